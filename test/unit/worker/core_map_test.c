@@ -3,169 +3,153 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "support/unit.h"
+#include "support/unit_ctx.h"
 
 #include "worker/worker.h"
 
 enum { ANY = MR_SENDS_TO_ANY };
 
-/* A map of ports on cores 10, 11, ... without nodes. */
-static struct mri_core_map make_map(struct mr_ctx *ctx,
-				    const struct mri_map_port *ports,
-				    uint32_t n_ports, uint32_t n_workers)
-{
-	struct mri_core_map map = { .n_workers = n_workers,
-				    .n_ports = n_ports,
-				    .ports = ports };
+/* Of the test; a map is made in the test's context. */
+static struct mri_core_map map;
 
+static int map_tear_down(void **state)
+{
+	mri_core_map_fini(&map, ctx);
+	return ctx_tear_down(state);
+}
+
+#define TEST_MAP(name) TEST_WITH(ctx_set_up, map_tear_down, name)
+
+/* Ports on cores 10, 11, ... without nodes. */
+static void make_map(const struct mri_map_port *ports, uint32_t n_ports,
+		     uint32_t n_workers)
+{
+	map = (struct mri_core_map){ .n_workers = n_workers,
+				     .n_ports = n_ports,
+				     .ports = ports };
 	for (uint32_t w = 0; w < n_workers; w++)
 		map.cores[w] =
 			(struct mri_core){ .id = 10 + w, .numa_node = -1 };
 	assert_int_equal(mri_core_map_init(&map, ctx), 0);
-	return map;
 }
 
-static struct mr_ctx *make_ctx(void)
-{
-	struct mr_ctx *ctx;
-
-	assert_int_equal(mr_ctx_create(NULL, &ctx, NULL), 0);
-	return ctx;
-}
-
-TEST(queue_i_of_all_ports_meets_in_one_worker)
+TEST_MAP(queue_i_of_all_ports_meets_in_one_worker)
 {
 	const struct mri_map_port ports[] = {
 		{ "a", 4, 4, -1, ANY },
 		{ "b", 4, 4, -1, ANY },
 		{ "c", 4, 4, -1, ANY },
 	};
-	struct mr_ctx *ctx = make_ctx();
-	struct mri_core_map map = make_map(ctx, ports, 3, 4);
 
+	make_map(ports, 3, 4);
 	for (uint32_t p = 0; p < 3; p++)
 		for (uint32_t w = 0; w < 4; w++) {
 			assert_int_equal(map.rx_owner[map.first_rxq[p] + w], w);
 			assert_true(mri_map_route(&map, w, p)->is_own);
 		}
-	mri_core_map_fini(&map, ctx);
-	mr_ctx_destroy(ctx);
 }
 
 /* Every queue has one user, every worker a way to every port it sends to. */
-static void check_map(const struct mri_core_map *map)
+static void check_map(void)
 {
-	for (uint32_t p = 0; p < map->n_ports; p++) {
+	for (uint32_t p = 0; p < map.n_ports; p++) {
 		uint32_t n_owners = 0;
 		uint64_t seen = 0;
 
-		for (uint32_t w = 0; w < map->n_workers; w++) {
+		for (uint32_t w = 0; w < map.n_workers; w++) {
 			const struct mri_map_route *r =
-				mri_map_route(map, w, p);
+				mri_map_route(&map, w, p);
 
 			if (r->is_own) {
 				assert_int_equal(r->owner, w);
-				assert_true(r->queue_idx <
-					    map->ports[p].n_txqs);
+				assert_true(r->queue_idx < map.ports[p].n_txqs);
 				assert_false(seen & (1ull << r->queue_idx));
 				seen |= 1ull << r->queue_idx;
 				n_owners++;
 			} else if (r->owner != UINT32_MAX) {
 				const struct mri_map_route *end =
-					mri_map_route(map, r->owner, p);
+					mri_map_route(&map, r->owner, p);
 
 				assert_true(end->is_own);
 				assert_int_equal(end->queue_idx, r->queue_idx);
 			}
 		}
-		assert_true(n_owners <= map->ports[p].n_txqs);
-		for (uint32_t i = map->first_rxq[p]; i < map->first_rxq[p + 1];
+		assert_true(n_owners <= map.ports[p].n_txqs);
+		for (uint32_t i = map.first_rxq[p]; i < map.first_rxq[p + 1];
 		     i++)
-			assert_true(map->rx_owner[i] < map->n_workers);
+			assert_true(map.rx_owner[i] < map.n_workers);
 	}
 }
 
-TEST(three_one_queue_ports_on_two_workers_hand_off)
+TEST_MAP(three_one_queue_ports_on_two_workers_hand_off)
 {
 	const struct mri_map_port ports[] = {
 		{ "a", 1, 1, -1, ANY },
 		{ "b", 1, 1, -1, ANY },
 		{ "c", 1, 1, -1, ANY },
 	};
-	struct mr_ctx *ctx = make_ctx();
-	struct mri_core_map map = make_map(ctx, ports, 3, 2);
 	uint32_t n_handoffs = 0;
 
-	check_map(&map);
+	make_map(ports, 3, 2);
+	check_map();
 	for (uint32_t p = 0; p < 3; p++)
 		for (uint32_t w = 0; w < 2; w++)
 			n_handoffs +=
 				!mri_map_route(&map, w, p)->is_own &&
 				mri_map_route(&map, w, p)->owner != UINT32_MAX;
 	assert_int_equal(n_handoffs, 3); /* one worker per port has no queue */
-	mri_core_map_fini(&map, ctx);
-	mr_ctx_destroy(ctx);
 }
 
 /* Worker 0 reads a and sends to b: it needs b's tx queue, not a's. */
-TEST(a_pair_on_two_workers_needs_no_hand_off)
+TEST_MAP(a_pair_on_two_workers_needs_no_hand_off)
 {
 	const struct mri_map_port ports[] = { { "a", 1, 1, -1, 1 },
 					      { "b", 1, 1, -1, 0 } };
-	struct mr_ctx *ctx = make_ctx();
-	struct mri_core_map map = make_map(ctx, ports, 2, 2);
 
-	check_map(&map);
+	make_map(ports, 2, 2);
+	check_map();
 	assert_int_equal(map.rx_owner[0], 0);
 	assert_int_equal(map.rx_owner[1], 1);
 	assert_true(mri_map_route(&map, 0, 1)->is_own);
 	assert_true(mri_map_route(&map, 1, 0)->is_own);
 	assert_int_equal(mri_map_route(&map, 0, 0)->owner, UINT32_MAX);
 	assert_int_equal(mri_map_route(&map, 1, 1)->owner, UINT32_MAX);
-	mri_core_map_fini(&map, ctx);
-	mr_ctx_destroy(ctx);
 }
 
-TEST(rx_queues_go_to_workers_of_their_node)
+TEST_MAP(rx_queues_go_to_workers_of_their_node)
 {
 	const struct mri_map_port ports[] = { { "a", 2, 2, 1, ANY },
 					      { "b", 2, 2, 0, ANY } };
-	struct mri_core_map map = { .n_workers = 3,
-				    .n_ports = 2,
-				    .ports = ports,
-				    .cores = { { 1, 0, 0, 0, false },
-					       { 8, 1, 0, 0, false },
-					       { 9, 1, 0, 0, false } } };
-	struct mr_ctx *ctx = make_ctx();
+
+	map = (struct mri_core_map){ .n_workers = 3,
+				     .n_ports = 2,
+				     .ports = ports,
+				     .cores = { { 1, 0, 0, 0, false },
+						{ 8, 1, 0, 0, false },
+						{ 9, 1, 0, 0, false } } };
 
 	assert_int_equal(mri_core_map_init(&map, ctx), 0);
-	check_map(&map);
+	check_map();
 	assert_int_equal(map.rx_owner[0], 1);
 	assert_int_equal(map.rx_owner[1], 2);
 	assert_int_equal(map.rx_owner[2], 0);
 	assert_int_equal(map.rx_owner[3], 0);
-	mri_core_map_fini(&map, ctx);
-	mr_ctx_destroy(ctx);
 }
 
-TEST(a_port_without_tx_queue_has_no_way)
+TEST_MAP(a_port_without_tx_queue_has_no_way)
 {
 	const struct mri_map_port ports[] = { { "a", 1, 0, -1, ANY },
 					      { "b", 1, 1, -1, ANY } };
-	struct mr_ctx *ctx = make_ctx();
-	struct mri_core_map map = make_map(ctx, ports, 2, 1);
 
-	check_map(&map);
+	make_map(ports, 2, 1);
+	check_map();
 	assert_false(mri_map_route(&map, 0, 0)->is_own);
 	assert_int_equal(mri_map_route(&map, 0, 0)->owner, UINT32_MAX);
 	assert_true(mri_map_route(&map, 0, 1)->is_own);
-	mri_core_map_fini(&map, ctx);
-	mr_ctx_destroy(ctx);
 }
 
-TEST(every_shape_is_a_map)
+TEST_MAP(every_shape_is_a_map)
 {
-	struct mr_ctx *ctx = make_ctx();
 
 	for (uint32_t n_workers = 1; n_workers <= 5; n_workers++)
 		for (uint32_t n_rxqs = 0; n_rxqs <= 5; n_rxqs++)
@@ -175,13 +159,11 @@ TEST(every_shape_is_a_map)
 					{ "b", 2, 1, 0, 2 },
 					{ "c", 1, n_txqs, 1, 1 },
 				};
-				struct mri_core_map map =
-					make_map(ctx, ports, 3, n_workers);
 
-				check_map(&map);
 				mri_core_map_fini(&map, ctx);
+				make_map(ports, 3, n_workers);
+				check_map();
 			}
-	mr_ctx_destroy(ctx);
 }
 
 TEST(whole_cores_come_first_and_core_0_last)
@@ -282,14 +264,13 @@ TEST(cores_are_picked_near_the_ports)
 	assert_int_equal(n_near, 2);
 }
 
-TEST(a_line_is_cut_off_not_overrun)
+TEST_MAP(a_line_is_cut_off_not_overrun)
 {
 	const struct mri_map_port ports[] = { { "xdp:a", 1, 1, -1, ANY },
 					      { "xdp:b", 1, 1, -1, ANY } };
-	struct mr_ctx *ctx = make_ctx();
-	struct mri_core_map map = make_map(ctx, ports, 2, 2);
 	char text[200];
 
+	make_map(ports, 2, 2);
 	mri_core_map_line(&map, 0, text, sizeof(text));
 	assert_string_equal(text, "worker 0: core 10, rx xdp:a/0, tx xdp:a/0, "
 				  "hands xdp:b/0 to worker 1");
@@ -302,6 +283,4 @@ TEST(a_line_is_cut_off_not_overrun)
 		assert_true(strlen(part) < n);
 		assert_memory_equal(part, text, strlen(part));
 	}
-	mri_core_map_fini(&map, ctx);
-	mr_ctx_destroy(ctx);
 }

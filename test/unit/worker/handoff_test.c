@@ -2,16 +2,15 @@
 /* Tests of lib/worker/handoff.c, on one thread: rings between workers. */
 #include "fixture.h"
 
-/* A worker that has no tx queue of some port, and that port. */
-static void find_handoff(struct fixture *fixture, struct mr_worker **ret_from,
-			 uint32_t *ret_port)
+/* Two workers: one that has no tx queue of some port, and that port. */
+static void open_handoff(struct mr_worker **ret_from, uint32_t *ret_port)
 {
-	*ret_from = NULL;
-	*ret_port = 0;
+	fixture_need_two_cores();
+	fixture_open(NULL, 2, MR_IDLE_POLL);
 	for (uint32_t w = 0; w < 2; w++)
 		for (uint32_t p = 0; p < FIXTURE_PORTS; p++) {
 			struct mr_worker *worker =
-				mr_workers_get(fixture->workers, w);
+				mr_workers_get(fixture.workers, w);
 
 			if (worker->routes[p].handoff == NULL)
 				continue;
@@ -30,73 +29,42 @@ static uint64_t handoff_full_of(const struct mr_worker *worker)
 	return stats.handoff_full;
 }
 
-static int setup(void **state)
+FIXTURE_TEST(handed_over_frames_leave_through_the_owners_queue)
 {
-	static struct fixture fixture;
-
-	if (fixture_n_cores() < 2) {
-		*state = NULL;
-		return 0;
-	}
-	fixture_open(&fixture, NULL, 2, MR_IDLE_POLL);
-	*state = &fixture;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	if (*state != NULL)
-		fixture_close(*state);
-	return 0;
-}
-
-static struct fixture *fixture_of(void **state)
-{
-	if (*state == NULL) {
-		print_message("needs two cores\n");
-		skip();
-	}
-	return *state;
-}
-
-TEST_WITH(setup, teardown, handed_over_frames_leave_through_the_owners_queue)
-{
-	struct fixture *fixture = fixture_of(state);
 	struct mr_frame frames[20], got[32];
 	struct mr_worker *from, *owner;
 	uint32_t port;
 
-	find_handoff(fixture, &from, &port);
-	owner = mr_workers_get(fixture->workers, from->routes[port].owner_idx);
+	open_handoff(&from, &port);
+	owner = mr_workers_get(fixture.workers, from->routes[port].owner_idx);
 	assert_ptr_not_equal(owner, from);
-	fixture_frames(fixture, from->cache, frames, 20);
+	fixture_frames(from->cache, frames, 20);
 	for (uint32_t i = 0; i < 20; i++)
-		*fixture_number(fixture, &frames[i]) = i;
+		*fixture_number(&frames[i]) = i;
 
 	assert_int_equal(mr_worker_send(from, port, frames, 20), 20);
-	assert_int_equal(mr_rx_burst(mr_port_rxq(fixture->far[port], 0),
-				     fixture->cache, got, 32),
+	assert_int_equal(mr_rx_burst(mr_port_rxq(fixture.far[port], 0),
+				     fixture.cache, got, 32),
 			 0);
 	assert_int_equal(mr_worker_serve(owner), 20);
 	assert_int_equal(mr_worker_serve(owner), 0);
-	assert_int_equal(mr_rx_burst(mr_port_rxq(fixture->far[port], 0),
-				     fixture->cache, got, 32),
+	assert_int_equal(mr_rx_burst(mr_port_rxq(fixture.far[port], 0),
+				     fixture.cache, got, 32),
 			 20);
 	for (uint32_t i = 0; i < 20; i++)
-		assert_int_equal(*fixture_number(fixture, &got[i]), i);
-	mr_frame_free_bulk(fixture->cache, got, 20);
+		assert_int_equal(*fixture_number(&got[i]), i);
+	mr_frame_free_bulk(fixture.cache, got, 20);
 }
 
 /* The ring of the fixture has 64 places. */
-TEST_WITH(setup, teardown, what_does_not_fit_stays_the_callers_and_is_counted)
+FIXTURE_TEST(what_does_not_fit_stays_the_callers_and_is_counted)
 {
-	struct fixture *fixture = fixture_of(state);
 	struct mr_frame frames[100];
 	struct mr_worker *from;
 	uint32_t port;
 
-	find_handoff(fixture, &from, &port);
-	fixture_frames(fixture, from->cache, frames, 100);
+	open_handoff(&from, &port);
+	fixture_frames(from->cache, frames, 100);
 	assert_int_equal(mr_worker_send(from, port, frames, 100), 64);
 	assert_int_equal(handoff_full_of(from), 36);
 	assert_int_equal(mr_worker_send(from, port, frames + 64, 36), 0);
@@ -106,15 +74,14 @@ TEST_WITH(setup, teardown, what_does_not_fit_stays_the_callers_and_is_counted)
 	 */
 }
 
-TEST_WITH(setup, teardown, a_frame_is_never_cut_by_a_full_ring)
+FIXTURE_TEST(a_frame_is_never_cut_by_a_full_ring)
 {
-	struct fixture *fixture = fixture_of(state);
 	struct mr_frame frames[100];
 	struct mr_worker *from;
 	uint32_t port;
 
-	find_handoff(fixture, &from, &port);
-	fixture_frames(fixture, from->cache, frames, 100);
+	open_handoff(&from, &port);
+	fixture_frames(from->cache, frames, 100);
 	for (uint32_t i = 0; i < 100; i++) /* frames of 5 entries */
 		frames[i].flags = i % 5 != 4 ? MR_FRAME_MORE : 0;
 	assert_int_equal(mr_worker_send(from, port, frames, 100), 60);
@@ -124,36 +91,35 @@ TEST_WITH(setup, teardown, a_frame_is_never_cut_by_a_full_ring)
 }
 
 /* A tx queue that takes nothing: its frames wait in the ring, in order. */
-TEST_WITH(setup, teardown, a_stalled_port_keeps_its_ring_and_no_other)
+FIXTURE_TEST(a_stalled_port_keeps_its_ring_and_no_other)
 {
-	struct fixture *fixture = fixture_of(state);
 	struct mr_frame frames[FIXTURE_RING], got[MR_BURST_MAX];
 	struct mr_worker *from, *owner;
 	uint32_t port, n;
 
-	find_handoff(fixture, &from, &port);
-	owner = mr_workers_get(fixture->workers, from->routes[port].owner_idx);
-	fixture_frames(fixture, owner->cache, frames, FIXTURE_RING);
+	open_handoff(&from, &port);
+	owner = mr_workers_get(fixture.workers, from->routes[port].owner_idx);
+	fixture_frames(owner->cache, frames, FIXTURE_RING);
 	n = mr_worker_send(owner, port, frames,
 			   FIXTURE_RING); /* fills the port */
 	mr_frame_free_bulk(owner->cache, frames + n, FIXTURE_RING - n);
-	fixture_frames(fixture, from->cache, frames, 10);
+	fixture_frames(from->cache, frames, 10);
 	for (uint32_t i = 0; i < 10; i++)
-		*fixture_number(fixture, &frames[i]) = 100 + i;
+		*fixture_number(&frames[i]) = 100 + i;
 	assert_int_equal(mr_worker_send(from, port, frames, 10), 10);
 	assert_int_equal(mr_worker_serve(owner), 0);
 
 	/* The far end reads again, and what waited follows. */
-	assert_int_equal(mr_rx_burst(mr_port_rxq(fixture->far[port], 0),
-				     fixture->cache, got, MR_BURST_MAX),
+	assert_int_equal(mr_rx_burst(mr_port_rxq(fixture.far[port], 0),
+				     fixture.cache, got, MR_BURST_MAX),
 			 n);
-	mr_frame_free_bulk(fixture->cache, got, n);
+	mr_frame_free_bulk(fixture.cache, got, n);
 	mr_tx_burst(owner->routes[port].txq, owner->cache, NULL, 0);
 	assert_int_equal(mr_worker_serve(owner), 10);
-	assert_int_equal(mr_rx_burst(mr_port_rxq(fixture->far[port], 0),
-				     fixture->cache, got, MR_BURST_MAX),
+	assert_int_equal(mr_rx_burst(mr_port_rxq(fixture.far[port], 0),
+				     fixture.cache, got, MR_BURST_MAX),
 			 10);
 	for (uint32_t i = 0; i < 10; i++)
-		assert_int_equal(*fixture_number(fixture, &got[i]), 100 + i);
-	mr_frame_free_bulk(fixture->cache, got, 10);
+		assert_int_equal(*fixture_number(&got[i]), 100 + i);
+	mr_frame_free_bulk(fixture.cache, got, 10);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests of lib/worker/idle.c and adapt.c, on one thread and with a clock that the test
- * moves: what a worker does at the end of a round.
+ * Tests of lib/worker/idle.c and adapt.c, on one thread and with a clock that
+ * the test moves: what a worker does at the end of a round.
  */
 #include <unistd.h>
 
@@ -40,21 +40,20 @@ static void round_of(struct mr_worker *worker, uint32_t n_moved, uint64_t ns)
 	assert_int_equal(mr_worker_wait(worker, n_moved), 1);
 }
 
-static struct mr_worker *begin(struct fixture *fixture, enum mr_idle_mode idle)
+static struct mr_worker *begin(enum mr_idle_mode idle)
 {
 	struct mr_worker *worker;
 
 	now_ns = 1000;
-	fixture_open(fixture, test_clock, 1, idle);
-	worker = mr_workers_get(fixture->workers, 0);
+	fixture_open(test_clock, 1, idle);
+	worker = mr_workers_get(fixture.workers, 0);
 	mri_idle_begin(mri_worker_of(worker));
 	return worker;
 }
 
-TEST(busy_and_idle_time_add_up)
+FIXTURE_TEST(busy_and_idle_time_add_up)
 {
-	struct fixture fixture;
-	struct mr_worker *worker = begin(&fixture, MR_IDLE_POLL);
+	struct mr_worker *worker = begin(MR_IDLE_POLL);
 	struct mr_worker_stats stats;
 
 	round_of(worker, 0, 100); /* the first: idle, but for its beginning */
@@ -72,34 +71,29 @@ TEST(busy_and_idle_time_add_up)
 	 * time counts as busy, 100 and 50 here. */
 	assert_int_equal(stats.busy_ns, 100 + 700 + 50 + 600);
 	assert_int_equal(stats.sleeps, 0);
-	fixture_close(&fixture);
 }
 
-TEST(the_clock_is_not_read_at_full_load)
+FIXTURE_TEST(the_clock_is_not_read_at_full_load)
 {
-	struct fixture fixture;
-	struct mr_worker *worker = begin(&fixture, MR_IDLE_ADAPTIVE);
+	struct mr_worker *worker = begin(MR_IDLE_ADAPTIVE);
 
 	n_clock_reads = 0;
 	for (uint32_t i = 0; i < 2560; i++)
 		round_of(worker, 256, 1000);
 	assert_true(n_clock_reads <= 10);
 	assert_int_equal(stats_of(worker).busy_ns, 2560 * 1000);
-	fixture_close(&fixture);
 }
 
-TEST(polling_never_sleeps)
+FIXTURE_TEST(polling_never_sleeps)
 {
-	struct fixture fixture;
-	struct mr_worker *worker = begin(&fixture, MR_IDLE_POLL);
+	struct mr_worker *worker = begin(MR_IDLE_POLL);
 
 	for (uint32_t i = 0; i < 1000; i++)
 		round_of(worker, 0, 1000000);
 	assert_int_equal(stats_of(worker).sleeps, 0);
-	fixture_close(&fixture);
 }
 
-TEST(the_gaps_and_the_cost_of_a_wake_up_decide)
+FIXTURE_TEST(the_gaps_and_the_cost_of_a_wake_up_decide)
 {
 	static const struct {
 		uint64_t gap_us, wake_us;
@@ -154,10 +148,9 @@ static uint64_t forward(struct mr_worker *worker, uint64_t gap_ns,
 	return stats_of(worker).sleeps - n_before;
 }
 
-TEST(adaptive_learns_when_to_sleep)
+FIXTURE_TEST(adaptive_learns_when_to_sleep)
 {
-	struct fixture fixture;
-	struct mr_worker *worker = begin(&fixture, MR_IDLE_ADAPTIVE);
+	struct mr_worker *worker = begin(MR_IDLE_ADAPTIVE);
 
 	assert_int_equal(forward(worker, 100000, 60000, 5000), 0);
 	forward(worker, 10000000, 60000, 100);
@@ -165,13 +158,11 @@ TEST(adaptive_learns_when_to_sleep)
 	/* 10,000 frames/s again, now with wake-ups that take 7 gaps. */
 	forward(worker, 100000, 700000, 1000);
 	assert_int_equal(forward(worker, 100000, 700000, 5000), 0);
-	fixture_close(&fixture);
 }
 
-TEST(adaptive_keeps_to_its_share_of_cpu)
+FIXTURE_TEST(adaptive_keeps_to_its_share_of_cpu)
 {
-	struct fixture fixture;
-	struct mr_worker *worker = begin(&fixture, MR_IDLE_ADAPTIVE);
+	struct mr_worker *worker = begin(MR_IDLE_ADAPTIVE);
 	struct mr_worker_stats stats;
 	double awake;
 
@@ -183,13 +174,11 @@ TEST(adaptive_keeps_to_its_share_of_cpu)
 			    (double)(stats.busy_ns + stats.idle_ns);
 	/* Within a window's worth of 1 s, and most of it is used. */
 	assert_true(awake > 0.2 && awake < 0.35);
-	fixture_close(&fixture);
 }
 
-TEST(interrupt_sleeps_at_once_and_longer_each_time)
+FIXTURE_TEST(interrupt_sleeps_at_once_and_longer_each_time)
 {
-	struct fixture fixture;
-	struct mr_worker *worker = begin(&fixture, MR_IDLE_INTERRUPT);
+	struct mr_worker *worker = begin(MR_IDLE_INTERRUPT);
 
 	for (uint32_t i = 0; i < 4; i++)
 		round_of(worker, 0, 1000);
@@ -198,29 +187,25 @@ TEST(interrupt_sleeps_at_once_and_longer_each_time)
 	round_of(worker, 1, 1000);
 	round_of(worker, 0, 1000);
 	assert_int_equal(mri_worker_of(worker)->tick_ms, 2);
-	fixture_close(&fixture);
 }
 
 /* A frame in an rx queue: arming says so, and there is no sleep. */
-TEST(work_that_came_before_the_sleep_prevents_it)
+FIXTURE_TEST(work_that_came_before_the_sleep_prevents_it)
 {
-	struct fixture fixture;
-	struct mr_worker *worker = begin(&fixture, MR_IDLE_INTERRUPT);
+	struct mr_worker *worker = begin(MR_IDLE_INTERRUPT);
 	struct mr_frame frame;
 
-	fixture_frames(&fixture, fixture.cache, &frame, 1);
+	fixture_frames(fixture.cache, &frame, 1);
 	assert_int_equal(mr_tx_burst(mr_port_txq(fixture.far[1], 0),
 				     fixture.cache, &frame, 1),
 			 1);
 	round_of(worker, 0, 1000);
 	assert_int_equal(stats_of(worker).sleeps, 0);
-	fixture_close(&fixture);
 }
 
-TEST(a_call_prevents_one_sleep)
+FIXTURE_TEST(a_call_prevents_one_sleep)
 {
-	struct fixture fixture;
-	struct mr_worker *worker = begin(&fixture, MR_IDLE_INTERRUPT);
+	struct mr_worker *worker = begin(MR_IDLE_INTERRUPT);
 
 	mr_worker_wake(worker);
 	mr_worker_wake(worker);
@@ -229,19 +214,16 @@ TEST(a_call_prevents_one_sleep)
 	/* The call was heard; what it was about has had its round. */
 	round_of(worker, 0, 1000);
 	assert_int_equal(stats_of(worker).sleeps, 1);
-	fixture_close(&fixture);
 }
 
-TEST(stop_prevents_a_sleep_and_ends_the_loop)
+FIXTURE_TEST(stop_prevents_a_sleep_and_ends_the_loop)
 {
-	struct fixture fixture;
-	struct mr_worker *worker = begin(&fixture, MR_IDLE_INTERRUPT);
+	struct mr_worker *worker = begin(MR_IDLE_INTERRUPT);
 
 	mr_workers_stop(fixture.workers);
 	assert_int_equal(mr_worker_wait(worker, 0), 0);
 	assert_int_equal(mr_worker_wait(worker, 1), 0);
 	assert_int_equal(stats_of(worker).sleeps, 0);
-	fixture_close(&fixture);
 }
 
 static bool is_readable(int fd)
@@ -255,16 +237,15 @@ static bool is_readable(int fd)
  * Both orders of the hand-off's two exchanges. A producer that comes second
  * finds the sleeper; a sleeper that comes second finds the frames.
  */
-TEST(a_hand_off_is_not_slept_over)
+FIXTURE_TEST(a_hand_off_is_not_slept_over)
 {
 	struct mr_worker *from = NULL, *owner;
 	struct mri_worker *inside;
 	struct mr_frame frame;
 	uint32_t port = 0;
-	struct fixture fixture;
 
 	fixture_need_two_cores();
-	fixture_open(&fixture, test_clock, 2, MR_IDLE_INTERRUPT);
+	fixture_open(test_clock, 2, MR_IDLE_INTERRUPT);
 	for (uint32_t w = 0; w < 2; w++)
 		for (uint32_t p = 0; p < FIXTURE_PORTS; p++)
 			if (mr_workers_get(fixture.workers, w)
@@ -279,7 +260,7 @@ TEST(a_hand_off_is_not_slept_over)
 
 	/* The producer is second. */
 	inside->is_asleep = 1;
-	fixture_frames(&fixture, from->cache, &frame, 1);
+	fixture_frames(from->cache, &frame, 1);
 	assert_int_equal(mr_worker_send(from, port, &frame, 1), 1);
 	assert_int_equal(inside->is_asleep, 0);
 	assert_true(is_readable(inside->wake_fd));
@@ -289,8 +270,7 @@ TEST(a_hand_off_is_not_slept_over)
 	assert_int_equal(stats_of(owner).sleeps, 0);
 
 	/* An awake owner costs the producer no system call. */
-	fixture_frames(&fixture, from->cache, &frame, 1);
+	fixture_frames(from->cache, &frame, 1);
 	assert_int_equal(mr_worker_send(from, port, &frame, 1), 1);
 	assert_false(is_readable(inside->wake_fd));
-	fixture_close(&fixture);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Tests of lib/worker/workers.c, thread.c, topology.c and pollers.c: made,
- * pinned, run, stopped, joined; and frames through real threads, in every idle mode.
+ * pinned, run, stopped, joined; and frames through real threads, in every idle
+ * mode.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -48,7 +49,7 @@ static int forward_to_next(struct mr_worker *worker, void *opaque)
 }
 
 /* Send n numbered frames into each far end, never more than fit on the way. */
-static void pump(struct fixture *fixture, uint32_t n)
+static void pump(uint32_t n)
 {
 	uint64_t next_in[FIXTURE_PORTS] = { 0 },
 		 next_out[FIXTURE_PORTS] = { 0 };
@@ -65,21 +66,18 @@ static void pump(struct fixture *fixture, uint32_t n)
 
 			/* In flight at most 32: no ring can be full. */
 			if (next_in[p] < n && next_in[p] < next_out[to] + 32) {
-				fixture_frames(fixture, fixture->cache, frames,
-					       1);
-				*fixture_number(fixture, &frames[0]) =
-					next_in[p]++;
-				k = mr_tx_burst(mr_port_txq(fixture->far[p], 0),
-						fixture->cache, frames, 1);
+				fixture_frames(fixture.cache, frames, 1);
+				*fixture_number(&frames[0]) = next_in[p]++;
+				k = mr_tx_burst(mr_port_txq(fixture.far[p], 0),
+						fixture.cache, frames, 1);
 				assert_int_equal(k, 1);
 			}
-			k = mr_rx_burst(mr_port_rxq(fixture->far[to], 0),
-					fixture->cache, frames, 64);
+			k = mr_rx_burst(mr_port_rxq(fixture.far[to], 0),
+					fixture.cache, frames, 64);
 			for (uint32_t i = 0; i < k; i++)
-				assert_int_equal(
-					*fixture_number(fixture, &frames[i]),
-					next_out[to]++);
-			mr_frame_free_bulk(fixture->cache, frames, k);
+				assert_int_equal(*fixture_number(&frames[i]),
+						 next_out[to]++);
+			mr_frame_free_bulk(fixture.cache, frames, k);
 			n_left += next_out[to] < n;
 		}
 	}
@@ -87,32 +85,26 @@ static void pump(struct fixture *fixture, uint32_t n)
 
 static void run_mode(enum mr_idle_mode idle, uint32_t n_frames)
 {
-	struct fixture fixture;
-
 	fixture_need_two_cores();
-	fixture_open(&fixture, NULL, 2, idle);
-	assert_int_equal(
-		mr_workers_start(fixture.workers, forward_to_next, NULL, NULL),
-		0);
-	pump(&fixture, n_frames);
+	fixture_open(NULL, 2, idle);
+	fixture_start(forward_to_next, NULL);
+	pump(n_frames);
 	assert_int_equal(mr_workers_join(fixture.workers, 0, NULL), -ETIMEDOUT);
 	mr_workers_stop(fixture.workers);
-	assert_int_equal(
-		mr_workers_join(fixture.workers, test_limit_ms(5000), NULL), 0);
-	fixture_close(&fixture);
+	fixture_join();
 }
 
-TEST(frames_pass_in_order_polling)
+FIXTURE_TEST(frames_pass_in_order_polling)
 {
 	run_mode(MR_IDLE_POLL, N_FRAMES);
 }
 
-TEST(frames_pass_in_order_adaptive)
+FIXTURE_TEST(frames_pass_in_order_adaptive)
 {
 	run_mode(MR_IDLE_ADAPTIVE, N_FRAMES);
 }
 
-TEST(frames_pass_in_order_with_interrupts)
+FIXTURE_TEST(frames_pass_in_order_with_interrupts)
 {
 	run_mode(MR_IDLE_INTERRUPT, N_FRAMES);
 }
@@ -172,35 +164,29 @@ static const struct mri_poller *find_poller(const struct mri_poller *pollers,
 }
 
 /* Its name is in the warning where all cores are like that. */
-TEST(who_polls_on_a_core_is_found)
+FIXTURE_TEST(who_polls_on_a_core_is_found)
 {
 	struct mri_poller pollers[MRI_MAX_POLLERS];
 	const struct mri_poller *found;
 	struct other other;
 	char who[64];
-	struct fixture fixture;
 	uint32_t n, core;
 
-	fixture_open(&fixture, NULL,
-		     mri_min_u32(fixture_n_cores(), MR_WORKERS_MAX),
+	fixture_open(NULL, mri_min_u32(fixture_n_cores(), MR_WORKERS_MAX),
 		     MR_IDLE_INTERRUPT);
 	core = mr_workers_get(fixture.workers, 0)->core;
 	n = mri_find_pollers(pollers, MRI_MAX_POLLERS);
 	assert_null(find_poller(pollers, n, getpid()));
 	/* Workers count while they sleep, too. */
-	assert_int_equal(
-		mr_workers_start(fixture.workers, forward_to_next, NULL, NULL),
-		0);
+	fixture_start(forward_to_next, NULL);
 	n = mri_find_pollers(pollers, MRI_MAX_POLLERS);
 	assert_non_null(find_poller(pollers, n, getpid()));
 	mr_workers_stop(fixture.workers);
-	assert_int_equal(
-		mr_workers_join(fixture.workers, test_limit_ms(5000), NULL), 0);
-	fixture_close(&fixture);
+	fixture_join();
+	fixture_close();
 
 	other = poll_on(core);
-	fixture_open(&fixture, NULL,
-		     mri_min_u32(fixture_n_cores(), MR_WORKERS_MAX),
+	fixture_open(NULL, mri_min_u32(fixture_n_cores(), MR_WORKERS_MAX),
 		     MR_IDLE_INTERRUPT);
 	n = mri_find_pollers(pollers, MRI_MAX_POLLERS);
 	found = find_poller(pollers, n, other.pid);
@@ -210,11 +196,11 @@ TEST(who_polls_on_a_core_is_found)
 		 found->name, other.pid);
 	if (strstr(fixture.warnings, who) == NULL)
 		fail_msg("no \"%s\" in \"%s\"", who, fixture.warnings);
-	fixture_close(&fixture);
+	fixture_close();
 	end_other(&other);
 }
 
-TEST(there_are_fewer_rather_than_beside_a_poller)
+FIXTURE_TEST(there_are_fewer_rather_than_beside_a_poller)
 {
 	const uint32_t n_cores = mri_min_u32(fixture_n_cores(), MR_WORKERS_MAX);
 	struct mr_workers_config config = { .size = sizeof(config),
@@ -223,10 +209,9 @@ TEST(there_are_fewer_rather_than_beside_a_poller)
 					    .may_be_fewer = 1 };
 	struct mr_workers *workers;
 	struct other other;
-	struct fixture fixture;
 
 	fixture_need_two_cores();
-	fixture_open(&fixture, NULL, n_cores, MR_IDLE_INTERRUPT);
+	fixture_open(NULL, n_cores, MR_IDLE_INTERRUPT);
 	other = poll_on(mr_workers_get(fixture.workers, 0)->core);
 	config.pool = fixture.pool;
 	config.ports = fixture.near;
@@ -236,7 +221,6 @@ TEST(there_are_fewer_rather_than_beside_a_poller)
 	assert_null(mr_workers_get(workers, n_cores - 1));
 	mr_workers_destroy(workers);
 	end_other(&other);
-	fixture_close(&fixture);
 }
 
 static int note_core(struct mr_worker *worker, void *opaque)
@@ -250,22 +234,18 @@ static int note_core(struct mr_worker *worker, void *opaque)
 	return 0;
 }
 
-TEST(each_worker_runs_on_its_core_alone)
+FIXTURE_TEST(each_worker_runs_on_its_core_alone)
 {
 	int cores[2] = { -2, -2 };
-	struct fixture fixture;
 
 	fixture_need_two_cores();
-	fixture_open(&fixture, NULL, 2, MR_IDLE_POLL);
-	assert_int_equal(
-		mr_workers_start(fixture.workers, note_core, cores, NULL), 0);
-	assert_int_equal(
-		mr_workers_join(fixture.workers, test_limit_ms(5000), NULL), 0);
+	fixture_open(NULL, 2, MR_IDLE_POLL);
+	fixture_start(note_core, cores);
+	fixture_join();
 	for (uint32_t w = 0; w < 2; w++)
 		assert_int_equal(cores[w],
 				 mr_workers_get(fixture.workers, w)->core);
 	assert_int_not_equal(cores[0], cores[1]);
-	fixture_close(&fixture);
 }
 
 static int fail_or_wait(struct mr_worker *worker, void *opaque)
@@ -278,15 +258,12 @@ static int fail_or_wait(struct mr_worker *worker, void *opaque)
 	return 0;
 }
 
-TEST(an_error_ends_all_and_is_joined)
+FIXTURE_TEST(an_error_ends_all_and_is_joined)
 {
 	struct mr_reason why = { "" };
-	struct fixture fixture;
 
-	fixture_open(&fixture, NULL, fixture_n_cores() < 2 ? 1 : 2,
-		     MR_IDLE_INTERRUPT);
-	assert_int_equal(
-		mr_workers_start(fixture.workers, fail_or_wait, NULL, NULL), 0);
+	fixture_open(NULL, fixture_n_cores() < 2 ? 1 : 2, MR_IDLE_INTERRUPT);
+	fixture_start(fail_or_wait, NULL);
 	assert_int_equal(
 		mr_workers_start(fixture.workers, fail_or_wait, NULL, &why),
 		-EBUSY);
@@ -294,7 +271,6 @@ TEST(an_error_ends_all_and_is_joined)
 		mr_workers_join(fixture.workers, test_limit_ms(5000), &why),
 		-ENODEV);
 	assert_reason_has(&why, "worker 0 failed: No such device");
-	fixture_close(&fixture);
 }
 
 static int count_itself(struct mr_worker *worker, void *opaque)
@@ -308,15 +284,14 @@ static int count_itself(struct mr_worker *worker, void *opaque)
 
 /* The second one's core is gone: the first, whose thread is there, must not
  * have begun. Once it is back all run. */
-TEST(none_runs_where_one_cannot_start)
+FIXTURE_TEST(none_runs_where_one_cannot_start)
 {
 	struct mr_reason why = { "" };
 	struct mr_worker *second;
 	uint32_t n = 0, core;
-	struct fixture fixture;
 
 	fixture_need_two_cores();
-	fixture_open(&fixture, NULL, 2, MR_IDLE_POLL);
+	fixture_open(NULL, 2, MR_IDLE_POLL);
 	second = mr_workers_get(fixture.workers, 1);
 	core = second->core;
 	second->core = CPU_SETSIZE - 1;
@@ -326,12 +301,9 @@ TEST(none_runs_where_one_cannot_start)
 	assert_reason_has(&why, "worker 1 cannot start on core 1023");
 	assert_int_equal(n, 0);
 	second->core = core;
-	assert_int_equal(
-		mr_workers_start(fixture.workers, count_itself, &n, NULL), 0);
-	assert_int_equal(
-		mr_workers_join(fixture.workers, test_limit_ms(5000), NULL), 0);
+	fixture_start(count_itself, &n);
+	fixture_join();
 	assert_int_equal(n, 2);
-	fixture_close(&fixture);
 }
 
 static int wait_only(struct mr_worker *worker, void *opaque)
@@ -343,42 +315,35 @@ static int wait_only(struct mr_worker *worker, void *opaque)
 }
 
 /* Asleep for up to 100 ms by then: the wake-up must be what ends it. */
-TEST(stop_wakes_a_sleeper_at_once)
+FIXTURE_TEST(stop_wakes_a_sleeper_at_once)
 {
 	uint64_t fastest_ns = UINT64_MAX;
-	struct fixture fixture;
 
-	fixture_open(&fixture, NULL, 1, MR_IDLE_INTERRUPT);
+	fixture_open(NULL, 1, MR_IDLE_INTERRUPT);
 	for (uint32_t i = 0; i < 3; i++) {
 		uint64_t start_ns;
 
-		assert_int_equal(mr_workers_start(fixture.workers, wait_only,
-						  NULL, NULL),
-				 0);
+		fixture_start(wait_only, NULL);
 		usleep(250000); /* 1 + 2 + ... + 64 ms, then 100 ms sleeps */
 		start_ns = real_now_ns();
 		mr_workers_stop(fixture.workers);
-		assert_int_equal(mr_workers_join(fixture.workers,
-						 test_limit_ms(5000), NULL),
-				 0);
+		fixture_join();
 		start_ns = real_now_ns() - start_ns;
 		if (start_ns < fastest_ns)
 			fastest_ns = start_ns;
 	}
 	assert_true(fastest_ns < 20000000);
-	fixture_close(&fixture);
 }
 
-TEST(wrong_configurations_say_why)
+FIXTURE_TEST(wrong_configurations_say_why)
 {
 	const uint32_t no_core[] = { 1023 }, twice[] = { 0, 0 };
 	struct mr_workers_config config = { .size = sizeof(config) };
 	struct mr_workers_config c;
 	struct mr_workers *workers = NULL;
 	struct mr_reason why = { "" };
-	struct fixture fixture;
 
-	fixture_open(&fixture, NULL, 1, MR_IDLE_POLL);
+	fixture_open(NULL, 1, MR_IDLE_POLL);
 	assert_int_equal(
 		mr_workers_create(fixture.ctx, &config, &workers, &why),
 		-EINVAL);
@@ -411,11 +376,10 @@ TEST(wrong_configurations_say_why)
 			mr_workers_create(fixture.ctx, &c, &workers, &why),
 			-EINVAL);
 	assert_null(workers);
-	fixture_close(&fixture);
 }
 
 /* Allocation k fails, k = 1, 2, ...: an error each time, and nothing is lost */
-TEST(create_fails_cleanly_at_every_allocation)
+FIXTURE_TEST(create_fails_cleanly_at_every_allocation)
 {
 	struct test_allocator allocator = { 0 };
 	const struct mr_pool_config pool_config = { .size = sizeof(pool_config),
