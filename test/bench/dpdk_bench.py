@@ -17,9 +17,9 @@ import time
 
 import command
 import contestants as who
-import figures
 import null_ports
 import report
+from topology import BenchError
 
 DEVICES = ["net_null0", "net_null1"]
 GOAL = 0.9
@@ -35,11 +35,6 @@ def parse(argv):
     return parser.parse_args(argv)
 
 
-def l2fwd_command(build, burst):
-    return [str(build / "apps/l2fwd/mr-l2fwd"), "--json", "--mode", "patch",
-            "--cores", str(who.FORWARDER_CORE), "--burst", str(burst)]
-
-
 def memory_of(pid):
     """MiB: resident, and in huge pages, which are not part of that."""
     text = pathlib.Path(f"/proc/{pid}/status").read_text()
@@ -49,9 +44,9 @@ def memory_of(pid):
             "huge": kib.get("HugetlbPages", 0) / 1024}
 
 
-def memory(argv, ports=()):
+def memory(argv):
     """Of a forwarder that has run for two seconds."""
-    with subprocess.Popen([*argv, *ports], stdin=subprocess.PIPE,
+    with subprocess.Popen(argv, stdin=subprocess.PIPE,
                           stdout=subprocess.DEVNULL,
                           stderr=subprocess.DEVNULL) as process:
         try:
@@ -60,34 +55,6 @@ def memory(argv, ports=()):
         finally:
             process.send_signal(signal.SIGINT)
             process.wait(20)
-
-
-def compare(args, build, burst):
-    """Pairs of (testpmd, ours) in ns per frame."""
-    samples = []
-    ports = [f"dpdk:{device}" for device in DEVICES]
-    for i in range(args.pairs):
-        def theirs():
-            return null_ports.testpmd(args.has_huge_pages, burst)
-
-        def ours():
-            return null_ports.mr_l2fwd(build, args.seconds, ports,
-                                       l2fwd_command(build, burst))
-        args.huge_pages.top_up()
-        # Who goes first changes, so that a drift hits both alike.
-        if i % 2 == 0:
-            samples.append((theirs(), ours()))
-        else:
-            b = ours()
-            samples.append((theirs(), b))
-        print(f"  burst {burst}, pair {i + 1} of {args.pairs}: testpmd "
-              f"{samples[-1][0]:.2f}, mr-l2fwd {samples[-1][1]:.2f} ns per "
-              "frame", flush=True)
-    # Rates: ours over theirs is their time over ours.
-    return {"burst": burst, "samples": samples,
-            "testpmd_ns": statistics.median(a for a, _ in samples),
-            "ours_ns": statistics.median(b for _, b in samples),
-            "rate": figures.ratio([(b, a) for a, b in samples])}
 
 
 def convert(build, burst):
@@ -109,7 +76,7 @@ def show(result):
     print(f"{'burst':>5} {'testpmd io':>11} {'mr-l2fwd patch':>15} "
           f"{'rate':>6}  95 %")
     for row in result["rows"]:
-        rate = row["rate"]
+        rate = row["ratio"]
         print(f"{row['burst']:5} {row['testpmd_ns']:11.2f} "
               f"{row['ours_ns']:15.2f} {rate['median']:6.2f}  "
               f"{rate['low']:.2f} to {rate['high']:.2f}")
@@ -133,22 +100,24 @@ def main():
     build = pathlib.Path(args.build)
     bursts = [int(word) for word in args.bursts.split(",")]
     if not (build / "lib/link/libmillrace-dpdk.so").exists():
-        sys.exit("mr bench dpdk: the dpdk driver is not built (libdpdk?)")
+        raise BenchError("the dpdk driver is not built (libdpdk?)")
     result = {"machine": report.machine(), "argv": sys.argv[1:]}
+    ports = [f"dpdk:{device}" for device in DEVICES]
     with who.HugePages() as huge_pages:
-        args.huge_pages = huge_pages
-        args.has_huge_pages = huge_pages.top_up()
-        result["rows"] = [compare(args, build, burst) for burst in bursts]
+        result["rows"] = [null_ports.compare(
+            args.pairs, burst, huge_pages, lambda burst=burst:
+            null_ports.mr_l2fwd(build, burst, args.seconds, ports))
+            for burst in bursts]
         result["convert"] = {burst: convert(build, burst)
                              for burst in bursts}
         result["memory"] = {
             "testpmd": memory(who.testpmd_command(
-                DEVICES, huge_pages=args.has_huge_pages)),
-            "mr-l2fwd": memory(l2fwd_command(build, 32),
-                               [f"dpdk:{device}" for device in DEVICES])}
+                DEVICES, huge_pages=huge_pages.top_up())),
+            "mr-l2fwd": memory([str(build / "apps/l2fwd/mr-l2fwd"), *ports])}
     show(result)
-    if args.json:
-        pathlib.Path(args.json).write_text(json.dumps(result, indent=1) + "\n")
+    command.write_json(args.json, result)
+    return 0
 
 
-main()
+if __name__ == "__main__":
+    sys.exit(command.run("dpdk", main))

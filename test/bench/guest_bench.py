@@ -9,8 +9,7 @@ a processor of its own. Frames come 240 at a time while the machine stands
 still, so that both find the same bursts.
 
 A poll that finds nothing is no work: what one costs is measured without
-traffic, and taken off as often as there were any. Time is not measured. With
---ports it is, and nothing else: frames/s of real NICs beside their line.
+traffic, and taken off as often as there were any. Time is not measured.
 """
 import argparse
 import pathlib
@@ -25,7 +24,6 @@ import command  # noqa: E402
 import dpdk  # noqa: E402
 import guest_contestants as who  # noqa: E402
 import report  # noqa: E402
-import wire_rows  # noqa: E402
 from fetch import Missing  # noqa: E402
 from guest import Guest, Nic  # noqa: E402
 from topology import BenchError  # noqa: E402
@@ -57,11 +55,6 @@ def parse(argv):
     parser.add_argument("--bursts", default="32", metavar="N,...",
                         help="most frames per poll (default: 32)")
     parser.add_argument("--json", metavar="FILE", help="all figures")
-    parser.add_argument("--ports", nargs=2, metavar="PORT",
-                        help="no guest: two NICs of this machine, joined by a "
-                        "cable; frames/s beside the rate of the line")
-    parser.add_argument("--seconds", type=float, default=5,
-                        help="with --ports, per frame size (default: 5)")
     parser.add_argument("--kernel", default="newest", metavar="VERSION")
     parser.add_argument("--build", default=str(HERE.parent.parent / "build"))
     args = parser.parse_args(argv)
@@ -264,17 +257,8 @@ def goals(results):
     return found
 
 
-def measure_wire(args):
-    program = pathlib.Path(args.build) / "apps/bench/mr-bench"
-    documents = wire_rows.measure(program, args.ports, args.seconds)
-    command.write_json(args.json, documents)
-    return 0
-
-
 def main():
     args = parse(sys.argv[1:])
-    if args.ports:
-        return measure_wire(args)
     missing = who.missing(pathlib.Path(args.build))
     if missing:
         raise BenchError(missing)

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """null: to null: beside testpmd on net_null: what the user part costs."""
 import json
-import os
 import re
-import shlex
 import signal
 import statistics
 import subprocess
@@ -15,40 +13,6 @@ import figures
 from topology import BenchError, die_with_parent, end
 
 PERIODS_S = 4       # of testpmd's own statistics; the first is warm-up
-OUR_SECONDS = 1.0
-
-
-def install_and_build(build, folder, source):
-    """null_bench against the installed library, as a user would build it."""
-    def run(argv, **env):
-        done = subprocess.run(argv, stdout=subprocess.PIPE, text=True,
-                              stderr=subprocess.STDOUT, check=False,
-                              env={**os.environ, **env})
-        if done.returncode != 0:
-            raise BenchError(f"{argv[0]}: {done.stdout.strip()}")
-        return done.stdout
-
-    run(["meson", "install", "-C", str(build), "--no-rebuild", "--quiet"],
-        DESTDIR=folder)
-    found = [root for root, _, names in os.walk(folder)
-             if "libmillrace.pc" in names]
-    if not found:
-        raise BenchError("the installed library has no libmillrace.pc")
-    flags = run(["pkg-config", "--cflags", "--libs", "libmillrace"],
-                PKG_CONFIG_PATH=found[0], PKG_CONFIG_SYSROOT_DIR=folder)
-    program = os.path.join(folder, "null_bench")
-    run(["cc", "-O2", "-o", program, str(source), *shlex.split(flags)])
-    return program, os.path.dirname(found[0])
-
-
-def ours(program, library_path, burst):
-    """One sample of null_bench."""
-    done = subprocess.run(
-        ["taskset", "-c", str(who.FORWARDER_CORE), program,
-         "--seconds", str(OUR_SECONDS), "--burst", str(burst)],
-        stdout=subprocess.PIPE, text=True, check=True,
-        env={**os.environ, "LD_LIBRARY_PATH": library_path})
-    return json.loads(done.stdout.splitlines()[-1])["ns_per_frame"]
 
 
 def testpmd(huge_pages, burst):
@@ -78,12 +42,12 @@ def testpmd(huge_pages, burst):
     return 1e9 / statistics.median(per_period)
 
 
-def mr_l2fwd(build, seconds=3, ports=("null:a", "null:b"), argv=None):
-    """mr-l2fwd itself on two ports that always have frames: ns per frame, both
-    directions. argv: its command line up to the ports."""
-    argv = argv or [str(build / "apps/l2fwd/mr-l2fwd"), "--json",
-                    "--cores", str(who.FORWARDER_CORE)]
-    argv = [*argv, "--duration", str(seconds), *ports]
+def mr_l2fwd(build, burst, seconds=3, ports=("null:a", "null:b")):
+    """mr-l2fwd on two ports that always have frames: ns per frame, both
+    directions."""
+    argv = [str(build / "apps/l2fwd/mr-l2fwd"), "--json", "--cores",
+            str(who.FORWARDER_CORE), "--burst", str(burst), "--duration",
+            str(seconds), *ports]
     done = subprocess.run(argv, stdout=subprocess.PIPE, text=True,
                           stderr=subprocess.DEVNULL, check=False,
                           timeout=seconds + 30)
@@ -101,27 +65,26 @@ def mr_l2fwd(build, seconds=3, ports=("null:a", "null:b"), argv=None):
                                               completed(first))
 
 
+def compare(n, burst, huge_pages, ours):
+    """n pairs of testpmd's and ours(), in ns per frame. Who goes first changes,
+    so that a drift hits both alike."""
+    pairs = []
+    for i in range(n):
+        has_huge_pages = huge_pages.top_up()
+        b = ours() if i % 2 else None
+        a = testpmd(has_huge_pages, burst)
+        pairs.append((a, b or ours()))
+        print(f"  burst {burst}, pair {i + 1} of {n}: testpmd {a:.2f}, "
+              f"mr-l2fwd {pairs[-1][1]:.2f} ns per frame", flush=True)
+    # Rates: ours over theirs is their time over ours.
+    return {"burst": burst, "pairs": pairs,
+            "testpmd_ns": statistics.median(a for a, _ in pairs),
+            "ours_ns": statistics.median(b for _, b in pairs),
+            "ratio": figures.ratio([(b, a) for a, b in pairs])}
+
+
 def measure(args, build):
-    """Interleaved samples of both, testpmd's burst and its best one."""
-    source = build.parent / "test/bench/null_bench.c"
-    n = 2 if args.quick else 5
-    with tempfile.TemporaryDirectory(prefix="mrb") as folder:
-        program, library_path = install_and_build(build, folder, source)
-        rows = []
-        for burst in (32, 64, 256):
-            pairs = []
-            for _ in range(n):
-                args.huge_pages.top_up()
-                theirs = testpmd(args.has_huge_pages, burst)
-                pairs.append((theirs, ours(program, library_path, burst)))
-            rows.append({
-                "burst": burst,
-                "testpmd_ns": statistics.median(a for a, _ in pairs),
-                "ours_ns": statistics.median(b for _, b in pairs),
-                "ratio": figures.ratio([(b, a) for a, b in pairs]),
-                "pairs": pairs,
-            })
-            print(f"  null, burst {burst}: testpmd "
-                  f"{rows[-1]['testpmd_ns']:.2f}, null_bench "
-                  f"{rows[-1]['ours_ns']:.2f} ns per frame", flush=True)
-    return {"rows": rows, "mr_l2fwd_ns": mr_l2fwd(build)}
+    """Both by burst, testpmd's own and its best one among them."""
+    return {"rows": [compare(2 if args.quick else 5, burst, args.huge_pages,
+                             lambda burst=burst: mr_l2fwd(build, burst))
+                     for burst in (32, 64, 256)]}

@@ -83,12 +83,10 @@ def show_long(runs):
 
 def show_null(null):
     print("\nnull: to null:, both directions on one core, ns per frame")
-    print(f"  {'burst':>6} {'testpmd net_null':>17} {'null_bench':>11}")
+    print(f"  {'burst':>6} {'testpmd net_null':>17} {'mr-l2fwd':>11}")
     for row in null["rows"]:
         print(f"  {row['burst']:6} {row['testpmd_ns']:17.2f} "
               f"{row['ours_ns']:11.2f}")
-    print(f"  mr-l2fwd itself, its default burst: "
-          f"{null['mr_l2fwd_ns']:.2f}")
 
 
 def goals(result):
