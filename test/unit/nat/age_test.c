@@ -8,7 +8,7 @@ TEST_STARTED(a_call_does_a_bounded_part)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < 1000; i++)
-		fixture_map(&fixture, UDP, INSIDE + 1, (uint16_t)i);
+		fixture_map(UDP, INSIDE + 1, (uint16_t)i);
 	for (uint32_t i = 0; i < 16; i++) {
 		uint32_t here = nat_maps_expire(fixture.maps, 1301);
 
@@ -19,11 +19,11 @@ TEST_STARTED(a_call_does_a_bounded_part)
 	/* Ports are due at once, too, and further sessions. */
 	nat_maps_expire(fixture.maps, 1301 + 122);
 	assert_true(nat_maps_is_behind(fixture.maps));
-	fixture_at(&fixture, 1301 + 122);
+	fixture_at(1301 + 122);
 	assert_false(nat_maps_is_behind(fixture.maps));
 	for (uint32_t i = 0; i < 200; i++)
-		fixture_out(&fixture, fixture_map(&fixture, TCP, INSIDE + 1, 1),
-			    REMOTE + i, 80, SYN);
+		fixture_out(fixture_map(TCP, INSIDE + 1, 1), REMOTE + i, 80,
+			    SYN);
 	nat_maps_expire(fixture.maps, fixture.now_s + 241);
 	assert_true(nat_maps_is_behind(fixture.maps));
 	assert_int_equal(n, 1000);

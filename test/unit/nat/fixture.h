@@ -40,29 +40,30 @@ struct fixture {
 	struct nat_log_event events[MAX_EVENTS];
 };
 
+static struct fixture fixture;
+
 static inline void fixture_on_log(void *opaque,
 				  const struct nat_log_event *event)
 {
-	struct fixture *fixture = opaque;
-
-	assert_true(fixture->n_events < MAX_EVENTS);
-	fixture->events[fixture->n_events++] = *event;
+	(void)opaque;
+	assert_true(fixture.n_events < MAX_EVENTS);
+	fixture.events[fixture.n_events++] = *event;
 }
 
 /* The defaults of mr-nat, and one address; what a test wants it changes. */
-static inline void fixture_init(struct fixture *fixture)
+static inline void fixture_init(void)
 {
-	memset(fixture, 0, sizeof(*fixture));
-	fixture->ctx = test_ctx(&fixture->allocator);
-	fixture->pool[0] = (struct nat_range){ POOL, POOL };
-	fixture->subscribers[0] = (struct nat_prefix){ INSIDE, 0xff000000 };
-	fixture->config = (struct nat_config){
-		.pool = fixture->pool,
+	memset(&fixture, 0, sizeof(fixture));
+	fixture.ctx = test_ctx(&fixture.allocator);
+	fixture.pool[0] = (struct nat_range){ POOL, POOL };
+	fixture.subscribers[0] = (struct nat_prefix){ INSIDE, 0xff000000 };
+	fixture.config = (struct nat_config){
+		.pool = fixture.pool,
 		.n_pool = 1,
-		.subscribers = fixture->subscribers,
+		.subscribers = fixture.subscribers,
 		.n_subscribers = 1,
-		.forwards = fixture->forwards,
-		.one_to_ones = fixture->one_to_ones,
+		.forwards = fixture.forwards,
+		.one_to_ones = fixture.one_to_ones,
 		.timeouts = { 300, 240, 7440, 240, 240, 6, 60, 300, 2, 120 },
 		.ports = { .first = 1024, .last = 65535 },
 		.max_mappings = 1000000,
@@ -70,39 +71,38 @@ static inline void fixture_init(struct fixture *fixture)
 		.is_paired = true,
 		.hairpins = true,
 	};
-	fixture->now_s = 1000;
+	fixture.now_s = 1000;
 }
 
-static inline int fixture_try(struct fixture *fixture, uint32_t shard,
-			      uint32_t n_shards, struct mr_reason *why)
+static inline int fixture_try(uint32_t shard, uint32_t n_shards,
+			      struct mr_reason *why)
 {
 	const struct nat_maps_config config = {
-		.ctx = fixture->ctx,
-		.config = &fixture->config,
+		.ctx = fixture.ctx,
+		.config = &fixture.config,
 		.shard = shard,
 		.n_shards = n_shards,
 		.seed = 42,
-		.now_s = fixture->now_s,
+		.now_s = fixture.now_s,
 		.log = fixture_on_log,
-		.opaque = fixture,
 	};
 
-	return nat_maps_create(&config, &fixture->maps, why);
+	return nat_maps_create(&config, &fixture.maps, why);
 }
 
-static inline void fixture_start(struct fixture *fixture)
+static inline void fixture_start(void)
 {
 	struct mr_reason why = { "" };
 
-	if (fixture_try(fixture, 0, 1, &why) != 0)
+	if (fixture_try(0, 1, &why) != 0)
 		fail_msg("%s", why.text);
 }
 
-static inline void fixture_end(struct fixture *fixture)
+static inline void fixture_end(void)
 {
-	nat_maps_destroy(fixture->maps);
-	mr_ctx_destroy(fixture->ctx);
-	assert_int_equal(fixture->allocator.n_out, 0);
+	nat_maps_destroy(fixture.maps);
+	mr_ctx_destroy(fixture.ctx);
+	assert_int_equal(fixture.allocator.n_out, 0);
 }
 
 /* Ends in host order to those in network order. */
@@ -117,86 +117,82 @@ static inline struct nat_remote remote(uint32_t addr, uint16_t port)
 	return (struct nat_remote){ htonl(addr), htons(port) };
 }
 
-static inline enum nat_reason fixture_open(struct fixture *fixture,
-					   uint8_t proto, uint32_t addr,
+static inline enum nat_reason fixture_open(uint8_t proto, uint32_t addr,
 					   uint16_t port, uint32_t *ret_id)
 {
 	struct nat_tuple inside = tuple(proto, addr, port);
 
-	return nat_maps_open(fixture->maps, &inside, fixture->now_s, ret_id);
+	return nat_maps_open(fixture.maps, &inside, fixture.now_s, ret_id);
 }
 
 /* That works. */
-static inline uint32_t fixture_map(struct fixture *fixture, uint8_t proto,
-				   uint32_t addr, uint16_t port)
+static inline uint32_t fixture_map(uint8_t proto, uint32_t addr, uint16_t port)
 {
 	uint32_t id = MR_FLOW_NONE;
 
-	assert_int_equal(fixture_open(fixture, proto, addr, port, &id), NAT_OK);
+	assert_int_equal(fixture_open(proto, addr, port, &id), NAT_OK);
 	return id;
 }
 
-static inline uint32_t fixture_find_out(struct fixture *fixture, uint8_t proto,
-					uint32_t addr, uint16_t port)
+static inline uint32_t fixture_find_out(uint8_t proto, uint32_t addr,
+					uint16_t port)
 {
 	struct nat_tuple inside = tuple(proto, addr, port);
 	uint32_t id;
 
-	nat_maps_find_out(fixture->maps, &inside, 1, &id);
+	nat_maps_find_out(fixture.maps, &inside, 1, &id);
 	return id;
 }
 
-static inline uint32_t fixture_find_in(struct fixture *fixture, uint8_t proto,
-				       uint32_t addr, uint16_t port)
+static inline uint32_t fixture_find_in(uint8_t proto, uint32_t addr,
+				       uint16_t port)
 {
 	struct nat_tuple outside = tuple(proto, addr, port);
 	uint32_t id;
 
-	nat_maps_find_in(fixture->maps, &outside, 1, &id);
+	nat_maps_find_in(fixture.maps, &outside, 1, &id);
 	return id;
 }
 
 /* By what stands in the mapping. */
-static inline uint32_t fixture_find_back(struct fixture *fixture, uint32_t id)
+static inline uint32_t fixture_find_back(uint32_t id)
 {
-	const struct nat_map *map = nat_maps_at(fixture->maps, id);
+	const struct nat_map *map = nat_maps_at(fixture.maps, id);
 	struct nat_tuple outside = { map->outside_addr, map->outside_port,
 				     map->inside.proto, 0 };
 	uint32_t back;
 
-	nat_maps_find_in(fixture->maps, &outside, 1, &back);
+	nat_maps_find_in(fixture.maps, &outside, 1, &back);
 	return back;
 }
 
-static inline enum nat_reason fixture_out(struct fixture *fixture, uint32_t id,
-					  uint32_t addr, uint16_t port,
-					  uint8_t flags)
+static inline enum nat_reason fixture_out(uint32_t id, uint32_t addr,
+					  uint16_t port, uint8_t flags)
 {
-	return nat_maps_out(fixture->maps, id, remote(addr, port),
+	return nat_maps_out(fixture.maps, id, remote(addr, port),
 			    &(struct nat_segment){ .flags = flags },
-			    fixture->now_s);
+			    fixture.now_s);
 }
 
-static inline enum nat_reason fixture_in(struct fixture *fixture, uint32_t id,
-					 uint32_t addr, uint16_t port,
-					 uint8_t flags)
+static inline enum nat_reason fixture_in(uint32_t id, uint32_t addr,
+					 uint16_t port, uint8_t flags)
 {
-	return nat_maps_in(fixture->maps, id, remote(addr, port),
+	return nat_maps_in(fixture.maps, id, remote(addr, port),
 			   &(struct nat_segment){ .flags = flags },
-			   fixture->now_s);
+			   fixture.now_s);
 }
 
 /* All that is due at this time. Returns how many mappings ended. */
-static inline uint32_t fixture_at(struct fixture *fixture, uint32_t now_s)
+static inline uint32_t fixture_at(uint32_t now_s)
 {
-	const struct nat_maps *maps = fixture->maps;
+	const struct nat_maps *maps = fixture.maps;
 	uint32_t n = 0, n_idle = 0;
 
-	fixture->now_s = now_s;
+	fixture.now_s = now_s;
 	/* A call may do no more than set timers of what was used. */
 	while (n_idle < 40) {
 		uint64_t before = maps->n_sessions + maps->ports->n_quarantined;
-		uint32_t here = nat_maps_expire(fixture->maps, now_s);
+		uint32_t here = nat_maps_expire(fixture.maps, now_s);
 		uint64_t behind = maps->n_sessions + maps->ports->n_quarantined;
 
 		n += here;
@@ -205,60 +201,58 @@ static inline uint32_t fixture_at(struct fixture *fixture, uint32_t now_s)
 	return n;
 }
 
-static inline struct nat_maps_stats fixture_stats(const struct fixture *fixture)
+static inline struct nat_maps_stats fixture_stats(void)
 {
 	struct nat_maps_stats stats;
 
-	nat_maps_stats(fixture->maps, &stats);
+	nat_maps_stats(fixture.maps, &stats);
 	return stats;
 }
 
 /* The invariant of ports. */
-static inline void fixture_check_ports(const struct fixture *fixture)
+static inline void fixture_check_ports(void)
 {
 	struct nat_ports_stats s;
 
-	nat_ports_stats(fixture->maps->ports, &s);
+	nat_ports_stats(fixture.maps->ports, &s);
 	assert_int_equal(s.n_all,
 			 s.n_free + s.n_used + s.n_quarantined + s.n_static);
 }
 
-static inline uint16_t fixture_port(const struct fixture *fixture, uint32_t id)
+static inline uint16_t fixture_port(uint32_t id)
 {
-	return ntohs(nat_map_at(fixture->maps, id)->outside_port);
+	return ntohs(nat_map_at(fixture.maps, id)->outside_port);
 }
 
-static inline uint32_t fixture_addr(const struct fixture *fixture, uint32_t id)
+static inline uint32_t fixture_addr(uint32_t id)
 {
-	return ntohl(nat_map_at(fixture->maps, id)->outside_addr);
+	return ntohl(nat_map_at(fixture.maps, id)->outside_addr);
 }
-
-static struct fixture fixture;
 
 static inline int fixture_set_up(void **state)
 {
 	(void)state;
-	fixture_init(&fixture);
+	fixture_init();
 	return 0;
 }
 
 static inline int fixture_set_up_started(void **state)
 {
 	fixture_set_up(state);
-	fixture_start(&fixture);
+	fixture_start();
 	return 0;
 }
 
 static inline int fixture_tear_down(void **state)
 {
 	(void)state;
-	fixture_end(&fixture);
+	fixture_end();
 	return 0;
 }
 
 /* A test that has a fixture, which it changes before it starts it; and one that
  * has it started as it is. */
-#define TEST_RIG(name) TEST_WITH(fixture_set_up, fixture_tear_down, name)
+#define TEST_FIXTURE(name) TEST_WITH(fixture_set_up, fixture_tear_down, name)
 #define TEST_STARTED(name)                                                     \
 	TEST_WITH(fixture_set_up_started, fixture_tear_down, name)
 

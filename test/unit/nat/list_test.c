@@ -5,14 +5,13 @@
 enum { MAX = 400 };
 
 /* All of it, by parts of n. */
-static uint32_t list(const struct fixture *one, struct nat_session *sessions,
-		     uint32_t n)
+static uint32_t list(struct nat_session *sessions, uint32_t n)
 {
 	uint32_t n_all = 0, n_here;
 	uint64_t cursor = 0;
 
 	do {
-		n_here = nat_maps_list(one->maps, &cursor, one->now_s,
+		n_here = nat_maps_list(fixture.maps, &cursor, fixture.now_s,
 				       sessions + n_all, n);
 		assert_true(n_here <= n && n_all + n_here <= MAX);
 		n_all += n_here;
@@ -20,22 +19,22 @@ static uint32_t list(const struct fixture *one, struct nat_session *sessions,
 	return n_all;
 }
 
-static void fill(struct fixture *one)
+static void fill(void)
 {
 	uint32_t id;
 
 	for (uint16_t i = 0; i < 50; i++) {
-		id = fixture_map(one, UDP, INSIDE + i, i);
-		fixture_out(one, id, REMOTE, 53, 0);
-		id = fixture_map(one, TCP, INSIDE + i, i);
+		id = fixture_map(UDP, INSIDE + i, i);
+		fixture_out(id, REMOTE, 53, 0);
+		id = fixture_map(TCP, INSIDE + i, i);
 		for (uint16_t k = 0; k <= i % 5; k++) {
-			fixture_out(one, id, REMOTE, (uint16_t)(80 + k), SYN);
-			fixture_in(one, id, REMOTE, (uint16_t)(80 + k), SYN);
+			fixture_out(id, REMOTE, (uint16_t)(80 + k), SYN);
+			fixture_in(id, REMOTE, (uint16_t)(80 + k), SYN);
 		}
-		fixture_map(one, ICMP, INSIDE + i, i);
+		fixture_map(ICMP, INSIDE + i, i);
 	}
-	id = fixture_map(one, GRE, INSIDE, 0);
-	fixture_out(one, id, REMOTE, 0, 0);
+	id = fixture_map(GRE, INSIDE, 0);
+	fixture_out(id, REMOTE, 0, 0);
 }
 
 static uint64_t number_of(struct nat_remote end)
@@ -56,7 +55,7 @@ static int by_ends(const void *a, const void *b)
 	return order != 0 ? order : (p > q) - (p < q);
 }
 
-TEST_RIG(every_session_is_listed_once)
+TEST_FIXTURE(every_session_is_listed_once)
 {
 	static struct nat_session by_one[MAX], by_many[MAX];
 	uint32_t n;
@@ -66,11 +65,11 @@ TEST_RIG(every_session_is_listed_once)
 	fixture.config.passes_other_protocols = true;
 	fixture.config.filtering[NAT_TCP] =
 		NAT_FILTER_ADDRESS; /* permits are not */
-	fixture_start(&fixture);
-	fill(&fixture);
-	n = list(&fixture, by_one, 1);
+	fixture_start();
+	fill();
+	n = list(by_one, 1);
 	assert_int_equal(n, 3 * 50 + 100 + 1);
-	assert_int_equal(list(&fixture, by_many, 300), n);
+	assert_int_equal(list(by_many, 300), n);
 	qsort(by_one, n, sizeof(by_one[0]), by_ends);
 	for (uint32_t i = 1; i < n; i++)
 		assert_true(by_ends(&by_one[i - 1], &by_one[i]) != 0);
@@ -81,16 +80,15 @@ TEST_STARTED(a_list_says_how_old_and_how_long)
 	struct nat_session sessions[MAX];
 	uint32_t id;
 
-	id = fixture_map(&fixture, UDP, INSIDE + 3, 7);
-	fixture_out(&fixture, id, REMOTE, 53, 0);
+	id = fixture_map(UDP, INSIDE + 3, 7);
+	fixture_out(id, REMOTE, 53, 0);
 	nat_map_at(fixture.maps, id)->n_out = 5;
 	nat_map_at(fixture.maps, id)->n_in = 6;
 	fixture.now_s = 1100;
-	assert_int_equal(list(&fixture, sessions, 10), 1);
+	assert_int_equal(list(sessions, 10), 1);
 	assert_int_equal(sessions[0].inside.addr, htonl(INSIDE + 3));
 	assert_int_equal(sessions[0].outside.addr, htonl(POOL));
-	assert_int_equal(sessions[0].outside.port,
-			 htons(fixture_port(&fixture, id)));
+	assert_int_equal(sessions[0].outside.port, htons(fixture_port(id)));
 	assert_int_equal(sessions[0].remote.addr, htonl(REMOTE));
 	assert_int_equal(sessions[0].remote.port, htons(53));
 	assert_int_equal(sessions[0].age_s, 100);
@@ -98,45 +96,45 @@ TEST_STARTED(a_list_says_how_old_and_how_long)
 	assert_int_equal(sessions[0].n_out, 5);
 	assert_int_equal(sessions[0].n_in, 6);
 	nat_maps_close(fixture.maps, id, 1100);
-	id = fixture_map(&fixture, TCP, INSIDE + 3, 7);
-	fixture_out(&fixture, id, REMOTE, 80, SYN);
-	fixture_in(&fixture, id, REMOTE, 80, SYN);
-	fixture_out(&fixture, id, REMOTE, 81, SYN);
+	id = fixture_map(TCP, INSIDE + 3, 7);
+	fixture_out(id, REMOTE, 80, SYN);
+	fixture_in(id, REMOTE, 80, SYN);
+	fixture_out(id, REMOTE, 81, SYN);
 	fixture.now_s = 1110;
-	assert_int_equal(list(&fixture, sessions, 10), 2);
+	assert_int_equal(list(sessions, 10), 2);
 	assert_int_equal(sessions[0].tcp_state, NAT_TCP_OPEN);
 	assert_int_equal(sessions[0].left_s, 7431);
 	assert_int_equal(sessions[1].tcp_state, NAT_TCP_OPENING);
 	assert_int_equal(sessions[1].remote.port, htons(81));
 	assert_int_equal(sessions[1].left_s, 231);
 	/* When the first one has ended, the further one is left. */
-	fixture_in(&fixture, id, REMOTE, 81, SYN);
-	fixture_in(&fixture, id, REMOTE, 80, RST);
-	fixture_at(&fixture, 1351);
-	assert_int_equal(list(&fixture, sessions, 10), 1);
+	fixture_in(id, REMOTE, 81, SYN);
+	fixture_in(id, REMOTE, 80, RST);
+	fixture_at(1351);
+	assert_int_equal(list(sessions, 10), 1);
 	assert_int_equal(sessions[0].remote.port, htons(81));
 }
 
 /* Else it would be let in again behind a restart. */
-TEST_RIG(a_remote_end_that_is_forgotten_is_not_listed)
+TEST_FIXTURE(a_remote_end_that_is_forgotten_is_not_listed)
 {
 	struct nat_session sessions[MAX];
 	uint32_t id;
 
 	fixture.config.filtering[NAT_UDP] = NAT_FILTER_ADDRESS;
-	fixture_start(&fixture);
-	id = fixture_map(&fixture, UDP, INSIDE, 1);
-	fixture_out(&fixture, id, REMOTE, 53, 0);
-	fixture_at(&fixture, 1200);
-	fixture_out(&fixture, id, REMOTE + 1, 53, 0);
-	assert_int_equal(list(&fixture, sessions, 10), 2);
-	fixture_at(&fixture, 1301);
-	assert_int_equal(list(&fixture, sessions, 10), 2);
+	fixture_start();
+	id = fixture_map(UDP, INSIDE, 1);
+	fixture_out(id, REMOTE, 53, 0);
+	fixture_at(1200);
+	fixture_out(id, REMOTE + 1, 53, 0);
+	assert_int_equal(list(sessions, 10), 2);
+	fixture_at(1301);
+	assert_int_equal(list(sessions, 10), 2);
 	assert_int_equal(sessions[0].remote.addr, 0);
 	assert_int_equal(sessions[1].remote.addr, htonl(REMOTE + 1));
 }
 
-TEST_RIG(static_ones_are_listed_without_a_time)
+TEST_FIXTURE(static_ones_are_listed_without_a_time)
 {
 	struct nat_session sessions[MAX];
 	uint32_t id;
@@ -144,19 +142,24 @@ TEST_RIG(static_ones_are_listed_without_a_time)
 	fixture.forwards[0] = (struct nat_forward){ POOL, INSIDE + 5,  80, 80,
 						    80,   1 << NAT_TCP };
 	fixture.config.n_forwards = 1;
-	fixture_start(&fixture);
-	assert_int_equal(list(&fixture, sessions, 10), 1);
+	fixture_start();
+	assert_int_equal(list(sessions, 10), 1);
 	assert_int_equal(sessions[0].flags, NAT_MAP_STATIC);
 	assert_int_equal(sessions[0].left_s, 0);
 	assert_int_equal(sessions[0].remote.addr, 0);
-	id = fixture_find_in(&fixture, TCP, POOL, 80);
-	fixture_out(&fixture, id, REMOTE, 80, SYN | ACK);
-	assert_int_equal(list(&fixture, sessions, 10), 1);
+	id = fixture_find_in(TCP, POOL, 80);
+	fixture_out(id, REMOTE, 80, SYN | ACK);
+	assert_int_equal(list(sessions, 10), 1);
 	assert_int_equal(sessions[0].remote.addr, htonl(REMOTE));
 	assert_int_equal(sessions[0].left_s, 241);
 	fixture.now_s = 9000;
-	assert_int_equal(list(&fixture, sessions, 10), 1);
+	assert_int_equal(list(sessions, 10), 1);
 	assert_int_equal(sessions[0].remote.addr, 0);
+}
+
+static int restore(struct nat_session session)
+{
+	return nat_maps_restore(fixture.maps, &session, fixture.now_s);
 }
 
 /* Into another translator, as at a restart; in any order. */
@@ -166,29 +169,23 @@ TEST(what_was_listed_is_restored)
 	static const uint16_t blocks[] = { 0, 64 };
 
 	for (uint32_t b = 0; b < 2; b++) {
-		struct fixture old, new;
 		uint32_t n;
 
-		fixture_init(&old);
-		old.config.passes_other_protocols = true;
-		old.config.filtering[NAT_TCP] = NAT_FILTER_ADDRESS;
-		old.config.ports.block = blocks[b];
-		old.config.ports.max_blocks = 4;
-		fixture_start(&old);
-		fill(&old);
-		old.now_s = 1030;
-		n = list(&old, before, 300);
-		fixture_init(&new);
-		new.config.passes_other_protocols = true;
-		new.config.filtering[NAT_TCP] = NAT_FILTER_ADDRESS;
-		new.config.ports = old.config.ports;
-		new.now_s = 500000;
-		fixture_start(&new);
+		fixture_init();
+		fixture.config.passes_other_protocols = true;
+		fixture.config.filtering[NAT_TCP] = NAT_FILTER_ADDRESS;
+		fixture.config.ports.block = blocks[b];
+		fixture.config.ports.max_blocks = 4;
+		fixture_start();
+		fill();
+		fixture.now_s = 1030;
+		n = list(before, 300);
+		nat_maps_destroy(fixture.maps);
+		fixture.now_s = 500000;
+		fixture_start();
 		for (uint32_t i = n; i-- > 0;)
-			assert_int_equal(nat_maps_restore(new.maps, &before[i],
-							  new.now_s),
-					 0);
-		assert_int_equal(list(&new, after, 300), n);
+			assert_int_equal(restore(before[i]), 0);
+		assert_int_equal(list(after, 300), n);
 		qsort(before, n, sizeof(before[0]), by_ends);
 		qsort(after, n, sizeof(after[0]), by_ends);
 		for (uint32_t i = 0; i < n; i++) {
@@ -197,29 +194,21 @@ TEST(what_was_listed_is_restored)
 					 after[i].tcp_state);
 			assert_int_equal(before[i].age_s, after[i].age_s);
 			assert_int_equal(before[i].left_s, after[i].left_s);
-			assert_int_equal(nat_maps_restore(new.maps, &before[i],
-							  new.now_s),
-					 -EEXIST);
+			assert_int_equal(restore(before[i]), -EEXIST);
 		}
-		fixture_check_ports(&new);
-		assert_int_equal(fixture_at(&new, 500000 + 30), 0);
-		assert_int_equal(fixture_at(&new, 500000 + 31), 50); /* ICMP */
-		fixture_at(&new, 500000 + 8000);
-		fixture_at(&new, 500000 + 9000);
-		assert_int_equal(fixture_stats(&new).n_mappings, 0);
-		assert_int_equal(fixture_stats(&new).n_sessions, 0);
-		assert_int_equal(fixture_stats(&new).n_subscribers, 0);
-		fixture_end(&new);
-		fixture_end(&old);
+		fixture_check_ports();
+		assert_int_equal(fixture_at(500000 + 30), 0);
+		assert_int_equal(fixture_at(500000 + 31), 50); /* ICMP */
+		fixture_at(500000 + 8000);
+		fixture_at(500000 + 9000);
+		assert_int_equal(fixture_stats().n_mappings, 0);
+		assert_int_equal(fixture_stats().n_sessions, 0);
+		assert_int_equal(fixture_stats().n_subscribers, 0);
+		fixture_end();
 	}
 }
 
-static int restore(struct fixture *one, struct nat_session session)
-{
-	return nat_maps_restore(one->maps, &session, one->now_s);
-}
-
-TEST_RIG(what_cannot_be_restored_is_refused)
+TEST_FIXTURE(what_cannot_be_restored_is_refused)
 {
 	const struct nat_session good = {
 		.inside = tuple(UDP, INSIDE + 1, 5),
@@ -231,42 +220,42 @@ TEST_RIG(what_cannot_be_restored_is_refused)
 	uint32_t n_subscribers;
 
 	fixture.config.max_mappings = 2;
-	fixture_start(&fixture);
+	fixture_start();
 	s = good, s.inside.addr = htonl(0x0b000001);
-	assert_int_equal(restore(&fixture, s), -EINVAL);
+	assert_int_equal(restore(s), -EINVAL);
 	s = good, s.outside.addr = htonl(POOL + 1);
-	assert_int_equal(restore(&fixture, s), -EINVAL);
+	assert_int_equal(restore(s), -EINVAL);
 	s = good, s.outside.port = htons(1023);
-	assert_int_equal(restore(&fixture, s), -EINVAL);
+	assert_int_equal(restore(s), -EINVAL);
 	s = good, s.inside.proto = GRE;
-	assert_int_equal(restore(&fixture, s), -EINVAL);
+	assert_int_equal(restore(s), -EINVAL);
 	s = good, s.flags = NAT_MAP_STATIC;
-	assert_int_equal(restore(&fixture, s), -EINVAL);
+	assert_int_equal(restore(s), -EINVAL);
 	s = good, s.tcp_state = NAT_TCP_OPEN;
-	assert_int_equal(restore(&fixture, s), -EINVAL);
+	assert_int_equal(restore(s), -EINVAL);
 	s = good, s.inside.proto = TCP;
-	assert_int_equal(restore(&fixture, s), -EINVAL);
+	assert_int_equal(restore(s), -EINVAL);
 	s.tcp_state = NAT_TCP_STATES;
-	assert_int_equal(restore(&fixture, s), -EINVAL);
+	assert_int_equal(restore(s), -EINVAL);
 	s = good, s.age_s = UINT32_MAX;
-	assert_int_equal(restore(&fixture, s), -EINVAL);
-	assert_int_equal(fixture_stats(&fixture).n_subscribers, 0);
-	assert_int_equal(restore(&fixture, good), 0);
-	assert_int_equal(restore(&fixture, good), -EEXIST);
-	n_subscribers = (uint32_t)fixture_stats(&fixture).n_subscribers;
+	assert_int_equal(restore(s), -EINVAL);
+	assert_int_equal(fixture_stats().n_subscribers, 0);
+	assert_int_equal(restore(good), 0);
+	assert_int_equal(restore(good), -EEXIST);
+	n_subscribers = (uint32_t)fixture_stats().n_subscribers;
 	s = good, s.inside.addr = htonl(INSIDE + 2);
-	assert_int_equal(restore(&fixture, s), -EADDRINUSE);
+	assert_int_equal(restore(s), -EADDRINUSE);
 	s = good, s.outside.port = htons(5001);
-	assert_int_equal(restore(&fixture, s), -EADDRINUSE);
-	assert_int_equal(fixture_stats(&fixture).n_subscribers, n_subscribers);
+	assert_int_equal(restore(s), -EADDRINUSE);
+	assert_int_equal(fixture_stats().n_subscribers, n_subscribers);
 	s.inside.port = htons(6);
-	assert_int_equal(restore(&fixture, s), 0);
+	assert_int_equal(restore(s), 0);
 	s.inside.port = htons(7);
-	assert_int_equal(restore(&fixture, s), -ENOSPC);
-	fixture_check_ports(&fixture);
+	assert_int_equal(restore(s), -ENOSPC);
+	fixture_check_ports();
 }
 
-TEST_RIG(further_sessions_are_restored_within_limits)
+TEST_FIXTURE(further_sessions_are_restored_within_limits)
 {
 	struct nat_session s = {
 		.inside = tuple(TCP, INSIDE + 1, 5),
@@ -276,11 +265,11 @@ TEST_RIG(further_sessions_are_restored_within_limits)
 	};
 
 	fixture.config.max_sessions = 1;
-	fixture_start(&fixture);
-	assert_int_equal(restore(&fixture, s), 0);
+	fixture_start();
+	assert_int_equal(restore(s), 0);
 	s.remote.port = htons(54);
-	assert_int_equal(restore(&fixture, s), 0);
-	assert_int_equal(restore(&fixture, s), -EEXIST);
+	assert_int_equal(restore(s), 0);
+	assert_int_equal(restore(s), -EEXIST);
 	s.remote.port = htons(55);
-	assert_int_equal(restore(&fixture, s), -ENOSPC);
+	assert_int_equal(restore(s), -ENOSPC);
 }

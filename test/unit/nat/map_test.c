@@ -8,25 +8,22 @@ static const uint8_t protos[] = { UDP, TCP, ICMP };
 TEST_STARTED(a_mapping_is_found_in_both_directions)
 {
 	for (uint32_t i = 0; i < 3; i++) {
-		uint32_t id =
-			fixture_map(&fixture, protos[i], INSIDE + 1, 5000);
+		uint32_t id = fixture_map(protos[i], INSIDE + 1, 5000);
 		const struct nat_map *map = nat_maps_at(fixture.maps, id);
 
-		assert_int_equal(fixture_addr(&fixture, id), POOL);
-		assert_in_range(fixture_port(&fixture, id), 1024, 65535);
+		assert_int_equal(fixture_addr(id), POOL);
+		assert_in_range(fixture_port(id), 1024, 65535);
 		assert_int_equal(map->inside.proto, protos[i]);
 		assert_int_equal(map->flags, 0);
-		assert_int_equal(
-			fixture_find_out(&fixture, protos[i], INSIDE + 1, 5000),
-			id);
-		assert_int_equal(fixture_find_back(&fixture, id), id);
+		assert_int_equal(fixture_find_out(protos[i], INSIDE + 1, 5000),
+				 id);
+		assert_int_equal(fixture_find_back(id), id);
 		/* Opened twice in a burst, it is one mapping. */
-		assert_int_equal(
-			fixture_map(&fixture, protos[i], INSIDE + 1, 5000), id);
+		assert_int_equal(fixture_map(protos[i], INSIDE + 1, 5000), id);
 	}
-	assert_int_equal(fixture_stats(&fixture).n_mappings, 3);
-	assert_int_equal(fixture_stats(&fixture).created, 3);
-	assert_int_equal(fixture_stats(&fixture).n_subscribers, 1);
+	assert_int_equal(fixture_stats().n_mappings, 3);
+	assert_int_equal(fixture_stats().created, 3);
+	assert_int_equal(fixture_stats().n_subscribers, 1);
 }
 
 TEST_STARTED(what_is_not_mapped_is_not_found)
@@ -34,25 +31,18 @@ TEST_STARTED(what_is_not_mapped_is_not_found)
 	uint32_t id;
 	uint16_t port;
 
-	id = fixture_map(&fixture, UDP, INSIDE + 1, 5000);
-	port = fixture_port(&fixture, id);
-	assert_int_equal(fixture_find_out(&fixture, UDP, INSIDE + 1, 5001),
+	id = fixture_map(UDP, INSIDE + 1, 5000);
+	port = fixture_port(id);
+	assert_int_equal(fixture_find_out(UDP, INSIDE + 1, 5001), MR_FLOW_NONE);
+	assert_int_equal(fixture_find_out(TCP, INSIDE + 1, 5000), MR_FLOW_NONE);
+	assert_int_equal(fixture_find_in(TCP, POOL, port), MR_FLOW_NONE);
+	assert_int_equal(fixture_find_in(UDP, POOL, (uint16_t)(port ^ 1)),
 			 MR_FLOW_NONE);
-	assert_int_equal(fixture_find_out(&fixture, TCP, INSIDE + 1, 5000),
-			 MR_FLOW_NONE);
-	assert_int_equal(fixture_find_in(&fixture, TCP, POOL, port),
-			 MR_FLOW_NONE);
-	assert_int_equal(
-		fixture_find_in(&fixture, UDP, POOL, (uint16_t)(port ^ 1)),
-		MR_FLOW_NONE);
-	assert_int_equal(fixture_find_in(&fixture, UDP, POOL + 1, port),
-			 MR_FLOW_NONE);
-	assert_int_equal(fixture_find_in(&fixture, UDP, POOL - 1, port),
-			 MR_FLOW_NONE);
-	assert_int_equal(fixture_find_in(&fixture, GRE, POOL, 0), MR_FLOW_NONE);
-	assert_int_equal(fixture_find_in(&fixture, UDP, 0, 0), MR_FLOW_NONE);
-	assert_int_equal(fixture_find_in(&fixture, UDP, UINT32_MAX, 65535),
-			 MR_FLOW_NONE);
+	assert_int_equal(fixture_find_in(UDP, POOL + 1, port), MR_FLOW_NONE);
+	assert_int_equal(fixture_find_in(UDP, POOL - 1, port), MR_FLOW_NONE);
+	assert_int_equal(fixture_find_in(GRE, POOL, 0), MR_FLOW_NONE);
+	assert_int_equal(fixture_find_in(UDP, 0, 0), MR_FLOW_NONE);
+	assert_int_equal(fixture_find_in(UDP, UINT32_MAX, 65535), MR_FLOW_NONE);
 }
 
 /* Longer than a table's own bursts, and not all of it there. */
@@ -68,9 +58,9 @@ TEST_STARTED(lookups_take_any_burst)
 		outside[i] = tuple(UDP, POOL, 1);
 		if (i % 3 == 0)
 			continue;
-		ids[i] = fixture_map(&fixture, UDP, INSIDE + i, 7);
-		outside[i] = tuple(UDP, fixture_addr(&fixture, ids[i]),
-				   fixture_port(&fixture, ids[i]));
+		ids[i] = fixture_map(UDP, INSIDE + i, 7);
+		outside[i] =
+			tuple(UDP, fixture_addr(ids[i]), fixture_port(ids[i]));
 	}
 	nat_maps_find_out(fixture.maps, inside, N, found);
 	assert_memory_equal(found, ids, sizeof(ids));
@@ -78,16 +68,16 @@ TEST_STARTED(lookups_take_any_burst)
 	assert_memory_equal(found, ids, sizeof(ids));
 }
 
-TEST_RIG(workers_that_cannot_be_are_refused)
+TEST_FIXTURE(workers_that_cannot_be_are_refused)
 {
 	struct mr_reason why;
 
-	assert_int_equal(fixture_try(&fixture, 0, 0, &why), -EINVAL);
+	assert_int_equal(fixture_try(0, 0, &why), -EINVAL);
 	assert_reason_has(&why, "worker 0 of 0");
-	assert_int_equal(fixture_try(&fixture, 2, 2, &why), -EINVAL);
-	assert_int_equal(fixture_try(&fixture, 0, 1025, &why), -EINVAL);
+	assert_int_equal(fixture_try(2, 2, &why), -EINVAL);
+	assert_int_equal(fixture_try(0, 1025, &why), -EINVAL);
 	assert_reason_has(&why, "at most 1024");
-	assert_int_equal(fixture_try(&fixture, 0, 0, NULL), -EINVAL);
+	assert_int_equal(fixture_try(0, 0, NULL), -EINVAL);
 }
 
 /* Ports of workers are apart, and all of them together are all. */
@@ -101,29 +91,27 @@ TEST(workers_have_their_slices)
 		struct nat_ports_stats stats;
 		uint32_t id;
 
-		fixture_init(&fixture);
-		assert_int_equal(fixture_try(&fixture, shard, 3, NULL), 0);
+		fixture_init();
+		assert_int_equal(fixture_try(shard, 3, NULL), 0);
 		nat_ports_stats(fixture.maps->ports, &stats);
 		for (uint32_t i = 0; i < stats.n_all / 3; i++) {
 			uint16_t port;
 
-			id = fixture_map(&fixture, UDP, INSIDE + 1,
-					 (uint16_t)i);
-			port = fixture_port(&fixture, id);
+			id = fixture_map(UDP, INSIDE + 1, (uint16_t)i);
+			port = fixture_port(id);
 			assert_int_equal((port >> NAT_SLICE_BITS) % 3, shard);
 			assert_int_equal(owners[port], 0xff);
-			assert_int_equal(fixture_find_back(&fixture, id), id);
+			assert_int_equal(fixture_find_back(id), id);
 			owners[port] = (uint8_t)shard;
 		}
-		assert_int_equal(
-			fixture_open(&fixture, UDP, INSIDE + 1, 65000, &id),
-			NAT_DROP_NO_PORT);
+		assert_int_equal(fixture_open(UDP, INSIDE + 1, 65000, &id),
+				 NAT_DROP_NO_PORT);
 		/* Another worker's port is not looked up here. */
-		assert_int_equal(fixture_find_in(&fixture, UDP, POOL,
+		assert_int_equal(fixture_find_in(UDP, POOL,
 						 (uint16_t)(1024 + 64 * shard)),
 				 MR_FLOW_NONE);
 		n_all += (uint32_t)stats.n_all / 3;
-		fixture_end(&fixture);
+		fixture_end();
 	}
 	assert_int_equal(n_all, 65536 - 1024);
 	for (uint32_t port = 1024; port < 65536; port++)
@@ -139,16 +127,16 @@ TEST(memory_may_run_out_at_create)
 	do {
 		struct mr_reason why = { "" };
 
-		fixture_init(&fixture);
+		fixture_init();
 		fixture.allocator.fail_at =
 			fixture.allocator.n_calls + ++fail_at;
-		err = fixture_try(&fixture, 0, 1, &why);
+		err = fixture_try(0, 1, &why);
 		if (err != 0) {
 			assert_int_equal(err, -ENOMEM);
 			assert_string_not_equal(why.text, "");
 			fixture.maps = NULL;
 		}
-		fixture_end(&fixture);
+		fixture_end();
 	} while (err != 0);
 	assert_true(fail_at > 5);
 }

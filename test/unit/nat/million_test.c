@@ -37,42 +37,42 @@ static uint64_t resident_bytes(void)
 	return (uint64_t)n_resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static void open_and_use(struct fixture *one, uint32_t n)
+static void open_and_use(uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t id = fixture_map(one, UDP, INSIDE + i / PER_HOST,
+		uint32_t id = fixture_map(UDP, INSIDE + i / PER_HOST,
 					  (uint16_t)(1024 + i % PER_HOST));
 
-		assert_int_equal(fixture_out(one, id, REMOTE, 53, 0), NAT_OK);
-		assert_int_equal(fixture_in(one, id, REMOTE, 53, 0), NAT_OK);
+		assert_int_equal(fixture_out(id, REMOTE, 53, 0), NAT_OK);
+		assert_int_equal(fixture_in(id, REMOTE, 53, 0), NAT_OK);
 	}
 }
 
-TEST_RIG(memory_is_back_where_it_was)
+TEST_FIXTURE(memory_is_back_where_it_was)
 {
 	uint32_t n = n_sessions();
 	struct nat_maps_stats before, full, after;
 	uint64_t resident_before, resident_full, resident_after;
 
 	fixture.pool[0].last = POOL + 31;
-	fixture_start(&fixture);
+	fixture_start();
 	/* Two rounds: what the first one leaves, the second may not add to. */
-	open_and_use(&fixture, n / 10);
-	fixture_at(&fixture, 1301);
-	fixture_at(&fixture, 1501);
-	before = fixture_stats(&fixture);
+	open_and_use(n / 10);
+	fixture_at(1301);
+	fixture_at(1501);
+	before = fixture_stats();
 	resident_before = resident_bytes();
-	open_and_use(&fixture, n);
-	full = fixture_stats(&fixture);
+	open_and_use(n);
+	full = fixture_stats();
 	resident_full = resident_bytes();
 	assert_int_equal(full.n_mappings, n);
 	assert_int_equal(full.n_subscribers, (n - 1) / PER_HOST + 1);
 	assert_in_range(full.bytes - before.bytes, 68ull * n, 200ull * n);
-	assert_int_equal(fixture_at(&fixture, 1801), 0);
-	assert_int_equal(fixture_at(&fixture, 1802), n);
-	assert_int_equal(fixture_stats(&fixture).n_quarantined, n);
-	fixture_at(&fixture, 1802 + 121);
-	after = fixture_stats(&fixture);
+	assert_int_equal(fixture_at(1801), 0);
+	assert_int_equal(fixture_at(1802), n);
+	assert_int_equal(fixture_stats().n_quarantined, n);
+	fixture_at(1802 + 121);
+	after = fixture_stats();
 	resident_after = resident_bytes();
 	assert_int_equal(after.n_mappings, 0);
 	assert_int_equal(after.n_quarantined, 0);
@@ -85,5 +85,5 @@ TEST_RIG(memory_is_back_where_it_was)
 		    resident_after <
 			    resident_before +
 				    (resident_full - resident_before) / 4);
-	fixture_check_ports(&fixture);
+	fixture_check_ports();
 }

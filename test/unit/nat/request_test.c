@@ -8,11 +8,10 @@
 #include "control/request.h"
 
 /* How many the worker says it has ended, asked until it is through. */
-static uint32_t clear_how(const struct fixture *one, const char *filter,
-			  bool is_now)
+static uint32_t clear_how(const char *filter, bool is_now)
 {
-	const struct nat_request_to to = { .maps = one->maps,
-					   .now_s = one->now_s };
+	const struct nat_request_to to = { .maps = fixture.maps,
+					   .now_s = fixture.now_s };
 	struct nat_request request = { .answered_fd = eventfd(0, EFD_CLOEXEC),
 				       .question = NAT_ASK_CLEAR,
 				       .is_now = is_now };
@@ -32,22 +31,21 @@ static uint32_t clear_how(const struct fixture *one, const char *filter,
 	return n;
 }
 
-static uint32_t clear(const struct fixture *one, const char *filter)
+static uint32_t clear(const char *filter)
 {
-	return clear_how(one, filter, false);
+	return clear_how(filter, false);
 }
 
 TEST_STARTED(ports_wait_unless_it_is_to_be_now)
 {
 	for (uint32_t i = 0; i < NAT_REQUEST_PORTS + 10; i++)
-		fixture_map(&fixture, UDP, INSIDE, (uint16_t)(1000 + i));
-	assert_int_equal(clear(&fixture, "all"), NAT_REQUEST_PORTS + 10);
-	assert_int_equal(fixture_stats(&fixture).n_quarantined,
-			 NAT_REQUEST_PORTS + 10);
-	fixture_map(&fixture, UDP, INSIDE, 1);
-	assert_int_equal(clear_how(&fixture, "all", true), 1);
-	assert_int_equal(fixture_stats(&fixture).n_quarantined, 0);
-	fixture_check_ports(&fixture);
+		fixture_map(UDP, INSIDE, (uint16_t)(1000 + i));
+	assert_int_equal(clear("all"), NAT_REQUEST_PORTS + 10);
+	assert_int_equal(fixture_stats().n_quarantined, NAT_REQUEST_PORTS + 10);
+	fixture_map(UDP, INSIDE, 1);
+	assert_int_equal(clear_how("all", true), 1);
+	assert_int_equal(fixture_stats().n_quarantined, 0);
+	fixture_check_ports();
 }
 
 TEST_STARTED(a_snapshot_takes_few_rounds)
@@ -59,7 +57,7 @@ TEST_STARTED(a_snapshot_takes_few_rounds)
 	to = (struct nat_request_to){ .maps = fixture.maps,
 				      .now_s = fixture.now_s };
 	for (uint32_t i = 0; i < NAT_REQUEST_SAVED + 100; i++)
-		fixture_map(&fixture, UDP, INSIDE, (uint16_t)(1000 + i));
+		fixture_map(UDP, INSIDE, (uint16_t)(1000 + i));
 	nat_request_ask(&request);
 	nat_request_answer(&request, &to);
 	assert_int_equal(request.n, NAT_REQUEST_SAVED);
@@ -74,20 +72,19 @@ TEST_STARTED(what_the_filter_has_ends_with_all_its_sessions)
 {
 	uint32_t id;
 
-	id = fixture_map(&fixture, TCP, INSIDE, 1);
-	fixture_out(&fixture, id, REMOTE, 80, SYN);
-	fixture_out(&fixture, id, REMOTE + 1, 80, SYN);
-	fixture_out(&fixture, fixture_map(&fixture, UDP, INSIDE, 1), REMOTE, 53,
-		    0);
-	assert_int_equal(clear(&fixture, "proto=icmp"), 0);
-	assert_int_equal(clear(&fixture, "proto=tcp,port=80"), 1);
-	assert_int_equal(fixture_stats(&fixture).n_mappings, 1);
-	assert_int_equal(fixture_stats(&fixture).n_sessions, 0);
-	assert_int_equal(clear(&fixture, "all"), 1);
-	assert_int_equal(fixture_stats(&fixture).n_mappings, 0);
+	id = fixture_map(TCP, INSIDE, 1);
+	fixture_out(id, REMOTE, 80, SYN);
+	fixture_out(id, REMOTE + 1, 80, SYN);
+	fixture_out(fixture_map(UDP, INSIDE, 1), REMOTE, 53, 0);
+	assert_int_equal(clear("proto=icmp"), 0);
+	assert_int_equal(clear("proto=tcp,port=80"), 1);
+	assert_int_equal(fixture_stats().n_mappings, 1);
+	assert_int_equal(fixture_stats().n_sessions, 0);
+	assert_int_equal(clear("all"), 1);
+	assert_int_equal(fixture_stats().n_mappings, 0);
 }
 
-TEST_RIG(a_forward_stays_but_its_sessions_end)
+TEST_FIXTURE(a_forward_stays_but_its_sessions_end)
 {
 	const struct nat_forward forward = {
 		.proto_mask = 1 << NAT_TCP,
@@ -101,15 +98,15 @@ TEST_RIG(a_forward_stays_but_its_sessions_end)
 
 	fixture.config.filtering[NAT_TCP] = NAT_FILTER_ADDRESS;
 	fixture.forwards[fixture.config.n_forwards++] = forward;
-	fixture_start(&fixture);
-	assert_int_equal(clear(&fixture, "all"), 0);
-	id = fixture_find_in(&fixture, TCP, POOL, 2000);
-	fixture_out(&fixture, id, REMOTE, 1, SYN);
-	fixture_out(&fixture, id, REMOTE + 1, 1, SYN);
-	assert_int_equal(fixture_in(&fixture, id, REMOTE, 1, SYN), NAT_OK);
-	assert_int_equal(clear(&fixture, "all"), 1);
-	assert_int_equal(fixture_stats(&fixture).n_sessions, 0);
-	assert_int_equal(fixture_find_in(&fixture, TCP, POOL, 2000), id);
-	assert_int_equal(fixture_in(&fixture, id, REMOTE, 1, SYN),
+	fixture_start();
+	assert_int_equal(clear("all"), 0);
+	id = fixture_find_in(TCP, POOL, 2000);
+	fixture_out(id, REMOTE, 1, SYN);
+	fixture_out(id, REMOTE + 1, 1, SYN);
+	assert_int_equal(fixture_in(id, REMOTE, 1, SYN), NAT_OK);
+	assert_int_equal(clear("all"), 1);
+	assert_int_equal(fixture_stats().n_sessions, 0);
+	assert_int_equal(fixture_find_in(TCP, POOL, 2000), id);
+	assert_int_equal(fixture_in(id, REMOTE, 1, SYN),
 			 NAT_OK); /* a new one */
 }

@@ -209,8 +209,7 @@ TEST(segments_belong_where_they_are_expected)
 			if (nat_window_see(&window,
 					   windows[i].seen[k].direction,
 					   &windows[i].seen[k].segment,
-					   k < 2) !=
-			    windows[i].seen[k].belongs)
+					   k < 2) != windows[i].seen[k].belongs)
 				fail_msg("%s: segment %u", windows[i].what, k);
 	}
 }
@@ -221,17 +220,19 @@ TEST(scales_end_at_14)
 	static const struct {
 		uint8_t scale;
 		uint32_t bytes;
-	} want[] = { { 0, 2 },       { 14, 2 << 14 },  { 15, 2 << 14 },
-		     { 33, 2 << 14 }, { 255, 2 << 14 } };
+	} want[] = { { 0, 2 },
+		     { 14, 2 << 14 },
+		     { 15, 2 << 14 },
+		     { 33, 2 << 14 },
+		     { 255, 2 << 14 } };
 
 	for (uint32_t i = 0; i < sizeof(want) / sizeof(*want); i++) {
 		const uint8_t shift = nat_window_shift(want[i].scale);
 		struct nat_window window = { 0 };
 
-		nat_window_see(
-			&window, NAT_OUT,
-			&(struct nat_segment){ 9, 0, 1, 2, SYN, shift },
-			true);
+		nat_window_see(&window, NAT_OUT,
+			       &(struct nat_segment){ 9, 0, 1, 2, SYN, shift },
+			       true);
 		nat_window_see(
 			&window, NAT_IN,
 			&(struct nat_segment){ 9, 10, 1, 2, SYN | ACK, shift },

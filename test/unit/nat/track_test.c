@@ -4,59 +4,56 @@
  */
 #include "fixture.h"
 
-TEST_RIG(a_permit_ends_with_its_last_session)
+TEST_FIXTURE(a_permit_ends_with_its_last_session)
 {
 	uint32_t id;
 
 	fixture.config.filtering[NAT_TCP] = NAT_FILTER_ADDRESS;
-	fixture_start(&fixture);
-	id = fixture_map(&fixture, TCP, INSIDE, 1);
-	fixture_out(&fixture, id, REMOTE, 1, SYN);
-	fixture_in(&fixture, id, REMOTE, 1, SYN | ACK); /* keeps the mapping */
-	fixture_out(&fixture, id, REMOTE + 1, 1, SYN);
-	fixture_at(&fixture, 1100);
-	fixture_out(&fixture, id, REMOTE + 1, 2, SYN);
-	fixture_at(&fixture, 1241); /* the first of the two is gone */
-	assert_int_equal(fixture_stats(&fixture).n_sessions, 1);
-	assert_int_equal(fixture_in(&fixture, id, REMOTE + 1, 9, SYN), NAT_OK);
-	fixture_at(&fixture, 1341);
-	assert_int_equal(fixture_stats(&fixture).n_sessions, 0);
-	assert_int_equal(fixture_in(&fixture, id, REMOTE + 1, 9, SYN),
+	fixture_start();
+	id = fixture_map(TCP, INSIDE, 1);
+	fixture_out(id, REMOTE, 1, SYN);
+	fixture_in(id, REMOTE, 1, SYN | ACK); /* keeps the mapping */
+	fixture_out(id, REMOTE + 1, 1, SYN);
+	fixture_at(1100);
+	fixture_out(id, REMOTE + 1, 2, SYN);
+	fixture_at(1241); /* the first of the two is gone */
+	assert_int_equal(fixture_stats().n_sessions, 1);
+	assert_int_equal(fixture_in(id, REMOTE + 1, 9, SYN), NAT_OK);
+	fixture_at(1341);
+	assert_int_equal(fixture_stats().n_sessions, 0);
+	assert_int_equal(fixture_in(id, REMOTE + 1, 9, SYN),
 			 NAT_DROP_UNSOLICITED_SYN);
-	assert_int_equal(fixture_in(&fixture, id, REMOTE, 9, SYN), NAT_OK);
+	assert_int_equal(fixture_in(id, REMOTE, 9, SYN), NAT_OK);
 }
 
 /* A UDP filter forgets what was not sent to for as long as a mapping lasts. */
-TEST_RIG(filters_forget_in_time)
+TEST_FIXTURE(filters_forget_in_time)
 {
 	uint32_t id;
 
 	fixture.config.filtering[NAT_UDP] = NAT_FILTER_ADDRESS;
-	fixture_start(&fixture);
-	id = fixture_map(&fixture, UDP, INSIDE, 1);
-	fixture_out(&fixture, id, REMOTE, 1, 0);
-	fixture_out(&fixture, id, REMOTE + 1, 1, 0);
-	fixture_at(&fixture, 1200);
-	fixture_out(&fixture, id, REMOTE + 2, 1, 0);
-	assert_int_equal(fixture_stats(&fixture).n_sessions, 2);
-	assert_int_equal(fixture_at(&fixture, 1300), 0);
-	assert_int_equal(fixture_in(&fixture, id, REMOTE, 1, 0), NAT_OK);
-	assert_int_equal(fixture_in(&fixture, id, REMOTE + 1, 1, 0), NAT_OK);
-	fixture_at(&fixture, 1301);
-	assert_int_equal(fixture_in(&fixture, id, REMOTE, 1, 0),
-			 NAT_DROP_FILTERED);
-	assert_int_equal(fixture_in(&fixture, id, REMOTE + 1, 1, 0),
-			 NAT_DROP_FILTERED);
+	fixture_start();
+	id = fixture_map(UDP, INSIDE, 1);
+	fixture_out(id, REMOTE, 1, 0);
+	fixture_out(id, REMOTE + 1, 1, 0);
+	fixture_at(1200);
+	fixture_out(id, REMOTE + 2, 1, 0);
+	assert_int_equal(fixture_stats().n_sessions, 2);
+	assert_int_equal(fixture_at(1300), 0);
+	assert_int_equal(fixture_in(id, REMOTE, 1, 0), NAT_OK);
+	assert_int_equal(fixture_in(id, REMOTE + 1, 1, 0), NAT_OK);
+	fixture_at(1301);
+	assert_int_equal(fixture_in(id, REMOTE, 1, 0), NAT_DROP_FILTERED);
+	assert_int_equal(fixture_in(id, REMOTE + 1, 1, 0), NAT_DROP_FILTERED);
 	assert_false(nat_maps_may_in(fixture.maps, id, htonl(REMOTE)));
-	assert_int_equal(fixture_in(&fixture, id, REMOTE + 2, 1, 0), NAT_OK);
-	assert_int_equal(fixture_stats(&fixture).n_sessions, 1);
+	assert_int_equal(fixture_in(id, REMOTE + 2, 1, 0), NAT_OK);
+	assert_int_equal(fixture_stats().n_sessions, 1);
 	/* The place of the first one is taken again. */
-	fixture_out(&fixture, id, REMOTE + 3, 1, 0);
-	assert_int_equal(fixture_stats(&fixture).n_sessions, 1);
+	fixture_out(id, REMOTE + 3, 1, 0);
+	assert_int_equal(fixture_stats().n_sessions, 1);
 	/* And it ends as a whole. */
-	assert_int_equal(
-		fixture_at(&fixture, 1601) + fixture_at(&fixture, 1602), 1);
-	assert_int_equal(fixture_stats(&fixture).n_sessions, 0);
+	assert_int_equal(fixture_at(1601) + fixture_at(1602), 1);
+	assert_int_equal(fixture_stats().n_sessions, 0);
 }
 
 TEST(inbound_refreshes_sessions_where_wanted)
@@ -64,37 +61,37 @@ TEST(inbound_refreshes_sessions_where_wanted)
 	for (uint32_t wanted = 0; wanted < 2; wanted++) {
 		uint32_t id;
 
-		fixture_init(&fixture);
+		fixture_init();
 		fixture.config.filtering[NAT_UDP] = NAT_FILTER_ADDRESS_PORT;
 		fixture.config.refreshes_inbound = wanted;
-		fixture_start(&fixture);
-		id = fixture_map(&fixture, UDP, INSIDE, 1);
-		fixture_out(&fixture, id, REMOTE, 1, 0);
-		fixture_out(&fixture, id, REMOTE, 2, 0);
-		fixture_at(&fixture, 1200);
-		fixture_in(&fixture, id, REMOTE, 1, 0);
-		fixture_in(&fixture, id, REMOTE, 2, 0);
-		fixture_out(&fixture, id, REMOTE, 3, 0); /* keeps the mapping */
-		fixture_at(&fixture, 1400);
-		assert_int_equal(fixture_in(&fixture, id, REMOTE, 1, 0),
+		fixture_start();
+		id = fixture_map(UDP, INSIDE, 1);
+		fixture_out(id, REMOTE, 1, 0);
+		fixture_out(id, REMOTE, 2, 0);
+		fixture_at(1200);
+		fixture_in(id, REMOTE, 1, 0);
+		fixture_in(id, REMOTE, 2, 0);
+		fixture_out(id, REMOTE, 3, 0); /* keeps the mapping */
+		fixture_at(1400);
+		assert_int_equal(fixture_in(id, REMOTE, 1, 0),
 				 wanted ? NAT_OK : NAT_DROP_FILTERED);
-		assert_int_equal(fixture_in(&fixture, id, REMOTE, 2, 0),
+		assert_int_equal(fixture_in(id, REMOTE, 2, 0),
 				 wanted ? NAT_OK : NAT_DROP_FILTERED);
-		fixture_end(&fixture);
+		fixture_end();
 	}
 }
 
 /* Removed from the middle and from both ends of the mapping's list. */
-TEST_RIG(sessions_end_in_any_order)
+TEST_FIXTURE(sessions_end_in_any_order)
 {
 	uint32_t id, n = 50;
 
 	fixture.config.filtering[NAT_UDP] = NAT_FILTER_ADDRESS_PORT;
-	fixture_start(&fixture);
-	id = fixture_map(&fixture, UDP, INSIDE, 1);
-	fixture_out(&fixture, id, REMOTE, 999, 0);
+	fixture_start();
+	id = fixture_map(UDP, INSIDE, 1);
+	fixture_out(id, REMOTE, 999, 0);
 	for (uint16_t i = 0; i < 50; i++)
-		fixture_out(&fixture, id, REMOTE, i, 0);
+		fixture_out(id, REMOTE, i, 0);
 	for (uint16_t i = 0; i < 50; i++) {
 		uint32_t one = nat_further_find(
 			fixture.maps, id,
