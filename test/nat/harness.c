@@ -26,7 +26,8 @@ struct out {
 };
 
 struct harness {
-	struct nat_config config, next; /* next: of a reload */
+	struct nat_config configs[2],
+		*config; /* a reload makes the other one */
 	struct mr_ctx *ctx;
 	struct mr_pool *pool;
 	struct mr_cache *cache;
@@ -54,6 +55,7 @@ struct harness *harness_new(uint32_t shard, uint32_t n_shards)
 	struct harness *harness = calloc(1, sizeof(*harness));
 
 	if (harness != NULL) {
+		harness->config = harness->configs;
 		harness->shard = shard;
 		harness->n_shards = n_shards;
 		harness->now_ns = UINT64_C(1000) * 1000000000;
@@ -145,12 +147,25 @@ static void collect(struct harness *harness)
 	}
 }
 
+static int read_config(const struct harness *harness, const char *text,
+		       bool is_checked, struct nat_config *config,
+		       struct mr_reason *why)
+{
+	const int err =
+		is_checked ?
+			nat_settings_parse("harness", text, strlen(text),
+					   harness->n_shards, config, why) :
+			read_unchecked(text, config, why);
+
+	return err < 0 ? err : nat_addrs_create(config);
+}
+
 int harness_start(struct harness *harness, const char *text, bool is_checked,
 		  char *why, uint32_t n_why)
 {
 	struct mr_reason reason = { "" };
 	struct nat_maps_config maps_config = {
-		.config = &harness->config,
+		.config = harness->config,
 		.shard = harness->shard,
 		.n_shards = harness->n_shards,
 		.seed = 1,
@@ -158,15 +173,12 @@ int harness_start(struct harness *harness, const char *text, bool is_checked,
 		.log = keep_event,
 		.opaque = harness,
 	};
-	struct nat_path_config path_config = { .config = &harness->config,
+	struct nat_path_config path_config = { .config = harness->config,
 					       .worker_idx = harness->shard,
 					       .n_workers = harness->n_shards };
 
-	if ((is_checked ?
-		     nat_settings_parse("harness", text, strlen(text),
-					harness->n_shards, &harness->config,
-					&reason) :
-		     read_unchecked(text, &harness->config, &reason)) < 0 ||
+	if (read_config(harness, text, is_checked, harness->config, &reason) <
+		    0 ||
 	    make_pool(harness, &reason) < 0)
 		goto failed;
 	maps_config.ctx = path_config.ctx = harness->ctx;
@@ -174,9 +186,8 @@ int harness_start(struct harness *harness, const char *text, bool is_checked,
 	path_config.base = harness->base;
 	memcpy(path_config.macs, harness_macs, sizeof(harness_macs));
 	for (uint32_t side = 0; side < NAT_SIDES; side++)
-		path_config.mtus[side] = harness->config.sides[side].mtu;
-	if (nat_addrs_create(&harness->config) < 0 ||
-	    nat_neighbours_create(&harness->config, &harness->neighbours,
+		path_config.mtus[side] = harness->config->sides[side].mtu;
+	if (nat_neighbours_create(harness->config, &harness->neighbours,
 				  &reason) < 0 ||
 	    nat_maps_create(&maps_config, &harness->maps, &reason) < 0)
 		goto failed;
@@ -193,32 +204,32 @@ failed:
 }
 
 /* As app.c and request.c do it. */
-int harness_reload(struct harness *harness, const char *text, char *why,
-		   uint32_t n_why)
+int harness_reload(struct harness *harness, const char *text, bool is_checked,
+		   char *why, uint32_t n_why)
 {
 	const uint32_t now_s = (uint32_t)(harness->now_ns / 1000000000);
-	struct mr_reason reason;
+	struct nat_config *next =
+		&harness->configs[harness->config == harness->configs];
+	struct mr_reason reason = { "no memory" };
 	struct nat_key key;
+	int err;
 
-	if (nat_settings_parse("harness", text, strlen(text), harness->n_shards,
-			       &harness->next, &reason) < 0) {
+	nat_config_free(next);
+	err = read_config(harness, text, is_checked, next, &reason);
+	if (err == 0 && !nat_config_can_follow(harness->config, next, &key)) {
+		snprintf(reason.text, sizeof(reason.text), "%s", key.name);
+		err = -1;
+	}
+	if (err == 0)
+		err = nat_maps_reload(harness->maps, next, now_s, &reason);
+	if (err < 0) {
 		snprintf(why, n_why, "%s", reason.text);
 		return -1;
 	}
-	if (nat_addrs_create(&harness->next) < 0)
-		return -1;
-	if (!nat_config_can_follow(&harness->config, &harness->next, &key)) {
-		snprintf(why, n_why, "%s", key.name);
-		return -1;
-	}
-	if (nat_maps_reload(harness->maps, &harness->next, now_s, &reason) <
-	    0) {
-		snprintf(why, n_why, "%s", reason.text);
-		return -1;
-	}
-	nat_path_reload(harness->path, &harness->next);
-	nat_neighbours_follow(harness->neighbours, &harness->config,
-			      &harness->next, now_s);
+	nat_path_reload(harness->path, next);
+	nat_neighbours_follow(harness->neighbours, harness->config, next,
+			      now_s);
+	harness->config = next;
 	collect(harness);
 	return 0;
 }
@@ -466,8 +477,8 @@ int64_t harness_free(struct harness *harness)
 	for (uint32_t side = 0; side < HARNESS_OUTS; side++)
 		while (harness_recv(harness, side, &byte, 1, &flags) > 0)
 			;
-	nat_config_free(&harness->config);
-	nat_config_free(&harness->next);
+	nat_config_free(&harness->configs[0]);
+	nat_config_free(&harness->configs[1]);
 	free(harness);
 	return n_left;
 }

@@ -33,10 +33,10 @@ bool harness_key(uint32_t i, char *ret_name, uint32_t n_max);
 int harness_start(struct harness *harness, const char *text, bool is_checked,
 		  char *why, uint32_t n_why);
 
-/* Once: another configuration file. 0, or -1 and why: if it is the name of a
- * setting, that cannot change. */
-int harness_reload(struct harness *harness, const char *text, char *why,
-		   uint32_t n_why);
+/* Another configuration file. 0, or -1 and why: if it is the name of a setting,
+ * that cannot change. */
+int harness_reload(struct harness *harness, const char *text, bool is_checked,
+		   char *why, uint32_t n_why);
 
 /* flags: HARNESS_SHARED, MR_FRAME_CSUM_*. Entries have n_first, n_rest, ...
  * bytes.

@@ -193,23 +193,26 @@ class Nat:
                                                options.pop("n_shards", 1)))
         self.vlans = [options.get(f"{side}_vlan", 0) for side in SIDES]
         self.announced = []  # gratuitous ARP of the start
+        self.options = options
         try:
-            self._parse(LIB.harness_start, options.get("file") or text_of(options),
-                        "file" in options)
+            self._parse(LIB.harness_start, options)
         except ValueError:
             LIB.harness_free(self.harness)
             raise
         self.announced = self._collect()
 
-    def _parse(self, function, text, *more):
+    def _parse(self, function, options):
         """Give it a configuration file; ValueError has what it says."""
         why = ctypes.create_string_buffer(400)
-        if function(self.harness, text.encode(), *more, why, 400) != 0:
+        text = options.get("file") or text_of(options)
+        if function(self.harness, text.encode(), "file" in options, why,
+                    400) != 0:
             raise ValueError(why.value.decode())
 
-    def reload(self, text):
-        """Another configuration file, once."""
-        self._parse(LIB.harness_reload, text)
+    def reload(self, **options):
+        """Another configuration: with these options changed."""
+        self._parse(LIB.harness_reload, {**self.options, **options})
+        self.options.update(options)
         return self._collect()
 
     def inside(self, packet, **how):

@@ -86,6 +86,13 @@ class Flow:
         return self
 
 
+def opened(nat, proto, host=HOST, port=5000, **out):
+    """A flow that has a mapping."""
+    flow = Flow(nat, proto, host, port)
+    assert flow.out(**out).outside
+    return flow
+
+
 def ends_after(flow, seconds, **how):
     """Whether it is there at the last moment, and gone in the next second."""
     flow.nat.advance(seconds - 0.1)

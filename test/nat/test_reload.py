@@ -6,7 +6,8 @@ import pytest
 from scapy.all import IP, TCP, UDP, IPerror, IPOption_LSRR, IPOption_RR, raw
 
 from harness import keys, ping, tcp, udp
-from rfc import HOST, OTHER, OURS, OURS2, PEER, PEER2, Flow
+from rfc import (HOST, OTHER, OURS, OURS2, PEER, PEER2, ROUTER, THIRD, Flow,
+                 opened)
 
 BASE = {
     "inside": {"port": "p0", "addresses": "10.0.0.1/24", "mtu": 1500,
@@ -258,7 +259,7 @@ def test_a_reload_applies(nat_of, key):
     is_so = probe(nat_of(file=new))
     assert probe(nat_of(file=old)) != is_so, "the probe does not see it"
     nat = nat_of(file=old)
-    nat.reload(new)
+    nat.reload(file=new)
     assert probe(nat) == is_so
 
 
@@ -267,4 +268,189 @@ def test_a_reload_refuses(nat_of, key):
     old, new = (text_of({key: value}) for value in REFUSED[key])
     nat = nat_of(file=old)
     with pytest.raises(ValueError, match=f"^{key.replace('.', ': ')}$"):
-        nat.reload(new)
+        nat.reload(file=new)
+
+
+# What lives on, and what ends.
+
+def forward(port, host, to=None, protos="tcp", addr=OURS):
+    """A forward of one port."""
+    return (protos, addr, port, port, host, to or port)
+
+
+def reached(nat, port, proto=tcp, addr=OURS):
+    """The host and port that a forward of ours leads to."""
+    out = nat.outside(proto(PEER, 1, addr, port))
+    return [(p[IP].dst, p[IP].payload.dport) for p in out.inside]
+
+
+def test_the_same_again_changes_nothing(nat_of):
+    nat = nat_of(ports_block=64, ports_max_blocks=4, timeouts_icmp=1,
+                 forwards=[("tcp", OURS, 2000, 2009, OTHER, 1)])
+    opened(nat, "icmp")
+    nat.advance(3)
+    flows = [opened(nat, "udp"), opened(nat, "tcp")]
+    flows[1].out(PEER2)
+    nat.outside(tcp(PEER, 1, OURS, 2003))
+    nat.inside(tcp(OTHER, 4, PEER, 1, "SA"))
+    before = nat.sessions, nat.events, nat.counter("quarantined")
+    assert before[2] == 1 and nat.counter("sessions") == 1
+    nat.reload()
+    assert before == (nat.sessions, nat.events, nat.counter("quarantined"))
+    assert all(flow.is_open() for flow in flows)
+
+
+@pytest.mark.parametrize("last", [65535, 65534])
+def test_mappings_live_on_in_a_larger_pool(nat_of, last):
+    """Another range of ports has all of them entered anew."""
+    nat = nat_of(timeouts_icmp=10, timeouts_quarantine=200)
+    for part in (0, 1):  # freed at 1011 and 1031
+        for i in range(25):
+            opened(nat, "icmp", f"10.0.1.{i}", 7 + part)
+        nat.advance(20)
+    flows = [opened(nat, "udp", f"10.0.2.{i // 3}", 5000 + i)
+             for i in range(50)]
+    now = 1040
+    assert nat.counter("quarantined") == 50
+    nat.reload(pool=["192.0.2.1", "203.0.113.5-203.0.113.10"],
+               ports_range=f"1024-{last}")
+    assert all(flow.is_open() for flow in flows)
+    for flow in flows:
+        ident = flow.ident
+        assert flow.out().outside and flow.ident == ident
+        assert opened(nat, "tcp", flow.host, flow.port).addr == OURS  # paired
+    for second, n in ((1211, 50), (1212, 25), (1231, 25), (1232, 0)):
+        nat.advance(second - now)  # as if nothing had been
+        assert nat.counter("quarantined") == n
+        now = second
+    nat.advance(300)
+    assert nat.counter("mappings") == 0
+
+
+def test_a_forwards_address_comes_into_the_pool(nat_of):
+    """Its external end was found by hash, and has a place from now on."""
+    nat = nat_of(forwards=[forward(2000, HOST, 80, addr="192.0.2.9")])
+    for pool in (["192.0.2.1"], ["192.0.2.1-192.0.2.9"]):
+        nat.reload(pool=pool)
+        assert reached(nat, 2000, addr="192.0.2.9") == [(HOST, 80)]
+    nat.reload(forwards=[])
+    assert reached(nat, 2000, addr="192.0.2.9") == []
+
+
+def test_forwards_change_hands(nat_of):
+    """Another host behind a port, and another port of a host."""
+    nat = nat_of(forwards=[forward(80, HOST), forward(81, OTHER)])
+    opened(nat, "tcp", THIRD, 80)
+    nat.reload(forwards=[forward(80, THIRD), forward(82, OTHER, 81)])
+    assert [reached(nat, port) for port in (80, 81, 82)] == \
+        [[(THIRD, 80)], [], [(OTHER, 81)]]
+    assert opened(nat, "tcp", THIRD, 80).ident == 80
+    assert opened(nat, "tcp", HOST, 80).ident != 80
+    assert nat.counter("mappings") == 3 and nat.counter("quarantined") == 1
+    nat.advance(400)
+    nat.reload(forwards=[])
+    assert nat.counter("mappings") == nat.counter("subscribers") == 0
+
+
+def test_static_ones_come_go_and_stay(nat_of):
+    nat = nat_of(pool=["192.0.2.1-192.0.2.2"], filtering_tcp="address",
+                 forwards=[forward(80, HOST), forward(81, OTHER, 80)])
+    for port in (9, 10):
+        nat.outside(tcp(PEER, port, OURS, 80))
+        nat.inside(tcp(HOST, 80, PEER, port, "SA"))
+    # In the way of what comes: by inside end, outside end, and host.
+    opened(nat, "udp", THIRD, 53)
+    outside = opened(nat, "udp", "10.0.0.8", 1)
+    opened(nat, "udp", "10.0.0.9", 1)
+    nat.reload(
+        one_to_one=[("192.0.2.3", "10.0.0.9")],
+        forwards=[forward(80, HOST), forward(53, THIRD, protos="udp"),
+                  forward(outside.ident, THIRD, 99, "udp", outside.addr)])
+    state = [row for row in nat.sessions if row["inside"] == HOST]
+    assert len(state) == 2 and {row["remote_port"] for row in state} == {9, 10}
+    assert reached(nat, 80) == [(HOST, 80)] and reached(nat, 81) == []
+    assert reached(nat, 53, udp) == [(THIRD, 53)]
+    assert reached(nat, outside.ident, udp, outside.addr) == [(THIRD, 99)]
+    assert opened(nat, "udp", "10.0.0.9", 1).addr == "192.0.2.3"
+    assert nat.outside(ping(PEER, "192.0.2.3")).one[IP].dst == "10.0.0.9"
+    assert nat.counter("mappings") == 4
+    nat.reload(one_to_one=[], forwards=[])
+    assert nat.counter("mappings") == nat.counter("subscribers") == 0
+    assert not nat.outside(ping(PEER, "192.0.2.3"))
+
+
+def test_what_is_no_longer_allowed_ends(nat_of):
+    nat = nat_of(pool=["192.0.2.1-192.0.2.2"], log_sessions=True,
+                 other_protocols=True, ports_keep_port=False)
+    flows = [opened(nat, "udp", f"10.0.0.{i}") for i in range(2, 102)]
+    nat.inside(GRE)
+    kept = [f for i, f in enumerate(flows, 2)
+            if f.addr == OURS and f.ident < 40000 and i < 64]
+    n = len(nat.events)
+    nat.reload(pool=["192.0.2.1"], ports_range="1024-39999",
+               subscribers=["10.0.0.0/26"], other_protocols=False)
+    assert all(flow.is_open() for flow in kept)
+    assert nat.counter("mappings") == nat.counter("subscribers") == len(kept)
+    assert [e["what"] for e in nat.events[n:]] == \
+        ["mapping_end"] * (101 - len(kept))
+    assert not nat.inside(GRE).outside
+
+
+def test_a_shorter_timer_counts_at_once(nat_of):
+    nat = nat_of()
+    opened(nat, "udp")
+    for peer in (PEER, PEER2):
+        Flow(nat, "tcp").connect(peer)
+    nat.reload(timeouts_udp=120, timeouts_tcp_open=7000)
+    for seconds, n in ((120, 2), (1, 1), (6879, 1), (1, 0)):
+        nat.advance(seconds)
+        assert nat.counter("mappings") == n
+    assert nat.counter("sessions") == 0
+
+
+def test_filters_change_with_what_they_know(nat_of):
+    nat = nat_of(filtering_udp="address")
+    peers, stranger = [PEER, PEER2, ROUTER], "203.0.113.77"
+    udp_flow, tcp_flow = Flow(nat, "udp"), Flow(nat, "tcp")
+    for flow in (udp_flow, tcp_flow):
+        for peer in peers:
+            flow.out(peer, 1)
+    nat.reload(filtering_udp="address-port", filtering_tcp="address")
+    assert nat.counter("sessions") == 2
+    for peer in peers:
+        assert tcp_flow.is_open(peer, 99, flags="S")
+        udp_flow.out(peer, 1)
+        assert udp_flow.is_open(peer, 1) and not udp_flow.is_open(peer, 2)
+    assert not tcp_flow.is_open(stranger, flags="S")
+    nat.reload(filtering_udp="none", filtering_tcp="none")
+    assert tcp_flow.is_open(stranger, flags="S") and udp_flow.is_open(stranger)
+    assert nat.counter("sessions") == 2
+    nat.advance(302)
+    assert nat.counter("mappings") == nat.counter("sessions") == 0
+
+
+def test_blocks_change_their_size(nat_of):
+    """The log says so; whose ports fit no block of theirs any more end."""
+    nat = nat_of(ports_block=64, ports_keep_port=False, timeouts_icmp=10)
+    flows = [opened(nat, "udp", f"10.0.0.{i + 2}") for i in range(40)]
+    nat.reload(ports_block=4096)  # there are 16
+    n = nat.counter("mappings")
+    assert 4 <= n <= 16 and sum(flow.is_open() for flow in flows) == n
+    names = [e["what"] for e in nat.events]
+    assert names[:80] == ["block_begin"] * 40 + ["block_end"] * 40
+    assert names[80:] == ["block_begin"] * n
+    nat.advance(301 + 122)
+    assert nat.counter("subscribers") == nat.counter("quarantined") == 0
+    flow = opened(nat, "udp")
+    nat.reload(ports_block=0)
+    assert flow.is_open()
+
+
+def test_lower_limits_hold_for_what_comes(nat_of):
+    """A limit of tables stays; that of a host is not theirs."""
+    nat = nat_of()
+    flows = [opened(nat, "udp", port=port) for port in range(1, 6)]
+    nat.reload(limits_per_subscriber=2)
+    assert all(flow.is_open() for flow in flows)
+    assert not Flow(nat, "udp", port=9).out().outside
+    assert nat.drops == {"quota": 1}

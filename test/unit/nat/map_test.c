@@ -68,56 +68,6 @@ TEST_STARTED(lookups_take_any_burst)
 	assert_memory_equal(found, ids, sizeof(ids));
 }
 
-TEST_FIXTURE(workers_that_cannot_be_are_refused)
-{
-	struct mr_reason why;
-
-	assert_int_equal(fixture_try(0, 0, &why), -EINVAL);
-	assert_reason_has(&why, "worker 0 of 0");
-	assert_int_equal(fixture_try(2, 2, &why), -EINVAL);
-	assert_int_equal(fixture_try(0, 1025, &why), -EINVAL);
-	assert_reason_has(&why, "at most 1024");
-	assert_int_equal(fixture_try(0, 0, NULL), -EINVAL);
-}
-
-/* Ports of workers are apart, and all of them together are all. */
-TEST(workers_have_their_slices)
-{
-	static uint8_t owners[65536];
-	uint32_t n_all = 0;
-
-	memset(owners, 0xff, sizeof(owners));
-	for (uint32_t shard = 0; shard < 3; shard++) {
-		struct nat_ports_stats stats;
-		uint32_t id;
-
-		fixture_init();
-		assert_int_equal(fixture_try(shard, 3, NULL), 0);
-		nat_ports_stats(fixture.maps->ports, &stats);
-		for (uint32_t i = 0; i < stats.n_all / 3; i++) {
-			uint16_t port;
-
-			id = fixture_map(UDP, INSIDE + 1, (uint16_t)i);
-			port = fixture_port(id);
-			assert_int_equal((port >> NAT_SLICE_BITS) % 3, shard);
-			assert_int_equal(owners[port], 0xff);
-			assert_int_equal(fixture_find_back(id), id);
-			owners[port] = (uint8_t)shard;
-		}
-		assert_int_equal(fixture_open(UDP, INSIDE + 1, 65000, &id),
-				 NAT_DROP_NO_PORT);
-		/* Another worker's port is not looked up here. */
-		assert_int_equal(fixture_find_in(UDP, POOL,
-						 (uint16_t)(1024 + 64 * shard)),
-				 MR_FLOW_NONE);
-		n_all += (uint32_t)stats.n_all / 3;
-		fixture_end();
-	}
-	assert_int_equal(n_all, 65536 - 1024);
-	for (uint32_t port = 1024; port < 65536; port++)
-		assert_int_not_equal(owners[port], 0xff);
-}
-
 /* Whatever allocation fails, it is said, and nothing is left. */
 TEST(memory_may_run_out_at_create)
 {
