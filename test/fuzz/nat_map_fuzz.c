@@ -302,6 +302,14 @@ static void tick(struct model *model, uint32_t seconds)
 	check_all(model);
 }
 
+static bool is_valid(const struct model *model, const struct setup *setup)
+{
+	struct nat_objection objection;
+
+	return nat_config_check_ports(&setup->config, model->n_shards,
+				      &objection) == 0;
+}
+
 static int create(struct model *model, struct nat_maps **ret_maps)
 {
 	struct nat_maps_config config = {
@@ -360,6 +368,8 @@ static void reload(struct model *model, const uint8_t *op)
 	struct setup *next = &model->setups[model->setup == model->setups];
 
 	choose(next, op + 1);
+	if (!is_valid(model, next))
+		return;
 	next->config.max_mappings = model->setup->config.max_mappings;
 	next->config.max_sessions = model->setup->config.max_sessions;
 	if (nat_maps_reload(model->maps, &next->config, model->now_s, NULL) ==
@@ -443,10 +453,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
 	model.shard = bytes[3] / 3 % model.n_shards;
 	model.now_s = UINT32_MAX - 60; /* it wraps on the way */
 	FUZZ_CHECK(mr_ctx_create(NULL, &model.ctx, NULL) == 0);
-	if (create(&model, &model.maps) != 0) {
+	if (!is_valid(&model, model.setup)) {
 		mr_ctx_destroy(model.ctx);
 		return 0;
 	}
+	FUZZ_CHECK(create(&model, &model.maps) == 0);
 	for (size_t i = 4; i + 4 <= n_bytes && i < 4 + 4 * 250; i += 4)
 		run_one(&model, bytes + i);
 	end(&model);

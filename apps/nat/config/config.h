@@ -164,6 +164,9 @@ int nat_config_complete(struct nat_config *config);
  */
 int nat_config_check(const struct nat_config *config, uint32_t n_workers,
 		     struct nat_objection *ret_objection);
+/* The part of it that is about ports and blocks. */
+int nat_config_check_ports(const struct nat_config *config, uint32_t n_workers,
+			   struct nat_objection *ret_objection);
 
 /* Line i about what is valid, but less than an RFC asks for; false behind the
  * last. */

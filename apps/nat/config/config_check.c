@@ -508,8 +508,8 @@ static int check_blocks(const struct nat_config *config,
 	return 0;
 }
 
-static int check_ports(const struct nat_config *config, uint32_t n_workers,
-		       struct nat_objection *ret)
+int nat_config_check_ports(const struct nat_config *config, uint32_t n_workers,
+			   struct nat_objection *ret)
 {
 	const struct nat_port_config *p = &config->ports;
 	const uint32_t n = p->last - p->first + 1u;
@@ -595,6 +595,6 @@ int nat_config_check(const struct nat_config *config, uint32_t n_workers,
 	if (err == 0)
 		err = check_excludes(config, ret);
 	if (err == 0)
-		err = check_ports(config, n_workers, ret);
+		err = nat_config_check_ports(config, n_workers, ret);
 	return err == 0 ? check_rest(config, ret) : err;
 }

@@ -93,7 +93,7 @@ static int make_worker(struct app *app, uint32_t i, struct mr_reason *ret_error)
 	}
 	err = nat_maps_create(&maps, &w->maps, ret_error);
 	if (err < 0)
-		return err == -EINVAL ? 2 : 1;
+		return 1;
 	path.maps = w->maps;
 	path.cache = w->worker->cache;
 	path.base = mr_region_base(mr_pool_region(app->plane.pool));

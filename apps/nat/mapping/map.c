@@ -153,14 +153,6 @@ int nat_maps_create(const struct nat_maps_config *config,
 
 	if (reterr_why == NULL)
 		reterr_why = &unused;
-	if (config->n_shards == 0 || config->n_shards > NAT_SHARDS_MAX ||
-	    config->shard >= config->n_shards) {
-		snprintf(reterr_why->text, sizeof(reterr_why->text),
-			 "worker %u of %u: at most %u can share the ports of "
-			 "an address",
-			 config->shard, config->n_shards, NAT_SHARDS_MAX);
-		return -EINVAL;
-	}
 	maps = calloc(1, sizeof(*maps));
 	if (maps == NULL) {
 		snprintf(reterr_why->text, sizeof(reterr_why->text),

@@ -288,31 +288,6 @@ void nat_maps_review(struct nat_maps *maps, uint32_t now_s)
 	maps->reviewed = id;
 }
 
-static int check(const struct nat_maps *maps, const struct change *change,
-		 struct mr_reason *reterr_why)
-{
-	const struct nat_config *config = change->config;
-	uint32_t n = maps->n_shards;
-
-	if (config->max_mappings > (uint64_t)maps->n_max_mappings * n ||
-	    config->max_sessions > (uint64_t)maps->n_max_sessions * n) {
-		snprintf(reterr_why->text, sizeof(reterr_why->text),
-			 "more than %llu mappings or %llu sessions need a "
-			 "restart: tables were made for so many",
-			 (unsigned long long)maps->n_max_mappings * n,
-			 (unsigned long long)maps->n_max_sessions * n);
-		return -EINVAL;
-	}
-	if (change->given.n > maps->n_max_static) {
-		snprintf(reterr_why->text, sizeof(reterr_why->text),
-			 "%u static mappings need a restart: tables were made "
-			 "for %u",
-			 change->given.n, maps->n_max_static);
-		return -EINVAL;
-	}
-	return 0;
-}
-
 /* The address has been ours and is no more, or the other way round. */
 static bool changes_hands(const struct nat_maps *maps,
 			  const struct change *change,
@@ -422,7 +397,13 @@ int nat_maps_reload(struct nat_maps *maps, const struct nat_config *config,
 	err = nat_static_set_init(&change.given, maps->ctx, config, reterr_why);
 	if (err < 0)
 		return err;
-	err = check(maps, &change, reterr_why);
+	if (change.given.n > maps->n_max_static) {
+		snprintf(reterr_why->text, sizeof(reterr_why->text),
+			 "%u static mappings need a restart: tables were made "
+			 "for %u",
+			 change.given.n, maps->n_max_static);
+		err = -EINVAL;
+	}
 	if (err == 0)
 		err = choose_ports(maps, &change, reterr_why);
 	if (err == 0)

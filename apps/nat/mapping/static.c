@@ -31,50 +31,29 @@ static uint64_t count(const struct nat_config *config)
 	return n;
 }
 
-static int say_twice(struct mr_reason *reterr_why, const char *side,
-		     const struct nat_tuple *tuple)
+/* No end is there twice: nat_config_check(). */
+static int add(struct nat_static_set *given, const struct nat_static *what)
 {
-	char addr[INET_ADDRSTRLEN];
-
-	inet_ntop(AF_INET, &tuple->addr, addr, sizeof(addr));
-	snprintf(reterr_why->text, sizeof(reterr_why->text),
-		 "%s address %s port %u is forwarded or mapped twice", side,
-		 addr, ntohs(tuple->port));
-	return -EINVAL;
-}
-
-static int add(struct nat_static_set *given, const struct nat_static *what,
-	       struct mr_reason *reterr_why)
-{
-	struct nat_static_end *end;
 	struct nat_static *record;
 	uint32_t id;
 	int err = mr_flow_add(given->by_inside, &what->inside, &id);
 
-	if (err == -EEXIST)
-		return say_twice(reterr_why, "inside", &what->inside);
-	if (err == 0) {
-		record = mr_flow_record(given->by_inside, id);
-		record->outside = what->outside;
-		record->flags = what->flags;
-		err = mr_flow_add(given->by_outside, &what->outside, &id);
-	}
-	if (err == -EEXIST)
-		return say_twice(reterr_why, "outside", &what->outside);
-	if (err == 0) {
-		end = mr_flow_record(given->by_outside, id);
-		end->inside = what->inside;
-		given->n++;
-	} else {
-		snprintf(reterr_why->text, sizeof(reterr_why->text),
-			 "no memory for static mappings");
-	}
-	return err;
+	if (err < 0)
+		return err;
+	record = mr_flow_record(given->by_inside, id);
+	record->outside = what->outside;
+	record->flags = what->flags;
+	err = mr_flow_add(given->by_outside, &what->outside, &id);
+	if (err < 0)
+		return err;
+	((struct nat_static_end *)mr_flow_record(given->by_outside, id))
+		->inside = what->inside;
+	given->n++;
+	return 0;
 }
 
 static int add_forward(struct nat_static_set *given,
-		       const struct nat_forward *forward, uint32_t proto,
-		       struct mr_reason *reterr_why)
+		       const struct nat_forward *forward, uint32_t proto)
 {
 	uint32_t n = (uint32_t)forward->outside_last - forward->outside_first;
 	int err = 0;
@@ -92,7 +71,7 @@ static int add_forward(struct nat_static_set *given,
 			.flags = NAT_MAP_STATIC,
 		};
 
-		err = add(given, &what, reterr_why);
+		err = add(given, &what);
 	}
 	return err;
 }
@@ -111,7 +90,7 @@ static int add_all(struct nat_static_set *given,
 			.flags = NAT_MAP_STATIC | NAT_MAP_ADDRESS,
 		};
 
-		err = add(given, &what, reterr_why);
+		err = add(given, &what);
 	}
 	given->n_one_to_ones = config->n_one_to_ones;
 	for (uint32_t i = 0; i < config->n_forwards; i++)
@@ -119,7 +98,10 @@ static int add_all(struct nat_static_set *given,
 		     proto++)
 			if (config->forwards[i].proto_mask & 1u << proto)
 				err = add_forward(given, &config->forwards[i],
-						  proto, reterr_why);
+						  proto);
+	if (err < 0)
+		snprintf(reterr_why->text, sizeof(reterr_why->text),
+			 "no memory for static mappings");
 	return err;
 }
 

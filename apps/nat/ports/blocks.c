@@ -42,79 +42,39 @@ static void whole_blocks(struct nat_ports *ports, uint32_t size)
 
 /*
  * The size of deterministic blocks: the configuration's, or the largest one
- * that there is for each address of the inside networks.
+ * that there is for each address of the inside networks, as
+ * nat_config_check() has found.
  */
-static int fit_deterministic(struct nat_ports *ports,
-			     const struct nat_config *config,
-			     struct mr_reason *reterr_why)
+static void fit_deterministic(struct nat_ports *ports,
+			      const struct nat_config *config)
 {
 	uint64_t n_subscribers = nat_subscriber_count(config);
 	uint32_t size = config->ports.block > 0 ? config->ports.block : 32768;
-	uint64_t n_blocks = 0;
 
-	if (ports->n_shards > 1) {
-		snprintf(reterr_why->text, sizeof(reterr_why->text),
-			 "deterministic ports need a single worker, not %u: "
-			 "whose ports they are follows from the address",
-			 ports->n_shards);
-		return -EINVAL;
-	}
-	for (; size >= MIN_BLOCK; size /= 2) {
+	for (;; size /= 2) {
 		whole_blocks(ports, size);
-		n_blocks = ports->end_block > ports->first_block ?
-				   (uint64_t)(ports->end_block -
-					      ports->first_block) *
-					   ports->externals.n_addrs :
-				   0;
-		if (n_blocks >= n_subscribers || config->ports.block > 0)
+		if (config->ports.block > 0 || size == MIN_BLOCK ||
+		    (ports->end_block > ports->first_block &&
+		     (uint64_t)(ports->end_block - ports->first_block) *
+				     ports->externals.n_addrs >=
+			     n_subscribers))
 			break;
 	}
-	if (n_blocks < n_subscribers) {
-		snprintf(reterr_why->text, sizeof(reterr_why->text),
-			 "%llu inside addresses need a block of ports each, "
-			 "and there are %llu blocks of %u: use smaller blocks "
-			 "or more external addresses",
-			 (unsigned long long)n_subscribers,
-			 (unsigned long long)n_blocks,
-			 size >= MIN_BLOCK ? size : MIN_BLOCK);
-		return -EINVAL;
-	}
 	ports->config.block = (uint16_t)size;
-	return 0;
 }
 
-static int lay_out(struct nat_ports *ports, const struct nat_config *config,
-		   struct mr_reason *reterr_why)
+int nat_blocks_init(struct nat_ports *ports, const struct nat_config *config)
 {
-	uint32_t size = config->ports.block;
+	const uint32_t size = config->ports.block;
 
-	if (size > 0 && ((size & (size - 1)) != 0 || size < MIN_BLOCK ||
-			 size > ports->n_slots)) {
-		snprintf(reterr_why->text, sizeof(reterr_why->text),
-			 "a block of %u ports: it must be a power of two of "
-			 "at least %u and at most the %u ports that a worker "
-			 "has of an address",
-			 size, MIN_BLOCK, ports->n_slots);
-		return -EINVAL;
-	}
-	if (config->ports.is_deterministic)
-		return fit_deterministic(ports, config, reterr_why);
-	ports->first_block = ports->first_slot / size;
-	ports->end_block = (ports->end_slot + size - 1) / size;
-	return 0;
-}
-
-int nat_blocks_init(struct nat_ports *ports, const struct nat_config *config,
-		    struct mr_reason *reterr_why)
-{
-	int err;
-
-	if (ports->n_sets == 0 ||
-	    (config->ports.block == 0 && !config->ports.is_deterministic))
+	if (size == 0 && !config->ports.is_deterministic)
 		return 0;
-	err = lay_out(ports, config, reterr_why);
-	if (err < 0)
-		return err;
+	if (config->ports.is_deterministic) {
+		fit_deterministic(ports, config);
+	} else {
+		ports->first_block = ports->first_slot / size;
+		ports->end_block = (ports->end_slot + size - 1) / size;
+	}
 	if (ports->config.max_blocks == 0)
 		ports->config.max_blocks = 1;
 	ports->blocks_per_set = (ports->n_slots + ports->config.block - 1) /

@@ -32,31 +32,6 @@ static void merge(struct nat_externals *externals)
 	externals->n_ranges = n;
 }
 
-static void cut_out(struct nat_externals *externals, uint32_t addr)
-{
-	struct nat_external_range *ranges = externals->ranges;
-
-	for (uint32_t i = 0; i < externals->n_ranges; i++) {
-		struct nat_external_range *range = &ranges[i];
-
-		if (addr < range->first || addr > range->last)
-			continue;
-		if (range->first == range->last) {
-			*range = ranges[--externals->n_ranges];
-		} else if (addr == range->first) {
-			range->first++;
-		} else {
-			if (addr != range->last)
-				ranges[externals->n_ranges++] =
-					(struct nat_external_range){
-						addr + 1, range->last, 0
-					};
-			range->last = addr - 1;
-		}
-		return;
-	}
-}
-
 static bool alloc_ranges(struct nat_externals *externals, uint32_t n_max)
 {
 	externals->ranges = calloc(2ull * n_max, sizeof(*externals->ranges));
@@ -68,36 +43,20 @@ static bool alloc_ranges(struct nat_externals *externals, uint32_t n_max)
 int nat_externals_init(struct nat_externals *externals,
 		       const struct nat_config *config)
 {
-	/* Each address that is cut out adds a range at most; and one that is
-	 * never there, for lookups in an empty pool. */
-	uint32_t n_max = config->n_pool + config->n_one_to_ones + 1;
-	uint64_t n_addrs = 0;
-
 	*externals = (struct nat_externals){ .n_ranges = config->n_pool };
-	if (!alloc_ranges(externals, n_max))
+	if (!alloc_ranges(externals, config->n_pool))
 		return -ENOMEM;
 	for (uint32_t i = 0; i < config->n_pool; i++) {
 		externals->ranges[i].first = config->pool[i].first;
 		externals->ranges[i].last = config->pool[i].last;
 	}
 	merge(externals);
-	for (uint32_t i = 0; i < config->n_one_to_ones; i++)
-		cut_out(externals, config->one_to_ones[i].outside_addr);
-	qsort(externals->ranges, externals->n_ranges,
-	      sizeof(*externals->ranges), by_first);
 	for (uint32_t i = 0; i < externals->n_ranges; i++) {
 		struct nat_external_range *range = &externals->ranges[i];
 
-		range->index = (uint32_t)n_addrs;
-		n_addrs += (uint64_t)range->last - range->first + 1;
-		if (n_addrs >= NAT_EXTERNAL_NONE) {
-			nat_externals_fini(externals);
-			return -E2BIG;
-		}
+		range->index = externals->n_addrs;
+		externals->n_addrs += range->last - range->first + 1;
 	}
-	externals->n_addrs = (uint32_t)n_addrs;
-	if (externals->n_ranges == 0)
-		externals->ranges[0] = (struct nat_external_range){ 1, 0, 0 };
 	memcpy(externals->by_index, externals->ranges,
 	       externals->n_ranges * sizeof(*externals->ranges));
 	return 0;

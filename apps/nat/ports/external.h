@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The addresses whose ports are shared: the pool of the configuration, in any
- * number of ranges, less the addresses that are mapped one to one. Each has an
- * index, for arrays, without gaps. It does not change when addresses are added.
+ * number of ranges. Each has an index, for arrays, without gaps. It does not
+ * change when addresses are added.
  */
 #ifndef NAT_EXTERNAL_H
 #define NAT_EXTERNAL_H
@@ -23,7 +23,7 @@ struct nat_externals {
 	struct nat_external_range *by_index; /* the same */
 };
 
-/* 0, -ENOMEM, or -E2BIG: more addresses than an index has numbers for. */
+/* 0 or -ENOMEM. */
 int nat_externals_init(struct nat_externals *externals,
 		       const struct nat_config *config);
 void nat_externals_fini(struct nat_externals *externals);

@@ -50,46 +50,26 @@ static uint32_t slot_from(const struct nat_ports *ports, uint32_t port)
 	return n_before << NAT_SLICE_BITS;
 }
 
-static int lay_out(struct nat_ports *ports, const struct nat_config *config,
-		   struct mr_reason *reterr_why)
+/* nat_config_check() has seen to it that each worker has a port, and that there
+ * are fewer addresses than numbers for places. */
+static void lay_out(struct nat_ports *ports, const struct nat_config *config)
 {
-	uint32_t first = config->ports.first > 0 ? config->ports.first : 1;
 	uint32_t n = ports->n_shards, n_addrs = ports->externals.n_addrs;
-	uint64_t n_places, n_room;
+	/* The highest number is NAT_QUARANTINE_END's. */
+	uint32_t n_room;
 
 	ports->reciprocal = (1u << 20) / n + 1;
 	ports->n_slots = (NAT_SLICES - ports->shard + n - 1) / n
 			 << NAT_SLICE_BITS;
-	ports->first_slot = slot_from(ports, first);
+	ports->first_slot = slot_from(ports, config->ports.first);
 	ports->end_slot = slot_from(ports, (uint32_t)config->ports.last + 1);
 	ports->class_slot = slot_from(ports, 1024);
-	n_places = (uint64_t)n_addrs * NAT_PROTOS * ports->n_slots;
-	/* The highest number is NAT_QUARANTINE_END's. */
-	if (n_places >= NAT_INDEX_QUARANTINED - 1) {
-		snprintf(reterr_why->text, sizeof(reterr_why->text),
-			 "%u external addresses are more than a worker can "
-			 "keep track of (%u): use more workers or fewer "
-			 "addresses",
-			 n_addrs,
-			 NAT_INDEX_QUARANTINED / NAT_PROTOS / ports->n_slots);
-		return -EINVAL;
-	}
-	if (ports->first_slot >= ports->end_slot && n_addrs > 0) {
-		snprintf(reterr_why->text, sizeof(reterr_why->text),
-			 "ports %u to %u leave none for worker %u of %u: use "
-			 "a wider range or fewer workers",
-			 first, config->ports.last, ports->shard, n);
-		return -EINVAL;
-	}
 	n_room = (NAT_INDEX_QUARANTINED - 2) / NAT_PROTOS / ports->n_slots;
 	ports->n_addrs_max = n_addrs + (n_addrs > N_SPARE ? n_addrs : N_SPARE);
 	if (ports->n_addrs_max > n_room)
-		ports->n_addrs_max = (uint32_t)n_room;
-	if (n_addrs == 0)
-		ports->n_addrs_max = 0;
+		ports->n_addrs_max = n_room;
 	ports->n_sets = ports->n_addrs_max * NAT_PROTOS;
 	ports->set_words = 2 * nat_bits_memory(ports->n_slots / 2);
-	return 0;
 }
 
 static int alloc_arrays(struct nat_ports *ports)
@@ -101,8 +81,6 @@ static int alloc_arrays(struct nat_ports *ports)
 	ports->batches = calloc(ports->n_batches_max, sizeof(*ports->batches));
 	if (ports->batches == NULL)
 		return -ENOMEM;
-	if (n_addrs == 0)
-		return 0;
 	ports->sets = calloc(ports->n_sets, sizeof(*ports->sets));
 	ports->full_memory = calloc((size_t)full_words * NAT_PROTOS,
 				    sizeof(*ports->full_memory));
@@ -121,29 +99,15 @@ static int alloc_arrays(struct nat_ports *ports)
 	return 0;
 }
 
-static int init(struct nat_ports *ports, const struct nat_config *config,
-		struct mr_reason *reterr_why)
+static int init(struct nat_ports *ports, const struct nat_config *config)
 {
 	int err = nat_externals_init(&ports->externals, config);
 
-	if (err == -E2BIG) {
-		snprintf(reterr_why->text, sizeof(reterr_why->text),
-			 "the pool of external addresses is all of IPv4");
-		return -EINVAL;
-	}
-	if (err == 0)
-		err = lay_out(ports, config, reterr_why);
-	if (err == -EINVAL)
+	if (err < 0)
 		return err;
-	if (err == 0)
-		err = alloc_arrays(ports);
-	if (err == 0)
-		err = nat_blocks_init(ports, config, reterr_why);
-	if (err == -ENOMEM)
-		snprintf(reterr_why->text, sizeof(reterr_why->text),
-			 "no memory for the ports of %u external addresses",
-			 ports->externals.n_addrs);
-	return err;
+	lay_out(ports, config);
+	err = alloc_arrays(ports);
+	return err < 0 ? err : nat_blocks_init(ports, config);
 }
 
 int nat_ports_create(const struct nat_config *config,
@@ -151,13 +115,9 @@ int nat_ports_create(const struct nat_config *config,
 		     struct nat_ports **ret_ports, struct mr_reason *reterr_why)
 {
 	struct nat_ports *ports = malloc(sizeof(*ports));
-	int err;
 
-	if (ports == NULL) {
-		snprintf(reterr_why->text, sizeof(reterr_why->text),
-			 "no memory for ports");
-		return -ENOMEM;
-	}
+	if (ports == NULL)
+		goto no_memory;
 	*ports = (struct nat_ports){
 		.shard = env->shard,
 		.n_shards = env->n_shards,
@@ -169,13 +129,15 @@ int nat_ports_create(const struct nat_config *config,
 		.is_paired = config->is_paired,
 		.hold_down_s = config->timeouts.hold_down_s,
 	};
-	err = init(ports, config, reterr_why);
-	if (err < 0) {
-		nat_ports_destroy(ports);
-		return err;
+	if (init(ports, config) == 0) {
+		*ret_ports = ports;
+		return 0;
 	}
-	*ret_ports = ports;
-	return 0;
+	nat_ports_destroy(ports);
+no_memory:
+	snprintf(reterr_why->text, sizeof(reterr_why->text),
+		 "no memory for the ports of the external addresses");
+	return -ENOMEM;
 }
 
 void nat_ports_destroy(struct nat_ports *ports)
@@ -433,8 +395,6 @@ uint32_t nat_ports_address(struct nat_ports *ports, uint32_t proto,
 {
 	uint32_t a;
 
-	if (ports->externals.n_addrs == 0)
-		return NAT_EXTERNAL_NONE;
 	if (ports->is_paired && subscriber->external != 0)
 		return subscriber->external - 1;
 	a = roomiest(ports, proto);

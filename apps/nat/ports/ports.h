@@ -38,7 +38,6 @@ enum {
 	NAT_PLACE_NONE = UINT32_MAX,
 	NAT_SLICE_PORTS = 1 << NAT_SLICE_BITS,
 	NAT_SLICES = 65536 >> NAT_SLICE_BITS,
-	NAT_SHARDS_MAX = NAT_SLICES,
 };
 
 /* What an entry of the array is, by its highest bit. */
@@ -119,7 +118,7 @@ struct nat_ports_env {
 	void *opaque;
 };
 
-/* 0, -EINVAL, -ENOMEM. */
+/* 0 or -ENOMEM; the configuration is checked. */
 int nat_ports_create(const struct nat_config *config,
 		     const struct nat_ports_env *env,
 		     struct nat_ports **ret_ports,

@@ -58,8 +58,7 @@ void nat_set_take(struct nat_ports *ports, uint32_t place, uint32_t map_id);
 void nat_set_release(struct nat_ports *ports, uint32_t place, uint32_t now_s);
 
 /* blocks.c */
-int nat_blocks_init(struct nat_ports *ports, const struct nat_config *config,
-		    struct mr_reason *reterr_why);
+int nat_blocks_init(struct nat_ports *ports, const struct nat_config *config);
 void nat_blocks_fini(struct nat_ports *ports);
 enum nat_reason nat_blocks_take(struct nat_ports *ports, uint32_t proto,
 				uint32_t subscriber_id, uint16_t inside_port,
