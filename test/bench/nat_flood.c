@@ -16,7 +16,6 @@ struct flood {
 	uint32_t dst; /* network order */
 	uint16_t next_id;
 	struct mr_workers *workers;
-	struct nat_routes *routes;
 	struct nat_steering *steering;
 };
 
@@ -42,12 +41,11 @@ struct flood *flood_open(struct mr_ctx *ctx, struct mr_pool *pool,
 	f->cache = cache;
 	f->base = mr_region_base(mr_pool_region(pool));
 	f->dst = htonl(config->pool[0].first);
-	if (nat_routes_create(config, N_WORKERS, &f->routes) < 0 ||
-	    nat_steering_create(ctx, f->workers, N_WORKERS, N_ENTRIES,
+	if (nat_steering_create(ctx, f->workers, N_WORKERS, N_ENTRIES,
 				&f->steering, &why) < 0)
 		errx(1, "%s", why.text);
 	for (uint32_t w = 0; w < N_WORKERS; w++)
-		nat_steer_follow(nat_steer_of(f->steering, w), f->routes);
+		nat_steer_follow(nat_steer_of(f->steering, w), NULL, config);
 	return f;
 }
 
@@ -59,7 +57,6 @@ void flood_close(struct flood *f)
 		nat_steer_give_up(nat_steer_of(f->steering, w),
 				  nat_path_stats(f->path));
 	nat_steering_destroy(f->steering);
-	nat_routes_destroy(f->routes);
 	mr_workers_destroy(f->workers);
 	free(f);
 }

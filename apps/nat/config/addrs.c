@@ -51,11 +51,11 @@ static int add_external(struct nat_addrs *addrs,
 	for (uint32_t i = 0; err == 0 && i < config->n_forwards; i++)
 		err = add(addrs, config->forwards[i].outside_addr,
 			  config->forwards[i].outside_addr,
-			  NAT_ADDR_EXTERNAL | NAT_ADDR_GIVEN);
+			  NAT_ADDR_EXTERNAL | NAT_ADDR_GIVEN | NAT_ADDR_FIXED);
 	for (uint32_t i = 0; err == 0 && i < config->n_one_to_ones; i++)
 		err = add(addrs, config->one_to_ones[i].outside_addr,
 			  config->one_to_ones[i].outside_addr,
-			  NAT_ADDR_EXTERNAL | NAT_ADDR_GIVEN);
+			  NAT_ADDR_EXTERNAL | NAT_ADDR_GIVEN | NAT_ADDR_FIXED);
 	return err;
 }
 

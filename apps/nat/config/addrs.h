@@ -29,6 +29,7 @@ enum nat_addr_class {
 	NAT_ADDR_EXCLUDED = 1 << 11,
 	NAT_ADDR_EXCLUDED_PORTS = 1 << 12, /* some of its ports are */
 	NAT_ADDR_GIVEN = 1 << 13, /* external, and hosts inside may have it */
+	NAT_ADDR_FIXED = 1 << 14, /* of forwards or one-to-one mappings */
 };
 
 struct nat_addrs {

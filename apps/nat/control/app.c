@@ -80,20 +80,18 @@ static int make_worker(struct app *app, uint32_t i, struct mr_reason *ret_error)
 		.worker_idx = i,
 		.n_workers = app->n_workers,
 	};
-	int err;
 
 	w->ctx = app->plane.ctx;
 	w->config = app->config;
 	w->worker = mr_workers_get(app->plane.workers, i);
 	w->n_burst = app->options->plane.burst;
 	w->request.answered_fd = app->answered_fd;
+	if (nat_maps_create(&maps, &w->maps, ret_error) < 0)
+		return 1;
 	if (app->steering != NULL) {
 		w->steer = nat_steer_of(app->steering, i);
-		nat_steer_follow(w->steer, app->routes);
+		nat_steer_follow(w->steer, w->maps, app->config);
 	}
-	err = nat_maps_create(&maps, &w->maps, ret_error);
-	if (err < 0)
-		return 1;
 	path.maps = w->maps;
 	path.cache = w->worker->cache;
 	path.base = mr_region_base(mr_pool_region(app->plane.pool));
@@ -111,16 +109,10 @@ static int make_workers(struct app *app, struct mr_reason *ret_error)
 		return fail_with(ret_error, 1, "no memory for %u workers", n);
 	memset(app->workers, 0, n * sizeof(app->workers[0]));
 	app->n_workers = n;
-	if (n > 1) {
-		if (nat_routes_create(app->config, n, &app->routes) < 0)
-			return fail_with(ret_error, 1,
-					 "no memory for the "
-					 "routes between workers");
-		if (nat_steering_create(app->plane.ctx, app->plane.workers, n,
-					STEER_ENTRIES, &app->steering,
-					ret_error) < 0)
-			return 1;
-	}
+	if (n > 1 &&
+	    nat_steering_create(app->plane.ctx, app->plane.workers, n,
+				STEER_ENTRIES, &app->steering, ret_error) < 0)
+		return 1;
 	for (uint32_t i = 0; i < n && status == 0; i++)
 		status = make_worker(app, i, ret_error);
 	return status;
@@ -129,16 +121,14 @@ static int make_workers(struct app *app, struct mr_reason *ret_error)
 /* An earlier configuration. */
 struct app_kept {
 	struct nat_config *config;
-	struct nat_routes *routes;
 	struct app_kept *next;
 };
 
-static void free_setup(struct nat_config *config, struct nat_routes *routes)
+static void free_config(struct nat_config *config)
 {
 	if (config != NULL)
 		nat_config_free(config);
 	free(config);
-	nat_routes_destroy(routes);
 }
 
 /* How many workers use it. */
@@ -162,7 +152,7 @@ static void free_unused(struct app *app)
 			continue;
 		}
 		*link = kept->next;
-		free_setup(kept->config, kept->routes);
+		free_config(kept->config);
 		free(kept);
 	}
 }
@@ -269,8 +259,8 @@ void app_close(struct app *app)
 		dataplane_close(&app->plane);
 	if (app->answered_fd >= 0)
 		close(app->answered_fd);
-	free_setup(app->config, app->routes);
-	free_setup(app->next, app->next_routes);
+	free_config(app->config);
+	free_config(app->next);
 	free(app->next_kept);
 	app->n_workers = 0;
 	free_unused(app);
@@ -372,10 +362,9 @@ static struct nat_config *read_again(struct app *app)
 
 static void forget_next(struct app *app)
 {
-	free_setup(app->next, app->next_routes);
+	free_config(app->next);
 	free(app->next_kept);
 	app->next = NULL;
-	app->next_routes = NULL;
 	app->next_kept = NULL;
 }
 
@@ -393,9 +382,7 @@ void app_hang_up(void *opaque)
 	if (app->next == NULL)
 		return;
 	app->next_kept = calloc(1, sizeof(*app->next_kept));
-	if (app->next_kept == NULL ||
-	    (app->n_workers > 1 && nat_routes_create(app->next, app->n_workers,
-						     &app->next_routes) < 0)) {
+	if (app->next_kept == NULL) {
 		forget_next(app);
 		refuse(app, "no memory");
 		return;
@@ -419,13 +406,10 @@ static void finish_reload(struct app *app)
 				   now_s(app)))
 		print_error("mr-nat: reload: neighbours: no room for a fixed "
 			    "one; it will be resolved by ARP");
-	*app->next_kept =
-		(struct app_kept){ app->config, app->routes, app->kept };
+	*app->next_kept = (struct app_kept){ app->config, app->kept };
 	app->kept = app->next_kept;
 	app->config = app->next;
-	app->routes = app->next_routes;
 	app->next = NULL;
-	app->next_routes = NULL;
 	app->next_kept = NULL;
 	free_unused(app);
 	app->n_reloads++;
@@ -446,7 +430,6 @@ void app_ask_reload(struct app *app)
 			continue;
 		w->request.question = NAT_ASK_RELOAD;
 		w->request.config = app->next;
-		w->request.routes = app->next_routes;
 		nat_request_ask(&w->request);
 		mr_worker_wake(w->worker);
 	}

@@ -19,17 +19,16 @@ struct app {
 				    * could not take up the current one */
 	struct dataplane plane;
 	struct nat_neighbours *neighbours;
-	struct nat_routes *routes, *next_routes; /* NULL: one worker */
 	struct app_kept *next_kept; /* room for the current one when it goes */
-	struct nat_steering *steering; /* the same */
+	struct nat_steering *steering; /* NULL: one worker */
 	struct nat_log *log;           /* of log_writer, while that is busy */
 	struct background *log_writer;
 	bool moves_log; /* atomic: begin another file */
 	struct nat_keep *keep;
 	struct nat_worker *workers; /* by index */
 	uint32_t n_workers;
-	int answered_fd;               /* readable once a request was answered */
-	struct nat_control *control;   /* main()'s, for its events */
+	int answered_fd;             /* readable once a request was answered */
+	struct nat_control *control; /* main()'s, for its events */
 	uint32_t n_reloads, n_refused; /* configurations */
 };
 

@@ -91,7 +91,7 @@ static void reload(struct nat_request *request, const struct nat_request_to *to)
 		return;
 	nat_path_reload(to->path, request->config);
 	if (to->steer != NULL)
-		nat_steer_follow(to->steer, request->routes);
+		nat_steer_follow(to->steer, to->maps, request->config);
 }
 
 void nat_request_answer(struct nat_request *request,

@@ -23,7 +23,7 @@ enum nat_question {
 	NAT_ASK_LIST,   /* the next sessions behind cursor that filter has */
 	NAT_ASK_SAVE,   /* the same, for keep.h */
 	NAT_ASK_CLEAR,  /* end them */
-	NAT_ASK_RELOAD, /* config and routes are new */
+	NAT_ASK_RELOAD, /* config is new */
 };
 
 /* Stores are releases, loads acquires: who sees a state sees what the other
@@ -40,7 +40,6 @@ struct nat_request {
 	enum nat_question question;
 	struct nat_filter filter;
 	const struct nat_config *config;
-	const struct nat_routes *routes;
 	uint64_t cursor; /* of nat_maps_list() */
 	bool is_now;     /* to clear: ports leave hold-down as well */
 	/* The answer. */

@@ -1,186 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Which worker a frame belongs to. */
 #include <arpa/inet.h>
-#include <errno.h>
 #include <netinet/in.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "config/classes.h"
+#include "config/addrs.h"
+#include "mapping/map.h"
+#include "ports/ports.h"
 #include "steer.h"
 
-enum {
-	ETHER_IPV4 = 0x0800,
-	ETHER_VLAN = 0x8100,
-	IPV4_BYTES = 20,
-	IPV4_MF = 0x2000,
-	IPV4_OFFSET = 0x1fff,
-};
-
-/* A part of an external address that is one inside address's; host order. */
-struct fixed {
-	uint32_t inside_addr;
-	uint16_t last;
-};
-
-/* What an address is. */
-enum {
-	CLASS_SUBSCRIBER = 1 << 0, /* reached as it is */
-	CLASS_FORWARDS = 1 << 1,   /* some of its ports are fixed */
-	CLASS_ONE_TO_ONE = 1 << 2, /* all of it is */
-};
-
-struct nat_routes {
-	uint32_t n_workers;
-	struct nat_classes classes;
-	uint32_t n_fixed;
-	uint64_t keep_ns;
-	uint64_t *keys; /* in order: where each of fixed begins */
-	struct fixed *fixed;
-};
-
-/* proto: enum nat_proto; NAT_PROTOS: any protocol and port. */
-static uint64_t key_of(uint32_t outside_addr, uint8_t proto, uint16_t port)
-{
-	return (uint64_t)outside_addr << 32 | (uint32_t)proto << 16 | port;
-}
-
-/* A key and its value, together until they have been sorted. */
-struct entry {
-	uint64_t key;
-	struct fixed fixed;
-};
-
-static int compare_entries(const void *a, const void *b)
-{
-	const struct entry *e = a, *f = b;
-
-	return e->key < f->key ? -1 : e->key > f->key;
-}
-
-static uint32_t list(const struct nat_config *config, struct entry *entries)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < config->n_forwards; i++) {
-		const struct nat_forward *f = &config->forwards[i];
-
-		for (uint8_t p = 0; p < NAT_PROTOS; p++)
-			if (f->proto_mask & 1u << p)
-				entries[n++] = (struct entry){
-					key_of(f->outside_addr, p,
-					       f->outside_first),
-					{ f->inside_addr, f->outside_last }
-				};
-	}
-	for (uint32_t i = 0; i < config->n_one_to_ones; i++)
-		entries[n++] = (struct entry){
-			key_of(config->one_to_ones[i].outside_addr, NAT_PROTOS,
-			       0),
-			{ config->one_to_ones[i].inside_addr, UINT16_MAX }
-		};
-	qsort(entries, n, sizeof(*entries), compare_entries);
-	return n;
-}
-
-static int make_fixed(struct nat_routes *routes,
-		      const struct nat_config *config)
-{
-	const size_t n_most = (size_t)config->n_forwards * NAT_PROTOS +
-			      config->n_one_to_ones + 1;
-	struct entry *entries = calloc(n_most, sizeof(*entries));
-
-	routes->keys = calloc(n_most, sizeof(*routes->keys));
-	routes->fixed = calloc(n_most, sizeof(*routes->fixed));
-	if (entries == NULL || routes->keys == NULL || routes->fixed == NULL) {
-		free(entries);
-		return -ENOMEM;
-	}
-	routes->n_fixed = list(config, entries);
-	for (uint32_t i = 0; i < routes->n_fixed; i++) {
-		routes->keys[i] = entries[i].key;
-		routes->fixed[i] = entries[i].fixed;
-	}
-	free(entries);
-	return 0;
-}
-
-static int make_classes(struct nat_routes *routes,
-			const struct nat_config *config)
-{
-	struct nat_classes *classes = &routes->classes;
-	int err = nat_classes_init(classes);
-
-	for (uint32_t i = 0; err == 0 && i < config->n_forwards; i++)
-		err = nat_classes_add(classes, config->forwards[i].outside_addr,
-				      config->forwards[i].outside_addr,
-				      CLASS_FORWARDS);
-	for (uint32_t i = 0; err == 0 && i < config->n_one_to_ones; i++)
-		err = nat_classes_add(
-			classes, config->one_to_ones[i].outside_addr,
-			config->one_to_ones[i].outside_addr, CLASS_ONE_TO_ONE);
-	for (uint32_t i = 0; err == 0 && i < config->n_subscribers; i++) {
-		const struct nat_prefix *prefix = &config->subscribers[i];
-
-		err = nat_classes_add(classes, prefix->addr,
-				      prefix->addr | ~prefix->mask,
-				      CLASS_SUBSCRIBER);
-	}
-	return err;
-}
-
-int nat_routes_create(const struct nat_config *config, uint32_t n_workers,
-		      struct nat_routes **ret_routes)
-{
-	struct nat_routes *routes = calloc(1, sizeof(*routes));
-
-	if (routes == NULL)
-		return -ENOMEM;
-	routes->n_workers = n_workers;
-	routes->keep_ns = config->timeouts.fragment_s * UINT64_C(1000000000);
-	if (make_fixed(routes, config) < 0 ||
-	    make_classes(routes, config) < 0) {
-		nat_routes_destroy(routes);
-		return -ENOMEM;
-	}
-	*ret_routes = routes;
-	return 0;
-}
-
-uint64_t nat_routes_keep_ns(const struct nat_routes *routes)
-{
-	return routes->keep_ns;
-}
-
-void nat_routes_destroy(struct nat_routes *routes)
-{
-	if (routes == NULL)
-		return;
-	nat_classes_end(&routes->classes);
-	free(routes->keys);
-	free(routes->fixed);
-	free(routes);
-}
-
-/* The last one at or before this address, protocol and port, if it has it. */
-static const struct fixed *find_fixed(const struct nat_routes *routes,
-				      uint32_t addr, uint8_t proto,
-				      uint16_t port)
-{
-	const uint64_t key = key_of(addr, proto, port);
-	const uint64_t *at = routes->keys;
-	const struct fixed *f;
-
-	for (uint32_t n = routes->n_fixed; n > 1;) {
-		const uint32_t half = n / 2;
-
-		at += at[half] <= key ? half : 0;
-		n -= half;
-	}
-	f = &routes->fixed[at - routes->keys];
-	return *at <= key && *at >> 16 == key >> 16 && port <= f->last ? f :
-									 NULL;
-}
+enum { IPV4_BYTES = 20 };
 
 static uint16_t get16(const uint8_t *at)
 {
@@ -219,8 +48,8 @@ static bool read_packet(const uint8_t *bytes, uint32_t n, struct packet *ret)
 		.src = get32(bytes + 12),
 		.dst = get32(bytes + 16),
 		.proto = bytes[9],
-		.is_fragment = fragment & (IPV4_MF | IPV4_OFFSET),
-		.is_first = (fragment & IPV4_OFFSET) == 0,
+		.is_fragment = fragment & (MR_IPV4_MF | MR_IPV4_OFFSET),
+		.is_first = (fragment & MR_IPV4_OFFSET) == 0,
 	};
 	return ret->n_header >= IPV4_BYTES && ret->n_header <= n;
 }
@@ -241,37 +70,31 @@ static bool read_embedded(const struct packet *packet, struct packet *ret)
 
 /*
  * The worker of an external end. at: where the port or id is, from the
- * beginning of layer 4.
+ * beginning of layer 4. Static mappings are in each worker's tables.
  */
 static uint32_t owner_of_end(const struct nat_routes *routes,
 			     const struct packet *packet, uint32_t addr,
 			     uint32_t at)
 {
-	const uint32_t host_addr = ntohl(addr);
-	const uint32_t is = nat_classes_of(&routes->classes, host_addr);
-	const uint8_t proto = packet->proto == IPPROTO_UDP  ? NAT_UDP :
-			      packet->proto == IPPROTO_TCP  ? NAT_TCP :
-			      packet->proto == IPPROTO_ICMP ? NAT_ICMP :
-							      NAT_PROTOS;
-	const struct fixed *fixed = NULL;
-	uint16_t port;
+	const uint32_t is = nat_addrs_of(routes->addrs, addr);
+	const bool has_port = nat_proto_of(packet->proto) != NAT_PROTOS &&
+			      packet->n >= packet->n_header + at + 2;
+	const uint16_t port =
+		has_port ? get16(packet->bytes + packet->n_header + at) : 0;
+	const struct nat_tuple end = { addr, htons(port), packet->proto, 0 };
+	uint32_t id, shard = NAT_SHARD_NONE;
 
-	if (is & CLASS_ONE_TO_ONE)
-		fixed = find_fixed(routes, host_addr, NAT_PROTOS, 0);
-	if (fixed == NULL && is & CLASS_SUBSCRIBER)
+	if (is & NAT_ADDR_SUBSCRIBER) /* reached as it is */
 		return nat_steer_subscriber(addr, routes->n_workers);
-	if (fixed == NULL &&
-	    (proto == NAT_PROTOS || packet->n < packet->n_header + at + 2))
-		return nat_other_shard(host_addr, routes->n_workers);
-	if (fixed == NULL) {
-		port = get16(packet->bytes + packet->n_header + at);
-		if (is & CLASS_FORWARDS)
-			fixed = find_fixed(routes, host_addr, proto, port);
-		if (fixed == NULL)
-			return (port >> NAT_SLICE_BITS) % routes->n_workers;
+	if (is & NAT_ADDR_FIXED) {
+		nat_maps_find_in(routes->maps, &end, 1, &id);
+		if (id != MR_FLOW_NONE)
+			shard = nat_maps_static_shard(routes->maps, id);
 	}
-	return nat_steer_subscriber(htonl(fixed->inside_addr),
-				    routes->n_workers);
+	if (shard != NAT_SHARD_NONE)
+		return shard;
+	return has_port ? (port >> NAT_SLICE_BITS) % routes->n_workers :
+			  nat_other_shard(ntohl(addr), routes->n_workers);
 }
 
 static uint32_t owner_outside(const struct nat_routes *routes,
@@ -308,9 +131,9 @@ uint32_t nat_routes_owner(const struct nat_routes *routes, enum nat_side from,
 
 	if (n_bytes < MR_ETH_BYTES + MR_VLAN_BYTES)
 		return receiver;
-	if (get16(bytes + 12) == ETHER_VLAN)
+	if (get16(bytes + 12) == MR_ETHER_VLAN)
 		n_l2 += MR_VLAN_BYTES;
-	if (get16(bytes + n_l2 - 2) != ETHER_IPV4 ||
+	if (get16(bytes + n_l2 - 2) != MR_ETHER_IPV4 ||
 	    !read_packet(bytes + n_l2, n_bytes - n_l2, &packet))
 		return receiver;
 	if (from == NAT_OUTSIDE)

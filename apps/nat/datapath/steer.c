@@ -47,7 +47,7 @@ struct stage {
 struct nat_steer {
 	_Alignas(64) struct nat_steer_stats stats;
 	_Alignas(64) struct nat_steering *steering;
-	const struct nat_routes *routes;
+	struct nat_routes routes;
 	struct mr_worker *worker;
 	uint8_t *base;
 	uint64_t keep_ns;
@@ -195,10 +195,12 @@ struct nat_steer *nat_steer_of(struct nat_steering *steering, uint32_t idx)
 	return &steering->steers[idx];
 }
 
-void nat_steer_follow(struct nat_steer *steer, const struct nat_routes *routes)
+void nat_steer_follow(struct nat_steer *steer, const struct nat_maps *maps,
+		      const struct nat_config *config)
 {
-	steer->routes = routes;
-	steer->keep_ns = nat_routes_keep_ns(routes);
+	steer->routes = (struct nat_routes){ maps, config->addrs,
+					     steer->steering->n_workers };
+	steer->keep_ns = config->timeouts.fragment_s * UINT64_C(1000000000);
 }
 
 const struct nat_steer_stats *nat_steer_stats(const struct nat_steer *steer)
@@ -378,7 +380,7 @@ static uint32_t meet(struct nat_steer *steer, const struct mr_frame *frames,
 
 	if (is_first) {
 		const uint32_t owner = nat_routes_owner(
-			steer->routes, NAT_OUTSIDE, bytes, frames->len,
+			&steer->routes, NAT_OUTSIDE, bytes, frames->len,
 			steer->worker->idx, &lane);
 
 		/* Another first one does not move the datagram. */
@@ -418,7 +420,7 @@ uint32_t nat_steer_split(struct nat_steer *steer, enum nat_side from,
 	for (uint32_t i = 0; i < n; i += n_entries) {
 		enum nat_lane lane = (enum nat_lane)from;
 		uint32_t owner = nat_routes_owner(
-			steer->routes, from,
+			&steer->routes, from,
 			mr_frame_data(steer->base, &frames[i]), frames[i].len,
 			steer->worker->idx, &lane);
 

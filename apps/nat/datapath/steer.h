@@ -32,12 +32,12 @@ enum nat_lane {
 	NAT_LANES,
 };
 
-/* Of all workers: which ways there are. Constant. */
-struct nat_routes;
-
-int nat_routes_create(const struct nat_config *config, uint32_t n_workers,
-		      struct nat_routes **ret_routes);
-void nat_routes_destroy(struct nat_routes *routes);
+/* What tells the owner of a frame: a worker's own tables. */
+struct nat_routes {
+	const struct nat_maps *maps;
+	const struct nat_addrs *addrs;
+	uint32_t n_workers;
+};
 
 /*
  * The owner of a frame, as far as its first n_bytes say it; what makes no sense
@@ -47,9 +47,6 @@ void nat_routes_destroy(struct nat_routes *routes);
 uint32_t nat_routes_owner(const struct nat_routes *routes, enum nat_side from,
 			  const uint8_t *bytes, uint32_t n_bytes,
 			  uint32_t receiver, enum nat_lane *ret_lane);
-
-/* How long fragments wait for the first one. */
-uint64_t nat_routes_keep_ns(const struct nat_routes *routes);
 
 /* Rings between all workers. */
 struct nat_steering;
@@ -64,8 +61,9 @@ void nat_steering_destroy(struct nat_steering *steering);
 struct nat_steer;
 struct nat_steer *nat_steer_of(struct nat_steering *steering, uint32_t idx);
 
-/* The worker goes by other ways from now on; they must live as long. */
-void nat_steer_follow(struct nat_steer *steer, const struct nat_routes *routes);
+/* The worker steers by these from now on; they must live as long. */
+void nat_steer_follow(struct nat_steer *steer, const struct nat_maps *maps,
+		      const struct nat_config *config);
 
 /* Written by the worker, read by any thread. */
 struct nat_steer_stats {

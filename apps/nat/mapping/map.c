@@ -206,13 +206,20 @@ struct nat_map *nat_maps_fetch(struct nat_maps *maps, uint32_t id,
 	return map;
 }
 
-bool nat_maps_is_elsewhere(const struct nat_maps *maps, uint32_t id)
+uint32_t nat_maps_static_shard(const struct nat_maps *maps, uint32_t id)
 {
 	const struct nat_map *map = nat_map_at(maps, id);
 
-	return map->flags & NAT_MAP_STATIC &&
-	       nat_steer_subscriber(map->inside.addr, maps->n_shards) !=
-		       maps->shard;
+	return map->flags & NAT_MAP_STATIC ?
+		       nat_steer_subscriber(map->inside.addr, maps->n_shards) :
+		       NAT_SHARD_NONE;
+}
+
+bool nat_maps_is_elsewhere(const struct nat_maps *maps, uint32_t id)
+{
+	const uint32_t shard = nat_maps_static_shard(maps, id);
+
+	return shard != NAT_SHARD_NONE && shard != maps->shard;
 }
 
 /* Where a tuple is not found: its address may be mapped one to one. No other

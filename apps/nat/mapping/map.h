@@ -116,6 +116,10 @@ struct nat_map *nat_maps_at(struct nat_maps *maps, uint32_t id);
 struct nat_map *nat_maps_fetch(struct nat_maps *maps, uint32_t id,
 			       uint8_t proto);
 
+/* The worker of a static mapping's host, which has its state; all workers know
+ * the mapping. NAT_SHARD_NONE: it is not static. */
+enum { NAT_SHARD_NONE = UINT32_MAX };
+uint32_t nat_maps_static_shard(const struct nat_maps *maps, uint32_t id);
 /*
  * A static mapping whose inside host is another worker's. All have all of them,
  * but what becomes of one, TCP's state and the filter, its worker alone knows.

@@ -1,42 +1,46 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of apps/nat/datapath/routes.c: which worker a frame belongs to. */
-#include "support/unit.h"
+#include "fixture.h"
 
-#include <arpa/inet.h>
-
+#include "config/addrs.h"
 #include "datapath/steer.h"
 
 enum { N_WORKERS = 4, RECEIVER = 3 };
 
 static const uint32_t inside_host = 0x0a000005, external = 0xc0000201,
-		      remote = 0xcb007109, one_outside = 0xc0000207,
+		      far = 0xcb007109, one_outside = 0xc0000207,
 		      one_inside = 0x0a000007, forward_inside = 0x0a000009;
 
-static struct nat_prefix subscribers[] = { { 0x0a000000, 0xffffff00 } };
-static struct nat_forward forwards[] = { {
-	.outside_addr = external,
-	.inside_addr = forward_inside,
-	.outside_first = 8000,
-	.outside_last = 8009,
-	.inside_first = 80,
-	.proto_mask = 1 << NAT_TCP,
-} };
-static struct nat_one_to_one pairs[] = { { one_outside, one_inside } };
+static struct nat_routes routes;
 
-static struct nat_routes *routes_of(void)
+/* One of four workers, which knows all static mappings. */
+static int set_up(void **state)
 {
-	const struct nat_config config = {
-		.subscribers = subscribers,
-		.n_subscribers = 1,
-		.forwards = forwards,
-		.n_forwards = 1,
-		.one_to_ones = pairs,
-		.n_one_to_ones = 1,
+	fixture_set_up(state);
+	fixture.pool[0] = (struct nat_range){ external, external };
+	fixture.subscribers[0] = (struct nat_prefix){ INSIDE, 0xffffff00 };
+	fixture.forwards[0] = (struct nat_forward){
+		.outside_addr = external,
+		.inside_addr = forward_inside,
+		.outside_first = 8000,
+		.outside_last = 8009,
+		.inside_first = 80,
+		.proto_mask = 1 << NAT_TCP,
 	};
-	struct nat_routes *routes = NULL;
+	fixture.one_to_ones[0] =
+		(struct nat_one_to_one){ one_outside, one_inside };
+	fixture.config.n_forwards = fixture.config.n_one_to_ones = 1;
+	assert_int_equal(nat_addrs_create(&fixture.config), 0);
+	assert_int_equal(fixture_try(RECEIVER, N_WORKERS, NULL), 0);
+	routes = (struct nat_routes){ fixture.maps, fixture.config.addrs,
+				      N_WORKERS };
+	return 0;
+}
 
-	assert_int_equal(nat_routes_create(&config, N_WORKERS, &routes), 0);
-	return routes;
+static int tear_down(void **state)
+{
+	nat_addrs_destroy(fixture.config.addrs);
+	return fixture_tear_down(state);
 }
 
 static void put16(uint8_t *at, uint16_t value)
@@ -75,12 +79,11 @@ static uint32_t put_frame(uint8_t *bytes, uint8_t proto, uint32_t src,
 	       put_packet(bytes + MR_ETH_BYTES, proto, src, dst, sport, dport);
 }
 
-static uint32_t owner(const struct nat_routes *routes, enum nat_side from,
-		      const uint8_t *bytes, uint32_t n)
+static uint32_t owner(enum nat_side from, const uint8_t *bytes, uint32_t n)
 {
 	enum nat_lane lane = (enum nat_lane)from;
 	const uint32_t w =
-		nat_routes_owner(routes, from, bytes, n, RECEIVER, &lane);
+		nat_routes_owner(&routes, from, bytes, n, RECEIVER, &lane);
 
 	assert_true(w < N_WORKERS);
 	return w;
@@ -91,9 +94,8 @@ static uint32_t owner_of_port(uint16_t port)
 	return (port >> NAT_SLICE_BITS) % N_WORKERS;
 }
 
-TEST(test_from_inside_by_the_source_alone)
+TEST_WITH(set_up, tear_down, from_inside_by_the_source_alone)
 {
-	struct nat_routes *routes = routes_of();
 	uint32_t n_seen[N_WORKERS] = { 0 };
 	uint8_t bytes[128];
 
@@ -104,44 +106,40 @@ TEST(test_from_inside_by_the_source_alone)
 		n_seen[w]++;
 		for (uint16_t port = 1; port < 1000; port += 77)
 			assert_int_equal(
-				owner(routes, NAT_INSIDE, bytes,
+				owner(NAT_INSIDE, bytes,
 				      put_frame(bytes, port % 2 ? 6 : 17, src,
-						remote + port, port, 53)),
+						far + port, port, 53)),
 				w);
 	}
 	/* 256 addresses next to each other: no worker has far too many. */
 	for (uint32_t w = 0; w < N_WORKERS; w++)
 		assert_in_range(n_seen[w], 40, 90);
-	nat_routes_destroy(routes);
 }
 
-TEST(test_from_outside_by_the_slice_of_the_port)
+TEST_WITH(set_up, tear_down, from_outside_by_the_slice_of_the_port)
 {
-	struct nat_routes *routes = routes_of();
 	uint8_t bytes[128];
 
 	for (uint32_t port = 1024; port < 65536; port += 61) {
 		if (port / 10 == 800)
 			continue; /* forwarded */
-		assert_int_equal(owner(routes, NAT_OUTSIDE, bytes,
-				       put_frame(bytes, 17, remote, external,
-						 53, (uint16_t)port)),
+		assert_int_equal(owner(NAT_OUTSIDE, bytes,
+				       put_frame(bytes, 17, far, external, 53,
+						 (uint16_t)port)),
 				 owner_of_port((uint16_t)port));
-		assert_int_equal(owner(routes, NAT_OUTSIDE, bytes,
-				       put_frame(bytes, 1, remote, external,
+		assert_int_equal(owner(NAT_OUTSIDE, bytes,
+				       put_frame(bytes, 1, far, external,
 						 (uint16_t)port, 0)),
 				 owner_of_port((uint16_t)port));
 	}
 	/* No ports: by the address. */
-	assert_int_equal(owner(routes, NAT_OUTSIDE, bytes,
-			       put_frame(bytes, 47, remote, external, 0, 0)),
+	assert_int_equal(owner(NAT_OUTSIDE, bytes,
+			       put_frame(bytes, 47, far, external, 0, 0)),
 			 nat_other_shard(external, N_WORKERS));
-	nat_routes_destroy(routes);
 }
 
-TEST(test_fixed_ends_are_their_hosts)
+TEST_WITH(set_up, tear_down, fixed_ends_are_their_hosts)
 {
-	struct nat_routes *routes = routes_of();
 	const uint32_t of_forward =
 		nat_steer_subscriber(htonl(forward_inside), N_WORKERS);
 	const uint32_t of_pair =
@@ -151,112 +149,104 @@ TEST(test_fixed_ends_are_their_hosts)
 	for (uint16_t port = 7999; port <= 8010; port++) {
 		const bool is_forwarded = port >= 8000 && port <= 8009;
 
-		assert_int_equal(owner(routes, NAT_OUTSIDE, bytes,
-				       put_frame(bytes, 6, remote, external,
-						 9999, port)),
-				 is_forwarded ? of_forward :
-						owner_of_port(port));
+		assert_int_equal(
+			owner(NAT_OUTSIDE, bytes,
+			      put_frame(bytes, 6, far, external, 9999, port)),
+			is_forwarded ? of_forward : owner_of_port(port));
 		/* The forward is TCP's. */
-		assert_int_equal(owner(routes, NAT_OUTSIDE, bytes,
-				       put_frame(bytes, 17, remote, external,
-						 9999, port)),
-				 owner_of_port(port));
-		assert_int_equal(owner(routes, NAT_OUTSIDE, bytes,
-				       put_frame(bytes, 17, remote, one_outside,
+		assert_int_equal(
+			owner(NAT_OUTSIDE, bytes,
+			      put_frame(bytes, 17, far, external, 9999, port)),
+			owner_of_port(port));
+		assert_int_equal(owner(NAT_OUTSIDE, bytes,
+				       put_frame(bytes, 17, far, one_outside,
 						 9999, port)),
 				 of_pair);
 	}
 	/* An excluded destination answers to the address itself. */
-	assert_int_equal(owner(routes, NAT_OUTSIDE, bytes,
-			       put_frame(bytes, 17, remote, inside_host, 1, 2)),
+	assert_int_equal(owner(NAT_OUTSIDE, bytes,
+			       put_frame(bytes, 17, far, inside_host, 1, 2)),
 			 nat_steer_subscriber(htonl(inside_host), N_WORKERS));
-	nat_routes_destroy(routes);
 }
 
-TEST(test_icmp_errors_go_where_their_packet_came_from)
+TEST_WITH(set_up, tear_down, icmp_errors_go_where_their_packet_came_from)
 {
-	struct nat_routes *routes = routes_of();
 	uint8_t bytes[128];
 	uint8_t *icmp = bytes + MR_ETH_BYTES + 20;
 	uint32_t n;
 
 	for (uint16_t port = 2000; port < 3000; port += 100) {
 		/* A router outside, about what we sent from our port. */
-		put_frame(bytes, 1, remote + 7, external, 0, 0);
+		put_frame(bytes, 1, far + 7, external, 0, 0);
 		memset(icmp, 0, 8);
 		icmp[0] = 3;
 		n = MR_ETH_BYTES + 28 +
-		    put_packet(icmp + 8, 17, external, remote, port, 53);
-		assert_int_equal(owner(routes, NAT_OUTSIDE, bytes, n),
+		    put_packet(icmp + 8, 17, external, far, port, 53);
+		assert_int_equal(owner(NAT_OUTSIDE, bytes, n),
 				 owner_of_port(port));
 	}
 	/* A router inside, about what was sent to a subscriber. */
-	put_frame(bytes, 1, 0x0a0000fe, remote, 0, 0);
+	put_frame(bytes, 1, 0x0a0000fe, far, 0, 0);
 	memset(icmp, 0, 8);
 	icmp[0] = 11;
 	n = MR_ETH_BYTES + 28 +
-	    put_packet(icmp + 8, 17, remote, inside_host, 53, 2000);
-	assert_int_equal(owner(routes, NAT_INSIDE, bytes, n),
+	    put_packet(icmp + 8, 17, far, inside_host, 53, 2000);
+	assert_int_equal(owner(NAT_INSIDE, bytes, n),
 			 nat_steer_subscriber(htonl(inside_host), N_WORKERS));
-	nat_routes_destroy(routes);
 }
 
-TEST(test_fragments_meet)
+TEST_WITH(set_up, tear_down, fragments_meet)
 {
-	struct nat_routes *routes = routes_of();
 	enum nat_lane lane;
 	uint32_t at[3];
 	uint8_t bytes[128];
 
 	for (uint32_t i = 0; i < 3; i++) {
-		const uint32_t n = put_frame(bytes, 17, remote, external, 53,
+		const uint32_t n = put_frame(bytes, 17, far, external, 53,
 					     (uint16_t)(2000 + 64 * i));
 
 		put16(bytes + MR_ETH_BYTES + 4, 4711);
 		put16(bytes + MR_ETH_BYTES + 6,
 		      (uint16_t)(i == 2 ? 370 : 0x2000 | 185 * i));
 		lane = NAT_LANE_OUTSIDE;
-		at[i] = nat_routes_owner(routes, NAT_OUTSIDE, bytes, n,
+		at[i] = nat_routes_owner(&routes, NAT_OUTSIDE, bytes, n,
 					 RECEIVER, &lane);
 		assert_int_equal(lane, NAT_LANE_FRAGMENT);
 	}
 	assert_int_equal(at[0], at[1]);
 	assert_int_equal(at[0], at[2]);
 	/* Where they meet, the first one is looked at as any other. */
-	put_frame(bytes, 17, remote, external, 53, 2000);
+	put_frame(bytes, 17, far, external, 53, 2000);
 	put16(bytes + MR_ETH_BYTES + 6, 0x2000);
 	lane = NAT_LANE_FRAGMENT;
-	assert_int_equal(nat_routes_owner(routes, NAT_OUTSIDE, bytes, 42,
+	assert_int_equal(nat_routes_owner(&routes, NAT_OUTSIDE, bytes, 42,
 					  RECEIVER, &lane),
 			 owner_of_port(2000));
 	assert_int_equal(lane, NAT_LANE_OUTSIDE);
-	nat_routes_destroy(routes);
 }
 
 /* Each length, of a buffer of that size, so that ASan sees a byte too far. */
-TEST(test_what_is_cut_off_is_somebodys)
+TEST_WITH(set_up, tear_down, what_is_cut_off_is_somebodys)
 {
-	struct nat_routes *routes = routes_of();
 	uint8_t bytes[128];
 	const uint32_t n_icmp = MR_ETH_BYTES + 56;
 
-	put_frame(bytes, 1, remote, external, 0, 0);
+	put_frame(bytes, 1, far, external, 0, 0);
 	bytes[MR_ETH_BYTES + 20] = 3;
-	put_packet(bytes + MR_ETH_BYTES + 28, 17, external, remote, 2000, 53);
+	put_packet(bytes + MR_ETH_BYTES + 28, 17, external, far, 2000, 53);
 	for (uint32_t n = 0; n <= n_icmp; n++) {
 		uint8_t *copy = malloc(n + 1);
 
 		assert_non_null(copy);
 		memcpy(copy, bytes, n);
-		owner(routes, NAT_OUTSIDE, copy, n);
-		owner(routes, NAT_INSIDE, copy, n);
+		owner(NAT_OUTSIDE, copy, n);
+		owner(NAT_INSIDE, copy, n);
 		free(copy);
 	}
 	/* Neither IPv4 nor a header that can be: the receiver drops it. */
 	bytes[13] = 6;
-	assert_int_equal(owner(routes, NAT_OUTSIDE, bytes, n_icmp), RECEIVER);
+	assert_int_equal(owner(NAT_OUTSIDE, bytes, n_icmp), RECEIVER);
 	bytes[13] = 0;
 	bytes[MR_ETH_BYTES] = 0x44;
-	assert_int_equal(owner(routes, NAT_OUTSIDE, bytes, n_icmp), RECEIVER);
-	nat_routes_destroy(routes);
+	assert_int_equal(owner(NAT_OUTSIDE, bytes, n_icmp), RECEIVER);
 }

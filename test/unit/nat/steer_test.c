@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 
+#include "config/addrs.h"
 #include "datapath/steer.h"
 
 enum { N_ENTRIES = 16, KEEP_S = 2 };
@@ -11,44 +12,43 @@ enum { N_ENTRIES = 16, KEEP_S = 2 };
 static const uint32_t external = 0xc0000201, remote = 0xcb007109;
 static const uint64_t second_ns = 1000000000;
 
-struct both {
-	struct fixture fixture;
-	struct nat_routes *routes;
+static struct both {
+	struct nat_config config;
 	struct nat_steering *steering;
 	struct nat_steer *steers[2];
 	struct nat_stats stats[2];
 	uint64_t now_ns;
-};
+} both;
 
-static void open_both(struct both *b)
+static void open_both(void)
 {
 	static struct nat_prefix subscribers[] = { { 0x0a000000, 0xffffff00 } };
-	const struct nat_config config = { .subscribers = subscribers,
-					   .n_subscribers = 1,
-					   .timeouts.fragment_s = KEEP_S };
 	struct mr_reason why;
 
-	memset(b, 0, sizeof(*b));
-	b->now_ns = second_ns;
-	fixture_open(&b->fixture, NULL, 2, MR_IDLE_POLL);
-	assert_int_equal(nat_routes_create(&config, 2, &b->routes), 0);
-	assert_int_equal(nat_steering_create(b->fixture.ctx, b->fixture.workers,
-					     2, N_ENTRIES, &b->steering, &why),
+	memset(&both, 0, sizeof(both));
+	both.config = (struct nat_config){ .subscribers = subscribers,
+					   .n_subscribers = 1,
+					   .timeouts.fragment_s = KEEP_S };
+	both.now_ns = second_ns;
+	fixture_open(NULL, 2, MR_IDLE_POLL);
+	assert_int_equal(nat_addrs_create(&both.config), 0);
+	assert_int_equal(nat_steering_create(fixture.ctx, fixture.workers, 2,
+					     N_ENTRIES, &both.steering, &why),
 			 0);
 	for (uint32_t w = 0; w < 2; w++) {
-		b->steers[w] = nat_steer_of(b->steering, w);
-		nat_steer_follow(b->steers[w], b->routes);
+		both.steers[w] = nat_steer_of(both.steering, w);
+		nat_steer_follow(both.steers[w], NULL, &both.config);
 	}
 }
 
 /* fixture_close() looks whether each page came back. */
-static void close_both(struct both *b)
+static void close_both(void)
 {
 	for (uint32_t w = 0; w < 2; w++)
-		nat_steer_give_up(b->steers[w], &b->stats[w]);
-	nat_steering_destroy(b->steering);
-	nat_routes_destroy(b->routes);
-	fixture_close(&b->fixture);
+		nat_steer_give_up(both.steers[w], &both.stats[w]);
+	nat_steering_destroy(both.steering);
+	nat_addrs_destroy(both.config.addrs);
+	fixture_close();
 }
 
 static void put16(uint8_t *at, uint32_t value)
@@ -58,14 +58,14 @@ static void put16(uint8_t *at, uint32_t value)
 }
 
 /* A UDP packet from outside, or a piece of one; its number is in the TTL. */
-static struct mr_frame piece_of(struct both *b, uint16_t id, uint16_t port,
-				uint16_t fragment, uint8_t number)
+static struct mr_frame piece_of(uint16_t id, uint16_t port, uint16_t fragment,
+				uint8_t number)
 {
 	struct mr_frame frame;
 	uint8_t *bytes;
 
-	fixture_frames(&b->fixture, b->fixture.cache, &frame, 1);
-	bytes = (uint8_t *)fixture_number(&b->fixture, &frame);
+	fixture_frames(fixture.cache, &frame, 1);
+	bytes = (uint8_t *)fixture_number(&frame);
 	memset(bytes, 0, 64);
 	put16(bytes + 12, 0x0800);
 	bytes[14] = 0x45;
@@ -82,15 +82,15 @@ static struct mr_frame piece_of(struct both *b, uint16_t id, uint16_t port,
 	return frame;
 }
 
-static struct mr_frame frame_of(struct both *b, uint16_t port,
-				uint16_t fragment, uint8_t number)
+static struct mr_frame frame_of(uint16_t port, uint16_t fragment,
+				uint8_t number)
 {
-	return piece_of(b, 4711, port, fragment, number);
+	return piece_of(4711, port, fragment, number);
 }
 
-static uint8_t number_of(struct both *b, const struct mr_frame *frame)
+static uint8_t number_of(const struct mr_frame *frame)
 {
-	return ((uint8_t *)fixture_number(&b->fixture, frame))[22];
+	return ((uint8_t *)fixture_number(frame))[22];
 }
 
 /* A port of each worker's. */
@@ -99,65 +99,62 @@ static uint16_t port_of(uint32_t worker)
 	return (uint16_t)(2048 + (worker << NAT_SLICE_BITS));
 }
 
-static uint32_t split(struct both *b, uint32_t w, struct mr_frame *frames,
-		      uint32_t n)
+static uint32_t split(uint32_t w, struct mr_frame *frames, uint32_t n)
 {
-	return nat_steer_split(b->steers[w], NAT_OUTSIDE, frames, n, b->now_ns,
-			       &b->stats[w]);
+	return nat_steer_split(both.steers[w], NAT_OUTSIDE, frames, n,
+			       both.now_ns, &both.stats[w]);
 }
 
-static uint32_t receive(struct both *b, uint32_t w, struct mr_frame *frames)
+static uint32_t receive(uint32_t w, struct mr_frame *frames)
 {
 	enum nat_side from = NAT_INSIDE;
 	const uint32_t n =
-		nat_steer_receive(b->steers[w], &from, frames, MR_BURST_MAX,
-				  b->now_ns, &b->stats[w]);
+		nat_steer_receive(both.steers[w], &from, frames, MR_BURST_MAX,
+				  both.now_ns, &both.stats[w]);
 
 	if (n > 0)
 		assert_int_equal(from, NAT_OUTSIDE);
 	return n;
 }
 
-static void free_frames(struct both *b, struct mr_frame *frames, uint32_t n)
+static void free_frames(struct mr_frame *frames, uint32_t n)
 {
-	mr_frame_free_bulk(b->fixture.cache, frames, n);
+	mr_frame_free_bulk(fixture.cache, frames, n);
 }
 
 TEST(test_each_gets_its_own_in_order)
 {
 	struct mr_frame frames[MR_BURST_MAX];
-	struct both b;
 
-	open_both(&b);
+	open_both();
 	for (uint8_t i = 0; i < 10; i++)
-		frames[i] = frame_of(&b, port_of(i % 2), 0, i);
-	assert_int_equal(split(&b, 0, frames, 10), 5);
+		frames[i] = frame_of(port_of(i % 2), 0, i);
+	assert_int_equal(split(0, frames, 10), 5);
 	for (uint32_t i = 0; i < 5; i++)
-		assert_int_equal(number_of(&b, &frames[i]), 2 * i);
-	free_frames(&b, frames, 5);
-	assert_int_equal(receive(&b, 0, frames), 0);
-	assert_int_equal(receive(&b, 1, frames), 5);
+		assert_int_equal(number_of(&frames[i]), 2 * i);
+	free_frames(frames, 5);
+	assert_int_equal(receive(0, frames), 0);
+	assert_int_equal(receive(1, frames), 5);
 	for (uint32_t i = 0; i < 5; i++)
-		assert_int_equal(number_of(&b, &frames[i]), 2 * i + 1);
-	free_frames(&b, frames, 5);
-	assert_int_equal(nat_steer_stats(b.steers[0])->handed_off, 5);
-	close_both(&b);
+		assert_int_equal(number_of(&frames[i]), 2 * i + 1);
+	free_frames(frames, 5);
+	assert_int_equal(nat_steer_stats(both.steers[0])->handed_off, 5);
+	close_both();
 }
 
 TEST(test_what_does_not_fit_is_counted)
 {
 	struct mr_frame frames[MR_BURST_MAX];
-	struct both b;
 
-	open_both(&b);
+	open_both();
 	for (uint8_t i = 0; i < N_ENTRIES + 3; i++)
-		frames[i] = frame_of(&b, port_of(1), 0, i);
-	assert_int_equal(split(&b, 0, frames, N_ENTRIES + 3), 0);
-	assert_int_equal(b.stats[0].drops[NAT_DROP_HANDOFF_FULL], 3);
-	assert_int_equal(b.stats[0].received[NAT_OUTSIDE], 3);
-	assert_int_equal(receive(&b, 1, frames), N_ENTRIES);
-	free_frames(&b, frames, N_ENTRIES);
-	close_both(&b);
+		frames[i] = frame_of(port_of(1), 0, i);
+	assert_int_equal(split(0, frames, N_ENTRIES + 3), 0);
+	assert_int_equal(both.stats[0].drops[NAT_DROP_HANDOFF_FULL], 3);
+	assert_int_equal(both.stats[0].received[NAT_OUTSIDE], 3);
+	assert_int_equal(receive(1, frames), N_ENTRIES);
+	free_frames(frames, N_ENTRIES);
+	close_both();
 }
 
 /* The one that others wait for comes last; all get to the port's owner. */
@@ -165,32 +162,31 @@ static void meet(uint32_t owner)
 {
 	struct mr_frame frames[MR_BURST_MAX];
 	uint32_t n_got = 0, seen = 0;
-	struct both b;
 
-	open_both(&b);
-	frames[0] = frame_of(&b, 0, 100, 0);
-	frames[1] = frame_of(&b, 0, 0x2000 | 50, 1);
-	assert_int_equal(split(&b, 0, frames, 2), 0);
+	open_both();
+	frames[0] = frame_of(0, 100, 0);
+	frames[1] = frame_of(0, 0x2000 | 50, 1);
+	assert_int_equal(split(0, frames, 2), 0);
 	for (uint32_t w = 0; w < 2; w++)
-		assert_int_equal(receive(&b, w, frames), 0);
-	frames[0] = frame_of(&b, port_of(owner), 0x2000, 2);
-	n_got = split(&b, 0, frames, 1);
+		assert_int_equal(receive(w, frames), 0);
+	frames[0] = frame_of(port_of(owner), 0x2000, 2);
+	n_got = split(0, frames, 1);
 	for (uint32_t round = 0; round < 4; round++) {
 		for (uint32_t w = 0; w < 2; w++) {
 			if (round + w > 0)
-				n_got = receive(&b, w, frames);
+				n_got = receive(w, frames);
 			if (n_got > 0)
 				assert_int_equal(w, owner);
 			for (uint32_t i = 0; i < n_got; i++)
-				seen |= 1u << number_of(&b, &frames[i]);
-			free_frames(&b, frames, n_got);
+				seen |= 1u << number_of(&frames[i]);
+			free_frames(frames, n_got);
 			n_got = 0;
 		}
 	}
 	assert_int_equal(seen, 7);
-	close_both(&b);
-	assert_int_equal(b.stats[0].drops[NAT_DROP_SHUTDOWN] +
-				 b.stats[1].drops[NAT_DROP_SHUTDOWN],
+	close_both();
+	assert_int_equal(both.stats[0].drops[NAT_DROP_SHUTDOWN] +
+				 both.stats[1].drops[NAT_DROP_SHUTDOWN],
 			 0);
 }
 
@@ -200,108 +196,103 @@ TEST(test_fragments_in_any_order_meet)
 	meet(1);
 }
 
-static uint64_t drops(const struct both *b, enum nat_reason reason)
+static uint64_t drops(enum nat_reason reason)
 {
-	return b->stats[0].drops[reason] + b->stats[1].drops[reason];
+	return both.stats[0].drops[reason] + both.stats[1].drops[reason];
 }
 
 TEST(test_a_second_first_fragment_moves_nothing)
 {
 	struct mr_frame frames[MR_BURST_MAX];
 	uint32_t n_got, n[2] = { 0 };
-	struct both b;
 
-	open_both(&b);
-	frames[0] = frame_of(&b, port_of(0), 0x2000, 0);
-	frames[1] = frame_of(&b, port_of(1), 0x2000, 1);
-	frames[2] = frame_of(&b, 0, 100, 2);
-	n_got = split(&b, 0, frames, 3);
+	open_both();
+	frames[0] = frame_of(port_of(0), 0x2000, 0);
+	frames[1] = frame_of(port_of(1), 0x2000, 1);
+	frames[2] = frame_of(0, 100, 2);
+	n_got = split(0, frames, 3);
 	for (uint32_t round = 0; round < 8; round++) {
 		if (round > 0)
-			n_got = receive(&b, round % 2, frames);
+			n_got = receive(round % 2, frames);
 		n[round % 2] += n_got;
-		free_frames(&b, frames, n_got);
+		free_frames(frames, n_got);
 	}
 	assert_int_equal(n[0], 2);
 	assert_int_equal(n[1], 0);
-	assert_int_equal(drops(&b, NAT_DROP_FRAGMENT_WRONG), 1);
-	close_both(&b);
+	assert_int_equal(drops(NAT_DROP_FRAGMENT_WRONG), 1);
+	close_both();
 }
 
 TEST(test_a_first_fragment_that_never_comes)
 {
 	struct mr_frame frames[MR_BURST_MAX];
-	struct both b;
 
-	open_both(&b);
-	frames[0] = frame_of(&b, 0, 100, 0);
-	assert_int_equal(split(&b, 0, frames, 1), 0);
+	open_both();
+	frames[0] = frame_of(0, 100, 0);
+	assert_int_equal(split(0, frames, 1), 0);
 	for (uint32_t w = 0; w < 2; w++)
-		assert_int_equal(receive(&b, w, frames), 0);
-	b.now_ns += (KEEP_S - 1) * second_ns;
+		assert_int_equal(receive(w, frames), 0);
+	both.now_ns += (KEEP_S - 1) * second_ns;
 	for (uint32_t w = 0; w < 2; w++)
-		assert_int_equal(receive(&b, w, frames), 0);
-	assert_int_equal(drops(&b, NAT_DROP_FRAGMENT_OLD), 0);
-	b.now_ns += second_ns;
+		assert_int_equal(receive(w, frames), 0);
+	assert_int_equal(drops(NAT_DROP_FRAGMENT_OLD), 0);
+	both.now_ns += second_ns;
 	for (uint32_t w = 0; w < 2; w++)
-		assert_int_equal(receive(&b, w, frames), 0);
-	assert_int_equal(drops(&b, NAT_DROP_FRAGMENT_OLD), 1);
-	close_both(&b);
+		assert_int_equal(receive(w, frames), 0);
+	assert_int_equal(drops(NAT_DROP_FRAGMENT_OLD), 1);
+	close_both();
 }
 
 /* A flood of pieces is bounded, and what is left at the end is counted. */
 TEST(test_a_flood_of_fragments)
 {
 	struct mr_frame frame;
-	struct both b;
 
-	open_both(&b);
+	open_both();
 	for (uint32_t i = 0; i < 200; i++) {
 		struct mr_frame got[MR_BURST_MAX];
 
-		frame = frame_of(&b, 0, (uint16_t)(i + 1), 0);
-		assert_int_equal(split(&b, 0, &frame, 1), 0);
-		assert_int_equal(receive(&b, 1, got), 0);
+		frame = frame_of(0, (uint16_t)(i + 1), 0);
+		assert_int_equal(split(0, &frame, 1), 0);
+		assert_int_equal(receive(1, got), 0);
 	}
-	assert_int_equal(drops(&b, NAT_DROP_FRAGMENT_FULL), 200 - 64);
-	close_both(&b);
-	assert_int_equal(drops(&b, NAT_DROP_SHUTDOWN), 64);
+	assert_int_equal(drops(NAT_DROP_FRAGMENT_FULL), 200 - 64);
+	close_both();
+	assert_int_equal(drops(NAT_DROP_SHUTDOWN), 64);
 }
 
 /* Frames of many pages are bounded by these. */
 TEST(test_long_fragments_wait_on_few_pages)
 {
 	struct mr_frame frames[MR_MAX_SEGS];
-	struct both b;
 
-	open_both(&b);
+	open_both();
 	for (uint16_t i = 0; i < 20; i++) {
 		struct mr_frame got[MR_BURST_MAX];
 
-		fixture_frames(&b.fixture, b.fixture.cache, frames,
-			       MR_MAX_SEGS);
-		mr_frame_free_bulk(b.fixture.cache, frames, 1);
-		frames[0] = frame_of(&b, 0, i + 1, 0);
+		fixture_frames(fixture.cache, frames, MR_MAX_SEGS);
+		mr_frame_free_bulk(fixture.cache, frames, 1);
+		frames[0] = frame_of(0, i + 1, 0);
 		for (uint32_t k = 0; k + 1 < MR_MAX_SEGS; k++)
 			frames[k].flags |= MR_FRAME_MORE;
-		assert_int_equal(split(&b, 0, frames, MR_MAX_SEGS), 0);
-		assert_int_equal(receive(&b, 1, got), 0);
+		assert_int_equal(split(0, frames, MR_MAX_SEGS), 0);
+		assert_int_equal(receive(1, got), 0);
 	}
-	assert_int_equal(drops(&b, NAT_DROP_FRAGMENT_FULL),
+	assert_int_equal(drops(NAT_DROP_FRAGMENT_FULL),
 			 20 - NAT_STEER_PAGES / MR_MAX_SEGS);
-	close_both(&b);
+	close_both();
 }
 
 /* From outside, by way of the first worker: how many came to their owners. */
-static uint32_t pass(struct both *b, struct mr_frame frame)
+static uint32_t pass(struct mr_frame frame)
 {
 	struct mr_frame frames[MR_BURST_MAX] = { frame };
-	uint32_t n = split(b, 0, frames, 1), n_all = 0;
+	uint32_t n = split(0, frames, 1), n_all = 0;
 
 	for (uint32_t turn = 0; turn < 8; turn++) {
-		free_frames(b, frames, n);
+		free_frames(frames, n);
 		n_all += n;
-		n = receive(b, turn % 2, frames);
+		n = receive(turn % 2, frames);
 	}
 	return n_all;
 }
@@ -310,23 +301,19 @@ static uint32_t pass(struct both *b, struct mr_frame frame)
  * that has waited longest is dropped. */
 static void survive(uint16_t kinds)
 {
-	struct both b;
 
-	open_both(&b);
+	open_both();
 	for (uint16_t id = 0; id < 3000; id++)
-		assert_int_equal(pass(&b, piece_of(&b, id % kinds, 0, 100, 0)),
-				 0);
+		assert_int_equal(pass(piece_of(id % kinds, 0, 100, 0)), 0);
 	for (uint16_t w = 0; w < 2; w++) {
 		const uint16_t id = 4000 + w;
 
-		assert_int_equal(pass(&b, piece_of(&b, id, 0, 100, 1)), 0);
-		assert_int_equal(
-			pass(&b, piece_of(&b, id, port_of(w), 0x2000, 2)), 2);
+		assert_int_equal(pass(piece_of(id, 0, 100, 1)), 0);
+		assert_int_equal(pass(piece_of(id, port_of(w), 0x2000, 2)), 2);
 	}
-	close_both(&b);
-	assert_int_equal(drops(&b, NAT_DROP_FRAGMENT_FULL) +
-				 drops(&b, NAT_DROP_SHUTDOWN),
-			 3000);
+	close_both();
+	assert_int_equal(
+		drops(NAT_DROP_FRAGMENT_FULL) + drops(NAT_DROP_SHUTDOWN), 3000);
 }
 
 TEST(test_a_flood_keeps_nobody_out)
