@@ -14,7 +14,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "netns")]
 # pylint: disable=wrong-import-position
 from fetch import Missing  # noqa: E402
 from guest import BUILD, KINDS_SINCE, Guest, Nic  # noqa: E402
-from probe import Probe  # noqa: E402
+from probe import opened  # noqa: E402
 
 CONFORMANCE = BUILD / "test" / "conformance" / "conformance"
 PROGRAMS = [BUILD / "test" / "netns" / "netns-probe",
@@ -104,10 +104,5 @@ def guest(machine):
 @pytest.fixture
 def probe(guest):
     """A probe with a pool, and no page missing at its end."""
-    a_probe = Probe(guest)
-    try:
-        a_probe.do("pool", 16384)
+    with opened(guest, pool=16384) as a_probe:
         yield a_probe
-        a_probe.close()
-    finally:
-        a_probe.kill()

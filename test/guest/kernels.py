@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from conftest import boot, check_log, forget_log
 from guest import Nic
 from lib import talk
-from probe import Probe, check_idle
+from probe import check_idle, opened
 from taps import make_tap, new_lab
 
 N_BYTES = 1 << 20
@@ -31,11 +31,7 @@ def tcp_through(guest, near, far, specs, has_meta, is_lazy=False):
     """TCP both ways between ports of these specs; the one queue of each.
 
     is_lazy: what the second has sent stays pending."""
-    probe = Probe(guest)
-    try:
-        probe.do("pool", 8192)
-        for spec in specs:
-            probe.do("open", spec)
+    with opened(guest, *specs) as probe:
         probe.begin("forward", 0, 1, has_meta)
         talk.tcp(near, far, "10.77.0.2", N_BYTES)
         talk.tcp(far, near, "10.77.0.1", N_BYTES)
@@ -45,8 +41,6 @@ def tcp_through(guest, near, far, specs, has_meta, is_lazy=False):
         queues = [check_idle(probe, port)["queues"][0] for port in (0, 1)]
         probe.close()
         return queues
-    finally:
-        probe.kill()
 
 
 def check_left_to_device(first, second, counter, has_meta):

@@ -14,7 +14,8 @@ START_LIMIT_S = 60
 
 
 class Probe(Asked):
-    """A running probe. close() checks that no page is missing."""
+    """A running probe. close(), which the end of a with statement calls, checks
+    that no page is missing."""
 
     def __init__(self, guest, channel=0, command="netns-probe"):
         self.guest = guest
@@ -30,6 +31,7 @@ class Probe(Asked):
             f"<{device} >{device} 2>{self.log} & echo $!")
         assert status == 0, text
         self.group = int(text)
+        self.is_killed = False
         # What is sent before the line is open is lost.
         assert self.channel.try_line(START_LIMIT_S) == "ready"
 
@@ -50,8 +52,19 @@ class Probe(Asked):
                 "no answer; the probe's log: "
                 f"{self.guest.run('cat ' + self.log)[1]}\n{self.guest.log()}")
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        try:
+            if kind is None and not self.is_killed:
+                self.close()
+        finally:
+            self.kill()
+
     def kill(self):
         """SIGKILL, and wait until it is gone."""
+        self.is_killed = True
         self.guest.run(f"kill -9 -{self.group}; "
                        f"while kill -0 -{self.group} 2>/dev/null; "
                        "do usleep 1000; done")
@@ -61,6 +74,19 @@ class Probe(Asked):
         """End of input: it closes all and tells what is left in flight."""
         last = self.ask("quit")
         assert last["ok"], f"pages in flight at the end: {last}"
+
+
+def opened(guest, *specs, pool=8192, **options):
+    """A probe with these ports open, on one pool."""
+    probe = Probe(guest, **options)
+    try:
+        probe.do("pool", pool)
+        for spec in specs:
+            probe.do("open", spec)
+    except BaseException:
+        probe.kill()
+        raise
+    return probe
 
 
 def check_idle(probe, port=0, pool=0):

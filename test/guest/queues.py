@@ -2,7 +2,7 @@
 """Several queues of a NIC in a guest: each has its flows."""
 from forwarder import end_l2fwd, start_l2fwd
 from lib import invariants
-from probe import Probe, check_idle
+from probe import check_idle, opened
 from traffic import WINDOW, Traffic, own_flow, run_all
 
 N_FRAMES = 3000
@@ -41,10 +41,7 @@ def hashed(guest, wire, spec):
         if waiting and wire.try_send(waiting[-1]):
             waiting.pop()
 
-    probe = Probe(guest)
-    try:
-        probe.do("pool", 16384)
-        probe.do("open", spec)
+    with opened(guest, spec, pool=16384) as probe:
         queues = probe.do("hashes", 0, N_HASHED, HASHED_LIMIT_MS,
                           meanwhile=send)["queues"]
         for queue in queues:
@@ -57,6 +54,3 @@ def hashed(guest, wire, spec):
         assert sorted(got) == sorted(frames)
         for queue in check_idle(probe)["queues"]:
             assert queue["tx"]["completed"] > 0, queue
-        probe.close()
-    finally:
-        probe.kill()

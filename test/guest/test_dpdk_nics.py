@@ -8,10 +8,9 @@ import dpdk
 from conftest import boot, check_log, forget_log, need_driver
 from guest import Nic
 from kernels import check_left_to_device, tcp_through, two_kernels
-from probe import Probe, check_idle, wait_for_link
+from probe import Probe, check_idle, opened, wait_for_link
 from queues import hashed, spread
-from traffic import (WINDOW, Traffic, all_lengths, carry_tags, compare,
-                     cut_link, echo, run_all)
+from traffic import all_lengths, carry_tags, cut_link, echo, exchange
 
 WAKE_LIMIT_MS = 30000
 # enum mr_os_pages
@@ -92,24 +91,17 @@ def test_link_down_and_up():
     """The cable is pulled and put back: the port's fd wakes, and says so."""
     with boot_dpdk([Nic("nic0", "igb")]) as guest:
         bind(guest)
-        probe = Probe(guest)
+        with opened(guest, f"dpdk:{guest.nics[0].bdf},promisc") as probe:
+            def set_link(is_up):
+                while probe.do("link", 0)["events"]:
+                    pass
+                guest.qmp("set_link", name="nic0", up=is_up)
+                probe.do("wake", 0, WAKE_LIMIT_MS)
 
-        def set_link(is_up):
-            while probe.do("link", 0)["events"]:
-                pass
-            guest.qmp("set_link", name="nic0", up=is_up)
-            probe.do("wake", 0, WAKE_LIMIT_MS)
-
-        try:
-            probe.do("pool", 8192)
-            probe.do("open", f"dpdk:{guest.nics[0].bdf},promisc")
             wait_for_link(probe, True)
             for _ in range(2):
                 cut_link(guest.wires["nic0"], probe, set_link)
             check_idle(probe)
-            probe.close()
-        finally:
-            probe.kill()
         check_log(guest)
 
 
@@ -121,28 +113,18 @@ def test_beside_ours(ours, theirs):
     with boot_dpdk([Nic("nic0", ours), Nic("nic1", theirs)]) as guest:
         bind(guest)
         one, other = guest.wires.values()
-        probe = Probe(guest)
-        try:
-            probe.do("pool", 8192)
-            probe.do("open", f"vfio:{guest.nics[0].bdf},promisc")
-            probe.do("open", f"dpdk:{guest.nics[1].bdf},promisc")
+        with opened(guest, f"vfio:{guest.nics[0].bdf},promisc",
+                    f"dpdk:{guest.nics[1].bdf},promisc") as probe:
             frames = all_lengths(1501)
-            ways = [Traffic(one, other, frames, WINDOW),
-                    Traffic(other, one, frames, WINDOW)]
             probe.begin("forward", 0, 1)
-            run_all(ways, len(frames))
+            exchange(one, other, frames)
             probe.end_forward()
             if theirs not in LAZY:
                 probe.flush(1)
-            for way in ways:
-                compare(way.received, frames)
             for port in (0, 1):
                 queue = check_idle(probe, port)["queues"][0]
                 assert queue["tx"]["accepted"] == len(frames), queue
                 assert copied(queue) == 0, queue
-            probe.close()
-        finally:
-            probe.kill()
 
 
 def test_physical_addresses():
@@ -151,8 +133,7 @@ def test_physical_addresses():
         bind(guest)
         spec = f"dpdk:{guest.nics[0].bdf},promisc,eal=--iova-mode=pa"
         for os_pages in (SMALL_PAGES, HUGE_PAGES):
-            probe = Probe(guest)
-            try:
+            with Probe(guest) as probe:
                 probe.do("region", os_pages)
                 probe.do("pool", 8192)
                 answer = probe.ask("open", spec)
@@ -163,7 +144,4 @@ def test_physical_addresses():
                 else:
                     assert "physical addresses" in answer["reason"], answer
                     assert "huge pages" in answer["reason"], answer
-                probe.close()
-            finally:
-                probe.kill()
         check_log(guest)

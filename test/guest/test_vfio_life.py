@@ -8,7 +8,7 @@ from conftest import boot, spec_of
 from forwarder import end_l2fwd, last_snapshot, start_l2fwd
 from guest import Nic
 from lib import invariants
-from probe import Probe, check_idle, wait_for_link
+from probe import check_idle, opened, wait_for_link
 from traffic import (WINDOW, Traffic, all_lengths, clear, close_under_traffic,
                      compare, cut_link, echo, kill_under_traffic)
 
@@ -77,14 +77,8 @@ def test_unplugged(guest, kind):
         "exit 1")
     assert status == 0, text
     guest.bind(nic, "vfio-pci")
-    probe = Probe(guest)
-    try:
-        probe.do("pool", 8192)
-        probe.do("open", spec_of(guest, kind))
+    with opened(guest, spec_of(guest, kind)) as probe:
         echo(guest.wires[kind], probe, all_lengths(300), is_clear=False)
-        probe.close()
-    finally:
-        probe.kill()
 
 
 def test_not_root(guest):
@@ -100,30 +94,17 @@ def test_not_root(guest):
     node = f"/dev/vfio/{group.strip()}"
 
     def as_user(memlock):
-        return Probe(guest, command=f"ulimit -l {memlock}; "
-                     "exec su -s /bin/sh user -c netns-probe")
+        return opened(guest, command=f"ulimit -l {memlock}; "
+                      "exec su -s /bin/sh user -c netns-probe")
 
-    refused = as_user("unlimited")
-    refused.do("pool", 8192)
-    answer = refused.ask("open", spec_of(guest, kind))
-    assert not answer["ok"] and node in answer["reason"], answer
-    refused.close()
-    refused.kill()
+    with as_user("unlimited") as probe:
+        assert node in probe.refused("open", spec_of(guest, kind))
     guest.run(f"chown user {node}")
-    refused = as_user(SMALL_MEMLOCK_KB)
-    refused.do("pool", 8192)
-    answer = refused.ask("open", spec_of(guest, kind))
-    assert not answer["ok"] and "lock" in answer["reason"], answer
-    refused.close()
-    refused.kill()
-    probe = as_user("unlimited")
-    try:
-        probe.do("pool", 8192)
+    with as_user(SMALL_MEMLOCK_KB) as probe:
+        assert "lock" in probe.refused("open", spec_of(guest, kind))
+    with as_user("unlimited") as probe:
         probe.do("open", spec_of(guest, kind))
         echo(guest.wires[kind], probe, all_lengths(300))
-        probe.close()
-    finally:
-        probe.kill()
 
 
 @pytest.mark.parametrize("kind", ["igb", "virtio-split"])

@@ -5,7 +5,7 @@ import struct
 import time
 
 from lib.wire import frame
-from probe import Probe, check_idle, wait_for_link
+from probe import check_idle, opened, wait_for_link
 
 # Ethernet's shortest frame without FCS: emulated NICs pad to it.
 MIN_BYTES = 60
@@ -88,6 +88,15 @@ def run_all(ways, n, limit_s=RUN_LIMIT_S):
             quiet_since = time.monotonic()
         else:
             time.sleep(0.001)
+
+
+def exchange(one, other, frames):
+    """Frames both ways at once between two wires, each as it was, in order."""
+    ways = [Traffic(one, other, frames, WINDOW),
+            Traffic(other, one, frames[::-1], WINDOW)]
+    run_all(ways, len(frames))
+    compare(ways[0].received, frames)
+    compare(ways[1].received, frames[::-1])
 
 
 def all_lengths(n):
@@ -175,18 +184,13 @@ def kill_under_traffic(guest, wire, spec):
     """SIGKILL while frames come in, again and again: nothing is left mapped,
     and the next port works."""
     for is_last in (False, False, True):
-        probe = Probe(guest)
-        try:
-            probe.do("pool", 8192)
-            probe.do("open", spec)
+        with opened(guest, spec) as probe:
             if is_last:
                 echo(wire, probe, all_lengths(500), is_clear=False)
-                probe.close()
             else:
                 probe.begin("forward", 0)
                 Traffic(wire, wire, all_lengths(20000), WINDOW).start(500)
-        finally:
-            probe.kill()
+                probe.kill()
 
 
 def close_under_traffic(wire, probe, spec):
@@ -244,11 +248,7 @@ def carry_tags(guest, specs):
     frames = [tagged(data, i) if i % 3 else data
               for i, data in enumerate(all_lengths(1501))]
     n_tags = sum(i % 3 != 0 for i in range(len(frames)))
-    probe = Probe(guest)
-    try:
-        probe.do("pool", 8192)
-        for spec in specs:
-            probe.do("open", spec)
+    with opened(guest, *specs) as probe:
         probe.begin("forward", 0, 1, 1)
         got = Traffic(source, sink, frames, WINDOW).run(len(frames))
         probe.end_forward()
@@ -258,6 +258,3 @@ def carry_tags(guest, specs):
         # A wire has 60 bytes at least; without tags it is 4 less.
         assert rx["bytes"] == sum(max(len(data), MIN_BYTES)
                                   for data in frames) - 4 * n_tags, rx
-        probe.close()
-    finally:
-        probe.kill()
