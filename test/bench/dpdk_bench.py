@@ -58,7 +58,6 @@ def memory(argv):
 
 
 def convert(build, burst):
-    """Medians of five runs of dpdk_convert."""
     runs = []
     for _ in range(5):
         done = subprocess.run(

@@ -301,7 +301,6 @@ def show_tx(tx):
 
 
 def show(result):
-    """All tables, then the goals."""
     report.show_machine(result["machine"])
     if "tx" in result:
         show_tx(result["tx"])

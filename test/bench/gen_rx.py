@@ -105,7 +105,6 @@ def is_clean(taken):
 
 
 def measure(args):
-    """Trials by rate and receiver."""
     rates = RATES_MPPS[::2] if args.quick else RATES_MPPS
     n_trials = 2 if args.quick else N_TRIALS
     rows = []
@@ -144,7 +143,6 @@ def highest(rows):
 
 
 def show(rows):
-    """A line for each rate."""
     print("\nReceiving from one veth, 60-byte frames: trials without loss, "
           "and frames lost in all")
     for row in rows:

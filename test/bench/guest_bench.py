@@ -169,7 +169,6 @@ def run_once(machine, contestant, n_frames):
 
 
 def measure_one(machine, contestant, n_frames):
-    """The row's figures for one forwarder."""
     idle_insns, idle, _ = run_once(machine, contestant, 0)
     insns, c, n_out = run_once(machine, contestant, n_frames)
     empty_cost = idle_insns / idle["polls"]
@@ -219,7 +218,6 @@ HEAD = (f"{'NICs':14} {'burst':>5} {'forwarder':10} {'frames':>8} "
 
 
 def show_pair(pair):
-    """Two lines of the table."""
     for name in ("testpmd", "mr-l2fwd"):
         r = pair.get(name)
         if not r:

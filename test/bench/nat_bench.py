@@ -120,7 +120,6 @@ def goals(result):
 
 
 def show(result):
-    """All tables, then the goals."""
     report.show_machine(result["machine"],
                         f"; disturbed samples: {result['n_disturbed']}")
     if "null" in result:

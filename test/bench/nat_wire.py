@@ -100,7 +100,6 @@ class Router:
                    for part in item["rule"]["expr"] if "counter" in part)
 
     def stop(self):
-        """As it was before."""
         n_translated = self.n_translated()
         self.shell("echo 0 > /sys/class/net/p0/threaded; "
                    "ethtool -K p0 gro off; nft delete table ip mrb; "

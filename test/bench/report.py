@@ -15,7 +15,6 @@ GOAL_NULL_NS = 3.0
 
 
 def machine():
-    """What the figures belong to."""
     cpu = ""
     for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
@@ -122,7 +121,6 @@ def goals(result):
 
 
 def show(result):
-    """All tables, then the goals."""
     show_machine(result["machine"],
                  f"; disturbed samples: {result['n_disturbed']}; huge pages "
                  f"for testpmd: {'yes' if result['huge_pages'] else 'no'}")

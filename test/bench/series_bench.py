@@ -105,7 +105,6 @@ def rows_of(folder):
 
 
 def table(folder):
-    """Markdown: a line for each device."""
     found = rows_of(folder)
     sizes = sorted({column for columns in found.values() for column in columns
                     if isinstance(column, int)})
@@ -124,7 +123,6 @@ def table(folder):
 
 
 def environment(args, topology, folder):
-    """What the plan's commands are told."""
     config = folder / "nat.yaml"
     config.write_text(nat_wire.NAT_YAML, encoding="ascii")
     return dict(os.environ, MRS_TESTER=topology.namespaces["g"],

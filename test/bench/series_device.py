@@ -36,7 +36,6 @@ class Bridge:
         return call("ip", "netns", "exec", self.namespace, "sh", "-c", command)
 
     def stop(self):
-        """As it was before."""
         self.shell("ip link delete br0; echo 0 > /sys/class/net/p0/threaded; "
                    "ethtool -K p0 gro off; "
                    f"ip link set p0 address {who.ROUTER_MAC}")

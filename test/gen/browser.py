@@ -58,7 +58,6 @@ class Browser:
             self.ask(f"{domain}.enable")
 
     def _next(self, deadline):
-        """One message."""
         while b"\0" not in self.rest:
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([self.into], [], [], left)[0]:
@@ -97,7 +96,6 @@ class Browser:
             self._note(answer)
 
     def open(self, url):
-        """Load a page, to its end."""
         self.events.clear()
         self.ask("Page.navigate", url=url)
         deadline = time.monotonic() + WAIT_S

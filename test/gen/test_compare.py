@@ -194,7 +194,6 @@ def test_a_search_that_was_ended_early_is_refused(bench, files, ends):
 
 
 def verdicts(bench, names):
-    """Of 64-byte rates and latency."""
     said = json.loads(bench("compare", "--json", *twice(*names)).out)
     found = {f["figure"]: f["verdict"] for f in said["figures"]}
     return [found.get(f"64 B {goal}") for goal in ("ndr", "latency-p99")]

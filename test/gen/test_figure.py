@@ -107,14 +107,12 @@ def test_ratios_can_be_worked_out_by_hand():
 
 
 def text_of(rows, trials=()):
-    """A document."""
     return json.dumps({
         "schema": "mr-bench-net", "v": 1, "machine": {}, "ports": [],
         "series": [], "selftest": [], "rows": rows, "trials": trials}).encode()
 
 
 def figures_of(*sides):
-    """Of documents, a side each."""
     figures = Figures()
     for side, text in enumerate(sides):
         figures.add(document.read_bytes("x.json", text), side)
@@ -212,7 +210,6 @@ VALUES = [None, True, 0, -1, 60, 1e308, -1e308, 5e-324, 2 ** 62, "", "<script>",
 
 
 def places(value):
-    """Every container and key in it."""
     keys = value.keys() if isinstance(value, dict) else \
         range(len(value)) if isinstance(value, list) else ()
     for key in list(keys):

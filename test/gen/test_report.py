@@ -308,7 +308,6 @@ def test_stdout_is_the_default(bench, tmp_path):
 
 @pytest.fixture(scope="module")
 def chromium(tmp_path_factory):
-    """A browser with an empty page."""
     if not browser.find():
         pytest.skip("no browser (package chromium)")
     it = browser.Browser(tmp_path_factory.mktemp("profile"))

@@ -16,7 +16,6 @@ def row(goal, value, frame_bytes=60, is_limited=False):
 
 
 def write(folder, documents, failed=()):
-    """Documents by name, and their journal."""
     for name, rows in documents.items():
         # The path check is a trial, too, and nothing of it is a result.
         check = {"asked_pps": 1000, "latency": {"p50": 9e6, "p99": 9e6}}
@@ -27,7 +26,6 @@ def write(folder, documents, failed=()):
 
 
 def cells(folder):
-    """Cells of the devices, by device."""
     lines = series_bench.table(folder).splitlines()[2:]
     return {line.split(" | ")[0].strip("| "):
             [cell.strip(" |") for cell in line.split(" | ")[1:]]

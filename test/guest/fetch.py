@@ -45,7 +45,6 @@ def cache_folder():
 
 
 def os_release():
-    """/etc/os-release as a dict."""
     fields = {}
     try:
         text = Path("/etc/os-release").read_text(encoding="utf-8")
@@ -181,7 +180,6 @@ class Cache:
         return done.stdout
 
     def _update(self):
-        """Give apt the suites, once."""
         if self.is_updated:
             return
         release = os_release()
@@ -277,7 +275,6 @@ def qemu_major(program, env):
 
 
 def main():
-    """Fetch everything; print where it is."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kernel", default="newest", metavar="VERSION",
                         help="as 6.1, 6.12, 7.2 (default: newest)")

@@ -165,7 +165,6 @@ class Wire:
         return self.socket.recv(65536) if ready else None
 
     def close(self):
-        """Close our end."""
         self.socket.close()
 
 
@@ -213,7 +212,6 @@ class Stream:
         return frames
 
     def close(self):
-        """Close our end."""
         self.listener.close()
         if self.socket is not None:
             self.socket.close()
@@ -230,7 +228,6 @@ class Channel:
         self.pending = b""
 
     def write_line(self, text):
-        """Send a line."""
         self.socket.sendall(text.encode() + b"\n")
 
     def try_line(self, limit_s=0):
@@ -437,7 +434,6 @@ class Guest:
         return text
 
     def _qmp_answer(self):
-        """QEMU's next answer; events are kept."""
         while True:
             answer = json.loads(self.qmp_stream.readline())
             if "event" not in answer:
@@ -484,7 +480,6 @@ class Guest:
                 sock.recv(65536)
 
     def nic(self, name):
-        """A NIC by its name."""
         return next(nic for nic in self.nics if nic.name == name)
 
     def restart(self):

@@ -46,15 +46,12 @@ class Initramfs:
         self._entry(name, stat.S_IFDIR | 0o755, b"")
 
     def link(self, name, target):
-        """A symbolic link."""
         self._entry(name, stat.S_IFLNK | 0o777, target.encode())
 
     def file(self, name, data, mode=0o644):
-        """A file."""
         self._entry(name, stat.S_IFREG | mode, data)
 
     def write(self, path):
-        """Write the archive."""
         self._entry("TRAILER!!!", 0, b"")
         path.write_bytes(b"".join(self.parts))
 
@@ -66,7 +63,6 @@ def module_index(kernel):
 
 
 def load_module(path):
-    """A module's bytes, unpacked."""
     data = path.read_bytes()
     return lzma.decompress(data) if path.suffix == ".xz" else data
 

@@ -99,7 +99,6 @@ def check_idle(probe, port=0, pool=0):
 
 
 def wait_for_link(probe, is_up, limit_s=60, port=0):
-    """Until the port says so."""
     deadline = time.monotonic() + limit_s
     while probe.do("link", port)["up"] != is_up:
         assert time.monotonic() < deadline, f"no link event: {is_up}"

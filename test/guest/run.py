@@ -28,7 +28,6 @@ from guest import BUILD, COMMAND_LIMIT_S, KINDS, Guest, Nic
 
 
 def make_nics(kinds, wiring):
-    """The NICs of the command line."""
     nics = []
     for i, kind in enumerate(kinds):
         wire = {"hub": 0, "peer": i}[wiring]
@@ -76,7 +75,6 @@ def talk(guest):
 
 
 def parse():
-    """The command line."""
     parser = argparse.ArgumentParser(
         prog="./mr guest run", description=__doc__,
         formatter_class=argparse.RawTextHelpFormatter)
@@ -106,7 +104,6 @@ def parse():
 
 
 def main():
-    """Boot, run, print, end."""
     args = parse()
     nics = make_nics(args.nic, args.wire)
     began_s = time.monotonic()

@@ -16,7 +16,6 @@ def new_lab(tmp_path):
 
 
 def make_tap(namespace, name):
-    """A tap for QEMU to take."""
     namespace.ip("tuntap", "add", name, "mode", "tap", "multi_queue",
                  "vnet_hdr")
     namespace.ip("link", "set", name, "up")

@@ -20,12 +20,10 @@ LAZY = ["virtio-split"]
 
 
 def boot_dpdk(nics, **options):
-    """A guest with DPDK in it."""
     return boot(nics, files=dpdk.files_of_ours(), **dpdk.MEMORY, **options)
 
 
 def bind(guest):
-    """All NICs are vfio-pci's."""
     dpdk.prepare(guest)
     for nic in guest.nics:
         guest.bind(nic, "vfio-pci")

@@ -19,7 +19,6 @@ from traffic import carry_tags
 
 
 def specs(guest, *options):
-    """Of both NICs."""
     return [f"vfio:{nic.bdf},promisc{more}"
             for nic, more in zip(guest.nics, options)]
 

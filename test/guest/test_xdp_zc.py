@@ -23,7 +23,6 @@ SPEC = "xdp:nic0,mode=zc"
 
 @pytest.fixture(scope="module")
 def machine():
-    """Two igb on our wires."""
     with boot([Nic("nic0"), Nic("nic1")]) as guest:
         yield guest
 

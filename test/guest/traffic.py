@@ -124,7 +124,6 @@ class Counted:
                               for i in range(Counted.SPAN)]
 
     def make(self, i):
-        """Frame i."""
         shape = Counted.SHAPES[i % Counted.SPAN]
         return shape[:14] + struct.pack("!I", i) + shape[18:]
 

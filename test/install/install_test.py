@@ -55,7 +55,6 @@ class Installed:
                     "LD_LIBRARY_PATH": str(self.library)}
 
     def pkg_config(self, *arguments):
-        """Words that pkg-config says."""
         return run("pkg-config", *arguments, "libmillrace",
                    env=self.env).split()
 
@@ -86,7 +85,6 @@ def check_files(installed):
 
 
 def check_examples(installed):
-    """Every example builds and runs."""
     programs = {}
     for source in sorted((TOP / "examples").glob("*.c")):
         programs[source.stem] = installed.compile("cc", "gnu11", source)

@@ -37,20 +37,17 @@ class Wire:
 
 @pytest.fixture
 def wire(lab):
-    """Nothing forwards yet."""
     return Wire(lab)
 
 
 @pytest.fixture
 def l2fwd(wire):
-    """A bridge between the two."""
     process = Process(wire.lab, wire.device, [L2FWD, "d0", "d1"])
     process.says("worker ", 15)
     return process
 
 
 def total(measured, side, name):
-    """Of all trials."""
     return sum(trial[side][name] for trial in measured["trials"])
 
 

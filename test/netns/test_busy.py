@@ -19,7 +19,6 @@ def before(star):
 
 
 def open_busy(lab, star, spec="p0,busy=64"):
-    """A probe with that port open."""
     probe = opened(lab, star.middle, spec)
     return probe
 

@@ -124,7 +124,6 @@ def test_what_the_port_set_goes_back_to_a_renamed_interface(lab, star):
 
 
 def records(namespace):
-    """Of changed interfaces of a namespace."""
     with namespace, socket.socket() as asked:
         cookie, = struct.unpack("=Q", asked.getsockopt(
             socket.SOL_SOCKET, SO_NETNS_COOKIE, 8))

@@ -18,7 +18,6 @@ RING = 256
 
 
 def lost_before_queues(port):
-    """Frames that the device lost."""
     return sum(port["device_drops"].values())
 
 

@@ -17,7 +17,6 @@ STARTED = re.compile(r"^worker ")
 
 
 def blocks():
-    """The sh blocks of the pages."""
     return [block for page in PAGES
             for block in FENCE.findall((TOP / page).read_text("utf-8"))]
 

@@ -20,7 +20,6 @@ TAP_ADDRESS = "10.77.0.9"
 
 @pytest.fixture(autouse=True)
 def module():
-    """These tests need it."""
     if not MODULE.exists():
         pytest.skip("the dpdk driver is not built (libdpdk?)")
     if not os.path.exists("/dev/net/tun"):

@@ -40,13 +40,11 @@ class Bridge:
                       [k for k in range(N_HOSTS) if k != i])
 
     def stop(self):
-        """End it; its final object."""
         return self.forwarder.stop()
 
 
 @pytest.fixture
 def bridge(lab):
-    """A bridge with the default options."""
     return Bridge(lab)
 
 

@@ -101,7 +101,6 @@ def test_frames_are_those_of_the_builder(cable, streams, tmp_path):
 
 
 def sums_are_right(data):
-    """Whether scapy computes the same ones."""
     given = Ether(data)
     layer = UDP if UDP in given else TCP
     computed = given.copy()

@@ -18,13 +18,11 @@ RANDOM_PORTS = "ports: {keep_port: no}\n"
 
 @pytest.fixture
 def house(lab):
-    """Two hosts inside, a server outside."""
     return House(lab)
 
 
 @pytest.fixture
 def echo(lab, house):
-    """A UDP server outside."""
     return lab.closing(Echo(house.server))
 
 

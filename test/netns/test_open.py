@@ -265,7 +265,6 @@ def near(lab, middle, host):
 
 
 def address(_lab, middle, _host):
-    """An address without connections."""
     middle.ip("address", "add", "10.88.0.1/24", "dev", "p0")
 
 

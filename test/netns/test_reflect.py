@@ -68,7 +68,6 @@ def test_frames_come_back_as_they_were(lab):
 
 
 def write_capture(path, frames, gap_ns):
-    """A capture in ns."""
     with open(path, "wb") as file:
         file.write(struct.pack("<IHHiIII", PCAP_NS, 2, 4, 0, 0, 65535, 1))
         for i, data in enumerate(frames):

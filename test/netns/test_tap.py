@@ -23,7 +23,6 @@ UDP_START, UDP_SUM = 14 + 20, 6
 
 @pytest.fixture(autouse=True)
 def tun():
-    """These tests need it."""
     if not os.path.exists("/dev/net/tun"):
         pytest.skip("no /dev/net/tun")
 
@@ -98,7 +97,6 @@ def right_sum(data):
 
 
 def sum_of(data):
-    """The UDP checksum that it has."""
     return struct.unpack_from("!H", data, UDP_START + UDP_SUM)[0]
 
 

@@ -112,7 +112,6 @@ def check_python(checker, path, lines):
 
 
 def check_file(checker, path):
-    """One source file."""
     lines = tree.text(path).splitlines()
     if path.parts[:2] == ("lib", "include"):
         checker.check("lines_per_header", path, len(lines))

@@ -39,7 +39,6 @@ def header_code(commit, name):
 
 
 def check(wrong, commit):
-    """One commit."""
     message = (git("log", "-1", "--format=%B", commit) or "").split("\n")
     changed = (git("show", "--format=", "--name-only", commit) or "").split()
     subject, where = message[0], commit[:10]

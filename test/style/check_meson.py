@@ -16,7 +16,6 @@ def entries(body):
 
 
 def check(wrong, path, text):
-    """One meson file."""
     for number, line in enumerate(text.splitlines(), 1):
         if "\t" in line:
             wrong.add(f"{path}:{number}", "a tab; meson files use two spaces")

@@ -28,7 +28,6 @@ ROOTS = ("lib/", "drivers/", "plugins/", "apps/", "examples/", "config/",
 
 
 def help_of(*command):
-    """The help text of a command."""
     done = subprocess.run([str(word) for word in command], text=True,
                           cwd=tree.TOP, capture_output=True, check=False,
                           timeout=limit(20))
@@ -51,7 +50,6 @@ class Checker:
             self.options[program.name] = help_of(program, "--help")
 
     def command(self, where, line):
-        """One command line of a page."""
         line = line.split("#")[0].removeprefix("$ ").strip()
         match = re.search(r"(?:^|\s)\./mr (\w+)", line)
         if match:
@@ -67,7 +65,6 @@ class Checker:
                     self.wrong.add(where, f"{name} has no option {option}")
 
     def path(self, where, name):
-        """A path that a page names."""
         if not name.startswith(ROOTS) or "<" in name or "NNNN" in name:
             return
         self.n += 1
@@ -89,7 +86,6 @@ class Checker:
         self.wrong.add(where, f"the C block '{wanted[0]}' is in no example")
 
     def page(self, name):
-        """One page."""
         text = tree.text(name)
         for language, block in FENCE.findall(text):
             if language == "c":

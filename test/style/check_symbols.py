@@ -16,7 +16,6 @@ PREFIXES = ("mr_", "mri_")
 
 
 def nm(*arguments):
-    """The names that nm lists."""
     done = subprocess.run(["nm", "--defined-only", "-g", *arguments],
                           capture_output=True, text=True, check=True)
     return {line.split()[2].split("@")[0] for line in

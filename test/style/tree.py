@@ -41,7 +41,6 @@ def text(name):
 
 
 def public_headers():
-    """The headers that get installed."""
     return [f for f in files("*.h")
             if f.parts[:3] == ("lib", "include", "millrace")]
 
@@ -67,7 +66,6 @@ def blank_strings(source):
 
 
 def skip(why):
-    """End the check as skipped."""
     print(why)
     sys.exit(SKIP)
 

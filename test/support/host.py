@@ -33,7 +33,6 @@ def end_with_parent(by: int = signal.SIGKILL) -> None:
 
 
 def popen(command: list[str], **more: Any) -> subprocess.Popen[Any]:
-    """Start a program under test."""
     return subprocess.Popen(  # pylint: disable=consider-using-with
         command, preexec_fn=end_with_parent, **more)
 

@@ -173,7 +173,6 @@ class Runner:
         return status == 0
 
     def introspect(self, build, what):
-        """What meson knows of a build."""
         if (build, what) not in self.introspected:
             self.introspected[build, what] = json.loads(subprocess.run(
                 ["meson", "introspect", "--" + what, str(build)],

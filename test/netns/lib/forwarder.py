@@ -19,7 +19,6 @@ class Forwarder(Process):
         lab.checks.append(self.check_end)
 
     def check_end(self):
-        """stop(), unless it has ended."""
         if self.process.poll() is None:
             self.stop()
 
@@ -28,7 +27,6 @@ class Forwarder(Process):
         return [json.loads(line) for line in self.out.text().splitlines()]
 
     def next_snapshot(self, limit_s=15.0):
-        """The next object that it prints."""
         line = self.out.wait(lambda line: True, limit_s, self.out.count())
         assert line is not None, f"no JSON in {limit_s} s"
         return json.loads(line)
@@ -63,7 +61,6 @@ class Refused:
 
     @property
     def text(self):
-        """The last line on stderr."""
         return self.lines[-1] if self.lines else ""
 
     def check(self, status, *parts):

@@ -96,12 +96,10 @@ class Namespace:
         os.close(self.outside)
 
     def sysctl(self, key, value):
-        """Set a sysctl of this namespace."""
         with self:
             Path("/proc/sys", *key.split(".")).write_text(f"{value}\n")
 
     def ip(self, *words, check=True):
-        """ip(8) in this namespace."""
         return run("ip", "-n", self.name, *words, check=check)
 
     def link(self, name):
@@ -115,7 +113,6 @@ class Namespace:
         return ["ip", "netns", "exec", self.name, *map(str, words)]
 
     def run(self, *words, **more):
-        """Run a command inside."""
         return run(*self.command(*words), **more)
 
     def delete(self):
@@ -134,7 +131,6 @@ class Lab:
         self.checks = []  # of check()
 
     def namespace(self, label):
-        """A new namespace."""
         namespace = Namespace(label)
         self.namespaces.append(namespace)
         return namespace
@@ -146,7 +142,6 @@ class Lab:
         return process
 
     def closing(self, thing):
-        """Close it with the lab."""
         self.closers.append(thing)
         return thing
 
@@ -204,7 +199,6 @@ class Star:
 
     @staticmethod
     def address(i):
-        """IPv4 address of host i."""
         return f"10.77.0.{i + 1}"
 
     def has_program(self, port):

@@ -71,7 +71,6 @@ class Nat(Process):
         return ["env", f"RUNTIME_DIRECTORY={lab.tmp_path}"]
 
     def environment(self):
-        """The same, of this one."""
         return self.environment_of(self.house.lab)
 
     def ask(self, *words, check=True):
@@ -86,7 +85,6 @@ class Nat(Process):
             "sessions", "--json", *more).splitlines()]
 
     def stats(self):
-        """Counters."""
         return json.loads(self.ask("stats", "--json").splitlines()[0])
 
     def reload(self, text="", port="p1"):
@@ -117,7 +115,6 @@ class Echo:
         self.thread.start()
 
     def serve(self):
-        """Until the socket is closed."""
         while True:
             try:
                 data, sender = self.socket.recvfrom(1 << 16)
@@ -131,7 +128,6 @@ class Echo:
                 return
 
     def close(self):
-        """End the thread."""
         self.socket.close()
 
 
@@ -155,7 +151,6 @@ class Talker:
         return address.strip("'"), int(port)
 
     def close(self):
-        """Close the socket."""
         self.socket.close()
 
 

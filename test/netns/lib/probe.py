@@ -20,7 +20,6 @@ class Asked:
         return self.answer(**options)
 
     def do(self, *words, **options):
-        """A command that must succeed."""
         answer = self.ask(*words, **options)
         assert answer["ok"], f"{' '.join(map(str, words))}: {answer}"
         return answer
@@ -67,7 +66,6 @@ class Probe(Asked, Process):
         self.process.stdin.flush()
 
     def answer(self, limit_s=20.0):
-        """Wait for the next answer."""
         line = self.out.wait(lambda line: True, limit_s, self.n_answers)
         assert line is not None, f"no answer; stderr:\n{self.err.text()}"
         self.n_answers += 1

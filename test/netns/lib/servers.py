@@ -64,7 +64,6 @@ class Web(socketserver.ThreadingTCPServer):
         self.thread.start()
 
     def close(self):
-        """End it."""
         self.shutdown()
         self.server_close()
         self.thread.join(LIMIT_S)
@@ -90,7 +89,6 @@ def dns(lab, namespace, *records):
 
 
 def iperf3(lab, namespace):
-    """An iperf3 server for one client."""
     need("iperf3", "iperf3")
     server = Process(lab, namespace, ["iperf3", "--server", "--one-off",
                                       "--forceflush"])

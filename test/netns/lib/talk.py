@@ -76,7 +76,6 @@ class Udp:
         self.socket = socket_in(namespace, socket.SOCK_DGRAM, address, port)
 
     def close(self):
-        """Close it."""
         self.socket.close()
 
     def receive(self, limit_s=LIMIT_S):

@@ -45,7 +45,6 @@ class Tap:
         os.close(self.fd)
 
     def send(self, data):
-        """One frame into the device."""
         if self.has_header:
             data = bytes(VNET_HEADER.size) + data
         assert os.write(self.fd, data) == len(data)

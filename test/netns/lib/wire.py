@@ -72,7 +72,6 @@ class Wire:
             struct.pack("HxxxxxxP", 4, ctypes.addressof(buffer)))
 
     def close(self):
-        """Close the socket."""
         self.socket.close()
 
     def send(self, data, limit_s=limit(5.0)):
@@ -150,6 +149,5 @@ class Wire:
 
 
 def both(lab, star, ether_type=TEST_TYPE):
-    """Wires at the first two hosts."""
     return [lab.closing(Wire(host, "h0", ether_type))
             for host in star.hosts[:2]]

@@ -66,7 +66,6 @@ class Case(unittest.TestCase):
         return done.returncode, done.stdout, done.stderr
 
     def do(self, machine, *arguments, env=None):
-        """A command that succeeds: stdout."""
         status, out, err = self.run_it(machine, *arguments, env=env)
         self.assertEqual((status, err), (0, ""))
         return out

@@ -59,18 +59,15 @@ class Machine:
         self.thread.join()
 
     def write(self, path, text):
-        """Make or overwrite a file."""
         path = self.root / path
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="ascii")
 
     def load(self, driver):
-        """A module is loaded."""
         for name in ("bind", "unbind"):
             self.write(f"sys/bus/pci/drivers/{driver}/{name}", "")
 
     def unload(self, driver):
-        """It is not any more."""
         folder = self.root / "sys/bus/pci/drivers" / driver
         for path in folder.iterdir():
             path.unlink()
@@ -97,7 +94,6 @@ class Machine:
         (folder / "fd" / "7").symlink_to(target)
 
     def folder(self, bdf):
-        """Where a function is."""
         return self.root / "sys/bus/pci/devices" / bdf
 
     def driver(self, bdf):
