@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Options that say how the data plane is made. */
+#include <stddef.h>
+
 #include "dataplane.h"
 
 enum {
@@ -13,74 +15,60 @@ enum {
 	MAX_MTU = 65535,
 };
 
-/* An option whose argument is one of a few words. */
-static enum parse_result take_word(const struct option_row *row,
-				   const char *arg, struct dataplane_config *c,
-				   struct mr_reason *ret_error)
-{
-	static const char *const idle_words[] = { "adaptive", "poll",
-						  "interrupt" };
-	static const char *const safety_words[] = { "counts", "states",
-						    "poison", "guard" };
-	static const char *const promisc_words[] = { "auto", "on", "off" };
-	uint32_t word = 0;
-	enum parse_result r;
+#define AT(member) offsetof(struct dataplane_config, member)
 
-	switch (row->id) {
-	case OPTION_IDLE:
-		r = parse_word(row->name, arg, idle_words, 3, &word, ret_error);
-		c->idle = (enum mr_idle_mode)word;
-		return r;
-	case OPTION_SAFETY:
-		r = parse_word(row->name, arg, safety_words, 4, &word,
-			       ret_error);
-		c->safety = (enum mr_safety)word;
-		return r;
-	default: /* OPTION_PROMISC */
-		r = parse_word(row->name, arg, promisc_words, 3, &word,
-			       ret_error);
-		c->port.promisc = (enum promisc)word;
-		return r;
-	}
-}
+/* Options whose argument is a number. */
+static const struct {
+	int id;
+	uint32_t min, max;
+	size_t offset;
+} numbers[] = {
+	{ OPTION_QUEUES, 1, MAX_QUEUES, AT(port.n_queues) },
+	{ OPTION_RING, MIN_RING, MAX_RING, AT(port.n_ring) },
+	{ OPTION_MTU, MIN_MTU, MAX_MTU, AT(port.mtu_bytes) },
+	{ OPTION_WORKERS, 1, MR_WORKERS_MAX, AT(n_workers) },
+	{ OPTION_MAX_CPU, 1, 100, AT(cpu_percent) },
+	{ OPTION_BURST, 1, MR_BURST_MAX, AT(burst) },
+	{ OPTION_POOL_PAGES, 1, MAX_PAGES, AT(n_pages) },
+	{ OPTION_PAGE_BYTES, MIN_PAGE_BYTES, MAX_PAGE_BYTES, AT(page_bytes) },
+};
+
+static const char *const idle_words[] = { "adaptive", "poll", "interrupt" };
+static const char *const safety_words[] = { "counts", "states", "poison",
+					    "guard" };
+static const char *const promisc_words[] = { "auto", "on", "off" };
+
+/* Those whose argument is one of a few words, in the order of an enum. */
+static const struct {
+	int id;
+	const char *const *words;
+	uint32_t n;
+	size_t offset;
+} choices[] = {
+	{ OPTION_IDLE, idle_words, 3, AT(idle) },
+	{ OPTION_SAFETY, safety_words, 4, AT(safety) },
+	{ OPTION_PROMISC, promisc_words, 3, AT(port.promisc) },
+};
 
 enum parse_result dataplane_take_option(const struct option_row *row,
 					const char *arg,
 					struct dataplane_config *c,
 					struct mr_reason *ret_error)
 {
-	const char *const name = row->name;
-
-	switch (row->id) {
-	case OPTION_QUEUES:
-		return parse_u32(name, arg, 1, MAX_QUEUES, &c->port.n_queues,
-				 ret_error);
-	case OPTION_RING:
-		return parse_u32(name, arg, MIN_RING, MAX_RING, &c->port.n_ring,
-				 ret_error);
-	case OPTION_MTU:
-		return parse_u32(name, arg, MIN_MTU, MAX_MTU,
-				 &c->port.mtu_bytes, ret_error);
-	case OPTION_WORKERS:
-		return parse_u32(name, arg, 1, MR_WORKERS_MAX, &c->n_workers,
-				 ret_error);
-	case OPTION_CORES:
-		return parse_cores(name, arg, true, c->cores, &c->n_cores,
-				   ret_error);
-	case OPTION_MAX_CPU:
-		return parse_u32(name, arg, 1, 100, &c->cpu_percent, ret_error);
-	case OPTION_BURST:
-		return parse_u32(name, arg, 1, MR_BURST_MAX, &c->burst,
-				 ret_error);
-	case OPTION_POOL_PAGES:
-		return parse_u32(name, arg, 1, MAX_PAGES, &c->n_pages,
-				 ret_error);
-	case OPTION_PAGE_BYTES:
-		return parse_u32(name, arg, MIN_PAGE_BYTES, MAX_PAGE_BYTES,
-				 &c->page_bytes, ret_error);
-	default:
-		return take_word(row, arg, c, ret_error);
-	}
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		if (numbers[i].id == row->id)
+			return parse_u32(
+				row->name, arg, numbers[i].min, numbers[i].max,
+				(void *)((char *)c + numbers[i].offset),
+				ret_error);
+	for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++)
+		if (choices[i].id == row->id)
+			return parse_word(
+				row->name, arg, choices[i].words, choices[i].n,
+				(void *)((char *)c + choices[i].offset),
+				ret_error);
+	return parse_cores(row->name, arg, true, c->cores, &c->n_cores,
+			   ret_error);
 }
 
 enum parse_result dataplane_check_options(const struct dataplane_config *c,
