@@ -14,7 +14,6 @@
 #include "run.h"
 #include "signals.h"
 #include "text.h"
-#include "watch.h"
 
 enum {
 	REPORT_MS = 1000,
@@ -45,7 +44,8 @@ struct running {
 	bool is_live;
 	struct termios terminal; /* as it was, if is_live */
 	bool is_warned;          /* that stdout fails, or blocks */
-	struct watch watch;
+	struct mr_link links[MAX_PORTS]; /* as they were last seen */
+	bool has_link[MAX_PORTS];        /* the port can tell */
 	bool is_lost; /* a port, and --exit-on-port-loss */
 };
 
@@ -174,20 +174,44 @@ static bool take_signal(struct running *run)
 	}
 }
 
+/* What happened to a port's link since the last look; NULL: nothing. */
+static const char *link_change(struct running *run, uint32_t p)
+{
+	const struct mr_link before = run->links[p];
+	struct mr_link *now = &run->links[p];
+
+	if (!run->has_link[p] || before.is_gone ||
+	    mr_port_link(run->plane->ports[p], now) < 0)
+		return NULL;
+	if (now->is_gone)
+		return "the device is gone";
+	/* The end of a capture is not a lost link. */
+	if (now->is_up == before.is_up || now->is_ended)
+		return NULL;
+	return now->is_up ? "link up" : "link down";
+}
+
 /* Report what became of a port. True: end. */
 static bool look_at_port(struct running *run, uint32_t p)
 {
-	const char *name = run->next->ports[p].info.name;
-	const enum watch_change change =
-		watch_port(&run->watch, run->plane, p);
-	const bool is_loss = change == WATCH_DOWN || change == WATCH_GONE;
+	const char *change = link_change(run, p);
 
-	if (change == WATCH_SAME)
+	if (change == NULL)
 		return false;
-	print_error("%s: %s: %s", run->plane->program, name,
-		    watch_text(change));
-	run->is_lost = is_loss && run->config->options.is_ending_on_loss;
+	print_error("%s: %s: %s", run->plane->program,
+		    run->next->ports[p].info.name, change);
+	run->is_lost = (run->links[p].is_gone || !run->links[p].is_up) &&
+		       run->config->options.is_ending_on_loss;
 	return run->is_lost;
+}
+
+/* Whether no port can receive any more: all captures have been read. */
+static bool all_have_ended(const struct running *run)
+{
+	for (uint32_t p = 0; p < run->plane->n_ports; p++)
+		if (!run->has_link[p] || !run->links[p].is_ended)
+			return false;
+	return true;
 }
 
 /* Wait for a signal, an event, or until until_ms. True: end. */
@@ -223,7 +247,7 @@ static bool wait_for_event(struct running *run, uint64_t until_ms)
 		if (look_at_port(run, p))
 			return true;
 	}
-	if (!config->ends_by_fd && watch_is_ended(&run->watch, run->plane))
+	if (!config->ends_by_fd && all_have_ended(run))
 		return true;
 	if (run->is_live && report_live.is_quit())
 		return true;
@@ -366,7 +390,9 @@ static int forward(struct running *run)
 	if (mr_workers_start(run->plane->workers, config->work, config->workers,
 			     &why) < 0)
 		return complain(run, why.text);
-	watch_begin(&run->watch, run->plane);
+	for (uint32_t p = 0; p < run->plane->n_ports; p++)
+		run->has_link[p] = mr_port_link(run->plane->ports[p],
+						&run->links[p]) == 0;
 	begin_output(run);
 	forward_until_told(run);
 	return finish(run);

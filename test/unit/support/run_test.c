@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of apps/support: run.c, background.c, signals.c and watch.c. */
+/* Tests of apps/support: run.c, background.c and signals.c. */
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/eventfd.h>
