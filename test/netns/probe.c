@@ -33,6 +33,17 @@ json_t *answer_error(int err, const struct mr_reason *reason)
 			 reason->text);
 }
 
+json_t *answer(int err, const struct mr_reason *reason)
+{
+	return err < 0 ? answer_error(err, reason) :
+			 json_pack("{s:b}", "ok", 1);
+}
+
+struct mr_port *port_of(struct probe *probe, const struct arguments *a)
+{
+	return probe->ports[number(a, 1, 0)];
+}
+
 uint64_t now_ms(void)
 {
 	struct timespec now;
@@ -54,12 +65,10 @@ static json_t *do_region(struct probe *probe, const struct arguments *a)
 		.os_pages = (enum mr_os_pages)number(a, 1, 0),
 	};
 	struct mr_reason reason = { "" };
-	const int err = mr_region_create(probe->ctx, &config, &probe->region,
-					 &reason);
 
-	if (err < 0)
-		return answer_error(err, &reason);
-	return json_pack("{s:b}", "ok", 1);
+	return answer(mr_region_create(probe->ctx, &config, &probe->region,
+				       &reason),
+		      &reason);
 }
 
 /*
@@ -97,12 +106,10 @@ static json_t *do_pool(struct probe *probe, const struct arguments *a)
 static json_t *do_grow(struct probe *probe, const struct arguments *a)
 {
 	struct mr_reason reason = { "" };
-	const int err = mr_pool_grow(probe->pools[number(a, 1, 0)],
-				     (uint32_t)number(a, 2, 0), &reason);
 
-	if (err < 0)
-		return answer_error(err, &reason);
-	return json_pack("{s:b}", "ok", 1);
+	return answer(mr_pool_grow(probe->pools[number(a, 1, 0)],
+				   (uint32_t)number(a, 2, 0), &reason),
+		      &reason);
 }
 
 /* shrink POOL N_KEEP */
@@ -140,12 +147,11 @@ static json_t *do_destroy_pool(struct probe *probe, const struct arguments *a)
 	mr_cache_destroy(probe->caches[i]);
 	probe->caches[i] = NULL;
 	err = mr_pool_destroy(probe->pools[i], &reason);
-	if (err == 0) {
+	if (err == 0)
 		probe->pools[i] = NULL;
-		return json_pack("{s:b}", "ok", 1);
-	}
-	(void)mr_cache_create(probe->pools[i], &probe->caches[i], NULL);
-	return answer_error(err, &reason);
+	else
+		(void)mr_cache_create(probe->pools[i], &probe->caches[i], NULL);
+	return answer(err, &reason);
 }
 
 static json_t *do_destroy_region(struct probe *probe,
@@ -155,10 +161,9 @@ static json_t *do_destroy_region(struct probe *probe,
 	const int err = mr_region_destroy(probe->region, &reason);
 
 	(void)a;
-	if (err < 0)
-		return answer_error(err, &reason);
-	probe->region = NULL;
-	return json_pack("{s:b}", "ok", 1);
+	if (err == 0)
+		probe->region = NULL;
+	return answer(err, &reason);
 }
 
 static json_t *do_segments(struct probe *probe, const struct arguments *a)
@@ -241,8 +246,6 @@ static json_t *do_fork(struct probe *probe, const struct arguments *a)
 	}
 	return json_pack("{s:b, s:i}", "ok", pid > 0, "pid", (int)pid);
 }
-
-typedef json_t *command_fn(struct probe *probe, const struct arguments *a);
 
 static const struct {
 	const char *name;

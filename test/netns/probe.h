@@ -31,25 +31,17 @@ struct probe {
 };
 
 json_t *answer_error(int err, const struct mr_reason *reason);
+/* The same, or that it went well. */
+json_t *answer(int err, const struct mr_reason *reason);
+struct mr_port *port_of(struct probe *probe, const struct arguments *a);
 uint64_t now_ms(void);
 uint64_t number(const struct arguments *a, uint32_t i, uint64_t otherwise);
 
-json_t *probe_info(struct probe *probe, const struct arguments *a);
-json_t *probe_link(struct probe *probe, const struct arguments *a);
-json_t *probe_wake(struct probe *probe, const struct arguments *a);
-json_t *probe_stats(struct probe *probe, const struct arguments *a);
-json_t *probe_hold(struct probe *probe, const struct arguments *a);
-json_t *probe_hashes(struct probe *probe, const struct arguments *a);
-json_t *probe_release(struct probe *probe, const struct arguments *a);
-json_t *probe_forward(struct probe *probe, const struct arguments *a);
-json_t *probe_send(struct probe *probe, const struct arguments *a);
-json_t *probe_flush(struct probe *probe, const struct arguments *a);
-json_t *probe_promisc(struct probe *probe, const struct arguments *a);
-json_t *probe_allmulti(struct probe *probe, const struct arguments *a);
-json_t *probe_mtu(struct probe *probe, const struct arguments *a);
-json_t *probe_mac(struct probe *probe, const struct arguments *a);
-json_t *probe_filter(struct probe *probe, const struct arguments *a);
-json_t *probe_device_stats(struct probe *probe, const struct arguments *a);
-json_t *probe_drop_capabilities(struct probe *probe, const struct arguments *a);
+/* A command, by a line whose words are its arguments. */
+typedef json_t *command_fn(struct probe *probe, const struct arguments *a);
+command_fn probe_info, probe_link, probe_wake, probe_stats, probe_hold,
+	probe_hashes, probe_release, probe_forward, probe_send, probe_flush,
+	probe_promisc, probe_allmulti, probe_mtu, probe_mac, probe_filter,
+	probe_device_stats, probe_drop_capabilities;
 
 #endif

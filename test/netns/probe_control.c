@@ -9,45 +9,34 @@
 
 enum { MAX_MACS = 8, MAX_STATS = 1024 };
 
-static struct mr_port *port_of(struct probe *probe, const struct arguments *a)
-{
-	return probe->ports[number(a, 1, 0)];
-}
-
-static json_t *answer(int err, const struct mr_reason *reason)
-{
-	return err < 0 ? answer_error(err, reason) :
-			 json_pack("{s:b}", "ok", 1);
-}
-
 /* promisc PORT 0|1 */
 json_t *probe_promisc(struct probe *probe, const struct arguments *a)
 {
 	struct mr_reason reason = { "" };
-	const int err = mr_port_set_promisc(port_of(probe, a),
-					    (uint32_t)number(a, 2, 0), &reason);
 
-	return answer(err, &reason);
+	return answer(mr_port_set_promisc(port_of(probe, a),
+					  (uint32_t)number(a, 2, 0), &reason),
+		      &reason);
 }
 
 /* allmulti PORT 0|1 */
 json_t *probe_allmulti(struct probe *probe, const struct arguments *a)
 {
 	struct mr_reason reason = { "" };
-	const int err = mr_port_set_allmulti(
-		port_of(probe, a), (uint32_t)number(a, 2, 0), &reason);
 
-	return answer(err, &reason);
+	return answer(mr_port_set_allmulti(port_of(probe, a),
+					   (uint32_t)number(a, 2, 0), &reason),
+		      &reason);
 }
 
 /* mtu PORT BYTES */
 json_t *probe_mtu(struct probe *probe, const struct arguments *a)
 {
 	struct mr_reason reason = { "" };
-	const int err = mr_port_set_mtu(port_of(probe, a),
-					(uint32_t)number(a, 2, 0), &reason);
 
-	return answer(err, &reason);
+	return answer(mr_port_set_mtu(port_of(probe, a),
+				      (uint32_t)number(a, 2, 0), &reason),
+		      &reason);
 }
 
 static void read_mac(const char *text, uint8_t mac[6])

@@ -105,11 +105,6 @@ def test_an_mtu_that_the_device_refuses(lab, star):
     assert "does not take an MTU of 65530" in reason and "at most" in reason
 
 
-def test_the_address_is_set(star, probe):
-    probe.do("mac", 0, MAC)
-    assert state(star.middle)["mac"] == MAC
-
-
 def test_what_the_port_set_goes_back_to_a_renamed_interface(lab, star):
     before = state(star.middle)
     probe = opened(lab, star.middle, "p0")

@@ -64,8 +64,6 @@ def test_kernels_talk_through_the_bridge(bridge):
         "tx_full", "handoff_full"}
 
 
-
-
 def test_no_frame_is_doubled_or_lost_in_many(bridge):
     """From all sides at once: each broadcast reaches both others, once."""
     n = 300
@@ -85,7 +83,6 @@ def test_no_frame_is_doubled_or_lost_in_many(bridge):
     bridge.stop()
 
 
-
 def test_an_address_is_forgotten_after_its_age(lab):
     bridge = Bridge(lab, "--age", 4)
     bridge.send(0, mac(5), BROADCAST, [1, 2])
@@ -95,7 +92,6 @@ def test_an_address_is_forgotten_after_its_age(lab):
     bridge.send(1, mac(1), mac(5), [0, 2])
     final = bridge.stop()
     assert final["fdb"]["aged"] >= 1
-
 
 
 def test_the_table_stays_within_its_limit(lab):

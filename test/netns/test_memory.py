@@ -2,7 +2,6 @@
 """Where frames lie in memory, and what becomes of them on the way out."""
 import pytest
 from lib import invariants
-from lib.namespaces import Star
 from lib.probe import Probe, opened
 from lib.wire import TEST_TYPE, Wire, frame
 
@@ -35,15 +34,6 @@ def test_an_entry_across_a_chunk_edge_is_split(lab, star):
         pass_from_probe(lab, star, probe, 40, 1400, offset)
         assert probe.tx_events(0)["edge_split"] == before + 40 * n_edges
     assert probe.tx_events(0)["edge_copied"] == 0
-    no_tx_drop(probe)
-
-
-def test_a_jumbo_entry_across_two_edges_is_split(lab):
-    star = Star(lab, mtu=9000)
-    probe = opened(lab, star.middle, "p0,csum=off,ring=256", pool=(4096, PAGE))
-    assert probe.do("info", 0)["sg"]
-    pass_from_probe(lab, star, probe, 20, 9000, 300)
-    assert probe.tx_events(0)["edge_split"] == 40
     no_tx_drop(probe)
 
 
@@ -131,24 +121,6 @@ def test_frames_from_behind_a_gap_are_copied_and_leave(lab, star):
     no_tx_drop(probe)
     # Its pages are at home again, and the device never had them.
     probe.do("destroy-pool", behind)
-
-
-def test_a_pinned_segment_is_refused_with_its_holder(lab, star):
-    probe = opened(lab, star.middle, pool=(4096,))
-    idle = probe.do("pool", 1024)["pool"]
-    probe.do("open", "p0,ring=256")
-    # Nobody uses the pool, but the device has its memory.
-    reason = probe.refused("destroy-pool", idle)
-    assert "xdp:p0" in reason and "registered" in reason
-    reason = probe.refused("destroy-region")
-    assert "xdp:p0" in reason
-    # It still works as a pool.
-    pass_from_probe(lab, star, probe, 10, 1000, 256, idle)
-    assert probe.tx_events(0)["foreign_copied"] == 0
-    later = probe.do("pool", 1024)["pool"]
-    probe.do("destroy-pool", later)  # opened after: not registered
-    probe.do("close", 0)
-    probe.do("destroy-pool", idle)
 
 
 def pass_through(lab, star, probe, sizes):
@@ -257,16 +229,6 @@ def test_a_copy_without_a_page_is_a_named_drop(lab, star):
     pass_from_probe(lab, star, probe, 5, 1000, 256, later)
     assert invariants.drops(probe.stats(0), "tx") == drops
     assert probe.do("pool-stats", later)["in_flight"] == 0
-
-
-def test_what_no_port_can_send_is_a_named_drop(lab, star):
-    probe = opened(lab, star.middle, "p0,csum=off,ring=256", pool=(4096, PAGE))
-    for n_bytes, name in ((13, "invalid"), (1519, "too_long"),
-                          (9000, "too_long")):
-        before = invariants.drops(probe.stats(0), "tx")[name]
-        probe.do("send", 0, 0, 3, n_bytes)
-        assert invariants.drops(probe.stats(0), "tx")[name] == before + 3
-    pass_from_probe(lab, star, probe, 3, 1514)
 
 
 def test_closing_waits_for_what_the_kernel_is_sending(lab, star):

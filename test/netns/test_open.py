@@ -170,18 +170,6 @@ def test_pool_too_small_says_how_much_is_needed(lab, star):
               options=["--pool-pages", n_pages]).stop()
 
 
-@pytest.mark.usefixtures("unchanged")
-def test_pool_too_small_for_a_port_says_how_much_is_needed(lab, star):
-    """The same by the library alone."""
-    probe = opened(lab, star.middle, pool=(1000,))
-    reason = probe.refused("open", "p0")
-    n_pages = int(re.search(r"at least (\d+) pages", reason).group(1))
-    probe.do("pool", n_pages - 1)
-    probe.refused("open", "p0", 1)
-    probe.do("pool", n_pages)
-    probe.do("open", "p0", 2)
-
-
 def test_not_enough_huge_pages_falls_back_and_says_so(lab, star):
     with open("/proc/meminfo", encoding="ascii") as meminfo:
         if re.search(r"Hugepagesize: *1048576 kB", meminfo.read()):
@@ -293,14 +281,6 @@ def test_an_address_alone_is_a_warning(lab, star, prepare, n_warnings):
     said = [line for line in forwarder.err.text().splitlines()
             if "has the address" in line]
     assert len(said) == n_warnings, said
-
-
-def test_the_same_interface_in_two_programs(lab, star):
-    Forwarder(lab, star.middle, *star.ports)
-    before = state(star)
-    Refused(lab, star.middle, *star.ports).check(1, "p0")
-    assert state(star) == before
-    assert talk.ping(star.hosts[0], star.address(1)) == 3
 
 
 def test_fewer_queues_than_the_device_feeds(lab):

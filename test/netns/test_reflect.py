@@ -6,7 +6,7 @@ import struct
 
 from lib.namespaces import wait_until
 from lib.process import BUILD, Process
-from lib.wire import TEST_TYPE, Wire, frame, number_of
+from lib.wire import frame
 
 BENCH = BUILD / "apps" / "bench" / "mr-bench"
 PCAP_NS = 0xa1b23c4d
@@ -49,24 +49,6 @@ def test_a_host_pings_whom_it_likes(lab):
     assert final["ports"][0]["queues"][0]["tx"]["completed"] >= 12
 
 
-def test_frames_come_back_as_they_were(lab):
-    host, port = cable(lab)
-    process = reflector(lab, port)
-    own = bytes.fromhex(host.link("h0")["address"].replace(":", ""))
-    wire = lab.closing(Wire(host, "h0", TEST_TYPE))
-    sent = [frame(60 + 7 * i, i, dst=b"\x02\0\0\0\0\x07", src=own)
-            for i in range(100)]
-    wire.send_all(sent)
-    got = wire.receive(100)
-    assert [number_of(f) for f in got] == list(range(100))
-    for was, now in zip(sent, got):
-        assert now[:12] == was[6:12] + was[:6]
-        assert now[12:] == was[12:]
-    final = end(process)
-    assert sum(final["workers"][0]["drops"].values()) == \
-        final["workers"][0]["drops"]["group"]
-
-
 def write_capture(path, frames, gap_ns):
     with open(path, "wb") as file:
         file.write(struct.pack("<IHHiIII", PCAP_NS, 2, 4, 0, 0, 65535, 1))
@@ -74,22 +56,6 @@ def write_capture(path, frames, gap_ns):
             at_ns = 10**9 + i * gap_ns
             file.write(struct.pack("<IIII", at_ns // 10**9, at_ns % 10**9,
                                    len(data), len(data)) + data)
-
-
-def test_a_capture_is_sent_as_it_is(lab, tmp_path):
-    host, port = cable(lab)
-    wire = lab.closing(Wire(host, "h0", TEST_TYPE))
-    frames = [frame(60 + 11 * i, i) for i in range(120)]
-    write_capture(tmp_path / "in.pcap", frames, 2_000_000)
-    process = Process(lab, port, [BENCH, "replay", "-j", "--max-lag", 5,
-                                  tmp_path / "in.pcap", "p0"])
-    got = wire.receive(120, limit_s=20)
-    assert got == frames
-    assert process.wait() == 0, process.err.text()
-    final = json.loads(process.out.text().splitlines()[-1])
-    assert final["replay"]["unsent"] == 0
-    assert final["replay"]["paced"] == 120
-    assert final["t"] > 0.2
 
 
 def test_full_speed_loses_nothing_without_a_name(lab, tmp_path):

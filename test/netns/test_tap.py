@@ -11,7 +11,6 @@ import pytest
 from lib import talk
 from lib.forwarder import Forwarder
 from lib.namespaces import Star
-from lib.probe import opened
 from lib.tap import NEEDS_CSUM, Tap
 from lib.wire import TEST_TYPE, Wire, frame, mac
 
@@ -53,18 +52,6 @@ def test_frames_are_intact_both_ways(lab, one_host, attach, has_wait):
     final = forwarder.stop()
     assert final["ports"][1]["mode"] == "copy"
     assert "tun" in final["ports"][1]["why"] or attach == "generic"
-
-
-def test_the_library_alone_sends_and_receives(lab, one_host):
-    tap = lab.closing(Tap(one_host.middle, "t0"))
-    probe = opened(lab, one_host.middle, "t0,ring=256", pool=(4096,))
-    for n in LENGTHS:
-        tap.send(frame(n, n))
-    assert probe.do("hold", 0, len(LENGTHS), 2000)["n"] == len(LENGTHS)
-    first = probe.do("send", 0, 0, 50, 1000)["first"]
-    probe.do("flush", 0, 2000)
-    assert [data for data, _ in tap.receive(50)] == [
-        frame(1000, first + i) for i in range(50)]
 
 
 def far_frame(host, is_partial):

@@ -365,7 +365,6 @@ def test_busy_polling_forwards_and_is_not_warned_of(lab, star):
     assert not warnings
 
 
-
 def test_four_ports_are_two_pairs(lab):
     star = Star(lab, n_hosts=4)
     Forwarder(lab, star.middle, *star.ports,
