@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Fixtures of the guest tests, and what they need to run."""
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -13,7 +14,8 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "netns")]
 
 # pylint: disable=wrong-import-position
 from fetch import Missing  # noqa: E402
-from guest import BUILD, KINDS_SINCE, Guest, Nic  # noqa: E402
+from guest import BUILD, KINDS_SINCE, Guest  # noqa: E402
+from host import limit  # noqa: E402
 from probe import opened  # noqa: E402
 
 CONFORMANCE = BUILD / "test" / "conformance" / "conformance"
@@ -29,6 +31,9 @@ KERNEL = os.environ.get("MR_GUEST_KERNEL", "newest")
 # entries of the kernel's lie on one page, ours are aligned to their size, and
 # DPDK's rings are on huge pages.
 MANY_PLACES = "rx_queue_size=1024"
+# With igb most of the conformance suite is opening: 1.5 s for its link each
+# time, 3 minutes in all; on a busy host several times that.
+SUITE_LIMIT_S = limit(900)
 # What the kernel says of a NIC that writes where it may not, and of itself.
 FAULTS = ("DMAR: ", "BUG", "WARNING", "Call Trace", "Tx Unit Hang",
           "Reset adapter")
@@ -90,6 +95,17 @@ def check_log(guest):
     faults = [line for line in log.splitlines()
               if any(word in line for word in FAULTS)]
     assert not faults, log
+
+
+def run_suite(guest, fixture, n_least, **variables):
+    """The conformance suite with variables of its environment, MR_NIC and so
+    on: all that is not skipped passes, and that is n_least tests."""
+    words = " ".join(f"MR_NIC{key}={value}" for key, value in variables.items())
+    status, text = guest.run(f"{words} conformance {fixture} 2>&1",
+                             SUITE_LIMIT_S)
+    assert status == 0, text
+    passed = sum(int(n) for n in re.findall(r"PASSED +\] (\d+) test", text))
+    assert passed >= n_least, text
 
 
 @pytest.fixture

@@ -4,18 +4,12 @@ xdp driver, and with each of our own.
 
 At the other end of each cable is a NIC that the guest's kernel drives.
 """
-import re
-
 import pytest
 
 from conftest import (CONFORMANCE, MANY_PLACES, boot, check_log, forget_log,
-                      need_driver)
+                      need_driver, run_suite)
 from guest import Nic
-from host import limit
 
-# With igb most of it is opening: 1.5 s for its link each time, 3 minutes in
-# all; on a busy host several times that.
-LIMIT_S = limit(900)
 # (kind of NIC, fixture, options, how many tests are not skipped).
 CASES = {
     "xdp-igb": ("igb", "nic", "mode=zc", 30),
@@ -51,11 +45,6 @@ def test_suite(name):
             assert guest.run("ip link set far0 mtu 9000")[0] == 0
             where = cable[0].bdf
         forget_log(guest)
-        status, text = guest.run(
-            f"MR_NIC={where} MR_NIC_FAR=far0 MR_NIC_OPTIONS={options} "
-            f"MR_NIC_LACKS={'queues' if is_virtio else ''} "
-            f"conformance {fixture} 2>&1", LIMIT_S)
+        run_suite(guest, fixture, n_least, **{"": where}, _FAR="far0",
+                  _OPTIONS=options, _LACKS="queues" if is_virtio else "")
         check_log(guest)
-    passed = sum(int(n) for n in re.findall(r"PASSED +\] (\d+) test", text))
-    assert status == 0, text
-    assert passed >= n_least, text

@@ -5,18 +5,15 @@ The conformance suite, with a NIC that the guest's kernel drives at the other
 end of the cable; and mr-l2fwd between two of them. The IOMMU reports a device
 that writes where it may not.
 """
-import re
-
 import pytest
 
 import dpdk
-from conftest import CONFORMANCE, MANY_PLACES, PROGRAMS, boot, check_log
+from conftest import (CONFORMANCE, MANY_PLACES, PROGRAMS, boot, check_log,
+                      run_suite)
 from forwarder import end_l2fwd, start_l2fwd
 from guest import Nic
-from host import limit
 from traffic import Traffic, all_lengths, compare
 
-LIMIT_S = limit(900)
 # Of each kind: options, what it lacks, and how many tests are not skipped. DPDK
 # 22.11 does not program the MSI-X of the 82574, and the second interrupt never
 # comes; with MSI each sleep ends at once, since it never reads what the
@@ -44,14 +41,10 @@ def test_suite(kind):
         guest.bind(cable[0], "vfio-pci")
         assert guest.run("ip link set far0 mtu 9000")[0] == 0
         guest.run("dmesg -c >/dev/null")
-        status, text = guest.run(
-            f"MR_NIC={cable[0].bdf} MR_NIC_FAR=far0 MR_NIC_OPTIONS={options} "
-            f"MR_NIC_LACKS={lacks} conformance dpdk-nic 2>&1", LIMIT_S)
+        run_suite(guest, "dpdk-nic", n_least, **{"": cable[0].bdf},
+                  _FAR="far0", _OPTIONS=options, _LACKS=lacks)
         if kind not in RUNS_ON:
             check_log(guest)
-    passed = sum(int(n) for n in re.findall(r"PASSED +\] (\d+) test", text))
-    assert status == 0, text
-    assert passed >= n_least, text
 
 
 @pytest.mark.parametrize("one,other", [("igb", "virtio-split"),

@@ -18,13 +18,8 @@ def before(star):
     return deferrals
 
 
-def open_busy(lab, star, spec="p0,busy=64"):
-    probe = opened(lab, star.middle, spec)
-    return probe
-
-
 def test_interrupts_are_deferred_until_close(lab, star, before):
-    probe = open_busy(lab, star)
+    probe = opened(lab, star.middle, "p0,busy=64")
     assert "busy" not in probe.err.text()
     now = napi.deferrals(star.middle, "p0")
     assert now == dict.fromkeys(before, (2, 200000))
@@ -33,17 +28,17 @@ def test_interrupts_are_deferred_until_close(lab, star, before):
 
 
 def test_after_a_kill_the_next_start_undoes_it(lab, star, before):
-    probe = open_busy(lab, star)
+    probe = opened(lab, star.middle, "p0,busy=64")
     probe.kill()
     assert napi.deferrals(star.middle, "p0") != before
-    probe = open_busy(lab, star, "p0")
+    probe = opened(lab, star.middle, "p0")
     assert napi.deferrals(star.middle, "p0") == before
     assert "restored 'napi_defer_hard_irqs 0'" in probe.err.text()
 
 
 def test_frames_arrive_while_it_polls(lab, star):
     wire = lab.closing(Wire(star.hosts[0], "h0", TEST_TYPE))
-    probe = open_busy(lab, star)
+    probe = opened(lab, star.middle, "p0,busy=64")
     wire.send_all(frame(100, i) for i in range(200))
     # One more than there is: it finds the queue empty, and polls.
     assert probe.do("hold", 0, 201, 1000)["n"] == 200
@@ -56,5 +51,5 @@ def test_it_says_when_it_is_of_no_use(lab, star, is_tap):
     if is_tap:
         star.middle.ip("tuntap", "add", "t0", "mode", "tap")
         spec = "t0"
-    probe = open_busy(lab, star, spec + ",busy=64")
+    probe = opened(lab, star.middle, spec + ",busy=64")
     probe.says("busy=64 has no effect: ")

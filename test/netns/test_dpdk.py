@@ -56,21 +56,6 @@ def test_tcp_between_xdp_and_a_tap_of_dpdk(lab, one_host):
                 assert "copied" not in name or n == 0, (name, n)
 
 
-def test_tcp_between_xdp_and_af_packet(lab):
-    star = Star(lab)
-    # Sums that a kernel leaves to the device are told to nobody: as XDP.
-    for host in star.hosts:
-        host.run("ethtool", "-K", "h0", "tx", "off")
-    star.middle.ip("link", "set", "p1", "up")
-    forwarder = Forwarder(lab, star.middle, "xdp:p0",
-                          r"dpdk:net_af_packet0\,iface=p1")
-    one, other = star.hosts
-    for sender, receiver, i in ((one, other, 1), (other, one, 0)):
-        assert talk.ping(sender, star.address(i)) == 3
-        talk.tcp(sender, receiver, star.address(i))
-    assert forwarder.stop()["ports"][1]["mode"] == "net_af_packet"
-
-
 def test_the_mtu_of_an_interface_is_restored(lab):
     star = Star(lab)
     star.middle.ip("link", "set", "p1", "mtu", "1400")

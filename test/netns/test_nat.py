@@ -58,28 +58,6 @@ def test_with_the_command_line_alone(lab, house, echo):
     assert "accounting invariants hold" in process.out.text()
 
 
-def test_a_packet_whose_time_runs_out_is_answered(house):
-    translator = Nat(house)
-    done = house.a.run("ping", "-n", "-c", 1, "-W", 20, "-t", 1, nat.SERVER,
-                       check=False)
-    assert f"From {nat.INSIDE}" in done.stdout, done.stdout
-    assert "Time to live exceeded" in done.stdout
-    translator.stop()
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_forward_from_outside_and_from_inside(house, workers):
-    """The second is a hairpin: the server sees the external address."""
-    config = ("forwards: [{outside: '192.0.2.1:8000-8009', "
-              "inside: '10.0.0.4:80', protocols: tcp}]\n")
-    translator = Nat(house, "--workers", workers, config=config)
-    sender = nat.tcp_between(house.server, house.b, nat.OUTSIDE, 8003, 83)
-    assert sender[0] == nat.SERVER
-    sender = nat.tcp_between(house.a, house.b, nat.OUTSIDE, 8001, 81)
-    assert sender[0] == nat.OUTSIDE
-    translator.stop()
-
-
 @pytest.mark.parametrize("workers", [1, 2])
 def test_hosts_inside_meet_at_their_external_ends(lab, house, echo, workers):
     """Hairpinning between mappings that nobody configured."""
