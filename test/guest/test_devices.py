@@ -107,11 +107,3 @@ def test_the_default_route_of_another_table_is_not_cut_off(guest):
     guest.run(f"ip route flush table 77; ip addr flush dev {name}")
     do(guest, "bind", bdf)
     do(guest, "unbind", bdf)
-
-
-def test_what_is_no_nic_stays(guest):
-    status, text = guest.run("mr-devices --all --json")
-    assert status == 0
-    other = next(d for d in json.loads(text)["devices"]
-                 if not d["class"].startswith("02"))
-    assert "no network device" in refused(guest, "bind", other["address"])

@@ -75,16 +75,6 @@ TEST(the_pool_holds_what_is_needed)
 	assert_reason_has(&error, "is too small");
 }
 
-TEST(a_short_burst_will_do_for_frames_of_one_entry)
-{
-	struct dataplane_config config = config_of(nulls, 2);
-	struct dataplane plane;
-
-	config.burst = 1;
-	open_plane(&plane, &config);
-	close_plane(&plane);
-}
-
 TEST(what_cannot_be_is_refused_and_leaves_nothing)
 {
 	static const char *const sg[] = { "pair:sg,sg=on" };

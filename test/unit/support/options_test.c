@@ -169,34 +169,44 @@ TEST(help_and_version_are_printed)
 	assert_has(capture.text, mr_version());
 }
 
+/* Of the values that follow. */
+static struct mr_reason error;
+
+static void taken(enum parse_result result)
+{
+	assert_int_equal(result, PARSE_RUN);
+}
+
+static void refused(enum parse_result result, const char *says)
+{
+	assert_int_equal(result, PARSE_WRONG);
+	assert_reason_has(&error, says);
+}
+
 TEST(numbers_have_a_range)
 {
 	static const char *const none[] = { "",   "x",  "1x",  "-1",
 					    " 1", "+1", "0x1", "1.5" };
-	struct mr_reason error;
 	uint64_t big = 5;
 	uint32_t n = 5;
 
-	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
-		assert_int_equal(parse_u32("n", none[i], 0, 9, &n, &error),
-				 PARSE_WRONG);
-		assert_reason_has(&error, "is not a whole number");
-	}
-	assert_int_equal(parse_u32("n", "2", 3, 9, &n, &error), PARSE_WRONG);
-	assert_reason_has(&error, "--n: 2 is out of range, 3 to 9");
-	assert_int_equal(parse_u32("n", "10", 3, 9, &n, &error), PARSE_WRONG);
-	assert_int_equal(parse_u64("n", "18446744073709551616", 0, UINT64_MAX,
-				   &big, &error),
-			 PARSE_WRONG);
+	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+		refused(parse_u32("n", none[i], 0, 9, &n, &error),
+			"is not a whole number");
+	refused(parse_u32("n", "2", 3, 9, &n, &error),
+		"--n: 2 is out of range, 3 to 9");
+	refused(parse_u32("n", "10", 3, 9, &n, &error), "out of range");
+	refused(parse_u64("n", "18446744073709551616", 0, UINT64_MAX, &big,
+			  &error),
+		"");
 	assert_int_equal(n, 5);
 	assert_int_equal(big, 5);
-	assert_int_equal(parse_u32("n", "3", 3, 9, &n, &error), PARSE_RUN);
+	taken(parse_u32("n", "3", 3, 9, &n, &error));
 	assert_int_equal(n, 3);
-	assert_int_equal(parse_u32("n", "9", 3, 9, &n, &error), PARSE_RUN);
+	taken(parse_u32("n", "9", 3, 9, &n, &error));
 	assert_int_equal(n, 9);
-	assert_int_equal(parse_u64("n", "18446744073709551615", 0, UINT64_MAX,
-				   &big, &error),
-			 PARSE_RUN);
+	taken(parse_u64("n", "18446744073709551615", 0, UINT64_MAX, &big,
+			&error));
 	assert_true(big == UINT64_MAX);
 }
 
@@ -205,44 +215,32 @@ TEST(seconds_are_read_to_the_millisecond)
 	static const char *const none[] = {
 		"", "0", "-1", "nan", "1s", "1e10"
 	};
-	struct mr_reason error;
 	uint64_t ms = 5;
 
-	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
-		assert_int_equal(parse_seconds("age", none[i], &ms, &error),
-				 PARSE_WRONG);
-		assert_reason_has(&error, "--age: '");
-	}
+	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+		refused(parse_seconds("age", none[i], &ms, &error), "--age: '");
 	assert_int_equal(ms, 5);
-	assert_int_equal(parse_seconds("age", "0.0015", &ms, &error),
-			 PARSE_RUN);
+	taken(parse_seconds("age", "0.0015", &ms, &error));
 	assert_int_equal(ms, 2);
-	assert_int_equal(parse_seconds("age", "300", &ms, &error), PARSE_RUN);
+	taken(parse_seconds("age", "300", &ms, &error));
 	assert_int_equal(ms, 300000);
 }
 
 TEST(words_are_whole)
 {
 	static const char *const words[] = { "on", "off", "auto" };
-	struct mr_reason error;
 	uint32_t n = 9;
 
-	assert_int_equal(parse_word("p", "of", words, 3, &n, &error),
-			 PARSE_WRONG);
-	assert_reason_has(&error, "--p: unknown word 'of'; valid: on off auto");
-	assert_int_equal(parse_word("p", "on,off", words, 3, &n, &error),
-			 PARSE_WRONG);
-	assert_int_equal(parse_words("p", "on,of", words, 3, &n, &error),
-			 PARSE_WRONG);
-	assert_reason_has(&error, "--p: unknown word 'of'; valid");
-	assert_int_equal(parse_words("p", "on,", words, 3, &n, &error),
-			 PARSE_WRONG);
+	refused(parse_word("p", "of", words, 3, &n, &error),
+		"--p: unknown word 'of'; valid: on off auto");
+	refused(parse_word("p", "on,off", words, 3, &n, &error), "");
+	refused(parse_words("p", "on,of", words, 3, &n, &error),
+		"--p: unknown word 'of'; valid");
+	refused(parse_words("p", "on,", words, 3, &n, &error), "");
 	assert_int_equal(n, 9);
-	assert_int_equal(parse_word("p", "auto", words, 3, &n, &error),
-			 PARSE_RUN);
+	taken(parse_word("p", "auto", words, 3, &n, &error));
 	assert_int_equal(n, 2);
-	assert_int_equal(parse_words("p", "auto,on", words, 3, &n, &error),
-			 PARSE_RUN);
+	taken(parse_words("p", "auto,on", words, 3, &n, &error));
 	assert_int_equal(n, 1u << 2 | 1u << 0);
 }
 
@@ -252,29 +250,20 @@ TEST(cores_are_numbers_and_spans)
 					    "3-1", "1024", "1;2",  "-1",
 					    "a",   "1--2", "auto", "1-2-3" };
 	uint32_t cores[MR_WORKERS_MAX], n = 9;
-	struct mr_reason error;
 
-	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
-		assert_int_equal(
-			parse_cores("cores", none[i], false, cores, &n, &error),
-			PARSE_WRONG);
-		assert_reason_has(&error,
-				  "is not a list of cores such as 1,3-5");
-	}
-	assert_int_equal(parse_cores("cores", "0-64", false, cores, &n, &error),
-			 PARSE_WRONG);
-	assert_reason_has(&error, "--cores: more than 64");
+	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+		refused(parse_cores("cores", none[i], false, cores, &n, &error),
+			"is not a list of cores such as 1,3-5");
+	refused(parse_cores("cores", "0-64", false, cores, &n, &error),
+		"--cores: more than 64");
 	assert_int_equal(n, 9);
-	assert_int_equal(
-		parse_cores("cores", "7,1-3,1023", true, cores, &n, &error),
-		PARSE_RUN);
+	taken(parse_cores("cores", "7,1-3,1023", true, cores, &n, &error));
 	assert_int_equal(n, 5);
 	assert_int_equal(cores[0], 7);
 	assert_int_equal(cores[1], 1);
 	assert_int_equal(cores[3], 3);
 	assert_int_equal(cores[4], 1023);
-	assert_int_equal(parse_cores("cores", "auto", true, cores, &n, &error),
-			 PARSE_RUN);
+	taken(parse_cores("cores", "auto", true, cores, &n, &error));
 	assert_int_equal(n, 0);
 }
 
