@@ -3,7 +3,7 @@
 import pytest
 from scapy.all import ICMP, IP, TCP, UDP, raw
 
-from harness import ping, tcp, udp
+from harness import ping, sum16, tcp, udp
 
 HOST, OTHER, THIRD = "10.0.0.2", "10.0.0.3", "10.0.0.4"
 PEER, PEER2, ROUTER = "198.51.100.7", "198.51.100.8", "203.0.113.9"
@@ -31,6 +31,45 @@ def quoted(packet, n_l4=None):
     """The bytes of a packet as a router quotes them."""
     data = raw(packet[IP])
     return data if n_l4 is None else data[:packet[IP].ihl * 4 + n_l4]
+
+
+def partial(packet):
+    """The pseudo-header's sum instead of the real one, as a stack leaves it."""
+    data = bytearray(raw(packet))
+    at = 20 + (6 if data[9] == 17 else 16)
+    n = len(data) - 20
+    data[at:at + 2] = sum16(bytes(data[12:20]) + bytes([0, data[9]]) +
+                            n.to_bytes(2, "big")).to_bytes(2, "big")
+    return IP(bytes(data))
+
+
+def cut(packet, size=24, ident=77):
+    """A packet as fragments of size bytes each; scapy's own are not asked."""
+    data = raw(packet)[20:]
+    return [IP(raw(IP(src=packet.src, dst=packet.dst, proto=packet.proto,
+                      id=ident, frag=at // 8,
+                      flags="MF" if at + size < len(data) else 0) /
+                   data[at:at + size])) for at in range(0, len(data), size)]
+
+
+def together(pieces):
+    """The datagram that fragments make."""
+    body = {p[IP].frag * 8: raw(p[IP])[p[IP].ihl * 4:p[IP].len]
+            for p in pieces}
+    data, at = b"", 0
+    while at in body:
+        data += body[at]
+        at = len(data)
+    assert len(data) == sum(map(len, body.values())), "a hole"
+    p = pieces[0][IP]
+    return IP(raw(IP(src=p.src, dst=p.dst, proto=p.proto) / data))
+
+
+def is_sum_right(packet):
+    """Whether its layer-4 sum is that of its bytes."""
+    fresh = IP(raw(packet))
+    fresh.payload.chksum = None
+    return IP(raw(fresh)).payload.chksum == packet.payload.chksum
 
 
 def ident_of(packet):

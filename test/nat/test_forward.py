@@ -8,8 +8,7 @@ from scapy.all import ICMP, IP, TCP, UDP, Dot1Q, Ether, raw
 
 from harness import (CSUM_PARTIAL, CSUM_VALID, INSIDE, MACS, SHARED, mac_of, ping,
                  sum16, tcp, udp)
-
-HOST, PEER, OURS = "10.0.0.2", "198.51.100.7", "192.0.2.1"
+from rfc import HOST, OURS, PEER, partial
 
 
 def open_flow(nat, sport=5000):
@@ -89,16 +88,6 @@ def test_a_sum_of_zero_is_written_as_ffff(nat):
     good = payload_for_zero(PEER, 53, HOST, 5000)
     assert nat.outside(udp(PEER, 53, OURS, port, good)).one[UDP].chksum == \
         0xffff
-
-
-def partial(packet):
-    """The pseudo-header's sum instead of the real one, as a stack leaves it."""
-    data = bytearray(raw(packet))
-    at = 20 + (6 if data[9] == 17 else 16)
-    n = len(data) - 20
-    data[at:at + 2] = sum16(bytes(data[12:20]) + bytes([0, data[9]]) +
-                            n.to_bytes(2, "big")).to_bytes(2, "big")
-    return IP(bytes(data))
 
 
 @pytest.mark.parametrize("make", [lambda *a: udp(*a),

@@ -6,50 +6,13 @@ import pytest
 from scapy.all import ICMP, IP, TCP, UDP, raw
 
 from harness import CSUM_PARTIAL, ping, udp
-
-HOST, PEER, OURS = "10.0.0.2", "198.51.100.7", "192.0.2.1"
-
-
-def pieces_of(packet, size=24, ident=77):
-    """A packet as fragments of size bytes each; scapy's own are not asked."""
-    data = raw(packet)
-    head, body = data[:20], data[20:]
-    made = []
-    for at in range(0, len(body), size):
-        more = at + size < len(body)
-        piece = IP(head)
-        piece.remove_payload()
-        piece.id, piece.frag, piece.flags = ident, at // 8, int(more)
-        piece.len = piece.chksum = None
-        made.append(IP(raw(piece / body[at:at + size])))
-    return made
-
-
-def together(packets):
-    """The datagram that fragments make."""
-    body = {}
-    for p in packets:
-        body[p[IP].frag * 8] = raw(p[IP])[p[IP].ihl * 4:p[IP].len]
-    data, at = b"", 0
-    while at in body:
-        data += body[at]
-        at = len(data)
-    assert len(data) == sum(map(len, body.values())), "a hole"
-    p = packets[0][IP]
-    return IP(raw(IP(src=p.src, dst=p.dst, proto=p.proto) / data))
-
-
-def is_sum_right(packet):
-    """Whether its layer-4 sum is that of its bytes."""
-    fresh = IP(raw(packet))
-    fresh.payload.chksum = None
-    return IP(raw(fresh)).payload.chksum == packet.payload.chksum
+from rfc import HOST, OURS, PEER, cut, is_sum_right, together
 
 
 @pytest.mark.parametrize("order", itertools.permutations(range(3)))
 def test_a_ping_in_any_order(nat, order):
     """As UDP (4787 REQ-14): all of it arrives, and its sum is right."""
-    pieces = pieces_of(ping(HOST, PEER, payload=bytes(range(60))))
+    pieces = cut(ping(HOST, PEER, payload=bytes(range(60))))
     got = []
     for i in order:
         got += nat.inside(pieces[i]).outside
@@ -62,7 +25,7 @@ def test_a_ping_in_any_order(nat, order):
 
 def test_ping_of_our_own_in_pieces(nat):
     for order in ((0, 1, 2), (2, 1, 0)):
-        pieces = pieces_of(ping(HOST, "10.0.0.1", payload=bytes(range(60))),
+        pieces = cut(ping(HOST, "10.0.0.1", payload=bytes(range(60))),
                            ident=order[0])
         got = []
         for i in order:
@@ -73,7 +36,7 @@ def test_ping_of_our_own_in_pieces(nat):
 
 
 def test_the_first_never_comes(nat):
-    pieces = pieces_of(udp(HOST, 5000, PEER, 53, bytes(60)))
+    pieces = cut(udp(HOST, 5000, PEER, 53, bytes(60)))
     assert not nat.inside(pieces[1]) and not nat.inside(pieces[2])
     assert nat.counter("held") == 2
     nat.advance(1.9)
@@ -85,7 +48,7 @@ def test_the_first_never_comes(nat):
 
 def test_refused_with_the_first_one(nat):
     """What becomes of the first becomes of all."""
-    pieces = pieces_of(udp(PEER, 53, OURS, 4242, bytes(60)))
+    pieces = cut(udp(PEER, 53, OURS, 4242, bytes(60)))
     nat.outside(pieces[1])
     assert not nat.outside(pieces[0])
     assert not nat.outside(pieces[2])
@@ -93,7 +56,7 @@ def test_refused_with_the_first_one(nat):
 
 
 def test_repeated_and_overlapping(nat):
-    pieces = pieces_of(udp(HOST, 5000, PEER, 53, bytes(60)))
+    pieces = cut(udp(HOST, 5000, PEER, 53, bytes(60)))
     assert nat.inside(pieces[0]).outside
     assert not nat.inside(pieces[0])  # twice on the way: one is enough
     assert nat.inside(pieces[1]).outside
@@ -121,7 +84,7 @@ def test_tiny_ones(nat):
 def test_what_waits_is_bounded(nat_of):
     nat = nat_of(limits_fragments=10)
     for i in range(30):
-        nat.outside(pieces_of(udp(PEER, 53, OURS, 4242, bytes(60)),
+        nat.outside(cut(udp(PEER, 53, OURS, 4242, bytes(60)),
                               ident=i)[1])
     assert nat.counter("held") == 10
     assert nat.drops == {"fragment_full": 20}
@@ -131,7 +94,7 @@ def test_pieces_that_are_too_big_become_smaller(nat_of):
     nat = nat_of(outside_mtu=100)
     packet = udp(HOST, 5000, PEER, 53, bytes(i & 0xff for i in range(1000)))
     got = []
-    for piece in pieces_of(packet, size=400):
+    for piece in cut(packet, size=400):
         got += nat.inside(piece).outside
     assert all(p[IP].len <= 100 for p in got)
     whole = together(got)
@@ -144,7 +107,7 @@ def test_ids_of_workers_differ(nat_of):
     """RFC 6864: they share an external address."""
     def ids(shard):
         nat = nat_of(shard=shard, n_shards=3)
-        return [nat.inside(udp("10.0.0.2", 5000, "198.51.100.7", 53)).one[IP].id
+        return [nat.inside(udp(HOST, 5000, PEER, 53)).one[IP].id
                 for _ in range(50)]
 
     seen = [ids(shard) for shard in (0, 1, 2)]
@@ -155,7 +118,7 @@ def test_ids_of_workers_differ(nat_of):
 def test_options_that_a_first_fragment_does_not_have(nat):
     """The MSS would be looked for in bytes behind the packet."""
     header = raw(TCP(sport=5000, dport=80, flags="S", dataofs=15))
-    assert not nat.inside(IP(raw(IP(src="10.0.0.2", dst="198.51.100.7",
+    assert not nat.inside(IP(raw(IP(src=HOST, dst=PEER,
                                     flags="MF", proto=6) / header[:20] /
                                  bytes(4))))
     assert nat.drops == {"fragment_wrong": 1}
@@ -165,8 +128,8 @@ def test_options_that_a_first_fragment_does_not_have(nat):
 def test_fragments_with_a_partial_sum(nat_of, frag, flags):
     """Nobody can finish it. Split again, it once crashed."""
     nat = nat_of(outside_mtu=600)
-    nat.inside(udp("10.0.0.2", 5000, "198.51.100.7", 53))
-    piece = IP(raw(IP(src="10.0.0.2", dst="198.51.100.7", frag=frag, id=9,
+    nat.inside(udp(HOST, 5000, PEER, 53))
+    piece = IP(raw(IP(src=HOST, dst=PEER, frag=frag, id=9,
                       flags=flags, proto=17) /
                    raw(UDP(sport=5000, dport=53, len=1008)) / bytes(992)))
     assert not nat.inside(piece, flags=CSUM_PARTIAL)

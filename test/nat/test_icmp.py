@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """ICMP: what test_rfc5508.py does not show of errors and of our own messages."""
-import pytest
 from scapy.all import ICMP, IP, UDP, ICMPerror, raw
 
-from harness import CSUM_PARTIAL, MACS, mac_of, ping, tcp, udp
+from harness import MACS, mac_of, ping, tcp, udp
 from rfc import HOST, OURS, PEER, ROUTER, error, quoted
 
 
@@ -65,29 +64,6 @@ def test_time_exceeded(nat):
     # Its last step, to ourselves.
     got = nat.inside(udp(HOST, 5000, "10.0.0.1", 33434, ttl=1)).one
     assert (got[ICMP].type, got[ICMP].code) == (3, 3)
-
-
-@pytest.mark.parametrize("flags", [0, CSUM_PARTIAL])
-def test_too_big_in_pieces(nat_of, flags):
-    """4787 REQ-13a: in order, and right when put together."""
-    nat = nat_of(outside_mtu=576)
-    payload = bytes(i * 7 & 0xff for i in range(1400))
-    packet = udp(HOST, 5000, PEER, 53, payload)
-    if flags:
-        from test_forward import partial
-        packet = partial(packet)
-    pieces = nat.inside(packet, flags=flags).outside
-    assert [p[IP].frag * 8 for p in pieces] == [0, 552, 1104]
-    assert [int(p[IP].flags) for p in pieces] == [1, 1, 0]
-    assert len({p[IP].id for p in pieces}) == 1
-    body = b"".join(raw(p[IP].payload)[:p[IP].len - 20] for p in pieces)
-    together = IP(raw(IP(src=OURS, dst=PEER, proto=17) / body))
-    assert raw(together[UDP].payload) == payload
-    right = IP(raw(IP(src=OURS, dst=PEER) / UDP(
-        sport=together[UDP].sport, dport=53) / payload))
-    assert together[UDP].chksum == right[UDP].chksum
-    assert all(p.csum_flags == 0 for p in pieces)
-    assert nat.counter("made") == len(nat.announced) + 1 + 2  # one ARP
 
 
 def test_pieces_have_the_options_that_they_need(nat_of):

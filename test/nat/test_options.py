@@ -6,7 +6,7 @@ import pytest
 from scapy.all import ICMP, IP, UDP, IPOption, IPOption_LSRR, IPOption_SSRR, raw
 
 from harness import ping
-from rfc import HOST, OURS, PEER, ROUTER, Flow
+from rfc import HOST, OURS, PEER, ROUTER, Flow, opened
 
 OUT, IN, STEP = bytes([192, 0, 2, 1]), bytes([10, 0, 0, 1]), bytes([7, 7, 7, 7])
 NONE = bytes(4)
@@ -54,8 +54,7 @@ def test_route_and_time_are_recorded(nat_of, before, after):
 
 
 def test_on_the_way_in_and_in_answers_of_our_own(nat):
-    flow = Flow(nat, "udp")
-    flow.out()
+    flow = opened(nat, "udp")
     before = b"\x07\x07\x04" + NONE
     got = nat.outside(sent(before, PEER, OURS, 53, flow.ident)).one
     assert got[IP].dst == HOST and option_of(got, 7) == b"\x07\x07\x08" + IN
@@ -130,8 +129,7 @@ def routed(src, dst, stops, pointer=4, port=2):
 
 
 def test_a_route_that_ends_at_a_mapping_reaches_it(nat):
-    flow = Flow(nat, "udp")
-    flow.out()
+    flow = opened(nat, "udp")
     packet = routed(PEER, OURS, [STEP_ADDR], 8, flow.ident)
     assert nat.outside(packet).one[IP].dst == HOST
     assert not nat.outside(routed(PEER, OURS, [STEP_ADDR], 8, 9))

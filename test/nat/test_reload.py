@@ -39,8 +39,7 @@ def count(send, packet, side):
 def back_to(host):
     """Where the answer to a host is sent."""
     def probe(nat):
-        flow = Flow(nat, "udp", host)
-        flow.out()
+        flow = opened(nat, "udp", host)
         return flow.back().inside[0].dst
     return probe
 
@@ -62,8 +61,7 @@ def that(test, *made):
 def permits(proto):
     """Whether another host may send to a mapping."""
     def probe(nat):
-        flow = Flow(nat, proto)
-        flow.out()
+        flow = opened(nat, proto)
         return len(flow.back(PEER2, 99, **{"flags": "S"} if proto == "tcp"
                              else {}).inside)
     return probe
@@ -92,8 +90,7 @@ def left(packet=None, handshake=None):
 
 def refreshed(nat):
     """Whether what comes in prolongs a session."""
-    flow = Flow(nat, "udp")
-    flow.out()
+    flow = opened(nat, "udp")
     nat.advance(100)
     flow.back()
     return nat.sessions[0]["left_s"] > 250
@@ -135,8 +132,7 @@ def recorded(nat):
 
 def hairpin(nat):
     """Whether a host reaches the external end of another one."""
-    flow = Flow(nat, "udp")
-    flow.out()
+    flow = opened(nat, "udp")
     return count("inside", udp(OTHER, 1, flow.addr, flow.ident),
                  "inside")(nat)
 

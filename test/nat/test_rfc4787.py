@@ -5,9 +5,9 @@ import itertools
 import pytest
 from scapy.all import ICMP, IP, UDP, raw
 
-from harness import mac_of, ping, udp
-from rfc import (HOST, OTHER, OURS, PEER, PEER2, ROUTER, Flow, ends_after,
-                 error, quoted)
+from harness import CSUM_PARTIAL, mac_of, ping, udp
+from rfc import (HOST, OTHER, OURS, PEER, PEER2, ROUTER, Flow, cut, ends_after,
+                 error, is_sum_right, opened, partial, quoted, together)
 from rfc import requirement as any_requirement
 
 
@@ -41,8 +41,7 @@ def test_all_of_a_host_has_one_address(nat_of):
     for host in range(2, 34):
         for proto, port in itertools.product(("udp", "tcp", "icmp"),
                                              (5000, 6001)):
-            flow = Flow(nat, proto, f"10.0.0.{host}", port)
-            assert flow.out().outside
+            flow = opened(nat, proto, f"10.0.0.{host}", port)
             addrs.setdefault(host, set()).add(flow.addr)
     assert all(len(mine) == 1 for mine in addrs.values())
     assert len(set.union(*addrs.values())) == 8  # and all are made use of
@@ -70,8 +69,7 @@ def test_well_known_ports_stay_well_known(nat_of, keeps_port):
     nat = nat_of(ports_range="1-65535", ports_keep_port=keeps_port)
     for host in range(2, 12):
         for port in (1, 500, 1023, 1024, 5000, 65535):
-            flow = Flow(nat, "udp", f"10.0.0.{host}", port)
-            assert flow.out().outside
+            flow = opened(nat, "udp", f"10.0.0.{host}", port)
             assert (flow.ident <= 1023) == (port <= 1023)
 
 
@@ -84,8 +82,7 @@ def test_parity_is_kept_or_not(nat_of, keeps_port, keeps_parity):
     differs = set()
     for host in range(2, 22):
         for port in (5000, 5001, 5002, 5003):
-            flow = Flow(nat, "udp", f"10.0.0.{host}", port)
-            assert flow.out().outside
+            flow = opened(nat, "udp", f"10.0.0.{host}", port)
             differs.add((flow.ident - port) % 2)
     assert differs == ({0} if keeps_parity else {0, 1})
 
@@ -95,8 +92,7 @@ def test_nothing_ends_within_two_minutes(nat_of):
     """With the shortest timer that is not below what is asked for."""
     nat = nat_of(timeouts_udp=120)
     nat.advance(0.9)  # late in its second, which must count whole
-    flow = Flow(nat, "udp")
-    flow.out()
+    flow = opened(nat, "udp")
     assert ends_after(flow, 120)
 
 
@@ -105,8 +101,7 @@ def test_nothing_ends_within_two_minutes(nat_of):
 @pytest.mark.parametrize("proto", ["udp", "icmp"])
 @pytest.mark.parametrize("seconds", [120, 600])
 def test_timer_can_be_set(nat_of, proto, seconds):
-    flow = Flow(nat_of(**{"timeouts_" + proto: seconds}), proto)
-    flow.out()
+    flow = opened(nat_of(**{"timeouts_" + proto: seconds}), proto)
     assert ends_after(flow, seconds)
 
 
@@ -117,8 +112,7 @@ def test_timer_can_be_set(nat_of, proto, seconds):
 @pytest.mark.parametrize("proto, seconds", [("udp", 300), ("icmp", 60)])
 def test_packets_from_inside_refresh(nat, proto, seconds):
     """For the time that is the default; the mapping ends with its session."""
-    flow = Flow(nat, proto)
-    flow.out()
+    flow = opened(nat, proto)
     port = flow.ident
     for _ in range(3):
         nat.advance(seconds - 1)
@@ -134,8 +128,7 @@ def test_packets_from_inside_refresh(nat, proto, seconds):
 def test_packets_from_outside_refresh_if_told(nat_of):
     for refreshes in (False, True):
         nat = nat_of(inbound_refresh=refreshes)
-        flow = Flow(nat, "udp")
-        flow.out()
+        flow = opened(nat, "udp")
         nat.advance(200)
         assert flow.is_open()
         nat.advance(200)
@@ -262,39 +255,22 @@ def test_too_big_with_df_is_answered(nat_of):
     assert nat.inside(fits).one[IP].dst == PEER
 
 
-def together(pieces, src, dst):
-    """The UDP datagram of fragments."""
-    pieces = sorted(pieces, key=lambda p: p[IP].frag)
-    body = b"".join(raw(p[IP].payload)[:p[IP].len - p[IP].ihl * 4]
-                    for p in pieces)
-    return IP(raw(IP(src=src, dst=dst, proto=17) / body))
-
-
 @requirement("REQ-13a")
-def test_too_big_without_df_is_fragmented_in_order(nat_of):
+@pytest.mark.parametrize("flags", [0, CSUM_PARTIAL])
+def test_too_big_without_df_is_fragmented_in_order(nat_of, flags):
     nat = nat_of(outside_mtu=576)
     payload = bytes(i * 7 & 0xff for i in range(3000))
-    out = nat.inside(udp(HOST, 5000, PEER, 53, payload))
+    packet = udp(HOST, 5000, PEER, 53, payload)
+    out = nat.inside(partial(packet) if flags else packet, flags=flags)
     assert not out.inside
-    offsets = [p[IP].frag for p in out.outside]
-    assert offsets == sorted(offsets) and len(offsets) == 6
-    assert all(p[IP].len <= 576 for p in out.outside)
+    assert [p[IP].frag * 8 for p in out.outside] == list(range(0, 3000, 552))
+    assert [int(p[IP].flags) for p in out.outside] == [1] * 5 + [0]
+    assert all(p[IP].len <= 576 and p.csum_flags == 0 for p in out.outside)
     assert len({p[IP].id for p in out.outside}) == 1
-    whole = together(out.outside, OURS, PEER)
+    whole = together(out.outside)
+    assert (whole.src, whole.dst) == (OURS, PEER) and is_sum_right(whole)
     assert raw(whole[UDP].payload) == payload
-
-
-def cut(packet, sizes, ident=77):
-    """Fragments of a packet, with so many bytes each."""
-    data, at, pieces = raw(packet)[20:], 0, []
-    for size in sizes:
-        end = min(at + size, len(data))
-        pieces.append(IP(raw(IP(src=packet.src, dst=packet.dst,
-                                proto=packet.proto, id=ident, frag=at // 8,
-                                flags="MF" if end < len(data) else 0) /
-                             data[at:end])))
-        at = end
-    return pieces
+    assert nat.counter("made") == len(nat.announced) + 1 + 5  # one ARP
 
 
 @requirement("REQ-14")
@@ -302,33 +278,28 @@ def cut(packet, sizes, ident=77):
 @pytest.mark.parametrize("side", ["inside", "outside"])
 def test_fragments_in_any_order(nat, order, side):
     payload = bytes(i * 11 & 0xff for i in range(1000))
-    flow = Flow(nat, "udp")
-    flow.out()
+    flow = opened(nat, "udp")
     if side == "inside":
         send, packet = nat.inside, udp(HOST, 5000, PEER, 53, payload)
         src, dst, ports = OURS, PEER, (flow.ident, 53)
     else:
         send, packet = nat.outside, udp(PEER, 53, OURS, flow.ident, payload)
         src, dst, ports = PEER, HOST, (53, 5000)
-    pieces = cut(packet, [256, 256, 256, 256])
+    pieces = cut(packet, 256)
     got = [p for i in order for out in [send(pieces[i])]
            for p in out.inside + out.outside]
     assert len(got) == 4
     assert {(p[IP].src, p[IP].dst) for p in got} == {(src, dst)}
     assert len({p[IP].id for p in got}) == 1
-    whole = together(got, src, dst)
+    whole = together(got)
     assert (whole[UDP].sport, whole[UDP].dport) == ports
-    assert raw(whole[UDP].payload) == payload
-    right = IP(raw(IP(src=src, dst=dst) /
-                   UDP(sport=ports[0], dport=ports[1]) / payload))
-    assert whole[UDP].chksum == right[UDP].chksum
+    assert raw(whole[UDP].payload) == payload and is_sum_right(whole)
     assert nat.drops == {}
 
 
 @requirement("REQ-14a")
 def test_floods_of_fragments_harm_nobody_else(nat):
-    flow = Flow(nat, "udp")
-    flow.out()
+    flow = opened(nat, "udp")
     n_max = 0
     for i in range(3000):  # never a first one
         stray = IP(raw(IP(src=ROUTER, dst=OURS, proto=17, id=i & 0xffff,
@@ -338,7 +309,7 @@ def test_floods_of_fragments_harm_nobody_else(nat):
         if i % 100 == 0:
             assert flow.is_open() and flow.out().outside
             big = udp(PEER, 53, OURS, flow.ident, bytes(500))
-            pieces = cut(big, [256, 256], ident=i + 1)
+            pieces = cut(big, 256, ident=i + 1)
             assert sum(len(nat.outside(p).inside) for p in pieces) == 2
     assert n_max <= 256  # it is bounded
     nat.advance(3)  # what has expired goes in several rounds

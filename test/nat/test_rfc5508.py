@@ -6,7 +6,7 @@ from scapy.all import (ICMP, IP, TCP, UDP, ICMPerror, IPerror, IPOption_NOP,
 
 from harness import ping, tcp, udp
 from rfc import (HOST, OTHER, OURS, PEER, PEER2, ROUTER, THIRD, Flow, error,
-                 pong, quoted)
+                 opened, pong, quoted)
 from rfc import requirement as any_requirement
 
 ERRORS = [(3, code) for code in range(16)] + [(11, 0), (11, 1), (12, 0),
@@ -70,8 +70,7 @@ def udp_with_options(options):
 def test_embedded_options_are_skipped(nat_of, n):
     """What stands where ports would be without them belongs to a mapping."""
     nat = nat_of(ports_range="1-65535")
-    decoy = Flow(nat, "udp", OTHER, 0x0101)
-    decoy.out()
+    decoy = opened(nat, "udp", OTHER, 0x0101)
     assert decoy.ident == 0x0101  # two options of one byte
     out = nat.inside(udp_with_options([IPOption_NOP()] * 4 * n)).one
     got = nat.outside(error(ROUTER, OURS, quoted(out, 8))).one
@@ -188,10 +187,8 @@ def test_errors_from_inside_about_nothing_are_dropped(nat):
 @requirement("REQ-5b")
 @pytest.mark.parametrize("kind, code", ERRORS)
 def test_error_from_inside(nat, kind, code):
-    flow = Flow(nat, "udp", OTHER, 5000)
-    flow.out()  # so that HOST's port is another one
-    flow = Flow(nat, "udp", HOST, 5000)
-    flow.out()
+    flow = opened(nat, "udp", OTHER, 5000)  # so that HOST's port is another one
+    flow = opened(nat, "udp", HOST, 5000)
     assert flow.ident != 5000
     sent = udp(PEER, 53, OURS, flow.ident, b"late")
     got = nat.outside(sent).one
@@ -207,8 +204,7 @@ def test_source_of_errors_from_inside(nat_of):
     nat = nat_of(pool=["192.0.2.1", "192.0.2.50"],
                  one_to_one=[("192.0.2.77", "10.0.0.7"),
                               ("192.0.2.78", "10.0.0.8")])
-    flow = Flow(nat, "udp")
-    flow.out()
+    flow = opened(nat, "udp")
     got = flow.back().one
     # By the host itself, and by a router in between.
     for sender in (HOST, THIRD):
@@ -272,9 +268,8 @@ def test_basic_nat_hairpins_queries(nat_of):
 @any_requirement("RFC 7857", "section 12")
 @pytest.mark.parametrize("kind, code", ERRORS)
 def test_errors_are_hairpinned(nat, kind, code):
-    a, b = Flow(nat, "udp", HOST, 5000), Flow(nat, "udp", OTHER, 6000)
-    a.out()
-    b.out()
+    a = opened(nat, "udp", HOST, 5000)
+    b = opened(nat, "udp", OTHER, 6000)
     sent = udp(HOST, 5000, OURS, b.ident)
     got = nat.inside(sent).inside[0]
     out = nat.inside(error(OTHER, OURS, quoted(got), kind, code))

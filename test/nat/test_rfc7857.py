@@ -4,10 +4,12 @@ import pytest
 from scapy.all import IP, TCP
 
 from harness import tcp, udp
-from rfc import HOST, OTHER, OURS, PEER, PEER2, ROUTER, THIRD, Flow, ends_after
+from rfc import (HOST, OTHER, OURS, PEER, PEER2, ROUTER, THIRD, Flow,
+                 ends_after, opened)
 from rfc import requirement as any_requirement
 
 OPENING_S, OPEN_S, CLOSING_S, RESET_S = 200, 8000, 100, 60
+ANSWERED = 7  # NAT_TCP_ANSWERED
 TIMERS = {"timeouts_tcp_opening": OPENING_S, "timeouts_tcp_open": OPEN_S,
           "timeouts_tcp_closing": CLOSING_S, "timeouts_tcp_reset": RESET_S}
 
@@ -47,13 +49,30 @@ def walk(nat, segments, flow=None, peer=PEER):
     (">S <SA >A >R >PA", OPEN_S),
     (">S <SA >A <R <PA", OPEN_S),
     (">S <SA >A >FA <R", RESET_S),
-    (">S <SA >A >FA <FA >R", CLOSING_S)])
+    (">S <SA >A >FA <FA >R", CLOSING_S),
+    (">S <A >A", OPENING_S),  # data is no answer, nor is an RST
+    (">S <RA", OPENING_S),
+    (">S <SA <FA <FA", OPEN_S),
+    (">S <SA >FA <FA <S >SA", OPENING_S),
+    (">S <SA <R <S >SA", OPENING_S),
+    (">S <SA <R <R", RESET_S),
+    (">S <SA <FA >RA", RESET_S),
+    # From outside, which needs the mapping that another session has.
+    ("<S >SA", OPENING_S),
+    ("<S >SA <A", OPEN_S),
+    ("<S >SA <FA", OPEN_S),
+    ("<S >SA <S >SA >A", OPENING_S),
+    ("<S >SA <R", OPENING_S)])
 @pytest.mark.parametrize("first", ["", ">S <SA <R"])
 def test_state_machine(nat_of, first, segments, seconds):
     """As its mapping's first session, or behind another that ends before."""
+    if segments[0] == "<" and not first:
+        return
     nat = nat_of(**TIMERS)
     flow = walk(nat, segments, walk(nat, first, peer=PEER2))
-    probe = "R" if seconds == RESET_S else "A"  # what changes nothing there
+    is_answered = any(row["tcp_state"] == ANSWERED for row in nat.sessions)
+    # What changes nothing there.
+    probe = "R" if seconds == RESET_S or is_answered else "A"
     assert ends_after(flow, seconds, peer_port=80, flags=probe)
 
 
@@ -67,6 +86,15 @@ def test_sessions_of_a_mapping_have_states_of_their_own(nat_of):
     nat.advance(2)
     assert not flow.is_open(PEER2, 81, flags="A")
     assert flow.is_open(PEER, 80, flags="A")
+
+
+@requirement("2")
+@pytest.mark.parametrize("segment", ["<S", ">A", ">RA", ">FA", ">SR"])
+def test_segments_that_begin_no_session(nat, segment):
+    flow = walk(nat, ">S <SA", peer=PEER2)
+    n = len(nat.sessions), nat.counter("sessions")
+    walk(nat, segment, flow)
+    assert n == (len(nat.sessions), nat.counter("sessions"))
 
 
 @requirement("2.2")
@@ -297,8 +325,7 @@ def test_filters_are_by_protocol(nat_of):
 def test_refused_packets_do_not_refresh(nat_of, proto, filtering):
     nat = nat_of(inbound_refresh=True, filtering=filtering,
                  timeouts_tcp_opening=300)
-    flow = Flow(nat, proto)
-    flow.out()
+    flow = opened(nat, proto)
     for _ in range(30):
         nat.advance(10)
         assert not flow.is_open(ROUTER, flags="A") if proto == "tcp" \
@@ -306,8 +333,7 @@ def test_refused_packets_do_not_refresh(nat_of, proto, filtering):
     nat.advance(2)
     assert nat.counter("mappings") == 0
     # Those that pass do, with this setting.
-    flow = Flow(nat, "udp", HOST, 6000)
-    flow.out()
+    flow = opened(nat, "udp", HOST, 6000)
     nat.advance(200)
     assert flow.is_open()
     nat.advance(200)
@@ -334,8 +360,7 @@ def test_rsts_that_go_out_do_not_refresh(nat_of, segments, seconds):
 def test_ports_are_kept_or_random(nat, proto):
     idents = []
     for i in range(60):
-        flow = Flow(nat, proto, f"10.0.1.{i}", 5000)
-        assert flow.out().outside
+        flow = opened(nat, proto, f"10.0.1.{i}", 5000)
         idents.append(flow.ident)
     assert idents[0] == 5000 and len(set(idents)) == 60
     steps = [b - a for a, b in zip(idents[1:], idents[2:])]

@@ -11,8 +11,8 @@ from scapy.all import (ICMP, IP, TCP, UDP, Dot1Q, Ether, ICMPerror, IPerror,
 
 from harness import (CSUM_PARTIAL, INSIDE, LOOPED, MACS, OUTSIDE, SHARED, mac_of,
                  ping, sum16, tcp, udp)
-from rfc import (HOST, OTHER, OURS, PEER, ROUTER, THIRD, Flow, error, pong,
-                 quoted)
+from rfc import (HOST, OTHER, OURS, PEER, ROUTER, THIRD, Flow, error, opened,
+                 partial, pong, quoted)
 
 INSIDE_BYTES = bytes([10, 0])  # how each inside address begins
 
@@ -208,9 +208,8 @@ def test_hairpin_of_errors_about_tcp(nat):
 
 @pytest.mark.parametrize("order", itertools.permutations(range(3)))
 def test_hairpin_of_fragments(nat, order):
-    a, b = Flow(nat, "udp", HOST, 5000), Flow(nat, "udp", OTHER, 6000)
-    a.out()
-    b.out()
+    a = opened(nat, "udp", HOST, 5000)
+    b = opened(nat, "udp", OTHER, 6000)
     data = datagram(5000, b.ident, 64)
     pieces = fragments(HOST, OURS, data, [(0, 24), (24, 48), (48, 72)])
     got = [p for i in order for p in nat.inside(pieces[i]).inside]
@@ -226,26 +225,20 @@ def test_hairpin_of_fragments(nat, order):
 @pytest.mark.parametrize("make", [lambda *a: udp(*a), lambda *a: tcp(*a)])
 def test_hairpin_of_partial_sums(nat, make):
     """What a stack on the same machine leaves to be finished."""
-    a, b = Flow(nat, "udp", HOST, 5000), Flow(nat, "udp", OTHER, 6000)
-    if TCP in make(HOST, 5000, PEER, 53):
-        a, b = Flow(nat, "tcp", HOST, 5000), Flow(nat, "tcp", OTHER, 6000)
-    a.out()
-    b.out()
-    data = bytearray(raw(make(HOST, 5000, OURS, b.ident)))
-    at = 20 + (6 if data[9] == 17 else 16)
-    tail = bytes([0, data[9]]) + (len(data) - 20).to_bytes(2, "big")
-    data[at:at + 2] = sum16(bytes(data[12:20]) + tail).to_bytes(2, "big")
-    got = hairpin(nat, IP(bytes(data)), flags=CSUM_PARTIAL)
+    proto = "tcp" if TCP in make(HOST, 5000, PEER, 53) else "udp"
+    opened(nat, proto, HOST, 5000)
+    b = opened(nat, proto, OTHER, 6000)
+    got = hairpin(nat, partial(make(HOST, 5000, OURS, b.ident)),
+                  flags=CSUM_PARTIAL)
     assert got.csum_flags == CSUM_PARTIAL
-    out = raw(got[IP])
-    assert out[at:at + 2] == sum16(out[12:20] + tail).to_bytes(2, "big")
+    expected = raw(partial(IP(raw(got[IP]))))
+    assert raw(got[IP])[:len(expected)] == expected
     assert (got[IP].src, got[IP].dst) == (OURS, OTHER)
 
 
 def test_hairpin_without_a_sum_and_at_the_end_of_its_life(nat):
-    a, b = Flow(nat, "udp", HOST, 5000), Flow(nat, "udp", OTHER, 6000)
-    a.out()
-    b.out()
+    a = opened(nat, "udp", HOST, 5000)
+    b = opened(nat, "udp", OTHER, 6000)
     packet = udp(HOST, 5000, OURS, b.ident)
     packet[UDP].chksum = 0
     got = hairpin(nat, packet)
@@ -264,9 +257,8 @@ def test_hairpin_of_a_query_by_a_port_is_ours(nat):
 
 def test_hairpin_that_is_too_big(nat_of):
     nat = nat_of(inside_mtu=1000, outside_mtu=1000)
-    a, b = Flow(nat, "udp", HOST, 5000), Flow(nat, "udp", OTHER, 6000)
-    a.out()
-    b.out()
+    a = opened(nat, "udp", HOST, 5000)
+    b = opened(nat, "udp", OTHER, 6000)
     got = hairpin(nat, udp(HOST, 5000, OURS, b.ident, bytes(1200),
                            flags="DF"))
     assert (got[ICMP].type, got[ICMP].code, got[ICMP].nexthopmtu) == \
@@ -353,8 +345,7 @@ def test_forwards_of_the_sample(nat_of):
     assert (out[IP].src, out[TCP].sport) == (OURS, 443)
     got = nat.outside(udp(PEER, 4000, OURS, 5003)).one
     assert (got[IP].dst, got[UDP].dport) == ("10.0.0.6", 5003)
-    flow = Flow(nat, "udp")
-    flow.out()
+    flow = opened(nat, "udp")
     assert flow.is_open()
     assert not nat.outside(udp(ROUTER, 53, OURS, flow.ident))
     assert nat.drops == {"filtered": 1}
@@ -387,8 +378,7 @@ def test_no_byte_passes_twice(nat):
     """Random pieces in random order: what passes never overlaps, and a
     datagram without overlaps passes whole."""
     rng = random.Random(11)
-    flow = Flow(nat, "udp")
-    flow.out()
+    flow = opened(nat, "udp")
     n_whole = 0
     for ident in range(1, 121):
         data = datagram(5000, 53, 120)
@@ -417,8 +407,7 @@ def test_no_byte_passes_twice(nat):
 
 def test_a_second_first_fragment_is_refused(nat):
     """RFC 3128: ports that a filter would not have let through."""
-    flow = Flow(nat, "udp")
-    flow.out()
+    flow = opened(nat, "udp")
     good, bad = datagram(5000, 53, 40), datagram(5001, 23, 40)
     out = nat.inside(fragments(HOST, PEER, good, [(0, 24)])[0])
     assert len(out.outside) == 1

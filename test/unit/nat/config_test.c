@@ -77,26 +77,3 @@ TEST(test_what_is_left_out_follows)
 	nat_config_free(&config);
 	assert_null(config.pool);
 }
-
-TEST(test_some_settings_need_a_restart)
-{
-	struct nat_config a, b;
-	struct nat_key key;
-
-	nat_config_init(&a);
-	nat_config_init(&b);
-	b.timeouts.udp_s = 600;
-	b.sides[NAT_OUTSIDE].gateway = 1;
-	assert_true(nat_config_can_follow(&a, &b, &key));
-	strcpy(b.sides[NAT_OUTSIDE].spec, "eth1");
-	assert_false(nat_config_can_follow(&a, &b, &key));
-	assert_string_equal(key.name, "outside: port");
-	nat_config_init(&b);
-	b.sides[NAT_INSIDE].vlan = 5;
-	assert_false(nat_config_can_follow(&a, &b, &key));
-	assert_string_equal(key.name, "inside: vlan");
-	nat_config_init(&b);
-	b.max_mappings--;
-	assert_false(nat_config_can_follow(&a, &b, &key));
-	assert_string_equal(key.name, "limits: mappings");
-}
