@@ -3,6 +3,7 @@
 
 Nothing here needs root or interfaces; a test that does is skipped without.
 """
+import functools
 import json
 import os
 import subprocess
@@ -56,6 +57,21 @@ def complaints(document):
 def bench():
     """Runs mr-bench: bench("tx", "null:", ...).rc, .out, .err."""
     return run
+
+
+def saved(folder, *documents):
+    """Documents in files of a folder: their paths."""
+    paths = []
+    for document in documents:
+        paths.append(folder / f"{len(list(folder.iterdir()))}.json")
+        paths[-1].write_text(json.dumps(document), encoding="utf-8")
+    return paths
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Writes documents: files(a, b, ...) are their paths."""
+    return functools.partial(saved, tmp_path)
 
 
 @pytest.fixture

@@ -18,18 +18,6 @@ MICRO = BENCH.parents[2] / "test/bench/micro/mr-micro"
 sample = functools.cache(sample_document)
 
 
-@pytest.fixture
-def files(tmp_path):
-    """Writes documents: files(a, b, ...) are their names."""
-    def write(*documents):
-        names = []
-        for document in documents:
-            names.append(tmp_path / f"{len(list(tmp_path.iterdir()))}.json")
-            names[-1].write_text(json.dumps(document), encoding="utf-8")
-        return names
-    return write
-
-
 def scaled(factor, change=None):
     """The sample with rates by a factor, and something else changed."""
     document = copy.deepcopy(sample())

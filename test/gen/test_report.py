@@ -5,6 +5,7 @@ import copy
 import functools
 import html.parser
 import json
+import os
 import re
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import xml.dom.minidom
 import pytest
 
 import browser
-from conftest import BENCH, limit, run
+from conftest import BENCH, limit, run, saved
 from sample import (frameloss_document, latency_document, sample_document,
                     soak_document)
 
@@ -67,16 +68,11 @@ def pages(tmp_path_factory):
             "one_size": [one_size], "long": long, "long_bars": long[2:],
             "latency": [latency_document()], "soak": [soak_document()],
             "written": written(folder)}
-    files = {}
     for name, documents in sets.items():
-        words = []
-        for i, document in enumerate(documents):
-            words.append(folder / f"{name}{i}.json")
-            words[-1].write_text(json.dumps(document), encoding="utf-8")
-        files[name] = folder / f"{name}.html"
-        done = run("report", "--out", files[name], *words)
+        done = run("report", "--out", folder / f"{name}.html",
+                   *saved(folder, *documents))
         assert (done.rc, done.out, done.err) == (0, "", "")
-    return files
+    return {name: folder / f"{name}.html" for name in sets}
 
 
 class Reader(html.parser.HTMLParser):
@@ -172,12 +168,10 @@ def test_a_trial_is_shown_if_a_row_rests_on_it(pages, section):
     assert f'id="{section}"' not in pages["soak"].read_text(encoding="utf-8")
 
 
-def test_a_rate_that_the_sender_missed_is_marked(bench, tmp_path):
+def test_a_rate_that_the_sender_missed_is_marked(bench, files):
     document = latency_document()
     document["trials"][1]["tx"]["pps"] *= 0.17
-    path = tmp_path / "a.json"
-    path.write_text(json.dumps(document), encoding="utf-8")
-    text = bench("report", path).out.split('id="latency"')[1]
+    text = bench("report", *files(document)).out.split('id="latency"')[1]
     table = text.split("</table>")[0]
     assert "<th>Asked</th><th>Sent</th>" in table
     rows = re.findall(r"<tr><th>(64 B, .*?)</tr>", table, re.S)
@@ -187,14 +181,10 @@ def test_a_rate_that_the_sender_missed_is_marked(bench, tmp_path):
         or "kframes/s (missed)" in text.split("<svg")[1].split("</svg>")[0]
 
 
-def test_curves_of_many_trials_are_of_several_charts(bench, tmp_path):
+def test_curves_of_many_trials_are_of_several_charts(bench, files):
     """Nine curves in one chart cannot be told apart."""
-    words = []
-    for i in range(3):
-        words.append(tmp_path / f"{i}.json")
-        words[-1].write_text(json.dumps(latency_document(f"d{i}", seed=i)),
-                             encoding="utf-8")
-    text = bench("report", *words).out.split('id="latency"')[1]
+    text = bench("report", *files(*(
+        latency_document(f"d{i}", seed=i) for i in range(3)))).out.split('id="latency"')[1]
     charts = [chart.split("</svg>")[0] for chart in text.split("<svg")[1:]
               if "Latency by percentile" in chart]
     assert len(charts) == 3
@@ -211,38 +201,30 @@ def test_names_are_whole_as_a_plan_makes_them(pages):
     assert ">mr-l2fwd, throughput, 1518 bytes, round 2<" in text
 
 
-def test_rounds_of_a_step_have_one_colour(bench, tmp_path):
-    words = []
-    for label in ("a, round 1", "a, round 2", "b, round 1"):
-        words.append(tmp_path / f"{label}.json")
-        words[-1].write_text(json.dumps(sample_document(label) | {
-            "trials": []}))
-    chart = bench("report", *words).out.split("<svg")[1].split("</svg>")[0]
+def test_rounds_of_a_step_have_one_colour(bench, files):
+    chart = bench("report", *files(*(
+        sample_document(label) | {"trials": []}
+        for label in ("a, round 1", "a, round 2", "b, round 1")))).out.split("<svg")[1].split("</svg>")[0]
     colours = re.findall(r'<g class="c(\d)', chart)
     assert len(set(colours) - {"3"}) == 2  # c3 is for limits
 
 
-def test_lines_that_have_no_room_are_told(bench, tmp_path):
-    words = []
-    for i in range(13):  # of two goals each
-        words.append(tmp_path / f"{i}.json")
-        words[-1].write_text(json.dumps(made_up()[0] | {
-            "label": f"d{i}", "trials": []}))
+def test_lines_that_have_no_room_are_told(bench, files):
+    words = files(*(made_up()[0] | {"label": f"d{i}", "trials": []}
+                    for i in range(13)))  # of two goals each
     out = bench("report", *words).out
     assert "The chart has the first 24 lines" in out
     assert "The chart has" not in bench("report", *words[:12]).out.split(
         'id="latency"')[0]
 
 
-def test_other_results_are_marked_and_options_are_those_given(bench, tmp_path):
+def test_other_results_are_marked_and_options_are_those_given(bench, files):
     document = latency_document()
     document["rows"][0]["is_limited_by_tester"] = True
     document["config"] |= {"seed": 0, "virtual": False, "pdr": 0.005,
                            "verify": 0, "unsent_tolerance": 0.0, "loop": 0,
                            "cores": [], "count": 0}
-    name = tmp_path / "a.json"
-    name.write_text(json.dumps(document))
-    out = bench("report", name).out
+    out = bench("report", *files(document)).out
     assert out.count("<td>\u2264 ") == 1
     assert "<dt>pdr</dt><dd>0.005</dd>" in out
     for key in ("seed", "virtual", "cores", "count"):
@@ -262,15 +244,12 @@ def test_what_is_not_complete_is_said_first(pages):
     (["--out", "/nowhere/x.html", "GOOD"], 1, "/nowhere/x.html"),
     (["--nope"], 2, "--nope"), (["MEM"], 2, "mr-bench mem or flow"),
     (["CUT"], 2, "truncated")])
-def test_errors_are_one_line(bench, tmp_path, words, rc, said):
-    good, mem, cut = (tmp_path / n for n in ("g.json", "m.json", "c.json"))
-    text = json.dumps(made_up()[0])
-    good.write_text(text, encoding="utf-8")
-    cut.write_text(text[:len(text) // 2], encoding="utf-8")
-    mem.write_text(json.dumps({"v": 1, "command": "mem", "machine": {},
-                               "rows": []}), encoding="utf-8")
-    files = {"GOOD": good, "MEM": mem, "CUT": cut}
-    done = bench("report", *[files.get(word, word) for word in words])
+def test_errors_are_one_line(bench, files, words, rc, said):
+    mem = {"v": 1, "command": "mem", "machine": {}, "rows": []}
+    paths = dict(zip(("GOOD", "MEM", "CUT"),
+                     files(made_up()[0], mem, made_up()[0])))
+    os.truncate(paths["CUT"], paths["CUT"].stat().st_size // 2)
+    done = bench("report", *[paths.get(word, word) for word in words])
     assert (done.rc, done.err.count("\n")) == (rc, 1), done.err
     assert said in done.err and done.out == ""
 
@@ -285,22 +264,17 @@ def test_a_package_that_is_missing_is_named():
                            "install the package python3-jinja2\n")
 
 
-def test_a_whole_plan_has_room_and_no_half_letters(bench, tmp_path):
-    words = []
-    for i in range(65):
-        words.append(tmp_path / f"{i}.json")
-        made = dict(made_up()[2], label="d" * (i % 2 + 57) + 4 * "\u00b5")
-        words[-1].write_text(json.dumps(made), encoding="utf-8")
-    done = bench("report", *words)
+def test_a_whole_plan_has_room_and_no_half_letters(bench, files):
+    done = bench("report", *files(*(
+        dict(made_up()[2], label="d" * (i % 2 + 57) + 4 * "\u00b5")
+        for i in range(65))))
     assert done.rc == 0, done.err
     assert "d\u00b5\u00b5</" in done.out
     assert "\u00b5\u00b5\u00b5\u00b5</" not in done.out
 
 
-def test_stdout_is_the_default(bench, tmp_path):
-    name = tmp_path / "a.json"
-    name.write_text(json.dumps(made_up()[0]), encoding="utf-8")
-    done = bench("report", "--title", "A < B", name)
+def test_stdout_is_the_default(bench, files):
+    done = bench("report", "--title", "A < B", *files(made_up()[0]))
     assert done.rc == 0
     assert done.out.startswith("<!DOCTYPE html>")
     assert "<title>A &lt; B</title>" in done.out
