@@ -38,9 +38,7 @@ def tcp_through(guest, near, far, specs, has_meta, is_lazy=False):
         probe.end_forward()
         if not is_lazy:
             probe.flush(1)
-        queues = [check_idle(probe, port)["queues"][0] for port in (0, 1)]
-        probe.close()
-        return queues
+        return [check_idle(probe, port)["queues"][0] for port in (0, 1)]
 
 
 def check_left_to_device(first, second, counter, has_meta):
