@@ -228,3 +228,58 @@ def test_sessions_end_in_any_order(nat_of):
         assert not flow.is_open(peer_port=port)
         assert flow.out(peer_port=999).outside
         nat.advance(1)
+
+
+# What a list of sessions says.
+
+def test_a_list_says_how_old_and_how_long(nat):
+    flow = opened(nat, "udp", HOST, 7)
+    for _ in range(4):
+        flow.out()
+    flow.back()
+    nat.advance(100)
+    row, = nat.sessions
+    assert {key: row[key] for key in (
+        "proto", "inside", "inside_port", "outside", "outside_port", "remote",
+        "remote_port", "age_s", "left_s", "n_out", "n_in")} == {
+            "proto": 17, "inside": HOST, "inside_port": 7, "outside": OURS,
+            "outside_port": flow.ident, "remote": PEERS[0],
+            "remote_port": 53, "age_s": 100, "left_s": 201, "n_out": 5,
+            "n_in": 1}
+
+
+def test_a_further_session_is_left_when_the_first_one_ends(nat):
+    flow = Flow(nat, "tcp").connect()
+    flow.out(peer_port=81)
+    nat.advance(10)
+    assert [(row["tcp_state"], row["left_s"], row["remote_port"])
+            for row in nat.sessions] == [(2, 7431, 80), (1, 231, 81)]
+    flow.back(peer_port=81)
+    flow.back(peer_port=80, flags="R")
+    nat.advance(242)
+    assert [row["remote_port"] for row in nat.sessions] == [81]
+
+
+def test_a_remote_end_that_is_forgotten_is_not_listed(nat_of):
+    """Else it would be let in again behind a restart."""
+    nat = nat_of(filtering_udp="address")
+    flow = opened(nat, "udp", peer=PEERS[0])
+    nat.advance(200)
+    flow.out(PEERS[1])
+    for remotes in (PEERS[:2], ["0.0.0.0", PEERS[1]]):
+        assert [row["remote"] for row in nat.sessions] == remotes
+        nat.advance(101)
+
+
+def test_static_ones_are_listed_without_a_time(nat_of):
+    nat = nat_of(forwards=[("tcp", OURS, 80, 80, HOST, 80)])
+
+    def listed():
+        row, = nat.sessions
+        return row["remote"], row["left_s"], row["flags"]
+
+    assert listed() == ("0.0.0.0", 0, 1)
+    Flow(nat, "tcp", HOST, 80).out(flags="SA")
+    assert listed() == (PEERS[0], 241, 1)
+    nat.advance(8000)
+    assert listed() == ("0.0.0.0", 0, 1)
