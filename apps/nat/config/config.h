@@ -132,6 +132,7 @@ struct nat_config {
 	uint32_t state_interval_s;  /* 30: between snapshots */
 	/* What addresses are, for all workers: nat_addrs_create(); or NULL. */
 	struct nat_addrs *addrs;
+	struct nat_config *older; /* app.c: one that a worker still uses */
 };
 
 /* Entries of each list: people write short ones. */

@@ -118,12 +118,6 @@ static int make_workers(struct app *app, struct mr_reason *ret_error)
 	return status;
 }
 
-/* An earlier configuration. */
-struct app_kept {
-	struct nat_config *config;
-	struct app_kept *next;
-};
-
 static void free_config(struct nat_config *config)
 {
 	if (config != NULL)
@@ -144,16 +138,15 @@ static uint32_t n_users(const struct app *app, const struct nat_config *config)
 /* Free what no worker uses any more. */
 static void free_unused(struct app *app)
 {
-	struct app_kept **link = &app->kept, *kept;
+	struct nat_config **link = &app->kept, *kept;
 
 	while ((kept = *link) != NULL) {
-		if (n_users(app, kept->config) > 0) {
-			link = &kept->next;
+		if (n_users(app, kept) > 0) {
+			link = &kept->older;
 			continue;
 		}
-		*link = kept->next;
-		free_config(kept->config);
-		free(kept);
+		*link = kept->older;
+		free_config(kept);
 	}
 }
 
@@ -261,7 +254,6 @@ void app_close(struct app *app)
 		close(app->answered_fd);
 	free_config(app->config);
 	free_config(app->next);
-	free(app->next_kept);
 	app->n_workers = 0;
 	free_unused(app);
 	*app = (struct app){ .answered_fd = -1 };
@@ -338,34 +330,23 @@ static void refuse(struct app *app, const char *why)
 
 static struct nat_config *read_again(struct app *app)
 {
-	struct nat_config *next = malloc(sizeof(*next));
+	struct nat_config *next = calloc(1, sizeof(*next));
 	struct mr_reason error = { "no memory" };
 	struct nat_key key;
 
-	if (next == NULL || options_config(app->options, next, &error) != 0) {
-		free(next);
-		refuse(app, error.text);
-		return NULL;
+	if (next != NULL && options_config(app->options, next, &error) == 0) {
+		snprintf(error.text, sizeof(error.text), "no memory");
+		if (!nat_config_can_follow(app->config, next, &key))
+			snprintf(error.text, sizeof(error.text),
+				 "%s: cannot change while it runs; restart for "
+				 "it",
+				 key.name);
+		else if (nat_addrs_create(next) == 0)
+			return next;
 	}
-	snprintf(error.text, sizeof(error.text), "no memory");
-	if (!nat_config_can_follow(app->config, next, &key))
-		snprintf(error.text, sizeof(error.text),
-			 "%s: cannot change while it runs; restart for it",
-			 key.name);
-	else if (nat_addrs_create(next) == 0)
-		return next;
-	nat_config_free(next);
-	free(next);
+	free_config(next);
 	refuse(app, error.text);
 	return NULL;
-}
-
-static void forget_next(struct app *app)
-{
-	free_config(app->next);
-	free(app->next_kept);
-	app->next = NULL;
-	app->next_kept = NULL;
 }
 
 void app_hang_up(void *opaque)
@@ -381,12 +362,6 @@ void app_hang_up(void *opaque)
 	app->next = read_again(app);
 	if (app->next == NULL)
 		return;
-	app->next_kept = calloc(1, sizeof(*app->next_kept));
-	if (app->next_kept == NULL) {
-		forget_next(app);
-		refuse(app, "no memory");
-		return;
-	}
 	for (uint32_t w = 0; w < app->n_workers; w++)
 		app->workers[w].has_news = true;
 	app_ask_reload(app);
@@ -398,7 +373,8 @@ static void finish_reload(struct app *app)
 	const uint32_t n = n_users(app, app->next);
 
 	if (n == 0) {
-		forget_next(app);
+		free_config(app->next);
+		app->next = NULL;
 		refuse(app, "no worker applied it");
 		return;
 	}
@@ -406,11 +382,10 @@ static void finish_reload(struct app *app)
 				   now_s(app)))
 		print_error("mr-nat: reload: neighbours: no room for a fixed "
 			    "one; it will be resolved by ARP");
-	*app->next_kept = (struct app_kept){ app->config, app->kept };
-	app->kept = app->next_kept;
+	app->config->older = app->kept;
+	app->kept = app->config;
 	app->config = app->next;
 	app->next = NULL;
-	app->next_kept = NULL;
 	free_unused(app);
 	app->n_reloads++;
 	if (n == app->n_workers)

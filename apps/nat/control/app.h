@@ -15,11 +15,10 @@ struct app {
 	const struct options *options;
 	struct nat_config *config; /* the current one */
 	struct nat_config *next;   /* being taken up; NULL: none is */
-	struct app_kept *kept;     /* earlier ones that a worker goes by, which
+	struct nat_config *kept;     /* earlier ones that a worker goes by, which
 				    * could not take up the current one */
 	struct dataplane plane;
 	struct nat_neighbours *neighbours;
-	struct app_kept *next_kept; /* room for the current one when it goes */
 	struct nat_steering *steering; /* NULL: one worker */
 	struct nat_log *log;           /* of log_writer, while that is busy */
 	struct background *log_writer;

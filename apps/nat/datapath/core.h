@@ -211,6 +211,11 @@ void nat_send_as(struct nat_path *path, struct nat_packet *packet,
 		 enum nat_side to, uint16_t ether_type, uint64_t mac);
 /* To whichever worker has its destination, as if it came from outside. */
 void nat_send_looped(struct nat_path *path, struct nat_packet *packet);
+enum { NAT_OUR_TTL = 64 };
+/* Put an IPv4 header of ours into it, with what is the same in all of them and
+ * its sum. Returns where layer 4 begins. */
+void *nat_put_ip(struct nat_path *path, const struct nat_packet *packet,
+		 const struct mr_ipv4 *header);
 /* A fresh frame of one entry, n_bytes long behind room for a VLAN tag. */
 bool nat_make(struct nat_path *path, struct nat_packet *packet,
 	      uint32_t n_bytes);

@@ -11,7 +11,6 @@ enum {
 	ERRORS_PER_S = 1000,
 	ERRORS_BURST = 50,
 	ANSWER_BYTES = 576, /* of an error with what it quotes: RFC 1812 */
-	OUR_TTL = 64,
 	TOS_CONTROL = 0xc0, /* internetwork control: RFC 1812 4.3.2.5 */
 };
 
@@ -291,25 +290,19 @@ void nat_icmp_tell(struct nat_path *path, const struct nat_packet *packet,
 					 ANSWER_BYTES - n_head;
 	struct nat_packet answer;
 	struct mr_icmp *icmp;
-	struct mr_ipv4 *ip;
 
 	if (!is_tellable(packet, mac) || !nat_may_tell(path, packet) ||
 	    !nat_make(path, &answer, n_head + n_quote))
 		return;
-	ip = (void *)(mr_frame_data(path->base, answer.frames) +
-		      answer.l2_bytes);
-	*ip = (struct mr_ipv4){ .version_ihl = 0x45,
-				.tos = TOS_CONTROL,
-				.total_bytes =
-					htons((uint16_t)(n_head + n_quote)),
-				.id = nat_take_id(path),
-				.ttl = OUR_TTL,
-				.proto = IPPROTO_ICMP,
-				.src = path->links[packet->from].own,
-				.dst = packet->ip->src };
-	ip->csum = (uint16_t)~mr_csum_fold(
-		mr_csum_add((const uint8_t *)ip, sizeof(*ip), 0));
-	icmp = (void *)(ip + 1);
+	icmp = nat_put_ip(path, &answer,
+			  &(struct mr_ipv4){
+				  .tos = TOS_CONTROL,
+				  .total_bytes =
+					  htons((uint16_t)(n_head + n_quote)),
+				  .id = nat_take_id(path),
+				  .proto = IPPROTO_ICMP,
+				  .src = path->links[packet->from].own,
+				  .dst = packet->ip->src });
 	*icmp = (struct mr_icmp){ .type = type,
 				  .code = code,
 				  .seq = htons(mtu) };

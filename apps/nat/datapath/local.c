@@ -6,8 +6,6 @@
 #include "core.h"
 #include "rewrite.h"
 
-enum { OUR_TTL = 64 };
-
 static void echo(struct nat_path *path, struct nat_packet *packet)
 {
 	const struct mr_eth *eth =
@@ -19,7 +17,7 @@ static void echo(struct nat_path *path, struct nat_packet *packet)
 	uint16_t before, after;
 
 	memcpy(&before, &ip->ttl, sizeof(before)); /* and the protocol */
-	ip->ttl = OUR_TTL;
+	ip->ttl = NAT_OUR_TTL;
 	memcpy(&after, &ip->ttl, sizeof(after));
 	ip->csum = mr_csum_fix(ip->csum, mr_csum_delta16(before, after));
 	ip->src = ip->dst;
@@ -56,7 +54,11 @@ static void reset(struct nat_path *path, const struct nat_packet *packet)
 	const uint32_t n_l4 = packet->total_bytes - packet->ip_bytes;
 	const uint64_t mac = nat_mac(eth->src);
 	struct nat_packet answer;
-	struct mr_ipv4 *ip;
+	struct mr_ipv4 ip = { .total_bytes = htons(sizeof(ip) + sizeof(*syn)),
+			      .fragment = htons(MR_IPV4_DF),
+			      .proto = IPPROTO_TCP,
+			      .src = packet->ip->dst,
+			      .dst = packet->ip->src };
 	struct mr_tcp *tcp;
 
 	if ((mac & 1) != 0 || /* a group */
@@ -66,21 +68,9 @@ static void reset(struct nat_path *path, const struct nat_packet *packet)
 				     packet->l2_bytes + packet->ip_bytes,
 				     n_l4)) != UINT16_MAX) ||
 	    !nat_may_tell(path, packet) ||
-	    !nat_make(path, &answer, sizeof(*ip) + sizeof(*tcp)))
+	    !nat_make(path, &answer, sizeof(ip) + sizeof(*tcp)))
 		return;
-	ip = (void *)(mr_frame_data(path->base, answer.frames) +
-		      answer.l2_bytes);
-	tcp = (void *)(ip + 1);
-	*ip = (struct mr_ipv4){ .version_ihl = 0x45,
-				.total_bytes =
-					htons(sizeof(*ip) + sizeof(*tcp)),
-				.fragment = htons(MR_IPV4_DF),
-				.ttl = OUR_TTL,
-				.proto = IPPROTO_TCP,
-				.src = packet->ip->dst,
-				.dst = packet->ip->src };
-	ip->csum = (uint16_t)~mr_csum_fold(
-		mr_csum_add((const uint8_t *)ip, sizeof(*ip), 0));
+	tcp = nat_put_ip(path, &answer, &ip);
 	*tcp = (struct mr_tcp){ .src = syn->dst,
 				.dst = syn->src,
 				.ack = htonl(ntohl(syn->seq) + n_l4 -
@@ -90,7 +80,7 @@ static void reset(struct nat_path *path, const struct nat_packet *packet)
 				.flags = MR_TCP_RST | MR_TCP_ACK };
 	tcp->csum = (uint16_t)~mr_csum_fold(
 		mr_csum_add((const uint8_t *)tcp, sizeof(*tcp),
-			    pseudo_sum(ip, sizeof(*tcp))));
+			    pseudo_sum(&ip, sizeof(*tcp))));
 	nat_send(path, &answer, packet->from, mac);
 }
 

@@ -33,6 +33,21 @@ bool nat_make(struct nat_path *path, struct nat_packet *packet,
 	return true;
 }
 
+void *nat_put_ip(struct nat_path *path, const struct nat_packet *packet,
+		 const struct mr_ipv4 *header)
+{
+	struct mr_ipv4 *ip =
+		(void *)(mr_frame_data(path->base, packet->frames) +
+			 packet->l2_bytes);
+
+	*ip = *header;
+	ip->version_ihl = 0x45;
+	ip->ttl = NAT_OUR_TTL;
+	ip->csum = (uint16_t)~mr_csum_fold(
+		mr_csum_add((const uint8_t *)ip, sizeof(*ip), 0));
+	return ip + 1;
+}
+
 static void put(struct nat_path *path, struct nat_packet *packet,
 		enum nat_side to, struct nat_outbox *outbox,
 		uint16_t ether_type, uint64_t mac)
