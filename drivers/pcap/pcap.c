@@ -21,11 +21,20 @@
 
 enum { WRITE_BUFFER_BYTES = 262144, MAX_PASSES = 1000000000 };
 
+static int not_plain(const char *path, struct mr_reason *reterr_reason)
+{
+	return mr_fail(reterr_reason, -EINVAL, "pcap: '%s' is not a plain file",
+		       path);
+}
+
 static int file_error(const char *path, const char *verb,
 		      struct mr_reason *reterr_reason)
 {
 	int code = -EIO;
 
+	/* A pipe that nobody reads, or a socket. */
+	if (errno == ENXIO)
+		return not_plain(path, reterr_reason);
 	if (errno == ENOENT || errno == ENOTDIR)
 		code = -ENODEV;
 	if (errno == EACCES || errno == EPERM || errno == EROFS)
@@ -53,8 +62,7 @@ static int open_file(const char *path, int flags, int lock,
 	if (fstat(fd, &st) < 0) {
 		err = file_error(path, "look at", reterr_reason);
 	} else if (!S_ISREG(st.st_mode) && !(writes && S_ISCHR(st.st_mode))) {
-		err = mr_fail(reterr_reason, -EINVAL,
-			      "pcap: '%s' is not a plain file", path);
+		err = not_plain(path, reterr_reason);
 	} else if (S_ISREG(st.st_mode) && flock(fd, lock | LOCK_NB) < 0 &&
 		   errno == EWOULDBLOCK) {
 		err = mr_fail(reterr_reason, -EBUSY,
