@@ -249,8 +249,10 @@ void snapshot_check_invariants(struct snapshot *snapshot)
 			const struct mr_tx_stats *tx = &port->queues[i].tx;
 
 			check_equal(snapshot, rx->received,
-				    rx->delivered + sum(rx->drops),
-				    "received = delivered + rx drops",
+				    rx->delivered + rx->offloaded +
+					    sum(rx->drops),
+				    "received = delivered + offloaded + rx "
+				    "drops",
 				    port->info.name, i);
 			check_equal(snapshot, tx->accepted,
 				    tx->completed + tx->pending +

@@ -427,4 +427,5 @@ const struct mr_driver mr_driver_xdp = {
 	.device_stats = mri_xdp_device_stats,
 	.rxq_stats = mri_xdp_rxq_stats,
 	.txq_stats = mri_xdp_txq_stats,
+	.rules = &mri_xdp_rules_ops,
 };

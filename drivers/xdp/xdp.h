@@ -11,6 +11,7 @@
  *     xdp_busy.c    busy polling instead of interrupts
  *     xdp_umem.c    memory registration, sockets and their rings
  *     xdp_prog.c    the XDP program and where it is attached
+ *     xdp_offload.c rules that the XDP program applies
  *     xdp_netdev.c  the network interface: facts and events
  *     xdp_genl.c    more facts, by generic netlink
  *     xdp_settings.c  what we set on it
@@ -21,9 +22,13 @@
 #define XDP_XDP_H
 
 #include <net/if.h>
+#include <stdarg.h>
 #include <stdbool.h>
 
+#include <bpf/libbpf.h>
+
 #include <millrace/driver.h>
+#include <millrace/driver_offload.h>
 
 #include "xdp_uapi.h"
 #include "xring.h"
@@ -144,6 +149,7 @@ struct xdp_prog {
 	int link_fd;
 	int map_fd;
 	bool is_native;
+	bool has_frags;
 };
 
 /* What a port may change on its interface, to be restored. */
@@ -197,6 +203,8 @@ struct xdp_port {
 	struct xdp_options options;
 	struct xdp_netdev dev; /* as it was at open, but for the name */
 	struct xdp_prog prog;
+	struct xdp_rules *rules; /* NULL: none; rules_idx: of the port in it */
+	uint32_t rules_idx;
 	struct xdp_rxq *rxqs;
 	struct xdp_txq *txqs;
 	uint32_t n_queues;                      /* sockets */
@@ -322,6 +330,14 @@ int mri_xdp_prog_open(struct xdp_port *port, bool has_frags,
 int mri_xdp_prog_steer(struct xdp_port *port, struct mr_reason *reterr_reason);
 void mri_xdp_prog_unsteer(struct xdp_port *port);
 void mri_xdp_prog_close(struct xdp_port *port);
+/* Put another program in the place of the port's own, or that back: -1. */
+int mri_xdp_prog_replace(struct xdp_port *port, int prog_fd);
+/* Why a program was not loaded, as a reason. */
+int mri_xdp_prog_refuse(const struct xdp_port *port, int err,
+			struct mr_reason *reterr_reason);
+/* For libbpf, which must not print while the library uses it. */
+int mri_xdp_silent(enum libbpf_print_level level, const char *format,
+		   va_list args);
 
 /* xdp_genl.c */
 /* Most descriptors of a frame in zero-copy mode; 1 if the driver has no SG. */
@@ -334,6 +350,16 @@ uint32_t mri_xdp_queue_napi(uint32_t ifindex, uint32_t queue);
 int mri_xdp_napi_read(uint32_t id, enum xdp_setting setting,
 		      uint64_t *ret_value);
 int mri_xdp_napi_write(uint32_t id, enum xdp_setting setting, uint64_t value);
+
+/* The kernel's NETDEV_XDP_ACT_*: 0, -ENOENT before Linux 6.3, or -errno. */
+int mri_xdp_features(uint32_t ifindex, uint64_t *ret_features);
+/* An fd that is readable when those of some interface changed; or -errno. */
+int mri_xdp_features_open(void);
+
+/* xdp_offload.c */
+extern const struct mr_rules_ops mri_xdp_rules_ops;
+/* Add what the rules did with frames of the queue. */
+void mri_xdp_rules_stats(const struct mr_rxq *base, struct mr_rx_stats *stats);
 
 /* xdp_busy.c */
 /* Start busy polling on all queues, if the options ask for it and it helps. */
@@ -366,6 +392,8 @@ int mri_xdp_events_open(void);
 int mri_xdp_events_poll(struct xdp_port *port);
 
 /* xdp_record.c */
+/* What tells the caller's network namespace from all others; Linux 5.14. */
+int mri_xdp_netns_cookie(uint64_t *ret_cookie);
 /*
  * Restore what a killed process had changed. 1: there was a record, and the
  * interface may have changed; 0: there was none; -EBUSY: the process lives.

@@ -11,12 +11,15 @@
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "xdp.h"
 
 enum {
 	DEV_GET = 1, /* Linux 6.3 */
 	DEV_IFINDEX = 1,
+	DEV_XDP_FEATURES = 3,
 	DEV_ZC_MAX_SEGS = 4, /* 6.6 */
 	QUEUE_GET = 10,      /* 6.8 */
 	QUEUE_ID = 1,
@@ -123,6 +126,79 @@ uint32_t mri_xdp_zc_max_segs(uint32_t ifindex)
 	put(&request, DEV_IFINDEX, &ifindex, sizeof(ifindex));
 	(void)ask(&request, take_max_segs, &n);
 	return n < MR_MAX_SEGS ? (uint32_t)n : MR_MAX_SEGS;
+}
+
+static void take_features(void *opaque, const struct nlmsghdr *message)
+{
+	get(message, DEV_XDP_FEATURES, opaque);
+}
+
+int mri_xdp_features(uint32_t ifindex, uint64_t *ret_features)
+{
+	struct request request;
+	int err = begin_netdev(&request, DEV_GET);
+
+	if (err < 0)
+		return err;
+	put(&request, DEV_IFINDEX, &ifindex, sizeof(ifindex));
+	return ask(&request, take_features, ret_features);
+}
+
+/* The id of the group that tells of changed devices. */
+static void take_group(void *opaque, const struct nlmsghdr *message)
+{
+	const struct rtattr *groups = mr_netlink_attribute(
+		message, GENL_HDRLEN, CTRL_ATTR_MCAST_GROUPS, 0);
+	const struct rtattr *group;
+	int n_left;
+
+	if (groups == NULL)
+		return;
+	n_left = (int)RTA_PAYLOAD(groups);
+	for (group = RTA_DATA(groups); RTA_OK(group, n_left);
+	     group = RTA_NEXT(group, n_left)) {
+		const struct rtattr *part = RTA_DATA(group);
+		const char *name = "";
+		uint32_t id = 0;
+
+		for (int n = (int)RTA_PAYLOAD(group); RTA_OK(part, n);
+		     part = RTA_NEXT(part, n)) {
+			if (part->rta_type == CTRL_ATTR_MCAST_GRP_NAME)
+				name = RTA_DATA(part);
+			if (part->rta_type == CTRL_ATTR_MCAST_GRP_ID)
+				memcpy(&id, RTA_DATA(part), sizeof(id));
+		}
+		if (strcmp(name, "mgmt") == 0)
+			*(uint32_t *)opaque = id;
+	}
+}
+
+int mri_xdp_features_open(void)
+{
+	const struct sockaddr_nl address = { .nl_family = AF_NETLINK };
+	struct request request;
+	uint32_t group = 0;
+	int fd, err;
+
+	begin(&request, GENL_ID_CTRL, CTRL_CMD_GETFAMILY);
+	put(&request, CTRL_ATTR_FAMILY_NAME, "netdev", sizeof("netdev"));
+	err = ask(&request, take_group, &group);
+	if (err == 0 && group == 0)
+		err = -ENOENT;
+	if (err < 0)
+		return err;
+	fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK,
+		    NETLINK_GENERIC);
+	if (fd < 0)
+		return -errno;
+	if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ||
+	    setsockopt(fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &group,
+		       sizeof(group)) < 0) {
+		err = -errno;
+		close(fd);
+		return err;
+	}
+	return fd;
 }
 
 static void take_napi(void *opaque, const struct nlmsghdr *message)

@@ -19,7 +19,6 @@
 #include <unistd.h>
 
 #include <bpf/bpf.h>
-#include <bpf/libbpf.h>
 #include <xdp/libxdp.h>
 
 #include "xdp.h"
@@ -27,8 +26,8 @@
 
 enum { ATTACH_WAIT_MS = 1000, ATTACH_STEP_MS = 2 };
 
-static int silent(enum libbpf_print_level level, const char *format,
-		  va_list args)
+int mri_xdp_silent(enum libbpf_print_level level, const char *format,
+		   va_list args)
 {
 	(void)level;
 	(void)format;
@@ -36,10 +35,11 @@ static int silent(enum libbpf_print_level level, const char *format,
 	return 0;
 }
 
-/* Which capability the kernel missed when it did not load the program. */
+/* Which capability the kernel missed when it did not load the program; NULL:
+ * none, so the verifier has refused it. */
 static const char *missing_capability(void)
 {
-	enum { SYS_ADMIN = 21, BPF = 39 }; /* CAP_*: the second one since 5.8 */
+	enum { NET_ADMIN = 12, SYS_ADMIN = 21, BPF = 39 }; /* CAP_*: the second one since 5.8 */
 	struct __user_cap_header_struct header = {
 		.version = _LINUX_CAPABILITY_VERSION_3
 	};
@@ -48,17 +48,17 @@ static const char *missing_capability(void)
 	if (syscall(SYS_capget, &header, words) < 0)
 		return "CAP_BPF or CAP_NET_ADMIN";
 	/* CAP_SYS_ADMIN stands for both, as it did before there was another. */
-	if ((words[0].effective >> SYS_ADMIN & 1) ||
-	    (words[BPF / 32].effective >> BPF % 32 & 1))
-		return "CAP_NET_ADMIN";
-	return "CAP_BPF";
+	if (!(words[0].effective >> SYS_ADMIN & 1) &&
+	    !(words[BPF / 32].effective >> BPF % 32 & 1))
+		return "CAP_BPF";
+	return words[0].effective >> NET_ADMIN & 1 ? NULL : "CAP_NET_ADMIN";
 }
 
 /* The library does not print, so libbpf must not while it works for us. */
 static int load(struct xdp_port *port, bool has_frags,
 		struct mr_reason *reterr_reason)
 {
-	const libbpf_print_fn_t print = libbpf_set_print(silent);
+	const libbpf_print_fn_t print = libbpf_set_print(mri_xdp_silent);
 	struct xdp_prog_bpf *skeleton = xdp_prog_bpf__open();
 	int err = -ENOMEM;
 
@@ -78,12 +78,20 @@ static int load(struct xdp_port *port, bool has_frags,
 		return 0;
 	}
 	xdp_prog_bpf__destroy(skeleton);
-	if (err == -EPERM || err == -EACCES)
+	return mri_xdp_prog_refuse(port, err, reterr_reason);
+}
+
+int mri_xdp_prog_refuse(const struct xdp_port *port, int err,
+			struct mr_reason *reterr_reason)
+{
+	const char *missing = missing_capability();
+
+	if ((err == -EPERM || err == -EACCES) && missing != NULL)
 		return mr_fail(reterr_reason, -EPERM,
 			       "%s: capability %s is missing, which loading "
 			       "the XDP program needs: run as root, or "
 			       XDP_SETCAP,
-			       port->base.info.name, missing_capability());
+			       port->base.info.name, missing);
 	return mr_fail(reterr_reason, -EIO,
 		       "%s: the kernel does not load the XDP program: %s",
 		       port->base.info.name, mr_strerror(-err));
@@ -162,7 +170,7 @@ static int attach(struct xdp_port *port, bool has_frags, uint32_t mode_flag)
 static int join_dispatcher(struct xdp_port *port, bool has_frags,
 			   struct mr_reason *reterr_reason)
 {
-	const libbpf_print_fn_t print = libbpf_set_print(silent);
+	const libbpf_print_fn_t print = libbpf_set_print(mri_xdp_silent);
 	struct xdp_multiprog *others = NULL;
 	struct xdp_program *program = NULL;
 	int err = -EBUSY;
@@ -245,6 +253,7 @@ int mri_xdp_prog_open(struct xdp_port *port, bool has_frags,
 	int fd, err;
 
 	port->prog.link_fd = -1;
+	port->prog.has_frags = has_frags;
 	err = load(port, has_frags, reterr_reason);
 	if (err < 0)
 		return err;
@@ -267,6 +276,15 @@ int mri_xdp_prog_open(struct xdp_port *port, bool has_frags,
 	if (err < 0)
 		mri_xdp_prog_close(port);
 	return err;
+}
+
+int mri_xdp_prog_replace(struct xdp_port *port, int new_fd)
+{
+	if (new_fd < 0)
+		new_fd = prog_fd(port, port->prog.has_frags);
+	if (bpf_link_update(port->prog.link_fd, new_fd, NULL) < 0)
+		return -errno;
+	return 0;
 }
 
 int mri_xdp_prog_steer(struct xdp_port *port, struct mr_reason *reterr_reason)
@@ -299,7 +317,7 @@ void mri_xdp_prog_close(struct xdp_port *port)
 	struct xdp_program *program = port->prog.dispatched;
 
 	if (program != NULL) {
-		const libbpf_print_fn_t print = libbpf_set_print(silent);
+		const libbpf_print_fn_t print = libbpf_set_print(mri_xdp_silent);
 
 		(void)xdp_program__detach(program, (int)port->dev.ifindex,
 					  port->prog.is_native ?

@@ -65,18 +65,25 @@ static const char *describe(const struct xdp_change *change, uint64_t value,
 	return text;
 }
 
-static int find_path(struct xdp_port *port)
+int mri_xdp_netns_cookie(uint64_t *ret_cookie)
 {
 	const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	uint64_t cookie;
-	socklen_t n_bytes = sizeof(cookie);
+	socklen_t n_bytes = sizeof(*ret_cookie);
 	int err = 0;
 
 	if (fd < 0)
 		return -errno;
-	if (getsockopt(fd, SOL_SOCKET, NETNS_COOKIE, &cookie, &n_bytes) < 0)
+	if (getsockopt(fd, SOL_SOCKET, NETNS_COOKIE, ret_cookie, &n_bytes) < 0)
 		err = -errno;
 	close(fd);
+	return err;
+}
+
+static int find_path(struct xdp_port *port)
+{
+	uint64_t cookie;
+	const int err = mri_xdp_netns_cookie(&cookie);
+
 	if (err < 0)
 		return err;
 	snprintf(port->record.path, sizeof(port->record.path),

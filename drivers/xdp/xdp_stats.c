@@ -132,6 +132,7 @@ void mri_xdp_rxq_stats(const struct mr_rxq *base, struct mr_rx_stats *stats)
 	stats->received += kernel.rx_dropped + kernel.rx_ring_full;
 	/* An event: each such frame is in rx_dropped already. */
 	stats->events[MR_RX_EVENT_FILL_RING_EMPTY] += kernel.rx_fill_ring_empty;
+	mri_xdp_rules_stats(base, stats);
 }
 
 static uint64_t since_open(const struct xdp_port *port,
@@ -150,10 +151,10 @@ uint32_t mri_xdp_device_drops(const struct mr_port *base,
 	(void)mri_xdp_netdev_read(port->dev.ifindex, &now);
 	/* The device counts as dropped what a socket had no room for, too. */
 	for (uint32_t i = 0; i < base->info.n_rxqs; i++) {
-		struct mr_rx_stats stats = { 0 };
+		const struct xsk_statistics kernel =
+			read_socket(port->rxqs[i].fd);
 
-		mri_xdp_rxq_stats(base->rxqs[i], &stats);
-		n_in_queues += stats.received;
+		n_in_queues += kernel.rx_dropped + kernel.rx_ring_full;
 	}
 	const struct mr_named_count counts[] = {
 		{ "rx_dropped",

@@ -15,6 +15,7 @@ static const char *const rx_drops[MR_STATS_SLOTS] = {
 	[MR_RX_DROP_RING_FULL] = "ring_full",
 	[MR_RX_DROP_TOO_LONG] = "too_long",
 	[MR_RX_DROP_INVALID] = "invalid",
+	[MR_RX_DROP_RULE] = "rule",
 };
 
 static const char *const rx_events[MR_STATS_SLOTS] = {
@@ -25,6 +26,9 @@ static const char *const rx_events[MR_STATS_SLOTS] = {
 	[MR_RX_EVENT_CSUM_PARTIAL] = "csum_partial",
 	[MR_RX_EVENT_UNREGISTERED] = "unregistered",
 	[MR_RX_EVENT_FOREIGN_COPIED] = "foreign_copied",
+	[MR_RX_EVENT_OFFLOAD_NO_TARGET] = "offload_no_target",
+	[MR_RX_EVENT_OFFLOAD_TOO_LONG] = "offload_too_long",
+	[MR_RX_EVENT_OFFLOAD_CSUM_PARTIAL] = "offload_csum_partial",
 };
 
 static const char *const tx_drops[MR_STATS_SLOTS] = {

@@ -6,7 +6,8 @@ import tree
 
 READING_PATH = ["examples/l2fwd.c", "lib/include/millrace/port.h",
                 "drivers/null/null.c", "drivers/xdp/xdp_rx.c"]
-FOR_DRIVERS = {"driver.h", "driver_frame.h", "driver_spec.h", "pci.h",
+FOR_DRIVERS = {"driver.h", "driver_frame.h", "driver_offload.h",
+               "driver_spec.h", "pci.h",
                "pci_bar.h"}
 
 

@@ -13,6 +13,7 @@ RANK = {module: rank for rank, row in enumerate(LAYERS) for module in row}
 # Of mr-nat: data flows one way. What is not in a folder includes any.
 NAT = ["config", "ports", "mapping", "datapath", "control"]
 FOR_DRIVERS = ("<millrace/driver.h>", "<millrace/driver_frame.h>",
+               "<millrace/driver_offload.h>",
                "<millrace/driver_spec.h>", "<millrace/pci.h>",
                "<millrace/pci_bar.h>")
 INCLUDE = re.compile(r'^\s*#\s*include\s+(<[^>]+>|"[^"]+")', re.M)

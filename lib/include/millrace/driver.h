@@ -118,6 +118,8 @@ struct mr_driver {
 	/** Complete a copy of the queue's counters. NULL: nothing to add. */
 	void (*rxq_stats)(const struct mr_rxq *rxq, struct mr_rx_stats *stats);
 	void (*txq_stats)(const struct mr_txq *txq, struct mr_tx_stats *stats);
+
+	const struct mr_rules_ops *rules; /**< NULL: none */
 };
 
 /**

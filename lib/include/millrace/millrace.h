@@ -14,6 +14,7 @@
 #include <millrace/frame.h>
 #include <millrace/net.h>
 #include <millrace/objpool.h>
+#include <millrace/offload.h>
 #include <millrace/page.h>
 #include <millrace/pci_info.h>
 #include <millrace/pool.h>

@@ -32,7 +32,7 @@ extern "C" {
  * cannot fail: they return how many entries moved, and count what was lost or
  * delayed. The invariants per queue are
  *
- *     received = delivered + sum of rx drops
+ *     received = delivered + offloaded + sum of rx drops
  *     accepted = completed + pending + sum of tx drops
  *
  * Events (a ring ran empty, a wake-up) are counted separately and never summed.
@@ -63,6 +63,7 @@ enum mr_rx_drop {
 	MR_RX_DROP_RING_FULL,  /**< burst calls too slow; xdp: rx_ring_full */
 	MR_RX_DROP_TOO_LONG,   /**< more than MR_MAX_SEGS entries */
 	MR_RX_DROP_INVALID,    /**< invalid descriptor from the device */
+	MR_RX_DROP_RULE,       /**< dropped by a rule: <millrace/offload.h> */
 };
 
 /** What happened on an rx queue without loss. Names: mr_rx_event_name(). */
@@ -75,6 +76,10 @@ enum mr_rx_event {
 	MR_RX_EVENT_UNREGISTERED, /**< buffers of unregistered segments */
 	MR_RX_EVENT_FOREIGN_COPIED, /**< frames copied: not received into the
 				     *   region */
+	/* Frames that a rule matched and that were received all the same: */
+	MR_RX_EVENT_OFFLOAD_NO_TARGET, /**< its port cannot send now */
+	MR_RX_EVENT_OFFLOAD_TOO_LONG, /**< longer than its port takes */
+	MR_RX_EVENT_OFFLOAD_CSUM_PARTIAL, /**< perhaps with a partial sum */
 };
 
 /** Why frames were lost on a tx queue. Names: mr_tx_drop_name(). */
@@ -107,8 +112,9 @@ enum { MR_STATS_SLOTS = 12 };
 struct mr_rx_stats {
 	uint32_t size; /**< sizeof(struct mr_rx_stats), set by the caller */
 	uint32_t reserved;
-	uint64_t received;              /**< delivered + all drops */
+	uint64_t received;              /**< delivered, offloaded, all drops */
 	uint64_t delivered;             /**< returned to the application */
+	uint64_t offloaded;             /**< sent from other ports by rules */
 	uint64_t bytes;
 	uint64_t drops[MR_STATS_SLOTS];  /**< frames by enum mr_rx_drop */
 	uint64_t events[MR_STATS_SLOTS]; /**< by enum mr_rx_event */

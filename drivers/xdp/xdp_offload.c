@@ -1,0 +1,551 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Rules in the XDP program.
+ *
+ *     frame --> millrace_rules --rule--> devmap --> another interface
+ *                     |
+ *                     no rule --> xskmap --> socket
+ *
+ * While a set is open, this program stands in for the port's own, in the same
+ * link. Rules, counters and what the ports can do are arrays that the program
+ * and the driver share by mmap(); only addresses are entered by system calls.
+ *
+ * Source: linux/Documentation/bpf/map_devmap.rst, redirect.rst;
+ * Documentation/netlink/specs/netdev.yaml (xdp-features).
+ */
+#include <errno.h>
+#include <linux/membarrier.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+
+#include "xdp.h"
+#include "xdp_rules.h"
+#include "xdp_rules.skel.h"
+
+enum {
+	MAX_PORTS = 64,
+	CAN_XMIT = 1 << 2,    /* NETDEV_XDP_ACT_NDO_XMIT */
+	CAN_XMIT_SG = 1 << 6, /* NETDEV_XDP_ACT_NDO_XMIT_SG */
+};
+
+struct xdp_rules {
+	struct mr_rules base;
+	/* By port; the first has the maps. The tracer counts what is lost. */
+	struct xdp_rules_bpf *programs[MAX_PORTS];
+	struct xdp_rules_bpf *tracer; /* NULL: the kernel refuses it */
+	uint32_t queue_base[MAX_PORTS];
+	uint32_t n_queues;
+	uint64_t netns;
+	struct xdp_rule_slot *slots;
+	struct xdp_rule_port *ports;
+	struct xdp_rule_queue *queues;
+	struct xdp_rule_cell *cells;
+};
+
+static struct xdp_port *port_of(const struct xdp_rules *rules, uint32_t i)
+{
+	return (struct xdp_port *)rules->base.ports[i];
+}
+
+/* What the device can be given to send; a kernel before 6.3 does not say. */
+static uint64_t features_of(const struct xdp_port *port)
+{
+	uint64_t features = CAN_XMIT | CAN_XMIT_SG;
+
+	(void)mri_xdp_features(port->dev.ifindex, &features);
+	return features;
+}
+
+static int rules_caps(const struct mr_port *base, struct mr_offload_caps *caps,
+		      struct mr_reason *reterr_reason)
+{
+	const struct xdp_port *port = (const struct xdp_port *)base;
+
+	if (port->prog.dispatched != NULL)
+		return mr_fail(reterr_reason, -ENOTSUP,
+			       "%s: no rules beside other XDP programs: "
+			       "libxdp's dispatcher runs the port's program",
+			       base->info.name);
+	caps->matches = 1u << MR_RULE_ANY | 1u << MR_RULE_STATION;
+	if (!(features_of(port) & CAN_XMIT)) {
+		caps->can_send = 0;
+		snprintf(
+			caps->why, sizeof(caps->why),
+			strcmp(port->dev.driver, "veth") == 0 ?
+				"its peer does not receive redirected frames: "
+				"'ethtool -K PEER gro on', with PEER the other "
+				"end of this veth" :
+				"its driver does not send redirected frames");
+	}
+	if (!port->prog.is_native || port->n_zc_queues > 0) {
+		caps->is_advised = 0;
+		snprintf(caps->why, sizeof(caps->why),
+			 port->prog.is_native ?
+				 "zero-copy: a redirect copies each frame" :
+				 "generic attach: a redirect is no faster than "
+				 "user space");
+	}
+	return 0;
+}
+
+/* The port's own map of sockets; all others are those of the first program. */
+static int share_maps(struct xdp_rules *rules, struct xdp_port *port,
+		      struct xdp_rules_bpf *skeleton)
+{
+	const struct xdp_rules_bpf *first = rules->programs[0];
+	struct bpf_map *map;
+	int err = bpf_map__reuse_fd(skeleton->maps.sockets, port->prog.map_fd);
+
+	if (first == NULL)
+		return err;
+	bpf_object__for_each_map(map, skeleton->obj)
+	{
+		const char *name = bpf_map__name(map);
+
+		if (err == 0 && map != skeleton->maps.sockets &&
+		    !bpf_map__is_internal(map))
+			err = bpf_map__reuse_fd(
+				map, bpf_object__find_map_fd_by_name(first->obj,
+								     name));
+	}
+	return err;
+}
+
+static void size_maps(const struct xdp_rules *rules,
+		      struct xdp_rules_bpf *skeleton)
+{
+	const uint32_t n_ports = rules->base.n_ports;
+
+	bpf_map__set_max_entries(skeleton->maps.targets, n_ports);
+	bpf_map__set_max_entries(skeleton->maps.stations, rules->base.n_max);
+	bpf_map__set_max_entries(skeleton->maps.slots, rules->base.n_max);
+	bpf_map__set_max_entries(skeleton->maps.ports, n_ports);
+	bpf_map__set_max_entries(skeleton->maps.queues, rules->n_queues);
+	bpf_map__set_max_entries(skeleton->maps.cells,
+				 rules->n_queues * n_ports);
+	bpf_map__set_max_entries(skeleton->maps.losses, 2 * n_ports * n_ports);
+}
+
+/* Load the port's program, or with is_tracer the one that counts losses. */
+static struct xdp_rules_bpf *load(struct xdp_rules *rules, uint32_t idx,
+				  bool is_tracer, int *ret_err)
+{
+	struct xdp_port *port = port_of(rules, idx);
+	struct xdp_rules_bpf *s = xdp_rules_bpf__open();
+	struct bpf_map_info info = { 0 };
+	uint32_t n_bytes = sizeof(info);
+
+	*ret_err = -ENOMEM;
+	if (s == NULL)
+		return NULL;
+	size_maps(rules, s);
+	bpf_program__set_autoload(s->progs.millrace_rules,
+				  !is_tracer && !port->prog.has_frags);
+	bpf_program__set_autoload(s->progs.millrace_rules_frags,
+				  !is_tracer && port->prog.has_frags);
+	bpf_program__set_autoload(s->progs.millrace_xmit, is_tracer);
+	bpf_program__set_autoload(s->progs.millrace_refused, is_tracer);
+	s->rodata->port_idx = idx;
+	s->rodata->n_ports = rules->base.n_ports;
+	s->rodata->first_queue = port->options.first_queue;
+	s->rodata->n_queues = port->n_queues;
+	s->rodata->queue_base = rules->queue_base[idx];
+	s->rodata->has_partial_csums = port->rxqs[0].has_partial_csums;
+	if (is_tracer && bpf_obj_get_info_by_fd(
+				 bpf_map__fd(rules->programs[0]->maps.targets),
+				 &info, &n_bytes) == 0)
+		s->rodata->targets_id = info.id;
+	*ret_err = share_maps(rules, port, s);
+	if (*ret_err == 0)
+		*ret_err = xdp_rules_bpf__load(s);
+	if (*ret_err == 0 && is_tracer)
+		*ret_err = xdp_rules_bpf__attach(s);
+	if (*ret_err == 0)
+		return s;
+	xdp_rules_bpf__destroy(s);
+	return NULL;
+}
+
+static size_t map_bytes(const struct bpf_map *map)
+{
+	return (size_t)bpf_map__value_size(map) * bpf_map__max_entries(map);
+}
+
+static void *share_memory(const struct bpf_map *map)
+{
+	void *memory = mmap(NULL, map_bytes(map), PROT_READ | PROT_WRITE,
+			    MAP_SHARED, bpf_map__fd(map), 0);
+
+	if (memory == MAP_FAILED)
+		return NULL;
+	(void)madvise(memory, map_bytes(map), MADV_DONTFORK);
+	return memory;
+}
+
+static int share_arrays(struct xdp_rules *rules)
+{
+	const struct xdp_rules_bpf *first = rules->programs[0];
+
+	rules->slots = share_memory(first->maps.slots);
+	rules->ports = share_memory(first->maps.ports);
+	rules->queues = share_memory(first->maps.queues);
+	rules->cells = share_memory(first->maps.cells);
+	return rules->slots == NULL || rules->ports == NULL ||
+			       rules->queues == NULL || rules->cells == NULL ?
+		       -ENOMEM :
+		       0;
+}
+
+/* Of frames from one port to another: where the tracer counts those lost. */
+static struct xdp_rule_loss loss_key(const struct xdp_rules *rules,
+				     uint32_t from, uint32_t to, bool is_index)
+{
+	return (struct xdp_rule_loss){
+		.netns = rules->netns,
+		.from = port_of(rules, from)->dev.ifindex,
+		.to = is_index ? to : port_of(rules, to)->dev.ifindex,
+		.is_index = is_index,
+	};
+}
+
+/* Without it, the set works, and cannot tell what was lost. */
+static void open_tracer(struct xdp_rules *rules)
+{
+	const int map_fd = bpf_map__fd(rules->programs[0]->maps.losses);
+	const uint32_t n_ports = rules->base.n_ports;
+	const uint64_t zero = 0;
+	int err = mri_xdp_netns_cookie(&rules->netns);
+
+	for (uint32_t i = 0; i < 2 * n_ports * n_ports && err == 0; i++) {
+		const struct xdp_rule_loss key = loss_key(
+			rules, i / 2 / n_ports, i / 2 % n_ports, i & 1);
+
+		err = bpf_map_update_elem(map_fd, &key, &zero, BPF_ANY);
+	}
+	if (err == 0)
+		rules->tracer = load(rules, 0, true, &err);
+	if (err != 0)
+		mr_log(rules->base.ctx, MR_LOG_WARNING,
+		       "%s: frames that are lost after a redirect cannot be "
+		       "counted: no tracepoint xdp_devmap_xmit: %s",
+		       rules->base.ports[0]->info.name, mr_strerror(-err));
+}
+
+static int prog_fd(const struct xdp_rules *rules, uint32_t i)
+{
+	const struct xdp_rules_bpf *s = rules->programs[i];
+
+	return bpf_program__fd(port_of(rules, i)->prog.has_frags ?
+				       s->progs.millrace_rules_frags :
+				       s->progs.millrace_rules);
+}
+
+/* What the port can send now, as the program is to see it. */
+static bool refresh(struct xdp_rules *rules, uint32_t i)
+{
+	const struct xdp_port *port = port_of(rules, i);
+	const int map_fd = bpf_map__fd(rules->programs[0]->maps.targets);
+	struct xdp_rule_port *entry = &rules->ports[i];
+	const bool is_up = __atomic_load_n(&port->is_up, __ATOMIC_RELAXED) &&
+			   !__atomic_load_n(&port->is_gone, __ATOMIC_RELAXED);
+	const uint64_t features = is_up ? features_of(port) : 0;
+	const uint32_t max_bytes =
+		features & CAN_XMIT ? xdp_max_bytes(port) : 0;
+	const bool could = entry->max_bytes != 0;
+
+	/* First the map: a frame that finds the entry finds a device. */
+	if (max_bytes != 0 && !could &&
+	    bpf_map_update_elem(map_fd, &i, &port->dev.ifindex, BPF_ANY) < 0)
+		return false;
+	__atomic_store_n(&entry->max_sg_bytes,
+			 features & CAN_XMIT_SG ? max_bytes : 0,
+			 __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->max_bytes, max_bytes, __ATOMIC_RELEASE);
+	if (max_bytes == 0 && could)
+		(void)bpf_map_delete_elem(map_fd, &i);
+	if (could != (max_bytes != 0))
+		mr_log(port->base.ctx,
+		       max_bytes != 0 ? MR_LOG_INFO : MR_LOG_WARNING,
+		       "%s: %s frames that rules redirect to it",
+		       port->base.info.name,
+		       max_bytes != 0 ? "sends" :
+		       is_up          ? "its driver no longer sends" :
+					"is down and does not send");
+	return could != (max_bytes != 0);
+}
+
+static int rules_poll(struct mr_rules *base)
+{
+	struct xdp_rules *rules = (struct xdp_rules *)base;
+	char message[4096];
+	int n_changed = 0;
+
+	/* It says which device changed; all are looked at. */
+	while (base->fd >= 0 &&
+	       recv(base->fd, message, sizeof(message), MSG_DONTWAIT) > 0)
+		;
+	for (uint32_t i = 0; i < base->n_ports; i++)
+		n_changed += refresh(rules, i);
+	return n_changed;
+}
+
+static uint64_t get(const __u64 *counter)
+{
+	return __atomic_load_n(counter, __ATOMIC_RELAXED);
+}
+
+/* What is counted of a queue, and not yet in its own counters. */
+static void add_queue(const struct xdp_rules *rules, uint32_t queue,
+		      struct mr_rx_stats *stats)
+{
+	const struct xdp_rule_queue *counts = &rules->queues[queue];
+	const struct xdp_rule_cell *cells =
+		&rules->cells[queue * rules->base.n_ports];
+	const uint64_t n_dropped = get(&counts->dropped);
+	uint64_t n_offloaded = 0;
+
+	for (uint32_t i = 0; i < rules->base.n_ports; i++)
+		n_offloaded += get(&cells[i].frames);
+	stats->received += n_offloaded + n_dropped;
+	stats->offloaded += n_offloaded;
+	stats->drops[MR_RX_DROP_RULE] += n_dropped;
+	stats->events[MR_RX_EVENT_OFFLOAD_NO_TARGET] += get(&counts->no_target);
+	stats->events[MR_RX_EVENT_OFFLOAD_TOO_LONG] += get(&counts->too_long);
+	stats->events[MR_RX_EVENT_OFFLOAD_CSUM_PARTIAL] +=
+		get(&counts->partial);
+}
+
+void mri_xdp_rules_stats(const struct mr_rxq *base, struct mr_rx_stats *stats)
+{
+	const struct xdp_port *port = ((const struct xdp_rxq *)base)->port;
+	const struct xdp_rules *rules = port->rules;
+
+	if (rules != NULL)
+		add_queue(rules,
+			  rules->queue_base[port->rules_idx] + base->queue.idx,
+			  stats);
+}
+
+/* The port has its own program again, and what the rules counted. */
+static void detach(struct xdp_rules *rules, uint32_t i)
+{
+	struct xdp_port *port = port_of(rules, i);
+
+	port->rules = NULL;
+	for (uint32_t q = 0; q < port->n_queues; q++)
+		add_queue(rules, rules->queue_base[i] + q,
+			  &port->rxqs[q].base.stats);
+}
+
+static void unmap(void *memory, const struct bpf_map *map)
+{
+	if (memory != NULL)
+		munmap(memory, map_bytes(map));
+}
+
+static void rules_close(struct mr_rules *base)
+{
+	struct xdp_rules *rules = (struct xdp_rules *)base;
+	const libbpf_print_fn_t print = libbpf_set_print(mri_xdp_silent);
+	const struct xdp_rules_bpf *first = rules->programs[0];
+
+	for (uint32_t i = 0; i < base->n_ports; i++)
+		if (port_of(rules, i)->rules == rules)
+			(void)mri_xdp_prog_replace(port_of(rules, i), -1);
+	/* Programs that run now end first, as synchronize_rcu(). */
+	(void)syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
+	for (uint32_t i = 0; i < base->n_ports; i++)
+		if (port_of(rules, i)->rules == rules)
+			detach(rules, i);
+	if (base->fd >= 0)
+		close(base->fd);
+	if (rules->tracer != NULL)
+		xdp_rules_bpf__destroy(rules->tracer);
+	if (first != NULL) {
+		unmap(rules->slots, first->maps.slots);
+		unmap(rules->ports, first->maps.ports);
+		unmap(rules->queues, first->maps.queues);
+		unmap(rules->cells, first->maps.cells);
+	}
+	for (uint32_t i = base->n_ports; i > 0; i--)
+		if (rules->programs[i - 1] != NULL)
+			xdp_rules_bpf__destroy(rules->programs[i - 1]);
+	libbpf_set_print(print);
+}
+
+static int attach(struct xdp_rules *rules, uint32_t i,
+		  struct mr_reason *reterr_reason)
+{
+	struct xdp_port *port = port_of(rules, i);
+	const int err = mri_xdp_prog_replace(port, prog_fd(rules, i));
+
+	if (err < 0)
+		return mr_fail(reterr_reason, -EIO,
+			       "%s: the program with rules cannot take the "
+			       "place of the port's own: %s",
+			       port->base.info.name, mr_strerror(-err));
+	port->rules_idx = i;
+	port->rules = rules;
+	return 0;
+}
+
+static int open_steps(struct xdp_rules *rules, struct mr_reason *reterr_reason)
+{
+	struct mr_rules *base = &rules->base;
+	int err = 0;
+
+	for (uint32_t i = 0; i < base->n_ports; i++) {
+		const struct xdp_port *port = port_of(rules, i);
+
+		if (port->rules != NULL)
+			return mr_fail(reterr_reason, -EBUSY,
+				       "%s: the port has a set of rules",
+				       port->base.info.name);
+		rules->queue_base[i] = rules->n_queues;
+		rules->n_queues += port->n_queues;
+	}
+	for (uint32_t i = 0; i < base->n_ports && err == 0; i++)
+		rules->programs[i] = load(rules, i, false, &err);
+	if (err == 0)
+		err = share_arrays(rules);
+	if (err < 0)
+		return mri_xdp_prog_refuse(port_of(rules, 0), err,
+					   reterr_reason);
+	open_tracer(rules);
+	base->fd = mri_xdp_features_open();
+	(void)rules_poll(base);
+	for (uint32_t i = 0; i < base->n_ports && err == 0; i++)
+		err = attach(rules, i, reterr_reason);
+	return err;
+}
+
+static int rules_open(struct mr_rules *base, struct mr_reason *reterr_reason)
+{
+	struct xdp_rules *rules = (struct xdp_rules *)base;
+	const libbpf_print_fn_t print = libbpf_set_print(mri_xdp_silent);
+	const int err = open_steps(rules, reterr_reason);
+
+	if (err < 0)
+		rules_close(base);
+	libbpf_set_print(print);
+	return err;
+}
+
+static uint64_t key_of(const struct mr_rule *rule)
+{
+	uint64_t key = 0;
+
+	memcpy(&key, rule->mac, sizeof(rule->mac));
+	return key;
+}
+
+static void rules_set(struct mr_rules *base, uint32_t id, uint32_t to,
+		      uint32_t is_active)
+{
+	struct xdp_rules *rules = (struct xdp_rules *)base;
+	const bool is_drop = base->rules[id].action == MR_RULE_DROP;
+
+	__atomic_store_n(&rules->slots[id].word,
+			 to | (is_active ? XDP_RULE_ACTIVE : 0) |
+				 (is_drop ? XDP_RULE_DROP : 0),
+			 __ATOMIC_RELEASE);
+}
+
+static bool enter(struct xdp_rules *rules, uint32_t id)
+{
+	const int map_fd = bpf_map__fd(rules->programs[0]->maps.stations);
+	const struct mr_rule *rule = &rules->base.rules[id];
+	const uint64_t key = key_of(rule);
+
+	memset(&rules->slots[id], 0, sizeof(rules->slots[id]));
+	rules_set(&rules->base, id, rule->to, 0);
+	if (rule->match == MR_RULE_STATION)
+		return bpf_map_update_elem(map_fd, &key, &id, BPF_NOEXIST) == 0;
+	if (rules->ports[rule->port].any != 0)
+		return false;
+	__atomic_store_n(&rules->ports[rule->port].any, id + 1,
+			 __ATOMIC_RELEASE);
+	return true;
+}
+
+static uint32_t rules_add(struct mr_rules *base, const uint32_t *ids,
+			  uint32_t n)
+{
+	uint32_t n_added = 0;
+
+	while (n_added < n && enter((struct xdp_rules *)base, ids[n_added]))
+		n_added++;
+	return n_added;
+}
+
+static void rules_remove(struct mr_rules *base, const uint32_t *ids, uint32_t n)
+{
+	struct xdp_rules *rules = (struct xdp_rules *)base;
+	const int map_fd = bpf_map__fd(rules->programs[0]->maps.stations);
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct mr_rule *rule = &base->rules[ids[i]];
+		const uint64_t key = key_of(rule);
+
+		rules_set(base, ids[i], rule->to, 0);
+		if (rule->match == MR_RULE_STATION)
+			(void)bpf_map_delete_elem(map_fd, &key);
+		else
+			__atomic_store_n(&rules->ports[rule->port].any, 0,
+					 __ATOMIC_RELEASE);
+	}
+}
+
+static void rules_read(const struct mr_rules *base, const uint32_t *ids,
+		       uint32_t n, struct mr_rule_stats *ret_stats)
+{
+	const struct xdp_rules *rules = (const struct xdp_rules *)base;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct xdp_rule_slot *slot = &rules->slots[ids[i]];
+
+		ret_stats[i] = (struct mr_rule_stats){
+			.seen_ns = get(&slot->seen_ns),
+			.held_ns = get(&slot->held_ns),
+		};
+	}
+}
+
+static void rules_sent(struct mr_rules *base, uint32_t to,
+		       struct mr_rules_sent *sent)
+{
+	const struct xdp_rules *rules = (const struct xdp_rules *)base;
+	const int map_fd = bpf_map__fd(rules->programs[0]->maps.losses);
+
+	sent->can_send = rules->ports[to].max_bytes != 0;
+	sent->has_drops = rules->tracer != NULL;
+	for (uint32_t q = 0; q < rules->n_queues; q++)
+		sent->attempted +=
+			get(&rules->cells[q * base->n_ports + to].frames);
+	for (uint32_t i = 0; i < 2 * base->n_ports && sent->has_drops; i++) {
+		const struct xdp_rule_loss key =
+			loss_key(rules, i / 2, to, i & 1);
+		uint64_t n_lost = 0;
+
+		(void)bpf_map_lookup_elem(map_fd, &key, &n_lost);
+		sent->drops += n_lost;
+	}
+}
+
+const struct mr_rules_ops mri_xdp_rules_ops = {
+	.rules_bytes = sizeof(struct xdp_rules),
+	.caps = rules_caps,
+	.open = rules_open,
+	.close = rules_close,
+	.add = rules_add,
+	.remove = rules_remove,
+	.set = rules_set,
+	.read = rules_read,
+	.poll = rules_poll,
+	.sent = rules_sent,
+};

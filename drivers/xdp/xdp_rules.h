@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the program with rules and the driver share: arrays in mapped memory. */
+#ifndef XDP_RULES_H
+#define XDP_RULES_H
+
+/* struct xdp_rule_slot.word: the port to send from, and how. */
+enum {
+	XDP_RULE_TO = 0xffff,
+	XDP_RULE_ACTIVE = 1 << 16,
+	XDP_RULE_DROP = 1 << 17,
+};
+
+/* A rule, by its id. */
+struct xdp_rule_slot {
+	__u32 word; /* written whole, so that a frame sees all of a change */
+	__u32 reserved;
+	__u64 seen_ns; /* its source was seen */
+	__u64 held_ns; /* a frame went to user space because it is inactive */
+	__u64 reserved_too;
+};
+
+/* A port, by its index in the set. */
+struct xdp_rule_port {
+	__u32 any;          /* id + 1 of its rule for each frame; 0: none */
+	__u32 max_bytes;    /* longest frame it can send now; 0: none */
+	__u32 max_sg_bytes; /* the same, of frames in several buffers */
+	__u32 reserved;
+};
+
+/* An rx queue; one CPU at a time runs the program for it. */
+struct xdp_rule_queue {
+	__u64 dropped;
+	/* To user space, although a rule matched, because */
+	__u64 no_target; /* the target cannot send now */
+	__u64 too_long;  /* the frame is too long for the target */
+	__u64 partial;   /* its checksum may be partial */
+	__u64 reserved[4];
+};
+
+/* What an rx queue gave a target; as many per queue as there are ports. */
+struct xdp_rule_cell {
+	__u64 frames, bytes;
+	__u64 reserved[6];
+};
+
+/* Whose frames are lost: from an interface, to an interface or map index. */
+struct xdp_rule_loss {
+	__u64 netns; /* cookie */
+	__u32 from;
+	__u32 to;
+	__u32 is_index;
+	__u32 reserved;
+};
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef MILLRACE_DRIVER_OFFLOAD_H
+#define MILLRACE_DRIVER_OFFLOAD_H
+
+#include <stdint.h>
+
+#include <millrace/offload.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * @file
+ * For authors of drivers that take rules; <millrace/offload.h> has the
+ * contracts. lib/port checks arguments, and gives each rule its id.
+ */
+
+/** Head of a driver's own struct for a set. lib/port fills it before open(). */
+struct mr_rules {
+	const struct mr_rules_ops *ops;
+	struct mr_ctx *ctx;
+	struct mr_port **ports;
+	uint32_t n_ports;
+	uint32_t n_max;
+	struct mr_rule *rules; /**< by id: n_max of them */
+	uint32_t *free_ids;    /**< private to lib/port, as the next one */
+	uint32_t n_free;
+	int fd;                /**< for mr_rules_fd(); initially -1 */
+};
+
+/** What a driver does with rules; mr_driver.rules points to it. */
+struct mr_rules_ops {
+	size_t rules_bytes; /**< of its struct, which begins with mr_rules */
+	/** Contract of mr_port_offload_caps(). */
+	int (*caps)(const struct mr_port *port, struct mr_offload_caps *caps,
+		    struct mr_reason *reterr_reason);
+	/** Contract of mr_rules_open(). On failure, undo everything. */
+	int (*open)(struct mr_rules *rules, struct mr_reason *reterr_reason);
+	/** Contract of mr_rules_close(); lib/port then frees @p rules. */
+	void (*close)(struct mr_rules *rules);
+	/**
+	 * Add rules->rules[id], inactive, for each id.
+	 * @return how many, first ones first
+	 */
+	uint32_t (*add)(struct mr_rules *rules, const uint32_t *ids,
+			uint32_t n);
+	/** Contracts of the functions of these names. */
+	void (*remove)(struct mr_rules *rules, const uint32_t *ids, uint32_t n);
+	void (*set)(struct mr_rules *rules, uint32_t id, uint32_t to,
+		    uint32_t is_active);
+	void (*read)(const struct mr_rules *rules, const uint32_t *ids,
+		     uint32_t n, struct mr_rule_stats *ret_stats);
+	int (*poll)(struct mr_rules *rules);
+	void (*sent)(struct mr_rules *rules, uint32_t i,
+		     struct mr_rules_sent *sent);
+};
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef MILLRACE_OFFLOAD_H
+#define MILLRACE_OFFLOAD_H
+
+#include <stdint.h>
+
+#include <millrace/api.h>
+#include <millrace/error.h>
+#include <millrace/port.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * @file
+ * Rules: frames that a port's driver handles itself, below user space.
+ *
+ *     device --> rule? --yes--> rewrite, send from another port, or drop
+ *                  |
+ *                  no --> rx queue --> application
+ *
+ * A set of rules belongs to a group of ports of one driver. The application
+ * stays the only authority: it adds a rule for what it has decided, and
+ * receives every frame that no active rule matches. Closing the set, or the end
+ * of the process, removes all rules, and frames arrive in the queues again.
+ *
+ * The counters of an rx queue keep their invariant: received = delivered +
+ * offloaded + sum of rx drops.
+ */
+
+struct mr_rules;
+
+/** What a rule matches. */
+enum mr_rule_match {
+	/** Each frame received on mr_rule.port. */
+	MR_RULE_ANY = 1,
+	/**
+	 * A learning bridge's entry: the station mr_rule.mac is behind
+	 * mr_rule.to. A frame is forwarded if its source and its destination
+	 * both have an active rule, and that of its source names the port that
+	 * it arrived on; it is dropped if that of its destination does, too.
+	 * Frames to group addresses go to the application.
+	 */
+	MR_RULE_STATION = 2,
+};
+
+/** What becomes of a frame that matches. */
+enum mr_rule_action {
+	MR_RULE_FORWARD, /**< send it from the port mr_rule.to */
+	MR_RULE_DROP,    /**< drop it, counted as MR_RX_DROP_RULE */
+};
+
+/** One rule. Ports are indices of mr_rules_config.ports. */
+struct mr_rule {
+	uint16_t match;  /**< enum mr_rule_match */
+	uint16_t action; /**< enum mr_rule_action; of MR_RULE_ANY only */
+	uint16_t port;   /**< of MR_RULE_ANY: the port it arrives on */
+	uint16_t to;
+	uint8_t mac[6];  /**< of MR_RULE_STATION */
+	uint8_t reserved[2];
+};
+
+/** How to open a set of rules. Zero is the default of n_max. */
+struct mr_rules_config {
+	uint32_t size;    /**< sizeof(struct mr_rules_config) */
+	uint32_t n_ports; /**< 1 to 64 */
+	struct mr_port *const *ports;
+	uint32_t n_max;   /**< most rules at a time; 0: 8192 */
+	uint32_t reserved;
+};
+
+/** What a port's driver and device can do with rules. */
+struct mr_offload_caps {
+	uint32_t size;        /**< sizeof(struct mr_offload_caps) */
+	uint32_t matches;     /**< bit m: enum mr_rule_match m */
+	uint32_t n_max_rules; /**< of a set; 0: no limit but memory */
+	uint32_t can_send;    /**< 1: it can be mr_rule.to now */
+	uint32_t is_advised;  /**< 1: faster than user space, without loss */
+	uint32_t reserved;
+	char why[256];        /**< why not can_send or is_advised, with the
+			       *   remedy; "" if both */
+};
+
+/** What is known of a rule. */
+struct mr_rule_stats {
+	uint64_t seen_ns; /**< when its source, or any frame of MR_RULE_ANY,
+			   *   was last seen: CLOCK_MONOTONIC, to a tick of the
+			   *   kernel (1 to 10 ms); 0: never */
+	uint64_t held_ns; /**< when the application last received a frame
+			   *   because the rule is inactive; 0: never */
+};
+
+/** Frames that rules sent from one port. */
+struct mr_rules_sent {
+	uint32_t size; /**< sizeof(struct mr_rules_sent), set by the caller */
+	uint32_t can_send;     /**< 1: its rules are in force now */
+	uint32_t has_drops;    /**< 0: the driver cannot tell what was lost */
+	uint32_t reserved;
+	uint64_t attempted;    /**< frames that rules gave it */
+	uint64_t drops;        /**< of those, lost below: a full ring, a link
+				*   that went down */
+};
+
+/**
+ * What rules can do on @p port.
+ *
+ * @return 0, or
+ *   -EINVAL   caps->size is 0
+ *   -ENOTSUP  the driver has no rules, or not for this port; with the reason
+ *
+ * Thread: any. Cost: system calls.
+ */
+MR_API int mr_port_offload_caps(const struct mr_port *port,
+				struct mr_offload_caps *caps,
+				struct mr_reason *reterr_reason);
+
+/**
+ * Open an empty set of rules for a group of ports.
+ *
+ * @return 0, or
+ *   -EINVAL  no ports, or two drivers
+ *   -EBUSY   a port has a set already
+ *   -ENOTSUP as mr_port_offload_caps(), of any of the ports
+ *   -ENOMEM  no memory
+ *   -EPERM   a capability is missing; the reason names it
+ *   -EIO     a system call failed in another way; the reason has it
+ *
+ * Owner:  the caller, of the set; close it before its ports.
+ * Thread: as mr_port_open().
+ * Cost:   loads a program into the kernel for each port: milliseconds.
+ */
+MR_API int mr_rules_open(const struct mr_rules_config *config,
+			 struct mr_rules **ret_rules,
+			 struct mr_reason *reterr_reason);
+
+/**
+ * Remove all rules and close the set. What was counted stays in the counters of
+ * the queues. NULL is allowed.
+ *
+ * Owner: nobody, of the set. Thread: as mr_port_close().
+ */
+MR_API void mr_rules_close(struct mr_rules *rules);
+
+/**
+ * Add rules. They match nothing before mr_rules_set() makes them active, so
+ * that frames which the application still holds are not overtaken.
+ *
+ * @param[out] ret_ids  of the rules added, first ones first
+ *
+ * @return how many were added: fewer than @p n if the set is full, or the next
+ *         rule is invalid or is in the set already
+ *
+ * Thread: one of mr_rules_add(), _remove(), _poll() and _close() at a time.
+ * Cost:   one system call for all that have an address; else none.
+ */
+MR_API uint32_t mr_rules_add(struct mr_rules *rules,
+			     const struct mr_rule *new_rules, uint32_t n,
+			     uint32_t *ret_ids);
+
+/**
+ * Remove rules. Frames that match them reach the application again. Ids may be
+ * used anew at once.
+ *
+ * Thread: as mr_rules_add(). Cost: at most one system call per rule.
+ */
+MR_API void mr_rules_remove(struct mr_rules *rules, const uint32_t *ids,
+			    uint32_t n);
+
+/**
+ * Change where a rule sends to, and whether it is active. Takes effect with the
+ * next frame.
+ *
+ * Thread: any, in bursts too. Cost: a store.
+ */
+MR_API void mr_rules_set(struct mr_rules *rules, uint32_t id, uint32_t to,
+			 uint32_t is_active);
+
+/**
+ * Read what is known of rules.
+ *
+ * @param[out] ret_stats  one per id
+ *
+ * Thread: any. Cost: some loads per rule; no system call.
+ */
+MR_API void mr_rules_read(const struct mr_rules *rules, const uint32_t *ids,
+			  uint32_t n, struct mr_rule_stats *ret_stats);
+
+/**
+ * Follow what happened to the ports: a rule is not applied while the port that
+ * it sends from is down, gone, or unable to send what others received. Call it
+ * when mr_rules_fd() is readable, and after mr_port_poll() of each port.
+ *
+ * @return how many ports changed
+ *
+ * Thread: as mr_rules_add(). Cost: system calls; never blocks.
+ */
+MR_API int mr_rules_poll(struct mr_rules *rules);
+
+/** @return an fd that is readable when mr_rules_poll() has something to do; -1:
+ * there is none. Owner: the set. Thread: any. */
+MR_API int mr_rules_fd(const struct mr_rules *rules);
+
+/**
+ * Frames that rules sent from port @p i of the set.
+ *
+ * @return 0, or -EINVAL: sent->size is 0, or no such port
+ *
+ * Thread: as mr_rules_add(). Cost: system calls.
+ */
+MR_API int mr_rules_sent(struct mr_rules *rules, uint32_t i,
+			 struct mr_rules_sent *sent);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sets of rules: arguments are checked here, rules get ids, drivers do it. */
+#include <errno.h>
+#include <string.h>
+
+#include <millrace/driver.h>
+#include <millrace/driver_offload.h>
+
+#include "base/base.h"
+
+enum { MAX_PORTS = 64, DEFAULT_N_RULES = 8192, MAX_N_RULES = 1 << 24 };
+
+int mr_port_offload_caps(const struct mr_port *port,
+			 struct mr_offload_caps *caps,
+			 struct mr_reason *reterr_reason)
+{
+	const struct mr_rules_ops *ops = port->driver->rules;
+	struct mr_offload_caps c = { .can_send = 1, .is_advised = 1 };
+	int err;
+
+	if (ops == NULL)
+		return mr_fail(reterr_reason, -ENOTSUP,
+			       "%s: driver %s has no rules: frames go through "
+			       "user space",
+			       port->info.name, port->driver->name);
+	err = ops->caps(port, &c, reterr_reason);
+	return err < 0 ? err : mri_fill_sized(caps, &c, sizeof(c));
+}
+
+static int check_ports(const struct mr_rules_config *config,
+		       struct mr_reason *reterr_reason)
+{
+	struct mr_offload_caps caps = { .size = sizeof(caps) };
+
+	if (config->n_ports < 1 || config->n_ports > MAX_PORTS ||
+	    config->ports == NULL)
+		return mr_fail(reterr_reason, -EINVAL,
+			       "mr_rules_config.n_ports is %u: 1 to %d",
+			       config->n_ports, MAX_PORTS);
+	if (config->n_max > MAX_N_RULES)
+		return mr_fail(reterr_reason, -EINVAL,
+			       "mr_rules_config.n_max is %u, at most %d",
+			       config->n_max, MAX_N_RULES);
+	for (uint32_t i = 0; i < config->n_ports; i++) {
+		const struct mr_port *port = config->ports[i];
+		const int err =
+			mr_port_offload_caps(port, &caps, reterr_reason);
+
+		if (err < 0)
+			return err;
+		if (port->driver != config->ports[0]->driver)
+			return mr_fail(reterr_reason, -EINVAL,
+				       "%s and %s: ports of one set of rules "
+				       "have one driver",
+				       config->ports[0]->info.name,
+				       port->info.name);
+	}
+	return 0;
+}
+
+static void free_rules(struct mr_rules *rules)
+{
+	mr_free(rules->ctx, rules->ports);
+	mr_free(rules->ctx, rules->rules);
+	mr_free(rules->ctx, rules->free_ids);
+	mr_free(rules->ctx, rules);
+}
+
+static struct mr_rules *alloc_rules(const struct mr_rules_config *config)
+{
+	const struct mr_driver *driver = config->ports[0]->driver;
+	struct mr_ctx *ctx = config->ports[0]->ctx;
+	const uint32_t n = config->n_max != 0 ? config->n_max : DEFAULT_N_RULES;
+	struct mr_rules *rules = mr_alloc(ctx, 0, driver->rules->rules_bytes);
+	const size_t ports_bytes = config->n_ports * sizeof(rules->ports[0]);
+
+	if (rules == NULL)
+		return NULL;
+	rules->ops = driver->rules;
+	rules->ctx = ctx;
+	rules->n_ports = config->n_ports;
+	rules->n_max = rules->n_free = n;
+	rules->fd = -1;
+	rules->ports = mr_alloc(ctx, 0, ports_bytes);
+	rules->rules = mr_alloc(ctx, 0, n * sizeof(rules->rules[0]));
+	rules->free_ids = mr_alloc(ctx, 0, n * sizeof(rules->free_ids[0]));
+	if (rules->ports == NULL || rules->rules == NULL ||
+	    rules->free_ids == NULL) {
+		free_rules(rules);
+		return NULL;
+	}
+	memcpy(rules->ports, config->ports, ports_bytes);
+	for (uint32_t i = 0; i < n; i++)
+		rules->free_ids[i] = n - 1 - i;
+	return rules;
+}
+
+int mr_rules_open(const struct mr_rules_config *config,
+		  struct mr_rules **ret_rules, struct mr_reason *reterr_reason)
+{
+	struct mr_rules_config c;
+	struct mr_rules *rules;
+	int err = mri_copy_sized(&c, config, sizeof(c), "mr_rules_config",
+				 reterr_reason);
+
+	if (err == 0)
+		err = check_ports(&c, reterr_reason);
+	if (err < 0)
+		return err;
+	rules = alloc_rules(&c);
+	if (rules == NULL)
+		return mr_fail(reterr_reason, -ENOMEM, "no memory for %u rules",
+			       c.n_max);
+	err = rules->ops->open(rules, reterr_reason);
+	if (err < 0) {
+		free_rules(rules);
+		return err;
+	}
+	*ret_rules = rules;
+	return 0;
+}
+
+void mr_rules_close(struct mr_rules *rules)
+{
+	if (rules == NULL)
+		return;
+	rules->ops->close(rules);
+	free_rules(rules);
+}
+
+static bool is_valid(const struct mr_rules *rules, const struct mr_rule *rule)
+{
+	if (rule->to >= rules->n_ports)
+		return false;
+	if (rule->match == MR_RULE_STATION)
+		return rule->action == MR_RULE_FORWARD && !(rule->mac[0] & 1);
+	return rule->match == MR_RULE_ANY && rule->action <= MR_RULE_DROP &&
+	       rule->port < rules->n_ports;
+}
+
+uint32_t mr_rules_add(struct mr_rules *rules, const struct mr_rule *new_rules,
+		      uint32_t n, uint32_t *ret_ids)
+{
+	uint32_t n_given = 0, n_added;
+
+	while (n_given < n && rules->n_free > 0 &&
+	       is_valid(rules, &new_rules[n_given])) {
+		const uint32_t id = rules->free_ids[--rules->n_free];
+
+		rules->rules[id] = new_rules[n_given];
+		ret_ids[n_given++] = id;
+	}
+	n_added = n_given == 0 ? 0 : rules->ops->add(rules, ret_ids, n_given);
+	while (n_given > n_added)
+		rules->free_ids[rules->n_free++] = ret_ids[--n_given];
+	return n_added;
+}
+
+void mr_rules_remove(struct mr_rules *rules, const uint32_t *ids, uint32_t n)
+{
+	rules->ops->remove(rules, ids, n);
+	for (uint32_t i = n; i > 0; i--)
+		rules->free_ids[rules->n_free++] = ids[i - 1];
+}
+
+void mr_rules_set(struct mr_rules *rules, uint32_t id, uint32_t to,
+		  uint32_t is_active)
+{
+	rules->ops->set(rules, id, to, is_active);
+}
+
+void mr_rules_read(const struct mr_rules *rules, const uint32_t *ids,
+		   uint32_t n, struct mr_rule_stats *ret_stats)
+{
+	rules->ops->read(rules, ids, n, ret_stats);
+}
+
+int mr_rules_poll(struct mr_rules *rules)
+{
+	return rules->ops->poll(rules);
+}
+
+int mr_rules_fd(const struct mr_rules *rules)
+{
+	return rules->fd;
+}
+
+int mr_rules_sent(struct mr_rules *rules, uint32_t i,
+		  struct mr_rules_sent *sent)
+{
+	struct mr_rules_sent s = { 0 };
+
+	if (i >= rules->n_ports)
+		return -EINVAL;
+	rules->ops->sent(rules, i, &s);
+	return mri_fill_sized(sent, &s, sizeof(s));
+}

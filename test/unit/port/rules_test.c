@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/port/rules.c, with a driver that keeps what it is given. */
+#include "support/unit.h"
+
+#include <millrace/driver.h>
+#include <millrace/driver_offload.h>
+
+enum { N_PORTS = 2, N_RULES = 4 };
+
+static struct {
+	int open_err, caps_err;
+	uint32_t n_open, n_accepted; /* rules that it takes yet */
+	uint32_t ids[N_RULES], n_ids;
+} told;
+
+static int fake_caps(const struct mr_port *port, struct mr_offload_caps *caps,
+		     struct mr_reason *reason)
+{
+	(void)port;
+	if (told.caps_err < 0)
+		return mr_fail(reason, told.caps_err, "not today");
+	caps->matches = 1u << MR_RULE_ANY;
+	return 0;
+}
+
+static int fake_open(struct mr_rules *rules, struct mr_reason *reason)
+{
+	assert_int_equal(rules->n_ports, N_PORTS);
+	if (told.open_err < 0)
+		return mr_fail(reason, told.open_err, "no room");
+	told.n_open++;
+	return 0;
+}
+
+static void fake_close(struct mr_rules *rules)
+{
+	(void)rules;
+	told.n_open--;
+}
+
+static uint32_t fake_add(struct mr_rules *rules, const uint32_t *ids,
+			 uint32_t n)
+{
+	uint32_t n_added = n < told.n_accepted ? n : told.n_accepted;
+
+	for (uint32_t i = 0; i < n_added; i++) {
+		assert_true(ids[i] < rules->n_max);
+		told.ids[told.n_ids++] = ids[i];
+	}
+	told.n_accepted -= n_added;
+	return n_added;
+}
+
+static void fake_remove(struct mr_rules *rules, const uint32_t *ids, uint32_t n)
+{
+	(void)rules;
+	for (uint32_t i = 0; i < n; i++)
+		told.ids[--told.n_ids] = ids[i];
+}
+
+static void fake_sent(struct mr_rules *rules, uint32_t i,
+		      struct mr_rules_sent *sent)
+{
+	(void)rules;
+	sent->attempted = 10 + i;
+}
+
+static const struct mr_rules_ops ops = {
+	.rules_bytes = sizeof(struct mr_rules),
+	.caps = fake_caps,
+	.open = fake_open,
+	.close = fake_close,
+	.add = fake_add,
+	.remove = fake_remove,
+	.sent = fake_sent,
+};
+
+static const struct mr_driver fake = { .name = "fake", .rules = &ops };
+static const struct mr_driver other = { .name = "other", .rules = &ops };
+static const struct mr_driver none = { .name = "none" };
+
+static struct {
+	struct mr_ctx *ctx;
+	struct mr_port memory[N_PORTS];
+	struct mr_port *ports[N_PORTS];
+	struct mr_rules_config config;
+	struct mr_rules *rules;
+} bench;
+
+static int set_up(void **state)
+{
+	(void)state;
+	memset(&told, 0, sizeof(told));
+	told.n_accepted = N_RULES;
+	assert_int_equal(mr_ctx_create(NULL, &bench.ctx, NULL), 0);
+	for (int i = 0; i < N_PORTS; i++) {
+		bench.memory[i] = (struct mr_port){
+			.driver = &fake,
+			.ctx = bench.ctx,
+			.info = { .name = "fake:dev" },
+		};
+		bench.ports[i] = &bench.memory[i];
+	}
+	bench.config = (struct mr_rules_config){ .size = sizeof(bench.config),
+						 .n_ports = N_PORTS,
+						 .ports = bench.ports,
+						 .n_max = N_RULES };
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	assert_int_equal(told.n_open, 0);
+	mr_ctx_destroy(bench.ctx);
+	return 0;
+}
+
+#define RULES_TEST(name) TEST_WITH(set_up, tear_down, name)
+
+static void refuse(int err, const char *words)
+{
+	struct mr_reason why;
+
+	assert_int_equal(mr_rules_open(&bench.config, &bench.rules, &why), err);
+	assert_reason_has(&why, words);
+}
+
+RULES_TEST(wrong_sets_are_refused)
+{
+	struct mr_reason why;
+
+	told.open_err = -EPERM;
+	refuse(-EPERM, "no room");
+	told.caps_err = -ENOTSUP;
+	refuse(-ENOTSUP, "not today");
+	told.caps_err = 0;
+	bench.memory[1].driver = &other;
+	refuse(-EINVAL, "one driver");
+	bench.memory[1].driver = &none;
+	refuse(-ENOTSUP, "driver none has no rules");
+	bench.config.n_max = UINT32_MAX;
+	refuse(-EINVAL, "n_max");
+	bench.config.n_ports = 65;
+	refuse(-EINVAL, "n_ports is 65");
+	bench.config.n_ports = 0;
+	refuse(-EINVAL, "n_ports is 0");
+	bench.config.size = 0;
+	assert_int_equal(mr_rules_open(&bench.config, &bench.rules, &why),
+			 -EINVAL);
+}
+
+RULES_TEST(caps_are_the_drivers)
+{
+	struct mr_offload_caps caps = { .size = sizeof(caps) };
+
+	assert_int_equal(mr_port_offload_caps(bench.ports[0], &caps, NULL), 0);
+	assert_int_equal(caps.matches, 1u << MR_RULE_ANY);
+	assert_int_equal(caps.can_send, 1);
+	assert_int_equal(caps.is_advised, 1);
+	caps.size = 0;
+	assert_int_equal(mr_port_offload_caps(bench.ports[0], &caps, NULL),
+			 -EINVAL);
+}
+
+RULES_TEST(rules_get_ids_until_the_set_is_full)
+{
+	const struct mr_rule rule = { .match = MR_RULE_ANY, .to = 1 };
+	struct mr_rule six[6] = { rule, rule, rule, rule, rule, rule };
+	uint32_t ids[6];
+
+	assert_int_equal(mr_rules_open(&bench.config, &bench.rules, NULL), 0);
+	assert_int_equal(mr_rules_fd(bench.rules), -1);
+	assert_int_equal(mr_rules_add(bench.rules, six, 6, ids), 4);
+	assert_int_equal(mr_rules_add(bench.rules, six, 1, ids + 4), 0);
+	for (int i = 0; i < 4; i++)
+		for (int k = 0; k < i; k++)
+			assert_int_not_equal(ids[i], ids[k]);
+	mr_rules_remove(bench.rules, ids, 4);
+	/* The driver takes but two. */
+	told.n_accepted = 2;
+	assert_int_equal(mr_rules_add(bench.rules, six, 4, ids), 2);
+	told.n_accepted = 2;
+	assert_int_equal(mr_rules_add(bench.rules, six, 4, ids + 2), 2);
+	mr_rules_close(bench.rules);
+}
+
+RULES_TEST(invalid_rules_end_a_list)
+{
+	static const struct mr_rule wrong[] = {
+		{ .match = 0 },
+		{ .match = MR_RULE_ANY, .action = 2 },
+		{ .match = MR_RULE_ANY, .port = N_PORTS },
+		{ .match = MR_RULE_ANY, .to = N_PORTS },
+		{ .match = MR_RULE_STATION, .mac = { 3 } },
+		{ .match = MR_RULE_STATION, .action = MR_RULE_DROP },
+		{ .match = 3 },
+	};
+	struct mr_rule two[2] = { { .match = MR_RULE_STATION, .to = 1 } };
+	uint32_t ids[2];
+
+	assert_int_equal(mr_rules_open(&bench.config, &bench.rules, NULL), 0);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		assert_int_equal(mr_rules_add(bench.rules, &wrong[i], 1, ids),
+				 0);
+		two[1] = wrong[i];
+		assert_int_equal(mr_rules_add(bench.rules, two, 2, ids), 1);
+		mr_rules_remove(bench.rules, ids, 1);
+		told.n_accepted = N_RULES;
+	}
+	mr_rules_close(bench.rules);
+}
+
+RULES_TEST(what_was_sent_is_of_a_port_of_the_set)
+{
+	struct mr_rules_sent sent = { .size = sizeof(sent) };
+
+	assert_int_equal(mr_rules_open(&bench.config, &bench.rules, NULL), 0);
+	assert_int_equal(mr_rules_sent(bench.rules, 1, &sent), 0);
+	assert_int_equal(sent.attempted, 11);
+	assert_int_equal(mr_rules_sent(bench.rules, N_PORTS, &sent), -EINVAL);
+	sent.size = 0;
+	assert_int_equal(mr_rules_sent(bench.rules, 0, &sent), -EINVAL);
+	mr_rules_close(bench.rules);
+	mr_rules_close(NULL);
+}
