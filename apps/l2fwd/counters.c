@@ -15,13 +15,23 @@ static const struct count_row fdb_rows[] = {
 	{ "full", "not learned", LIVE_NUMBER },
 };
 
+static const struct count_row offload_rows[] = {
+	{ "rules", "rules", LIVE_NUMBER },
+	{ "pending", "pending", LIVE_NOTHING },
+	{ "forced", "forced", LIVE_NOTHING },
+	{ "full", "no room", LIVE_NOTHING },
+	{ "attempted", "forwarded by the kernel", LIVE_RATE },
+	{ "tx_drops", "lost by it", LIVE_NUMBER },
+	{ "tx_drops_known", "losses known", LIVE_NOTHING },
+};
+
 static const struct count_group fdb_group = { "fdb", "addresses", fdb_rows, 5 };
+static const struct count_group offload_group = { "offload", "offload",
+						  offload_rows, 7 };
 
-/* Of a session with a table of addresses, whose group is the only one. */
-static void take(struct snapshot *snapshot, void *app)
+static void take_workers(struct snapshot *snapshot,
+			 const struct session *session)
 {
-	const struct session *session = app;
-
 	for (uint32_t w = 0; w < snapshot->n_workers; w++) {
 		const struct forward_stats *from =
 			&session->forwarders[w].stats;
@@ -33,40 +43,68 @@ static void take(struct snapshot *snapshot, void *app)
 		snapshot_copy_counters(&to->counts[1], &from->flooded, 1);
 		snapshot_copy_counters(to->drops, from->drops, N_FORWARD_DROPS);
 	}
-	if (session->fdb != NULL) {
-		uint64_t *counts = snapshot->groups[0];
-		struct fdb_stats fdb;
-
-		fdb_stats(session->fdb, &fdb);
-		counts[0] = fdb.n_entries;
-		counts[1] = fdb.learned;
-		counts[2] = fdb.moved;
-		counts[3] = fdb.aged;
-		counts[4] = fdb.full;
-	}
 }
 
-static const struct app_counters with_fdb = {
-	.program = "mr-l2fwd",
-	.drop_names = forward_drop_names,
-	.n_drops = N_FORWARD_DROPS,
-	.worker_rows = worker_rows,
-	.n_worker_rows = 2,
-	.groups = &fdb_group,
-	.n_groups = 1,
-	.take = take,
-};
+static void take_fdb(uint64_t *counts, const struct session *session)
+{
+	struct fdb_stats fdb;
 
-static const struct app_counters without_fdb = {
-	.program = "mr-l2fwd",
-	.drop_names = forward_drop_names,
-	.n_drops = N_FORWARD_DROPS,
-	.worker_rows = worker_rows,
-	.n_worker_rows = 2,
-	.take = take,
-};
+	fdb_stats(session->fdb, &fdb);
+	counts[0] = fdb.n_entries;
+	counts[1] = fdb.learned;
+	counts[2] = fdb.moved;
+	counts[3] = fdb.aged;
+	counts[4] = fdb.full;
+}
+
+static void take_offload(uint64_t *counts, const struct session *session)
+{
+	struct offload_stats stats = session->offload_stats;
+
+	if (session->offload != NULL)
+		offload_stats(session->offload, &stats);
+	counts[0] = stats.n_active;
+	counts[1] = stats.n_pending;
+	counts[2] = stats.forced;
+	counts[3] = stats.full;
+	counts[4] = stats.attempted;
+	counts[5] = stats.drops;
+	counts[6] = stats.has_drops;
+}
+
+/* As session_counters() has chosen: snapshots may outlive the session. */
+static struct count_group groups[2];
+static struct app_counters counters;
+
+static void take(struct snapshot *snapshot, void *app)
+{
+	const struct session *session = app;
+
+	take_workers(snapshot, session);
+	for (uint32_t i = 0; i < counters.n_groups; i++)
+		if (groups[i].rows == fdb_rows)
+			take_fdb(snapshot->groups[i], session);
+		else
+			take_offload(snapshot->groups[i], session);
+}
 
 const struct app_counters *session_counters(const struct session *session)
 {
-	return session->fdb != NULL ? &with_fdb : &without_fdb;
+	uint32_t n = 0;
+
+	if (session->fdb != NULL)
+		groups[n++] = fdb_group;
+	if (session->offload != NULL)
+		groups[n++] = offload_group;
+	counters = (struct app_counters){
+		.program = "mr-l2fwd",
+		.drop_names = forward_drop_names,
+		.n_drops = N_FORWARD_DROPS,
+		.worker_rows = worker_rows,
+		.n_worker_rows = 2,
+		.groups = groups,
+		.n_groups = n,
+		.take = take,
+	};
+	return &counters;
 }

@@ -13,6 +13,8 @@ struct fdb {
 	uint64_t seed;
 	uint32_t bucket_mask;
 	uint32_t limit, age_s;
+	fdb_moved_fn *moved_fn; /* NULL: nobody watches */
+	void *opaque;
 	_Alignas(64) uint64_t n_entries; /* atomic, as those below */
 	uint64_t learned, moved, aged, full;
 };
@@ -138,8 +140,11 @@ void fdb_learn(struct fdb *fdb, uint64_t mac, uint32_t port, uint32_t now_s)
 		if (word >> 16 != mac || word == 0)
 			continue;
 		if ((word & 0xffff) != port + 1 &&
-		    replace(fdb, i, word, mac << 16 | (port + 1)))
+		    replace(fdb, i, word, mac << 16 | (port + 1))) {
 			add(&fdb->moved, 1);
+			if (fdb->moved_fn != NULL)
+				fdb->moved_fn(fdb->opaque, i, port);
+		}
 		see(fdb, i, now_s);
 		return;
 	}
@@ -159,6 +164,11 @@ uint32_t fdb_find(const struct fdb *fdb, uint64_t mac)
 	return FDB_NOWHERE;
 }
 
+uint32_t fdb_n_places(const struct fdb *fdb)
+{
+	return (fdb->bucket_mask + 1) * WAYS;
+}
+
 static void forget(struct fdb *fdb, uint32_t place, uint64_t word)
 {
 	if (!replace(fdb, place, word, 0))
@@ -169,7 +179,7 @@ static void forget(struct fdb *fdb, uint32_t place, uint64_t word)
 
 void fdb_age(struct fdb *fdb, uint32_t now_s)
 {
-	for (uint32_t i = 0; i <= fdb->bucket_mask * WAYS + WAYS - 1; i++) {
+	for (uint32_t i = 0; i < fdb_n_places(fdb); i++) {
 		const uint64_t word = word_at(fdb, i);
 		const uint32_t seen_s =
 			__atomic_load_n(&fdb->seen_s[i], __ATOMIC_RELAXED);
@@ -183,12 +193,32 @@ void fdb_age(struct fdb *fdb, uint32_t now_s)
 
 void fdb_forget_port(struct fdb *fdb, uint32_t port)
 {
-	for (uint32_t i = 0; i <= fdb->bucket_mask * WAYS + WAYS - 1; i++) {
+	for (uint32_t i = 0; i < fdb_n_places(fdb); i++) {
 		const uint64_t word = word_at(fdb, i);
 
 		if (word != 0 && (word & 0xffff) == port + 1)
 			forget(fdb, i, word);
 	}
+}
+
+void fdb_watch(struct fdb *fdb, fdb_moved_fn *moved, void *opaque)
+{
+	fdb->moved_fn = moved;
+	fdb->opaque = opaque;
+}
+
+uint64_t fdb_word(const struct fdb *fdb, uint32_t place)
+{
+	return word_at(fdb, place);
+}
+
+void fdb_refresh(struct fdb *fdb, uint32_t place, uint32_t now_s)
+{
+	const uint32_t seen_s =
+		__atomic_load_n(&fdb->seen_s[place], __ATOMIC_RELAXED);
+
+	if ((int32_t)(now_s - seen_s) > 0)
+		see(fdb, place, now_s);
 }
 
 void fdb_stats(const struct fdb *fdb, struct fdb_stats *ret_stats)

@@ -53,4 +53,26 @@ void fdb_age(struct fdb *fdb, uint32_t now_s);
 void fdb_forget_port(struct fdb *fdb, uint32_t port);
 void fdb_stats(const struct fdb *fdb, struct fdb_stats *ret_stats);
 
+/*
+ * For who keeps a copy of the table: its places, and the word in each of them.
+ * moved() is called by the worker that saw an address on another port, before
+ * its frame is forwarded.
+ */
+typedef void fdb_moved_fn(void *opaque, uint32_t place, uint32_t port);
+void fdb_watch(struct fdb *fdb, fdb_moved_fn *moved, void *opaque);
+uint32_t fdb_n_places(const struct fdb *fdb);
+uint64_t fdb_word(const struct fdb *fdb, uint32_t place);
+/* What is in that place was seen elsewhere than by fdb_learn(). */
+void fdb_refresh(struct fdb *fdb, uint32_t place, uint32_t now_s);
+
+static inline uint64_t fdb_word_mac(uint64_t word)
+{
+	return word >> 16;
+}
+
+static inline uint32_t fdb_word_port(uint64_t word)
+{
+	return (uint32_t)(word & 0xffff) - 1;
+}
+
 #endif

@@ -25,7 +25,11 @@ static bool end(void *app)
 static int forward(struct session *session, int signal_fd)
 {
 	const struct options *options = session->options;
-	const struct run_fd fds[] = { { session->done_fd, end } };
+	const struct run_fd fds[] = {
+		{ session->done_fd, end },
+		{ session->offload != NULL ? offload_fd(session->offload) : -1,
+		  session_offload_event },
+	};
 	const struct run_config config = {
 		.plane = &session->plane,
 		.counters = session_counters(session),
@@ -37,8 +41,9 @@ static int forward(struct session *session, int signal_fd)
 		.app = session,
 		.each_second = session_each_second,
 		.port_event = session_port_event,
+		.give_up = session_end_offload,
 		.fds = fds,
-		.n_fds = 1,
+		.n_fds = 2,
 	};
 
 	return run(&config);

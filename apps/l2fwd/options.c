@@ -8,7 +8,7 @@ enum {
 	MAX_FDB = 1 << 20,
 	MAX_AGE_S = 1000000, /* IEEE 802.1Q-2018, table 8-3 */
 };
-enum { ID_MODE = OPTION_LONG, ID_COUNT, ID_AGE, ID_FDB_LIMIT };
+enum { ID_MODE = OPTION_LONG, ID_COUNT, ID_AGE, ID_FDB_LIMIT, ID_OFFLOAD };
 
 static const struct option_row rows[] = {
 	{ "mode", ID_MODE, "MODE", "patch (default), macswap, learn or drop" },
@@ -31,12 +31,15 @@ static const struct option_row rows[] = {
 	  "learn: forget addresses after S seconds (default 300)" },
 	{ "fdb-limit", ID_FDB_LIMIT, "N",
 	  "learn: most addresses to keep (default 8192)" },
+	{ "offload", ID_OFFLOAD, "off|auto|on",
+	  "forward in the kernel what is decided (default off)" },
 	{ "json", OPTION_JSON, NULL, "one JSON object per second on stdout" },
 	{ "csv", OPTION_CSV, NULL,
 	  "CSV on stdout, one line per queue and second" },
 };
 
 static const char *const mode_names[] = { "patch", "macswap", "learn", "drop" };
+static const char *const offload_names[] = { "off", "auto", "on" };
 static const char usage[] =
 	"usage: mr-l2fwd [options] PORT PORT [PORT...]\n"
 	"Forward Ethernet frames between ports without copying them.\n"
@@ -64,6 +67,10 @@ static enum parse_result take(const struct option_row *row, const char *arg,
 		return parse_u32(name, arg, 1, MAX_AGE_S, &o->age_s, error);
 	case ID_FDB_LIMIT:
 		return parse_u32(name, arg, 1, MAX_FDB, &o->fdb_limit, error);
+	case ID_OFFLOAD:
+		r = parse_word(name, arg, offload_names, 3, &word, error);
+		o->offload = (enum offload_choice)word;
+		return r;
 	default:
 		return run_take_option(row, arg, &o->run, &o->plane, error);
 	}
@@ -105,6 +112,12 @@ static enum parse_result check_together(struct options *o,
 				   "%u ports: mode %s needs pairs; add one, or "
 				   "use --mode learn",
 				   n_ports, mode_names[o->mode]);
+	if (o->offload != OFFLOAD_OFF && o->mode == MODE_MACSWAP)
+		return parse_wrong(error, "--offload: mode macswap is done in "
+					  "user space only");
+	if (o->offload != OFFLOAD_OFF && o->n_frames > 0)
+		return parse_wrong(error, "--offload: --count cannot count "
+					  "frames that the kernel forwards");
 	return specs_differ(o->plane.specs, n_ports, error) ? PARSE_RUN :
 							      PARSE_WRONG;
 }

@@ -12,12 +12,14 @@
 #include "support/options.h"
 #include "support/run.h"
 
+enum offload_choice { OFFLOAD_OFF, OFFLOAD_AUTO, OFFLOAD_ON };
 enum mode { MODE_PATCH, MODE_MACSWAP, MODE_LEARN, MODE_DROP };
 
 struct options {
 	struct dataplane_config plane;
 	struct run_options run;
 	enum mode mode;
+	enum offload_choice offload;
 	uint32_t age_s, fdb_limit;
 	uint64_t n_frames; /* 0: no end */
 };

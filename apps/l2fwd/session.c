@@ -61,6 +61,10 @@ int session_open(struct session *session, const struct options *options,
 	status = dataplane_open(&session->plane, &plane, ret_error);
 	if (status == 0)
 		status = make_forwarders(session, ret_error);
+	if (status == 0 && options->offload != OFFLOAD_OFF &&
+	    offload_open(&session->offload, options, session->plane.ports,
+			 session->plane.n_ports, session->fdb, ret_error) < 0)
+		status = 1;
 	if (status != 0)
 		session_close(session);
 	return status;
@@ -69,6 +73,7 @@ int session_open(struct session *session, const struct options *options,
 void session_close(struct session *session)
 {
 	forward_destroy(session->forwarders, session->plane.n_workers);
+	offload_close(session->offload);
 	fdb_destroy(session->fdb);
 	dataplane_close(&session->plane);
 	close(session->done_fd);
@@ -82,10 +87,33 @@ void session_drop_at_end(void *forwarders, struct mr_worker *worker,
 			    frames, n);
 }
 
+bool session_offload_event(void *app)
+{
+	const struct session *session = app;
+
+	if (session->offload != NULL)
+		offload_poll(session->offload,
+			     mr_ctx_now_ns(session->plane.ctx));
+	return false;
+}
+
+void session_end_offload(void *app)
+{
+	struct session *session = app;
+
+	if (session->offload == NULL)
+		return;
+	offload_stats(session->offload, &session->offload_stats);
+	offload_close(session->offload);
+	session->offload = NULL;
+}
+
 void session_each_second(void *app)
 {
 	const struct session *session = app;
 
+	if (session->fdb != NULL && session->offload != NULL)
+		offload_refresh(session->offload);
 	if (session->fdb != NULL)
 		fdb_age(session->fdb,
 			(uint32_t)(mr_ctx_now_ns(session->plane.ctx) /
@@ -99,6 +127,10 @@ void session_port_event(void *app, uint32_t port_idx)
 	bool *is_up = &session->is_up[port_idx];
 	struct mr_link link = { 0 };
 
+	/* The last one: all of them have been polled. */
+	if (session->offload != NULL && port_idx == session->plane.n_ports - 1)
+		offload_poll(session->offload,
+			     mr_ctx_now_ns(session->plane.ctx));
 	if (session->fdb == NULL ||
 	    mr_port_link(session->plane.ports[port_idx], &link) < 0)
 		return;

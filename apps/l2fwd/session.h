@@ -9,12 +9,15 @@
 #include "support/snapshot.h"
 
 #include "forward.h"
+#include "offload.h"
 #include "options.h"
 
 struct session {
 	const struct options *options;
 	struct dataplane plane;
 	struct fdb *fdb;
+	struct offload *offload; /* NULL: off, or at its end */
+	struct offload_stats offload_stats; /* the last ones */
 	struct forward_shared shared;
 	int done_fd; /* readable when --count frames were received */
 	struct forwarder *forwarders;
@@ -35,6 +38,9 @@ void session_close(struct session *session);
 /* What apps/support calls: see run.h. app is the session. */
 const struct app_counters *session_counters(const struct session *session);
 void session_each_second(void *app);
+bool session_offload_event(void *app);
+/* Frames arrive in the queues again; before their last counters are read. */
+void session_end_offload(void *app);
 void session_port_event(void *app, uint32_t port_idx);
 /* With the array of forwarders. */
 void session_drop_at_end(void *forwarders, struct mr_worker *worker,

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Rules for what the forwarder has decided. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/text.h"
+
+#include "forward.h"
+#include "offload.h"
+
+enum { QUIET_NS = 20000000, FORCE_NS = 1000000000 };
+
+/* A rule for a place of the forwarding database. */
+struct station {
+	uint64_t word;   /* that it was added for */
+	uint64_t new_ns; /* when it was added */
+	uint32_t id;
+	bool is_active;
+	bool has_rule;  /* atomic */
+	bool has_moved; /* atomic: its rule was made inactive */
+};
+
+struct offload {
+	struct mr_rules *rules;
+	struct fdb *fdb;
+	uint32_t n_ports;
+	uint32_t n_places;
+	struct station *stations; /* by place */
+	uint64_t n_changes;       /* of the database, when last looked at */
+	uint64_t n_moved;         /* atomic: times that has_moved was set */
+	struct offload_stats stats;
+};
+
+static int refuse(struct mr_reason *ret_error, const struct options *options,
+		  const char *why)
+{
+	if (options->offload == OFFLOAD_ON)
+		return fail_with(ret_error, -ENOTSUP, "--offload on: %s", why);
+	print_error("%s: --offload auto: off: %s", options->plane.program, why);
+	return 0;
+}
+
+/* 1, or as refuse(). */
+static int check_ports(const struct options *options,
+		       struct mr_port *const *ports, uint32_t n_ports,
+		       struct mr_reason *ret_error)
+{
+	for (uint32_t i = 0; i < n_ports; i++) {
+		struct mr_offload_caps caps = { .size = sizeof(caps) };
+		struct mr_port_info info = { .size = sizeof(info) };
+		struct mr_reason why;
+		char text[400];
+
+		if (mr_port_offload_caps(ports[i], &caps, &why) < 0)
+			return refuse(ret_error, options, why.text);
+		if (caps.can_send &&
+		    (caps.is_advised || options->offload == OFFLOAD_ON))
+			continue;
+		mr_port_info(ports[i], &info);
+		snprintf(text, sizeof(text), "%s: %s", info.name, caps.why);
+		/* A port that others cannot send from yet may be one later. */
+		if (options->offload == OFFLOAD_AUTO)
+			return refuse(ret_error, options, text);
+		print_error("%s: --offload on: %s", options->plane.program,
+			    text);
+	}
+	return 1;
+}
+
+static int add_default_rules(struct offload *offload, enum mode mode)
+{
+	for (uint32_t i = 0; i < offload->n_ports; i++) {
+		const struct mr_rule rule = {
+			.match = MR_RULE_ANY,
+			.action = mode == MODE_DROP ? MR_RULE_DROP :
+						      MR_RULE_FORWARD,
+			.port = (uint16_t)i,
+			.to = (uint16_t)(mode == MODE_DROP ? i :
+							     forward_peer(i)),
+		};
+		uint32_t id;
+
+		if (mr_rules_add(offload->rules, &rule, 1, &id) != 1)
+			return -EIO;
+		mr_rules_set(offload->rules, id, rule.to, 1);
+		offload->stats.n_active++;
+	}
+	return 0;
+}
+
+/* By a worker: frames of the address, and to it, are its again. */
+static void moved(void *opaque, uint32_t place, uint32_t port)
+{
+	struct offload *offload = opaque;
+	struct station *station = &offload->stations[place];
+
+	if (__atomic_load_n(&station->has_rule, __ATOMIC_ACQUIRE))
+		mr_rules_set(offload->rules, station->id, port, 0);
+	__atomic_store_n(&station->has_moved, true, __ATOMIC_RELEASE);
+	__atomic_add_fetch(&offload->n_moved, 1, __ATOMIC_RELEASE);
+}
+
+static int watch_addresses(struct offload *offload, struct fdb *fdb)
+{
+	offload->fdb = fdb;
+	offload->n_places = fdb_n_places(fdb);
+	offload->stations =
+		calloc(offload->n_places, sizeof(offload->stations[0]));
+	if (offload->stations == NULL)
+		return -ENOMEM;
+	fdb_watch(fdb, moved, offload);
+	return 0;
+}
+
+int offload_open(struct offload **ret_offload, const struct options *options,
+		 struct mr_port *const *ports, uint32_t n_ports,
+		 struct fdb *fdb, struct mr_reason *ret_error)
+{
+	const struct mr_rules_config config = {
+		.size = sizeof(config),
+		.n_ports = n_ports,
+		.ports = ports,
+		.n_max = fdb != NULL ? options->fdb_limit : n_ports,
+	};
+	struct offload *offload;
+	struct mr_reason why;
+	int err = check_ports(options, ports, n_ports, ret_error);
+
+	if (err <= 0)
+		return err;
+	offload = calloc(1, sizeof(*offload));
+	if (offload == NULL)
+		return -ENOMEM;
+	offload->n_ports = n_ports;
+	if (mr_rules_open(&config, &offload->rules, &why) < 0) {
+		free(offload);
+		return refuse(ret_error, options, why.text);
+	}
+	err = fdb != NULL ? watch_addresses(offload, fdb) :
+			    add_default_rules(offload, options->mode);
+	if (err < 0) {
+		offload_close(offload);
+		return err;
+	}
+	*ret_offload = offload;
+	return 1;
+}
+
+void offload_close(struct offload *offload)
+{
+	if (offload == NULL)
+		return;
+	if (offload->fdb != NULL)
+		fdb_watch(offload->fdb, NULL, NULL);
+	mr_rules_close(offload->rules);
+	free(offload->stations);
+	free(offload);
+}
+
+static void add_rule(struct offload *offload, struct station *station,
+		     uint64_t word, uint64_t now_ns)
+{
+	const uint64_t mac = fdb_word_mac(word);
+	struct mr_rule rule = {
+		.match = MR_RULE_STATION,
+		.to = (uint16_t)fdb_word_port(word),
+	};
+
+	for (int i = 0; i < 6; i++)
+		rule.mac[i] = (uint8_t)(mac >> 8 * (5 - i));
+	if (mr_rules_add(offload->rules, &rule, 1, &station->id) != 1) {
+		offload->stats.full++;
+		return;
+	}
+	station->word = word;
+	station->new_ns = now_ns;
+	station->is_active = false;
+	__atomic_store_n(&station->has_rule, true, __ATOMIC_RELEASE);
+	offload->stats.n_pending++;
+}
+
+static void remove_rule(struct offload *offload, struct station *station)
+{
+	if (!station->has_rule)
+		return;
+	__atomic_store_n(&station->has_rule, false, __ATOMIC_RELEASE);
+	mr_rules_remove(offload->rules, &station->id, 1);
+	if (station->is_active)
+		offload->stats.n_active--;
+	else
+		offload->stats.n_pending--;
+}
+
+/* Make it active if it has been quiet, or busy for long. */
+static void consider(struct offload *offload, uint32_t place, uint64_t now_ns)
+{
+	struct station *station = &offload->stations[place];
+	struct mr_rule_stats stats;
+	bool is_quiet;
+
+	mr_rules_read(offload->rules, &station->id, 1, &stats);
+	is_quiet = now_ns >= station->new_ns + QUIET_NS &&
+		   (int64_t)(now_ns - stats.held_ns) >= QUIET_NS;
+	if (!is_quiet && now_ns < station->new_ns + FORCE_NS)
+		return;
+	mr_rules_set(offload->rules, station->id, fdb_word_port(station->word),
+		     1);
+	/* It may have moved meanwhile: then moved() came too early. */
+	if (fdb_word(offload->fdb, place) != station->word) {
+		mr_rules_set(offload->rules, station->id,
+			     fdb_word_port(station->word), 0);
+		return;
+	}
+	station->is_active = true;
+	offload->stats.forced += !is_quiet;
+	offload->stats.n_active++;
+	offload->stats.n_pending--;
+}
+
+static void follow_place(struct offload *offload, uint32_t place,
+			 uint64_t now_ns)
+{
+	struct station *station = &offload->stations[place];
+	const uint64_t word = fdb_word(offload->fdb, place);
+
+	if (__atomic_exchange_n(&station->has_moved, false, __ATOMIC_ACQUIRE) ||
+	    word != station->word)
+		remove_rule(offload, station);
+	if (!station->has_rule && word != 0)
+		add_rule(offload, station, word, now_ns);
+	else if (station->has_rule && !station->is_active)
+		consider(offload, place, now_ns);
+}
+
+void offload_poll(struct offload *offload, uint64_t now_ns)
+{
+	struct fdb_stats fdb;
+	uint64_t n_changes;
+
+	mr_rules_poll(offload->rules);
+	if (offload->fdb == NULL)
+		return;
+	fdb_stats(offload->fdb, &fdb);
+	n_changes = fdb.learned + fdb.aged +
+		    __atomic_load_n(&offload->n_moved, __ATOMIC_ACQUIRE);
+	if (n_changes == offload->n_changes && offload->stats.n_pending == 0)
+		return;
+	offload->n_changes = n_changes;
+	for (uint32_t i = 0; i < offload->n_places; i++)
+		follow_place(offload, i, now_ns);
+}
+
+int offload_fd(const struct offload *offload)
+{
+	return mr_rules_fd(offload->rules);
+}
+
+void offload_refresh(struct offload *offload)
+{
+	for (uint32_t i = 0; i < offload->n_places; i++) {
+		const struct station *station = &offload->stations[i];
+		struct mr_rule_stats stats;
+
+		if (!station->has_rule)
+			continue;
+		mr_rules_read(offload->rules, &station->id, 1, &stats);
+		if (stats.seen_ns != 0)
+			fdb_refresh(offload->fdb, i,
+				    (uint32_t)(stats.seen_ns / 1000000000u));
+	}
+}
+
+void offload_stats(struct offload *offload, struct offload_stats *ret_stats)
+{
+	*ret_stats = offload->stats;
+	ret_stats->has_drops = 1;
+	for (uint32_t i = 0; i < offload->n_ports; i++) {
+		struct mr_rules_sent sent = { .size = sizeof(sent) };
+
+		mr_rules_sent(offload->rules, i, &sent);
+		ret_stats->attempted += sent.attempted;
+		ret_stats->drops += sent.drops;
+		ret_stats->has_drops &= sent.has_drops;
+	}
+}

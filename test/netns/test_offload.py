@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""mr-l2fwd --offload: frames that the kernel forwards by rules."""
+import signal
+import threading
+import time
+
+import pytest
+from lib import invariants, talk
+from lib.forwarder import Forwarder, Refused
+from lib.namespaces import Star, wait_until
+from lib.wire import BROADCAST, TEST_TYPE, Wire, frame, mac
+
+
+class Kernel:
+    """Hosts around mr-l2fwd --offload on, each with a raw socket."""
+
+    def __init__(self, lab, mode, *options, n_hosts=2, gro="on", mtu=None):
+        self.star = Star(lab, n_hosts, mtu=mtu)
+        for i in range(n_hosts):
+            self.set_gro(i, gro)
+        self.wires = [lab.closing(Wire(host, "h0", TEST_TYPE))
+                      for host in self.star.hosts]
+        self.forwarder = Forwarder(
+            lab, self.star.middle, *self.star.ports,
+            options=["--mode", mode, "--offload", "on", *options])
+
+    def set_gro(self, i, state):
+        """Whether host i's end receives what is redirected to it; tags are
+        in the frame."""
+        self.star.hosts[i].run("ethtool", "-K", "h0", "gro", state, "txvlan",
+                               "off")
+
+    def send(self, i, to, n=1, size=100, dst=BROADCAST, src=mac(1)):
+        """Send n frames from host i; hosts `to` get all of them, in order."""
+        sent = [frame(size, number, dst=dst, src=src) for number in range(n)]
+        self.wires[i].send_all(sent)
+        for k in to:
+            assert self.wires[k].receive(n) == sent, f"host {k}"
+
+    def introduce(self):
+        """Each host is known, and its rule is active."""
+        for i in range(len(self.wires)):
+            self.send(i, [k for k in range(len(self.wires)) if k != i],
+                      src=mac(i))
+        self.wait_for("rules", len(self.wires))
+
+    def wait_for(self, name, n):
+        wait_until(f"offload {name}", lambda:
+                   self.forwarder.next_snapshot()["offload"][name] == n)
+
+    def stop(self, **options):
+        """The last object, and the sum of each rx counter of all ports."""
+        final = self.forwarder.stop(**options)
+        assert final["offload"]["tx_drops_known"] == 1
+        return final
+
+    @staticmethod
+    def offloaded(final):
+        return sum(invariants.total(port, "rx", "offloaded")
+                   for port in final["ports"])
+
+    @staticmethod
+    def event(final, name):
+        return sum(queue["events"][f"rx_offload_{name}"]
+                   for port in final["ports"] for queue in port["queues"])
+
+
+def test_patch_forwards_all_in_the_kernel(lab):
+    kernel = Kernel(lab, "patch")
+    kernel.send(0, [1], 200)
+    kernel.send(1, [0], 100)
+    final = kernel.stop()
+    assert kernel.offloaded(final) == 300 == final["offload"]["attempted"]
+    assert final["offload"]["tx_drops"] == 0
+    assert sum(invariants.total(port, "rx", "delivered")
+               for port in final["ports"]) == 0
+
+
+@pytest.mark.parametrize("mode", ["patch", "learn"])
+def test_kernels_talk(lab, mode):
+    """Their partial checksums go through user space, which finishes them."""
+    kernel = Kernel(lab, mode)
+    star = kernel.star
+    assert talk.ping(star.hosts[0], star.address(1)) == 3
+    if mode == "learn":
+        kernel.wait_for("rules", 2)
+    assert talk.ping(star.hosts[0], star.address(1), 20) == 20
+    talk.tcp(star.hosts[0], star.hosts[1], star.address(1), 1 << 20)
+    final = kernel.stop()
+    assert kernel.offloaded(final) >= 40
+    assert kernel.event(final, "csum_partial") > 0
+
+
+def test_drop_drops_in_the_kernel(lab):
+    kernel = Kernel(lab, "drop")
+    kernel.wires[0].send_all(frame(60, i) for i in range(50))
+    port = wait_until("they are counted", lambda: next(
+        (p for p in kernel.forwarder.next_snapshot()["ports"]
+         if invariants.drops(p, "rx")["rule"] == 50), None))
+    assert invariants.total(port, "rx", "received") == 50
+    kernel.stop()
+
+
+def test_learn_starts_with_the_second_burst(lab):
+    kernel = Kernel(lab, "learn", n_hosts=3)
+    kernel.introduce()
+    before = kernel.forwarder.next_snapshot()
+    assert kernel.offloaded(before) == 0
+    kernel.send(0, [2], 100, dst=mac(2), src=mac(0))
+    kernel.send(2, [1], 100, dst=mac(1), src=mac(2))
+    # To a group, from a stranger, to one: user space decides.
+    kernel.send(0, [1, 2], 10, src=mac(0))
+    kernel.send(0, [1], 1, dst=mac(1), src=mac(9))
+    kernel.send(1, [0, 2], 1, dst=mac(7), src=mac(1))
+    assert not any(wire.receive(1, 0.1) for wire in kernel.wires)
+    final = kernel.stop()
+    assert kernel.offloaded(final) == 200
+    assert final["fdb"]["learned"] == 4
+
+
+def test_a_frame_for_where_it_came_from_is_dropped(lab):
+    kernel = Kernel(lab, "learn")
+    kernel.introduce()
+    kernel.send(0, [1], src=mac(5))
+    kernel.wait_for("rules", 3)
+    kernel.send(0, [], 7, dst=mac(5), src=mac(0))
+    final = kernel.stop()
+    assert invariants.drops(final["ports"][0], "rx")["rule"] == 7
+
+
+def test_a_host_that_moves_is_followed_with_its_first_frame(lab):
+    kernel = Kernel(lab, "learn", n_hosts=3)
+    kernel.introduce()
+    kernel.send(1, [0], 20, dst=mac(0), src=mac(1))
+    # It speaks once at its new place: what follows finds it there.
+    kernel.send(2, [0], 1, dst=mac(0), src=mac(1))
+    kernel.send(0, [2], 50, dst=mac(1), src=mac(0))
+    kernel.wait_for("rules", 3)
+    kernel.send(0, [2], 50, dst=mac(1), src=mac(0))
+    final = kernel.stop()
+    assert final["fdb"]["moved"] == 1
+    assert kernel.offloaded(final) >= 70
+
+
+def test_an_address_that_only_rules_see_is_not_forgotten(lab):
+    kernel = Kernel(lab, "learn", "--age", 2)
+    kernel.introduce()
+    for _ in range(8):  # for twice its age
+        kernel.send(0, [1], dst=mac(1), src=mac(0))
+        kernel.send(1, [0], dst=mac(0), src=mac(1))
+        time.sleep(0.5)
+    busy = kernel.forwarder.next_snapshot()
+    assert busy["fdb"]["aged"] == 0 and kernel.offloaded(busy) == 16
+    kernel.wait_for("rules", 0)
+    assert kernel.stop()["fdb"]["aged"] == 2
+
+
+def test_a_full_table_leaves_the_rest_to_user_space(lab):
+    kernel = Kernel(lab, "learn", "--fdb-limit", 2)
+    kernel.introduce()
+    kernel.send(0, [1], 5, dst=mac(1), src=mac(8))
+    final = kernel.stop()
+    assert final["fdb"]["full"] == 5 and kernel.offloaded(final) == 0
+
+
+def test_a_target_that_cannot_send_is_done_without(lab):
+    """Its peer's GRO goes off and on again: user space, then rules."""
+    kernel = Kernel(lab, "patch", "--verbose")
+    kernel.send(0, [1], 10)
+    kernel.set_gro(1, "off")
+    assert kernel.forwarder.err.wait(
+        lambda line: "no longer sends" in line, 15), kernel.forwarder.err.text()
+    kernel.send(0, [1], 10)
+    kernel.send(1, [0], 10)
+    n_lines = kernel.forwarder.err.count()
+    kernel.set_gro(1, "on")
+    assert kernel.forwarder.err.wait(
+        lambda line: "p1: sends" in line, 15, n_lines)
+    kernel.send(0, [1], 10)
+    final = kernel.stop()
+    assert kernel.offloaded(final) == 30
+    assert kernel.event(final, "no_target") == 10
+
+
+def test_it_starts_without_a_target_and_says_the_remedy(lab):
+    kernel = Kernel(lab, "patch", gro="off")
+    assert "ethtool -K PEER gro on" in kernel.forwarder.err.text()
+    kernel.send(0, [1], 10)
+    final = kernel.stop()
+    assert kernel.offloaded(final) == 0
+    assert kernel.event(final, "no_target") == 10
+
+
+def test_a_long_frame_is_left_to_user_space(lab):
+    kernel = Kernel(lab, "patch")
+    kernel.star.hosts[1].ip("link", "set", "h0", "mtu", 1000)
+    kernel.star.middle.ip("link", "set", "p1", "mtu", 1000)
+    kernel.forwarder.err.wait(lambda line: "MTU is now 1000" in line, 15)
+    kernel.forwarder.next_snapshot()
+    kernel.send(0, [1], 5, size=1014)
+    kernel.send(0, [], 5, size=1400)
+    final = kernel.stop()
+    assert kernel.offloaded(final) == 5
+    assert kernel.event(final, "too_long") == 5
+    assert invariants.drops(final["ports"][1], "tx")["too_long"] == 5
+
+
+def test_every_frame_is_accounted_for_while_the_target_comes_and_goes(lab):
+    """Sent = arrived + lost by a name, whichever way each frame took."""
+    kernel = Kernel(lab, "patch")
+    done = threading.Event()
+
+    def toggle():
+        while not done.is_set():
+            kernel.set_gro(1, "off")
+            kernel.set_gro(1, "on")
+
+    thread = threading.Thread(target=toggle)
+    thread.start()
+    n = 20000
+    kernel.wires[0].send_all(frame(60, i, src=mac(1)) for i in range(n))
+    done.set()
+    thread.join()
+    arrived = kernel.wires[1].receive(n, 1)
+    final = kernel.stop()
+    source, sink = final["ports"]
+    assert kernel.wires[1].lost() == 0
+    received = invariants.total(source, "rx", "received")
+    before_us = sum(source["device_drops"].values())
+    tx_drops = sum(invariants.drops(sink, "tx").values())
+    workers = sum(invariants.worker_drops(final).values())
+    rx_drops = sum(invariants.drops(source, "rx").values())
+    lost = final["offload"]["tx_drops"] + tx_drops + workers + rx_drops
+    assert received + before_us >= n
+    assert len(arrived) == received - lost, (len(arrived), final["offload"])
+    assert len({data[14:18] for data in arrived}) == len(arrived)
+
+
+def test_killed_it_leaves_no_rule_and_starts_again(lab):
+    kernel = Kernel(lab, "patch")
+    kernel.send(0, [1], 5)
+    kernel.forwarder.process.send_signal(signal.SIGKILL)
+    kernel.forwarder.wait()
+    again = Forwarder(lab, kernel.star.middle, *kernel.star.ports,
+                      options=["--offload", "on"])
+    kernel.send(0, [1], 5)
+    assert Kernel.offloaded(again.stop()) == 5
+    assert not kernel.star.has_program("p0")
+
+
+def test_auto_says_why_it_is_off(lab, star):
+    forwarder = Forwarder(lab, star.middle, "xdp:p0,attach=generic",
+                          "xdp:p1,attach=generic",
+                          options=["--offload", "auto"])
+    assert "--offload auto: off: xdp:p0: generic attach" in \
+        forwarder.err.text()
+    assert "offload" not in forwarder.stop()
+
+
+def test_ports_without_rules_are_refused(lab, star):
+    Refused(lab, star.middle, "--offload", "on", "null:", "pair:x").check(
+        1, "--offload on: null:: driver null has no rules")
