@@ -154,10 +154,7 @@ static __always_inline __u32 match(const struct ethhdr *eth)
 		return match_station(eth);
 	id = port->any - 1;
 	slot = bpf_map_lookup_elem(&slots, &id);
-	if (slot == NULL)
-		return 0;
-	stamp(&slot->seen_ns, bpf_ktime_get_coarse_ns());
-	return slot->word;
+	return slot == NULL ? 0 : slot->word;
 }
 
 static __always_inline __u32 add_words(const void *bytes, __u32 n)

@@ -19,7 +19,7 @@ def sample(topology, contestant, args, traffic):
         generator = who.Generator(args.bench, topology, **traffic)
         who.wait_for_traffic(topology, running)
         who.favour((running.process, generator.process), args.nice)
-        time.sleep(min(WARM_UP_S, args.seconds / 2))
+        time.sleep(getattr(args, "warm_up", min(WARM_UP_S, args.seconds / 2)))
         return who.window(topology, running, args.seconds)
     finally:
         if generator is not None:

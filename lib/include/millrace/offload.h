@@ -82,11 +82,10 @@ struct mr_offload_caps {
 			       *   remedy; "" if both */
 };
 
-/** What is known of a rule. */
+/** What is known of a rule of MR_RULE_STATION; others have zeros. */
 struct mr_rule_stats {
-	uint64_t seen_ns; /**< when its source, or any frame of MR_RULE_ANY,
-			   *   was last seen: CLOCK_MONOTONIC, to a tick of the
-			   *   kernel (1 to 10 ms); 0: never */
+	uint64_t seen_ns; /**< when its station last sent: CLOCK_MONOTONIC, to
+			   *   a tick of the kernel (1 to 10 ms); 0: never */
 	uint64_t held_ns; /**< when the application last received a frame
 			   *   because the rule is inactive; 0: never */
 };
