@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """RFC 2544, 26.1: halve the interval between a rate that holds and one that does not, with
 or without loss verification (NFV-TST009, 12.3.3)."""
+
 from __future__ import annotations
 
 import math
@@ -51,14 +52,19 @@ class BinarySearch:
         while True:
             s.left_ns = self._time_left(pps)
             self._try(pps, s.trial_ns)
-            if found.high <= 0 or found.high <= s.min_pps or \
-                    found.high - found.low <= s.resolution * found.high:
+            if (
+                found.high <= 0
+                or found.high <= s.min_pps
+                or found.high - found.low <= s.resolution * found.high
+            ):
                 return
             pps = (found.low + found.high) / 2
 
     def _complain_of_sender(self) -> Unsteady:
-        return Unsteady(f"the sender kept no rate up, down to {self.found.high:.0f} frames/s: "
-                        "other load on its cores (--cores, --max-lag, --unsent-tolerance)")
+        return Unsteady(
+            f"the sender kept no rate up, down to {self.found.high:.0f} frames/s: "
+            "other load on its cores (--cores, --max-lag, --unsent-tolerance)"
+        )
 
     def _confirm(self) -> None:
         """A rate that held has to hold once more, or it is lowered."""
@@ -78,9 +84,11 @@ class BinarySearch:
             is_by_sender &= outcome.is_unsent
         if is_by_sender:
             raise self._complain_of_sender()
-        raise Unsteady(f"the search does not converge: {first:.0f} frames/s passed once, and "
-                       f"none of up to {MAX_STEPS_DOWN} steps below it again; the device is "
-                       "not steady, --method mlr is made for that")
+        raise Unsteady(
+            f"the search does not converge: {first:.0f} frames/s passed once, and "
+            f"none of up to {MAX_STEPS_DOWN} steps below it again; the device is "
+            "not steady, --method mlr is made for that"
+        )
 
     def run(self) -> Found:
         """Raises SearchError."""
@@ -92,8 +100,9 @@ class BinarySearch:
             elif found.limit == Limit.SENDER:
                 raise self._complain_of_sender()
             else:
-                found.note = ("more than the tolerated loss at all rates down to "
-                              f"{found.high:.0f} frames/s")
+                found.note = (
+                    f"more than the tolerated loss at all rates down to {found.high:.0f} frames/s"
+                )
         finally:
             self.search.left_ns = 0
         found.is_complete = True

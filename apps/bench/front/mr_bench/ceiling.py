@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The tester's own ceiling: a rate, or a selftest document of an equivalent tester."""
+
 from __future__ import annotations
 
 import json
@@ -13,9 +14,15 @@ CURE = "mr-bench selftest with these ports and options measures ours"
 
 def _is_alike(a: dict[str, Any], b: dict[str, Any]) -> bool:
     """Equivalent ports: the same access to the NIC, driver and queues."""
+
     def traits(port: dict[str, Any]) -> tuple[Any, ...]:
-        return (port.get("mode", ""), (port.get("nic") or {}).get("driver", ""),
-                port.get("rx_queues"), port.get("tx_queues"))
+        return (
+            port.get("mode", ""),
+            (port.get("nic") or {}).get("driver", ""),
+            port.get("rx_queues"),
+            port.get("tx_queues"),
+        )
+
     return traits(a) == traits(b)
 
 
@@ -24,19 +31,22 @@ def _check_tester(path: str, theirs: dict[str, Any], ours: dict[str, Any]) -> No
     cpu = theirs.get("machine", {}).get("cpu", "")
     workers = theirs.get("config", {}).get("workers")
     if cpu != ours["machine"].get("cpu", ""):
-        raise SearchError(f"--ceiling {path:.60} is of another machine, with a '{cpu:.40}'; "
-                          f"{CURE}")
+        raise SearchError(f"--ceiling {path:.60} is of another machine, with a '{cpu:.40}'; {CURE}")
     if workers != ours["workers"]:
-        raise SearchError(f"--ceiling {path:.60} is of other --workers ({workers}; 0: the "
-                          f"default); {CURE}")
+        raise SearchError(
+            f"--ceiling {path:.60} is of other --workers ({workers}; 0: the default); {CURE}"
+        )
     for port in ours["ports"]:
         if not any(_is_alike(other, port) for other in theirs.get("ports", [])):
-            raise SearchError(f"--ceiling {path:.60} has no port of the mode '{port['mode']}', "
-                              f"driver and queues of {port['name']:.40}; {CURE}")
+            raise SearchError(
+                f"--ceiling {path:.60} has no port of the mode '{port['mode']}', "
+                f"driver and queues of {port['name']:.40}; {CURE}"
+            )
 
 
-def read_ceiling(text: str, engine: Engine, ours: dict[str, Any], frame_bytes: int,
-                 mean_bytes: float) -> float:
+def read_ceiling(
+    text: str, engine: Engine, ours: dict[str, Any], frame_bytes: int, mean_bytes: float
+) -> float:
     """For frames of a length, or of a mix (0) of that mean. ours has machine, workers and
     ports."""
     try:
@@ -46,25 +56,31 @@ def read_ceiling(text: str, engine: Engine, ours: dict[str, Any], frame_bytes: i
     else:
         if pps > 0:
             return pps
-        raise SearchError(f"--ceiling {text}: give frames or bits per second, or a document of "
-                          "selftest")
+        raise SearchError(
+            f"--ceiling {text}: give frames or bits per second, or a document of selftest"
+        )
     try:
         with open(text, encoding="utf-8") as file:
             theirs = json.load(file)
-        entries = [entry for entry in theirs.get("selftest", [])
-                   if entry["frame_bytes"] == frame_bytes and
-                   # Mixes with different mean sizes are different mixes.
-                   (frame_bytes or abs(entry["mean_bytes"] - mean_bytes) < 0.01)]
+        entries = [
+            entry
+            for entry in theirs.get("selftest", [])
+            if entry["frame_bytes"] == frame_bytes
+            and
+            # Mixes with different mean sizes are different mixes.
+            (frame_bytes or abs(entry["mean_bytes"] - mean_bytes) < 0.01)
+        ]
         ceiling = float(entries[-1]["ceiling_pps"]) if entries else 0.0
         # A document without any ceiling is not from selftest.
         if ceiling > 0:
             _check_tester(text, theirs, ours)
             return ceiling
     except OSError as error:
-        raise SearchError(f"--ceiling {text}: no rate, and no document: "
-                          f"{error.strerror}") from None
+        raise SearchError(f"--ceiling {text}: no rate, and no document: {error.strerror}") from None
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise SearchError(f"--ceiling {text}: no rate, and no document: {error}") from None
-    raise SearchError(f"--ceiling {text}: it has no ceiling for frames of {mean_bytes:g} bytes"
-                      f"{'' if frame_bytes else ' on average'} without FCS; mr-bench selftest "
-                      "measures them")
+    raise SearchError(
+        f"--ceiling {text}: it has no ceiling for frames of {mean_bytes:g} bytes"
+        f"{'' if frame_bytes else ' on average'} without FCS; mr-bench selftest "
+        "measures them"
+    )

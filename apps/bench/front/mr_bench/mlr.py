@@ -8,6 +8,7 @@ first single trials find each goal, then the bounds found are measured longer, l
 level. To spend the time on few loads, one goal's upper bound is another's lower bound
 wherever possible.
 """
+
 from __future__ import annotations
 
 import enum
@@ -36,8 +37,11 @@ class Goal:
         if level == 0:
             return self
         share = 1 - level / (N_LEVELS - 1)
-        return replace(self, final_trial_ns=initial_ns, duration_sum_ns=int(
-            initial_ns * (self.duration_sum_ns / initial_ns) ** share))
+        return replace(
+            self,
+            final_trial_ns=initial_ns,
+            duration_sum_ns=int(initial_ns * (self.duration_sum_ns / initial_ns) ** share),
+        )
 
 
 class LoadClass(enum.Enum):
@@ -99,8 +103,11 @@ def sums_at(goal: Goal, pps: float, trials: list[MlrTrial]) -> LoadSums:
 
 def conditional_throughput(goal: Goal, pps: float, trials: list[MlrTrial]) -> float:
     """The forwarding rate that the goal grants at pps, by its trials."""
-    full = sorted((trial.loss, trial.duration_ns / 1e9) for trial in trials
-                  if is_same(trial.pps, pps) and trial.duration_ns >= goal.final_trial_ns)
+    full = sorted(
+        (trial.loss, trial.duration_ns / 1e9)
+        for trial in trials
+        if is_same(trial.pps, pps) and trial.duration_ns >= goal.final_trial_ns
+    )
     whole = max(sum(seconds for _, seconds in full), goal.duration_sum_ns / 1e9)
     remaining, worst = whole * (1 - goal.exceed_ratio), None
     for loss, seconds in full:
@@ -130,21 +137,33 @@ class MlrSearch:
 
     def _bounds(self, goal: Goal) -> tuple[float, float]:
         """The highest lower bound below the lowest upper bound, and that; 0: not known."""
-        classes = {pps: classify(goal, sums_at(goal, pps, self.trials))
-                   for pps in {trial.pps for trial in self.trials}}
+        classes = {
+            pps: classify(goal, sums_at(goal, pps, self.trials))
+            for pps in {trial.pps for trial in self.trials}
+        }
         uppers = [pps for pps, found in classes.items() if found == LoadClass.UPPER]
         if self.unsent_pps > 0:
             uppers.append(self.unsent_pps)
         upper = min(uppers, default=0.0)
-        return max((pps for pps, found in classes.items() if found == LoadClass.LOWER and
-                    (upper <= 0 or pps < upper)), default=0.0), upper
+        return max(
+            (
+                pps
+                for pps, found in classes.items()
+                if found == LoadClass.LOWER and (upper <= 0 or pps < upper)
+            ),
+            default=0.0,
+        ), upper
 
     def _undecided(self, goal: Goal, lower: float, upper: float) -> float:
         """A load between the bounds that has trials, but not enough: the highest of those
         that look good, else the lowest of those that look bad. 0: none."""
-        between = [trial for trial in self.trials
-                   if trial.pps > lower and not is_same(trial.pps, lower) and
-                   (upper <= 0 or trial.pps < upper)]
+        between = [
+            trial
+            for trial in self.trials
+            if trial.pps > lower
+            and not is_same(trial.pps, lower)
+            and (upper <= 0 or trial.pps < upper)
+        ]
         good = max((t.pps for t in between if t.loss <= goal.loss_ratio), default=0.0)
         bad = min((t.pps for t in between if t.loss > goal.loss_ratio), default=0.0)
         return good if good > 0 and (bad <= 0 or good < bad) else bad
@@ -154,8 +173,9 @@ class MlrSearch:
         from what is known double; they are shares of the load."""
         s = self.search
         lower, upper = self._bounds(goal)
-        if lower >= s.max_pps or (upper > 0 and (
-                upper - lower <= goal.width * upper * (1 + 1e-9) or upper <= s.min_pps)):
+        if lower >= s.max_pps or (
+            upper > 0 and (upper - lower <= goal.width * upper * (1 + 1e-9) or upper <= s.min_pps)
+        ):
             return 0.0, step
         undecided = self._undecided(goal, lower, upper)
         if undecided > 0:
@@ -209,9 +229,12 @@ class MlrSearch:
 
     def _time_left(self, goal_idx: int, level: int) -> float:
         """Of about three loads for each level and goal that is left."""
-        return sum(3 * goal.at_level(below, self.initial_ns).duration_sum_ns
-                   for g, goal in enumerate(self.goals) for below in range(N_LEVELS)
-                   if below < level or (below == level and g >= goal_idx))
+        return sum(
+            3 * goal.at_level(below, self.initial_ns).duration_sum_ns
+            for g, goal in enumerate(self.goals)
+            for below in range(N_LEVELS)
+            if below < level or (below == level and g >= goal_idx)
+        )
 
     def _levels(self) -> None:
         self._begin()
@@ -220,8 +243,10 @@ class MlrSearch:
             self.unsent_pps = 0.0
             for g, goal in enumerate(self.goals):
                 self.search.left_ns = self._time_left(g, level)
-                self._narrow(goal.at_level(level, self.initial_ns), goal.width * (
-                    N_WIDE if level == N_LEVELS - 1 else 1))
+                self._narrow(
+                    goal.at_level(level, self.initial_ns),
+                    goal.width * (N_WIDE if level == N_LEVELS - 1 else 1),
+                )
                 self.found[g].is_complete = level == 0
 
     def _limit(self, upper: float) -> Limit:
@@ -229,8 +254,11 @@ class MlrSearch:
             return Limit.HIGHEST
         if 0 < self.unsent_pps <= upper:
             return Limit.SENDER
-        if any(outcome.is_by_receiver for trial, outcome in zip(self.trials, self.outcomes)
-               if is_same(trial.pps, upper)):
+        if any(
+            outcome.is_by_receiver
+            for trial, outcome in zip(self.trials, self.outcomes)
+            if is_same(trial.pps, upper)
+        ):
             return Limit.RECEIVER
         return Limit.DEVICE
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """mr-bench nat: RFC 9693 on a NAT between two ports."""
+
 from __future__ import annotations
 
 import ipaddress
@@ -36,11 +37,28 @@ OPTIONS = (
     ("connections", "N", "connections per trial of the rate (default 10000)"),
     ("max-connections", "N", "most connections at once (default 1048576)"),
     ("reset", "COMMAND", "empties the NAT's table, e.g. 'mr-nat clear all --now'"),
-    ("resolution", "P%", "share of the rate found (default 1%)"))
+    ("resolution", "P%", "share of the rate found (default 1%)"),
+)
 # The RFC says what is sent, when, and by whom.
-WITHOUT = ("pace", "pace-frames", "duration", "count", "stream", "size", "dst-mac", "unstamped",
-           "seed", "settle", "max-lag", "bidirectional", "device", "virtual", "workers", "burst",
-           "hdr")
+WITHOUT = (
+    "pace",
+    "pace-frames",
+    "duration",
+    "count",
+    "stream",
+    "size",
+    "dst-mac",
+    "unstamped",
+    "seed",
+    "settle",
+    "max-lag",
+    "bidirectional",
+    "device",
+    "virtual",
+    "workers",
+    "burst",
+    "hdr",
+)
 
 
 def _address(name: str, text: str) -> str:
@@ -89,8 +107,7 @@ class EnginePath:
 
     def _phase(self, name: str, **members: Any) -> Counts:
         reply = self.engine.request(name, **members)
-        return Counts(reply["sent"], reply["arrived"], reply["dropped_here"],
-                      reply["is_unsent"])
+        return Counts(reply["sent"], reply["arrived"], reply["dropped_here"], reply["is_unsent"])
 
     def establish(self, pps: float, n: int) -> Counts:
         """New connections."""
@@ -117,8 +134,14 @@ class Run:
         self.progress = Progress(engine.options["is_quiet"])
         self.n_told = 0
         self.rows: list[dict[str, Any]] = []
-        self.search = NatSearch(EnginePath(engine, bool(options.reset)), 0, options.resolution,
-                                options.connections, options.max_connections, self._show)
+        self.search = NatSearch(
+            EnginePath(engine, bool(options.reset)),
+            0,
+            options.resolution,
+            options.connections,
+            options.max_connections,
+            self._show,
+        )
 
     def _show(self, what: str, value: float, n_left: int) -> None:
         left_s = self.progress.seconds / self.n_told * n_left if self.n_told else 0
@@ -130,11 +153,29 @@ class Run:
         if not self.engine.options["is_json"]:
             output.say(f"{what:24} {value:14.0f} {unit:13} {note}")
 
-    def _row(self, goal: str, unit: str, value: float, low: float, high: float,
-             is_limited: bool, note: str) -> None:
-        self.rows.append({
-            "frame_bytes": FRAME_BYTES, "goal": goal, "value": value, "unit": unit, "low": low,
-            "high": high, "is_limited_by_tester": is_limited, "trials": [], "note": note})
+    def _row(
+        self,
+        goal: str,
+        unit: str,
+        value: float,
+        low: float,
+        high: float,
+        is_limited: bool,
+        note: str,
+    ) -> None:
+        self.rows.append(
+            {
+                "frame_bytes": FRAME_BYTES,
+                "goal": goal,
+                "value": value,
+                "unit": unit,
+                "low": low,
+                "high": high,
+                "is_limited_by_tester": is_limited,
+                "trials": [],
+                "note": note,
+            }
+        )
 
     def _measure_rate(self) -> Rate:
         rate, is_complete = self.search.set_up, False
@@ -154,36 +195,63 @@ class Run:
         elif rate.is_by_sender:
             note = "above, the sender does not keep up"
         elif rate.is_by_receiver:
-            note = (f"at {rate.high:.0f}, the tester's own ports dropped {rate.n_dropped_here} "
-                    "frames: a longer --ring")
+            note = (
+                f"at {rate.high:.0f}, the tester's own ports dropped {rate.n_dropped_here} "
+                "frames: a longer --ring"
+            )
         elif rate.high > 0:
-            note = (f"at {rate.high:.0f}, {rate.n_lost_above} were not seen outside, "
-                    f"{rate.n_stale_above} did not answer from there")
+            note = (
+                f"at {rate.high:.0f}, {rate.n_lost_above} were not seen outside, "
+                f"{rate.n_stale_above} did not answer from there"
+            )
         else:
             note = "no loss at the highest rate"
         self._say("set-up rate", rate.pps, "connections/s", note)
-        self._row("set-up-rate", "connections/s", rate.pps, rate.low, rate.high,
-                  rate.is_by_sender or rate.is_by_receiver or rate.high <= 0, note)
+        self._row(
+            "set-up-rate",
+            "connections/s",
+            rate.pps,
+            rate.low,
+            rate.high,
+            rate.is_by_sender or rate.is_by_receiver or rate.high <= 0,
+            note,
+        )
         return note
 
     def _measure_tear_down(self, pps: float) -> None:
         if not self.options.reset:
-            self._say("tear-down rate", 0, "connections/s", "not measured: --reset is the "
-                      "command that empties the table")
+            self._say(
+                "tear-down rate",
+                0,
+                "connections/s",
+                "not measured: --reset is the command that empties the table",
+            )
             return
         t = self.search.tear_down(pps)
         if t.n == 0:
-            raise SearchError("tear-down rate: no connection is reachable from outside: does the "
-                              "NAT let packets from --server in?")
+            raise SearchError(
+                "tear-down rate: no connection is reachable from outside: does the "
+                "NAT let packets from --server in?"
+            )
         if t.n_after > 0:
-            raise SearchError(f"--reset does not empty the table: {t.n_after} of {t.n} "
-                              "connections still answer")
-        note = (f"{t.n} in {t.seconds:.3f} s, of which the command takes up to "
-                f"{t.empty_seconds:.3f} s on an empty table")
+            raise SearchError(
+                f"--reset does not empty the table: {t.n_after} of {t.n} connections still answer"
+            )
+        note = (
+            f"{t.n} in {t.seconds:.3f} s, of which the command takes up to "
+            f"{t.empty_seconds:.3f} s on an empty table"
+        )
         self._say("tear-down rate", t.pps, "connections/s", note)
         # If an empty table takes as long, the rate is unknown.
-        self._row("tear-down-rate", "connections/s", t.pps, t.pps if t.high_pps > 0 else 0,
-                  t.high_pps, t.empty_seconds > OWN_SHARE * t.seconds, note)
+        self._row(
+            "tear-down-rate",
+            "connections/s",
+            t.pps,
+            t.pps if t.high_pps > 0 else 0,
+            t.high_pps,
+            t.empty_seconds > OWN_SHARE * t.seconds,
+            note,
+        )
 
     def _measure_capacity(self, pps: float) -> Capacity:
         c = self.search.capacity(pps)
@@ -193,11 +261,14 @@ class Run:
         elif not c.is_full:
             note += ": there may be room for more"
         if c.n == 0:
-            raise SearchError(f"table capacity: none of {c.n_made} connections is reachable from "
-                              "outside: does the NAT let packets from --server in?")
+            raise SearchError(
+                f"table capacity: none of {c.n_made} connections is reachable from "
+                "outside: does the NAT let packets from --server in?"
+            )
         self._say("table capacity", c.n, "connections", note)
-        self._row("table-capacity", "connections", c.n, 0, 0, not c.is_full or c.is_by_receiver,
-                  note)
+        self._row(
+            "table-capacity", "connections", c.n, 0, 0, not c.is_full or c.is_by_receiver, note
+        )
         return c
 
     def measure(self) -> None:
@@ -210,11 +281,19 @@ class Run:
         """What was asked for."""
         o, shared = self.options, self.engine.options
         return {
-            "inside": shared["tx"][0], "outside": shared["rx"][0], "protocol": o.protocol,
-            "connections": o.connections, "max_connections": o.max_connections,
-            "rate": shared["rate"], "client": o.client, "clients": o.clients,
-            "gateway": o.gateway, "server": o.server, "reset": o.reset,
-            "resolution": o.resolution}
+            "inside": shared["tx"][0],
+            "outside": shared["rx"][0],
+            "protocol": o.protocol,
+            "connections": o.connections,
+            "max_connections": o.max_connections,
+            "rate": shared["rate"],
+            "client": o.client,
+            "clients": o.clients,
+            "gateway": o.gateway,
+            "server": o.server,
+            "reset": o.reset,
+            "resolution": o.resolution,
+        }
 
 
 def _run(engine: Engine) -> int:
@@ -227,10 +306,16 @@ def _run(engine: Engine) -> int:
         if max_pps < 0:
             raise UsageError("--rate: nat takes no %; give frames or bits per second")
         engine.request(
-            "nat-open", client=int(ipaddress.IPv4Address(options.client)),
-            clients=options.clients, gateway=int(ipaddress.IPv4Address(options.gateway)),
-            server=int(ipaddress.IPv4Address(options.server)), is_tcp=options.protocol == "tcp",
-            room=options.max_connections, reset=options.reset, magic=int(time.time()) % 2**32)
+            "nat-open",
+            client=int(ipaddress.IPv4Address(options.client)),
+            clients=options.clients,
+            gateway=int(ipaddress.IPv4Address(options.gateway)),
+            server=int(ipaddress.IPv4Address(options.server)),
+            is_tcp=options.protocol == "tcp",
+            room=options.max_connections,
+            reset=options.reset,
+            magic=int(time.time()) % 2**32,
+        )
     except (UsageError, EngineError) as error:
         complain(str(error))
         engine.drop()
@@ -252,8 +337,10 @@ def _run(engine: Engine) -> int:
 def main(words: list[str]) -> int:
     """The exit status."""
     try:
-        engine = Engine(["nat", *words], {
-            "command": "nat", "usage": USAGE, "options": OPTIONS, "without": WITHOUT})
+        engine = Engine(
+            ["nat", *words],
+            {"command": "nat", "usage": USAGE, "options": OPTIONS, "without": WITHOUT},
+        )
     except EngineEnded as end:
         return end.status
     return _run(engine)

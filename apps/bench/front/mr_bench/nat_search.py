@@ -2,6 +2,7 @@
 """RFC 9693: how fast a NAT sets connections up and takes them down, and how many it holds. Only
 the view from outside counts: a connection exists if the server's frames to it reach the
 client."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -125,22 +126,32 @@ class NatSearch:
 
     def _establish(self, pps: float, n: int) -> Counts:
         if n > self.n_max - self.n_made:
-            raise SearchError(f"more than {self.n_max} connections: give --reset, so that the "
-                              "table can be emptied, or more --max-connections")
+            raise SearchError(
+                f"more than {self.n_max} connections: give --reset, so that the "
+                "table can be emptied, or more --max-connections"
+            )
         made = self.path.establish(pps, n)
         self.n_made += n
         return made
 
     def _check_refused(self, pps: float, made: Counts) -> None:
         """None got through: the table is full, whatever the rate."""
-        if made.sent == 0 or made.arrived > 0 or made.is_unsent or \
-                is_most(made.dropped_here, made.sent):
+        if (
+            made.sent == 0
+            or made.arrived > 0
+            or made.is_unsent
+            or is_most(made.dropped_here, made.sent)
+        ):
             return
-        cure = "--reset must empty its table and free the ports, as 'mr-nat clear all --now' " \
-            "does" if self.path.has_reset else \
-            "its table is full, or ports are in hold-down; give --reset"
-        raise SearchError(f"the NAT refused all {made.sent} connections of a trial at {pps:.0f} "
-                          f"connections/s: {cure}")
+        cure = (
+            "--reset must empty its table and free the ports, as 'mr-nat clear all --now' does"
+            if self.path.has_reset
+            else "its table is full, or ports are in hold-down; give --reset"
+        )
+        raise SearchError(
+            f"the NAT refused all {made.sent} connections of a trial at {pps:.0f} "
+            f"connections/s: {cure}"
+        )
 
     def _try_rate(self, pps: float) -> tuple[Counts, Counts]:
         """n new connections, then each asked from outside."""
@@ -181,10 +192,14 @@ class NatSearch:
                 rate.n_lost_above = made.sent - made.arrived
                 rate.n_stale_above = 0 if made.is_unsent else made.arrived - valid.arrived
                 rate.n_dropped_here = made.dropped_here + valid.dropped_here
-                rate.is_by_receiver = is_most(rate.n_dropped_here,
-                                              rate.n_lost_above + rate.n_stale_above)
-            if rate.high <= 0 or rate.high <= self.max_pps / LEAST_SHARE or \
-                    rate.high - rate.low <= self.resolution * rate.high:
+                rate.is_by_receiver = is_most(
+                    rate.n_dropped_here, rate.n_lost_above + rate.n_stale_above
+                )
+            if (
+                rate.high <= 0
+                or rate.high <= self.max_pps / LEAST_SHARE
+                or rate.high - rate.low <= self.resolution * rate.high
+            ):
                 return rate
             pps = (rate.low + rate.high) / 2
 
@@ -221,8 +236,9 @@ class NatSearch:
             valid = self._insist(pps, n_expected, self.path.validate(pps, 0))
             found.n = valid.arrived
             found.n_made += n
-            found.is_by_receiver = is_most(made.dropped_here + valid.dropped_here,
-                                           n_expected - found.n)
+            found.is_by_receiver = is_most(
+                made.dropped_here + valid.dropped_here, n_expected - found.n
+            )
             found.is_full = found.n < (1 - FULL_SHARE) * n_expected
             if found.is_full or self.n_made == self.n_max:
                 return found
@@ -233,8 +249,9 @@ class NatSearch:
         command takes of it for itself is not the NAT's, so that the rate lies between pps and
         high_pps."""
         if not self.path.has_reset:
-            raise SearchError("tear-down is emptying the table: --reset is the command that does "
-                              "it")
+            raise SearchError(
+                "tear-down is emptying the table: --reset is the command that does it"
+            )
         self.on_trial("tear-down, connections", self.n, 0)
         # What emptying takes where nothing is in the table: the longest of some.
         self._reset()

@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 
-
 _lost: list[OSError] = []  # why say() could not write
 
 
@@ -67,8 +66,7 @@ def open_missing() -> None:
         if getattr(sys, name) is None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), fd)
             os.set_inheritable(fd, True)  # where it is the same one
-            # pylint: disable-next=consider-using-with
-            setattr(sys, name, open(fd, "w", encoding="utf-8", closefd=False))
+            setattr(sys, name, os.fdopen(fd, "w", encoding="utf-8", closefd=False))
 
 
 def write(path: str, text: str) -> None:

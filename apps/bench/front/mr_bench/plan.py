@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """mr-bench plan: a series of measurements from a file."""
+
 from __future__ import annotations
 
 import os
@@ -18,6 +19,8 @@ Run all measurements of a plan, starting and stopping its devices under
 test. Steps that have a result are skipped, so an interrupted series can be
 resumed. The manual page lists the keys of the file.
 """
+
+
 def complain(text: str, status: int) -> int:
     """Returns the exit status."""
     print_error(f"mr-bench: {text}")
@@ -35,9 +38,11 @@ def say_end(series: Series) -> int:
     n_left = len(series.steps) - series.n_before - series.n_done - series.n_failed
     n_others = series.journal.count_others({step.name for step in series.steps})
     if not series.is_quiet or series.n_failed:
-        print_error(f"plan: {series.n_done} steps done, {series.n_before} were already, "
-                    f"{series.n_failed} failed, {n_left} left"
-                    f"{'; the same command goes on' if n_left else ''}")
+        print_error(
+            f"plan: {series.n_done} steps done, {series.n_before} were already, "
+            f"{series.n_failed} failed, {n_left} left"
+            f"{'; the same command goes on' if n_left else ''}"
+        )
     if not series.is_quiet and not n_left and not series.n_failed:
         print_error(f"plan: mr-bench report {series.journal.folder}/*.json --out report.html")
     if not series.is_quiet and n_others:
@@ -73,7 +78,8 @@ OPTIONS = [
     Option("dry-run", "", "list the steps and their time without running them", old="n"),
     Option("folder", "DIR", "folder for results (default: the plan's)", old="d"),
     Option("repeat", "N", "number of rounds (default: the plan's)", old="r"),
-    Option("quiet", "", "print no progress", "q")]
+    Option("quiet", "", "print no progress", "q"),
+]
 
 
 def main(words: list[str]) -> int:
@@ -83,8 +89,7 @@ def main(words: list[str]) -> int:
         if asked is None:
             return 0
         given, files = asked
-        repeats = [values.whole("repeat", text, 1, MAX_REPEAT) for text in
-                   given.get("repeat", [])]
+        repeats = [values.whole("repeat", text, 1, MAX_REPEAT) for text in given.get("repeat", [])]
         if len(files) != 1:
             return complain("plan: one FILE is wanted; see mr-bench plan --help", 2)
         plan = parse(files[0], Path(files[0]).read_bytes())

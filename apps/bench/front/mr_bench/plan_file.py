@@ -5,6 +5,7 @@ steps.
 Each step is one mr-bench command with a file for its result, so that a series that
 was interrupted goes on where it was.
 """
+
 from __future__ import annotations
 
 import difflib
@@ -105,8 +106,10 @@ class Step:
     def setup(self) -> str:
         """What else its result hangs on: the commands around it, in one text."""
         plan, device = self.plan, self.device
-        return (f"before: {plan.before}; prefix: {plan.prefix}; start: {device.start}; "
-                f"ready: {device.ready}; wait: {device.wait}s")
+        return (
+            f"before: {plan.before}; prefix: {plan.prefix}; start: {device.start}; "
+            f"ready: {device.ready}; wait: {device.wait}s"
+        )
 
     @property
     def title(self) -> str:
@@ -126,8 +129,9 @@ def steps_of(plan: Plan) -> Iterator[Step]:
     for number in range(plan.repeat):
         for device in plan.devices if number % 2 == 0 else reversed(plan.devices):
             for measure in plan.measures:
-                for size, rate in itertools.product(measure.sizes or (None,),
-                                                    measure.rates or (None,)):
+                for size, rate in itertools.product(
+                    measure.sizes or (None,), measure.rates or (None,)
+                ):
                     yield Step(plan, device, measure, size, rate, number)
 
 
@@ -141,11 +145,13 @@ def whole_number(text: str, least: int, most: int) -> int:
 def duration_s(text: str) -> int:
     """Seconds, from units: 90, 90s, 5m, 2h4m, 1d."""
     seconds = 0
-    found = re.fullmatch(r"([0-9]+)|(?:([0-9]+)d)?(?:([0-9]+)h)?(?:([0-9]+)m)?(?:([0-9]+)s)?",
-                         text, re.ASCII)
+    found = re.fullmatch(
+        r"([0-9]+)|(?:([0-9]+)d)?(?:([0-9]+)h)?(?:([0-9]+)m)?(?:([0-9]+)s)?", text, re.ASCII
+    )
     if found and len(text) < 60:
-        seconds = sum(int(n or 0) * unit for n, unit in
-                      zip(found.groups(), (1, 86400, 3600, 60, 1)))
+        seconds = sum(
+            int(n or 0) * unit for n, unit in zip(found.groups(), (1, 86400, 3600, 60, 1))
+        )
     if not 1 <= seconds <= MAX_YEAR_S:
         raise ValueError(f"'{text:.40}' is no time of 1s to 365d, as 90s, 5m or 2h4m")
     return seconds
@@ -154,12 +160,14 @@ def duration_s(text: str) -> int:
 def name_of(text: str) -> str:
     """Names are parts of file names."""
     if not 0 < len(text) < NAME_CHARS or text[0] == ".":
-        raise ValueError(f"'{text:.40}' is no name of 1 to {NAME_CHARS - 1} letters, digits, "
-                         "'-', '_' or '.'")
+        raise ValueError(
+            f"'{text:.40}' is no name of 1 to {NAME_CHARS - 1} letters, digits, '-', '_' or '.'"
+        )
     for char in text:
         if not re.match("[a-zA-Z0-9_.-]", char):
-            raise ValueError(f"'{text:.40}' has '{char}' in it; letters, digits, '-', '_' and "
-                             "'.' make a name")
+            raise ValueError(
+                f"'{text:.40}' has '{char}' in it; letters, digits, '-', '_' and '.' make a name"
+            )
     return text
 
 
@@ -217,27 +225,38 @@ class Reader:
         """Fill an object from a mapping. A table's value reads a text, or, in a list, each
         item: by its text, or, if it is (table, class), as a mapping."""
         if not isinstance(node, yaml.MappingNode):
-            raise self.wrong(line_of(node), "keys with values are wanted here, as "
-                             f"'{next(iter(table))}: ...'")
+            raise self.wrong(
+                line_of(node), f"keys with values are wanted here, as '{next(iter(table))}: ...'"
+            )
         seen: dict[str, int] = {}
         for key, value in node.value:
             name = self.scalar(key, "a key")
             if name not in table:
                 near = difflib.get_close_matches(name, table, 1, 0.5)
-                raise self.wrong(line_of(key), f"no key '{name:.40}' here; " + (
-                    f"'{near[0]}' is meant?" if near else "there are: " + ", ".join(table)))
+                raise self.wrong(
+                    line_of(key),
+                    f"no key '{name:.40}' here; "
+                    + (f"'{near[0]}' is meant?" if near else "there are: " + ", ".join(table)),
+                )
             if name in seen:
-                raise self.wrong(line_of(key), f"'{name}' is there twice, the first time in "
-                                 f"line {seen[name]}")
+                raise self.wrong(
+                    line_of(key), f"'{name}' is there twice, the first time in line {seen[name]}"
+                )
             seen[name] = line_of(key)
             read = table[name]
             if not isinstance(read, list):
                 setattr(to, name, self.value(value, name, read))
                 continue
-            setattr(to, name, [
-                self.keys(item, read[0][0], read[0][1](line=line_of(item)))
-                if isinstance(read[0], tuple) else self.value(item, name, read[0])
-                for item in self.items(value, name, 64)])
+            setattr(
+                to,
+                name,
+                [
+                    self.keys(item, read[0][0], read[0][1](line=line_of(item)))
+                    if isinstance(read[0], tuple)
+                    else self.value(item, name, read[0])
+                    for item in self.items(value, name, 64)
+                ],
+            )
         return to
 
 
@@ -246,14 +265,30 @@ def line_of(node: yaml.Node) -> int:
     return int(node.start_mark.line) + 1
 
 
-DEVICE_KEYS = {"name": name_of, "start": text_of, "ready": text_of, "stop": text_of,
-               "wait": duration_s}
-MEASURE_KEYS = {"name": name_of, "run": text_of,
-                "sizes": [lambda text: whole_number(text, 14, 65535)], "rates": [rate_of],
-                "time": duration_s, "limit": duration_s}
-PLAN_KEYS = {"folder": text_of, "before": text_of, "after": text_of, "prefix": text_of,
-             "repeat": lambda text: whole_number(text, 1, MAX_REPEAT),
-             "devices": [(DEVICE_KEYS, Device)], "measures": [(MEASURE_KEYS, Measure)]}
+DEVICE_KEYS = {
+    "name": name_of,
+    "start": text_of,
+    "ready": text_of,
+    "stop": text_of,
+    "wait": duration_s,
+}
+MEASURE_KEYS = {
+    "name": name_of,
+    "run": text_of,
+    "sizes": [lambda text: whole_number(text, 14, 65535)],
+    "rates": [rate_of],
+    "time": duration_s,
+    "limit": duration_s,
+}
+PLAN_KEYS = {
+    "folder": text_of,
+    "before": text_of,
+    "after": text_of,
+    "prefix": text_of,
+    "repeat": lambda text: whole_number(text, 1, MAX_REPEAT),
+    "devices": [(DEVICE_KEYS, Device)],
+    "measures": [(MEASURE_KEYS, Measure)],
+}
 
 
 def misfit(measure: Measure) -> str:
@@ -263,21 +298,36 @@ def misfit(measure: Measure) -> str:
     objections = (
         (not measure.name, "a measure without a name; add 'name: ...'"),
         (not measure.run, "a measure that runs nothing; add 'run: throughput ...'"),
-        (measure.run.split(" ")[0] in WITHOUT_DOCUMENT,
-         "run: that command writes no document of what was measured; a plan has tx, rx, loop, "
-         "replay, nat, selftest and those that search"),
+        (
+            measure.run.split(" ")[0] in WITHOUT_DOCUMENT,
+            (
+                "run: that command writes no document of what was measured; a plan has tx, rx, "
+                "loop, replay, nat, selftest and those that search"
+            ),
+        ),
         ("--out" in measure.run, "run: --out is set here; leave it out"),
-        (has_size and not measure.sizes,
-         "run has {size}, but there are none; add 'sizes: [60, 1514]'"),
-        (has_rate and not measure.rates,
-         "run has {rate}, but there are none; add 'rates: [1M, 2M]'"),
-        (measure.sizes and not has_size,
-         "there are sizes, but run has no {size}, as in '--size {size}'"),
-        (measure.rates and not has_rate,
-         "there are rates, but run has no {rate}, as in '--rate {rate}'"),
-        (len(set(measure.sizes)) < len(measure.sizes) or
-         len(set(measure.rates)) < len(measure.rates),
-         "a size or a rate is there twice; use 'repeat' to measure again"))
+        (
+            has_size and not measure.sizes,
+            "run has {size}, but there are none; add 'sizes: [60, 1514]'",
+        ),
+        (
+            has_rate and not measure.rates,
+            "run has {rate}, but there are none; add 'rates: [1M, 2M]'",
+        ),
+        (
+            measure.sizes and not has_size,
+            "there are sizes, but run has no {size}, as in '--size {size}'",
+        ),
+        (
+            measure.rates and not has_rate,
+            "there are rates, but run has no {rate}, as in '--rate {rate}'",
+        ),
+        (
+            len(set(measure.sizes)) < len(measure.sizes)
+            or len(set(measure.rates)) < len(measure.rates),
+            "a size or a rate is there twice; use 'repeat' to measure again",
+        ),
+    )
     return next((text for is_wrong, text in objections if is_wrong), "")
 
 
@@ -285,8 +335,10 @@ def check(plan: Plan, reader: Reader) -> None:
     """What is read key by key, and does not go together; sets what is left out."""
     plan.prefix = plan.prefix.replace("\n", " ")
     if not plan.measures:
-        raise reader.wrong(1, "nothing is measured; add 'measures: [{name: throughput, run: "
-                           "throughput PORT PORT}]'")
+        raise reader.wrong(
+            1,
+            "nothing is measured; add 'measures: [{name: throughput, run: throughput PORT PORT}]'",
+        )
     names: set[str] = set()
     for measure in plan.measures:
         # Words of one command: over several lines in the file, on one to the shell.
@@ -304,8 +356,9 @@ def check(plan: Plan, reader: Reader) -> None:
         if not device.name:
             raise reader.wrong(device.line, "a device without a name; add 'name: ...'")
         if not device.start and (device.ready or device.stop):
-            raise reader.wrong(device.line, "a device with ready or stop, but without start; add "
-                               "'start: ...'")
+            raise reader.wrong(
+                device.line, "a device with ready or stop, but without start; add 'start: ...'"
+            )
         if device.name in names:
             raise reader.wrong(device.line, "two devices have this name; give each its own")
         names.add(device.name)
@@ -326,14 +379,19 @@ def compose(reader: Reader, text: bytes) -> yaml.Node | None:
         raise reader.wrong(
             (error.problem_mark.line if error.problem_mark else 0) + 1,
             "a second document begins here; a file has one, so leave the '---' out"
-            if is_second else f"no YAML: {error.problem}") from None
+            if is_second
+            else f"no YAML: {error.problem}",
+        ) from None
     except yaml.MarkedYAMLError as error:
         context = f", {error.context}" if error.context else ""
-        raise reader.wrong((error.problem_mark.line if error.problem_mark else 0) + 1,
-                           f"no YAML: {error.problem}{context}") from None
+        raise reader.wrong(
+            (error.problem_mark.line if error.problem_mark else 0) + 1,
+            f"no YAML: {error.problem}{context}",
+        ) from None
     except yaml.reader.ReaderError as error:
-        raise reader.wrong(text[:error.position].count(b"\n") + 1,
-                           f"no YAML: {error.reason}") from None
+        raise reader.wrong(
+            text[: error.position].count(b"\n") + 1, f"no YAML: {error.reason}"
+        ) from None
     except (ValueError, OverflowError):
         # The one number of a file that it reads itself.
         raise reader.wrong(loader.line + 1, "no YAML: '\\U...' above '\\U0010FFFF'") from None

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Progress of a long measurement, on stderr: on a terminal, one line that is rewritten; in a
 log, a line now and then."""
+
 from __future__ import annotations
 
 import sys

@@ -31,7 +31,7 @@ def main(words: list[str]) -> int:
             return 0
         given, files = asked
         # Needs packages that --help, which the build asks for, does not.
-        from mr_bench.page import render  # pylint: disable=import-outside-toplevel
+        from mr_bench.page import render
 
         if not 1 <= len(files) <= MAX_FILES:
             raise Wrong(f"{len(files)} files given; it takes 1 to {MAX_FILES}")

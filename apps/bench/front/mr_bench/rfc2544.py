@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """mr-bench throughput, imix, frameloss, back2back and latency: what RFC 2544 measures."""
+
 from __future__ import annotations
 
 from mr_bench.search import Found, Limit, Outcome, SearchError
@@ -22,16 +23,21 @@ def _report_found(session: Session, found: Found) -> int:
         may_be_told, is_limited, judged = session.judge(found.value, found.limit)
     if not may_be_told:
         found.value = found.low = found.high = 0.0
-    note = "; ".join(text for text in (
-        "" if found.is_complete else "incomplete", found.note, judged) if text)
+    note = "; ".join(
+        text for text in ("" if found.is_complete else "incomplete", found.note, judged) if text
+    )
     if not session.rows:
-        session.print(f"{'frames':7} {'goal':5} {'frames/s':>15} {'layer 1':>13} {'loss':>9} "
-                      f"{'holds .. does not':>28} {'trials':>7}")
+        session.print(
+            f"{'frames':7} {'goal':5} {'frames/s':>15} {'layer 1':>13} {'loss':>9} "
+            f"{'holds .. does not':>28} {'trials':>7}"
+        )
     layer1 = found.value * 8 * (session.mean_bytes + WIRE_BYTES) / 1e9
     high = rate_text(found.high) if found.high > 0 else "-"
-    session.print(f"{session.size_text:7} {found.goal:5} {rate_text(found.value):>15} "
-                  f"{layer1:7.3f} Gbit/s {100 * found.loss:7.4f} % {rate_text(found.low):>12} "
-                  f".. {high:>12} {len(session.search.trials):7}{_noted(note)}")
+    session.print(
+        f"{session.size_text:7} {found.goal:5} {rate_text(found.value):>15} "
+        f"{layer1:7.3f} Gbit/s {100 * found.loss:7.4f} % {rate_text(found.low):>12} "
+        f".. {high:>12} {len(session.search.trials):7}{_noted(note)}"
+    )
     session.row(found.goal, "frames/s", found.value, found.low, found.high, is_limited, note)
     return 0 if found.value > 0 and found.is_complete else 1
 
@@ -67,11 +73,14 @@ def _report_point(session: Session, point: Outcome) -> None:
     else:
         note = session.near_ceiling(point.load_pps)
     if not session.rows:
-        session.print(f"{'frames':7} {'share':>7} {'frames/s':>15} {'sent':>12} {'lost':>12} "
-                      f"{'loss':>10}")
-    session.print(f"{session.size_text:7} {share:5.1f} % {rate_text(point.load_pps):>15} "
-                  f"{point.n_sent:12} {point.n_lost:12} {100 * point.loss:8.4f} %"
-                  f"{_noted(note)}")
+        session.print(
+            f"{'frames':7} {'share':>7} {'frames/s':>15} {'sent':>12} {'lost':>12} {'loss':>10}"
+        )
+    session.print(
+        f"{session.size_text:7} {share:5.1f} % {rate_text(point.load_pps):>15} "
+        f"{point.n_sent:12} {point.n_lost:12} {100 * point.loss:8.4f} %"
+        f"{_noted(note)}"
+    )
     session.row(f"loss-at-{share:g}%", "ratio", point.loss, is_limited=bool(note), note=note)
 
 
@@ -84,32 +93,56 @@ def bursts(session: Session) -> int:
         if found.value <= 0:
             raise SearchError("the receiver loses frames at all rates")
         frames = found.value * o.trial_ns / 1e9
-        _report_bursts(session, (frames, frames, frames, 0.0), 1, frames / found.value, 0.0,
-                       found.limit, {
-                           Limit.HIGHEST: "no loss at the highest rate: no buffer fills, and "
-                                          "the burst is as long as the trial",
-                           Limit.SENDER: "no loss up to what the sender can do: the burst is "
-                                         "as long as the trial",
-                           Limit.RECEIVER: "above that rate the receiver loses frames: the "
-                                           "burst is as long as the trial"}[found.limit])
+        _report_bursts(
+            session,
+            (frames, frames, frames, 0.0),
+            1,
+            frames / found.value,
+            0.0,
+            found.limit,
+            {
+                Limit.HIGHEST: "no loss at the highest rate: no buffer fills, and "
+                "the burst is as long as the trial",
+                Limit.SENDER: "no loss up to what the sender can do: the burst is "
+                "as long as the trial",
+                Limit.RECEIVER: "above that rate the receiver loses frames: the "
+                "burst is as long as the trial",
+            }[found.limit],
+        )
         return 0
     b = Bursts(s.max_pps, found.value)
     try:
         back2back(s, b, o.tests, o.max_burst_ns, o.verify)
     finally:
         if b.frames:
-            _report_bursts(session, (b.mean, min(b.frames), max(b.frames), b.sd), len(b.frames),
-                           b.implied_s, b.corrected_s, b.limit, {
-                               Limit.DEVICE: "",
-                               Limit.HIGHEST: "the longest burst was passed",
-                               Limit.SENDER: "longer ones, the sender does not keep up",
-                               Limit.RECEIVER: "of longer ones, the receiver loses frames",
-                           }[b.limit] if b.is_complete else "incomplete")
+            _report_bursts(
+                session,
+                (b.mean, min(b.frames), max(b.frames), b.sd),
+                len(b.frames),
+                b.implied_s,
+                b.corrected_s,
+                b.limit,
+                {
+                    Limit.DEVICE: "",
+                    Limit.HIGHEST: "the longest burst was passed",
+                    Limit.SENDER: "longer ones, the sender does not keep up",
+                    Limit.RECEIVER: "of longer ones, the receiver loses frames",
+                }[b.limit]
+                if b.is_complete
+                else "incomplete",
+            )
     return 0
 
 
-def _report_bursts(session: Session, frames: tuple[float, float, float, float], n: int,
-                   implied_s: float, corrected_s: float, limit: Limit, why: str) -> None:
+def _report_bursts(
+    session: Session,
+    frames: tuple[float, float, float, float],
+    n: int,
+    implied_s: float,
+    corrected_s: float,
+    limit: Limit,
+    why: str,
+) -> None:
     """frames: mean, least, most and standard deviation."""
     mean, least, most, sd = frames
     # Bursts go at the highest rate.
@@ -117,26 +150,39 @@ def _report_bursts(session: Session, frames: tuple[float, float, float, float], 
     is_limited = bool(near) or limit != Limit.DEVICE
     note = "; ".join(text for text in (why, near) if text)
     if not session.rows:
-        session.print(f"{'frames':7} {'tests':>6} {'mean':>11} {'min':>11} {'max':>11} "
-                      f"{'deviation':>9} {'implied':>12} {'corrected':>12}")
-    session.print(f"{session.size_text:7} {n:6} {mean:11.1f} {least:11.0f} {most:11.0f} "
-                  f"{sd:9.1f} {1e6 * implied_s:9.3f} us {1e6 * corrected_s:9.3f} us"
-                  f"{_noted(note)}")
+        session.print(
+            f"{'frames':7} {'tests':>6} {'mean':>11} {'min':>11} {'max':>11} "
+            f"{'deviation':>9} {'implied':>12} {'corrected':>12}"
+        )
+    session.print(
+        f"{session.size_text:7} {n:6} {mean:11.1f} {least:11.0f} {most:11.0f} "
+        f"{sd:9.1f} {1e6 * implied_s:9.3f} us {1e6 * corrected_s:9.3f} us"
+        f"{_noted(note)}"
+    )
     session.row("back2back", "frames", mean, least, most, is_limited, note)
     if corrected_s > 0:
-        session.row("buffer-time", "s", corrected_s, is_limited=is_limited,
-                    note="corrected as RFC 9004, 6 has it")
+        session.row(
+            "buffer-time",
+            "s",
+            corrected_s,
+            is_limited=is_limited,
+            note="corrected as RFC 9004, 6 has it",
+        )
 
 
 def _measure_own(session: Session, pps: float) -> None:
     """The latencies of the tester alone: the same cores and streams, but frames pass through
     memory."""
     own = session.engine.trial(
-        "alone", pps=pps, duration_ns=min(session.options.trial_ns, OWN_TRIAL_NS))
-    points = {name: getattr(own.latency, name.replace(".", ""))
-              for name in ("p50", "p99", "p99.9", "max")}
-    session.print(f"the tester alone, at {rate_text(own.tx_pps)}frame/s: " + ", ".join(
-        f"{name} {ns / 1e3:.1f} us" for name, ns in points.items()))
+        "alone", pps=pps, duration_ns=min(session.options.trial_ns, OWN_TRIAL_NS)
+    )
+    points = {
+        name: getattr(own.latency, name.replace(".", "")) for name in ("p50", "p99", "p99.9", "max")
+    }
+    session.print(
+        f"the tester alone, at {rate_text(own.tx_pps)}frame/s: "
+        + ", ".join(f"{name} {ns / 1e3:.1f} us" for name, ns in points.items())
+    )
     for name, ns in points.items():
         session.measured[f"own_{name.replace('.', '')}_ns"] = ns
     session.print(own.tail, end="")
@@ -146,8 +192,10 @@ def _report_latency(session: Session, share: float, outcome: Outcome) -> None:
     latency = session.last.latency
     if not session.rows:
         heads = "".join(f" {name:>9} us" for name in POINTS)
-        session.print(f"{'frames':7} {'share':>7} {'asked frames/s':>15} {'sent frames/s':>15}"
-                      f"{heads} {'lost':>10}")
+        session.print(
+            f"{'frames':7} {'share':>7} {'asked frames/s':>15} {'sent frames/s':>15}"
+            f"{heads} {'lost':>10}"
+        )
     note = ""
     if outcome.is_unsent:
         note = "the sender missed its rate"
@@ -155,12 +203,20 @@ def _report_latency(session: Session, share: float, outcome: Outcome) -> None:
         note = f"of the frames that came; {outcome.n_lost} were lost"
     values = [getattr(latency, name.replace(".", "")) for name in POINTS]
     for name, ns in zip(POINTS, values):
-        session.row(f"latency-{name}-at-{100 * share:g}%", "ns", ns,
-                    is_limited=outcome.is_unsent, note=note, trials=session.search.trials[-1:])
+        session.row(
+            f"latency-{name}-at-{100 * share:g}%",
+            "ns",
+            ns,
+            is_limited=outcome.is_unsent,
+            note=note,
+            trials=session.search.trials[-1:],
+        )
     cells = "".join(f" {ns / 1e3:12.3f}" for ns in values)
-    session.print(f"{session.size_text:7} {100 * share:5.1f} % "
-                  f"{rate_text(outcome.asked_pps):>15} {rate_text(outcome.load_pps):>15}{cells} "
-                  f"{outcome.n_lost:10}{_noted(note if outcome.is_unsent else '')}")
+    session.print(
+        f"{session.size_text:7} {100 * share:5.1f} % "
+        f"{rate_text(outcome.asked_pps):>15} {rate_text(outcome.load_pps):>15}{cells} "
+        f"{outcome.n_lost:10}{_noted(note if outcome.is_unsent else '')}"
+    )
     session.print(session.last.tail, end="")
 
 
@@ -178,35 +234,66 @@ def latency_at_shares(session: Session) -> int:
     for share in o.shares:
         outcome = session.search.trial(whole * share, o.trial_ns)
         if session.last.latency.n == 0:
-            raise SearchError(f"nothing came back of {outcome.n_sent} frames at "
-                              f"{outcome.asked_pps:.0f} frames/s: there is no latency")
+            raise SearchError(
+                f"nothing came back of {outcome.n_sent} frames at "
+                f"{outcome.asked_pps:.0f} frames/s: there is no latency"
+            )
         _report_latency(session, share, outcome)
     return 0
 
 
 _RATES = Group.SEARCH | Group.TRIAL | Group.CEILING
-COMMANDS = {command.name: command for command in (
-    Command("throughput", """\
+COMMANDS = {
+    command.name: command
+    for command in (
+        Command(
+            "throughput",
+            """\
 usage: mr-bench throughput [options] TX RX [TX RX...]
 Find the highest rate at which the device between the ports loses nothing.
-""", _RATES | Group.SIZES, throughput),
-    Command("imix", """\
+""",
+            _RATES | Group.SIZES,
+            throughput,
+        ),
+        Command(
+            "imix",
+            """\
 usage: mr-bench imix [options] TX RX [TX RX...]
 Throughput with a mix of sizes (--stream size=...; default: imix).
-""", _RATES, throughput, is_mix=True),
-    Command("frameloss", """\
+""",
+            _RATES,
+            throughput,
+            is_mix=True,
+        ),
+        Command(
+            "frameloss",
+            """\
 usage: mr-bench frameloss [options] TX RX [TX RX...]
 Loss by rate, from --rate or the highest rate down until two steps are clean.
-""", Group.SIZES | Group.TRIAL | Group.STEP | Group.CEILING, frameloss),
-    Command("back2back", """\
+""",
+            Group.SIZES | Group.TRIAL | Group.STEP | Group.CEILING,
+            frameloss,
+        ),
+        Command(
+            "back2back",
+            """\
 usage: mr-bench back2back [options] TX RX [TX RX...]
 The longest burst at the highest rate without loss (RFC 9004), after a
 search for the throughput.
-""", _RATES | Group.SIZES | Group.BURSTS, bursts),
-    Command("latency", """\
+""",
+            _RATES | Group.SIZES | Group.BURSTS,
+            bursts,
+        ),
+        Command(
+            "latency",
+            """\
 usage: mr-bench latency [options] TX RX [TX RX...]
 Latency at shares of --rate or, without it, of the throughput, which is
 searched first. One way; or round trip, if TX and RX are the same port and
 mr-bench reflect is its peer.
-""", Group.SEARCH | Group.SIZES | Group.TRIAL | Group.SHARES, latency_at_shares),
-)}
+""",
+            Group.SEARCH | Group.SIZES | Group.TRIAL | Group.SHARES,
+            latency_at_shares,
+        ),
+    )
+}

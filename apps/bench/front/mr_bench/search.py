@@ -5,6 +5,7 @@ Nothing here knows ports: a test puts a mathematical device behind the function.
 frames per second. Trials are judged in one place, Search.trial(): a trial whose sender
 did not keep up its rate says nothing about the device, and no search counts it as loss.
 """
+
 from __future__ import annotations
 
 import enum
@@ -103,8 +104,11 @@ def lost_by_receiver(trial: Trial) -> float:
     """Frames that the receiving ports had, and lost by their own account. Of these as many
     are foreign as of those that came."""
     share = 1 - trial.foreign / trial.received if trial.received else 1.0
-    return share * sum(int(drop["n"]) for drop in trial.drops if drop["is_receivers"] and (
-        drop["side"] == "rx" or drop["name"].startswith("rx")))
+    return share * sum(
+        int(drop["n"])
+        for drop in trial.drops
+        if drop["is_receivers"] and (drop["side"] == "rx" or drop["name"].startswith("rx"))
+    )
 
 
 def overrun_ns(trial: Trial) -> int:
@@ -137,8 +141,9 @@ class Search:
     def _try_once(self, wanted: Wanted) -> Trial:
         n = len(self.trials) - self.n_before
         if n >= self.max_trials:
-            raise Unsteady(f"no result after {n} trials: the device is not steady, or "
-                           "--resolution too fine")
+            raise Unsteady(
+                f"no result after {n} trials: the device is not steady, or --resolution too fine"
+            )
         trial = self.run(wanted)
         self.trials.append(trial.number)
         if self.on_trial is not None:
@@ -152,8 +157,7 @@ class Search:
         return trial
 
     def _judge(self, pps: float, trial: Trial) -> Outcome:
-        outcome = Outcome(pps, trial.tx_pps, trial.rx_pps, n_sent=trial.sent,
-                          n_lost=trial.lost)
+        outcome = Outcome(pps, trial.tx_pps, trial.rx_pps, n_sent=trial.sent, n_lost=trial.lost)
         if pps > 0:
             asked_ns = trial.due * 1e9 / pps
             sent = trial.sent / trial.due if trial.due else 1.0
@@ -179,7 +183,8 @@ class Search:
                 f"the sender is disturbed: {100 * (1 - outcome.load_pps / pps):.1f} % of the "
                 f"frames were not sent in time at {pps:.0f} frames/s, of {self.sender_pps:.0f} "
                 "that it can do; other load on its cores (--cores, --max-lag, "
-                "--unsent-tolerance)")
+                "--unsent-tolerance)"
+            )
         return outcome
 
     def check_path(self) -> None:
@@ -191,6 +196,7 @@ class Search:
             trial = self._try_once(wanted)
             if trial.unique > 0:
                 return
-        seen = trial.seen or ("no port lost any; is the device forwarding, to this port and "
-                              "this address (--dst-mac)?")
+        seen = trial.seen or (
+            "no port lost any; is the device forwarding, to this port and this address (--dst-mac)?"
+        )
         raise NoPath(f"none of {trial.sent} frames came back: {seen}")

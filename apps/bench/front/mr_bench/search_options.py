@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Options of the commands that search. The engine reads the command line, with these rows in
 front of those that all commands that send and receive have; this reads their values."""
+
 from __future__ import annotations
 
 import enum
@@ -56,8 +57,9 @@ class SearchOptions:
 
 
 def _sizes(name: str, text: str) -> list[int]:
-    sizes: Sequence[float] = RFC2544_SIZES if text == "rfc2544" else \
-        values.numbers(name, text, 64, 9728, 32)
+    sizes: Sequence[float] = (
+        RFC2544_SIZES if text == "rfc2544" else values.numbers(name, text, 64, 9728, 32)
+    )
     return [int(size) - FCS_BYTES for size in sizes]
 
 
@@ -79,48 +81,122 @@ class Row:
 
 
 ROWS = (
-    Row(Group.SEARCH, "method", "HOW", "binary (default), tst009 or mlr",
-        lambda name, text: values.word(name, text, METHODS)),
+    Row(
+        Group.SEARCH,
+        "method",
+        "HOW",
+        "binary (default), tst009 or mlr",
+        lambda name, text: values.word(name, text, METHODS),
+    ),
     Row(Group.SIZES, "sizes", "LIST", "sizes with FCS, such as 64,512,1518, or rfc2544", _sizes),
-    Row(Group.TRIAL, "trial", "S", "length of a trial (default 1)", values.seconds_ns,
-        "trial_ns"),
-    Row(Group.SEARCH, "confirm", "S", "binary, tst009: length of the last trial",
-        values.seconds_ns, "confirm_ns"),
-    Row(Group.SEARCH, "verify", "N", "tst009, back2back: repeats of a lossy trial (default 2)",
-        lambda name, text: values.whole(name, text, 0, 100)),
-    Row(Group.SEARCH | Group.BURSTS, "resolution", "P%", "share of the rate found (default 0.5%)",
-        values.percent),
-    Row(Group.SEARCH | Group.INTERVAL, "loss-tolerance", "P%",
-        "binary, tst009, soak: tolerated loss (default 0%)", values.percent),
-    Row(Group.SEARCH, "pdr", "P%", "mlr: loss of the second goal (default 0.5%)",
-        values.percent),
-    Row(Group.SEARCH, "duration-sum", "S", "mlr: total length per load (default 21 trials)",
-        values.seconds_ns, "duration_sum_ns"),
-    Row(Group.SEARCH, "exceed-ratio", "P%",
+    Row(Group.TRIAL, "trial", "S", "length of a trial (default 1)", values.seconds_ns, "trial_ns"),
+    Row(
+        Group.SEARCH,
+        "confirm",
+        "S",
+        "binary, tst009: length of the last trial",
+        values.seconds_ns,
+        "confirm_ns",
+    ),
+    Row(
+        Group.SEARCH,
+        "verify",
+        "N",
+        "tst009, back2back: repeats of a lossy trial (default 2)",
+        lambda name, text: values.whole(name, text, 0, 100),
+    ),
+    Row(
+        Group.SEARCH | Group.BURSTS,
+        "resolution",
+        "P%",
+        "share of the rate found (default 0.5%)",
+        values.percent,
+    ),
+    Row(
+        Group.SEARCH | Group.INTERVAL,
+        "loss-tolerance",
+        "P%",
+        "binary, tst009, soak: tolerated loss (default 0%)",
+        values.percent,
+    ),
+    Row(Group.SEARCH, "pdr", "P%", "mlr: loss of the second goal (default 0.5%)", values.percent),
+    Row(
+        Group.SEARCH,
+        "duration-sum",
+        "S",
+        "mlr: total length per load (default 21 trials)",
+        values.seconds_ns,
+        "duration_sum_ns",
+    ),
+    Row(
+        Group.SEARCH,
+        "exceed-ratio",
+        "P%",
         "mlr: share of bad trials allowed (default 50%)",
-        lambda name, text: values.percent(name, text, 90)),
-    Row(Group.TRIAL, "unsent-tolerance", "P%",
-        "tolerated unsent frames in a trial (default 0.5%)", values.percent),
+        lambda name, text: values.percent(name, text, 90),
+    ),
+    Row(
+        Group.TRIAL,
+        "unsent-tolerance",
+        "P%",
+        "tolerated unsent frames in a trial (default 0.5%)",
+        values.percent,
+    ),
     Row(Group.STEP, "step", "P%", "share of the highest rate (default 10%)", values.percent),
-    Row(Group.BURSTS, "tests", "N", "repetitions (default 50)",
-        lambda name, text: values.whole(name, text, 1, 1000)),
-    Row(Group.BURSTS, "max-burst", "S", "length of the longest burst (default 2)", values.seconds_ns,
-        "max_burst_ns"),
-    Row(Group.SHARES, "shares", "LIST", "in % of the throughput (default 10,50,90)",
-        lambda name, text: [share / 100 for share in
-                            values.numbers(name, text, 0.001, 100, 16)]),
-    Row(Group.INTERVAL, "interval", "S", "length of an interval (default 10)",
-        values.seconds_ns, "interval_ns"),
-    Row(Group.INTERVAL, "pid", "N", "process ID of the device, to watch its memory",
-        lambda name, text: values.whole(name, text, 1, 2**31 - 1)),
-    Row(Group.CEILING, "ceiling", "RATE|FILE",
-        "the tester's limit: a rate, or selftest's document", lambda _, text: text),
+    Row(
+        Group.BURSTS,
+        "tests",
+        "N",
+        "repetitions (default 50)",
+        lambda name, text: values.whole(name, text, 1, 1000),
+    ),
+    Row(
+        Group.BURSTS,
+        "max-burst",
+        "S",
+        "length of the longest burst (default 2)",
+        values.seconds_ns,
+        "max_burst_ns",
+    ),
+    Row(
+        Group.SHARES,
+        "shares",
+        "LIST",
+        "in % of the throughput (default 10,50,90)",
+        lambda name, text: [share / 100 for share in values.numbers(name, text, 0.001, 100, 16)],
+    ),
+    Row(
+        Group.INTERVAL,
+        "interval",
+        "S",
+        "length of an interval (default 10)",
+        values.seconds_ns,
+        "interval_ns",
+    ),
+    Row(
+        Group.INTERVAL,
+        "pid",
+        "N",
+        "process ID of the device, to watch its memory",
+        lambda name, text: values.whole(name, text, 1, 2**31 - 1),
+    ),
+    Row(
+        Group.CEILING,
+        "ceiling",
+        "RATE|FILE",
+        "the tester's limit: a rate, or selftest's document",
+        lambda _, text: text,
+    ),
 )
 # An option of another method would have no effect, unless a group has it, too.
 METHODS_OF = {
-    "confirm": (("binary", "tst009"), None), "verify": (("tst009",), Group.BURSTS),
-    "loss-tolerance": (("binary", "tst009"), Group.INTERVAL), "pdr": (("mlr",), None),
-    "duration-sum": (("mlr",), None), "exceed-ratio": (("mlr",), None)}
+    "confirm": (("binary", "tst009"), None),
+    "verify": (("tst009",), Group.BURSTS),
+    "loss-tolerance": (("binary", "tst009"), Group.INTERVAL),
+    "pdr": (("mlr",), None),
+    "duration-sum": (("mlr",), None),
+    "exceed-ratio": (("mlr",), None),
+}
 
 
 def _check_sizes(options: SearchOptions, shared: dict[str, Any]) -> None:
@@ -147,10 +223,10 @@ def read_options(name: str, groups: Group, shared: dict[str, Any]) -> SearchOpti
         raise UsageError("--duration-sum: shorter than one --trial")
     given = {option for option, _ in shared["values"]}
     for option, (methods, beside) in METHODS_OF.items():
-        if option in given and options.method not in methods and \
-                not (beside and beside & groups):
-            raise UsageError(f"--{option} belongs to --method {' or '.join(methods)}; this is "
-                             f"{options.method}")
+        if option in given and options.method not in methods and not (beside and beside & groups):
+            raise UsageError(
+                f"--{option} belongs to --method {' or '.join(methods)}; this is {options.method}"
+            )
     _check_sizes(options, shared)
     # Finer than any rate can be told.
     options.resolution = max(options.resolution, 1e-5)
@@ -164,17 +240,19 @@ def describe(options: SearchOptions, groups: Group) -> dict[str, Any]:
     config: dict[str, Any] = {}
     if groups & Group.SEARCH:
         config |= {
-            "method": options.method, "confirm_s": options.confirm_ns / 1e9,
-            "verify": options.verify, "pdr": options.pdr,
+            "method": options.method,
+            "confirm_s": options.confirm_ns / 1e9,
+            "verify": options.verify,
+            "pdr": options.pdr,
             "duration_sum_s": options.duration_sum_ns / 1e9,
-            "exceed_ratio": options.exceed_ratio}
+            "exceed_ratio": options.exceed_ratio,
+        }
     if groups & (Group.SEARCH | Group.BURSTS):
         config["resolution"] = options.resolution
     if groups & (Group.SEARCH | Group.INTERVAL):
         config["loss_tolerance"] = options.loss_tolerance
     if groups & Group.TRIAL:
-        config |= {"trial_s": options.trial_ns / 1e9,
-                   "unsent_tolerance": options.unsent_tolerance}
+        config |= {"trial_s": options.trial_ns / 1e9, "unsent_tolerance": options.unsent_tolerance}
     if groups & Group.STEP:
         config["step"] = options.step
     if groups & Group.BURSTS:

@@ -4,6 +4,7 @@
 The journal is plan.journal in the results folder, JSON that is replaced atomically after
 each step: it is readable whenever the series is interrupted.
 """
+
 from __future__ import annotations
 
 import ctypes
@@ -77,8 +78,9 @@ class Journal:
                 fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 self.close()
-                raise SeriesError(f"{folder}: another mr-bench plan is at work there; give "
-                                  "another --folder") from None
+                raise SeriesError(
+                    f"{folder}: another mr-bench plan is at work there; give another --folder"
+                ) from None
             except OSError as error:
                 self.close()
                 raise SeriesError(f"{folder}: {error.strerror}") from None
@@ -87,14 +89,18 @@ class Journal:
         if self.path.exists():
             try:
                 self.root = json.loads(self.path.read_bytes())
-                is_ours = self.root["schema"] == SCHEMA and self.root["v"] == 1 and \
-                    isinstance(self.root["steps"], dict)
+                is_ours = (
+                    self.root["schema"] == SCHEMA
+                    and self.root["v"] == 1
+                    and isinstance(self.root["steps"], dict)
+                )
             except (OSError, ValueError, LookupError, TypeError):
                 is_ours = False
             if not is_ours:
                 self.close()
-                raise SeriesError(f"{self.path}: no journal of a plan; choose another folder, "
-                                  "or remove it")
+                raise SeriesError(
+                    f"{self.path}: no journal of a plan; choose another folder, or remove it"
+                )
 
     def close(self) -> None:
         """Others may have the folder now."""
@@ -110,13 +116,15 @@ class Journal:
         """Whether a step has its result: done without fault by the same words, setup and
         program, and its file is there."""
         done = self.root["steps"].get(name, {})
-        return done.get("status") == 0 and self.result(name).exists() and \
-            all(done.get(part) == text for part, text in key.items())
+        return (
+            done.get("status") == 0
+            and self.result(name).exists()
+            and all(done.get(part) == text for part, text in key.items())
+        )
 
     def count_others(self, names: set[str]) -> int:
         """Results in the folder whose steps are none of these."""
-        return sum(name not in names and self.result(name).exists()
-                   for name in self.root["steps"])
+        return sum(name not in names and self.result(name).exists() for name in self.root["steps"])
 
     def note(self, name: str, key: dict[str, str], seconds: float, status: int) -> None:
         """How a step ended."""
@@ -144,9 +152,14 @@ class Child:
 
         try:
             with log.open("ab") as to:
-                self.process = subprocess.Popen(  # pylint: disable=consider-using-with
-                    ["/bin/sh", "-c", command], stdin=subprocess.DEVNULL, stdout=to, stderr=to,
-                    process_group=0, preexec_fn=become)
+                self.process = subprocess.Popen(
+                    ["/bin/sh", "-c", command],
+                    stdin=subprocess.DEVNULL,
+                    stdout=to,
+                    stderr=to,
+                    process_group=0,
+                    preexec_fn=become,  # noqa: PLW1509 - there are no threads
+                )
         except OSError as error:
             raise SeriesError(f"{error.filename or log}: {error.strerror}") from None
 
@@ -219,8 +232,9 @@ class Series:
     """Does what is not done. Devices are started for their steps and stopped after them, also
     when a signal comes; a step that fails is noted, and the others go on."""
 
-    def __init__(self, plan: Plan, steps: list[Step], journal: Journal, program: str,
-                 is_quiet: bool) -> None:
+    def __init__(
+        self, plan: Plan, steps: list[Step], journal: Journal, program: str, is_quiet: bool
+    ) -> None:
         self.plan, self.steps, self.journal = plan, steps, journal
         self.program, self.is_quiet = program, is_quiet
         self.n_done = self.n_failed = self.n_before = 0
@@ -239,16 +253,21 @@ class Series:
     def time_left(self, first: int = 0) -> float:
         """Of the steps from there on; as those that were done, so much longer."""
         factor = self.taken_s / self.planned_s if self.planned_s > 0 else 1
-        return factor * sum(step.measure.time for step in self.steps[first:]
-                            if not self.is_done(step))
+        return factor * sum(
+            step.measure.time for step in self.steps[first:] if not self.is_done(step)
+        )
 
     def list(self) -> None:
         """What would be done, and how long that takes."""
         for i, step in enumerate(self.steps):
-            print(f"{i + 1:4} {'done' if self.is_done(step) else '':4} {step.measure.time:4} s  "
-                  f"{step.device.name:16} mr-bench {step.words}")
-        print(f"{len(self.steps)} steps, about {time_text(self.time_left())} to go; results: "
-              f"{self.journal.folder}")
+            print(
+                f"{i + 1:4} {'done' if self.is_done(step) else '':4} {step.measure.time:4} s  "
+                f"{step.device.name:16} mr-bench {step.words}"
+            )
+        print(
+            f"{len(self.steps)} steps, about {time_text(self.time_left())} to go; results: "
+            f"{self.journal.folder}"
+        )
 
     def start(self, command: str, name: str) -> Child:
         """Run a command with the log of that name."""
@@ -271,8 +290,9 @@ class Series:
             status = 128
         if status != 0:
             self.complain(name, status)
-            raise SeriesError(f"{name}: exit status {status}; see "
-                              f"{self.journal.result(name, '.log')}")
+            raise SeriesError(
+                f"{name}: exit status {status}; see {self.journal.result(name, '.log')}"
+            )
 
     def stop_device(self) -> None:
         """And what it left behind."""
@@ -315,8 +335,10 @@ class Series:
                 return True
             self.ending.sleep(0.1)
         if time.monotonic() >= end_s:
-            complain(f"{device.name}: not ready within {READY_S} s: '{device.ready}' fails; see "
-                     f"{self.journal.result(device.name, '.log')}")
+            complain(
+                f"{device.name}: not ready within {READY_S} s: '{device.ready}' fails; see "
+                f"{self.journal.result(device.name, '.log')}"
+            )
         return False
 
     def start_device(self, step: Step) -> bool:
@@ -357,15 +379,20 @@ class Series:
         result.unlink(missing_ok=True)
         self.journal.result(step.name, ".log").unlink(missing_ok=True)
         os.environ["MR_OUT"], os.environ["MR_LABEL"] = str(result), step.title
-        child = self.start(f'{self.plan.prefix} "$MR_BENCH" {step.words} --quiet --out '
-                           '"$MR_OUT" --label "$MR_LABEL"', step.name)
+        child = self.start(
+            f'{self.plan.prefix} "$MR_BENCH" {step.words} --quiet --out '
+            '"$MR_OUT" --label "$MR_LABEL"',
+            step.name,
+        )
         status = child.wait(step.measure.limit)
         if status is None:
             child.stop()
             if self.ending.is_set:
                 return None
-            complain(f"{step.name}: ended after {step.measure.limit} s; a higher 'limit' in the "
-                     "plan gives it more")
+            complain(
+                f"{step.name}: ended after {step.measure.limit} s; a higher 'limit' in the "
+                "plan gives it more"
+            )
             status = 124  # as timeout(1)
         elif status != 0:
             self.complain(step.name, status)
@@ -385,7 +412,8 @@ class Series:
             # What was measured so far is not a result, and is kept as something else.
             with suppress(OSError):  # or there is none
                 self.journal.result(step.name).rename(
-                    self.journal.result(step.name, ".json.failed"))
+                    self.journal.result(step.name, ".json.failed")
+                )
         if status is None:
             return
         seconds = time.monotonic() - begin_s
@@ -406,8 +434,10 @@ class Series:
                     self.n_before += 1
                     continue
                 if not self.is_quiet:
-                    print_error(f"[{i + 1}/{len(self.steps)}] {step.title}; about "
-                                f"{time_text(self.time_left(i))} left")
+                    print_error(
+                        f"[{i + 1}/{len(self.steps)}] {step.title}; about "
+                        f"{time_text(self.time_left(i))} left"
+                    )
                 if self.have_device(step):
                     self.do(step)
                 else:

@@ -2,6 +2,7 @@
 """A command that searches, from its options to its files: a traffic engine, the sizes one
 after another, the rows of the document, the table for people, progress, and what the
 tester itself can do."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -50,7 +51,7 @@ class Command:
 
 
 def rate_text(pps: float) -> str:
-    """"1.2345 M", for "frame/s" behind it."""
+    """ "1.2345 M", for "frame/s" behind it."""
     if pps >= 1e6:
         return f"{pps / 1e6:.4f} M"
     return f"{pps / 1e3:.3f} k" if pps >= 1e3 else f"{pps:.1f} "
@@ -63,8 +64,10 @@ def complain(text: str) -> None:
 
 def raised_text(from_bytes: int, to_bytes: int) -> str:
     """Of frames that are longer than the list of sizes has them."""
-    return (f"frames of {from_bytes + FCS_BYTES} bytes are too short for headers and the "
-            f"stamp: {to_bytes + FCS_BYTES} instead")
+    return (
+        f"frames of {from_bytes + FCS_BYTES} bytes are too short for headers and the "
+        f"stamp: {to_bytes + FCS_BYTES} instead"
+    )
 
 
 class Session:
@@ -106,9 +109,14 @@ class Session:
     def measure(self, wanted: Wanted, **more: Any) -> Trial:
         """A trial of the size at hand."""
         return self.engine.trial(
-            pps=wanted.pps, duration_ns=wanted.duration_ns, frames=wanted.frames,
-            settle_ns=wanted.settle_ns, frame_bytes=self.asked_bytes,
-            as_bytes=self.frame_bytes, **more)
+            pps=wanted.pps,
+            duration_ns=wanted.duration_ns,
+            frames=wanted.frames,
+            settle_ns=wanted.settle_ns,
+            frame_bytes=self.asked_bytes,
+            as_bytes=self.frame_bytes,
+            **more,
+        )
 
     def _run_trial(self, wanted: Wanted) -> Trial:
         return self.measure(wanted)
@@ -119,11 +127,15 @@ class Session:
         n_begun = self.n_done + 1
         # The sizes to come take as long as those that were, and this one.
         if left_s > 0 and len(self.options.sizes) > n_begun:
-            left_s += (self.progress.seconds + left_s) / n_begun * (
-                len(self.options.sizes) - n_begun)
+            left_s += (
+                (self.progress.seconds + left_s) / n_begun * (len(self.options.sizes) - n_begun)
+            )
         loss = 100 * trial.lost / trial.sent if trial.sent else 0
-        self.progress.show(left_s, f"{self.size_text}: trial {len(search.trials)}, "
-                           f"{rate_text(trial.tx_pps)}frame/s, lost {loss:.4f} %")
+        self.progress.show(
+            left_s,
+            f"{self.size_text}: trial {len(search.trials)}, "
+            f"{rate_text(trial.tx_pps)}frame/s, lost {loss:.4f} %",
+        )
 
     def _take_size(self, asked_bytes: int) -> None:
         """Frames of this size, or as the streams are."""
@@ -135,9 +147,15 @@ class Session:
             self.frame_bytes = 0
         self.size_text = f"{self.frame_bytes + FCS_BYTES} B" if self.frame_bytes else "mix"
         self.search = Search(
-            self._run_trial, 0, trial_ns=options.trial_ns, settle_ns=self.settle_ns,
-            resolution=options.resolution, loss_tolerance=options.loss_tolerance,
-            unsent_tolerance=options.unsent_tolerance, on_trial=self._on_trial)
+            self._run_trial,
+            0,
+            trial_ns=options.trial_ns,
+            settle_ns=self.settle_ns,
+            resolution=options.resolution,
+            loss_tolerance=options.loss_tolerance,
+            unsent_tolerance=options.unsent_tolerance,
+            on_trial=self._on_trial,
+        )
 
     def _find_highest(self) -> None:
         """The highest rate of the search: what was asked for, else what the link takes, else
@@ -148,8 +166,9 @@ class Session:
         s.max_pps = rate["pps"]
         self.is_own_ceiling = False
         if s.max_pps < 0:
-            raise SearchError("--rate in % of a link of unknown speed: give frames or bits per "
-                              "second")
+            raise SearchError(
+                "--rate in % of a link of unknown speed: give frames or bits per second"
+            )
         if s.max_pps == 0 and self.shared["is_virtual"]:
             s.max_pps = line_pps or VIRTUAL_PPS
         if s.max_pps == 0:
@@ -164,9 +183,12 @@ class Session:
         self.ceiling_pps = 0.0
         if self.options.ceiling:
             self.ceiling_pps = read_ceiling(
-                self.options.ceiling, self.engine,
-                self.opened | {"workers": self.shared["workers"]}, self.frame_bytes,
-                self.mean_bytes)
+                self.options.ceiling,
+                self.engine,
+                self.opened | {"workers": self.shared["workers"]},
+                self.frame_bytes,
+                self.mean_bytes,
+            )
         try:
             self.search.check_path()
             self._find_highest()
@@ -190,8 +212,10 @@ class Session:
         if least >= needed:
             return
         if not self.options.is_rfc2544:
-            raise UsageError(f"--sizes: {least + FCS_BYTES} bytes: headers and the stamp need "
-                             f"{needed + FCS_BYTES}; rfc2544 takes these instead")
+            raise UsageError(
+                f"--sizes: {least + FCS_BYTES} bytes: headers and the stamp need "
+                f"{needed + FCS_BYTES}; rfc2544 takes these instead"
+            )
         self.raised = raised_text(least, needed)
         complain(f"rfc2544: {self.raised}")
         sizes[0] = needed
@@ -221,8 +245,10 @@ class Session:
         streams = None
         if self.command.is_mix:
             # They are mixes, unless they say what they are.
-            streams = [text if "size=" in text else f"{text} size=imix".strip()
-                       for text in self.shared["streams"] or [""]]
+            streams = [
+                text if "size=" in text else f"{text} size=imix".strip()
+                for text in self.shared["streams"] or [""]
+            ]
         self.opened = self.engine.request("open", streams=streams)
 
     # What is found.
@@ -232,16 +258,15 @@ class Session:
         them, also where this raises."""
         o = self.options
         if o.method == "mlr":
-            goals = [Goal("ndr", 0, o.exceed_ratio, o.resolution, o.trial_ns,
-                          o.duration_sum_ns)]
+            goals = [Goal("ndr", 0, o.exceed_ratio, o.resolution, o.trial_ns, o.duration_sum_ns)]
             if o.pdr > 0:
-                goals.append(Goal("pdr", o.pdr, o.exceed_ratio, o.resolution, o.trial_ns,
-                                  o.duration_sum_ns))
+                goals.append(
+                    Goal("pdr", o.pdr, o.exceed_ratio, o.resolution, o.trial_ns, o.duration_sum_ns)
+                )
             mlr = MlrSearch(self.search, goals, o.trial_ns)
             self.found = mlr.found
             return mlr.run()
-        binary = BinarySearch(self.search, o.verify if o.method == "tst009" else 0,
-                              o.confirm_ns)
+        binary = BinarySearch(self.search, o.verify if o.method == "tst009" else 0, o.confirm_ns)
         self.found = [binary.found]
         return [binary.run()]
 
@@ -258,8 +283,14 @@ class Session:
         ceiling, highest = self.ceiling_pps, self.search.max_pps
         # Each of the two searches ends within its resolution of a limit.
         if 0 < ceiling * (1 + 2 * self.options.resolution) < pps:
-            return False, True, (f"refused: {pps:.0f} frames/s are more than the tester's own "
-                                 f"ceiling of {ceiling:.0f}")
+            return (
+                False,
+                True,
+                (
+                    f"refused: {pps:.0f} frames/s are more than the tester's own "
+                    f"ceiling of {ceiling:.0f}"
+                ),
+            )
         if limit == Limit.SENDER:
             return True, True, "above, the sender does not keep up"
         if limit == Limit.RECEIVER:
@@ -270,23 +301,41 @@ class Session:
             return True, True, f"near what the sender can do, {highest:.0f}"
         return True, False, "no loss at the highest rate" if limit == Limit.HIGHEST else ""
 
-    def row(self, goal: str, unit: str, value: float, low: float = 0.0, high: float = 0.0,
-            is_limited: bool = False, note: str = "",
-            trials: Sequence[int] | None = None) -> None:
+    def row(
+        self,
+        goal: str,
+        unit: str,
+        value: float,
+        low: float = 0.0,
+        high: float = 0.0,
+        is_limited: bool = False,
+        note: str = "",
+        trials: Sequence[int] | None = None,
+    ) -> None:
         """A row of the document."""
-        self.rows.append({
-            "frame_bytes": self.frame_bytes, "goal": goal, "value": value, "unit": unit,
-            "low": low, "high": high, "is_limited_by_tester": is_limited,
-            "trials": list(self.search.trials if trials is None else trials),
-            "note": "; ".join(text for text in (note, self.raised) if text)})
+        self.rows.append(
+            {
+                "frame_bytes": self.frame_bytes,
+                "goal": goal,
+                "value": value,
+                "unit": unit,
+                "low": low,
+                "high": high,
+                "is_limited_by_tester": is_limited,
+                "trials": list(self.search.trials if trials is None else trials),
+                "note": "; ".join(text for text in (note, self.raised) if text),
+            }
+        )
 
     def finish(self) -> int:
         """The document; the exit status."""
         return self.engine.finish(
-            config=describe(self.options, self.command.groups) | {
-                "settle_s": self.settle_ns / 1e9},
-            rows=self.rows, measured=self.measured, selftest=self.selftest,
-            why_incomplete=self.why_incomplete)
+            config=describe(self.options, self.command.groups) | {"settle_s": self.settle_ns / 1e9},
+            rows=self.rows,
+            measured=self.measured,
+            selftest=self.selftest,
+            why_incomplete=self.why_incomplete,
+        )
 
 
 def _run(session: Session) -> int:
@@ -312,9 +361,16 @@ def command_main(command: Command, words: list[str]) -> int:
     """The whole of a command. The exit status."""
     rows = [(row.name, row.arg, row.help) for row in ROWS if row.groups & command.groups]
     try:
-        engine = Engine([command.name, *words], {
-            "command": command.name, "usage": command.usage, "options": rows,
-            "without": WITHOUT, "needs_no_ports": command.needs_no_ports})
+        engine = Engine(
+            [command.name, *words],
+            {
+                "command": command.name,
+                "usage": command.usage,
+                "options": rows,
+                "without": WITHOUT,
+                "needs_no_ports": command.needs_no_ports,
+            },
+        )
     except EngineEnded as end:
         return end.status
     try:

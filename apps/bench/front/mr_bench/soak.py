@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """mr-bench soak: a long run at one rate, as consecutive trials, so that the losses of each
 interval are exact; between trials is the settling time."""
+
 from __future__ import annotations
 
 import math
@@ -105,15 +106,21 @@ class Soak:
         session = self.session
         session.progress.clear()
         if self.n == 1:
-            session.print(f"{'interval':>9} {'frames/s':>15} {'sent':>12} {'lost':>10} "
-                          f"{'unsent':>10} {'p50 us':>9} {'p99 us':>9} {'memory':>9}")
+            session.print(
+                f"{'interval':>9} {'frames/s':>15} {'sent':>12} {'lost':>10} "
+                f"{'unsent':>10} {'p50 us':>9} {'p99 us':>9} {'memory':>9}"
+            )
         memory = self.device_bytes if session.options.pid else self.own_bytes
-        session.print(f"{self.n:9} {rate_text(trial.tx_pps):>15} {trial.sent:12} "
-                      f"{trial.lost:10} {trial.unsent:10} {self.median_ns.last / 1e3:9.1f} "
-                      f"{self.p99_ns.last / 1e3:9.1f} {memory.last / 1e6:6.1f} MB")
+        session.print(
+            f"{self.n:9} {rate_text(trial.tx_pps):>15} {trial.sent:12} "
+            f"{trial.lost:10} {trial.unsent:10} {self.median_ns.last / 1e3:9.1f} "
+            f"{self.p99_ns.last / 1e3:9.1f} {memory.last / 1e6:6.1f} MB"
+        )
         # Without --duration nobody knows when it ends.
-        session.progress.show((session.shared["duration_ns"] - self.elapsed_ns) / 1e9,
-                              f"soak: {self.n} intervals, {self.n_lossy} with loss")
+        session.progress.show(
+            (session.shared["duration_ns"] - self.elapsed_ns) / 1e9,
+            f"soak: {self.n} intervals, {self.n_lossy} with loss",
+        )
 
     def interval(self, wanted: Wanted, goes_on: bool) -> None:
         """One; raises SearchError behind the last."""
@@ -130,9 +137,11 @@ class Soak:
         if drift.n == 0:
             return
         trend = drift.slope * self.elapsed_ns / HOUR_NS / unit
-        self.session.print(f"{name:22} {drift.min / unit:.1f} to {drift.max / unit:.1f} {text}, "
-                           f"a trend of {trend:+.3f} {text}"
-                           f"{': it drifts' if drift.is_real else ''}")
+        self.session.print(
+            f"{name:22} {drift.min / unit:.1f} to {drift.max / unit:.1f} {text}, "
+            f"a trend of {trend:+.3f} {text}"
+            f"{': it drifts' if drift.is_real else ''}"
+        )
 
     def summarize(self) -> None:
         """The rows, and what drifts."""
@@ -140,16 +149,23 @@ class Soak:
         loss = self.lost / self.sent if self.sent else 0.0
         is_unsent = self.unsent > session.options.unsent_tolerance * (self.sent + self.unsent)
         note = "the sender did not keep up" if is_unsent else ""
-        session.print(f"{self.n} intervals, {self.sent} frames sent, {self.lost} lost "
-                      f"({100 * loss:.6f} %) in {self.n_lossy} of them, {self.unsent} unsent")
+        session.print(
+            f"{self.n} intervals, {self.sent} frames sent, {self.lost} lost "
+            f"({100 * loss:.6f} %) in {self.n_lossy} of them, {self.unsent} unsent"
+        )
         self._print_drift("latency, median", self.median_ns, 1e3, "us")
         self._print_drift("latency, p99", self.p99_ns, 1e3, "us")
         self._print_drift("memory of mr-bench", self.own_bytes, 1e6, "MB")
         self._print_drift("memory of the device", self.device_bytes, 1e6, "MB")
         if self.sent:
             session.row("loss", "ratio", loss, is_limited=is_unsent, note=note)
-            session.row("intervals-with-loss", "ratio", self.n_lossy / self.n,
-                        is_limited=is_unsent, note=note)
+            session.row(
+                "intervals-with-loss",
+                "ratio",
+                self.n_lossy / self.n,
+                is_limited=is_unsent,
+                note=note,
+            )
         # If nothing came back there is no latency.
         if self.sent and self.median_ns.n:
             for goal, drift in (("p50", self.median_ns), ("p99", self.p99_ns)):
@@ -168,8 +184,9 @@ def run(session: Session) -> int:
     try:
         while not whole_ns or left_ns > 0:
             length_ns = min(left_ns, options.interval_ns) if whole_ns else options.interval_ns
-            soak.interval(Wanted(session.search.max_pps, length_ns, settle_ns=settle_ns),
-                          goes_on=soak.n > 0)
+            soak.interval(
+                Wanted(session.search.max_pps, length_ns, settle_ns=settle_ns), goes_on=soak.n > 0
+            )
             left_ns -= length_ns
     except Interrupted:
         if whole_ns:
@@ -181,8 +198,13 @@ def run(session: Session) -> int:
     return 1 if soak.lost > options.loss_tolerance * soak.sent else 0
 
 
-COMMAND = Command("soak", """\
+COMMAND = Command(
+    "soak",
+    """\
 usage: mr-bench soak [options] TX RX [TX RX...]
 A long run at --rate: loss, latency and drift of each interval.
-""", Group.INTERVAL, run)
+""",
+    Group.INTERVAL,
+    run,
+)
 main = COMMAND.main

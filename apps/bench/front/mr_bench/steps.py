@@ -5,6 +5,7 @@ it).
 The device forwards while a burst comes in, so that the burst is longer than its buffer;
 RFC 9004 takes off what was forwarded meanwhile.
 """
+
 from __future__ import annotations
 
 import math
@@ -87,19 +88,20 @@ def _longest_burst(search: Search, longest: int, n_verify: int) -> tuple[int, Li
             break
         n = 2 * n if high > longest else low + (high - low) // 2
     if low == 0 and limit == Limit.SENDER:
-        raise Unsteady(f"the sender sends no burst at {search.max_pps:.0f} frames/s; give a "
-                       "lower --rate")
+        raise Unsteady(
+            f"the sender sends no burst at {search.max_pps:.0f} frames/s; give a lower --rate"
+        )
     return low, limit
 
 
-def back2back(search: Search, bursts: Bursts, n_tests: int, max_burst_ns: int,
-              n_verify: int) -> None:
+def back2back(
+    search: Search, bursts: Bursts, n_tests: int, max_burst_ns: int, n_verify: int
+) -> None:
     """n_tests tests (50 in the RFC), with loss verification (RFC 9004, 5.4). Adds to bursts,
     which has those so far if it raises."""
     longest = int(search.max_pps * max_burst_ns / 1e9)
     if longest == 0:
-        raise SearchError("--max-burst is shorter than one frame at "
-                          f"{search.max_pps:.0f} frames/s")
+        raise SearchError(f"--max-burst is shorter than one frame at {search.max_pps:.0f} frames/s")
     n_halvings = max(1.0, -math.log2(search.resolution))
     for i in range(n_tests):
         search.left_ns = (n_tests - i) * n_halvings * search.settle_ns

@@ -4,6 +4,7 @@
 
     ask --> options --> [ open --> trial, rate, alone ... ] --> finish
 """
+
 from __future__ import annotations
 
 import json
@@ -11,7 +12,7 @@ import os
 import signal
 import subprocess
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from types import FrameType
 from typing import Any
 
@@ -77,21 +78,29 @@ class Trial:
     number: int = 0  # in the document
 
 
-def _known(kind: type, found: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in found.items() if key in kind.__dataclass_fields__}
+def _known(kind: type[Latency | Trial], found: dict[str, Any]) -> dict[str, Any]:
+    names = {one.name for one in fields(kind)}
+    return {key: value for key, value in found.items() if key in names}
 
 
 def trial_of(reply: dict[str, Any]) -> Trial:
     """A trial as the engine tells it: what the document has, and more."""
     trial = reply["trial"]
     return Trial(
-        **_known(Trial, trial["tx"] | trial["rx"]), tx_pps=trial["tx"]["pps"],
-        rx_pps=trial["rx"]["pps"], whole_ns=round(trial["whole_s"] * 1e9),
-        late_p25_ns=reply["late_p25_ns"], late_max_ns=(trial["lateness"] or {}).get("max", 0),
-        latency=Latency(**_known(Latency, trial["latency"] or {})), drops=reply["drops"],
-        tail=reply["tail"], is_cut_short=not trial["complete"],
-        why_stopped=trial["why_stopped"], seen=reply.get("seen", ""),
-        number=reply.get("number", 0))
+        **_known(Trial, trial["tx"] | trial["rx"]),
+        tx_pps=trial["tx"]["pps"],
+        rx_pps=trial["rx"]["pps"],
+        whole_ns=round(trial["whole_s"] * 1e9),
+        late_p25_ns=reply["late_p25_ns"],
+        late_max_ns=(trial["lateness"] or {}).get("max", 0),
+        latency=Latency(**_known(Latency, trial["latency"] or {})),
+        drops=reply["drops"],
+        tail=reply["tail"],
+        is_cut_short=not trial["complete"],
+        why_stopped=trial["why_stopped"],
+        seen=reply.get("seen", ""),
+        number=reply.get("number", 0),
+    )
 
 
 class Engine:
@@ -106,9 +115,13 @@ class Engine:
             if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, self._forward)
         # A process group of its own: Ctrl-C reaches it once, through this one.
-        self.process = process = subprocess.Popen(  # pylint: disable=consider-using-with
-            ["mr-bench", "serve", *typed], executable=engine.path(), stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, process_group=0)
+        self.process = process = subprocess.Popen(
+            ["mr-bench", "serve", *typed],
+            executable=engine.path(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            process_group=0,
+        )
         if self.n_signals:
             process.terminate()
         self.pid = process.pid

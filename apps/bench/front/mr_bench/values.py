@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Option values, as people write them. Errors are a UsageError: one line."""
+
 from __future__ import annotations
 
 import re
@@ -22,7 +23,7 @@ def _number(text: str) -> float | None:
 
 
 def percent(name: str, text: str, most: float = 50) -> float:
-    """"0.5%", as a share of 1."""
+    """ "0.5%", as a share of 1."""
     value = _number(text[:-1]) if text.endswith("%") else None
     if value is None or not 0 <= value <= most:
         raise UsageError(f"--{name} {text}: write per cent of 0 to {most:g}, as 0.5%")
@@ -30,7 +31,7 @@ def percent(name: str, text: str, most: float = 50) -> float:
 
 
 def seconds_ns(name: str, text: str) -> int:
-    """"10" or "0.5"; to a millisecond."""
+    """ "10" or "0.5"; to a millisecond."""
     value = _number(text)
     if value is None or not 0.001 <= value <= 1e9:
         raise UsageError(f"--{name}: '{text}' is not a number of seconds, 0.001 to 1e9")
@@ -59,8 +60,9 @@ def numbers(name: str, text: str, least: float, most: float, room: int) -> list[
     values = [_number(part) for part in parts]
     for i, value in enumerate(values):
         if value is None or not least <= value <= most:
-            raise UsageError(f'--{name} {text}: "{",".join(parts[i:])}" is no number of '
-                             f"{least:g} to {most:g}")
+            raise UsageError(
+                f'--{name} {text}: "{",".join(parts[i:])}" is no number of {least:g} to {most:g}'
+            )
     if len(values) > room:
         raise UsageError(f"--{name} {text}: more than {room}")
     return [value for value in values if value is not None]

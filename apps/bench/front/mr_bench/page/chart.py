@@ -11,10 +11,10 @@ import math
 import re
 import warnings
 
-import matplotlib  # type: ignore[import-untyped]
+import matplotlib
 from markupsafe import Markup, escape
-from matplotlib.axes import Axes  # type: ignore[import-untyped]
-from matplotlib.figure import Figure  # type: ignore[import-untyped]
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from mr_bench import units
 from mr_bench.page.model import Chart, Line

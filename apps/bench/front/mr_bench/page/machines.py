@@ -45,8 +45,10 @@ def _machine(m: Any) -> list[Fact]:
         ("Processor", f"{text('cpu')}, microcode {text('microcode')}"),
         (
             "Cores",
-            f"{count('cores')}, {threads} to a core; governor "
-            f"{text('governor')}; NUMA nodes {count('numa_nodes')}",
+            (
+                f"{count('cores')}, {threads} to a core; governor {text('governor')}; "
+                f"NUMA nodes {count('numa_nodes')}"
+            ),
         ),
         ("Isolated", f"{text('isolated', 'none')}; without a tick: {text('nohz_full', 'none')}"),
         ("Runs in", text("guest", "nothing that shows")),
@@ -55,8 +57,10 @@ def _machine(m: Any) -> list[Fact]:
         ("Vulnerabilities", "; ".join(_texts(m, "vulnerabilities"))),
         (
             "Huge pages",
-            f"{count('huge_pages')} of 2 MiB, "
-            f"{count('huge_pages_free')} free; transparent: {text('thp')}",
+            (
+                f"{count('huge_pages')} of 2 MiB, "
+                f"{count('huge_pages_free')} free; transparent: {text('thp')}"
+            ),
         ),
         ("Load before", text("load")),
         ("Compiled", f"{text('compiler')}, {text('flags')}"),
@@ -71,9 +75,11 @@ def _nic(nic: Any) -> str:
 
     pci = member(nic, "pci")
     parts = [
-        f"driver {text_of(nic, 'driver')} "
-        f"{text_of(nic, 'driver_version')}, firmware "
-        f"{text_of(nic, 'firmware') or 'unknown'}"
+        (
+            f"driver {text_of(nic, 'driver')} "
+            f"{text_of(nic, 'driver_version')}, firmware "
+            f"{text_of(nic, 'firmware') or 'unknown'}"
+        )
     ]
     if isinstance(member(nic, "rings"), dict):
         parts.append(f"rings {pair('rings', 'rx', 'tx')}")
@@ -96,9 +102,11 @@ def _port(port: Any) -> Fact:
     parts = [
         f"mode {text_of(port, 'mode')}{f' ({why})' if why else ''}",
         f"{mbps:.0f} Mbit/s" if mbps > 0 else "link unknown",
-        f"queues {number_of(port, 'rx_queues'):.0f} and "
-        f"{number_of(port, 'tx_queues'):.0f}"
-        f"{f', MTU {mtu:.0f}' if mtu > 0 else ''}",
+        (
+            f"queues {number_of(port, 'rx_queues'):.0f} and "
+            f"{number_of(port, 'tx_queues'):.0f}"
+            f"{f', MTU {mtu:.0f}' if mtu > 0 else ''}"
+        ),
     ]
     if isinstance(member(port, "nic"), dict):
         parts.append(_nic(port["nic"]))
