@@ -442,6 +442,11 @@ def main(wanted):
     if {"-h", "--help"} & set(wanted):
         print(__doc__.strip())
         return 0
+    # Packages of PyPI that ./mr installed for tests.
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    os.environ["PYTHONPATH"] = os.pathsep.join([
+        *filter(None, [os.environ.get("PYTHONPATH")]),
+        *map(str, cache.glob("millrace/python/*"))])
     share, time_factor = host.measure()
     runner = Runner(time_factor)
     # Tests and targets are asked for by name: meson.build may have changed.
