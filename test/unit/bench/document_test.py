@@ -169,7 +169,7 @@ class Hdr(Written):
 
     def test_hdrhistogram_finds_all_values(self):
         if hdrh is None:
-            self.skipTest("hdrhistogram is missing (pip install hdrhistogram)")
+            self.skipTest("hdrhistogram is missing")
         reader = hdrh.log.HistogramLogReader(
             str(self.folder / "a.hlog"),
             hdrh.histogram.HdrHistogram(1, 2 ** 40 - 1, 3))

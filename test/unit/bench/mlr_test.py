@@ -99,7 +99,7 @@ def test_trials_are_no_more_than_of_csit(device, n_csit):
 def csit_bounds(device):
     """Lower and upper bound of each goal, 0: none, as CSIT's own search finds them."""
     csit = pytest.importorskip(
-        "MLRsearch", reason="CSIT's MLRsearch is missing (pip install MLRsearch==1.2.1)")
+        "MLRsearch", reason="CSIT's MLRsearch is missing")
 
     class Measurer(csit.AbstractMeasurer):
         """The device behind CSIT's interface."""
