@@ -7,7 +7,6 @@
 
 #include "engine/serve.h"
 #include "net/commands.h"
-#include "net/traffic.h"
 #include "support/text.h"
 
 /* main() is given the whole command line: argv[1] is the command. */
@@ -17,9 +16,6 @@ struct command {
 };
 
 static const struct command commands[] = {
-	{ "tx", tx_main },
-	{ "rx", rx_main },
-	{ "loop", loop_main },
 	{ "reflect", reflect_main },
 	{ "replay", replay_main },
 	{ "serve", serve_main },

@@ -40,6 +40,17 @@ class Contestant:
         return Running(self.name, self.argv, topology)
 
 
+def family(pid):
+    """It, and what it started: trafgen forks, mr-bench has an engine."""
+    yield pid
+    for path in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if int(path.name) != pid and os.getsid(int(path.name)) == pid:
+                yield int(path.name)
+        except ProcessLookupError:
+            continue  # it has ended
+
+
 def cpu_of(pid):
     """(user, system) seconds of all threads so far."""
     text = pathlib.Path(f"/proc/{pid}/stat").read_text()
@@ -78,10 +89,12 @@ class Running:
                              f"{self.process.returncode}: {' | '.join(tail)}")
 
     def cpu(self):
-        return cpu_of(self.process.pid)
+        times = [cpu_of(pid) for pid in family(self.process.pid)]
+        return tuple(map(sum, zip(*times)))
 
     def scheduled(self):
-        return scheduled_of(self.process.pid)
+        times = [scheduled_of(pid) for pid in family(self.process.pid)]
+        return tuple(map(sum, zip(*times)))
 
     def rss_kib(self):
         path = f"/proc/{self.process.pid}/status"
@@ -140,16 +153,17 @@ def is_kernel_thread(pid):
 
 
 def favour(processes, niceness):
-    """Put all threads of processes before what else the machine does.
+    """Put all threads of processes, and of what they started, before what else
+    the machine does.
 
     With autogroups (CONFIG_SCHED_AUTOGROUP) niceness counts inside a session
     only, and sessions have one of their own; the kernel's threads have none.
     """
-    for process in processes:
-        autogroup = pathlib.Path(f"/proc/{process.pid}/autogroup")
-        if autogroup.exists() and not is_kernel_thread(process.pid):
+    for pid in [pid for process in processes for pid in family(process.pid)]:
+        autogroup = pathlib.Path(f"/proc/{pid}/autogroup")
+        if autogroup.exists() and not is_kernel_thread(pid):
             autogroup.write_text(str(niceness))
-        for task in os.listdir(f"/proc/{process.pid}/task"):
+        for task in os.listdir(f"/proc/{pid}/task"):
             os.setpriority(os.PRIO_PROCESS, int(task), niceness)
 
 

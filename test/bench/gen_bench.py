@@ -9,7 +9,6 @@ it costs to build a frame. What is measured and why so is in
 docs/performance.md. Needs root.
 """
 import json
-import os
 import pathlib
 import statistics
 import subprocess
@@ -57,33 +56,6 @@ def parse(argv):
     return args
 
 
-class FamilyRunning(who.Running):
-    """What children do is its work, too: all processes of its session."""
-
-    def pids(self):
-        for path in pathlib.Path("/proc").glob("[0-9]*"):
-            try:
-                if os.getsid(int(path.name)) == self.process.pid:
-                    yield int(path.name)
-            except ProcessLookupError:
-                continue  # it has ended
-
-    def cpu(self):
-        times = [who.cpu_of(pid) for pid in self.pids()]
-        return tuple(map(sum, zip(*times)))
-
-    def scheduled(self):
-        times = [who.scheduled_of(pid) for pid in self.pids()]
-        return tuple(map(sum, zip(*times)))
-
-
-class FamilySender(who.Contestant):
-    """A sender that forks, as trafgen does."""
-
-    def start(self, topology):
-        return FamilyRunning(self.name, self.argv, topology)
-
-
 class LiveRunning(who.Running):
     """Live frames, which the sink takes in NAPI; the others, as it is."""
 
@@ -125,7 +97,7 @@ def senders(args, folder):
             args.bench, "tx", "live:p1", "--quiet", "--cores", core,
             "--dst-mac", NOBODY]),
         who.Contestant("testpmd", testpmd),
-        FamilySender("trafgen", [
+        who.Contestant("trafgen", [
             "taskset", "-c", core, "trafgen", "--dev", "p1", "--conf",
             str(frame), "--cpus", "1", "--notouch-irq", "--no-cpu-stats"]),
     ]

@@ -22,13 +22,20 @@ LIMIT_S = limit(120)
 
 
 def loop(guest, *words):
-    """mr-bench loop to its end: its only trial."""
+    """mr-bench loop to its end, without its front end: the trial."""
+    requests = [{"v": 1, "command": "loop"}] + [
+        {"request": name} for name in ("open", "trial", "finish")]
+    status, _ = guest.run("printf '%s\\n' " + " ".join(
+        f"'{json.dumps(request)}'" for request in requests) + " >/tmp/requests")
+    assert status == 0
     status, text = guest.run(
-        f"mr-bench-engine loop --rate 4k --count {N_FRAMES} --settle 2 "
-        f"--max-lag 10 --json {' '.join(words)} 2>/tmp/bench.log", LIMIT_S)
+        f"mr-bench-engine serve loop --rate 4k --count {N_FRAMES} --settle 2 "
+        f"--max-lag 10 {' '.join(words)} </tmp/requests 2>/tmp/bench.log",
+        LIMIT_S)
     assert status == 0, guest.run("cat /tmp/bench.log")[1]
-    trial, = json.loads(text)["trials"]
-    return trial
+    reply, = [json.loads(line) for line in text.splitlines()
+              if '"reply":"trial"' in line]
+    return reply["trial"]
 
 
 @pytest.mark.parametrize("one,other", PAIRS)

@@ -5,6 +5,7 @@ The machine may be busy, so how many frames went is not what is tested; what
 became of each of them is.
 """
 import json
+import os
 import shutil
 import signal
 
@@ -148,10 +149,10 @@ def test_a_receiver_that_is_away_loses_nothing(lab, cable):
     """More frames than a driver's rings have room for by themselves."""
     source, sink = cable
     receiver = Receiver(lab, sink, "--queues", "1")
-    receiver.process.send_signal(signal.SIGSTOP)
+    os.kill(receiver.child(), signal.SIGSTOP)
     trial, _ = run(lab, source, "tx", "--rate", "100k", "--count", "10000",
                    "--max-lag", "9", "t0")
-    receiver.process.send_signal(signal.SIGCONT)
+    os.kill(receiver.child(), signal.SIGCONT)
     got = receiver.end(trial["tx"]["sent"])
     assert trial["tx"]["sent"] == 10000 == got["rx"]["unique"], got
 

@@ -248,10 +248,10 @@ def test_what_its_receiver_loses_is_not_its_own_loss(lab):
     wait_until("the receiver has its program",
                lambda: sink.link("h0").get("xdp"))
     receiver.says("thread 0")
-    os.kill(receiver.pid, signal.SIGSTOP)  # its fill ring runs empty
+    os.kill(receiver.child(), signal.SIGSTOP)  # its fill ring runs empty
     trial = tx(source, "live:g0", [""], "--count", 30000, "--rate", "50k",
                "--max-lag", 5)
-    os.kill(receiver.pid, signal.SIGCONT)
+    os.kill(receiver.child(), signal.SIGCONT)
     assert trial["tx"]["sent"] == 30000
     assert trial["drops"] == []
 
@@ -281,11 +281,13 @@ def test_what_was_due_while_a_call_was_set_up_has_a_name(lab, cable):
     process = Process(lab, source, [BENCH, "tx", "live:g0", "--json", "--quiet",
                                     "--rate", "100k", "-d", 3, "--max-lag",
                                     "0.001"])
-    wait_until("it is in the kernel", lambda: thread_of(process.pid))
-    thread = thread_of(process.pid)
+    wait_until("the engine runs", process.child)
+    engine = process.child()
+    wait_until("it is in the kernel", lambda: thread_of(engine))
+    thread = thread_of(engine)
     time.sleep(0.5)
     for _ in range(3):
-        ctypes.CDLL(None).tgkill(process.pid, thread, signal.SIGALRM)
+        ctypes.CDLL(None).tgkill(engine, thread, signal.SIGALRM)
         time.sleep(0.2)
     assert process.wait() == 0, process.err.text()
     trial, = json.loads(process.out.text())["trials"]

@@ -73,17 +73,29 @@ static uint32_t gather_rows(const json_t *ask, struct option_row *ret)
 
 	json_array_foreach(json_object_get(ask, "options"), i, row)
 	{
+		const char *arg = json_string_value(json_array_get(row, 1));
+
 		if (n == MAX_OPTIONS)
 			break;
 		ret[n] = (struct option_row){
 			.id = TRAFFIC_OWN + (int)n,
 			.name = json_string_value(json_array_get(row, 0)),
-			.arg = json_string_value(json_array_get(row, 1)),
+			.arg = arg != NULL && arg[0] != '\0' ? arg : NULL,
 			.help = json_string_value(json_array_get(row, 2)),
 		};
 		n++;
 	}
 	return n;
+}
+
+static enum traffic_ports ports_of(const char *name)
+{
+	if (strcmp(name, "sends") == 0)
+		return TRAFFIC_SENDS;
+	if (strcmp(name, "receives") == 0)
+		return TRAFFIC_RECEIVES;
+	return strcmp(name, "pairs or none") == 0 ? TRAFFIC_PAIRS_OR_NONE :
+						    TRAFFIC_PAIRS;
 }
 
 /* Returns the exit status, or -1: go on. */
@@ -93,22 +105,27 @@ static int read_options(struct serving *serving, const json_t *ask, int argc,
 	struct option_row rows[MAX_OPTIONS];
 	const char *without[MAX_WITHOUT + 1] = { NULL };
 	const json_t *names = json_object_get(ask, "without");
+	bool has_unstamped = true;
 	const struct traffic_command command = {
 		.name = text_at(ask, "command"),
 		.usage = text_at(ask, "usage"),
-		.ports = json_is_true(json_object_get(ask, "needs_no_ports")) ?
-				 TRAFFIC_PAIRS_OR_NONE :
-				 TRAFFIC_PAIRS,
+		.ports = ports_of(text_at(ask, "ports")),
 		.without = without,
 		.rows = rows,
 		.n_rows = gather_rows(ask, rows),
 		.take = keep,
 		.own = values,
 	};
+	int status;
 
-	for (size_t i = 0; i < json_array_size(names) && i < MAX_WITHOUT; i++)
+	for (size_t i = 0; i < json_array_size(names) && i < MAX_WITHOUT; i++) {
 		without[i] = json_string_value(json_array_get(names, i));
-	return traffic_options_main(&command, argc, argv, &serving->options);
+		if (without[i] != NULL && strcmp(without[i], "unstamped") == 0)
+			has_unstamped = false;
+	}
+	status = traffic_options_main(&command, argc, argv, &serving->options);
+	serving->options.tester.has_unstamped = has_unstamped;
+	return status;
 }
 
 static json_t *texts(const char *const *list, uint32_t n)
@@ -135,6 +152,12 @@ static json_t *describe_options(const struct traffic_options *o, json_t *values)
 	json_object_set_new(reply, "frame_bytes",
 			    json_integer(o->tester.frame_bytes));
 	json_object_set_new(reply, "rate", json_string(rate));
+	json_object_set_new(reply, "pace",
+			    json_string(pace_names[o->trial.pace]));
+	json_object_set_new(reply, "pace_frames",
+			    json_integer(o->trial.burst_frames));
+	json_object_set_new(reply, "count",
+			    json_integer((json_int_t)o->trial.n_frames));
 	json_object_set_new(reply, "duration_ns",
 			    json_integer((json_int_t)o->trial.duration_ns));
 	json_object_set_new(reply, "settle_ns",
@@ -159,6 +182,8 @@ static void take_findings(struct serving *serving, const json_t *request)
 	document_add(serving->document, request);
 	if (why[0] != '\0')
 		document_fail(serving->document, why);
+	serving->options.is_one_line =
+		json_is_true(json_object_get(request, "is_one_line"));
 }
 
 /* Returns 0, or 1 if accounts are wrong, with a line on stderr. */

@@ -27,7 +27,11 @@ struct serving {
 	char *reset;          /* its command; NULL: none */
 	const char *specs[2]; /* of its ports */
 	json_t *streams;      /* what the options point into; NULL: argv */
-	uint64_t line_ns;     /* when the next line of progress is due */
+	/* Of the trial that runs: when the next line of progress is due, how
+	 * long after the one before, and what it was told of latencies so far
+	 * (by receiver; NULL: nothing). */
+	uint64_t line_ns, interval_ns;
+	struct hist *told;
 };
 
 /* Answer a request: fill reply and return 0; or the exit status that the front

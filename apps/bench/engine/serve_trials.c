@@ -9,6 +9,7 @@
 #include "engine/serve.h"
 #include "net/away.h"
 #include "net/describe.h"
+#include "net/device.h"
 #include "stream/stream.h"
 #include "support/json_text.h"
 #include "support/specs.h"
@@ -42,28 +43,41 @@ static int take_streams(struct serving *serving, const json_t *streams,
 	return 0;
 }
 
-/* While a trial runs: a line each second; without a front end, its end. */
+/* While a trial runs: lines of progress; without a front end, its end. */
 static void on_progress(void *opaque, const struct trial_result *so_far)
 {
 	struct serving *serving = opaque;
-	struct pollfd from = { .fd = STDIN_FILENO };
+	struct hist *latency = NULL;
+	struct pollfd fds[] = {
+		{ .fd = STDIN_FILENO },
+		/* It has room for a line, or is not waited for. */
+		{ .fd = STDOUT_FILENO, .events = POLLOUT },
+	};
 
-	if (poll(&from, 1, 0) > 0 && (from.revents & POLLHUP) != 0)
+	poll(fds, 2, 0);
+	if ((fds[0].revents & POLLHUP) != 0)
 		tester_end(serving->tester);
-	if (so_far->whole_ns < serving->line_ns)
+	if (so_far->whole_ns < serving->line_ns || fds[1].revents != POLLOUT)
 		return;
+	if (serving->told != NULL && (latency = calloc(1, sizeof(*latency))))
+		tester_latency_since(serving->tester, serving->told, latency);
 	document_line(so_far, serving->options.tester.n_tx > 0,
-		      serving->options.tester.n_rx > 0, 0, stdout);
-	serving->line_ns = so_far->whole_ns + second;
+		      serving->options.tester.n_rx > 0, latency, stdout);
+	free(latency);
+	/* A line that came late is no reason for two at once. */
+	while (serving->line_ns <= so_far->whole_ns)
+		serving->line_ns += serving->interval_ns;
 }
 
-/* What a ceiling of this tester has to agree with. */
+/* What of the document a front end shows, or compares. */
 static void add_ours(const struct document *document, json_t *reply)
 {
+	static const char *const keys[] = { "ports", "machine", "streams",
+					    "clock" };
 	const json_t *root = document_json(document);
 
-	json_object_set(reply, "ports", json_object_get(root, "ports"));
-	json_object_set(reply, "machine", json_object_get(root, "machine"));
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		json_object_set(reply, keys[i], json_object_get(root, keys[i]));
 }
 
 int serve_open(struct serving *serving, const json_t *request, json_t *reply,
@@ -84,6 +98,8 @@ int serve_open(struct serving *serving, const json_t *request, json_t *reply,
 	if (status != 0)
 		return status;
 	tester_on_progress(serving->tester, on_progress, serving);
+	if (json_is_true(json_object_get(request, "has_map")))
+		tester_print_map(serving->tester);
 	document_ports(serving->document, serving->tester);
 	streams = tester_streams(serving->tester);
 	if (!imix_raised_print(streams, raised, sizeof(raised)))
@@ -150,7 +166,7 @@ static json_t *tail_of(const struct trial_result *r)
 
 	if (to == NULL)
 		return json_string("");
-	tail_print(&r->tail, "       ", to);
+	tail_print(&r->tail, to);
 	fclose(to);
 	lines = json_string(text);
 	free(text);
@@ -176,6 +192,8 @@ static struct trial_config config_of(const struct serving *serving,
 	struct trial_config config = serving->options.trial;
 	const double pps = json_number_value(json_object_get(request, "pps"));
 
+	if (json_object_get(request, "pps") == NULL)
+		return config;
 	config.rate = (struct rate){ pps > 0 ? RATE_PPS : RATE_FULL, pps };
 	config.duration_ns = count_at(request, "duration_ns");
 	config.n_frames = count_at(request, "frames");
@@ -185,20 +203,74 @@ static struct trial_config config_of(const struct serving *serving,
 	return config;
 }
 
+static json_t *device_of(const struct tester *tester)
+{
+	struct device_counts c;
+	json_t *array = json_array();
+
+	for (uint32_t i = 0; tester_device_counts(tester, i, &c); i++)
+		json_array_append_new(
+			array,
+			json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
+				  "received", (json_int_t)c.received,
+				  "forwarded", (json_int_t)c.forwarded, "lost",
+				  (json_int_t)c.lost, "doubled",
+				  (json_int_t)c.duplicated, "reordered",
+				  (json_int_t)c.reordered, "corrupted",
+				  (json_int_t)c.corrupted, "over its rate",
+				  (json_int_t)c.overrun, "held",
+				  (json_int_t)c.held));
+	return array;
+}
+
+/* Of a trial on the ports. */
+static void describe_on_ports(const struct tester *tester,
+			      const struct trial_result *r, json_t *reply)
+{
+	char seen[256];
+
+	if (tester_explain(tester, r, seen, sizeof(seen)))
+		json_object_set_new(reply, "seen", json_text(seen));
+	json_object_set_new(reply, "is_silent",
+			    json_boolean(tester_is_silent(tester, r)));
+	json_object_set_new(reply, "device", device_of(tester));
+	json_object_set_new(reply, "user_ns",
+			    json_integer((json_int_t)r->user_ns));
+	json_object_set_new(reply, "system_ns",
+			    json_integer((json_int_t)r->system_ns));
+}
+
+/* Run it, with the progress that is asked for. */
+static int run_trial(struct serving *serving, const json_t *request,
+		     struct mr_reason *why)
+{
+	const struct trial_config config = config_of(serving, request);
+	int status;
+
+	serving->interval_ns = count_at(request, "progress_ns");
+	if (serving->interval_ns == 0)
+		serving->interval_ns = second;
+	serving->line_ns = serving->interval_ns;
+	if (json_is_true(json_object_get(request, "has_latencies")))
+		serving->told = calloc(tester_n_receivers(serving->tester) + 1,
+				       sizeof(*serving->told));
+	status = tester_run(serving->tester, &config, serving->result, why);
+	free(serving->told);
+	serving->told = NULL;
+	return status;
+}
+
 int serve_trial(struct serving *serving, const json_t *request, json_t *reply,
 		struct mr_reason *why)
 {
-	const struct trial_config config = config_of(serving, request);
 	const uint32_t frame_bytes = (uint32_t)count_at(request, "as_bytes");
 	struct trial_result *const r = serving->result;
 	json_t *trial;
-	char seen[256];
 	int status;
 
 	if (serving->tester == NULL)
 		return fail_with(why, 2, "trial: no port is open");
-	serving->line_ns = second;
-	status = tester_run(serving->tester, &config, r, why);
+	status = run_trial(serving, request, why);
 	if (status != 0)
 		return status;
 	if (json_is_true(json_object_get(request, "is_interval"))) {
@@ -214,9 +286,7 @@ int serve_trial(struct serving *serving, const json_t *request, json_t *reply,
 		json_object_set_new(reply, "number", json_integer(number));
 	}
 	describe_trial(r, trial, reply);
-	if (r->unique == 0 &&
-	    tester_explain(serving->tester, r, seen, sizeof(seen)))
-		json_object_set_new(reply, "seen", json_text(seen));
+	describe_on_ports(serving->tester, r, reply);
 	trial_result_free(r);
 	return 0;
 }

@@ -205,7 +205,7 @@ static double percent(uint64_t part, uint64_t whole)
 	return whole > 0 ? 100.0 * (double)part / (double)whole : 0;
 }
 
-void tail_print(const struct trial_tail *t, const char *head, FILE *to)
+void tail_print(const struct trial_tail *t, FILE *to)
 {
 	char from[32] = "p99.9";
 
@@ -214,19 +214,19 @@ void tail_print(const struct trial_tail *t, const char *head, FILE *to)
 			 (double)t->least_ns / 1e3);
 	if (t->late_ns > 0)
 		fprintf(to,
-			"%s %s and longer: %.0f %% of the time the tester "
-			"was away (%.0f %% waiting for a core, %.0f %% stopped "
-			"by the host, %.0f %% in calls)\n",
-			head, from,
+			"%s and longer: %.0f %% of the time the tester was "
+			"away (%.0f %% waiting for a core, %.0f %% stopped by "
+			"the host, %.0f %% in calls)\n",
+			from,
 			percent(t->waited_ns + t->still_ns + t->called_ns,
 				t->late_ns),
 			percent(t->waited_ns, t->late_ns),
 			percent(t->still_ns, t->late_ns),
 			percent(t->called_ns, t->late_ns));
 	fprintf(to,
-		"%s longest between two polls: %.1f us sending, %.1f us "
+		"longest between two polls: %.1f us sending, %.1f us "
 		"receiving; in all %.1f ms waiting for cores, %.1f ms stopped "
 		"by the host\n",
-		head, (double)t->tx_away_ns / 1e3, (double)t->rx_away_ns / 1e3,
+		(double)t->tx_away_ns / 1e3, (double)t->rx_away_ns / 1e3,
 		(double)t->all_waited_ns / 1e6, (double)t->all_still_ns / 1e6);
 }

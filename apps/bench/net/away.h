@@ -81,7 +81,7 @@ static inline void away_round(struct away *away, uint64_t then_ns,
 void tail_add(struct trial_tail *tail, const struct span *late,
 	      const struct away *sender, const struct away *receiver);
 
-/* Print two lines below latencies that explain the highest percentiles. */
-void tail_print(const struct trial_tail *tail, const char *head, FILE *to);
+/* Print two lines that explain the highest percentiles. */
+void tail_print(const struct trial_tail *tail, FILE *to);
 
 #endif

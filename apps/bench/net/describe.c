@@ -49,7 +49,6 @@ void plane_describe(const struct dataplane_config *plane,
 void traffic_describe(const struct traffic_options *options,
 		      struct document *document)
 {
-	static const char *const paces[] = { "constant", "poisson", "bursts" };
 	const struct tester_config *tester = &options->tester;
 	const struct trial_config *trial = &options->trial;
 	const uint8_t *at = tester->dst_mac;
@@ -57,7 +56,7 @@ void traffic_describe(const struct traffic_options *options,
 
 	rate_print(&trial->rate, rate, sizeof(rate));
 	document_set(document, "rate", json_string(rate));
-	document_set(document, "pace", json_string(paces[trial->pace]));
+	document_set(document, "pace", json_string(pace_names[trial->pace]));
 	if (trial->pace == PACE_BURSTS)
 		set_number(document, "pace_frames",
 			   trial->burst_frames > 0 ? trial->burst_frames :
@@ -89,7 +88,7 @@ int traffic_write(const struct traffic_options *o,
 		int (*write)(const struct document *document, const char *path,
 			     struct mr_reason *why);
 	} files[] = {
-		{ o->is_json && !o->has_json_lines ? "-" : NULL,
+		{ o->is_json && !o->is_one_line ? "-" : NULL,
 		  document_write },
 		{ o->json_out, document_write },
 		{ o->csv, document_write_csv },
@@ -97,7 +96,7 @@ int traffic_write(const struct traffic_options *o,
 	};
 	struct mr_reason why = { .text = "cannot write to stdout" };
 	bool is_good =
-		!o->has_json_lines || document_write_line(document, stdout);
+		!o->is_one_line || document_write_line(document, stdout);
 
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
 		if (is_good && files[i].path != NULL)

@@ -35,6 +35,8 @@ enum {
 	MAX_SIZE = 32768,
 };
 
+const char *const pace_names[] = { "constant", "poisson", "bursts" };
+
 /* A command without ports has none of the data plane's. */
 static const struct option_row shared[] = {
 	{ "rate", OPTION_RATE, "RATE",
@@ -135,7 +137,6 @@ static enum parse_result take_trial(const struct option_row *row,
 				    const char *arg, struct trial_config *trial,
 				    struct mr_reason *why)
 {
-	static const char *const paces[] = { "constant", "poisson", "bursts" };
 	enum parse_result result;
 	uint32_t pace = 0;
 
@@ -143,7 +144,7 @@ static enum parse_result take_trial(const struct option_row *row,
 	case OPTION_RATE:
 		return rate_parse(row->name, arg, &trial->rate, why);
 	case OPTION_PACE:
-		result = parse_word(row->name, arg, paces, 3, &pace, why);
+		result = parse_word(row->name, arg, pace_names, 3, &pace, why);
 		trial->pace = (enum pace)pace;
 		return result;
 	case OPTION_PACE_FRAMES:

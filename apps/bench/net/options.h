@@ -20,7 +20,7 @@ struct traffic_options {
 	struct tester_config tester;
 	struct trial_config trial;
 	bool is_json;          /* on stdout: no text there */
-	bool has_json_lines;   /* and a line each second: tx, rx, loop */
+	bool is_one_line;      /* on stdout, whatever is_json says */
 	bool is_quiet;         /* no progress, no live view */
 	bool is_bidirectional; /* each of a pair of ports does both */
 	const char *json_out;  /* files; NULL: none */
@@ -31,6 +31,8 @@ struct traffic_options {
 	const char *tx[MAX_PORTS], *rx[MAX_PORTS];
 	const char *streams[TRAFFIC_MAX_STREAMS];
 };
+
+extern const char *const pace_names[]; /* by enum pace */
 
 /* What the words behind the options are. */
 enum traffic_ports {

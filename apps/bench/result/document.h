@@ -17,6 +17,7 @@
 #include <millrace/millrace.h>
 
 struct document;
+struct hist;
 struct tester;
 struct trial_result;
 
@@ -66,10 +67,11 @@ uint32_t document_trial(struct document *document, uint32_t frame_bytes,
 
 /*
  * What a trial has counted so far, as one line of JSON: "definitions/line" of
- * the schema. Returns false: it was not written.
+ * the schema; and latencies, unless they are NULL. Returns false: it was not
+ * written.
  */
 bool document_line(const struct trial_result *so_far, bool has_tx, bool has_rx,
-		   uint64_t n_skipped, FILE *to);
+		   const struct hist *latency, FILE *to);
 
 /* A point of a time series, where a trial would say too much. */
 void document_interval(struct document *document, uint32_t frame_bytes,

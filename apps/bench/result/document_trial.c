@@ -118,14 +118,12 @@ static json_t *rx_object(const struct trial_result *r)
 }
 
 bool document_line(const struct trial_result *so_far, bool has_tx, bool has_rx,
-		   uint64_t n_skipped, FILE *to)
+		   const struct hist *latency, FILE *to)
 {
 	json_t *line = json_pack("{s:i, s:o}", "v", DOCUMENT_VERSION, "t",
 				 document_real(seconds(so_far->whole_ns)));
 	bool is_good;
 
-	if (n_skipped > 0)
-		json_object_set_new(line, "skipped", document_count(n_skipped));
 	if (has_tx)
 		json_object_set_new(line, "tx", tx_object(so_far));
 	if (has_rx)
@@ -133,6 +131,10 @@ bool document_line(const struct trial_result *so_far, bool has_tx, bool has_rx,
 	/* What is on its way is not lost. */
 	if (has_tx && has_rx)
 		json_object_del(json_object_get(line, "rx"), "lost");
+	if (latency != NULL) {
+		json_object_set_new(line, "latency", summary(latency));
+		json_object_set_new(line, "histogram", coarse(latency));
+	}
 	is_good = json_dumpf(line, to,
 			     JSON_COMPACT | JSON_REAL_PRECISION(10)) == 0 &&
 		  fputc('\n', to) != EOF && fflush(to) == 0;

@@ -95,6 +95,17 @@ class Process:
         self.out = Lines(self.process.stdout)
         self.err = Lines(self.process.stderr)
 
+    def child(self):
+        """The pid of the program that it runs, as mr-bench its engine; None:
+        not yet."""
+        for path in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                if int(path.read_text().rpartition(")")[2].split()[1]) == self.pid:
+                    return int(path.parent.name)
+            except OSError:
+                continue  # it has ended
+        return None
+
     def says(self, text, limit_s=20.0):
         """Wait for a line on stderr that has `text` in it; the line."""
         line = self.err.wait(lambda line: text in line, limit_s)

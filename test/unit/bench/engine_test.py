@@ -120,6 +120,38 @@ def test_a_session_is_as_the_schema_says(serving, check):
                                         "loss=10 pair:a pair:b")
 
 
+def test_a_trial_as_the_command_line_says(check):
+    """Without a rate of the front end's; with latencies in its lines of progress."""
+    one = Serving(check, ["--rate", "1k", "--count", "300", "pair:a", "pair:a"],
+                  ASK | {"without": [], "ports": "pairs"})
+    assert (one.options["pace"], one.options["count"]) == ("constant", 300)
+    opened = one.request("open", has_map=True)
+    assert len(opened["streams"]) == 1 and opened["clock"]["source"] != "virtual"
+    members = {"progress_ns": 10**8, "has_latencies": True}
+    check("request", {"request": "trial", **members})
+    one.say({"request": "trial", **members})
+    line = json.loads(one.process.stdout.readline())
+    check("progress", line)
+    assert line["latency"]["n"] == sum(n for _, _, n in line["histogram"]) > 0
+    reply = one.hear()
+    assert (reply["trial"]["tx"]["due"], reply["is_silent"]) == (300, False)
+    assert reply["device"] == [] and reply["user_ns"] > 0
+    one.say({"request": "finish", "is_one_line": True})
+    status, out, err = one.end()
+    assert status == 0 and "thread 0" in err
+    assert json.loads(out)["config"]["count"] == 300 and out.count("\n") == 1
+
+
+@pytest.mark.parametrize("ports, words, tx, rx", [
+    ("sends", ["null:"], ["null:"], []), ("receives", ["null:"], [], ["null:"]),
+    ("pairs or none", [], [], [])])
+def test_what_words_behind_the_options_are(check, ports, words, tx, rx):
+    one = Serving(check, words, ASK | {"ports": ports})
+    assert (one.options["tx"], one.options["rx"]) == (tx, rx)
+    one.say({"request": "finish"})
+    assert one.end()[0] == 0
+
+
 @pytest.mark.parametrize("name, members", [
     ("open", {"streams": ["no such word"]}), ("rate", {"text": "fast", "mean_bytes": 60}),
     ("trial", {"pps": 1}), ("alone", {"pps": 1}), ("alone", {"pps": 1, "device": "loss=x"}),

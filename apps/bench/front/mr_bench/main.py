@@ -15,9 +15,9 @@ from mr_bench.text import print_error
 
 # name: what it does, and its module, None: the engine.
 COMMANDS: dict[str, tuple[str, str | None]] = {
-    "tx": ("send frames", None),
-    "rx": ("receive them, and report losses", None),
-    "loop": ("send and receive: loss, order and latency", None),
+    "tx": ("send frames", "trial"),
+    "rx": ("receive them, and report losses", "trial"),
+    "loop": ("send and receive: loss, order and latency", "trial"),
     "reflect": ("send back received frames", None),
     "replay": ("send the frames of a capture, with its gaps", None),
     "throughput": ("the highest rate that a device forwards", "rfc2544"),

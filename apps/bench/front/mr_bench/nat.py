@@ -339,7 +339,13 @@ def main(words: list[str]) -> int:
     try:
         engine = Engine(
             ["nat", *words],
-            {"command": "nat", "usage": USAGE, "options": OPTIONS, "without": WITHOUT},
+            {
+                "command": "nat",
+                "usage": USAGE,
+                "options": OPTIONS,
+                "without": WITHOUT,
+                "ports": "pairs",
+            },
         )
     except EngineEnded as end:
         return end.status

@@ -41,6 +41,11 @@ def say(text: str, end: str = "\n", is_last: bool = False) -> None:
         _lost.append(error)
 
 
+def is_lost() -> bool:
+    """Whether text could not be written: nobody reads it any more."""
+    return bool(_lost)
+
+
 def copy(lines: Iterable[bytes]) -> None:
     """Lines to standard output, as say(); all are read in any case."""
     for data in lines:

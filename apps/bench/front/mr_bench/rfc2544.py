@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from textwrap import indent
+
 from mr_bench.search import Found, Limit, Outcome, SearchError
 from mr_bench.search_options import Group
 from mr_bench.session import WIRE_BYTES, Command, Session, rate_text
@@ -185,7 +187,7 @@ def _measure_own(session: Session, pps: float) -> None:
     )
     for name, ns in points.items():
         session.measured[f"own_{name.replace('.', '')}_ns"] = ns
-    session.print(own.tail, end="")
+    session.print(indent(own.tail, "        "), end="")
 
 
 def _report_latency(session: Session, share: float, outcome: Outcome) -> None:
@@ -217,7 +219,7 @@ def _report_latency(session: Session, share: float, outcome: Outcome) -> None:
         f"{rate_text(outcome.asked_pps):>15} {rate_text(outcome.load_pps):>15}{cells} "
         f"{outcome.n_lost:10}{_noted(note if outcome.is_unsent else '')}"
     )
-    session.print(session.last.tail, end="")
+    session.print(indent(session.last.tail, "        "), end="")
 
 
 def latency_at_shares(session: Session) -> int:

@@ -368,7 +368,7 @@ def command_main(command: Command, words: list[str]) -> int:
                 "usage": command.usage,
                 "options": rows,
                 "without": WITHOUT,
-                "needs_no_ports": command.needs_no_ports,
+                "ports": "pairs or none" if command.needs_no_ports else "pairs",
             },
         )
     except EngineEnded as end:

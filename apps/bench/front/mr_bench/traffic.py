@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import subprocess
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from types import FrameType
@@ -109,6 +110,7 @@ class Engine:
 
     def __init__(self, typed: list[str], ask: dict[str, Any]) -> None:
         self.n_signals = 0
+        self.on_progress: Callable[[dict[str, Any]], bool] | None = None
         self.process: subprocess.Popen[bytes] | None = None
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             # nohup(1) is obeyed.
@@ -167,7 +169,9 @@ class Engine:
         return status if status >= 0 else 1
 
     def request(self, name: str, **members: Any) -> dict[str, Any]:
-        """The reply. Progress (a line each second) is read over."""
+        """The reply. Progress (a line each second) is for on_progress, which returns whether
+        the trial goes on."""
+        assert self.process is not None
         self._send({"request": name} | members)
         while line := self.from_.readline():
             reply: dict[str, Any] = json.loads(line)
@@ -175,6 +179,8 @@ class Engine:
                 raise EngineError(reply["why"], reply["status"])
             if "reply" in reply:
                 return reply
+            if self.on_progress is not None and not self.on_progress(reply):
+                self.process.send_signal(signal.SIGINT)
         status = self._wait()
         raise EngineError(f"the traffic engine ended with status {status}")
 

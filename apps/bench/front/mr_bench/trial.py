@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""mr-bench tx, rx and loop: one trial, shown as it goes."""
+
+from __future__ import annotations
+
+import curses
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from mr_bench import output, show
+from mr_bench.screen import REDRAW_NS, Screen
+from mr_bench.session import complain
+from mr_bench.traffic import Engine, EngineEnded, EngineError
+
+OPTIONS = (("json-lines", "", "one JSON object per second, then the document"),)
+
+
+@dataclass(frozen=True)
+class Command:
+    """One of the three."""
+
+    name: str
+    ports: str
+    usage: str
+
+    def main(self, words: list[str]) -> int:
+        """The exit status."""
+        try:
+            engine = Engine(
+                [self.name, *words],
+                {
+                    "command": self.name,
+                    "usage": self.usage,
+                    "options": OPTIONS,
+                    "without": (),
+                    "ports": self.ports,
+                },
+            )
+        except EngineEnded as end:
+            return end.status
+        if why := _wrong_pace(engine.options):
+            complain(why)
+            engine.drop()
+            return 2
+        try:
+            return _Run(self.name, engine).run()
+        except EngineError as error:
+            complain(str(error))
+            engine.drop()
+            return error.status
+
+
+def _wrong_pace(options: dict[str, Any]) -> str:
+    """What has a meaning only where frames are due at times."""
+    if options["pace_frames"] and options["pace"] != "bursts":
+        return "--pace-frames belongs to --pace bursts"
+    is_full = options["rate"] == "max" and not options["is_virtual"]
+    if options["pace"] != "constant" and is_full:
+        return "--pace: full speed has none; --rate is missing"
+    return ""
+
+
+class _Run:
+    """A trial, from its ports to its document."""
+
+    def __init__(self, name: str, engine: Engine) -> None:
+        self.name, self.engine, self.options = name, engine, engine.options
+        self.has_lines = bool(self.options["values"])
+        self.is_text = not (self.has_lines or self.options["is_json"])
+        self.is_quiet = self.options["is_quiet"]
+        self.n_skipped = 0
+        self.opened: dict[str, Any] = {}
+
+    def _write_line(self, line: dict[str, Any]) -> bool:
+        """For programs: what standard output would have to wait for is left out."""
+        if not show.can_write():
+            self.n_skipped += 1
+            return True
+        if self.n_skipped:
+            line["skipped"] = self.n_skipped
+        output.say(json.dumps(line, separators=(",", ":")), is_last=True)
+        return not output.is_lost()
+
+    def _point_at_live(self) -> None:
+        """Of a software device that takes redirected frames: a socket's are handed over one by
+        one, and the kernel copies each."""
+        for port in self.opened["ports"]:
+            name, nic = port["name"], port["nic"] or {}
+            if name.startswith("xdp:") and nic.get("driver") in ("veth", "tun"):
+                complain(
+                    f"live:{name[4:]} is faster than {name} on this software device: there the "
+                    "kernel makes the frames itself, and copies none out of a socket "
+                    "(docs/streams.md: what it can vary)"
+                )
+
+    def _trial(self) -> dict[str, Any]:
+        """With what it shows meanwhile."""
+        longest, mean = self.opened["max_bytes"], self.opened["mean_bytes"]
+        members: dict[str, Any] = {"as_bytes": longest if longest == mean else 0}
+        duration_ns, engine = self.options["duration_ns"], self.engine
+        if self.is_quiet or not self.is_text:
+            engine.on_progress = self._write_line if self.has_lines and not self.is_quiet else None
+            return engine.request("trial", **members)
+        try:
+            screen = Screen(self.name, mean, duration_ns)
+        except curses.error:
+            engine.on_progress = show.Lines(mean, duration_ns).show
+            return engine.request("trial", **members)
+
+        engine.on_progress = screen.show
+        try:
+            return engine.request("trial", progress_ns=REDRAW_NS, has_latencies=True, **members)
+        finally:
+            screen.close()
+
+    def _judge(self, reply: dict[str, Any]) -> tuple[int, str]:
+        """The exit status, and why the trial is not complete."""
+        trial, status, why = reply["trial"], 0, ""
+        if trial["why_stopped"]:
+            status, why = 1, trial["why_stopped"]
+            complain(why)
+        elif not trial["complete"] and self.options["duration_ns"]:
+            why = "ended by a signal"
+        if "seen" in reply:
+            complain(reply["seen"])
+        # Without a bound it is watched: frames may come later.
+        is_bounded = self.options["duration_ns"] or self.options["count"]
+        if is_bounded and trial["complete"] and reply["is_silent"]:
+            status, why = 1, why or "nothing came"
+        return status, why
+
+    def run(self) -> int:
+        """The exit status. Raises EngineError."""
+        has_tx, has_rx = bool(self.options["tx"]), bool(self.options["rx"])
+        self.opened = self.engine.request("open", has_map=not self.is_quiet)
+        if has_tx and self.opened["raised"]:
+            complain(self.opened["raised"])
+        if not self.is_quiet and not has_rx:
+            self._point_at_live()
+        reply = self._trial()
+        if self.is_text:
+            for name, text in show.summary(reply, self.opened, has_tx, has_rx):
+                output.say(f"{name:10} {text}")
+        status, why = self._judge(reply)
+        return self.engine.finish(why_incomplete=why, is_one_line=self.has_lines) or status
+
+
+COMMANDS = {
+    command.name: command
+    for command in (
+        Command(
+            "tx",
+            "sends",
+            "usage: mr-bench tx [options] PORT...\n"
+            "Send frames until Ctrl-C, or as --duration or --count says.\n",
+        ),
+        Command(
+            "rx",
+            "receives",
+            "usage: mr-bench rx [options] PORT...\n"
+            "Receive the frames of mr-bench tx and report losses, up to the last\n"
+            "number received. Another program sends, so there are no latencies.\n",
+        ),
+        Command(
+            "loop",
+            "pairs",
+            "usage: mr-bench loop [options] PORT PORT [PORT PORT...]\n"
+            "Send on the first port of each pair and receive on the second, with the\n"
+            "device between them: loss, order and latency.\n",
+        ),
+    )
+}
