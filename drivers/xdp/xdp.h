@@ -212,6 +212,7 @@ struct xdp_port {
 	int promisc_fd, allmulti_fd, filter_fd; /* -1: not set; end with us */
 	struct xdp_record record;
 	bool is_pinned;
+	bool is_detached; /* somebody took the program off, which was logged */
 	bool is_software; /* veth or tap: a kernel's frames, not a wire's */
 	bool has_tx_metadata;
 	uint32_t max_segs;    /* descriptors of a frame, 1: no SG */
@@ -330,6 +331,8 @@ int mri_xdp_prog_open(struct xdp_port *port, bool has_frags,
 int mri_xdp_prog_steer(struct xdp_port *port, struct mr_reason *reterr_reason);
 void mri_xdp_prog_unsteer(struct xdp_port *port);
 void mri_xdp_prog_close(struct xdp_port *port);
+/* Whether somebody else took it off the interface, which has another or none. */
+bool mri_xdp_prog_is_detached(const struct xdp_port *port);
 /* Put another program in the place of the port's own, or that back: -1. */
 int mri_xdp_prog_replace(struct xdp_port *port, int prog_fd);
 /* Why a program was not loaded, as a reason. */

@@ -289,10 +289,23 @@ static void take_message(struct xdp_port *port, const struct nlmsghdr *message)
 	take_link(port, &dev);
 }
 
+/* Nobody tells of it: a link is detached by BPF_LINK_DETACH in silence. */
+static int look_at_program(struct xdp_port *port)
+{
+	if (port->is_detached || !mri_xdp_prog_is_detached(port))
+		return 0;
+	port->is_detached = true;
+	mr_log(port->base.ctx, MR_LOG_WARNING,
+	       "%s: another program detached the XDP program: nothing arrives "
+	       "until the port is opened again",
+	       port->base.info.name);
+	return 1;
+}
+
 int mri_xdp_events_poll(struct xdp_port *port)
 {
 	_Alignas(struct nlmsghdr) char buffer[REPLY_BYTES];
-	int n_events = 0;
+	int n_events = look_at_program(port);
 
 	for (;;) {
 		const struct nlmsghdr *message =

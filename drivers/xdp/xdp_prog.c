@@ -278,6 +278,18 @@ int mri_xdp_prog_open(struct xdp_port *port, bool has_frags,
 	return err;
 }
 
+bool mri_xdp_prog_is_detached(const struct xdp_port *port)
+{
+	struct bpf_link_info info = { 0 };
+	uint32_t n_bytes = sizeof(info);
+
+	/* The link outlives its place, and names no interface then. */
+	return port->prog.link_fd >= 0 &&
+	       bpf_obj_get_info_by_fd(port->prog.link_fd, &info, &n_bytes) ==
+		       0 &&
+	       info.xdp.ifindex == 0;
+}
+
 int mri_xdp_prog_replace(struct xdp_port *port, int new_fd)
 {
 	if (new_fd < 0)

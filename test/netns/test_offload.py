@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """mr-l2fwd --offload: frames that the kernel forwards by rules."""
+import json
 import signal
 import threading
 import time
@@ -246,6 +247,23 @@ def test_killed_it_leaves_no_rule_and_starts_again(lab):
     kernel.send(0, [1], 5)
     assert Kernel.offloaded(again.stop()) == 5
     assert not kernel.star.has_program("p0")
+
+
+def test_a_program_that_somebody_detaches_is_reported(lab):
+    """Frames of that port go to the kernel's stack, those of others to it."""
+    kernel = Kernel(lab, "patch", "--verbose")
+    program = kernel.star.middle.link("p0")["xdp"]["prog"]["id"]
+    ours, = [link["id"] for link in json.loads(kernel.star.middle.run(
+        "bpftool", "--json", "link", "show").stdout)
+             if link.get("prog_id") == program]
+    kernel.star.middle.run("bpftool", "link", "detach", "id", ours)
+    assert kernel.forwarder.err.wait(
+        lambda line: "detached the XDP program" in line, 15)
+    kernel.send(0, [], 3)
+    kernel.send(1, [0], 3)
+    final = kernel.stop()
+    assert invariants.total(final["ports"][0], "rx", "received") == 0
+    assert invariants.total(final["ports"][1], "rx", "received") == 3
 
 
 def test_auto_says_why_it_is_off(lab, star):
