@@ -3,9 +3,10 @@
 import json
 import time
 
+from host import limit
 from lib import invariants
 
-START_LIMIT_S = 120
+START_LIMIT_S = limit(120)
 
 
 def start_l2fwd(guest, *arguments):

@@ -4,6 +4,7 @@ import itertools
 import struct
 import time
 
+from host import limit
 from lib.wire import frame
 from probe import check_idle, opened, wait_for_link
 
@@ -12,11 +13,11 @@ MIN_BYTES = 60
 MAX_BYTES = 1514
 WINDOW = 200
 # Nothing came for so long: it is lost. The host may be busy.
-QUIET_S = 15
-RUN_LIMIT_S = 120
+QUIET_S = limit(15)
+RUN_LIMIT_S = limit(120)
 HOLD_MS = 1500
 # Of frames that only say what has gone before them; others have lower numbers.
-MARK, MARK_LIMIT_S = 1 << 31, 10
+MARK, MARK_LIMIT_S = 1 << 31, limit(10)
 
 
 def padded(data):
