@@ -47,10 +47,10 @@ static int check_group(const struct device *device,
 	if (others[0] == '\0')
 		return 0;
 	return fail(reason, -EBUSY,
-		    "%s: IOMMU group %d is not viable, for the kernel uses "
-		    "others of it:%s; network devices are bound as well, "
-		    "others are freed of their drivers (in sysfs, "
-		    "driver/unbind), or another slot is used",
+		    "%s: IOMMU group %d is not viable: the kernel uses other "
+		    "devices of it:%s; bind its network devices as well, "
+		    "unbind the others from their drivers (driver/unbind in "
+		    "sysfs), or use another slot",
 		    device->pci.bdf, device->pci.iommu_group, others);
 }
 
@@ -75,13 +75,13 @@ static int check_use(const struct device *device, struct mr_reason *reason)
 	if (device->default_route[0] != '\0')
 		return fail(reason, -EBUSY,
 			    "%s: its interface %s carries the default route of "
-			    "this machine, which would be cut off; add --force "
+			    "this machine, which would be cut off; use --force "
 			    "to bind it anyway",
 			    pci->bdf, device->default_route);
 	if (ifindex == 0 || mr_netdev_use(ifindex, &why) != MR_NETDEV_IN_USE)
 		return 0;
 	return fail(reason, -EBUSY,
-		    "%s: its interface %s %s; --force takes it all the same",
+		    "%s: its interface %s %s; use --force to bind it anyway",
 		    pci->bdf, pci->netdev, why.text);
 }
 
@@ -94,29 +94,28 @@ static int check(const struct device *device, const struct device *devices,
 
 	if (!device->is_nic)
 		return fail(reason, -EINVAL,
-			    "%s: is no network device (class %06x); only those "
-			    "are bound",
-			    pci->bdf, pci->class_code);
+			    "%s is not a network device (class %06x)", pci->bdf,
+			    pci->class_code);
 	err = options->is_forced ? 0 : check_use(device, reason);
 	if (err < 0)
 		return err;
 	if (!machine_exists(machine_path("/sys/bus/pci/drivers/vfio-pci")))
-		return fail(reason, -ENOENT,
-			    "%s: the kernel has no driver vfio-pci now: "
-			    "'modprobe vfio-pci' first",
-			    pci->bdf);
+		return fail(
+			reason, -ENOENT,
+			"%s: vfio-pci is not loaded; 'modprobe vfio-pci' first",
+			pci->bdf);
 	if (pci->iommu_group < 0 && !allows_noiommu())
 		return fail(reason, -ENODEV,
-			    "%s: is in no IOMMU group: switch the IOMMU on, in "
-			    "the firmware (VT-d, AMD-Vi) and by "
-			    "intel_iommu=on on the kernel's command line",
+			    "%s has no IOMMU group; enable the IOMMU in the "
+			    "firmware (VT-d, AMD-Vi) and with intel_iommu=on "
+			    "on the kernel command line",
 			    pci->bdf);
 	/* The kernel lets root alone open the node of one without an IOMMU. */
 	if (options->has_owner &&
 	    (pci->iommu_group < 0 ||
 	     strstr(device_nodes(pci).group.text, "noiommu") != NULL))
 		return fail(reason, -EPERM,
-			    "%s: without an IOMMU only root may use it",
+			    "%s: without an IOMMU, only root may use it",
 			    pci->bdf);
 	return check_group(device, devices, n, reason);
 }
@@ -138,7 +137,7 @@ static void undo(const struct device *device, struct mr_reason *reason)
 		notes_forget(pci->bdf);
 	else
 		snprintf(reason->text + n_used, sizeof(reason->text) - n_used,
-			 "; %s could not be given back: mr-devices unbind %s",
+			 "; %s could not be returned; run mr-devices unbind %s",
 			 pci->bdf, pci->bdf);
 }
 
@@ -153,7 +152,7 @@ static int bind_one(const struct device *device, struct mr_reason *reason)
 	err = notes_remember(pci);
 	if (err < 0)
 		return fail(reason, err,
-			    "%s: cannot remember its kernel driver in "
+			    "%s: cannot record its kernel driver in "
 			    "/run/millrace/devices: %s",
 			    pci->bdf, strerror(-err));
 	err = switch_to(pci->bdf, "vfio-pci", reason);
@@ -165,7 +164,7 @@ static int bind_one(const struct device *device, struct mr_reason *reason)
 static void say_bound(const struct mr_pci_info *pci, bool is_vfio)
 {
 	if (is_vfio)
-		printf("%s: has been bound to %s before\n", pci->bdf,
+		printf("%s: already bound to %s\n", pci->bdf,
 		       pci->kernel_driver);
 	else
 		printf("%s: bound to vfio-pci, was %s%s%s\n", pci->bdf,
@@ -242,14 +241,14 @@ static int give_back(const struct device *device, struct mr_reason *reason)
 
 	if (!device->is_vfio &&
 	    (device->pci.kernel_driver[0] != '\0' || !device->is_remembered)) {
-		printf("%s: is not bound to vfio-pci; it has %s\n", bdf,
+		printf("%s: not bound to vfio-pci; it has %s\n", bdf,
 		       or_else(device->pci.kernel_driver, "no driver"));
 		return 0;
 	}
 	if (device_holder(device, pid, program))
 		return fail(reason, -EBUSY,
-			    "%s: process %s (%s) uses it: end that first, or "
-			    "the kernel would wait for it",
+			    "%s: in use by process %s (%s); stop it first, "
+			    "since the kernel would wait for it",
 			    bdf, pid, program);
 	err = switch_to(bdf,
 			device->is_remembered ? device->former_driver : NULL,
@@ -262,11 +261,11 @@ static int give_back(const struct device *device, struct mr_reason *reason)
 	else if (!wait_for_interface(bdf, device->former_interface, &now))
 		return fail(reason, -ETIMEDOUT,
 			    "%s: %s has it again, but interface %s did not "
-			    "come back within %d s; dmesg says why",
+			    "come back within %d s; see dmesg",
 			    bdf, now.kernel_driver, device->former_interface,
 			    NETDEV_WAIT_MS / 1000);
-	printf("%s: given back to %s%s%s\n", bdf,
-	       or_else(now.kernel_driver, "nobody: it had no driver before"),
+	printf("%s: returned to %s%s%s\n", bdf,
+	       or_else(now.kernel_driver, "no driver, as before"),
 	       now.netdev[0] != '\0' ? ", interface " : "", now.netdev);
 	return 0;
 }
@@ -280,7 +279,7 @@ int bind_give_back(const char *bdf, struct mr_reason *reason)
 		err = give_back(&device, reason);
 		bdf = device.pci.bdf;
 	} else if (err == -ENODEV && notes_recall(bdf, &device)) {
-		printf("%s: is not there any more\n", bdf);
+		printf("%s: no longer present\n", bdf);
 		err = 0;
 	}
 	if (err == 0)

@@ -76,12 +76,12 @@ static int show(const struct options *options)
 
 	if (!is_info &&
 	    machine_names(machine_path("/sys/bus/pci/devices"), &names) < 0)
-		return complain("this machine has no PCI bus: no "
-				"/sys/bus/pci/devices");
+		return complain(
+			"this machine has no PCI bus: no /sys/bus/pci/devices");
 	devices = calloc((size_t)names.n + 1, sizeof(devices[0]));
 	for (int i = 0; devices != NULL && i < names.n; i++) {
-		const char *const bdf = is_info ? options->bdfs[0] :
-						  names.list[i]->d_name;
+		const char *const bdf =
+			is_info ? options->bdfs[0] : names.list[i]->d_name;
 
 		/* One of a list may have gone away in between. */
 		if (device_read(bdf, &devices[n], &error) == 0 &&
@@ -128,7 +128,7 @@ static int unbind(const struct options *options)
 			return complain("cannot read /run/millrace/devices");
 		n = (uint32_t)names.n;
 		if (n == 0)
-			printf("no device is bound by mr-devices\n");
+			printf("mr-devices has bound no devices\n");
 	}
 	for (uint32_t i = 0; i < n; i++)
 		if (bind_give_back(is_all ? names.list[i]->d_name :
@@ -201,11 +201,11 @@ static enum parse_result check(const struct options *o, struct mr_reason *error)
 				   "unbind takes either addresses or --all");
 	if (!is_all && o->n_bdfs < command->n_least)
 		return parse_wrong(error,
-				   "%s: which device? Give its address, as "
-				   "0000:03:00.0; 'mr-devices list' has them",
+				   "%s requires an address, such as "
+				   "0000:03:00.0; see 'mr-devices list'",
 				   command->word);
 	if (o->n_bdfs > command->n_most)
-		return parse_wrong(error, "%s takes %u addresses at most",
+		return parse_wrong(error, "%s takes at most %u addresses",
 				   command->word, command->n_most);
 	return PARSE_RUN;
 }
@@ -226,7 +226,7 @@ static enum parse_result parse(int argc, char **argv, struct options *options,
 			i++;
 		if (i == n)
 			return parse_wrong(error,
-					   "no command '%s'; there are: list "
+					   "unknown command '%s'; valid: list "
 					   "info bind unbind",
 					   argv[first]);
 		options->bdfs = argv + first + 1;
@@ -244,10 +244,10 @@ static int run(const struct options *options)
 	int status;
 
 	if (changes && fd == -EWOULDBLOCK)
-		return complain("another mr-devices is at work: wait for it");
+		return complain("another mr-devices is running; wait for it");
 	if (changes && fd < 0) {
-		print_error("mr-devices: cannot keep notes in "
-			    "%s/run/millrace/devices: %s%s",
+		print_error("mr-devices: cannot write %s/run/millrace/devices: "
+			    "%s%s",
 			    machine.root, strerror(-fd),
 			    fd == -EACCES ? ": run as root" : "");
 		return 1;

@@ -78,7 +78,7 @@ static int give_node(const char *node, const char *bdf,
 			return 0;
 		err = -errno;
 	} while (err == -ENOENT && machine_nap(until_ms));
-	return fail(reason, err, "%s: cannot make %s %s's: %s%s", bdf,
+	return fail(reason, err, "%s: cannot give %s to %s: %s%s", bdf,
 		    path.text, owner->user, strerror(-err),
 		    err == -EPERM ? ": run as root" : "");
 }
@@ -131,14 +131,14 @@ void owner_say(const char *bdf, const struct owner *owner)
 
 	if (!device_look(bdf, &info))
 		return;
-	printf("%s: %s is %s's, who ", bdf, device_nodes(&info).group.text,
-	       owner->user);
+	printf("%s: %s now belongs to %s, who ", bdf,
+	       device_nodes(&info).group.text, owner->user);
 	if (!ask_memlock(owner->user, limit, sizeof(limit)))
-		printf("may lock as much memory as 'ulimit -l' says there\n");
+		printf("may lock as much memory as 'ulimit -l' shows there\n");
 	else if (strcmp(limit, "unlimited") == 0)
 		printf("may lock any amount of memory\n");
 	else
-		printf("may lock %s KiB of memory: a port says at open how "
+		printf("may lock %s KiB of memory; opening a port prints how "
 		       "much it needs; the limit is 'memlock' in "
 		       "/etc/security/limits.conf\n",
 		       limit);

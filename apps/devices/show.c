@@ -184,7 +184,7 @@ static void print_siblings(const json_t *siblings)
 		const bool is_viable =
 			device_leaves_group_viable(other, driver);
 
-		printf("%-16s %s, %s%s\n", "shares it with", other,
+		printf("%-16s %s, %s%s\n", "shared with", other,
 		       driver[0] != '\0' ? driver : "no driver",
 		       is_viable ? "" : ": not viable");
 	}
@@ -201,11 +201,11 @@ static void print_info(const json_t *object)
 		{ "link", "link" },
 		{ "default route", "default_route" },
 		{ "IOMMU group", "iommu_group" },
-		{ "shares it with", NULL },
+		{ "shared with", NULL },
 		{ "NUMA node", "numa_node" },
 		{ "virtual fns", "virtual_functions" },
-		{ "given back to", "former_kernel_driver" },
-		{ "open it as", "spec" },
+		{ "was", "former_kernel_driver" },
+		{ "port spec", "spec" },
 	};
 	char words[CELL_BYTES];
 
@@ -219,7 +219,7 @@ static void print_info(const json_t *object)
 		else if (lines[i][1] == NULL)
 			print_siblings(
 				json_object_get(object, "group_shared_with"));
-		else if (strcmp(lines[i][0], "given back to") != 0 ||
+		else if (strcmp(lines[i][0], "was") != 0 ||
 			 json_is_string(json_object_get(object, lines[i][1])))
 			printf("%-16s %s\n", lines[i][0],
 			       words_of(object, lines[i][1], "none", words));

@@ -47,11 +47,11 @@ static int unbind(const char *bdf, struct mr_reason *reason)
 		return 0;
 	err = write_or_fail(
 		machine_path("/sys/bus/pci/devices/%s/driver/unbind", bdf), bdf,
-		bdf, "cannot take it from its kernel driver", reason);
+		bdf, "cannot unbind it from its kernel driver", reason);
 	if (err < 0 || wait_for(bdf, ""))
 		return err;
 	return fail(reason, -ETIMEDOUT,
-		    "%s: kernel driver %s did not let it go within %d s", bdf,
+		    "%s: kernel driver %s did not release it within %d s", bdf,
 		    info.kernel_driver, DRIVER_WAIT_MS / 1000);
 }
 
@@ -62,8 +62,7 @@ int switch_to(const char *bdf, const char *driver, struct mr_reason *reason)
 	 * empty line takes it away. */
 	int err = write_or_fail(
 		machine_path("/sys/bus/pci/devices/%s/driver_override", bdf),
-		is_vfio ? driver : "\n", bdf,
-		"cannot say which driver it is for", reason);
+		is_vfio ? driver : "\n", bdf, "cannot set its driver", reason);
 
 	if (err == 0)
 		err = unbind(bdf, reason);
@@ -72,8 +71,8 @@ int switch_to(const char *bdf, const char *driver, struct mr_reason *reason)
 	if (driver != NULL && !is_vfio &&
 	    !machine_exists(machine_path("/sys/bus/pci/drivers/%s", driver)))
 		return fail(reason, -ENOENT,
-			    "%s: its kernel driver %s is not loaded: 'modprobe "
-			    "%s', then once more",
+			    "%s: its kernel driver %s is not loaded; 'modprobe "
+			    "%s', then try again",
 			    bdf, driver, driver);
 	/* By name: another driver may know its ids, too. */
 	if (driver == NULL || is_vfio ||
@@ -81,13 +80,13 @@ int switch_to(const char *bdf, const char *driver, struct mr_reason *reason)
 			  bdf) < 0)
 		err = write_or_fail(machine_path("/sys/bus/pci/drivers_probe"),
 				    bdf, bdf,
-				    is_vfio ? "vfio-pci does not take it" :
-					      "no kernel driver takes it",
+				    is_vfio ? "vfio-pci does not accept it" :
+					      "no kernel driver accepts it",
 				    reason);
 	if (err < 0 || wait_for(bdf, driver))
 		return err;
 	return fail(reason, -ETIMEDOUT,
-		    "%s: %s did not take it within %d s; dmesg says why", bdf,
+		    "%s: %s did not bind within %d s; see dmesg", bdf,
 		    driver != NULL ? driver :
 				     "its kernel driver (is it loaded?)",
 		    DRIVER_WAIT_MS / 1000);

@@ -177,12 +177,12 @@ class Binding(Case):
                           a["former_kernel_driver"]),
                          (VFIO, None, None, "igb"))
         self.assertIn("was igb", self.do(machine).splitlines()[1])
-        self.assertIn("has been bound", self.do(machine, "bind", A))
+        self.assertIn("already bound", self.do(machine, "bind", A))
         out = self.do(machine, "unbind", A)
-        self.assertIn("given back to igb, interface eth1", out)
+        self.assertIn("returned to igb, interface eth1", out)
         self.assertEqual(machine.state(), before)
         # Once more does no harm.
-        self.assertIn("is not bound", self.do(machine, "unbind", A))
+        self.assertIn("not bound", self.do(machine, "unbind", A))
         self.assertEqual(machine.state(), before)
 
     def test_all_are_given_back(self):
@@ -193,7 +193,7 @@ class Binding(Case):
         out = self.do(machine, "unbind", "--all")
         self.assertIn("virtio-pci, interface eth0", out)
         self.assertEqual(machine.state(), before)
-        self.assertIn("no device", self.do(machine, "unbind", "--all"))
+        self.assertIn("bound no devices", self.do(machine, "unbind", "--all"))
 
     def test_a_short_address(self):
         machine = self.machine()
@@ -211,13 +211,13 @@ class Binding(Case):
         machine = self.machine(functions(driver=""))
         before = machine.state()
         self.assertIn("was without a driver", self.do(machine, "bind", A))
-        self.assertIn("no driver before", self.do(machine, "unbind", A))
+        self.assertIn("no driver, as before", self.do(machine, "unbind", A))
         self.assertEqual(machine.state(), before)
 
     def test_bound_by_somebody_else(self):
         """Nothing is remembered: the kernel finds the driver by the ids."""
         machine = self.machine(functions(driver=VFIO))
-        self.assertIn("given back to igb", self.do(machine, "unbind", A))
+        self.assertIn("returned to igb", self.do(machine, "unbind", A))
         self.assertEqual(machine.driver(A), "igb")
 
     def test_a_device_that_was_pulled_is_forgotten(self):
@@ -225,7 +225,7 @@ class Binding(Case):
         self.do(machine, "bind", A)
         machine.folder(A).rename(machine.root / "pulled")
         del machine.functions[A]
-        self.assertIn("not there any more",
+        self.assertIn("no longer present",
                       self.do(machine, "unbind", "--all"))
         self.assertEqual(machine.state()[1], [])
 
@@ -251,7 +251,7 @@ class Binding(Case):
             su.chmod(0o755)
             out = self.do(machine, "bind", A, "--owner", f"{user}:{group}",
                           env={"PATH": f"{tools}:{os.environ['PATH']}"})
-            self.assertIn(f"/dev/vfio/7 is {user}'s", out)
+            self.assertIn(f"/dev/vfio/7 now belongs to {user}", out)
             self.assertIn(words, out)
         node = (machine.root / "dev/vfio/7").stat()
         self.assertEqual((node.st_uid, node.st_gid),
@@ -260,12 +260,12 @@ class Binding(Case):
         out = self.do(machine, "bind", A, "--owner",
                       f"{os.getuid()}:{os.getgid()}",
                       env={"PATH": f"{tools}:{os.environ['PATH']}"})
-        self.assertIn(f"is {user}'s", out)
+        self.assertIn(f"now belongs to {user}", out)
         self.assertEqual((machine.root / "dev/vfio/7").stat().st_gid,
                          os.getgid())
         status, out, err = self.run_it(machine, "bind", A, "--owner", "4711")
         if os.getuid() == 0:
-            self.assertIn("is 4711's", out)
+            self.assertIn("now belongs to 4711", out)
             self.assertEqual((machine.root / "dev/vfio/7").stat().st_uid, 4711)
             (machine.root / "dev/vfio/7").chmod(0o666)
         else:
@@ -284,10 +284,10 @@ class Refusing(Case):
     def test_usage(self):
         machine = self.machine()
         for words, arguments in (
-                ("no command 'frob'", ["frob"]),
-                ("which device?", ["bind"]),
-                ("which device?", ["info"]),
-                ("which device?", ["unbind"]),
+                ("unknown command 'frob'", ["frob"]),
+                ("requires an address", ["bind"]),
+                ("requires an address", ["info"]),
+                ("requires an address", ["unbind"]),
                 ("at most", ["info", A, B]),
                 ("at most", ["list", A]),
                 ("either addresses or --all", ["unbind", "--all", A]),
@@ -384,7 +384,7 @@ class Refusing(Case):
 
     def test_no_network_device(self):
         machine = self.machine()
-        self.assertIn("no network device (class 010601)",
+        self.assertIn("not a network device (class 010601)",
                       self.refused(machine, "bind", DISK))
 
     def test_vfio_pci_is_not_loaded(self):
@@ -414,7 +414,7 @@ class Refusing(Case):
         self.assertEqual(status, 1)
         self.assertIn("modprobe igb", err)
         machine.load("igb")
-        self.assertIn("given back to igb", self.do(machine, "unbind", A))
+        self.assertIn("returned to igb", self.do(machine, "unbind", A))
         self.do(machine, "unbind", "--all")
         self.assertEqual(machine.state()[1], [])
 
@@ -431,7 +431,7 @@ class Refusing(Case):
             machine.hold(4712, "mr-nat", "/dev/vfio/8")
             machine.hold(4711, "mr-l2fwd", target)
             error = self.refused(machine, "unbind", A)
-            self.assertIn("process 4711 (mr-l2fwd) uses it", error)
+            self.assertIn("in use by process 4711 (mr-l2fwd)", error)
 
     def test_two_at_once(self):
         machine = self.machine()
@@ -476,12 +476,12 @@ class Refusing(Case):
         status, out, err = self.run_it(machine, "bind", A, C)
         self.assertEqual((status, out, err.count("\n")), (1, "", 1))
         self.assertIn("driver_override", err)
-        self.assertIn(f"{A} could not be given back: mr-devices unbind {A}",
+        self.assertIn(f"{A} could not be returned; run mr-devices unbind {A}",
                       err)
         machine.load("igb")
-        self.assertIn("given back to igb, interface eth1",
+        self.assertIn("returned to igb, interface eth1",
                       self.do(machine, "unbind", A))
-        self.assertIn("no device", self.do(machine, "unbind", "--all"))
+        self.assertIn("bound no devices", self.do(machine, "unbind", "--all"))
 
     def test_each_wait_ends(self):
         """vfio-pci takes nothing; an interface does not come back."""
@@ -503,7 +503,7 @@ class Refusing(Case):
         for thread in threads:
             thread.join()
         self.assertEqual(answers["bind"][0], 1)
-        self.assertIn("vfio-pci did not take it", answers["bind"][2])
+        self.assertIn("vfio-pci did not bind", answers["bind"][2])
         self.assertEqual(stubborn.state(), before)
         self.assertEqual(answers["unbind"][0], 1)
         self.assertIn("interface eth1 did not come back",
