@@ -77,8 +77,8 @@ bool value_duration(const char *text, uint32_t *ret_s,
 	} while (*at != '\0');
 	if (at == NULL || sum == 0 || sum > MAX_S)
 		return value_wrong(ret_why,
-				   "'%s' is no time of 1s to 365d, as 90s, 5m "
-				   "or 2h4m",
+				   "'%s' is not a time from 1s to 365d, such "
+				   "as 90s, 5m or 2h4m",
 				   text);
 	*ret_s = (uint32_t)sum;
 	return true;
@@ -99,7 +99,7 @@ bool value_word(const char *text, const char *const *words, uint32_t *ret,
 		snprintf(known + n, sizeof(known) - n, "%s%s",
 			 i > 0 ? ", " : "", words[i]);
 	}
-	return value_wrong(ret_why, "'%s' is none of: %s", text, known);
+	return value_wrong(ret_why, "'%s' is not one of: %s", text, known);
 }
 
 /* Letters to add, take away or change; Levenshtein's, row by row. */

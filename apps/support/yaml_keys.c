@@ -36,7 +36,7 @@ static int fail_parse(struct yaml_reader *reader, const yaml_parser_t *parser)
 {
 	char text[200];
 
-	snprintf(text, sizeof(text), "no YAML: %s%s%s",
+	snprintf(text, sizeof(text), "not valid YAML: %s%s%s",
 		 parser->problem != NULL ? parser->problem : "no memory",
 		 parser->context != NULL ? ", " : "",
 		 parser->context != NULL ? parser->context : "");
@@ -55,8 +55,8 @@ static int check_end(struct yaml_reader *reader, yaml_parser_t *parser)
 	root = yaml_document_get_root_node(&next);
 	if (root != NULL)
 		err = yaml_wrong(reader, root,
-				 "a second document begins here; a file has "
-				 "one, so leave the '---' out");
+				 "a second document begins here; only one is "
+				 "allowed, so remove the '---'");
 	yaml_document_delete(&next);
 	return err;
 }
@@ -106,13 +106,13 @@ const char *yaml_text(struct yaml_reader *reader, yaml_node_t *node,
 {
 	if (node->type != YAML_SCALAR_NODE) {
 		yaml_wrong(
-			reader, node, "%s: a %s, but one value is wanted", what,
+			reader, node, "%s: must be one value, not a %s", what,
 			node->type == YAML_MAPPING_NODE ? "mapping" : "list");
 		return NULL;
 	}
 	if (strlen((char *)node->data.scalar.value) !=
 	    node->data.scalar.length) {
-		yaml_wrong(reader, node, "%s: has a zero byte", what);
+		yaml_wrong(reader, node, "%s: contains a zero byte", what);
 		return NULL;
 	}
 	return (char *)node->data.scalar.value;
@@ -169,10 +169,10 @@ static int complain_unknown(struct yaml_reader *reader,
 	nearest = value_nearest(name, names);
 	if (nearest != NULL)
 		return yaml_wrong(reader, node,
-				  "no key '%.40s' here; '%s' is meant?", name,
-				  nearest);
-	return yaml_wrong(reader, node, "no key '%.40s' here; there are: %s",
-			  name, known);
+				  "unknown key '%.40s'; did you mean '%s'?",
+				  name, nearest);
+	return yaml_wrong(reader, node, "unknown key '%.40s'; valid: %s", name,
+			  known);
 }
 
 /* The second one of a pair of keys would win without a word. */
@@ -184,10 +184,10 @@ static int check_duplicates(struct yaml_reader *reader, yaml_node_t *node,
 		yaml_node_t *key = node_of(reader, other->key);
 
 		if (strcmp((char *)key->data.scalar.value, name) == 0)
-			return yaml_wrong(reader, node_of(reader, pair->key),
-					  "'%.40s' is there twice, the first "
-					  "time in line %zu",
-					  name, key->start_mark.line + 1);
+			return yaml_wrong(
+				reader, node_of(reader, pair->key),
+				"'%.40s' is given twice, first on line %zu",
+				name, key->start_mark.line + 1);
 	}
 	return 0;
 }
@@ -197,8 +197,7 @@ int yaml_take_keys(struct yaml_reader *reader, const struct yaml_key *keys,
 {
 	if (node->type != YAML_MAPPING_NODE)
 		return yaml_wrong(reader, node,
-				  "keys with values are wanted here, as "
-				  "'%s: ...'",
+				  "must be a mapping, such as '%s: ...'",
 				  keys[0].name);
 	for (yaml_node_pair_t *pair = node->data.mapping.pairs.start;
 	     pair < node->data.mapping.pairs.top; pair++) {
@@ -225,8 +224,7 @@ int yaml_take_keys(struct yaml_reader *reader, const struct yaml_key *keys,
 	for (; keys->name != NULL; keys++)
 		if (keys->is_needed &&
 		    yaml_find(reader, node, keys->name) == NULL)
-			return yaml_wrong(reader, node,
-					  "no '%s' here; it is needed",
+			return yaml_wrong(reader, node, "'%s' is missing",
 					  keys->name);
 	return 0;
 }
@@ -282,10 +280,10 @@ int yaml_take_list(struct yaml_reader *reader, const struct yaml_key *key,
 	const uint32_t n_items = yaml_n_items(node);
 
 	if (n_items == 0)
-		return yaml_wrong(reader, node, "%s: is empty; leave it out",
+		return yaml_wrong(reader, node, "%s: empty; remove it",
 				  key->name);
 	if (n_items > key->max)
-		return yaml_wrong(reader, node, "%s: %u, more than %u",
+		return yaml_wrong(reader, node, "%s: %u entries, more than %u",
 				  key->name, n_items, key->max);
 	*list = calloc(n_items, key->n_bytes);
 	if (*list == NULL)
@@ -317,7 +315,7 @@ int yaml_take_bool(struct yaml_reader *reader, const struct yaml_key *key,
 	if (text == NULL)
 		return -EINVAL;
 	if (!value_word(text, words, &word, &why))
-		return yaml_wrong(reader, node, "%s: '%.40s': yes or no",
+		return yaml_wrong(reader, node, "%s: '%.40s' is not yes or no",
 				  key->name, text);
 	memcpy((char *)to + key->offset, &values[word % 2], sizeof(values[0]));
 	return 0;

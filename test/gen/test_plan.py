@@ -290,7 +290,7 @@ def test_ctrl_c_stops_all_and_the_rest_is_done_later(bench, plan):
 def test_a_mistake_has_its_line(bench, plan):
     done = bench(*plan("\nmeasure: []\n"))
     assert done.rc == 2
-    assert "plan.yaml:4: no key 'measure' here; 'measures' is meant?" \
+    assert "plan.yaml:4: unknown key 'measure'; did you mean 'measures'?" \
         in done.err
     done = bench("plan", "/no/such/file")
     assert done.rc == 2

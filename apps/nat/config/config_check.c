@@ -107,15 +107,15 @@ static int check_neighbours(const struct nat_side_config *side,
 		const struct nat_fixed_neighbour *n = &side->neighbours[i];
 
 		if (!is_on_link(side, n->addr) || is_own(side, n->addr))
-			return object(ret, name, "neighbours", i,
-				      "neighbour %s: is not another host on "
-				      "this link; give an address of its "
-				      "network",
-				      show(n->addr).text);
+			return object(
+				ret, name, "neighbours", i,
+				"neighbour %s is not another host on this "
+				"link; give an address of its network",
+				show(n->addr).text);
 		if (n->mac[0] & 1)
 			return object(ret, name, "neighbours", i,
-				      "neighbour %s: a MAC address of a group; "
-				      "give that of its interface",
+				      "neighbour %s has a multicast MAC "
+				      "address; give a unicast one",
 				      show(n->addr).text);
 	}
 	return 0;
@@ -128,32 +128,32 @@ static int check_side(const struct nat_side_config *side, const char *name,
 		return object(ret, name, NULL, NAT_WHOLE,
 			      "no port: name an interface or a port spec");
 	if (side->n_addrs == 0)
-		return object(ret, name, NULL, NAT_WHOLE,
-			      "no address: one at least, as 10.0.0.1/24");
+		return object(
+			ret, name, NULL, NAT_WHOLE,
+			"no address; give at least one, such as 10.0.0.1/24");
 	for (uint32_t i = 0; i < side->n_addrs; i++) {
 		const uint32_t addr = side->addrs[i];
 
 		if (is_no_host(addr) || is_end_of_net(&side->nets[i], addr))
 			return object(ret, name, "addresses", i,
-				      "%s: is no address of a host; take one "
+				      "%s is not a host address; choose one "
 				      "within its network",
 				      show(addr).text);
 		for (uint32_t j = 0; j < i; j++)
 			if (side->addrs[j] == addr)
 				return object(ret, name, "addresses", i,
-					      "%s: is there twice; leave one "
-					      "out",
+					      "%s is listed twice; remove one",
 					      show(addr).text);
 	}
 	if (side->gateway != 0 &&
 	    (!is_on_link(side, side->gateway) || is_own(side, side->gateway)))
 		return object(ret, name, "gateway", NAT_WHOLE,
-			      "gateway %s: is not another host on this link; "
+			      "gateway %s is not another host on this link; "
 			      "give an address of its network",
 			      show(side->gateway).text);
 	if (side->mtu != 0 && side->mtu < MIN_MTU)
 		return object(ret, name, "mtu", NAT_WHOLE,
-			      "mtu %u: %d at least (RFC 791)", side->mtu,
+			      "mtu %u is less than %d (RFC 791)", side->mtu,
 			      MIN_MTU);
 	return check_neighbours(side, name, ret);
 }
@@ -186,20 +186,18 @@ static int check_both_sides(const struct nat_config *config,
 	    strncmp(in_device, out_device, n_in) == 0)
 		return object(
 			ret, "outside", "port", NAT_WHOLE,
-			"%.*s: is the inside's port, too; each side needs "
-			"its own",
+			"%.*s is also the inside port; each side needs its own",
 			(int)n_in, in_device);
 	for (uint32_t i = 0; i < out->n_addrs; i++)
 		for (uint32_t j = 0; j < in->n_addrs; j++)
 			if (ranges_meet(range_of(&out->nets[i]),
 					range_of(&in->nets[j])))
-				return object(
-					ret, "outside", "addresses", i,
-					"%s: its network is also that of %s "
-					"inside; renumber one side "
-					"(RFC 4787 REQ-7)",
-					show(out->addrs[i]).text,
-					show(in->addrs[j]).text);
+				return object(ret, "outside", "addresses", i,
+					      "the network of %s overlaps that "
+					      "of %s inside; renumber one side "
+					      "(RFC 4787 REQ-7)",
+					      show(out->addrs[i]).text,
+					      show(in->addrs[j]).text);
 	return 0;
 }
 
@@ -210,7 +208,7 @@ static int check_subscribers(const struct nat_config *config,
 
 	if (config->n_subscribers == 0)
 		return object(ret, "subscribers", NULL, NAT_WHOLE,
-			      "none: name the networks inside");
+			      "empty; list the networks inside");
 	for (uint32_t i = 0; i < config->n_subscribers; i++) {
 		const struct nat_range range =
 			range_of(&config->subscribers[i]);
@@ -219,14 +217,14 @@ static int check_subscribers(const struct nat_config *config,
 			if (ranges_meet(range,
 					range_of(&config->subscribers[j])))
 				return object(ret, "subscribers", NULL, i,
-					      "%s: overlaps number %u of the "
-					      "list; leave one out",
+					      "%s overlaps entry %u of the "
+					      "list; remove one",
 					      show(range.first).text, j + 1);
 		for (uint32_t j = 0; j < out->n_addrs; j++)
 			if (ranges_meet(range, range_of(&out->nets[j])))
 				return object(ret, "subscribers", NULL, i,
-					      "%s: overlaps the network of %s "
-					      "outside; name networks inside",
+					      "%s overlaps the network of %s "
+					      "outside; list networks inside",
 					      show(range.first).text,
 					      show(out->addrs[j]).text);
 	}
@@ -243,15 +241,15 @@ static int check_pool_and_inside(const struct nat_config *config, uint32_t i,
 	for (uint32_t j = 0; j < config->n_subscribers; j++)
 		if (ranges_meet(range, range_of(&config->subscribers[j])))
 			return object(ret, "pool", NULL, i,
-				      "%s: overlaps the subscribers of %s; an "
-				      "address is inside or outside",
+				      "%s overlaps the subscribers of %s; an "
+				      "address is either inside or outside",
 				      show(range.first).text,
 				      show(config->subscribers[j].addr).text);
 	for (uint32_t j = 0; j < in->n_addrs; j++)
 		if (ranges_meet(range, range_of(&in->nets[j])))
 			return object(ret, "pool", NULL, i,
-				      "%s: overlaps the network of %s inside; "
-				      "an address is inside or outside",
+				      "%s overlaps the network of %s inside; "
+				      "an address is either inside or outside",
 				      show(range.first).text,
 				      show(in->addrs[j]).text);
 	return 0;
@@ -266,20 +264,20 @@ static int check_range_of_pool(const struct nat_config *config, uint32_t i,
 	if (is_no_host(range.first) || is_no_host(range.last))
 		return object(
 			ret, "pool", NULL, i,
-			"%s: is no address of a host; leave it out",
+			"%s is not a host address; remove it",
 			show(is_no_host(range.first) ? range.first : range.last)
 				.text);
 	for (uint32_t j = 0; j < i; j++)
 		if (ranges_meet(range, config->pool[j]))
-			return object(ret, "pool", NULL, i,
-				      "%s: overlaps number %u of the list; "
-				      "leave one out",
-				      show(range.first).text, j + 1);
+			return object(
+				ret, "pool", NULL, i,
+				"%s overlaps entry %u of the list; remove one",
+				show(range.first).text, j + 1);
 	if (out->gateway >= range.first && out->gateway <= range.last &&
 	    out->gateway != 0)
 		return object(ret, "pool", NULL, i,
-			      "%s is the outside's gateway; an address of the "
-			      "pool is ours alone",
+			      "%s is the outside gateway; only mr-nat may have "
+			      "an address of the pool",
 			      show(out->gateway).text);
 	for (uint32_t j = 0; j < out->n_addrs; j++) {
 		const struct nat_range net = range_of(&out->nets[j]);
@@ -288,9 +286,9 @@ static int check_range_of_pool(const struct nat_config *config, uint32_t i,
 		    ((net.first >= range.first && net.first <= range.last) ||
 		     (net.last >= range.first && net.last <= range.last)))
 			return object(ret, "pool", NULL, i,
-				      "%s: has the first or last address of "
-				      "the network of %s, which no host has; "
-				      "leave it out",
+				      "%s includes the first or last address "
+				      "of the network of %s, which no host can "
+				      "have; remove it",
 				      show(range.first).text,
 				      show(out->addrs[j]).text);
 	}
@@ -304,7 +302,7 @@ static int check_pool(const struct nat_config *config,
 
 	if (config->n_pool == 0)
 		return object(ret, "pool", NULL, NAT_WHOLE,
-			      "no external address; list one at least");
+			      "no external address; list at least one");
 	for (uint32_t i = 0; i < config->n_pool; i++) {
 		const int err = check_range_of_pool(config, i, ret);
 
@@ -312,10 +310,10 @@ static int check_pool(const struct nat_config *config,
 			return err;
 		n += nat_range_n(&config->pool[i]);
 		if (n > MAX_POOL)
-			return object(ret, "pool", NULL, i,
-				      "more than %d external addresses; list "
-				      "fewer",
-				      MAX_POOL);
+			return object(
+				ret, "pool", NULL, i,
+				"more than %d external addresses; list fewer",
+				MAX_POOL);
 	}
 	return 0;
 }
@@ -330,23 +328,22 @@ static int check_one_to_ones(const struct nat_config *config,
 
 		if (is_in_pool(config, a->outside_addr) ||
 		    is_own(&config->sides[NAT_OUTSIDE], a->outside_addr))
-			return object(
-				ret, s, NULL, i,
-				"%s: is in the pool or our own; all of "
-				"its ports go to one host, so take it out "
-				"of the pool",
-				show(a->outside_addr).text);
+			return object(ret, s, NULL, i,
+				      "%s is in the pool or an address of "
+				      "mr-nat; all of its ports go to one "
+				      "host, so remove it there",
+				      show(a->outside_addr).text);
 		if (is_no_host(a->outside_addr) ||
 		    is_subscriber(config, a->outside_addr) ||
 		    is_on_link(&config->sides[NAT_INSIDE], a->outside_addr) ||
 		    a->outside_addr == config->sides[NAT_OUTSIDE].gateway)
 			return object(ret, s, NULL, i,
-				      "%s: cannot be an external address of "
-				      "ours; take one that no other host has",
+				      "%s cannot be an external address; "
+				      "choose one that no other host has",
 				      show(a->outside_addr).text);
 		if (!is_subscriber(config, a->inside_addr))
 			return object(ret, s, NULL, i,
-				      "%s: is no subscriber's; add its network "
+				      "%s is not a subscriber; add its network "
 				      "to subscribers",
 				      show(a->inside_addr).text);
 		for (uint32_t j = 0; j < i; j++)
@@ -355,8 +352,8 @@ static int check_one_to_ones(const struct nat_config *config,
 			    a->inside_addr ==
 				    config->one_to_ones[j].inside_addr)
 				return object(ret, s, NULL, i,
-					      "an address of number %u of the "
-					      "list again; leave one out",
+					      "has an address of entry %u of "
+					      "the list; remove one",
 					      j + 1);
 	}
 	return 0;
@@ -392,40 +389,39 @@ static int check_forward(const struct nat_config *config, uint32_t i,
 		if (config->one_to_ones[j].outside_addr == f->outside_addr ||
 		    config->one_to_ones[j].inside_addr == f->inside_addr)
 			return object(ret, "forwards", NULL, i,
-				      "one_to_one number %u has all ports of "
-				      "this address already",
+				      "one_to_one entry %u already uses all "
+				      "ports of this address",
 				      j + 1);
 	if (!is_in_pool(config, f->outside_addr) &&
 	    !is_own(&config->sides[NAT_OUTSIDE], f->outside_addr))
 		return object(ret, "forwards", NULL, i,
-			      "%s: is not ours; take an outside address or one "
-			      "of the pool",
+			      "%s is not an address of mr-nat; use an outside "
+			      "address or one of the pool",
 			      show(f->outside_addr).text);
 	if (!is_subscriber(config, f->inside_addr))
 		return object(ret, "forwards", NULL, i,
-			      "%s: is no subscriber's; add its network to "
+			      "%s is not a subscriber; add its network to "
 			      "subscribers",
 			      show(f->inside_addr).text);
 	if (f->proto_mask == 0)
 		return object(ret, "forwards", NULL, i,
-			      "no protocol: tcp, udp or both");
+			      "no protocol; give tcp, udp or both");
 	if (f->outside_first == 0 || f->inside_first == 0 ||
 	    f->outside_last < f->outside_first ||
 	    f->inside_first + (f->outside_last - f->outside_first) > 65535)
 		return object(ret, "forwards", NULL, i,
-			      "ports %u-%u to %u on: must be in 1-65535, the "
-			      "first one first",
+			      "ports %u-%u to %u and up: must be ascending and "
+			      "within 1-65535",
 			      f->outside_first, f->outside_last,
 			      f->inside_first);
 	for (uint32_t j = 0; j < i; j++) {
 		const char *what = clash(f, &config->forwards[j]);
 
 		if (what != NULL)
-			return object(
-				ret, "forwards", NULL, i,
-				"%s overlap number %u of the list; an end "
-				"has one other end",
-				what, j + 1);
+			return object(ret, "forwards", NULL, i,
+				      "%s overlap entry %u of the list; each "
+				      "port maps to one other",
+				      what, j + 1);
 	}
 	return 0;
 }
@@ -462,17 +458,17 @@ static int check_excludes(const struct nat_config *config,
 
 		if (e->first_port > e->last_port)
 			return object(ret, "exclude", NULL, i,
-				      "ports %u-%u: the first one first",
+				      "ports %u-%u: must be ascending",
 				      e->first_port, e->last_port);
 		if (has_ports && e->proto != 6 && e->proto != 17)
 			return object(ret, "exclude", NULL, i,
-				      "ports: only tcp and udp have any; add "
+				      "ports: only tcp and udp have ports; add "
 				      "protocol");
 		/* It would go out as it is, and never come back by hairpin. */
 		if (external != 0)
 			return object(ret, "exclude", NULL, i,
-				      "%s: has our external address %s; take "
-				      "networks without it",
+				      "%s contains the external address %s; "
+				      "list networks without it",
 				      show(e->to.addr).text,
 				      show(external).text);
 	}
@@ -496,15 +492,14 @@ static int check_blocks(const struct nat_config *config,
 	for (uint32_t i = 0; i < config->n_pool; i++)
 		n_blocks += n_per_addr * nat_range_n(&config->pool[i]);
 	if (n_blocks < n_subscribers)
-		return object(
-			ret, "ports",
-			p->is_deterministic ? "deterministic" : "block",
-			NAT_WHOLE,
-			"%llu subscribers need a block each, the pool has "
-			"%llu of %u ports; smaller blocks, more addresses, "
-			"or fewer subscribers",
-			(unsigned long long)n_subscribers,
-			(unsigned long long)n_blocks, block);
+		return object(ret, "ports",
+			      p->is_deterministic ? "deterministic" : "block",
+			      NAT_WHOLE,
+			      "%llu subscribers need a block each, but the "
+			      "pool has %llu of %u ports; use smaller blocks, "
+			      "more addresses, or fewer subscribers",
+			      (unsigned long long)n_subscribers,
+			      (unsigned long long)n_blocks, block);
 	return 0;
 }
 
@@ -517,28 +512,27 @@ int nat_config_check_ports(const struct nat_config *config, uint32_t n_workers,
 
 	if (p->first == 0 || p->first > p->last)
 		return object(ret, "ports", "range", NAT_WHOLE,
-			      "%u-%u: must be in 1-65535, the first one first",
+			      "%u-%u: must be ascending and within 1-65535",
 			      p->first, p->last);
 	if (p->block > 0 &&
 	    ((p->block & (p->block - 1)) != 0 || p->block < MIN_BLOCK))
 		return object(ret, "ports", "block", NAT_WHOLE,
-			      "%u: a power of two from %d on", p->block,
-			      MIN_BLOCK);
+			      "%u is not a power of two of at least %d",
+			      p->block, MIN_BLOCK);
 	if (p->block > 0 && p->max_blocks == 0)
 		return object(ret, "ports", "max_blocks", NAT_WHOLE,
-			      "0: a subscriber needs one block at least");
+			      "is 0; a subscriber needs at least one block");
 	/* Blocks begin at multiples of their size; each worker has its own. */
 	if ((p->last + 1u) / block < (p->first + block - 1) / block + n_workers)
-		return object(
-			ret, "ports", p->block > 0 ? "block" : "range",
-			NAT_WHOLE,
-			"%u ports are too few for %u worker%s with blocks "
-			"of %u; widen the range",
-			n, n_workers, n_workers == 1 ? "" : "s", block);
+		return object(ret, "ports", p->block > 0 ? "block" : "range",
+			      NAT_WHOLE,
+			      "%u ports are too few for %u worker%s with "
+			      "blocks of %u; widen the range",
+			      n, n_workers, n_workers == 1 ? "" : "s", block);
 	if (p->is_deterministic && n_workers > 1)
 		return object(ret, "ports", "deterministic", NAT_WHOLE,
-			      "needs one worker, not %u: whose ports they are "
-			      "follows from the address alone",
+			      "needs one worker, not %u, because the address "
+			      "alone determines the ports",
 			      n_workers);
 	return p->is_deterministic || p->block > 0 ? check_blocks(config, ret) :
 						     0;
@@ -549,28 +543,27 @@ static int check_rest(const struct nat_config *config,
 {
 	if (config->max_mappings == 0)
 		return object(ret, "limits", "mappings", NAT_WHOLE,
-			      "0: nothing could be translated");
+			      "is 0; nothing could be translated");
 	if (config->max_per_subscriber > config->max_mappings)
-		return object(ret, "limits", "per_subscriber", NAT_WHOLE,
-			      "%u: is more than the %u mappings of all; give "
-			      "fewer",
-			      config->max_per_subscriber, config->max_mappings);
+		return object(
+			ret, "limits", "per_subscriber", NAT_WHOLE,
+			"%u is more than the limit of %u for all subscribers",
+			config->max_per_subscriber, config->max_mappings);
 	if (config->max_sessions_per_subscriber > config->max_sessions)
-		return object(ret, "limits", "sessions_per_subscriber",
-			      NAT_WHOLE,
-			      "%u: is more than the %u sessions of "
-			      "all",
-			      config->max_sessions_per_subscriber,
-			      config->max_sessions);
+		return object(
+			ret, "limits", "sessions_per_subscriber", NAT_WHOLE,
+			"%u is more than the limit of %u for all subscribers",
+			config->max_sessions_per_subscriber,
+			config->max_sessions);
 	if (config->state_interval_s == 0)
 		return object(ret, "state_interval", NULL, NAT_WHOLE, "is 0");
 	if (config->logs_sessions && config->log_path[0] == '\0')
 		return object(ret, "log", "sessions", NAT_WHOLE,
-			      "needs a file to write them to; set path");
+			      "needs a file; set path");
 	if (config->log_path[0] != '\0' &&
 	    strcmp(config->log_path, config->state_path) == 0)
 		return object(ret, "state", NULL, NAT_WHOLE,
-			      "%s: is the log's file; name another one",
+			      "%s is the log file; choose another",
 			      config->state_path);
 	return 0;
 }

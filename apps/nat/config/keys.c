@@ -70,8 +70,8 @@ static bool read_neighbour(const char *text, void *to, struct mr_reason *why)
 		return value_wrong(why, "more than %d", NAT_MAX_NEIGHBOURS);
 	if (sscanf(text, "%19s %19s %c", addr, mac, &more) != 2)
 		return value_wrong(why,
-				   "an address and its MAC address are wanted, "
-				   "as '10.0.0.9 02:00:00:00:00:09'");
+				   "must be an address and its MAC address, "
+				   "such as '10.0.0.9 02:00:00:00:00:09'");
 	if (!value_addr(addr, &neighbour->addr, why) ||
 	    !value_mac(mac, neighbour->mac, why))
 		return false;
@@ -89,7 +89,7 @@ static bool read_mss(const char *text, void *to, struct mr_reason *why)
 	else if (strcmp(text, "no") != 0 &&
 		 !value_number(text, 88, MAX_MTU - 40, &value, why))
 		return value_wrong(why,
-				   "'%.20s' is none of: no, mtu, or a number "
+				   "'%.20s' is not one of no, mtu, or a number "
 				   "from 88 to 65495",
 				   text);
 	*mss = (uint16_t)value;
@@ -129,8 +129,8 @@ static bool read_inside_end(const char *text, void *to, struct mr_reason *why)
 		return false;
 	return last == f->inside_first ||
 	       value_wrong(why,
-			   "'%s': the first port alone; the others follow from "
-			   "outside's",
+			   "'%s': give only the first port; the others follow "
+			   "from those of outside",
 			   text);
 }
 
@@ -149,8 +149,8 @@ static bool read_protocol(const char *text, void *to, struct mr_reason *why)
 	}
 	if (!value_word(text, proto_words, &value, why))
 		return value_wrong(why,
-				   "'%.20s' is none of: udp, tcp, icmp, "
-				   "or a number from 1 to 255",
+				   "'%.20s' is not one of udp, tcp, icmp, or a "
+				   "number from 1 to 255",
 				   text);
 	*proto = numbers[value];
 	return true;
@@ -472,8 +472,8 @@ bool nat_config_advice(const struct nat_config *config, uint32_t i,
 		if (is_too_little(&key, config, ret_advice) && n++ == i)
 			return true;
 	snprintf(ret_advice->text, sizeof(ret_advice->text),
-		 "outside: no gateway, so only hosts of its own networks are "
-		 "reached");
+		 "outside: no gateway; only hosts on its own networks are "
+		 "reachable");
 	return config->sides[NAT_OUTSIDE].gateway == 0 && n == i;
 }
 

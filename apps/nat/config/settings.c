@@ -42,7 +42,7 @@ static int fill(struct yaml_reader *reader, uint32_t n_workers,
 
 	if (root == NULL) {
 		snprintf(reader->why->text, sizeof(reader->why->text),
-			 "%.120s: is empty; inside and outside are needed",
+			 "%.120s: empty; inside and outside are required",
 			 reader->name);
 		return -EINVAL;
 	}

@@ -14,7 +14,8 @@ bool value_addr(const char *text, uint32_t *ret, struct mr_reason *ret_why)
 
 	if (inet_pton(AF_INET, text, &addr) != 1)
 		return value_wrong(
-			ret_why, "'%s' is no IPv4 address, as 192.0.2.1", text);
+			ret_why,
+			"'%s' is not an IPv4 address, such as 192.0.2.1", text);
 	*ret = ntohl(addr.s_addr);
 	return true;
 }
@@ -41,8 +42,8 @@ bool value_host(const char *text, uint32_t *ret_addr,
 	if (rest == NULL || !value_addr(piece, &addr, ret_why) ||
 	    !value_number(rest, 1, 32, &n, ret_why))
 		return value_wrong(ret_why,
-				   "'%s' is no address with the length of its "
-				   "network, as 10.0.0.1/24",
+				   "'%s' is not an address with a prefix "
+				   "length, such as 10.0.0.1/24",
 				   text);
 	*ret_addr = addr;
 	ret_net->mask = UINT32_MAX << (32 - n);
@@ -60,13 +61,14 @@ bool value_prefix(const char *text, struct nat_prefix *ret,
 	/* The only network without an address of a host. */
 	if (strcmp(text, "0.0.0.0/0") != 0 &&
 	    !value_host(text, &addr, &prefix, ret_why))
-		return value_wrong(ret_why, "'%s' is no network, as 10.0.0.0/8",
+		return value_wrong(ret_why,
+				   "'%s' is not a network, such as 10.0.0.0/8",
 				   text);
 	in.s_addr = htonl(prefix.addr);
 	if (addr != prefix.addr)
 		return value_wrong(ret_why,
-				   "'%s' has bits behind its length; the "
-				   "network is %s%s",
+				   "'%s' has bits set beyond its prefix "
+				   "length; the network is %s%s",
 				   text, inet_ntoa(in), strchr(text, '/'));
 	*ret = prefix;
 	return true;
@@ -90,13 +92,14 @@ bool value_range(const char *text, struct nat_range *ret,
 	rest = cut(text, '-', piece);
 	if (!value_addr(rest != NULL ? piece : text, &range.first, ret_why) ||
 	    !value_addr(rest != NULL ? rest : text, &range.last, ret_why))
-		return value_wrong(ret_why,
-				   "'%s' is no address, range or network, as "
-				   "192.0.2.1, 192.0.2.1-192.0.2.9 or "
-				   "192.0.2.0/28",
-				   text);
+		return value_wrong(
+			ret_why,
+			"'%s' is not an address, range or network, such as "
+			"192.0.2.1, 192.0.2.1-192.0.2.9 or 192.0.2.0/28",
+			text);
 	if (range.last < range.first)
-		return value_wrong(ret_why, "'%s': the smaller address first",
+		return value_wrong(ret_why,
+				   "'%s': the smaller address must come first",
 				   text);
 	*ret = range;
 	return true;
@@ -115,8 +118,8 @@ bool value_ports(const char *text, uint16_t *ret_first, uint16_t *ret_last,
 			  ret_why) ||
 	    last < first)
 		return value_wrong(ret_why,
-				   "'%s' is no port or range of ports in "
-				   "1-65535, as 80 or 8000-8009",
+				   "'%s' is not a port or range of ports "
+				   "within 1-65535, such as 80 or 8000-8009",
 				   text);
 	*ret_first = (uint16_t)first;
 	*ret_last = (uint16_t)last;
@@ -130,10 +133,10 @@ bool value_end(const char *text, uint32_t *ret_addr, uint16_t *ret_first,
 	const char *rest = cut(text, ':', piece);
 
 	if (rest == NULL)
-		return value_wrong(ret_why,
-				   "'%s' is no address and port, as "
-				   "192.0.2.1:80",
-				   text);
+		return value_wrong(
+			ret_why,
+			"'%s' is not an address and port, such as 192.0.2.1:80",
+			text);
 	return value_addr(piece, ret_addr, ret_why) &&
 	       value_ports(rest, ret_first, ret_last, ret_why);
 }
@@ -155,10 +158,10 @@ bool value_mac(const char *text, uint8_t ret[6], struct mr_reason *ret_why)
 		at = end + (i < 5);
 	}
 	if (i < 6)
-		return value_wrong(ret_why,
-				   "'%s' is no MAC address, as "
-				   "02:00:00:00:00:01",
-				   text);
+		return value_wrong(
+			ret_why,
+			"'%s' is not a MAC address, such as 02:00:00:00:00:01",
+			text);
 	memcpy(ret, mac, sizeof(mac));
 	return true;
 }

@@ -262,13 +262,12 @@ void app_close(struct app *app)
 void app_print_steering(const struct app *app)
 {
 	if (app->n_workers == 1)
-		print_error("steering: none, because there is one worker");
+		print_error("steering: none; there is only one worker");
 	else
 		print_error(
 			"steering: %u workers, by rings between them: no "
-			"driver here can choose the queue by source address "
-			"or port range, so each worker passes frames of "
-			"others on",
+			"driver in use can choose the queue by source address "
+			"or port range, so workers pass frames to each other",
 			app->n_workers);
 }
 
@@ -337,10 +336,10 @@ static struct nat_config *read_again(struct app *app)
 	if (next != NULL && options_config(app->options, next, &error) == 0) {
 		snprintf(error.text, sizeof(error.text), "no memory");
 		if (!nat_config_can_follow(app->config, next, &key))
-			snprintf(error.text, sizeof(error.text),
-				 "%s: cannot change while it runs; restart for "
-				 "it",
-				 key.name);
+			snprintf(
+				error.text, sizeof(error.text),
+				"%s: cannot change at run time; restart mr-nat",
+				key.name);
 		else if (nat_addrs_create(next) == 0)
 			return next;
 	}
@@ -380,8 +379,8 @@ static void finish_reload(struct app *app)
 	}
 	if (!nat_neighbours_follow(app->neighbours, app->config, app->next,
 				   now_s(app)))
-		print_error("mr-nat: reload: neighbours: no room for a fixed "
-			    "one; it will be resolved by ARP");
+		print_error("mr-nat: reload: neighbours: no room for a static "
+			    "entry; it will be resolved by ARP");
 	app->config->older = app->kept;
 	app->kept = app->config;
 	app->config = app->next;

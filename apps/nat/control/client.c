@@ -82,7 +82,7 @@ static int take_line(const struct options *options, const char *line,
 	int result = 0;
 
 	if (object == NULL || error[0] != '\0') {
-		complain(error[0] != '\0' ? error : "an answer that is no JSON",
+		complain(error[0] != '\0' ? error : "the answer is not JSON",
 			 "");
 		result = -1;
 	} else if (json_object_get(object, "end") != NULL) {

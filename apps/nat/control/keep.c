@@ -52,7 +52,7 @@ int nat_keep_create(struct app *app, struct nat_keep **ret_keep,
 	if (keep == NULL || keep->disk == NULL) {
 		free(keep);
 		snprintf(ret_why->text, sizeof(ret_why->text),
-			 "no memory for saving sessions");
+			 "no memory to save sessions");
 		return -ENOMEM;
 	}
 	*ret_keep = keep;
@@ -129,8 +129,8 @@ static int retire(const char *path, struct mr_reason *ret_why)
 		return 0;
 	err = -errno;
 	snprintf(ret_why->text, sizeof(ret_why->text),
-		 "state: %.200s: %s; sessions that have ended would be "
-		 "restored: make its folder writable",
+		 "state: %.200s: %s; ended sessions would be restored; make "
+		 "its directory writable",
 		 path, strerror(errno));
 	return err;
 }
@@ -210,10 +210,9 @@ int nat_keep_restore(struct nat_keep *keep, struct mr_reason *ret_why)
 			path, (unsigned long long)restored.n,
 			(unsigned long long)restored.n_refused);
 	else if (err == -EBADMSG)
-		print_error(
-			"mr-nat: warning: %s; no sessions are restored, the "
-			"file is moved to %s.old",
-			ret_why->text, path);
+		print_error("mr-nat: warning: %s; no sessions restored, file "
+			    "moved to %s.old",
+			    ret_why->text, path);
 	else if (err != -ENOENT)
 		return err;
 	if (err == -EBADMSG || write_now(keep) < 0)
@@ -330,7 +329,7 @@ void nat_keep_end(struct nat_keep *keep)
 		return;
 	if (!background_wait(keep->disk, DISK_MS) ||
 	    write_now(keep) == -ETIMEDOUT)
-		print_error("mr-nat: state: %s: the disk does not answer; the "
+		print_error("mr-nat: state: %s: the disk does not respond; the "
 			    "last snapshot was not written",
 			    keep->app->config->state_path);
 }

@@ -118,15 +118,14 @@ static enum parse_result take_side(const struct option_row *row,
 	*side = (struct nat_side_config){ 0 };
 	if (at == NULL || at == text ||
 	    (size_t)(at - text) >= sizeof(side->spec))
-		return parse_wrong(
-			error,
-			strchr(text, '=') != NULL && at != text ?
-				"--%s: '%s' has no IPv4 address with "
-				"its length after the port, such as "
-				"eth0=192.0.2.1/24" :
-				"--%s: '%s' is not a port with its "
-				"address, such as eth0=192.0.2.1/24",
-			row->name, text);
+		return parse_wrong(error,
+				   strchr(text, '=') != NULL && at != text ?
+					   "--%s: '%s' has no IPv4 address "
+					   "with a prefix length after the "
+					   "port, such as eth0=192.0.2.1/24" :
+					   "--%s: '%s' is not a port with its "
+					   "address, such as eth0=192.0.2.1/24",
+				   row->name, text);
 	memcpy(side->spec, text, (size_t)(at - text));
 	do {
 		char piece[64];
@@ -194,10 +193,11 @@ static enum parse_result take_words(int n, char **words, struct options *o,
 		if (strcmp(words[0], verbs[i].verb) != 0)
 			continue;
 		if (o->command == NAT_CHECK)
-			return parse_wrong(error, "--check goes without %s",
+			return parse_wrong(error, "--check does not go with %s",
 					   words[0]);
 		if (n > verbs[i].n_most)
-			return parse_wrong(error, "%s: '%s' is one too many",
+			return parse_wrong(error,
+					   "%s: unexpected argument '%s'",
 					   words[0], words[verbs[i].n_most]);
 		o->command = verbs[i].command;
 		o->filter = n > 1 ? words[1] : NULL;
@@ -207,8 +207,8 @@ static enum parse_result take_words(int n, char **words, struct options *o,
 		return PARSE_RUN;
 	}
 	return parse_wrong(error,
-			   "no command '%s'; there are sessions, clear and "
-			   "stats; ports are given by --inside and --outside",
+			   "unknown command '%s'; valid: sessions, clear, "
+			   "stats; give ports with --inside and --outside",
 			   words[0]);
 }
 
@@ -229,22 +229,22 @@ static enum parse_result check_together(struct options *o,
 
 	if (!is_name(o->instance))
 		return parse_wrong(error,
-				   "--instance: '%s': letters, digits, - and "
-				   "_, 32 at most",
+				   "--instance: '%s' is not 1 to 32 letters, "
+				   "digits, - or _",
 				   o->instance);
 	if (o->is_now && o->command != NAT_CLEAR)
 		return parse_wrong(error, "--now goes with clear");
 	if (o->command >= NAT_SESSIONS)
 		return PARSE_RUN;
 	if (o->config_path != NULL && has_sides)
-		return parse_wrong(error, "--config has the sides; leave "
-					  "--inside and --outside out");
+		return parse_wrong(
+			error,
+			"--config does not go with --inside and --outside");
 	if (o->config_path == NULL &&
 	    !(o->has_side[NAT_INSIDE] && o->has_side[NAT_OUTSIDE]))
 		return parse_wrong(error,
-				   "--config FILE is needed, or --inside "
-				   "and --outside; mr-nat --help shows "
-				   "how");
+				   "--config FILE, or --inside and --outside, "
+				   "is required; see mr-nat --help");
 	return run_complete_options(&o->run, &o->plane, error);
 }
 

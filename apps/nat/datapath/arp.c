@@ -57,7 +57,7 @@ int nat_neighbours_create(const struct nat_config *config,
 		neighbours->slots = aligned_alloc(HUGE_BYTES, n_bytes);
 	if (neighbours == NULL || neighbours->slots == NULL) {
 		snprintf(reterr_why->text, sizeof(reterr_why->text),
-			 "no memory for the table of neighbours");
+			 "no memory for the neighbour table");
 		free(neighbours);
 		return -ENOMEM;
 	}

@@ -48,7 +48,8 @@ static bool take_term(struct nat_filter *filter, const char *term,
 
 	if (value == NULL)
 		return value_wrong(
-			why, "filter: '%s' is no condition, as port=53", term);
+			why, "filter: '%s' is not a condition, such as port=53",
+			term);
 	snprintf(name, sizeof(name), "%.*s", (int)(value++ - term), term);
 	if (!value_word(name, keys, &key, why))
 		return false;

@@ -123,7 +123,7 @@ static int init(struct nat_maps *maps, const struct nat_maps_config *config,
 
 	if (err < 0) {
 		snprintf(reterr_why->text, sizeof(reterr_why->text),
-			 "getrandom: no numbers to choose ports with");
+			 "getrandom: no random numbers for choosing ports");
 		return err;
 	}
 	nat_maps_adopt(maps, config->config);

@@ -399,8 +399,8 @@ int nat_maps_reload(struct nat_maps *maps, const struct nat_config *config,
 		return err;
 	if (change.given.n > maps->n_max_static) {
 		snprintf(reterr_why->text, sizeof(reterr_why->text),
-			 "%u static mappings need a restart: tables were made "
-			 "for %u",
+			 "%u static mappings need a restart; there is only "
+			 "room for %u",
 			 change.given.n, maps->n_max_static);
 		err = -EINVAL;
 	}

@@ -36,35 +36,35 @@ class Errors(unittest.TestCase):
 
     # (what the line says, arguments)
     CASES = [
-        ("--config FILE is needed, or --inside and --outside", []),
-        ("--config FILE is needed", SIDES[:2]),
+        ("--config FILE, or --inside and --outside, is required", []),
+        ("--inside and --outside, is required", SIDES[:2]),
         ("/nowhere/x: No such file", ["--config", "/nowhere/x"]),
         ("unknown option '--nope'", ["--nope"]),
-        ("no command 'eth0'; there are sessions, clear and stats; ports are "
-         "given by", [*SIDES, "eth0"]),
+        ("unknown command 'eth0'; valid: sessions, clear, stats; give ports",
+         [*SIDES, "eth0"]),
         ("is not a port with its address, such as eth0=192.0.2.1/24",
          ["--inside", "eth0"]),
         ("is not a port with its address", ["--inside", "=10.0.0.1/24"]),
-        ("'eth0=10.0.0.1' has no IPv4 address with its length",
+        ("'eth0=10.0.0.1' has no IPv4 address with a prefix",
          ["--inside", "eth0=10.0.0.1"]),
         ("'eth0=2001:db8::1/64' has no IPv4 address",
          ["--inside", "eth0=2001:db8::1/64"]),
         ("'gateway=192.0.2.254': after the port, give addresses, gw=ADDRESS",
          ["--outside", "eth0=192.0.2.1/24,gateway=192.0.2.254"]),
-        ("10.0.0.0: is no address of a host; take one within",
+        ("10.0.0.0 is not a host address; choose one within",
          ["--inside", "eth0=10.0.0.0/24", *SIDES[2:]]),
-        ("--outside: 'gw' is no address",
+        ("--outside: 'gw' is not an address",
          ["--outside", "eth0=192.0.2.1/24,gw"]),
-        ("--outside: 'x' is no IPv4 address",
+        ("--outside: 'x' is not an IPv4 address",
          ["--outside", "eth0=192.0.2.1/24,gw=x"]),
         ("--inside: '4095' is not a whole number from 1 to 4094",
          ["--inside", "eth0=10.0.0.1/24,vlan=4095"]),
-        ("--outside: e: is the inside's port, too",
+        ("--outside: e is also the inside port",
          ["--inside", "e=10.0.0.1/24", "--outside", "xdp:e=192.0.2.1/24"]),
-        ("--outside: gateway 10.9.9.9: is not another host on this link",
+        ("--outside: gateway 10.9.9.9 is not another host on this link",
          [*SIDES[:2], "--outside", "null:=192.0.2.1/24,gw=10.9.9.9"]),
-        ("--config has the sides", [*SIDES, "--config", "x"]),
-        ("--check goes without sessions", ["--check", "sessions"]),
+        ("--config does not go with --inside", [*SIDES, "--config", "x"]),
+        ("--check does not go with sessions", ["--check", "sessions"]),
         ("--filter is now 'mr-nat sessions FILTER'",
          ["--filter", "port=1"]),
         ("--sessions is now 'mr-nat sessions'", ["--sessions"]),
@@ -76,8 +76,8 @@ class Errors(unittest.TestCase):
          ["-c", "nat.yaml"]),
         ("--cores: '1,' is not a list of cores such as 1,3-5", ["-c", "1,"]),
         ("clear: which sessions?", ["clear"]),
-        ("stats: 'x' is one too many", ["stats", "x"]),
-        ("--instance: '../x': letters, digits",
+        ("stats: unexpected argument 'x'", ["stats", "x"]),
+        ("--instance: '../x' is not 1 to 32 letters",
          [*SIDES, "--instance", "../x"]),
         ("no driver 'nope'; this build has:",
          [*SIDES[:2], "--outside", "nope:=192.0.2.1/24,gw=192.0.2.254"]),
@@ -121,7 +121,7 @@ class Check(unittest.TestCase):
     def test_a_wrong_one_names_file_and_line(self):
         status, out, err = self.check(self.SIDES + "pong: yes\n")
         self.assertEqual((status, out), (2, ""))
-        self.assertIn("c.yaml:3: no key 'pong' here; 'ping' is meant?", err)
+        self.assertIn("c.yaml:3: unknown key 'pong'; did you mean 'ping'?", err)
 
 
 class Run(unittest.TestCase):
@@ -205,7 +205,7 @@ class Run(unittest.TestCase):
                 (["sessions"], 0, ""),
                 (["clear", "all"], 0, "0 ended"),
                 (["clear", "port=x"], 1, "'x' is not a whole number"),
-                (["sessions", "a=1"], 1, "is none of: inside"),
+                (["sessions", "a=1"], 1, "is not one of: inside"),
                 (["stats", "--instance", "x"], 1, "no instance of this")]:
             got, out, err = run(*arguments, env=self.environment)
             self.assertEqual(got, status, err)

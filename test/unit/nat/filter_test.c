@@ -62,12 +62,13 @@ TEST(test_what_is_no_filter_is_said)
 	static const struct {
 		const char *text, *why;
 	} wrong[] = {
-		{ "port", "'port' is no condition" },
-		{ "prot=udp", "'prot' is none of: inside, outside, remote" },
+		{ "port", "'port' is not a condition" },
+		{ "prot=udp", "'prot' is not one of: inside, outside, remote" },
 		{ "port=0", "'0' is not a whole number from 1 to 65535" },
-		{ "proto=sctpx", "'sctpx' is none of: udp, tcp, icmp" },
-		{ "inside=10.0.0.1/24", "has bits behind its length" },
-		{ "port=53,", "'' is no condition" },
+		{ "proto=sctpx", "'sctpx' is not one of: udp, tcp, icmp" },
+		{ "inside=10.0.0.1/24",
+		  "has bits set beyond its prefix length" },
+		{ "port=53,", "'' is not a condition" },
 		{ "inside=1111111111111111111111111111111111111111111111111111"
 		  "1111111111111111",
 		  "is too long" },

@@ -133,162 +133,161 @@ static const struct {
 		*wanted; /* behind SIDES; the beginning of the line */
 } wrong_values[] = {
 	{ "tiemouts: {}\n",
-	  "f:7: no key 'tiemouts' here; 'timeouts' is meant?" },
-	{ "zzz: 1\n", "f:7: no key 'zzz' here; there are: inside, outside" },
-	{ "ping: perhaps\n", "f:7: ping: 'perhaps': yes or no" },
-	{ "ping: [yes]\n", "f:7: ping: a list, but one value is wanted" },
-	{ "timeouts:\n  udp: 5 minutes\n", "f:8: udp: '5 minutes' is no time" },
-	{ "timeouts: 5m\n", "f:7: keys with values are wanted here" },
+	  "f:7: unknown key 'tiemouts'; did you mean 'timeouts'?" },
+	{ "zzz: 1\n", "f:7: unknown key 'zzz'; valid: inside, outside" },
+	{ "ping: perhaps\n", "f:7: ping: 'perhaps' is not yes or no" },
+	{ "ping: [yes]\n", "f:7: ping: must be one value, not a list" },
+	{ "timeouts:\n  udp: 5 min\n", "f:8: udp: '5 min' is not a time" },
+	{ "timeouts: 5m\n", "f:7: must be a mapping" },
 	{ "ping: no\nping: yes\n",
-	  "f:8: 'ping' is there twice, the first time in line 7" },
+	  "f:8: 'ping' is given twice, first on line 7" },
 	{ "limits: {mappings: 1e6}\n",
 	  "f:7: mappings: '1e6' is not a whole number from 1 to" },
 	{ "subscribers: 10.0.0.1/24\n",
-	  "f:7: subscribers: '10.0.0.1/24' has bits behind its length; the "
-	  "network is 10.0.0.0/24" },
-	{ "pool: []\n", "f:7: pool: is empty; leave it out" },
-	{ "pool: {a: b}\n", "f:7: pool: a mapping, but one value is wanted" },
-	{ "mss: 12\n", "f:7: mss: '12' is none of: no, mtu, or a number" },
-	{ "filtering: strict\n",
-	  "f:7: filtering: 'strict' is none of: none, address, address-port" },
+	  "f:7: subscribers: '10.0.0.1/24' has bits set beyond its prefix "
+	  "length; the network is 10.0.0.0/24" },
+	{ "pool: []\n", "f:7: pool: empty; remove it" },
+	{ "pool: {a: b}\n", "f:7: pool: must be one value, not a mapping" },
+	{ "mss: 12\n", "f:7: mss: '12' is not one of no, mtu, or a number" },
+	{ "filtering: strict\n", "f:7: filtering: 'strict' is not one of: "
+				 "none, address, address-port" },
 	{ "forwards: [{outside: '192.0.2.1:80'}]\n",
-	  "f:7: no 'inside' here; it is needed" },
+	  "f:7: 'inside' is missing" },
 	{ "forwards: [{outside: '192.0.2.1:80', inside: '10.0.0.5:80-81'}]\n",
-	  "f:7: inside: '10.0.0.5:80-81': the first port alone" },
+	  "f:7: inside: '10.0.0.5:80-81': give only the first port" },
 	{ "forwards: [{outside: '192.0.2.1:80', inside: 10.0.0.5,"
 	  " protocols: icmp}]\n",
-	  "f:7: protocols: 'icmp' is none of: udp, tcp" },
-	{ "exclude: [{protocol: tcp}]\n", "f:7: no 'to' here; it is needed" },
+	  "f:7: protocols: 'icmp' is not one of: udp, tcp" },
+	{ "exclude: [{protocol: tcp}]\n", "f:7: 'to' is missing" },
 	{ "exclude: [{to: 1.0.0.0/8, protocol: 256}]\n",
-	  "f:7: protocol: '256' is none of: udp, tcp, icmp, or a number" },
+	  "f:7: protocol: '256' is not one of udp, tcp, icmp, or a number" },
 	{ "state: ''\n", "f:7: state: empty, or longer than 255 bytes" },
-	{ "ping: [\n", "f:8: no YAML: " },
-	{ "\tping: no\n", "f:7: no YAML: " },
-	{ "ping: \"\\0\"\n", "f:7: ping: has a zero byte" },
-	{ "&a ping: *b\n", "f:7: no YAML: " },
+	{ "ping: [\n", "f:8: not valid YAML: " },
+	{ "\tping: no\n", "f:7: not valid YAML: " },
+	{ "ping: \"\\0\"\n", "f:7: ping: contains a zero byte" },
+	{ "&a ping: *b\n", "f:7: not valid YAML: " },
 	{ "---\nping: no\n", "f:8: a second document begins here" },
 	{ "...\n---\n[]\n...\n", "f:9: a second document begins here" },
-	{ "...\n---\n[\n", "f:10: no YAML: " },
+	{ "...\n---\n[\n", "f:10: not valid YAML: " },
 };
 
 static const struct {
 	const char *added, *wanted;
 } wrong_together[] = {
 	{ "pool: [192.0.2.5, 192.0.2.1-192.0.2.9]\n",
-	  "f:7: pool: 192.0.2.1: overlaps number 1 of the list" },
+	  "f:7: pool: 192.0.2.1 overlaps entry 1 of the list" },
 	{ "pool:\n- 198.51.100.1\n- 10.0.0.9\n",
-	  "f:9: pool: 10.0.0.9: overlaps the subscribers of 10.0.0.0" },
+	  "f:9: pool: 10.0.0.9 overlaps the subscribers of 10.0.0.0" },
 	{ "pool: 127.0.0.1\n",
-	  "f:7: pool: 127.0.0.1: is no address of a host; leave it out" },
-	{ "pool: 192.0.2.0/24\n", "f:7: pool: 192.0.2.0: has the first or last "
-				  "address of the network" },
+	  "f:7: pool: 127.0.0.1 is not a host address; remove it" },
+	{ "pool: 192.0.2.0/24\n",
+	  "f:7: pool: 192.0.2.0 includes the first or last address" },
 	{ "pool: 198.18.0.0/19\n", "f:7: pool: more than 4096 external" },
 	{ "subscribers: [10.0.0.0/24, 10.0.0.0/25]\n",
-	  "f:7: subscribers: 10.0.0.0: overlaps number 1" },
+	  "f:7: subscribers: 10.0.0.0 overlaps entry 1" },
 	{ "subscribers: 192.0.2.0/24\n",
-	  "f:7: subscribers: 192.0.2.0: overlaps the network of 192.0.2.1 "
-	  "outside; name networks inside" },
+	  "f:7: subscribers: 192.0.2.0 overlaps the network of 192.0.2.1 "
+	  "outside; list networks inside" },
 	{ "subscribers:\n- 10.0.0.0/24\n- 192.0.2.128/25\n",
-	  "f:9: subscribers: 192.0.2.128: overlaps the network of 192.0.2.1" },
+	  "f:9: subscribers: 192.0.2.128 overlaps the network of 192.0.2.1" },
 	{ "subscribers: 10.1.0.0/24\npool: 10.0.0.9\n",
-	  "f:8: pool: 10.0.0.9: overlaps the network of 10.0.0.1 inside; an "
-	  "address is inside or outside" },
+	  "f:8: pool: 10.0.0.9 overlaps the network of 10.0.0.1 inside; an "
+	  "address is either inside or outside" },
 	{ "subscribers: 10.1.0.0/24\n"
 	  "one_to_one: [{outside: 10.0.0.9, inside: 10.1.0.5}]\n",
-	  "f:8: one_to_one: 10.0.0.9: cannot be an external address of ours; "
-	  "take one that no other host has" },
+	  "f:8: one_to_one: 10.0.0.9 cannot be an external address; "
+	  "choose one that no other host has" },
 	{ "forwards: [{outside: '192.0.2.2:80', inside: 10.0.0.5}]\n",
-	  "f:7: forwards: 192.0.2.2: is not ours" },
+	  "f:7: forwards: 192.0.2.2 is not an address of mr-nat" },
 	{ "forwards: [{outside: '192.0.2.1:80', inside: 10.0.1.5}]\n",
-	  "f:7: forwards: 10.0.1.5: is no subscriber's" },
+	  "f:7: forwards: 10.0.1.5 is not a subscriber" },
 	{ "forwards:\n- {outside: '192.0.2.1:80-90', inside: 10.0.0.5}\n"
 	  "- {outside: '192.0.2.1:90', inside: 10.0.0.6, protocols: tcp}\n",
-	  "f:9: forwards: outside ports overlap number 1 of the list" },
+	  "f:9: forwards: outside ports overlap entry 1 of the list" },
 	{ "forwards:\n- {outside: '192.0.2.1:80', inside: 10.0.0.5}\n"
 	  "- {outside: '192.0.2.1:81', inside: '10.0.0.5:80'}\n",
-	  "f:9: forwards: inside ports overlap number 1 of the list" },
+	  "f:9: forwards: inside ports overlap entry 1 of the list" },
 	{ "forwards: [{outside: '192.0.2.1:1-2', inside: '10.0.0.5:65535'}]\n",
-	  "f:7: forwards: ports 1-2 to 65535 on: must be in 1-65535" },
+	  "f:7: forwards: ports 1-2 to 65535 and up: must be ascending" },
 	{ "one_to_one: [{outside: 192.0.2.1, inside: 10.0.0.5}]\n",
-	  "f:7: one_to_one: 192.0.2.1: is in the pool or our own" },
+	  "f:7: one_to_one: 192.0.2.1 is in the pool or an address" },
 	{ "one_to_one: [{outside: 10.0.0.7, inside: 10.0.0.5}]\n",
-	  "f:7: one_to_one: 10.0.0.7: cannot be an external address" },
+	  "f:7: one_to_one: 10.0.0.7 cannot be an external address" },
 	{ "one_to_one: [{outside: 192.0.2.7, inside: 10.0.1.5}]\n",
-	  "f:7: one_to_one: 10.0.1.5: is no subscriber's" },
+	  "f:7: one_to_one: 10.0.1.5 is not a subscriber" },
 	{ "one_to_one:\n- {outside: 192.0.2.7, inside: 10.0.0.5}\n"
 	  "- {outside: 192.0.2.8, inside: 10.0.0.5}\n",
-	  "f:9: one_to_one: an address of number 1 of the list again" },
+	  "f:9: one_to_one: has an address of entry 1" },
 	{ "one_to_one: [{outside: 192.0.2.7, inside: 10.0.0.5}]\n"
 	  "forwards: [{outside: '192.0.2.1:80', inside: 10.0.0.5}]\n",
-	  "f:8: forwards: one_to_one number 1 has all ports" },
+	  "f:8: forwards: one_to_one entry 1 already uses all" },
 	{ "exclude: [{to: 1.0.0.0/8, ports: 53}]\n",
-	  "f:7: exclude: ports: only tcp and udp have any" },
+	  "f:7: exclude: ports: only tcp and udp have ports" },
 	{ "exclude:\n- {to: 1.0.0.0/8}\n- {to: 192.0.2.0/24}\n",
-	  "f:9: exclude: 192.0.2.0: has our external address 192.0.2.1; take "
-	  "networks without it" },
+	  "f:9: exclude: 192.0.2.0 contains the external address 192.0.2.1" },
 	{ "pool: 198.51.100.1-198.51.100.9\n"
 	  "exclude: [{to: 198.51.100.8/29}]\n",
-	  "f:8: exclude: 198.51.100.8: has our external address 198.51.100.8" },
+	  "f:8: exclude: 198.51.100.8 contains the external address" },
 	{ "pool: 198.51.100.1\nexclude: [{to: 192.0.2.1/32}]\n",
-	  "f:8: exclude: 192.0.2.1: has our external address 192.0.2.1" },
+	  "f:8: exclude: 192.0.2.1 contains the external address 192.0.2.1" },
 	{ "one_to_one: [{outside: 192.0.2.7, inside: 10.0.0.5}]\n"
 	  "exclude: [{to: 192.0.2.4/30}]\n",
-	  "f:8: exclude: 192.0.2.4: has our external address 192.0.2.7" },
+	  "f:8: exclude: 192.0.2.4 contains the external address 192.0.2.7" },
 	{ "ports: {range: 1024-1080}\n",
 	  "f:7: ports: range: 57 ports are too few for 2 workers" },
-	{ "ports: {block: 100}\n", "f:7: ports: block: 100: a power of two" },
-	{ "ports: {block: 4}\n", "f:7: ports: block: 4: a power of two" },
+	{ "ports: {block: 100}\n", "f:7: ports: block: 100 is not a power of" },
+	{ "ports: {block: 4}\n", "f:7: ports: block: 4 is not a power of two" },
 	{ "ports: {block: 512}\n",
-	  "f:7: ports: block: 256 subscribers need a block each, the pool has "
-	  "126 of 512 ports; smaller blocks, more addresses, or fewer "
+	  "f:7: ports: block: 256 subscribers need a block each, but the pool "
+	  "has 126 of 512 ports; use smaller blocks, more addresses, or fewer "
 	  "subscribers" },
 	{ "ports: {block: 32768}\n",
 	  "f:7: ports: block: 64512 ports are too few for 2 workers" },
 	{ "ports: {deterministic: yes}\n",
 	  "f:7: ports: deterministic: needs one worker, not 2" },
 	{ "limits: {sessions: 5, sessions_per_subscriber: 6}\n",
-	  "f:7: limits: sessions_per_subscriber: 6: is more than the 5" },
+	  "f:7: limits: sessions_per_subscriber: 6 is more than the limit" },
 	{ "limits: {mappings: 5, per_subscriber: 6}\n",
-	  "f:7: limits: per_subscriber: 6: is more than the 5" },
+	  "f:7: limits: per_subscriber: 6 is more than the limit of 5" },
 	{ "log: {sessions: yes}\n", "f:7: log: sessions: needs a file" },
-	{ "log: {path: /x}\nstate: /x\n", "f:8: state: /x: is the log's file" },
+	{ "log: {path: /x}\nstate: /x\n", "f:8: state: /x is the log file" },
 };
 
 /* Whole files: what is wrong with the sides. */
 static const struct {
 	const char *text, *wanted;
 } wrong_sides[] = {
-	{ "", "f: is empty; inside and outside are needed" },
-	{ "- a\n", "f:1: keys with values are wanted here" },
+	{ "", "f: empty; inside and outside are required" },
+	{ "- a\n", "f:1: must be a mapping" },
 	{ "ping: no\n", "f:1: inside: no port" },
 	{ "inside:\n  port: a\noutside: {}\n", "f:2: inside: no address" },
 	{ "inside: {port: a, addresses: 10.0.0.1/24}\n"
 	  "outside: {port: 'xdp:a,queues=2', addresses: 192.0.2.1/24}\n",
-	  "f:2: outside: port: a: is the inside's port, too" },
+	  "f:2: outside: port: a is also the inside port" },
 	{ "inside: {port: a, addresses: 10.0.0.1/8}\n"
 	  "outside: {port: b, addresses: [192.0.2.1/24, 10.1.0.1/16]}\n",
-	  "f:2: outside: addresses: 10.1.0.1: its network is also that of "
+	  "f:2: outside: addresses: the network of 10.1.0.1 overlaps that of "
 	  "10.0.0.1 inside" },
 	{ "inside:\n  port: a\n  addresses:\n  - 10.0.0.1/24\n"
 	  "  - 10.0.0.1/24\noutside: {}\n",
-	  "f:5: inside: addresses: 10.0.0.1: is there twice; leave one out" },
+	  "f:5: inside: addresses: 10.0.0.1 is listed twice; remove one" },
 	{ "inside: {port: a, addresses: 10.0.0.255/24}\noutside: {}\n",
-	  "f:1: inside: addresses: 10.0.0.255: is no address of a host" },
+	  "f:1: inside: addresses: 10.0.0.255 is not a host address" },
 	{ "inside: {port: a, addresses: 10.0.0.1/24, gateway: 10.0.1.9}\n",
-	  "f:1: inside: gateway: gateway 10.0.1.9: is not another host" },
+	  "f:1: inside: gateway: gateway 10.0.1.9 is not another host" },
 	{ "inside: {port: a, addresses: 10.0.0.1}\n",
-	  "f:1: addresses: '10.0.0.1' is no address with the length" },
+	  "f:1: addresses: '10.0.0.1' is not an address with a prefix" },
 	{ "inside: {port: a, addresses: 10.0.0.1/24, mtu: 20}\n",
 	  "f:1: mtu: '20' is not a whole number from 68" },
 	{ "inside: {port: a, addresses: 10.0.0.1/24, neighbours: 10.0.0.2}\n",
-	  "f:1: neighbours: an address and its MAC address are wanted" },
+	  "f:1: neighbours: must be an address and its" },
 	{ "inside: {port: a, addresses: 10.0.0.1/24,"
 	  " neighbours: 10.1.0.2 02:00:00:00:00:01}\n",
-	  "f:1: inside: neighbours: neighbour 10.1.0.2: is not another host" },
+	  "f:1: inside: neighbours: neighbour 10.1.0.2 is not another host" },
 	{ "inside: {port: a, addresses: 10.0.0.1/24,"
 	  " neighbours: 10.0.0.2 01:00:00:00:00:01}\n",
-	  "f:1: inside: neighbours: neighbour 10.0.0.2: a MAC address of a "
-	  "group; give that of its interface" },
+	  "f:1: inside: neighbours: neighbour 10.0.0.2 has a multicast MAC "
+	  "address; give a unicast one" },
 };
 
 static void refuse(const char *text, const char *wanted)
@@ -333,11 +332,11 @@ TEST(test_deterministic_blocks_are_enough_for_all)
 			       "ports: {deterministic: yes, block: 512}\n",
 			       1, &config, &why),
 			 -EINVAL);
-	assert_string_equal(why.text,
-			    "f:7: ports: deterministic: 256 subscribers need a "
-			    "block each, the pool has 126 of 512 ports; "
-			    "smaller blocks, more addresses, or fewer "
-			    "subscribers");
+	assert_string_equal(
+		why.text, "f:7: ports: deterministic: 256 subscribers need a "
+			  "block each, but the pool has 126 of 512 ports; use "
+			  "smaller blocks, more addresses, or fewer "
+			  "subscribers");
 	assert_int_equal(
 		parse(SIDES "ports: {deterministic: yes}\n", 1, &config, &why),
 		0);

@@ -52,7 +52,7 @@ TEST(test_ranges_come_in_three_forms)
 	assert_int_equal(range.first, 0xc0000210);
 	assert_int_equal(range.last, 0xc000021f);
 	assert_false(value_range("192.0.2.9-192.0.2.1", &range, &why));
-	assert_non_null(strstr(why.text, "smaller address first"));
+	assert_non_null(strstr(why.text, "smaller address must come first"));
 	assert_false(value_range("192.0.2.1-9", &range, &why));
 	assert_false(value_range("192.0.2.17/28", &range, &why));
 }

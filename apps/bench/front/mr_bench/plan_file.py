@@ -153,7 +153,7 @@ def duration_s(text: str) -> int:
             int(n or 0) * unit for n, unit in zip(found.groups(), (1, 86400, 3600, 60, 1))
         )
     if not 1 <= seconds <= MAX_YEAR_S:
-        raise ValueError(f"'{text:.40}' is no time of 1s to 365d, as 90s, 5m or 2h4m")
+        raise ValueError(f"'{text:.40}' is not a time from 1s to 365d, such as 90s, 5m or 2h4m")
     return seconds
 
 
@@ -201,7 +201,7 @@ class Reader:
         """The text of a value."""
         if not isinstance(node, yaml.ScalarNode):
             kind = "mapping" if isinstance(node, yaml.MappingNode) else "list"
-            raise self.wrong(line_of(node), f"{what}: a {kind}, but one value is wanted")
+            raise self.wrong(line_of(node), f"{what}: must be one value, not a {kind}")
         return str(node.value)
 
     def value(self, node: yaml.Node, name: str, read: Callable[[str], Any]) -> Any:
@@ -216,9 +216,9 @@ class Reader:
         """A list with one item may be written without brackets."""
         items = list(node.value) if isinstance(node, yaml.SequenceNode) else [node]
         if not items:
-            raise self.wrong(line_of(node), f"{name}: is empty; leave it out")
+            raise self.wrong(line_of(node), f"{name}: empty; remove it")
         if len(items) > most:
-            raise self.wrong(line_of(node), f"{name}: {len(items)}, more than {most}")
+            raise self.wrong(line_of(node), f"{name}: {len(items)} entries, more than {most}")
         return items
 
     def keys(self, node: yaml.Node, table: dict[str, Any], to: Any) -> Any:
@@ -226,7 +226,7 @@ class Reader:
         item: by its text, or, if it is (table, class), as a mapping."""
         if not isinstance(node, yaml.MappingNode):
             raise self.wrong(
-                line_of(node), f"keys with values are wanted here, as '{next(iter(table))}: ...'"
+                line_of(node), f"must be a mapping, such as '{next(iter(table))}: ...'"
             )
         seen: dict[str, int] = {}
         for key, value in node.value:
@@ -235,12 +235,12 @@ class Reader:
                 near = difflib.get_close_matches(name, table, 1, 0.5)
                 raise self.wrong(
                     line_of(key),
-                    f"no key '{name:.40}' here; "
-                    + (f"'{near[0]}' is meant?" if near else "there are: " + ", ".join(table)),
+                    f"unknown key '{name:.40}'; "
+                    + (f"did you mean '{near[0]}'?" if near else "valid: " + ", ".join(table)),
                 )
             if name in seen:
                 raise self.wrong(
-                    line_of(key), f"'{name}' is there twice, the first time in line {seen[name]}"
+                    line_of(key), f"'{name}' is given twice, first on line {seen[name]}"
                 )
             seen[name] = line_of(key)
             read = table[name]
@@ -378,25 +378,27 @@ def compose(reader: Reader, text: bytes) -> yaml.Node | None:
         is_second = error.context and "single document" in error.context
         raise reader.wrong(
             (error.problem_mark.line if error.problem_mark else 0) + 1,
-            "a second document begins here; a file has one, so leave the '---' out"
+            "a second document begins here; only one is allowed, so remove the '---'"
             if is_second
-            else f"no YAML: {error.problem}",
+            else f"not valid YAML: {error.problem}",
         ) from None
     except yaml.MarkedYAMLError as error:
         context = f", {error.context}" if error.context else ""
         raise reader.wrong(
             (error.problem_mark.line if error.problem_mark else 0) + 1,
-            f"no YAML: {error.problem}{context}",
+            f"not valid YAML: {error.problem}{context}",
         ) from None
     except yaml.reader.ReaderError as error:
         raise reader.wrong(
-            text[: error.position].count(b"\n") + 1, f"no YAML: {error.reason}"
+            text[: error.position].count(b"\n") + 1, f"not valid YAML: {error.reason}"
         ) from None
     except (ValueError, OverflowError):
         # The one number of a file that it reads itself.
-        raise reader.wrong(loader.line + 1, "no YAML: '\\U...' above '\\U0010FFFF'") from None
+        raise reader.wrong(
+            loader.line + 1, "not valid YAML: '\\U...' above '\\U0010FFFF'"
+        ) from None
     except RecursionError:
-        raise reader.wrong(1, "no YAML: nested too deeply") from None
+        raise reader.wrong(1, "not valid YAML: nested too deeply") from None
     return root
 
 
