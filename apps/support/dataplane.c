@@ -105,8 +105,8 @@ static int make_pool(struct dataplane *plane,
 				       .page_bytes = config->page_bytes,
 				       .safety = config->safety,
 				       .name = config->program };
-	const uint64_t n_caches = (uint64_t)n_workers *
-				  mr_cache_max_pages(MR_MAGAZINE_PAGES);
+	const uint64_t n_caches =
+		(uint64_t)n_workers * mr_cache_max_pages(MR_MAGAZINE_PAGES);
 	uint64_t n_least, n_rings = 0;
 	struct mr_reason why;
 	int err;
@@ -161,10 +161,11 @@ static int open_ports(struct dataplane *plane,
 		plane->n_ports++;
 		mr_port_info(plane->ports[p], &info);
 		if (info.has_sg && config->burst < MR_MAX_SEGS)
-			return fail_with(ret_error, 2,
-					 "--burst %u: %s has frames of several "
-					 "entries, a burst needs %d at least",
-					 config->burst, info.name, MR_MAX_SEGS);
+			return fail_with(
+				ret_error, 2,
+				"--burst %u: frames of %s have several "
+				"entries, so a burst needs at least %d",
+				config->burst, info.name, MR_MAX_SEGS);
 	}
 	return 0;
 }
@@ -316,7 +317,7 @@ static void explain_task(const char *tid, char *ret, size_t n)
 			  tid);
 		snprintf(ret, n,
 			 "it waits in the kernel (%s): a device or a file does "
-			 "not answer; dmesg may say more",
+			 "not respond; see dmesg",
 			 wchan[0] > '0' ? wchan : "no name");
 		return;
 	}
@@ -325,9 +326,9 @@ static void explain_task(const char *tid, char *ret, size_t n)
 	sched_times(tid, after);
 	snprintf(ret, n, "%s",
 		 after[1] - before[1] > after[0] - before[0] ?
-			 "another thread uses its core: give it one of its own "
-			 "with --cores" :
-			 "it still uses its core: please report this");
+			 "another thread uses its core; choose a free one with "
+			 "--cores" :
+			 "it is still running; please report this");
 }
 
 void dataplane_why_stuck(uint32_t worker_idx, char *ret, size_t n)

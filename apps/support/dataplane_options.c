@@ -84,10 +84,11 @@ enum parse_result dataplane_check_options(const struct dataplane_config *c,
 				   c->port.n_ring);
 	if (c->cpu_percent > 0 && c->idle != MR_IDLE_ADAPTIVE)
 		return parse_wrong(ret_error,
-				   "--max-cpu goes with --idle adaptive only");
+				   "--max-cpu requires --idle adaptive");
 	if (c->n_cores > 0 && c->n_workers > c->n_cores)
 		return parse_wrong(ret_error,
-				   "--workers %u: --cores has %u; one for each",
+				   "--workers %u: --cores lists only %u cores; "
+				   "each worker needs one",
 				   c->n_workers, c->n_cores);
 	return PARSE_RUN;
 }

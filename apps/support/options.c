@@ -179,8 +179,8 @@ enum parse_result parse_cores(const char *name, const char *text, bool has_auto,
 		for (unsigned long core = first; core <= last; core++) {
 			if (n == MR_WORKERS_MAX)
 				return parse_wrong(ret_error,
-						   "--%s: more than %d", name,
-						   MR_WORKERS_MAX);
+						   "--%s: more than %d cores",
+						   name, MR_WORKERS_MAX);
 			cores[n++] = (uint32_t)core;
 		}
 		if (*end == '\0') {

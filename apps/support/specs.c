@@ -124,11 +124,9 @@ int specs_make(struct mr_ctx *ctx, const char *const *specs, uint32_t n_specs,
 	}
 	for (uint32_t i = 0; i < N_COMMON; i++)
 		if (common[i].is_asked && n_taken[i] == 0)
-			return fail_with(
-				ret_error, 2,
-				"--%s: none of these ports has such an "
-				"option",
-				common[i].key);
+			return fail_with(ret_error, 2,
+					 "--%s: no port has this option",
+					 common[i].key);
 	return 0;
 }
 
@@ -163,10 +161,10 @@ bool specs_differ(const char *const *specs, uint32_t n_specs,
 			if (b == NULL || n != strcspn(b, ",") ||
 			    strncmp(a, b, n) != 0)
 				continue;
-			fail_with(
-				ret_error, 0,
-				"%.*s is there twice; a port can be used once",
-				(int)n, a);
+			fail_with(ret_error, 0,
+				  "%.*s is given twice; a port can be used "
+				  "only once",
+				  (int)n, a);
 			return false;
 		}
 	}

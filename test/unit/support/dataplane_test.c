@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of apps/support: dataplane.c, and what dataplane_options.c refuses. What
- * that and run_options.c take is shown by l2fwd/options_test.c. */
+/* Tests of apps/support: dataplane.c, and what dataplane_options.c refuses.
+ * What that and run_options.c take is shown by l2fwd/options_test.c. */
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -91,9 +91,9 @@ TEST(what_cannot_be_is_refused_and_leaves_nothing)
 	};
 	static const char *const says[] = {
 		"--pool-pages 30 is too small",
-		"--burst 17: pair:sg has frames of several entries",
+		"--burst 17: frames of pair:sg have several entries",
 		"nodriver:x",
-		"--mtu: none of these ports",
+		"--mtu: no port has this",
 		"pair:t",
 		"--cores: core 1023",
 		"33 ports are more than 32",

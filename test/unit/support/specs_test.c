@@ -62,16 +62,16 @@ TEST_CTX(what_no_port_takes_is_refused_if_asked_for)
 	char too_long[MAX_SPEC_BYTES + 10] = "null:";
 
 	refuse("null:", (struct port_options){ .mtu_bytes = 1500 },
-	       "--mtu: none of these ports has such an option");
+	       "--mtu: no port has this option");
 	refuse("null:", (struct port_options){ .promisc = PROMISC_ON },
-	       "--promisc: none of these ports has such an option");
+	       "--promisc: no port has this option");
 	check("null:", "null:",
 	      (struct port_options){ .promisc = PROMISC_AUTO },
 	      "null:", "null:");
 	check("null:", "null:", off, "null:", "null:");
 	/* A comma of a name begins no option. */
 	refuse("pair:x\\,mtu", (struct port_options){ .mtu_bytes = 1500 },
-	       "--mtu: none of these ports has such an option");
+	       "--mtu: no port has this option");
 	refuse("nodriver:x", (struct port_options){ .n_queues = 1 },
 	       "nodriver:x");
 	memset(too_long + 5, 'x', MAX_SPEC_BYTES);
@@ -84,10 +84,11 @@ TEST(a_device_is_there_once)
 		const char *specs[N];
 		const char *says; /* NULL: they differ */
 	} cases[] = {
-		{ { "a", "a" }, "a is there twice; a port can be used once" },
-		{ { "a", "xdp:a" }, "a is there twice" },
-		{ { "xdp:a,queues=1", "a,queues=2" }, "a is there twice" },
-		{ { "0000:01:00.0", "vfio:0000:01:00.0" }, "is there twice" },
+		{ { "a", "a" },
+		  "a is given twice; a port can be used only once" },
+		{ { "a", "xdp:a" }, "a is given twice" },
+		{ { "xdp:a,queues=1", "a,queues=2" }, "a is given twice" },
+		{ { "0000:01:00.0", "vfio:0000:01:00.0" }, "is given twice" },
 		{ { "xdp:a", "xdp:b" }, NULL },
 		{ { "xdp:ab", "xdp:a" }, NULL },
 		{ { "0000:01:00.0", "0000:01:00.1" }, NULL },
