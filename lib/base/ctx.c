@@ -49,9 +49,9 @@ int mr_ctx_create(const struct mr_ctx_config *config, struct mr_ctx **ret_ctx,
 	if (err < 0)
 		return err;
 	if ((c.alloc == NULL) != (c.free == NULL))
-		return mr_fail(reterr_reason, -EINVAL,
-			       "mr_ctx_config: alloc and free are set together "
-			       "or not at all");
+		return mr_fail(
+			reterr_reason, -EINVAL,
+			"mr_ctx_config: set both alloc and free, or neither");
 	if (c.alloc == NULL) {
 		c.alloc = default_alloc;
 		c.free = default_free;

@@ -13,14 +13,14 @@ static int check_config(const struct mr_flow_config *c,
 	if (c->key_bytes < 4 || c->key_bytes > MR_FLOW_KEY_MAX ||
 	    c->key_bytes % 4 != 0)
 		return mr_fail(reterr_reason, -EINVAL,
-			       "keys of %u bytes: must be 4 to %d, and a "
-			       "multiple of 4",
+			       "keys of %u bytes: must be a multiple of 4 from "
+			       "4 to %d",
 			       c->key_bytes, MR_FLOW_KEY_MAX);
 	if (c->record_bytes < c->key_bytes ||
 	    c->record_bytes > MR_FLOW_RECORD_MAX || c->record_bytes % 8 != 0)
 		return mr_fail(reterr_reason, -EINVAL,
-			       "records of %u bytes: must hold a key, which is "
-			       "%u, be at most %d, and a multiple of 8",
+			       "records of %u bytes: must be a multiple of 8 "
+			       "from the key size, %u, to %d",
 			       c->record_bytes, c->key_bytes,
 			       MR_FLOW_RECORD_MAX);
 	if (c->n_max == 0 || c->n_max > INT32_MAX)
@@ -29,7 +29,7 @@ static int check_config(const struct mr_flow_config *c,
 			       INT32_MAX);
 	if (c->n_start > c->n_max)
 		return mr_fail(reterr_reason, -EINVAL,
-			       "%u records at the start: n_max is %u",
+			       "%u initial records: more than n_max, %u",
 			       c->n_start, c->n_max);
 	if (c->reserved != 0)
 		return mr_fail(reterr_reason, -EINVAL,
@@ -43,7 +43,7 @@ static int draw_seed(uint64_t *ret_seed, struct mr_reason *reterr_reason)
 	/* This short it is never cut off, and it does not wait. */
 	if (getrandom(ret_seed, sizeof(*ret_seed), GRND_NONBLOCK) < 0)
 		return mr_fail(reterr_reason, -EIO,
-			       "getrandom: %s; give a seed, or try later",
+			       "getrandom: %s; set a seed, or try later",
 			       mr_strerror(errno));
 	return 0;
 }
@@ -116,8 +116,8 @@ free_table:
 	mr_flow_destroy(table);
 no_memory:
 	return mr_fail(reterr_reason, -ENOMEM,
-		       "no memory for %u records of %u bytes, or no addresses "
-		       "for %u",
+		       "no memory for %u records of %u bytes, or no address "
+		       "space for %u",
 		       c.n_start, c.record_bytes, c.n_max);
 }
 

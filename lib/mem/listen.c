@@ -64,8 +64,7 @@ int mr_region_listen(struct mr_region *region, mr_segment_add_fn *add,
 			place = &region->listeners[i];
 	if (place == NULL)
 		err = mr_fail(reterr_reason, -ENOSPC,
-			      "a region has room for %d listeners, this one "
-			      "has as many",
+			      "a region has room for %d listeners, all in use",
 			      MRI_MAX_LISTENERS);
 	else
 		err = tell_all(region, &listener, reterr_reason);

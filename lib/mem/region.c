@@ -44,10 +44,10 @@ int mr_region_create(struct mr_ctx *ctx, const struct mr_region_config *config,
 		return mr_fail(reterr_reason, -EINVAL,
 			       "mr_region_config.max_bytes: more than 64 TiB");
 	if (c.numa_node_plus_1 > MRI_MAX_NUMA_NODES)
-		return mr_fail(reterr_reason, -EINVAL,
-			       "mr_region_config.numa_node_plus_1: there is no "
-			       "NUMA node %u",
-			       c.numa_node_plus_1 - 1);
+		return mr_fail(
+			reterr_reason, -EINVAL,
+			"mr_region_config.numa_node_plus_1: no NUMA node %u",
+			c.numa_node_plus_1 - 1);
 
 	region = mr_alloc(ctx, 0, sizeof(*region));
 	if (region == NULL)
@@ -175,8 +175,8 @@ static int add_on_os_pages(struct mr_region *region, enum mr_os_pages os_pages,
 			SEGMENT_ALIGN_BYTES;
 	const uint64_t n_bytes = mri_round_up(wish->n_bytes, align);
 	const bool is_bound = region->numa_node_plus_1 != 0;
-	const uint32_t node_plus_1 = is_bound ? region->numa_node_plus_1 :
-						wish->numa_node_plus_1;
+	const uint32_t node_plus_1 =
+		is_bound ? region->numa_node_plus_1 : wish->numa_node_plus_1;
 	uint64_t addr = wish->addr;
 	int err;
 
@@ -236,8 +236,8 @@ static int go_down(struct mr_region *region,
 		if (err == 0 && os_pages == MR_OS_PAGES_THP &&
 		    info->why[0] == '\0')
 			snprintf(info->why, sizeof(info->why),
-				 "transparent huge pages are the kernel's to "
-				 "give; it may have given small ones");
+				 "transparent huge pages are a request; the "
+				 "kernel may have used small pages");
 		if (err == 0)
 			return 0;
 		/* The first refusal is the one that a person can cure. */
@@ -258,8 +258,8 @@ static int refuse_segment(const struct mr_region *region, uint64_t n_bytes,
 			       (unsigned long long)(region->max_bytes >> 20));
 	if (err == -EINVAL && region->numa_node_plus_1 != 0)
 		return mr_fail(reterr_reason, -ENOMEM,
-			       "cannot bind memory to NUMA node %u: is there "
-			       "one? (mr_region_config.numa_node_plus_1)",
+			       "cannot bind memory to NUMA node %u: does it "
+			       "exist? (mr_region_config.numa_node_plus_1)",
 			       region->numa_node_plus_1 - 1);
 	return mr_fail(reterr_reason, -ENOMEM,
 		       "cannot get %llu KiB of memory for a segment: %s",
@@ -331,8 +331,7 @@ static int add_locked(struct mr_region *region,
 
 	if (region->n_segments == MRI_MAX_SEGMENTS)
 		return mr_fail(reterr_reason, -ENOMEM,
-			       "a region has room for %d segments, this one "
-			       "has as many",
+			       "a region has room for %d segments, all in use",
 			       MRI_MAX_SEGMENTS);
 	err = go_down(region, wish, &info);
 	if (err < 0)
@@ -391,8 +390,7 @@ int mri_region_reserve(struct mr_region *region, uint64_t n_bytes,
 			place = &region->reserved[i];
 	if (place == NULL)
 		err = mr_fail(reterr_reason, -ENOMEM,
-			      "a region has room for %d pools, this one has "
-			      "as many",
+			      "a region has room for %d pools, all in use",
 			      MRI_MAX_TENANTS);
 	else if (!find_gap(region, n_bytes, align, ret_addr))
 		err = refuse_segment(region, n_bytes, -ENOSPC, reterr_reason);

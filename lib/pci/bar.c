@@ -16,8 +16,8 @@ int mr_pci_map_bar(struct mr_pci *pci, uint32_t idx, struct mr_bar *ret_bar,
 
 	if (idx >= MRI_PCI_BARS)
 		return mr_fail(reterr_reason, -EINVAL,
-			       "%s: there is no BAR %u, they are 0 to 5",
-			       pci->info.bdf, idx);
+			       "%s: no BAR %u; BARs are 0 to 5", pci->info.bdf,
+			       idx);
 	if (pci->bars[idx].n_bytes == 0) {
 		err = pci->backend->map_bar(pci->device, idx, &bar,
 					    reterr_reason);

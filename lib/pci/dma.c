@@ -47,7 +47,7 @@ static int take_iova(struct mr_pci *pci, struct mri_dma *dma, uint64_t n_bytes,
 			    LOWEST_IOVA);
 	if (err < 0)
 		mr_fail(reterr_reason, err,
-			"%s: no %llu KiB are left of the addresses that its "
+			"%s: no %llu KiB left in the address ranges that its "
 			"IOMMU reports",
 			pci->info.bdf, (unsigned long long)(n_bytes >> 10));
 	return err;

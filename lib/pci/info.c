@@ -28,10 +28,10 @@ static int ask_soft(const struct mri_soft_device *soft,
 				       &class_code, 4) < 0 ||
 	    soft->backend->read_config(soft->device, SUBSYSTEM, subsystem, 4) <
 		    0)
-		return mr_fail(reterr_reason, -EIO,
-			       "%s: the device in software does not say its "
-			       "ids",
-			       soft->name);
+		return mr_fail(
+			reterr_reason, -EIO,
+			"%s: the software device does not report its IDs",
+			soft->name);
 	snprintf(info->bdf, sizeof(info->bdf), "%s", soft->name);
 	info->vendor_id = ids[0];
 	info->device_id = ids[1];

@@ -91,9 +91,10 @@ int mr_pci_set_irqs(struct mr_pci *pci, uint32_t n, int *ret_fds,
 	int err;
 
 	if (n > MRI_PCI_MAX_IRQS)
-		return mr_fail(reterr_reason, -EINVAL,
-			       "%s: %u interrupts are wanted, at most %d",
-			       pci->info.bdf, n, MRI_PCI_MAX_IRQS);
+		return mr_fail(
+			reterr_reason, -EINVAL,
+			"%s: %u interrupts requested, at most %d supported",
+			pci->info.bdf, n, MRI_PCI_MAX_IRQS);
 	if (pci->n_irqs > 0)
 		(void)pci->backend->set_irqs(pci->device, 0, NULL);
 	close_fds(pci);
@@ -102,12 +103,11 @@ int mr_pci_set_irqs(struct mr_pci *pci, uint32_t n, int *ret_fds,
 	err = pci->backend->set_irqs != NULL ? count_vectors(pci, &n_vectors) :
 					       -ENOTSUP;
 	if (err < 0)
-		return mr_fail(
-			reterr_reason, err,
-			err == -ENOTSUP ?
-				"%s: has neither MSI-X nor MSI" :
-				"%s: does not say what interrupts it has",
-			pci->info.bdf);
+		return mr_fail(reterr_reason, err,
+			       err == -ENOTSUP ?
+				       "%s: has neither MSI-X nor MSI" :
+				       "%s: does not report its interrupts",
+			       pci->info.bdf);
 	err = open_fds(pci, mri_min_u32(n, n_vectors));
 	if (err < 0)
 		return mr_fail(reterr_reason, err,
@@ -117,7 +117,7 @@ int mr_pci_set_irqs(struct mr_pci *pci, uint32_t n, int *ret_fds,
 	if (err < 0) {
 		close_fds(pci);
 		return mr_fail(reterr_reason, -EIO,
-			       "%s: cannot have %u interrupts: %s",
+			       "%s: cannot enable %u interrupts: %s",
 			       pci->info.bdf, mri_min_u32(n, n_vectors),
 			       mr_strerror(-err));
 	}
@@ -147,8 +147,7 @@ void mri_pci_open_events(struct mr_pci *pci)
 		return;
 	mri_pci_close_events(pci);
 	mr_log(pci->ctx, MR_LOG_WARNING,
-	       "%s: no events: an unplug will be noticed by its registers "
-	       "alone",
+	       "%s: no hot-plug events; only its registers will show an unplug",
 	       pci->info.bdf);
 }
 

@@ -75,8 +75,8 @@ static int start(struct mr_pci *pci, const struct mr_pci_config *config,
 	err = mri_pci_quiesce(pci);
 	if (err < 0)
 		mr_fail(reterr_reason, err,
-			"%s: its config space reads as all ones, or not at "
-			"all: is it unplugged, or asleep?",
+			"%s: its config space reads as all ones, or cannot be "
+			"read: unplugged, or suspended?",
 			pci->info.bdf);
 	else
 		err = mri_space_join(pci, config->region, reterr_reason);
@@ -161,7 +161,8 @@ int mr_pci_reset(struct mr_pci *pci, struct mr_reason *reterr_reason)
 	if (pci->backend->reset != NULL)
 		err = pci->backend->reset(pci->device);
 	if (err == -ENOTSUP)
-		return mr_fail(reterr_reason, err, "%s: cannot be reset alone",
+		return mr_fail(reterr_reason, err,
+			       "%s: cannot be reset without other devices",
 			       pci->info.bdf);
 	if (err == 0)
 		err = mri_pci_quiesce(pci);

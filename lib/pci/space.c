@@ -41,10 +41,10 @@ static int read_ranges(struct mr_pci *pci, struct mri_space *space,
 	}
 	n = pci->backend->iova_ranges(pci->device, ranges, MRI_PCI_MAX_RANGES);
 	if (n < 0)
-		return mr_fail(reterr_reason, -EIO,
-			       "%s: cannot read what addresses its IOMMU has: "
-			       "%s",
-			       pci->info.bdf, mr_strerror(-n));
+		return mr_fail(
+			reterr_reason, -EIO,
+			"%s: cannot read the address ranges of its IOMMU: %s",
+			pci->info.bdf, mr_strerror(-n));
 	mri_iova_set_ranges(&space->iova, ranges, (uint32_t)n);
 	return 0;
 }
@@ -97,7 +97,7 @@ static int map_segment(void *opaque, const struct mr_segment_info *segment,
 	if (end > n_room)
 		err = mr_fail(reterr_reason, -ENOSPC,
 			      "%s: its IOMMU has room for %llu GiB of the "
-			      "region, and a segment ends behind that",
+			      "region, but a segment ends beyond that",
 			      space->user->info.bdf,
 			      (unsigned long long)(n_room >> 30));
 	else
@@ -164,8 +164,8 @@ static int place_physical(struct mri_space *space,
 
 	if (mr_region_segment(space->region, 0, &info) < 0)
 		return mr_fail(reterr_reason, -ENOTSUP,
-			       "%s: who has no IOMMU needs a region that has "
-			       "memory already: make the pool first",
+			       "%s: without an IOMMU, the region must already "
+			       "have memory; create the pool first",
 			       space->user->info.bdf);
 	if (info.os_page_bytes < MRI_HUGE_BYTES)
 		err = -ENXIO;
@@ -194,8 +194,8 @@ static int fill_space(struct mr_pci *pci, struct mri_space *space,
 		err = place_region(space);
 	if (err < 0 && !pci->is_physical)
 		mr_fail(reterr_reason, err,
-			"%s: no range of the addresses that its IOMMU reports "
-			"is as long as the region (mr_region_config.max_bytes)",
+			"%s: no address range that its IOMMU reports is as "
+			"large as the region (mr_region_config.max_bytes)",
 			pci->info.bdf);
 	if (err < 0)
 		return err;
@@ -210,13 +210,13 @@ static int pin_region(const struct mr_pci *pci, struct mr_region *region,
 
 	if (err == -ENOTSUP)
 		return mr_fail(reterr_reason, err,
-			       "%s: the region has a pool of level guard, "
-			       "whose free pages no device can reach; take "
-			       "another level",
+			       "%s: the region has a pool with safety level "
+			       "guard, whose free pages no device can access; "
+			       "use another level",
 			       pci->info.bdf);
 	if (err < 0)
 		return mr_fail(reterr_reason, err,
-			       "%s: too many ports hold the region",
+			       "%s: too many ports use the region",
 			       pci->info.bdf);
 	return 0;
 }

@@ -150,17 +150,17 @@ int mri_sysfs_info(const struct mr_ctx *ctx, const char *bdf,
 	long vendor;
 
 	if (!normalise(bdf, info->bdf, sizeof(info->bdf)))
-		return mr_fail(reterr_reason, -ENODEV,
-			       "'%s' is no PCI address (0000:03:00.0), and no "
-			       "device in software of this context",
-			       bdf);
+		return mr_fail(
+			reterr_reason, -ENODEV,
+			"'%s' is neither a PCI address, such as 0000:03:00.0, "
+			"nor a software device of this context",
+			bdf);
 	snprintf(folder, sizeof(folder), "%s/bus/pci/devices/%s",
 		 ctx->config.sysfs, info->bdf);
 	vendor = read_number(folder, "vendor", -1);
 	if (vendor < 0)
 		return mr_fail(reterr_reason, -ENODEV,
-			       "there is no PCI device %s (lspci -D lists "
-			       "them)",
+			       "no PCI device %s (lspci -D lists them)",
 			       info->bdf);
 	info->vendor_id = (uint16_t)vendor;
 	info->device_id = (uint16_t)read_number(folder, "device", 0);

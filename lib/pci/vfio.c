@@ -81,7 +81,7 @@ static int ask_device(struct mri_vfio *vfio, struct mr_reason *reterr_reason)
 	if ((info.flags & VFIO_DEVICE_IS_PCI) == 0 ||
 	    info.n_regions <= VFIO_REGION_CONFIG)
 		return mr_fail(reterr_reason, -EIO,
-			       "%s: vfio says that this is no PCI device",
+			       "%s: vfio reports that this is not a PCI device",
 			       vfio->info->bdf);
 	if (ioctl(vfio->fd, VFIO_DEVICE_GET_REGION_INFO, &config) < 0)
 		return mri_refuse_call(vfio->info,

@@ -173,14 +173,14 @@ static int refuse_bar(struct mri_vfio *vfio, uint32_t idx,
 	uint32_t bar = 0;
 
 	(void)vfio->backend.read_config(vfio, BAR_0 + 4 * idx, &bar, 4);
-	return mr_fail(reterr_reason, -ENOTSUP,
-		       bar & BAR_IS_IO ?
-			       "%s: BAR %u is of I/O ports, which cannot be "
-			       "mapped" :
-			       "%s: the kernel does not let BAR %u be mapped: "
-			       "it shares an OS page with another device, or "
-			       "the firmware gave it no address",
-		       vfio->info->bdf, idx);
+	return mr_fail(
+		reterr_reason, -ENOTSUP,
+		bar & BAR_IS_IO ?
+			"%s: BAR %u has I/O ports, which cannot be mapped" :
+			"%s: the kernel does not allow BAR %u to be mapped: it "
+			"shares an OS page with another device, or the "
+			"firmware assigned no address",
+		vfio->info->bdf, idx);
 }
 
 int mri_vfio_map_bar(void *device, uint32_t idx, struct mr_bar *ret_bar,
@@ -208,11 +208,12 @@ int mri_vfio_map_bar(void *device, uint32_t idx, struct mr_bar *ret_bar,
 	choose_areas(vfio, info, sizeof(buffer), os_page, &areas);
 	err = map_areas(vfio, info, &areas, os_page);
 	if (err < 0)
-		return mr_fail(
-			reterr_reason, err == -ENOMEM ? -ENOMEM : -ENOTSUP,
-			"%s: cannot map BAR %u of %llu KiB: %s",
-			vfio->info->bdf, idx,
-			(unsigned long long)(info->size >> 10), mr_strerror(-err));
+		return mr_fail(reterr_reason,
+			       err == -ENOMEM ? -ENOMEM : -ENOTSUP,
+			       "%s: cannot map BAR %u of %llu KiB: %s",
+			       vfio->info->bdf, idx,
+			       (unsigned long long)(info->size >> 10),
+			       mr_strerror(-err));
 	ret_bar->base = vfio->bars[idx].map;
 	return 0;
 }

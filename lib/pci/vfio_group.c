@@ -89,13 +89,12 @@ static int refuse_type(const struct mri_vfio *vfio,
 {
 	if (is_without_iommu(vfio))
 		return mr_fail(reterr_reason, -ENOTSUP,
-			       "%s: this kernel does without an IOMMU only if "
-			       "it is told to (vfio: "
-			       "enable_unsafe_noiommu_mode=1), and has to be "
-			       "built for that (CONFIG_VFIO_NOIOMMU)",
+			       "%s: to work without an IOMMU, the kernel needs "
+			       "CONFIG_VFIO_NOIOMMU and the vfio parameter "
+			       "enable_unsafe_noiommu_mode=1",
 			       vfio->info->bdf);
 	return mr_fail(reterr_reason, -ENOTSUP,
-		       "%s: vfio has no IOMMU of type 1: modprobe "
+		       "%s: vfio does not support type 1 IOMMUs; modprobe "
 		       "vfio_iommu_type1",
 		       vfio->info->bdf);
 }
@@ -109,14 +108,13 @@ static int set_iommu(const struct mri_vfio *vfio, struct mri_container *c,
 		return refuse_type(vfio, reterr_reason);
 	if (ioctl(c->fd, VFIO_SET_IOMMU, type) < 0) {
 		if (errno == EPERM)
-			return mr_fail(reterr_reason, -EPERM,
-				       "%s: the IOMMU does not remap "
-				       "interrupts, so the device could raise "
-				       "any: switch it on (intremap=on, "
-				       "firmware), or take the risk "
-				       "(vfio_iommu_type1: "
-				       "allow_unsafe_interrupts=1)",
-				       vfio->info->bdf);
+			return mr_fail(
+				reterr_reason, -EPERM,
+				"%s: the IOMMU does not remap interrupts, so "
+				"the device could raise any; enable remapping "
+				"(intremap=on, firmware), or accept the risk "
+				"(vfio_iommu_type1: allow_unsafe_interrupts=1)",
+				vfio->info->bdf);
 		return mri_refuse_call(vfio->info, "VFIO_SET_IOMMU", -errno,
 				       reterr_reason);
 	}
@@ -125,9 +123,8 @@ static int set_iommu(const struct mri_vfio *vfio, struct mri_container *c,
 					 "noiommu";
 	if (type == VFIO_NOIOMMU)
 		mr_log(vfio->ctx, MR_LOG_WARNING,
-		       "%s: no IOMMU is between this device and all memory of "
-		       "the machine; a fault in it, or in its driver, may "
-		       "overwrite any of it",
+		       "%s: without an IOMMU, a fault in the device or its "
+		       "driver may overwrite any memory of the machine",
 		       vfio->info->bdf);
 	return 0;
 }
@@ -143,8 +140,7 @@ static int open_container(struct mri_vfio *vfio,
 	if (ioctl(fd, VFIO_GET_API_VERSION) != VFIO_API) {
 		mr_fd_close(fd);
 		return mr_fail(reterr_reason, -ENOTSUP,
-			       "%s: the vfio of this kernel is of another "
-			       "version than 0",
+			       "%s: the kernel's vfio API is not version 0",
 			       vfio->info->bdf);
 	}
 	vfio->container = mri_container_add(vfio, fd);
@@ -218,10 +214,11 @@ static int have_group(struct mri_vfio *vfio, struct mr_reason *reterr_reason)
 
 	vfio->group = find_group(vfio, &c);
 	if (vfio->group != NULL && c->region != vfio->region)
-		return mr_fail(reterr_reason, -EBUSY,
-			       "%s: another port of its IOMMU group %d uses "
-			       "another region; ports of one group share one",
-			       vfio->info->bdf, vfio->info->iommu_group);
+		return mr_fail(
+			reterr_reason, -EBUSY,
+			"%s: another port of its IOMMU group %d uses another "
+			"region; the ports of a group must share one",
+			vfio->info->bdf, vfio->info->iommu_group);
 	if (vfio->group != NULL) {
 		vfio->container = c;
 		return 0;

@@ -48,9 +48,8 @@ static int open_cdev(struct mri_vfio *vfio, struct mr_reason *reterr_reason)
 
 	if (vfio->info->vfio_cdev[0] == '\0')
 		return mr_fail(reterr_reason, -ENOTSUP,
-			       "%s: this kernel has no device nodes for vfio "
-			       "(6.6 and CONFIG_VFIO_DEVICE_CDEV); iommu=group "
-			       "needs none",
+			       "%s: this kernel has no vfio device nodes (6.6 "
+			       "and CONFIG_VFIO_DEVICE_CDEV); use iommu=group",
 			       vfio->info->bdf);
 	snprintf(path, sizeof(path), "/dev/vfio/devices/%s",
 		 vfio->info->vfio_cdev);

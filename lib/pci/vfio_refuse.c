@@ -23,12 +23,12 @@ int mri_refuse_driver(const struct mr_pci_info *info,
 {
 	if (info->kernel_driver[0] == '\0')
 		return mr_fail(reterr_reason, -ENODEV,
-			       "%s is bound to no kernel driver, and has to be "
-			       "to vfio-pci: mr-devices bind %s",
+			       "%s has no kernel driver; bind it to vfio-pci: "
+			       "mr-devices bind %s",
 			       info->bdf, info->bdf);
 	return mr_fail(reterr_reason, -ENODEV,
-		       "%s is bound to the kernel driver %s%s%s, and has to be "
-		       "to vfio-pci: mr-devices bind %s",
+		       "%s is bound to the kernel driver %s%s%s; bind it to "
+		       "vfio-pci: mr-devices bind %s",
 		       info->bdf, info->kernel_driver,
 		       info->netdev[0] != '\0' ? " as interface " : "",
 		       info->netdev, info->bdf);
@@ -38,9 +38,9 @@ int mri_refuse_no_iommu(const struct mr_pci_info *info,
 			struct mr_reason *reterr_reason)
 {
 	return mr_fail(reterr_reason, -ENOTSUP,
-		       "%s has no IOMMU group: the IOMMU is off, or there is "
-		       "none; switch it on in the firmware (VT-d, AMD-Vi) and "
-		       "boot with intel_iommu=on on Intel",
+		       "%s has no IOMMU group: the IOMMU is missing or "
+		       "disabled; enable it in the firmware (VT-d, AMD-Vi) "
+		       "and, on Intel, boot with intel_iommu=on",
 		       info->bdf);
 }
 
@@ -53,13 +53,13 @@ static int refuse_user(const struct mr_pci_info *info, const char *path,
 
 	if (is_without_iommu)
 		return mr_fail(reterr_reason, err,
-			       "%s: user %u may not open %s: without an IOMMU "
-			       "that takes CAP_SYS_RAWIO",
+			       "%s: user %u may not open %s: without an IOMMU, "
+			       "this requires CAP_SYS_RAWIO",
 			       info->bdf, user, path);
 	if (user == 0)
 		return mr_fail(reterr_reason, err,
-			       "%s: root may not open %s: a container has to "
-			       "be given it (--device=%s)",
+			       "%s: root may not open %s: pass it to the "
+			       "container (--device=%s)",
 			       info->bdf, path, path);
 	return mr_fail(reterr_reason, err,
 		       "%s: user %u may not open %s: as root, chown %u %s",
@@ -74,23 +74,23 @@ int mri_refuse_node(const struct mr_pci_info *info, const char *path, int err,
 	snprintf(noiommu, sizeof(noiommu), "/dev/vfio/noiommu-%d",
 		 info->iommu_group);
 	if (err == -ENOENT && access(noiommu, F_OK) == 0)
-		return mr_fail(reterr_reason, -ENOTSUP,
-			       "%s: vfio has it without an IOMMU, and then it "
-			       "reaches all memory: who wants that says "
-			       "iommu=noiommu",
-			       info->bdf);
+		return mr_fail(
+			reterr_reason, -ENOTSUP,
+			"%s: vfio has it without an IOMMU, so it can access "
+			"all memory; to allow that, add iommu=noiommu",
+			info->bdf);
 	if (err == -ENOENT || err == -ENODEV || err == -ENXIO)
 		return mr_fail(reterr_reason, -ENOTSUP,
-			       "%s: there is no %s: modprobe vfio-pci, or this "
-			       "kernel has not that way (iommu=)",
+			       "%s: there is no %s: modprobe vfio-pci, or the "
+			       "kernel does not support this value of iommu=",
 			       info->bdf, path);
 	if (err == -EACCES || err == -EPERM)
 		return refuse_user(info, path, strcmp(path, noiommu) == 0, err,
 				   reterr_reason);
 	if (err == -EBUSY)
 		return mr_fail(reterr_reason, err,
-			       "%s is in use by another process: it has %s "
-			       "open (fuser -v %s names it)",
+			       "%s is in use by another process, which has %s "
+			       "open (see fuser -v %s)",
 			       info->bdf, path, path);
 	return mr_fail(reterr_reason, -EIO, "%s: cannot open %s: %s", info->bdf,
 		       path, mr_strerror(-err));
@@ -133,15 +133,15 @@ int mri_refuse_group(const struct mr_ctx *ctx, const struct mr_pci_info *info,
 	list_members(ctx, info, members, sizeof(members));
 	if (members[0] == '\0')
 		return mr_fail(reterr_reason, -EBUSY,
-			       "%s: its IOMMU group %d belongs to someone "
-			       "else: another process, or a kernel driver",
+			       "%s: another process or a kernel driver uses "
+			       "its IOMMU group %d",
 			       info->bdf, info->iommu_group);
-	return mr_fail(reterr_reason, -EBUSY,
-		       "%s: its IOMMU group %d has other functions with kernel "
-		       "drivers, %s: network devices are bound as well "
-		       "(mr-devices bind), others are freed of their drivers "
-		       "(in sysfs, driver/unbind)",
-		       info->bdf, info->iommu_group, members);
+	return mr_fail(
+		reterr_reason, -EBUSY,
+		"%s: its IOMMU group %d has other functions with kernel "
+		"drivers, %s; bind network devices as well (mr-devices bind), "
+		"and unbind others from their drivers (driver/unbind in sysfs)",
+		info->bdf, info->iommu_group, members);
 }
 
 int mri_refuse_call(const struct mr_pci_info *info, const char *call, int err,
@@ -149,8 +149,8 @@ int mri_refuse_call(const struct mr_pci_info *info, const char *call, int err,
 {
 	if (err == -EBUSY)
 		return mr_fail(reterr_reason, err,
-			       "%s is in use by another process, or is just "
-			       "being given back (%s: %s)",
+			       "%s is in use by another process, or just being "
+			       "released (%s: %s)",
 			       info->bdf, call, mr_strerror(-err));
 	if (err == -EPERM || err == -EACCES)
 		return mr_fail(reterr_reason, err,
@@ -158,7 +158,7 @@ int mri_refuse_call(const struct mr_pci_info *info, const char *call, int err,
 			       info->bdf, call, mr_strerror(-err));
 	if (err == -ENODEV)
 		return mr_fail(reterr_reason, err,
-			       "%s is gone, or vfio does not have it (%s: %s)",
+			       "%s is gone, or not bound to vfio (%s: %s)",
 			       info->bdf, call, mr_strerror(-err));
 	return mr_fail(reterr_reason, -EIO, "%s: %s failed: %s", info->bdf,
 		       call, mr_strerror(-err));
@@ -199,8 +199,8 @@ static int refuse_limit(const struct mri_vfio *vfio, uint64_t n_bytes,
 	if (n_locked > n_ours)
 		n_wanted += n_locked - n_ours;
 	return mr_fail(reterr_reason, -ENOMEM,
-		       "%s: the device needs %llu KiB of locked memory, and "
-		       "for its rings up to %d more, the limit is %llu KiB: "
+		       "%s: the device needs %llu KiB of locked memory and up "
+		       "to %d more for its rings, but the limit is %llu KiB; "
 		       "raise it (ulimit -l %llu), or grant CAP_IPC_LOCK",
 		       vfio->info->bdf, (unsigned long long)(n_wanted >> 10),
 		       RINGS_KIB, (unsigned long long)(limit->rlim_cur >> 10),
@@ -224,12 +224,11 @@ int mri_refuse_map(const struct mri_vfio *vfio, uint64_t n_bytes, int err,
 		return mr_fail(
 			reterr_reason, err == -EPERM ? -EPERM : -ENOTSUP,
 			err == -EPERM ?
-				"%s: who has no IOMMU has to know where "
-				"memory is, and that takes "
-				"CAP_SYS_ADMIN" :
-				"%s: who has no IOMMU needs a region in "
-				"one piece of memory: a single huge page "
-				"of 1 GiB",
+				"%s: without an IOMMU, physical addresses are "
+				"needed, which requires CAP_SYS_ADMIN" :
+				"%s: without an IOMMU, the region must be "
+				"physically contiguous: a single huge page of "
+				"1 GiB",
 			vfio->info->bdf);
 	return mr_fail(reterr_reason, err == -ENOMEM ? -ENOMEM : -EIO,
 		       "%s: cannot map %llu KiB for the device: %s",

@@ -98,8 +98,8 @@ int mr_cache_create(struct mr_pool *pool, struct mr_cache **ret_cache,
 		pthread_mutex_unlock(&pool->grow_lock);
 		drop_cache(cache);
 		return mr_fail(reterr_reason, -ENOMEM,
-			       "%s has no magazine for a cache now: all are in "
-			       "the hands of others",
+			       "%s has no free magazine for a cache: other "
+			       "caches hold all of them",
 			       pool->name);
 	}
 	cache->seen_ns = mr_ctx_now_ns(pool->ctx);
@@ -130,7 +130,7 @@ void mr_cache_destroy(struct mr_cache *cache)
 	if (n_frags > 0)
 		mr_log(pool->ctx, MR_LOG_ERROR,
 		       "a cache of %s was destroyed before its %u frag caches, "
-		       "which get nothing any more",
+		       "whose allocations will fail",
 		       pool->name, n_frags);
 	mri_chunk_close(cache);
 	mr_cache_flush(cache);

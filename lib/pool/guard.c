@@ -26,12 +26,12 @@ int mri_guard_check(const struct mr_pool_config *c,
 	if (c->page_bytes < OS_PAGE_BYTES || c->chunk_bytes != c->page_bytes)
 		return mr_fail(reterr_reason, -EINVAL,
 			       "pages of %u and chunks of %u bytes cannot be "
-			       "guarded: both must be the same, %d at least",
+			       "guarded: they must be equal and at least %d",
 			       c->page_bytes, c->chunk_bytes, OS_PAGE_BYTES);
 	if (c->max_pages > MAX_PAGES)
 		return mr_fail(reterr_reason, -EINVAL,
-			       "%u pages are too many to be guarded: %d at "
-			       "most, as each needs mappings of its own",
+			       "%u pages cannot be guarded, since each needs "
+			       "its own mappings: at most %d",
 			       c->max_pages, MAX_PAGES);
 	if (c->region != NULL && c->region->os_pages != MR_OS_PAGES_4K)
 		return mr_fail(reterr_reason, -EINVAL,
@@ -51,8 +51,8 @@ int mri_guard_join(struct mr_pool *pool, struct mr_reason *reterr_reason)
 	for (uint32_t i = 0; i < MRI_MAX_PINS && err == 0; i++)
 		if (region->pins[i].n_bytes != 0)
 			err = mr_fail(reterr_reason, -EBUSY,
-				      "%s registered the region: no guarded "
-				      "pool can be in it",
+				      "%s registered the region, so it cannot "
+				      "contain a guarded pool",
 				      region->pins[i].holder);
 	region->n_guarded += err == 0;
 	pthread_mutex_unlock(&region->lock);
@@ -84,7 +84,7 @@ void mri_guard_page(struct mr_pool *pool, uint32_t page, bool is_out)
 		mr_log(pool->ctx, MR_LOG_ERROR,
 		       "%s: cannot make page %u %s: %s (vm.max_map_count?)",
 		       pool->name, page,
-		       is_out ? "accessible: who uses it will fault" :
-				"inaccessible: who uses it goes unseen",
+		       is_out ? "accessible: its user will fault" :
+				"inaccessible: use after free goes undetected",
 		       mr_strerror(errno));
 }

@@ -311,7 +311,7 @@ int mr_objcache_create(struct mr_objpool *pool, struct mr_objcache **ret_cache,
 		mr_free(pool->ctx, cache);
 		return mr_fail(reterr_reason, -ENOMEM,
 			       "%s have no empty magazine for a cache: more "
-			       "were freed than the pool was made for",
+			       "objects were freed than the pool has",
 			       pool->name);
 	}
 	cache->next = pool->caches;

@@ -197,10 +197,10 @@ int mr_objpool_destroy(struct mr_objpool *pool, struct mr_reason *reterr_reason)
 			       pool->name, s.n_caches);
 	/* In memory of the caller's they lose nothing but their pool. */
 	if (pool->owns_memory && s.n_in_flight > 0)
-		return mr_fail(reterr_reason, -EBUSY,
-			       "%llu of the %s are in flight: allocated and "
-			       "not given back",
-			       (unsigned long long)s.n_in_flight, pool->name);
+		return mr_fail(
+			reterr_reason, -EBUSY,
+			"%llu of the %s are in flight: allocated and not freed",
+			(unsigned long long)s.n_in_flight, pool->name);
 	if (pool->owns_memory)
 		mr_free(pool->ctx, pool->layout.memory);
 	mri_depot_fini(&pool->depot, pool->ctx);
@@ -254,7 +254,7 @@ int mr_objpool_stats(const struct mr_objpool *pool,
 
 	if (pool->owns_memory)
 		s.n_free = mri_distance(mri_distance(c.n_free, c.n_alloc),
-				    pool->n_objects);
+					pool->n_objects);
 	else
 		s.n_free = mri_distance(c.n_alloc, c.n_free);
 	s.n_in_flight = mri_distance(s.n_free, pool->n_objects);

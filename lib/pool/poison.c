@@ -166,8 +166,7 @@ void mri_poison_check(struct mr_pool *pool, uint32_t page, uint64_t state)
 	mri_site_say(pool->safety, site, where);
 	mr_log(pool->ctx, MR_LOG_ERROR,
 	       "%s: page %u (0x%llx) was written to while free: byte %u is "
-	       "0x%02x; it was given back by %s, and somebody still has its "
-	       "address",
+	       "0x%02x; it was freed by %s, and its address is still in use",
 	       pool->name, page, (unsigned long long)addr, at, bytes[at],
 	       where);
 }

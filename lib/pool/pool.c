@@ -90,10 +90,10 @@ static int check_config(const struct mr_pool_config *c,
 	if (err < 0)
 		return err;
 	if (c->numa_node_plus_1 > MRI_MAX_NUMA_NODES)
-		return mr_fail(reterr_reason, -EINVAL,
-			       "mr_pool_config.numa_node_plus_1: there is no "
-			       "NUMA node %u",
-			       c->numa_node_plus_1 - 1);
+		return mr_fail(
+			reterr_reason, -EINVAL,
+			"mr_pool_config.numa_node_plus_1: no NUMA node %u",
+			c->numa_node_plus_1 - 1);
 	if ((unsigned int)c->safety > MR_SAFETY_GUARD)
 		return mr_fail(reterr_reason, -EINVAL,
 			       "mr_pool_config.safety: no such value: %d",
@@ -178,7 +178,7 @@ static int join_region(struct mr_pool *pool, struct mr_reason *reterr_reason)
 	if (pool->place >= 0)
 		return 0;
 	return mr_fail(reterr_reason, -ENOMEM,
-		       "a region has room for %d pools, this one has as many",
+		       "a region has room for %d pools, all in use",
 		       MRI_MAX_TENANTS);
 }
 
@@ -317,7 +317,7 @@ static int refuse(const struct mr_pool *pool, const struct mr_pool_stats *s,
 	mri_site_say_leaks(pool, takers, sizeof(takers));
 	return mr_fail(reterr_reason, -EBUSY,
 		       "%" PRIu64 " pages of %s are in flight: %" PRIu64
-		       " of frames that were not given back, %" PRIu64
+		       " of frames that were not freed, %" PRIu64
 		       " in blocks of frags, %" PRIu64
 		       " in open magazines of caches of other pools "
 		       "(mr_cache_flush())%s; %s",
@@ -347,8 +347,8 @@ int mr_pool_destroy(struct mr_pool *pool, struct mr_reason *reterr_reason)
 	if (pool->owns_region &&
 	    mri_region_n_tenants(pool->region) > (pool->place >= 0 ? 1U : 0U))
 		return mr_fail(reterr_reason, -EBUSY,
-			       "%s made its region, and another pool lies in "
-			       "it; destroy that one first",
+			       "%s created its region, which has another pool; "
+			       "destroy that one first",
 			       pool->name);
 	/* Before its memory goes, nobody may find the pool any more. */
 	mri_region_leave(pool->region, pool->place);
@@ -391,7 +391,7 @@ int mri_pool_check_room(const struct mr_pool *pool, const char *who,
 		return 0;
 	return mr_fail(reterr_reason, -ENOMEM,
 		       "%s may hold %llu pages, and others of %s hold %llu: "
-		       "make it at least %llu pages, it has %u",
+		       "the pool needs at least %llu pages and has %u",
 		       who, (unsigned long long)n_pages, pool->name,
 		       (unsigned long long)pool->n_committed,
 		       (unsigned long long)n_needed, n_there);
@@ -430,8 +430,8 @@ int mri_pool_commit(struct mr_pool *pool, const char *who, uint64_t n_pages,
 	if (n_needed > n_there) {
 		err = mr_fail(reterr_reason, -ENOMEM,
 			      "%s needs %llu pages for its rings and a burst "
-			      "per worker, and others of %s hold %llu: make it "
-			      "at least %llu pages, it has %u",
+			      "per worker, and others of %s hold %llu: the "
+			      "pool needs at least %llu pages and has %u",
 			      who, (unsigned long long)n_pages, pool->name,
 			      (unsigned long long)pool->n_committed,
 			      (unsigned long long)enough_pages(pool, n_needed),

@@ -66,11 +66,9 @@ __attribute__((noinline, cold)) static void tell_thread(struct mr_cache *cache)
 	cache->is_user_told = true;
 	mri_site_say(safety, mri_site_find(safety, cache->site), where);
 	mr_log(cache->pool->ctx, MR_LOG_ERROR,
-	       "%s: a cache is used by a second thread, by %s: give each "
-	       "thread "
-	       "a cache of its own, or call mr_cache_adopt() when the first "
-	       "one "
-	       "has ended",
+	       "%s: a second thread uses a cache, in %s: give each thread its "
+	       "own cache, or call mr_cache_adopt() when the first thread has "
+	       "ended",
 	       cache->pool->name, where);
 }
 
@@ -198,10 +196,10 @@ tell_double(struct mr_pool *pool, uint32_t page, uint64_t addr, uint64_t before,
 	mri_site_say(safety, site, where);
 	mri_site_say(safety, mri_state_site(before), first);
 	mr_log(pool->ctx, MR_LOG_ERROR,
-	       "%s: page %u (0x%llx) was given back twice, by %s; last seen "
-	       "%s by %s: two owners, and one reference",
+	       "%s: page %u (0x%llx) was freed twice, by %s; last %s by %s: "
+	       "two owners, but one reference",
 	       pool->name, page, (unsigned long long)addr, where,
-	       (before & MRI_STATE_OUT) != 0 ? "taken" : "given back", first);
+	       (before & MRI_STATE_OUT) != 0 ? "taken" : "freed", first);
 }
 
 void mri_checked_invalid(struct mr_pool *pool, uint64_t addr, const void *site)
@@ -214,8 +212,8 @@ void mri_checked_invalid(struct mr_pool *pool, uint64_t addr, const void *site)
 		return;
 	mri_site_say(safety, place, where);
 	mr_log(pool->ctx, MR_LOG_ERROR,
-	       "%s: address 0x%llx was given back, by %s, and no pool of the "
-	       "region has it",
+	       "%s: address 0x%llx, freed by %s, belongs to no pool of the "
+	       "region",
 	       pool->name, (unsigned long long)addr, where);
 }
 
@@ -350,8 +348,8 @@ void mri_checked_block_again(struct mr_pool *pool, uint32_t page, uint32_t n,
 			     const void *site)
 {
 	struct mri_safety *safety = pool->safety;
-	const uint64_t out = mri_state(safety, mri_site_find(safety, site),
-				       MRI_STATE_OUT);
+	const uint64_t out =
+		mri_state(safety, mri_site_find(safety, site), MRI_STATE_OUT);
 
 	for (uint32_t i = page; i < page + n; i++)
 		__atomic_store_n(&safety->states[i], out, __ATOMIC_RELAXED);
@@ -410,20 +408,20 @@ int mr_pool_set_safety(struct mr_pool *pool, enum mr_safety safety,
 
 	if ((unsigned int)safety > MR_SAFETY_GUARD)
 		return mr_fail(reterr_reason, -EINVAL,
-			       "there is no safety level %d", (int)safety);
+			       "no such safety level: %d", (int)safety);
 	if (is_guarded != (safety == MR_SAFETY_GUARD))
 		return mr_fail(reterr_reason, -EINVAL,
-			       "%s: guards are a pool's layout: set "
-			       "mr_pool_config.safety when it is made",
+			       "%s: guards change the layout of a pool: set "
+			       "mr_pool_config.safety at creation",
 			       pool->name);
 	mr_pool_stats(pool, &stats);
 	if (stats.n_caches > 0 || stats.n_in_flight > 0)
-		return mr_fail(reterr_reason, -EBUSY,
-			       "%s: %u caches are alive and %llu pages in "
-			       "flight, of which nobody knows who took them; "
-			       "destroy and free them first",
-			       pool->name, stats.n_caches,
-			       (unsigned long long)stats.n_in_flight);
+		return mr_fail(
+			reterr_reason, -EBUSY,
+			"%s: %u caches exist and %llu pages are in flight, "
+			"taken by unknown callers; destroy and free them first",
+			pool->name, stats.n_caches,
+			(unsigned long long)stats.n_in_flight);
 	if (is_guarded)
 		return 0;
 	return mri_safety_set(pool, safety, reterr_reason);

@@ -60,7 +60,7 @@ void mri_site_say(const struct mri_safety *safety, uint32_t place,
 	Dl_info info;
 
 	if (site == NULL) {
-		snprintf(text, MRI_SITE_TEXT, "a place unknown");
+		snprintf(text, MRI_SITE_TEXT, "an unknown place");
 		return;
 	}
 	if (dladdr(site, &info) == 0 || info.dli_fname == NULL) {

@@ -208,8 +208,8 @@ static void sort_depot(struct round *r, uint32_t max_magazines)
 	r->report.n_duplicates = r->n_dropped;
 	if (r->n_dropped > 0)
 		mr_log(pool->ctx, MR_LOG_ERROR,
-		       "%s: %llu pages were free twice: somebody gave them "
-		       "back twice (MR_SAFETY_STATES tells who)",
+		       "%s: %llu pages were freed twice (MR_SAFETY_STATES "
+		       "reports by whom)",
 		       pool->name, (unsigned long long)r->n_dropped);
 }
 
@@ -293,8 +293,8 @@ static void shrink(struct round *r, uint64_t now_ns, uint64_t n_keep,
 		return;
 	if (n_used == n_pages)
 		snprintf(r->report.why, sizeof(r->report.why),
-			 "the last segment has pages that are not free, or not "
-			 "for %llu ms yet",
+			 "the last segment has pages in use, or free for less "
+			 "than %llu ms",
 			 (unsigned long long)(idle_ns / 1000000));
 	else if (mr_pool_shrink(pool, n_used > n_keep ? n_used : n_keep,
 				&n_gone, &why) < 0)

@@ -8,11 +8,11 @@
  *
  * Sleep: the worker sets is_asleep, then looks at the hand-off rings, is_called
  * and the stop flag once more, arms its rx queues, and waits. A producer
- * enqueues (or sets is_called), then takes is_asleep. Both do it with an exchange, acquire and release, on one
- * variable, so one of them comes second: a producer that comes second finds the
- * flag and writes to wake_fd; a worker that comes second sees what was
- * enqueued. (The plain form would be a store and a load with a full fence
- * between them, on both sides.)
+ * enqueues (or sets is_called), then takes is_asleep. Both do it with an
+ * exchange, acquire and release, on one variable, so one of them comes second:
+ * a producer that comes second finds the flag and writes to wake_fd; a worker
+ * that comes second sees what was enqueued. (The plain form would be a store
+ * and a load with a full fence between them, on both sides.)
  *
  * A sleep is also the tick of the tx queues: its first deadline after work is
  * 1 ms, then 2, 4, ..., 100, and each round after it collects completions and
@@ -50,7 +50,7 @@ int mri_idle_init(struct mri_worker *worker, struct mr_reason *reterr_reason)
 		ctx, 0, (worker->base.n_rxqs + 1) * sizeof(worker->fds[0]));
 	if (worker->fds == NULL)
 		return mr_fail(reterr_reason, -ENOMEM,
-			       "worker %u: no memory to wait with",
+			       "worker %u: no memory for waiting",
 			       worker->base.idx);
 	worker->fds[worker->n_fds++] =
 		(struct pollfd){ .fd = worker->wake_fd, .events = POLLIN };

@@ -73,7 +73,7 @@ int mr_workers_start(struct mr_workers *workers, mr_worker_fn *fn, void *opaque,
 	for (uint32_t w = 0; w < workers->n_workers; w++)
 		if (workers->workers[w].is_running)
 			return mr_fail(reterr_reason, -EBUSY,
-				       "the workers run already");
+				       "the workers are already running");
 	workers->fn = fn;
 	workers->opaque = opaque;
 	__atomic_store_n(&workers->is_stopping, 0, __ATOMIC_RELEASE);
@@ -85,7 +85,8 @@ int mr_workers_start(struct mr_workers *workers, mr_worker_fn *fn, void *opaque,
 		if (err != 0)
 			mr_fail(reterr_reason, -err,
 				"worker %u cannot start on core %u: %s", w,
-				workers->workers[w].base.core, mr_strerror(err));
+				workers->workers[w].base.core,
+				mr_strerror(err));
 	}
 	workers->has_started = err == 0;
 	pthread_mutex_unlock(&workers->starting);
@@ -135,8 +136,8 @@ int mr_workers_join(struct mr_workers *workers, uint32_t timeout_ms,
 			continue;
 		if (!has_ended(worker, until_ns))
 			return mr_fail(reterr_reason, -ETIMEDOUT,
-				       "worker %u on core %u still runs", w,
-				       worker->base.core);
+				       "worker %u on core %u is still running",
+				       w, worker->base.core);
 		pthread_join(worker->thread, NULL);
 		worker->is_running = false;
 		/* Who waited may go on with what is left in it. */

@@ -33,17 +33,17 @@ static int take_cores(struct mri_core_map *map, const uint32_t *cores,
 		if (found == NULL) {
 			list_cores(allowed, n_allowed, text, sizeof(text));
 			return mr_fail(reterr_reason, -EINVAL,
-				       "core %u is not there or may not be "
+				       "core %u does not exist or may not be "
 				       "used; this process may use:%s",
 				       cores[w], text);
 		}
 		for (uint32_t v = 0; v < w; v++)
 			if (map->cores[v].id == cores[w])
-				return mr_fail(reterr_reason, -EINVAL,
-					       "core %u is named twice; two "
-					       "workers on one core would wait "
-					       "for each other",
-					       cores[w]);
+				return mr_fail(
+					reterr_reason, -EINVAL,
+					"core %u is listed twice; two workers "
+					"on one core would wait for each other",
+					cores[w]);
 		map->cores[w] = *found;
 	}
 	return 0;
@@ -64,9 +64,8 @@ static void warn_of_pollers(const struct mr_workers *workers,
 			last_pid = pollers[i].pid;
 			mr_log(workers->ctx, MR_LOG_WARNING,
 			       "worker %u shares core %u with %s (process %d), "
-			       "which polls there: frames wait milliseconds "
-			       "for "
-			       "their turn; give each a core of its own",
+			       "which polls there: frames wait for "
+			       "milliseconds; give each its own core",
 			       w, core, pollers[i].name, last_pid);
 		}
 	}
@@ -122,12 +121,13 @@ static int place_workers(struct mr_workers *workers,
 	}
 	n = count_workers(workers, config, n_cores, n_free);
 	if (n > n_cores)
-		return mr_fail(reterr_reason, -EINVAL,
-			       "%u workers need %u cores, there are %u to use",
-			       n, n, n_cores);
+		return mr_fail(
+			reterr_reason, -EINVAL,
+			"%u workers need %u cores, but only %u are available",
+			n, n, n_cores);
 	if (n > MR_WORKERS_MAX)
 		return mr_fail(reterr_reason, -EINVAL,
-			       "%u workers are more than %d", n,
+			       "%u workers: at most %d are supported", n,
 			       MR_WORKERS_MAX);
 	workers->n_workers = map->n_workers = n;
 	if (config->n_cores > 0)
@@ -152,11 +152,11 @@ static int check(const struct mr_workers_config *config,
 			       MRI_MAX_PORTS);
 	if ((config->cores == NULL) != (config->n_cores == 0))
 		return mr_fail(reterr_reason, -EINVAL,
-			       "mr_workers_config: cores and n_cores are set "
-			       "together or not at all");
+			       "mr_workers_config: set both cores and n_cores, "
+			       "or neither");
 	if (config->idle > MR_IDLE_INTERRUPT)
 		return mr_fail(reterr_reason, -EINVAL,
-			       "mr_workers_config: no idle mode %d",
+			       "mr_workers_config: no such idle mode: %d",
 			       (int)config->idle);
 	if (config->cpu_percent > 100)
 		return mr_fail(reterr_reason, -EINVAL,
@@ -168,7 +168,7 @@ static int check(const struct mr_workers_config *config,
 		    config->sends_to[p] != MR_SENDS_TO_ANY)
 			return mr_fail(reterr_reason, -EINVAL,
 				       "mr_workers_config: sends_to[%u] is %u, "
-				       "there are %u ports",
+				       "but there are %u ports",
 				       p, config->sends_to[p], config->n_ports);
 	return 0;
 }

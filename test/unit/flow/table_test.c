@@ -22,7 +22,7 @@ TEST_CTX(wrong_configs_are_refused)
 		{ 16, 4104, 10, 0, 0, "records of 4104 bytes" },
 		{ 16, 64, 0, 0, 0, "at most 0 records" },
 		{ 16, 64, 1u << 31, 0, 0, "at most 2147483648 records" },
-		{ 16, 64, 10, 11, 0, "11 records at the start: n_max is 10" },
+		{ 16, 64, 10, 11, 0, "11 initial records: more than n_max" },
 		{ 16, 64, 10, 0, 1, "reserved is 1" },
 	};
 	struct mr_flow_table *table = NULL;

@@ -49,7 +49,7 @@ class Errors(unittest.TestCase):
         (2, "unknown option '--nope'", ["--nope", "null:", "null:"]),
         (2, "has no option 'nope'; it has: queues", ["null:,nope=1", "null:"]),
         (2, "eth0 is given twice", ["eth0", "xdp:eth0"]),
-        (2, "core 1000 is not there or may not be used; this process may use:",
+        (2, "core 1000 does not exist or may not be used; this process may use:",
          ["--cores", "1000", "null:", "null:"]),
         (2, "out of range, 1 to 256", ["--burst", "257", "null:", "null:"]),
         (2, "out of range, 14 to", ["null:,len=13", "null:"]),

@@ -67,14 +67,14 @@ PCI_TEST(failure_leaves_no_interrupt)
 	n_fds = n_open_fds();
 	f.nic.irq_err = -EBUSY;
 	assert_failure(mr_pci_set_irqs(f.pci, 4, fds, &f.why), -EIO,
-		       "cannot have 4 interrupts: ");
+		       "cannot enable 4 interrupts: ");
 	f.nic.irq_err = 0;
 	f.nic.config[0x40] = 0x10; /* neither MSI-X nor MSI */
 	assert_failure(mr_pci_set_irqs(f.pci, 4, fds, &f.why), -ENOTSUP,
 		       "neither MSI-X nor MSI");
 	f.nic.config_err = -EIO;
 	assert_failure(mr_pci_set_irqs(f.pci, 4, fds, &f.why), -EIO,
-		       "does not say what interrupts it has");
+		       "does not report its interrupts");
 	f.nic.config_err = 0;
 	assert_int_equal(n_open_fds(), n_fds);
 	assert_int_equal(f.nic.n_irqs, 0);
@@ -86,7 +86,7 @@ PCI_TEST(a_wrong_number_leaves_what_there_is)
 
 	assert_int_equal(mr_pci_set_irqs(f.pci, 2, fds, NULL), 2);
 	assert_failure(mr_pci_set_irqs(f.pci, 2049, others, &f.why), -EINVAL,
-		       "2049 interrupts are wanted, at most 2048");
+		       "2049 interrupts requested, at most 2048");
 	assert_int_equal(f.nic.n_irqs, 2);
 	raise_event(f.nic.irq_fds[1]);
 	assert_true(is_readable(fds[1]));
@@ -99,7 +99,7 @@ PCI_TEST(a_table_size_that_cannot_be_read_is_an_error)
 
 	f.nic.dead_config = 0x42;
 	assert_failure(mr_pci_set_irqs(f.pci, 1, fds, &f.why), -EIO,
-		       "does not say what interrupts it has");
+		       "does not report its interrupts");
 	f.nic.dead_config = 0;
 }
 
@@ -154,6 +154,7 @@ PCI_CLOSED_TEST(a_device_may_refuse_events)
 	assert_int_equal(pci_try("nic", &f.pci, NULL), 0);
 	assert_int_equal(mr_pci_event_fd(f.pci), -1);
 	assert_int_equal(mr_pci_events(f.pci), 0);
-	assert_non_null(strstr(f.allocator.last_line, "nic: no events"));
+	assert_non_null(
+		strstr(f.allocator.last_line, "nic: no hot-plug events"));
 	assert_int_equal(n_open_fds(), f.n_fds);
 }

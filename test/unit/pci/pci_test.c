@@ -32,7 +32,7 @@ PCI_CLOSED_TEST(info_is_what_config_space_says)
 	assert_int_equal(info.numa_node, -1);
 	assert_int_equal(info.iommu_group, -1);
 	assert_failure(mr_pci_info(f.ctx, "nik", &info, &f.why), -ENODEV,
-		       "'nik' is no PCI address");
+		       "'nik' is neither a PCI address");
 	info.size = 0;
 	assert_failure(mr_pci_info(f.ctx, "nic", &info, &f.why), -EINVAL,
 		       "mr_pci_info.size");
@@ -59,9 +59,10 @@ PCI_CLOSED_TEST(failure_is_undone_and_has_its_reason)
 		const char *words;
 	} cases[] = {
 		{ -EPERM, 0, 0, 0, false, -EPERM, "soft: cannot open" },
-		{ 0, -EIO, 0, 0, false, -EIO, "does not say its ids" },
+		{ 0, -EIO, 0, 0, false, -EIO, "does not report its IDs" },
 		{ 0, 0, -ENOMEM, 0, false, -ENOMEM, "soft: cannot map" },
-		{ 0, 0, 0, -EIO, false, -EIO, "what addresses its IOMMU has" },
+		{ 0, 0, 0, -EIO, false, -EIO,
+		  "the address ranges of its IOMMU" },
 		{ 0, 0, 0, 0, true, -EIO, "reads as all ones" },
 	};
 
@@ -133,7 +134,7 @@ PCI_TEST(reset_arms_again_and_leaves_bus_mastering_off)
 	assert_int_equal(soft_n_mapped(&f.nic), 1);
 	f.nic.reset_err = -ENOTSUP;
 	assert_failure(mr_pci_reset(f.pci, &f.why), -ENOTSUP,
-		       "nic: cannot be reset alone");
+		       "nic: cannot be reset without");
 	f.nic.reset_err = 0;
 	f.nic.irq_err = -EBUSY;
 	assert_failure(mr_pci_reset(f.pci, &f.why), -EIO, "its reset failed");

@@ -77,14 +77,14 @@ PCI_CLOSED_TEST(a_narrow_iommu_gets_a_part_of_the_region)
 	f.pci = NULL;
 	f.nic.ranges[0].last = (1 << 30) - 1;
 	assert_failure(pci_try("nic", &f.pci, &f.why), -ENOSPC,
-		       "as long as the region");
+		       "as large as the region");
 }
 
 PCI_CLOSED_TEST(a_guarded_region_is_refused)
 {
 	f.region->n_guarded = 1;
 	assert_failure(pci_try("nic", &f.pci, &f.why), -ENOTSUP,
-		       "pool of level guard");
+		       "pool with safety level guard");
 	f.region->n_guarded = 0;
 	for (int i = 0; i < MRI_MAX_PINS; i++)
 		assert_int_equal(mr_region_pin(f.region, "x", 1), 0);
@@ -129,7 +129,7 @@ PCI_CLOSED_TEST(ring_memory_that_is_not_to_be_had_is_undone)
 	assert_int_equal(pci_try("nic", &f.pci, NULL), 0);
 	n_out = f.allocator.n_out;
 	assert_failure(mr_pci_dma_alloc(f.pci, 12288, &dma, &f.why), -ENOSPC,
-		       "no 12 KiB are left");
+		       "no 12 KiB left");
 	assert_int_equal(
 		mr_pci_dma_alloc(f.pci, UINT64_C(1) << 62, &dma, &f.why),
 		-ENOMEM);

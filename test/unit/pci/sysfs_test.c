@@ -140,11 +140,11 @@ SYSFS_TEST(what_is_no_address_is_refused)
 	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
 		assert_int_equal(mr_pci_info(f.ctx, odd[i], &info, &why),
 				 -ENODEV);
-		assert_reason_has(&why, "is no PCI address");
+		assert_reason_has(&why, "is neither a PCI address");
 	}
 	assert_int_equal(mr_pci_info(f.ctx, "0000:03:00.1", &info, &why),
 			 -ENODEV);
-	assert_reason_has(&why, "there is no PCI device 0000:03:00.1");
+	assert_reason_has(&why, "no PCI device 0000:03:00.1");
 }
 
 SYSFS_TEST(network_controllers_are_listed_in_order)

@@ -163,7 +163,7 @@ TEST(a_bar_that_cannot_be_mapped_says_why)
 	assert_int_equal(mr_pci_map_bar(f.pci, 1, &bar, &why), -EINVAL);
 	assert_reason_has(&why, "BAR 1 is empty");
 	assert_int_equal(mr_pci_map_bar(f.pci, 2, &bar, &why), -ENOTSUP);
-	assert_reason_has(&why, NIC_0 ": the kernel does not let BAR 2 be "
+	assert_reason_has(&why, NIC_0 ": the kernel does not allow BAR 2 to be "
 				      "mapped");
 	assert_int_equal(mr_pci_write_config(f.pci, 0x18, "\x01", 1), 0);
 	assert_int_equal(mr_pci_map_bar(f.pci, 2, &bar, &why), -ENOTSUP);

@@ -21,20 +21,21 @@ VFIO_TEST(a_kernel_driver_is_named_with_the_command)
 {
 	fake_bind(&f.sysfs, NIC_0, "igb");
 	assert_refused(MR_PCI_AUTO, -ENODEV,
-		       "is bound to the kernel driver igb, and has to be to "
+		       "is bound to the kernel driver igb; bind it to "
 		       "vfio-pci: mr-devices bind " NIC_0);
 	fake_file(&f.sysfs, NIC_0 "/net/eth3/mtu", "1500\n");
-	assert_refused(MR_PCI_AUTO, -ENODEV, "igb as interface eth3,");
+	assert_refused(MR_PCI_AUTO, -ENODEV, "igb as interface eth3;");
 	fake_bind(&f.sysfs, NIC_0, NULL);
 	assert_refused(MR_PCI_AUTO, -ENODEV,
-		       "is bound to no kernel driver, and has to be to "
-		       "vfio-pci: mr-devices bind " NIC_0);
+		       "has no kernel driver; bind it to vfio-pci: mr-devices "
+		       "bind " NIC_0);
 }
 
 VFIO_TEST(other_members_of_the_group_are_named)
 {
 	fake.is_not_viable = true;
-	assert_refused(MR_PCI_AUTO, -EBUSY, "belongs to someone else");
+	assert_refused(MR_PCI_AUTO, -EBUSY,
+		       "another process or a kernel driver uses");
 	fake_bind(&f.sysfs, NIC_1, "igb");
 	fake_nic(&f.sysfs, "0000:00:1c.0", "0x8086", "0x9d10", "shpchp", "14");
 	fake_file(&f.sysfs, "0000:00:1c.0/config", "..............\x01");
@@ -42,9 +43,8 @@ VFIO_TEST(other_members_of_the_group_are_named)
 		 "14");
 	assert_refused(MR_PCI_AUTO, -EBUSY,
 		       "its IOMMU group 14 has other functions with kernel "
-		       "drivers, " NIC_1 " (igb): network devices are bound as "
-		       "well (mr-devices bind), others are freed of their "
-		       "drivers (in sysfs, driver/unbind)");
+		       "drivers, " NIC_1
+		       " (igb); bind network devices as well");
 	fake.is_not_viable = false;
 	/* The same in the words of iommufd. */
 	vfio_add_cdev();
@@ -82,7 +82,7 @@ TEST(nodes_that_cannot_be_opened_say_why)
 		{ FAKE_GROUP, MR_PCI_AUTO, EPERM, -EPERM,
 		  "may not open /dev/vfio/14" },
 		{ FAKE_GROUP, MR_PCI_AUTO, EBUSY, -EBUSY,
-		  "is in use by another process: it has /dev/vfio/14 open" },
+		  "is in use by another process, which has /dev/vfio/14 open" },
 		{ FAKE_GROUP, MR_PCI_AUTO, ENOENT, -ENOTSUP,
 		  "there is no /dev/vfio/14: modprobe vfio-pci" },
 		{ FAKE_GROUP, MR_PCI_AUTO, EMFILE, -EIO,
@@ -111,7 +111,7 @@ TEST(nodes_that_cannot_be_opened_say_why)
 	}
 	vfio_prepare();
 	assert_refused(MR_PCI_IOMMUFD, -ENOTSUP,
-		       "this kernel has no device nodes for vfio");
+		       "this kernel has no vfio device nodes");
 	fake.has_no_nodes = true;
 	assert_refused(MR_PCI_AUTO, -ENOTSUP, "modprobe vfio-pci");
 	vfio_finish();
@@ -121,7 +121,7 @@ VFIO_TEST(who_may_not_open_a_node_is_told_what_helps)
 {
 	fake.open_errno[FAKE_GROUP] = EACCES;
 	assert_refused(MR_PCI_AUTO, -EACCES,
-		       geteuid() == 0 ? "a container has to be given it" :
+		       geteuid() == 0 ? "pass it to the container" :
 					": as root, chown ");
 	fake.has_noiommu = true;
 	for (int i = 0; i < 2; i++) {
@@ -130,7 +130,7 @@ VFIO_TEST(who_may_not_open_a_node_is_told_what_helps)
 		fake.open_errno[FAKE_GROUP] = refusal;
 		assert_refused(MR_PCI_NOIOMMU, -refusal,
 			       "may not open /dev/vfio/noiommu-14: without an "
-			       "IOMMU that takes CAP_SYS_RAWIO");
+			       "IOMMU, this requires CAP_SYS_RAWIO");
 	}
 }
 
@@ -147,7 +147,7 @@ TEST(calls_that_are_refused_say_why)
 		{ "SET_CONTAINER", EBUSY, -EBUSY, "in use by another process" },
 		{ "SET_IOMMU", EPERM, -EPERM, "does not remap interrupts" },
 		{ "SET_IOMMU", ENODEV, -ENODEV, "VFIO_SET_IOMMU" },
-		{ "GET_INFO", EINVAL, -EIO, "what addresses its IOMMU has" },
+		{ "GET_INFO", EINVAL, -EIO, "the address ranges of its IOMMU" },
 		{ "MAP_DMA", ENOSPC, -ENOSPC, "dma_entry_limit" },
 		{ "MAP_DMA", EFAULT, -EIO, "cannot map 64 KiB" },
 	};
@@ -178,10 +178,10 @@ VFIO_TEST(locked_memory_is_said_in_kib)
 	small.rlim_cur = 60 << 10;
 	assert_int_equal(setrlimit(RLIMIT_MEMLOCK, &small), 0);
 	fake.locked_limit = 60 << 10;
-	assert_refused(MR_PCI_AUTO, -ENOMEM,
-		       "needs 192 KiB of locked memory, and for its rings up "
-		       "to 1024 more, the limit is 60 KiB: raise it (ulimit -l "
-		       "1216), or grant CAP_IPC_LOCK");
+	assert_refused(
+		MR_PCI_AUTO, -ENOMEM,
+		"needs 192 KiB of locked memory and up to 1024 more for its "
+		"rings, but the limit is 60 KiB; raise it (ulimit -l 1216)");
 	fake.locked_limit = 192 << 10;
 	assert_int_equal(vfio_try(NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
 	assert_failure(mr_pci_dma_alloc(f.pci, 8192, &dma, &f.why), -ENOMEM,

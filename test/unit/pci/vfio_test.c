@@ -311,7 +311,7 @@ VFIO_TEST(a_device_may_have_no_reset)
 	fake.devices[0].flags = 0;
 	f.pci = NULL;
 	assert_failure(vfio_try(NIC_0, MR_PCI_AUTO, &f.pci, &f.why), -EIO,
-		       "no PCI device");
+		       "not a PCI device");
 }
 
 /* A child that kept them would keep the device busy. */
@@ -369,7 +369,7 @@ VFIO_TEST(without_an_iommu_memory_is_where_it_is)
 	assert_string_equal(mr_pci_mode(f.pci), "noiommu");
 	assert_int_equal(mr_pci_region_iova(f.pci), 0x12300000);
 	assert_int_equal(fake_n_maps(), 0);
-	assert_non_null(strstr(f.allocator.last_line, "all memory"));
+	assert_non_null(strstr(f.allocator.last_line, "any memory"));
 	/* A segment elsewhere is refused; one that goes on is not. */
 	set_frame(base + 65536, 0x99900);
 	assert_int_equal(vfio_grow(f.region, NULL), -ENOTSUP);

@@ -249,7 +249,7 @@ TEST(a_frag_cache_is_promised_its_blocks)
 	assert_int_equal(mri_pool_commit(f.pool, "xdp:a", 97, NULL), 0);
 	assert_int_equal(mr_frag_cache_create(f.cache, &frags, &why), -ENOMEM);
 	assert_reason_has(&why, "a frag cache may hold 32 pages");
-	assert_reason_has(&why, "at least 257 pages, it has 256");
+	assert_reason_has(&why, "at least 257 pages and has 256");
 	assert_int_equal(pool_stats(f.pool).n_committed, 128 + 97);
 	mri_pool_uncommit(f.pool, 97);
 	assert_int_equal(mri_pool_commit(f.pool, "xdp:a", 96, NULL), 0);

@@ -36,8 +36,7 @@ static void unmake(struct pool_fixture *f)
 	assert_int_equal(f->allocator.n_out, 0);
 }
 
-__attribute__((no_sanitize("address"), noinline)) static void
-touch(uint8_t *at)
+__attribute__((no_sanitize("address"), noinline)) static void touch(uint8_t *at)
 {
 	__atomic_store_n(at, 1, __ATOMIC_RELAXED);
 }
@@ -98,9 +97,9 @@ TEST(it_is_a_pool_like_others)
 
 	make(&f, 4096);
 	for (uint32_t round = 0; round < 3; round++) {
-		assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs,
-						    N_PAGES + 1, 4096),
-				 N_PAGES);
+		assert_int_equal(
+			mr_frag_alloc_bulk(f.cache, addrs, N_PAGES + 1, 4096),
+			N_PAGES);
 		for (uint32_t i = 0; i < N_PAGES; i++)
 			memset(f.base + addrs[i], 1, 4096);
 		assert_in_flight(f.pool, N_PAGES);
@@ -166,7 +165,7 @@ TEST(what_cannot_be_guarded)
 		{ { .page_bytes = 2048 }, "cannot be guarded" },
 		{ { .page_bytes = 8192, .chunk_bytes = 2048 },
 		  "cannot be guarded" },
-		{ { .n_pages = 20000 }, "too many to be guarded" },
+		{ { .n_pages = 20000 }, "pages cannot be guarded" },
 	};
 	struct pool_fixture f;
 	struct mr_reason reason;
@@ -188,9 +187,8 @@ TEST(what_cannot_be_guarded)
 TEST(where_nothing_can_be_guarded)
 {
 	struct pool_fixture f;
-	struct mr_region_config region_config = {
-		.size = sizeof(region_config), .os_pages = MR_OS_PAGES_4K
-	};
+	struct mr_region_config region_config = { .size = sizeof(region_config),
+						  .os_pages = MR_OS_PAGES_4K };
 	struct mr_pool_config config = { .size = sizeof(config),
 					 .n_pages = N_PAGES,
 					 .safety = MR_SAFETY_GUARD };

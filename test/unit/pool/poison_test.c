@@ -56,7 +56,7 @@ TEST(a_write_after_free_is_found)
 		assert_int_equal(f.allocator.n_lines, 1);
 		assert_log_has(&f, "was written to while free");
 		assert_names(f.allocator.last_line,
-			     "is 0x42; it was given back by "
+			     "is 0x42; it was freed by "
 			     "%s+0x",
 			     program_invocation_short_name);
 		mr_frag_free_bulk(f.cache, addrs, N_PAGES);

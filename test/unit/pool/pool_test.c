@@ -234,7 +234,8 @@ TEST(destroying_says_where_the_pages_are)
 	assert_int_equal(mr_frag_cache_alloc(frags, 100, 0, &frag), 0);
 	assert_int_equal(mr_pool_destroy(f.pool, &why), -EBUSY);
 	assert_reason_has(&why, "is in use by 1 ports and 2 caches");
-	assert_reason_has(&why, "in flight: 10 in rings of ports and in frames");
+	assert_reason_has(&why,
+			  "in flight: 10 in rings of ports and in frames");
 	assert_reason_has(&why, ", 8 in blocks of frags");
 	assert_reason_has(&why, "free: 702 in the page allocator");
 	assert_reason_has(&why, ", 216 in caches, 64 in the depot");
@@ -247,7 +248,7 @@ TEST(destroying_says_where_the_pages_are)
 	mr_frag_free_bulk(far, addrs, 2);
 	assert_int_equal(mr_pool_destroy(f.pool, &why), -EBUSY);
 	assert_reason_has(&why, "18 pages of pool are in flight");
-	assert_reason_has(&why, "8 of frames that were not given back");
+	assert_reason_has(&why, "8 of frames that were not freed");
 	assert_reason_has(&why, ", 8 in blocks of frags");
 	assert_reason_has(&why, ", 2 in open magazines of caches of other");
 	mr_cache_flush(far);
@@ -266,9 +267,9 @@ TEST(destroying_names_the_quarantine)
 	struct pool_fixture f;
 	uint64_t addrs[40];
 
-	fixture_open_with(&f,
-			  (struct mr_pool_config){ .n_pages = 100,
-						   .safety = MR_SAFETY_POISON });
+	fixture_open_with(
+		&f, (struct mr_pool_config){ .n_pages = 100,
+					     .safety = MR_SAFETY_POISON });
 	assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, 40, 4096), 40);
 	mr_frag_free_bulk(f.cache, addrs, 31);
 	assert_int_equal(mr_pool_destroy(f.pool, &why), -EBUSY);
@@ -319,7 +320,7 @@ TEST(commitments_add_up_and_are_refused_with_the_number)
 	assert_int_equal(pool_stats(f.pool).n_committed, 128);
 	assert_int_equal(mri_pool_commit(f.pool, "xdp:a", 873, &why), -ENOMEM);
 	assert_reason_has(&why, "xdp:a needs 873 pages");
-	assert_reason_has(&why, "at least 1001 pages, it has 1000");
+	assert_reason_has(&why, "at least 1001 pages and has 1000");
 	assert_int_equal(pool_stats(f.pool).n_committed, 128);
 	assert_int_equal(mri_pool_commit(f.pool, "xdp:a", 872, &why), 0);
 	assert_int_equal(pool_stats(f.pool).n_committed, 1000);
@@ -328,7 +329,7 @@ TEST(commitments_add_up_and_are_refused_with_the_number)
 
 	/* No cache may come later and make the port run dry. */
 	assert_int_equal(mr_cache_create(f.pool, &cache, &why), -ENOMEM);
-	assert_reason_has(&why, "at least 1128 pages, it has 1000");
+	assert_reason_has(&why, "at least 1128 pages and has 1000");
 	mri_pool_uncommit(f.pool, 872);
 	assert_int_equal(mri_pool_commit(f.pool, "xdp:a", 744, NULL), 0);
 	assert_int_equal(mr_cache_create(f.pool, &cache, NULL), 0);

@@ -48,11 +48,11 @@ TEST(each_place_is_told_once)
 	/* Both places are named. */
 	assert_names(f.allocator.last_line, "twice, by %s+0x",
 		     program_invocation_short_name);
-	assert_names(f.allocator.last_line, "last seen given back by %s+0x",
+	assert_names(f.allocator.last_line, "last freed by %s+0x",
 		     program_invocation_short_name);
 	addr = UINT64_C(1) << 40;
 	mr_frag_free_bulk(f.cache, &addr, 1);
-	assert_log_has(&f, "no pool of the region has it");
+	assert_log_has(&f, "belongs to no pool of the region");
 	/* The page allocator's fast path knows it too. */
 	assert_int_equal(mr_page_alloc_bulk(f.pool, 0, &addr, 1), 1);
 	mr_page_free_bulk(f.pool, 0, &addr, 1);
@@ -92,7 +92,7 @@ TEST(a_cache_knows_its_thread)
 	alloc_and_free(f.cache);
 	assert_int_equal(f.allocator.n_lines, 1);
 	assert_names(f.allocator.last_line,
-		     "a cache is used by a second thread, by "
+		     "a second thread uses a cache, in "
 		     "%s+0x",
 		     program_invocation_short_name);
 	fixture_close(&f);
@@ -107,18 +107,18 @@ TEST(the_level_changes_at_rest_only)
 	fixture_open(&f, N_PAGES, 4096, 4096);
 	assert_int_equal(mr_pool_set_safety(f.pool, MR_SAFETY_STATES, &reason),
 			 -EBUSY);
-	assert_reason_has(&reason, "1 caches are alive and 0 pages in flight");
+	assert_reason_has(&reason, "1 caches exist and 0 pages are in flight");
 	addr = alloc_one(f.cache, 4096);
 	mr_cache_destroy(f.cache);
 	assert_int_equal(mr_pool_set_safety(f.pool, MR_SAFETY_STATES, &reason),
 			 -EBUSY);
-	assert_reason_has(&reason, "1 pages in flight");
+	assert_reason_has(&reason, "1 pages are in flight");
 	mr_pool_frag_free_bulk(f.pool, &addr, 1);
 	assert_int_equal(mr_pool_set_safety(f.pool, (enum mr_safety)7, &reason),
 			 -EINVAL);
 	assert_int_equal(mr_pool_set_safety(f.pool, MR_SAFETY_GUARD, &reason),
 			 -EINVAL);
-	assert_reason_has(&reason, "guards are a pool's layout");
+	assert_reason_has(&reason, "guards change the layout");
 	f.allocator.fail_at = f.allocator.n_calls + 2;
 	assert_int_equal(mr_pool_set_safety(f.pool, MR_SAFETY_STATES, &reason),
 			 -ENOMEM);

@@ -185,7 +185,7 @@ TEST(a_place_that_nobody_knows)
 	char text[MRI_SITE_TEXT];
 
 	mri_site_say(safety, 0, text);
-	assert_string_equal(text, "a place unknown");
+	assert_string_equal(text, "an unknown place");
 	mri_site_say(safety, mri_site_find(safety, (const void *)16), text);
 	assert_string_equal(text, "0x10");
 	assert_true(mri_site_tell(safety, 3, MRI_TOLD_DOUBLE));

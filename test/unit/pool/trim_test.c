@@ -138,7 +138,7 @@ TEST(duplicates_are_dropped)
 	assert_int_equal(n_found, 3);
 	assert_int_equal(pool_stats(f.pool).free_double, 3);
 	assert_in_flight(f.pool, 0);
-	assert_non_null(strstr(f.allocator.last_line, "were free twice"));
+	assert_non_null(strstr(f.allocator.last_line, "were freed twice"));
 	/* Both of them among what one call looks at. */
 	assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, N_PAGES, 4096),
 			 N_PAGES);

@@ -357,17 +357,17 @@ FIXTURE_TEST(wrong_configurations_say_why)
 	c.n_cores = 1;
 	assert_int_equal(mr_workers_create(fixture.ctx, &c, &workers, &why),
 			 -EINVAL);
-	assert_reason_has(&why, "core 1023 is not there or may not be used");
+	assert_reason_has(&why, "core 1023 does not exist or may not be used");
 	c.cores = twice;
 	c.n_cores = 2;
 	assert_int_equal(mr_workers_create(fixture.ctx, &c, &workers, &why),
 			 -EINVAL);
-	assert_reason_has(&why, "core 0 is named twice");
+	assert_reason_has(&why, "core 0 is listed twice");
 	c = config;
 	c.n_workers = fixture_n_cores() + 1;
 	assert_int_equal(mr_workers_create(fixture.ctx, &c, &workers, &why),
 			 -EINVAL);
-	assert_reason_has(&why, "there are");
+	assert_reason_has(&why, "are available");
 	c = config;
 	c.handoff_entries = 100;
 	c.n_workers = 2;
