@@ -56,14 +56,14 @@ static int not_loaded(struct mr_reason *reason)
 	if (why == NULL)
 		why = "no reason given";
 	if (strstr(why, "librte_") != NULL)
-		return mr_fail(reason, -ENODEV,
-			       "dpdk: DPDK's libraries are not installed, or "
-			       "not in the version that Millrace was built "
-			       "with: %s",
-			       why);
+		return mr_fail(
+			reason, -ENODEV,
+			"dpdk: the DPDK libraries are missing, or of another "
+			"version than Millrace was built with: %s",
+			why);
 	return mr_fail(reason, -ENODEV,
-		       "dpdk: cannot load the module: %s; it is installed "
-		       "where libmillrace is, from a build that found libdpdk",
+		       "dpdk: cannot load the module: %s; a build with libdpdk "
+		       "installs it next to libmillrace",
 		       why);
 }
 
@@ -93,9 +93,10 @@ static int dpdk_open(struct mr_port *port, const struct mr_spec *spec,
 	module = dlsym(handle, MRI_DPDK_MODULE);
 	if (module == NULL || module->version != MRI_DPDK_VERSION ||
 	    module->driver->port_bytes != sizeof(struct mri_dpdk_room))
-		return mr_fail(reterr_reason, -ENODEV,
-			       "dpdk: %s is of another version of Millrace",
-			       module_file);
+		return mr_fail(
+			reterr_reason, -ENODEV,
+			"dpdk: %s belongs to another version of Millrace",
+			module_file);
 	port->driver = module->driver;
 	return module->driver->open(port, spec, reterr_reason);
 }

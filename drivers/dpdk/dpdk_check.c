@@ -16,7 +16,7 @@ static int check_mtu(const struct dpdk_port *port, struct mr_reason *reason)
 	if (port->mtu_bytes <= max)
 		return 0;
 	return mr_fail(reason, -EINVAL,
-		       "%s: mtu=%u: the device (driver %s) takes %u at most",
+		       "%s: mtu=%u: the device (driver %s) takes at most %u",
 		       port->base->info.name, port->mtu_bytes,
 		       info->driver_name, max);
 }
@@ -63,10 +63,11 @@ static int check_offloads(const struct dpdk_port *port,
 
 	if (port->options.csum == DPDK_ON && !has_sums(info))
 		return lacks(port, "csum=on",
-			     "check and write sums of TCP and UDP", reason);
+			     "verify and compute TCP and UDP checksums",
+			     reason);
 	if (port->options.strip_vlan &&
 	    (info->rx_offload_capa & RTE_ETH_RX_OFFLOAD_VLAN_STRIP) == 0)
-		return lacks(port, "vlan=strip", "take tags out", reason);
+		return lacks(port, "vlan=strip", "strip VLAN tags", reason);
 	return 0;
 }
 

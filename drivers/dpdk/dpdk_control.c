@@ -135,10 +135,10 @@ static void fill_info(struct dpdk_port *port)
 	is_polled = port->rxqs[0].base.queue.fd < 0;
 	is_not_spread = port->n_queues > 1 && dpdk_rss_kinds(port) == 0;
 	snprintf(info->why, sizeof(info->why), "%s%s%s",
-		 is_polled ? "no rx interrupts: it is polled" : "",
+		 is_polled ? "no rx interrupts: polling" : "",
 		 is_polled && is_not_spread ? "; " : "",
-		 is_not_spread ? "no RSS: the device spreads no flows over its "
-				 "queues" :
+		 is_not_spread ? "no RSS: the device does not distribute flows "
+				 "over its queues" :
 				 "");
 	mr_log(port->base->ctx, MR_LOG_INFO,
 	       "%s: %u headers of %u bytes for buffers, %u for each tx queue",
@@ -181,7 +181,7 @@ int mri_dpdk_control_open(struct dpdk_port *port, struct mr_reason *reason)
 		err = rte_eth_promiscuous_enable(port->port_id);
 		if (err < 0)
 			return refuse(port->base, err,
-				      "it cannot be made promiscuous", reason);
+				      "cannot set promiscuous mode", reason);
 	}
 	fill_info(port);
 	return 0;
@@ -282,8 +282,7 @@ int mri_dpdk_set_promisc(struct mr_port *base, uint32_t on,
 		       rte_eth_promiscuous_disable(id);
 
 	if (err < 0)
-		err = refuse(base, err, "it cannot be made promiscuous",
-			     reason);
+		err = refuse(base, err, "cannot set promiscuous mode", reason);
 	mri_dpdk_leave();
 	return err;
 }
@@ -296,7 +295,7 @@ int mri_dpdk_set_allmulti(struct mr_port *base, uint32_t on,
 		       rte_eth_allmulticast_disable(id);
 
 	if (err < 0)
-		err = refuse(base, err, "it cannot receive all multicast",
+		err = refuse(base, err, "cannot set reception of all multicast",
 			     reason);
 	mri_dpdk_leave();
 	return err;
@@ -318,14 +317,13 @@ int mri_dpdk_set_mtu(struct mr_port *base, uint32_t mtu_bytes,
 
 	if (mtu_bytes > max_mtu(port))
 		err = mr_fail(reason, -EINVAL,
-			      "%s: an MTU of %u is more than the %u that the "
-			      "device and the buffers it was opened with take",
+			      "%s: an MTU of %u: the device and its buffers "
+			      "take at most %u",
 			      base->info.name, mtu_bytes, max_mtu(port));
 	if (err == 0) {
 		err = rte_eth_dev_set_mtu(port->port_id, (uint16_t)mtu_bytes);
 		if (err < 0)
-			err = refuse(base, err, "the MTU cannot be set",
-				     reason);
+			err = refuse(base, err, "cannot set the MTU", reason);
 	}
 	if (err == 0) {
 		port->set_mtu_bytes = mtu_bytes;
@@ -345,7 +343,7 @@ int mri_dpdk_set_mac(struct mr_port *base, const uint8_t mac[6],
 	memcpy(addr.addr_bytes, mac, sizeof(addr.addr_bytes));
 	err = rte_eth_dev_default_mac_addr_set(port->port_id, &addr);
 	if (err < 0)
-		err = refuse(base, err, "the address cannot be set", reason);
+		err = refuse(base, err, "cannot set the MAC address", reason);
 	else
 		port->did_set_mac = true;
 	mri_dpdk_leave();
@@ -418,9 +416,9 @@ static int set_filter(struct dpdk_port *port, const uint8_t (*macs)[6],
 	if (err == -ENOSPC)
 		return mr_fail(reason, err,
 			       "%s: more than the %u addresses that the device "
-			       "holds, its own among them",
+			       "holds, including its own",
 			       port->base->info.name, port->info.max_mac_addrs);
-	return err < 0 ? refuse(port->base, err, "the addresses cannot be set",
+	return err < 0 ? refuse(port->base, err, "cannot set the addresses",
 				reason) :
 			 0;
 }

@@ -89,27 +89,26 @@ static int not_probed(const struct dpdk_port *port, const char *name, int err,
 
 	if (!is_bdf(name))
 		return mr_fail(reason, -ENODEV,
-			       "%s: DPDK has no such device, or not with these "
+			       "%s: DPDK has no such device, or rejects its "
 			       "arguments: %s",
 			       port_name, mri_dpdk_why(-err));
 	if (!is_pci_device(name))
-		return mr_fail(reason, -ENODEV,
-			       "%s: there is no such PCI device: %s", port_name,
-			       mri_dpdk_why(-err));
+		return mr_fail(reason, -ENODEV, "%s: no such PCI device: %s",
+			       port_name, mri_dpdk_why(-err));
 	kernel_driver("pci", name, driver, sizeof(driver));
 	if (strcmp(driver, "vfio-pci") != 0 && strncmp(driver, "uio", 3) != 0 &&
 	    strcmp(driver, "igb_uio") != 0)
-		return mr_fail(reason, driver[0] == '\0' ? -ENODEV : -EBUSY,
-			       "%s: the device is %s%s%s: bind it to vfio-pci, "
-			       "unless its DPDK driver works beside the "
-			       "kernel's: %s",
-			       port_name,
-			       driver[0] == '\0' ? "bound to no driver" :
-						   "bound to the kernel's '",
-			       driver, driver[0] == '\0' ? "" : "'",
-			       mri_dpdk_why(-err));
+		return mr_fail(
+			reason, driver[0] == '\0' ? -ENODEV : -EBUSY,
+			"%s: the device is %s%s%s: bind it to vfio-pci, unless "
+			"its DPDK driver works alongside the kernel's: %s",
+			port_name,
+			driver[0] == '\0' ? "bound to no driver" :
+					    "bound to the kernel's '",
+			driver, driver[0] == '\0' ? "" : "'",
+			mri_dpdk_why(-err));
 	return mr_fail(reason, -ENODEV,
-		       "%s: no DPDK driver takes the device: %s", port_name,
+		       "%s: no DPDK driver supports the device: %s", port_name,
 		       mri_dpdk_why(-err));
 }
 
@@ -146,12 +145,12 @@ static int own_port(struct dpdk_port *port, const char *devargs,
 	}
 	if (has_any)
 		return mr_fail(reason, -EBUSY,
-			       "%s: the device is in use, by another port of "
+			       "%s: the device is in use by another port of "
 			       "this process",
 			       port->base->info.name);
 	(void)mr_fail(reason, -ENODEV,
-		      "%s: DPDK took the device, and made no Ethernet port of "
-		      "it: %s",
+		      "%s: DPDK accepted the device, but created no Ethernet "
+		      "port: %s",
 		      port->base->info.name, mri_dpdk_why(ENODEV));
 	if (port->did_probe)
 		unprobe(devargs);
@@ -178,7 +177,7 @@ int mri_dpdk_device_find(struct dpdk_port *port, const char *devargs,
 		return err;
 	err = rte_eth_dev_info_get(port->port_id, &port->info);
 	if (err < 0)
-		return refuse(port, err, "the device does not say what it is",
+		return refuse(port, err, "the device does not describe itself",
 			      reason);
 	port->device = port->info.device;
 	port->is_vfio = is_vfio(port->device);
@@ -203,15 +202,15 @@ static int choose_sg(struct dpdk_port *port, struct mr_reason *reason)
 		       (port->options.sg == DPDK_AUTO && max_bytes > room);
 	if (!info->has_sg && max_bytes > room)
 		return mr_fail(reason, -EINVAL,
-			       "%s: frames have up to %u bytes (an MTU of %u), "
-			       "an rx buffer has room for %u: sg=on, a smaller "
-			       "mtu=, or a pool with larger chunks",
+			       "%s: frames have up to %u bytes (MTU %u), but "
+			       "rx buffers only %u: use sg=on, a smaller mtu=, "
+			       "or a pool with larger chunks",
 			       info->name, max_bytes, port->mtu_bytes, room);
 	if ((max_bytes + room - 1) / room > MR_MAX_SEGS)
-		return mr_fail(reason, -EINVAL,
-			       "%s: frames of %u bytes are more than %d "
-			       "buffers of %u",
-			       info->name, max_bytes, MR_MAX_SEGS, room);
+		return mr_fail(
+			reason, -EINVAL,
+			"%s: frames of %u bytes do not fit in %d buffers of %u",
+			info->name, max_bytes, MR_MAX_SEGS, room);
 	return 0;
 }
 
@@ -295,8 +294,7 @@ static int start_with(struct dpdk_port *port, bool has_irqs,
 	err = rte_eth_dev_configure(port->port_id, (uint16_t)port->n_queues,
 				    (uint16_t)port->n_queues, &conf);
 	if (err < 0)
-		return refuse(port, err, "the device cannot be configured",
-			      reason);
+		return refuse(port, err, "cannot configure the device", reason);
 	port->is_configured = true;
 	if (port->options.mtu_bytes != 0) {
 		err = rte_eth_dev_set_mtu(port->port_id,
@@ -313,17 +311,17 @@ static int start_with(struct dpdk_port *port, bool has_irqs,
 	err = setup_queues(port, &conf);
 	if (err == -E2BIG)
 		return mr_fail(reason, -EINVAL,
-			       "%s: ring=%u: the device wants rings of %u (rx) "
-			       "and %u (tx) at least",
+			       "%s: ring=%u: the device needs rings of at "
+			       "least %u (rx) and %u (tx)",
 			       port->base->info.name,
 			       port->options.ring_entries,
 			       port->info.rx_desc_lim.nb_min,
 			       port->info.tx_desc_lim.nb_min);
 	if (err < 0)
-		return refuse(port, err, "its queues cannot be set up", reason);
+		return refuse(port, err, "cannot set up its queues", reason);
 	err = rte_eth_dev_start(port->port_id);
 	if (err < 0)
-		return refuse(port, err, "the device does not start", reason);
+		return refuse(port, err, "cannot start the device", reason);
 	port->is_started = true;
 	for (uint32_t i = 0; i < port->n_queues; i++)
 		port->txqs[i].offloads = conf.txmode.offloads;
@@ -379,18 +377,17 @@ static int check_scatter(struct dpdk_port *port, struct mr_reason *reason)
 	if (!queue.scattered_rx || info->has_sg)
 		return 0;
 	if (port->options.sg == DPDK_OFF)
-		return mr_fail(reason, -EINVAL,
-			       "%s: frames have up to %u bytes, and the device "
-			       "uses %u of an rx buffer and scatters the rest: "
-			       "sg=on, or a smaller mtu=",
-			       info->name, max_bytes, queue.rx_buf_size);
+		return mr_fail(
+			reason, -EINVAL,
+			"%s: frames have up to %u bytes, but the device uses "
+			"only %u of an rx buffer: use sg=on, or a smaller mtu=",
+			info->name, max_bytes, queue.rx_buf_size);
 	if ((max_bytes + queue.rx_buf_size - 1) / queue.rx_buf_size >
 	    MR_MAX_SEGS)
-		return mr_fail(reason, -EINVAL,
-			       "%s: frames of %u bytes are more than %d "
-			       "buffers of %u",
-			       info->name, max_bytes, MR_MAX_SEGS,
-			       queue.rx_buf_size);
+		return mr_fail(
+			reason, -EINVAL,
+			"%s: frames of %u bytes do not fit in %d buffers of %u",
+			info->name, max_bytes, MR_MAX_SEGS, queue.rx_buf_size);
 	info->has_sg = 1;
 	return 0;
 }
@@ -533,8 +530,8 @@ static void park(struct dpdk_port *port)
 	if (err == 0)
 		return;
 	mr_log(port->base->ctx, MR_LOG_WARNING,
-	       "%s: the program's port has to be closed, since its queues "
-	       "cannot be set up anew: %s",
+	       "%s: closing the program's port, since its queues cannot be set "
+	       "up again: %s",
 	       port->base->info.name, mri_dpdk_why(-err));
 	(void)rte_eth_dev_close(port->port_id);
 }
@@ -579,6 +576,6 @@ void mri_dpdk_device_give_back(struct dpdk_port *port)
 		other->did_probe = true;
 	else if (rte_dev_remove(port->device) < 0)
 		mr_log(port->base->ctx, MR_LOG_WARNING,
-		       "%s: DPDK does not let go of the device: %s",
+		       "%s: DPDK does not release the device: %s",
 		       port->base->info.name, mri_dpdk_why(EIO));
 }

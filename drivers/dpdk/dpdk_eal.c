@@ -375,7 +375,7 @@ static int try_start(struct mr_ctx *ctx, const char *options,
 		snprintf(options_used, sizeof(options_used), "%s",
 			 options != NULL ? options : "");
 		mr_log(ctx, MR_LOG_INFO, "dpdk: %s, %s, IOVA as %s",
-		       err == 0 ? "EAL started" : "EAL is the program's own",
+		       err == 0 ? "EAL started" : "EAL started by the program",
 		       rte_version(),
 		       rte_eal_iova_mode() == RTE_IOVA_VA ? "VA" : "PA");
 		return 0;
@@ -384,11 +384,11 @@ static int try_start(struct mr_ctx *ctx, const char *options,
 		snprintf(why_failed, sizeof(why_failed), "%s (%s)",
 			 mri_dpdk_why(err), rte_strerror(err));
 	state = FAILED;
-	return mr_fail(reason, -EIO, "dpdk: EAL does not start: %s%s",
-		       why_failed,
-		       err == EALREADY ? "; that was the first time, and only "
-					 "a new process can try again" :
-					 "");
+	return mr_fail(
+		reason, -EIO, "dpdk: EAL does not start: %s%s", why_failed,
+		err == EALREADY ?
+			" (first attempt); only a new process can try again" :
+			"");
 }
 
 int mri_dpdk_eal_start(struct mr_ctx *ctx, const char *options,
@@ -407,14 +407,14 @@ int mri_dpdk_eal_start(struct mr_ctx *ctx, const char *options,
 	}
 	if (options != NULL &&
 	    (state == PROGRAMS_OWN || strcmp(options, options_used) != 0))
-		return mr_fail(reason, -EALREADY,
-			       "dpdk: EAL runs already, %s%s%s; it is started "
-			       "once per process, with the options of the "
-			       "first port",
-			       state == PROGRAMS_OWN ? "by the program itself" :
-						       "with the options '",
-			       state == PROGRAMS_OWN ? "" : options_used,
-			       state == PROGRAMS_OWN ? "" : "'");
+		return mr_fail(
+			reason, -EALREADY,
+			"dpdk: EAL is already running, %s%s%s; it starts once "
+			"per process, with the options of the first port",
+			state == PROGRAMS_OWN ? "started by the program" :
+						"with the options '",
+			state == PROGRAMS_OWN ? "" : options_used,
+			state == PROGRAMS_OWN ? "" : "'");
 	return 0;
 }
 

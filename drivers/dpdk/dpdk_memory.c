@@ -277,16 +277,16 @@ static int add_segment(void *opaque, const struct mr_segment_info *info,
 
 	if (info->os_page_bytes == 4096 && needs_physical(port))
 		return mr_fail(reason, -ENOTSUP,
-			       "%s: the device needs physical addresses, and "
-			       "the pool lies in pages of 4 KiB (%s): reserve "
-			       "huge pages, or turn the IOMMU on",
+			       "%s: the device needs physical addresses, but "
+			       "the pool uses pages of 4 KiB (%s): reserve "
+			       "huge pages, or enable the IOMMU",
 			       port->base->info.name, info->why);
 	pthread_mutex_lock(&lock);
 	err = add_and_map(port, base + info->addr, info, reason);
 	if (err == 0 && port->is_growing) {
 		err = mri_dpdk_view_resize(port->view, registered_end(base));
 		if (err < 0) {
-			err = refuse(port, err, "make headers for", reason);
+			err = refuse(port, err, "create headers for", reason);
 			unmap_and_remove(port, base + info->addr);
 		}
 	}
@@ -333,7 +333,7 @@ static int get_view(struct dpdk_port *port, struct mr_reason *reason)
 	if (err == 0)
 		return 0;
 	mri_dpdk_view_put(view);
-	return refuse(port, err, "make headers for", reason);
+	return refuse(port, err, "create headers for", reason);
 }
 
 /*
@@ -358,22 +358,22 @@ int mri_dpdk_memory_open(struct dpdk_port *port, struct mr_reason *reason)
 	int err = mr_region_pin(base->region, base->info.name, UINT64_MAX);
 
 	if (err == -ENOTSUP)
-		return mr_fail(reason, -ENOTSUP,
-			       "%s: its pool is guarded (MR_SAFETY_GUARD), and "
-			       "no device can register such memory: choose a "
-			       "lower safety level",
-			       base->info.name);
+		return mr_fail(
+			reason, -ENOTSUP,
+			"%s: its pool is guarded (MR_SAFETY_GUARD), which "
+			"devices cannot register: choose a lower safety level",
+			base->info.name);
 	if (err < 0)
 		return mr_fail(reason, err, "%s: too many ports on one region",
 			       base->info.name);
 	port->is_pinned = true;
 	if (!mr_pool_is_below(base->pool,
 			      mr_region_n_contiguous_bytes(base->region)))
-		return mr_fail(reason, -EINVAL,
-			       "%s: its pool lies behind a gap of its region: "
-			       "make that pool the first of the region, or "
-			       "give it a region",
-			       base->info.name);
+		return mr_fail(
+			reason, -EINVAL,
+			"%s: its pool lies behind a gap in the region: make it "
+			"the first pool, or use a separate region",
+			base->info.name);
 	mri_dpdk_ask(false);
 	err = mr_region_listen(base->region, add_segment, remove_segment, port,
 			       reason);

@@ -23,7 +23,7 @@ int mri_dpdk_read_options(const struct mr_spec *spec,
 
 	if (mr_spec_device(spec)[0] == '\0')
 		return mr_fail(reason, -EINVAL,
-			       "dpdk: no device; give what DPDK calls it, such "
+			       "dpdk: no device; give its name in DPDK, such "
 			       "as dpdk:0000:03:00.0 or dpdk:net_tap0");
 	if ((err = mr_spec_get_u32(spec, "queues", 1, 1, MAX_QUEUES,
 				   &o.n_queues, reason)) < 0 ||

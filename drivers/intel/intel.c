@@ -146,21 +146,18 @@ static int find_chip(struct mr_ctx *ctx, const struct mr_spec *spec,
 			chip = chips[i];
 	if (chip == NULL)
 		return mr_fail(reason, -ENODEV,
-			       "intel:%s: %04x:%04x is not a NIC that this "
-			       "driver drives",
+			       "intel:%s: %04x:%04x is not a supported NIC",
 			       device, info.vendor_id, info.device_id);
 	if (o->n_queues > chip->max_queues)
-		return mr_fail(reason, -EINVAL,
-			       "intel:%s: option queues: %u is more than the "
-			       "%s has, which is %u",
-			       device, o->n_queues, chip->name,
-			       chip->max_queues);
+		return mr_fail(
+			reason, -EINVAL,
+			"intel:%s: option queues: %u: the %s has at most %u",
+			device, o->n_queues, chip->name, chip->max_queues);
 	if (o->mtu_bytes > chip->max_mtu_bytes)
-		return mr_fail(reason, -EINVAL,
-			       "intel:%s: option mtu: %u is more than the %s "
-			       "takes, which is %u",
-			       device, o->mtu_bytes, chip->name,
-			       chip->max_mtu_bytes);
+		return mr_fail(
+			reason, -EINVAL,
+			"intel:%s: option mtu: %u: the %s takes at most %u",
+			device, o->mtu_bytes, chip->name, chip->max_mtu_bytes);
 	if (o->head_wb == INTEL_ON && !chip->is_igb)
 		return mr_fail(reason, -ENOTSUP,
 			       "intel:%s: option head-wb: the %s has no head "
@@ -203,9 +200,9 @@ static int choose_buffers(struct intel_port *port, struct mr_reason *reason)
 		port->buf_bytes = 2048;
 	if (port->buf_bytes < INTEL_MIN_BUF_BYTES)
 		return mr_fail(reason, -EINVAL,
-			       "%s: the device wants rx buffers of 1024 bytes "
-			       "or more: with headroom %u and tailroom %u the "
-			       "pool needs chunks of %u bytes, and has %u",
+			       "%s: the device needs rx buffers of at least "
+			       "1024 bytes: with headroom %u and tailroom %u "
+			       "the pool needs chunks of %u bytes, but has %u",
 			       base->info.name, base->headroom_bytes,
 			       base->tailroom_bytes,
 			       around + INTEL_MIN_BUF_BYTES, base->chunk_bytes);
@@ -215,15 +212,15 @@ static int choose_buffers(struct intel_port *port, struct mr_reason *reason)
 	if (o->sg == INTEL_OFF && frame_bytes > port->buf_bytes)
 		return mr_fail(reason, -EINVAL,
 			       "%s: sg=off with an MTU of %u needs rx buffers "
-			       "of %u bytes; of chunks of %u bytes, headroom "
-			       "%u and tailroom %u leave the device %u",
+			       "of %u bytes; in chunks of %u bytes, headroom "
+			       "%u and tailroom %u leave room for %u",
 			       base->info.name, o->mtu_bytes, frame_bytes,
 			       base->chunk_bytes, base->headroom_bytes,
 			       base->tailroom_bytes, port->buf_bytes);
 	if (frame_bytes > MR_MAX_SEGS * port->buf_bytes)
 		return mr_fail(reason, -EINVAL,
-			       "%s: an MTU of %u is more than %d rx buffers of "
-			       "%u bytes take",
+			       "%s: an MTU of %u does not fit in %d rx buffers "
+			       "of %u bytes",
 			       base->info.name, o->mtu_bytes, MR_MAX_SEGS,
 			       port->buf_bytes);
 	port->mtu_bytes = o->mtu_bytes;

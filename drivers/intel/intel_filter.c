@@ -166,15 +166,15 @@ int mri_intel_set_mtu(struct mr_port *base, uint32_t mtu_bytes,
 
 	if (mtu_bytes > port->chip->max_mtu_bytes)
 		return mr_fail(reason, -EINVAL,
-			       "%s: an MTU of %u is more than the %s takes: %u",
+			       "%s: an MTU of %u: the %s takes at most %u",
 			       base->info.name, mtu_bytes, port->chip->name,
 			       port->chip->max_mtu_bytes);
 	if (mtu_bytes > in_bufs)
-		return mr_fail(reason, -EINVAL,
-			       "%s: an MTU of %u is more than its rx buffers "
-			       "take: %u; open it with mtu=%u, then a frame "
-			       "has several",
-			       base->info.name, mtu_bytes, in_bufs, mtu_bytes);
+		return mr_fail(
+			reason, -EINVAL,
+			"%s: an MTU of %u: its rx buffers take at most %u; "
+			"open it with mtu=%u to use several per frame",
+			base->info.name, mtu_bytes, in_bufs, mtu_bytes);
 	if (mri_intel_check(port, reason) < 0)
 		return -ENODEV;
 	mri_intel_limit_frames(port, mtu_bytes);
@@ -204,8 +204,8 @@ int mri_intel_set_mac_filter(struct mr_port *base, const uint8_t (*macs)[6],
 		n_unicast += !(macs[i][0] & 1);
 	if (n_unicast >= INTEL_RARS)
 		return mr_fail(reason, -ENOSPC,
-			       "%s: the device holds %d unicast addresses "
-			       "besides its own, not %u",
+			       "%s: the device holds %d unicast addresses in "
+			       "addition to its own, not %u",
 			       base->info.name, INTEL_RARS - 1, n_unicast);
 	if (mri_intel_check(port, reason) < 0)
 		return -ENODEV;

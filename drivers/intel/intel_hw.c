@@ -146,7 +146,7 @@ static void read_mac(struct intel_port *port)
 		return;
 	memset(info->mac, 0, sizeof(info->mac));
 	mr_log(port->base.ctx, MR_LOG_WARNING,
-	       "%s: its NVM has no address; mr_port_set_mac() gives it one",
+	       "%s: its NVM has no MAC address; set one with mr_port_set_mac()",
 	       info->name);
 }
 
@@ -160,10 +160,10 @@ int mri_intel_reset(struct intel_port *port, struct mr_reason *reason)
 	if (err == -ENODEV)
 		return mri_intel_check(port, reason);
 	if (err < 0)
-		return mr_fail(reason, -EIO,
-			       "%s: the device does not come out of reset "
-			       "within %d ms",
-			       port->base.info.name, RESET_MAX_US / 1000);
+		return mr_fail(
+			reason, -EIO,
+			"%s: the device did not come out of reset within %d ms",
+			port->base.info.name, RESET_MAX_US / 1000);
 	read_mac(port);
 	return 0;
 }
@@ -173,7 +173,7 @@ static void start_phy(struct intel_port *port)
 {
 	if (!take_mdio(port)) {
 		mr_log(port->base.ctx, MR_LOG_WARNING,
-		       "%s: firmware keeps the PHY: its link stays as it is",
+		       "%s: firmware holds the PHY; its link is left alone",
 		       port->base.info.name);
 		return;
 	}
@@ -310,11 +310,10 @@ static int run(struct intel_port *port, struct mr_reason *reason)
 			      INTEL_DCTL_ENABLE, RING_MAX_US) < 0 ||
 		     wait_for(port, tx + INTEL_DCTL, INTEL_DCTL_ENABLE,
 			      INTEL_DCTL_ENABLE, RING_MAX_US) < 0))
-			return mr_fail(reason, -EIO,
-				       "%s: queue %u does not start within %d "
-				       "ms",
-				       port->base.info.name, i,
-				       RING_MAX_US / 1000);
+			return mr_fail(
+				reason, -EIO,
+				"%s: queue %u did not start within %d ms",
+				port->base.info.name, i, RING_MAX_US / 1000);
 		/* All but one: RDT == RDH would be none. */
 		intel_write(port, rx + INTEL_DT, port->rxqs[i].mask);
 	}
@@ -334,7 +333,7 @@ int mri_intel_start(struct intel_port *port, struct mr_reason *reason)
 	}
 	mri_intel_rss_start(port);
 	if (mr_pci_set_bus_master(port->pci, 1) < 0)
-		err = mr_fail(reason, -EIO, "%s: cannot be made bus master",
+		err = mr_fail(reason, -EIO, "%s: cannot enable bus mastering",
 			      port->base.info.name);
 	else
 		err = run(port, reason);

@@ -80,9 +80,8 @@ static int get_vectors(struct intel_port *port, struct mr_reason *reason)
 		(void)mr_pci_set_irqs(port->pci, 0, NULL, NULL);
 		(void)mr_fail(&why, 0, "%d vectors, not %d", n_got, n_least);
 	}
-	mr_log(port->base.ctx, MR_LOG_INFO,
-	       "%s: no interrupts, it is polled: %s", port->base.info.name,
-	       why.text);
+	mr_log(port->base.ctx, MR_LOG_INFO, "%s: no interrupts, polling: %s",
+	       port->base.info.name, why.text);
 	return 0;
 }
 
@@ -284,7 +283,8 @@ static void handle_events(struct intel_port *port)
 		return;
 	if (events & MR_PCI_EVENT_REQ)
 		mr_log(port->base.ctx, MR_LOG_WARNING,
-		       "%s: the device is to be unplugged: close the port",
+		       "%s: the device is about to be unplugged: close the "
+		       "port",
 		       port->base.info.name);
 	else
 		mr_log(port->base.ctx, MR_LOG_ERROR,

@@ -106,8 +106,8 @@ static int fill(struct intel_port *port, struct intel_rxq *rxq,
 						rxq->chunk_bytes);
 		if (n_got == 0)
 			return mr_fail(reason, -ENOMEM,
-				       "%s: the pool has no pages left for rx "
-				       "queue %u: it needs %u",
+				       "%s: the pool has too few pages for rx "
+				       "queue %u, which needs %u",
 				       base->info.name, rxq->base.queue.idx, n);
 		for (uint32_t i = 0; i < n_got; i++)
 			intel_rx_post(rxq, rxq->n_bufs++, addrs[i]);

@@ -127,8 +127,8 @@ static int match(const char *name, const char *key, uint32_t ours,
 	if (ours == theirs)
 		return 0;
 	return mr_fail(reterr_reason, -EINVAL,
-		       "pair:%s: the other end was opened with %s=%u; give the "
-		       "same, or leave it out",
+		       "pair:%s: the other end was opened with %s=%u; use the "
+		       "same value, or omit the option",
 		       name, key, theirs);
 }
 
@@ -142,8 +142,8 @@ static int read_options(const struct mr_spec *spec,
 
 	if (name[0] == '\0' || strlen(name) >= PAIR_NAME_BYTES)
 		return mr_fail(reterr_reason, -EINVAL,
-			       "pair: give both ends one name of 1 to %d "
-			       "characters, as in pair:a",
+			       "pair: give both ends the same name of 1 to %d "
+			       "characters, such as pair:a",
 			       PAIR_NAME_BYTES - 1);
 	err = mr_spec_get_u32(spec, "queues", link != NULL ? link->n_queues : 1,
 			      1, MAX_QUEUES, &o->n_queues, reterr_reason);
@@ -277,11 +277,11 @@ static int wait_for_orphans(struct pair_lane *lanes, uint32_t n,
 		while (__atomic_load_n(&lanes[i].claim, __ATOMIC_ACQUIRE) &
 		       PAIR_CLAIMED) {
 			if (n_ticks++ == 10000)
-				return mr_fail(reterr_reason, -EBUSY,
-					       "the other end has been in the "
-					       "middle of a burst for a second "
-					       "and holds frames of the port "
-					       "that was here before");
+				return mr_fail(
+					reterr_reason, -EBUSY,
+					"the other end has been in a burst for "
+					"a second and holds frames of the "
+					"previous port here");
 			nanosleep(&tick, NULL);
 		}
 		__atomic_store_n(&lanes[i].claim, 0, __ATOMIC_RELEASE);
@@ -306,12 +306,11 @@ static int join(struct pair_port *port, const struct mr_spec *spec,
 	}
 	if (link->is_open[0] && link->is_open[1])
 		return mr_fail(reterr_reason, -EBUSY,
-			       "pair:%s has both of its ends already", name);
+			       "pair:%s already has both ends", name);
 	if (link->region != port->base.region)
 		return mr_fail(reterr_reason, -EINVAL,
-			       "pair:%s: the other end is in another region, "
-			       "where an address means another page; open both "
-			       "on pools of one region",
+			       "pair:%s: the other end uses another region; "
+			       "open both on pools of the same region",
 			       name);
 	port->end = link->is_open[0] ? 1 : 0;
 	err = wait_for_orphans(&link->lanes[port->end * link->n_queues],

@@ -23,8 +23,8 @@ enum { WRITE_BUFFER_BYTES = 262144, MAX_PASSES = 1000000000 };
 
 static int not_plain(const char *path, struct mr_reason *reterr_reason)
 {
-	return mr_fail(reterr_reason, -EINVAL, "pcap: '%s' is not a plain file",
-		       path);
+	return mr_fail(reterr_reason, -EINVAL,
+		       "pcap: '%s' is not a regular file", path);
 }
 
 static int file_error(const char *path, const char *verb,
@@ -113,11 +113,11 @@ static int open_rx(struct pcap_port *port, const char *path,
 	if (pcap_datalink(rxq->pcap) == DLT_EN10MB)
 		return 0;
 	link_type = pcap_datalink_val_to_name(pcap_datalink(rxq->pcap));
-	return mr_fail(reterr_reason, -ENOTSUP,
-		       "pcap: '%s' has frames of link type %s (%d); only "
-		       "Ethernet is known",
-		       path, link_type != NULL ? link_type : "?",
-		       pcap_datalink(rxq->pcap));
+	return mr_fail(
+		reterr_reason, -ENOTSUP,
+		"pcap: '%s' has link type %s (%d); only Ethernet is supported",
+		path, link_type != NULL ? link_type : "?",
+		pcap_datalink(rxq->pcap));
 }
 
 static int open_tx(struct pcap_port *port, const char *path,
@@ -133,7 +133,7 @@ static int open_tx(struct pcap_port *port, const char *path,
 		DLT_EN10MB, PCAP_MAX_FRAME_BYTES, PCAP_TSTAMP_PRECISION_NANO);
 	if (txq->frame == NULL || txq->buffer == NULL || txq->pcap == NULL)
 		return mr_fail(reterr_reason, -ENOMEM,
-			       "no memory to write captures with");
+			       "no memory for writing captures");
 	fd = open_file(path, O_WRONLY | O_CREAT, LOCK_EX, reterr_reason);
 	if (fd < 0)
 		return fd;
@@ -195,7 +195,7 @@ static int read_options(struct pcap_port *port, const struct mr_spec *spec,
 	    (*ret_rx == NULL && *ret_tx == NULL))
 		return mr_fail(reterr_reason, -EINVAL,
 			       "pcap: give rx=FILE to read, tx=FILE to write, "
-			       "or both, as in pcap:rx=in.pcap,tx=out.pcap");
+			       "or both, such as pcap:rx=in.pcap,tx=out.pcap");
 	err = mr_spec_get_word(spec, "sg", on_off, &is_off, reterr_reason);
 	if (err == 0)
 		err = mr_spec_get_u32(spec, "loop", 1, 0, MAX_PASSES,

@@ -61,7 +61,7 @@ static bool read_record(struct pcap_rxq *rxq)
 			if (!rxq->is_damaged)
 				mr_log(port->ctx, MR_LOG_WARNING,
 				       "%s: the capture is damaged; the rest "
-				       "of it cannot be read: %s",
+				       "cannot be read: %s",
 				       port->info.name, pcap_geterr(rxq->pcap));
 			rxq->is_damaged = true;
 			drop(rxq, MR_RX_DROP_INVALID);

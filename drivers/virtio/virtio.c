@@ -117,8 +117,8 @@ static int read_options(const struct mr_spec *spec, struct virtio_options *o,
 	    (o->tx_frames != 0 && o->tx_usecs == 0))
 		return mr_fail(
 			reason, -EINVAL,
-			"vfio: %s: frames that are too few would wait "
-			"for ever; say %s, too",
+			"vfio: %s: too few frames would wait forever; also set "
+			"%s",
 			o->rx_usecs == 0 && o->rx_frames != 0 ? "rx-frames" :
 								"tx-frames",
 			o->rx_usecs == 0 && o->rx_frames != 0 ? "rx-usecs" :
@@ -206,8 +206,8 @@ static int negotiate(struct virtio_port *port, struct mr_reason *reason)
 		   is_longer_than_a_buffer(base, base->info.mtu_bytes);
 	if (needs_sg && o->sg == VIRTIO_OFF)
 		return mr_fail(reason, -EINVAL,
-			       "%s: sg=off: an MTU of %u does not fit the %u "
-			       "bytes of a buffer",
+			       "%s: sg=off: an MTU of %u does not fit in a "
+			       "buffer of %u bytes",
 			       base->info.name, base->info.mtu_bytes,
 			       buffer_bytes(base));
 	offered = port->offered;
@@ -227,8 +227,8 @@ static int negotiate(struct virtio_port *port, struct mr_reason *reason)
 				     VIRTIO_HEADER_BYTES;
 	if (base->headroom_bytes < port->header_bytes)
 		return mr_fail(reason, -EINVAL,
-			       "%s: the pool has %u bytes of headroom, and the "
-			       "device writes %u in front of each frame",
+			       "%s: the pool has %u bytes of headroom, but the "
+			       "device writes %u before each frame",
 			       base->info.name, base->headroom_bytes,
 			       port->header_bytes);
 	return 0;
@@ -293,8 +293,8 @@ static void fill_info(struct virtio_port *port)
 	snprintf(info->mode, sizeof(info->mode), "%s", mr_pci_mode(port->pci));
 	if (port->n_irqs < 1 + 2 * port->options.n_queues)
 		snprintf(info->why, sizeof(info->why),
-			 "the device has %u interrupts and %u are needed to "
-			 "sleep on each queue",
+			 "the device has %u interrupts; sleeping on each queue "
+			 "needs %u",
 			 port->n_irqs, 1 + 2 * port->options.n_queues);
 }
 
@@ -305,21 +305,22 @@ static int start(struct virtio_port *port, struct mr_reason *reason)
 	int err;
 
 	if (port->n_irqs > 0 && mri_virtio_pci_set_config_vector(port, 0) < 0)
-		return mr_fail(reason, -EIO,
-			       "%s: the device has no room for an interrupt",
-			       name);
+		return mr_fail(
+			reason, -EIO,
+			"%s: the device has no resources for an interrupt",
+			name);
 	err = mri_virtio_queues_start(port, reason);
 	if (err == 0 && virtio_has(port, VIRTIO_F_CTRL_VQ))
 		err = mri_virtio_pci_start_queue(port, &port->ctrl.vq, reason);
 	if (err < 0)
 		return err;
 	if (mr_pci_set_bus_master(port->pci, 1) < 0)
-		return mr_fail(reason, -EIO, "%s: cannot be a bus master",
+		return mr_fail(reason, -EIO, "%s: cannot enable bus mastering",
 			       name);
 	mri_virtio_pci_add_status(port, VIRTIO_STATUS_DRIVER_OK);
 	if (mri_virtio_pci_status(port) & VIRTIO_STATUS_NEEDS_RESET)
-		return mr_fail(reason, -EIO,
-			       "%s: the device fails as soon as it runs", name);
+		return mr_fail(reason, -EIO, "%s: the device fails on start",
+			       name);
 	mri_virtio_queues_fill(port);
 	return mri_virtio_ctrl_setup(port, reason);
 }
@@ -395,7 +396,7 @@ static int open_steps(struct virtio_port *port, const char *bdf,
 		if (err < 0)
 			return err;
 		mr_log(port->base.ctx, MR_LOG_WARNING,
-		       "%s: the device does not answer what it counts: opened "
+		       "%s: the device does not report its counters; opened "
 		       "without DEVICE_STATS",
 		       port->base.info.name);
 	}

@@ -49,7 +49,7 @@ int mri_virtio_ctrl_open(struct virtio_port *port, struct mr_reason *reason)
 
 	if (n < 4)
 		return mr_fail(reason, -EIO,
-			       "%s: offers a control queue and has none",
+			       "%s: offers a control queue but has none",
 			       port->base.info.name);
 	n = 1u << (31 - __builtin_clz(n));
 	err = mri_virtio_vq_alloc(port, &ctrl->vq, 2 * n_pairs,
@@ -257,12 +257,12 @@ static int command(struct virtio_port *port, uint32_t feature, uint32_t number,
 			       port->base.info.name, what);
 	err = mri_virtio_ctrl_send(port, number, data, n_bytes);
 	if (err < 0)
-		return mr_fail(reason, err, "%s: cannot %s: %s",
-			       port->base.info.name, what,
-			       err == -ENODEV ?
-				       "the device is gone" :
-				       "the device refuses it, or does "
-				       "not answer");
+		return mr_fail(
+			reason, err, "%s: cannot %s: %s", port->base.info.name,
+			what,
+			err == -ENODEV ?
+				"the device is gone" :
+				"the device refuses, or does not respond");
 	return 0;
 }
 
@@ -272,8 +272,8 @@ int mri_virtio_set_promisc(struct mr_port *base, uint32_t on,
 	const uint8_t data = on != 0;
 
 	return command((struct virtio_port *)base, VIRTIO_F_CTRL_RX,
-		       VIRTIO_CTRL_PROMISC, &data, 1,
-		       "choose whether it is promiscuous", reason);
+		       VIRTIO_CTRL_PROMISC, &data, 1, "set promiscuous mode",
+		       reason);
 }
 
 int mri_virtio_set_allmulti(struct mr_port *base, uint32_t on,
@@ -283,7 +283,7 @@ int mri_virtio_set_allmulti(struct mr_port *base, uint32_t on,
 
 	return command((struct virtio_port *)base, VIRTIO_F_CTRL_RX,
 		       VIRTIO_CTRL_ALLMULTI, &data, 1,
-		       "choose whether it takes all multicast frames", reason);
+		       "set reception of all multicast", reason);
 }
 
 int mri_virtio_set_mac(struct mr_port *base, const uint8_t mac[6],
@@ -319,13 +319,13 @@ int mri_virtio_set_mac_filter(struct mr_port *base, const uint8_t (*macs)[6],
 
 	if (n > MAX_MACS)
 		return mr_fail(reason, -ENOSPC,
-			       "%s: a filter of %u addresses, at most %d",
+			       "%s: a filter of %u addresses; at most %d",
 			       base->info.name, n, MAX_MACS);
 	n_bytes = put_macs(data, 0, macs, n, false);
 	n_bytes = put_macs(data, n_bytes, macs, n, true);
 	return command((struct virtio_port *)base, VIRTIO_F_CTRL_RX,
 		       VIRTIO_CTRL_MAC_TABLE, data, n_bytes,
-		       "set its filter of addresses", reason);
+		       "set its address filter", reason);
 }
 
 /*
@@ -381,13 +381,13 @@ static int set_rss(struct virtio_port *port, struct mr_reason *reason)
 	uint32_t at = sizeof(types);
 
 	if (!mri_virtio_has_rss_enough(port))
-		return mr_fail(
-			reason, -ENOTSUP,
-			"%s: its RSS has a table of %u entries and a key "
-			"of %u bytes, %u queues need more; rss=off "
-			"leaves the choice of queues to the device",
-			port->base.info.name, port->facts.max_table_entries,
-			port->facts.max_key_bytes, n_queues);
+		return mr_fail(reason, -ENOTSUP,
+			       "%s: its RSS table of %u entries and key of %u "
+			       "bytes are too small for %u queues; with "
+			       "rss=off the device chooses queues",
+			       port->base.info.name,
+			       port->facts.max_table_entries,
+			       port->facts.max_key_bytes, n_queues);
 	memcpy(data, &types, sizeof(types));
 	put16(data, &at, n_entries - 1);
 	put16(data, &at, 0); /* what has no hash goes to the first */
@@ -396,7 +396,7 @@ static int set_rss(struct virtio_port *port, struct mr_reason *reason)
 	put16(data, &at, n_queues);
 	at += put_key(data + at);
 	return command(port, VIRTIO_F_RSS, VIRTIO_CTRL_MQ_RSS, data, at,
-		       "spread frames over its queues", reason);
+		       "distribute frames over its queues", reason);
 }
 
 static int set_hash(struct virtio_port *port, struct mr_reason *reason)

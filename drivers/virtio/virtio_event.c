@@ -161,7 +161,7 @@ static int follow_config(struct virtio_port *port)
 	     !mri_virtio_ctrl_waits(&port->ctrl))) {
 		port->ctrl.owes_ack = true;
 		mr_log(port->base.ctx, MR_LOG_INFO,
-		       "%s: the device asks to be announced on its link",
+		       "%s: the device requests announcements on its link",
 		       port->base.info.name);
 		n_events++;
 	}

@@ -126,26 +126,26 @@ int mri_virtio_choose(uint64_t offered, const struct virtio_options *o,
 		{ true, VIRTIO_F_VERSION_1,
 		  "it is a legacy device; QEMU: disable-modern=off" },
 		{ is_behind_iommu, VIRTIO_F_ACCESS_PLATFORM,
-		  "it does not offer ACCESS_PLATFORM: it would reach memory "
-		  "past the IOMMU; QEMU: iommu_platform=on,disable-legacy=on" },
+		  "it does not offer ACCESS_PLATFORM and would bypass the "
+		  "IOMMU; QEMU: iommu_platform=on,disable-legacy=on" },
 		{ o->packed == VIRTIO_ON, VIRTIO_F_RING_PACKED,
 		  "packed=on: it has no packed rings; QEMU: packed=on" },
 		{ o->in_order == VIRTIO_ON, VIRTIO_F_IN_ORDER,
-		  "in-order=on: it does not offer that; QEMU: in_order=on" },
+		  "in-order=on: it does not support that; QEMU: in_order=on" },
 		{ needs_sg, VIRTIO_F_MRG_RXBUF,
-		  "its frames are longer than one buffer and it does not "
-		  "offer MRG_RXBUF: use larger chunks, less headroom, or a "
-		  "smaller mtu" },
+		  "its frames are longer than a buffer, but it does not offer "
+		  "MRG_RXBUF: use larger chunks, less headroom, or a smaller "
+		  "mtu" },
 		{ o->csum == VIRTIO_CSUM_ON, VIRTIO_F_GUEST_CSUM,
-		  "csum=on: it does not check sums" },
+		  "csum=on: it does not verify checksums" },
 		{ o->tso, VIRTIO_F_GUEST_TSO4,
 		  "tso=on: it does not merge segments" },
 		{ o->n_queues > 1, VIRTIO_F_MQ,
-		  "queues: it has one pair; QEMU: mq=on" },
+		  "queues: it has only one pair; QEMU: mq=on" },
 		{ o->rss == VIRTIO_ON, VIRTIO_F_RSS,
 		  "rss=on: it has no RSS; QEMU: rss=on" },
 		{ o->hash, VIRTIO_F_HASH_REPORT,
-		  "hash=on: it reports none; QEMU: hash=on" },
+		  "hash=on: it reports no hashes; QEMU: hash=on" },
 		{ has_coalescing(o), VIRTIO_F_NOTF_COAL,
 		  "rx-usecs, rx-frames, tx-usecs, tx-frames: it does not "
 		  "coalesce notifications" },

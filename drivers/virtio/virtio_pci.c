@@ -63,10 +63,10 @@ static int map_block(struct virtio_port *port, const struct virtio_cap *cap,
 	int err;
 
 	if (cap->bar >= VIRTIO_N_BARS)
-		return mr_fail(reason, -EIO,
-			       "%s: a capability is in BAR %u, which there "
-			       "is not",
-			       name, cap->bar);
+		return mr_fail(
+			reason, -EIO,
+			"%s: a capability is in BAR %u, which does not exist",
+			name, cap->bar);
 	bar = &port->bars[cap->bar];
 	if (!(port->mapped_bars & 1u << cap->bar)) {
 		err = mr_pci_map_bar(port->pci, cap->bar, bar, reason);
@@ -201,7 +201,7 @@ int mri_virtio_pci_begin(struct virtio_port *port, struct mr_reason *reason)
 			err == -ENODEV ?
 				"%s: its registers read as all ones: the "
 				"device is gone, or powered down" :
-				"%s: its reset does not end",
+				"%s: its reset does not complete",
 			name);
 	mri_virtio_pci_add_status(port, VIRTIO_STATUS_ACKNOWLEDGE);
 	mri_virtio_pci_add_status(port, VIRTIO_STATUS_DRIVER);
@@ -225,7 +225,7 @@ int mri_virtio_pci_accept(struct virtio_port *port, uint64_t features,
 	mri_virtio_pci_add_status(port, VIRTIO_STATUS_FEATURES_OK);
 	if (!(mri_virtio_pci_status(port) & VIRTIO_STATUS_FEATURES_OK))
 		return mr_fail(reason, -EIO,
-			       "%s: the device offers features 0x%llx and "
+			       "%s: the device offers features 0x%llx but "
 			       "refuses 0x%llx of them",
 			       port->base.info.name,
 			       (unsigned long long)port->offered,
@@ -371,9 +371,10 @@ int mri_virtio_pci_start_queue(const struct virtio_port *port,
 	write64(common, VIRTIO_QUEUE_DEVICE, vq->device_iova);
 	write16(common, VIRTIO_QUEUE_VECTOR, vq->vector);
 	if (read16(common, VIRTIO_QUEUE_VECTOR) != vq->vector)
-		return mr_fail(reason, -EIO,
-			       "%s: the device has no room for interrupt %u",
-			       port->base.info.name, vq->vector);
+		return mr_fail(
+			reason, -EIO,
+			"%s: the device has no resources for interrupt %u",
+			port->base.info.name, vq->vector);
 	err = find_doorbell(port, vq, reason);
 	if (err == 0)
 		write16(common, VIRTIO_QUEUE_ENABLE, 1);

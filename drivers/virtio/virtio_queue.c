@@ -118,7 +118,7 @@ static int choose_entries(const struct virtio_port *port, uint32_t number,
 		n /= 2;
 	if (n < MIN_ENTRIES)
 		return mr_fail(reason, -ENOTSUP,
-			       "%s: queue %u of the device has %u entries, a "
+			       "%s: queue %u of the device has %u entries; a "
 			       "port needs %d",
 			       port->base.info.name, number, max, MIN_ENTRIES);
 	*ret_n = n;
@@ -441,9 +441,9 @@ uint32_t mri_virtio_queues_mend(struct virtio_port *port)
 	if (err == -EAGAIN)
 		err = 0;
 	mr_log(port->base.ctx, MR_LOG_ERROR,
-	       "%s: the device wrote nonsense into %u queues: %s",
+	       "%s: the device wrote invalid entries into %u queues: %s",
 	       port->base.info.name, n_mended,
-	       err == 0 ? "they were reset" : "they cannot be reset");
+	       err == 0 ? "they were reset" : "they could not be reset");
 	if (err < 0)
 		mri_virtio_queues_lose(port);
 	return n_mended;

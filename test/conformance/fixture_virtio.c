@@ -50,7 +50,7 @@ static void setup(struct harness *harness)
 }
 
 static const struct bad_spec bad_specs[] = {
-	{ "vfio:", -ENODEV, "no PCI address" },
+	{ "vfio:", -ENODEV, "neither a PCI address" },
 	{ "vfio:nothing", -ENODEV, "nothing" },
 	{ "vfio:model,queues=0", -EINVAL, "queues" },
 	{ "vfio:model,queues=65", -EINVAL, "64" },

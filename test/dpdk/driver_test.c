@@ -433,13 +433,13 @@ static void assert_why(const char *spec, const char *why)
 
 TEST(queues_without_rss_are_said)
 {
-	static const char polled[] = "no rx interrupts: it is polled";
+	static const char polled[] = "no rx interrupts: polling";
 
 	assert_why("dpdk:net_null0,ring=64,queues=2", polled);
 	assert_why("dpdk:net_null6,ring=64", polled);
 	assert_why("dpdk:net_null6,ring=64,queues=2",
-		   "no rx interrupts: it is polled; no RSS: the device spreads "
-		   "no flows over its queues");
+		   "no rx interrupts: polling; no RSS: the device does "
+		   "not distribute flows over its queues");
 }
 
 /* Mempools of headers. */

@@ -476,7 +476,7 @@ TEST(program_keeps_its_log)
 		assert_int_equal(
 			try_open("dpdk:net_null0,eal=-m64", &port, &why),
 			-EALREADY);
-		assert_non_null(strstr(why.text, "by the program itself"));
+		assert_non_null(strstr(why.text, "started by the program"));
 	}
 	mr_port_close(open_port("dpdk:net_null0"));
 	assert_ptr_equal(rte_log_get_stream(), log);

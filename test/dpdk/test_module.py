@@ -79,8 +79,8 @@ def test_dpdk_is_not_installed_or_another(folder):
     cc("int rte_nothing;", f"-Wl,-soname,{library.name}", "-o", library)
     cc("", "-Wl,--no-as-needed", library, "-o", folder / MODULE)
     library.unlink()
-    refused(folder, "DPDK's libraries are not installed",
-            "not in the version", library.name)
+    refused(folder, "the DPDK libraries are missing",
+            "of another version than", library.name)
 
 
 def test_module_is_of_another_millrace(folder):
@@ -89,4 +89,4 @@ def test_module_is_of_another_millrace(folder):
        "    .version = MRI_DPDK_VERSION + 1 };\n",
        f"-I{HEADERS}", f"-I{HEADERS.parents[1] / 'lib' / 'include'}", "-o",
        folder / MODULE)
-    refused(folder, "of another version of Millrace")
+    refused(folder, "belongs to another version of Millrace")

@@ -228,8 +228,8 @@ TEST_PCAP(other_link_types_are_refused_by_name)
 TEST_PCAP(pipes_are_refused_and_nobody_waits)
 {
 	assert_int_equal(mkfifo(bench.in, 0600), 0);
-	refuse("rx", -EINVAL, "plain file");
-	refuse("tx", -EINVAL, "plain file");
+	refuse("rx", -EINVAL, "regular file");
+	refuse("tx", -EINVAL, "regular file");
 }
 
 static uint64_t n_passes(const struct mr_port *port)
