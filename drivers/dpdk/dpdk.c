@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * dpdk: the part that is inside of the library.
+ * dpdk: the part inside the library.
  *
- * All that knows DPDK is in a shared object of its own, libmillrace-dpdk.so,
- * which is loaded when the first port is opened and hands over a driver table
- * of its own: from then on the port is the module's. So the library runs where
- * DPDK is not installed, and only who opens such a port has DPDK's libraries,
- * thread and memory in the process.
+ * All code that uses DPDK is in a separate shared object, libmillrace-dpdk.so,
+ * which is loaded when the first port is opened and supplies its own driver
+ * table: from then on the port belongs to the module. So the library runs
+ * without DPDK installed, and only programs that open such a port have DPDK's
+ * libraries, thread and memory in the process.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -25,9 +25,10 @@ static const char module_file[] = "libmillrace-dpdk.so";
 extern const struct mr_driver mr_driver_dpdk;
 
 /*
- * Beside the library that this is in; else where the loader looks. Of a program
- * that has the library in itself, dladdr(3) knows only argv[0], which is the
- * caller's choice: a program with capabilities would load a module of theirs.
+ * Look next to the library that contains this code; else where the loader
+ * looks. In a program with the library linked in, dladdr(3) knows only argv[0],
+ * which the caller chooses: a program with capabilities would load the caller's
+ * module.
  */
 static void *load(void)
 {
@@ -41,14 +42,14 @@ static void *load(void)
 		snprintf(path, sizeof(path), "%s", us->l_name);
 		snprintf(whole, sizeof(whole), "%s/%s", dirname(path),
 			 module_file);
-		/* The loader's reason is that of the last file it tried. */
+		/* The loader reports the reason of the last file it tried. */
 		if (access(whole, F_OK) == 0)
 			return dlopen(whole, RTLD_NOW | RTLD_LOCAL);
 	}
 	return dlopen(module_file, RTLD_NOW | RTLD_LOCAL);
 }
 
-/* What the loader said, of the module or of a library that it needs. */
+/* The loader's message, about the module or a library that it needs. */
 static int not_loaded(struct mr_reason *reason)
 {
 	const char *why = dlerror();

@@ -5,23 +5,23 @@
  *     dpdk.c          the part inside the library: need, loading
  *     dpdk_options.c  options of a spec, for both parts
  *     dpdk_port.c     the module's driver table: open, close
- *     dpdk_device.c   the device: found, configured, started, given back
- *     dpdk_check.c    what a spec asks for, and the device cannot
- *     dpdk_control.c  what an open port is told, and tells
+ *     dpdk_device.c   the device: find, configure, start, release
+ *     dpdk_check.c    options that the device does not support
+ *     dpdk_control.c  settings, state and events of an open port
  *     dpdk_netdev.c   the kernel's interface under a device
  *     dpdk_eal.c      EAL: started once; its log
  *     dpdk_memory.c   registration of the region's segments
  *     dpdk_view.c     headers for the region's buffers; the mempool that is a
  *                     view of our pool                             (hot)
- *     dpdk_extra.c    headers for what those do not fit
- *     dpdk_tally.c    what a tx queue has posted, until it is back
+ *     dpdk_extra.c    headers for entries that those do not fit
+ *     dpdk_tally.c    what a tx queue has posted, until it returns
  *     dpdk_rx.c       mbufs to frames                              (hot)
  *     dpdk_tx.c       frames to mbufs                              (hot)
- *     dpdk_shape.c    frames that are not one plain buffer
+ *     dpdk_shape.c    frames off the fast path
  *
  * A buffer of our pool and the header (struct rte_mbuf) of its place belong
  * together while DPDK has the buffer. While the application has it, by address,
- * the header means nothing.
+ * the header has no meaning.
  */
 #ifndef DPDK_DPDK_H
 #define DPDK_DPDK_H
@@ -40,71 +40,71 @@
 enum {
 	DPDK_MIN_FRAME_BYTES = 14, /* an Ethernet header */
 	DPDK_LINK_BYTES = 14 + 4,  /* and a VLAN tag, besides the MTU */
-	/* A device's fast path takes frames by 4, 8 or 32, or none. */
+	/* The fast paths of devices take frames by 4, 8 or 32. */
 	DPDK_MIN_ASKED = 32,
 	DPDK_MAX_TXQS = 4096, /* open at a time, in the process */
 	/*
-	 * Of mbuf.port, which says where a frame came from and nothing when it
-	 * leaves: there, ours is the number of the tx queue that posted it. The
-	 * last header of a frame completes it; those before have one bit more,
-	 * since a header may come back alone, in whatever order.
+	 * For mbuf.port, which is the source of a received frame and has no
+	 * meaning in a sent one: there, we store the number of the tx queue
+	 * that posted it. The last header of a frame completes it; those before
+	 * have one more bit, since headers may return one by one, in any order.
 	 */
 	DPDK_FIRST_TAG = 0x4000,
 	DPDK_INNER = DPDK_MAX_TXQS,
 	DPDK_NO_TAG = RTE_MBUF_PORT_INVALID,
-	/* Buffers that one call into DPDK gives back at once. */
+	/* Buffers that one call into DPDK frees at once. */
 	DPDK_CALL_ROOM = 2 * MR_BURST_MAX,
 };
 
 struct dpdk_port;
 
-/* Memory of a mempool's objects: address space, which is memory in front. */
+/* Reserved address space for a mempool's objects, usable at the front. */
 struct dpdk_headers {
 	uint8_t *memory; /* NULL: none */
 	size_t n_reserved_bytes;
-	size_t n_bytes; /* that may be read and written */
+	size_t n_bytes; /* that are usable */
 };
 
 /*
- * Headers for the buffers of a region: one for each chunk, in order, so that
- * header and address follow from each other; written for what is registered.
- * They are the objects of a mempool, and this mempool's free objects are the
- * free pages of the pool. All ports on one pool share one.
+ * Headers for the buffers of a region: one per chunk, in order, so that header
+ * and address can be computed from each other; initialized for registered
+ * memory. They are the objects of a mempool, whose free objects are the free
+ * pages of the pool. All ports of a pool share one view.
  */
 struct dpdk_view {
 	struct rte_mempool *mempool;
 	struct mr_pool *pool;
 	uint8_t *base;               /* of the region */
 	uint64_t n_registered_bytes; /* atomic: it grows */
-	uint64_t n_written_bytes;    /* of the region: headers are there */
+	uint64_t n_written_bytes;    /* of the region, with headers */
 	uint8_t *first;              /* header of chunk 0 */
 	uint32_t header_stride;      /* bytes from one header to the next */
 	uint64_t n_header_bytes;     /* of all of them */
 	uint32_t chunk_shift;
-	uint32_t shift_bytes; /* from the chunk to mbuf.buf_addr: what the
-			       * pool's headroom has more than DPDK's */
+	uint32_t shift_bytes; /* from the chunk to mbuf.buf_addr: the pool's
+			       * headroom beyond DPDK's */
 	uint32_t n_users;     /* ports and tallies */
 	uint32_t n_ports;
 	struct dpdk_headers headers;
 	struct dpdk_view *next;
 };
 
-/* Headers that lend themselves to any entry; of one tx queue. */
+/* Headers that can be lent to any entry; of one tx queue. */
 struct dpdk_extras {
 	struct rte_mempool *mempool;
 	const struct dpdk_view *view;
 	struct dpdk_headers headers;
-	struct rte_mbuf **stack; /* those at hand */
+	struct rte_mbuf **stack; /* available ones */
 	uint32_t n;              /* of them */
 	uint32_t n_all;
-	/* Given back on other threads: numbers plus 1, linked by next[]. */
+	/* Freed on other threads: numbers plus 1, linked by next[]. */
 	uint32_t foreign; /* atomic */
 	uint32_t *next;
 };
 
 /*
- * What a tx queue has posted. A device may keep a header longer than the port
- * is open, and so this stays until the last one is back.
+ * What a tx queue has posted. A device may keep a header after the port is
+ * closed, so this stays until the last one returns.
  */
 struct dpdk_tally {
 	uint16_t tag;
@@ -112,7 +112,7 @@ struct dpdk_tally {
 	struct dpdk_extras extras;
 	/* Completed on other threads, atomic: frames, and inner headers ... */
 	uint64_t n_elsewhere, n_inner_elsewhere;
-	/* ... and how many will be, when the port is closed. */
+	/* ... and how many to expect, once the port is closed. */
 	uint64_t n_awaited, n_inner_awaited;
 	struct dpdk_tally *next;
 };
@@ -127,9 +127,9 @@ struct dpdk_rxq {
 	bool has_eventfd;
 	bool is_armed;      /* its interrupt is on */
 	uint32_t max_segs;  /* of a frame of this MTU */
-	uint64_t keep_vlan; /* RTE_MBUF_F_RX_VLAN_STRIPPED, if nobody asked */
-	/* Received, and not delivered: the burst was short, or it was asked
-	 * whether there are some. */
+	uint64_t keep_vlan; /* RTE_MBUF_F_RX_VLAN_STRIPPED, unless requested */
+	/* Received but not delivered, since the burst was short, or only asked
+	 * whether there are frames. */
 	uint32_t n_stashed, stash_at;
 	struct rte_mbuf **stash; /* MR_BURST_MAX */
 };
@@ -141,11 +141,11 @@ struct dpdk_txq {
 	uint16_t port_id;
 	uint16_t tag;
 	bool has_cleanup;
-	bool was_refused;           /* the last burst, in part */
-	struct rte_mbuf *held;      /* a copy that the device had no room for */
+	bool was_refused;           /* part of the last burst */
+	struct rte_mbuf *held;      /* a copy that did not fit in the device */
 	uint64_t offloads;          /* RTE_ETH_TX_OFFLOAD_* */
-	uint64_t plain_flags;       /* mbuf.ol_flags of a plain frame */
-	uint64_t n_inner;           /* headers that no burst of ours got back */
+	uint64_t plain_flags;       /* mbuf.ol_flags on the fast path */
+	uint64_t n_inner;           /* that no burst of ours got back */
 	struct dpdk_extras *extras; /* the tally's */
 	struct dpdk_tally *tally;
 };
@@ -161,7 +161,7 @@ struct dpdk_port {
 	bool is_growing;              /* its view, with the region */
 	uint16_t port_id;             /* DPDK's; RTE_MAX_ETHPORTS: none */
 	bool did_probe, is_configured, is_started, has_callbacks, did_set_mac;
-	uint32_t rx_room_bytes; /* of an rx buffer, as the device uses it */
+	uint32_t rx_room_bytes; /* as far as the device uses it */
 	uint64_t owner_id;
 	struct rte_device *device;
 	bool is_vfio; /* DPDK drives the device through vfio */
@@ -173,19 +173,19 @@ struct dpdk_port {
 	struct rte_ether_addr *filter; /* of addresses added */
 	uint32_t n_filter;
 	uint32_t netdev_mtu_bytes; /* of the kernel's interface; 0: none */
-	uint32_t set_mtu_bytes;    /* what DPDK set it to; 0: nothing */
-	uint32_t mtu_bytes;        /* atomic, as those below */
+	uint32_t set_mtu_bytes;    /* as set by DPDK; 0: not set */
+	uint32_t mtu_bytes;        /* atomic, like those below */
 	uint32_t is_up, is_gone, speed_mbps;
-	struct dpdk_port *next; /* of all that are open */
+	struct dpdk_port *next; /* list of all open ports */
 };
 
 /*
- * One call into DPDK by a burst. What DPDK allocates and frees on the way comes
- * from and goes to the cache of the burst; a mempool's functions find it here,
- * since DPDK hands them nothing of ours. Each thread has its own.
+ * One call into DPDK by a burst. DPDK allocates from and frees to the cache of
+ * the burst, which a mempool's functions find here, since DPDK passes them
+ * nothing of ours. Each thread has its own.
  *
- * Most devices give headers back one by one, through a call each: that does as
- * little as it can, and the end of the burst does the rest for all of them.
+ * Most devices free headers one by one, with a call each, which does as little
+ * as possible; the end of the burst does the rest for all of them.
  */
 struct dpdk_call {
 	const struct rte_mempool *mempool; /* the view's */
@@ -200,7 +200,7 @@ struct dpdk_call {
 	struct rte_mbuf *freed[DPDK_CALL_ROOM]; /* headers of the view */
 };
 
-/* One word, in the block that the loader keeps for such: no call to find it. */
+/* Static TLS: finding this word takes no call. */
 extern __thread struct dpdk_call *mri_dpdk_call
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
@@ -221,7 +221,7 @@ static inline void dpdk_call_begin(struct dpdk_call *call,
 	mri_dpdk_call = call;
 }
 
-/* dpdk_view.c: what was freed so far, to the cache. */
+/* dpdk_view.c: move what was freed so far to the cache. */
 void mri_dpdk_call_flush(struct dpdk_call *call);
 
 static inline void dpdk_call_end(struct dpdk_call *call)
@@ -230,7 +230,7 @@ static inline void dpdk_call_end(struct dpdk_call *call)
 	mri_dpdk_call_flush(call);
 }
 
-/* The header of the chunk that addr lies in. */
+/* The header of the chunk that contains addr. */
 static inline struct rte_mbuf *dpdk_header(const struct dpdk_view *view,
 					   uint64_t addr)
 {
@@ -250,13 +250,13 @@ static inline size_t dpdk_stride(const struct rte_mempool *mempool)
 	return mempool->header_size + mempool->elt_size + mempool->trailer_size;
 }
 
-/* How far the region is registered; no page beyond was given out before. */
+/* How much of the region is registered; pages beyond are not in use yet. */
 static inline uint64_t dpdk_n_registered(const struct dpdk_view *view)
 {
 	return __atomic_load_n(&view->n_registered_bytes, __ATOMIC_ACQUIRE);
 }
 
-/* Where the buffer of a header is; any address in a buffer names it. */
+/* The address of a header's buffer; any address in a buffer denotes it. */
 static inline uint64_t dpdk_addr(const struct dpdk_view *view,
 				 const struct rte_mbuf *mbuf)
 {
@@ -264,13 +264,13 @@ static inline uint64_t dpdk_addr(const struct dpdk_view *view,
 }
 
 /*
- * dpdk_tally.c: a frame of the tx queue with this tag, if it is one, or an
- * inner header, is completed, elsewhere. To be called last: with the last
+ * dpdk_tally.c: a frame of the tx queue with this tag, if any, or an inner
+ * header, completed outside the queue's bursts. Call it last: after the last
  * frame, another thread may free the headers, the view and the extras.
  */
 void mri_dpdk_completed(uint16_t tag);
 
-/* Take the note of the tx queue off a header that leaves DPDK. */
+/* Remove the tx queue's tag from a header that leaves DPDK. */
 static inline uint16_t dpdk_take_tag(struct rte_mbuf *mbuf)
 {
 	const uint16_t tag = mbuf->port;
@@ -279,7 +279,7 @@ static inline uint16_t dpdk_take_tag(struct rte_mbuf *mbuf)
 	return tag;
 }
 
-/* A header with this tag is back, within a burst of ours. */
+/* A header with this tag returned within one of our bursts. */
 static inline void dpdk_count_done(struct dpdk_call *call, uint16_t tag)
 {
 	if (likely(tag == call->tag))
@@ -293,47 +293,47 @@ static inline void dpdk_count_done(struct dpdk_call *call, uint16_t tag)
 /* dpdk_eal.c */
 int mri_dpdk_eal_start(struct mr_ctx *ctx, const char *options,
 		       struct mr_reason *reason);
-/* Whether we started it; else the program did. */
+/* Whether we started it, not the program. */
 bool mri_dpdk_eal_is_ours(void);
 /*
- * Between these two, DPDK's control functions may be called by this thread and
- * no other, and its log goes to the context.
+ * Between these two calls, this thread may call DPDK's control functions, no
+ * other thread may, and DPDK's log goes to the context.
  */
 void mri_dpdk_enter(struct mr_ctx *ctx);
 void mri_dpdk_leave(void);
-/* What follows is one question; deaf: an error is one of its good answers. */
+/* Announces one call into DPDK; deaf: its errors are expected. */
 void mri_dpdk_ask(bool is_deaf);
-/* The first error that DPDK logged since then, else its last line; else, and on
- * threads that have not entered, that of errno's value. */
+/* The first error that DPDK logged since then, else its last line; else, or on
+ * threads that have not entered, the text for err. */
 const char *mri_dpdk_why(int err);
-/* Ports whose context gets what DPDK logs on threads of its own. */
+/* Ports whose contexts get what DPDK logs on its own threads. */
 void mri_dpdk_add_port(struct dpdk_port *port);
 void mri_dpdk_remove_port(struct dpdk_port *port);
 /* One of them that is on the device, or NULL. */
 struct dpdk_port *mri_dpdk_port_on(const struct rte_device *device);
 
 /* dpdk_memory.c */
-/* rte_dev_probe(); segments that come meanwhile wait. */
+/* rte_dev_probe(), during which new segments wait. */
 int mri_dpdk_memory_probe(const char *devargs);
-/* The port gets its view; it grows with the region. */
+/* Create the port's view, which grows with the region. */
 int mri_dpdk_memory_open(struct dpdk_port *port, struct mr_reason *reason);
-/* No device has it any more; the view is there still. */
+/* Unmap the region from the device. Keeps the view. */
 void mri_dpdk_memory_unmap(struct dpdk_port *port);
 void mri_dpdk_memory_close(struct dpdk_port *port);
 
 /* dpdk_view.c */
-/* The one of the port's pool, for a region of that range. */
+/* The view of the port's pool, for a region of that size. */
 struct dpdk_view *mri_dpdk_view_get(struct dpdk_port *port,
 				    uint64_t n_region_bytes,
 				    struct mr_reason *reason);
-/* Headers for so much of the region; 0: no port has it. To less or 0 it works
- * always, else -ENOMEM. */
+/* Provide headers for that much of the region; 0: no port has it. Shrinking
+ * always succeeds; growing may fail with -ENOMEM. */
 int mri_dpdk_view_resize(struct dpdk_view *view, uint64_t n_bytes);
 void mri_dpdk_view_put(struct dpdk_view *view);
-/* The view that an mbuf is a header of, NULL: it is none. */
+/* The view whose header an mbuf is; NULL: none. */
 const struct dpdk_view *mri_dpdk_view_of(const struct rte_mbuf *mbuf);
 /*
- * A mempool of n headers, of the ops by that name, with address space for
+ * A mempool of n headers, using the ops of that name, with address space for
  * n_reserved of them.
  */
 struct rte_mempool *mri_dpdk_mempool(const char *ops, void *data, uint32_t n,
@@ -350,21 +350,21 @@ void mri_dpdk_init_header(struct rte_mempool *mempool, struct rte_mbuf *mbuf);
 int mri_dpdk_extras_open(struct dpdk_extras *extras,
 			 const struct dpdk_view *view, uint32_t n);
 void mri_dpdk_extras_close(struct dpdk_extras *extras);
-/* NULL: all are in use. On the thread that uses the queue. */
+/* NULL: all are in use. Only on the queue's thread. */
 struct rte_mbuf *mri_dpdk_extra_get(struct dpdk_extras *extras);
-/* Back, its buffer being somebody else's by now. On any thread. */
+/* Return a header whose buffer is no longer attached. On any thread. */
 void mri_dpdk_extra_put(struct rte_mbuf *mbuf);
-/* The extras that an mbuf is one of; NULL: it is none. */
+/* The extras that an mbuf is from; NULL: none. */
 struct dpdk_extras *mri_dpdk_extras_of(const struct rte_mbuf *mbuf);
 
 /* dpdk_tally.c */
 /* NULL: no memory, or too many queues. */
 struct dpdk_tally *mri_dpdk_tally_open(struct dpdk_view *view,
 				       uint32_t n_extras);
-/* It ends when so many frames and inner headers have completed elsewhere. */
+/* It is freed when these numbers have completed elsewhere. */
 void mri_dpdk_tally_close(struct dpdk_tally *tally, uint64_t n_frames,
 			  uint64_t n_inner);
-/* Free those of closed queues that are complete by now. */
+/* Free those of closed queues that have completed. */
 void mri_dpdk_tally_sweep(void);
 
 /* dpdk_rx.c */
@@ -375,29 +375,29 @@ void mri_dpdk_rx_free_stash(struct dpdk_rxq *rxq);
 /* dpdk_tx.c */
 mr_tx_burst_fn mri_dpdk_tx_burst;
 int mri_dpdk_tx_arm(struct mr_queue *queue);
-/* Frames that have not completed in a burst of the queue, and that of them
- * which have not anywhere. */
+/* Frames that have not completed in a burst of the queue, and those of them
+ * that have not completed at all. */
 uint64_t mri_dpdk_tx_awaited(const struct dpdk_txq *txq);
 uint64_t mri_dpdk_tx_pending(const struct dpdk_txq *txq);
 
 /* dpdk_shape.c */
 enum dpdk_shape {
 	DPDK_POSTABLE, /* *ret_mbuf is the frame */
-	DPDK_COPIED,   /* it is a copy of the frame */
-	DPDK_LATER,    /* no header now */
+	DPDK_COPIED,   /* *ret_mbuf is a copy of the frame */
+	DPDK_LATER,    /* no header available now */
 	DPDK_INVALID,
 	DPDK_TOO_LONG,
 	DPDK_NO_BUFFER,
 };
 /*
- * What was done to a frame: to be counted when it is settled, or undone when
- * the device does not take it.
+ * What was changed in a frame: counted if it is sent or lost, undone if the
+ * device does not take it.
  */
 struct dpdk_note {
 	uint32_t at;      /* in the batch */
 	uint32_t n_inner; /* headers */
 	uint32_t events;  /* 1 << MR_TX_EVENT_* */
-	uint16_t l4_at;   /* where its sums are, 0: not written ... */
+	uint16_t l4_at;   /* where its checksums are, 0: unchanged ... */
 	uint16_t ip_at;
 	uint16_t l4_sum; /* ... and what they were */
 	uint16_t ip_sum;
@@ -408,9 +408,9 @@ enum dpdk_shape mri_dpdk_shape(struct dpdk_txq *txq, struct mr_cache *cache,
 			       const struct mr_meta *meta,
 			       struct rte_mbuf **ret_mbuf,
 			       struct dpdk_note *ret_note);
-/* The frame stays the caller's: its bytes as they were. Then unshape it. */
+/* Restore the frame's bytes: it stays the caller's. Then unshape it. */
 void mri_dpdk_unwrite(struct rte_mbuf *mbuf, const struct dpdk_note *note);
-/* A frame that DPDK did not take: its headers back, its buffers untouched. */
+/* DPDK did not take the frame: return its headers, leave its buffers. */
 void mri_dpdk_unshape(struct dpdk_txq *txq, struct rte_mbuf *mbuf);
 
 /* dpdk_device.c */
@@ -421,9 +421,9 @@ void mri_dpdk_device_stop(struct dpdk_port *port);
 void mri_dpdk_device_give_back(struct dpdk_port *port);
 
 /* dpdk_check.c */
-/* -EINVAL or -ENOTSUP, and what the device cannot. */
+/* -EINVAL or -ENOTSUP with what the device does not support. */
 int mri_dpdk_check(const struct dpdk_port *port, struct mr_reason *reason);
-/* Kinds of flows that it spreads over the queues, of those that we ask for. */
+/* The flow types, of those we want, that it distributes over the queues. */
 static inline uint64_t dpdk_rss_kinds(const struct dpdk_port *port)
 {
 	return port->info.flow_type_rss_offloads &
@@ -433,7 +433,7 @@ static inline uint64_t dpdk_rss_kinds(const struct dpdk_port *port)
 /* dpdk_netdev.c */
 /* -EBUSY: this machine uses the interface. Call before queues are set up. */
 int mri_dpdk_netdev_open(struct dpdk_port *port, struct mr_reason *reason);
-/* Restore the MTU. The device is closed. */
+/* Restore the MTU, after closing the device. */
 void mri_dpdk_netdev_close(const struct dpdk_port *port);
 
 /* dpdk_control.c */

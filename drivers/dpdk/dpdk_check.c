@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a spec asks for, and the device cannot: nothing of it is left out in
- * silence. */
+/* Refuse options that the device does not support, rather than ignore them. */
 #include <errno.h>
 
 #include "dpdk.h"
 
-/* Longest MTU that the device takes: it may say that in two ways. */
+/* The largest MTU of the device, which it may report in two ways. */
 static int check_mtu(const struct dpdk_port *port, struct mr_reason *reason)
 {
 	const struct rte_eth_dev_info *info = &port->info;
@@ -44,7 +43,7 @@ static int lacks(const struct dpdk_port *port, const char *option,
 		port->base->info.name, option, port->info.driver_name, what);
 }
 
-/* TCP's and UDP's, each way. An IPv4 header's is soon made. */
+/* TCP and UDP, both directions. The IPv4 header's is cheap in software. */
 static bool has_sums(const struct rte_eth_dev_info *info)
 {
 	const uint64_t rx =

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An open port: what it is told, what it tells, and events of its device. */
+/* An open port: settings, state, and events of its device. */
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ static int refuse(struct mr_port *base, int err, const char *what,
 static const enum rte_eth_event_type events[] = { RTE_ETH_EVENT_INTR_LSC,
 						  RTE_ETH_EVENT_INTR_RMV };
 
-/* On a thread of DPDK's: only say that there is something to look at. */
+/* On a DPDK thread: only signal that there is an event. */
 static int on_event(uint16_t port_id, enum rte_eth_event_type event,
 		    void *opaque, void *ret)
 {
@@ -100,8 +100,7 @@ static uint32_t offloads_of(const struct dpdk_port *port)
 	return ours;
 }
 
-/* The names of the device's own counters; they do not change while it is open.
- */
+/* The names of the device's own counters, fixed while it is open. */
 static int read_names(struct dpdk_port *port, struct mr_reason *reason)
 {
 	struct mr_ctx *ctx = port->base->ctx;
@@ -147,9 +146,8 @@ static void fill_info(struct dpdk_port *port)
 }
 
 /*
- * A NIC loses what it is given before its link is up, which takes seconds after
- * it was started. Ports of others are not to wait for that: to ask for the link
- * takes no lock.
+ * A NIC loses frames until its link is up, which takes seconds after its start.
+ * Other ports must not wait for that, and reading the link takes no lock.
  */
 void mri_dpdk_wait_for_link(struct dpdk_port *port)
 {
@@ -255,7 +253,7 @@ uint32_t mri_dpdk_device_stats(const struct mr_port *base,
 	const struct dpdk_port *port = dpdk_port_of(base);
 	uint32_t n_done = 0;
 
-	/* One after the other: no memory is needed for all of them. */
+	/* One by one, so that no memory is needed. */
 	for (uint64_t id = 0; id < port->n_stats && n_done < n; id++) {
 		struct mr_named_count *count = &ret_counts[n_done++];
 
@@ -267,7 +265,7 @@ uint32_t mri_dpdk_device_stats(const struct mr_port *base,
 	return port->n_stats;
 }
 
-/* Start of a command to the device; mri_dpdk_leave() ends it. */
+/* Begin a command to the device; mri_dpdk_leave() ends it. */
 static struct dpdk_port *command(struct mr_port *base)
 {
 	mri_dpdk_enter(base->ctx);
@@ -301,7 +299,7 @@ int mri_dpdk_set_allmulti(struct mr_port *base, uint32_t on,
 	return err;
 }
 
-/* What the rx buffers take in the mode that was chosen at open. */
+/* What the rx buffers hold in the mode chosen at open. */
 static uint32_t max_mtu(const struct dpdk_port *port)
 {
 	const uint32_t room = port->rxqs[0].max_segs * port->rx_room_bytes;
@@ -350,7 +348,7 @@ int mri_dpdk_set_mac(struct mr_port *base, const uint8_t mac[6],
 	return err;
 }
 
-/* The addresses of a list, in the place of those before; groups, if asked. */
+/* Replace the added addresses; with multicast ones, if requested. */
 static int set_addresses(struct dpdk_port *port, const uint8_t (*macs)[6],
 			 uint32_t n, bool has_groups)
 {
@@ -373,7 +371,7 @@ static int set_addresses(struct dpdk_port *port, const uint8_t (*macs)[6],
 	return err;
 }
 
-/* The groups of a list, in the place of those before. */
+/* Replace the multicast addresses. */
 static int set_groups(struct dpdk_port *port, const uint8_t (*macs)[6],
 		      uint32_t n)
 {
@@ -406,7 +404,7 @@ static int set_filter(struct dpdk_port *port, const uint8_t (*macs)[6],
 		err = set_addresses(port, macs, n, false);
 		if (err == 0)
 			err = set_groups(port, macs, n);
-		/* net_virtio has them all in one list; one holds its own. */
+		/* net_virtio has a single list, in which one is its own. */
 		if (err == -ENOTSUP && port->info.max_mac_addrs > 1)
 			err = set_addresses(port, macs, n, true);
 		if (err < 0)

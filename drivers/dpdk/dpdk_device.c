@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The device: found, configured, started, stopped and given back. */
+/* The device: find, configure, start, stop and release. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -56,9 +56,9 @@ static void kernel_driver(const char *bus, const char *device, char *ret_name,
 }
 
 /*
- * Whether DPDK drives it through the kernel's vfio-pci, or one beside that.
- * Devices of other buses have no maps there, whatever their driver is called
- * (vfio-fsl-mc).
+ * Whether DPDK drives it through the kernel's vfio-pci or alongside another
+ * kernel driver. Devices of other buses have no maps there, whatever their
+ * driver is called (vfio-fsl-mc).
  */
 static bool is_vfio(const struct rte_device *device)
 {
@@ -80,7 +80,7 @@ static bool is_bdf(const char *name)
 	       name[n] == '\0';
 }
 
-/* DPDK did not take the device: its reason, and ours where we know better. */
+/* DPDK did not accept the device: report why, or a better reason of ours. */
 static int not_probed(const struct dpdk_port *port, const char *name, int err,
 		      struct mr_reason *reason)
 {
@@ -112,7 +112,7 @@ static int not_probed(const struct dpdk_port *port, const char *name, int err,
 		       mri_dpdk_why(-err));
 }
 
-/* A device that is no Ethernet port, as it was before. */
+/* Undo the probe of a device that is not an Ethernet port. */
 static void unprobe(const char *devargs)
 {
 	struct rte_devargs parsed = { 0 };
@@ -123,7 +123,7 @@ static void unprobe(const char *devargs)
 	rte_devargs_reset(&parsed);
 }
 
-/* The first port of the device that nobody has, and make it ours. */
+/* Claim the device's first free port. */
 static int own_port(struct dpdk_port *port, const char *devargs,
 		    struct mr_reason *reason)
 {
@@ -191,7 +191,7 @@ static uint32_t buffer_room(const struct dpdk_port *port)
 	       RTE_PKTMBUF_HEADROOM;
 }
 
-/* Whether frames have several buffers. -EINVAL: they would have to. */
+/* Whether frames have several buffers. -EINVAL: they need to, but may not. */
 static int choose_sg(struct dpdk_port *port, struct mr_reason *reason)
 {
 	struct mr_port_info *info = &port->base->info;
@@ -214,7 +214,7 @@ static int choose_sg(struct dpdk_port *port, struct mr_reason *reason)
 	return 0;
 }
 
-/* What we ask of it, of what it can. */
+/* What we request, limited to what the device supports. */
 static struct rte_eth_conf conf_of(const struct dpdk_port *port, bool has_irqs)
 {
 	const uint64_t sums = RTE_ETH_RX_OFFLOAD_IPV4_CKSUM |
@@ -245,8 +245,8 @@ static struct rte_eth_conf conf_of(const struct dpdk_port *port, bool has_irqs)
 	conf.txmode.offloads = RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
 	if (port->options.csum != DPDK_OFF)
 		conf.txmode.offloads |= tx_sums;
-	/* It cuts frames by librte_gso, which marks the headers of segments as
-	 * external where ours are, and crashes when it frees them (22.11). */
+	/* It uses librte_gso, which marks the headers of segments as external,
+	 * like ours, and crashes when it frees them (22.11). */
 	if (strcmp(port->info.driver_name, "net_tap") == 0)
 		conf.txmode.offloads &= ~RTE_ETH_TX_OFFLOAD_TCP_TSO;
 	conf.txmode.offloads &= port->info.tx_offload_capa;
@@ -268,7 +268,7 @@ static int setup_queues(struct dpdk_port *port, const struct rte_eth_conf *conf)
 	rxconf.offloads = conf->rxmode.offloads;
 	txconf.offloads = conf->txmode.offloads;
 	err = rte_eth_dev_adjust_nb_rx_tx_desc(port->port_id, &n_rx, &n_tx);
-	/* The pages for more were not counted. */
+	/* The pages for larger rings were not counted. */
 	if (err == 0 && (n_rx > port->options.ring_entries ||
 			 n_tx > port->options.ring_entries))
 		err = -E2BIG;
@@ -340,8 +340,8 @@ static bool is_eventfd(int fd)
 }
 
 /*
- * The fd of an rx queue, -1: it has none that tells of frames. A file of its
- * own needs no arming: it is readable as long as there are some.
+ * The fd of an rx queue; -1: it has none that signals frames. A file that is
+ * not an eventfd needs no arming: it is readable while there are frames.
  */
 static int fd_of(const struct dpdk_port *port, uint32_t i, bool *ret_is_eventfd)
 {
@@ -360,8 +360,8 @@ static int fd_of(const struct dpdk_port *port, uint32_t i, bool *ret_is_eventfd)
 }
 
 /*
- * Some devices use less of a buffer than there is (igb: whole KiB), and scatter
- * frames that do not fit then, asked for that or not.
+ * Some devices use only part of a buffer (igb: whole KiB), and scatter frames
+ * that do not fit, requested or not.
  */
 static int check_scatter(struct dpdk_port *port, struct mr_reason *reason)
 {
@@ -393,28 +393,28 @@ static int check_scatter(struct dpdk_port *port, struct mr_reason *reason)
 }
 
 /*
- * Whether nobody but the device ever sees the headers that it is to send: it is
- * ours alone, and either hardware, which reads the bytes, or one of those in
- * software that copy or drop them. Others hand headers on: rings to programs,
- * bonds to devices behind them.
+ * Whether only the device sees the headers it sends: it is ours alone, and
+ * either hardware, which reads only the bytes, or software that copies or drops
+ * them. Others pass headers on: rings to programs, bonds to the devices they
+ * contain.
  */
 static bool keeps_headers_to_itself(const struct dpdk_port *port)
 {
 	static const char *const drivers[] = { "net_null", "net_tap",
 					       "net_pcap", "net_af_packet" };
 
-	/* A program that made the port, or runs EAL, may have callbacks. */
+	/* A program that created the port, or runs EAL, may have callbacks. */
 	if (!port->did_probe || !mri_dpdk_eal_is_ours())
 		return false;
 	for (size_t i = 0; i < RTE_DIM(drivers); i++)
 		if (strcmp(port->info.driver_name, drivers[i]) == 0)
 			return true;
-	/* A representor is another's: what it sends passes through that. */
+	/* A representor belongs to another port, which sends for it. */
 	return strcmp(rte_bus_name(rte_dev_bus(port->device)), "pci") == 0 &&
 	       !(*port->info.dev_flags & RTE_ETH_DEV_REPRESENTOR);
 }
 
-/* What can be told only of a queue that runs. */
+/* What is known only once the queue runs. */
 static void finish_queue(struct dpdk_port *port, uint32_t i, bool has_irqs)
 {
 	struct dpdk_rxq *rxq = &port->rxqs[i];
@@ -452,7 +452,7 @@ int mri_dpdk_device_start(struct dpdk_port *port, struct mr_reason *reason)
 		return err;
 	err = start_with(port, has_irqs, reason);
 	if (err < 0 && err != -EINVAL && port->options.irq == DPDK_AUTO) {
-		/* Some devices have none in some places, and then refuse. */
+		/* Some devices have none in some environments, and refuse. */
 		has_irqs = false;
 		err = start_with(port, has_irqs, reason);
 	}
@@ -471,8 +471,8 @@ int mri_dpdk_device_start(struct dpdk_port *port, struct mr_reason *reason)
 }
 
 /*
- * A device in software, such as a ring, may have frames of its own that come
- * out of its other end only: take them out, as long as there are some of ours.
+ * A software device, such as a ring, may hold frames that come out only at its
+ * other end: receive them while any of ours are outstanding.
  */
 static void drain(struct dpdk_port *port)
 {
@@ -493,8 +493,8 @@ static void drain(struct dpdk_port *port)
 }
 
 /*
- * A mempool for rx queues of a program's own port that we are done with: they
- * must not have ours, which goes. It is the process's, and is never freed.
+ * A mempool for rx queues of a program's own port after we close it: they must
+ * not keep ours, which is about to go. Shared, and never freed.
  */
 static struct rte_mempool *get_parking(void)
 {
@@ -509,8 +509,8 @@ static struct rte_mempool *get_parking(void)
 }
 
 /*
- * The port is the program's, and stays: stopped, its queues without anything of
- * ours. To set a queue up again ends what it was before.
+ * Leave the program's port stopped, its queues without anything of ours.
+ * Setting a queue up again ends its previous setup.
  */
 static void park(struct dpdk_port *port)
 {
@@ -552,7 +552,7 @@ void mri_dpdk_device_stop(struct dpdk_port *port)
 	mri_dpdk_memory_unmap(port);
 	if (!port->did_probe && port->is_configured)
 		park(port);
-	/* The program goes on with its port: DPDK has to know the MTU, too. */
+	/* The program continues with its port: DPDK must know the MTU. */
 	if (!port->did_probe && port->set_mtu_bytes != 0 &&
 	    port->netdev_mtu_bytes != 0)
 		(void)rte_eth_dev_set_mtu(port->port_id,
@@ -564,7 +564,7 @@ void mri_dpdk_device_stop(struct dpdk_port *port)
 	port->is_started = false;
 }
 
-/* The last port on a device that we had probed removes it. */
+/* The last port on a device that we probed removes it. */
 void mri_dpdk_device_give_back(struct dpdk_port *port)
 {
 	struct dpdk_port *other;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * EAL: DPDK's environment, which can be started once per process, and never
- * again: its clean-up leaves threads behind, and a second start is refused. So
- * what is here is the one state of a process that Millrace has.
+ * EAL: DPDK's environment, which can be started only once per process: its
+ * clean-up leaves threads behind, and it refuses a second start. So this file
+ * has Millrace's only global state.
  *
- * It is started from a thread that ends with that: EAL pins the thread which
- * starts it to a core, and every thread which that one makes inherits this. All
- * signals are blocked in it, so that the thread that EAL leaves, for
- * interrupts, does not get the program's.
+ * It is started on a temporary thread: EAL pins the thread that starts it to a
+ * core, which all its child threads would inherit. All signals are blocked in
+ * it, so that EAL's interrupt thread does not receive the program's.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -43,16 +42,16 @@ static char options_used[MAX_TEXT];
 /* Of the last start. EAL keeps a pointer to the first word, always the same. */
 static char words_text[4 * MAX_TEXT];
 static size_t n_text_used;
-static bool has_no_room; /* for all the words */
+static bool has_no_room; /* too many words */
 static char *words[MAX_WORDS + 1];
 static int n_words;
 static char why_failed[250];
-static FILE *stream, *programs_stream; /* of DPDK's log */
+static FILE *stream, *programs_stream; /* for DPDK's log */
 
-/* What DPDK logs goes to the context of the call that it is in ... */
+/* DPDK's log messages go to the context of the call in progress ... */
 struct listener {
 	struct mr_ctx *ctx;
-	bool is_deaf; /* a question whose answer may be an error */
+	bool is_deaf; /* errors are expected */
 	char first_error[200];
 	char last_line[200];
 };
@@ -60,7 +59,7 @@ struct listener {
 static struct listener listener;
 static __thread struct listener *my_listener;
 
-/* ... else, on threads of its own, to that of a port. */
+/* ... or, from DPDK's own threads, to that of a port. */
 static pthread_mutex_t ports_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct dpdk_port *ports;
 
@@ -84,7 +83,7 @@ static void log_line(const char *line)
 			snprintf(l->first_error, sizeof(l->first_error), "%s",
 				 line);
 		snprintf(l->last_line, sizeof(l->last_line), "%s", line);
-		/* The call's own reason has it, if the call fails. */
+		/* The call's own reason includes it if the call fails. */
 		mr_log(l->ctx, l->is_deaf ? MR_LOG_DEBUG : MR_LOG_INFO,
 		       "dpdk: %s", line);
 		return;
@@ -95,7 +94,7 @@ static void log_line(const char *line)
 	pthread_mutex_unlock(&ports_lock);
 }
 
-/* Of DPDK's log stream: one message, of one line mostly. */
+/* Write function of DPDK's log stream: mostly one line at a time. */
 static ssize_t write_log(void *cookie, const char *bytes, size_t n_bytes)
 {
 	char line[256];
@@ -179,7 +178,7 @@ struct dpdk_port *mri_dpdk_port_on(const struct rte_device *device)
 	return port;
 }
 
-/* Whether the program's own words have one that begins like this. */
+/* Whether one of the program's options begins with this word. */
 static bool has_word(const char *options, const char *word)
 {
 	const size_t n = strlen(word);
@@ -193,7 +192,7 @@ static bool has_word(const char *options, const char *word)
 	return false;
 }
 
-/* One that has no room is left out, and the start refused. */
+/* If there is no room, the start is refused. */
 static void add_word(const char *word)
 {
 	const size_t n = strlen(word) + 1;
@@ -216,7 +215,7 @@ static void add_words(const char *options)
 			add_word(word);
 }
 
-/* One lcore, no thread of its own, on all the cores that we may use. */
+/* A single lcore, without a thread, on all the cores that we may use. */
 static void add_lcore(void)
 {
 	char text[MAX_TEXT] = "--lcores=0@(";
@@ -261,7 +260,7 @@ static bool has_huge_pages(void)
 	return has;
 }
 
-/* Ours, each unless the program's own say something of it; then those. */
+/* Our own options, unless the program's options override them; then those. */
 static void make_words(const char *options)
 {
 	const bool is_small =
@@ -274,20 +273,20 @@ static void make_words(const char *options)
 	n_text_used = 0;
 	has_no_room = false;
 	add_word("millrace");
-	/* Nothing in /run, nothing shared; EAL has two words for it. */
+	/* Nothing in /run, nothing shared: EAL has two options for this. */
 	if (!has_word(options, "--file-prefix") &&
 	    !has_word(options, "--proc-type"))
 		add_word(is_small ? "--no-shconf" : "--in-memory");
 	add_word("--no-telemetry");
 	/*
-	 * A device that no machine has: an EAL without a list of devices takes
-	 * all that it can drive.
+	 * A device that no machine has: without a device list, EAL takes every
+	 * device it can drive.
 	 */
 	if (!has_word(options, "-a") && !has_word(options, "--allow") &&
 	    !has_word(options, "-b") && !has_word(options, "--block") &&
 	    !has_word(options, "--no-pci"))
 		add_word("--allow=ffff:ff:1f.7");
-	/* What a start that failed has read of lcores stays, and is ours. */
+	/* The lcores parsed by a failed start remain, and are ours. */
 	if (state == NOT_STARTED && !has_word(options, "-l") &&
 	    !has_word(options, "-c") && !has_word(options, "--lcores"))
 		add_lcore();
@@ -305,7 +304,7 @@ static void *start(void *opaque)
 	char *argv[MAX_WORDS + 1];
 
 	my_listener = &listener;
-	memcpy(argv, words, sizeof(argv)); /* EAL changes their order */
+	memcpy(argv, words, sizeof(argv)); /* EAL reorders it */
 	argv[n_words] = NULL;
 	if (rte_eal_init(n_words, argv) < 0)
 		*ret_err = rte_errno != 0 ? rte_errno : EIO;
@@ -313,7 +312,7 @@ static void *start(void *opaque)
 	return NULL;
 }
 
-/* In a thread that ends with it. 0, or the errno value that EAL gave. */
+/* On a temporary thread. 0, or EAL's errno value. */
 static int start_in_thread(void)
 {
 	sigset_t all, before;
@@ -342,7 +341,7 @@ static int open_log(void)
 	return stream == NULL || rte_openlog_stream(stream) != 0 ? -ENOMEM : 0;
 }
 
-/* EAL turned out to be the program's: its log is, too. */
+/* EAL turned out to be the program's, and so is its log. */
 static void give_log_back(void)
 {
 	(void)rte_openlog_stream(programs_stream);
@@ -351,9 +350,8 @@ static void give_log_back(void)
 }
 
 /*
- * EAL can be started again after a failure of some kinds, such as an option
- * that it does not know. Of others it says that it runs already, which it does
- * not.
+ * EAL can be started again after some failures, such as an unknown option.
+ * After others it claims to be running already, which it is not.
  */
 static int try_start(struct mr_ctx *ctx, const char *options,
 		     struct mr_reason *reason)
@@ -371,7 +369,7 @@ static int try_start(struct mr_ctx *ctx, const char *options,
 		state = err == 0 ? STARTED : PROGRAMS_OWN;
 		if (state == PROGRAMS_OWN)
 			give_log_back();
-		mri_dpdk_ask(false); /* what it logged was no failure */
+		mri_dpdk_ask(false); /* its log reported no failure */
 		snprintf(options_used, sizeof(options_used), "%s",
 			 options != NULL ? options : "");
 		mr_log(ctx, MR_LOG_INFO, "dpdk: %s, %s, IOVA as %s",

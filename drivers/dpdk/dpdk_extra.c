@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Extra headers, for entries that the header of their place does not fit: it is
- * in use, by another owner of the same page, or the entry lies across places.
+ * Extra headers, for entries that cannot use the header of their place: another
+ * owner of the same page uses it, or the entry spans places.
  *
- * Each tx queue has as many as its ring has entries. One is taken by the thread
- * that uses the queue, and comes back when the device is done with it: mostly
- * on that thread, onto a stack, else onto a list that the thread takes over as
- * a whole when the stack is empty. They are objects of a mempool, since DPDK
- * puts a header where it came from; nobody gets one from there but us.
+ * Each tx queue has as many as its ring has entries. The thread that uses the
+ * queue takes one, which returns when the device is done with it: usually on
+ * that thread, to a stack, else to a list that the thread takes over as a whole
+ * when the stack is empty. They are objects of a mempool, since DPDK returns
+ * headers to their mempool; only we take from it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -95,7 +95,7 @@ static int extras_enqueue(struct rte_mempool *mempool, void *const *objs,
 	const struct dpdk_extras *extras = mempool->pool_data;
 	struct dpdk_call *call = mri_dpdk_call;
 
-	/* The count comes last: with the last one all this may be no more. */
+	/* Count last: after the last one, this memory may be freed. */
 	for (uint32_t i = 0; i < n; i++) {
 		const struct dpdk_view *view = extras->view;
 		const uint64_t addr = dpdk_addr(view, objs[i]);

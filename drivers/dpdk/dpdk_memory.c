@@ -1,23 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The region, as DPDK is told of it: each segment is external memory,
- * registered once per process however many ports use it, and mapped for each
- * device; those that are there when a port is opened, and those that come
- * later, before pages of them are given out.
+ * Announces the region to DPDK: each segment is external memory, registered
+ * once per process however many ports use it, and mapped for each device. This
+ * includes segments added later, before their pages are used.
  *
  *     segment --> map of device A       (ports on A)
  *             --> map of vfio           (ports on all devices of vfio)
  *
- * DPDK has one set of maps for all devices that it drives through vfio: what is
- * mapped twice there is kept twice, and what is unmapped for one is unmapped
- * for all. So these are one map here. It goes with the last port that has it,
- * through that port's device, which is there still; the segment goes with its
- * last map.
+ * DPDK has one set of maps for all devices that it drives through vfio: mapping
+ * twice stores two entries, and unmapping for one device unmaps for all. So
+ * they share one map here. The last port that uses it removes it, through its
+ * own device, which still exists; the segment goes with its last map.
  *
- * A segment comes on any thread, in a burst as well, under the region's lock;
- * maybe on one that is in one of DPDK's control functions, which fill rings. So
- * what is here has a lock of its own, and nothing under it takes another one of
- * ours, but that of DPDK's log.
+ * A segment may be added on any thread, even in a burst, under the region's
+ * lock; perhaps on a thread inside one of DPDK's control functions, which fill
+ * rings. So this file has its own lock, under which no other lock of ours is
+ * taken, except that of DPDK's log.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -32,7 +30,7 @@
 
 struct map {
 	const struct rte_device *device; /* NULL: vfio */
-	uint64_t n_bytes;                /* mapped, from the front */
+	uint64_t n_bytes;                /* mapped, from the start */
 	uint32_t n_ports;
 	struct map *next;
 };
@@ -41,12 +39,12 @@ struct segment {
 	uint8_t *memory;
 	uint64_t n_bytes;
 	uint64_t os_page_bytes;
-	bool is_ours; /* else the program had registered it */
+	bool is_ours; /* registered by us, not by the program */
 	struct map *maps;
 	struct segment *next;
 };
 
-/* Guards all here, and what of it views have. */
+/* Guards all state here, and the views' share of it. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Of all regions. */
@@ -61,7 +59,7 @@ static struct segment *find(const uint8_t *memory)
 	return segment;
 }
 
-/* How far a region is registered without a gap. */
+/* How much of a region is registered without a gap. */
 static uint64_t registered_end(const uint8_t *base)
 {
 	const struct segment *segment;
@@ -78,7 +76,7 @@ static rte_iova_t iova_of(const struct segment *segment, uint64_t offset)
 
 	if (rte_eal_iova_mode() == RTE_IOVA_VA)
 		return (rte_iova_t)(uintptr_t)page;
-	/* A small page may be moved: no device may know where it is. */
+	/* A small page may be moved: devices must not know its address. */
 	return segment->os_page_bytes > 4096 ? rte_mem_virt2iova(page) :
 					       RTE_BAD_IOVA;
 }
@@ -138,7 +136,7 @@ static void remove_unused(struct segment *segment)
 	free(segment);
 }
 
-/* In pieces that are in one piece for the device, too. */
+/* Bytes that are contiguous for the device, too. */
 static uint64_t piece_bytes(const struct segment *segment)
 {
 	return rte_eal_iova_mode() == RTE_IOVA_VA ? segment->n_bytes :
@@ -151,12 +149,12 @@ static int map_pieces(struct rte_device *device, const struct segment *segment,
 	const uint64_t step = piece_bytes(segment);
 
 	for (; map->n_bytes < segment->n_bytes; map->n_bytes += step) {
-		rte_errno = 0; /* not all set it */
+		rte_errno = 0; /* not all calls set it */
 		if (rte_dev_dma_map(device, segment->memory + map->n_bytes,
 				    iova_of(segment, map->n_bytes), step) == 0)
 			continue;
 		if (rte_errno == ENOTSUP)
-			return 0; /* it has no DMA, or none to map */
+			return 0; /* no DMA, or nothing to map */
 		return rte_errno != 0 ? -rte_errno : -EIO;
 	}
 	return 0;
@@ -174,7 +172,7 @@ static void unmap_pieces(struct rte_device *device,
 	}
 }
 
-/* As in struct map. */
+/* See struct map. */
 static const struct rte_device *mapped_device(const struct dpdk_port *port)
 {
 	return port->is_vfio ? NULL : port->device;
@@ -192,7 +190,7 @@ static struct map **find_map(const struct dpdk_port *port,
 	return at;
 }
 
-/* One port less. Its device is there, though the port may be closed. */
+/* The device still exists, even if the port is closed. */
 static void unmap_for(const struct dpdk_port *port, struct segment *segment)
 {
 	struct map **at = find_map(port, segment);
@@ -205,7 +203,6 @@ static void unmap_for(const struct dpdk_port *port, struct segment *segment)
 	free(map);
 }
 
-/* One port more. */
 static int map_for(const struct dpdk_port *port, struct segment *segment)
 {
 	struct map **at = find_map(port, segment);
@@ -232,7 +229,7 @@ static bool needs_physical(const struct dpdk_port *port)
 	       strcmp(rte_bus_name(rte_dev_bus(port->device)), "vdev") != 0;
 }
 
-/* DPDK's own words are there while the port is opened, on that thread. */
+/* On the thread that opens the port, DPDK's own message is available. */
 static int refuse(const struct dpdk_port *port, int err, const char *what,
 		  struct mr_reason *reason)
 {
@@ -294,7 +291,7 @@ static int add_segment(void *opaque, const struct mr_segment_info *info,
 	return err;
 }
 
-/* Another port could not take it, or this one is being closed. */
+/* Another port refused it, or this one is being closed. */
 static void remove_segment(void *opaque, const struct mr_segment_info *info)
 {
 	struct dpdk_port *port = opaque;
@@ -302,15 +299,14 @@ static void remove_segment(void *opaque, const struct mr_segment_info *info)
 
 	pthread_mutex_lock(&lock);
 	unmap_and_remove(port, base + info->addr);
-	/* Others may have it a little longer; what comes next is other memory.
-	 */
+	/* Other ports may keep it for a while; the next one is different. */
 	if (port->is_growing)
 		(void)mri_dpdk_view_resize(
 			port->view, RTE_MIN(registered_end(base), info->addr));
 	pthread_mutex_unlock(&lock);
 }
 
-/* From now on the view grows with the region. */
+/* From here on, the view grows with the region. */
 static int get_view(struct dpdk_port *port, struct mr_reason *reason)
 {
 	struct mr_region_stats stats = { .size = sizeof(stats) };
@@ -337,10 +333,9 @@ static int get_view(struct dpdk_port *port, struct mr_reason *reason)
 }
 
 /*
- * With the first device of vfio, DPDK reads its list of memory under a lock,
- * and takes that once more while it holds it; which it does not get if somebody
- * waits to write meanwhile, as who registers a segment does. So that waits
- * here.
+ * When DPDK gets its first vfio device, it reads its memory list under a lock
+ * that it takes recursively, which deadlocks if a writer, such as segment
+ * registration, is waiting. So registration waits here.
  */
 int mri_dpdk_memory_probe(const char *devargs)
 {
@@ -378,15 +373,14 @@ int mri_dpdk_memory_open(struct dpdk_port *port, struct mr_reason *reason)
 	err = mr_region_listen(base->region, add_segment, remove_segment, port,
 			       reason);
 	if (err < 0)
-		return err; /* it is told of nothing */
+		return err; /* no notifications for it */
 	port->is_listening = true;
 	return get_view(port, reason);
 }
 
 /*
- * Some devices leave their IOMMU group when they are closed (virtio), and DPDK
- * keeps what is mapped then, to map it again with the next device. So this is
- * done before.
+ * Some devices leave their IOMMU group when closed (virtio); DPDK then keeps
+ * the maps, to restore them with the next device. So unmap first.
  */
 void mri_dpdk_memory_unmap(struct dpdk_port *port)
 {

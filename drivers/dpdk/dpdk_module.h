@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the part inside the library and the module have to agree on. */
+/* Shared by the part inside the library and the module. */
 #ifndef DPDK_MODULE_H
 #define DPDK_MODULE_H
 
 #include <millrace/driver.h>
 
-/* The port struct is the module's, and has its place in here. */
+/* Room for the module's port struct. */
 struct mri_dpdk_room {
 	struct mr_port base;
 	void *port;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The kernel's interface that a device is on, if it is on one: whether this
- * machine uses it, and its MTU, which DPDK's drivers do not put back.
+ * The kernel's interface under a device, if any: whether this machine uses it,
+ * and its MTU, which DPDK's drivers do not restore.
  *
  * Source: netdevice(7).
  */
@@ -30,7 +30,7 @@ static int control(const struct dpdk_port *port, unsigned long request,
 	return err;
 }
 
-/* Those that only get copies of what the kernel receives, or made it. */
+/* Devices that only get copies of what the kernel receives, or created it. */
 static bool leaves_it_to_the_kernel(const struct dpdk_port *port)
 {
 	static const char *const drivers[] = { "net_af_packet", "net_pcap",
@@ -70,7 +70,7 @@ void mri_dpdk_netdev_close(const struct dpdk_port *port)
 	struct ifreq ifr = { 0 };
 	int err;
 
-	/* What somebody else has set since stays. */
+	/* Keep what somebody else has set since. */
 	if (port->netdev_mtu_bytes == 0 || port->set_mtu_bytes == 0 ||
 	    control(port, SIOCGIFMTU, &ifr) < 0 ||
 	    (uint32_t)ifr.ifr_mtu != port->set_mtu_bytes ||

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The options of a dpdk: spec, for the part inside the library and the module.
- */
+/* The options of a dpdk: spec, used in the library and in the module. */
 #ifndef DPDK_OPTIONS_H
 #define DPDK_OPTIONS_H
 
@@ -13,20 +12,20 @@ enum dpdk_switch { DPDK_AUTO, DPDK_ON, DPDK_OFF };
 struct dpdk_options {
 	uint32_t n_queues;
 	uint32_t ring_entries;  /* of each rx and each tx queue */
-	uint32_t mtu_bytes;     /* 0: as it is */
+	uint32_t mtu_bytes;     /* 0: unchanged */
 	uint32_t sg, csum, irq; /* enum dpdk_switch */
-	uint32_t link_wait_ms;  /* after it was started, at most */
+	uint32_t link_wait_ms;  /* at most, after the start */
 	bool promisc;
 	bool strip_vlan;
-	bool force;      /* whatever the machine uses the interface for */
-	const char *eal; /* arguments for EAL, the spec's; NULL: none */
+	bool force;      /* even if this machine uses the interface */
+	const char *eal; /* the spec's arguments for EAL; NULL: none */
 };
 
 int mri_dpdk_read_options(const struct mr_spec *spec,
 			  struct dpdk_options *ret_options,
 			  struct mr_reason *reason);
 
-/* Pages that a port holds at most: its rings, and what waits in a stash. */
+/* Most pages that a port can hold: its rings and a stash. */
 uint32_t mri_dpdk_need(const struct dpdk_options *options);
 
 #endif

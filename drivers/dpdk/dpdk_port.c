@@ -2,10 +2,10 @@
 /*
  * The module's driver table: opening, closing, statistics.
  *
- * Opening: EAL -> device found -> region registered -> view -> queues made ->
- * device configured and started. Closing is the same backwards. The lock of
- * mri_dpdk_enter() is held over each, by whatever context, and not while the
- * link is waited for.
+ * Opening: start EAL -> find the device -> register the region -> view ->
+ * create queues -> configure and start the device. Closing is the reverse. Both
+ * hold the lock of mri_dpdk_enter(), which is global, but not while waiting for
+ * the link.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ static int alloc_queue(struct dpdk_port *port, uint32_t i)
 	txq->base.queue.arm = mri_dpdk_tx_arm;
 	rxq->stash =
 		mr_alloc(base->ctx, 0, MR_BURST_MAX * sizeof(rxq->stash[0]));
-	/* More than the ring takes: the device runs out of room, not we. */
+	/* More than the ring takes, so that the device runs out first. */
 	txq->tally = mri_dpdk_tally_open(
 		port->view, port->options.ring_entries + MR_MAX_SEGS);
 	if (rxq->stash == NULL || txq->tally == NULL)
@@ -74,7 +74,7 @@ static void free_queues(struct dpdk_port *port)
 	}
 }
 
-/* Undo whatever of opening was done. */
+/* Undo as much of opening as was done. */
 static void tear_down(struct dpdk_port *port)
 {
 	mri_dpdk_control_close(port);

@@ -4,14 +4,13 @@
  *
  *     caller's cache --> view --> device's rx ring --> mbuf --> application
  *
- * A frame takes over the page that the header's buffer is; the header is then
- * nobody's, until the page is with DPDK again. A burst asks for no more frames
- * than the pool has pages for in exchange: most devices drop a frame that they
- * have no fresh buffer for, and we would be the reason.
+ * A frame takes over the page of the header's buffer; the header is then unused
+ * until DPDK gets the page again. A burst asks for no more frames than the pool
+ * has pages to replace: most devices drop frames for lack of a fresh buffer.
  *
- * The device may return more than the caller has room for, since it is asked
- * for DPDK_MIN_ASKED at least, and since frames may have several segments: what
- * does not fit is stashed, whole, for the next burst.
+ * The device may return more than the caller has room for, since a burst asks
+ * for at least DPDK_MIN_ASKED, and since frames may have several segments:
+ * whole frames that do not fit are stashed for the next burst.
  */
 #include <poll.h>
 #include <string.h>
@@ -22,7 +21,7 @@
 #include "dpdk.h"
 
 /*
- * For how many frames of n the pool has pages. They are in the cache then,
+ * For how many of n frames the pool has pages. They are then in the cache,
  * where nobody else takes them.
  */
 static uint32_t n_refillable(struct dpdk_rxq *rxq, struct mr_cache *cache,
@@ -80,9 +79,9 @@ static inline struct mr_frame entry_of(const struct dpdk_rxq *rxq,
 }
 
 /*
- * Nearly all: one buffer of our view, with nothing to be done about it. One
- * that a program had in between, and may have cloned, has the tag of a tx
- * queue. That it is of the view is seen by where the header is.
+ * The common case: a single buffer of our view, with nothing to do. An mbuf
+ * that a program had meanwhile, and may have cloned, has the tag of a tx queue.
+ * The header's address shows that it belongs to the view.
  */
 static inline bool is_plain(const struct rte_mbuf *mbuf, uintptr_t headers,
 			    uint64_t n_header_bytes, uint64_t keep_vlan)
@@ -96,8 +95,8 @@ static inline bool is_plain(const struct rte_mbuf *mbuf, uintptr_t headers,
 }
 
 /*
- * Frames out of the plain mbufs in front, up to n. A loop of its own, with no
- * call in it, so that all it needs stays in registers.
+ * Convert the plain mbufs at the start, up to n. A separate loop without calls,
+ * so that everything stays in registers.
  */
 static __rte_noinline uint32_t convert_plain(const struct dpdk_rxq *rxq,
 					     struct rte_mbuf *const *mbufs,
@@ -122,7 +121,7 @@ static __rte_noinline uint32_t convert_plain(const struct dpdk_rxq *rxq,
 		frames[i].addr =
 			(uintptr_t)mbuf->buf_addr - region + mbuf->data_off;
 		frames[i].len = mbuf->data_len;
-		/* One bit of the two: a plain frame has not both. */
+		/* One of the two bits: a plain frame does not have both. */
 		frames[i].flags = mbuf->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_GOOD ?
 					  MR_FRAME_CSUM_VALID :
 					  0;
@@ -132,7 +131,7 @@ static __rte_noinline uint32_t convert_plain(const struct dpdk_rxq *rxq,
 	return i;
 }
 
-/* Whether each segment is a page of our region that DPDK holds alone. */
+/* Whether each segment is a page of our region that only DPDK holds. */
 static bool is_ours(const struct dpdk_rxq *rxq, const struct rte_mbuf *mbuf)
 {
 	for (; mbuf != NULL; mbuf = mbuf->next) {
@@ -148,7 +147,7 @@ static bool is_ours(const struct dpdk_rxq *rxq, const struct rte_mbuf *mbuf)
 	return true;
 }
 
-/* The pages are the frame's; the headers go, without them. */
+/* Take over the pages; free the headers without them. */
 static void take(struct dpdk_rxq *rxq, struct rte_mbuf *mbuf,
 		 struct mr_frame *frames)
 {
@@ -168,7 +167,7 @@ static void take(struct dpdk_rxq *rxq, struct rte_mbuf *mbuf,
 	}
 }
 
-/* Bytes of an mbuf, from a place in it, into one buffer. */
+/* Copy bytes of an mbuf, from an offset, into one buffer. */
 static void copy_bytes(struct dpdk_rxq *rxq, const struct rte_mbuf *mbuf,
 		       uint32_t from, struct mr_frame *frame)
 {
@@ -180,8 +179,8 @@ static void copy_bytes(struct dpdk_rxq *rxq, const struct rte_mbuf *mbuf,
 }
 
 /*
- * A frame in memory that is not ours, or that others have as well: a program
- * that has DPDK of its own may put such into a ring. False: there is no page.
+ * Copy a frame in foreign or shared memory: a program that uses DPDK itself may
+ * put such frames into a ring. False: no page.
  */
 static bool copy(struct dpdk_rxq *rxq, struct mr_cache *cache,
 		 const struct rte_mbuf *mbuf, struct mr_frame *frames,
@@ -213,8 +212,8 @@ static bool copy(struct dpdk_rxq *rxq, struct mr_cache *cache,
 }
 
 /*
- * Put a tag back that the device took out unasked, as af_packet does: into the
- * headroom, which is DPDK's to use until we deliver.
+ * Reinsert a tag that the device stripped unasked, as af_packet does: into the
+ * headroom, which DPDK may use until we deliver.
  */
 static void put_tag_back(struct dpdk_rxq *rxq, uint16_t tci,
 			 struct mr_frame *frame)
@@ -239,7 +238,7 @@ static void drop(struct dpdk_rxq *rxq, struct rte_mbuf *mbuf,
 	mr_counter_add(&rxq->base.stats.drops[why], 1);
 }
 
-/* Entries that a frame that is not plain will have; 0: it cannot be one. */
+/* Entries for a frame off the fast path; 0: it cannot be delivered. */
 static uint32_t n_entries(const struct dpdk_rxq *rxq,
 			  const struct rte_mbuf *mbuf)
 {
@@ -256,9 +255,10 @@ static uint32_t n_entries(const struct dpdk_rxq *rxq,
 }
 
 /*
- * Whether a frame of RTE_MBUF_F_RX_L4_CKSUM_NONE has a partial sum, as the
- * other side of virtio leaves it. net_tap says so of UDP without a sum, and
- * others may of what they did not check: the sum must be the pseudo-header's.
+ * Whether a frame with RTE_MBUF_F_RX_L4_CKSUM_NONE has a partial checksum, as
+ * the other side of virtio leaves it. net_tap sets it for UDP without a
+ * checksum, and others may for what they did not check, so compare with the
+ * pseudo-header's.
  */
 static bool is_partial(const struct dpdk_rxq *rxq,
 		       const struct mr_frame *frames, uint32_t n)
@@ -276,7 +276,7 @@ static bool is_partial(const struct dpdk_rxq *rxq,
 	return sum == pseudo;
 }
 
-/* Deliver one frame that is not plain, as n entries; how many, 0: none. */
+/* Deliver one frame off the fast path. Returns its entries, 0: none. */
 static uint32_t deliver(struct dpdk_rxq *rxq, struct mr_cache *cache,
 			struct rte_mbuf *mbuf, struct mr_frame *frames,
 			struct mr_meta *meta, uint32_t n)
@@ -308,8 +308,8 @@ static uint32_t deliver(struct dpdk_rxq *rxq, struct mr_cache *cache,
 }
 
 /*
- * The cold half of convert(): false if the frame has to wait for the next
- * burst. It has *ret_n entries, 0 if it was dropped.
+ * The cold half of convert(): false if the frame must wait for the next burst.
+ * *ret_n is its entries, 0 if it was dropped.
  */
 static __rte_noinline bool
 convert_odd(struct dpdk_rxq *rxq, struct mr_cache *cache, struct rte_mbuf *mbuf,
@@ -330,7 +330,7 @@ convert_odd(struct dpdk_rxq *rxq, struct mr_cache *cache, struct rte_mbuf *mbuf,
 	return true;
 }
 
-/* Frames out of n mbufs, as many as fit. Returns entries. */
+/* Convert n mbufs to frames, as many as fit. Returns entries. */
 static inline uint32_t convert(struct dpdk_rxq *rxq, struct mr_cache *cache,
 			       struct rte_mbuf *const *mbufs, uint32_t n,
 			       struct mr_frame *frames, struct mr_meta *meta,
@@ -391,7 +391,7 @@ static void stash(struct dpdk_rxq *rxq, struct rte_mbuf *const *mbufs,
 	rxq->n_stashed = n;
 }
 
-/* No interrupt for each frame while the queue is polled. */
+/* Avoid an interrupt per frame while the queue is polled. */
 static __rte_noinline void disarm(struct dpdk_rxq *rxq)
 {
 	(void)rte_eth_dev_rx_intr_disable(rxq->port_id,
@@ -433,18 +433,18 @@ uint32_t mri_dpdk_rx_burst(struct mr_rxq *base, struct mr_cache *cache,
 	return n_out;
 }
 
-/* An eventfd has to be read before it can say something again. */
+/* An eventfd must be read before it can signal again. */
 static void clear(const struct dpdk_rxq *rxq)
 {
 	uint64_t n;
 
 	if (read(rxq->base.queue.fd, &n, sizeof(n)) < 0)
-		return; /* it had nothing to say */
+		return; /* nothing in it */
 }
 
 /*
- * Whether there may be frames: by asking for them. Where the pool has too few
- * pages for what comes in exchange, the next burst has to find out.
+ * Whether there may be frames, which takes a receive call. If the pool has too
+ * few replacement pages, the next burst must find out.
  */
 static bool may_have_frames(struct dpdk_rxq *rxq)
 {
@@ -458,9 +458,8 @@ static bool may_have_frames(struct dpdk_rxq *rxq)
 }
 
 /*
- * A device without interrupts has to be asked: then there is always work.
- * Others are armed first and asked then, so that a frame between the two is not
- * missed.
+ * A device without interrupts must be polled: there is always work. Others are
+ * armed before the check, so that a frame in between is not missed.
  */
 int mri_dpdk_rx_arm(struct mr_queue *queue)
 {
@@ -473,9 +472,10 @@ int mri_dpdk_rx_arm(struct mr_queue *queue)
 	if (!rxq->has_eventfd)
 		return poll(&fd, 1, 0) > 0;
 	/*
-	 * Some first tell of frames that were polled (igb). Off and on again:
-	 * one that tells only of what is new since it was last turned on (e1000
-	 * with MSI) has told of that, and would keep silent.
+	 * Some first signal frames that were already polled (igb). Turn it off
+	 * and on again: a device that signals only what is new since it was
+	 * last enabled (e1000 with MSI) has signalled that already, and would
+	 * stay silent.
 	 */
 	for (int i = 0; i < 2; i++) {
 		if (rxq->is_armed)

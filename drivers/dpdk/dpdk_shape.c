@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames that are not one plain buffer with one owner.
+ * The slow path: frames that are not a single buffer with one owner.
  *
- * Each entry gets a header: that of its place if the entry has its page for
- * itself, else an extra one. What the device is to do (sums, segments) is told
- * in the first header, where the device can; else sums are finished here, which
- * needs a frame that nobody else reads. Copied are frames that must be written
- * and are not, those in a segment that DPDK does not know, and those of more
- * entries than the device takes.
+ * Each entry gets a header: that of its place if the entry has the page to
+ * itself, else an extra one. The first header requests the offloads that the
+ * device supports; otherwise checksums are completed here, which requires a
+ * frame that nobody else reads. Frames are copied if they must be modified but
+ * are shared, if DPDK does not know their segment, or if they have more entries
+ * than the device takes.
  */
 #include <netinet/in.h>
 #include <string.h>
@@ -18,12 +18,11 @@
 
 #include "dpdk.h"
 
-/* What a frame needs besides being sent. */
 struct plan {
 	uint64_t ol_flags;   /* for the device */
 	uint64_t tx_offload; /* the same */
-	bool fix_pseudo;     /* the device wants the sum without the length */
-	bool finish_sum;     /* here: partial */
+	bool fix_pseudo;     /* the device expects a sum without the length */
+	bool finish_sum;     /* here: a partial one */
 	struct mr_net_view view;
 	struct mr_partial partial;
 };
@@ -42,7 +41,7 @@ static bool is_registered(const struct dpdk_txq *txq,
 	return entry->addr < n_bytes && entry->len <= n_bytes - entry->addr;
 }
 
-/* The mbuf's words for the headers' lengths. */
+/* The header lengths in the format of the mbuf. */
 static uint64_t lengths(const struct mr_net_view *view, uint32_t l4_bytes,
 			uint16_t segment_bytes)
 {
@@ -62,7 +61,7 @@ static bool plan_segments(const struct dpdk_txq *txq, const uint8_t *bytes,
 	const struct mr_net_view *view = &plan->view;
 	const bool is_tcp = view->l4_proto == IPPROTO_TCP;
 
-	/* UDP: what DPDK 22.11 has a flag for are fragments, not datagrams. */
+	/* UDP: DPDK 22.11 has a flag for fragments, not for segments. */
 	if (!is_tcp || meta->gso_bytes == 0 ||
 	    !(txq->offloads & RTE_ETH_TX_OFFLOAD_TCP_TSO))
 		return false;
@@ -76,7 +75,7 @@ static bool plan_segments(const struct dpdk_txq *txq, const uint8_t *bytes,
 	return true;
 }
 
-/* What is to be done about the sum. False: the device cannot cut the frame. */
+/* Plan the checksum. False: the device cannot segment the frame. */
 static bool plan_sum(const struct dpdk_txq *txq, const struct mr_frame *frames,
 		     uint32_t n_bytes, const struct mr_meta *meta,
 		     struct plan *plan)
@@ -112,7 +111,7 @@ static bool plan_sum(const struct dpdk_txq *txq, const struct mr_frame *frames,
 	return true;
 }
 
-/* Entries that the device takes in such a frame. */
+/* Most entries that the device takes in such a frame. */
 static uint32_t max_entries(const struct dpdk_txq *txq, const struct plan *plan)
 {
 	const struct rte_eth_desc_lim *lim = &txq->port->info.tx_desc_lim;
@@ -125,7 +124,7 @@ static uint32_t max_entries(const struct dpdk_txq *txq, const struct plan *plan)
 	return n == 0 ? MR_MAX_SEGS : RTE_MIN(n, (uint32_t)MR_MAX_SEGS);
 }
 
-/* Devices that cut frames want the pseudo-header's sum without the length. */
+/* Devices that segment expect the pseudo-header sum without the length. */
 static void fix_pseudo(const struct dpdk_txq *txq,
 		       const struct mr_frame *frames, const struct plan *plan)
 {
@@ -138,7 +137,7 @@ static void fix_pseudo(const struct dpdk_txq *txq,
 	memcpy(bytes + plan->view.csum_bytes, &sum, sizeof(sum));
 }
 
-/* Whether the frame's entries may go to the device as they lie. */
+/* Whether the entries may go to the device unchanged. */
 static bool can_post(const struct dpdk_txq *txq, const struct mr_cache *cache,
 		     const struct mr_frame *frames, uint32_t n,
 		     const struct plan *plan)
@@ -208,7 +207,7 @@ static uint32_t copy(struct dpdk_txq *txq, struct mr_cache *cache,
 
 /*
  * Whether an entry may use the header of its place: nobody else has a part of
- * the chunk. A frag of a frag cache has no room in front.
+ * the chunk. A frag of a frag cache has no headroom.
  */
 static bool fits_place(const struct dpdk_txq *txq, const struct mr_cache *cache,
 		       const struct mr_frame *entry)
@@ -232,7 +231,7 @@ void mri_dpdk_unwrite(struct rte_mbuf *mbuf, const struct dpdk_note *note)
 		memcpy(bytes + note->ip_at, &note->ip_sum, 2);
 }
 
-/* Give headers back that were not sent. */
+/* Return headers that were not sent. */
 void mri_dpdk_unshape(struct dpdk_txq *txq, struct rte_mbuf *mbuf)
 {
 	for (struct rte_mbuf *next; mbuf != NULL; mbuf = next) {
@@ -245,7 +244,7 @@ void mri_dpdk_unshape(struct dpdk_txq *txq, struct rte_mbuf *mbuf)
 	}
 }
 
-/* A header for each of n entries, linked. NULL: there are not enough now. */
+/* Take a linked header for each of n entries. NULL: not enough now. */
 static struct rte_mbuf *take_headers(struct dpdk_txq *txq,
 				     const struct mr_cache *cache,
 				     const struct mr_frame *frames, uint32_t n)
@@ -292,7 +291,7 @@ static void write_headers(struct dpdk_txq *txq, struct rte_mbuf *mbuf,
 		}
 		mbuf->data_off = (uint16_t)(bytes - (uint8_t *)mbuf->buf_addr);
 		mbuf->data_len = (uint16_t)frames[i].len;
-		/* Always: others have it, or a device may cut it by clones. */
+		/* Always: it may be shared, or segmented by clones. */
 		mbuf->ol_flags = RTE_MBUF_F_EXTERNAL;
 		mbuf->port = txq->tag | (i + 1 < n ? DPDK_INNER : 0);
 	}
@@ -302,7 +301,7 @@ static void write_headers(struct dpdk_txq *txq, struct rte_mbuf *mbuf,
 	first->pkt_len = (uint32_t)mr_frame_n_bytes(frames, n);
 }
 
-/* DPDK_POSTABLE: nothing is wrong with the frame so far. */
+/* DPDK_POSTABLE: the frame is fine so far. */
 static enum dpdk_shape check(const struct dpdk_txq *txq,
 			     const struct mr_frame *frames, uint32_t n,
 			     bool is_gso)
@@ -324,7 +323,7 @@ static enum dpdk_shape check(const struct dpdk_txq *txq,
 		       DPDK_POSTABLE;
 }
 
-/* What the plan will write, and a device on its way to sending the frame. */
+/* Save what the plan, or a device before sending, will overwrite. */
 static void take_note(const uint8_t *bytes, const struct plan *plan,
 		      struct dpdk_note *note)
 {
@@ -368,7 +367,7 @@ enum dpdk_shape mri_dpdk_shape(struct dpdk_txq *txq, struct mr_cache *cache,
 		return shape;
 	if (!plan_sum(txq, frames, (uint32_t)mr_frame_n_bytes(frames, n), meta,
 		      &plan))
-		return DPDK_TOO_LONG; /* nobody cuts it */
+		return DPDK_TOO_LONG; /* nobody segments it */
 	if (can_post(txq, cache, frames, n, &plan)) {
 		memcpy(own, frames, n * sizeof(own[0]));
 	} else {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a tx queue has posted, counted by its tag until it is back.
+ * What a tx queue has posted, counted by its tag until it returns.
  *
- * Most devices have given all back when they are closed. One that is a ring in
- * memory has not: its other end may free a header any time later. Then the
- * headers, and the view, wait for that. Their memory is the process's, not a
- * context's, which may end before.
+ * Most devices return everything when closed, but not rings in memory, whose
+ * other end may free a header at any later time. The headers and the view wait
+ * for that. Their memory belongs to the process, since the context may end
+ * before.
  */
 #include <stdlib.h>
 
 #include "dpdk.h"
 
-/* By tag: atomic, since a completion looks here. The rest is under the lock. */
+/* By tag: atomic, since completions read it. The lock guards the rest. */
 static struct dpdk_tally *tagged[DPDK_MAX_TXQS];
 static struct dpdk_tally *closed;
 
@@ -24,7 +24,7 @@ void mri_dpdk_completed(uint16_t tag)
 	tally = __atomic_load_n(&tagged[(tag - DPDK_FIRST_TAG) % DPDK_MAX_TXQS],
 				__ATOMIC_ACQUIRE);
 
-	/* Pairs with the loads in is_complete(): all of it is back. */
+	/* Pairs with the loads in is_complete(): everything is back. */
 	if (tally != NULL)
 		__atomic_fetch_add(tag & DPDK_INNER ?
 					   &tally->n_inner_elsewhere :

@@ -4,17 +4,17 @@
  *
  *     application --> mbuf --> device's tx ring --> view --> caller's cache
  *
- * A frame that is one entry, in one place, with one owner goes out under the
- * header of its place: nobody else can have that, since whoever has a header
- * has a reference on its page. All others are shaped (dpdk_shape.c).
+ * A frame of one entry, in one place, with one owner uses the header of its
+ * place: nobody else can have that header, since it comes with a reference to
+ * its page. All others go through dpdk_shape.c.
  *
- * Where nobody can clone such a frame it is a direct mbuf, which a driver frees
- * in fewer steps. Who clones a direct mbuf looks for its count in front of the
- * buffer, and there another page ends.
+ * If nobody can clone such a frame, it is a direct mbuf, which drivers free in
+ * fewer steps. Cloning a direct mbuf would access its reference count before
+ * the buffer, where the previous page ends.
  *
- * Frames are gathered and handed to the device together. What it does not take
- * stays the caller's, from the first such frame on, and as it was: what had to
- * be written into such a frame is undone.
+ * Frames are gathered and handed to the device together. The caller keeps the
+ * rest, from the first frame that the device does not take; changes to those
+ * frames are undone.
  */
 #include "dpdk.h"
 
@@ -23,7 +23,7 @@ struct batch {
 	uint32_t n;         /* mbufs */
 	uint32_t n_entries; /* of the caller's array */
 	uint32_t n_notes;   /* of those that were shaped */
-	bool has_offloads;  /* the device wants to look at them first */
+	bool has_offloads;  /* the device must check them first */
 	struct rte_mbuf *mbufs[MR_BURST_MAX];
 	struct dpdk_note notes[MR_BURST_MAX];
 };
@@ -41,7 +41,7 @@ static void count_completed(struct dpdk_txq *txq, const struct dpdk_call *call)
 	txq->n_inner -= call->n_inner;
 }
 
-/* Offer n mbufs to the device; how many it took. */
+/* Offer n mbufs to the device. Returns how many it took. */
 static uint32_t offer(struct dpdk_txq *txq, struct mr_cache *cache,
 		      struct rte_mbuf **mbufs, uint32_t n)
 {
@@ -56,7 +56,7 @@ static uint32_t offer(struct dpdk_txq *txq, struct mr_cache *cache,
 	return n_sent;
 }
 
-/* Free a frame that is ours, headers and buffers; it does not complete. */
+/* Free a frame of ours, headers and buffers; it does not complete. */
 static void free_frame(struct dpdk_txq *txq, struct mr_cache *cache,
 		       struct rte_mbuf *mbuf)
 {
@@ -70,8 +70,8 @@ static void free_frame(struct dpdk_txq *txq, struct mr_cache *cache,
 }
 
 /*
- * With offloads the device looks at each frame first, and may refuse one for
- * good. Returns how many are settled, sent or lost.
+ * With offloads, the device checks each frame first, and may refuse one for
+ * good. Returns how many were sent or lost.
  */
 static __rte_noinline uint32_t offer_prepared(struct dpdk_txq *txq,
 					      struct mr_cache *cache,
@@ -105,7 +105,7 @@ static void count_events(struct dpdk_txq *txq, uint32_t events)
 			       1);
 }
 
-/* n_sent frames of a batch are settled, the others are the caller's again. */
+/* n_sent frames of a batch are sent or lost; the caller keeps the others. */
 static __rte_noinline void settle(struct dpdk_txq *txq, struct batch *batch,
 				  uint32_t n_sent)
 {
@@ -122,7 +122,7 @@ static __rte_noinline void settle(struct dpdk_txq *txq, struct batch *batch,
 	batch->n_notes = 0;
 }
 
-/* Send what was gathered. False: not all of it; n_entries are left. */
+/* Send the gathered frames. False: not all; n_entries are left. */
 static bool flush(struct dpdk_txq *txq, struct mr_cache *cache,
 		  struct batch *batch, uint64_t n_bytes)
 {
@@ -149,17 +149,15 @@ static bool flush(struct dpdk_txq *txq, struct mr_cache *cache,
 }
 
 /*
- * What a frame may be that goes out under the header of its place, as it lies.
- * By value: a burst writes headers, and the compiler takes what it has only
- * pointers to for changed by that.
+ * What a frame on the fast path may be. Passed by value: a burst writes
+ * headers, after which the compiler would have to reload it through a pointer.
  */
 struct plain {
-	/* Of the frame, beyond the least: one compare for both bounds. The
-	 * most fits a buffer. */
+	/* Length beyond the minimum, for one compare; at most a buffer. */
 	uint32_t max_more_bytes;
 	uint32_t shift_bytes;  /* from the page to mbuf.buf_addr */
 	struct mr_pages pages; /* registered, one chunk each */
-	uint8_t *headers;      /* of those */
+	uint8_t *headers;      /* theirs */
 	uint64_t header_stride;
 	uint64_t ol_flags;
 	uint16_t tag;
@@ -195,8 +193,8 @@ static inline struct plain plain_of(const struct dpdk_txq *txq,
 }
 
 /*
- * Headers for the plain frames in front, up to n. A loop of its own, with no
- * call in it, so that what it needs stays in registers.
+ * Prepare headers for the plain frames at the start, up to n. A separate loop
+ * without calls, so that everything stays in registers.
  */
 static __rte_noinline uint32_t gather(const struct plain *of,
 				      const struct mr_frame *frames,
@@ -225,7 +223,7 @@ static __rte_noinline uint32_t gather(const struct plain *of,
 		if (meta != NULL && meta[i].valid != 0)
 			break;
 		mbuf = (void *)(plain.headers + page * plain.header_stride);
-		/* refcnt and nb_segs are 1 and next is NULL already. */
+		/* refcnt, nb_segs and next are already 1, 1 and NULL. */
 		mbuf->data_off =
 			(uint16_t)(room.front_bytes - plain.shift_bytes);
 		mbuf->port = plain.tag;
@@ -246,8 +244,8 @@ static const enum mr_tx_drop drop_of[] = {
 };
 
 /*
- * A copy is ours alone: what the device has no room for now is sent first by a
- * later burst.
+ * A copy belongs to us: if the device has no room now, a later burst sends it
+ * first.
  */
 static bool send_held(struct dpdk_txq *txq, struct mr_cache *cache)
 {
@@ -257,8 +255,8 @@ static bool send_held(struct dpdk_txq *txq, struct mr_cache *cache)
 }
 
 /*
- * A frame of n entries that is not plain. False: it stays the caller's, as does
- * what is behind it.
+ * A frame of n entries off the fast path. False: the caller keeps it and those
+ * after it.
  */
 static __rte_noinline bool send_slow(struct dpdk_txq *txq,
 				     struct mr_cache *cache,
@@ -283,7 +281,7 @@ static __rte_noinline bool send_slow(struct dpdk_txq *txq,
 		*n_bytes += n_frame;
 		return true;
 	}
-	/* What is in front of it goes first. */
+	/* Frames before it go first. */
 	if (!flush(txq, cache, batch, *n_bytes)) {
 		if (shape == DPDK_COPIED)
 			free_frame(txq, cache, mbuf);
@@ -322,7 +320,7 @@ uint64_t mri_dpdk_tx_pending(const struct dpdk_txq *txq)
 	       __atomic_load_n(&txq->tally->n_elsewhere, __ATOMIC_RELAXED);
 }
 
-/* What the device has sent, and keeps until it needs the room. */
+/* What the device has sent, but keeps until it needs the room. */
 static void collect(struct dpdk_txq *txq, struct mr_cache *cache)
 {
 	struct dpdk_call call;
@@ -387,9 +385,8 @@ uint32_t mri_dpdk_tx_burst(struct mr_txq *base, struct mr_cache *cache,
 }
 
 /*
- * Nobody tells us that a device has room again, or that it has sent: who waits
- * for either has to ask. What a device keeps until it needs the room is not
- * waited for.
+ * Nothing signals that a device has room again, or has sent, so waiting means
+ * polling. It does not wait for what a device keeps until it needs the room.
  */
 int mri_dpdk_tx_arm(struct mr_queue *queue)
 {

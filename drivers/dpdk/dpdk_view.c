@@ -6,13 +6,12 @@
  *     rte_mempool_put:   headers            --> their pages, to the pool
  *
  * The objects are headers with a pinned external buffer each: the chunk of the
- * region at the header's place. The mempool keeps none of them; what is free in
- * it is what is free in the pool. So a device's receive ring is filled from our
- * pages, and what it has sent is free for any other port.
+ * region at the header's place. The mempool holds none of them: its free
+ * objects are the pool's free pages. So a device's receive ring is filled from
+ * our pages, and what it has sent is free for any other port.
  *
- * Within a burst, pages come from and go to the cache of that burst. On any
- * other thread, or in a call that opens or closes, they come from and go to the
- * pool itself.
+ * A burst takes pages from, and returns them to, its own cache; other threads,
+ * and calls that open or close, use the pool itself.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -50,7 +49,7 @@ static void view_free(struct rte_mempool *mempool)
 	(void)mempool;
 }
 
-/* A cold place: buffers of a segment behind a gap. */
+/* Cold: drop buffers of a segment behind a gap. */
 static uint32_t keep_registered(const struct dpdk_view *view, uint64_t *addrs,
 				uint32_t n)
 {
@@ -72,21 +71,21 @@ static uint32_t alloc(const struct dpdk_view *view, struct dpdk_call *call,
 	uint64_t last, beyond = 0;
 
 	if (unlikely(dpdk_n_registered(view) == 0))
-		return 0; /* rte_mempool_free() wants to have all of them */
+		return 0; /* rte_mempool_free() expects all of them */
 	uint32_t n_got =
 		call != NULL ?
 			mr_frag_alloc_bulk(call->cache, addrs, n, chunk_bytes) :
 			mr_pool_frag_alloc_bulk(view->pool, addrs, n,
 						chunk_bytes);
 
-	/* The pool may have grown by that. */
+	/* The pool may have grown since. */
 	last = dpdk_n_registered(view) - 1;
-	/* The difference borrows, and sets the top bit, behind the last. */
+	/* The subtraction borrows, and sets the top bit, if behind the last. */
 	for (uint32_t i = 0; i < n_got; i++)
 		beyond |= last - addrs[i];
 	if (likely(beyond >> 63 == 0))
 		return n_got;
-	/* Once more; the page allocator prefers low segments. */
+	/* Retry once; the page allocator prefers low segments. */
 	n_got = keep_registered(view, addrs, n_got);
 	n = mr_pool_frag_alloc_bulk(view->pool, addrs + n_got, n - n_got,
 				    chunk_bytes);
@@ -118,7 +117,7 @@ static int view_dequeue(struct rte_mempool *mempool, void **objs,
 		for (uint32_t i = 0; i < n_got; i++) {
 			struct rte_mbuf *mbuf = dpdk_header(view, addrs[i]);
 
-			/* It may have left otherwise (dpdk_tx.c). */
+			/* dpdk_tx.c may have changed it. */
 			mbuf->ol_flags = RTE_MBUF_F_EXTERNAL;
 			objs[n_done + i] = mbuf;
 		}
@@ -166,7 +165,7 @@ void mri_dpdk_call_flush(struct dpdk_call *call)
 		mri_dpdk_completed(tags[i]);
 }
 
-/* One of a view that is not the call's. */
+/* Free one of a view that is not the call's. */
 static void free_one(const struct dpdk_view *view, struct dpdk_call *call,
 		     struct rte_mbuf *mbuf)
 {
@@ -177,7 +176,7 @@ static void free_one(const struct dpdk_view *view, struct dpdk_call *call,
 		mr_frag_free_bulk(call->cache, &addr, 1);
 	else
 		mr_pool_frag_free_bulk(view->pool, &addr, 1);
-	/* With the last tag counted, the view may be no more. */
+	/* After the last tag is counted, the view may be gone. */
 	mri_dpdk_completed(tag);
 }
 
@@ -222,7 +221,7 @@ static unsigned int view_get_count(const struct rte_mempool *mempool)
 	return (unsigned int)RTE_MIN(stats.n_free, (uint64_t)mempool->size);
 }
 
-/* One object behind the other, without gaps: their numbers are places. */
+/* Objects follow each other without gaps: their numbers are places. */
 int mri_dpdk_populate(struct rte_mempool *mempool, unsigned int max_objs,
 		      void *vaddr, rte_iova_t iova, size_t len,
 		      rte_mempool_populate_obj_cb_t *obj_cb, void *obj_cb_arg)
@@ -260,8 +259,8 @@ const struct dpdk_view *mri_dpdk_view_of(const struct rte_mbuf *mbuf)
 }
 
 /*
- * Who cloned the buffer of a header is done with it, and the header's owner was
- * before: as DPDK's own callback of such pools.
+ * A clone of a header's buffer was freed last, after the header: like DPDK's
+ * own callback for such pools.
  */
 static void free_pinned(void *addr, void *opaque)
 {
@@ -299,8 +298,8 @@ void mri_dpdk_mempool_free(struct rte_mempool *mempool,
 }
 
 /*
- * Address space: a process that locks its memory (mlockall) or whose memory is
- * counted (vm.overcommit_memory) pays for what is made usable, not for this.
+ * Reserve address space: a process that locks its memory (mlockall) or whose
+ * memory is limited (vm.overcommit_memory) pays only for what is made usable.
  */
 static void reserve(struct dpdk_headers *headers, size_t n_bytes)
 {
@@ -312,7 +311,7 @@ static void reserve(struct dpdk_headers *headers, size_t n_bytes)
 	headers->n_bytes = 0;
 }
 
-/* So much of it at least, in front. */
+/* Make at least that much usable, from the start. */
 static int make_usable(struct dpdk_headers *headers, size_t n_bytes)
 {
 	const size_t at = headers->n_bytes;
@@ -331,7 +330,7 @@ struct rte_mempool *mri_dpdk_mempool(const char *ops, void *data, uint32_t n,
 				     uint64_t n_reserved, uint16_t room_bytes,
 				     struct dpdk_headers *ret_headers)
 {
-	static uint32_t n_made; /* names are the process's */
+	static uint32_t n_made; /* names are global */
 	struct rte_pktmbuf_pool_private private = {
 		.mbuf_data_room_size = room_bytes,
 		.flags = RTE_PKTMBUF_POOL_F_PINNED_EXT_BUF,
@@ -348,8 +347,8 @@ struct rte_mempool *mri_dpdk_mempool(const char *ops, void *data, uint32_t n,
 	rte_pktmbuf_pool_init(mempool, &private);
 	reserve(ret_headers, n_reserved * dpdk_stride(mempool));
 	/*
-	 * No device reads a header: an IOVA is asked for only because a mempool
-	 * without one is taken for one whose buffers no device may use either.
+	 * No device reads a header. It has an IOVA only because DPDK assumes
+	 * that devices may not use the buffers of a mempool without one.
 	 */
 	if (ret_headers->memory != NULL &&
 	    make_usable(ret_headers, n * dpdk_stride(mempool)) == 0 &&
@@ -363,7 +362,7 @@ struct rte_mempool *mri_dpdk_mempool(const char *ops, void *data, uint32_t n,
 	return NULL;
 }
 
-/* Where a device finds a buffer; what it may not use has RTE_BAD_IOVA. */
+/* The device address of a buffer; RTE_BAD_IOVA if it has none. */
 static rte_iova_t iova_of(const void *buffer)
 {
 	return rte_eal_iova_mode() == RTE_IOVA_VA ?
@@ -371,7 +370,7 @@ static rte_iova_t iova_of(const void *buffer)
 		       rte_mem_virt2iova(buffer);
 }
 
-/* Of a segment that came later: the mempool was made with fewer. */
+/* For a segment added later, which the mempool did not have at creation. */
 static void write_object(struct rte_mempool *mempool, struct rte_mbuf *mbuf)
 {
 	struct rte_mempool_objhdr *object =
@@ -382,8 +381,8 @@ static void write_object(struct rte_mempool *mempool, struct rte_mbuf *mbuf)
 }
 
 /*
- * A header that was written before may be with a device, and stays; but where
- * its buffer is, to a device, may have changed since a port was open.
+ * Headers written before may be with a device, and stay; but the device
+ * addresses of their buffers may have changed since a port was open.
  */
 int mri_dpdk_view_resize(struct dpdk_view *view, uint64_t n_bytes)
 {

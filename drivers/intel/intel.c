@@ -3,8 +3,8 @@
  * The driver for Intel's 1 GbE controllers: which ones, options, open, close.
  *
  * Opening: device --> reset --> rings and their first buffers --> vectors -->
- * the order of intel_hw.c --> link. Closing: the device is stopped and cannot
- * reach memory any more; only then are buffers taken back.
+ * the order of intel_hw.c --> link. Closing: stop the device, so that it cannot
+ * access memory, then take back the buffers.
  */
 #include <errno.h>
 #include <string.h>
@@ -21,8 +21,7 @@ enum {
 	MIN_MTU_BYTES = 68,
 };
 
-/* With copper; those with fibre or a backplane need another start of the link
- */
+/* Copper only; fibre and backplanes bring up the link differently. */
 static const struct intel_chip chip_82574 = {
 	.name = "82574",
 	.max_queues = 2,
@@ -65,7 +64,7 @@ static const struct intel_chip chip_i211 = {
 	.max_entry_bytes = 32 << 10,
 };
 
-/* For lib/port, which chooses the driver by them; and what each one is. */
+/* lib/port chooses the driver by these. */
 static const struct mr_pci_id intel_ids[] = {
 	{ 0x8086, 0x10d3 }, { 0x8086, 0x10c9 }, { 0x8086, 0x10e8 },
 	{ 0x8086, 0x1521 }, { 0x8086, 0x1533 }, { 0x8086, 0x157b },
@@ -127,7 +126,7 @@ static int read_options(const struct mr_spec *spec, struct intel_options *o,
 	return 0;
 }
 
-/* The chip of a spec, and whether it has what the options ask for. */
+/* Find the chip of a spec, and check that it supports the options. */
 static int find_chip(struct mr_ctx *ctx, const struct mr_spec *spec,
 		     const struct intel_options *o,
 		     const struct intel_chip **ret_chip,
@@ -175,7 +174,7 @@ static int intel_need(struct mr_ctx *ctx, const struct mr_spec *spec,
 	const struct intel_chip *chip;
 	int err = read_options(spec, &options, reterr_reason);
 
-	(void)page_bytes; /* an entry may be all that is in flight of a page */
+	(void)page_bytes; /* each entry in flight may have its own page */
 	if (err == 0)
 		err = find_chip(ctx, spec, &options, &chip, reterr_reason);
 	if (err < 0)
@@ -185,7 +184,7 @@ static int intel_need(struct mr_ctx *ctx, const struct mr_spec *spec,
 	return 0;
 }
 
-/* How much of a chunk the device is given, and whether a frame has several. */
+/* How much of a chunk the device gets, and how many chunks per frame. */
 static int choose_buffers(struct intel_port *port, struct mr_reason *reason)
 {
 	const struct intel_options *o = &port->options;
@@ -194,7 +193,7 @@ static int choose_buffers(struct intel_port *port, struct mr_reason *reason)
 	const uint32_t room = base->chunk_bytes - around;
 	const uint32_t frame_bytes = o->mtu_bytes + INTEL_LINK_BYTES;
 
-	/* igb counts them in KiB, the 82574 knows 1 and 2 of them. */
+	/* igb counts them in KiB; the 82574 knows 1 and 2 KiB. */
 	port->buf_bytes = room / 1024 * 1024;
 	if (!port->chip->is_igb && port->buf_bytes > 2048)
 		port->buf_bytes = 2048;
@@ -250,7 +249,7 @@ static void fill_info(struct intel_port *port)
 	memcpy(info->mode, mode, strnlen(mode, sizeof(info->mode) - 1));
 }
 
-/* Undo whatever of opening was done. */
+/* Undo as much of opening as was done. */
 static void tear_down(struct intel_port *port)
 {
 	if (port->bar.n_bytes != 0)

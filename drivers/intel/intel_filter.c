@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which frames the device takes, how long ones, and to which queue they go.
+ * Which frames the device accepts, up to which length, and to which queues.
  *
- * 16 addresses are compared as a whole, the first is the port's own. Groups are
- * looked up by 12 bits of the address in a table, MTA, which lets others with
- * the same bits through.
+ * 16 addresses, the first of them the port's own, match exactly. Multicast
+ * addresses are looked up by 12 bits in a table, MTA, so others with the same
+ * bits pass.
  */
 #include <errno.h>
 #include <string.h>
@@ -31,12 +31,12 @@ static void set_rar(struct intel_port *port, uint32_t i, const uint8_t *mac)
 {
 	uint32_t low, high = 0;
 
-	intel_write(port, INTEL_RAH + 8 * i, 0); /* not half of each */
+	intel_write(port, INTEL_RAH + 8 * i, 0); /* invalid while RAL changes */
 	if (mac == NULL)
 		return;
 	memcpy(&low, mac, 4);
 	memcpy(&high, mac + 4, 2);
-	/* Of the pools that virtual machines have, frames go to the first. */
+	/* Frames go to the first of the pools for virtual machines. */
 	if (port->chip->is_igb && !port->chip->is_i210)
 		high |= INTEL_RAH_POOL_1;
 	intel_write(port, INTEL_RAL + 8 * i, low);
@@ -67,7 +67,7 @@ void mri_intel_limit_frames(struct intel_port *port, uint32_t mtu_bytes)
 				 __ATOMIC_RELAXED);
 }
 
-/* Promiscuous is to all addresses, groups included. */
+/* Promiscuous mode includes all multicast. */
 static uint32_t wanted_modes(const struct intel_port *port)
 {
 	if (port->options.promisc)
@@ -87,7 +87,7 @@ void mri_intel_filter_start(struct intel_port *port)
 	for (uint32_t i = 0; i < INTEL_HASH_WORDS; i++)
 		intel_write(port, INTEL_VFTA + 4 * i, 0);
 	port->rctl = INTEL_RCTL_BAM | INTEL_RCTL_SECRC;
-	/* igb has the size of its buffers in SRRCTL. */
+	/* igb has the buffer size in SRRCTL. */
 	if (!port->chip->is_igb && port->buf_bytes == 1024)
 		port->rctl |= INTEL_RCTL_SZ_1024;
 	port->rctl |= wanted_modes(port);
@@ -113,11 +113,11 @@ void mri_intel_rss_start(struct intel_port *port)
 			word |= (4 * i + k) % port->n_queues << shift << 8 * k;
 		intel_write(port, INTEL_RETA + 4 * i, word);
 	}
-	/* PCSD: the hash in the descriptor, in place of a sum of the frame. */
+	/* PCSD: descriptors have the hash, not a checksum of the packet. */
 	intel_write(port, INTEL_RXCSUM,
 		    INTEL_RXCSUM_IPOFL | INTEL_RXCSUM_TUOFL |
 			    INTEL_RXCSUM_PCSD);
-	/* One queue has the hash, too. */
+	/* A single queue gets the hash, too. */
 	if (port->chip->is_igb)
 		mrqc |= INTEL_MRQC_ENABLE | INTEL_MRQC_UDPV4 | INTEL_MRQC_UDPV6;
 	else

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames to send that are not one plain entry: of several entries, with sums
- * or segments for the device to make, with a tag to insert, too short for its
- * padding; and those that it never sees, each of which is a named drop.
+ * The slow path of transmission: frames of several entries, with checksums or
+ * segments for the device to compute, with a tag to insert, or too short for
+ * its padding; and frames that are dropped, each with a named reason.
  *
- * What the device is to make is told by a context descriptor in front of the
- * data. It keeps it, so one is posted only where it differs from the last.
+ * A context descriptor before the data requests offloads. The device keeps it,
+ * so one is posted only if it differs from the last.
  *
- *     82574  offsets of headers and of the fields for their sums
+ *     82574  offsets of headers and of their checksum fields
  *     igb    lengths of headers (82576, 7.2.2.2)
  *
- * For segments (TSO) both want headers that the stack leaves otherwise: no
- * length and no sum in the IPv4 header, and a pseudo-header sum without the
- * length. Only then are bytes of a frame changed, and only of one that has no
- * other owner: a shared one is copied first.
+ * For TSO, both expect an IPv4 header without length and checksum, and a
+ * pseudo-header sum without the length. This is the only case in which bytes of
+ * a frame change; a shared frame is copied first.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -26,16 +25,15 @@
 
 enum { KEEP = -1 /* no drop */, NO_SUM = -1 };
 
-/* A frame on its way. */
 struct job {
 	struct mr_frame entries[MR_MAX_SEGS];
 	uint32_t n;
 	uint64_t n_bytes;
-	int sum_event; /* who finishes its sum, or NO_SUM */
+	int sum_event; /* how its checksum is completed, or NO_SUM */
 	bool has_context;
 	uint64_t context[2];
-	uint64_t command;      /* what the data descriptors have besides */
-	uint32_t header_bytes; /* in front of segments; 0: none are made */
+	uint64_t command;      /* extra bits of the data descriptors */
+	uint32_t header_bytes; /* before each segment; 0: no segmentation */
 };
 
 static uint8_t *job_bytes(const struct intel_txq *txq, const struct job *job)
@@ -43,7 +41,7 @@ static uint8_t *job_bytes(const struct intel_txq *txq, const struct job *job)
 	return mr_frame_data(txq->port->base.base, &job->entries[0]);
 }
 
-/* The drop that the entries deserve by themselves. */
+/* The drop reason for these entries, if any. */
 static int check_entries(struct intel_txq *txq, const struct job *job)
 {
 	for (uint32_t i = 0; i < job->n; i++) {
@@ -58,7 +56,7 @@ static int check_entries(struct intel_txq *txq, const struct job *job)
 	return job->n_bytes < MR_ETH_BYTES ? MR_TX_DROP_INVALID : KEEP;
 }
 
-/* What the device cannot pad, padded in a buffer of its own. */
+/* Pad in a separate buffer what the device cannot pad. */
 static int pad(struct intel_txq *txq, struct mr_cache *cache, struct job *job)
 {
 	const struct mr_port *port = &txq->port->base;
@@ -82,7 +80,7 @@ static int pad(struct intel_txq *txq, struct mr_cache *cache, struct job *job)
 	return KEEP;
 }
 
-/* The context that has the headers of view; false: they do not fit into it. */
+/* The context for the headers of view; false: they do not fit. */
 static bool describe(const struct intel_txq *txq,
 		     const struct mr_net_view *view, struct job *job)
 {
@@ -106,7 +104,7 @@ static bool describe(const struct intel_txq *txq,
 	return view->csum_bytes <= UINT8_MAX;
 }
 
-/* Headers as the device wants them, to make segments of. */
+/* Edit the headers as the device expects them for segmentation. */
 static void edit_headers(uint8_t *bytes, const struct mr_net_view *view)
 {
 	struct mr_tcp *tcp = (struct mr_tcp *)(bytes + view->l4_bytes);
@@ -126,7 +124,7 @@ static void edit_headers(uint8_t *bytes, const struct mr_net_view *view)
 	}
 }
 
-/* Have the device make segments of at most gso_bytes each. */
+/* Have the device cut segments of at most gso_bytes each. */
 static int segment(struct intel_txq *txq, struct job *job,
 		   const struct mr_net_view *view, const struct mr_meta *meta)
 {
@@ -148,7 +146,7 @@ static int segment(struct intel_txq *txq, struct job *job,
 	    __atomic_load_n(&txq->max_bytes, __ATOMIC_RELAXED))
 		return MR_TX_DROP_TOO_LONG;
 	if (payload_bytes <= mss)
-		return KEEP; /* one segment, which has its sum made already */
+		return KEEP; /* one segment, already complete */
 	edit_headers(bytes, view);
 	job->header_bytes = header_bytes;
 	if (is_ipv4)
@@ -175,7 +173,7 @@ static bool wants_segments(const struct mr_meta *meta)
 	       meta->gso_bytes != 0;
 }
 
-/* What the device cannot finish is finished here, in a copy if need be. */
+/* Complete in software what the device cannot, in a copy if necessary. */
 static int finish_here(struct intel_txq *txq, struct mr_cache *cache,
 		       struct job *job, const struct mr_partial *partial)
 {
@@ -188,8 +186,8 @@ static int finish_here(struct intel_txq *txq, struct mr_cache *cache,
 }
 
 /*
- * Have the device finish the sum, if it is of TCP or UDP and the headers are
- * where it can be told of them.
+ * Have the device complete the checksum if it is TCP's or UDP's and the headers
+ * are at offsets that a context can express.
  */
 static int finish_sum(struct intel_txq *txq, struct mr_cache *cache,
 		      struct job *job, const struct mr_meta *meta)
@@ -202,7 +200,7 @@ static int finish_sum(struct intel_txq *txq, struct mr_cache *cache,
 	if (has_segments && !mr_frame_is_exclusive(cache, &job->entries[0]) &&
 	    mr_frame_unshare(cache, job->entries, job->n) < 0)
 		return MR_TX_DROP_NO_BUFFER;
-	/* Rewritten since it was marked, it is left. */
+	/* Rewritten since it was marked: leave it. */
 	if (mr_partial_find(txq->port->base.base, job->entries, meta,
 			    &partial) < 0)
 		return is_told || has_segments ? MR_TX_DROP_INVALID : KEEP;
@@ -219,7 +217,7 @@ static int finish_sum(struct intel_txq *txq, struct mr_cache *cache,
 	return has_segments ? segment(txq, job, &view, meta) : KEEP;
 }
 
-/* Have the device insert a tag; only where the port has said that it does. */
+/* Have the device insert a tag, if the port announced support. */
 static void insert_tag(const struct intel_txq *txq, struct job *job,
 		       uint64_t tci)
 {
@@ -236,7 +234,7 @@ static void insert_tag(const struct intel_txq *txq, struct job *job,
 	job->context[0] |= tci << INTEL_CTX_VLAN_SHIFT;
 }
 
-/* What the frame needs, or the drop that it deserves. */
+/* What the frame needs, or its drop reason. */
 static int prepare(struct intel_txq *txq, struct mr_cache *cache,
 		   struct job *job, const struct mr_meta *meta)
 {
@@ -322,7 +320,7 @@ bool mri_intel_tx_frame(struct intel_txq *txq, struct mr_cache *cache,
 		return true;
 	}
 	mr_counter_add(&stats->drops[drop], 1);
-	/* Not frames: pad() and unsharing put other buffers in their place. */
+	/* Not frames: pad() and unsharing replaced buffers. */
 	mr_frame_free_bulk(cache, n <= MR_MAX_SEGS ? job.entries : frames,
 			   job.n);
 	return true;

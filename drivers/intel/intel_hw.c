@@ -2,12 +2,12 @@
 /*
  * The controller: reset, the order of initialisation, stop, link.
  *
- *     interrupts masked, units stopped, 10 ms, reset, NVM read again
+ *     mask interrupts, stop units, 10 ms, reset, reload NVM
  *     --> addresses, filters --> rings --> bus master --> units on
- *     --> rings say that they run --> RDT --> interrupts
+ *     --> rings report running --> RDT --> interrupts
  *
- * Each wait has a deadline, and a register that is never all ones and reads so
- * means that the device is gone: then nothing more is written to it.
+ * Each wait has a deadline. A register that is never all ones but reads so
+ * means that the device is gone; nothing more is written to it.
  *
  * Source: the datasheets' chapter 4, "Initialization"; the kernel's
  * tools/testing/selftests/vfio/lib/drivers/igb/igb.c.
@@ -21,7 +21,7 @@
 #include "intel.h"
 
 enum {
-	STOP_US = 10000, /* for transfers that are under way */
+	STOP_US = 10000, /* for transfers in progress */
 	RESET_US = 1000, /* before registers may be touched again */
 	RESET_MAX_US = 100000,
 	NVM_MAX_US = 20000,
@@ -61,7 +61,7 @@ int mri_intel_check(struct intel_port *port, struct mr_reason *reason)
 	return 0;
 }
 
-/* No frame and no interrupt any more, but for what is under way. */
+/* Stop frames and interrupts, except those in progress. */
 static void quiesce(struct intel_port *port)
 {
 	intel_write(port, INTEL_IMC, UINT32_MAX);
@@ -69,13 +69,13 @@ static void quiesce(struct intel_port *port)
 		intel_write(port, INTEL_EIMC, UINT32_MAX);
 	intel_write(port, INTEL_RCTL, 0);
 	intel_write(port, INTEL_TCTL, INTEL_TCTL_PSP);
-	(void)intel_read(port, INTEL_STATUS); /* the writes have arrived */
+	(void)intel_read(port, INTEL_STATUS); /* flush the writes */
 	pause_us(STOP_US);
 }
 
 /*
- * 82574: firmware uses the PHY as well, and the bit sticks only once it has let
- * go of it, so it is asked for again and again. False: firmware keeps it.
+ * 82574: firmware uses the PHY as well, and the bit sticks only after it
+ * releases it, so keep asking. False: firmware holds it.
  */
 static bool take_mdio(struct intel_port *port)
 {
@@ -109,14 +109,14 @@ static int reset(struct intel_port *port)
 	int err;
 
 	quiesce(port);
-	has_mdio = take_mdio(port); /* the reset is due with or without it */
+	has_mdio = take_mdio(port); /* reset with or without it */
 	intel_write(port, INTEL_CTRL,
 		    intel_read(port, INTEL_CTRL) | INTEL_CTRL_RST);
 	pause_us(RESET_US);
 	err = wait_for(port, INTEL_CTRL, INTEL_CTRL_RST, 0, RESET_MAX_US);
 	if (err < 0)
 		return err;
-	/* A device without NVM never says so, and is reset all the same. */
+	/* A device without NVM never sets it; reset it anyway. */
 	err = wait_for(port, INTEL_EECD, INTEL_EECD_AUTO_RD, INTEL_EECD_AUTO_RD,
 		       NVM_MAX_US);
 	if (err == -ENODEV)
@@ -130,7 +130,6 @@ static int reset(struct intel_port *port)
 	return 0;
 }
 
-/* The address that the device read from its NVM. */
 static void read_mac(struct intel_port *port)
 {
 	static const uint8_t none[6];
@@ -168,7 +167,7 @@ int mri_intel_reset(struct intel_port *port, struct mr_reason *reason)
 	return 0;
 }
 
-/* Have the PHY negotiate; it is powered then, whatever it was. */
+/* Have the PHY negotiate, which also powers it up. */
 static void start_phy(struct intel_port *port)
 {
 	if (!take_mdio(port)) {
@@ -182,7 +181,7 @@ static void start_phy(struct intel_port *port)
 			    INTEL_PHY_BMCR << INTEL_MDIC_REG_SHIFT |
 			    PHY_ADDRESS << INTEL_MDIC_PHY_SHIFT |
 			    INTEL_MDIC_WRITE);
-	/* A PHY that does not answer may still have a link of its own. */
+	/* A PHY that does not respond may still have a link. */
 	(void)wait_for(port, INTEL_MDIC, INTEL_MDIC_READY, INTEL_MDIC_READY,
 		       PHY_MAX_US);
 	give_mdio(port);
@@ -196,7 +195,7 @@ static void start_mac(struct intel_port *port)
 
 	if (port->chip->is_igb) {
 		ext &= ~(uint32_t)INTEL_CTRL_EXT_LINK_MODE;
-		/* A transfer to memory that is not mapped is not repeated. */
+		/* Do not repeat transfers to unmapped memory. */
 		intel_write(port, INTEL_GCR,
 			    intel_read(port, INTEL_GCR) &
 				    ~(uint32_t)INTEL_GCR_CMPL_TMOUT_RESEND);
@@ -210,12 +209,12 @@ static void start_mac(struct intel_port *port)
 			    INTEL_CTRL_RFCE | INTEL_CTRL_TFCE | INTEL_CTRL_VME);
 	ctrl |= INTEL_CTRL_SLU | (port->options.vlan ? INTEL_CTRL_VME : 0u);
 	intel_write(port, INTEL_CTRL, ctrl);
-	/* Not all have it from reset on: QEMU's 82574 knows no tag then. */
+	/* Not all set it on reset: QEMU's 82574 does not. */
 	intel_write(port, INTEL_VET, MR_ETHER_VLAN);
 	start_phy(port);
 }
 
-/* A ring's place in memory, empty. */
+/* Program an empty ring. */
 static void start_ring(struct intel_port *port, uint32_t ring,
 		       const struct mr_dma *dma, uint32_t n)
 {
@@ -226,7 +225,7 @@ static void start_ring(struct intel_port *port, uint32_t ring,
 	intel_write(port, ring + INTEL_DT, 0);
 }
 
-/* Thresholds: fetch at least HTHRESH, when fewer than PTHRESH are left. */
+/* Thresholds: fetch at least HTHRESH when fewer than PTHRESH are left. */
 static uint32_t thresholds(const struct intel_port *port, uint32_t host)
 {
 	/* WTHRESH 1: each descriptor is written back at once. */
@@ -273,12 +272,12 @@ static void start_txq(struct intel_port *port, uint32_t i)
 	intel_write(port, ring + INTEL_DCTL, control);
 }
 
-/* What only the 82574 has. */
+/* Specific to the 82574. */
 static void start_82574(struct intel_port *port)
 {
 	if (port->chip->is_igb)
 		return;
-	/* Errata: without them PCIe completions may be lost, and tx stops. */
+	/* Errata: otherwise PCIe completions may get lost, and tx stops. */
 	intel_write(port, INTEL_GCR,
 		    intel_read(port, INTEL_GCR) | INTEL_GCR_82574);
 	intel_write(port, INTEL_GCR2,
@@ -294,7 +293,7 @@ static void start_82574(struct intel_port *port)
 		    intel_read(port, INTEL_TARC0) | INTEL_TARC0_82574);
 }
 
-/* The device has all of its rings: let it run. */
+/* Start the device, which has all of its rings. */
 static int run(struct intel_port *port, struct mr_reason *reason)
 {
 	port->rctl |= INTEL_RCTL_EN;
@@ -314,7 +313,7 @@ static int run(struct intel_port *port, struct mr_reason *reason)
 				reason, -EIO,
 				"%s: queue %u did not start within %d ms",
 				port->base.info.name, i, RING_MAX_US / 1000);
-		/* All but one: RDT == RDH would be none. */
+		/* All but one: RDT == RDH would mean none. */
 		intel_write(port, rx + INTEL_DT, port->rxqs[i].mask);
 	}
 	return 0;
@@ -339,7 +338,7 @@ int mri_intel_start(struct intel_port *port, struct mr_reason *reason)
 		err = run(port, reason);
 	if (err == 0)
 		mri_intel_irq_start(port);
-	/* A device that went meanwhile is the better reason. */
+	/* If the device is gone, that is the better reason. */
 	return mri_intel_check(port, reason) < 0 ? -ENODEV : err;
 }
 
@@ -347,7 +346,7 @@ void mri_intel_stop(struct intel_port *port)
 {
 	if (mri_intel_check(port, NULL) == 0)
 		quiesce(port);
-	/* Whatever the device still has in mind, it cannot. */
+	/* It can no longer access memory, whatever it does. */
 	(void)mr_pci_set_bus_master(port->pci, 0);
 	if (!intel_is_gone(port))
 		(void)reset(port);

@@ -4,14 +4,14 @@
  *
  *     rx queue i --> vector i            off until mr_queue_arm()
  *     tx queue i --> vector n + i        off until mr_queue_arm()
- *     link       --> the vector behind   always on
+ *     link       --> the next vector     always on
  *
- * A vector goes off when it fires (EIAC, EIAM), so an unarmed queue costs none.
- * What happens while it is off is remembered (EICR, ICR), and fires when it is
- * switched on. So arming forgets first, then looks at the ring, switches on,
- * and looks again: what is older than the first look is found by it, what is
- * younger fires. Where the device has too few (I210 with 3 queues), tx queues
- * have none; where rx queues have none either, or this machine gives none, the
+ * Firing disables a vector (EIAC, EIAM), so an unarmed queue costs no
+ * interrupts. Causes that occur while it is disabled are remembered (EICR, ICR)
+ * and fire when it is enabled. So arming clears them, looks at the ring,
+ * enables the vector, and looks again: the looks find what is older, and what
+ * is newer fires. If there are too few vectors (I210 with 3 queues), tx queues
+ * have none; if rx queues have none either, or the machine provides none, the
  * port is polled.
  *
  * Source: the datasheets' chapter 7, "Interrupts", and chapter 8 (82574: 10),
@@ -26,10 +26,10 @@
 #include "intel.h"
 
 enum {
-	/* The device's counters are read so often; link and presence, too,
-	 * where nothing tells of them. */
+	/* How often the device's counters are read, and link and presence, if
+	 * no interrupt reports them. */
 	TICK_S = 1,
-	/* The 82574 raises OTHER for each overrun, too: not after each poll. */
+	/* The 82574 raises OTHER for each overrun, too; limit its rate. */
 	LINK_ITR_US = 8000,
 	EITR_82574_MAX = 0xffff,
 	EITR_82574_PER_US = 4, /* 256 ns each */
@@ -37,13 +37,13 @@ enum {
 
 enum source { SOURCE_LINK, SOURCE_EVENTS, SOURCE_TIMER, N_SOURCES };
 
-/* Read what an eventfd or a timerfd has; both are non-blocking. */
+/* Read an eventfd or timerfd until empty; both are non-blocking. */
 static void drain(int fd)
 {
 	uint64_t n;
 
 	if (read(fd, &n, sizeof(n)) < 0)
-		return; /* nothing in it */
+		return; /* empty */
 }
 
 static int watch(const struct intel_port *port, int fd, enum source source)
@@ -57,7 +57,7 @@ static int watch(const struct intel_port *port, int fd, enum source source)
 		       0;
 }
 
-/* As many vectors as make sense, with their fds; or none. 0 or -errno. */
+/* Get as many vectors as useful, with their fds, or none. 0 or -errno. */
 static int get_vectors(struct intel_port *port, struct mr_reason *reason)
 {
 	const int n_least = (int)port->n_queues + 1;
@@ -85,7 +85,7 @@ static int get_vectors(struct intel_port *port, struct mr_reason *reason)
 	return 0;
 }
 
-/* Who has which vector, and its bit in EIMS (igb) or IMS (82574). */
+/* Assign vectors, and their bits in EIMS (igb) or IMS (82574). */
 static void share_vectors(struct intel_port *port)
 {
 	const uint32_t n = port->n_queues;
@@ -149,7 +149,7 @@ void mri_intel_irq_close(struct intel_port *port)
 	port->base.fd = port->timer_fd = -1;
 }
 
-/* Which vector serves a queue: igb has a byte for each in its table. */
+/* Assign a vector to a queue: igb's table has a byte for each. */
 static void map_queue(struct intel_port *port, uint32_t i, bool is_tx,
 		      uint32_t vector)
 {
@@ -165,7 +165,6 @@ static void map_queue(struct intel_port *port, uint32_t i, bool is_tx,
 			    (vector | INTEL_IVAR_VALID) << shift);
 }
 
-/* Least time between two interrupts of a vector. */
 static uint32_t itr_us(const struct intel_port *port, uint32_t vector)
 {
 	return vector + 1 < port->n_vectors ? port->options.itr_us :
@@ -241,7 +240,7 @@ void mri_intel_irq_forget(struct intel_port *port, int fd, uint32_t irq_bit)
 {
 	drain(fd);
 	intel_write(port, port->irq_cause_reg, irq_bit);
-	/* The write has arrived when a read behind it comes back. */
+	/* Reading back flushes the write. */
 	(void)mri_intel_check(port, NULL);
 }
 
@@ -250,11 +249,11 @@ void mri_intel_irq_arm(struct intel_port *port, uint32_t irq_bit)
 	intel_write(port, port->irq_on_reg, irq_bit);
 }
 
-/* Be told again of what STATUS says next; it is read behind this. */
+/* Re-enable the link interrupt; STATUS is read after this. */
 static void rearm_link(struct intel_port *port)
 {
 	drain(port->vector_fds[port->n_vectors - 1]);
-	/* The 82574 has causes of queues in ICR, which reading would clear. */
+	/* Reading the 82574's ICR would clear causes of queues. */
 	if (port->chip->is_igb)
 		(void)intel_read(port, INTEL_ICR);
 	else
@@ -262,7 +261,7 @@ static void rearm_link(struct intel_port *port)
 	intel_write(port, port->irq_on_reg, port->link_bit);
 }
 
-/* Once, whoever found it: a burst, a control call, or the kernel. */
+/* Report it once, whoever found it: a burst, a control call, or the kernel. */
 static int tell_gone(struct intel_port *port)
 {
 	if (port->has_told_gone)
@@ -273,8 +272,7 @@ static int tell_gone(struct intel_port *port)
 	return 1;
 }
 
-/* What the kernel has to say: of a device that is about to go, or that cannot
- * be believed any more. */
+/* Events from the kernel: a device about to go, or after an error. */
 static void handle_events(struct intel_port *port)
 {
 	const uint32_t events = mr_pci_events(port->pci);
@@ -302,7 +300,7 @@ int mri_intel_poll(struct mr_port *base)
 	bool is_tick = false;
 	int n_events = 0;
 
-	/* A device that is gone is not touched; what is ready is read off. */
+	/* Do not touch a device that is gone; drain what is ready. */
 	for (int i = 0; i < n; i++) {
 		if (ready[i].data.u32 == SOURCE_EVENTS) {
 			handle_events(port);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rings: their memory, the first buffers, and taking back what they hold. */
+/* Rings: memory, first buffers, and taking back what they hold. */
 #include <errno.h>
 
 #include "intel.h"
 
-/* How the two families want a data descriptor for one plain frame. */
+/* The command of a data descriptor for a single-entry frame. */
 static void set_command(struct intel_txq *txq)
 {
 	const uint64_t common = INTEL_TX_DEXT | INTEL_TX_IFCS | INTEL_TX_EOP;
@@ -30,7 +30,7 @@ static int open_rxq(struct intel_port *port, uint32_t i,
 	rxq->base.n_min = base->info.has_sg ? MR_MAX_SEGS : 1;
 	rxq->port = port;
 	rxq->mask = n - 1;
-	/* A doorbell per burst of 32, and never for all of a small ring. */
+	/* A doorbell per 32 buffers, but never for all of a small ring. */
 	rxq->n_owed_max = n / 4 < 32 ? n / 4 : 32;
 	rxq->chunk_bytes = base->chunk_bytes;
 	rxq->headroom_bytes = base->headroom_bytes;
@@ -57,7 +57,7 @@ static int open_txq(struct intel_port *port, uint32_t i,
 	int err = mr_region_segment(base->region, 0, &segment);
 
 	if (err < 0)
-		return err; /* not while a pool is there */
+		return err; /* cannot happen once there is a pool */
 	txq->base.queue.arm = mri_intel_tx_arm;
 	txq->base.burst = mri_intel_tx_burst;
 	txq->port = port;
@@ -68,8 +68,7 @@ static int open_txq(struct intel_port *port, uint32_t i,
 	txq->tail_reg = intel_tx_ring(i) + INTEL_DT;
 	txq->max_bytes = port->mtu_bytes + INTEL_LINK_BYTES;
 	txq->is_igb = port->chip->is_igb;
-	/* CTRL.VME is for both: tags are put in only where they are taken out.
-	 */
+	/* CTRL.VME covers both: tags are inserted only if they are stripped. */
 	txq->has_vlan = port->options.vlan;
 	txq->max_entry_bytes = port->chip->max_entry_bytes;
 	set_command(txq);
@@ -89,7 +88,7 @@ static int open_txq(struct intel_port *port, uint32_t i,
 	return 0;
 }
 
-/* A buffer for each place; straight from the pool. */
+/* Give each place a buffer, straight from the pool. */
 static int fill(struct intel_port *port, struct intel_rxq *rxq,
 		struct mr_reason *reason)
 {
@@ -126,7 +125,7 @@ int mri_intel_queues_open(struct intel_port *port, struct mr_reason *reason)
 		return err;
 	port->rxqs = (struct intel_rxq *)base->rxqs[0];
 	port->txqs = (struct intel_txq *)base->txqs[0];
-	port->n_queues = n; /* from here on there are queues to close */
+	port->n_queues = n; /* from here on, there are queues to close */
 	for (uint32_t i = 0; i < n && err == 0; i++) {
 		err = open_rxq(port, i, reason);
 		if (err == 0)
@@ -137,7 +136,7 @@ int mri_intel_queues_open(struct intel_port *port, struct mr_reason *reason)
 	return err;
 }
 
-/* What was posted and not collected, sent or not. */
+/* Free what was posted but not collected, sent or not. */
 static void take_back(struct intel_txq *txq)
 {
 	for (; txq->clean != txq->tail; txq->clean++) {

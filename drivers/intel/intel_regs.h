@@ -2,11 +2,10 @@
 /*
  * Registers and descriptor bits under the names of Intel's datasheets: 82574
  * GbE Controller Family (317694), 82576 GbE Controller (320961), I350 (333230),
- * I210 (333016). Where a name has no chip beside it, all of them have it.
+ * I210 (333016). Names without a chip apply to all.
  *
  * BAR 0, 32 bits each, little endian. Descriptors are 16 bytes; here they are
- * two words of 64 bits, and bits of the second one that lie in its upper half
- * are written with BIT_HI.
+ * two 64-bit words; BIT_HI is for bits in the upper half of the second.
  */
 #ifndef INTEL_REGS_H
 #define INTEL_REGS_H
@@ -20,7 +19,7 @@ enum intel_reg {
 	INTEL_EECD = 0x0010,
 	INTEL_CTRL_EXT = 0x0018,
 	INTEL_MDIC = 0x0020,
-	INTEL_VET = 0x0038,         /* the type of tags */
+	INTEL_VET = 0x0038,         /* EtherType of tags */
 	INTEL_EXTCNF_CTRL = 0x0f00, /* 82574 */
 	INTEL_GCR = 0x5b00,
 	INTEL_GCR2 = 0x5b64, /* 82574 */
@@ -65,7 +64,7 @@ enum intel_reg {
 	INTEL_TADV = 0x382c,  /* 82574 */
 	INTEL_TARC0 = 0x3840, /* 82574 */
 
-	/* Of a ring: from intel_rx_ring() or intel_tx_ring() on */
+	/* Of a ring: relative to intel_rx_ring() or intel_tx_ring() */
 	INTEL_DBAL = 0x00,
 	INTEL_DBAH = 0x04,
 	INTEL_DLEN = 0x08,
@@ -78,7 +77,7 @@ enum intel_reg {
 	INTEL_TDWBAH = 0x3c,
 };
 
-/* RDBAL(n), TDBAL(n): the first four lie elsewhere than those from 4 on. */
+/* RDBAL(n), TDBAL(n): the first four lie elsewhere. */
 static inline uint32_t intel_rx_ring(uint32_t n)
 {
 	return n < 4 ? 0x2800 + 0x100 * n : 0xc000 + 0x40 * n;
@@ -107,7 +106,7 @@ enum {
 	INTEL_EECD_AUTO_RD = 1u << 9,
 
 	INTEL_CTRL_EXT_LINK_MODE = 3u << 22, /* 0: copper */
-	INTEL_CTRL_EXT_82574_SET = 1u << 22, /* errata settings: that, and */
+	INTEL_CTRL_EXT_82574_SET = 1u << 22, /* with it, errata settings */
 	INTEL_CTRL_EXT_82574_CLEAR = 1u << 23,
 	INTEL_CTRL_EXT_EIAME = 1u << 24,
 	INTEL_CTRL_EXT_DRV_LOAD = 1u << 28,
@@ -117,12 +116,11 @@ enum {
 	INTEL_MDIC_WRITE = 1u << 26,
 	INTEL_MDIC_READY = 1u << 28,
 
-	/* In the PHY: control register, "negotiate the link anew"
-	   (802.3, 22.2.4) */
+	/* PHY: control register, "restart auto-negotiation" (802.3, 22.2.4) */
 	INTEL_PHY_BMCR = 0,
 	INTEL_PHY_BMCR_RENEGOTIATE = 1u << 12 | 1u << 9,
 
-	INTEL_EXTCNF_CTRL_MDIO_SW = 1u << 5, /* software has the MDIO */
+	INTEL_EXTCNF_CTRL_MDIO_SW = 1u << 5, /* software owns the MDIO */
 	INTEL_GCR_CMPL_TMOUT_RESEND = 1u << 16,
 	/* 82574, errata settings */
 	INTEL_GCR_82574 = 1u << 22,
@@ -130,8 +128,8 @@ enum {
 
 	/* ICR, IMS, IMC */
 	INTEL_IRQ_LSC = 1u << 2,
-	/* 82574: what has the vector of OTHER besides LSC, asked for or not:
-	   RXO, MDAC, SRPD, ACK, MNG */
+	/* 82574: causes besides LSC that use the vector of OTHER: RXO, MDAC,
+	 * SRPD, ACK, MNG */
 	INTEL_IRQ_OTHERS = 1u << 6 | 1u << 9 | 1u << 16 | 1u << 17 | 1u << 18,
 	INTEL_IRQ_RXQ0 = 1u << 20, /* 82574, these five */
 	INTEL_IRQ_RXQ1 = 1u << 21,
@@ -187,7 +185,7 @@ enum {
 	INTEL_RAH_AV = 1u << 31,
 
 	INTEL_TCTL_EN = 1u << 1,
-	INTEL_TCTL_PSP = 1u << 3, /* pads what is shorter than 64 bytes */
+	INTEL_TCTL_PSP = 1u << 3, /* pads to 64 bytes */
 	INTEL_TCTL_CT = 15u << 4,
 	INTEL_TCTL_COLD = 63u << 12,
 	INTEL_TCTL_RTLC = 1u << 24,
@@ -205,8 +203,8 @@ enum {
 };
 
 /*
- * Receive descriptors. 82574 "extended" and igb "advanced, one buffer" agree
- * in all that is used here.
+ * Receive descriptors. 82574 "extended" and igb "advanced, one buffer" agree in
+ * everything used here.
  *
  *     given:   | address of the buffer | 0                              |
  *     written: | RSS type ..  | hash   | status, errors | length | VLAN |
@@ -218,7 +216,7 @@ enum {
 
 	INTEL_RX_DD = 1u << 0,
 	INTEL_RX_EOP = 1u << 1,
-	INTEL_RX_IXSM = 1u << 2, /* nothing is said of sums */
+	INTEL_RX_IXSM = 1u << 2, /* checksums were not checked */
 	INTEL_RX_VP = 1u << 3,
 	INTEL_RX_UDPCS = 1u << 4,
 	INTEL_RX_TCPCS = 1u << 5,
@@ -243,8 +241,8 @@ enum {
  *     igb:    31:0 length and command;    63:32 status, context, options,
  * PAYLEN
  *
- * Context descriptors tell of the data descriptors behind them: what is to be
- * summed, and how long the headers are.
+ * A context descriptor describes the data descriptors that follow: what to
+ * checksum, and the lengths of headers.
  */
 enum {
 	INTEL_TX_EOP = 1u << 24,

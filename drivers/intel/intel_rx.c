@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Receive half: one ring, whose descriptors the device writes over.
+ * Receive half: one ring, whose descriptors the device overwrites.
  *
  *     place:  next                               next + n_owed_max ..
  *       | written | written | given | ... | given | owed | owed |
@@ -8,23 +8,23 @@
  *         refilled in place                         written yet
  *
  * Invariant, from open to close: each place has a buffer, bufs[place]. A burst
- * takes one only if it can put a fresh buffer in its place, so a busy
- * application never starves the device. RDT is written for n_owed_max places
- * at a time, and always leaves one: RDT == RDH would mean that the device has
- * none (82574, 7.1.8, "Receive Descriptor Queue Structure").
+ * takes one only if it can replace it with a fresh one, so a busy application
+ * never starves the device. RDT advances by n_owed_max places at a time, and
+ * always leaves one: RDT == RDH would mean that the device has none (82574,
+ * 7.1.8, "Receive Descriptor Queue Structure").
  *
- * What the device writes is looked at once, by one load of 64 bits that has
- * status and length together, and is checked before it is used: a device that
- * lies costs the frame. Order: the load acquires; the device writes DD behind
- * the frame and the rest of the descriptor.
+ * What the device writes is read once, by one 64-bit load of both status and
+ * length, and checked before use: a lying device costs the frame. The load
+ * acquires; the device writes DD after the frame and the rest of the
+ * descriptor.
  */
 #include "intel.h"
 
 enum {
-	/* A whole frame in one buffer, and nothing wrong with it. */
+	/* A whole frame in one buffer, without errors. */
 	RX_PLAIN = INTEL_RX_DD | INTEL_RX_EOP,
 	RX_PLAIN_MASK = INTEL_RX_DD | INTEL_RX_EOP | INTEL_RX_BROKEN,
-	/* Sums that were looked at; and what takes that back. */
+	/* Verified checksums; and what revokes that. */
 	RX_SUMMED = INTEL_RX_TCPCS | INTEL_RX_UDPCS,
 	RX_SUM_BAD = INTEL_RX_IXSM | INTEL_RX_TCPE | INTEL_RX_IPE,
 };
@@ -40,7 +40,7 @@ static inline uint32_t rx_bytes(uint64_t status)
 	       INTEL_RX_LENGTH_MASK;
 }
 
-/* 1 to buf_bytes; a device that says more has not written it there. */
+/* 1 to buf_bytes: a device that reports more did not write it there. */
 static inline bool is_possible(const struct intel_rxq *rxq, uint32_t n_bytes)
 {
 	return n_bytes - 1 < rxq->buf_bytes;
@@ -81,7 +81,7 @@ static inline void rx_meta(const struct intel_rxq *rxq,
 	}
 }
 
-/* Tell the device of what was refilled, once it is worth a doorbell. */
+/* Tell the device about refilled places once it is worth a doorbell. */
 static inline void announce(struct intel_rxq *rxq, uint32_t n)
 {
 	rxq->next += n;
@@ -93,8 +93,8 @@ static inline void announce(struct intel_rxq *rxq, uint32_t n)
 }
 
 /*
- * Cold: of n places, only n_fresh can be refilled. How many are taken then:
- * those of whole frames. The other buffers go back.
+ * Cold: only n_fresh of n places can be refilled. Returns how many are taken,
+ * as whole frames; the other buffers go back.
  */
 __attribute__((noinline, cold)) static uint32_t
 cut_short(struct intel_rxq *rxq, struct mr_cache *cache,
@@ -108,12 +108,12 @@ cut_short(struct intel_rxq *rxq, struct mr_cache *cache,
 	return n;
 }
 
-/* refill() for more than one: apart, so that one does not pay for the array. */
+/* refill() for more than one: separate, to spare one the array. */
 __attribute__((noinline)) static uint32_t
 refill_bulk(struct intel_rxq *rxq, struct mr_cache *cache,
 	    const struct mr_frame *frames, uint32_t n)
 {
-	/* Read once: the compiler cannot know that the ring is not rxq. */
+	/* Read once: the compiler cannot know that ring is not rxq. */
 	const struct intel_rxq q = { .ring = rxq->ring,
 				     .bufs = rxq->bufs,
 				     .next = rxq->next,
@@ -132,8 +132,8 @@ refill_bulk(struct intel_rxq *rxq, struct mr_cache *cache,
 }
 
 /*
- * Put fresh buffers in the first n places, whose own the caller has as whole
- * frames. Returns how many entries he may keep.
+ * Put fresh buffers in the first n places, whose own buffers the caller has as
+ * whole frames. Returns how many entries the caller may keep.
  */
 static inline uint32_t refill(struct intel_rxq *rxq, struct mr_cache *cache,
 			      const struct mr_frame *frames, uint32_t n)
@@ -151,9 +151,9 @@ static inline uint32_t refill(struct intel_rxq *rxq, struct mr_cache *cache,
 }
 
 /*
- * Cold. The frame at the head of the ring cannot be delivered: consume it to
- * its end, or to the end of what the ring shows; then the next burst goes on
- * here. The buffers stay in their places.
+ * Cold. Consume the undeliverable frame at the head of the ring, up to its end
+ * or that of the visible descriptors; then the next burst continues here. The
+ * buffers stay in their places.
  */
 __attribute__((noinline, cold)) static void drop_frame(struct intel_rxq *rxq,
 						       enum mr_rx_drop why)
@@ -171,7 +171,7 @@ __attribute__((noinline, cold)) static void drop_frame(struct intel_rxq *rxq,
 		intel_rx_post(rxq, place, rxq->bufs[place]);
 		n++;
 	}
-	/* Counted at its first piece, for what is known of it there. */
+	/* Counted at its first piece, by what is known then. */
 	if (!rxq->is_dropping)
 		mr_counter_add(&rxq->base.stats.drops[why], 1);
 	rxq->is_dropping = !is_end;
@@ -179,8 +179,8 @@ __attribute__((noinline, cold)) static void drop_frame(struct intel_rxq *rxq,
 }
 
 /*
- * Cold. What stands at the head of the ring, where a plain frame does not; one
- * that came since the burst looked is the next burst's.
+ * Cold. Drop what is at the head of the ring if it is not a plain frame; one
+ * that came since the burst looked is left to the next burst.
  */
 __attribute__((noinline, cold)) static void drop_head(struct intel_rxq *rxq)
 {
@@ -195,7 +195,7 @@ __attribute__((noinline, cold)) static void drop_head(struct intel_rxq *rxq)
 				MR_RX_DROP_TOO_LONG);
 }
 
-/* Cold: of a burst that was cut short. */
+/* Cold: for a burst that was cut short. */
 __attribute__((noinline, cold)) static uint64_t
 sum_bytes(const struct mr_frame *frames, uint32_t n)
 {
@@ -247,7 +247,7 @@ receive(struct intel_rxq *rxq, struct mr_cache *cache, struct mr_frame *frames,
 	return n_rx;
 }
 
-/* Once more, apart: the loop above does not ask for metadata then. */
+/* A separate copy: the loop above does not check for metadata. */
 __attribute__((noinline)) static uint32_t
 receive_with_meta(struct intel_rxq *rxq, struct mr_cache *cache,
 		  struct mr_frame *frames, struct mr_meta *meta, uint32_t n)
@@ -266,17 +266,17 @@ uint32_t mri_intel_rx_burst(struct mr_rxq *base, struct mr_cache *cache,
 	return receive(rxq, cache, frames, NULL, n);
 }
 
-/* What a look at the ring found, in entries. */
+/* What the ring has, in entries. */
 struct look {
-	uint32_t n_whole;  /* that make up whole frames */
-	uint32_t n_frames; /* so many */
-	uint32_t n_after;  /* of the frame behind them, which goes on */
-	bool is_broken;    /* and cannot be delivered */
+	uint32_t n_whole;  /* of whole frames */
+	uint32_t n_frames; /* their number */
+	uint32_t n_after;  /* of the next frame, which is incomplete */
+	bool is_broken;    /* the next frame cannot be delivered */
 };
 
 /*
- * Whole frames at the head of the ring. The last descriptor of a frame has its
- * status, hash and tag; its first entry gets them.
+ * Whole frames at the head of the ring. A frame's last descriptor has its
+ * status, hash and tag, which its first entry gets.
  */
 static inline struct look look_at(const struct intel_rxq *rxq,
 				  struct mr_frame *frames, struct mr_meta *meta,

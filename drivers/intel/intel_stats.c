@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The device's counters: 32 bits that reading clears, summed here to 64. At
- * 1 Gbit/s the fastest would run over in 48 minutes (frames) and the 64-bit
- * ones never; mr_port_poll() reads them each second.
- *
- * Source: the datasheets' "Statistics Registers".
+ * The device's counters: 32 bits, cleared by reading, summed here to 64. At 1
+ * Gbit/s the fastest 32-bit one (frames) overflows in 48 minutes and the 64-bit
+ * ones never; mr_port_poll() reads them each second. Source: the datasheets'
+ * "Statistics Registers".
  */
 #include <errno.h>
 
 #include "intel.h"
 
-/* Under the names of the datasheets. */
+/* With the names of the datasheets. */
 static const struct {
 	const char *name;
 	uint16_t reg;
@@ -27,7 +26,7 @@ static const struct {
 	{ "crcerrs", 0x4000, false }, /* wrong FCS */
 	{ "rxerrc", 0x400c, false },  /* errors from the PHY */
 	{ "mpc", 0x4010, false },     /* missed: no room in the device */
-	{ "rnbc", 0x40a0, false },    /* found no buffer; may wait for one */
+	{ "rnbc", 0x40a0, false },    /* no buffer; may wait for one */
 	{ "ruc", 0x40a4, false },     /* too short */
 	{ "roc", 0x40ac, false },     /* too long */
 };
@@ -47,7 +46,7 @@ int mri_intel_stats_open(struct intel_port *port)
 	return 0;
 }
 
-/* Two threads may read at once: each gets a part, and both add. */
+/* If two threads read at once, each gets a part; both add. */
 static void add(const struct intel_port *port, uint32_t i, uint64_t n)
 {
 	__atomic_fetch_add(&port->stats[i], n, __ATOMIC_RELAXED);
@@ -58,7 +57,7 @@ static uint64_t sum(const struct intel_port *port, uint32_t i)
 	return __atomic_load_n(&port->stats[i], __ATOMIC_RELAXED);
 }
 
-/* A count; none from a device that is gone. */
+/* A count; 0 if the device is gone. */
 static uint32_t read_counter(const struct intel_port *port, uint32_t reg)
 {
 	const uint32_t n = intel_read(port, reg);
@@ -76,9 +75,9 @@ static void read_one(const struct intel_port *port, uint32_t i)
 }
 
 /*
- * What full queues dropped; those of an igb count it. One reader at a time: the
- * I210's is not cleared by reading, so two would add the same frames. The other
- * has what was counted before.
+ * Drops of full queues, which igb counts. One reader at a time: reading does
+ * not clear the I210's, so two would add the same frames. The other gets the
+ * previous count.
  */
 static void read_rqdpc(struct intel_port *port)
 {
@@ -119,8 +118,8 @@ uint32_t mri_intel_device_stats(const struct mr_port *base,
 }
 
 /*
- * Frames that no queue has seen. RNBC is not among them: such a frame waits in
- * the device, and is in MPC or RQDPC if it waited in vain.
+ * Frames that no queue has seen. RNBC does not count: such a frame waits in the
+ * device, and is in MPC or RQDPC if it is lost.
  */
 uint32_t mri_intel_device_drops(const struct mr_port *base,
 				struct mr_named_count *ret_counts, uint32_t n)

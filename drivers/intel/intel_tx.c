@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Transmit half: one ring of descriptors, and what each one holds, posted[].
+ * Transmit half: one ring of descriptors, and what each one holds: posted[].
  *
  *     application --> posted[tail], ring[tail] --> TDT --> device
- *     caller's cache <-- posted[clean] <-- where the device says that it is
+ *     caller's cache <-- posted[clean] <-- where the device reports to be
  *
  * Invariant: posted[clean .. tail - 1] are exactly the references that the
- * queue owns (and contexts, which own none), so closing takes back those.
+ * queue owns (and contexts, which own none), which closing takes back.
  *
- * The last descriptor of each burst asks for a report (RS). igb writes its head
- * to memory then, so a look at any number of descriptors is one load (82576,
+ * The last descriptor of each burst requests a report (RS). igb then writes its
+ * head to memory, so checking any number of descriptors takes one load (82576,
  * "Tx Completions Head Write Back"); the 82574 sets DD in that descriptor,
- * whose place the first one of its group knows. Sent buffers go to the cache of
- * the call that collects them, INTEL_TX_REAP or more at once, straight from
+ * whose place the first one of its group records. Sent buffers go to the cache
+ * of the call that collects them, INTEL_TX_REAP or more at once, straight from
  * posted[]; a burst of 0 collects all.
  *
- * What the device says is checked: a head that was never given is no progress.
+ * What the device reports is checked: an impossible head is no progress.
  */
 #include "intel.h"
 
@@ -24,7 +24,7 @@ static inline uint32_t n_outstanding(const struct intel_txq *txq)
 	return txq->tail - txq->clean;
 }
 
-/* DD: whole groups, each reported by its last descriptor. */
+/* DD: whole groups, reported by the last descriptor of each. */
 static uint32_t n_done_by_groups(const struct intel_txq *txq)
 {
 	uint32_t end = txq->clean;
@@ -42,7 +42,6 @@ static uint32_t n_done_by_groups(const struct intel_txq *txq)
 	return end - txq->clean;
 }
 
-/* Descriptors that the device is done with. */
 static inline uint32_t n_done(const struct intel_txq *txq)
 {
 	uint32_t n;
@@ -54,7 +53,7 @@ static inline uint32_t n_done(const struct intel_txq *txq)
 	return n <= n_outstanding(txq) ? n : 0;
 }
 
-/* Cold: some of these places are contexts, or not all of a frame. */
+/* Cold: some of these places are contexts or parts of a frame. */
 __attribute__((noinline)) static void
 collect_special(struct intel_txq *txq, struct mr_cache *cache, uint32_t n)
 {
@@ -82,7 +81,7 @@ collect_special(struct intel_txq *txq, struct mr_cache *cache, uint32_t n)
 	mr_counter_add(&txq->base.stats.completed, n_frames);
 }
 
-/* The buffers of n sent descriptors to the caller's cache. */
+/* Move the buffers of n sent descriptors to the caller's cache. */
 static void collect(struct intel_txq *txq, struct mr_cache *cache, uint32_t n)
 {
 	const uint32_t place = txq->clean & txq->mask;
@@ -123,9 +122,8 @@ mri_intel_tx_find_segment(struct intel_txq *txq, const struct mr_frame *entry)
 }
 
 /*
- * One entry that goes out as it lies: nothing for the device to do, of a length
- * that it takes (INTEL_MIN_TX_BYTES, and max_above more), in memory that it
- * reaches.
+ * A single-entry frame without offloads, of a length that the device takes
+ * (INTEL_MIN_TX_BYTES, and up to max_above more), in mapped memory.
  */
 static inline bool is_plain(const struct intel_txq *txq,
 			    const struct mr_frame *frame,
@@ -139,7 +137,6 @@ static inline bool is_plain(const struct intel_txq *txq,
 	       (meta == NULL || (meta->valid & MR_META_VLAN) == 0);
 }
 
-/* What a burst posted, to the device. */
 static inline void submit(struct intel_txq *txq, uint32_t tail)
 {
 	const uint32_t last = (tail - 1) & txq->mask;
@@ -151,10 +148,7 @@ static inline void submit(struct intel_txq *txq, uint32_t tail)
 	intel_write(txq->port, txq->tail_reg, tail & txq->mask);
 }
 
-/*
- * Post plain frames from the first of n on, up to one that is not plain.
- * Returns how many.
- */
+/* Post the first of n frames, up to one that is not plain. Returns how many. */
 __attribute__((always_inline)) static inline uint32_t
 post_plain(const struct intel_txq *txq, uint32_t tail,
 	   const struct mr_frame *frames, const struct mr_meta *meta,
@@ -197,7 +191,7 @@ static inline void count(struct intel_txq *txq,
 	mr_counter_add(&txq->base.stats.bytes, burst->n_bytes);
 }
 
-/* A burst in which not all is plain, or for which there is not room. */
+/* A burst that is not all plain, or does not fit. */
 __attribute__((noinline)) static uint32_t
 send_mixed(struct intel_txq *txq, struct mr_cache *cache,
 	   const struct mr_frame *frames, const struct mr_meta *meta,
@@ -250,7 +244,7 @@ send(struct intel_txq *txq, struct mr_cache *cache,
 	if (n <= txq->mask - n_outstanding(txq))
 		n_plain = post_plain(txq, txq->tail, frames, meta, n,
 				     &burst.n_bytes);
-	/* What was posted is posted again: the device does not know of it. */
+	/* Post again what was posted: the device does not know yet. */
 	if (n_plain < n)
 		return send_mixed(txq, cache, frames, meta, n);
 	burst.tail = txq->tail + n;
@@ -259,7 +253,7 @@ send(struct intel_txq *txq, struct mr_cache *cache,
 	return n;
 }
 
-/* Once more, apart: the loop above does not ask for metadata then. */
+/* A separate copy: the loop above does not check for metadata. */
 __attribute__((noinline)) static uint32_t
 send_with_meta(struct intel_txq *txq, struct mr_cache *cache,
 	       const struct mr_frame *frames, const struct mr_meta *meta,
@@ -307,7 +301,7 @@ void mri_intel_txq_stats(const struct mr_txq *base, struct mr_tx_stats *stats)
 	(void)base;
 	for (uint32_t i = 0; i < MR_STATS_SLOTS; i++)
 		n_gone += stats->drops[i];
-	/* While frames move, what is gone was read after what was accepted. */
+	/* While frames move: what is gone was read after what was accepted. */
 	stats->pending =
 		stats->accepted > n_gone ? stats->accepted - n_gone : 0;
 }

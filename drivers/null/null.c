@@ -4,10 +4,9 @@
  *
  *     pool --> rx burst --> application --> tx burst --> pool
  *
- * Every rx burst is full, of frames whose bytes are whatever their buffers
- * held; a tx burst takes all and frees it. What a burst costs here is what the
- * library costs: the driver to measure applications with, and the one to read
- * first.
+ * Every rx burst is full, of frames with whatever their buffers held; a tx
+ * burst takes and frees everything. A burst costs only what the library costs:
+ * use this driver to measure applications, and read it first.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -126,7 +125,7 @@ static int null_open(struct mr_port *base, const struct mr_spec *spec,
 
 static void null_close(struct mr_port *base)
 {
-	(void)base; /* its queues are all it had, and they are the library's */
+	(void)base; /* its only queues are the library's */
 }
 
 static const char *const null_keys[] = { "queues", "len", NULL };

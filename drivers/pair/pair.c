@@ -6,13 +6,13 @@
  *     tx queue i --> [ ring of entries, by address ] --> rx queue i
  *     rx queue i <-- [ ring of entries, by address ] <-- tx queue i
  *
- * Two ports opened with one name in one context are the two ends. A frame goes
- * over with its reference; nothing is copied. What both ends share, the link,
- * hangs on the driver's slot of the context.
+ * Two ports opened with one name in one context are the two ends. Frames move
+ * with their references; nothing is copied. What both ends share, the link, is
+ * in the driver's slot of the context.
  *
- * A lane's entries are its producer's until the consumer takes them, so closing
- * an end empties the rings that it filled, beside a consumer that may be in the
- * middle of a burst. See mri_pair_claim().
+ * The producer owns a lane's entries until the consumer takes them, so closing
+ * an end empties the rings that it filled, while the consumer may be in a
+ * burst. See mri_pair_claim().
  */
 #include <errno.h>
 #include <stdio.h>
@@ -47,7 +47,7 @@ struct pair_options {
 
 extern const struct mr_driver mr_driver_pair;
 
-/* Read pulls that were made. One whose write is still to come stays owed. */
+/* Read pulls that were made. One whose write is pending stays owed. */
 static void settle(struct pair_bell *bell)
 {
 	uint64_t n;
@@ -79,13 +79,13 @@ void mri_pair_bell_pull_armed(struct pair_bell *bell)
 {
 	const uint64_t one = 1;
 
-	/* Fails only if 2^64 pulls were never read. */
+	/* It fails only if 2^64 pulls were never read. */
 	if (__atomic_exchange_n(&bell->is_armed, 0, __ATOMIC_SEQ_CST) != 0 &&
 	    write(bell->fd, &one, sizeof(one)) < 0)
 		return;
 }
 
-/* Give what is in a ring back to a cache, or to the pool without one. */
+/* Free the entries of a ring to a cache, or without one to the pool. */
 static void drain(struct pair_lane *lane, struct mr_cache *cache,
 		  struct mr_pool *pool)
 {
@@ -120,7 +120,7 @@ static struct pair_link *find_link(struct mr_ctx *ctx, const char *name)
 	return link;
 }
 
-/* What the other end has is the default, and the only value allowed. */
+/* The other end's value is the default, and the only value allowed. */
 static int match(const char *name, const char *key, uint32_t ours,
 		 uint32_t theirs, struct mr_reason *reterr_reason)
 {
@@ -265,8 +265,8 @@ static int make_link(struct mr_port *base, const char *name,
 }
 
 /*
- * A lane of ours whose last owner closed in the middle of the other end's burst
- * is empty when that burst ends: soon, unless its thread is not running.
+ * A lane of ours whose previous owner closed during a burst of the other end
+ * becomes empty when that burst ends: soon, unless its thread is not running.
  */
 static int wait_for_orphans(struct pair_lane *lanes, uint32_t n,
 			    struct mr_reason *reterr_reason)

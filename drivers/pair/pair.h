@@ -9,21 +9,21 @@
 enum { PAIR_LINE_BYTES = 64, PAIR_NAME_BYTES = 64 };
 
 /*
- * An eventfd and whether its owner sleeps on it. It belongs to the lane and not
- * to a port: the other end may pull it while this one closes, and a number that
- * was closed might be another file by then.
+ * An eventfd, and whether its owner sleeps on it. It belongs to the lane and
+ * not to a port: the other end may pull it while this one closes, when the
+ * number might already be another file.
  */
 struct pair_bell {
-	uint32_t is_armed; /* atomic; 1: somebody sleeps, or is about to */
+	uint32_t is_armed; /* atomic; 1: asleep, or about to be */
 	int fd;
-	/* Its sleeper's own. */
-	uint32_t n_owed; /* pulls whose write to fd was not read yet */
+	/* Used only by the sleeper. */
+	uint32_t n_owed; /* pulls whose write was not read yet */
 	bool is_set;
 };
 
 /* bits of pair_lane.claim */
 enum {
-	PAIR_CLAIMED = 1,  /* the consumer takes from the ring */
+	PAIR_CLAIMED = 1,  /* the consumer is taking from the ring */
 	PAIR_ORPHANED = 2, /* the producer's end is closed */
 };
 
@@ -39,7 +39,7 @@ struct pair_lane {
 	uint64_t n_taken_frames; /* of those by the consumer: completed */
 };
 
-/* What both ends share. Lives as long as one of them. */
+/* Shared by both ends; freed with the last. */
 struct pair_link {
 	struct pair_link *next;
 	struct mr_region *region;
@@ -63,7 +63,7 @@ struct pair_txq {
 	uint64_t first_taken_frames; /* the lane's count at open */
 	uint32_t n_ring_entries;
 	uint32_t max_segs; /* entries per frame: 1, or MR_MAX_SEGS with SG */
-	uint32_t n_wanted; /* entries of the frame that found no room; or 0 */
+	uint32_t n_wanted; /* entries of the frame that did not fit; or 0 */
 };
 
 mr_rx_burst_fn mri_pair_rx_burst;
@@ -80,10 +80,10 @@ void mri_pair_bell_disarm(struct pair_bell *bell);
 void mri_pair_bell_pull_armed(struct pair_bell *bell);
 
 /*
- * The other side, after a seq_cst store of what the sleeper looks for. That
- * store and this load pair with the sleeper's store of is_armed and its load
- * of the same thing: all four are in one total order, so that either the
- * sleeper finds the work or we find it asleep.
+ * The waker's side, after a seq_cst store of what the sleeper looks for. That
+ * store and this load pair with the sleeper's store of is_armed and its load of
+ * the same thing: all four are in one total order, so that either the sleeper
+ * finds the work or we find it asleep.
  */
 static inline void mri_pair_bell_pull(struct pair_bell *bell)
 {
@@ -92,9 +92,9 @@ static inline void mri_pair_bell_pull(struct pair_bell *bell)
 }
 
 /*
- * Take from the lane, which its producer may close meanwhile: it gives back
- * what is in the ring, unless the consumer has the claim, who then does it.
- * Nobody waits. False: the producer's end is closed.
+ * Claim the lane, to take from it while its producer may close: the producer
+ * frees the ring's entries, unless the consumer has the claim, which then does
+ * it. Nobody waits. False: the producer's end is closed.
  */
 static inline bool mri_pair_claim(struct pair_lane *lane)
 {
@@ -105,7 +105,7 @@ static inline bool mri_pair_claim(struct pair_lane *lane)
 					   __ATOMIC_RELAXED);
 }
 
-/* The producer closed its end while we had the claim: free what is left. */
+/* The producer closed its end while we had the claim: free the rest. */
 void mri_pair_adopt_orphan(struct pair_lane *lane, struct mr_cache *cache);
 
 static inline void mri_pair_unclaim(struct pair_lane *lane,

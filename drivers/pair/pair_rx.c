@@ -16,7 +16,7 @@ uint32_t mri_pair_rx_burst(struct mr_rxq *base, struct mr_cache *cache,
 	    !mri_pair_claim(lane))
 		return 0;
 
-	/* Frames are posted whole, so what is cut off is only the burst. */
+	/* Frames are posted whole, so only the burst can cut one. */
 	n = mr_frame_n_whole(frames,
 			     mr_ring_spsc_peek_burst(lane->ring, frames, n));
 	mr_ring_spsc_release(lane->ring, n);

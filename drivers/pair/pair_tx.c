@@ -2,7 +2,7 @@
 /* pair: the sending end of a lane. */
 #include "pair.h"
 
-/* The drop that a frame of n entries deserves, or -1 if it is good. */
+/* The drop reason of a frame of n entries, or -1 if it is good. */
 static int objection(const struct pair_txq *txq, const struct mr_frame *frame,
 		     uint32_t n)
 {
@@ -14,7 +14,7 @@ static int objection(const struct pair_txq *txq, const struct mr_frame *frame,
 	return n > txq->max_segs ? MR_TX_DROP_TOO_LONG : -1;
 }
 
-/* Give n entries of good frames, for which there is room, to the other end. */
+/* Post n entries of good frames, which fit, to the other end. */
 static void post(struct pair_lane *lane, const struct mr_frame *frames,
 		 uint32_t n)
 {
@@ -29,7 +29,7 @@ uint32_t mri_pair_tx_burst(struct mr_txq *base, struct mr_cache *cache,
 			   const struct mr_meta *meta, uint32_t n)
 {
 	struct pair_txq *txq = (struct pair_txq *)base;
-	/* Exact or too small: only the other side changes it, and it takes. */
+	/* Exact or too small: only the consumer changes it, by taking. */
 	uint32_t n_room =
 		txq->n_ring_entries - mr_ring_spsc_count(txq->lane->ring);
 	uint64_t n_frames = 0, n_bytes = 0;
@@ -69,9 +69,9 @@ uint32_t mri_pair_tx_burst(struct mr_txq *base, struct mr_cache *cache,
 }
 
 /*
- * Buffers go to the other end for good, so there is never one to collect. What
- * a sleeper can wait for is room: a burst that was cut short has work as soon
- * as the frame that found none would fit.
+ * Buffers go to the other end for good, so there is nothing to collect. A
+ * sleeper waits for room: a burst that was cut short has work as soon as the
+ * frame that did not fit would.
  */
 int mri_pair_tx_arm(struct mr_queue *queue)
 {
@@ -100,7 +100,7 @@ void mri_pair_txq_stats(const struct mr_txq *base, struct mr_tx_stats *stats)
 	n_gone = stats->completed;
 	for (uint32_t i = 0; i < MR_STATS_SLOTS; i++)
 		n_gone += stats->drops[i];
-	/* While frames move, what is completed was read after the rest. */
+	/* While frames move: what is completed was read last. */
 	stats->pending =
 		stats->accepted > n_gone ? stats->accepted - n_gone : 0;
 }

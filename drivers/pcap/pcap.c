@@ -5,9 +5,9 @@
  *     rx=IN.pcap --> libpcap --copy--> buffers of the pool --> rx burst
  *     tx=OUT.pcap <-- libpcap <--copy-- tx burst
  *
- * Files are locked while they are open: two ports that write one would spoil
- * it. The lock is taken back by hand at close, since a forked child that holds
- * a copy of the fd would keep it.
+ * Files are locked while open: two ports that write one file would corrupt it.
+ * Closing unlocks explicitly, since a forked child with a copy of the fd would
+ * keep the lock.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -44,8 +44,8 @@ static int file_error(const char *path, const char *verb,
 }
 
 /*
- * Open and lock a file. Other kinds than those that can be read, or written,
- * at once are refused: a pipe would block the burst. Returns an fd.
+ * Open and lock a file. Files that might block, such as pipes, are refused,
+ * because they would block a burst. Returns an fd.
  */
 static int open_file(const char *path, int flags, int lock,
 		     struct mr_reason *reterr_reason)
@@ -137,7 +137,7 @@ static int open_tx(struct pcap_port *port, const char *path,
 	fd = open_file(path, O_WRONLY | O_CREAT, LOCK_EX, reterr_reason);
 	if (fd < 0)
 		return fd;
-	/* Only now that it is ours. */
+	/* Truncate only now that it is locked. */
 	txq->n_file_bytes = ftruncate(fd, 0) == 0 ? 0 : -1;
 	txq->file = fdopen(fd, "w");
 	if (txq->file == NULL) {
@@ -153,7 +153,7 @@ static int open_tx(struct pcap_port *port, const char *path,
 	return 0;
 }
 
-/* Of what open() got so far. */
+/* Also undoes a partial open. */
 static void pcap_port_close(struct mr_port *base)
 {
 	struct pcap_port *port = (struct pcap_port *)base;

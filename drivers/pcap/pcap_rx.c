@@ -5,8 +5,7 @@
 
 #include "pcap_port.h"
 
-/* Records that one burst throws away at most: a capture of nothing else is read
- * in pieces. */
+/* Most records that one burst skips, however many are bad. */
 enum { MAX_BAD_RECORDS = 256 };
 
 static void drop(struct pcap_rxq *rxq, enum mr_rx_drop why)
@@ -20,8 +19,8 @@ static void end(struct pcap_rxq *rxq)
 	__atomic_store_n(&rxq->is_at_end, 1, __ATOMIC_RELEASE);
 }
 
-/* The next pass over the file, if there is one. After a pass without a frame
- * there is none: the next would be the same. */
+/* Start the next pass over the file, if any. After a pass without a frame there
+ * is none: the next would be the same. */
 static void begin_again(struct pcap_rxq *rxq)
 {
 	struct mr_port *port = rxq->base.queue.port;
@@ -43,8 +42,7 @@ static void begin_again(struct pcap_rxq *rxq)
 	end(rxq);
 }
 
-/* Read on to the next record that is a frame. False: not now, or not any more
- */
+/* Read on to the next record that is a frame. False: none now, or at all. */
 static bool read_record(struct pcap_rxq *rxq)
 {
 	struct mr_port *port = rxq->base.queue.port;
@@ -68,7 +66,7 @@ static bool read_record(struct pcap_rxq *rxq)
 			begin_again(rxq);
 			return false;
 		}
-		/* Cut off when it was captured, or no frame at all. */
+		/* Truncated by the capture, or not a frame. */
 		if (record->caplen != record->len || record->len < 14) {
 			drop(rxq, MR_RX_DROP_INVALID);
 			continue;
@@ -86,7 +84,7 @@ static bool read_record(struct pcap_rxq *rxq)
 	return false;
 }
 
-/* Copy the record into n buffers, each with the pool's head- and tailroom. */
+/* Copy the record into n buffers, leaving headroom and tailroom. */
 static void fill(const struct pcap_rxq *rxq, const uint64_t *addrs,
 		 struct mr_frame *frames, uint32_t n)
 {
@@ -139,7 +137,7 @@ uint32_t mri_pcap_rx_burst(struct mr_rxq *base, struct mr_cache *cache,
 		n_segs = (rxq->record->len + rxq->room_bytes - 1) /
 			 rxq->room_bytes;
 		if (n_segs > n - n_done)
-			break; /* it waits for the next burst */
+			break; /* left to the next burst */
 		n_got = mr_frag_alloc_bulk(cache, addrs, n_segs, buffer_bytes);
 		if (n_got < n_segs) {
 			mr_frag_free_bulk(cache, addrs, n_got);
@@ -161,7 +159,7 @@ uint32_t mri_pcap_rx_burst(struct mr_rxq *base, struct mr_cache *cache,
 	return n_done;
 }
 
-/* There is always work, until there never is any. */
+/* There is always work, until there is none for good. */
 int mri_pcap_rx_arm(struct mr_queue *queue)
 {
 	return !((struct pcap_rxq *)queue)->is_at_end;

@@ -3,8 +3,8 @@
  * pcap: frames into a capture.
  *
  * A burst is written to the file before it returns: what is completed can be
- * read. If the file takes no more, the burst's frames are the device's drops,
- * and what was written of them is cut off again, so that the capture stays one.
+ * read. If writing fails, the burst's frames count as device drops, and what
+ * was written of them is truncated, so that the capture stays valid.
  */
 #include <stdio_ext.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static uint32_t measure(const struct mr_frame *frames, uint64_t *ret_n_bytes)
 	return n;
 }
 
-/* The drop that a frame of n entries deserves, or -1 if it is good. */
+/* The drop reason of a frame of n entries, or -1 if it is good. */
 static int objection(const struct pcap_txq *txq, const struct mr_frame *frames,
 		     uint32_t n, uint64_t n_bytes)
 {
@@ -41,7 +41,7 @@ static int objection(const struct pcap_txq *txq, const struct mr_frame *frames,
 		       -1;
 }
 
-/* No device will do it later. The frame lies in one piece at txq->frame. */
+/* No device will do it later. txq->frame has the frame in one piece. */
 static void finish_csum(struct pcap_txq *txq, const struct mr_frame *frame,
 			const struct mr_meta *meta, uint32_t n_bytes)
 {
@@ -68,7 +68,7 @@ static struct timeval time_of(const struct mr_meta *meta,
 				 .tv_usec = now->tv_nsec };
 }
 
-/* One good frame of n entries into the file's buffer. */
+/* Write one good frame of n entries to the file's buffer. */
 static void dump(struct pcap_txq *txq, const struct mr_frame *frames,
 		 uint32_t n, uint32_t n_bytes, const struct mr_meta *meta,
 		 const struct timespec *now)
@@ -93,7 +93,7 @@ static void dump(struct pcap_txq *txq, const struct mr_frame *frames,
 	pcap_dump((u_char *)txq->dumper, &record, bytes);
 }
 
-/* Write the burst out. False: it is not in the file. */
+/* Write the burst to the file. False: it failed. */
 static bool flush(struct pcap_txq *txq, uint64_t n_bytes)
 {
 	if (fflush(txq->file) == 0 && !ferror(txq->file)) {
@@ -106,7 +106,7 @@ static bool flush(struct pcap_txq *txq, uint64_t n_bytes)
 	if (txq->n_file_bytes >= 0 &&
 	    (ftruncate(fileno(txq->file), txq->n_file_bytes) < 0 ||
 	     fseek(txq->file, (long)txq->n_file_bytes, SEEK_SET) < 0))
-		txq->n_file_bytes = -1; /* what follows may be unreadable */
+		txq->n_file_bytes = -1; /* the rest may be unreadable */
 	return false;
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The virtio-net driver: options, opening, closing, what a port says of itself.
+ * The virtio-net driver: options, opening, closing, port information.
  *
- * Opening: the function is taken, its registers found, features agreed upon,
- * queues made and enabled; then bus mastering goes on, the device runs, and
- * gets its buffers. Closing resets it first: from then on it writes nowhere.
+ * Opening: claim the function, find its registers, negotiate features, create
+ * and enable queues; then enable bus mastering, start the device, and post
+ * buffers. Closing resets it first, so that it writes nowhere.
  *
  * Source: virtio 1.2, 3.1, 5.1.5.
  */
@@ -83,7 +83,7 @@ static int read_numbers(const struct mr_spec *spec, struct virtio_options *o,
 	return err;
 }
 
-/* 0: not said; then it is what the device has, and VIRTIO_DEFAULT_ENTRIES. */
+/* 0: not given; then the device's size, at most VIRTIO_DEFAULT_ENTRIES. */
 static int read_rings(const struct mr_spec *spec, struct virtio_options *o,
 		      struct mr_reason *reason)
 {
@@ -149,7 +149,7 @@ static int virtio_need(struct mr_ctx *ctx, const struct mr_spec *spec,
 	return 0;
 }
 
-/* Bytes of a frame that an rx buffer holds behind its header. */
+/* Bytes of a frame that fit in an rx buffer after its header. */
 static uint32_t buffer_bytes(const struct mr_port *base)
 {
 	return base->chunk_bytes - base->headroom_bytes - base->tailroom_bytes;
@@ -161,8 +161,7 @@ static bool is_longer_than_a_buffer(const struct mr_port *base,
 	return mtu_bytes + VIRTIO_LINK_BYTES > buffer_bytes(base);
 }
 
-/* The MTU that the port has; what the device's facts are against the options.
- */
+/* Choose the port's MTU, from the device's limits and the options. */
 static int choose_mtu(struct virtio_port *port, struct mr_reason *reason)
 {
 	const struct virtio_options *o = &port->options;
@@ -234,7 +233,7 @@ static int negotiate(struct virtio_port *port, struct mr_reason *reason)
 	return 0;
 }
 
-/* A device that has no interrupts is polled. */
+/* A device without interrupts is polled. */
 static int set_irqs(struct virtio_port *port, struct mr_reason *reason)
 {
 	const uint32_t n = 1 + 2 * port->options.n_queues;
@@ -262,7 +261,7 @@ static const struct offload {
 	{ VIRTIO_F_HASH_REPORT, MR_OFFLOAD_RSS_HASH },
 };
 
-/* As the kernel counts them: of the region, and of the queues. */
+/* As the kernel counts them: the region, and the queues. */
 static uint64_t count_locked(const struct virtio_port *port)
 {
 	struct mr_region_stats region = { .size = sizeof(region) };
@@ -298,7 +297,7 @@ static void fill_info(struct virtio_port *port)
 			 port->n_irqs, 1 + 2 * port->options.n_queues);
 }
 
-/* From registers that are known to a device that receives. */
+/* From found registers to a device that receives. */
 static int start(struct virtio_port *port, struct mr_reason *reason)
 {
 	const char *const name = port->base.info.name;
@@ -329,14 +328,14 @@ static void stop(struct virtio_port *port)
 {
 	if (port->common.bar != NULL)
 		(void)mri_virtio_pci_reset(port);
-	/* Of a device that does not even reset, nothing gets through. */
+	/* A device that does not even reset is cut off. */
 	if (port->pci != NULL)
 		(void)mr_pci_set_bus_master(port->pci, 0);
 }
 
 /*
- * A command that was not answered in time may be answered yet, and be taken for
- * the next one then: so all begins again, without the feature it is of.
+ * A late answer to a timed-out command might be taken for the answer to the
+ * next one, so start over, without the feature of the command.
  */
 static int restart_without(struct virtio_port *port, uint32_t feature,
 			   struct mr_reason *reason)
@@ -413,7 +412,7 @@ static int virtio_open(struct mr_port *base, const struct mr_spec *spec,
 
 	if (err < 0)
 		return err;
-	port->timer_fd = -1; /* as base->fd is */
+	port->timer_fd = -1; /* like base->fd */
 	err = open_steps(port, mr_spec_device(spec), reterr_reason);
 	if (err < 0)
 		tear_down(port);
@@ -470,7 +469,7 @@ static void virtio_rxq_stats(const struct mr_rxq *rxq,
 		stats->received += stats->drops[i];
 }
 
-/* Bursts count what they take and what is done; the rest is under way. */
+/* Bursts count what they take and complete; the rest is in progress. */
 static void virtio_txq_stats(const struct mr_txq *txq,
 			     struct mr_tx_stats *stats)
 {

@@ -2,19 +2,19 @@
 /*
  * Inside of the virtio-net driver.
  *
- *     virtio.c           options, open, close, what the port says of itself
+ *     virtio.c           options, open, close, port information
  *     virtio_features.c  which features are accepted, and why not
  *     virtio_pci.c       registers: capabilities, status, queues
- *     virtio_queue.c     memory of the queues; starting and taking back
+ *     virtio_queue.c     the queues' memory, start, taking back
  *     virtio_ctrl.c      the control queue and its commands
- *     virtio_stats.c     what the device counts
- *     virtio_event.c     link, announcements, a device in trouble; interrupts
+ *     virtio_stats.c     the device's counters
+ *     virtio_event.c     link, announcements, device errors; interrupts
  *     virtio_receive.h   the rx bursts; virtio_split_rx.c and
  *                        virtio_packed_rx.c are instances             (hot)
  *     virtio_tx.c        the tx bursts                                (hot)
- *     virtio_frame.c     frames that are not one plain entry
+ *     virtio_frame.c     frames off the fast path
  *     virtio_ring.h      one virtqueue                                (hot)
- *     virtio_spec.h      the words of the specification
+ *     virtio_spec.h      definitions of the specification
  */
 #ifndef VIRTIO_VIRTIO_H
 #define VIRTIO_VIRTIO_H
@@ -25,7 +25,7 @@
 
 enum {
 	VIRTIO_MIN_FRAME_BYTES = 14, /* an Ethernet header */
-	/* What a frame has beside the packet: that, and a VLAN tag. */
+	/* What a frame has besides the packet: that, and a VLAN tag. */
 	VIRTIO_LINK_BYTES = 14 + 4,
 	/* Segments of one TCP frame: an IPv4 packet of 64 KiB. */
 	VIRTIO_MAX_GSO_BYTES = 65535 + VIRTIO_LINK_BYTES,
@@ -36,23 +36,21 @@ enum {
 	VIRTIO_DEFAULT_ENTRIES = 512,
 	VIRTIO_N_COUNTS = 48,          /* of the device's own */
 	VIRTIO_MAX_RESULT_BYTES = 256, /* of a command */
-	VIRTIO_TICK_NS = 1000 * 1000,  /* of what mr_port_poll() awaits */
+	VIRTIO_TICK_NS = 1000 * 1000,  /* of timeouts in mr_port_poll() */
 };
 
-/* What a queue is in. Handed over: its user breaks it, mr_port_poll() recovers.
- */
+/* State of a queue. Its user sets BROKEN; mr_port_poll() recovers it. */
 enum virtio_state {
 	VIRTIO_RUNS,
-	VIRTIO_BROKEN,  /* the device wrote nonsense; its user keeps off */
-	VIRTIO_GONE,    /* so is the device */
-	VIRTIO_NO_LINK, /* tx: nothing is taken */
-	VIRTIO_LINKED,  /* tx: the link is back, the bell is to be rung */
+	VIRTIO_BROKEN,  /* after invalid entries; its user stays away */
+	VIRTIO_GONE,    /* the device is gone */
+	VIRTIO_NO_LINK, /* tx: takes nothing */
+	VIRTIO_LINKED,  /* tx: the link is back; ring the doorbell */
 };
 
 /*
- * By its user, as the last thing that he does with its ring in the burst: from
- * here on it is mr_port_poll()'s. One that is gone, as that may just have said,
- * stays so.
+ * The user's last access to the ring in a burst: from here on it belongs to
+ * mr_port_poll(), which may have just set GONE; that stays.
  */
 static inline void virtio_break(uint32_t *state)
 {
@@ -65,7 +63,7 @@ static inline void virtio_break(uint32_t *state)
 		;
 }
 
-/* Its ring is not its user's any more. */
+/* Whether the ring no longer belongs to its user. */
 static inline bool virtio_is_over(uint32_t state)
 {
 	return state == VIRTIO_BROKEN || state == VIRTIO_GONE;
@@ -77,17 +75,17 @@ struct virtio_rxq {
 	_Alignas(64) struct mr_rxq base;
 	/* Hot. */
 	struct virtio_vq vq;
-	uint64_t *bufs; /* by id: the buffer that is posted */
-	uint64_t iova;  /* of a buffer at 0, where the device writes */
+	uint64_t *bufs; /* by id: the posted buffer */
+	uint64_t iova;  /* where the device writes a buffer at 0 */
 	uint32_t chunk_bytes;
-	uint32_t post_bytes;  /* of a buffer, for the device: header, data */
+	uint32_t post_bytes;  /* of a buffer, for the device: header and data */
 	uint32_t post_offset; /* in the buffer */
 	uint32_t header_bytes;
-	uint32_t n_skip;      /* buffers of a frame too long, still to come */
+	uint32_t n_skip;      /* buffers left of a frame that is too long */
 	uint32_t state;       /* atomic, enum virtio_state */
-	uint32_t has_batches; /* atomic, 0 or 1: a buffer may be filled up */
+	uint32_t has_batches; /* atomic, 0 or 1: frames may fill buffers */
 	bool is_armed;
-	bool is_broken; /* found so in this burst, and not said yet */
+	bool is_broken; /* found in this burst, and not yet in state */
 	bool has_hash;
 	const uint8_t *memory; /* the region */
 	/* Cold. */
@@ -100,23 +98,23 @@ struct virtio_txq {
 	/* Hot. */
 	struct virtio_vq vq;
 	uint64_t *bufs; /* by place: to free, or MR_ADDR_NONE */
-	/* By place: descriptors of the frame that begins there, 0 inside one,
-	 * 1 where none is; VIRTIO_CHAIN_DONE: used, and not given back yet. */
+	/* By place: descriptors of the frame that begins there, 0 inside one, 1
+	 * for none; VIRTIO_CHAIN_DONE: used, not yet freed. */
 	uint8_t *chains;
 	uint64_t iova;     /* of region address 0 */
 	uint8_t *memory;   /* the region */
-	uint32_t head;     /* running numbers of descriptors: the next free */
-	uint32_t tail;     /* the oldest that is not given back */
+	uint32_t head;     /* running number of the next free descriptor */
+	uint32_t tail;     /* the oldest that is not freed */
 	uint32_t n_frames; /* between them */
-	uint32_t n_odd;    /* of those: of several descriptors; and used ones */
-	uint32_t n_lazy;   /* descriptors out before a burst looks for used */
+	uint32_t n_odd;    /* of those: with several descriptors, or used */
+	uint32_t n_lazy;   /* when a burst looks for used ones */
 	uint32_t header_bytes;
-	uint32_t max_bytes;       /* atomic: of a frame without segmentation */
-	uint32_t max_plain_bytes; /* atomic: and within a page, with a header */
+	uint32_t max_bytes;       /* atomic: of an unsegmented frame */
+	uint32_t max_plain_bytes; /* atomic: and in a page, with a header */
 	uint32_t state;           /* atomic, enum virtio_state */
 	bool is_in_order;
 	bool is_armed;
-	bool is_broken; /* found so in this burst, and not said yet */
+	bool is_broken; /* found in this burst, and not yet in state */
 	/* Cold. */
 	uint64_t header_iova;  /* slot 0 */
 	struct mr_dma headers; /* a slot per place, and one that stays zero */
@@ -125,7 +123,7 @@ struct virtio_txq {
 
 enum { VIRTIO_CHAIN_DONE = 0x80 };
 
-/* A register block of one capability. */
+/* The register block of a capability. */
 struct virtio_block {
 	const struct mr_bar *bar; /* NULL: the device has none */
 	uint64_t offset;
@@ -137,10 +135,10 @@ struct virtio_ctrl {
 	struct virtio_vq vq;
 	struct mr_dma memory; /* header, answer, result, data */
 	uint32_t n_put;       /* running number of descriptors */
-	uint32_t n_asked;     /* of a command not yet answered; 0: none */
-	uint64_t until_ns;    /* it is to be answered, for who waits */
-	uint64_t until_tick;  /* the same for mr_port_poll() */
-	bool is_stuck;        /* a command was not answered in time */
+	uint32_t n_asked;     /* of an unanswered command; 0: none */
+	uint64_t until_ns;    /* deadline of a caller that waits */
+	uint64_t until_tick;  /* deadline in ticks of mr_port_poll() */
+	bool is_stuck;        /* a command timed out */
 	bool owes_ack;        /* of an announcement */
 };
 
@@ -149,23 +147,23 @@ enum virtio_csum { VIRTIO_CSUM_TX, VIRTIO_CSUM_ON, VIRTIO_CSUM_OFF };
 
 struct virtio_options {
 	uint32_t n_queues;
-	uint32_t n_rx_entries, n_tx_entries; /* 0: not said */
+	uint32_t n_rx_entries, n_tx_entries; /* 0: not given */
 	uint32_t packed, in_order, sg, rss;  /* enum virtio_switch */
 	uint32_t csum;                       /* enum virtio_csum */
 	uint32_t tso, hash;                  /* 0 or 1 */
 	uint32_t mtu_bytes;                  /* 0: the device's, or 1500 */
 	uint32_t access;                     /* enum mr_pci_access */
-	uint32_t rx_usecs, rx_frames, tx_usecs, tx_frames; /* 0: as it is */
+	uint32_t rx_usecs, rx_frames, tx_usecs, tx_frames; /* 0: unchanged */
 	bool promisc;
 };
 
-/* What the device says of itself: its configuration, as far as offered. */
+/* The device's configuration, as far as its features provide it. */
 struct virtio_facts {
 	uint32_t max_pairs;
-	uint32_t max_mtu_bytes;                                /* 0: not said */
+	uint32_t max_mtu_bytes;                                /* 0: unknown */
 	uint32_t max_table_entries, max_key_bytes, hash_types; /* of RSS */
 	uint32_t status;     /* VIRTIO_NET_STATUS_* */
-	uint32_t speed_mbps; /* 0: not said */
+	uint32_t speed_mbps; /* 0: unknown */
 	uint8_t mac[6];
 	bool has_mac;
 };
@@ -179,21 +177,21 @@ struct virtio_port {
 	struct virtio_block common, notify, device;
 	uint32_t notify_multiplier;
 	uint64_t offered, features;
-	struct virtio_facts facts; /* as it was at open */
+	struct virtio_facts facts; /* as of open */
 	uint32_t header_bytes;
 	struct virtio_ctrl ctrl;
 	struct virtio_rxq *rxqs;
 	struct virtio_txq *txqs;
-	int *irq_fds; /* n_irqs of them; 0: the configuration changed */
+	int *irq_fds; /* n_irqs of them; 0: configuration changes */
 	uint32_t n_irqs;
-	uint64_t stats_types;             /* bits: what the device counts */
-	uint64_t counts[VIRTIO_N_COUNTS]; /* as it said last */
+	uint64_t stats_types;             /* bits: the device's counters */
+	uint64_t counts[VIRTIO_N_COUNTS]; /* as last reported */
 	uint32_t generation;
-	uint32_t n_resets; /* of queues that are under way */
-	int timer_fd;      /* behind base.fd */
+	uint32_t n_resets; /* queue resets in progress */
+	int timer_fd;      /* part of base.fd */
 	bool is_ticking;
-	uint64_t n_ticks; /* of it, since the port was opened */
-	/* Written by mr_port_poll(), read by anybody: atomic. */
+	uint64_t n_ticks; /* of timer_fd, since open */
+	/* Written by mr_port_poll(), read by any thread: atomic. */
 	uint32_t is_up;
 	uint32_t is_gone;
 	uint32_t speed_mbps;
@@ -214,17 +212,17 @@ static inline bool virtio_has(const struct virtio_port *port, uint32_t feature)
 	return port->features & virtio_bit(feature);
 }
 
-/* What a burst is an instance of. */
+/* Each combination is an instance of the rx burst. */
 struct virtio_rx_kind {
 	bool is_packed;
 	bool is_in_order;
-	bool has_headers; /* they are read: checksums, hashes */
-	bool is_merged;   /* a frame may have several buffers; has headers */
+	bool has_headers; /* reads them: checksums, hashes */
+	bool is_merged;   /* frames may have several buffers; has headers */
 };
 /* virtio_split_rx.c, virtio_packed_rx.c */
 mr_rx_burst_fn *mri_virtio_split_rx_burst_of(struct virtio_rx_kind kind);
 mr_rx_burst_fn *mri_virtio_packed_rx_burst_of(struct virtio_rx_kind kind);
-/* Post the buffers at bufs[]; the ring is fresh. */
+/* Post the buffers of bufs[] in a fresh ring. */
 void mri_virtio_split_rx_fill(struct virtio_rxq *rxq);
 void mri_virtio_packed_rx_fill(struct virtio_rxq *rxq);
 
@@ -234,24 +232,24 @@ struct virtio_tx_kind {
 	uint32_t header_bytes;
 };
 mr_tx_burst_fn *mri_virtio_tx_burst_of(struct virtio_tx_kind kind);
-/* Everything that is out to the pool; the device has stopped. */
+/* Free everything posted to the pool; the device has stopped. */
 void mri_virtio_tx_take_back(struct virtio_txq *txq);
 
 /* virtio_frame.c */
-/* A piece of a frame as the device sees it, and the buffer to free then. */
+/* A piece of a frame as the device sees it, and the buffer to free. */
 struct virtio_piece {
 	uint64_t iova;
 	uint32_t n_bytes;
 	uint64_t buf; /* MR_ADDR_NONE: a header */
 };
-/* Whether the header may be written in front of an entry, all of it ours. */
+/* Whether a header may be written before an entry: we own the whole entry. */
 bool mri_virtio_has_room(const struct virtio_txq *txq,
 			 const struct mr_cache *cache,
 			 const struct mr_frame *entry);
 /*
- * A frame of n entries that is not plain, to be sent from place `place`.
- * Consumes it: the pieces at out, VIRTIO_MAX_CHAIN at most; 0 if it was
- * dropped, and counted.
+ * Prepare a frame of n entries off the fast path for place `place`. Consumes
+ * it. Returns the number of pieces at out, at most VIRTIO_MAX_CHAIN; 0: dropped
+ * and counted.
  */
 uint32_t mri_virtio_prepare(struct virtio_txq *txq, struct mr_cache *cache,
 			    const struct mr_frame *frames, uint32_t n,
@@ -260,100 +258,100 @@ uint32_t mri_virtio_prepare(struct virtio_txq *txq, struct mr_cache *cache,
 
 /* virtio_features.c */
 /*
- * Of the offered features those to accept. -ENOTSUP with a reason: the device
- * lacks what the options, or the design, ask for.
+ * Choose which offered features to accept. -ENOTSUP with a reason: the device
+ * lacks a feature that the options or the design require.
  */
 int mri_virtio_choose(uint64_t offered, const struct virtio_options *options,
 		      bool is_behind_iommu, bool needs_sg, const char *name,
 		      uint64_t *ret_features, struct mr_reason *reterr_reason);
-/* Those that need another one which is not there. */
+/* Features whose dependency is missing. */
 uint64_t mri_virtio_incomplete(uint64_t features);
 
 /* virtio_pci.c */
 int mri_virtio_pci_find(struct virtio_port *port, struct mr_reason *reason);
 int mri_virtio_pci_reset(struct virtio_port *port);
-/* Reset, and what is offered. -ENODEV, -EIO. */
+/* Reset, and read the offered features. -ENODEV, -EIO. */
 int mri_virtio_pci_begin(struct virtio_port *port, struct mr_reason *reason);
 int mri_virtio_pci_accept(struct virtio_port *port, uint64_t features,
 			  struct mr_reason *reason);
 uint32_t mri_virtio_pci_status(const struct virtio_port *port);
 void mri_virtio_pci_add_status(struct virtio_port *port, uint32_t bits);
 uint32_t mri_virtio_pci_generation(const struct virtio_port *port);
-/* Returns the generation that they are of. */
+/* Returns their generation. */
 uint32_t mri_virtio_pci_read_facts(const struct virtio_port *port,
 				   struct virtio_facts *ret_facts);
-/* Whether the device says now that it has a link: one register. */
+/* Whether the device has a link now: one register. */
 bool mri_virtio_pci_has_link(const struct virtio_port *port);
-/* The largest size of queue `number`; 0: there is none. */
+/* The maximum size of queue `number`; 0: it does not exist. */
 uint32_t mri_virtio_pci_max_entries(const struct virtio_port *port,
 				    uint32_t number);
 int mri_virtio_pci_set_config_vector(const struct virtio_port *port,
 				     uint32_t vector);
-/* Tell the device of a queue, and enable it. */
+/* Configure a queue in the device, and enable it. */
 int mri_virtio_pci_start_queue(const struct virtio_port *port,
 			       struct virtio_vq *vq, struct mr_reason *reason);
 void mri_virtio_pci_reset_queue(const struct virtio_port *port,
 				uint32_t number);
-/* Whether that has ended: 0, -EAGAIN, or -ENODEV. */
+/* Whether the reset has ended: 0, -EAGAIN, or -ENODEV. */
 int mri_virtio_pci_look_at_reset(const struct virtio_port *port,
 				 uint32_t number);
 
 /* virtio_queue.c */
-/* What the queues hold for possible, and send, with this MTU. */
+/* Set which lengths the queues accept and send, for this MTU. */
 void mri_virtio_queues_set_mtu(struct virtio_port *port, uint32_t mtu_bytes);
-/* A virtqueue of n_entries and its memory; vq->dma.memory NULL: it has none. */
+/* Allocate a virtqueue of n_entries; vq->dma.memory NULL: it has no memory. */
 int mri_virtio_vq_alloc(struct virtio_port *port, struct virtio_vq *vq,
 			uint32_t number, uint32_t n_entries,
 			struct mr_reason *reason);
-/* As the device finds a fresh one. */
+/* Make it as fresh as the device expects it. */
 void mri_virtio_vq_clear(struct virtio_vq *vq);
 int mri_virtio_queues_alloc(struct virtio_port *port, struct mr_reason *reason);
-/* As a device finds fresh ones, that was reset before it used any. */
+/* Make all of them fresh, for a device that was reset before it used any. */
 void mri_virtio_queues_clear(struct virtio_port *port);
-/* Tell the device of them; and once it runs, give it buffers. */
+/* Announce the queues to the device; once it runs, post buffers. */
 int mri_virtio_queues_start(struct virtio_port *port, struct mr_reason *reason);
 void mri_virtio_queues_fill(struct virtio_port *port);
-/* The device has stopped: everything that they hold goes back. */
+/* Free everything they hold; the device has stopped. */
 void mri_virtio_queues_free(struct virtio_port *port);
 /*
- * The last thing of a burst that broke the queue: it is mr_port_poll()'s now,
- * and the port's fd tells.
+ * The last step of a burst that broke the queue: hand it to mr_port_poll() and
+ * make the port's fd readable.
  */
 void mri_virtio_rxq_hand_over(struct virtio_rxq *rxq);
 void mri_virtio_txq_hand_over(struct virtio_txq *txq);
 /*
- * Broken queues run again, if the device can reset them. Waits for none: the
- * next call goes on. Returns how many run, or are given up.
+ * Restart broken queues if the device can reset them. Does not wait: the next
+ * call continues. Returns how many run again or were given up.
  */
 uint32_t mri_virtio_queues_mend(struct virtio_port *port);
-/* The device is no more: its queues do nothing from now on. */
+/* The device is gone: its queues do nothing from now on. */
 void mri_virtio_queues_lose(struct virtio_port *port);
 /*
- * The link went down or came back. Without one nothing is sent: QEMU 10 empties
- * its transmit rings then, and counts wrong where they are packed, so that the
- * device is in error ("Virtqueue size exceeded").
+ * The link went down or came back. Send nothing without one: QEMU 10 then
+ * empties its transmit rings, and miscounts packed ones, which puts the device
+ * in error ("Virtqueue size exceeded").
  */
 void mri_virtio_queues_link(struct virtio_port *port, bool is_up);
 
 /* virtio_ctrl.c */
 int mri_virtio_ctrl_open(struct virtio_port *port, struct mr_reason *reason);
 void mri_virtio_ctrl_close(struct virtio_port *port);
-/* What the options ask for, once the device runs. */
+/* Apply the options, once the device runs. */
 int mri_virtio_ctrl_setup(struct virtio_port *port, struct mr_reason *reason);
-/* Whether the device's RSS does for the queues that the options ask for. */
+/* Whether the device's RSS supports the requested number of queues. */
 bool mri_virtio_has_rss_enough(const struct virtio_port *port);
 int mri_virtio_ctrl_send(struct virtio_port *port, uint32_t command,
 			 const void *data, uint32_t n_bytes);
 /*
- * The same, and what the device has to say then: n_ret_bytes at ret, at most
- * VIRTIO_MAX_RESULT_BYTES; zeros behind what it wrote. 0, -ENODEV, -EIO.
+ * The same, with a result: n_ret_bytes at ret, at most VIRTIO_MAX_RESULT_BYTES,
+ * padded with zeros. 0, -ENODEV, -EIO.
  */
 int mri_virtio_ctrl_ask(struct virtio_port *port, uint32_t command,
 			const void *data, uint32_t n_bytes, void *ret,
 			uint32_t n_ret_bytes);
-/* On each mr_port_poll(): acknowledge what is owed. Does not wait. */
+/* On each mr_port_poll(): send a pending acknowledgement. Does not wait. */
 void mri_virtio_ctrl_service(struct virtio_port *port);
-/* Whether that is to be looked at again. */
+/* Whether to call it again. */
 bool mri_virtio_ctrl_waits(const struct virtio_ctrl *ctrl);
 int mri_virtio_set_promisc(struct mr_port *base, uint32_t on,
 			   struct mr_reason *reason);
@@ -366,8 +364,8 @@ int mri_virtio_set_mac_filter(struct mr_port *base, const uint8_t (*macs)[6],
 
 /* virtio_stats.c */
 /*
- * Which counters there are. -EIO, -ENODEV: the device does not answer, and
- * would not answer any later command.
+ * Find which counters exist. -EIO, -ENODEV: the device does not respond, and
+ * would not respond to later commands.
  */
 int mri_virtio_stats_setup(struct virtio_port *port);
 uint32_t mri_virtio_device_stats(const struct mr_port *base,

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The control queue: one command at a time, and the caller waits for it; but
- * mr_port_poll(), which a thread of frames may call, does not.
+ * The control queue: one command at a time. Callers wait for it, except
+ * mr_port_poll(), which a data-path thread may call.
  *
  *     descriptor 1: class, command   2: what goes with it
  *                3: its answer       4: what it says besides
  *
- * Each part has a descriptor of its own: QEMU takes a header that shares one
- * for a missing one, and stops the machine.
+ * Each part has its own descriptor: to QEMU, a header that shares one is
+ * missing, and it stops the machine.
  *
  * Source: virtio 1.2, 5.1.6.5 "Control Virtqueue".
  */
@@ -18,7 +18,7 @@
 #include "virtio.h"
 
 enum {
-	/* Where the parts lie in their memory. */
+	/* Offsets of the parts. */
 	HEADER_AT = 0,
 	ANSWER_AT = 64,
 	RESULT_AT = 128,
@@ -33,13 +33,13 @@ enum {
 
 	MAX_MACS = (MAX_DATA_BYTES - 2 * 4) / 6,
 	MAX_TABLE_ENTRIES = 128,
-	KEY_BYTES = 40, /* 5.1.4.1: every device takes as many */
+	KEY_BYTES = 40, /* 5.1.4.1: the least that devices support */
 };
 
 int mri_virtio_ctrl_open(struct virtio_port *port, struct mr_reason *reason)
 {
 	struct virtio_ctrl *ctrl = &port->ctrl;
-	/* 5.1.2: behind all pairs that there could be, not those in use. */
+	/* 5.1.2: after all possible pairs, not just those in use. */
 	const uint32_t n_pairs = port->features & (virtio_bit(VIRTIO_F_MQ) |
 						   virtio_bit(VIRTIO_F_RSS)) ?
 					 port->facts.max_pairs :
@@ -66,7 +66,7 @@ void mri_virtio_ctrl_close(struct virtio_port *port)
 	mr_pci_dma_free(port->pci, &port->ctrl.vq.dma);
 }
 
-/* One descriptor of the next command, at running number `number`. */
+/* Write one descriptor of the next command, at running number `number`. */
 static void put(struct virtio_ctrl *ctrl, uint32_t number, uint32_t at,
 		uint32_t n_bytes, uint32_t flags)
 {
@@ -87,7 +87,7 @@ static void put(struct virtio_ctrl *ctrl, uint32_t number, uint32_t at,
 				      (uint16_t)((number + 1) & vq->mask) };
 }
 
-/* A command and what the device may write; how many descriptors. */
+/* Write a command and room for the answer. Returns how many descriptors. */
 static uint32_t put_all(struct virtio_ctrl *ctrl, uint32_t n_bytes,
 			uint32_t n_result_bytes)
 {
@@ -104,7 +104,7 @@ static uint32_t put_all(struct virtio_ctrl *ctrl, uint32_t n_bytes,
 	const uint32_t n = 2 + (n_bytes > 0) + (n_result_bytes > 0);
 	uint32_t left = n;
 
-	/* The last part first: the device goes by the first one. */
+	/* The last part first: the device starts at the first one. */
 	for (uint32_t i = sizeof(parts) / sizeof(parts[0]); i-- > 0;) {
 		if (parts[i].n_bytes == 0)
 			continue;
@@ -131,7 +131,7 @@ static bool is_answered(const struct virtio_vq *vq)
 	return virtio_split_n_ready(vq) > 0;
 }
 
-/* A command to the device. */
+/* Send a command to the device. */
 static void ask(struct virtio_port *port, uint32_t command, const void *data,
 		uint32_t n_bytes, uint32_t n_result_bytes)
 {
@@ -149,7 +149,7 @@ static void ask(struct virtio_port *port, uint32_t command, const void *data,
 	ctrl->until_tick = port->n_ticks + TIMEOUT_TICKS;
 }
 
-/* Its answer: 0, or -EIO; -EAGAIN: not yet. */
+/* Read the answer: 0, or -EIO; -EAGAIN: not yet. */
 static int look(struct virtio_ctrl *ctrl)
 {
 	struct virtio_vq *vq = &ctrl->vq;
@@ -165,7 +165,7 @@ static int look(struct virtio_ctrl *ctrl)
 		       -EIO;
 }
 
-/* 0, or why there is no sense in waiting on. */
+/* 0, or the reason to stop waiting. */
 static int give_up(const struct virtio_port *port, uint32_t n_naps)
 {
 	const uint32_t status = mri_virtio_pci_status(port);
@@ -175,7 +175,7 @@ static int give_up(const struct virtio_port *port, uint32_t n_naps)
 	if (status & VIRTIO_STATUS_NEEDS_RESET ||
 	    mr_ctx_now_ns(port->base.ctx) >= port->ctrl.until_ns ||
 	    n_naps > TIMEOUT_NS / NAP_NS)
-		return -EIO; /* whether that clock goes or not */
+		return -EIO; /* even if the clock stands still */
 	return 0;
 }
 
@@ -189,7 +189,7 @@ static int wait_for_answer(struct virtio_port *port)
 	while ((err = look(ctrl)) == -EAGAIN) {
 		err = give_up(port, ++n_naps);
 		if (err < 0) {
-			/* Its answer may come yet, for the next command. */
+			/* A late answer may be taken for the next command's. */
 			ctrl->is_stuck = true;
 			return err;
 		}
@@ -207,7 +207,7 @@ int mri_virtio_ctrl_ask(struct virtio_port *port, uint32_t command,
 
 	if (__atomic_load_n(&port->is_gone, __ATOMIC_RELAXED))
 		return -ENODEV;
-	/* An acknowledgement may be under way. */
+	/* An acknowledgement may be in progress. */
 	if (mri_virtio_ctrl_waits(ctrl))
 		(void)wait_for_answer(port);
 	if (ctrl->is_stuck)
@@ -244,7 +244,7 @@ bool mri_virtio_ctrl_waits(const struct virtio_ctrl *ctrl)
 	return ctrl->n_asked > 0 && !ctrl->is_stuck;
 }
 
-/* A command that needs a feature, and what to say if it fails. */
+/* Send a command that needs a feature; what is for the error message. */
 static int command(struct virtio_port *port, uint32_t feature, uint32_t number,
 		   const void *data, uint32_t n_bytes, const char *what,
 		   struct mr_reason *reason)
@@ -294,7 +294,7 @@ int mri_virtio_set_mac(struct mr_port *base, const uint8_t mac[6],
 		       reason);
 }
 
-/* Behind at: a table of the addresses that are, or are not, of a group. */
+/* Append a table of the addresses that are, or are not, multicast. */
 static uint32_t put_macs(uint8_t *data, uint32_t at, const uint8_t (*macs)[6],
 			 uint32_t n, bool is_group)
 {
@@ -329,7 +329,7 @@ int mri_virtio_set_mac_filter(struct mr_port *base, const uint8_t (*macs)[6],
 }
 
 /*
- * The same key over and over, of 16 bits: both directions of a flow hash to the
+ * Repeat the same 16-bit key, so that both directions of a flow hash to the
  * same queue (Woo and Park, "Scalable TCP Session Monitoring with Symmetric
  * Receive-side Scaling", 2012).
  */
@@ -356,7 +356,7 @@ static uint32_t hash_types(const struct virtio_port *port)
 		VIRTIO_HASH_IPV6 | VIRTIO_HASH_TCPV6 | VIRTIO_HASH_UDPV6);
 }
 
-/* What is set of its table: a power of two. */
+/* Used entries of its table: a power of two. */
 static uint32_t n_table_entries(const struct virtio_port *port)
 {
 	uint32_t n = MAX_TABLE_ENTRIES;
@@ -390,7 +390,7 @@ static int set_rss(struct virtio_port *port, struct mr_reason *reason)
 			       port->facts.max_key_bytes, n_queues);
 	memcpy(data, &types, sizeof(types));
 	put16(data, &at, n_entries - 1);
-	put16(data, &at, 0); /* what has no hash goes to the first */
+	put16(data, &at, 0); /* unhashed frames go to the first */
 	for (uint32_t i = 0; i < n_entries; i++)
 		put16(data, &at, i % n_queues);
 	put16(data, &at, n_queues);
@@ -426,9 +426,8 @@ static int set_queues(struct virtio_port *port, struct mr_reason *reason)
 }
 
 /*
- * "Notifications Coalescing": both bound how long an interrupt waits, and 0 or
- * 1 of either is not at all; so without a number of frames it is all of the
- * ring.
+ * "Notifications Coalescing": both limit how long an interrupt waits, and 0 or
+ * 1 of either disables it; so the default number of frames is the whole ring.
  */
 static int set_coalescing(struct virtio_port *port, struct mr_reason *reason)
 {
@@ -456,7 +455,7 @@ int mri_virtio_ctrl_setup(struct virtio_port *port, struct mr_reason *reason)
 
 	if (err == 0)
 		err = set_coalescing(port, reason);
-	/* A device is free to be promiscuous until it is told otherwise. */
+	/* A device may be promiscuous until told otherwise. */
 	if (err == 0 &&
 	    (virtio_has(port, VIRTIO_F_CTRL_RX) || port->options.promisc))
 		err = mri_virtio_set_promisc(&port->base, port->options.promisc,

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What happens beside the frames: link changes, a device in trouble or about
- * to be unplugged; and the way to sleep until a frame comes.
+ * Events other than frames: link changes, device errors, unplugging; and how to
+ * sleep until a frame comes.
  *
  * The port's fd is an epoll of the configuration's interrupt, of the kernel's
- * events, and of a timer that ticks while an answer of the device is awaited.
- * mr_port_poll() looks at the device in any case, so it works without
- * interrupts, too. Its waits are counted in those ticks: they end whatever the
- * application's clock does, and whether it polls often or by the fd alone.
+ * events, and of a timer that ticks while waiting for the device to answer.
+ * mr_port_poll() always looks at the device, so it also works without
+ * interrupts. Its timeouts count these ticks, so they end whatever the
+ * application's clock does, and whether it polls often or only on the fd.
  *
- * A burst reads no register, so it learns of a device that is gone here.
+ * A burst reads no registers, so it learns from here that the device is gone.
  *
  * Source: virtio 1.2, 2.1.2 "Device Status", 5.1.4.2, 5.1.6.5.4.
  */
@@ -23,7 +23,7 @@
 
 /* ---- arming ---- */
 
-/* What was counted before is not news. Returns how much that is. */
+/* Discard old events. Returns their number. */
 static uint64_t drain(int fd)
 {
 	uint64_t n;
@@ -40,7 +40,7 @@ int mri_virtio_rx_arm(struct mr_queue *queue)
 	drain(queue->fd);
 	rxq->is_armed = true; /* the next burst turns interrupts off again */
 	if (__atomic_load_n(&rxq->state, __ATOMIC_ACQUIRE) != VIRTIO_RUNS)
-		return 0; /* nothing comes, until mr_port_poll() says so */
+		return 0; /* nothing comes until mr_port_poll() says so */
 	return virtio_enable(&rxq->vq);
 }
 
@@ -49,7 +49,7 @@ int mri_virtio_tx_arm(struct mr_queue *queue)
 	struct virtio_txq *txq = (struct virtio_txq *)queue;
 	uint32_t state;
 
-	/* First: what it has to say is said by the return value, or never. */
+	/* First: older events are covered by the return value. */
 	if (queue->fd >= 0)
 		drain(queue->fd);
 	state = __atomic_load_n(&txq->state, __ATOMIC_ACQUIRE);
@@ -85,7 +85,7 @@ int mri_virtio_events_open(struct virtio_port *port, struct mr_reason *reason)
 	    watch(port->base.fd, mr_pci_event_fd(port->pci)) < 0)
 		return mr_fail(reason, -EIO, "%s: no epoll or timer: %s",
 			       port->base.info.name, mr_strerror(errno));
-	/* Best effort: with close-on-exec, as all of the library's. */
+	/* Best effort: close-on-exec, like all fds of the library. */
 	(void)mr_fd_guard(port->base.fd);
 	(void)mr_fd_guard(port->timer_fd);
 	return 0;
@@ -98,7 +98,7 @@ void mri_virtio_events_close(struct virtio_port *port)
 	port->base.fd = port->timer_fd = -1;
 }
 
-/* The timer goes while something is awaited; nothing looks at it else. */
+/* Run the timer only while waiting for something. */
 static void tick(struct virtio_port *port, bool is_on)
 {
 	const struct timespec period = { .tv_nsec =
@@ -110,7 +110,7 @@ static void tick(struct virtio_port *port, bool is_on)
 		port->is_ticking = is_on;
 }
 
-/* The link as the device says it is now. True: it is another than before. */
+/* Update the link state from the device. True: it changed. */
 static bool follow_link(struct virtio_port *port,
 			const struct virtio_facts *facts)
 {
@@ -124,10 +124,10 @@ static bool follow_link(struct virtio_port *port,
 }
 
 /*
- * Whether there may be news in the configuration. The generation alone does not
- * say so: a device may keep it until the change was read (4.1.4.3.1). So its
- * interrupt counts, too; and the link is looked at where none may come, and
- * while there is none, since nothing is sent then.
+ * Whether the configuration may have changed. The generation alone does not
+ * tell: a device may keep it until the change was read (4.1.4.3.1). So its
+ * interrupt counts, too; and the link is checked if there may be no interrupts,
+ * and while it is down, since nothing is sent then.
  */
 static bool has_news(const struct virtio_port *port, bool is_told)
 {
@@ -137,7 +137,7 @@ static bool has_news(const struct virtio_port *port, bool is_told)
 	       mri_virtio_pci_has_link(port) != (port->is_up != 0);
 }
 
-/* A configuration that may have changed: what of it is ours to follow. */
+/* Follow a configuration that may have changed. */
 static int follow_config(struct virtio_port *port)
 {
 	const uint32_t generation = port->generation;
@@ -152,8 +152,8 @@ static int follow_config(struct virtio_port *port)
 		n_events++;
 	}
 	/*
-	 * The frames that it asks for are the application's to send. Until it
-	 * has its answer it asks, which is no news.
+	 * The application must send the requested frames. The device repeats
+	 * the request until acknowledged, which is not a new event.
 	 */
 	if (virtio_has(port, VIRTIO_F_GUEST_ANNOUNCE) &&
 	    facts.status & VIRTIO_NET_STATUS_ANNOUNCE &&
@@ -190,7 +190,7 @@ static bool is_gone(const struct virtio_port *port)
 	return __atomic_load_n(&port->is_gone, __ATOMIC_RELAXED);
 }
 
-/* What there is to do on a port that is not gone; how many events. */
+/* Service a port that is not gone. Returns the number of events. */
 static int service(struct virtio_port *port, uint32_t events, bool is_told)
 {
 	const uint32_t status = mri_virtio_pci_status(port);

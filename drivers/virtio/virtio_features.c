@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which of the offered features are accepted. Functions of bits alone.
+ * Choose which offered features to accept. Pure functions of bits.
  *
- * A feature whose companions are missing is left out, as the specification
- * asks; one that an option names, or that the design cannot do without, is an
- * error then.
+ * A feature whose dependencies are missing is not accepted, as the
+ * specification requires; if an option or the design requires it, that is an
+ * error.
  *
  * Source: virtio 1.2, 5.1.3.1 "Feature bit requirements", 6.
  */
@@ -12,7 +12,7 @@
 
 #include "virtio.h"
 
-/* A feature, and those it needs one of at least. */
+/* A feature, and those of which it needs at least one. */
 struct need {
 	uint32_t feature;
 	uint64_t any_of;
@@ -23,7 +23,7 @@ static const struct need needs[] = {
 	{ VIRTIO_F_GUEST_TSO6, UINT64_C(1) << VIRTIO_F_GUEST_CSUM },
 	{ VIRTIO_F_GUEST_USO4, UINT64_C(1) << VIRTIO_F_GUEST_CSUM },
 	{ VIRTIO_F_GUEST_USO6, UINT64_C(1) << VIRTIO_F_GUEST_CSUM },
-	/* Ours: 64 KiB in one buffer there is not, 5.1.6.3.1. */
+	/* Ours: there are no buffers of 64 KiB, 5.1.6.3.1. */
 	{ VIRTIO_F_GUEST_TSO4, UINT64_C(1) << VIRTIO_F_MRG_RXBUF },
 	{ VIRTIO_F_GUEST_TSO6, UINT64_C(1) << VIRTIO_F_MRG_RXBUF },
 	{ VIRTIO_F_GUEST_USO4, UINT64_C(1) << VIRTIO_F_MRG_RXBUF },
@@ -54,7 +54,7 @@ uint64_t mri_virtio_incomplete(uint64_t features)
 	return incomplete;
 }
 
-/* What is good for every port. */
+/* Features that are useful for every port. */
 static uint64_t always(void)
 {
 	return virtio_bit(VIRTIO_F_VERSION_1) |
@@ -111,7 +111,7 @@ static uint64_t wanted(const struct virtio_options *o, bool needs_sg)
 	return bits;
 }
 
-/* Something that must be there, and what to say if it is not. */
+/* A required feature, and the error message without it. */
 struct demand {
 	bool is_made;
 	uint32_t feature;
@@ -152,7 +152,7 @@ int mri_virtio_choose(uint64_t offered, const struct virtio_options *o,
 	};
 	uint64_t features = offered & wanted(o, needs_sg), incomplete;
 
-	/* One that goes may take another one with it. */
+	/* Removing one may remove the dependency of another. */
 	while ((incomplete = mri_virtio_incomplete(features)) != 0)
 		features &= ~incomplete;
 	for (uint32_t i = 0; i < sizeof(demands) / sizeof(demands[0]); i++)

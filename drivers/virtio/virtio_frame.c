@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames that are not one plain entry: several entries, a checksum to finish,
- * segments to make, other owners, no room in front, or nothing that a device
- * may see. Each becomes pieces, or a named drop.
+ * The slow path of transmission: frames with several entries, a checksum to
+ * complete, segmentation, other owners, or no headroom, and frames that the
+ * device must not see. Each becomes pieces, or a named drop.
  *
- * A header that cannot be in front of its frame lies in the queue's own memory:
- * a slot per place of the ring, and one that is always zero, for all frames
- * that ask for nothing.
+ * A header that does not fit before its frame goes to the queue's own memory: a
+ * slot per place of the ring, and one that is always zero, shared by all frames
+ * without offloads.
  *
  * Source: virtio 1.2, 5.1.6.2.
  */
@@ -21,7 +21,7 @@ static void count_event(struct virtio_txq *txq, enum mr_tx_event event)
 	mr_counter_add(&txq->base.stats.events[event], 1);
 }
 
-/* The device reaches all of it: it has all segments mapped. */
+/* The device can access all of it: all segments are mapped. */
 static bool is_mapped(const struct virtio_txq *txq,
 		      const struct mr_frame *entry)
 {
@@ -46,7 +46,7 @@ bool mri_virtio_has_room(const struct virtio_txq *txq,
 	return is_mapped(txq, entry) && is_ours_in_front(txq, cache, entry);
 }
 
-/* The feature that makes segments of this kind; 0: there is none. */
+/* The feature for this kind of segmentation; 0: none. */
 static uint64_t feature_of_gso(uint32_t gso_type)
 {
 	switch (gso_type) {
@@ -61,7 +61,7 @@ static uint64_t feature_of_gso(uint32_t gso_type)
 	}
 }
 
-/* Whether the device is to cut this frame into segments. */
+/* Whether the device segments this frame. */
 static bool is_gso(const struct virtio_txq *txq, const struct mr_frame *frame,
 		   const struct mr_meta *meta)
 {
@@ -70,7 +70,7 @@ static bool is_gso(const struct virtio_txq *txq, const struct mr_frame *frame,
 	       txq->port->features & feature_of_gso(meta->gso_type);
 }
 
-/* The drop that a frame of n entries deserves, or -1 if it is good. */
+/* The drop reason of a frame of n entries, or -1 if it is good. */
 static int objection(const struct virtio_txq *txq,
 		     const struct mr_frame *frames, uint32_t n,
 		     const struct mr_meta *meta)
@@ -91,7 +91,7 @@ static int objection(const struct virtio_txq *txq,
 	return -1;
 }
 
-/* Bytes in front of the payload, which the device takes for a hint. */
+/* Bytes before the payload, a hint for the device. */
 static uint32_t headers_bytes(const struct mr_port *port,
 			      const struct mr_frame *frame,
 			      const struct virtio_header *header)
@@ -107,8 +107,8 @@ static uint32_t headers_bytes(const struct mr_port *port,
 }
 
 /*
- * The checksum: to the device if it finishes them, else it is finished here, in
- * a copy if others own the frame. False: there was no page for one.
+ * Offload the checksum if the device supports it, else complete it here, in a
+ * copy if the frame is shared. False: no page for a copy.
  */
 static bool do_csum(struct virtio_txq *txq, struct mr_cache *cache,
 		    struct mr_frame *frames, uint32_t n,
@@ -134,13 +134,13 @@ static bool do_csum(struct virtio_txq *txq, struct mr_cache *cache,
 	return true;
 }
 
-/* Where the header of a frame goes that has no room for it: its slot. */
+/* Put the header of a frame without headroom into its slot. */
 static uint64_t put_aside(struct virtio_txq *txq, uint32_t place,
 			  const struct virtio_header *header)
 {
 	static const struct virtio_header zero;
 	uint8_t *slots = txq->headers.memory;
-	uint32_t slot = txq->vq.n_entries; /* the one that is zero */
+	uint32_t slot = txq->vq.n_entries; /* the zero one */
 
 	if (memcmp(header, &zero, sizeof(zero)) != 0) {
 		slot = place;
@@ -159,7 +159,7 @@ static uint32_t lose(struct virtio_txq *txq, struct mr_cache *cache,
 	return 0;
 }
 
-/* The frame as it is, with its header in front or as a piece of its own. */
+/* The frame unchanged, with its header before it or as a separate piece. */
 static uint32_t cut(struct virtio_txq *txq, struct mr_cache *cache,
 		    const struct mr_frame *frames, uint32_t n,
 		    const struct virtio_header *header, uint32_t place,
@@ -202,7 +202,7 @@ uint32_t mri_virtio_prepare(struct virtio_txq *txq, struct mr_cache *cache,
 	    !do_csum(txq, cache, own, n, meta, &header))
 		return lose(txq, cache, own, n, MR_TX_DROP_NO_BUFFER);
 	if (is_gso(txq, frames, meta)) {
-		/* Segments have sums, and nothing says where these are. */
+		/* Segments need checksums, whose position is unknown. */
 		if (header.flags == 0)
 			return lose(txq, cache, own, n, MR_TX_DROP_INVALID);
 		header.gso_type = (uint8_t)meta->gso_type;

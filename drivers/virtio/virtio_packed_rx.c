@@ -73,7 +73,7 @@ void mri_virtio_packed_rx_fill(struct virtio_rxq *rxq)
 	struct virtio_vq *vq = &rxq->vq;
 	const struct virtio_rx_kind kind = { .is_packed = true };
 
-	/* As if a lap of used ones before the first was given back. */
+	/* As if a lap of used ones had just been taken. */
 	vq->n_used = (uint16_t)(0 - vq->n_entries);
 	for (uint32_t i = 0; i < vq->n_entries; i++)
 		repost(rxq, vq->n_used + i, i, rxq->bufs[i], kind);

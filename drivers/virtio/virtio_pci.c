@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Registers: where they are, the device's status, features, its queues.
+ * Registers: where they are; device status, features and queues.
  *
- * Whoever selects a queue or half of the features changes a register that all
- * have in common, so these functions belong to one thread at a time.
+ * Selecting a queue or half of the features changes a shared register, so only
+ * one thread at a time may call these functions.
  *
  * Source: virtio 1.2, 3.1 "Device Initialization", 4.1.4, 5.1.4.
  */
@@ -15,7 +15,7 @@
 enum {
 	RESET_TIMEOUT_NS = 1000 * 1000 * 1000, /* QEMU: at once; hardware: ms */
 	POLL_NS = 50 * 1000,
-	MAX_TRIES = 16, /* of reading a configuration that changes */
+	MAX_TRIES = 16, /* to read a configuration that changes */
 };
 
 static uint32_t read8(const struct virtio_block *block, uint64_t offset)
@@ -45,7 +45,7 @@ static void write32(const struct virtio_block *block, uint64_t offset,
 	mr_bar_write32(block->bar, block->offset + offset, value);
 }
 
-/* 4.1.3.1: as two of 32 bits. */
+/* 4.1.3.1: two 32-bit writes. */
 static void write64(const struct virtio_block *block, uint64_t offset,
 		    uint64_t value)
 {
@@ -54,7 +54,7 @@ static void write64(const struct virtio_block *block, uint64_t offset,
 
 /* ---- capabilities ---- */
 
-/* A block of registers as a capability has it, with its BAR mapped. */
+/* Map the BAR of a capability's register block. */
 static int map_block(struct virtio_port *port, const struct virtio_cap *cap,
 		     struct virtio_block *block, struct mr_reason *reason)
 {
@@ -83,7 +83,7 @@ static int map_block(struct virtio_port *port, const struct virtio_cap *cap,
 	return 0;
 }
 
-/* Where the block of this type goes; NULL: it is of no interest. */
+/* The block for this type; NULL: ignore it. */
 static struct virtio_block *block_of(struct virtio_port *port, uint32_t type)
 {
 	switch (type) {
@@ -113,8 +113,8 @@ int mri_virtio_pci_find(struct virtio_port *port, struct mr_reason *reason)
 			break;
 		block = block_of(port, cap.type);
 		/*
-		 * The device puts the one that it likes best first. One that we
-		 * cannot use, as in a BAR of ports, is no reason to give up.
+		 * The device lists its preferred one first. One that we cannot
+		 * use, such as in an I/O BAR, is no reason to give up.
 		 */
 		if (block == NULL || block->bar != NULL ||
 		    cap.n_bytes < VIRTIO_CAP_BYTES)
@@ -129,7 +129,7 @@ int mri_virtio_pci_find(struct virtio_port *port, struct mr_reason *reason)
 	}
 	if (err < 0 && (port->common.bar == NULL || port->notify.bar == NULL ||
 			port->device.bar == NULL))
-		return err; /* with the reason of the last one */
+		return err; /* the last reason */
 	if (port->common.bar == NULL || port->notify.bar == NULL ||
 	    port->device.bar == NULL ||
 	    port->common.n_bytes < VIRTIO_COMMON_BYTES ||
@@ -163,7 +163,7 @@ int mri_virtio_pci_reset(struct virtio_port *port)
 		mr_ctx_now_ns(port->base.ctx) + RESET_TIMEOUT_NS;
 
 	mr_bar_write8(port->common.bar, port->common.offset + VIRTIO_STATUS, 0);
-	/* So many naps are enough, should that clock stand still. */
+	/* Limits the naps in case the clock stands still. */
 	for (uint32_t n = 0; n <= RESET_TIMEOUT_NS / POLL_NS; n++) {
 		const uint64_t now_ns = mr_ctx_now_ns(port->base.ctx);
 		const uint32_t status = mri_virtio_pci_status(port);
@@ -206,7 +206,7 @@ int mri_virtio_pci_begin(struct virtio_port *port, struct mr_reason *reason)
 	mri_virtio_pci_add_status(port, VIRTIO_STATUS_ACKNOWLEDGE);
 	mri_virtio_pci_add_status(port, VIRTIO_STATUS_DRIVER);
 	port->offered = read_features(port);
-	/* Their registers lie behind what every device has. */
+	/* Their registers follow those that every device has. */
 	if (port->common.n_bytes < VIRTIO_COMMON_ALL_BYTES)
 		port->offered &= ~(virtio_bit(VIRTIO_F_RING_RESET) |
 				   virtio_bit(VIRTIO_F_NOTIF_CONFIG_DATA));
@@ -241,7 +241,7 @@ uint32_t mri_virtio_pci_generation(const struct virtio_port *port)
 	return read8(&port->common, VIRTIO_CONFIG_GENERATION);
 }
 
-/* A field of 1, 2 or 4 bytes; 0 if the device has no such. */
+/* A field of 1, 2 or 4 bytes; 0 if the device does not have it. */
 static uint32_t field(const struct virtio_port *port, uint32_t offset,
 		      uint32_t n_bytes)
 {
@@ -291,7 +291,7 @@ uint32_t mri_virtio_pci_read_facts(const struct virtio_port *port,
 {
 	uint32_t before, n_tries = 0;
 
-	/* 2.5.1: fields of one generation belong together. */
+	/* 2.5.1: fields of the same generation are consistent. */
 	do {
 		before = mri_virtio_pci_generation(port);
 		read_facts_once(port, ret_facts);
@@ -325,7 +325,7 @@ uint32_t mri_virtio_pci_max_entries(const struct virtio_port *port,
 	return n > VIRTIO_MAX_QUEUE_SIZE ? 0 : n;
 }
 
-/* Where the queue's doorbell is, and what rings it. */
+/* Find the queue's doorbell and what to write there. */
 static int find_doorbell(const struct virtio_port *port, struct virtio_vq *vq,
 			 struct mr_reason *reason)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The queues: their memory, how they start, what they give back.
+ * The queues: memory, start, taking back buffers.
  *
- *     split    desc[] | avail, on a line of its own | used: its ring on a line
+ *     split    desc[] | avail, on its own line | used: its ring on a line
  *     packed   desc[] | our event word | the device's
  *
- * A queue that the device wrote nonsense into is broken by its user, who says
- * so when his burst has ended, and keeps off from then on. mr_port_poll() asks
- * for its reset (RING_RESET), and the call that finds it done gives it its
- * buffers anew, and hands it over again.
+ * If the device wrote invalid entries into a queue, its user marks it broken at
+ * the end of the burst, and stays away from then on. mr_port_poll() requests
+ * its reset (RING_RESET); the call that finds it done posts its buffers again
+ * and returns the queue to its user.
  *
  * Source: virtio 1.2, 2.6.1 "Virtqueue Reset", 2.7.2, 2.8.10.
  */
@@ -31,7 +31,7 @@ static uint64_t round_up(uint64_t n, uint64_t to)
 	return (n + to - 1) / to * to;
 }
 
-/* Where the parts are in one piece of memory. */
+/* Offsets of the parts in one piece of memory. */
 struct layout {
 	uint64_t driver, device; /* avail and used, or the two event words */
 	uint64_t n_bytes;
@@ -47,8 +47,8 @@ static struct layout layout_of(uint32_t n, bool is_packed)
 					driver + 2 * LINE };
 	/* flags, idx, n places, used_event. */
 	device = round_up(driver + (3 + (uint64_t)n) * sizeof(uint16_t), LINE);
-	/* The ring, not its head, begins a line: an entry is one load, and
-	 * never on two pages, where QEMU would tear it behind an IOMMU. */
+	/* The ring, not its head, is line-aligned: an entry is one load and
+	 * never crosses pages, where QEMU would tear it behind an IOMMU. */
 	device += LINE - sizeof(struct virtio_used);
 	return (struct layout){ driver, device,
 				device + sizeof(struct virtio_used) +
@@ -101,7 +101,7 @@ void mri_virtio_vq_clear(struct virtio_vq *vq)
 	virtio_disable(vq);
 }
 
-/* How many entries queue `number` is to have, or why it cannot. */
+/* Choose the number of entries of queue `number`, or say why not. */
 static int choose_entries(const struct virtio_port *port, uint32_t number,
 			  uint32_t wanted, const char *what, uint32_t *ret_n,
 			  struct mr_reason *reason)
@@ -113,7 +113,7 @@ static int choose_entries(const struct virtio_port *port, uint32_t number,
 		return mr_fail(reason, -EINVAL,
 			       "%s: %s of %u: the device has at most %u",
 			       port->base.info.name, what, wanted, max);
-	/* A packed ring of the device may have any size; ours are powers. */
+	/* The device's packed rings may have any size; ours, powers of two. */
 	while (n > max)
 		n /= 2;
 	if (n < MIN_ENTRIES)
@@ -125,7 +125,7 @@ static int choose_entries(const struct virtio_port *port, uint32_t number,
 	return 0;
 }
 
-/* The interrupt of this number, if there are as many. */
+/* The interrupt of this number, if it exists. */
 static void set_vector(struct virtio_port *port, struct virtio_vq *vq,
 		       struct mr_queue *queue, uint32_t vector)
 {
@@ -329,10 +329,10 @@ static void add_to(int fd)
 	const uint64_t one = 1;
 
 	if (fd >= 0 && write(fd, &one, sizeof(one)) < 0)
-		return; /* as many wake-ups are there already as it can count */
+		return; /* its counter is full: there are enough wake-ups */
 }
 
-/* Whoever sleeps on the queue looks at it again. */
+/* Make whoever sleeps on the queue look at it again. */
 static void wake(const struct mr_queue *queue)
 {
 	add_to(queue->fd);
@@ -341,7 +341,7 @@ static void wake(const struct mr_queue *queue)
 static void hand_over(const struct virtio_port *port, uint32_t *state)
 {
 	virtio_break(state);
-	/* Behind the port's fd; a device without is polled. */
+	/* Part of the port's fd; a device without is polled. */
 	if (port->n_irqs > 0)
 		add_to(port->irq_fds[0]);
 }
@@ -370,7 +370,7 @@ static void set_state(uint32_t *state, enum virtio_state value,
 	wake(queue);
 }
 
-/* Begin its reset, or go on with it; -EAGAIN: it has not ended yet. */
+/* Begin or continue its reset; -EAGAIN: not finished yet. */
 static int restart(struct virtio_port *port, struct virtio_vq *vq)
 {
 	int err;

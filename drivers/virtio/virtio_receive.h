@@ -1,28 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Receive half of the virtio-net driver; virtio_split_rx.c and
- * virtio_packed_rx.c have the bursts that are made of it.
+ * virtio_packed_rx.c instantiate its bursts.
  *
  *     caller's cache --> descriptor --> device --> used entry --> application
  *
  * Invariant, from open to close: every descriptor of the ring is posted, with
- * the buffer at bufs[] under its id. A burst takes a used entry only if it can
- * put a fresh buffer in its place, at the same descriptor; so the ring is never
- * short of buffers, and whatever ids a device makes up, each one names a buffer
- * that is ours to give. Used and available numbers are a lap apart, always.
+ * the buffer that bufs[] has for its id. A burst takes a used entry only if it
+ * can post a fresh buffer with the same descriptor; so the ring is never short
+ * of buffers, and any id that a device makes up names a buffer that we may
+ * deliver. Used and available numbers are always a lap apart.
  *
- * The device writes a header in front of the data, so a buffer is posted from
- * that many bytes before the pool's headroom ends. A header is looked at only
- * where it can say something: see struct virtio_rx_kind. Each kind, on each
- * ring, is an instance of receive() that the compiler made of constants.
+ * The device writes a header before the data, so a buffer is posted from that
+ * many bytes before the end of the pool's headroom. Headers are read only if
+ * they can matter: see struct virtio_rx_kind. Each kind, on each ring, is an
+ * instance of receive() with constant arguments.
  *
- * A long frame is several used buffers, of which the first one's header says
- * how many. They stay in the ring until the last one has come.
+ * A long frame has several used buffers, whose number is in the header of the
+ * first. They stay in the ring until the last one has come.
  *
  * With IN_ORDER a device may mark only the first place of a batch as used, with
- * the id of the last; the others were filled to the end. Where frames can be as
- * long as that, such a batch is written out in full, into the ring itself, and
- * then read like any other.
+ * the id of the last; the others are full. If frames can be that long, such a
+ * batch is expanded in the ring itself, and then read like any other.
  *
  * Source: virtio 1.2, 2.7.8, 2.7.9, 2.8.8, 2.8.9; 5.1.6.4 "Processing of
  * Incoming Packets".
@@ -32,10 +31,10 @@
 
 #include "virtio.h"
 
-/* A buffer that the device gives back. */
+/* A buffer that the device returns. */
 struct used {
 	uint32_t id;
-	uint32_t n_bytes; /* that it wrote, header included */
+	uint32_t n_bytes; /* written, header included */
 };
 
 static inline struct used used_of(uint64_t entry, const bool is_packed)
@@ -47,8 +46,8 @@ static inline struct used used_of(uint64_t entry, const bool is_packed)
 }
 
 /*
- * A packed descriptor that has these flags, in the upper half, if it is used.
- * One that is not has an id that cannot be.
+ * Read a packed descriptor, which is used if its upper half has these flags. An
+ * unused one gets an impossible id.
  */
 static inline struct used used_packed(const struct virtio_packed_desc *desc,
 				      uint32_t flags)
@@ -94,9 +93,9 @@ static void store_used(const struct virtio_vq *vq, uint32_t number,
 }
 
 /*
- * Cold: the batch that begins at this number, of at most a lap. All but its
- * last buffer are full, so where no frame is as long as that, there are none.
- * What is no batch stays as it is: whoever takes that entry breaks off.
+ * Cold: expand the batch that begins at this number, of at most a lap. All but
+ * its last buffer are full, so there is none unless frames can be that long.
+ * Anything else is left for the reader of the entry, who breaks off.
  */
 __attribute__((noinline)) static void
 write_out_batch(struct virtio_rxq *rxq, uint32_t number, bool is_packed)
@@ -116,7 +115,7 @@ write_out_batch(struct virtio_rxq *rxq, uint32_t number, bool is_packed)
 	store_used(vq, number + n, last, is_packed);
 }
 
-/* A used entry; of a split ring, whole batches become entries here. */
+/* A used entry; in a split ring, expands batches. */
 static inline struct used look(struct virtio_rxq *rxq, uint32_t number,
 			       const struct virtio_rx_kind kind)
 {
@@ -130,14 +129,14 @@ static inline struct used look(struct virtio_rxq *rxq, uint32_t number,
 	return used;
 }
 
-/* The device made up an id: from here on nothing it says can be believed. */
+/* The device made up an id: from here on, it cannot be trusted. */
 static void break_off(struct virtio_rxq *rxq)
 {
 	mr_counter_add(&rxq->base.stats.drops[MR_RX_DROP_INVALID], 1);
 	rxq->is_broken = true;
 }
 
-/* With IN_ORDER it may leave out some: batches become entries here. */
+/* With IN_ORDER, the device may leave some out: expand batches. */
 static uint32_t n_ready_in_order(struct virtio_rxq *rxq, uint32_t n)
 {
 	const struct virtio_vq *vq = &rxq->vq;
@@ -156,8 +155,8 @@ static uint32_t n_ready_in_order(struct virtio_rxq *rxq, uint32_t n)
 }
 
 /*
- * Used buffers, n at most, and at most a ring of them. Of a packed ring without
- * IN_ORDER that is a guess: whoever takes one looks whether it is used.
+ * The number of used buffers, at most n, and at most a ring of them. For a
+ * packed ring without IN_ORDER it is a guess: the reader checks each one.
  */
 static inline uint32_t n_ready(struct virtio_rxq *rxq, uint32_t n,
 			       const struct virtio_rx_kind kind)
@@ -179,7 +178,7 @@ static inline uint32_t n_ready(struct virtio_rxq *rxq, uint32_t n,
 	return n_used < n ? n_used : n;
 }
 
-/* Of a packed descriptor that is posted again: all of its word but the id. */
+/* Of a packed descriptor to post again: its whole word but the id. */
 static inline uint64_t fresh_word(const struct virtio_rxq *rxq, uint32_t number)
 {
 	const struct virtio_vq *vq = &rxq->vq;
@@ -196,7 +195,7 @@ static inline bool are_used(const struct virtio_rxq *rxq, uint32_t number,
 	return !kind.is_packed || virtio_packed_are_used(&rxq->vq, number, n);
 }
 
-/* The descriptor of a used entry to the device again, with this buffer. */
+/* Post the descriptor of a used entry again, with this buffer. */
 static void repost(struct virtio_rxq *rxq, uint32_t number, uint32_t id,
 		   uint64_t buf, const struct virtio_rx_kind kind)
 {
@@ -213,14 +212,14 @@ static void repost(struct virtio_rxq *rxq, uint32_t number, uint32_t id,
 			    fresh_word(rxq, number) | (uint64_t)id << 32);
 }
 
-/* Of the buffer that is posted under an id. */
+/* The header of the buffer posted under an id. */
 static inline const struct virtio_header *
 header_of(const struct virtio_rxq *rxq, uint32_t id)
 {
 	return (const void *)(rxq->memory + rxq->bufs[id] + rxq->post_offset);
 }
 
-/* VIRTIO_HEADER_* as MR_FRAME_*: both are a bit each. */
+/* VIRTIO_HEADER_* to MR_FRAME_*: both are single bits. */
 static inline uint32_t flags_of(const struct virtio_header *header)
 {
 	const uint32_t flags = header->flags;
@@ -230,7 +229,7 @@ static inline uint32_t flags_of(const struct virtio_header *header)
 		       (MR_FRAME_CSUM_VALID / VIRTIO_HEADER_DATA_VALID);
 }
 
-/* What a header says of a frame whose first buffer has n_bytes of data. */
+/* Read the header of a frame whose first buffer has n_bytes of data. */
 static void read_meta(const struct virtio_rxq *rxq,
 		      const struct virtio_header *header, uint32_t n_bytes,
 		      struct mr_meta *meta)
@@ -240,7 +239,7 @@ static void read_meta(const struct virtio_rxq *rxq,
 	meta->valid = 0;
 	meta->csum_start_bytes = header->csum_start;
 	meta->csum_offset_bytes = header->csum_offset;
-	/* Somebody is going to write there: checked as it was copied. */
+	/* Somebody will write there, so check the copy. */
 	if (header->flags & VIRTIO_HEADER_NEEDS_CSUM &&
 	    meta->csum_start_bytes + meta->csum_offset_bytes +
 			    sizeof(uint16_t) <=
@@ -257,7 +256,7 @@ static void read_meta(const struct virtio_rxq *rxq,
 	}
 }
 
-/* Of n entries that were received: their frames' metadata, for who asks. */
+/* Fill in the metadata of the frames of n received entries, if wanted. */
 __attribute__((noinline)) static void fill_meta(const struct virtio_rxq *rxq,
 						const struct mr_frame *frames,
 						struct mr_meta *meta,
@@ -277,7 +276,7 @@ __attribute__((noinline)) static void fill_meta(const struct virtio_rxq *rxq,
 	}
 }
 
-/* Whether a header is of a frame of one buffer, and its flags then. */
+/* Whether the header is of a single-buffer frame; and its flags. */
 static inline bool is_plain(const uint8_t *bytes, const uint8_t *later,
 			    uint32_t *ret_flags,
 			    const struct virtio_rx_kind kind)
@@ -290,16 +289,16 @@ static inline bool is_plain(const uint8_t *bytes, const uint8_t *later,
 }
 
 /*
- * Nearly all: the plain frames that n used buffers begin with, of one buffer
- * each, for as many fresh ones; in a run that ends where the ring does. How
- * many, up to the first that is not plain.
+ * The common case: single-buffer frames at the start of n used buffers, for as
+ * many fresh ones, in a run up to the end of the ring. Returns how many, up to
+ * the first other frame.
  */
 static inline __attribute__((always_inline)) uint32_t
 take_plain(struct virtio_rxq *rxq, uint32_t number, uint32_t n,
 	   const uint64_t *fresh, struct mr_frame *frames, uint64_t *n_bytes,
 	   const struct virtio_rx_kind kind)
 {
-	/* Here by value: the stores below could be to any of them. */
+	/* Local copies: the stores below could alias any of them. */
 	const uint32_t mask = rxq->vq.mask, place = number & mask;
 	struct virtio_packed_desc *const packed = rxq->vq.packed + place;
 	struct virtio_desc *const desc = rxq->vq.desc;
@@ -331,7 +330,7 @@ take_plain(struct virtio_rxq *rxq, uint32_t number, uint32_t n,
 		    len - least > span)
 			break;
 		buf = bufs[id];
-		/* A later one's id is so while order is kept. */
+		/* Later ones have this id while order is kept. */
 		if (kind.has_headers &&
 		    !is_plain(headers + buf,
 			      headers + bufs[(place + i + 4) & mask], &flags,
@@ -347,7 +346,7 @@ take_plain(struct virtio_rxq *rxq, uint32_t number, uint32_t n,
 					    word | (uint64_t)id << 32);
 		} else {
 			desc[id].addr = fresh[i] + iova;
-			/* In order, each has its place for ever. */
+			/* In order, each keeps its place. */
 			if (!kind.is_in_order)
 				avail[i] = (uint16_t)id;
 		}
@@ -355,16 +354,15 @@ take_plain(struct virtio_rxq *rxq, uint32_t number, uint32_t n,
 	return i;
 }
 
-/* What has become of used buffers. */
 struct taken {
-	uint32_t n_buffers; /* that the device has again; 0: look again later */
-	uint32_t n_entries; /* that the application gets */
+	uint32_t n_buffers; /* reposted; 0: look again later */
+	uint32_t n_entries; /* for the application */
 	uint32_t n_bytes;
 };
 
 /*
- * A frame of n_buffers, whatever the device says that is; n used ones are
- * there, and as many fresh ones and entries.
+ * Take a frame of n_buffers, as the device claims; n used ones are there, and
+ * as many fresh ones and entries.
  */
 static struct taken take_merged(struct virtio_rxq *rxq, uint32_t number,
 				uint32_t n_buffers, uint32_t n, uint64_t *fresh,
@@ -397,7 +395,7 @@ static struct taken take_merged(struct virtio_rxq *rxq, uint32_t number,
 		}
 		is_valid &=
 			used.n_bytes > skip && used.n_bytes <= rxq->post_bytes;
-		/* One by one: the device may say the same id again. */
+		/* One by one: the device may repeat an id. */
 		buf = rxq->bufs[used.id];
 		repost(rxq, number + i, used.id, fresh[i], kind);
 		fresh[i] = buf; /* for the next frame, if this one is bad */
@@ -420,8 +418,8 @@ static struct taken take_merged(struct virtio_rxq *rxq, uint32_t number,
 }
 
 /*
- * What is not plain: the first of a batch, a frame of several buffers, or
- * nonsense. Of the first, later looks find single entries.
+ * The slow path: the first of a batch, a frame of several buffers, or an
+ * invalid entry. Expands a batch, so that later looks find single entries.
  */
 __attribute__((noinline)) static struct taken
 take_slow(struct virtio_rxq *rxq, uint32_t number, uint32_t n, uint64_t *fresh,
@@ -455,7 +453,7 @@ take_slow(struct virtio_rxq *rxq, uint32_t number, uint32_t n, uint64_t *fresh,
 	return taken;
 }
 
-/* n descriptors, at as many new buffers or old ones, to the device. */
+/* Make n descriptors, with old or new buffers, available to the device. */
 static inline void publish(struct virtio_rxq *rxq, uint32_t n,
 			   const struct virtio_rx_kind kind)
 {
@@ -469,7 +467,7 @@ static inline void publish(struct virtio_rxq *rxq, uint32_t n,
 		mr_counter_add(&rxq->base.stats.events[MR_RX_EVENT_WAKEUP], 1);
 }
 
-/* The rest of a frame that was too long: its buffers to the device again. */
+/* Post the buffers of the rest of a frame that was too long again. */
 static void skip(struct virtio_rxq *rxq, uint32_t n,
 		 const struct virtio_rx_kind kind)
 {
@@ -492,7 +490,7 @@ static void skip(struct virtio_rxq *rxq, uint32_t n,
 		mri_virtio_rxq_hand_over(rxq);
 }
 
-/* n_taken used buffers are the device's again; what came in them is counted. */
+/* Post n_taken used buffers again, and count what came in them. */
 static inline void deliver(struct virtio_rxq *rxq, uint32_t n_taken,
 			   uint32_t n_frames, uint64_t n_bytes,
 			   const struct virtio_rx_kind kind)
@@ -503,10 +501,10 @@ static inline void deliver(struct virtio_rxq *rxq, uint32_t n_taken,
 		publish(rxq, n_taken, kind);
 }
 
-/* Cold: not the plain state. False: there is nothing to receive. */
+/* Cold: the queue is not in its normal state. False: nothing to receive. */
 __attribute__((noinline)) static bool wake_up(struct virtio_rxq *rxq)
 {
-	/* A broken one's ring belongs to mr_port_poll(). */
+	/* The ring of a broken one belongs to mr_port_poll(). */
 	if (__atomic_load_n(&rxq->state, __ATOMIC_ACQUIRE) != VIRTIO_RUNS)
 		return false;
 	virtio_disable(&rxq->vq);
@@ -514,16 +512,16 @@ __attribute__((noinline)) static bool wake_up(struct virtio_rxq *rxq)
 	return true;
 }
 
-/* One burst: n fresh buffers, and what became of the used ones. */
+/* One burst: n fresh buffers, and counts of used ones. */
 struct burst {
 	uint32_t n;
-	uint32_t n_taken;   /* used buffers that the device has again */
-	uint32_t n_entries; /* that the application gets; fresh ones used up */
+	uint32_t n_taken;   /* used buffers, posted again */
+	uint32_t n_entries; /* for the application; uses up fresh ones */
 	uint32_t n_frames;
 	uint64_t n_bytes;
 };
 
-/* Behind the plain frames that a burst begins with. */
+/* After the plain frames at the start of a burst. */
 __attribute__((noinline)) static void
 take_rest(struct virtio_rxq *rxq, struct mr_cache *cache, uint64_t *fresh,
 	  struct mr_frame *frames, struct burst *burst,

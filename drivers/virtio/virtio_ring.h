@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One virtqueue: its memory, and the few operations that all of them share.
+ * One virtqueue: its memory, and the operations that all queues share.
  *
  *     split                                  packed
  *     desc[]   addr len flags next           desc[]  addr len id flags
@@ -9,18 +9,18 @@
  *
  * Running numbers count what was made available and what was used, modulo
  * 65536; a place in a ring is such a number under the mask. In a packed ring
- * the bit above the mask tells in which lap a number is, which is the wrap
- * counter of the specification: 1 in even laps.
+ * the bit above the mask gives the lap, and thus the wrap counter of the
+ * specification: 1 in even laps.
  *
- * Memory order. The store that gives descriptors to the device is sequentially
- * consistent, and so is the load of what the device wants to be told, behind
- * it: neither we nor the device may see the other's old value. The same on the
- * way to sleep. What the device wrote is read behind an acquiring load. With
- * ORDER_PLATFORM the other side may be hardware: x86-64 needs nothing more, on
- * arm64 the store to it is preceded by a barrier of the outer domain.
+ * Memory order. The store that makes descriptors available is sequentially
+ * consistent, and so is the following load of the device's notification
+ * request, so that they cannot both see each other's old value. The same holds
+ * before sleeping. What the device wrote is read after an acquiring load. With
+ * ORDER_PLATFORM the other side may be hardware: x86-64 needs nothing more; on
+ * arm64 an outer-domain barrier precedes the store.
  *
- * Whatever the device writes is input: nothing of it is used as a place or a
- * length before it was compared with what we know.
+ * Whatever the device writes is untrusted input: check it before using it as a
+ * place or a length.
  */
 #ifndef VIRTIO_VIRTIO_RING_H
 #define VIRTIO_VIRTIO_RING_H
@@ -39,23 +39,23 @@ struct virtio_vq {
 			struct virtio_avail *avail;
 			struct virtio_used *used;
 			uint64_t *used_ring;
-			uint16_t *used_event;  /* ours: interrupt us then */
-			uint16_t *avail_event; /* its: tell it then */
+			uint16_t *used_event;  /* ours: where to interrupt us */
+			uint16_t *avail_event; /* the device's: notify it */
 		};
 		struct {
 			struct virtio_packed_desc *packed;
 			uint32_t *driver_event; /* ours */
-			uint32_t *device_event; /* its */
+			uint32_t *device_event; /* the device's */
 		};
 	};
 	uint32_t n_entries;
 	uint16_t mask;
-	uint16_t n_avail; /* running numbers, of descriptors where packed */
+	uint16_t n_avail; /* running numbers; of descriptors in a packed ring */
 	uint16_t n_used;
 	bool is_packed;
 	bool has_event_idx;
 	bool has_notification_data;
-	uint16_t notify_word; /* the queue's number, as the device wants it */
+	uint16_t notify_word; /* the queue's number, as the device expects it */
 	const struct mr_bar *notify_bar;
 	uint64_t notify_offset;
 
@@ -64,7 +64,7 @@ struct virtio_vq {
 	uint32_t vector; /* VIRTIO_NO_VECTOR: none */
 	struct mr_dma dma;
 	uint64_t desc_iova, driver_iova, device_iova;
-	uint64_t reset_until_tick; /* it is to have ended; 0: none has begun */
+	uint64_t reset_until_tick; /* deadline of the reset; 0: none */
 };
 
 /* Before a store that hands memory to a device in another domain. */
@@ -81,7 +81,7 @@ static inline uint32_t virtio_notify_value(const struct virtio_vq *vq,
 	return vq->notify_word | next << 16;
 }
 
-/* Ring the bell; next is where the driver will go on. */
+/* Ring the doorbell; next is where the driver will continue. */
 static inline void virtio_ring_bell(const struct virtio_vq *vq, uint32_t next)
 {
 	if (vq->has_notification_data)
@@ -93,8 +93,8 @@ static inline void virtio_ring_bell(const struct virtio_vq *vq, uint32_t next)
 }
 
 /*
- * Whether [old, now) passes event: the one that asked to be told then is told.
- * Numbers modulo 65536, or modulo two laps of a packed ring. 2.7.7.2.
+ * Whether [old, now) passes event, so that whoever asked must be notified.
+ * Numbers are modulo 65536, or two laps of a packed ring. 2.7.7.2.
  */
 static inline bool virtio_passes(uint32_t event, uint32_t old, uint32_t now,
 				 uint32_t modulo_mask)
@@ -104,7 +104,7 @@ static inline bool virtio_passes(uint32_t event, uint32_t old, uint32_t now,
 
 /* ---- split ---- */
 
-/* How many were used and not looked at; more than can be: the device lies. */
+/* Used entries not taken yet; an impossible number if the device lies. */
 static inline uint32_t virtio_split_n_ready(const struct virtio_vq *vq)
 {
 	return (uint16_t)(__atomic_load_n(&vq->used->idx, __ATOMIC_ACQUIRE) -
@@ -119,7 +119,7 @@ static inline uint64_t virtio_split_used(const struct virtio_vq *vq,
 			       __ATOMIC_RELAXED);
 }
 
-/* Give the device n more of the available ring. True: the bell was rung. */
+/* Make n more entries available. True: rang the doorbell. */
 static inline bool virtio_split_publish(struct virtio_vq *vq, uint32_t n)
 {
 	const uint16_t old = vq->n_avail;
@@ -142,7 +142,7 @@ static inline bool virtio_split_publish(struct virtio_vq *vq, uint32_t n)
 	return is_wanted;
 }
 
-/* Ask for an interrupt at the next used one. True: there is one already. */
+/* Request an interrupt at the next used entry. True: there already is one. */
 static inline bool virtio_split_enable(struct virtio_vq *vq)
 {
 	if (vq->has_event_idx)
@@ -153,8 +153,8 @@ static inline bool virtio_split_enable(struct virtio_vq *vq)
 }
 
 /*
- * No interrupts, please. With EVENT_IDX there is no such word: the event is
- * left just behind, 65535 frames ahead.
+ * Disable interrupts. EVENT_IDX has no flag for that: leave the event just
+ * behind, 65535 frames away.
  */
 static inline void virtio_split_disable(struct virtio_vq *vq)
 {
@@ -188,7 +188,7 @@ static inline uint32_t virtio_packed_id(uint64_t word)
 	return (uint16_t)(word >> 32);
 }
 
-/* Whether a number lies in an odd lap: its wrap counter is 0. */
+/* Whether a number is in an odd lap: its wrap counter is 0. */
 static inline bool virtio_is_odd_lap(const struct virtio_vq *vq,
 				     uint32_t number)
 {
@@ -203,7 +203,7 @@ static inline uint32_t virtio_avail_flags(const struct virtio_vq *vq,
 					       VIRTIO_PACKED_AVAIL;
 }
 
-/* Flags that the descriptor of this number has when it is used. */
+/* Flags of the descriptor of this number when used. */
 static inline uint32_t virtio_used_flags(const struct virtio_vq *vq,
 					 uint32_t number)
 {
@@ -219,7 +219,7 @@ static inline uint64_t virtio_packed_load(const struct virtio_vq *vq,
 			       __ATOMIC_ACQUIRE);
 }
 
-/* Whether the descriptor of this number was used, by its word. */
+/* Whether the descriptor of this number was used, given its word. */
 static inline bool virtio_packed_is_used(const struct virtio_vq *vq,
 					 uint32_t number, uint64_t word)
 {
@@ -228,7 +228,7 @@ static inline bool virtio_packed_is_used(const struct virtio_vq *vq,
 	return ((uint32_t)(word >> 48) & both) == virtio_used_flags(vq, number);
 }
 
-/* Whether the n that begin at this number were used, all of them. */
+/* Whether all n that begin at this number were used. */
 static inline bool virtio_packed_are_used(const struct virtio_vq *vq,
 					  uint32_t number, uint32_t n)
 {
@@ -240,8 +240,8 @@ static inline bool virtio_packed_are_used(const struct virtio_vq *vq,
 }
 
 /*
- * How many of the next n were used, if each that is used has only used ones
- * before it. While a device marks a batch that is not so: QEMU and vhost mark
+ * How many of the next n were used, assuming that all before a used one are
+ * used. While a device marks a batch, that does not hold: QEMU and vhost mark
  * its first one last.
  */
 static inline uint32_t virtio_packed_n_likely(const struct virtio_vq *vq,
@@ -253,7 +253,7 @@ static inline uint32_t virtio_packed_n_likely(const struct virtio_vq *vq,
 		return 0;
 	if (virtio_packed_are_used(vq, vq->n_used + n - 1, 1))
 		return n;
-	/* Where n_least end one is used, and where n end none is. */
+	/* n_least ends at a used one, and n at an unused one. */
 	while (n - n_least > 1) {
 		const uint32_t n_middle = (n_least + n) / 2;
 
@@ -274,15 +274,14 @@ static inline uint32_t virtio_packed_next(const struct virtio_vq *vq,
 }
 
 /*
- * n more descriptors were made available: does the device want to know? True:
- * the bell was rung. The exchange of our own event word, which keeps its value,
- * is what orders the descriptors before the load of the device's.
- *
- * An event that lies behind all of these is rung for, too: QEMU 10 writes where
- * it is, and then goes on through the ring, so that its event is never passed.
- * It may lie a whole ring before these n, and that is as far as one that lies
- * ahead by more than the ring without them: this one is rung for early. A
- * device that wants peace says so with DISABLE.
+ * n more descriptors were made available: notify the device if it wants that.
+ * True: rang the doorbell. The exchange of our own event word, which keeps its
+ * value, orders the descriptors before the load of the device's. An event that
+ * lies behind all of these also rings: QEMU 10 writes its position, and then
+ * continues through the ring, so that its event is never passed. It may be a
+ * whole ring before these n, which is the same as an event more than the ring
+ * minus n ahead; so that one rings early. A device that wants no notifications
+ * uses DISABLE.
  */
 static inline bool virtio_packed_publish(struct virtio_vq *vq, uint32_t n)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The words of the specification: registers, features, rings, commands.
+ * Definitions of the specification: registers, features, rings, commands.
  *
  * Source: OASIS virtio 1.2 and the 1.4 draft: 2.7 "Split Virtqueues", 2.8
  * "Packed Virtqueues", 4.1 "Virtio Over PCI Bus", 5.1 "Network Device", 6
@@ -15,7 +15,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	       "rings and headers are used as they lie");
 
-/* 4.1.2, 4.1.4: where the registers are. */
+/* 4.1.2, 4.1.4: locations of registers. */
 enum {
 	VIRTIO_PCI_VENDOR = 0x1af4,
 	VIRTIO_PCI_NET = 0x1041,
@@ -48,7 +48,7 @@ enum {
 	VIRTIO_NUM_QUEUES = 0x12,        /* 16 */
 	VIRTIO_STATUS = 0x14,            /* 8 */
 	VIRTIO_CONFIG_GENERATION = 0x15, /* 8 */
-	VIRTIO_QUEUE_SELECT = 0x16,      /* 16, and so on */
+	VIRTIO_QUEUE_SELECT = 0x16,      /* 16; also those below */
 	VIRTIO_QUEUE_SIZE = 0x18,
 	VIRTIO_QUEUE_VECTOR = 0x1a,
 	VIRTIO_QUEUE_ENABLE = 0x1c,
@@ -58,7 +58,7 @@ enum {
 	VIRTIO_QUEUE_DEVICE = 0x30, /* 64 */
 	VIRTIO_QUEUE_NOTIF_CONFIG_DATA = 0x38,
 	VIRTIO_QUEUE_RESET = 0x3a,
-	VIRTIO_COMMON_BYTES = 0x38,     /* what every device has */
+	VIRTIO_COMMON_BYTES = 0x38,     /* that every device has */
 	VIRTIO_COMMON_ALL_BYTES = 0x3c, /* with NOTIF_CONFIG_DATA, RING_RESET */
 
 	VIRTIO_NO_VECTOR = 0xffff,
@@ -175,14 +175,13 @@ struct virtio_desc {
 struct virtio_avail {
 	uint16_t flags;
 	uint16_t idx;
-	uint16_t ring[]; /* and used_event behind the last */
+	uint16_t ring[]; /* then used_event */
 };
 
 struct virtio_used {
 	uint16_t flags;
 	uint16_t idx;
-	/* Then the ring: id | written bytes << 32; and avail_event behind it.
-	 */
+	/* Then the ring, id | written bytes << 32, and avail_event. */
 };
 
 enum {

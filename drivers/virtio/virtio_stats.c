@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the device counts itself (DEVICE_STATS): asked for with a command per
- * queue, under the names of the specification, the sum of all queues.
+ * The device's own counters (DEVICE_STATS), requested with a command per queue,
+ * summed over all queues, with the names of the specification.
  *
- *     command: queue, types  -->  answer, then for each type: its number, the
+ *     command: queue, types  -->  answer, then for each type: its number,
  *                                 bytes that it has, its counters
  *
- * A device counts by types, and a type is there for what was negotiated. What
- * its control queue did (type 32) is not asked for.
+ * Counters have types, which depend on the negotiated features. Those of the
+ * control queue (type 32) are not requested.
  *
  * Source: virtio 1.4, 5.1.6.5 "Device Statistics".
  */
@@ -17,14 +17,14 @@
 #include "virtio.h"
 
 enum {
-	REPLY_BYTES = 8, /* the head of each type's reply */
-	SIZE_AT = 6,     /* of it, head included */
+	REPLY_BYTES = 8, /* the header of each type's reply */
+	SIZE_AT = 6,     /* of it, header included */
 	RESULT_BYTES = VIRTIO_MAX_RESULT_BYTES,
 	MAX_COUNTERS = 6,
 	TX_TYPE = 16, /* types of tx queues begin here */
 };
 
-/* A type of counters, and the features it needs one of; 0: none. */
+/* A type of counters, and the features of which it needs one; 0: none. */
 static const struct type {
 	uint32_t number;
 	uint64_t needs;
@@ -93,7 +93,7 @@ int mri_virtio_stats_setup(struct virtio_port *port)
 	return 0;
 }
 
-/* The reply of one type, in n_bytes. False: its counters are not all there. */
+/* Add the reply of one type, in n_bytes. False: counters are missing. */
 static bool add_type(const uint8_t *bytes, uint32_t n_bytes, uint32_t number,
 		     uint64_t *sums)
 {
@@ -113,8 +113,8 @@ static bool add_type(const uint8_t *bytes, uint32_t n_bytes, uint32_t number,
 }
 
 /*
- * What the device has written: nothing of it is believed. -EIO: that is not one
- * reply of each type that was asked for.
+ * Add the device's reply, which is untrusted. -EIO: it is not exactly one reply
+ * of each requested type.
  */
 static int add_result(const uint8_t *bytes, uint64_t asked, uint64_t *sums)
 {
@@ -153,8 +153,7 @@ static int ask_queue(struct virtio_port *port, uint32_t number, uint64_t *sums)
 	return err < 0 ? err : add_result(result, request[1], sums);
 }
 
-/* Where a queue has no answer, or a wrong one, all stays as it was said last.
- */
+/* If a queue's answer is missing or wrong, keep the previous counters. */
 static void read_all(struct virtio_port *port)
 {
 	uint64_t sums[VIRTIO_N_COUNTS] = { 0 };

@@ -4,21 +4,21 @@
  *
  *     application --> descriptors --> device --> used entry --> caller's cache
  *
- * Descriptors are taken in the order of the ring, whatever order the device
- * uses them in: [tail, head) is out, bufs[] has what is to be freed for each,
- * chains[] how many a frame has. Used ones are given back from the tail, so a
- * run of plain frames that were used in order is freed as it lies in bufs[].
+ * Descriptors are taken in ring order, in whatever order the device uses them:
+ * [tail, head) is posted, bufs[] has the buffer to free for each, chains[] how
+ * many descriptors a frame has. Used ones are freed from the tail, so a run of
+ * plain frames that were used in order is freed straight from bufs[].
  *
- * A header goes in front of each frame. Nearly always it is written into the
- * frame's headroom, and the frame is one descriptor: that takes one owner and
- * room enough, both seen in what the caller's cache shows of itself, without a
- * look at the page. Anything else is mri_virtio_prepare()'s, in virtio_frame.c.
+ * A header precedes each frame. It is usually written into the frame's
+ * headroom, so that the frame needs one descriptor: this requires a single
+ * owner and enough room, both of which the caller's cache shows without
+ * touching the page. mri_virtio_prepare() in virtio_frame.c does the rest.
  *
- * Used descriptors are looked for when n_lazy are out, not in each burst: for
- * one frame alone that look costs as much as sending it.
+ * Bursts look for used descriptors only when n_lazy are posted: for a single
+ * frame, that costs as much as sending it.
  *
- * What the device says was used must be out; else it is broken, and the queue
- * stands until mr_port_poll() has recovered it.
+ * If the device claims to have used what was not posted, the queue is broken,
+ * and stops until mr_port_poll() recovers it.
  *
  * Source: virtio 1.2, 2.7.13, 2.8.21; 5.1.6.2 "Packet Transmission".
  */
@@ -26,7 +26,7 @@
 
 /* ---- what the device has used ---- */
 
-/* A frame that was used; its descriptors, 0: there is no such frame out. */
+/* Mark a frame as used. Returns its descriptors; 0: no such frame is posted. */
 static uint32_t mark_used(struct virtio_txq *txq, uint32_t place)
 {
 	const uint32_t mask = txq->vq.mask;
@@ -42,7 +42,7 @@ static uint32_t mark_used(struct virtio_txq *txq, uint32_t place)
 	return n;
 }
 
-/* All used frames at the tail. */
+/* Free all used frames at the tail. */
 static void give_back_marked(struct virtio_txq *txq, struct mr_cache *cache)
 {
 	const uint32_t mask = txq->vq.mask;
@@ -72,8 +72,8 @@ static void give_back_marked(struct virtio_txq *txq, struct mr_cache *cache)
 }
 
 /*
- * The id that the next used entry has, if there is one. In a split ring there
- * are n_split of them.
+ * Get the id of the next used entry, if any. In a split ring there are n_split
+ * of them.
  */
 static inline bool next_used(const struct virtio_txq *txq, uint32_t n_split,
 			     const bool is_packed, uint32_t *ret_id)
@@ -92,7 +92,7 @@ static inline bool next_used(const struct virtio_txq *txq, uint32_t n_split,
 
 /*
  * Frames of several descriptors, or used out of order. With IN_ORDER a used
- * entry stands for all before it, too.
+ * entry includes all before it.
  */
 __attribute__((noinline)) static void
 reap_slow(struct virtio_txq *txq, struct mr_cache *cache, const bool is_packed)
@@ -127,7 +127,7 @@ reap_slow(struct virtio_txq *txq, struct mr_cache *cache, const bool is_packed)
 
 /*
  * With IN_ORDER: how many of the n oldest frames one used descriptor of a
- * packed ring stands for; 0 if it is not used, or stands for more.
+ * packed ring covers; 0 if it is not used, or covers more.
  */
 static inline uint32_t n_in_batch(const struct virtio_txq *txq, uint32_t n)
 {
@@ -141,8 +141,8 @@ static inline uint32_t n_in_batch(const struct virtio_txq *txq, uint32_t n)
 }
 
 /*
- * How many of the n oldest frames, each of one descriptor, were used in order:
- * a run of the ring, which ends where the ring does.
+ * How many of the n oldest frames, of one descriptor each, were used in order:
+ * a run up to the end of the ring.
  */
 static inline uint32_t n_in_order(const struct virtio_txq *txq, uint32_t n,
 				  const bool is_packed)
@@ -151,9 +151,9 @@ static inline uint32_t n_in_order(const struct virtio_txq *txq, uint32_t n,
 	const uint32_t mask = vq->mask, place = txq->tail & mask;
 	const uint32_t at = vq->n_used & mask;
 	const struct virtio_packed_desc *const packed = vq->packed + at;
-	/* A packed one has no such, and NULL no place behind it. */
+	/* A packed ring has none. */
 	const uint64_t *const used = is_packed ? NULL : vq->used_ring + at;
-	/* What a descriptor has in its upper half: flags and id. */
+	/* The upper half of a used descriptor: flags and id. */
 	const uint32_t flags = virtio_used_flags(vq, vq->n_used) << 16;
 	const uint32_t both = VIRTIO_PACKED_USED | VIRTIO_PACKED_AVAIL;
 	const uint32_t flags_mask = both << 16 | UINT16_MAX;
@@ -179,7 +179,7 @@ static inline uint32_t n_in_order(const struct virtio_txq *txq, uint32_t n,
 	return i;
 }
 
-/* The n oldest frames, of one descriptor each: they lie in a run of bufs[]. */
+/* Free the n oldest frames, of one descriptor each: a run of bufs[]. */
 static inline void give_back(struct virtio_txq *txq, struct mr_cache *cache,
 			     uint32_t n)
 {
@@ -190,7 +190,7 @@ static inline void give_back(struct virtio_txq *txq, struct mr_cache *cache,
 	mr_counter_add(&txq->base.stats.completed, n);
 }
 
-/* Buffers of used frames to the caller's cache. */
+/* Free buffers of used frames to the caller's cache. */
 static inline void reap(struct virtio_txq *txq, struct mr_cache *cache,
 			const bool is_packed)
 {
@@ -199,14 +199,14 @@ static inline void reap(struct virtio_txq *txq, struct mr_cache *cache,
 	uint32_t n;
 
 	if (txq->n_odd == 0 && n_left <= txq->n_frames)
-		do { /* once or twice, where the ring ends; or for each batch */
+		do { /* once or twice, if the ring wraps; or for each batch */
 			n = n_in_order(txq, n_left, is_packed);
 			if (n == 0)
 				break;
 			give_back(txq, cache, n);
 			n_left -= n;
 		} while ((txq->tail & vq->mask) == 0 || txq->is_in_order);
-	/* Used in another way, or nonsense. */
+	/* Used in another way, or invalid. */
 	if (n_left > 0 &&
 	    (!is_packed ||
 	     virtio_packed_is_used(vq, vq->n_used,
@@ -223,7 +223,7 @@ struct burst {
 	uint64_t n_bytes;
 };
 
-/* A descriptor at the running number `head`; flags VIRTIO_DESC_NEXT or 0. */
+/* Write a descriptor at running number `head`; flags VIRTIO_DESC_NEXT or 0. */
 static void write_desc(struct virtio_txq *txq, uint32_t head, uint64_t iova,
 		       uint32_t n_bytes, uint32_t id, uint32_t flags,
 		       const bool is_packed)
@@ -246,9 +246,8 @@ static void write_desc(struct virtio_txq *txq, uint32_t head, uint64_t iova,
 }
 
 /*
- * How many of n entries are plain: a frame each, of a length that may be sent,
- * behind room for a header. Entries that have a page to themselves take no
- * call.
+ * How many of n entries are plain: whole frames, of a length that may be sent,
+ * with room for a header. Entries with a whole page take no call.
  */
 static inline uint32_t n_plain(const struct virtio_txq *txq,
 			       const struct mr_cache *cache,
@@ -279,8 +278,8 @@ static inline uint32_t n_plain(const struct virtio_txq *txq,
 }
 
 /*
- * Nearly all: the plain frames that n entries begin with go into a run of the
- * ring, which ends where the ring does. How many, and their bytes.
+ * The common case: the plain frames at the start of n entries go into a run up
+ * to the end of the ring. Returns how many, and their bytes.
  */
 static inline __attribute__((always_inline)) uint32_t
 send_plain(struct virtio_txq *txq, const struct mr_cache *cache,
@@ -297,7 +296,7 @@ send_plain(struct virtio_txq *txq, const struct mr_cache *cache,
 	txq->head = head + n;
 	txq->n_frames += n;
 
-	/* Here by value: the stores below could be to any of them. */
+	/* Local copies: the stores below could alias any of them. */
 	struct virtio_desc *const desc = txq->vq.desc + place;
 	struct virtio_packed_desc *const packed = txq->vq.packed + place;
 	uint16_t *const avail = txq->vq.avail->ring;
@@ -312,7 +311,7 @@ send_plain(struct virtio_txq *txq, const struct mr_cache *cache,
 		const uint64_t addr = frames[i].addr;
 		const uint32_t len = frames[i].len;
 
-		/* A header that asks for nothing. */
+		/* A header without offloads. */
 		__builtin_memset(headers + addr, 0, kind.header_bytes);
 		bufs[i] = addr;
 		*n_bytes += len;
@@ -329,7 +328,7 @@ send_plain(struct virtio_txq *txq, const struct mr_cache *cache,
 	return n;
 }
 
-/* Pieces of one frame, for which there is room; the first is seen last. */
+/* Post the pieces of a frame, for which there is room; the first one last. */
 static void post_pieces(struct virtio_txq *txq, struct burst *burst,
 			const struct virtio_piece *pieces, uint32_t n,
 			const bool is_packed)
@@ -354,7 +353,7 @@ static void post_pieces(struct virtio_txq *txq, struct burst *burst,
 	txq->n_odd += n > 1;
 }
 
-/* A frame that is not plain. False: there may be no room for it. */
+/* A frame off the fast path. False: there may be no room for it. */
 static bool send_slow(struct virtio_txq *txq, struct mr_cache *cache,
 		      const struct mr_frame *frames, uint32_t n,
 		      const struct mr_meta *meta, struct burst *burst,
@@ -375,7 +374,7 @@ static bool send_slow(struct virtio_txq *txq, struct mr_cache *cache,
 	return true;
 }
 
-/* Behind the plain frames that a burst of n begins with. Entries sent. */
+/* After the plain frames at the start of a burst of n. Returns entries sent. */
 __attribute__((noinline)) static uint32_t
 send_rest(struct virtio_txq *txq, struct mr_cache *cache,
 	  const struct mr_frame *frames, const struct mr_meta *meta, uint32_t n,
@@ -422,7 +421,7 @@ static inline void submit(struct virtio_txq *txq, uint32_t n_posted,
 		mr_counter_add(&stats->events[MR_TX_EVENT_WAKEUP], 1);
 }
 
-/* Cold: the queue was armed, or is in another state. Which? */
+/* Cold: the queue was armed, or is in another state: find out. */
 __attribute__((noinline)) static uint32_t wake_up(struct virtio_txq *txq)
 {
 	const struct virtio_vq *vq = &txq->vq;
@@ -431,7 +430,7 @@ __attribute__((noinline)) static uint32_t wake_up(struct virtio_txq *txq)
 		&txq->state, &state, VIRTIO_RUNS, false, __ATOMIC_ACQ_REL,
 		__ATOMIC_ACQUIRE);
 
-	/* A broken one's ring belongs to mr_port_poll(). */
+	/* The ring of a broken one belongs to mr_port_poll(). */
 	if (virtio_is_over(state))
 		return state;
 	if (txq->is_armed)
@@ -489,7 +488,6 @@ transmit(struct mr_txq *base, struct mr_cache *cache,
 	return n;
 }
 
-/* The instances. */
 static uint32_t split(struct mr_txq *txq, struct mr_cache *cache,
 		      const struct mr_frame *frames, const struct mr_meta *meta,
 		      uint32_t n)

@@ -2,23 +2,23 @@
 /*
  * librte_mempool_millrace: the mempool handler "millrace" for DPDK programs.
  *
- *     rte_mempool_get, _put       (rte_mempool's own cache, where configured)
+ *     rte_mempool_get, _put       (rte_mempool's own cache, if configured)
  *               |
  *     lane of the lcore: an mr_objcache, used without lock or atomic
  *               |
  *     mr_objpool: depot of magazines, lock-free, last in first out
  *
- * The objects lie where DPDK puts them; the pool moves their numbers only.
+ * The objects are where DPDK puts them; the pool handles only their numbers.
  *
- * A mempool must hand out what it has, to whichever lcore asks. So an lcore
- * that finds less than it asked for, while objects lie in the lanes of others,
- * collects: it closes those lanes, which sends what is in them to the depot.
- * An lcore says that it is in its lane by a plain store, and looks whether
- * somebody collects by a plain load, behind it; a collector stores first and
- * has the kernel put a barrier between that store and load on every core
- * (membarrier(2)), so that one of the two sees the other. Neither waits for
- * the other: the collector passes over a lane that is in use, the lcore goes
- * to the lane that threads without a number share, under a lock.
+ * A mempool must be able to hand out all its objects to any lcore. So an lcore
+ * that gets less than it asked for, while the lanes of others have objects,
+ * collects: it closes those lanes, which moves their objects to the depot. An
+ * lcore marks its lane as in use with a plain store, followed by a plain load
+ * to see whether somebody is collecting; a collector stores first and has the
+ * kernel execute a barrier between the two on every core (membarrier(2)), so
+ * that one of them sees the other. Neither waits: the collector skips a lane in
+ * use, and the lcore uses the lane that threads without a number share, under a
+ * lock.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -42,11 +42,11 @@
 enum { SHARED_LANE = RTE_MAX_LCORE, N_LANES };
 
 struct lane {
-	struct mr_objcache *cache; /* NULL: not used since it was closed */
+	struct mr_objcache *cache; /* NULL: unused since it was closed */
 	uint32_t in_use;           /* atomic */
 } __rte_cache_aligned;
 
-/* What mp->pool_data points to: in memory that all processes see. */
+/* mp->pool_data points to it: in memory that all processes see. */
 struct plug {
 	struct mr_ctx *ctx;
 	struct mr_objpool *pool; /* NULL until there is memory */
@@ -54,8 +54,8 @@ struct plug {
 	uint64_t n_bytes;
 	pid_t process;
 	bool has_membarrier;
-	rte_spinlock_t
-		lock; /* shared lane; lanes made and closed; collecting */
+	rte_spinlock_t lock; /* shared lane; opening and closing lanes;
+			      * collecting */
 	uint32_t collecting; /* atomic */
 	struct lane lanes[N_LANES];
 };
@@ -107,7 +107,7 @@ static void plug_free(struct rte_mempool *mp)
 	struct plug *plug = mp->pool_data;
 	struct mr_reason reason;
 
-	if (plug == NULL) /* created, and never given memory */
+	if (plug == NULL) /* created, but without memory */
 		return;
 	for (uint32_t i = 0; i < N_LANES; i++)
 		close_lane(&plug->lanes[i]);
@@ -118,9 +118,9 @@ static void plug_free(struct rte_mempool *mp)
 }
 
 /*
- * The first chunk decides where objects may lie: a number of 32 bits per unit
- * of alignment reaches 128 GiB down and up from it, 16 GiB where the mempool's
- * flags allow 8 bytes. Chunks of one mempool are next to each other as a rule.
+ * The first chunk decides where objects may lie: a 32-bit number per unit of
+ * alignment reaches 128 GiB down and up from it, 16 GiB if the mempool's flags
+ * allow 8 bytes. The chunks of a mempool are usually adjacent.
  */
 static int make_pool(struct rte_mempool *mp, struct plug *plug, uintptr_t addr)
 {
@@ -134,7 +134,7 @@ static int make_pool(struct rte_mempool *mp, struct plug *plug, uintptr_t addr)
 		.object_bytes = mp->elt_size,
 		.align_bytes = align,
 		.max_caches = N_LANES,
-		/* rte_mempool has a cache of its own in front. */
+		/* rte_mempool has its own cache in front. */
 		.magazine_objects = MR_MAGAZINE_PAGES,
 		.n_objects = mp->size,
 		.memory = (void *)((addr & ~4095ull) - before),
@@ -180,7 +180,7 @@ static int plug_populate(struct rte_mempool *mp, unsigned int max_objs,
 					       obj_cb, obj_cb_arg);
 }
 
-/* Under the lock: the lane has a cache. */
+/* Under the lock. On success, the lane has a cache. */
 static bool open_lane(struct plug *plug, struct lane *lane)
 {
 	struct mr_reason reason;
@@ -195,11 +195,11 @@ static bool open_lane(struct plug *plug, struct lane *lane)
 
 static inline void leave(struct lane *lane)
 {
-	/* What was done in the lane comes before: pairs with collect(). */
+	/* Releases what was done in the lane: pairs with collect(). */
 	__atomic_store_n(&lane->in_use, 0, __ATOMIC_RELEASE);
 }
 
-/* The lane of this lcore; NULL: not now, or there is none. */
+/* The lane of this lcore; NULL: none, or not now. */
 static inline struct lane *enter(struct plug *plug)
 {
 	const unsigned int lcore = rte_lcore_id();
@@ -222,8 +222,8 @@ static inline struct lane *enter(struct plug *plug)
 }
 
 /*
- * Under the lock, which is what threads without a lane of their own work in,
- * and lcores whose lane is being looked at, or is new.
+ * Under the lock, in which threads without a lane work, and lcores whose lane
+ * is being collected or is new.
  */
 static struct lane *enter_shared(struct plug *plug)
 {
@@ -238,7 +238,7 @@ static struct lane *enter_shared(struct plug *plug)
 		return NULL;
 	}
 	rte_spinlock_lock(&plug->lock);
-	/* Nobody collects now: that takes the lock. */
+	/* Nobody is collecting, which takes the lock. */
 	if (lcore < RTE_MAX_LCORE)
 		open_lane(plug, &plug->lanes[lcore]);
 	if (open_lane(plug, lane))
@@ -252,7 +252,7 @@ static void leave_shared(struct plug *plug)
 	rte_spinlock_unlock(&plug->lock);
 }
 
-/* Under the lock: send what lies in lanes, but for one's own, to the depot. */
+/* Under the lock: move what lanes hold, except one's own, to the depot. */
 static void collect(struct plug *plug, const struct lane *own)
 {
 	__atomic_store_n(&plug->collecting, 1, __ATOMIC_SEQ_CST);
@@ -277,7 +277,7 @@ static uint64_t n_free(const struct plug *plug)
 }
 
 /*
- * n objects by way of a lane, or none. The lane's cache has handed out n_done,
+ * Take n objects through a lane, or none. The lane's cache has supplied n_done,
  * and the depot is empty.
  */
 static __attribute__((noinline)) int dequeue_rest(struct plug *plug,
