@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What every module of the library may use. */
+/* For every module of the library. */
 #ifndef BASE_BASE_H
 #define BASE_BASE_H
 
@@ -14,13 +14,9 @@ struct mr_pci;
 struct mr_pci_backend;
 struct mri_container;
 
-enum {
-	MRI_CACHE_LINE = 64,
-	MRI_MAX_DRIVERS = 32,
-	MRI_MAX_SOFT_DEVICES = 16
-};
+enum { MRI_CACHE_LINE = 64, MRI_MAX_DRIVERS = 32, MRI_MAX_SOFT_DEVICES = 16 };
 
-/* A PCI device in software, that has a name in this context. */
+/* A software PCI device, and its name in this context. */
 struct mri_soft_device {
 	char name[32];
 	const struct mr_pci_backend *backend;
@@ -32,10 +28,10 @@ struct mr_ctx {
 	uint32_t n_drivers;
 	const struct mr_driver *drivers[MRI_MAX_DRIVERS];
 	void *driver_slots[MRI_MAX_DRIVERS];
-	/* lib/pci's: */
+	/* Of lib/pci: */
 	uint32_t n_soft_devices;
 	struct mri_soft_device soft_devices[MRI_MAX_SOFT_DEVICES];
-	struct mr_pci *open_pcis;                /* a list */
+	struct mr_pci *open_pcis;              /* a list */
 	struct mri_container *vfio_containers; /* a list */
 };
 
@@ -47,8 +43,8 @@ extern const struct mr_driver *const mr_driver_table[];
 
 /*
  * Copy a config or statistics struct that begins with its size, as the caller
- * was compiled with: what the caller does not know stays zero. -EINVAL if the
- * size is 0, not known to us, or smaller than its own member.
+ * was compiled with: members unknown to the caller stay zero. -EINVAL if the
+ * size is 0, unknown to us, or smaller than its own member.
  */
 int mri_copy_sized(void *to, const void *from, uint32_t n_known_bytes,
 		   const char *what, struct mr_reason *reterr_reason);
@@ -67,9 +63,9 @@ static inline uint64_t mri_round_up(uint64_t x, uint64_t to_power_of_two)
 }
 
 /*
- * Fetch a cache line that is about to be written, from the core that has it.
- * Compilers make a prefetch for reading of it, where the CPU asked for is older
- * than the instruction; those of 64 bits that do not know it ignore it.
+ * Fetch a cache line that is about to be written from the core that has it.
+ * Compilers turn this into a prefetch for reading if the target CPU is older
+ * than the instruction; 64-bit CPUs without it ignore it.
  */
 static inline void mri_prefetch_to_write(const void *line)
 {
@@ -87,8 +83,8 @@ static inline uint32_t mri_min_u32(uint32_t a, uint32_t b)
 
 /*
  * By how much one sum of counters is ahead of another. Sums of counters that
- * run on while they are read may be a little crossed: then 0. They may wrap at
- * 2^64, their distance does not.
+ * change while being read may be slightly inconsistent: then 0. They may wrap
+ * at 2^64; their distance does not.
  */
 static inline uint64_t mri_distance(uint64_t from, uint64_t to)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fds that must not live on in a forked child.
+ * Fds that must not survive in a forked child.
  *
  * CLOEXEC closes an fd at exec(), MADV_DONTFORK keeps a mapping out of a child,
  * but a child that only forks keeps each fd, and with it a queue busy, or an
@@ -8,9 +8,9 @@
  * that, so the child closes them itself, in a fork handler.
  *
  * This table is the library's only state outside a context: fork() concerns the
- * process, and its handlers get no argument. docs/design/0002-fork.md has what
- * else was tried. The handler makes no call but close(), which is safe in the
- * child of a process with threads.
+ * process, and its handlers get no argument. docs/design/0002-fork.md describes
+ * the alternatives. The handler calls only close(), which is safe in the child
+ * of a process with threads.
  */
 #include <pthread.h>
 #include <unistd.h>
@@ -19,7 +19,7 @@
 
 enum { MAX_FDS = 1024 };
 
-static int fds_plus_1[MAX_FDS]; /* 0: a free place */
+static int fds_plus_1[MAX_FDS]; /* 0: free */
 /* Held through fork(), so that a child sees each fd open and in the table, or
  * closed and not in it. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -51,7 +51,7 @@ static void install(void)
 			     after_fork_in_child);
 }
 
-/* The place that holds value, or -1. */
+/* The index of value, or -1. */
 static int find(int value)
 {
 	for (int i = 0; i < MAX_FDS; i++)

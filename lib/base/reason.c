@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One line for a person, and the structs that begin with their size. */
+/* Error messages, and structs that begin with their size. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The version, from the one place that has it: <millrace/api.h>. */
+/* The version, from its single definition: <millrace/api.h>. */
 #include <millrace/api.h>
 
 #define TEXT(x) #x

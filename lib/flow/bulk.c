@@ -9,13 +9,13 @@
 #include "flow/hash.h"
 
 /*
- * A whole burst, though no core has as many misses in flight: between two
- * groups it would wait for the last misses of the first one. With groups of 32
+ * A whole burst, though no core can have as many misses in flight: between two
+ * groups it would wait for the last misses of the first. With groups of 32,
  * bursts of 256 took 1.6 times as long at 1 M records.
  */
 enum { GROUP = MR_FLOW_BURST_MAX };
 
-/* key_bytes is a constant at each place that calls it. */
+/* key_bytes is a constant in each call. */
 static inline __attribute__((always_inline)) uint32_t
 find_group(const struct mr_flow_table *table, const uint8_t *keys, uint32_t n,
 	   uint32_t *ret_ids, uint32_t key_bytes)
@@ -45,7 +45,7 @@ find_group(const struct mr_flow_table *table, const uint8_t *keys, uint32_t n,
 	for (uint32_t i = 0; i < n; i++) {
 		const uint8_t *key = keys + i * key_bytes;
 
-		/* Else in an overflow bucket, or another with this hash. */
+		/* Else in an overflow bucket, or another has this hash. */
 		if (ret_ids[i] == MR_FLOW_NONE ?
 			    buckets[i]->next != 0 :
 			    memcmp(mr_flow_record(table, ret_ids[i]), key,
@@ -68,7 +68,7 @@ static uint32_t find_group_of(const struct mr_flow_table *table,
 		return find_group(table, keys, n, ret_ids, 12);
 	case 16: /* IPv4: addresses, ports, protocol */
 		return find_group(table, keys, n, ret_ids, 16);
-	case 40: /* the same of IPv6 */
+	case 40: /* IPv6: the same */
 		return find_group(table, keys, n, ret_ids, 40);
 	default:
 		return find_group(table, keys, n, ret_ids, table->key_bytes);

@@ -2,17 +2,17 @@
 /*
  * Inside a flow table.
  *
- *     hash --> bucket: 7 x { hash, number of the record } --> overflow bucket
+ *     hash --> bucket: 7 x { hash, record number } --> overflow bucket
  *                             |
- *                             +--> record: key, what the program keeps
+ *                             +--> record: key, the program's data
  *
  * Linear hashing (W. Litwin, 1980): there are n_low buckets, a power of two,
- * and as many more as of these have been split. One is split when a record too
- * many has come, the last one is joined with where it came from when enough
- * have gone.
+ * plus one for each of these that has been split. One is split when there are
+ * too many records; the last one is joined with its origin when there are few
+ * enough.
  *
- * Memory is reserved as addresses (space.c), and handed out as numbered items
- * (slab.c): records and overflow buckets.
+ * space.c reserves addresses, and slab.c hands out memory in numbered items:
+ * records and overflow buckets.
  */
 #ifndef FLOW_FLOW_H
 #define FLOW_FLOW_H
@@ -28,65 +28,65 @@
 
 enum {
 	MRI_SPACE_STEP = 1 << 21,  /* made writable at a time: a huge page */
-	MRI_SMALL_STEP = 64 << 10, /* kept where there is not even that */
+	MRI_SMALL_STEP = 64 << 10, /* if there is no memory for that */
 	MRI_BUCKET_ENTRIES = 7,
-	/* A bucket is split above 7/2 records a bucket, joined below 7/4. */
+	/* A bucket is split above 7/2 records per bucket, joined below 7/4. */
 	MRI_SPLIT_ABOVE = 14, /* quarters */
 	MRI_JOIN_BELOW = 7,
 	MRI_MIN_BUCKETS = 8,
 };
 
-/* Addresses that stay, and memory behind the first of them. */
+/* A fixed address range, with memory at its start. */
 struct mri_space {
-	uint8_t *base; /* of 2 MiB aligned addresses; NULL: none */
+	uint8_t *base; /* 2 MiB aligned; NULL: none */
 	uint64_t max_bytes;
 	uint64_t ready_bytes; /* writable */
 };
 
-/* -ENOMEM if there are no such addresses. All of it reads as zero. */
+/* -ENOMEM if there is no such address range. All of it reads as zero. */
 int mri_space_reserve(struct mri_space *space, uint64_t max_bytes);
 void mri_space_free(struct mri_space *space);
-/* Make it writable up to there. False: no memory. */
+/* Make it writable up to end_bytes. False: no memory. */
 bool mri_space_ready(struct mri_space *space, uint64_t end_bytes);
-/* Take the memory now, rather than when it is first written. */
+/* Allocate the memory now, rather than on first write. */
 void mri_space_touch(struct mri_space *space, uint64_t end_bytes);
 /*
- * Give back what was written from begin, a border of OS pages, to end: it stays
+ * Free what was written from begin, which is OS page aligned, to end: it stays
  * writable, and reads as zero.
  */
 void mri_space_give_back(struct mri_space *space, uint64_t begin_bytes,
 			 uint64_t end_bytes);
-/* What the kernel has given where all from begin to end was written. */
+/* Memory the kernel has allocated if all from begin to end was written. */
 uint64_t mri_space_taken(uint64_t begin_bytes, uint64_t end_bytes);
 
-/* Items of a slab that lie in OS pages of their own. */
+/* Items of a slab on separate OS pages. */
 struct mri_chunk {
 	uint32_t n_used;
-	uint32_t n_touched;  /* that have ever been used, from the first on */
-	uint32_t free;       /* item; the next one is in its first word */
-	uint32_t prev, next; /* chunk; among those with room, or given back */
+	uint32_t n_touched;  /* ever used, from the first on */
+	uint32_t free;       /* item; its first word has the next */
+	uint32_t prev, next; /* chunks; of those with room, or freed */
 };
 
-/* Items with numbers that stay; memory goes back by the chunk. */
+/* Items with fixed numbers; memory is freed by chunks. */
 struct mri_slab {
 	struct mri_space space;
 	uint32_t n; /* used */
 	uint32_t n_max;
 	uint32_t item_bytes;
-	uint32_t chunk_shift; /* log2 of the items in a chunk */
-	uint32_t n_started; /* chunks that have been used since it was empty */
-	uint32_t room_first, room_last; /* chunks in use that have a place */
-	uint32_t returned;              /* chunks that were given back */
-	uint64_t start_bytes;           /* taken at once and kept */
+	uint32_t chunk_shift;           /* log2 of the items in a chunk */
+	uint32_t n_started;             /* chunks used since it was empty */
+	uint32_t room_first, room_last; /* chunks in use with a free item */
+	uint32_t returned;              /* freed chunks */
+	uint64_t start_bytes;           /* allocated at once and kept */
 	struct mri_chunk *chunks;
 };
 
 int mri_slab_init(struct mri_slab *slab, struct mr_ctx *ctx, uint32_t n_max,
 		  uint32_t item_bytes, uint32_t n_start);
 void mri_slab_fini(struct mri_slab *slab, struct mr_ctx *ctx);
-/* Whether the next item can be had; makes it so if it can. */
+/* Whether the next item is available; makes it so if possible. */
 bool mri_slab_has_room(struct mri_slab *slab);
-/* An item's number, MR_FLOW_NONE if there is no memory, or n_max are used. */
+/* An item's number, or MR_FLOW_NONE if there is no memory or no more items. */
 uint32_t mri_slab_take(struct mri_slab *slab);
 /* Taking as many as were put needs no memory, so it cannot fail. */
 void mri_slab_put(struct mri_slab *slab, uint32_t item);
@@ -109,14 +109,14 @@ struct mr_flow_table {
 	struct mr_flow_head head; /* first */
 	struct mri_bucket *buckets;
 	uint32_t n_buckets;
-	uint32_t n_low; /* largest power of two that is not above n_buckets */
+	uint32_t n_low; /* largest power of two up to n_buckets */
 	uint32_t key_bytes;
 	uint32_t n_min_buckets;
 	uint64_t hash_keys[4];
 	struct mri_slab overflows;
 	struct mri_slab records;
 	struct mri_space bucket_space;
-	uint64_t touched_bytes; /* of it; what is behind has been given back */
+	uint64_t touched_bytes; /* of it; the rest was freed */
 	struct mr_ctx *ctx;
 };
 
@@ -139,13 +139,13 @@ mri_bucket_next(const struct mr_flow_table *table,
 		       mri_slab_at(&table->overflows, bucket->next - 1);
 }
 
-/* Bit i is set where entry i has this hash. */
+/* Bit i: entry i has this hash. */
 static inline uint32_t mri_bucket_match(const struct mri_bucket *bucket,
 					uint32_t hash)
 {
 	uint32_t hits = 0;
 #ifdef __SSE2__
-	/* Two times four; the eighth is n, which the mask below leaves out. */
+	/* Two times four; the eighth is n, which the mask below excludes. */
 	const __m128i *at = (const __m128i *)bucket->hashes;
 	const __m128i wanted = _mm_set1_epi32((int)hash);
 	const __m128i low = _mm_cmpeq_epi32(_mm_load_si128(at), wanted);
@@ -160,7 +160,7 @@ static inline uint32_t mri_bucket_match(const struct mri_bucket *bucket,
 	return hits & ((1u << bucket->n) - 1);
 }
 
-/* Search a chain by key, beginning with this bucket. */
+/* Search a chain by key, starting at this bucket. */
 uint32_t mri_chain_find(const struct mr_flow_table *table,
 			const struct mri_bucket *bucket, uint32_t hash,
 			const void *key);
@@ -168,7 +168,7 @@ bool mri_chain_has(const struct mr_flow_table *table, uint32_t hash,
 		   uint32_t id);
 /* False: it needs another bucket and there is no memory. */
 bool mri_chain_append(struct mr_flow_table *table, uint32_t hash, uint32_t id);
-/* False: there is no such entry. */
+/* False: no such entry. */
 bool mri_chain_remove(struct mr_flow_table *table, uint32_t hash, uint32_t id);
 
 /* Split a bucket if the table is too full, join two if it is too empty. */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The hash of a flow's key: products of 64 by 64 bits, their halves folded.
+ * The hash of a flow's key: 64 by 64 bit products, their halves folded.
  *
- * Whoever sends packets chooses keys, and would like them in one bucket. A CRC
- * is linear: keys whose difference it maps to 0 collide under every seed, so
- * the seed protects nothing. Here each factor holds a part of the key mixed
- * with a part of the seed, and which keys collide depends on both. This is no
- * cipher: who can measure single lookups for long enough may still learn
- * something. SipHash would be proof against that, at several times the cost.
+ * Senders of packets choose keys, and attackers would like them in one bucket.
+ * A CRC is linear: keys whose difference it maps to 0 collide under every seed,
+ * so a seed does not help. Here each factor mixes a part of the key with a part
+ * of the seed, and which keys collide depends on both. This is not a cipher:
+ * measuring single lookups for long enough may still reveal something. SipHash
+ * would prevent that, at several times the cost.
  *
  * Source: the folded product is that of wyhash (Wang Yi, 2019); the seed is
  * spread by splitmix64 (G. L. Steele, D. Lea, C. H. Flood, 2014).
@@ -36,7 +36,7 @@ static inline void mri_hash_init(uint64_t keys[4], uint64_t seed)
 	}
 }
 
-/* n_bytes: times 4, and a constant where it shall be fast. */
+/* n_bytes: a multiple of 4; fast if constant. */
 static inline uint32_t mri_hash(const uint64_t keys[4], const void *key,
 				uint32_t n_bytes)
 {

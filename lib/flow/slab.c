@@ -2,14 +2,14 @@
 /*
  * Items with numbers: records, and overflow buckets.
  *
- * They lie in chunks, the least number of items that ends at a 2 MiB border. A
- * chunk without used items is given back if another one has a place, so that
- * one item that comes and goes does not take and give back its memory each
- * time; with the last item all go. New items fill one chunk after the other,
- * so that others run empty.
+ * They lie in chunks, the smallest number of items that ends at a 2 MiB
+ * boundary. A chunk without used items is freed if another one has room, so
+ * that one item that comes and goes does not allocate and free memory each
+ * time; with the last item, all are freed. New items fill one chunk after the
+ * other, so that the others become empty.
  *
- * The items that are free in a chunk are a list through their first words:
- * last out, first in, for that one is in the cache.
+ * The free items of a chunk are a list through their first words: last in,
+ * first out, since the last is in the cache.
  */
 #include <errno.h>
 #include <string.h>
@@ -132,7 +132,7 @@ uint32_t mri_slab_take(struct mri_slab *slab)
 	return item;
 }
 
-/* Behind what was asked for at the start. */
+/* After the initially requested ones. */
 static void give_back(struct mri_slab *slab, uint32_t chunk)
 {
 	const uint64_t kept = mri_space_taken(0, slab->start_bytes);
@@ -147,7 +147,7 @@ static void give_back(struct mri_slab *slab, uint32_t chunk)
 	slab->chunks[chunk].n_touched = 0;
 }
 
-/* Its last item has gone: begin again with the first chunk. */
+/* The last item was freed: begin again with the first chunk. */
 static void start_again(struct mri_slab *slab)
 {
 	uint32_t chunk = slab->room_first;

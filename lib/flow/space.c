@@ -2,8 +2,8 @@
 /*
  * Addresses for the most that a table may need, memory for what it needs now.
  *
- * Nothing may be written that was not made writable before: so the kernel can
- * refuse (RLIMIT_DATA, strict overcommit) where a call can still return it. The
+ * Memory must be made writable before use, so that if the kernel refuses
+ * (RLIMIT_DATA, strict overcommit), a call can still return the error. The
  * first 2 MiB lie in small OS pages, so that a small table is small.
  *
  * Source: mmap(2), mprotect(2), madvise(2).
@@ -36,7 +36,7 @@ int mri_space_reserve(struct mri_space *space, uint64_t max_bytes)
 	if (base > got)
 		munmap(got, (size_t)(base - got));
 	munmap(base + max_bytes, (size_t)(got + MRI_SPACE_STEP - base));
-	/* Without these it works too, only less well. */
+	/* Optional: it is only slower without these. */
 	(void)madvise(base, max_bytes, MADV_DONTFORK);
 	(void)madvise(base, MRI_SPACE_STEP, MADV_NOHUGEPAGE);
 	if (max_bytes > MRI_SPACE_STEP)

@@ -2,14 +2,13 @@
 /*
  * Chains of buckets, and how they are split and joined.
  *
- * All but the last bucket of a chain are full: an entry that is removed is
- * replaced by the last one. So there is never more than an overflow bucket for
- * seven records.
+ * All but the last bucket of a chain are full: the last entry replaces a
+ * removed one. So there is at most one overflow bucket per seven records.
  *
- * Splitting deals the entries of a chain anew. Bucket by bucket is copied and,
- * if it is an overflow bucket, put back before its entries go to their place:
- * two chains for the entries of i full buckets need at most i - 2 overflow
- * buckets, so those that were put back do, and it cannot fail half way.
+ * Splitting redistributes the entries of a chain. Each bucket is copied and, if
+ * it is an overflow bucket, freed before its entries move: two chains for the
+ * entries of i full buckets need at most i - 2 overflow buckets, so the freed
+ * ones suffice, and it cannot fail half way.
  */
 #include <string.h>
 
@@ -35,7 +34,7 @@ uint32_t mri_chain_find(const struct mr_flow_table *table,
 	return MR_FLOW_NONE;
 }
 
-/* Where in a bucket the record is; MRI_BUCKET_ENTRIES: not there. */
+/* The record's index in a bucket; MRI_BUCKET_ENTRIES: not there. */
 static uint32_t place_of(const struct mri_bucket *bucket, uint32_t id)
 {
 	for (uint32_t i = 0; i < bucket->n; i++)
@@ -109,7 +108,7 @@ bool mri_chain_remove(struct mr_flow_table *table, uint32_t hash, uint32_t id)
 	return true;
 }
 
-/* The entries of a chain, which is no longer in the table, to their places. */
+/* Redistribute the entries of a chain that is no longer in the table. */
 static void deal(struct mr_flow_table *table, struct mri_bucket bucket)
 {
 	for (;;) {
@@ -140,7 +139,7 @@ void mri_table_grow(struct mr_flow_table *table)
 	struct mri_bucket *parent = &table->buckets[n - table->n_low];
 	const struct mri_bucket chain = *parent;
 
-	/* Without memory it goes on with longer chains. */
+	/* Without memory, chains just get longer. */
 	if (!is_load_above(table, n, MRI_SPLIT_ABOVE) ||
 	    !mri_space_ready(&table->bucket_space, end_bytes))
 		return;
@@ -153,7 +152,7 @@ void mri_table_grow(struct mr_flow_table *table)
 	deal(table, chain);
 }
 
-/* Behind the last bucket: by steps, so that not each bucket is a call. */
+/* Free the space after the last bucket, in steps, to save system calls. */
 static void give_buckets_back(struct mr_flow_table *table)
 {
 	const uint64_t end =
@@ -172,7 +171,7 @@ void mri_table_shrink(struct mr_flow_table *table)
 {
 	const uint32_t last = table->n_buckets - 1;
 
-	/* Two chains in one may need one overflow bucket more. */
+	/* Joining two chains may need one more overflow bucket. */
 	if (is_load_above(table, table->n_buckets, MRI_JOIN_BELOW) ||
 	    last < table->n_min_buckets ||
 	    !mri_slab_has_room(&table->overflows))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Flow tables: made, destroyed, looked up in one by one, changed, listed. */
+/* Flow tables: creation, single lookups, changes, iteration. */
 #include <errno.h>
 #include <string.h>
 #include <sys/random.h>
@@ -40,7 +40,7 @@ static int check_config(const struct mr_flow_config *c,
 
 static int draw_seed(uint64_t *ret_seed, struct mr_reason *reterr_reason)
 {
-	/* This short it is never cut off, and it does not wait. */
+	/* This short, it is never truncated; and it does not wait. */
 	if (getrandom(ret_seed, sizeof(*ret_seed), GRND_NONBLOCK) < 0)
 		return mr_fail(reterr_reason, -EIO,
 			       "getrandom: %s; set a seed, or try later",
@@ -48,7 +48,7 @@ static int draw_seed(uint64_t *ret_seed, struct mr_reason *reterr_reason)
 	return 0;
 }
 
-/* The buckets that n records need, so that the last one splits none. */
+/* The buckets that n records need without a split. */
 static uint32_t buckets_for(uint32_t n)
 {
 	return (uint32_t)(((uint64_t)n * 4 + MRI_SPLIT_ABOVE - 1) /
@@ -99,7 +99,7 @@ int mr_flow_create(struct mr_ctx *ctx, const struct mr_flow_config *config,
 	table->ctx = ctx;
 	table->key_bytes = c.key_bytes;
 	mri_hash_init(table->hash_keys, c.seed);
-	/* One for seven records, and one while two chains are being joined. */
+	/* One per seven records, and one while two chains are joined. */
 	if (init_buckets(table, &c) < 0 ||
 	    mri_slab_init(&table->overflows, ctx,
 			  c.n_max / MRI_BUCKET_ENTRIES + 2,
@@ -173,8 +173,7 @@ int mr_flow_add(struct mr_flow_table *table, const void *key, uint32_t *ret_id)
 	return 0;
 }
 
-/* Whether a record has ever had this number: else its memory may not be there.
- */
+/* Whether a record ever had this number: else it may have no memory. */
 static bool was_used(const struct mri_slab *slab, uint32_t id)
 {
 	const uint32_t chunk = id >> slab->chunk_shift;
@@ -220,7 +219,7 @@ uint32_t mr_flow_next(const struct mr_flow_table *table, uint32_t id)
 {
 	const struct mri_slab *slab = &table->records;
 
-	id++; /* behind MR_FLOW_NONE comes 0 */
+	id++; /* MR_FLOW_NONE + 1 is 0 */
 	while (id < slab->n_max) {
 		const uint32_t chunk = id >> slab->chunk_shift;
 		const struct mri_chunk *c = &slab->chunks[chunk];

@@ -2,13 +2,13 @@
 /*
  * The wheel: a list of ids by tick, n_slots ticks round.
  *
- * The hand is the first tick that is not done with. The slots from the hand on
- * are the ticks hand .. hand + n_slots - 1; what is due before is in the first
- * of them, what is due behind in the last: when the hand comes there, it is put
- * to where it belongs by then, never again in the slot that is being emptied.
+ * The hand is the first unprocessed tick. The slots from the hand on are the
+ * ticks hand .. hand + n_slots - 1; what is due before is in the first of them,
+ * what is due later in the last: when the hand gets there, it moves to where it
+ * then belongs, never back to the slot that is being emptied.
  *
- * Links lie in an array of the wheel's own, by id, so that it touches no
- * record. An array of zeros has nothing on it, so it needs no start.
+ * Links are in the wheel's own array, by id, so that it touches no record. An
+ * array of zeros is empty, so it needs no initialization.
  */
 #include <errno.h>
 
@@ -16,15 +16,15 @@
 
 enum {
 	MAX_SLOTS = 1 << 20,
-	MORE_LOOKS = 128, /* besides n, in one call */
+	MORE_LOOKS = 128, /* in addition to n, in one call */
 };
 
-/* prev says that it is the first of a slot; the rest is the slot. */
+/* In prev: the first of a slot, whose number is in the other bits. */
 static const uint32_t first_of = UINT32_C(1) << 31;
 
 struct link {
 	uint32_t prev; /* id plus 1; or first_of and slot; 0: not set */
-	uint32_t next; /* id plus 1; 0: the last one */
+	uint32_t next; /* id plus 1; 0: last */
 	uint32_t due;
 };
 
@@ -34,7 +34,7 @@ struct mr_wheel {
 	uint32_t mask;      /* of ticks, to slots */
 	uint32_t hand;      /* tick */
 	uint32_t n;
-	uint32_t n_touched; /* links up to the largest id that was set */
+	uint32_t n_touched; /* links up to the largest id ever set */
 	struct mri_space space;
 	struct mr_ctx *ctx;
 };
@@ -124,7 +124,7 @@ static void take_out(struct mr_wheel *wheel, uint32_t id)
 	link->prev = 0;
 }
 
-/* The last one has gone: so may the memory. */
+/* With the last id gone, its memory may be freed. */
 static void give_back(struct mr_wheel *wheel)
 {
 	const uint64_t end = wheel->n_touched * sizeof(struct link);
@@ -167,7 +167,7 @@ uint32_t mr_wheel_expire(struct mr_wheel *wheel, uint32_t now_tick,
 
 	if (is_later(wheel->hand, now_tick))
 		return 0;
-	/* Further back there are no other slots. */
+	/* There are no slots further back. */
 	if (now_tick - wheel->hand > wheel->mask)
 		wheel->hand = now_tick - wheel->mask;
 	while (n_out < n && n_back < n_looks) {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Listeners of a region: devices that need each segment before its first page
- * is given out. All of it is under the region's lock, so that no segment comes
- * between those that are there and those that come.
+ * is used. Everything is under the region's lock, so that no segment is missed.
  */
 #include <errno.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Regions, for the layers above: segments, and who uses them. */
+/* Regions, for the layers above: segments, and their users. */
 #ifndef MEM_MEM_H
 #define MEM_MEM_H
 
@@ -21,13 +21,13 @@ enum {
 
 struct mri_pin {
 	char holder[MRI_HOLDER_BYTES];
-	uint64_t n_bytes; /* 0: this place is free */
+	uint64_t n_bytes; /* 0: free */
 };
 
 /* A segment's addresses, for bursts, which take no lock. Both are atomic. */
 struct mri_extent {
 	uint64_t begin;
-	uint64_t end; /* 0: this place is free */
+	uint64_t end; /* 0: free */
 };
 
 /* A device that is told of each segment. */
@@ -69,7 +69,7 @@ struct mr_region {
 };
 
 /*
- * [begin, begin + n_bytes) belongs to owner from now on. Its place, or -ENOMEM:
+ * [begin, begin + n_bytes) now belongs to owner. Returns its index, or -ENOMEM:
  * there are MRI_MAX_TENANTS. lib/mem/tenant.c
  */
 int mri_region_join(struct mr_region *region, uint64_t begin, uint64_t n_bytes,
@@ -79,18 +79,16 @@ uint32_t mri_region_n_tenants(struct mr_region *region);
 /* The owner of addr, or NULL. No lock. */
 void *mri_region_tenant(const struct mr_region *region, uint64_t addr);
 
-/* A segment to be. */
 struct mri_segment_wish {
 	uint64_t addr; /* in a reservation; or MRI_ADDR_ANY: the lowest gap */
-	uint64_t n_bytes; /* at least */
+	uint64_t n_bytes;          /* at least */
 	uint32_t numa_node_plus_1; /* preferred; 0: none */
 };
 
 #define MRI_ADDR_ANY UINT64_MAX
 
 /*
- * Add a segment. -ENOMEM, with the reason, if there is neither memory nor
- * address range.
+ * Add a segment. -ENOMEM with a reason if there is no memory or address range.
  */
 int mri_region_add(struct mr_region *region,
 		   const struct mri_segment_wish *wish,
@@ -98,8 +96,8 @@ int mri_region_add(struct mr_region *region,
 		   struct mr_reason *reterr_reason);
 
 /*
- * Keep the lowest gap of n_bytes for segments that are added at an address in
- * it. -ENOMEM: there is no such gap, or too many of them are kept.
+ * Reserve the lowest gap of n_bytes for segments to be added in it. -ENOMEM: no
+ * such gap, or too many reservations.
  */
 int mri_region_reserve(struct mr_region *region, uint64_t n_bytes,
 		       uint64_t align, uint64_t *ret_addr,
@@ -107,14 +105,14 @@ int mri_region_reserve(struct mr_region *region, uint64_t n_bytes,
 void mri_region_release(struct mr_region *region, uint64_t addr);
 
 /*
- * Give the segment at addr back. -EBUSY, with the holder's name, while a port
- * has it registered: the kernel would let it happen and deliver zeros.
+ * Remove the segment at addr. -EBUSY, with the holder's name, while a port has
+ * registered it: the kernel would allow it and deliver zeros.
  */
 int mri_region_remove_segment(struct mr_region *region, uint64_t addr,
 			      struct mr_reason *reterr_reason);
 
 /*
- * Tell all listeners of a segment that is to be, or undo it; with the region's
+ * Announce a new segment to all listeners, or undo that; under the region's
  * lock. lib/mem/listen.c
  */
 int mri_listeners_add(struct mr_region *region,
@@ -122,21 +120,21 @@ int mri_listeners_add(struct mr_region *region,
 		      struct mr_reason *reterr_reason);
 
 /*
- * Back [at, at + n_bytes), multiples of the OS page, with memory on OS pages of
- * one page size: all of it, or the reservation as it was. Of a NUMA node, or if
- * it is not bound to that, of another where that has none. lib/mem/segment.c
+ * Map [at, at + n_bytes), multiples of the OS page, to memory on OS pages of
+ * one size: all of it, or none. Of a NUMA node; if it is only preferred,
+ * another node may be used. lib/mem/segment.c
  */
 int mri_segment_map(const char *name, uint8_t *at, uint64_t n_bytes,
 		    enum mr_os_pages os_pages, uint32_t numa_node_plus_1,
 		    bool is_bound);
 
-/* The NUMA node that the memory at an address is on; -1: nobody can say. */
+/* The NUMA node of the memory at an address; -1: unknown. */
 int32_t mri_segment_node(const uint8_t *at);
 
-/* Put the reservation back where the segment was. */
+/* Replace the segment with the reservation again. */
 int mri_segment_unmap(uint8_t *at, uint64_t n_bytes);
 
-/* OS pages that a segment of n_bytes should begin with, and their size. */
+/* OS pages to try first for a segment of n_bytes, and their size. */
 enum mr_os_pages mri_segment_best(uint64_t n_bytes, enum mr_os_pages wanted);
 uint64_t mri_os_page_bytes(enum mr_os_pages os_pages);
 

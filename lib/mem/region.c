@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Regions: a reserved address range that is filled in segments.
+ * Regions: reserved address ranges, filled in segments.
  *
- * Segments stand in order of their addresses. A new one takes the lowest gap
- * that it fits, so that the range that a device registers, from address 0 to
- * the first gap, is as long as it can be. A pool that may grow reserves a range
- * and fills it from its beginning.
+ * Segments are in address order. A new one takes the lowest gap that it fits,
+ * so that the range that a device registers, from address 0 to the first gap,
+ * is as long as possible. A pool that may grow reserves a range and fills it
+ * from the start.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -19,7 +19,7 @@
 
 static const uint64_t DEFAULT_MAX_BYTES = UINT64_C(64) << 30;
 static const uint64_t BASE_ALIGN_BYTES = UINT64_C(1) << 30;
-/* The largest page of a pool is 32 KiB, and pages are aligned to themselves. */
+/* The largest page of a pool is 32 KiB; pages are naturally aligned. */
 static const uint64_t SEGMENT_ALIGN_BYTES = 65536;
 
 int mr_region_create(struct mr_ctx *ctx, const struct mr_region_config *config,
@@ -117,7 +117,7 @@ void *mr_region_base(const struct mr_region *region)
 	return region->base;
 }
 
-/* The end of what is taken of [addr, addr + n_bytes), or 0. */
+/* The end of the last used part of [addr, addr + n_bytes), or 0. */
 static uint64_t end_of_taken(const struct mr_region *region, uint64_t addr,
 			     uint64_t n_bytes)
 {
@@ -136,7 +136,7 @@ static uint64_t end_of_taken(const struct mr_region *region, uint64_t addr,
 	return 0;
 }
 
-/* The lowest gap of n_bytes, between segments and what is reserved. */
+/* The lowest gap of n_bytes between segments and reservations. */
 static bool find_gap(const struct mr_region *region, uint64_t n_bytes,
 		     uint64_t align, uint64_t *ret_addr)
 {
@@ -149,8 +149,8 @@ static bool find_gap(const struct mr_region *region, uint64_t n_bytes,
 }
 
 /*
- * Whether n_bytes may begin at addr, which is in a reservation: aligned, and
- * not past its end. Its owner knows that no segment is there.
+ * Whether n_bytes may begin at addr, in a reservation: aligned, and not past
+ * its end. Its owner knows that there is no segment.
  */
 static bool fits_at(const struct mr_region *region, uint64_t addr,
 		    uint64_t n_bytes, uint64_t align)
@@ -164,7 +164,7 @@ static bool fits_at(const struct mr_region *region, uint64_t addr,
 	return false;
 }
 
-/* Memory on OS pages of this page size, where it is wanted or where it fits. */
+/* Add memory on OS pages of this size, where requested or where it fits. */
 static int add_on_os_pages(struct mr_region *region, enum mr_os_pages os_pages,
 			   const struct mri_segment_wish *wish,
 			   struct mr_segment_info *ret_info)
@@ -190,17 +190,17 @@ static int add_on_os_pages(struct mr_region *region, enum mr_os_pages os_pages,
 	ret_info->addr = addr;
 	ret_info->n_bytes = n_bytes;
 	ret_info->numa_node = (int32_t)node_plus_1 - 1;
-	/* It was a wish only: where the memory is, the kernel knows. */
+	/* It was only a preference: ask the kernel where the memory is. */
 	if (node_plus_1 != 0 && !is_bound)
 		ret_info->numa_node = mri_segment_node(region->base + addr);
-	/* What a memfd gets of transparent huge pages, nobody can say. */
+	/* Whether a memfd gets transparent huge pages is unknown. */
 	ret_info->os_page_bytes = os_pages == MR_OS_PAGES_THP ?
 					  4096 :
 					  mri_os_page_bytes(os_pages);
 	return 0;
 }
 
-/* Why a page size did not hold, in words that point to the cure. */
+/* Why a page size failed, and what would help. */
 static void say_why(char *why, size_t n, enum mr_os_pages os_pages, int err)
 {
 	static const char *const names[] = {
@@ -220,9 +220,8 @@ static void say_why(char *why, size_t n, enum mr_os_pages os_pages, int err)
 }
 
 /*
- * In fallback order. Each page size rounds to its own OS page, so that a
- * segment that ends up on small ones does not take what a huge one would have
- * wasted.
+ * Try OS page sizes in order. Each rounds to its own size, so that falling back
+ * to small pages does not waste what a huge one would have.
  */
 static int go_down(struct mr_region *region,
 		   const struct mri_segment_wish *wish,
@@ -240,7 +239,7 @@ static int go_down(struct mr_region *region,
 				 "kernel may have used small pages");
 		if (err == 0)
 			return 0;
-		/* The first refusal is the one that a person can cure. */
+		/* Keep the first reason, which a person can act on. */
 		if (info->why[0] == '\0')
 			say_why(info->why, sizeof(info->why), os_pages, err);
 	}
@@ -267,9 +266,8 @@ static int refuse_segment(const struct mr_region *region, uint64_t n_bytes,
 }
 
 /*
- * Order: the release of end pairs with the acquire in mr_region_find().
- * Nobody asks for a segment that is being removed: its pool has no page in
- * flight then.
+ * Order: the release of end pairs with the acquire in mr_region_find(). Nobody
+ * looks up a segment that is being removed: its pool has no pages in flight.
  */
 static void publish(struct mr_region *region, uint64_t begin, uint64_t end)
 {
@@ -343,7 +341,6 @@ static int add_locked(struct mr_region *region,
 		return err;
 	}
 
-	/* In order of their addresses. */
 	while (place > 0 && region->segments[place - 1].addr > info.addr)
 		place--;
 	memmove(&region->segments[place + 1], &region->segments[place],

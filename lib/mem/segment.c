@@ -2,10 +2,9 @@
 /*
  * One segment of a region: a memfd, mapped over the reservation.
  *
- * region.c goes through the page sizes until one holds: 1 GiB huge pages, 2 MiB
- * huge pages, transparent huge pages, 4 KiB. hugetlb memory is reserved by
- * mmap() itself, so a page size that cannot be had fails there and not at the
- * first touch.
+ * region.c tries the page sizes in order: 1 GiB huge pages, 2 MiB huge pages,
+ * transparent huge pages, 4 KiB. mmap() itself reserves hugetlb memory, so an
+ * unavailable page size fails there and not on first access.
  *
  * A memfd frees everything when the process ends, however it ends; files in a
  * mounted hugetlbfs do not. The fd is closed once it is mapped.
@@ -61,7 +60,7 @@ static int touch_all(uint8_t *at, uint64_t n_bytes, uint64_t step)
 		return 0;
 	if (errno != EINVAL)
 		return -errno;
-	/* Before 5.14: write what is there already, one byte per OS page. */
+	/* Before 5.14: rewrite one byte per OS page. */
 	for (uint64_t i = 0; i < n_bytes; i += step)
 		__atomic_store_n(at + i, 0, __ATOMIC_RELAXED);
 	return 0;
@@ -73,7 +72,7 @@ static int bind_to_node(uint8_t *at, uint64_t n_bytes, uint32_t node,
 	unsigned long mask[MRI_MAX_NUMA_NODES / 64 + 1] = { 0 };
 
 	mask[node / 64] = 1ul << (node % 64);
-	/* A node that does not exist is as good as one that is full. */
+	/* Treat a node that does not exist like one that is full. */
 	if (syscall(SYS_mbind, at, n_bytes,
 		    is_bound ? MPOL_BIND_MODE : MPOL_PREFERRED_MODE, mask,
 		    sizeof(mask) * 8, 0) < 0 &&
@@ -86,8 +85,8 @@ int32_t mri_segment_node(const uint8_t *at)
 {
 	int node;
 
-	if (syscall(SYS_get_mempolicy, &node, NULL, 0, at,
-		    MPOL_NODE_OF_ADDR) < 0)
+	if (syscall(SYS_get_mempolicy, &node, NULL, 0, at, MPOL_NODE_OF_ADDR) <
+	    0)
 		return -1;
 	return node;
 }

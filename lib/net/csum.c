@@ -10,8 +10,8 @@
 
 /*
  * The sum is the same in either byte order (RFC 1071 section 2 (B)), so words
- * are added as they lie in memory, four bytes at a time into 64 bits; there is
- * room for 2^32 of them before a carry could be lost.
+ * are added as they are in memory, four bytes at a time into 64 bits, which
+ * hold 2^32 of them before a carry could be lost.
  */
 uint64_t mr_csum_add(const uint8_t *bytes, uint32_t n_bytes, uint64_t sum)
 {

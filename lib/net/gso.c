@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Segmentation in software: the headers of each segment of a long frame.
+ * Software segmentation: the headers of each segment of a long frame.
  *
- * TCP: the sequence number goes on, FIN and PSH belong to the last segment, CWR
- * to the first (RFC 3168, section 6.1.2). UDP: datagrams of their own. IPv4
- * identifications count up. Sums of layer 4 are left partial, as Linux leaves
- * them, so that the driver treats them as any other.
+ * TCP: the sequence number advances, FIN and PSH belong to the last segment,
+ * CWR to the first (RFC 3168, section 6.1.2). UDP: separate datagrams. IPv4
+ * identifications count up. Layer 4 checksums stay partial, as in Linux, so
+ * that drivers treat them like any other.
  *
  * Source: linux/Documentation/networking/segmentation-offloads.rst; RFC 791;
  * RFC 793, section 3.1; RFC 768; RFC 8200, section 3.
@@ -22,7 +22,7 @@
 
 enum { TCP_PSH = 8, TCP_CWR = 128, MACS_BYTES = 12, IPV6_BYTES = 40 };
 
-/* The sum is of UDP or TCP, as the metadata says, over what it says. */
+/* Whether the checksum is of UDP or TCP, over the range in the metadata. */
 static bool is_said(const struct mr_net_view *view, const struct mr_meta *meta)
 {
 	const bool is_v4 = view->ether_type == MRI_ETHER_IPV4;
@@ -96,7 +96,7 @@ void mri_gso_tag(struct mri_gso *gso, uint16_t tci)
 	gso->view.csum_bytes += MR_VLAN_BYTES;
 }
 
-/* Of segment i, which has n_bytes from here on. */
+/* Segment i, which has n_bytes from here on. */
 static void edit_l3(uint8_t *l3, bool is_v4, uint32_t n_bytes, uint32_t i)
 {
 	struct mr_ipv4 *ip = (struct mr_ipv4 *)l3;

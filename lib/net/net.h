@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Numbers of the wire that lib/net uses, and segmentation in software. */
+/* Wire constants for lib/net, and software segmentation. */
 #ifndef NET_NET_H
 #define NET_NET_H
 
@@ -15,29 +15,29 @@ enum {
 
 enum { MRI_GSO_HEADER_BYTES = 256 };
 
-/* A frame on its way to segments: their header, and where their payload is. */
+/* A frame being segmented: the common header, and where the payload is. */
 struct mri_gso {
 	uint8_t header[MRI_GSO_HEADER_BYTES];
 	struct mr_net_view view; /* of header */
 	uint32_t n_header_bytes;
 	uint32_t payload_at;      /* in the frame */
-	uint32_t n_payload_bytes; /* of all segments together */
-	uint32_t n_segment_bytes; /* of one, at most; 0: nothing is cut */
+	uint32_t n_payload_bytes; /* of all segments */
+	uint32_t n_segment_bytes; /* per segment, at most; 0: no segmentation */
 };
 
 /*
- * Cut a frame as its metadata says; bytes are the first ones of it. -EBADMSG:
- * its headers are not those of gso_type, or too long.
+ * Segment a frame as its metadata requests; bytes is its start. -EBADMSG: its
+ * headers are not those of gso_type, or too long.
  */
 int mri_gso_begin(struct mri_gso *gso, const uint8_t *bytes, uint32_t n_bytes,
 		  uint32_t n_frame, const struct mr_meta *meta);
-/* One "segment" with all of a frame, of 14 bytes or more, as it is. */
+/* A single "segment" of a whole frame, of at least 14 bytes, unchanged. */
 void mri_gso_whole(struct mri_gso *gso, const uint8_t *bytes, uint32_t n_frame);
 /* Insert this tag into every header. Call at most once. */
 void mri_gso_tag(struct mri_gso *gso, uint16_t tci);
 /*
- * The header, n_header_bytes, of the segment behind `done` bytes of payload,
- * with a partial sum. Returns how many bytes of payload follow it.
+ * The header, n_header_bytes, of the segment after `done` bytes of payload,
+ * with a partial checksum. Returns how many bytes of payload follow it.
  */
 uint32_t mri_gso_header(const struct mri_gso *gso, uint32_t done, uint8_t *to);
 

@@ -16,7 +16,7 @@
 
 enum {
 	MAX_VLAN_TAGS = 2,
-	MAX_EXTENSIONS = 8, /* IPv6 extension headers that are looked at */
+	MAX_EXTENSIONS = 8, /* the most IPv6 extension headers to parse */
 	IPV4_BYTES = 20,
 	IPV6_BYTES = 40,
 	TCP_BYTES = 20,
@@ -40,9 +40,9 @@ static int parse_l4(const uint8_t *bytes, uint32_t n_bytes,
 		if (at + UDP_BYTES > n_bytes || view->l4_len_bytes < UDP_BYTES)
 			return -EBADMSG;
 		/*
-		 * A sender may leave the sum out over IPv4. And where UDP and
-		 * the layer below differ about the length, what the sum is
-		 * over is not what l4_len_bytes says.
+		 * Over IPv4, the checksum is optional. And if UDP and IP
+		 * disagree about the length, the checksum does not cover
+		 * l4_len_bytes.
 		 */
 		if (be16(bytes + at + 6) != 0 &&
 		    be16(bytes + at + 4) == view->l4_len_bytes)
@@ -71,7 +71,7 @@ static int parse_ipv4(const uint8_t *bytes, uint32_t n_bytes, uint32_t n_frame,
 	if (view->is_fragment) {
 		if ((be16(ip + 6) & 0x1fff) == 0)
 			view->l4_bytes = (uint16_t)(at + n_header);
-		return 0; /* its sum is over bytes in other frames */
+		return 0; /* its checksum covers bytes in other frames */
 	}
 	return parse_l4(bytes, n_bytes, view, at + n_header);
 }
@@ -114,7 +114,7 @@ static int parse_ipv6(const uint8_t *bytes, uint32_t n_bytes, uint32_t n_frame,
 			break;
 		if (at + 8 > n_bytes)
 			return -EBADMSG;
-		/* The sum is over the last address of its list (8.1). */
+		/* The checksum covers the last address of its list (8.1). */
 		is_routed |= next == IPPROTO_ROUTING && bytes[at + 3] != 0;
 		next = bytes[at];
 		at += (bytes[at + 1] + 1u) * 8;
@@ -122,12 +122,12 @@ static int parse_ipv6(const uint8_t *bytes, uint32_t n_bytes, uint32_t n_frame,
 			return -EBADMSG;
 	}
 	if (is_extension(next))
-		return 0; /* no honest sender has so many */
+		return 0; /* no legitimate sender uses so many */
 	view->l4_proto = next;
 	view->l4_len_bytes = (uint16_t)(end - at);
 	err = parse_l4(bytes, n_bytes, view, at);
 	if (is_routed)
-		view->csum_bytes = 0; /* not the address mr_csum_pseudo() has */
+		view->csum_bytes = 0; /* not the address in mr_csum_pseudo() */
 	return err;
 }
 

@@ -35,8 +35,8 @@ int mr_pci_map_bar(struct mr_pci *pci, uint32_t idx, struct mr_bar *ret_bar,
 }
 
 /*
- * Each read but the first few costs 1 us at least, so that the number of reads
- * bounds the time even where the context's clock stands still.
+ * Each read after the first few takes at least 1 us, so the number of reads
+ * limits the time even if the context's clock stands still.
  */
 int mr_pci_wait32(struct mr_pci *pci, const struct mr_bar *bar, uint64_t offset,
 		  uint32_t mask, uint32_t value, uint32_t timeout_us)
@@ -52,10 +52,10 @@ int mr_pci_wait32(struct mr_pci *pci, const struct mr_bar *bar, uint64_t offset,
 
 		last = mr_bar_read32(bar, offset);
 		if (last == UINT32_MAX)
-			return -ENODEV; /* whatever bits were waited for */
+			return -ENODEV; /* whatever bits it waits for */
 		if ((last & mask) == value)
 			return 0;
-		if (is_late) /* it was read once more behind the deadline */
+		if (is_late) /* it was read once more after the deadline */
 			break;
 		if (i >= N_QUICK_READS)
 			nanosleep(&step, NULL);

@@ -16,7 +16,7 @@ enum {
 	STATUS = 0x06,
 	STATUS_HAS_LIST = 1 << 4,
 	LIST = 0x34,
-	FIRST_CAP = 0x40, /* what is below is the header */
+	FIRST_CAP = 0x40, /* after the header */
 };
 
 int mr_pci_read_config(struct mr_pci *pci, uint32_t offset, void *ret,
@@ -38,14 +38,14 @@ int mr_pci_write_config(struct mr_pci *pci, uint32_t offset, const void *bytes,
 }
 
 /*
- * Each place once, from the beginning, whatever comes after what: so a list
- * that loops ends, for one who asks for the next again and again as well.
+ * Visits each place at most once, from the start, so a list that loops ends,
+ * even for a caller that keeps asking for the next one.
  */
 int mri_find_cap(const struct mr_pci_backend *backend, void *device, uint8_t id,
 		 uint32_t after, uint32_t *ret_offset)
 {
 	uint8_t head[2] = { 0, 0 }; /* id, next */
-	uint64_t seen = 0;          /* a bit for each 4 bytes */
+	uint64_t seen = 0;          /* a bit per 4 bytes */
 	bool is_behind = after == 0;
 	uint16_t status = 0;
 	uint32_t offset;
@@ -84,7 +84,7 @@ static int set_command(struct mr_pci *pci, uint32_t set, uint32_t clear)
 	if (err < 0)
 		return err;
 	if (command == UINT16_MAX)
-		return -EIO; /* it is gone: reserved bits are never 1 */
+		return -EIO; /* gone: reserved bits are never 1 */
 	command = (uint16_t)((command | set) & ~clear);
 	return mr_pci_write_config(pci, COMMAND, &command, 2);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ring memory: of its own mapping each, so that no device reaches past it. */
+/* Ring memory: each has its own mapping, so that no device reaches past it. */
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -8,7 +8,7 @@
 #include "base/base.h"
 #include "pci/vfio.h"
 
-/* What is below is left to those who take address 0 for "none". */
+/* Below is left to users for whom address 0 means "none". */
 static const uint64_t LOWEST_IOVA = UINT64_C(1) << 20;
 
 static int map_memory(uint64_t n_bytes, int flags, void **ret_memory)
@@ -20,7 +20,7 @@ static int map_memory(uint64_t n_bytes, int flags, void **ret_memory)
 
 	if (memory == MAP_FAILED)
 		return -errno;
-	/* Copy on write behind a fork would part us from the device. */
+	/* After a fork, copy-on-write would separate us from the device. */
 	if (madvise(memory, n_bytes, MADV_DONTFORK) < 0) {
 		err = -errno;
 		munmap(memory, n_bytes);
@@ -30,7 +30,7 @@ static int map_memory(uint64_t n_bytes, int flags, void **ret_memory)
 	return 0;
 }
 
-/* Without an IOMMU the address is what it is. */
+/* Without an IOMMU, the IOVA is the physical address. */
 static int take_iova(struct mr_pci *pci, struct mri_dma *dma, uint64_t n_bytes,
 		     struct mr_reason *reterr_reason)
 {
@@ -53,7 +53,7 @@ static int take_iova(struct mr_pci *pci, struct mri_dma *dma, uint64_t n_bytes,
 	return err;
 }
 
-/* dma->memory is there; an IOVA for it, and the mapping. */
+/* Take an IOVA for dma->memory, and map it. */
 static int give_to_device(struct mr_pci *pci, struct mri_dma *dma,
 			  uint64_t n_bytes, struct mr_reason *reterr_reason)
 {
@@ -73,7 +73,7 @@ static int give_to_device(struct mr_pci *pci, struct mri_dma *dma,
 int mr_pci_dma_alloc(struct mr_pci *pci, uint64_t n_bytes,
 		     struct mr_dma *ret_dma, struct mr_reason *reterr_reason)
 {
-	/* Without an IOMMU, memory that the kernel does not move: huge. */
+	/* Without an IOMMU: huge pages, which the kernel does not move. */
 	const uint64_t unit = pci->is_physical ?
 				      MRI_HUGE_BYTES :
 				      (uint64_t)sysconf(_SC_PAGESIZE);
@@ -106,9 +106,9 @@ int mr_pci_dma_alloc(struct mr_pci *pci, uint64_t n_bytes,
 }
 
 /*
- * What the kernel could not unmap, devices of the space still reach, and it
- * refuses another mapping there: the memory and its IOVA are kept until the
- * last of these devices closes (mri_dma_free_stuck()).
+ * If the kernel cannot unmap it, devices of the space can still access it, and
+ * the kernel refuses another mapping there: keep the memory and its IOVA until
+ * the last of these devices closes (mri_dma_free_stuck()).
  */
 static void free_one(struct mr_pci *pci, struct mri_dma *dma)
 {
@@ -138,7 +138,7 @@ void mr_pci_dma_free(struct mr_pci *pci, struct mr_dma *dma)
 {
 	struct mri_dma **place, *found;
 
-	/* Of a device that never came to be open, too. */
+	/* Also for a device that never opened completely. */
 	if (dma->memory == NULL)
 		return;
 	place = &pci->dmas;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who keeps an IOMMU group from a program.
+ * What keeps a program from using an IOMMU group.
  *
  * Source: linux/drivers/vfio/vfio.c, vfio_dev_driver_allowed() of 5.15: no
  * driver, vfio's, pci-stub, or a bridge whatever drives it. Later kernels ask
- * each driver (driver_managed_dma), to the same end.
+ * each driver (driver_managed_dma), with the same result.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -16,11 +16,11 @@
 enum {
 	/* Config space: PCI Local Bus 3.0, 6.1 */
 	HEADER_TYPE = 0x0e,
-	HEADER_TYPE_MASK = 0x7f, /* the top bit: it has several functions */
+	HEADER_TYPE_MASK = 0x7f, /* top bit: multifunction */
 	BRIDGE_HEADER = 1,
 };
 
-/* Drivers of vendors are called mlx5_vfio_pci, hisi-acc-vfio-pci. */
+/* Vendor drivers are called mlx5_vfio_pci, hisi-acc-vfio-pci. */
 static bool is_vfio(const char *driver)
 {
 	return strstr(driver, "vfio-pci") != NULL ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a PCI function is, asked of a software device or of sysfs. */
+/* Information about a PCI function, from a software device or sysfs. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -68,7 +68,7 @@ int mr_pci_info(struct mr_ctx *ctx, const char *bdf, struct mr_pci_info *info,
 	return err == 0 ? fill(info, info->size, &known, reterr_reason) : err;
 }
 
-/* Of "03:00.0" and the like, what begins with a dot is no device. */
+/* Skip "." and ".." among names such as "03:00.0". */
 static int is_no_dot(const struct dirent *entry)
 {
 	return entry->d_name[0] != '.';
@@ -92,7 +92,7 @@ int mr_pci_list(struct mr_ctx *ctx, struct mr_pci_info *infos, uint32_t n,
 			       mr_strerror(errno));
 	for (int i = 0; i < n_names; i++) {
 		known = (struct mr_pci_info){ .size = sizeof(known) };
-		/* One that is unplugged meanwhile is not there. */
+		/* Skip one that was unplugged meanwhile. */
 		if (err == 0 &&
 		    mri_sysfs_info(ctx, names[i]->d_name, &known, NULL) == 0 &&
 		    known.class_code >> 16 == CLASS_NETWORK) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * IOVAs: which are in use, of those that the IOMMU reports as usable.
+ * IOVAs: which of those that the IOMMU reports are in use.
  *
  * Small ones are preferred: an IOMMU may have 39 bits (QEMU's did, older
  * Intel), far fewer than a pointer. Reserved ranges, such as that of MSI on
@@ -20,7 +20,7 @@ void mri_iova_set_ranges(struct mri_iova *iova,
 			iova->ranges[iova->n_ranges++] = ranges[i];
 }
 
-/* The span that [first, last] meets, or NULL. */
+/* A span that overlaps [first, last], or NULL. */
 static const struct mri_iova_span *meets(const struct mri_iova *iova,
 					 uint64_t first, uint64_t last)
 {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Interrupts and events: eventfds that the kernel, or a device in software,
- * adds to.
+ * Interrupts and events: eventfds that the kernel or a software device signals.
  *
- * Events are two eventfds behind one epoll fd, so that who sleeps on a port
- * needs one fd for them, and none of ours has to be read to tell them apart.
+ * Events are two eventfds behind one epoll fd, so that sleeping on a port takes
+ * one fd for both, and telling them apart takes no read.
  */
 #include <errno.h>
 #include <string.h>
@@ -15,7 +14,7 @@
 #include "base/base.h"
 #include "pci/pci.h"
 
-/* How many vectors the device has: those of MSI-X, or one of MSI. */
+/* The device's number of vectors, of MSI-X or MSI. */
 static int count_vectors(struct mr_pci *pci, uint32_t *ret_n)
 {
 	uint16_t control;
@@ -63,8 +62,8 @@ static int open_fds(struct mr_pci *pci, uint32_t n)
 }
 
 /*
- * Fewer vectors may be free in the machine than the device has. Each answer is
- * smaller than the wish before, so this ends.
+ * The machine may have fewer free vectors than the device. Each answer is
+ * smaller than the request, so this ends.
  */
 static int arm(struct mr_pci *pci)
 {

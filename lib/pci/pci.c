@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Opening and closing a PCI device, whatever is behind it. */
+/* Opening and closing PCI devices, with any backend. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static int check_config(const struct mr_pci_config *config,
 	return 0;
 }
 
-/* Who has it open in this context already. */
+/* It is already open in this context: name the holder. */
 static int refuse_second(const struct mr_pci *pci,
 			 struct mr_reason *reterr_reason)
 {
@@ -38,7 +38,7 @@ static int refuse_second(const struct mr_pci *pci,
 	return 0;
 }
 
-/* What takes the place of hardware, or the hardware. */
+/* Use a substitute for hardware, or the hardware. */
 static int find_backend(struct mr_pci *pci, const struct mr_pci_config *config,
 			struct mr_reason *reterr_reason)
 {
@@ -128,7 +128,7 @@ void mr_pci_close(struct mr_pci *pci)
 
 	if (pci == NULL)
 		return;
-	/* One that is gone transfers nothing either. */
+	/* A device that is gone does no DMA either. */
 	(void)mr_pci_set_bus_master(pci, 0);
 	(void)mr_pci_set_irqs(pci, 0, NULL, NULL);
 	mri_pci_close_events(pci);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* PCI devices that are open, and what devices of one IOMMU domain share. */
+/* Open PCI devices, and what devices of an IOMMU domain share. */
 #ifndef PCI_PCI_H
 #define PCI_PCI_H
 
@@ -16,25 +16,25 @@ enum {
 	MRI_PCI_HOLDER_BYTES = 64,
 	MRI_PCI_MAX_RANGES = 32,
 	MRI_PCI_MAX_IRQS = 2048, /* of MSI-X */
-	/* The pages that the kernel does not move: who has no IOMMU needs it */
+	/* Pages that the kernel does not move, needed without an IOMMU */
 	MRI_HUGE_LOG2 = 21,
 	MRI_HUGE_BYTES = 1 << MRI_HUGE_LOG2,
 	/* Config space: PCI Local Bus 3.0, 6.1 and 6.7; MSI-X 6.8.2 */
 	MRI_PCI_CAP_MSI = 0x05,
 	MRI_PCI_CAP_MSIX = 0x11,
 	MRI_MSIX_CONTROL = 2,
-	MRI_MSIX_SIZE_MASK = 0x7ff, /* of the control word: vectors less one */
+	MRI_MSIX_SIZE_MASK = 0x7ff, /* of the control word: vectors minus one */
 	MRI_MSIX_TABLE = 4,
 };
 
-/* IOVAs in use, the region's or those of ring memory. */
+/* IOVAs in use, by the region or ring memory. */
 struct mri_iova_span {
 	uint64_t first;
 	uint64_t last;
 	struct mri_iova_span *next;
 };
 
-/* What an IOMMU domain has to give. */
+/* The IOVAs of an IOMMU domain. */
 struct mri_iova {
 	uint32_t n_ranges;
 	struct mr_pci_range ranges[MRI_PCI_MAX_RANGES];
@@ -42,15 +42,15 @@ struct mri_iova {
 };
 
 /*
- * What is usable, as a kernel or a device told; ranges that make no sense are
- * left out, and what is in use stays so.
+ * Set the usable ranges, as reported by a kernel or device; invalid ones are
+ * ignored, and spans in use stay.
  */
 void mri_iova_set_ranges(struct mri_iova *iova,
 			 const struct mr_pci_range *ranges, uint32_t n);
 
 /*
- * The lowest n_bytes at or above from that are usable and free, aligned to a
- * power of two. -ENOSPC: there are none. The span stays the caller's memory.
+ * Take the lowest n_bytes at or above from that are usable and free, aligned to
+ * a power of two. -ENOSPC: none. The span stays the caller's memory.
  */
 int mri_iova_take(struct mri_iova *iova, struct mri_iova_span *span,
 		  uint64_t n_bytes, uint64_t align, uint64_t from);
@@ -64,32 +64,32 @@ struct mri_dma {
 };
 
 /*
- * The addresses that the devices of one IOMMU domain share: a region is mapped
- * there once, whatever number of ports uses it.
+ * The addresses shared by the devices of an IOMMU domain: a region is mapped
+ * there once, for all ports that use it.
  */
 struct mri_space {
 	struct mr_ctx *ctx;
-	struct mr_region *region; /* NULL: for ring memory alone */
+	struct mr_region *region; /* NULL: only ring memory */
 	void *domain;
 	uint32_t n_users;
 	struct mri_iova iova;
 	struct mri_iova_span region_span;
 	struct mri_dma *stuck; /* could not be unmapped */
-	/* A segment may come while its user goes: then another maps it. */
+	/* If a segment comes while its user leaves, another user maps it. */
 	pthread_mutex_t lock;
 	struct mr_pci *user;
 };
 
 struct mr_pci {
 	struct mr_ctx *ctx;
-	struct mr_pci *next; /* that is open in ctx */
+	struct mr_pci *next; /* next open device of ctx */
 	struct mr_pci_info info;
 	char holder[MRI_PCI_HOLDER_BYTES];
 	const struct mr_pci_backend *backend;
-	void *device; /* the backend's */
-	void *domain; /* devices with the same one share their mappings */
-	struct mri_vfio *vfio; /* the kernel's; NULL: a device in software */
-	bool is_physical;      /* no IOMMU: memory's addresses are IOVAs */
+	void *device;          /* the backend's */
+	void *domain;          /* devices with the same one share mappings */
+	struct mri_vfio *vfio; /* NULL: a software device */
+	bool is_physical;      /* no IOMMU: IOVAs are physical addresses */
 	struct mri_space *space;
 	struct mri_dma *dmas;
 	struct mr_bar bars[MRI_PCI_BARS]; /* n_bytes 0: not mapped */
@@ -100,26 +100,26 @@ struct mr_pci {
 	int event_fd; /* an epoll of the two; -1: no events */
 };
 
-/* The space of pci's domain and this region. */
+/* Join the space of pci's domain and this region. */
 int mri_space_join(struct mr_pci *pci, struct mr_region *region,
 		   struct mr_reason *reterr_reason);
 void mri_space_leave(struct mr_pci *pci);
 
-/* As mr_pci_find_cap(), without a device of ours. */
+/* Like mr_pci_find_cap(), without an open device. */
 int mri_find_cap(const struct mr_pci_backend *backend, void *device, uint8_t id,
 		 uint32_t after, uint32_t *ret_offset);
 
-/* Memory decoding on, bus mastering and INTx off. -EIO: it does not answer. */
+/* Enable memory decoding, disable bus mastering and INTx. -EIO: no answer. */
 int mri_pci_quiesce(struct mr_pci *pci);
 
-/* Events: an fd of each kind, if the device has them. */
+/* Open an fd per kind of event that the device has. */
 void mri_pci_open_events(struct mr_pci *pci);
 void mri_pci_close_events(struct mr_pci *pci);
-/* Behind a reset: give the device its eventfds again. */
+/* After a reset: pass the device its eventfds again. */
 int mri_pci_rearm(struct mr_pci *pci);
 
 void mri_dma_free_all(struct mr_pci *pci);
-/* No device of the space is a bus master any more. */
+/* Call when no device of the space is a bus master any more. */
 void mri_dma_free_stuck(struct mri_space *space);
 
 /* The software device of this name, or NULL. */
@@ -127,8 +127,8 @@ const struct mri_soft_device *mri_soft_find(const struct mr_ctx *ctx,
 					    const char *name);
 
 /*
- * What sysfs says of a function; bdf may lack the domain. -ENODEV: it is not
- * there, or is no address of a PCI function.
+ * Read a function's information from sysfs; bdf may lack the domain. -ENODEV:
+ * no such function, or not a PCI address.
  */
 int mri_sysfs_info(const struct mr_ctx *ctx, const char *bdf,
 		   struct mr_pci_info *info, struct mr_reason *reterr_reason);

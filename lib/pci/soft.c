@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Devices in software, by the names that they have in a context. */
+/* Software devices, by their names in a context. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

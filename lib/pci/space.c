@@ -2,10 +2,10 @@
 /*
  * Spaces: what the devices of one IOMMU domain share.
  *
- * A region has one IOVA for its address 0, with room behind it for all that it
- * may ever hold, so an IOVA is base + address for segments of today and later.
- * Each segment is one mapping: the kernel bounds their number (65535), and
- * takes a mapping back in one piece only.
+ * A region has one IOVA for its address 0, with room for its maximum size, so
+ * an IOVA is base + address for all segments, present and future. Each segment
+ * is one mapping: the kernel limits their number (65535), and unmaps only whole
+ * mappings.
  */
 #include <errno.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "base/base.h"
 #include "pci/vfio.h"
 
-/* So that the IOMMU's tables can have entries of 1 GiB where pages have. */
+/* Allows 1 GiB entries in the IOMMU's tables for 1 GiB pages. */
 static const uint64_t REGION_ALIGN = UINT64_C(1) << 30;
 static const struct mr_pci_range ALL_OF_48_BITS = { 0,
 						    (UINT64_C(1) << 48) - 1 };
@@ -28,7 +28,7 @@ static struct mri_space *find_space(const struct mr_pci *pci,
 	return NULL;
 }
 
-/* Anew for each device: one that joins may have fewer. */
+/* For each device again: one that joins may have fewer. */
 static int read_ranges(struct mr_pci *pci, struct mri_space *space,
 		       struct mr_reason *reterr_reason)
 {
@@ -60,8 +60,8 @@ static uint64_t end_of_segments(const struct mr_region *region)
 }
 
 /*
- * Room for the whole region, or, in a narrow IOMMU, for as large a part of it
- * as there is; a segment past that is refused when it comes.
+ * Room for the whole region, or in a narrow IOMMU for as much as possible;
+ * segments beyond that are refused later.
  */
 static int place_region(struct mri_space *space)
 {
@@ -82,7 +82,7 @@ static int place_region(struct mri_space *space)
 	}
 }
 
-/* A segment of the region, as it is or as it comes; under the region's lock. */
+/* Map an existing or new segment; under the region's lock. */
 static int map_segment(void *opaque, const struct mr_segment_info *segment,
 		       struct mr_reason *reterr_reason)
 {
@@ -115,9 +115,9 @@ static void unmap_segment(void *opaque, const struct mr_segment_info *segment)
 
 	pthread_mutex_lock(&space->lock);
 	/*
-	 * With the last device: what fails is unmapped with the container. On a
-	 * running port, where another one refused the segment: the IOMMU keeps
-	 * it, and refuses the next one there until the port is closed.
+	 * For the last device: if it fails, it is unmapped with the container.
+	 * On a running port, after another one refused the segment: the IOMMU
+	 * keeps it, and refuses the next one there until the port is closed.
 	 */
 	(void)space->user->backend->unmap_dma(
 		space->user->device, space->region_span.first + segment->addr,
@@ -141,8 +141,8 @@ static struct mri_space *make_space(struct mr_pci *pci,
 }
 
 /*
- * Of its devices none is a bus master any more, so what is still mapped is
- * reached by nobody; the kernel unmaps it with the container, which goes next.
+ * None of its devices is a bus master any more, so nobody accesses what is
+ * still mapped; the kernel unmaps it with the container, which is closed next.
  */
 static void free_space(struct mri_space *space)
 {
@@ -152,7 +152,7 @@ static void free_space(struct mri_space *space)
 }
 
 /*
- * No IOMMU: the region is where its first segment is, and mapping finds out
+ * No IOMMU: the region's IOVA is where its first segment is; mapping checks
  * whether the rest follows.
  */
 static int place_physical(struct mri_space *space,
@@ -260,7 +260,7 @@ int mri_space_join(struct mr_pci *pci, struct mr_region *region,
 	return err;
 }
 
-/* Another device of the space, for the segments that come. */
+/* Another device of the space, to map future segments. */
 static struct mr_pci *another_user(const struct mr_pci *pci)
 {
 	struct mr_pci *p = pci->ctx->open_pcis;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What sysfs says of a PCI function.
+ * PCI functions in sysfs.
  *
  * Source: linux/Documentation/ABI/testing/sysfs-bus-pci;
- * drivers/vfio/vfio_main.c for vfio-dev, drivers/virtio for the folder between
- * a function and its net.
+ * drivers/vfio/vfio_main.c for vfio-dev, drivers/virtio for the directory
+ * between a function and its net.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -18,7 +18,7 @@
 #include "base/base.h"
 #include "pci/pci.h"
 
-/* Hex digits at *text: min to max of them, and the character behind. */
+/* Skip min to max hex digits at *text, and the character after them. */
 static bool skip_hex(const char **text, int min, int max, char end)
 {
 	int n = 0;
@@ -45,7 +45,7 @@ static bool is_long(const char *text)
 	return skip_hex(&text, 4, 8, ':') && is_short(text);
 }
 
-/* The address as sysfs writes it. */
+/* The address in sysfs's format. */
 static bool normalise(const char *bdf, char *ret, size_t n)
 {
 	if (!is_short(bdf) && !is_long(bdf))
@@ -56,7 +56,7 @@ static bool normalise(const char *bdf, char *ret, size_t n)
 	return true;
 }
 
-/* A file with a number, 0x or not; otherwise if it is not there. */
+/* Read a number, 0x or not, from a file; otherwise if it is missing. */
 static long read_number(const char *folder, const char *name, long otherwise)
 {
 	char path[MRI_PATH_BYTES + 32], line[32];
@@ -78,7 +78,7 @@ static long read_number(const char *folder, const char *name, long otherwise)
 	return value;
 }
 
-/* The last part of where a link goes, "" if there is no link. */
+/* The last component of a link's target, "" if there is no link. */
 static void read_link(const char *folder, const char *name, char *ret, size_t n)
 {
 	char path[MRI_PATH_BYTES + 32], target[MRI_PATH_BYTES];
@@ -96,7 +96,7 @@ static void read_link(const char *folder, const char *name, char *ret, size_t n)
 		 last != NULL ? last + 1 : target);
 }
 
-/* The first entry of a folder, by name, that begins with prefix; "": none. */
+/* The first entry of a directory that begins with prefix; "": none. */
 static void find_entry(const char *folder, const char *name, const char *prefix,
 		       char *ret, size_t n)
 {
@@ -132,7 +132,7 @@ static void find_netdev(const char *folder, char *ret, size_t n)
 	find_entry(folder, name, "", ret, n);
 }
 
-/* A kernel without CONFIG_VFIO_DEVICE_CDEV has the entry, and no node. */
+/* Without CONFIG_VFIO_DEVICE_CDEV there is an entry, but no node. */
 static void find_cdev(const char *folder, char *ret, size_t n)
 {
 	char name[32];

@@ -2,14 +2,13 @@
 /*
  * A device of the kernel's vfio, as a backend.
  *
- * What the kernel does by itself: it resets the function at open and close if
- * it can, and when the process dies it clears bus mastering, unmaps DMA and
- * gives the device back; so a crash leaves nothing, and the next start finds a
- * device like new.
+ * The kernel itself resets the function at open and close if it can, and when
+ * the process dies it clears bus mastering, unmaps DMA and releases the device;
+ * so a crash leaves nothing behind, and the next start finds a fresh device.
  *
  * Source: linux/drivers/vfio/pci/vfio_pci_core.c, vfio_pci_intrs.c (a positive
- * answer to VFIO_DEVICE_SET_IRQS is how many vectors there could be; behind a
- * reset triggers are set again).
+ * result of VFIO_DEVICE_SET_IRQS is the number of available vectors; after a
+ * reset triggers must be set again).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -68,7 +67,7 @@ void mri_container_put(struct mri_vfio *vfio)
 	mr_free(vfio->ctx, c);
 }
 
-/* What the device is, and where its config space is in the fd. */
+/* Read the device's kind, and where its config space is in the fd. */
 static int ask_device(struct mri_vfio *vfio, struct mr_reason *reterr_reason)
 {
 	struct vfio_device_info info = { .argsz = sizeof(info) };
@@ -166,7 +165,7 @@ static int vfio_iova_ranges(void *device, struct mr_pci_range *ret, uint32_t n)
 	return vfio->container->way->ranges(vfio->container, ret, n);
 }
 
-/* 0, -errno, or how many there could be. No fds: none from now on. */
+/* 0, -errno, or the number of available vectors. No fds: disable them. */
 static int set_trigger(const struct mri_vfio *vfio, uint32_t index, uint32_t n,
 		       const int *fds)
 {
@@ -215,7 +214,7 @@ static int vfio_set_irqs(void *device, uint32_t n, const int *fds)
 	return set_trigger(vfio, vfio->irq_index, n, fds);
 }
 
-/* ERR is of PCI Express alone, and a mediated device may lack REQ. */
+/* ERR exists only for PCI Express, and a mediated device may lack REQ. */
 static int vfio_set_events(void *device, int req_fd, int err_fd)
 {
 	const struct mri_vfio *vfio = device;
@@ -251,7 +250,7 @@ static const struct mr_pci_backend vfio_backend = {
 	.iova_ranges = vfio_iova_ranges,
 };
 
-/* iommufd where both of its nodes can be opened, else the group. */
+/* iommufd if both of its nodes can be opened, else the group. */
 static const struct mri_vfio_way *choose_way(const struct mr_pci_info *info,
 					     uint32_t access_kind)
 {

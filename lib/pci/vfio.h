@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A device of the kernel's vfio: what its three ways have in common. */
+/* A device of the kernel's vfio: common to the three ways to access it. */
 #ifndef PCI_VFIO_H
 #define PCI_VFIO_H
 
@@ -12,10 +12,10 @@
 struct mri_vfio;
 struct mri_container;
 
-/* A way to a device: group, iommufd, or a group without an IOMMU. */
+/* A way to access a device: group, iommufd, or a group without an IOMMU. */
 struct mri_vfio_way {
-	/* Open the device into vfio->fd, and have a container for its region.
-	 * On failure everything is undone. */
+	/* Open the device as vfio->fd, with a container for its region. On
+	 * failure everything is undone. */
 	int (*join)(struct mri_vfio *vfio, struct mr_reason *reterr_reason);
 	void (*leave)(struct mri_vfio *vfio);
 	int (*map)(const struct mri_container *c, const void *memory,
@@ -24,14 +24,14 @@ struct mri_vfio_way {
 		     uint64_t n_bytes);
 	int (*ranges)(const struct mri_container *c, struct mr_pci_range *ret,
 		      uint32_t n);
-	const char *locked; /* what the kernel counts: a line of proc status */
+	const char *locked; /* the line of /proc/self/status that counts it */
 };
 
 extern const struct mri_vfio_way mri_vfio_group;
 extern const struct mri_vfio_way mri_vfio_iommufd;
 extern const struct mri_vfio_way mri_vfio_noiommu;
 
-/* An IOMMU group that is open: it can be so once in the whole system. */
+/* An open IOMMU group, which can be opened only once in the whole system. */
 struct mri_group {
 	struct mri_group *next;
 	int32_t number;
@@ -40,8 +40,8 @@ struct mri_group {
 };
 
 /*
- * What maps DMA: a container of vfio, or an IOAS of iommufd. The ports of a
- * region share one, so that the region is locked and mapped once.
+ * What maps DMA: a vfio container, or an iommufd IOAS. The ports of a region
+ * share one, so that the region is locked and mapped once.
  */
 struct mri_container {
 	struct mri_container *next; /* of the context */
@@ -61,7 +61,7 @@ struct mri_vfio {
 	const struct mr_pci_info *info;
 	const struct mri_vfio_way *way;
 	const struct mr_region *region;
-	uint64_t n_region_bytes; /* in segments, when it was opened */
+	uint64_t n_region_bytes; /* in segments, at open */
 	struct mri_container *container;
 	struct mri_group *group;
 	int fd;
@@ -75,20 +75,20 @@ struct mri_vfio {
 };
 
 /*
- * Make the backend of a device that is bound to vfio. -ENODEV, -ENOTSUP: it is
- * not, or there is no IOMMU.
+ * Create the backend of a device bound to vfio. -ENODEV, -ENOTSUP: it is not
+ * bound, or there is no IOMMU.
  */
 int mri_vfio_create(struct mr_pci *pci, const struct mr_pci_config *config,
 		    struct mri_vfio **ret_vfio,
 		    struct mr_reason *reterr_reason);
 
-/* The container for the region of vfio that its way has, or a new one. */
+/* The container of its way for the region, or a new one. */
 struct mri_container *mri_container_find(const struct mri_vfio *vfio);
 struct mri_container *mri_container_add(const struct mri_vfio *vfio, int fd);
-/* When the last user is gone, it is closed. */
+/* Closes it with its last user. */
 void mri_container_put(struct mri_vfio *vfio);
 
-/* An fd that is closed in a forked child; -errno. */
+/* An fd that is closed in forked children; -errno. */
 int mri_vfio_open_node(const char *path);
 
 /* lib/pci/vfio_bar.c */
@@ -97,8 +97,8 @@ int mri_vfio_map_bar(void *device, uint32_t idx, struct mr_bar *ret_bar,
 void mri_vfio_unmap_bars(struct mri_vfio *vfio);
 
 /*
- * lib/pci/vfio_refuse.c: one line for each way it can fail. They return what
- * mr_pci_open() is to return.
+ * lib/pci/vfio_refuse.c: a message for each failure. They return the result of
+ * mr_pci_open().
  */
 int mri_refuse_driver(const struct mr_pci_info *info,
 		      struct mr_reason *reterr_reason);
@@ -114,8 +114,8 @@ int mri_refuse_map(const struct mri_vfio *vfio, uint64_t n_bytes, int err,
 		   struct mr_reason *reterr_reason);
 
 /*
- * lib/pci/vfio_noiommu.c: where memory on huge pages is, for who has no IOMMU.
- * -EPERM: the kernel does not tell; -ENXIO: it is not in one piece.
+ * lib/pci/vfio_noiommu.c: the physical address of memory on huge pages. -EPERM:
+ * the kernel hides it; -ENXIO: it is not contiguous.
  */
 int mri_physical(const void *memory, uint64_t n_bytes, uint64_t *ret_address);
 

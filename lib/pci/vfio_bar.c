@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * BARs of vfio: mapped whole, or in the areas that the kernel lets be mapped.
+ * BARs of vfio: mapped whole, or in the areas that the kernel allows.
  *
- * The page of the MSI-X table is the kernel's. Since 4.16 it can be mapped with
- * the rest, and says so; before, or where a kernel has areas (sparse), what is
- * not mapped is memory that reads as all ones, as a bus without a device does.
+ * The kernel owns the page of the MSI-X table. Since 4.16 it reports that the
+ * page can be mapped with the rest; before, or if it reports areas (sparse),
+ * the unmapped rest is memory that reads as all ones, like a bus without a
+ * device.
  *
  * Source: linux/include/uapi/linux/vfio.h (VFIO_REGION_INFO_CAP_*); PCI Local
  * Bus 3.0, 6.8.2 (MSI-X).
@@ -19,8 +20,8 @@
 
 enum {
 	MAX_AREAS = 16,
-	INFO_BYTES = 1024, /* with a chain of MAX_AREAS and more */
-	MSIX_BAR_MASK = 7, /* of where the table is */
+	INFO_BYTES = 1024, /* room for a chain of more than MAX_AREAS */
+	MSIX_BAR_MASK = 7, /* the BAR of the table */
 	MSIX_ENTRY_BYTES = 16,
 	BAR_0 = 0x10,
 	BAR_IS_IO = 1,
@@ -32,7 +33,7 @@ struct areas {
 	struct vfio_area areas[MAX_AREAS];
 };
 
-/* The capability of this id in a chain that the kernel wrote, or NULL. */
+/* The capability of this id in a chain from the kernel, or NULL. */
 static const void *find_cap(const struct vfio_region_info *info,
 			    uint32_t n_bytes, uint16_t id)
 {
@@ -48,13 +49,13 @@ static const void *find_cap(const struct vfio_region_info *info,
 		if (cap.id == id)
 			return bytes + at;
 		if (cap.next <= at)
-			break; /* a chain goes forwards */
+			break; /* chains only go forward */
 		at = cap.next;
 	}
 	return NULL;
 }
 
-/* Those of the kernel's that lie in the BAR. */
+/* The kernel's areas that lie in the BAR. */
 static void take_sparse(const struct vfio_region_info *info,
 			const struct vfio_cap_sparse *cap, uint32_t n_bytes,
 			struct areas *ret)
@@ -74,7 +75,7 @@ static void take_sparse(const struct vfio_region_info *info,
 	}
 }
 
-/* Where the MSI-X table is in this BAR; false: it is not. */
+/* Find the MSI-X table in this BAR; false: it is elsewhere. */
 static bool find_table(struct mri_vfio *vfio, uint32_t idx,
 		       struct vfio_area *ret_table)
 {
@@ -93,8 +94,8 @@ static bool find_table(struct mri_vfio *vfio, uint32_t idx,
 }
 
 /*
- * All but the OS pages that the table is on. A device that says the table is
- * past the end of its BAR has the whole of it mapped.
+ * All but the OS pages of the table. If the device claims that the table is
+ * past the end of its BAR, the whole BAR is mapped.
  */
 static void take_around(const struct vfio_region_info *info,
 			const struct vfio_area *table, uint64_t os_page,
@@ -129,7 +130,7 @@ static void choose_areas(struct mri_vfio *vfio,
 		ret->areas[ret->n++] = (struct vfio_area){ 0, info->size };
 }
 
-/* An address range for the BAR that reads as all ones, and the areas in it. */
+/* Map the BAR's areas into a range that otherwise reads as all ones. */
 static int map_areas(struct mri_vfio *vfio, const struct vfio_region_info *info,
 		     const struct areas *areas, uint64_t os_page)
 {
@@ -146,7 +147,7 @@ static int map_areas(struct mri_vfio *vfio, const struct vfio_region_info *info,
 
 		if (a->offset > hole)
 			memset(map + hole, 0xff, a->offset - hole);
-		/* They come in any order: ones go behind all of them. */
+		/* They come in any order: fill with ones after all of them. */
 		if (hole < mri_round_up(a->offset + a->size, os_page))
 			hole = mri_round_up(a->offset + a->size, os_page);
 		if (mmap(map + a->offset, a->size, PROT_READ | PROT_WRITE,
@@ -202,7 +203,7 @@ int mri_vfio_map_bar(void *device, uint32_t idx, struct mr_bar *ret_bar,
 	info->index = idx;
 	ret_bar->n_bytes = info->size;
 	if (info->size == 0)
-		return 0; /* who asked says that it is empty */
+		return 0; /* the caller reports that it is empty */
 	if ((info->flags & VFIO_REGION_CAN_MMAP) == 0)
 		return refuse_bar(vfio, idx, reterr_reason);
 	choose_areas(vfio, info, sizeof(buffer), os_page, &areas);

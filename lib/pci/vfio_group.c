@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * vfio by group and container: what kernels before 6.6 have, and Debian's.
+ * vfio with groups and containers: for kernels before 6.6, and Debian's.
  *
- * A group can be open once in the whole system, and belongs to one container,
- * so ports of one group share both. Without an IOMMU the calls are the same, on
- * nodes of another name, and nothing is mapped.
+ * A group can be opened only once in the whole system, and belongs to one
+ * container, so ports of a group share both. Without an IOMMU the calls are the
+ * same, with other node names, and nothing is mapped.
  *
  * Source: linux/Documentation/driver-api/vfio.rst; drivers/vfio/group.c,
  * container.c, vfio_iommu_type1.c.
@@ -18,7 +18,7 @@
 
 static const char CONTAINER[] = "/dev/vfio/vfio";
 
-/* Before 5.4 a kernel did not say: 39 bits, and not where MSI is on x86. */
+/* Kernels before 5.4 do not report it: 39 bits, without x86's MSI range. */
 static const struct mr_pci_range careful[] = {
 	{ 0, 0xfedfffff },
 	{ 0xfef00000, (UINT64_C(1) << 39) - 1 },
@@ -29,7 +29,7 @@ static bool is_without_iommu(const struct mri_vfio *vfio)
 	return vfio->way == &mri_vfio_noiommu;
 }
 
-/* The group, if a port of this context has it. */
+/* The group, if a port of this context has it open. */
 static struct mri_group *find_group(const struct mri_vfio *vfio,
 				    struct mri_container **ret_container)
 {
@@ -72,7 +72,7 @@ static int open_group(const struct mri_vfio *vfio, int *ret_fd,
 	return err;
 }
 
-/* The best kind of IOMMU that the container has; 0: none. */
+/* The best IOMMU type that the container supports; 0: none. */
 static int choose_type(const struct mri_vfio *vfio, int fd)
 {
 	if (is_without_iommu(vfio))
@@ -151,7 +151,7 @@ static int open_container(struct mri_vfio *vfio,
 		       vfio->info->bdf);
 }
 
-/* A group that is not open yet, in the region's container or a new one. */
+/* Open a group, in the region's container or a new one. */
 static int add_group(struct mri_vfio *vfio, int fd,
 		     struct mr_reason *reterr_reason)
 {
@@ -254,7 +254,7 @@ static int group_join(struct mri_vfio *vfio, struct mr_reason *reterr_reason)
 	return 0;
 }
 
-/* The device first: a group that has one open cannot leave its container. */
+/* The device first: a group with an open device cannot leave its container. */
 static void group_leave(struct mri_vfio *vfio)
 {
 	mr_fd_close(vfio->fd);
@@ -287,7 +287,7 @@ static int group_unmap(const struct mri_container *c, uint64_t iova,
 	return ioctl(c->fd, VFIO_IOMMU_UNMAP_DMA, &unmap) < 0 ? -errno : 0;
 }
 
-/* The ranges in a chain of capabilities that the kernel wrote. */
+/* Find the ranges in a capability chain from the kernel. */
 static uint32_t find_ranges(const struct vfio_iommu_info *info,
 			    uint32_t n_bytes, struct mr_pci_range *ret,
 			    uint32_t n)
@@ -311,7 +311,7 @@ static uint32_t find_ranges(const struct vfio_iommu_info *info,
 			return n;
 		}
 		if (cap.head.next <= at)
-			break; /* a chain goes forwards */
+			break; /* chains only go forward */
 		at = cap.head.next;
 	}
 	return 0;
@@ -320,7 +320,7 @@ static uint32_t find_ranges(const struct vfio_iommu_info *info,
 static int group_ranges(const struct mri_container *c, struct mr_pci_range *ret,
 			uint32_t n)
 {
-	uint64_t buffer[256]; /* 2 KiB: the chain is 200 bytes or so */
+	uint64_t buffer[256]; /* 2 KiB: the chain has about 200 bytes */
 	struct vfio_iommu_info *info = (struct vfio_iommu_info *)buffer;
 	uint32_t n_ranges;
 
@@ -346,7 +346,7 @@ const struct mri_vfio_way mri_vfio_group = {
 	.locked = "VmLck:",
 };
 
-/* Nothing is mapped: the space has found out where the memory is. */
+/* Nothing to map: the space knows the memory's address. */
 static int noiommu_map(const struct mri_container *c, const void *memory,
 		       uint64_t iova, uint64_t n_bytes)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * vfio by device node and iommufd: kernels from 6.6 on that are built for it.
+ * vfio with device nodes and iommufd: kernels from 6.6 on, if configured.
  *
  * Source: linux/Documentation/userspace-api/iommufd.rst; drivers/vfio/
  * device_cdev.c; drivers/iommu/iommufd/ioas.c.
@@ -59,7 +59,7 @@ static int open_cdev(struct mri_vfio *vfio, struct mr_reason *reterr_reason)
 	return mri_refuse_node(vfio->info, path, vfio->fd, reterr_reason);
 }
 
-/* Bound first: before that the kernel lets nothing be done with a device. */
+/* Bind first: before that, the kernel allows nothing else. */
 static int attach(const struct mri_vfio *vfio, struct mr_reason *reterr_reason)
 {
 	struct vfio_bind_iommufd bind = { .argsz = sizeof(bind),
@@ -68,7 +68,7 @@ static int attach(const struct mri_vfio *vfio, struct mr_reason *reterr_reason)
 					  .pt_id = vfio->container->ioas_id };
 
 	if (ioctl(vfio->fd, VFIO_DEVICE_BIND_IOMMUFD, &bind) < 0) {
-		/* Its DMA belongs to someone: a driver of its group. */
+		/* Its DMA is owned by a driver of its group. */
 		if (errno == EPERM)
 			return mri_refuse_group(vfio->ctx, vfio->info,
 						reterr_reason);
@@ -142,7 +142,7 @@ static int iommufd_unmap(const struct mri_container *c, uint64_t iova,
 	return ioctl(c->fd, IOMMU_IOAS_UNMAP, &unmap) < 0 ? -errno : 0;
 }
 
-/* Where there are more ranges than room, the first are enough. */
+/* If there are more ranges than room, the first are enough. */
 static int iommufd_ranges(const struct mri_container *c,
 			  struct mr_pci_range *ret, uint32_t n)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where memory is, for a device that no IOMMU translates for.
+ * Physical addresses, for a device without an IOMMU.
  *
- * Huge pages alone: the kernel may move small ones, locked or not, and would
- * not tell the device.
+ * Only huge pages: the kernel may move small ones, even locked ones, without
+ * telling the device.
  *
  * Source: linux/Documentation/admin-guide/mm/pagemap.rst (bit 63: present; bits
  * 0 to 54: the frame number, 0 without CAP_SYS_ADMIN).

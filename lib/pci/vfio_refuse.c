@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Why a device cannot be had: one line, with the cause and what cures it.
+ * Why a device cannot be opened: one line with cause and cure.
  *
- * The kernel says EBUSY or EPERM for a dozen things; which of them it was is
- * asked of sysfs, after the fact.
+ * The kernel returns EBUSY or EPERM for many reasons; sysfs tells which one,
+ * after the fact.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -44,7 +44,7 @@ int mri_refuse_no_iommu(const struct mr_pci_info *info,
 		       info->bdf);
 }
 
-/* Being the owner of a node is not enough where no IOMMU is, nor for root. */
+/* Without an IOMMU, owning the node is not enough, not even for root. */
 static int refuse_user(const struct mr_pci_info *info, const char *path,
 		       bool is_without_iommu, int err,
 		       struct mr_reason *reterr_reason)
@@ -96,7 +96,7 @@ int mri_refuse_node(const struct mr_pci_info *info, const char *path, int err,
 		       path, mr_strerror(-err));
 }
 
-/* Who of a group keeps it from being given away, "" if nobody seems to. */
+/* The members that keep the group from being used, "" if none seems to. */
 static void list_members(const struct mr_ctx *ctx,
 			 const struct mr_pci_info *info, char *ret, size_t n)
 {
@@ -181,9 +181,9 @@ static uint64_t read_locked(const char *line_name)
 }
 
 /*
- * What the limit has to be: what others of the process have locked, the whole
- * region, even if this was its first segment, and room for rings to come, so
- * that who follows the advice is not refused a moment later.
+ * The required limit: what others of the process have locked, the whole region,
+ * even if this was its first segment, and room for future rings, so that
+ * following the advice does not lead to the next refusal.
  */
 static int refuse_limit(const struct mri_vfio *vfio, uint64_t n_bytes,
 			const struct rlimit *limit,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The kernel's vfio and iommufd interfaces, in own words: the headers of the
- * build machine may be older than the kernel that the program runs on (Debian
- * 12's have no iommufd), so what a kernel can do is found out at run time.
+ * Our own copy of the kernel's vfio and iommufd interfaces: the headers of the
+ * build machine may be older than the kernel at run time (Debian 12's have no
+ * iommufd), so a kernel's capabilities are probed at run time.
  *
  * Source: linux/include/uapi/linux/vfio.h, iommufd.h; Documentation/driver-api/
  * vfio.rst, Documentation/userspace-api/iommufd.rst.
@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <sys/ioctl.h>
 
-/* Both number their calls in the space of ';'. None says its size there. */
+/* Both number their calls in the space of ';', without a size. */
 #define VFIO_CALL(n) _IO(';', 100 + (n))
 #define IOMMU_CALL(n) _IO(';', 0x80 + (n))
 
@@ -82,7 +82,7 @@ enum {
 	IOMMU_MAP_READ = 1 << 2,
 };
 
-/* A chain behind an info struct; offsets are from the struct's beginning. */
+/* A chain after an info struct; offsets are from the struct's start. */
 struct vfio_cap {
 	uint16_t id;
 	uint16_t version;
@@ -146,7 +146,7 @@ struct vfio_iommu_info {
 	uint32_t reserved;
 };
 
-/* vfio_iova_range, iommu_iova_range: the end is included. */
+/* vfio_iova_range, iommu_iova_range: inclusive. */
 struct vfio_range {
 	uint64_t start;
 	uint64_t last;
@@ -196,7 +196,7 @@ struct iommu_ioas_alloc {
 struct iommu_ioas_iova_ranges {
 	uint32_t size;
 	uint32_t ioas_id;
-	uint32_t n_ranges; /* room; on return: how many there are */
+	uint32_t n_ranges; /* room; on return: the number of ranges */
 	uint32_t reserved;
 	uint64_t ranges;
 	uint64_t out_alignment;

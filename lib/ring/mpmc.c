@@ -4,12 +4,13 @@
  * 2010), extended to bursts.
  *
  * Every place has a turn. A producer that finds the turns of the next k places
- * at their numbers may claim all k with one compare-and-swap on head: a place
- * that waits for entry n waits until whoever claims n has filled it, so what
- * was seen still holds when the swap succeeds. Consumers likewise with n + 1.
+ * equal to their numbers may claim all k with one compare-and-swap on head: a
+ * place that waits for entry n waits until whoever claims n has filled it, so
+ * the observation still holds when the swap succeeds. Consumers do the same
+ * with n + 1.
  *
- * Nobody waits for anybody: a producer stopped between its swap and its last
- * store makes consumers find a place whose turn has not come, and return.
+ * Nobody waits: if a producer is stopped between its swap and its last store,
+ * consumers find a place whose turn has not come, and return.
  *
  * Order: the release of a turn pairs with the acquire of the same turn by the
  * other side, and hands over the entry, or its place.
@@ -63,8 +64,8 @@ static struct mri_ring_place *place_at(struct mr_ring_mpmc *ring, uint32_t at)
 }
 
 /*
- * Claim up to n places from *counter on whose turn is their number plus
- * lead. Returns how many, and the first one.
+ * Claim up to n places from *counter on whose turn is their number plus lead.
+ * Returns how many, and the first one.
  */
 static uint32_t claim(struct mr_ring_mpmc *ring, uint32_t *counter,
 		      uint32_t lead, uint32_t n, uint32_t *ret_first)
@@ -79,7 +80,7 @@ static uint32_t claim(struct mr_ring_mpmc *ring, uint32_t *counter,
 			    first + k + lead)
 				break;
 		if (k == 0) {
-			/* Full, or empty, or first is old: look again once. */
+			/* Full, empty, or first is outdated: try once more. */
 			const uint32_t now =
 				__atomic_load_n(counter, __ATOMIC_RELAXED);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside of the rings, for lib/ring and its tests. */
+/* Internals of the rings, for lib/ring and its tests. */
 #ifndef RING_RING_H
 #define RING_RING_H
 
@@ -23,8 +23,8 @@ struct mr_ring_spsc {
 };
 
 /*
- * A place of the MPMC ring. turn says whose it is: n when it waits for the n-th
- * entry ever enqueued, n + 1 when it holds it.
+ * A place of the MPMC ring. turn is n while it waits for the n-th entry ever
+ * enqueued, n + 1 while it holds it.
  */
 struct mri_ring_place {
 	struct mr_frame frame;
@@ -46,7 +46,7 @@ static inline bool mri_ring_is_size(uint32_t n_entries)
 	       mri_is_power_of_two(n_entries);
 }
 
-/* For tests: begin to count at another number than 0, near the wrap. */
+/* For tests: start counting near the wrap, not at 0. */
 void mri_ring_spsc_start_at(struct mr_ring_spsc *ring, uint32_t count);
 void mri_ring_mpmc_start_at(struct mr_ring_mpmc *ring, uint32_t count);
 

@@ -2,9 +2,9 @@
 /*
  * Ring of one producer and one consumer.
  *
- * head and tail count entries for ever and wrap at 2^32; head - tail is what is
- * in the ring. Each side keeps a copy of the other's counter on its own line
- * and looks at the real one only when the copy says full, or empty.
+ * head and tail count all entries and wrap at 2^32; the ring holds head - tail.
+ * Each side keeps a copy of the other's counter on its own line, and reads the
+ * real one only when the copy indicates full or empty.
  *
  * Order: the release of head in enqueue pairs with the acquire in dequeue and
  * hands over the entries; the release of tail in dequeue pairs with the acquire
@@ -51,8 +51,8 @@ void mri_ring_spsc_start_at(struct mr_ring_spsc *ring, uint32_t count)
 }
 
 /*
- * Entries at..at+n of the ring, from or to an array. A few are copied one by
- * one: a call of memcpy() takes longer than they do.
+ * Copy entries at..at+n of the ring from or to an array. A few are copied one
+ * by one: calling memcpy() would take longer.
  */
 enum { FEW = 4 };
 

@@ -4,16 +4,16 @@
  *
  * A gap is the time from the end of one piece of work to the next. Polling
  * costs the gap in CPU time; sleeping costs the wake-up, which delays the
- * frame. The worker counts the gaps that it sees by length and takes the limit
- * at which both together would have cost least:
+ * frame. The worker counts gaps by length and chooses the limit at which both
+ * together would have cost least:
  *
  *     cost(limit) = time polled in gaps up to limit
  *                   + longer gaps x (limit + price of a wake-up)
  *
  * The price is PRICE_FACTOR times the delay of a wake-up: we pay that much CPU
- * time for latency. The delay is how late the kernel ends the sleeps that no
- * frame ends. With a constant gap of up to MIN_PRICE_NS the limit is above it,
- * whatever a wake-up costs, so at 5000 frames/s and more there is no sleep.
+ * time for latency. The delay is how late the kernel ends sleeps that time out.
+ * With a constant gap of up to MIN_PRICE_NS the limit exceeds the gap, whatever
+ * a wake-up costs, so at 5000 frames/s and more there is no sleep.
  */
 #include "worker/worker.h"
 
@@ -21,11 +21,11 @@ enum {
 	PRICE_FACTOR = 10,
 	MIN_PRICE_NS = 200000,
 	MAX_PRICE_NS = 2000000,
-	FIRST_WAKE_NS = 50000, /* until one was measured */
+	FIRST_WAKE_NS = 50000, /* before the first measurement */
 	/* After this many gaps, the weight of earlier ones is halved. */
 	FORGET_GAPS = 128,
-	LONG_GAP_NS = 32000,   /* the limit follows each of these at once */
-	WINDOW_NS = 100000000, /* in which the share of CPU holds */
+	LONG_GAP_NS = 32000,   /* the limit reacts at once to each of these */
+	WINDOW_NS = 100000000, /* over which the CPU share applies */
 };
 
 static uint64_t edge_ns(uint32_t bucket)
@@ -51,8 +51,8 @@ static uint64_t price_of(uint64_t wake_ns)
 	return ns < MAX_PRICE_NS ? ns : MAX_PRICE_NS;
 }
 
-/* Of limits with equal cost, the longest. With no gaps seen yet, the price,
- * which never costs more than twice what the best limit does. */
+/* Of limits with equal cost, the longest. Without gaps, the price, which never
+ * costs more than twice as much as the best limit. */
 static uint64_t best_limit(const struct mri_adapt *a)
 {
 	const uint64_t price = price_of(a->wake_ns);
@@ -89,7 +89,7 @@ void mri_adapt_gap(struct mri_adapt *a, uint64_t gap_ns, uint32_t n_slept_for)
 {
 	uint32_t bucket;
 
-	/* Frames that came during a wake-up had shorter gaps than we saw. */
+	/* Frames that came during a wake-up had shorter gaps than measured. */
 	if (n_slept_for > 1 && gap_ns < edge_ns(MRI_GAP_BUCKETS - 2))
 		gap_ns /= n_slept_for;
 	bucket = bucket_of(gap_ns);
@@ -117,10 +117,9 @@ void mri_adapt_wake(struct mri_adapt *a, uint64_t late_ns)
 }
 
 /*
- * Credit grows with all time and is used up by time awake. A worker without
+ * Credit grows with all time and is spent by time awake. A worker without
  * credit sleeps until it has half a window's worth, then polls through whole
- * gaps again: half of a gap would cost as much, and the frame would be late all
- * the same.
+ * gaps again: half a gap would cost as much, and the frame would still be late.
  */
 void mri_adapt_time(struct mri_adapt *a, uint64_t now_ns, uint64_t asleep_ns)
 {

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The core map: which worker runs on which core, reads which rx queues, and
- * reaches each port in which way. Nothing here asks the system: the same input
- * gives the same map.
+ * The core map: which worker runs on which core, reads which rx queues, and how
+ * it reaches each port. No system calls: the same input gives the same map.
  *
- * Rx queues go to the worker that has fewest, of those on the port's NUMA node
- * if there is one; so queue i of every port meets in one worker. Tx queues go
- * to workers that receive what leaves there, first to those that receive
- * nothing else; those that are left without one hand off to one that has it.
+ * Rx queues go to the worker with the fewest, on the port's NUMA node if
+ * possible; so queue i of every port goes to the same worker. Tx queues go to
+ * workers that receive what leaves there, first to those that receive nothing
+ * else; workers without one hand off to one that has it.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -30,7 +29,7 @@ static uint32_t demand_of(const struct mri_map_port *ports, uint32_t n_ports,
 	return n;
 }
 
-/* Is a the better core, the nodes being equal? */
+/* Whether a is the better core on the same node. */
 static bool is_better(const struct mri_core *a, const struct mri_core *b)
 {
 	if (a->sibling_rank != b->sibling_rank)
@@ -54,14 +53,14 @@ void mri_pick_cores(const struct mri_core *allowed, uint32_t n_allowed,
 		for (uint32_t i = 0; i < n_allowed; i++) {
 			const int32_t node = allowed[i].numa_node;
 			const uint32_t demand = demand_of(ports, n_ports, node);
-			uint32_t n_on_node = 1; /* with this one */
+			uint32_t n_on_node = 1; /* including this one */
 			int64_t more;
 
 			if (is_taken[i])
 				continue;
 			for (uint32_t j = 0; j < k; j++)
 				n_on_node += picked[j].numa_node == node;
-			/* demand / n_on_node against the best, in integers */
+			/* compares demand / n_on_node, in integers */
 			more = (int64_t)demand * best_n -
 			       (int64_t)best_demand * n_on_node;
 			if (best == none ||
@@ -80,7 +79,7 @@ void mri_pick_cores(const struct mri_core *allowed, uint32_t n_allowed,
 	}
 }
 
-/* Rx queues of one port; load is how many each worker has so far. */
+/* Assign the rx queues of one port; load is each worker's count so far. */
 static void assign_rx(struct mri_core_map *map, uint32_t p, uint32_t *load)
 {
 	const struct mri_map_port *port = &map->ports[p];
@@ -105,8 +104,8 @@ static void assign_rx(struct mri_core_map *map, uint32_t p, uint32_t *load)
 }
 
 /*
- * How much a worker needs a tx queue of port p: 0 not at all, 2 if frames for
- * it are all it receives, else 1.
+ * How much a worker needs a tx queue of port p: 0 not at all, 2 if it receives
+ * only frames for it, else 1.
  */
 static uint32_t need_of(const struct mri_core_map *map, uint32_t worker,
 			uint32_t p)
@@ -129,7 +128,7 @@ static uint32_t need_of(const struct mri_core_map *map, uint32_t worker,
 	return sends_elsewhere ? 1 : 2;
 }
 
-/* Does the worker read a queue of the port? Then its tx side is near, too. */
+/* Whether the worker reads a queue of the port, so that its tx side is near. */
 static bool reads(const struct mri_core_map *map, uint32_t worker, uint32_t p)
 {
 	for (uint32_t i = map->first_rxq[p]; i < map->first_rxq[p + 1]; i++)
@@ -138,7 +137,7 @@ static bool reads(const struct mri_core_map *map, uint32_t worker, uint32_t p)
 	return false;
 }
 
-/* Tx queues of one port; load is how many each worker has so far. */
+/* Assign the tx queues of one port; load is each worker's count so far. */
 static void assign_tx(struct mri_core_map *map, uint32_t p, uint32_t *load)
 {
 	const struct mri_map_port *port = &map->ports[p];
@@ -224,7 +223,7 @@ void mri_core_map_fini(struct mri_core_map *map, const struct mr_ctx *ctx)
 	map->routes = NULL;
 }
 
-/* Append to a text that may be full. */
+/* Append to a text, which may be full. */
 __attribute__((format(printf, 3, 4))) static void
 append(char **text, uint32_t *n_left, const char *format, ...)
 {

@@ -6,7 +6,7 @@
  *     worker 1 --[ring of (worker 1, port)]--> worker 0 --> tx queue
  *
  * One ring per worker and port, so each has one producer and one consumer, and
- * a port that stalls fills its own rings only.
+ * a stalled port fills only its own rings.
  */
 #include <errno.h>
 
@@ -49,7 +49,7 @@ int mri_handoff_init(struct mr_workers *workers,
 	return err;
 }
 
-/* Also after half an init. What is left in a ring goes back to the pool. */
+/* Also after a partial init. Frees what is left in rings to the pool. */
 void mri_handoff_fini(struct mr_workers *workers)
 {
 	for (uint32_t w = 0; w < workers->n_workers; w++) {
@@ -87,13 +87,14 @@ uint32_t mr_worker_hand_off(struct mr_worker *base, uint32_t port_idx,
 
 	if (route->handoff == NULL || n == 0)
 		return 0;
-	/* Room only grows while we look: the consumer takes, we alone put. */
+	/* Room can only grow meanwhile: the consumer takes, only we put. */
 	n_room = base->workers->n_handoff_entries -
 		 mr_ring_spsc_count(route->handoff);
 	if (n > n_room)
 		n_fit = mr_frame_n_whole(frames, n_room);
 	n_fit = mr_ring_spsc_enqueue_burst(route->handoff, frames, n_fit);
-	mr_counter_add(&worker->stats.handed_off, mr_frame_n_frames(frames, n_fit));
+	mr_counter_add(&worker->stats.handed_off,
+		       mr_frame_n_frames(frames, n_fit));
 	mr_counter_add(&worker->stats.handoff_full,
 		       mr_frame_n_frames(frames + n_fit, n - n_fit));
 	if (n_fit > 0)

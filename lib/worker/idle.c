@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The end of a round: what a worker does with time.
+ * The end of a round: idle strategy and time accounting.
  *
- * A round that moved frames is busy, another is idle. While there is work the
- * clock is read every BUSY_STAMP_ROUNDS; in empty rounds, where nothing is
- * lost by it, each time. So a change from idle to busy is stamped to the round.
+ * A round that moved frames is busy, others are idle. The clock is read every
+ * BUSY_STAMP_ROUNDS while there is work, and in each empty round, where it
+ * costs nothing, so a change from idle to busy is stamped to the round.
  *
  * Sleep: the worker sets is_asleep, then looks at the hand-off rings, is_called
  * and the stop flag once more, arms its rx queues, and waits. A producer
@@ -12,11 +12,11 @@
  * exchange, acquire and release, on one variable, so one of them comes second:
  * a producer that comes second finds the flag and writes to wake_fd; a worker
  * that comes second sees what was enqueued. (The plain form would be a store
- * and a load with a full fence between them, on both sides.)
+ * and a load with a full fence in between, on both sides.)
  *
- * A sleep is also the tick of the tx queues: its first deadline after work is
- * 1 ms, then 2, 4, ..., 100, and each round after it collects completions and
- * wakes a device that has frames left.
+ * Sleeps are also the tick of the tx queues: the first one after work lasts up
+ * to 1 ms, then 2, 4, ..., 100, and the round after each collects completions
+ * and wakes a device that has frames left.
  *
  * poll(), not epoll: an fd in an epoll set is waited on all the time, awake or
  * asleep, and an AF_XDP socket calls its waiters for each frame that it has
@@ -32,7 +32,7 @@
 
 enum {
 	BUSY_STAMP_ROUNDS = 256,
-	BUSY_FLUSH_ROUNDS = 64, /* for tx queues that get nothing new */
+	BUSY_FLUSH_ROUNDS = 64, /* for tx queues without new frames */
 	IDLE_FLUSH_ROUNDS = 16,
 	MAX_TICK_MS = 100,
 };
@@ -95,12 +95,12 @@ void mri_idle_wake(struct mri_worker *worker)
 
 	if (__atomic_exchange_n(&worker->is_asleep, 0, __ATOMIC_ACQ_REL) == 0)
 		return;
-	/* Fails only if it is readable already, which is all we want. */
+	/* It fails only if already readable, which is all we want. */
 	if (write(worker->wake_fd, &one, sizeof(one)) < 0)
 		return;
 }
 
-/* Seen by the sleep that begins later; ends the one that began before. */
+/* Also ends a sleep that begins later. */
 void mr_worker_wake(struct mr_worker *base)
 {
 	struct mri_worker *worker = mri_worker_of(base);
@@ -115,7 +115,7 @@ static bool is_stopping(const struct mri_worker *worker)
 			       __ATOMIC_ACQUIRE) != 0;
 }
 
-/* Time since the last stamp goes to one of the two counters. */
+/* Add the time since the last stamp to one of the two counters. */
 static uint64_t stamp(struct mri_worker *worker, uint64_t *counter)
 {
 	const uint64_t now = mr_ctx_now_ns(worker->base.workers->ctx);
@@ -126,8 +126,8 @@ static uint64_t stamp(struct mri_worker *worker, uint64_t *counter)
 }
 
 /*
- * Collect completions of all tx queues; wakes a device that has frames left.
- * What came back and belongs to others goes to them.
+ * Collect completions of all tx queues, and wake devices that have frames left.
+ * Return what belongs to other caches.
  */
 static void flush(struct mri_worker *worker)
 {
@@ -145,14 +145,14 @@ static bool arm_all(struct mri_worker *worker)
 }
 
 /*
- * An fd that reports an error stays readable for good: its device is gone. The
- * queue is looked at on each tick from then on.
+ * An fd that reports an error stays readable for good: its device is gone. From
+ * then on, check the queue on each tick.
  */
 static void handle(struct mri_worker *worker)
 {
 	uint64_t count;
 
-	/* Nothing to read is no matter: the flag says what is to be done. */
+	/* A spurious wake-up is harmless: the flag decides. */
 	if (worker->fds[0].revents != 0 &&
 	    read(worker->wake_fd, &count, sizeof(count)) < 0)
 		worker->fds[0].revents = 0;
@@ -162,8 +162,8 @@ static void handle(struct mri_worker *worker)
 }
 
 /*
- * A sleep to its end tells what a wake-up costs: how late it is, less the slack
- * of timers (prctl(2)), which poll() takes as a thousandth of long times.
+ * A sleep that times out shows what a wake-up costs: how late it is, minus the
+ * timer slack (prctl(2)), which poll() sets to a thousandth of long times.
  */
 static int sleep_for(struct mri_worker *worker, uint32_t tick_ms)
 {
@@ -193,8 +193,7 @@ static void sleep_until_work(struct mri_worker *worker)
 	int n;
 
 	__atomic_exchange_n(&worker->is_asleep, 1, __ATOMIC_ACQ_REL);
-	/* With a tx queue that is full, its ring is no work: try on each tick.
-	 */
+	/* If a tx queue is full, its ring is not work: retry on each tick. */
 	if (__atomic_exchange_n(&worker->is_called, 0, __ATOMIC_ACQUIRE) == 0 &&
 	    !is_stopping(worker) &&
 	    (worker->is_stuck || mri_handoff_is_empty(worker)) &&
@@ -211,7 +210,7 @@ static void sleep_until_work(struct mri_worker *worker)
 	__atomic_exchange_n(&worker->is_asleep, 0, __ATOMIC_ACQ_REL);
 }
 
-/* Poll on, rather than sleep? */
+/* Whether to continue polling instead of sleeping. */
 static bool polls_on(struct mri_worker *worker, uint64_t now)
 {
 	struct mri_adapt *adapt = &worker->adapt;
@@ -245,7 +244,7 @@ static void end_empty_round(struct mri_worker *worker)
 	mri_adapt_time(&worker->adapt, now, stats->asleep_ns - asleep_ns);
 }
 
-/* The round before this one, which found work, was the last of the gap. */
+/* The gap ended with the round before this one, which found work. */
 static void end_gap(struct mri_worker *worker, uint32_t n_moved)
 {
 	if (worker->base.workers->idle == MR_IDLE_ADAPTIVE)

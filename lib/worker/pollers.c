@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Threads that keep a core to themselves. A worker that shares its core with
- * one of them waits for whole time slices, some milliseconds, with its frames.
+ * Threads that monopolize a core. A worker that shares its core with one of
+ * them, and its frames, wait for whole time slices of some milliseconds.
  *
  * Two kinds of threads count, both confined to a single core, since the kernel
- * moves others out of the way: workers of Millrace, which may be asleep now and
- * poll when traffic comes, and threads that did not block for SAMPLE_NS. Those
- * are runnable at both ends of it and have no voluntary context switch between.
+ * would move others away: workers of Millrace, which may be asleep now but poll
+ * when traffic comes, and threads that did not block for SAMPLE_NS, which are
+ * runnable at both ends without a voluntary context switch in between.
  *
- * Source: proc_pid_stat(5), proc_pid_status(5). Where /proc shows only some
- * processes, or none, the others are not found.
+ * Source: proc_pid_stat(5), proc_pid_status(5). Processes that /proc hides are
+ * not found.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -37,10 +37,10 @@ struct candidate {
 struct candidates {
 	struct candidate all[MAX_CANDIDATES];
 	uint32_t n;
-	bool has_others; /* besides workers */
+	bool has_others; /* other than workers */
 };
 
-/* False: the thread is not there, or it is one of the kernel's. */
+/* False: the thread has gone, or is the kernel's. */
 static bool read_thread(const char *path, char *state, char *name,
 			size_t n_bytes)
 {
@@ -108,7 +108,7 @@ static void look_at(struct candidates *found, int32_t pid, int32_t tid)
 	found->n++;
 }
 
-/* Call look_at() for the numbers in a folder: processes, or their threads. */
+/* Call look_at() for each number in a directory: processes or threads. */
 static void look_into(struct candidates *found, const char *path, int32_t pid)
 {
 	struct dirent *entry;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The threads of workers: only between start and join. */
+/* The threads of workers, which exist only between start and join. */
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -9,7 +9,7 @@
 
 #include "worker/worker.h"
 
-/* Sleeps until it is known whether all threads are there. */
+/* Wait until it is known whether all threads have started. */
 static bool have_all_started(struct mr_workers *workers)
 {
 	bool ret;
@@ -36,7 +36,7 @@ static void *run(void *opaque)
 	return NULL;
 }
 
-/* Pinned from its first instruction, deaf to signals: they are the caller's. */
+/* Pinned from its first instruction, with all signals blocked. */
 static int start_one(struct mri_worker *worker)
 {
 	pthread_attr_t attr;
@@ -92,7 +92,7 @@ int mr_workers_start(struct mr_workers *workers, mr_worker_fn *fn, void *opaque,
 	pthread_mutex_unlock(&workers->starting);
 	if (err == 0)
 		return 0;
-	/* At once: none of them is in the program's loop. */
+	/* Immediate: none of them is in the program's loop yet. */
 	mr_workers_join(workers, 10000, NULL);
 	return -err;
 }
@@ -105,9 +105,9 @@ void mr_workers_stop(struct mr_workers *workers)
 }
 
 /*
- * Wait until the worker's function has returned. Looking once a millisecond
- * is enough for the end of a program, and needs no fd; pthread_clockjoin_np()
- * would do it too, but TSan does not know it.
+ * Wait until the worker's function has returned. Checking once a millisecond is
+ * enough at the end of a program, and needs no fd; TSan does not know
+ * pthread_clockjoin_np().
  */
 static bool has_ended(const struct mri_worker *worker, uint64_t until_ns)
 {
@@ -140,7 +140,7 @@ int mr_workers_join(struct mr_workers *workers, uint32_t timeout_ms,
 				       w, worker->base.core);
 		pthread_join(worker->thread, NULL);
 		worker->is_running = false;
-		/* Who waited may go on with what is left in it. */
+		/* The caller may continue to use what is in it. */
 		worker->base.cache = mr_cache_adopt(worker->base.cache);
 	}
 	for (uint32_t w = 0; w < workers->n_workers && result == 0; w++) {

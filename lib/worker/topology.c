@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Cores: which ones may be used, on which NUMA node, who shares one, and where
+ * Cores: which are available, their NUMA nodes and siblings, and where
  * interrupts go.
  *
  * Source: Documentation/ABI/stable/sysfs-devices-system-cpu,
  * Documentation/ABI/testing/sysfs-bus-pci (msi_irqs),
  * Documentation/admin-guide/cputopology.rst and
- * Documentation/core-api/irq/irq-affinity.rst. Where /sys says nothing, a core
- * has no known node and shares with nobody.
+ * Documentation/core-api/irq/irq-affinity.rst. Without /sys, a core has no
+ * known node and no siblings.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -50,7 +50,7 @@ size_t mri_read_text(const char *path, char *text, size_t n_bytes)
 	return n > 0 ? (size_t)n : 0;
 }
 
-/* The lowest thread of the core: a name for the core itself. */
+/* The lowest thread of the core identifies the core. */
 static uint32_t first_sibling_of(uint32_t core)
 {
 	char path[96], text[32];

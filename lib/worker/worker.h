@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Inside of lib/worker.
+ * Internals of lib/worker.
  *
  *   topology.c  which cores there are
- *   pollers.c   who else polls on them
- *   core_map.c  who works where, on which queues: pure, no system call
+ *   pollers.c   other threads that poll on them
+ *   core_map.c  assigns workers to cores and queues: no system calls
  *   workers.c   create and destroy
  *   thread.c    start, stop, join
  *   handoff.c   rings between workers
  *   idle.c      the end of a round: time, completions, sleep
- *   adapt.c     how long to poll before a sleep: pure, no system call
+ *   adapt.c     how long to poll before sleeping: no system calls
  */
 #ifndef WORKER_WORKER_H
 #define WORKER_WORKER_H
@@ -30,30 +30,29 @@ enum {
 	MRI_HANDOFF_ENTRIES = 1024, /* default */
 };
 
-/* A core that may be used. */
+/* An available core. */
 struct mri_core {
 	uint32_t id;
 	int32_t numa_node;     /* -1: unknown */
 	uint32_t sibling_rank; /* 0: the first allowed thread of its core */
-	uint32_t n_pollers;    /* threads that keep it to themselves */
+	uint32_t n_pollers;    /* threads that monopolize it */
 	bool has_irqs;         /* of one of the ports */
 };
 
-/* topology.c: the cores that the calling thread may use; how many. */
+/* topology.c: the cores that the calling thread may use. Returns how many. */
 uint32_t mri_cores_allowed(struct mri_core *cores, uint32_t n);
 
-/* Up to n_bytes - 1 of a file, and a NUL; how many, 0: there is none. */
+/* Read a file, up to n_bytes - 1, and add a NUL. Returns how many, or 0. */
 size_t mri_read_text(const char *path, char *text, size_t n_bytes);
 
 /*
- * Mark the cores that take interrupts of a port, if that is a network
- * interface: its softirqs run there. root: "", or where a test has its /proc
- * and /sys.
+ * Mark the cores that take interrupts of a port, if it is a network interface:
+ * its softirqs run there. root: "", or a test's directory with /proc and /sys.
  */
 void mri_mark_irq_cores(const char *root, const char *port_name,
 			struct mri_core *cores, uint32_t n);
 
-/* A thread that keeps a core to itself. */
+/* A thread that monopolizes a core. */
 struct mri_poller {
 	uint32_t core;
 	int32_t pid, tid;
@@ -63,12 +62,11 @@ struct mri_poller {
 enum { MRI_MAX_POLLERS = 256 };
 
 /*
- * pollers.c: those that there are, but for the calling thread; how many. Reads
- * /proc, once per thread of the host, and takes 20 ms if one looks like one.
+ * pollers.c: all except the calling thread. Returns how many. Reads /proc once
+ * per thread of the host, and takes 20 ms if a thread looks like one.
  */
 uint32_t mri_find_pollers(struct mri_poller *pollers, uint32_t room);
 
-/* What the map is made from. */
 struct mri_map_port {
 	const char *name;
 	uint32_t n_rxqs, n_txqs;
@@ -78,31 +76,31 @@ struct mri_map_port {
 
 struct mri_map_route {
 	bool is_own;
-	uint32_t owner;     /* worker; with is_own the worker itself */
-	uint32_t queue_idx; /* of the tx queue; UINT32_MAX: there is none */
+	uint32_t owner;     /* worker; if is_own, the worker itself */
+	uint32_t queue_idx; /* of the tx queue; UINT32_MAX: none */
 };
 
-/* The map. Everything but the cores is in arrays made by mri_core_map_init. */
+/* mri_core_map_init allocates all arrays except the cores. */
 struct mri_core_map {
 	uint32_t n_workers, n_ports;
 	const struct mri_map_port *ports;
 	struct mri_core cores[MR_WORKERS_MAX];
-	uint32_t *first_rxq; /* n_ports + 1: place in rx_owner of queue 0 */
+	uint32_t *first_rxq; /* n_ports + 1: index in rx_owner of queue 0 */
 	uint32_t *rx_owner;  /* worker of each rx queue, port by port */
 	struct mri_map_route *routes; /* n_workers * n_ports */
 };
 
 /*
- * Choose n cores for the rx queues of the ports: first those on which nobody
- * polls; of them nodes in proportion to their rx queues; within a node whole
- * cores before second threads, those without interrupts of the ports first, and
- * core 0 last, where kernels do their housekeeping.
+ * Choose n cores for the rx queues of the ports: first those without pollers;
+ * among them nodes in proportion to their rx queues; within a node whole cores
+ * before second threads, cores without interrupts of the ports first, and core
+ * 0 last, where kernels do their housekeeping.
  */
 void mri_pick_cores(const struct mri_core *allowed, uint32_t n_allowed,
 		    const struct mri_map_port *ports, uint32_t n_ports,
 		    struct mri_core *picked, uint32_t n);
 
-/* map->n_workers, n_ports, ports and cores are set. -ENOMEM. */
+/* Call with n_workers, n_ports, ports and cores set. -ENOMEM. */
 int mri_core_map_init(struct mri_core_map *map, const struct mr_ctx *ctx);
 void mri_core_map_fini(struct mri_core_map *map, const struct mr_ctx *ctx);
 void mri_core_map_line(const struct mri_core_map *map, uint32_t worker,
@@ -121,17 +119,17 @@ struct mri_inbound {
 };
 
 /*
- * What an adaptive worker has learned. Bucket b has the gaps of up to 2^b us,
+ * What an adaptive worker has learned. Bucket b counts gaps of up to 2^b us,
  * the last one all longer ones.
  */
 enum { MRI_GAP_BUCKETS = 13 };
 
 struct mri_adapt {
-	uint64_t limit_ns; /* poll so long after the last work */
-	bool is_spent;     /* the share of CPU is used up: do not poll */
-	uint32_t n_new;    /* gaps since all were halved */
+	uint64_t limit_ns; /* how long to poll after the last work */
+	bool is_spent;     /* the CPU share is used up: do not poll */
+	uint32_t n_new;    /* gaps since all counts were halved */
 	uint64_t n_gaps[MRI_GAP_BUCKETS], sum_ns[MRI_GAP_BUCKETS];
-	uint64_t wake_ns; /* delay of a wake-up, the mean of some */
+	uint64_t wake_ns; /* mean delay of a wake-up */
 	uint64_t last_ns;
 	int64_t credit_ns;
 	uint32_t cpu_percent;
@@ -140,28 +138,26 @@ struct mri_adapt {
 /* adapt.c. Times are of any clock that runs evenly. */
 void mri_adapt_begin(struct mri_adapt *a, uint64_t now_ns,
 		     uint32_t cpu_percent);
-/* Work came after gap_ns. n_slept_for: its frames if it ended a sleep, else 0.
- */
+/* Work came after gap_ns. n_slept_for: frames that ended a sleep, else 0. */
 void mri_adapt_gap(struct mri_adapt *a, uint64_t gap_ns, uint32_t n_slept_for);
-/* A sleep ended so long after it should have. */
+/* A sleep ended this much too late. */
 void mri_adapt_wake(struct mri_adapt *a, uint64_t late_ns);
-/* The time is now_ns; of the time since the last call the worker slept
- * asleep_ns. */
+/* It is now_ns; the worker slept asleep_ns since the last call. */
 void mri_adapt_time(struct mri_adapt *a, uint64_t now_ns, uint64_t asleep_ns);
 
 struct mri_worker {
 	_Alignas(MRI_CACHE_LINE) struct mr_worker base;
-	/* Its own, written each round. */
+	/* Used only by the worker, each round. */
 	_Alignas(MRI_CACHE_LINE) struct mr_worker_stats stats;
-	uint64_t stamp_ns;  /* up to here time is counted */
-	uint64_t worked_ns; /* end of the last round that moved something */
+	uint64_t stamp_ns;  /* time is counted up to here */
+	uint64_t worked_ns; /* end of the last round with work */
 	uint32_t n_empty;   /* empty rounds in a row */
-	uint32_t tick_ms;   /* longest next sleep */
+	uint32_t tick_ms;   /* maximum of the next sleep */
 	bool has_slept;     /* since the last work */
-	uint32_t slack_ns;  /* that the kernel adds to a sleep */
+	uint32_t slack_ns;  /* added to a sleep by the kernel */
 	struct mri_adapt adapt;
 	bool is_stuck; /* a tx queue did not take all of an inbound ring */
-	/* Set before a sleep, taken by whoever wakes it. */
+	/* Set before a sleep, cleared by the waker. */
 	_Alignas(MRI_CACHE_LINE) uint32_t is_asleep; /* atomic */
 	uint32_t is_called; /* atomic: mr_worker_wake() since the last sleep */
 	/* Cold. */
@@ -171,7 +167,7 @@ struct mri_worker {
 	struct pollfd *fds; /* wake_fd, then those of the rx queues */
 	uint32_t n_fds;
 	int wake_fd;
-	bool has_fdless_rxq; /* one that cannot wake it */
+	bool has_fdless_rxq; /* of a queue that cannot wake it */
 	bool is_running;
 	uint32_t has_ended; /* atomic */
 	int result;
@@ -185,8 +181,8 @@ struct mr_workers {
 	uint32_t cpu_percent;
 	mr_worker_fn *fn;
 	void *opaque;
-	pthread_mutex_t starting; /* held until all have, or one cannot */
-	bool has_started;         /* all; under it */
+	pthread_mutex_t starting; /* held until all have, or one failed */
+	bool has_started;         /* all; under the lock */
 	struct mr_port **ports;
 	struct mri_map_port *map_ports;
 	struct mr_port_info *infos;
@@ -210,7 +206,7 @@ bool mri_handoff_is_empty(const struct mri_worker *worker);
 int mri_idle_init(struct mri_worker *worker, struct mr_reason *reterr_reason);
 void mri_idle_fini(struct mri_worker *worker);
 void mri_idle_begin(struct mri_worker *worker);
-/* Let a worker that sleeps, or is about to, look again. Any thread. */
+/* Make a worker that sleeps, or is about to, look again. Any thread. */
 void mri_idle_wake(struct mri_worker *worker);
 
 #endif

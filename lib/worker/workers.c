@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Workers: made from a core map, started, asked to stop, joined. */
+/* Workers: create from a core map, start, stop, join. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "worker/worker.h"
 
-/* "0 1 2 5" of the cores that may be used. */
+/* "0 1 2 5": the available cores. */
 static void list_cores(const struct mri_core *allowed, uint32_t n, char *text,
 		       size_t n_bytes)
 {
@@ -18,7 +18,7 @@ static void list_cores(const struct mri_core *allowed, uint32_t n, char *text,
 				       allowed[i].id);
 }
 
-/* The caller's own list: each must be allowed, and be there once. */
+/* The caller's own list: each must be available, and listed once. */
 static int take_cores(struct mri_core_map *map, const uint32_t *cores,
 		      const struct mri_core *allowed, uint32_t n_allowed,
 		      struct mr_reason *reterr_reason)
@@ -49,7 +49,7 @@ static int take_cores(struct mri_core_map *map, const uint32_t *cores,
 	return 0;
 }
 
-/* Name the processes that poll where a worker will run. */
+/* Warn about processes that poll where a worker will run. */
 static void warn_of_pollers(const struct mr_workers *workers,
 			    const struct mri_poller *pollers, uint32_t n)
 {
@@ -71,12 +71,12 @@ static void warn_of_pollers(const struct mr_workers *workers,
 	}
 }
 
-/* One per core that was named, else one per rx queue of the port with most. */
+/* One per listed core, else one per rx queue of the port with the most. */
 static uint32_t count_workers(const struct mr_workers *workers,
 			      const struct mr_workers_config *config,
 			      uint32_t n_cores, uint32_t n_free)
 {
-	uint32_t n = 1; /* ports that only send */
+	uint32_t n = 1; /* if ports only send */
 
 	if (config->n_workers > n_free && config->n_cores == 0 &&
 	    config->may_be_fewer)
@@ -92,7 +92,7 @@ static uint32_t count_workers(const struct mr_workers *workers,
 	return n;
 }
 
-/* How many workers, and where. */
+/* Choose how many workers, and where. */
 static int place_workers(struct mr_workers *workers,
 			 const struct mr_workers_config *config,
 			 struct mr_reason *reterr_reason)
@@ -173,7 +173,7 @@ static int check(const struct mr_workers_config *config,
 	return 0;
 }
 
-/* What the map needs to know of the ports. */
+/* Describe the ports for the map. */
 static int describe_ports(struct mr_workers *workers,
 			  const struct mr_workers_config *config)
 {
@@ -208,7 +208,7 @@ static int describe_ports(struct mr_workers *workers,
 	return 0;
 }
 
-/* The map's line of one worker, as arrays of queues. */
+/* Turn the map's entries for a worker into arrays of queues. */
 static int give_queues(struct mr_workers *workers, struct mri_worker *worker)
 {
 	const struct mri_core_map *map = &workers->map;
@@ -316,7 +316,7 @@ int mr_workers_create(struct mr_ctx *ctx,
 	workers->n_handoff_entries =
 		c.handoff_entries > 0 ? c.handoff_entries : MRI_HANDOFF_ENTRIES;
 
-	/* Steps that fail without a reason of their own ran out of memory. */
+	/* Steps that fail without a reason ran out of memory. */
 	err = describe_ports(workers, &c);
 	if (err == 0)
 		err = place_workers(workers, &c, &why);
