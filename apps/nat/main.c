@@ -80,7 +80,7 @@ static int serve(const struct options *options)
 		printf("the configuration is good\n");
 		return fflush(stdout) == 0 ? 0 : complain("cannot write");
 	}
-	/* First, or a port that is in use would hide why. */
+	/* First, or a port in use would hide the reason. */
 	lock_fd = nat_control_lock(options->instance, &error);
 	if (lock_fd < 0) {
 		nat_config_free(&config);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What an address is: addrs.h. Sources: RFC 1122 3.2.1.3, RFC 6890. */
+/* Classes of addresses: addrs.h. Sources: RFC 1122 3.2.1.3, RFC 6890. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -87,7 +87,7 @@ static int add_side(struct nat_addrs *addrs, const struct nat_side_config *c,
 	return err;
 }
 
-/* What excludes of one mask are sorted by. */
+/* The sort key of excludes with the same mask. */
 static uint64_t key_of(uint32_t net, uint8_t proto, uint16_t port)
 {
 	return (uint64_t)net << 32 | (uint32_t)proto << 16 | port;
@@ -104,7 +104,7 @@ static int compare_excludes(const void *a, const void *b)
 	return at_e < at_f ? -1 : at_e > at_f;
 }
 
-/* Merge those of one network and protocol whose ports overlap. */
+/* Merge overlapping port ranges of the same network and protocol. */
 static void merge_excludes(struct nat_addrs *addrs)
 {
 	struct nat_exclude *to = addrs->excludes;
@@ -201,7 +201,7 @@ void nat_addrs_destroy(struct nat_addrs *addrs)
 	free(addrs);
 }
 
-/* Whether the last one that begins at or before the port contains it. */
+/* Whether the last range that begins at or before the port contains it. */
 static bool has_port(const struct nat_addrs *addrs,
 		     const struct nat_exclude *what)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What an address is to the NAT: its own, external, a subscriber's, or invalid.
- * Built from a configuration and never changed.
+ * Built from a configuration; immutable.
  *
- * Most addresses are none of these. A table indexed by the first octet says so
- * with one load; only addresses that it flags are looked up.
+ * Most addresses are none of these. A table indexed by the first octet shows
+ * this with one load; only addresses that it flags are looked up.
  */
 #ifndef NAT_ADDRS_H
 #define NAT_ADDRS_H
@@ -16,35 +16,35 @@
 #include "classes.h"
 #include "config.h"
 
-/* Classes of a side are shifted left by it. */
+/* Classes that depend on the side are shifted left by it. */
 enum nat_addr_class {
 	NAT_ADDR_OWN = 1 << 0,
 	NAT_ADDR_LINK = 1 << 2,      /* a network on the link */
 	NAT_ADDR_BROADCAST = 1 << 4, /* of such a network */
-	NAT_ADDR_MARTIAN = 1 << 6,   /* on any link */
+	NAT_ADDR_MARTIAN = 1 << 6,   /* invalid on any link */
 	NAT_ADDR_LINK_LOCAL = 1 << 7,
 	NAT_ADDR_EXTERNAL = 1 << 8,
 	NAT_ADDR_SUBSCRIBER = 1 << 9,
 	NAT_ADDR_INSIDE = 1 << 10,
 	NAT_ADDR_EXCLUDED = 1 << 11,
-	NAT_ADDR_EXCLUDED_PORTS = 1 << 12, /* some of its ports are */
-	NAT_ADDR_GIVEN = 1 << 13, /* external, and hosts inside may have it */
+	NAT_ADDR_EXCLUDED_PORTS = 1 << 12, /* some of its ports are excluded */
+	NAT_ADDR_GIVEN = 1 << 13,          /* external, for inside hosts */
 	NAT_ADDR_FIXED = 1 << 14, /* of forwards or one-to-one mappings */
 };
 
 struct nat_addrs {
 	struct nat_classes classes;
-	struct nat_exclude *excludes; /* those of ports: by network and port */
+	struct nat_exclude *excludes; /* by network and port */
 	uint32_t n_excludes;
-	uint64_t masks;      /* bit i: there are networks of i bits */
-	uint8_t octets[256]; /* by the first octet: may it be odd? */
+	uint64_t masks;      /* bit i: there are networks with i bits */
+	uint8_t octets[256]; /* by first octet: may it be special? */
 };
 
 /* Returns 0, or -ENOMEM with nothing to free. */
 int nat_addrs_init(struct nat_addrs *addrs, const struct nat_config *config);
 void nat_addrs_end(struct nat_addrs *addrs);
 
-/* Build config->addrs of a complete configuration. Returns 0 or -ENOMEM. Too
+/* Build config->addrs for a complete configuration. Returns 0 or -ENOMEM. Too
  * slow for a worker between two bursts. */
 int nat_addrs_create(struct nat_config *config);
 /* NULL is allowed. */
@@ -58,14 +58,14 @@ static inline uint32_t nat_addrs_of(const struct nat_addrs *addrs,
 	return nat_classes_of(&addrs->classes, ntohl(addr));
 }
 
-/* One of the translator's own on that side. */
+/* An address of the translator on that side. */
 static inline bool nat_addrs_is_own(const struct nat_addrs *addrs,
 				    enum nat_side side, uint32_t addr)
 {
 	return nat_addrs_of(addrs, addr) & NAT_ADDR_OWN << side;
 }
 
-/* Own ones outside, the pool's, those of forwards and one-to-one mappings. */
+/* Its own outside, the pool's, those of forwards and one-to-one mappings. */
 static inline bool nat_addrs_is_external(const struct nat_addrs *addrs,
 					 uint32_t addr)
 {
@@ -103,7 +103,7 @@ static inline bool nat_addrs_is_inside(const struct nat_addrs *addrs,
 	return nat_addrs_of(addrs, addr) & NAT_ADDR_INSIDE;
 }
 
-/* No host has it: multicast, loopback, or broadcast on that side. */
+/* Not a host's: multicast, loopback, or broadcast on that side. */
 static inline bool nat_addrs_is_martian(const struct nat_addrs *addrs,
 					enum nat_side side, uint32_t addr)
 {
@@ -115,7 +115,7 @@ static inline bool nat_addrs_is_martian(const struct nat_addrs *addrs,
 		       NAT_ADDR_LINK_LOCAL;
 }
 
-/* Packets to it are not translated; port: of the destination. */
+/* Packets to it are not translated; port is the destination port. */
 bool nat_addrs_is_excluded(const struct nat_addrs *addrs, uint32_t addr,
 			   uint8_t proto, uint16_t port);
 
@@ -126,7 +126,7 @@ static inline bool nat_addrs_is_special(const struct nat_addrs *addrs,
 	return nat_addrs_of(addrs, addr) & ~(NAT_ADDR_LINK << NAT_OUTSIDE);
 }
 
-/* false: nat_addrs_is_special() is false. */
+/* If false, so is nat_addrs_is_special(). */
 static inline bool nat_addrs_may_be_special(const struct nat_addrs *addrs,
 					    uint32_t addr)
 {

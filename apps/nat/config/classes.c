@@ -20,7 +20,7 @@ void nat_classes_end(struct nat_classes *classes)
 	*classes = (struct nat_classes){ 0 };
 }
 
-/* Slots of its own for this one, with its bits. */
+/* Give this slot its own slots, with its bits. */
 static int split(struct nat_classes *classes, uint32_t at)
 {
 	const uint32_t bits = classes->slots[at];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Which classes an address belongs to: ranges of addresses with bits. A lookup
- * takes three loads at most, however many ranges there are.
+ * takes at most three loads, however many ranges there are.
  *
  *     slot of the upper 16 bits --> 256 slots of the next 8 --> 256 of the last
  *
@@ -19,7 +19,7 @@ struct nat_classes {
 	uint32_t n, n_max;
 };
 
-/* 0 or -ENOMEM, as nat_classes_add(). */
+/* 0 or -ENOMEM, like nat_classes_add(). */
 int nat_classes_init(struct nat_classes *classes);
 void nat_classes_end(struct nat_classes *classes);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A translator's settings: what follows from others, and the end. */
+/* A translator's settings: derived values, and freeing them. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +36,7 @@ int nat_config_complete(struct nat_config *config)
 			calloc(inside->n_addrs, sizeof(config->subscribers[0]));
 		if (config->subscribers == NULL)
 			return -ENOMEM;
-		/* Two addresses of one network are one network. */
+		/* Two addresses in the same network count once. */
 		for (uint32_t i = 0; i < inside->n_addrs; i++) {
 			const struct nat_prefix *net = &inside->nets[i];
 			bool is_known = false;

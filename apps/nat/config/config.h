@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The settings of a NAT, from the configuration file or the command line,
- * checked. They never change; a reload makes new ones. Addresses and ports are
- * in network order where they say so (be), else in host order.
+ * The checked settings of a NAT, from the configuration file or the command
+ * line. They never change; a reload creates new ones. Addresses and ports are
+ * in host order unless marked (be).
  */
 #ifndef NAT_CONFIG_H
 #define NAT_CONFIG_H
@@ -14,7 +14,7 @@
 
 enum nat_side { NAT_INSIDE, NAT_OUTSIDE, NAT_SIDES };
 
-/* Protocols with external ports of their own; the index of many arrays. */
+/* Protocols with separate external ports; index of many arrays. */
 enum nat_proto { NAT_UDP, NAT_TCP, NAT_ICMP, NAT_PROTOS };
 
 /* RFC 4787 section 5: who may send to a mapping from outside. */
@@ -25,7 +25,7 @@ enum nat_filtering {
 };
 
 struct nat_prefix {
-	uint32_t addr; /* host order, bits behind the prefix are 0 */
+	uint32_t addr; /* host order; bits beyond the prefix are 0 */
 	uint32_t mask;
 };
 
@@ -40,11 +40,10 @@ struct nat_fixed_neighbour {
 	uint8_t mac[6];
 };
 
-/* One side, a port on the wire. */
+/* One side: a port. */
 struct nat_side_config {
 	char spec[512];
-	uint32_t n_addrs; /* own addresses, the first one is the source of
-			   * what we send */
+	uint32_t n_addrs; /* own addresses; we send from the first */
 	uint32_t addrs[NAT_MAX_ADDRS];         /* host order */
 	struct nat_prefix nets[NAT_MAX_ADDRS]; /* on the link */
 	uint32_t gateway;                      /* host order; 0: none */
@@ -66,7 +65,7 @@ struct nat_one_to_one {
 	uint32_t outside_addr, inside_addr; /* host order */
 };
 
-/* Destinations that are forwarded as they are (RFC 6888 REQ-6). */
+/* Destinations that are not translated (RFC 6888 REQ-6). */
 struct nat_exclude {
 	struct nat_prefix to;
 	uint8_t proto;                  /* IPPROTO_*; 0: any */
@@ -78,22 +77,22 @@ struct nat_timeouts {
 	uint32_t tcp_opening_s;     /* 240; 5382 REQ-5, 7857 section 2 */
 	uint32_t tcp_open_s;        /* 7440 */
 	uint32_t tcp_closing_s;     /* 240 */
-	uint32_t tcp_reset_s;       /* 240 behind an RST; 7857 section 2 */
-	uint32_t tcp_unsolicited_s; /* 6: an unsolicited SYN is held */
+	uint32_t tcp_reset_s;       /* 240 after an RST; 7857 section 2 */
+	uint32_t tcp_unsolicited_s; /* 6: time to hold an unsolicited SYN */
 	uint32_t icmp_s;            /* 60; 5508 REQ-2 */
 	uint32_t other_s;           /* 300: address-only mappings */
 	uint32_t fragment_s;        /* 2 */
-	uint32_t hold_down_s; /* 120: a port is not used again; 6888 REQ-8 */
+	uint32_t hold_down_s; /* 120: before a port is reused; 6888 REQ-8 */
 };
 
 struct nat_port_config {
-	uint16_t first, last; /* 1024, 65535 */
-	bool keeps_port;      /* try the inside port first */
-	bool keeps_parity;    /* 4787 REQ-4 */
-	bool keeps_class;     /* 0-1023 stays in 1-1023, where that is in
-			       * an external range; 4787 REQ-3a */
-	uint16_t block;       /* ports of a block, power of two; 0: no blocks */
-	uint16_t max_blocks;  /* per subscriber and protocol */
+	uint16_t first, last;  /* 1024, 65535 */
+	bool keeps_port;       /* try the inside port first */
+	bool keeps_parity;     /* 4787 REQ-4 */
+	bool keeps_class;      /* 0-1023 maps to 1-1023, if that is in an
+				* external range; 4787 REQ-3a */
+	uint16_t block;        /* ports per block, power of two; 0: none */
+	uint16_t max_blocks;   /* per subscriber and protocol */
 	bool is_deterministic; /* RFC 7422: block computed from the address */
 };
 
@@ -114,9 +113,9 @@ struct nat_config {
 	struct nat_timeouts timeouts;
 	struct nat_port_config ports;
 	uint32_t max_mappings;       /* of all workers */
-	uint32_t max_sessions;       /* besides the first one of a mapping */
+	uint32_t max_sessions;       /* besides the first of each mapping */
 	uint32_t max_per_subscriber; /* mappings; 0: no limit */
-	uint32_t max_sessions_per_subscriber; /* the same; 0: no limit */
+	uint32_t max_sessions_per_subscriber; /* 0: no limit */
 	bool is_paired;                       /* 6888 REQ-2; true */
 	bool hairpins;                        /* true */
 	bool refreshes_inbound;               /* 4787 REQ-6a; false */
@@ -125,20 +124,20 @@ struct nat_config {
 	bool fills_options;         /* Record Route, Timestamp; true */
 	bool follows_source_routes; /* 1812 5.3.13.4; true */
 	uint16_t mss;               /* clamp; 0: none, 1: by the MTU */
-	uint16_t max_fragments;     /* held out of order, each worker */
+	uint16_t max_fragments;     /* held out of order, per worker */
 	char log_path[256];         /* JSON lines; "": none */
 	bool logs_sessions;         /* else blocks and errors only */
 	char state_path[256];       /* sessions saved and restored; "" none */
 	uint32_t state_interval_s;  /* 30: between snapshots */
-	/* What addresses are, for all workers: nat_addrs_create(); or NULL. */
+	/* Classes of addresses, for all workers: nat_addrs_create(). */
 	struct nat_addrs *addrs;
 	struct nat_config *older; /* app.c: one that a worker still uses */
 };
 
-/* Entries of each list: people write short ones. */
+/* Entries per list: people write short ones. */
 enum { NAT_MAX_ITEMS = 4096 };
 
-/* What a check refuses, and where that is in the configuration file. */
+/* What a check rejects, and where it is in the configuration file. */
 struct nat_objection {
 	const char *section; /* "forwards" */
 	const char *key;     /* "addresses"; NULL: the section itself */
@@ -147,30 +146,30 @@ struct nat_objection {
 };
 enum { NAT_WHOLE = UINT32_MAX };
 
-/* The defaults (keys.c), everything else empty. */
+/* Sets the defaults (keys.c); everything else is empty. */
 void nat_config_init(struct nat_config *config);
 
 /* Frees the lists and addrs, not the struct. */
 void nat_config_free(struct nat_config *config);
 
 /*
- * Derive what was left out: the external addresses are the first one of the
- * outside, subscribers are those on the inside's links. 0, -ENOMEM.
+ * Derive what was omitted: the external address is the first one outside,
+ * subscribers are those on the inside links. 0, -ENOMEM.
  */
 int nat_config_complete(struct nat_config *config);
 
 /*
- * Whether it makes sense as a whole, for n_workers: 0, or -EINVAL with the
- * first thing that does not. It is complete.
+ * Whether a complete configuration is consistent, for n_workers: 0, or -EINVAL
+ * with the first objection.
  */
 int nat_config_check(const struct nat_config *config, uint32_t n_workers,
 		     struct nat_objection *ret_objection);
-/* The part of it that is about ports and blocks. */
+/* The part of the check for ports and blocks. */
 int nat_config_check_ports(const struct nat_config *config, uint32_t n_workers,
 			   struct nat_objection *ret_objection);
 
-/* Line i about what is valid, but less than an RFC asks for; false behind the
- * last. */
+/* Line i of warnings about valid settings below an RFC's recommendation; false
+ * after the last. */
 bool nat_config_advice(const struct nat_config *config, uint32_t i,
 		       struct mr_reason *ret_advice);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whether settings make sense together: each address has one use. */
+/* Whether settings are consistent: each address has one use. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -60,7 +60,7 @@ static bool is_no_host(uint32_t addr)
 	return addr >> 24 == 0 || addr >> 24 == 127 || addr >> 28 >= 14;
 }
 
-/* The two ends of a network are no hosts, but for /31 (RFC 3021) and /32. */
+/* The first and last address of a network, except in /31 (RFC 3021) and /32. */
 static bool is_end_of_net(const struct nat_prefix *net, uint32_t addr)
 {
 	return ~net->mask > 1 &&
@@ -161,8 +161,8 @@ static int check_side(const struct nat_side_config *side, const char *name,
 /* The device of a spec, without driver and options. */
 static const char *device_of(const char *spec, size_t *ret_n)
 {
-	/* A bare name is xdp:, a bare PCI address vfio:. Other drivers name
-	 * what can be there twice. */
+	/* A bare name is xdp:, a bare PCI address vfio:. With other drivers,
+	 * two ports may have the same name. */
 	if (strncmp(spec, "xdp:", 4) == 0)
 		spec += 4;
 	else if (strncmp(spec, "vfio:", 5) == 0)
@@ -231,7 +231,7 @@ static int check_subscribers(const struct nat_config *config,
 	return 0;
 }
 
-/* Subscribers may be behind a router: its network is inside all the same. */
+/* Subscribers may be behind a router, so the inside network is checked, too. */
 static int check_pool_and_inside(const struct nat_config *config, uint32_t i,
 				 struct nat_objection *ret)
 {
@@ -359,7 +359,7 @@ static int check_one_to_ones(const struct nat_config *config,
 	return 0;
 }
 
-/* Where two forwards want one thing. */
+/* What two forwards both claim. */
 static const char *clash(const struct nat_forward *a,
 			 const struct nat_forward *b)
 {
@@ -426,7 +426,7 @@ static int check_forward(const struct nat_config *config, uint32_t i,
 	return 0;
 }
 
-/* An external address of ours that prefix has, or 0. */
+/* An external address within prefix, or 0. */
 static uint32_t external_in(const struct nat_config *config,
 			    const struct nat_prefix *prefix)
 {
@@ -464,7 +464,7 @@ static int check_excludes(const struct nat_config *config,
 			return object(ret, "exclude", NULL, i,
 				      "ports: only tcp and udp have ports; add "
 				      "protocol");
-		/* It would go out as it is, and never come back by hairpin. */
+		/* It would leave untranslated, and never return. */
 		if (external != 0)
 			return object(ret, "exclude", NULL, i,
 				      "%s contains the external address %s; "
@@ -475,12 +475,12 @@ static int check_excludes(const struct nat_config *config,
 	return 0;
 }
 
-/* Each subscriber needs a block, known in advance or not. */
+/* Each subscriber needs a block, computed or not. */
 static int check_blocks(const struct nat_config *config,
 			struct nat_objection *ret)
 {
 	const struct nat_port_config *p = &config->ports;
-	/* Without a size it is the largest one that there is for all. */
+	/* Without a size: the largest that suffices for all. */
 	const uint32_t block = p->block > 0 ? p->block : MIN_BLOCK;
 	const uint32_t first_block = (p->first + block - 1) / block;
 	const uint32_t end_block = (p->last + 1u) / block;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * All keys of the configuration file, in one table: how each is read, its range
- * and default, the least that an RFC asks for, and whether a running translator
- * can change it.
+ * All keys of the configuration file, in one table: how to read each, its range
+ * and default, the least that an RFC recommends, and whether it can change at
+ * run time.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -117,7 +117,7 @@ static bool read_outside_end(const char *text, void *to, struct mr_reason *why)
 			 &f->outside_last, why);
 }
 
-/* Without a port it is the outside's; take_forward() knows it. */
+/* Without a port, the outside port is used; see take_forward(). */
 static bool read_inside_end(const char *text, void *to, struct mr_reason *why)
 {
 	struct nat_forward *f = to;
@@ -234,7 +234,7 @@ static int take_exclude(struct yaml_reader *reader, const struct yaml_key *key,
 #define TIME(key, member, default_, ...)                                       \
 	VALUE(key, read_duration, nat_config, member, .preset = default_,      \
 	      __VA_ARGS__)
-/* By read or, of mappings, by take_item. */
+/* Items are read with read or, if mappings, with take_item. */
 #define LIST(key, list, ...)                                                   \
 	{                                                                      \
 		.name = key, .take = yaml_take_list, .max = NAT_MAX_ITEMS,     \
@@ -251,7 +251,7 @@ static int take_exclude(struct yaml_reader *reader, const struct yaml_key *key,
 	{                                                                      \
 		.name = NULL                                                   \
 	}
-/* What ports, tables and queues are made from. */
+/* Ports, tables and queues depend on it. */
 #define FIXED .is_fixed = true
 #define RFC(least_, source_) .least = least_, .source = source_
 
@@ -435,7 +435,7 @@ void nat_config_init(struct nat_config *config)
 			yaml_take_preset(key.key, config);
 }
 
-/* A line if it is less than an RFC asks for. */
+/* Explain a value below an RFC's recommendation. False: it is fine. */
 static bool is_too_little(const struct nat_key *key,
 			  const struct nat_config *config,
 			  struct mr_reason *ret_advice)

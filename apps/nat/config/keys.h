@@ -6,17 +6,17 @@
 #include "config.h"
 #include "support/yaml_keys.h"
 
-/* All keys, those of mappings within; the end has no name. */
+/* All keys, with those of nested mappings; the last has no name. */
 const struct yaml_key *nat_keys(void);
 
-/* A key that has a value, by itself or in a section. */
+/* A key with a value, at the top level or in a section. */
 struct nat_key {
 	const struct yaml_key *key;
 	size_t offset; /* of its member in struct nat_config */
 	char name[64]; /* "timeouts: udp" */
 };
 
-/* Key i; false behind the last one. */
+/* Key i; false after the last. */
 bool nat_key_at(uint32_t i, struct nat_key *ret);
 
 /* One more address of a side: 10.0.0.1/24. False, and why. */

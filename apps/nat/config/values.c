@@ -6,7 +6,7 @@
 
 #include "values.h"
 
-enum { MAX_PIECE = 40 }; /* of a value that is cut into pieces */
+enum { MAX_PIECE = 40 }; /* of a value that is split */
 
 bool value_addr(const char *text, uint32_t *ret, struct mr_reason *ret_why)
 {
@@ -20,7 +20,7 @@ bool value_addr(const char *text, uint32_t *ret, struct mr_reason *ret_why)
 	return true;
 }
 
-/* The text in front of the mark, and what is behind it; NULL: no mark. */
+/* Split at the mark: returns what follows it; NULL: no mark. */
 static const char *cut(const char *text, char mark, char *piece)
 {
 	const char *at = strchr(text, mark);
@@ -58,7 +58,7 @@ bool value_prefix(const char *text, struct nat_prefix *ret,
 	uint32_t addr = 0;
 	struct in_addr in;
 
-	/* The only network without an address of a host. */
+	/* The only valid network whose address is not a host's. */
 	if (strcmp(text, "0.0.0.0/0") != 0 &&
 	    !value_host(text, &addr, &prefix, ret_why))
 		return value_wrong(ret_why,
@@ -149,7 +149,7 @@ bool value_mac(const char *text, uint8_t ret[6], struct mr_reason *ret_why)
 
 	for (; i < 6; i++) {
 		char *end;
-		/* strtoul() would take blanks and signs as well. */
+		/* strtoul() would also accept blanks and signs. */
 		const bool is_hex = strspn(at, "0123456789abcdefABCDEF") == 2;
 
 		if (!is_hex || at[2] != (i < 5 ? ':' : '\0'))

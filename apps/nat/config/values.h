@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Addresses in text form, for the configuration file and the command line. They
- * return what those of support/values.h return.
+ * return the same as those of support/values.h.
  */
 #ifndef NAT_VALUES_H
 #define NAT_VALUES_H
@@ -15,7 +15,7 @@ bool value_addr(const char *text, uint32_t *ret, struct mr_reason *ret_why);
 bool value_prefix(const char *text, struct nat_prefix *ret,
 		  struct mr_reason *ret_why);
 
-/* 10.0.0.1/24: an address of a host, and its network. */
+/* 10.0.0.1/24: a host address and its network. */
 bool value_host(const char *text, uint32_t *ret_addr,
 		struct nat_prefix *ret_net, struct mr_reason *ret_why);
 

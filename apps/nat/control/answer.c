@@ -126,7 +126,7 @@ void nat_answer_end(struct nat_answer *answer, const char *what, uint64_t n,
 	add_line(answer, end);
 }
 
-/* All of a line of --json, and sums over the workers. */
+/* The fields of a line of --json, and sums over the workers. */
 void nat_answer_stats(struct nat_answer *answer, struct app *app)
 {
 	const struct app_counters *counters = app_counters();
@@ -157,7 +157,7 @@ void nat_answer_stats(struct nat_answer *answer, struct app *app)
 				    json_integer((json_int_t)sum));
 	}
 	json_object_set_new(object, "drops", drops);
-	/* They are of lines. */
+	/* These belong to lines of --json. */
 	json_object_del(object, "t");
 	json_object_del(object, "skipped");
 	snapshot_destroy(now);

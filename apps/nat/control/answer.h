@@ -13,7 +13,7 @@ struct app;
 
 struct nat_answer {
 	char *bytes;
-	size_t n, n_max; /* bytes that wait, and room */
+	size_t n, n_max; /* bytes to send, and capacity */
 	bool is_broken;  /* no memory: sending fails */
 };
 
@@ -26,7 +26,7 @@ void nat_answer_error(struct nat_answer *answer, const char *text);
 void nat_answer_end(struct nat_answer *answer, const char *what, uint64_t n,
 		    bool is_saved);
 
-/* As much as the socket takes: 0, or -1 if it is broken. */
+/* Send as much as the socket takes: 0, or -1 if the connection is broken. */
 int nat_answer_send(struct nat_answer *answer, int fd);
 
 #endif

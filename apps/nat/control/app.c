@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Opening and closing a translator, and taking up another configuration. */
+/* Opening and closing a translator, and reloading its configuration. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -48,7 +48,7 @@ static uint16_t mtu_of(const struct mr_port_info *info)
 		       DEFAULT_MTU;
 }
 
-/* A port without an address of its own gets a local one. */
+/* A port without a MAC address gets a local one. */
 static void describe_ports(const struct app *app, struct nat_path_config *path)
 {
 	for (uint32_t s = 0; s < NAT_SIDES; s++) {
@@ -158,7 +158,7 @@ static int create_log_writer(struct app *app, struct mr_reason *ret_error)
 		       fail_with(ret_error, 1, "no thread for the log");
 }
 
-/* Jobs of the log's writer: neither a disk nor a pipe holds up the rest. */
+/* Runs on the log's thread: neither a disk nor a pipe delays the rest. */
 static void write_log(void *opaque)
 {
 	struct app *app = opaque;
@@ -171,7 +171,7 @@ static void write_log(void *opaque)
 		print_error("mr-nat: %s", why.text);
 }
 
-/* While it is busy, the rings keep the events. */
+/* While it is busy, the rings hold the events. */
 static void start_log_write(struct app *app)
 {
 	if (background_is_idle(app->log_writer))
@@ -286,7 +286,7 @@ void app_give_up(void *opaque)
 	nat_keep_end(app->keep);
 }
 
-/* Sent, but left in a ring to the worker that has the queue. */
+/* Sent, but still in a ring to the worker that owns the queue. */
 void app_drop(void *opaque, struct mr_worker *worker,
 	      const struct mr_frame *frames, uint32_t n)
 {
@@ -298,7 +298,7 @@ void app_drop(void *opaque, struct mr_worker *worker,
 	mr_frame_free_bulk(worker->cache, frames, n);
 }
 
-/* The MTU of an interface may change while it is used. */
+/* The MTU of an interface may change at run time. */
 static void follow_mtus(const struct app *app)
 {
 	for (uint32_t s = 0; s < NAT_SIDES; s++) {
@@ -366,7 +366,7 @@ void app_hang_up(void *opaque)
 	app_ask_reload(app);
 }
 
-/* A worker that could not apply it keeps its old one until a later reload. */
+/* A worker that could not apply it keeps the old one until a later reload. */
 static void finish_reload(struct app *app)
 {
 	const uint32_t n = n_users(app, app->next);
@@ -409,7 +409,7 @@ void app_ask_reload(struct app *app)
 	}
 }
 
-/* With the last answer the reload is over. */
+/* The last answer ends the reload. */
 void app_reload_answered(struct app *app, uint32_t worker_idx)
 {
 	struct nat_worker *w = &app->workers[worker_idx];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a running translator is made of. */
+/* The parts of a running translator. */
 #ifndef NAT_APP_H
 #define NAT_APP_H
 
@@ -14,32 +14,32 @@
 struct app {
 	const struct options *options;
 	struct nat_config *config; /* the current one */
-	struct nat_config *next;   /* being taken up; NULL: none is */
-	struct nat_config *kept;     /* earlier ones that a worker goes by, which
-				    * could not take up the current one */
+	struct nat_config *next;   /* being applied; NULL: none */
+	struct nat_config *kept;   /* earlier ones, still used by workers that
+				    * could not apply the current one */
 	struct dataplane plane;
 	struct nat_neighbours *neighbours;
 	struct nat_steering *steering; /* NULL: one worker */
 	struct nat_log *log;           /* of log_writer, while that is busy */
 	struct background *log_writer;
-	bool moves_log; /* atomic: begin another file */
+	bool moves_log; /* atomic: reopen the file */
 	struct nat_keep *keep;
 	struct nat_worker *workers; /* by index */
 	uint32_t n_workers;
-	int answered_fd;             /* readable once a request was answered */
-	struct nat_control *control; /* main()'s, for its events */
+	int answered_fd;             /* readable after a request was answered */
+	struct nat_control *control; /* from main(), for its events */
 	uint32_t n_reloads, n_refused; /* configurations */
 };
 
 /*
  * Open everything and restore saved sessions. The app owns config from now on,
- * also on failure. Returns 0, or the exit status with a line.
+ * even on failure. Returns 0, or an exit status with a message.
  */
 int app_open(struct app *app, const struct options *options,
 	     const struct nat_config *config, struct mr_reason *ret_error);
 void app_close(struct app *app);
 
-/* Print how frames get to their workers, and why. */
+/* Print how frames reach their workers, and why. */
 void app_print_steering(const struct app *app);
 
 /* For run(). */
@@ -47,7 +47,7 @@ void app_give_up(void *app);
 void app_drop(void *workers, struct mr_worker *worker,
 	      const struct mr_frame *frames, uint32_t n);
 void app_each_second(void *app);
-/* SIGHUP: read the configuration again, and reopen the log. */
+/* SIGHUP: reload the configuration, and reopen the log. */
 void app_hang_up(void *app);
 /* Send it to each worker that has not applied it and has no other request. */
 void app_ask_reload(struct app *app);

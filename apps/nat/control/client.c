@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Questions to a running instance, from the command line. */
+/* Requests to a running instance, from the command line. */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -46,7 +46,7 @@ static void print_session(json_t *o)
 	       number_of(o, "out"), number_of(o, "in"));
 }
 
-/* A line per number; "xdp:eth0 queues 0 rx received 7" for one of a port. */
+/* A line per number, such as "xdp:eth0 queues 0 rx received 7". */
 static void print_counters(json_t *value, const char *name)
 {
 	char within[128];
@@ -73,7 +73,7 @@ static void print_counters(json_t *value, const char *name)
 	}
 }
 
-/* One line of the answer; 1 if it is the last one, -1 if it is an error. */
+/* One line of the answer; 1 if it is the last, -1 if it is an error. */
 static int take_line(const struct options *options, const char *line,
 		     bool *is_first)
 {
@@ -125,7 +125,7 @@ static int read_answer(const struct options *options, FILE *from)
 	return result == 1 ? 0 : 1;
 }
 
-/* Sockets of root are where only root looks. */
+/* Only root looks at the path of root's sockets. */
 static const char *why_none(int err)
 {
 	if (err != ENOENT && err != ECONNREFUSED)
@@ -170,7 +170,7 @@ int nat_client_ask(const struct options *options)
 		close(fd);
 		return complain("fdopen", strerror(errno));
 	}
-	/* EPIPE: it has answered already, and says why. */
+	/* EPIPE: it has already answered, with the reason. */
 	if (send(fd, question, (size_t)n, MSG_NOSIGNAL) < 0 && errno != EPIPE)
 		status = complain(addr.sun_path, strerror(errno));
 	else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Questions to a running instance, from the command line. */
+/* Requests to a running instance, from the command line. */
 #ifndef NAT_CLIENT_H
 #define NAT_CLIENT_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The control socket: clients, their questions, and who is asked next. */
+/* The control socket: clients, and their requests to workers. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,29 +20,29 @@
 enum {
 	MAX_CLIENTS = 8,
 	MAX_LINE = 512,
-	/* A client that does not read is not asked for more. */
+	/* Stop requesting more for a client that does not read. */
 	MAX_PENDING = 1 << 16,
-	/* A client may take so long for its line, and to read an answer. */
+	/* Timeouts for a client to send its line, and to read an answer. */
 	LINE_S = 5,
 	READ_S = 60,
-	SAVE_S = 5, /* for the disk to take what was cleared */
+	SAVE_S = 5, /* for the disk to store what was cleared */
 };
 
 struct client {
-	int fd;        /* -1: none, or gone before its question was done */
-	bool is_asked; /* a worker has its question */
-	bool is_busy;  /* its question is not done */
+	int fd;        /* -1: none, or it left before the request was done */
+	bool is_asked; /* a worker has its request */
+	bool is_busy;  /* its request is not done */
 	bool has_line;
 	enum nat_question question;
 	struct nat_filter filter;
-	bool is_now;     /* clear empties hold-down, too */
-	uint32_t worker; /* that is asked next */
+	bool is_now;     /* clear also empties hold-down */
+	uint32_t worker; /* next worker to ask */
 	uint64_t cursor;
 	uint64_t n;        /* sessions, for the last line */
-	uint64_t snapshot; /* that lacks what it cleared; 0: not yet known */
+	uint64_t snapshot; /* that lacks them; 0: not yet known */
 	char line[MAX_LINE];
 	size_t n_line;
-	uint64_t since_ns; /* when it came, asked, or last read something */
+	uint64_t since_ns; /* of its connection, request, or last read */
 	struct nat_answer answer;
 };
 
@@ -55,7 +55,7 @@ struct nat_control {
 
 bool nat_control_path(const char *instance, char *ret_path, size_t n_bytes)
 {
-	const char *folder = getenv("RUNTIME_DIRECTORY"); /* of systemd */
+	const char *folder = getenv("RUNTIME_DIRECTORY"); /* set by systemd */
 	int n;
 
 	if (folder == NULL)
@@ -77,9 +77,9 @@ static int fail(struct mr_reason *ret_why, const char *path, const char *what)
 }
 
 /*
- * Who has the lock has the name: a socket that was left behind by a killed one
- * can be told from one in use. The file stays: whoever opened it before it was
- * unlinked would hold a lock that no one else checks.
+ * The lock owns the name, so a socket left behind by a killed instance can be
+ * told from one in use. The file stays: if it were unlinked, somebody who
+ * opened it before could hold a lock that no one else checks.
  */
 int nat_control_lock(const char *instance, struct mr_reason *ret_why)
 {
@@ -136,7 +136,7 @@ static int listen_at(struct nat_control *c, struct mr_reason *ret_why)
 	if (c->listen_fd < 0 || c->epoll_fd < 0)
 		return fail(ret_why, c->path, "");
 	unlink(c->path);
-	mask = umask(0177); /* who owns the process, and nobody else */
+	mask = umask(0177); /* only the process's owner may connect */
 	err = bind(c->listen_fd, (struct sockaddr *)&addr, sizeof(addr));
 	umask(mask);
 	if (err < 0 || listen(c->listen_fd, MAX_CLIENTS) < 0 ||
@@ -201,14 +201,14 @@ int nat_control_fd(const struct nat_control *c)
 static void drop_client(struct client *client)
 {
 	if (client->fd >= 0)
-		close(client->fd); /* which takes it out of the epoll set */
+		close(client->fd); /* also removes it from the epoll set */
 	client->fd = -1;
 	if (client->question != NAT_ASK_CLEAR)
 		client->is_busy = false;
 	nat_answer_free(&client->answer);
 }
 
-/* The only line that a rejected client gets. */
+/* The only line for a rejected client. */
 static void turn_away(int fd, const char *why)
 {
 	struct nat_answer answer = { 0 };
@@ -331,7 +331,7 @@ static void read_client(struct nat_control *c, struct client *client)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {
-		/* It may have asked, and shut its side. */
+		/* It may have sent its request and shut down its side. */
 		if (!client->is_busy && client->answer.n == 0)
 			drop_client(client);
 		else
@@ -350,7 +350,7 @@ static void read_client(struct nat_control *c, struct client *client)
 	take_line(c, client);
 }
 
-/* The next part of an answer. */
+/* Request the next part of an answer. */
 static void ask_more(struct nat_control *c, struct client *client)
 {
 	struct app *app = c->app;
@@ -366,7 +366,7 @@ static void ask_more(struct nat_control *c, struct client *client)
 		}
 		w = &app->workers[client->worker];
 		if (!nat_request_is_free(&w->request))
-			return; /* another one's; its answer wakes us */
+			return; /* another client's; its answer wakes us */
 		w->request.question = client->question;
 		w->request.filter = client->filter;
 		w->request.is_now = client->is_now;
@@ -407,7 +407,7 @@ static void take_answers(struct nat_control *c)
 	struct app *app = c->app;
 	uint64_t n;
 
-	/* It may be empty: each request says whether it was answered. */
+	/* It may be empty: each request shows whether it was answered. */
 	if (read(app->answered_fd, &n, sizeof(n)) < 0)
 		n = 0;
 	for (uint32_t w = 0; w < app->n_workers; w++) {
@@ -420,10 +420,10 @@ static void take_answers(struct nat_control *c)
 		else
 			take_answer(c, w);
 	}
-	app_ask_reload(app); /* before clients: it waits for one question */
+	app_ask_reload(app); /* before clients: waits for one request */
 }
 
-/* Send what there is; then the connection ends with the answer. */
+/* Send what there is; the connection ends with the answer. */
 static void serve(struct nat_control *c, uint32_t i)
 {
 	struct client *client = &c->clients[i];
@@ -471,6 +471,6 @@ bool nat_control_ready(void *opaque)
 	}
 	for (uint32_t i = 0; i < MAX_CLIENTS; i++)
 		serve(c, i);
-	nat_keep_advance(app->keep); /* clients' questions first */
+	nat_keep_advance(app->keep); /* clients' requests first */
 	return false;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The control socket of a running instance: a stream, a line asks, lines of
- * JSON answer. For people there is mr-nat sessions; for the rest, nc -U.
+ * The control socket of a running instance: a stream socket that takes a line
+ * and answers with lines of JSON. People use mr-nat sessions, programs use the
+ * socket.
  *
  *     sessions [FILTER]           an object per session
  *     clear [--now] FILTER|all    ends them
@@ -29,17 +30,17 @@ bool nat_control_path(const char *instance, char *ret_path, size_t n_bytes);
 
 /*
  * Lock the name of an instance until the returned fd is closed. Or -errno with
- * a line: -EADDRINUSE if the instance is already running.
+ * a message: -EADDRINUSE if the instance is already running.
  */
 int nat_control_lock(const char *instance, struct mr_reason *ret_why);
 
-/* Listen; the caller holds the lock. 0, or -errno with a line. */
+/* Listen; the caller holds the lock. 0, or -errno with a message. */
 int nat_control_create(struct app *app, const char *instance,
 		       struct nat_control **ret_control,
 		       struct mr_reason *ret_why);
 void nat_control_destroy(struct nat_control *control);
 
-/* Readable when there is something to do; then call ready() with the app. */
+/* Readable when there is work; then call ready() with the app. */
 int nat_control_fd(const struct nat_control *control);
 bool nat_control_ready(void *app);
 

@@ -41,7 +41,7 @@ static const struct count_group groups[] = {
 				      sizeof(operation_rows[0]) },
 };
 
-/* NAT_OK drops nothing, but the index is the reason; NAT_TAKEN is no loss. */
+/* NAT_OK has no drops, but the index is the reason; NAT_TAKEN is not a loss. */
 static const char *drop_names[NAT_TAKEN];
 
 static void fill_worker(struct worker_snapshot *to, const struct nat_worker *w)
@@ -119,7 +119,7 @@ static const struct app_counters counters = {
 
 const struct app_counters *app_counters(void)
 {
-	/* Once: the thread that writes stdout reads them later. */
+	/* Set only once: the thread that writes stdout reads them later. */
 	for (uint32_t i = 0; i < NAT_TAKEN && drop_names[i] == NULL; i++)
 		drop_names[i] = nat_reason_name(i);
 	return &counters;

@@ -13,23 +13,23 @@
 #include "support/background.h"
 #include "support/text.h"
 
-enum { DISK_MS = 5000 }; /* to wait for it at the end */
+enum { DISK_MS = 5000 }; /* to wait for it at exit */
 
 struct nat_keep {
 	struct app *app;
 	struct background *disk;
 	enum { KEEP_IDLE, KEEP_GATHERING, KEEP_WRITING } state;
-	struct nat_save save; /* what is gathered */
-	uint32_t worker;      /* that is asked next */
+	struct nat_save save; /* gathered so far */
+	uint32_t worker;      /* next worker to ask */
 	uint64_t cursor;
 	bool is_asked;
 	uint64_t n_begun, n_done; /* snapshots */
-	uint64_t n_saved;         /* the last one that was written */
-	uint64_t wanted;          /* due at once, up to that number */
-	uint32_t last_s;          /* when the last one was done */
-	bool has_failed;          /* the last one; said */
-	char path[256];           /* of the last one that was written */
-	/* The disk's, while it is busy. */
+	uint64_t n_saved;         /* the last one written */
+	uint64_t wanted;          /* due at once, up to this number */
+	uint32_t last_s;          /* when the last one finished */
+	bool has_failed;          /* the last write; reported */
+	char path[256];           /* of the last one written */
+	/* Used by the disk thread while it is busy. */
 	char to[256];
 	int err;
 	struct mr_reason why;
@@ -62,7 +62,7 @@ int nat_keep_create(struct app *app, struct nat_keep **ret_keep,
 void nat_keep_destroy(struct nat_keep *keep)
 {
 	if (keep == NULL || !background_destroy(keep->disk))
-		return; /* the disk still uses it */
+		return; /* the disk thread still uses it */
 	nat_save_free(&keep->save);
 	free(keep);
 }
@@ -84,7 +84,7 @@ static void begin(struct nat_keep *keep)
 	keep->state = KEEP_GATHERING;
 }
 
-/* All sessions, from workers that do not run. */
+/* Gather all sessions, from workers that do not run. */
 static void gather(struct nat_keep *keep)
 {
 	struct nat_session sessions[NAT_REQUEST_SAVED];
@@ -101,7 +101,7 @@ static void gather(struct nat_keep *keep)
 	}
 }
 
-/* The job of the disk's thread. */
+/* Runs on the disk thread. */
 static void write_save(void *opaque)
 {
 	struct nat_keep *keep = opaque;
@@ -118,7 +118,7 @@ static void write_begin(struct nat_keep *keep)
 	background_do(keep->disk, write_save, keep);
 }
 
-/* The last snapshot is out of date and must not be restored. */
+/* The last snapshot is outdated and must not be restored. */
 static int retire(const char *path, struct mr_reason *ret_why)
 {
 	char old[sizeof(((struct nat_keep *)0)->path) + 8];
@@ -146,7 +146,7 @@ static void write_end(struct nat_keep *keep)
 		if (!keep->has_failed)
 			print_error("mr-nat: %s", keep->why.text);
 		keep->has_failed = true;
-		/* The old file still has what was cleared. */
+		/* The old file still has the cleared sessions. */
 		if (keep->wanted >= keep->n_done && keep->path[0] != '\0' &&
 		    retire(keep->path, &why) < 0)
 			print_error("mr-nat: %s", why.text);
@@ -154,13 +154,13 @@ static void write_end(struct nat_keep *keep)
 	}
 	keep->has_failed = false;
 	keep->n_saved = keep->n_done;
-	/* A reload named another file: the first one is out of date. */
+	/* A reload changed the path: the previous file is outdated. */
 	if (keep->path[0] != '\0' && strcmp(keep->path, keep->to) != 0)
 		unlink(keep->path);
 	memcpy(keep->path, keep->to, sizeof(keep->path));
 }
 
-/* Now, and wait for it. */
+/* Write now, and wait. */
 static int write_now(struct nat_keep *keep)
 {
 	gather(keep);
@@ -202,7 +202,7 @@ int nat_keep_restore(struct nat_keep *keep, struct mr_reason *ret_why)
 		return 0;
 	err = nat_saved_read(path, (uint64_t)time(NULL), restore, &restored,
 			     ret_why);
-	/* -ENOENT: no snapshot has been written yet. */
+	/* -ENOENT: no snapshot yet. */
 	if (err == 0)
 		print_error(
 			"mr-nat: %s: %llu sessions restored, %llu not (they do "
@@ -287,7 +287,7 @@ bool nat_keep_saved(const struct nat_keep *keep, uint64_t number)
 	       keep->app->config->state_path[0] == '\0';
 }
 
-/* Of the configuration, which a reload may have changed meanwhile. */
+/* By the configuration, which a reload may have changed. */
 static bool is_due(const struct nat_keep *keep)
 {
 	const struct nat_config *config = keep->app->config;
@@ -298,7 +298,7 @@ static bool is_due(const struct nat_keep *keep)
 		strcmp(config->state_path, keep->to) != 0);
 }
 
-/* There is no file any more; an old one is out of date. */
+/* No file is configured any more; an old one is outdated. */
 static void forget_file(struct nat_keep *keep)
 {
 	if (keep->path[0] != '\0')

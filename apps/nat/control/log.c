@@ -14,8 +14,8 @@
 #include "support/counter.h"
 
 enum {
-	/* An event is two entries of a ring of frames: the library's rings are
-	 * tested, and another kind would be written for this alone. */
+	/* An event takes two entries of a ring of frames, which saves writing
+	 * and testing another kind of ring. */
 	EVENT_ENTRIES = 2,
 	RING_ENTRIES = 1 << 15,
 	BURST_EVENTS = 64,
@@ -31,7 +31,7 @@ _Static_assert(sizeof(union slot) == EVENT_ENTRIES * sizeof(struct mr_frame),
 struct nat_log_ring {
 	struct mr_ring_spsc *ring;
 	uint64_t n_lost;      /* written by the worker */
-	uint64_t n_lost_said; /* by who writes the file */
+	uint64_t n_lost_said; /* used by the thread that writes the file */
 };
 
 struct nat_log {
@@ -40,8 +40,8 @@ struct nat_log {
 	uint32_t n_workers;
 	int64_t epoch_s; /* of tick 0 */
 	uint64_t n_written, n_failed;
-	uint64_t n_buffered; /* not yet known to be one or the other */
-	bool is_broken;      /* the file took no more; said */
+	uint64_t n_buffered; /* written or lost, not yet known */
+	bool is_broken;      /* writing failed; reported */
 	struct nat_log_ring rings[];
 };
 
@@ -66,10 +66,10 @@ static int fail_open(const struct nat_log *log, struct mr_reason *ret_why)
 }
 
 /* Open for appending. Only the owner may see who talked to whom, even if the
- * file existed. */
+ * file already existed. */
 static FILE *open_file(const char *path)
 {
-	/* Not to wait for the reader of a FIFO; writing may wait. */
+	/* Do not wait for a FIFO's reader; writing may wait. */
 	const int fd = open(
 		path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK,
 		0600);
@@ -132,7 +132,7 @@ void nat_log_put(void *opaque, const struct nat_log_event *event)
 	union slot slot = { 0 };
 
 	slot.event = *event;
-	/* Room for one entry alone there never is: all come in pairs. */
+	/* There is never room for just one entry: all come in pairs. */
 	if (mr_ring_spsc_enqueue_burst(ring->ring, slot.entries,
 				       EVENT_ENTRIES) < EVENT_ENTRIES)
 		counter_add(&ring->n_lost, 1);
@@ -181,7 +181,7 @@ static void print_event(struct nat_log *log, const struct nat_log_event *e)
 	log->n_buffered++;
 }
 
-/* How many lines before this one are missing. */
+/* How many lines are missing before this one. */
 static void print_lost(struct nat_log *log, struct nat_log_ring *ring)
 {
 	const uint64_t n_lost = counter_get(&ring->n_lost);
@@ -195,7 +195,7 @@ static void print_lost(struct nat_log *log, struct nat_log_ring *ring)
 	log->n_buffered++;
 }
 
-/* Whether the file took all lines; else none of them counts as written. */
+/* Whether the file took all lines; if not, none of them counts as written. */
 static bool flush(struct nat_log *log)
 {
 	const bool is_good = fflush(log->file) == 0 && !ferror(log->file);

@@ -5,8 +5,9 @@
  *
  *     worker --> bounded ring --> the log's thread --> file
  *
- * A worker never waits for it: what does not fit is counted, and the log says
- * how many lines are missing. docs/nat-log.schema.json says what is in a line.
+ * A worker never waits for it: what does not fit is counted, and the log
+ * records how many lines are missing. docs/nat-log.schema.json describes the
+ * lines.
  */
 #ifndef NAT_LOG_H
 #define NAT_LOG_H
@@ -21,13 +22,13 @@ struct nat_log;
 struct nat_log_ring;
 
 /*
- * path "": events are counted as lost, but there is no file. now_s is the tick
- * of the workers at this moment. 0, -ENOMEM, or the errno of opening it.
+ * path "": no file; events count as lost. now_s is the workers' current tick.
+ * 0, -ENOMEM, or the errno of opening the file.
  */
 int nat_log_create(struct mr_ctx *ctx, const char *path, uint32_t n_workers,
 		   uint32_t now_s, struct nat_log **ret_log,
 		   struct mr_reason *ret_why);
-/* Writes what is left. */
+/* Writes the rest. */
 void nat_log_destroy(struct nat_log *log);
 
 struct nat_log_ring *nat_log_ring(struct nat_log *log, uint32_t worker_idx);
@@ -35,18 +36,18 @@ struct nat_log_ring *nat_log_ring(struct nat_log *log, uint32_t worker_idx);
 /* nat_log_fn of a worker; opaque is its ring. */
 void nat_log_put(void *opaque, const struct nat_log_event *event);
 
-/* One thread at a time: write what the workers said. now_s is their tick: the
- * clock of the lines may have been set meanwhile. False: the file takes no
- * more; said once per opening. */
+/* Write the workers' events; one thread at a time. now_s is their tick, since
+ * the clock of the lines may have been set. False: the file takes no more;
+ * reported once per opening. */
 bool nat_log_write(struct nat_log *log, uint32_t now_s,
 		   struct mr_reason *ret_why);
 
-/* The file was moved away: begin another one. The old one stays on failure. */
+/* The file was moved: start a new one. On failure, the old one stays. */
 int nat_log_reopen(struct nat_log *log, struct mr_reason *ret_why);
 
 struct nat_log_stats {
-	uint64_t n_written; /* lines that the file took */
-	uint64_t n_lost;    /* lines that the ring or the file did not take */
+	uint64_t n_written; /* lines written to the file */
+	uint64_t n_lost;    /* lost by the ring or the file */
 };
 struct nat_log_stats nat_log_stats(const struct nat_log *log);
 

@@ -66,7 +66,7 @@ static const char usage[] =
 	"of conditions: inside=, outside=, remote= (an address or network),\n"
 	"port=, proto=.\n";
 
-/* One item after a comma in --inside or --outside. */
+/* One item of --inside or --outside. */
 static bool take_piece(struct nat_side_config *side, const char *piece,
 		       struct mr_reason *why)
 {
@@ -88,7 +88,7 @@ static bool take_piece(struct nat_side_config *side, const char *piece,
 	return nat_add_address(side, piece, why);
 }
 
-/* Find the = in front of the first address: a port spec may contain others. */
+/* Find the = before the first address: a port spec may contain others. */
 static const char *find_address(const char *text)
 {
 	for (const char *at = strchr(text, '='); at != NULL;
@@ -164,7 +164,7 @@ static enum parse_result take(const struct option_row *row, const char *arg,
 	case ID_INSTANCE:
 		o->instance = arg;
 		return PARSE_RUN;
-	case OPTION_CORES: /* up to 0.1, -c was the file's */
+	case OPTION_CORES: /* up to 0.1, -c was the configuration file */
 		r = run_take_option(row, arg, &o->run, &o->plane, error);
 		return r == PARSE_WRONG && strspn(arg, "0123456789,-") == 0 ?
 			       parse_wrong(error,
@@ -177,7 +177,7 @@ static enum parse_result take(const struct option_row *row, const char *arg,
 	}
 }
 
-/* A request to a running instance, and what it is about. */
+/* A request to a running instance, and its argument. */
 static enum parse_result take_words(int n, char **words, struct options *o,
 				    struct mr_reason *error)
 {
@@ -212,7 +212,7 @@ static enum parse_result take_words(int n, char **words, struct options *o,
 			   words[0]);
 }
 
-/* It is part of the name of a file. */
+/* It becomes part of a file name. */
 static bool is_name(const char *text)
 {
 	return text[0] != '\0' && strlen(text) <= 32 &&
@@ -291,7 +291,7 @@ uint32_t options_n_workers(const struct options *options)
 {
 	const struct dataplane_config *plane = &options->plane;
 
-	/* More only where one is not enough: then frames are handed over. */
+	/* More than one only on request, since frames are then handed over. */
 	return plane->n_workers > 0 ? plane->n_workers :
 	       plane->n_cores > 0   ? plane->n_cores :
 				      1;

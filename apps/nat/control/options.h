@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the command line asks for. */
+/* The parsed command line. */
 #ifndef NAT_OPTIONS_H
 #define NAT_OPTIONS_H
 
@@ -14,22 +14,22 @@
 
 enum nat_command {
 	NAT_RUN,
-	NAT_CHECK,    /* read the configuration, say whether it is good */
-	NAT_SESSIONS, /* the others are asked of a running instance */
+	NAT_CHECK,    /* read the configuration and report errors */
+	NAT_SESSIONS, /* this and the rest are requests to a running instance */
 	NAT_CLEAR,
 	NAT_STATS,
 };
 
 struct options {
-	struct dataplane_config plane; /* specs are the configuration's */
+	struct dataplane_config plane; /* specs come from the configuration */
 	struct run_options run;
 	enum nat_command command;
 	const char *config_path; /* NULL: the sides are below */
-	struct nat_config sides; /* what --inside and --outside set */
+	struct nat_config sides; /* from --inside and --outside */
 	bool has_side[NAT_SIDES];
 	const char *instance;
 	const char *filter; /* NULL: none */
-	bool is_now;        /* clear empties hold-down, too */
+	bool is_now;        /* clear also empties hold-down */
 };
 
 enum parse_result options_parse(int argc, char **argv, struct options *options,
@@ -37,12 +37,12 @@ enum parse_result options_parse(int argc, char **argv, struct options *options,
 
 void options_print_help(FILE *to);
 
-/* Threads that will forward. */
+/* Number of forwarding threads. */
 uint32_t options_n_workers(const struct options *options);
 
 /*
- * The configuration that is asked for, complete and checked: 0, or the exit
- * status with a line. nat_config_free() it.
+ * Get the complete, checked configuration: 0, or an exit status with a message.
+ * Free it with nat_config_free().
  */
 int options_config(const struct options *options, struct nat_config *ret_config,
 		   struct mr_reason *ret_error);

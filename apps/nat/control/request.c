@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the main thread asks of a worker. */
+/* Requests from the main thread to a worker. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -58,7 +58,7 @@ static bool has_sessions(const struct nat_map *map)
 	       map->n_sessions > 0;
 }
 
-/* A mapping with several sessions is ended by the first of them. */
+/* The first session of a mapping ends all of it. */
 static void clear(struct nat_request *request, const struct nat_request_to *to)
 {
 	uint32_t n_ended = 0;
@@ -114,7 +114,7 @@ void nat_request_answer(struct nat_request *request,
 		break;
 	}
 	set_state(request, NAT_REQUEST_ANSWERED);
-	/* Fails only if it is readable already, which is all we want. */
+	/* It fails only if already readable, which is all we want. */
 	if (write(request->answered_fd, &one, sizeof(one)) < 0)
 		return;
 }

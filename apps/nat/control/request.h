@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the main thread asks of a worker: one question at a time, answered
- * between two bursts, in parts that are bounded. No lock: the question is the
- * main thread's until it is asked, then the worker's, then the main thread's
- * again.
+ * Requests from the main thread to a worker: one at a time, answered between
+ * two bursts, in bounded parts. No lock: a request belongs to the main thread
+ * until sent, then to the worker, then to the main thread again.
  */
 #ifndef NAT_REQUEST_H
 #define NAT_REQUEST_H
@@ -14,20 +13,20 @@
 #include "mapping/map.h"
 
 enum {
-	NAT_REQUEST_SESSIONS = 64, /* that are looked at per round... */
+	NAT_REQUEST_SESSIONS = 64, /* examined per round... */
 	NAT_REQUEST_SAVED = 512,   /* ...or only copied: 55 ns each */
-	NAT_REQUEST_PORTS = 1024,  /* that leave hold-down per round */
+	NAT_REQUEST_PORTS = 1024,  /* released from hold-down per round */
 };
 
 enum nat_question {
-	NAT_ASK_LIST,   /* the next sessions behind cursor that filter has */
+	NAT_ASK_LIST,   /* the next matching sessions after cursor */
 	NAT_ASK_SAVE,   /* the same, for keep.h */
-	NAT_ASK_CLEAR,  /* end them */
-	NAT_ASK_RELOAD, /* config is new */
+	NAT_ASK_CLEAR,  /* end matching sessions */
+	NAT_ASK_RELOAD, /* apply config */
 };
 
-/* Stores are releases, loads acquires: who sees a state sees what the other
- * thread wrote before it. */
+/* Stores are releases, loads acquires: seeing a state implies seeing what the
+ * other thread wrote before it. */
 enum nat_request_state {
 	NAT_REQUEST_FREE,
 	NAT_REQUEST_ASKED,
@@ -41,24 +40,24 @@ struct nat_request {
 	struct nat_filter filter;
 	const struct nat_config *config;
 	uint64_t cursor; /* of nat_maps_list() */
-	bool is_now;     /* to clear: ports leave hold-down as well */
+	bool is_now;     /* clear: also release ports from hold-down */
 	/* The answer. */
 	bool is_end; /* of the list */
 	int err;
 	struct mr_reason why;
-	uint32_t n; /* sessions; or how many ended */
+	uint32_t n; /* sessions, or how many were ended */
 	struct nat_session sessions[NAT_REQUEST_SAVED];
 };
 
-/* Main thread. The worker has to be woken then. */
+/* Main thread: then wake the worker. */
 void nat_request_ask(struct nat_request *request);
 bool nat_request_is_answered(struct nat_request *request);
-/* Whether another question may be asked. */
+/* Whether another request may be sent. */
 bool nat_request_is_free(const struct nat_request *request);
 /* The answer has been read. */
 void nat_request_done(struct nat_request *request);
 
-/* Worker: what answers are made from. */
+/* What the worker needs to answer. */
 struct nat_request_to {
 	struct nat_maps *maps;
 	struct nat_path *path;
@@ -72,7 +71,7 @@ static inline bool nat_request_is_asked(const struct nat_request *request)
 	       NAT_REQUEST_ASKED;
 }
 
-/* Once per round, if it was asked. */
+/* Call once per round. */
 void nat_request_answer(struct nat_request *request,
 			const struct nat_request_to *to);
 

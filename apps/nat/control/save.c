@@ -14,13 +14,13 @@
 
 enum { VERSION = 1 };
 
-static const char magic[8] = "mr-nat\n"; /* its 0 is the last byte */
+static const char magic[8] = "mr-nat\n"; /* the last byte is the NUL */
 
 struct header {
 	char magic[8];
 	uint32_t version;
 	uint32_t record_bytes;
-	uint64_t time_s; /* of day, when it was written */
+	uint64_t time_s; /* of day, at the time of writing */
 	uint64_t n;
 };
 
@@ -35,7 +35,7 @@ struct record {
 _Static_assert(sizeof(struct header) == 32 && sizeof(struct record) == 40,
 	       "no holes: they are written as they lie");
 
-/* FNV-1a, by words of 8 bytes: for accidents, not for adversaries. */
+/* FNV-1a, by 8-byte words: against accidents, not attackers. */
 static uint64_t add_sum(uint64_t sum, const void *bytes, size_t n_bytes)
 {
 	const uint8_t *at = bytes;
@@ -105,7 +105,7 @@ void nat_save_free(struct nat_save *save)
 	*save = (struct nat_save){ 0 };
 }
 
-/* Header, sessions and sum. 0, or -1 with errno. */
+/* Write header, sessions and checksum. 0, or -1 with errno. */
 static int write_all(const struct nat_save *save, int fd, uint64_t time_s)
 {
 	struct header header = { .version = htole32(VERSION),
@@ -124,7 +124,7 @@ static int write_all(const struct nat_save *save, int fd, uint64_t time_s)
 	sum = htole64(add_sum(save->sum, &header, sizeof(header)));
 	errno = EIO;
 	is_good = fwrite(&header, sizeof(header), 1, file) == 1 &&
-		  (save->n_bytes == 0 || /* no session, no memory */
+		  (save->n_bytes == 0 || /* no sessions, no memory */
 		   fwrite(save->bytes, save->n_bytes, 1, file) == 1) &&
 		  fwrite(&sum, sizeof(sum), 1, file) == 1 &&
 		  fflush(file) == 0 && fsync(fd) == 0;
@@ -174,7 +174,7 @@ int nat_save_end(struct nat_save *save, const char *path, uint64_t time_s,
 	return err;
 }
 
-/* Written by us, but unusable. */
+/* Ours, but unusable. */
 static int damaged(struct mr_reason *ret_why, const char *name,
 		   const char *what)
 {
@@ -237,7 +237,7 @@ int nat_saved_parse(const char *name, const uint8_t *bytes, size_t n_bytes,
 	if (le64toh(sum) !=
 	    add_sum(add_sum(0, bytes, n_room), &header, sizeof(header)))
 		return damaged(ret_why, name, "is damaged");
-	/* If the clock was set back, ages stay as they were. */
+	/* If the clock was set back, ages stay unchanged. */
 	gone_s = time_s > le64toh(header.time_s) ?
 			 time_s - le64toh(header.time_s) :
 			 0;
@@ -271,7 +271,7 @@ static int read_all(int fd, uint8_t *bytes, size_t n_bytes)
 int nat_saved_read(const char *path, uint64_t time_s, nat_saved_fn *fn,
 		   void *opaque, struct mr_reason *ret_why)
 {
-	/* A FIFO would wait for its other end. */
+	/* Opening a FIFO would wait for its other end. */
 	const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	uint8_t *bytes = NULL;
 	struct stat stat;

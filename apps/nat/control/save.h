@@ -6,9 +6,9 @@
  *     | magic, version, time, n  | n sessions of 40 bytes    | sum |
  *     +--------------------------+---------------------------+-----+
  *
- * Numbers are little-endian; addresses and ports as on the wire. The file is
- * written beside the old one and takes its place at once, so that there is
- * always a whole one.
+ * Numbers are little-endian; addresses and ports as on the wire. The new file
+ * is written next to the old one and replaces it atomically, so that there is
+ * always a complete one.
  */
 #ifndef NAT_SAVE_H
 #define NAT_SAVE_H
@@ -21,33 +21,33 @@
 
 #include "mapping/map.h"
 
-/* A file in the making; all zeros at first. */
+/* A file being built; initially all zeros. */
 struct nat_save {
-	uint8_t *bytes; /* the file, but for the sum */
+	uint8_t *bytes; /* the file without the checksum */
 	size_t n_bytes, n_max;
 	uint64_t n, sum;
 	bool is_broken; /* out of memory */
 };
 
 void nat_save_put(struct nat_save *save, const struct nat_session *session);
-/* Discard what was put. */
+/* Discard it. */
 void nat_save_free(struct nat_save *save);
 /*
  * Write everything to path, with the time of day, and discard it. An existing
- * file is replaced only when the new one is on disk. 0 or -errno with a line.
- * May block.
+ * file is replaced only after the new one is on disk. 0 or -errno with a
+ * message. May block.
  */
 int nat_save_end(struct nat_save *save, const char *path, uint64_t time_s,
 		 struct mr_reason *ret_why);
 
-/* One session of a file; false: the reader is to stop. */
+/* One session of a file; false: stop reading. */
 typedef bool nat_saved_fn(void *opaque, const struct nat_session *session);
 
 /*
- * Call fn with each session that has not ended meanwhile, as it is at time_s.
- * 0, -ENOENT, -EINVAL if the file is not ours, -EBADMSG if it is ours but
- * empty, cut off, damaged or of another version, or the errno of reading; with
- * a line. fn is called only if the whole file is valid.
+ * Call fn with each session that has not expired, as it is at time_s. 0,
+ * -ENOENT, -EINVAL if the file is not ours, -EBADMSG if it is ours but empty,
+ * truncated, damaged or of another version, or the errno of reading; with a
+ * message. fn is called only if the whole file is valid.
  */
 int nat_saved_read(const char *path, uint64_t time_s, nat_saved_fn *fn,
 		   void *opaque, struct mr_reason *ret_why);

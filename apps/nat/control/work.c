@@ -5,7 +5,7 @@
 
 enum { PUBLISH_NS = 100000000 };
 
-/* What the queue or the ring to its owner does not take is lost. */
+/* What does not fit into the queue, or the ring to its owner, is lost. */
 static void send(struct nat_worker *w, enum nat_side to)
 {
 	struct nat_outbox *outbox = nat_path_outbox(w->path, to);
@@ -38,7 +38,7 @@ static void send(struct nat_worker *w, enum nat_side to)
 	outbox->n = 0;
 }
 
-/* Hairpins whose other end another worker has; they go as from outside. */
+/* Hairpins to ends of other workers; they continue as if from outside. */
 static void loop(struct nat_worker *w, uint64_t now_ns)
 {
 	struct nat_outbox *outbox = nat_path_loop(w->path);
@@ -53,7 +53,7 @@ static void loop(struct nat_worker *w, uint64_t now_ns)
 		n_own = nat_steer_split(w->steer, NAT_OUTSIDE,
 					outbox->frames + at, n_now, now_ns,
 					stats);
-		if (n_own > 0) /* nobody has that end: drop it by name */
+		if (n_own > 0) /* no worker has that end: drop it by name */
 			nat_burst(w->path, NAT_OUTSIDE, outbox->frames + at,
 				  n_own);
 	}
@@ -91,7 +91,7 @@ static uint32_t receive(struct nat_worker *w, const struct mr_worker_rxq *rxq,
 	return n;
 }
 
-/* What other workers handed over, a burst of it. */
+/* One burst of what other workers handed over. */
 static uint32_t take_over(struct nat_worker *w, uint64_t now_ns)
 {
 	enum nat_side from;
@@ -104,8 +104,8 @@ static uint32_t take_over(struct nat_worker *w, uint64_t now_ns)
 	return n;
 }
 
-/* As much as was received, so that rings do not fill where queues are full; a
- * burst at least. Returns how much it was. */
+/* Take as much as was received, so that rings do not fill when queues are full;
+ * at least a burst. Returns how much. */
 static uint32_t take_over_all(struct nat_worker *w, uint32_t n_received,
 			      uint64_t now_ns)
 {
@@ -129,7 +129,7 @@ void nat_work_publish(struct nat_worker *w)
 		__atomic_store_n(&to[i], from[i], __ATOMIC_RELAXED);
 }
 
-/* Now and then: time, and what other threads want to know. */
+/* Now and then: update the time, and publish statistics. */
 static uint64_t tick(struct nat_worker *w)
 {
 	const uint64_t now_ns = mr_ctx_now_ns(w->ctx);
@@ -168,8 +168,8 @@ int nat_work(struct mr_worker *worker, void *opaque)
 		if (w->steer != NULL)
 			n += take_over_all(w, n, now_ns);
 		n += mr_worker_serve(worker);
-		n += nat_maps_is_behind(w->maps); /* that is work, too */
-		if (n == 0) /* before it sleeps: what is shown is not old */
+		n += nat_maps_is_behind(w->maps); /* that counts as work */
+		if (n == 0) /* before sleeping: keep it up to date */
 			nat_work_publish(w);
 	} while (mr_worker_wait(worker, n));
 	return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The loop of a worker: queues, rings, questions; frames are path.h's. */
+/* The loop of a worker: queues, rings, requests; path.h handles frames. */
 #ifndef NAT_WORK_H
 #define NAT_WORK_H
 
@@ -13,7 +13,7 @@
 /* Written by the worker, read by any thread. */
 struct nat_work_stats {
 	uint64_t bursts, entries;   /* received */
-	struct nat_maps_stats maps; /* as of the last publication */
+	struct nat_maps_stats maps; /* when last published */
 };
 
 struct nat_worker {
@@ -26,17 +26,17 @@ struct nat_worker {
 	uint32_t n_burst;
 	uint64_t publish_ns; /* when the statistics of maps are due */
 	_Alignas(64) struct nat_request request;
-	/* Of the main thread: a reload it has not taken up, and what it goes
-	 * by. */
+	/* Of the main thread: a reload not yet applied, and the configuration
+	 * that the worker uses. */
 	bool has_news;
 	const struct nat_config *config;
 	struct mr_frame frames[MR_BURST_MAX];
 };
 
-/* mr_worker_fn; opaque is the array of them, by index. */
+/* mr_worker_fn; opaque is the array of workers, by index. */
 int nat_work(struct mr_worker *worker, void *opaque);
 
-/* Copy what maps say into stats, for other threads. */
+/* Copy the maps' statistics to stats, for other threads. */
 void nat_work_publish(struct nat_worker *w);
 
 #endif

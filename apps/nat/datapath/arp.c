@@ -29,9 +29,9 @@ static enum nat_neighbour_state state_of(uint64_t word)
 }
 
 /*
- * The i-th slot that an address may be in: eight of one bucket, then eight of
- * another. Keyed, and mixed twice: addresses of a link follow each other, and
- * one multiplication would lay them in stripes.
+ * The i-th slot for an address: eight of one bucket, then eight of another.
+ * Keyed, and mixed twice: addresses of a link are consecutive, and one
+ * multiplication would spread them in stripes.
  */
 static uint32_t place_of(const struct nat_neighbours *neighbours,
 			 enum nat_side side, uint32_t addr, uint32_t i)
@@ -61,9 +61,9 @@ int nat_neighbours_create(const struct nat_config *config,
 		free(neighbours);
 		return -ENOMEM;
 	}
-	/* It is read at random: one huge page, if there is one. */
+	/* It is read at random: use one huge page, if available. */
 	madvise(neighbours->slots, n_bytes, MADV_HUGEPAGE);
-	do { /* once, but for a seed in a million */
+	do { /* repeats for one seed in a million */
 		memset(neighbours->slots, 0, n_bytes);
 		if (getrandom(&neighbours->seed, sizeof(neighbours->seed), 0) <
 		    0)
@@ -98,7 +98,7 @@ uint32_t nat_neighbours_find(const struct nat_neighbours *neighbours,
 }
 
 /* It may be reused: it failed, was not confirmed for some time, or no worker
- * had a watch free to go on asking. */
+ * had a free watch to keep asking. */
 static bool is_idle(const struct nat_neighbour *n, uint32_t now_s)
 {
 	const uint64_t word = __atomic_load_n(&n->mac, __ATOMIC_RELAXED);
@@ -111,7 +111,7 @@ static bool is_idle(const struct nat_neighbour *n, uint32_t now_s)
 		age_s > NAT_REACHABLE_S);
 }
 
-/* Take the slot over; false: another worker was faster. */
+/* Claim the slot; false: another worker was faster. */
 static bool claim(struct nat_neighbour *n, uint64_t key, uint32_t now_s)
 {
 	uint64_t old = __atomic_load_n(&n->mac, __ATOMIC_RELAXED);
@@ -137,7 +137,7 @@ static bool is_free(const struct nat_neighbour *n)
 	       NAT_NEIGHBOUR_NONE;
 }
 
-/* Where the emptier bucket of an address begins: the first one, if equal. */
+/* Where the emptier bucket of an address begins: the first, if equal. */
 static uint32_t emptier_bucket(const struct nat_neighbours *neighbours,
 			       enum nat_side side, uint32_t addr)
 {
@@ -160,7 +160,7 @@ uint32_t nat_neighbours_add(struct nat_neighbours *neighbours,
 
 	if (slot != NAT_SLOT_NONE)
 		return slot;
-	/* So the buckets of a large link fill evenly, and none too early. */
+	/* This fills the buckets of a large link evenly. */
 	first = emptier_bucket(neighbours, side, addr);
 	for (uint32_t i = 0; i < 2 * BUCKET; i++) {
 		struct nat_neighbour *n;
@@ -188,7 +188,7 @@ static bool change(struct nat_neighbour *n, enum nat_side side, uint32_t addr,
 {
 	const uint64_t key = __atomic_load_n(&n->key, __ATOMIC_ACQUIRE);
 
-	/* A slot that goes to another address changes its mac word first. */
+	/* A slot that gets another address changes its mac word first. */
 	return (key & NAT_MAC_MASK) == ((uint64_t)side << 32 | addr) &&
 	       generation_of(key) == generation_of(old) &&
 	       __atomic_compare_exchange_n(&n->mac, &old, word, false,
@@ -202,7 +202,7 @@ void nat_neighbours_learn(struct nat_neighbours *neighbours, uint32_t slot,
 	struct nat_neighbour *n = &neighbours->slots[slot];
 	const uint64_t old = __atomic_load_n(&n->mac, __ATOMIC_ACQUIRE);
 
-	/* Lost to another worker: it has learned, too. */
+	/* Another worker was faster, and has learned it. */
 	if (state_of(old) != NAT_NEIGHBOUR_FIXED &&
 	    change(n, side, addr, old,
 		   word_of(NAT_NEIGHBOUR_REACHABLE, generation_of(old), mac)))
@@ -226,7 +226,7 @@ bool nat_neighbours_move(struct nat_neighbours *neighbours, uint32_t slot,
 	return true;
 }
 
-/* false: too many of them fell into one bucket. */
+/* False: too many static ones in one bucket. */
 static bool fix(struct nat_neighbours *neighbours, enum nat_side side,
 		const struct nat_fixed_neighbour *fixed, uint32_t now_s)
 {
@@ -236,7 +236,7 @@ static bool fix(struct nat_neighbours *neighbours, enum nat_side side,
 	uint64_t old;
 	uint32_t slot;
 
-	do { /* again if a worker changed it meanwhile */
+	do { /* retry if a worker changed it meanwhile */
 		slot = nat_neighbours_add(neighbours, side, addr, true, now_s);
 		if (slot == NAT_SLOT_NONE)
 			return false;
@@ -248,8 +248,7 @@ static bool fix(struct nat_neighbours *neighbours, enum nat_side side,
 	return true;
 }
 
-/* It is no longer fixed: the next user sends it a query, and uses it meanwhile.
- */
+/* It is no longer static: the next user probes it, and uses it meanwhile. */
 static void unfix(struct nat_neighbours *neighbours, enum nat_side side,
 		  uint32_t addr, uint32_t now_s)
 {

@@ -2,8 +2,8 @@
 /*
  * Neighbours of both sides: IPv4 addresses on the link and their MAC addresses.
  * One table for all workers, without locks. An entry has two words, each read
- * and written whole. Both have the entry's generation, so that a reader who
- * races with the reuse of an entry sees that they do not belong together:
+ * and written atomically. Both have the entry's generation, so that a reader
+ * that races with the reuse of an entry sees that they do not match:
  *
  *     63      56 55      48 47                       0
  *     +---------+----------+---------------------------+
@@ -12,8 +12,8 @@
  *     |  state  |generation|       MAC address         |  mac
  *     +---------+----------+---------------------------+
  *
- * An address may be in any of the eight slots of two buckets. Queries, and
- * frames that wait, are in resolve.c, for each worker.
+ * An address may be in any of the eight slots of two buckets. resolve.c has
+ * each worker's queries and waiting frames.
  */
 #ifndef NAT_ARP_H
 #define NAT_ARP_H
@@ -28,17 +28,17 @@
 
 enum nat_neighbour_state {
 	NAT_NEIGHBOUR_NONE,
-	NAT_NEIGHBOUR_INCOMPLETE, /* asked for */
-	NAT_NEIGHBOUR_FAILED,     /* did not answer */
-	NAT_NEIGHBOUR_PROBE,      /* in use, and asked again */
+	NAT_NEIGHBOUR_INCOMPLETE, /* query sent */
+	NAT_NEIGHBOUR_FAILED,     /* no answer */
+	NAT_NEIGHBOUR_PROBE,      /* in use, and being queried again */
 	NAT_NEIGHBOUR_REACHABLE,  /* stale NAT_REACHABLE_S after it answered */
-	NAT_NEIGHBOUR_FIXED,      /* by configuration */
+	NAT_NEIGHBOUR_FIXED,      /* static, from the configuration */
 };
 
-/* RFC 4861's value, as there is none for ARP. */
+/* RFC 4861's value; there is none for ARP. */
 enum {
 	NAT_REACHABLE_S = 30,
-	NAT_INCOMPLETE_S = 5, /* longer than anybody asks */
+	NAT_INCOMPLETE_S = 5, /* longer than any query lasts */
 	NAT_NEIGHBOUR_SLOTS = 1 << 16,
 };
 
@@ -46,8 +46,7 @@ enum { NAT_SLOT_NONE = UINT32_MAX };
 
 struct nat_neighbour {
 	uint64_t key, mac;
-	uint32_t confirmed_s; /* when it last answered, failed to, or was
-			       * first asked */
+	uint32_t confirmed_s; /* last answer, failure, or first query */
 	uint32_t reserved[3];
 };
 
@@ -62,8 +61,8 @@ int nat_neighbours_create(const struct nat_config *config,
 void nat_neighbours_destroy(struct nat_neighbours *neighbours);
 
 /*
- * Replace the fixed neighbours of before (NULL: none) by those of config.
- * Workers may run. False: there was no room for one of them.
+ * Replace the static neighbours of before (NULL: none) by those of config.
+ * Workers may run. False: no room for one of them.
  */
 bool nat_neighbours_follow(struct nat_neighbours *neighbours,
 			   const struct nat_config *before,
@@ -73,17 +72,17 @@ bool nat_neighbours_follow(struct nat_neighbours *neighbours,
 uint32_t nat_neighbours_find(const struct nat_neighbours *neighbours,
 			     enum nat_side side, uint32_t addr);
 /*
- * The slot of an address, made (INCOMPLETE) if need be: of a free one, else, if
- * evicts, of one of them that is not in use. NAT_SLOT_NONE: none such.
+ * The slot of an address, created (INCOMPLETE) if necessary: a free one, or, if
+ * evicts, one that is not in use. NAT_SLOT_NONE: none.
  */
 uint32_t nat_neighbours_add(struct nat_neighbours *neighbours,
 			    enum nat_side side, uint32_t addr, bool evicts,
 			    uint32_t now_s);
-/* Its address is mac: REACHABLE, unless it is FIXED. */
+/* Its MAC address is mac: REACHABLE, unless it is FIXED. */
 void nat_neighbours_learn(struct nat_neighbours *neighbours, uint32_t slot,
 			  enum nat_side side, uint32_t addr, uint64_t mac,
 			  uint32_t now_s);
-/* From one state to another; false: it was not in that state. */
+/* Change its state; false: it was in another one. */
 bool nat_neighbours_move(struct nat_neighbours *neighbours, uint32_t slot,
 			 enum nat_side side, uint32_t addr,
 			 enum nat_neighbour_state from,
@@ -101,14 +100,13 @@ static inline uint64_t nat_mac(const uint8_t *bytes)
 enum { NAT_MAC_BITS = 48 };
 #define NAT_MAC_MASK ((UINT64_C(1) << NAT_MAC_BITS) - 1)
 
-/* What is known about addr, read whole. */
+/* Look up addr atomically. */
 static inline enum nat_neighbour_state
 nat_neighbours_look(const struct nat_neighbours *neighbours, uint32_t slot,
 		    enum nat_side side, uint32_t addr, uint64_t *ret_mac)
 {
 	const struct nat_neighbour *n = &neighbours->slots[slot];
-	/* The writer of a new key has written a mac word of that generation
-	 * before: release and acquire. */
+	/* A new key follows a mac word of its generation: release, acquire. */
 	const uint64_t key = __atomic_load_n(&n->key, __ATOMIC_ACQUIRE);
 	const uint64_t word = __atomic_load_n(&n->mac, __ATOMIC_ACQUIRE);
 
@@ -119,8 +117,8 @@ nat_neighbours_look(const struct nat_neighbours *neighbours, uint32_t slot,
 	return (enum nat_neighbour_state)(word >> 56);
 }
 
-/* How long ago it last answered, failed, or was first asked for. Another worker
- * may be a second ahead: below 0. */
+/* Time since its last answer, failure, or first query. Another worker may be a
+ * second ahead: then negative. */
 static inline int32_t nat_neighbour_age_s(const struct nat_neighbour *n,
 					  uint32_t now_s)
 {
@@ -128,7 +126,7 @@ static inline int32_t nat_neighbour_age_s(const struct nat_neighbour *n,
 			 __atomic_load_n(&n->confirmed_s, __ATOMIC_RELAXED));
 }
 
-/* Frames may go there now, and nothing else has to be done for it. */
+/* Frames may be sent to it now, and nothing else is needed. */
 static inline bool
 nat_neighbours_is_fresh(const struct nat_neighbours *neighbours, uint32_t slot,
 			enum nat_side side, uint32_t addr, uint32_t now_s,

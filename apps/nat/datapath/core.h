@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the files of the packet path share: one worker's path, a frame that is
- * looked at, and what has been decided about it.
+ * Shared by the files of the packet path: a worker's path, a packet being
+ * processed, and the verdict about it.
  *
  *     fast_path.c     batches: packets of known flows, nothing unusual
  *     slow_path.c     any other frame, by way of
@@ -31,7 +31,7 @@ struct nat_link {
 	uint64_t mac;  /* ours: nat_mac() */
 	uint16_t vlan; /* TCI, network order; 0: untagged */
 	uint16_t mtu;
-	uint16_t l2_bytes; /* of the frames that we send */
+	uint16_t l2_bytes; /* of frames that we send */
 	uint32_t own;      /* the first address */
 	uint32_t gateway;  /* 0: none */
 	uint32_t gateway_slot;
@@ -41,18 +41,18 @@ struct nat_link {
 	} nets[NAT_MAX_ADDRS];
 };
 
-/* What was decided about a packet. Network order. */
+/* Decision about a packet. Network order. */
 struct nat_verdict {
-	uint32_t src, dst;     /* that it leaves with */
+	uint32_t src, dst;     /* of the outgoing packet */
 	uint16_t sport, dport; /* ICMP query: both the id */
-	uint16_t id;           /* of fragments that were given another one */
+	uint16_t id;           /* new id of its fragments, if any */
 	uint8_t to;            /* enum nat_side */
 	bool has_id;
 	bool is_excluded;
-	bool is_looped; /* to whichever worker has the end */
+	bool is_looped; /* to whichever worker has the other end */
 };
 
-/* A frame that is looked at. Pointers are into its first entry. */
+/* A packet being processed. Pointers are into its first entry. */
 struct nat_packet {
 	struct mr_frame frames[MR_MAX_SEGS];
 	uint32_t n;   /* entries */
@@ -64,7 +64,7 @@ struct nat_packet {
 	bool has_more;   /* fragments follow */
 	bool is_looped;  /* hairpinned by another worker */
 	uint16_t l2_bytes, ip_bytes;
-	uint32_t total_bytes;     /* layer 3, its header included */
+	uint32_t total_bytes;     /* layer 3, including its header */
 	uint32_t fragment_offset; /* bytes */
 	uint16_t sport, dport;    /* ICMP query: both the id; else 0 */
 	struct mr_ipv4 *ip;
@@ -83,8 +83,8 @@ struct nat_path {
 	const struct nat_config *config;
 	uint32_t chunk_bytes, headroom_bytes; /* of the pool */
 	uint32_t now_s;
-	/* Of datagrams that we send; workers count from their numbers on, by
-	 * a power of two, and so never meet. */
+	/* For datagrams that we send; workers start at different numbers and
+	 * step by a power of two, so they never collide. */
 	uint16_t next_id, id_step;
 	uint16_t mss; /* clamp, host order; 0: none */
 	uint64_t now_ns;
@@ -92,7 +92,7 @@ struct nat_path {
 	struct nat_addrs addrs;
 	struct nat_stats stats;
 	uint64_t next_s_ns;                /* when now_s changes */
-	uint64_t tell_ready_ns[NAT_SIDES]; /* rate of answers: icmp.c */
+	uint64_t tell_ready_ns[NAT_SIDES]; /* rate limit of answers: icmp.c */
 	struct nat_pending hold;
 	struct nat_resolver *resolver;
 	struct nat_fragments *fragments;
@@ -103,10 +103,10 @@ struct nat_path {
 	bool has_peers;
 	uint16_t port_mtus[NAT_SIDES]; /* atomic: nat_path_set_mtu() */
 	struct nat_outbox outboxes[NAT_SIDES];
-	struct nat_outbox loop; /* last: it is touched for hairpins alone */
+	struct nat_outbox loop; /* last: touched only by hairpins */
 };
 
-/* For a datagram of ours, network order. */
+/* For one of our datagrams, network order. */
 static inline uint16_t nat_take_id(struct nat_path *path)
 {
 	const uint16_t id = path->next_id;
@@ -115,7 +115,7 @@ static inline uint16_t nat_take_id(struct nat_path *path)
 	return htons(id);
 }
 
-/* Offset of the sum in a layer-4 header that covers addresses; 0: none does. */
+/* Offset of the checksum in a layer-4 header that covers addresses; 0: none. */
 static inline uint32_t nat_csum_offset(uint8_t proto)
 {
 	switch (proto) {
@@ -135,7 +135,7 @@ static inline bool nat_has_ports(uint8_t proto)
 	return proto == IPPROTO_UDP || proto == IPPROTO_TCP;
 }
 
-/* Of a segment that is n_bytes long, header included; no SYN. */
+/* For a segment of n_bytes, header included; not a SYN. */
 static inline struct nat_segment nat_segment_of(const struct mr_tcp *tcp,
 						uint32_t n_bytes)
 {
@@ -152,50 +152,49 @@ static inline struct nat_segment nat_segment_of(const struct mr_tcp *tcp,
 void nat_drop(struct nat_path *path, struct nat_packet *packet,
 	      enum nat_reason reason);
 
-/* parse.c. NAT_OK, or why not. The frame is unchanged but for its entries. */
+/* parse.c. NAT_OK, or a reason. Only the frame's entries may change. */
 enum nat_reason nat_parse_link(struct nat_path *path, struct nat_packet *packet,
 			       uint16_t *ret_ether_type);
 enum nat_reason nat_parse_ip(struct nat_path *path, struct nat_packet *packet);
 enum nat_reason nat_parse_l4(struct nat_path *path, struct nat_packet *packet);
-/* The first n_bytes of the frame lie in its first entry, or false. */
+/* Move the first n_bytes of the frame to its first entry, or false. */
 bool nat_pull_up(struct nat_path *path, struct nat_packet *packet,
 		 uint32_t n_bytes);
-/* Copy n_bytes that begin at offset; the frame has them. */
+/* Copy n_bytes from offset, which the frame must have. */
 void nat_copy_from(const struct nat_path *path, const struct nat_packet *packet,
 		   uint32_t offset, uint32_t n_bytes, uint8_t *to);
-/* Sum of n_bytes that begin at offset, as they lie in memory, folded. */
+/* Folded sum of n_bytes from offset, in memory byte order. */
 uint16_t nat_sum_of(const struct nat_path *path,
 		    const struct nat_packet *packet, uint32_t offset,
 		    uint32_t n_bytes);
-/* Cut off what is behind the layer-3 packet, Ethernet's padding excepted. */
+/* Trim what follows the layer-3 packet, except Ethernet's padding. */
 void nat_trim(struct nat_path *path, struct nat_packet *packet);
 
-/* Drop all frames that wait, for good. */
+/* Drop all waiting frames, at the end. */
 void nat_pending_drop(struct nat_path *path);
 
-/* slow_path.c: any frame that the fast path does not take; frames are the
- * path's from now on. */
+/* slow_path.c: any frame off the fast path, which takes ownership of it. */
 void nat_one(struct nat_path *path, enum nat_side from,
 	     const struct mr_frame *frames, uint32_t n);
 /*
- * Where a packet with a layer-4 header goes. NAT_OK and *ret_verdict;
- * NAT_TAKEN: it is for ourselves; else why it is dropped.
+ * Decide about a packet with a layer-4 header. NAT_OK and *ret_verdict;
+ * NAT_TAKEN: it is for us; else the drop reason.
  */
 enum nat_reason nat_decide(struct nat_path *path, struct nat_packet *packet,
 			   struct nat_verdict *ret_verdict);
 
-/* decide.c: nat_decide() of what is no ICMP error. */
+/* decide.c: nat_decide() for anything but ICMP errors. */
 enum nat_reason nat_decide_plain(struct nat_path *path,
 				 const struct nat_packet *packet,
 				 struct nat_verdict *ret_verdict);
 
-/* rewrite.c: send it as the verdict says; the packet is gone then. */
+/* rewrite.c: send it according to the verdict; consumes the packet. */
 void nat_forward(struct nat_path *path, struct nat_packet *packet,
 		 const struct nat_verdict *verdict);
 /* The same with the next hop known. */
 void nat_forward_to(struct nat_path *path, struct nat_packet *packet,
 		    const struct nat_verdict *verdict, uint64_t mac);
-/* Put addresses, ports, id and TTL of the verdict into the headers. */
+/* Write addresses, ports, id and TTL of the verdict to the headers. */
 void nat_rewrite(struct nat_path *path, struct nat_packet *packet,
 		 const struct nat_verdict *verdict);
 /* The option of this kind and length in a header of n_bytes, or NULL. */
@@ -204,7 +203,7 @@ uint8_t *nat_tcp_option(const struct mr_tcp *tcp, uint32_t n_bytes,
 /* Lower the MSS option of a SYN. */
 void nat_clamp_mss(uint16_t mss, struct mr_tcp *tcp, uint32_t n_bytes,
 		   bool is_partial);
-/* Headers of layer 2, into the outbox; the packet is gone then. */
+/* Write layer-2 headers, and put it into the outbox; consumes the packet. */
 void nat_send(struct nat_path *path, struct nat_packet *packet,
 	      enum nat_side to, uint64_t mac);
 void nat_send_as(struct nat_path *path, struct nat_packet *packet,
@@ -212,14 +211,14 @@ void nat_send_as(struct nat_path *path, struct nat_packet *packet,
 /* To whichever worker has its destination, as if it came from outside. */
 void nat_send_looped(struct nat_path *path, struct nat_packet *packet);
 enum { NAT_OUR_TTL = 64 };
-/* Put an IPv4 header of ours into it, with what is the same in all of them and
- * its sum. Returns where layer 4 begins. */
+/* Write one of our IPv4 headers, with the common fields and its checksum.
+ * Returns where layer 4 begins. */
 void *nat_put_ip(struct nat_path *path, const struct nat_packet *packet,
 		 const struct mr_ipv4 *header);
-/* A fresh frame of one entry, n_bytes long behind room for a VLAN tag. */
+/* A new frame of one entry, n_bytes long, leaving room for a VLAN tag. */
 bool nat_make(struct nat_path *path, struct nat_packet *packet,
 	      uint32_t n_bytes);
-/* Room for so many bytes of layer 3 in a fresh frame. */
+/* How many bytes of layer 3 fit into a new frame. */
 uint32_t nat_room(const struct nat_path *path);
 
 /* split.c: send it as fragments of at most the link's MTU. */
@@ -254,27 +253,27 @@ enum nat_reason nat_icmp_translate(struct nat_path *path,
 bool nat_icmp_is_error(uint8_t type);
 bool nat_icmp_is_query(uint8_t type);
 bool nat_icmp_is_reply(uint8_t type);
-/* Tell the sender of packet, if it may be told. The packet is unchanged. */
+/* Send an ICMP error to the sender of packet, if allowed. Leaves packet. */
 void nat_icmp_tell(struct nat_path *path, const struct nat_packet *packet,
 		   uint8_t type, uint8_t code, uint16_t mtu);
 /* Whether the rate limit allows another unsolicited answer. */
 bool nat_may_tell(struct nat_path *path, const struct nat_packet *packet);
-/* Tell it what reason calls for, and drop. */
+/* Send the ICMP error for reason, if any, and drop. */
 void nat_refuse(struct nat_path *path, struct nat_packet *packet,
 		enum nat_reason reason);
 
 /*
  * ip_options.c, for packets with options. If a source route leads through us,
- * its next stop becomes the destination. NAT_OK, or why it is dropped.
+ * its next stop becomes the destination. NAT_OK, or a drop reason.
  */
 enum nat_reason nat_options_route(struct nat_path *path,
 				  struct nat_packet *packet);
 bool nat_options_has_route(const struct nat_packet *packet);
-/* Fill in our address and the time where Record Route and Timestamp ask for
- * them. false: an option is malformed. */
+/* Fill in our address and the time as Record Route and Timestamp request.
+ * False: an option is malformed. */
 bool nat_options_fill(struct nat_path *path, struct nat_packet *packet,
 		      enum nat_side to);
-/* The same for a packet to forward, if configured; obeys strict routes. */
+/* The same for a packet to be forwarded, if configured; obeys strict routes. */
 enum nat_reason nat_options_forward(struct nat_path *path,
 				    struct nat_packet *packet,
 				    const struct nat_verdict *verdict);
@@ -282,18 +281,18 @@ enum nat_reason nat_options_forward(struct nat_path *path,
 /* local.c: packets to our own addresses. */
 void nat_local(struct nat_path *path, struct nat_packet *packet);
 
-/* resolve.c: next hops, and frames that wait for one. */
+/* resolve.c: next hops, and frames that wait for them. */
 struct nat_resolver *nat_resolver_create(void);
 void nat_resolver_destroy(struct nat_resolver *resolver);
-/* The next hop of dst. Network order; 0: there is none. */
+/* The next hop for dst. Network order; 0: none. */
 uint32_t nat_next_hop(const struct nat_path *path, enum nat_side side,
 		      uint32_t dst);
-/* NAT_OK and its MAC address; NAT_TAKEN: the packet is held; else why not. */
+/* NAT_OK and its MAC address; NAT_TAKEN: holding the packet; else a reason. */
 enum nat_reason nat_resolve(struct nat_path *path, struct nat_packet *packet,
 			    const struct nat_verdict *verdict,
 			    uint64_t *ret_mac);
 void nat_resolver_tick(struct nat_path *path);
-/* Frames whose next hop is known by now. */
+/* Send frames whose next hop is now known. */
 void nat_resolver_release(struct nat_path *path);
 void nat_arp_input(struct nat_path *path, struct nat_packet *packet);
 void nat_announce(struct nat_path *path);
@@ -305,11 +304,11 @@ void nat_fragments_destroy(struct nat_fragments *fragments);
 void nat_fragment(struct nat_path *path, struct nat_packet *packet);
 void nat_fragments_tick(struct nat_path *path);
 
-/* syn.c: SYNs from outside that nobody asked for. */
+/* syn.c: unsolicited SYNs from outside. */
 struct nat_syns *nat_syns_create(void);
 void nat_syns_destroy(struct nat_syns *syns);
 void nat_syn_hold(struct nat_path *path, struct nat_packet *packet);
-/* A SYN goes out as decided: SYNs of the same connection end silently. */
+/* A SYN goes out: drop held SYNs of the same connection silently. */
 void nat_syn_out(struct nat_path *path, const struct nat_verdict *verdict);
 void nat_syns_tick(struct nat_path *path);
 

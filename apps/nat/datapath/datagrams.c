@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Datagrams that arrive as fragments. */
+/* Fragmented datagrams. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Datagrams that arrive as fragments: found by the key that their fragments
- * share, forgotten oldest first.
+ * Fragmented datagrams: found by the key that their fragments share, forgotten
+ * oldest first.
  *
  *     key --hash--> slot --> next slot with the same hash
  *     ring of slots:  tail, the oldest ... head, the newest
  *
- * Every call does a bounded amount of work. The hash is keyed, so a sender who
- * chooses addresses and ids cannot make chains long.
+ * Every call does a bounded amount of work. The hash is keyed, so choosing
+ * addresses and ids cannot create long chains.
  */
 #ifndef NAT_DATAGRAMS_H
 #define NAT_DATAGRAMS_H
@@ -51,7 +51,7 @@ uint32_t nat_datagrams_find(const struct nat_datagrams *d,
 /* A slot for a new one; there must be room. */
 uint32_t nat_datagrams_add(struct nat_datagrams *d,
 			   const struct nat_datagram_key *key, uint64_t end_ns);
-/* Forget the oldest one; its slot, or NAT_DATAGRAM_NONE: there is none. */
+/* Forget the oldest. Returns its slot, or NAT_DATAGRAM_NONE. */
 uint32_t nat_datagrams_forget(struct nat_datagrams *d);
 
 static inline bool nat_datagrams_is_full(const struct nat_datagrams *d)
@@ -59,7 +59,7 @@ static inline bool nat_datagrams_is_full(const struct nat_datagrams *d)
 	return d->head - d->tail == d->n;
 }
 
-/* Whether the oldest one has expired. */
+/* Whether the oldest has expired. */
 static inline bool nat_datagrams_is_due(const struct nat_datagrams *d,
 					uint64_t now_ns)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where a packet goes, and as what: from inside, from outside, and from inside
- * to one of our external addresses, which is both (hairpinning).
+ * Decide where a packet goes, and how it is translated: from inside, from
+ * outside, and from inside to one of our external addresses, which is both
+ * (hairpinning).
  */
 #include "core.h"
 #include "mapping/window.h"
@@ -17,7 +18,7 @@ static bool is_syn(const struct nat_packet *packet)
 	       MR_TCP_SYN;
 }
 
-/* What the state of TCP depends on. Of others it says nothing. */
+/* What the TCP state depends on. Empty for other protocols. */
 static struct nat_segment segment_of(const struct nat_packet *packet)
 {
 	enum { SCALE = 3, SCALE_BYTES = 3 }; /* RFC 7323 2.2 */
@@ -44,13 +45,13 @@ static bool is_echo(const struct nat_packet *packet)
 	       ((const struct mr_icmp *)(const void *)packet->l4)->type == 8;
 }
 
-/* May a packet from inside without a mapping make one? */
+/* Whether a packet from inside without a mapping may create one. */
 static enum nat_reason may_open(const struct nat_path *path,
 				const struct nat_packet *packet)
 {
 	switch (packet->proto) {
 	case IPPROTO_TCP:
-		/* With FIN or RST it begins nothing. */
+		/* With FIN or RST it does not begin a connection. */
 		return (packet->tcp_flags &
 			(MR_TCP_SYN | MR_TCP_FIN | MR_TCP_RST)) == MR_TCP_SYN ?
 			       NAT_OK :
@@ -69,7 +70,7 @@ static enum nat_reason may_open(const struct nat_path *path,
 	}
 }
 
-/* The mapping of the packet's source, made if it may be. */
+/* The mapping of the packet's source, created if allowed. */
 static enum nat_reason open_source(struct nat_path *path,
 				   const struct nat_packet *packet,
 				   uint32_t *ret_id)
@@ -106,9 +107,9 @@ static struct nat_remote remote_of(const struct nat_packet *packet,
 }
 
 /*
- * The mapping that an external address and port belong to. An ICMP query has
- * one id for both ends, so from inside it reaches only hosts whose ids are not
- * translated, or answers that have ours.
+ * The mapping of an external address and port. An ICMP query has one id for
+ * both ends, so from inside it reaches only hosts whose ids are not translated,
+ * or answers that have ours.
  */
 static uint32_t find_target(const struct nat_path *path,
 			    const struct nat_packet *packet,
@@ -128,8 +129,7 @@ static uint32_t find_target(const struct nat_path *path,
 								   MR_FLOW_NONE;
 }
 
-/* Whether another worker may have the other end; an id that was translated is
- * none that it knows. */
+/* Whether another worker may have the other end. None knows a translated id. */
 static bool is_elsewhere(const struct nat_path *path,
 			 const struct nat_packet *packet,
 			 const struct nat_map *source, uint32_t id)
@@ -172,7 +172,7 @@ static enum nat_reason decide_hairpin(struct nat_path *path,
 	return reason;
 }
 
-/* As it is, to the other side: RFC 6888 REQ-6. */
+/* Forward it untranslated to the other side: RFC 6888 REQ-6. */
 static enum nat_reason pass(const struct nat_packet *packet,
 			    struct nat_verdict *verdict)
 {
@@ -209,7 +209,7 @@ static enum nat_reason decide_out(struct nat_path *path,
 			       pass(packet, verdict) :
 			       NAT_DROP_SPOOFED;
 	if (!is_external && nat_addrs_is_inside(addrs, dst))
-		return NAT_DROP_NO_ROUTE; /* it is there without us */
+		return NAT_DROP_NO_ROUTE; /* it gets there without us */
 	if (packet->ip->ttl <= 1)
 		return NAT_DROP_TTL;
 	if (nat_addrs_is_martian(addrs, NAT_OUTSIDE, dst))
@@ -237,7 +237,7 @@ static enum nat_reason decide_out(struct nat_path *path,
 	return reason;
 }
 
-/* Nobody asked for it, or it comes from where nothing is translated. */
+/* Unsolicited, or from where nothing is translated. */
 static enum nat_reason decide_unmapped(const struct nat_path *path,
 				       const struct nat_packet *packet,
 				       struct nat_verdict *verdict)
@@ -247,7 +247,7 @@ static enum nat_reason decide_unmapped(const struct nat_path *path,
 	if (nat_addrs_is_own(addrs, NAT_OUTSIDE, packet->ip->dst) &&
 	    is_echo(packet))
 		return NAT_TAKEN;
-	/* Nobody inside can open it from there: no need to wait. */
+	/* No inside host can use it, so there is no need to wait. */
 	if (nat_addrs_is_ours_alone(addrs, packet->ip->dst) &&
 	    nat_addrs_is_own(addrs, NAT_OUTSIDE, packet->ip->dst) &&
 	    is_syn(packet))
@@ -275,7 +275,7 @@ static enum nat_reason decide_in(struct nat_path *path,
 	if (id == MR_FLOW_NONE)
 		return decide_unmapped(path, packet, verdict);
 	map = nat_maps_at(path->maps, id);
-	/* Who pings us means us, unless all of the address is another's. */
+	/* A ping is for us, unless the whole address belongs to a host. */
 	if (is_echo(packet) && (map->flags & NAT_MAP_STATIC) == 0 &&
 	    nat_addrs_is_own(&path->addrs, NAT_OUTSIDE, packet->ip->dst))
 		return NAT_TAKEN;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The fast path: packets of known flows, a batch at a time. It takes TCP and UDP
- * over IPv4 without options, whole, in one entry, to be forwarded to a neighbour
- * that is known. All else is for the slow path, nat_one().
+ * The fast path: packets of known flows, in batches. It handles unfragmented
+ * TCP and UDP over IPv4 without options, in one entry, forwarded to a known
+ * neighbour. Everything else takes the slow path, nat_one().
  */
 #include <errno.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 /*
  * Packets in flight between the stages: their misses overlap, and their headers
- * stay in the first cache. With 32 a packet took 1.25 times as long at 1 M
+ * stay in the L1 cache. With 32, a packet took 1.25 times as long at 1 M
  * sessions.
  */
 enum { BATCH = 128 };
@@ -53,7 +53,7 @@ static void init_link(struct nat_link *link, const struct nat_side_config *c,
 	}
 }
 
-/* The clamp: what fits both links, or what was asked for. */
+/* The MSS clamp: what fits both links, or the configured value. */
 static uint16_t mss_of(const struct nat_path *path)
 {
 	const uint16_t in = path->links[NAT_INSIDE].mtu;
@@ -65,7 +65,7 @@ static uint16_t mss_of(const struct nat_path *path)
 	return (uint16_t)(mtu - sizeof(struct mr_ipv4) - sizeof(struct mr_tcp));
 }
 
-/* What a configuration says about one side. */
+/* The MTU of one side, by configuration. */
 static uint16_t mtu_of(const struct nat_side_config *side, uint16_t port_mtu)
 {
 	return side->mtu != 0 && (port_mtu == 0 || side->mtu < port_mtu) ?
@@ -85,17 +85,17 @@ static void follow_mtus(struct nat_path *path)
 static void follow(struct nat_path *path, const struct nat_config *config)
 {
 	path->config = config;
-	path->addrs = *config->addrs; /* its tables are the configuration's */
+	path->addrs = *config->addrs; /* with the configuration's tables */
 	for (uint32_t s = 0; s < NAT_SIDES; s++)
 		init_link(&path->links[s], &config->sides[s],
 			  path->links[s].mac);
 	follow_mtus(path);
-	/* External addresses may be others; one worker says it for all. */
+	/* External addresses may have changed; one worker announces for all. */
 	path->n_announced = 0;
 	path->is_announced = path->worker_idx != 0;
 }
 
-/* Where ids begin nobody knows; whose they are the last bits say. */
+/* Start ids at random; the last bits identify the worker. */
 static void init_ids(struct nat_path *path, uint32_t n_workers,
 		     struct nat_random *random)
 {
@@ -111,7 +111,7 @@ static void init_ids(struct nat_path *path, uint32_t n_workers,
 static int create_parts(struct nat_path *path, uint32_t n_workers)
 {
 	struct nat_random random;
-	/* Neighbours' and SYNs' frames, and fragments. */
+	/* Frames held for neighbours and SYNs, and fragments. */
 	const uint32_t n_held = 256 + 128 + path->config->max_fragments;
 
 	if (nat_random_init(&random, 0) < 0)
@@ -223,7 +223,7 @@ void nat_path_tick(struct nat_path *path, uint64_t now_ns)
 	nat_maps_expire(path->maps, path->now_s);
 }
 
-/* What is behind the packet is Ethernet's padding alone. */
+/* Only Ethernet's padding may follow the packet. */
 static inline bool is_tight(uint32_t n_packet, uint32_t n_frame)
 {
 	return n_packet == n_frame ||
@@ -243,7 +243,7 @@ static inline bool has_link_header(const struct nat_link *link,
 	       tag->type == htons(MR_ETHER_IPV4);
 }
 
-/* The sum of a header without options: five words. */
+/* Check the checksum of a header without options: five words. */
 static inline bool is_sum_right(const struct mr_ipv4 *ip)
 {
 	uint32_t words[5];
@@ -266,14 +266,14 @@ static inline bool is_plain_l4(const struct mr_ipv4 *ip, uint32_t n_l4)
 		const struct mr_tcp *tcp = (const void *)(ip + 1);
 		const uint32_t n_tcp = (tcp->offset >> 4) * 4u;
 
-		/* A SYN may have to be clamped, or answer one that is held. */
+		/* A SYN may need clamping, or answer one that is held. */
 		return n_l4 >= sizeof(*tcp) && n_tcp >= sizeof(*tcp) &&
 		       n_tcp <= n_l4 && (tcp->flags & MR_TCP_SYN) == 0;
 	}
 	return false;
 }
 
-/* Whether it is plain, as far as the frame itself says. */
+/* Whether it is plain, judging by the frame alone. */
 static inline bool is_plain(const struct nat_path *path, enum nat_side from,
 			    const struct mr_frame *frame, const uint8_t *bytes)
 {
@@ -296,7 +296,7 @@ static inline bool is_plain(const struct nat_path *path, enum nat_side from,
 		!nat_addrs_is_special(&path->addrs, peer));
 }
 
-/* Stage 1: which frames are plain, and which mappings they ask for. */
+/* Stage 1: find the plain frames, and the keys of their mappings. */
 static void parse(struct nat_path *path, enum nat_side from,
 		  struct mr_frame *frames, uint32_t n, struct flight *flight)
 {
@@ -325,8 +325,8 @@ static void parse(struct nat_path *path, enum nat_side from,
 }
 
 /*
- * Stage 2: find them, all at once, then what they point at: each loop finds in
- * the cache what the one before has asked for.
+ * Stage 2: look them all up, then what they point to: each loop finds in the
+ * cache what the previous one prefetched.
  */
 static void look_up(struct nat_path *path, enum nat_side from,
 		    struct flight *flight)
@@ -351,7 +351,7 @@ static void look_up(struct nat_path *path, enum nat_side from,
 					 [flight->maps[i]->next_hop[from ^ 1]]);
 }
 
-/* The next hop's MAC address, by way of the slot that it had the last time. */
+/* The next hop's MAC address, using the slot it had last time. */
 static inline bool find_mac(struct nat_path *path, enum nat_side to,
 			    uint32_t dst, uint32_t *slot, uint64_t *ret_mac)
 {
@@ -372,7 +372,7 @@ static inline bool find_mac(struct nat_path *path, enum nat_side to,
 	return false;
 }
 
-/* Stage 3, headers: as the mapping says, to the other side. */
+/* Stage 3: rewrite the headers for the other side. */
 static inline void translate(struct nat_path *path, const struct nat_map *map,
 			     enum nat_side from, struct mr_ipv4 *ip,
 			     bool is_partial)
@@ -384,8 +384,7 @@ static inline void translate(struct nat_path *path, const struct nat_map *map,
 	uint32_t port_delta = has_port ? map->port_delta : 0;
 	uint32_t ip_delta;
 
-	if (from ==
-	    NAT_OUTSIDE) { /* the other way round: less instead of more */
+	if (from == NAT_OUTSIDE) { /* the other way: subtract instead */
 		addr_delta = (uint16_t)~addr_delta;
 		port_delta = has_port ? (uint16_t)~port_delta : 0;
 	}
@@ -457,8 +456,7 @@ static inline enum nat_reason use_map(struct nat_path *path, enum nat_side from,
 		segment, path->now_s);
 }
 
-/* Stage 3. NAT_OK: it is in the outbox. NAT_TAKEN: it is not plain after all.
- */
+/* Stage 3. NAT_OK: it is in the outbox. NAT_TAKEN: not plain after all. */
 static inline enum nat_reason forward(struct nat_path *path, enum nat_side from,
 				      struct mr_frame *frame,
 				      struct mr_ipv4 *ip, uint32_t id,
@@ -497,7 +495,7 @@ static void fly(struct nat_path *path, enum nat_side from,
 		__builtin_prefetch(mr_frame_data(path->base, &frames[i]), 1);
 	parse(path, from, frames, n, &flight);
 	look_up(path, from, &flight);
-	/* In the order they came in, plain or not. */
+	/* In order of arrival, plain or not. */
 	for (uint32_t i = 0; i < n; i += n_entries) {
 		enum nat_reason reason = NAT_TAKEN;
 

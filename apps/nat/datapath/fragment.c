@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fragments: each goes its way as soon as the first one has said which. Those
- * that come before it wait; nothing is put together. What is known of a
- * datagram is a bit per 8 bytes that were seen, so overlaps and repetitions are
- * found in any order.
+ * Fragments: each is forwarded as soon as the first one has determined where.
+ * Those that come before it wait; there is no reassembly. A bit per 8 bytes
+ * records what was seen of a datagram, so overlaps and repetitions are found in
+ * any order.
  *
- * All of it is bounded: datagrams are kept in the order they began in and the
- * oldest one gives way, frames that wait have a store of their own. A flood of
- * fragments takes from fragments. Sources: RFC 791, RFC 1858, RFC 3128, RFC
- * 4787 section 11, RFC 6864.
+ * Everything is bounded: new datagrams displace the oldest, and waiting frames
+ * have a separate store. A flood of fragments affects only fragments. Sources:
+ * RFC 791, RFC 1858, RFC 3128, RFC 4787 section 11, RFC 6864.
  */
 #include <stdlib.h>
 
@@ -18,7 +17,7 @@
 enum {
 	MIN_DATAGRAMS = 64,
 	MAX_DATAGRAMS = 4096,
-	MAX_WAITING = 48,   /* of one: 64 KiB by 1500 */
+	MAX_WAITING = 48,   /* per datagram: 64 KiB by 1500 */
 	MAX_EXPIRED = 64,   /* datagrams per tick; the rest follows */
 	MAX_PACKET = 65535, /* bytes, of IPv4 */
 	N_WORDS = (MAX_PACKET + 1) / 8 / 64,
@@ -26,9 +25,9 @@ enum {
 
 enum state {
 	STATE_WAITING, /* for the first fragment */
-	STATE_KNOWN,   /* verdict holds */
+	STATE_KNOWN,   /* verdict is valid */
 	STATE_LOCAL,   /* for ourselves */
-	STATE_DEAD,    /* reason holds */
+	STATE_DEAD,    /* reason is valid */
 };
 
 struct datagram {
@@ -74,7 +73,7 @@ void nat_fragments_destroy(struct nat_fragments *f)
 	free(f);
 }
 
-/* Frames that wait end as what became of their datagram. */
+/* Waiting frames share the fate of their datagram. */
 static void drop_waiting(struct nat_path *path, struct datagram *d,
 			 enum nat_reason reason)
 {
@@ -105,7 +104,7 @@ void nat_fragments_tick(struct nat_path *path)
 	}
 }
 
-/* The datagram that a fragment belongs to, new if need be. */
+/* The datagram of a fragment, created if necessary. */
 static struct datagram *find(struct nat_path *path,
 			     const struct nat_packet *packet)
 {
@@ -127,7 +126,7 @@ static struct datagram *find(struct nat_path *path,
 	return &f->datagrams[at];
 }
 
-/* Lengths that no honest sender makes; n: bytes behind the IP header. */
+/* Lengths that no legitimate sender uses; n: bytes after the IP header. */
 static bool is_wrong(const struct nat_packet *packet, uint32_t n)
 {
 	const uint32_t end = packet->fragment_offset + n;
@@ -135,11 +134,11 @@ static bool is_wrong(const struct nat_packet *packet, uint32_t n)
 	if (n == 0 || end + packet->ip_bytes > MAX_PACKET ||
 	    (packet->has_more && n % 8 != 0))
 		return true;
-	/* RFC 1858: flags of TCP in the second one, to pass a filter. */
+	/* RFC 1858: TCP flags in the second fragment, to bypass a filter. */
 	return packet->proto == IPPROTO_TCP && packet->fragment_offset == 8;
 }
 
-/* Mark its bytes as seen. How many of its units of 8 bytes were so before. */
+/* Mark its bytes as seen. Returns how many of its 8-byte units already were. */
 static uint32_t mark(struct datagram *d, const struct nat_packet *packet,
 		     uint32_t n, uint32_t *ret_units)
 {
@@ -165,7 +164,7 @@ static void kill(struct nat_path *path, struct datagram *d,
 	drop_waiting(path, d, reason);
 }
 
-/* Where a datagram goes that is known: a fragment of it follows. */
+/* Forward a fragment of a datagram whose verdict is known. */
 static void follow(struct nat_path *path, const struct datagram *d,
 		   struct nat_packet *packet)
 {
@@ -203,7 +202,7 @@ static void decide_first(struct nat_path *path, struct datagram *d,
 	}
 	d->state = reason == NAT_OK ? STATE_KNOWN : STATE_LOCAL;
 	if (d->verdict.src != packet->ip->src) {
-		/* Ids are per source, and this is another one: RFC 6864. */
+		/* Ids are per source, which changes: RFC 6864. */
 		d->verdict.id = nat_take_id(path);
 		d->verdict.has_id = true;
 	}
@@ -235,7 +234,7 @@ void nat_fragment(struct nat_path *path, struct nat_packet *packet)
 	uint32_t n_seen, n_units;
 	struct datagram *d;
 
-	/* What a partial sum is over is in other frames, too. */
+	/* A partial checksum covers bytes of other frames, too. */
 	if (is_wrong(packet, n) || packet->is_partial) {
 		nat_drop(path, packet, NAT_DROP_FRAGMENT_WRONG);
 		return;
@@ -247,7 +246,7 @@ void nat_fragment(struct nat_path *path, struct nat_packet *packet)
 	}
 	n_seen = mark(d, packet, n, &n_units);
 	if (n_seen != 0) {
-		/* The same again is the network's doing, a part of it not. */
+		/* The network may repeat a fragment, but not a part of it. */
 		if (n_seen != n_units)
 			kill(path, d, NAT_DROP_FRAGMENT_WRONG);
 		nat_drop(path, packet, NAT_DROP_FRAGMENT_WRONG);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ICMP errors: those that pass, with the packet that they are about inside, and
- * those that we send. Sources: RFC 792, RFC 1122 3.2.2, RFC 1812 4.3.2, RFC
- * 4884, RFC 5508.
+ * ICMP errors: those in transit, with the packets embedded in them, and those
+ * that we send. Sources: RFC 792, RFC 1122 3.2.2, RFC 1812 4.3.2, RFC 4884, RFC
+ * 5508.
  */
 #include "core.h"
 #include "rewrite.h"
@@ -10,15 +10,15 @@
 enum {
 	ERRORS_PER_S = 1000,
 	ERRORS_BURST = 50,
-	ANSWER_BYTES = 576, /* of an error with what it quotes: RFC 1812 */
+	ANSWER_BYTES = 576, /* of an error with its quote: RFC 1812 */
 	TOS_CONTROL = 0xc0, /* internetwork control: RFC 1812 4.3.2.5 */
 };
 
-/* The packet that an error is about, as far as it is there. */
+/* The packet that an error is about, as far as it is embedded. */
 struct embedded {
 	struct mr_ipv4 *ip;
 	uint8_t *l4;
-	uint32_t n_l4; /* bytes of it that are there, 8 at least */
+	uint32_t n_l4; /* available bytes of it, at least 8 */
 	uint16_t sport, dport;
 };
 
@@ -64,14 +64,14 @@ static enum nat_reason parse(struct nat_path *path, struct nat_packet *packet,
 
 	if (nat_sum_of(path, packet, at, n_icmp) != UINT16_MAX)
 		return NAT_DROP_ICMP_CSUM;
-	/* As much as may have to be changed: both headers with options. */
+	/* As much as may have to change: both headers with options. */
 	if (!nat_pull_up(path, packet, at + n_head + (n < 80 ? n : 80)))
 		return NAT_DROP_ICMP_EMBEDDED;
 	packet->ip = (void *)(mr_frame_data(path->base, packet->frames) +
 			      packet->l2_bytes);
 	packet->l4 = (uint8_t *)packet->ip + packet->ip_bytes;
 	icmp = packet->l4;
-	/* Where extensions follow, it says how long the packet is: RFC 4884. */
+	/* If extensions follow, this is the packet's length: RFC 4884. */
 	if (icmp[5] != 0 && icmp[5] * 4u < n)
 		n = icmp[5] * 4u;
 	e->ip = (void *)(packet->l4 + n_head);
@@ -95,9 +95,9 @@ static enum nat_reason parse(struct nat_path *path, struct nat_packet *packet,
 }
 
 /*
- * Another source or destination for the embedded packet, in its own sums where
- * they are there, and in the error's. Its layer-4 sum is not looked at: what
- * was wrong stays wrong.
+ * Change the source or destination of the embedded packet, and update its own
+ * checksums, if present, and the error's. Its layer-4 checksum is not verified:
+ * what was wrong stays wrong.
  */
 static void replace(struct nat_packet *packet, struct embedded *e,
 		    bool is_source, uint32_t addr, uint16_t port)
@@ -145,8 +145,7 @@ static uint16_t port_or(const struct nat_map *map, uint16_t mapped,
 	return map->flags & NAT_MAP_ADDRESS ? port : mapped;
 }
 
-/* The packet went out as outside tells, to remote; back to what it was: REQ-4.
- */
+/* The packet left as outside, to remote; restore it: REQ-4. */
 static enum nat_reason revert_source(struct nat_path *path,
 				     struct nat_packet *packet,
 				     struct embedded *e, uint32_t remote,
@@ -161,7 +160,7 @@ static enum nat_reason revert_source(struct nat_path *path,
 	nat_maps_find_in(path->maps, &outside, 1, &id);
 	if (packet->from == NAT_INSIDE && path->has_peers &&
 	    (id == MR_FLOW_NONE || nat_maps_is_elsewhere(path->maps, id))) {
-		verdict->is_looped = true; /* whoever has it does it */
+		verdict->is_looped = true; /* its worker does the rest */
 		return NAT_OK;
 	}
 	if (id == MR_FLOW_NONE)
@@ -176,7 +175,7 @@ static enum nat_reason revert_source(struct nat_path *path,
 	return NAT_OK;
 }
 
-/* The mapped address of who sends an error, if all of it is mapped: REQ-5. */
+/* The mapped address of an error's sender, if all of it is mapped: REQ-5. */
 static uint32_t basic_addr(const struct nat_path *path, uint32_t addr)
 {
 	const struct nat_tuple any = { .addr = addr };
@@ -187,7 +186,7 @@ static uint32_t basic_addr(const struct nat_path *path, uint32_t addr)
 				    0;
 }
 
-/* From inside: the packet came in to what inside tells. */
+/* From inside: the packet was received by inside. */
 static enum nat_reason revert_destination(struct nat_path *path,
 					  struct nat_packet *packet,
 					  struct embedded *e,
@@ -229,13 +228,13 @@ enum nat_reason nat_icmp_translate(struct nat_path *path,
 	struct embedded e;
 	enum nat_reason reason;
 
-	if (packet->has_more) /* its sum is over bytes that are not here */
+	if (packet->has_more) /* its checksum covers bytes that are not here */
 		return NAT_DROP_FRAGMENT_WRONG;
 	reason = parse(path, packet, &e);
 	if (reason != NAT_OK)
 		return reason;
 	if (e.ip->src != packet->ip->dst)
-		return NAT_DROP_ICMP_EMBEDDED; /* not for whom it is about */
+		return NAT_DROP_ICMP_EMBEDDED; /* not sent to that host */
 	if (packet->ip->ttl <= 1)
 		return NAT_DROP_TTL;
 	*ret_verdict =
@@ -255,8 +254,9 @@ enum nat_reason nat_icmp_translate(struct nat_path *path,
 			revert_source(path, packet, &e, e.ip->dst, ret_verdict);
 }
 
-/* A bucket of ERRORS_BURST that fills with ERRORS_PER_S: no division. Each side
- * has its own: strangers outside do not use up what subscribers are told. */
+/* A token bucket of ERRORS_BURST that fills with ERRORS_PER_S, without
+ * division. One per side: outside hosts cannot use up the errors for
+ * subscribers. */
 bool nat_may_tell(struct nat_path *path, const struct nat_packet *packet)
 {
 	const uint64_t one_ns = 1000000000 / ERRORS_PER_S;
@@ -270,7 +270,7 @@ bool nat_may_tell(struct nat_path *path, const struct nat_packet *packet)
 	return true;
 }
 
-/* RFC 1122 3.2.2: never about an error, a later fragment, a group. */
+/* RFC 1122 3.2.2: never for an error, a later fragment, multicast. */
 static bool is_tellable(const struct nat_packet *packet, uint64_t mac)
 {
 	return packet->is_first && (mac & 1) == 0 &&
@@ -294,15 +294,15 @@ void nat_icmp_tell(struct nat_path *path, const struct nat_packet *packet,
 	if (!is_tellable(packet, mac) || !nat_may_tell(path, packet) ||
 	    !nat_make(path, &answer, n_head + n_quote))
 		return;
-	icmp = nat_put_ip(path, &answer,
-			  &(struct mr_ipv4){
-				  .tos = TOS_CONTROL,
-				  .total_bytes =
-					  htons((uint16_t)(n_head + n_quote)),
-				  .id = nat_take_id(path),
-				  .proto = IPPROTO_ICMP,
-				  .src = path->links[packet->from].own,
-				  .dst = packet->ip->src });
+	icmp = nat_put_ip(
+		path, &answer,
+		&(struct mr_ipv4){ .tos = TOS_CONTROL,
+				   .total_bytes =
+					   htons((uint16_t)(n_head + n_quote)),
+				   .id = nat_take_id(path),
+				   .proto = IPPROTO_ICMP,
+				   .src = path->links[packet->from].own,
+				   .dst = packet->ip->src });
 	*icmp = (struct mr_icmp){ .type = type,
 				  .code = code,
 				  .seq = htons(mtu) };
@@ -317,8 +317,8 @@ void nat_icmp_tell(struct nat_path *path, const struct nat_packet *packet,
 }
 
 /*
- * A NAT of many subscribers says "host unreachable" where it has nothing left
- * or the subscriber has his share (RFC 6888 REQ-11), any other "prohibited"
+ * A NAT with many subscribers reports "host unreachable" when out of resources
+ * or over a subscriber's limit (RFC 6888 REQ-11), others report "prohibited"
  * (RFC 5508 REQ-8).
  */
 static uint8_t no_session_code(const struct nat_config *config)

@@ -55,9 +55,9 @@ bool nat_options_has_route(const struct nat_packet *packet)
 }
 
 /*
- * Whether a packet may go on to this stop by way of us. From outside to our
- * external addresses alone, where mappings and filters decide; and only if this
- * worker has them all, for it was chosen by the address of the stop before.
+ * Whether a packet may continue to this stop through us. From outside, only to
+ * our external addresses, where mappings and filters decide; and only if this
+ * worker has all of them, since it was chosen by the previous stop's address.
  */
 static bool may_stop_at(const struct nat_path *path,
 			const struct nat_packet *packet, uint32_t addr)
@@ -81,7 +81,7 @@ enum nat_reason nat_options_route(struct nat_path *path,
 	if ((is & (NAT_ADDR_OWN << NAT_INSIDE | NAT_ADDR_OWN << NAT_OUTSIDE)) ==
 		    0 ||
 	    option[2] > option[1])
-		return NAT_OK; /* we are no stop of it, or the last one */
+		return NAT_OK; /* we are not a stop of it, or the last one */
 	if (option[2] + 3 > option[1])
 		return NAT_DROP_SOURCE_ROUTE;
 	memcpy(&addr, option + option[2] - 1, sizeof(addr));
@@ -108,7 +108,7 @@ static uint32_t stamp(void)
 		(uint32_t)(now.tv_sec % 86400 * 1000 + now.tv_nsec / 1000000));
 }
 
-/* n bytes into an option; false: there is room, but not for so many. */
+/* Put n bytes into an option; false: not enough room, but not full. */
 static bool put(uint8_t *option, const void *from, uint32_t n)
 {
 	if (option[2] > option[1])

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Packets to our own addresses: a ping is answered, fragment by fragment; a SYN
- * is refused, because no service listens. Source: RFC 9293 3.10.7.1.
+ * Packets to our own addresses: answer pings, fragment by fragment; refuse
+ * SYNs, since no service listens. Source: RFC 9293 3.10.7.1.
  */
 #include "core.h"
 #include "rewrite.h"
@@ -31,13 +31,13 @@ static void echo(struct nat_path *path, struct nat_packet *packet)
 		icmp->csum = mr_csum_fix_nonzero(
 			icmp->csum, mr_csum_delta16(before, after));
 	}
-	/* The request is used up, the answer one of ours, in the same frame. */
+	/* The request is consumed; the answer, in the same frame, is ours. */
 	counter_add(&path->stats.drops[NAT_TAKEN], 1);
 	counter_add(&path->stats.made, 1);
 	nat_send(path, packet, packet->from, mac);
 }
 
-/* What a segment's sum begins with: RFC 9293 3.1. */
+/* The initial sum of a segment: RFC 9293 3.1. */
 static uint64_t pseudo_sum(const struct mr_ipv4 *ip, uint32_t n_l4)
 {
 	return mr_csum_add((const uint8_t *)&ip->src, 2 * sizeof(ip->src),
@@ -45,7 +45,7 @@ static uint64_t pseudo_sum(const struct mr_ipv4 *ip, uint32_t n_l4)
 	       htons((uint16_t)n_l4);
 }
 
-/* Refuse a SYN, if its sum is right. The packet is unchanged. */
+/* Refuse a SYN if its checksum is right. Leaves the packet. */
 static void reset(struct nat_path *path, const struct nat_packet *packet)
 {
 	const struct mr_eth *eth =
@@ -61,7 +61,7 @@ static void reset(struct nat_path *path, const struct nat_packet *packet)
 			      .dst = packet->ip->src };
 	struct mr_tcp *tcp;
 
-	if ((mac & 1) != 0 || /* a group */
+	if ((mac & 1) != 0 || /* multicast */
 	    (!packet->is_partial &&
 	     mr_csum_fold(pseudo_sum(packet->ip, n_l4) +
 			  nat_sum_of(path, packet,

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One frame: where its headers are, whether they are right, and whether its
- * addresses can be. Sources: RFC 791, RFC 768, RFC 9293 3.1, RFC 7126, RFC 1122
- * 3.2.1.
+ * One frame: find its headers, and check them and its addresses. Sources: RFC
+ * 791, RFC 768, RFC 9293 3.1, RFC 7126, RFC 1122 3.2.1.
  */
 #include "core.h"
 
 enum { OPTION_END = 0, OPTION_NOP = 1 };
 
-/* Move k bytes of the entries behind the first one into it. */
+/* Move k bytes of the other entries to the first one. */
 static bool move_up(struct nat_path *path, struct nat_packet *packet,
 		    uint32_t k)
 {
@@ -25,7 +24,7 @@ static bool move_up(struct nat_path *path, struct nat_packet *packet,
 		k -= n;
 		if (mr_frame_pull(&frames[1], n) == 0)
 			continue;
-		/* Used up: an entry has at least one byte. */
+		/* Consumed: an entry has at least one byte. */
 		frames[0].flags = (frames[0].flags & ~(uint32_t)MR_FRAME_MORE) |
 				  (frames[1].flags & MR_FRAME_MORE);
 		mr_frame_free_bulk(path->cache, &frames[1], 1);
@@ -89,8 +88,7 @@ uint16_t nat_sum_of(const struct nat_path *path,
 			n = n_bytes;
 		part = mr_csum_fold(mr_csum_add(
 			mr_frame_data(path->base, f) + offset, n, 0));
-		/* A part that begins in the middle of a word: RFC 1071 2 (B).
-		 */
+		/* It begins in the middle of a word: RFC 1071 2 (B). */
 		sum += is_odd ? (uint16_t)(part << 8 | part >> 8) : part;
 		is_odd ^= n & 1;
 		n_bytes -= n;
@@ -140,7 +138,7 @@ enum nat_reason nat_parse_link(struct nat_path *path, struct nat_packet *packet,
 			return NAT_DROP_RUNT;
 		eth = (const void *)mr_frame_data(path->base, packet->frames);
 		tag = (const void *)(eth + 1);
-		/* Priority is not ours to look at; tag 0 has nothing else. */
+		/* Ignore the priority; tag 0 has nothing else. */
 		vlan = tag->tci & htons(0x0fff);
 		type = ntohs(tag->type);
 	}
@@ -226,7 +224,7 @@ enum nat_reason nat_parse_ip(struct nat_path *path, struct nat_packet *packet)
 	if (reason == NAT_OK)
 		reason = check_addrs(path, packet);
 	if (reason == NAT_OK)
-		reason = route; /* its sender may be told */
+		reason = route; /* its sender may get an error */
 	if (reason == NAT_OK)
 		nat_trim(path, packet);
 	return reason;
@@ -268,7 +266,7 @@ static enum nat_reason parse_ports(struct nat_packet *packet, uint32_t n_l4)
 			return NAT_DROP_L4_MALFORMED;
 		break;
 	case IPPROTO_TCP:
-		/* In a fragment, too: options are looked at. */
+		/* Also in a fragment: options are read. */
 		if ((tcp->offset >> 4) * 4u < sizeof(*tcp) ||
 		    (tcp->offset >> 4) * 4u > n_l4)
 			return NAT_DROP_L4_MALFORMED;
@@ -291,7 +289,7 @@ enum nat_reason nat_parse_l4(struct nat_path *path, struct nat_packet *packet)
 	if (n_l4 < n || !nat_pull_up(path, packet, at + n))
 		return NAT_DROP_L4_MALFORMED;
 	packet->l4 = mr_frame_data(path->base, packet->frames) + at;
-	if (packet->proto == IPPROTO_TCP) { /* its options, too */
+	if (packet->proto == IPPROTO_TCP) { /* including its options */
 		n = (((struct mr_tcp *)(void *)packet->l4)->offset >> 4) * 4u;
 		if (n <= n_l4 && !nat_pull_up(path, packet, at + n))
 			return NAT_DROP_L4_MALFORMED;

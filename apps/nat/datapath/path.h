@@ -7,7 +7,7 @@
  *                  |          +--> first packet: open a mapping
  *                  +--> ARP, ping, ICMP, fragments, options: one by one
  *
- * It owns the frames from nat_burst() on: each ends in an outbox, waits in a
+ * nat_burst() takes ownership of frames: each goes to an outbox, waits in a
  * bounded queue (neighbour, fragment, unsolicited SYN), or is freed and
  * counted.
  */
@@ -25,26 +25,26 @@ struct nat_neighbours; /* of both sides, shared by all workers; arp.h */
 
 enum { NAT_OUTBOX_MAX = 4 * MR_BURST_MAX };
 
-/* Frames on their way out of one side; the caller sends and empties it. */
+/* Frames to be sent on one side; the caller sends and empties it. */
 struct nat_outbox {
 	uint32_t n; /* entries */
 	struct mr_frame frames[NAT_OUTBOX_MAX];
 };
 
 /*
- * Hairpinning to an end that another worker has: the packet has its external
- * source by now, and goes on as if it came from outside, but for this flag of
- * its first entry. Without it a source that is ours would be spoofed.
+ * Hairpinning to another worker's end: the packet already has its external
+ * source, and continues as if from outside, except for this flag of its first
+ * entry, without which our own source would be spoofed.
  */
 enum { NAT_FRAME_LOOPED = 1u << 31 };
 
 /* Written by the worker, read by any thread. */
 struct nat_stats {
-	uint64_t received[NAT_SIDES]; /* frames */
-	uint64_t sent[NAT_SIDES];     /* into outboxes, own ones included */
-	uint64_t made;                /* frames of our own: ARP, ICMP, splits */
-	uint64_t held;                /* now: queues; a gauge */
-	uint64_t drops[NAT_REASONS];  /* frames, NAT_TAKEN included */
+	uint64_t received[NAT_SIDES];   /* frames */
+	uint64_t sent[NAT_SIDES];       /* into outboxes, including our own */
+	uint64_t made;                  /* our own frames: ARP, ICMP, splits */
+	uint64_t held;                  /* currently in queues; a gauge */
+	uint64_t drops[NAT_REASONS];    /* frames, including NAT_TAKEN */
 	uint64_t translated[NAT_SIDES]; /* frames, by the side they came from */
 	uint64_t hairpinned, excluded;  /* frames */
 };
@@ -58,14 +58,14 @@ struct nat_path_config {
 	void *base;             /* of the region */
 	uint8_t macs[NAT_SIDES][6];
 	uint16_t mtus[NAT_SIDES];
-	uint32_t worker_idx, n_workers; /* 2 or more: an end that is not here
-					 * may be another worker's */
+	uint32_t worker_idx, n_workers; /* 2 or more: another worker may have an
+					 * end that is not here */
 };
 
 /* Of the pages below: for fragments at the worker where they meet (steer.h). */
 enum { NAT_STEER_PAGES = 128 };
 
-/* Pages of frames that wait at a worker, at most. Long frames have several. */
+/* Most pages of waiting frames at a worker. Long frames have several. */
 static inline uint32_t nat_held_pages(const struct nat_config *config)
 {
 	return 1024 + config->max_fragments;
@@ -76,11 +76,10 @@ struct nat_path;
 
 int nat_path_create(const struct nat_path_config *config,
 		    struct nat_path **ret_path, struct mr_reason *reterr_why);
-/* The MTU of a port has changed. Any thread; it takes effect within a second.
- */
+/* A port's MTU has changed. Any thread; takes effect within a second. */
 void nat_path_set_mtu(struct nat_path *path, enum nat_side side, uint16_t mtu);
 
-/* Frames that it holds are freed as NAT_DROP_SHUTDOWN. */
+/* Frees held frames as NAT_DROP_SHUTDOWN. */
 void nat_path_destroy(struct nat_path *path);
 
 /*
@@ -89,11 +88,10 @@ void nat_path_destroy(struct nat_path *path);
  */
 void nat_path_reload(struct nat_path *path, const struct nat_config *config);
 
-/* No more bursts will come: frames that it holds are freed as
- * NAT_DROP_SHUTDOWN. */
+/* No more bursts follow: frees held frames as NAT_DROP_SHUTDOWN. */
 void nat_path_give_up(struct nat_path *path);
 
-/* The time, once per round, and what has to be done from time to time. */
+/* Once per round: set the time, and do periodic work. */
 void nat_path_tick(struct nat_path *path, uint64_t now_ns);
 
 /* n entries, whole frames, at most MR_BURST_MAX, received on side from. */
@@ -107,7 +105,7 @@ struct nat_outbox *nat_path_loop(struct nat_path *path);
 struct nat_stats *nat_path_stats(struct nat_path *path);
 
 /*
- * Law, at rest: received + made = sent + held + sum of drops (NAT_TAKEN
+ * Invariant, at rest: received + made = sent + held + sum of drops (NAT_TAKEN
  * included).
  */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A bounded store of frames that wait, and FIFOs in it. */
+/* A bounded store of waiting frames, with FIFOs. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -7,9 +7,9 @@
 #include "pending.h"
 
 struct nat_held {
-	struct nat_packet packet; /* of no entries: this slot is free */
+	struct nat_packet packet; /* without entries: this slot is free */
 	struct nat_verdict verdict;
-	uint32_t next; /* in its queue, or of the free ones */
+	uint32_t next; /* in its queue, or the free list */
 };
 
 int nat_pending_init(struct nat_pending *hold, uint32_t n, uint32_t max_entries)
@@ -95,6 +95,6 @@ void nat_pending_drop(struct nat_path *path)
 			continue;
 		counter_sub(&path->stats.held, 1);
 		nat_drop(path, &path->hold.slots[i].packet, NAT_DROP_SHUTDOWN);
-		path->hold.slots[i].packet.n = 0; /* once */
+		path->hold.slots[i].packet.n = 0; /* only once */
 	}
 }

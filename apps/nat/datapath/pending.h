@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Frames that wait: for a neighbour, for the first fragment, for a SYN from
- * inside. One bounded store per worker, a FIFO per what is waited for.
+ * inside. One bounded store per worker, with a FIFO per awaited event.
  */
 #ifndef NAT_PENDING_H
 #define NAT_PENDING_H
@@ -17,31 +17,30 @@ struct nat_packet;
 struct nat_verdict;
 struct nat_held;
 
-/* The store. */
 struct nat_pending {
 	struct nat_held *slots;
 	uint32_t n;
 	uint32_t n_entries, max_entries; /* of all frames in it */
-	uint32_t free;                   /* the first one, or NAT_HELD_NONE */
+	uint32_t free;                   /* first free one, or NAT_HELD_NONE */
 };
 
-/* A queue in it. */
+/* A queue in the store. */
 struct nat_fifo {
 	uint32_t first, last;  /* NAT_HELD_NONE: empty */
-	uint32_t n, n_entries; /* frames, and of all of them */
+	uint32_t n, n_entries; /* frames, and their entries */
 };
 
-/* For n frames of max_entries together, a page each. 0 or -ENOMEM. */
+/* For n frames with max_entries in all, a page each. 0 or -ENOMEM. */
 int nat_pending_init(struct nat_pending *hold, uint32_t n,
 		     uint32_t max_entries);
 void nat_pending_end(struct nat_pending *hold);
 
 void nat_fifo_init(struct nat_fifo *fifo);
-/* false: the store is full. verdict may be NULL. */
+/* False: the store is full. verdict may be NULL. */
 bool nat_fifo_put(struct nat_pending *hold, struct nat_fifo *fifo,
 		  const struct nat_packet *packet,
 		  const struct nat_verdict *verdict);
-/* false: empty. */
+/* False: empty. */
 bool nat_fifo_take(struct nat_pending *hold, struct nat_fifo *fifo,
 		   struct nat_packet *ret_packet,
 		   struct nat_verdict *ret_verdict);

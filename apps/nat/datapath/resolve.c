@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Next hops: which neighbours are asked for their MAC addresses, how often, and
+ * Next hops: which neighbours to query for their MAC addresses, how often, and
  * which frames wait for the answers. ARP: what we answer, learn and announce.
  * Sources: RFC 826, RFC 5227, RFC 4861 7.3 for the states.
  */
@@ -9,34 +9,34 @@
 #include "core.h"
 
 enum {
-	MAX_WATCHED = 64, /* neighbours that are asked for... */
+	MAX_WATCHED = 64, /* neighbours being queried... */
 	MAX_SHARE = 8,    /* ...because of one host */
-	MAX_PROBES = 32,  /* that no query for a new neighbour displaces */
-	MAX_WAITING = 16, /* frames for one of them */
+	MAX_PROBES = 32,  /* never displaced by queries for new neighbours */
+	MAX_WAITING = 16, /* frames per neighbour */
 	MAX_WAITING_ALL = 256,
 	MAX_TRIES = 3,
-	HOPELESS_TRIES = 2,   /* who is there answers the first one */
+	HOPELESS_TRIES = 2,   /* a live host answers the first one */
 	RETRY_S = 1,          /* after it failed */
 	ANNOUNCE_BURST = 32,  /* per tick */
 	MAX_ANNOUNCED = 1024, /* external addresses */
 };
 static const uint64_t retry_ns = 1000000000;
-static const uint64_t grace_ns = 10000000; /* who is there has answered */
+static const uint64_t grace_ns = 10000000; /* a live host has answered */
 
-/* Why a neighbour is to be asked for. */
+/* Why to query a neighbour. */
 enum want {
 	WANT_NEW,
-	WANT_PROBE, /* stale, in use meanwhile */
+	WANT_PROBE, /* stale, but in use */
 	WANT_RETRY, /* failed before */
 };
 
-/* A query of this worker for a neighbour. */
+/* A worker's query for a neighbour. */
 struct watch {
 	uint32_t slot, addr;
 	uint8_t side, n_tries;
-	uint8_t n_share; /* watches of the same asker, itself included */
-	bool is_gateway; /* everybody's: it never gives way */
-	bool is_probe;   /* in use meanwhile: what is sent does not wait */
+	uint8_t n_share; /* watches of the same asker, including itself */
+	bool is_gateway; /* shared by all: never displaced */
+	bool is_probe;   /* still in use: frames do not wait */
 	uint64_t asker;  /* asker_of(); 0: for the gateway */
 	uint64_t begin_ns;
 	uint64_t next_ns;
@@ -94,7 +94,7 @@ static void send_arp(struct nat_path *path, enum nat_side side, uint16_t op,
 		    to_mac != 0 ? to_mac : NAT_MAC_MASK);
 }
 
-/* Ours on the link that has addr: RFC 826's target may know no other. */
+/* Our address in the network of addr: RFC 826's target may not know others. */
 static uint32_t own_beside(const struct nat_link *link, uint32_t addr)
 {
 	for (uint32_t i = 0; i < link->n_nets; i++)
@@ -120,7 +120,7 @@ static struct watch *find_watch(struct nat_resolver *resolver, uint32_t slot)
 	return NULL;
 }
 
-/* Count a watch of an asker; by is 1 or -1. */
+/* Adjust the watch count of an asker; by is 1 or -1. */
 static uint8_t count_share(struct nat_resolver *resolver, uint64_t asker,
 			   int by)
 {
@@ -138,8 +138,8 @@ static uint8_t count_share(struct nat_resolver *resolver, uint64_t asker,
 }
 
 /*
- * Who sent a packet: its source MAC address, because the IP address is easier
- * to forge; behind a router, the IP address. Never 0.
+ * Who sent a packet: its source MAC address, because an IP address is easier to
+ * forge; behind a router, the IP address. Never 0.
  */
 static uint64_t asker_of(const struct nat_path *path,
 			 const struct nat_packet *packet)
@@ -162,7 +162,7 @@ static uint64_t asker_of(const struct nat_path *path,
 	return UINT64_C(2) << NAT_MAC_BITS | mac;
 }
 
-/* End a watch: frames that wait are sent or refused. */
+/* End a watch: send or refuse its waiting frames. */
 static void end_watch(struct nat_path *path, uint32_t i, bool is_known,
 		      uint64_t mac)
 {
@@ -194,15 +194,15 @@ static void give_up(struct nat_path *path, uint32_t i,
 	end_watch(path, i, false, 0);
 }
 
-/* A broadcast has asked for it, and there was time to answer. */
+/* It was queried by broadcast, and had time to answer. */
 static bool is_hopeless(const struct nat_path *path, const struct watch *watch)
 {
 	return watch->n_tries >= HOPELESS_TRIES &&
 	       path->now_ns + retry_ns - watch->next_ns >= grace_ns;
 }
 
-/* End a query early. A neighbour that is probed stays in use, and is probed
- * again later, unless the probe is hopeless. */
+/* End a query early. A probed neighbour stays in use, and is probed again
+ * later, unless the probe is hopeless. */
 static void evict(struct nat_path *path, uint32_t i)
 {
 	const struct watch *watch = &path->resolver->watches[i];
@@ -215,15 +215,14 @@ static void evict(struct nat_path *path, uint32_t i)
 	give_up(path, i, NAT_NEIGHBOUR_INCOMPLETE);
 }
 
-/* Whether a gives way before b: its asker has more, or it is older. */
+/* Whether to displace a before b: its asker has more, or it is older. */
 static bool is_before(const struct watch *a, const struct watch *b)
 {
 	return a->n_share != b->n_share ? a->n_share > b->n_share :
 					  a->begin_ns < b->begin_ns;
 }
 
-/* Where another query goes: into the watch that gives way, or behind the last
- * one. */
+/* Where another query goes: a displaced watch's place, or the end. */
 struct room {
 	uint64_t asker;
 	uint32_t at;
@@ -234,7 +233,7 @@ static bool has_hope(const struct nat_path *path, const struct watch *watch)
 	return watch->is_probe && !is_hopeless(path, watch);
 }
 
-/* Whether there are so few probes that none of them gives way. */
+/* Whether there are so few probes that none may be displaced. */
 static bool spares_probes(const struct nat_path *path, enum want want)
 {
 	const struct nat_resolver *resolver = path->resolver;
@@ -247,13 +246,13 @@ static bool spares_probes(const struct nat_path *path, enum want want)
 
 /*
  * Find room for another query of an asker (0: for the gateway). An asker that
- * has used up its share loses its oldest query that is hopeless. If all watches
- * are taken, the asker that has most loses its oldest one: where each has one,
- * as with forged MAC addresses, only after its neighbour has had time to
- * answer, or for the gateway. A probe that may still succeed gives way to a new
- * query only if there are more than MAX_PROBES, or none would ever fail during
- * a flood. A retry takes nothing from its asker's other queries, so that each
- * silent neighbour has its turn. false: there is none.
+ * has used up its share loses its oldest hopeless query. If all watches are in
+ * use, the asker with the most loses its oldest one; if each has one, as with
+ * forged MAC addresses, only after its neighbour has had time to answer, or for
+ * the gateway. A probe that may still succeed is displaced by a new query only
+ * if there are more than MAX_PROBES; otherwise none would ever fail during a
+ * flood. A retry displaces none of its asker's other queries, so that each
+ * silent neighbour has its turn. False: no room.
  */
 static bool find_room(const struct nat_path *path, enum want want,
 		      struct room *room)
@@ -294,7 +293,7 @@ static bool find_room(const struct nat_path *path, enum want want,
 	return room->at != MAX_WATCHED;
 }
 
-/* mac: of one that is probed, else NULL. */
+/* mac: of a probed neighbour, else NULL. */
 static struct watch *add_watch(struct nat_path *path, uint32_t slot,
 			       enum nat_side side, uint32_t addr,
 			       const uint64_t *mac, const struct room *room)
@@ -317,12 +316,12 @@ static struct watch *add_watch(struct nat_path *path, uint32_t slot,
 	};
 	resolver->n++;
 	nat_fifo_init(&watch->waiting);
-	/* One that is in use is asked itself at first, then all. */
+	/* A neighbour in use is first queried by unicast, then by broadcast. */
 	ask(path, watch, mac != NULL ? *mac : 0);
 	return watch;
 }
 
-/* Whether there is room to ask for addr because of this packet. */
+/* Whether there is room to query addr for this packet. */
 static bool may_ask(const struct nat_path *path,
 		    const struct nat_packet *packet,
 		    const struct nat_verdict *verdict, uint32_t addr,
@@ -335,9 +334,9 @@ static bool may_ask(const struct nat_path *path,
 }
 
 /*
- * Make room for another frame of n entries that waits in own: the neighbour
- * that most wait for loses its oldest frame, or some, of frames or of entries,
- * whichever are too many. false: that would be this one.
+ * Make room for another frame of n entries to wait in own: the neighbour with
+ * the most waiting loses its oldest frame, or several, counting frames or
+ * entries, whichever are too many. False: that would be this one.
  */
 static bool make_room_to_wait(struct nat_path *path, const struct nat_fifo *own,
 			      uint32_t n)
@@ -405,7 +404,7 @@ enum nat_reason nat_resolve(struct nat_path *path, struct nat_packet *packet,
 	if (addr == 0)
 		return NAT_DROP_NO_ROUTE;
 	slot = nat_neighbours_find(neighbours, verdict->to, addr);
-	/* Without permission to ask, take no slot either. */
+	/* Without permission to query, take no slot either. */
 	if (slot == NAT_SLOT_NONE &&
 	    may_ask(path, packet, verdict, addr, WANT_NEW, &room))
 		slot = nat_neighbours_add(neighbours, verdict->to, addr, true,
@@ -415,12 +414,11 @@ enum nat_reason nat_resolve(struct nat_path *path, struct nat_packet *packet,
 	if (nat_neighbours_is_fresh(neighbours, slot, verdict->to, addr,
 				    path->now_s, ret_mac))
 		return NAT_OK;
-	/* First whether it may be asked for, then the change of its state,
-	 * which another worker may make first; only then another query gives
-	 * way. */
+	/* First check that it may be queried, then change its state, which
+	 * another worker may do first; only then displace another query. */
 	switch (nat_neighbours_look(neighbours, slot, verdict->to, addr,
 				    ret_mac)) {
-	case NAT_NEIGHBOUR_REACHABLE: /* stale: asked again, used meanwhile */
+	case NAT_NEIGHBOUR_REACHABLE: /* stale: query again, use meanwhile */
 		if (may_ask(path, packet, verdict, addr, WANT_PROBE, &room) &&
 		    nat_neighbours_move(neighbours, slot, verdict->to, addr,
 					NAT_NEIGHBOUR_REACHABLE,
@@ -480,7 +478,7 @@ void nat_resolver_tick(struct nat_path *path)
 		if (watch->n_tries < MAX_TRIES && state != NAT_NEIGHBOUR_NONE)
 			ask(path, watch, 0);
 		else
-			give_up(path, i--, state); /* the last one is here now */
+			give_up(path, i--, state); /* the last one is here */
 	}
 }
 
@@ -493,7 +491,7 @@ static bool is_ours(const struct nat_path *path, enum nat_side side,
 		nat_addrs_is_external(&path->addrs, addr));
 }
 
-/* Whether an ARP packet may be believed. */
+/* Whether an ARP packet is credible. */
 static bool is_plausible(const struct nat_path *path, enum nat_side side,
 			 const struct mr_eth *eth, const struct mr_arp *arp)
 {
@@ -526,7 +524,7 @@ void nat_arp_input(struct nat_path *path, struct nat_packet *packet)
 	arp = (const void *)((const uint8_t *)eth + packet->l2_bytes);
 	is_for_us = is_ours(path, side, arp->target);
 	if (is_plausible(path, side, eth, arp) && arp->sender != 0) {
-		/* RFC 826: learn who asks us; of others, only renew entries. */
+		/* RFC 826: learn who queries us; else only renew entries. */
 		slot = is_for_us && arp->op == htons(MR_ARP_REQUEST) ?
 			       nat_neighbours_add(path->neighbours, side,
 						  arp->sender, false,
@@ -550,7 +548,7 @@ void nat_arp_input(struct nat_path *path, struct nat_packet *packet)
 	nat_resolver_release(path);
 }
 
-/* The i-th address that we answer for outside, or 0 behind the last. Those of
+/* The i-th address that we answer for outside, or 0 after the last. Those of
  * forwards are in the pool, or our own. */
 static uint32_t external_at(const struct nat_config *config, uint32_t i)
 {

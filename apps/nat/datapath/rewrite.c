@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A packet on its way out: addresses, ports, TTL and sums in its headers, the
- * header of layer 2, and the outbox. Sources: RFC 1624, RFC 768, RFC
- * 6864 5.3.1, RFC 6691.
+ * An outgoing packet: addresses, ports, TTL and checksums in its headers, the
+ * layer-2 header, and the outbox. Sources: RFC 1624, RFC 768, RFC 6864 5.3.1,
+ * RFC 6691.
  */
 #include "rewrite.h"
 #include "core.h"
@@ -129,8 +129,8 @@ void nat_clamp_mss(uint16_t mss, struct mr_tcp *tcp, uint32_t n_bytes,
 		return;
 	memcpy(option + 2, &after, sizeof(after));
 	if (is_partial)
-		return; /* the device sums what it finds */
-	/* In the middle of a word, its bytes count the other way. */
+		return; /* the device will compute it */
+	/* In the middle of a word, its bytes are swapped. */
 	if ((option - (uint8_t *)tcp) & 1) {
 		before = (uint16_t)(before << 8 | before >> 8);
 		after = (uint16_t)(after << 8 | after >> 8);
@@ -193,8 +193,9 @@ void nat_rewrite(struct nat_path *path, struct nat_packet *packet,
 		rewrite_l4(packet, verdict, addr_delta);
 }
 
-static void count_verdict(struct nat_path *path, const struct nat_packet *packet,
-		      const struct nat_verdict *verdict)
+static void count_verdict(struct nat_path *path,
+			  const struct nat_packet *packet,
+			  const struct nat_verdict *verdict)
 {
 	if (verdict->is_excluded)
 		counter_add(&path->stats.excluded, 1);
@@ -236,8 +237,8 @@ void nat_forward_to(struct nat_path *path, struct nat_packet *packet,
 		nat_send(path, packet, verdict->to, mac);
 }
 
-/* Its source is translated; whoever has its other end does the rest, and has
- * it go through a router once, not twice. */
+/* Its source is translated; whichever worker has its other end does the rest,
+ * and treats both as one router hop. */
 static void loop(struct nat_path *path, struct nat_packet *packet,
 		 const struct nat_verdict *verdict)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sums and link headers: what plain packets and all others have in common. */
+/* Checksums and link headers, for the fast and the slow path. */
 #ifndef NAT_REWRITE_H
 #define NAT_REWRITE_H
 
@@ -12,9 +12,9 @@
 #define NAT_TTL_DELTA mr_csum_delta16(htons(1 << 8), 0)
 
 /*
- * A layer-4 sum after addresses and ports changed. A partial one is the sum of
- * the pseudo-header, not complemented, and does not cover ports. In UDP, 0
- * means no checksum.
+ * A layer-4 checksum after addresses and ports changed. A partial one is the
+ * sum of the pseudo-header, not complemented, and does not cover ports. In UDP,
+ * 0 means no checksum.
  */
 static inline uint16_t nat_fix_l4(uint16_t csum, uint32_t addr_delta,
 				  uint32_t port_delta, bool is_partial,
@@ -29,7 +29,7 @@ static inline uint16_t nat_fix_l4(uint16_t csum, uint32_t addr_delta,
 	return mr_csum_fix_nonzero(csum, addr_delta + port_delta);
 }
 
-/* Our address, so our id: RFC 6864 5.3.1. What it adds to the sum. */
+/* Our address, so our id: RFC 6864 5.3.1. Returns the checksum delta. */
 static inline uint32_t nat_new_id(struct nat_path *path, struct mr_ipv4 *ip)
 {
 	const uint16_t before = ip->id;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which worker a frame belongs to. */
+/* Determine which worker a frame belongs to. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -24,10 +24,10 @@ static uint32_t get32(const uint8_t *at)
 	return word;
 }
 
-/* An IPv4 header, as far as steering looks at it. */
+/* An IPv4 header, as far as steering needs it. */
 struct packet {
 	const uint8_t *bytes; /* of layer 3 */
-	uint32_t n;           /* that are there */
+	uint32_t n;           /* available */
 	uint32_t n_header;
 	uint32_t src, dst; /* network order */
 	uint8_t proto;
@@ -54,7 +54,7 @@ static bool read_packet(const uint8_t *bytes, uint32_t n, struct packet *ret)
 	return ret->n_header >= IPV4_BYTES && ret->n_header <= n;
 }
 
-/* The packet that an ICMP error is about; false: it is none. */
+/* The packet that an ICMP error is about; false: not an error. */
 static bool read_embedded(const struct packet *packet, struct packet *ret)
 {
 	const uint8_t *icmp = packet->bytes + packet->n_header;
@@ -69,8 +69,8 @@ static bool read_embedded(const struct packet *packet, struct packet *ret)
 }
 
 /*
- * The worker of an external end. at: where the port or id is, from the
- * beginning of layer 4. Static mappings are in each worker's tables.
+ * The worker of an external end. at: offset of the port or id in layer 4.
+ * Static mappings are in every worker's tables.
  */
 static uint32_t owner_of_end(const struct nat_routes *routes,
 			     const struct packet *packet, uint32_t addr,
@@ -84,7 +84,7 @@ static uint32_t owner_of_end(const struct nat_routes *routes,
 	const struct nat_tuple end = { addr, htons(port), packet->proto, 0 };
 	uint32_t id, shard = NAT_SHARD_NONE;
 
-	if (is & NAT_ADDR_SUBSCRIBER) /* reached as it is */
+	if (is & NAT_ADDR_SUBSCRIBER) /* reached untranslated */
 		return nat_steer_subscriber(addr, routes->n_workers);
 	if (is & NAT_ADDR_FIXED) {
 		nat_maps_find_in(routes->maps, &end, 1, &id);
@@ -104,8 +104,7 @@ static uint32_t owner_outside(const struct nat_routes *routes,
 	struct packet embedded;
 
 	if (packet->is_fragment && *ret_lane != NAT_LANE_FRAGMENT) {
-		/* Addresses, protocol and id are what pieces have in common:
-		 * RFC 791. */
+		/* Common to all fragments of a datagram: RFC 791. */
 		const uint32_t id =
 			(uint32_t)get16(packet->bytes + 4) << 8 | packet->proto;
 

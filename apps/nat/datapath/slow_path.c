@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The slow path: one frame of any kind, from its first byte to its end. */
+/* The slow path: handles a single frame of any kind. */
 #include "core.h"
 
 void nat_drop(struct nat_path *path, struct nat_packet *packet,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A packet that is too big for the next link, as fragments. Source: RFC 791. */
+/* Fragment a packet that is too big for the next link. Source: RFC 791. */
 #include "core.h"
 
 enum { OPTION_COPIED = 0x80, OPTION_NOP = 1 };
 
-/* Options that every fragment has, padded; the length of its header. */
+/* The options that every fragment has, padded; returns the header's length. */
 static uint32_t later_header(const struct mr_ipv4 *ip, uint32_t n_header,
 			     uint8_t *to)
 {
@@ -28,7 +28,7 @@ static uint32_t later_header(const struct mr_ipv4 *ip, uint32_t n_header,
 	return n;
 }
 
-/* Do what the device would have done: it sums whole packets only. */
+/* Do what the device would have done: it handles only whole packets. */
 static void finish_sum(struct nat_path *path, struct nat_packet *packet)
 {
 	const uint32_t offset = nat_csum_offset(packet->proto);
@@ -45,7 +45,7 @@ static void finish_sum(struct nat_path *path, struct nat_packet *packet)
 	memcpy(packet->l4 + offset, &csum, sizeof(csum));
 }
 
-/* Bytes at (of layer 4's) to at + n, behind a header. */
+/* Send layer 4's bytes at to at + n, after a header. */
 static bool send_piece(struct nat_path *path, const struct nat_packet *packet,
 		       const uint8_t *header, uint32_t n_header, uint32_t at,
 		       uint32_t n, enum nat_side to, uint64_t mac)
@@ -98,8 +98,7 @@ void nat_split(struct nat_path *path, struct nat_packet *packet,
 			return;
 		}
 	}
-	/* It went out as its pieces, one of which is not more than there was.
-	 */
+	/* It left in pieces, one of which counts as the packet itself. */
 	counter_sub(&path->stats.made, 1);
 	mr_frame_free_bulk(path->cache, packet->frames, packet->n);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Rings between workers, and the place where fragments meet: each waits with
- * its datagram until the first fragment tells the owner. Whatever arrives, a
- * fragment costs one lookup and displaces at most one older datagram.
+ * its datagram until the first fragment reveals the owner. A fragment always
+ * costs one lookup and displaces at most one older datagram.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,8 +14,8 @@
 #include "support/counter.h"
 
 enum {
-	MAX_DATAGRAMS = 256, /* known at a time; the oldest gives way */
-	MAX_WAITING = 64,    /* frames before their first fragment; the same */
+	MAX_DATAGRAMS = 256, /* known at a time; new ones displace the oldest */
+	MAX_WAITING = 64,    /* frames before their first fragment; likewise */
 	MAX_EXPIRED = 16,    /* datagrams per call; the rest follows */
 	NO_OWNER = UINT32_MAX,
 	NONE = UINT32_MAX,
@@ -23,8 +23,8 @@ enum {
 
 struct waiting {
 	uint32_t next;     /* in its queue, or NONE */
-	uint32_t owner;    /* NO_OWNER: it is in the queue of its... */
-	uint32_t datagram; /* ...datagram; else in that of those ready */
+	uint32_t owner;    /* NO_OWNER: in the queue of its... */
+	uint32_t datagram; /* ...datagram; else in the queue of ready ones */
 	uint32_t n;        /* entries; 0: free */
 	struct mr_frame frames[MR_MAX_SEGS];
 };
@@ -34,11 +34,11 @@ struct queue {
 };
 
 struct datagram {
-	uint32_t owner; /* NO_OWNER: the first one has not come */
+	uint32_t owner; /* NO_OWNER: the first fragment has not come */
 	struct queue waiting;
 };
 
-/* Frames for one ring, put there once per burst. */
+/* Frames for a ring, enqueued once per burst. */
 struct stage {
 	uint32_t n;
 	struct mr_frame frames[MR_BURST_MAX];
@@ -52,7 +52,7 @@ struct nat_steer {
 	uint8_t *base;
 	uint64_t keep_ns;
 	struct stage *stages; /* n_workers * NAT_LANES */
-	uint32_t next_ring;   /* to look at, so that none waits for others */
+	uint32_t next_ring;   /* to poll next, for fairness */
 	/* Where fragments meet. */
 	struct nat_datagrams index;
 	struct datagram datagrams[MAX_DATAGRAMS]; /* by slot of index */
@@ -208,7 +208,7 @@ const struct nat_steer_stats *nat_steer_stats(const struct nat_steer *steer)
 	return &steer->stats;
 }
 
-/* Frames that the path never sees: received, and dropped at once. */
+/* Received and dropped at once, without reaching the path. */
 static void drop(struct nat_steer *steer, struct nat_stats *stats,
 		 enum nat_side from, enum nat_reason reason,
 		 const struct mr_frame *frames, uint32_t n)
@@ -231,7 +231,7 @@ static void put(struct nat_steer *steer, struct nat_stats *stats, uint32_t to,
 	struct nat_steering *s = steer->steering;
 	struct stage *stage = &steer->stages[to * NAT_LANES + lane];
 	struct mr_ring_spsc *ring = ring_of(s, steer->worker->idx, to, lane);
-	/* Room only grows while we look: the other one takes, we alone put. */
+	/* Room can only grow meanwhile: the other side takes, only we put. */
 	const uint32_t n_room = s->n_entries - mr_ring_spsc_count(ring);
 	const uint32_t n_fit = stage->n <= n_room ?
 				       stage->n :
@@ -294,7 +294,7 @@ static void drop_waiting(struct nat_steer *steer, struct nat_stats *stats,
 	w->n = 0;
 }
 
-/* Drop what waited too long for its first fragment, or is displaced. */
+/* Drop fragments that waited too long for the first one, or are displaced. */
 static void forget_oldest(struct nat_steer *steer, struct nat_stats *stats)
 {
 	struct datagram *d =
@@ -324,8 +324,8 @@ static struct datagram *find_datagram(struct nat_steer *steer,
 	return &steer->datagrams[at];
 }
 
-/* Displace what has waited longest: the first frame of its datagram, and the
- * next ones while the pages of all are too many. */
+/* Displace what has waited longest: the first frame of its datagram, and more
+ * while all together have too many pages. */
 static void wait_for_first(struct nat_steer *steer, struct datagram *d,
 			   const struct mr_frame *frames, uint32_t n,
 			   struct nat_stats *stats)
@@ -354,7 +354,7 @@ static void wait_for_first(struct nat_steer *steer, struct datagram *d,
 	append(steer, &d->waiting, at);
 }
 
-/* Its owner is known: the fragments that wait can go there. */
+/* Its owner is known: waiting fragments can go there. */
 static void make_ready(struct nat_steer *steer, struct datagram *d)
 {
 	uint32_t at;
@@ -367,7 +367,7 @@ static void make_ready(struct nat_steer *steer, struct datagram *d)
 
 /*
  * A fragment from outside has reached the worker where its datagram's fragments
- * meet. Returns its owner, or NO_OWNER: it was kept, or dropped.
+ * meet. Returns its owner, or NO_OWNER: it was kept or dropped.
  */
 static uint32_t meet(struct nat_steer *steer, const struct mr_frame *frames,
 		     uint32_t n, uint64_t now_ns, struct nat_stats *stats)
@@ -383,7 +383,7 @@ static uint32_t meet(struct nat_steer *steer, const struct mr_frame *frames,
 			&steer->routes, NAT_OUTSIDE, bytes, frames->len,
 			steer->worker->idx, &lane);
 
-		/* Another first one does not move the datagram. */
+		/* A second first fragment does not move the datagram. */
 		if (d->owner != NO_OWNER && d->owner != owner) {
 			drop(steer, stats, NAT_OUTSIDE, NAT_DROP_FRAGMENT_WRONG,
 			     frames, n);
@@ -397,7 +397,7 @@ static uint32_t meet(struct nat_steer *steer, const struct mr_frame *frames,
 	return d->owner;
 }
 
-/* A frame that belongs to this worker; else it is handed over. */
+/* A frame that belongs to this worker; others are handed over. */
 static bool is_own(struct nat_steer *steer, struct nat_stats *stats,
 		   uint32_t owner, enum nat_lane lane,
 		   const struct mr_frame *frames, uint32_t n)
@@ -440,7 +440,7 @@ uint32_t nat_steer_split(struct nat_steer *steer, enum nat_side from,
 	return n_own;
 }
 
-/* Frames that waited, and whose owner is known by now. */
+/* Waiting frames whose owner is now known. */
 static uint32_t release(struct nat_steer *steer, struct mr_frame *frames,
 			uint32_t n, struct nat_stats *stats)
 {

@@ -11,10 +11,10 @@
  *     fragments from outside: as the first one; they meet at a worker that
  *                   their addresses and id hash to, which waits for that one
  *
- * Devices that we know give frames to queues by a hash of their own, which
- * knows nothing of slices. So each worker looks at what it received and hands
- * what is not its own to the owner, over a ring from each to each. With one
- * worker nothing of this is there.
+ * Known devices distribute frames to queues by their own hash, which ignores
+ * slices. So each worker checks what it receives and hands what is not its own
+ * to the owner, through a ring for each pair of workers. With one worker, none
+ * of this exists.
  */
 #ifndef NAT_STEER_H
 #define NAT_STEER_H
@@ -24,15 +24,15 @@
 #include "config/config.h"
 #include "path.h"
 
-/* What a ring has. */
+/* The content of a ring. */
 enum nat_lane {
 	NAT_LANE_INSIDE = NAT_INSIDE,
 	NAT_LANE_OUTSIDE = NAT_OUTSIDE,
-	NAT_LANE_FRAGMENT, /* from outside, to where its pieces meet */
+	NAT_LANE_FRAGMENT, /* from outside, to where its fragments meet */
 	NAT_LANES,
 };
 
-/* What tells the owner of a frame: a worker's own tables. */
+/* A worker's own tables, which determine the owner of a frame. */
 struct nat_routes {
 	const struct nat_maps *maps;
 	const struct nat_addrs *addrs;
@@ -40,9 +40,8 @@ struct nat_routes {
 };
 
 /*
- * The owner of a frame, as far as its first n_bytes say it; what makes no sense
- * is its receiver's, who drops it by name. *ret_lane is what it is handed over
- * as.
+ * The owner of a frame, judging by its first n_bytes; a malformed one belongs
+ * to its receiver, which drops it by name. *ret_lane is the ring to use.
  */
 uint32_t nat_routes_owner(const struct nat_routes *routes, enum nat_side from,
 			  const uint8_t *bytes, uint32_t n_bytes,
@@ -57,23 +56,23 @@ int nat_steering_create(struct mr_ctx *ctx, struct mr_workers *workers,
 			struct mr_reason *ret_why);
 void nat_steering_destroy(struct nat_steering *steering);
 
-/* The part of one worker; its thread is the only user. */
+/* One worker's part; only its thread uses it. */
 struct nat_steer;
 struct nat_steer *nat_steer_of(struct nat_steering *steering, uint32_t idx);
 
-/* The worker steers by these from now on; they must live as long. */
+/* Steer by these from now on; they must stay valid. */
 void nat_steer_follow(struct nat_steer *steer, const struct nat_maps *maps,
 		      const struct nat_config *config);
 
 /* Written by the worker, read by any thread. */
 struct nat_steer_stats {
-	uint64_t handed_off; /* frames that went to other workers */
+	uint64_t handed_off; /* frames to other workers */
 };
 const struct nat_steer_stats *nat_steer_stats(const struct nat_steer *steer);
 
 /*
- * Hand over what is not this worker's. Returns the entries that are, moved to
- * the front. What does not fit into a ring is freed and counted in stats, as
+ * Hand over what is not this worker's. Moves the rest to the front and returns
+ * its entries. What does not fit into a ring is freed and counted in stats, as
  * received and as NAT_DROP_HANDOFF_FULL.
  */
 uint32_t nat_steer_split(struct nat_steer *steer, enum nat_side from,
@@ -81,14 +80,14 @@ uint32_t nat_steer_split(struct nat_steer *steer, enum nat_side from,
 			 struct nat_stats *stats);
 
 /*
- * Up to n entries, whole frames, that others handed over; *ret_from says which
+ * Receive up to n entries, whole frames, from other workers; *ret_from is the
  * side they came from. 0: no more. Fragments among them are steered on.
  */
 uint32_t nat_steer_receive(struct nat_steer *steer, enum nat_side *ret_from,
 			   struct mr_frame *frames, uint32_t n, uint64_t now_ns,
 			   struct nat_stats *stats);
 
-/* The workers have ended: what waits is freed, as NAT_DROP_SHUTDOWN. */
+/* The workers have ended: free waiting frames, as NAT_DROP_SHUTDOWN. */
 void nat_steer_give_up(struct nat_steer *steer, struct nat_stats *stats);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * SYNs from outside that nobody asked for: silence for 6 s, in which a SYN from
- * inside may make a simultaneous open of it; then port unreachable. Source: RFC
- * 5382 REQ-4.
+ * Unsolicited SYNs from outside: silence for 6 s, in which a SYN from inside
+ * may turn it into a simultaneous open; then port unreachable. Source: RFC 5382
+ * REQ-4.
  */
 #include <stdlib.h>
 
 #include "core.h"
 
-enum { MAX_HELD = 128 }; /* of one worker; more are dropped silently */
+enum { MAX_HELD = 128 }; /* per worker; more are dropped silently */
 
 struct held_syn {
 	struct nat_remote remote;
@@ -18,7 +18,7 @@ struct held_syn {
 };
 
 struct nat_syns {
-	struct held_syn ring[MAX_HELD]; /* beside the frames in fifo */
+	struct held_syn ring[MAX_HELD]; /* parallel to the frames in fifo */
 	uint32_t head, tail;            /* free-running */
 	struct nat_fifo fifo;
 };

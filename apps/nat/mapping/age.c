@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Mappings and sessions that have expired end, a bounded number per call. */
+/* End expired mappings and sessions, a bounded number per call. */
 #include <netinet/in.h>
 
 #include "session.h"
 
 enum { N_PER_CALL = 64 };
 
-/* A TCP mapping lasts as long as one of its sessions. */
+/* A TCP mapping lasts as long as any of its sessions. */
 static void end_if_unused(struct nat_maps *maps, uint32_t id, uint32_t now_s)
 {
 	const struct nat_map *map = nat_map_at(maps, id);
@@ -17,7 +17,7 @@ static void end_if_unused(struct nat_maps *maps, uint32_t id, uint32_t now_s)
 		nat_map_end(maps, id, now_s);
 }
 
-/* Returns how many it has looked at. */
+/* Returns how many it examined. */
 static uint32_t age_sessions(struct nat_maps *maps, uint32_t now_s)
 {
 	uint32_t ids[N_PER_CALL];
@@ -38,11 +38,11 @@ static uint32_t age_sessions(struct nat_maps *maps, uint32_t now_s)
 	return n;
 }
 
-/* When a mapping ends by what is in its own line. */
+/* When a mapping ends, judging by its own cache line. */
 static uint32_t due_of(const struct nat_maps *maps, const struct nat_map *map)
 {
 	uint32_t idle_s = nat_idle_s(maps, map->inside.proto, map->tcp_state);
-	/* TCP: last_s counts until there has been a session. */
+	/* TCP: last_s counts until there was a session. */
 	bool is_session =
 		map->inside.proto == IPPROTO_TCP && map->remote.addr != 0;
 
@@ -52,7 +52,7 @@ static uint32_t due_of(const struct nat_maps *maps, const struct nat_map *map)
 void nat_map_set_timer(struct nat_maps *maps, uint32_t id)
 {
 	const struct nat_map *map = nat_map_at(maps, id);
-	/* A TCP mapping without a first session is kept by the further ones. */
+	/* Further sessions keep a TCP mapping without a first one. */
 	bool is_kept = map->inside.proto == IPPROTO_TCP &&
 		       map->remote.addr == 0 && map->n_sessions > 0;
 
@@ -60,7 +60,7 @@ void nat_map_set_timer(struct nat_maps *maps, uint32_t id)
 		mr_wheel_set(maps->wheel, id, due_of(maps, map));
 }
 
-/* A mapping that the wheel gave. Returns whether it ended. */
+/* Handle a mapping from the wheel. Returns whether it ended. */
 static bool age(struct nat_maps *maps, uint32_t id, uint32_t now_s)
 {
 	struct nat_map *map = nat_map_at(maps, id);
@@ -80,8 +80,8 @@ static bool age(struct nat_maps *maps, uint32_t id, uint32_t now_s)
 		map->tcp_state = NAT_TCP_CLOSED;
 		return false;
 	}
-	/* They are as old as the mapping, and end in the next calls; so no
-	 * mapping with many of them makes one call long. */
+	/* They are as old as the mapping, and end in the next calls, so that a
+	 * mapping with many of them does not make a call long. */
 	mr_wheel_set(maps->wheel, id, now_s + 1);
 	return false;
 }
@@ -118,7 +118,7 @@ void nat_maps_close(struct nat_maps *maps, uint32_t id, uint32_t now_s)
 		nat_map_end(maps, id, now_s);
 		return;
 	}
-	/* The configuration's own stays; its sessions do not. */
+	/* A static mapping stays; its sessions do not. */
 	nat_further_remove_all(maps, id);
 	map->remote.addr = 0;
 	map->tcp_state = NAT_TCP_CLOSED;

@@ -10,7 +10,7 @@
 
 enum { MAX_TERM = 64 };
 
-/* An address is the network that has it alone. */
+/* An address is a network of its own. */
 static bool take_net(const char *text, struct nat_prefix *ret,
 		     struct mr_reason *why)
 {

@@ -6,14 +6,14 @@
 #include "config/config.h"
 #include "map.h"
 
-/* All of its conditions hold; zero has none. */
+/* A conjunction of conditions; zero has none. */
 struct nat_filter {
 	struct nat_prefix inside, outside, remote; /* mask 0: any */
 	uint16_t port;                             /* of any end; 0: any */
 	uint8_t proto;                             /* IPPROTO_*; 0: any */
 };
 
-/* NULL, "" and "all" have no condition. False, and why. */
+/* NULL, "" and "all" have no condition. False with a reason. */
 bool nat_filter_parse(const char *text, struct nat_filter *ret_filter,
 		      struct mr_reason *ret_why);
 

@@ -6,8 +6,8 @@
 #include "session.h"
 
 /*
- * A cursor is the table that the walk is in, above 1 + the number of the record
- * it was at; so 0 is the beginning.
+ * A cursor is the current table in the upper bits, above 1 + the number of the
+ * last record; so 0 is the beginning.
  */
 enum { IN_MAPPINGS, IN_SESSIONS, AT_END };
 
@@ -34,7 +34,7 @@ static void fill_times(const struct nat_maps *maps, const struct nat_map *map,
 		session->left_s = due_s - now_s;
 }
 
-/* UDP and ICMP sessions that matter to who may send. */
+/* UDP and ICMP sessions on which filtering depends. */
 static bool is_filtered(const struct nat_maps *maps, const struct nat_map *map)
 {
 	uint32_t proto = nat_proto_of(map->inside.proto);
@@ -43,7 +43,7 @@ static bool is_filtered(const struct nat_maps *maps, const struct nat_map *map)
 	       maps->filtering[proto] != NAT_FILTER_NONE;
 }
 
-/* A mapping with its first session; false: only further ones keep it. */
+/* A mapping with its first session; false: it has only further ones. */
 static bool list_mapping(const struct nat_maps *maps, uint32_t id,
 			 uint32_t now_s, struct nat_session *session)
 {
@@ -56,7 +56,7 @@ static bool list_mapping(const struct nat_maps *maps, uint32_t id,
 	fill_ends(map, session);
 	if (map->flags & NAT_MAP_STATIC && !is_live)
 		return true;
-	/* Where the filter asks, an old remote end is none any more. */
+	/* If filtering depends on it, an expired remote end does not count. */
 	if (is_live || !is_filtered(maps, map))
 		session->remote = map->remote;
 	session->tcp_state = map->tcp_state;
@@ -112,7 +112,7 @@ uint32_t nat_maps_list(const struct nat_maps *maps, uint64_t *cursor,
 	return n_filled;
 }
 
-/* The mapping of a saved session, with the external end that it had. */
+/* Restore the mapping of a saved session, with its external end. */
 static int restore_outside(struct nat_maps *maps,
 			   const struct nat_session *session,
 			   uint32_t subscriber_id, uint32_t id, uint32_t now_s)
@@ -170,7 +170,7 @@ static int restore_mapping(struct nat_maps *maps,
 	return 0;
 }
 
-/* Its remote end, as the first session or a further one. */
+/* Restore its remote end, as the first session or a further one. */
 static int restore_remote(struct nat_maps *maps,
 			  const struct nat_session *session, uint32_t id,
 			  uint32_t last_s, uint32_t now_s)
@@ -189,7 +189,7 @@ static int restore_remote(struct nat_maps *maps,
 				  (enum nat_tcp)session->tcp_state, last_s);
 		return 0;
 	}
-	/* Where the filter asks for none, there are none. */
+	/* Without filtering, there are none. */
 	if (!is_tcp &&
 	    maps->filtering[nat_proto_of(map->inside.proto)] == NAT_FILTER_NONE)
 		return 0;
@@ -200,7 +200,7 @@ static int restore_remote(struct nat_maps *maps,
 	return reason == NAT_OK ? 0 : -ENOSPC;
 }
 
-/* false: no NAT with this configuration can have saved it. */
+/* False: no NAT with this configuration could have saved it. */
 static bool is_sound(const struct nat_maps *maps,
 		     const struct nat_session *session)
 {
@@ -261,7 +261,7 @@ int nat_maps_restore(struct nat_maps *maps, const struct nat_session *session,
 	if (map->outside_addr != session->outside.addr ||
 	    map->outside_port != session->outside.port)
 		return -EADDRINUSE;
-	/* Of a mapping itself, or of its first session, there is but one. */
+	/* At most one has no remote end, or is one-to-one. */
 	if (session->remote.addr == 0 || nat_is_one_to_one(map))
 		return -EEXIST;
 	return restore_remote(maps, session, id, last_s, now_s);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The tables of one worker, and lookups in them; map.h has the picture. */
+/* The tables of a worker, and lookups in them; see map.h. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
@@ -9,9 +9,9 @@
 #include "static.h"
 
 enum {
-	/* Longest default timeout and more: few ids come by early. */
+	/* More than the longest default timeout: few ids come by early. */
 	WHEEL_SLOTS = 8192,
-	/* What it says to take for an id. */
+	/* Its memory per id. */
 	WHEEL_ID_BYTES = 12,
 	/* Static mappings that a reload may add. */
 	N_SPARE_STATIC = 4096,
@@ -47,17 +47,18 @@ static int make_table(struct nat_maps *maps, uint32_t key_bytes,
 static int make_tables(struct nat_maps *maps, uint32_t now_s,
 		       struct mr_reason *reterr_why)
 {
-	/* A reload makes new static ones before old ones end. */
+	/* A reload creates new static ones before the old ones end. */
 	uint32_t n_maps =
 		clamp((uint64_t)maps->max_mappings + 2ull * maps->n_max_static);
 	/* Each session may have a permit. */
 	uint32_t n_sessions = clamp(2ull * maps->max_sessions + 1);
-	/* One without a mapping has a block of ports, which has been full of
-	 * mappings: twice as many is out of reach but for flapping hosts. */
+	/* A subscriber without mappings still has a block of ports, which used
+	 * to be full of mappings: only flapping hosts could need more than
+	 * twice as many. */
 	uint32_t n_subscribers = clamp(2ull * n_maps);
 	int err;
 
-	/* The kernel gives memory for those that are of TCP. */
+	/* The kernel allocates memory only for those of TCP. */
 	maps->windows = calloc(n_maps, sizeof(*maps->windows));
 	if (maps->windows == NULL) {
 		snprintf(reterr_why->text, sizeof(reterr_why->text),
@@ -222,7 +223,7 @@ bool nat_maps_is_elsewhere(const struct nat_maps *maps, uint32_t id)
 	return shard != NAT_SHARD_NONE && shard != maps->shard;
 }
 
-/* Where a tuple is not found: its address may be mapped one to one. No other
+/* If a tuple is not found, its address may be mapped one to one. No other
  * mapping has a key without a protocol. */
 static void find_one_to_ones(const struct nat_maps *maps,
 			     const struct nat_tuple *inside, uint32_t n,
@@ -251,7 +252,7 @@ void nat_maps_find_out(const struct nat_maps *maps,
 	}
 }
 
-/* What has no place among the ports. */
+/* For those that are not in the array of ports. */
 static uint32_t find_other(const struct nat_maps *maps,
 			   const struct nat_tuple *outside)
 {
@@ -268,7 +269,7 @@ static uint32_t find_other(const struct nat_maps *maps,
 	return other->map_id;
 }
 
-/* Their entries of the array are on their way into the cache then. */
+/* Then the array entries are being prefetched. */
 static void find_places(const struct nat_maps *maps,
 			const struct nat_tuple *outside, uint32_t n,
 			uint32_t *places)

@@ -6,13 +6,13 @@
  *     outside addr, port, proto --> array, no hash --> mapping --> inside end
  *
  * A mapping is endpoint-independent: one per inside address, port and protocol,
- * whatever it talks to. Sessions are its remote ends: kept where something
- * depends on them (TCP's state, filtering), the first one inside the mapping's
- * cache line, further ones in a flow table of their own. For UDP and ICMP with
- * endpoint-independent filtering the first one is only remembered for lists.
+ * for all destinations. Sessions are its remote ends, kept if something depends
+ * on them (TCP state, filtering): the first in the mapping's cache line,
+ * further ones in a separate flow table. For UDP and ICMP with
+ * endpoint-independent filtering, only the first is remembered, for lists.
  *
- * Time is a tick of one second, told by the caller; nothing here reads a clock.
- * Nothing here sees a frame: that is the datapath's. One thread at a time.
+ * Time is a tick of one second, set by the caller; nothing here reads a clock.
+ * Nothing here handles frames: the datapath does. One thread at a time.
  */
 #ifndef NAT_MAP_H
 #define NAT_MAP_H
@@ -33,7 +33,7 @@ struct nat_tuple {
 	uint32_t addr;
 	uint16_t port;
 	uint8_t proto; /* IPPROTO_*; others than UDP, TCP, ICMP: port is 0 */
-	uint8_t realm; /* 0: room for several inside networks */
+	uint8_t realm; /* 0: reserved for several inside networks */
 };
 
 /* A remote end, network order. */
@@ -42,13 +42,13 @@ struct nat_remote {
 	uint16_t port; /* ICMP: 0 */
 };
 
-/* What there is to know of a TCP segment; host order. */
+/* The relevant fields of a TCP segment; host order. */
 struct nat_segment {
 	uint32_t seq, ack;
-	uint32_t n_bytes; /* of sequence numbers that it takes */
+	uint32_t n_bytes; /* of sequence space */
 	uint16_t window;
 	uint8_t flags; /* enum nat_tcp_flag */
-	uint8_t shift; /* nat_window_shift() of a SYN; 0: it has no scale */
+	uint8_t shift; /* nat_window_shift() of a SYN; 0: no scale */
 };
 
 enum {
@@ -64,18 +64,18 @@ struct nat_map {
 	uint16_t addr_delta;      /* RFC 1624: what translation to outside adds
 				   * to a sum over the address... */
 	uint16_t port_delta;      /* ...and over the port; folded, in memory
-				   * order. To inside subtracts. */
+				   * byte order. To inside subtracts it. */
 	uint8_t flags;            /* NAT_MAP_* */
 	uint8_t tcp_state;        /* of the first session; tcp.h */
 	uint32_t subscriber;      /* its number */
 	uint32_t last_s;          /* refreshed: the tick; TCP: opened */
 	struct nat_remote remote; /* of the first session; addr 0: none */
-	uint32_t remote_last_s;   /* when it was used */
-	uint32_t n_sessions;      /* besides the first... */
+	uint32_t remote_last_s;   /* last used */
+	uint32_t n_sessions;      /* beyond the first... */
 	uint32_t sessions;        /* ...1 + number of the newest; session.h */
-	uint32_t next_hop[2];     /* of the datapath: where frames of it go, by
-				   * side;     0: not known */
-	uint32_t n_out, n_in;     /* frames, for lists; they wrap */
+	uint32_t next_hop[2];     /* of the datapath: the slot of the next hop,
+				   * by side; 0: unknown */
+	uint32_t n_out, n_in;     /* frames, for lists; may wrap */
 };
 
 /* One worker's. */
@@ -90,9 +90,9 @@ struct nat_maps_stats {
 
 struct nat_maps_config {
 	struct mr_ctx *ctx;
-	const struct nat_config *config; /* must live as long */
+	const struct nat_config *config; /* must outlive it */
 	uint32_t shard, n_shards;
-	uint64_t seed; /* of hashes and port choice; 0: drawn */
+	uint64_t seed; /* of hashes and port choice; 0: random */
 	uint32_t now_s;
 	nat_log_fn *log; /* or NULL */
 	void *opaque;
@@ -103,16 +103,16 @@ int nat_maps_create(const struct nat_maps_config *config,
 void nat_maps_destroy(struct nat_maps *maps);
 
 /*
- * Another configuration from now on. Mappings that it still allows live on,
- * the others end (an external address that is gone, a subscriber that is none):
- * at once where ports are made anew, else in one of the next calls of
- * nat_maps_expire(). On an error the old one stays in force.
+ * Use another configuration from now on. Mappings that it still allows stay,
+ * others end (their external address or subscriber is gone): at once if ports
+ * are rebuilt, else in later calls of nat_maps_expire(). On error, the old one
+ * stays in force.
  */
 int nat_maps_reload(struct nat_maps *maps, const struct nat_config *config,
 		    uint32_t now_s, struct mr_reason *reterr_why);
 
 struct nat_map *nat_maps_at(struct nat_maps *maps, uint32_t id);
-/* The same, and prefetch what a packet of proto is going to read. */
+/* The same, prefetching what a packet of proto will read. */
 struct nat_map *nat_maps_fetch(struct nat_maps *maps, uint32_t id,
 			       uint8_t proto);
 
@@ -121,12 +121,12 @@ struct nat_map *nat_maps_fetch(struct nat_maps *maps, uint32_t id,
 enum { NAT_SHARD_NONE = UINT32_MAX };
 uint32_t nat_maps_static_shard(const struct nat_maps *maps, uint32_t id);
 /*
- * A static mapping whose inside host is another worker's. All have all of them,
- * but what becomes of one, TCP's state and the filter, its worker alone knows.
+ * A static mapping whose inside host belongs to another worker. All workers
+ * have all static mappings, but only that worker has its state: TCP and filter.
  */
 bool nat_maps_is_elsewhere(const struct nat_maps *maps, uint32_t id);
 
-/* By burst; MR_FLOW_NONE where there is none. */
+/* By burst; MR_FLOW_NONE if there is none. */
 void nat_maps_find_out(const struct nat_maps *maps,
 		       const struct nat_tuple *inside, uint32_t n,
 		       uint32_t *ret_ids);
@@ -136,22 +136,21 @@ void nat_maps_find_in(const struct nat_maps *maps,
 		      uint32_t *ret_ids);
 
 /*
- * The mapping of an inside tuple, made if need be; of TCP, for a SYN that goes
- * out: other segments without a mapping belong to nothing. NAT_OK and *ret_id,
- * or NAT_DROP_NO_PORT, _QUOTA, _TABLE_FULL, _SPOOFED, _PROTOCOL.
+ * The mapping of an inside tuple, created if necessary; for TCP, only by an
+ * outgoing SYN: other segments without a mapping belong to nothing. NAT_OK and
+ * *ret_id, or NAT_DROP_NO_PORT, _QUOTA, _TABLE_FULL, _SPOOFED, _PROTOCOL.
  */
 enum nat_reason nat_maps_open(struct nat_maps *maps,
 			      const struct nat_tuple *inside, uint32_t now_s,
 			      uint32_t *ret_id);
 
 /*
- * A packet of a mapping goes out to remote, or comes in from it: looks at the
- * filter (in only; static mappings have none), the session and TCP's state, and
- * refreshes what RFC 4787 REQ-6 and RFC 7857 let it refresh. segment: used for
- * TCP only. One outside its session's windows is let through, but changes
- * nothing. NAT_OK, or why it must be dropped:
- * NAT_DROP_FILTERED, _TABLE_FULL, _QUOTA, _UNSOLICITED_SYN (in: the caller
- * holds it).
+ * A packet of a mapping goes out to remote, or comes in from it: check the
+ * filter (in only; static mappings have none), the session and TCP state, and
+ * refresh what RFC 4787 REQ-6 and RFC 7857 allow. segment: only for TCP. A
+ * segment outside its session's windows passes, but changes nothing. NAT_OK, or
+ * a drop reason: NAT_DROP_FILTERED, _TABLE_FULL, _QUOTA, _UNSOLICITED_SYN (in:
+ * the caller holds it).
  */
 enum nat_reason nat_maps_out(struct nat_maps *maps, uint32_t id,
 			     struct nat_remote remote,
@@ -160,19 +159,18 @@ enum nat_reason nat_maps_in(struct nat_maps *maps, uint32_t id,
 			    struct nat_remote remote,
 			    const struct nat_segment *segment, uint32_t now_s);
 
-/* For an ICMP error about a packet of this mapping: the filter, no refresh. */
+/* For an ICMP error about a packet of this mapping: check the filter only. */
 bool nat_maps_may_in(const struct nat_maps *maps, uint32_t id, uint32_t addr);
 
 /*
- * Ends what has aged and frees ports from quarantine; a bounded part of it per
- * call (64 mappings), to be called once per round. Returns how many ended.
+ * End expired mappings and release ports from hold-down; a bounded part per
+ * call (64 mappings). Call once per round. Returns how many ended.
  */
 uint32_t nat_maps_expire(struct nat_maps *maps, uint32_t now_s);
-/* The last call has left something that is due: another one should follow soon,
- * whether there are packets or not. */
+/* The last call left some work: call again soon, with or without packets. */
 bool nat_maps_is_behind(const struct nat_maps *maps);
 
-/* End one mapping and its sessions now; its port goes into quarantine. */
+/* End one mapping and its sessions now; its port goes into hold-down. */
 void nat_maps_close(struct nat_maps *maps, uint32_t id, uint32_t now_s);
 
 void nat_maps_stats(const struct nat_maps *maps, struct nat_maps_stats *stats);
@@ -181,22 +179,22 @@ void nat_maps_stats(const struct nat_maps *maps, struct nat_maps_stats *stats);
 struct nat_session {
 	struct nat_tuple inside;
 	struct nat_remote outside; /* the mapping's external end */
-	struct nat_remote remote;  /* addr 0: none is remembered */
+	struct nat_remote remote;  /* addr 0: none remembered */
 	uint8_t tcp_state, flags;
-	uint32_t age_s;  /* since it was used */
-	uint32_t left_s; /* until it ends; 0 for static ones */
+	uint32_t age_s;  /* since its last use */
+	uint32_t left_s; /* until it ends; 0: static */
 	uint32_t n_out, n_in;
 };
 
 /*
- * Walk: *cursor is 0 at first. Fills up to n, returns how many; 0: the end.
- * Mappings that come or go meanwhile may be missed or seen twice, no others.
+ * Iterate: *cursor is 0 at first. Fills in up to n, returns how many; 0: the
+ * end. Only mappings created or ended meanwhile may be missed or listed twice.
  */
 uint32_t nat_maps_list(const struct nat_maps *maps, uint64_t *cursor,
 		       uint32_t now_s, struct nat_session *sessions,
 		       uint32_t n);
 
-/* Take up a saved session: 0, -EEXIST, -EADDRINUSE, -EINVAL, -ENOSPC. */
+/* Restore a saved session: 0, -EEXIST, -EADDRINUSE, -EINVAL, -ENOSPC. */
 int nat_maps_restore(struct nat_maps *maps, const struct nat_session *session,
 		     uint32_t now_s);
 

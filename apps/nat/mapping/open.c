@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A mapping begins and ends. */
+/* Beginning and end of mappings. */
 #include <arpa/inet.h>
 
 #include "session.h"
@@ -9,7 +9,7 @@ _Static_assert(sizeof(struct nat_tuple) == 8, "a key without holes");
 
 enum {
 	N_TRIES = 64,     /* for an address-only mapping */
-	LOG_EVERY_S = 60, /* refusals, for each subscriber */
+	LOG_EVERY_S = 60, /* refusals, per subscriber */
 };
 
 /* RFC 1624 equation 3: what ~old + new adds to the complement of a sum. */
@@ -21,7 +21,7 @@ static uint16_t fold(uint32_t sum)
 
 static uint16_t delta_of(uint32_t old, uint32_t new)
 {
-	/* Halves as they lie in memory: their order makes no difference. */
+	/* Halves in memory order: the order makes no difference. */
 	return fold((uint16_t)~old + (uint32_t)(uint16_t)(~old >> 16) +
 		    (uint16_t) new + (new >> 16));
 }
@@ -76,7 +76,7 @@ void nat_map_log(const struct nat_maps *maps, const struct nat_map *map,
 		say(maps, &event);
 }
 
-/* Whether to log a refusal: a host that is refused retries all the time. */
+/* Whether to log a refusal: a refused host retries all the time. */
 static bool may_log(bool *has_logged, uint32_t *logged_s, uint32_t now_s,
 		    uint32_t every_s)
 {
@@ -122,7 +122,7 @@ int nat_other_add(struct nat_maps *maps, const struct nat_tuple *outside,
 }
 
 /* An external address that no one else uses for this protocol: the paired one
- * if it can be, for without ports it serves one subscriber only. */
+ * if possible, since without ports it serves only one subscriber. */
 static enum nat_reason take_addr(struct nat_maps *maps, uint32_t subscriber_id,
 				 uint32_t id, uint8_t realm,
 				 struct nat_remote *ret_outside)
@@ -172,7 +172,7 @@ static enum nat_reason take_outside(struct nat_maps *maps,
 	return NAT_OK;
 }
 
-/* All is checked but the ports. */
+/* Everything has been checked but the ports. */
 static enum nat_reason make(struct nat_maps *maps,
 			    const struct nat_tuple *inside,
 			    uint32_t subscriber_id, uint32_t now_s,
@@ -238,7 +238,7 @@ enum nat_reason nat_maps_open(struct nat_maps *maps,
 					 inside->addr);
 	if (ordinal == NAT_NO_ORDINAL)
 		return NAT_DROP_SPOOFED;
-	/* Protocol 0 without a port is the key of a one-to-one. */
+	/* Protocol 0 without a port is the key of one-to-one mappings. */
 	if (nat_proto_of(inside->proto) == NAT_PROTOS &&
 	    (!maps->config->passes_other_protocols || inside->proto == 0))
 		return NAT_DROP_PROTOCOL;
@@ -279,7 +279,7 @@ static void give_outside(struct nat_maps *maps, uint32_t id, uint32_t now_s)
 		nat_ports_free(maps->ports, place, now_s);
 }
 
-/* Remove its sessions and its timer, and take it out of the counts. */
+/* Remove its sessions and timer, and adjust counts. */
 static void empty(struct nat_maps *maps, uint32_t id)
 {
 	const struct nat_map *map = nat_map_at(maps, id);
@@ -310,7 +310,7 @@ void nat_map_strip(struct nat_maps *maps, uint32_t id, uint32_t now_s)
 
 	if ((map->flags & NAT_MAP_STATIC) == 0)
 		nat_map_log(maps, map, now_s, false);
-	/* The port first: its owner must be there when his block ends. */
+	/* The port first: its owner must still exist when its block ends. */
 	give_outside(maps, id, now_s);
 	empty(maps, id);
 	*map = (struct nat_map){ .inside = map->inside,

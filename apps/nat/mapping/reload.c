@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A reload, which keeps the mappings that are still allowed. What can fail
- * comes first. If the ports stay, only static mappings that come or go are
- * touched; a review looks at the others, in parts. Else mappings that are no
- * longer allowed end at once, and the rest are entered into new ports. Mappings
- * keep their numbers.
+ * A reload, which keeps the mappings that are still allowed. Steps that can
+ * fail come first. If the ports stay, only static mappings that come or go are
+ * touched; a review checks the others, in parts. Otherwise, mappings that are
+ * no longer allowed end at once, and the rest move to new ports. Mappings keep
+ * their numbers.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -20,12 +20,12 @@ enum { N_REVIEWED = 1024 }; /* mappings or sessions at a time */
 struct change {
 	const struct nat_config *config; /* the new one */
 	struct nat_static_set given;
-	struct nat_ports *ports; /* new ones; NULL: those there are fit... */
+	struct nat_ports *ports; /* new ones; NULL: keep the old ones... */
 	struct nat_externals externals; /* ...with these addresses */
 	uint32_t now_s;
 };
 
-/* Whether a static mapping of the new configuration is in the way of one. */
+/* Whether a static mapping of the new configuration conflicts with this one. */
 static bool is_in_the_way(const struct change *change,
 			  const struct nat_map *map)
 {
@@ -77,7 +77,7 @@ static void end_others(struct nat_maps *maps, const struct change *change)
 			nat_map_end(maps, id, change->now_s);
 }
 
-/* Subscribers have neither address nor blocks until these are entered. */
+/* Subscribers have no address and no blocks until these are entered. */
 static void unpair(struct nat_maps *maps, const struct change *change)
 {
 	struct mr_flow_table *table = maps->subscribers;
@@ -94,7 +94,7 @@ static void unpair(struct nat_maps *maps, const struct change *change)
 	}
 }
 
-/* The external end of a mapping that lives on. Others' hold no port. */
+/* Enter the external end of a remaining mapping. Others hold no port. */
 static bool enter(struct nat_maps *maps, uint32_t id, uint32_t now_s)
 {
 	const struct nat_map *map = nat_map_at(maps, id);
@@ -116,13 +116,13 @@ static void enter_all(struct nat_maps *maps, uint32_t now_s)
 	     id != MR_FLOW_NONE; id = mr_flow_next(table, id)) {
 		if (enter(maps, id, now_s))
 			continue;
-		/* Its port is in a block that is now another's. */
+		/* Its block now belongs to another subscriber. */
 		nat_map_log(maps, nat_map_at(maps, id), now_s, false);
 		nat_map_drop(maps, id);
 	}
 }
 
-/* Those without a mapping, whose blocks were waiting. */
+/* Subscribers without a mapping, whose blocks were in hold-down. */
 static void put_idle_subscribers(struct nat_maps *maps)
 {
 	struct mr_flow_table *table = maps->subscribers;
@@ -147,7 +147,7 @@ static void move(struct nat_maps *maps, struct change *change)
 	nat_ports_destroy(old);
 }
 
-/* The ports stay; what mappings are not allowed any more is for the review. */
+/* The ports stay; the review ends mappings that are no longer allowed. */
 static void stay(struct nat_maps *maps, struct change *change)
 {
 	struct mr_flow_table *table = maps->static_ends.by_inside;
@@ -182,8 +182,8 @@ static void remove_sessions_of(struct nat_maps *maps, uint32_t proto)
 }
 
 /*
- * Sessions of UDP and ICMP are there for the filter: another one begins without
- * them. Those of TCP stay, with permits or without.
+ * Sessions of UDP and ICMP exist for the filter, so they end if it changes.
+ * Those of TCP stay, with permits or without.
  */
 static void change_filters(struct nat_maps *maps, const struct change *change)
 {
@@ -210,7 +210,7 @@ static bool same_subscribers(const struct nat_config *a,
 		      a->n_subscribers * sizeof(*a->subscribers)) == 0;
 }
 
-/* Timers that became shorter must not wait for the end of the longer ones. */
+/* Shortened timers must not wait for the old ones to expire. */
 static bool has_shorter(const struct nat_timeouts *is,
 			const struct nat_timeouts *was)
 {
@@ -222,7 +222,7 @@ static bool has_shorter(const struct nat_timeouts *is,
 	       is->other_s < was->other_s;
 }
 
-/* Whether a mapping that there is may be told something new. */
+/* Whether existing mappings may be affected. */
 static bool needs_review(const struct nat_maps *maps,
 			 const struct nat_config *next)
 {
@@ -235,7 +235,7 @@ static bool needs_review(const struct nat_maps *maps,
 	       next->n_one_to_ones > 0;
 }
 
-/* By what is in force; ports were looked at when it came. */
+/* By the current configuration; ports were checked at reload. */
 static bool is_allowed(const struct nat_maps *maps, const struct nat_map *map)
 {
 	const struct nat_tuple any = { .addr = map->inside.addr,
@@ -288,7 +288,7 @@ void nat_maps_review(struct nat_maps *maps, uint32_t now_s)
 	maps->reviewed = id;
 }
 
-/* The address has been ours and is no more, or the other way round. */
+/* The address was ours and no longer is, or the other way round. */
 static bool changes_hands(const struct nat_maps *maps,
 			  const struct change *change,
 			  const struct nat_static *what)
@@ -301,8 +301,8 @@ static bool changes_hands(const struct nat_maps *maps,
 		NAT_EXTERNAL_NONE);
 }
 
-/* Whether the external end of a static mapping can be entered, or taken out,
- * while the ports stay. */
+/* Whether the external end of a static mapping can be entered or removed while
+ * the ports stay. */
 static bool can_enter(const struct nat_maps *maps,
 		      const struct nat_static *what)
 {
@@ -325,7 +325,7 @@ static bool can_enter(const struct nat_maps *maps,
 	       nat_map_at(maps, id)->flags & NAT_MAP_STATIC;
 }
 
-/* The same of all that are not among the others. */
+/* The same for all that are not in the other set. */
 static bool can_enter_all(const struct nat_maps *maps,
 			  const struct change *change,
 			  const struct nat_static_set *given,
@@ -349,8 +349,7 @@ static bool can_enter_all(const struct nat_maps *maps,
 	return true;
 }
 
-/* Ports that are fit for the new configuration: those there are, or new ones.
- */
+/* Choose ports for the new configuration: the existing ones, or new ones. */
 static int choose_ports(struct nat_maps *maps, struct change *change,
 			struct mr_reason *reterr_why)
 {
@@ -369,7 +368,7 @@ static int choose_ports(struct nat_maps *maps, struct change *change,
 
 static void commit(struct nat_maps *maps, struct change *change)
 {
-	/* A review that has not come to its end begins anew. */
+	/* An unfinished review starts again. */
 	if (needs_review(maps, change->config) ||
 	    maps->review != NAT_REVIEW_NONE) {
 		maps->review = NAT_REVIEW_MAPPINGS;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Remote ends of a mapping behind the first one; session.h has the picture. */
+/* Remote ends of a mapping beyond the first; see session.h. */
 #include <netinet/in.h>
 
 #include "session.h"
@@ -188,7 +188,7 @@ void nat_further_remove_all(struct nat_maps *maps, uint32_t map_id)
 		nat_further_remove(maps, map->sessions - 1);
 }
 
-/* The record behind id of this kind and of TCP, or MR_FLOW_NONE. */
+/* The next record after id of this kind and of TCP, or MR_FLOW_NONE. */
 static uint32_t next_of_tcp(const struct nat_maps *maps, uint32_t id,
 			    uint32_t kind)
 {
@@ -211,7 +211,7 @@ void nat_permits_add(struct nat_maps *maps)
 		const struct nat_further_key *key =
 			&nat_further_at(maps, id)->key;
 
-		/* Without memory for it the filter would not know it. */
+		/* Without memory for it, the filter would miss it. */
 		if (!add_permit(maps, key->map_id, key->addr))
 			nat_further_remove(maps, id);
 	}

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * State of a worker, and the sessions of a mapping behind its first one.
+ * State of a worker, and the sessions of a mapping beyond its first.
  *
  *     map (number), remote end --> flow table --> further session
- *     map (number), remote address --> the same --> permit: how many there are
+ *     map (number), remote address --> the same --> permit: number of sessions
  *
- * Permits are kept where the filter looks at addresses and sessions are by
- * port, so that to ask for an address needs no search.
+ * Permits exist if the filter checks addresses but sessions are by port, so
+ * that looking up an address needs no search.
  */
 #ifndef NAT_SESSION_H
 #define NAT_SESSION_H
@@ -24,7 +24,7 @@ enum { NAT_KIND_SESSION, NAT_KIND_PERMIT };
 struct nat_further_key {
 	uint32_t map_id;
 	uint32_t addr; /* network order */
-	uint16_t port; /* 0 where the filter looks at addresses only */
+	uint16_t port; /* 0 if the filter checks only addresses */
 	uint16_t kind;
 };
 
@@ -32,14 +32,14 @@ struct nat_further {
 	struct nat_further_key key;
 	uint32_t last_s;
 	uint32_t next, prev; /* 1 + number, of the same mapping */
-	uint32_t n_same;     /* of a permit: sessions with the address */
+	uint32_t n_same;     /* of a permit: sessions with this address */
 	uint8_t tcp_state;
 	uint8_t reserved[3];
 	struct nat_window window;
 };
 
-/* Outside ends that the array of ports has no place for: address-only
- * mappings, and static ones with ports that are not of our pool or slice. */
+/* External ends that are not in the array of ports: address-only mappings, and
+ * static ones with ports outside our pool or slice. */
 struct nat_other {
 	struct nat_tuple outside;
 	uint32_t map_id;
@@ -47,7 +47,7 @@ struct nat_other {
 };
 
 struct nat_maps {
-	/* What every packet reads. */
+	/* Read for every packet. */
 	struct mr_flow_table *table; /* struct nat_map by inside tuple */
 	struct nat_window *windows;  /* of first sessions, by mapping */
 	struct nat_ports *ports;
@@ -62,17 +62,17 @@ struct nat_maps {
 	struct mr_wheel *wheel, *session_wheel;
 	const struct nat_config *config;
 	struct nat_static_set static_ends; /* the configuration's */
-	/* What a reload left to look at, a part of it per nat_maps_expire(). */
+	/* What a reload left to review, a part of it per nat_maps_expire(). */
 	enum {
 		NAT_REVIEW_NONE,
 		NAT_REVIEW_MAPPINGS,
 		NAT_REVIEW_SESSIONS
 	} review;
-	uint32_t reviewed; /* the number it has come to */
+	uint32_t reviewed; /* progress: a record number */
 	struct nat_random random;
 	uint32_t shard, n_shards;
 	uint32_t max_mappings, max_sessions; /* of this worker */
-	/* That there are tables for. */
+	/* Capacity of the tables. */
 	uint32_t n_max_mappings, n_max_sessions, n_max_static;
 	uint32_t n_mappings, n_sessions, n_static;
 	uint64_t created, expired;
@@ -80,7 +80,7 @@ struct nat_maps {
 	struct mr_ctx *ctx;
 	nat_log_fn *log;
 	void *opaque;
-	bool is_behind;    /* nat_maps_is_behind() */
+	bool is_behind;    /* see nat_maps_is_behind() */
 	bool has_logged;   /* NAT_LOG_NO_PORT... */
 	uint32_t logged_s; /* ...when last */
 };
@@ -97,7 +97,7 @@ static inline struct nat_further *nat_further_at(const struct nat_maps *maps,
 	return mr_flow_record(maps->sessions, id);
 }
 
-/* When what was used at last_s ends. A use late in its second counts whole. */
+/* When what was last used at last_s ends. A second counts whole. */
 static inline uint32_t nat_due(uint32_t last_s, uint32_t timeout_s)
 {
 	return last_s + timeout_s + 1;
@@ -108,7 +108,7 @@ static inline bool nat_is_due(uint32_t due_s, uint32_t now_s)
 	return (int32_t)(now_s - due_s) >= 0;
 }
 
-/* One-to-one: all protocols, nothing is tracked or filtered. */
+/* One-to-one: all protocols, without tracking or filtering. */
 static inline bool nat_is_one_to_one(const struct nat_map *map)
 {
 	return map->flags == (NAT_MAP_STATIC | NAT_MAP_ADDRESS);
@@ -118,7 +118,7 @@ static inline bool nat_is_one_to_one(const struct nat_map *map)
 uint32_t nat_idle_s(const struct nat_maps *maps, uint8_t ip_proto,
 		    uint8_t tcp_state);
 
-/* The first session is there, and not too old. */
+/* The first session exists, and has not expired. */
 bool nat_first_is_live(const struct nat_maps *maps, const struct nat_map *map,
 		       uint32_t now_s);
 
@@ -126,7 +126,7 @@ bool nat_first_is_live(const struct nat_maps *maps, const struct nat_map *map,
 uint32_t nat_further_find(const struct nat_maps *maps, uint32_t map_id,
 			  struct nat_remote remote);
 
-/* NAT_OK, NAT_DROP_TABLE_FULL or NAT_DROP_QUOTA. There must be none yet. */
+/* NAT_OK, NAT_DROP_TABLE_FULL or NAT_DROP_QUOTA. It must not exist yet. */
 enum nat_reason nat_further_add(struct nat_maps *maps, uint32_t map_id,
 				struct nat_remote remote, uint8_t tcp_state,
 				uint32_t now_s);
@@ -141,28 +141,28 @@ uint32_t nat_further_due(const struct nat_maps *maps, uint32_t id);
 bool nat_further_has_addr(const struct nat_maps *maps, uint32_t map_id,
 			  uint32_t addr);
 
-/* Keep permits for the sessions of TCP, or forget them: for another filter. */
+/* Keep or drop permits for TCP sessions, when the filter changes. */
 void nat_permits_add(struct nat_maps *maps);
 void nat_permits_remove(struct nat_maps *maps);
 
-/* map.c: another configuration, as far as it needs no memory; and its ports. */
+/* map.c: use another configuration, except for allocations; and its ports. */
 void nat_maps_adopt(struct nat_maps *maps, const struct nat_config *config);
 int nat_maps_make_ports(struct nat_maps *maps, const struct nat_config *config,
 			struct nat_ports **ret_ports,
 			struct mr_reason *reterr_why);
 
-/* open.c: what stands in a new mapping... */
+/* open.c: fill in a new mapping... */
 void nat_map_fill(struct nat_maps *maps, uint32_t id, struct nat_remote outside,
 		  uint8_t flags, uint32_t subscriber_id, uint32_t last_s);
-/* ...and that it is one, and in whose name. */
+/* ...and activate it, for its subscriber. */
 void nat_map_begin(struct nat_maps *maps, uint32_t id, uint32_t now_s);
-/* A mapping ends, with its sessions; a dynamic one's port waits. */
+/* End a mapping and its sessions; a dynamic one's port goes into hold-down. */
 void nat_map_end(struct nat_maps *maps, uint32_t id, uint32_t now_s);
-/* The same where its external end is not entered; its subscriber stays. */
+/* The same if its external end is not entered; its subscriber stays. */
 void nat_map_drop(struct nat_maps *maps, uint32_t id);
 void nat_map_log(const struct nat_maps *maps, const struct nat_map *map,
 		 uint32_t now_s, bool begins);
-/* A mapping ends, but its record: there is nothing in it but the inside end. */
+/* End a mapping but keep its record, with only the inside end. */
 void nat_map_strip(struct nat_maps *maps, uint32_t id, uint32_t now_s);
 /* 0, -EEXIST, -ENOSPC, -ENOMEM. */
 int nat_other_add(struct nat_maps *maps, const struct nat_tuple *outside,
@@ -172,15 +172,15 @@ int nat_other_add(struct nat_maps *maps, const struct nat_tuple *outside,
 void nat_other_remove(struct nat_maps *maps, const struct nat_tuple *outside,
 		      uint32_t map_id);
 
-/* reload.c: end what is no longer allowed, and set timers; a part of it. */
+/* reload.c: end what is no longer allowed, and set timers; in parts. */
 void nat_maps_review(struct nat_maps *maps, uint32_t now_s);
 
-/* track.c: a session is the mapping's first one, from now on. */
+/* track.c: make a session the mapping's first one. */
 void nat_map_set_first(struct nat_maps *maps, uint32_t id,
 		       struct nat_remote remote, enum nat_tcp state,
 		       uint32_t last_s);
 
-/* age.c: put a mapping on the wheel, when it ends by what is in its line. */
+/* age.c: put a mapping on the wheel for its end, judging by its cache line. */
 void nat_map_set_timer(struct nat_maps *maps, uint32_t id);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Mappings of the configuration; static.h says which. */
+/* Mappings from the configuration: see static.h. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ static uint64_t count(const struct nat_config *config)
 	return n;
 }
 
-/* No end is there twice: nat_config_check(). */
+/* No end occurs twice: see nat_config_check(). */
 static int add(struct nat_static_set *given, const struct nat_static *what)
 {
 	struct nat_static *record;
@@ -170,7 +170,7 @@ static void fill(struct nat_maps *maps, uint32_t id,
 	maps->n_static++;
 }
 
-/* The place of an external end in the array; NAT_PLACE_NONE: found by hash. */
+/* The index of an external end in the array; NAT_PLACE_NONE: use the hash. */
 static uint32_t place_of(const struct nat_maps *maps,
 			 const struct nat_tuple *outside)
 {
@@ -182,7 +182,7 @@ static uint32_t place_of(const struct nat_maps *maps,
 				       ntohs(outside->port));
 }
 
-/* Make a mapping, with the memory that its external end may need. */
+/* Create a mapping, with the memory for its external end. */
 static int make(struct nat_maps *maps, struct nat_static *what)
 {
 	uint32_t id, subscriber_id;
@@ -198,7 +198,7 @@ static int make(struct nat_maps *maps, struct nat_static *what)
 	}
 	fill(maps, id, what, subscriber_id);
 	what->is_new = true;
-	/* -EEXIST: one has it that is about to end. */
+	/* -EEXIST: a mapping that is about to end has it. */
 	err = nat_other_add(maps, &what->outside, id);
 	return err == -EEXIST ? 0 : err;
 }
@@ -267,7 +267,7 @@ static void enter(struct nat_maps *maps, uint32_t id)
 	uint32_t index = nat_external_index(&maps->ports->externals,
 					    ntohl(outside.addr));
 
-	/* Paired: what it opens itself comes from the same address. */
+	/* Paired: connections that it opens use the same address. */
 	if (index != NAT_EXTERNAL_NONE && subscriber->external == 0)
 		subscriber->external = index + 1;
 	if (place == NAT_PLACE_NONE) {

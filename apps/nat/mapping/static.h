@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Mappings that the configuration gives: port forwards, a mapping for each
- * port and protocol, and one-to-one, a mapping for all of an address. All
- * workers have all of them, since either end may be what a frame is steered by.
+ * Mappings from the configuration: port forwards, a mapping per port and
+ * protocol, and one-to-one, a mapping for a whole address. All workers have all
+ * of them, since frames may be steered by either end.
  */
 #ifndef NAT_STATIC_H
 #define NAT_STATIC_H
@@ -17,11 +17,11 @@ struct nat_static {
 	struct nat_tuple inside;
 	struct nat_tuple outside;
 	uint8_t flags;  /* of the mapping */
-	uint8_t is_new; /* made, its external end is not entered */
+	uint8_t is_new; /* created; its external end is not entered */
 	uint8_t reserved[6];
 };
 
-/* All of a configuration, by both ends. */
+/* Those of a configuration, by both ends. */
 struct nat_static_set {
 	struct mr_flow_table *by_inside;  /* struct nat_static */
 	struct mr_flow_table *by_outside; /* struct nat_static_end */
@@ -34,7 +34,7 @@ struct nat_static_end {
 	struct nat_tuple inside;
 };
 
-/* -EINVAL if two of them have an end in common, -ENOMEM. */
+/* -EINVAL if two of them share an end, -ENOMEM. */
 int nat_static_set_init(struct nat_static_set *given, struct mr_ctx *ctx,
 			const struct nat_config *config,
 			struct mr_reason *reterr_why);
@@ -46,16 +46,15 @@ nat_static_at(const struct nat_static_set *given, uint32_t id)
 	return mr_flow_record(given->by_inside, id);
 }
 
-/* Make the mappings whose inside ends have none. 0, or -ENOMEM with nothing
- * changed. */
+/* Create those whose inside ends have none. 0, or -ENOMEM with no change. */
 int nat_static_set_make(struct nat_maps *maps, struct nat_static_set *given,
 			struct mr_reason *reterr_why);
 
-/* Make static those mappings whose inside ends are in the set. Cannot fail. */
+/* Make mappings static whose inside ends are in the set. Cannot fail. */
 void nat_static_set_convert(struct nat_maps *maps, struct nat_static_set *given,
 			    uint32_t now_s);
 
-/* The mapping is one of the set. */
+/* Whether the mapping is in the set. */
 bool nat_static_has(const struct nat_static_set *given,
 		    const struct nat_map *map);
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The state machine as a table; the picture is in tcp.h. */
+/* The state machine as a table; see tcp.h. */
 #include <stddef.h>
 
 #include "tcp.h"
 
-/* What a segment is to us. RST outranks SYN, SYN outranks FIN. */
+/* How a segment is classified. RST outranks SYN, SYN outranks FIN. */
 enum event {
 	OUT_SYN,
 	OUT_SYN_ACK,
 	OUT_FIN,
 	OUT_RST,
 	OUT_DATA,
-	IN_SYN, /* with ACK or without: simultaneous open */
+	IN_SYN, /* with or without ACK: simultaneous open */
 	IN_FIN,
 	IN_RST,
 	IN_DATA,
@@ -19,8 +19,8 @@ enum event {
 };
 
 /*
- * A SYN that goes out when the connection has ended is a new one between the
- * same ends, which the old one's timer must not cut off.
+ * An outgoing SYN after the end of the connection begins a new one between the
+ * same ends, which the old timer must not cut off.
  */
 static const uint8_t next[NAT_TCP_STATES][EVENTS] = {
 	[NAT_TCP_CLOSED] = { [OUT_SYN] = NAT_TCP_OPENING,
@@ -79,7 +79,7 @@ static const uint8_t next[NAT_TCP_STATES][EVENTS] = {
 			    [IN_FIN] = NAT_TCP_HALF_IN,
 			    [IN_RST] = NAT_TCP_RESET,
 			    [IN_DATA] = NAT_TCP_OPEN },
-	/* A host that was made to look like the sender says RST. */
+	/* A forged sender's real host answers with RST. */
 	[NAT_TCP_ANSWERED] = { [OUT_SYN] = NAT_TCP_ANSWERED,
 			       [OUT_SYN_ACK] = NAT_TCP_ANSWERED,
 			       [OUT_FIN] = NAT_TCP_ANSWERED,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A packet of a mapping: who may send, and what it makes last longer. RFC 4787
- * sections 4.3 and 5, RFC 5382 sections 4 and 5, RFC 7857 sections 2 and 5.
+ * A packet of a mapping: who may send, and what it refreshes. RFC 4787 sections
+ * 4.3 and 5, RFC 5382 sections 4 and 5, RFC 7857 sections 2 and 5.
  */
 #include <netinet/in.h>
 
@@ -29,7 +29,7 @@ void nat_map_set_first(struct nat_maps *maps, uint32_t id,
 	nat_map_set_timer(maps, id);
 }
 
-/* What a session keeps, wherever it is. */
+/* The state of a session, wherever it is stored. */
 struct session {
 	uint8_t *state;
 	uint32_t *last_s;
@@ -37,8 +37,8 @@ struct session {
 };
 
 /*
- * A segment of a session. Returns whether it now ends earlier than the wheel
- * knows; that it ends later the wheel finds out itself.
+ * Handle a segment of a session. Returns whether it now ends earlier than the
+ * wheel expects; the wheel itself finds out if it ends later.
  */
 static bool step(const struct nat_maps *maps, struct session session,
 		 enum nat_direction direction,
@@ -48,7 +48,7 @@ static bool step(const struct nat_maps *maps, struct session session,
 	enum nat_tcp is = nat_tcp_next(was, direction, segment->flags);
 	bool begins = nat_tcp_begins(was, is);
 
-	if (begins) { /* another connection of these ends */
+	if (begins) { /* a new connection between these ends */
 		*session.window = (struct nat_window){ 0 };
 	} else if (nat_window_moves(session.window, direction, segment) &&
 		   segment->flags & NAT_TCP_SYN) {
@@ -70,7 +70,7 @@ static bool step(const struct nat_maps *maps, struct session session,
 	return false;
 }
 
-/* A segment of a session that there is; false: there is none. */
+/* Handle a segment of an existing session; false: there is none. */
 static bool step_session(struct nat_maps *maps, uint32_t id,
 			 struct nat_remote remote, enum nat_direction direction,
 			 const struct nat_segment *segment, uint32_t now_s)
@@ -116,8 +116,8 @@ static enum nat_reason tcp_out(struct nat_maps *maps, uint32_t id,
 	if (step_session(maps, id, remote, NAT_OUT, segment, now_s))
 		return NAT_OK;
 	state = nat_tcp_next(NAT_TCP_CLOSED, NAT_OUT, segment->flags);
-	/* RFC 6146 section 3.5.2.2: where there is a mapping, what belongs to
-	 * no session is translated, and changes nothing. An RST must be. */
+	/* RFC 6146 section 3.5.2.2: if there is a mapping, segments without a
+	 * session are translated, and change nothing. An RST must be. */
 	if (state == NAT_TCP_CLOSED)
 		return NAT_OK;
 	if (nat_first_is_live(maps, map, now_s)) {
@@ -133,7 +133,7 @@ static enum nat_reason tcp_out(struct nat_maps *maps, uint32_t id,
 	return NAT_OK;
 }
 
-/* Whether something was sent to this address that is remembered. */
+/* Whether something was sent to this address and is remembered. */
 static bool knows_addr(const struct nat_maps *maps, uint32_t id, uint32_t addr,
 		       uint32_t now_s)
 {
@@ -163,7 +163,7 @@ static enum nat_reason tcp_in(struct nat_maps *maps, uint32_t id,
 		       NAT_DROP_FILTERED;
 }
 
-/* Whether the filter of UDP or ICMP takes the remote end for the first one. */
+/* Whether the UDP or ICMP filter treats the remote end as the first one. */
 static bool is_first_by_filter(const struct nat_maps *maps,
 			       const struct nat_map *map, uint32_t proto,
 			       struct nat_remote remote)
@@ -173,7 +173,7 @@ static bool is_first_by_filter(const struct nat_maps *maps,
 		map->remote.port == remote.port);
 }
 
-/* UDP and ICMP, where the filter must know where packets were sent to. */
+/* UDP and ICMP, if the filter must know where packets were sent. */
 static enum nat_reason remember(struct nat_maps *maps, uint32_t id,
 				uint32_t proto, struct nat_remote remote,
 				uint32_t now_s)
@@ -217,7 +217,7 @@ enum nat_reason nat_maps_out(struct nat_maps *maps, uint32_t id,
 	return NAT_OK;
 }
 
-/* UDP and ICMP: whether the remote end may send, by a filter that asks. */
+/* UDP and ICMP: whether the filter lets the remote end send. */
 static bool may_send(struct nat_maps *maps, uint32_t id, uint32_t proto,
 		     struct nat_remote remote, uint32_t now_s)
 {

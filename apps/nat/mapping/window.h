@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which segments belong to a TCP connection, by what both of its ends have said
- * they expect: the last acknowledgement of each, and its window.
+ * Which segments belong to a TCP connection, judging by what both ends expect:
+ * the last acknowledgement of each, and its window.
  *
  *     receiver:       ack                       ack + window
  *     sequence  ------|=============================|------>
@@ -17,33 +17,32 @@
 #include "map.h"
 #include "tcp.h"
 
-/* All zero: nothing has been seen. */
+/* All zero: nothing seen yet. */
 struct nat_window_end {
-	uint32_t ack;      /* the newest that the other end's segments allow */
-	uint32_t end;      /* behind the last sequence number that it sent */
+	uint32_t ack;      /* newest that fits the other end's segments */
+	uint32_t end;      /* after the last sequence number it sent */
 	uint16_t window;   /* the largest, unscaled: its right edge never moves
 			    * back, and a forged 0 must not shut it */
-	uint8_t shift : 4; /* of it, plus 1; 0: unknown, so assume the largest
-			    */
+	uint8_t shift : 4; /* of window, plus 1; 0: unknown, the largest */
 	uint8_t stray_shift : 4; /* of stray, if that is a SYN */
 	uint8_t seen;
-	uint32_t stray; /* behind the last segment that did not belong */
+	uint32_t stray; /* end of the last segment that did not belong */
 };
 
 enum {
-	NAT_END_SEEN = 1,      /* ack and window are there... */
-	NAT_END_CONFIRMED = 2, /* ...and the other end has kept to them */
-	NAT_END_SENT = 4,      /* end is there */
-	NAT_END_STRAY = 8,     /* stray is there, and nothing behind it */
+	NAT_END_SEEN = 1,      /* ack and window are valid... */
+	NAT_END_CONFIRMED = 2, /* ...and the other end has respected them */
+	NAT_END_SENT = 4,      /* end is valid */
+	NAT_END_STRAY = 8,     /* stray is valid, and nothing came after it */
 };
 
 struct nat_window {
-	struct nat_window_end ends[2]; /* by the direction that they send in */
+	struct nat_window_end ends[2]; /* by the direction they send in */
 };
 
 enum { NAT_SCALE_MAX = 14 };
 
-/* nat_segment.shift of a window scale option: RFC 7323 2.3. */
+/* nat_segment.shift for a window scale option: RFC 7323 2.3. */
 static inline uint8_t nat_window_shift(uint8_t scale)
 {
 	return 1 + (scale < NAT_SCALE_MAX ? scale : NAT_SCALE_MAX);
@@ -56,7 +55,7 @@ static inline uint32_t nat_window_bytes(const struct nat_window_end *end)
 	return (uint32_t)end->window << (end->shift - 1);
 }
 
-/* Whether a segment is where its receiver expects one. */
+/* Whether a segment is where its receiver expects it. */
 static inline bool nat_window_fits(const struct nat_window_end *receiver,
 				   const struct nat_segment *segment)
 {
@@ -69,7 +68,7 @@ static inline bool nat_window_fits(const struct nat_window_end *receiver,
 		ahead + segment->n_bytes + past <= past + window);
 }
 
-/* Scaling is in use if both SYNs have the option. */
+/* Scaling applies if both SYNs have the option. */
 static inline void nat_window_scale(struct nat_window *window,
 				    enum nat_direction direction,
 				    const struct nat_segment *segment)
@@ -79,8 +78,8 @@ static inline void nat_window_scale(struct nat_window *window,
 		window->ends[NAT_OUT].shift = window->ends[NAT_IN].shift = 1;
 }
 
-/* What an end that sends this expects. An acknowledgement of what the other end
- * never sent is forged, or we missed a part: nothing is learned from it. */
+/* Update what the sender of this expects. An acknowledgement of what the other
+ * end never sent is forged, or we missed a part: learn nothing from it. */
 static inline void nat_window_learn(struct nat_window_end *from,
 				    const struct nat_window_end *to,
 				    const struct nat_segment *segment)
@@ -91,7 +90,7 @@ static inline void nat_window_learn(struct nat_window_end *from,
 	     (int32_t)(segment->ack - from->ack) < 0) ||
 	    (to->seen & NAT_END_SENT && (int32_t)(segment->ack - to->end) > 0))
 		return;
-	/* A SYN's own window is not scaled. */
+	/* The window of a SYN itself is not scaled. */
 	if (segment->flags & NAT_TCP_SYN && from->shift > 1)
 		window = (window + (1u << (from->shift - 1)) - 1) >>
 			 (from->shift - 1);
@@ -102,9 +101,9 @@ static inline void nat_window_learn(struct nat_window_end *from,
 }
 
 /*
- * An end acknowledges just what did not belong: both are where we do not know
- * of, in another connection or behind a part of this one that went elsewhere.
- * What we knew is forgotten then.
+ * An end acknowledges exactly what did not belong: both are somewhere unknown,
+ * in another connection or after a part of this one that took another path.
+ * Then forget what we knew.
  */
 static inline bool nat_window_moves(struct nat_window *window,
 				    enum nat_direction direction,
@@ -120,7 +119,7 @@ static inline bool nat_window_moves(struct nat_window *window,
 	return true;
 }
 
-/* Behind the handshake a SYN with a new number is of another connection. */
+/* After the handshake, a SYN with a new number is another connection's. */
 static inline bool nat_window_is_new(const struct nat_window_end *from,
 				     const struct nat_segment *segment)
 {
@@ -128,7 +127,7 @@ static inline bool nat_window_is_new(const struct nat_window_end *from,
 	       (int32_t)(segment->seq + segment->n_bytes - from->end) > 0;
 }
 
-/* Remember what did not belong. Always false. */
+/* Remember a segment that did not belong. Always false. */
 static inline bool nat_window_stray(struct nat_window_end *from,
 				    const struct nat_segment *segment)
 {
@@ -141,10 +140,10 @@ static inline bool nat_window_stray(struct nat_window_end *from,
 }
 
 /*
- * Look at a segment and learn from it; is_opening: of a handshake. false: it
- * does not belong to the connection. What the first segment of an end has said
- * is forgotten when the other end does not keep to it: it may have been
- * anybody's.
+ * Check a segment and learn from it; is_opening: it is in a handshake. False:
+ * it does not belong to the connection. What an end's first segment implied is
+ * forgotten if the other end does not respect it: it may have come from
+ * anybody.
  */
 static inline bool nat_window_see(struct nat_window *window,
 				  enum nat_direction direction,

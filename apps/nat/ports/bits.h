@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A set of small numbers that says quickly which one is not in it: 64 numbers
- * a word, and a bit for each word that is full. To find one of 32768 reads at
- * most two words and eight summaries, also when the set is nearly full.
+ * A set of small numbers that quickly finds one not in it: 64 numbers per word,
+ * and a bit for each full word. Finding one of 32768 reads at most two words
+ * and eight summaries, even if the set is nearly full.
  */
 #ifndef NAT_BITS_H
 #define NAT_BITS_H
@@ -12,7 +12,7 @@
 
 enum { NAT_BITS_NONE = UINT32_MAX };
 
-/* Memory is the caller's; all zero is the empty set. */
+/* The caller provides memory; all zero is the empty set. */
 struct nat_bits {
 	uint64_t *words; /* bit set: the number is in the set */
 	uint64_t *full;  /* bit set: the word has no 0 bit */
@@ -24,7 +24,7 @@ static inline uint32_t nat_bits_words(uint32_t n_numbers)
 	return (n_numbers + 63) / 64;
 }
 
-/* Words of memory for a set of the numbers below n_numbers. */
+/* Words of memory for a set of numbers below n_numbers. */
 static inline uint32_t nat_bits_memory(uint32_t n_numbers)
 {
 	uint32_t n_words = nat_bits_words(n_numbers);
@@ -61,7 +61,7 @@ static inline void nat_bits_remove(struct nat_bits *bits, uint32_t i)
 	bits->full[w / 64] &= ~(1ull << w % 64);
 }
 
-/* The least number of from..to-1 that is not in the set, or NAT_BITS_NONE. */
+/* The smallest number of from..to-1 not in the set, or NAT_BITS_NONE. */
 static inline uint32_t nat_bits_find(const struct nat_bits *bits, uint32_t from,
 				     uint32_t to)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Blocks of ports: RFC 6888 REQ-14 wants short logs, so a subscriber gets a run
- * of ports at once, and the log says when it began and ended. With
- * deterministic ports (RFC 7422) the block follows from the inside address, and
- * nothing need be logged.
+ * Blocks of ports: RFC 6888 REQ-14 asks for short logs, so a subscriber gets a
+ * run of ports at once, whose begin and end are logged. With deterministic
+ * ports (RFC 7422) the block is computed from the inside address, and nothing
+ * needs to be logged.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -33,7 +33,7 @@ static void *reserve(size_t n_bytes)
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* Whole blocks within the range of ports: a computed one is never smaller. */
+/* Only whole blocks in the port range: a computed one is never smaller. */
 static void whole_blocks(struct nat_ports *ports, uint32_t size)
 {
 	ports->first_block = (ports->first_slot + size - 1) / size;
@@ -41,9 +41,9 @@ static void whole_blocks(struct nat_ports *ports, uint32_t size)
 }
 
 /*
- * The size of deterministic blocks: the configuration's, or the largest one
- * that there is for each address of the inside networks, as
- * nat_config_check() has found.
+ * The size of deterministic blocks: from the configuration, or the largest that
+ * suffices for each address of the inside networks, as nat_config_check()
+ * found.
  */
 static void fit_deterministic(struct nat_ports *ports,
 			      const struct nat_config *config)
@@ -111,7 +111,7 @@ static struct nat_bits owned_bits(const struct nat_ports *ports, uint32_t set)
 			   ports->blocks_per_set);
 }
 
-/* The slots of a block that are in the range of ports. */
+/* The slots of a block within the port range. */
 static void slots_of(const struct nat_ports *ports, uint32_t block,
 		     uint32_t *ret_first, uint32_t *ret_end)
 {
@@ -122,7 +122,7 @@ static void slots_of(const struct nat_ports *ports, uint32_t block,
 	*ret_end = end < ports->end_slot ? end : ports->end_slot;
 }
 
-/* An event for each run of ports without a gap: slices are 64 ports long. */
+/* An event for each contiguous run of ports: slices are 64 ports long. */
 static void log_block(const struct nat_ports *ports, uint32_t block,
 		      bool begins, uint32_t now_s)
 {
@@ -174,7 +174,7 @@ static bool claim(struct nat_ports *ports, uint32_t block,
 		n_usable += nat_bits_count_free(&bits, (first + 1 - parity) / 2,
 						(end + 1 - parity) / 2);
 	}
-	/* Without an owner it stays marked, so that nobody tries again. */
+	/* It stays marked without an owner, so that nobody tries it again. */
 	nat_bits_add(&owned, block % ports->blocks_per_set);
 	ports->sets[set].n_free_blocks--;
 	nat_set_note_room(ports, set);
@@ -203,7 +203,7 @@ static uint32_t computed_block(const struct nat_ports *ports, uint32_t proto,
 	       ordinal % per_addr;
 }
 
-/* Assign a free block to a subscriber; BLOCK_NONE: there is none. */
+/* Assign a free block to a subscriber; BLOCK_NONE: none. */
 static uint32_t claim_any(struct nat_ports *ports, uint32_t proto,
 			  uint32_t subscriber_id, uint32_t now_s)
 {
@@ -256,7 +256,7 @@ static uint32_t pick_in_own(struct nat_ports *ports, uint32_t proto,
 			    const struct nat_subscriber *subscriber,
 			    uint16_t inside_port)
 {
-	/* Its length is max_blocks at most, a handful. */
+	/* At most max_blocks long. */
 	for (uint32_t b = subscriber->blocks[proto]; b != 0;
 	     b = ports->blocks[b - 1].next)
 		if (ports->blocks[b - 1].n_busy < ports->blocks[b - 1].n_usable)
@@ -344,7 +344,7 @@ void nat_blocks_add_busy(struct nat_ports *ports, uint32_t place)
 		ports->blocks[block_of(ports, place)].n_busy++;
 }
 
-/* Remove a block from its owner's list. It may have been the last one. */
+/* Remove a block from its owner's list, which may be gone afterwards. */
 static void give_up(struct nat_ports *ports, uint32_t block, uint32_t now_s)
 {
 	uint32_t set = block / ports->blocks_per_set;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ranges of external addresses; external.h says what for. */
+/* Ranges of external addresses: see external.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ static int by_first(const void *a, const void *b)
 	return (x->first > y->first) - (x->first < y->first);
 }
 
-/* Sorts, and makes one of ranges that overlap or touch. */
+/* Sort, and merge ranges that overlap or touch. */
 static void merge(struct nat_externals *externals)
 {
 	struct nat_external_range *ranges = externals->ranges;
@@ -79,8 +79,8 @@ static void append(struct nat_externals *externals, uint64_t first,
 	externals->n_addrs += (uint32_t)(last - first) + 1;
 }
 
-/* What is new in a range; *i goes on over those of old that are in it. false:
- * one of them is not, as a whole. */
+/* Append what is new in a range, continuing with *i in old. False: a range of
+ * old is not completely in next. */
 static bool append_new(struct nat_externals *externals,
 		       const struct nat_externals *old, uint32_t *i,
 		       const struct nat_external_range *range)
@@ -104,7 +104,7 @@ bool nat_externals_extend(const struct nat_externals *old,
 			  const struct nat_externals *next, uint32_t n_max,
 			  struct nat_externals *ret_externals)
 {
-	/* A range of old parts a new one in two at most. */
+	/* A range of old splits at most one new range. */
 	uint32_t n_most = 2 * old->n_ranges + next->n_ranges + 1, i = 0;
 	struct nat_externals externals = *old;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The addresses whose ports are shared: the pool of the configuration, in any
- * number of ranges. Each has an index, for arrays, without gaps. It does not
- * change when addresses are added.
+ * The addresses with shared ports: the pool of the configuration, in any number
+ * of ranges. Each has an index, without gaps, for arrays. It does not change
+ * when addresses are added.
  */
 #ifndef NAT_EXTERNAL_H
 #define NAT_EXTERNAL_H
@@ -20,7 +20,7 @@ struct nat_externals {
 		uint32_t first, last;        /* host order, both included */
 		uint32_t index;              /* of first */
 	} * ranges;                          /* in order of addresses */
-	struct nat_external_range *by_index; /* the same */
+	struct nat_external_range *by_index; /* the same, by index */
 };
 
 /* 0 or -ENOMEM. */
@@ -29,21 +29,21 @@ int nat_externals_init(struct nat_externals *externals,
 void nat_externals_fini(struct nat_externals *externals);
 
 /*
- * The addresses of next, where those of old have the index that they had.
- * false: an address is gone, there are more than n_max, or there is no memory.
+ * The addresses of next, with those of old keeping their indices. False: an
+ * address is gone, there are more than n_max, or no memory.
  */
 bool nat_externals_extend(const struct nat_externals *old,
 			  const struct nat_externals *next, uint32_t n_max,
 			  struct nat_externals *ret_externals);
 
-/* addr in host order; NAT_EXTERNAL_NONE: not one of them. */
+/* addr in host order; NAT_EXTERNAL_NONE: not in the pool. */
 static inline uint32_t nat_external_index(const struct nat_externals *externals,
 					  uint32_t addr)
 {
 	const struct nat_external_range *range = externals->ranges;
 
-	/* The last range that begins at or below addr; without branches that
-	 * a burst of mixed addresses would make hard to foretell. */
+	/* The last range that begins at or below addr; branch-free, since
+	 * branches on mixed addresses would be mispredicted. */
 	for (uint32_t n = externals->n_ranges; n > 1;) {
 		uint32_t half = n / 2;
 

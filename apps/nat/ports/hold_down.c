@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ports wait before they are used again: RFC 6888 REQ-8. The queue needs no
- * memory: the entry of a port that waits is the link to the next one that was
- * freed in the same second; a batch for each of those seconds is in a ring.
+ * Ports wait before they are reused: RFC 6888 REQ-8. The queue needs no memory:
+ * the entry of a waiting port links to the next one freed in the same second; a
+ * ring has a batch for each of those seconds.
  */
 #include "ports_set.h"
 
-/* A link to nowhere; no place has this number. */
+/* End of a chain; not a valid place. */
 enum { QUARANTINE_END = NAT_INDEX_QUARANTINED - 1 };
 
 static struct nat_batch *batch_at(const struct nat_ports *ports, uint32_t i)
@@ -22,8 +22,8 @@ static struct nat_batch *batch_of(struct nat_ports *ports, uint32_t now_s)
 
 	if (ports->n_batches > 0 && last->freed_s == now_s)
 		return last;
-	/* Nobody has called nat_ports_release() for long: the newest batch
-	 * waits with this one, longer than it must, never shorter. */
+	/* Nobody called nat_ports_release() for long: the newest batch waits
+	 * with this one, longer than necessary, never shorter. */
 	if (ports->n_batches == ports->n_batches_max) {
 		last->freed_s = now_s;
 		return last;
@@ -50,7 +50,7 @@ void nat_ports_free(struct nat_ports *ports, uint32_t place, uint32_t now_s)
 		push(ports, batch_of(ports, now_s), place);
 }
 
-/* Those that have waited longer than age_s; -1: all. */
+/* Release those that have waited longer than age_s; -1: all. */
 static uint32_t release(struct nat_ports *ports, uint32_t now_s, int32_t age_s,
 			uint32_t n)
 {
@@ -91,7 +91,7 @@ uint32_t nat_ports_release_all(struct nat_ports *ports, uint32_t now_s,
 	return release(ports, now_s, -1, n);
 }
 
-/* One port of an earlier configuration, if this one has it and it is free. */
+/* Take over a port of an earlier configuration, if it exists and is free. */
 static void inherit(struct nat_ports *ports, const struct nat_ports *old,
 		    uint32_t old_place, uint32_t freed_s, uint32_t now_s)
 {
@@ -104,7 +104,7 @@ static void inherit(struct nat_ports *ports, const struct nat_ports *old,
 	if (place == NAT_PLACE_NONE || ports->index[place] != 0 ||
 	    !nat_ports_in_range(ports, place))
 		return;
-	/* In a block it waits in its owner's name, or not at all. */
+	/* In a block it waits for its owner, or not at all. */
 	if (ports->blocks != NULL &&
 	    (owner_id == MR_FLOW_NONE ||
 	     !nat_blocks_admit(ports, place, owner_id, now_s)))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The life of ports and how one is chosen; the picture is in ports.h. */
+/* The life of ports and how they are chosen; see ports.h. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,14 +7,14 @@
 
 #include "ports_set.h"
 
-/* Addresses that are compared when a subscriber gets one. */
+/* Addresses to compare when a subscriber gets one. */
 enum { N_CANDIDATES = 8 };
-/* Room that is left for more addresses, if there are fewer than that. */
+/* Room for more addresses, if there are fewer than that. */
 enum { N_SPARE = 64 };
-/* A set that had fewer ports in use keeps its memory when it falls empty. */
+/* A set with a lower peak keeps its memory when it becomes empty. */
 enum { N_WORTH_TRIMMING = 256 };
 
-/* Address space that costs memory where it is touched. */
+/* Address space that uses memory only where touched. */
 static void *reserve(size_t n_bytes)
 {
 	void *memory = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE,
@@ -36,12 +36,12 @@ static size_t bits_bytes(const struct nat_ports *ports)
 	return (size_t)ports->n_sets * ports->set_words * sizeof(*ports->bits);
 }
 
-/* The first slot whose port is this one or above. */
+/* The first slot with this port or above. */
 static uint32_t slot_from(const struct nat_ports *ports, uint32_t port)
 {
 	uint32_t slice = port >> NAT_SLICE_BITS, shard = ports->shard;
 	uint32_t n = ports->n_shards;
-	/* Slices of ours before it. */
+	/* Our slices before it. */
 	uint32_t n_before = (slice + n - 1 - shard) / n;
 
 	if (slice % n == shard)
@@ -50,12 +50,12 @@ static uint32_t slot_from(const struct nat_ports *ports, uint32_t port)
 	return n_before << NAT_SLICE_BITS;
 }
 
-/* nat_config_check() has seen to it that each worker has a port, and that there
- * are fewer addresses than numbers for places. */
+/* nat_config_check() ensures that each worker has a port, and that there are
+ * fewer addresses than place numbers. */
 static void lay_out(struct nat_ports *ports, const struct nat_config *config)
 {
 	uint32_t n = ports->n_shards, n_addrs = ports->externals.n_addrs;
-	/* The highest number is NAT_QUARANTINE_END's. */
+	/* The highest number is QUARANTINE_END. */
 	uint32_t n_room;
 
 	ports->reciprocal = (1u << 20) / n + 1;
@@ -224,7 +224,7 @@ void nat_set_take(struct nat_ports *ports, uint32_t place, uint32_t map_id)
 	nat_set_note_room(ports, number);
 }
 
-/* Whole pages of n_bytes go back to the kernel, and read as zeros again. */
+/* Return whole pages of n_bytes to the kernel; they then read as zeros. */
 static void discard(void *memory, size_t n_bytes)
 {
 	uintptr_t first = ((uintptr_t)memory + 4095) & ~(uintptr_t)4095;
@@ -297,7 +297,7 @@ void nat_ports_clear_static(struct nat_ports *ports, uint32_t place)
 	}
 }
 
-/* Slots first..end-1 that are odd or even, from a random one on. */
+/* Slots first..end-1 of one parity, from a random one on. */
 static uint32_t pick_parity(struct nat_ports *ports, uint32_t set,
 			    uint32_t first, uint32_t end, uint32_t parity)
 {
@@ -322,13 +322,13 @@ uint32_t nat_set_pick(struct nat_ports *ports, uint32_t set, uint32_t first,
 				  nat_random_below(ports->random, 2);
 	uint32_t slot = pick_parity(ports, set, first, end, parity);
 
-	/* RFC 4787 REQ-4 recommends parity; a port at all is worth more. */
+	/* RFC 4787 REQ-4 recommends parity; any port is better than none. */
 	if (slot == NAT_PLACE_NONE)
 		slot = pick_parity(ports, set, first, end, parity ^ 1);
 	return slot;
 }
 
-/* The inside port itself if it is free, in first..end-1. */
+/* The inside port itself if it is free, within first..end-1. */
 static uint32_t pick_same(const struct nat_ports *ports, uint32_t set,
 			  uint16_t inside_port)
 {
@@ -341,7 +341,7 @@ static uint32_t pick_same(const struct nat_ports *ports, uint32_t set,
 	return slot;
 }
 
-/* A free slot of an address, in the order of what the RFCs prefer. */
+/* A free slot of an address, in the order of the RFCs' preferences. */
 static uint32_t pick(struct nat_ports *ports, uint32_t set,
 		     uint16_t inside_port)
 {
@@ -460,7 +460,7 @@ uint32_t nat_ports_pair(struct nat_ports *ports, uint32_t subscriber_id,
 					nat_external_addr(&ports->externals, a);
 }
 
-/* Deterministic blocks follow from the order of networks and addresses. */
+/* Deterministic blocks depend on the order of networks and addresses. */
 static bool computes_the_same(const struct nat_ports *ports,
 			      const struct nat_config *config,
 			      const struct nat_config *next,

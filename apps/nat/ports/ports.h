@@ -4,9 +4,9 @@
  *
  *     free --take--> used --free--> quarantined --release, 120 s later--> free
  *
- * A worker has a slice of each address's ports: 64 of them, then those of the
- * other workers, then 64 again. Its ports are numbered without gaps: a slot. A
- * place is a slot of an address and protocol; one array has four bytes for each
+ * A worker has slices of each address's ports: 64 of them, then those of the
+ * other workers, then 64 again. Its ports are numbered without gaps: slots. A
+ * place is a slot of an address and protocol; an array has four bytes per
  * place: the mapping that uses it, or the link of the hold-down queue. Its
  * memory is touched only where ports are used.
  *
@@ -14,8 +14,8 @@
  *     set   | per address and protocol, bits of the ports that are not free,
  *             odd and even ones apart, so that parity costs no scan
  *
- * Blocks are aligned runs of slots that belong to one subscriber for as long as
- * one of its ports is in use or in hold-down.
+ * Blocks are aligned runs of slots that belong to one subscriber as long as any
+ * of its ports is in use or in hold-down.
  *
  */
 #ifndef NAT_PORTS_H
@@ -40,14 +40,14 @@ enum {
 	NAT_SLICES = 65536 >> NAT_SLICE_BITS,
 };
 
-/* What an entry of the array is, by its highest bit. */
+/* The highest bit of an array entry tells what it is. */
 enum { NAT_INDEX_QUARANTINED = 1u << 31 };
 
 /* The ports of one address and protocol. */
 struct nat_port_set {
 	uint32_t n_free;
-	uint32_t n_busy; /* used or quarantined */
-	uint32_t n_peak; /* most n_busy since its memory was given back */
+	uint32_t n_busy; /* used or in hold-down */
+	uint32_t n_peak; /* maximum of n_busy since its memory was freed */
 	uint32_t n_static;
 	uint32_t n_free_blocks;
 	bool is_touched;
@@ -56,22 +56,22 @@ struct nat_port_set {
 struct nat_block {
 	uint32_t owner;    /* 1 + number of the subscriber; 0: free */
 	uint32_t next;     /* of the same owner: 1 + number */
-	uint32_t n_usable; /* ports without static ones and such out of range */
+	uint32_t n_usable; /* ports, except static or out of range */
 	uint32_t n_busy;
 };
 
-/* Ports that were freed in the same second. */
+/* Ports freed in the same second. */
 struct nat_batch {
 	uint32_t freed_s;
 	uint32_t head; /* place, or NAT_QUARANTINE_END */
 };
 
 struct nat_ports {
-	/* What find_in reads. */
+	/* Read by find_in. */
 	uint32_t *index; /* by place; 0: free */
 	struct nat_externals externals;
 	uint32_t n_slots;     /* per address and protocol */
-	uint32_t n_addrs_max; /* that the arrays have room for */
+	uint32_t n_addrs_max; /* capacity of the arrays */
 	uint32_t shard, n_shards;
 	uint32_t reciprocal; /* of n_shards; see nat_ports_slot() */
 
@@ -82,8 +82,8 @@ struct nat_ports {
 	void *opaque;
 	bool is_paired;
 
-	uint32_t first_slot, end_slot; /* those within the range of ports */
-	uint32_t class_slot;           /* the first one of port 1024 and up */
+	uint32_t first_slot, end_slot; /* within the port range */
+	uint32_t class_slot;           /* the first of port 1024 and up */
 	uint32_t n_sets;               /* protocols times n_addrs_max */
 	struct nat_port_set *sets;
 	uint64_t *bits; /* set_words for each set */
@@ -93,7 +93,7 @@ struct nat_ports {
 
 	uint32_t blocks_per_set, first_block, end_block;
 	struct nat_block *blocks; /* NULL: no blocks */
-	uint64_t *block_bits;     /* those that have an owner */
+	uint64_t *block_bits;     /* those with an owner */
 	uint32_t block_words;     /* for each set */
 
 	uint32_t hold_down_s;
@@ -109,7 +109,7 @@ struct nat_ports_stats {
 	uint64_t bytes;
 };
 
-/* Where ports get and say things. */
+/* The environment of ports. */
 struct nat_ports_env {
 	uint32_t shard, n_shards;
 	struct nat_random *random;
@@ -125,7 +125,7 @@ int nat_ports_create(const struct nat_config *config,
 		     struct mr_reason *reterr_why);
 void nat_ports_destroy(struct nat_ports *ports);
 
-/* What has ports. NAT_PROTOS: another protocol. */
+/* The protocol of ports; NAT_PROTOS: it has none. */
 static inline uint32_t nat_proto_of(uint8_t ip_proto)
 {
 	return ip_proto == 17 ? NAT_UDP :
@@ -135,10 +135,10 @@ static inline uint32_t nat_proto_of(uint8_t ip_proto)
 }
 
 /*
- * The slot of a port (host order), or NAT_PLACE_NONE if it is another worker's.
- * The quotient by multiplication is exact: 1024 * n_shards <= 2^20, and the
- * reciprocal is rounded up at 2^20 (Granlund and Montgomery, 1994, theorem 4.2,
- * with slices below 2^10 and l = 10).
+ * The slot of a port (host order), or NAT_PLACE_NONE if it belongs to another
+ * worker. The quotient by multiplication is exact: 1024 * n_shards <= 2^20, and
+ * the reciprocal is rounded up at 2^20 (Granlund and Montgomery, 1994, theorem
+ * 4.2, with slices below 2^10 and l = 10).
  */
 static inline uint32_t nat_ports_slot(const struct nat_ports *ports,
 				      uint32_t port)
@@ -189,59 +189,58 @@ static inline bool nat_ports_in_range(const struct nat_ports *ports,
 }
 
 /*
- * A free port for a subscriber, entered as that of mapping map_id: NAT_OK and
- * *ret_place, NAT_DROP_NO_PORT, or NAT_DROP_QUOTA: its blocks are full.
+ * Take a free port for a subscriber and mapping map_id: NAT_OK and *ret_place,
+ * NAT_DROP_NO_PORT, or NAT_DROP_QUOTA: its blocks are full.
  */
 enum nat_reason nat_ports_take(struct nat_ports *ports, uint32_t proto,
 			       uint32_t subscriber_id, uint16_t inside_port,
 			       uint32_t map_id, uint32_t now_s,
 			       uint32_t *ret_place);
 
-/* Take this port again, which it had before. false: it is not free. */
+/* Take this port, which it had before. False: it is not free. */
 bool nat_ports_take_place(struct nat_ports *ports, uint32_t place,
 			  uint32_t subscriber_id, uint32_t map_id,
 			  uint32_t now_s);
 
-/* A port that the configuration gives away. false: it is not free. */
+/* Reserve a port for the configuration. False: it is not free. */
 bool nat_ports_set_static(struct nat_ports *ports, uint32_t place,
 			  uint32_t map_id);
 
-/* It is no longer given away. */
+/* It is no longer reserved. */
 void nat_ports_clear_static(struct nat_ports *ports, uint32_t place);
 
-/* A used one goes into quarantine. */
+/* Puts a used port into hold-down. */
 void nat_ports_free(struct nat_ports *ports, uint32_t place, uint32_t now_s);
 
-/* Free at most n ports whose hold-down has ended; returns how many. */
+/* Release at most n ports whose hold-down has ended; returns how many. */
 uint32_t nat_ports_release(struct nat_ports *ports, uint32_t now_s, uint32_t n);
-/* The same, however short they have been there. */
+/* The same, however briefly they have been there. */
 uint32_t nat_ports_release_all(struct nat_ports *ports, uint32_t now_s,
 			       uint32_t n);
 
-/* Take over the ports in hold-down of an earlier configuration. */
+/* Take over the ports in hold-down from an earlier configuration. */
 void nat_ports_inherit(struct nat_ports *ports, const struct nat_ports *old,
 		       uint32_t now_s);
 
 /*
- * Whether ports made for one configuration can go on with another: true and
- * *ret_externals, the addresses as they are numbered then. More addresses can
- * be taken up, up to n_addrs_max; none may go, nor may the layout change.
+ * Whether ports created for one configuration can be used with another: true
+ * and *ret_externals, the addresses with their new numbers. Up to n_addrs_max
+ * addresses can be added; none may go, nor may the layout change.
  */
 bool nat_ports_can_follow(const struct nat_ports *ports,
 			  const struct nat_config *config,
 			  const struct nat_config *next,
 			  struct nat_externals *ret_externals);
 
-/* Go on with it; externals are the ports' from now on. */
+/* Use it; externals now belongs to the ports. */
 void nat_ports_follow(struct nat_ports *ports, const struct nat_config *next,
 		      const struct nat_externals *externals);
 
-/* Blocks are no longer this subscriber's: their ports are about to go. */
+/* This subscriber no longer owns its blocks, whose ports are about to go. */
 void nat_blocks_forget(struct nat_ports *ports, uint32_t subscriber_id,
 		       uint32_t now_s);
 
-/* The external address of a subscriber's address-only mappings; host order.
- * 0: there is none. */
+/* The external address for address-only mappings; host order. 0: none. */
 uint32_t nat_ports_pair(struct nat_ports *ports, uint32_t subscriber_id,
 			uint32_t proto);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of ports.h share among themselves. */
+/* Shared by the files that implement ports.h. */
 #ifndef NAT_PORTS_SET_H
 #define NAT_PORTS_SET_H
 
@@ -30,7 +30,7 @@ static inline struct nat_bits nat_set_bits(const struct nat_ports *ports,
 			   ports->n_slots / 2);
 }
 
-/* Units that can still be given out: blocks if there are any, else ports. */
+/* Units that can still be assigned: blocks if enabled, else ports. */
 static inline uint32_t nat_set_room(const struct nat_ports *ports, uint32_t set)
 {
 	return ports->blocks != NULL ? ports->sets[set].n_free_blocks :
@@ -39,12 +39,12 @@ static inline uint32_t nat_set_room(const struct nat_ports *ports, uint32_t set)
 
 /*
  * The index of the address for a new port or block, or NAT_EXTERNAL_NONE. A
- * paired subscriber keeps its own even if it is full: RFC 6888 REQ-2 is a MUST.
+ * paired subscriber keeps its address even if full: RFC 6888 REQ-2 is a MUST.
  */
 uint32_t nat_ports_address(struct nat_ports *ports, uint32_t proto,
 			   struct nat_subscriber *subscriber);
 
-/* After its room has changed. */
+/* Call after its room has changed. */
 void nat_set_note_room(struct nat_ports *ports, uint32_t set);
 
 /* A free slot in first..end-1, or NAT_PLACE_NONE. */
@@ -54,7 +54,7 @@ uint32_t nat_set_pick(struct nat_ports *ports, uint32_t set, uint32_t first,
 /* Mark a free slot as used by a mapping. */
 void nat_set_take(struct nat_ports *ports, uint32_t place, uint32_t map_id);
 
-/* The other way round, when its quarantine is over. */
+/* The opposite, after its hold-down. */
 void nat_set_release(struct nat_ports *ports, uint32_t place, uint32_t now_s);
 
 /* blocks.c */
@@ -65,7 +65,7 @@ enum nat_reason nat_blocks_take(struct nat_ports *ports, uint32_t proto,
 				uint32_t now_s, uint32_t *ret_place);
 bool nat_blocks_admit(struct nat_ports *ports, uint32_t place,
 		      uint32_t subscriber_id, uint32_t now_s);
-/* Whose block a port is in; MR_FLOW_NONE: nobody's. */
+/* The owner of a port's block; MR_FLOW_NONE: none. */
 uint32_t nat_blocks_owner(const struct nat_ports *ports, uint32_t place);
 void nat_blocks_add_busy(struct nat_ports *ports, uint32_t place);
 void nat_blocks_drop_busy(struct nat_ports *ports, uint32_t place,

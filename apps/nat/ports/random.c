@@ -26,7 +26,7 @@ static void sip_rounds(uint64_t v[4], uint32_t n)
 	}
 }
 
-/* Of a message of eight bytes. */
+/* Of an eight-byte message. */
 static uint64_t siphash(const uint64_t keys[2], uint64_t message)
 {
 	const uint64_t last = (uint64_t)sizeof(message) << 56;
@@ -53,7 +53,7 @@ int nat_random_init(struct nat_random *random, uint64_t seed)
 	*random = (struct nat_random){ .keys = { seed, ~seed } };
 	if (seed != 0)
 		return 0;
-	/* So few bytes come whole or not at all: getrandom(2). */
+	/* So few bytes come all at once: getrandom(2). */
 	if (getrandom(random->keys, sizeof(random->keys), 0) < 0)
 		return -errno;
 	return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Numbers that cannot be predicted from earlier ones, as RFC 6056 asks of
- * ports: SipHash-2-4 of a counter, with a key that is random or given.
+ * Numbers that cannot be predicted from earlier ones, as RFC 6056 requires for
+ * ports: SipHash-2-4 of a counter, with a random or given key.
  */
 #ifndef NAT_RANDOM_H
 #define NAT_RANDOM_H
@@ -11,11 +11,11 @@
 struct nat_random {
 	uint64_t keys[2];
 	uint64_t counter;
-	uint64_t word;   /* drawn, and not yet given out... */
+	uint64_t word;   /* drawn, but not yet used up... */
 	uint32_t n_left; /* ...32 bits of it at a time */
 };
 
-/* seed 0: drawn from the kernel. Returns 0 or -errno of getrandom(2). */
+/* seed 0: random, from the kernel. Returns 0 or -errno of getrandom(2). */
 int nat_random_init(struct nat_random *random, uint64_t seed);
 
 uint64_t nat_random_u64(struct nat_random *random);

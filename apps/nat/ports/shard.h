@@ -6,23 +6,23 @@
 #include <stdint.h>
 
 /*
- * Which part of the external ports is this worker's: those with
- * (port >> NAT_SLICE_BITS) % n_shards == shard.
+ * Which external ports belong to this worker: those with (port >>
+ * NAT_SLICE_BITS) % n_shards == shard.
  */
 enum { NAT_SLICE_BITS = 6 };
 
-/* Which worker has the address-only mappings of an external address (host
- * order): what they receive says no more. */
+/* The worker with the address-only mappings of an external address (host
+ * order), which is all that their packets contain. */
 static inline uint32_t nat_other_shard(uint32_t outside_addr, uint32_t n_shards)
 {
 	return outside_addr % n_shards;
 }
 
-/* The worker that has an inside address. addr: network order. */
+/* The worker of an inside address. addr: network order. */
 static inline uint32_t nat_steer_subscriber(uint32_t addr, uint32_t n_workers)
 {
-	/* Addresses of one network differ in their last bits, which are the
-	 * first in memory; a product's upper half depends on all of them. */
+	/* Addresses of a network differ in their last bits, which come first in
+	 * memory; the upper half of a product depends on all of them. */
 	const uint32_t hash = (addr * 0x9e3779b1u) ^ (addr >> 15);
 
 	return (uint32_t)(((uint64_t)(hash * 0x85ebca6bu) * n_workers) >> 32);

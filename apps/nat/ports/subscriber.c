@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of subscribers; subscriber.h says what one is. */
+/* The table of subscribers: see subscriber.h. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stddef.h>

@@ -17,26 +17,26 @@
 #include "external.h"
 
 struct nat_subscriber {
-	uint32_t addr; /* network order; with realm the key */
+	uint32_t addr; /* network order; the key, with realm */
 	uint32_t realm;
-	uint32_t n_mappings; /* those that its limit counts */
+	uint32_t n_mappings; /* counted by its limit */
 	uint32_t n_static;
-	uint32_t n_sessions; /* besides the first ones of its mappings */
-	uint32_t ordinal;    /* see nat_subscriber_ordinal() */
-	uint32_t external;   /* 1 + index of the address it is paired with */
+	uint32_t n_sessions;         /* beyond the first of each mapping */
+	uint32_t ordinal;            /* see nat_subscriber_ordinal() */
+	uint32_t external;           /* 1 + index of its paired address */
 	uint32_t blocks[NAT_PROTOS]; /* 1 + number of the newest; ports.h */
 	uint16_t n_blocks[NAT_PROTOS];
-	bool has_logged;   /* that it was refused... */
+	bool has_logged;   /* a refusal... */
 	uint32_t logged_s; /* ...when last */
 	uint32_t reserved;
 };
 
-/* Owner: the caller, of the table. */
+/* The caller owns the table. */
 int nat_subscribers_create(struct mr_ctx *ctx, uint32_t n_max, uint64_t seed,
 			   struct mr_flow_table **ret_table,
 			   struct mr_reason *reterr_why);
 
-/* The number of a subscriber, made if need be; MR_FLOW_NONE: no room. */
+/* The number of a subscriber, created if necessary; MR_FLOW_NONE: no room. */
 uint32_t nat_subscriber_get(struct mr_flow_table *table, uint32_t addr,
 			    uint8_t realm);
 
@@ -52,10 +52,10 @@ nat_subscriber_at(const struct mr_flow_table *table, uint32_t id)
 enum { NAT_NO_ORDINAL = NAT_EXTERNAL_NONE };
 
 /*
- * Its place among all addresses of the inside networks, in the order of the
- * configuration: what deterministic ports are computed from (RFC 7422).
- * NAT_NO_ORDINAL: in none of them, spoofed. addr in network order. ordinals:
- * of nat_ordinals_init(); 0 or -ENOMEM; nat_externals_fini() it.
+ * Its index among all addresses of the inside networks, in configuration order,
+ * from which deterministic ports are computed (RFC 7422). NAT_NO_ORDINAL: in
+ * none of them, spoofed. addr in network order. ordinals: from
+ * nat_ordinals_init(); 0 or -ENOMEM; free with nat_externals_fini().
  */
 static inline uint32_t
 nat_subscriber_ordinal(const struct nat_externals *ordinals, uint32_t addr)
@@ -65,7 +65,7 @@ nat_subscriber_ordinal(const struct nat_externals *ordinals, uint32_t addr)
 int nat_ordinals_init(struct nat_externals *ordinals,
 		      const struct nat_config *config);
 
-/* How many addresses the inside networks have. */
+/* The number of addresses in the inside networks. */
 uint64_t nat_subscriber_count(const struct nat_config *config);
 
 #endif
