@@ -11,6 +11,7 @@ import pty
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
@@ -166,6 +167,22 @@ class Traffic(unittest.TestCase):
         os.close(out)
         os.close(stdout)
         self.assertEqual(process.returncode, -signal.SIGINT)
+
+    def test_when_nobody_reads_it_any_more_it_ends_with_its_files(self):
+        for words in [], ["--json-lines"]:
+            out, stdout = os.pipe()
+            os.close(out)
+            with tempfile.NamedTemporaryFile() as file:
+                with popen([PROGRAM, "tx", *words, "--rate", "1k", "--out",
+                            file.name, "null:"], stdout=stdout, text=True,
+                           stderr=subprocess.PIPE) as process:
+                    os.close(stdout)
+                    _, err = process.communicate(timeout=LIMIT_S)
+                sent = json.loads(pathlib.Path(file.name).read_text(
+                    "utf-8"))["trials"][0]["tx"]["sent"]
+            self.assertEqual(process.returncode, 1)
+            self.assertIn("mr-bench: standard output: Broken pipe\n", err)
+            self.assertGreater(sent, 0)
 
     def test_a_size_that_looks_like_one_with_fcs_is_pointed_at(self):
         for words, hint in ((["--size", "64"], True), (["--size", "60"], False),
