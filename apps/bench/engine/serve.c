@@ -105,7 +105,6 @@ static int read_options(struct serving *serving, const json_t *ask, int argc,
 	struct option_row rows[MAX_OPTIONS];
 	const char *without[MAX_WITHOUT + 1] = { NULL };
 	const json_t *names = json_object_get(ask, "without");
-	bool has_unstamped = true;
 	const struct traffic_command command = {
 		.name = text_at(ask, "command"),
 		.usage = text_at(ask, "usage"),
@@ -116,16 +115,10 @@ static int read_options(struct serving *serving, const json_t *ask, int argc,
 		.take = keep,
 		.own = values,
 	};
-	int status;
 
-	for (size_t i = 0; i < json_array_size(names) && i < MAX_WITHOUT; i++) {
+	for (size_t i = 0; i < json_array_size(names) && i < MAX_WITHOUT; i++)
 		without[i] = json_string_value(json_array_get(names, i));
-		if (without[i] != NULL && strcmp(without[i], "unstamped") == 0)
-			has_unstamped = false;
-	}
-	status = traffic_options_main(&command, argc, argv, &serving->options);
-	serving->options.tester.has_unstamped = has_unstamped;
-	return status;
+	return traffic_options_main(&command, argc, argv, &serving->options);
 }
 
 static json_t *texts(const char *const *list, uint32_t n)

@@ -286,11 +286,7 @@ static enum parse_result take_ports(const struct traffic_command *command,
 	const bool has_pairs = command->ports == TRAFFIC_PAIRS ||
 			       command->ports == TRAFFIC_PAIRS_OR_NONE;
 
-	if (command->ports == TRAFFIC_NO_PORTS && n > 0)
-		return parse_wrong(why, "'%s': %s has no ports", words[0],
-				   command->name);
-	if (n == 0 && command->ports != TRAFFIC_NO_PORTS &&
-	    command->ports != TRAFFIC_PAIRS_OR_NONE)
+	if (n == 0 && command->ports != TRAFFIC_PAIRS_OR_NONE)
 		return parse_wrong(why,
 				   "%s: no port; name one, such as eth0 or "
 				   "pair:a; see --help",
@@ -336,10 +332,10 @@ static uint32_t gather_shared(const struct traffic_command *command,
 	return n;
 }
 
-enum parse_result traffic_options_parse(const struct traffic_command *command,
-					int argc, char **argv,
-					struct traffic_options *ret,
-					struct mr_reason *why)
+/* argv[0] is the command's name. */
+static enum parse_result parse(const struct traffic_command *command, int argc,
+			       char **argv, struct traffic_options *ret,
+			       struct mr_reason *why)
 {
 	struct option_row rows[N_SHARED];
 	char program[40];
@@ -364,6 +360,7 @@ enum parse_result traffic_options_parse(const struct traffic_command *command,
 	result = option_table_parse(&table, argc, argv, &taking, &first, why);
 	if (result != PARSE_RUN)
 		return result;
+	ret->tester.has_unstamped = has_shared(command, "unstamped");
 	ret->tester.plane.program = "mr-bench";
 	ret->tester.plane.log_level =
 		option_log_level(ret->n_verbose, ret->is_quiet);
@@ -401,8 +398,7 @@ int traffic_options_main(const struct traffic_command *command, int argc,
 {
 	struct mr_reason why = { .text = "" };
 
-	/* argv[0] of what is parsed is the command's name. */
-	switch (traffic_options_parse(command, argc - 1, argv + 1, ret, &why)) {
+	switch (parse(command, argc - 1, argv + 1, ret, &why)) {
 	case PARSE_DONE:
 		return fflush(stdout) == 0 ? 0 : 1;
 	case PARSE_WRONG:

@@ -36,7 +36,6 @@ extern const char *const pace_names[]; /* by enum pace */
 
 /* What the words behind the options are. */
 enum traffic_ports {
-	TRAFFIC_NO_PORTS,
 	TRAFFIC_SENDS,    /* each port sends */
 	TRAFFIC_RECEIVES, /* each port receives */
 	TRAFFIC_PAIRS,    /* the 1st, 3rd, ... send, the others receive */
@@ -57,18 +56,9 @@ struct traffic_command {
 };
 
 /*
- * Read the command line; argv[0] is the command's name. A line that is wrong is
- * set in why, as option_table_parse() does. *ret may not move: it points into
- * itself.
- */
-enum parse_result traffic_options_parse(const struct traffic_command *command,
-					int argc, char **argv,
-					struct traffic_options *ret,
-					struct mr_reason *why);
-
-/*
- * The same for a main(), which also looks whether files can be written: prints
- * the line and returns the exit status, or -1: go on.
+ * Read the command line, behind whose argv[0] is the command, and look whether
+ * files can be written. Prints the line if something is wrong, and returns the
+ * exit status, or -1: go on. *ret may not move: it points into itself.
  */
 int traffic_options_main(const struct traffic_command *command, int argc,
 			 char **argv, struct traffic_options *ret);

@@ -121,8 +121,3 @@ double rate_l1_bps(double pps, double mean_bytes)
 {
 	return pps * 8 * (mean_bytes + WIRE_BYTES);
 }
-
-double rate_l2_bps(double pps, double mean_bytes)
-{
-	return pps * 8 * (mean_bytes + FCS_BYTES);
-}

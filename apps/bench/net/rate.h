@@ -43,8 +43,7 @@ void rate_print(const struct rate *rate, char *ret, size_t n_bytes);
  */
 double rate_pps(const struct rate *rate, double mean_bytes, double line_pps);
 
-/* Bits per second that n frames per second of that size are. */
+/* Bits per second that n frames per second of that size are on the wire. */
 double rate_l1_bps(double pps, double mean_bytes);
-double rate_l2_bps(double pps, double mean_bytes);
 
 #endif

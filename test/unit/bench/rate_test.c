@@ -72,5 +72,4 @@ TEST(rates_of_a_wire_are_those_of_ethernet)
 	assert_true(rate_pps(&quarter, 60, 0) < 0);
 	assert_float_equal(rate_pps(&full, 60, 4e6), 0, 0);
 	assert_float_equal(rate_l1_bps(14880952.381, 60), 10e9, 1);
-	assert_float_equal(rate_l2_bps(19531250, 60), 10e9, 1);
 }

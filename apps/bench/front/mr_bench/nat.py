@@ -337,16 +337,7 @@ def _run(engine: Engine) -> int:
 def main(words: list[str]) -> int:
     """The exit status."""
     try:
-        engine = Engine(
-            ["nat", *words],
-            {
-                "command": "nat",
-                "usage": USAGE,
-                "options": OPTIONS,
-                "without": WITHOUT,
-                "ports": "pairs",
-            },
-        )
+        engine = Engine("nat", words, USAGE, OPTIONS, WITHOUT)
     except EngineEnded as end:
         return end.status
     return _run(engine)

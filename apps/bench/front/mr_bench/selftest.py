@@ -130,6 +130,6 @@ and receives, for --ceiling of searches.
     Group.SEARCH | Group.SIZES | Group.TRIAL,
     run,
     check_known,
-    needs_no_ports=True,
+    ports="pairs or none",
 )
 main = COMMAND.main

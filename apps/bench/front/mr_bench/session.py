@@ -42,7 +42,7 @@ class Command:
     run: Callable[[Session], int]
     # Before ports are opened, with a document: the exit status.
     before: Callable[[Session], int] | None = None
-    needs_no_ports: bool = False  # without any, before() is all there is
+    ports: str = "pairs"  # or "pairs or none": without any, before() is all there is
     is_mix: bool = False  # imix: streams are mixes
 
     def main(self, words: list[str]) -> int:
@@ -361,16 +361,7 @@ def command_main(command: Command, words: list[str]) -> int:
     """The whole of a command. The exit status."""
     rows = [(row.name, row.arg, row.help) for row in ROWS if row.groups & command.groups]
     try:
-        engine = Engine(
-            [command.name, *words],
-            {
-                "command": command.name,
-                "usage": command.usage,
-                "options": rows,
-                "without": WITHOUT,
-                "ports": "pairs or none" if command.needs_no_ports else "pairs",
-            },
-        )
+        engine = Engine(command.name, words, command.usage, rows, WITHOUT, command.ports)
     except EngineEnded as end:
         return end.status
     try:

@@ -11,7 +11,7 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from types import FrameType
@@ -108,7 +108,15 @@ class Engine:
     """The process. A signal that ends this program ends the trial that runs there; the
     second one ends both at once. It ends when this process is killed."""
 
-    def __init__(self, typed: list[str], ask: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        command: str,
+        words: list[str],
+        usage: str,
+        options: Sequence[tuple[str, str, str]],
+        without: Sequence[str] = (),
+        ports: str = "pairs",
+    ) -> None:
         self.n_signals = 0
         self.on_progress: Callable[[dict[str, Any]], bool] | None = None
         self.process: subprocess.Popen[bytes] | None = None
@@ -118,7 +126,7 @@ class Engine:
                 signal.signal(number, self._forward)
         # A process group of its own: Ctrl-C reaches it once, through this one.
         self.process = process = subprocess.Popen(
-            ["mr-bench", "serve", *typed],
+            ["mr-bench", "serve", command, *words],
             executable=engine.path(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -131,7 +139,16 @@ class Engine:
         self.to, self.from_ = process.stdin, process.stdout
         # What is written to one that has ended is no reason to end.
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-        self._send(ask | {"v": VERSION})
+        self._send(
+            {
+                "v": VERSION,
+                "command": command,
+                "usage": usage,
+                "options": options,
+                "without": without,
+                "ports": ports,
+            }
+        )
         first = self.from_.readline()
         if not first.startswith(b"{"):
             output.copy([first])

@@ -27,16 +27,7 @@ class Command:
     def main(self, words: list[str]) -> int:
         """The exit status."""
         try:
-            engine = Engine(
-                [self.name, *words],
-                {
-                    "command": self.name,
-                    "usage": self.usage,
-                    "options": OPTIONS,
-                    "without": (),
-                    "ports": self.ports,
-                },
-            )
+            engine = Engine(self.name, words, self.usage, OPTIONS, ports=self.ports)
         except EngineEnded as end:
             return end.status
         if why := _wrong_pace(engine.options):
