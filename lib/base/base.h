@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include <millrace/ctx.h>
-#include <millrace/driver.h>
+#include <millrace/driver_base.h>
 #include <millrace/error.h>
 
 struct mr_pci;

@@ -7,13 +7,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <millrace/driver.h>
+#include <millrace/driver_mem.h>
 #include <millrace/region.h>
 
 enum {
 	MRI_MAX_SEGMENTS = 64,
 	MRI_MAX_PINS = 64,
-	MRI_MAX_TENANTS = 16, /* of one region: pools */
+	MRI_MAX_TENANTS = 16, /* of one region */
 	MRI_MAX_LISTENERS = 64,
 	MRI_HOLDER_BYTES = 64,
 	MRI_MAX_NUMA_NODES = 256,

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <millrace/driver.h>
+#include <millrace/driver_mem.h>
 #include <millrace/pci.h>
 
 enum {

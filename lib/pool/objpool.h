@@ -8,7 +8,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <millrace/driver.h>
 #include <millrace/objpool.h>
 
 #include "base/base.h"

@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <millrace/driver.h>
+#include <millrace/driver_frame.h>
 #include <millrace/pool.h>
 
 #include "base/base.h"

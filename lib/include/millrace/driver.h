@@ -2,14 +2,14 @@
 #ifndef MILLRACE_DRIVER_H
 #define MILLRACE_DRIVER_H
 
-#include <stdarg.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <millrace/api.h>
 #include <millrace/ctx.h>
+#include <millrace/driver_base.h>
 #include <millrace/driver_frame.h>
+#include <millrace/driver_mem.h>
 #include <millrace/driver_spec.h>
 #include <millrace/error.h>
 #include <millrace/frame.h>
@@ -123,24 +123,6 @@ struct mr_driver {
 };
 
 /**
- * Add to a counter that one thread writes and any thread may read.
- *
- * Thread: the writer. Cost: a load and a store.
- */
-static inline void mr_counter_add(uint64_t *counter, uint64_t n)
-{
-	__atomic_store_n(counter,
-			 __atomic_load_n(counter, __ATOMIC_RELAXED) + n,
-			 __ATOMIC_RELAXED);
-}
-
-/** Read such a counter. @return its value. Thread: any. */
-static inline uint64_t mr_counter_get(const uint64_t *counter)
-{
-	return __atomic_load_n(counter, __ATOMIC_RELAXED);
-}
-
-/**
  * Accept the whole frames among @p n entries and drop them all, counted as
  * accepted and as @p drop.
  *
@@ -151,61 +133,6 @@ static inline uint64_t mr_counter_get(const uint64_t *counter)
 MR_API uint32_t mr_txq_lose(struct mr_txq *txq, struct mr_cache *cache,
 			    const struct mr_frame *frames, uint32_t n,
 			    enum mr_tx_drop drop) __attribute__((cold));
-
-/**
- * Write a reason, if the caller wants one.
- *
- * @return @p error, for "return mr_fail(reason, -EINVAL, ...)". Thread: any.
- */
-MR_API int mr_fail(struct mr_reason *reason, int error, const char *format,
-		   ...) __attribute__((format(printf, 3, 4)));
-
-/**
- * The text of an errno value, with the remedy if it is always the same.
- *
- * @param error  positive, as errno
- *
- * @return a constant string. Thread: any.
- */
-MR_API const char *mr_strerror(int error);
-
-/** Send one line to the context's log hook. Thread: any. */
-MR_API void mr_log(const struct mr_ctx *ctx, enum mr_log_level level,
-		   const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-
-/**
- * Allocate zeroed memory from the context's allocator.
- *
- * @param align_bytes  a power of two; 0: 64, one cache line
- *
- * @return NULL if there is none
- *
- * Owner: the caller; mr_free() frees it. Thread: as the hook.
- */
-MR_API void *mr_alloc(const struct mr_ctx *ctx, size_t align_bytes,
-		      size_t n_bytes);
-
-/**
- * Free memory of mr_alloc(). NULL is allowed.
- *
- * Owner: the allocator. Thread: as the hook.
- */
-MR_API void mr_free(const struct mr_ctx *ctx, void *memory);
-
-/**
- * Close @p fd in children forked from now on. For an fd that keeps a queue busy
- * while any process has it open.
- *
- * @return false if the table is full (1024): children keep the fd
- *
- * Owner:  the caller, of the fd; mr_fd_close() closes it.
- * Thread: any. Cost: a search of the table.
- */
-MR_API bool mr_fd_guard(int fd);
-
-/** Close an fd, guarded or not; -1 is allowed. Thread: any. */
-MR_API void mr_fd_close(int fd);
 
 /**
  * Make the queues of a port: two arrays of the driver's own structs, and the
@@ -265,131 +192,6 @@ MR_API const struct rtattr *mr_netlink_attribute(const struct nlmsghdr *message,
  */
 MR_API void **mr_ctx_driver_slot(struct mr_ctx *ctx,
 				 const struct mr_driver *driver);
-
-/**
- * Allocate buffers directly from the pool, without a cache, as
- * mr_frag_alloc_bulk(). For opening a port.
- *
- * @return buffers allocated
- *
- * Owner: as mr_frag_alloc_bulk(). Thread: any. Cost: may take a lock.
- */
-MR_API uint32_t mr_pool_frag_alloc_bulk(struct mr_pool *pool, uint64_t *addrs,
-					uint32_t n, uint32_t n_bytes);
-
-/**
- * @return about how many buffers of chunk_bytes mr_pool_frag_alloc_bulk() would
- *         find now; not those in caches, beyond one magazine in the depot, or
- *         in segments not yet added
- *
- * Thread: any; others may take them. Cost: two loads.
- */
-MR_API uint64_t mr_pool_n_direct(const struct mr_pool *pool);
-
-/** Free buffers to the pool. Owner: the pool. Thread: any. Cost: may lock. */
-MR_API void mr_pool_frag_free_bulk(struct mr_pool *pool, const uint64_t *addrs,
-				   uint32_t n);
-
-/**
- * Pin the segments of a region that begin in [0, n_bytes), so that they cannot
- * be released while a device has them registered.
- *
- * @param holder   the port's name, for messages
- * @param n_bytes  0: only check whether it is possible
- *
- * @return 0, or
- *   -ENOSPC   too many holders (64)
- *   -ENOTSUP  it has a pool of MR_SAFETY_GUARD, whose free pages cannot be
- *             registered
- *
- * Thread: as mr_port_open().
- */
-MR_API int mr_region_pin(struct mr_region *region, const char *holder,
-			 uint64_t n_bytes);
-
-/**
- * Undo mr_region_pin() with the same arguments.
- *
- * Owner: unchanged. Thread: as mr_port_open().
- */
-MR_API void mr_region_unpin(struct mr_region *region, const char *holder,
-			    uint64_t n_bytes);
-
-/**
- * Called for a segment before any of its pages is handed out, on the thread
- * that adds it. It must not call anything that locks the region.
- *
- * @return 0, or -errno with a reason: the segment is not added
- */
-typedef int mr_segment_add_fn(void *opaque,
-			      const struct mr_segment_info *segment,
-			      struct mr_reason *reterr_reason);
-
-/** Called when a segment that mr_segment_add_fn accepted goes. */
-typedef void mr_segment_remove_fn(void *opaque,
-				  const struct mr_segment_info *segment);
-
-/**
- * Listen to the region's segments: @p add is called for each that exists, then
- * for each that is added. Pin the region first, so that none goes.
- *
- * @return 0, what @p add returned (@p remove was then called for those it had
- *         accepted), or
- *   -ENOSPC  too many listeners (64)
- *
- * Owner: the caller, of @p opaque, until mr_region_unlisten().
- * Thread: as mr_port_open().
- */
-MR_API int mr_region_listen(struct mr_region *region, mr_segment_add_fn *add,
-			    mr_segment_remove_fn *remove, void *opaque,
-			    struct mr_reason *reterr_reason);
-
-/**
- * Undo mr_region_listen(): @p remove is called for each segment.
- *
- * Owner: the caller, of @p opaque. Thread: as mr_port_close().
- */
-MR_API void mr_region_unlisten(struct mr_region *region, void *opaque);
-
-/**
- * Whether all pages of @p pool lie in [0, n_bytes) of its region, so that a
- * device that registers that much can receive into all of them.
- *
- * @return whether they do. Thread: any. Cost: negligible.
- */
-MR_API bool mr_pool_is_below(const struct mr_pool *pool, uint64_t n_bytes);
-
-/**
- * Whether bytes can be read, that is, lie in one segment, not in a gap, across
- * two segments or after the last one.
- *
- * @return whether they do
- *
- * Thread: any, in bursts too. Cost: a look at each segment; no lock.
- */
-MR_API bool mr_region_is_backed(const struct mr_region *region, uint64_t addr,
-				uint64_t n_bytes);
-
-/**
- * As mr_region_is_backed(), and return the segment's bounds, so that a burst
- * need not search again. Every segment found this way is already mapped for
- * each driver that listens.
- *
- * @param[out] ret_begin  address of its first byte; set if true
- * @param[out] ret_end    address after its last byte; set if true
- *
- * Thread, Cost: as mr_region_is_backed().
- */
-MR_API bool mr_region_find(const struct mr_region *region, uint64_t addr,
-			   uint64_t n_bytes, uint64_t *ret_begin,
-			   uint64_t *ret_end);
-
-/**
- * How far segments back the region without a gap.
- *
- * @return bytes from address 0. Thread: as mr_port_open().
- */
-MR_API uint64_t mr_region_n_contiguous_bytes(const struct mr_region *region);
 
 #ifdef __cplusplus
 }

@@ -15,8 +15,41 @@ extern "C" {
 
 /**
  * @file
- * For driver authors: the room around a frame, and its partial checksum.
+ * For driver authors: buffers without a cache, the room around a frame, and its
+ * partial checksum.
  */
+
+/**
+ * Allocate buffers directly from the pool, without a cache, as
+ * mr_frag_alloc_bulk(). For opening a port.
+ *
+ * @return buffers allocated
+ *
+ * Owner: as mr_frag_alloc_bulk(). Thread: any. Cost: may take a lock.
+ */
+MR_API uint32_t mr_pool_frag_alloc_bulk(struct mr_pool *pool, uint64_t *addrs,
+					uint32_t n, uint32_t n_bytes);
+
+/**
+ * @return about how many buffers of chunk_bytes mr_pool_frag_alloc_bulk() would
+ *         find now; not those in caches, beyond one magazine in the depot, or
+ *         in segments not yet added
+ *
+ * Thread: any; others may take them. Cost: two loads.
+ */
+MR_API uint64_t mr_pool_n_direct(const struct mr_pool *pool);
+
+/** Free buffers to the pool. Owner: the pool. Thread: any. Cost: may lock. */
+MR_API void mr_pool_frag_free_bulk(struct mr_pool *pool, const uint64_t *addrs,
+				   uint32_t n);
+
+/**
+ * Whether all pages of @p pool lie in [0, n_bytes) of its region, so that a
+ * device that registers that much can receive into all of them.
+ *
+ * @return whether they do. Thread: any. Cost: negligible.
+ */
+MR_API bool mr_pool_is_below(const struct mr_pool *pool, uint64_t n_bytes);
 
 /** Bytes around an entry that belong to it alone. */
 struct mr_room {

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <millrace/driver.h>
+#include <millrace/driver_base.h>
 
 static int any_fd(void)
 {

@@ -2,7 +2,7 @@
 /* Tests of lib/base/reason.c: reasons, and structs that begin with a size. */
 #include "support/unit.h"
 
-#include <millrace/driver.h>
+#include <millrace/driver_base.h>
 
 #include "base/base.h"
 

@@ -2,7 +2,8 @@
 /* Tests of lib/mem/listen.c. */
 #include "support/unit.h"
 
-#include <millrace/driver.h>
+#include <millrace/driver_base.h>
+#include <millrace/driver_mem.h>
 
 #include "mem/mem.h"
 

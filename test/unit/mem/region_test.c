@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include <millrace/driver.h>
+#include <millrace/driver_mem.h>
 #include <millrace/pool.h>
 
 #include "mem/mem.h"

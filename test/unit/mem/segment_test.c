@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <millrace/driver.h>
+#include <millrace/driver_mem.h>
 
 #include "mem/mem.h"
 
