@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The context: hooks and the list of drivers. */
+/* The context and its hooks. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -69,10 +69,6 @@ int mr_ctx_create(const struct mr_ctx_config *config, struct mr_ctx **ret_ctx,
 			       "no memory for a context");
 	memset(ctx, 0, sizeof(*ctx));
 	ctx->config = c;
-	while (mr_driver_table[ctx->n_drivers] != NULL) {
-		ctx->drivers[ctx->n_drivers] = mr_driver_table[ctx->n_drivers];
-		ctx->n_drivers++;
-	}
 	*ret_ctx = ctx;
 	return 0;
 }
@@ -81,34 +77,6 @@ void mr_ctx_destroy(struct mr_ctx *ctx)
 {
 	if (ctx != NULL)
 		ctx->config.free(ctx->config.opaque, ctx);
-}
-
-int mr_ctx_add_driver(struct mr_ctx *ctx, const struct mr_driver *driver)
-{
-	if (driver->name == NULL || driver->open == NULL ||
-	    driver->close == NULL || driver->need == NULL ||
-	    driver->port_bytes < sizeof(struct mr_port))
-		return -EINVAL;
-	for (uint32_t i = 0; i < ctx->n_drivers; i++)
-		if (strcmp(ctx->drivers[i]->name, driver->name) == 0)
-			return -EEXIST;
-	if (ctx->n_drivers == MRI_MAX_DRIVERS)
-		return -ENOSPC;
-	ctx->drivers[ctx->n_drivers++] = driver;
-	return 0;
-}
-
-const char *mr_ctx_driver_name(const struct mr_ctx *ctx, uint32_t i)
-{
-	return i < ctx->n_drivers ? ctx->drivers[i]->name : NULL;
-}
-
-void **mr_ctx_driver_slot(struct mr_ctx *ctx, const struct mr_driver *driver)
-{
-	for (uint32_t i = 0; i < ctx->n_drivers; i++)
-		if (ctx->drivers[i] == driver)
-			return &ctx->driver_slots[i];
-	return NULL;
 }
 
 uint64_t mr_ctx_now_ns(const struct mr_ctx *ctx)

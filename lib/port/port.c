@@ -8,8 +8,8 @@
 
 #include "base/base.h"
 #include "pool/pool.h"
+#include "port/driver_list.h"
 #include "port/offload.h"
-#include "port/pci_match.h"
 #include "port/spec.h"
 
 enum { MAX_WORKERS = 4096 }; /* as many as a pool may have caches */
@@ -19,21 +19,21 @@ static int find_driver(struct mr_ctx *ctx, const struct mr_spec *spec,
 		       struct mr_reason *reterr_reason)
 {
 	const char *const name = spec->driver;
+	const struct mr_driver *driver;
 	char known[200] = "";
 
 	/* No driver, but all that drive a PCI device. */
 	if (strcmp(name, "vfio") == 0)
 		return mri_pci_match(ctx, spec->device, ret_driver,
 				     reterr_reason);
-	for (uint32_t i = 0; i < ctx->n_drivers; i++) {
+	for (uint32_t i = 0; (driver = mri_driver_at(ctx, i)) != NULL; i++) {
 		const size_t n = strlen(known);
 
-		if (strcmp(ctx->drivers[i]->name, name) == 0) {
-			*ret_driver = ctx->drivers[i];
+		if (strcmp(driver->name, name) == 0) {
+			*ret_driver = driver;
 			return 0;
 		}
-		snprintf(known + n, sizeof(known) - n, " %s",
-			 ctx->drivers[i]->name);
+		snprintf(known + n, sizeof(known) - n, " %s", driver->name);
 	}
 	return mr_fail(reterr_reason, -ENODEV,
 		       "no driver '%s'; this build has:%s", name, known);

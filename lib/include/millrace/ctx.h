@@ -14,12 +14,12 @@ extern "C" {
 
 /**
  * @file
- * The context: log hook, allocator, clock and list of drivers. There is no
- * state outside it, so a process may have any number of contexts.
+ * The context: log hook, allocator and clock, and what the library keeps for
+ * its user, such as the list of drivers. There is no state outside it, so a
+ * process may have any number of contexts.
  */
 
 struct mr_ctx;
-struct mr_driver;
 
 /** Severity of a log line. A hook receives all of them. */
 enum mr_log_level {
@@ -56,7 +56,7 @@ struct mr_ctx_config {
 };
 
 /**
- * Create a context that lists the built-in drivers.
+ * Create a context.
  *
  * @param      config   hooks, or NULL for the defaults; copied
  * @param[out] ret_ctx  set on success, unchanged on failure
@@ -79,32 +79,6 @@ MR_API int mr_ctx_create(const struct mr_ctx_config *config,
  * Thread: one, with nobody else using the context.
  */
 MR_API void mr_ctx_destroy(struct mr_ctx *ctx);
-
-/**
- * Append a driver to the list of @p ctx.
- *
- * @param driver  must outlive the context; see <millrace/driver.h>
- *
- * @return 0, or
- *   -EINVAL  @p driver has no name, open, need or close, or its port struct is
- *            smaller than struct mr_port
- *   -EEXIST  the list has a driver of this name
- *   -ENOSPC  the list is full (32)
- *
- * Owner:  the caller, of @p driver.
- * Thread: one; not while ports of the context are being opened.
- */
-MR_API int mr_ctx_add_driver(struct mr_ctx *ctx,
-			     const struct mr_driver *driver);
-
-/**
- * The name of driver @p i of the list.
- *
- * @return a constant string; NULL after the last driver
- *
- * Thread: any; not while drivers are being added.
- */
-MR_API const char *mr_ctx_driver_name(const struct mr_ctx *ctx, uint32_t i);
 
 /**
  * Read the clock of @p ctx.

@@ -14,11 +14,39 @@ extern "C" {
 
 /**
  * @file
- * The device of a port: its offloads, settings and counters.
+ * Drivers, and the device of a port: its offloads, settings and counters.
  *
  * A setting lasts until the port is closed, which restores what it changed. If
  * other programs use the device too (xdp:), they share its settings.
  */
+
+struct mr_driver;
+
+/**
+ * Append a driver to the list of @p ctx.
+ *
+ * @param driver  must outlive the context; see <millrace/driver.h>
+ *
+ * @return 0, or
+ *   -EINVAL  @p driver has no name, open, need or close, or its port struct is
+ *            smaller than struct mr_port
+ *   -EEXIST  the list has a driver of this name
+ *   -ENOSPC  the list is full (32)
+ *
+ * Owner:  the caller, of @p driver.
+ * Thread: one; not while ports of the context are being opened.
+ */
+MR_API int mr_ctx_add_driver(struct mr_ctx *ctx,
+			     const struct mr_driver *driver);
+
+/**
+ * The name of driver @p i of the list.
+ *
+ * @return a constant string; NULL after the last driver
+ *
+ * Thread: any; not while drivers are being added.
+ */
+MR_API const char *mr_ctx_driver_name(const struct mr_ctx *ctx, uint32_t i);
 
 /** What a device does for the frames of a port: mr_port_info.offloads. */
 enum mr_offload {

@@ -2,8 +2,6 @@
 /* Tests of lib/base/ctx.c: one function per promise in <millrace/ctx.h>. */
 #include "support/unit.h"
 
-#include <millrace/driver.h>
-
 #include "base/base.h"
 
 TEST(no_config_means_defaults)
@@ -136,110 +134,6 @@ TEST(log_hook_gets_one_line)
 	longer[sizeof(longer) - 1] = '\0';
 	mr_log(ctx, MR_LOG_INFO, "%s", longer);
 	assert_int_equal(strlen(a.last_line), 511); /* cut off, terminated */
-	mr_ctx_destroy(ctx);
-}
-
-static int no_need(struct mr_ctx *ctx, const struct mr_spec *spec,
-		   uint32_t page_bytes, uint32_t *ret_n_pages,
-		   struct mr_reason *reterr_reason)
-{
-	(void)ctx;
-	(void)spec;
-	(void)page_bytes;
-	(void)ret_n_pages;
-	return mr_fail(reterr_reason, -ENOTSUP, "no");
-}
-
-static int no_open(struct mr_port *port, const struct mr_spec *spec,
-		   struct mr_reason *reterr_reason)
-{
-	(void)port;
-	(void)spec;
-	return mr_fail(reterr_reason, -ENOTSUP, "no");
-}
-
-static void no_close(struct mr_port *port)
-{
-	(void)port;
-}
-
-static struct mr_driver driver_named(const char *name)
-{
-	return (struct mr_driver){ .name = name,
-				   .port_bytes = sizeof(struct mr_port),
-				   .need = no_need,
-				   .open = no_open,
-				   .close = no_close };
-}
-
-TEST(driver_without_its_parts_is_refused)
-{
-	struct test_allocator a = { 0 };
-	struct mr_ctx *ctx = test_ctx(&a);
-	struct mr_driver d;
-
-	d = driver_named(NULL);
-	assert_int_equal(mr_ctx_add_driver(ctx, &d), -EINVAL);
-	d = driver_named("x");
-	d.open = NULL;
-	assert_int_equal(mr_ctx_add_driver(ctx, &d), -EINVAL);
-	d = driver_named("x");
-	d.close = NULL;
-	assert_int_equal(mr_ctx_add_driver(ctx, &d), -EINVAL);
-	d = driver_named("x");
-	d.need = NULL;
-	assert_int_equal(mr_ctx_add_driver(ctx, &d), -EINVAL);
-	d = driver_named("x");
-	d.port_bytes = sizeof(struct mr_port) - 1;
-	assert_int_equal(mr_ctx_add_driver(ctx, &d), -EINVAL);
-	d = driver_named("null"); /* a built-in one */
-	assert_int_equal(mr_ctx_add_driver(ctx, &d), -EEXIST);
-	mr_ctx_destroy(ctx);
-}
-
-TEST(list_has_room_for_32_drivers)
-{
-	struct test_allocator a = { 0 };
-	struct mr_ctx *ctx = test_ctx(&a);
-	struct mr_driver drivers[33];
-	char names[33][8];
-	uint32_t n_built_in = 0, n;
-
-	while (mr_ctx_driver_name(ctx, n_built_in) != NULL)
-		n_built_in++;
-	assert_true(n_built_in >= 1);
-	for (n = n_built_in; n <= 32; n++) {
-		snprintf(names[n], sizeof(names[n]), "d%u", n);
-		drivers[n] = driver_named(names[n]);
-		assert_null(mr_ctx_driver_slot(ctx, &drivers[n]));
-		assert_int_equal(mr_ctx_add_driver(ctx, &drivers[n]),
-				 n < 32 ? 0 : -ENOSPC);
-		if (n < 32)
-			assert_string_equal(mr_ctx_driver_name(ctx, n),
-					    names[n]);
-	}
-	assert_null(mr_ctx_driver_name(ctx, 32));
-	mr_ctx_destroy(ctx);
-}
-
-TEST(each_driver_has_a_slot_of_its_own)
-{
-	struct test_allocator a = { 0 };
-	struct mr_ctx *ctx = test_ctx(&a);
-	const struct mr_driver d1 = driver_named("d1"), d2 = driver_named("d2");
-	void **s1, **s2;
-
-	assert_int_equal(mr_ctx_add_driver(ctx, &d1), 0);
-	assert_int_equal(mr_ctx_add_driver(ctx, &d2), 0);
-	s1 = mr_ctx_driver_slot(ctx, &d1);
-	s2 = mr_ctx_driver_slot(ctx, &d2);
-	assert_non_null(s1);
-	assert_non_null(s2);
-	assert_ptr_not_equal(s1, s2);
-	assert_null(*s1);
-	*s1 = &a;
-	assert_null(*s2);
-	assert_ptr_equal(mr_ctx_driver_slot(ctx, &d1), s1);
 	mr_ctx_destroy(ctx);
 }
 

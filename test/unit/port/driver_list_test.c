@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/port/pci_match.c: "vfio:NAME" through mr_port_need_pages(). */
+/*
+ * Tests of lib/port/driver_list.c: the list, and "vfio:NAME" through
+ * mr_port_need_pages().
+ */
 #include "support/soft_pci.h"
 
 #include <millrace/driver.h>
@@ -110,5 +113,85 @@ TEST(a_device_that_is_not_there_is_named)
 		mr_port_need_pages(ctx, "ffff:ff:1f.7", 4096, &n, &why),
 		-ENODEV);
 	assert_reason_has(&why, "no PCI device ffff:ff:1f.7");
+	mr_ctx_destroy(ctx);
+}
+
+static struct mr_driver driver_named(const char *name)
+{
+	return (struct mr_driver){ .name = name,
+				   .port_bytes = sizeof(struct mr_port),
+				   .need = need_17,
+				   .open = never_open,
+				   .close = never_close };
+}
+
+TEST(driver_without_its_parts_is_refused)
+{
+	struct test_allocator a = { 0 };
+	struct mr_ctx *ctx = test_ctx(&a);
+	struct mr_driver d;
+
+	d = driver_named(NULL);
+	assert_int_equal(mr_ctx_add_driver(ctx, &d), -EINVAL);
+	d = driver_named("x");
+	d.open = NULL;
+	assert_int_equal(mr_ctx_add_driver(ctx, &d), -EINVAL);
+	d = driver_named("x");
+	d.close = NULL;
+	assert_int_equal(mr_ctx_add_driver(ctx, &d), -EINVAL);
+	d = driver_named("x");
+	d.need = NULL;
+	assert_int_equal(mr_ctx_add_driver(ctx, &d), -EINVAL);
+	d = driver_named("x");
+	d.port_bytes = sizeof(struct mr_port) - 1;
+	assert_int_equal(mr_ctx_add_driver(ctx, &d), -EINVAL);
+	d = driver_named("null"); /* a built-in one */
+	assert_int_equal(mr_ctx_add_driver(ctx, &d), -EEXIST);
+	mr_ctx_destroy(ctx);
+}
+
+TEST(list_has_room_for_32_drivers)
+{
+	struct test_allocator a = { 0 };
+	struct mr_ctx *ctx = test_ctx(&a);
+	struct mr_driver drivers[33];
+	char names[33][8];
+	uint32_t n_built_in = 0, n;
+
+	while (mr_ctx_driver_name(ctx, n_built_in) != NULL)
+		n_built_in++;
+	assert_true(n_built_in >= 1);
+	for (n = n_built_in; n <= 32; n++) {
+		snprintf(names[n], sizeof(names[n]), "d%u", n);
+		drivers[n] = driver_named(names[n]);
+		assert_null(mr_ctx_driver_slot(ctx, &drivers[n]));
+		assert_int_equal(mr_ctx_add_driver(ctx, &drivers[n]),
+				 n < 32 ? 0 : -ENOSPC);
+		if (n < 32)
+			assert_string_equal(mr_ctx_driver_name(ctx, n),
+					    names[n]);
+	}
+	assert_null(mr_ctx_driver_name(ctx, 32));
+	mr_ctx_destroy(ctx);
+}
+
+TEST(each_driver_has_a_slot_of_its_own)
+{
+	struct test_allocator a = { 0 };
+	struct mr_ctx *ctx = test_ctx(&a);
+	const struct mr_driver d1 = driver_named("d1"), d2 = driver_named("d2");
+	void **s1, **s2;
+
+	assert_int_equal(mr_ctx_add_driver(ctx, &d1), 0);
+	assert_int_equal(mr_ctx_add_driver(ctx, &d2), 0);
+	s1 = mr_ctx_driver_slot(ctx, &d1);
+	s2 = mr_ctx_driver_slot(ctx, &d2);
+	assert_non_null(s1);
+	assert_non_null(s2);
+	assert_ptr_not_equal(s1, s2);
+	assert_null(*s1);
+	*s1 = &a;
+	assert_null(*s2);
+	assert_ptr_equal(mr_ctx_driver_slot(ctx, &d1), s1);
 	mr_ctx_destroy(ctx);
 }
