@@ -10,6 +10,18 @@ LAYERS = [
     {"flow", "worker"},
 ]
 RANK = {module: rank for rank, row in enumerate(LAYERS) for module in row}
+# The layer that each public header but millrace.h belongs to.
+HEADERS = {header: module for module, headers in {
+    "base": "api ctx driver_base error",
+    "mem": "driver_mem region",
+    "net": "net wire",
+    "ring": "frame ring",
+    "pci": "pci pci_bar pci_info",
+    "pool": "driver_frame frag objpool page pool pool_inline",
+    "port": "driver driver_offload driver_spec offload port port_device",
+    "flow": "flow",
+    "worker": "worker",
+}.items() for header in headers.split()}
 # Of mr-nat: data flows one way. What is not in a folder includes any.
 NAT = ["config", "ports", "mapping", "datapath", "control"]
 INCLUDE = re.compile(r'^\s*#\s*include\s+(<[^>]+>|"[^"]+")', re.M)
@@ -25,15 +37,31 @@ def is_program(path):
         path.parts[:2] == ("test", "conformance")
 
 
+def objection_to_public(path, header):
+    """The same, of a public header."""
+    top = path.parts[0]
+    if top in ("apps", "examples", "plugins"):
+        return "for driver authors" if header in tree.FOR_DRIVERS else ""
+    if top != "lib" or path.name == "millrace.h":
+        return ""
+    module = HEADERS[path.stem] if path.parts[1] == "include" else \
+        path.parts[1]
+    other = HEADERS.get(header[:-2])
+    if other is None:
+        return "not in HEADERS"
+    if RANK[other] > RANK[module]:
+        return f"{other} is above {module}"
+    return ""
+
+
 def objection(path, target):
     """Why `path` may not include `target`, or '' if it may."""
     top, module = path.parts[0], path.parts[1] if len(path.parts) > 2 else ""
     name = target[1:-1]
     if ".." in name.split("/"):
         return "no '..' in includes"
-    if name.removeprefix("millrace/") in tree.FOR_DRIVERS and \
-            top in ("apps", "examples", "plugins"):
-        return f"{name} is for driver authors"
+    if target.startswith("<millrace/"):
+        return objection_to_public(path, name.split("/")[1])
     if target.startswith("<") or "/" not in name:
         return ""  # system, public interface, or same folder
     if top == "test" and module == "conformance":
