@@ -4,7 +4,7 @@
  *
  * Segments are in address order. A new one takes the lowest gap that it fits,
  * so that the range that a device registers, from address 0 to the first gap,
- * is as long as possible. A pool that may grow reserves a range and fills it
+ * is as long as possible. A tenant that may grow reserves a range and fills it
  * from the start.
  */
 #include <errno.h>
@@ -19,7 +19,7 @@
 
 static const uint64_t DEFAULT_MAX_BYTES = UINT64_C(64) << 30;
 static const uint64_t BASE_ALIGN_BYTES = UINT64_C(1) << 30;
-/* The largest page of a pool is 32 KiB; pages are naturally aligned. */
+/* Tenants need at most 32 KiB in one piece, naturally aligned. */
 static const uint64_t SEGMENT_ALIGN_BYTES = 65536;
 
 int mr_region_create(struct mr_ctx *ctx, const struct mr_region_config *config,
@@ -267,7 +267,7 @@ static int refuse_segment(const struct mr_region *region, uint64_t n_bytes,
 
 /*
  * Order: the release of end pairs with the acquire in mr_region_find(). Nobody
- * looks up a segment that is being removed: its pool has no pages in flight.
+ * looks up a segment that is being removed: its tenant has nothing in flight.
  */
 static void publish(struct mr_region *region, uint64_t begin, uint64_t end)
 {

@@ -2,11 +2,8 @@
 /*
  * Inside of the page allocator: the pages that no cache or magazine has.
  *
- *   page_alloc.c    groups, buckets, taking and giving back
- *   page_bulk.c     the public calls on arrays
- *   page_list.c     the same as lists
- *   page_segment.c  segments: grown, shrunk, counted
- *   lock.c          the lock around all of it
+ * page_alloc.c knows groups and segments, and lock.c the lock around them. That
+ * they are a pool's is known to page_bulk.c and page_segment.c.
  *
  * Pages are numbered through all segments; those in segments are [0, n_pages).
  * A group is 32 KiB of them, and a word with a bit for each that is free. It
@@ -163,23 +160,5 @@ void mri_page_refuse(struct mri_page_alloc *pa,
 		     uint32_t page);
 void mri_page_back_end(struct mri_page_alloc *pa,
 		       struct mri_page_free_run *run);
-
-/*
- * What the public calls share. lib/pool/page_bulk.c
- *
- * begin takes the lock and says how many blocks may be taken, end counts and
- * gives it back. put_block comes between taking the lock and put_end.
- */
-struct mr_pool;
-
-uint32_t mri_page_call_begin(struct mr_pool *pool, uint32_t order, uint32_t n);
-void mri_page_call_end(struct mr_pool *pool, uint32_t order, uint32_t n_done);
-bool mri_page_call_again(struct mr_pool *pool, uint32_t order, uint32_t n);
-void mri_page_put_block(struct mr_pool *pool, struct mri_page_free_run *run,
-			uint32_t order, uint64_t addr);
-void mri_page_put_end(struct mr_pool *pool, struct mri_page_free_run *run);
-/* For pools that are checked: with their own locking. */
-void mri_page_put_checked(struct mr_pool *pool, uint32_t order, uint64_t addr,
-			  const void *site);
 
 #endif

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The page allocator's public calls on arrays of addresses. */
+/*
+ * A pool's calls of <millrace/page.h>: blocks from its page allocator, in
+ * arrays of addresses and in lists. The links of a list lie in a table beside
+ * the pages, where the kernel has them in struct page, and still each step
+ * waits for the one before it.
+ */
 #include "pool/page_alloc.h"
 #include "pool/pool.h"
 #include "pool/safety.h"
@@ -9,7 +14,7 @@
  * the watermark, so that somebody who needs many makes headway and leaves the
  * rest to others.
  */
-uint32_t mri_page_call_begin(struct mr_pool *pool, uint32_t order, uint32_t n)
+static uint32_t call_begin(struct mr_pool *pool, uint32_t order, uint32_t n)
 {
 	struct mri_page_alloc *pa = &pool->page_alloc;
 
@@ -21,7 +26,7 @@ uint32_t mri_page_call_begin(struct mr_pool *pool, uint32_t order, uint32_t n)
 	return 1;
 }
 
-void mri_page_call_end(struct mr_pool *pool, uint32_t order, uint32_t n_done)
+static void call_end(struct mr_pool *pool, uint32_t order, uint32_t n_done)
 {
 	struct mri_page_alloc *pa = &pool->page_alloc;
 	const uint64_t n_pages = (uint64_t)n_done << order;
@@ -37,7 +42,7 @@ void mri_page_call_end(struct mr_pool *pool, uint32_t order, uint32_t n_done)
  * Nothing was to be had. True: there is more now. False: it stays so, and is
  * counted.
  */
-bool mri_page_call_again(struct mr_pool *pool, uint32_t order, uint32_t n)
+static bool call_again(struct mr_pool *pool, uint32_t order, uint32_t n)
 {
 	struct mri_page_alloc *pa = &pool->page_alloc;
 
@@ -62,7 +67,7 @@ static inline uint32_t take_blocks(struct mr_pool *pool, uint32_t order,
 
 	if (order > pool->page_alloc.group_shift)
 		return 0;
-	n = mri_page_call_begin(pool, order, n);
+	n = call_begin(pool, order, n);
 	while (n_done < n) {
 		const uint32_t k = mri_page_take(&pool->page_alloc, order,
 						 n - n_done, &first, &blocks);
@@ -83,7 +88,7 @@ static inline uint32_t take_blocks(struct mr_pool *pool, uint32_t order,
 				   ((uint64_t)__builtin_ctz(blocks) << shift);
 		}
 	}
-	mri_page_call_end(pool, order, n_done);
+	call_end(pool, order, n_done);
 	return n_done;
 }
 
@@ -98,7 +103,7 @@ alloc_many(struct mr_pool *pool, uint32_t order, uint64_t *addrs, uint32_t n,
 		return 0;
 	do {
 		n_done = take_blocks(pool, order, addrs, n, false);
-	} while (n_done == 0 && mri_page_call_again(pool, order, n));
+	} while (n_done == 0 && call_again(pool, order, n));
 	for (uint32_t i = 0; pool->safety != NULL && i < n_done; i++)
 		mri_checked_block_out(pool, mri_page_of(pool, addrs[i]),
 				      1u << order, site);
@@ -153,7 +158,7 @@ uint32_t mr_page_alloc_bulk_slots(struct mr_pool *pool, uint32_t order,
 				take_blocks(pool, order, addrs, n_empty, true) :
 				fill_one_by_one(pool, order, addrs, n_empty,
 						__builtin_return_address(0));
-	} while (n_done == 0 && mri_page_call_again(pool, order, n_empty));
+	} while (n_done == 0 && call_again(pool, order, n_empty));
 	return n - n_empty + n_done;
 }
 
@@ -171,8 +176,8 @@ static bool is_no_block(const struct mr_pool *pool, uint32_t order,
 		__atomic_load_n(&pool->live[page], __ATOMIC_RELAXED) != 0);
 }
 
-void mri_page_put_block(struct mr_pool *pool, struct mri_page_free_run *run,
-			uint32_t order, uint64_t addr)
+static void put_block(struct mr_pool *pool, struct mri_page_free_run *run,
+		      uint32_t order, uint64_t addr)
 {
 	struct mri_page_alloc *pa = &pool->page_alloc;
 	const uint32_t page = mri_page_of(pool, addr);
@@ -261,8 +266,8 @@ static bool check_in(struct mr_pool *pool, uint32_t order, uint64_t addr,
 }
 
 /* One by one, and not under the lock: it may take others, and say things. */
-void mri_page_put_checked(struct mr_pool *pool, uint32_t order, uint64_t addr,
-			  const void *site)
+static void put_checked(struct mr_pool *pool, uint32_t order, uint64_t addr,
+			const void *site)
 {
 	const uint32_t page = mri_page_of(pool, addr);
 
@@ -277,7 +282,7 @@ void mri_page_put_checked(struct mr_pool *pool, uint32_t order, uint64_t addr,
 	}
 }
 
-void mri_page_put_end(struct mr_pool *pool, struct mri_page_free_run *run)
+static void put_end(struct mr_pool *pool, struct mri_page_free_run *run)
 {
 	struct mri_page_alloc *pa = &pool->page_alloc;
 
@@ -298,7 +303,7 @@ __attribute__((noinline)) static void free_many(struct mr_pool *pool,
 		return;
 	if (pool->safety != NULL && order <= pool->page_alloc.group_shift) {
 		for (uint32_t i = 0; i < n; i++)
-			mri_page_put_checked(pool, order, addrs[i], site);
+			put_checked(pool, order, addrs[i], site);
 		return;
 	}
 	mri_lock_take(&pool->page_alloc.lock);
@@ -307,8 +312,8 @@ __attribute__((noinline)) static void free_many(struct mr_pool *pool,
 	else
 		for (uint32_t i = 0; i < n; i++)
 			if (order > 0 || !put_beside(pool, &run, addrs[i]))
-				mri_page_put_block(pool, &run, order, addrs[i]);
-	mri_page_put_end(pool, &run);
+				put_block(pool, &run, order, addrs[i]);
+	put_end(pool, &run);
 }
 
 void mr_page_free_bulk(struct mr_pool *pool, uint32_t order,
@@ -317,4 +322,92 @@ void mr_page_free_bulk(struct mr_pool *pool, uint32_t order,
 	if (n != 1 || order != 0 || !is_simple(pool, *addrs) ||
 	    !mri_page_back_one(&pool->page_alloc, mri_page_of(pool, *addrs)))
 		free_many(pool, order, addrs, n, __builtin_return_address(0));
+}
+
+static uint32_t take_list(struct mr_pool *pool, uint32_t order, uint32_t n,
+			  struct mr_page_list *list)
+{
+	struct mri_page_alloc *pa = &pool->page_alloc;
+	uint32_t n_done = 0, first, blocks;
+
+	if (order > pa->group_shift)
+		return 0;
+	n = call_begin(pool, order, n);
+	while (n_done < n) {
+		const uint32_t k =
+			mri_page_take(pa, order, n - n_done, &first, &blocks);
+
+		if (k == 0)
+			break;
+		n_done += k;
+		for (; blocks != 0; blocks &= blocks - 1) {
+			const uint32_t page =
+				first + (uint32_t)__builtin_ctz(blocks);
+
+			if (order > 0)
+				mri_block_open_whole(pool, page, order);
+			pa->links[page] = list->first_plus_1;
+			list->first_plus_1 = page + 1;
+		}
+	}
+	call_end(pool, order, n_done);
+	list->n += n_done;
+	return n_done;
+}
+
+/* The first n of a list leave a pool that is checked. */
+static void pass_out(struct mr_pool *pool, const struct mr_page_list *list,
+		     uint32_t n, const void *site)
+{
+	struct mr_page_list rest = *list;
+	uint64_t addr;
+
+	while (n-- > 0 && mr_page_list_pop(pool, &rest, &addr))
+		mri_checked_block_out(pool, mri_page_of(pool, addr),
+				      1u << list->order, site);
+}
+
+uint32_t mr_page_alloc_list(struct mr_pool *pool, uint32_t order, uint32_t n,
+			    struct mr_page_list *list)
+{
+	uint32_t n_done;
+
+	if (n == 0 || (list->n > 0 && list->order != order))
+		return 0;
+	list->order = order;
+	do {
+		n_done = take_list(pool, order, n, list);
+	} while (n_done == 0 && call_again(pool, order, n));
+	if (pool->safety != NULL)
+		pass_out(pool, list, n_done, __builtin_return_address(0));
+	return n_done;
+}
+
+bool mr_page_list_pop(struct mr_pool *pool, struct mr_page_list *list,
+		      uint64_t *ret_addr)
+{
+	const uint32_t page = list->first_plus_1 - 1;
+
+	if (list->n == 0)
+		return false;
+	*ret_addr = pool->addr + ((uint64_t)page << pool->page_shift);
+	list->first_plus_1 = pool->page_alloc.links[page];
+	list->n--;
+	return true;
+}
+
+void mr_page_free_list(struct mr_pool *pool, struct mr_page_list *list)
+{
+	struct mri_page_free_run run = { .group = UINT32_MAX };
+	uint64_t addr;
+
+	while (pool->safety != NULL && mr_page_list_pop(pool, list, &addr))
+		put_checked(pool, list->order, addr,
+			    __builtin_return_address(0));
+	if (list->n == 0)
+		return;
+	mri_lock_take(&pool->page_alloc.lock);
+	while (mr_page_list_pop(pool, list, &addr))
+		put_block(pool, &run, list->order, addr);
+	put_end(pool, &run);
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Tests of lib/pool (cache.c, chunk.c, free.c, direct.c, frame.c, page_bulk.c,
- * page_list.c, page_segment.c, safety.c and others) by long random sequences of
- * calls with fixed seeds, against a model: pool_model.h. After each call the
- * statistics must say the same. Frags of any size have a model of their own:
- * frag_model.h.
+ * page_segment.c, safety.c and others) by long random sequences of calls with
+ * fixed seeds, against a model: pool_model.h. After each call the statistics
+ * must say the same. Frags of any size have a model of their own: frag_model.h.
  */
 #include "support/pool_model.h"
 
