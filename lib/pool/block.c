@@ -22,7 +22,7 @@
 #include <sys/mman.h>
 
 #include "pool/cache.h"
-#include "pool/safety.h"
+#include "pool/debug/safety.h"
 
 /* Blocks of lower orders that are made pages at a time: 32 pages at least. */
 enum { MAX_RECLAIM = 16 };

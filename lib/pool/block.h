@@ -30,7 +30,7 @@
 #include <millrace/pool.h>
 
 #include "base/base.h"
-#include "pool/magazine.h"
+#include "pool/depot/magazine.h"
 
 enum {
 	MRI_BLOCK_BYTES = 32768, /* of the largest; smaller are 2^n pages too */

@@ -19,7 +19,7 @@
  * word, so that the last one's acquire pairs with each of them.
  */
 #include "pool/cache.h"
-#include "pool/safety.h"
+#include "pool/debug/safety.h"
 
 /* More owners than that are refused; nobody has as many. */
 enum { MAX_SHARED = MRI_BLOCK_BIAS + MRI_BLOCK_BIAS / 2 };

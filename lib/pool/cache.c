@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "pool/cache.h"
-#include "pool/safety.h"
+#include "pool/debug/safety.h"
 
 /*
  * The loops over addresses once more, for CPUs with vectors of 32 bytes, where

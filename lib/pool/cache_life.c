@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "pool/cache.h"
-#include "pool/safety.h"
+#include "pool/debug/safety.h"
 
 /* Under the pool's lock: whether it may have one more cache. */
 static int check_room(const struct mr_pool *pool,

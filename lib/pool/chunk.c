@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Frags of one chunk, where a page holds several. */
 #include "pool/cache.h"
-#include "pool/safety.h"
+#include "pool/debug/safety.h"
 
 static void set_open(struct mr_cache *cache, uint64_t addr, uint32_t n_left)
 {

@@ -3,7 +3,7 @@
  * Pages straight from and to the pool, with no cache involved: what opening and
  * closing a port does. Their way back is in free.c.
  */
-#include "pool/safety.h"
+#include "pool/debug/safety.h"
 
 static bool reclaim_magazine(struct mr_pool *pool)
 {

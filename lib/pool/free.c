@@ -9,7 +9,7 @@
  *              without a cache: the page allocator
  */
 #include "pool/cache.h"
-#include "pool/safety.h"
+#include "pool/debug/safety.h"
 
 #define COUNTER(name) offsetof(struct mri_pool_counters, name)
 

@@ -5,9 +5,7 @@
  * the pages, where the kernel has them in struct page, and still each step
  * waits for the one before it.
  */
-#include "pool/page_alloc.h"
-#include "pool/pool.h"
-#include "pool/safety.h"
+#include "pool/debug/safety.h"
 
 /*
  * Take the lock, and how many blocks may be taken: one where n would go below

@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "mem/mem.h"
-#include "pool/safety.h"
+#include "pool/debug/safety.h"
 
 /* A data path that finds the pool empty must not ask the system each time. */
 static const uint64_t GROW_AGAIN_NS = UINT64_C(100) * 1000 * 1000;

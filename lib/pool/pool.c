@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "mem/mem.h"
-#include "pool/safety.h"
+#include "pool/debug/safety.h"
 
 enum {
 	DEFAULT_PAGES = 8192,

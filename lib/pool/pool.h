@@ -25,8 +25,8 @@
 #include "base/base.h"
 #include "mem/mem.h"
 #include "pool/block.h"
-#include "pool/page_alloc.h"
-#include "pool/pair.h"
+#include "pool/depot/pair.h"
+#include "pool/pages/page_alloc.h"
 #include "pool/shelf.h"
 
 /* In owners[]: owners are counted for a block that the page is part of. */

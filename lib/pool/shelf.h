@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "pool/magazine.h"
+#include "pool/depot/magazine.h"
 
 /* With the two of a cache, two of the largest size, of the smallest. */
 enum { MRI_SHELF_MAX = 2 * MR_MAGAZINE_MAX_PAGES / MR_MAGAZINE_PAGES - 2 };

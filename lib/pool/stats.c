@@ -8,7 +8,7 @@
  */
 #include <string.h>
 
-#include "pool/safety.h"
+#include "pool/debug/safety.h"
 
 static void add_counters(struct mri_pool_counters *to,
 			 const struct mri_pool_counters *from)

@@ -22,6 +22,8 @@ HEADERS = {header: module for module, headers in {
     "flow": "flow",
     "worker": "worker",
 }.items() for header in headers.split()}
+# Folders of lib/pool that know no pool, nor each other.
+NO_POOL = {"depot", "pages"}
 # Of mr-nat: data flows one way. What is not in a folder includes any.
 NAT = ["config", "ports", "mapping", "datapath", "control"]
 INCLUDE = re.compile(r'^\s*#\s*include\s+(<[^>]+>|"[^"]+")', re.M)
@@ -84,9 +86,11 @@ def objection(path, target):
         return f"{top}/ sees only <millrace/...> and its own folder"
     if module == "include":
         return "public headers include <millrace/...> only"
-    other = name.split("/")[0]
+    other, folder = name.split("/")[:2]
     if other not in RANK or module not in RANK:
         return "module is not in LAYERS"
+    if other == module == "pool" and path.parts[2] in NO_POOL - {folder}:
+        return f"lib/pool/{path.parts[2]} knows no pool"
     if other != module and RANK[other] >= RANK[module]:
         return f"lib/{module} may not look at lib/{other}"
     return ""

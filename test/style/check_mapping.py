@@ -3,9 +3,10 @@
 
 usage: check_mapping.py DRIVER...      (the drivers that were built)
 
-lib/M/x.c has test/unit/M/x_test.c, or test/unit/M/M_test.c says in its head
-that it covers x.c, and so has apps/support/x.c; drivers are in the conformance list and have a README with
-Options, Limits and Maturity, whose options are those in the code.
+lib/M/x.c, also in a folder of lib/M, has test/unit/M/x_test.c, or another test
+there says in its head that it covers x.c, and so has apps/support/x.c; drivers
+are in the conformance list and have a README with Options, Limits and Maturity,
+whose options are those in the code.
 """
 import re
 import sys
@@ -30,8 +31,7 @@ def unit_tests(module):
 def check_modules(wrong):
     """Each .c of lib/ and apps/support is tested. How many there are."""
     sources = [path for path in tree.files("*.c")
-               if len(path.parts) == 3 and
-               (path.parts[0] == "lib" or path.parts[:2] == SHARED)]
+               if path.parts[0] == "lib" or path.parts[:-1] == SHARED]
     for path in sources:
         module, name = path.parts[1], path.stem
         tests = unit_tests(module)

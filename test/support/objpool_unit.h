@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "pool/objpool.h"
+#include "pool/depot/objpool.h"
 
 struct objects {
 	struct test_allocator allocator;

@@ -7,7 +7,7 @@
 
 #include "support/pool_unit.h"
 
-#include "pool/safety.h"
+#include "pool/debug/safety.h"
 
 /* A fixture whose pool is checked from now on. */
 static inline void checked_open(struct pool_fixture *f, enum mr_safety level,

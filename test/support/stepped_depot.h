@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Names of their own for the functions of lib/pool/depot.c, in tests that
+ * Names of their own for the functions of lib/pool/depot/depot.c, in tests that
  * compile it themselves; ahead of all other includes. See stepped.h.
  */
 #ifndef SUPPORT_STEPPED_DEPOT_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/pool/depot.c by more threads than cores. */
+/* Tests of lib/pool/depot/depot.c by more threads than cores. */
 #include "support/pool_unit.h"
 
 #include "support/mt.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/pool/depot.c by one thread; depot_mt_test.c has several. */
+/* Tests of lib/pool/depot/depot.c by one thread. */
 #include "support/pool_unit.h"
 
 enum { N = 4 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests of lib/pool/depot.c, objcache.c and block_count.c under all schedules
- * with a few preemptions; and that faults put there on purpose are found.
+ * Tests of lib/pool/depot/depot.c, objcache.c and block_count.c under all
+ * schedules with a few preemptions; and that faults put there on purpose are
+ * found.
  */
 #include "support/stepped_depot.h"
 
@@ -16,9 +17,9 @@
 #define STEPPED_FAULTS
 #include "support/stepped.h"
 
-#include "pool/depot.c"
+#include "pool/depot/depot.c"
 
-#include "pool/objcache.c"
+#include "pool/depot/objcache.c"
 
 enum { MAX_PLACES = 8, N_THREADS = 3 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/pool/guard.c: who touches what is not his ends there. */
+/* Tests of lib/pool/debug/guard.c: who touches what is not his ends there. */
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>

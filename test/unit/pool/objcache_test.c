@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/pool/objcache.c by one thread; oracle_mt_test.c has several. */
+/* Tests of lib/pool/depot/objcache.c by one thread. */
 #include "support/objpool_unit.h"
 
 enum { M = MR_MAGAZINE_PAGES };

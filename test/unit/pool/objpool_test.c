@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/pool/objpool.c by one thread; oracle_mt_test.c has several. */
+/* Tests of lib/pool/depot/objpool.c by one thread. */
 #include "support/objpool_unit.h"
 
 static char some_memory[4096] __attribute__((aligned(4096)));

@@ -33,7 +33,7 @@ static void atomic_step(void)
 
 #include "support/stepped.h"
 
-#include "pool/depot.c"
+#include "pool/depot/depot.c"
 
 #include "pool/outbox.c"
 

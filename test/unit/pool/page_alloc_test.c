@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/pool/page_alloc.c: groups and buckets, against a set. */
+/* Tests of lib/pool/pages/page_alloc.c: groups and buckets, against a set. */
 #include "support/pool_unit.h"
 
 enum { MAX_PAGES = 2048 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/pool/poison.c: who uses what was given back is found. */
+/* Tests of lib/pool/debug/poison.c: who uses what was given back is found. */
 #include <sys/wait.h>
 #include <unistd.h>
 

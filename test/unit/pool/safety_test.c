@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/pool/safety.c: what is given back twice is found. */
+/* Tests of lib/pool/debug/safety.c: what is given back twice is found. */
 #include "support/safety_unit.h"
 
 #include <millrace/page.h>

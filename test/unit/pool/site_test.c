@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/pool/site.c: who has what is out. */
+/* Tests of lib/pool/debug/site.c: who has what is out. */
 #include "support/safety_unit.h"
 
 #include <millrace/frag.h>

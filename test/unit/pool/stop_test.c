@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests of lib/pool/depot.c and objcache.c while one of their users is stopped,
- * ahead of each of its atomic operations in turn: the others go on, in a
- * bounded number of steps, and miss nothing but what the stopped one holds.
+ * Tests of lib/pool/depot/depot.c and objcache.c while one of their users is
+ * stopped, ahead of each of its atomic operations in turn: the others go on, in
+ * a bounded number of steps, and miss nothing but what the stopped one holds.
  */
 #include "support/stepped_depot.h"
 
@@ -22,11 +22,11 @@
 
 #include "support/stepped.h"
 
-#include "pool/depot.c"
+#include "pool/depot/depot.c"
 
-#include "pool/objcache.c"
+#include "pool/depot/objcache.c"
 
-#include "pool/objpool.c"
+#include "pool/depot/objpool.c"
 
 enum { N_MAGAZINES = 5, M = MR_MAGAZINE_PAGES };
 

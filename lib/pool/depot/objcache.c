@@ -10,7 +10,7 @@
  */
 #include <errno.h>
 
-#include "pool/objpool.h"
+#include "pool/depot/objpool.h"
 
 static struct mri_magazine *take(struct mr_objcache *cache,
 				 struct mri_stack *stack)

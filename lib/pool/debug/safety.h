@@ -52,7 +52,7 @@ struct mri_site {
 
 /*
  * Freed pages, oldest first. Those above the bound are used again, and all of
- * them when there are no others. lib/pool/poison.c
+ * them when there are no others. lib/pool/debug/poison.c
  */
 struct mri_quarantine {
 	pthread_mutex_t lock;
@@ -75,7 +75,7 @@ struct mri_safety {
 	struct mri_quarantine quarantine; /* from MR_SAFETY_POISON on */
 };
 
-/* lib/pool/safety.c. Of a pool of which no page is out. -ENOMEM. */
+/* lib/pool/debug/safety.c. Of a pool of which no page is out. -ENOMEM. */
 int mri_safety_set(struct mr_pool *pool, enum mr_safety level,
 		   struct mr_reason *reterr_reason);
 /* Its pages in quarantine go to the page allocator. */
@@ -142,7 +142,7 @@ void mri_safety_forget(struct mr_pool *pool, uint32_t first, uint32_t end);
 /* An address that no pool has was given back. */
 void mri_checked_invalid(struct mr_pool *pool, uint64_t addr, const void *site);
 
-/* lib/pool/site.c: the place of a site in sites[]. */
+/* lib/pool/debug/site.c: the place of a site in sites[]. */
 uint32_t mri_site_find(struct mri_safety *safety, const void *site);
 /* "function+0x12 in object+0x3456", as addr2line wants it. */
 void mri_site_say(const struct mri_safety *safety, uint32_t place,
@@ -152,7 +152,7 @@ bool mri_site_tell(struct mri_safety *safety, uint32_t place, uint32_t matter);
 /* Who took most of the pages that are out: "; most by ...", or "". */
 void mri_site_say_leaks(const struct mr_pool *pool, char *text, size_t n);
 
-/* lib/pool/poison.c */
+/* lib/pool/debug/poison.c */
 int mri_quarantine_init(struct mr_pool *pool, struct mri_quarantine *q);
 void mri_quarantine_fini(struct mr_pool *pool, struct mri_quarantine *q);
 void mri_quarantine_put(struct mri_quarantine *q, const uint32_t *pages,
@@ -171,7 +171,7 @@ void mri_poison_check(struct mr_pool *pool, uint32_t page, uint64_t state);
 void mri_poison_allow(const struct mr_pool *pool, uint64_t addr,
 		      uint64_t n_bytes);
 
-/* lib/pool/guard.c: whether the level is possible; -EINVAL. */
+/* lib/pool/debug/guard.c: whether the level is possible; -EINVAL. */
 int mri_guard_check(const struct mr_pool_config *c,
 		    struct mr_reason *reterr_reason);
 /* From here to there no device registers the region. -EBUSY: one has. */

@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 
 #include "mem/mem.h"
-#include "pool/safety.h"
+#include "pool/debug/safety.h"
 
 enum { MAX_PAGES = 16384, OS_PAGE_BYTES = 4096 };
 

@@ -11,7 +11,7 @@
 #include <millrace/objpool.h>
 
 #include "base/base.h"
-#include "pool/pair.h"
+#include "pool/depot/pair.h"
 
 /*
  * Between numbers and addresses. An object lies at memory + number *
@@ -102,7 +102,7 @@ struct mr_objpool {
 	struct mri_obj_counters counters; /* of dead caches */
 };
 
-/* Add what a cache counted to sums. lib/pool/objpool.c */
+/* Add what a cache counted to sums. lib/pool/depot/objpool.c */
 void mri_objcache_sum(const struct mr_objcache *cache,
 		      struct mri_obj_counters *sums);
 

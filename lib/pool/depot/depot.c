@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <unistd.h>
 
-#include "pool/magazine.h"
+#include "pool/depot/magazine.h"
 
 static uint64_t next_head(uint64_t head, uint32_t place_plus_1)
 {

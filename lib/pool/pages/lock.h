@@ -21,7 +21,7 @@ struct mri_lock {
 	uint32_t is_taken;
 };
 
-/* lib/pool/lock.c */
+/* lib/pool/pages/lock.c */
 void mri_lock_wait(struct mri_lock *lock);
 
 static inline int mri_lock_try(struct mri_lock *lock)

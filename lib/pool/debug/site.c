@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pool/safety.h"
+#include "pool/debug/safety.h"
 
 enum { MAX_PROBES = 16 };
 

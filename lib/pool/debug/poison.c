@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "mem/mem.h"
-#include "pool/safety.h"
+#include "pool/debug/safety.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define HAS_ASAN 1

@@ -18,7 +18,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "pool/objpool.h"
+#include "pool/depot/objpool.h"
 
 enum {
 	DEFAULT_ALIGN_BYTES = 64,

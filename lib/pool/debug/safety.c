@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "pool/cache.h"
-#include "pool/safety.h"
+#include "pool/debug/safety.h"
 
 static struct mri_safety *make(struct mr_pool *pool, enum mr_safety level)
 {

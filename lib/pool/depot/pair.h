@@ -15,7 +15,7 @@
 #ifndef POOL_PAIR_H
 #define POOL_PAIR_H
 
-#include "pool/magazine.h"
+#include "pool/depot/magazine.h"
 
 struct mri_pair {
 	/*

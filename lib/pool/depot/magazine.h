@@ -44,7 +44,7 @@ struct mri_stack {
 	size_t element_bytes;
 };
 
-/* lib/pool/depot.c. n_failed counts lost races; it is the caller's own. */
+/* depot.c. n_failed counts lost races; it is the caller's own. */
 void mri_stack_init(struct mri_stack *stack, void *elements,
 		    size_t element_bytes);
 void mri_stack_push(struct mri_stack *stack, uint32_t place,
@@ -71,7 +71,7 @@ static inline bool mri_is_magazine_size(uint32_t n)
 
 /*
  * mr_magazine_default_pages() for n of anything and max_caches of a config,
- * where 0 means that it does not say. lib/pool/depot.c
+ * where 0 means that it does not say. lib/pool/depot/depot.c
  */
 uint32_t mri_magazine_default(uint64_t n, uint32_t max_caches);
 

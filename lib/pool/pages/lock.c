@@ -3,7 +3,7 @@
 #include <sched.h>
 #include <time.h>
 
-#include "pool/lock.h"
+#include "pool/pages/lock.h"
 
 enum {
 	LOOKS = 64,  /* with a pause each: longer than any holder needs */

@@ -3,7 +3,7 @@
  * Inside of the page allocator: the pages that no cache or magazine has.
  *
  * page_alloc.c knows groups and segments, and lock.c the lock around them. That
- * they are a pool's is known to page_bulk.c and page_segment.c.
+ * they are a pool's is known to lib/pool/page_bulk.c and page_segment.c.
  *
  * Pages are numbered through all segments; those in segments are [0, n_pages).
  * A group is 32 KiB of them, and a word with a bit for each that is free. It
@@ -19,7 +19,7 @@
 #include <millrace/page.h>
 
 #include "base/base.h"
-#include "pool/lock.h"
+#include "pool/pages/lock.h"
 
 enum {
 	MRI_GROUP_SHIFT = 15, /* 32 KiB */
