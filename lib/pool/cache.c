@@ -6,6 +6,8 @@
  * in loops that a compiler can turn into vectors; whether a burst may go that
  * way is looked at once for all of it. All else is out of line, and counted.
  */
+#define MR_NO_INLINE_BURSTS /* which are defined here */
+
 #include <string.h>
 
 #include "pool/cache.h"

@@ -100,27 +100,6 @@ struct mr_cache {
 _Static_assert(offsetof(struct mr_cache, shelf) == MRI_CACHE_LINE,
 	       "what every call reads is one line");
 
-/* The inline calls of millrace/pool.h see this much of it. */
-_Static_assert(
-	offsetof(struct mr_cache, pair.top) ==
-			offsetof(struct mr_cache_head, top) &&
-		offsetof(struct mr_cache, pair.loaded) ==
-			offsetof(struct mr_cache_head, magazine) &&
-		offsetof(struct mr_cache, owners) ==
-			offsetof(struct mr_cache_head, owners) &&
-		offsetof(struct mr_cache, addr) ==
-			offsetof(struct mr_cache_head, addr) &&
-		offsetof(struct mr_cache, fast_bytes) ==
-			offsetof(struct mr_cache_head, fast_bytes) &&
-		offsetof(struct mr_cache, fast_pages) ==
-			offsetof(struct mr_cache_head, fast_pages) &&
-		offsetof(struct mr_cache, page_shift) ==
-			offsetof(struct mr_cache_head, page_shift) &&
-		offsetof(struct mr_cache, magazine_pages) ==
-			offsetof(struct mr_cache_head, magazine_pages) &&
-		offsetof(struct mri_magazine, numbers) == 4 * sizeof(uint32_t),
-	"struct mr_cache_head is the head of struct mr_cache");
-
 /* What mr_pool_trim() remembers from call to call. lib/pool/trim.c */
 struct mri_trim {
 	uint32_t n_first; /* pages that the pool was made with */
@@ -130,6 +109,8 @@ struct mri_trim {
 };
 
 struct mr_pool {
+	bool uses_owners; /* atomic; see mri_pool_use_owners() */
+	bool has_wide;    /* this CPU has what WIDE of cache.c asks for */
 	/* Read only once it is made. */
 	struct mr_ctx *ctx;
 	struct mr_region *region;
@@ -151,8 +132,6 @@ struct mr_pool {
 	uint64_t granule_bytes;    /* of its segments */
 	bool is_reserved;          /* a range of addresses in the region */
 	uint8_t *owners;
-	bool uses_owners; /* atomic; see mri_pool_use_owners() */
-	bool has_wide;    /* this CPU has what WIDE of cache.c asks for */
 	uint8_t *live; /* NULL where a page is one chunk */
 	int place;     /* among its region's tenants */
 	struct mri_safety *safety; /* NULL: MR_SAFETY_COUNTS */
@@ -186,6 +165,30 @@ struct mr_pool {
 	 */
 	struct mri_pool_counters counters;
 };
+
+/* The inline calls of millrace/pool.h see this much of it. */
+_Static_assert(
+	offsetof(struct mr_cache, pair.top) ==
+			offsetof(struct mr_cache_head, top) &&
+		offsetof(struct mr_cache, pair.loaded) ==
+			offsetof(struct mr_cache_head, magazine) &&
+		offsetof(struct mr_cache, owners) ==
+			offsetof(struct mr_cache_head, owners) &&
+		offsetof(struct mr_cache, addr) ==
+			offsetof(struct mr_cache_head, addr) &&
+		offsetof(struct mr_cache, fast_bytes) ==
+			offsetof(struct mr_cache_head, fast_bytes) &&
+		offsetof(struct mr_cache, fast_pages) ==
+			offsetof(struct mr_cache_head, fast_pages) &&
+		offsetof(struct mr_cache, page_shift) ==
+			offsetof(struct mr_cache_head, page_shift) &&
+		offsetof(struct mr_cache, magazine_pages) ==
+			offsetof(struct mr_cache_head, magazine_pages) &&
+		offsetof(struct mr_cache, pool) ==
+			offsetof(struct mr_cache_head, uses_owners) &&
+		offsetof(struct mr_pool, uses_owners) == 0 &&
+		offsetof(struct mri_magazine, numbers) == 4 * sizeof(uint32_t),
+	"struct mr_cache_head is the head of struct mr_cache");
 
 /* Add to a counter that any thread may write: those of a pool. */
 static inline void mri_counter_add_shared(uint64_t *counter, uint64_t n)

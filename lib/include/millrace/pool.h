@@ -364,7 +364,8 @@ MR_API struct mr_pool *mr_cache_pool(const struct mr_cache *cache);
  * Thread: the one that uses @p cache.
  * Cost:   a copy from the cache; one CAS per magazine to fetch more, or, if the
  *         depot is empty, the page allocator's lock and growth of the pool, if
- *         it may. If the buffer is the page, a frag costs nothing extra.
+ *         it may. If the buffer is the page, a frag costs nothing extra. Where
+ *         the compiler knows @p n, 2 to 16, it is inlined.
  */
 MR_API uint32_t mr_frag_alloc_bulk(struct mr_cache *cache, uint64_t *addrs,
 				   uint32_t n, uint32_t n_bytes);

@@ -2,6 +2,7 @@
 #ifndef MILLRACE_POOL_INLINE_H
 #define MILLRACE_POOL_INLINE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <millrace/pool.h>
@@ -12,7 +13,8 @@ extern "C" {
 
 /**
  * @file
- * Inline calls for single buffers. <millrace/pool.h> includes this file.
+ * Inline calls for single buffers, and for bursts whose length the compiler
+ * knows. <millrace/pool.h> includes this file.
  */
 
 /** Of mr_cache_head.top: bits for the pages in the loaded magazine. */
@@ -29,6 +31,7 @@ struct mr_cache_head {
 	uint32_t fast_pages;   /**< pages below it may use the fast path */
 	uint16_t page_shift;
 	uint16_t magazine_pages; /**< capacity of a magazine */
+	const bool *uses_owners; /**< whether owners[] has to be looked at */
 };
 
 /**
@@ -116,6 +119,74 @@ static inline void mr_frag_free(struct mr_cache *cache, uint64_t addr)
 	head->magazine[4 + n] = (uint32_t)page;
 	__atomic_store_n(&head->top, top + 1, __ATOMIC_RELAXED);
 }
+
+#if defined(__OPTIMIZE__) && !defined(MR_NO_INLINE_BURSTS)
+
+/** Longest burst that is inlined: for longer ones, the call uses AVX2. */
+enum { MR_INLINE_BURST = 16 };
+
+/* The calls themselves. */
+uint32_t mr_frag_alloc_burst(struct mr_cache *cache, uint64_t *addrs,
+			     uint32_t n, uint32_t n_bytes)
+	__asm__("mr_frag_alloc_bulk");
+void mr_frag_free_burst(struct mr_cache *cache, const uint64_t *addrs,
+			uint32_t n) __asm__("mr_frag_free_bulk");
+
+/*
+ * These define no functions: they are what a compiler puts in place of a call,
+ * extern inline of GNU C.
+ */
+extern inline __attribute__((gnu_inline, always_inline)) uint32_t
+mr_frag_alloc_bulk(struct mr_cache *cache, uint64_t *addrs, uint32_t n,
+		   uint32_t n_bytes)
+{
+	struct mr_cache_head *head = (struct mr_cache_head *)cache;
+	const uint64_t base = head->addr, top = head->top;
+	const uint32_t n_loaded = (uint32_t)top & MR_TOP_MASK;
+	const uint32_t *pages = head->magazine + 4 + n_loaded - n;
+	const uint32_t shift = head->page_shift;
+
+	if (!__builtin_constant_p(n) || n < 2 || n > MR_INLINE_BURST ||
+	    n > n_loaded || n_bytes != head->fast_bytes)
+		return mr_frag_alloc_burst(cache, addrs, n, n_bytes);
+	__atomic_store_n(&head->top, top + ((uint64_t)n << MR_TOP_BITS) - n,
+			 __ATOMIC_RELAXED);
+	for (uint32_t i = 0; i < n; i++)
+		addrs[i] = base + ((uint64_t)pages[i] << shift);
+	return n;
+}
+
+extern inline __attribute__((gnu_inline, always_inline)) void
+mr_frag_free_bulk(struct mr_cache *cache, const uint64_t *addrs, uint32_t n)
+{
+	struct mr_cache_head *head = (struct mr_cache_head *)cache;
+	const uint64_t base = head->addr, top = head->top;
+	const uint32_t n_loaded = (uint32_t)top & MR_TOP_MASK;
+	uint32_t *pages = head->magazine + 4 + n_loaded;
+	const uint64_t n_pages = head->fast_pages;
+	const uint32_t shift = head->page_shift;
+	uint64_t beyond = 0;
+
+	if (!__builtin_constant_p(n) || n < 2 || n > MR_INLINE_BURST ||
+	    n_pages == 0 || n + n_loaded > head->magazine_pages ||
+	    __atomic_load_n(head->uses_owners, __ATOMIC_RELAXED)) {
+		mr_frag_free_burst(cache, addrs, n);
+		return;
+	}
+	/* A page that is not below n_pages borrows, which sets the top bit. */
+	for (uint32_t i = 0; i < n; i++) {
+		const uint64_t page = (addrs[i] - base) >> shift;
+
+		pages[i] = (uint32_t)page;
+		beyond |= n_pages - 1 - page;
+	}
+	if (beyond >> 63)
+		mr_frag_free_burst(cache, addrs, n);
+	else
+		__atomic_store_n(&head->top, top + n, __ATOMIC_RELAXED);
+}
+
+#endif
 
 #ifdef __cplusplus
 }

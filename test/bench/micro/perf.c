@@ -13,6 +13,27 @@
 #include "hold.h"
 #include "workloads.h"
 
+#define CASE(ops, k)                                                           \
+	case k:                                                                \
+		return hold(variant, thread, n, ops, UP_TO_LEFT, k)
+
+/* The compiler knows n and unrolls: +17 % by DPDK's own account. */
+#define RUN_CONSTANT(ops)                                                      \
+	do {                                                                   \
+		switch (variant->param[P_GET]) {                               \
+			CASE(ops, 1);                                          \
+			CASE(ops, 4);                                          \
+			CASE(ops, 8);                                          \
+			CASE(ops, 32);                                         \
+			CASE(ops, 64);                                         \
+			CASE(ops, 128);                                        \
+			CASE(ops, 256);                                        \
+			CASE(ops, 512);                                        \
+		default:                                                       \
+			return 0;                                              \
+		}                                                              \
+	} while (0)
+
 RUN(hold_ours, hold, CACHE, UP_TO_LEFT, 0)
 RUN(hold_plain, hold, PLAIN, UP_TO_LEFT, 0)
 
@@ -25,32 +46,22 @@ static uint64_t hold_cached(struct variant *variant, uint32_t thread,
 	return hold(variant, thread, n, DPDK_CACHED, UP_TO_LEFT, 0);
 }
 
-#define CASE(k)                                                                \
-	case k:                                                                \
-		return hold(variant, thread, n, DPDK_CACHED, UP_TO_LEFT, k)
-
-/* The compiler knows n and unrolls: +17 % by DPDK's own account. */
 static uint64_t hold_constant(struct variant *variant, uint32_t thread,
 			      uint64_t n)
 {
 	dpdk_caches(((struct harness *)variant->state)->pool, thread);
-	switch (variant->param[P_GET]) {
-		CASE(1);
-		CASE(4);
-		CASE(8);
-		CASE(32);
-		CASE(64);
-		CASE(128);
-		CASE(256);
-		CASE(512);
-	default:
-		return 0;
-	}
+	RUN_CONSTANT(DPDK_CACHED);
 }
 #else
 RUN_DPDK(hold_cached, 0)
 RUN_DPDK(hold_constant, 0)
 #endif
+
+static uint64_t hold_ours_constant(struct variant *variant, uint32_t thread,
+				   uint64_t n)
+{
+	RUN_CONSTANT(CACHE);
+}
 
 /* Take k pages as frames, of a and, if there is one, of b by turns. */
 static inline bool take_frames(struct mr_cache *a, struct mr_cache *b,
@@ -127,7 +138,7 @@ static void count_two(struct variant *variant, struct counts *counts)
 }
 
 static void add_ours(struct bench *bench, struct row *row,
-		     const struct variant *like)
+		     const struct variant *like, bool is_constant)
 {
 	static const struct contestant list[] = {
 		{ "addresses", A_OURS, hold_ours },
@@ -140,13 +151,16 @@ static void add_ours(struct bench *bench, struct row *row,
 
 	for (uint32_t i = 0; i < N_OF(list); i++) {
 		struct variant variant = *like;
+		struct contestant contestant = list[i];
 
+		if (is_constant && contestant.run == hold_ours)
+			contestant.run = hold_ours_constant;
 		variant.wish.has_owners = i % 2 != 0;
 		/* As DPDK's caches: what is kept need not leave them. */
 		variant.wish.ours.magazine_pages = i == 4 ? 512 : 0;
 		variant.wish.n_pools = i == 5 ? 2 : 1;
 		variant.count = i == 5 ? count_two : harness_count;
-		bench_add_all(bench, row, &variant, &list[i], 1);
+		bench_add_all(bench, row, &variant, &contestant, 1);
 	}
 }
 
@@ -167,7 +181,7 @@ static void perf_row(struct bench *bench, struct row *row,
 	row->is_per_thread = true;
 	row->x_name = "pages per call";
 	row->x = (double)like->param[P_GET];
-	add_ours(bench, row, like);
+	add_ours(bench, row, like, is_constant);
 	bench_add_all(bench, row, like, &theirs, 1);
 	owned.wish.is_owned = true;
 	if (row->n_threads == 1 && kinds == C_ALL)

@@ -20,6 +20,43 @@ TEST(page_freed_last_is_allocated_first)
 	fixture_close(&f);
 }
 
+/*
+ * Where the compiler knows n, the burst is inlined: it must go to the call at
+ * the edges of a magazine, and with what is no page of one owner.
+ */
+TEST(bursts_of_known_length_are_as_others)
+{
+	struct pool_fixture f;
+	struct mr_frame frame = { 0 };
+	uint64_t addrs[8 * MAG], wrong[8];
+
+	fixture_open(&f, 8 * MAG, 4096, 4096);
+	for (uint32_t i = 0; i + 12 <= 8 * MAG; i += 12)
+		assert_int_equal(
+			mr_frag_alloc_bulk(f.cache, addrs + i, 12, 4096), 12);
+	assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs + 504, 12, 4096), 8);
+	assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, 8, 4097), 0);
+	assert_in_flight(f.pool, 8 * MAG);
+	for (uint32_t i = 0; i + 12 <= 8 * MAG; i += 12)
+		mr_frag_free_bulk(f.cache, addrs + i, 12);
+	assert_in_flight(f.pool, 8);
+	memcpy(wrong, addrs + 504, sizeof(wrong));
+	wrong[3] = MR_ADDR_NONE;
+	mr_frag_free_bulk(f.cache, wrong, 8);
+	assert_int_equal(pool_stats(f.pool).free_invalid, 1);
+	assert_in_flight(f.pool, 1);
+	frame.addr = addrs[507];
+	assert_int_equal(mr_frame_ref(f.cache, &frame, 1), 0);
+	for (uint32_t i = 0; i < 2; i++) {
+		mr_frag_alloc_bulk(f.cache, wrong, 8, 4096);
+		mr_frag_free_bulk(f.cache, wrong + 1, 7);
+		wrong[1] = addrs[507];
+		mr_frag_free_bulk(f.cache, wrong, 2);
+		assert_in_flight(f.pool, 1 - i);
+	}
+	fixture_close(&f);
+}
+
 /* One trip to the depot per 64 pages, whatever the order of alloc and free. */
 TEST(two_magazines_keep_the_depot_away)
 {
