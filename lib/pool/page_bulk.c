@@ -56,11 +56,23 @@ static bool call_again(struct mr_pool *pool, uint32_t order, uint32_t n)
 	return false;
 }
 
-/* Into all slots, or into the empty ones, of which there are n at least. */
-static inline uint32_t take_blocks(struct mr_pool *pool, uint32_t order,
-				   uint64_t *slots, uint32_t n, bool only_empty)
+/* A page to the front of a list. */
+static inline void link_page(struct mr_pool *pool, struct mr_page_list *list,
+			     uint32_t page)
 {
-	const uint32_t shift = pool->page_shift;
+	pool->page_alloc.links[page] = list->first_plus_1;
+	list->first_plus_1 = page + 1;
+	list->n++;
+}
+
+/*
+ * Into a list; or, without one, into all slots, or into the empty ones, of
+ * which there are n at least.
+ */
+static inline __attribute__((always_inline)) uint32_t
+take_blocks(struct mr_pool *pool, uint32_t order, uint64_t *slots, uint32_t n,
+	    bool only_empty, struct mr_page_list *list)
+{
 	uint32_t n_done = 0, first, blocks;
 
 	if (order > pool->page_alloc.group_shift)
@@ -69,21 +81,23 @@ static inline uint32_t take_blocks(struct mr_pool *pool, uint32_t order,
 	while (n_done < n) {
 		const uint32_t k = mri_page_take(&pool->page_alloc, order,
 						 n - n_done, &first, &blocks);
-		const uint64_t addr = pool->addr + ((uint64_t)first << shift);
 
 		if (k == 0)
 			break;
 		n_done += k;
 		for (; blocks != 0; blocks &= blocks - 1) {
+			const uint32_t page =
+				first + (uint32_t)__builtin_ctz(blocks);
+
 			if (order > 0)
-				mri_block_open_whole(
-					pool,
-					first + (uint32_t)__builtin_ctz(blocks),
-					order);
+				mri_block_open_whole(pool, page, order);
+			if (list != NULL) {
+				link_page(pool, list, page);
+				continue;
+			}
 			while (only_empty && *slots != MR_ADDR_NONE)
 				slots++;
-			*slots++ = addr +
-				   ((uint64_t)__builtin_ctz(blocks) << shift);
+			*slots++ = mri_page_addr(pool, page);
 		}
 	}
 	call_end(pool, order, n_done);
@@ -100,7 +114,7 @@ alloc_many(struct mr_pool *pool, uint32_t order, uint64_t *addrs, uint32_t n,
 	if (n == 0)
 		return 0;
 	do {
-		n_done = take_blocks(pool, order, addrs, n, false);
+		n_done = take_blocks(pool, order, addrs, n, false, NULL);
 	} while (n_done == 0 && call_again(pool, order, n));
 	for (uint32_t i = 0; pool->safety != NULL && i < n_done; i++)
 		mri_checked_block_out(pool, mri_page_of(pool, addrs[i]),
@@ -132,7 +146,7 @@ static uint32_t fill_one_by_one(struct mr_pool *pool, uint32_t order,
 	for (n_done = 0; n_done < n; n_done++, slots++) {
 		while (*slots != MR_ADDR_NONE)
 			slots++;
-		if (take_blocks(pool, order, slots, 1, false) == 0)
+		if (take_blocks(pool, order, slots, 1, false, NULL) == 0)
 			break;
 		mri_checked_block_out(pool, mri_page_of(pool, *slots),
 				      1u << order, site);
@@ -151,11 +165,11 @@ uint32_t mr_page_alloc_bulk_slots(struct mr_pool *pool, uint32_t order,
 	if (n_empty == 0)
 		return n;
 	do {
-		n_done =
-			pool->safety == NULL ?
-				take_blocks(pool, order, addrs, n_empty, true) :
-				fill_one_by_one(pool, order, addrs, n_empty,
-						__builtin_return_address(0));
+		n_done = pool->safety == NULL ?
+				 take_blocks(pool, order, addrs, n_empty, true,
+					     NULL) :
+				 fill_one_by_one(pool, order, addrs, n_empty,
+						 __builtin_return_address(0));
 	} while (n_done == 0 && call_again(pool, order, n_empty));
 	return n - n_empty + n_done;
 }
@@ -322,37 +336,6 @@ void mr_page_free_bulk(struct mr_pool *pool, uint32_t order,
 		free_many(pool, order, addrs, n, __builtin_return_address(0));
 }
 
-static uint32_t take_list(struct mr_pool *pool, uint32_t order, uint32_t n,
-			  struct mr_page_list *list)
-{
-	struct mri_page_alloc *pa = &pool->page_alloc;
-	uint32_t n_done = 0, first, blocks;
-
-	if (order > pa->group_shift)
-		return 0;
-	n = call_begin(pool, order, n);
-	while (n_done < n) {
-		const uint32_t k =
-			mri_page_take(pa, order, n - n_done, &first, &blocks);
-
-		if (k == 0)
-			break;
-		n_done += k;
-		for (; blocks != 0; blocks &= blocks - 1) {
-			const uint32_t page =
-				first + (uint32_t)__builtin_ctz(blocks);
-
-			if (order > 0)
-				mri_block_open_whole(pool, page, order);
-			pa->links[page] = list->first_plus_1;
-			list->first_plus_1 = page + 1;
-		}
-	}
-	call_end(pool, order, n_done);
-	list->n += n_done;
-	return n_done;
-}
-
 /* The first n of a list leave a pool that is checked. */
 static void pass_out(struct mr_pool *pool, const struct mr_page_list *list,
 		     uint32_t n, const void *site)
@@ -374,7 +357,7 @@ uint32_t mr_page_alloc_list(struct mr_pool *pool, uint32_t order, uint32_t n,
 		return 0;
 	list->order = order;
 	do {
-		n_done = take_list(pool, order, n, list);
+		n_done = take_blocks(pool, order, NULL, n, false, list);
 	} while (n_done == 0 && call_again(pool, order, n));
 	if (pool->safety != NULL)
 		pass_out(pool, list, n_done, __builtin_return_address(0));
@@ -388,7 +371,7 @@ bool mr_page_list_pop(struct mr_pool *pool, struct mr_page_list *list,
 
 	if (list->n == 0)
 		return false;
-	*ret_addr = pool->addr + ((uint64_t)page << pool->page_shift);
+	*ret_addr = mri_page_addr(pool, page);
 	list->first_plus_1 = pool->page_alloc.links[page];
 	list->n--;
 	return true;

@@ -122,7 +122,6 @@ TEST(slots_are_filled_as_the_kernel_does)
 	fixture_close(&f);
 }
 
-/* One reference of a page that has two owners, and the other. */
 /* All n blocks, however many calls it takes. */
 static void alloc_all(struct mr_pool *pool, uint32_t order, uint32_t n)
 {
