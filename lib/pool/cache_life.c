@@ -57,14 +57,6 @@ static bool load_cache(struct mr_cache *cache)
 	return false;
 }
 
-/* A cache that was not made has counted what it moved all the same. */
-static void drop_cache(struct mr_cache *cache)
-{
-	__atomic_fetch_add(&cache->pool->counters.n_from_depot,
-			   cache->counters.n_from_depot, __ATOMIC_RELAXED);
-	mr_free(cache->pool->ctx, cache);
-}
-
 int mr_cache_create(struct mr_pool *pool, struct mr_cache **ret_cache,
 		    struct mr_reason *reterr_reason)
 {
@@ -78,12 +70,8 @@ int mr_cache_create(struct mr_pool *pool, struct mr_cache **ret_cache,
 	pthread_mutex_lock(&pool->grow_lock);
 	pthread_mutex_lock(&pool->lock);
 	err = check_room(pool, reterr_reason);
-	if (err < 0) {
-		pthread_mutex_unlock(&pool->lock);
-		pthread_mutex_unlock(&pool->grow_lock);
-		mr_free(pool->ctx, cache);
-		return err;
-	}
+	if (err < 0)
+		goto fail;
 	cache->pool = pool;
 	cache->addr = pool->addr;
 	cache->fast_bytes =
@@ -94,13 +82,11 @@ int mr_cache_create(struct mr_pool *pool, struct mr_cache **ret_cache,
 	mri_shelf_init(&cache->shelf);
 	cache->owners = pool->owners;
 	if (!load_cache(cache)) {
-		pthread_mutex_unlock(&pool->lock);
-		pthread_mutex_unlock(&pool->grow_lock);
-		drop_cache(cache);
-		return mr_fail(reterr_reason, -ENOMEM,
-			       "%s has no free magazine for a cache: other "
-			       "caches hold all of them",
-			       pool->name);
+		err = mr_fail(reterr_reason, -ENOMEM,
+			      "%s has no free magazine for a cache: other "
+			      "caches hold all of them",
+			      pool->name);
+		goto fail;
 	}
 	cache->seen_ns = mr_ctx_now_ns(pool->ctx);
 	cache->next = pool->caches;
@@ -112,6 +98,15 @@ int mr_cache_create(struct mr_pool *pool, struct mr_cache **ret_cache,
 	pthread_mutex_unlock(&pool->grow_lock);
 	*ret_cache = cache;
 	return 0;
+
+fail:
+	/* It has counted what it moved all the same. */
+	__atomic_fetch_add(&pool->counters.n_from_depot,
+			   cache->counters.n_from_depot, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&pool->lock);
+	pthread_mutex_unlock(&pool->grow_lock);
+	mr_free(pool->ctx, cache);
+	return err;
 }
 
 void mr_cache_destroy(struct mr_cache *cache)
