@@ -9,7 +9,7 @@
 
 enum {
 	NETDEV_WAIT_MS = 10000,
-	/* udev renames a new interface when it has seen it. */
+	/* udev renames a new interface after seeing it. */
 	RENAME_WAIT_MS = 1000,
 };
 
@@ -26,7 +26,7 @@ static bool is_among(const char *bdf, const struct device *devices, uint32_t n)
 	return false;
 }
 
-/* The others of its group are bound with it, or do no DMA of the kernel's. */
+/* The others in its group are bound as well, or not used for DMA. */
 static int check_group(const struct device *device,
 		       const struct device *devices, uint32_t n,
 		       struct mr_reason *reason)
@@ -64,7 +64,7 @@ static bool allows_noiommu(void)
 	return line[0] == 'Y' || line[0] == '1';
 }
 
-/* What the kernel uses it for; of another root it knows nothing. */
+/* Whether the kernel uses it; unknown for another root. */
 static int check_use(const struct device *device, struct mr_reason *reason)
 {
 	const struct mr_pci_info *pci = &device->pci;
@@ -110,7 +110,7 @@ static int check(const struct device *device, const struct device *devices,
 			    "firmware (VT-d, AMD-Vi) and with intel_iommu=on "
 			    "on the kernel command line",
 			    pci->bdf);
-	/* The kernel lets root alone open the node of one without an IOMMU. */
+	/* Without an IOMMU, only root may open the node. */
 	if (options->has_owner &&
 	    (pci->iommu_group < 0 ||
 	     strstr(device_nodes(pci).group.text, "noiommu") != NULL))
@@ -121,8 +121,8 @@ static int check(const struct device *device, const struct device *devices,
 }
 
 /*
- * Back to what it had. Where that fails the note stays, for unbind, and the
- * reason of why it is undone says so.
+ * Restore its previous driver. If that fails, the note stays, for unbind, and
+ * the message says so.
  */
 static void undo(const struct device *device, struct mr_reason *reason)
 {
@@ -148,7 +148,7 @@ static int bind_one(const struct device *device, struct mr_reason *reason)
 
 	if (device->is_vfio)
 		return 0;
-	/* Before anything is changed: killed in between, it can be undone. */
+	/* Before any change: if killed in between, it can be undone. */
 	err = notes_remember(pci);
 	if (err < 0)
 		return fail(reason, err,
@@ -217,7 +217,7 @@ int bind_devices(char *const *bdfs, uint32_t n,
 	return err;
 }
 
-/* The interface's name when it is there and is not renamed any more. */
+/* Wait for the interface, under its final name. */
 static bool wait_for_interface(const char *bdf, const char *former,
 			       struct mr_pci_info *now)
 {

@@ -11,11 +11,11 @@
 
 enum {
 	CLASS_NETWORK = 0x02, /* base class; PCI Code and ID Assignment 1.11 */
-	MAX_DEPTH = 8,        /* of interfaces on top of others */
-	MAX_WORDS = 10,       /* of a line of routes */
+	MAX_DEPTH = 8,        /* of stacked interfaces */
+	MAX_WORDS = 10,       /* in a line of a route table */
 };
 
-/* Words of a route: its interface, and those that are zero of a default one. */
+/* Fields of a route: interface, and those that are zero for a default one. */
 static const struct routes {
 	const char *path;
 	uint32_t interface, address, length;
@@ -51,8 +51,8 @@ static bool has_default(const struct routes *routes, const char *interface)
 }
 
 /*
- * Whether the machine's default route goes by this interface: by itself, or by
- * a bridge, bond or VLAN on top of it, which is "upper_br0" in its folder.
+ * Whether the machine's default route uses this interface, or a bridge, bond or
+ * VLAN on top of it, such as "upper_br0" in its directory.
  */
 static bool has_default_route(const char *interface, uint32_t depth)
 {
@@ -79,16 +79,16 @@ static void read_interface(struct device *device)
 	if (name[0] == '\0')
 		return;
 	device->has_link = true;
-	/* An interface that is down has no carrier file to read: EINVAL. */
+	/* The carrier of an interface that is down: EINVAL. */
 	machine_read(machine_path("/sys/class/net/%s/carrier", name), line,
 		     sizeof(line));
 	device->is_up = strcmp(line, "1") == 0;
 	machine_read(machine_path("/sys/class/net/%s/speed", name), line,
 		     sizeof(line));
-	/* -1: it does not know. */
+	/* -1: unknown */
 	if (device->is_up && line[0] != '-')
 		device->mbps = (int)strtoul(line, NULL, 10);
-	/* A function may have several interfaces, a port of the NIC each. */
+	/* A function may have several interfaces, one per NIC port. */
 	(void)machine_names(machine_path("/sys/class/net/%s/device/net", name),
 			    &names);
 	for (int i = 0; i < names.n; i++)
@@ -143,9 +143,8 @@ bool device_leaves_group_viable(const char *bdf, char driver[32])
 	const bool is_there = device_look(bdf, &info);
 
 	snprintf(driver, 32, "%s", info.kernel_driver);
-	/* One that is unplugged meanwhile is in nobody's way. */
-	return !is_there ||
-	       mr_pci_use(machine.ctx, &info) != MR_PCI_USE_KERNEL;
+	/* One that was unplugged meanwhile does not matter. */
+	return !is_there || mr_pci_use(machine.ctx, &info) != MR_PCI_USE_KERNEL;
 }
 
 struct nodes device_nodes(const struct mr_pci_info *pci)

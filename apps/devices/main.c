@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* mr-devices: network devices, between the kernel and vfio-pci. */
+/* mr-devices: move network devices between the kernel and vfio-pci. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ struct options {
 /* Returns the exit status. */
 typedef int command_fn(const struct options *options);
 
-/* Which options and how many devices a command has. */
+/* Options and number of devices of a command. */
 struct command {
 	const char *word;
 	command_fn *run;
@@ -63,7 +63,7 @@ static int complain(const char *text)
 	return 1;
 }
 
-/* One device, or network devices, or with --all everything on the bus. */
+/* One device, or all network devices, or with --all everything on the bus. */
 static int show(const struct options *options)
 {
 	const bool is_info = options->n_bdfs > 0;
@@ -83,7 +83,7 @@ static int show(const struct options *options)
 		const char *const bdf =
 			is_info ? options->bdfs[0] : names.list[i]->d_name;
 
-		/* One of a list may have gone away in between. */
+		/* A listed device may have gone meanwhile. */
 		if (device_read(bdf, &devices[n], &error) == 0 &&
 		    (is_info || options->given & HAS_ALL || devices[n].is_nic))
 			n++;
@@ -114,7 +114,7 @@ static int bind_them(const struct options *options)
 		       0;
 }
 
-/* What can be given back is, whatever happens to the others. */
+/* Return as many as possible, whatever happens to the others. */
 static int unbind(const struct options *options)
 {
 	const bool is_all = options->given & HAS_ALL;
@@ -236,7 +236,7 @@ static enum parse_result parse(int argc, char **argv, struct options *options,
 	return check(options, error);
 }
 
-/* Those that change something are alone while they do. */
+/* Commands that change something run exclusively. */
 static int run(const struct options *options)
 {
 	const bool changes = options->command->n_most == MAX_BDFS;

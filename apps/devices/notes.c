@@ -30,7 +30,7 @@ int notes_lock(void)
 	return err;
 }
 
-/* Under another name first: there is never half a file. */
+/* Write to a temporary name first: there is never half a file. */
 int notes_remember(const struct mr_pci_info *pci)
 {
 	const struct path fresh = path_of(".new");
@@ -54,7 +54,7 @@ bool notes_recall(const char *bdf, struct device *device)
 
 	if (file == NULL)
 		return false;
-	/* A conversion that has no text, as "driver=", changes nothing. */
+	/* A conversion without text, such as "driver=", changes nothing. */
 	while (fgets(line, sizeof(line), file) != NULL) {
 		(void)sscanf(line, "driver=%31[^\n]", device->former_driver);
 		(void)sscanf(line, "interface=%15[^\n]",

@@ -19,7 +19,7 @@ static bool is_number(const char *text, unsigned long *ret)
 	return text[0] >= '0' && text[0] <= '9' && *end == '\0';
 }
 
-/* A number needs no entry in the files of users: containers have none. */
+/* A numeric id needs no user database: containers have none. */
 static bool find_user(struct owner *owner)
 {
 	unsigned long id;
@@ -29,7 +29,7 @@ static bool find_user(struct owner *owner)
 
 	if (user == NULL) {
 		owner->uid = (uid_t)id;
-		owner->gid = (gid_t)-1; /* as it is */
+		owner->gid = (gid_t)-1; /* unchanged */
 		return has_id;
 	}
 	snprintf(owner->user, sizeof(owner->user), "%s", user->pw_name);
@@ -65,7 +65,7 @@ int owner_parse(const char *text, struct owner *ret, struct mr_reason *reason)
 	return 0;
 }
 
-/* devtmpfs makes it when the device is bound, udev may follow. */
+/* devtmpfs creates it on binding; udev may follow. */
 static int give_node(const char *node, const char *bdf,
 		     const struct owner *owner, struct mr_reason *reason)
 {
@@ -84,9 +84,9 @@ static int give_node(const char *node, const char *bdf,
 }
 
 /*
- * What a session of the user may lock, in KiB or "unlimited": limits are given
- * by PAM, so the user's own shell is asked, by way of the environment: a name
- * may have any character. False: cannot be told.
+ * How much a session of the user may lock, in KiB or "unlimited": PAM sets
+ * limits, so ask the user's own shell, with the name in the environment, since
+ * it may have any character. False: unknown.
  */
 static bool ask_memlock(const char *user, char *text, int n_bytes)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* All that is shown is made from the JSON object of a device. */
+/* All output is made from the JSON object of a device. */
 #include <stdio.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ static const char *const columns[COLUMNS] = {
 	"interface", "iommu_group", "numa_node", "link",
 };
 
-/* What is not there is null, so that each member is always there. */
+/* null if empty, so that each member is always present. */
 static json_t *text_or_null(const char *text)
 {
 	return text != NULL && text[0] != '\0' ? json_text(text) : json_null();
@@ -31,7 +31,7 @@ static json_t *number_or_null(int32_t number)
 	return number >= 0 ? json_integer(number) : json_null();
 }
 
-/* What a program calls it now. */
+/* Its spec for programs, now. */
 static json_t *spec_of(const struct device *device)
 {
 	char spec[CELL_BYTES] = "";
@@ -91,7 +91,7 @@ static const char *text_of(const json_t *object, const char *key)
 	return text != NULL ? text : "";
 }
 
-/* A member in words, or none. */
+/* A member as text, or none. */
 static const char *words_of(const json_t *object, const char *key,
 			    const char *none, char words[CELL_BYTES])
 {
@@ -119,7 +119,7 @@ static const char *words_of(const json_t *object, const char *key,
 	return words;
 }
 
-/* What does not go into columns: in words behind them. */
+/* Remarks that have no column, after the columns. */
 static void print_remarks(const json_t *object)
 {
 	const json_t *siblings = json_object_get(object, "group_shared_with");

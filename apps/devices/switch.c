@@ -6,7 +6,7 @@
 
 #include "devices.h"
 
-/* Probing waits for firmware in some drivers. */
+/* Some drivers wait for firmware when probing. */
 enum { DRIVER_WAIT_MS = 10000 };
 
 static int write_or_fail(struct path path, const char *text, const char *bdf,
@@ -58,8 +58,7 @@ static int unbind(const char *bdf, struct mr_reason *reason)
 int switch_to(const char *bdf, const char *driver, struct mr_reason *reason)
 {
 	const bool is_vfio = driver != NULL && strcmp(driver, "vfio-pci") == 0;
-	/* vfio-pci is matched by this: no other device becomes its own. An
-	 * empty line takes it away. */
+	/* Makes vfio-pci match only this device. An empty line removes it. */
 	int err = write_or_fail(
 		machine_path("/sys/bus/pci/devices/%s/driver_override", bdf),
 		is_vfio ? driver : "\n", bdf, "cannot set its driver", reason);
@@ -74,7 +73,7 @@ int switch_to(const char *bdf, const char *driver, struct mr_reason *reason)
 			    "%s: its kernel driver %s is not loaded; 'modprobe "
 			    "%s', then try again",
 			    bdf, driver, driver);
-	/* By name: another driver may know its ids, too. */
+	/* By name: another driver may also match its ids. */
 	if (driver == NULL || is_vfio ||
 	    machine_write(machine_path("/sys/bus/pci/drivers/%s/bind", driver),
 			  bdf) < 0)

@@ -26,7 +26,7 @@ static void *serve(void *opaque)
 	struct background *b = opaque;
 	int unused;
 
-	/* Cancelled within a job, never while it has the lock. */
+	/* Cancellable within a job, never while holding the lock. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &unused);
 	pthread_mutex_lock(&b->lock);
 	for (;;) {

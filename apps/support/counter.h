@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counters that one thread writes, and others read while it does. */
+/* Counters written by one thread while others read them. */
 #ifndef SUPPORT_COUNTER_H
 #define SUPPORT_COUNTER_H
 
 #include <stdint.h>
 
-/* By the thread that writes it: a load and a store, no locked instruction. */
+/* By the writing thread: a load and a store, no locked instruction. */
 static inline void counter_add(uint64_t *counter, uint64_t n)
 {
 	__atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
 }
 
-/* What was counted and then not done. */
+/* Undo a count. */
 static inline void counter_sub(uint64_t *counter, uint64_t n)
 {
 	__atomic_store_n(counter, *counter - n, __ATOMIC_RELAXED);

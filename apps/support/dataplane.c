@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Opening and closing, in this order and back: pool, ports, workers. */
+/* Open pool, ports and workers in this order, close them in reverse. */
 #include <dirent.h>
 #include <errno.h>
 #include <sched.h>
@@ -12,8 +12,8 @@
 #include "text.h"
 
 enum {
-	HANDOFF_ENTRIES = 1024, /* where the configuration has none */
-	MAX_AUTO_WORKERS = 16,  /* more must be asked for: each costs pages */
+	HANDOFF_ENTRIES = 1024, /* unless configured */
+	MAX_AUTO_WORKERS = 16,  /* more only on request: each costs pages */
 	DRAIN_MS = 1000,
 };
 
@@ -27,13 +27,13 @@ static void print_log(void *opaque, enum mr_log_level level, const char *line)
 		print_error("%s: %s: %s", plane->program, names[level], line);
 }
 
-/* An error in a spec is one of the command line. */
+/* An error in a spec is a usage error. */
 static int status_of(int err)
 {
 	return err == -EINVAL ? 2 : 1;
 }
 
-/* Workers at most, as far as it is known before the ports are open. */
+/* The most workers, as far as known before the ports are open. */
 static uint32_t most_workers(const struct dataplane_config *config)
 {
 	cpu_set_t set;
@@ -57,8 +57,8 @@ static uint32_t handoff_entries(const struct dataplane_config *config)
 }
 
 /*
- * Pages of a magazine: as many as such a pool has by default, if what its
- * caches may hold then leaves n_others.
+ * Pages per magazine: the default for such a pool, if what its caches may hold
+ * then leaves n_others.
  */
 static uint32_t fit_magazines(uint32_t n_pages, uint64_t n_others,
 			      uint32_t n_workers)
@@ -71,13 +71,13 @@ static uint32_t fit_magazines(uint32_t n_pages, uint64_t n_others,
 	return n;
 }
 
-/* Pages without which a port could not fill its rings. */
+/* The least pages that let a port fill its rings. */
 static int count_pages(struct dataplane *plane,
 		       const struct dataplane_config *config,
 		       char (*specs)[MAX_SPEC_BYTES], uint32_t n_workers,
 		       uint64_t *ret_n, struct mr_reason *ret_error)
 {
-	/* Each port sets a burst per worker aside. */
+	/* Each port reserves a burst per worker. */
 	*ret_n = config->n_kept_pages +
 		 (uint64_t)n_workers * config->n_ports * MR_BURST_MAX;
 	for (uint32_t p = 0; p < config->n_ports; p++) {
@@ -211,7 +211,7 @@ static int make_workers(struct dataplane *plane,
 	return 0;
 }
 
-/* A queue has several fds, and the soft limit is low for select()'s sake. */
+/* A queue has several fds, and the soft limit is low because of select(). */
 static void raise_file_limit(void)
 {
 	struct rlimit limit;
@@ -254,7 +254,7 @@ int dataplane_open(struct dataplane *plane,
 	return status;
 }
 
-/* True if a tx queue of the worker still has frames, or a ring to it. */
+/* True if a tx queue of the worker, or a ring to it, still has frames. */
 static bool flush(struct dataplane *plane, uint32_t w)
 {
 	struct mr_worker *worker = mr_workers_get(plane->workers, w);
@@ -275,7 +275,7 @@ static bool flush(struct dataplane *plane, uint32_t w)
 	return has_left;
 }
 
-/* What no tx queue took in time. */
+/* Drop what no tx queue took in time. */
 static void drop_handed_off(struct dataplane *plane, uint32_t w,
 			    dataplane_drop_fn *drop, void *opaque)
 {
@@ -293,7 +293,7 @@ static void drop_handed_off(struct dataplane *plane, uint32_t w,
 	}
 }
 
-/* Time on a core, and time waiting for one, so far. */
+/* Time running, and time waiting for a core, so far. */
 static void sched_times(const char *tid, unsigned long long ret[2])
 {
 	char line[128];
@@ -311,7 +311,7 @@ static void explain_task(const char *tid, char *ret, size_t n)
 	const char *state;
 
 	read_line(line, sizeof(line), "/proc/self/task/%s/stat", tid);
-	state = strrchr(line, ')'); /* behind the name: " S ..." */
+	state = strrchr(line, ')'); /* after the name: " S ..." */
 	if (state != NULL && state[1] == ' ' && state[2] != 'R') {
 		read_line(wchan, sizeof(wchan), "/proc/self/task/%s/wchan",
 			  tid);

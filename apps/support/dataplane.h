@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What forwards frames: a context, a pool that is large enough, the ports and
- * the workers that share their queues. Opened in this order, closed in the
- * other one. What the workers do with frames is the application's.
+ * The data plane: a context, a large enough pool, the ports and the workers
+ * that share their queues. Opened in this order, closed in reverse. The
+ * application decides what workers do with frames.
  */
 #ifndef SUPPORT_DATAPLANE_H
 #define SUPPORT_DATAPLANE_H
@@ -14,32 +14,33 @@
 
 enum { MAX_PORTS = 32 };
 
-/* Zero is the default, but of program, specs, n_ports, burst, page_bytes. */
+/* Zero is the default, except of program, specs, n_ports, burst, page_bytes. */
 struct dataplane_config {
-	const char *program;         /* in front of lines of log; constant */
-	enum mr_log_level log_level; /* of the lines that go to stderr */
-	const char *const *specs;    /* by port, as the user wrote them */
+	const char *program;         /* prefix of log lines; constant */
+	enum mr_log_level log_level; /* for lines to stderr */
+	const char *const *specs;    /* by port, as given by the user */
 	uint32_t n_ports;
 	struct port_options port; /* of all ports */
 	uint32_t n_workers;       /* 0: the queues of a port, or n_cores */
-	bool may_be_fewer;        /* n_workers is the most: mr_workers_config */
+	bool may_be_fewer;        /* n_workers is a maximum: see
+				   * mr_workers_config */
 	uint32_t n_cores;         /* 0: any */
 	uint32_t cores[MR_WORKERS_MAX];
-	uint32_t burst;   /* entries, checked against the ports' frames */
-	uint32_t n_pages; /* of the pool; 0: what is needed */
-	/* That the application itself keeps: in queues, in reassembly. */
+	uint32_t burst;   /* entries; must suffice for the ports' frames */
+	uint32_t n_pages; /* of the pool; 0: as needed */
+	/* Held by the application itself: in queues, in reassembly. */
 	uint32_t n_kept_pages;
 	uint32_t page_bytes;
 	enum mr_safety safety;
 	enum mr_idle_mode idle;
-	uint32_t cpu_percent;     /* of a core, at most, if adaptive; 0: 100 */
+	uint32_t cpu_percent;     /* maximum of a core, if adaptive; 0: 100 */
 	uint32_t handoff_entries; /* of each ring; 0: 1024 */
-	/* Port that the frames of each port go to, or MR_SENDS_TO_ANY; NULL:
-	 * any, all. Read by dataplane_open() only. */
+	/* The port that each port's frames go to, or MR_SENDS_TO_ANY; NULL:
+	 * any, for all. Only read by dataplane_open(). */
 	const uint32_t *sends_to;
 };
 
-/* For reading; the functions below write it. It may not move. */
+/* Read-only for callers; must not move. */
 struct dataplane {
 	const char *program;
 	enum mr_log_level log_level;
@@ -53,49 +54,49 @@ struct dataplane {
 };
 
 /*
- * Open all. Returns 0, or the exit status: 2 if the configuration asks for what
- * cannot be, else 1; ret_error says why. On failure nothing is left open.
+ * Open everything. Returns 0, or an exit status: 2 if the configuration cannot
+ * be satisfied, else 1, with ret_error. On failure nothing is left open.
  */
 int dataplane_open(struct dataplane *plane,
 		   const struct dataplane_config *config,
 		   struct mr_reason *ret_error);
 
-/* Drop what is left in a ring, with a counter for it, and free the pages. */
+/* Count what is left in a ring as dropped, and free its pages. */
 typedef void dataplane_drop_fn(void *opaque, struct mr_worker *worker,
 			       const struct mr_frame *frames, uint32_t n);
 
 /*
  * After the workers have ended: send what is in hand-off rings and tx queues,
- * for at most a second. What is left in rings is handed to drop().
+ * for at most a second. Passes what is left in rings to drop().
  */
 void dataplane_drain(struct dataplane *plane, dataplane_drop_fn *drop,
 		     void *opaque);
 
 /*
- * Wait up to 5 s until all workers have ended, as mr_workers_join(). The line
- * of -ETIMEDOUT says what keeps the worker, and the remedy.
+ * Wait up to 5 s until all workers have ended, like mr_workers_join(). The
+ * message of -ETIMEDOUT says what blocks the worker, and the remedy.
  */
 enum { DATAPLANE_JOIN_MS = 5000 };
 
 int dataplane_join(struct dataplane *plane, struct mr_reason *ret_error);
-/* What keeps a worker's thread, and the remedy; "": there is no such thread. */
+/* What blocks a worker's thread, and the remedy; "": no such thread. */
 void dataplane_why_stuck(uint32_t worker_idx, char *ret, size_t n);
 
 /*
- * Close ports and workers; the pool stays, to be looked at, until
- * dataplane_close(), which also closes what is open.
+ * Close ports and workers; the pool stays, for inspection, until
+ * dataplane_close(), which also closes what is still open.
  */
 void dataplane_close_ports(struct dataplane *plane);
 void dataplane_close(struct dataplane *plane);
 
-/* A port, its mode, and why not a better one: a line on stderr. */
+/* Print a port, its mode, and why not a better one, to stderr. */
 void dataplane_print_port(const struct mr_port_info *info);
-/* What was opened and who works where, on stderr. */
+/* Print what was opened, and the core map, to stderr. */
 void dataplane_print_map(const struct dataplane *plane);
 
 /*
- * Options that fill the configuration, for the tables of applications: those
- * that an application offers have these ids there, with its own help.
+ * Options that fill in the configuration, for applications' tables, which use
+ * these ids with their own help.
  */
 enum {
 	OPTION_CORES = 'c',
@@ -112,13 +113,13 @@ enum {
 	OPTION_MAX_CPU,
 };
 
-/* Take one of them. */
+/* Handle one of them. */
 enum parse_result dataplane_take_option(const struct option_row *row,
 					const char *arg,
 					struct dataplane_config *config,
 					struct mr_reason *ret_error);
 
-/* Whether they go together: PARSE_RUN or PARSE_WRONG. */
+/* Check that they are consistent: PARSE_RUN or PARSE_WRONG. */
 enum parse_result dataplane_check_options(const struct dataplane_config *config,
 					  struct mr_reason *ret_error);
 

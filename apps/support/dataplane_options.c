@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Options that say how the data plane is made. */
+/* Options of the data plane. */
 #include <stddef.h>
 
 #include "dataplane.h"
@@ -17,7 +17,7 @@ enum {
 
 #define AT(member) offsetof(struct dataplane_config, member)
 
-/* Options whose argument is a number. */
+/* Options with a numeric argument. */
 static const struct {
 	int id;
 	uint32_t min, max;
@@ -38,7 +38,7 @@ static const char *const safety_words[] = { "counts", "states", "poison",
 					    "guard" };
 static const char *const promisc_words[] = { "auto", "on", "off" };
 
-/* Those whose argument is one of a few words, in the order of an enum. */
+/* Options whose argument is one of a few words, in enum order. */
 static const struct {
 	int id;
 	const char *const *words;

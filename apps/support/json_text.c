@@ -7,7 +7,7 @@
 
 enum { MAX_UTF8_BYTES = 4, ESCAPED_BYTES = 4 /* \xHH */ };
 
-/* Length of the character at the beginning of text; 0: there is none. */
+/* Length of the first character of text; 0: invalid. */
 static size_t character_bytes(const char *text)
 {
 	const size_t n_text = strlen(text);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names that come from outside, in JSON. */
+/* External names, in JSON. */
 #ifndef SUPPORT_JSON_TEXT_H
 #define SUPPORT_JSON_TEXT_H
 
@@ -8,7 +8,7 @@
 /*
  * A string of any bytes; NULL is "". JSON is UTF-8, but names of files and
  * devices need not be: a byte that is not part of a character becomes \xHH, so
- * that two names stay different.
+ * that different names stay different.
  */
 json_t *json_text(const char *text);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command line: one table makes the parser and the help. */
+/* The command line: one table defines the parser and the help. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdarg.h>
@@ -91,7 +91,7 @@ enum parse_result parse_seconds(const char *name, const char *text,
 	char *end;
 	const double s = strtod(text, &end);
 
-	/* Not by its negation: a NaN is wrong, too. */
+	/* Written so that a NaN is wrong, too. */
 	if (end == text || *end != '\0' || !(s >= 0.001 && s <= 1e9))
 		return parse_wrong(ret_error,
 				   "--%s: '%s' is not a number of seconds, "
@@ -101,7 +101,7 @@ enum parse_result parse_seconds(const char *name, const char *text,
 	return PARSE_RUN;
 }
 
-/* The first n bytes of text are to be one of the words. */
+/* Find the first n bytes of text among the words. */
 static enum parse_result find_word(const char *name, const char *text, size_t n,
 				   const char *const *words, uint32_t n_words,
 				   uint32_t *ret, struct mr_reason *ret_error)
@@ -204,7 +204,7 @@ enum mr_log_level option_log_level(uint32_t n_verbose, bool is_quiet)
 	return n_verbose == 1 ? MR_LOG_INFO : MR_LOG_DEBUG;
 }
 
-/* Short options up to 0.1, which were not the same in all programs. */
+/* Short options up to 0.1, which differed between programs. */
 static const struct {
 	char letter;
 	const char *name;
@@ -220,7 +220,7 @@ static const struct {
 	{ 'z', "size" },
 };
 
-/* Of a letter that the table has no more: the option that it was. */
+/* The option that a letter, no longer in the table, used to be. */
 static const struct option_row *find_old(const struct option_table *table,
 					 int letter)
 {
@@ -234,11 +234,11 @@ static const struct option_row *find_old(const struct option_table *table,
 	return NULL;
 }
 
-/* What getopt_long() wants to know of the table. */
+/* Convert the table for getopt_long(). */
 static void describe(const struct option_table *table, struct option *ret_long,
 		     char *ret_letters)
 {
-	*ret_letters++ = ':'; /* a value that is missing has its own answer */
+	*ret_letters++ = ':'; /* report a missing value differently */
 	for (uint32_t i = 0; i < count_rows(table); i++) {
 		const struct option_row *row = row_at(table, i);
 
@@ -268,7 +268,7 @@ static enum parse_result take(const struct option_table *table, int id,
 		if (row_at(table, i)->id == id)
 			return table->take(row_at(table, i), optarg, options,
 					   ret_error);
-	return PARSE_RUN; /* getopt_long() returns ids of the table */
+	return PARSE_RUN; /* getopt_long() returned an id of the table */
 }
 
 enum parse_result option_table_parse(const struct option_table *table, int argc,
@@ -280,7 +280,7 @@ enum parse_result option_table_parse(const struct option_table *table, int argc,
 	int id, at = 0;
 
 	describe(table, long_options, letters);
-	optind = 0; /* GNU: begin afresh, for tests that parse twice */
+	optind = 0; /* GNU: restart, for tests that parse twice */
 	opterr = 0;
 	while ((id = getopt_long(argc, argv, letters, long_options, &at)) !=
 	       -1) {

@@ -16,29 +16,28 @@
 
 enum parse_result {
 	PARSE_RUN,
-	PARSE_DONE,  /* help or version was printed */
-	PARSE_WRONG, /* ret_error has one line: what is wrong, and the cure */
+	PARSE_DONE,  /* printed help or version */
+	PARSE_WRONG, /* ret_error has a line with cause and cure */
 };
 
 enum {
-	OPTION_HELP = 'h',    /* ids that the parser takes itself */
-	OPTION_VERSION = 'V', /* if they are in the table */
-	OPTION_OLD = 255,     /* refused: help is what it is called now */
+	OPTION_HELP = 'h',    /* ids that the parser itself handles */
+	OPTION_VERSION = 'V', /* if the table has them */
+	OPTION_OLD = 255,     /* refused: help has its new name */
 	OPTION_LONG = 256,    /* from here on: no short option */
 	MAX_OPTIONS = 64,
 };
 
 struct option_row {
 	const char *name;
-	int id;          /* of the table's own; a letter: the short option */
-	const char *arg; /* what the help calls the value; NULL: none */
+	int id;          /* chosen by the table; a letter: the short option */
+	const char *arg; /* name of the value in the help; NULL: none */
 	const char *help;
 };
 
 /*
- * Take one option, which was given with arg. Called in the order of the command
- * line, and once for each time that an option was given: one that may be
- * repeated adds to a list.
+ * Handle one option, given with arg. Called in command-line order, once per
+ * occurrence: a repeatable option adds to a list.
  */
 typedef enum parse_result option_fn(const struct option_row *row,
 				    const char *arg, void *options,
@@ -46,18 +45,18 @@ typedef enum parse_result option_fn(const struct option_row *row,
 
 struct option_table {
 	const char *program; /* "mr-l2fwd" */
-	const char *usage;   /* of the help, in front of the options */
+	const char *usage;   /* of the help, before the options */
 	const struct option_row *rows;
 	uint32_t n_rows;
 	option_fn *take;
-	/* Rows behind them that tables share; NULL: none. */
+	/* Rows after them, shared by tables; NULL: none. */
 	const struct option_row *shared_rows;
-	uint32_t n_shared_rows; /* with n_rows at most MAX_OPTIONS */
+	uint32_t n_shared_rows; /* with n_rows, at most MAX_OPTIONS */
 };
 
 /*
- * Read the command line. Words that are no options go behind the others in
- * argv, the first of them is *ret_first. Not for two threads at once: getopt().
+ * Read the command line. Words that are not options move to the end of argv,
+ * from *ret_first on. Only one thread at a time, due to getopt().
  */
 enum parse_result option_table_parse(const struct option_table *table, int argc,
 				     char **argv, void *options, int *ret_first,
@@ -65,16 +64,16 @@ enum parse_result option_table_parse(const struct option_table *table, int argc,
 
 void option_table_print_help(const struct option_table *table, FILE *to);
 
-/* Sets the line; returns PARSE_WRONG. */
+/* Set the message; returns PARSE_WRONG. */
 enum parse_result parse_wrong(struct mr_reason *ret_error, const char *format,
 			      ...) __attribute__((format(printf, 2, 3)));
 
 /*
- * Readers of values. name is the option's, for the line that says what is wrong
- * with text. What they set is set on PARSE_RUN only.
+ * Readers of values. name is the option's, for the error message. They set
+ * results only on PARSE_RUN.
  */
 
-/* A whole number in min..max. */
+/* A whole number from min to max. */
 enum parse_result parse_u32(const char *name, const char *text, uint32_t min,
 			    uint32_t max, uint32_t *ret,
 			    struct mr_reason *ret_error);
@@ -82,7 +81,7 @@ enum parse_result parse_u64(const char *name, const char *text, uint64_t min,
 			    uint64_t max, uint64_t *ret,
 			    struct mr_reason *ret_error);
 
-/* Seconds, 0.001 to 1e9, as 10 or 0.5. */
+/* Seconds, 0.001 to 1e9, such as 10 or 0.5. */
 enum parse_result parse_seconds(const char *name, const char *text,
 				uint64_t *ret_ms, struct mr_reason *ret_error);
 
@@ -91,20 +90,20 @@ enum parse_result parse_word(const char *name, const char *text,
 			     const char *const *words, uint32_t n_words,
 			     uint32_t *ret, struct mr_reason *ret_error);
 
-/* Some of the words, with commas between them; returns a bit for each. */
+/* Comma-separated words; returns a bit for each. */
 enum parse_result parse_words(const char *name, const char *text,
 			      const char *const *words, uint32_t n_words,
 			      uint32_t *ret_bits, struct mr_reason *ret_error);
 
 /*
- * Numbers of cores, as "1,3-5": at most MR_WORKERS_MAX. Whether the machine has
- * them is the library's to say. With has_auto the word "auto" is none of them.
+ * Core numbers, such as "1,3-5": at most MR_WORKERS_MAX. The library checks
+ * whether they exist. With has_auto, the word "auto" means none.
  */
 enum parse_result parse_cores(const char *name, const char *text, bool has_auto,
 			      uint32_t *ret_cores, uint32_t *ret_n,
 			      struct mr_reason *ret_error);
 
-/* Asking for what the library says (-v, -v -v) outdoes asking for quiet. */
+/* Log verbosity (-v, -v -v) overrides quiet. */
 enum mr_log_level option_log_level(uint32_t n_verbose, bool is_quiet);
 
 #endif

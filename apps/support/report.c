@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the forms have in common. */
+/* Shared by the output formats. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,7 +93,7 @@ size_t report_fitting(const char *text, size_t width)
 
 	if (n_text <= width)
 		return n_text;
-	/* Blanks at the front are an indent, not an end. */
+	/* Leading blanks are indentation, not an end. */
 	while (n > 0 && text[n] != ' ')
 		n--;
 	return n > strspn(text, " ") ? n : width;
@@ -125,7 +125,7 @@ double report_idle_percent(const struct worker_snapshot *now,
 	const uint64_t idle = now->stats.idle_ns -
 			      (before != NULL ? before->stats.idle_ns : 0);
 
-	/* No time counted: it is in a sleep longer than the interval. */
+	/* No time counted: it sleeps longer than the interval. */
 	return busy + idle == 0 ? 100 : 100.0 * idle / (busy + idle);
 }
 
@@ -137,8 +137,7 @@ double report_awake_percent(const struct worker_snapshot *now,
 	const struct mr_worker_stats *b = before ? &before->stats : &none;
 	const uint64_t all = n->busy_ns - b->busy_ns + n->idle_ns - b->idle_ns;
 
-	return all == 0 ? 0 :
-			  100 - 100.0 * (n->asleep_ns - b->asleep_ns) / all;
+	return all == 0 ? 0 : 100 - 100.0 * (n->asleep_ns - b->asleep_ns) / all;
 }
 
 double report_mean_burst(const struct worker_snapshot *now,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is shown each second, and at the end: one of four forms. */
+/* What is shown each second, and at the end: one of four formats. */
 #ifndef SUPPORT_REPORT_H
 #define SUPPORT_REPORT_H
 
@@ -10,16 +10,16 @@
 enum output { OUTPUT_AUTO, OUTPUT_JSON, OUTPUT_CSV };
 
 /*
- * A form. now and before are a second apart, or more if reports in between
- * were skipped; before is NULL in the first one and in the final one, which
- * begins with t_s 0. Each returns false, with errno, when stdout fails.
+ * An output format. now and before are a second apart, or more if reports in
+ * between were skipped; before is NULL in the first and the final report, which
+ * begins at t_s 0. Each returns false, with errno, if stdout fails.
  */
 struct report {
 	bool (*begin)(void);
 	bool (*show)(const struct snapshot *now, const struct snapshot *before);
 	bool (*end)(const struct snapshot *final);
-	/* Whether a key that ends the program was pressed; any thread. NULL:
-	 * keys are not read. */
+	/* Whether a key that ends the program was pressed; any thread, or
+	 * NULL. */
 	bool (*is_quit)(void);
 };
 
@@ -34,18 +34,18 @@ const struct report *report_choose(enum output output, bool is_quiet);
 /* What report_json prints. The caller owns it; NULL: no memory. */
 struct json_t *report_json_object(const struct snapshot *snapshot);
 
-/* The summary for people; the text and the live form end with it. */
+/* The summary for people, at the end of the text and live formats. */
 bool report_summary(const struct snapshot *final);
 
 /* Rates between two snapshots, per second. */
 struct rates {
 	double rx_pps, rx_bps, tx_pps, tx_bps;
-	double drops; /* of all kinds */
+	double drops; /* of all reasons */
 };
 struct rates report_rates(const struct totals *now, const struct totals *before,
 			  double seconds);
 
-/* Of all that was dropped, ports and workers alike, per second. */
+/* All drops of ports and workers, per second. */
 double report_drop_rate(const struct snapshot *now,
 			const struct snapshot *before);
 
@@ -61,7 +61,7 @@ void report_rates_row(const char *name, const struct rates *rates,
 /* How much of a text fits a line: up to a blank, if it has one there. */
 size_t report_fitting(const char *text, size_t width);
 
-/* "12.3 M" of 12300000, in a buffer of the caller. */
+/* "12.3 M" for 12300000, in a buffer of the caller. */
 const char *report_scaled(double value, char *text, size_t n_bytes);
 
 /* Share of time without work and awake, 0 to 100, and frames per burst. */
@@ -72,7 +72,7 @@ double report_awake_percent(const struct worker_snapshot *now,
 double report_mean_burst(const struct worker_snapshot *now,
 			 const struct worker_snapshot *before);
 
-/* Calls fn with each named drop that is not 0, port and workers alike. */
+/* Calls fn for each nonzero named drop, of ports and workers. */
 typedef void report_drop_fn(void *opaque, const char *where, const char *name,
 			    uint64_t n_frames);
 void report_each_drop(const struct snapshot *snapshot, report_drop_fn *fn,
@@ -80,8 +80,8 @@ void report_each_drop(const struct snapshot *snapshot, report_drop_fn *fn,
 
 /*
  * The line of a group, without its end: "addresses: 2 known, 1 learned". With
- * is_live what the live display has of it, rates between before and now. False:
- * that is nothing.
+ * is_live, the part for the live display, with rates between before and now.
+ * False: nothing.
  */
 bool report_group(const struct snapshot *now, const struct snapshot *before,
 		  uint32_t group, bool is_live, char *text, size_t n_bytes);

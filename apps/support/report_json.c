@@ -17,7 +17,7 @@ static json_t *integer(uint64_t n)
 	return json_integer((json_int_t)n);
 }
 
-/* Slots that have a name, zeros too: a reader sees what could happen. */
+/* All named slots, even zeros, so that a reader sees what exists. */
 static json_t *named(const uint64_t *slots, const char *(*name)(uint32_t))
 {
 	json_t *object = json_object();
@@ -28,7 +28,7 @@ static json_t *named(const uint64_t *slots, const char *(*name)(uint32_t))
 	return object;
 }
 
-/* Events of the rx and the tx side, told apart by prefix. */
+/* Events of rx and tx, distinguished by prefix. */
 static json_t *events_of(const struct queue_snapshot *queue)
 {
 	json_t *object = json_object();
@@ -78,7 +78,7 @@ static json_t *queue_object(const struct queue_snapshot *queue)
 	return object;
 }
 
-/* Of a name that comes twice, the second one is the driver's own. */
+/* If a name occurs twice, the second is the driver's own. */
 static json_t *device_stats_object(const struct port_snapshot *port)
 {
 	json_t *object = json_object();
@@ -103,8 +103,8 @@ static json_t *port_object(const struct port_snapshot *port)
 	object = json_pack("{s:o, s:o, s:o, s:o, s:o}", "port",
 			   json_text(port->info.name), "mode",
 			   json_text(port->info.mode), "why",
-			   json_text(port->info.why),
-			   "device_drops", device_drops, "queues", queues);
+			   json_text(port->info.why), "device_drops",
+			   device_drops, "queues", queues);
 	if (port->n_device_stats > 0)
 		json_object_set_new(object, "device_stats",
 				    device_stats_object(port));
@@ -201,11 +201,10 @@ json_t *report_json_object(const struct snapshot *snapshot)
 		json_array_append_new(
 			workers,
 			worker_object(&snapshot->workers[w], snapshot->app));
-	object = json_pack("{s:i, s:f, s:o, s:o, s:o, s:o}", "v", 1, "t",
-			   snapshot->t_s, "skipped",
-			   integer(snapshot->n_skipped), "ports", ports,
-			   "workers", workers, "pool",
-			   pool_object(&snapshot->pool));
+	object = json_pack(
+		"{s:i, s:f, s:o, s:o, s:o, s:o}", "v", 1, "t", snapshot->t_s,
+		"skipped", integer(snapshot->n_skipped), "ports", ports,
+		"workers", workers, "pool", pool_object(&snapshot->pool));
 	for (uint32_t i = 0; i < snapshot->app->n_groups; i++)
 		json_object_set_new(object, snapshot->app->groups[i].name,
 				    group_object(&snapshot->app->groups[i],
@@ -226,12 +225,11 @@ json_t *report_json_object(const struct snapshot *snapshot)
 static bool print(const struct snapshot *snapshot)
 {
 	json_t *object = report_json_object(snapshot);
-	char *text = json_dumps(object,
-				JSON_COMPACT | JSON_REAL_PRECISION(9));
+	char *text = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(9));
 	bool is_printed;
 
 	json_decref(object);
-	/* Whoever waits here for a reader may be cancelled. */
+	/* A thread waiting here for a reader may be cancelled. */
 	pthread_cleanup_push(free, text);
 	is_printed = text != NULL && fputs(text, stdout) != EOF &&
 		     fputc('\n', stdout) != EOF && fflush(stdout) == 0;

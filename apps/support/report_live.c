@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The live display on a terminal. It leaves the terminal as it was. */
+/* The live display on a terminal, which it restores at the end. */
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 #include "report.h"
 
-/* ncurses has one screen per program, so this is the one static here. */
+/* ncurses has one screen per program, hence a static. */
 static SCREEN *screen;
 
 static bool live_begin(void)
@@ -26,7 +26,8 @@ static bool live_begin(void)
 	return true;
 }
 
-/* Not by ncurses, which the writer may be in. Other keys begin with ESC. */
+/* Not through ncurses, which the writer may be in. Other keys begin with
+ * ESC. */
 static bool live_is_quit(void)
 {
 	struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
@@ -37,7 +38,7 @@ static bool live_is_quit(void)
 	       (keys[0] == 'q' || keys[0] == 'Q');
 }
 
-/* ncurses does that itself only for those who read keys by it. */
+/* ncurses does this only for programs that read keys through it. */
 static void follow_size(void)
 {
 	struct winsize size;
@@ -55,7 +56,7 @@ static void print_rates(const char *name, const struct rates *rates)
 	printw("%s\n", row);
 }
 
-/* What does not fit goes on in the next line. */
+/* Continue what does not fit on the next line. */
 static void print_wrapped(const char *text)
 {
 	const int n_columns = getmaxx(stdscr);
@@ -80,7 +81,7 @@ static const char *link_of(const struct port_snapshot *port)
 	return port->link.is_up ? "" : "  link down";
 }
 
-/* A port of one queue, as a port made of that queue alone. */
+/* One queue of a port, as if it were the only one. */
 static struct totals queue_totals(const struct port_snapshot *port, uint32_t q)
 {
 	const struct port_snapshot alone = { .n_queues = 1,
@@ -135,7 +136,7 @@ static void show_workers(const struct snapshot *now,
 	}
 }
 
-/* Of the pages that were asked for, where they came from. */
+/* Where the allocated pages came from. */
 static void show_pool(const struct mr_pool_stats *now,
 		      const struct mr_pool_stats *before)
 {
@@ -196,7 +197,7 @@ static bool live_show(const struct snapshot *now, const struct snapshot *before)
 	printw("\ndropped since the start, now %.0f/s:\n",
 	       report_drop_rate(now, before));
 	report_each_drop(now, show_drop, NULL);
-	redrawwin(stdscr); /* a line of log may have gone over it */
+	redrawwin(stdscr); /* log lines may have overwritten it */
 	return refresh() != ERR;
 }
 

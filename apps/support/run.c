@@ -17,13 +17,13 @@
 
 enum {
 	REPORT_MS = 1000,
-	MAX_WAIT_MS = 100, /* also how often link events are looked for */
-	STDOUT_MS = 5000,  /* for what is left to write at the end */
+	MAX_WAIT_MS = 100, /* also how often link events are checked */
+	STDOUT_MS = 5000,  /* for the rest of the output at the end */
 };
 
 /*
- * Only the writer thread writes to stdout, so that nobody else waits for
- * whoever reads it. While it is busy, it owns this struct.
+ * Only the writer thread writes to stdout, so that nobody else waits for its
+ * reader. While busy, it owns this struct.
  */
 struct display {
 	const struct report *report;
@@ -42,11 +42,11 @@ struct running {
 	uint64_t start_ns;
 	uint64_t n_skipped; /* while the writer was busy */
 	bool is_live;
-	struct termios terminal; /* as it was, if is_live */
-	bool is_warned;          /* that stdout fails, or blocks */
-	struct mr_link links[MAX_PORTS]; /* as they were last seen */
-	bool has_link[MAX_PORTS];        /* the port can tell */
-	bool is_lost; /* a port, and --exit-on-port-loss */
+	struct termios terminal;         /* original state, if is_live */
+	bool is_warned;                  /* about stdout that fails or blocks */
+	struct mr_link links[MAX_PORTS]; /* as last seen */
+	bool has_link[MAX_PORTS];        /* whether the port reports its link */
+	bool is_lost; /* a port was lost, with --exit-on-port-loss */
 };
 
 static int complain(const struct running *run, const char *text)
@@ -61,9 +61,9 @@ static uint64_t now_ms(const struct running *run)
 }
 
 /*
- * Between print_error()'s poll() and write() another process may fill the
+ * Between print_error()'s poll() and write(), another process may fill the
  * pipe. O_NONBLOCK belongs to the open file, which other processes share, so
- * take one of our own where that is possible.
+ * reopen it if possible.
  */
 static void unblock_stderr(void)
 {
@@ -81,7 +81,7 @@ static void unblock_stderr(void)
 	close(fd);
 }
 
-/* What stdout did not take must not come later, in pieces. */
+/* What stdout did not take must not be written later. */
 static void note_written(struct display *display, bool is_written)
 {
 	display->err = is_written ? 0 : errno;
@@ -92,7 +92,7 @@ static void note_written(struct display *display, bool is_written)
 	clearerr(stdout);
 }
 
-/* Jobs of the writer. */
+/* Jobs of the writer thread. */
 static void write_begin(void *opaque)
 {
 	struct display *display = opaque;
@@ -118,7 +118,7 @@ static void write_last(void *opaque)
 	note_written(display, display->report->end(display->now));
 }
 
-/* Give run->next to the writer, which is idle, in return for an older one. */
+/* Swap run->next for an older snapshot of the writer, which is idle. */
 static void hand_over(struct running *run, void (*job)(void *))
 {
 	struct display *display = &run->display;
@@ -131,7 +131,7 @@ static void hand_over(struct running *run, void (*job)(void *))
 	background_do(run->writer, job, display);
 }
 
-/* Once: stderr may be where stdout is. */
+/* Only once: stderr may be the same as stdout. */
 static void warn(struct running *run, const char *why)
 {
 	if (!run->is_warned)
@@ -157,7 +157,7 @@ static void show(struct running *run)
 	hand_over(run, write_next);
 }
 
-/* True: end. */
+/* True: stop. */
 static bool take_signal(struct running *run)
 {
 	switch (signals_take(run->config->signal_fd)) {
@@ -174,7 +174,7 @@ static bool take_signal(struct running *run)
 	}
 }
 
-/* What happened to a port's link since the last look; NULL: nothing. */
+/* How a port's link changed since the last look; NULL: unchanged. */
 static const char *link_change(struct running *run, uint32_t p)
 {
 	const struct mr_link before = run->links[p];
@@ -191,7 +191,7 @@ static const char *link_change(struct running *run, uint32_t p)
 	return now->is_up ? "link up" : "link down";
 }
 
-/* Report what became of a port. True: end. */
+/* Report changes of a port. True: stop. */
 static bool look_at_port(struct running *run, uint32_t p)
 {
 	const char *change = link_change(run, p);
@@ -205,7 +205,7 @@ static bool look_at_port(struct running *run, uint32_t p)
 	return run->is_lost;
 }
 
-/* Whether no port can receive any more: all captures have been read. */
+/* Whether no port can receive any more: all captures have ended. */
 static bool all_have_ended(const struct running *run)
 {
 	for (uint32_t p = 0; p < run->plane->n_ports; p++)
@@ -214,7 +214,7 @@ static bool all_have_ended(const struct running *run)
 	return true;
 }
 
-/* Wait for a signal, an event, or until until_ms. True: end. */
+/* Wait for a signal, an event, or until_ms. True: stop. */
 static bool wait_for_event(struct running *run, uint64_t until_ms)
 {
 	const struct run_config *config = run->config;
@@ -268,7 +268,7 @@ static void forward_until_told(struct running *run)
 			show(run);
 			if (run->config->each_second != NULL)
 				run->config->each_second(run->config->app);
-			/* After a stall, one line: not one per second of it. */
+			/* After a stall, print one line, not one per second. */
 			next_ms = now - now % REPORT_MS + REPORT_MS;
 			continue;
 		}
@@ -279,7 +279,7 @@ static void forward_until_told(struct running *run)
 	}
 }
 
-/* A terminal that ncurses does not know gets lines. */
+/* A terminal unknown to ncurses gets lines. */
 static void begin_output(struct running *run)
 {
 	struct display *display = &run->display;
@@ -309,7 +309,7 @@ static int end_output(struct running *run, int status)
 			run->writer = NULL;
 		if (run->is_live)
 			tcsetattr(STDOUT_FILENO, TCSANOW, &run->terminal);
-		__fpurge(stdout); /* exit() would wait, too */
+		__fpurge(stdout); /* exit() would also wait */
 		return complain(run, "stdout: nothing is reading it; the last "
 				     "report is lost");
 	}
@@ -320,7 +320,7 @@ static int end_output(struct running *run, int status)
 	return 1;
 }
 
-/* The last counters, and whether they add up. Closes the ports. */
+/* Take the last counters, and check them. Closes the ports. */
 static void take_last(struct running *run, double t_s)
 {
 	struct snapshot *last = run->next;
@@ -333,7 +333,7 @@ static void take_last(struct running *run, double t_s)
 	last->is_final = true;
 }
 
-/* Stop, drain, close, and look whether everything adds up. */
+/* Stop, drain, close, and check that everything adds up. */
 static int finish(struct running *run)
 {
 	struct dataplane *plane = run->plane;
@@ -345,8 +345,8 @@ static int finish(struct running *run)
 	mr_workers_stop(plane->workers);
 	err = dataplane_join(plane, &why);
 	if (err == -ETIMEDOUT) {
-		/* It still uses its queues: nothing may be freed under it. The
-		 * kernel takes back what the process holds. */
+		/* It still uses its queues, so nothing may be freed. The kernel
+		 * reclaims what the process holds. */
 		complain(run, why.text);
 		_exit(1);
 	}
@@ -367,7 +367,7 @@ static int finish(struct running *run)
 			    plane->program,
 			    (unsigned long long)(final->pool.n_pages -
 						 final->pool.n_free),
-			    (unsigned long long)final->pool.n_pages);
+			    (unsigned long long) final->pool.n_pages);
 		status = 1;
 	}
 	return status;
@@ -391,8 +391,8 @@ static int forward(struct running *run)
 			     &why) < 0)
 		return complain(run, why.text);
 	for (uint32_t p = 0; p < run->plane->n_ports; p++)
-		run->has_link[p] = mr_port_link(run->plane->ports[p],
-						&run->links[p]) == 0;
+		run->has_link[p] =
+			mr_port_link(run->plane->ports[p], &run->links[p]) == 0;
 	begin_output(run);
 	forward_until_told(run);
 	return finish(run);

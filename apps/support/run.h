@@ -4,7 +4,7 @@
  *
  * The workers forward; the calling thread waits for signals, link events and
  * the next report, and never touches a frame before the workers have ended. It
- * never waits for stdout, which a thread of its own writes, nor for stderr:
+ * never waits for stdout, to which a separate thread writes, nor for stderr:
  * messages go through print_error().
  */
 #ifndef SUPPORT_RUN_H
@@ -20,43 +20,43 @@
 enum { MAX_RUN_FDS = 8 };
 
 /*
- * An fd that the calling thread looks at as well. For more than a few, or some
- * that come and go, one of an epoll set.
+ * An fd for the calling thread to watch. For more than a few, or a changing
+ * set, use an epoll fd.
  */
 struct run_fd {
 	int fd;
-	bool (*ready)(void *app); /* readable; true: the program is to end */
+	bool (*ready)(void *app); /* readable; true: stop */
 };
 
-/* What the user asks for. */
+/* Options of the user. */
 struct run_options {
 	enum output output;
-	bool is_quiet;        /* no report before the last one */
-	uint32_t n_verbose;   /* times that -v was given */
-	uint64_t duration_ms; /* 0: no end */
-	bool is_ending_on_loss; /* of a port's link or device */
+	bool is_quiet;          /* only the final report */
+	uint32_t n_verbose;     /* number of -v options */
+	uint64_t duration_ms;   /* 0: unlimited */
+	bool is_ending_on_loss; /* on loss of a port's link or device */
 };
 
-/* What is NULL or 0 is not there. */
+/* NULL or 0: absent. */
 struct run_config {
 	struct dataplane *plane;
 	const struct app_counters *counters;
 	struct run_options options;
-	int signal_fd;      /* of signals_open() */
+	int signal_fd;      /* from signals_open() */
 	mr_worker_fn *work; /* the loop of each worker */
 	dataplane_drop_fn *drop;
 	void *workers; /* opaque argument of work() and drop() */
-	/* The rest is called by the calling thread, with app. */
+	/* The calling thread calls the rest, with app. */
 	void *app;
 	void (*each_second)(void *app);
 	/* After mr_port_poll(); 10 times a second and at each event. */
 	void (*port_event)(void *app, uint32_t port_idx);
 	void (*hang_up)(void *app); /* SIGHUP: reload the configuration */
-	/* The workers have ended: drop the frames that are kept in queues. */
+	/* The workers have ended: drop the frames held in queues. */
 	void (*give_up)(void *app);
 	const struct run_fd *fds;
 	uint32_t n_fds; /* at most MAX_RUN_FDS */
-	/* One of fds says when it is done; captures that were read do not: their
+	/* One of fds ends the program; captures that were read do not: their
 	 * last frames may be due much later. */
 	bool ends_by_fd;
 };
@@ -68,11 +68,11 @@ struct run_config {
  * written, counters do not add up or a page did not come back; stderr has a
  * line for each. Earlier reports that cannot be written are skipped and counted
  * in the next one. If a worker does not end within five seconds, the process
- * exits: nothing that the worker uses may be freed.
+ * exits, since nothing that the worker uses may be freed.
  */
 int run(const struct run_config *config);
 
-/* Options that fill struct run_options, as those in dataplane.h do. */
+/* Options that fill in struct run_options, like those in dataplane.h. */
 enum {
 	OPTION_DURATION = 'd',
 	OPTION_JSON = 'j',
@@ -82,17 +82,17 @@ enum {
 	OPTION_EXIT_ON_PORT_LOSS = OPTION_LONG + 120,
 };
 
-/* Those that every application has, and with the same help. */
+/* Those of every application, with the same help. */
 enum { N_RUN_OPTION_ROWS = 11 };
 extern const struct option_row run_option_rows[N_RUN_OPTION_ROWS];
 
-/* Take one of them, or one of the data plane's. */
+/* Handle one of them, or of the data plane's. */
 enum parse_result run_take_option(const struct option_row *row, const char *arg,
 				  struct run_options *run,
 				  struct dataplane_config *plane,
 				  struct mr_reason *ret_error);
 
-/* All are taken: the log's level follows. PARSE_WRONG: they contradict. */
+/* After all options: sets the log level. PARSE_WRONG: they contradict. */
 enum parse_result run_complete_options(const struct run_options *run,
 				       struct dataplane_config *plane,
 				       struct mr_reason *ret_error);

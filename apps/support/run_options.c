@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Options that every application with a data plane has. */
+/* Options of every application with a data plane. */
 #include "run.h"
 
 const struct option_row run_option_rows[N_RUN_OPTION_ROWS] = {

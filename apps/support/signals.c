@@ -8,7 +8,7 @@
 
 #include "signals.h"
 
-/* Signals are the process's, and so is its terminal. */
+/* Signals and the terminal belong to the process. */
 static bool had_terminal;
 
 static bool has_terminal(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Signals, which mean the same in every program. */
+/* Signals, with the same meaning in every program. */
 #ifndef SUPPORT_SIGNALS_H
 #define SUPPORT_SIGNALS_H
 
@@ -14,7 +14,7 @@ int signals_open(void);
 
 /*
  * The next signal of that fd. SIGHUP means reload the configuration, if the
- * program has one, unless the terminal is gone: then it ends the program.
+ * program has one; if the terminal is gone, it ends the program.
  */
 enum signals_what signals_take(int fd);
 

@@ -210,7 +210,7 @@ static void check_equal(struct snapshot *snapshot, uint64_t left,
 		 left, right);
 }
 
-/* What came in, or was made, went out, was dropped or was kept. */
+/* What came in, or was made, was sent, dropped or kept. */
 static void check_program(struct snapshot *snapshot)
 {
 	const struct app_counters *app = snapshot->app;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One moment's copy of every counter: what all displays are made from. Those of
- * ports, queues, workers and pool are known here; an application adds its own.
+ * A copy of every counter at one moment, from which all displays are made.
+ * Those of ports, queues, workers and pool are defined here; an application
+ * adds its own.
  */
 #ifndef SUPPORT_SNAPSHOT_H
 #define SUPPORT_SNAPSHOT_H
@@ -12,44 +13,44 @@
 
 enum {
 	MAX_DEVICE_DROPS = 32,
-	MAX_DROPS = 48,         /* reasons of the application's to drop */
-	MAX_WORKER_COUNTS = 16, /* other counters of each worker */
+	MAX_DROPS = 48,         /* the application's reasons */
+	MAX_WORKER_COUNTS = 16, /* other counters per worker */
 	MAX_GROUPS = 8,
 	MAX_COUNTS = 16, /* in a group */
 };
 
-/* What a counter of workers says about frames that no port has counted. */
+/* What a worker counter means for frames that no port has counted. */
 enum frame_invariant {
 	LAW_NONE,
-	LAW_MADE, /* frames that the application made, and sends as any other */
-	LAW_KEPT, /* frames that it took, for good, and not as a drop */
+	LAW_MADE, /* frames created by the application */
+	LAW_KEPT, /* frames consumed for good, other than drops */
 };
 
-/* A counter that every worker has. */
+/* A counter of every worker. */
 struct worker_row {
 	const char *name; /* in JSON */
 	enum frame_invariant invariant;
 };
 
-/* A counter or gauge of the program as a whole. */
+/* A counter or gauge of the whole program. */
 struct count_row {
 	const char *name;  /* in JSON */
-	const char *label; /* for people, behind the number */
-	/* What the live display has of it. */
+	const char *label; /* for people, after the number */
+	/* In the live display. */
 	enum { LIVE_NOTHING, LIVE_NUMBER, LIVE_RATE } live;
 };
 
-/* A line of them for people, an object in JSON. */
+/* A line of counters for people, an object in JSON. */
 struct count_group {
 	const char *name;  /* in JSON */
-	const char *label; /* for people, in front of the line */
+	const char *label; /* for people, before the line */
 	const struct count_row *rows;
 	uint32_t n_rows; /* at most MAX_COUNTS */
 };
 
 struct snapshot;
 
-/* The counters of an application. Constant; names are as in [a-z][a-z0-9_]*. */
+/* The counters of an application. Constant; names match [a-z][a-z0-9_]*. */
 struct app_counters {
 	const char *program;
 	const char *const *drop_names; /* by reason */
@@ -84,7 +85,7 @@ struct port_snapshot {
 	bool has_link;
 	uint32_t n_device_drops;
 	struct mr_named_count device_drops[MAX_DEVICE_DROPS];
-	uint32_t n_device_stats; /* of the last snapshot only */
+	uint32_t n_device_stats; /* only in the last snapshot */
 	struct device_stat *device_stats;
 	uint32_t n_queues; /* the larger of n_rxqs and n_txqs */
 	struct queue_snapshot *queues;
@@ -94,8 +95,8 @@ struct worker_snapshot {
 	uint32_t core;
 	int32_t numa_node;
 	struct mr_worker_stats stats;
-	uint64_t bursts;  /* rx bursts that brought something */
-	uint64_t entries; /* in them */
+	uint64_t bursts;  /* nonempty rx bursts */
+	uint64_t entries; /* in those bursts */
 	uint64_t counts[MAX_WORKER_COUNTS];
 	uint64_t drops[MAX_DROPS]; /* frames */
 };
@@ -108,14 +109,14 @@ struct snapshot {
 	struct worker_snapshot workers[MR_WORKERS_MAX];
 	struct mr_pool_stats pool;
 	uint64_t groups[MAX_GROUPS][MAX_COUNTS];
-	uint64_t n_skipped; /* reports before it that were skipped */
-	/* Of the last one only. */
+	uint64_t n_skipped; /* previous reports that were skipped */
+	/* Only in the last one. */
 	bool is_final;
 	bool invariants_hold;
 	bool is_conserved;
-	char broken_invariant[384]; /* "" if they hold */
-	/* Set by take(): what the application says of the whole run, an object
-	 * of the application's; NULL: nothing. */
+	char broken_invariant[384]; /* "" if all hold */
+	/* Set by take(): the application's result of the whole run, owned by
+	 * it; NULL: none. */
 	const struct json_t *about;
 };
 
@@ -123,28 +124,27 @@ struct snapshot {
 struct snapshot *snapshot_create(const struct dataplane *plane,
 				 const struct app_counters *app);
 void snapshot_destroy(struct snapshot *snapshot);
-/* app is what take() is called with. */
+/* app is the argument of take(). */
 void snapshot_take(struct snapshot *snapshot, const struct dataplane *plane,
 		   double t_s, void *app);
-/* The devices' own counters, before the ports are closed: some have hundreds.
- */
+/* The devices' own counters, before closing the ports: some have hundreds. */
 void snapshot_take_device_stats(struct snapshot *snapshot,
 				const struct dataplane *plane);
-/* The pool's part alone, when the ports are closed. */
+/* Only the pool's part, when the ports are closed. */
 void snapshot_take_pool(struct snapshot *snapshot,
 			const struct dataplane *plane);
 
-/* Counters that another thread writes. */
+/* Copy counters that another thread writes. */
 void snapshot_copy_counters(uint64_t *to, const uint64_t *from, uint32_t n);
 
 /*
  * Per queue: received = delivered + offloaded + rx drops, accepted = completed
- * + pending + tx drops. Of the program: delivered + made = accepted + workers' drops +
- * kept. Sets invariants_hold and broken_invariant; the workers must be at rest.
+ * + pending + tx drops. Of the program: delivered + made = accepted + workers'
+ * drops + kept. Sets invariants_hold and broken_invariant; the workers must be
+ * at rest.
  */
 void snapshot_check_invariants(struct snapshot *snapshot);
 
-/* Sums, for totals and rates. */
 struct totals {
 	uint64_t rx_frames, rx_bytes, rx_drops;
 	uint64_t tx_frames, tx_bytes, tx_drops;

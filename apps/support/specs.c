@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From the user's specs and the program's options to the ports' specs. */
+/* Combine the user's specs and the program's options. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,12 +7,12 @@
 
 #include "specs.h"
 
-/* An option for all ports whose driver knows it. */
+/* An option for all ports whose driver supports it. */
 struct common {
 	const char *key;
 	char value[16]; /* "": none */
 	bool is_wanted;
-	bool is_asked; /* by the user; else only if a port takes it */
+	bool is_asked; /* given by the user; else only if a port supports it */
 };
 
 enum { N_COMMON = 4 };
@@ -61,7 +61,7 @@ static void list_common(const struct port_options *options,
 	};
 }
 
-/* Whether the user has written the option into the spec. */
+/* Whether the spec already has the option. */
 static bool has_option(const char *spec, const char *key)
 {
 	const size_t n = strlen(key);
@@ -74,7 +74,7 @@ static bool has_option(const char *spec, const char *key)
 		else if (*at == ',' && strchr(",=", at[1 + n]) != NULL)
 			return true;
 		else if (*at == ':' && at[1 + n] == '=')
-			return true; /* null: has no device in front of it */
+			return true; /* null: has no device before it */
 	}
 	return false;
 }
@@ -87,7 +87,7 @@ static int add(struct mr_ctx *ctx, char *spec, const struct common *option,
 	const int takes =
 		mr_port_takes_option(ctx, spec, option->key, ret_error);
 
-	if (takes <= 0) /* its own value stays */
+	if (takes <= 0) /* keep its own value */
 		return takes < 0 ? takes : has_option(spec, option->key);
 	if ((size_t)snprintf(spec + n, n_left, ",%s%s%s", option->key,
 			     option->value[0] != '\0' ? "=" : "",
@@ -131,7 +131,7 @@ int specs_make(struct mr_ctx *ctx, const char *const *specs, uint32_t n_specs,
 }
 
 /*
- * The device of a spec that only one port can have: an interface or a PCI
+ * The device of a spec, if only one port can have it: an interface or a PCI
  * address. NULL: the driver decides.
  */
 static const char *only_device(const char *spec)
@@ -140,8 +140,8 @@ static const char *only_device(const char *spec)
 		return spec + 4;
 	if (strncmp(spec, "vfio:", 5) == 0)
 		return spec + 5;
-	/* A colon behind a name is a driver's; a PCI address has no letters
-	 * before its first one that are not hexadecimal. */
+	/* A colon after a name belongs to a driver; a PCI address has only
+	 * hexadecimal letters before its first one. */
 	if (strchr(spec, ':') == NULL ||
 	    strspn(spec, "0123456789abcdefABCDEF:.") == strcspn(spec, ","))
 		return spec;

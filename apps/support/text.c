@@ -10,7 +10,7 @@
 
 #include "text.h"
 
-/* Bytes of the UTF-8 character at at that may be printed; 0: escape it. */
+/* Length of the printable UTF-8 character at at; 0: escape it. */
 static size_t printable(const unsigned char *at)
 {
 	const size_t n = *at < 0x80                ? 1 :
@@ -78,8 +78,8 @@ void read_line(char *ret, size_t n, const char *path_format, ...)
 }
 
 /*
- * O_NONBLOCK belongs to the open file, which other processes share, so ask
- * first: a pipe that is writable has room for PIPE_BUF bytes.
+ * O_NONBLOCK belongs to the open file, which other processes share, so poll
+ * first: a writable pipe has room for PIPE_BUF bytes.
  */
 static void write_message(const char *line, size_t n)
 {

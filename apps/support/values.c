@@ -21,7 +21,7 @@ bool value_wrong(struct mr_reason *ret_why, const char *format, ...)
 	return false;
 }
 
-/* Digits at the front; where they end. NULL: none, or more than max. */
+/* Parse leading digits; returns their end. NULL: none, or more than max. */
 static const char *digits(const char *text, uint32_t max, uint32_t *ret)
 {
 	uint64_t n = 0;
@@ -65,7 +65,7 @@ bool value_duration(const char *text, uint32_t *ret_s,
 		if (at == NULL)
 			break;
 		found = *at != '\0' ? strchr(units, *at) : &units[3];
-		/* Larger ones first; a number alone is seconds. */
+		/* In descending order; a number alone is in seconds. */
 		if (found == NULL || found < units + next_unit ||
 		    (*at == '\0' && next_unit > 0)) {
 			at = NULL;
@@ -102,7 +102,7 @@ bool value_word(const char *text, const char *const *words, uint32_t *ret,
 	return value_wrong(ret_why, "'%s' is not one of: %s", text, known);
 }
 
-/* Letters to add, take away or change; Levenshtein's, row by row. */
+/* Edit distance (Levenshtein), row by row. */
 static uint32_t distance(const char *a, size_t n_a, const char *b, size_t n_b)
 {
 	uint32_t row[MAX_WORD + 1];

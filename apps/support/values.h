@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Values as people write them, in configuration files and on command lines
- * alike. Each returns true and sets *ret, or false and a line that says what is
- * wrong with the text and what would be right.
+ * Values as people write them, in configuration files and on command lines.
+ * Each returns true and sets *ret, or false with a message that says what is
+ * wrong and what would be right.
  */
 #ifndef SUPPORT_VALUES_H
 #define SUPPORT_VALUES_H
@@ -12,7 +12,7 @@
 
 #include <millrace/millrace.h>
 
-/* Sets the line; returns false. */
+/* Set the message; returns false. */
 bool value_wrong(struct mr_reason *ret_why, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
@@ -23,11 +23,11 @@ bool value_number(const char *text, uint32_t min, uint32_t max, uint32_t *ret,
 bool value_duration(const char *text, uint32_t *ret_s,
 		    struct mr_reason *ret_why);
 
-/* One of the words, of which the last is followed by NULL. */
+/* One of the words; NULL ends them. */
 bool value_word(const char *text, const char *const *words, uint32_t *ret,
 		struct mr_reason *ret_why);
 
-/* The word that was most likely meant; NULL: none is near. */
+/* The word that was probably meant; NULL: none is close. */
 const char *value_nearest(const char *text, const char *const *words);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A YAML document read by tables. */
+/* Reads YAML documents by tables. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@ static int fail_at(struct yaml_reader *reader, size_t line, const char *text)
 {
 	snprintf(reader->why->text, sizeof(reader->why->text),
 		 "%.120s:%zu: %.240s", reader->name, line, text);
-	/* A file can have any byte in its text; a reason is one line. */
+	/* A file may contain any byte; a message is one line. */
 	for (char *c = reader->why->text; *c != '\0'; c++)
 		if ((unsigned char)*c < ' ' || *c == 127)
 			*c = '?';
@@ -43,7 +43,7 @@ static int fail_parse(struct yaml_reader *reader, const yaml_parser_t *parser)
 	return fail_at(reader, parser->problem_mark.line + 1, text);
 }
 
-/* A second document would be ignored without a word. */
+/* A second document would be ignored silently. */
 static int check_end(struct yaml_reader *reader, yaml_parser_t *parser)
 {
 	yaml_document_t next;
@@ -175,7 +175,7 @@ static int complain_unknown(struct yaml_reader *reader,
 			  known);
 }
 
-/* The second one of a pair of keys would win without a word. */
+/* The second of two equal keys would win silently. */
 static int check_duplicates(struct yaml_reader *reader, yaml_node_t *node,
 			    const yaml_node_pair_t *pair, const char *name)
 {
@@ -210,8 +210,7 @@ int yaml_take_keys(struct yaml_reader *reader, const struct yaml_key *keys,
 			return -EINVAL;
 		while (key->name != NULL && strcmp(key->name, name) != 0)
 			key++;
-		/* Unknown first: so duplicates are looked for among keys that
-		 * are known and different, a few. */
+		/* Unknown keys first, which leaves few for duplicates. */
 		if (key->name == NULL)
 			return complain_unknown(reader, keys, name_node, name);
 		err = check_duplicates(reader, node, pair, name);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A YAML document read by tables: a table says which keys a mapping may have
- * and what their values are. Syntax is libyaml's. Whatever is wrong is said
- * with file and line; a key that is not known with the nearest one that is.
+ * Reads YAML documents by tables: a table defines the keys of a mapping and
+ * their values. libyaml parses the syntax. Errors have file and line, and for
+ * an unknown key the nearest known one.
  */
 #ifndef SUPPORT_YAML_KEYS_H
 #define SUPPORT_YAML_KEYS_H
@@ -22,8 +22,8 @@ enum {
 
 struct yaml_reader {
 	yaml_document_t document;
-	const char *name;      /* of the file, for lines */
-	struct mr_reason *why; /* set when something is wrong */
+	const char *name;      /* of the file, for messages */
+	struct mr_reason *why; /* set on error */
 };
 
 struct yaml_key;
@@ -32,33 +32,33 @@ struct yaml_key;
 typedef int yaml_take_fn(struct yaml_reader *reader, const struct yaml_key *key,
 			 yaml_node_t *node, void *to);
 
-/* Read a text into *to: true, or false and what is wrong with it. */
+/* Read a text into *to: true, or false with a reason. */
 typedef bool yaml_read_fn(const char *text, void *to,
 			  struct mr_reason *ret_why);
 
 struct yaml_key {
 	const char *name;
 	yaml_take_fn *take;
-	yaml_read_fn *read;          /* of values, items of a list, and each */
+	yaml_read_fn *read;          /* for values, items of a list, and each */
 	size_t offset;               /* of the member in what is filled */
-	uint32_t min, max;           /* of numbers; of text: bytes */
-	const struct yaml_key *keys; /* of a mapping inside; NULL at the end */
+	uint32_t min, max;           /* of numbers; for text: bytes */
+	const struct yaml_key *keys; /* of a nested mapping; ends with NULL */
 	bool is_needed;              /* in its mapping */
-	size_t n_bytes;              /* of the member; of a list: of an item */
-	/* Of a list: how to take an item that is no value; where the number of
-	 * items is. */
+	size_t n_bytes;              /* of the member, or of a list's item */
+	/* For a list: how to read an item that is not a scalar; where the
+	 * number of items is. */
 	yaml_take_fn *take_item;
 	size_t n_offset;
-	/* What programs make of it, beside yaml_take_preset(). */
-	const char *preset; /* the default, as it would be written */
-	bool is_fixed;      /* once the program runs */
-	uint32_t least;     /* that the source asks for */
+	/* For the program's use, and yaml_take_preset(). */
+	const char *preset; /* the default, as written in a file */
+	bool is_fixed;      /* at run time */
+	uint32_t least;     /* recommended by source */
 	const char *source;
 };
 
 /*
- * Parse a document. 0, -EINVAL with the reason; the reader must be closed
- * after success. An empty one is a mapping without keys.
+ * Parse a document. 0, -EINVAL with a reason; close the reader after success.
+ * An empty document is a mapping without keys.
  */
 int yaml_open(struct yaml_reader *reader, const char *name, const char *bytes,
 	      size_t n_bytes, struct mr_reason *ret_why);
@@ -69,29 +69,28 @@ yaml_node_t *yaml_root(struct yaml_reader *reader);
 int yaml_wrong(struct yaml_reader *reader, const yaml_node_t *node,
 	       const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* Fill what `to` points to from a mapping. */
+/* Fill in *to from a mapping. */
 int yaml_take_keys(struct yaml_reader *reader, const struct yaml_key *keys,
 		   yaml_node_t *node, void *to);
 
-/* The text of a scalar; NULL, with the reason, for anything else. */
+/* The text of a scalar; NULL, with a reason, for anything else. */
 const char *yaml_text(struct yaml_reader *reader, yaml_node_t *node,
 		      const char *what);
 
 /*
- * The nodes of a list, one after the other: a list of one may be written
- * without brackets. NULL behind the last one.
+ * The i-th node of a list; a list of one may be written without brackets. NULL
+ * after the last.
  */
 yaml_node_t *yaml_item(struct yaml_reader *reader, yaml_node_t *node,
 		       uint32_t i);
 uint32_t yaml_n_items(const yaml_node_t *node);
 
-/* The value of a key, by name; NULL: not there. */
+/* The value of a key, by name; NULL: none. */
 yaml_node_t *yaml_find(struct yaml_reader *reader, yaml_node_t *node,
 		       const char *name);
 
-/* Values for tables. */
 yaml_take_fn yaml_take_value;   /* a scalar, by key->read */
-yaml_take_fn yaml_take_each;    /* one or several: key->read adds each */
+yaml_take_fn yaml_take_each;    /* one or more: key->read adds each */
 yaml_take_fn yaml_take_list;    /* its length is known; at most key->max */
 yaml_take_fn yaml_take_mapping; /* of key->keys, into the same struct */
 yaml_take_fn yaml_take_bool;    /* yes, no, true, false, on, off */
@@ -99,7 +98,7 @@ yaml_take_fn yaml_take_u16;
 yaml_take_fn yaml_take_u32;
 yaml_take_fn yaml_take_text; /* char [key->max] */
 
-/* Set what the key has by default; its preset is right. */
+/* Set the key's default; its preset is valid. */
 void yaml_take_preset(const struct yaml_key *key, void *to);
 
 #endif
