@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ipaddress
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from mr_bench import output, values
@@ -40,7 +40,7 @@ OPTIONS = (
     ("resolution", "P%", "share of the rate found (default 1%)"),
 )
 # The RFC says what is sent, when, and by whom.
-WITHOUT = (
+WITHOUT = [
     "pace",
     "pace-frames",
     "duration",
@@ -58,7 +58,7 @@ WITHOUT = (
     "workers",
     "burst",
     "hdr",
-)
+]
 
 
 def _address(name: str, text: str) -> str:
@@ -279,21 +279,9 @@ class Run:
 
     def config(self) -> dict[str, Any]:
         """What was asked for."""
-        o, shared = self.options, self.engine.options
-        return {
-            "inside": shared["tx"][0],
-            "outside": shared["rx"][0],
-            "protocol": o.protocol,
-            "connections": o.connections,
-            "max_connections": o.max_connections,
-            "rate": shared["rate"],
-            "client": o.client,
-            "clients": o.clients,
-            "gateway": o.gateway,
-            "server": o.server,
-            "reset": o.reset,
-            "resolution": o.resolution,
-        }
+        shared = self.engine.options
+        ports = {"inside": shared["tx"][0], "outside": shared["rx"][0]}
+        return ports | asdict(self.options) | {"rate": shared["rate"]}
 
 
 def _run(engine: Engine) -> int:

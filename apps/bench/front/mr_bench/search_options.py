@@ -11,7 +11,7 @@ from typing import Any
 
 from mr_bench import values
 from mr_bench.search import SECOND
-from mr_bench.values import UsageError
+from mr_bench.values import UsageError, percent, seconds_ns
 
 FCS_BYTES = 4
 METHODS = ("binary", "tst009", "mlr")
@@ -72,120 +72,99 @@ class Row:
     arg: str
     help: str
     read: Callable[[str, str], Any]
-    member: str = ""  # of SearchOptions; else as the name, with _
 
     @property
     def key(self) -> str:
-        """The member."""
-        return self.member or self.name.replace("-", "_")
+        """The member of SearchOptions."""
+        return self.name.replace("-", "_") + ("_ns" if self.read is seconds_ns else "")
+
+
+def _whole(least: int, most: int) -> Callable[[str, str], int]:
+    return lambda name, text: values.whole(name, text, least, most)
+
+
+def _method(name: str, text: str) -> str:
+    return values.word(name, text, METHODS)
+
+
+def _most_of_time(name: str, text: str) -> float:
+    return percent(name, text, 90)
+
+
+def _shares(name: str, text: str) -> list[float]:
+    return [share / 100 for share in values.numbers(name, text, 0.001, 100, 16)]
+
+
+def _as_it_is(_: str, text: str) -> str:
+    return text
 
 
 ROWS = (
-    Row(
-        Group.SEARCH,
-        "method",
-        "HOW",
-        "binary (default), tst009 or mlr",
-        lambda name, text: values.word(name, text, METHODS),
-    ),
+    Row(Group.SEARCH, "method", "HOW", "binary (default), tst009 or mlr", _method),
     Row(Group.SIZES, "sizes", "LIST", "sizes with FCS, such as 64,512,1518, or rfc2544", _sizes),
-    Row(Group.TRIAL, "trial", "S", "length of a trial (default 1)", values.seconds_ns, "trial_ns"),
-    Row(
-        Group.SEARCH,
-        "confirm",
-        "S",
-        "binary, tst009: length of the last trial",
-        values.seconds_ns,
-        "confirm_ns",
-    ),
+    Row(Group.TRIAL, "trial", "S", "length of a trial (default 1)", seconds_ns),
+    Row(Group.SEARCH, "confirm", "S", "binary, tst009: length of the last trial", seconds_ns),
     Row(
         Group.SEARCH,
         "verify",
         "N",
         "tst009, back2back: repeats of a lossy trial (default 2)",
-        lambda name, text: values.whole(name, text, 0, 100),
+        _whole(0, 100),
     ),
     Row(
         Group.SEARCH | Group.BURSTS,
         "resolution",
         "P%",
         "share of the rate found (default 0.5%)",
-        values.percent,
+        percent,
     ),
     Row(
         Group.SEARCH | Group.INTERVAL,
         "loss-tolerance",
         "P%",
         "binary, tst009, soak: tolerated loss (default 0%)",
-        values.percent,
+        percent,
     ),
-    Row(Group.SEARCH, "pdr", "P%", "mlr: loss of the second goal (default 0.5%)", values.percent),
+    Row(Group.SEARCH, "pdr", "P%", "mlr: loss of the second goal (default 0.5%)", percent),
     Row(
         Group.SEARCH,
         "duration-sum",
         "S",
         "mlr: total length per load (default 21 trials)",
-        values.seconds_ns,
-        "duration_sum_ns",
+        seconds_ns,
     ),
     Row(
         Group.SEARCH,
         "exceed-ratio",
         "P%",
         "mlr: share of bad trials allowed (default 50%)",
-        lambda name, text: values.percent(name, text, 90),
+        _most_of_time,
     ),
     Row(
         Group.TRIAL,
         "unsent-tolerance",
         "P%",
         "tolerated unsent frames in a trial (default 0.5%)",
-        values.percent,
+        percent,
     ),
-    Row(Group.STEP, "step", "P%", "share of the highest rate (default 10%)", values.percent),
-    Row(
-        Group.BURSTS,
-        "tests",
-        "N",
-        "repetitions (default 50)",
-        lambda name, text: values.whole(name, text, 1, 1000),
-    ),
-    Row(
-        Group.BURSTS,
-        "max-burst",
-        "S",
-        "length of the longest burst (default 2)",
-        values.seconds_ns,
-        "max_burst_ns",
-    ),
-    Row(
-        Group.SHARES,
-        "shares",
-        "LIST",
-        "in % of the throughput (default 10,50,90)",
-        lambda name, text: [share / 100 for share in values.numbers(name, text, 0.001, 100, 16)],
-    ),
-    Row(
-        Group.INTERVAL,
-        "interval",
-        "S",
-        "length of an interval (default 10)",
-        values.seconds_ns,
-        "interval_ns",
-    ),
+    Row(Group.STEP, "step", "P%", "share of the highest rate (default 10%)", percent),
+    Row(Group.BURSTS, "tests", "N", "repetitions (default 50)", _whole(1, 1000)),
+    Row(Group.BURSTS, "max-burst", "S", "length of the longest burst (default 2)", seconds_ns),
+    Row(Group.SHARES, "shares", "LIST", "in % of the throughput (default 10,50,90)", _shares),
+    Row(Group.INTERVAL, "interval", "S", "length of an interval (default 10)", seconds_ns),
     Row(
         Group.INTERVAL,
         "pid",
         "N",
         "process ID of the device, to watch its memory",
-        lambda name, text: values.whole(name, text, 1, 2**31 - 1),
+        _whole(1, 2**31 - 1),
     ),
     Row(
         Group.CEILING,
         "ceiling",
         "RATE|FILE",
         "the tester's limit: a rate, or selftest's document",
-        lambda _, text: text,
+        _as_it_is,
     ),
 )
 # An option of another method would have no effect, unless a group has it, too.
