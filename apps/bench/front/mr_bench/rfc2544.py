@@ -86,6 +86,21 @@ def _report_point(session: Session, point: Outcome) -> None:
     session.row(f"loss-at-{share:g}%", "ratio", point.loss, is_limited=bool(note), note=note)
 
 
+# Notes on bursts: why no buffer fills, and why there are none that are longer.
+WHOLE_TRIAL = {
+    Limit.HIGHEST: "no loss at the highest rate: no buffer fills, and the burst is as long as "
+    "the trial",
+    Limit.SENDER: "no loss up to what the sender can do: the burst is as long as the trial",
+    Limit.RECEIVER: "above that rate the receiver loses frames: the burst is as long as the trial",
+}
+LONGER = {
+    Limit.DEVICE: "",
+    Limit.HIGHEST: "the longest burst was passed",
+    Limit.SENDER: "longer ones, the sender does not keep up",
+    Limit.RECEIVER: "of longer ones, the receiver loses frames",
+}
+
+
 def bursts(session: Session) -> int:
     """The longest burst, and the device's buffer."""
     o, s = session.options, session.search
@@ -95,61 +110,23 @@ def bursts(session: Session) -> int:
         if found.value <= 0:
             raise SearchError("the receiver loses frames at all rates")
         frames = found.value * o.trial_ns / 1e9
-        _report_bursts(
-            session,
-            (frames, frames, frames, 0.0),
-            1,
-            frames / found.value,
-            0.0,
-            found.limit,
-            {
-                Limit.HIGHEST: "no loss at the highest rate: no buffer fills, and "
-                "the burst is as long as the trial",
-                Limit.SENDER: "no loss up to what the sender can do: the burst is "
-                "as long as the trial",
-                Limit.RECEIVER: "above that rate the receiver loses frames: the "
-                "burst is as long as the trial",
-            }[found.limit],
-        )
+        whole = Bursts(found.value, found.value, [frames], found.limit)
+        _report_bursts(session, whole, WHOLE_TRIAL[found.limit])
         return 0
     b = Bursts(s.max_pps, found.value)
     try:
         back2back(s, b, o.tests, o.max_burst_ns, o.verify)
     finally:
         if b.frames:
-            _report_bursts(
-                session,
-                (b.mean, min(b.frames), max(b.frames), b.sd),
-                len(b.frames),
-                b.implied_s,
-                b.corrected_s,
-                b.limit,
-                {
-                    Limit.DEVICE: "",
-                    Limit.HIGHEST: "the longest burst was passed",
-                    Limit.SENDER: "longer ones, the sender does not keep up",
-                    Limit.RECEIVER: "of longer ones, the receiver loses frames",
-                }[b.limit]
-                if b.is_complete
-                else "incomplete",
-            )
+            _report_bursts(session, b, LONGER[b.limit] if b.is_complete else "incomplete")
     return 0
 
 
-def _report_bursts(
-    session: Session,
-    frames: tuple[float, float, float, float],
-    n: int,
-    implied_s: float,
-    corrected_s: float,
-    limit: Limit,
-    why: str,
-) -> None:
-    """frames: mean, least, most and standard deviation."""
-    mean, least, most, sd = frames
+def _report_bursts(session: Session, b: Bursts, why: str) -> None:
+    least, most = min(b.frames), max(b.frames)
     # Bursts go at the highest rate.
     near = session.near_ceiling(session.search.max_pps)
-    is_limited = bool(near) or limit != Limit.DEVICE
+    is_limited = bool(near) or b.limit != Limit.DEVICE
     note = "; ".join(text for text in (why, near) if text)
     if not session.rows:
         session.print(
@@ -157,19 +134,14 @@ def _report_bursts(
             f"{'deviation':>9} {'implied':>12} {'corrected':>12}"
         )
     session.print(
-        f"{session.size_text:7} {n:6} {mean:11.1f} {least:11.0f} {most:11.0f} "
-        f"{sd:9.1f} {1e6 * implied_s:9.3f} us {1e6 * corrected_s:9.3f} us"
+        f"{session.size_text:7} {len(b.frames):6} {b.mean:11.1f} {least:11.0f} {most:11.0f} "
+        f"{b.sd:9.1f} {1e6 * b.implied_s:9.3f} us {1e6 * b.corrected_s:9.3f} us"
         f"{_noted(note)}"
     )
-    session.row("back2back", "frames", mean, least, most, is_limited, note)
-    if corrected_s > 0:
-        session.row(
-            "buffer-time",
-            "s",
-            corrected_s,
-            is_limited=is_limited,
-            note="corrected as RFC 9004, 6 has it",
-        )
+    session.row("back2back", "frames", b.mean, least, most, is_limited, note)
+    if b.corrected_s > 0:
+        corrected = "corrected as RFC 9004, 6 has it"
+        session.row("buffer-time", "s", b.corrected_s, is_limited=is_limited, note=corrected)
 
 
 def _measure_own(session: Session, pps: float) -> None:

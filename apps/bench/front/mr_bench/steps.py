@@ -39,7 +39,7 @@ class Bursts:
 
     max_pps: float
     throughput_pps: float = 0.0  # 0: not known, no corrected time
-    frames: list[int] = field(default_factory=list)  # of the longest burst, by test
+    frames: list[float] = field(default_factory=list)  # of the longest burst, by test
     # DEVICE only if it ended each test; HIGHEST: the longest burst was passed.
     limit: Limit = Limit.DEVICE
     is_complete: bool = False
