@@ -229,6 +229,19 @@ def test_l2fwd(guest):
             assert queue["events"].get("tx_foreign_copied", 0) == 0
 
 
+@pytest.mark.parametrize("mode", ["copy", "zc"])
+def test_rules_forward_between_nics(guest, mode):
+    """In the kernel, both ways, each frame as it was; and zero-copy, too."""
+    pid = start_l2fwd(guest, "--offload on", f"xdp:nic0,mode={mode}",
+                      f"xdp:nic1,mode={mode}")
+    frames = all_lengths(1000)
+    exchange(guest.wires["nic0"], guest.wires["nic1"], frames)
+    final = end_l2fwd(guest, pid)
+    for port in final["ports"]:
+        assert invariants.total(port, "rx", "offloaded") == len(frames), port
+    assert final["offload"]["tx_drops"] == 0
+
+
 def test_l2fwd_killed(guest):
     """SIGKILL and restart at once: forwarding goes on, without a copy."""
     wires = guest.wires
