@@ -120,7 +120,7 @@ TEST(control_queue_that_does_not_answer_is_done_without)
 	harness_open(&harness, "");
 	assert_int_equal(mr_port_device_stats(harness.port, NULL, 0), 0);
 	assert_int_equal(mr_port_set_mac(harness.port, mac, &why), -EIO);
-	assert_reason_has(&why, "does not answer");
+	assert_reason_has(&why, "does not respond");
 	harness_inject(&harness, 5);
 	assert_int_equal(harness_drain(&harness), 5);
 	mr_port_close(harness.port);

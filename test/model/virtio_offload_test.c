@@ -380,10 +380,10 @@ TEST(coalescing_by_time_is_not_ended_by_one_frame)
 	make(&harness, 0, 1);
 	assert_int_equal(harness_try_open(&harness, "rx-frames=30", &why),
 			 -EINVAL);
-	assert_reason_has(&why, "say rx-usecs");
+	assert_reason_has(&why, "also set rx-usecs");
 	assert_int_equal(harness_try_open(&harness, "tx-frames=30", &why),
 			 -EINVAL);
-	assert_reason_has(&why, "say tx-usecs");
+	assert_reason_has(&why, "also set tx-usecs");
 	harness_open(&harness,
 		     "rx-usecs=20,tx-usecs=40,ring=64,tx-ring=128,promisc=off");
 	now = vnet_state(harness.v);
