@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a port's device is told while the port is open: it holds, it is put back
- * at close, and what the device cannot is refused with a reason.
+ * Settings of an open port's device: they take effect, are restored at close,
+ * and unsupported ones are refused with a reason.
  */
 #include <errno.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static void check_reason(const struct harness *harness,
 	assert_null(strchr(why->text, '\n'));
 }
 
-/* Go on if the driver did it; skip the test if it cannot. */
+/* Continue if the driver succeeded; skip the test if it is unsupported. */
 static void need_done(struct harness *harness, int err,
 		      const struct mr_reason *why)
 {
@@ -104,7 +104,7 @@ HARNESS_TEST(mtu_is_told_and_put_back)
 	need_done(harness, mr_port_set_mtu(harness->port, SHORT_MTU, &why),
 		  &why);
 	assert_int_equal(info_of(harness).mtu_bytes, SHORT_MTU);
-	/* The longest there is: taken, or refused with the limit. */
+	/* The largest: accepted, or refused with the limit. */
 	err = mr_port_set_mtu(harness->port, UINT16_MAX, &why);
 	assert_true(err == 0 || err == -EINVAL);
 	if (err < 0)
@@ -125,7 +125,7 @@ static void send_one(struct harness *harness, uint32_t n_bytes, uint32_t id)
 	harness_tx(harness, &frame, 1);
 }
 
-/* A frame may have a VLAN tag on top of the MTU, and not a byte more. */
+/* A frame may have a VLAN tag beyond the MTU, and nothing more. */
 HARNESS_TEST(mtu_holds_for_what_is_sent)
 {
 	struct harness *harness;
@@ -171,7 +171,7 @@ HARNESS_TEST(mac_is_told_and_put_back)
 	harness_end(harness);
 }
 
-/* One frame from the far side to this address. */
+/* Send one frame from the peer to this address. */
 static void inject_to(struct harness *harness, const uint8_t mac[6],
 		      uint32_t id)
 {
@@ -187,8 +187,8 @@ static void inject_to(struct harness *harness, const uint8_t mac[6],
 }
 
 /*
- * Whether a frame to this address is received: one to the port's own goes
- * behind it, and frames of one sender stay in order.
+ * Whether a frame to this address is received: a frame to the port's own
+ * address follows it, and frames of one sender stay in order.
  */
 static bool arrives(struct harness *harness, const uint8_t mac[6])
 {
@@ -244,7 +244,7 @@ HARNESS_TEST(device_receives_what_it_was_told_to)
 	assert_true(arrives(harness, macs[1]));
 	assert_true(arrives(harness, other_group));
 	assert_false(arrives(harness, macs[0]));
-	/* The one is not the other's. */
+	/* One does not affect the other. */
 	assert_int_equal(mr_port_set_promisc(harness->port, 1, &why), 0);
 	assert_int_equal(mr_port_set_promisc(harness->port, 0, &why), 0);
 	assert_true(arrives(harness, other_group));
@@ -267,7 +267,7 @@ HARNESS_TEST(device_receives_what_it_was_told_to)
 	harness_end(harness);
 }
 
-/* One of them grew by n at least. */
+/* One of them grew by at least n. */
 static bool have_grown(const struct mr_named_count *now,
 		       const struct mr_named_count *before, uint32_t n_counts,
 		       uint64_t n)

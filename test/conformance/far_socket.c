@@ -31,7 +31,7 @@ static int open_socket(const char *interface)
 		.sll_protocol = htons(ETH_P_ALL),
 		.sll_ifindex = (int)if_nametoindex(interface),
 	};
-	/* Frames are addressed to nobody: a NIC has to be told to take them. */
+	/* Frames have arbitrary destinations: the NIC must accept all. */
 	const struct packet_mreq all = { .mr_ifindex = addr.sll_ifindex,
 					 .mr_type = PACKET_MR_PROMISC };
 	const int fd =
@@ -39,8 +39,7 @@ static int open_socket(const char *interface)
 
 	assert_true(fd >= 0);
 	setsockopt(fd, SOL_PACKET, OPTION_IGNORE_OUTGOING, &one, sizeof(one));
-	/* A queue of the kernel's on the way may change the order of frames,
-	 * when the device's is full for a while. */
+	/* A kernel queue may reorder frames while the device's is full. */
 	assert_int_equal(setsockopt(fd, SOL_PACKET, PACKET_QDISC_BYPASS, &one,
 				    sizeof(one)),
 			 0);
@@ -91,7 +90,7 @@ void far_socket_await_link(struct harness *harness, const char *interface)
 		sched_yield();
 		assert_int_equal(ioctl(far->fd, SIOCGIFFLAGS, &link), 0);
 	} while (!(link.ifr_flags & IFF_RUNNING));
-	/* That is said first and done then, under the lock that this takes. */
+	/* The link is announced before it works; this takes the same lock. */
 	snprintf(command, sizeof(command), "ip link set %s up", interface);
 	assert_true(far_run(command));
 }
@@ -109,8 +108,8 @@ bool far_socket_inject(struct harness *harness, const uint8_t *bytes,
 }
 
 /*
- * Restore the frame as on a wire: the kernel takes out its tag, and does not
- * finish a sum that needs no wire. Returns the frame's bytes.
+ * Restore the frame as on a wire: the kernel strips its tag, and leaves a
+ * checksum incomplete that needs no wire. Returns the frame's bytes.
  */
 static uint32_t undo(const struct tpacket_auxdata *aux, uint8_t *bytes,
 		     uint32_t n_bytes)
@@ -173,7 +172,7 @@ const char *far_namespace(void)
 			 strerror(errno));
 		return why;
 	}
-	/* A kernel with IPv6 would send frames of its own, and we count. */
+	/* IPv6 would send frames of its own, which would be counted. */
 	far_run("for f in all default; do "
 		"echo 1 > /proc/sys/net/ipv6/conf/$f/disable_ipv6; "
 		"done 2> /dev/null");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * dpdk-ring: two rings in memory, one each way, with a device that DPDK makes
- * of them. The far side is DPDK itself: frames that it injects lie in a mempool
- * of its own, and what it collects are the headers that the port has sent.
+ * dpdk-ring: two rings in memory, one each way, which DPDK makes a device of.
+ * The peer is DPDK itself: it injects frames from its own mempool, and collects
+ * the headers that the port has sent.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ static const char *probe(void)
 
 	if (why_not != NULL)
 		return why_not;
-	/* Threads wait for a preempted one in others, and CPUs may be few. */
+	/* Other handlers spin for a preempted thread, and CPUs may be few. */
 	pool = rte_pktmbuf_pool_create_by_ops("conformance", N_MBUFS, 0, 0,
 					      RTE_MBUF_DEFAULT_BUF_SIZE,
 					      SOCKET_ID_ANY, "ring_mt_rts");

@@ -15,7 +15,7 @@ static void destroy(struct model *m)
 
 static void setup(struct harness *harness, const struct intel_chip *chip)
 {
-	/* Its frames go there (traffic.c): no promiscuous mode is needed. */
+	/* Destination of all frames (traffic.c): needs no promiscuous mode. */
 	static const uint8_t mac[6] = { 0x02, 0, 0, 0, 0, 1 };
 	struct intel *nic = intel_create(chip, mac);
 	const uint32_t n_entries = harness->wish.ring_entries != 0 ?
@@ -25,7 +25,7 @@ static void setup(struct harness *harness, const struct intel_chip *chip)
 	assert_non_null(nic);
 	nic->link_delay_ns = LINK_NS;
 	fixture_model_add(harness, &nic->m, destroy);
-	/* For moderated interrupts: they come later, and by themselves. */
+	/* For moderated interrupts, which come later, by themselves. */
 	assert_int_equal(model_start(&nic->m), 0);
 	snprintf(harness->spec, sizeof(harness->spec),
 		 "vfio:model,rx-ring=%u,tx-ring=%u,queues=%u%s", n_entries,

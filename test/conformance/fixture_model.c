@@ -7,7 +7,7 @@
 
 enum { N_WIRE_FRAMES = 256 };
 
-/* A context knows its devices until it ends: kept until the next is made. */
+/* A context keeps its devices until it ends: keep them, too. */
 static struct {
 	struct model *model;
 	struct model_wire *wire;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What fixtures on a register model share: the device is in this process, the
- * far side is the other end of its wire. At the end of each test the model has
- * no complaint of the driver.
+ * Shared by fixtures on a register model: the device is in this process, the
+ * peer is the other end of its wire. At the end of each test the model must
+ * have recorded no violation.
  *
  *     inject --> wire --> model ~~~ rings ~~~ port under test
  *     collect <-- wire <-- model ~~~ rings ~~~ port under test
@@ -15,14 +15,14 @@
 struct model;
 
 /*
- * For setup(): the device "vfio:model" of the harness's context, from now on
- * the fixture's, which destroys it. Lazy, so that what is sent stays in the
- * queues until the far side collects.
+ * For setup(): add the device "vfio:model" to the harness's context; the
+ * fixture owns it and destroys it. Lazy, so that what is sent stays in the
+ * queues until the peer collects it.
  */
 void fixture_model_add(struct harness *harness, struct model *model,
 		       void (*destroy)(struct model *model));
 
-/* What all such fixtures can do. */
+/* Capabilities of all such fixtures. */
 #define FIXTURE_MODEL_TRAITS                                                   \
 	(FIXTURE_IN | FIXTURE_OUT | FIXTURE_LIVE | FIXTURE_CHECKS |            \
 	 FIXTURE_STALLS | FIXTURE_REGISTERS | FIXTURE_EXCLUSIVE)
@@ -33,7 +33,7 @@ void fixture_model_add(struct harness *harness, struct model *model,
 	.teardown = fixture_model_teardown, .inject = fixture_model_inject,    \
 	.collect = fixture_model_collect
 
-const char *fixture_model_probe(void); /* NULL: it needs nothing */
+const char *fixture_model_probe(void); /* NULL: no requirements */
 void fixture_model_teardown(struct harness *harness);
 bool fixture_model_inject(struct harness *harness, const uint8_t *bytes,
 			  uint32_t n_bytes);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * NICs that the environment names, real or emulated, joined by a cable:
- * MR_NIC, under test, and at its other end MR_NIC_FAR, an interface of the
- * kernel's. MR_NIC_OPTIONS follow the spec, as mode=zc. What is on them before
- * and after is the caller's.
+ * Real or emulated NICs, given by the environment and connected by a cable:
+ * MR_NIC, under test, and MR_NIC_FAR, a kernel interface at the other end.
+ * MR_NIC_OPTIONS follow the spec, such as mode=zc. The caller sets them up.
  *
  * nic: MR_NIC is an interface, for the xdp driver.
  * vfio: MR_NIC is a PCI address that vfio-pci has, for a driver of ours; and
@@ -31,7 +30,7 @@ static const char *probe(void)
 	return NULL;
 }
 
-/* Whether MR_NIC_LACKS says so. */
+/* Whether MR_NIC_LACKS lists it. */
 static bool lacks(const char *what)
 {
 	const char *words = getenv("MR_NIC_LACKS");
@@ -82,8 +81,8 @@ const struct fixture fixture_nic = {
 static void setup_vfio(struct harness *harness)
 {
 	const char *options = getenv("MR_NIC_OPTIONS");
-	/* So many has QEMU's virtio for sending. For receiving it is told to
-	 * have more: what its ring has no room for, a NIC loses. */
+	/* QEMU's virtio sends from that many. For receiving, use more: a NIC
+	 * loses what its ring has no room for. */
 	const uint32_t n_tx = ring_of(harness) < 256 ? ring_of(harness) : 256;
 
 	far_socket_open(harness, getenv("MR_NIC_FAR"));
@@ -149,8 +148,8 @@ static const char *probe_dpdk(void);
 
 static void setup_dpdk(struct harness *harness)
 {
-	/* So many has QEMU's virtio for sending; what a ring for receiving has
-	 * no room for is lost, and long frames take many places. */
+	/* QEMU's virtio sends from that many; a receive ring loses what does
+	 * not fit, and long frames take many places. */
 	const uint32_t n_ring = ring_of(harness) < 256 || harness->wish.is_sg ?
 					ring_of(harness) :
 					256;
@@ -182,7 +181,8 @@ struct fixture fixture_dpdk_nic = {
 };
 
 /*
- * EAL starts with the first port: its fds and memory stay, and are no port's.
+ * EAL starts with the first port: its fds and memory stay, and do not belong to
+ * a port.
  */
 static const char *probe_dpdk(void)
 {

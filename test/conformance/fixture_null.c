@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* null: has no far side; rx is endless, tx a sink. */
+/* null: no peer; rx is endless, tx a sink. */
 #include <errno.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* pair: the far side is the other end, with a cache of its own. */
+/* pair: the peer is the other end, with its own cache. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@ enum { BURST = 64 };
 struct far {
 	struct mr_port *port;
 	struct mr_cache *cache;
-	/* Received and not handed out yet. */
+	/* Received, but not yet returned. */
 	struct mr_frame frames[BURST];
 	uint32_t n, at;
 	/* Queues take turns. */
@@ -138,7 +138,7 @@ static const struct bad_spec bad_specs[] = {
 	{ "pair:x,ring=1", -EINVAL, "range" },
 	{ "pair:x,ring=16,sg=on", -EINVAL, "range" },
 	{ "pair:x,sg=maybe", -EINVAL, "maybe" },
-	/* The far side has the other end. */
+	/* The peer has the other end. */
 	{ "pair:conformance,queues=2", -EINVAL, "queues=1" },
 	{ "pair:conformance,ring=64", -EINVAL, "ring=1024" },
 	{ "pair:conformance,sg=on", -EINVAL, "sg=off" },

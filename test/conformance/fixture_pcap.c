@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* pcap: the far side is two files in a folder of its own. */
+/* pcap: the peer is two files in a separate directory. */
 #include <errno.h>
 #include <pcap/pcap.h>
 #include <stdio.h>
@@ -43,7 +43,7 @@ static void write_input(const struct harness *harness, const char *path)
 	pcap_close(pcap);
 }
 
-/* Two files in a folder of their own. */
+/* Create two files in a new directory. */
 static struct far *make_files(struct harness *harness)
 {
 	struct far *far = calloc(1, sizeof(*far));
@@ -99,7 +99,7 @@ void fixture_pcap_teardown(struct harness *harness)
 	harness->far = NULL;
 }
 
-/* The port made the file anew. */
+/* The port has recreated the file. */
 void fixture_pcap_opened(struct harness *harness)
 {
 	stop_reading(harness->far);
@@ -117,7 +117,7 @@ uint32_t fixture_pcap_collect(struct harness *harness, uint8_t *bytes,
 		far->reader = pcap_open_offline(far->out, error);
 	assert_non_null(far->reader);
 	if (pcap_next_ex(far->reader, &record, &from) != 1) {
-		/* Only the end for now: the port may write more. */
+		/* It may not be the end for good: the port may write more. */
 		clearerr(pcap_file(far->reader));
 		return 0;
 	}

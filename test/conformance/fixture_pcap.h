@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The far side in files, for who else reads and writes captures. */
+/* The peer as files, for other fixtures that read and write captures. */
 #ifndef CONFORMANCE_FIXTURE_PCAP_H
 #define CONFORMANCE_FIXTURE_PCAP_H
 

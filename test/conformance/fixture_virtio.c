@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * virtio: the model of test/model/virtio.h, which looks at each step that the
- * driver takes. virtio is a device that offers all it has; virtio-plain has no
- * mergeable buffers, control queue, EVENT_IDX, NOTIFICATION_DATA or offloads.
- * Which kind of ring is used is a matter of options: packed=on|off,
- * in-order=on|off.
+ * virtio: the model of test/model/virtio.h, which checks each step of the
+ * driver. virtio offers every feature; virtio-plain has no mergeable buffers,
+ * control queue, EVENT_IDX, NOTIFICATION_DATA or offloads. Options select the
+ * kind of ring: packed=on|off, in-order=on|off.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A veth pair in a network namespace of this process alone; the port is on
- * one end, a packet socket on the other.
+ * A veth pair in a private network namespace; the port is on one end, a packet
+ * socket on the other.
  *
  *     inject --> packet socket --> mrb ~~~ mra --> AF_XDP port
  *     collect <-- packet socket <-- mrb ~~~ mra <-- AF_XDP port

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Devices of DPDK in software. All start EAL, in their probe: its fds and
- * memory stay, and are no port's.
+ * DPDK's software devices. All start EAL, in their probe: its fds and memory
+ * stay, and do not belong to a port.
  *
  *     dpdk-null       a source and a sink
  *     dpdk-pcap       files: fixture_pcap.c
@@ -17,7 +17,7 @@
 #include "fixtures_dpdk.h"
 #include "suite.h"
 
-/* A port opened and closed: NULL, or why there is none. */
+/* Open and close a port: NULL, or why that fails. */
 const char *fixture_dpdk_start(void)
 {
 	static struct mr_reason why;
@@ -36,7 +36,7 @@ const char *fixture_dpdk_start(void)
 		mr_port_close(port);
 	mr_pool_destroy(config.pool, NULL);
 	mr_ctx_destroy(ctx);
-	/* All else is for the tests to find. */
+	/* Everything else is for the tests to find. */
 	return err == -ENODEV ? why.text : NULL;
 }
 
@@ -96,8 +96,7 @@ static const struct fixture fixture_dpdk_pcap = {
 	.driver = "dpdk",
 	.sink_spec = "dpdk:net_null7",
 	.name = "dpdk-pcap",
-	/* It says of itself that it does not send frames of several segments.
-	 */
+	/* It reports that it does not send frames of several segments. */
 	.traits = FIXTURE_IN | FIXTURE_OUT | FIXTURE_CHECKS |
 		  FIXTURE_REGISTERS | FIXTURE_EXCLUSIVE | FIXTURE_OVERLONG |
 		  FIXTURE_POLLED | FIXTURE_FOREIGN_FDS,
@@ -150,8 +149,8 @@ static const struct fixture fixture_dpdk_tap = {
 	.driver = "dpdk",
 	.sink_spec = "dpdk:net_null7",
 	.name = "dpdk-tap",
-	/* A forked child keeps its queue of the tap, which then gets a share
-	 * of the flows. */
+	/* A forked child keeps its queue of the tap, which then gets some of
+	 * the flows. */
 	.traits = FIXTURE_IN | FIXTURE_OUT | FIXTURE_LIVE | FIXTURE_CHECKS |
 		  FIXTURE_REGISTERS | FIXTURE_EXCLUSIVE | FIXTURE_QUEUES |
 		  FIXTURE_FOREIGN_FDS | FIXTURE_FORK_HOLDS | FIXTURE_RANDOM_MAC,
@@ -180,7 +179,7 @@ static const char *probe_af_packet(void)
 	return fixture_dpdk_start();
 }
 
-/* Its slots must not be longer than an rx buffer, the smallest of all tests. */
+/* Its slots must not exceed an rx buffer, of the smallest size in any test. */
 static void setup_af_packet(struct harness *harness)
 {
 	far_socket_open(harness, "mrb");
@@ -202,8 +201,8 @@ static const struct fixture fixture_dpdk_af_packet = {
 	.driver = "dpdk",
 	.sink_spec = "dpdk:net_null7",
 	.name = "dpdk-af_packet",
-	/* A forked child keeps its socket of the fanout group, which then gets
-	 * a share of the flows. */
+	/* A forked child keeps its socket in the fanout group, which then gets
+	 * some of the flows. */
 	.traits = FIXTURE_IN | FIXTURE_OUT | FIXTURE_LIVE | FIXTURE_CHECKS |
 		  FIXTURE_REGISTERS | FIXTURE_EXCLUSIVE | FIXTURE_POLLED |
 		  FIXTURE_FOREIGN_FDS | FIXTURE_FORK_HOLDS,

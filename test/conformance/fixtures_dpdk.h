@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the fixtures of DPDK's devices have in common. */
+/* Shared by the fixtures of DPDK's devices. */
 #ifndef CONFORMANCE_RIGS_DPDK_H
 #define CONFORMANCE_RIGS_DPDK_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames made of frags that lie side by side. If a driver writes around one, it
- * damages a neighbour: the next frame to be sent, or one that was kept.
+ * Frames made of adjacent frags. If a driver writes outside one, it damages a
+ * neighbour: the next frame to be sent, or one that was kept.
  *
  *     kept | frame | frame | frame | ... | kept
  *     kept | frame | kept | frame | kept | ...
@@ -14,20 +14,20 @@
 
 enum { N_FRAMES = 24, KEPT_BYTES = 40, TCI = 0x2abc, N_SEGS = 3 };
 
-/* By the device or, where it does not, in software. */
+/* By the device or, if unsupported, in software. */
 enum { HAS_SUM = 1, HAS_TAG = 2 };
 
 /* Frags of one row. */
 struct row {
 	uint32_t n_segs; /* of a frame */
-	uint32_t needs;  /* HAS_*: what is left to the driver */
+	uint32_t needs;  /* HAS_*: left to the driver */
 	struct mr_frame frames[N_FRAMES * N_SEGS];
 	struct mr_meta meta[N_FRAMES * N_SEGS];
 	struct mr_frame kept[N_FRAMES + 1];
 	uint32_t n_kept;
 };
 
-/* Frames of one entry and of several: sums must be in the first. */
+/* Frames of one entry and of several: the checksum must be in the first. */
 static uint32_t len_of(uint32_t id)
 {
 	return 3 * 60 + 17 * id;
@@ -38,7 +38,7 @@ static uint16_t complement(uint64_t sum)
 	return (uint16_t)~mr_csum_fold(sum);
 }
 
-/* Frame number id, a UDP packet if it has a sum: finished or partial. */
+/* Frame number id, a UDP packet if it has a checksum: complete or partial. */
 static void make(uint8_t *bytes, uint32_t id, uint32_t needs, bool is_finished)
 {
 	const uint32_t n_l3 = len_of(id) - MR_ETH_BYTES;
@@ -68,7 +68,7 @@ static void make(uint8_t *bytes, uint32_t id, uint32_t needs, bool is_finished)
 			mr_csum_add((uint8_t *)udp, view.l4_len_bytes, 0));
 }
 
-/* As make(), on the wire: with its tag. Returns its bytes. */
+/* Like make(), but as on the wire: with its tag. Returns its bytes. */
 static uint32_t make_sent(uint8_t *bytes, uint32_t id, uint32_t needs,
 			  bool is_finished)
 {
@@ -162,7 +162,7 @@ static void send_row(struct harness *harness, struct mr_frag_cache *frags,
 		     before.events[MR_TX_EVENT_CSUM_DEVICE] +
 		     after.events[MR_TX_EVENT_CSUM_SOFTWARE] -
 		     before.events[MR_TX_EVENT_CSUM_SOFTWARE];
-	/* A port in memory leaves sums to the receiver. */
+	/* A port in memory leaves checksums to the receiver. */
 	if (n_finished != 0)
 		assert_int_equal(n_finished, needs & HAS_SUM ? N_FRAMES : 0);
 	if (harness->fixture->traits & FIXTURE_OUT)

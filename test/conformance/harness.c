@@ -10,8 +10,8 @@
 #include "support/limit.h"
 
 /*
- * Frames that the far side has under way at most. A veth's own ring has 256
- * places and drops what comes on top, before the port sees it.
+ * The most frames in progress from the peer. A veth's ring has 256 places; more
+ * frames are dropped before the port sees them.
  */
 enum { WINDOW_FRAMES = 128 };
 
@@ -99,10 +99,10 @@ static void *counting_alloc(void *opaque, size_t align_bytes, size_t n_bytes)
 		return NULL;
 	block = aligned_alloc(align_bytes, (n_bytes + align_bytes - 1) /
 						   align_bytes * align_bytes);
-	/* Nobody may count on memory that happens to be zero. */
+	/* Nobody may rely on memory being zero. */
 	if (block != NULL)
 		memset(block, 0xa5, n_bytes);
-	/* Two ports may be opened by two threads in one test. */
+	/* Two threads may open two ports in one test. */
 	__atomic_fetch_add(&harness->n_blocks, block != NULL, __ATOMIC_RELAXED);
 	return block;
 }
@@ -143,7 +143,6 @@ static void make_pool(struct harness *harness)
 		fail_msg("cache: %s", why.text);
 }
 
-/* Each page is free. */
 static void end_pool(struct harness *harness)
 {
 	struct mr_pool_stats stats;
@@ -231,7 +230,7 @@ void harness_renew_pool(struct harness *harness)
 {
 	struct harness old = *harness;
 
-	make_pool(harness); /* while the old one is there: not in its place */
+	make_pool(harness); /* while the old one exists: elsewhere */
 	end_pool(&old);
 }
 
@@ -278,8 +277,7 @@ int harness_abandon(void **state)
 	(void)state;
 	if (harness->ctx == NULL)
 		return 0;
-	/* Pages may be lost: what cannot be destroyed stays, and is no matter.
-	 */
+	/* Pages may be lost: what cannot be destroyed stays, which is fine. */
 	harness->n_until_refused = 0;
 	mr_port_close(harness->port);
 	harness->fixture->teardown(harness);
@@ -303,7 +301,7 @@ void harness_assert_completed(struct harness *harness, uint64_t n)
 		if (stats.pending == 0 ||
 		    harness->fixture->traits & FIXTURE_LAZY)
 			return;
-		/* A file or a ring in this process has no way to be late. */
+		/* A file or a ring in this process cannot be late. */
 		if (!(harness->fixture->traits & FIXTURE_REGISTERS) ||
 		    harness_now_ns() > until_ns)
 			fail_msg("%llu of %llu frames do not complete",
@@ -454,7 +452,7 @@ uint32_t harness_collect_rest(struct harness *harness)
 	uint8_t bytes[HARNESS_MAX_BYTES];
 	uint32_t n_bytes, n = 0;
 
-	/* Quiet for some 20 ms. */
+	/* Quiet for about 20 ms. */
 	for (int n_quiet = 0; n_quiet < 200; n_quiet++) {
 		if (harness->txq != NULL)
 			mr_tx_burst(harness->txq, harness->cache, NULL, 0);

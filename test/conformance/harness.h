@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The harness that a port under test stands on, and the fixture at its far
- * side.
+ * The harness of a port under test, and the fixture that is its peer.
  *
  *     fixture->inject() --> [ wire ] --> port under test --> mr_rx_burst()
  *     fixture->collect() <-- [ wire ] <-- port under test <-- mr_tx_burst()
  *
- * A fixture is what the suite needs to know of a driver: how to name a port,
- * and how to be its other side. Everything here uses public headers alone, so
- * that the suite holds for a driver that someone else wrote.
+ * A fixture adapts the suite to a driver: how to name a port, and how to act as
+ * its peer. Everything here uses only public headers, so that the suite also
+ * applies to third-party drivers.
  */
 #ifndef CONFORMANCE_HARNESS_H
 #define CONFORMANCE_HARNESS_H
@@ -23,39 +22,35 @@
 
 struct harness;
 
-/* What a fixture's driver can do, and what its far side can see. Bits. */
+/* Capabilities of a fixture's driver and peer. Bits. */
 enum {
-	FIXTURE_IN = 1 << 0,     /* the far side can send */
-	FIXTURE_OUT = 1 << 1,    /* the far side sees what was sent */
-	FIXTURE_LIVE = 1 << 2,   /* it does so while the port is open */
-	FIXTURE_SG = 1 << 3,     /* frames of several entries, if asked for */
-	FIXTURE_CHECKS = 1 << 4, /* tx looks at entries before it takes them */
+	FIXTURE_IN = 1 << 0,     /* the peer can send */
+	FIXTURE_OUT = 1 << 1,    /* the peer sees what was sent */
+	FIXTURE_LIVE = 1 << 2,   /* even while the port is open */
+	FIXTURE_SG = 1 << 3,     /* frames of several entries, on request */
+	FIXTURE_CHECKS = 1 << 4, /* tx checks entries before accepting them */
 	FIXTURE_STALLS =
-		1 << 5, /* tx refuses if the far side does not collect */
+		1 << 5, /* tx refuses while the peer does not collect */
 	FIXTURE_REGISTERS = 1 << 6, /* a device has the region registered */
 	FIXTURE_EXCLUSIVE = 1 << 7, /* the same spec is not opened twice */
-	FIXTURE_ENDLESS =
-		1 << 8, /* rx is always full, of nothing in particular */
+	FIXTURE_ENDLESS = 1 << 8,   /* rx is always full, of arbitrary frames */
 	FIXTURE_OVERLONG = 1
-			   << 9,  /* frames of more than MR_MAX_SEGS can come */
+			   << 9,  /* frames of more than MR_MAX_SEGS may come */
 	FIXTURE_QUEUES = 1 << 10, /* more than one queue each way */
 	FIXTURE_FILTERS = 1 << 11, /* rx by address: promiscuous mode, filter */
-	FIXTURE_POLLED =
-		1 << 12, /* nothing tells that there is something to do */
-	FIXTURE_KEEPS = 1 << 13, /* what was sent is the far side's until it
-				  * collects it, also when the port is closed */
-	FIXTURE_FOREIGN_FDS = 1
-			      << 14, /* the port's fds are another library's */
-	FIXTURE_RANDOM_MAC = 1
-			     << 15, /* the device is made anew with each port */
-	FIXTURE_FORK_HOLDS = 1 << 16, /* a child has another library's files of
-				       * the device, which is busy with them */
-	FIXTURE_LAZY = 1 << 17, /* what was sent is pending until the device
-				 * needs the room */
-	FIXTURE_LATE = 1 << 18, /* an interrupt may tell of frames that a poll
-				 * has taken already */
-	FIXTURE_SAME_POOL =
-		1 << 19, /* the far side is on the harness's pool, too */
+	FIXTURE_POLLED = 1 << 12,  /* nothing signals that there is work */
+	FIXTURE_KEEPS = 1 << 13,   /* the peer keeps what was sent until it
+				    * collects it, even after the port is
+				    * closed */
+	FIXTURE_FOREIGN_FDS = 1 << 14, /* another library's fds */
+	FIXTURE_RANDOM_MAC = 1 << 15,  /* each port creates the device */
+	FIXTURE_FORK_HOLDS = 1 << 16,  /* a child inherits another library's
+					* files of the device, which keep it
+					* busy */
+	FIXTURE_LAZY = 1 << 17,        /* pending until the device needs room */
+	FIXTURE_LATE = 1 << 18, /* an interrupt may signal frames that a poll
+				 * has already taken */
+	FIXTURE_SAME_POOL = 1 << 19, /* the peer also uses the harness's pool */
 };
 
 /* A spec that must be refused. */
@@ -69,28 +64,27 @@ struct fixture {
 	const char *driver;
 	const char *name; /* on the command line; NULL: the driver's */
 	uint32_t traits;
-	uint32_t min_frame_bytes;    /* of the wire: it pads to that; 0: 14 */
+	uint32_t min_frame_bytes;    /* on the wire, padded; 0: 14 */
 	uint32_t max_frame_bytes;    /* in a port without SG; 4 KiB pages */
 	uint32_t max_sg_frame_bytes; /* in one with SG */
 	uint32_t n_sleeps;           /* rounds of arm, sleep, wake */
 	uint32_t n_reopens;
 	const struct bad_spec *bad_specs; /* spec NULL at the end */
-	/* Another port, beside the one under test, that sends whatever it is
-	 * given: of the same driver, if that has such. NULL: "null:". */
+	/* Another port that sends anything; if possible of the same driver.
+	 * NULL: "null:". */
 	const char *sink_spec;
 
-	/* Once per process. NULL, or why the machine cannot run this fixture.
-	 */
+	/* Once per process. NULL, or why the fixture cannot run here. */
 	const char *(*probe)(void);
 	/* Before the port opens and after it closed. */
 	void (*setup)(struct harness *harness);
 	void (*teardown)(struct harness *harness);
-	/* The port was opened, for the first time or anew. Or NULL. */
+	/* After each opening of the port. Or NULL. */
 	void (*opened)(struct harness *harness);
-	/* One frame towards the port. False: no room now. One thread. */
+	/* Send one frame to the port. False: no room now. One thread. */
 	bool (*inject)(struct harness *harness, const uint8_t *bytes,
 		       uint32_t n_bytes);
-	/* The next frame that it sent, 0: none now. One thread. */
+	/* Get the next frame that the port sent, 0: none now. One thread. */
 	uint32_t (*collect)(struct harness *harness, uint8_t *bytes,
 			    uint32_t room);
 };
@@ -98,26 +92,26 @@ struct fixture {
 extern const struct fixture fixture_null, fixture_pair, fixture_pcap,
 	fixture_xdp, fixture_nic, fixture_igb, fixture_e1000e, fixture_virtio,
 	fixture_virtio_plain;
-/* Their traits are known when they were probed. */
+/* Their traits are known after probing. */
 extern struct fixture fixture_vfio, fixture_dpdk_nic;
 
-/* What a test wants. Zero is the default of each member. */
+/* A test's requirements. Zero is the default of each member. */
 struct wish {
 	uint32_t n_pages;        /* 0: 8192 */
 	uint32_t page_bytes;     /* 0: 4096 */
 	uint32_t headroom_bytes; /* 0: the pool's default */
 	uint32_t tailroom_bytes;
-	uint32_t ring_entries; /* about; where the driver has rings */
+	uint32_t ring_entries; /* approximate; for drivers with rings */
 	uint32_t n_queues;     /* 0: 1 */
 	uint32_t is_sg;        /* 1: frames up to fixture->max_sg_frame_bytes */
-	uint32_t n_in;         /* frames that the far side sends */
+	uint32_t n_in;         /* number of frames from the peer */
 	uint32_t (*len_of)(uint32_t id); /* their length; NULL: 60 */
-	bool is_closed; /* leave opening the port to the test */
+	bool is_closed;                  /* the test opens the port */
 };
 
 struct harness {
 	const struct fixture *fixture;
-	void *far; /* the fixture's */
+	void *far; /* owned by the fixture */
 	struct wish wish;
 	char spec[256];
 	struct mr_ctx *ctx;
@@ -130,43 +124,41 @@ struct harness {
 	uint8_t *base;
 	uint32_t n_injected; /* frames, since the port was opened */
 
-	/* The context's allocator: blocks alive; and which one is refused. */
+	/* The context's allocator: live blocks, and which allocation fails. */
 	int64_t n_blocks;
-	int64_t n_until_refused; /* 0: none; 1: the next one */
-	uint32_t n_fds;          /* of the process, when the harness was made */
+	int64_t n_until_refused; /* 0: none; 1: the next */
+	uint32_t n_fds;          /* of the process, at creation */
 };
 
-/* The harness of the running test; made and torn down by harness_make(),
- * harness_end(). */
+/* The harness of the running test, from harness_make() to harness_end(). */
 struct harness *harness_make(const struct wish *wish);
 
 /*
- * Close everything and assert that nothing is left over: each page is free,
- * each block of memory given back, each fd closed.
+ * Close everything and assert that nothing is left: each page is free, each
+ * block of memory freed, each fd closed.
  */
 void harness_end(struct harness *harness);
 
-/* The pool, which has no port any more, goes; the next is somewhere else. */
+/* Replace the pool, which has no port any more, by one at another address. */
 void harness_renew_pool(struct harness *harness);
 
-/* Takes away what a failed test left. For cmocka: teardown of each test. */
+/* Clean up after a failed test. For cmocka: teardown of each test. */
 int harness_abandon(void **state);
 
 #define HARNESS_TEST(name) TEST_WITH(NULL, harness_abandon, name)
 /* The same, with threads. */
 #define HARNESS_TEST_MT(name) TEST_AS(NULL, harness_abandon, name, true)
 
-/* Frames are this long at least, so that nothing on the way pads them. */
+/* Frames have at least this length, so that nothing pads them. */
 uint32_t harness_min_bytes(void);
 
-/* The fixture that this process tests. */
+/* The fixture under test. */
 const struct fixture *harness_fixture(void);
 
-/* And options that go behind each of its specs: "" or ",key=value,...". */
+/* And options to append to each of its specs: "" or ",key=value,...". */
 void harness_set_fixture(const struct fixture *fixture, const char *options);
 
-/* Skip the running test, with a reason, unless the fixture has all of traits.
- */
+/* Skip the running test, with a reason, unless it has all of traits. */
 void harness_need(uint32_t traits, const char *why_not);
 
 /* The same, if the fixture has one of traits. */
@@ -176,42 +168,42 @@ void harness_open(struct harness *harness);
 int harness_try_open(struct harness *harness, struct mr_reason *why);
 void harness_close(struct harness *harness);
 
-/* Let the far side send what is due and fits. */
+/* Let the peer send what is due and fits. */
 void harness_pump(struct harness *harness);
 
-/* A burst of what came in; waits, with a deadline, for the first entry. */
+/* A burst of received entries; waits, with a deadline, for the first one. */
 uint32_t harness_rx(struct harness *harness, struct mr_frame *frames,
 		    uint32_t n);
 
-/* Receive and free what harness_pump() sent since the port was opened: it might
- * arrive in the next test, and be taken for one of its frames. Ends when a NIC
- * seems to have lost some of it. */
+/* Receive and free what harness_pump() has sent since the port was opened: it
+ * might arrive in the next test, and be taken for one of its frames. Ends if a
+ * NIC seems to have lost some of it. */
 void harness_receive_rest(struct harness *harness);
 
-/* All frames that the far side was to send were received or dropped. */
+/* Whether all of the peer's frames were received or dropped. */
 bool harness_rx_is_done(struct harness *harness);
 
-/* Send all entries; waits for room while the far side collects and checks. */
+/* Send all entries; waits for room while the peer collects and checks. */
 void harness_tx(struct harness *harness, const struct mr_frame *frames,
 		uint32_t n);
 
-/* The same with metadata beside them, or NULL. */
+/* The same with metadata, or NULL. */
 void harness_tx_meta(struct harness *harness, const struct mr_frame *frames,
 		     const struct mr_meta *meta, uint32_t n);
 
-/* What the far side gets next, with a deadline; how many bytes. */
+/* The next frame at the peer, with a deadline. Returns its bytes. */
 uint32_t harness_collect_bytes(struct harness *harness, uint8_t *bytes);
 
-/* The same as a frame of traffic.h; its number. -1: damaged. */
+/* The same as a frame of traffic.h. Returns its number; -1: damaged. */
 int64_t harness_collect(struct harness *harness, uint32_t *ret_n_bytes);
 
-/* Get and check frames of the far side until none came for some 20 ms; how
- * many. On a busy machine more may follow: where the number is known,
+/* Get and check frames at the peer until none came for about 20 ms; how many.
+ * On a busy machine more may follow: if the number is known, use
  * harness_collect_last(). */
 uint32_t harness_collect_rest(struct harness *harness);
 
-/* Get and check what is left of n_sent frames, with a deadline for each, and
- * see no more come. */
+/* Get and check the rest of n_sent frames, with a deadline for each, and check
+ * that no more come. */
 void harness_collect_last(struct harness *harness, uint64_t n_sent,
 			  uint64_t n_collected);
 
@@ -219,12 +211,12 @@ void harness_collect_last(struct harness *harness, uint64_t n_sent,
 void harness_write_frame(struct harness *harness, uint64_t addr,
 			 uint32_t n_bytes, uint32_t id);
 
-/* A frame of n_segs entries, at offset of its first page, from the cache. */
+/* A frame of n_segs entries from the cache, at offset of its first page. */
 void harness_make_frame(struct harness *harness, struct mr_frame *frames,
 			uint32_t n_segs, uint32_t offset, uint32_t n_bytes,
 			uint32_t id);
 
-/* Check the frame that begins at frames[0]; its number, entries and bytes. */
+/* Check the frame that begins at frames[0]: its number, entries and bytes. */
 int64_t harness_check_frame(const struct harness *harness,
 			    const struct mr_frame *frames, uint32_t *ret_n_segs,
 			    uint32_t *ret_n_bytes);
@@ -236,14 +228,14 @@ struct mr_rx_stats harness_rx_stats(const struct harness *harness);
 struct mr_tx_stats harness_tx_stats(const struct harness *harness);
 struct mr_pool_stats harness_pool_stats(const struct harness *harness);
 
-/* Assert that all of n frames that were sent complete, or may be late. */
+/* Assert that all n sent frames complete, unless they may be late. */
 void harness_assert_completed(struct harness *harness, uint64_t n);
 
 /* Open fds of this process. */
 uint32_t harness_count_fds(void);
 
-/* Nanoseconds of CLOCK_MONOTONIC: now, and when to give up a wait that begins
- * now; and a nap of some 50 us. */
+/* Nanoseconds of CLOCK_MONOTONIC: now, and the deadline of a wait that begins
+ * now; and a nap of about 50 us. */
 uint64_t harness_now_ns(void);
 uint64_t harness_deadline_ns(void);
 uint32_t harness_deadline_ms(void);

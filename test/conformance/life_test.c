@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Opening, closing, and what is left behind: nothing. */
+/* Opening and closing leave nothing behind. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -44,7 +44,7 @@ HARNESS_TEST(closed_and_reopened_it_works_again)
 	struct harness *harness = harness_make(&wish);
 
 	for (uint32_t round = 0; round < harness->fixture->n_reopens; round++) {
-		/* Some received, some on their way in both directions. */
+		/* Some received, some in progress in both directions. */
 		receive_some(harness);
 		send_some(harness, 1 + round % BURST);
 		harness_close(harness);
@@ -57,7 +57,7 @@ HARNESS_TEST(closed_and_reopened_it_works_again)
 
 /*
  * Closed before another port on its pool, it leaves nothing behind: that port
- * and the pool go, and on the next pool, elsewhere in memory, it works again.
+ * and the pool go, and it works again on the next pool, elsewhere in memory.
  */
 HARNESS_TEST(closed_first_it_opens_on_the_next_pool)
 {
@@ -102,7 +102,7 @@ static bool open_with_failure(struct harness *harness, int64_t k)
 	harness->n_until_refused = k;
 	err = harness_try_open(harness, &why);
 	if (harness->n_until_refused > 0) {
-		/* It was never refused anything. */
+		/* No allocation failed. */
 		harness->n_until_refused = 0;
 		assert_int_equal(err, 0);
 		harness_close(harness);
@@ -130,7 +130,7 @@ HARNESS_TEST(open_fails_cleanly_at_every_allocation)
 		assert_true(k < 1000);
 	/* There is at least the port itself. */
 	assert_true(k > 1);
-	/* And once more where nobody is at the far side. */
+	/* Again without a peer. */
 	harness->fixture->teardown(harness);
 	if (harness->fixture->traits & FIXTURE_LIVE)
 		for (k = 1; !open_with_failure(harness, k); k++)
@@ -140,7 +140,7 @@ HARNESS_TEST(open_fails_cleanly_at_every_allocation)
 
 enum { MAX_FDS = 256 };
 
-/* Which of the fds below MAX_FDS are open without FD_CLOEXEC. */
+/* Find the fds below MAX_FDS that are open without FD_CLOEXEC. */
 static void find_inheritable(bool *ret_is)
 {
 	for (int fd = 0; fd < MAX_FDS; fd++) {
@@ -157,14 +157,14 @@ HARNESS_TEST(every_fd_is_closed_on_exec)
 	struct harness *harness;
 
 	harness_lack(FIXTURE_FOREIGN_FDS, "its fds are another library's");
-	find_inheritable(before); /* what the runner of this test left open */
+	find_inheritable(before); /* left open by the runner of this test */
 	harness = harness_make(&wish);
 	find_inheritable(after);
 	assert_memory_equal(after, before, sizeof(after));
 	harness_end(harness);
 }
 
-/* How long it takes to open a port that was just closed. */
+/* How long it takes to reopen a port that was just closed. */
 static uint64_t reopen_ns(struct harness *harness)
 {
 	uint64_t t_ns;
@@ -188,9 +188,9 @@ static pid_t fork_sleeper(void)
 }
 
 /*
- * The child has copies of all fds and sleeps; we go on without it. Opening
- * takes as long as without a child. One of four rounds has to show that: on a
- * busy machine any of them may be late, and a queue that is held is in each.
+ * The child has copies of all fds and sleeps; we continue without it. Opening
+ * takes as long as without a child. One of four rounds must show that: on a
+ * busy machine any of them may be late, but a held queue delays all.
  */
 HARNESS_TEST(forked_child_does_not_hold_the_queue)
 {
@@ -226,7 +226,7 @@ HARNESS_TEST(pool_is_not_destroyed_under_a_port)
 	harness_end(harness);
 }
 
-/* A segment that is in the device's hands is not given back. */
+/* A segment registered by a device is not freed. */
 HARNESS_TEST(registered_segment_is_pinned)
 {
 	const struct wish wish = { .is_closed = true };
@@ -250,7 +250,7 @@ HARNESS_TEST(registered_segment_is_pinned)
 		assert_true(info.n_pins > 0);
 	port.size = sizeof(port);
 	mr_port_info(harness->port, &port);
-	/* No port and no cache uses the second pool, only the device. */
+	/* No port or cache uses the second pool, only the device. */
 	assert_int_equal(mr_pool_destroy(second, &why), -EBUSY);
 	assert_non_null(strstr(why.text, port.name));
 	harness_close(harness);
@@ -262,7 +262,7 @@ HARNESS_TEST(registered_segment_is_pinned)
 	harness_end(harness);
 }
 
-/* One spec that is wrong: the error, the word, and nothing left behind. */
+/* A bad spec: check the error and the word, and that nothing is left behind. */
 static void refuse(struct harness *harness, const char *spec, int error,
 		   const char *word)
 {

@@ -2,9 +2,10 @@
 /*
  * The conformance suite: one set of tests, the same for every driver.
  *
- *     conformance RIG[,OPTION...] [PATTERN]
+ *     conformance FIXTURE[,OPTION...] [PATTERN]
  *
- * Options go behind every spec. Exit code 77: this machine cannot.
+ * Options are appended to every spec. Exit code 77: not possible on this
+ * machine.
  */
 #include <stdio.h>
 #include <string.h>

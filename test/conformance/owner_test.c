@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who owns what: clones, headroom, pages. That every page is back at the end is
- * asserted by harness_end() in each test of the suite.
+ * Ownership: clones, headroom, pages. harness_end() asserts in each test of the
+ * suite that every page was freed.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ static struct wish some(uint32_t n)
 	};
 }
 
-/* Received, sent, freed, held over a while, in a random mix. */
+/* Receive, send, free and hold frames in a random mix. */
 HARNESS_TEST(pages_are_conserved)
 {
 	enum { N_HELD = 256 };
@@ -79,9 +79,9 @@ static void check_rooms(struct harness *harness, const struct mr_frame *frame,
 }
 
 /*
- * Every frame of a burst is lengthened by the pool's whole headroom and
- * tailroom and filled; no other frame of the burst may change by it. In pages
- * above 4 KiB the neighbour may be in the same page.
+ * Extend every frame of a burst by the pool's whole headroom and tailroom, and
+ * fill them; no other frame of the burst may change. In pages above 4 KiB the
+ * neighbour may be in the same page.
  */
 HARNESS_TEST(headroom_and_tailroom_belong_to_the_frame)
 {
@@ -139,7 +139,7 @@ HARNESS_TEST(shared_frame_is_read_only)
 	if (harness->fixture->traits & FIXTURE_IN)
 		assert_true(harness_check_frame(harness, &copy, &n_segs,
 						&n_bytes) >= 0);
-	/* Both have one owner now. */
+	/* Both now have one owner. */
 	assert_int_equal(mr_frame_push(harness->cache, &copy, 1), 0);
 	assert_int_equal(mr_frame_push(harness->cache, &frames[0], 1), 0);
 	harness_free(harness, &copy, 1);
@@ -177,7 +177,7 @@ HARNESS_TEST(clones_leave_intact)
 	harness_end(harness);
 }
 
-/* What was sent is intact, as far as the far side can tell. */
+/* What was sent is intact, as far as the peer can tell. */
 static void collect_all(struct harness *harness, const struct mr_frame *frames,
 			uint32_t n)
 {
@@ -192,7 +192,7 @@ static void collect_all(struct harness *harness, const struct mr_frame *frames,
 
 /*
  * Flooding: each frame leaves through this port and another one, first through
- * the one, then through the other, and once more by its last owner.
+ * one, then through the other, and again by its last owner.
  */
 HARNESS_TEST(flood_to_two_ports_is_intact_on_both)
 {
@@ -213,7 +213,7 @@ HARNESS_TEST(flood_to_two_ports_is_intact_on_both)
 		for (uint32_t i = 0; i < BURST; i++)
 			harness_make_frame(harness, &frames[i], 1, 128, LEN + i,
 					   i);
-		/* In each other round an owner is left, who sends, too. */
+		/* In every other round, another owner also sends. */
 		for (uint32_t k = 0; k < 1 + round % 2; k++)
 			assert_int_equal(
 				mr_frame_ref(harness->cache, frames, BURST), 0);
@@ -237,7 +237,7 @@ HARNESS_TEST(flood_to_two_ports_is_intact_on_both)
 	harness_end(harness);
 }
 
-/* Two frames in each page, in one burst: neither is taken for the other. */
+/* Two frames in each page, in one burst: neither is mistaken for the other. */
 HARNESS_TEST(two_frames_of_one_page_leave_intact)
 {
 	enum { SECOND_AT = 1000 };
@@ -267,8 +267,8 @@ HARNESS_TEST(two_frames_of_one_page_leave_intact)
 }
 
 /*
- * Clones are on their way out when the port is closed: it gives back its own
- * references and no others, at once.
+ * The port is closed with clones in progress: it frees exactly its own
+ * references, at once.
  */
 HARNESS_TEST(port_closed_under_clones_gives_back_its_own)
 {
@@ -294,7 +294,7 @@ HARNESS_TEST(port_closed_under_clones_gives_back_its_own)
 							     &frames[i],
 							     &n_segs, &n_bytes),
 					 i);
-			/* Ours alone: it can be written. */
+			/* We are the only owner: it can be written. */
 			assert_int_equal(
 				mr_frame_push(harness->cache, &frames[i], 8),
 				0);
@@ -308,8 +308,7 @@ HARNESS_TEST(port_closed_under_clones_gives_back_its_own)
 
 HARNESS_TEST(received_frames_survive_close_of_their_port)
 {
-	/* All arrive before it closes: one that came later would be taken for
-	 * the next test's. */
+	/* All arrive before it closes, or the next test would get them. */
 	const struct wish wish = some(200);
 	struct mr_frame frames[256];
 	struct harness *harness = harness_make(&wish);
@@ -334,7 +333,7 @@ HARNESS_TEST(received_frames_survive_close_of_their_port)
 	harness_end(harness);
 }
 
-/* Frames of one port, on their way through another, when theirs closes. */
+/* Frames of one port, in progress at another, when theirs closes. */
 HARNESS_TEST(frame_survives_close_of_other_port)
 {
 	struct mr_port_config config = { .size = sizeof(config) };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What mr_rx_burst() promises. */
+/* Guarantees of mr_rx_burst(). */
 #include <string.h>
 
 #include "suite.h"
@@ -14,7 +14,7 @@ static uint32_t n_min_of(const struct harness *harness)
 	return info.has_sg ? MR_MAX_SEGS : 1;
 }
 
-/* Some frames: the far side's, or a source's without one. */
+/* Some frames: the peer's, or a source's if there is none. */
 static struct wish some(uint32_t n)
 {
 	return (struct wish){
@@ -73,8 +73,9 @@ HARNESS_TEST(zero_burst_is_a_no_op)
 }
 
 /*
- * The first of these n entries is not the expected frame: fail with all that
- * tells a lost frame from one in the wrong place or a page written twice.
+ * The first of these n entries is not the expected frame: fail with details
+ * that distinguish a lost frame from one in the wrong place or a page written
+ * twice.
  */
 static void fail_out_of_order(const struct harness *harness,
 			      const struct mr_frame *frames, uint32_t n,
@@ -106,8 +107,8 @@ static void fail_out_of_order(const struct harness *harness,
 }
 
 /*
- * Receive all in bursts of n_least to n_most entries: in order, each frame
- * whole, intact, as long as it was sent. Returns frames.
+ * Receive everything in bursts of n_least to n_most entries: in order, whole,
+ * intact, with the sent length. Returns frames.
  */
 static uint32_t receive_in_order(struct harness *harness, uint32_t n_least,
 				 uint32_t n_most)
@@ -189,8 +190,8 @@ HARNESS_TEST(jumbo_frames_arrive_intact)
 }
 
 /*
- * The shortest bursts that are legal: most of them have room left that the next
- * frame does not fit into. It must wait in the ring, whole.
+ * The shortest legal bursts: most of them have room left into which the next
+ * frame does not fit. It must wait in the ring, whole.
  */
 HARNESS_TEST(frame_that_does_not_fit_waits)
 {
@@ -222,7 +223,7 @@ HARNESS_TEST(order_is_kept)
 	harness_end(harness);
 }
 
-/* Counted at the far side, not by the port. */
+/* Counted by the peer, not by the port. */
 HARNESS_TEST(received_is_delivered_plus_drops)
 {
 	const struct wish wish = some(3000);
@@ -255,7 +256,7 @@ static uint32_t overlong_length(uint32_t id)
 	return id % 10 == 9 ? 60000 : 60;
 }
 
-/* 60000 bytes do not fit 18 buffers of 2 KiB: consumed, freed, counted. */
+/* 60000 bytes do not fit in 18 buffers of 2 KiB: consumed, freed, counted. */
 HARNESS_TEST(frame_of_too_many_entries_is_a_named_drop)
 {
 	const struct wish wish = {
@@ -281,8 +282,8 @@ HARNESS_TEST(frame_of_too_many_entries_is_a_named_drop)
 }
 
 /*
- * A receiver that frees nothing uses the pool up. Then it may lose frames, but
- * none without a name; and as soon as it frees, frames come again.
+ * A receiver that frees nothing exhausts the pool. It may then lose frames, but
+ * each must be counted by name; and when it frees, frames come again.
  */
 HARNESS_TEST(exhausted_pool_loses_nothing_without_a_name)
 {
@@ -299,7 +300,7 @@ HARNESS_TEST(exhausted_pool_loses_nothing_without_a_name)
 	wish.ring_entries = 256;
 	harness = harness_make(&wish);
 	until_ns = harness_deadline_ns();
-	/* Nearly all pages will be held, less what rings and caches keep. */
+	/* Nearly all pages will be held, except for rings and caches. */
 	while (n_idle < 100 || n_held <= N_PAGES / 2) {
 		assert_true(harness_now_ns() < until_ns);
 		harness_pump(harness);
@@ -312,7 +313,7 @@ HARNESS_TEST(exhausted_pool_loses_nothing_without_a_name)
 			harness_nap();
 	}
 	stats = harness_rx_stats(harness);
-	/* A far side on the same pool is held up itself, before the port is. */
+	/* A peer on the same pool stalls before the port does. */
 	assert_int_equal(stats.events[MR_RX_EVENT_POOL_EMPTY] == 0,
 			 (harness->fixture->traits & FIXTURE_SAME_POOL) != 0);
 	assert_int_equal(stats.delivered, n_held);

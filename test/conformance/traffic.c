@@ -5,7 +5,7 @@
 
 static uint8_t byte_at(uint32_t id, uint32_t place)
 {
-	/* Neighbours differ, and so do places a page or a cache line apart. */
+	/* Neighbours differ, as do places a page or a cache line apart. */
 	return (uint8_t)(id * 31 + place * 7 + (place >> 6) * 13 +
 			 (place >> 12) * 29);
 }
@@ -18,13 +18,13 @@ void traffic_make(uint8_t *bytes, uint32_t n_bytes, uint32_t id)
 		0,
 		0,
 		0,
-		0x01, /* to; 02: locally administered */
+		0x01, /* destination; 02: locally administered */
 		0x02,
 		0,
 		(uint8_t)(id >> 24),
 		(uint8_t)(id >> 16),
 		(uint8_t)(id >> 8),
-		(uint8_t)id, /* from */
+		(uint8_t)id, /* source */
 		TRAFFIC_ETHER_TYPE >> 8,
 		TRAFFIC_ETHER_TYPE & 0xff,
 	};

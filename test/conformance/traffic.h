@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames that say what they are: an Ethernet header of the local experimental
- * type (IEEE 802, 0x88b5) with the frame's number in the source address, and
- * bytes behind it that follow from the number and the place.
+ * Self-describing frames: an Ethernet header of the local experimental type
+ * (IEEE 802, 0x88b5) with the frame's number in the source address, and bytes
+ * that depend on number and place.
  */
 #ifndef CONFORMANCE_TRAFFIC_H
 #define CONFORMANCE_TRAFFIC_H
@@ -18,7 +18,7 @@ void traffic_make(uint8_t *bytes, uint32_t n_bytes, uint32_t id);
 /* Whether its addresses are ours; frames from the kernel have others. */
 bool traffic_is_ours(const uint8_t *bytes, uint32_t n_bytes);
 
-/* The number of a frame that is intact, or -1. */
+/* The number of an intact frame, or -1. */
 int64_t traffic_check(const uint8_t *bytes, uint32_t n_bytes);
 
 /* A small pseudo-random generator (xorshift32); the state is never 0. */

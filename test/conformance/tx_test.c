@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What mr_tx_burst() promises. */
+/* Guarantees of mr_tx_burst(). */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -9,8 +9,8 @@
 enum { BURST = 32, TCP_HEADERS = 14 + 20 + 20 };
 
 /*
- * Frames that were sent, collected by the far side: ids first to first + n in
- * order, intact, of the lengths sent.
+ * The peer collects the sent frames: ids first to first + n in order, intact,
+ * with the sent lengths.
  */
 static void collect_in_order(struct harness *harness, const uint32_t *lens,
 			     uint32_t n, uint32_t first)
@@ -60,8 +60,9 @@ static void send_at(struct harness *harness, uint32_t offset, uint32_t n_segs,
 }
 
 /*
- * Aligned and odd, at the page's first and last byte, at each chunk edge and
- * across it: chunks are 2048 or 4096 bytes, whatever the page is.
+ * Aligned and unaligned, at the page's first and last byte, at each chunk
+ * boundary and across it: chunks are 2048 or 4096 bytes, whatever the page
+ * size.
  */
 HARNESS_TEST(frames_leave_intact_at_every_offset)
 {
@@ -124,7 +125,7 @@ HARNESS_TEST(frames_of_several_entries_leave_intact)
 	}
 }
 
-/* An array that ends within a frame: that frame stays the caller's. */
+/* An array that ends within a frame: the caller keeps that frame. */
 HARNESS_TEST(tx_takes_whole_frames_only)
 {
 	const bool is_sg = harness_fixture()->traits & FIXTURE_SG;
@@ -138,12 +139,12 @@ HARNESS_TEST(tx_takes_whole_frames_only)
 		harness_make_frame(harness, &frames[i], 1, 128, lens[i], i);
 	harness_make_frame(harness, &frames[3], 5, 128, 900, 3);
 	memcpy(before, frames, sizeof(frames));
-	/* Cut off behind its second entry. */
+	/* Truncated after its second entry. */
 	n_tx = mr_tx_burst(harness->txq, harness->cache, frames, 5);
 	assert_int_equal(n_tx, 3);
 	assert_memory_equal(frames, before, sizeof(frames));
 	assert_int_equal(harness_tx_stats(harness).accepted, 3);
-	/* A frame's beginning alone: nothing at all. */
+	/* Only the beginning of a frame: nothing is sent. */
 	assert_int_equal(
 		mr_tx_burst(harness->txq, harness->cache, frames + 3, 4), 0);
 	if (harness->fixture->traits & FIXTURE_OUT) {
@@ -178,7 +179,7 @@ HARNESS_TEST(full_queue_refuses_the_rest)
 	assert_int_equal(stats.accepted, n_tx);
 	assert_int_equal(stats.pending, n_tx);
 	assert_true(stats.events[MR_TX_EVENT_RING_FULL] > 0);
-	/* The rest is ours and as it was. */
+	/* The rest is ours and unchanged. */
 	for (uint32_t i = n_tx; i < N; i++) {
 		uint32_t n_segs, n_bytes;
 
@@ -187,7 +188,7 @@ HARNESS_TEST(full_queue_refuses_the_rest)
 				 i);
 	}
 	collect_in_order(harness, lens, n_tx, 0);
-	/* A queue may hear of it in its next burst. */
+	/* A queue may notice only in its next burst. */
 	mr_tx_burst(harness->txq, harness->cache, NULL, 0);
 	assert_int_equal(harness_tx_stats(harness).pending, 0);
 	harness_free(harness, frames + n_tx, N - n_tx);
@@ -195,7 +196,7 @@ HARNESS_TEST(full_queue_refuses_the_rest)
 }
 
 /*
- * Two more pools: one that may grow and has one segment so far, and one behind
+ * Two more pools: one that may grow and has one segment so far, and one after
  * its maximum size. Returns an address in the gap between their segments.
  */
 static uint64_t make_gap(struct harness *harness, struct mr_pool *pools[2])
@@ -218,13 +219,13 @@ static uint64_t make_gap(struct harness *harness, struct mr_pool *pools[2])
 	return last.addr - (1 << 20);
 }
 
-/* Bad entries, each alone and in the middle of a burst of good frames. */
+/* Bad entries, alone and in the middle of a burst of good frames. */
 HARNESS_TEST(bad_entries_are_named_drops)
 {
 	struct mr_frame bad[] = {
 		{ UINT64_MAX - 100, 60, 0 },         /* wraps */
 		{ UINT64_C(1) << 50, 60, 0 },        /* outside the region */
-		{ (UINT64_C(1) << 30) - 64, 60, 0 }, /* no memory behind it */
+		{ (UINT64_C(1) << 30) - 64, 60, 0 }, /* no memory after it */
 		{ 0, 60, 0 },                        /* between segments */
 	};
 	enum { N_BAD = sizeof(bad) / sizeof(bad[0]) };
@@ -243,7 +244,7 @@ HARNESS_TEST(bad_entries_are_named_drops)
 		harness_make_frame(harness, &frames[n++], 1, 128, 60, i);
 		frames[n++] = bad[i];
 	}
-	/* On pages that are ours, which must come back: empty, and endless. */
+	/* On our own pages, which must be freed: empty, and unterminated. */
 	harness_make_frame(harness, &frames[n], 1, 128, 60, 99);
 	frames[n++].len = 0;
 	harness_make_frame(harness, &frames[n], 1, 128, 60, 99);
@@ -256,7 +257,7 @@ HARNESS_TEST(bad_entries_are_named_drops)
 	stats = harness_tx_stats(harness);
 	assert_int_equal(stats.accepted, n);
 	harness_assert_completed(harness, N_BAD + 1);
-	/* The endless one may be either. */
+	/* The unterminated one may be either. */
 	assert_true(stats.drops[MR_TX_DROP_INVALID] >= N_BAD + 1);
 	assert_int_equal(stats.drops[MR_TX_DROP_INVALID] +
 				 stats.drops[MR_TX_DROP_TOO_LONG],
@@ -293,7 +294,7 @@ HARNESS_TEST(frame_of_too_many_entries_is_a_named_drop)
 	harness_end(harness);
 }
 
-/* A TCP packet over IPv4 with a partial sum; its bytes. */
+/* A TCP packet over IPv4 with a partial checksum; returns its bytes. */
 static uint32_t make_tcp(uint8_t *bytes, uint32_t n_payload)
 {
 	const uint32_t n_bytes = TCP_HEADERS + n_payload;
@@ -319,7 +320,7 @@ static uint32_t make_tcp(uint8_t *bytes, uint32_t n_payload)
 	return n_bytes;
 }
 
-/* A piece of it with `done` bytes in front; its payload. */
+/* Check a segment after `done` bytes; returns its payload. */
 static uint32_t check_piece(const uint8_t *bytes, uint32_t n_bytes,
 			    const uint8_t *whole, uint32_t done, bool is_summed)
 {
@@ -344,7 +345,7 @@ static uint32_t check_piece(const uint8_t *bytes, uint32_t n_bytes,
 	return n_bytes - TCP_HEADERS;
 }
 
-/* By the device, or else by the library. */
+/* By the device or the library. */
 HARNESS_TEST(a_long_tcp_packet_leaves_in_segments)
 {
 	enum { MSS = 1000, N_PAYLOAD = 5 * MSS + 7, N_SEGS = 3 };
@@ -373,7 +374,7 @@ HARNESS_TEST(a_long_tcp_packet_leaves_in_segments)
 		       frames[i].len);
 	frames[0].flags |= MR_FRAME_CSUM_PARTIAL;
 	harness_tx_meta(harness, frames, metas, N_SEGS);
-	/* A port in memory leaves sums to the receiver. */
+	/* A port in memory leaves checksums to the receiver. */
 	is_summed = harness_tx_stats(harness).events[MR_TX_EVENT_CSUM_DEVICE] +
 			    harness_tx_stats(harness)
 				    .events[MR_TX_EVENT_CSUM_SOFTWARE] >
@@ -386,7 +387,7 @@ HARNESS_TEST(a_long_tcp_packet_leaves_in_segments)
 	harness_end(harness);
 }
 
-/* The invariant while frames are under way, and at rest. */
+/* The invariant while frames move, and at rest. */
 HARNESS_TEST(accepted_is_completed_plus_pending_plus_drops)
 {
 	const struct wish wish = { .ring_entries = 256 };

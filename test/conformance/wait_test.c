@@ -16,8 +16,8 @@ static struct mr_queue *queue_of(struct mr_rxq *rxq)
 }
 
 /*
- * Sleep until the queue's fd is readable. False: it never was. A tap of DPDK
- * sends this process a signal for each frame, which ends a sleep too.
+ * Sleep until the queue's fd is readable. False: it never was. For each frame,
+ * a DPDK tap sends this process a signal, which also ends a sleep.
  */
 static bool sleep_on(const struct mr_queue *queue, int timeout_ms)
 {
@@ -32,14 +32,14 @@ static bool sleep_on(const struct mr_queue *queue, int timeout_ms)
 	return n == 1;
 }
 
-/* ThreadSanitizer sees a race in far fewer rounds, and is slow. */
+/* ThreadSanitizer needs far fewer rounds to see a race, and is slow. */
 #ifdef __SANITIZE_THREAD__
 enum { SLEEPS_SHARE = 20 };
 #else
 enum { SLEEPS_SHARE = 1 };
 #endif
 
-/* The far side of the rounds below, in a thread of its own. */
+/* The peer in the rounds below, in a separate thread. */
 struct sender {
 	struct harness *harness;
 	uint32_t n;
@@ -47,7 +47,7 @@ struct sender {
 	bool failed;
 };
 
-/* Let the other side run. False: the sender has waited too long, and failed. */
+/* Let the other side run. False: the sender timed out, and failed. */
 static bool may_wait(struct sender *sender, uint64_t until_ns)
 {
 	sender->failed = harness_now_ns() > until_ns;
@@ -69,7 +69,7 @@ static void *send_one_by_one(void *opaque)
 		       i)
 			if (!may_wait(sender, until_ns))
 				return NULL;
-		/* At each point of the other side's way into sleep. */
+		/* At each point of the other side's path into sleep. */
 		for (uint32_t k = traffic_random(&seed) % 256; k > 0; k--)
 			__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		traffic_make(bytes, sizeof(bytes), i);
@@ -82,8 +82,8 @@ static void *send_one_by_one(void *opaque)
 }
 
 /*
- * n rounds of: nothing there, arm, sleep, wake, receive. A wake-up that gets
- * lost between arming and sleeping shows as a sleep that does not end.
+ * n rounds: nothing there, arm, sleep, wake, receive. A wake-up lost between
+ * arming and sleeping shows as an endless sleep.
  */
 HARNESS_TEST_MT(armed_fd_wakes)
 {
@@ -121,14 +121,14 @@ HARNESS_TEST_MT(armed_fd_wakes)
 	print_message("%u rounds, %u of them asleep\n", n, n_sleeps);
 	assert_int_equal(n, sender.n);
 	assert_false(sender.failed);
-	/* Else the test was none. */
+	/* Otherwise nothing was tested. */
 	assert_true(n_sleeps > sender.n / 100);
 	harness_end(harness);
 }
 
 /*
- * A device that gathers interrupts may be late with one: of a frame that a poll
- * has taken already. Then there is nothing, and the next sleep is the one.
+ * A device that moderates interrupts may be late with one for a frame that a
+ * poll has already taken. Then there is no work, and the next sleep counts.
  */
 static bool sleep_until_work(struct mr_queue *queue)
 {
@@ -141,7 +141,7 @@ static bool sleep_until_work(struct mr_queue *queue)
 	return false;
 }
 
-/* Arming says 1 exactly where there is something to receive. */
+/* Arming returns 1 exactly if there is something to receive. */
 HARNESS_TEST(arm_says_whether_there_is_work)
 {
 	const struct wish wish = { .n_in = 0 };
@@ -168,7 +168,7 @@ HARNESS_TEST(arm_says_whether_there_is_work)
 	harness_end(harness);
 }
 
-/* Nothing will come: a sleeper is not woken for nothing. */
+/* Nothing will come: a sleeper is not woken without reason. */
 HARNESS_TEST(armed_queue_without_work_stays_quiet)
 {
 	const struct wish wish = {
@@ -279,7 +279,7 @@ HARNESS_TEST_MT(refused_sender_is_woken_when_there_is_room)
 	harness_end(harness);
 }
 
-/* What one thread after another does with the queues, on a cache of its own. */
+/* Used by one thread after another on the queues, each with its own cache. */
 static void *use_queues(void *opaque)
 {
 	struct harness *harness = opaque;
@@ -287,7 +287,7 @@ static void *use_queues(void *opaque)
 	struct mr_cache *cache;
 
 	if (mr_cache_create(harness->pool, &cache, NULL) < 0)
-		return opaque; /* anything but NULL is a failure */
+		return opaque; /* anything but NULL means failure */
 	for (int i = 0; i < 20; i++) {
 		const uint32_t n_rx =
 			mr_rx_burst(harness->rxq, cache, frames, BURST);
@@ -328,11 +328,11 @@ HARNESS_TEST_MT(queue_moves_to_another_thread_and_cache)
 	harness_end(harness);
 }
 
-/* What a thread does with a queue pair that is its own. */
+/* A thread with its own queue pair. */
 struct worker {
 	struct harness *harness;
 	uint32_t i;      /* of the queues */
-	uint64_t n_sent; /* frames that the tx queue took */
+	uint64_t n_sent; /* frames accepted by the tx queue */
 	uint64_t n_received;
 	bool failed;
 };
@@ -372,7 +372,7 @@ static void *work(void *opaque)
 	return NULL;
 }
 
-/* The far side while the workers run. Returns frames that it collected. */
+/* The peer while the workers run. Returns frames that it collected. */
 static uint64_t attend(struct harness *harness, const pthread_t *threads,
 		       uint32_t n)
 {
@@ -395,7 +395,7 @@ static uint64_t attend(struct harness *harness, const pthread_t *threads,
 	return n_collected;
 }
 
-/* Nothing is shared and nothing locked: each has its queues and its cache. */
+/* Nothing is shared or locked: each has its own queues and cache. */
 HARNESS_TEST_MT(two_queues_are_used_by_two_threads)
 {
 	const struct wish wish = { .n_queues = 2 };
@@ -436,7 +436,7 @@ struct busy_far {
 	uint32_t n_damaged;
 };
 
-/* A far side that never rests, whatever the port does. */
+/* A peer that never rests, whatever the port does. */
 static void *send_and_collect(void *opaque)
 {
 	struct busy_far *far = opaque;
@@ -457,7 +457,7 @@ static void *send_and_collect(void *opaque)
 	return NULL;
 }
 
-/* Closing and opening beside a far side that is in the middle of bursts. */
+/* Close and open while the peer is in the middle of bursts. */
 HARNESS_TEST_MT(port_closes_beside_a_busy_far_side)
 {
 	const struct wish wish = { .n_in = 0 };
