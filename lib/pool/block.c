@@ -8,14 +8,14 @@
  *           +--- when pages are wanted (mri_block_reclaim)
  *           +--- small <--- blocks of lower orders come back
  *
- * A block stays one while it lies in the depot, a lock-free stack, so that who
- * frees takes no lock. Frag caches take a few of the largest order at a time,
- * so that the head of the stack moves between the core that frees and the core
- * that cuts once in a while and not once per block. Nobody takes those of lower
- * orders, which lie in a stack of their own, before pages are wanted.
+ * A block stays intact in the depot, a lock-free stack, so that freeing takes
+ * no lock. Frag caches take a few of the largest order at a time, so that the
+ * head of the stack does not move between the freeing and the cutting core for
+ * each block. Those of lower orders, in a separate stack, are only used when
+ * pages are wanted.
  *
- * What to a frag cache is a block may be a single page, of its cache. It goes
- * back as one.
+ * A frag cache may also use a single page of its cache as a block, which
+ * returns as a page.
  */
 #include <errno.h>
 #include <string.h>
@@ -24,7 +24,7 @@
 #include "pool/cache.h"
 #include "pool/debug/safety.h"
 
-/* Blocks of lower orders that are made pages at a time: 32 pages at least. */
+/* Blocks of lower orders to turn into pages at a time: at least 32 pages. */
 enum { MAX_RECLAIM = 16 };
 
 int mri_blocks_init(struct mri_blocks *blocks, uint32_t max_pages,
@@ -58,7 +58,7 @@ void mri_blocks_fini(struct mri_blocks *blocks)
 	blocks->lines = NULL;
 }
 
-/* What owners[] says of each page of a block. */
+/* Set owners[] for each page of a block. */
 static void mark(struct mr_pool *pool, uint32_t page, uint32_t order,
 		 uint8_t owners)
 {
@@ -69,7 +69,7 @@ static void mark(struct mr_pool *pool, uint32_t page, uint32_t order,
 				 __ATOMIC_RELAXED);
 }
 
-/* Pages that are the caller's, as a block with no owner and nothing out. */
+/* Make the caller's pages a block without owner or references. */
 static struct mri_block *make_block(struct mr_pool *pool, uint32_t page,
 				    uint32_t order)
 {
@@ -85,7 +85,7 @@ static struct mri_block *make_block(struct mr_pool *pool, uint32_t page,
 	return block;
 }
 
-/* The reverse: plain pages again. */
+/* The reverse: single pages again. */
 static void unmake_block(struct mr_pool *pool, const struct mri_block *block)
 {
 	mark(pool, block->page, block->order, 0);
@@ -105,7 +105,7 @@ uint32_t mri_block_fetch(struct mr_cache *cache, struct mri_block **blocks)
 	uint32_t n;
 
 	if (order == 0)
-		return 0; /* a page is as large, and caches have them */
+		return 0; /* a page is as large, and caches have pages */
 	n = mri_stack_pop_bulk(&pool->blocks.depot, numbers, MRI_BLOCK_BATCH,
 			       &cache->counters.depot_cas_failed);
 	mr_counter_add(&cache->counters.n_from_depot, (uint64_t)n << order);
@@ -176,12 +176,12 @@ void mri_block_back(struct mr_cache *cache, struct mr_pool *pool,
 	mri_count(cache, pool,
 		  offsetof(struct mri_pool_counters, depot_cas_failed),
 		  n_failed);
-	if (!is_own) /* the last that touches the pool: see outbox.c */
+	if (!is_own) /* the last access to the pool: see outbox.c */
 		__atomic_fetch_add(&pool->counters.n_block_free, 1u << order,
 				   __ATOMIC_RELEASE);
 }
 
-/* Free blocks to the page allocator; how many pages. */
+/* Free blocks to the page allocator; returns how many pages. */
 static uint32_t unmake_blocks(struct mr_pool *pool, struct mri_block **blocks,
 			      uint32_t n)
 {
@@ -213,7 +213,7 @@ uint32_t mri_block_reclaim(struct mr_pool *pool, struct mr_cache *cache)
 	}
 	if (n_pages > 0)
 		return n_pages;
-	/* Those first that no frag cache wants. */
+	/* First those that frag caches do not use. */
 	n = mri_stack_pop_bulk(&pool->blocks.small, places, MAX_RECLAIM,
 			       &n_failed);
 	if (n == 0)
@@ -260,7 +260,7 @@ static uint32_t n_pages_of(const struct mri_block *block)
 	return 1u << __atomic_load_n(&block->order, __ATOMIC_RELAXED);
 }
 
-/* What caches of the pool will give to a block, and have not yet. */
+/* References that caches of the pool owe to a block. */
 static uint32_t n_pending(const struct mr_pool *pool,
 			  const struct mri_block *block)
 {
@@ -284,7 +284,7 @@ static bool is_seen(const struct mr_pool *pool, const struct mr_cache *until,
 	return c != until;
 }
 
-/* Pages of the block that a frag cache cuts, if nothing of it is out. */
+/* Pages of the block that a frag cache cuts, if it has no references. */
 static uint32_t n_idle_cut(const struct mr_pool *pool,
 			   const struct mr_frag_cache *frags)
 {
@@ -315,7 +315,7 @@ void mri_block_sums(const struct mr_pool *pool, struct mri_block_sums *sums)
 					   << pool->blocks.max_order;
 			sums->n_idle += n_idle_cut(pool, frags);
 		}
-		/* Retired, and what is out is on its way back here. */
+		/* Retired, and its last references are on their way. */
 		if (block != NULL && !is_seen(pool, c, block) &&
 		    __atomic_load_n(&block->shared, __ATOMIC_RELAXED) <=
 			    (int64_t)n_pending(pool, block))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Blocks: who owns what of them.
+ * Blocks: counting of owners.
  *
  *     owner                          everybody else
  *     start    shared = BIAS
@@ -9,19 +9,19 @@
  *     retire   shared -= BIAS - (n_issued - freed_local)
  *              0: it is his          shared -= k      0: it is his
  *
- * A count below zero means that more came back than was cut. It is counted, and
- * whoever crosses zero still gets the block, once: nothing else is broken, and
- * the next start sets shared anew.
+ * A count below zero means that more was freed than cut. That is counted, and
+ * whoever crosses zero still gets the block, once: nothing else breaks, and the
+ * next start resets shared.
  *
- * Order: a release on shared with each reference that comes back pairs with the
- * acquire of the one who finds that it was the last, so all that was done to a
- * frag happens before the block is cut again. All are read-modify-writes of one
- * word, so that the last one's acquire pairs with each of them.
+ * Order: the release on shared by each returning reference pairs with the
+ * acquire by the last one, so all accesses to a frag happen before the block is
+ * cut again. All are read-modify-writes of one word, so that the last one's
+ * acquire pairs with each of them.
  */
 #include "pool/cache.h"
 #include "pool/debug/safety.h"
 
-/* More owners than that are refused; nobody has as many. */
+/* More owners are refused; nobody has as many. */
 enum { MAX_SHARED = MRI_BLOCK_BIAS + MRI_BLOCK_BIAS / 2 };
 
 enum { OVER = offsetof(struct mri_pool_counters, free_over) };
@@ -37,7 +37,7 @@ static void begin(struct mr_cache *cache, struct mri_block *block)
 void mri_block_start(struct mr_cache *cache, struct mri_block *block)
 {
 	begin(cache, block);
-	if (block->order == 0) /* it has left the cache as a page */
+	if (block->order == 0) /* it left the cache as a page */
 		return;
 	mr_counter_add(&cache->counters.n_block_alloc, 1u << block->order);
 	if (cache->pool->safety != NULL)
@@ -59,7 +59,7 @@ bool mri_block_restart(struct mr_cache *cache, struct mri_block *block,
 {
 	const int64_t n_out = mri_block_n_out(block, n_issued);
 
-	/* With nothing out, nobody else has a right to touch shared. */
+	/* With nothing out, nobody else may touch shared. */
 	if (n_out > 0)
 		return false;
 	if (n_out < 0)
@@ -99,7 +99,7 @@ bool mri_block_sub(struct mri_block *block, uint32_t n, struct mr_cache *cache,
 		return n_before == n;
 	mri_count(cache, pool, OVER,
 		  (uint64_t)(n_before > 0 ? n - n_before : n));
-	/* Somebody cuts it still: this was no end but 2^30 frees too many. */
+	/* Somebody still cuts it: not the end, but 2^30 frees too many. */
 	return n_before > 0 &&
 	       __atomic_load_n(&block->owner, __ATOMIC_RELAXED) == NULL;
 }
@@ -108,7 +108,7 @@ bool mri_block_ref(struct mri_block *block)
 {
 	if (__atomic_load_n(&block->shared, __ATOMIC_RELAXED) >= MAX_SHARED)
 		return false;
-	/* First: the one who gets the new reference must see it. */
+	/* First: the thread that gets the new reference must see it. */
 	__atomic_store_n(&block->was_shared, 1, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&block->shared, 1, __ATOMIC_RELAXED);
 	return true;
@@ -120,11 +120,11 @@ bool mri_block_is_exclusive(const struct mri_block *block)
 	       __atomic_load_n(&block->shared, __ATOMIC_ACQUIRE) == 1;
 }
 
-/* Give n references that came back through the cache to their block. */
+/* Pass n references that returned through the cache to their block. */
 static void give(struct mr_cache *cache, struct mr_pool *pool,
 		 struct mri_block *block, uint32_t n)
 {
-	/* Nobody but this thread writes our name there, or takes it away. */
+	/* Only this thread writes or removes our name there. */
 	if (__atomic_load_n(&block->owner, __ATOMIC_RELAXED) == cache)
 		__atomic_store_n(&block->freed_local, block->freed_local + n,
 				 __ATOMIC_RELAXED);
@@ -161,7 +161,7 @@ void mri_block_put(struct mr_cache *cache, struct mr_pool *pool, uint64_t addr)
 	run->pool = pool;
 	__atomic_store_n(&run->block, block, __ATOMIC_RELAXED);
 	__atomic_store_n(&run->n, 1, __ATOMIC_RELAXED);
-	/* Last, as it may bring the block back, and that flush what is here. */
+	/* Last, as it may free the block, and that flushes what is here. */
 	if (before.block != NULL)
 		give(cache, before.pool, before.block, before.n);
 }

@@ -3,10 +3,10 @@
  * Caches: one worker's pages, in two magazines (pair.h).
  *
  * The hot part copies page numbers from or to the top of the loaded magazine,
- * in loops that a compiler can turn into vectors; whether a burst may go that
- * way is looked at once for all of it. All else is out of line, and counted.
+ * in loops that compilers can vectorize; one check decides for the whole burst.
+ * Everything else is out of line, and counted.
  */
-#define MR_NO_INLINE_BURSTS /* which are defined here */
+#define MR_NO_INLINE_BURSTS /* defined here */
 
 #include <string.h>
 
@@ -14,10 +14,10 @@
 #include "pool/debug/safety.h"
 
 /*
- * The loops over addresses once more, for CPUs with vectors of 32 bytes, where
- * they take a tenth less time for 32 pages and a third less for 64, and of
- * frames a quarter less for 64. For bursts of a multiple of 8: others lose more
- * in what is left over than they gain.
+ * A copy of the address loops for CPUs with 32-byte vectors, where they take a
+ * tenth less time for 32 pages and a third less for 64, and for frames a
+ * quarter less for 64. For bursts of a multiple of 8: others lose more in the
+ * remainder than they gain.
  */
 #ifdef __x86_64__
 #define WIDE __attribute__((noinline, target("avx2")))
@@ -40,9 +40,9 @@ static inline bool is_wide(const struct mr_cache *cache, uint32_t n)
 }
 
 /*
- * A magazine that begins with a page of another NUMA node than is wanted: its
- * pages to the page allocator, which gives near ones if it has any. Once, and
- * not until a near one comes, to spare the allocator.
+ * A magazine begins with a page of another NUMA node than requested: return its
+ * pages to the page allocator, which supplies near ones if it can. Once only,
+ * until a near one comes, to spare the allocator.
  */
 __attribute__((noinline, cold)) static void waive(struct mr_cache *cache,
 						  struct mri_magazine *magazine)
@@ -55,7 +55,7 @@ __attribute__((noinline, cold)) static void waive(struct mr_cache *cache,
 	mri_magazine_drop(pool, magazine, &cache->counters.depot_cas_failed);
 }
 
-/* A magazine with pages; NULL: there is none. */
+/* A magazine with pages; NULL: none. */
 static struct mri_magazine *fetch_filled(struct mr_cache *cache)
 {
 	struct mr_pool *pool = cache->pool;
@@ -78,7 +78,7 @@ static struct mri_magazine *fetch_filled(struct mr_cache *cache)
 	return filled;
 }
 
-/* Pages of the page allocator to the loaded magazine; how many. */
+/* Load pages from the page allocator; returns how many. */
 static uint32_t fetch_pages(struct mr_cache *cache)
 {
 	const uint32_t n = mri_page_alloc_bulk(&cache->pool->page_alloc,
@@ -91,7 +91,7 @@ static uint32_t fetch_pages(struct mr_cache *cache)
 	return n;
 }
 
-/* Pages for the loaded magazine, which is empty. False: there are none. */
+/* Refill the loaded magazine, which is empty. False: no pages. */
 __attribute__((noinline)) static bool refill(struct mr_cache *cache)
 {
 	struct mr_pool *pool = cache->pool;
@@ -111,11 +111,11 @@ __attribute__((noinline)) static bool refill(struct mr_cache *cache)
 	}
 	if (fetch_pages(cache) > 0)
 		return true;
-	mri_block_flush(cache); /* it may bring a page here */
+	mri_block_flush(cache); /* it may free a page */
 	if (mri_pair_n_loaded(&cache->pair) > 0 ||
 	    (mri_block_reclaim(pool, cache) > 0 && fetch_pages(cache) > 0))
 		return true;
-	/* Others have pages on shelves, or in open magazines: not for long. */
+	/* Others have pages on shelves or in open magazines, but not long. */
 	if (__atomic_load_n(&pool->n_shelved, __ATOMIC_RELAXED) != 0)
 		__atomic_fetch_add(&pool->n_recalls, 1, __ATOMIC_RELAXED);
 	if (__atomic_load_n(&pool->is_starving, __ATOMIC_RELAXED) == 0)
@@ -123,7 +123,7 @@ __attribute__((noinline)) static bool refill(struct mr_cache *cache)
 	return mri_pool_grow_if_empty(pool, 0) && fetch_pages(cache) > 0;
 }
 
-/* Room in the loaded magazine, which is full. */
+/* Make room in the loaded magazine, which is full. */
 __attribute__((noinline)) static void make_room(struct mr_cache *cache)
 {
 	struct mr_pool *pool = cache->pool;
@@ -137,7 +137,7 @@ __attribute__((noinline)) static void make_room(struct mr_cache *cache)
 	mr_counter_add(&cache->n_fetched, -(uint64_t)cache->magazine_pages);
 	empty = mri_depot_take(&pool->depot, &pool->depot.empty,
 			       &cache->counters.depot_cas_failed);
-	if (empty == NULL) { /* too many magazines half full: rare */
+	if (empty == NULL) { /* too many half-full magazines: rare */
 		mri_page_free_bulk(&pool->page_alloc,
 				   cache->pair.loaded->numbers,
 				   cache->magazine_pages);
@@ -153,7 +153,7 @@ __attribute__((noinline)) static void make_room(struct mr_cache *cache)
 		      &cache->counters.depot_cas_failed);
 }
 
-/* Addresses of n pages of the loaded magazine, which has as many. */
+/* Take n pages of the loaded magazine, which has enough, as addresses. */
 static inline __attribute__((always_inline)) uint32_t
 alloc_burst(struct mr_cache *cache, uint64_t *addrs, uint32_t n)
 {
@@ -216,9 +216,9 @@ void mri_cache_keep(struct mr_cache *cache, const uint32_t *pages, uint32_t n)
 /*
  * Frags that are shorter than their buffer by a cache line or more begin at one
  * of its first lines, which one depends on the page (J. Bonwick, 1994: slab
- * colouring). Were they all at the same offset of a power of two, the CPU's
- * caches would have few sets for their headers: 2 of 64, and 32 of 1024, with
- * pages of 2 KiB. The hash spreads pages whose lines go to the same set.
+ * colouring). If all had the same offset from a power of two, their headers
+ * would share few sets of the CPU's caches: 2 of 64, and 32 of 1024, with pages
+ * of 2 KiB. The hash spreads pages whose lines go to the same set.
  */
 static inline __attribute__((always_inline)) void
 colour_burst(uint64_t *addrs, uint32_t n, uint32_t shift, uint32_t n_colours)
@@ -262,7 +262,7 @@ static inline uint32_t alloc_buffers(struct mr_cache *cache, uint64_t *addrs,
 	return mri_cache_alloc_pages(cache, addrs, n);
 }
 
-/* Whatever is not one page, or a burst of pages from the loaded magazine. */
+/* Anything but one page, or a burst of pages from the loaded magazine. */
 static uint32_t alloc_other(struct mr_cache *cache, uint64_t *addrs, uint32_t n,
 			    uint32_t n_bytes, const void *site)
 {
@@ -298,8 +298,8 @@ uint32_t mr_frag_alloc_bulk(struct mr_cache *cache, uint64_t *addrs, uint32_t n,
 }
 
 /*
- * Page numbers of n addresses into the free part of a magazine. False, if they
- * are not all pages of this pool with one owner: then nothing has happened.
+ * Put the page numbers of n addresses into the free part of a magazine. False:
+ * they are not all pages of this pool with one owner; nothing was done.
  *
  * The plain form, one address at a time with three branches, costs twice as
  * much. last - page borrows, and sets the top bit, where page > last.
@@ -332,7 +332,7 @@ take_exclusive(const struct mr_cache *cache, uint64_t n_pages, uint32_t *pages,
 	return shared == 0;
 }
 
-/* More than the loaded magazine has room for, or not all simply ours. */
+/* More than the loaded magazine has room for, or not all simple. */
 static void free_pages_over(struct mr_cache *cache, const char *addrs,
 			    uint32_t n, size_t stride)
 {
@@ -350,7 +350,7 @@ static void free_pages_over(struct mr_cache *cache, const char *addrs,
 		}
 		if (take_exclusive(cache, n_pages, pages, addrs, k, stride)) {
 			mri_pair_push(&cache->pair, top, k);
-		} else { /* which makes room itself */
+		} else { /* it makes room itself */
 			k = mri_min_u32(n, MR_MAGAZINE_PAGES);
 			mri_cache_put(cache, addrs, k, stride);
 		}
@@ -359,7 +359,7 @@ static void free_pages_over(struct mr_cache *cache, const char *addrs,
 	}
 }
 
-/* All that is not simple, and all calls while something is open. */
+/* The slow path, also for all calls while something is open. */
 __attribute__((noinline)) static void free_other(struct mr_cache *cache,
 						 const char *addrs, uint32_t n,
 						 size_t stride,
@@ -378,7 +378,7 @@ __attribute__((noinline)) static void free_other(struct mr_cache *cache,
 		free_pages_over(cache, addrs, n, stride);
 }
 
-/* n addresses, stride bytes apart, back to the cache. */
+/* Free n addresses, stride bytes apart, to the cache. */
 static inline __attribute__((always_inline)) void
 free_pages(struct mr_cache *cache, const char *addrs, uint32_t n, size_t stride,
 	   const void *site)
@@ -399,8 +399,8 @@ free_pages(struct mr_cache *cache, const char *addrs, uint32_t n, size_t stride,
 }
 
 /*
- * Hot. One for each stride, so that loads are of a known one; and out of line,
- * so that one buffer alone does not pay for its registers.
+ * Hot. One per stride, so that the stride is a constant; and out of line, so
+ * that a single buffer does not pay for its registers.
  */
 __attribute__((noinline)) static void free_addrs(struct mr_cache *cache,
 						 const uint64_t *addrs,
@@ -431,8 +431,8 @@ WIDE static void free_frames_wide(struct mr_cache *cache,
 }
 
 /*
- * One buffer alone, without the loops above, whose set-up costs more: a page,
- * or a frag of a block. False: neither is simple, and nothing has happened.
+ * A single buffer, without the loops above, whose set-up costs more: a page, or
+ * a frag of a block. False: neither is simple, and nothing was done.
  */
 static inline bool free_one(struct mr_cache *cache, uint64_t addr)
 {

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Inside of a cache, for the files that share it:
+ * Internals of a cache, for the files that share it:
  *
  *   cache.c       the hot path: pages of this pool with one owner
  *   chunk.c       frags of one chunk, from pages of several
- *   free.c        the way back of references that are not simple
+ *   free.c        freeing of references that are not simple
  *   block*.c      blocks, whose frags may have any size, and their owners
  *   frag.c        frag caches, which cut them
  *   shelf.c       magazines that it keeps besides its two
  *   outbox.c      pages for other pools, in open magazines
- *   cache_life.c  made, destroyed, adopted, emptied
+ *   cache_life.c  creation, destruction, adoption, flushing
  */
 #ifndef POOL_CACHE_H
 #define POOL_CACHE_H
 
 #include "pool/pool.h"
 
-/* n pages come out of the pool and go on to the application at once. */
+/* Count n pages that leave the pool straight for the application. */
 static inline void mri_cache_pass_out(struct mr_cache *cache, uint32_t n)
 {
 	mr_counter_add(&cache->n_fetched, n);
@@ -25,7 +25,7 @@ static inline void mri_cache_pass_out(struct mr_cache *cache, uint32_t n)
 			 __ATOMIC_RELAXED);
 }
 
-/* The other direction. */
+/* The opposite. */
 static inline void mri_cache_pass_in(struct mr_cache *cache, uint32_t n)
 {
 	mr_counter_add(&cache->n_fetched, -(uint64_t)n);
@@ -34,17 +34,17 @@ static inline void mri_cache_pass_in(struct mr_cache *cache, uint32_t n)
 /* For pool->has_wide. */
 bool mri_cache_has_wide(void);
 
-/* Up to n whole pages of the pool; how many. lib/pool/cache.c */
+/* Up to n whole pages of the pool; returns how many. lib/pool/cache.c */
 uint32_t mri_cache_alloc_pages(struct mr_cache *cache, uint64_t *addrs,
 			       uint32_t n);
 
-/* Whether a page that comes back needs nothing but a place in a magazine. */
+/* Whether a returning page needs only a place in a magazine. */
 static inline bool mri_pool_is_simple(const struct mr_pool *pool)
 {
 	return pool->live == NULL && pool->safety == NULL;
 }
 
-/* How far simple frees go, by the pages that there are and what is open. */
+/* Update the bound for simple frees, from the pages and what is open. */
 static inline void mri_cache_set_fast_pages(struct mr_cache *cache)
 {
 	cache->fast_pages =
@@ -53,12 +53,12 @@ static inline void mri_cache_set_fast_pages(struct mr_cache *cache)
 			0;
 }
 
-/* Free pages of this pool to the loaded magazine. */
+/* Put free pages of this pool into the loaded magazine. */
 void mri_cache_keep(struct mr_cache *cache, const uint32_t *pages, uint32_t n);
 
 /*
- * Free pages of any pool of the region to where they belong. cache: what they
- * came back with, or NULL. lib/pool/free.c
+ * Return free pages of any pool of the region. cache: the one that freed them,
+ * or NULL. lib/pool/free.c
  */
 void mri_pages_return(struct mr_cache *cache, struct mr_pool *pool,
 		      const uint32_t *pages, uint32_t n);
@@ -66,49 +66,50 @@ void mri_pages_return(struct mr_cache *cache, struct mr_pool *pool,
 /* Free pages of another pool. lib/pool/outbox.c */
 void mri_outbox_put(struct mr_cache *cache, struct mr_pool *pool,
 		    const uint32_t *pages, uint32_t n);
-/* For each call that frees while something is open. */
+/* Call in each free while something is open. */
 void mri_outbox_tick(struct mr_cache *cache);
 
 /*
- * The owner of a cache that mr_pool_trim() asked to give back: all free pages
- * to the page allocator, unless it did something since. lib/pool/cache_life.c
+ * Called by the owner of a cache after a request by mr_pool_trim(): return all
+ * free pages to the page allocator, unless it was active since.
+ * lib/pool/cache_life.c
  */
 void mri_cache_give_back(struct mr_cache *cache);
 
 /*
- * Frag caches that are left when their cache ends: they have nothing any more
- * and get nothing. How many. lib/pool/frag.c
+ * Detach the frag caches of a cache that ends: they keep nothing and get
+ * nothing. Returns how many. lib/pool/frag.c
  */
 uint32_t mri_frag_caches_detach(struct mr_cache *cache);
 
 /*
- * A filled magazine of the shelf is loaded, or, if that has an empty one, a
- * filled one goes there. False: it has none. lib/pool/shelf.c
+ * Load a filled magazine of the shelf or, if that has an empty one, put a
+ * filled one there. False: it has none. lib/pool/shelf.c
  */
 bool mri_shelf_fetch(struct mr_cache *cache);
 bool mri_shelf_send(struct mr_cache *cache);
 /* A magazine came from the depot, or went there. */
 void mri_shelf_note(struct mr_cache *cache, bool is_sent);
-/* Give the shelf back if another cache of the pool found no page. */
+/* Return the shelf if another cache of the pool found no page. */
 void mri_shelf_tick(struct mr_cache *cache);
-/* All of its magazines to the depot. */
+/* Return all of its magazines to the depot. */
 void mri_shelf_close(struct mr_cache *cache);
 
-/* Frags of one chunk from pages of several. lib/pool/chunk.c */
+/* Single-chunk frags from pages with several. lib/pool/chunk.c */
 uint32_t mri_chunk_alloc(struct mr_cache *cache, uint64_t *addrs, uint32_t n);
-/* The page that is being cut, as if the rest of it had been cut and freed. */
+/* Close the page being cut, as if the rest of it had been cut and freed. */
 void mri_chunk_close(struct mr_cache *cache);
 
 /*
- * n references of which at least one is not simply a page of this pool with one
- * owner. lib/pool/free.c
+ * Free n references, at least one of which is not simply a page of this pool
+ * with one owner. lib/pool/free.c
  */
 void mri_cache_put(struct mr_cache *cache, const char *addrs, uint32_t n,
 		   size_t stride);
 
 /*
- * Add to a counter, by its place: to the cache's own, or, without a cache of
- * the pool, to the pool's, which others add to as well.
+ * Add to a counter, given by its offset: the cache's own or, without a cache of
+ * the pool, the pool's, which has several writers.
  */
 static inline void mri_count(struct mr_cache *cache, struct mr_pool *pool,
 			     size_t counter, uint64_t n)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Caches: made, destroyed, adopted, emptied. */
+/* Caches: creation, destruction, adoption, flushing. */
 #include <errno.h>
 
 #include "pool/cache.h"
 #include "pool/debug/safety.h"
 
-/* Under the pool's lock: whether it may have one more cache. */
+/* Under the pool's lock: whether it may have another cache. */
 static int check_room(const struct mr_pool *pool,
 		      struct mr_reason *reterr_reason)
 {
@@ -19,9 +19,8 @@ static int check_room(const struct mr_pool *pool,
 }
 
 /*
- * An empty magazine, or one with pages: the depot may be full of those that
- * were sent with few. NULL: all are in other hands, mr_pool_trim()'s for
- * example.
+ * An empty magazine, or one with pages: the depot may be full of those sent
+ * with few. NULL: all are in use, for example by mr_pool_trim().
  */
 static struct mri_magazine *take_magazine(struct mr_cache *cache)
 {
@@ -40,7 +39,7 @@ static struct mri_magazine *take_magazine(struct mr_cache *cache)
 	return magazine;
 }
 
-/* Two empty magazines; false: there are not. */
+/* Two empty magazines; false: not available. */
 static bool load_cache(struct mr_cache *cache)
 {
 	struct mr_pool *pool = cache->pool;
@@ -66,7 +65,7 @@ int mr_cache_create(struct mr_pool *pool, struct mr_cache **ret_cache,
 
 	if (cache == NULL)
 		return mr_fail(reterr_reason, -ENOMEM, "no memory for a cache");
-	/* Not while segments go that it would count on. */
+	/* Not while segments it relies on are being removed. */
 	pthread_mutex_lock(&pool->grow_lock);
 	pthread_mutex_lock(&pool->lock);
 	err = check_room(pool, reterr_reason);
@@ -100,7 +99,7 @@ int mr_cache_create(struct mr_pool *pool, struct mr_cache **ret_cache,
 	return 0;
 
 fail:
-	/* It has counted what it moved all the same. */
+	/* It has still counted what it moved. */
 	__atomic_fetch_add(&pool->counters.n_from_depot,
 			   cache->counters.n_from_depot, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&pool->lock);
@@ -151,8 +150,8 @@ void mr_cache_destroy(struct mr_cache *cache)
 }
 
 /*
- * Pages that came back here: to the page allocator, since the segments that
- * they keep may go then. The magazines stay.
+ * Return pages to the page allocator, so that their segments can be removed.
+ * The magazines stay.
  */
 static void give_pages(struct mr_cache *cache, const uint32_t *pages,
 		       uint32_t n)
@@ -173,14 +172,14 @@ __attribute__((noinline, cold)) void mri_cache_give_back(struct mr_cache *cache)
 	mri_pair_set_n_loaded(pair, 0);
 	give_pages(cache, pair->prev->numbers, mri_magazine_n(pair->prev));
 	mri_magazine_set_n(pair->prev, 0);
-	while (cache->shelf.n_filled > 0) { /* the owner may be long away */
+	while (cache->shelf.n_filled > 0) { /* its owner may stay away */
 		mri_shelf_fetch(cache);
 		give_pages(cache, pair->loaded->numbers,
 			   mri_pair_n_loaded(pair));
 		mri_pair_set_n_loaded(pair, 0);
 	}
 	mri_shelf_close(cache);
-	/* This was no work: it goes on being idle. */
+	/* This was not activity: it is still idle. */
 	__atomic_store_n(&cache->seen_activity, mri_cache_activity(cache),
 			 __ATOMIC_RELAXED);
 }

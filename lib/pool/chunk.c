@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frags of one chunk, where a page holds several. */
+/* Single-chunk frags, if a page holds several chunks. */
 #include "pool/cache.h"
 #include "pool/debug/safety.h"
 
@@ -10,8 +10,8 @@ static void set_open(struct mr_cache *cache, uint64_t addr, uint32_t n_left)
 }
 
 /*
- * Frags of one chunk, from pages of several: one open page per cache. live[]
- * begins with as many frags as will be cut, so cutting costs no atomic.
+ * Single-chunk frags, from pages with several: one open page per cache. live[]
+ * starts at the number of frags to be cut, so cutting costs no atomic.
  */
 uint32_t mri_chunk_alloc(struct mr_cache *cache, uint64_t *addrs, uint32_t n)
 {
@@ -52,7 +52,7 @@ uint32_t mri_chunk_alloc(struct mr_cache *cache, uint64_t *addrs, uint32_t n)
 	return n_done;
 }
 
-/* The rest of the open page: as if its frags had been cut and freed. */
+/* Close the open page, as if its remaining frags had been cut and freed. */
 void mri_chunk_close(struct mr_cache *cache)
 {
 	struct mr_pool *pool = cache->pool;

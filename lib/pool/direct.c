@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Pages straight from and to the pool, with no cache involved: what opening and
- * closing a port does. Their way back is in free.c.
+ * Pages straight from the pool, without a cache, for opening and closing ports.
+ * free.c has the way back.
  */
 #include "pool/debug/safety.h"
 
@@ -37,7 +37,7 @@ static bool reclaim_held(struct mr_pool *pool)
 
 bool mri_pool_reclaim(struct mr_pool *pool, uint32_t order)
 {
-	/* Who wants several pages in one piece is best served by blocks. */
+	/* Blocks best serve callers that want contiguous pages. */
 	if (order > 0 && mri_block_reclaim(pool, NULL) > 0)
 		return true;
 	return reclaim_magazine(pool) || mri_block_reclaim(pool, NULL) > 0 ||
@@ -67,7 +67,7 @@ static uint32_t take_pages(struct mr_pool *pool, uint32_t *pages, uint32_t n,
 void mri_pool_put_pages(struct mr_pool *pool, const uint32_t *pages, uint32_t n)
 {
 	mri_page_free_bulk(&pool->page_alloc, pages, n);
-	/* The last that touches the pool: see outbox.c. */
+	/* The last access to the pool: see outbox.c. */
 	__atomic_fetch_add(&pool->counters.n_direct_free, n, __ATOMIC_RELEASE);
 }
 

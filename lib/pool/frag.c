@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frag caches: frags of mixed sizes, one behind the other.
+ * Frag caches: frags of mixed sizes, one after the other.
  *
  *     cut       offset moves up, n_issued counts: no atomic
- *     used up   all back: the block again, from its begin (a load)
+ *     used up   all freed: reuse the block from its start (a load)
  *               else: another one first, then this one is retired (one atomic)
  *     no block  a page of the cache; what it cannot hold fails, and what is
  *               being cut stays
@@ -18,7 +18,7 @@
 #include "mem/mem.h"
 #include "pool/cache.h"
 
-/* What is being cut, and what was fetched ahead. */
+/* The block being cut, and those fetched ahead. */
 static uint32_t max_pages(const struct mr_pool *pool)
 {
 	return pool->blocks.max_order == 0 ?
@@ -41,11 +41,11 @@ int mr_frag_cache_create(struct mr_cache *cache,
 	frags->ctx = pool->ctx;
 	frags->cache = cache;
 	frags->last = MRI_FRAG_NONE;
-	frags->generation = 1; /* no zeroed struct mr_frag is of it */
+	frags->generation = 1; /* no zeroed struct mr_frag matches it */
 	frags->chunk_bytes = pool->chunk_bytes;
 	frags->page_bytes = pool->page_bytes;
 	pthread_mutex_lock(&pool->grow_lock);
-	pthread_mutex_lock(&pool->lock); /* statistics go through the list */
+	pthread_mutex_lock(&pool->lock); /* statistics read the list */
 	err = mri_pool_check_room(pool, "a frag cache", max_pages(pool),
 				  reterr_reason);
 	if (err == 0) {
@@ -62,7 +62,7 @@ int mr_frag_cache_create(struct mr_cache *cache,
 	return err;
 }
 
-/* What it holds goes back, and its cache knows it no more. */
+/* Return what it holds, and remove it from its cache. */
 static void detach(struct mr_frag_cache *frags)
 {
 	struct mr_pool *pool = frags->cache->pool;
@@ -106,7 +106,7 @@ static void set_n_fetched(struct mr_frag_cache *frags, uint32_t n_fetched)
 	__atomic_store_n(&frags->n_fetched, n_fetched, __ATOMIC_RELAXED);
 }
 
-/* From the first byte of a block that nothing is out of. NULL: of none. */
+/* Start at the first byte of a block without references. NULL: no block. */
 static void set_block(struct mr_frag_cache *frags, struct mri_block *block)
 {
 	const struct mr_pool *pool = frags->cache->pool;
@@ -124,7 +124,7 @@ static void set_block(struct mr_frag_cache *frags, struct mri_block *block)
 	frags->begin = pool->addr + ((uint64_t)block->page << pool->page_shift);
 }
 
-/* A block of the largest order; NULL: there is none. */
+/* A block of the largest order; NULL: none. */
 static struct mri_block *take_block(struct mr_frag_cache *frags)
 {
 	uint32_t n = frags->n_fetched;
@@ -147,8 +147,9 @@ static bool restart(struct mr_frag_cache *frags)
 }
 
 /*
- * Something to cut n_bytes from; they do not fit what is left. site is who
- * asked: what the block has out is on his name, whoever cuts the rest of it.
+ * Find something to cut n_bytes from; they do not fit into the rest. site is
+ * the caller, to which all references on the block are attributed, whoever cuts
+ * the rest of it.
  */
 __attribute__((noinline, cold)) static int
 refill(struct mr_frag_cache *frags, uint32_t n_bytes, const void *site)
@@ -207,7 +208,7 @@ static inline uint32_t mask_of(uint32_t align_bytes)
 	return align_bytes - (align_bytes != 0);
 }
 
-/* A reference on [at, at + n_bytes) is out. */
+/* Issue a reference on [at, at + n_bytes). */
 static inline void cut(struct mr_frag_cache *frags, uint32_t at,
 		       uint32_t n_bytes)
 {
@@ -231,7 +232,7 @@ int mr_frag_cache_alloc(struct mr_frag_cache *frags, uint32_t n_bytes,
 
 		if (err < 0)
 			return err;
-		at = 0; /* where every alignment and chunk begins */
+		at = 0; /* aligned for everything, and the start of a chunk */
 	}
 	cut(frags, at, n_bytes);
 	*ret_addr = frags->begin + at;
@@ -275,7 +276,7 @@ uint32_t mr_frag_cache_alloc_bulk(struct mr_frag_cache *frags, uint64_t *addrs,
 	return n_done;
 }
 
-/* References on the block that is being cut, which there is. */
+/* References on the block being cut, which must exist. */
 static int64_t n_out(const struct mr_frag_cache *frags)
 {
 	const struct mri_block_run *run = &frags->cache->run;
@@ -284,7 +285,7 @@ static int64_t n_out(const struct mr_frag_cache *frags)
 	       (run->block == frags->block ? run->n : 0);
 }
 
-/* Whether the last cut may be taken back. */
+/* Whether the last cut may be undone. */
 static int check_abort(const struct mr_frag_cache *frags, uint64_t addr,
 		       uint32_t n_bytes)
 {
@@ -294,7 +295,7 @@ static int check_abort(const struct mr_frag_cache *frags, uint64_t addr,
 		return -EINVAL;
 	if (!mri_block_is_exclusive(frags->block))
 		return -EBUSY;
-	/* It came back already, as all of the block did. */
+	/* It was already freed, like all of the block. */
 	return n_out(frags) > 0 ? 0 : -EINVAL;
 }
 
@@ -376,7 +377,7 @@ bool mr_frag_cache_probe(struct mr_frag_cache *frags, uint32_t n_bytes,
 	       look(frags, n_bytes, align_bytes, ret_frag);
 }
 
-/* Where a frag lies that was prepared; n_bytes of it are wanted. */
+/* Check a prepared frag, of which n_bytes are wanted. Returns its offset. */
 static int check_commit(const struct mr_frag_cache *frags,
 			const struct mr_frag *frag, uint32_t n_bytes,
 			uint32_t *ret_at)
@@ -385,7 +386,7 @@ static int check_commit(const struct mr_frag_cache *frags,
 
 	if (frag->generation != frags->generation)
 		return -ESTALE;
-	/* The caller's struct, so nothing in it is to be relied on. */
+	/* It is the caller's struct, so trust nothing in it. */
 	if (n_bytes == 0 || n_bytes > frag->n_bytes || at < frags->offset ||
 	    at > frags->n_bytes || n_bytes > frags->n_bytes - at)
 		return -EINVAL;
@@ -430,7 +431,7 @@ void mr_frag_cache_drain(struct mr_frag_cache *frags)
 
 	if (frags->cache == NULL)
 		return;
-	/* What came back last may be of this very block. */
+	/* The last frees may be of this very block. */
 	mri_block_flush(frags->cache);
 	set_block(frags, NULL);
 	if (block != NULL)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What an owner may do with a frame: lengthen, shorten, share, make its own. */
+/* Operations of a frame's owner: extend, shorten, share, unshare. */
 #include <errno.h>
 #include <string.h>
 
@@ -17,9 +17,9 @@ static bool is_exclusive(const struct mr_pool *pool, uint64_t addr)
 }
 
 /*
- * The buffer that an address lies in: a whole page, a chunk of one, or a block.
- * What is before and behind it is another frame's. 0 if only its first owner
- * knows: a frag of any size.
+ * The size of the buffer that contains an address: a whole page, a chunk of
+ * one, or a block. What surrounds it belongs to other frames. 0 if only its
+ * first owner knows: a frag of any size.
  */
 static uint32_t buffer_bytes_at(const struct mr_pool *pool, uint64_t addr)
 {
@@ -109,7 +109,7 @@ int mr_frame_trim(struct mr_frame *frame, uint32_t n_bytes)
 	return 0;
 }
 
-/* One more owner, unless the count is full: 254 besides the first. */
+/* Add an owner, unless the count is at its limit: 254 besides the first. */
 static bool add_owner(struct mr_pool *pool, uint64_t addr)
 {
 	uint8_t *owners = &pool->owners[mri_owner_place(pool, addr)];
@@ -165,9 +165,9 @@ struct place {
 };
 
 /*
- * The same place in a buffer of the same size: the copy keeps its room. A frag
- * has none to keep; its copy gets the pool's headroom, if that fits. n_buffer
- * is 0 if the entry is longer than what it lies in.
+ * The same place in a buffer of the same size, so that the copy keeps its room.
+ * A frag has none to keep; its copy gets the pool's headroom, if that fits.
+ * n_buffer is 0 if the entry is longer than its buffer.
  */
 static struct place place_of_copy(const struct mr_pool *pool,
 				  const struct mr_frame *frame)
@@ -215,7 +215,7 @@ int mr_frame_unshare(struct mr_cache *cache, struct mr_frame *frames,
 
 	for (uint32_t i = 0; i < n; i++) {
 		copy[i] = frames[i];
-		/* Of more than a page there is none. */
+		/* Nothing exceeds a page. */
 		if (mr_frag_alloc_bulk(cache, &copy[i].addr, 1,
 				       places[i].n_buffer) == 0) {
 			mr_frame_free_bulk(cache, copy, i);

@@ -34,7 +34,7 @@ struct batch {
 	uint32_t pages[MR_MAGAZINE_PAGES];
 };
 
-/* One call. */
+/* State of one call. */
 struct giver {
 	struct mr_pool *pool;
 	struct mr_cache *cache; /* of pool; or NULL */

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Pages of other pools of the region: they are collected in open magazines of
- * their own pool, and go to its depot a magazine at a time, of as many as both
- * its own magazines and those of the cache hold.
+ * their own pool, and go to its depot a magazine at a time, filled up to the
+ * smaller of both pools' magazine sizes.
  *
- * The table has few places, and what finds none sends away what is at the one
- * that its pool points to. An open magazine has a page at least. It
- * goes when it is full, when somebody starves, when two ticks of TICK_CALLS
- * calls found nothing new in it, and with mr_cache_flush(). Each call that
- * frees or is idle is seen here while something is open: fast_pages is 0 then,
- * so the hot path does not look.
+ * The table has few slots; if none is free, the one that the pool maps to is
+ * sent. An open magazine has at least one page. It is sent when it is full,
+ * when a cache finds no pages, when two ticks of TICK_CALLS calls found nothing
+ * new in it, and by mr_cache_flush(). While something is open, each call that
+ * frees or is idle comes here, because fast_pages is 0.
  *
- * A pool may be destroyed by another thread when all of its pages are back. So
- * what is sent counts as in flight until it is where it belongs, and the last
- * thing that touches the pool is the counter that says so: the release there
- * pairs with the acquire in mr_pool_destroy().
+ * Another thread may destroy a pool once all of its pages are back. So what is
+ * sent counts as in flight until it arrives, and the last access to the pool is
+ * to the counter for that, whose release pairs with the acquire in
+ * mr_pool_destroy().
  */
 #include <string.h>
 
@@ -33,7 +32,7 @@ static void set_is_open(struct mri_magazine *magazine, uint32_t is_open)
 	__atomic_store_n(&magazine->is_open, is_open, __ATOMIC_RELAXED);
 }
 
-/* Pages of another pool are counted there, where others count as well. */
+/* Pages of another pool are counted there, where others also count. */
 static void count_there(uint64_t *counter, uint64_t n)
 {
 	__atomic_fetch_add(counter, n, __ATOMIC_RELEASE);
@@ -55,15 +54,15 @@ static void send(struct mr_cache *cache, struct mri_open_magazine *open)
 }
 
 /*
- * Pages that an open magazine takes: no more than one of the cache does, or it
- * would keep more of others than mr_cache_stats() says.
+ * Pages that fit into an open magazine: no more than into one of the cache, or
+ * it would hold more foreign pages than mr_cache_stats() reports.
  */
 static uint32_t n_full(const struct mr_cache *cache, const struct mr_pool *pool)
 {
 	return mri_min_u32(cache->magazine_pages, mri_magazine_pages(pool));
 }
 
-/* The place of a pool, or one that it may have. */
+/* The slot of a pool, or one that it may use. */
 static struct mri_open_magazine *find_place(struct mr_cache *cache,
 					    const struct mr_pool *pool)
 {
@@ -84,7 +83,7 @@ static struct mri_open_magazine *find_place(struct mr_cache *cache,
 		       &cache->open[(uint32_t)pool->place % MR_OPEN_MAGAZINES];
 }
 
-/* Make one place of the table that of a pool. False: no magazine. */
+/* Assign a slot of the table to a pool. False: no magazine. */
 static bool take_place(struct mr_cache *cache, struct mri_open_magazine *open,
 		       struct mr_pool *pool)
 {
@@ -126,7 +125,7 @@ void mri_outbox_put(struct mr_cache *cache, struct mr_pool *pool,
 	}
 }
 
-/* Whether a place should be sent for two ticks have found the same in it. */
+/* Whether to send a slot because two ticks found it unchanged. */
 static bool is_due(struct mri_open_magazine *open, bool is_tick)
 {
 	const uint32_t n = mri_magazine_n(open->magazine);
@@ -157,7 +156,7 @@ void mri_outbox_tick(struct mr_cache *cache)
 	}
 }
 
-/* What no open magazine has: freed frags, and what mr_pool_trim() asked for. */
+/* Flush the rest: freed frags, and what mr_pool_trim() requested. */
 static void flush_rest(struct mr_cache *cache)
 {
 	mri_block_flush(cache);
@@ -167,8 +166,8 @@ static void flush_rest(struct mr_cache *cache)
 }
 
 /*
- * A core that is a little faster than its work comes here between bursts. If it
- * sent what it has open each time, most magazines would go with a few pages.
+ * A core that is slightly faster than its work comes here between bursts.
+ * Sending open magazines each time would send most with few pages.
  */
 void mr_cache_idle(struct mr_cache *cache)
 {

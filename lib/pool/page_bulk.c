@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A pool's calls of <millrace/page.h>: blocks from its page allocator, in
- * arrays of addresses and in lists. The links of a list lie in a table beside
- * the pages, where the kernel has them in struct page, and still each step
- * waits for the one before it.
+ * arrays of addresses and in lists. The links of a list are in a table outside
+ * the pages, where the kernel uses struct page; even so, each step waits for
+ * the previous one.
  */
 #include "pool/debug/safety.h"
 
 /*
- * Take the lock, and how many blocks may be taken: one where n would go below
- * the watermark, so that somebody who needs many makes headway and leaves the
- * rest to others.
+ * Take the lock, and return how many blocks may be taken: one if n would go
+ * below the watermark, so that a caller that needs many makes progress and
+ * leaves the rest to others.
  */
 static uint32_t call_begin(struct mr_pool *pool, uint32_t order, uint32_t n)
 {
@@ -37,7 +37,7 @@ static void call_end(struct mr_pool *pool, uint32_t order, uint32_t n_done)
 }
 
 /*
- * Nothing was to be had. True: there is more now. False: it stays so, and is
+ * Nothing was available. True: there is more now. False: there is not, which is
  * counted.
  */
 static bool call_again(struct mr_pool *pool, uint32_t order, uint32_t n)
@@ -56,7 +56,7 @@ static bool call_again(struct mr_pool *pool, uint32_t order, uint32_t n)
 	return false;
 }
 
-/* A page to the front of a list. */
+/* Put a page at the front of a list. */
 static inline void link_page(struct mr_pool *pool, struct mr_page_list *list,
 			     uint32_t page)
 {
@@ -66,8 +66,8 @@ static inline void link_page(struct mr_pool *pool, struct mr_page_list *list,
 }
 
 /*
- * Into a list; or, without one, into all slots, or into the empty ones, of
- * which there are n at least.
+ * Into a list; or, without one, into all slots, or the empty ones, of which
+ * there are at least n.
  */
 static inline __attribute__((always_inline)) uint32_t
 take_blocks(struct mr_pool *pool, uint32_t order, uint64_t *slots, uint32_t n,
@@ -104,7 +104,7 @@ take_blocks(struct mr_pool *pool, uint32_t order, uint64_t *slots, uint32_t n,
 	return n_done;
 }
 
-/* Out of line, so that one page alone does not pay for its registers. */
+/* Out of line, so that a single page does not pay for its registers. */
 __attribute__((noinline)) static uint32_t
 alloc_many(struct mr_pool *pool, uint32_t order, uint64_t *addrs, uint32_t n,
 	   const void *site)
@@ -137,7 +137,7 @@ uint32_t mr_page_alloc_bulk(struct mr_pool *pool, uint32_t order,
 	return alloc_many(pool, order, addrs, n, __builtin_return_address(0));
 }
 
-/* Blocks for the n empty ones of the slots, one by one: they are checked. */
+/* Blocks for the n empty slots, one by one: they are checked. */
 static uint32_t fill_one_by_one(struct mr_pool *pool, uint32_t order,
 				uint64_t *slots, uint32_t n, const void *site)
 {
@@ -174,7 +174,7 @@ uint32_t mr_page_alloc_bulk_slots(struct mr_pool *pool, uint32_t order,
 	return n - n_empty + n_done;
 }
 
-/* Not of this pool; inside of a block; or a page that was cut. */
+/* Not of this pool; inside a block; or a page that was cut. */
 static bool is_no_block(const struct mr_pool *pool, uint32_t order,
 			uint64_t addr)
 {
@@ -219,7 +219,7 @@ static void put_block(struct mr_pool *pool, struct mri_page_free_run *run,
 	mri_page_back(pa, run, order, page);
 }
 
-/* A page that no cut or block has to do with, and without other owners. */
+/* A page not cut or part of a block, with one owner. */
 static inline bool is_simple(const struct mr_pool *pool, uint64_t addr)
 {
 	const uint64_t page = (addr - pool->addr) >> pool->page_shift;
@@ -231,7 +231,7 @@ static inline bool is_simple(const struct mr_pool *pool, uint64_t addr)
 			       __ATOMIC_ACQUIRE) == 0;
 }
 
-/* A simple page beside the one before it: most of those of a burst. */
+/* A simple page next to the previous one: the common case in a burst. */
 static inline bool put_beside(const struct mr_pool *pool,
 			      struct mri_page_free_run *run, uint64_t addr)
 {
@@ -247,7 +247,7 @@ static inline bool put_beside(const struct mr_pool *pool,
 	return true;
 }
 
-/* True: a page that was out is not any more, and is the caller's. */
+/* True: a page in use has become the caller's. */
 static bool check_in(struct mr_pool *pool, uint32_t order, uint64_t addr,
 		     const void *site)
 {
@@ -277,7 +277,7 @@ static bool check_in(struct mr_pool *pool, uint32_t order, uint64_t addr,
 	return false;
 }
 
-/* One by one, and not under the lock: it may take others, and say things. */
+/* One by one, and not under the lock: it may take others, and log. */
 static void put_checked(struct mr_pool *pool, uint32_t order, uint64_t addr,
 			const void *site)
 {
@@ -336,7 +336,7 @@ void mr_page_free_bulk(struct mr_pool *pool, uint32_t order,
 		free_many(pool, order, addrs, n, __builtin_return_address(0));
 }
 
-/* The first n of a list leave a pool that is checked. */
+/* The first n of a list leave a checked pool. */
 static void pass_out(struct mr_pool *pool, const struct mr_page_list *list,
 		     uint32_t n, const void *site)
 {

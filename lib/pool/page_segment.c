@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A pool's segments: it reserves the addresses of its largest size when it is
- * made, and fills them from the beginning.
+ * A pool's segments: it reserves addresses for its maximum size at creation,
+ * and fills them from the start.
  *
  *     pool->addr
  *     | segment 0 | segment 1 |      reserved        |
  *     0           .           n_pages                max_pages
  *
- * So page numbers are dense, and [0, n_pages) are those that exist. Segments
- * go in the order they came, backwards. A pool that never grows reserves
- * nothing, and its memory goes where it fits.
+ * So page numbers are dense, and [0, n_pages) exist. Segments are removed in
+ * reverse order. A pool that never grows reserves nothing, and its memory goes
+ * where it fits.
  *
  * Locks: grow_lock, then the pool's or the region's, then the allocator's.
  */
@@ -27,7 +27,7 @@ static const uint64_t MIN_GRANULE_BYTES = UINT64_C(64) << 10;
 
 /*
  * Segments are multiples of it, so that each can begin on a huge page if the
- * one before it could.
+ * previous one could.
  */
 static uint64_t granule_of(const struct mr_pool *pool, uint64_t n_bytes)
 {
@@ -39,7 +39,7 @@ static uint64_t granule_of(const struct mr_pool *pool, uint64_t n_bytes)
 	return os_page < MIN_GRANULE_BYTES ? MIN_GRANULE_BYTES : os_page;
 }
 
-/* Memory behind the pages that the pool has; they are not free yet. */
+/* Add memory after the pool's pages; they are not free yet. */
 static int add_memory(struct mr_pool *pool, uint64_t addr, uint64_t n_bytes,
 		      struct mr_reason *reterr_reason)
 {
@@ -70,7 +70,7 @@ static int add_memory(struct mr_pool *pool, uint64_t addr, uint64_t n_bytes,
 	end_page = (info.addr + info.n_bytes - pool->addr) >> pool->page_shift;
 	if (end_page > pa->max_pages)
 		end_page = pa->max_pages;
-	/* What nobody can tell is as near as any. */
+	/* An unknown node counts as near. */
 	is_near = pool->numa_node_plus_1 == 0 || info.numa_node < 0 ||
 		  (uint32_t)info.numa_node + 1 == pool->numa_node_plus_1;
 	mri_lock_take(&pa->lock);
@@ -129,8 +129,8 @@ int mri_pool_segments_fini(struct mr_pool *pool,
 	int err;
 
 	/*
-	 * The lowest first: who has a later one registered has this one too,
-	 * so it is here that it fails, while nothing is changed.
+	 * The lowest first: a device with a later one registered has this one,
+	 * too, so it fails here, while nothing is changed.
 	 */
 	for (uint32_t i = 0; i < pa->n_segments; i++) {
 		err = mri_region_remove_segment(
@@ -146,10 +146,7 @@ int mri_pool_segments_fini(struct mr_pool *pool,
 	return 0;
 }
 
-/*
- * Pages to grow by: so many each time that max_pages is in reach with the
- * segments that are left.
- */
+/* Pages to grow by: enough to reach max_pages with the remaining segments. */
 static uint64_t grow_step(const struct mr_pool *pool, uint32_t n_pages)
 {
 	const struct mri_page_alloc *pa = &pool->page_alloc;
@@ -162,7 +159,7 @@ static uint64_t grow_step(const struct mr_pool *pool, uint32_t n_pages)
 	return step < n_left ? step : n_left;
 }
 
-/* Under grow_lock, which keeps what is read here as it is. */
+/* Under grow_lock, which keeps what is read here stable. */
 static int grow(struct mr_pool *pool, uint32_t n_pages,
 		struct mr_reason *reterr_reason)
 {
@@ -210,7 +207,7 @@ int mr_pool_grow(struct mr_pool *pool, uint32_t n_pages,
 	return err;
 }
 
-/* Take one, and put it back: the lists alone do not know. Under the lock. */
+/* Take one, and put it back: the lists alone do not show it. Under the lock. */
 static bool has_block(struct mri_page_alloc *pa, uint32_t order)
 {
 	struct mri_page_free_run run = { .group = UINT32_MAX };
@@ -233,7 +230,7 @@ bool mri_pool_grow_if_empty(struct mr_pool *pool, uint32_t order)
 		return false;
 	pthread_mutex_lock(&pool->grow_lock);
 	mri_lock_take(&pa->lock);
-	has_pages = has_block(pa, order); /* another one was faster */
+	has_pages = has_block(pa, order); /* another thread was faster */
 	mri_lock_give(&pa->lock);
 	if (!has_pages && pa->n_pages < pa->max_pages &&
 	    mr_ctx_now_ns(pool->ctx) >= pool->grow_again_ns) {
@@ -254,14 +251,14 @@ bool mri_pool_is_far(const struct mr_pool *pool, uint32_t page)
 {
 	const struct mri_page_alloc *pa = &pool->page_alloc;
 
-	/* A segment of which a page is in a magazine does not go. */
+	/* A segment with a page in a magazine stays. */
 	return page < mri_page_alloc_n_pages(pa) &&
 	       !(__atomic_load_n(&pa->near, __ATOMIC_RELAXED) >>
 			 pa->groups[page >> pa->group_shift].segment &
 		 1);
 }
 
-/* What ports count on must stay. */
+/* What ports rely on must stay. */
 static uint64_t n_at_least(struct mr_pool *pool, uint64_t n_keep)
 {
 	pthread_mutex_lock(&pool->lock);
@@ -271,7 +268,7 @@ static uint64_t n_at_least(struct mr_pool *pool, uint64_t n_keep)
 	return n_keep;
 }
 
-/* Give the last segment back. 1: done; 0: not to be had; or an error. */
+/* Remove the last segment. 1: done; 0: in use; or an error. */
 static int shrink_by_one(struct mr_pool *pool, uint64_t n_keep,
 			 struct mr_reason *reterr_reason)
 {
@@ -324,7 +321,7 @@ int mr_pool_shrink(struct mr_pool *pool, uint64_t n_keep, uint64_t *ret_n_pages,
 	return err;
 }
 
-/* Blocks of a group's free pages, each counted once, at its largest order. */
+/* Count blocks of a group's free pages, each once, at its largest order. */
 static void count_blocks(uint32_t free, uint64_t *n_blocks)
 {
 	for (uint32_t k = 0; k < MR_PAGE_MAX_ORDER; k++) {
@@ -360,7 +357,7 @@ int mr_page_stats(const struct mr_pool *pool, struct mr_page_stats *stats)
 	s.n_grown = c->n_grown;
 	s.n_shrunk = c->n_shrunk;
 	mri_lock_give(&pa->lock);
-	/* Group by group, so that nobody waits for the look at all of them. */
+	/* Group by group, so that nobody waits for the whole scan. */
 	for (uint32_t page = 0; page < s.n_pages; page += n_per_group) {
 		mri_lock_take(&pa->lock);
 		if (page < pa->n_pages)

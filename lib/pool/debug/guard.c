@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MR_SAFETY_GUARD: who touches what is not his ends there.
+ * MR_SAFETY_GUARD: an invalid access faults at once.
  *
  *     slot: | page             | guard            |   twice a page
  *             out: accessible    never accessible
  *             free: not
  *
- * Each page that is out costs the kernel two mappings, of which a process may
- * have some 65,000 (vm.max_map_count), so such pools are small.
+ * Each page in use costs the kernel two mappings, of which a process may have
+ * about 65,000 (vm.max_map_count), so such pools are small.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From MR_SAFETY_POISON on: freed bytes are a pattern, and freed pages wait.
+ * From MR_SAFETY_POISON on: freed bytes get a pattern, and freed pages wait.
  *
- * Whoever writes through an address that was given back breaks the pattern,
- * which is looked at when the page leaves again. A page that is used again at
- * once would hide that, so pages wait in a queue until a quarter of the pool is
- * in it, or mr_pool_trim() finds them old; the oldest leaves first. All of it
- * has a lock: this is for finding faults.
+ * Writing through a freed address breaks the pattern, which is checked when the
+ * page is allocated again. Reusing a page at once would hide that, so pages
+ * wait in a queue until it holds a quarter of the pool, or mr_pool_trim() finds
+ * them old; the oldest leaves first. Everything takes a lock: this is for
+ * finding faults.
  */
 #include <errno.h>
 #include <string.h>
@@ -45,7 +45,7 @@ void mri_quarantine_fini(struct mr_pool *pool, struct mri_quarantine *q)
 	mr_free(pool->ctx, q->pages);
 }
 
-/* There is a place for each page of the pool, and none is here twice. */
+/* It has room for each page of the pool, and none is here twice. */
 void mri_quarantine_put(struct mri_quarantine *q, const uint32_t *pages,
 			uint32_t n)
 {
@@ -59,7 +59,7 @@ void mri_quarantine_put(struct mri_quarantine *q, const uint32_t *pages,
 	pthread_mutex_unlock(&q->lock);
 }
 
-/* Under its lock: the n oldest. */
+/* Under its lock: take the n oldest. */
 static void take_oldest(struct mri_quarantine *q, uint32_t *pages, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
@@ -95,7 +95,7 @@ uint32_t mri_quarantine_take_before(struct mri_quarantine *q, uint32_t *pages,
 				    uint32_t n, uint64_t n_in)
 {
 	pthread_mutex_lock(&q->lock);
-	/* None came in since then that is not behind them. */
+	/* Later ones are all behind these. */
 	n = mri_min_u32(n, (uint32_t)mri_distance(q->n_left, n_in));
 	take_oldest(q, pages, n);
 	pthread_mutex_unlock(&q->lock);
@@ -119,7 +119,7 @@ void mri_poison_allow(const struct mr_pool *pool, uint64_t addr,
 #endif
 }
 
-/* Its last owner gives these bytes back, so nobody else looks at them. */
+/* Its last owner frees these bytes, so nobody else reads them. */
 void mri_poison_fill(struct mr_pool *pool, uint64_t addr, uint32_t n_bytes)
 {
 	memset(bytes_at(pool, addr), MRI_POISON, n_bytes);
@@ -128,10 +128,10 @@ void mri_poison_fill(struct mr_pool *pool, uint64_t addr, uint32_t n_bytes)
 #endif
 }
 
-/* Offset of the first byte that is not as it was; n_bytes: all are. */
+/* Offset of the first changed byte; n_bytes: none. */
 static uint32_t find_broken(const uint8_t *bytes, uint32_t n_bytes)
 {
-	/* All bytes are the same where each is like the next one. */
+	/* All bytes are equal if each equals the next one. */
 	if (bytes[0] == MRI_POISON &&
 	    memcmp(bytes, bytes + 1, n_bytes - 1) == 0)
 		return n_bytes;
@@ -151,7 +151,7 @@ void mri_poison_check(struct mr_pool *pool, uint32_t page, uint64_t state)
 
 	mri_poison_allow(pool, addr, pool->page_bytes);
 	if ((state & MRI_STATE_POISONED) == 0) {
-		/* Chunks that are not cut come back as if they had been. */
+		/* Uncut chunks return as if they had been cut. */
 		if (pool->live != NULL)
 			memset(bytes_at(pool, addr), MRI_POISON,
 			       pool->page_bytes);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Pages of a checked pool that leave and come back. */
+/* Pages of a checked pool, when allocated and freed. */
 #include <errno.h>
 
 #include "pool/cache.h"
@@ -51,7 +51,7 @@ void mri_safety_destroy(struct mr_pool *pool)
 	pool->safety = NULL;
 }
 
-/* A cache that was not adopted may be used by two threads at once. */
+/* A cache that was not adopted may be in use by two threads at once. */
 __attribute__((noinline, cold)) static void tell_thread(struct mr_cache *cache)
 {
 	struct mri_safety *safety = cache->pool->safety;
@@ -112,7 +112,7 @@ void mri_checked_pages_out(struct mr_pool *pool, const uint32_t *pages,
 	}
 }
 
-/* Pages in quarantine go out as through the cache. */
+/* Pages in quarantine leave as if through the cache. */
 static uint32_t take_held(struct mr_cache *cache, uint64_t *addrs, uint32_t n,
 			  uint32_t n_keep)
 {
@@ -217,7 +217,7 @@ void mri_checked_invalid(struct mr_pool *pool, uint64_t addr, const void *site)
 	       pool->name, (unsigned long long)addr, where);
 }
 
-/* True: it was out, and is free now. */
+/* True: it was in use, and is free now. */
 static inline __attribute__((always_inline)) bool
 mark_free(struct mr_pool *pool, uint32_t page, uint64_t in, uint32_t site)
 {
@@ -257,7 +257,7 @@ bool mri_checked_page_in(struct mr_pool *pool, uint32_t page,
 	mri_quarantine_put(&safety->quarantine, &page, 1);
 	if (cache != NULL && cache->pool == pool)
 		mri_cache_pass_in(cache, 1);
-	else /* the last that touches the pool: see outbox.c */
+	else /* the last access to the pool: see outbox.c */
 		__atomic_fetch_add(&pool->counters.n_direct_free, 1,
 				   __ATOMIC_RELEASE);
 	return false;
@@ -293,7 +293,7 @@ bool mri_checked_put(struct mr_pool *pool, uint64_t addr,
 	       mri_checked_page_in(pool, page, cache, site, true);
 }
 
-/* Pages with one owner here; all else as if there were no level. */
+/* Pages with one owner here; everything else as in an unchecked pool. */
 static void free_pages(struct mr_cache *cache, const char *addrs, uint32_t n,
 		       size_t stride)
 {
@@ -355,7 +355,7 @@ void mri_checked_block_again(struct mr_pool *pool, uint32_t page, uint32_t n,
 		__atomic_store_n(&safety->states[i], out, __ATOMIC_RELAXED);
 }
 
-/* It has no quarantine: blocks are made of pages that lie side by side. */
+/* No quarantine: blocks need adjacent pages. */
 void mri_checked_block_in(struct mr_pool *pool, uint32_t page, uint32_t n,
 			  const void *site)
 {
@@ -382,7 +382,7 @@ void mri_safety_forget(struct mr_pool *pool, uint32_t first, uint32_t end)
 			 (uint64_t)(end - first) << pool->page_shift);
 }
 
-/* The level of an idle pool; see mr_pool_set_safety(). */
+/* Set the level of an idle pool; see mr_pool_set_safety(). */
 int mri_safety_set(struct mr_pool *pool, enum mr_safety level,
 		   struct mr_reason *reterr_reason)
 {

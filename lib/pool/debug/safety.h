@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is checked while a pool runs, from MR_SAFETY_STATES on.
+ * Run-time checks of a pool, from MR_SAFETY_STATES on.
  *
- * A pool that is checked has a struct mri_safety. Its caches take no burst for
- * a simple one, so every page passes here when it leaves and when it comes
- * back; a pool that is not checked pays nothing.
+ * A checked pool has a struct mri_safety. Its caches treat no burst as simple,
+ * so every page passes here when allocated and when freed; unchecked pools pay
+ * nothing.
  *
  *     states[page]:  | time, in us 52 | site 10 | is_poisoned 1 | is_out 1 |
  *
- * The word of a page that is out says who took it and when, that of a free one
- * who gave it back. It is stored when the page leaves, since its taker is the
- * only one who has it, and exchanged when it comes back, since two may give it
- * back at once: one of them finds it free.
+ * A page's word records who allocated it and when, or who freed it. It is
+ * stored on allocation, when only one thread has the page, and exchanged on
+ * freeing, since two threads may free it at once: one of them finds it free.
  *
- * Where a page holds several chunks, chunks[] says the same of each, in a byte.
+ * If a page holds several chunks, chunks[] records the same for each, in a
+ * byte.
  */
 #ifndef POOL_SAFETY_H
 #define POOL_SAFETY_H
@@ -35,15 +35,15 @@ enum {
 	MRI_SITE_TEXT = 160,
 };
 
-/* What has been said about a site already. */
+/* What was already reported about a site. */
 enum {
 	MRI_TOLD_DOUBLE = 1 << 0,
 	MRI_TOLD_INVALID = 1 << 1,
 	MRI_TOLD_BROKEN = 1 << 2,
 };
 
-/* A place in the program that calls us. Place 0 is for those that do not fit,
- * and for callers that nobody knows. */
+/* A call site in the program. Place 0 is for those that do not fit, and for
+ * unknown callers. */
 struct mri_site {
 	uint64_t addr; /* return address; 0: free; atomic */
 	uint32_t told; /* atomic */
@@ -51,37 +51,37 @@ struct mri_site {
 };
 
 /*
- * Freed pages, oldest first. Those above the bound are used again, and all of
- * them when there are no others. lib/pool/debug/poison.c
+ * Freed pages, oldest first. Those above the bound are reused, and all of them
+ * if there are no others. lib/pool/debug/poison.c
  */
 struct mri_quarantine {
 	pthread_mutex_t lock;
 	uint32_t *pages; /* a ring */
 	uint32_t n_places;
 	uint32_t first;
-	uint32_t n; /* atomic, for a look without the lock */
-	uint64_t n_left; /* pages that have been here, and are not any more */
+	uint32_t n;      /* atomic, for readers without the lock */
+	uint64_t n_left; /* pages that have left */
 	uint64_t n_seen,
-		seen_ns; /* mr_pool_trim()'s: those that ever came in */
+		seen_ns; /* for mr_pool_trim(): total of pages that came in */
 	uint32_t bound;
 };
 
 struct mri_safety {
 	enum mr_safety level;
 	uint64_t *states; /* atomic */
-	uint8_t *chunks;  /* atomic; NULL where a page is one chunk */
+	uint8_t *chunks;  /* atomic; NULL if a page is one chunk */
 	uint64_t now_us;  /* atomic: mr_pool_trim()'s last tick */
 	struct mri_site sites[MRI_SITES];
 	struct mri_quarantine quarantine; /* from MR_SAFETY_POISON on */
 };
 
-/* lib/pool/debug/safety.c. Of a pool of which no page is out. -ENOMEM. */
+/* lib/pool/debug/safety.c. For a pool with no page in use. -ENOMEM. */
 int mri_safety_set(struct mr_pool *pool, enum mr_safety level,
 		   struct mr_reason *reterr_reason);
-/* Its pages in quarantine go to the page allocator. */
+/* Returns its pages in quarantine to the page allocator. */
 void mri_safety_destroy(struct mr_pool *pool);
 
-/* As mr_frag_alloc_bulk(), and whole pages for those who cut them. */
+/* Like mr_frag_alloc_bulk(), and whole pages for cutting. */
 uint32_t mri_checked_alloc(struct mr_cache *cache, uint64_t *addrs, uint32_t n,
 			   uint32_t n_bytes, const void *site);
 uint32_t mri_checked_alloc_pages(struct mr_cache *cache, uint64_t *addrs,
@@ -96,18 +96,18 @@ static inline uint32_t mri_any_alloc_pages(struct mr_cache *cache,
 		       mri_cache_alloc_pages(cache, addrs, n);
 }
 
-/* As mr_frag_free_bulk(). */
+/* Like mr_frag_free_bulk(). */
 void mri_checked_free(struct mr_cache *cache, const char *addrs, uint32_t n,
 		      size_t stride);
 
 /*
- * As mri_frag_put(): true, and the page is the caller's to recycle. cache is
- * what it came back with; NULL: none.
+ * Like mri_frag_put(): true, and the caller must recycle the page. cache is the
+ * one that freed it; NULL: none.
  */
 bool mri_checked_put(struct mr_pool *pool, uint64_t addr,
 		     struct mr_cache *cache, const void *site,
 		     bool *ret_is_shared);
-/* The same of a pool of any level. */
+/* The same for a pool of any level. */
 static inline bool mri_any_put(struct mr_pool *pool, uint64_t addr,
 			       struct mr_cache *cache, const void *site,
 			       bool *ret_is_shared)
@@ -117,39 +117,39 @@ static inline bool mri_any_put(struct mr_pool *pool, uint64_t addr,
 		       mri_checked_put(pool, addr, cache, site, ret_is_shared);
 }
 
-/* A page has come back: true, and it is the caller's to recycle. */
+/* A page was freed: true, and the caller must recycle it. */
 bool mri_checked_page_in(struct mr_pool *pool, uint32_t page,
 			 struct mr_cache *cache, const void *site,
 			 bool is_filled);
 
-/* Pages leave for one who has no cache; then chunks of them. */
+/* Pages leave without a cache; then chunks of them. */
 void mri_checked_pages_out(struct mr_pool *pool, const uint32_t *pages,
 			   uint32_t n, const void *site);
 void mri_checked_chunks_out(struct mr_pool *pool, uint64_t addr, uint32_t n);
 
-/* Pages of one block, of an order above 0, leave and come back. */
+/* Pages of a block, of an order above 0, leave and return. */
 void mri_checked_block_out(struct mr_pool *pool, uint32_t page, uint32_t n,
 			   const void *site);
-/* It did not come back, but is taken anew: by whom, and when. */
+/* It did not return, but is allocated again: by whom, and when. */
 void mri_checked_block_again(struct mr_pool *pool, uint32_t page, uint32_t n,
 			     const void *site);
 void mri_checked_block_in(struct mr_pool *pool, uint32_t page, uint32_t n,
 			  const void *site);
 
-/* Pages [first, end) are no more: what comes there next is new. */
+/* Pages [first, end) are removed: what comes there next is new. */
 void mri_safety_forget(struct mr_pool *pool, uint32_t first, uint32_t end);
 
-/* An address that no pool has was given back. */
+/* An address that belongs to no pool was freed. */
 void mri_checked_invalid(struct mr_pool *pool, uint64_t addr, const void *site);
 
-/* lib/pool/debug/site.c: the place of a site in sites[]. */
+/* lib/pool/debug/site.c: the index of a site in sites[]. */
 uint32_t mri_site_find(struct mri_safety *safety, const void *site);
-/* "function+0x12 in object+0x3456", as addr2line wants it. */
+/* "function+0x12 in object+0x3456", as addr2line expects it. */
 void mri_site_say(const struct mri_safety *safety, uint32_t place,
 		  char text[MRI_SITE_TEXT]);
-/* True once per site and matter. */
+/* True once per site and kind of report. */
 bool mri_site_tell(struct mri_safety *safety, uint32_t place, uint32_t matter);
-/* Who took most of the pages that are out: "; most by ...", or "". */
+/* Who allocated most of the pages in use: "; most by ...", or "". */
 void mri_site_say_leaks(const struct mr_pool *pool, char *text, size_t n);
 
 /* lib/pool/debug/poison.c */
@@ -157,24 +157,24 @@ int mri_quarantine_init(struct mr_pool *pool, struct mri_quarantine *q);
 void mri_quarantine_fini(struct mr_pool *pool, struct mri_quarantine *q);
 void mri_quarantine_put(struct mri_quarantine *q, const uint32_t *pages,
 			uint32_t n);
-/* Up to n of the oldest; but leave n_keep of them. */
+/* Up to n of the oldest, leaving n_keep of them. */
 uint32_t mri_quarantine_take(struct mri_quarantine *q, uint32_t *pages,
 			     uint32_t n, uint32_t n_keep);
-/* Pages that ever came in; and up to n of those of them that are still here. */
+/* Pages that ever came in; and up to n of those that are still here. */
 uint64_t mri_quarantine_n_in(struct mri_quarantine *q);
 uint32_t mri_quarantine_take_before(struct mri_quarantine *q, uint32_t *pages,
 				    uint32_t n, uint64_t n_in);
 void mri_poison_fill(struct mr_pool *pool, uint64_t addr, uint32_t n_bytes);
-/* A page that was filled leaves: whether it is as it was. */
+/* A filled page leaves: check that it is unchanged. */
 void mri_poison_check(struct mr_pool *pool, uint32_t page, uint64_t state);
-/* Tell AddressSanitizer, if it is there, that these bytes may be used. */
+/* Tell AddressSanitizer, if present, that these bytes may be used. */
 void mri_poison_allow(const struct mr_pool *pool, uint64_t addr,
 		      uint64_t n_bytes);
 
 /* lib/pool/debug/guard.c: whether the level is possible; -EINVAL. */
 int mri_guard_check(const struct mr_pool_config *c,
 		    struct mr_reason *reterr_reason);
-/* From here to there no device registers the region. -EBUSY: one has. */
+/* Between these two, no device registers the region. -EBUSY: one has. */
 int mri_guard_join(struct mr_pool *pool, struct mr_reason *reterr_reason);
 void mri_guard_leave(struct mr_pool *pool);
 /* New memory is free. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Places in the program that take and give back pages, and what they hold. */
+/* Call sites that allocate and free pages, and what they hold. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,8 +9,8 @@
 enum { MAX_PROBES = 16 };
 
 /*
- * One compare for a site that was seen before. A slot is taken for good, so
- * whoever loses the race for it looks at what the winner wrote.
+ * One compare for a known site. A slot is taken for good, so the loser of a
+ * race for it reads what the winner wrote.
  */
 uint32_t mri_site_find(struct mri_safety *safety, const void *site)
 {
@@ -69,7 +69,7 @@ void mri_site_say(const struct mri_safety *safety, uint32_t place,
 	}
 	name = strrchr(info.dli_fname, '/');
 	name = name == NULL ? info.dli_fname : name + 1;
-	/* Of the call, not of what follows it: that may be another line. */
+	/* Of the call, not of what follows it, which may be another line. */
 	offset = (uint64_t)((const char *)site - (const char *)info.dli_fbase);
 	if (info.dli_sname != NULL)
 		snprintf(text, MRI_SITE_TEXT, "%s() in %.60s+0x%llx",
@@ -79,7 +79,7 @@ void mri_site_say(const struct mri_safety *safety, uint32_t place,
 			 (unsigned long long)offset - 1);
 }
 
-/* What one place has out. */
+/* Pages held by one site. */
 struct tally {
 	uint32_t n_pages;
 	uint32_t oldest; /* page */
@@ -87,8 +87,8 @@ struct tally {
 };
 
 /*
- * The words are read one by one while others change them: what is out for long
- * is seen for certain.
+ * The words are read one by one while others change them: what is held for long
+ * is certainly seen.
  */
 static void count_pages(const struct mr_pool *pool, struct tally *tallies)
 {
@@ -107,7 +107,7 @@ static void count_pages(const struct mr_pool *pool, struct tally *tallies)
 	}
 }
 
-/* The place with most pages, and no more of it; MRI_SITES: there is none. */
+/* The site with the most pages, removed from tallies; MRI_SITES: none. */
 static uint32_t take_largest(struct tally *tallies, struct tally *ret)
 {
 	uint32_t largest = 0;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The depot's stacks of magazines: last in, first out, so that the pages that
- * came back last, and are still in a core's cache, leave first.
+ * The depot's stacks of magazines: last in, first out, so that the most
+ * recently freed pages, still in a core's cache, leave first.
  *
  * A pop reads the next magazine's place from a magazine that another thread may
- * have popped meanwhile. The read is of memory that stays a magazine, and what
- * it gives is used only if the compare-and-swap finds the head unchanged, tag
- * included. The tag has 32 bits: a thread would have to sleep through exactly
- * 2^32 pushes and pops between load and swap to be fooled.
+ * have popped meanwhile. It reads memory that stays a magazine, and uses the
+ * result only if the compare-and-swap finds the head unchanged, including the
+ * tag. The tag has 32 bits: it fails only if a thread sleeps through exactly
+ * 2^32 pushes and pops between load and swap.
  *
- * The line of a head is asked for to be written at once: a load would bring it
- * from the core that has it, and the swap go there once more.
+ * The line of a head is requested for writing at once: a load would fetch it
+ * from the core that has it, and the swap would go there again.
  *
  * Order: the release in push, on the head, pairs with the acquire in pop; it
  * hands over the magazine's pages and everything that was written into them.
@@ -85,7 +85,7 @@ uint32_t mri_stack_pop_bulk(struct mri_stack *stack, uint32_t *places,
 	while ((uint32_t)head != 0) {
 		uint32_t next = (uint32_t)head, n_got = 0;
 
-		/* As in pop: what was read counts if the head is the same. */
+		/* As in pop: what was read counts if the head is unchanged. */
 		do {
 			places[n_got++] = next - 1;
 			next = __atomic_load_n(next_of(stack, next - 1),
@@ -100,7 +100,7 @@ uint32_t mri_stack_pop_bulk(struct mri_stack *stack, uint32_t *places,
 	return 0;
 }
 
-/* On an element popped meanwhile it goes astray, but counts to max at most. */
+/* It may go astray on an element popped meanwhile, but stops at max. */
 uint32_t mri_stack_n(const struct mri_stack *stack, uint32_t max)
 {
 	uint32_t next =
@@ -128,7 +128,7 @@ int mri_depot_init(struct mri_depot *depot, const struct mr_ctx *ctx,
 {
 	uint64_t n_failed = 0;
 
-	/* Whole lines, none of them shared by two. */
+	/* Whole lines, none shared. */
 	depot->magazine_bytes =
 		mri_round_up(offsetof(struct mri_magazine, numbers[0]) +
 				     magazine_pages * sizeof(uint32_t),

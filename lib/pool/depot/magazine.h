@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Magazines of numbers, and the depot that caches exchange them through.
+ * Magazines of numbers, and the depot through which caches exchange them.
  *
- * What a number stands for is its user's business: a page of a pool, an object
- * of an object pool. A magazine is in one place at a time: with a cache, on the
- * depot's stack of filled ones, or on that of empty ones. Its memory is never
- * given back while the depot lives, which is what makes the depot's reads safe.
+ * The user defines what a number means: a page of a pool, an object of an
+ * object pool. A magazine is in one place at a time: in a cache, or on the
+ * depot's stack of filled or of empty ones. Its memory is not freed while the
+ * depot exists, which makes the depot's reads safe.
  */
 #ifndef POOL_MAGAZINE_H
 #define POOL_MAGAZINE_H
@@ -18,9 +18,8 @@
 #include "base/base.h"
 
 /*
- * How many numbers it has room for is the depot's business, MR_MAGAZINE_PAGES
- * at least. numbers[] begins four words in: the inline calls
- * of millrace/pool.h know.
+ * The depot determines the capacity, at least MR_MAGAZINE_PAGES. numbers[]
+ * begins four words in: the inline calls of millrace/pool.h depend on it.
  */
 struct mri_magazine {
 	_Alignas(MRI_CACHE_LINE) uint32_t next; /* place + 1 of the next one on
@@ -32,11 +31,10 @@ struct mri_magazine {
 };
 
 /*
- * Lock-free stack (R. K. Treiber, 1986) of elements that stand in an array and
- * begin with a uint32_t, the place of the next one, plus one. The head is the
- * place of the top element, plus one, and a tag that changes with every push
- * and pop, so that a head that was away and came back is not taken for the
- * same.
+ * Lock-free stack (R. K. Treiber, 1986) of elements in an array that begin with
+ * a uint32_t: the place of the next one, plus one. The head is the place of the
+ * top element, plus one, and a tag that changes with every push and pop, so
+ * that a head that left and returned is not mistaken for the same.
  */
 struct mri_stack {
 	uint64_t head; /* tag << 32 | place + 1; atomic */
@@ -51,13 +49,13 @@ void mri_stack_push(struct mri_stack *stack, uint32_t place,
 		    uint64_t *n_failed);
 /* -1: empty. */
 int64_t mri_stack_pop(struct mri_stack *stack, uint64_t *n_failed);
-/* The top n, 1 or more, in one CAS, the topmost first; how many there were. */
+/* Pop the top n, 1 or more, in one CAS, the topmost first; returns how many. */
 uint32_t mri_stack_pop_bulk(struct mri_stack *stack, uint32_t *places,
 			    uint32_t n, uint64_t *n_failed);
-/* How many there are, up to max; about so, while others push and pop. */
+/* How many there are, up to max; approximate while others push and pop. */
 uint32_t mri_stack_n(const struct mri_stack *stack, uint32_t max);
 
-/* A plain look, which leaves the line with those who push. */
+/* A plain load, which leaves the line with those who push. */
 static inline bool mri_stack_is_empty(const struct mri_stack *stack)
 {
 	return (uint32_t)__atomic_load_n(&stack->head, __ATOMIC_RELAXED) == 0;
@@ -70,29 +68,29 @@ static inline bool mri_is_magazine_size(uint32_t n)
 }
 
 /*
- * mr_magazine_default_pages() for n of anything and max_caches of a config,
- * where 0 means that it does not say. lib/pool/depot/depot.c
+ * mr_magazine_default_pages() for n of anything and max_caches of a config, 0
+ * if not given. lib/pool/depot/depot.c
  */
 uint32_t mri_magazine_default(uint64_t n, uint32_t max_caches);
 
 struct mri_depot {
 	/*
-	 * One line: who exchanges a magazine for another one goes to both
-	 * stacks, and fetches it once.
+	 * On one line: exchanging a magazine uses both stacks, and fetches it
+	 * once.
 	 */
 	_Alignas(MRI_CACHE_LINE) struct mri_stack filled;
 	struct mri_stack empty;
 	char *magazines; /* one every magazine_bytes */
 	size_t magazine_bytes;
-	/* Never written, so not there. */
+	/* Never written. */
 	_Alignas(MRI_CACHE_LINE) uint32_t n_magazines;
-	uint32_t magazine_pages; /* numbers that one has room for */
+	uint32_t magazine_pages; /* capacity of each */
 };
 
 _Static_assert(offsetof(struct mri_depot, n_magazines) == MRI_CACHE_LINE,
 	       "both stacks are on one line");
 
-/* All magazines empty. -ENOMEM. */
+/* All magazines are empty at first. -ENOMEM. */
 int mri_depot_init(struct mri_depot *depot, const struct mr_ctx *ctx,
 		   uint32_t n_magazines, uint32_t magazine_pages);
 void mri_depot_fini(struct mri_depot *depot, const struct mr_ctx *ctx);
@@ -104,7 +102,7 @@ static inline struct mri_magazine *mri_depot_at(const struct mri_depot *depot,
 					       place * depot->magazine_bytes);
 }
 
-/* A magazine off one of the depot's stacks; NULL: there is none. */
+/* Take a magazine from one of the depot's stacks; NULL: none. */
 static inline struct mri_magazine *mri_depot_take(struct mri_depot *depot,
 						  struct mri_stack *stack,
 						  uint64_t *n_failed)
@@ -122,9 +120,8 @@ static inline void mri_depot_put(struct mri_stack *stack,
 }
 
 /*
- * Another core has filled it, or emptied it: fetch its lines all at once,
- * before the first is asked for. Those of n numbers from the top; and those of
- * all numbers, to be written.
+ * Another core has filled or emptied it: prefetch its lines all at once. Those
+ * of n numbers from the top; and those of all numbers, for writing.
  */
 static inline void mri_magazine_prefetch(const struct mri_magazine *magazine,
 					 uint32_t n)
@@ -140,7 +137,7 @@ mri_magazine_prefetch_to_write(const struct mri_magazine *magazine, uint32_t n)
 		mri_prefetch_to_write(&magazine->numbers[i]);
 }
 
-/* Atomic for the reader of statistics, who looks at other owners' magazines. */
+/* Atomic for readers of statistics, who read others' magazines. */
 static inline uint32_t mri_magazine_n(const struct mri_magazine *magazine)
 {
 	return __atomic_load_n(&magazine->n, __ATOMIC_RELAXED);

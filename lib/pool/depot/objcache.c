@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Caches of objects: two magazines (pair.h) in front of memory that does not
- * grow. To the depot's filled and empty ones comes one that is neither, and
- * objects that were never used are a cursor.
+ * grow. In addition to the depot's filled and empty ones there is a partial
+ * one, and a cursor for objects that were never used.
  *
- * No path but that of making and ending a cache takes a lock or waits: a thread
- * that is stopped keeps the three magazines that it may have, and what it was
- * about to take from the cursor.
+ * Only creating and destroying a cache takes a lock or waits: a stopped thread
+ * keeps up to three magazines, and what it was about to take from the cursor.
  */
 #include <errno.h>
 
@@ -25,13 +24,13 @@ static void put(struct mr_objcache *cache, struct mri_stack *stack,
 	mri_depot_put(stack, magazine, &cache->counters.depot_cas_failed);
 }
 
-/* Objects that were never used, into the loaded magazine. How many. */
+/* Load never used objects; returns how many. */
 static uint32_t take_unused(struct mr_objcache *cache)
 {
 	struct mr_objpool *pool = cache->pool;
 	uint64_t first, n;
 
-	/* Looking first keeps the cursor from running on for ever. */
+	/* Checking first keeps the cursor from running on forever. */
 	if (__atomic_load_n(&pool->next_unused, __ATOMIC_RELAXED) >=
 	    pool->n_unused)
 		return 0;
@@ -48,7 +47,7 @@ static uint32_t take_unused(struct mr_objcache *cache)
 	return (uint32_t)n;
 }
 
-/* Objects for the loaded magazine, which is empty. False: there are none. */
+/* Refill the loaded magazine, which is empty. False: no objects. */
 __attribute__((noinline, cold)) static bool refill(struct mr_objcache *cache)
 {
 	struct mr_objpool *pool = cache->pool;
@@ -73,8 +72,8 @@ __attribute__((noinline, cold)) static bool refill(struct mr_objcache *cache)
 }
 
 /*
- * Room in the loaded magazine, which is full. False: there are more objects
- * than the pool was made for.
+ * Make room in the loaded magazine, which is full. False: there are more
+ * objects than the pool has.
  */
 __attribute__((noinline, cold)) static bool make_room(struct mr_objcache *cache)
 {
@@ -143,9 +142,9 @@ uint32_t mr_obj_alloc_bulk(struct mr_objcache *cache, void **objects,
 }
 
 /*
- * Numbers of n objects into the free part of a magazine. False, if one of them
- * is none: then nothing has happened. last - number borrows, and sets the top
- * bit, where number is above it, unless number has the top bit itself.
+ * Put the numbers of n objects into the free part of a magazine. False: one is
+ * not an object; nothing was done. last - number borrows, and sets the top bit,
+ * if number is above it, unless number has the top bit itself.
  *
  * Atomic stores keep the loop from becoming one of vectors, which multiply 64
  * bits in more steps than it saves.
@@ -168,8 +167,8 @@ static inline bool take_multiples(const struct mri_obj_layout layout,
 }
 
 /*
- * The same where the unit is a power of two: nothing to multiply, so a loop of
- * vectors. What is between objects has one of the bits below the unit.
+ * The same for power-of-two units: nothing to multiply, so vectorizable.
+ * Anything between objects has a bit below the unit.
  */
 static inline bool take_shifted(const struct mri_obj_layout layout,
 				uint32_t *numbers, void *const *objects,
@@ -231,7 +230,7 @@ free_over(struct mr_objcache *cache, void *const *objects, uint32_t n)
 	}
 }
 
-/* One object alone. False: it is none of ours, or there is no room. */
+/* A single object. False: not ours, or no room. */
 static inline bool free_one(struct mr_objcache *cache, const void *object)
 {
 	const uint64_t top = cache->pair.top;
@@ -245,7 +244,7 @@ static inline bool free_one(struct mr_objcache *cache, const void *object)
 	return true;
 }
 
-/* Out of line, so that one object alone does not pay for its registers. */
+/* Out of line, so that a single object does not pay for its registers. */
 __attribute__((noinline)) static void
 free_burst(struct mr_objcache *cache, void *const *objects, uint32_t n)
 {
@@ -268,8 +267,8 @@ void mr_obj_free_bulk(struct mr_objcache *cache, void *const *objects,
 }
 
 /*
- * Two empty magazines. False: there are not, as objects that were freed twice
- * can fill them all.
+ * Two empty magazines. False: none, since objects freed twice can fill them
+ * all.
  */
 static bool load_cache(struct mr_objcache *cache)
 {
@@ -323,8 +322,9 @@ int mr_objcache_create(struct mr_objpool *pool, struct mr_objcache **ret_cache,
 }
 
 /*
- * Under the lock: a cache's magazine to the depot. What is neither full nor
- * empty is filled up from the partial one, so that there is at most one.
+ * Under the lock: return a cache's magazine to the depot. One that is neither
+ * full nor empty is filled up from the partial one, so that there is at most
+ * one.
  */
 static void give_back(struct mr_objcache *cache, struct mri_magazine *magazine)
 {

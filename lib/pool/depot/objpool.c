@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Object pools: made, destroyed, counted. The hot path is in objcache.c.
+ * Object pools: creation, destruction, statistics. The hot path is in
+ * objcache.c.
  *
- * An object's number is its distance from the pool's memory in units. Where the
- * memory is ours, a unit is an object; in memory of the caller's, who may lay
- * objects where he likes, it is align_bytes.
+ * An object's number is its distance from the pool's memory in units. In our
+ * own memory, a unit is an object; in the caller's, where objects may be
+ * anywhere, it is align_bytes.
  *
- * Magazines: a cache has two and, inside of a call, a third one in hand.
- * Those on the stack of filled ones are full, and one at most is on that of
- * partial ones. So while no more than n_objects objects are there,
+ * Magazines: a cache has two and, inside of a call, a third one in hand. Those
+ * on the stack of filled ones are full, and one at most is on that of partial
+ * ones. So while there are no more than n_objects objects,
  *
  *     n_objects / magazine_objects + 1 + 3 * max_caches
  *
@@ -101,7 +102,7 @@ static int check_config(struct mr_objpool_config *c,
 
 /*
  * x with odd * x == 1 modulo 2^64, by Newton's method: odd is its own inverse
- * modulo 8, and each step doubles the bits that are right.
+ * modulo 8, and each step doubles the number of correct bits.
  */
 static uint64_t inverse_of(uint64_t odd)
 {
@@ -195,7 +196,7 @@ int mr_objpool_destroy(struct mr_objpool *pool, struct mr_reason *reterr_reason)
 		return mr_fail(reterr_reason, -EBUSY,
 			       "%s is in use by %u caches; destroy them first",
 			       pool->name, s.n_caches);
-	/* In memory of the caller's they lose nothing but their pool. */
+	/* In the caller's memory, they only lose their pool. */
 	if (pool->owns_memory && s.n_in_flight > 0)
 		return mr_fail(
 			reterr_reason, -EBUSY,
@@ -219,7 +220,7 @@ static void add_counters(struct mri_obj_counters *to,
 		t[i] += mr_counter_get(&f[i]);
 }
 
-/* Objects do not appear and vanish: what came back follows from the rest. */
+/* Objects neither appear nor vanish, so n_free follows from the rest. */
 void mri_objcache_sum(const struct mr_objcache *cache,
 		      struct mri_obj_counters *sums)
 {

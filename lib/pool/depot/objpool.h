@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside of the object pools: objpool.c, objcache.c. */
+/* Internals of the object pools: objpool.c, objcache.c. */
 #ifndef POOL_OBJPOOL_H
 #define POOL_OBJPOOL_H
 
@@ -14,7 +14,7 @@
 #include "pool/depot/pair.h"
 
 /*
- * Between numbers and addresses. An object lies at memory + number *
+ * Converts between numbers and addresses. An object lies at memory + number *
  * unit_bytes; unit_bytes is 2^shift times an odd number, and inverse * odd == 1
  * modulo 2^64.
  */
@@ -26,11 +26,11 @@ struct mri_obj_layout {
 };
 
 /*
- * The number of an address; above layout->last, if it is none of an object.
+ * The number of an address; above layout->last if it is not an object's.
  *
  * Multiplying by the inverse and rotating map the 2^64 offsets one to one, and
- * multiples of unit_bytes to their quotients. So nothing else gets there: one
- * comparison sees what is outside of the memory and what is between objects.
+ * multiples of unit_bytes to their quotients. So nothing else maps there: one
+ * comparison detects what is outside the memory or between objects.
  */
 static inline uint64_t mri_obj_number(const struct mri_obj_layout *layout,
 				      const void *object)
@@ -47,7 +47,7 @@ static inline void *mri_obj_at(const struct mri_obj_layout *layout,
 	return layout->memory + (uint64_t)number * layout->unit_bytes;
 }
 
-/* Counters that each cache has for itself; a pool keeps those of dead ones. */
+/* Counters of each cache; a pool keeps those of destroyed ones. */
 struct mri_obj_counters {
 	uint64_t n_alloc, n_free; /* objects that left, and came back */
 	uint64_t alloc_refill, alloc_empty, recycle_cache_full;
@@ -61,7 +61,7 @@ struct mr_objcache {
 	uint32_t magazine_objects;
 	/* Warm. */
 	struct mri_obj_counters counters; /* without n_alloc and n_free */
-	uint64_t n_fetched; /* objects from the depot, less those sent to it;
+	uint64_t n_fetched; /* objects from the depot, minus those sent to it;
 			     * modulo 2^64 */
 	struct mr_objpool *pool;
 	struct mr_objcache *next; /* in pool->caches, under its lock */
@@ -80,7 +80,7 @@ static inline uint32_t mri_objcache_n(const struct mr_objcache *cache)
 }
 
 struct mr_objpool {
-	/* Read only once it is made. */
+	/* Read-only after creation. */
 	struct mr_ctx *ctx;
 	struct mri_obj_layout layout;
 	uint64_t n_objects;
@@ -93,13 +93,13 @@ struct mr_objpool {
 	/* Magazines: full ones, empty ones, and one neither full nor empty. */
 	struct mri_depot depot;
 	struct mri_stack partial;
-	/* Objects below this number have been handed out once; atomic. */
+	/* Objects below this number were handed out at least once; atomic. */
 	_Alignas(MRI_CACHE_LINE) uint64_t next_unused;
 
 	_Alignas(MRI_CACHE_LINE) pthread_mutex_t lock;
 	uint32_t n_caches;
 	struct mr_objcache *caches;
-	struct mri_obj_counters counters; /* of dead caches */
+	struct mri_obj_counters counters; /* of destroyed caches */
 };
 
 /* Add what a cache counted to sums. lib/pool/depot/objpool.c */

@@ -8,9 +8,9 @@
  *                    |        |   one CAS per magazine
  *                  depot: filled, empty
  *
- * Two magazines (J. Bonwick and J. Adams, 2001) bound the trips to the depot to
- * one per magazine's worth for any sequence of allocs and frees: whoever has
- * just fetched or sent one has as many numbers, and room for as many, at hand.
+ * Two magazines (J. Bonwick and J. Adams, 2001) limit the trips to the depot to
+ * one per magazine's worth for any sequence of allocs and frees: after fetching
+ * or sending one, there are as many numbers, and room for as many, at hand.
  */
 #ifndef POOL_PAIR_H
 #define POOL_PAIR_H
@@ -19,10 +19,9 @@
 
 struct mri_pair {
 	/*
-	 * Two things, so that an alloc writes both with one store, and a reader
-	 * of statistics sees both of one moment; atomic:
-	 *
-	 *     top = numbers that left so far << 10 | numbers in loaded
+	 * Two values, so that an alloc writes both with one store, and a reader
+	 * of statistics sees a consistent pair; atomic: top = numbers that left
+	 * so far << 10 | numbers in loaded
 	 */
 	uint64_t top;
 	struct mri_magazine *loaded; /* its own count is out of date */
@@ -45,7 +44,7 @@ static inline void mri_pair_set_n_loaded(struct mri_pair *pair, uint32_t n)
 			 __ATOMIC_RELAXED);
 }
 
-/* n numbers leave the loaded magazine, which has as many, from its top. */
+/* Take n numbers from the top of the loaded magazine, which has enough. */
 static inline const uint32_t *mri_pair_pop(struct mri_pair *pair, uint64_t top,
 					   uint32_t n)
 {
@@ -54,14 +53,14 @@ static inline const uint32_t *mri_pair_pop(struct mri_pair *pair, uint64_t top,
 	return pair->loaded->numbers + mri_top_n(top) - n;
 }
 
-/* n come to the loaded magazine, where they stand already. */
+/* Add n numbers that are already stored in the loaded magazine. */
 static inline void mri_pair_push(struct mri_pair *pair, uint64_t top,
 				 uint32_t n)
 {
 	__atomic_store_n(&pair->top, top + n, __ATOMIC_RELAXED);
 }
 
-/* Take the loaded magazine off; another must be loaded at once. */
+/* Unload the loaded magazine; another must be loaded at once. */
 static inline struct mri_magazine *mri_pair_unload(struct mri_pair *pair)
 {
 	mri_magazine_set_n(pair->loaded, mri_pair_n_loaded(pair));
@@ -89,7 +88,7 @@ static inline void mri_pair_begin(struct mri_pair *pair,
 	mri_pair_set_prev(pair, prev);
 }
 
-/* The loaded magazine is empty: the other one, if that is not. */
+/* The loaded magazine is empty: swap with the other, if that is not. */
 static inline bool mri_pair_refill(struct mri_pair *pair)
 {
 	if (mri_magazine_n(pair->prev) == 0)
@@ -98,7 +97,7 @@ static inline bool mri_pair_refill(struct mri_pair *pair)
 	return true;
 }
 
-/* The loaded magazine is full, of n_full: the other one, if that is not. */
+/* The loaded one is full, at n_full: swap with the other, if that is not. */
 static inline bool mri_pair_make_room(struct mri_pair *pair, uint32_t n_full)
 {
 	if (mri_magazine_n(pair->prev) == n_full)
@@ -107,7 +106,7 @@ static inline bool mri_pair_make_room(struct mri_pair *pair, uint32_t n_full)
 	return true;
 }
 
-/* Both are empty: load a filled one; the one that it replaces. */
+/* Both are empty: load a filled one; returns the one that it replaces. */
 static inline struct mri_magazine *
 mri_pair_load_filled(struct mri_pair *pair, struct mri_magazine *filled)
 {
@@ -118,7 +117,7 @@ mri_pair_load_filled(struct mri_pair *pair, struct mri_magazine *filled)
 }
 
 /*
- * Both are full: load an empty one; the one that was filled longer ago, since
+ * Both are full: load an empty one; returns the one filled longer ago, since
  * the warmer one stays.
  */
 static inline struct mri_magazine *
@@ -130,7 +129,7 @@ mri_pair_load_empty(struct mri_pair *pair, struct mri_magazine *empty)
 	return filled;
 }
 
-/* Both are empty: one of the depot's filled ones for the loaded one. */
+/* Both are empty: exchange the loaded one for a filled one of the depot. */
 static inline void mri_pair_fetch(struct mri_pair *pair,
 				  struct mri_depot *depot,
 				  struct mri_magazine *filled,
@@ -141,7 +140,7 @@ static inline void mri_pair_fetch(struct mri_pair *pair,
 		      n_failed);
 }
 
-/* Both are full: one of the depot's empty ones for one of them. */
+/* Both are full: exchange one of them for an empty one of the depot. */
 static inline void mri_pair_send(struct mri_pair *pair, struct mri_depot *depot,
 				 struct mri_magazine *empty, uint64_t *n_failed)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Waiting for a lock: patience grows, and with it the pauses. */
+/* Waiting for a lock, with growing pauses. */
 #include <sched.h>
 #include <time.h>
 
 #include "pool/pages/lock.h"
 
 enum {
-	LOOKS = 64,  /* with a pause each: longer than any holder needs */
-	YIELDS = 16, /* a holder that was preempted may go on at once */
+	LOOKS = 64,  /* each with a pause: longer than any holder needs */
+	YIELDS = 16, /* lets a preempted holder continue */
 	FIRST_SLEEP_NS = 20 * 1000,
 	LONGEST_SLEEP_NS = 1000 * 1000,
 };

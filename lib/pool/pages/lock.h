@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A lock for a few dozen instructions, where taking it is most of the cost.
+ * A lock for critical sections of a few dozen instructions.
  *
- * Taken by one atomic exchange, given back by a plain store: less than 5 ns a
- * round on the machine of docs/design/0003-memory.md, against 10.6 ns of a lock
- * of three states on futex(), whose unlock must be an atomic exchange as well,
- * to see whether somebody sleeps, and 16.3 ns of pthread_mutex_t in a process
+ * Taken by one atomic exchange, released by a plain store: less than 5 ns per
+ * round on the machine of docs/design/0003-memory.md, compared with 10.6 ns for
+ * a three-state futex() lock, whose unlock must also be an atomic exchange, to
+ * see whether somebody sleeps, and 16.3 ns for pthread_mutex_t in a process
  * with threads.
  *
- * The price is that nobody is woken. Who finds it taken looks again for a
- * microsecond or so, then yields, then sleeps between looks, up to 1 ms: a
- * holder that is stopped delays the others, but none of them burns a core.
+ * The price is that nobody is woken. A waiter polls for about a microsecond,
+ * then yields, then sleeps between looks, up to 1 ms: a stopped holder delays
+ * the others, but none of them burns a core.
  */
 #ifndef POOL_LOCK_H
 #define POOL_LOCK_H
