@@ -18,7 +18,7 @@ enum {
 	PCI_FIRST_CAP = 0x40,
 	PCI_CAP_MSIX = 0x11,
 	PCI_CAP_EXPRESS = 0x10,
-	PCIE_FLR = 1 << 28, /* of Device Capabilities */
+	PCIE_FLR = 1 << 28, /* in Device Capabilities */
 	OS_PAGE_BYTES = 4096,
 };
 
@@ -41,7 +41,7 @@ void model_init(struct model *m, const struct model_ops *ops,
 	m->req_fd = -1;
 	m->err_fd = -1;
 	m->n_vectors = 1; /* INTx */
-	/* As an IOMMU of 48 bits: without the window of the interrupts. */
+	/* Like an IOMMU of 48 bits: without the interrupt window. */
 	m->ranges[0] = (struct model_range){ 0, 0xfedfffff };
 	m->ranges[1] = (struct model_range){ 0xfef00000, (1ull << 48) - 1 };
 	m->n_ranges = 2;
@@ -81,7 +81,7 @@ uint32_t model_add_cap(struct model *m, uint8_t id, const void *body,
 {
 	uint32_t at = PCI_FIRST_CAP;
 
-	/* The length of the last one stands nowhere: look for its end. */
+	/* The length of the last one is not recorded: find its end. */
 	for (uint32_t i = PCI_FIRST_CAP; i < 256; i++)
 		if (m->config[i] != 0 || m->config_writable[i] != 0)
 			at = i + 1;
@@ -142,7 +142,7 @@ static bool is_master(const struct model *m)
 	return m->config[PCI_COMMAND] & PCI_COMMAND_MASTER;
 }
 
-/* As the kernel does when the fd is closed: the function is reset. */
+/* Like the kernel on close: reset the function. */
 void model_close(struct model *m)
 {
 	model_lock(m);
@@ -165,7 +165,7 @@ int model_reset(struct model *m)
 	if (!m->has_flr)
 		return -ENOTTY;
 	model_lock(m);
-	m->n_irqs = 0; /* triggers have to be armed anew */
+	m->n_irqs = 0; /* triggers must be armed again */
 	m->was_master = is_master(m);
 	m->ops->reset(m);
 	model_unlock(m);
@@ -257,7 +257,7 @@ static bool is_usable(const struct model *m, uint64_t iova, uint64_t n_bytes)
 	return false;
 }
 
-/* As the kernel: -EINVAL for what is no whole OS pages or not addressable. */
+/* Like the kernel: -EINVAL unless whole OS pages that are addressable. */
 int model_map_dma(struct model *m, void *memory, uint64_t iova,
 		  uint64_t n_bytes)
 {
@@ -281,7 +281,7 @@ int model_map_dma(struct model *m, void *memory, uint64_t iova,
 	return err;
 }
 
-/* Only a whole mapping, as type1 v2. */
+/* Only whole mappings, like type1 v2. */
 int model_unmap_dma(struct model *m, uint64_t iova, uint64_t n_bytes)
 {
 	int err = -EINVAL;
@@ -318,7 +318,7 @@ int model_set_events(struct model *m, int req_fd, int err_fd)
 	return 0;
 }
 
-/* The part of [iova, ...) that one mapping has. */
+/* The part of [iova, ...) within one mapping. */
 static uint8_t *find(const struct model *m, uint64_t iova, uint64_t *ret_n)
 {
 	for (uint32_t i = 0; i < m->n_maps; i++) {
@@ -332,7 +332,7 @@ static uint8_t *find(const struct model *m, uint64_t iova, uint64_t *ret_n)
 	return NULL;
 }
 
-/* Neighbours may lie in two mappings: segments of one region do. */
+/* It may span two mappings, as segments of a region do. */
 static uint8_t *find_all(const struct model *m, uint64_t iova, uint64_t n_bytes)
 {
 	uint8_t *first = NULL;
@@ -363,7 +363,8 @@ void *model_dma(struct model *m, uint64_t iova, uint64_t n_bytes)
 	uint8_t *memory;
 
 	if (!is_master(m)) {
-		/* Off first is how a driver stops it; never on is a mistake. */
+		/* Clearing it first stops the device; never setting it is a
+		 * mistake. */
 		m->n_dma_refused++;
 		if (!m->was_master)
 			model_violation(m, "it has work, and bus master was "

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What every model of a NIC shares: a PCI function in the test process. It has
- * a config space with capabilities, BARs whose registers are called, DMA
- * through the table of what was mapped for it, eventfds for interrupts, and one
- * end of a wire.
+ * Shared by all models of NICs: a PCI function in the test process, with a
+ * config space with capabilities, BARs whose registers call functions, DMA
+ * through its table of mappings, eventfds for interrupts, and one end of a
+ * wire.
  *
  *     driver -> lib/pci -> backend.c -> model_*() -> model_ops of one NIC
  *
- * A model is written from the datasheet, not from our driver. What a driver
- * does that a datasheet forbids is kept as text, and tests assert that there is
- * none. What a device may do wrong is asked for by struct model_faults.
+ * A model is written from the datasheet, not from our driver. Violations of the
+ * datasheet by a driver are recorded as text, and tests assert that there are
+ * none. struct model_faults requests faults of the device.
  *
- * It is stepped by each register write and each frame that moves at its end of
- * the wire, unless is_lazy; and by a thread of its own for what takes time, if
- * model_start() was called. One lock inside: any thread may come in.
+ * Each register write and each frame that moves at its end of the wire steps
+ * it, unless is_lazy; if model_start() was called, a separate thread also does,
+ * for operations that take time. It has an internal lock: any thread may call
+ * it.
  */
 #ifndef MODEL_DEVICE_H
 #define MODEL_DEVICE_H
@@ -32,13 +33,13 @@ enum {
 	MODEL_CONFIG_BYTES = 4096,
 };
 
-/* What goes wrong; zero: nothing. "One in N": at random, 1 is always. */
+/* Faults; zero: none. "One in N": at random; 1 is always. */
 struct model_faults {
 	uint32_t reset_never_ends;
-	uint32_t all_ones;  /* reads give ~0, writes do nothing: it is gone */
-	uint32_t link_down; /* the cable is out */
-	uint32_t late_completions; /* steps that a completion is late */
-	uint32_t wrong_completion; /* one in N: of what was not asked for */
+	uint32_t all_ones;         /* gone: reads give ~0, writes do nothing */
+	uint32_t link_down;        /* the cable is unplugged */
+	uint32_t late_completions; /* steps by which completions are late */
+	uint32_t wrong_completion; /* one in N: not what was requested */
 	uint32_t error_bits;       /* one in N received with an error */
 	uint32_t lost_irqs;        /* one in N */
 	uint32_t spurious_irqs;    /* one in N steps sends one more */
@@ -46,7 +47,7 @@ struct model_faults {
 	uint32_t bad_id;           /* one in N */
 	uint32_t bad_count;        /* one in N: the frame has no end */
 	uint32_t bad_hash;         /* one in N: hash, type and tag at random */
-	uint32_t dma_unmapped;     /* one in N goes nowhere */
+	uint32_t dma_unmapped;     /* one in N is lost */
 };
 
 struct model;
@@ -57,9 +58,9 @@ struct model_ops {
 			 uint32_t n_bytes);
 	void (*write)(struct model *m, uint32_t bar, uint64_t offset,
 		      uint32_t n_bytes, uint64_t value);
-	/* What it would do by now: send, receive, complete, interrupt. */
+	/* Do all due work: send, receive, complete, interrupt. */
 	void (*step)(struct model *m);
-	/* Registers as after power on. The config space stays. */
+	/* Set registers as after power-on. The config space stays. */
 	void (*reset)(struct model *m);
 };
 
@@ -68,7 +69,7 @@ struct model_map {
 	uint8_t *memory;
 };
 
-/* Usable I/O addresses, both ends included. */
+/* Usable I/O addresses, inclusive. */
 struct model_range {
 	uint64_t first, last;
 };
@@ -80,15 +81,15 @@ struct model {
 	uint8_t config[MODEL_CONFIG_BYTES];
 	uint8_t config_writable[MODEL_CONFIG_BYTES]; /* bits */
 	uint32_t last_cap;                           /* its offset, 0: none */
-	uint64_t bar_bytes[MODEL_MAX_BARS];          /* 0: there is none */
+	uint64_t bar_bytes[MODEL_MAX_BARS];          /* 0: none */
 	uint32_t n_vectors;
 	bool has_flr;
-	bool is_lazy; /* stepped by model_step() alone */
+	bool is_lazy; /* stepped only by model_step() */
 
 	bool is_open;
-	bool was_master; /* bus master was on since the last reset */
+	bool was_master; /* bus master was set since the last reset */
 	struct model_map maps[MODEL_MAX_MAPS];
-	uint32_t n_maps, max_maps; /* fewer: as an IOMMU at its limit */
+	uint32_t n_maps, max_maps; /* fewer: like an IOMMU at its limit */
 	struct model_range ranges[MODEL_MAX_RANGES];
 	uint32_t n_ranges;
 	int irq_fds[MODEL_MAX_IRQS];
@@ -96,28 +97,28 @@ struct model {
 	int req_fd, err_fd;
 	uint64_t n_irqs_sent;
 	uint64_t n_bar_reads, n_bar_writes;
-	uint64_t n_dma_refused; /* while bus master was off */
+	uint64_t n_dma_refused; /* while bus master was clear */
 
 	struct model_wire *wire; /* NULL: no cable */
 	uint32_t end;
-	bool has_moved; /* a frame, in this step */
+	bool has_moved; /* a frame moved in this step */
 
 	struct model_faults faults;
 	uint64_t random;
 
 	uint64_t (*now)(void *arg); /* NULL: CLOCK_MONOTONIC */
 	void *now_arg;
-	uint64_t wake_ns; /* when it has to be stepped; 0: nothing is due */
+	uint64_t wake_ns; /* when it must be stepped; 0: nothing is due */
 	pthread_t thread;
 	pthread_cond_t wake;
-	void (*stop)(struct model *m); /* of its thread; NULL: none */
+	void (*stop)(struct model *m); /* its thread; NULL: none */
 	bool is_stopping;
 
 	char violations[4096];
 	uint32_t n_violations;
 };
 
-/* What the config space says. Capabilities are added behind it. */
+/* Config space content. Capabilities are added after it. */
 struct model_id {
 	uint16_t vendor_id, device_id, subsystem_vendor_id, subsystem_id;
 	uint32_t class_code; /* 24 bits */
@@ -132,15 +133,15 @@ void model_deinit(struct model *m);
 void model_add_bar(struct model *m, uint32_t idx, uint64_t n_bytes);
 
 /*
- * A capability behind the last: @p body is what follows its id and the pointer
- * to the next. Returns its offset.
+ * Add a capability: @p body is what follows its id and the pointer to the next.
+ * Returns its offset.
  */
 uint32_t model_add_cap(struct model *m, uint8_t id, const void *body,
 		       uint32_t n_bytes);
 void model_add_msix(struct model *m, uint32_t n_vectors, uint32_t bar);
 void model_add_pcie(struct model *m, bool has_flr);
 
-/* ---- the host's side: what backend.c hands on. 0 or -errno. ---- */
+/* ---- the host's side: called by backend.c. 0 or -errno. ---- */
 int model_open(struct model *m);
 void model_close(struct model *m);
 int model_read_config(struct model *m, uint32_t offset, void *ret,
@@ -154,7 +155,7 @@ void model_write(struct model *m, uint32_t bar, uint64_t offset,
 int model_map_dma(struct model *m, void *memory, uint64_t iova,
 		  uint64_t n_bytes);
 int model_unmap_dma(struct model *m, uint64_t iova, uint64_t n_bytes);
-/* Or, if there are not so many vectors, how many there are. */
+/* Or the number of vectors, if there are too few. */
 int model_set_irqs(struct model *m, uint32_t n, const int *fds);
 int model_set_events(struct model *m, int req_fd, int err_fd);
 int model_reset(struct model *m);
@@ -165,18 +166,18 @@ const struct mr_pci_backend *model_backend(void);
 
 /* ---- the NIC's side, with the lock held ---- */
 
-/* Memory at an I/O address. NULL and a violation if not all of it is mapped. */
+/* Memory at an I/O address. NULL and a violation unless all of it is mapped. */
 void *model_dma(struct model *m, uint64_t iova, uint64_t n_bytes);
 bool model_is_mapped(const struct model *m, uint64_t iova, uint64_t n_bytes);
 void model_irq(struct model *m, uint32_t vector);
 void model_violation(struct model *m, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-/* Whether a fault that is asked for one time in N happens now. */
+/* Whether a fault that is requested one time in N happens now. */
 bool model_fault(struct model *m, uint32_t one_in);
 uint32_t model_random(struct model *m);
 uint64_t model_now_ns(const struct model *m);
 void model_wake_at(struct model *m, uint64_t ns);
-/* The wire. False, NULL: no cable, no room, nothing there. */
+/* The wire. False, NULL: no cable, no room, or nothing there. */
 bool model_tx(struct model *m, const uint8_t *bytes, uint32_t n_bytes);
 const uint8_t *model_rx_peek(struct model *m, uint32_t *ret_n_bytes);
 void model_rx_pop(struct model *m);
@@ -185,16 +186,16 @@ void model_rx_pop(struct model *m);
 void model_lock(struct model *m);
 void model_unlock(struct model *m);
 void model_step(struct model *m);
-/* Step it, unless that is the test's business. */
+/* Step it, unless the test does. */
 void model_poke(struct model *m);
-/* A thread that steps it when something is due. It polls nothing. */
+/* A thread that steps it when something is due. It does not poll. */
 int model_start(struct model *m);
 void model_stop(struct model *m);
 void model_set_faults(struct model *m, const struct model_faults *faults);
 /* The kernel wants the device back, or saw a PCI error. */
 void model_request(struct model *m);
 void model_pci_error(struct model *m);
-/* "" if none: one line each, the first ones. Unchanged until model_forgive() */
+/* "" if none: the first ones, one per line. Unchanged until model_forgive() */
 const char *model_violations(struct model *m);
 void model_forgive(struct model *m);
 

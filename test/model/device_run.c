@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The function as it runs: steps, time, interrupts, frames, faults. */
+/* Running the function: steps, time, interrupts, frames, faults. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -87,7 +87,7 @@ static void ring(int fd)
 {
 	const uint64_t one = 1;
 
-	/* A counter at its limit wakes all the same. */
+	/* A counter at its limit also wakes. */
 	if (fd >= 0 && write(fd, &one, sizeof(one)) < 0)
 		return;
 }
@@ -154,7 +154,7 @@ void model_violation(struct model *m, const char *format, ...)
 	va_start(args, format);
 	len = vsnprintf(m->violations + n, room, format, args);
 	va_end(args);
-	/* Only whole lines; the first ones say what went wrong. */
+	/* Only whole lines; the first ones are the most useful. */
 	if (len < 0 || (size_t)len + 2 > room)
 		m->violations[n] = '\0';
 	else

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The function's own thread. Apart from the rest, so that only programs with
- * such threads link pthread_create(): ThreadSanitizer runs those. */
+/* The function's own thread, in a separate file so that only programs that use
+ * it link pthread_create(): ThreadSanitizer runs those. */
 #include "device.h"
 
 static void *run(void *opaque)

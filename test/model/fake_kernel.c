@@ -114,8 +114,8 @@ int __wrap_getsockopt(int fd, int level, int option, void *value,
 }
 
 /*
- * Generic netlink: the controller is asked for the family, the family for an
- * interface. Each has one attribute in its answer.
+ * Generic netlink: the driver asks the controller for the family, and the
+ * family for an interface. Each answer has one attribute.
  */
 static struct {
 	struct nlmsghdr header;
@@ -135,7 +135,7 @@ ssize_t __wrap_send(int fd, const void *bytes, size_t n, int flags)
 	(void)fd, (void)flags;
 	fake_answer.header.nlmsg_len = offsetof(typeof(fake_answer), end);
 	fake_answer.header.nlmsg_type = request->nlmsg_type;
-	/* Both with 0: an ACK, or the end of a dump. */
+	/* If both are 0: an ACK, or the end of a dump. */
 	fake_answer.end.nlmsg_type =
 		is_control || fake.dump_error == 0 ? NLMSG_ERROR : NLMSG_DONE;
 	fake_answer.end.nlmsg_len = NLMSG_LENGTH(sizeof(struct nlmsgerr));
@@ -212,7 +212,7 @@ static void make_queues(struct fake_config config)
 	txq->n_registered_bytes = fake.port->n_registered_bytes;
 	txq->postings = test_calloc(4096 * 64, 1);
 	txq->ends = test_calloc(FAKE_RING / 64, 8);
-	*txq->tx.flags = XSK_RING_NEED_WAKEUP; /* as in copy mode, always */
+	*txq->tx.flags = XSK_RING_NEED_WAKEUP; /* always, as in copy mode */
 }
 
 void fake_open(struct fake_config config)

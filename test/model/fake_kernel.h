@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A port of the AF_XDP driver without a socket: rings in ordinary memory, and a
- * kernel that a test plays. sendto(), recvfrom(), setsockopt() and others end
- * here (--wrap); send() and recv() are its netlink.
+ * kernel played by the test. sendto(), recvfrom(), setsockopt() and others are
+ * redirected here (--wrap); send() and recv() are its netlink.
  */
 #ifndef FAKE_KERNEL_H
 #define FAKE_KERNEL_H
@@ -12,11 +12,11 @@
 
 enum { FAKE_RING = 64, FAKE_PAGES = 1024 };
 
-/* What the kernel does in sendto(). */
+/* The kernel's behaviour in sendto(). */
 struct fake_answer {
 	int error;        /* 0, or the errno of -1 */
 	uint32_t n_taken; /* descriptors taken and completed before it */
-	uint32_t n_held;  /* behind them: taken, but not completed */
+	uint32_t n_held;  /* after them: taken, but not completed */
 };
 
 struct fake {
@@ -30,20 +30,20 @@ struct fake {
 	uint64_t now_ns; /* the clock of ctx */
 	uint32_t n_clock_reads;
 
-	/* A script for sendto(); behind its end: all, with 0. */
+	/* A script for sendto(); after its end: everything, returning 0. */
 	struct fake_answer answers[16];
 	uint32_t n_answers;
 	uint32_t n_sendto, n_recvfrom;
-	uint32_t n_invalid_descs; /* of XDP_STATISTICS */
-	/* The family "netdev" has it of each interface; 0: there is none. */
+	uint32_t n_invalid_descs; /* in XDP_STATISTICS */
+	/* Reported by the family "netdev" for each interface; 0: none. */
 	uint32_t zc_max_segs;
 	int dump_error; /* at the end of its dumps: 0 or -errno */
-	/* What the kernel completes while the driver sleeps. */
+	/* Completed by the kernel while the driver sleeps. */
 	uint32_t n_completed_per_sleep;
-	int refused_option; /* that the kernel refuses; 0: none */
+	int refused_option; /* refused by the kernel; 0: none */
 };
 
-/* There is one at a time. */
+/* Only one at a time. */
 extern struct fake fake;
 
 struct fake_config {
@@ -53,7 +53,7 @@ struct fake_config {
 };
 
 void fake_open(struct fake_config config);
-/* Closes as the driver does, and checks that every page came back. */
+/* Closes like the driver, and checks that every page was freed. */
 void fake_close(void);
 
 static inline uint32_t transmit(const struct mr_frame *frames, uint32_t n)
@@ -77,8 +77,8 @@ struct mr_rx_stats fake_rx_stats(void);
 void fake_check_invariants(void);
 
 /*
- * A test of an open port; fields of its struct fake_config may follow. The
- * invariants of its counters hold in the end, and every page comes back.
+ * A test of an open port; fields of its struct fake_config may follow. At the
+ * end, the invariants of its counters hold, and every page is free.
  */
 #define FAKE_TEST(name, ...)                                                   \
 	static void name##_when_open(void);                                    \

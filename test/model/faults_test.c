@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Our driver over a NIC that is broken, hostile, or gone: nothing is lost
- * without a name, no page at all, no wait is without an end.
+ * Our driver on a NIC that is broken, hostile, or gone: every loss is counted
+ * by name, no page is lost, and no wait is endless.
  */
 #include <poll.h>
 #include <time.h>
@@ -21,7 +21,7 @@ static uint64_t now_ms(void)
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-/* Frame number i: for anyone, and each byte follows from i. */
+/* Frame number i: to any address, with bytes that depend on i. */
 static void make(uint8_t *bytes, uint32_t i)
 {
 	memset(bytes, 0xff, 6);
@@ -44,7 +44,7 @@ static bool is_intact(const uint8_t *bytes, int32_t n_bytes)
 	return memcmp(bytes, want, FRAME_BYTES) == 0;
 }
 
-/* What went through a port, both ways. */
+/* Traffic through a port, both ways. */
 struct traffic {
 	uint32_t n_injected, n_received, n_intact, n_sent, n_collected;
 };
@@ -94,7 +94,7 @@ static void collect(struct port_harness *harness, struct traffic *t)
 		t->n_collected += is_intact(bytes, (int32_t)n_bytes);
 }
 
-/* Up to n frames each way, as far as they get in so many milliseconds. */
+/* Up to n frames each way, as far as they get in that many milliseconds. */
 static struct traffic run(struct port_harness *harness, uint32_t n, uint64_t ms)
 {
 	const uint64_t until_ms = now_ms() + ms;
@@ -104,7 +104,7 @@ static struct traffic run(struct port_harness *harness, uint32_t n, uint64_t ms)
 	while (now_ms() < until_ms &&
 	       (t.n_received < n || t.n_sent < n || t.n_collected < n)) {
 		make(bytes, t.n_injected);
-		/* No more than the port has buffers for. */
+		/* At most as many as the port has buffers. */
 		if (t.n_injected < n && model_wire_n(harness->wire, 0) < 64 &&
 		    model_wire_send(harness->wire, 1, bytes, FRAME_BYTES))
 			t.n_injected++;
@@ -120,7 +120,7 @@ static struct traffic run(struct port_harness *harness, uint32_t n, uint64_t ms)
 	return t;
 }
 
-/* Open over a NIC that works, and wait for its link. */
+/* Open on a working NIC, and wait for its link. */
 static void make_port(struct port_harness *harness, const char *options)
 {
 	struct mr_reason why;
@@ -154,7 +154,7 @@ static struct mr_tx_stats tx_stats(struct port_harness *harness)
 	return stats;
 }
 
-/* Every frame arrives, and no counter says otherwise. */
+/* Every frame arrives, and all counters agree. */
 static void lose_nothing(const struct model_faults *faults)
 {
 	struct port_harness harness;
@@ -186,7 +186,7 @@ TEST(late_completions_lose_nothing)
 	lose_nothing(&faults);
 }
 
-/* Frames that the NIC says are bad, or that make no sense: each a drop. */
+/* Frames marked bad, or invalid: each is counted as a drop. */
 TEST(bad_descriptors_are_named_drops)
 {
 	static const struct {
@@ -220,7 +220,7 @@ TEST(bad_descriptors_are_named_drops)
 			      (unsigned long long)n_drops);
 		assert_in_range(n_drops, t.n_injected / 16, t.n_injected);
 		assert_true(t.n_intact > 0);
-		/* Sound again, it works again. */
+		/* Without faults, it works again. */
 		model_set_faults(&harness.nics[0]->m, &none);
 		run(&harness, 2, 100);
 		t = run(&harness, 100, 5000);
@@ -229,7 +229,7 @@ TEST(bad_descriptors_are_named_drops)
 	}
 }
 
-/* Whatever it claims: no page is lost, and nothing is read outside. */
+/* Whatever it claims: no page is lost, and nothing outside is read. */
 TEST(lies_cost_no_page)
 {
 	static const struct model_faults table[] = {
@@ -261,7 +261,7 @@ TEST(lies_cost_no_page)
 	}
 }
 
-/* Bits that say nothing true about a frame leave its bytes alone. */
+/* Random bits about a frame leave its bytes alone. */
 TEST(random_hash_and_type_lose_no_frame)
 {
 	const struct model_faults faults = { .bad_hash = 1 };
@@ -275,7 +275,7 @@ TEST(random_hash_and_type_lose_no_frame)
 	end(&harness);
 }
 
-/* With a reason, in time, and nothing is left of it. */
+/* With a reason, in time, leaving nothing behind. */
 static void refuse(const struct model_faults *faults, const char *words)
 {
 	const uint64_t start_ms = now_ms();
@@ -304,7 +304,7 @@ TEST(dead_device_is_refused)
 	refuse(&faults, "nic0");
 }
 
-/* Pulled out under traffic: it says so, takes no more, and closes at once. */
+/* Unplugged under traffic: it reports that, stops, and closes at once. */
 TEST(unplugged_device_is_gone)
 {
 	const struct model_faults faults = { .all_ones = 1 };
@@ -332,7 +332,7 @@ TEST(unplugged_device_is_gone)
 	end(&harness);
 }
 
-/* The kernel asks for the device: the port's fd wakes, and it is gone. */
+/* The kernel requests the device: the port's fd wakes, and it is gone. */
 TEST(requested_device_is_gone)
 {
 	struct mr_link link = { .is_up = 1 };
@@ -373,7 +373,7 @@ TEST(link_comes_and_goes)
 	end(&harness);
 }
 
-/* Half of all interrupts are lost: a sleeper with a timeout gets it all. */
+/* Half of all interrupts are lost: sleeping with a timeout still gets all. */
 TEST(lost_and_spurious_interrupts_lose_no_frame)
 {
 	const struct model_faults faults = { .lost_irqs = 2,

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One port of a driver over a model. The test is at the other end of its wire.
- */
+/* A port of a driver on a model. The test is at the other end of its wire. */
 #ifndef MODEL_HARNESS_H
 #define MODEL_HARNESS_H
 
@@ -48,8 +47,7 @@ static inline uint64_t harness_free_pages(const struct harness *harness)
 	return stats.n_free;
 }
 
-/* All but the device, which is to be at end 0, and opening it. NULL: real time.
- */
+/* All but the device, at end 0, and opening it. NULL: real time. */
 static inline void harness_begin(struct harness *harness, struct model *m,
 				 struct mr_pool_config pool_config,
 				 mr_clock_fn *clock)
@@ -84,7 +82,7 @@ static inline void harness_begin(struct harness *harness, struct model *m,
 			 0);
 }
 
-/* The port of the device of that name. */
+/* Open the port of the device of that name. */
 static inline int harness_try_open_as(struct harness *harness,
 				      const char *device, const char *options,
 				      struct mr_reason *why)
@@ -118,7 +116,7 @@ static inline void harness_open(struct harness *harness, const char *options)
 		fail_msg("%s: %s", options, why.text);
 }
 
-/* Close; every page and every block of memory is back. The model stays. */
+/* Close; every page and block of memory must be free. The model stays. */
 static inline void harness_close(struct harness *harness)
 {
 	mr_port_close(harness->port);
@@ -147,7 +145,7 @@ static inline struct mr_tx_stats harness_tx_stats(const struct harness *harness)
 	return stats;
 }
 
-/* The invariants of the counters, which hold whatever the device does. */
+/* The counters' invariants, which hold whatever the device does. */
 static inline void harness_check_invariants(const struct harness *harness)
 {
 	const struct mr_rx_stats rx = harness_rx_stats(harness);
@@ -157,7 +155,7 @@ static inline void harness_check_invariants(const struct harness *harness)
 	assert_true(invariants_of_tx_hold(&tx));
 }
 
-/* The bytes of a frame that was received, in one piece. */
+/* Copy the bytes of a received frame into one piece. */
 static inline uint32_t harness_copy(const struct harness *harness,
 				    const struct mr_frame *frames,
 				    uint8_t *bytes)
@@ -172,7 +170,7 @@ static inline uint32_t harness_copy(const struct harness *harness,
 	return n;
 }
 
-/* A frame of pages that hold the bytes; how many entries it has. */
+/* Make a frame of pages with these bytes; returns its entries. */
 static inline uint32_t harness_frame(struct harness *harness,
 				     const uint8_t *bytes, uint32_t n_bytes,
 				     struct mr_frame *frames)
@@ -198,7 +196,7 @@ static inline uint32_t harness_frame(struct harness *harness,
 	return n;
 }
 
-/* Send n plain frames; those refused are freed. How many were taken. */
+/* Send n plain frames; refused ones are freed. Returns how many were taken. */
 static inline uint32_t harness_send(struct harness *harness, uint32_t n)
 {
 	const uint8_t bytes[60] = { 2, 0, 0, 0, 0, 9, 2 };
@@ -212,7 +210,7 @@ static inline uint32_t harness_send(struct harness *harness, uint32_t n)
 	return n_tx;
 }
 
-/* Frames towards the driver. */
+/* Send frames to the driver. */
 static inline void harness_inject(struct harness *harness, uint32_t n)
 {
 	const uint8_t bytes[60] = { 2, 0, 0, 0, 0, 1, 2 };
@@ -221,7 +219,7 @@ static inline void harness_inject(struct harness *harness, uint32_t n)
 		model_wire_send(harness->wire, 1, bytes, sizeof(bytes));
 }
 
-/* Receive and free what is there. How many entries. */
+/* Receive and free what is there. Returns entries. */
 static inline uint32_t harness_drain(struct harness *harness)
 {
 	struct mr_frame frames[HARNESS_BURST];
@@ -244,7 +242,7 @@ static inline bool harness_is_up(const struct harness *harness)
 	return link.is_up;
 }
 
-/* What came out at the wire's end is thrown away. How many. */
+/* Discard what came out at the wire's end. Returns how many. */
 static inline uint32_t harness_collect(struct harness *harness)
 {
 	uint8_t bytes[WIRE_MAX_BYTES];

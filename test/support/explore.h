@@ -2,14 +2,15 @@
 /*
  * A deterministic explorer of interleavings.
  *
- * Logical threads are contexts of one real thread. Each gives way ahead of
- * each of its atomic operations (stepped.h), and a scheduler chooses who goes
- * on: by depth-first search over all schedules with at most max_preemptions
- * switches away from a thread that could have gone on (M. Musuvathi and S.
- * Qadeer, "Iterative context bounding", 2007), or at random from a fixed seed.
+ * Logical threads are contexts of one real thread. Each yields before each of
+ * its atomic operations (stepped.h), and a scheduler chooses which one
+ * continues: by depth-first search over all schedules with at most
+ * max_preemptions switches away from a thread that could have continued (M.
+ * Musuvathi and S. Qadeer, "Iterative context bounding", 2007), or at random
+ * from a fixed seed.
  *
- * What it finds are faults of order between operations. Each operation takes
- * effect at once and for all: weaker memory is ThreadSanitizer's business.
+ * It finds ordering faults between operations. Each operation takes effect at
+ * once for all threads: ThreadSanitizer covers weaker memory models.
  */
 #ifndef SUPPORT_EXPLORE_H
 #define SUPPORT_EXPLORE_H
@@ -38,17 +39,17 @@ struct explore {
 	/* Set by the test. */
 	void (*begin)(void *shared);
 	void (*threads[EXPLORE_MAX_THREADS])(void *shared);
-	void (*end)(void *shared); /* when all are through; may be NULL */
+	void (*end)(void *shared); /* after all have ended; may be NULL */
 	void *shared;
 	uint32_t n_threads;
 	uint32_t max_preemptions;
 	/* Result. */
 	uint64_t n_runs;
 	uint64_t n_steps;
-	uint32_t n_failures; /* of the run that failed first, which is the last
-			      * one: a schedule is enough */
+	uint32_t n_failures; /* of the failed run, which is the last: one
+			      * schedule is enough */
 	const char *failure;
-	char schedule[EXPLORE_MAX_STEPS + 1]; /* who went on, by digits */
+	char schedule[EXPLORE_MAX_STEPS + 1]; /* which thread ran, as digits */
 };
 
 struct explore_choice {
@@ -99,7 +100,7 @@ static inline uint32_t explore_random(uint32_t below)
 	return (uint32_t)((s->random >> 32) * below >> 32);
 }
 
-/* Ahead of each atomic operation. Outside of an exploration: nothing. */
+/* Called before each atomic operation. Does nothing outside an exploration. */
 static inline void atomic_step(void)
 {
 	struct explore_state *s = &explore_state;
@@ -117,7 +118,7 @@ static inline void explore_thread(void)
 {
 	struct explore_state *s = &explore_state;
 
-	/* One turn per run. TSan wants no function that is left by a switch. */
+	/* One iteration per run. TSan: no function may be left by a switch. */
 	for (;;) {
 		s->explore->threads[s->current](s->explore->shared);
 		s->is_over[s->current] = true;
@@ -127,8 +128,8 @@ static inline void explore_thread(void)
 }
 
 /*
- * Who goes on. Option 0 is the current thread, if it can; others cost a
- * preemption then. EXPLORE_MAX_THREADS: all are over.
+ * Choose the next thread. Option 0 is the current one, if it can run; others
+ * then cost a preemption. EXPLORE_MAX_THREADS: all have ended.
  */
 static inline uint32_t explore_choose(void)
 {
@@ -183,7 +184,7 @@ static inline void explore_run(struct explore *e)
 	e->n_runs++;
 }
 
-/* A context, once for all explorations. */
+/* Create a context, once for all explorations. */
 __attribute__((noinline)) static void explore_make(uint32_t i)
 {
 	struct explore_state *s = &explore_state;
@@ -214,7 +215,7 @@ static inline void explore_open(struct explore *e, uint64_t seed)
 #endif
 }
 
-/* All schedules, until one fails. True: none does. */
+/* Run all schedules, until one fails. True: none does. */
 static inline bool explore_all(struct explore *e)
 {
 	struct explore_state *s = &explore_state;
@@ -236,7 +237,7 @@ static inline bool explore_all(struct explore *e)
 	}
 }
 
-/* One long run at random. True: it does not fail. */
+/* One long random run. True: it does not fail. */
 static inline bool explore_at_random(struct explore *e, uint64_t seed)
 {
 	explore_open(e, seed);
@@ -244,7 +245,7 @@ static inline bool explore_at_random(struct explore *e, uint64_t seed)
 	return e->n_failures == 0;
 }
 
-/* n_least schedules at least were tried, and none failed. */
+/* Assert that at least n_least schedules were tried, and none failed. */
 static inline void explore_assert_right(const struct explore *e,
 					uint64_t n_least)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A sysfs of a test's own: PCI functions as files and links in a folder. */
+/* A test's own sysfs: PCI functions as files and links in a directory. */
 #ifndef SUPPORT_FAKE_SYSFS_H
 #define SUPPORT_FAKE_SYSFS_H
 
@@ -26,7 +26,7 @@ fake_path(char *ret, const char *format, ...)
 	va_end(args);
 }
 
-/* Make the folders above the last part of a path. */
+/* Create the directories above the last component of a path. */
 static inline void fake_folders(const char *path)
 {
 	char part[FAKE_PATH_BYTES];
@@ -39,7 +39,7 @@ static inline void fake_folders(const char *path)
 	}
 }
 
-/* A file below bus/pci/devices, with this text. */
+/* A file below bus/pci/devices, with this content. */
 static inline void fake_file(const struct fake_sysfs *sysfs, const char *name,
 			     const char *text)
 {
@@ -54,7 +54,7 @@ static inline void fake_file(const struct fake_sysfs *sysfs, const char *name,
 	assert_int_equal(fclose(file), 0);
 }
 
-/* A link; what it leads to need not be there. */
+/* A link; its target need not exist. */
 static inline void fake_link(const struct fake_sysfs *sysfs, const char *name,
 			     const char *target)
 {
@@ -66,7 +66,7 @@ static inline void fake_link(const struct fake_sysfs *sysfs, const char *name,
 	assert_int_equal(symlink(target, path), 0);
 }
 
-/* The kernel driver of a function; NULL: none is bound. */
+/* The kernel driver of a function; NULL: none. */
 static inline void fake_bind(const struct fake_sysfs *sysfs, const char *bdf,
 			     const char *driver)
 {

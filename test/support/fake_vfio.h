@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A kernel's vfio and iommufd, in the test process: the linker hands the calls
- * of the library to this (-Wl,--wrap=open64,ioctl,close,access). Here are its
+ * A kernel's vfio and iommufd, in the test process: the linker redirects the
+ * library's calls to this (-Wl,--wrap=open64,ioctl,close,access). Here are its
  * nodes and fds; fake_vfio_calls.h has the ioctls.
  *
- * A device is a sparse memfd, so its config space is read, and its BARs are
- * mapped, by the real calls. What a kernel would refuse for its order ends the
- * test.
+ * A device is a sparse memfd, so the real calls read its config space and map
+ * its BARs. Calls in an order that a kernel would reject end the test.
  */
 #ifndef SUPPORT_FAKE_VFIO_H
 #define SUPPORT_FAKE_VFIO_H
@@ -65,14 +64,14 @@ struct fake_map {
 	uint64_t vaddr, iova, size;
 };
 
-/* What the kernel is like; set by fake_vfio_init(), changed by a test. */
+/* The fake kernel; set by fake_vfio_init(), changed by tests. */
 static struct {
 	int open_errno[5]; /* by kind */
 	bool has_no_nodes; /* ENOENT for all */
 	bool has_noiommu;
 	bool has_cdev;
 	bool is_not_viable;
-	int types[3]; /* that VFIO_CHECK_EXTENSION knows, 0 at the end */
+	int types[3]; /* known to VFIO_CHECK_EXTENSION, 0 at the end */
 	uint32_t n_ranges;
 	struct vfio_range ranges[4];
 	bool says_no_ranges;
@@ -82,7 +81,7 @@ static struct {
 	struct fake_device devices[FAKE_DEVICES];
 	struct fake_fd fds[FAKE_FDS];
 	struct fake_map maps[FAKE_MAPS];
-	int pagemap; /* an fd in place of /proc/self/pagemap; -1 */
+	int pagemap; /* an fd instead of /proc/self/pagemap; -1 */
 	uint32_t n_not_cloexec;
 	pid_t pid;
 } fake;
@@ -126,7 +125,7 @@ static inline int fake_new(enum fake_kind kind, uint32_t number)
 	return -1;
 }
 
-/* Regions lie where vfio has them: at their index in bits 40 and up. */
+/* Regions are at vfio's offsets: their index in bits 40 and up. */
 static inline int fake_new_device(uint32_t number)
 {
 	const struct fake_device *d = &fake.devices[number];
@@ -147,7 +146,7 @@ static inline bool fake_is_open(enum fake_kind kind, uint32_t number)
 	return false;
 }
 
-/* What the path is; FAKE_NONE: none of ours, or not there. */
+/* The kind of a path; FAKE_NONE: not one of ours, or missing. */
 static inline enum fake_kind fake_node(const char *path, uint32_t *ret_number)
 {
 	unsigned int number = 0;
@@ -224,7 +223,7 @@ int __wrap_close(int fd)
 	for (int i = 0; i < FAKE_FDS; i++) {
 		struct fake_fd *f = &fake.fds[i];
 
-		/* What a child closes, in any order, is open in its parent. */
+		/* What a child closes, in any order, the parent has open. */
 		if (f->kind == FAKE_NONE || f->fd != fd || fake.pid != getpid())
 			continue;
 		for (int k = 0; k < FAKE_FDS; k++)

@@ -190,7 +190,7 @@ static int answer_device_info(int fd, void *arg)
 	return 0;
 }
 
-/* The chain of a BAR: what is sparse, then whether the table is in it. */
+/* The chain of a BAR: its sparse areas, then whether the table is in it. */
 static inline void fake_region_caps(const struct fake_bar *bar,
 				    struct vfio_region_info *info)
 {
@@ -348,7 +348,7 @@ static int answer_ioas_unmap(int fd, void *arg)
 	return fake_unmap_memory(fd, unmap->iova, unmap->length);
 }
 
-/* Each call: who answers, and the one, from 1, that fails instead. */
+/* For each call: its function, and which one, from 1, fails instead. */
 static struct fake_call {
 	unsigned long call;
 	const char *name;

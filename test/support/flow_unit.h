@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What tests of flow tables have in common. */
+/* Shared by tests of flow tables. */
 #ifndef SUPPORT_FLOW_UNIT_H
 #define SUPPORT_FLOW_UNIT_H
 
@@ -12,7 +12,7 @@
 
 enum { SEED = 12345 };
 
-/* A key of 16 bytes, and what a program might keep. */
+/* A key of 16 bytes, and a program's data. */
 struct flow {
 	uint64_t key[2];
 	uint64_t value[6];
@@ -54,15 +54,15 @@ static inline uint32_t flow_find(const struct mr_flow_table *table, uint64_t a,
 }
 
 /*
- * Keys that begin with this word have one hash, whatever follows: a factor of
- * the product is 0. Who does not know the seed does not know it.
+ * All keys that begin with this word have the same hash, since a factor of the
+ * product is 0. It depends on the seed, so it is unknown without it.
  */
 static inline uint64_t flow_colliding(const struct mr_flow_table *table)
 {
 	return table->hash_keys[1];
 }
 
-/* OS pages of a range that are in memory, in bytes. */
+/* Bytes of a range's OS pages that are in memory. */
 static inline uint64_t resident_bytes(uint8_t *base, uint64_t n_bytes)
 {
 	const uint64_t n_pages = n_bytes / 4096;
@@ -77,7 +77,7 @@ static inline uint64_t resident_bytes(uint8_t *base, uint64_t n_bytes)
 	return n;
 }
 
-/* What a table has in memory, beside its own small struct. */
+/* A table's resident memory, besides its own small struct. */
 static inline uint64_t flow_resident_bytes(const struct mr_flow_table *table)
 {
 	const struct mri_space *const spaces[] = { &table->bucket_space,

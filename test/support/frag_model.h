@@ -2,10 +2,10 @@
 /*
  * Frag caches against a model, for the fuzzer and for a test with fixed seeds.
  *
- * The model knows each frag that is out, where the next one must begin, and
- * what is out of which block. An operation takes two bytes: what, and with
- * what. MODEL_CHECK(promise) is the user's, and does not come back if it is
- * broken.
+ * The model knows each live frag, where the next one must begin, and which
+ * frags each block has. An operation takes two bytes: the kind, and its
+ * argument. The user defines MODEL_CHECK(promise), which must not return if it
+ * is broken.
  */
 #ifndef SUPPORT_FRAG_MODEL_H
 #define SUPPORT_FRAG_MODEL_H
@@ -31,15 +31,15 @@ struct model_frag {
 	uint64_t addr;
 	uint32_t n_bytes;
 	uint32_t n_refs;
-	uint64_t begin; /* of what it was cut from, a block or a page */
+	uint64_t begin; /* of the block or page that it was cut from */
 	uint32_t block_bytes;
 };
 
-/* What one frag cache is to do next. */
+/* The state of one frag cache. */
 struct model_cut {
 	struct mr_frag_cache *frags;
-	uint64_t begin, end;  /* of what is used of it */
-	uint32_t block_bytes; /* 0: there is none */
+	uint64_t begin, end;  /* the used part of it */
+	uint32_t block_bytes; /* 0: none */
 	uint64_t last;        /* address of the last frag; MR_ADDR_NONE */
 	bool was_shared;
 	bool is_prepared;
@@ -53,7 +53,7 @@ struct model {
 	struct model_cut cuts[MODEL_N];
 	uint32_t n_live;
 	struct model_frag live[MODEL_MAX_LIVE];
-	uint32_t n_hoarded; /* pages that frag caches do not get */
+	uint32_t n_hoarded; /* pages withheld from frag caches */
 	uint64_t hoard[MODEL_PAGES];
 };
 
@@ -71,7 +71,7 @@ static inline void model_open(struct model *m, struct mr_pool *pool)
 	}
 }
 
-/* Of the addresses from begin on, how many references are out. */
+/* How many references of the addresses from begin on are out. */
 static inline uint32_t model_n_out(const struct model *m, uint64_t begin,
 				   uint32_t n_bytes)
 {
@@ -83,7 +83,7 @@ static inline uint32_t model_n_out(const struct model *m, uint64_t begin,
 	return n;
 }
 
-/* A page is in flight as long as a frag of its block is out: no longer. */
+/* A page is in flight exactly as long as a frag of its block is. */
 static inline void model_check_pool(const struct model *m)
 {
 	struct mr_pool_stats s = { .size = sizeof(s) };
@@ -104,7 +104,7 @@ static inline void model_check_pool(const struct model *m)
 	MODEL_CHECK(s.free_over == 0 && s.free_invalid == 0);
 }
 
-/* Where n_bytes begin that are cut at end. */
+/* Where n_bytes cut at end begin. */
 static inline uint64_t model_place(const struct model *m, uint64_t end,
 				   uint32_t n_bytes, uint32_t align_bytes)
 {
@@ -117,8 +117,8 @@ static inline uint64_t model_place(const struct model *m, uint64_t end,
 }
 
 /*
- * A frag cache gave addr for n_bytes: in the same block, or at the begin of one
- * of which nothing is out, and only if it did not fit.
+ * A frag cache returned addr for n_bytes: it must be in the same block, or at
+ * the start of one without references, and only if it did not fit.
  */
 static inline void model_see_place(struct model *m, struct model_cut *c,
 				   uint64_t addr, uint32_t n_bytes,
@@ -143,7 +143,7 @@ static inline void model_see_place(struct model *m, struct model_cut *c,
 	MODEL_CHECK(model_n_out(m, addr, c->block_bytes) == 0);
 }
 
-/* addr is out: it overlaps nothing that is. */
+/* addr is now in use: it must not overlap anything. */
 static inline void model_hold(struct model *m, struct model_cut *c,
 			      uint64_t addr, uint32_t n_bytes)
 {
@@ -196,7 +196,7 @@ static inline void model_alloc(struct model *m, struct model_cut *c,
 			    c->begin + c->block_bytes);
 }
 
-/* The last cut, or another one, is to be taken back. */
+/* Abort the last cut, or another one. */
 static inline void model_abort(struct model *m, struct model_cut *c,
 			       bool is_ref_only, uint64_t addr,
 			       uint32_t n_bytes)
@@ -208,7 +208,7 @@ static inline void model_abort(struct model *m, struct model_cut *c,
 		is_ref_only ? mr_frag_cache_abort_ref(c->frags, addr, n_bytes) :
 			      mr_frag_cache_abort(c->frags, addr, n_bytes);
 
-	/* Of a block with others out it cannot know that this one is back. */
+	/* With others of the block out, it cannot know that this is free. */
 	MODEL_CHECK(!is_last || frag != NULL || err < 0);
 	MODEL_CHECK(err == (!is_last      ? -EINVAL :
 			    c->was_shared ? -EBUSY :
@@ -262,7 +262,7 @@ static inline void model_commit(struct model *m, struct model_cut *c,
 		expected = -EINVAL;
 	else if (is_noref && (c->last == MR_ADDR_NONE || frag.addr != c->end))
 		expected = -EINVAL;
-	/* To lengthen a frag that came back is the caller's own fault. */
+	/* Extending a freed frag is the caller's own fault. */
 	if (is_noref && c->is_prepared && last == NULL)
 		return;
 	took = is_noref ? mr_frag_cache_commit_noref(c->frags, &frag, n_bytes) :
@@ -287,7 +287,7 @@ static inline void model_drain(struct model_cut *c)
 	c->is_prepared = false;
 }
 
-/* Every step'th of the last n, each one reference. */
+/* Free every step'th of the last n, one reference each. */
 static inline void model_free(struct model *m, struct mr_cache *cache,
 			      uint32_t n, uint32_t step, uint32_t way)
 {
@@ -331,7 +331,7 @@ static inline void model_ref(struct model *m, struct mr_cache *cache,
 			m->cuts[k].was_shared = true;
 }
 
-/* Pages are gone, or are back: blocks run out and single pages have to do. */
+/* Take or return pages, so that blocks run out and single pages must do. */
 static inline void model_hoard(struct model *m, struct mr_cache *cache)
 {
 	if (m->n_hoarded > 0) {
@@ -343,7 +343,7 @@ static inline void model_hoard(struct model *m, struct mr_cache *cache)
 	}
 }
 
-/* A cache and what it cuts end; another one begins. */
+/* Destroy a cache and its frag caches; create another. */
 static inline void model_restart(struct model *m, uint32_t i)
 {
 	struct model_cut *c = &m->cuts[i];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What unit tests of frag caches have in common. */
+/* Shared by unit tests of frag caches. */
 #ifndef SUPPORT_FRAG_UNIT_H
 #define SUPPORT_FRAG_UNIT_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The invariants of accounting of a queue, as <millrace/port.h> has them. */
+/* The accounting invariants of a queue, as in <millrace/port.h>. */
 #ifndef SUPPORT_INVARIANTS_H
 #define SUPPORT_INVARIANTS_H
 
@@ -7,7 +7,7 @@
 
 #include <millrace/port.h>
 
-/* Of the drops or the events of a queue. */
+/* The sum of a queue's drops or events. */
 static inline uint64_t invariants_sum(const uint64_t counts[MR_STATS_SLOTS])
 {
 	uint64_t sum = 0;

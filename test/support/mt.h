@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What tests with several threads have in common.
+ * Shared by tests with several threads.
  *
- * More threads than cores, random yields, and checks by words of the test's own
- * whose accesses are relaxed: they order nothing, so that ThreadSanitizer sees
- * only the order that the library makes.
+ * More threads than cores, random yields, and checks with the test's own words,
+ * whose accesses are relaxed, so that ThreadSanitizer sees only the ordering by
+ * the library.
  */
 #ifndef SUPPORT_MT_H
 #define SUPPORT_MT_H
@@ -27,18 +27,18 @@ struct mt_thread {
 	pthread_t handle;
 };
 
-/* Threads that begin together and end when the body returns. */
+/* Threads that start together and end when the body returns. */
 struct mt_run {
 	void (*body)(struct mt_thread *thread);
 	void *shared;
 	uint32_t n_threads;
-	uint64_t n_ops; /* of each thread */
+	uint64_t n_ops; /* per thread */
 	uint32_t n_failures;
 	pthread_barrier_t start;
 	struct mt_thread threads[MT_MAX_THREADS];
 };
 
-/* MR_TEST_OPS_FACTOR=100 makes an hour of the default run's half minute. */
+/* MR_TEST_OPS_FACTOR=100 turns the default half minute into an hour. */
 static inline uint64_t mt_n_ops(uint64_t n_default)
 {
 	const char *factor = getenv("MR_TEST_OPS_FACTOR");
@@ -90,7 +90,7 @@ static inline void *mt_main(void *opaque)
 	return NULL;
 }
 
-/* Run n_threads of body to their end. How many checks failed. */
+/* Run n_threads of body to their end. Returns how many checks failed. */
 static inline uint32_t mt_run(struct mt_run *run)
 {
 	pthread_barrier_init(&run->start, NULL, run->n_threads);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What unit tests of object pools have in common. */
+/* Shared by unit tests of object pools. */
 #ifndef SUPPORT_OBJPOOL_UNIT_H
 #define SUPPORT_OBJPOOL_UNIT_H
 
@@ -36,7 +36,7 @@ static inline struct mr_objpool_stats obj_stats(const struct mr_objpool *pool)
 	return stats;
 }
 
-/* Conservation is the invariant: nothing is out but what the test knows of. */
+/* The conservation invariant: exactly what the test has is in flight. */
 static inline void assert_obj_in_flight(const struct mr_objpool *pool,
 					uint64_t n)
 {
@@ -48,7 +48,7 @@ static inline void assert_obj_in_flight(const struct mr_objpool *pool,
 
 /*
  * With no cache alive: no magazine is lost, at most one is neither full nor
- * empty, and they hold, with what was never used, what is free.
+ * empty, and they hold, with what was never used, all free objects.
  */
 static inline void assert_obj_magazines(struct mr_objpool *pool)
 {

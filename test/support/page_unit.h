@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What unit tests of the page allocator's public calls have in common. */
+/* Shared by unit tests of the page allocator's public calls. */
 #ifndef SUPPORT_PAGE_UNIT_H
 #define SUPPORT_PAGE_UNIT_H
 

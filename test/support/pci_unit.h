@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What unit tests of lib/pci have in common. */
+/* Shared by unit tests of lib/pci. */
 #ifndef SUPPORT_PCI_UNIT_H
 #define SUPPORT_PCI_UNIT_H
 
@@ -16,11 +16,11 @@ struct pci_fixture {
 	struct mr_region *region;
 	struct soft_pci nic;
 	struct mr_pci *pci;
-	uint32_t n_fds; /* that were open before the device was */
+	uint32_t n_fds; /* open before the device was */
 	struct mr_reason why;
 };
 
-/* There is one at a time. */
+/* Only one at a time. */
 static struct pci_fixture f;
 
 static inline int pci_grow(struct mr_reason *reason)
@@ -64,7 +64,7 @@ static inline void pci_open(void)
 	assert_int_equal(pci_try("nic", &f.pci, NULL), 0);
 }
 
-/* Nothing of it is left. */
+/* Check that nothing is left. */
 static inline void pci_finish(void)
 {
 	mr_pci_close(f.pci);
@@ -79,7 +79,7 @@ static inline void pci_finish(void)
 	assert_int_equal(f.allocator.n_out, 0);
 }
 
-/* Tests of a device that is open, and of one that is not yet. */
+/* Tests with an open device, and with one that is not open yet. */
 #define PCI_TEST(name)                                                         \
 	static void name##_prepared(void);                                     \
 	TEST(name)                                                             \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a test with long random sequences of calls knows of two pools: each
- * buffer that is out, where it lies, how many references it has, and what is
- * written in it; and what the counters of the pools should say.
+ * An oracle for long random sequences of calls on two pools: each buffer in
+ * use, its place, its references, and its content; and the expected counters of
+ * the pools.
  */
 #ifndef SUPPORT_POOL_MODEL_H
 #define SUPPORT_POOL_MODEL_H
@@ -21,11 +21,11 @@ struct buffer {
 	uint64_t begin;
 	uint32_t n_bytes, n_refs;
 	uint32_t pool, order; /* order: of the block, 0 of pages and chunks */
-	uint8_t stamp;        /* all of its bytes */
+	uint8_t stamp;        /* the value of all of its bytes */
 	struct mr_frame view;
 };
 
-/* What the model knows of a pool, and what its counters should be. */
+/* The model of a pool, and its expected counters. */
 struct side {
 	struct mr_pool *pool;
 	bool is_cut; /* a page is several chunks */
@@ -58,7 +58,7 @@ static inline uint32_t side_of(uint32_t cache)
 	return cache == N_CACHES - 1;
 }
 
-/* What caches hold back of a block that came back: not counted twice. */
+/* Apply what caches withhold of a freed block, so that it counts once. */
 static inline void flush_runs(struct model *m)
 {
 	for (uint32_t i = 0; i < N_CACHES; i++)
@@ -77,7 +77,7 @@ static inline void check(struct model *m)
 		assert_int_equal(s.free_double, side->n_double);
 		assert_int_equal(s.free_over + s.poison_broken, 0);
 		assert_int_equal(s.recycle_released_refcnt, side->n_released);
-		/* A page that is cut is counted when it comes back. */
+		/* A cut page counts when it returns. */
 		if (m->sides[0].is_cut)
 			continue;
 		assert_int_equal(s.recycle_ring, side->n_ring);
@@ -91,7 +91,7 @@ static inline void check(struct model *m)
 	flush_runs(m);
 }
 
-/* Pages that one who asks a cache could get; N_CACHES: a call without one. */
+/* Pages available through a cache; N_CACHES: without one. */
 static inline uint64_t n_available(struct model *m, uint32_t s, uint32_t cache)
 {
 	const struct side *side = &m->sides[s];
@@ -104,7 +104,7 @@ static inline uint64_t n_available(struct model *m, uint32_t s, uint32_t cache)
 	return n;
 }
 
-/* A buffer is on its pages, or is not any more. */
+/* Count a buffer on its pages, or remove it. */
 static inline void count_pages(struct model *m, const struct buffer *b,
 			       bool is_on)
 {
@@ -127,7 +127,7 @@ static inline void look_at(struct model *m, const struct buffer *b)
 	assert_int_equal(bytes[b->n_bytes - 1], b->stamp);
 }
 
-/* The buffer of n_bytes that addr is in was allocated: nobody else has it. */
+/* The buffer of n_bytes with addr in it was allocated to nobody else. */
 static inline struct buffer *hold(struct model *m, uint32_t s, uint64_t addr,
 				  uint32_t n_bytes, uint32_t order)
 {
@@ -151,11 +151,11 @@ static inline struct buffer *hold(struct model *m, uint32_t s, uint64_t addr,
 	return b;
 }
 
-/* One reference is about to go, by a call in the name of pool `by`. */
+/* Drop one reference, by a call in the name of pool `by`. */
 static inline void release(struct model *m, struct buffer *b, uint32_t by)
 {
 	if (--b->n_refs > 0) {
-		/* References on blocks are counted by page_free_bulk() only. */
+		/* Only page_free_bulk() counts references on blocks. */
 		m->sides[by].n_released += b->order == 0;
 		return;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What unit tests of pools have in common. */
+/* Shared by unit tests of pools. */
 #ifndef SUPPORT_POOL_UNIT_H
 #define SUPPORT_POOL_UNIT_H
 
@@ -79,7 +79,7 @@ static inline struct mr_pool_stats pool_stats(const struct mr_pool *pool)
 	return stats;
 }
 
-/* Conservation is the invariant: nothing is out but what the test knows of. */
+/* The conservation invariant: exactly what the test has is in flight. */
 static inline void assert_in_flight(const struct mr_pool *pool, uint64_t n)
 {
 	const struct mr_pool_stats s = pool_stats(pool);
@@ -109,7 +109,7 @@ static inline void assert_magazines(struct mr_pool *pool)
 	assert_int_equal(n, depot->n_magazines);
 }
 
-/* Everything is back, and every page is there once. */
+/* Everything was freed, and every page exists once. */
 static inline void fixture_close(struct pool_fixture *f)
 {
 	uint64_t *addrs;
@@ -157,7 +157,7 @@ static inline uint64_t alloc_one(struct mr_cache *cache, uint32_t n_bytes)
 	return addr;
 }
 
-/* One more pool in the region of the fixture. */
+/* Another pool in the fixture's region. */
 static inline struct mr_pool *pool_beside(struct pool_fixture *f,
 					  uint32_t n_pages, uint32_t page_bytes)
 {

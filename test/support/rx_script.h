@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a device delivers and a driver receives, as scripts of one line:
+ * What a device delivers and a driver receives, as one-line scripts:
  *
- *     m    a buffer of a frame that goes on      R9=4  a burst of at most 9
+ *     m    a buffer of a frame that continues      R9=4  a burst of at most 9
  *     e    a buffer that ends one, 100 bytes           receives 4 entries
- *     b    a buffer that is wrong
- *     P    all pages but 3 are taken             p     they come back
+ *     b    an invalid buffer
+ *     P    take all pages but 3                p     free them
  *
- * A number in front repeats: 17m. Received frames are kept until the end.
+ * A prefix number repeats: 17m. Received frames are kept until the end.
  */
 #ifndef SUPPORT_RX_SCRIPT_H
 #define SUPPORT_RX_SCRIPT_H
@@ -24,16 +24,16 @@ enum { RX_SCRIPT_END_BYTES = 100, RX_SCRIPT_PAGES = 4096 };
 struct rx_script {
 	const char *options; /* for the driver's own fixture */
 	const char *script;
-	/* What is counted in the end. */
+	/* The final counters. */
 	uint32_t delivered, invalid, too_long, pool_empty;
 };
 
-/* The queue, and what delivers to it: a buffer that ends a frame or not. */
+/* The queue, and its source of buffers. */
 struct rx_double {
 	struct mr_rxq *rxq;
 	struct mr_cache *cache;
 	void (*give)(bool is_end);
-	void (*give_bad)(void); /* NULL: no script has it */
+	void (*give_bad)(void); /* NULL: no script uses it */
 };
 
 static inline void rx_script_burst(const struct rx_double *d, const char *text,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What unit tests of checked pools have in common. */
+/* Shared by unit tests of checked pools. */
 #ifndef SUPPORT_SAFETY_UNIT_H
 #define SUPPORT_SAFETY_UNIT_H
 
@@ -9,7 +9,7 @@
 
 #include "pool/debug/safety.h"
 
-/* A fixture whose pool is checked from now on. */
+/* Open a fixture whose pool is checked. */
 static inline void checked_open(struct pool_fixture *f, enum mr_safety level,
 				uint32_t n_pages, uint32_t page_bytes,
 				uint32_t chunk_bytes)
@@ -29,7 +29,7 @@ static inline void assert_log_has(const struct pool_fixture *f,
 	assert_null(strchr(f->allocator.last_line, '\n'));
 }
 
-/* The same of any text, with what printf() makes of the words. */
+/* The same for any text, after formatting the words. */
 __attribute__((format(printf, 2, 3))) static inline void
 assert_names(const char *text, const char *format, ...)
 {
@@ -43,7 +43,7 @@ assert_names(const char *text, const char *format, ...)
 		fail_msg("'%s' is not in '%s'", words, text);
 }
 
-/* Let another thread call. */
+/* Call it on another thread. */
 static inline void on_thread(void *(*body)(void *), void *opaque)
 {
 	pthread_t thread;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A PCI device in software that keeps the books on what is done to it. */
+/* A software PCI device that records what is done to it. */
 #ifndef SUPPORT_SOFT_PCI_H
 #define SUPPORT_SOFT_PCI_H
 
@@ -35,10 +35,10 @@ struct soft_pci {
 	uint32_t n_ranges;
 	struct mr_pci_range ranges[4];
 	uint32_t n_opens, n_closes, n_resets, n_reads;
-	/* What fails, and how. */
+	/* Errors to return. */
 	int open_err, config_err, map_err, irq_err, events_err, reset_err;
 	int ranges_err;
-	uint32_t dead_config; /* the place that cannot be read; 0: none */
+	uint32_t dead_config;  /* the place that cannot be read; 0: none */
 	uint32_t map_fails_at; /* the map from 1 that does; 0: each, or none */
 	bool is_gone;
 };
@@ -189,7 +189,7 @@ static inline int soft_set_events(void *device, int req_fd, int err_fd)
 	return 0;
 }
 
-/* As hardware: interrupts and the command register are lost. */
+/* Like hardware: interrupts and the command register are lost. */
 static inline int soft_reset(void *device)
 {
 	struct soft_pci *d = device;
@@ -245,7 +245,7 @@ static inline uint16_t soft_command(const struct soft_pci *d)
 	return command;
 }
 
-/* Where the device would find what the driver has put at an IOVA. */
+/* Where the device would find memory that the driver mapped at an IOVA. */
 static inline void *soft_reach(const struct soft_pci *d, uint64_t iova)
 {
 	for (uint32_t i = 0; i < SOFT_MAX_MAPS; i++) {
@@ -275,8 +275,7 @@ static inline void soft_init(struct soft_pci *d)
 	d->ranges[0] = (struct mr_pci_range){ 0, (UINT64_C(1) << 39) - 1 };
 }
 
-/* A call on a fixture f failed so, with these words as its reason, which is
- * f.why. */
+/* Assert that a call on fixture f failed so, with these words in f.why. */
 #define assert_failure(result, err, words)                                     \
 	do {                                                                   \
 		assert_int_equal(result, err);                                 \

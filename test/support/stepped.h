@@ -4,13 +4,13 @@
  * operation, and a test may stop it or let another thread go first there.
  *
  * The test includes the headers that it needs, defines atomic_step(), includes
- * this and then the .c file. What headers do inline is no step: they came
- * before. The functions of the .c file get names of their own by macros ahead
- * of all that, as libmillrace_internal.a has them too.
+ * this and then the .c file. Inline functions of headers have no steps, since
+ * they come before. Macros before all that rename the functions of the .c file,
+ * which libmillrace_internal.a also has.
  *
- * A compare-and-swap never fails for nothing here, so that steps can be
- * counted. With STEPPED_FAULTS it goes through stepped_cas(), where tests that
- * run one thread at a time put faults that they must find.
+ * A compare-and-swap never fails spuriously here, so that steps can be counted.
+ * With STEPPED_FAULTS it goes through stepped_cas(), where tests that run one
+ * thread at a time inject faults that they must find.
  */
 #ifndef SUPPORT_STEPPED_H
 #define SUPPORT_STEPPED_H
@@ -21,12 +21,12 @@
 
 #ifdef STEPPED_FAULTS
 
-/* What a compare-and-swap, or another operation, does wrong. */
+/* The fault of a compare-and-swap, or another operation. */
 static struct stepped_fault {
-	bool is_blind;      /* it finds what was expected, whatever is there */
-	uint64_t seen_mask; /* 0: compares all bits; else only these */
+	bool is_blind;        /* it always finds the expected value */
+	uint64_t seen_mask;   /* 0: compares all bits; else only these */
 	uint64_t stored_mask; /* 0: stores all bits; else only these */
-	bool is_split;        /* of additions: they are a load and a store */
+	bool is_split;        /* for additions: a separate load and store */
 } stepped_fault;
 
 static inline bool stepped_cas(void *at, void *expected, uint64_t desired,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A process that stops itself, by SIGSTOP, ahead of its k-th atomic operation,
- * while another one goes on with what they share. To be used with stepped.h.
+ * A process that stops itself, with SIGSTOP, before its k-th atomic operation,
+ * while another one continues with their shared memory. For use with stepped.h.
  */
 #ifndef SUPPORT_STOP_H
 #define SUPPORT_STOP_H
@@ -24,7 +24,7 @@ static inline void atomic_step(void)
 		raise(SIGSTOP);
 }
 
-/* Memory that fork() does not copy. */
+/* Memory shared across fork(). */
 static inline void *stop_share(size_t n_bytes)
 {
 	void *memory = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE,
@@ -35,8 +35,8 @@ static inline void *stop_share(size_t n_bytes)
 }
 
 /*
- * Run body in a process that stops ahead of its k-th step. False: it came to
- * its end before.
+ * Run body in a process that stops before its k-th step. False: it ended
+ * before.
  */
 static inline bool stop_start(void (*body)(void *shared), void *shared,
 			      uint64_t k, pid_t *ret_pid)
@@ -45,7 +45,7 @@ static inline bool stop_start(void (*body)(void *shared), void *shared,
 	pid_t pid;
 
 	alarm(test_limit_ms(60000) /
-	      1000); /* a test that hangs ends, and its child with it */
+	      1000); /* ends a test that hangs, and its child */
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
@@ -63,7 +63,7 @@ static inline bool stop_start(void (*body)(void *shared), void *shared,
 	return false;
 }
 
-/* It goes on, and to its end. */
+/* Continue it, to its end. */
 static inline void stop_go_on(pid_t pid)
 {
 	int status = 0;
@@ -73,7 +73,7 @@ static inline void stop_go_on(pid_t pid)
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-/* The call that follows may take so many atomic operations at most. */
+/* Assert that a call takes at most that many atomic operations. */
 #define assert_steps(n_max, call)                                              \
 	do {                                                                   \
 		const uint64_t before_ = n_steps;                              \

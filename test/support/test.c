@@ -52,10 +52,10 @@ int test_run_apart(const char *name, CMFixtureFunction set_up,
 	for (size_t i = 0; i < n_tests; i++) {
 		if (name != NULL && strcmp(name, tests[i].name) != 0)
 			continue;
-		fflush(NULL); /* or the child would say it again */
+		fflush(NULL); /* or the child would print it again */
 		pid = fork();
 		if (pid == 0) {
-			/* At its limit of time meson kills the parent only. */
+			/* At its time limit, meson kills only the parent. */
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
 			cmocka_set_test_filter(tests[i].name);
 			exit(test_run(tests[i].name, set_up, tear_down));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* main() of the test programs that have none of their own. */
+/* main() of test programs that do not define their own. */
 #include "test.h"
 
 int main(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What unit tests have in common: cmocka, and a context that can fail. */
+/* Shared by unit tests: cmocka, and a context that can fail. */
 #ifndef SUPPORT_UNIT_H
 #define SUPPORT_UNIT_H
 
@@ -15,14 +15,14 @@
 #include <millrace/error.h>
 
 /*
- * An allocator that fails once, or never, and knows what is still out. Counted
- * atomically: some tests have several threads.
+ * An allocator that fails once, or never, and counts live blocks, atomically,
+ * since some tests have several threads.
  */
 struct test_allocator {
 	uint32_t fail_at; /* the call that fails, from 1; 0: none */
 	uint32_t n_calls;
-	int32_t n_out;    /* given and not taken back */
-	uint32_t n_lines; /* of log */
+	int32_t n_out;    /* allocated and not freed */
+	uint32_t n_lines; /* of the log */
 	char last_line[512];
 };
 
@@ -33,10 +33,10 @@ static inline void *hook_alloc(void *opaque, size_t align_bytes, size_t n_bytes)
 
 	if (__atomic_add_fetch(&a->n_calls, 1, __ATOMIC_RELAXED) == a->fail_at)
 		return NULL;
-	/* Of this size exactly, so that ASan sees a byte read too far. */
+	/* Of exactly this size, so that ASan sees reads past the end. */
 	if (posix_memalign(&memory, align_bytes, n_bytes) != 0)
 		return NULL;
-	/* The library zeroes what it uses, whatever it was given. */
+	/* The library must zero what it needs to. */
 	memset(memory, 0xa5, n_bytes);
 	__atomic_fetch_add(&a->n_out, 1, __ATOMIC_RELAXED);
 	return memory;
@@ -64,7 +64,7 @@ static inline void hook_log(void *opaque, enum mr_log_level level,
 	a->last_line[n] = '\0';
 }
 
-/* A context whose memory comes from @p allocator, and its time from clock. */
+/* A context that uses @p allocator and clock. */
 static inline struct mr_ctx *test_ctx_with(struct test_allocator *allocator,
 					   mr_clock_fn *clock)
 {
@@ -85,7 +85,7 @@ static inline struct mr_ctx *test_ctx(struct test_allocator *allocator)
 	return test_ctx_with(allocator, NULL);
 }
 
-/* The reason is one line, and says the words. */
+/* The reason is one line, and contains the words. */
 static inline void assert_reason_has(const struct mr_reason *reason,
 				     const char *words)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests that have a context, `ctx`, which leaves no memory behind. */
+/* Tests with a context, `ctx`, which must free all of its memory. */
 #ifndef SUPPORT_UNIT_CTX_H
 #define SUPPORT_UNIT_CTX_H
 

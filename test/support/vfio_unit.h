@@ -19,11 +19,11 @@ struct vfio_fixture {
 	struct mr_ctx *ctx;
 	struct mr_region *region;
 	struct mr_pci *pci;
-	uint32_t n_fds; /* that were open before the device was */
+	uint32_t n_fds; /* open before the device was */
 	struct mr_reason why;
 };
 
-/* There is one at a time. */
+/* Only one at a time. */
 static struct vfio_fixture f;
 
 static inline void vfio_set_device(struct fake_device *d, const char *bdf)
@@ -89,7 +89,7 @@ static inline void vfio_prepare(void)
 	f.n_fds = n_open_fds();
 }
 
-/* 6.6 and later, built for it. */
+/* 6.6 and later, with that option. */
 static inline void vfio_add_cdev(void)
 {
 	fake.has_cdev = true;
@@ -162,7 +162,7 @@ static inline void *fake_reach(uint64_t iova)
 	return NULL;
 }
 
-/* A test of devices that are not open yet. */
+/* A test whose devices are not open yet. */
 #define VFIO_TEST(name)                                                        \
 	static void name##_prepared(void);                                     \
 	TEST(name)                                                             \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A command line of a test, as main() gets it. */
+/* A test's command line, as main() gets it. */
 #ifndef SUPPORT_WORDS_H
 #define SUPPORT_WORDS_H
 
@@ -15,7 +15,7 @@ struct words {
 	int n;
 };
 
-/* The program, and the line cut at its spaces. */
+/* The program, and the line split at spaces. */
 static inline void words_cut(struct words *words, const char *program,
 			     const char *line)
 {

@@ -19,9 +19,9 @@
 
 struct mri_pair {
 	/*
-	 * Two values, so that an alloc writes both with one store, and a reader
-	 * of statistics sees a consistent pair; atomic: top = numbers that left
-	 * so far << 10 | numbers in loaded
+	 * Atomic: numbers that left so far << 10 | numbers in loaded. In one
+	 * word, so that an alloc writes both with one store, and a reader of
+	 * statistics sees a consistent pair.
 	 */
 	uint64_t top;
 	struct mri_magazine *loaded; /* its own count is out of date */
