@@ -75,7 +75,7 @@ def show_transfer(host_a, host_b):
         end(server, signal.SIGKILL)
         server.stdout.close()
     if sent.split()[2] != received[2]:
-        raise Failed("the bytes that arrived are not those that were sent")
+        raise Failed("the received bytes differ from those sent")
     bits = int(received[0]) * 8 / float(received[1])
     print(f"  {int(received[0]):,} bytes in {float(received[1]):.2f} s, "
           f"{bits / 1e9:.2f} Gbit/s, the same SHA-256 at both ends")
@@ -114,7 +114,7 @@ def start_generator(host_a, build, seconds, busy_core):
             process.wait(1)
             why = process.stderr.read().strip()
         except subprocess.TimeoutExpired:
-            return process, f"frames made in the kernel, core {core}"
+            return process, f"frames generated in the kernel, core {core}"
     else:
         why = "mr-bench was not built"
     process = host_a.popen(PYTHON, HERE / "demo.py", "--packet-socket",
@@ -196,12 +196,12 @@ def main():
         with contextlib.ExitStack() as stack:
             final = show(stack, options.build.resolve(), options.seconds)
     except KeyboardInterrupt:
-        print("\nstopped; everything that was made is gone", file=sys.stderr)
+        print("\nstopped; everything has been removed", file=sys.stderr)
         return 130
     except (OSError, Failed, subprocess.SubprocessError) as error:
         print(f"\ndemo: {error}", file=sys.stderr)
         return 1
-    print("\nEverything that was made is gone.")
+    print("\nEverything has been removed.")
     if options.json:
         print(json.dumps(final, separators=(",", ":")))
     return 0

@@ -41,7 +41,7 @@ class Forwarder:
         self.errors.flush()
         self.errors.seek(0)
         said = self.errors.read().strip().splitlines()
-        return said[-1] if said else "it said nothing"
+        return said[-1] if said else "no output"
 
     def check(self):
         """Raise Failed if it is not running."""
@@ -49,7 +49,7 @@ class Forwarder:
         if status is None:
             return
         if status < 0:
-            raise Failed(f"the forwarder was ended by "
+            raise Failed(f"the forwarder was killed by "
                          f"{signal.Signals(-status).name}")
         raise Failed(f"the forwarder ended with {status}: {self.why_ended()}")
 
@@ -59,7 +59,7 @@ class Forwarder:
         while not self.lines:
             self.check()
             if time.monotonic() > limit_s:
-                raise Failed("the forwarder said nothing for "
+                raise Failed("no output from the forwarder for "
                              f"{START_LIMIT_S} s: {self.why_ended()}")
             time.sleep(0.05)
         return self.lines[-1]
@@ -75,7 +75,7 @@ class Forwarder:
         try:
             return self.final(self.process.wait(limit_s))
         except subprocess.TimeoutExpired:
-            raise Failed(f"the forwarder still runs after {limit_s} s") \
+            raise Failed(f"the forwarder is still running after {limit_s} s") \
                 from None
 
     def final(self, status):
@@ -197,7 +197,7 @@ def summary(before, after, final):
     print(f"  {'forwarded':14}{sum(row[1] for row in rows.values()):,.0f} "
           f"frames/s, {sum(row[2] for row in rows.values()) / 1e9:.3f} Gbit/s")
     print(f"  {'arrived':14}{sum(row[0] for row in rows.values()):,.0f} "
-          "frames/s; what is more than can be forwarded is dropped, by name")
+          "frames/s; the excess is dropped, by name")
     print("since the start")
     for label, port in label_ports(final):
         why = f": {port['why']}" if port.get("why") else ""

@@ -149,13 +149,13 @@ def show_full_speed(stack, program, seconds):
 
 def show(stack, build, seconds):
     """The demo. The forwarder's final object."""
-    print("Not root, so no network namespaces and no AF_XDP sockets. What is "
-          "different:\n"
+    print("Without root there are no network namespaces and no AF_XDP sockets. "
+          "Differences:\n"
           "  - the ports are pcap: (capture files) and pair: (memory), not "
           "xdp:\n"
-          "  - what the hosts say was written beforehand: nobody answers\n"
-          "  - the rates are those of memory, and say nothing of a device\n"
-          "With root, or sudo, ./mr demo shows the real thing.")
+          "  - the hosts' frames are prerecorded: nobody answers\n"
+          "  - the rates are those of memory, not of a device\n"
+          "With root, or sudo, ./mr demo uses real interfaces.")
     program = build / "apps/l2fwd/mr-l2fwd"
     show_conversation(stack, program)
     return show_full_speed(stack, program, seconds)

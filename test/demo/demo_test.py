@@ -131,7 +131,7 @@ def test_without_root(build):
         return
     said, namespaces = test_to_the_end(build, as_nobody=os.geteuid() == 0)
     text = "".join(said)
-    assert "What is different" in text, text
+    assert "Differences:" in text, text
     assert "byte for byte" in text, text
     assert not namespaces, namespaces
 
