@@ -112,7 +112,7 @@ void held_close(void)
 
 	mr_port_close(held.harness.port);
 	held.harness.port = NULL;
-	/* What is gone cannot be told to be quiet. */
+	/* A device that is gone cannot be silenced. */
 	if (m->faults.all_ones && m->n_violations == 1 &&
 	    strcmp(model_violations(m), "closed while bus master is on\n") == 0)
 		model_forgive(m);
@@ -168,7 +168,7 @@ void held_receive(uint64_t low, uint32_t status, uint32_t n_bytes,
 	struct intel_desc *desc = intel_desc_at(nic, ring, ring->head);
 	const uint64_t iova = ring->given[ring->head].low;
 
-	/* The device has a descriptor, and it is as it was given. */
+	/* The device owns a descriptor, which is unchanged. */
 	assert_int_not_equal(ring->head, ring->tail);
 	assert_true(intel_desc_is_kept(nic, ring, ring->head, desc));
 	memset(model_dma(held.harness.m, iova, 1024), 0x5a,

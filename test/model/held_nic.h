@@ -2,7 +2,7 @@
 /*
  * The Intel driver on a model that does nothing by itself: the test plays the
  * NIC, descriptor by descriptor, and may lie. It may look into the driver,
- * whose "intel.h" is not to meet the model's.
+ * whose "intel.h" must not meet the model's.
  */
 #ifndef MODEL_HELD_NIC_H
 #define MODEL_HELD_NIC_H
@@ -30,46 +30,46 @@ struct held_config {
 struct held {
 	struct harness harness;
 	struct intel_port *intel;
-	struct mr_pci_backend backend; /* to be changed before held_try() */
-	/* What was written since it was prepared, in order. */
+	struct mr_pci_backend backend; /* change it before held_try() */
+	/* Writes since preparation, in order. */
 	uint32_t offsets[HELD_MAX_WRITES], values[HELD_MAX_WRITES], n_writes;
-	/* Called behind the write, or the reading, of a register; 0: none. */
+	/* Called after a write or read of a register; 0: none. */
 	uint32_t hook_offset, read_hook_offset;
 	void (*hook)(void);
-	uint32_t n_mdio_refused; /* so often firmware keeps the PHY (82574) */
+	uint32_t n_mdio_refused; /* how often firmware keeps the PHY (82574) */
 };
 
-/* There is one at a time. */
+/* Only one at a time. */
 extern struct held held;
 
-/* All but opening the port. */
+/* Everything but opening the port. */
 void held_prepare(struct held_config config);
-/* 0, or what opening fails with. */
+/* 0, or the error of opening. */
 int held_try(const char *options, struct mr_reason *reason);
 void held_open(struct held_config config);
-/* As harness_close(): nothing is left. The driver did nothing forbidden. */
+/* Like harness_close(): nothing is left. The driver violated nothing. */
 void held_close(void);
 
-/* A register as it is, nothing else. */
+/* A register as it is, without side effects. */
 uint32_t *held_reg(uint32_t offset);
-/* The device says that it has so many vectors. */
+/* The device reports that it has n vectors. */
 void held_set_vectors(uint32_t n);
-/* Of its NVM, from the next reset on. */
+/* In its NVM, from the next reset on. */
 void held_set_mac(const uint8_t mac[6]);
 /* QUEUE_ENABLE never reads 1. */
 void held_stop_queues(void);
-/* Whether the device is gone: it reads all ones. */
+/* A device that is gone reads all ones. */
 void held_set_gone(bool is_gone);
 void held_set_link(bool is_up);
 /* Rx: the device writes the next descriptor of queue 0; status without DD. */
 void held_receive(uint64_t low, uint32_t status, uint32_t n_bytes,
 		  uint16_t vlan);
-/* Frames that queue q dropped because it was full. */
+/* Frames that queue q dropped when full. */
 void held_set_drops(uint32_t q, uint32_t n);
-/* Bytes that GORC has counted. */
+/* Bytes counted by GORC. */
 void held_set_bytes(uint64_t n);
 
-/* A frame of n_bytes in a page of its own, with room in front. */
+/* A frame of n_bytes in its own page, with headroom. */
 static inline struct mr_frame held_frame(uint32_t n_bytes)
 {
 	struct mr_frame frame = { .len = n_bytes };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Registers: what can be read and written, reset, link, PHY, NVM. */
+/* Registers: access rules, reset, link, PHY, NVM. */
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "intel_regs.h"
 
 enum {
-	RESET_QUIET_NS = 1000000, /* no register for 1 ms behind CTRL.RST */
+	RESET_QUIET_NS = 1000000, /* no access for 1 ms after CTRL.RST */
 	PHY_CONTROL = 0,
 	PHY_STATUS = 1,
 	PHY_AN_ENABLE = 0x1000,
@@ -102,7 +102,7 @@ static void reset_ring(struct intel_ring *ring, bool is_tx, uint32_t q)
 	ring->base = intel_ring_base(is_tx, q);
 }
 
-/* Registers as after power on, or CTRL.RST. */
+/* Set registers as after power-on, or CTRL.RST. */
 static void reset_registers(struct intel *nic)
 {
 	memset(nic->regs, 0, sizeof(nic->regs));
@@ -120,7 +120,7 @@ static void reset_registers(struct intel *nic)
 	nic->held_irqs = 0;
 	nic->is_link_up = false;
 	nic->phy[PHY_CONTROL] = PHY_AN_ENABLE;
-	nic->phy[2] = 0x0141; /* of Marvell's PHYs, as QEMU's */
+	nic->phy[2] = 0x0141; /* as in Marvell's PHYs, and QEMU's */
 	nic->phy[3] = 0x0cb1;
 	load_nvm(nic);
 }
@@ -207,7 +207,7 @@ static void write_eerd(struct intel *nic, uint32_t value)
 		*intel_reg(nic, REG_EERD) = at << 2 | EERD_DONE | word << 16;
 }
 
-/* Which registers hold what was written, and nothing more. */
+/* Registers that simply hold what was written. */
 static bool is_plain(const struct intel *nic, uint32_t offset)
 {
 	static const uint32_t both[][2] = {
@@ -229,7 +229,7 @@ static bool is_plain(const struct intel *nic, uint32_t offset)
 	return false;
 }
 
-/* What has to be right by the time that a direction is turned on. */
+/* Check what must be right when a direction is enabled. */
 static void check_receive(struct intel *nic, uint32_t rctl)
 {
 	const uint32_t mrqc = *intel_reg(nic, REG_MRQC);
@@ -310,7 +310,7 @@ static void write_register(struct model *m, uint32_t bar, uint64_t offset64,
 	else if (offset == REG_CTRL)
 		write_ctrl(nic, value);
 	else if (offset == REG_STATUS)
-		return; /* a write flushes, no more */
+		return; /* the write only flushes */
 	else if (offset == REG_MDIC)
 		write_mdic(nic, value);
 	else if (offset == REG_EERD)

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Models of the 82574L (e1000e) and the 82576 with its relatives (igb): one
- * core, a table per chip. What they know is in reference/drivers.md section 6.
+ * core, a table per chip. Source: reference/drivers.md section 6.
  *
- * They speak extended (82574L) and advanced (82576) descriptors alone; a driver
- * that uses others is told so. Violations are, among others: rings before a
- * reset, a register within 1 ms of one, a tail before QUEUE_ENABLE read 1, a
- * tail outside the ring, a ring that is filled up, a descriptor that changes
- * while the device owns it, a buffer that is given twice or is not mapped, a
- * frame that does not say its length, offloads without a context.
+ * They support only extended (82574L) and advanced (82576) descriptors; others
+ * are violations. So are, for example, rings before a reset, a register within
+ * 1 ms of one, a tail before QUEUE_ENABLE read 1, a tail outside the ring, a
+ * completely filled ring, a descriptor that changes while the device owns it, a
+ * buffer that is posted twice or not mapped, a frame without its length,
+ * offloads without a context.
  *
- * Faults that they know: all of struct model_faults. bad_count leaves EOP out;
- * bad_id completes a descriptor that is not the next; wrong_completion writes
- * heads and DD bits of what was not sent.
+ * They support all faults of struct model_faults. bad_count omits EOP; bad_id
+ * completes a descriptor other than the next; wrong_completion writes heads and
+ * DD bits of what was not sent.
  */
 #ifndef MODEL_INTEL_H
 #define MODEL_INTEL_H
@@ -29,24 +29,24 @@ enum {
 	INTEL_OWNED_SLOTS = 1 << 16,
 };
 
-/* How the chips differ. */
+/* Differences between the chips. */
 struct intel_chip {
 	const char *name;
 	uint16_t device_id;
 	uint32_t n_queues;
-	uint32_t rss_mode; /* of MRQC */
+	uint32_t rss_mode; /* in MRQC */
 	uint32_t n_vectors;
 	uint32_t max_frame_bytes; /* without FCS */
-	uint32_t causes_other;    /* what ICR bits end in "other" */
+	uint32_t causes_other;    /* the ICR bits that also set "other" */
 	bool is_82574;
 	bool has_flr;
 	bool has_head_writeback;
-	bool has_i210_ivar; /* two queues a register */
+	bool has_i210_ivar; /* two queues per register */
 };
 
 extern const struct intel_chip chip_82574l, chip_82576, chip_i210, chip_i350;
 
-/* 16 bytes, as two words of the bus. */
+/* 16 bytes, as two bus words. */
 struct intel_desc {
 	uint64_t low, high;
 };
@@ -58,29 +58,29 @@ struct intel_ring {
 	uint32_t head, tail, n;
 	bool was_seen_enabled; /* the driver read QUEUE_ENABLE as 1 */
 	uint32_t n_polls;      /* of QUEUE_ENABLE, since it was set */
-	bool has_wanted;       /* the frame at hand was counted in RNBC */
-	uint32_t n_segments;   /* of the frame at its head, that have left */
-	uint32_t n_late;       /* steps that its work still waits */
+	bool has_wanted;       /* the current frame was counted in RNBC */
+	uint32_t n_segments;   /* of the frame at its head, already sent */
+	uint32_t n_late;       /* remaining steps of delay */
 	uint32_t drops;        /* RQDPC */
 	/* Two contexts of an 82576; the 82574L has the first. */
 	struct intel_desc context[2];
 	bool has_context[2];
-	/* What the driver gave, as it was then: from head to tail. Last: a
-	 * reset leaves it alone. */
+	/* Posted descriptors, as posted: from head to tail. Last: a reset
+	 * leaves them alone. */
 	struct intel_desc given[INTEL_MAX_RING];
 };
 
 struct intel {
 	struct model m;
 	const struct intel_chip *chip;
-	uint8_t mac[6];  /* of the NVM */
-	bool is_auto_rd; /* EECD says when the NVM was read; in QEMU never */
-	uint64_t link_delay_ns; /* of autonegotiation */
-	uint32_t enable_polls;  /* of QUEUE_ENABLE that still read 0 */
+	uint8_t mac[6];  /* in the NVM */
+	bool is_auto_rd; /* EECD reports when the NVM was read; never in QEMU */
+	uint64_t link_delay_ns; /* of auto-negotiation */
+	uint32_t enable_polls;  /* how often QUEUE_ENABLE still reads 0 */
 
 	uint32_t regs[INTEL_BAR_BYTES / 4];
 	struct intel_ring rx[INTEL_MAX_QUEUES], tx[INTEL_MAX_QUEUES];
-	bool was_reset; /* since it was opened */
+	bool was_reset; /* since open */
 	uint64_t reset_ns, link_ns;
 	bool is_link_up;
 	uint16_t phy[32];
@@ -88,9 +88,9 @@ struct intel {
 	uint64_t gorc, gotc;
 	bool has_read_low[2];
 	uint64_t next_irq_ns[INTEL_MAX_VECTORS];
-	uint32_t held_irqs; /* vectors that wait for their time */
+	uint32_t held_irqs; /* vectors that wait for their interval */
 
-	/* How often a buffer that hashes there is in the device's hands. */
+	/* How many posted buffers hash to each slot. */
 	uint8_t owned[INTEL_OWNED_SLOTS];
 	uint8_t frame[INTEL_FRAME_BYTES], segment[WIRE_MAX_BYTES + 64];
 
@@ -116,17 +116,17 @@ void intel_ring_write(struct intel *nic, struct intel_ring *ring,
 		      uint32_t offset, uint32_t value);
 uint32_t intel_ring_read(struct intel *nic, struct intel_ring *ring,
 			 uint32_t offset);
-/* Whether the ring works: enabled, and the direction too. */
+/* Whether the ring works: it and its direction are enabled. */
 bool intel_ring_is_on(struct intel *nic, const struct intel_ring *ring);
 struct intel_desc *intel_desc_at(struct intel *nic, struct intel_ring *ring,
 				 uint32_t i);
-/* The descriptor at @p i is as it was given; else that is a violation. */
+/* Whether the descriptor at @p i is unchanged; a violation if not. */
 bool intel_desc_is_kept(struct intel *nic, struct intel_ring *ring, uint32_t i,
 			const struct intel_desc *now);
 uint32_t intel_rx_buffer_bytes(struct intel *nic, const struct intel_ring *r);
-/* A receive buffer comes back. */
+/* A receive buffer returns. */
 void intel_disown(struct intel *nic, uint64_t iova);
-/* Whether late_completions holds the ring's work back in this step. */
+/* Whether late_completions delays the ring's work in this step. */
 bool intel_is_late(struct intel *nic, struct intel_ring *ring);
 
 bool intel_irq_write(struct intel *nic, uint32_t offset, uint32_t value);
@@ -147,9 +147,9 @@ uint32_t intel_rss(struct intel *nic, const uint8_t *bytes,
 void intel_rx_step(struct intel *nic);
 void intel_tx_step(struct intel *nic);
 
-/* What a frame asks for, the same for both kinds of descriptors. */
+/* The offloads of a frame, for both kinds of descriptors. */
 struct intel_job {
-	uint32_t n_bytes, paylen; /* what there is, and what is said */
+	uint32_t n_bytes, paylen; /* available, and declared */
 	bool has_paylen;
 	bool has_ip_sum, has_l4_sum, is_tso, is_tcp, is_ipv4, has_vlan;
 	uint32_t l3, l3_end, ip_sum; /* where sums begin, end and are put */
@@ -167,7 +167,7 @@ uint32_t intel_data_bytes(const struct intel *nic,
 /* Fill a job from the first data descriptor of a frame. */
 void intel_job(struct intel *nic, struct intel_ring *ring,
 	       const struct intel_desc *desc, struct intel_job *job);
-/* Send what is in nic->frame. False: the wire is full; it goes on later. */
+/* Send nic->frame. False: the wire is full; it continues later. */
 bool intel_send(struct intel *nic, struct intel_ring *ring,
 		const struct intel_job *job);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Interrupts: causes, vectors, moderation, and what clears by itself. */
+/* Interrupts: causes, vectors, moderation, and auto-clear. */
 #include "intel.h"
 #include "intel_regs.h"
 
@@ -26,7 +26,7 @@ static uint64_t interval_ns(struct intel *nic, uint32_t vector)
 	       (uint64_t)TICK_NS;
 }
 
-/* False: it is too early; it comes later. */
+/* False: too early; it is sent later. */
 static bool send(struct intel *nic, uint32_t vector)
 {
 	const uint64_t now_ns = model_now_ns(&nic->m);
@@ -138,7 +138,7 @@ static uint32_t ivar_of(struct intel *nic, const struct intel_ring *ring)
 
 static void raise_82576(struct intel *nic, uint32_t entry)
 {
-	if (!(entry & VALID)) /* nobody wants it */
+	if (!(entry & VALID)) /* unused */
 		return;
 	*reg(nic, REG_EICR) |= 1u << (entry & 31);
 	fire_82576(nic, 1u << (entry & 31));
@@ -206,7 +206,7 @@ void intel_irq_queue(struct intel *nic, const struct intel_ring *ring)
 
 void intel_irq_other(struct intel *nic, uint32_t causes)
 {
-	/* Of an overrun, OTHER tells whether IMS has RXO or not. */
+	/* An overrun sets OTHER whether or not IMS has RXO. */
 	if (nic->chip->is_82574 && uses_msix(nic) &&
 	    (causes & (CAUSE_LSC | CAUSE_RXO)))
 		causes |= CAUSE_OTHER;
@@ -270,7 +270,7 @@ bool intel_irq_write(struct intel *nic, uint32_t offset, uint32_t value)
 	}
 }
 
-/* Whose time has come. */
+/* Send interrupts that are due. */
 void intel_irq_step(struct intel *nic)
 {
 	const uint32_t held = nic->held_irqs;

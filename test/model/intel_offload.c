@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What transmit descriptors ask for: sums, tags, segments. */
+/* Offloads of transmit descriptors: checksums, tags, segments. */
 #include <string.h>
 
 #include "intel.h"
@@ -11,7 +11,7 @@ enum {
 	TYPE_VLAN = 0x8100,
 	TCP = 6,
 	UDP = 17,
-	TCP_SUM = 16, /* where it is in its header */
+	TCP_SUM = 16, /* its offset in the header */
 	UDP_SUM = 6,
 	SCTP_SUM = 8,
 	TCP_FIN_PSH = 0x09,
@@ -161,7 +161,7 @@ void intel_job(struct intel *nic, struct intel_ring *ring,
 				ring->q, *intel_reg(nic, REG_VET));
 }
 
-/* Sum from @p first to @p end, on top of what is in the field. */
+/* Sum from @p first to @p end, added to the field's content. */
 static bool insert_sum(uint8_t *bytes, uint32_t n_bytes, uint32_t first,
 		       uint32_t end, uint32_t at, bool is_udp)
 {
@@ -178,7 +178,7 @@ static bool insert_sum(uint8_t *bytes, uint32_t n_bytes, uint32_t first,
 	return true;
 }
 
-/* Put the sums in, and look whether they are right for who receives them. */
+/* Insert the checksums, and verify them as the receiver would. */
 static void insert_sums(struct intel *nic, struct intel_ring *ring,
 			const struct intel_job *job, uint8_t *bytes,
 			uint32_t n_bytes)
@@ -208,7 +208,7 @@ static void insert_sums(struct intel *nic, struct intel_ring *ring,
 		nic->n_bad_sums++;
 }
 
-/* Lengths, numbers and flags of segment i, which has n_payload bytes. */
+/* Set lengths, numbers and flags of segment i, which has n_payload bytes. */
 static void edit_headers(const struct intel_job *job, uint8_t *bytes,
 			 uint32_t i, uint32_t n_payload, bool is_last)
 {
@@ -232,7 +232,7 @@ static void edit_headers(const struct intel_job *job, uint8_t *bytes,
 	} else {
 		packet_put16(l4 + 4, n_l4);
 	}
-	/* The driver left the pseudo-header's sum there, without a length. */
+	/* The field has the pseudo-header's sum, without a length. */
 	sum = packet_be16(bytes + job->l4_sum) + n_l4;
 	packet_put16(bytes + job->l4_sum, (sum & 0xffff) + (sum >> 16));
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Registers and bits of the 82574L, the 82576 and its relatives, as the models
- * need them. Written down from the datasheets' facts, apart from the driver's
- * own table, so that a wrong number shows.
+ * need them. Taken from the datasheets independently of the driver's own table,
+ * so that a wrong number shows.
  */
 #ifndef MODEL_INTEL_REGS_H
 #define MODEL_INTEL_REGS_H
@@ -14,7 +14,7 @@ enum {
 	REG_EERD = 0x14,
 	REG_CTRL_EXT = 0x18,
 	REG_MDIC = 0x20,
-	REG_VET = 0x38, /* a tag's type; as in QEMU's 82574, 0 behind a reset */
+	REG_VET = 0x38, /* EtherType of tags; 0 after reset, as in QEMU */
 	REG_ICR = 0xc0,
 	REG_ICS = 0xc8,
 	REG_IMS = 0xd0,
@@ -53,7 +53,7 @@ enum {
 	REG_TX_RINGS_HIGH = 0xe000,
 };
 
-/* Behind the base of a ring's registers. */
+/* Relative to the base of a ring's registers. */
 enum {
 	RING_BAL = 0x0,
 	RING_BAH = 0x4,
@@ -166,7 +166,7 @@ enum {
 #define TXD_DTYP_MASK 0x00f00000u
 #define TXD_82574_DATA 0x00100000u
 #define TXD_82574_TSE 0x04000000u
-#define TXD_82574_TCP 0x01000000u /* of a context */
+#define TXD_82574_TCP 0x01000000u /* in a context */
 #define TXD_82574_IP 0x02000000u
 #define TXD_82576_DATA 0x00300000u
 #define TXD_82576_CONTEXT 0x00200000u

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rings: their registers, what a tail gives, and who owns a descriptor. */
+/* Rings: their registers, posting by the tail, and who owns a descriptor. */
 #include <string.h>
 
 #include "intel.h"
@@ -29,7 +29,7 @@ static bool direction_is_on(struct intel *nic, const struct intel_ring *ring)
 			     *intel_reg(nic, REG_RCTL) & RCTL_EN;
 }
 
-/* Its own switch; the rings of an 82574L have none. */
+/* Its own enable bit; the rings of an 82574L have none. */
 static bool is_enabled(struct intel *nic, const struct intel_ring *ring)
 {
 	return nic->chip->is_82574 ||
@@ -84,7 +84,7 @@ bool intel_is_late(struct intel *nic, struct intel_ring *ring)
 	return true;
 }
 
-/* Bytes of a receive buffer: of SRRCTL, or else of RCTL. */
+/* Bytes of a receive buffer: from SRRCTL, or else RCTL. */
 uint32_t intel_rx_buffer_bytes(struct intel *nic, const struct intel_ring *ring)
 {
 	const uint32_t srrctl = *ring_reg(nic, ring, RING_SRRCTL);
@@ -104,7 +104,7 @@ static uint32_t owned_slot(uint64_t iova)
 	       INTEL_OWNED_SLOTS;
 }
 
-/* Whether the ring has the buffer already; its slot may be another's. */
+/* Whether the ring already has the buffer; its slot may be another's. */
 static bool is_given(const struct intel_ring *ring, uint32_t end, uint64_t iova)
 {
 	for (uint32_t i = ring->head; i != end; i = (i + 1) % ring->n)
@@ -149,7 +149,7 @@ void intel_disown(struct intel *nic, uint64_t iova)
 		--*slot;
 }
 
-/* What the registers of a ring have to be before its tail moves. */
+/* What the registers of a ring must be before its tail moves. */
 static bool is_sound(struct intel *nic, struct intel_ring *ring)
 {
 	const uint32_t len = *ring_reg(nic, ring, RING_LEN);
@@ -182,7 +182,7 @@ static bool may_move_tail(struct intel *nic, struct intel_ring *ring,
 			  uint32_t tail)
 {
 	if (!is_enabled(nic, ring) || !direction_is_on(nic, ring)) {
-		/* 0 is how it is initialised. */
+		/* It is initialized to 0. */
 		if (tail != *ring_reg(nic, ring, RING_HEAD))
 			model_violation(&nic->m,
 					"%s ring %u: tail %u while it "
@@ -237,7 +237,7 @@ static void write_tail(struct intel *nic, struct intel_ring *ring,
 	*ring_reg(nic, ring, RING_TAIL) = tail;
 }
 
-/* It lets go of what it was given. */
+/* Forget all posted descriptors. */
 static void drop_given(struct intel *nic, struct intel_ring *ring)
 {
 	for (; !ring->is_tx && ring->head != ring->tail;
@@ -246,7 +246,7 @@ static void drop_given(struct intel *nic, struct intel_ring *ring)
 	ring->n_segments = 0;
 }
 
-/* QUEUE_ENABLE: a ring begins anew, or ends. */
+/* QUEUE_ENABLE: start or stop a ring. */
 static void write_control(struct intel *nic, struct intel_ring *ring,
 			  uint32_t value)
 {
@@ -316,12 +316,12 @@ uint32_t intel_ring_read(struct intel *nic, struct intel_ring *ring,
 		return ring->head;
 	if (which == RING_DROPS && !ring->is_tx) {
 		value = ring->drops;
-		/* The I210's is cleared by writing it. */
+		/* Writing the I210's clears it. */
 		ring->drops = nic->chip == &chip_i210 ? value : 0;
 	}
 	if (which != RING_CONTROL || nic->chip->is_82574)
 		return value;
-	/* It reads 0 until the direction is on, and a moment longer. */
+	/* It reads 0 until the direction is enabled, and a moment longer. */
 	if (!direction_is_on(nic, ring) || ring->n_polls < nic->enable_polls) {
 		ring->n_polls += direction_is_on(nic, ring);
 		return value & ~QUEUE_ENABLE;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Receive: filters, RSS, checksums, buffers, descriptors written back. */
+/* Receive: filters, RSS, checksums, buffers, write-back of descriptors. */
 #include <string.h>
 
 #include "intel.h"
@@ -10,7 +10,7 @@ enum {
 	MIN_BYTES = 60,
 	TAG_BYTES = 4,
 	TAG_TYPE = 0x8100,
-	LONGEST_WITHOUT_LPE = 1518, /* with FCS; a tag comes on top */
+	LONGEST_WITHOUT_LPE = 1518, /* with FCS; excluding a tag */
 	N_RAL = 16,
 	TCP = 6,
 	UDP = 17,
@@ -18,7 +18,7 @@ enum {
 
 static bool multicast_is_wanted(struct intel *nic, const uint8_t *mac)
 {
-	/* How far the 12 bits are from the end of the address: RCTL.MO. */
+	/* Distance of the 12 bits from the end of the address: RCTL.MO. */
 	static const uint32_t shifts[] = { 4, 3, 2, 0 };
 	const uint32_t rctl = *intel_reg(nic, REG_RCTL);
 	const uint32_t last = mac[4] | (uint32_t)mac[5] << 8;
@@ -57,7 +57,7 @@ static bool address_is_wanted(struct intel *nic, const uint8_t *mac)
 			    (rctl & RCTL_UPE) != 0;
 }
 
-/* Whether it is not too long and not too short; else it is counted. */
+/* Check the length; count a frame that is too long or too short. */
 static bool length_is_right(struct intel *nic, uint32_t n_bytes, bool has_vlan)
 {
 	uint32_t longest = LONGEST_WITHOUT_LPE + TAG_BYTES * has_vlan;
@@ -90,7 +90,7 @@ bool intel_accepts(struct intel *nic, const uint8_t *bytes, uint32_t n_bytes)
 	return address_is_wanted(nic, bytes);
 }
 
-/* The RSS type (of a descriptor) that MRQC asks for; 0: no hash. */
+/* The RSS type (of a descriptor) selected by MRQC; 0: no hash. */
 static uint32_t rss_type(uint32_t mrqc, const struct packet *p)
 {
 	if (p->version == 4) {
@@ -141,7 +141,7 @@ uint32_t intel_rss(struct intel *nic, const uint8_t *bytes,
 	return 0;
 }
 
-/* What a frame's last descriptor says. */
+/* The content of a frame's last descriptor. */
 struct verdict {
 	uint32_t type, hash, packet_type, status;
 	uint16_t vlan_tci;
@@ -167,7 +167,7 @@ static struct verdict judge(struct intel *nic, const uint8_t *bytes,
 		v.packet_type |= RXD_TYPE_TCP;
 	else if (p->protocol == UDP)
 		v.packet_type |= RXD_TYPE_UDP;
-	/* A UDP packet without a sum: no statement. */
+	/* A UDP packet without a checksum: no result. */
 	if (p->protocol == 0 || !(rxcsum & RXCSUM_TUOFL) ||
 	    (p->protocol == UDP && packet_be16(bytes + p->l4 + 6) == 0))
 		return v;
@@ -177,7 +177,7 @@ static struct verdict judge(struct intel *nic, const uint8_t *bytes,
 	return v;
 }
 
-/* A driver looks at the upper half: it is stored last, and at once. */
+/* Drivers poll the upper half: store it last, in one access. */
 static void write_back(struct intel_desc *at, uint64_t low, uint64_t high)
 {
 	__atomic_store_n(&at->low, low, __ATOMIC_RELAXED);
@@ -263,7 +263,7 @@ static bool has_several_queues(struct intel *nic)
 	return n > 1;
 }
 
-/* The ring has not enough buffers. True: the frame is dropped. */
+/* The ring has too few buffers. True: the frame is dropped. */
 static bool drops_for_want(struct intel *nic, struct intel_ring *ring,
 			   uint32_t n_need)
 {
@@ -281,14 +281,14 @@ static bool drops_for_want(struct intel *nic, struct intel_ring *ring,
 	}
 	if (!ring->has_wanted)
 		++*intel_reg(nic, STAT_RNBC);
-	/* There is no FIFO here: what finds no buffer overruns it. */
+	/* There is no FIFO: without a buffer, it overruns. */
 	if (!ring->has_wanted && nic->chip->is_82574)
 		intel_irq_other(nic, CAUSE_RXO);
 	ring->has_wanted = true;
 	return false;
 }
 
-/* The bytes as they go to memory: without a tag, or with an FCS. */
+/* The bytes as stored in memory: without a tag, or with an FCS. */
 static const uint8_t *prepare(struct intel *nic, const uint8_t *bytes,
 			      uint32_t *n_bytes, const struct packet *p,
 			      struct verdict *v)
@@ -313,7 +313,7 @@ static const uint8_t *prepare(struct intel *nic, const uint8_t *bytes,
 	return nic->segment;
 }
 
-/* False: it has to wait for buffers. */
+/* False: it must wait for buffers. */
 static bool receive(struct intel *nic, const uint8_t *bytes, uint32_t n_bytes,
 		    uint32_t *ret_queues)
 {
@@ -325,7 +325,7 @@ static bool receive(struct intel *nic, const uint8_t *bytes, uint32_t n_bytes,
 	const uint8_t *stored;
 
 	if (!intel_ring_is_on(nic, ring)) {
-		/* Before the first tail, or a queue that is not there. */
+		/* Before the first tail, or for a nonexistent queue. */
 		if (nic->rx[0].n > 0 && q > 0)
 			model_violation(&nic->m,
 					"RSS sends to rx ring %u, "

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Statistics, cleared by reading; those of 64 bits are read low half first. */
+/* Statistics, cleared by reading; 64-bit ones are read low half first. */
 #include "intel.h"
 #include "intel_regs.h"
 

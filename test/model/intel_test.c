@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a driver does wrong with a PCI function or an Intel NIC, and what the
- * models say of it, under the smallest driver. That they do what the NICs do is
- * shown by our driver, which runs the same tests over them and over QEMU's
+ * Mistakes of a driver with a PCI function or an Intel NIC, and the violations
+ * that the models report, with a minimal driver. Our driver shows that the
+ * models behave like the NICs: it passes the same tests on them and on QEMU's
  * NICs.
  */
 #include <sys/eventfd.h>
@@ -16,7 +16,7 @@ static const struct intel_chip *chip;
 
 static void pass_the_head(struct mini *d)
 {
-	/* 31 are given; one more makes head and tail equal. */
+	/* 31 are posted; one more makes head and tail equal. */
 	mini_write(d, REG_RX_RINGS + RING_TAIL, 0);
 }
 
@@ -109,7 +109,7 @@ static void read_causes_that_clear_themselves(struct mini *d)
 	mini_read(d, REG_EICR);
 }
 
-/* Sums in place that are no partial ones are wrong on the wire. */
+/* Checksum fields without a partial checksum are wrong on the wire. */
 static void sum_what_is_not_partial(struct mini *d)
 {
 	const uint32_t n = packet_make(d->arena + MINI_OUT, mini_mac, 4, 6, 77);
@@ -149,7 +149,7 @@ static void read_with_memory_off(struct mini *d)
 	mini_command(d, 6);
 }
 
-/* Off first is how a driver stops a device: quiet. */
+/* Clearing it first stops a device: no violation. */
 static void send_with_master_off(struct mini *d)
 {
 	mini_command(d, 2);
@@ -176,7 +176,7 @@ static void close_as_master(struct mini *d)
 
 enum chips { ALL, NOT_82574, ONLY_82574 };
 
-/* Wrong while it is started, by flaws, or once it runs. "": that is none. */
+/* Mistakes on start, given by flaws, or at run time. "": no violation. */
 static const struct {
 	uint32_t flaws;
 	void (*make)(struct mini *d);
@@ -220,7 +220,7 @@ static const struct {
 	{ 0, tag_a_frame, "CTRL.VME", ONLY_82574 },
 	{ 0, sum_what_is_not_partial, "", ALL },
 	{ 0, read_causes_that_clear_themselves, "EICR is read", NOT_82574 },
-	/* What all models tell. */
+	/* Reported by all models. */
 	{ 0, reach_nowhere, "DMA of 60 bytes at 0x90000000: not mapped", ALL },
 	{ 0, read_behind_a_bar, "0x20000 of BAR 0", ALL },
 	{ 0, read_no_bar, "BAR 1", ALL },
@@ -280,7 +280,7 @@ TEST(only_the_first_violations_are_kept)
 	mini_close(&d);
 }
 
-/* What is mapped where, and what is said; 0 bytes of memory: it is unmapped. */
+/* What is mapped where, and the result; 0 bytes of memory: unmapped. */
 TEST(mappings_are_whole_pages_that_do_not_overlap)
 {
 	static const struct {
@@ -288,7 +288,7 @@ TEST(mappings_are_whole_pages_that_do_not_overlap)
 		bool is_unmapped;
 		uint64_t iova, n_bytes;
 		int err;
-		bool is_joined; /* then: one transfer may go over both */
+		bool is_joined; /* then one transfer may span both */
 	} cases[] = {
 		{ 9, false, 0x20000, 100, -EINVAL, false },
 		{ 9, false, 0x20010, PAGE, -EINVAL, false },
@@ -334,7 +334,7 @@ TEST(reset_is_the_functions_own)
 	assert_int_equal(model_set_irqs(d.m, 2, fds), 0);
 	mini_write(&d, REG_RETA, 7);
 	assert_int_equal(model_reset(d.m), chip->has_flr ? 0 : -ENOTTY);
-	/* Triggers are to be armed anew. */
+	/* Triggers must be armed again. */
 	assert_int_equal(d.m->n_irqs, chip->has_flr ? 0 : 2);
 	assert_int_equal(*intel_reg(d.nic, REG_RETA), chip->has_flr ? 0 : 7);
 	assert_int_equal(d.m->n_maps, 1);
@@ -344,7 +344,7 @@ TEST(reset_is_the_functions_own)
 	mini_close(&d);
 }
 
-/* One time in N is about one time in N. */
+/* One in N happens about every N times. */
 TEST(interrupts_get_lost_and_come_for_nothing)
 {
 	static const struct {

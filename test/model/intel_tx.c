@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Transmit: frames out of descriptors, and what is reported as done. */
+/* Transmit: frames from descriptors, and reporting of completion. */
 #include <string.h>
 
 #include "intel.h"
 #include "intel_regs.h"
 
-enum { MIN_BYTES = 17 }; /* that padding (TCTL.PSP) takes */
+enum { MIN_BYTES = 17 }; /* for padding (TCTL.PSP) */
 
 static uint32_t command_of(const struct intel_desc *desc)
 {
@@ -43,7 +43,7 @@ static void write_done(struct intel *nic, struct intel_ring *ring, uint32_t i)
 				  __ATOMIC_RELEASE);
 }
 
-/* A descriptor is done with; the driver hears of it only if it asked (RS). */
+/* A descriptor is done; reported to the driver only on request (RS). */
 static bool advance(struct intel *nic, struct intel_ring *ring)
 {
 	const uint32_t i = ring->head;
@@ -59,7 +59,7 @@ static bool advance(struct intel *nic, struct intel_ring *ring)
 	return true;
 }
 
-/* Descriptors up to the end of the frame at the head; 0: it has none yet. */
+/* Descriptors up to the end of the frame at the head; 0: incomplete. */
 static uint32_t count_frame(struct intel *nic, const struct intel_ring *ring)
 {
 	uint32_t n = 0;
@@ -70,7 +70,7 @@ static uint32_t count_frame(struct intel *nic, const struct intel_ring *ring)
 		n++;
 		if (intel_is_context(nic, desc))
 			continue;
-		/* What it is no data of is looked at alone. */
+		/* Anything but data is examined by itself. */
 		if (!intel_is_data(nic, desc) || (command_of(desc) & TXD_EOP))
 			return n;
 	}
@@ -102,7 +102,7 @@ static void check_desc(struct intel *nic, const struct intel_ring *ring,
 				ring->q);
 }
 
-/* Copy what a data descriptor points to behind what is there. */
+/* Append what a data descriptor points to. */
 static bool append(struct intel *nic, const struct intel_desc *desc,
 		   uint32_t *n_bytes)
 {
@@ -119,7 +119,7 @@ static bool append(struct intel *nic, const struct intel_desc *desc,
 	return true;
 }
 
-/* Put the frame of n descriptors together. False: it cannot be sent. */
+/* Assemble the frame of n descriptors. False: it cannot be sent. */
 static bool gather(struct intel *nic, struct intel_ring *ring, uint32_t n,
 		   struct intel_job *job)
 {
@@ -184,7 +184,7 @@ static bool send_frame(struct intel *nic, struct intel_ring *ring,
 	return true;
 }
 
-/* Reports what was not sent, or not even given. */
+/* Report what was not sent, or not even posted. */
 static void report_at_random(struct intel *nic, struct intel_ring *ring)
 {
 	const uint32_t value = model_random(&nic->m);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The smallest driver that an Intel model works with, for the models' own
- * tests: straight register writes, in the order of reference/drivers.md 6.6.
- * It has nothing in common with drivers/intel.
+ * A minimal driver for Intel models, for the models' own tests: straight
+ * register writes, in the order of reference/drivers.md 6.6. It shares nothing
+ * with drivers/intel.
  */
 #ifndef MODEL_MINI_H
 #define MODEL_MINI_H
@@ -34,10 +34,10 @@ struct mini {
 	uint64_t now_ns;
 };
 
-/* What of the sequence to leave out or to do wrong. */
+/* Steps to omit or to do wrong. */
 enum {
 	MINI_NO_RESET = 1 << 0,
-	MINI_NO_WAIT = 1 << 1, /* 1 ms behind the reset */
+	MINI_NO_WAIT = 1 << 1, /* 1 ms after the reset */
 	MINI_NO_MTA = 1 << 2,
 	MINI_ODD_BASE = 1 << 3,
 	MINI_SHORT_RING = 1 << 4,
@@ -57,7 +57,7 @@ enum {
 };
 
 static const uint8_t mini_mac[6] = { 0x02, 1, 2, 3, 4, 5 };
-/* For it; an EtherType that nobody looks into. */
+/* For it; with an unknown EtherType. */
 static const uint8_t mini_frame[60] = { 2, 1, 2, 3, 4, 5,    0,
 					0, 0, 0, 0, 0, 0x88, 0xb5 };
 
@@ -135,7 +135,7 @@ static inline void mini_ring(struct mini *d, bool is_tx, uint32_t q,
 	mini_write(d, base + RING_CONTROL, QUEUE_ENABLE);
 }
 
-/* Hash on ports too; odd entries of the table are of queue 1. */
+/* Hash ports too; odd entries of the table select queue 1. */
 static inline void mini_rss(struct mini *d, uint32_t flaws)
 {
 	static const uint8_t key[40] = {
@@ -168,7 +168,7 @@ static inline struct intel_desc *mini_desc(struct mini *d, bool is_tx,
 	       i;
 }
 
-/* Where the buffer of receive descriptor i lies, from the arena's start. */
+/* Offset in the arena of the buffer of receive descriptor i. */
 static inline uint32_t mini_buffer(uint32_t q, uint32_t i)
 {
 	return MINI_DATA + (q * MINI_RING + i) * MINI_BUFFER;
@@ -233,7 +233,7 @@ static inline void mini_start(struct mini *d, uint32_t flaws)
 		mini_command(d, 6);
 }
 
-/* A device that is open and mapped; mini_start() comes next. */
+/* Open and map the device; then call mini_start(). */
 static inline void mini_open(struct mini *d, const struct intel_chip *chip)
 {
 	memset(d, 0, sizeof(*d));
@@ -255,7 +255,7 @@ static inline void mini_open(struct mini *d, const struct intel_chip *chip)
 	mini_command(d, 2);
 }
 
-/* Ends it, and asserts that the driver did nothing forbidden. */
+/* Close it, and assert that the driver violated nothing. */
 static inline void mini_close(struct mini *d)
 {
 	mini_command(d, 2);
@@ -274,7 +274,7 @@ static inline void assert_violation(struct mini *d, const char *words)
 	model_forgive(d->m);
 }
 
-/* Put a descriptor into transmit ring 0; the tail moves with mini_kick(). */
+/* Put a descriptor into transmit ring 0; mini_kick() moves the tail. */
 static inline void mini_put(struct mini *d, uint64_t low, uint64_t high)
 {
 	*mini_desc(d, true, 0, d->tx_tail) = (struct intel_desc){ low, high };
@@ -286,7 +286,7 @@ static inline void mini_kick(struct mini *d)
 	mini_write(d, intel_ring_base(true, 0) + RING_TAIL, d->tx_tail);
 }
 
-/* A data descriptor of n bytes of MINI_OUT; more: bits for the chip. */
+/* A data descriptor of n bytes of MINI_OUT; more: chip-specific bits. */
 static inline void mini_put_data(struct mini *d, uint32_t at, uint32_t n,
 				 uint32_t paylen, uint32_t command,
 				 uint32_t options)
@@ -301,14 +301,14 @@ static inline void mini_put_data(struct mini *d, uint32_t at, uint32_t n,
 	mini_put(d, MINI_IOVA + MINI_OUT + at, high);
 }
 
-/* A frame of one descriptor, of whatever lies at MINI_OUT. */
+/* A frame of one descriptor, with the content of MINI_OUT. */
 static inline void mini_send(struct mini *d, uint32_t n)
 {
 	mini_put_data(d, 0, n, n, TXD_EOP | TXD_RS, 0);
 	mini_kick(d);
 }
 
-/* A context for the sum of a TCP packet over IPv4. */
+/* A context for the checksum of a TCP packet over IPv4. */
 static inline void mini_put_tcp_context(struct mini *d)
 {
 	if (is_82574(d))

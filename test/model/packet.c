@@ -24,7 +24,7 @@ static void parse_ipv4(const uint8_t *bytes, uint32_t n_bytes, struct packet *p)
 		return;
 	p->version = 4;
 	p->end = p->l3 + total;
-	/* A fragment has no L4 header, or not all that belongs to it. */
+	/* A fragment has no L4 header, or not all of its packet. */
 	if ((packet_be16(ip + 6) & 0x3fff) != 0)
 		return;
 	p->l4 = p->l3 + header;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a NIC knows of a packet: where its headers are, whether its sums are
- * right, its RSS hash. Apart from lib/net, so that a mistake there shows here.
+ * A NIC's view of a packet: where its headers are, whether its checksums are
+ * right, its RSS hash. Independent of lib/net, so that a mistake there shows
+ * here.
  */
 #ifndef MODEL_PACKET_H
 #define MODEL_PACKET_H
@@ -12,7 +13,7 @@
 struct packet {
 	uint32_t l3;       /* bytes before the IP header; 14 or 18 */
 	uint32_t version;  /* 4, 6; 0: not IP */
-	uint32_t l4;       /* bytes before the L4 header; 0: there is none */
+	uint32_t l4;       /* bytes before the L4 header; 0: none */
 	uint32_t protocol; /* 6 TCP, 17 UDP; 0: another, or a fragment */
 	uint32_t end;      /* of the IP packet; what follows is padding */
 	uint16_t vlan_tci;
@@ -20,13 +21,13 @@ struct packet {
 };
 
 struct packet packet_parse(const uint8_t *bytes, uint32_t n_bytes);
-/* Ones' complement sum of bytes (RFC 1071), on top of @p sum. */
+/* Ones' complement sum of bytes (RFC 1071), added to @p sum. */
 uint16_t packet_sum(const uint8_t *bytes, uint32_t n_bytes, uint32_t sum);
-/* The pseudo-header's, with @p n_bytes as its length. */
+/* The pseudo-header's sum, with @p n_bytes as its length. */
 uint32_t packet_pseudo_sum(const uint8_t *bytes, const struct packet *p,
 			   uint32_t protocol, uint32_t n_bytes);
 bool packet_ip_sum_is_right(const uint8_t *bytes, const struct packet *p);
-/* A UDP packet over IPv4 without a sum is right. */
+/* A UDP packet over IPv4 without a checksum is right. */
 bool packet_l4_sum_is_right(const uint8_t *bytes, const struct packet *p);
 
 enum { PACKET_KEY_BYTES = 40 };
@@ -36,15 +37,15 @@ uint32_t packet_hash(const uint8_t *key, const uint8_t *bytes,
 		     const struct packet *p, bool with_ports);
 
 /*
- * Make a TCP or UDP packet over IPv4 or IPv6, with right sums; its bytes. The
- * addresses over IPv4 are those of Microsoft's RSS vectors.
+ * Make a TCP or UDP packet over IPv4 or IPv6, with correct checksums; returns
+ * its bytes. IPv4 addresses are those of Microsoft's RSS vectors.
  */
 uint32_t packet_make(uint8_t *bytes, const uint8_t mac[6], uint32_t version,
 		     uint32_t protocol, uint32_t n_payload);
 
 /*
- * Leave in the sum's field what a driver is given (MR_FRAME_CSUM_PARTIAL): the
- * pseudo-header's sum, its length in it or not.
+ * Leave a partial checksum (MR_FRAME_CSUM_PARTIAL) as drivers get it: the
+ * pseudo-header's sum, with or without its length.
  */
 void packet_leave_partial(uint8_t *bytes, uint32_t n_bytes, bool with_length);
 

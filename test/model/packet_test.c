@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the models know of packets, against vectors that others published:
- * packet.c, and the hash of virtio_offload.c.
+ * The models' view of packets, compared with published vectors: packet.c, and
+ * the hash of virtio_offload.c.
  */
 #include "model/packets.h"
 #include "model/virtio.h"
@@ -66,7 +66,7 @@ TEST(hashes_are_those_of_the_published_vectors)
 			vnet_hash(key, is_v6 ? 0x08 : 0x01, bytes, n, &type),
 			vectors[i].without);
 		assert_int_equal(type, is_v6 ? 4 : 1);
-		/* Of the other version alone: there is none. */
+		/* With only the other version's types: none. */
 		assert_int_equal(
 			vnet_hash(key, is_v6 ? 0x07 : 0x38, bytes, n, &type),
 			0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* TCP and UDP packets for tests of offloads; lib/net says what is right. */
+/* TCP and UDP packets for tests of offloads; verified with lib/net. */
 #ifndef MODEL_PACKETS_H
 #define MODEL_PACKETS_H
 
@@ -11,7 +11,6 @@
 
 #include "packet.h"
 
-/* What a packet is. */
 struct packet_kind {
 	bool is_v6, is_udp;
 	uint32_t n_payload;
@@ -23,7 +22,6 @@ static inline uint32_t packet_l4(const struct packet_kind *kind)
 	return kind->is_v6 ? 54 : 34;
 }
 
-/* Bytes of all headers. */
 static inline uint32_t packet_headers(const struct packet_kind *kind)
 {
 	return packet_l4(kind) + (kind->is_udp ? 8 : 20);

@@ -11,7 +11,7 @@
 
 enum { LINK_NS = 200000, SEGMENT_BYTES = 2000 };
 
-/* A harness that cannot be made is no result of a test. */
+/* Failing to create the harness is not a test result. */
 static void need(bool is_there, const char *what)
 {
 	if (is_there)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ports of our drivers over models: a context, a pool, up to two NICs on one
+ * Ports of our drivers on models: a context, a pool, up to two NICs on one
  * wire. For the tests of faults, of two NICs, of offloads, and the fuzzer.
  */
 #ifndef MODEL_PORT_HARNESS_H
@@ -24,14 +24,14 @@ struct port_harness {
 	struct model_wire *wire;
 	struct intel *nics[PORT_BED_NICS];
 	struct mr_port *ports[PORT_BED_NICS]; /* NULL: not open */
-	uint64_t n_drops; /* of the ports that were closed, each with a name */
+	uint64_t n_drops;                     /* of closed ports, all named */
 	uint64_t n_events;
 };
 
 /*
- * NICs are "nic0" and "nic1"; with one, the test is at end 1 of the wire. With
- * a clock, it is that of the context and of the models, and the models have no
- * thread; NULL: real time.
+ * NICs are "nic0" and "nic1"; with one, the test is at end 1 of the wire. The
+ * context and the models use the given clock, and the models have no thread;
+ * NULL: real time.
  */
 void port_harness_make(struct port_harness *harness,
 		       const struct intel_chip *chip0,
@@ -46,10 +46,10 @@ int port_harness_open(struct port_harness *harness, uint32_t i,
 bool port_harness_wait_link(struct port_harness *harness, uint32_t i,
 			    bool is_up);
 
-/* Looks at the counters' invariants first; then as mr_port_close(). */
+/* Check the counters' invariants, then mr_port_close(). */
 void port_harness_close(struct port_harness *harness, uint32_t i);
 
-/* Close all; false: a page is lost. Violations stay to be asked for. */
+/* Close everything; false: a page is lost. Violations stay available. */
 bool port_harness_end(struct port_harness *harness);
 
 /* Whether received = delivered + drops and so on, of queue 0. */
@@ -60,7 +60,7 @@ uint32_t port_harness_frame(struct port_harness *harness,
 			    struct mr_frame *frames, const uint8_t *bytes,
 			    uint32_t n_bytes);
 
-/* Bytes of the frame that begins at frames[0]; -1: it has nonsense in it. */
+/* Bytes of the frame that begins at frames[0]; -1: it is invalid. */
 int32_t port_harness_bytes(const struct port_harness *harness,
 			   const struct mr_frame *frames, uint8_t *bytes,
 			   uint32_t room);

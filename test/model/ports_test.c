@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What our Intel driver asks of a NIC, seen from the NIC and from the wire:
- * two unlike NICs on one cable, sums, segments, tags, hashes, filters,
- * counters. The models tell what a datasheet forbids; nothing is.
+ * What our Intel driver does to a NIC, seen from the NIC and from the wire: two
+ * different NICs on one cable, checksums, segments, tags, hashes, filters,
+ * counters, without any violation.
  */
 #include "model/port_harness.h"
 #include "support/unit.h"
@@ -40,7 +40,7 @@ static void end(struct port_harness *harness)
 	assert_true(port_harness_end(harness));
 }
 
-/* Frame i of its direction: its length and each byte follow from i. */
+/* Frame i of its direction: its length and bytes depend on i. */
 static uint32_t make(uint8_t *bytes, uint32_t i)
 {
 	const uint32_t n_bytes = 60 + i * 97 % 8940;
@@ -53,7 +53,7 @@ static uint32_t make(uint8_t *bytes, uint32_t i)
 	return n_bytes;
 }
 
-/* One step of a direction: send a few, receive what came, in order. */
+/* A step of one direction: send a few, receive what came, in order. */
 static void move(struct port_harness *harness, uint32_t from, uint32_t *n_sent,
 		 uint32_t *n_received, uint32_t n_all)
 {
@@ -109,7 +109,7 @@ TEST(unlike_nics_exchange_frames_on_one_wire)
 	assert_int_equal(harness.n_drops, 0);
 }
 
-/* Send one frame with its metadata; what leaves, and how many bytes. */
+/* Send one frame with its metadata; get what leaves, and its bytes. */
 static uint32_t send_one(struct port_harness *harness, const uint8_t *bytes,
 			 uint32_t n_bytes, uint32_t flags,
 			 const struct mr_meta *meta, uint8_t *got)
@@ -151,7 +151,7 @@ TEST(partial_sums_are_whole_on_the_wire)
 		assert_memory_equal(got, want, n);
 	}
 	assert_int_equal(harness.nics[0]->n_bad_sums, 0);
-	/* The NIC did it, not the driver. */
+	/* Done by the NIC, not the driver. */
 	assert_true(harness.nics[0]->n_sums > 0);
 	end(&harness);
 }
@@ -202,7 +202,7 @@ TEST(long_packets_leave_in_segments)
 	end(&harness);
 }
 
-/* The next frame of a queue within a few tries. */
+/* The next frame of a queue, within a few tries. */
 static bool receive_one(struct port_harness *harness, uint32_t q,
 			struct mr_frame *frame, struct mr_meta *meta)
 {
@@ -239,7 +239,7 @@ TEST(hash_and_queue_are_what_the_nic_said)
 			(uint16_t)~packet_sum(
 				bytes + p.l4, p.end - p.l4,
 				packet_pseudo_sum(bytes, &p, 6, p.end - p.l4)));
-		/* The key is what the driver has put into RSSRK. */
+		/* The driver wrote the key to RSSRK. */
 		for (uint32_t k = 0; k < PACKET_KEY_BYTES; k++)
 			key[k] = (uint8_t)(harness.nics[0]
 						   ->regs[(0x5c80 + k) / 4] >>
@@ -254,7 +254,7 @@ TEST(hash_and_queue_are_what_the_nic_said)
 				 packet_hash(key, bytes, &p, true));
 		assert_int_equal(meta.rss_hash % n_queues, q);
 		assert_true(frame.flags & MR_FRAME_CSUM_VALID);
-		/* And out by the same one. */
+		/* And leaves through the same one. */
 		assert_int_equal(mr_tx_burst(mr_port_txq(harness.ports[0], q),
 					     harness.cache, &frame, 1),
 				 1);
@@ -365,7 +365,7 @@ TEST(addresses_are_filtered_as_told)
 	end(&harness);
 }
 
-/* What the NIC counted, over many readings that each clear it. */
+/* The NIC's counters, over many readings that each clear them. */
 TEST_AS(NULL, NULL, device_counters_add_up, true)
 {
 	struct mr_named_count counts[64];
@@ -387,7 +387,7 @@ TEST_AS(NULL, NULL, device_counters_add_up, true)
 	n = mr_port_device_stats(harness.ports[0], counts, 64);
 	assert_true(n > 0 && n <= 64);
 	for (uint32_t i = 0; i < n; i++) {
-		/* GPRC and GPTC of the datasheet, whatever their case. */
+		/* GPRC and GPTC of the datasheet, in either case. */
 		if (strcasecmp(counts[i].name, "gprc") == 0)
 			n_in = counts[i].value;
 		if (strcasecmp(counts[i].name, "gptc") == 0)

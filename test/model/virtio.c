@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The device as a whole: making it, resetting it, stepping it. */
+/* The device as a whole: creation, reset, steps. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -250,7 +250,7 @@ static void put_in(void *arg, const uint8_t *bytes, uint32_t n_bytes)
 	vnet_backlog_put(&v->in, bytes, n_bytes, NULL);
 }
 
-/* The driver takes such packets as they are. */
+/* Packets that the driver accepts unchanged. */
 static bool is_taken(const struct vnet *v, const struct vnet_offload *o)
 {
 	uint64_t needs = VNET_BIT(VNET_GUEST_CSUM);
@@ -305,7 +305,7 @@ void vnet_scribble(struct vnet *v, uint32_t queue, uint32_t area,
 	uint64_t iova;
 
 	model_lock(&v->model);
-	/* Descriptors are the largest of the three, 16 bytes for each. */
+	/* Descriptors are the largest of the three, 16 bytes each. */
 	iova = iovas[area % 3] +
 	       (q->size == 0 ? 0 : offset % (16u * q->size)) / 2 * 2;
 	if (q->is_enabled && vnet_is_running(v) &&

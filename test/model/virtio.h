@@ -5,12 +5,11 @@
  *     driver --> registers, rings --> [ model ] --> wire --> the test
  *     driver <-- rings, interrupts <-- [ model ] <-- wire <-- the test
  *
- * Written from the specification (VIRTIO 1.2, OASIS), not from the driver: it
- * says by model_violation() what a driver may not do. What may go wrong in a
- * device is switched on in struct vnet_faults, and of struct model_faults in
- * all but error_bits, for which virtio has no word. If the model is lazy, rx
- * and control doorbells are obeyed at once nevertheless: only tx waits for
- * model_step().
+ * Written from the specification (VIRTIO 1.2, OASIS), not from the driver:
+ * model_violation() records what a driver must not do. Faults are in struct
+ * vnet_faults, and in struct model_faults, except error_bits, for which virtio
+ * has no equivalent. Even if the model is lazy, rx and control doorbells act at
+ * once: only tx waits for model_step().
  */
 #ifndef MODEL_VIRTIO_H
 #define MODEL_VIRTIO_H
@@ -68,7 +67,7 @@ enum vnet_feature {
 
 #define VNET_BIT(feature) (UINT64_C(1) << (feature))
 
-/* All that the model has, the packed ring and IN_ORDER with it. */
+/* All of the model's features, including the packed ring and IN_ORDER. */
 uint64_t vnet_all_features(void);
 
 enum {
@@ -87,18 +86,18 @@ enum vnet_caps {
 	VNET_CAPS_NO_COMMON,
 	VNET_CAPS_NO_NOTIFY,
 	VNET_CAPS_NO_DEVICE,
-	VNET_CAPS_BAR_6,      /* there are five */
-	VNET_CAPS_BAR_EMPTY,  /* one that the device does not have */
+	VNET_CAPS_BAR_6,      /* there are BARs 0 to 5 */
+	VNET_CAPS_BAR_EMPTY,  /* a BAR that the device does not have */
 	VNET_CAPS_BEYOND_BAR, /* begins inside, ends outside */
-	VNET_CAPS_OVERFLOW,   /* offset + length is small in 32 bits */
+	VNET_CAPS_OVERFLOW,   /* offset + length overflows 32 bits */
 	VNET_CAPS_SHORT,      /* 8 bytes of common configuration */
 	VNET_CAPS_MULTIPLIER, /* doorbells far beyond the BAR */
 	VNET_CAPS_CUT_OFF,    /* cap_len is that of an empty capability */
-	VNET_CAPS_NO_LIST,    /* the status register says: no capabilities */
-	/* And some that it must not mind. */
-	VNET_CAPS_UNKNOWN,  /* one of a type of tomorrow comes first */
+	VNET_CAPS_NO_LIST,    /* the status register reports no capabilities */
+	/* And some that it must tolerate. */
+	VNET_CAPS_UNKNOWN,  /* an unknown type comes first */
 	VNET_CAPS_TWICE,    /* a second, worse one of a type comes last */
-	VNET_CAPS_UNUSABLE, /* in BARs that are none come first */
+	VNET_CAPS_UNUSABLE, /* unusable BARs come first */
 	VNET_CAPS_OLD, /* common configuration without the last two registers */
 	VNET_N_CAPS,
 };
@@ -110,41 +109,41 @@ struct vnet_config {
 	uint32_t n_pairs;     /* 0: 1 */
 	uint32_t n_vectors;   /* of MSI-X; 0: one per queue and one more */
 	uint32_t multiplier;  /* of notifications, bytes; 0: 4 */
-	bool one_doorbell;    /* the multiplier is 0: all queues have one */
+	bool one_doorbell;    /* the multiplier is 0: all queues share one */
 	bool is_transitional; /* device id 0x1000 */
-	bool is_held;  /* rx and tx queues are the test's (virtio_core.h) */
-	bool polls_tx; /* asks for no tx notifications: looks at each step */
+	bool is_held;  /* rx and tx queues belong to the test (virtio_core.h) */
+	bool polls_tx; /* no tx notifications: polls on each step */
 	enum vnet_caps caps;
-	uint16_t rss_table; /* entries at most; 0: VNET_MAX_TABLE */
+	uint16_t rss_table; /* maximum of entries; 0: VNET_MAX_TABLE */
 	uint16_t mtu_bytes; /* 0: 1500 */
 	uint8_t mac[6];     /* 0: 02:00:00:00:00:01 */
 };
 
-/* What goes wrong, besides struct model_faults. Zero: nothing. */
+/* Faults, besides struct model_faults. Zero: none. */
 struct vnet_faults {
-	bool refuses_features;   /* FEATURES_OK does not stay */
-	bool generation_changes; /* at each look */
+	bool refuses_features;   /* FEATURES_OK is cleared */
+	bool generation_changes; /* on each read */
 	bool generation_lags;    /* until the change is read: 4.1.4.3.1 */
 	bool refuses_vectors;    /* reads back as none */
 	bool queues_missing;     /* queue_size reads 0 */
-	bool queue_reset_hangs;  /* as long as this is so */
+	bool queue_reset_hangs;  /* while this is set */
 	bool link_flaps;         /* between two reads of the configuration */
-	uint32_t reset_reads;    /* status is 0 only after so many reads */
-	uint32_t needs_reset;    /* after so many buffers used */
+	uint32_t reset_reads;    /* status is 0 only after that many reads */
+	uint32_t needs_reset;    /* after that many used buffers */
 	uint32_t reordered;      /* one in N buffers, unless IN_ORDER */
 	uint32_t doubled;        /* one in N is used twice */
 	uint32_t idx_jumps;      /* one in N: used index beyond the ring */
 	uint32_t bad_header;     /* one in N: offsets beyond the packet */
-	uint32_t bad_sizes;      /* one in N replies of statistics */
-	uint32_t bad_types;      /* the same: of the one beside it */
-	bool rx_stats_only;      /* it has no statistics of tx queues */
-	bool no_results;         /* OK alone: nothing of what it says besides */
-	bool tears_entries;      /* of a used ring: what is on a second page
-				  * gets lost, as QEMU's behind an IOMMU */
+	uint32_t bad_sizes;      /* one in N statistics replies */
+	uint32_t bad_types;      /* likewise: another type's */
+	bool rx_stats_only;      /* no statistics of tx queues */
+	bool no_results;         /* OK, but without the result */
+	bool tears_entries;      /* of a used ring: what is on a second page is
+				  * lost, as in QEMU behind an IOMMU */
 	bool ctrl_refuses;       /* each command: VIRTIO_NET_ERR */
 	bool ctrl_hangs;         /* no command is ever answered */
-	bool query_hangs; /* nor that for statistics, and none after it */
-	/* What goes wrong from that one on, in place of these; or NULL. */
+	bool query_hangs; /* nor statistics commands, nor any after them */
+	/* Faults after such a command, instead of these; or NULL. */
 	const struct vnet_faults *behind_query;
 };
 
