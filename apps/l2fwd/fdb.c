@@ -72,8 +72,9 @@ static uint64_t word_at(const struct fdb *fdb, uint32_t place)
 
 static bool replace(struct fdb *fdb, uint32_t place, uint64_t old, uint64_t new)
 {
+	/* For those who watch: see fdb_word(). */
 	return __atomic_compare_exchange_n(&fdb->words[place], &old, new, false,
-					   __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+					   __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 
 static void add(uint64_t *counter, uint64_t n)
@@ -209,7 +210,7 @@ void fdb_watch(struct fdb *fdb, fdb_moved_fn *moved, void *opaque)
 
 uint64_t fdb_word(const struct fdb *fdb, uint32_t place)
 {
-	return word_at(fdb, place);
+	return __atomic_load_n(&fdb->words[place], __ATOMIC_SEQ_CST);
 }
 
 void fdb_refresh(struct fdb *fdb, uint32_t place, uint32_t now_s)

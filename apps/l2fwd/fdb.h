@@ -54,9 +54,10 @@ void fdb_forget_port(struct fdb *fdb, uint32_t port);
 void fdb_stats(const struct fdb *fdb, struct fdb_stats *ret_stats);
 
 /*
- * For who keeps a copy of the table: its places, and the word in each of them.
- * moved() is called by the worker that saw an address on another port, before
- * its frame is forwarded.
+ * To keep a copy of the table: its places, and the word in each of them. The
+ * worker that saw an address on another port calls moved() after it changed the
+ * word and before it forwards the frame; that change and fdb_word() are
+ * sequentially consistent.
  */
 typedef void fdb_moved_fn(void *opaque, uint32_t place, uint32_t port);
 void fdb_watch(struct fdb *fdb, fdb_moved_fn *moved, void *opaque);

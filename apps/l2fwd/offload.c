@@ -9,7 +9,11 @@
 #include "forward.h"
 #include "offload.h"
 
-enum { QUIET_NS = 20000000, FORCE_NS = 1000000000 };
+enum {
+	QUIET_NS = 20000000,
+	FORCE_NS = 1000000000,
+	PAUSE_NS = 10000000, /* between two looks at all addresses */
+};
 
 /* A rule for a place of the forwarding database. */
 struct station {
@@ -28,6 +32,7 @@ struct offload {
 	uint32_t n_places;
 	struct station *stations; /* by place */
 	uint64_t n_changes;       /* of the database, when last looked at */
+	uint64_t looked_ns;       /* when that was */
 	uint64_t n_moved;         /* atomic: times that has_moved was set */
 	struct offload_stats stats;
 };
@@ -54,7 +59,7 @@ static int check_ports(const struct options *options,
 
 		if (mr_port_offload_caps(ports[i], &caps, &why) < 0)
 			return refuse(ret_error, options, why.text);
-		if (caps.can_send &&
+		if ((caps.can_send || options->mode == MODE_DROP) &&
 		    (caps.is_advised || options->offload == OFFLOAD_ON))
 			continue;
 		mr_port_info(ports[i], &info);
@@ -68,7 +73,8 @@ static int check_ports(const struct options *options,
 	return 1;
 }
 
-static int add_default_rules(struct offload *offload, enum mode mode)
+static int add_default_rules(struct offload *offload, enum mode mode,
+			     struct mr_reason *ret_error)
 {
 	for (uint32_t i = 0; i < offload->n_ports; i++) {
 		const struct mr_rule rule = {
@@ -82,33 +88,39 @@ static int add_default_rules(struct offload *offload, enum mode mode)
 		uint32_t id;
 
 		if (mr_rules_add(offload->rules, &rule, 1, &id) != 1)
-			return -EIO;
+			return fail_with(ret_error, -EIO,
+					 "--offload: port %u takes no rule", i);
 		mr_rules_set(offload->rules, id, rule.to, 1);
 		offload->stats.n_active++;
 	}
 	return 0;
 }
 
-/* By a worker: frames of the address, and to it, are its again. */
+/* By a worker: from now on, workers handle frames from and to the address. */
 static void moved(void *opaque, uint32_t place, uint32_t port)
 {
 	struct offload *offload = opaque;
 	struct station *station = &offload->stations[place];
 
 	if (__atomic_load_n(&station->has_rule, __ATOMIC_ACQUIRE))
-		mr_rules_set(offload->rules, station->id, port, 0);
+		mr_rules_set(offload->rules,
+			     __atomic_load_n(&station->id, __ATOMIC_RELAXED),
+			     port, 0);
 	__atomic_store_n(&station->has_moved, true, __ATOMIC_RELEASE);
 	__atomic_add_fetch(&offload->n_moved, 1, __ATOMIC_RELEASE);
 }
 
-static int watch_addresses(struct offload *offload, struct fdb *fdb)
+static int watch_addresses(struct offload *offload, struct fdb *fdb,
+			   struct mr_reason *ret_error)
 {
 	offload->fdb = fdb;
 	offload->n_places = fdb_n_places(fdb);
 	offload->stations =
 		calloc(offload->n_places, sizeof(offload->stations[0]));
 	if (offload->stations == NULL)
-		return -ENOMEM;
+		return fail_with(ret_error, -ENOMEM,
+				 "no memory for the rules of %u addresses",
+				 offload->n_places);
 	fdb_watch(fdb, moved, offload);
 	return 0;
 }
@@ -131,14 +143,15 @@ int offload_open(struct offload **ret_offload, const struct options *options,
 		return err;
 	offload = calloc(1, sizeof(*offload));
 	if (offload == NULL)
-		return -ENOMEM;
+		return fail_with(ret_error, -ENOMEM, "no memory for rules");
 	offload->n_ports = n_ports;
 	if (mr_rules_open(&config, &offload->rules, &why) < 0) {
 		free(offload);
 		return refuse(ret_error, options, why.text);
 	}
-	err = fdb != NULL ? watch_addresses(offload, fdb) :
-			    add_default_rules(offload, options->mode);
+	err = fdb != NULL ?
+		      watch_addresses(offload, fdb, ret_error) :
+		      add_default_rules(offload, options->mode, ret_error);
 	if (err < 0) {
 		offload_close(offload);
 		return err;
@@ -158,9 +171,11 @@ void offload_close(struct offload *offload)
 	free(offload);
 }
 
-static void add_rule(struct offload *offload, struct station *station,
+/* Whether there was room for it. */
+static bool add_rule(struct offload *offload, struct station *station,
 		     uint64_t word, uint64_t now_ns)
 {
+	uint32_t id;
 	const uint64_t mac = fdb_word_mac(word);
 	struct mr_rule rule = {
 		.match = MR_RULE_STATION,
@@ -169,15 +184,15 @@ static void add_rule(struct offload *offload, struct station *station,
 
 	for (int i = 0; i < 6; i++)
 		rule.mac[i] = (uint8_t)(mac >> 8 * (5 - i));
-	if (mr_rules_add(offload->rules, &rule, 1, &station->id) != 1) {
-		offload->stats.full++;
-		return;
-	}
+	if (mr_rules_add(offload->rules, &rule, 1, &id) != 1)
+		return false;
+	__atomic_store_n(&station->id, id, __ATOMIC_RELAXED);
 	station->word = word;
 	station->new_ns = now_ns;
 	station->is_active = false;
 	__atomic_store_n(&station->has_rule, true, __ATOMIC_RELEASE);
 	offload->stats.n_pending++;
+	return true;
 }
 
 static void remove_rule(struct offload *offload, struct station *station)
@@ -206,7 +221,11 @@ static void consider(struct offload *offload, uint32_t place, uint64_t now_ns)
 		return;
 	mr_rules_set(offload->rules, station->id, fdb_word_port(station->word),
 		     1);
-	/* It may have moved meanwhile: then moved() came too early. */
+	/*
+	 * It may have moved meanwhile: then moved() came too early. All four
+	 * accesses are sequentially consistent: the worker's to the word and
+	 * the rule, and ours to the rule and the word.
+	 */
 	if (fdb_word(offload->fdb, place) != station->word) {
 		mr_rules_set(offload->rules, station->id,
 			     fdb_word_port(station->word), 0);
@@ -218,19 +237,33 @@ static void consider(struct offload *offload, uint32_t place, uint64_t now_ns)
 	offload->stats.n_pending--;
 }
 
-static void follow_place(struct offload *offload, uint32_t place,
-			 uint64_t now_ns)
+static void remove_old(struct offload *offload)
 {
-	struct station *station = &offload->stations[place];
-	const uint64_t word = fdb_word(offload->fdb, place);
+	for (uint32_t i = 0; i < offload->n_places; i++) {
+		struct station *station = &offload->stations[i];
+		const bool has_moved = __atomic_exchange_n(
+			&station->has_moved, false, __ATOMIC_ACQUIRE);
 
-	if (__atomic_exchange_n(&station->has_moved, false, __ATOMIC_ACQUIRE) ||
-	    word != station->word)
-		remove_rule(offload, station);
-	if (!station->has_rule && word != 0)
-		add_rule(offload, station, word, now_ns);
-	else if (station->has_rule && !station->is_active)
-		consider(offload, place, now_ns);
+		if (has_moved || fdb_word(offload->fdb, i) != station->word)
+			remove_rule(offload, station);
+	}
+}
+
+/* How many addresses are left without a rule. */
+static uint64_t add_new(struct offload *offload, uint64_t now_ns)
+{
+	uint64_t n_left = 0;
+
+	for (uint32_t i = 0; i < offload->n_places; i++) {
+		struct station *station = &offload->stations[i];
+		const uint64_t word = fdb_word(offload->fdb, i);
+
+		if (!station->has_rule && word != 0)
+			n_left += !add_rule(offload, station, word, now_ns);
+		else if (station->has_rule && !station->is_active)
+			consider(offload, i, now_ns);
+	}
+	return n_left;
 }
 
 void offload_poll(struct offload *offload, uint64_t now_ns)
@@ -244,11 +277,20 @@ void offload_poll(struct offload *offload, uint64_t now_ns)
 	fdb_stats(offload->fdb, &fdb);
 	n_changes = fdb.learned + fdb.aged +
 		    __atomic_load_n(&offload->n_moved, __ATOMIC_ACQUIRE);
-	if (n_changes == offload->n_changes && offload->stats.n_pending == 0)
+	if ((n_changes == offload->n_changes && offload->stats.n_pending == 0 &&
+	     offload->stats.full == 0) ||
+	    now_ns < offload->looked_ns + PAUSE_NS)
 		return;
 	offload->n_changes = n_changes;
-	for (uint32_t i = 0; i < offload->n_places; i++)
-		follow_place(offload, i, now_ns);
+	offload->looked_ns = now_ns;
+	/* First: a rule that goes makes room for another. */
+	remove_old(offload);
+	offload->stats.full = add_new(offload, now_ns);
+}
+
+void offload_stop(struct offload *offload)
+{
+	mr_rules_stop(offload->rules);
 }
 
 int offload_fd(const struct offload *offload)

@@ -22,7 +22,7 @@ struct offload;
 struct offload_stats {
 	uint64_t n_active, n_pending; /* rules */
 	uint64_t forced;              /* made active without a pause */
-	uint64_t full;                /* addresses without room for a rule */
+	uint64_t full;                /* addresses that have no rule */
 	uint64_t attempted;           /* frames that rules gave a port */
 	uint64_t drops;               /* of those, lost */
 	uint64_t has_drops;           /* 0: nobody can tell */
@@ -35,6 +35,8 @@ struct offload_stats {
 int offload_open(struct offload **ret_offload, const struct options *options,
 		 struct mr_port *const *ports, uint32_t n_ports,
 		 struct fdb *fdb, struct mr_reason *ret_error);
+/* Frames reach the workers again, and the counters are final. */
+void offload_stop(struct offload *offload);
 /* NULL is allowed. */
 void offload_close(struct offload *offload);
 

@@ -32,7 +32,7 @@ static const struct option_row rows[] = {
 	{ "fdb-limit", ID_FDB_LIMIT, "N",
 	  "learn: most addresses to keep (default 8192)" },
 	{ "offload", ID_OFFLOAD, "off|auto|on",
-	  "forward in the kernel what is decided (default off)" },
+	  "let the kernel forward known traffic (default off)" },
 	{ "json", OPTION_JSON, NULL, "one JSON object per second on stdout" },
 	{ "csv", OPTION_CSV, NULL,
 	  "CSV on stdout, one line per queue and second" },

@@ -103,6 +103,7 @@ void session_end_offload(void *app)
 
 	if (session->offload == NULL)
 		return;
+	offload_stop(session->offload);
 	offload_stats(session->offload, &session->offload_stats);
 	offload_close(session->offload);
 	session->offload = NULL;

@@ -38,8 +38,8 @@ _Static_assert((int)XSK_PKT_CONTD == (int)MR_FRAME_MORE,
 
 /* What lets a user run a program without root; the last is for UMEMs. */
 #define XDP_SETCAP                                                             \
-	"setcap cap_net_raw,cap_net_admin,cap_bpf,cap_ipc_lock+ep on the "     \
-	"program"
+	"setcap cap_net_raw,cap_net_admin,cap_bpf,cap_perfmon,cap_ipc_lock+ep" \
+	" on the program"
 
 enum {
 	XDP_MIN_FRAME_BYTES = 14, /* an Ethernet header */
@@ -212,7 +212,8 @@ struct xdp_port {
 	int promisc_fd, allmulti_fd, filter_fd; /* -1: not set; end with us */
 	struct xdp_record record;
 	bool is_pinned;
-	bool is_detached; /* somebody took the program off, which was logged */
+	bool is_detached;     /* somebody took the program off */
+	uint32_t n_polls;     /* of mr_port_poll(), for what is looked at rarely */
 	bool is_software; /* veth or tap: a kernel's frames, not a wire's */
 	bool has_tx_metadata;
 	uint32_t max_segs;    /* descriptors of a frame, 1: no SG */
@@ -336,7 +337,7 @@ bool mri_xdp_prog_is_detached(const struct xdp_port *port);
 /* Put another program in the place of the port's own, or that back: -1. */
 int mri_xdp_prog_replace(struct xdp_port *port, int prog_fd);
 /* Why a program was not loaded, as a reason. */
-int mri_xdp_prog_refuse(const struct xdp_port *port, int err,
+int mri_xdp_prog_refuse(const struct xdp_port *port, int err, bool has_rules,
 			struct mr_reason *reterr_reason);
 /* For libbpf, which must not print while the library uses it. */
 int mri_xdp_silent(enum libbpf_print_level level, const char *format,

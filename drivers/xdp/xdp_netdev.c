@@ -289,10 +289,19 @@ static void take_message(struct xdp_port *port, const struct nlmsghdr *message)
 	take_link(port, &dev);
 }
 
-/* Nobody tells of it: a link is detached by BPF_LINK_DETACH in silence. */
+/*
+ * The kernel sends no event for BPF_LINK_DETACH. A link is detached from a
+ * deleted interface, too: that has been reported.
+ */
 static int look_at_program(struct xdp_port *port)
 {
-	if (port->is_detached || !mri_xdp_prog_is_detached(port))
+	enum { EACH = 8 }; /* it takes the RTNL lock */
+	struct xdp_netdev dev = port->dev;
+
+	if (port->n_polls++ % EACH != 0 || port->is_detached ||
+	    __atomic_load_n(&port->is_gone, __ATOMIC_RELAXED) ||
+	    !mri_xdp_prog_is_detached(port) ||
+	    mri_xdp_netdev_read(dev.ifindex, &dev) < 0)
 		return 0;
 	port->is_detached = true;
 	mr_log(port->base.ctx, MR_LOG_WARNING,
@@ -305,7 +314,7 @@ static int look_at_program(struct xdp_port *port)
 int mri_xdp_events_poll(struct xdp_port *port)
 {
 	_Alignas(struct nlmsghdr) char buffer[REPLY_BYTES];
-	int n_events = look_at_program(port);
+	int n_events = 0;
 
 	for (;;) {
 		const struct nlmsghdr *message =
@@ -328,7 +337,7 @@ int mri_xdp_events_poll(struct xdp_port *port)
 			continue;
 		}
 		if (n <= 0)
-			return n_events;
+			return n_events + look_at_program(port);
 		for (; NLMSG_OK(message, n); message = NLMSG_NEXT(message, n)) {
 			take_message(port, message);
 			n_events++;

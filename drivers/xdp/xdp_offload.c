@@ -19,6 +19,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
@@ -31,6 +32,7 @@ enum {
 	MAX_PORTS = 64,
 	CAN_XMIT = 1 << 2,    /* NETDEV_XDP_ACT_NDO_XMIT */
 	CAN_XMIT_SG = 1 << 6, /* NETDEV_XDP_ACT_NDO_XMIT_SG */
+	GRACE_NS = 50000000,  /* longer than a NAPI runs the program */
 };
 
 struct xdp_rules {
@@ -38,6 +40,7 @@ struct xdp_rules {
 	/* By port; the first has the maps. The tracer counts what is lost. */
 	struct xdp_rules_bpf *programs[MAX_PORTS];
 	struct xdp_rules_bpf *tracer; /* NULL: the kernel refuses it */
+	uint64_t features[MAX_PORTS]; /* as the kernel said last */
 	uint32_t queue_base[MAX_PORTS];
 	uint32_t n_queues;
 	uint64_t netns;
@@ -52,13 +55,13 @@ static struct xdp_port *port_of(const struct xdp_rules *rules, uint32_t i)
 	return (struct xdp_port *)rules->base.ports[i];
 }
 
-/* What the device can be given to send; a kernel before 6.3 does not say. */
-static uint64_t features_of(const struct xdp_port *port)
+/* What the device can be given to send; before, if the kernel fails to say. */
+static uint64_t features_of(const struct xdp_port *port, uint64_t before)
 {
-	uint64_t features = CAN_XMIT | CAN_XMIT_SG;
+	const int err = mri_xdp_features(port->dev.ifindex, &before);
 
-	(void)mri_xdp_features(port->dev.ifindex, &features);
-	return features;
+	/* Before Linux 6.3 it cannot: try. */
+	return err == -ENOENT ? CAN_XMIT | CAN_XMIT_SG : before;
 }
 
 static int rules_caps(const struct mr_port *base, struct mr_offload_caps *caps,
@@ -71,8 +74,19 @@ static int rules_caps(const struct mr_port *base, struct mr_offload_caps *caps,
 			       "%s: no rules beside other XDP programs: "
 			       "libxdp's dispatcher runs the port's program",
 			       base->info.name);
+	if (!port->prog.is_native)
+		return mr_fail(
+			reterr_reason, -ENOTSUP,
+			"%s: no rules with generic attach: a redirect is "
+			"no faster than user space there",
+			base->info.name);
 	caps->matches = 1u << MR_RULE_ANY | 1u << MR_RULE_STATION;
-	if (!(features_of(port) & CAN_XMIT)) {
+	if (port->n_zc_queues > 0) {
+		caps->is_advised = 0;
+		snprintf(caps->why, sizeof(caps->why),
+			 "zero-copy: a redirect copies each frame");
+	}
+	if (!(features_of(port, 0) & CAN_XMIT)) {
 		caps->can_send = 0;
 		snprintf(
 			caps->why, sizeof(caps->why),
@@ -81,14 +95,6 @@ static int rules_caps(const struct mr_port *base, struct mr_offload_caps *caps,
 				"'ethtool -K PEER gro on', with PEER the other "
 				"end of this veth" :
 				"its driver does not send redirected frames");
-	}
-	if (!port->prog.is_native || port->n_zc_queues > 0) {
-		caps->is_advised = 0;
-		snprintf(caps->why, sizeof(caps->why),
-			 port->prog.is_native ?
-				 "zero-copy: a redirect copies each frame" :
-				 "generic attach: a redirect is no faster than "
-				 "user space");
 	}
 	return 0;
 }
@@ -251,13 +257,16 @@ static bool refresh(struct xdp_rules *rules, uint32_t i)
 	const struct xdp_port *port = port_of(rules, i);
 	const int map_fd = bpf_map__fd(rules->programs[0]->maps.targets);
 	struct xdp_rule_port *entry = &rules->ports[i];
-	const bool is_up = __atomic_load_n(&port->is_up, __ATOMIC_RELAXED) &&
-			   !__atomic_load_n(&port->is_gone, __ATOMIC_RELAXED);
-	const uint64_t features = is_up ? features_of(port) : 0;
+	const bool is_gone = __atomic_load_n(&port->is_gone, __ATOMIC_RELAXED);
+	const bool is_up = __atomic_load_n(&port->is_up, __ATOMIC_RELAXED);
+	const uint64_t features = is_up && !is_gone ? rules->features[i] : 0;
 	const uint32_t max_bytes =
 		features & CAN_XMIT ? xdp_max_bytes(port) : 0;
 	const bool could = entry->max_bytes != 0;
 
+	/* The program stays on an interface that went to another namespace. */
+	if (is_gone)
+		__atomic_store_n(&entry->is_off, 1, __ATOMIC_RELAXED);
 	/* First the map: a frame that finds the entry finds a device. */
 	if (max_bytes != 0 && !could &&
 	    bpf_map_update_elem(map_fd, &i, &port->dev.ifindex, BPF_ANY) < 0)
@@ -268,27 +277,46 @@ static bool refresh(struct xdp_rules *rules, uint32_t i)
 	__atomic_store_n(&entry->max_bytes, max_bytes, __ATOMIC_RELEASE);
 	if (max_bytes == 0 && could)
 		(void)bpf_map_delete_elem(map_fd, &i);
-	if (could != (max_bytes != 0))
-		mr_log(port->base.ctx,
-		       max_bytes != 0 ? MR_LOG_INFO : MR_LOG_WARNING,
-		       "%s: %s frames that rules redirect to it",
-		       port->base.info.name,
-		       max_bytes != 0 ? "sends" :
-		       is_up          ? "its driver no longer sends" :
-					"is down and does not send");
-	return could != (max_bytes != 0);
+	if (could == (max_bytes != 0))
+		return false;
+	mr_log(port->base.ctx, max_bytes != 0 ? MR_LOG_INFO : MR_LOG_WARNING,
+	       "%s: %s", port->base.info.name,
+	       max_bytes != 0 ? "rules can send from it" :
+	       is_up ? "its driver no longer sends redirected frames: they go "
+		       "to user space" :
+		       "is down: frames that rules would send from it go to "
+		       "user space");
+	return true;
+}
+
+/* Whether the kernel has told of changed features, of any device. */
+static bool has_news(const struct mr_rules *base)
+{
+	char message[4096];
+	bool has = false;
+
+	if (base->fd < 0)
+		return false;
+	while (recv(base->fd, message, sizeof(message), MSG_DONTWAIT) > 0 ||
+	       errno == ENOBUFS)
+		has = true;
+	return has;
+}
+
+static void read_features(struct xdp_rules *rules)
+{
+	for (uint32_t i = 0; i < rules->base.n_ports; i++)
+		rules->features[i] =
+			features_of(port_of(rules, i), rules->features[i]);
 }
 
 static int rules_poll(struct mr_rules *base)
 {
 	struct xdp_rules *rules = (struct xdp_rules *)base;
-	char message[4096];
 	int n_changed = 0;
 
-	/* It says which device changed; all are looked at. */
-	while (base->fd >= 0 &&
-	       recv(base->fd, message, sizeof(message), MSG_DONTWAIT) > 0)
-		;
+	if (has_news(base))
+		read_features(rules);
 	for (uint32_t i = 0; i < base->n_ports; i++)
 		n_changed += refresh(rules, i);
 	return n_changed;
@@ -331,15 +359,34 @@ void mri_xdp_rules_stats(const struct mr_rxq *base, struct mr_rx_stats *stats)
 			  stats);
 }
 
-/* The port has its own program again, and what the rules counted. */
+/* What the rules counted goes to the counters of the queues. */
 static void detach(struct xdp_rules *rules, uint32_t i)
 {
 	struct xdp_port *port = port_of(rules, i);
+	const int err = mri_xdp_prog_replace(port, -1);
 
-	port->rules = NULL;
+	/* -ENOLINK: the interface is gone. */
+	if (err < 0 && err != -ENOLINK)
+		mr_log(port->base.ctx, MR_LOG_WARNING,
+		       "%s: the program for rules stays, without rules: %s",
+		       port->base.info.name, mr_strerror(-err));
 	for (uint32_t q = 0; q < port->n_queues; q++)
 		add_queue(rules, rules->queue_base[i] + q,
 			  &port->rxqs[q].base.stats);
+	port->rules = NULL;
+}
+
+static void rules_stop(struct mr_rules *base)
+{
+	const struct timespec grace = { .tv_nsec = GRACE_NS };
+	struct xdp_rules *rules = (struct xdp_rules *)base;
+
+	for (uint32_t i = 0; i < base->n_ports; i++)
+		__atomic_store_n(&rules->ports[i].is_off, 1, __ATOMIC_RELEASE);
+	/* Programs that run now end first: synchronize_rcu(), except on kernels
+	 * with nohz_full. */
+	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) < 0)
+		nanosleep(&grace, NULL);
 }
 
 static void unmap(void *memory, const struct bpf_map *map)
@@ -354,11 +401,8 @@ static void rules_close(struct mr_rules *base)
 	const libbpf_print_fn_t print = libbpf_set_print(mri_xdp_silent);
 	const struct xdp_rules_bpf *first = rules->programs[0];
 
-	for (uint32_t i = 0; i < base->n_ports; i++)
-		if (port_of(rules, i)->rules == rules)
-			(void)mri_xdp_prog_replace(port_of(rules, i), -1);
-	/* Programs that run now end first, as synchronize_rcu(). */
-	(void)syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
+	if (rules->ports != NULL)
+		rules_stop(base);
 	for (uint32_t i = 0; i < base->n_ports; i++)
 		if (port_of(rules, i)->rules == rules)
 			detach(rules, i);
@@ -413,11 +457,18 @@ static int open_steps(struct xdp_rules *rules, struct mr_reason *reterr_reason)
 		rules->programs[i] = load(rules, i, false, &err);
 	if (err == 0)
 		err = share_arrays(rules);
+	if (err == -ENOMEM)
+		return mr_fail(reterr_reason, err,
+			       "no memory for %u rules between %u ports",
+			       base->n_max, base->n_ports);
 	if (err < 0)
-		return mri_xdp_prog_refuse(port_of(rules, 0), err,
+		return mri_xdp_prog_refuse(port_of(rules, 0), err, true,
 					   reterr_reason);
 	open_tracer(rules);
 	base->fd = mri_xdp_features_open();
+	if (base->fd < 0)
+		base->fd = -1;
+	read_features(rules);
 	(void)rules_poll(base);
 	for (uint32_t i = 0; i < base->n_ports && err == 0; i++)
 		err = attach(rules, i, reterr_reason);
@@ -448,21 +499,42 @@ static void rules_set(struct mr_rules *base, uint32_t id, uint32_t to,
 		      uint32_t is_active)
 {
 	struct xdp_rules *rules = (struct xdp_rules *)base;
-	const bool is_drop = base->rules[id].action == MR_RULE_DROP;
+	const uint32_t slot = mr_rule_slot(id);
+	const uint32_t generation = id >> XDP_RULE_GENERATION_SHIFT;
+	const bool is_drop = base->rules[slot].action == MR_RULE_DROP;
+	uint32_t old =
+		__atomic_load_n(&rules->slots[slot].word, __ATOMIC_RELAXED);
 
-	__atomic_store_n(&rules->slots[id].word,
-			 to | (is_active ? XDP_RULE_ACTIVE : 0) |
-				 (is_drop ? XDP_RULE_DROP : 0),
+	/* A thread that was late finds another rule there: leave it alone. */
+	while (old >> XDP_RULE_GENERATION_SHIFT == generation &&
+	       !__atomic_compare_exchange_n(
+		       &rules->slots[slot].word, &old,
+		       to | (is_active ? XDP_RULE_ACTIVE : 0) |
+			       (is_drop ? XDP_RULE_DROP : 0) |
+			       generation << XDP_RULE_GENERATION_SHIFT,
+		       true, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		;
+}
+
+/* Give the slot to a generation, with a rule that is inactive. */
+static void reset(struct xdp_rules *rules, uint32_t id)
+{
+	struct xdp_rule_slot *slot = &rules->slots[mr_rule_slot(id)];
+
+	__atomic_store_n(&slot->word,
+			 id >> XDP_RULE_GENERATION_SHIFT
+					 << XDP_RULE_GENERATION_SHIFT,
 			 __ATOMIC_RELEASE);
+	slot->seen_ns = slot->held_ns = 0;
 }
 
 static bool enter(struct xdp_rules *rules, uint32_t id)
 {
 	const int map_fd = bpf_map__fd(rules->programs[0]->maps.stations);
-	const struct mr_rule *rule = &rules->base.rules[id];
+	const struct mr_rule *rule = &rules->base.rules[mr_rule_slot(id)];
 	const uint64_t key = key_of(rule);
 
-	memset(&rules->slots[id], 0, sizeof(rules->slots[id]));
+	reset(rules, id);
 	rules_set(&rules->base, id, rule->to, 0);
 	if (rule->match == MR_RULE_STATION)
 		return bpf_map_update_elem(map_fd, &key, &id, BPF_NOEXIST) == 0;
@@ -489,15 +561,17 @@ static void rules_remove(struct mr_rules *base, const uint32_t *ids, uint32_t n)
 	const int map_fd = bpf_map__fd(rules->programs[0]->maps.stations);
 
 	for (uint32_t i = 0; i < n; i++) {
-		const struct mr_rule *rule = &base->rules[ids[i]];
+		const struct mr_rule *rule = &base->rules[mr_rule_slot(ids[i])];
 		const uint64_t key = key_of(rule);
 
-		rules_set(base, ids[i], rule->to, 0);
 		if (rule->match == MR_RULE_STATION)
 			(void)bpf_map_delete_elem(map_fd, &key);
 		else
 			__atomic_store_n(&rules->ports[rule->port].any, 0,
 					 __ATOMIC_RELEASE);
+		/* No longer of this generation: late rules_set() does nothing.
+		 */
+		reset(rules, ids[i] + (1u << XDP_RULE_GENERATION_SHIFT));
 	}
 }
 
@@ -507,7 +581,8 @@ static void rules_read(const struct mr_rules *base, const uint32_t *ids,
 	const struct xdp_rules *rules = (const struct xdp_rules *)base;
 
 	for (uint32_t i = 0; i < n; i++) {
-		const struct xdp_rule_slot *slot = &rules->slots[ids[i]];
+		const struct xdp_rule_slot *slot =
+			&rules->slots[mr_rule_slot(ids[i])];
 
 		ret_stats[i] = (struct mr_rule_stats){
 			.seen_ns = get(&slot->seen_ns),
@@ -542,6 +617,7 @@ const struct mr_rules_ops mri_xdp_rules_ops = {
 	.caps = rules_caps,
 	.open = rules_open,
 	.close = rules_close,
+	.stop = rules_stop,
 	.add = rules_add,
 	.remove = rules_remove,
 	.set = rules_set,

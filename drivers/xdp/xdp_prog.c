@@ -37,9 +37,10 @@ int mri_xdp_silent(enum libbpf_print_level level, const char *format,
 
 /* Which capability the kernel missed when it did not load the program; NULL:
  * none, so the verifier has refused it. */
-static const char *missing_capability(void)
+static const char *missing_capability(bool has_rules)
 {
-	enum { NET_ADMIN = 12, SYS_ADMIN = 21, BPF = 39 }; /* CAP_*: the second one since 5.8 */
+	/* CAP_*; the last two since 5.8 */
+	enum { NET_ADMIN = 12, SYS_ADMIN = 21, PERFMON = 38, BPF = 39 };
 	struct __user_cap_header_struct header = {
 		.version = _LINUX_CAPABILITY_VERSION_3
 	};
@@ -47,10 +48,15 @@ static const char *missing_capability(void)
 
 	if (syscall(SYS_capget, &header, words) < 0)
 		return "CAP_BPF or CAP_NET_ADMIN";
-	/* CAP_SYS_ADMIN stands for both, as it did before there was another. */
-	if (!(words[0].effective >> SYS_ADMIN & 1) &&
-	    !(words[BPF / 32].effective >> BPF % 32 & 1))
-		return "CAP_BPF";
+	/* CAP_SYS_ADMIN stands for those, as it did before they came. */
+	if (!(words[0].effective >> SYS_ADMIN & 1)) {
+		if (!(words[BPF / 32].effective >> BPF % 32 & 1))
+			return "CAP_BPF";
+		/* The verifier lets others not compute with packet pointers. */
+		if (has_rules &&
+		    !(words[PERFMON / 32].effective >> PERFMON % 32 & 1))
+			return "CAP_PERFMON";
+	}
 	return words[0].effective >> NET_ADMIN & 1 ? NULL : "CAP_NET_ADMIN";
 }
 
@@ -78,13 +84,13 @@ static int load(struct xdp_port *port, bool has_frags,
 		return 0;
 	}
 	xdp_prog_bpf__destroy(skeleton);
-	return mri_xdp_prog_refuse(port, err, reterr_reason);
+	return mri_xdp_prog_refuse(port, err, false, reterr_reason);
 }
 
-int mri_xdp_prog_refuse(const struct xdp_port *port, int err,
+int mri_xdp_prog_refuse(const struct xdp_port *port, int err, bool has_rules,
 			struct mr_reason *reterr_reason)
 {
-	const char *missing = missing_capability();
+	const char *missing = missing_capability(has_rules);
 
 	if ((err == -EPERM || err == -EACCES) && missing != NULL)
 		return mr_fail(reterr_reason, -EPERM,

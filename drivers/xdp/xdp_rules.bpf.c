@@ -96,11 +96,23 @@ static __always_inline int to_user(struct xdp_md *ctx)
 	return (int)bpf_redirect_map(&sockets, ctx->rx_queue_index, XDP_PASS);
 }
 
-static __always_inline struct xdp_rule_slot *slot_of(__u64 mac)
+/* The rule of an id; NULL: another one is in its place by now. */
+static __always_inline struct xdp_rule_slot *slot_of(__u32 id)
+{
+	const __u32 idx = id & ((1u << XDP_RULE_GENERATION_SHIFT) - 1);
+	struct xdp_rule_slot *slot = bpf_map_lookup_elem(&slots, &idx);
+
+	if (slot == NULL || slot->word >> XDP_RULE_GENERATION_SHIFT !=
+				    id >> XDP_RULE_GENERATION_SHIFT)
+		return NULL;
+	return slot;
+}
+
+static __always_inline struct xdp_rule_slot *station_of(__u64 mac)
 {
 	const __u32 *id = bpf_map_lookup_elem(&stations, &mac);
 
-	return id == NULL ? NULL : bpf_map_lookup_elem(&slots, id);
+	return id == NULL ? NULL : slot_of(*id);
 }
 
 /* Written once per tick: the cache line stays shared. */
@@ -119,10 +131,10 @@ static __always_inline __u32 match_station(const struct ethhdr *eth)
 
 	if (eth->h_dest[0] & 1)
 		return 0;
-	/* Whole words: the header has two bytes more than an address ends. */
+	/* Loads of 8 bytes: at least two bytes of the header follow each. */
 	target = *(const __u64 *)eth->h_dest << 16 >> 16;
 	source = *(const __u64 *)eth->h_source << 16 >> 16;
-	from = slot_of(source);
+	from = station_of(source);
 	if (from == NULL || (from->word & XDP_RULE_TO) != port_idx)
 		return 0;
 	stamp(&from->seen_ns, now_ns);
@@ -130,7 +142,7 @@ static __always_inline __u32 match_station(const struct ethhdr *eth)
 		stamp(&from->held_ns, now_ns);
 		return 0;
 	}
-	to = slot_of(target);
+	to = station_of(target);
 	if (to == NULL)
 		return 0;
 	if (!(to->word & XDP_RULE_ACTIVE))
@@ -146,14 +158,12 @@ static __always_inline __u32 match(const struct ethhdr *eth)
 	const __u32 idx = port_idx;
 	const struct xdp_rule_port *port = bpf_map_lookup_elem(&ports, &idx);
 	struct xdp_rule_slot *slot;
-	__u32 id;
 
-	if (port == NULL)
+	if (port == NULL || port->is_off)
 		return 0;
 	if (port->any == 0)
 		return match_station(eth);
-	id = port->any - 1;
-	slot = bpf_map_lookup_elem(&slots, &id);
+	slot = slot_of(port->any - 1);
 	return slot == NULL ? 0 : slot->word;
 }
 

@@ -3,14 +3,15 @@
 #ifndef XDP_RULES_H
 #define XDP_RULES_H
 
-/* struct xdp_rule_slot.word: the port to send from, and how. */
+/* struct xdp_rule_slot.word: the port to send from, how, and whose it is. */
 enum {
 	XDP_RULE_TO = 0xffff,
 	XDP_RULE_ACTIVE = 1 << 16,
 	XDP_RULE_DROP = 1 << 17,
+	XDP_RULE_GENERATION_SHIFT = 24, /* as in the rule's id */
 };
 
-/* A rule, by its id. */
+/* A rule, by its slot. */
 struct xdp_rule_slot {
 	__u32 word; /* written whole, so that a frame sees all of a change */
 	__u32 reserved;
@@ -24,7 +25,7 @@ struct xdp_rule_port {
 	__u32 any;          /* id + 1 of its rule for each frame; 0: none */
 	__u32 max_bytes;    /* longest frame it can send now; 0: none */
 	__u32 max_sg_bytes; /* the same, of frames in several buffers */
-	__u32 reserved;
+	__u32 is_off;       /* what it receives goes to user space */
 };
 
 /* An rx queue; one CPU at a time runs the program for it. */

@@ -8,14 +8,20 @@
 
 #include "base/base.h"
 
-enum { MAX_PORTS = 64, DEFAULT_N_RULES = 8192, MAX_N_RULES = 1 << 24 };
+enum {
+	MAX_PORTS = 64,
+	DEFAULT_N_RULES = 8192,
+	MAX_N_RULES = (1 << MR_RULE_SLOT_BITS) - 1,
+};
 
 int mr_port_offload_caps(const struct mr_port *port,
 			 struct mr_offload_caps *caps,
 			 struct mr_reason *reterr_reason)
 {
 	const struct mr_rules_ops *ops = port->driver->rules;
-	struct mr_offload_caps c = { .can_send = 1, .is_advised = 1 };
+	struct mr_offload_caps c = { .n_max_rules = MAX_N_RULES,
+				     .can_send = 1,
+				     .is_advised = 1 };
 	int err;
 
 	if (ops == NULL)
@@ -54,6 +60,11 @@ static int check_ports(const struct mr_rules_config *config,
 				       "have one driver",
 				       config->ports[0]->info.name,
 				       port->info.name);
+		for (uint32_t k = 0; k < i; k++)
+			if (config->ports[k] == port)
+				return mr_fail(reterr_reason, -EINVAL,
+					       "%s: twice in one set of rules",
+					       port->info.name);
 	}
 	return 0;
 }
@@ -120,6 +131,11 @@ int mr_rules_open(const struct mr_rules_config *config,
 	return 0;
 }
 
+void mr_rules_stop(struct mr_rules *rules)
+{
+	rules->ops->stop(rules);
+}
+
 void mr_rules_close(struct mr_rules *rules)
 {
 	if (rules == NULL)
@@ -147,7 +163,7 @@ uint32_t mr_rules_add(struct mr_rules *rules, const struct mr_rule *new_rules,
 	       is_valid(rules, &new_rules[n_given])) {
 		const uint32_t id = rules->free_ids[--rules->n_free];
 
-		rules->rules[id] = new_rules[n_given];
+		rules->rules[mr_rule_slot(id)] = new_rules[n_given];
 		ret_ids[n_given++] = id;
 	}
 	n_added = n_given == 0 ? 0 : rules->ops->add(rules, ret_ids, n_given);
@@ -160,13 +176,15 @@ void mr_rules_remove(struct mr_rules *rules, const uint32_t *ids, uint32_t n)
 {
 	rules->ops->remove(rules, ids, n);
 	for (uint32_t i = n; i > 0; i--)
-		rules->free_ids[rules->n_free++] = ids[i - 1];
+		rules->free_ids[rules->n_free++] =
+			ids[i - 1] + (1u << MR_RULE_SLOT_BITS);
 }
 
 void mr_rules_set(struct mr_rules *rules, uint32_t id, uint32_t to,
 		  uint32_t is_active)
 {
-	rules->ops->set(rules, id, to, is_active);
+	if (to < rules->n_ports)
+		rules->ops->set(rules, id, to, is_active);
 }
 
 void mr_rules_read(const struct mr_rules *rules, const uint32_t *ids,

@@ -120,7 +120,7 @@ def test_a_missing_capability_is_named(lab, star, without, missing, options):
     refused = Refused(lab, star.middle, *options, *star.ports,
                       wrap=["setpriv", f"--bounding-set=-{without}"])
     refused.check(1, f"capability {missing} is missing", "root",
-                  "setcap cap_net_raw,cap_net_admin,cap_bpf,cap_ipc_lock+ep")
+                  "setcap cap_net_raw,cap_net_admin,cap_bpf,cap_perfmon,cap_ipc_lock+ep")
 
 
 @pytest.mark.usefixtures("unchanged")

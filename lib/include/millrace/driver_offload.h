@@ -23,11 +23,24 @@ struct mr_rules {
 	struct mr_port **ports;
 	uint32_t n_ports;
 	uint32_t n_max;
-	struct mr_rule *rules; /**< by id: n_max of them */
+	struct mr_rule *rules; /**< by mr_rule_slot(): n_max of them */
 	uint32_t *free_ids;    /**< private to lib/port, as the next one */
 	uint32_t n_free;
 	int fd;                /**< for mr_rules_fd(); initially -1 */
 };
+
+enum { MR_RULE_SLOT_BITS = 24 };
+
+/**
+ * The place of a rule in a set. The bits above it are a generation: an id of a
+ * rule that was removed differs from that of the next one in its place.
+ *
+ * @return 0 to n_max - 1. Thread: any.
+ */
+static inline uint32_t mr_rule_slot(uint32_t id)
+{
+	return id & ((1u << MR_RULE_SLOT_BITS) - 1);
+}
 
 /** What a driver does with rules; mr_driver.rules points to it. */
 struct mr_rules_ops {
@@ -39,8 +52,10 @@ struct mr_rules_ops {
 	int (*open)(struct mr_rules *rules, struct mr_reason *reterr_reason);
 	/** Contract of mr_rules_close(); lib/port then frees @p rules. */
 	void (*close)(struct mr_rules *rules);
+	/** Contract of mr_rules_stop(). close() follows sooner or later. */
+	void (*stop)(struct mr_rules *rules);
 	/**
-	 * Add rules->rules[id], inactive, for each id.
+	 * Add the rule in the slot of each id, inactive.
 	 * @return how many, first ones first
 	 */
 	uint32_t (*add)(struct mr_rules *rules, const uint32_t *ids,

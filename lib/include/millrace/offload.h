@@ -39,8 +39,9 @@ enum mr_rule_match {
 	 * A learning bridge's entry: the station mr_rule.mac is behind
 	 * mr_rule.to. A frame is forwarded if its source and its destination
 	 * both have an active rule, and that of its source names the port that
-	 * it arrived on; it is dropped if that of its destination does, too.
-	 * Frames to group addresses go to the application.
+	 * it arrived on. It is dropped if its destination is behind that port,
+	 * too. Frames to group addresses go to the application, and a rule
+	 * MR_RULE_ANY of the port, active or not, stands before all of these.
 	 */
 	MR_RULE_STATION = 2,
 };
@@ -64,7 +65,7 @@ struct mr_rule {
 /** How to open a set of rules. Zero is the default of n_max. */
 struct mr_rules_config {
 	uint32_t size;    /**< sizeof(struct mr_rules_config) */
-	uint32_t n_ports; /**< 1 to 64 */
+	uint32_t n_ports; /**< 1 to 64, all different */
 	struct mr_port *const *ports;
 	uint32_t n_max;   /**< most rules at a time; 0: 8192 */
 	uint32_t reserved;
@@ -74,8 +75,8 @@ struct mr_rules_config {
 struct mr_offload_caps {
 	uint32_t size;        /**< sizeof(struct mr_offload_caps) */
 	uint32_t matches;     /**< bit m: enum mr_rule_match m */
-	uint32_t n_max_rules; /**< of a set; 0: no limit but memory */
-	uint32_t can_send;    /**< 1: it can be mr_rule.to now */
+	uint32_t n_max_rules; /**< of a set */
+	uint32_t can_send;    /**< 1: it can be mr_rule.to, once it is up */
 	uint32_t is_advised;  /**< 1: faster than user space, without loss */
 	uint32_t reserved;
 	char why[256];        /**< why not can_send or is_advised, with the
@@ -118,7 +119,8 @@ MR_API int mr_port_offload_caps(const struct mr_port *port,
  * Open an empty set of rules for a group of ports.
  *
  * @return 0, or
- *   -EINVAL  no ports, or two drivers
+ *   -EINVAL  size is 0, n_ports or n_max is out of range, a port is there
+ *            twice, or they have two drivers
  *   -EBUSY   a port has a set already
  *   -ENOTSUP as mr_port_offload_caps(), of any of the ports
  *   -ENOMEM  no memory
@@ -134,10 +136,20 @@ MR_API int mr_rules_open(const struct mr_rules_config *config,
 			 struct mr_reason *reterr_reason);
 
 /**
+ * Stop all rules, for good: frames reach the application again, and counters of
+ * rules are final. For a last report.
+ *
+ * Thread: as mr_rules_add(). Cost: waits for programs that run, milliseconds.
+ */
+MR_API void mr_rules_stop(struct mr_rules *rules);
+
+/**
  * Remove all rules and close the set. What was counted stays in the counters of
  * the queues. NULL is allowed.
  *
- * Owner: nobody, of the set. Thread: as mr_port_close().
+ * Owner:  nobody, of the set.
+ * Thread: one, with nobody else using the set's ports or reading their
+ *         counters; of one context one at a time.
  */
 MR_API void mr_rules_close(struct mr_rules *rules);
 
@@ -150,27 +162,28 @@ MR_API void mr_rules_close(struct mr_rules *rules);
  * @return how many were added: fewer than @p n if the set is full, or the next
  *         rule is invalid or is in the set already
  *
- * Thread: one of mr_rules_add(), _remove(), _poll() and _close() at a time.
- * Cost:   one system call for all that have an address; else none.
+ * Thread: one of all calls but mr_rules_set() and mr_rules_read() at a time.
+ * Cost:   a system call for each rule of MR_RULE_STATION.
  */
 MR_API uint32_t mr_rules_add(struct mr_rules *rules,
 			     const struct mr_rule *new_rules, uint32_t n,
 			     uint32_t *ret_ids);
 
 /**
- * Remove rules. Frames that match them reach the application again. Ids may be
- * used anew at once.
+ * Remove rules. Frames that match them reach the application again. Each id
+ * must be of a rule in the set, and is invalid afterwards.
  *
- * Thread: as mr_rules_add(). Cost: at most one system call per rule.
+ * Thread: as mr_rules_add(). Cost: as mr_rules_add().
  */
 MR_API void mr_rules_remove(struct mr_rules *rules, const uint32_t *ids,
 			    uint32_t n);
 
 /**
  * Change where a rule sends to, and whether it is active. Takes effect with the
- * next frame.
+ * next frame. Does nothing if the rule was removed.
  *
- * Thread: any, in bursts too. Cost: a store.
+ * Thread: any, in bursts too; sequentially consistent.
+ * Cost:   a compare-and-swap.
  */
 MR_API void mr_rules_set(struct mr_rules *rules, uint32_t id, uint32_t to,
 			 uint32_t is_active);
@@ -192,7 +205,7 @@ MR_API void mr_rules_read(const struct mr_rules *rules, const uint32_t *ids,
  *
  * @return how many ports changed
  *
- * Thread: as mr_rules_add(). Cost: system calls; never blocks.
+ * Thread: as mr_rules_add(). Cost: system calls only when something changed.
  */
 MR_API int mr_rules_poll(struct mr_rules *rules);
 

@@ -54,9 +54,11 @@ class Refused:
     def __init__(self, lab, namespace, *arguments, wrap=(), limit_s=15):
         process = Process(lab, namespace, [*wrap, L2FWD, *arguments])
         self.status = process.wait(limit_s)
-        # A fall-back is said, too: how busy the machine is decides of it.
+        # A fall-back is said, too, and who else polls on the core: how busy
+        # the machine is decides of both.
         self.lines = [line for line in process.err.text().splitlines()
-                      if not line.startswith("mr-l2fwd: warning: segment")]
+                      if not line.startswith(("mr-l2fwd: warning: segment",
+                                              "mr-l2fwd: warning: worker"))]
         self.out = process.out.text()
 
     @property

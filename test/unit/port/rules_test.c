@@ -44,7 +44,7 @@ static uint32_t fake_add(struct mr_rules *rules, const uint32_t *ids,
 	uint32_t n_added = n < told.n_accepted ? n : told.n_accepted;
 
 	for (uint32_t i = 0; i < n_added; i++) {
-		assert_true(ids[i] < rules->n_max);
+		assert_true(mr_rule_slot(ids[i]) < rules->n_max);
 		told.ids[told.n_ids++] = ids[i];
 	}
 	told.n_accepted -= n_added;
@@ -135,6 +135,9 @@ RULES_TEST(wrong_sets_are_refused)
 	told.caps_err = -ENOTSUP;
 	refuse(-ENOTSUP, "not today");
 	told.caps_err = 0;
+	bench.ports[1] = bench.ports[0];
+	refuse(-EINVAL, "twice");
+	bench.ports[1] = &bench.memory[1];
 	bench.memory[1].driver = &other;
 	refuse(-EINVAL, "one driver");
 	bench.memory[1].driver = &none;
@@ -182,6 +185,12 @@ RULES_TEST(rules_get_ids_until_the_set_is_full)
 	assert_int_equal(mr_rules_add(bench.rules, six, 4, ids), 2);
 	told.n_accepted = 2;
 	assert_int_equal(mr_rules_add(bench.rules, six, 4, ids + 2), 2);
+	/* The place of one that went is taken, but not by the same id. */
+	mr_rules_remove(bench.rules, &ids[3], 1);
+	told.n_accepted = 1;
+	assert_int_equal(mr_rules_add(bench.rules, six, 1, &ids[4]), 1);
+	assert_int_not_equal(ids[4], ids[3]);
+	assert_int_equal(mr_rule_slot(ids[4]), mr_rule_slot(ids[3]));
 	mr_rules_close(bench.rules);
 }
 
