@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The oracle: lib/pool/pool.c, cache.c, depot.c, outbox.c and objcache.c under
- * load, by 1 to 16 threads, in the patterns of applications.
- * It knows of each page whether it is out, and what is written in its first
- * line, and looks at both whenever a page changes hands. Pages with several
- * owners are pool_mt_test.c's.
+ * The oracle: lib/pool/pool.c, cache.c, depot.c, frame.c, outbox.c and
+ * objcache.c under load, by 1 to 16 threads, in the patterns of applications.
+ * It knows of each page how many references are out, and what is written in
+ * its first line, and looks at both whenever a page changes hands.
  *
  * The words of the oracle are relaxed: they order nothing. That the content is
  * there is the library's doing, and what ThreadSanitizer looks at.
@@ -23,11 +22,12 @@ enum {
 	N_OBJECTS = 3000,
 	RING_ENTRIES = 256,
 	BURST = 32,
+	MAX_REFS = 4,
 	WORDS = 8,
 #ifdef __SANITIZE_THREAD__
 	N_OPS = 25000,
 #else
-	N_OPS = 500000, /* of each run */
+	N_OPS = 500000, /* of each run: 20 of them are 10^7 */
 #endif
 };
 
@@ -35,7 +35,10 @@ enum pattern {
 	RUN_TO_COMPLETION,
 	PIPELINE, /* the first takes, the last gives back, all look */
 	PIPELINE_OF_TWO_POOLS, /* and only the first has a cache of the pool */
-	PAGES_AND_OBJECTS, /* all to all: an object says where its page is */
+	ALL_TO_ALL,
+	SHARED_REFERENCES, /* up to four owners, each on another thread */
+	PAGES_AND_OBJECTS, /* an object travels, and says where its page is */
+	N_PATTERNS
 };
 
 /* What travels as an object. */
@@ -50,9 +53,9 @@ struct oracle {
 	struct mr_pool *pool, *beside;
 	struct mr_objpool *objects;
 	uint8_t *base;
-	uint32_t *words;    /* by page: seq << 8 | 1; 0: it is nobody's */
+	uint32_t *words;    /* by page: seq << 8 | references that are out */
 	uint32_t *parcels;  /* by object: 1: it is out */
-	uint64_t n_left;    /* pages to come back; relaxed */
+	uint64_t n_left;    /* references to come back; relaxed */
 	uint64_t n_growing; /* threads that may still make some */
 	struct mr_ring_mpmc *rings[MT_MAX_THREADS];
 	struct mr_ring_spsc *lanes[MT_MAX_THREADS];
@@ -66,8 +69,8 @@ struct worker {
 	uint32_t id, n_threads, seq;
 	uint64_t quota; /* pages to take yet */
 	uint32_t n_pending;
-	struct mr_frame pending[BURST];
-	uint32_t to[BURST]; /* whom */
+	struct mr_frame pending[BURST * MAX_REFS];
+	uint32_t to[BURST * MAX_REFS]; /* whom */
 };
 
 static uint32_t page_of(const struct worker *w, uint64_t addr)
@@ -86,8 +89,8 @@ static uint64_t stamp_of(const struct mr_frame *frame, uint32_t i)
 	return (frame->addr << 32 | frame->len) * (2 * i + 1);
 }
 
-/* A page that is nobody's becomes ours; and its line. */
-static bool claim(struct worker *w, struct mr_frame *frame)
+/* A page that is nobody's becomes ours, n_refs times; and its line. */
+static bool claim(struct worker *w, struct mr_frame *frame, uint32_t n_refs)
 {
 	uint32_t *word = &w->oracle->words[page_of(w, frame->addr)];
 	uint64_t *line;
@@ -98,7 +101,7 @@ static bool claim(struct worker *w, struct mr_frame *frame)
 	    !mt_check(w->thread->run, frame->addr % PAGE_BYTES == 0) ||
 	    !mt_check(w->thread->run,
 		      __atomic_compare_exchange_n(
-			      word, &nobody, frame->len << 8 | 1, false,
+			      word, &nobody, frame->len << 8 | n_refs, false,
 			      __ATOMIC_RELAXED, __ATOMIC_RELAXED)))
 		return false;
 	line = line_at(w, frame);
@@ -119,14 +122,16 @@ static void look_at(struct worker *w, const struct mr_frame *frame)
 		mt_check(w->thread->run, line[i] == stamp_of(frame, i));
 }
 
-/* n pages of ours come back; the oracle hears of it first. */
+/* n references of ours come back; the oracle hears of it first. */
 static void give_back(struct worker *w, const struct mr_frame *frames,
 		      uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
+		uint32_t *word = &w->oracle->words[page_of(w, frames[i].addr)];
+
 		look_at(w, &frames[i]);
-		__atomic_store_n(&w->oracle->words[page_of(w, frames[i].addr)],
-				 0, __ATOMIC_RELAXED);
+		if ((uint8_t)__atomic_sub_fetch(word, 1, __ATOMIC_RELAXED) == 0)
+			__atomic_store_n(word, 0, __ATOMIC_RELAXED);
 	}
 	mr_frame_free_bulk(w->cache, frames, n);
 	__atomic_fetch_sub(&w->oracle->n_left, n, __ATOMIC_RELAXED);
@@ -192,18 +197,27 @@ static void take(struct worker *w)
 	n = mr_frag_alloc_bulk(w->cache, addrs, n, PAGE_BYTES);
 	w->quota -= n;
 	for (uint32_t i = 0; i < n; i++) {
+		uint32_t n_refs = 1;
+
+		if (o->pattern == SHARED_REFERENCES)
+			n_refs += mt_random(w->thread, MAX_REFS);
 		frames[i].addr = addrs[i];
-		__atomic_fetch_add(&o->n_left, 1, __ATOMIC_RELAXED);
-		if (!claim(w, &frames[i]))
+		__atomic_fetch_add(&o->n_left, n_refs, __ATOMIC_RELAXED);
+		if (!claim(w, &frames[i], n_refs))
 			return;
+		for (uint32_t r = 1; r < n_refs; r++)
+			mt_check(w->thread->run,
+				 mr_frame_ref(w->cache, &frames[i], 1) == 0);
 		if (o->pattern == RUN_TO_COMPLETION)
 			continue;
 		if (o->pattern == PAGES_AND_OBJECTS && !wrap(w, &frames[i])) {
 			give_back(w, &frames[i], 1);
 			continue;
 		}
-		w->pending[w->n_pending] = frames[i];
-		w->to[w->n_pending++] = whom(w);
+		for (uint32_t r = 0; r < n_refs; r++) {
+			w->pending[w->n_pending] = frames[i];
+			w->to[w->n_pending++] = whom(w);
+		}
 	}
 	if (o->pattern == RUN_TO_COMPLETION) {
 		mt_maybe_yield(w->thread, 64);
@@ -247,7 +261,8 @@ static uint32_t receive(struct worker *w)
 
 	if (!o->is_pipeline) {
 		n = mr_ring_mpmc_dequeue_burst(o->rings[w->id], frames, BURST);
-		unwrap(w, frames, n);
+		if (o->pattern == PAGES_AND_OBJECTS)
+			unwrap(w, frames, n);
 		give_back(w, frames, n);
 		return n;
 	}
@@ -409,6 +424,16 @@ TEST(pipeline)
 TEST(pipeline_of_two_pools)
 {
 	consult_all(PIPELINE_OF_TWO_POOLS);
+}
+
+TEST(all_to_all)
+{
+	consult_all(ALL_TO_ALL);
+}
+
+TEST(shared_references)
+{
+	consult_all(SHARED_REFERENCES);
 }
 
 TEST(pages_and_objects)
