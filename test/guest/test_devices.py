@@ -49,7 +49,7 @@ def test_bound_given_to_a_user_and_given_back(guest):
     for bdf in bdfs:
         assert f"{bdf}: bound to vfio-pci" in said
         node = f"/dev/vfio/{before[bdf]['iommu_group']}"
-        assert f"{node} is {USER}'s" in said
+        assert f"{node} now belongs to {USER}, " in said
         assert guest.run(f"stat -c %u {node}")[1].strip() == str(USER)
     bound = devices(guest)
     for bdf in bdfs:
@@ -74,8 +74,8 @@ def test_in_use_it_is_not_taken(guest):
     do(guest, "bind", bdf)
     pid = guest.run(f"sleep 1000 3<>/dev/vfio/{group} & echo $!")[1].strip()
     try:
-        assert f"process {pid} (sleep) uses it" in refused(guest, "unbind",
-                                                           bdf)
+        assert f"in use by process {pid} (sleep)" in refused(guest, "unbind",
+                                                             bdf)
         assert devices(guest)[bdf]["kernel_driver"] == "vfio-pci"
     finally:
         guest.run(f"kill {pid}; wait {pid}")
