@@ -129,9 +129,8 @@ void session_port_event(void *app, uint32_t port_idx)
 	struct mr_link link = { 0 };
 
 	/* The last one: all of them have been polled. */
-	if (session->offload != NULL && port_idx == session->plane.n_ports - 1)
-		offload_poll(session->offload,
-			     mr_ctx_now_ns(session->plane.ctx));
+	if (port_idx == session->plane.n_ports - 1)
+		session_offload_event(session);
 	if (session->fdb == NULL ||
 	    mr_port_link(session->plane.ports[port_idx], &link) < 0)
 		return;

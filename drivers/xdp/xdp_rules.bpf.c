@@ -274,7 +274,6 @@ static __always_inline int send(struct xdp_md *ctx, const struct ethhdr *eth,
 		return to_user(ctx);
 	}
 	cell->frames++;
-	cell->bytes += n_bytes;
 	return XDP_REDIRECT;
 }
 

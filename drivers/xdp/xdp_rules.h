@@ -40,8 +40,8 @@ struct xdp_rule_queue {
 
 /* What an rx queue gave a target; as many per queue as there are ports. */
 struct xdp_rule_cell {
-	__u64 frames, bytes;
-	__u64 reserved[6];
+	__u64 frames;
+	__u64 reserved[7];
 };
 
 /* Whose frames are lost: from an interface, to an interface or map index. */
