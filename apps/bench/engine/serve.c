@@ -131,8 +131,9 @@ static json_t *texts(const char *const *list, uint32_t n)
 }
 
 /* What the command line has that the front end goes by. */
-static json_t *describe_options(const struct traffic_options *o, json_t *values)
+static json_t *describe_options(const struct serving *serving, json_t *values)
 {
+	const struct traffic_options *const o = &serving->options;
 	json_t *reply = json_object();
 	char rate[40];
 
@@ -161,22 +162,12 @@ static json_t *describe_options(const struct traffic_options *o, json_t *values)
 			    json_boolean(o->tester.is_virtual));
 	json_object_set_new(reply, "is_json", json_boolean(o->is_json));
 	json_object_set_new(reply, "is_quiet", json_boolean(o->is_quiet));
+	json_object_set_new(
+		reply, "files",
+		json_pack("{s:o, s:o, s:o}", "out", path_text(o->json_out),
+			  "csv", path_text(o->csv), "hdr", path_text(o->hdr)));
+	json_object_set(reply, "document", document_json(serving->document));
 	return reply;
-}
-
-/* Add what the front end found to the document. */
-static void take_findings(struct serving *serving, const json_t *request)
-{
-	const char *why = text_at(request, "why_incomplete");
-
-	/* What is sent to a NAT, the front end says. */
-	if (serving->nat == NULL)
-		traffic_describe(&serving->options, serving->document);
-	document_add(serving->document, request);
-	if (why[0] != '\0')
-		document_fail(serving->document, why);
-	serving->options.is_one_line =
-		json_is_true(json_object_get(request, "is_one_line"));
 }
 
 /* Returns 0, or 1 if accounts are wrong, with a line on stderr. */
@@ -188,24 +179,6 @@ static int close_ports(struct serving *serving)
 		status = 1;
 	serving->tester = NULL;
 	return status;
-}
-
-/* Returns the exit status: 0, or 1 if files or accounts are wrong. */
-static int finish(struct serving *serving, const json_t *request)
-{
-	int status;
-
-	take_findings(serving, request);
-	/* It ends the process in closing: what there is, first. */
-	if (serving->tester != NULL && tester_is_hung(serving->tester)) {
-		traffic_write(&serving->options, serving->document);
-		fflush(stdout);
-	}
-	status = close_ports(serving);
-	/* What stands on stdout is behind the last reply. */
-	if (traffic_write(&serving->options, serving->document) != 0)
-		status = 1;
-	return fflush(stdout) == 0 ? status : 1;
 }
 
 static const struct {
@@ -255,7 +228,7 @@ static int serve(struct serving *serving)
 		const bool is_good = is_last || answer(serving, request);
 
 		if (is_last)
-			status = finish(serving, request);
+			status = 0;
 		json_decref(request);
 		if (is_last || !is_good)
 			break;
@@ -296,8 +269,8 @@ int serve_main(int argc, char **argv)
 		serving.result = calloc(1, sizeof(*serving.result));
 		if (serving.result == NULL)
 			abort(); /* as everywhere in an application */
-		send_reply("options",
-			   describe_options(&serving.options, values));
+		traffic_describe(&serving.options, serving.document);
+		send_reply("options", describe_options(&serving, values));
 		status = serve(&serving);
 		free(serving.result);
 		document_free(serving.document);

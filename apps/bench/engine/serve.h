@@ -5,8 +5,8 @@
  *
  *     ask --> options --> [ open --> trial, rate, alone ... ] --> finish
  *
- * The front end searches; the engine reads the options, opens ports, makes
- * trials, and keeps and writes the document. One thread.
+ * The front end searches, and writes the document; the engine reads the
+ * options, opens ports, says what they are, and makes trials. One thread.
  */
 #ifndef ENGINE_SERVE_H
 #define ENGINE_SERVE_H

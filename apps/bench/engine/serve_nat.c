@@ -50,7 +50,6 @@ int serve_nat_open(struct serving *serving, const json_t *request,
 	struct nat_path *path;
 	int status;
 
-	(void)reply;
 	if (serving->nat != NULL)
 		return fail_with(why, 2, "nat-open: they are open");
 	path = calloc(1, sizeof(*path));
@@ -85,6 +84,7 @@ int serve_nat_open(struct serving *serving, const json_t *request,
 		return status;
 	}
 	describe_ports(path, serving->document);
+	json_object_set(reply, "document", document_json(serving->document));
 	serving->nat = path;
 	return 0;
 }

@@ -69,17 +69,6 @@ static void on_progress(void *opaque, const struct trial_result *so_far)
 		serving->line_ns += serving->interval_ns;
 }
 
-/* What of the document a front end shows, or compares. */
-static void add_ours(const struct document *document, json_t *reply)
-{
-	static const char *const keys[] = { "ports", "machine", "streams",
-					    "clock" };
-	const json_t *root = document_json(document);
-
-	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-		json_object_set(reply, keys[i], json_object_get(root, keys[i]));
-}
-
 int serve_open(struct serving *serving, const json_t *request, json_t *reply,
 	       struct mr_reason *why)
 {
@@ -109,7 +98,7 @@ int serve_open(struct serving *serving, const json_t *request, json_t *reply,
 	json_object_set_new(reply, "max_bytes",
 			    json_integer(streams_max_bytes(streams)));
 	json_object_set_new(reply, "raised", json_string(raised));
-	add_ours(serving->document, reply);
+	json_object_set(reply, "document", document_json(serving->document));
 	return 0;
 }
 
@@ -265,7 +254,6 @@ int serve_trial(struct serving *serving, const json_t *request, json_t *reply,
 {
 	const uint32_t frame_bytes = (uint32_t)count_at(request, "as_bytes");
 	struct trial_result *const r = serving->result;
-	json_t *trial;
 	int status;
 
 	if (serving->tester == NULL)
@@ -273,19 +261,10 @@ int serve_trial(struct serving *serving, const json_t *request, json_t *reply,
 	status = run_trial(serving, request, why);
 	if (status != 0)
 		return status;
-	if (json_is_true(json_object_get(request, "is_interval"))) {
-		document_interval(serving->document, frame_bytes, r);
-		trial = document_trial_json(0, frame_bytes, r);
-	} else {
-		const uint32_t number =
-			document_trial(serving->document, frame_bytes, r);
-		const json_t *root = document_json(serving->document);
-
-		trial = json_incref(json_array_get(
-			json_object_get(root, "trials"), number));
-		json_object_set_new(reply, "number", json_integer(number));
-	}
-	describe_trial(r, trial, reply);
+	describe_trial(r, document_trial_json(frame_bytes, r), reply);
+	if (json_is_true(json_object_get(request, "has_buckets")))
+		json_object_set_new(reply, "buckets",
+				    document_buckets(&r->latency));
 	describe_on_ports(serving->tester, r, reply);
 	trial_result_free(r);
 	return 0;
@@ -334,8 +313,7 @@ int serve_alone(struct serving *serving, const json_t *request, json_t *reply,
 	status = tester_run(tester, &trial, serving->result, why);
 	if (status == 0) {
 		describe_trial(serving->result,
-			       document_trial_json(0, 0, serving->result),
-			       reply);
+			       document_trial_json(0, serving->result), reply);
 		trial_result_free(serving->result);
 	}
 	if (tester_close(tester) != 0 && status == 0)

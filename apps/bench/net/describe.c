@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What was asked for, in a document. */
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "net/describe.h"
 #include "stream/stream.h"
-#include "support/text.h"
 
 static void set_number(struct document *document, const char *key, uint64_t n)
 {
@@ -14,6 +15,28 @@ static void set_number(struct document *document, const char *key, uint64_t n)
 static void set_seconds(struct document *document, const char *key, uint64_t ns)
 {
 	document_set(document, key, json_real((double)ns / 1e9));
+}
+
+json_t *path_text(const char *path)
+{
+	const size_t n = path != NULL ? strlen(path) : 0;
+	char *text = malloc(2 * n + 1), *to = text;
+	json_t *string;
+
+	/* As everywhere in an application: no memory is the end. */
+	if (text == NULL)
+		abort();
+	for (size_t i = 0; i < n; i++) {
+		const uint8_t byte = (uint8_t)path[i];
+
+		if (byte >= 128)
+			*to++ = (char)(byte < 192 ? 0xc2 : 0xc3);
+		*to++ = (char)(byte < 192 ? byte : byte - 64);
+	}
+	*to = '\0';
+	string = path != NULL ? json_string(text) : json_null();
+	free(text);
+	return string;
 }
 
 /* Those of --cores; none: auto. */
@@ -78,33 +101,6 @@ void traffic_describe(const struct traffic_options *options,
 	document_set(document, "bidirectional",
 		     json_boolean(options->is_bidirectional));
 	document_set(document, "unstamped", json_boolean(tester->is_unstamped));
-}
-
-int traffic_write(const struct traffic_options *o,
-		  const struct document *document)
-{
-	const struct {
-		const char *path;
-		int (*write)(const struct document *document, const char *path,
-			     struct mr_reason *why);
-	} files[] = {
-		{ o->is_json && !o->is_one_line ? "-" : NULL,
-		  document_write },
-		{ o->json_out, document_write },
-		{ o->csv, document_write_csv },
-		{ o->hdr, document_write_hdr },
-	};
-	struct mr_reason why = { .text = "cannot write to stdout" };
-	bool is_good =
-		!o->is_one_line || document_write_line(document, stdout);
-
-	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
-		if (is_good && files[i].path != NULL)
-			is_good = files[i].write(document, files[i].path,
-						 &why) == 0;
-	if (!is_good)
-		print_error("mr-bench: %s", why.text);
-	return is_good ? 0 : 1;
 }
 
 bool imix_raised_print(const struct streams *streams, char *ret, size_t n_bytes)

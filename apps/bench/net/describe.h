@@ -10,10 +10,9 @@
 void traffic_describe(const struct traffic_options *options,
 		      struct document *document);
 
-/* Write the files that were asked for. Returns 0, or 1 with a line on stderr.
- */
-int traffic_write(const struct traffic_options *options,
-		  const struct document *document);
+/* A path that the front end is to write to, of any bytes: a character of the
+ * string stands for each, as in Latin-1. NULL: null. Owner: the caller. */
+json_t *path_text(const char *path);
 
 /* The line on an imix whose frames are longer than asked for. False: they are
  * not. */

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "net/options.h"
-#include "result/file.h"
 #include "support/text.h"
 
 enum {
@@ -369,19 +368,6 @@ static enum parse_result parse(const struct traffic_command *command, int argc,
 	return take_ports(command, argc - first, argv + first, ret, why);
 }
 
-static int check_files(const struct traffic_options *options,
-		       struct mr_reason *why)
-{
-	const char *const paths[] = { options->json_out, options->csv,
-				      options->hdr };
-	int err = 0;
-
-	for (uint32_t i = 0; i < 3 && err == 0; i++)
-		if (paths[i] != NULL)
-			err = file_check(paths[i], why);
-	return err;
-}
-
 /* The lengths of RFC 2544, which are with it. */
 static bool is_with_fcs(uint32_t bytes)
 {
@@ -406,10 +392,6 @@ int traffic_options_main(const struct traffic_command *command, int argc,
 		return 2;
 	case PARSE_RUN:
 		break;
-	}
-	if (check_files(ret, &why) < 0) {
-		print_error("mr-bench: %s", why.text);
-		return 1;
 	}
 	if (!ret->is_quiet && is_with_fcs(ret->tester.frame_bytes))
 		fprintf(stderr,

@@ -20,7 +20,6 @@ struct traffic_options {
 	struct tester_config tester;
 	struct trial_config trial;
 	bool is_json;          /* on stdout: no text there */
-	bool is_one_line;      /* on stdout, whatever is_json says */
 	bool is_quiet;         /* no progress, no live view */
 	bool is_bidirectional; /* each of a pair of ports does both */
 	const char *json_out;  /* files; NULL: none */
@@ -56,9 +55,9 @@ struct traffic_command {
 };
 
 /*
- * Read the command line, behind whose argv[0] is the command, and look whether
- * files can be written. Prints the line if something is wrong, and returns the
- * exit status, or -1: go on. *ret may not move: it points into itself.
+ * Read the command line, behind whose argv[0] is the command. Prints the line
+ * if something is wrong, and returns the exit status, or -1: go on. *ret may
+ * not move: it points into itself.
  */
 int traffic_options_main(const struct traffic_command *command, int argc,
 			 char **argv, struct traffic_options *ret);

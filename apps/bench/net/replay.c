@@ -11,11 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "net/clock.h"
 #include "net/commands.h"
+#include "net/describe.h"
 #include "net/hist.h"
 #include "net/relay.h"
 #include "net/trial.h"
@@ -71,12 +73,13 @@ struct replay {
 	uint64_t n_sent, n_sent_bytes, last_ns; /* frames; the last one's */
 	uint64_t drops[N_DROPS];
 	struct hist lateness;
-	bool has_ended; /* the worker says so: lateness is at rest */
+	bool has_ended;    /* the worker says so: lateness is at rest */
 	uint64_t n_unread; /* records that are no whole frames */
-	bool is_whole;  /* it read the capture's end; of no end, any part is */
+	bool is_whole; /* it read the capture's end; of no end, any part is */
 	struct document *document;
 	const char *path;              /* of the capture */
 	const char *out, *csv, *label; /* NULL: none */
+	int document_fd;               /* to who writes them */
 	/* Of the thread that reports: copies of lateness meanwhile. */
 	struct hist seen, before;
 };
@@ -440,18 +443,23 @@ static void describe(const struct relay_command *command,
 	replay->document = document;
 }
 
-/* Returns the exit status. */
-static int write_files(const struct relay_command *command,
-		       const struct replay *replay)
+/* The front end writes them: a process that it left behind, our child. Returns
+ * the exit status. */
+static int write_files(const struct replay *replay)
 {
-	struct mr_reason why;
-	int err = 0;
+	json_t *files = json_pack(
+		"{s:O, s:o, s:o}", "document", document_json(replay->document),
+		"out", path_text(replay->out), "csv", path_text(replay->csv));
+	const bool is_sent = json_dumpfd(files, replay->document_fd,
+					 JSON_REAL_PRECISION(17)) == 0;
+	int status = 1;
 
-	if (replay->out != NULL)
-		err = document_write(replay->document, replay->out, &why);
-	if (err == 0 && replay->csv != NULL)
-		err = document_write_csv(replay->document, replay->csv, &why);
-	return err < 0 ? relay_complain(command, 1, why.text) : 0;
+	json_decref(files);
+	close(replay->document_fd);
+	fflush(stdout);
+	while (wait(&status) < 0 && errno == EINTR)
+		;
+	return is_sent && status == 0 ? 0 : 1;
 }
 
 /* The capture as a port: what a spec takes for its own has a backslash. */
@@ -503,7 +511,7 @@ static int replay_to_port(const struct relay_command *command,
 						"sent: records are damaged, "
 						"cut off or too long; capture "
 						"again, with -s 0");
-		if (write_files(command, replay) != 0)
+		if (write_files(replay) != 0)
 			status = 1;
 		document_free(replay->document);
 		dataplane_close(&replay->plane);
@@ -570,7 +578,15 @@ int replay_main(int argc, char **argv)
 	replay->speed = 1;
 	replay->n_loops = 1;
 	replay->max_lag_ns = DEFAULT_LAG_MS * UINT64_C(1000000);
-	status = parse_and_replay(&command, argc, argv);
+	/* The command stands where it does on the line that was typed. */
+	replay->document_fd = (int)strtol(argc > 2 ? argv[2] : "", NULL, 10);
+	if (replay->document_fd > STDERR_FILENO) {
+		argv[2] = argv[1];
+		argv[1] = argv[0];
+		status = parse_and_replay(&command, argc - 1, argv + 1);
+	} else {
+		status = relay_complain(&command, 2, "run mr-bench");
+	}
 	free(replay);
 	return status;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "machine.h"
 #include "result/document.h"
@@ -19,7 +18,6 @@ struct document *document_new(const char *kind, const char *label,
 		abort();
 	machine_look(&machine, command);
 	document->root = root;
-	document->start_s = (double)time(NULL);
 	json_object_set_new(root, "schema", json_string(DOCUMENT_SCHEMA));
 	json_object_set_new(root, "v", json_integer(DOCUMENT_VERSION));
 	json_object_set_new(root, "kind", json_text(kind));
@@ -49,16 +47,11 @@ void document_free(struct document *document)
 {
 	if (document == NULL)
 		return;
-	for (uint32_t i = 0; i < document->n_hdr; i++) {
-		free(document->hdr[i].log_line);
-		free(document->hdr[i].percentiles);
-	}
-	free(document->hdr);
 	json_decref(document->root);
 	free(document);
 }
 
-const json_t *document_json(const struct document *document)
+json_t *document_json(const struct document *document)
 {
 	return document->root;
 }
@@ -69,24 +62,10 @@ void document_set(struct document *document, const char *key, json_t *value)
 			    value);
 }
 
-void document_add(struct document *document, const json_t *found)
-{
-	static const char *const lists[] = { "rows", "selftest" };
-	static const char *const objects[] = { "config", "measured" };
-
-	for (size_t i = 0; i < 2; i++) {
-		json_array_extend(json_object_get(document->root, lists[i]),
-				  json_object_get(found, lists[i]));
-		json_object_update(json_object_get(document->root, objects[i]),
-				   json_object_get(found, objects[i]));
-	}
-}
-
 void document_fail(struct document *document, const char *why)
 {
 	if (json_is_false(json_object_get(document->root, "complete")))
 		return;
 	json_object_set_new(document->root, "complete", json_false());
-	json_object_set_new(document->root, "why_incomplete",
-			    json_text(why));
+	json_object_set_new(document->root, "why_incomplete", json_text(why));
 }

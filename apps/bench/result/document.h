@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What a command measured, and on what: one JSON object that others can repeat
- * and compare, mr-bench-net.schema.json. CSV and HDR logs are made of the same.
+ * and compare, mr-bench-net.schema.json. The front end adds what it found, and
+ * writes it, also as CSV and HDR logs (front/mr_bench/result.py).
  *
  * One thread. Texts are copied. Lengths of frames are without FCS.
  */
@@ -56,14 +57,18 @@ void document_ports(struct document *document, const struct tester *tester);
 /* In "config": what was asked for. Takes value over. */
 void document_set(struct document *document, const char *key, json_t *value);
 
-/* Everything of a trial that began start_s after the first; frame_bytes 0: a
- * mix. Owner: the caller. */
-json_t *document_trial_json(double start_s, uint32_t frame_bytes,
+/* Everything of a trial, as of the first; frame_bytes 0: a mix. Owner: the
+ * caller. */
+json_t *document_trial_json(uint32_t frame_bytes,
 			    const struct trial_result *result);
 
-/* Add it. Returns its number, from 0. */
-uint32_t document_trial(struct document *document, uint32_t frame_bytes,
-			const struct trial_result *result);
+/* Add it: the only one. */
+void document_trial(struct document *document, uint32_t frame_bytes,
+		    const struct trial_result *result);
+
+/* [bucket, values] of those that are not empty, for HDR logs. Owner: the
+ * caller. */
+json_t *document_buckets(const struct hist *hist);
 
 /*
  * What a trial has counted so far, as one line of JSON: "definitions/line" of
@@ -73,34 +78,10 @@ uint32_t document_trial(struct document *document, uint32_t frame_bytes,
 bool document_line(const struct trial_result *so_far, bool has_tx, bool has_rx,
 		   const struct hist *latency, FILE *to);
 
-/* A point of a time series, where a trial would say too much. */
-void document_interval(struct document *document, uint32_t frame_bytes,
-		       const struct trial_result *result);
-
-/* Add the "rows", "selftest", "config" and "measured" of an object: findings of
- * a front end, as the schema has them. */
-void document_add(struct document *document, const json_t *found);
-
 /* Not all was measured, because of why. The first reason stays. */
 void document_fail(struct document *document, const char *why);
 
-/*
- * Write it: path "-" is standard output, a file is complete or not touched.
- * CSV: a line per row, or, where there are none, per trial.
- * HDR: path is the log of all trials; path.N.hgrm the percentiles of trial N.
- * Return 0, or -errno with the reason.
- */
-int document_write(const struct document *document, const char *path,
-		   struct mr_reason *why);
-int document_write_csv(const struct document *document, const char *path,
-		       struct mr_reason *why);
-int document_write_hdr(const struct document *document, const char *path,
-		       struct mr_reason *why);
-
-/* The same in one line. */
-bool document_write_line(const struct document *document, FILE *to);
-
-/* The whole, to look at. Owner: the document. */
-const json_t *document_json(const struct document *document);
+/* The whole. Owner: the document. */
+json_t *document_json(const struct document *document);
 
 #endif

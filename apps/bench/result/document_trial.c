@@ -7,11 +7,13 @@
 #include "net/hist.h"
 #include "net/trial.h"
 #include "result/document_parts.h"
-#include "result/hdr.h"
 
 /* Steps per power of two of the histograms in JSON: 3 %, for charts. The exact
  * one is in the HDR log. */
 enum { COARSE_STEPS = 32 };
+
+/* Of HdrHistogram's table of percentiles. */
+enum { STEPS_PER_HALVING = 5 };
 
 static double seconds(uint64_t ns)
 {
@@ -46,6 +48,18 @@ static json_t *summary(const struct hist *hist)
 	return object;
 }
 
+/*
+ * The next step of such a table behind percentile p (0..100), 100 after the
+ * last that n values can tell.
+ */
+static double next_percentile(double p, double n)
+{
+	const double halvings = floor(log2(100 / (100 - p)));
+	const double next = p + 100 / (STEPS_PER_HALVING * exp2(halvings + 1));
+
+	return next < 100 && (100 - next) / 100 * n >= 0.5 ? next : 100;
+}
+
 /* [percentile, ns] by the steps of HdrHistogram's table, where ns moves. */
 static json_t *percentiles(const struct hist *hist)
 {
@@ -58,7 +72,7 @@ static json_t *percentiles(const struct hist *hist)
 			json_pack("[f, I]", p, (json_int_t)hist_at(hist, p)));
 		if (p >= 100)
 			break;
-		p = hdr_next_percentile(p, (double)hist->n);
+		p = next_percentile(p, (double)hist->n);
 	}
 	return array;
 }
@@ -187,11 +201,11 @@ static json_t *directions_array(const struct trial_result *r)
 
 	for (uint32_t i = 0; i < r->n_directions; i++) {
 		const struct trial_direction *d = &r->directions[i];
-		json_t *object = json_pack("{s:o, s:o, s:o, s:o}", "from",
-					   json_text(d->from), "to",
-					   json_text(d->to), "sent",
-					   document_count(d->sum.sent),
-					   "unsent", document_count(d->unsent));
+		json_t *object =
+			json_pack("{s:o, s:o, s:o, s:o}", "from",
+				  json_text(d->from), "to", json_text(d->to),
+				  "sent", document_count(d->sum.sent), "unsent",
+				  document_count(d->unsent));
 		json_t *latency =
 			d->n_latencies == 0 ?
 				json_null() :
@@ -215,12 +229,11 @@ static json_t *drops_array(const struct trial_result *r)
 
 	for (uint32_t i = 0; i < r->n_drops; i++)
 		json_array_append_new(
-			array,
-			json_pack("{s:o, s:o, s:o, s:o}", "port",
-				  json_text(r->drops[i].port), "side",
-				  json_text(r->drops[i].side), "name",
-				  json_text(r->drops[i].name), "n",
-				  document_count(r->drops[i].n)));
+			array, json_pack("{s:o, s:o, s:o, s:o}", "port",
+					 json_text(r->drops[i].port), "side",
+					 json_text(r->drops[i].side), "name",
+					 json_text(r->drops[i].name), "n",
+					 document_count(r->drops[i].n)));
 	return array;
 }
 
@@ -248,14 +261,13 @@ static json_t *tail_object(const struct trial_result *r)
 	return object;
 }
 
-json_t *document_trial_json(double start_s, uint32_t frame_bytes,
-			    const struct trial_result *r)
+json_t *document_trial_json(uint32_t frame_bytes, const struct trial_result *r)
 {
 	json_t *object = json_object();
 
 	json_object_set_new(object, "frame_bytes", document_count(frame_bytes));
 	json_object_set_new(object, "asked_pps", document_real(r->asked_pps));
-	json_object_set_new(object, "start_s", document_real(start_s));
+	json_object_set_new(object, "start_s", document_real(0));
 	json_object_set_new(object, "duration_s",
 			    document_real(seconds(r->sending_ns)));
 	json_object_set_new(object, "whole_s",
@@ -278,82 +290,25 @@ json_t *document_trial_json(double start_s, uint32_t frame_bytes,
 	json_object_set_new(object, "drops", drops_array(r));
 	json_object_set_new(object, "cpu_share", document_real(r->cpu_share));
 	json_object_set_new(object, "complete", json_boolean(!r->is_cut_short));
-	json_object_set_new(object, "why_stopped",
-			    json_text(r->why_stopped));
+	json_object_set_new(object, "why_stopped", json_text(r->why_stopped));
 	return object;
 }
 
-static void keep_hdr(struct document *document, uint32_t frame_bytes,
-		     const struct trial_result *r)
+void document_trial(struct document *document, uint32_t frame_bytes,
+		    const struct trial_result *result)
 {
-	const size_t n = document->n_hdr + 1;
-	struct document_hdr *hdr = realloc(document->hdr, n * sizeof(*hdr));
-	size_t n_bytes;
-	char tag[64];
-	FILE *to;
-
-	if (hdr == NULL)
-		abort();
-	document->hdr = hdr;
-	hdr += document->n_hdr++;
-	*hdr = (struct document_hdr){ NULL, NULL };
-	if (r->latency.n == 0)
-		return;
-	snprintf(tag, sizeof(tag), "%u-%uB-%.0fpps", document->n_hdr - 1,
-		 frame_bytes, r->tx_pps);
-	to = open_memstream(&hdr->log_line, &n_bytes);
-	if (to == NULL ||
-	    !hdr_log_line(tag, document->start_s + document->trials_s,
-			  seconds(r->sending_ns), &r->latency, to) ||
-	    fclose(to) != 0)
-		abort();
-	to = open_memstream(&hdr->percentiles, &n_bytes);
-	if (to == NULL)
-		abort();
-	hdr_percentiles(&r->latency, to);
-	fclose(to);
+	json_array_append_new(json_object_get(document->root, "trials"),
+			      document_trial_json(frame_bytes, result));
 }
 
-uint32_t document_trial(struct document *document, uint32_t frame_bytes,
-			const struct trial_result *result)
+json_t *document_buckets(const struct hist *hist)
 {
-	json_t *trials = json_object_get(document->root, "trials");
+	json_t *array = json_array();
 
-	json_array_append_new(trials, document_trial_json(document->trials_s,
-							  frame_bytes, result));
-	keep_hdr(document, frame_bytes, result);
-	document->trials_s += seconds(result->whole_ns);
-	return (uint32_t)json_array_size(trials) - 1;
-}
-
-static json_t *point(const struct hist *hist)
-{
-	if (hist->n == 0)
-		return json_null();
-	return json_pack("{s:o, s:o, s:o}", "p50",
-			 document_count(hist_at(hist, 50)), "p99",
-			 document_count(hist_at(hist, 99)), "max",
-			 document_count(hist->max));
-}
-
-void document_interval(struct document *document, uint32_t frame_bytes,
-		       const struct trial_result *r)
-{
-	json_t *object = json_object();
-
-	json_object_set_new(object, "frame_bytes", document_count(frame_bytes));
-	json_object_set_new(object, "start_s",
-			    document_real(document->intervals_s));
-	document->intervals_s += seconds(r->whole_ns);
-	json_object_set_new(object, "duration_s",
-			    document_real(seconds(r->sending_ns)));
-	json_object_set_new(object, "tx_pps", document_real(r->tx_pps));
-	json_object_set_new(object, "rx_pps", document_real(r->rx_pps));
-	json_object_set_new(object, "sent", document_count(r->sent));
-	json_object_set_new(object, "unsent", document_count(r->unsent));
-	json_object_set_new(object, "lost", document_count(r->lost));
-	json_object_set_new(object, "lateness", point(&r->lateness));
-	json_object_set_new(object, "latency", point(&r->latency));
-	json_array_append_new(json_object_get(document->root, "series"),
-			      object);
+	for (uint32_t i = 0; i < HIST_BUCKETS; i++)
+		if (hist->counts[i] > 0)
+			json_array_append_new(
+				array, json_pack("[I, I]", (json_int_t)i,
+						 (json_int_t)hist->counts[i]));
+	return array;
 }

@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Documents of mr-bench as others read them: by schema, CSV, HDR logs.
 
-usage: document_test.py WRITER SCHEMA SCHEMA_OF_MEM
+usage: document_test.py ENGINE SCHEMA SCHEMA_OF_MEM
 
-WRITER FOLDER writes a document in all forms. HDR logs are read by a decoder
-written from the format's description, and by PyPI's hdrhistogram where it is
-installed.
+ENGINE x prints what the engine says of two trials. HDR logs are read by a
+decoder written from the format's description, and by PyPI's hdrhistogram where
+it is installed.
 """
 import base64
+import contextlib
 import csv
+import io
 import json
 import math
+import os
 import pathlib
+import resource
+import signal
 import struct
 import subprocess
 import sys
@@ -29,9 +34,26 @@ try:
 except ImportError:
     hdrh = None
 
-WRITER = SCHEMA = SCHEMA_OF_MEM = ""
-# What document_test.c put into its first trial.
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] /
+                       "apps/bench/front"))
+from mr_bench import result  # noqa: E402 pylint: disable=wrong-import-position
+
+ENGINE = SCHEMA = SCHEMA_OF_MEM = ""
+# What document_test.c put into the trial that is the first here.
 VALUES = [i * i for i in range(1000)]
+
+
+FOUND = {
+    "files": ("out", "csv", "hdr"),
+    "found": {
+        "rows": [{"frame_bytes": 60, "goal": "ndr", "unit": "frames/s",
+                  "note": 'comma, "quote"', "value": 1234567.5, "low": 1234e3,
+                  "high": 1235e3, "is_limited_by_tester": False,
+                  "trials": [0, 1]}],
+        "selftest": [{"frame_bytes": 60, "mean_bytes": 60,
+                      "ceiling_pps": 2.5e6}],
+        "config": {"resolution": 0.005}, "measured": {"slope": -1.5}}}
 
 
 def words(payload):
@@ -85,8 +107,19 @@ class Written(unittest.TestCase):
     def setUpClass(cls):
         cls.made = tempfile.TemporaryDirectory()
         cls.folder = pathlib.Path(cls.made.name)
-        subprocess.run([WRITER, cls.made.name], check=True, timeout=30)
-        cls.json = json.loads((cls.folder / "a.json").read_text("utf-8"))
+        said = json.loads(subprocess.run([ENGINE, "x"], check=True, timeout=30,
+                                         stdout=subprocess.PIPE).stdout)
+        late, first = said["document"]["trials"]
+        said["document"]["trials"] = []
+        cls.result = result.Result(said["document"], {
+            kind: str(cls.folder / f"a.{kind}") for kind in FOUND["files"]})
+        cls.result.add_trial(first, said["buckets"])
+        cls.result.add_trial(late, [])
+        for _ in range(2):
+            cls.result.add_interval(dict(first))
+        cls.result.add(**FOUND["found"])
+        assert cls.result.write() == 0
+        cls.json = json.loads((cls.folder / "a.out").read_text("utf-8"))
 
     @classmethod
     def tearDownClass(cls):
@@ -119,6 +152,56 @@ class Forms(Written):
                     for path in (SCHEMA, SCHEMA_OF_MEM)]
         self.assertEqual(*machines)
 
+    def test_a_trial_begins_where_the_one_before_ended(self):
+        for place in ("trials", "series"):
+            self.assertEqual([one["start_s"] for one in self.json[place]],
+                             [0, 2.1])
+        self.assertEqual(self.json["series"][0]["latency"]["p99"],
+                         self.json["trials"][0]["latency"]["p99"])
+
+    def test_csv_has_the_trials_where_there_are_no_rows(self):
+        text = result.csv_text(self.json | {"rows": []})
+        rows = list(csv.DictReader(io.StringIO(text)))
+        self.assertEqual([row["latency_max"] for row in rows],
+                         [str(VALUES[-1]), ""])
+        self.assertEqual((rows[1]["start_s"], rows[1]["tx_unsent"]),
+                         ("2.1", "10"))
+
+    def test_a_file_is_whole_or_as_it_was(self):
+        path = self.folder / "x" / "x.json"
+        path.parent.mkdir()
+        path.write_text("old")
+        one = result.Result(self.json, {"out": str(path)})
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        was = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+        try:
+            said = self.cannot_write(one)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+            signal.signal(signal.SIGXFSZ, was)
+        self.assertIn(f"cannot write {path}: File too large", said)
+        self.assertEqual(path.read_text(), "old")
+        self.assertEqual(one.write(), 0)
+        self.assertEqual(json.loads(path.read_text("utf-8")), self.json)
+        # Nothing is left beside it.
+        self.assertEqual(list(path.parent.iterdir()), [path])
+        for path, why in (("/dev/full", "No space left"),
+                          ("/nowhere/x", "No such file")):
+            said = self.cannot_write(result.Result(self.json, {"out": path}))
+            self.assertIn(f"cannot write {path}: {why}", said)
+
+    def test_a_path_may_have_any_bytes(self):
+        one = result.Result(self.json, {"out": f"{self.folder}/\xff\xe4\xc3"})
+        self.assertEqual(one.write(), 0)
+        (self.folder / os.fsdecode(b"\xff\xe4\xc3")).unlink()
+
+    def cannot_write(self, one):
+        """What it says on stderr."""
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            self.assertEqual(one.write(), 1)
+        return said.getvalue()
+
     def test_csv_has_the_rows(self):
         with (self.folder / "a.csv").open(newline="", encoding="utf-8") as f:
             rows = list(csv.DictReader(f))
@@ -147,7 +230,7 @@ class Hdr(Written):
 
     def lines(self):
         """(fields, base64) of each line of the log that has a histogram."""
-        text = (self.folder / "a.hlog").read_text("ascii")
+        text = (self.folder / "a.hdr").read_text("ascii")
         self.assertTrue(text.startswith(
             "#[Histogram log format version 1.3]\n#[StartTime: "))
         return [line.split(",") for line in text.splitlines()
@@ -171,7 +254,7 @@ class Hdr(Written):
         if hdrh is None:
             self.skipTest("hdrhistogram is missing")
         reader = hdrh.log.HistogramLogReader(
-            str(self.folder / "a.hlog"),
+            str(self.folder / "a.hdr"),
             hdrh.histogram.HdrHistogram(1, 2 ** 40 - 1, 3))
         histogram = reader.get_next_interval_histogram()
         self.assertEqual(histogram.get_total_count(), len(VALUES))
@@ -180,8 +263,8 @@ class Hdr(Written):
         self.assertIsNone(reader.get_next_interval_histogram())
 
     def test_percentile_text(self):
-        self.assertFalse((self.folder / "a.hlog.1.hgrm").exists())
-        lines = (self.folder / "a.hlog.0.hgrm").read_text("ascii").splitlines()
+        self.assertFalse((self.folder / "a.hdr.1.hgrm").exists())
+        lines = (self.folder / "a.hdr.0.hgrm").read_text("ascii").splitlines()
         table = [line.split() for line in lines[2:] if line[0] != "#"]
         of_json = self.json["trials"][0]["percentiles"]["latency"]
         self.assertEqual(len(table), len(of_json))
@@ -193,5 +276,5 @@ class Hdr(Written):
 
 
 if __name__ == "__main__":
-    WRITER, SCHEMA, SCHEMA_OF_MEM = sys.argv[1:4]
+    ENGINE, SCHEMA, SCHEMA_OF_MEM = sys.argv[1:4]
     unittest.main(argv=sys.argv[:1])

@@ -19,7 +19,7 @@ COMMANDS: dict[str, tuple[str, str | None]] = {
     "rx": ("receive them, and report losses", "trial"),
     "loop": ("send and receive: loss, order and latency", "trial"),
     "reflect": ("send back received frames", None),
-    "replay": ("send the frames of a capture, with its gaps", None),
+    "replay": ("send the frames of a capture, with its gaps", "replay"),
     "throughput": ("the highest rate that a device forwards", "rfc2544"),
     "frameloss": ("loss by rate", "rfc2544"),
     "back2back": ("the longest burst without loss", "rfc2544"),

@@ -304,6 +304,8 @@ def _run(engine: Engine) -> int:
             reset=options.reset,
             magic=int(time.time()) % 2**32,
         )
+        # What is sent to a NAT, its own options say.
+        engine.result.root["config"].clear()
     except (UsageError, EngineError) as error:
         complain(str(error))
         engine.drop()

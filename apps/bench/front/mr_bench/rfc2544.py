@@ -147,9 +147,7 @@ def _report_bursts(session: Session, b: Bursts, why: str) -> None:
 def _measure_own(session: Session, pps: float) -> None:
     """The latencies of the tester alone: the same cores and streams, but frames pass through
     memory."""
-    own = session.engine.trial(
-        "alone", pps=pps, duration_ns=min(session.options.trial_ns, OWN_TRIAL_NS)
-    )
+    own = session.engine.alone(pps=pps, duration_ns=min(session.options.trial_ns, OWN_TRIAL_NS))
     points = {
         name: getattr(own.latency, name.replace(".", "")) for name in ("p50", "p99", "p99.9", "max")
     }

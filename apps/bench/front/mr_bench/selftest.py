@@ -58,7 +58,7 @@ def check_known(session: Session) -> int:
     )
     for case in CASES:
         try:
-            trial = session.engine.trial("alone", device=case.device, pps=PPS, frames=FRAMES)
+            trial = session.engine.alone(device=case.device, pps=PPS, frames=FRAMES)
         except EngineError as error:
             complain(f"{case.device}: {error}")
             return error.status

@@ -17,7 +17,7 @@ from mr_bench.progress import Progress
 from mr_bench.search import SECOND, Found, Limit, Search, SearchError, Wanted
 from mr_bench.search_options import FCS_BYTES, ROWS, Group, describe, read_options
 from mr_bench.text import print_error
-from mr_bench.traffic import Engine, EngineEnded, EngineError, Trial
+from mr_bench.traffic import Engine, EngineEnded, EngineError, Trial, trial_of
 from mr_bench.values import UsageError
 
 SETTLE_NS = SECOND  # it ends sooner, when all have come
@@ -108,14 +108,16 @@ class Session:
 
     def measure(self, wanted: Wanted, **more: Any) -> Trial:
         """A trial of the size at hand."""
-        return self.engine.trial(
-            pps=wanted.pps,
-            duration_ns=wanted.duration_ns,
-            frames=wanted.frames,
-            settle_ns=wanted.settle_ns,
-            frame_bytes=self.asked_bytes,
-            as_bytes=self.frame_bytes,
-            **more,
+        return trial_of(
+            self.engine.measure(
+                pps=wanted.pps,
+                duration_ns=wanted.duration_ns,
+                frames=wanted.frames,
+                settle_ns=wanted.settle_ns,
+                frame_bytes=self.asked_bytes,
+                as_bytes=self.frame_bytes,
+                **more,
+            )
         )
 
     def _run_trial(self, wanted: Wanted) -> Trial:
@@ -249,7 +251,7 @@ class Session:
                 text if "size=" in text else f"{text} size=imix".strip()
                 for text in self.shared["streams"] or [""]
             ]
-        self.opened = self.engine.request("open", streams=streams)
+        self.opened = self.engine.open(streams=streams)
 
     # What is found.
 

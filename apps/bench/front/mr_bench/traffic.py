@@ -18,6 +18,7 @@ from types import FrameType
 from typing import Any
 
 from mr_bench import engine, output
+from mr_bench.result import Result, cannot_write, check
 
 VERSION = 1
 
@@ -154,6 +155,14 @@ class Engine:
             output.copy([first])
             raise EngineEnded(self._end())
         self.options: dict[str, Any] = json.loads(first)
+        self.result = Result(self.options["document"], self.options["files"])
+        for path in self.result.files.values():
+            try:
+                check(path)
+            except OSError as error:
+                cannot_write(path, error)
+                self.drop()
+                raise EngineEnded(1) from None
 
     def _forward(self, number: int, _frame: FrameType | None) -> None:
         self.n_signals += 1
@@ -195,21 +204,40 @@ class Engine:
             if reply.get("reply") == "failed":
                 raise EngineError(reply["why"], reply["status"])
             if "reply" in reply:
+                self.result.root |= reply.get("document", {})
                 return reply
             if self.on_progress is not None and not self.on_progress(reply):
                 self.process.send_signal(signal.SIGINT)
         status = self._wait()
         raise EngineError(f"the traffic engine ended with status {status}")
 
-    def trial(self, name: str = "trial", **members: Any) -> Trial:
-        """One trial, on the ports or alone."""
-        return trial_of(self.request(name, **members))
+    def open(self, **members: Any) -> dict[str, Any]:
+        """The ports; the reply, and the document so far."""
+        reply = self.request("open", **members)
+        return self.result.root | reply
 
-    def finish(self, **members: Any) -> int:
-        """Have the document written, with these findings; the exit status."""
+    def measure(self, is_interval: bool = False, **members: Any) -> dict[str, Any]:
+        """A trial on the ports, which the document has: a point of its series, if it is an
+        interval."""
+        has_buckets = "hdr" in self.result.files and not is_interval
+        reply = self.request("trial", has_buckets=has_buckets, **members)
+        if is_interval:
+            self.result.add_interval(reply["trial"])
+        else:
+            reply["number"] = self.result.add_trial(reply["trial"], reply.pop("buckets", []))
+        return reply
+
+    def alone(self, **members: Any) -> Trial:
+        """A trial of the tester alone."""
+        return trial_of(self.request("alone", **members))
+
+    def finish(self, is_one_line: bool = False, **found: Any) -> int:
+        """Close the ports, and write the document, with these findings; the exit status."""
         output.say("", end="", is_last=True)  # in front of the document
-        self._send({"request": "finish"} | members)
-        return self._end()
+        self._send({"request": "finish"})
+        status = self._end()
+        self.result.add(**found)
+        return self.result.write(self.options["is_json"], is_one_line) or status
 
     def drop(self) -> int:
         """Without a document: close what is open."""

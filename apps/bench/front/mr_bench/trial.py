@@ -92,16 +92,16 @@ class _Run:
         duration_ns, engine = self.options["duration_ns"], self.engine
         if self.is_quiet or not self.is_text:
             engine.on_progress = self._write_line if self.has_lines and not self.is_quiet else None
-            return engine.request("trial", **members)
+            return engine.measure(**members)
         try:
             screen = Screen(self.name, mean, duration_ns)
         except curses.error:
             engine.on_progress = show.Lines(mean, duration_ns).show
-            return engine.request("trial", **members)
+            return engine.measure(**members)
 
         engine.on_progress = screen.show
         try:
-            return engine.request("trial", progress_ns=REDRAW_NS, has_latencies=True, **members)
+            return engine.measure(progress_ns=REDRAW_NS, has_latencies=True, **members)
         finally:
             screen.close()
 
@@ -124,7 +124,7 @@ class _Run:
     def run(self) -> int:
         """The exit status. Raises EngineError."""
         has_tx, has_rx = bool(self.options["tx"]), bool(self.options["rx"])
-        self.opened = self.engine.request("open", has_map=not self.is_quiet)
+        self.opened = self.engine.open(has_map=not self.is_quiet)
         if has_tx and self.opened["raised"]:
             complain(self.opened["raised"])
         if not self.is_quiet and not has_rx:
