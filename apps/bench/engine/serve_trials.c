@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "engine/serve.h"
-#include "net/away.h"
 #include "net/describe.h"
 #include "net/device.h"
 #include "stream/stream.h"
@@ -138,28 +137,12 @@ static json_t *drops_of(const struct trial_result *r)
 	for (uint32_t i = 0; i < r->n_drops; i++)
 		json_array_append_new(
 			array,
-			json_pack("{s:s, s:s, s:b, s:I}", "side",
+			json_pack("{s:o, s:s, s:s, s:b, s:I}", "port",
+				  json_text(r->drops[i].port), "side",
 				  r->drops[i].side, "name", r->drops[i].name,
 				  "is_receivers", (int)r->drops[i].is_receivers,
 				  "n", (json_int_t)r->drops[i].n));
 	return array;
-}
-
-/* The lines that explain the highest percentiles, for people. */
-static json_t *tail_of(const struct trial_result *r)
-{
-	char *text = NULL;
-	size_t n_bytes = 0;
-	FILE *to = open_memstream(&text, &n_bytes);
-	json_t *lines;
-
-	if (to == NULL)
-		return json_string("");
-	tail_print(&r->tail, to);
-	fclose(to);
-	lines = json_string(text);
-	free(text);
-	return lines;
 }
 
 /* Takes trial over: what a document has of it. */
@@ -171,7 +154,8 @@ static void describe_trial(const struct trial_result *r, json_t *trial,
 		reply, "late_p25_ns",
 		json_integer((json_int_t)hist_at(&r->lateness, 25)));
 	json_object_set_new(reply, "drops", drops_of(r));
-	json_object_set_new(reply, "tail", tail_of(r));
+	json_object_set_new(reply, "tail_least_ns",
+			    json_integer((json_int_t)r->tail.least_ns));
 }
 
 /* What a trial is asked for; the rest is as on the command line. */
@@ -216,12 +200,9 @@ static json_t *device_of(const struct tester *tester)
 static void describe_on_ports(const struct tester *tester,
 			      const struct trial_result *r, json_t *reply)
 {
-	char seen[256];
-
-	if (tester_explain(tester, r, seen, sizeof(seen)))
-		json_object_set_new(reply, "seen", json_text(seen));
-	json_object_set_new(reply, "is_silent",
-			    json_boolean(tester_is_silent(tester, r)));
+	json_object_set_new(
+		reply, "pending",
+		json_integer((json_int_t)tester_n_pending(tester)));
 	json_object_set_new(reply, "device", device_of(tester));
 	json_object_set_new(reply, "user_ns",
 			    json_integer((json_int_t)r->user_ns));

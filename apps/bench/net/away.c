@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* When threads did not poll, and which late frames that explains. */
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -198,35 +197,4 @@ void tail_add(struct trial_tail *tail, const struct span *late,
 		add_part(tail, span, to - from);
 		at = to;
 	}
-}
-
-static double percent(uint64_t part, uint64_t whole)
-{
-	return whole > 0 ? 100.0 * (double)part / (double)whole : 0;
-}
-
-void tail_print(const struct trial_tail *t, FILE *to)
-{
-	char from[32] = "p99.9";
-
-	if (t->least_ns > 0)
-		snprintf(from, sizeof(from), "%.1f us",
-			 (double)t->least_ns / 1e3);
-	if (t->late_ns > 0)
-		fprintf(to,
-			"%s and longer: %.0f %% of the time the tester was "
-			"away (%.0f %% waiting for a core, %.0f %% stopped by "
-			"the host, %.0f %% in calls)\n",
-			from,
-			percent(t->waited_ns + t->still_ns + t->called_ns,
-				t->late_ns),
-			percent(t->waited_ns, t->late_ns),
-			percent(t->still_ns, t->late_ns),
-			percent(t->called_ns, t->late_ns));
-	fprintf(to,
-		"longest between two polls: %.1f us sending, %.1f us "
-		"receiving; in all %.1f ms waiting for cores, %.1f ms stopped "
-		"by the host\n",
-		(double)t->tx_away_ns / 1e3, (double)t->rx_away_ns / 1e3,
-		(double)t->all_waited_ns / 1e6, (double)t->all_still_ns / 1e6);
 }

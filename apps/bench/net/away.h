@@ -13,7 +13,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "net/trial.h"
 
@@ -80,8 +79,5 @@ static inline void away_round(struct away *away, uint64_t then_ns,
  */
 void tail_add(struct trial_tail *tail, const struct span *late,
 	      const struct away *sender, const struct away *receiver);
-
-/* Print two lines that explain the highest percentiles. */
-void tail_print(const struct trial_tail *tail, FILE *to);
 
 #endif

@@ -29,6 +29,18 @@ int tester_info_of(const struct tester *tester, uint32_t number,
 	return at->ops->info(at->place, ret);
 }
 
+uint64_t tester_n_pending(const struct tester *tester)
+{
+	struct mr_tx_stats stats = { .size = sizeof(stats) };
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < tester->n_senders; i++) {
+		mr_txq_stats(tester->senders[i].config.txq, &stats);
+		n += stats.pending;
+	}
+	return n;
+}
+
 /* Where frames of a sending port are to go, as far as nobody said it. With one
  * port they come back from whoever reflects them, to no group: to nobody's
  * address, which switches flood as well. */

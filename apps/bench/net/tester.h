@@ -81,18 +81,8 @@ bool tester_is_ending(void);
 /* End the trial that runs, as a signal would: for tester_on_progress(). */
 void tester_end(struct tester *tester);
 
-/*
- * The line that explains a trial in which frames were lost or none came: where
- * they were last seen by the ports' counters. False: nothing to say.
- */
-bool tester_explain(const struct tester *tester,
-		    const struct trial_result *result, char *ret,
-		    size_t n_bytes);
-
-/* Nothing came of what should have: of the frames that are sent here, or, where
- * none are, of any. */
-bool tester_is_silent(const struct tester *tester,
-		      const struct trial_result *result);
+/* Frames that were given to the queues and did not leave them. */
+uint64_t tester_n_pending(const struct tester *tester);
 
 /*
  * Frames per second of all sending links together, at which the first of them

@@ -134,7 +134,7 @@ def test_a_trial_as_the_command_line_says(check):
     assert n_seen > 0
     check("reply", line)
     reply = line
-    assert (reply["trial"]["tx"]["due"], reply["is_silent"]) == (1000, False)
+    assert (reply["trial"]["tx"]["due"], reply["pending"]) == (1000, 0)
     assert reply["device"] == [] and reply["user_ns"] > 0
     one.say({"request": "finish"})
     status, out, err = one.end()

@@ -526,3 +526,24 @@ TEST(what_is_on_its_way_at_the_end_is_waited_for)
 	trial_result_free(&result);
 	assert_int_equal(tester_close(tester), 0);
 }
+
+/* What the queue took stays in its ring, as nobody takes it out. */
+TEST(what_does_not_leave_is_pending)
+{
+	struct tester *tester = open_with(NULL, "pair:a", "pair:a", NULL, 0);
+	struct mr_cache *cache = tester->senders[0].config.cache;
+	struct mr_frame frame = { .len = 60 };
+
+	assert_int_equal(mr_frag_alloc_bulk(cache, &frame.addr, 1, 256), 1);
+	frame.addr += 128;
+	memset((uint8_t *)tester->base + frame.addr, 0, 60);
+	assert_int_equal(
+		mr_tx_burst(tester->senders[0].config.txq, cache, &frame, 1),
+		1);
+	assert_int_equal(tester_n_pending(tester), 1);
+	assert_int_equal(
+		mr_rx_burst(tester->receivers[0].rxq, cache, &frame, 1), 1);
+	assert_int_equal(tester_n_pending(tester), 0);
+	mr_frame_free_bulk(cache, &frame, 1);
+	assert_int_equal(tester_close(tester), 0);
+}

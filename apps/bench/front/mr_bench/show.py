@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mr_bench import output
+from mr_bench.explain import tail_text
 
 MAX_STREAM_LINES = 16
 # As they are shown, and in a document.
@@ -129,7 +130,9 @@ def _received(
         yield "runs", f"{rx['runs']} of tx, apart below"
     yield from _times("latency", trial["latency"])
     if trial["latency"] and trial["tail"]["rx_away_ns"] > 0:
-        yield from (("", line) for line in reply["tail"].splitlines())
+        yield from (
+            ("", line) for line in tail_text(trial["tail"], reply["tail_least_ns"]).splitlines()
+        )
     if trial["latency"] or trial["lateness"]:
         yield "clock", f"{clock}, times are within {time_text(trial['clock_error_ns'])}"
 

@@ -18,6 +18,7 @@ from types import FrameType
 from typing import Any
 
 from mr_bench import engine, output
+from mr_bench.explain import Ends, explain, is_silent, tail_text
 from mr_bench.result import Result, cannot_write, check
 
 VERSION = 1
@@ -97,7 +98,7 @@ def trial_of(reply: dict[str, Any]) -> Trial:
         late_max_ns=(trial["lateness"] or {}).get("max", 0),
         latency=Latency(**_known(Latency, trial["latency"] or {})),
         drops=reply["drops"],
-        tail=reply["tail"],
+        tail=tail_text(trial["tail"], reply["tail_least_ns"]),
         is_cut_short=not trial["complete"],
         why_stopped=trial["why_stopped"],
         seen=reply.get("seen", ""),
@@ -156,6 +157,7 @@ class Engine:
             raise EngineEnded(self._end())
         self.options: dict[str, Any] = json.loads(first)
         self.result = Result(self.options["document"], self.options["files"])
+        self.ends = Ends()
         for path in self.result.files.values():
             try:
                 check(path)
@@ -214,7 +216,23 @@ class Engine:
     def open(self, **members: Any) -> dict[str, Any]:
         """The ports; the reply, and the document so far."""
         reply = self.request("open", **members)
-        return self.result.root | reply
+        root = self.result.root
+
+        def port_of(side: str) -> str:
+            """The first; its name has its driver in front, a spec may be the device alone."""
+            if not self.options[side]:
+                return ""
+            spec = self.options[side][0].split(",")[0]
+            names = [port["name"] for port in root["ports"]]
+            return next((n for n in names if spec in (n, n.partition(":")[2])), spec)
+
+        self.ends = Ends(
+            port_of("tx"),
+            port_of("rx"),
+            not root["config"]["unstamped"],
+            any(spec.startswith("live:") for spec in self.options["tx"]),
+        )
+        return root | reply
 
     def measure(self, is_interval: bool = False, **members: Any) -> dict[str, Any]:
         """A trial on the ports, which the document has: a point of its series, if it is an
@@ -225,6 +243,8 @@ class Engine:
             self.result.add_interval(reply["trial"])
         else:
             reply["number"] = self.result.add_trial(reply["trial"], reply.pop("buckets", []))
+        reply["seen"] = explain(reply["trial"], reply["drops"], reply["pending"], self.ends)
+        reply["is_silent"] = is_silent(reply["trial"], self.ends)
         return reply
 
     def alone(self, **members: Any) -> Trial:

@@ -113,7 +113,7 @@ class _Run:
             complain(why)
         elif not trial["complete"] and self.options["duration_ns"]:
             why = "ended by a signal"
-        if "seen" in reply:
+        if reply["seen"]:
             complain(reply["seen"])
         # Without a bound it is watched: frames may come later.
         is_bounded = self.options["duration_ns"] or self.options["count"]
