@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rules in the XDP program.
+ * Sets of rules in the XDP program: its maps, and the ports. xdp_rules.c has
+ * the rules.
  *
  *     frame --> millrace_rules --rule--> devmap --> another interface
  *                     |
@@ -24,36 +25,13 @@
 
 #include <bpf/bpf.h>
 
-#include "xdp.h"
-#include "xdp_rules.h"
-#include "xdp_rules.skel.h"
+#include "xdp_offload.h"
 
 enum {
-	MAX_PORTS = 64,
 	CAN_XMIT = 1 << 2,    /* NETDEV_XDP_ACT_NDO_XMIT */
 	CAN_XMIT_SG = 1 << 6, /* NETDEV_XDP_ACT_NDO_XMIT_SG */
 	GRACE_NS = 50000000,  /* longer than a NAPI runs the program */
 };
-
-struct xdp_rules {
-	struct mr_rules base;
-	/* By port; the first has the maps. The tracer counts what is lost. */
-	struct xdp_rules_bpf *programs[MAX_PORTS];
-	struct xdp_rules_bpf *tracer; /* NULL: the kernel refuses it */
-	uint64_t features[MAX_PORTS]; /* as the kernel said last */
-	uint32_t queue_base[MAX_PORTS];
-	uint32_t n_queues;
-	uint64_t netns;
-	struct xdp_rule_slot *slots;
-	struct xdp_rule_port *ports;
-	struct xdp_rule_queue *queues;
-	struct xdp_rule_cell *cells;
-};
-
-static struct xdp_port *port_of(const struct xdp_rules *rules, uint32_t i)
-{
-	return (struct xdp_port *)rules->base.ports[i];
-}
 
 /* What the device can be given to send; before, if the kernel fails to say. */
 static uint64_t features_of(const struct xdp_port *port, uint64_t before)
@@ -80,7 +58,8 @@ static int rules_caps(const struct mr_port *base, struct mr_offload_caps *caps,
 			"%s: no rules with generic attach: a redirect is "
 			"no faster than user space there",
 			base->info.name);
-	caps->matches = 1u << MR_RULE_ANY | 1u << MR_RULE_STATION;
+	caps->matches =
+		1u << MR_RULE_ANY | 1u << MR_RULE_STATION | 1u << MR_RULE_FLOW;
 	if (port->n_zc_queues > 0) {
 		caps->is_advised = 0;
 		snprintf(caps->why, sizeof(caps->why),
@@ -135,13 +114,19 @@ static void size_maps(const struct xdp_rules *rules,
 	bpf_map__set_max_entries(skeleton->maps.cells,
 				 rules->n_queues * n_ports);
 	bpf_map__set_max_entries(skeleton->maps.losses, 2 * n_ports * n_ports);
+	if (rules->base.n_hops == 0)
+		return;
+	bpf_map__set_max_entries(skeleton->maps.flows,
+				 MR_FLOW_WAYS * rules->base.n_max);
+	bpf_map__set_max_entries(skeleton->maps.ways, rules->base.n_max);
+	bpf_map__set_max_entries(skeleton->maps.hops, rules->base.n_hops);
 }
 
 /* Load the port's program, or with is_tracer the one that counts losses. */
 static struct xdp_rules_bpf *load(struct xdp_rules *rules, uint32_t idx,
 				  bool is_tracer, int *ret_err)
 {
-	struct xdp_port *port = port_of(rules, idx);
+	struct xdp_port *port = xdp_rules_port(rules, idx);
 	struct xdp_rules_bpf *s = xdp_rules_bpf__open();
 	struct bpf_map_info info = { 0 };
 	uint32_t n_bytes = sizeof(info);
@@ -162,6 +147,9 @@ static struct xdp_rules_bpf *load(struct xdp_rules *rules, uint32_t idx,
 	s->rodata->n_queues = port->n_queues;
 	s->rodata->queue_base = rules->queue_base[idx];
 	s->rodata->has_partial_csums = port->rxqs[0].has_partial_csums;
+	s->rodata->has_flows = rules->base.n_hops > 0;
+	s->rodata->magic = rules->base.magic;
+	s->rodata->id_step = rules->base.id_step;
 	if (is_tracer && bpf_obj_get_info_by_fd(
 				 bpf_map__fd(rules->programs[0]->maps.targets),
 				 &info, &n_bytes) == 0)
@@ -201,10 +189,15 @@ static int share_arrays(struct xdp_rules *rules)
 	rules->ports = share_memory(first->maps.ports);
 	rules->queues = share_memory(first->maps.queues);
 	rules->cells = share_memory(first->maps.cells);
-	return rules->slots == NULL || rules->ports == NULL ||
-			       rules->queues == NULL || rules->cells == NULL ?
-		       -ENOMEM :
-		       0;
+	rules->base.ways = share_memory(first->maps.ways);
+	rules->hops = share_memory(first->maps.hops);
+	if (rules->slots == NULL || rules->ports == NULL ||
+	    rules->queues == NULL || rules->cells == NULL ||
+	    rules->base.ways == NULL || rules->hops == NULL)
+		return -ENOMEM;
+	for (uint32_t q = 0; q < rules->n_queues; q++)
+		rules->queues[q].next_id = rules->base.first_id + q;
+	return 0;
 }
 
 /* Of frames from one port to another: where the tracer counts those lost. */
@@ -213,8 +206,8 @@ static struct xdp_rule_loss loss_key(const struct xdp_rules *rules,
 {
 	return (struct xdp_rule_loss){
 		.netns = rules->netns,
-		.from = port_of(rules, from)->dev.ifindex,
-		.to = is_index ? to : port_of(rules, to)->dev.ifindex,
+		.from = xdp_rules_port(rules, from)->dev.ifindex,
+		.to = is_index ? to : xdp_rules_port(rules, to)->dev.ifindex,
 		.is_index = is_index,
 	};
 }
@@ -246,7 +239,7 @@ static int prog_fd(const struct xdp_rules *rules, uint32_t i)
 {
 	const struct xdp_rules_bpf *s = rules->programs[i];
 
-	return bpf_program__fd(port_of(rules, i)->prog.has_frags ?
+	return bpf_program__fd(xdp_rules_port(rules, i)->prog.has_frags ?
 				       s->progs.millrace_rules_frags :
 				       s->progs.millrace_rules);
 }
@@ -254,7 +247,7 @@ static int prog_fd(const struct xdp_rules *rules, uint32_t i)
 /* What the port can send now, as the program is to see it. */
 static bool refresh(struct xdp_rules *rules, uint32_t i)
 {
-	const struct xdp_port *port = port_of(rules, i);
+	const struct xdp_port *port = xdp_rules_port(rules, i);
 	const int map_fd = bpf_map__fd(rules->programs[0]->maps.targets);
 	struct xdp_rule_port *entry = &rules->ports[i];
 	const bool is_gone = __atomic_load_n(&port->is_gone, __ATOMIC_RELAXED);
@@ -306,8 +299,8 @@ static bool has_news(const struct mr_rules *base)
 static void read_features(struct xdp_rules *rules)
 {
 	for (uint32_t i = 0; i < rules->base.n_ports; i++)
-		rules->features[i] =
-			features_of(port_of(rules, i), rules->features[i]);
+		rules->features[i] = features_of(xdp_rules_port(rules, i),
+						 rules->features[i]);
 }
 
 static int rules_poll(struct mr_rules *base)
@@ -322,11 +315,6 @@ static int rules_poll(struct mr_rules *base)
 	return n_changed;
 }
 
-static uint64_t get(const __u64 *counter)
-{
-	return __atomic_load_n(counter, __ATOMIC_RELAXED);
-}
-
 /* What is counted of a queue, and not yet in its own counters. */
 static void add_queue(const struct xdp_rules *rules, uint32_t queue,
 		      struct mr_rx_stats *stats)
@@ -334,18 +322,24 @@ static void add_queue(const struct xdp_rules *rules, uint32_t queue,
 	const struct xdp_rule_queue *counts = &rules->queues[queue];
 	const struct xdp_rule_cell *cells =
 		&rules->cells[queue * rules->base.n_ports];
-	const uint64_t n_dropped = get(&counts->dropped);
+	const uint64_t n_dropped = xdp_rules_get(&counts->dropped);
 	uint64_t n_offloaded = 0;
 
 	for (uint32_t i = 0; i < rules->base.n_ports; i++)
-		n_offloaded += get(&cells[i].frames);
+		n_offloaded += xdp_rules_get(&cells[i].frames);
 	stats->received += n_offloaded + n_dropped;
 	stats->offloaded += n_offloaded;
 	stats->drops[MR_RX_DROP_RULE] += n_dropped;
-	stats->events[MR_RX_EVENT_OFFLOAD_NO_TARGET] += get(&counts->no_target);
-	stats->events[MR_RX_EVENT_OFFLOAD_TOO_LONG] += get(&counts->too_long);
+	stats->events[MR_RX_EVENT_OFFLOAD_NO_TARGET] +=
+		xdp_rules_get(&counts->no_target);
+	stats->events[MR_RX_EVENT_OFFLOAD_TOO_LONG] +=
+		xdp_rules_get(&counts->too_long);
 	stats->events[MR_RX_EVENT_OFFLOAD_CSUM_PARTIAL] +=
-		get(&counts->partial);
+		xdp_rules_get(&counts->partial);
+	stats->events[MR_RX_EVENT_OFFLOAD_NO_HOP] +=
+		xdp_rules_get(&counts->no_hop);
+	stats->events[MR_RX_EVENT_OFFLOAD_SEGMENT] +=
+		xdp_rules_get(&counts->segment);
 }
 
 void mri_xdp_rules_stats(const struct mr_rxq *base, struct mr_rx_stats *stats)
@@ -362,7 +356,7 @@ void mri_xdp_rules_stats(const struct mr_rxq *base, struct mr_rx_stats *stats)
 /* What the rules counted goes to the counters of the queues. */
 static void detach(struct xdp_rules *rules, uint32_t i)
 {
-	struct xdp_port *port = port_of(rules, i);
+	struct xdp_port *port = xdp_rules_port(rules, i);
 	const int err = mri_xdp_prog_replace(port, -1);
 
 	/* -ENOLINK: the interface is gone. */
@@ -404,7 +398,7 @@ static void rules_close(struct mr_rules *base)
 	if (rules->ports != NULL)
 		rules_stop(base);
 	for (uint32_t i = 0; i < base->n_ports; i++)
-		if (port_of(rules, i)->rules == rules)
+		if (xdp_rules_port(rules, i)->rules == rules)
 			detach(rules, i);
 	if (base->fd >= 0)
 		close(base->fd);
@@ -415,6 +409,8 @@ static void rules_close(struct mr_rules *base)
 		unmap(rules->ports, first->maps.ports);
 		unmap(rules->queues, first->maps.queues);
 		unmap(rules->cells, first->maps.cells);
+		unmap(rules->base.ways, first->maps.ways);
+		unmap(rules->hops, first->maps.hops);
 	}
 	for (uint32_t i = base->n_ports; i > 0; i--)
 		if (rules->programs[i - 1] != NULL)
@@ -425,7 +421,7 @@ static void rules_close(struct mr_rules *base)
 static int attach(struct xdp_rules *rules, uint32_t i,
 		  struct mr_reason *reterr_reason)
 {
-	struct xdp_port *port = port_of(rules, i);
+	struct xdp_port *port = xdp_rules_port(rules, i);
 	const int err = mri_xdp_prog_replace(port, prog_fd(rules, i));
 
 	if (err < 0)
@@ -444,7 +440,7 @@ static int open_steps(struct xdp_rules *rules, struct mr_reason *reterr_reason)
 	int err = 0;
 
 	for (uint32_t i = 0; i < base->n_ports; i++) {
-		const struct xdp_port *port = port_of(rules, i);
+		const struct xdp_port *port = xdp_rules_port(rules, i);
 
 		if (port->rules != NULL)
 			return mr_fail(reterr_reason, -EBUSY,
@@ -462,7 +458,7 @@ static int open_steps(struct xdp_rules *rules, struct mr_reason *reterr_reason)
 			       "no memory for %u rules between %u ports",
 			       base->n_max, base->n_ports);
 	if (err < 0)
-		return mri_xdp_prog_refuse(port_of(rules, 0), err, true,
+		return mri_xdp_prog_refuse(xdp_rules_port(rules, 0), err, true,
 					   reterr_reason);
 	open_tracer(rules);
 	base->fd = mri_xdp_features_open();
@@ -487,110 +483,6 @@ static int rules_open(struct mr_rules *base, struct mr_reason *reterr_reason)
 	return err;
 }
 
-static uint64_t key_of(const struct mr_rule *rule)
-{
-	uint64_t key = 0;
-
-	memcpy(&key, rule->mac, sizeof(rule->mac));
-	return key;
-}
-
-static void rules_set(struct mr_rules *base, uint32_t id, uint32_t to,
-		      uint32_t is_active)
-{
-	struct xdp_rules *rules = (struct xdp_rules *)base;
-	const uint32_t slot = mr_rule_slot(id);
-	const uint32_t generation = id >> XDP_RULE_GENERATION_SHIFT;
-	const bool is_drop = base->rules[slot].action == MR_RULE_DROP;
-	uint32_t old =
-		__atomic_load_n(&rules->slots[slot].word, __ATOMIC_RELAXED);
-
-	/* A thread that was late finds another rule there: leave it alone. */
-	while (old >> XDP_RULE_GENERATION_SHIFT == generation &&
-	       !__atomic_compare_exchange_n(
-		       &rules->slots[slot].word, &old,
-		       to | (is_active ? XDP_RULE_ACTIVE : 0) |
-			       (is_drop ? XDP_RULE_DROP : 0) |
-			       generation << XDP_RULE_GENERATION_SHIFT,
-		       true, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
-		;
-}
-
-/* Give the slot to a generation, with a rule that is inactive. */
-static void reset(struct xdp_rules *rules, uint32_t id)
-{
-	struct xdp_rule_slot *slot = &rules->slots[mr_rule_slot(id)];
-
-	__atomic_store_n(&slot->word,
-			 id >> XDP_RULE_GENERATION_SHIFT
-					 << XDP_RULE_GENERATION_SHIFT,
-			 __ATOMIC_RELEASE);
-	slot->seen_ns = slot->held_ns = 0;
-}
-
-static bool enter(struct xdp_rules *rules, uint32_t id)
-{
-	const int map_fd = bpf_map__fd(rules->programs[0]->maps.stations);
-	const struct mr_rule *rule = &rules->base.rules[mr_rule_slot(id)];
-	const uint64_t key = key_of(rule);
-
-	reset(rules, id);
-	rules_set(&rules->base, id, rule->to, 0);
-	if (rule->match == MR_RULE_STATION)
-		return bpf_map_update_elem(map_fd, &key, &id, BPF_NOEXIST) == 0;
-	if (rules->ports[rule->port].any != 0)
-		return false;
-	__atomic_store_n(&rules->ports[rule->port].any, id + 1,
-			 __ATOMIC_RELEASE);
-	return true;
-}
-
-static uint32_t rules_add(struct mr_rules *base, const uint32_t *ids,
-			  uint32_t n)
-{
-	uint32_t n_added = 0;
-
-	while (n_added < n && enter((struct xdp_rules *)base, ids[n_added]))
-		n_added++;
-	return n_added;
-}
-
-static void rules_remove(struct mr_rules *base, const uint32_t *ids, uint32_t n)
-{
-	struct xdp_rules *rules = (struct xdp_rules *)base;
-	const int map_fd = bpf_map__fd(rules->programs[0]->maps.stations);
-
-	for (uint32_t i = 0; i < n; i++) {
-		const struct mr_rule *rule = &base->rules[mr_rule_slot(ids[i])];
-		const uint64_t key = key_of(rule);
-
-		if (rule->match == MR_RULE_STATION)
-			(void)bpf_map_delete_elem(map_fd, &key);
-		else
-			__atomic_store_n(&rules->ports[rule->port].any, 0,
-					 __ATOMIC_RELEASE);
-		/* No longer of this generation: late rules_set() does nothing.
-		 */
-		reset(rules, ids[i] + (1u << XDP_RULE_GENERATION_SHIFT));
-	}
-}
-
-static void rules_read(const struct mr_rules *base, const uint32_t *ids,
-		       uint32_t n, struct mr_rule_stats *ret_stats)
-{
-	const struct xdp_rules *rules = (const struct xdp_rules *)base;
-
-	for (uint32_t i = 0; i < n; i++) {
-		const struct xdp_rule_slot *slot =
-			&rules->slots[mr_rule_slot(ids[i])];
-
-		ret_stats[i] = (struct mr_rule_stats){
-			.seen_ns = get(&slot->seen_ns),
-			.held_ns = get(&slot->held_ns),
-		};
-	}
-}
-
 static void rules_sent(struct mr_rules *base, uint32_t to,
 		       struct mr_rules_sent *sent)
 {
@@ -600,8 +492,8 @@ static void rules_sent(struct mr_rules *base, uint32_t to,
 	sent->can_send = rules->ports[to].max_bytes != 0;
 	sent->has_drops = rules->tracer != NULL;
 	for (uint32_t q = 0; q < rules->n_queues; q++)
-		sent->attempted +=
-			get(&rules->cells[q * base->n_ports + to].frames);
+		sent->attempted += xdp_rules_get(
+			&rules->cells[q * base->n_ports + to].frames);
 	for (uint32_t i = 0; i < 2 * base->n_ports && sent->has_drops; i++) {
 		const struct xdp_rule_loss key =
 			loss_key(rules, i / 2, to, i & 1);
@@ -618,10 +510,13 @@ const struct mr_rules_ops mri_xdp_rules_ops = {
 	.open = rules_open,
 	.close = rules_close,
 	.stop = rules_stop,
-	.add = rules_add,
-	.remove = rules_remove,
-	.set = rules_set,
-	.read = rules_read,
+	.add = mri_xdp_rules_add,
+	.remove = mri_xdp_rules_remove,
+	.set = mri_xdp_rules_set,
+	.read = mri_xdp_rules_read,
+	.link = mri_xdp_rules_link,
+	.hop = mri_xdp_rules_hop,
+	.flush = mri_xdp_rules_flush,
 	.poll = rules_poll,
 	.sent = rules_sent,
 };

@@ -78,6 +78,30 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
+	__type(key, struct xdp_flow_key);
+	__type(value, struct xdp_flow_ref);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+} flows SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, __u32);
+	__type(value, struct xdp_flow);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+} ways SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, __u32);
+	__type(value, struct xdp_hop);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+} hops SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
 	__type(key, struct xdp_rule_loss);
 	__type(value, __u64);
 	__uint(max_entries, 1);
@@ -90,6 +114,9 @@ const volatile __u32 n_queues;    /* of the port */
 const volatile __u32 queue_base;  /* of its first queue, in queues */
 const volatile __u32 targets_id;  /* of the map */
 const volatile bool has_partial_csums;
+const volatile bool has_flows;
+const volatile __u32 magic;   /* of tickets */
+const volatile __u32 id_step; /* of struct xdp_rule_queue.next_id */
 
 static __always_inline int to_user(struct xdp_md *ctx)
 {
@@ -153,14 +180,11 @@ static __always_inline __u32 match_station(const struct ethhdr *eth)
 	return to->word;
 }
 
-static __always_inline __u32 match(const struct ethhdr *eth)
+static __always_inline __u32 match(const struct xdp_rule_port *port,
+				   const struct ethhdr *eth)
 {
-	const __u32 idx = port_idx;
-	const struct xdp_rule_port *port = bpf_map_lookup_elem(&ports, &idx);
 	struct xdp_rule_slot *slot;
 
-	if (port == NULL || port->is_off)
-		return 0;
 	if (port->any == 0)
 		return match_station(eth);
 	slot = slot_of(port->any - 1);
@@ -245,6 +269,8 @@ static __always_inline bool may_be_partial(const struct ethhdr *eth,
 	       *type == bpf_htons(ETH_P_8021AD);
 }
 
+#include "xdp_flow.bpf.h"
+
 static __always_inline int send(struct xdp_md *ctx, const struct ethhdr *eth,
 				const void *end, __u32 queue_idx, __u32 to,
 				__u64 n_bytes)
@@ -283,12 +309,25 @@ static __always_inline int handle(struct xdp_md *ctx, __u64 n_bytes)
 	const struct ethhdr *eth = (const void *)(long)ctx->data;
 	const __u32 i = ctx->rx_queue_index - first_queue;
 	const __u32 queue_idx = queue_base + i;
+	const __u32 idx = port_idx;
+	const struct xdp_rule_port *port = bpf_map_lookup_elem(&ports, &idx);
 	struct xdp_rule_queue *queue;
 	__u32 word;
 
-	if (i >= n_queues || (const void *)(eth + 1) > end)
+	if (i >= n_queues || (const void *)(eth + 1) > end || port == NULL ||
+	    port->is_off)
 		return to_user(ctx);
-	word = match(eth);
+	if (has_flows) {
+		const int action = handle_flow(ctx, port, queue_idx, n_bytes);
+
+		if (action != NOT_OF_A_FLOW)
+			return action;
+		end = (const void *)(long)ctx->data_end;
+		eth = (const void *)(long)ctx->data;
+		if ((const void *)(eth + 1) > end)
+			return to_user(ctx);
+	}
+	word = match(port, eth);
 	if (!(word & XDP_RULE_ACTIVE))
 		return to_user(ctx);
 	if (!(word & XDP_RULE_DROP))

@@ -3,7 +3,10 @@
 #ifndef XDP_RULES_H
 #define XDP_RULES_H
 
-/* struct xdp_rule_slot.word: the port to send from, how, and whose it is. */
+#include <millrace/flow_way.h>
+
+/* struct xdp_rule_slot.word, mr_flow_way.word: the port to send from, how, and
+ * whose it is. */
 enum {
 	XDP_RULE_TO = 0xffff,
 	XDP_RULE_ACTIVE = 1 << 16,
@@ -26,6 +29,41 @@ struct xdp_rule_port {
 	__u32 max_bytes;    /* longest frame it can send now; 0: none */
 	__u32 max_sg_bytes; /* the same, of frames in several buffers */
 	__u32 is_off;       /* what it receives goes to user space */
+	/* For flows. */
+	__u64 mac;       /* ours, in memory order */
+	__u16 vlan;      /* network order; 0: none */
+	__u16 mtu_bytes; /* 0: flows match nothing that it receives */
+	__u32 epoch;     /* rules of others match nothing */
+	__u64 reserved[4];
+};
+
+/* A flow as a frame has it. */
+struct xdp_flow_key {
+	__u32 src, dst;
+	__u16 sport, dport;
+	__u8 proto;
+	__u8 reserved;
+	__u16 port; /* it arrived on */
+};
+
+/* Which direction of which rule that is, and since which epoch. */
+struct xdp_flow_ref {
+	__u32 id;
+	__u16 way;
+	__u16 epoch;
+};
+
+/* A flow's directions, by the slot of its rule. */
+struct xdp_flow {
+	struct mr_flow_way ways[MR_FLOW_WAYS];
+};
+
+/* How to reach a next hop. */
+struct xdp_hop {
+	__u64 mac;
+	__u64 until_ns; /* 0: not at all */
+	__u64 asked_ns; /* when user space last saw a frame after that */
+	__u64 reserved;
 };
 
 /* An rx queue; one CPU at a time runs the program for it. */
@@ -35,7 +73,11 @@ struct xdp_rule_queue {
 	__u64 no_target; /* the target cannot send now */
 	__u64 too_long;  /* the frame is too long for the target */
 	__u64 partial;   /* its checksum may be partial */
-	__u64 reserved[4];
+	__u64 no_hop;    /* the next hop is unknown, or to be asked again */
+	__u64 segment;   /* SYN, FIN, RST, or not where it is expected */
+	__u32 next_id;   /* of packets that get one */
+	__u32 reserved;
+	__u64 reserved_too;
 };
 
 /* What an rx queue gave a target; as many per queue as there are ports. */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sets of rules: arguments are checked here, rules get ids, drivers do it. */
 #include <errno.h>
+#include <netinet/in.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include <millrace/driver.h>
 #include <millrace/driver_offload.h>
@@ -91,7 +93,14 @@ static struct mr_rules *alloc_rules(const struct mr_rules_config *config)
 	rules->ctx = ctx;
 	rules->n_ports = config->n_ports;
 	rules->n_max = rules->n_free = n;
+	rules->n_hops = config->n_hops;
+	rules->first_id = config->first_id;
+	rules->id_step = config->id_step;
 	rules->fd = -1;
+	/* 0 is what a page holds that nobody wrote. */
+	while (rules->magic == 0)
+		if (getrandom(&rules->magic, sizeof(rules->magic), 0) < 0)
+			rules->magic = 0x9e3779b9;
 	rules->ports = mr_alloc(ctx, 0, ports_bytes);
 	rules->rules = mr_alloc(ctx, 0, n * sizeof(rules->rules[0]));
 	rules->free_ids = mr_alloc(ctx, 0, n * sizeof(rules->free_ids[0]));
@@ -150,6 +159,11 @@ static bool is_valid(const struct mr_rules *rules, const struct mr_rule *rule)
 		return false;
 	if (rule->match == MR_RULE_STATION)
 		return rule->action == MR_RULE_FORWARD && !(rule->mac[0] & 1);
+	if (rule->match == MR_RULE_FLOW)
+		return rule->action == MR_RULE_FORWARD && rules->n_hops > 0 &&
+		       rule->port < rules->n_ports && rule->port != rule->to &&
+		       (rule->proto == IPPROTO_TCP ||
+			rule->proto == IPPROTO_UDP);
 	return rule->match == MR_RULE_ANY && rule->action <= MR_RULE_DROP &&
 	       rule->port < rules->n_ports;
 }
@@ -191,6 +205,60 @@ void mr_rules_read(const struct mr_rules *rules, const uint32_t *ids,
 		   uint32_t n, struct mr_rule_stats *ret_stats)
 {
 	rules->ops->read(rules, ids, n, ret_stats);
+}
+
+struct mr_flow_way *mr_rules_ways(const struct mr_rules *rules, uint32_t id)
+{
+	return rules->ways[mr_rule_slot(id)];
+}
+
+void mr_rules_link(struct mr_rules *rules, uint32_t i,
+		   const struct mr_rules_link *link)
+{
+	if (i < rules->n_ports && rules->n_hops > 0)
+		rules->ops->link(rules, i, link);
+}
+
+void mr_rules_hop(struct mr_rules *rules, uint32_t hop, uint64_t mac,
+		  uint64_t until_ns)
+{
+	if (hop < rules->n_hops)
+		rules->ops->hop(rules, hop, mac, until_ns);
+}
+
+void mr_rules_flush(struct mr_rules *rules)
+{
+	if (rules->n_hops > 0)
+		rules->ops->flush(rules);
+}
+
+int mr_rules_ticket(const struct mr_rules *rules, uint8_t *data,
+		    struct mr_flow_ticket *ret_ticket)
+{
+	const uint32_t none = 0;
+
+	memcpy(ret_ticket, data - sizeof(*ret_ticket), sizeof(*ret_ticket));
+	if (ret_ticket->magic != rules->magic ||
+	    mr_rule_slot(ret_ticket->id) >= rules->n_max ||
+	    ret_ticket->way >= MR_FLOW_WAYS)
+		return 0;
+	/* The next frame in this buffer may have none. */
+	memcpy(data - sizeof(*ret_ticket), &none, sizeof(none));
+	return 1;
+}
+
+void mr_rules_confirm(struct mr_rules *rules,
+		      const struct mr_flow_ticket *ticket)
+{
+	struct mr_flow_way *way =
+		&mr_rules_ways(rules, ticket->id)[ticket->way];
+
+	/* Late, and the slot is another rule's by now: leave it alone. */
+	if (__atomic_load_n(&way->word, __ATOMIC_RELAXED) >>
+		    MR_RULE_SLOT_BITS ==
+	    ticket->id >> MR_RULE_SLOT_BITS)
+		__atomic_store_n(&way->confirmed, ticket->number,
+				 __ATOMIC_RELEASE);
 }
 
 int mr_rules_poll(struct mr_rules *rules)

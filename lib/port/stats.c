@@ -29,6 +29,8 @@ static const char *const rx_events[MR_STATS_SLOTS] = {
 	[MR_RX_EVENT_OFFLOAD_NO_TARGET] = "offload_no_target",
 	[MR_RX_EVENT_OFFLOAD_TOO_LONG] = "offload_too_long",
 	[MR_RX_EVENT_OFFLOAD_CSUM_PARTIAL] = "offload_csum_partial",
+	[MR_RX_EVENT_OFFLOAD_NO_HOP] = "offload_no_hop",
+	[MR_RX_EVENT_OFFLOAD_SEGMENT] = "offload_segment",
 };
 
 static const char *const tx_drops[MR_STATS_SLOTS] = {

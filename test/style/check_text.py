@@ -37,7 +37,7 @@ def check_spdx(wrong, path, lines):
         wrong.add(path, "no SPDX-License-Identifier on the first line")
         return
     licence = line.split(SPDX)[1].replace("*/", "").strip().strip('"')
-    allowed = BPF_LICENCES if path.name.endswith(".bpf.c") else LICENCES
+    allowed = BPF_LICENCES if path.name.endswith((".bpf.c", ".bpf.h")) else LICENCES
     if licence not in allowed:
         wrong.add(path, f"licence {licence}; {path.name} has "
                   f"{' or '.join(sorted(allowed))}")

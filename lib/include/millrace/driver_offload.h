@@ -26,7 +26,12 @@ struct mr_rules {
 	struct mr_rule *rules; /**< by mr_rule_slot(): n_max of them */
 	uint32_t *free_ids;    /**< private to lib/port, as the next one */
 	uint32_t n_free;
-	int fd;                /**< for mr_rules_fd(); initially -1 */
+	int fd; /**< for mr_rules_fd(); initially -1 */
+	/* Of MR_RULE_FLOW. */
+	uint32_t n_hops;
+	uint32_t magic; /**< of tickets */
+	uint16_t first_id, id_step;
+	struct mr_flow_way (*ways)[MR_FLOW_WAYS]; /**< the driver's, by slot */
 };
 
 enum { MR_RULE_SLOT_BITS = 24 };
@@ -66,6 +71,11 @@ struct mr_rules_ops {
 		    uint32_t is_active);
 	void (*read)(const struct mr_rules *rules, const uint32_t *ids,
 		     uint32_t n, struct mr_rule_stats *ret_stats);
+	void (*link)(struct mr_rules *rules, uint32_t i,
+		     const struct mr_rules_link *link);
+	void (*hop)(struct mr_rules *rules, uint32_t hop, uint64_t mac,
+		    uint64_t until_ns);
+	void (*flush)(struct mr_rules *rules);
 	int (*poll)(struct mr_rules *rules);
 	void (*sent)(struct mr_rules *rules, uint32_t i,
 		     struct mr_rules_sent *sent);

@@ -10,6 +10,7 @@
 #include <millrace/ctx.h>
 #include <millrace/error.h>
 #include <millrace/flow.h>
+#include <millrace/flow_way.h>
 #include <millrace/frag.h>
 #include <millrace/frame.h>
 #include <millrace/net.h>

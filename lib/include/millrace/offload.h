@@ -6,6 +6,7 @@
 
 #include <millrace/api.h>
 #include <millrace/error.h>
+#include <millrace/flow_way.h>
 #include <millrace/port.h>
 
 #ifdef __cplusplus
@@ -44,6 +45,18 @@ enum mr_rule_match {
 	 * MR_RULE_ANY of the port, active or not, stands before all of these.
 	 */
 	MR_RULE_STATION = 2,
+	/**
+	 * A flow of UDP or TCP over IPv4 between two ends, in both directions:
+	 * from mr_rule.port to mr_rule.to with the ends mr_rule.from rewritten
+	 * to mr_rule.as, and back. The frame must be for the MAC address of
+	 * mr_rules_link(), in one piece, with right lengths, a right header
+	 * checksum and no IP options; it leaves with the next hop's MAC
+	 * address, TTL - 1 and its checksums updated. A TCP segment must be
+	 * where its receiver expects it, and have none of SYN, FIN and RST.
+	 * The application receives any other frame, with a ticket if it is of
+	 * the flow.
+	 */
+	MR_RULE_FLOW = 3,
 };
 
 /** What becomes of a frame that matches. */
@@ -52,14 +65,23 @@ enum mr_rule_action {
 	MR_RULE_DROP,    /**< drop it, counted as MR_RX_DROP_RULE */
 };
 
+/** Source and destination of a packet; network order. */
+struct mr_flow_ends {
+	uint32_t src, dst;
+	uint16_t sport, dport;
+};
+
 /** One rule. Ports are indices of mr_rules_config.ports. */
 struct mr_rule {
 	uint16_t match;  /**< enum mr_rule_match */
 	uint16_t action; /**< enum mr_rule_action; of MR_RULE_ANY only */
-	uint16_t port;   /**< of MR_RULE_ANY: the port it arrives on */
+	uint16_t port;   /**< not of MR_RULE_STATION: the port it arrives on */
 	uint16_t to;
-	uint8_t mac[6];  /**< of MR_RULE_STATION */
-	uint8_t reserved[2];
+	uint8_t mac[6]; /**< of MR_RULE_STATION */
+	uint8_t proto;  /**< of MR_RULE_FLOW: IPPROTO_UDP or IPPROTO_TCP */
+	uint8_t reserved;
+	struct mr_flow_ends from; /**< of MR_RULE_FLOW, and the next one */
+	struct mr_flow_ends as;
 };
 
 /** How to open a set of rules. Zero is the default of n_max. */
@@ -67,8 +89,19 @@ struct mr_rules_config {
 	uint32_t size;    /**< sizeof(struct mr_rules_config) */
 	uint32_t n_ports; /**< 1 to 64, all different */
 	struct mr_port *const *ports;
-	uint32_t n_max;   /**< most rules at a time; 0: 8192 */
+	uint32_t n_max;  /**< most rules at a time; 0: 8192 */
+	uint32_t n_hops; /**< next hops of MR_RULE_FLOW; 0: no such rules */
+	/** Of packets that get an id, MR_FLOW_NEW_ID: rx queue q of the set's
+	 * has the ids first_id + q + k * id_step. */
+	uint16_t first_id, id_step;
 	uint32_t reserved;
+};
+
+/** What frames of MR_RULE_FLOW look like on a port. */
+struct mr_rules_link {
+	uint8_t mac[6];     /**< ours */
+	uint16_t vlan;      /**< tag, host order; 0: none */
+	uint32_t mtu_bytes; /**< longest packet sent */
 };
 
 /** What a port's driver and device can do with rules. */
@@ -79,8 +112,8 @@ struct mr_offload_caps {
 	uint32_t can_send;    /**< 1: it can be mr_rule.to, once it is up */
 	uint32_t is_advised;  /**< 1: faster than user space, without loss */
 	uint32_t reserved;
-	char why[256];        /**< why not can_send or is_advised, with the
-			       *   remedy; "" if both */
+	char why[256]; /**< why not can_send or is_advised, with the
+			*   remedy; "" if both */
 };
 
 /** What is known of a rule of MR_RULE_STATION; others have zeros. */
@@ -94,12 +127,12 @@ struct mr_rule_stats {
 /** Frames that rules sent from one port. */
 struct mr_rules_sent {
 	uint32_t size; /**< sizeof(struct mr_rules_sent), set by the caller */
-	uint32_t can_send;     /**< 1: its rules are in force now */
-	uint32_t has_drops;    /**< 0: the driver cannot tell what was lost */
+	uint32_t can_send;  /**< 1: its rules are in force now */
+	uint32_t has_drops; /**< 0: the driver cannot tell what was lost */
 	uint32_t reserved;
-	uint64_t attempted;    /**< frames that rules gave it */
-	uint64_t drops;        /**< of those, lost below: a full ring, a link
-				*   that went down */
+	uint64_t attempted; /**< frames that rules gave it */
+	uint64_t drops;     /**< of those, lost below: a full ring, a link
+			     *   that went down */
 };
 
 /**
@@ -197,6 +230,67 @@ MR_API void mr_rules_set(struct mr_rules *rules, uint32_t id, uint32_t to,
  */
 MR_API void mr_rules_read(const struct mr_rules *rules, const uint32_t *ids,
 			  uint32_t n, struct mr_rule_stats *ret_stats);
+
+/**
+ * The two directions of a rule of MR_RULE_FLOW.
+ *
+ * @return an array of MR_FLOW_WAYS, valid until mr_rules_close(); after the
+ *         rule was removed it may be another rule's
+ *
+ * Owner: the set. Thread: any; <millrace/flow_way.h> says who may write what.
+ */
+MR_API struct mr_flow_way *mr_rules_ways(const struct mr_rules *rules,
+					 uint32_t id);
+
+/**
+ * Describe port @p i for rules of MR_RULE_FLOW. Before that, they match nothing
+ * that arrives there.
+ *
+ * Thread: as mr_rules_add(). Cost: some stores.
+ */
+MR_API void mr_rules_link(struct mr_rules *rules, uint32_t i,
+			  const struct mr_rules_link *link);
+
+/**
+ * Say how to reach a next hop: by MAC address @p mac, six bytes in memory order
+ * from the least significant on, until @p until_ns of CLOCK_MONOTONIC; 0: not
+ * at all. Later, frames are still sent there, but one in 10 ms goes to the
+ * application, so that it asks again.
+ *
+ * @param hop  below mr_rules_config.n_hops
+ *
+ * Thread: any. Cost: two stores.
+ */
+MR_API void mr_rules_hop(struct mr_rules *rules, uint32_t hop, uint64_t mac,
+			 uint64_t until_ns);
+
+/**
+ * Make all rules of MR_RULE_FLOW match nothing, with one store per port. Remove
+ * them afterwards; rules added from now on match.
+ *
+ * Thread: as mr_rules_add(). Cost: some stores.
+ */
+MR_API void mr_rules_flush(struct mr_rules *rules);
+
+/**
+ * Take the ticket of a frame, as received: @p data is its first byte.
+ *
+ * @return 1 and *ret_ticket; 0: it has none
+ *
+ * Thread: the frame's. Cost: some loads from the line before its first one.
+ */
+MR_API int mr_rules_ticket(const struct mr_rules *rules, uint8_t *data,
+			   struct mr_flow_ticket *ret_ticket);
+
+/**
+ * The frame of a ticket, and all before it, have left: frames of this direction
+ * may be forwarded by the driver again, if the number is the last one. Does
+ * nothing if the rule was removed.
+ *
+ * Thread: one per flow. Cost: a store.
+ */
+MR_API void mr_rules_confirm(struct mr_rules *rules,
+			     const struct mr_flow_ticket *ticket);
 
 /**
  * Follow what happened to the ports: a rule is not applied while the port that

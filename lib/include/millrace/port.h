@@ -80,6 +80,8 @@ enum mr_rx_event {
 	MR_RX_EVENT_OFFLOAD_NO_TARGET, /**< its port cannot send now */
 	MR_RX_EVENT_OFFLOAD_TOO_LONG, /**< longer than its port takes */
 	MR_RX_EVENT_OFFLOAD_CSUM_PARTIAL, /**< perhaps with a partial sum */
+	MR_RX_EVENT_OFFLOAD_NO_HOP, /**< no next hop, or it is to be asked */
+	MR_RX_EVENT_OFFLOAD_SEGMENT, /**< of TCP, and not plain or in window */
 };
 
 /** Why frames were lost on a tx queue. Names: mr_tx_drop_name(). */

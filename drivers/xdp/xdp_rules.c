@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The rules of a set: what a rule's slot says takes effect with the next frame;
+ * the addresses that lead to it are entries of hash tables in the kernel.
+ *
+ * Source: linux/Documentation/bpf/map_hash.rst.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+
+#include <bpf/bpf.h>
+
+#include "xdp_offload.h"
+
+static struct xdp_rules *rules_of(struct mr_rules *base)
+{
+	return (struct xdp_rules *)base;
+}
+
+static uint64_t station_key(const struct mr_rule *rule)
+{
+	uint64_t key = 0;
+
+	memcpy(&key, rule->mac, sizeof(rule->mac));
+	return key;
+}
+
+static void fill_word(uint32_t *word, uint32_t id, uint32_t bits)
+{
+	const uint32_t generation = id >> XDP_RULE_GENERATION_SHIFT;
+	uint32_t old = __atomic_load_n(word, __ATOMIC_RELAXED);
+
+	/* A thread that was late finds another rule there: leave it alone. */
+	while (old >> XDP_RULE_GENERATION_SHIFT == generation &&
+	       !__atomic_compare_exchange_n(
+		       word, &old,
+		       bits | generation << XDP_RULE_GENERATION_SHIFT, true,
+		       __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		;
+}
+
+void mri_xdp_rules_set(struct mr_rules *base, uint32_t id, uint32_t to,
+		       uint32_t is_active)
+{
+	const uint32_t slot = mr_rule_slot(id);
+	const struct mr_rule *rule = &base->rules[slot];
+	const uint32_t bits =
+		(is_active ? XDP_RULE_ACTIVE : 0) |
+		(rule->action == MR_RULE_DROP ? XDP_RULE_DROP : 0);
+
+	if (rule->match == MR_RULE_FLOW) {
+		fill_word(&base->ways[slot][0].word, id, bits | rule->to);
+		fill_word(&base->ways[slot][1].word, id, bits | rule->port);
+	} else {
+		fill_word(&rules_of(base)->slots[slot].word, id, bits | to);
+	}
+}
+
+static void store_generation(uint32_t *word, uint32_t id)
+{
+	__atomic_store_n(word,
+			 id >> XDP_RULE_GENERATION_SHIFT
+					 << XDP_RULE_GENERATION_SHIFT,
+			 __ATOMIC_RELEASE);
+}
+
+/* Give the slot to a generation, with a rule that is inactive. */
+static void reset(struct xdp_rules *rules, uint32_t id)
+{
+	const uint32_t slot = mr_rule_slot(id);
+
+	store_generation(&rules->slots[slot].word, id);
+	rules->slots[slot].seen_ns = rules->slots[slot].held_ns = 0;
+	for (uint32_t w = 0; w < MR_FLOW_WAYS && rules->base.n_hops > 0; w++)
+		store_generation(&rules->base.ways[slot][w].word, id);
+}
+
+static struct mr_flow_ends reversed(const struct mr_flow_ends *ends)
+{
+	return (struct mr_flow_ends){ .src = ends->dst,
+				      .dst = ends->src,
+				      .sport = ends->dport,
+				      .dport = ends->sport };
+}
+
+static uint32_t add_changes(const void *before, const void *after,
+			    uint32_t n_bytes)
+{
+	uint16_t a[4], b[4];
+	uint32_t sum = 0;
+
+	memcpy(a, before, n_bytes);
+	memcpy(b, after, n_bytes);
+	for (uint32_t i = 0; i < n_bytes / 2; i++)
+		sum += (uint16_t)~a[i] + (uint32_t)b[i];
+	return sum;
+}
+
+static uint16_t fold(uint32_t sum)
+{
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (uint16_t)(sum + (sum >> 16));
+}
+
+/* A frame that arrives with the ends from leaves with as. Its first frame gets
+ * a ticket: others may have been received before the rule was added. */
+static void fill_way(struct mr_flow_way *way, const struct mr_flow_ends *from,
+		     const struct mr_flow_ends *as)
+{
+	const uint32_t addrs = add_changes(&from->src, &as->src, 8);
+
+	*way = (struct mr_flow_way){
+		.word = way->word,
+		.confirmed = UINT32_MAX,
+		.src = as->src,
+		.dst = as->dst,
+		.sport = as->sport,
+		.dport = as->dport,
+		.addr_delta = fold(addrs),
+		.l4_delta =
+			fold(addrs + add_changes(&from->sport, &as->sport, 4)),
+		.hop = MR_FLOW_HOP_NONE,
+	};
+}
+
+static struct xdp_flow_key flow_key(const struct mr_flow_ends *ends,
+				    uint8_t proto, uint16_t port)
+{
+	return (struct xdp_flow_key){ .src = ends->src,
+				      .dst = ends->dst,
+				      .sport = ends->sport,
+				      .dport = ends->dport,
+				      .proto = proto,
+				      .port = port };
+}
+
+/* What both directions look like to those who receive them. */
+static void flow_keys(const struct mr_rule *rule,
+		      struct xdp_flow_key keys[MR_FLOW_WAYS])
+{
+	const struct mr_flow_ends back = reversed(&rule->as);
+
+	keys[0] = flow_key(&rule->from, rule->proto, rule->port);
+	keys[1] = flow_key(&back, rule->proto, rule->to);
+}
+
+static bool enter_flow(struct xdp_rules *rules, uint32_t id)
+{
+	const int map_fd = bpf_map__fd(rules->programs[0]->maps.flows);
+	const struct mr_rule *rule = &rules->base.rules[mr_rule_slot(id)];
+	struct mr_flow_way *ways = rules->base.ways[mr_rule_slot(id)];
+	const struct mr_flow_ends there = reversed(&rule->as);
+	const struct mr_flow_ends back = reversed(&rule->from);
+	struct xdp_flow_ref ref = { .id = id,
+				    .epoch = (uint16_t)rules->ports[0].epoch };
+	struct xdp_flow_key keys[MR_FLOW_WAYS];
+
+	flow_keys(rule, keys);
+	fill_way(&ways[0], &rule->from, &rule->as);
+	fill_way(&ways[1], &there, &back);
+	if (bpf_map_update_elem(map_fd, &keys[0], &ref, BPF_NOEXIST) < 0)
+		return false;
+	ref.way = 1;
+	if (bpf_map_update_elem(map_fd, &keys[1], &ref, BPF_NOEXIST) == 0)
+		return true;
+	(void)bpf_map_delete_elem(map_fd, &keys[0]);
+	return false;
+}
+
+static bool enter(struct xdp_rules *rules, uint32_t id)
+{
+	const int map_fd = bpf_map__fd(rules->programs[0]->maps.stations);
+	const struct mr_rule *rule = &rules->base.rules[mr_rule_slot(id)];
+	const uint64_t key = station_key(rule);
+
+	reset(rules, id);
+	mri_xdp_rules_set(&rules->base, id, rule->to, 0);
+	if (rule->match == MR_RULE_FLOW)
+		return enter_flow(rules, id);
+	if (rule->match == MR_RULE_STATION)
+		return bpf_map_update_elem(map_fd, &key, &id, BPF_NOEXIST) == 0;
+	if (rules->ports[rule->port].any != 0)
+		return false;
+	__atomic_store_n(&rules->ports[rule->port].any, id + 1,
+			 __ATOMIC_RELEASE);
+	return true;
+}
+
+uint32_t mri_xdp_rules_add(struct mr_rules *base, const uint32_t *ids,
+			   uint32_t n)
+{
+	uint32_t n_added = 0;
+
+	while (n_added < n && enter(rules_of(base), ids[n_added]))
+		n_added++;
+	return n_added;
+}
+
+static void leave(struct xdp_rules *rules, const struct mr_rule *rule)
+{
+	const struct xdp_rules_bpf *first = rules->programs[0];
+	const uint64_t key = station_key(rule);
+	struct xdp_flow_key keys[MR_FLOW_WAYS];
+
+	switch (rule->match) {
+	case MR_RULE_FLOW:
+		flow_keys(rule, keys);
+		for (uint32_t w = 0; w < MR_FLOW_WAYS; w++)
+			(void)bpf_map_delete_elem(
+				bpf_map__fd(first->maps.flows), &keys[w]);
+		break;
+	case MR_RULE_STATION:
+		(void)bpf_map_delete_elem(bpf_map__fd(first->maps.stations),
+					  &key);
+		break;
+	default:
+		__atomic_store_n(&rules->ports[rule->port].any, 0,
+				 __ATOMIC_RELEASE);
+	}
+}
+
+void mri_xdp_rules_remove(struct mr_rules *base, const uint32_t *ids,
+			  uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		leave(rules_of(base), &base->rules[mr_rule_slot(ids[i])]);
+		/* No longer of this generation: a late mri_xdp_rules_set() does
+		 * nothing. */
+		reset(rules_of(base),
+		      ids[i] + (1u << XDP_RULE_GENERATION_SHIFT));
+	}
+}
+
+void mri_xdp_rules_read(const struct mr_rules *base, const uint32_t *ids,
+			uint32_t n, struct mr_rule_stats *ret_stats)
+{
+	const struct xdp_rules *rules = (const struct xdp_rules *)base;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct xdp_rule_slot *slot =
+			&rules->slots[mr_rule_slot(ids[i])];
+
+		ret_stats[i] = (struct mr_rule_stats){
+			.seen_ns = xdp_rules_get(&slot->seen_ns),
+			.held_ns = xdp_rules_get(&slot->held_ns),
+		};
+	}
+}
+
+void mri_xdp_rules_link(struct mr_rules *base, uint32_t i,
+			const struct mr_rules_link *link)
+{
+	struct xdp_rule_port *port = &rules_of(base)->ports[i];
+	uint64_t mac = 0;
+
+	memcpy(&mac, link->mac, sizeof(link->mac));
+	__atomic_store_n(&port->mtu_bytes, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&port->mac, mac, __ATOMIC_RELAXED);
+	__atomic_store_n(&port->vlan, htons(link->vlan), __ATOMIC_RELAXED);
+	__atomic_store_n(&port->mtu_bytes,
+			 link->mtu_bytes < UINT16_MAX ? link->mtu_bytes :
+							UINT16_MAX,
+			 __ATOMIC_RELEASE);
+}
+
+void mri_xdp_rules_hop(struct mr_rules *base, uint32_t idx, uint64_t mac,
+		       uint64_t until_ns)
+{
+	struct xdp_hop *hop = &rules_of(base)->hops[idx];
+
+	/* Never the old address until the new time. */
+	if (hop->mac != mac)
+		__atomic_store_n(&hop->until_ns, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&hop->mac, mac, __ATOMIC_RELEASE);
+	__atomic_store_n(&hop->until_ns, until_ns, __ATOMIC_RELEASE);
+}
+
+void mri_xdp_rules_flush(struct mr_rules *base)
+{
+	const uint32_t epoch = rules_of(base)->ports[0].epoch + 1;
+
+	for (uint32_t i = 0; i < base->n_ports; i++)
+		__atomic_store_n(&rules_of(base)->ports[i].epoch, epoch,
+				 __ATOMIC_RELEASE);
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef MILLRACE_FLOW_WAY_H
+#define MILLRACE_FLOW_WAY_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * @file
+ * What the driver and the application share of a flow, MR_RULE_FLOW: a cache
+ * line per direction, in memory that both have mapped. The driver's half may be
+ * a program in the kernel, so nothing else is included here.
+ *
+ * Each field has one writer at a time. Those of the application are written
+ * atomically, and take effect with the next frame.
+ *
+ * Order: a frame of the flow that the driver does not forward itself gets a
+ * ticket, struct mr_flow_ticket, with the next number. The driver forwards no
+ * frame of this direction before the application confirms the last number,
+ * which it does when that frame has left. So frames stay in order, whatever
+ * made one of them go through the application; and until then, all that the
+ * driver writes below stays as it is.
+ */
+
+enum {
+	/** mr_flow_way.flags: send with an id of ours unless DF is set, as a
+	 * translator must: RFC 6864 5.3.1. */
+	MR_FLOW_NEW_ID = 1,
+};
+
+enum {
+	MR_FLOW_HOP_NONE = UINT32_MAX, /**< mr_flow_way.hop: unknown */
+	MR_FLOW_WAYS = 2,
+};
+
+/** The end of a TCP connection that sends in a direction. */
+struct mr_flow_end {
+	uint32_t ack;    /**< newest that it sent */
+	uint32_t end;    /**< after the last sequence number that it sent */
+	uint16_t window; /**< largest that it offered, unscaled */
+	uint8_t shift;   /**< of window, plus 1; 0: unknown, the largest */
+	uint8_t flags;   /**< MR_FLOW_NEW_ID */
+};
+
+/** One direction of a flow. Addresses and ports in network order. */
+struct mr_flow_way {
+	uint32_t word;   /**< the driver's; upper bits: the rule's generation,
+			  *   as in its id */
+	uint32_t passed; /**< driver: number of the last ticket */
+	uint32_t confirmed; /**< application: the last that has left */
+	uint32_t n_frames;  /**< driver: forwarded; wraps */
+	uint64_t seen_ns;   /**< driver: when last, CLOCK_MONOTONIC to a tick of
+			     *   the kernel (1 to 10 ms); 0: never */
+	/** What frames are sent with; by mr_rules_add(). */
+	uint32_t src, dst;
+	uint16_t sport, dport;
+	uint16_t addr_delta;    /**< to a sum over the addresses, RFC 1624... */
+	uint16_t l4_delta;      /**< ...and over addresses and ports */
+	uint32_t hop;           /**< application: mr_rules_hop() */
+	struct mr_flow_end tcp; /**< whoever has the frame */
+	uint32_t reserved;
+};
+
+/** Before the first byte of a frame. */
+struct mr_flow_ticket {
+	uint32_t magic; /**< of the set */
+	uint32_t id;    /**< of the rule */
+	uint32_t way;   /**< 0: from mr_rule.port; 1: back */
+	uint32_t number;
+};
+
+/**
+ * @return a window in bytes, of an end with these fields
+ *
+ * Source: RFC 7323 2.3. Thread: any. Cost: a shift.
+ */
+static inline uint32_t mr_flow_window(uint16_t window, uint8_t shift)
+{
+	if (shift == 0)
+		return (uint32_t)UINT16_MAX << 14;
+	return (uint32_t)window << (shift - 1);
+}
+
+/**
+ * Whether a segment without RST is where its receiver expects it: in the window
+ * that begins at @p ack, or before it by a window at most, repeated.
+ *
+ * @return 1 or 0
+ *
+ * Source: RFC 9293 3.10.7.4, RFC 5961 5.2. Thread: any. Cost: some
+ * instructions.
+ */
+static inline int mr_flow_fits(uint32_t ack, uint32_t window, uint32_t seq,
+			       uint32_t n_bytes)
+{
+	const uint32_t past = window > UINT16_MAX ? window : UINT16_MAX;
+	const uint32_t ahead = seq - ack;
+
+	return ahead <= window || ahead + n_bytes + past <= past + window;
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
