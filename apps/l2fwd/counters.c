@@ -67,9 +67,9 @@ static void take_offload(uint64_t *counts, const struct session *session)
 	counts[1] = stats.n_pending;
 	counts[2] = stats.forced;
 	counts[3] = stats.full;
-	counts[4] = stats.attempted;
-	counts[5] = stats.drops;
-	counts[6] = stats.has_drops;
+	counts[4] = stats.counts.attempted;
+	counts[5] = stats.counts.drops;
+	counts[6] = stats.counts.has_drops;
 }
 
 /* As session_counters() has chosen: snapshots may outlive the session. */

@@ -37,42 +37,6 @@ struct offload {
 	struct offload_stats stats;
 };
 
-static int refuse(struct mr_reason *ret_error, const struct options *options,
-		  const char *why)
-{
-	if (options->offload == OFFLOAD_ON)
-		return fail_with(ret_error, -ENOTSUP, "--offload on: %s", why);
-	print_error("%s: --offload auto: off: %s", options->plane.program, why);
-	return 0;
-}
-
-/* 1, or as refuse(). */
-static int check_ports(const struct options *options,
-		       struct mr_port *const *ports, uint32_t n_ports,
-		       struct mr_reason *ret_error)
-{
-	for (uint32_t i = 0; i < n_ports; i++) {
-		struct mr_offload_caps caps = { .size = sizeof(caps) };
-		struct mr_port_info info = { .size = sizeof(info) };
-		struct mr_reason why;
-		char text[400];
-
-		if (mr_port_offload_caps(ports[i], &caps, &why) < 0)
-			return refuse(ret_error, options, why.text);
-		if ((caps.can_send || options->mode == MODE_DROP) &&
-		    (caps.is_advised || options->offload == OFFLOAD_ON))
-			continue;
-		mr_port_info(ports[i], &info);
-		snprintf(text, sizeof(text), "%s: %s", info.name, caps.why);
-		/* A port that others cannot send from yet may be one later. */
-		if (options->offload == OFFLOAD_AUTO)
-			return refuse(ret_error, options, text);
-		print_error("%s: --offload on: %s", options->plane.program,
-			    text);
-	}
-	return 1;
-}
-
 static int add_default_rules(struct offload *offload, enum mode mode,
 			     struct mr_reason *ret_error)
 {
@@ -137,7 +101,9 @@ int offload_open(struct offload **ret_offload, const struct options *options,
 	};
 	struct offload *offload;
 	struct mr_reason why;
-	int err = check_ports(options, ports, n_ports, ret_error);
+	int err = offload_check_ports(options->plane.program, options->offload,
+				      ports, n_ports,
+				      options->mode != MODE_DROP, ret_error);
 
 	if (err <= 0)
 		return err;
@@ -147,7 +113,8 @@ int offload_open(struct offload **ret_offload, const struct options *options,
 	offload->n_ports = n_ports;
 	if (mr_rules_open(&config, &offload->rules, &why) < 0) {
 		free(offload);
-		return refuse(ret_error, options, why.text);
+		return offload_refuse(options->plane.program, options->offload,
+				      why.text, ret_error);
 	}
 	err = fdb != NULL ?
 		      watch_addresses(offload, fdb, ret_error) :
@@ -316,13 +283,5 @@ void offload_refresh(struct offload *offload)
 void offload_stats(struct offload *offload, struct offload_stats *ret_stats)
 {
 	*ret_stats = offload->stats;
-	ret_stats->has_drops = 1;
-	for (uint32_t i = 0; i < offload->n_ports; i++) {
-		struct mr_rules_sent sent = { .size = sizeof(sent) };
-
-		mr_rules_sent(offload->rules, i, &sent);
-		ret_stats->attempted += sent.attempted;
-		ret_stats->drops += sent.drops;
-		ret_stats->has_drops &= sent.has_drops;
-	}
+	ret_stats->counts = offload_count(offload->rules, offload->n_ports);
 }

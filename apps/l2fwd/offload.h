@@ -23,9 +23,7 @@ struct offload_stats {
 	uint64_t n_active, n_pending; /* rules */
 	uint64_t forced;              /* made active without a pause */
 	uint64_t full;                /* addresses that have no rule */
-	uint64_t attempted;           /* frames that rules gave a port */
-	uint64_t drops;               /* of those, lost */
-	uint64_t has_drops;           /* 0: nobody can tell */
+	struct offload_counts counts;
 };
 
 /*

@@ -39,7 +39,6 @@ static const struct option_row rows[] = {
 };
 
 static const char *const mode_names[] = { "patch", "macswap", "learn", "drop" };
-static const char *const offload_names[] = { "off", "auto", "on" };
 static const char usage[] =
 	"usage: mr-l2fwd [options] PORT PORT [PORT...]\n"
 	"Forward Ethernet frames between ports without copying them.\n"
@@ -68,9 +67,7 @@ static enum parse_result take(const struct option_row *row, const char *arg,
 	case ID_FDB_LIMIT:
 		return parse_u32(name, arg, 1, MAX_FDB, &o->fdb_limit, error);
 	case ID_OFFLOAD:
-		r = parse_word(name, arg, offload_names, 3, &word, error);
-		o->offload = (enum offload_choice)word;
-		return r;
+		return offload_take(row, arg, &o->offload, error);
 	default:
 		return run_take_option(row, arg, &o->run, &o->plane, error);
 	}

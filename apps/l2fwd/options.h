@@ -9,10 +9,10 @@
 
 #include <millrace/millrace.h>
 
+#include "support/offloading.h"
 #include "support/options.h"
 #include "support/run.h"
 
-enum offload_choice { OFFLOAD_OFF, OFFLOAD_AUTO, OFFLOAD_ON };
 enum mode { MODE_PATCH, MODE_MACSWAP, MODE_LEARN, MODE_DROP };
 
 struct options {

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What all sets of rules have: offloading.h. */
+#include <errno.h>
+#include <stdio.h>
+
+#include <millrace/millrace.h>
+
+#include "offloading.h"
+#include "specs.h"
+#include "text.h"
+#include "values.h"
+
+enum parse_result offload_take(const struct option_row *row, const char *arg,
+			       enum offload_choice *choice,
+			       struct mr_reason *ret_error)
+{
+	static const char *const names[] = { "off", "auto", "on" };
+	uint32_t word = 0;
+	const enum parse_result r =
+		parse_word(row->name, arg, names, 3, &word, ret_error);
+
+	*choice = (enum offload_choice)word;
+	return r;
+}
+
+int offload_refuse(const char *program, enum offload_choice choice,
+		   const char *why, struct mr_reason *ret_error)
+{
+	if (choice == OFFLOAD_ON)
+		return fail_with(ret_error, -ENOTSUP, "--offload on: %s", why);
+	print_error("%s: --offload auto: off: %s", program, why);
+	return 0;
+}
+
+int offload_check_ports(const char *program, enum offload_choice choice,
+			struct mr_port *const *ports, uint32_t n_ports,
+			bool sends, struct mr_reason *ret_error)
+{
+	for (uint32_t i = 0; i < n_ports; i++) {
+		struct mr_offload_caps caps = { .size = sizeof(caps) };
+		struct mr_port_info info = { .size = sizeof(info) };
+		struct mr_reason why;
+		char text[400];
+
+		if (mr_port_offload_caps(ports[i], &caps, &why) < 0)
+			return offload_refuse(program, choice, why.text,
+					      ret_error);
+		if ((caps.can_send || !sends) &&
+		    (caps.is_advised || choice == OFFLOAD_ON))
+			continue;
+		mr_port_info(ports[i], &info);
+		snprintf(text, sizeof(text), "%s: %s", info.name, caps.why);
+		if (choice == OFFLOAD_AUTO)
+			return offload_refuse(program, choice, text, ret_error);
+		print_error("%s: --offload on: %s", program, text);
+	}
+	return 1;
+}
+
+struct offload_counts offload_count(struct mr_rules *rules, uint32_t n_ports)
+{
+	struct offload_counts counts = { .has_drops = 1 };
+
+	for (uint32_t i = 0; i < n_ports; i++) {
+		struct mr_rules_sent sent = { .size = sizeof(sent) };
+
+		mr_rules_sent(rules, i, &sent);
+		counts.attempted += sent.attempted;
+		counts.drops += sent.drops;
+		counts.has_drops &= sent.has_drops;
+	}
+	return counts;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The option --offload, and what all sets of rules have: <millrace/offload.h>.
+ */
+#ifndef SUPPORT_OFFLOADING_H
+#define SUPPORT_OFFLOADING_H
+
+#include <stdbool.h>
+
+#include <millrace/offload.h>
+
+#include "options.h"
+
+enum offload_choice { OFFLOAD_OFF, OFFLOAD_AUTO, OFFLOAD_ON };
+
+enum parse_result offload_take(const struct option_row *row, const char *arg,
+			       enum offload_choice *choice,
+			       struct mr_reason *ret_error);
+
+/* There will be no rules: 0 and a line on stderr if the choice is auto, or
+ * -ENOTSUP. */
+int offload_refuse(const char *program, enum offload_choice choice,
+		   const char *why, struct mr_reason *ret_error);
+
+/*
+ * Whether ports can have rules; sends: they must send from them, too. 1, or as
+ * offload_refuse(). What is only not advised is a line on stderr if the choice
+ * is on: a port that others cannot send from yet may be one later.
+ */
+int offload_check_ports(const char *program, enum offload_choice choice,
+			struct mr_port *const *ports, uint32_t n_ports,
+			bool sends, struct mr_reason *ret_error);
+
+struct offload_counts {
+	uint64_t attempted; /* frames that rules gave a port */
+	uint64_t drops;     /* of those, lost */
+	uint64_t has_drops; /* 0: nobody can tell */
+};
+
+struct offload_counts offload_count(struct mr_rules *rules, uint32_t n_ports);
+
+#endif
