@@ -29,10 +29,11 @@ static void advise(const struct nat_config *config)
 static int translate(struct app *app, int signal_fd, struct mr_reason *error)
 {
 	struct nat_control *control;
-	struct run_fd fds[1] = { { .ready = nat_control_ready } };
+	struct run_fd fds[2] = { { .ready = nat_control_ready },
+				 { .ready = nat_offload_ready } };
 	struct run_config config = {
 		.plane = &app->plane,
-		.counters = app_counters(),
+		.counters = app_counters(app),
 		.options = app->options->run,
 		.signal_fd = signal_fd,
 		.work = nat_work,
@@ -40,10 +41,11 @@ static int translate(struct app *app, int signal_fd, struct mr_reason *error)
 		.workers = app->workers,
 		.app = app,
 		.each_second = app_each_second,
+		.port_event = nat_offload_event,
 		.hang_up = app_hang_up,
 		.give_up = app_give_up,
 		.fds = fds,
-		.n_fds = 1,
+		.n_fds = 2,
 	};
 	int status;
 
@@ -52,6 +54,7 @@ static int translate(struct app *app, int signal_fd, struct mr_reason *error)
 		return complain(error->text);
 	app->control = control;
 	fds[0].fd = nat_control_fd(control);
+	fds[1].fd = app->rules != NULL ? mr_rules_fd(app->rules) : -1;
 	if (!app->options->run.is_quiet)
 		app_print_steering(app);
 	status = run(&config);

@@ -129,7 +129,7 @@ void nat_answer_end(struct nat_answer *answer, const char *what, uint64_t n,
 /* The fields of a line of --json, and sums over the workers. */
 void nat_answer_stats(struct nat_answer *answer, struct app *app)
 {
-	const struct app_counters *counters = app_counters();
+	const struct app_counters *counters = app_counters(app);
 	struct snapshot *now = snapshot_create(&app->plane, counters);
 	json_t *object, *drops = json_object();
 

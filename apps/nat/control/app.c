@@ -48,17 +48,15 @@ static uint16_t mtu_of(const struct mr_port_info *info)
 		       DEFAULT_MTU;
 }
 
-/* A port without a MAC address gets a local one. */
-static void describe_ports(const struct app *app, struct nat_path_config *path)
+void app_describe_port(const struct app *app, uint32_t side, uint8_t mac[6],
+		       uint16_t *ret_mtu)
 {
-	for (uint32_t s = 0; s < NAT_SIDES; s++) {
-		struct mr_port_info info = { .size = sizeof(info) };
-		const uint8_t local[6] = { 2, 'm', 'r', 'n', 't', (uint8_t)s };
+	struct mr_port_info info = { .size = sizeof(info) };
+	const uint8_t local[6] = { 2, 'm', 'r', 'n', 't', (uint8_t)side };
 
-		mr_port_info(app->plane.ports[s], &info);
-		memcpy(path->macs[s], info.has_mac ? info.mac : local, 6);
-		path->mtus[s] = mtu_of(&info);
-	}
+	mr_port_info(app->plane.ports[side], &info);
+	memcpy(mac, info.has_mac ? info.mac : local, 6);
+	*ret_mtu = mtu_of(&info);
 }
 
 static int make_worker(struct app *app, uint32_t i, struct mr_reason *ret_error)
@@ -79,6 +77,8 @@ static int make_worker(struct app *app, uint32_t i, struct mr_reason *ret_error)
 		.neighbours = app->neighbours,
 		.worker_idx = i,
 		.n_workers = app->n_workers,
+		.rules = app->rules,
+		.n_id_owners = app->n_id_owners,
 	};
 
 	w->ctx = app->plane.ctx;
@@ -86,7 +86,10 @@ static int make_worker(struct app *app, uint32_t i, struct mr_reason *ret_error)
 	w->worker = mr_workers_get(app->plane.workers, i);
 	w->n_burst = app->options->plane.burst;
 	w->request.answered_fd = app->answered_fd;
-	if (nat_maps_create(&maps, &w->maps, ret_error) < 0)
+	if (nat_maps_create(&maps, &w->maps, ret_error) < 0 ||
+	    (app->rules != NULL &&
+	     nat_rules_create(w->maps, app->rules, app->answered_fd,
+			      ret_error) < 0))
 		return 1;
 	if (app->steering != NULL) {
 		w->steer = nat_steer_of(app->steering, i);
@@ -95,7 +98,8 @@ static int make_worker(struct app *app, uint32_t i, struct mr_reason *ret_error)
 	path.maps = w->maps;
 	path.cache = w->worker->cache;
 	path.base = mr_region_base(mr_pool_region(app->plane.pool));
-	describe_ports(app, &path);
+	for (uint32_t s = 0; s < NAT_SIDES; s++)
+		app_describe_port(app, s, path.macs[s], &path.mtus[s]);
 	return nat_path_create(&path, &w->path, ret_error) < 0;
 }
 
@@ -219,6 +223,8 @@ int app_open(struct app *app, const struct options *options,
 		return fail_with(ret_error, 1, "eventfd: %s", strerror(errno));
 	status = open_plane(app, ret_error);
 	if (status == 0)
+		status = nat_offload_open(app, ret_error);
+	if (status == 0)
 		status = nat_log_create(app->plane.ctx, config->log_path,
 					app->plane.n_workers, now_s(app),
 					&app->log, ret_error) < 0;
@@ -227,8 +233,10 @@ int app_open(struct app *app, const struct options *options,
 	if (status == 0)
 		status = nat_neighbours_create(app->config, &app->neighbours,
 					       ret_error) < 0;
-	if (status == 0)
+	if (status == 0) {
+		nat_neighbours_share(app->neighbours, app->rules);
 		status = make_workers(app, ret_error);
+	}
 	if (status == 0)
 		status = nat_keep_create(app, &app->keep, ret_error) < 0 ||
 			 nat_keep_restore(app->keep, ret_error) < 0;
@@ -240,6 +248,7 @@ int app_open(struct app *app, const struct options *options,
 void app_close(struct app *app)
 {
 	nat_keep_destroy(app->keep);
+	nat_offload_close(app);
 	for (uint32_t w = 0; w < app->n_workers; w++) {
 		nat_path_destroy(app->workers[w].path);
 		nat_maps_destroy(app->workers[w].maps);
@@ -275,6 +284,7 @@ void app_give_up(void *opaque)
 {
 	struct app *app = opaque;
 
+	nat_offload_close(app);
 	for (uint32_t i = 0; i < app->n_workers; i++) {
 		struct nat_worker *w = &app->workers[i];
 
@@ -316,6 +326,7 @@ void app_each_second(void *opaque)
 	struct app *app = opaque;
 
 	follow_mtus(app);
+	nat_offload_follow(app);
 	start_log_write(app);
 	nat_control_ready(app);
 	nat_control_drop_idle(app->control);
@@ -363,6 +374,9 @@ void app_hang_up(void *opaque)
 		return;
 	for (uint32_t w = 0; w < app->n_workers; w++)
 		app->workers[w].has_news = true;
+	/* All at once; each worker asks for its sessions' rules again. */
+	if (app->rules != NULL)
+		mr_rules_flush(app->rules);
 	app_ask_reload(app);
 }
 

@@ -8,6 +8,7 @@
 
 #include "datapath/arp.h"
 #include "log.h"
+#include "offload.h"
 #include "options.h"
 #include "work.h"
 
@@ -24,6 +25,9 @@ struct app {
 	struct background *log_writer;
 	bool moves_log; /* atomic: reopen the file */
 	struct nat_keep *keep;
+	struct mr_rules *rules;               /* NULL: none */
+	struct offload_counts offload_counts; /* when they ended */
+	uint32_t n_id_owners; /* workers, and rx queues of rules; 0: workers */
 	struct nat_worker *workers; /* by index */
 	uint32_t n_workers;
 	int answered_fd;             /* readable after a request was answered */
@@ -38,6 +42,10 @@ struct app {
 int app_open(struct app *app, const struct options *options,
 	     const struct nat_config *config, struct mr_reason *ret_error);
 void app_close(struct app *app);
+
+/* A port's MAC address, or ours for one without; and its MTU. */
+void app_describe_port(const struct app *app, uint32_t side, uint8_t mac[6],
+		       uint16_t *ret_mtu);
 
 /* Print how frames reach their workers, and why. */
 void app_print_steering(const struct app *app);
@@ -55,6 +63,6 @@ void app_ask_reload(struct app *app);
 void app_reload_answered(struct app *app, uint32_t worker_idx);
 
 /* counters.c */
-const struct app_counters *app_counters(void);
+const struct app_counters *app_counters(const struct app *app);
 
 #endif

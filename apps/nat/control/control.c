@@ -420,6 +420,7 @@ static void take_answers(struct nat_control *c)
 		else
 			take_answer(c, w);
 	}
+	nat_offload_serve(app);
 	app_ask_reload(app); /* before clients: waits for one request */
 }
 

@@ -14,6 +14,7 @@ static const struct worker_row worker_rows[] = {
 enum {
 	GROUP_STATE,
 	GROUP_OPERATION,
+	GROUP_OFFLOAD,
 };
 
 static const struct count_row state_rows[] = {
@@ -33,12 +34,22 @@ static const struct count_row operation_rows[] = {
 	{ "reloads_refused", "refused", LIVE_NUMBER },
 };
 
+static const struct count_row offload_rows[] = {
+	{ "rules", "rules", LIVE_NUMBER },
+	{ "full", "no room", LIVE_NOTHING },
+	{ "attempted", "forwarded by the kernel", LIVE_RATE },
+	{ "tx_drops", "lost by it", LIVE_NUMBER },
+	{ "tx_drops_known", "losses known", LIVE_NOTHING },
+};
+
 static const struct count_group groups[] = {
 	[GROUP_STATE] = { "state", "state", state_rows,
 			  sizeof(state_rows) / sizeof(state_rows[0]) },
 	[GROUP_OPERATION] = { "operation", "operation", operation_rows,
 			      sizeof(operation_rows) /
 				      sizeof(operation_rows[0]) },
+	[GROUP_OFFLOAD] = { "offload", "offload", offload_rows,
+			    sizeof(offload_rows) / sizeof(offload_rows[0]) },
 };
 
 /* NAT_OK has no drops, but the index is the reason; NAT_TAKEN is not a loss. */
@@ -87,6 +98,18 @@ static void add_state(uint64_t *to, const struct nat_worker *w)
 	to[6] += stats.bytes;
 }
 
+static void take_offload(uint64_t *counts, const struct app *app)
+{
+	struct nat_offload_stats stats;
+
+	nat_offload_stats(app, &stats);
+	counts[0] = stats.rules.n_rules;
+	counts[1] = stats.rules.refused;
+	counts[2] = stats.counts.attempted;
+	counts[3] = stats.counts.drops;
+	counts[4] = stats.counts.has_drops;
+}
+
 static void take(struct snapshot *snapshot, void *opaque)
 {
 	const struct app *app = opaque;
@@ -104,21 +127,23 @@ static void take(struct snapshot *snapshot, void *opaque)
 	log[1] = log_stats.n_lost;
 	log[2] = app->n_reloads;
 	log[3] = app->n_refused;
+	take_offload(snapshot->groups[GROUP_OFFLOAD], app);
 }
 
-static const struct app_counters counters = {
+static struct app_counters counters = {
 	.program = "mr-nat",
 	.drop_names = drop_names,
 	.n_drops = NAT_TAKEN,
 	.worker_rows = worker_rows,
 	.n_worker_rows = sizeof(worker_rows) / sizeof(worker_rows[0]),
 	.groups = groups,
-	.n_groups = sizeof(groups) / sizeof(groups[0]),
 	.take = take,
 };
 
-const struct app_counters *app_counters(void)
+const struct app_counters *app_counters(const struct app *app)
 {
+	counters.n_groups =
+		app->n_id_owners > 0 ? GROUP_OFFLOAD + 1 : GROUP_OFFLOAD;
 	/* Set only once: the thread that writes stdout reads them later. */
 	for (uint32_t i = 0; i < NAT_TAKEN && drop_names[i] == NULL; i++)
 		drop_names[i] = nat_reason_name(i);

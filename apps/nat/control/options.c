@@ -15,6 +15,7 @@ enum {
 	ID_CHECK,
 	ID_INSTANCE,
 	ID_NOW,
+	ID_OFFLOAD,
 };
 
 static const struct option_row rows[] = {
@@ -39,6 +40,8 @@ static const struct option_row rows[] = {
 	  "without work: poll, adaptive (default), interrupt" },
 	{ "max-cpu", OPTION_MAX_CPU, "PERCENT",
 	  "adaptive: limit of a core's CPU time (default 100)" },
+	{ "offload", ID_OFFLOAD, "off|auto|on",
+	  "let the kernel forward known sessions (default off)" },
 	{ "json", OPTION_JSON, NULL,
 	  "one JSON object per second, or per session" },
 	{ "csv", OPTION_CSV, NULL,
@@ -161,6 +164,8 @@ static enum parse_result take(const struct option_row *row, const char *arg,
 	case ID_NOW:
 		o->is_now = true;
 		return PARSE_RUN;
+	case ID_OFFLOAD:
+		return offload_take(row, arg, &o->offload, error);
 	case ID_INSTANCE:
 		o->instance = arg;
 		return PARSE_RUN;

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "support/offloading.h"
 #include "support/options.h"
 #include "support/run.h"
 
@@ -30,6 +31,7 @@ struct options {
 	const char *instance;
 	const char *filter; /* NULL: none */
 	bool is_now;        /* clear also empties hold-down */
+	enum offload_choice offload;
 };
 
 enum parse_result options_parse(int argc, char **argv, struct options *options,

@@ -87,6 +87,7 @@ static void reload(struct nat_request *request, const struct nat_request_to *to)
 {
 	request->err = nat_maps_reload(to->maps, request->config, to->now_s,
 				       &request->why);
+	nat_rules_end_all(to->maps);
 	if (request->err < 0)
 		return;
 	nat_path_reload(to->path, request->config);

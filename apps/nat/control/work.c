@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The loop of a worker. Port i is side i. */
 #include "work.h"
+#include "mapping/rule.h"
 #include "support/counter.h"
 
 enum { PUBLISH_NS = 100000000 };
@@ -60,14 +61,27 @@ static void loop(struct nat_worker *w, uint64_t now_ns)
 	outbox->n = 0;
 }
 
+/* Send the outboxes, and confirm what has left. Returns whether something has
+ * yet to leave. */
+static bool send_all(struct nat_worker *w)
+{
+	bool waits = false;
+
+	send(w, NAT_INSIDE);
+	send(w, NAT_OUTSIDE);
+	for (enum nat_side s = 0; s < NAT_SIDES; s++)
+		waits |=
+			nat_path_sent(w->path, s, w->worker->routes[s ^ 1].txq);
+	return waits;
+}
+
 static void translate(struct nat_worker *w, enum nat_side from, uint32_t n,
 		      uint64_t now_ns)
 {
 	nat_burst(w->path, from, w->frames, n);
 	if (w->steer != NULL)
 		loop(w, now_ns);
-	send(w, NAT_INSIDE);
-	send(w, NAT_OUTSIDE);
+	send_all(w);
 }
 
 /* One burst of one rx queue; returns its entries. */
@@ -129,16 +143,17 @@ void nat_work_publish(struct nat_worker *w)
 		__atomic_store_n(&to[i], from[i], __ATOMIC_RELAXED);
 }
 
-/* Now and then: update the time, and publish statistics. */
-static uint64_t tick(struct nat_worker *w)
+/* Once per round: update the time, and publish statistics. *ret_n: 1 if the
+ * next round must not wait. */
+static uint64_t tick(struct nat_worker *w, uint32_t *ret_n)
 {
 	const uint64_t now_ns = mr_ctx_now_ns(w->ctx);
 
 	nat_path_tick(w->path, now_ns);
 	if (w->steer != NULL)
 		loop(w, now_ns);
-	send(w, NAT_INSIDE);
-	send(w, NAT_OUTSIDE);
+	*ret_n = send_all(w);
+	nat_rules_tick(w->maps);
 	if (now_ns >= w->publish_ns) {
 		w->publish_ns = now_ns + PUBLISH_NS;
 		nat_work_publish(w);
@@ -160,9 +175,8 @@ int nat_work(struct mr_worker *worker, void *opaque)
 	uint32_t n;
 
 	do {
-		const uint64_t now_ns = tick(w);
+		const uint64_t now_ns = tick(w, &n);
 
-		n = 0;
 		for (uint32_t i = 0; i < worker->n_rxqs; i++)
 			n += receive(w, &worker->rxqs[i], now_ns);
 		if (w->steer != NULL)

@@ -111,9 +111,38 @@ static bool is_idle(const struct nat_neighbour *n, uint32_t now_s)
 		age_s > NAT_REACHABLE_S);
 }
 
-/* Claim the slot; false: another worker was faster. */
-static bool claim(struct nat_neighbour *n, uint64_t key, uint32_t now_s)
+/* Rules may use it from now on, or no longer. One that is being probed is in
+ * use. */
+static void tell(const struct nat_neighbours *neighbours, uint32_t slot)
 {
+	const struct nat_neighbour *n = &neighbours->slots[slot];
+	const uint64_t word = __atomic_load_n(&n->mac, __ATOMIC_ACQUIRE);
+	uint64_t until_ns = 0;
+
+	if (neighbours->rules == NULL || state_of(word) == NAT_NEIGHBOUR_PROBE)
+		return;
+	if (state_of(word) == NAT_NEIGHBOUR_FIXED)
+		until_ns = UINT64_MAX;
+	else if (state_of(word) == NAT_NEIGHBOUR_REACHABLE)
+		until_ns = (__atomic_load_n(&n->confirmed_s, __ATOMIC_RELAXED) +
+			    NAT_REACHABLE_S + UINT64_C(1)) *
+			   1000000000u;
+	mr_rules_hop(neighbours->rules, slot, word & NAT_MAC_MASK, until_ns);
+}
+
+void nat_neighbours_share(struct nat_neighbours *neighbours,
+			  struct mr_rules *rules)
+{
+	neighbours->rules = rules;
+	for (uint32_t i = 0; i < NAT_NEIGHBOUR_SLOTS && rules != NULL; i++)
+		tell(neighbours, i);
+}
+
+/* Claim the slot; false: another worker was faster. */
+static bool claim(struct nat_neighbours *neighbours, uint32_t slot,
+		  uint64_t key, uint32_t now_s)
+{
+	struct nat_neighbour *n = &neighbours->slots[slot];
 	uint64_t old = __atomic_load_n(&n->mac, __ATOMIC_RELAXED);
 	const uint64_t generation =
 		generation_of(__atomic_load_n(&n->key, __ATOMIC_RELAXED)) + 1;
@@ -123,6 +152,7 @@ static bool claim(struct nat_neighbour *n, uint64_t key, uint32_t now_s)
 		    word_of(NAT_NEIGHBOUR_INCOMPLETE, generation, 0), false,
 		    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return false;
+	tell(neighbours, slot);
 	__atomic_store_n(&n->confirmed_s, now_s, __ATOMIC_RELAXED);
 	/* Pairs with the acquire in nat_neighbours_look(). */
 	__atomic_store_n(&n->key,
@@ -168,7 +198,7 @@ uint32_t nat_neighbours_add(struct nat_neighbours *neighbours,
 		slot = place_of(neighbours, side, addr,
 				(first + i) % (2 * BUCKET));
 		n = &neighbours->slots[slot];
-		if (is_free(n) && claim(n, key, now_s))
+		if (is_free(n) && claim(neighbours, slot, key, now_s))
 			return slot;
 	}
 	for (uint32_t i = 0; evicts && i < 2 * BUCKET; i++) {
@@ -176,7 +206,7 @@ uint32_t nat_neighbours_add(struct nat_neighbours *neighbours,
 
 		slot = place_of(neighbours, side, addr, i);
 		n = &neighbours->slots[slot];
-		if (is_idle(n, now_s) && claim(n, key, now_s))
+		if (is_idle(n, now_s) && claim(neighbours, slot, key, now_s))
 			return slot;
 	}
 	return NAT_SLOT_NONE;
@@ -207,6 +237,7 @@ void nat_neighbours_learn(struct nat_neighbours *neighbours, uint32_t slot,
 	    change(n, side, addr, old,
 		   word_of(NAT_NEIGHBOUR_REACHABLE, generation_of(old), mac)))
 		__atomic_store_n(&n->confirmed_s, now_s, __ATOMIC_RELAXED);
+	tell(neighbours, slot);
 }
 
 bool nat_neighbours_move(struct nat_neighbours *neighbours, uint32_t slot,
@@ -223,6 +254,7 @@ bool nat_neighbours_move(struct nat_neighbours *neighbours, uint32_t slot,
 		return false;
 	if (to == NAT_NEIGHBOUR_FAILED || to == NAT_NEIGHBOUR_INCOMPLETE)
 		__atomic_store_n(&n->confirmed_s, now_s, __ATOMIC_RELAXED);
+	tell(neighbours, slot);
 	return true;
 }
 
@@ -245,6 +277,7 @@ static bool fix(struct nat_neighbours *neighbours, enum nat_side side,
 	} while (
 		!change(n, side, addr, old,
 			word_of(NAT_NEIGHBOUR_FIXED, generation_of(old), mac)));
+	tell(neighbours, slot);
 	return true;
 }
 
@@ -257,9 +290,11 @@ static void unfix(struct nat_neighbours *neighbours, enum nat_side side,
 	if (slot != NAT_SLOT_NONE &&
 	    nat_neighbours_move(neighbours, slot, side, addr,
 				NAT_NEIGHBOUR_FIXED, NAT_NEIGHBOUR_REACHABLE,
-				now_s))
+				now_s)) {
 		__atomic_store_n(&neighbours->slots[slot].confirmed_s,
 				 now_s - NAT_REACHABLE_S - 1, __ATOMIC_RELAXED);
+		tell(neighbours, slot);
+	}
 }
 
 static bool is_among(const struct nat_side_config *c, uint32_t addr)

@@ -23,6 +23,7 @@
 #include <string.h>
 
 #include <millrace/millrace.h>
+#include <millrace/offload.h>
 
 #include "config/config.h"
 
@@ -52,6 +53,7 @@ struct nat_neighbour {
 
 struct nat_neighbours {
 	struct nat_neighbour *slots; /* NAT_NEIGHBOUR_SLOTS */
+	struct mr_rules *rules; /* whose next hops these are; NULL: none's */
 	uint64_t seed;
 };
 
@@ -67,6 +69,10 @@ void nat_neighbours_destroy(struct nat_neighbours *neighbours);
 bool nat_neighbours_follow(struct nat_neighbours *neighbours,
 			   const struct nat_config *before,
 			   const struct nat_config *config, uint32_t now_s);
+
+/* Tell a set of rules of all next hops, and of all changes. */
+void nat_neighbours_share(struct nat_neighbours *neighbours,
+			  struct mr_rules *rules);
 
 /* addr below: network order. The slot of an address, or NAT_SLOT_NONE. */
 uint32_t nat_neighbours_find(const struct nat_neighbours *neighbours,

@@ -25,6 +25,7 @@
 #include "pending.h"
 #include "ports/random.h"
 #include "support/counter.h"
+#include "tickets.h"
 
 /* A side as the path needs it; addresses in network order. */
 struct nat_link {
@@ -97,6 +98,7 @@ struct nat_path {
 	struct nat_resolver *resolver;
 	struct nat_fragments *fragments;
 	struct nat_syns *syns;
+	struct nat_tickets *tickets; /* NULL: no rules */
 	uint32_t worker_idx;
 	uint32_t n_announced;
 	bool is_announced;

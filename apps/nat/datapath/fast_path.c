@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "core.h"
+#include "mapping/rule.h"
 #include "rewrite.h"
 
 /*
@@ -96,19 +97,17 @@ static void follow(struct nat_path *path, const struct nat_config *config)
 }
 
 /* Start ids at random; the last bits identify the worker. */
-static void init_ids(struct nat_path *path, uint32_t n_workers,
+static void init_ids(struct nat_path *path, uint32_t n_owners,
 		     struct nat_random *random)
 {
-	uint32_t step = 1;
-
-	while (step < n_workers)
-		step *= 2;
-	path->id_step = (uint16_t)step;
-	path->next_id = (uint16_t)((nat_random_u64(random) & ~(step - 1ull)) |
-				   path->worker_idx);
+	path->id_step = nat_id_step(n_owners);
+	path->next_id =
+		(uint16_t)((nat_random_u64(random) & ~(path->id_step - 1ull)) |
+			   path->worker_idx);
 }
 
-static int create_parts(struct nat_path *path, uint32_t n_workers)
+static int create_parts(struct nat_path *path,
+			const struct nat_path_config *config)
 {
 	struct nat_random random;
 	/* Frames held for neighbours and SYNs, and fragments. */
@@ -116,7 +115,15 @@ static int create_parts(struct nat_path *path, uint32_t n_workers)
 
 	if (nat_random_init(&random, 0) < 0)
 		return -EIO;
-	init_ids(path, n_workers, &random);
+	init_ids(path,
+		 config->n_id_owners > 0 ? config->n_id_owners :
+					   config->n_workers,
+		 &random);
+	if (config->rules != NULL) {
+		path->tickets = nat_tickets_create(config->rules);
+		if (path->tickets == NULL)
+			return -ENOMEM;
+	}
 	path->resolver = nat_resolver_create();
 	path->fragments = nat_fragments_create(path->config, &random);
 	path->syns = nat_syns_create();
@@ -152,7 +159,7 @@ int nat_path_create(const struct nat_path_config *config,
 		path->port_mtus[s] = config->mtus[s];
 	}
 	follow(path, config->config);
-	if (create_parts(path, config->n_workers) == 0) {
+	if (create_parts(path, config) == 0) {
 		*ret_path = path;
 		return 0;
 	}
@@ -179,6 +186,7 @@ void nat_path_destroy(struct nat_path *path)
 	nat_resolver_destroy(path->resolver);
 	nat_fragments_destroy(path->fragments);
 	nat_syns_destroy(path->syns);
+	nat_tickets_destroy(path->tickets);
 	free(path);
 }
 
@@ -190,6 +198,13 @@ void nat_path_reload(struct nat_path *path, const struct nat_config *config)
 void nat_path_give_up(struct nat_path *path)
 {
 	nat_pending_drop(path);
+}
+
+bool nat_path_sent(struct nat_path *path, enum nat_side from,
+		   const struct mr_txq *txq)
+{
+	return path->tickets != NULL &&
+	       nat_tickets_settle(path->tickets, from, txq, path->now_ns);
 }
 
 struct nat_outbox *nat_path_outbox(struct nat_path *path, enum nat_side to)
@@ -351,9 +366,10 @@ static void look_up(struct nat_path *path, enum nat_side from,
 					 [flight->maps[i]->next_hop[from ^ 1]]);
 }
 
-/* The next hop's MAC address, using the slot it had last time. */
-static inline bool find_mac(struct nat_path *path, enum nat_side to,
-			    uint32_t dst, uint32_t *slot, uint64_t *ret_mac)
+/* The slot of the next hop, which had this one last time, and its MAC address;
+ * or NAT_SLOT_NONE. */
+static inline uint32_t find_mac(struct nat_path *path, enum nat_side to,
+				uint32_t dst, uint32_t *slot, uint64_t *ret_mac)
 {
 	struct nat_link *link = &path->links[to];
 	const uint32_t hop = nat_next_hop(path, to, dst);
@@ -362,14 +378,14 @@ static inline bool find_mac(struct nat_path *path, enum nat_side to,
 		slot = &link->gateway_slot; /* not the mapping's own */
 	if (nat_neighbours_is_fresh(path->neighbours, *slot, to, hop,
 				    path->now_s, ret_mac))
-		return true;
+		return *slot;
 	*slot = nat_neighbours_find(path->neighbours, to, hop);
 	if (*slot != NAT_SLOT_NONE &&
 	    nat_neighbours_is_fresh(path->neighbours, *slot, to, hop,
 				    path->now_s, ret_mac))
-		return true;
+		return *slot;
 	*slot = 0; /* any will do: it is compared */
-	return false;
+	return NAT_SLOT_NONE;
 }
 
 /* Stage 3: rewrite the headers for the other side. */
@@ -434,7 +450,8 @@ static inline bool send_plain(struct nat_path *path, enum nat_side from,
 }
 
 static inline enum nat_reason use_map(struct nat_path *path, enum nat_side from,
-				      uint32_t id, const struct mr_ipv4 *ip)
+				      uint32_t id, const struct mr_ipv4 *ip,
+				      struct nat_remote remote)
 {
 	const struct mr_tcp *tcp = (const void *)(ip + 1);
 	const struct nat_segment *segment = NULL;
@@ -446,14 +463,20 @@ static inline enum nat_reason use_map(struct nat_path *path, enum nat_side from,
 		segment = &of_tcp;
 	}
 	if (from == NAT_INSIDE)
-		return nat_maps_out(path->maps, id,
-				    (struct nat_remote){ .addr = ip->dst,
-							 .port = tcp->dst },
-				    segment, path->now_s);
-	return nat_maps_in(
-		path->maps, id,
-		(struct nat_remote){ .addr = ip->src, .port = tcp->src },
-		segment, path->now_s);
+		return nat_maps_out(path->maps, id, remote, segment,
+				    path->now_s);
+	return nat_maps_in(path->maps, id, remote, segment, path->now_s);
+}
+
+/* The ports are where UDP has them. */
+static inline struct nat_remote remote_of(enum nat_side from,
+					  const struct mr_ipv4 *ip)
+{
+	const struct mr_udp *udp = (const void *)(ip + 1);
+
+	if (from == NAT_INSIDE)
+		return (struct nat_remote){ .addr = ip->dst, .port = udp->dst };
+	return (struct nat_remote){ .addr = ip->src, .port = udp->src };
 }
 
 /* Stage 3. NAT_OK: it is in the outbox. NAT_TAKEN: not plain after all. */
@@ -462,17 +485,20 @@ static inline enum nat_reason forward(struct nat_path *path, enum nat_side from,
 				      struct mr_ipv4 *ip, uint32_t id,
 				      struct nat_map *map)
 {
+	const struct nat_remote remote = remote_of(from, ip);
 	const enum nat_side to = from ^ 1;
 	enum nat_reason reason;
 	uint64_t mac;
+	uint32_t hop;
 
-	if (map == NULL)
+	if (map == NULL || ntohs(ip->total_bytes) > path->links[to].mtu)
 		return NAT_TAKEN;
-	if (ntohs(ip->total_bytes) > path->links[to].mtu ||
-	    !find_mac(path, to, from == NAT_INSIDE ? ip->dst : map->inside.addr,
-		      &map->next_hop[to], &mac))
+	hop = find_mac(path, to,
+		       from == NAT_INSIDE ? ip->dst : map->inside.addr,
+		       &map->next_hop[to], &mac);
+	if (hop == NAT_SLOT_NONE)
 		return NAT_TAKEN;
-	reason = use_map(path, from, id, ip);
+	reason = use_map(path, from, id, ip, remote);
 	if (reason == NAT_DROP_FILTERED || reason == NAT_DROP_TCP_STATE)
 		return reason;
 	if (reason != NAT_OK)
@@ -481,6 +507,10 @@ static inline enum nat_reason forward(struct nat_path *path, enum nat_side from,
 		map->n_out++;
 	else
 		map->n_in++;
+	if (path->tickets != NULL)
+		nat_rule_use(path->maps, id,
+			     from == NAT_INSIDE ? NAT_OUT : NAT_IN, remote,
+			     hop);
 	translate(path, map, from, ip, frame->flags & MR_FRAME_CSUM_PARTIAL);
 	return send_plain(path, from, frame, mac) ? NAT_OK : NAT_DROP_TX_FULL;
 }
@@ -523,6 +553,8 @@ void nat_burst(struct nat_path *path, enum nat_side from,
 	       struct mr_frame *frames, uint32_t n)
 {
 	counter_add(&path->stats.received[from], mr_frame_n_frames(frames, n));
+	if (path->tickets != NULL)
+		nat_tickets_take(path->tickets, from, path->base, frames, n);
 	while (n > 0) {
 		const uint32_t n_now =
 			mr_frame_n_whole(frames, n < BATCH ? n : BATCH);

@@ -60,6 +60,9 @@ struct nat_path_config {
 	uint16_t mtus[NAT_SIDES];
 	uint32_t worker_idx, n_workers; /* 2 or more: another worker may have an
 					 * end that is not here */
+	struct mr_rules *rules;         /* of the ports; NULL: none */
+	uint32_t n_id_owners; /* who give packets ids, workers first; 0:
+			       * they alone */
 };
 
 /* Of the pages below: for fragments at the worker where they meet (steer.h). */
@@ -69,6 +72,16 @@ enum { NAT_STEER_PAGES = 128 };
 static inline uint32_t nat_held_pages(const struct nat_config *config)
 {
 	return 1024 + config->max_fragments;
+}
+
+/* Packets' ids of owner i are i + k * step. */
+static inline uint16_t nat_id_step(uint32_t n_owners)
+{
+	uint32_t step = 1;
+
+	while (step < n_owners)
+		step *= 2;
+	return (uint16_t)step;
 }
 
 /* One per worker. */
@@ -97,6 +110,11 @@ void nat_path_tick(struct nat_path *path, uint64_t now_ns);
 /* n entries, whole frames, at most MR_BURST_MAX, received on side from. */
 void nat_burst(struct nat_path *path, enum nat_side from,
 	       struct mr_frame *frames, uint32_t n);
+
+/* After the outboxes were sent: what this makes of tickets, tickets.h. True:
+ * call again soon. */
+bool nat_path_sent(struct nat_path *path, enum nat_side from,
+		   const struct mr_txq *txq);
 
 struct nat_outbox *nat_path_outbox(struct nat_path *path, enum nat_side to);
 /* Frames with NAT_FRAME_LOOPED for the workers that have their ends; counted as

@@ -11,6 +11,7 @@ static void end_if_unused(struct nat_maps *maps, uint32_t id, uint32_t now_s)
 {
 	const struct nat_map *map = nat_map_at(maps, id);
 
+	nat_rule_take(maps, id);
 	if (map->inside.proto == IPPROTO_TCP && map->n_sessions == 0 &&
 	    (map->flags & NAT_MAP_STATIC) == 0 &&
 	    !nat_first_is_live(maps, map, now_s))
@@ -64,8 +65,10 @@ void nat_map_set_timer(struct nat_maps *maps, uint32_t id)
 static bool age(struct nat_maps *maps, uint32_t id, uint32_t now_s)
 {
 	struct nat_map *map = nat_map_at(maps, id);
-	uint32_t due_s = due_of(maps, map);
+	uint32_t due_s;
 
+	nat_rule_take(maps, id);
+	due_s = due_of(maps, map);
 	if (!nat_is_due(due_s, now_s)) {
 		mr_wheel_set(maps->wheel, id, due_s);
 		return false;
@@ -76,6 +79,7 @@ static bool age(struct nat_maps *maps, uint32_t id, uint32_t now_s)
 	}
 	if (map->inside.proto == IPPROTO_TCP) {
 		/* Its further sessions keep it; the last one ends it. */
+		nat_rule_end(maps, id);
 		map->remote.addr = 0;
 		map->tcp_state = NAT_TCP_CLOSED;
 		return false;
@@ -119,6 +123,7 @@ void nat_maps_close(struct nat_maps *maps, uint32_t id, uint32_t now_s)
 		return;
 	}
 	/* A static mapping stays; its sessions do not. */
+	nat_rule_end(maps, id);
 	nat_further_remove_all(maps, id);
 	map->remote.addr = 0;
 	map->tcp_state = NAT_TCP_CLOSED;

@@ -16,7 +16,7 @@ static void fill_ends(const struct nat_map *map, struct nat_session *session)
 	*session = (struct nat_session){
 		.inside = map->inside,
 		.outside = { map->outside_addr, map->outside_port },
-		.flags = map->flags,
+		.flags = map->flags & ~NAT_MAP_RULE,
 		.n_out = map->n_out,
 		.n_in = map->n_in,
 	};
@@ -49,8 +49,10 @@ static bool list_mapping(const struct nat_maps *maps, uint32_t id,
 {
 	const struct nat_map *map = nat_map_at(maps, id);
 	bool is_tcp = map->inside.proto == IPPROTO_TCP;
-	bool is_live = nat_first_is_live(maps, map, now_s);
+	bool is_live;
 
+	nat_rule_take(maps, id);
+	is_live = nat_first_is_live(maps, map, now_s);
 	if (is_tcp && !is_live && map->n_sessions > 0)
 		return false;
 	fill_ends(map, session);

@@ -44,12 +44,17 @@ static int make_table(struct nat_maps *maps, uint32_t key_bytes,
 	return mr_flow_create(maps->ctx, &config, ret_table, reterr_why);
 }
 
+/* A reload creates new static ones before the old ones end. */
+uint32_t nat_maps_n_max(const struct nat_maps *maps)
+{
+	return clamp((uint64_t)maps->n_max_mappings +
+		     2ull * maps->n_max_static);
+}
+
 static int make_tables(struct nat_maps *maps, uint32_t now_s,
 		       struct mr_reason *reterr_why)
 {
-	/* A reload creates new static ones before the old ones end. */
-	uint32_t n_maps =
-		clamp((uint64_t)maps->max_mappings + 2ull * maps->n_max_static);
+	uint32_t n_maps = nat_maps_n_max(maps);
 	/* Each session may have a permit. */
 	uint32_t n_sessions = clamp(2ull * maps->max_sessions + 1);
 	/* A subscriber without mappings still has a block of ports, which used
@@ -179,6 +184,7 @@ void nat_maps_destroy(struct nat_maps *maps)
 {
 	if (maps == NULL)
 		return;
+	nat_rules_destroy(maps->rules);
 	nat_static_set_fini(&maps->static_ends);
 	nat_ports_destroy(maps->ports);
 	mr_wheel_destroy(maps->session_wheel);

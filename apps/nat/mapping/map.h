@@ -54,6 +54,7 @@ struct nat_segment {
 enum {
 	NAT_MAP_STATIC = 1 << 0,  /* a port forward or one-to-one: no timer */
 	NAT_MAP_ADDRESS = 1 << 1, /* address only: the port is not changed */
+	NAT_MAP_RULE = 1 << 2,    /* of a known first session: rule.h */
 };
 
 /* One cache line. */
@@ -111,6 +112,8 @@ void nat_maps_destroy(struct nat_maps *maps);
 int nat_maps_reload(struct nat_maps *maps, const struct nat_config *config,
 		    uint32_t now_s, struct mr_reason *reterr_why);
 
+/* Numbers of mappings are below this. */
+uint32_t nat_maps_n_max(const struct nat_maps *maps);
 struct nat_map *nat_maps_at(struct nat_maps *maps, uint32_t id);
 /* The same, prefetching what a packet of proto will read. */
 struct nat_map *nat_maps_fetch(struct nat_maps *maps, uint32_t id,

@@ -253,6 +253,7 @@ static bool is_allowed(const struct nat_maps *maps, const struct nat_map *map)
 
 static void review_mapping(struct nat_maps *maps, uint32_t id, uint32_t now_s)
 {
+	nat_rule_take(maps, id);
 	if (is_allowed(maps, nat_map_at(maps, id)))
 		nat_map_set_timer(maps, id);
 	else

@@ -15,6 +15,7 @@
 #include "ports/ports.h"
 #include "ports/random.h"
 #include "ports/subscriber.h"
+#include "rule.h"
 #include "static.h"
 #include "tcp.h"
 #include "window.h"
@@ -51,6 +52,7 @@ struct nat_maps {
 	struct mr_flow_table *table; /* struct nat_map by inside tuple */
 	struct nat_window *windows;  /* of first sessions, by mapping */
 	struct nat_ports *ports;
+	struct nat_rules *rules; /* NULL: none */
 	uint8_t filtering[NAT_PROTOS];
 	bool refreshes_inbound;
 	uint32_t n_one_to_ones;

@@ -19,6 +19,7 @@ void nat_map_set_first(struct nat_maps *maps, uint32_t id,
 {
 	struct nat_map *map = nat_map_at(maps, id);
 
+	nat_rule_end(maps, id);
 	map->remote.addr = remote.addr;
 	map->remote.port = remote.port;
 	map->remote_last_s = last_s;
@@ -198,9 +199,9 @@ static enum nat_reason remember(struct nat_maps *maps, uint32_t id,
 	return NAT_OK;
 }
 
-enum nat_reason nat_maps_out(struct nat_maps *maps, uint32_t id,
-			     struct nat_remote remote,
-			     const struct nat_segment *segment, uint32_t now_s)
+static enum nat_reason go_out(struct nat_maps *maps, uint32_t id,
+			      struct nat_remote remote,
+			      const struct nat_segment *segment, uint32_t now_s)
 {
 	struct nat_map *map = nat_map_at(maps, id);
 	uint32_t proto = nat_proto_of(map->inside.proto);
@@ -240,9 +241,10 @@ static bool may_send(struct nat_maps *maps, uint32_t id, uint32_t proto,
 	return true;
 }
 
-enum nat_reason nat_maps_in(struct nat_maps *maps, uint32_t id,
-			    struct nat_remote remote,
-			    const struct nat_segment *segment, uint32_t now_s)
+static enum nat_reason come_in(struct nat_maps *maps, uint32_t id,
+			       struct nat_remote remote,
+			       const struct nat_segment *segment,
+			       uint32_t now_s)
 {
 	struct nat_map *map = nat_map_at(maps, id);
 	uint32_t proto = nat_proto_of(map->inside.proto);
@@ -260,11 +262,36 @@ enum nat_reason nat_maps_in(struct nat_maps *maps, uint32_t id,
 	return NAT_OK;
 }
 
+enum nat_reason nat_maps_out(struct nat_maps *maps, uint32_t id,
+			     struct nat_remote remote,
+			     const struct nat_segment *segment, uint32_t now_s)
+{
+	enum nat_reason reason;
+
+	nat_rule_take(maps, id);
+	reason = go_out(maps, id, remote, segment, now_s);
+	nat_rule_give(maps, id, NAT_OUT);
+	return reason;
+}
+
+enum nat_reason nat_maps_in(struct nat_maps *maps, uint32_t id,
+			    struct nat_remote remote,
+			    const struct nat_segment *segment, uint32_t now_s)
+{
+	enum nat_reason reason;
+
+	nat_rule_take(maps, id);
+	reason = come_in(maps, id, remote, segment, now_s);
+	nat_rule_give(maps, id, NAT_IN);
+	return reason;
+}
+
 bool nat_maps_may_in(const struct nat_maps *maps, uint32_t id, uint32_t addr)
 {
 	const struct nat_map *map = nat_map_at(maps, id);
 	uint32_t proto = nat_proto_of(map->inside.proto);
 
+	nat_rule_take(maps, id);
 	return proto == NAT_PROTOS || (map->flags & NAT_MAP_STATIC) ||
 	       maps->filtering[proto] == NAT_FILTER_NONE ||
 	       knows_addr(maps, id, addr, maps->now_s);

@@ -14,6 +14,8 @@
 #ifndef NAT_WINDOW_H
 #define NAT_WINDOW_H
 
+#include <millrace/flow_way.h>
+
 #include "map.h"
 #include "tcp.h"
 
@@ -48,24 +50,17 @@ static inline uint8_t nat_window_shift(uint8_t scale)
 	return 1 + (scale < NAT_SCALE_MAX ? scale : NAT_SCALE_MAX);
 }
 
-static inline uint32_t nat_window_bytes(const struct nat_window_end *end)
-{
-	if (end->shift == 0)
-		return (uint32_t)UINT16_MAX << NAT_SCALE_MAX;
-	return (uint32_t)end->window << (end->shift - 1);
-}
-
 /* Whether a segment is where its receiver expects it. */
 static inline bool nat_window_fits(const struct nat_window_end *receiver,
 				   const struct nat_segment *segment)
 {
-	const uint32_t window = nat_window_bytes(receiver);
-	const uint32_t past = window > UINT16_MAX ? window : UINT16_MAX;
-	const uint32_t ahead = segment->seq - receiver->ack;
+	const uint32_t window =
+		mr_flow_window(receiver->window, receiver->shift);
 
-	return ahead <= window ||
-	       ((segment->flags & NAT_TCP_RST) == 0 &&
-		ahead + segment->n_bytes + past <= past + window);
+	if (segment->flags & NAT_TCP_RST)
+		return segment->seq - receiver->ack <= window;
+	return mr_flow_fits(receiver->ack, window, segment->seq,
+			    segment->n_bytes);
 }
 
 /* Scaling applies if both SYNs have the option. */

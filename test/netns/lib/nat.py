@@ -28,7 +28,7 @@ class House:
     def __init__(self, lab, queues=1):
         self.lab = lab
         self.middle = lab.namespace("f")
-        switch = lab.namespace("s")
+        self.switch = switch = lab.namespace("s")
         self.a, self.b = lab.namespace("a"), lab.namespace("b")
         self.server = lab.namespace("o")
         switch.ip("link", "add", "br0", "type", "bridge", "forward_delay", 0)

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Rules for the translator's sessions: offload.h. */
+#include <string.h>
+
+#include "app.h"
+#include "mapping/session.h"
+#include "offload.h"
+#include "support/text.h"
+
+enum {
+	MAX_RULES = 131072
+}; /* 150 bytes of kernel memory each, and more when
+    * they are in use */
+
+static uint32_t n_rxqs(const struct app *app)
+{
+	uint32_t n = 0;
+
+	for (uint32_t s = 0; s < NAT_SIDES; s++) {
+		struct mr_port_info info = { .size = sizeof(info) };
+
+		mr_port_info(app->plane.ports[s], &info);
+		n += info.n_rxqs;
+	}
+	return n;
+}
+
+int nat_offload_open(struct app *app, struct mr_reason *ret_error)
+{
+	const enum offload_choice choice = app->options->offload;
+	const char *const program = app->options->plane.program;
+	const uint32_t n_owners = app->plane.n_workers + n_rxqs(app);
+	const struct nat_config *c = app->config;
+	const struct mr_rules_config config = {
+		.size = sizeof(config),
+		.n_ports = NAT_SIDES,
+		.ports = app->plane.ports,
+		.n_max = c->max_mappings < MAX_RULES ? c->max_mappings :
+						       MAX_RULES,
+		.n_hops = NAT_NEIGHBOUR_SLOTS,
+		.first_id = (uint16_t)app->plane.n_workers,
+		.id_step = nat_id_step(n_owners),
+	};
+	struct mr_reason why;
+	int err;
+
+	if (choice == OFFLOAD_OFF)
+		return 0;
+	err = offload_check_ports(program, choice, app->plane.ports, NAT_SIDES,
+				  true, ret_error);
+	if (err <= 0)
+		return err < 0;
+	if (mr_rules_open(&config, &app->rules, &why) < 0)
+		return offload_refuse(program, choice, why.text, ret_error) < 0;
+	app->n_id_owners = n_owners;
+	nat_offload_follow(app);
+	return 0;
+}
+
+void nat_offload_close(struct app *app)
+{
+	if (app->rules == NULL)
+		return;
+	mr_rules_stop(app->rules);
+	app->offload_counts = offload_count(app->rules, NAT_SIDES);
+	for (uint32_t i = 0; i < app->n_workers; i++)
+		if (app->workers[i].maps != NULL)
+			nat_rules_end_all(app->workers[i].maps);
+	if (app->neighbours != NULL)
+		nat_neighbours_share(app->neighbours, NULL);
+	mr_rules_close(app->rules);
+	app->rules = NULL;
+}
+
+void nat_offload_event(void *opaque, uint32_t port_idx)
+{
+	const struct app *app = opaque;
+
+	/* The last one: all of them have been polled. */
+	if (app->rules != NULL && port_idx == NAT_SIDES - 1)
+		mr_rules_poll(app->rules);
+}
+
+bool nat_offload_ready(void *opaque)
+{
+	nat_offload_event(opaque, NAT_SIDES - 1);
+	return false;
+}
+
+void nat_offload_serve(struct app *app)
+{
+	for (uint32_t i = 0; i < app->n_workers && app->rules != NULL; i++)
+		nat_rules_serve(app->workers[i].maps->rules);
+}
+
+void nat_offload_follow(struct app *app)
+{
+	for (uint32_t s = 0; s < NAT_SIDES && app->rules != NULL; s++) {
+		const struct nat_side_config *side = &app->config->sides[s];
+		struct mr_rules_link link = { .vlan = side->vlan };
+		uint8_t mac[6];
+		uint16_t mtu;
+
+		app_describe_port(app, s, mac, &mtu);
+		memcpy(link.mac, mac, sizeof(link.mac));
+		link.mtu_bytes =
+			side->mtu != 0 && side->mtu < mtu ? side->mtu : mtu;
+		mr_rules_link(app->rules, s, &link);
+	}
+}
+
+void nat_offload_stats(const struct app *app, struct nat_offload_stats *stats)
+{
+	*stats = (struct nat_offload_stats){ .counts = app->offload_counts };
+	if (app->rules != NULL)
+		stats->counts = offload_count(app->rules, NAT_SIDES);
+	for (uint32_t i = 0; i < app->n_workers; i++) {
+		struct nat_rules_stats one;
+
+		if (app->workers[i].maps == NULL ||
+		    app->workers[i].maps->rules == NULL)
+			continue;
+		one = nat_rules_stats(app->workers[i].maps->rules);
+		stats->rules.n_rules += one.n_rules;
+		stats->rules.refused += one.refused;
+	}
+}

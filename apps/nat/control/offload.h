@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Rules for the translator's sessions: the main thread's part. */
+#ifndef NAT_OFFLOAD_H
+#define NAT_OFFLOAD_H
+
+#include "mapping/rule.h"
+#include "support/offloading.h"
+
+struct app;
+
+struct nat_offload_stats {
+	struct nat_rules_stats rules;
+	struct offload_counts counts;
+};
+
+/* Before the workers are made: app->rules, if the option asks for it. 0, or an
+ * exit status with a message. */
+int nat_offload_open(struct app *app, struct mr_reason *ret_error);
+/* Before the ports are closed, with the workers at rest: frames reach them
+ * again, and what rules know goes to the mappings. */
+void nat_offload_close(struct app *app);
+
+/* For run(): an event of a port or of the rules. */
+void nat_offload_event(void *app, uint32_t port_idx);
+bool nat_offload_ready(void *app);
+/* Workers may have sent batches. */
+void nat_offload_serve(struct app *app);
+/* The ports, as the configuration and their MTUs have them. */
+void nat_offload_follow(struct app *app);
+void nat_offload_stats(const struct app *app, struct nat_offload_stats *stats);
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Rules for sessions, <millrace/offload.h>: the driver forwards the packets of
+ * established ones, and this worker gets the rest of them.
+ *
+ *     worker:       packet --> ask -----------> batch --> main thread: add
+ *                   mapping ends --> inactive --> batch --> main thread: remove
+ *
+ * A mapping's first session may have a rule. The mapping stays the authority:
+ * what the rule knows better (when it was last used, frames, TCP windows) is
+ * taken before anything is decided about the mapping, and given back
+ * afterwards. A rule of TCP is active only while both ends are known and stay
+ * within their windows; anything else ends it or makes it wait.
+ */
+#ifndef NAT_RULE_H
+#define NAT_RULE_H
+
+#include <millrace/offload.h>
+
+#include "map.h"
+#include "tcp.h"
+
+enum {
+	NAT_RULES_ASKED = 256,    /* of a batch */
+	NAT_RULES_REMOVED = 1024, /* of a batch */
+};
+
+/* Belongs to the worker or the main thread, by turns. */
+struct nat_rules_batch {
+	uint32_t is_sent; /* atomic: it is the main thread's */
+	uint32_t n_removed, n_asked;
+	uint32_t removed[NAT_RULES_REMOVED]; /* ids; first */
+	struct mr_rule asked[NAT_RULES_ASKED];
+	uint32_t ids[NAT_RULES_ASKED]; /* of those; NAT_RULE_NONE: refused */
+	/* The worker's. */
+	uint32_t map_ids[NAT_RULES_ASKED];
+	uint32_t hops[NAT_RULES_ASKED]; /* from inside */
+	uint32_t back_hops[NAT_RULES_ASKED];
+};
+
+enum { NAT_RULE_NONE = UINT32_MAX };
+
+struct nat_rules_stats {
+	uint64_t n_rules; /* in the set, or about to be removed */
+	uint64_t refused; /* no room */
+};
+
+/* A worker's; NULL: without rules. */
+struct nat_rules;
+
+/* rules: of ports in the order of the sides. sent_fd: an eventfd, or -1: the
+ * caller looks itself. */
+int nat_rules_create(struct nat_maps *maps, struct mr_rules *rules, int sent_fd,
+		     struct mr_reason *reterr_why);
+void nat_rules_destroy(struct nat_rules *rules);
+
+/* Between bursts: pass a batch on, and use what came back. */
+void nat_rules_tick(struct nat_maps *maps);
+/* Main thread: add and remove what was asked for. */
+void nat_rules_serve(struct nat_rules *rules);
+/* End all: the configuration changes. */
+void nat_rules_end_all(struct nat_maps *maps);
+/* Any thread. */
+struct nat_rules_stats nat_rules_stats(const struct nat_rules *rules);
+
+/* A packet of the mapping was forwarded, and the next hop is known: ask for a
+ * rule, or tell it. */
+void nat_rule_use(struct nat_maps *maps, uint32_t id,
+		  enum nat_direction direction, struct nat_remote remote,
+		  uint32_t hop);
+/* Bring the mapping up to date, before it is used. */
+void nat_rule_take(const struct nat_maps *maps, uint32_t id);
+/* After a packet in this direction was handled. */
+void nat_rule_give(struct nat_maps *maps, uint32_t id,
+		   enum nat_direction direction);
+/* The mapping or its first session ends. */
+void nat_rule_end(struct nat_maps *maps, uint32_t id);
+
+#endif
