@@ -119,17 +119,23 @@ class Nftables:
         return Router(self.name, topology)
 
 
+def millrace_nat(build, folder, *options, name="mr-nat"):
+    """mr-nat with one worker on the forwarder's core; folder is for its
+    configuration."""
+    config = pathlib.Path(folder) / "nat.yaml"
+    config.write_text(NAT_YAML)
+    return who.Contestant(name, [
+        str(build / "apps/nat/mr-nat"), "--json", "--instance",
+        f"mrb{os.getpid()}", "--cores", str(who.FORWARDER_CORE),
+        "--config", str(config), *options])
+
+
 def measure(args, build, millrace):
     """Pairs of mr-nat with both others, for each number of flows."""
     result = []
     with tempfile.TemporaryDirectory(prefix="mrb") as folder, \
             Topology() as topology:
-        config = pathlib.Path(folder) / "nat.yaml"
-        config.write_text(NAT_YAML)
-        nat = who.Contestant("mr-nat", [
-            str(build / "apps/nat/mr-nat"), "--json", "--instance",
-            f"mrb{os.getpid()}", "--cores", str(who.FORWARDER_CORE),
-            "--config", str(config)])
+        nat = millrace_nat(build, folder)
         call("ip", "-n", topology.namespaces["f"], "link", "set", "p0",
              "address", who.ROUTER_MAC)
         for flows in args.flows:

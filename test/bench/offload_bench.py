@@ -1,27 +1,43 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""./mr bench offload: mr-l2fwd with rules in the kernel, without, and peers.
+"""./mr bench offload: frames that the kernel forwards by rules, and peers.
 
 In turns on veths, UDP frames of 60 bytes, whose checksums are looked at:
 dpdk-testpmd, mr-l2fwd, mr-l2fwd --offload on in modes patch and learn, and a
-program that only redirects. Once with an XDP program as sink, once with the
-kernel's stack (GRO on), which builds an skb of each frame. Needs root.
+program that only redirects; then, for each number of flows, nftables
+masquerade, mr-nat, and mr-nat --offload on. Once with an XDP program as sink,
+once with the kernel's stack (GRO on), which builds an skb of each frame. Needs
+root.
 """
 import pathlib
 import sys
+import tempfile
 
 import command
 import contestants as who
 import figures
+import nat_wire
 import pairs
 import report
 from topology import Topology, call
 
-# (ours, theirs, sink, at least); user CPU at most, in percent
-GOALS = (("patch", "l2fwd", "xdp", 5.0), ("patch", "testpmd", "xdp", 5.0),
-         ("learn", "l2fwd", "xdp", 5.0), ("patch", "l2fwd", "stack", 1.8),
-         ("learn", "l2fwd", "stack", 1.8))
+# (what is forwarded, sink): (ours, theirs, at least)...
+GOALS = {
+    ("bridge", "xdp"): (("patch", "l2fwd", 5.0), ("patch", "testpmd", 5.0),
+                        ("learn", "l2fwd", 5.0)),
+    ("bridge", "stack"): (("patch", "l2fwd", 1.8), ("learn", "l2fwd", 1.8)),
+    ("1000 flows", "xdp"): (("offloaded", "mr-nat", 4.0),
+                            ("offloaded", "nftables", 6.0)),
+    ("1000 flows", "stack"): (("offloaded", "mr-nat", 1.8),),
+    ("60000 flows", "xdp"): (("offloaded", "mr-nat", 2.2),
+                             ("offloaded", "nftables", 4.0)),
+    ("60000 flows", "stack"): (("offloaded", "mr-nat", 1.8),),
+}
+FLOWS = (1000, 60000)
+SINKS = ("xdp", "stack")
+# User CPU at most, in percent.
 GOAL_USER_PCT = 1.0
+IN_KERNEL = ("patch", "learn", "offloaded")
 
 
 # Sends a frame from the generator's destination, which is known from then on.
@@ -47,14 +63,20 @@ def parse(argv):
     parser = command.parser("offload", __doc__, "2 rounds of 2 s", True)
     parser.add_argument("--rounds", type=int, help="default 9")
     parser.add_argument("--seconds", type=float, help="per sample, default 4")
+    parser.add_argument("--only", metavar="PART,...",
+                        help="bridge, nat; default: both")
+    parser.add_argument("--sinks", metavar="SINK,...",
+                        help="xdp, stack; default: both")
     args = parser.parse_args(argv)
+    args.parts = (args.only or "bridge,nat").split(",")
+    args.sinks = (args.sinks or ",".join(SINKS)).split(",")
     args.warm_up = 2  # a bridge's rule begins after a second without a pause
     args.rounds = args.rounds or (2 if args.quick else 9)
     args.seconds = args.seconds or (2 if args.quick else 4)
     return args
 
 
-def contestants(build, huge_pages):
+def bridges(build, huge_pages):
     def l2fwd(name, *options, make=who.Contestant):
         return make(name, [
             str(build / "apps/l2fwd/mr-l2fwd"), "--json", "--quiet",
@@ -81,13 +103,20 @@ def set_sink(topology, sink, build):
              "xdp")
 
 
-def turns(topology, all_of_them, args):
+def translators(build, folder):
+    return (
+        nat_wire.Nftables(), nat_wire.millrace_nat(build, folder),
+        nat_wire.millrace_nat(build, folder, "--offload", "on",
+                              name="offloaded"))
+
+
+def turns(topology, all_of_them, args, traffic):
     """A list of samples per contestant; the order is reversed each round."""
     taken = {one.name: [] for one in all_of_them}
     for i in range(args.rounds):
         for one in all_of_them[::-1 if i % 2 else 1]:
             taken[one.name].append(pairs.undisturbed(
-                topology, one, args, {}))
+                topology, one, args, traffic))
         print(f"  round {i + 1:2}/{args.rounds}: " + ", ".join(
             f"{name} {samples[-1]['mpps']:.3f}"
             for name, samples in taken.items()) + " Mpps", flush=True)
@@ -101,14 +130,16 @@ def ratio(samples, ours, theirs):
 
 def show(result):
     report.show_machine(result["machine"])
-    for sink, samples in result["sinks"].items():
-        print(f"\nSink: {sink}, median of {result['rounds']} rounds")
-        print(f"  {'':8} {'Mpps':>7} {'lowest':>7} {'highest':>7} "
-              f"{'user %':>7} {'to l2fwd':>9} {'95 % interval':>16}")
+    for table in result["tables"]:
+        samples, base = table["samples"], table["base"]
+        print(f"\n{table['what']}, sink {table['sink']}, median of "
+              f"{result['rounds']} rounds")
+        print(f"  {'':9} {'Mpps':>7} {'lowest':>7} {'highest':>7} "
+              f"{'user %':>7} {'to ' + base:>9} {'95 % interval':>16}")
         for name, of_one in samples.items():
             low, mid, high = figures.spread(of_one, "mpps")
-            r = ratio(samples, name, "l2fwd")
-            print(f"  {name:8} {mid:7.3f} {low:7.3f} {high:7.3f} "
+            r = ratio(samples, name, base)
+            print(f"  {name:9} {mid:7.3f} {low:7.3f} {high:7.3f} "
                   f"{figures.median_of(of_one, 'user_pct'):7.2f} "
                   f"{r['median']:9.2f} {r['low']:7.2f} to {r['high']:5.2f}")
     print(f"\n{result['n_disturbed']} samples were disturbed and repeated")
@@ -118,34 +149,57 @@ def show(result):
 def goals(result):
     """(goal, figure, reached) of each."""
     found = []
-    for ours, theirs, sink, least in GOALS:
-        r = ratio(result["sinks"][sink], ours, theirs)
-        found.append((f"{ours} / {theirs}, sink {sink}, >= {least}",
-                      f"{r['median']:.2f}", r["median"] >= least))
-    for name in ("patch", "learn"):
-        user = figures.median_of(result["sinks"]["xdp"][name], "user_pct")
-        found.append((f"{name}: user CPU <= {GOAL_USER_PCT:.0f} %",
-                      f"{user:.2f}", user <= GOAL_USER_PCT))
+    for table in result["tables"]:
+        what, sink, samples = (table[k] for k in ("what", "sink", "samples"))
+        for ours, theirs, least in GOALS[what, sink]:
+            r = ratio(samples, ours, theirs)
+            found.append((f"{what}: {ours} / {theirs}, sink {sink}, "
+                          f">= {least}", f"{r['median']:.2f}",
+                          r["median"] >= least))
+        for name in (n for n in IN_KERNEL if n in samples and sink == "xdp"):
+            user = figures.median_of(samples[name], "user_pct")
+            found.append((f"{what}: {name}: user CPU <= "
+                          f"{GOAL_USER_PCT:.0f} %", f"{user:.2f}",
+                          user <= GOAL_USER_PCT))
     return found
+
+
+def measure(args, build, folder, huge_pages):
+    """A table for each sink and what is forwarded."""
+    wanted = []
+    if "bridge" in args.parts:
+        wanted.append(("bridge", "l2fwd", bridges(build, huge_pages), {}))
+    if "nat" in args.parts:
+        wanted += [(f"{flows} flows", "mr-nat", translators(build, folder),
+                    {"flows": flows}) for flows in FLOWS]
+    tables = []
+    for sink in args.sinks:
+        for what, base, all_of_them, traffic in wanted:
+            with Topology() as topology:
+                set_sink(topology, sink, build)
+                call("ip", "-n", topology.namespaces["f"], "link", "set",
+                     "p0", "address", who.ROUTER_MAC)
+                print(f"{what}, sink {sink}:", flush=True)
+                tables.append({
+                    "what": what, "sink": sink, "base": base,
+                    "samples": turns(topology, all_of_them, args, traffic)})
+    return tables
 
 
 def main():
     args = parse(sys.argv[1:])
     command.need_root()
     command.need_program("dpdk-testpmd", "dpdk-dev")
+    command.need_program("nft", "nftables")
     build = pathlib.Path(args.build)
     args.bench = str(build / "apps/bench/mr-bench")
     args.n_disturbed = 0
     result = {"v": 1, "machine": report.machine(), "argv": sys.argv[1:],
-              "rounds": args.rounds, "sinks": {}}
-    with who.HugePages() as huge_pages:
+              "rounds": args.rounds}
+    with who.HugePages() as huge_pages, \
+            tempfile.TemporaryDirectory(prefix="mrb") as folder:
         args.before_each = huge_pages.top_up
-        all_of_them = contestants(build, huge_pages.top_up())
-        for sink in ("xdp", "stack"):
-            with Topology() as topology:
-                set_sink(topology, sink, build)
-                print(f"sink {sink}:")
-                result["sinks"][sink] = turns(topology, all_of_them, args)
+        result["tables"] = measure(args, build, folder, huge_pages.top_up())
     result["n_disturbed"] = args.n_disturbed
     show(result)
     command.write_json(args.json, result)
