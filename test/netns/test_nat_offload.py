@@ -1,64 +1,292 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """mr-nat --offload: sessions that the kernel forwards by rules."""
+import signal
 import socket
+import threading
 import time
 
 import pytest
+from host import limit
 from lib import invariants, nat, talk
 from lib.namespaces import wait_until
 from lib.nat import Echo, House, Nat, Talker
 
-
-@pytest.fixture
-def house(lab):
-    """Its hosts send whole checksums, and receive what is redirected."""
-    made = House(lab)
-    for namespace, name in ((made.a, "h0"), (made.b, "h0"),
-                            (made.server, "h0")):
-        namespace.run("ethtool", "-K", name, "tx", "off", "tso", "off",
-                      "gso", "off")
-    for namespace, name in ((made.switch, "u"), (made.server, "h0")):
-        namespace.run("ethtool", "-K", name, "gro", "on")
-    return made
+ASKS = 20
 
 
-@pytest.fixture
-def echo(lab, house):
-    return lab.closing(Echo(house.server))
+class Kernel:
+    """mr-nat --offload on between hosts whose checksums are complete."""
+
+    def __init__(self, lab, *options, config="", mode="on", gro="on"):
+        self.lab = lab
+        self.house = House(lab)
+        for host in (self.house.a, self.house.b, self.house.server):
+            host.run("ethtool", "-K", "h0", "tx", "off", "tso", "off", "gso",
+                     "off", "txvlan", "off")
+        self.set_gro(gro)
+        self.echo = lab.closing(Echo(self.house.server))
+        self.translator = Nat(self.house, "--offload", mode, *options,
+                              config=config)
+
+    def set_gro(self, state):
+        """Whether redirected frames are received on both sides."""
+        self.house.switch.run("ethtool", "-K", "u", "gro", state)
+        self.house.server.run("ethtool", "-K", "h0", "gro", state)
+
+    def talker(self, host=None):
+        return self.lab.closing(Talker(host or self.house.a))
+
+    def offloaded(self):
+        return self.translator.stats()["offload"]["attempted"]
+
+    def known(self, *talkers):
+        """The kernel forwards what these say, both ways; as whom."""
+        seen = []
+        for talker in talkers:
+            first = talker.ask()
+
+            def is_offloaded(talker=talker, first=first):
+                before = self.offloaded()
+                assert talker.ask() == first
+                return self.offloaded() == before + 2
+            wait_until("both ways are in the kernel", is_offloaded)
+            seen.append(first)
+        return seen
+
+    def event(self, name):
+        """How often frames of rules went up, and why."""
+        return sum(queue["events"][f"rx_offload_{name}"]
+                   for port in self.translator.stats()["ports"]
+                   for queue in port["queues"])
+
+    def stop(self):
+        """The last object; all frames are accounted for."""
+        final = self.translator.stop()
+        assert final["offload"]["tx_drops_known"] == 1
+        assert final["offload"]["attempted"] == sum(
+            invariants.total(port, "rx", "offloaded")
+            for port in final["ports"])
+        return final
 
 
-def offloaded(snapshot):
-    return sum(invariants.total(port, "rx", "offloaded")
-               for port in snapshot["ports"])
-
-
-def wait_for_rules(translator, n):
-    wait_until(f"{n} rules", lambda:
-               translator.stats()["offload"]["rules"] == n)
-
-
-def test_udp_is_forwarded_in_the_kernel(lab, house, echo):
-    translator = Nat(house, "--offload", "on")
-    talker = lab.closing(Talker(house.a))
-    seen = {talker.ask() for _ in range(5)}
-    wait_for_rules(translator, 1)
-    seen |= {talker.ask() for _ in range(100)}
-    assert len(seen) == 1
-    session, = translator.sessions()
-    assert session["out"] == session["in"] == 105
-    final = translator.stop()
-    assert 2 * 90 < offloaded(final) <= 2 * 105
-    assert final["offload"]["attempted"] == offloaded(final)
+@pytest.mark.parametrize("workers", [1, 2])
+def test_udp_is_forwarded_both_ways(lab, workers):
+    kernel = Kernel(lab, "--workers", workers)
+    talkers = [kernel.talker(host)
+               for host in (kernel.house.a, kernel.house.b) for _ in range(3)]
+    seen = kernel.known(*talkers)
+    for _ in range(ASKS):
+        assert [talker.ask(500) for talker in talkers] == seen
+    sessions = kernel.translator.sessions()
+    assert len(sessions) == len(talkers)
+    assert all(one["out"] == one["in"] >= ASKS for one in sessions)
+    final = kernel.stop()
+    assert final["offload"]["attempted"] >= 2 * ASKS * len(talkers)
     assert final["offload"]["tx_drops"] == 0
 
 
-def test_tcp_is_forwarded_in_the_kernel(lab, house):
-    translator = Nat(house, "--offload", "on")
-    sender = nat.tcp_between(house.a, house.server, nat.SERVER, 8080, 8080,
-                             16 << 20)
+def test_tcp_ends_with_its_fins(lab):
+    kernel = Kernel(lab)
+    sender = nat.tcp_between(kernel.house.a, kernel.house.server, nat.SERVER,
+                             8080, 8080, 16 << 20)
     assert sender[0] == nat.OUTSIDE
-    session, = translator.sessions("proto=tcp")
+    session, = kernel.translator.sessions("proto=tcp")
     assert session["state"] == "closing"
-    wait_for_rules(translator, 0)
-    final = translator.stop()
-    assert offloaded(final) > 10000
+    wait_until("its rule is gone", lambda:
+               kernel.translator.stats()["offload"]["rules"] == 0)
+    assert kernel.event("segment") >= 2  # the FINs
+    assert kernel.stop()["offload"]["attempted"] > 10000
+
+
+def test_a_reset_ends_a_session(lab):
+    kernel = Kernel(lab)
+    listener = talk.socket_in(kernel.house.server, socket.SOCK_STREAM,
+                              port=8080)
+    listener.listen(1)
+    client = talk.socket_in(kernel.house.a, socket.SOCK_STREAM)
+    client.connect((nat.SERVER, 8080))
+    peer, _ = listener.accept()
+    for _ in range(ASKS):
+        client.sendall(b"ping")
+        assert peer.recv(4) == b"ping"
+        peer.sendall(b"pong")
+        assert client.recv(4) == b"pong"
+    assert kernel.offloaded() > 0
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
+                    b"\1\0\0\0\0\0\0\0")
+    peer.close()
+    with pytest.raises(ConnectionResetError):
+        client.recv(4)
+    session, = kernel.translator.sessions("proto=tcp")
+    assert session["state"] == "reset"
+    client.close()
+    listener.close()
+    kernel.stop()
+
+
+def test_partial_checksums_go_through_user_space(lab):
+    kernel = Kernel(lab)
+    kernel.house.a.run("ethtool", "-K", "h0", "tx", "on")
+    talker = kernel.talker()
+    seen = talker.ask()
+    for _ in range(ASKS):
+        assert talker.ask(1000) == seen
+    assert nat.tcp_between(kernel.house.a, kernel.house.server, nat.SERVER,
+                           8080, 8080)
+    assert kernel.event("csum_partial") > 0
+    kernel.stop()
+
+
+def test_no_frame_overtakes_another(lab):
+    """From the first one on: user space has some when the rule begins."""
+    kernel = Kernel(lab)
+    n_frames, n_flows = 3000, 8
+    receiver = talk.socket_in(kernel.house.server, socket.SOCK_DGRAM,
+                              port=9000)
+    receiver.setsockopt(socket.SOL_SOCKET, 33, 1 << 26)  # SO_RCVBUFFORCE
+    senders = [talk.socket_in(kernel.house.a, socket.SOCK_DGRAM, port=0)
+               for _ in range(n_flows)]
+
+    def send():
+        for number in range(n_frames):
+            for sender in senders:
+                sender.sendto(number.to_bytes(4, "big"), (nat.SERVER, 9000))
+    thread = threading.Thread(target=send)
+    thread.start()
+    last = {}
+    end_s = time.monotonic() + limit(30)
+    while (len(last) < n_flows or min(last.values()) < n_frames - 1) and \
+            time.monotonic() < end_s:
+        try:
+            data, sender = receiver.recvfrom(64)
+        except socket.timeout:
+            break  # the last ones were lost
+        number = int.from_bytes(data, "big")
+        assert number > last.get(sender, -1), f"{sender}: {number}"
+        last[sender] = number
+    thread.join()
+    assert kernel.stop()["offload"]["attempted"] > n_frames
+    for one in (receiver, *senders):
+        one.close()
+
+
+def test_a_reload_takes_all_rules_and_gives_them_back(lab):
+    kernel = Kernel(lab)
+    talkers = [kernel.talker() for _ in range(5)]
+    seen = kernel.known(*talkers)
+    assert "reload: done" in kernel.translator.reload(
+        "timeouts: {udp: 10m}\n")
+    assert kernel.known(*talkers) == seen
+    assert all(session["left_s"] > 300
+               for session in kernel.translator.sessions())
+    kernel.stop()
+
+
+def test_a_session_that_is_cleared_is_not_forwarded(lab):
+    kernel = Kernel(lab, config="ports: {keep_port: no}\n")
+    talker, other = kernel.talker(), kernel.talker(kernel.house.b)
+    seen, stays = kernel.known(talker, other)
+    kernel.translator.ask("clear", f"port={seen[1]}")
+    assert talker.ask() != seen
+    assert kernel.known(other) == [stays]
+    kernel.stop()
+
+
+def test_an_inbound_frame_after_the_end_is_dropped(lab):
+    kernel = Kernel(lab)
+    talker = kernel.talker()
+    (_, port), = kernel.known(talker)
+    kernel.translator.ask("clear", "all")
+    before = kernel.offloaded()
+    kernel.echo.socket.sendto(b"late", (nat.OUTSIDE, port))
+    wait_until("it is dropped", lambda:
+               kernel.translator.stats()["drops"]["no_mapping"] == 1)
+    assert kernel.offloaded() == before
+    kernel.stop()
+
+
+def test_a_next_hop_that_moves_takes_its_rules_along(lab):
+    kernel = Kernel(lab)
+    talkers = [kernel.talker() for _ in range(3)]
+    seen = kernel.known(*talkers)
+    server = kernel.house.server
+    server.sysctl("net.ipv4.conf.h0.arp_notify", 1)
+    server.ip("link", "set", "h0", "down")
+    server.ip("link", "set", "h0", "address", "02:00:00:00:77:01")
+    server.ip("link", "set", "h0", "up")
+    wait_until("it has told its new address", lambda: "up" == server.link(
+        "h0")["operstate"].lower())
+    assert kernel.known(*talkers) == seen
+    kernel.stop()
+
+
+def test_frames_go_up_while_a_port_is_down(lab):
+    kernel = Kernel(lab)
+    talker = kernel.talker()
+    seen = kernel.known(talker)
+    kernel.house.server.ip("link", "set", "h0", "down")
+    assert kernel.translator.err.wait(
+        lambda line: "frames that rules would send from it" in line, limit(10))
+    talker.socket.sendto(b"lost", talker.to)
+    wait_until("user space has it",
+               lambda: kernel.event("no_target") >= 1)
+    kernel.house.server.ip("link", "set", "h0", "up")
+    assert kernel.known(talker) == seen
+    kernel.stop()
+
+
+def test_a_packet_that_user_space_must_see_goes_there(lab):
+    kernel = Kernel(lab)
+    talker = kernel.talker()
+    kernel.known(talker)
+    before = kernel.offloaded()
+    talker.socket.setsockopt(socket.IPPROTO_IP, socket.IP_TTL, 1)
+    talker.socket.sendto(b"too far", talker.to)
+    wait_until("it is dropped", lambda:
+               kernel.translator.stats()["drops"]["ttl"] == 1)
+    assert kernel.offloaded() == before
+    talker.socket.setsockopt(socket.IPPROTO_IP, socket.IP_TTL, 64)
+    talker.ask(3000)  # in fragments
+    assert kernel.offloaded() == before
+    kernel.known(talker)
+    kernel.stop()
+
+
+def test_a_full_set_leaves_the_rest_to_user_space(lab):
+    kernel = Kernel(lab, config="limits: {mappings: 4}\n"
+                    "forwards: [{outside: '192.0.2.1:8001', "
+                    "inside: '10.0.0.2:81'}, {outside: '192.0.2.1:8002', "
+                    "inside: '10.0.0.2:82'}]\n")
+    inside = [lab.closing(Echo(kernel.house.a, port)) for port in (81, 82)]
+    talkers = [kernel.talker() for _ in range(4)]
+    seen = kernel.known(*talkers)
+    assert len(inside) == 2
+    to_us = [lab.closing(Talker(kernel.house.server, nat.OUTSIDE, port))
+             for port in (8001, 8002)]
+    for _ in range(ASKS):
+        for talker in to_us:
+            talker.ask()
+    wait_until("a rule is refused", lambda: [talker.ask() for talker in to_us]
+               and kernel.translator.stats()["offload"]["full"] > 0)
+    assert kernel.known(*talkers) == seen
+    kernel.stop()
+
+
+def test_killed_and_started_again(lab):
+    kernel = Kernel(lab)
+    talker = kernel.talker()
+    kernel.known(talker)
+    kernel.translator.process.send_signal(signal.SIGKILL)
+    kernel.translator.wait()
+    kernel.translator = Nat(kernel.house, "--offload", "on")
+    kernel.known(talker)
+    kernel.stop()
+
+
+def test_auto_says_why_not(lab):
+    kernel = Kernel(lab, mode="auto", gro="off")
+    assert kernel.translator.err.wait(
+        lambda line: "--offload auto: off: " in line and
+        "'ethtool -K PEER gro on'" in line, limit(5))
+    assert kernel.talker().ask()[0] == nat.OUTSIDE
+    assert "offload" not in kernel.translator.stop()
