@@ -9,8 +9,7 @@
  *     virtio_ctrl.c      the control queue and its commands
  *     virtio_stats.c     the device's counters
  *     virtio_event.c     link, announcements, device errors; interrupts
- *     virtio_receive.h   the rx bursts; virtio_split_rx.c and
- *                        virtio_packed_rx.c are instances             (hot)
+ *     virtio_receive.h   the rx bursts; virtio_rx.c has instances     (hot)
  *     virtio_tx.c        the tx bursts                                (hot)
  *     virtio_frame.c     frames off the fast path
  *     virtio_ring.h      one virtqueue                                (hot)
@@ -219,12 +218,10 @@ struct virtio_rx_kind {
 	bool has_headers; /* reads them: checksums, hashes */
 	bool is_merged;   /* frames may have several buffers; has headers */
 };
-/* virtio_split_rx.c, virtio_packed_rx.c */
-mr_rx_burst_fn *mri_virtio_split_rx_burst_of(struct virtio_rx_kind kind);
-mr_rx_burst_fn *mri_virtio_packed_rx_burst_of(struct virtio_rx_kind kind);
+/* virtio_rx.c */
+mr_rx_burst_fn *mri_virtio_rx_burst_of(struct virtio_rx_kind kind);
 /* Post the buffers of bufs[] in a fresh ring. */
-void mri_virtio_split_rx_fill(struct virtio_rxq *rxq);
-void mri_virtio_packed_rx_fill(struct virtio_rxq *rxq);
+void mri_virtio_rx_fill(struct virtio_rxq *rxq);
 
 /* virtio_tx.c */
 struct virtio_tx_kind {

@@ -170,8 +170,7 @@ static int alloc_rxq(struct virtio_port *port, uint32_t i,
 			       virtio_has(port, VIRTIO_F_GUEST_CSUM),
 		.is_merged = base->info.has_sg,
 	};
-	rxq->base.burst = kind.is_packed ? mri_virtio_packed_rx_burst_of(kind) :
-					   mri_virtio_split_rx_burst_of(kind);
+	rxq->base.burst = mri_virtio_rx_burst_of(kind);
 	rxq->bufs = mr_alloc(base->ctx, 0, n * sizeof(rxq->bufs[0]));
 	if (rxq->bufs == NULL)
 		return mr_fail(reason, -ENOMEM, "%s: no memory for queues",
@@ -290,18 +289,10 @@ int mri_virtio_queues_start(struct virtio_port *port, struct mr_reason *reason)
 	return err;
 }
 
-static void fill(struct virtio_rxq *rxq)
-{
-	if (rxq->vq.is_packed)
-		mri_virtio_packed_rx_fill(rxq);
-	else
-		mri_virtio_split_rx_fill(rxq);
-}
-
 void mri_virtio_queues_fill(struct virtio_port *port)
 {
 	for (uint32_t i = 0; i < port->options.n_queues; i++)
-		fill(&port->rxqs[i]);
+		mri_virtio_rx_fill(&port->rxqs[i]);
 }
 
 void mri_virtio_queues_free(struct virtio_port *port)
@@ -400,7 +391,7 @@ static int recover_rxq(struct virtio_port *port, struct virtio_rxq *rxq)
 	if (err < 0)
 		return err;
 	rxq->n_skip = 0;
-	fill(rxq);
+	mri_virtio_rx_fill(rxq);
 	set_state(&rxq->state, VIRTIO_RUNS, &rxq->base.queue);
 	return 0;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Receive half of the virtio-net driver; virtio_split_rx.c and
- * virtio_packed_rx.c instantiate its bursts.
+ * Receive half of the virtio-net driver; virtio_rx.c instantiates its bursts.
  *
  *     caller's cache --> descriptor --> device --> used entry --> application
  *
