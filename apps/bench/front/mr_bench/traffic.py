@@ -222,7 +222,7 @@ class Engine:
             """The first; its name has its driver in front, a spec may be the device alone."""
             if not self.options[side]:
                 return ""
-            spec = self.options[side][0].split(",")[0]
+            spec: str = self.options[side][0].split(",")[0]
             names = [port["name"] for port in root["ports"]]
             return next((n for n in names if spec in (n, n.partition(":")[2])), spec)
 
