@@ -44,6 +44,16 @@ struct {
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 } stations SEC(".maps");
 
+/* A cache of two look-ups in stations: valid while the rules are theirs. */
+enum { N_PAIRS = 1024 };
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__type(key, __u32);
+	__type(value, struct xdp_pair);
+	__uint(max_entries, N_PAIRS);
+} pairs SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__type(key, __u32);
@@ -81,7 +91,6 @@ struct {
 	__type(key, struct xdp_flow_key);
 	__type(value, struct xdp_flow_ref);
 	__uint(max_entries, 1);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
 } flows SEC(".maps");
 
 struct {
@@ -135,11 +144,21 @@ static __always_inline struct xdp_rule_slot *slot_of(__u32 id)
 	return slot;
 }
 
-static __always_inline struct xdp_rule_slot *station_of(__u64 mac)
+/* 1 + the id of a station's rule; 0: none. */
+static __always_inline __u32 station_of(__u64 mac)
 {
 	const __u32 *id = bpf_map_lookup_elem(&stations, &mac);
 
-	return id == NULL ? NULL : slot_of(*id);
+	return id == NULL ? 0 : *id + 1;
+}
+
+static __always_inline struct xdp_pair *pair_of(__u64 source, __u64 target)
+{
+	const __u64 mixed =
+		(source ^ target << 16 ^ target >> 32) * 0x9e3779b97f4a7c15;
+	const __u32 idx = mixed >> 32 & (N_PAIRS - 1);
+
+	return bpf_map_lookup_elem(&pairs, &idx);
 }
 
 /* Written once per tick: the cache line stays shared. */
@@ -155,13 +174,25 @@ static __always_inline __u32 match_station(const struct ethhdr *eth)
 	const __u64 now_ns = bpf_ktime_get_coarse_ns();
 	struct xdp_rule_slot *from, *to;
 	__u64 source, target;
+	struct xdp_pair *pair;
 
 	if (eth->h_dest[0] & 1)
 		return 0;
 	/* Loads of 8 bytes: at least two bytes of the header follow each. */
 	target = *(const __u64 *)eth->h_dest << 16 >> 16;
 	source = *(const __u64 *)eth->h_source << 16 >> 16;
-	from = station_of(source);
+	pair = pair_of(source, target);
+	if (pair == NULL)
+		return 0;
+	from = slot_of(pair->from - 1);
+	to = slot_of(pair->to - 1);
+	if (from == NULL || to == NULL || from->mac != source ||
+	    to->mac != target) {
+		pair->from = station_of(source);
+		pair->to = station_of(target);
+		from = slot_of(pair->from - 1);
+		to = slot_of(pair->to - 1);
+	}
 	if (from == NULL || (from->word & XDP_RULE_TO) != port_idx)
 		return 0;
 	stamp(&from->seen_ns, now_ns);
@@ -169,7 +200,6 @@ static __always_inline __u32 match_station(const struct ethhdr *eth)
 		stamp(&from->held_ns, now_ns);
 		return 0;
 	}
-	to = station_of(target);
 	if (to == NULL)
 		return 0;
 	if (!(to->word & XDP_RULE_ACTIVE))

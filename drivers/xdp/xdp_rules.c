@@ -178,6 +178,7 @@ static bool enter(struct xdp_rules *rules, uint32_t id)
 	mri_xdp_rules_set(&rules->base, id, rule->to, 0);
 	if (rule->match == MR_RULE_FLOW)
 		return enter_flow(rules, id);
+	rules->slots[mr_rule_slot(id)].mac = key;
 	if (rule->match == MR_RULE_STATION)
 		return bpf_map_update_elem(map_fd, &key, &id, BPF_NOEXIST) == 0;
 	if (rules->ports[rule->port].any != 0)

@@ -20,7 +20,7 @@ struct xdp_rule_slot {
 	__u32 reserved;
 	__u64 seen_ns; /* its source was seen */
 	__u64 held_ns; /* a frame went to user space because it is inactive */
-	__u64 reserved_too;
+	__u64 mac;     /* of a station, in memory order */
 };
 
 /* A port, by its index in the set. */
@@ -35,6 +35,11 @@ struct xdp_rule_port {
 	__u16 mtu_bytes; /* 0: flows match nothing that it receives */
 	__u32 epoch;     /* rules of others match nothing */
 	__u64 reserved[4];
+};
+
+/* 1 + the ids of two stations' rules, of which one sent to the other. */
+struct xdp_pair {
+	__u32 from, to;
 };
 
 /* A flow as a frame has it. */
