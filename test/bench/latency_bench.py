@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """./mr bench latency: tails of forwarders between two namespaces, in turn.
 
-mr-l2fwd, idle adaptive and poll, mr-nat, dpdk-testpmd and the kernel's bridge,
-and a veth with no device at all, at 10,000 and 100,000 frames/s of 64 bytes.
+mr-l2fwd, idle adaptive and poll, mr-nat, both with --offload on, dpdk-testpmd
+and the kernel's bridge, and a veth with no device at all, at 10,000 and 100,000
+frames/s of 64 bytes.
 Rounds alternate in direction until --minutes are over. Needs root and a quiet
 machine; it prints how much time the host took.
 """
@@ -31,7 +32,9 @@ GOALS = tuple(
     for ours, theirs, rate, points, most in (
         ("l2fwd", "testpmd", "100k", ("p99", "p99.9"), 0.8),
         ("l2fwd", "l2fwd-poll", "10k", ("p50", "p99"), 1.3),
-        ("nat", "l2fwd", "100k", ("p50", "p99"), 1.2))
+        ("nat", "l2fwd", "100k", ("p50", "p99"), 1.2),
+        ("l2fwd-rules", "bridge", "100k", ("p99",), 1.0),
+        ("nat-rules", "bridge", "100k", ("p99",), 1.0))
     for point in points)
 
 
@@ -214,6 +217,8 @@ def measure(args):
         config.write_text(nat_wire.NAT_YAML, encoding="ascii")
         call("ip", "-n", topology.namespaces["f"], "link", "set", "p0",
              "address", who.ROUTER_MAC)
+        nat = [str(programs / "nat/mr-nat"), "--quiet", "--instance",
+               f"mrb{os.getpid()}", "--cores", core, "--config", str(config)]
         devices = {
             "cable": None,
             "bridge": None,
@@ -222,9 +227,9 @@ def measure(args):
                 huge_pages=huge_pages.top_up()),
             "l2fwd": l2fwd,
             "l2fwd-poll": [*l2fwd, "--idle", "poll"],
-            "nat": [str(programs / "nat/mr-nat"), "--quiet", "--instance",
-                    f"mrb{os.getpid()}", "--cores", core, "--config",
-                    str(config)],
+            "l2fwd-rules": [*l2fwd, "--offload", "on"],
+            "nat": nat,
+            "nat-rules": [*nat, "--offload", "on"],
         }
         taken = rounds(topology, devices, args)
     show(taken, devices)

@@ -6,10 +6,12 @@ In turns on veths, UDP frames of 60 bytes, whose checksums are looked at:
 dpdk-testpmd, mr-l2fwd, mr-l2fwd --offload on in modes patch and learn, and a
 program that only redirects; then, for each number of flows, nftables
 masquerade, mr-nat, and mr-nat --offload on. Once with an XDP program as sink,
-once with the kernel's stack (GRO on), which builds an skb of each frame. Needs
-root.
+once with the kernel's stack (GRO on), which builds an skb of each frame. And how
+many rules a second one core adds and removes. Needs root.
 """
+import json
 import pathlib
+import statistics
 import sys
 import tempfile
 
@@ -37,6 +39,8 @@ FLOWS = (1000, 60000)
 SINKS = ("xdp", "stack")
 # User CPU at most, in percent.
 GOAL_USER_PCT = 1.0
+N_RULES = 100000
+GOAL_RULES_PER_S = 300000
 IN_KERNEL = ("patch", "learn", "offloaded")
 
 
@@ -64,11 +68,11 @@ def parse(argv):
     parser.add_argument("--rounds", type=int, help="default 9")
     parser.add_argument("--seconds", type=float, help="per sample, default 4")
     parser.add_argument("--only", metavar="PART,...",
-                        help="bridge, nat; default: both")
+                        help="bridge, nat, rules; default: all")
     parser.add_argument("--sinks", metavar="SINK,...",
                         help="xdp, stack; default: both")
     args = parser.parse_args(argv)
-    args.parts = (args.only or "bridge,nat").split(",")
+    args.parts = (args.only or "bridge,nat,rules").split(",")
     args.sinks = (args.sinks or ",".join(SINKS)).split(",")
     args.warm_up = 2  # a bridge's rule begins after a second without a pause
     args.rounds = args.rounds or (2 if args.quick else 9)
@@ -130,6 +134,9 @@ def ratio(samples, ours, theirs):
 
 def show(result):
     report.show_machine(result["machine"])
+    for one in result["rules"]:
+        print(f"  {one['rules']} rules: {one['added_per_s']:.0f} added, "
+              f"{one['removed_per_s']:.0f} removed per second")
     for table in result["tables"]:
         samples, base = table["samples"], table["base"]
         print(f"\n{table['what']}, sink {table['sink']}, median of "
@@ -146,9 +153,17 @@ def show(result):
     report.show_goals(goals(result))
 
 
+def added_per_s(result):
+    return statistics.median(one["added_per_s"] for one in result["rules"])
+
+
 def goals(result):
     """(goal, figure, reached) of each."""
     found = []
+    if result["rules"]:
+        found.append((f"{N_RULES} rules added at {GOAL_RULES_PER_S}/s",
+                      f"{added_per_s(result):.0f}",
+                      added_per_s(result) >= GOAL_RULES_PER_S))
     for table in result["tables"]:
         what, sink, samples = (table[k] for k in ("what", "sink", "samples"))
         for ours, theirs, least in GOALS[what, sink]:
@@ -186,6 +201,17 @@ def measure(args, build, folder, huge_pages):
     return tables
 
 
+def measure_rules(args, build):
+    """What test/bench/rules.c says, in each round."""
+    if "rules" not in args.parts:
+        return []
+    with Topology() as topology:
+        return [json.loads(call(
+            "ip", "netns", "exec", topology.namespaces["f"],
+            str(build / "test/bench/rules"), "p0", "p1", str(N_RULES)))
+            for _ in range(args.rounds)]
+
+
 def main():
     args = parse(sys.argv[1:])
     command.need_root()
@@ -199,6 +225,7 @@ def main():
     with who.HugePages() as huge_pages, \
             tempfile.TemporaryDirectory(prefix="mrb") as folder:
         args.before_each = huge_pages.top_up
+        result["rules"] = measure_rules(args, build)
         result["tables"] = measure(args, build, folder, huge_pages.top_up())
     result["n_disturbed"] = args.n_disturbed
     show(result)

@@ -141,6 +141,8 @@ def test_no_frame_overtakes_another(lab):
     """From the first one on: user space has some when the rule begins."""
     kernel = Kernel(lab)
     n_frames, n_flows = 3000, 8
+    # What waits for a neighbour, in the sender's kernel, may be overtaken.
+    kernel.talker().ask()
     receiver = talk.socket_in(kernel.house.server, socket.SOCK_DGRAM,
                               port=9000)
     receiver.setsockopt(socket.SOL_SOCKET, 33, 1 << 26)  # SO_RCVBUFFORCE
