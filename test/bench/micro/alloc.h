@@ -171,10 +171,11 @@ struct ops {
 	static ALWAYS_INLINE bool name(void *pool, uint32_t thread,            \
 				       word *words, uint32_t n)                \
 	{                                                                      \
-		for (uint32_t i = 0; i < n; i++) {                             \
-			words[i] = (word)(call);                               \
-			if (words[i] == (none)) {                              \
-				give(pool, thread, words, i);                  \
+		for (word *w = words; w != words + n; w++) {                   \
+			*w = (word)(call);                                     \
+			if (*w == (none)) {                                    \
+				give(pool, thread, words,                      \
+				     (uint32_t)(w - words));                   \
 				return false;                                  \
 			}                                                      \
 		}                                                              \
@@ -201,8 +202,8 @@ struct ops {
 	{                                                                      \
 		(void)pool;                                                    \
 		(void)thread;                                                  \
-		for (uint32_t i = 0; i < n; i++) {                             \
-			void *object = (void *)(uintptr_t)words[i];            \
+		for (const word *w = words; w != words + n; w++) {             \
+			void *object = (void *)(uintptr_t)*w;                  \
 			(void)object;                                          \
 			call;                                                  \
 		}                                                              \
@@ -244,7 +245,7 @@ GIVE(ours_give, mr_frag_free_bulk(our_pool(pool)->to[thread], addrs, n))
 TAKE_ALL(ours_take, ours_give,
 	 mr_frag_alloc_bulk(our_pool(pool)->caches[0][thread], addrs, n,
 			    our_pool(pool)->n_bytes))
-GIVE_EACH(single_give, mr_frag_free(our_pool(pool)->to[thread], words[i]))
+GIVE_EACH(single_give, mr_frag_free(our_pool(pool)->to[thread], *w))
 TAKE_EACH(single_take, ours_give, MR_ADDR_NONE,
 	  mr_frag_alloc(our_pool(pool)->caches[0][thread], OBJECT_BYTES))
 
@@ -266,7 +267,7 @@ static ALWAYS_INLINE void *cache_to(void *pool, uint32_t thread)
 GIVE(cache_give, mr_frag_free_bulk(pool, addrs, n))
 TAKE_ALL(cache_take, cache_give,
 	 mr_frag_alloc_bulk(pool, addrs, n, OBJECT_BYTES))
-GIVE_EACH(cache_single_give, mr_frag_free(pool, words[i]))
+GIVE_EACH(cache_single_give, mr_frag_free(pool, *w))
 TAKE_EACH(cache_single_take, cache_give, MR_ADDR_NONE,
 	  mr_frag_alloc(pool, OBJECT_BYTES))
 
@@ -281,9 +282,9 @@ TAKE_EACH(cache_single_take, cache_give, MR_ADDR_NONE,
 GIVE(pages_give, mr_page_free_bulk(our_pool(pool)->pools[0], 0, addrs, n))
 TAKE_ALL(pages_take, pages_give,
 	 mr_page_alloc_bulk(our_pool(pool)->pools[0], 0, addrs, n))
-GIVE_EACH(page_give, pages_give(pool, thread, &words[i], 1))
+GIVE_EACH(page_give, pages_give(pool, thread, w, 1))
 TAKE_EACH(page_take, pages_give, MR_ADDR_NONE,
-	  pages_take(pool, thread, &words[i], 1) ? words[i] : MR_ADDR_NONE)
+	  pages_take(pool, thread, w, 1) ? *w : MR_ADDR_NONE)
 
 /* As a program uses a list: it takes each page off it. */
 static ALWAYS_INLINE uint32_t list_fill(void *pool, uint64_t *addrs, uint32_t n)
@@ -303,16 +304,18 @@ TAKE_ALL(list_take, pages_give, list_fill(pool, addrs, n))
 #define PAGES_SINGLE ((struct ops){ page_take, page_give, ours_data, NULL })
 #define PAGES_LIST ((struct ops){ list_take, pages_give, ours_data, NULL })
 
-static ALWAYS_INLINE struct mr_objcache *objcache(void *pool, uint32_t thread)
+/* Like the pools, through a cache that the loop looks up once. */
+static ALWAYS_INLINE void *objcache_of(void *pool, uint32_t thread)
 {
 	return ((struct our_objects *)pool)->caches[thread];
 }
 
-GIVE(objects_give, mr_obj_free_bulk(objcache(pool, thread), objects, n))
-TAKE_ALL(objects_take, objects_give,
-	 mr_obj_alloc_bulk(objcache(pool, thread), objects, n))
+GIVE(objects_give, mr_obj_free_bulk(pool, objects, n))
+TAKE_ALL(objects_take, objects_give, mr_obj_alloc_bulk(pool, objects, n))
 
-#define OBJECTS ((struct ops){ objects_take, objects_give, pointer_data, NULL })
+#define OBJECTS                                                                \
+	((struct ops){ objects_take, objects_give, NULL, NULL, objcache_of,    \
+		       objcache_of })
 
 GIVE_EACH(heap_give, free(object))
 TAKE_EACH(heap_take, heap_give, 0,
@@ -372,12 +375,12 @@ static ALWAYS_INLINE void *model_data(void *pool, word object)
 GIVE(buddy_give, model_buddy_free(pool, words, n))
 TAKE_ALL(buddy_take, buddy_give, model_buddy_alloc(pool, words, n))
 TAKE_EACH(buddy_single_take, buddy_give, MODEL_NONE,
-	  buddy_take(pool, thread, &words[i], 1) ? words[i] : MODEL_NONE)
+	  buddy_take(pool, thread, w, 1) ? *w : MODEL_NONE)
 
 /* One page at a time is taken, by thread 0. */
 TAKE_EACH(model_take, buddy_give, MODEL_NONE, model_alloc(pool, true))
 /* XDP_DROP: directly, in the poll loop. */
-GIVE_EACH(direct_give, model_put_direct(pool, (uint32_t)words[i]))
+GIVE_EACH(direct_give, model_put_direct(pool, (uint32_t)*w))
 GIVE(ring_give, n == 1 ? model_put_ring(pool, (uint32_t)words[0]) :
 			 model_put_ring_bulk(pool, words, n))
 /* The thread that takes is in the poll loop; the others are not. */

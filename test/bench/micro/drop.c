@@ -224,7 +224,7 @@ static ALWAYS_INLINE uint64_t forward(struct variant *variant, uint32_t thread,
 }
 
 /* What is kept goes back through another cache, as another thread's. */
-GIVE_EACH(other_give, mr_frag_free(our_pool(pool)->others[thread], words[i]))
+GIVE_EACH(other_give, mr_frag_free(our_pool(pool)->others[thread], *w))
 GIVE(other_bulk_give,
      mr_frag_free_bulk(our_pool(pool)->others[thread], addrs, n))
 

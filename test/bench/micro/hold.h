@@ -62,23 +62,27 @@ static ALWAYS_INLINE uint64_t hold(struct variant *variant, uint32_t thread,
 	const uint32_t n_held = (uint32_t)variant->param[P_HOLD];
 	struct sizes get = sizes_of(variant, P_GET);
 	struct sizes put = sizes_of(variant, P_PUT);
-	word *words = held_by(variant, thread);
+	word *words = held_by(variant, thread), *end = words + n_held;
 	uint64_t done;
+	uint32_t k;
 
 	for (done = 0; done < n; done += n_held) {
-		for (uint32_t i = 0, k; i < n_held; i += k) {
+		for (word *w = words; w < end; w += k) {
 			k = constant ? constant :
-				       next_size(&get, n_held - i, how_many);
-			if (!ops.take(from, thread, words + i, k)) {
-				ops.give(to, thread, words, i);
+				       next_size(&get, (uint32_t)(end - w),
+						 how_many);
+			if (!ops.take(from, thread, w, k)) {
+				ops.give(to, thread, words,
+					 (uint32_t)(w - words));
 				return 0;
 			}
 		}
 		keep(words);
-		for (uint32_t i = 0, k; i < n_held; i += k) {
+		for (const word *w = words; w < end; w += k) {
 			k = constant ? constant :
-				       next_size(&put, n_held - i, how_many);
-			ops.give(to, thread, words + i, k);
+				       next_size(&put, (uint32_t)(end - w),
+						 how_many);
+			ops.give(to, thread, w, k);
 		}
 	}
 	return done;

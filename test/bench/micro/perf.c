@@ -63,29 +63,40 @@ static uint64_t hold_ours_constant(struct variant *variant, uint32_t thread,
 	RUN_CONSTANT(CACHE);
 }
 
-/* Take k pages as frames, of a and, if there is one, of b by turns. */
-static inline bool take_frames(struct mr_cache *a, struct mr_cache *b,
-			       struct mr_frame *frames, uint32_t k)
+/* Take k pages as frames. */
+static ALWAYS_INLINE bool take_frames(struct mr_cache *cache,
+				      struct mr_frame *frames, uint32_t k)
 {
-	uint64_t addrs[2][512];
-	const uint32_t n_a = b != NULL ? (k + 1) / 2 : k;
-	const uint32_t of_a =
-		mr_frag_alloc_bulk(a, addrs[0], n_a, OBJECT_BYTES);
-	const uint32_t of_b = k > n_a ? mr_frag_alloc_bulk(b, addrs[1], k - n_a,
-							   OBJECT_BYTES) :
-					0;
+	uint64_t addrs[512];
+	const uint32_t got = mr_frag_alloc_bulk(cache, addrs, k, OBJECT_BYTES);
 
-	if (of_a + of_b != k) {
-		mr_frag_free_bulk(a, addrs[0], of_a);
-		if (b != NULL)
-			mr_frag_free_bulk(b, addrs[1], of_b);
+	if (got != k) {
+		mr_frag_free_bulk(cache, addrs, got);
 		return false;
 	}
 	for (uint32_t j = 0; j < k; j++)
-		frames[j] = (struct mr_frame){
-			.addr = b != NULL ? addrs[j % 2][j / 2] : addrs[0][j],
-			.len = 64
-		};
+		frames[j] = (struct mr_frame){ .addr = addrs[j], .len = 64 };
+	return true;
+}
+
+/* The same, of two pools by turns. */
+static ALWAYS_INLINE bool take_mixed(struct mr_cache *a, struct mr_cache *b,
+				     struct mr_frame *frames, uint32_t k)
+{
+	uint64_t addrs[2][256];
+	const uint32_t of_a =
+		mr_frag_alloc_bulk(a, addrs[0], (k + 1) / 2, OBJECT_BYTES);
+	const uint32_t of_b =
+		mr_frag_alloc_bulk(b, addrs[1], k / 2, OBJECT_BYTES);
+
+	if (of_a + of_b != k) {
+		mr_frag_free_bulk(a, addrs[0], of_a);
+		mr_frag_free_bulk(b, addrs[1], of_b);
+		return false;
+	}
+	for (uint32_t j = 0; j < k; j++)
+		frames[j] = (struct mr_frame){ .addr = addrs[j % 2][j / 2],
+					       .len = 64 };
 	return true;
 }
 
@@ -93,14 +104,14 @@ static inline bool take_frames(struct mr_cache *a, struct mr_cache *b,
  * The same through frames, with their entries built. All go back through the
  * first cache, of whatever pool they are; those of two pools alternate.
  */
-static uint64_t hold_frames(struct variant *variant, uint32_t thread,
-			    uint64_t n)
+static ALWAYS_INLINE uint64_t frames_loop(struct variant *variant,
+					  uint32_t thread, uint64_t n,
+					  const bool is_mixed)
 {
 	struct our_pool *our = ((struct harness *)variant->state)->pool;
 	struct mr_cache *const caches[2] = { our->caches[0][thread],
 					     our->caches[1][thread] };
 	const uint32_t n_held = (uint32_t)variant->param[P_HOLD];
-	const bool is_mixed = our->n_pools > 1;
 	struct sizes get = sizes_of(variant, P_GET);
 	struct sizes put = sizes_of(variant, P_PUT);
 	struct mr_frame *frames = (void *)held_by(variant, thread);
@@ -108,11 +119,11 @@ static uint64_t hold_frames(struct variant *variant, uint32_t thread,
 	uint64_t done;
 
 	for (done = 0; done < n; done += n_held) {
-		for (uint32_t i = 0, k; i < n_held; i += k, turn ^= is_mixed) {
+		for (uint32_t i = 0, k; i < n_held; i += k, turn ^= 1) {
 			k = next_size(&get, n_held - i, UP_TO_LEFT);
-			if (!take_frames(caches[turn],
-					 is_mixed ? caches[!turn] : NULL,
-					 frames + i, k)) {
+			if (is_mixed ? !take_mixed(caches[turn], caches[!turn],
+						   frames + i, k) :
+				       !take_frames(caches[0], frames + i, k)) {
 				mr_frame_free_bulk(caches[0], frames, i);
 				return 0;
 			}
@@ -124,6 +135,9 @@ static uint64_t hold_frames(struct variant *variant, uint32_t thread,
 	}
 	return done;
 }
+
+RUN(hold_frames, frames_loop, false)
+RUN(hold_mixed, frames_loop, true)
 
 /* What the first pool counts, and how much of all is the second one's. */
 static void count_two(struct variant *variant, struct counts *counts)
@@ -146,7 +160,7 @@ static void add_ours(struct bench *bench, struct row *row,
 		{ "frames", A_OURS, hold_frames },
 		{ "frames, owners on", A_OURS, hold_frames },
 		{ "addresses, magazines of 512", A_OURS, hold_ours },
-		{ "frames of 2 pools, owners on", A_OURS, hold_frames },
+		{ "frames of 2 pools, owners on", A_OURS, hold_mixed },
 	};
 
 	for (uint32_t i = 0; i < N_OF(list); i++) {
