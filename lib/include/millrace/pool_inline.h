@@ -70,6 +70,23 @@ static inline uint32_t mr_cache_max_pages(uint32_t magazine_pages)
 }
 
 /**
+ * Where a magazine has page number @p n; not for programs. Intel CPUs forward
+ * what was stored at an address in a register at once, but what was stored at a
+ * base plus an index only after five cycles.
+ *
+ * @return its slot, four words behind the head
+ *
+ * Owner: unchanged. Thread: the one that uses the cache.
+ */
+static inline uint32_t *mr_cache_slot(uint32_t *magazine, uint64_t n)
+{
+	uint32_t *slot = magazine + n;
+
+	__asm__("" : "+r"(slot));
+	return slot + 4;
+}
+
+/**
  * Allocate one buffer: mr_frag_alloc_bulk() for one, inline.
  *
  * @return its address, or MR_ADDR_NONE
@@ -82,7 +99,8 @@ static inline uint64_t mr_frag_alloc(struct mr_cache *cache, uint32_t n_bytes)
 {
 	struct mr_cache_head *head = (struct mr_cache_head *)cache;
 	const uint64_t top = head->top;
-	const uint32_t n = (uint32_t)top & MR_TOP_MASK;
+	const uint64_t n = top & MR_TOP_MASK;
+	uint64_t page;
 
 	if (n == 0 || n_bytes != head->fast_bytes) {
 		uint64_t addr = MR_ADDR_NONE;
@@ -93,8 +111,8 @@ static inline uint64_t mr_frag_alloc(struct mr_cache *cache, uint32_t n_bytes)
 	/* One more page allocated, one fewer in the magazine. */
 	__atomic_store_n(&head->top, top + (1 << MR_TOP_BITS) - 1,
 			 __ATOMIC_RELAXED);
-	return head->addr +
-	       ((uint64_t)head->magazine[4 + n - 1] << head->page_shift);
+	page = mr_cache_slot(head->magazine, n)[-1];
+	return head->addr + (page << head->page_shift);
 }
 
 /**
@@ -109,14 +127,14 @@ static inline void mr_frag_free(struct mr_cache *cache, uint64_t addr)
 	struct mr_cache_head *head = (struct mr_cache_head *)cache;
 	const uint64_t page = (addr - head->addr) >> head->page_shift;
 	const uint64_t top = head->top;
-	const uint32_t n = (uint32_t)top & MR_TOP_MASK;
+	const uint64_t n = top & MR_TOP_MASK;
 
 	if (page >= head->fast_pages || n == head->magazine_pages ||
 	    __atomic_load_n(&head->owners[page], __ATOMIC_ACQUIRE) != 0) {
 		mr_frag_free_bulk(cache, &addr, 1);
 		return;
 	}
-	head->magazine[4 + n] = (uint32_t)page;
+	*mr_cache_slot(head->magazine, n) = (uint32_t)page;
 	__atomic_store_n(&head->top, top + 1, __ATOMIC_RELAXED);
 }
 
