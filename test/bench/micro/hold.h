@@ -7,10 +7,13 @@
 
 enum { P_HOLD, P_GET, P_PUT, P_RANDOM }; /* of variant.param; most, or 0 */
 
-/* Bytes of what a thread holds, 16 each; no two threads write to one line. */
+/*
+ * Bytes of what a thread holds, 16 each; no two threads write to one page, or a
+ * core would prefetch the other one's lines.
+ */
 static inline size_t held_bytes(uint64_t n_held)
 {
-	return (n_held * 2 * sizeof(word) + 127) / 128 * 128;
+	return (n_held * 2 * sizeof(word) + 127) / 128 * 128 + 4096;
 }
 
 static inline word *held_by(const struct variant *variant, uint32_t thread)
