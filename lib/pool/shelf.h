@@ -15,8 +15,8 @@
 /* With the two of a cache, two of the largest size, of the smallest. */
 enum { MRI_SHELF_MAX = 2 * MR_MAGAZINE_MAX_PAGES / MR_MAGAZINE_PAGES - 2 };
 
-/* All shelves together have at most this part of the pool's pages. */
-enum { MRI_SHELVES_SHARE = 4 };
+/* All shelves together have at most a half of the pool's pages. */
+enum { MRI_SHELVES_SHARE = 2 };
 
 struct mri_shelf {
 	uint32_t n;        /* magazines; atomic, for statistics */

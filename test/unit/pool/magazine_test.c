@@ -286,7 +286,7 @@ TEST(cache_that_only_frees_keeps_two_magazines)
 	fixture_close(&f);
 }
 
-/* Shelves have a quarter of the pool at most, and nothing that is promised. */
+/* Shelves have half of the pool at most, and nothing that is promised. */
 TEST(shelves_are_bounded)
 {
 	static const uint32_t n_promised[] = { 0, N_PAGES - 64 * 7, N_PAGES };
