@@ -128,14 +128,14 @@ int mri_depot_init(struct mri_depot *depot, const struct mr_ctx *ctx,
 {
 	uint64_t n_failed = 0;
 
-	/* Whole lines, none shared. */
+	/* Pairs of lines, none shared: CPUs prefetch a line's other half. */
 	depot->magazine_bytes =
 		mri_round_up(offsetof(struct mri_magazine, numbers[0]) +
 				     magazine_pages * sizeof(uint32_t),
-			     MRI_CACHE_LINE);
+			     2 * MRI_CACHE_LINE);
 	depot->magazine_pages = magazine_pages;
-	depot->magazines =
-		mr_alloc(ctx, 0, n_magazines * depot->magazine_bytes);
+	depot->magazines = mr_alloc(ctx, 2 * MRI_CACHE_LINE,
+				    n_magazines * depot->magazine_bytes);
 	if (depot->magazines == NULL)
 		return -ENOMEM;
 	depot->n_magazines = n_magazines;
