@@ -31,8 +31,8 @@ static inline void mri_cache_pass_in(struct mr_cache *cache, uint32_t n)
 	mr_counter_add(&cache->n_fetched, -(uint64_t)n);
 }
 
-/* For pool->has_wide. */
-bool mri_cache_has_wide(void);
+/* For pool->vector_bytes. lib/pool/cache.c */
+uint32_t mri_vector_bytes(void);
 
 /* Up to n whole pages of the pool; returns how many. lib/pool/cache.c */
 uint32_t mri_cache_alloc_pages(struct mr_cache *cache, uint64_t *addrs,

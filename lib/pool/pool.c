@@ -215,7 +215,7 @@ static void take_config(struct mr_pool *pool,
 	for (uint32_t s = 0; s < MRI_PAGE_SEGMENTS; s++)
 		pool->trim.free_since_ns[s] = UINT64_MAX;
 	pool->page_bytes = c->page_bytes;
-	pool->has_wide = mri_cache_has_wide();
+	pool->vector_bytes = mri_vector_bytes();
 	pool->page_shift = (uint32_t)__builtin_ctz(c->page_bytes);
 	pool->chunk_bytes = c->chunk_bytes;
 	pool->chunk_shift = (uint32_t)__builtin_ctz(c->chunk_bytes);

@@ -110,8 +110,8 @@ struct mri_trim {
 
 struct mr_pool {
 	bool uses_owners; /* atomic; see mri_pool_use_owners() */
-	bool has_wide;    /* this CPU has what WIDE of cache.c asks for */
 	/* Read only once it is made. */
+	uint32_t vector_bytes; /* of this CPU: 16, 32 or 64; see cache.c */
 	struct mr_ctx *ctx;
 	struct mr_region *region;
 	bool owns_region;

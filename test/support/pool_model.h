@@ -29,7 +29,6 @@ struct buffer {
 struct side {
 	struct mr_pool *pool;
 	bool is_cut; /* a page is several chunks */
-	bool has_wide;
 	bool has_quarantine;
 	uint32_t n_out; /* pages */
 	uint64_t n_invalid, n_double, n_released, n_ring, n_empty;

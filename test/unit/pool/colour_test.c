@@ -63,7 +63,7 @@ TEST(short_frags_use_all_lines_that_are_left)
 		struct lines lines;
 
 		if (i == 8)
-			f.pool->has_wide = false;
+			f.pool->vector_bytes = 16;
 		lines = take_all(&f, bursts[i % 8], FRAME, 2048);
 		assert_int_equal(n_used(&lines), 7); /* 402 bytes are left */
 		for (uint32_t k = 0; k < 7; k++)

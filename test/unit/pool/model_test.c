@@ -5,6 +5,7 @@
  * fixed seeds, against a model: pool_model.h. After each call the statistics
  * must say the same. Frags of any size have a model of their own: frag_model.h.
  */
+#include "pool/cache.h"
 #include "support/pool_model.h"
 
 static uint32_t buffer_bytes(const struct mr_pool *pool, uint32_t n_bytes)
@@ -469,7 +470,8 @@ static void keep_house(struct model *m)
 		break;
 	case 5:
 		/* What other CPUs do. */
-		side->pool->has_wide = !side->pool->has_wide && side->has_wide;
+		side->pool->vector_bytes =
+			mri_min_u32(16u << below(m, 3), mri_vector_bytes());
 		break;
 	case 6:
 		mr_cache_idle(m->caches[cache]);
@@ -515,7 +517,6 @@ static void run_sequence(struct mr_pool_config config, uint64_t seed)
 	m.sides[0].pool = m.f.pool;
 	m.sides[1].pool = pool_beside(&m.f, 200, 2048);
 	for (uint32_t i = 0; i < N_POOLS; i++) {
-		m.sides[i].has_wide = m.sides[i].pool->has_wide;
 		m.sides[i].is_cut = m.sides[i].pool->live != NULL;
 	}
 	m.sides[0].has_quarantine = config.safety == MR_SAFETY_POISON;
