@@ -65,6 +65,22 @@ static inline void link_page(struct mr_pool *pool, struct mr_page_list *list,
 	list->n++;
 }
 
+/* The addresses of k pages: those with a bit, from the first one on. */
+static inline void put_addrs(const struct mr_pool *pool, uint64_t *slots,
+			     uint32_t first, uint32_t pages, uint32_t k)
+{
+	const uint64_t begin = mri_page_addr(pool, first);
+	const uint32_t shift = pool->page_shift;
+
+	if (pages == (1u << k) - 1) { /* the compiler uses vectors */
+		for (uint32_t i = 0; i < k; i++)
+			slots[i] = begin + ((uint64_t)i << shift);
+		return;
+	}
+	for (; pages != 0; pages &= pages - 1)
+		*slots++ = begin + ((uint64_t)__builtin_ctz(pages) << shift);
+}
+
 /*
  * Into a list; or, without one, into all slots, or the empty ones, of which
  * there are at least n.
@@ -85,6 +101,11 @@ take_blocks(struct mr_pool *pool, uint32_t order, uint64_t *slots, uint32_t n,
 		if (k == 0)
 			break;
 		n_done += k;
+		if (order == 0 && !only_empty && list == NULL) {
+			put_addrs(pool, slots, first, blocks, k);
+			slots += k;
+			continue;
+		}
 		for (; blocks != 0; blocks &= blocks - 1) {
 			const uint32_t page =
 				first + (uint32_t)__builtin_ctz(blocks);
@@ -231,20 +252,46 @@ static inline bool is_simple(const struct mr_pool *pool, uint64_t addr)
 			       __ATOMIC_ACQUIRE) == 0;
 }
 
-/* A simple page next to the previous one: the common case in a burst. */
-static inline bool put_beside(const struct mr_pool *pool,
-			      struct mri_page_free_run *run, uint64_t addr)
+/* Whether the group of an address is that of the previous one. */
+static inline bool is_beside(const struct mr_pool *pool,
+			     const struct mri_page_free_run *run, uint64_t addr)
 {
-	const struct mri_page_alloc *pa = &pool->page_alloc;
-	const uint32_t page = mri_page_of(pool, addr);
-	const uint32_t bit = 1u << (page & ((1u << pa->group_shift) - 1));
+	return (addr - pool->addr) >> MRI_GROUP_SHIFT == run->group &&
+	       run->group != UINT32_MAX;
+}
 
-	if (page >> pa->group_shift != run->group || (run->free & bit) != 0 ||
-	    !is_simple(pool, addr))
-		return false;
-	run->free |= bit;
-	run->n_back++;
-	return true;
+/*
+ * Simple pages of the same group as the previous one: the common case in a
+ * burst, of a pool whose pages are not cut. Returns how many of the first n
+ * were.
+ */
+static inline uint32_t put_beside(const struct mr_pool *pool,
+				  struct mri_page_free_run *run,
+				  const uint64_t *addrs, uint32_t n)
+{
+	const uint32_t shift = pool->page_shift;
+	const uint32_t group_shift = pool->page_alloc.group_shift;
+	const uint32_t first = run->group << group_shift;
+	const uint32_t n_pages = mri_min_u32(1u << group_shift,
+					     mri_pool_population(pool) - first);
+	const uint64_t begin = mri_page_addr(pool, first);
+	const uint8_t *owners = pool->owners + first;
+	uint32_t free = run->free, i;
+
+	for (i = 0; i < n; i++) {
+		const uint64_t offset = addrs[i] - begin;
+		const uint64_t page = offset >> shift;
+		const uint32_t bit = 1u << (page & 31);
+
+		if (page >= n_pages || offset != page << shift ||
+		    (free & bit) != 0 ||
+		    __atomic_load_n(&owners[page], __ATOMIC_ACQUIRE) != 0)
+			break;
+		free |= bit;
+	}
+	run->free = free;
+	run->n_back += i;
+	return i;
 }
 
 /* True: a page in use has become the caller's. */
@@ -310,6 +357,7 @@ __attribute__((noinline)) static void free_many(struct mr_pool *pool,
 						uint32_t n, const void *site)
 {
 	struct mri_page_free_run run = { .group = UINT32_MAX };
+	const bool is_whole = order == 0 && pool->live == NULL;
 
 	if (n == 0)
 		return;
@@ -322,9 +370,17 @@ __attribute__((noinline)) static void free_many(struct mr_pool *pool,
 	if (order > pool->page_alloc.group_shift)
 		pool->page_alloc.counters.free_invalid += n;
 	else
-		for (uint32_t i = 0; i < n; i++)
-			if (order > 0 || !put_beside(pool, &run, addrs[i]))
+		for (uint32_t i = 0; i < n; i++) {
+			if (is_whole && is_beside(pool, &run, addrs[i]))
+				i += put_beside(pool, &run, addrs + i, n - i);
+			if (i == n)
+				break;
+			if (order == 0 && is_simple(pool, addrs[i]))
+				mri_page_back(&pool->page_alloc, &run, 0,
+					      mri_page_of(pool, addrs[i]));
+			else
 				put_block(pool, &run, order, addrs[i]);
+		}
 	put_end(pool, &run);
 }
 

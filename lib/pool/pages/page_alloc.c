@@ -195,7 +195,13 @@ static inline uint32_t take(struct mri_page_alloc *pa, uint32_t order,
 		unlink_group(pa, g);
 		link_group(pa, g);
 	}
-	for (left = blocks; left != 0 && n_taken < n; left &= left - 1) {
+	left = blocks;
+	if (order == 0 && n >= 1u << pa->group_shift &&
+	    free == block_mask(pa->group_shift)) { /* of a fresh segment */
+		n_taken = 1u << pa->group_shift;
+		left = free = 0;
+	}
+	for (; left != 0 && n_taken < n; left &= left - 1) {
 		free &= ~(block_mask(order) << __builtin_ctz(left));
 		n_taken++;
 	}
