@@ -56,11 +56,8 @@ static struct rte_ring *make_ring(const char *way, uint32_t i,
 
 static void setup(struct harness *harness)
 {
-	const uint32_t n =
-		harness->wish.n_queues != 0 ? harness->wish.n_queues : 1;
-	const uint32_t n_entries = harness->wish.ring_entries != 0 ?
-					   harness->wish.ring_entries :
-					   RING;
+	const uint32_t n = harness->wish.n_queues;
+	const uint32_t n_entries = harness->wish.ring_entries;
 	struct far *far = calloc(1, sizeof(*far));
 	static uint32_t n_made;
 	char name[32];
@@ -172,6 +169,7 @@ const struct fixture fixture_dpdk_ring = {
 	.driver = "dpdk",
 	.sink_spec = "dpdk:net_null7",
 	.name = "dpdk-ring",
+	.ring_entries = RING,
 	.traits = FIXTURE_IN | FIXTURE_OUT | FIXTURE_LIVE | FIXTURE_SG |
 		  FIXTURE_CHECKS | FIXTURE_STALLS | FIXTURE_REGISTERS |
 		  FIXTURE_EXCLUSIVE | FIXTURE_QUEUES | FIXTURE_POLLED |

@@ -18,9 +18,7 @@ static void setup(struct harness *harness, const struct intel_chip *chip)
 	/* Destination of all frames (traffic.c): needs no promiscuous mode. */
 	static const uint8_t mac[6] = { 0x02, 0, 0, 0, 0, 1 };
 	struct intel *nic = intel_create(chip, mac);
-	const uint32_t n_entries = harness->wish.ring_entries != 0 ?
-					   harness->wish.ring_entries :
-					   512;
+	const uint32_t n_entries = harness->wish.ring_entries;
 
 	assert_non_null(nic);
 	nic->link_delay_ns = LINK_NS;
@@ -29,8 +27,7 @@ static void setup(struct harness *harness, const struct intel_chip *chip)
 	assert_int_equal(model_start(&nic->m), 0);
 	snprintf(harness->spec, sizeof(harness->spec),
 		 "vfio:model,rx-ring=%u,tx-ring=%u,queues=%u%s", n_entries,
-		 n_entries,
-		 harness->wish.n_queues != 0 ? harness->wish.n_queues : 1,
+		 n_entries, harness->wish.n_queues,
 		 harness->wish.is_sg ? ",sg=on,mtu=9000" : "");
 }
 
@@ -74,6 +71,7 @@ static const struct bad_spec bad_specs[] = {
 const struct fixture fixture_igb = {
 	FIXTURE_OVER_A_MODEL,
 	.name = "igb",
+	.ring_entries = 512,
 	.traits = FIXTURE_MODEL_TRAITS | FIXTURE_SG | FIXTURE_QUEUES |
 		  FIXTURE_FILTERS,
 	.min_frame_bytes = 60, /* the NIC pads to Ethernet's 64 with FCS */
@@ -88,6 +86,7 @@ const struct fixture fixture_igb = {
 const struct fixture fixture_e1000e = {
 	FIXTURE_OVER_A_MODEL,
 	.name = "e1000e",
+	.ring_entries = 512,
 	.traits = FIXTURE_MODEL_TRAITS | FIXTURE_SG | FIXTURE_QUEUES |
 		  FIXTURE_FILTERS,
 	.min_frame_bytes = 60,

@@ -33,11 +33,6 @@ void fixture_model_add(struct harness *harness, struct model *model,
 	harness->far = model;
 }
 
-const char *fixture_model_probe(void)
-{
-	return NULL;
-}
-
 void fixture_model_teardown(struct harness *harness)
 {
 	if (harness->far == NULL)

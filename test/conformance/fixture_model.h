@@ -29,11 +29,10 @@ void fixture_model_add(struct harness *harness, struct model *model,
 
 /* The rest of such a fixture. */
 #define FIXTURE_OVER_A_MODEL                                                   \
-	.driver = "vfio", .n_sleeps = 20000, .probe = fixture_model_probe,     \
+	.driver = "vfio", .n_sleeps = 20000,                                   \
 	.teardown = fixture_model_teardown, .inject = fixture_model_inject,    \
 	.collect = fixture_model_collect
 
-const char *fixture_model_probe(void); /* NULL: no requirements */
 void fixture_model_teardown(struct harness *harness);
 bool fixture_model_inject(struct harness *harness, const uint8_t *bytes,
 			  uint32_t n_bytes);

@@ -38,19 +38,13 @@ static bool lacks(const char *what)
 	return words != NULL && strstr(words, what) != NULL;
 }
 
-static uint32_t ring_of(const struct harness *harness)
-{
-	return harness->wish.ring_entries != 0 ? harness->wish.ring_entries :
-						 1024;
-}
-
 static void setup_nic(struct harness *harness)
 {
 	far_socket_open(harness, getenv("MR_NIC_FAR"));
 	/* igb uses 1 KiB of such a chunk: there, the port chooses its mode. */
 	snprintf(harness->spec, sizeof(harness->spec),
 		 "xdp:%s,ring=%u,promisc,%s", getenv("MR_NIC"),
-		 ring_of(harness),
+		 harness->wish.ring_entries,
 		 harness->wish.page_bytes == 2048 ? "mode=auto" :
 						    getenv("MR_NIC_OPTIONS"));
 }
@@ -62,6 +56,7 @@ static const struct bad_spec bad_nic_specs[] = {
 
 const struct fixture fixture_nic = {
 	.driver = "xdp",
+	.ring_entries = 1024,
 	.name = "nic",
 	.traits = FIXTURE_IN | FIXTURE_OUT | FIXTURE_LIVE | FIXTURE_CHECKS |
 		  FIXTURE_REGISTERS | FIXTURE_EXCLUSIVE,
@@ -83,13 +78,15 @@ static void setup_vfio(struct harness *harness)
 	const char *options = getenv("MR_NIC_OPTIONS");
 	/* QEMU's virtio sends from that many. For receiving, use more: a NIC
 	 * loses what its ring has no room for. */
-	const uint32_t n_tx = ring_of(harness) < 256 ? ring_of(harness) : 256;
+	const uint32_t n_tx = harness->wish.ring_entries < 256 ?
+				      harness->wish.ring_entries :
+				      256;
 
 	far_socket_open(harness, getenv("MR_NIC_FAR"));
 	snprintf(harness->spec, sizeof(harness->spec),
 		 "vfio:%s,rx-ring=%u,tx-ring=%u,queues=%u,promisc%s%s%s",
-		 getenv("MR_NIC"), ring_of(harness), n_tx,
-		 harness->wish.n_queues != 0 ? harness->wish.n_queues : 1,
+		 getenv("MR_NIC"), harness->wish.ring_entries, n_tx,
+		 harness->wish.n_queues,
 		 harness->wish.is_sg ? ",sg=on,mtu=9000" : "",
 		 options[0] != '\0' ? "," : "", options);
 }
@@ -104,6 +101,7 @@ static const char *probe_vfio(void);
 
 struct fixture fixture_vfio = {
 	.driver = "vfio",
+	.ring_entries = 1024,
 	.traits = FIXTURE_IN | FIXTURE_OUT | FIXTURE_LIVE | FIXTURE_SG |
 		  FIXTURE_CHECKS | FIXTURE_REGISTERS | FIXTURE_EXCLUSIVE |
 		  FIXTURE_QUEUES | FIXTURE_FILTERS,
@@ -133,8 +131,7 @@ static void set_dpdk_spec(const struct wish *wish, uint32_t n_ring,
 	const char *options = getenv("MR_NIC_OPTIONS");
 
 	snprintf(ret_spec, n_bytes, "dpdk:%s,ring=%u,queues=%u,promisc%s%s%s",
-		 getenv("MR_NIC"), n_ring,
-		 wish->n_queues != 0 ? wish->n_queues : 1,
+		 getenv("MR_NIC"), n_ring, wish->n_queues,
 		 wish->is_sg ? ",sg=on,mtu=9000" : "",
 		 options[0] != '\0' ? "," : "", options);
 }
@@ -150,9 +147,10 @@ static void setup_dpdk(struct harness *harness)
 {
 	/* QEMU's virtio sends from that many; a receive ring loses what does
 	 * not fit, and long frames take many places. */
-	const uint32_t n_ring = ring_of(harness) < 256 || harness->wish.is_sg ?
-					ring_of(harness) :
-					256;
+	const uint32_t n_ring =
+		harness->wish.ring_entries < 256 || harness->wish.is_sg ?
+			harness->wish.ring_entries :
+			256;
 
 	far_socket_open(harness, getenv("MR_NIC_FAR"));
 	set_dpdk_spec(&harness->wish, n_ring, harness->spec,
@@ -161,6 +159,7 @@ static void setup_dpdk(struct harness *harness)
 
 struct fixture fixture_dpdk_nic = {
 	.driver = "dpdk",
+	.ring_entries = 1024,
 	.sink_spec = "dpdk:net_null7",
 	.name = "dpdk-nic",
 	.traits = FIXTURE_IN | FIXTURE_OUT | FIXTURE_LIVE | FIXTURE_SG |
@@ -186,12 +185,7 @@ struct fixture fixture_dpdk_nic = {
  */
 static const char *probe_dpdk(void)
 {
-	static struct mr_reason why;
-	const struct mr_pool_config pool = { .size = sizeof(pool) };
-	struct mr_port_config config = { .size = sizeof(config) };
 	const char *why_not = probe();
-	struct mr_port *port;
-	struct mr_ctx *ctx;
 	char spec[256];
 	int err;
 
@@ -203,14 +197,6 @@ static const char *probe_dpdk(void)
 		fixture_dpdk_nic.traits |= FIXTURE_POLLED;
 	if (lacks("queues"))
 		fixture_dpdk_nic.traits &= ~(uint32_t)FIXTURE_QUEUES;
-	set_dpdk_spec(&(struct wish){ 0 }, 256, spec, sizeof(spec));
-	if (mr_ctx_create(NULL, &ctx, &why) < 0 ||
-	    mr_pool_create(ctx, &pool, &config.pool, &why) < 0)
-		return why.text;
-	err = mr_port_open(ctx, spec, &config, &port, &why);
-	if (err == 0)
-		mr_port_close(port);
-	mr_pool_destroy(config.pool, NULL);
-	mr_ctx_destroy(ctx);
-	return err < 0 ? why.text : NULL;
+	set_dpdk_spec(&(struct wish){ .n_queues = 1 }, 256, spec, sizeof(spec));
+	return harness_try(spec, &err);
 }

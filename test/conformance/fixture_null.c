@@ -5,20 +5,10 @@
 
 #include "harness.h"
 
-static const char *probe(void)
-{
-	return NULL;
-}
-
 static void setup(struct harness *harness)
 {
 	snprintf(harness->spec, sizeof(harness->spec), "null:,queues=%u",
-		 harness->wish.n_queues != 0 ? harness->wish.n_queues : 1);
-}
-
-static void teardown(struct harness *harness)
-{
-	(void)harness;
+		 harness->wish.n_queues);
 }
 
 static const struct bad_spec bad_specs[] = {
@@ -36,7 +26,5 @@ const struct fixture fixture_null = {
 	.max_frame_bytes = 1514,
 	.n_reopens = 100,
 	.bad_specs = bad_specs,
-	.probe = probe,
 	.setup = setup,
-	.teardown = teardown,
 };

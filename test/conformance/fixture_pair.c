@@ -22,13 +22,7 @@ struct far {
 /* The next queue's number, round robin. */
 static uint32_t next_queue(const struct harness *harness, uint32_t *turn)
 {
-	return (*turn)++ %
-	       (harness->wish.n_queues != 0 ? harness->wish.n_queues : 1);
-}
-
-static const char *probe(void)
-{
-	return NULL;
+	return (*turn)++ % harness->wish.n_queues;
 }
 
 static void setup(struct harness *harness)
@@ -41,9 +35,7 @@ static void setup(struct harness *harness)
 	assert_non_null(far);
 	snprintf(harness->spec, sizeof(harness->spec),
 		 "pair:conformance,ring=%u,queues=%u%s",
-		 harness->wish.ring_entries != 0 ? harness->wish.ring_entries :
-						   1024,
-		 harness->wish.n_queues != 0 ? harness->wish.n_queues : 1,
+		 harness->wish.ring_entries, harness->wish.n_queues,
 		 harness->wish.is_sg ? ",sg=on" : "");
 	harness->far = far;
 	if (mr_cache_create(harness->pool, &far->cache, &why) < 0 ||
@@ -147,6 +139,7 @@ static const struct bad_spec bad_specs[] = {
 
 const struct fixture fixture_pair = {
 	.driver = "pair",
+	.ring_entries = 1024,
 	.traits = FIXTURE_IN | FIXTURE_OUT | FIXTURE_LIVE | FIXTURE_SG |
 		  FIXTURE_CHECKS | FIXTURE_STALLS | FIXTURE_EXCLUSIVE |
 		  FIXTURE_QUEUES | FIXTURE_SAME_POOL,
@@ -155,7 +148,6 @@ const struct fixture fixture_pair = {
 	.n_sleeps = 1000000,
 	.n_reopens = 200,
 	.bad_specs = bad_specs,
-	.probe = probe,
 	.setup = setup,
 	.teardown = teardown,
 	.inject = inject,

@@ -16,11 +16,6 @@ struct far {
 	pcap_t *reader; /* of out; NULL: not opened yet */
 };
 
-static const char *probe(void)
-{
-	return NULL;
-}
-
 static void write_input(const struct harness *harness, const char *path)
 {
 	pcap_t *pcap = pcap_open_dead_with_tstamp_precision(
@@ -72,9 +67,7 @@ void fixture_pcap_setup_dpdk(struct harness *harness)
 
 	snprintf(harness->spec, sizeof(harness->spec),
 		 "dpdk:net_pcap0\\,rx_pcap=%s\\,tx_pcap=%s,ring=%u,%s", far->in,
-		 far->out,
-		 harness->wish.ring_entries != 0 ? harness->wish.ring_entries :
-						   1024,
+		 far->out, harness->wish.ring_entries,
 		 harness->wish.is_sg ? "mtu=9000,sg=on" : "sg=off");
 }
 
@@ -147,7 +140,6 @@ const struct fixture fixture_pcap = {
 	.max_sg_frame_bytes = 9014,
 	.n_reopens = 100,
 	.bad_specs = bad_specs,
-	.probe = probe,
 	.setup = setup,
 	.teardown = fixture_pcap_teardown,
 	.opened = fixture_pcap_opened,

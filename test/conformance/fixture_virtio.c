@@ -37,14 +37,12 @@ static void setup(struct harness *harness)
 		.mtu_bytes = harness->wish.is_sg ? 9000 : 1500,
 		.queue_size = 1024,
 	};
-	const uint32_t n = harness->wish.ring_entries != 0 ?
-				   harness->wish.ring_entries :
-				   256;
+	const uint32_t n = harness->wish.ring_entries;
 
 	fixture_model_add(harness, vnet_model(vnet_create(&config)), destroy);
 	snprintf(harness->spec, sizeof(harness->spec),
 		 "vfio:model,queues=%u,rx-ring=%u,tx-ring=%u%s",
-		 harness->wish.n_queues != 0 ? harness->wish.n_queues : 1, n, n,
+		 harness->wish.n_queues, n, n,
 		 harness->wish.is_sg ? ",mtu=9000" : "");
 }
 
@@ -66,6 +64,7 @@ static const struct bad_spec bad_specs[] = {
 const struct fixture fixture_virtio = {
 	FIXTURE_OVER_A_MODEL,
 	.name = "virtio",
+	.ring_entries = 256,
 	.traits = FIXTURE_MODEL_TRAITS | FIXTURE_SG | FIXTURE_QUEUES |
 		  FIXTURE_FILTERS,
 	.max_frame_bytes = 1514,
@@ -77,6 +76,7 @@ const struct fixture fixture_virtio = {
 
 const struct fixture fixture_virtio_plain = {
 	.name = "virtio-plain",
+	.ring_entries = 256,
 	.traits = FIXTURE_MODEL_TRAITS,
 	.max_frame_bytes = 1514,
 	.max_sg_frame_bytes = 1514,

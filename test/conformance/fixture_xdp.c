@@ -49,8 +49,7 @@ static void setup(struct harness *harness)
 						  "ip link set mrb mtu 1500"));
 	snprintf(harness->spec, sizeof(harness->spec), "xdp:%s,ring=%u%s",
 		 harness->wish.n_queues == 2 ? "mrc" : "mra",
-		 harness->wish.ring_entries != 0 ? harness->wish.ring_entries :
-						   1024,
+		 harness->wish.ring_entries,
 		 harness->wish.is_sg ? ",mtu=9000,sg=on" : ",sg=off");
 }
 
@@ -70,6 +69,7 @@ static const struct bad_spec bad_specs[] = {
 
 const struct fixture fixture_xdp = {
 	.driver = "xdp",
+	.ring_entries = 1024,
 	.traits = FIXTURE_IN | FIXTURE_OUT | FIXTURE_LIVE | FIXTURE_SG |
 		  FIXTURE_CHECKS | FIXTURE_REGISTERS | FIXTURE_EXCLUSIVE |
 		  FIXTURE_QUEUES,

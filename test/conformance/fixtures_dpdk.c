@@ -20,38 +20,18 @@
 /* Open and close a port: NULL, or why that fails. */
 const char *fixture_dpdk_start(void)
 {
-	static struct mr_reason why;
-	const struct mr_pool_config pool_config = { .size = sizeof(
-							    pool_config) };
-	struct mr_port_config config = { .size = sizeof(config) };
-	struct mr_port *port;
-	struct mr_ctx *ctx;
 	int err;
+	const char *why_not = harness_try("dpdk:net_null_probe", &err);
 
-	if (mr_ctx_create(NULL, &ctx, &why) < 0 ||
-	    mr_pool_create(ctx, &pool_config, &config.pool, &why) < 0)
-		return why.text;
-	err = mr_port_open(ctx, "dpdk:net_null_probe", &config, &port, &why);
-	if (err == 0)
-		mr_port_close(port);
-	mr_pool_destroy(config.pool, NULL);
-	mr_ctx_destroy(ctx);
 	/* Everything else is for the tests to find. */
-	return err == -ENODEV ? why.text : NULL;
+	return err == -ENODEV ? why_not : NULL;
 }
 
 static void setup_null(struct harness *harness)
 {
 	snprintf(harness->spec, sizeof(harness->spec),
-		 "dpdk:net_null0,ring=%u,queues=%u",
-		 harness->wish.ring_entries != 0 ? harness->wish.ring_entries :
-						   256,
-		 harness->wish.n_queues != 0 ? harness->wish.n_queues : 1);
-}
-
-static void teardown_null(struct harness *harness)
-{
-	(void)harness;
+		 "dpdk:net_null0,ring=%u,queues=%u", harness->wish.ring_entries,
+		 harness->wish.n_queues);
 }
 
 static const struct bad_spec bad_null_specs[] = {
@@ -75,6 +55,7 @@ static const struct fixture fixture_dpdk_null = {
 	.driver = "dpdk",
 	.sink_spec = "dpdk:net_null7",
 	.name = "dpdk-null",
+	.ring_entries = 256,
 	.traits = FIXTURE_ENDLESS | FIXTURE_QUEUES | FIXTURE_REGISTERS |
 		  FIXTURE_EXCLUSIVE | FIXTURE_POLLED | FIXTURE_FOREIGN_FDS |
 		  FIXTURE_RANDOM_MAC,
@@ -83,7 +64,6 @@ static const struct fixture fixture_dpdk_null = {
 	.bad_specs = bad_null_specs,
 	.probe = fixture_dpdk_start,
 	.setup = setup_null,
-	.teardown = teardown_null,
 };
 
 static const struct bad_spec bad_pcap_specs[] = {
@@ -96,6 +76,7 @@ static const struct fixture fixture_dpdk_pcap = {
 	.driver = "dpdk",
 	.sink_spec = "dpdk:net_null7",
 	.name = "dpdk-pcap",
+	.ring_entries = 1024,
 	/* It reports that it does not send frames of several segments. */
 	.traits = FIXTURE_IN | FIXTURE_OUT | FIXTURE_CHECKS |
 		  FIXTURE_REGISTERS | FIXTURE_EXCLUSIVE | FIXTURE_OVERLONG |
@@ -129,9 +110,7 @@ static void setup_tap(struct harness *harness)
 	far_socket_open(harness, "mrt");
 	snprintf(harness->spec, sizeof(harness->spec),
 		 "dpdk:net_tap0\\,iface=mrt,ring=%u,queues=%u",
-		 harness->wish.ring_entries != 0 ? harness->wish.ring_entries :
-						   512,
-		 harness->wish.n_queues != 0 ? harness->wish.n_queues : 1);
+		 harness->wish.ring_entries, harness->wish.n_queues);
 }
 
 static void opened_tap(struct harness *harness)
@@ -149,6 +128,7 @@ static const struct fixture fixture_dpdk_tap = {
 	.driver = "dpdk",
 	.sink_spec = "dpdk:net_null7",
 	.name = "dpdk-tap",
+	.ring_entries = 512,
 	/* A forked child keeps its queue of the tap, which then gets some of
 	 * the flows. */
 	.traits = FIXTURE_IN | FIXTURE_OUT | FIXTURE_LIVE | FIXTURE_CHECKS |
@@ -187,8 +167,7 @@ static void setup_af_packet(struct harness *harness)
 		 "dpdk:net_af_packet0\\,iface=mra\\,framesz=1792\\,blocksz="
 		 "28672,"
 		 "ring=%u",
-		 harness->wish.ring_entries != 0 ? harness->wish.ring_entries :
-						   512);
+		 harness->wish.ring_entries);
 }
 
 static const struct bad_spec bad_af_packet_specs[] = {
@@ -201,6 +180,7 @@ static const struct fixture fixture_dpdk_af_packet = {
 	.driver = "dpdk",
 	.sink_spec = "dpdk:net_null7",
 	.name = "dpdk-af_packet",
+	.ring_entries = 512,
 	/* A forked child keeps its socket in the fanout group, which then gets
 	 * some of the flows. */
 	.traits = FIXTURE_IN | FIXTURE_OUT | FIXTURE_LIVE | FIXTURE_CHECKS |

@@ -162,6 +162,25 @@ static void end_pool(struct harness *harness)
 	harness->region = NULL;
 }
 
+const char *harness_try(const char *spec, int *ret_err)
+{
+	static struct mr_reason why;
+	const struct mr_pool_config pool = { .size = sizeof(pool) };
+	struct mr_port_config config = { .size = sizeof(config) };
+	struct mr_port *port;
+	struct mr_ctx *ctx;
+
+	if ((*ret_err = mr_ctx_create(NULL, &ctx, &why)) < 0 ||
+	    (*ret_err = mr_pool_create(ctx, &pool, &config.pool, &why)) < 0)
+		return why.text;
+	*ret_err = mr_port_open(ctx, spec, &config, &port, &why);
+	if (*ret_err == 0)
+		mr_port_close(port);
+	mr_pool_destroy(config.pool, NULL);
+	mr_ctx_destroy(ctx);
+	return *ret_err < 0 ? why.text : NULL;
+}
+
 struct harness *harness_make(const struct wish *wish)
 {
 	struct harness *harness = &the_harness;
@@ -177,6 +196,10 @@ struct harness *harness_make(const struct wish *wish)
 	harness->wish = *wish;
 	if (harness->wish.page_bytes == 0)
 		harness->wish.page_bytes = 4096;
+	if (harness->wish.n_queues == 0)
+		harness->wish.n_queues = 1;
+	if (harness->wish.ring_entries == 0)
+		harness->wish.ring_entries = the_fixture->ring_entries;
 	harness->n_fds = harness_count_fds();
 	assert_int_equal(mr_ctx_create(&config, &harness->ctx, NULL), 0);
 	make_pool(harness);
@@ -257,12 +280,18 @@ void harness_receive_rest(struct harness *harness)
 	}
 }
 
+void harness_tear_down(struct harness *harness)
+{
+	if (harness->fixture->teardown != NULL)
+		harness->fixture->teardown(harness);
+}
+
 void harness_end(struct harness *harness)
 {
 	if (harness->port != NULL)
 		harness_receive_rest(harness);
 	harness_close(harness);
-	harness->fixture->teardown(harness);
+	harness_tear_down(harness);
 	end_pool(harness);
 	mr_ctx_destroy(harness->ctx);
 	harness->ctx = NULL;
@@ -280,7 +309,7 @@ int harness_abandon(void **state)
 	/* Pages may be lost: what cannot be destroyed stays, which is fine. */
 	harness->n_until_refused = 0;
 	mr_port_close(harness->port);
-	harness->fixture->teardown(harness);
+	harness_tear_down(harness);
 	mr_cache_destroy(harness->cache);
 	if (harness->pool == NULL || mr_pool_destroy(harness->pool, NULL) == 0)
 		mr_region_destroy(harness->region, NULL);

@@ -69,14 +69,16 @@ struct fixture {
 	uint32_t max_sg_frame_bytes; /* in one with SG */
 	uint32_t n_sleeps;           /* rounds of arm, sleep, wake */
 	uint32_t n_reopens;
+	uint32_t ring_entries;        /* where a test has no wish */
 	const struct bad_spec *bad_specs; /* spec NULL at the end */
 	/* Another port that sends anything; if possible of the same driver.
 	 * NULL: "null:". */
 	const char *sink_spec;
 
-	/* Once per process. NULL, or why the fixture cannot run here. */
+	/* Once per process. NULL, or why the fixture cannot run here. No probe:
+	 * it can. */
 	const char *(*probe)(void);
-	/* Before the port opens and after it closed. */
+	/* Before the port opens and after it closed, if there is anything. */
 	void (*setup)(struct harness *harness);
 	void (*teardown)(struct harness *harness);
 	/* After each opening of the port. Or NULL. */
@@ -130,8 +132,13 @@ struct harness {
 	uint32_t n_fds;          /* of the process, at creation */
 };
 
+/* For a probe: open and close a port. NULL, or why not; with the error. */
+const char *harness_try(const char *spec, int *ret_err);
+
 /* The harness of the running test, from harness_make() to harness_end(). */
 struct harness *harness_make(const struct wish *wish);
+/* The fixture's peer goes; harness_end() does it, too. */
+void harness_tear_down(struct harness *harness);
 
 /*
  * Close everything and assert that nothing is left: each page is free, each

@@ -131,7 +131,7 @@ HARNESS_TEST(open_fails_cleanly_at_every_allocation)
 	/* There is at least the port itself. */
 	assert_true(k > 1);
 	/* Again without a peer. */
-	harness->fixture->teardown(harness);
+	harness_tear_down(harness);
 	if (harness->fixture->traits & FIXTURE_LIVE)
 		for (k = 1; !open_with_failure(harness, k); k++)
 			assert_true(k < 1000);

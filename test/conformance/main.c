@@ -43,7 +43,7 @@ int main(int argc, char **argv)
 
 	if (fixture == NULL)
 		return complain(argv[0]);
-	why_not = fixture->probe();
+	why_not = fixture->probe != NULL ? fixture->probe() : NULL;
 	if (why_not != NULL) {
 		printf("%s: skipped: %s\n", name_of(fixture), why_not);
 		return 77;
