@@ -12,7 +12,6 @@
 #include "intel.h"
 
 enum {
-	ADDRESS_BYTES = 6,
 	RETA_WORDS = 32,
 	RSS_WORDS = 10,
 	STANDARD_MTU = 1500

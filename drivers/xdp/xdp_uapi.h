@@ -23,7 +23,6 @@ enum {
 	XSK_FILL_RING = 5,
 	XSK_COMP_RING = 6,
 	XSK_STATISTICS = 7,
-	XSK_OPTIONS = 8,
 	XSK_MAX_TX_BUDGET = 9, /* 6.17 */
 
 	/* bind() flags */
@@ -39,9 +38,6 @@ enum {
 	/* descriptor options */
 	XSK_PKT_CONTD = 1 << 0,
 	XSK_TX_METADATA = 1 << 1, /* 6.8 */
-
-	/* XSK_OPTIONS */
-	XSK_OPTIONS_ZEROCOPY = 1 << 0,
 
 	/* XSK_UMEM_REG flags */
 	XSK_UMEM_TX_METADATA_LEN = 1 << 2, /* 6.10, before: not needed */

@@ -28,7 +28,6 @@ enum {
 	OUR_ADDR = 0xc0000201, /* 192.0.2.1 and .2: external */
 	ONE_TO_ONE = 0xc000024d,
 	EXCLUDED = 0xcb007100, /* 203.0.113.0/24 */
-	GATEWAY = 0xc00002fe,
 };
 
 /* What a record asks for. */

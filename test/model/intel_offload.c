@@ -13,7 +13,6 @@ enum {
 	UDP = 17,
 	TCP_SUM = 16, /* its offset in the header */
 	UDP_SUM = 6,
-	SCTP_SUM = 8,
 	TCP_FIN_PSH = 0x09,
 	TCP_CWR = 0x80,
 };

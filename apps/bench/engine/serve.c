@@ -190,9 +190,9 @@ static const struct {
 	{ "alone", serve_alone },
 	{ "rate", serve_rate },
 	{ "nat-open", serve_nat_open },
-	{ "nat-establish", serve_nat_establish },
-	{ "nat-validate", serve_nat_validate },
-	{ "nat-again", serve_nat_again },
+	{ "nat-establish", serve_nat_phase },
+	{ "nat-validate", serve_nat_phase },
+	{ "nat-again", serve_nat_phase },
 	{ "nat-reset", serve_nat_reset },
 };
 

@@ -40,8 +40,7 @@ typedef int request_fn(struct serving *serving, const json_t *request,
 		       json_t *reply, struct mr_reason *why);
 
 request_fn serve_open, serve_trial, serve_alone, serve_rate;
-request_fn serve_nat_open, serve_nat_establish, serve_nat_validate,
-	serve_nat_again, serve_nat_reset;
+request_fn serve_nat_open, serve_nat_phase, serve_nat_reset;
 
 /* Returns 0, or 1: pages are missing, which is a line on stderr. */
 int serve_nat_close(struct serving *serving);

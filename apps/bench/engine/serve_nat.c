@@ -89,80 +89,49 @@ int serve_nat_open(struct serving *serving, const json_t *request,
 	return 0;
 }
 
-static void describe_counts(const struct nat_counts *counts, json_t *reply)
+/* Establish, validate or again, by its name. Returns as of the path: 0, or
+ * -errno with the reason; or 2, there are not as many connections. */
+static int run_phase(struct nat_path *path, const json_t *request, double pps,
+		     struct nat_counts *counts, struct mr_reason *why)
 {
-	json_object_set_new(reply, "sent",
-			    json_integer((json_int_t)counts->sent));
-	json_object_set_new(reply, "arrived",
-			    json_integer((json_int_t)counts->arrived));
-	json_object_set_new(reply, "dropped_here",
-			    json_integer((json_int_t)counts->n_dropped_here));
-	json_object_set_new(reply, "is_unsent",
-			    json_boolean(counts->is_unsent));
-}
-
-/* The rate of a phase; returns 0, or the exit status. */
-static int begin_phase(const struct serving *serving, const json_t *request,
-		       double *ret_pps, struct mr_reason *why)
-{
-	*ret_pps = json_number_value(json_object_get(request, "pps"));
-	if (serving->nat == NULL)
-		return fail_with(why, 2, "no port is open");
-	return *ret_pps > 0 ? 0 : fail_with(why, 2, "no rate is given");
-}
-
-static int end_phase(int err, const struct nat_counts *counts, json_t *reply)
-{
-	if (err < 0)
-		return 1;
-	describe_counts(counts, reply);
-	return 0;
-}
-
-int serve_nat_establish(struct serving *serving, const json_t *request,
-			json_t *reply, struct mr_reason *why)
-{
-	struct nat_path *const path = serving->nat;
+	const char *name =
+		json_string_value(json_object_get(request, "request"));
 	const uint32_t n = number_at(request, "n");
-	struct nat_counts counts;
-	double pps;
-	int status = begin_phase(serving, request, &pps, why);
 
-	if (status != 0)
-		return status;
+	if (strcmp(name, "nat-again") == 0)
+		return nat_path_again(path, pps, counts, why);
+	if (strcmp(name, "nat-validate") == 0)
+		return n > path->n_known ?
+			       fail_with(why, 2, "there are no %u connections",
+					 n) :
+			       nat_path_validate(path, pps, n, counts, why);
 	if (n > path->n_room - (path->is_emptied ? 0 : path->n_known))
 		return fail_with(why, 2, "no room for %u connections", n);
-	return end_phase(nat_path_establish(path, pps, n, &counts, why),
-			 &counts, reply);
+	return nat_path_establish(path, pps, n, counts, why);
 }
 
-int serve_nat_validate(struct serving *serving, const json_t *request,
-		       json_t *reply, struct mr_reason *why)
-{
-	const uint32_t n = number_at(request, "n");
-	struct nat_counts counts;
-	double pps;
-	int status = begin_phase(serving, request, &pps, why);
-
-	if (status != 0)
-		return status;
-	if (n > serving->nat->n_known)
-		return fail_with(why, 2, "there are no %u connections", n);
-	return end_phase(nat_path_validate(serving->nat, pps, n, &counts, why),
-			 &counts, reply);
-}
-
-int serve_nat_again(struct serving *serving, const json_t *request,
+int serve_nat_phase(struct serving *serving, const json_t *request,
 		    json_t *reply, struct mr_reason *why)
 {
+	const double pps = json_number_value(json_object_get(request, "pps"));
 	struct nat_counts counts;
-	double pps;
-	int status = begin_phase(serving, request, &pps, why);
+	int status;
 
+	if (serving->nat == NULL)
+		return fail_with(why, 2, "no port is open");
+	if (!(pps > 0))
+		return fail_with(why, 2, "no rate is given");
+	status = run_phase(serving->nat, request, pps, &counts, why);
 	if (status != 0)
-		return status;
-	return end_phase(nat_path_again(serving->nat, pps, &counts, why),
-			 &counts, reply);
+		return status < 0 ? 1 : status;
+	json_object_set_new(reply, "sent",
+			    json_integer((json_int_t)counts.sent));
+	json_object_set_new(reply, "arrived",
+			    json_integer((json_int_t)counts.arrived));
+	json_object_set_new(reply, "dropped_here",
+			    json_integer((json_int_t)counts.n_dropped_here));
+	json_object_set_new(reply, "is_unsent", json_boolean(counts.is_unsent));
+	return 0;
 }
 
 int serve_nat_reset(struct serving *serving, const json_t *request,

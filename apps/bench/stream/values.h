@@ -21,13 +21,6 @@ int values_parse(const char *key, const char *text, enum value_kind kind,
 		 uint32_t max, struct values *ret, struct mr_reason *why);
 void values_free(struct values *values);
 
-static inline uint32_t values_at(const struct values *values, uint64_t i)
-{
-	return values->table != NULL ?
-		       values->table[i] :
-		       values->first + (uint32_t)i * values->step;
-}
-
 /* A whole number, 0..max, and nothing behind it. */
 bool number_parse(const char *text, uint64_t max, uint64_t *ret);
 
