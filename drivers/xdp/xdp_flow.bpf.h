@@ -161,7 +161,7 @@ static __always_inline __u64 mac_of(__u32 idx, __u64 now_ns)
 
 	if (hop == NULL || hop->until_ns == 0)
 		return 0;
-	if (now_ns > hop->until_ns && now_ns - hop->asked_ns > ASK_AGAIN_NS) {
+	if (now_ns >= hop->until_ns && now_ns - hop->asked_ns > ASK_AGAIN_NS) {
 		hop->asked_ns = now_ns;
 		return 0;
 	}

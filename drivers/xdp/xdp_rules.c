@@ -253,16 +253,21 @@ void mri_xdp_rules_link(struct mr_rules *base, uint32_t i,
 			const struct mr_rules_link *link)
 {
 	struct xdp_rule_port *port = &rules_of(base)->ports[i];
+	const uint16_t mtu_bytes = link->mtu_bytes < UINT16_MAX ?
+					   (uint16_t)link->mtu_bytes :
+					   UINT16_MAX;
 	uint64_t mac = 0;
 
 	memcpy(&mac, link->mac, sizeof(link->mac));
+	/* While rules match nothing, frames get no tickets, and may be
+	 * overtaken: not for nothing. */
+	if (port->mac == mac && port->vlan == htons(link->vlan) &&
+	    port->mtu_bytes == mtu_bytes)
+		return;
 	__atomic_store_n(&port->mtu_bytes, 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&port->mac, mac, __ATOMIC_RELAXED);
 	__atomic_store_n(&port->vlan, htons(link->vlan), __ATOMIC_RELAXED);
-	__atomic_store_n(&port->mtu_bytes,
-			 link->mtu_bytes < UINT16_MAX ? link->mtu_bytes :
-							UINT16_MAX,
-			 __ATOMIC_RELEASE);
+	__atomic_store_n(&port->mtu_bytes, mtu_bytes, __ATOMIC_RELEASE);
 }
 
 void mri_xdp_rules_hop(struct mr_rules *base, uint32_t idx, uint64_t mac,

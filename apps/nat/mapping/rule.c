@@ -218,15 +218,12 @@ static bool is_established(const struct nat_maps *maps, uint32_t id)
 	       window->ends[NAT_IN].seen == END_FLAGS;
 }
 
-static bool may_ask(const struct nat_maps *maps, uint32_t id,
-		    struct nat_remote remote)
+static bool may_ask(const struct nat_maps *maps, uint32_t id)
 {
 	const struct nat_map *map = nat_map_at(maps, id);
 	const struct nat_rules *rules = maps->rules;
 
 	if ((map->flags & (NAT_MAP_ADDRESS | NAT_MAP_RULE)) ||
-	    map->remote.addr != remote.addr ||
-	    map->remote.port != remote.port ||
 	    rules->batches[rules->filling].n_asked == NAT_RULES_ASKED ||
 	    rules->rules[id].state != FREE ||
 	    (int32_t)(maps->now_s - rules->next_s) < 0)
@@ -269,10 +266,12 @@ void nat_rule_use(struct nat_maps *maps, uint32_t id,
 	const struct nat_map *map = nat_map_at(maps, id);
 	const struct rule *rule;
 
-	if (maps->rules == NULL)
+	/* Other sessions of the mapping have other next hops. */
+	if (maps->rules == NULL || map->remote.addr != remote.addr ||
+	    map->remote.port != remote.port)
 		return;
 	if ((map->flags & NAT_MAP_RULE) == 0) {
-		if (may_ask(maps, id, remote))
+		if (may_ask(maps, id))
 			ask(maps, id, direction, hop);
 		return;
 	}
