@@ -33,6 +33,7 @@ enum {
 
 struct flow_packet {
 	struct iphdr *ip;
+	__u64 now_ns;
 	__u32 l2_bytes;
 	__u32 l4_bytes;
 	__u8 tcp_flags;
@@ -262,8 +263,7 @@ static __always_inline int pass(struct xdp_md *ctx,
  * sends it. */
 static __always_inline const struct xdp_rule_port *
 target_of(struct xdp_rule_queue *queue, const struct flow_packet *p,
-	  const struct mr_flow_way *way, __u64 now_ns, __u64 *ret_mac,
-	  __u64 **ret_why)
+	  const struct mr_flow_way *way, __u64 *ret_mac, __u64 **ret_why)
 {
 	const __u32 to = way->word & XDP_RULE_TO;
 	const struct xdp_rule_port *target = bpf_map_lookup_elem(&ports, &to);
@@ -278,7 +278,7 @@ target_of(struct xdp_rule_queue *queue, const struct flow_packet *p,
 		    target->max_bytes)
 		return NULL;
 	*ret_why = &queue->no_hop;
-	*ret_mac = mac_of(way->hop, now_ns);
+	*ret_mac = mac_of(way->hop, p->now_ns);
 	return *ret_mac != 0 ? target : NULL;
 }
 
@@ -294,14 +294,13 @@ static __always_inline int forward(struct xdp_md *ctx, struct flow_packet *p,
 	struct mr_flow_way *way = &flow->ways[ref->way & 1];
 	const struct mr_flow_way *back = &flow->ways[(ref->way & 1) ^ 1];
 	const void *end = (const void *)(long)ctx->data_end;
-	const __u64 now_ns = bpf_ktime_get_coarse_ns();
 	const struct xdp_rule_port *target;
 	struct iphdr *ip;
 	__u64 mac, *why;
 
 	if (!(way->word & XDP_RULE_ACTIVE) || way->passed != way->confirmed)
 		return pass(ctx, ref, way);
-	target = target_of(queue, p, way, now_ns, &mac, &why);
+	target = target_of(queue, p, way, &mac, &why);
 	if (target == NULL)
 		goto refused;
 	why = &queue->partial;
@@ -319,7 +318,7 @@ static __always_inline int forward(struct xdp_md *ctx, struct flow_packet *p,
 	if (ip == NULL)
 		goto refused;
 	translate(way, queue, ip, (const void *)(long)ctx->data_end);
-	way->seen_ns = now_ns;
+	way->seen_ns = p->now_ns;
 	way->n_frames++;
 	cell->frames++;
 	return XDP_REDIRECT;
@@ -368,6 +367,7 @@ static __always_inline int handle_flow(struct xdp_md *ctx,
 	cell = bpf_map_lookup_elem(&cells, &idx);
 	if (cell == NULL)
 		return NOT_OF_A_FLOW;
+	p.now_ns = is_simulated ? port->now_ns : bpf_ktime_get_coarse_ns();
 	return forward(ctx, &p, ref, flow, queue, cell);
 }
 

@@ -84,8 +84,11 @@ static int share_maps(struct xdp_rules *rules, struct xdp_port *port,
 {
 	const struct xdp_rules_bpf *first = rules->programs[0];
 	struct bpf_map *map;
-	int err = bpf_map__reuse_fd(skeleton->maps.sockets, port->prog.map_fd);
+	int err = 0;
 
+	if (!rules->is_simulated)
+		err = bpf_map__reuse_fd(skeleton->maps.sockets,
+					port->prog.map_fd);
 	if (first == NULL)
 		return err;
 	bpf_object__for_each_map(map, skeleton->obj)
@@ -148,6 +151,7 @@ static struct xdp_rules_bpf *load(struct xdp_rules *rules, uint32_t idx,
 	s->rodata->queue_base = rules->queue_base[idx];
 	s->rodata->has_partial_csums = port->rxqs[0].has_partial_csums;
 	s->rodata->has_flows = rules->base.n_hops > 0;
+	s->rodata->is_simulated = rules->is_simulated;
 	s->rodata->magic = rules->base.magic;
 	s->rodata->id_step = rules->base.id_step;
 	if (is_tracer && bpf_obj_get_info_by_fd(
@@ -198,6 +202,43 @@ static int share_arrays(struct xdp_rules *rules)
 	for (uint32_t q = 0; q < rules->n_queues; q++)
 		rules->queues[q].next_id = rules->base.first_id + q;
 	return 0;
+}
+
+int mri_xdp_rules_load(struct xdp_rules *rules)
+{
+	const uint32_t n = rules->base.n_ports;
+	int err = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		rules->queue_base[i] = rules->n_queues;
+		rules->n_queues += xdp_rules_port(rules, i)->n_queues;
+	}
+	for (uint32_t i = 0; i < n && err == 0; i++)
+		rules->programs[i] = load(rules, i, false, &err);
+	return err == 0 ? share_arrays(rules) : err;
+}
+
+static void unmap(void *memory, const struct bpf_map *map)
+{
+	if (memory != NULL)
+		munmap(memory, map_bytes(map));
+}
+
+void mri_xdp_rules_unload(struct xdp_rules *rules)
+{
+	const struct xdp_rules_bpf *first = rules->programs[0];
+
+	if (first != NULL) {
+		unmap(rules->slots, first->maps.slots);
+		unmap(rules->ports, first->maps.ports);
+		unmap(rules->queues, first->maps.queues);
+		unmap(rules->cells, first->maps.cells);
+		unmap(rules->base.ways, first->maps.ways);
+		unmap(rules->hops, first->maps.hops);
+	}
+	for (uint32_t i = rules->base.n_ports; i > 0; i--)
+		if (rules->programs[i - 1] != NULL)
+			xdp_rules_bpf__destroy(rules->programs[i - 1]);
 }
 
 /* Of frames from one port to another: where the tracer counts those lost. */
@@ -383,17 +424,10 @@ static void rules_stop(struct mr_rules *base)
 		nanosleep(&grace, NULL);
 }
 
-static void unmap(void *memory, const struct bpf_map *map)
-{
-	if (memory != NULL)
-		munmap(memory, map_bytes(map));
-}
-
 static void rules_close(struct mr_rules *base)
 {
 	struct xdp_rules *rules = (struct xdp_rules *)base;
 	const libbpf_print_fn_t print = libbpf_set_print(mri_xdp_silent);
-	const struct xdp_rules_bpf *first = rules->programs[0];
 
 	if (rules->ports != NULL)
 		rules_stop(base);
@@ -404,17 +438,7 @@ static void rules_close(struct mr_rules *base)
 		close(base->fd);
 	if (rules->tracer != NULL)
 		xdp_rules_bpf__destroy(rules->tracer);
-	if (first != NULL) {
-		unmap(rules->slots, first->maps.slots);
-		unmap(rules->ports, first->maps.ports);
-		unmap(rules->queues, first->maps.queues);
-		unmap(rules->cells, first->maps.cells);
-		unmap(rules->base.ways, first->maps.ways);
-		unmap(rules->hops, first->maps.hops);
-	}
-	for (uint32_t i = base->n_ports; i > 0; i--)
-		if (rules->programs[i - 1] != NULL)
-			xdp_rules_bpf__destroy(rules->programs[i - 1]);
+	mri_xdp_rules_unload(rules);
 	libbpf_set_print(print);
 }
 
@@ -437,7 +461,7 @@ static int attach(struct xdp_rules *rules, uint32_t i,
 static int open_steps(struct xdp_rules *rules, struct mr_reason *reterr_reason)
 {
 	struct mr_rules *base = &rules->base;
-	int err = 0;
+	int err;
 
 	for (uint32_t i = 0; i < base->n_ports; i++) {
 		const struct xdp_port *port = xdp_rules_port(rules, i);
@@ -446,13 +470,8 @@ static int open_steps(struct xdp_rules *rules, struct mr_reason *reterr_reason)
 			return mr_fail(reterr_reason, -EBUSY,
 				       "%s: the port has a set of rules",
 				       port->base.info.name);
-		rules->queue_base[i] = rules->n_queues;
-		rules->n_queues += port->n_queues;
 	}
-	for (uint32_t i = 0; i < base->n_ports && err == 0; i++)
-		rules->programs[i] = load(rules, i, false, &err);
-	if (err == 0)
-		err = share_arrays(rules);
+	err = mri_xdp_rules_load(rules);
 	if (err == -ENOMEM)
 		return mr_fail(reterr_reason, err,
 			       "no memory for %u rules between %u ports",

@@ -17,6 +17,7 @@ struct xdp_rules {
 	uint64_t features[XDP_RULES_PORTS]; /* as the kernel said last */
 	uint32_t queue_base[XDP_RULES_PORTS];
 	uint32_t n_queues;
+	bool is_simulated; /* time is xdp_rule_port.now_ns: for tests */
 	uint64_t netns;
 	struct xdp_rule_slot *slots;
 	struct xdp_rule_port *ports;
@@ -35,6 +36,11 @@ static inline uint64_t xdp_rules_get(const __u64 *counter)
 {
 	return __atomic_load_n(counter, __ATOMIC_RELAXED);
 }
+
+/* Load the programs for the ports and map their arrays, without attaching them;
+ * and the reverse, also after a failure. 0, or a negative errno. */
+int mri_xdp_rules_load(struct xdp_rules *rules);
+void mri_xdp_rules_unload(struct xdp_rules *rules);
 
 /* xdp_rules.c: struct mr_rules_ops. */
 uint32_t mri_xdp_rules_add(struct mr_rules *base, const uint32_t *ids,

@@ -124,8 +124,9 @@ const volatile __u32 queue_base;  /* of its first queue, in queues */
 const volatile __u32 targets_id;  /* of the map */
 const volatile bool has_partial_csums;
 const volatile bool has_flows;
-const volatile __u32 magic;   /* of tickets */
-const volatile __u32 id_step; /* of struct xdp_rule_queue.next_id */
+const volatile bool is_simulated; /* time is what the port's entry says */
+const volatile __u32 magic;       /* of tickets */
+const volatile __u32 id_step;     /* of struct xdp_rule_queue.next_id */
 
 static __always_inline int to_user(struct xdp_md *ctx)
 {

@@ -34,7 +34,8 @@ struct xdp_rule_port {
 	__u16 vlan;      /* network order; 0: none */
 	__u16 mtu_bytes; /* 0: flows match nothing that it receives */
 	__u32 epoch;     /* rules of others match nothing */
-	__u64 reserved[4];
+	__u64 now_ns;    /* the time, if it is simulated */
+	__u64 reserved[3];
 };
 
 /* 1 + the ids of two stations' rules, of which one sent to the other. */

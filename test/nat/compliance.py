@@ -142,6 +142,11 @@ def main():
     except ImportError as missing:
         print(f"{missing.name} is missing (package python3-{missing.name})")
         return 77
+    from harness import offload_refusal
+    reason = offload_refusal()
+    if reason:
+        print(reason)
+        return 77
     requirements, titles = read_requirements()
     results, status = run_tests()
     wrong = list(complaints(requirements, results))

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from harness import Nat
+from harness import Nat, offload_refusal
 
 
 def pytest_addoption(parser):
@@ -16,6 +16,13 @@ def pytest_configure(config):
     """The marker that @requirement() sets (rfc.py)."""
     config.addinivalue_line("markers", "requirement(key): of an RFC")
     config.requirement_results = {}
+
+
+def pytest_collection_modifyitems(items):
+    """Skip all if the XDP program is asked for and cannot be loaded."""
+    reason = offload_refusal()
+    for item in items if reason else []:
+        item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.hookimpl(hookwrapper=True)

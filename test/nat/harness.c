@@ -16,8 +16,15 @@
 #include "datapath/path.h"
 #include "harness.h"
 #include "mapping/map.h"
+#include "offload.h"
+#include "simulated.h"
 
-enum { N_PAGES = 2048, MAX_OUT = 65536, MAX_EVENTS = 65536 };
+enum {
+	N_PAGES = 2048,
+	MAX_OUT = 65536,
+	MAX_EVENTS = 65536,
+	HEADROOM = 128, /* before each entry's bytes */
+};
 
 /* A frame that came out. */
 struct out {
@@ -35,6 +42,7 @@ struct harness {
 	struct nat_neighbours *neighbours;
 	struct nat_maps *maps;
 	struct nat_path *path;
+	struct offload offload;
 	uint32_t shard, n_shards;
 	uint64_t now_ns;
 	uint32_t n_shared; /* pages that the harness owns, too */
@@ -61,6 +69,11 @@ struct harness *harness_new(uint32_t shard, uint32_t n_shards)
 		harness->now_ns = UINT64_C(1000) * 1000000000;
 	}
 	return harness;
+}
+
+void harness_offload(struct harness *harness, uint32_t lag)
+{
+	harness->offload = (struct offload){ .lag = lag };
 }
 
 bool harness_key(uint32_t i, char *ret_name, uint32_t n_max)
@@ -114,6 +127,18 @@ static int make_pool(struct harness *harness, struct mr_reason *why)
 	return 0;
 }
 
+/* The next frame that comes out of a side. */
+static uint8_t *add_out(struct harness *harness, uint32_t side,
+			uint32_t n_bytes, uint32_t flags)
+{
+	struct out *out =
+		&harness->outs[side][harness->n_out[side]++ % MAX_OUT];
+
+	out->n_bytes = n_bytes;
+	out->flags = flags;
+	return out->bytes = malloc(n_bytes);
+}
+
 /* Take all that came out, and have it as bytes. */
 static void collect(struct harness *harness)
 {
@@ -126,21 +151,17 @@ static void collect(struct harness *harness)
 
 		for (uint32_t i = 0; i < outbox->n; i += n) {
 			struct mr_frame *f = &outbox->frames[i];
-			struct out *out =
-				&harness->outs[side]
-					      [harness->n_out[side] % MAX_OUT];
 			uint8_t *to;
 
 			n = mr_frame_n_entries(f);
-			out->n_bytes = (uint32_t)mr_frame_n_bytes(f, n);
-			out->flags = f->flags;
-			out->bytes = to = malloc(out->n_bytes);
+			to = add_out(harness, side,
+				     (uint32_t)mr_frame_n_bytes(f, n),
+				     f->flags);
 			for (uint32_t j = 0; j < n; j++) {
 				memcpy(to, mr_frame_data(harness->base, &f[j]),
 				       f[j].len);
 				to += f[j].len;
 			}
-			harness->n_out[side]++;
 		}
 		mr_frame_free_bulk(harness->cache, outbox->frames, outbox->n);
 		outbox->n = 0;
@@ -193,7 +214,8 @@ int harness_start(struct harness *harness, const char *text, bool is_checked,
 		goto failed;
 	path_config.neighbours = harness->neighbours;
 	path_config.maps = harness->maps;
-	if (nat_path_create(&path_config, &harness->path, &reason) < 0)
+	if (offload_open(&harness->offload, &path_config, &reason) < 0 ||
+	    nat_path_create(&path_config, &harness->path, &reason) < 0)
 		goto failed;
 	nat_path_tick(harness->path, harness->now_ns);
 	collect(harness);
@@ -220,8 +242,10 @@ int harness_reload(struct harness *harness, const char *text, bool is_checked,
 		snprintf(reason.text, sizeof(reason.text), "%s", key.name);
 		err = -1;
 	}
+	offload_forget(&harness->offload);
 	if (err == 0)
 		err = nat_maps_reload(harness->maps, next, now_s, &reason);
+	offload_end(&harness->offload);
 	if (err < 0) {
 		snprintf(why, n_why, "%s", reason.text);
 		return -1;
@@ -231,6 +255,7 @@ int harness_reload(struct harness *harness, const char *text, bool is_checked,
 			      now_s);
 	harness->config = next;
 	collect(harness);
+	offload_serve(&harness->offload, harness->path);
 	return 0;
 }
 
@@ -249,9 +274,9 @@ static uint32_t make_frame(struct harness *harness, const uint8_t *bytes,
 			abort();
 		if (n_now == 0 || n_now > n_bytes)
 			n_now = n_bytes;
-		if (n_now > 4096 - 128)
-			n_now = 4096 - 128;
-		*f = (struct mr_frame){ .addr = addr + 128, .len = n_now };
+		if (n_now > 4096 - HEADROOM)
+			n_now = 4096 - HEADROOM;
+		*f = (struct mr_frame){ .addr = addr + HEADROOM, .len = n_now };
 		memcpy(mr_frame_data(harness->base, f), bytes, n_now);
 		bytes += n_now;
 		n_bytes -= n_now;
@@ -264,14 +289,48 @@ static uint32_t make_frame(struct harness *harness, const uint8_t *bytes,
 	return 0; /* more entries than a frame may have */
 }
 
+/* As the driver does it: the XDP program first. */
+static int receive(struct harness *harness, uint32_t side, const uint8_t *bytes,
+		   uint32_t n_bytes)
+{
+	uint8_t after[SIMULATED_FRAME];
+	struct mr_flow_ticket ticket;
+	struct mr_frame frame;
+	enum simulated result;
+
+	memcpy(after, bytes, n_bytes);
+	result = simulated_run(harness->offload.rules, side, after, &n_bytes,
+			       &ticket);
+	if (result == SIMULATED_FAILED)
+		return -1;
+	if (result == SIMULATED_SENT) {
+		memcpy(add_out(harness, side ^ 1, n_bytes, 0), after, n_bytes);
+		return 0;
+	}
+	if (make_frame(harness, after, n_bytes, 0, 0, &frame) != 1)
+		return -1;
+	memcpy(mr_frame_data(harness->base, &frame) - sizeof(ticket), &ticket,
+	       sizeof(ticket));
+	nat_burst(harness->path, side, &frame, 1);
+	return 0;
+}
+
 int harness_send(struct harness *harness, uint32_t side, const uint8_t *bytes,
 		 uint32_t n_bytes, uint32_t flags, uint32_t n_first,
 		 uint32_t n_rest)
 {
 	struct mr_frame frames[MR_MAX_SEGS];
-	const uint32_t n =
-		make_frame(harness, bytes, n_bytes, n_first, n_rest, frames);
+	uint32_t n;
 
+	if (harness->offload.rules != NULL && flags == 0 && n_first == 0 &&
+	    n_bytes <= SIMULATED_FRAME - HEADROOM) {
+		if (receive(harness, side, bytes, n_bytes) < 0)
+			return -1;
+		collect(harness);
+		offload_serve(&harness->offload, harness->path);
+		return 0;
+	}
+	n = make_frame(harness, bytes, n_bytes, n_first, n_rest, frames);
 	if (n == 0)
 		return -1;
 	frames[0].flags |= flags & (MR_FRAME_CSUM_VALID |
@@ -284,6 +343,7 @@ int harness_send(struct harness *harness, uint32_t side, const uint8_t *bytes,
 	}
 	nat_burst(harness->path, side, frames, n);
 	collect(harness);
+	offload_serve(&harness->offload, harness->path);
 	return 0;
 }
 
@@ -331,8 +391,10 @@ void harness_advance_ms(struct harness *harness, uint32_t ms)
 
 		ms -= step;
 		harness->now_ns += step * UINT64_C(1000000);
+		offload_tick(&harness->offload, harness->now_ns);
 		nat_path_tick(harness->path, harness->now_ns);
 		collect(harness);
+		offload_serve(&harness->offload, harness->path);
 	}
 }
 
@@ -356,19 +418,33 @@ static int64_t map_counter(const struct harness *harness, const char *name)
 	return -1;
 }
 
+/* Frames that the XDP program forwarded. */
+static uint64_t n_offloaded(const struct harness *harness, uint32_t from)
+{
+	return harness->offload.rules == NULL ?
+		       0 :
+		       simulated_n_sent(harness->offload.rules, from);
+}
+
 int64_t harness_counter(const struct harness *harness, const char *name)
 {
 	const struct nat_stats *s = nat_path_stats(harness->path);
+	const uint64_t from_inside = n_offloaded(harness, NAT_INSIDE);
+	const uint64_t from_outside = n_offloaded(harness, NAT_OUTSIDE);
+	const uint64_t offloaded = from_inside + from_outside;
 	const struct {
 		const char *name;
 		uint64_t value;
 	} counters[] = {
-		{ "received", s->received[0] + s->received[1] },
-		{ "sent", s->sent[0] + s->sent[1] },
+		{ "received", s->received[0] + s->received[1] + offloaded },
+		{ "sent", s->sent[0] + s->sent[1] + offloaded },
+		{ "offloaded", offloaded },
 		{ "made", s->made },
 		{ "held", s->held },
-		{ "translated_inside", s->translated[NAT_INSIDE] },
-		{ "translated_outside", s->translated[NAT_OUTSIDE] },
+		{ "translated_inside",
+		  s->translated[NAT_INSIDE] + from_inside },
+		{ "translated_outside",
+		  s->translated[NAT_OUTSIDE] + from_outside },
 		{ "hairpinned", s->hairpinned },
 		{ "excluded", s->excluded },
 	};
@@ -467,6 +543,7 @@ int64_t harness_free(struct harness *harness)
 	nat_path_destroy(harness->path);
 	nat_maps_destroy(harness->maps);
 	nat_neighbours_destroy(harness->neighbours);
+	simulated_close(harness->offload.rules);
 	if (harness->pool != NULL)
 		n_left = harness_pages_in_use(harness);
 	mr_cache_destroy(harness->cache);

@@ -24,6 +24,13 @@ struct harness *harness_new(uint32_t shard, uint32_t n_shards);
 /* Pages that were not given back: 0. */
 int64_t harness_free(struct harness *harness);
 
+/*
+ * Before harness_start(): what the XDP program can handle goes through it. With
+ * lag > 1, what user space does about it is put off at random, lag - 1 times of
+ * lag.
+ */
+void harness_offload(struct harness *harness, uint32_t lag);
+
 /* The i-th key of a configuration file, as "timeouts: udp"; false behind the
  * last one. */
 bool harness_key(uint32_t i, char *ret_name, uint32_t n_max);

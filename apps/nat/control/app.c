@@ -89,7 +89,7 @@ static int make_worker(struct app *app, uint32_t i, struct mr_reason *ret_error)
 	if (nat_maps_create(&maps, &w->maps, ret_error) < 0 ||
 	    (app->rules != NULL &&
 	     nat_rules_create(w->maps, app->rules, app->answered_fd,
-			      ret_error) < 0))
+			      NAT_RULE_FRAMES, ret_error) < 0))
 		return 1;
 	if (app->steering != NULL) {
 		w->steer = nat_steer_of(app->steering, i);

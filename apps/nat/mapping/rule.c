@@ -10,7 +10,6 @@
 #include "session.h"
 
 enum {
-	MIN_FRAMES = 3, /* of UDP: a query and its answer need no rule */
 	/* The driver's clock may be behind ours by so much: a mapping must not
 	 * end early. */
 	TICK_NS = 10000000,
@@ -39,6 +38,7 @@ struct rule {
 struct nat_rules {
 	struct mr_rules *set;
 	int sent_fd;
+	uint32_t min_frames;
 	uint32_t dead;    /* 1 + number of the first one */
 	uint32_t next_s;  /* no rule is asked for before */
 	uint32_t filling; /* the batch that is not sent */
@@ -48,7 +48,7 @@ struct nat_rules {
 };
 
 int nat_rules_create(struct nat_maps *maps, struct mr_rules *set, int sent_fd,
-		     struct mr_reason *reterr_why)
+		     uint32_t min_frames, struct mr_reason *reterr_why)
 {
 	struct nat_rules *rules = calloc(1, sizeof(*rules));
 
@@ -64,6 +64,7 @@ int nat_rules_create(struct nat_maps *maps, struct mr_rules *set, int sent_fd,
 	}
 	rules->set = set;
 	rules->sent_fd = sent_fd;
+	rules->min_frames = min_frames;
 	maps->rules = rules;
 	return 0;
 }
@@ -229,7 +230,7 @@ static bool may_ask(const struct nat_maps *maps, uint32_t id)
 	    (int32_t)(maps->now_s - rules->next_s) < 0)
 		return false;
 	return map->inside.proto == IPPROTO_UDP ?
-		       map->n_out + map->n_in >= MIN_FRAMES :
+		       map->n_out + map->n_in >= rules->min_frames :
 		       map->inside.proto == IPPROTO_TCP &&
 			       is_established(maps, id);
 }

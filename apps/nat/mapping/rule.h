@@ -48,10 +48,13 @@ struct nat_rules_stats {
 /* A worker's; NULL: without rules. */
 struct nat_rules;
 
+enum { NAT_RULE_FRAMES = 3 }; /* a query and its answer need no rule */
+
 /* rules: of ports in the order of the sides. sent_fd: an eventfd, or -1: the
- * caller looks itself. */
+ * caller looks itself. min_frames: of a mapping of UDP, before a rule is asked
+ * for; NAT_RULE_FRAMES. */
 int nat_rules_create(struct nat_maps *maps, struct mr_rules *rules, int sent_fd,
-		     struct mr_reason *reterr_why);
+		     uint32_t min_frames, struct mr_reason *reterr_why);
 void nat_rules_destroy(struct nat_rules *rules);
 
 /* Between bursts: pass a batch on, and use what came back. */

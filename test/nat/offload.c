@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Rules of the harness: offload.h. */
+#include "offload.h"
+#include "datapath/arp.h"
+#include "mapping/session.h"
+#include "simulated.h"
+
+enum { MAX_RULES = 8192 };
+
+static void link_sides(const struct offload *offload,
+		       const struct nat_path_config *path)
+{
+	for (uint32_t s = 0; s < NAT_SIDES; s++) {
+		struct mr_rules_link link = {
+			.vlan = path->config->sides[s].vlan,
+			.mtu_bytes = path->mtus[s]
+		};
+
+		memcpy(link.mac, path->macs[s], sizeof(link.mac));
+		mr_rules_link(offload->rules, s, &link);
+	}
+}
+
+int offload_open(struct offload *offload, struct nat_path_config *path,
+		 struct mr_reason *reterr_why)
+{
+	/* Each worker has a queue of each port. */
+	const uint32_t n_owners = path->n_workers * (1 + NAT_SIDES);
+	const uint32_t first_id =
+		path->n_workers + NAT_SIDES * path->worker_idx;
+	const uint32_t n_max = path->config->max_mappings;
+	int err;
+
+	if (offload->lag == 0)
+		return 0;
+	err = simulated_open(path->ctx, n_max < MAX_RULES ? n_max : MAX_RULES,
+			     NAT_NEIGHBOUR_SLOTS, (uint16_t)first_id,
+			     nat_id_step(n_owners), &offload->rules,
+			     reterr_why);
+	if (err < 0)
+		return err;
+	offload->maps = path->maps;
+	path->rules = offload->rules;
+	path->n_id_owners = n_owners;
+	link_sides(offload, path);
+	nat_neighbours_share(path->neighbours, offload->rules);
+	return nat_rules_create(path->maps, offload->rules, -1, 1, reterr_why);
+}
+
+void offload_tick(struct offload *offload, uint64_t now_ns)
+{
+	if (offload->rules != NULL)
+		simulated_tick(offload->rules, now_ns);
+}
+
+/* Whether to do now what is done sooner or later. */
+static bool is_time(struct offload *offload)
+{
+	offload->random = offload->random * 1664525 + 1013904223;
+	return (offload->random >> 16) % offload->lag == 0;
+}
+
+void offload_serve(struct offload *offload, struct nat_path *path)
+{
+	static const struct mr_txq sent; /* all */
+
+	if (offload->rules == NULL)
+		return;
+	for (uint32_t s = 0; s < NAT_SIDES; s++)
+		if (is_time(offload))
+			nat_path_sent(path, s, &sent);
+	if (is_time(offload))
+		nat_rules_tick(offload->maps);
+	if (is_time(offload))
+		nat_rules_serve(offload->maps->rules);
+	if (is_time(offload))
+		nat_rules_tick(offload->maps);
+}
+
+void offload_forget(const struct offload *offload)
+{
+	if (offload->rules != NULL)
+		mr_rules_flush(offload->rules);
+}
+
+void offload_end(const struct offload *offload)
+{
+	if (offload->rules != NULL)
+		nat_rules_end_all(offload->maps);
+}
