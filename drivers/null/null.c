@@ -76,18 +76,6 @@ static int null_tx_arm(struct mr_queue *queue)
 	return 0;
 }
 
-static int null_need(struct mr_ctx *ctx, const struct mr_spec *spec,
-		     uint32_t page_bytes, uint32_t *ret_n_pages,
-		     struct mr_reason *reterr_reason)
-{
-	(void)ctx;
-	(void)spec;
-	(void)page_bytes;
-	(void)reterr_reason;
-	*ret_n_pages = 0; /* it holds nothing between bursts */
-	return 0;
-}
-
 static int null_open(struct mr_port *base, const struct mr_spec *spec,
 		     struct mr_reason *reterr_reason)
 {
@@ -135,7 +123,6 @@ const struct mr_driver mr_driver_null = {
 	.name = "null",
 	.keys = null_keys,
 	.port_bytes = sizeof(struct mr_port),
-	.need = null_need,
 	.open = null_open,
 	.close = null_close,
 };

@@ -206,18 +206,6 @@ static int read_options(struct pcap_port *port, const struct mr_spec *spec,
 	return err;
 }
 
-static int pcap_port_need(struct mr_ctx *ctx, const struct mr_spec *spec,
-			  uint32_t page_bytes, uint32_t *ret_n_pages,
-			  struct mr_reason *reterr_reason)
-{
-	(void)ctx;
-	(void)spec;
-	(void)page_bytes;
-	(void)reterr_reason;
-	*ret_n_pages = 0; /* it holds nothing between bursts */
-	return 0;
-}
-
 static void make_queues(struct pcap_port *port)
 {
 	struct mr_port *base = &port->base;
@@ -305,7 +293,6 @@ const struct mr_driver mr_driver_pcap = {
 	.name = "pcap",
 	.keys = pcap_keys,
 	.port_bytes = sizeof(struct pcap_port),
-	.need = pcap_port_need,
 	.open = pcap_port_open,
 	.close = pcap_port_close,
 	.link = pcap_port_link,

@@ -33,7 +33,7 @@ int mr_ctx_add_driver(struct mr_ctx *ctx, const struct mr_driver *driver)
 	uint32_t n;
 
 	if (driver->name == NULL || driver->open == NULL ||
-	    driver->close == NULL || driver->need == NULL ||
+	    driver->close == NULL ||
 	    driver->port_bytes < sizeof(struct mr_port))
 		return -EINVAL;
 	for (n = 0; (other = mri_driver_at(ctx, n)) != NULL; n++)

@@ -54,6 +54,17 @@ static int read_spec(struct mr_ctx *ctx, const char *text, struct mr_spec *spec,
 	return err;
 }
 
+static int ask_need(struct mr_ctx *ctx, const struct mr_driver *driver,
+		    const struct mr_spec *spec, uint32_t page_bytes,
+		    uint32_t *ret_n_pages, struct mr_reason *reterr_reason)
+{
+	if (driver->need != NULL)
+		return driver->need(ctx, spec, page_bytes, ret_n_pages,
+				    reterr_reason);
+	*ret_n_pages = 0;
+	return 0;
+}
+
 int mr_port_need_pages(struct mr_ctx *ctx, const char *text,
 		       uint32_t page_bytes, uint32_t *ret_n_pages,
 		       struct mr_reason *reterr_reason)
@@ -64,7 +75,8 @@ int mr_port_need_pages(struct mr_ctx *ctx, const char *text,
 
 	if (err < 0)
 		return err;
-	return driver->need(ctx, &spec, page_bytes, ret_n_pages, reterr_reason);
+	return ask_need(ctx, driver, &spec, page_bytes, ret_n_pages,
+			reterr_reason);
 }
 
 int mr_port_takes_option(struct mr_ctx *ctx, const char *text, const char *key,
@@ -192,8 +204,8 @@ int mr_port_open(struct mr_ctx *ctx, const char *text,
 	err = read_spec(ctx, text, &spec, &driver, reterr_reason);
 	if (err < 0)
 		return err;
-	err = driver->need(ctx, &spec, c.pool->page_bytes, &n_pages,
-			   reterr_reason);
+	err = ask_need(ctx, driver, &spec, c.pool->page_bytes, &n_pages,
+		       reterr_reason);
 	if (err < 0)
 		return err;
 

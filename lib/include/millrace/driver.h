@@ -67,7 +67,8 @@ struct mr_driver {
 	const struct mr_pci_id *pci_ids;
 
 	/**
-	 * Most pages that a port of @p spec holds. Opens nothing.
+	 * Most pages that a port of @p spec holds. Opens nothing. NULL: it
+	 * holds none between bursts.
 	 * @return 0, or as mr_port_need_pages()
 	 */
 	int (*need)(struct mr_ctx *ctx, const struct mr_spec *spec,

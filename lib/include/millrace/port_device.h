@@ -28,7 +28,7 @@ struct mr_driver;
  * @param driver  must outlive the context; see <millrace/driver.h>
  *
  * @return 0, or
- *   -EINVAL  @p driver has no name, open, need or close, or its port struct is
+ *   -EINVAL  @p driver has no name, open or close, or its port struct is
  *            smaller than struct mr_port
  *   -EEXIST  the list has a driver of this name
  *   -ENOSPC  the list is full (32)

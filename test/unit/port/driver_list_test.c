@@ -130,6 +130,7 @@ TEST(driver_without_its_parts_is_refused)
 	struct test_allocator a = { 0 };
 	struct mr_ctx *ctx = test_ctx(&a);
 	struct mr_driver d;
+	uint32_t n = 1;
 
 	d = driver_named(NULL);
 	assert_int_equal(mr_ctx_add_driver(ctx, &d), -EINVAL);
@@ -140,13 +141,15 @@ TEST(driver_without_its_parts_is_refused)
 	d.close = NULL;
 	assert_int_equal(mr_ctx_add_driver(ctx, &d), -EINVAL);
 	d = driver_named("x");
-	d.need = NULL;
-	assert_int_equal(mr_ctx_add_driver(ctx, &d), -EINVAL);
-	d = driver_named("x");
 	d.port_bytes = sizeof(struct mr_port) - 1;
 	assert_int_equal(mr_ctx_add_driver(ctx, &d), -EINVAL);
 	d = driver_named("null"); /* a built-in one */
 	assert_int_equal(mr_ctx_add_driver(ctx, &d), -EEXIST);
+	d = driver_named("x");
+	d.need = NULL; /* it holds nothing */
+	assert_int_equal(mr_ctx_add_driver(ctx, &d), 0);
+	assert_int_equal(mr_port_need_pages(ctx, "x:y", 4096, &n, NULL), 0);
+	assert_int_equal(n, 0);
 	mr_ctx_destroy(ctx);
 }
 
