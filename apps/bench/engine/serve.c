@@ -134,40 +134,25 @@ static json_t *texts(const char *const *list, uint32_t n)
 static json_t *describe_options(const struct serving *serving, json_t *values)
 {
 	const struct traffic_options *const o = &serving->options;
-	json_t *reply = json_object();
 	char rate[40];
 
 	rate_print(&o->trial.rate, rate, sizeof(rate));
-	json_object_set(reply, "values", values);
-	json_object_set_new(reply, "tx", texts(o->tx, o->tester.n_tx));
-	json_object_set_new(reply, "rx", texts(o->rx, o->tester.n_rx));
-	json_object_set_new(reply, "streams",
-			    texts(o->streams, o->tester.n_streams));
-	json_object_set_new(reply, "frame_bytes",
-			    json_integer(o->tester.frame_bytes));
-	json_object_set_new(reply, "rate", json_string(rate));
-	json_object_set_new(reply, "pace",
-			    json_string(pace_names[o->trial.pace]));
-	json_object_set_new(reply, "pace_frames",
-			    json_integer(o->trial.burst_frames));
-	json_object_set_new(reply, "count",
-			    json_integer((json_int_t)o->trial.n_frames));
-	json_object_set_new(reply, "duration_ns",
-			    json_integer((json_int_t)o->trial.duration_ns));
-	json_object_set_new(reply, "settle_ns",
-			    json_integer((json_int_t)o->trial.settle_ns));
-	json_object_set_new(reply, "workers",
-			    json_integer(o->tester.plane.n_workers));
-	json_object_set_new(reply, "is_virtual",
-			    json_boolean(o->tester.is_virtual));
-	json_object_set_new(reply, "is_json", json_boolean(o->is_json));
-	json_object_set_new(reply, "is_quiet", json_boolean(o->is_quiet));
-	json_object_set_new(
-		reply, "files",
-		json_pack("{s:o, s:o, s:o}", "out", path_text(o->json_out),
-			  "csv", path_text(o->csv), "hdr", path_text(o->hdr)));
-	json_object_set(reply, "document", document_json(serving->document));
-	return reply;
+	return json_pack(
+		"{sO so so so si ss ss si sI sI sI si sb sb sb s{so so so} sO}",
+		"values", values, "tx", texts(o->tx, o->tester.n_tx), "rx",
+		texts(o->rx, o->tester.n_rx), "streams",
+		texts(o->streams, o->tester.n_streams), "frame_bytes",
+		(int)o->tester.frame_bytes, "rate", rate, "pace",
+		pace_names[o->trial.pace], "pace_frames",
+		(int)o->trial.burst_frames, "count",
+		(json_int_t)o->trial.n_frames, "duration_ns",
+		(json_int_t)o->trial.duration_ns, "settle_ns",
+		(json_int_t)o->trial.settle_ns, "workers",
+		(int)o->tester.plane.n_workers, "is_virtual",
+		o->tester.is_virtual, "is_json", o->is_json, "is_quiet",
+		o->is_quiet, "files", "out", path_text(o->json_out), "csv",
+		path_text(o->csv), "hdr", path_text(o->hdr), "document",
+		document_json(serving->document));
 }
 
 /* Returns 0, or 1 if accounts are wrong, with a line on stderr. */

@@ -22,21 +22,10 @@ static uint32_t number_at(const json_t *request, const char *key)
 static void describe_ports(const struct nat_path *path,
 			   struct document *document)
 {
-	document_cores(document, &path->core, path->has_core);
-	for (uint32_t p = 0; p < path->plane.n_ports; p++) {
-		struct document_port port = {
-			.info.size = sizeof(port.info),
-			.sends = true,
-			.receives = true,
-			.cores = &path->core,
-			.n_cores = path->has_core,
-		};
+	const uint32_t all = UINT32_MAX;
 
-		mr_port_info(path->plane.ports[p], &port.info);
-		if (mr_port_link(path->plane.ports[p], &port.link) < 0)
-			port.link = (struct mr_link){ 0 };
-		document_port(document, &port);
-	}
+	document_plane(document, &path->plane, &path->core, path->has_core, all,
+		       all);
 	document_clock(document, clock_source(&path->clock),
 		       clock_error_ns(&path->clock));
 }

@@ -99,21 +99,8 @@ struct document *relay_document(const struct relay_command *command,
 
 	for (uint32_t w = 0; w < plane->n_workers; w++)
 		cores[w] = mr_workers_get(plane->workers, w)->core;
-	document_cores(document, cores, plane->n_workers);
-	for (uint32_t p = 0; p < plane->n_ports; p++) {
-		struct document_port port = {
-			.info.size = sizeof(port.info),
-			.sends = sends >> p & 1,
-			.receives = receives >> p & 1,
-			.cores = cores,
-			.n_cores = plane->n_workers,
-		};
-
-		mr_port_info(plane->ports[p], &port.info);
-		if (mr_port_link(plane->ports[p], &port.link) < 0)
-			port.link = (struct mr_link){ 0 };
-		document_port(document, &port);
-	}
+	document_plane(document, plane, cores, plane->n_workers, sends,
+		       receives);
 	plane_describe(&options->plane, document);
 	document_set(document, "duration_s",
 		     json_real((double)options->run.duration_ms / 1e3));

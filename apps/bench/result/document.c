@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,4 +69,14 @@ void document_fail(struct document *document, const char *why)
 		return;
 	json_object_set_new(document->root, "complete", json_false());
 	json_object_set_new(document->root, "why_incomplete", json_text(why));
+}
+
+json_t *document_count(uint64_t n)
+{
+	return json_integer((json_int_t)n);
+}
+
+json_t *document_real(double value)
+{
+	return json_real(isfinite(value) ? value : 0);
 }

@@ -17,6 +17,7 @@
 
 #include <millrace/millrace.h>
 
+struct dataplane;
 struct document;
 struct hist;
 struct tester;
@@ -31,25 +32,15 @@ struct document *document_new(const char *kind, const char *label,
 			      const char *command);
 void document_free(struct document *document);
 
-/* A port as it was opened, and who uses it. */
-struct document_port {
-	struct mr_port_info info;
-	struct mr_link link; /* zeros: unknown */
-	bool sends, receives;
-	const uint32_t *cores; /* of the threads that use it */
-	uint32_t n_cores;      /* 0: not known */
-};
-
-/* Add a port, with its NIC. */
-void document_port(struct document *document, const struct document_port *port);
-
 /* source: constant. error_ns: what a reading may be off by. Once. */
 void document_clock(struct document *document, const char *source,
 		    uint64_t error_ns);
 
-/* The cores that the threads which measure ran on. */
-void document_cores(struct document *document, const uint32_t *cores,
-		    uint32_t n);
+/* Ports of a plane, with their NICs, and the cores that the threads which
+ * measure ran on. Those that send and that receive are bits by their number. */
+void document_plane(struct document *document, const struct dataplane *plane,
+		    const uint32_t *cores, uint32_t n_cores, uint32_t sends,
+		    uint32_t receives);
 
 /* All of a tester: ports, the clock, streams and the simulated DUT. Once. */
 void document_ports(struct document *document, const struct tester *tester);

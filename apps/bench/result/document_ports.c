@@ -9,6 +9,15 @@
 #include "result/nic.h"
 #include "stream/stream.h"
 
+/* A port as it was opened, and who uses it. */
+struct port_of_document {
+	struct mr_port_info info;
+	struct mr_link link; /* zeros: unknown */
+	bool sends, receives;
+	const uint32_t *cores; /* of the threads that use it */
+	uint32_t n_cores;      /* 0: not known */
+};
+
 /* The device in "driver:device". */
 static const char *device_of(const struct mr_port_info *info)
 {
@@ -37,8 +46,8 @@ static bool is_among(const char *const *specs, uint32_t n, const char *name)
 	return false;
 }
 
-void document_cores(struct document *document, const uint32_t *cores,
-		    uint32_t n)
+static void set_cores(struct document *document, const uint32_t *cores,
+		      uint32_t n)
 {
 	json_t *array = json_object_get(document->root, "cores");
 	char governor[96];
@@ -52,7 +61,8 @@ void document_cores(struct document *document, const uint32_t *cores,
 		json_array_append_new(array, document_count(cores[i]));
 }
 
-void document_port(struct document *document, const struct document_port *port)
+static void describe_port(struct document *document,
+			  const struct port_of_document *port)
 {
 	const struct mr_port_info *info = &port->info;
 	json_t *object = json_object();
@@ -85,12 +95,33 @@ void document_clock(struct document *document, const char *source,
 				      "error_ns", document_count(error_ns)));
 }
 
+void document_plane(struct document *document, const struct dataplane *plane,
+		    const uint32_t *cores, uint32_t n_cores, uint32_t sends,
+		    uint32_t receives)
+{
+	set_cores(document, cores, n_cores);
+	for (uint32_t p = 0; p < plane->n_ports; p++) {
+		struct port_of_document port = {
+			.info.size = sizeof(port.info),
+			.sends = sends >> p & 1,
+			.receives = receives >> p & 1,
+			.cores = cores,
+			.n_cores = n_cores,
+		};
+
+		mr_port_info(plane->ports[p], &port.info);
+		if (mr_port_link(plane->ports[p], &port.link) < 0)
+			port.link = (struct mr_link){ 0 };
+		describe_port(document, &port);
+	}
+}
+
 static void add_port(struct document *document, const struct tester *tester,
 		     uint32_t i)
 {
 	const struct tester_config *config = tester_config_of(tester);
 	uint32_t cores[MR_WORKERS_MAX];
-	struct document_port port = {
+	struct port_of_document port = {
 		.info.size = sizeof(port.info),
 		.cores = cores,
 		.n_cores = tester_cores(tester, cores, MR_WORKERS_MAX),
@@ -101,7 +132,7 @@ static void add_port(struct document *document, const struct tester *tester,
 		port.link = (struct mr_link){ 0 };
 	port.sends = is_among(config->tx, config->n_tx, port.info.name);
 	port.receives = is_among(config->rx, config->n_rx, port.info.name);
-	document_port(document, &port);
+	describe_port(document, &port);
 }
 
 /* Of all sending links, with preamble, FCS and gap; 0: unknown. */
@@ -120,8 +151,7 @@ void document_ports(struct document *document, const struct tester *tester)
 	uint32_t cores[MR_WORKERS_MAX];
 	json_t *root = document->root, *texts = json_array();
 
-	document_cores(document, cores,
-		       tester_cores(tester, cores, MR_WORKERS_MAX));
+	set_cores(document, cores, tester_cores(tester, cores, MR_WORKERS_MAX));
 	for (uint32_t i = 0; i < tester_n_ports(tester); i++)
 		add_port(document, tester, i);
 	for (uint32_t i = 0; config->n_tx > 0 && i < streams_n(streams); i++)
