@@ -12,35 +12,24 @@ struct document *document_new(const char *kind, const char *label,
 {
 	struct document *document = calloc(1, sizeof(*document));
 	struct machine machine;
-	json_t *root = json_object();
 
 	/* As everywhere in an application: no memory is the end. */
-	if (document == NULL || root == NULL)
+	if (document == NULL)
 		abort();
 	machine_look(&machine, command);
-	document->root = root;
-	json_object_set_new(root, "schema", json_string(DOCUMENT_SCHEMA));
-	json_object_set_new(root, "v", json_integer(DOCUMENT_VERSION));
-	json_object_set_new(root, "kind", json_text(kind));
-	json_object_set_new(root, "label", json_text(label));
-	json_object_set_new(root, "date", json_text(machine.date));
-	json_object_set_new(root, "command", json_text(command));
-	json_object_set_new(root, "millrace", json_text(machine.millrace));
-	json_object_set_new(root, "complete", json_true());
-	json_object_set_new(root, "why_incomplete", json_string(""));
-	json_object_set_new(root, "machine", machine_json(&machine));
-	json_object_set_new(root, "ports", json_array());
-	json_object_set_new(root, "cores", json_array());
-	json_object_set_new(root, "line_bps", document_real(0));
-	json_object_set_new(root, "clock", json_null());
-	json_object_set_new(root, "device", json_string(""));
-	json_object_set_new(root, "streams", json_array());
-	json_object_set_new(root, "config", json_object());
-	json_object_set_new(root, "measured", json_object());
-	json_object_set_new(root, "selftest", json_array());
-	json_object_set_new(root, "rows", json_array());
-	json_object_set_new(root, "trials", json_array());
-	json_object_set_new(root, "series", json_array());
+	document->root = json_pack(
+		"{ss si so so so so so sb ss so s[] s[] sf sn ss s[] s{} s{}"
+		" s[] s[] s[] s[]}",
+		"schema", DOCUMENT_SCHEMA, "v", DOCUMENT_VERSION, "kind",
+		json_text(kind), "label", json_text(label), "date",
+		json_text(machine.date), "command", json_text(command),
+		"millrace", json_text(machine.millrace), "complete", true,
+		"why_incomplete", "", "machine", machine_json(&machine),
+		"ports", "cores", "line_bps", 0.0, "clock", "device", "",
+		"streams", "config", "measured", "selftest", "rows", "trials",
+		"series");
+	if (document->root == NULL)
+		abort();
 	return document;
 }
 

@@ -65,25 +65,19 @@ static void describe_port(struct document *document,
 			  const struct port_of_document *port)
 {
 	const struct mr_port_info *info = &port->info;
-	json_t *object = json_object();
-
-	json_object_set_new(object, "name", json_text(info->name));
-	json_object_set_new(object, "sends", json_boolean(port->sends));
-	json_object_set_new(object, "receives", json_boolean(port->receives));
-	json_object_set_new(object, "mode", json_text(info->mode));
-	json_object_set_new(object, "why", json_text(info->why));
-	json_object_set_new(object, "rx_queues", document_count(info->n_rxqs));
-	json_object_set_new(object, "tx_queues", document_count(info->n_txqs));
-	json_object_set_new(object, "mtu", document_count(info->mtu_bytes));
-	json_object_set_new(object, "offloads", document_count(info->offloads));
-	json_object_set_new(object, "numa_node", json_integer(info->numa_node));
-	json_object_set_new(object, "locked_bytes",
-			    document_count(info->locked_bytes));
-	json_object_set_new(object, "link_mbps",
-			    document_count(port->link.speed_mbps));
-	json_object_set_new(
-		object, "nic",
+	json_t *object = json_pack(
+		"{so sb sb so so so so so so si so so so}", "name",
+		json_text(info->name), "sends", port->sends, "receives",
+		port->receives, "mode", json_text(info->mode), "why",
+		json_text(info->why), "rx_queues", document_count(info->n_rxqs),
+		"tx_queues", document_count(info->n_txqs), "mtu",
+		document_count(info->mtu_bytes), "offloads",
+		document_count(info->offloads), "numa_node",
+		(int)info->numa_node, "locked_bytes",
+		document_count(info->locked_bytes), "link_mbps",
+		document_count(port->link.speed_mbps), "nic",
 		nic_json("/sys", device_of(info), port->cores, port->n_cores));
+
 	json_array_append_new(json_object_get(document->root, "ports"), object);
 }
 

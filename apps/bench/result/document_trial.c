@@ -263,35 +263,22 @@ static json_t *tail_object(const struct trial_result *r)
 
 json_t *document_trial_json(uint32_t frame_bytes, const struct trial_result *r)
 {
-	json_t *object = json_object();
-
-	json_object_set_new(object, "frame_bytes", document_count(frame_bytes));
-	json_object_set_new(object, "asked_pps", document_real(r->asked_pps));
-	json_object_set_new(object, "start_s", document_real(0));
-	json_object_set_new(object, "duration_s",
-			    document_real(seconds(r->sending_ns)));
-	json_object_set_new(object, "whole_s",
-			    document_real(seconds(r->whole_ns)));
-	json_object_set_new(object, "tx", tx_object(r));
-	json_object_set_new(object, "rx", rx_object(r));
-	json_object_set_new(object, "lateness", summary(&r->lateness));
-	json_object_set_new(object, "latency", summary(&r->latency));
-	json_object_set_new(object, "tail", tail_object(r));
-	json_object_set_new(object, "percentiles",
-			    json_pack("{s:o, s:o}", "lateness",
-				      percentiles(&r->lateness), "latency",
-				      percentiles(&r->latency)));
-	json_object_set_new(object, "histogram",
-			    json_pack("{s:o}", "latency", coarse(&r->latency)));
-	json_object_set_new(object, "clock_error_ns",
-			    document_count(r->clock_error_ns));
-	json_object_set_new(object, "streams", streams_array(r));
-	json_object_set_new(object, "directions", directions_array(r));
-	json_object_set_new(object, "drops", drops_array(r));
-	json_object_set_new(object, "cpu_share", document_real(r->cpu_share));
-	json_object_set_new(object, "complete", json_boolean(!r->is_cut_short));
-	json_object_set_new(object, "why_stopped", json_text(r->why_stopped));
-	return object;
+	return json_pack(
+		"{so so so so so so so so so so s{so so} s{so} so so so so so"
+		" sb so}",
+		"frame_bytes", document_count(frame_bytes), "asked_pps",
+		document_real(r->asked_pps), "start_s", document_real(0),
+		"duration_s", document_real(seconds(r->sending_ns)), "whole_s",
+		document_real(seconds(r->whole_ns)), "tx", tx_object(r), "rx",
+		rx_object(r), "lateness", summary(&r->lateness), "latency",
+		summary(&r->latency), "tail", tail_object(r), "percentiles",
+		"lateness", percentiles(&r->lateness), "latency",
+		percentiles(&r->latency), "histogram", "latency",
+		coarse(&r->latency), "clock_error_ns",
+		document_count(r->clock_error_ns), "streams", streams_array(r),
+		"directions", directions_array(r), "drops", drops_array(r),
+		"cpu_share", document_real(r->cpu_share), "complete",
+		!r->is_cut_short, "why_stopped", json_text(r->why_stopped));
 }
 
 void document_trial(struct document *document, uint32_t frame_bytes,
