@@ -22,30 +22,20 @@ static double seconds(uint64_t ns)
 
 static json_t *summary(const struct hist *hist)
 {
-	static const struct {
-		const char *key;
-		double percentile;
-	} points[] = { { "p50", 50 },
-		       { "p90", 90 },
-		       { "p99", 99 },
-		       { "p999", 99.9 },
-		       { "p9999", 99.99 } };
-	json_t *object;
-
 	if (hist->n == 0)
 		return json_null();
-	object = json_object();
-	json_object_set_new(object, "n", document_count(hist->n));
-	json_object_set_new(object, "n_over", document_count(hist->n_over));
-	json_object_set_new(object, "min", document_count(hist->min));
-	json_object_set_new(object, "mean", document_real(hist_mean(hist)));
-	json_object_set_new(object, "stddev", document_real(hist_stddev(hist)));
-	for (uint32_t i = 0; i < sizeof(points) / sizeof(*points); i++)
-		json_object_set_new(
-			object, points[i].key,
-			document_count(hist_at(hist, points[i].percentile)));
-	json_object_set_new(object, "max", document_count(hist->max));
-	return object;
+	return json_pack("{so so so so so so so so so so so}", "n",
+			 document_count(hist->n), "n_over",
+			 document_count(hist->n_over), "min",
+			 document_count(hist->min), "mean",
+			 document_real(hist_mean(hist)), "stddev",
+			 document_real(hist_stddev(hist)), "p50",
+			 document_count(hist_at(hist, 50)), "p90",
+			 document_count(hist_at(hist, 90)), "p99",
+			 document_count(hist_at(hist, 99)), "p999",
+			 document_count(hist_at(hist, 99.9)), "p9999",
+			 document_count(hist_at(hist, 99.99)), "max",
+			 document_count(hist->max));
 }
 
 /*
@@ -157,23 +147,15 @@ bool document_line(const struct trial_result *so_far, bool has_tx, bool has_rx,
 }
 
 /* What came of a lane's frames, or of those of several lanes. */
-static void set_arrivals(json_t *object, const struct trial_lane *lane)
+static json_t *arrivals(const struct trial_lane *lane)
 {
-	const struct {
-		const char *key;
-		uint64_t n;
-	} counts[] = {
-		{ "received", lane->received },
-		{ "unique", lane->unique },
-		{ "lost", lane->lost },
-		{ "duplicates", lane->duplicates },
-		{ "reordered", lane->reordered },
-		{ "too_old", lane->too_old },
-	};
-
-	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
-		json_object_set_new(object, counts[i].key,
-				    document_count(counts[i].n));
+	return json_pack("{so so so so so so}", "received",
+			 document_count(lane->received), "unique",
+			 document_count(lane->unique), "lost",
+			 document_count(lane->lost), "duplicates",
+			 document_count(lane->duplicates), "reordered",
+			 document_count(lane->reordered), "too_old",
+			 document_count(lane->too_old));
 }
 
 static json_t *streams_array(const struct trial_result *r)
@@ -187,7 +169,7 @@ static json_t *streams_array(const struct trial_result *r)
 					   document_count(lane->run), "sent",
 					   document_count(lane->sent));
 
-		set_arrivals(object, lane);
+		json_object_update_new(object, arrivals(lane));
 		json_object_set_new(object, "longest_gap",
 				    document_count(lane->longest_gap));
 		json_array_append_new(array, object);
@@ -216,7 +198,7 @@ static json_t *directions_array(const struct trial_result *r)
 					  "max",
 					  document_count(d->latency_max_ns));
 
-		set_arrivals(object, &d->sum);
+		json_object_update_new(object, arrivals(&d->sum));
 		json_object_set_new(object, "latency", latency);
 		json_array_append_new(array, object);
 	}
@@ -240,25 +222,17 @@ static json_t *drops_array(const struct trial_result *r)
 /* What the tester itself has a part in. */
 static json_t *tail_object(const struct trial_result *r)
 {
-	const struct {
-		const char *key;
-		uint64_t ns;
-	} times[] = {
-		{ "late_ns", r->tail.late_ns },
-		{ "waited_ns", r->tail.waited_ns },
-		{ "still_ns", r->tail.still_ns },
-		{ "called_ns", r->tail.called_ns },
-		{ "tx_away_ns", r->tail.tx_away_ns },
-		{ "rx_away_ns", r->tail.rx_away_ns },
-		{ "all_waited_ns", r->tail.all_waited_ns },
-		{ "all_still_ns", r->tail.all_still_ns },
-	};
-	json_t *object = json_object();
+	const struct trial_tail *const tail = &r->tail;
 
-	for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
-		json_object_set_new(object, times[i].key,
-				    document_count(times[i].ns));
-	return object;
+	return json_pack("{so so so so so so so so}", "late_ns",
+			 document_count(tail->late_ns), "waited_ns",
+			 document_count(tail->waited_ns), "still_ns",
+			 document_count(tail->still_ns), "called_ns",
+			 document_count(tail->called_ns), "tx_away_ns",
+			 document_count(tail->tx_away_ns), "rx_away_ns",
+			 document_count(tail->rx_away_ns), "all_waited_ns",
+			 document_count(tail->all_waited_ns), "all_still_ns",
+			 document_count(tail->all_still_ns));
 }
 
 json_t *document_trial_json(uint32_t frame_bytes, const struct trial_result *r)
