@@ -73,55 +73,55 @@ static __always_inline bool has_link_header(const struct xdp_rule_port *port,
 	       tag[1] == bpf_htons(ETH_P_IP);
 }
 
-static __always_inline bool is_plain_l4(struct flow_packet *p, const void *end)
-{
-	const void *l4 = p->ip + 1;
-
-	if (p->ip->protocol == IPPROTO_UDP) {
-		const struct udphdr *udp = l4;
-
-		if ((const void *)(udp + 1) > end)
-			return false;
-		return bpf_ntohs(udp->len) >= sizeof(*udp) &&
-		       bpf_ntohs(udp->len) <= p->l4_bytes;
-	}
-	if (p->ip->protocol == IPPROTO_TCP) {
-		const struct tcphdr *tcp = l4;
-
-		if ((const void *)(tcp + 1) > end)
-			return false;
-		p->tcp_flags = flags_of(tcp);
-		return header_words_of(tcp) >= MIN_TCP_WORDS &&
-		       header_words_of(tcp) * 4 <= p->l4_bytes;
-	}
-	return false;
-}
-
-/* Whether it is for us, whole, and nothing that a router must look at. */
-static __always_inline bool is_plain(const struct xdp_rule_port *port,
+/* Whether it may be of a flow: for us, with ports where they are expected. */
+static __always_inline bool has_flow(const struct xdp_rule_port *port,
 				     struct ethhdr *eth, const void *end,
-				     __u64 n_bytes, struct flow_packet *p)
+				     struct flow_packet *p)
 {
 	struct iphdr *ip;
-	__u32 n_ip, sum;
 
 	p->l2_bytes = port->vlan == 0 ? ETH_HLEN : ETH_HLEN + VLAN_BYTES;
 	p->tcp_flags = 0;
 	p->ip = ip = (void *)eth + p->l2_bytes;
-	if ((const void *)(ip + 1) > end ||
-	    n_bytes != (__u64)(end - (const void *)eth) ||
-	    (*(const __u64 *)eth->h_dest << 16 >> 16) != port->mac ||
-	    !has_link_header(port, eth) ||
-	    *(const __u8 *)ip != PLAIN_VERSION_IHL || ip->ttl <= 1 ||
-	    (ip->frag_off & bpf_htons(MORE_OR_OFFSET)))
+	return (const void *)(ip + 1) + sizeof(struct udphdr) <= end &&
+	       (*(const __u64 *)eth->h_dest << 16 >> 16) == port->mac &&
+	       has_link_header(port, eth) &&
+	       *(const __u8 *)ip == PLAIN_VERSION_IHL &&
+	       (ip->protocol == IPPROTO_UDP || ip->protocol == IPPROTO_TCP) &&
+	       !(ip->frag_off & bpf_htons(MORE_OR_OFFSET));
+}
+
+static __always_inline bool is_plain_l4(struct flow_packet *p, const void *end)
+{
+	const struct udphdr *udp = (const void *)(p->ip + 1);
+	const struct tcphdr *tcp = (const void *)(p->ip + 1);
+
+	if (p->ip->protocol == IPPROTO_UDP)
+		return p->l4_bytes >= sizeof(*udp) &&
+		       bpf_ntohs(udp->len) >= sizeof(*udp) &&
+		       bpf_ntohs(udp->len) <= p->l4_bytes;
+	if ((const void *)(tcp + 1) > end)
 		return false;
-	n_ip = bpf_ntohs(ip->tot_len);
-	if (n_ip < sizeof(*ip) || p->l2_bytes + n_ip > n_bytes ||
-	    (p->l2_bytes + n_ip < n_bytes && n_bytes > MIN_FRAME))
+	p->tcp_flags = flags_of(tcp);
+	return header_words_of(tcp) >= MIN_TCP_WORDS &&
+	       header_words_of(tcp) * 4 <= p->l4_bytes;
+}
+
+/* Whether it is whole, and nothing that a router must look at. */
+static __always_inline bool is_plain(struct flow_packet *p,
+				     const struct ethhdr *eth, const void *end,
+				     __u64 n_bytes)
+{
+	const struct iphdr *ip = p->ip;
+	const __u32 n_ip = bpf_ntohs(ip->tot_len);
+
+	if (n_bytes != (__u64)(end - (const void *)eth) || ip->ttl <= 1 ||
+	    n_ip < sizeof(*ip) || p->l2_bytes + n_ip > n_bytes ||
+	    (p->l2_bytes + n_ip < n_bytes && n_bytes > MIN_FRAME) ||
+	    fold(add_words(ip, sizeof(*ip) / 2)) != 0xffff)
 		return false;
 	p->l4_bytes = n_ip - sizeof(*ip);
-	sum = add_words(ip, sizeof(*ip) / 2);
-	return fold(sum) == 0xffff && is_plain_l4(p, end);
+	return is_plain_l4(p, end);
 }
 
 /* A TCP segment is where its receiver expects it; learn from it. */
@@ -156,11 +156,13 @@ static __always_inline bool follow_segment(struct mr_flow_way *from,
 }
 
 /* The next hop's MAC address; 0: user space sends, or asks for it. */
-static __always_inline __u64 mac_of(__u32 idx, __u64 now_ns)
+static __always_inline __u64 mac_of(__u32 number, __u64 now_ns)
 {
+	const __u32 idx = number & ((1u << MR_FLOW_HOP_BITS) - 1);
 	struct xdp_hop *hop = bpf_map_lookup_elem(&hops, &idx);
 
-	if (hop == NULL || hop->until_ns == 0)
+	if (hop == NULL || hop->until_ns == 0 ||
+	    hop->generation != number >> MR_FLOW_HOP_BITS)
 		return 0;
 	if (now_ns >= hop->until_ns && now_ns - hop->asked_ns > ASK_AGAIN_NS) {
 		hop->asked_ns = now_ns;
@@ -239,13 +241,31 @@ write_link(struct xdp_md *ctx, const struct xdp_rule_port *target,
 	return ip;
 }
 
+static __always_inline __u32 ms_of(__u64 ns)
+{
+	return (__u32)(ns >> 20); /* nearly */
+}
+
+/* Whether user space has sent all that it was given, or this lasts too long. */
+static __always_inline bool may_begin(struct mr_flow_way *way, __u64 now_ns)
+{
+	if (way->passed == way->confirmed)
+		return true;
+	if (ms_of(now_ns) - way->since_ms < MR_FLOW_FORCE_MS)
+		return false;
+	way->confirmed = way->passed;
+	return true;
+}
+
 /* To user space, with a number to confirm. */
 static __always_inline int pass(struct xdp_md *ctx,
 				const struct xdp_flow_ref *ref,
-				struct mr_flow_way *way)
+				struct mr_flow_way *way, __u64 now_ns)
 {
 	struct mr_flow_ticket *ticket;
 
+	if (way->passed == way->confirmed)
+		way->since_ms = ms_of(now_ns);
 	way->passed++;
 	if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(*ticket)) == 0) {
 		ticket = (void *)(long)ctx->data_meta;
@@ -289,7 +309,7 @@ static __always_inline int forward(struct xdp_md *ctx, struct flow_packet *p,
 				   const struct xdp_flow_ref *ref,
 				   struct xdp_flow *flow,
 				   struct xdp_rule_queue *queue,
-				   struct xdp_rule_cell *cell)
+				   struct xdp_rule_cell *cell, bool plain)
 {
 	struct mr_flow_way *way = &flow->ways[ref->way & 1];
 	const struct mr_flow_way *back = &flow->ways[(ref->way & 1) ^ 1];
@@ -298,8 +318,9 @@ static __always_inline int forward(struct xdp_md *ctx, struct flow_packet *p,
 	struct iphdr *ip;
 	__u64 mac, *why;
 
-	if (!(way->word & XDP_RULE_ACTIVE) || way->passed != way->confirmed)
-		return pass(ctx, ref, way);
+	if (!plain || !(way->word & XDP_RULE_ACTIVE) ||
+	    !may_begin(way, p->now_ns))
+		return pass(ctx, ref, way, p->now_ns);
 	target = target_of(queue, p, way, &mac, &why);
 	if (target == NULL)
 		goto refused;
@@ -324,7 +345,7 @@ static __always_inline int forward(struct xdp_md *ctx, struct flow_packet *p,
 	return XDP_REDIRECT;
 refused:
 	++*why;
-	return pass(ctx, ref, way);
+	return pass(ctx, ref, way, p->now_ns);
 }
 
 static __always_inline int handle_flow(struct xdp_md *ctx,
@@ -343,11 +364,9 @@ static __always_inline int handle_flow(struct xdp_md *ctx,
 	__u32 idx;
 
 	if (queue == NULL || port->mtu_bytes == 0 ||
-	    !is_plain(port, eth, end, n_bytes, &p))
+	    !has_flow(port, eth, end, &p))
 		return NOT_OF_A_FLOW;
 	udp = (const void *)(p.ip + 1);
-	if ((const void *)(udp + 1) > end)
-		return NOT_OF_A_FLOW;
 	key.src = p.ip->saddr;
 	key.dst = p.ip->daddr;
 	key.sport = udp->source;
@@ -368,7 +387,8 @@ static __always_inline int handle_flow(struct xdp_md *ctx,
 	if (cell == NULL)
 		return NOT_OF_A_FLOW;
 	p.now_ns = is_simulated ? port->now_ns : bpf_ktime_get_coarse_ns();
-	return forward(ctx, &p, ref, flow, queue, cell);
+	return forward(ctx, &p, ref, flow, queue, cell,
+		       is_plain(&p, eth, end, n_bytes));
 }
 
 #endif

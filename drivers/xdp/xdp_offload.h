@@ -53,7 +53,7 @@ void mri_xdp_rules_read(const struct mr_rules *base, const uint32_t *ids,
 			uint32_t n, struct mr_rule_stats *ret_stats);
 void mri_xdp_rules_link(struct mr_rules *base, uint32_t i,
 			const struct mr_rules_link *link);
-void mri_xdp_rules_hop(struct mr_rules *base, uint32_t idx, uint64_t mac,
+void mri_xdp_rules_hop(struct mr_rules *base, uint32_t number, uint64_t mac,
 		       uint64_t until_ns);
 void mri_xdp_rules_flush(struct mr_rules *base);
 

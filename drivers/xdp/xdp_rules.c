@@ -270,14 +270,17 @@ void mri_xdp_rules_link(struct mr_rules *base, uint32_t i,
 	__atomic_store_n(&port->mtu_bytes, mtu_bytes, __ATOMIC_RELEASE);
 }
 
-void mri_xdp_rules_hop(struct mr_rules *base, uint32_t idx, uint64_t mac,
+void mri_xdp_rules_hop(struct mr_rules *base, uint32_t number, uint64_t mac,
 		       uint64_t until_ns)
 {
-	struct xdp_hop *hop = &rules_of(base)->hops[idx];
+	struct xdp_hop *hop =
+		&rules_of(base)->hops[number & ((1u << MR_FLOW_HOP_BITS) - 1)];
+	const uint64_t generation = number >> MR_FLOW_HOP_BITS;
 
 	/* Never the old address until the new time. */
-	if (hop->mac != mac)
+	if (hop->mac != mac || hop->generation != generation)
 		__atomic_store_n(&hop->until_ns, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&hop->generation, generation, __ATOMIC_RELEASE);
 	__atomic_store_n(&hop->mac, mac, __ATOMIC_RELEASE);
 	__atomic_store_n(&hop->until_ns, until_ns, __ATOMIC_RELEASE);
 }

@@ -69,7 +69,7 @@ struct xdp_hop {
 	__u64 mac;
 	__u64 until_ns; /* 0: not at all */
 	__u64 asked_ns; /* when user space last saw a frame after that */
-	__u64 reserved;
+	__u64 generation;
 };
 
 /* An rx queue; one CPU at a time runs the program for it. */

@@ -10,6 +10,8 @@
 
 #include "base/base.h"
 
+_Static_assert(sizeof(struct mr_flow_way) == 64, "a cache line");
+
 enum {
 	MAX_PORTS = 64,
 	DEFAULT_N_RULES = 8192,
@@ -45,6 +47,12 @@ static int check_ports(const struct mr_rules_config *config,
 		return mr_fail(reterr_reason, -EINVAL,
 			       "mr_rules_config.n_ports is %u: 1 to %d",
 			       config->n_ports, MAX_PORTS);
+	if (config->n_hops >= 1u << MR_FLOW_HOP_BITS ||
+	    (config->n_hops > 0 && config->id_step == 0))
+		return mr_fail(reterr_reason, -EINVAL,
+			       "mr_rules_config.n_hops is %u, below %u, with "
+			       "an id_step",
+			       config->n_hops, 1u << MR_FLOW_HOP_BITS);
 	if (config->n_max > MAX_N_RULES)
 		return mr_fail(reterr_reason, -EINVAL,
 			       "mr_rules_config.n_max is %u, at most %d",
@@ -111,7 +119,7 @@ static struct mr_rules *alloc_rules(const struct mr_rules_config *config)
 	}
 	memcpy(rules->ports, config->ports, ports_bytes);
 	for (uint32_t i = 0; i < n; i++)
-		rules->free_ids[i] = n - 1 - i;
+		rules->free_ids[i] = i;
 	return rules;
 }
 
@@ -168,6 +176,22 @@ static bool is_valid(const struct mr_rules *rules, const struct mr_rule *rule)
 	       rule->port < rules->n_ports;
 }
 
+static uint32_t take_id(struct mr_rules *rules)
+{
+	const uint32_t id = rules->free_ids[rules->first_free];
+
+	rules->first_free = (rules->first_free + 1) % rules->n_max;
+	rules->n_free--;
+	return id;
+}
+
+static void give_id(struct mr_rules *rules, uint32_t id)
+{
+	rules->free_ids[(rules->first_free + rules->n_free) % rules->n_max] =
+		id;
+	rules->n_free++;
+}
+
 uint32_t mr_rules_add(struct mr_rules *rules, const struct mr_rule *new_rules,
 		      uint32_t n, uint32_t *ret_ids)
 {
@@ -175,23 +199,22 @@ uint32_t mr_rules_add(struct mr_rules *rules, const struct mr_rule *new_rules,
 
 	while (n_given < n && rules->n_free > 0 &&
 	       is_valid(rules, &new_rules[n_given])) {
-		const uint32_t id = rules->free_ids[--rules->n_free];
+		const uint32_t id = take_id(rules);
 
 		rules->rules[mr_rule_slot(id)] = new_rules[n_given];
 		ret_ids[n_given++] = id;
 	}
 	n_added = n_given == 0 ? 0 : rules->ops->add(rules, ret_ids, n_given);
 	while (n_given > n_added)
-		rules->free_ids[rules->n_free++] = ret_ids[--n_given];
+		give_id(rules, ret_ids[--n_given]);
 	return n_added;
 }
 
 void mr_rules_remove(struct mr_rules *rules, const uint32_t *ids, uint32_t n)
 {
 	rules->ops->remove(rules, ids, n);
-	for (uint32_t i = n; i > 0; i--)
-		rules->free_ids[rules->n_free++] =
-			ids[i - 1] + (1u << MR_RULE_SLOT_BITS);
+	for (uint32_t i = 0; i < n; i++)
+		give_id(rules, ids[i] + (1u << MR_RULE_SLOT_BITS));
 }
 
 void mr_rules_set(struct mr_rules *rules, uint32_t id, uint32_t to,
@@ -222,7 +245,7 @@ void mr_rules_link(struct mr_rules *rules, uint32_t i,
 void mr_rules_hop(struct mr_rules *rules, uint32_t hop, uint64_t mac,
 		  uint64_t until_ns)
 {
-	if (hop < rules->n_hops)
+	if ((hop & ((1u << MR_FLOW_HOP_BITS) - 1)) < rules->n_hops)
 		rules->ops->hop(rules, hop, mac, until_ns);
 }
 
@@ -253,10 +276,13 @@ void mr_rules_confirm(struct mr_rules *rules,
 	struct mr_flow_way *way =
 		&mr_rules_ways(rules, ticket->id)[ticket->way];
 
-	/* Late, and the slot is another rule's by now: leave it alone. */
+	/* Late, and the slot is another rule's by now, or the driver did not
+	 * wait: leave it alone. */
 	if (__atomic_load_n(&way->word, __ATOMIC_RELAXED) >>
-		    MR_RULE_SLOT_BITS ==
-	    ticket->id >> MR_RULE_SLOT_BITS)
+			    MR_RULE_SLOT_BITS ==
+		    ticket->id >> MR_RULE_SLOT_BITS &&
+	    (int32_t)(ticket->number -
+		      __atomic_load_n(&way->confirmed, __ATOMIC_RELAXED)) > 0)
 		__atomic_store_n(&way->confirmed, ticket->number,
 				 __ATOMIC_RELEASE);
 }

@@ -375,6 +375,7 @@ void app_hang_up(void *opaque)
 	for (uint32_t w = 0; w < app->n_workers; w++)
 		app->workers[w].has_news = true;
 	/* All at once; each worker asks for its sessions' rules again. */
+	nat_offload_follow(app);
 	if (app->rules != NULL)
 		mr_rules_flush(app->rules);
 	app_ask_reload(app);
@@ -399,6 +400,7 @@ static void finish_reload(struct app *app)
 	app->kept = app->config;
 	app->config = app->next;
 	app->next = NULL;
+	nat_offload_follow(app);
 	free_unused(app);
 	app->n_reloads++;
 	if (n == app->n_workers)

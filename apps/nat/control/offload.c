@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Rules for the translator's sessions: offload.h. */
-#include <string.h>
+#include <sys/random.h>
 
 #include "app.h"
 #include "mapping/session.h"
 #include "offload.h"
 #include "support/text.h"
 
-enum {
-	MAX_RULES = 131072
-}; /* 150 bytes of kernel memory each, and more when
-    * they are in use */
+/* 330 bytes of kernel memory each, allocated at the start. */
+enum { MAX_RULES = 131072 };
 
 static uint32_t n_rxqs(const struct app *app)
 {
@@ -31,16 +29,16 @@ int nat_offload_open(struct app *app, struct mr_reason *ret_error)
 	const char *const program = app->options->plane.program;
 	const uint32_t n_owners = app->plane.n_workers + n_rxqs(app);
 	const struct nat_config *c = app->config;
-	const struct mr_rules_config config = {
+	struct mr_rules_config config = {
 		.size = sizeof(config),
 		.n_ports = NAT_SIDES,
 		.ports = app->plane.ports,
 		.n_max = c->max_mappings < MAX_RULES ? c->max_mappings :
 						       MAX_RULES,
 		.n_hops = NAT_NEIGHBOUR_SLOTS,
-		.first_id = (uint16_t)app->plane.n_workers,
 		.id_step = nat_id_step(n_owners),
 	};
+	uint16_t random = 0;
 	struct mr_reason why;
 	int err;
 
@@ -50,6 +48,10 @@ int nat_offload_open(struct app *app, struct mr_reason *ret_error)
 				  true, ret_error);
 	if (err <= 0)
 		return err < 0;
+	if (getrandom(&random, sizeof(random), 0) < 0)
+		return fail_with(ret_error, 1, "getrandom: no random numbers");
+	config.first_id = (uint16_t)((random & ~(config.id_step - 1u)) |
+				     app->plane.n_workers);
 	if (mr_rules_open(&config, &app->rules, &why) < 0)
 		return offload_refuse(program, choice, why.text, ret_error) < 0;
 	app->n_id_owners = n_owners;
@@ -93,18 +95,23 @@ void nat_offload_serve(struct app *app)
 		nat_rules_serve(app->workers[i].maps->rules);
 }
 
+/* 0: no limit. */
+static uint16_t lower(uint16_t mtu, uint16_t limit)
+{
+	return limit != 0 && limit < mtu ? limit : mtu;
+}
+
 void nat_offload_follow(struct app *app)
 {
 	for (uint32_t s = 0; s < NAT_SIDES && app->rules != NULL; s++) {
 		const struct nat_side_config *side = &app->config->sides[s];
 		struct mr_rules_link link = { .vlan = side->vlan };
-		uint8_t mac[6];
+		const struct nat_side_config *next =
+			app->next != NULL ? &app->next->sides[s] : side;
 		uint16_t mtu;
 
-		app_describe_port(app, s, mac, &mtu);
-		memcpy(link.mac, mac, sizeof(link.mac));
-		link.mtu_bytes =
-			side->mtu != 0 && side->mtu < mtu ? side->mtu : mtu;
+		app_describe_port(app, s, link.mac, &mtu);
+		link.mtu_bytes = lower(lower(mtu, side->mtu), next->mtu);
 		mr_rules_link(app->rules, s, &link);
 	}
 }
@@ -121,7 +128,7 @@ void nat_offload_stats(const struct app *app, struct nat_offload_stats *stats)
 		    app->workers[i].maps->rules == NULL)
 			continue;
 		one = nat_rules_stats(app->workers[i].maps->rules);
-		stats->rules.n_rules += one.n_rules;
+		stats->rules.n_rules += app->rules != NULL ? one.n_rules : 0;
 		stats->rules.refused += one.refused;
 	}
 }

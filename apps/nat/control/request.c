@@ -85,9 +85,10 @@ static void clear(struct nat_request *request, const struct nat_request_to *to)
 
 static void reload(struct nat_request *request, const struct nat_request_to *to)
 {
+	/* First: what rules forwarded was under the old configuration. */
+	nat_rules_end_all(to->maps);
 	request->err = nat_maps_reload(to->maps, request->config, to->now_s,
 				       &request->why);
-	nat_rules_end_all(to->maps);
 	if (request->err < 0)
 		return;
 	nat_path_reload(to->path, request->config);

@@ -116,18 +116,25 @@ static bool is_idle(const struct nat_neighbour *n, uint32_t now_s)
 static void tell(const struct nat_neighbours *neighbours, uint32_t slot)
 {
 	const struct nat_neighbour *n = &neighbours->slots[slot];
-	const uint64_t word = __atomic_load_n(&n->mac, __ATOMIC_ACQUIRE);
-	uint64_t until_ns = 0;
+	uint64_t word, until_ns;
 
-	if (neighbours->rules == NULL || state_of(word) == NAT_NEIGHBOUR_PROBE)
+	if (neighbours->rules == NULL)
 		return;
-	if (state_of(word) == NAT_NEIGHBOUR_FIXED)
-		until_ns = UINT64_MAX;
-	else if (state_of(word) == NAT_NEIGHBOUR_REACHABLE)
-		until_ns = (__atomic_load_n(&n->confirmed_s, __ATOMIC_RELAXED) +
-			    NAT_REACHABLE_S + UINT64_C(1)) *
-			   1000000000u;
-	mr_rules_hop(neighbours->rules, slot, word & NAT_MAC_MASK, until_ns);
+	do { /* again if another worker has changed it meanwhile */
+		word = __atomic_load_n(&n->mac, __ATOMIC_ACQUIRE);
+		if (state_of(word) == NAT_NEIGHBOUR_PROBE)
+			return;
+		until_ns = 0;
+		if (state_of(word) == NAT_NEIGHBOUR_FIXED)
+			until_ns = UINT64_MAX;
+		else if (state_of(word) == NAT_NEIGHBOUR_REACHABLE)
+			until_ns = (__atomic_load_n(&n->confirmed_s,
+						    __ATOMIC_RELAXED) +
+				    NAT_REACHABLE_S + UINT64_C(1)) *
+				   1000000000u;
+		mr_rules_hop(neighbours->rules, nat_neighbours_hop(n, slot),
+			     word & NAT_MAC_MASK, until_ns);
+	} while (__atomic_load_n(&n->mac, __ATOMIC_ACQUIRE) != word);
 }
 
 void nat_neighbours_share(struct nat_neighbours *neighbours,

@@ -106,6 +106,17 @@ static inline uint64_t nat_mac(const uint8_t *bytes)
 enum { NAT_MAC_BITS = 48 };
 #define NAT_MAC_MASK ((UINT64_C(1) << NAT_MAC_BITS) - 1)
 
+/* The name of a next hop for rules, which another address in the same slot does
+ * not have. */
+static inline uint32_t nat_neighbours_hop(const struct nat_neighbour *n,
+					  uint32_t slot)
+{
+	const uint64_t word = __atomic_load_n(&n->mac, __ATOMIC_RELAXED);
+
+	return slot | (uint32_t)(word >> NAT_MAC_BITS & 0xff)
+			      << MR_FLOW_HOP_BITS;
+}
+
 /* Look up addr atomically. */
 static inline enum nat_neighbour_state
 nat_neighbours_look(const struct nat_neighbours *neighbours, uint32_t slot,

@@ -508,9 +508,10 @@ static inline enum nat_reason forward(struct nat_path *path, enum nat_side from,
 	else
 		map->n_in++;
 	if (path->tickets != NULL)
-		nat_rule_use(path->maps, id,
-			     from == NAT_INSIDE ? NAT_OUT : NAT_IN, remote,
-			     hop);
+		nat_rule_use(
+			path->maps, id, from == NAT_INSIDE ? NAT_OUT : NAT_IN,
+			remote,
+			nat_neighbours_hop(&path->neighbours->slots[hop], hop));
 	translate(path, map, from, ip, frame->flags & MR_FRAME_CSUM_PARTIAL);
 	return send_plain(path, from, frame, mac) ? NAT_OK : NAT_DROP_TX_FULL;
 }

@@ -6,9 +6,9 @@
 #include "tickets.h"
 
 enum {
-	N_TICKETS = 4096,   /* more than the frames in an rx and a tx queue; one
-			     * that is lost is the next one's matter */
-	SENT_NS = 20000000, /* when another worker has sent what it was given */
+	N_TICKETS = 4096,  /* more than the frames in an rx and a tx queue; one
+			    * that is lost is the next one's matter */
+	SENT_NS = 1000000, /* when another worker has sent what it was given */
 	AWAKE_NS = 50000000, /* how long it is worth to wait for the device */
 };
 
@@ -49,12 +49,14 @@ void nat_tickets_take(struct nat_tickets *tickets, uint32_t side, uint8_t *base,
 	struct queue *queue = &tickets->queues[side];
 
 	for (uint32_t i = 0; i < n; i += mr_frame_n_entries(&frames[i])) {
-		struct ticket *to = &queue->tickets[queue->tail % N_TICKETS];
+		struct mr_flow_ticket ticket;
 
-		if (queue->tail - queue->head < N_TICKETS)
-			queue->tail += (uint32_t)mr_rules_ticket(
-				tickets->rules, mr_frame_data(base, &frames[i]),
-				&to->ticket);
+		if (!mr_rules_ticket(tickets->rules,
+				     mr_frame_data(base, &frames[i]),
+				     &ticket) ||
+		    queue->tail - queue->head == N_TICKETS)
+			continue;
+		queue->tickets[queue->tail++ % N_TICKETS].ticket = ticket;
 	}
 }
 

@@ -39,15 +39,28 @@ static uint32_t age_sessions(struct nat_maps *maps, uint32_t now_s)
 	return n;
 }
 
-/* When a mapping ends, judging by its own cache line. */
+static bool has_filtered_rule(const struct nat_maps *maps,
+			      const struct nat_map *map)
+{
+	return (map->flags & NAT_MAP_RULE) &&
+	       map->inside.proto == IPPROTO_UDP &&
+	       maps->filtering[NAT_UDP] != NAT_FILTER_NONE;
+}
+
+/* When a mapping ends, or its rule does, judging by its own cache line. */
 static uint32_t due_of(const struct nat_maps *maps, const struct nat_map *map)
 {
 	uint32_t idle_s = nat_idle_s(maps, map->inside.proto, map->tcp_state);
 	/* TCP: last_s counts until there was a session. */
 	bool is_session =
 		map->inside.proto == IPPROTO_TCP && map->remote.addr != 0;
+	uint32_t last_s = is_session ? map->remote_last_s : map->last_s;
 
-	return nat_due(is_session ? map->remote_last_s : map->last_s, idle_s);
+	/* A rule passes what its session may send, so it ends with that. */
+	if (has_filtered_rule(maps, map) &&
+	    (int32_t)(map->remote_last_s - last_s) < 0)
+		last_s = map->remote_last_s;
+	return nat_due(last_s, idle_s);
 }
 
 void nat_map_set_timer(struct nat_maps *maps, uint32_t id)
@@ -68,6 +81,9 @@ static bool age(struct nat_maps *maps, uint32_t id, uint32_t now_s)
 	uint32_t due_s;
 
 	nat_rule_take(maps, id);
+	if (has_filtered_rule(maps, map) &&
+	    !nat_first_is_live(maps, map, now_s))
+		nat_rule_end(maps, id);
 	due_s = due_of(maps, map);
 	if (!nat_is_due(due_s, now_s)) {
 		mr_wheel_set(maps->wheel, id, due_s);

@@ -155,6 +155,8 @@ static void hold(struct nat_maps *maps, const struct nat_rules_batch *batch,
 	rule->is_active = nat_map_at(maps, map_id)->inside.proto == IPPROTO_UDP;
 	if (rule->is_active)
 		mr_rules_set(rules->set, id, 0, 1);
+	/* The end of its first session is watched from now on. */
+	nat_map_set_timer(maps, map_id);
 }
 
 static void send_batch(struct nat_rules *rules)
@@ -305,9 +307,12 @@ static void refresh(const struct nat_maps *maps, uint32_t id,
 		    enum nat_direction direction, uint64_t seen_ns)
 {
 	struct nat_map *map = nat_map_at(maps, id);
-	const uint32_t s = (uint32_t)((seen_ns + TICK_NS) / SECOND_NS);
+	uint32_t s = (uint32_t)((seen_ns + TICK_NS) / SECOND_NS);
 	const bool is_tcp = map->inside.proto == IPPROTO_TCP;
 
+	/* Never later than now: ages are differences. */
+	if ((int32_t)(s - maps->now_s) > 0)
+		s = maps->now_s;
 	if (seen_ns == 0 || (direction == NAT_IN && !maps->refreshes_inbound))
 		return;
 	if (!is_tcp)
@@ -344,25 +349,36 @@ void nat_rule_take(const struct nat_maps *maps, uint32_t id)
 	}
 }
 
+/* Without a ticket the driver may be writing, too: never go back then. */
+static void advance(uint32_t *to, uint32_t value, bool is_active)
+{
+	if (!is_active ||
+	    (int32_t)(value - __atomic_load_n(to, __ATOMIC_RELAXED)) > 0)
+		__atomic_store_n(to, value, __ATOMIC_RELAXED);
+}
+
 static void give_end(struct nat_maps *maps, uint32_t id,
-		     struct mr_flow_way *ways, uint32_t w)
+		     struct mr_flow_way *ways, uint32_t w, bool is_active)
 {
 	const struct nat_window_end *end = &maps->windows[id].ends[w];
 
-	__atomic_store_n(&ways[w].tcp.ack, end->ack, __ATOMIC_RELAXED);
-	__atomic_store_n(&ways[w].tcp.end, end->end, __ATOMIC_RELAXED);
-	__atomic_store_n(&ways[w].tcp.window, end->window, __ATOMIC_RELAXED);
+	advance(&ways[w].tcp.ack, end->ack, is_active);
+	advance(&ways[w].tcp.end, end->end, is_active);
+	if (!is_active || ways[w].tcp.window < end->window)
+		__atomic_store_n(&ways[w].tcp.window, end->window,
+				 __ATOMIC_RELAXED);
 	__atomic_store_n(&ways[w].tcp.shift, end->shift, __ATOMIC_RELAXED);
 }
 
 void nat_rule_give(struct nat_maps *maps, uint32_t id,
-		   enum nat_direction direction)
+		   enum nat_direction direction, struct nat_remote remote)
 {
 	const struct nat_map *map = nat_map_at(maps, id);
 	struct rule *rule = held_rule(maps, id);
 	struct mr_flow_way *ways;
 
-	if (rule == NULL || map->inside.proto != IPPROTO_TCP)
+	if (rule == NULL || map->inside.proto != IPPROTO_TCP ||
+	    map->remote.addr != remote.addr || map->remote.port != remote.port)
 		return;
 	if (map->tcp_state == NAT_TCP_CLOSING ||
 	    map->tcp_state == NAT_TCP_RESET) {
@@ -373,9 +389,9 @@ void nat_rule_give(struct nat_maps *maps, uint32_t id,
 	if (is_established(maps, id)) {
 		/* The driver leaves the end of this direction alone until the
 		 * frame is confirmed, and both while the rule is inactive. */
-		give_end(maps, id, ways, direction);
+		give_end(maps, id, ways, direction, rule->is_active);
 		if (!rule->is_active)
-			give_end(maps, id, ways, !direction);
+			give_end(maps, id, ways, !direction, false);
 	}
 	if (rule->is_active != is_established(maps, id)) {
 		rule->is_active = !rule->is_active;

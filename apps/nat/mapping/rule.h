@@ -73,9 +73,9 @@ void nat_rule_use(struct nat_maps *maps, uint32_t id,
 		  uint32_t hop);
 /* Bring the mapping up to date, before it is used. */
 void nat_rule_take(const struct nat_maps *maps, uint32_t id);
-/* After a packet in this direction was handled. */
+/* After a packet in this direction, from or to remote, was handled. */
 void nat_rule_give(struct nat_maps *maps, uint32_t id,
-		   enum nat_direction direction);
+		   enum nat_direction direction, struct nat_remote remote);
 /* The mapping or its first session ends. */
 void nat_rule_end(struct nat_maps *maps, uint32_t id);
 

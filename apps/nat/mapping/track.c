@@ -270,7 +270,7 @@ enum nat_reason nat_maps_out(struct nat_maps *maps, uint32_t id,
 
 	nat_rule_take(maps, id);
 	reason = go_out(maps, id, remote, segment, now_s);
-	nat_rule_give(maps, id, NAT_OUT);
+	nat_rule_give(maps, id, NAT_OUT, remote);
 	return reason;
 }
 
@@ -282,7 +282,7 @@ enum nat_reason nat_maps_in(struct nat_maps *maps, uint32_t id,
 
 	nat_rule_take(maps, id);
 	reason = come_in(maps, id, remote, segment, now_s);
-	nat_rule_give(maps, id, NAT_IN);
+	nat_rule_give(maps, id, NAT_IN, remote);
 	return reason;
 }
 

@@ -24,7 +24,8 @@ struct mr_rules {
 	uint32_t n_ports;
 	uint32_t n_max;
 	struct mr_rule *rules; /**< by mr_rule_slot(): n_max of them */
-	uint32_t *free_ids;    /**< private to lib/port, as the next one */
+	uint32_t *free_ids;    /**< private to lib/port, as the next two: */
+	uint32_t first_free;   /**< a ring, so that a slot rests */
 	uint32_t n_free;
 	int fd; /**< for mr_rules_fd(); initially -1 */
 	/* Of MR_RULE_FLOW. */

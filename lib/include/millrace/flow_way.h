@@ -22,7 +22,11 @@ extern "C" {
  * frame of this direction before the application confirms the last number,
  * which it does when that frame has left. So frames stay in order, whatever
  * made one of them go through the application; and until then, all that the
- * driver writes below stays as it is.
+ * driver writes below stays as it is. A direction that is never quiet for so
+ * long is forwarded all the same after MR_FLOW_FORCE_MS, and may be reordered
+ * then, once.
+ *
+ * Fragments, and packets with IP options, get no ticket.
  */
 
 enum {
@@ -33,7 +37,9 @@ enum {
 
 enum {
 	MR_FLOW_HOP_NONE = UINT32_MAX, /**< mr_flow_way.hop: unknown */
+	MR_FLOW_HOP_BITS = 24,         /**< above: mr_rules_hop() */
 	MR_FLOW_WAYS = 2,
+	MR_FLOW_FORCE_MS = 1000,
 };
 
 /** The end of a TCP connection that sends in a direction. */
@@ -61,6 +67,7 @@ struct mr_flow_way {
 	uint16_t l4_delta;      /**< ...and over addresses and ports */
 	uint32_t hop;           /**< application: mr_rules_hop() */
 	struct mr_flow_end tcp; /**< whoever has the frame */
+	uint32_t since_ms;      /**< driver: first ticket not yet confirmed */
 	uint32_t reserved;
 };
 

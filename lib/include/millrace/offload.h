@@ -196,7 +196,7 @@ MR_API void mr_rules_close(struct mr_rules *rules);
  *         rule is invalid or is in the set already
  *
  * Thread: one of all calls but mr_rules_set() and mr_rules_read() at a time.
- * Cost:   a system call for each rule of MR_RULE_STATION.
+ * Cost:   a system call for each rule of MR_RULE_STATION, two of MR_RULE_FLOW.
  */
 MR_API uint32_t mr_rules_add(struct mr_rules *rules,
 			     const struct mr_rule *new_rules, uint32_t n,
@@ -212,8 +212,9 @@ MR_API void mr_rules_remove(struct mr_rules *rules, const uint32_t *ids,
 			    uint32_t n);
 
 /**
- * Change where a rule sends to, and whether it is active. Takes effect with the
- * next frame. Does nothing if the rule was removed.
+ * Change where a rule sends to (but not one of MR_RULE_FLOW), and whether it is
+ * active. Takes effect with the next frame. Does nothing if the rule was
+ * removed.
  *
  * Thread: any, in bursts too; sequentially consistent.
  * Cost:   a compare-and-swap.
@@ -252,12 +253,14 @@ MR_API void mr_rules_link(struct mr_rules *rules, uint32_t i,
 			  const struct mr_rules_link *link);
 
 /**
- * Say how to reach a next hop: by MAC address @p mac, six bytes in memory order
- * from the least significant on, until @p until_ns of CLOCK_MONOTONIC; 0: not
- * at all. Later, frames are still sent there, but one in 10 ms goes to the
- * application, so that it asks again.
+ * Say how to reach a next hop, mr_flow_way.hop: by MAC address @p mac, six
+ * bytes in memory order from the least significant on, until @p until_ns of
+ * CLOCK_MONOTONIC; 0: not at all. Later, frames are still sent there, but one
+ * in 10 ms goes to the application, so that it asks again.
  *
- * @param hop  below mr_rules_config.n_hops
+ * @param hop  a number below mr_rules_config.n_hops, and in the bits from
+ *             MR_FLOW_HOP_BITS on a generation: flows that name another one of
+ *             the same number go to the application
  *
  * Thread: any. Cost: two stores.
  */
@@ -273,7 +276,8 @@ MR_API void mr_rules_hop(struct mr_rules *rules, uint32_t hop, uint64_t mac,
 MR_API void mr_rules_flush(struct mr_rules *rules);
 
 /**
- * Take the ticket of a frame, as received: @p data is its first byte.
+ * Take the ticket of a frame, as received: @p data is its first byte, with
+ * sizeof(struct mr_flow_ticket) bytes of its buffer before it.
  *
  * @return 1 and *ret_ticket; 0: it has none
  *

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/port/rules.c, with a driver that keeps what it is given. */
+#include <netinet/in.h>
+
 #include "support/unit.h"
 
 #include <millrace/driver.h>
@@ -11,6 +13,7 @@ static struct {
 	int open_err, caps_err;
 	uint32_t n_open, n_accepted; /* rules that it takes yet */
 	uint32_t ids[N_RULES], n_ids;
+	uint32_t links, hop, n_flushes;
 } told;
 
 static int fake_caps(const struct mr_port *port, struct mr_offload_caps *caps,
@@ -65,6 +68,29 @@ static void fake_sent(struct mr_rules *rules, uint32_t i,
 	sent->attempted = 10 + i;
 }
 
+static void fake_link(struct mr_rules *rules, uint32_t i,
+		      const struct mr_rules_link *link)
+{
+	(void)rules;
+	(void)link;
+	told.links |= 1u << i;
+}
+
+static void fake_hop(struct mr_rules *rules, uint32_t hop, uint64_t mac,
+		     uint64_t until_ns)
+{
+	(void)rules;
+	(void)mac;
+	(void)until_ns;
+	told.hop = hop;
+}
+
+static void fake_flush(struct mr_rules *rules)
+{
+	(void)rules;
+	told.n_flushes++;
+}
+
 static const struct mr_rules_ops ops = {
 	.rules_bytes = sizeof(struct mr_rules),
 	.caps = fake_caps,
@@ -73,6 +99,9 @@ static const struct mr_rules_ops ops = {
 	.add = fake_add,
 	.remove = fake_remove,
 	.sent = fake_sent,
+	.link = fake_link,
+	.hop = fake_hop,
+	.flush = fake_flush,
 };
 
 static const struct mr_driver fake = { .name = "fake", .rules = &ops };
@@ -203,7 +232,7 @@ RULES_TEST(invalid_rules_end_a_list)
 		{ .match = MR_RULE_ANY, .to = N_PORTS },
 		{ .match = MR_RULE_STATION, .mac = { 3 } },
 		{ .match = MR_RULE_STATION, .action = MR_RULE_DROP },
-		{ .match = 3 },
+		{ .match = 4 },
 	};
 	struct mr_rule two[2] = { { .match = MR_RULE_STATION, .to = 1 } };
 	uint32_t ids[2];
@@ -216,6 +245,122 @@ RULES_TEST(invalid_rules_end_a_list)
 		assert_int_equal(mr_rules_add(bench.rules, two, 2, ids), 1);
 		mr_rules_remove(bench.rules, ids, 1);
 		told.n_accepted = N_RULES;
+	}
+	mr_rules_close(bench.rules);
+}
+
+static const struct mr_rule flow = { .match = MR_RULE_FLOW,
+				     .to = 1,
+				     .proto = IPPROTO_UDP };
+
+static void open_for_flows(struct mr_flow_way (*ways)[MR_FLOW_WAYS])
+{
+	bench.config.n_hops = 8;
+	bench.config.id_step = 2;
+	assert_int_equal(mr_rules_open(&bench.config, &bench.rules, NULL), 0);
+	bench.rules->ways = ways;
+}
+
+RULES_TEST(flows_need_next_hops_and_two_ports)
+{
+	struct mr_rule wrong = flow;
+	uint32_t id;
+
+	bench.config.n_hops = 8;
+	refuse(-EINVAL, "id_step");
+	bench.config.n_hops = 1u << MR_FLOW_HOP_BITS;
+	refuse(-EINVAL, "n_hops");
+	bench.config.n_hops = 0;
+	assert_int_equal(mr_rules_open(&bench.config, &bench.rules, NULL), 0);
+	assert_int_equal(mr_rules_add(bench.rules, &flow, 1, &id), 0);
+	mr_rules_link(bench.rules, 0, &(struct mr_rules_link){ 0 });
+	mr_rules_hop(bench.rules, 0, 0, 0);
+	mr_rules_flush(bench.rules);
+	assert_int_equal(told.links + told.n_flushes, 0);
+	mr_rules_close(bench.rules);
+
+	open_for_flows(NULL);
+	wrong.to = wrong.port;
+	assert_int_equal(mr_rules_add(bench.rules, &wrong, 1, &id), 0);
+	wrong = flow;
+	wrong.proto = IPPROTO_ICMP;
+	assert_int_equal(mr_rules_add(bench.rules, &wrong, 1, &id), 0);
+	assert_int_equal(mr_rules_add(bench.rules, &flow, 1, &id), 1);
+	mr_rules_link(bench.rules, 1, &(struct mr_rules_link){ 0 });
+	mr_rules_link(bench.rules, N_PORTS, &(struct mr_rules_link){ 0 });
+	assert_int_equal(told.links, 1u << 1);
+	mr_rules_hop(bench.rules, 7 | 3u << MR_FLOW_HOP_BITS, 1, 2);
+	mr_rules_hop(bench.rules, 8, 1, 2);
+	assert_int_equal(told.hop, 7 | 3u << MR_FLOW_HOP_BITS);
+	mr_rules_flush(bench.rules);
+	assert_int_equal(told.n_flushes, 1);
+	mr_rules_close(bench.rules);
+}
+
+RULES_TEST(a_ticket_is_taken_once)
+{
+	struct mr_flow_ticket ticket = { .id = N_RULES - 1,
+					 .way = 1,
+					 .number = 7 };
+	struct mr_flow_ticket wrong, got;
+	uint8_t buffer[64] = { 0 };
+	uint8_t *data = buffer + 32;
+
+	open_for_flows(NULL);
+	assert_false(mr_rules_ticket(bench.rules, data, &got));
+	ticket.magic = bench.rules->magic;
+	memcpy(data - sizeof(ticket), &ticket, sizeof(ticket));
+	assert_true(mr_rules_ticket(bench.rules, data, &got));
+	assert_memory_equal(&got, &ticket, sizeof(ticket));
+	assert_false(mr_rules_ticket(bench.rules, data, &got));
+	/* What no driver writes. */
+	wrong = ticket;
+	wrong.id = N_RULES;
+	memcpy(data - sizeof(wrong), &wrong, sizeof(wrong));
+	assert_false(mr_rules_ticket(bench.rules, data, &got));
+	wrong = ticket;
+	wrong.way = MR_FLOW_WAYS;
+	memcpy(data - sizeof(wrong), &wrong, sizeof(wrong));
+	assert_false(mr_rules_ticket(bench.rules, data, &got));
+	mr_rules_close(bench.rules);
+}
+
+RULES_TEST(only_later_numbers_of_the_same_rule_are_confirmed)
+{
+	struct mr_flow_way ways[N_RULES][MR_FLOW_WAYS] = { 0 };
+	struct mr_flow_way *way = &ways[2][1];
+	struct mr_flow_ticket ticket = { .id = 2, .way = 1, .number = 5 };
+
+	open_for_flows(ways);
+	assert_ptr_equal(mr_rules_ways(bench.rules, 2), ways[2]);
+	mr_rules_confirm(bench.rules, &ticket);
+	assert_int_equal(way->confirmed, 5);
+	ticket.number = 4;
+	mr_rules_confirm(bench.rules, &ticket);
+	assert_int_equal(way->confirmed, 5);
+	/* The slot is another rule's. */
+	way->word = 1u << MR_RULE_SLOT_BITS;
+	ticket.number = 6;
+	mr_rules_confirm(bench.rules, &ticket);
+	assert_int_equal(way->confirmed, 5);
+	ticket.id |= 1u << MR_RULE_SLOT_BITS;
+	mr_rules_confirm(bench.rules, &ticket);
+	assert_int_equal(way->confirmed, 6);
+	mr_rules_close(bench.rules);
+}
+
+RULES_TEST(a_slot_rests_before_it_is_used_again)
+{
+	const struct mr_rule rule = { .match = MR_RULE_ANY, .to = 1 };
+	uint32_t first, next;
+
+	assert_int_equal(mr_rules_open(&bench.config, &bench.rules, NULL), 0);
+	assert_int_equal(mr_rules_add(bench.rules, &rule, 1, &first), 1);
+	mr_rules_remove(bench.rules, &first, 1);
+	for (int i = 1; i < N_RULES; i++) {
+		told.n_accepted = 1;
+		assert_int_equal(mr_rules_add(bench.rules, &rule, 1, &next), 1);
+		assert_int_not_equal(mr_rule_slot(next), mr_rule_slot(first));
 	}
 	mr_rules_close(bench.rules);
 }
