@@ -9,7 +9,7 @@
 #include <millrace/driver.h>
 #include <millrace/millrace.h>
 
-#include "fuzz.h"
+#include "region.h"
 
 #define MODEL_CHECK(promise) FUZZ_CHECK(promise)
 #include "support/frag_model.h"
@@ -52,16 +52,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 	static struct model m;
 	struct mr_pool *pool;
 
-	if (ctx == NULL) {
-		const struct mr_region_config config = {
-			.size = sizeof(config),
-			.max_bytes = 1,
-			.os_pages = MR_OS_PAGES_4K,
-		};
-
-		FUZZ_CHECK(mr_ctx_create(NULL, &ctx, NULL) == 0);
-		FUZZ_CHECK(mr_region_create(ctx, &config, &region, NULL) == 0);
-	}
+	fuzz_region(&ctx, &region);
 	if (n_bytes < 2)
 		return 0;
 	pool = open_pool(ctx, region, data[0], data[1]);

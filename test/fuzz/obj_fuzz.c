@@ -13,7 +13,7 @@
 #include <millrace/millrace.h>
 #include <millrace/objpool.h>
 
-#include "fuzz.h"
+#include "region.h"
 
 const struct fuzz_seed fuzz_seeds[] = {
 	/* Objects of 24 bytes: bursts of all lengths by two caches. */
@@ -269,17 +269,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 {
 	static struct model m; /* context and region stay for the next input */
 
-	if (m.ctx == NULL) {
-		const struct mr_region_config config = {
-			.size = sizeof(config),
-			.max_bytes = 1,
-			.os_pages = MR_OS_PAGES_4K,
-		};
-
-		FUZZ_CHECK(mr_ctx_create(NULL, &m.ctx, NULL) == 0);
-		FUZZ_CHECK(mr_region_create(m.ctx, &config, &m.region, NULL) ==
-			   0);
-	}
+	fuzz_region(&m.ctx, &m.region);
 	if (n_bytes < 4)
 		return 0;
 	open_pool(&m, data);

@@ -14,7 +14,7 @@
 #include <millrace/driver.h>
 #include <millrace/millrace.h>
 
-#include "fuzz.h"
+#include "region.h"
 
 const struct fuzz_seed fuzz_seeds[] = {
 	/* Pages of 4 KiB: bursts of all lengths by two caches. */
@@ -297,17 +297,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 {
 	static struct model m; /* context and region stay for the next input */
 
-	if (m.ctx == NULL) {
-		const struct mr_region_config config = {
-			.size = sizeof(config),
-			.max_bytes = 1,
-			.os_pages = MR_OS_PAGES_4K,
-		};
-
-		FUZZ_CHECK(mr_ctx_create(NULL, &m.ctx, NULL) == 0);
-		FUZZ_CHECK(mr_region_create(m.ctx, &config, &m.region, NULL) ==
-			   0);
-	}
+	fuzz_region(&m.ctx, &m.region);
 	if (n_bytes < 2)
 		return 0;
 	open_pools(&m, data[0], data[1]);
