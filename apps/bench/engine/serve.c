@@ -152,7 +152,7 @@ static json_t *describe_options(const struct serving *serving, json_t *values)
 		o->tester.is_virtual, "is_json", o->is_json, "is_quiet",
 		o->is_quiet, "files", "out", path_text(o->json_out), "csv",
 		path_text(o->csv), "hdr", path_text(o->hdr), "document",
-		document_json(serving->document));
+		serving->document);
 }
 
 /* Returns 0, or 1 if accounts are wrong, with a line on stderr. */
@@ -258,7 +258,7 @@ int serve_main(int argc, char **argv)
 		send_reply("options", describe_options(&serving, values));
 		status = serve(&serving);
 		free(serving.result);
-		document_free(serving.document);
+		json_decref(serving.document);
 	}
 	json_decref(serving.streams);
 	json_decref(values);

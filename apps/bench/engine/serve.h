@@ -20,7 +20,7 @@
 
 struct serving {
 	struct traffic_options options;
-	struct document *document;
+	json_t *document;
 	struct tester *tester; /* NULL: no ports are open */
 	struct trial_result *result;
 	struct nat_path *nat; /* NULL: none is open */

@@ -19,8 +19,7 @@ static uint32_t number_at(const json_t *request, const char *key)
 	return (uint32_t)json_integer_value(json_object_get(request, key));
 }
 
-static void describe_ports(const struct nat_path *path,
-			   struct document *document)
+static void describe_ports(const struct nat_path *path, json_t *document)
 {
 	const uint32_t all = UINT32_MAX;
 
@@ -73,7 +72,7 @@ int serve_nat_open(struct serving *serving, const json_t *request,
 		return status;
 	}
 	describe_ports(path, serving->document);
-	json_object_set(reply, "document", document_json(serving->document));
+	json_object_set(reply, "document", serving->document);
 	serving->nat = path;
 	return 0;
 }

@@ -97,7 +97,7 @@ int serve_open(struct serving *serving, const json_t *request, json_t *reply,
 	json_object_set_new(reply, "max_bytes",
 			    json_integer(streams_max_bytes(streams)));
 	json_object_set_new(reply, "raised", json_string(raised));
-	json_object_set(reply, "document", document_json(serving->document));
+	json_object_set(reply, "document", serving->document);
 	return 0;
 }
 

@@ -7,12 +7,12 @@
 #include "net/describe.h"
 #include "stream/stream.h"
 
-static void set_number(struct document *document, const char *key, uint64_t n)
+static void set_number(json_t *document, const char *key, uint64_t n)
 {
 	document_set(document, key, json_integer((json_int_t)n));
 }
 
-static void set_seconds(struct document *document, const char *key, uint64_t ns)
+static void set_seconds(json_t *document, const char *key, uint64_t ns)
 {
 	document_set(document, key, json_real((double)ns / 1e9));
 }
@@ -49,8 +49,7 @@ static json_t *cores_asked(const struct dataplane_config *plane)
 	return cores;
 }
 
-void plane_describe(const struct dataplane_config *plane,
-		    struct document *document)
+void plane_describe(const struct dataplane_config *plane, json_t *document)
 {
 	static const char *const promisc[] = {
 		[PROMISC_AUTO] = "auto",
@@ -69,8 +68,7 @@ void plane_describe(const struct dataplane_config *plane,
 	document_set(document, "cores", cores_asked(plane));
 }
 
-void traffic_describe(const struct traffic_options *options,
-		      struct document *document)
+void traffic_describe(const struct traffic_options *options, json_t *document)
 {
 	const struct tester_config *tester = &options->tester;
 	const struct trial_config *trial = &options->trial;

@@ -7,8 +7,7 @@
 #include "result/document.h"
 
 /* Sets "config" of the document, as far as the shared options say it. */
-void traffic_describe(const struct traffic_options *options,
-		      struct document *document);
+void traffic_describe(const struct traffic_options *options, json_t *document);
 
 /* A path that the front end is to write to, of any bytes: a character of the
  * string stands for each, as in Latin-1. NULL: null. Owner: the caller. */
@@ -20,7 +19,6 @@ bool imix_raised_print(const struct streams *streams, char *ret,
 		       size_t n_bytes);
 
 /* Of these, what ports and threads are opened with. */
-void plane_describe(const struct dataplane_config *plane,
-		    struct document *document);
+void plane_describe(const struct dataplane_config *plane, json_t *document);
 
 #endif

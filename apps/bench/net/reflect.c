@@ -39,7 +39,7 @@ struct reflect {
 	uint32_t n_burst;
 	void *base;
 	struct reflector *reflectors;
-	struct document *document;
+	json_t *document;
 };
 
 struct reflector {
@@ -170,7 +170,7 @@ static void take_counters(struct snapshot *snapshot, void *app)
 {
 	const struct reflect *reflect = app;
 
-	snapshot->about = document_json(reflect->document);
+	snapshot->about = reflect->document;
 	for (uint32_t w = 0; w < snapshot->n_workers; w++) {
 		const struct reflector *from = &reflect->reflectors[w];
 		struct worker_snapshot *to = &snapshot->workers[w];
@@ -256,7 +256,7 @@ static int reflect_ports(const struct relay_command *command,
 	} else {
 		relay_complain(command, status, why.text);
 	}
-	document_free(reflect->document);
+	json_decref(reflect->document);
 	free(reflect->reflectors);
 	close(config.signal_fd);
 	return status;

@@ -87,12 +87,12 @@ int relay_options_main(const struct relay_command *command, int argc,
 	return -1;
 }
 
-struct document *relay_document(const struct relay_command *command,
-				const struct relay_options *options,
-				const struct dataplane *plane, uint32_t sends,
-				uint32_t receives)
+json_t *relay_document(const struct relay_command *command,
+		       const struct relay_options *options,
+		       const struct dataplane *plane, uint32_t sends,
+		       uint32_t receives)
 {
-	struct document *document = document_new(
+	json_t *document = document_new(
 		strchr(command->program, ' ') + 1,
 		options->label != NULL ? options->label : "", options->typed);
 	uint32_t cores[MR_WORKERS_MAX];

@@ -39,12 +39,12 @@ int relay_options_main(const struct relay_command *command, int argc,
 
 /*
  * What is measured, and on what, by an open plane; the ports that send and that
- * receive are bits by their number. Owner: the caller, by document_free().
+ * receive are bits by their number. Owner: the caller.
  */
-struct document *relay_document(const struct relay_command *command,
-				const struct relay_options *options,
-				const struct dataplane *plane, uint32_t sends,
-				uint32_t receives);
+json_t *relay_document(const struct relay_command *command,
+		       const struct relay_options *options,
+		       const struct dataplane *plane, uint32_t sends,
+		       uint32_t receives);
 
 /* Print the line, and return the status. */
 int relay_complain(const struct relay_command *command, int status,

@@ -76,7 +76,7 @@ struct replay {
 	bool has_ended;    /* the worker says so: lateness is at rest */
 	uint64_t n_unread; /* records that are no whole frames */
 	bool is_whole; /* it read the capture's end; of no end, any part is */
-	struct document *document;
+	json_t *document;
 	const char *path;              /* of the capture */
 	const char *out, *csv, *label; /* NULL: none */
 	int document_fd;               /* to who writes them */
@@ -345,7 +345,7 @@ static void take_counters(struct snapshot *snapshot, void *app)
 	struct worker_snapshot *to = &snapshot->workers[0];
 	uint64_t *counts = snapshot->groups[0];
 
-	snapshot->about = document_json(replay->document);
+	snapshot->about = replay->document;
 	snapshot_copy_counters(&to->bursts, &replay->n_bursts, 1);
 	snapshot_copy_counters(&to->entries, &replay->n_entries, 1);
 	snapshot_copy_counters(to->drops, replay->drops, N_DROPS);
@@ -429,9 +429,8 @@ static void add_trial(void *app)
 static void describe(const struct relay_command *command,
 		     const struct relay_options *options, struct replay *replay)
 {
-	struct document *document =
-		relay_document(command, options, &replay->plane, 1 << TO_PORT,
-			       1 << CAPTURE_PORT);
+	json_t *document = relay_document(command, options, &replay->plane,
+					  1 << TO_PORT, 1 << CAPTURE_PORT);
 
 	document_set(document, "file", json_string(replay->path));
 	document_set(document, "speed", json_real(replay->speed));
@@ -448,8 +447,8 @@ static void describe(const struct relay_command *command,
 static int write_files(const struct replay *replay)
 {
 	json_t *files = json_pack(
-		"{s:O, s:o, s:o}", "document", document_json(replay->document),
-		"out", path_text(replay->out), "csv", path_text(replay->csv));
+		"{s:O, s:o, s:o}", "document", replay->document, "out",
+		path_text(replay->out), "csv", path_text(replay->csv));
 	const bool is_sent = json_dumpfd(files, replay->document_fd,
 					 JSON_REAL_PRECISION(17)) == 0;
 	int status = 1;
@@ -513,7 +512,7 @@ static int replay_to_port(const struct relay_command *command,
 						"again, with -s 0");
 		if (write_files(replay) != 0)
 			status = 1;
-		document_free(replay->document);
+		json_decref(replay->document);
 		dataplane_close(&replay->plane);
 	} else {
 		relay_complain(command, status, why.text);

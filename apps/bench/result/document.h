@@ -18,7 +18,6 @@
 #include <millrace/millrace.h>
 
 struct dataplane;
-struct document;
 struct hist;
 struct tester;
 struct trial_result;
@@ -26,27 +25,24 @@ struct trial_result;
 /*
  * kind: the command, "throughput". label: what people call it; "" for none.
  * command: as typed. Looks at the machine at once, before it is busy.
- * Never NULL. Owner: the caller, who calls document_free().
+ * Never NULL. Owner: the caller.
  */
-struct document *document_new(const char *kind, const char *label,
-			      const char *command);
-void document_free(struct document *document);
+json_t *document_new(const char *kind, const char *label, const char *command);
 
 /* source: constant. error_ns: what a reading may be off by. Once. */
-void document_clock(struct document *document, const char *source,
-		    uint64_t error_ns);
+void document_clock(json_t *document, const char *source, uint64_t error_ns);
 
 /* Ports of a plane, with their NICs, and the cores that the threads which
  * measure ran on. Those that send and that receive are bits by their number. */
-void document_plane(struct document *document, const struct dataplane *plane,
+void document_plane(json_t *document, const struct dataplane *plane,
 		    const uint32_t *cores, uint32_t n_cores, uint32_t sends,
 		    uint32_t receives);
 
 /* All of a tester: ports, the clock, streams and the simulated DUT. Once. */
-void document_ports(struct document *document, const struct tester *tester);
+void document_ports(json_t *document, const struct tester *tester);
 
 /* In "config": what was asked for. Takes value over. */
-void document_set(struct document *document, const char *key, json_t *value);
+void document_set(json_t *document, const char *key, json_t *value);
 
 /* Everything of a trial, as of the first; frame_bytes 0: a mix. Owner: the
  * caller. */
@@ -54,7 +50,7 @@ json_t *document_trial_json(uint32_t frame_bytes,
 			    const struct trial_result *result);
 
 /* Add it: the only one. */
-void document_trial(struct document *document, uint32_t frame_bytes,
+void document_trial(json_t *document, uint32_t frame_bytes,
 		    const struct trial_result *result);
 
 /* [bucket, values] of those that are not empty, for HDR logs. Owner: the
@@ -70,9 +66,6 @@ bool document_line(const struct trial_result *so_far, bool has_tx, bool has_rx,
 		   const struct hist *latency, FILE *to);
 
 /* Not all was measured, because of why. The first reason stays. */
-void document_fail(struct document *document, const char *why);
-
-/* The whole. Owner: the document. */
-json_t *document_json(const struct document *document);
+void document_fail(json_t *document, const char *why);
 
 #endif

@@ -9,10 +9,6 @@
 #define DOCUMENT_SCHEMA "mr-bench-net"
 #define DOCUMENT_VERSION 1
 
-struct document {
-	json_t *root;
-};
-
 json_t *document_count(uint64_t n);
 
 /* JSON has no infinity; what is none, of 0 seconds or frames, is 0. */

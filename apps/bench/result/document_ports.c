@@ -46,23 +46,21 @@ static bool is_among(const char *const *specs, uint32_t n, const char *name)
 	return false;
 }
 
-static void set_cores(struct document *document, const uint32_t *cores,
-		      uint32_t n)
+static void set_cores(json_t *document, const uint32_t *cores, uint32_t n)
 {
-	json_t *array = json_object_get(document->root, "cores");
+	json_t *array = json_object_get(document, "cores");
 	char governor[96];
 
 	machine_governor("/sys", cores, n, governor, sizeof(governor));
 	if (n > 0)
-		json_object_set_new(json_object_get(document->root, "machine"),
+		json_object_set_new(json_object_get(document, "machine"),
 				    "governor", json_text(governor));
 	json_array_clear(array);
 	for (uint32_t i = 0; i < n; i++)
 		json_array_append_new(array, document_count(cores[i]));
 }
 
-static void describe_port(struct document *document,
-			  const struct port_of_document *port)
+static void describe_port(json_t *document, const struct port_of_document *port)
 {
 	const struct mr_port_info *info = &port->info;
 	json_t *object = json_pack(
@@ -78,18 +76,17 @@ static void describe_port(struct document *document,
 		document_count(port->link.speed_mbps), "nic",
 		nic_json("/sys", device_of(info), port->cores, port->n_cores));
 
-	json_array_append_new(json_object_get(document->root, "ports"), object);
+	json_array_append_new(json_object_get(document, "ports"), object);
 }
 
-void document_clock(struct document *document, const char *source,
-		    uint64_t error_ns)
+void document_clock(json_t *document, const char *source, uint64_t error_ns)
 {
-	json_object_set_new(document->root, "clock",
+	json_object_set_new(document, "clock",
 			    json_pack("{s:s, s:o}", "source", source,
 				      "error_ns", document_count(error_ns)));
 }
 
-void document_plane(struct document *document, const struct dataplane *plane,
+void document_plane(json_t *document, const struct dataplane *plane,
 		    const uint32_t *cores, uint32_t n_cores, uint32_t sends,
 		    uint32_t receives)
 {
@@ -110,8 +107,7 @@ void document_plane(struct document *document, const struct dataplane *plane,
 	}
 }
 
-static void add_port(struct document *document, const struct tester *tester,
-		     uint32_t i)
+static void add_port(json_t *document, const struct tester *tester, uint32_t i)
 {
 	const struct tester_config *config = tester_config_of(tester);
 	uint32_t cores[MR_WORKERS_MAX];
@@ -138,12 +134,12 @@ static double line_bps(const struct tester *tester)
 			   frame_bytes);
 }
 
-void document_ports(struct document *document, const struct tester *tester)
+void document_ports(json_t *document, const struct tester *tester)
 {
 	const struct tester_config *config = tester_config_of(tester);
 	const struct streams *streams = tester_streams(tester);
 	uint32_t cores[MR_WORKERS_MAX];
-	json_t *root = document->root, *texts = json_array();
+	json_t *texts = json_array();
 
 	set_cores(document, cores, tester_cores(tester, cores, MR_WORKERS_MAX));
 	for (uint32_t i = 0; i < tester_n_ports(tester); i++)
@@ -151,9 +147,10 @@ void document_ports(struct document *document, const struct tester *tester)
 	for (uint32_t i = 0; config->n_tx > 0 && i < streams_n(streams); i++)
 		json_array_append_new(texts,
 				      json_text(streams_text(streams, i)));
-	json_object_set_new(root, "line_bps", document_real(line_bps(tester)));
+	json_object_set_new(document, "line_bps",
+			    document_real(line_bps(tester)));
 	document_clock(document, tester_clock_source(tester),
 		       tester_clock_error_ns(tester));
-	json_object_set_new(root, "device", json_text(config->device));
-	json_object_set_new(root, "streams", texts);
+	json_object_set_new(document, "device", json_text(config->device));
+	json_object_set_new(document, "streams", texts);
 }

@@ -255,10 +255,10 @@ json_t *document_trial_json(uint32_t frame_bytes, const struct trial_result *r)
 		!r->is_cut_short, "why_stopped", json_text(r->why_stopped));
 }
 
-void document_trial(struct document *document, uint32_t frame_bytes,
+void document_trial(json_t *document, uint32_t frame_bytes,
 		    const struct trial_result *result)
 {
-	json_array_append_new(json_object_get(document->root, "trials"),
+	json_array_append_new(json_object_get(document, "trials"),
 			      document_trial_json(frame_bytes, result));
 }
 
