@@ -39,14 +39,6 @@ static uint32_t age_sessions(struct nat_maps *maps, uint32_t now_s)
 	return n;
 }
 
-static bool has_filtered_rule(const struct nat_maps *maps,
-			      const struct nat_map *map)
-{
-	return (map->flags & NAT_MAP_RULE) &&
-	       map->inside.proto == IPPROTO_UDP &&
-	       maps->filtering[NAT_UDP] != NAT_FILTER_NONE;
-}
-
 /* When a mapping ends, or its rule does, judging by its own cache line. */
 static uint32_t due_of(const struct nat_maps *maps, const struct nat_map *map)
 {
@@ -57,7 +49,7 @@ static uint32_t due_of(const struct nat_maps *maps, const struct nat_map *map)
 	uint32_t last_s = is_session ? map->remote_last_s : map->last_s;
 
 	/* A rule passes what its session may send, so it ends with that. */
-	if (has_filtered_rule(maps, map) &&
+	if (map->flags & NAT_MAP_RULE && nat_rule_is_sessions(maps, map) &&
 	    (int32_t)(map->remote_last_s - last_s) < 0)
 		last_s = map->remote_last_s;
 	return nat_due(last_s, idle_s);
@@ -70,7 +62,8 @@ void nat_map_set_timer(struct nat_maps *maps, uint32_t id)
 	bool is_kept = map->inside.proto == IPPROTO_TCP &&
 		       map->remote.addr == 0 && map->n_sessions > 0;
 
-	if ((map->flags & NAT_MAP_STATIC) == 0 && !is_kept)
+	if ((map->flags & (NAT_MAP_STATIC | NAT_MAP_RULE)) != NAT_MAP_STATIC &&
+	    !is_kept)
 		mr_wheel_set(maps->wheel, id, due_of(maps, map));
 }
 
@@ -81,12 +74,15 @@ static bool age(struct nat_maps *maps, uint32_t id, uint32_t now_s)
 	uint32_t due_s;
 
 	nat_rule_take(maps, id);
-	if (has_filtered_rule(maps, map) &&
-	    !nat_first_is_live(maps, map, now_s))
+	if (!nat_rule_lasts(maps, map))
 		nat_rule_end(maps, id);
 	due_s = due_of(maps, map);
 	if (!nat_is_due(due_s, now_s)) {
 		mr_wheel_set(maps->wheel, id, due_s);
+		return false;
+	}
+	if (map->flags & NAT_MAP_STATIC) { /* only its rule ends */
+		nat_rule_end(maps, id);
 		return false;
 	}
 	if (map->n_sessions == 0) {

@@ -155,8 +155,6 @@ static void hold(struct nat_maps *maps, const struct nat_rules_batch *batch,
 	rule->is_active = nat_map_at(maps, map_id)->inside.proto == IPPROTO_UDP;
 	if (rule->is_active)
 		mr_rules_set(rules->set, id, 0, 1);
-	/* The end of its first session is watched from now on. */
-	nat_map_set_timer(maps, map_id);
 }
 
 static void send_batch(struct nat_rules *rules)
@@ -221,12 +219,26 @@ static bool is_established(const struct nat_maps *maps, uint32_t id)
 	       window->ends[NAT_IN].seen == END_FLAGS;
 }
 
+bool nat_rule_is_sessions(const struct nat_maps *maps,
+			  const struct nat_map *map)
+{
+	return map->inside.proto != IPPROTO_UDP ||
+	       maps->filtering[NAT_UDP] != NAT_FILTER_NONE;
+}
+
+bool nat_rule_lasts(const struct nat_maps *maps, const struct nat_map *map)
+{
+	return !nat_rule_is_sessions(maps, map) ||
+	       nat_first_is_live(maps, map, maps->now_s);
+}
+
 static bool may_ask(const struct nat_maps *maps, uint32_t id)
 {
 	const struct nat_map *map = nat_map_at(maps, id);
 	const struct nat_rules *rules = maps->rules;
 
 	if ((map->flags & (NAT_MAP_ADDRESS | NAT_MAP_RULE)) ||
+	    !nat_rule_lasts(maps, map) ||
 	    rules->batches[rules->filling].n_asked == NAT_RULES_ASKED ||
 	    rules->rules[id].state != FREE ||
 	    (int32_t)(maps->now_s - rules->next_s) < 0)
@@ -260,6 +272,8 @@ static void ask(struct nat_maps *maps, uint32_t id,
 	batch->back_hops[i] = direction == NAT_IN ? hop : MR_FLOW_HOP_NONE;
 	rules->rules[id].state = ASKED;
 	map->flags |= NAT_MAP_RULE;
+	/* The end of its first session is watched from now on. */
+	nat_map_set_timer(maps, id);
 }
 
 void nat_rule_use(struct nat_maps *maps, uint32_t id,
@@ -380,12 +394,14 @@ void nat_rule_give(struct nat_maps *maps, uint32_t id,
 	if (rule == NULL || map->inside.proto != IPPROTO_TCP ||
 	    map->remote.addr != remote.addr || map->remote.port != remote.port)
 		return;
+	ways = mr_rules_ways(maps->rules->set, rule->id);
 	if (map->tcp_state == NAT_TCP_CLOSING ||
 	    map->tcp_state == NAT_TCP_RESET) {
+		/* The end takes it all back. */
+		give_end(maps, id, ways, direction, rule->is_active);
 		nat_rule_end(maps, id);
 		return;
 	}
-	ways = mr_rules_ways(maps->rules->set, rule->id);
 	if (is_established(maps, id)) {
 		/* The driver leaves the end of this direction alone until the
 		 * frame is confirmed, and both while the rule is inactive. */

@@ -76,6 +76,12 @@ void nat_rule_take(const struct nat_maps *maps, uint32_t id);
 /* After a packet in this direction, from or to remote, was handled. */
 void nat_rule_give(struct nat_maps *maps, uint32_t id,
 		   enum nat_direction direction, struct nat_remote remote);
+/* Whether a rule ends with the first session; else, with the mapping: UDP that
+ * any remote end may send to. */
+bool nat_rule_is_sessions(const struct nat_maps *maps,
+			  const struct nat_map *map);
+/* Whether there may be a rule now: not of an expired session. */
+bool nat_rule_lasts(const struct nat_maps *maps, const struct nat_map *map);
 /* The mapping or its first session ends. */
 void nat_rule_end(struct nat_maps *maps, uint32_t id);
 
