@@ -242,10 +242,9 @@ int harness_reload(struct harness *harness, const char *text, bool is_checked,
 		snprintf(reason.text, sizeof(reason.text), "%s", key.name);
 		err = -1;
 	}
-	offload_forget(&harness->offload);
+	offload_end(&harness->offload);
 	if (err == 0)
 		err = nat_maps_reload(harness->maps, next, now_s, &reason);
-	offload_end(&harness->offload);
 	if (err < 0) {
 		snprintf(why, n_why, "%s", reason.text);
 		return -1;
@@ -514,6 +513,30 @@ uint32_t harness_sessions(struct harness *harness, uint32_t *numbers,
 		}
 	}
 	return n;
+}
+
+uint32_t harness_windows(struct harness *harness, uint32_t *numbers,
+			 uint32_t n_max)
+{
+	return offload_windows(harness->maps, numbers, n_max);
+}
+
+void harness_clear(struct harness *harness)
+{
+	const uint32_t now_s = (uint32_t)(harness->now_ns / 1000000000);
+	struct nat_session sessions[16];
+	uint64_t cursor = 0;
+	uint32_t n, id;
+
+	while ((n = nat_maps_list(harness->maps, &cursor, now_s, sessions,
+				  16)) > 0)
+		for (uint32_t i = 0; i < n; i++) {
+			nat_maps_find_out(harness->maps, &sessions[i].inside, 1,
+					  &id);
+			if (id != MR_FLOW_NONE)
+				nat_maps_close(harness->maps, id, now_s);
+		}
+	offload_serve(&harness->offload, harness->path);
 }
 
 int harness_event(const struct harness *harness, uint32_t i, uint32_t *numbers)

@@ -17,7 +17,11 @@ enum {
 }; /* of harness_send(): the frame has another owner */
 /* What harness_recv() knows besides the sides: frames for other workers. */
 enum { HARNESS_LOOP = 2, HARNESS_OUTS };
-enum { HARNESS_SESSION_NUMBERS = 13, HARNESS_EVENT_NUMBERS = 8 };
+enum {
+	HARNESS_SESSION_NUMBERS = 13,
+	HARNESS_WINDOW_NUMBERS = 14,
+	HARNESS_EVENT_NUMBERS = 8,
+};
 
 /* One of n_shards workers. */
 struct harness *harness_new(uint32_t shard, uint32_t n_shards);
@@ -67,6 +71,12 @@ int64_t harness_pages_in_use(const struct harness *harness);
 /* Rows of HARNESS_SESSION_NUMBERS, of the live ones; how many. */
 uint32_t harness_sessions(struct harness *harness, uint32_t *numbers,
 			  uint32_t n_max);
+/* Rows of HARNESS_WINDOW_NUMBERS: the inside end, and what is known of both
+ * ends of its first connection, as offload_windows() has it. */
+uint32_t harness_windows(struct harness *harness, uint32_t *numbers,
+			 uint32_t n_max);
+/* End them all, as mr-nat clear does. */
+void harness_clear(struct harness *harness);
 /* HARNESS_EVENT_NUMBERS of what was logged; see harness.py. -1: no more. */
 int harness_event(const struct harness *harness, uint32_t i, uint32_t *numbers);
 

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Rules of the harness: offload.h. */
-#include "offload.h"
+#include <netinet/in.h>
+
 #include "datapath/arp.h"
+#include "harness.h"
 #include "mapping/session.h"
+#include "offload.h"
 #include "simulated.h"
 
 enum { MAX_RULES = 8192 };
@@ -77,14 +80,43 @@ void offload_serve(struct offload *offload, struct nat_path *path)
 		nat_rules_tick(offload->maps);
 }
 
-void offload_forget(const struct offload *offload)
-{
-	if (offload->rules != NULL)
-		mr_rules_flush(offload->rules);
-}
-
 void offload_end(const struct offload *offload)
 {
-	if (offload->rules != NULL)
-		nat_rules_end_all(offload->maps);
+	if (offload->rules == NULL)
+		return;
+	mr_rules_flush(offload->rules);
+	nat_rules_end_all(offload->maps);
+}
+
+uint32_t offload_windows(const struct nat_maps *maps, uint32_t *numbers,
+			 uint32_t n_max)
+{
+	uint32_t n = 0;
+
+	for (uint32_t id = mr_flow_next(maps->table, MR_FLOW_NONE);
+	     id != MR_FLOW_NONE && n < n_max;
+	     id = mr_flow_next(maps->table, id)) {
+		const struct nat_map *map = nat_map_at(maps, id);
+		uint32_t *row = numbers + (size_t)n * HARNESS_WINDOW_NUMBERS;
+
+		nat_rule_take(maps, id);
+		if (map->inside.proto != IPPROTO_TCP ||
+		    !nat_first_is_live(maps, map, maps->now_s))
+			continue;
+		*row++ = map->inside.addr;
+		*row++ = map->inside.port;
+		for (uint32_t e = 0; e < 2; e++) {
+			const struct nat_window_end *end =
+				&maps->windows[id].ends[e];
+
+			*row++ = end->ack;
+			*row++ = end->end;
+			*row++ = end->window;
+			*row++ = end->shift;
+			*row++ = end->seen;
+			*row++ = end->seen & NAT_END_STRAY ? end->stray : 0;
+		}
+		n++;
+	}
+	return n;
 }

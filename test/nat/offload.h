@@ -21,8 +21,10 @@ void offload_tick(struct offload *offload, uint64_t now_ns);
 /* What workers and the main thread do between bursts; some of it, if lag > 1.
  */
 void offload_serve(struct offload *offload, struct nat_path *path);
-/* Before and after a reload. */
-void offload_forget(const struct offload *offload);
+/* What is known of first sessions of TCP: rows of HARNESS_WINDOW_NUMBERS. */
+uint32_t offload_windows(const struct nat_maps *maps, uint32_t *numbers,
+			 uint32_t n_max);
+/* End all rules, before a reload. */
 void offload_end(const struct offload *offload);
 
 #endif
