@@ -27,9 +27,9 @@ Made from the results of the tests in `test/nat` by `test/nat/compliance.py
 --write`; `meson test -C build --suite nat` fails where it differs from them.
 The requirements are paraphrased. Each test sends packets through the
 translator with a simulated clock, and checks that it does what the requirement
-says, and nothing that it rules out. *met*: all of its tests passed. *partly*, *not
-met*: the reason is beside it. *not used*: something that is allowed, and not
-done. Settings are the defaults unless the test says otherwise.
+says, and nothing that it rules out; and does so again with the XDP program of
+`--offload` before it. *met*: all of its tests passed. *partly*, *not met*: the
+reason is beside it. *not used*: something that is allowed, and not done. Settings are the defaults unless the test says otherwise.
 """
 
 

@@ -105,7 +105,7 @@ static void configure(struct differential *d, char *text, size_t n)
 		 "\"sessions\": 256}, \"log\": {\"sessions\": true},"
 		 "\"filtering\": {\"udp\": \"%s\", \"tcp\": \"%s\"},"
 		 "\"timeouts\": {\"udp\": %u, \"tcp_open\": %u, "
-		 "\"tcp_opening\": 4, \"tcp_closing\": 3, \"tcp_reset\": 2, "
+		 "\"tcp_opening\": 20, \"tcp_closing\": 3, \"tcp_reset\": 2, "
 		 "\"quarantine\": 1}, \"inbound_refresh\": %s, "
 		 "\"hairpin\": %s, \"exclude\": [{\"to\": \"%s\"}],"
 		 "\"forwards\": [{\"protocols\": [\"udp\", \"tcp\"], "
@@ -113,7 +113,7 @@ static void configure(struct differential *d, char *text, size_t n)
 		 "\"inside\": \"10.0.0.2:5001\"}]}",
 		 vlans[0], vlans[1], word(d, pools, 2), word(d, filters, 3),
 		 word(d, filters, 3), 3 + packets_below(&d->packets, 10),
-		 10 + packets_below(&d->packets, 20), word(d, bools, 2),
+		 20 + packets_below(&d->packets, 40), word(d, bools, 2),
 		 word(d, bools, 2), word(d, excludes, 2));
 }
 
@@ -337,7 +337,7 @@ static void wait(struct differential *d)
 
 	if (way < 2)
 		ms = packets_below(&d->packets, 50000);
-	else if (way < 15)
+	else if (way < 8)
 		ms = packets_below(&d->packets, 4000);
 	else if (way < 500)
 		ms = packets_below(&d->packets, 100);

@@ -270,7 +270,7 @@ static bool draft(struct packets *p, uint32_t *side, struct draft *d)
 	const bool is_hairpin = packets_percent(p, 3);
 	uint32_t to_h, to_port;
 
-	if (!packets_percent(p, 60)) /* or another one of the same flow */
+	if (!packets_percent(p, 80)) /* or another one of the same flow */
 		*flow = (struct packets_flow){
 			.host = packets_below(p, PACKETS_HOSTS),
 			.port = packets_below(p, PACKETS_PORTS),
