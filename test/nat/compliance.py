@@ -29,7 +29,8 @@ The requirements are paraphrased. Each test sends packets through the
 translator with a simulated clock, and checks that it does what the requirement
 says, and nothing that it rules out; and does so again with the XDP program of
 `--offload` before it. *met*: all of its tests passed. *partly*, *not met*: the
-reason is beside it. *not used*: something that is allowed, and not done. Settings are the defaults unless the test says otherwise.
+reason is beside it. *not used*: something that is allowed, and not done.
+Settings are the defaults unless the test says otherwise.
 """
 
 

@@ -4,8 +4,9 @@
  * program before it: there must be no difference in what leaves, from where,
  * what is dropped and why, sessions and their times, and what is logged.
  *
- * Only ids of packets without DF may differ: rx queues and workers have numbers
- * of their own. Time goes in steps that the driver's clock does not round.
+ * Only ids of packets without DF and of fragments may differ: rx queues and
+ * workers have numbers of their own. Time goes in steps that the driver's clock
+ * does not round.
  *
  * usage: nat-differential [PACKETS [SEED]]
  */
@@ -128,7 +129,7 @@ static void send(struct differential *d, uint32_t side, const uint8_t *bytes,
 			abort();
 }
 
-/* Ids of packets without DF, and what depends on them. */
+/* Ids of packets without DF and of fragments, and what depends on them. */
 static void hide_id(const struct differential *d, uint32_t side, uint8_t *bytes,
 		    uint32_t n)
 {
@@ -136,7 +137,8 @@ static void hide_id(const struct differential *d, uint32_t side, uint8_t *bytes,
 	uint8_t *ip = bytes + at;
 	bool is_right;
 
-	if (at == 0 || (ip[6] & 0x40) != 0 || (ip[0] & 15u) * 4 > n - at)
+	if (at == 0 || ((ip[6] & 0x7f) == 0x40 && ip[7] == 0) ||
+	    (ip[0] & 15u) * 4 > n - at)
 		return;
 	is_right = mr_csum_fold(mr_csum_add(ip, (ip[0] & 15u) * 4, 0)) ==
 		   UINT16_MAX;
