@@ -9,10 +9,10 @@ from lib import invariants
 START_LIMIT_S = limit(120)
 
 
-def start_l2fwd(guest, *arguments):
-    """mr-l2fwd in the guest: (its pid, the file with its output)."""
+def start_l2fwd(guest, *arguments, program="mr-l2fwd"):
+    """It, or another forwarder, in the guest: its pid."""
     status, text = guest.run(
-        "mr-l2fwd --json --idle adaptive " + " ".join(arguments) +
+        program + " --json --idle adaptive " + " ".join(arguments) +
         " >/tmp/l2fwd.json 2>/tmp/l2fwd.log & echo $!")
     assert status == 0, text
     deadline = time.monotonic() + START_LIMIT_S
@@ -22,12 +22,12 @@ def start_l2fwd(guest, *arguments):
     return int(text)
 
 
-def end_l2fwd(guest, pid):
+def end_l2fwd(guest, pid, check=invariants.check_final):
     """Its final object, whose invariants hold."""
     guest.run(f"kill -INT {pid}; while kill -0 {pid} 2>/dev/null; "
               "do usleep 10000; done")
     final = json.loads(guest.run("tail -n 1 /tmp/l2fwd.json")[1])
-    invariants.check_final(final)
+    check(final)
     return final
 
 

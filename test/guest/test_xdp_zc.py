@@ -7,6 +7,8 @@ driver says about itself; and the IOMMU of the guest reports a device that
 writes where it may not.
 """
 import pytest
+from scapy.layers.inet import IP, UDP
+from scapy.layers.l2 import Ether
 
 from conftest import boot, check_log, forget_log
 from forwarder import end_l2fwd, start_l2fwd
@@ -240,6 +242,55 @@ def test_rules_forward_between_nics(guest, mode):
     for port in final["ports"]:
         assert invariants.total(port, "rx", "offloaded") == len(frames), port
     assert final["offload"]["tx_drops"] == 0
+
+
+def side(name, mode, address, neighbour):
+    """A side of mr-nat's configuration."""
+    return (f'{{port: "xdp:{name},mode={mode}", addresses: {address}/24, '
+            f'neighbours: ["{neighbour}"]}}')
+
+
+@pytest.mark.parametrize("mode", ["copy", "zc"])
+def test_sessions_are_translated_by_rules(guest, mode):
+    """What this kernel's verifier loads forwards a session, both ways."""
+    wires = guest.wires["nic0"], guest.wires["nic1"]
+    inside = side("nic0", mode, "10.0.0.1", "10.0.0.2 02:00:00:00:00:01")
+    outside = side("nic1", mode, "192.0.2.1", "192.0.2.2 02:00:00:00:00:02")
+    guest.run(f"echo '{{inside: {inside}, outside: {outside}}}' "
+              ">/tmp/nat.yaml")
+    pid = start_l2fwd(guest, "--offload on --config /tmp/nat.yaml",
+                      program="RUNTIME_DIRECTORY=/tmp mr-nat")
+    macs = [guest.run(f"cat /sys/class/net/nic{i}/address")[1].strip()
+            for i in range(2)]
+    out = (Ether(src="02:00:00:00:00:01", dst=macs[0]) /
+           IP(src="10.0.0.2", dst="192.0.2.2", id=7) /
+           UDP(sport=1024, dport=53) / bytes(100))
+    back = (Ether(src="02:00:00:00:00:02", dst=macs[1]) /
+            IP(src="192.0.2.2", dst="192.0.2.1", flags="DF") /
+            UDP(sport=53, dport=1024) / bytes(100))
+    for wire in wires:
+        while wire.receive() is not None:
+            pass  # it announces its addresses
+    n = 200
+    for _ in range(n // 10):
+        for here, there, packet, ends in (
+                (0, 1, out, ("192.0.2.1", "192.0.2.2")),
+                (1, 0, back, ("192.0.2.2", "10.0.0.2"))):
+            frames = [bytes(packet)] * 10
+            for data in Traffic(wires[here], wires[there], frames).run(10):
+                got = Ether(data)
+                assert (got[IP].src, got[IP].dst) == ends
+                sums = got[IP].chksum, got[UDP].chksum
+                del got[IP].chksum, got[UDP].chksum
+                got = Ether(bytes(got))
+                assert (got[IP].chksum, got[UDP].chksum) == sums
+    final = end_l2fwd(guest, pid, lambda final:
+                      invariants.check_ports(final["ports"]))
+    assert final["laws_hold"] and final["conserved"]
+    assert final["offload"]["rules"] == 0 and final["state"]["mappings"] == 1
+    for port in final["ports"]:
+        assert invariants.total(port, "rx", "received") >= n
+        assert invariants.total(port, "rx", "offloaded") >= n // 2, port
 
 
 def test_l2fwd_killed(guest):
