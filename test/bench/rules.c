@@ -48,7 +48,8 @@ static int measure(const struct mr_ctx *ctx, struct mr_port **ports, uint32_t n,
 						.n_ports = 2,
 						.ports = ports,
 						.n_max = n,
-						.n_hops = 1 };
+						.n_hops = 1,
+						.id_step = 1 };
 	uint32_t *ids = calloc(n + BATCH, sizeof(*ids));
 	struct mr_rules *rules;
 	uint32_t n_added;
