@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rules for sessions, <millrace/offload.h>: the driver forwards the packets of
- * established ones, and this worker gets the rest of them.
+ * Rules for sessions, <millrace/offload.h>: the driver forwards packets of
+ * established sessions, and this worker handles the others.
  *
  *     worker:       packet --> ask -----------> batch --> main thread: add
  *                   mapping ends --> inactive --> batch --> main thread: remove
  *
- * A mapping's first session may have a rule. The mapping stays the authority:
- * what the rule knows better (when it was last used, frames, TCP windows) is
- * taken before anything is decided about the mapping, and given back
- * afterwards. A rule of TCP is active only while both ends are known and stay
- * within their windows; anything else ends it or makes it wait.
+ * Only a mapping's first session may have a rule. The mapping stays the
+ * authority: before it decides anything, it takes from the rule what the rule
+ * knows better (time of last use, frames, TCP windows), and afterwards it gives
+ * the windows back. A TCP rule is active only while both ends are known and
+ * stay within their windows; otherwise it ends or pauses.
  */
 #ifndef NAT_RULE_H
 #define NAT_RULE_H

@@ -10,27 +10,27 @@ extern "C" {
 
 /**
  * @file
- * What the driver and the application share of a flow, MR_RULE_FLOW: a cache
- * line per direction, in memory that both have mapped. The driver's half may be
- * a program in the kernel, so nothing else is included here.
+ * The state of a flow (MR_RULE_FLOW) that the driver and the application share:
+ * a cache line per direction, in memory that both have mapped. The driver's half
+ * may be a program in the kernel, so this header includes nothing else.
  *
- * Each field has one writer at a time. Those of the application are written
- * atomically, and take effect with the next frame.
+ * Each field has one writer at a time. The application writes its fields
+ * atomically; they take effect with the next frame.
  *
- * Order: a frame of the flow that the driver does not forward itself gets a
- * ticket, struct mr_flow_ticket, with the next number. The driver forwards no
- * frame of this direction before the application confirms the last number,
- * which it does when that frame has left. So frames stay in order, whatever
- * made one of them go through the application; and until then, all that the
- * driver writes below stays as it is. A direction that is never quiet for so
- * long is forwarded all the same after MR_FLOW_FORCE_MS, and may be reordered
- * then, once.
+ * Order: each frame of the flow that the driver does not forward itself gets a
+ * numbered ticket, struct mr_flow_ticket. The driver forwards no further frame
+ * of this direction until the application confirms the last number, which it
+ * does once that frame has left. Frames therefore stay in order, whatever sends
+ * one of them through the application; and meanwhile the driver does not change
+ * its fields below. If a direction is never quiet for that long, the driver
+ * starts to forward it after MR_FLOW_FORCE_MS anyway, which may reorder its
+ * frames once.
  *
- * Fragments, and packets with IP options, get no ticket.
+ * Fragments and packets with IP options get no ticket.
  */
 
 enum {
-	/** mr_flow_way.flags: send with an id of ours unless DF is set, as a
+	/** mr_flow_end.flags: give packets without DF an IP id of ours, as a
 	 * translator must: RFC 6864 5.3.1. */
 	MR_FLOW_NEW_ID = 1,
 };
@@ -42,7 +42,7 @@ enum {
 	MR_FLOW_FORCE_MS = 1000,
 };
 
-/** The end of a TCP connection that sends in a direction. */
+/** The sender of one direction of a TCP connection. */
 struct mr_flow_end {
 	uint32_t ack;    /**< newest that it sent */
 	uint32_t end;    /**< after the last sequence number that it sent */
@@ -66,12 +66,13 @@ struct mr_flow_way {
 	uint16_t addr_delta;    /**< to a sum over the addresses, RFC 1624... */
 	uint16_t l4_delta;      /**< ...and over addresses and ports */
 	uint32_t hop;           /**< application: mr_rules_hop() */
-	struct mr_flow_end tcp; /**< whoever has the frame */
+	struct mr_flow_end tcp; /**< the driver, or while a ticket is not
+				 *   confirmed, the application */
 	uint32_t since_ms;      /**< driver: first ticket not yet confirmed */
 	uint32_t reserved;
 };
 
-/** Before the first byte of a frame. */
+/** Precedes the first byte of a frame. */
 struct mr_flow_ticket {
 	uint32_t magic; /**< of the set */
 	uint32_t id;    /**< of the rule */
@@ -92,8 +93,8 @@ static inline uint32_t mr_flow_window(uint16_t window, uint8_t shift)
 }
 
 /**
- * Whether a segment without RST is where its receiver expects it: in the window
- * that begins at @p ack, or before it by a window at most, repeated.
+ * Check that a segment without RST is where its receiver expects it: in the
+ * window that begins at @p ack, or a retransmission at most one window before.
  *
  * @return 1 or 0
  *

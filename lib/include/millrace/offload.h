@@ -46,15 +46,15 @@ enum mr_rule_match {
 	 */
 	MR_RULE_STATION = 2,
 	/**
-	 * A flow of UDP or TCP over IPv4 between two ends, in both directions:
-	 * from mr_rule.port to mr_rule.to with the ends mr_rule.from rewritten
-	 * to mr_rule.as, and back. The frame must be for the MAC address of
-	 * mr_rules_link(), in one piece, with right lengths, a right header
-	 * checksum and no IP options; it leaves with the next hop's MAC
-	 * address, TTL - 1 and its checksums updated. A TCP segment must be
-	 * where its receiver expects it, and have none of SYN, FIN and RST.
-	 * The application receives any other frame, with a ticket if it is of
-	 * the flow.
+	 * A UDP or TCP flow over IPv4, in both directions: frames that arrive
+	 * on mr_rule.port with the ends mr_rule.from leave from mr_rule.to
+	 * with the ends mr_rule.as, and replies the other way round. A frame
+	 * must be addressed to the MAC address of mr_rules_link(), lie in one
+	 * buffer, have valid lengths and a valid header checksum, and no IP
+	 * options. It leaves with the next hop's MAC address, its TTL
+	 * decremented and its checksums updated. A TCP segment must be where
+	 * its receiver expects it, without SYN, FIN or RST. The application
+	 * receives all other frames, with a ticket if they belong to the flow.
 	 */
 	MR_RULE_FLOW = 3,
 };
@@ -97,7 +97,7 @@ struct mr_rules_config {
 	uint32_t reserved;
 };
 
-/** What frames of MR_RULE_FLOW look like on a port. */
+/** How frames of MR_RULE_FLOW look on a port. */
 struct mr_rules_link {
 	uint8_t mac[6];     /**< ours */
 	uint16_t vlan;      /**< tag, host order; 0: none */
@@ -244,7 +244,7 @@ MR_API struct mr_flow_way *mr_rules_ways(const struct mr_rules *rules,
 					 uint32_t id);
 
 /**
- * Describe port @p i for rules of MR_RULE_FLOW. Before that, they match nothing
+ * Describe port @p i for rules of MR_RULE_FLOW. Until then, they match no frame
  * that arrives there.
  *
  * Thread: as mr_rules_add(). Cost: some stores.
@@ -253,14 +253,16 @@ MR_API void mr_rules_link(struct mr_rules *rules, uint32_t i,
 			  const struct mr_rules_link *link);
 
 /**
- * Say how to reach a next hop, mr_flow_way.hop: by MAC address @p mac, six
- * bytes in memory order from the least significant on, until @p until_ns of
- * CLOCK_MONOTONIC; 0: not at all. Later, frames are still sent there, but one
- * in 10 ms goes to the application, so that it asks again.
+ * Set how to reach a next hop, mr_flow_way.hop.
  *
- * @param hop  a number below mr_rules_config.n_hops, and in the bits from
- *             MR_FLOW_HOP_BITS on a generation: flows that name another one of
- *             the same number go to the application
+ * @param hop       a number below mr_rules_config.n_hops, and from bit
+ *                  MR_FLOW_HOP_BITS on a generation: frames of flows that name
+ *                  another generation go to the application
+ * @param mac       its MAC address, in memory order from the least significant
+ *                  byte on
+ * @param until_ns  CLOCK_MONOTONIC: valid until then; 0: not valid. Later,
+ *                  frames are still sent there, but one in 10 ms goes to the
+ *                  application, so that it asks again
  *
  * Thread: any. Cost: two stores.
  */
@@ -268,8 +270,8 @@ MR_API void mr_rules_hop(struct mr_rules *rules, uint32_t hop, uint64_t mac,
 			 uint64_t until_ns);
 
 /**
- * Make all rules of MR_RULE_FLOW match nothing, with one store per port. Remove
- * them afterwards; rules added from now on match.
+ * Disable all present rules of MR_RULE_FLOW at once, with one store per port.
+ * Remove them afterwards. Rules added from now on match as usual.
  *
  * Thread: as mr_rules_add(). Cost: some stores.
  */
@@ -287,8 +289,8 @@ MR_API int mr_rules_ticket(const struct mr_rules *rules, uint8_t *data,
 			   struct mr_flow_ticket *ret_ticket);
 
 /**
- * The frame of a ticket, and all before it, have left: frames of this direction
- * may be forwarded by the driver again, if the number is the last one. Does
+ * Confirm that the frame of a ticket, and all frames before it, have left. If it
+ * is the last number of this direction, the driver forwards frames again. Does
  * nothing if the rule was removed.
  *
  * Thread: one per flow. Cost: a store.
