@@ -142,9 +142,10 @@ static struct app_counters counters = {
 
 const struct app_counters *app_counters(const struct app *app)
 {
-	counters.n_groups =
-		app->n_id_owners > 0 ? GROUP_OFFLOAD + 1 : GROUP_OFFLOAD;
 	/* Set only once: the thread that writes stdout reads them later. */
+	if (counters.n_groups == 0)
+		counters.n_groups = app->n_id_owners > 0 ? GROUP_OFFLOAD + 1 :
+							   GROUP_OFFLOAD;
 	for (uint32_t i = 0; i < NAT_TAKEN && drop_names[i] == NULL; i++)
 		drop_names[i] = nat_reason_name(i);
 	return &counters;
