@@ -33,7 +33,7 @@ int offload_check_ports(const char *program, enum offload_choice choice,
 struct offload_counts {
 	uint64_t attempted; /* frames that rules gave a port */
 	uint64_t drops;     /* of those, lost */
-	uint64_t has_drops; /* 0: nobody can tell */
+	uint64_t has_drops; /* 0: losses are unknown */
 };
 
 struct offload_counts offload_count(struct mr_rules *rules, uint32_t n_ports);

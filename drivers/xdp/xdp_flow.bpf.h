@@ -61,6 +61,11 @@ static __always_inline __u32 header_words_of(const struct tcphdr *tcp)
 	return ((const __u8 *)tcp)[12] >> 4;
 }
 
+static __always_inline __u32 l2_bytes_of(const struct xdp_rule_port *port)
+{
+	return port->vlan == 0 ? ETH_HLEN : ETH_HLEN + VLAN_BYTES;
+}
+
 static __always_inline bool has_link_header(const struct xdp_rule_port *port,
 					    const struct ethhdr *eth)
 {
@@ -80,7 +85,7 @@ static __always_inline bool has_flow(const struct xdp_rule_port *port,
 {
 	struct iphdr *ip;
 
-	p->l2_bytes = port->vlan == 0 ? ETH_HLEN : ETH_HLEN + VLAN_BYTES;
+	p->l2_bytes = l2_bytes_of(port);
 	p->tcp_flags = 0;
 	p->ip = ip = (void *)eth + p->l2_bytes;
 	return (const void *)(ip + 1) + sizeof(struct udphdr) <= end &&
@@ -211,8 +216,7 @@ static __always_inline struct iphdr *
 write_link(struct xdp_md *ctx, const struct xdp_rule_port *target,
 	   __u32 n_before, __u64 mac)
 {
-	const __u32 n_after =
-		target->vlan == 0 ? ETH_HLEN : ETH_HLEN + VLAN_BYTES;
+	const __u32 n_after = l2_bytes_of(target);
 	struct ethhdr *eth;
 	struct iphdr *ip;
 	__u16 *tag;
@@ -246,7 +250,7 @@ static __always_inline __u32 ms_of(__u64 ns)
 	return (__u32)(ns >> 20); /* nearly */
 }
 
-/* Whether user space has sent all that it was given, or this lasts too long. */
+/* Whether user space has sent every frame of it, or has taken too long. */
 static __always_inline bool may_begin(struct mr_flow_way *way, __u64 now_ns)
 {
 	if (way->passed == way->confirmed)
@@ -294,8 +298,7 @@ target_of(struct xdp_rule_queue *queue, const struct flow_packet *p,
 		return NULL;
 	*ret_why = &queue->too_long;
 	if (n_ip > target->mtu_bytes ||
-	    n_ip + (target->vlan == 0 ? ETH_HLEN : ETH_HLEN + VLAN_BYTES) >
-		    target->max_bytes)
+	    n_ip + l2_bytes_of(target) > target->max_bytes)
 		return NULL;
 	*ret_why = &queue->no_hop;
 	*ret_mac = mac_of(way->hop, p->now_ns);

@@ -11,6 +11,8 @@
 
 #include <bpf/bpf.h>
 
+#include <millrace/wire.h>
+
 #include "xdp_offload.h"
 
 static struct xdp_rules *rules_of(struct mr_rules *base)
@@ -84,31 +86,15 @@ static struct mr_flow_ends reversed(const struct mr_flow_ends *ends)
 				      .dport = ends->sport };
 }
 
-static uint32_t add_changes(const void *before, const void *after,
-			    uint32_t n_bytes)
-{
-	uint16_t a[4], b[4];
-	uint32_t sum = 0;
-
-	memcpy(a, before, n_bytes);
-	memcpy(b, after, n_bytes);
-	for (uint32_t i = 0; i < n_bytes / 2; i++)
-		sum += (uint16_t)~a[i] + (uint32_t)b[i];
-	return sum;
-}
-
-static uint16_t fold(uint32_t sum)
-{
-	sum = (sum & 0xffff) + (sum >> 16);
-	return (uint16_t)(sum + (sum >> 16));
-}
-
 /* A frame that arrives with the ends from leaves with as. Its first frame gets
  * a ticket: others may have been received before the rule was added. */
 static void fill_way(struct mr_flow_way *way, const struct mr_flow_ends *from,
 		     const struct mr_flow_ends *as)
 {
-	const uint32_t addrs = add_changes(&from->src, &as->src, 8);
+	const uint32_t addrs = mr_csum_delta32(from->src, as->src) +
+			       mr_csum_delta32(from->dst, as->dst);
+	const uint32_t ports = mr_csum_delta16(from->sport, as->sport) +
+			       mr_csum_delta16(from->dport, as->dport);
 
 	*way = (struct mr_flow_way){
 		.word = way->word,
@@ -117,9 +103,8 @@ static void fill_way(struct mr_flow_way *way, const struct mr_flow_ends *from,
 		.dst = as->dst,
 		.sport = as->sport,
 		.dport = as->dport,
-		.addr_delta = fold(addrs),
-		.l4_delta =
-			fold(addrs + add_changes(&from->sport, &as->sport, 4)),
+		.addr_delta = mr_csum_fold32(addrs),
+		.l4_delta = mr_csum_fold32(addrs + ports),
 		.hop = MR_FLOW_HOP_NONE,
 	};
 }

@@ -74,19 +74,20 @@ void nat_offload_close(struct app *app)
 	app->rules = NULL;
 }
 
-void nat_offload_event(void *opaque, uint32_t port_idx)
+bool nat_offload_ready(void *opaque)
 {
 	const struct app *app = opaque;
 
-	/* The last one: all of them have been polled. */
-	if (app->rules != NULL && port_idx == NAT_SIDES - 1)
+	if (app->rules != NULL)
 		mr_rules_poll(app->rules);
+	return false;
 }
 
-bool nat_offload_ready(void *opaque)
+void nat_offload_event(void *opaque, uint32_t port_idx)
 {
-	nat_offload_event(opaque, NAT_SIDES - 1);
-	return false;
+	/* The last one: all of them have been polled. */
+	if (port_idx == NAT_SIDES - 1)
+		nat_offload_ready(opaque);
 }
 
 void nat_offload_serve(struct app *app)

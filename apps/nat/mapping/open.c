@@ -12,20 +12,6 @@ enum {
 	LOG_EVERY_S = 60, /* refusals, per subscriber */
 };
 
-/* RFC 1624 equation 3: what ~old + new adds to the complement of a sum. */
-static uint16_t fold(uint32_t sum)
-{
-	sum = (sum & 0xffff) + (sum >> 16);
-	return (uint16_t)(sum + (sum >> 16));
-}
-
-static uint16_t delta_of(uint32_t old, uint32_t new)
-{
-	/* Halves in memory order: the order makes no difference. */
-	return fold((uint16_t)~old + (uint32_t)(uint16_t)(~old >> 16) +
-		    (uint16_t) new + (new >> 16));
-}
-
 void nat_map_fill(struct nat_maps *maps, uint32_t id, struct nat_remote outside,
 		  uint8_t flags, uint32_t subscriber_id, uint32_t last_s)
 {
@@ -33,9 +19,10 @@ void nat_map_fill(struct nat_maps *maps, uint32_t id, struct nat_remote outside,
 
 	map->outside_addr = outside.addr;
 	map->outside_port = outside.port;
-	map->addr_delta = delta_of(map->inside.addr, outside.addr);
+	map->addr_delta =
+		mr_csum_fold32(mr_csum_delta32(map->inside.addr, outside.addr));
 	map->port_delta =
-		fold((uint16_t)~map->inside.port + (uint32_t)outside.port);
+		mr_csum_fold32(mr_csum_delta16(map->inside.port, outside.port));
 	map->flags = flags;
 	map->subscriber = subscriber_id;
 	map->last_s = last_s;

@@ -146,8 +146,7 @@ static void hold(struct nat_maps *maps, const struct nat_rules_batch *batch,
 		return;
 	}
 	ways = mr_rules_ways(rules->set, id);
-	ways[NAT_OUT].hop = batch->hops[i];
-	ways[NAT_IN].hop = batch->back_hops[i];
+	ways[batch->directions[i]].hop = batch->hops[i];
 	ways[NAT_OUT].tcp.flags = MR_FLOW_NEW_ID;
 	rule->state = HELD;
 	rule->n_frames[NAT_OUT] = rule->n_frames[NAT_IN] = 0;
@@ -268,8 +267,8 @@ static void ask(struct nat_maps *maps, uint32_t id,
 			map->remote.port },
 	};
 	batch->map_ids[i] = id;
-	batch->hops[i] = direction == NAT_OUT ? hop : MR_FLOW_HOP_NONE;
-	batch->back_hops[i] = direction == NAT_IN ? hop : MR_FLOW_HOP_NONE;
+	batch->hops[i] = hop;
+	batch->directions[i] = direction;
 	rules->rules[id].state = ASKED;
 	map->flags |= NAT_MAP_RULE;
 	/* The end of its first session is watched from now on. */

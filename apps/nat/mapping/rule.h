@@ -34,8 +34,8 @@ struct nat_rules_batch {
 	uint32_t ids[NAT_RULES_ASKED]; /* of those; NAT_RULE_NONE: refused */
 	/* The worker's. */
 	uint32_t map_ids[NAT_RULES_ASKED];
-	uint32_t hops[NAT_RULES_ASKED]; /* from inside */
-	uint32_t back_hops[NAT_RULES_ASKED];
+	uint32_t hops[NAT_RULES_ASKED]; /* of the direction that is known */
+	enum nat_direction directions[NAT_RULES_ASKED];
 };
 
 enum { NAT_RULE_NONE = UINT32_MAX };

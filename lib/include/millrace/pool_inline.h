@@ -70,9 +70,9 @@ static inline uint32_t mr_cache_max_pages(uint32_t magazine_pages)
 }
 
 /**
- * Where a magazine has page number @p n; not for programs. Intel CPUs forward
- * what was stored at an address in a register at once, but what was stored at a
- * base plus an index only after five cycles.
+ * Where a magazine has page number @p n; not for programs. Intel CPUs forward a
+ * store to a load at once if both have their address in a register, but only
+ * some cycles later if one of them adds an index.
  *
  * @return its slot, four words behind the head
  *
