@@ -23,7 +23,7 @@ LIMIT_S = limit(120)
 
 def loop(guest, *words):
     """mr-bench loop to its end, without its front end: the trial."""
-    requests = [{"v": 1, "command": "loop"}] + [
+    requests = [{"v": 2, "command": "loop"}] + [
         {"request": name} for name in ("open", "trial", "finish")]
     status, _ = guest.run("printf '%s\\n' " + " ".join(
         f"'{json.dumps(request)}'" for request in requests) + " >/tmp/requests")

@@ -7,12 +7,11 @@
 #include <sys/prctl.h>
 
 #include "engine/serve.h"
-#include "machine.h"
 #include "net/describe.h"
 #include "support/json_text.h"
 #include "support/text.h"
 
-enum { MAX_WITHOUT = 40, MAX_TYPED = 1024 };
+enum { MAX_WITHOUT = 40 };
 
 static int complain(const char *text, int status)
 {
@@ -130,15 +129,16 @@ static json_t *texts(const char *const *list, uint32_t n)
 	return array;
 }
 
-/* What the command line has that the front end goes by. */
-static json_t *describe_options(const struct serving *serving, json_t *values)
+/* What the command line has that the front end goes by. Takes begun over. */
+static json_t *describe_options(const struct serving *serving, json_t *values,
+				json_t *begun)
 {
 	const struct traffic_options *const o = &serving->options;
 	char rate[40];
 
 	rate_print(&o->trial.rate, rate, sizeof(rate));
 	return json_pack(
-		"{sO so so so si ss ss si sI sI sI si sb sb sb s{so so so} sO}",
+		"{sO so so so si ss ss si sI sI sI si sb sb sb s{so so so} so}",
 		"values", values, "tx", texts(o->tx, o->tester.n_tx), "rx",
 		texts(o->rx, o->tester.n_rx), "streams",
 		texts(o->streams, o->tester.n_streams), "frame_bytes",
@@ -151,8 +151,7 @@ static json_t *describe_options(const struct serving *serving, json_t *values)
 		(int)o->tester.plane.n_workers, "is_virtual",
 		o->tester.is_virtual, "is_json", o->is_json, "is_quiet",
 		o->is_quiet, "files", "out", path_text(o->json_out), "csv",
-		path_text(o->csv), "hdr", path_text(o->hdr), "document",
-		serving->document);
+		path_text(o->csv), "hdr", path_text(o->hdr), "document", begun);
 }
 
 /* Returns 0, or 1 if accounts are wrong, with a line on stderr. */
@@ -225,7 +224,6 @@ int serve_main(int argc, char **argv)
 {
 	static struct serving serving; /* points into itself, and is large */
 	json_t *ask, *values;
-	char typed[MAX_TYPED];
 	int status;
 
 	/* Not all requests look whether the front end is still there. One that
@@ -243,19 +241,17 @@ int serve_main(int argc, char **argv)
 	}
 	/* The command stands where it does on the line that was typed. */
 	argv[1] = argv[0];
-	machine_command(argc - 1, argv + 1, typed, sizeof(typed));
 	status = read_options(&serving, ask, argc - 1, argv + 1, values);
 	if (status < 0) {
-		const char *const label = serving.options.label;
+		json_t *begun = document_begin(serving.options.label);
 
-		serving.document =
-			document_new(text_at(ask, "command"),
-				     label != NULL ? label : "", typed);
+		serving.document = json_object();
 		serving.result = calloc(1, sizeof(*serving.result));
 		if (serving.result == NULL)
 			abort(); /* as everywhere in an application */
-		traffic_describe(&serving.options, serving.document);
-		send_reply("options", describe_options(&serving, values));
+		traffic_describe(&serving.options, begun);
+		send_reply("options",
+			   describe_options(&serving, values, begun));
 		status = serve(&serving);
 		free(serving.result);
 		json_decref(serving.document);

@@ -16,11 +16,11 @@
 #include "net/options.h"
 #include "result/document.h"
 
-#define SERVE_VERSION 1
+#define SERVE_VERSION 2
 
 struct serving {
 	struct traffic_options options;
-	json_t *document;
+	json_t *document;      /* what was opened */
 	struct tester *tester; /* NULL: no ports are open */
 	struct trial_result *result;
 	struct nat_path *nat; /* NULL: none is open */

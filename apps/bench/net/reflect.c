@@ -242,8 +242,9 @@ static int reflect_ports(const struct relay_command *command,
 	status = dataplane_open(&reflect->plane, &options->plane, &why);
 	if (status == 0) {
 		status = open_reflectors(reflect, &why);
-		reflect->document = relay_document(command, options,
-						   &reflect->plane, all, all);
+		reflect->document =
+			relay_document(options, &reflect->plane, all, all);
+		close(options->document_fd); /* nothing is written to files */
 		document_set(reflect->document, "layer",
 			     json_integer(reflect->layer));
 		document_set(reflect->document, "arp",

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The options of commands that forward. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "machine.h"
 #include "net/describe.h"
 #include "net/relay.h"
 #include "support/text.h"
@@ -60,10 +61,7 @@ int relay_options_main(const struct relay_command *command, int argc,
 		.n_shared_rows = N_RUN_OPTION_ROWS,
 	};
 	struct mr_reason why;
-	/* Options are sorted to the front meanwhile. */
-	char typed[sizeof(ret->typed)];
 
-	machine_command(argc, argv, typed, sizeof(typed));
 	memcpy(rows, command->rows, command->n_rows * sizeof(rows[0]));
 	memcpy(rows + command->n_rows, shared_rows, sizeof(shared_rows));
 	*ret = (struct relay_options){
@@ -71,8 +69,10 @@ int relay_options_main(const struct relay_command *command, int argc,
 			   .burst = BURST,
 			   .page_bytes = PAGE_BYTES },
 	};
-	memcpy(ret->typed, typed, sizeof(typed));
-	switch (option_table_parse(&table, argc - 1, argv + 1, &taker,
+	ret->document_fd = (int)strtol(argc > 2 ? argv[2] : "", NULL, 10);
+	if (ret->document_fd <= STDERR_FILENO)
+		return relay_complain(command, 2, "run mr-bench");
+	switch (option_table_parse(&table, argc - 2, argv + 2, &taker,
 				   ret_first, &why)) {
 	case PARSE_DONE:
 		return fflush(stdout) == 0 ? 0 : 1;
@@ -81,28 +81,30 @@ int relay_options_main(const struct relay_command *command, int argc,
 	case PARSE_RUN:
 		break;
 	}
-	++*ret_first; /* in argv, where the command is in front */
+	*ret_first += 2; /* in argv, where command and fd are in front */
 	if (run_complete_options(&ret->run, &ret->plane, &why) != PARSE_RUN)
 		return relay_complain(command, 2, why.text);
 	return -1;
 }
 
-json_t *relay_document(const struct relay_command *command,
-		       const struct relay_options *options,
+json_t *relay_document(const struct relay_options *options,
 		       const struct dataplane *plane, uint32_t sends,
 		       uint32_t receives)
 {
-	json_t *document = document_new(
-		strchr(command->program, ' ') + 1,
-		options->label != NULL ? options->label : "", options->typed);
+	json_t *found = document_begin(options->label), *document = NULL;
 	uint32_t cores[MR_WORKERS_MAX];
 
 	for (uint32_t w = 0; w < plane->n_workers; w++)
 		cores[w] = mr_workers_get(plane->workers, w)->core;
-	document_plane(document, plane, cores, plane->n_workers, sends,
-		       receives);
-	plane_describe(&options->plane, document);
-	document_set(document, "duration_s",
+	document_plane(found, plane, cores, plane->n_workers, sends, receives);
+	plane_describe(&options->plane, found);
+	document_set(found, "duration_s",
 		     json_real((double)options->run.duration_ms / 1e3));
+	if (json_dumpfd(found, options->document_fd, JSON_REAL_PRECISION(17)) ==
+		    0 &&
+	    write(options->document_fd, "\n", 1) == 1)
+		document = json_loadfd(options->document_fd,
+				       JSON_DISABLE_EOF_CHECK, NULL);
+	json_decref(found);
 	return document;
 }

@@ -13,7 +13,7 @@ struct relay_options {
 	struct dataplane_config plane;
 	struct run_options run;
 	const char *label; /* of the document; NULL: none */
-	char typed[512];   /* the command line */
+	int document_fd;   /* of the front end, which completes the document */
 };
 
 /* Ids of a command's own options: from here on. */
@@ -30,8 +30,9 @@ struct relay_command {
 };
 
 /*
- * Read the command line, argv[1] being the command; the words behind the
- * options are argv[*ret_first] and on. Returns the exit status, with a line on
+ * Read the command line: the command, the front end's fd, and what was typed
+ * behind the command; the words behind the options are argv[*ret_first] and
+ * on. Returns the exit status, with a line on
  * stderr if it is wrong, or -1: go on.
  */
 int relay_options_main(const struct relay_command *command, int argc,
@@ -39,10 +40,10 @@ int relay_options_main(const struct relay_command *command, int argc,
 
 /*
  * What is measured, and on what, by an open plane; the ports that send and that
- * receive are bits by their number. Owner: the caller.
+ * receive are bits by their number. NULL: the front end has gone. Owner: the
+ * caller.
  */
-json_t *relay_document(const struct relay_command *command,
-		       const struct relay_options *options,
+json_t *relay_document(const struct relay_options *options,
 		       const struct dataplane *plane, uint32_t sends,
 		       uint32_t receives);
 

@@ -79,7 +79,6 @@ struct replay {
 	json_t *document;
 	const char *path;              /* of the capture */
 	const char *out, *csv, *label; /* NULL: none */
-	int document_fd;               /* to who writes them */
 	/* Of the thread that reports: copies of lateness meanwhile. */
 	struct hist seen, before;
 };
@@ -426,11 +425,10 @@ static void add_trial(void *app)
 	free(trial);
 }
 
-static void describe(const struct relay_command *command,
-		     const struct relay_options *options, struct replay *replay)
+static void describe(const struct relay_options *options, struct replay *replay)
 {
-	json_t *document = relay_document(command, options, &replay->plane,
-					  1 << TO_PORT, 1 << CAPTURE_PORT);
+	json_t *document = relay_document(options, &replay->plane, 1 << TO_PORT,
+					  1 << CAPTURE_PORT);
 
 	document_set(document, "file", json_string(replay->path));
 	document_set(document, "speed", json_real(replay->speed));
@@ -444,17 +442,17 @@ static void describe(const struct relay_command *command,
 
 /* The front end writes them: a process that it left behind, our child. Returns
  * the exit status. */
-static int write_files(const struct replay *replay)
+static int write_files(const struct replay *replay, int document_fd)
 {
 	json_t *files = json_pack(
 		"{s:O, s:o, s:o}", "document", replay->document, "out",
 		path_text(replay->out), "csv", path_text(replay->csv));
-	const bool is_sent = json_dumpfd(files, replay->document_fd,
-					 JSON_REAL_PRECISION(17)) == 0;
+	const bool is_sent =
+		json_dumpfd(files, document_fd, JSON_REAL_PRECISION(17)) == 0;
 	int status = 1;
 
 	json_decref(files);
-	close(replay->document_fd);
+	close(document_fd);
 	fflush(stdout);
 	while (wait(&status) < 0 && errno == EINTR)
 		;
@@ -500,7 +498,7 @@ static int replay_to_port(const struct relay_command *command,
 	clock_open(&replay->clock, false);
 	status = dataplane_open(&replay->plane, &options->plane, &why);
 	if (status == 0) {
-		describe(command, options, replay);
+		describe(options, replay);
 		status = run(&config);
 		if (!replay->has_ended)
 			document_fail(replay->document, "it did not run");
@@ -510,7 +508,7 @@ static int replay_to_port(const struct relay_command *command,
 						"sent: records are damaged, "
 						"cut off or too long; capture "
 						"again, with -s 0");
-		if (write_files(replay) != 0)
+		if (write_files(replay, options->document_fd) != 0)
 			status = 1;
 		json_decref(replay->document);
 		dataplane_close(&replay->plane);
@@ -577,15 +575,7 @@ int replay_main(int argc, char **argv)
 	replay->speed = 1;
 	replay->n_loops = 1;
 	replay->max_lag_ns = DEFAULT_LAG_MS * UINT64_C(1000000);
-	/* The command stands where it does on the line that was typed. */
-	replay->document_fd = (int)strtol(argc > 2 ? argv[2] : "", NULL, 10);
-	if (replay->document_fd > STDERR_FILENO) {
-		argv[2] = argv[1];
-		argv[1] = argv[0];
-		status = parse_and_replay(&command, argc - 1, argv + 1);
-	} else {
-		status = relay_complain(&command, 2, "run mr-bench");
-	}
+	status = parse_and_replay(&command, argc, argv);
 	free(replay);
 	return status;
 }

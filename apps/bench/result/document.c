@@ -1,29 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "machine.h"
 #include "result/document.h"
 #include "result/document_parts.h"
 
-json_t *document_new(const char *kind, const char *label, const char *command)
+json_t *document_begin(const char *label)
 {
-	struct machine machine;
-	json_t *document;
+	json_t *document =
+		json_pack("{so s{ss ss ss} s{}}", "label", json_text(label),
+			  "built", "compiler", __VERSION__, "flags",
+			  BENCH_FLAGS, "millrace", mr_version(), "config");
 
-	machine_look(&machine, command);
-	document = json_pack(
-		"{ss si so so so so so sb ss so s[] s[] sf sn ss s[] s{} s{}"
-		" s[] s[] s[] s[]}",
-		"schema", DOCUMENT_SCHEMA, "v", DOCUMENT_VERSION, "kind",
-		json_text(kind), "label", json_text(label), "date",
-		json_text(machine.date), "command", json_text(command),
-		"millrace", json_text(machine.millrace), "complete", true,
-		"why_incomplete", "", "machine", machine_json(&machine),
-		"ports", "cores", "line_bps", 0.0, "clock", "device", "",
-		"streams", "config", "measured", "selftest", "rows", "trials",
-		"series");
 	/* As everywhere in an application: no memory is the end. */
 	if (document == NULL)
 		abort();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What a command measured, and on what: one JSON object that others can repeat
- * and compare, mr-bench-net.schema.json. The front end adds what it found, and
- * writes it, also as CSV and HDR logs (front/mr_bench/result.py).
+ * and compare, mr-bench-net.schema.json. The front end begins it, adds what it
+ * found, and writes it, also as CSV and HDR logs (front/mr_bench/result.py).
  *
  * One thread. Texts are copied. Lengths of frames are without FCS.
  */
@@ -23,17 +23,18 @@ struct tester;
 struct trial_result;
 
 /*
- * kind: the command, "throughput". label: what people call it; "" for none.
- * command: as typed. Looks at the machine at once, before it is busy.
- * Never NULL. Owner: the caller.
+ * How the program was built, and an empty "config"; the front end adds what it
+ * runs on. label: what people call it; NULL: nothing. Never NULL. Owner: the
+ * caller.
  */
-json_t *document_new(const char *kind, const char *label, const char *command);
+json_t *document_begin(const char *label);
 
 /* source: constant. error_ns: what a reading may be off by. Once. */
 void document_clock(json_t *document, const char *source, uint64_t error_ns);
 
-/* Ports of a plane, with their NICs, and the cores that the threads which
- * measure ran on. Those that send and that receive are bits by their number. */
+/* Ports of a plane, whose NICs the front end adds, and the cores that the
+ * threads which measure ran on. Those that send and that receive are bits by
+ * their number. */
 void document_plane(json_t *document, const struct dataplane *plane,
 		    const uint32_t *cores, uint32_t n_cores, uint32_t sends,
 		    uint32_t receives);

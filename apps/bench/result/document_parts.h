@@ -6,7 +6,6 @@
 #include "result/document.h"
 #include "support/json_text.h"
 
-#define DOCUMENT_SCHEMA "mr-bench-net"
 #define DOCUMENT_VERSION 1
 
 json_t *document_count(uint64_t n);

@@ -16,7 +16,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
-from micro import goals, report, stats
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "apps/bench/front"))
+
+# pylint: disable=wrong-import-position
+from micro import goals, report, stats  # noqa: E402
+from mr_bench import machine  # noqa: E402
 
 GOALS_LIMIT_S = 660
 LINE_S = 10  # where there is no terminal, but a log: a line of progress now and then
@@ -153,8 +157,13 @@ def measure(words: list[str], rows: list[dict[str, Any]], options: argparse.Name
         assert process.stdout is not None
         for line in process.stdout:
             said = json.loads(line)
-            if "machine" in said:
-                document.update(said, limits=report.limits(said["cores_used"]))
+            if "built" in said:
+                cores = said["cores"]
+                # load: before the first sample
+                document |= {"machine": machine.look(said["built"], "mr bench"),
+                             "cores_used": len(cores), "limits": report.limits(len(cores)),
+                             "why_no_dpdk": said["why_no_dpdk"]}
+                document["machine"]["governor"] = machine.governor(cores)
                 if not options.json:
                     print(report.text_head(document), flush=True)
                 progress.begin(0)

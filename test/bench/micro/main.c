@@ -13,7 +13,6 @@
 #include <jansson.h>
 
 #include "harness.h"
-#include "machine.h"
 #include "peer_dpdk.h"
 #include "support/options.h"
 #include "support/text.h"
@@ -214,15 +213,14 @@ static void run_workloads(struct bench *bench, char letter)
 
 static void measure(struct bench *bench, char letter)
 {
-	struct machine machine;
+	json_t *cores = json_array();
 
-	machine_look(&machine, "mr-micro");
-	machine_governor("/sys", bench->cores, bench->n_cores, machine.governor,
-			 sizeof(machine.governor));
-	snprintf(machine.dpdk, sizeof(machine.dpdk), "%s", dpdk_version());
-	print_json(json_pack("{s:o, s:i, s:s}", "machine",
-			     machine_json(&machine), "cores_used",
-			     (int)bench->n_cores, "why_no_dpdk",
+	for (uint32_t i = 0; i < bench->n_cores; i++)
+		json_array_append_new(cores, json_integer(bench->cores[i]));
+	print_json(json_pack("{s:{s:s, s:s, s:s, s:s}, s:o, s:s}", "built",
+			     "compiler", __VERSION__, "flags", BENCH_FLAGS,
+			     "millrace", mr_version(), "dpdk", dpdk_version(),
+			     "cores", cores, "why_no_dpdk",
 			     bench->why_no_dpdk));
 	run_workloads(bench, letter); /* counts */
 	bench->is_counting = false;

@@ -109,9 +109,11 @@ class Written(unittest.TestCase):
         cls.folder = pathlib.Path(cls.made.name)
         said = json.loads(subprocess.run([ENGINE, "x"], check=True, timeout=30,
                                          stdout=subprocess.PIPE).stdout)
-        late, first = said["document"]["trials"]
-        said["document"]["trials"] = []
-        cls.result = result.Result(said["document"], {
+        begun = said["document"]
+        late, first = begun["trials"]
+        root = result.begin("throughput", begun["label"], ["throughput", "x"],
+                            begun["built"])
+        cls.result = result.Result(root, {
             kind: str(cls.folder / f"a.{kind}") for kind in FOUND["files"]})
         cls.result.add_trial(first, said["buckets"])
         cls.result.add_trial(late, [])
@@ -151,6 +153,12 @@ class Forms(Written):
                     ["definitions"]["machine"]
                     for path in (SCHEMA, SCHEMA_OF_MEM)]
         self.assertEqual(*machines)
+
+    def test_a_command_is_as_it_was_typed(self):
+        root = result.begin("tx", "", ["tx", "--stream", "tcp size=80", "it's",
+                                       os.fsdecode(b"\xff")], {"millrace": "1"})
+        self.assertEqual(root["command"],
+                         """mr-bench tx --stream 'tcp size=80' 'it'"'"'s' '\\xff'""")
 
     def test_a_trial_begins_where_the_one_before_ended(self):
         for place in ("trials", "series"):

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """mr-bench: measure. One command per kind of measurement.
 
-A command of Python is a module, imported if it is asked for, with
-main(words) -> exit status; one with several commands has them in COMMANDS. All
-others are the engine's.
+A command is a module, imported if it is asked for, with main(words) -> exit
+status; one with several commands has them in COMMANDS.
 """
 
 import importlib
@@ -13,13 +12,13 @@ import sys
 from mr_bench import engine, output
 from mr_bench.text import print_error
 
-# name: what it does, and its module, None: the engine.
-COMMANDS: dict[str, tuple[str, str | None]] = {
+# name: what it does, and its module.
+COMMANDS = {
     "tx": ("send frames", "trial"),
     "rx": ("receive them, and report losses", "trial"),
     "loop": ("send and receive: loss, order and latency", "trial"),
-    "reflect": ("send back received frames", None),
-    "replay": ("send the frames of a capture, with its gaps", "replay"),
+    "reflect": ("send back received frames", "relay"),
+    "replay": ("send the frames of a capture, with its gaps", "relay"),
     "throughput": ("the highest rate that a device forwards", "rfc2544"),
     "frameloss": ("loss by rate", "rfc2544"),
     "back2back": ("the longest burst without loss", "rfc2544"),
@@ -73,11 +72,8 @@ def run(words: list[str]) -> int:
         which = "" if word is None else f" '{word}'"
         print_error(f"mr-bench: no command{which}; there are: {' '.join(COMMANDS)}")
         return 2
-    module = COMMANDS[word][1]
-    if module is None:
-        engine.become(words)
     try:
-        command = importlib.import_module(f"mr_bench.{module}")
+        command = importlib.import_module(f"mr_bench.{COMMANDS[word][1]}")
         commands = getattr(command, "COMMANDS", None)
         run_it = commands[word].main if commands else command.main
         return int(run_it(words[1:]))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The document of a command as files: JSON, CSV, and HdrHistogram's logs. What was measured, and
-on what, the engine says."""
+"""The document of a command, mr-bench-net.schema.json, as files too: JSON, CSV, and HdrHistogram's
+logs. What was measured, and with what ports, the engine says."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import errno
 import io
 import json
 import os
+import shlex
 import stat
 import struct
 import zlib
@@ -17,7 +18,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from mr_bench import output
+from mr_bench import machine, output
 from mr_bench.text import print_error
 
 ARRIVALS = ["received", "unique", "lost", "duplicates", "reordered", "too_old", "foreign"]
@@ -171,6 +172,45 @@ def hdr_percentiles(trial: dict[str, Any], buckets: Buckets) -> str:
         f"#[Buckets = {VALUE_BITS - SUB_BITS:12}, SubBuckets     = {2 << SUB_BITS:12}]",
     ]
     return "\n".join(lines) + "\n"
+
+
+def begin(kind: str, label: str, words: list[str], built: dict[str, str]) -> dict[str, Any]:
+    """A document, of the machine as it is now. words: as typed; built: see machine.look()."""
+    command = os.fsencode(shlex.join(["mr-bench", *words])).decode("utf-8", "backslashreplace")
+    found = machine.look(built, command)
+    return {
+        "schema": "mr-bench-net",
+        "v": 1,
+        "kind": kind,
+        "label": label,
+        "date": found["date"],
+        "command": command,
+        "millrace": found["millrace"],
+        "complete": True,
+        "why_incomplete": "",
+        "machine": found,
+        "ports": [],
+        "cores": [],
+        "line_bps": 0.0,
+        "clock": None,
+        "device": "",
+        "streams": [],
+        "config": {},
+        "measured": {},
+        "selftest": [],
+        "rows": [],
+        "trials": [],
+        "series": [],
+    }
+
+
+def describe(root: dict[str, Any], found: dict[str, Any]) -> None:
+    """Add what the engine opened: ports, of which the NICs follow, and cores."""
+    root |= found
+    if cores := found.get("cores"):
+        root["machine"]["governor"] = machine.governor(cores)
+    for port in found.get("ports", []):
+        port["nic"] = machine.nic(port["name"].partition(":")[2], root["cores"])
 
 
 def _point(times: dict[str, Any] | None) -> dict[str, Any] | None:

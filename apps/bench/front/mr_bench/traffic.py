@@ -19,9 +19,9 @@ from typing import Any
 
 from mr_bench import engine, output
 from mr_bench.explain import Ends, explain, is_silent, tail_text
-from mr_bench.result import Result, cannot_write, check
+from mr_bench.result import Result, begin, cannot_write, check, describe
 
-VERSION = 1
+VERSION = 2
 
 
 class EngineError(Exception):
@@ -156,7 +156,9 @@ class Engine:
             output.copy([first])
             raise EngineEnded(self._end())
         self.options: dict[str, Any] = json.loads(first)
-        self.result = Result(self.options["document"], self.options["files"])
+        begun = self.options["document"]
+        root = begin(command, begun.pop("label"), [command, *words], begun.pop("built"))
+        self.result = Result(root | begun, self.options["files"])
         self.ends = Ends()
         for path in self.result.files.values():
             try:
@@ -206,7 +208,7 @@ class Engine:
             if reply.get("reply") == "failed":
                 raise EngineError(reply["why"], reply["status"])
             if "reply" in reply:
-                self.result.root |= reply.get("document", {})
+                describe(self.result.root, reply.get("document", {}))
                 return reply
             if self.on_progress is not None and not self.on_progress(reply):
                 self.process.send_signal(signal.SIGINT)

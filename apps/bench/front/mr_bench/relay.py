@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""mr-bench reflect and replay: the engine's, but for what it ran on and the files of its
+document."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+from dataclasses import dataclass
+from typing import NoReturn
+
+from mr_bench import engine
+from mr_bench.result import Result, begin, describe
+
+
+@dataclass(frozen=True)
+class Command:
+    """One of the two."""
+
+    name: str
+
+    def _serve(self, peer: socket.socket, words: list[str]) -> int:
+        """What the engine asks for, a line each: the document that it begins is completed and
+        sent back, the last one is written to files. The exit status."""
+        status = 0
+        with peer.makefile("rwb") as lines:
+            for line in lines:
+                found = json.loads(line)
+                if "document" in found:
+                    status = Result(found.pop("document"), found).write()
+                    continue
+                root = begin(self.name, found.pop("label"), [self.name, *words], found.pop("built"))
+                describe(root, found)
+                lines.write(json.dumps(root).encode())
+                lines.flush()
+        return status
+
+    def main(self, words: list[str]) -> NoReturn:
+        """Become the engine; the child that it asks ends with it. Raises OSError."""
+        ours, peer = socket.socketpair()
+        if os.fork():
+            ours.close()
+            peer.set_inheritable(True)
+            engine.become([self.name, str(peer.fileno()), *words])
+        peer.close()
+        # They end the engine, and that ends this.
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+            signal.signal(number, signal.SIG_IGN)
+        status = 1
+        try:
+            status = self._serve(ours, words)
+        finally:
+            os._exit(status)
+
+
+COMMANDS = {name: Command(name) for name in ("reflect", "replay")}
