@@ -9,6 +9,7 @@
  *     xdp_csum.c    partial checksums of veth and tap
  *     xdp_copy.c    frames that the kernel would not take as they lie
  *     xdp_busy.c    busy polling instead of interrupts
+ *     xdp_known.c   drivers and kernels: what is missing, what is broken
  *     xdp_umem.c    memory registration, sockets and their rings
  *     xdp_prog.c    the XDP program and where it is attached
  *     xdp_offload.c rules that the XDP program applies
@@ -309,6 +310,33 @@ const char *mri_xdp_sg_cause(const struct xdp_port *port);
 uint32_t mri_xdp_max_mtu(const struct xdp_port *port);
 int mri_xdp_climb(struct xdp_port *port, bool has_sg,
 		  struct mr_reason *reterr_reason);
+
+/* xdp_known.c */
+enum xdp_feature { XDP_ZC, XDP_DRV, XDP_BUSY, XDP_BUSY_COPY };
+enum xdp_verdict { XDP_ABSENT, XDP_BROKEN };
+
+struct xdp_kernel {
+	uint8_t version, patchlevel;
+	uint16_t sublevel;
+};
+
+struct xdp_known {
+	const char *driver;
+	enum xdp_feature feature;
+	enum xdp_verdict verdict;
+	struct xdp_kernel since, until; /* holds from since, not at until */
+	const char *what;               /* goes wrong, or is the remedy */
+	const char *source;
+};
+
+/* The table, for tests; NULL after the last row. */
+const struct xdp_known *mri_xdp_known_row(uint32_t i);
+/* The kernel's version, from uname(2) and /proc/version_signature. */
+struct xdp_kernel mri_xdp_kernel(const char *release, const char *build,
+				 const char *signature);
+/* Whether the table has this verdict here; *ret_why quotes it, or NULL. */
+bool mri_xdp_known(const struct xdp_port *port, enum xdp_feature feature,
+		   enum xdp_verdict verdict, struct mr_reason *ret_why);
 
 /* xdp_umem.c */
 /* One way to bind; several are tried. */

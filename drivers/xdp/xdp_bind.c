@@ -124,6 +124,9 @@ static int climb_zc(struct xdp_port *port, bool has_sg, bool *ret_is_final,
 		return mr_fail(why, -ENOTSUP,
 			       "the program is attached in generic mode, "
 			       "zero-copy needs native");
+	if (port->options.mode == XDP_MODE_AUTO &&
+	    mri_xdp_known(port, XDP_ZC, XDP_BROKEN, why))
+		return -ENOTSUP;
 	if (has_sg)
 		bind_mode.max_segs = mri_xdp_zc_max_segs(port->dev.ifindex);
 	if (has_sg && bind_mode.max_segs == 1)
@@ -141,6 +144,16 @@ static int climb_zc(struct xdp_port *port, bool has_sg, bool *ret_is_final,
 			       bind_mode.max_segs, port->base.chunk_bytes,
 			       port->base.info.mtu_bytes);
 	return mri_xdp_sockets_open(port, bind_mode, ret_is_final, why);
+}
+
+/* The cause behind a failure of climb_zc(), if the table knows one. */
+static void find_cause(const struct xdp_port *port, struct mr_reason *why)
+{
+	if (port->prog.is_native)
+		(void)mri_xdp_known(port, XDP_ZC, XDP_ABSENT, why);
+	else if (port->options.attach == XDP_ATTACH_AUTO &&
+		 !mri_xdp_known(port, XDP_DRV, XDP_BROKEN, why))
+		(void)mri_xdp_known(port, XDP_DRV, XDP_ABSENT, why);
 }
 
 /* Reasons begin with the port's name; where it has been said, not again. */
@@ -168,6 +181,8 @@ int mri_xdp_climb(struct xdp_port *port, bool has_sg, struct mr_reason *reason)
 		snprintf(info->mode, sizeof(info->mode), "zc");
 		return 0;
 	}
+	if (port->options.mode != XDP_MODE_COPY && !is_final)
+		find_cause(port, &why);
 	if (port->options.mode == XDP_MODE_ZC)
 		return mr_fail(reason, err, "%s: mode=zc: %s", info->name,
 			       without_name(port, &why));

@@ -144,6 +144,7 @@ void mri_xdp_busy_open(struct xdp_port *port)
 {
 	const char *const name = port->base.info.name;
 	uint32_t ids[XDP_MAX_NAPIS];
+	struct mr_reason why;
 	int n = 0, err = 0;
 
 	if (port->options.busy == 0)
@@ -158,6 +159,15 @@ void mri_xdp_busy_open(struct xdp_port *port)
 		       port->prog.is_native ?
 			       "with this driver" :
 			       "if the program is attached in generic mode");
+		return;
+	}
+	if (mri_xdp_known(port, XDP_BUSY, XDP_ABSENT, &why) ||
+	    mri_xdp_known(port, XDP_BUSY, XDP_BROKEN, &why) ||
+	    (port->n_zc_queues == 0 &&
+	     mri_xdp_known(port, XDP_BUSY_COPY, XDP_BROKEN, &why))) {
+		mr_log(port->base.ctx, MR_LOG_WARNING,
+		       "%s: busy=%u has no effect: %s", name,
+		       port->options.busy, why.text);
 		return;
 	}
 	for (uint32_t i = 0; i < port->n_queues; i++) {

@@ -255,7 +255,11 @@ static int refuse_attach(const struct xdp_port *port, int err, bool is_generic,
 int mri_xdp_prog_open(struct xdp_port *port, bool has_frags,
 		      struct mr_reason *reterr_reason)
 {
-	const bool is_generic = port->options.attach == XDP_ATTACH_GENERIC;
+	const bool is_generic =
+		port->options.attach == XDP_ATTACH_GENERIC ||
+		(port->options.attach == XDP_ATTACH_AUTO &&
+		 port->options.mode != XDP_MODE_ZC &&
+		 mri_xdp_known(port, XDP_DRV, XDP_BROKEN, NULL));
 	int fd, err;
 
 	port->prog.link_fd = -1;

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What is known of drivers and kernels. Edit the table when a driver gains a
+ * feature, or when one turns out not to work.
+ *
+ * A row holds for kernels from the first version to before the second one; {}
+ * is no limit. The driver is as 'ethtool -i' prints it, "*" for all.
+ *
+ *     ABSENT  the driver lacks the feature, which the kernel tells us when we
+ *             try: the row only explains it
+ *     BROKEN  the driver offers the feature, but it does not work: mode=auto,
+ *             attach=auto and busy do without it; mode=zc and attach=native
+ *             try it anyway
+ *
+ * Each row cites its source: a commit of torvalds/linux, a CVE record (of
+ * CVEProject/cvelistV5; it lists the stable kernels with the fix), or a page.
+ * Distributions port drivers and fixes to older kernels, whose version does not
+ * tell.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "xdp.h"
+
+/* clang-format off */
+static const struct xdp_known rows[] = {
+	/* Zero-copy. */
+	{ "ena", XDP_ZC, XDP_ABSENT, {}, {},
+	  "Amazon's own driver has it since 2.7.0", "amzn/amzn-drivers #173" },
+	{ "gve", XDP_ZC, XDP_ABSENT, {}, { 6, 4, 0 }, "", "fd8e40321a12" },
+	{ "igb", XDP_ZC, XDP_ABSENT, {}, { 6, 14, 0 }, "", "80f6ccf9f116" },
+	{ "igb", XDP_ZC, XDP_BROKEN, { 6, 14, 0 }, { 6, 18, 23 },
+	  "the NIC stops sending for good when the program is killed",
+	  "CVE-2026-31691" },
+	{ "igb", XDP_ZC, XDP_BROKEN, { 6, 19, 0 }, { 6, 19, 13 },
+	  "the NIC stops sending for good when the program is killed",
+	  "CVE-2026-31691" },
+	{ "igc", XDP_ZC, XDP_ABSENT, {}, { 5, 14, 0 }, "", "fc9df2a0b520" },
+	{ "mlx5_core", XDP_ZC, XDP_BROKEN, {}, { 6, 1, 0 },
+	  "it uses a second set of queues, numbered after the rx channels",
+	  "3db4c85cde7a, 11abca031ee3" },
+	{ "mlx5_core", XDP_ZC, XDP_BROKEN, { 6, 4, 5 }, { 6, 4, 10 },
+	  "the kernel crashes when frames arrive with rx_striding_rq off",
+	  "CVE-2023-54223" },
+	{ "nfp", XDP_ZC, XDP_ABSENT, {}, { 5, 18, 0 }, "", "6402528b7a0b" },
+	{ "tsnep", XDP_ZC, XDP_ABSENT, {}, { 6, 4, 0 }, "", "3fc2333933fd" },
+	{ "virtio_net", XDP_ZC, XDP_ABSENT, {}, { 6, 11, 0 },
+	  "", "19a5a7710ee1" },
+	{ "virtio_net", XDP_ZC, XDP_BROKEN, { 6, 11, 0 }, { 6, 13, 0 },
+	  "it receives, but sends nothing", "89f86675cb03" },
+
+	/* Native XDP. */
+	{ "atlantic", XDP_DRV, XDP_ABSENT, {}, { 5, 19, 0 },
+	  "", "0d14657f4083" },
+	{ "gve", XDP_DRV, XDP_ABSENT, {}, { 6, 4, 0 }, "", "75eaae158b1b" },
+	{ "igb", XDP_DRV, XDP_ABSENT, {}, { 5, 10, 0 }, "", "9cbc948b5a20" },
+	{ "igc", XDP_DRV, XDP_ABSENT, {}, { 5, 13, 0 }, "", "26575105d6ed" },
+	{ "ionic", XDP_DRV, XDP_ABSENT, {}, { 6, 9, 0 }, "", "180e35cdf035" },
+	{ "mana", XDP_DRV, XDP_ABSENT, {}, { 5, 17, 0 }, "", "ed5356b53f07" },
+	{ "tsnep", XDP_DRV, XDP_ABSENT, {}, { 6, 3, 0 }, "", "f0f6460f9130" },
+	{ "vmxnet3", XDP_DRV, XDP_ABSENT, {}, { 6, 6, 0 }, "", "54f00cce1178" },
+
+	/* Busy polling, in any mode and in copy mode. */
+	{ "*", XDP_BUSY, XDP_ABSENT, {}, { 5, 11, 0 },
+	  "", "mail-archive.com/dev@dpdk.org/msg199532" },
+	{ "mlx5_core", XDP_BUSY, XDP_BROKEN, {}, { 6, 1, 0 },
+	  "sockets are not told which NAPI to poll", "a2740f529da2" },
+	{ "*", XDP_BUSY_COPY, XDP_BROKEN, {}, { 5, 18, 0 },
+	  "a port that has received frames sends none", "8de8b71b787f" },
+};
+/* clang-format on */
+
+static const char *const feature_names[] = {
+	[XDP_ZC] = "zero-copy",
+	[XDP_DRV] = "native XDP",
+	[XDP_BUSY] = "busy polling",
+	[XDP_BUSY_COPY] = "busy polling in copy mode",
+};
+
+const struct xdp_known *mri_xdp_known_row(uint32_t i)
+{
+	return i < sizeof(rows) / sizeof(rows[0]) ? &rows[i] : NULL;
+}
+
+static uint32_t number_of(struct xdp_kernel kernel)
+{
+	return (uint32_t)kernel.version << 24 |
+	       (uint32_t)kernel.patchlevel << 16 | kernel.sublevel;
+}
+
+static bool holds(const struct xdp_known *row, const char *driver,
+		  enum xdp_feature feature, struct xdp_kernel kernel)
+{
+	const uint32_t now = number_of(kernel), until = number_of(row->until);
+
+	return row->feature == feature && now >= number_of(row->since) &&
+	       (until == 0 || now < until) &&
+	       (strcmp(row->driver, "*") == 0 ||
+		strcmp(row->driver, driver) == 0);
+}
+
+/*
+ * Debian's and Ubuntu's releases end in .0 whatever the kernel is; what it is,
+ * they tell elsewhere: "Debian 6.1.119-1" in the build, "Ubuntu
+ * 5.15.0-91.101-generic 5.15.131" in a file.
+ */
+struct xdp_kernel mri_xdp_kernel(const char *release, const char *build,
+				 const char *signature)
+{
+	const char *debian = strstr(build, "Debian ");
+	unsigned int a = 0, b = 0, c = 0;
+
+	if (debian == NULL || sscanf(debian, "Debian %u.%u.%u", &a, &b, &c) < 2)
+		if (sscanf(signature, "Ubuntu %*s %u.%u.%u", &a, &b, &c) != 3)
+			sscanf(release, "%u.%u.%u", &a, &b, &c);
+	return (struct xdp_kernel){ (uint8_t)a, (uint8_t)b, (uint16_t)c };
+}
+
+static struct xdp_kernel kernel_now(void)
+{
+	struct utsname name = { 0 };
+	char signature[128] = "";
+	FILE *file = NULL;
+
+	(void)uname(&name);
+	if (strstr(name.version, "Ubuntu") != NULL)
+		file = fopen("/proc/version_signature", "re");
+	if (file != NULL) {
+		if (fgets(signature, sizeof(signature), file) == NULL)
+			signature[0] = '\0';
+		fclose(file);
+	}
+	return mri_xdp_kernel(name.release, name.version, signature);
+}
+
+static const char *print(struct xdp_kernel kernel, char text[16])
+{
+	snprintf(text, 16, kernel.sublevel > 0 ? "%u.%u.%u" : "%u.%u",
+		 kernel.version, kernel.patchlevel, kernel.sublevel);
+	return text;
+}
+
+/* NULL: the table says nothing of that. */
+static const struct xdp_known *find(const char *driver,
+				    enum xdp_feature feature,
+				    enum xdp_verdict verdict,
+				    struct xdp_kernel kernel)
+{
+	const struct xdp_known *row;
+
+	if (number_of(kernel) == 0) /* it has no version that we can read */
+		return NULL;
+	for (uint32_t i = 0; (row = mri_xdp_known_row(i)) != NULL; i++)
+		if (row->verdict == verdict &&
+		    holds(row, driver, feature, kernel))
+			break;
+	return row;
+}
+
+static void quote(const struct xdp_known *row, struct xdp_kernel kernel,
+		  struct mr_reason *why)
+{
+	const char *const feature = feature_names[row->feature];
+	const bool is_fixed = number_of(row->until) != 0;
+	char who[32], now[16], until[16];
+
+	if (strcmp(row->driver, "*") == 0)
+		snprintf(who, sizeof(who), "AF_XDP");
+	else
+		snprintf(who, sizeof(who), "driver '%s'", row->driver);
+	print(kernel, now);
+	print(row->until, until);
+	if (row->verdict == XDP_BROKEN)
+		(void)mr_fail(why, 0,
+			      "%s: %s is broken in Linux %s%s%s: %s (%s)", who,
+			      feature, now, is_fixed ? ", fixed in " : "",
+			      is_fixed ? until : "", row->what, row->source);
+	else if (is_fixed)
+		(void)mr_fail(why, 0,
+			      "%s has %s from Linux %s on, this is %s (%s)",
+			      who, feature, until, now, row->source);
+	else
+		(void)mr_fail(why, 0, "%s has no %s: %s (%s)", who, feature,
+			      row->what, row->source);
+}
+
+bool mri_xdp_known(const struct xdp_port *port, enum xdp_feature feature,
+		   enum xdp_verdict verdict, struct mr_reason *ret_why)
+{
+	const struct xdp_kernel kernel = kernel_now();
+	const struct xdp_known *row =
+		find(port->dev.driver, feature, verdict, kernel);
+
+	if (row != NULL)
+		quote(row, kernel, ret_why);
+	return row != NULL;
+}

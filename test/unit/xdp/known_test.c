@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Tests of drivers/xdp/xdp_known.c, for each row of its table, and of what
+ * xdp_bind.c makes of them. Sockets and uname(2) are the test's own here.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "support/test.h"
+#include "xdp.h"
+
+static struct xdp_kernel kernel; /* that uname() tells of */
+static bool has_zc;              /* whether the kernel binds without copies */
+static uint32_t n_zc_tries;
+
+int __wrap_uname(struct utsname *name);
+
+int __wrap_uname(struct utsname *name)
+{
+	snprintf(name->release, sizeof(name->release), "%u.%u.%u-test",
+		 kernel.version, kernel.patchlevel, kernel.sublevel);
+	strcpy(name->version, "#1 SMP");
+	return 0;
+}
+
+uint32_t mri_xdp_zc_max_segs(uint32_t ifindex)
+{
+	(void)ifindex;
+	return 1;
+}
+
+int mri_xdp_sockets_open(struct xdp_port *port, struct xdp_bind_mode bind_mode,
+			 bool *ret_is_final, struct mr_reason *reason)
+{
+	*ret_is_final = false;
+	port->max_segs = bind_mode.max_segs;
+	if (!bind_mode.is_zc)
+		return 0;
+	n_zc_tries++;
+	return has_zc ? 0 :
+			mr_fail(reason, -ENOTSUP, "xdp:test0: not supported");
+}
+
+/* Open a port as far as its mode; 0 or -errno. */
+static int climb(struct xdp_port *port, const char *driver, uint32_t mode,
+		 bool is_native, struct mr_reason *reason)
+{
+	*port = (struct xdp_port){ .options.mode = mode,
+				   .prog.is_native = is_native,
+				   .base.chunk_bytes = 4096,
+				   .base.info.mtu_bytes = 1500 };
+	strcpy(port->base.info.name, "xdp:test0");
+	snprintf(port->dev.driver, sizeof(port->dev.driver), "%s",
+		 strcmp(driver, "*") == 0 ? "any" : driver);
+	n_zc_tries = 0;
+	return mri_xdp_climb(port, false, reason);
+}
+
+static bool is_none(struct xdp_kernel k)
+{
+	return k.version == 0;
+}
+
+/* The last kernel before this one; none is so often released. */
+static struct xdp_kernel before(struct xdp_kernel k)
+{
+	if (k.sublevel > 0)
+		k.sublevel--;
+	else if (k.patchlevel > 0) {
+		k.patchlevel--;
+		k.sublevel = UINT16_MAX;
+	} else {
+		k.version--;
+		k.patchlevel = UINT8_MAX;
+		k.sublevel = UINT16_MAX;
+	}
+	return k;
+}
+
+/* The first kernel that a row holds for. */
+static struct xdp_kernel first(const struct xdp_known *row)
+{
+	return is_none(row->since) ? (struct xdp_kernel){ 5, 9, 0 } :
+				     row->since;
+}
+
+/* Whether this row is what is known of the kernel. */
+static bool is_found(const struct xdp_known *row, struct xdp_kernel k)
+{
+	static struct xdp_port port;
+	struct mr_reason why = { "" };
+
+	kernel = k;
+	snprintf(port.dev.driver, sizeof(port.dev.driver), "%s",
+		 strcmp(row->driver, "*") == 0 ? "any" : row->driver);
+	return mri_xdp_known(&port, row->feature, row->verdict, &why) &&
+	       strstr(why.text, row->source) != NULL &&
+	       strstr(why.text, row->what) != NULL;
+}
+
+TEST(each_row_ends_where_it_says)
+{
+	const struct xdp_known *row;
+
+	for (uint32_t i = 0; (row = mri_xdp_known_row(i)) != NULL; i++) {
+		print_message("row %u: %s\n", i, row->driver);
+		assert_true(is_found(row, first(row)));
+		if (!is_none(row->since))
+			assert_false(is_found(row, before(row->since)));
+		if (is_none(row->until))
+			continue;
+		assert_true(is_found(row, before(row->until)));
+		assert_false(is_found(row, row->until));
+	}
+}
+
+/* info.why has 256 bytes, and takes the quotation whole. */
+TEST(each_row_has_a_source_and_fits)
+{
+	const struct xdp_known *row;
+
+	for (uint32_t i = 0; (row = mri_xdp_known_row(i)) != NULL; i++) {
+		assert_true(strlen(row->source) > 0);
+		assert_true(
+			strlen(row->what) > 0 ||
+			(row->verdict == XDP_ABSENT && !is_none(row->until)));
+		assert_true(strlen(row->driver) + strlen(row->what) +
+				    strlen(row->source) <
+			    160);
+	}
+}
+
+TEST(auto_does_not_try_what_is_broken_and_zc_does)
+{
+	const struct xdp_known *row;
+	struct mr_reason reason;
+	struct xdp_port port;
+
+	has_zc = true;
+	for (uint32_t i = 0; (row = mri_xdp_known_row(i)) != NULL; i++) {
+		if (row->feature != XDP_ZC || row->verdict != XDP_BROKEN)
+			continue;
+		kernel = first(row);
+		assert_int_equal(
+			climb(&port, row->driver, XDP_MODE_AUTO, true, &reason),
+			0);
+		assert_int_equal(n_zc_tries, 0);
+		assert_string_equal(port.base.info.mode, "copy");
+		assert_non_null(strstr(port.base.info.why, row->what));
+		assert_non_null(strstr(port.base.info.why, row->source));
+
+		assert_int_equal(
+			climb(&port, row->driver, XDP_MODE_ZC, true, &reason),
+			0);
+		assert_string_equal(port.base.info.mode, "zc");
+		assert_string_equal(port.base.info.why, "");
+
+		kernel = row->until;
+		assert_int_equal(
+			climb(&port, row->driver, XDP_MODE_AUTO, true, &reason),
+			0);
+		assert_string_equal(port.base.info.mode, "zc");
+	}
+}
+
+/* A kernel may have what its version lacks. */
+TEST(what_is_absent_is_tried_and_explained)
+{
+	const struct xdp_known *row;
+	struct mr_reason reason;
+	struct xdp_port port;
+
+	for (uint32_t i = 0; (row = mri_xdp_known_row(i)) != NULL; i++) {
+		if (row->verdict != XDP_ABSENT || row->feature == XDP_BUSY)
+			continue;
+		kernel = before(is_none(row->until) ?
+					(struct xdp_kernel){ 9, 0, 0 } :
+					row->until);
+		has_zc = row->feature == XDP_ZC;
+		if (has_zc) {
+			assert_int_equal(climb(&port, row->driver,
+					       XDP_MODE_AUTO, true, &reason),
+					 0);
+			assert_string_equal(port.base.info.mode, "zc");
+			has_zc = false;
+		}
+		assert_int_equal(climb(&port, row->driver, XDP_MODE_AUTO,
+				       row->feature == XDP_ZC, &reason),
+				 0);
+		assert_non_null(strstr(port.base.info.why, row->source));
+		assert_int_equal(climb(&port, row->driver, XDP_MODE_ZC,
+				       row->feature == XDP_ZC, &reason),
+				 -ENOTSUP);
+		assert_non_null(strstr(reason.text, row->source));
+		assert_non_null(strstr(reason.text, "xdp:test0: mode=zc: "));
+	}
+}
+
+TEST(copy_that_was_asked_for_needs_no_explanation)
+{
+	struct mr_reason reason;
+	struct xdp_port port;
+
+	kernel = (struct xdp_kernel){ 6, 1, 0 };
+	assert_int_equal(climb(&port, "igb", XDP_MODE_COPY, true, &reason), 0);
+	assert_string_equal(port.base.info.why, "mode=copy was asked for");
+}
+
+TEST(the_version_is_read_as_distributions_write_it)
+{
+	static const struct {
+		const char *release, *build, *signature;
+		struct xdp_kernel kernel;
+	} cases[] = {
+		{ "6.18.44", "#1 SMP", "", { 6, 18, 44 } },
+		{ "7.0-rc1+", "#1", "", { 7, 0, 0 } },
+		{ "6.1.0-28-amd64",
+		  "#1 SMP Debian 6.1.119-1 (2024-11-22)",
+		  "",
+		  { 6, 1, 119 } },
+		{ "7.2.12+deb14-amd64",
+		  "#1 SMP Debian 7.2.12-1",
+		  "",
+		  { 7, 2, 12 } },
+		{ "7.2-amd64", "#1 SMP Debian 7.2-1", "", { 7, 2, 0 } },
+		{ "5.15.0-91-generic",
+		  "#101-Ubuntu SMP",
+		  "Ubuntu 5.15.0-91.101-generic 5.15.131\n",
+		  { 5, 15, 131 } },
+		{ "5.15.0-91-generic", "#101-Ubuntu SMP", "", { 5, 15, 0 } },
+		{ "strange", "", "", { 0, 0, 0 } },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct xdp_kernel k = mri_xdp_kernel(
+			cases[i].release, cases[i].build, cases[i].signature);
+
+		assert_memory_equal(&k, &cases[i].kernel, sizeof(k));
+	}
+}
