@@ -365,6 +365,7 @@ static int xdp_open(struct mr_port *base, const struct mr_spec *spec,
 	if ((err = read_options(spec, &port->options, reterr_reason)) < 0 ||
 	    (err = mri_xdp_netdev_find(mr_spec_device(spec), &port->dev,
 				       reterr_reason)) < 0 ||
+	    (err = mri_xdp_refuse_master(&port->dev, reterr_reason)) < 0 ||
 	    (err = choose_queues(&port->dev, &port->options, reterr_reason)) <
 		    0)
 		return err;

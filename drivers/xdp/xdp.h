@@ -14,6 +14,7 @@
  *     xdp_prog.c    the XDP program and where it is attached
  *     xdp_offload.c rules that the XDP program applies
  *     xdp_netdev.c  the network interface: facts and events
+ *     xdp_master.c  interfaces that lie on others, refused
  *     xdp_genl.c    more facts, by generic netlink
  *     xdp_settings.c  what we set on it
  *     xdp_record.c  what was changed, and how it is restored
@@ -422,6 +423,11 @@ int32_t mri_xdp_netdev_numa_node(const char *name);
 /* rtnetlink events; an fd or -errno. */
 int mri_xdp_events_open(void);
 int mri_xdp_events_poll(struct xdp_port *port);
+
+/* xdp_master.c */
+/* -ENOTSUP: it lies on others, and the reason names them; 0; or -errno. */
+int mri_xdp_refuse_master(const struct xdp_netdev *dev,
+			  struct mr_reason *reterr_reason);
 
 /* xdp_record.c */
 /* What tells the caller's network namespace from all others; Linux 5.14. */

@@ -270,6 +270,13 @@ def test_an_interface_in_use_needs_force(lab, star, prepare, parts):
     Forwarder(lab, star.middle, "p0,force", "null:").stop()
 
 
+def test_a_bridge_is_refused_and_names_its_members(lab, star):
+    bridge(lab, star.middle, None)
+    for options in ("", ",force"):
+        Refused(lab, star.middle, f"br0{options}", "null:").check(
+            1, "is a bridge", "instead: xdp:p0,force")
+
+
 def test_loopback_needs_force(lab, star):
     Refused(lab, star.middle, "lo", "null:").check(1, "loopback", "'force'")
 
