@@ -115,11 +115,14 @@ LOOPS(64, __attribute__((target("avx512f"))))
 #define WIDE(cache, loop, ...) loop##_16(__VA_ARGS__)
 #endif
 
-/* CPUs without VBMI2 slow down for vectors of 64 bytes. */
+/*
+ * Vectors of 64 bytes: CPUs without VBMI2 slow down for them, and Zen 4 is slow
+ * to load what it has just stored across two lines.
+ */
 uint32_t mri_vector_bytes(void)
 {
 #ifdef __x86_64__
-	if (__builtin_cpu_supports("avx512vbmi2"))
+	if (__builtin_cpu_is("intel") && __builtin_cpu_supports("avx512vbmi2"))
 		return 64;
 	if (__builtin_cpu_supports("avx2"))
 		return 32;
