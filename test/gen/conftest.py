@@ -16,8 +16,8 @@ import pytest
 sys.dont_write_bytecode = True
 
 TOP = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(TOP / "test/support"))
-sys.path.insert(0, str(TOP / "apps/bench/front"))
+for folder in "test/support", "apps/bench/front", "apps/support":
+    sys.path.insert(0, str(TOP / folder))
 
 from errors import errors_of  # noqa: E402 pylint: disable=wrong-import-position
 from host import limit  # noqa: E402 pylint: disable=wrong-import-position

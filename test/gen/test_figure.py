@@ -14,7 +14,7 @@ pytest.importorskip("matplotlib")
 from mr_bench import document, page, sample, units  # noqa: E402 pylint: disable=wrong-import-position
 from mr_bench.compare import Compare  # noqa: E402 pylint: disable=wrong-import-position
 from mr_bench.figure import Comparison, Figure, Figures  # noqa: E402 pylint: disable=wrong-import-position
-from mr_bench.options import Wrong  # noqa: E402 pylint: disable=wrong-import-position
+from mr_support.options import Wrong  # noqa: E402 pylint: disable=wrong-import-position
 
 
 def figure_of(unit, a, b, bound=0.0, floor=0.0):

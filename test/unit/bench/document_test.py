@@ -35,8 +35,8 @@ except ImportError:
     hdrh = None
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] /
-                       "apps/bench/front"))
+for folder in "apps/bench/front", "apps/support":
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / folder))
 from mr_bench import result  # noqa: E402 pylint: disable=wrong-import-position
 
 ENGINE = SCHEMA = SCHEMA_OF_MEM = ""

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "apps/bench/front"))
+for folder in "apps/bench/front", "apps/support":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[3] / folder))
 
 from mr_bench.plan_file import Device, Plan, PlanError, parse, steps_of  # noqa: E402
 from mr_bench.series import Journal, Series, SeriesError, last_line  # noqa: E402
-from mr_bench.text import escape  # noqa: E402
+from mr_support.text import escape  # noqa: E402
 
 FULL = """\
 folder: out

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "apps/bench/front"))
+for folder in "apps/bench/front", "apps/support":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[3] / folder))
 
 from mr_bench.search import Search, Wanted  # noqa: E402 pylint: disable=C0413
 from mr_bench.traffic import Trial  # noqa: E402 pylint: disable=C0413

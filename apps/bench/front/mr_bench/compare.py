@@ -8,11 +8,12 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from mr_bench import output, units
+from mr_bench import units
 from mr_bench.document import Document, list_of, member, read
 from mr_bench.figure import Comparison, Figures, Verdict
-from mr_bench.options import Option, Wrong, parse
-from mr_bench.text import escape, print_error
+from mr_support import output
+from mr_support.options import Option, Wrong, parse
+from mr_support.text import escape, print_error
 
 MAX_FILES = 256
 MAX_DIFFERENCES = 64

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mr_bench import units
-from mr_bench.options import Wrong
+from mr_support.options import Wrong
 
 VERSION = 1
 # The document of a one-day soak has tens of MB.

@@ -6,11 +6,9 @@ status; one with several commands has them in COMMANDS.
 """
 
 import importlib
-import signal
-import sys
 
-from mr_bench import engine, output
-from mr_bench.text import print_error
+from mr_support import program
+from mr_support.text import print_error
 
 # name: what it does, and its module.
 COMMANDS = {
@@ -64,7 +62,8 @@ def run(words: list[str]) -> int:
     if word in ("-h", "--help"):
         return print_help()
     if word in ("-V", "--version"):
-        engine.become(["--version"])
+        print("mr-bench", program.version())
+        return 0
     if word in MICRO_BENCHMARKS:
         print_error(f"mr-bench: '{word}' is './mr bench {word}' now, in the source tree")
         return 2
@@ -87,18 +86,4 @@ def run(words: list[str]) -> int:
 
 def main() -> None:
     """Run sys.argv to the end of the program."""
-    # Ctrl-C ends it as it ends any program; a command that has something to
-    # tidy up says so.
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    output.open_missing()
-    sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
-    try:
-        with output.to_stdout():
-            status = run(sys.argv[1:])
-    except OSError as error:
-        where = error.filename or "standard output"
-        print_error(f"mr-bench: {where}: {error.strerror}")
-        status = 1
-    sys.exit(status)
+    program.start("mr-bench", run)

@@ -8,13 +8,14 @@ import time
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from mr_bench import output, values
+from mr_bench import values
 from mr_bench.nat_search import Capacity, Counts, NatSearch, Rate
 from mr_bench.progress import Progress
 from mr_bench.search import SearchError
 from mr_bench.session import complain
 from mr_bench.traffic import Engine, EngineEnded, EngineError
 from mr_bench.values import UsageError
+from mr_support import output
 
 FRAME_BYTES = 60
 # Of the established rate, so that the table alone is the limit.

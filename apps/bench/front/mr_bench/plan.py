@@ -7,11 +7,12 @@ import os
 import sys
 from pathlib import Path
 
-from mr_bench import engine, options, values
-from mr_bench.options import Option
+from mr_bench import values
 from mr_bench.plan_file import MAX_REPEAT, MAX_STEPS, Plan, parse, steps_of
 from mr_bench.series import Journal, Series, SeriesError
-from mr_bench.text import print_error
+from mr_support import options, program
+from mr_support.options import Option
+from mr_support.text import print_error
 
 USAGE = """\
 usage: mr-bench plan [options] FILE
@@ -29,7 +30,7 @@ def complain(text: str, status: int) -> int:
 
 def program_id() -> str:
     """Identifies the build of mr-bench, by the file system's metadata of its two files."""
-    found = [path.stat() for path in (Path(sys.argv[0]), engine.path())]
+    found = [path.stat() for path in (Path(sys.argv[0]), program.companion())]
     return "; ".join(f"{one.st_size} bytes of {one.st_mtime_ns / 1e9:.9f}" for one in found)
 
 

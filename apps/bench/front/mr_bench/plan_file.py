@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from mr_bench.options import Wrong
+from mr_support.options import Wrong
 
 MAX_BYTES = 1 << 20
 MAX_STEPS = 10000

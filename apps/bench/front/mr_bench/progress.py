@@ -7,7 +7,7 @@ from __future__ import annotations
 import sys
 import time
 
-from mr_bench import output
+from mr_support import output
 
 LOG_S = 10  # between two lines of a log
 

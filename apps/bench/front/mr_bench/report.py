@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """mr-bench report: documents as one page."""
 
-from mr_bench import output
 from mr_bench.document import read
-from mr_bench.options import Option, Wrong, parse
-from mr_bench.text import print_error
+from mr_support import output
+from mr_support.options import Option, Wrong, parse
+from mr_support.text import print_error
 
 MAX_FILES = 1024
 USAGE = """\

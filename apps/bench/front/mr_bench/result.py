@@ -18,8 +18,9 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from mr_bench import machine, output
-from mr_bench.text import print_error
+from mr_bench import machine
+from mr_support import output
+from mr_support.text import print_error
 
 ARRIVALS = ["received", "unique", "lost", "duplicates", "reordered", "too_old", "foreign"]
 TIMES = ["min", "mean", "p50", "p90", "p99", "p999", "p9999", "max"]

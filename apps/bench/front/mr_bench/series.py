@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from mr_bench.plan_file import Device, Plan, Step
-from mr_bench.text import print_error
+from mr_support.text import print_error
 
 SCHEMA = "mr-bench-plan"
 READY_S = 30  # for a device to become ready

@@ -9,16 +9,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mr_bench import output
 from mr_bench.binary import BinarySearch
 from mr_bench.ceiling import read_ceiling
 from mr_bench.mlr import Goal, MlrSearch
 from mr_bench.progress import Progress
 from mr_bench.search import SECOND, Found, Limit, Search, SearchError, Wanted
 from mr_bench.search_options import FCS_BYTES, ROWS, Group, describe, read_options
-from mr_bench.text import print_error
 from mr_bench.traffic import Engine, EngineEnded, EngineError, Trial, trial_of
 from mr_bench.values import UsageError
+from mr_support import output
+from mr_support.text import print_error
 
 SETTLE_NS = SECOND  # it ends sooner, when all have come
 FULL_SPEED_NS = SECOND // 5  # to see what the sender can do

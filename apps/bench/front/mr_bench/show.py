@@ -8,8 +8,8 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from mr_bench import output
 from mr_bench.explain import tail_text
+from mr_support import output
 
 MAX_STREAM_LINES = 16
 # As they are shown, and in a document.

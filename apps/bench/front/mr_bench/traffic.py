@@ -17,9 +17,9 @@ from dataclasses import dataclass, field, fields
 from types import FrameType
 from typing import Any
 
-from mr_bench import engine, output
 from mr_bench.explain import Ends, explain, is_silent, tail_text
 from mr_bench.result import Result, begin, cannot_write, check, describe
+from mr_support import output, program
 
 VERSION = 2
 
@@ -129,7 +129,7 @@ class Engine:
         # A process group of its own: Ctrl-C reaches it once, through this one.
         self.process = process = subprocess.Popen(
             ["mr-bench", "serve", command, *words],
-            executable=engine.path(),
+            executable=program.companion(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             process_group=0,

@@ -8,10 +8,11 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from mr_bench import output, show
+from mr_bench import show
 from mr_bench.screen import REDRAW_NS, Screen
 from mr_bench.session import complain
 from mr_bench.traffic import Engine, EngineEnded, EngineError
+from mr_support import output
 
 OPTIONS = (("json-lines", "", "one JSON object per second, then the document"),)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from mr_bench.options import Wrong
+from mr_support.options import Wrong
 
 
 class UsageError(Wrong):

@@ -4,7 +4,7 @@ character in it must neither move the cursor nor end a line."""
 
 import re
 
-from mr_bench import output
+from mr_support import output
 
 MAX_MESSAGE = 2048
 UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")

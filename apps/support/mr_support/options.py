@@ -4,7 +4,7 @@
 import getopt
 from dataclasses import dataclass
 
-from mr_bench import engine
+from mr_support import program
 
 
 class Wrong(Exception):
@@ -41,8 +41,10 @@ def parse(
     words: list[str], usage: str, options: list[Option]
 ) -> tuple[dict[str, list[str]], list[str]] | None:
     """Returns the values of each option given, "" for one that has none, and the
-    other words; None if help was printed. Raises Wrong."""
+    other words; None if help or version was printed. usage begins with "usage: PROGRAM".
+    Raises Wrong."""
     options = [*options, *ENDING]
+    name_of_program = usage.split()[1]
     letters = "".join(
         letter + (":" if o.value else "") for o in options for letter in (o.letter, o.old) if letter
     )
@@ -55,7 +57,9 @@ def parse(
         dashes = "-" if len(error.opt) == 1 else "--"
         if "requires argument" in error.msg:
             raise Wrong(f"option '{dashes}{error.opt}' needs a value") from None
-        raise Wrong(f"unknown option '{dashes}{error.opt}'; see mr-bench --help") from None
+        if "must not have" in error.msg:
+            raise Wrong(f"option '--{error.opt}' takes no value") from None
+        raise Wrong(f"unknown option '{dashes}{error.opt}'; see {name_of_program} --help") from None
     given: dict[str, list[str]] = {}
     for word, value in pairs:
         if word not in by_name:
@@ -66,6 +70,7 @@ def parse(
             _print_help(usage, options)
             return None
         if name == "version":
-            engine.become(["--version"])
+            print(name_of_program, program.version())
+            return None
         given.setdefault(name, []).append(value)
     return given, rest

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Pack a program in Python into one file that runs.
+
+usage: pack.py OUTPUT PYTHON PACKAGE VERSION BINDIR BUILT INSTALLED FILE...
+
+PACKAGE.main.main() is the program. BINDIR: where OUTPUT will be installed;
+BUILT, INSTALLED: the engine or library that it needs, here and there.
+"""
+
+import os
+import sys
+import zipfile
+from pathlib import Path
+
+
+def name_of(path: Path) -> str:
+    """Its name in the archive: below the folder that is no package."""
+    root = path.parent
+    while (root / "__init__.py").exists():
+        root = root.parent
+    return str(path.relative_to(root))
+
+
+def main() -> None:
+    output, python, package, version, bindir, built, installed, *files = sys.argv[1:]
+    # Relative: a build, and what is installed, may be moved as a whole.
+    places = os.path.relpath(installed, bindir), os.path.relpath(built, os.path.dirname(output))
+    entries = {
+        "__main__.py": f"from {package}.main import main\n\nmain()\n".encode(),
+        "mr_support/version": version.encode(),
+        "mr_support/companion": "\n".join(places).encode(),
+    } | {name_of(path): path.read_bytes() for path in map(Path, files)}
+    with open(output, "wb") as to:
+        # -I: what the environment or the working directory have of Python
+        # must not run in a program that is started as root.
+        to.write(f"#!{python} -I\n".encode())
+        with zipfile.ZipFile(to, "w", zipfile.ZIP_DEFLATED) as packed:
+            for name, data in sorted(entries.items()):
+                # Without a date: the same files make the same program.
+                packed.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
+    os.chmod(output, 0o755)
+
+
+main()
