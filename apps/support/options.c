@@ -209,14 +209,13 @@ static const struct {
 	char letter;
 	const char *name;
 } old_letters[] = {
-	{ 'a', "age" },      { 'a', "all" },        { 'b', "burst" },
-	{ 'f', "force" },    { 'i', "idle" },       { 'l', "fdb-limit" },
-	{ 'm', "mode" },     { 'n', "count" },      { 'o', "owner" },
-	{ 'o', "promisc" },  { 'p', "pool-pages" }, { 'r', "ring" },
-	{ 's', "safety" },   { 'x', "max-cpu" },    { 'C', "csv" },
-	{ 'I', "instance" }, { 'M', "mtu" },        { 'P', "page-bytes" },
-	{ 'F', "filter" },   { 'Q', "quiet" },      { 'B', "bidirectional" },
-	{ 'O', "out" },      { 'R', "rate" },       { 'S', "stream" },
+	{ 'a', "age" },       { 'b', "burst" },      { 'i', "idle" },
+	{ 'l', "fdb-limit" }, { 'm', "mode" },       { 'n', "count" },
+	{ 'o', "promisc" },   { 'p', "pool-pages" }, { 'r', "ring" },
+	{ 's', "safety" },    { 'x', "max-cpu" },    { 'C', "csv" },
+	{ 'I', "instance" },  { 'M', "mtu" },        { 'P', "page-bytes" },
+	{ 'F', "filter" },    { 'Q', "quiet" },      { 'B', "bidirectional" },
+	{ 'O', "out" },       { 'R', "rate" },       { 'S', "stream" },
 	{ 'z', "size" },
 };
 

@@ -6,6 +6,7 @@ import re
 import shutil
 import stat
 import subprocess
+from importlib.util import cache_from_source
 from pathlib import Path
 
 from fetch import Missing
@@ -13,6 +14,20 @@ from fetch import Missing
 HERE = Path(__file__).resolve().parent
 # Programs of the host that tests in the guest use, where there are any.
 HOST_PROGRAMS = ["ip", "ethtool"]
+# Run a program in Python; which files it loaded: modules and shared objects.
+LOADED = """
+import os, runpy, sys
+out = os.dup(1)
+os.dup2(2, 1)
+del sys.argv[0]
+try:
+    runpy.run_path(sys.argv[0], run_name="__main__")
+except SystemExit:
+    pass
+files = {getattr(module, "__file__", None) for module in sys.modules.values()}
+files |= {line.split()[-1] for line in open("/proc/self/maps") if ".so" in line}
+os.write(out, "\\n".join(f for f in files if f and os.path.isfile(f)).encode())
+"""
 
 
 class Initramfs:
@@ -119,6 +134,25 @@ def add_program(image, path, name=None):
         add_library(image, *library)
 
 
+def add_python(image, program, *arguments):
+    """The interpreter of a program in Python, and what it loads with these
+    arguments. What is not the system's lies beside the program as it does here."""
+    interpreter = program.read_bytes().split()[0][2:].decode()
+    add_program(image, interpreter)
+    image.link(interpreter.lstrip("/"), f"/bin/{Path(interpreter).name}")
+    done = subprocess.run([interpreter, "-I", "-c", LOADED, program, *arguments],
+                          stdout=subprocess.PIPE, text=True, check=True)
+    for file in done.stdout.splitlines():
+        name = file if file.startswith(("/usr/", "/lib")) else os.path.normpath(
+            "/bin/" + os.path.relpath(file, program.parent))
+        compiled = Path(cache_from_source(file)) if name.endswith(".py") else None
+        if compiled and compiled.exists():  # without its source: half as large
+            file, name = compiled, name + "c"
+        image.file(name.lstrip("/"), Path(file).read_bytes())
+        for library in libraries_of(file) if ".so" in name else ():
+            add_library(image, *library)
+
+
 def build(path, kernel, busybox, modules, nics, programs, files):
     """Write the initramfs.
 
@@ -144,6 +178,8 @@ def build(path, kernel, busybox, modules, nics, programs, files):
             add_program(image, found)
     for program in programs:
         add_program(image, program)
+        if Path(program).read_bytes().startswith(b"#!"):
+            add_python(image, Path(program))
     for file, name in files:
         image.file(name.lstrip("/"), Path(file).read_bytes(), 0o755)
         for library in libraries_of(file):

@@ -98,7 +98,7 @@ class Changed(unittest.TestCase):
                 ("test/demo/demo_test.py", "demo"),
                 ("apps/demo/demo.py", "demo"),
                 ("apps/bench/front/mr_bench/mlr.py", "gen"),
-                ("apps/support/mr_support/text.py", "unit:bench/"),
+                ("apps/support/mr_support/text.py", "unit:devices/"),
                 ("test/install/install_test.py", "install"),
                 ("test/dpdk/driver_test.c", "dpdk:driver"),
                 ("test/netns/lib/nat.py", "netns"),

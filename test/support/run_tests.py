@@ -118,7 +118,7 @@ BREAKS = [
     (r"apps/bench/", "unit:bench/ gen"),
     (r"apps/demo/|test/demo/", "demo"),
     (r"apps/nat/", "unit:nat/ nat"),
-    (r"apps/support/.*\.py", "gen unit:bench/"),
+    (r"apps/support/.*\.py", "gen unit:bench/ unit:devices/"),
     (r"apps/support/", "unit:support/ unit:nat/cli unit:l2fwd/cli"),
     (r"apps/(\w+)/", r"unit:\1/"),
     (r"test/bench/micro/", "unit:bench/micro plain:bench/micro"),
