@@ -141,6 +141,8 @@ static __always_inline bool follow_segment(struct mr_flow_way *from,
 
 	if (p->tcp_flags & TCP_NOT_PLAIN || (const void *)(tcp + 1) > end)
 		return false;
+	if (from->tcp.flags & MR_FLOW_UNTRACKED)
+		return true;
 	seq = bpf_ntohl(tcp->seq);
 	ack = bpf_ntohl(tcp->ack_seq);
 	n_bytes = p->l4_bytes - header_words_of(tcp) * 4;

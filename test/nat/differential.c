@@ -41,8 +41,12 @@ struct differential {
 	uint32_t generation;     /* of MAC addresses */
 	uint32_t n_silent;       /* percent of requests that nobody answers */
 	uint64_t n_offloaded[2]; /* UDP, TCP */
-	uint32_t n_first;        /* bytes of its first piece; 0: it is in one */
-	uint32_t n_sent;         /* bytes of the frame below */
+	/* How often that was to another peer than the last one of its socket,
+	 * 1 + whose index that is. */
+	uint64_t n_changes;
+	uint32_t last_peers[PACKETS_PROTOS][PACKETS_HOSTS][PACKETS_PORTS];
+	uint32_t n_first; /* bytes of its first piece; 0: it is in one */
+	uint32_t n_sent;  /* bytes of the frame below */
 	uint8_t sent[PACKETS_MAX];
 	/* Requests to be answered. */
 	struct {
@@ -86,6 +90,10 @@ static void configure(struct differential *d, char *text, size_t n)
 					       "address-port" };
 	static const char *const bools[] = { "false", "true" };
 	static const char *const pools[] = { "", ", \"192.0.2.2\"" };
+	static const char *const one_to_ones[] = {
+		"", ", \"one_to_one\": [{\"outside\": \"192.0.2.9\", "
+		    "\"inside\": \"10.0.7.8\"}]"
+	};
 	static const char *const excludes[] = { "192.0.99.0/24",
 						"203.0.113.0/24" };
 	char vlans[2][20] = { "", "" };
@@ -111,11 +119,12 @@ static void configure(struct differential *d, char *text, size_t n)
 		 "\"hairpin\": %s, \"exclude\": [{\"to\": \"%s\"}],"
 		 "\"forwards\": [{\"protocols\": [\"udp\", \"tcp\"], "
 		 "\"outside\": \"192.0.2.1:7000-7000\", "
-		 "\"inside\": \"10.0.0.2:5001\"}]}",
+		 "\"inside\": \"10.0.0.2:5001\"}]%s}",
 		 vlans[0], vlans[1], word(d, pools, 2), word(d, filters, 3),
 		 word(d, filters, 3), 3 + packets_below(&d->packets, 10),
 		 20 + packets_below(&d->packets, 40), word(d, bools, 2),
-		 word(d, bools, 2), word(d, excludes, 2));
+		 word(d, bools, 2), word(d, excludes, 2),
+		 word(d, one_to_ones, 2));
 }
 
 static void send(struct differential *d, uint32_t side, const uint8_t *bytes,
@@ -396,6 +405,17 @@ static uint64_t n_offloaded(const struct differential *d)
 	return (uint64_t)harness_counter(d->harnesses[OFFLOADED], "offloaded");
 }
 
+/* The program forwarded the packet. */
+static void count(struct differential *d, bool is_tcp)
+{
+	const struct packets_flow *flow = &d->packets.flow;
+	uint32_t *last = &d->last_peers[is_tcp][flow->host][flow->port];
+
+	d->n_offloaded[is_tcp]++;
+	d->n_changes += *last != flow->peer + 1;
+	*last = flow->peer + 1;
+}
+
 static int one(struct differential *d)
 {
 	uint32_t side;
@@ -409,8 +429,8 @@ static int one(struct differential *d)
 	d->n_first = packets_percent(&d->packets, 3) ? 60 : 0;
 	n_before = n_offloaded(d);
 	send(d, side, d->sent, d->n_sent);
-	d->n_offloaded[packets_is_tcp(&d->packets, side, d->sent, d->n_sent)] +=
-		n_offloaded(d) - n_before;
+	if (n_offloaded(d) != n_before)
+		count(d, packets_is_tcp(&d->packets, side, d->sent, d->n_sent));
 	d->n_first = 0;
 	if (status == 0)
 		status = settle(d);
@@ -427,6 +447,7 @@ static int one(struct differential *d)
 static bool start(struct differential *d)
 {
 	static const uint32_t lags[] = { 1, 1, 3, 10 };
+	static const uint32_t rules[] = { 8192, 8192, 5 };
 	char text[2000], why[400];
 
 	d->packets = (struct packets){ .state = d->seed + d->n };
@@ -441,7 +462,8 @@ static bool start(struct differential *d)
 		d->harnesses[h] = harness_new(0, 1);
 		if (h == OFFLOADED)
 			harness_offload(d->harnesses[h],
-					lags[packets_below(&d->packets, 4)]);
+					lags[packets_below(&d->packets, 4)],
+					rules[packets_below(&d->packets, 3)]);
 		if (harness_start(d->harnesses[h], text, false, why,
 				  sizeof(why)) == 0)
 			continue;
@@ -488,10 +510,12 @@ int main(int argc, char **argv)
 		status = end(&d, status);
 	}
 	printf("%" PRIu64 " packets; the program forwarded %" PRIu64
-	       " of UDP, %" PRIu64 " of TCP\n",
-	       d.n, d.n_offloaded[0], d.n_offloaded[1]);
+	       " of UDP, %" PRIu64 " of TCP, %" PRIu64
+	       " times to another peer\n",
+	       d.n, d.n_offloaded[0], d.n_offloaded[1], d.n_changes);
 	if (status == 0 &&
-	    (d.n_offloaded[0] < d.n / 20 || d.n_offloaded[1] < d.n / 50)) {
+	    (d.n_offloaded[0] < d.n / 20 || d.n_offloaded[1] < d.n / 50 ||
+	     d.n_changes < d.n / 100)) {
 		fprintf(stderr, "too few of them to say anything\n");
 		status = -1;
 	}

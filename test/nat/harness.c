@@ -71,9 +71,9 @@ struct harness *harness_new(uint32_t shard, uint32_t n_shards)
 	return harness;
 }
 
-void harness_offload(struct harness *harness, uint32_t lag)
+void harness_offload(struct harness *harness, uint32_t lag, uint32_t n_rules)
 {
-	harness->offload = (struct offload){ .lag = lag };
+	harness->offload = (struct offload){ .lag = lag, .n_max = n_rules };
 }
 
 bool harness_key(uint32_t i, char *ret_name, uint32_t n_max)

@@ -188,14 +188,16 @@ class Nat:
     (mac_of()), and such requests are not in what comes out.
     checks_sums: every sum of what comes out must be right. Switch it off, or
     send with flags, where what goes in is wrong.
+    n_rules: that the XDP program has room for.
     """
 
-    def __init__(self, answers_arp=True, checks_sums=True, **options):
+    def __init__(self, answers_arp=True, checks_sums=True, n_rules=8192,
+                 **options):
         self.answers_arp, self.checks_sums = answers_arp, checks_sums
         self.harness = ctypes.c_void_p(LIB.harness_new(options.pop("shard", 0),
                                                options.pop("n_shards", 1)))
         if os.environ.get("MR_NAT_OFFLOAD"):
-            LIB.harness_offload(self.harness, 1)
+            LIB.harness_offload(self.harness, 1, n_rules)
         self.vlans = [options.get(f"{side}_vlan", 0) for side in SIDES]
         self.announced = []  # gratuitous ARP of the start
         self.options = options

@@ -8,8 +8,6 @@
 #include "offload.h"
 #include "simulated.h"
 
-enum { MAX_RULES = 8192 };
-
 static void link_sides(const struct offload *offload,
 		       const struct nat_path_config *path)
 {
@@ -31,15 +29,13 @@ int offload_open(struct offload *offload, struct nat_path_config *path,
 	const uint32_t n_owners = path->n_workers * (1 + NAT_SIDES);
 	const uint32_t first_id =
 		path->n_workers + NAT_SIDES * path->worker_idx;
-	const uint32_t n_max = path->config->max_mappings;
 	int err;
 
 	if (offload->lag == 0)
 		return 0;
-	err = simulated_open(path->ctx, n_max < MAX_RULES ? n_max : MAX_RULES,
-			     NAT_NEIGHBOUR_SLOTS, (uint16_t)first_id,
-			     nat_id_step(n_owners), &offload->rules,
-			     reterr_why);
+	err = simulated_open(path->ctx, offload->n_max, NAT_NEIGHBOUR_SLOTS,
+			     (uint16_t)first_id, nat_id_step(n_owners),
+			     &offload->rules, reterr_why);
 	if (err < 0)
 		return err;
 	offload->maps = path->maps;
@@ -47,7 +43,8 @@ int offload_open(struct offload *offload, struct nat_path_config *path,
 	path->n_id_owners = n_owners;
 	link_sides(offload, path);
 	nat_neighbours_share(path->neighbours, offload->rules);
-	return nat_rules_create(path->maps, offload->rules, -1, 1, reterr_why);
+	return nat_rules_create(path->maps, offload->rules, offload->n_max, -1,
+				1, reterr_why);
 }
 
 void offload_tick(struct offload *offload, uint64_t now_ns)
@@ -74,8 +71,8 @@ void offload_serve(struct offload *offload, struct nat_path *path)
 			nat_path_sent(path, s, &sent);
 	if (is_time(offload))
 		nat_rules_tick(offload->maps);
-	if (is_time(offload))
-		nat_rules_serve(offload->maps->rules);
+	if (is_time(offload) && nat_rules_serve(offload->maps->rules))
+		nat_rules_make_room(offload->maps->rules);
 	if (is_time(offload))
 		nat_rules_tick(offload->maps);
 }
@@ -88,6 +85,30 @@ void offload_end(const struct offload *offload)
 	nat_rules_end_all(offload->maps);
 }
 
+static void fill_row(const struct nat_maps *maps, uint32_t id,
+		     struct nat_remote remote, uint32_t session, uint32_t *row)
+{
+	const struct nat_map *map = nat_map_at(maps, id);
+	const struct nat_window *window;
+
+	nat_rule_take(maps, id, remote);
+	window = nat_tracked_at(maps, id, session).window;
+	*row++ = map->inside.addr;
+	*row++ = map->inside.port;
+	*row++ = remote.addr;
+	*row++ = remote.port;
+	for (uint32_t e = 0; e < 2; e++) {
+		const struct nat_window_end *end = &window->ends[e];
+
+		*row++ = end->ack;
+		*row++ = end->end;
+		*row++ = end->window;
+		*row++ = end->shift;
+		*row++ = end->seen;
+		*row++ = end->seen & NAT_END_STRAY ? end->stray : 0;
+	}
+}
+
 uint32_t offload_windows(const struct nat_maps *maps, uint32_t *numbers,
 			 uint32_t n_max)
 {
@@ -97,26 +118,25 @@ uint32_t offload_windows(const struct nat_maps *maps, uint32_t *numbers,
 	     id != MR_FLOW_NONE && n < n_max;
 	     id = mr_flow_next(maps->table, id)) {
 		const struct nat_map *map = nat_map_at(maps, id);
-		uint32_t *row = numbers + (size_t)n * HARNESS_WINDOW_NUMBERS;
 
-		nat_rule_take(maps, id);
-		if (map->inside.proto != IPPROTO_TCP ||
-		    !nat_first_is_live(maps, map, maps->now_s))
-			continue;
-		*row++ = map->inside.addr;
-		*row++ = map->inside.port;
-		for (uint32_t e = 0; e < 2; e++) {
-			const struct nat_window_end *end =
-				&maps->windows[id].ends[e];
+		nat_rule_take(maps, id, map->remote);
+		if (map->inside.proto == IPPROTO_TCP &&
+		    nat_first_is_live(maps, map, maps->now_s))
+			fill_row(maps, id, map->remote, 0,
+				 numbers + n++ * HARNESS_WINDOW_NUMBERS);
+	}
+	for (uint32_t id = mr_flow_next(maps->sessions, MR_FLOW_NONE);
+	     id != MR_FLOW_NONE && n < n_max;
+	     id = mr_flow_next(maps->sessions, id)) {
+		const struct nat_further_key *key =
+			&nat_further_at(maps, id)->key;
 
-			*row++ = end->ack;
-			*row++ = end->end;
-			*row++ = end->window;
-			*row++ = end->shift;
-			*row++ = end->seen;
-			*row++ = end->seen & NAT_END_STRAY ? end->stray : 0;
-		}
-		n++;
+		if (key->kind == NAT_KIND_SESSION &&
+		    nat_map_at(maps, key->map_id)->inside.proto == IPPROTO_TCP)
+			fill_row(maps, key->map_id,
+				 (struct nat_remote){ key->addr, key->port },
+				 id + 1,
+				 numbers + n++ * HARNESS_WINDOW_NUMBERS);
 	}
 	return n;
 }

@@ -7,7 +7,7 @@
 
 /* Zero: without offload. */
 struct offload {
-	uint32_t lag; /* harness_offload() */
+	uint32_t lag, n_max; /* harness_offload() */
 	uint32_t random;
 	struct mr_rules *rules; /* NULL: none */
 	struct nat_maps *maps;
@@ -21,7 +21,7 @@ void offload_tick(struct offload *offload, uint64_t now_ns);
 /* What workers and the main thread do between bursts; some of it, if lag > 1.
  */
 void offload_serve(struct offload *offload, struct nat_path *path);
-/* What is known of first sessions of TCP: rows of HARNESS_WINDOW_NUMBERS. */
+/* What is known of sessions of TCP: rows of HARNESS_WINDOW_NUMBERS. */
 uint32_t offload_windows(const struct nat_maps *maps, uint32_t *numbers,
 			 uint32_t n_max);
 /* End all rules, before a reload. */

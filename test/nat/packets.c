@@ -20,15 +20,14 @@ static const uint32_t hosts[PACKETS_HOSTS] = {
 	0x0a000002, 0x0a000003, 0x0a000009, 0x0a000707, 0x0a000708,
 };
 static const uint16_t ports[PACKETS_PORTS] = { 5000, 5001 };
-/* One by way of the gateway with two ports, one on the link. */
+/* By way of the gateway, some with two ports, or on the link. */
 static const struct {
 	uint32_t addr;
 	uint16_t port;
 } peers[PACKETS_PEERS] = {
-	{ 0xc6336407, 53 },
-	{ 0xc6336407, 80 },
-	{ 0xc000024d, 53 },
-	{ 0xcb007109, 80 },
+	{ 0xc6336407, 53 }, { 0xc6336407, 80 }, { 0xc000024d, 53 },
+	{ 0xcb007109, 80 }, { 0xc6336408, 53 }, { 0xc6336408, 54 },
+	{ 0xc000024e, 53 }, { 0xc6336409, 53 },
 };
 
 /* A packet before it has bytes; host order. */
@@ -263,6 +262,21 @@ static void tcp(struct packets *p, const struct packets_flow *flow,
 	++*stage;
 }
 
+/* Most sockets have one peer. The first one has as many as there are. */
+static struct packets_flow any_flow(struct packets *p)
+{
+	const bool is_busy = packets_percent(p, 40);
+
+	return (struct packets_flow){
+		.host = is_busy ? 0 : packets_below(p, PACKETS_HOSTS),
+		.port = is_busy ? 0 : packets_below(p, PACKETS_PORTS),
+		.peer = !is_busy && packets_percent(p, 85) ?
+				0 :
+				packets_below(p, PACKETS_PEERS),
+		.is_tcp = packets_percent(p, 60),
+	};
+}
+
 /* A packet of a flow; false: it has no external end yet. */
 static bool draft(struct packets *p, uint32_t *side, struct draft *d)
 {
@@ -271,14 +285,7 @@ static bool draft(struct packets *p, uint32_t *side, struct draft *d)
 	uint32_t to_h, to_port;
 
 	if (!packets_percent(p, 80)) /* or another one of the same flow */
-		*flow = (struct packets_flow){
-			.host = packets_below(p, PACKETS_HOSTS),
-			.port = packets_below(p, PACKETS_PORTS),
-			.peer = packets_percent(p, 85) ?
-					0 :
-					packets_below(p, PACKETS_PEERS),
-			.is_tcp = packets_percent(p, 60),
-		};
+		*flow = any_flow(p);
 	*d = (struct draft){ .proto = IPPROTO_UDP };
 	*side = packets_below(p, 2);
 	if (flow->is_tcp)
@@ -523,13 +530,21 @@ void packets_see(struct packets *p, uint32_t side, const uint8_t *bytes,
 void packets_map(struct packets *p, uint32_t proto, uint32_t inside,
 		 uint32_t inside_port, uint32_t outside, uint32_t outside_port)
 {
+	const bool is_all = proto == 0;
+
 	for (uint32_t h = 0; h < PACKETS_HOSTS; h++)
 		for (uint32_t i = 0; i < PACKETS_PORTS; i++) {
-			if (hosts[h] != inside || ports[i] != inside_port)
+			if (hosts[h] != inside ||
+			    (!is_all && ports[i] != inside_port))
 				continue;
-			p->outside[proto == IPPROTO_TCP][h][i].addr = outside;
-			p->outside[proto == IPPROTO_TCP][h][i].port =
-				(uint16_t)outside_port;
+			for (uint32_t k = 0; k < PACKETS_PROTOS; k++) {
+				if (!is_all && k != (proto == IPPROTO_TCP))
+					continue;
+				p->outside[k][h][i].addr = outside;
+				p->outside[k][h][i].port =
+					is_all ? ports[i] :
+						 (uint16_t)outside_port;
+			}
 		}
 }
 

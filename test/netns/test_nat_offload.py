@@ -85,6 +85,27 @@ def test_udp_is_forwarded_both_ways(lab, workers):
     assert final["offload"]["tx_drops"] == 0
 
 
+@pytest.mark.parametrize("filtering", ["none", "address-port"])
+def test_each_remote_end_of_a_socket_is_forwarded_to(lab, filtering):
+    kernel = Kernel(lab, config=f"filtering: {filtering}\n")
+    ports = range(7778, 7783)
+    assert [lab.closing(Echo(kernel.house.server, port)) for port in ports]
+    talker = kernel.talker()
+    seen = {talker.ask()}
+    for port in (7777, *ports):
+        talker.to = (nat.SERVER, port)
+        seen |= {*kernel.known(talker)}
+    assert len(seen) == 1
+    before = kernel.offloaded()
+    for _ in range(ASKS):
+        for port in (7777, *ports):
+            talker.to = (nat.SERVER, port)
+            assert talker.ask() in seen
+    assert kernel.offloaded() == before + 2 * ASKS * (1 + len(ports))
+    assert kernel.translator.stats()["offload"]["rules"] == 1 + len(ports)
+    kernel.stop()
+
+
 def test_tcp_ends_with_its_fins(lab):
     kernel = Kernel(lab)
     sender = nat.tcp_between(kernel.house.a, kernel.house.server, nat.SERVER,
@@ -255,12 +276,12 @@ def test_a_packet_that_user_space_must_see_goes_there(lab):
 
 
 def test_a_full_set_leaves_the_rest_to_user_space(lab):
-    kernel = Kernel(lab, config="limits: {mappings: 4}\n"
+    kernel = Kernel(lab, config="limits: {mappings: 3, sessions: 1}\n"
                     "forwards: [{outside: '192.0.2.1:8001', "
                     "inside: '10.0.0.2:81'}, {outside: '192.0.2.1:8002', "
                     "inside: '10.0.0.2:82'}]\n")
     inside = [lab.closing(Echo(kernel.house.a, port)) for port in (81, 82)]
-    talkers = [kernel.talker() for _ in range(4)]
+    talkers = [kernel.talker() for _ in range(3)]
     seen = kernel.known(*talkers)
     assert len(inside) == 2
     to_us = [lab.closing(Talker(kernel.house.server, nat.OUTSIDE, port))

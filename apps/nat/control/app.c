@@ -88,7 +88,8 @@ static int make_worker(struct app *app, uint32_t i, struct mr_reason *ret_error)
 	w->request.answered_fd = app->answered_fd;
 	if (nat_maps_create(&maps, &w->maps, ret_error) < 0 ||
 	    (app->rules != NULL &&
-	     nat_rules_create(w->maps, app->rules, app->answered_fd,
+	     nat_rules_create(w->maps, app->rules,
+			      nat_offload_n_max(app->config), app->answered_fd,
 			      NAT_RULE_FRAMES, ret_error) < 0))
 		return 1;
 	if (app->steering != NULL) {

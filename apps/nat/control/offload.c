@@ -10,6 +10,14 @@
 /* 330 bytes of kernel memory each, allocated at the start. */
 enum { MAX_RULES = 131072 };
 
+uint32_t nat_offload_n_max(const struct nat_config *config)
+{
+	const uint64_t n =
+		(uint64_t)config->max_mappings + config->max_sessions;
+
+	return n < MAX_RULES ? (uint32_t)n : MAX_RULES;
+}
+
 static uint32_t n_rxqs(const struct app *app)
 {
 	uint32_t n = 0;
@@ -28,13 +36,11 @@ int nat_offload_open(struct app *app, struct mr_reason *ret_error)
 	const enum offload_choice choice = app->options->offload;
 	const char *const program = app->options->plane.program;
 	const uint32_t n_owners = app->plane.n_workers + n_rxqs(app);
-	const struct nat_config *c = app->config;
 	struct mr_rules_config config = {
 		.size = sizeof(config),
 		.n_ports = NAT_SIDES,
 		.ports = app->plane.ports,
-		.n_max = c->max_mappings < MAX_RULES ? c->max_mappings :
-						       MAX_RULES,
+		.n_max = nat_offload_n_max(app->config),
 		.n_hops = NAT_NEIGHBOUR_SLOTS,
 		.id_step = nat_id_step(n_owners),
 	};
@@ -92,8 +98,13 @@ void nat_offload_event(void *opaque, uint32_t port_idx)
 
 void nat_offload_serve(struct app *app)
 {
-	for (uint32_t i = 0; i < app->n_workers && app->rules != NULL; i++)
-		nat_rules_serve(app->workers[i].maps->rules);
+	const uint32_t n = app->rules != NULL ? app->n_workers : 0;
+	bool is_full = false;
+
+	for (uint32_t i = 0; i < n; i++)
+		is_full |= nat_rules_serve(app->workers[i].maps->rules);
+	for (uint32_t i = 0; i < n && is_full; i++)
+		nat_rules_make_room(app->workers[i].maps->rules);
 }
 
 /* 0: no limit. */

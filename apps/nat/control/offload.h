@@ -7,12 +7,15 @@
 #include "support/offloading.h"
 
 struct app;
+struct nat_config;
 
 struct nat_offload_stats {
 	struct nat_rules_stats rules;
 	struct offload_counts counts;
 };
 
+/* Rules that the set has room for. */
+uint32_t nat_offload_n_max(const struct nat_config *config);
 /* Before the workers are made: app->rules, if the option asks for it. 0, or an
  * exit status with a message. */
 int nat_offload_open(struct app *app, struct mr_reason *ret_error);

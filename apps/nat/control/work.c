@@ -152,8 +152,7 @@ static uint64_t tick(struct nat_worker *w, uint32_t *ret_n)
 	nat_path_tick(w->path, now_ns);
 	if (w->steer != NULL)
 		loop(w, now_ns);
-	*ret_n = send_all(w);
-	nat_rules_tick(w->maps);
+	*ret_n = send_all(w) + nat_rules_tick(w->maps);
 	if (now_ns >= w->publish_ns) {
 		w->publish_ns = now_ns + PUBLISH_NS;
 		nat_work_publish(w);

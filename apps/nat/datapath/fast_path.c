@@ -479,6 +479,21 @@ static inline struct nat_remote remote_of(enum nat_side from,
 	return (struct nat_remote){ .addr = ip->src, .port = udp->src };
 }
 
+/* hop: the slot of the next one. */
+static void tell_rule(struct nat_path *path, enum nat_side from, uint32_t id,
+		      const struct mr_ipv4 *ip, uint32_t hop)
+{
+	const struct mr_udp *udp = (const void *)(ip + 1);
+	const struct nat_tuple inside = {
+		.port = from == NAT_INSIDE ? udp->src : udp->dst,
+		.proto = ip->proto,
+	};
+
+	nat_rule_use(path->maps, id, from == NAT_INSIDE ? NAT_OUT : NAT_IN,
+		     &inside, remote_of(from, ip),
+		     nat_neighbours_hop(&path->neighbours->slots[hop], hop));
+}
+
 /* Stage 3. NAT_OK: it is in the outbox. NAT_TAKEN: not plain after all. */
 static inline enum nat_reason forward(struct nat_path *path, enum nat_side from,
 				      struct mr_frame *frame,
@@ -508,10 +523,7 @@ static inline enum nat_reason forward(struct nat_path *path, enum nat_side from,
 	else
 		map->n_in++;
 	if (path->tickets != NULL)
-		nat_rule_use(
-			path->maps, id, from == NAT_INSIDE ? NAT_OUT : NAT_IN,
-			remote,
-			nat_neighbours_hop(&path->neighbours->slots[hop], hop));
+		tell_rule(path, from, id, ip, hop);
 	translate(path, map, from, ip, frame->flags & MR_FRAME_CSUM_PARTIAL);
 	return send_plain(path, from, frame, mac) ? NAT_OK : NAT_DROP_TX_FULL;
 }

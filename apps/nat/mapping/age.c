@@ -11,7 +11,7 @@ static void end_if_unused(struct nat_maps *maps, uint32_t id, uint32_t now_s)
 {
 	const struct nat_map *map = nat_map_at(maps, id);
 
-	nat_rule_take(maps, id);
+	nat_rule_take(maps, id, map->remote);
 	if (map->inside.proto == IPPROTO_TCP && map->n_sessions == 0 &&
 	    (map->flags & NAT_MAP_STATIC) == 0 &&
 	    !nat_first_is_live(maps, map, now_s))
@@ -26,20 +26,25 @@ static uint32_t age_sessions(struct nat_maps *maps, uint32_t now_s)
 		mr_wheel_expire(maps->session_wheel, now_s, ids, N_PER_CALL);
 
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t due_s = nat_further_due(maps, ids[i]);
-		uint32_t map_id = nat_further_at(maps, ids[i])->key.map_id;
+		const struct nat_further_key key =
+			nat_further_at(maps, ids[i])->key;
+		uint32_t due_s;
 
+		nat_rule_take(maps, key.map_id,
+			      (struct nat_remote){ key.addr, key.port });
+		due_s = nat_further_due(maps, ids[i]);
 		if (!nat_is_due(due_s, now_s)) {
 			mr_wheel_set(maps->session_wheel, ids[i], due_s);
 			continue;
 		}
 		nat_further_remove(maps, ids[i]);
-		end_if_unused(maps, map_id, now_s);
+		end_if_unused(maps, key.map_id, now_s);
 	}
 	return n;
 }
 
-/* When a mapping ends, or its rule does, judging by its own cache line. */
+/* When a mapping ends, or its first session's rule does, judging by its own
+ * cache line. */
 static uint32_t due_of(const struct nat_maps *maps, const struct nat_map *map)
 {
 	uint32_t idle_s = nat_idle_s(maps, map->inside.proto, map->tcp_state);
@@ -49,7 +54,7 @@ static uint32_t due_of(const struct nat_maps *maps, const struct nat_map *map)
 	uint32_t last_s = is_session ? map->remote_last_s : map->last_s;
 
 	/* A rule passes what its session may send, so it ends with that. */
-	if (map->flags & NAT_MAP_RULE && nat_rule_is_sessions(maps, map) &&
+	if (map->flags & NAT_MAP_RULE &&
 	    (int32_t)(map->remote_last_s - last_s) < 0)
 		last_s = map->remote_last_s;
 	return nat_due(last_s, idle_s);
@@ -73,25 +78,22 @@ static bool age(struct nat_maps *maps, uint32_t id, uint32_t now_s)
 	struct nat_map *map = nat_map_at(maps, id);
 	uint32_t due_s;
 
-	nat_rule_take(maps, id);
-	if (!nat_rule_lasts(maps, map))
-		nat_rule_end(maps, id);
+	nat_rules_take(maps, id);
+	if (map->flags & NAT_MAP_RULE && !nat_first_is_live(maps, map, now_s))
+		nat_rule_end(maps, id, map->remote);
 	due_s = due_of(maps, map);
 	if (!nat_is_due(due_s, now_s)) {
 		mr_wheel_set(maps->wheel, id, due_s);
 		return false;
 	}
-	if (map->flags & NAT_MAP_STATIC) { /* only its rule ends */
-		nat_rule_end(maps, id);
+	if (map->flags & NAT_MAP_STATIC) /* only its rule ended */
 		return false;
-	}
 	if (map->n_sessions == 0) {
 		nat_map_end(maps, id, now_s);
 		return true;
 	}
 	if (map->inside.proto == IPPROTO_TCP) {
 		/* Its further sessions keep it; the last one ends it. */
-		nat_rule_end(maps, id);
 		map->remote.addr = 0;
 		map->tcp_state = NAT_TCP_CLOSED;
 		return false;
@@ -135,7 +137,7 @@ void nat_maps_close(struct nat_maps *maps, uint32_t id, uint32_t now_s)
 		return;
 	}
 	/* A static mapping stays; its sessions do not. */
-	nat_rule_end(maps, id);
+	nat_rules_end(maps, id);
 	nat_further_remove_all(maps, id);
 	map->remote.addr = 0;
 	map->tcp_state = NAT_TCP_CLOSED;

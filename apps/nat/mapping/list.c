@@ -16,7 +16,7 @@ static void fill_ends(const struct nat_map *map, struct nat_session *session)
 	*session = (struct nat_session){
 		.inside = map->inside,
 		.outside = { map->outside_addr, map->outside_port },
-		.flags = map->flags & ~NAT_MAP_RULE,
+		.flags = map->flags & NAT_MAP_KIND,
 		.n_out = map->n_out,
 		.n_in = map->n_in,
 	};
@@ -51,7 +51,7 @@ static bool list_mapping(const struct nat_maps *maps, uint32_t id,
 	bool is_tcp = map->inside.proto == IPPROTO_TCP;
 	bool is_live;
 
-	nat_rule_take(maps, id);
+	nat_rules_take(maps, id);
 	is_live = nat_first_is_live(maps, map, now_s);
 	if (is_tcp && !is_live && map->n_sessions > 0)
 		return false;
@@ -79,6 +79,9 @@ static bool list_session(const struct nat_maps *maps, uint32_t id,
 
 	if (further->key.kind != NAT_KIND_SESSION)
 		return false;
+	nat_rule_take(
+		maps, further->key.map_id,
+		(struct nat_remote){ further->key.addr, further->key.port });
 	fill_ends(map, session);
 	session->remote.addr = further->key.addr;
 	session->remote.port = further->key.port;

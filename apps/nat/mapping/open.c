@@ -273,7 +273,7 @@ static void empty(struct nat_maps *maps, uint32_t id)
 	struct nat_subscriber *subscriber =
 		nat_subscriber_at(maps->subscribers, map->subscriber);
 
-	nat_rule_end(maps, id);
+	nat_rules_end(maps, id);
 	nat_further_remove_all(maps, id);
 	mr_wheel_cancel(maps->wheel, id);
 	if (map->flags & NAT_MAP_STATIC) {
@@ -296,7 +296,7 @@ void nat_map_strip(struct nat_maps *maps, uint32_t id, uint32_t now_s)
 {
 	struct nat_map *map = nat_map_at(maps, id);
 
-	nat_rule_end(maps, id);
+	nat_rules_end(maps, id);
 	if ((map->flags & NAT_MAP_STATIC) == 0)
 		nat_map_log(maps, map, now_s, false);
 	/* The port first: its owner must still exist when its block ends. */

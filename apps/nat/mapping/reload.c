@@ -253,7 +253,7 @@ static bool is_allowed(const struct nat_maps *maps, const struct nat_map *map)
 
 static void review_mapping(struct nat_maps *maps, uint32_t id, uint32_t now_s)
 {
-	nat_rule_take(maps, id);
+	nat_rules_take(maps, id);
 	if (is_allowed(maps, nat_map_at(maps, id)))
 		nat_map_set_timer(maps, id);
 	else
@@ -262,9 +262,13 @@ static void review_mapping(struct nat_maps *maps, uint32_t id, uint32_t now_s)
 
 static void review_session(struct nat_maps *maps, uint32_t id)
 {
-	if (nat_further_at(maps, id)->key.kind == NAT_KIND_SESSION)
-		mr_wheel_set(maps->session_wheel, id,
-			     nat_further_due(maps, id));
+	const struct nat_further_key *key = &nat_further_at(maps, id)->key;
+
+	if (key->kind != NAT_KIND_SESSION)
+		return;
+	nat_rule_take(maps, key->map_id,
+		      (struct nat_remote){ key->addr, key->port });
+	mr_wheel_set(maps->session_wheel, id, nat_further_due(maps, id));
 }
 
 void nat_maps_review(struct nat_maps *maps, uint32_t now_s)

@@ -6,11 +6,15 @@
  *     worker:       packet --> ask -----------> batch --> main thread: add
  *                   mapping ends --> inactive --> batch --> main thread: remove
  *
- * Only a mapping's first session may have a rule. The mapping stays the
- * authority: before it decides anything, it takes from the rule what the rule
- * knows better (time of last use, frames, TCP windows), and afterwards it gives
- * the windows back. A TCP rule is active only while both ends are known and
- * stay within their windows; otherwise it ends or pauses.
+ * Each session may have a rule; without sessions (UDP without a filter, one-to-
+ * one mappings) each remote end, and the rule belongs to the mapping. Where
+ * sessions are by address, one of its ports has it.
+ *
+ * The mapping stays the authority: before it decides anything, it takes from
+ * the rule what the rule knows better (time of last use, frames, TCP windows),
+ * and afterwards it gives the windows back. A TCP rule is active only while
+ * both ends are known and stay within their windows; otherwise it ends or
+ * pauses. If there is no room for a new rule, idle ones end.
  */
 #ifndef NAT_RULE_H
 #define NAT_RULE_H
@@ -33,8 +37,8 @@ struct nat_rules_batch {
 	struct mr_rule asked[NAT_RULES_ASKED];
 	uint32_t ids[NAT_RULES_ASKED]; /* of those; NAT_RULE_NONE: refused */
 	/* The worker's. */
-	uint32_t map_ids[NAT_RULES_ASKED];
-	uint32_t hops[NAT_RULES_ASKED]; /* of the direction that is known */
+	uint32_t numbers[NAT_RULES_ASKED]; /* of records */
+	uint32_t hops[NAT_RULES_ASKED];    /* of the direction that is known */
 	enum nat_direction directions[NAT_RULES_ASKED];
 };
 
@@ -50,39 +54,44 @@ struct nat_rules;
 
 enum { NAT_RULE_FRAMES = 3 }; /* a query and its answer need no rule */
 
-/* rules: of ports in the order of the sides. sent_fd: an eventfd, or -1: the
- * caller looks itself. min_frames: of a mapping of UDP, before a rule is asked
- * for; NAT_RULE_FRAMES. */
-int nat_rules_create(struct nat_maps *maps, struct mr_rules *rules, int sent_fd,
-		     uint32_t min_frames, struct mr_reason *reterr_why);
+/* rules: n_max of ports in the order of the sides. sent_fd: an eventfd, or -1:
+ * the caller looks itself. min_frames: of a mapping of UDP, before a rule is
+ * asked for; NAT_RULE_FRAMES. */
+int nat_rules_create(struct nat_maps *maps, struct mr_rules *rules,
+		     uint32_t n_max, int sent_fd, uint32_t min_frames,
+		     struct mr_reason *reterr_why);
 void nat_rules_destroy(struct nat_rules *rules);
 
-/* Between bursts: pass a batch on, and use what came back. */
-void nat_rules_tick(struct nat_maps *maps);
-/* Main thread: add and remove what was asked for. */
-void nat_rules_serve(struct nat_rules *rules);
+/* Between bursts: pass a batch on, and use what came back. Returns whether
+ * there is more to do now: idle rules to be found. */
+bool nat_rules_tick(struct nat_maps *maps);
+/* Main thread: add and remove what was asked for. Returns whether the set is
+ * full... */
+bool nat_rules_serve(struct nat_rules *rules);
+/* ...and idle rules are to end, of each worker. */
+void nat_rules_make_room(struct nat_rules *rules);
 /* End all: the configuration changes. */
 void nat_rules_end_all(struct nat_maps *maps);
 /* Any thread. */
 struct nat_rules_stats nat_rules_stats(const struct nat_rules *rules);
 
 /* A packet of the mapping was forwarded, and the next hop is known: ask for a
- * rule, or tell it. */
+ * rule, or tell it. inside: of a one-to-one mapping, with the packet's protocol
+ * and port. */
 void nat_rule_use(struct nat_maps *maps, uint32_t id,
-		  enum nat_direction direction, struct nat_remote remote,
-		  uint32_t hop);
-/* Bring the mapping up to date, before it is used. */
-void nat_rule_take(const struct nat_maps *maps, uint32_t id);
+		  enum nat_direction direction, const struct nat_tuple *inside,
+		  struct nat_remote remote, uint32_t hop);
+/* Bring the mapping's first session and that with remote up to date, before
+ * they are used. */
+void nat_rule_take(const struct nat_maps *maps, uint32_t id,
+		   struct nat_remote remote);
 /* After a packet in this direction, from or to remote, was handled. */
 void nat_rule_give(struct nat_maps *maps, uint32_t id,
 		   enum nat_direction direction, struct nat_remote remote);
-/* Whether a rule ends with the first session; else, with the mapping: UDP that
- * any remote end may send to. */
-bool nat_rule_is_sessions(const struct nat_maps *maps,
-			  const struct nat_map *map);
-/* Whether there may be a rule now: not of an expired session. */
-bool nat_rule_lasts(const struct nat_maps *maps, const struct nat_map *map);
-/* The mapping or its first session ends. */
-void nat_rule_end(struct nat_maps *maps, uint32_t id);
+/* The session with remote ends. */
+void nat_rule_end(struct nat_maps *maps, uint32_t id, struct nat_remote remote);
+/* All of the mapping: bring them up to date, or end them. */
+void nat_rules_take(const struct nat_maps *maps, uint32_t id);
+void nat_rules_end(struct nat_maps *maps, uint32_t id);
 
 #endif

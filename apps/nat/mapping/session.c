@@ -43,12 +43,11 @@ static struct nat_further_key key_of(const struct nat_maps *maps,
 				     uint32_t map_id, struct nat_remote remote)
 {
 	uint32_t proto = nat_proto_of(map_of(maps, map_id)->inside.proto);
-	bool is_by_addr = proto != NAT_TCP &&
-			  maps->filtering[proto] == NAT_FILTER_ADDRESS;
 
-	return (struct nat_further_key){ map_id, remote.addr,
-					 is_by_addr ? 0 : remote.port,
-					 NAT_KIND_SESSION };
+	return (struct nat_further_key){
+		map_id, remote.addr,
+		nat_is_by_addr(maps, proto) ? 0 : remote.port, NAT_KIND_SESSION
+	};
 }
 
 /* Whether permits are kept for sessions of this mapping. */
@@ -171,6 +170,8 @@ void nat_further_remove(struct nat_maps *maps, uint32_t id)
 	const struct nat_further_key key = nat_further_at(maps, id)->key;
 	struct nat_map *map = nat_map_at(maps, key.map_id);
 
+	nat_rule_end(maps, key.map_id,
+		     (struct nat_remote){ key.addr, key.port });
 	mr_wheel_cancel(maps->session_wheel, id);
 	link_out(maps, map, id);
 	mr_flow_remove(maps->sessions, id);

@@ -113,7 +113,48 @@ static inline bool nat_is_due(uint32_t due_s, uint32_t now_s)
 /* One-to-one: all protocols, without tracking or filtering. */
 static inline bool nat_is_one_to_one(const struct nat_map *map)
 {
-	return map->flags == (NAT_MAP_STATIC | NAT_MAP_ADDRESS);
+	return (map->flags & NAT_MAP_KIND) == NAT_MAP_KIND;
+}
+
+/* Sessions are by address and port, or only by address, which the filter
+ * checks.
+ */
+static inline bool nat_is_by_addr(const struct nat_maps *maps, uint32_t proto)
+{
+	return proto != NAT_TCP && maps->filtering[proto] == NAT_FILTER_ADDRESS;
+}
+
+/* Whether the remote end is that of the first session; TCP, UDP, ICMP. */
+static inline bool nat_is_first(const struct nat_maps *maps,
+				const struct nat_map *map,
+				struct nat_remote remote)
+{
+	return map->remote.addr == remote.addr &&
+	       (map->remote.port == remote.port ||
+		nat_is_by_addr(maps, nat_proto_of(map->inside.proto)));
+}
+
+/* The state of a session, wherever it is stored. */
+struct nat_tracked {
+	uint8_t *state;
+	uint32_t *last_s;
+	struct nat_window *window; /* of TCP */
+};
+
+/* session: 0: the mapping's first, or 1 + number of a further one. */
+static inline struct nat_tracked
+nat_tracked_at(const struct nat_maps *maps, uint32_t map_id, uint32_t session)
+{
+	struct nat_map *map = nat_map_at(maps, map_id);
+	struct nat_further *further;
+
+	if (session == 0)
+		return (struct nat_tracked){ &map->tcp_state,
+					     &map->remote_last_s,
+					     &maps->windows[map_id] };
+	further = nat_further_at(maps, session - 1);
+	return (struct nat_tracked){ &further->tcp_state, &further->last_s,
+				     &further->window };
 }
 
 /* How long mappings of this protocol, and their sessions, may be idle. */

@@ -153,7 +153,7 @@ bool nat_static_has(const struct nat_static_set *given,
 	if (id == MR_FLOW_NONE)
 		return false;
 	what = nat_static_at(given, id);
-	return what->flags == (map->flags & ~NAT_MAP_RULE) &&
+	return what->flags == (map->flags & NAT_MAP_KIND) &&
 	       what->outside.addr == map->outside_addr &&
 	       what->outside.port == map->outside_port;
 }

@@ -7,19 +7,13 @@
 
 #include "session.h"
 
-static bool is_first(const struct nat_map *map, struct nat_remote remote)
-{
-	return map->remote.addr == remote.addr &&
-	       map->remote.port == remote.port;
-}
-
 void nat_map_set_first(struct nat_maps *maps, uint32_t id,
 		       struct nat_remote remote, enum nat_tcp state,
 		       uint32_t last_s)
 {
 	struct nat_map *map = nat_map_at(maps, id);
 
-	nat_rule_end(maps, id);
+	nat_rule_end(maps, id, map->remote);
 	map->remote.addr = remote.addr;
 	map->remote.port = remote.port;
 	map->remote_last_s = last_s;
@@ -30,18 +24,11 @@ void nat_map_set_first(struct nat_maps *maps, uint32_t id,
 	nat_map_set_timer(maps, id);
 }
 
-/* The state of a session, wherever it is stored. */
-struct session {
-	uint8_t *state;
-	uint32_t *last_s;
-	struct nat_window *window;
-};
-
 /*
  * Handle a segment of a session. Returns whether it now ends earlier than the
  * wheel expects; the wheel itself finds out if it ends later.
  */
-static bool step(const struct nat_maps *maps, struct session session,
+static bool step(const struct nat_maps *maps, struct nat_tracked session,
 		 enum nat_direction direction,
 		 const struct nat_segment *segment, uint32_t now_s)
 {
@@ -76,16 +63,13 @@ static bool step_session(struct nat_maps *maps, uint32_t id,
 			 struct nat_remote remote, enum nat_direction direction,
 			 const struct nat_segment *segment, uint32_t now_s)
 {
-	struct nat_map *map = nat_map_at(maps, id);
-	struct nat_further *further;
+	const struct nat_map *map = nat_map_at(maps, id);
 	uint32_t further_id;
 
-	if (is_first(map, remote) && nat_first_is_live(maps, map, now_s)) {
-		const struct session first = { &map->tcp_state,
-					       &map->remote_last_s,
-					       &maps->windows[id] };
-
-		if (step(maps, first, direction, segment, now_s))
+	if (nat_is_first(maps, map, remote) &&
+	    nat_first_is_live(maps, map, now_s)) {
+		if (step(maps, nat_tracked_at(maps, id, 0), direction, segment,
+			 now_s))
 			nat_map_set_timer(maps, id);
 		return true;
 	}
@@ -94,11 +78,8 @@ static bool step_session(struct nat_maps *maps, uint32_t id,
 	further_id = nat_further_find(maps, id, remote);
 	if (further_id == MR_FLOW_NONE)
 		return false;
-	further = nat_further_at(maps, further_id);
-	if (step(maps,
-		 (struct session){ &further->tcp_state, &further->last_s,
-				   &further->window },
-		 direction, segment, now_s))
+	if (step(maps, nat_tracked_at(maps, id, further_id + 1), direction,
+		 segment, now_s))
 		mr_wheel_set(maps->session_wheel, further_id,
 			     nat_further_due(maps, further_id));
 	return true;
@@ -164,25 +145,14 @@ static enum nat_reason tcp_in(struct nat_maps *maps, uint32_t id,
 		       NAT_DROP_FILTERED;
 }
 
-/* Whether the UDP or ICMP filter treats the remote end as the first one. */
-static bool is_first_by_filter(const struct nat_maps *maps,
-			       const struct nat_map *map, uint32_t proto,
-			       struct nat_remote remote)
-{
-	return map->remote.addr == remote.addr &&
-	       (maps->filtering[proto] == NAT_FILTER_ADDRESS ||
-		map->remote.port == remote.port);
-}
-
 /* UDP and ICMP, if the filter must know where packets were sent. */
 static enum nat_reason remember(struct nat_maps *maps, uint32_t id,
-				uint32_t proto, struct nat_remote remote,
-				uint32_t now_s)
+				struct nat_remote remote, uint32_t now_s)
 {
 	struct nat_map *map = nat_map_at(maps, id);
 	uint32_t further_id;
 
-	if (is_first_by_filter(maps, map, proto, remote)) {
+	if (nat_is_first(maps, map, remote)) {
 		map->remote_last_s = now_s;
 		return NAT_OK;
 	}
@@ -212,20 +182,20 @@ static enum nat_reason go_out(struct nat_maps *maps, uint32_t id,
 		return tcp_out(maps, id, remote, segment, now_s);
 	map->last_s = now_s;
 	if (proto != NAT_PROTOS && maps->filtering[proto] != NAT_FILTER_NONE)
-		return remember(maps, id, proto, remote, now_s);
+		return remember(maps, id, remote, now_s);
 	if (map->remote.addr == 0)
 		nat_map_set_first(maps, id, remote, NAT_TCP_CLOSED, now_s);
 	return NAT_OK;
 }
 
 /* UDP and ICMP: whether the filter lets the remote end send. */
-static bool may_send(struct nat_maps *maps, uint32_t id, uint32_t proto,
+static bool may_send(struct nat_maps *maps, uint32_t id,
 		     struct nat_remote remote, uint32_t now_s)
 {
 	struct nat_map *map = nat_map_at(maps, id);
 	uint32_t further_id;
 
-	if (is_first_by_filter(maps, map, proto, remote) &&
+	if (nat_is_first(maps, map, remote) &&
 	    nat_first_is_live(maps, map, now_s)) {
 		if (maps->refreshes_inbound)
 			map->remote_last_s = now_s;
@@ -254,7 +224,7 @@ static enum nat_reason come_in(struct nat_maps *maps, uint32_t id,
 	if (proto == NAT_TCP)
 		return tcp_in(maps, id, remote, segment, now_s);
 	if (proto != NAT_PROTOS && maps->filtering[proto] != NAT_FILTER_NONE &&
-	    !may_send(maps, id, proto, remote, now_s) &&
+	    !may_send(maps, id, remote, now_s) &&
 	    (map->flags & NAT_MAP_STATIC) == 0)
 		return NAT_DROP_FILTERED;
 	if (maps->refreshes_inbound)
@@ -268,7 +238,7 @@ enum nat_reason nat_maps_out(struct nat_maps *maps, uint32_t id,
 {
 	enum nat_reason reason;
 
-	nat_rule_take(maps, id);
+	nat_rule_take(maps, id, remote);
 	reason = go_out(maps, id, remote, segment, now_s);
 	nat_rule_give(maps, id, NAT_OUT, remote);
 	return reason;
@@ -280,7 +250,7 @@ enum nat_reason nat_maps_in(struct nat_maps *maps, uint32_t id,
 {
 	enum nat_reason reason;
 
-	nat_rule_take(maps, id);
+	nat_rule_take(maps, id, remote);
 	reason = come_in(maps, id, remote, segment, now_s);
 	nat_rule_give(maps, id, NAT_IN, remote);
 	return reason;
@@ -291,7 +261,7 @@ bool nat_maps_may_in(const struct nat_maps *maps, uint32_t id, uint32_t addr)
 	const struct nat_map *map = nat_map_at(maps, id);
 	uint32_t proto = nat_proto_of(map->inside.proto);
 
-	nat_rule_take(maps, id);
+	nat_rule_take(maps, id, nat_map_at(maps, id)->remote);
 	return proto == NAT_PROTOS || (map->flags & NAT_MAP_STATIC) ||
 	       maps->filtering[proto] == NAT_FILTER_NONE ||
 	       knows_addr(maps, id, addr, maps->now_s);

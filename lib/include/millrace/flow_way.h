@@ -33,6 +33,9 @@ enum {
 	/** mr_flow_end.flags: give packets without DF an IP id of ours, as a
 	 * translator must: RFC 6864 5.3.1. */
 	MR_FLOW_NEW_ID = 1,
+	/** The application does not follow the connection: TCP segments may be
+	 * anywhere. Those with SYN, FIN or RST go up still. */
+	MR_FLOW_UNTRACKED = 2,
 };
 
 enum {
@@ -48,7 +51,7 @@ struct mr_flow_end {
 	uint32_t end;    /**< after the last sequence number that it sent */
 	uint16_t window; /**< largest that it offered, unscaled */
 	uint8_t shift;   /**< of window, plus 1; 0: unknown, the largest */
-	uint8_t flags;   /**< MR_FLOW_NEW_ID */
+	uint8_t flags;   /**< MR_FLOW_NEW_ID, MR_FLOW_UNTRACKED */
 };
 
 /** One direction of a flow. Addresses and ports in network order. */

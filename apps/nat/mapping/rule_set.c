@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A worker's rules in the driver's set: batches, and who gives way. rule.h. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "rule_set.h"
+
+enum {
+	SECOND_NS = 1000000000,
+	PAUSE_S = 1, /* after a rule was refused */
+	IDLE_S = 10, /* then a rule gives way, if there is no room for others */
+	SWEPT = 16,  /* rules that a call examines for that */
+};
+
+int nat_rules_create(struct nat_maps *maps, struct mr_rules *set,
+		     uint32_t n_max, int sent_fd, uint32_t min_frames,
+		     struct mr_reason *reterr_why)
+{
+	const struct mr_flow_config config = {
+		.size = sizeof(config),
+		.key_bytes = sizeof(struct nat_rule_key),
+		.record_bytes = sizeof(struct nat_rule),
+		/* Some are asked for, or no longer in the set. */
+		.n_max = n_max + 2 * NAT_RULES_ASKED,
+	};
+	struct nat_rules *rules = calloc(1, sizeof(*rules));
+
+	if (rules != NULL) /* the kernel allocates memory for those in use */
+		rules->of_maps = calloc(nat_maps_n_max(maps), sizeof(uint32_t));
+	if (rules == NULL || rules->of_maps == NULL ||
+	    mr_flow_create(maps->ctx, &config, &rules->table, NULL) < 0) {
+		nat_rules_destroy(rules);
+		snprintf(reterr_why->text, sizeof(reterr_why->text),
+			 "no memory for %u rules of %u mappings", n_max,
+			 nat_maps_n_max(maps));
+		return -ENOMEM;
+	}
+	rules->set = set;
+	rules->sent_fd = sent_fd;
+	rules->min_frames = min_frames;
+	rules->swept = MR_FLOW_NONE;
+	maps->rules = rules;
+	return 0;
+}
+
+void nat_rules_destroy(struct nat_rules *rules)
+{
+	if (rules == NULL)
+		return;
+	mr_flow_destroy(rules->table);
+	free(rules->of_maps);
+	free(rules);
+}
+
+struct nat_rules_stats nat_rules_stats(const struct nat_rules *rules)
+{
+	return (struct nat_rules_stats){
+		.n_rules = __atomic_load_n(&rules->stats.n_rules,
+					   __ATOMIC_RELAXED),
+		.refused = __atomic_load_n(&rules->stats.refused,
+					   __ATOMIC_RELAXED),
+	};
+}
+
+static void add(uint64_t *counter, uint64_t n)
+{
+	__atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
+}
+
+static bool is_sent(const struct nat_rules_batch *batch)
+{
+	return __atomic_load_n(&batch->is_sent, __ATOMIC_ACQUIRE);
+}
+
+bool nat_rules_serve(struct nat_rules *rules)
+{
+	bool is_full = false;
+
+	for (uint32_t b = 0; b < 2; b++) {
+		struct nat_rules_batch *batch = &rules->batches[b];
+		uint32_t n = 0;
+
+		if (!is_sent(batch))
+			continue;
+		/* First: a new session may have the ends of one that ended. */
+		mr_rules_remove(rules->set, batch->removed, batch->n_removed);
+		while (n < batch->n_asked) {
+			n += mr_rules_add(rules->set, batch->asked + n,
+					  batch->n_asked - n, batch->ids + n);
+			if (n == batch->n_asked)
+				break;
+			batch->ids[n++] = NAT_RULE_NONE;
+			is_full = true;
+		}
+		__atomic_store_n(&batch->is_sent, 0, __ATOMIC_RELEASE);
+	}
+	return is_full;
+}
+
+void nat_rules_make_room(struct nat_rules *rules)
+{
+	__atomic_store_n(&rules->is_full, 1, __ATOMIC_RELAXED);
+}
+
+void nat_rule_attach(struct nat_maps *maps, uint32_t number)
+{
+	struct nat_rules *rules = maps->rules;
+	struct nat_rule *rule = nat_rule_at(rules, number);
+	uint32_t *first = &rules->of_maps[rule->key.map_id];
+
+	rule->next = *first;
+	if (*first != 0)
+		nat_rule_at(rules, *first - 1)->prev = number + 1;
+	*first = number + 1;
+	nat_map_at(maps, rule->key.map_id)->flags |=
+		rule->session == 0 ? NAT_MAP_RULE | NAT_MAP_RULES :
+				     NAT_MAP_RULES;
+}
+
+void nat_rule_detach(struct nat_maps *maps, const struct nat_rule *rule)
+{
+	struct nat_rules *rules = maps->rules;
+	struct nat_map *map = nat_map_at(maps, rule->key.map_id);
+	uint32_t *first = &rules->of_maps[rule->key.map_id];
+
+	if (rule->next != 0)
+		nat_rule_at(rules, rule->next - 1)->prev = rule->prev;
+	if (rule->prev != 0)
+		nat_rule_at(rules, rule->prev - 1)->next = rule->next;
+	else
+		*first = rule->next;
+	if (rule->session == 0)
+		map->flags &= ~NAT_MAP_RULE;
+	if (*first == 0)
+		map->flags &= ~NAT_MAP_RULES;
+}
+
+void nat_rule_bury(struct nat_rules *rules, uint32_t number)
+{
+	struct nat_rule *rule = nat_rule_at(rules, number);
+
+	rule->state = NAT_RULE_DEAD;
+	rule->next = rules->dead;
+	rules->dead = number + 1;
+}
+
+/* It is in the set now; inactive. */
+static void begin(struct nat_maps *maps, struct nat_rule *rule,
+		  enum nat_direction direction, uint32_t hop)
+{
+	struct mr_flow_way *ways = mr_rules_ways(maps->rules->set, rule->id);
+	const bool is_tracked = nat_rule_is_tracked(rule);
+
+	ways[direction].hop = hop;
+	if (!is_tracked)
+		ways[NAT_OUT].tcp.flags = ways[NAT_IN].tcp.flags =
+			MR_FLOW_UNTRACKED;
+	ways[NAT_OUT].tcp.flags |= MR_FLOW_NEW_ID;
+	rule->state = NAT_RULE_HELD;
+	rule->since_s = maps->now_s;
+	/* A connection: with the next segment, which has its windows. */
+	rule->is_active = !is_tracked;
+	if (rule->is_active)
+		mr_rules_set(maps->rules->set, rule->id, 0, 1);
+}
+
+static void hold(struct nat_maps *maps, const struct nat_rules_batch *batch,
+		 uint32_t i)
+{
+	struct nat_rules *rules = maps->rules;
+	const uint32_t number = batch->numbers[i];
+	struct nat_rule *rule = nat_rule_at(rules, number);
+
+	rule->id = batch->ids[i];
+	if (rule->id == NAT_RULE_NONE) {
+		if (rule->state == NAT_RULE_ASKED)
+			nat_rule_detach(maps, rule);
+		mr_flow_remove(rules->table, number);
+		rules->next_s = maps->now_s + PAUSE_S;
+		add(&rules->stats.refused, 1);
+		return;
+	}
+	add(&rules->stats.n_rules, 1);
+	if (rule->state == NAT_RULE_UNASKED)
+		nat_rule_bury(rules, number);
+	else
+		begin(maps, rule, batch->directions[i], batch->hops[i]);
+}
+
+static void send_batch(struct nat_rules *rules)
+{
+	struct nat_rules_batch *batch = &rules->batches[rules->filling];
+	const uint64_t one = 1;
+
+	for (batch->n_removed = 0;
+	     rules->dead != 0 && batch->n_removed < NAT_RULES_REMOVED;) {
+		const uint32_t number = rules->dead - 1;
+		const struct nat_rule *rule = nat_rule_at(rules, number);
+
+		batch->removed[batch->n_removed++] = rule->id;
+		rules->dead = rule->next;
+		mr_flow_remove(rules->table, number);
+	}
+	if (batch->n_removed == 0 && batch->n_asked == 0)
+		return;
+	add(&rules->stats.n_rules, -(uint64_t)batch->n_removed);
+	__atomic_store_n(&batch->is_sent, 1, __ATOMIC_RELEASE);
+	rules->filling ^= 1;
+	/* It fails only if already readable, which is all we want. */
+	if (rules->sent_fd >= 0 && write(rules->sent_fd, &one, sizeof(one)) < 0)
+		return;
+}
+
+static bool is_idle(const struct nat_maps *maps, const struct nat_rule *rule)
+{
+	const struct mr_flow_way *ways =
+		mr_rules_ways(maps->rules->set, rule->id);
+	uint32_t last_s = rule->since_s;
+
+	for (uint32_t w = 0; w < MR_FLOW_WAYS; w++)
+		nat_later(&last_s,
+			  (uint32_t)(__atomic_load_n(&ways[w].seen_ns,
+						     __ATOMIC_RELAXED) /
+				     SECOND_NS));
+	return (int32_t)(maps->now_s - last_s) >= IDLE_S;
+}
+
+/* A part of all rules at a time. Returns whether some are left. */
+static bool sweep(struct nat_maps *maps)
+{
+	struct nat_rules *rules = maps->rules;
+
+	if (!__atomic_load_n(&rules->is_full, __ATOMIC_RELAXED))
+		return false;
+	for (uint32_t i = 0; i < SWEPT; i++) {
+		struct nat_rule *rule;
+
+		rules->swept = mr_flow_next(rules->table, rules->swept);
+		if (rules->swept == MR_FLOW_NONE) {
+			__atomic_store_n(&rules->is_full, 0, __ATOMIC_RELAXED);
+			return false;
+		}
+		rule = nat_rule_at(rules, rules->swept);
+		if (rule->state == NAT_RULE_HELD && is_idle(maps, rule))
+			nat_rule_stop(maps, rules->swept);
+	}
+	return true;
+}
+
+bool nat_rules_tick(struct nat_maps *maps)
+{
+	struct nat_rules *rules = maps->rules;
+	struct nat_rules_batch *other;
+	bool is_behind;
+
+	if (rules == NULL)
+		return false;
+	is_behind = sweep(maps);
+	/* One at a time, or a rule might be added before one with the same ends
+	 * is removed. */
+	other = &rules->batches[rules->filling ^ 1];
+	if (is_sent(other))
+		return is_behind;
+	for (uint32_t i = 0; i < other->n_asked; i++)
+		hold(maps, other, i);
+	other->n_asked = 0;
+	send_batch(rules);
+	return is_behind;
+}
+
+void nat_rules_end_all(struct nat_maps *maps)
+{
+	for (uint32_t id = mr_flow_next(maps->table, MR_FLOW_NONE);
+	     maps->rules != NULL && id != MR_FLOW_NONE;
+	     id = mr_flow_next(maps->table, id))
+		nat_rules_end(maps, id);
+}
