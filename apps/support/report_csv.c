@@ -7,7 +7,8 @@
 
 static bool csv_begin(void)
 {
-	printf("t,port,queue,rx_received,rx_delivered,rx_offloaded,rx_bytes");
+	printf("t,port,queue,rx_received,rx_delivered,rx_offloaded,"
+	       "rx_passed_to_kernel,rx_bytes");
 	for (uint32_t i = 0; mr_rx_drop_name(i) != NULL; i++)
 		printf(",rx_drop_%s", mr_rx_drop_name(i));
 	printf(",tx_accepted,tx_completed,tx_pending,tx_bytes");
@@ -42,9 +43,9 @@ static bool csv_show(const struct snapshot *now, const struct snapshot *before)
 			printf("%.6f,", now->t_s);
 			print_quoted(port->info.name);
 			printf(",%" PRIu32 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64
-			       ",%" PRIu64,
+			       ",%" PRIu64 ",%" PRIu64,
 			       q, rx->received, rx->delivered, rx->offloaded,
-			       rx->bytes);
+			       rx->passed_to_kernel, rx->bytes);
 			for (uint32_t i = 0; mr_rx_drop_name(i) != NULL; i++)
 				printf(",%" PRIu64, rx->drops[i]);
 			printf(",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64,

@@ -59,10 +59,12 @@ static json_t *queue_object(const struct queue_snapshot *queue)
 	if (queue->has_rx)
 		json_object_set_new(
 			object, "rx",
-			json_pack("{s:o, s:o, s:o, s:o, s:o}", "received",
+			json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "received",
 				  integer(queue->rx.received), "delivered",
 				  integer(queue->rx.delivered), "offloaded",
-				  integer(queue->rx.offloaded), "bytes",
+				  integer(queue->rx.offloaded),
+				  "passed_to_kernel",
+				  integer(queue->rx.passed_to_kernel), "bytes",
 				  integer(queue->rx.bytes), "drops",
 				  named(queue->rx.drops, mr_rx_drop_name)));
 	if (queue->has_tx)

@@ -250,9 +250,10 @@ void snapshot_check_invariants(struct snapshot *snapshot)
 
 			check_equal(snapshot, rx->received,
 				    rx->delivered + rx->offloaded +
+					    rx->passed_to_kernel +
 					    sum(rx->drops),
-				    "received = delivered + offloaded + rx "
-				    "drops",
+				    "received = delivered + offloaded + "
+				    "passed_to_kernel + rx drops",
 				    port->info.name, i);
 			check_equal(snapshot, tx->accepted,
 				    tx->completed + tx->pending +

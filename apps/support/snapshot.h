@@ -138,10 +138,9 @@ void snapshot_take_pool(struct snapshot *snapshot,
 void snapshot_copy_counters(uint64_t *to, const uint64_t *from, uint32_t n);
 
 /*
- * Per queue: received = delivered + offloaded + rx drops, accepted = completed
- * + pending + tx drops. Of the program: delivered + made = accepted + workers'
- * drops + kept. Sets invariants_hold and broken_invariant; the workers must be
- * at rest.
+ * Per queue: the invariants of <millrace/port.h>. Of the program: delivered +
+ * made = accepted + workers' drops + kept. Sets invariants_hold and
+ * broken_invariant; the workers must be at rest.
  */
 void snapshot_check_invariants(struct snapshot *snapshot);
 

@@ -63,10 +63,12 @@ static json_t *rx_json(struct mr_rxq *rxq)
 	struct mr_rx_stats s = { .size = sizeof(s) };
 
 	mr_rxq_stats(rxq, &s);
-	return json_pack("{s:I, s:I, s:I, s:I, s:o, s:o}", "received",
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "received",
 			 (json_int_t)s.received, "delivered",
 			 (json_int_t)s.delivered, "offloaded",
-			 (json_int_t)s.offloaded, "bytes", (json_int_t)s.bytes,
+			 (json_int_t)s.offloaded, "passed_to_kernel",
+			 (json_int_t)s.passed_to_kernel, "bytes",
+			 (json_int_t)s.bytes,
 			 "drops", named(s.drops, mr_rx_drop_name), "events",
 			 named(s.events, mr_rx_event_name));
 }

@@ -26,8 +26,7 @@ extern "C" {
  * receives every frame that no active rule matches. Closing the set, or the end
  * of the process, removes all rules, and frames arrive in the queues again.
  *
- * The counters of an rx queue keep their invariant: received = delivered +
- * offloaded + sum of rx drops.
+ * The counters of an rx queue keep their invariant: <millrace/port.h>.
  */
 
 struct mr_rules;

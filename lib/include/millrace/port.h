@@ -32,7 +32,7 @@ extern "C" {
  * cannot fail: they return how many entries moved, and count what was lost or
  * delayed. The invariants per queue are
  *
- *     received = delivered + offloaded + sum of rx drops
+ *     received = delivered + offloaded + passed_to_kernel + sum of rx drops
  *     accepted = completed + pending + sum of tx drops
  *
  * Events (a ring ran empty, a wake-up) are counted separately and never summed.
@@ -114,9 +114,10 @@ enum { MR_STATS_SLOTS = 12 };
 struct mr_rx_stats {
 	uint32_t size; /**< sizeof(struct mr_rx_stats), set by the caller */
 	uint32_t reserved;
-	uint64_t received;              /**< delivered, offloaded, all drops */
+	uint64_t received;              /**< the sum of what became of them */
 	uint64_t delivered;             /**< returned to the application */
 	uint64_t offloaded;             /**< sent from other ports by rules */
+	uint64_t passed_to_kernel;      /**< not selected by the port's filter */
 	uint64_t bytes;
 	uint64_t drops[MR_STATS_SLOTS];  /**< frames by enum mr_rx_drop */
 	uint64_t events[MR_STATS_SLOTS]; /**< by enum mr_rx_event */

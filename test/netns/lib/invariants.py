@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The accounting invariants of the design, checked from outside.
 
-    received = delivered + offloaded + sum of rx drops
+    received = delivered + offloaded + passed_to_kernel + sum of rx drops
     accepted = completed + pending + sum of tx drops
 
 The forwarder checks them itself and says so; this does the sums again, from
@@ -13,8 +13,9 @@ def check_queue(queue, where):
     """The two invariants for one queue; a queue may lack one side."""
     rx, tx = queue.get("rx"), queue.get("tx")
     if rx:
-        assert rx["received"] == rx["delivered"] + rx["offloaded"] + sum(
-            rx["drops"].values()), f"{where}: rx: {rx}"
+        assert rx["received"] == rx["delivered"] + rx["offloaded"] + \
+            rx["passed_to_kernel"] + sum(rx["drops"].values()), \
+            f"{where}: rx: {rx}"
     if tx:
         assert tx["accepted"] == tx["completed"] + tx["pending"] + sum(
             tx["drops"].values()), f"{where}: tx: {tx}"

@@ -128,9 +128,10 @@ TEST_WITH(make, NULL, csv_has_a_line_per_queue)
 	assert_true(report_csv.show(&now, &before));
 	capture_end(&capture);
 	assert_has(capture.text, "t,port,queue,rx_received,rx_delivered,"
-				 "rx_offloaded,rx_bytes,rx_drop_");
+				 "rx_offloaded,rx_passed_to_kernel,rx_bytes,"
+				 "rx_drop_");
 	assert_has(capture.text, "\r\n3.000000,\"x:\"\"y\",0,4001,4000,0,"
-				 "400000,1,");
+				 "0,400000,1,");
 }
 
 TEST_WITH(make, NULL, text_sums_up)

@@ -98,8 +98,8 @@ TEST(a_frame_too_many_breaks_a_law)
 	assert_string_equal(sums.snapshot.broken_invariant, "");
 
 	sums.queues[0].rx.received++;
-	broken(&sums, "x:y/0: received = delivered + offloaded + rx drops: 11 "
-		      "is not 10");
+	broken(&sums, "x:y/0: received = delivered + offloaded + "
+		      "passed_to_kernel + rx drops: 11 is not 10");
 	sums.queues[1].tx.pending--;
 	broken(&sums, "x:y/1: accepted = completed + pending + tx drops: 6 is "
 		      "not 5");
