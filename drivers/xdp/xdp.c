@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "xdp.h"
+#include "xdp_filter.h"
 
 enum {
 	DEFAULT_RING_ENTRIES = 2048,
@@ -259,6 +260,20 @@ static void fill_info(struct xdp_port *port)
 	       port->prog.dispatched != NULL ? " by libxdp's dispatcher" : "");
 }
 
+/* Those that the program finds no socket for. */
+static void name_unserved(const struct xdp_port *port)
+{
+	const uint32_t n_channels = port->dev.n_rx_channels;
+	const uint32_t first = port->options.first_queue;
+
+	if (port->n_queues < n_channels)
+		mr_log(port->base.ctx, MR_LOG_INFO,
+		       "%s: of its queues 0 to %u only %u to %u have a socket: "
+		       "all frames on the others go to the kernel",
+		       port->base.info.name, n_channels - 1, first,
+		       first + port->n_queues - 1);
+}
+
 static void read_link_state(struct xdp_port *port)
 {
 	struct xdp_netdev dev = port->dev;
@@ -287,6 +302,7 @@ static void tear_down(struct xdp_port *port)
 		close(port->base.fd);
 	mri_xdp_settings_close(port);
 	mri_xdp_stats_close(port);
+	mri_xdp_filter_close(port);
 	free_queues(port);
 }
 
@@ -301,7 +317,8 @@ static int open_steps(struct xdp_port *port, struct mr_reason *reason)
 	if (err < 0 || (err = mri_xdp_settings_open(port, reason)) < 0 ||
 	    (err = mri_xdp_choose_sg(port, &has_sg, reason)) < 0 ||
 	    (err = alloc_queues(port, reason)) < 0 ||
-	    (err = mri_xdp_stats_open(port, reason)) < 0)
+	    (err = mri_xdp_stats_open(port, reason)) < 0 ||
+	    (err = mri_xdp_filter_open(port, reason)) < 0)
 		return err;
 	base->fd = mri_xdp_events_open();
 	if (base->fd < 0)
@@ -332,6 +349,7 @@ static int open_steps(struct xdp_port *port, struct mr_reason *reason)
 	if (port->prog.is_native && !port->is_software)
 		wait_for_carrier(port);
 	read_link_state(port);
+	name_unserved(port);
 	fill_info(port);
 	return 0;
 }
@@ -360,7 +378,7 @@ static int xdp_open(struct mr_port *base, const struct mr_spec *spec,
 	int err;
 
 	port->promisc_fd = port->allmulti_fd = port->filter_fd = -1;
-	port->prog.link_fd = -1;
+	port->prog.link_fd = port->prog.filter_fd = -1;
 	port->record.fd = -1;
 	if ((err = read_options(spec, &port->options, reterr_reason)) < 0 ||
 	    (err = mri_xdp_netdev_find(mr_spec_device(spec), &port->dev,
@@ -369,9 +387,13 @@ static int xdp_open(struct mr_port *base, const struct mr_spec *spec,
 	    (err = choose_queues(&port->dev, &port->options, reterr_reason)) <
 		    0)
 		return err;
-	if (!port->options.force &&
-	    (err = refuse_used(port, reterr_reason)) < 0)
+	err = mri_xdp_filter_read(port, spec, reterr_reason);
+	if (err == 0 && !port->options.force)
+		err = refuse_used(port, reterr_reason);
+	if (err < 0) {
+		mri_xdp_filter_close(port);
 		return err;
+	}
 	if (base->headroom_bytes > XSK_PACKET_HEADROOM)
 		port->umem_headroom_bytes =
 			base->headroom_bytes - XSK_PACKET_HEADROOM;
@@ -407,7 +429,8 @@ static int xdp_link(const struct mr_port *base, struct mr_link *ret_link)
 static const char *const xdp_keys[] = { "mode", "attach", "queues",  "start",
 					"ring", "mtu",    "promisc", "csum",
 					"sg",   "force",  "partial", "budget",
-					"busy", NULL };
+					"busy", "filter", "vlan",    "ethertype",
+					"dst",  "ports",  "fragments", NULL };
 
 extern const struct mr_driver mr_driver_xdp;
 const struct mr_driver mr_driver_xdp = {

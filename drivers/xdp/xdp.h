@@ -150,6 +150,7 @@ struct xdp_prog {
 	void *dispatched; /* struct xdp_program *, with libxdp's dispatcher */
 	int link_fd;
 	int map_fd;
+	int filter_fd; /* the program with the filter in front; -1: none */
 	bool is_native;
 	bool has_frags;
 };
@@ -205,6 +206,7 @@ struct xdp_port {
 	struct xdp_options options;
 	struct xdp_netdev dev; /* as it was at open, but for the name */
 	struct xdp_prog prog;
+	struct xdp_filter *filter; /* NULL: it takes all frames */
 	struct xdp_rules *rules; /* NULL: none; rules_idx: of the port in it */
 	uint32_t rules_idx;
 	struct xdp_rxq *rxqs;

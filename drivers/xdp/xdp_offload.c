@@ -25,6 +25,7 @@
 
 #include <bpf/bpf.h>
 
+#include "xdp_filter.h"
 #include "xdp_offload.h"
 
 enum {
@@ -276,13 +277,35 @@ static void open_tracer(struct xdp_rules *rules)
 		       rules->base.ports[0]->info.name, mr_strerror(-err));
 }
 
-static int prog_fd(const struct xdp_rules *rules, uint32_t i)
+static const struct bpf_program *program_of(const struct xdp_rules *rules,
+					    uint32_t i)
 {
 	const struct xdp_rules_bpf *s = rules->programs[i];
 
-	return bpf_program__fd(xdp_rules_port(rules, i)->prog.has_frags ?
-				       s->progs.millrace_rules_frags :
-				       s->progs.millrace_rules);
+	return xdp_rules_port(rules, i)->prog.has_frags ?
+		       s->progs.millrace_rules_frags :
+		       s->progs.millrace_rules;
+}
+
+static int add_filter(struct xdp_rules *rules, uint32_t i,
+		      struct mr_reason *reterr_reason)
+{
+	const struct xdp_port *port = xdp_rules_port(rules, i);
+	int fd;
+
+	if (port->filter == NULL)
+		return 0;
+	fd = mri_xdp_filter_load(port, program_of(rules, i),
+				 port->prog.has_frags, reterr_reason);
+	rules->filter_fds[i] = fd < 0 ? -1 : fd;
+	return fd < 0 ? fd : 0;
+}
+
+static int prog_fd(const struct xdp_rules *rules, uint32_t i)
+{
+	return rules->filter_fds[i] >= 0 ?
+		       rules->filter_fds[i] :
+		       bpf_program__fd(program_of(rules, i));
 }
 
 /* What the port can send now, as the program is to see it. */
@@ -438,6 +461,8 @@ static void rules_close(struct mr_rules *base)
 		close(base->fd);
 	if (rules->tracer != NULL)
 		xdp_rules_bpf__destroy(rules->tracer);
+	for (uint32_t i = 0; i < base->n_ports; i++)
+		mr_fd_close(rules->filter_fds[i]);
 	mri_xdp_rules_unload(rules);
 	libbpf_set_print(print);
 }
@@ -479,6 +504,10 @@ static int open_steps(struct xdp_rules *rules, struct mr_reason *reterr_reason)
 	if (err < 0)
 		return mri_xdp_prog_refuse(xdp_rules_port(rules, 0), err, true,
 					   reterr_reason);
+	for (uint32_t i = 0; i < base->n_ports && err == 0; i++)
+		err = add_filter(rules, i, reterr_reason);
+	if (err < 0)
+		return err;
 	open_tracer(rules);
 	base->fd = mri_xdp_features_open();
 	if (base->fd < 0)
@@ -494,8 +523,10 @@ static int rules_open(struct mr_rules *base, struct mr_reason *reterr_reason)
 {
 	struct xdp_rules *rules = (struct xdp_rules *)base;
 	const libbpf_print_fn_t print = libbpf_set_print(mri_xdp_silent);
-	const int err = open_steps(rules, reterr_reason);
+	int err;
 
+	memset(rules->filter_fds, 0xff, sizeof(rules->filter_fds)); /* -1 */
+	err = open_steps(rules, reterr_reason);
 	if (err < 0)
 		rules_close(base);
 	libbpf_set_print(print);

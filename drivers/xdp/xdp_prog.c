@@ -22,6 +22,7 @@
 #include <xdp/libxdp.h>
 
 #include "xdp.h"
+#include "xdp_filter.h"
 #include "xdp_prog.skel.h"
 
 enum { ATTACH_WAIT_MS = 1000, ATTACH_STEP_MS = 2 };
@@ -87,6 +88,28 @@ static int load(struct xdp_port *port, bool has_frags,
 	return mri_xdp_prog_refuse(port, err, false, reterr_reason);
 }
 
+static const struct bpf_program *program_of(const struct xdp_port *port,
+					    bool has_frags)
+{
+	const struct xdp_prog_bpf *skeleton = port->prog.skeleton;
+
+	return has_frags ? skeleton->progs.millrace_frags :
+			   skeleton->progs.millrace;
+}
+
+/* Put the port's filter in front of the program. */
+static int add_filter(struct xdp_port *port, bool has_frags,
+		      struct mr_reason *reterr_reason)
+{
+	const libbpf_print_fn_t print = libbpf_set_print(mri_xdp_silent);
+	const int fd = mri_xdp_filter_load(port, program_of(port, has_frags),
+					   has_frags, reterr_reason);
+
+	libbpf_set_print(print);
+	port->prog.filter_fd = fd < 0 ? -1 : fd;
+	return fd < 0 ? fd : 0;
+}
+
 int mri_xdp_prog_refuse(const struct xdp_port *port, int err, bool has_rules,
 			struct mr_reason *reterr_reason)
 {
@@ -105,10 +128,9 @@ int mri_xdp_prog_refuse(const struct xdp_port *port, int err, bool has_rules,
 
 static int prog_fd(const struct xdp_port *port, bool has_frags)
 {
-	const struct xdp_prog_bpf *skeleton = port->prog.skeleton;
-
-	return bpf_program__fd(has_frags ? skeleton->progs.millrace_frags :
-					   skeleton->progs.millrace);
+	return port->prog.filter_fd >= 0 ?
+		       port->prog.filter_fd :
+		       bpf_program__fd(program_of(port, has_frags));
 }
 
 /* Whether the name of what is attached begins so; also if it just went. */
@@ -262,11 +284,15 @@ int mri_xdp_prog_open(struct xdp_port *port, bool has_frags,
 		 mri_xdp_known(port, XDP_DRV, XDP_BROKEN, NULL));
 	int fd, err;
 
-	port->prog.link_fd = -1;
+	port->prog.link_fd = port->prog.filter_fd = -1;
 	port->prog.has_frags = has_frags;
 	err = load(port, has_frags, reterr_reason);
-	if (err < 0)
+	if (err == 0 && port->filter != NULL)
+		err = add_filter(port, has_frags, reterr_reason);
+	if (err < 0) {
+		mri_xdp_prog_close(port);
 		return err;
+	}
 
 	fd = attach(port, has_frags,
 		    is_generic ? XDP_FLAGS_SKB_MODE : XDP_FLAGS_DRV_MODE);
@@ -351,7 +377,8 @@ void mri_xdp_prog_close(struct xdp_port *port)
 	}
 	port->prog.dispatched = NULL;
 	mr_fd_close(port->prog.link_fd);
-	port->prog.link_fd = -1;
+	mr_fd_close(port->prog.filter_fd);
+	port->prog.link_fd = port->prog.filter_fd = -1;
 	if (port->prog.skeleton != NULL)
 		xdp_prog_bpf__destroy(port->prog.skeleton);
 	port->prog.skeleton = NULL;

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 
 #include "xdp.h"
+#include "xdp_filter.h"
 
 /*
  * The kernel writes as many values as the device has, whatever the buffer
@@ -133,6 +134,8 @@ void mri_xdp_rxq_stats(const struct mr_rxq *base, struct mr_rx_stats *stats)
 	/* An event: each such frame is in rx_dropped already. */
 	stats->events[MR_RX_EVENT_FILL_RING_EMPTY] += kernel.rx_fill_ring_empty;
 	mri_xdp_rules_stats(base, stats);
+	mri_xdp_filter_stats(((const struct xdp_rxq *)base)->port,
+			     base->queue.idx, stats);
 }
 
 static uint64_t since_open(const struct xdp_port *port,

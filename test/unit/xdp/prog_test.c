@@ -18,6 +18,7 @@
 
 #include "support/test.h"
 #include "xdp.h"
+#include "xdp_filter.h"
 
 /* What the kernel and libxdp answer. */
 static int attach_native_errno, attach_generic_errno; /* 0: it works */
@@ -121,6 +122,15 @@ int mri_xdp_netdev_read(uint32_t ifindex, struct xdp_netdev *dev)
 	(void)ifindex;
 	dev->xdp_prog_id = attached_name != NULL ? 42 : 0;
 	return 0;
+}
+
+/* What a port without a filter does not call. */
+int mri_xdp_filter_load(const struct xdp_port *port,
+			const struct bpf_program *prog, bool has_frags,
+			struct mr_reason *reason)
+{
+	(void)port, (void)prog, (void)has_frags, (void)reason;
+	return -ENOSYS;
 }
 
 /* libxdp. */

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Filters of xdp: ports: the port takes what they select, and the kernel of
+its namespace keeps the rest of the interface's traffic."""
+import socket
+import struct
+
+import pytest
+from lib import invariants, talk
+from lib.forwarder import Forwarder, Refused
+from lib.namespaces import Star, wait_until
+from lib.wire import Wire, mac
+
+NO_PERFMON = ["setpriv", "--bounding-set=-perfmon,-sys_admin",
+              "--inh-caps=-perfmon,-sys_admin"]
+ADDRESSES = {4: ("10.88.0.1", "10.88.0.2"), 6: ("fd00::1", "fd00::2")}
+
+
+def with_addresses(star):
+    """The interface p0 has an address of each family, and so has its peer."""
+    for namespace, device, i in ((star.middle, "p0", 0),
+                                 (star.hosts[0], "h0", 1)):
+        namespace.sysctl(f"net.ipv6.conf.{device}.disable_ipv6", 0)
+        namespace.ip("address", "add", ADDRESSES[4][i] + "/24", "dev", device)
+        namespace.ip("address", "add", ADDRESSES[6][i] + "/64", "dev", device,
+                     "nodad")
+
+
+def udp(n_bytes=60, port=4789, tags=(), to=mac(2), fragment=0):
+    """A frame with UDP over IPv4 from port 1000 to a port."""
+    head = to + mac(1)
+    for tag in tags:
+        head += struct.pack("!HH", 0x8100, tag)
+    head += struct.pack("!HBBHHHBBH", 0x0800, 0x45, 0, 46, 0, fragment, 64, 17,
+                        0) + bytes((10, 88, 0, 2, 10, 88, 0, 9))
+    head += struct.pack("!HHHH", 1000, port, 26, 0)
+    return head.ljust(n_bytes, b"x")
+
+
+class Session:
+    """A TCP connection through p0 to the kernel of the port's namespace, as of
+    a user who is logged in."""
+
+    def __init__(self, lab, star, family):
+        local = ADDRESSES[family][0]
+        listener = lab.closing(talk.socket_in(
+            star.middle, socket.SOCK_STREAM, local, 22))
+        listener.listen(1)
+        self.client = lab.closing(talk.socket_in(
+            star.hosts[0], socket.SOCK_STREAM, local))
+        self.client.connect((local, 22))
+        self.server = lab.closing(listener.accept()[0])
+
+    def answers(self):
+        """Both ends still reach each other."""
+        for sender, receiver in ((self.client, self.server),
+                                 (self.server, self.client)):
+            sender.sendall(b"x" * 1000)
+            left = 1000
+            while left:
+                left -= len(receiver.recv(left))
+
+
+def counts(forwarder):
+    """received, passed_to_kernel of its first port, now."""
+    port = forwarder.next_snapshot()["ports"][0]
+    return [invariants.total(port, "rx", name)
+            for name in ("received", "passed_to_kernel")]
+
+
+@pytest.mark.parametrize("family", [4, 6])
+@pytest.mark.parametrize("attach", ["native", "generic"])
+def test_a_session_lives_while_frames_are_taken(lab, star, family, attach):
+    n = 100000
+    with_addresses(star)
+    session = Session(lab, star, family)
+    local = ADDRESSES[family][0]
+    forwarder = Forwarder(
+        lab, star.middle,
+        f"p0,filter=udp port 4789,attach={attach},force", "p1")
+    sender = talk.socket_in(star.hosts[0], socket.SOCK_DGRAM, local)
+    for i in range(n):
+        sender.sendto(b"taken", (local, 4789))
+        if i % (n // 20) == 0:
+            session.answers()
+    assert talk.ping(star.hosts[0], local) == 3
+    # Nobody refuses what the port has taken: an error would be raised here.
+    sender.sendto(b"taken", (local, 4789))
+    sender.close()
+    wait_until("all are counted", lambda: int.__sub__(*counts(forwarder)) > n)
+    session.answers()
+    final = forwarder.stop()
+    port = final["ports"][0]
+    assert invariants.total(port, "rx", "received") == n + 1 + \
+        invariants.total(port, "rx", "passed_to_kernel")
+    # The session's, 20 and more, and pings.
+    assert invariants.total(port, "rx", "passed_to_kernel") > 40 + 3
+    assert invariants.total(final["ports"][1], "rx", "passed_to_kernel") == 0
+
+
+# Options, and whether the port takes: UDP to port 4789, to port 4790, with one
+# tag (5), with two tags, a later fragment, to another address of Ethernet.
+NAMES = ("plain", "other port", "tag 5", "tags 5 and 6", "fragment", "other mac")
+FRAMES = (udp(), udp(port=4790), udp(tags=[5]), udp(tags=[5, 6]),
+          udp(fragment=100), udp(to=mac(3), port=4790))
+SELECTIONS = {
+    "filter=udp port 4789": "plain",
+    "filter=udp,fragments=port": "plain,other port,fragment,other mac",
+    "filter=vlan": "tag 5,tags 5 and 6",
+    "ports=4789": "plain",
+    "ports=4789/udp+4790/tcp": "plain",
+    "ports=4780-4790/udp": "plain,other port,other mac",
+    "ports=4789,fragments=port": "plain,fragment",
+    "ports=not 4789": "other port,tag 5,tags 5 and 6,fragment,other mac",
+    "ports=4789,vlan=5": "tag 5",
+    "vlan=4+5": "tag 5,tags 5 and 6",
+    "vlan=not 5,dst=02:00:00:00:00:02": "plain,other port,fragment",
+    "ethertype=0x800,dst=not 02:00:00:00:00:02": "other mac",
+    "dst=10.88.0.9+fd00::1,ports=4790": "other port,other mac",
+    "dst=10.99.0.0/16": "",
+    "filter=ip,vlan=5,ports=4789": "tag 5",
+}
+
+
+@pytest.mark.parametrize("options", SELECTIONS)
+def test_options_select(lab, star, options):
+    star.hosts[0].run("ethtool", "-K", "h0", "txvlan", "off")
+    wire = lab.closing(Wire(star.hosts[0], "h0"))
+    forwarder = Forwarder(lab, star.middle, "p0," + options, "p1")
+    got = lab.closing(Wire(star.hosts[1], "h0"))
+    kernel = lab.closing(Wire(star.middle, "p0"))
+    for data in FRAMES:
+        wire.send(data)
+    taken = [name for name in NAMES if name in SELECTIONS[options].split(",")]
+    want = [FRAMES[NAMES.index(name)] for name in taken]
+    assert got.receive(len(want)) == want
+    # What the port does not take is in the kernel, as it was.
+    assert kernel.receive(len(FRAMES) - len(want)) == [
+        data for data in FRAMES if data not in want]
+    port = forwarder.stop()["ports"][0]
+    assert invariants.total(port, "rx", "delivered") == len(want)
+    assert invariants.total(port, "rx", "passed_to_kernel") == \
+        len(FRAMES) - len(want)
+
+
+def test_frames_of_several_buffers(lab, star):
+    """Bytes behind the first buffer count, with sg."""
+    for end, name in (star.hosts[0], "h0"), (star.middle, "p0"):
+        end.ip("link", "set", name, "mtu", 9000)
+    wire = lab.closing(Wire(star.hosts[0], "h0"))
+    forwarder = Forwarder(
+        lab, star.middle, "p0,sg=on,filter=ether[8000] = 0x79", "null:")
+    wire.send(udp(8000) + b"y")
+    wire.send(udp(8000) + b"z")
+    wire.send(udp(8000))
+    wait_until("all are counted", lambda: counts(forwarder) == [3, 2])
+    forwarder.stop()
+
+
+def test_each_queue_has_the_filter_and_others_are_named(lab):
+    star = Star(lab, queues=4)
+    forwarder = Forwarder(
+        lab, star.middle, "p0,queues=2,start=1,partial,ports=4789", "null:",
+        options=["--verbose"])
+    assert "of its queues 0 to 3 only 1 to 2 have a socket" in \
+        forwarder.err.text()
+    wire = lab.closing(Wire(star.hosts[0], "h0"))
+    kernel = lab.closing(Wire(star.middle, "p0", 0x0800))
+    for port in range(4000, 4100):
+        wire.send(udp(port=port))
+    # Raw sockets choose the queue by the sender's: all on some of them.
+    assert len(kernel.receive(100)) == 100
+    port = forwarder.stop()["ports"][0]
+    assert invariants.total(port, "rx", "received") == \
+        invariants.total(port, "rx", "passed_to_kernel") <= 100
+
+
+def test_it_needs_no_perfmon(lab, star):
+    """Direct loads, those at X, those of other buffers."""
+    Forwarder(lab, star.middle,
+              "p0,sg=on,filter=udp port 4789 and ether[ether[9]] = 1", "p1",
+              wrap=NO_PERFMON).stop()
+
+
+def test_rules_apply_to_what_the_filter_takes(lab, star):
+    star.hosts[1].run("ethtool", "-K", "h0", "gro", "on")
+    forwarder = Forwarder(lab, star.middle, "p0,ports=4789", "p1",
+                          options=["--mode", "patch", "--offload", "on"])
+    wire = lab.closing(Wire(star.hosts[0], "h0"))
+    got = lab.closing(Wire(star.hosts[1], "h0"))
+    for _ in range(20):
+        wire.send(udp())
+        wire.send(udp(port=1))
+    assert got.receive(20) == [udp()] * 20
+    port = forwarder.stop()["ports"][0]
+    assert invariants.total(port, "rx", "offloaded") == 20
+    assert invariants.total(port, "rx", "passed_to_kernel") == 20
+
+
+BAD = {
+    "filter=udp prt 4789": ["'udp prt 4789'", "behind 'udp'"],
+    "filter=": ["syntax error"],
+    "filter=ip6 protochain 6": ["loops", "protochain"],
+    "filter=ip and arp": ["expression rejects all packets"],
+    "filter=(ip": ["'(ip'", "syntax error"],
+    "filter=ip) or (arp": ["syntax error"],
+    "ports=1+70000": ["ports", "1+70000", "PORT-PORT"],
+    "ports=1/ucp": ["ports", "1/ucp"],
+    "ports=": ["ports"],
+    "vlan=4096": ["vlan", "0 to 4095"],
+    "ethertype=5": ["ethertype", "0x600"],
+    "dst=host": ["dst", "address"],
+    "dst=10.0.0.1.2": ["10.0.0.1.2"],
+    "fragments=port": ["fragments", "filter", "ports"],
+    "ports=1,fragments=all": ["'all'", "kernel", "port"],
+}
+
+
+@pytest.mark.parametrize("options", BAD)
+def test_a_bad_filter_is_refused(lab, star, options):
+    before = star.middle.link("p0")
+    Refused(lab, star.middle, f"p0,{options}", "p1").check(
+        1 if "protochain" in options else 2, *BAD[options])
+    after = star.middle.link("p0")
+    assert (after.get("xdp"), after["flags"]) == (before.get("xdp"),
+                                                  before["flags"])

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Tests of drivers/xdp/xdp_cbpf.c: the translation of a filter and libpcap's
+ * interpreter take the same frames.
+ */
+#include <arpa/inet.h>
+
+#include <linux/bpf.h>
+
+#include <millrace/driver.h>
+
+#include "model/filter_pair.h"
+#include "support/unit.h"
+
+enum { N_FRAMES = 2000, LONG_BYTES = 9000 };
+
+static struct test_allocator allocator;
+static struct mr_ctx *ctx;
+static bool can_load;
+
+/* Each mode of loads, each operation, each kind of frame, and the edges. */
+static const char *const expressions[] = {
+	"",
+	"ip",
+	"ip6",
+	"arp",
+	"not ip",
+	"udp port 4789",
+	"tcp port 22 or udp portrange 50-60",
+	"not (tcp port 22 or arp or icmp)",
+	"ip6 and tcp dst port 443",
+	"host 10.0.0.1",
+	"dst net 10.0.0.0/8 and not src host 10.0.0.2",
+	"ip6 dst net 2001:db8::/32",
+	"ether host 02:00:00:00:00:01",
+	"ether broadcast or ether multicast",
+	"vlan",
+	"vlan 5 and udp",
+	"vlan and vlan and ip",
+	"(vlan and (ether[14:2] & 0xfff = 5 or ether[14:2] & 0xfff = 6))",
+	"mpls and ip",
+	"pppoes and ip",
+	"tcp[tcpflags] & (tcp-syn|tcp-ack) = tcp-syn",
+	"tcp[(tcp[12] & 0xf0) >> 2:4] = 0x47455420",
+	"ip[6:2] & 0x1fff != 0 or (ip6[6] = 44 and ip6[42:2] & 0xfff8 != 0)",
+	"ip[2:2] - ((ip[0] & 0xf) << 2) > 64",
+	"icmp[0] = 8 or icmp6",
+	"len > 200",
+	"less 64",
+	"greater 3600",
+	"ether[len - 1] = 7",
+	"ether[len - 2:2] = 7",
+	"ether[len - 3:4] != 0",
+	"ether[0] * ether[1] / (ether[2] + 1) > 50",
+	"ether[0] / ether[1] = 2",
+	"ether[0] % ether[1] = 1",
+	"ether[0] ^ ether[1] | ether[2] > ether[3]",
+	"ether[0] << ether[1] > ether[2] >> ether[3]",
+	"ether[0] - ether[1] > 0x80000000",
+	"-ether[0] > 0xffffff00",
+	"ether[ether[13]] = ether[ether[14] + 3]",
+	"ether[ether[0:4]:2] = 0",
+	"ether[ether[0:4] + 0x7fffffff] != 3",
+	"ether[1600:4] > 77",
+	"ether[4000] > 9 and ether[8000:2] > 9",
+	"ether[len - 4:4] > 0x80000000",
+	"ether[65532:4] >= 0",
+	"ether[65535] >= 0",
+	"ether[70000] >= 0",
+	"ether[0x7fffffff] >= 0",
+};
+
+/* What libpcap does not generate, or only when it does not optimise. */
+#define S BPF_STMT
+#define J BPF_JUMP
+static const struct by_hand {
+	const char *name;
+	struct sock_filter insns[8];
+	int err;
+} by_hand[] = {
+	{ "A = 1: taken",
+	  { S(BPF_LD | BPF_IMM, 1), S(BPF_RET | BPF_A, 0) },
+	  0 },
+	{ "A = 0: not taken",
+	  { S(BPF_LD | BPF_IMM, 0), S(BPF_RET | BPF_A, 0) },
+	  0 },
+	{ "A begins as 0", { S(BPF_RET | BPF_A, 0) }, 0 },
+	{ "X begins as 0",
+	  { S(BPF_MISC | BPF_TXA, 0), J(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 1),
+	    S(BPF_RET, 1), S(BPF_RET, 0) },
+	  0 },
+	{ "X = length; A > X",
+	  { S(BPF_LD | BPF_W | BPF_ABS, 0), S(BPF_LDX | BPF_W | BPF_LEN, 0),
+	    J(BPF_JMP | BPF_JGT | BPF_X, 0, 0, 1), S(BPF_RET, 1),
+	    S(BPF_RET, 0) },
+	  0 },
+	{ "both edges of memory, through X",
+	  { S(BPF_LD | BPF_B | BPF_ABS, 1), S(BPF_ST, 15),
+	    S(BPF_LDX | BPF_MEM, 15), S(BPF_STX, 0), S(BPF_LD | BPF_MEM, 0),
+	    S(BPF_RET | BPF_A, 0) },
+	  0 },
+	{ "a load that wraps is behind the frame",
+	  { S(BPF_LDX | BPF_IMM, 0xffffffff), S(BPF_LD | BPF_B | BPF_IND, 2),
+	    S(BPF_RET, 1) },
+	  0 },
+	{ "so is a header length there",
+	  { S(BPF_LDX | BPF_B | BPF_MSH, 0x10000), S(BPF_RET, 1) },
+	  0 },
+	{ "division by X = 0: not taken",
+	  { S(BPF_LD | BPF_IMM, 1), S(BPF_ALU | BPF_DIV | BPF_X, 0),
+	    S(BPF_RET, 1) },
+	  0 },
+	{ "remainder of X = 0: not taken",
+	  { S(BPF_LD | BPF_IMM, 1), S(BPF_ALU | BPF_MOD | BPF_X, 0),
+	    S(BPF_RET, 1) },
+	  0 },
+	{ "a shift by 32 leaves nothing",
+	  { S(BPF_LD | BPF_IMM, 1), S(BPF_LDX | BPF_IMM, 32),
+	    S(BPF_ALU | BPF_LSH | BPF_X, 0), S(BPF_RET | BPF_A, 0) },
+	  0 },
+	{ "a long jump",
+	  { S(BPF_JMP | BPF_JA, 1), S(BPF_RET, 0), S(BPF_RET, 1) },
+	  0 },
+	{ "a shift by a constant 32",
+	  { S(BPF_ALU | BPF_LSH | BPF_K, 32), S(BPF_RET, 1) },
+	  -ENOTSUP },
+	{ "division by a constant 0",
+	  { S(BPF_ALU | BPF_DIV | BPF_K, 0), S(BPF_RET, 1) },
+	  -ENOTSUP },
+	{ "behind the memory", { S(BPF_ST, 16), S(BPF_RET, 1) }, -ENOTSUP },
+	{ "back", { J(BPF_JMP | BPF_JA, 0xffffffff, 0, 0) }, -ENOTSUP },
+	{ "behind the end",
+	  { J(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 1), S(BPF_RET, 1) },
+	  -ENOTSUP },
+	{ "an operation that does not exist",
+	  { S(BPF_ALU | 0xf0, 0), S(BPF_RET, 1) },
+	  -ENOTSUP },
+	{ "nothing is taken", { S(BPF_RET, 0) }, -ENOTSUP },
+	{ "a mode that does not exist",
+	  { S(BPF_LD | 0xe0, 0), S(BPF_RET, 1) },
+	  -ENOTSUP },
+};
+
+/* xorshift64 (G. Marsaglia, 2003). */
+static uint64_t random_u64(void)
+{
+	static uint64_t state = 88172645463325252ull;
+
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return state;
+}
+
+static uint32_t below(uint32_t n)
+{
+	return (uint32_t)(random_u64() % n);
+}
+
+static uint32_t put(uint8_t *at, uint16_t value)
+{
+	value = htons(value);
+	memcpy(at, &value, 2);
+	return 2;
+}
+
+/* Headers as the expressions look for them, often; noise for the rest. */
+static uint32_t make_frame(uint8_t *bytes, uint32_t max_bytes)
+{
+	static const uint16_t types[] = { 0x0800, 0x0800, 0x86dd, 0x0806,
+					  0x8847, 0x8864, 0x88cc };
+	static const uint8_t protocols[] = { 6, 17, 6, 17, 1, 58, 44 };
+	static const uint16_t ports[] = { 22, 53, 443, 4789 };
+	const uint16_t type = types[below(7)];
+	const uint32_t n_bytes =
+		below(4) == 0 ? 14 + below(50) : 14 + below(max_bytes - 14);
+	uint32_t at = 12;
+
+	for (uint32_t i = 0; i < max_bytes; i++)
+		bytes[i] = (uint8_t)random_u64();
+	if (below(3) == 0)
+		memcpy(bytes, "\2\0\0\0\0\1\2\0\0\0\0\2", 12);
+	for (uint32_t n_tags = below(4); n_tags > 1; n_tags--) {
+		at += put(bytes + at, 0x8100);
+		at += put(bytes + at, (uint16_t)(5 + below(2)));
+	}
+	at += put(bytes + at, type);
+	if (type == 0x0800) {
+		bytes[at] = below(4) == 0 ? 0x46 : 0x45;
+		put(bytes + at + 6, below(3) == 0 ? 100 : 0);
+		bytes[at + 9] = protocols[below(7)];
+		memcpy(bytes + at + 12, "\12\0\0\1\12\0\0\2", 8);
+		bytes[at + 15] = (uint8_t)below(3);
+		at += bytes[at] % 16 * 4u;
+	} else {
+		bytes[at] = 0x60;
+		bytes[at + 6] = protocols[below(7)];
+		memcpy(bytes + at + 24, "\x20\1\xd\xb8", 4);
+		at += 40;
+	}
+	at += put(bytes + at, ports[below(4)]);
+	put(bytes + at, ports[below(4)]);
+	return n_bytes;
+}
+
+static void assert_same(const struct xdp_cbpf *cbpf, bool has_frags,
+			const char *name)
+{
+	const uint32_t max_bytes = has_frags ? LONG_BYTES : 1600;
+	static uint8_t bytes[LONG_BYTES];
+	const uint64_t n_before = filter_pair_n_passed();
+	struct filter_pair pair;
+	uint32_t n_taken = 0;
+
+	if (filter_pair_open(&pair, cbpf, has_frags) != 0)
+		fail_msg("%s: does not load", name);
+	for (uint32_t i = 0; i < N_FRAMES; i++) {
+		const uint32_t n_bytes = make_frame(bytes, max_bytes);
+		bool is_taken;
+
+		if (filter_pair_differs(&pair, bytes, n_bytes, &is_taken))
+			fail_msg("%s: libpcap says %d of %u bytes", name,
+				 is_taken, n_bytes);
+		n_taken += is_taken;
+	}
+	assert_int_equal(filter_pair_n_passed() - n_before, N_FRAMES - n_taken);
+	filter_pair_close(&pair);
+}
+
+TEST(expressions_take_what_libpcap_takes)
+{
+	if (!can_load)
+		skip();
+	for (size_t i = 0; i < sizeof(expressions) / sizeof(expressions[0]);
+	     i++) {
+		struct mr_reason reason = { "" };
+		struct xdp_cbpf cbpf;
+
+		if (mri_xdp_expr_compile(ctx, "x", expressions[i], &cbpf,
+					 &reason) < 0)
+			fail_msg("%s", reason.text);
+		assert_same(&cbpf, false, expressions[i]);
+		assert_same(&cbpf, true, expressions[i]);
+		mr_free(ctx, cbpf.insns);
+	}
+}
+
+TEST(programs_take_what_libpcap_takes)
+{
+	for (size_t i = 0; i < sizeof(by_hand) / sizeof(by_hand[0]); i++) {
+		const struct by_hand *p = &by_hand[i];
+		struct xdp_cbpf cbpf = { (struct sock_filter *)p->insns, 8 };
+		uint32_t n;
+
+		while (p->insns[cbpf.n - 1].code == 0)
+			cbpf.n--;
+		if (mri_xdp_cbpf_translate(&cbpf,
+					   &(struct xdp_filter_count){ 0 },
+					   true, NULL, &n) != p->err)
+			fail_msg("%s", p->name);
+		if (p->err == 0 && can_load)
+			assert_same(&cbpf, false, p->name);
+	}
+}
+
+TEST(a_program_that_is_too_long_is_refused)
+{
+	static struct sock_filter insns[XDP_FILTER_MAX + 1];
+	struct xdp_cbpf cbpf = { insns, XDP_FILTER_MAX };
+	uint32_t n;
+
+	for (uint32_t i = 0; i <= XDP_FILTER_MAX; i++)
+		insns[i] = (struct sock_filter)S(BPF_MISC | BPF_TAX, 0);
+	insns[XDP_FILTER_MAX - 1] = (struct sock_filter)S(BPF_RET, 1);
+	assert_int_equal(mri_xdp_cbpf_translate(&cbpf,
+						&(struct xdp_filter_count){ 0 },
+						true, NULL, &n),
+			 0);
+	cbpf.n++;
+	assert_int_equal(mri_xdp_cbpf_translate(&cbpf,
+						&(struct xdp_filter_count){ 0 },
+						true, NULL, &n),
+			 -ENOTSUP);
+	/* Jumps would be too far for their 16 bits. */
+	cbpf.n--;
+	for (uint32_t i = 0; i < XDP_FILTER_MAX - 1; i++)
+		insns[i] = (struct sock_filter)S(BPF_LD | BPF_W | BPF_IND, 0);
+	assert_int_equal(mri_xdp_cbpf_translate(&cbpf,
+						&(struct xdp_filter_count){ 0 },
+						true, NULL, &n),
+			 -ENOTSUP);
+}
+
+TEST(an_error_says_where_and_why)
+{
+	static const char *const cases[][2] = {
+		{ "udp prt 4789", "behind 'udp': " },
+		{ "udp port 4789 an tcp", "behind 'udp port 4789': " },
+		{ "prt 4789", "'prt 4789': can't parse" },
+		{ "udp port 70000", "illegal port number" },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct mr_reason reason = { "" };
+		struct xdp_cbpf cbpf;
+
+		assert_int_equal(mri_xdp_expr_compile(ctx, "x", cases[i][0],
+						      &cbpf, &reason),
+				 -EINVAL);
+		if (strstr(reason.text, cases[i][1]) == NULL ||
+		    strchr(reason.text, '\n') != NULL)
+			fail_msg("%s", reason.text);
+	}
+}
+
+int main(void)
+{
+	int n_failed;
+
+	ctx = test_ctx_with(&allocator, NULL);
+	can_load = filter_pair_begin();
+	n_failed = test_run(NULL, NULL, NULL);
+	mr_ctx_destroy(ctx);
+	return n_failed + (allocator.n_out != 0);
+}
