@@ -295,6 +295,22 @@ def test_a_full_set_leaves_the_rest_to_user_space(lab):
     kernel.stop()
 
 
+def test_idle_rules_of_another_worker_give_way(lab):
+    kernel = Kernel(lab, "--workers", 2,
+                    config="limits: {mappings: 2, sessions: 1}\n")
+    ports = (7777, 7778, 7779)
+    assert [lab.closing(Echo(kernel.house.server, port)) for port in ports[1:]]
+    holder, other = kernel.talker(), kernel.talker(kernel.house.b)
+    for port in ports:
+        holder.to = (nat.SERVER, port)
+        seen = kernel.known(holder)
+    wait_until("a rule is refused", lambda: other.ask() and
+               kernel.translator.stats()["offload"]["full"] > 0)
+    kernel.known(other)
+    assert kernel.known(holder) == seen
+    kernel.stop()
+
+
 def test_killed_and_started_again(lab):
     kernel = Kernel(lab)
     talker = kernel.talker()
