@@ -58,6 +58,16 @@ static int read_options(const struct mr_spec *spec, struct xdp_options *o,
 	    (err = mr_spec_get_bool(spec, "force", &o->force, reason)) < 0 ||
 	    (err = mr_spec_get_bool(spec, "partial", &o->partial, reason)) < 0)
 		return err;
+	o->prog = mr_spec_get(spec, "prog");
+	o->map = mr_spec_get(spec, "map");
+	if (o->prog != NULL && o->map != NULL)
+		return mr_fail(reason, -EINVAL,
+			       "xdp: 'prog' and 'map' exclude each other: the "
+			       "program is loaded by the port or by others");
+	if (o->map != NULL && o->attach != XDP_ATTACH_AUTO)
+		return mr_fail(reason, -EINVAL,
+			       "xdp: 'map' attaches no program: leave 'attach' "
+			       "out");
 	if (o->budget > o->ring_entries)
 		return mr_fail(reason, -EINVAL,
 			       "xdp: option budget: %u is more than the ring's "
@@ -287,14 +297,12 @@ static void read_link_state(struct xdp_port *port)
 /* Undo whatever of opening was done. Nothing is steered to us any more. */
 static void tear_down(struct xdp_port *port)
 {
-	if (port->prog.skeleton != NULL)
-		mri_xdp_prog_unsteer(port);
+	mri_xdp_prog_unsteer(port);
 	/* NAPIs may go with the program. */
 	mri_xdp_record_undo(port, XDP_SETTING_DEFER);
 	if (port->fds != NULL)
 		mri_xdp_sockets_close(port);
-	if (port->prog.skeleton != NULL)
-		mri_xdp_prog_close(port);
+	mri_xdp_prog_close(port);
 	if (port->is_pinned)
 		mr_region_unpin(port->base.region, port->base.info.name,
 				port->n_registered_bytes);
@@ -378,7 +386,7 @@ static int xdp_open(struct mr_port *base, const struct mr_spec *spec,
 	int err;
 
 	port->promisc_fd = port->allmulti_fd = port->filter_fd = -1;
-	port->prog.link_fd = port->prog.filter_fd = -1;
+	port->prog.link_fd = port->prog.filter_fd = port->prog.fd = -1;
 	port->record.fd = -1;
 	if ((err = read_options(spec, &port->options, reterr_reason)) < 0 ||
 	    (err = mri_xdp_netdev_find(mr_spec_device(spec), &port->dev,
@@ -388,6 +396,12 @@ static int xdp_open(struct mr_port *base, const struct mr_spec *spec,
 		    0)
 		return err;
 	err = mri_xdp_filter_read(port, spec, reterr_reason);
+	if (err == 0 && port->filter != NULL &&
+	    (port->options.prog != NULL || port->options.map != NULL))
+		err = mr_fail(reterr_reason, -EINVAL,
+			      "%s: a filter is part of the port's own program: "
+			      "leave it out, or 'prog' and 'map'",
+			      port->base.info.name);
 	if (err == 0 && !port->options.force)
 		err = refuse_used(port, reterr_reason);
 	if (err < 0) {
@@ -430,7 +444,8 @@ static const char *const xdp_keys[] = { "mode", "attach", "queues",  "start",
 					"ring", "mtu",    "promisc", "csum",
 					"sg",   "force",  "partial", "budget",
 					"busy", "filter", "vlan",    "ethertype",
-					"dst",  "ports",  "fragments", NULL };
+					"dst",  "ports",  "fragments", "prog",
+					"map",  NULL };
 
 extern const struct mr_driver mr_driver_xdp;
 const struct mr_driver mr_driver_xdp = {

@@ -12,6 +12,8 @@
  *     xdp_known.c   drivers and kernels: what is missing, what is broken
  *     xdp_umem.c    memory registration, sockets and their rings
  *     xdp_prog.c    the XDP program and where it is attached
+ *     xdp_user.c    programs and maps of others
+ *     xdp_owner.c   who has attached another program
  *     xdp_offload.c rules that the XDP program applies
  *     xdp_netdev.c  the network interface: facts and events
  *     xdp_master.c  interfaces that lie on others, refused
@@ -26,6 +28,8 @@
 #include <net/if.h>
 #include <stdarg.h>
 #include <stdbool.h>
+
+#include <linux/bpf.h>
 
 #include <bpf/libbpf.h>
 
@@ -139,6 +143,7 @@ struct xdp_netdev {
 	uint32_t mtu_bytes;
 	uint32_t max_mtu_bytes; /* 0: the kernel does not say */
 	uint32_t xdp_prog_id;   /* attached by somebody, 0: none */
+	uint8_t xdp_attached;   /* XDP_ATTACHED_*: in which mode */
 	uint8_t mac[6];
 	char driver[32]; /* "veth", "igb", ... */
 	uint64_t counts[XDP_N_LINK_COUNTS];
@@ -146,11 +151,16 @@ struct xdp_netdev {
 
 /* Where our program is; xdp_prog.c. */
 struct xdp_prog {
-	struct xdp_prog_bpf *skeleton;
+	struct xdp_prog_bpf *skeleton; /* NULL: a program of others */
+	struct bpf_object *user;       /* of the option prog */
 	void *dispatched; /* struct xdp_program *, with libxdp's dispatcher */
+	char name[BPF_OBJ_NAME_LEN];
+	int fd;
 	int link_fd;
 	int map_fd;
 	int filter_fd; /* the program with the filter in front; -1: none */
+	uint32_t n_steered; /* queues whose sockets are in the map */
+	bool is_foreign;    /* the option map: attached by others */
 	bool is_native;
 	bool has_frags;
 };
@@ -199,6 +209,7 @@ struct xdp_options {
 	uint32_t budget;    /* copy mode: descriptors per sendto(); 0: a ring */
 	uint32_t busy;      /* busy poll budget; 0: off */
 	bool promisc, force, partial;
+	const char *prog, *map; /* while opening; NULL: not there */
 };
 
 struct xdp_port {
@@ -370,7 +381,22 @@ int mri_xdp_prog_replace(struct xdp_port *port, int prog_fd);
 /* Why a program was not loaded, as a reason. */
 int mri_xdp_prog_refuse(const struct xdp_port *port, int err, bool has_rules,
 			struct mr_reason *reterr_reason);
-/* For libbpf, which must not print while the library uses it. */
+/* xdp_user.c */
+/* The program of the option prog: loaded, and its map. */
+int mri_xdp_user_load(struct xdp_port *port, bool has_frags,
+		      struct mr_reason *reterr_reason);
+/* The map of the option map, instead of any program. */
+int mri_xdp_map_open(struct xdp_port *port, bool has_frags,
+		     struct mr_reason *reterr_reason);
+
+/* xdp_owner.c */
+/* The name of a program, or ""; whether it is gone. */
+bool mri_xdp_prog_name(uint32_t prog_id, char name[BPF_OBJ_NAME_LEN]);
+/* -EBUSY for the program at dev.xdp_prog_id; why: more words, or "". */
+int mri_xdp_refuse_attached(const struct xdp_port *port, const char *why,
+			    struct mr_reason *reterr_reason);
+
+/* xdp_prog.c, for libbpf, which must not print while the library uses it. */
 int mri_xdp_silent(enum libbpf_print_level level, const char *format,
 		   va_list args);
 

@@ -84,6 +84,9 @@ static void read_attributes(const struct nlmsghdr *message,
 	copy(mr_netlink_attribute(message, sizeof(*info), IFLA_XDP,
 				  IFLA_XDP_PROG_ID),
 	     &dev->xdp_prog_id, sizeof(dev->xdp_prog_id));
+	copy(mr_netlink_attribute(message, sizeof(*info), IFLA_XDP,
+				  IFLA_XDP_ATTACHED),
+	     &dev->xdp_attached, sizeof(dev->xdp_attached));
 	if (counts != NULL) /* a kernel may know fewer, or more */
 		memcpy(dev->counts, RTA_DATA(counts),
 		       RTA_PAYLOAD(counts) < sizeof(dev->counts) ?

@@ -53,6 +53,11 @@ static int rules_caps(const struct mr_port *base, struct mr_offload_caps *caps,
 			       "%s: no rules beside other XDP programs: "
 			       "libxdp's dispatcher runs the port's program",
 			       base->info.name);
+	if (port->prog.skeleton == NULL)
+		return mr_fail(reterr_reason, -ENOTSUP,
+			       "%s: no rules with 'prog' or 'map': they would "
+			       "replace that program",
+			       base->info.name);
 	if (!port->prog.is_native)
 		return mr_fail(
 			reterr_reason, -ENOTSUP,

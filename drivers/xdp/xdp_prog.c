@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <linux/capability.h>
 #include <linux/if_link.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -61,6 +62,15 @@ static const char *missing_capability(bool has_rules)
 	return words[0].effective >> NET_ADMIN & 1 ? NULL : "CAP_NET_ADMIN";
 }
 
+static const struct bpf_program *program_of(const struct xdp_port *port,
+					    bool has_frags)
+{
+	const struct xdp_prog_bpf *skeleton = port->prog.skeleton;
+
+	return has_frags ? skeleton->progs.millrace_frags :
+			   skeleton->progs.millrace;
+}
+
 /* The library does not print, so libbpf must not while it works for us. */
 static int load(struct xdp_port *port, bool has_frags,
 		struct mr_reason *reterr_reason)
@@ -81,20 +91,14 @@ static int load(struct xdp_port *port, bool has_frags,
 	libbpf_set_print(print);
 	if (err == 0) {
 		port->prog.skeleton = skeleton;
+		port->prog.fd = bpf_program__fd(program_of(port, has_frags));
 		port->prog.map_fd = bpf_map__fd(skeleton->maps.sockets);
+		port->prog.has_frags = has_frags;
+		snprintf(port->prog.name, sizeof(port->prog.name), "millrace");
 		return 0;
 	}
 	xdp_prog_bpf__destroy(skeleton);
 	return mri_xdp_prog_refuse(port, err, false, reterr_reason);
-}
-
-static const struct bpf_program *program_of(const struct xdp_port *port,
-					    bool has_frags)
-{
-	const struct xdp_prog_bpf *skeleton = port->prog.skeleton;
-
-	return has_frags ? skeleton->progs.millrace_frags :
-			   skeleton->progs.millrace;
 }
 
 /* Put the port's filter in front of the program. */
@@ -106,8 +110,10 @@ static int add_filter(struct xdp_port *port, bool has_frags,
 					   has_frags, reterr_reason);
 
 	libbpf_set_print(print);
-	port->prog.filter_fd = fd < 0 ? -1 : fd;
-	return fd < 0 ? fd : 0;
+	if (fd < 0)
+		return fd;
+	port->prog.fd = port->prog.filter_fd = fd;
+	return 0;
 }
 
 int mri_xdp_prog_refuse(const struct xdp_port *port, int err, bool has_rules,
@@ -126,49 +132,27 @@ int mri_xdp_prog_refuse(const struct xdp_port *port, int err, bool has_rules,
 		       port->base.info.name, mr_strerror(-err));
 }
 
-static int prog_fd(const struct xdp_port *port, bool has_frags)
-{
-	return port->prog.filter_fd >= 0 ?
-		       port->prog.filter_fd :
-		       bpf_program__fd(program_of(port, has_frags));
-}
-
 /* Whether the name of what is attached begins so; also if it just went. */
-static bool is_attached(struct xdp_port *port, const char *name)
+static bool is_attached(struct xdp_port *port, const char *wanted)
 {
 	/* A copy: port->dev is the interface as it was, to be given back so. */
 	struct xdp_netdev now = port->dev;
-	struct bpf_prog_info info = { 0 };
-	uint32_t n_bytes = sizeof(info);
-	int fd;
+	char name[BPF_OBJ_NAME_LEN];
 
 	if (mri_xdp_netdev_read(port->dev.ifindex, &now) < 0)
 		return false;
 	port->dev.xdp_prog_id = now.xdp_prog_id;
-	if (port->dev.xdp_prog_id == 0)
-		return true;
-	fd = bpf_prog_get_fd_by_id(port->dev.xdp_prog_id);
-	if (fd < 0)
-		return errno == ENOENT;
-	if (bpf_obj_get_info_by_fd(fd, &info, &n_bytes) < 0)
-		info.name[0] = '\0';
-	close(fd);
-	return strncmp(info.name, name, strlen(name)) == 0;
-}
-
-/* Whether it is this driver's, of another process perhaps. */
-static bool is_ours_attached(struct xdp_port *port)
-{
-	return is_attached(port, "millrace");
+	return port->dev.xdp_prog_id == 0 ||
+	       mri_xdp_prog_name(port->dev.xdp_prog_id, name) ||
+	       strncmp(name, wanted, strlen(wanted)) == 0;
 }
 
 /* A link fd, or -errno. */
-static int attach_once(struct xdp_port *port, bool has_frags, uint32_t mode_flag)
+static int attach_once(const struct xdp_port *port, uint32_t mode_flag)
 {
 	LIBBPF_OPTS(bpf_link_create_opts, options, .flags = mode_flag);
-	const int fd = bpf_link_create(prog_fd(port, has_frags),
-				       (int)port->dev.ifindex, BPF_XDP,
-				       &options);
+	const int fd = bpf_link_create(port->prog.fd, (int)port->dev.ifindex,
+				       BPF_XDP, &options);
 
 	if (fd < 0)
 		return -errno;
@@ -180,27 +164,29 @@ static int attach_once(struct xdp_port *port, bool has_frags, uint32_t mode_flag
  * A process that was killed takes its program with it, but not at once: wait
  * for one of ours to go, and not for anybody else's.
  */
-static int attach(struct xdp_port *port, bool has_frags, uint32_t mode_flag)
+static int attach(struct xdp_port *port, uint32_t mode_flag)
 {
 	const struct timespec step = { .tv_nsec = ATTACH_STEP_MS * 1000000 };
-	int fd = attach_once(port, has_frags, mode_flag);
+	int fd = attach_once(port, mode_flag);
 
 	for (int i = 0; i < ATTACH_WAIT_MS / ATTACH_STEP_MS; i++) {
-		if ((fd != -EBUSY && fd != -EEXIST) || !is_ours_attached(port))
+		if ((fd != -EBUSY && fd != -EEXIST) ||
+		    !is_attached(port, port->prog.name))
 			return fd;
 		nanosleep(&step, NULL);
-		fd = attach_once(port, has_frags, mode_flag);
+		fd = attach_once(port, mode_flag);
 	}
 	return fd;
 }
 
 /* Something is attached: if it is libxdp's dispatcher, it takes us in. */
-static int join_dispatcher(struct xdp_port *port, bool has_frags,
+static int join_dispatcher(struct xdp_port *port,
 			   struct mr_reason *reterr_reason)
 {
 	const libbpf_print_fn_t print = libbpf_set_print(mri_xdp_silent);
 	struct xdp_multiprog *others = NULL;
 	struct xdp_program *program = NULL;
+	char why[96] = "";
 	int err = -EBUSY;
 
 	/* Not asked about others' programs: libxdp 1.3.1 leaks an fd of them. */
@@ -209,7 +195,7 @@ static int join_dispatcher(struct xdp_port *port, bool has_frags,
 			(int)port->dev.ifindex);
 	if (others != NULL && libxdp_get_error(others) == 0 &&
 	    !xdp_multiprog__is_legacy(others))
-		program = xdp_program__from_fd(prog_fd(port, has_frags));
+		program = xdp_program__from_fd(port->prog.fd);
 	if (program != NULL && libxdp_get_error(program) == 0) {
 		const enum xdp_attach_mode mode =
 			xdp_multiprog__attach_mode(others);
@@ -220,6 +206,9 @@ static int join_dispatcher(struct xdp_port *port, bool has_frags,
 			port->prog.dispatched = program;
 			port->prog.is_native = mode == XDP_MODE_NATIVE;
 		} else {
+			snprintf(why, sizeof(why),
+				 "libxdp's dispatcher did not take ours in: %s",
+				 mr_strerror(-err));
 			xdp_program__close(program);
 		}
 	}
@@ -228,18 +217,7 @@ static int join_dispatcher(struct xdp_port *port, bool has_frags,
 	libbpf_set_print(print);
 	if (err == 0)
 		return 0;
-	if (is_ours_attached(port))
-		return mr_fail(reterr_reason, -EBUSY,
-			       "%s: another program that uses Millrace has "
-			       "this interface (XDP program id %u; 'bpftool "
-			       "link' names its process)",
-			       port->base.info.name, port->dev.xdp_prog_id);
-	return mr_fail(reterr_reason, -EBUSY,
-		       "%s: another XDP program is attached (id %u), and not "
-		       "by a dispatcher that could take ours in; see 'bpftool "
-		       "net', end its owner, or 'ip link set dev %s xdp off'",
-		       port->base.info.name, port->dev.xdp_prog_id,
-		       port->dev.name);
+	return mri_xdp_refuse_attached(port, why, reterr_reason);
 }
 
 static int refuse_attach(const struct xdp_port *port, int err, bool is_generic,
@@ -285,20 +263,21 @@ int mri_xdp_prog_open(struct xdp_port *port, bool has_frags,
 	int fd, err;
 
 	port->prog.link_fd = port->prog.filter_fd = -1;
-	port->prog.has_frags = has_frags;
-	err = load(port, has_frags, reterr_reason);
+	if (port->options.map != NULL)
+		return mri_xdp_map_open(port, has_frags, reterr_reason);
+	err = port->options.prog != NULL ?
+		      mri_xdp_user_load(port, has_frags, reterr_reason) :
+		      load(port, has_frags, reterr_reason);
 	if (err == 0 && port->filter != NULL)
 		err = add_filter(port, has_frags, reterr_reason);
 	if (err < 0) {
 		mri_xdp_prog_close(port);
 		return err;
 	}
-
-	fd = attach(port, has_frags,
-		    is_generic ? XDP_FLAGS_SKB_MODE : XDP_FLAGS_DRV_MODE);
+	fd = attach(port, is_generic ? XDP_FLAGS_SKB_MODE : XDP_FLAGS_DRV_MODE);
 	port->prog.is_native = !is_generic;
 	if (fd == -EOPNOTSUPP && port->options.attach == XDP_ATTACH_AUTO) {
-		fd = attach(port, has_frags, XDP_FLAGS_SKB_MODE);
+		fd = attach(port, XDP_FLAGS_SKB_MODE);
 		port->prog.is_native = false;
 	}
 	if (fd >= 0) {
@@ -306,7 +285,7 @@ int mri_xdp_prog_open(struct xdp_port *port, bool has_frags,
 		return 0;
 	}
 	if (fd == -EBUSY || fd == -EEXIST)
-		err = join_dispatcher(port, has_frags, reterr_reason);
+		err = join_dispatcher(port, reterr_reason);
 	else
 		err = refuse_attach(port, fd, is_generic, reterr_reason);
 	if (err < 0)
@@ -329,7 +308,7 @@ bool mri_xdp_prog_is_detached(const struct xdp_port *port)
 int mri_xdp_prog_replace(struct xdp_port *port, int new_fd)
 {
 	if (new_fd < 0)
-		new_fd = prog_fd(port, port->prog.has_frags);
+		new_fd = port->prog.fd;
 	if (bpf_link_update(port->prog.link_fd, new_fd, NULL) < 0)
 		return -errno;
 	return 0;
@@ -337,11 +316,21 @@ int mri_xdp_prog_replace(struct xdp_port *port, int new_fd)
 
 int mri_xdp_prog_steer(struct xdp_port *port, struct mr_reason *reterr_reason)
 {
+	/* Nobody else's socket is replaced. */
+	const uint64_t flags = port->prog.is_foreign ? BPF_NOEXIST : BPF_ANY;
+
 	for (uint32_t i = 0; i < port->n_queues; i++) {
 		const uint32_t queue = port->options.first_queue + i;
 
 		if (bpf_map_update_elem(port->prog.map_fd, &queue,
-					&port->fds[i], BPF_ANY) < 0)
+					&port->fds[i], flags) == 0)
+			port->prog.n_steered++;
+		else if (errno == EEXIST)
+			return mr_fail(reterr_reason, -EBUSY,
+				       "%s: queue %u: the map has another "
+				       "socket for it",
+				       port->base.info.name, queue);
+		else
 			return mr_fail(reterr_reason, -EIO,
 				       "%s: queue %u: cannot enter its socket "
 				       "into the XDP program's map: %s",
@@ -353,7 +342,7 @@ int mri_xdp_prog_steer(struct xdp_port *port, struct mr_reason *reterr_reason)
 
 void mri_xdp_prog_unsteer(struct xdp_port *port)
 {
-	for (uint32_t i = 0; i < port->n_queues; i++) {
+	for (uint32_t i = 0; i < port->prog.n_steered; i++) {
 		const uint32_t queue = port->options.first_queue + i;
 
 		(void)bpf_map_delete_elem(port->prog.map_fd, &queue);
@@ -382,4 +371,9 @@ void mri_xdp_prog_close(struct xdp_port *port)
 	if (port->prog.skeleton != NULL)
 		xdp_prog_bpf__destroy(port->prog.skeleton);
 	port->prog.skeleton = NULL;
+	bpf_object__close(port->prog.user);
+	port->prog.user = NULL;
+	if (port->prog.is_foreign)
+		mr_fd_close(port->prog.map_fd);
+	port->prog.is_foreign = false;
 }

@@ -104,6 +104,13 @@ int bpf_link_create(int prog_fd, int target_fd, enum bpf_attach_type type,
 	return errno != 0 ? -1 : dup(0);
 }
 
+int bpf_link_get_next_id(__u32 id, __u32 *next)
+{
+	(void)id, (void)next;
+	errno = ENOENT;
+	return -1;
+}
+
 int bpf_prog_get_fd_by_id(__u32 id)
 {
 	(void)id;
@@ -115,6 +122,12 @@ int bpf_obj_get_info_by_fd(int fd, void *info, __u32 *n_bytes)
 	(void)fd, (void)n_bytes;
 	strcpy(((struct bpf_prog_info *)info)->name, attached_name);
 	return 0;
+}
+
+const char *mri_xdp_sg_cause(const struct xdp_port *port)
+{
+	(void)port;
+	return "sg=on";
 }
 
 int mri_xdp_netdev_read(uint32_t ifindex, struct xdp_netdev *dev)
@@ -233,7 +246,7 @@ static const struct prog_case cases[] = {
 	  .join_errno = EOPNOTSUPP,
 	  .result = -EBUSY,
 	  .n_joins = 1,
-	  .reason = "another XDP program" },
+	  .reason = "did not take ours in" },
 	{ .name = "ours, of a process that is ending: waited for",
 	  .n_busy = 5,
 	  .attached_name = "millrace",

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Programs of others. Each redirects frames to sockets in an XSKMAP, to which
+ * the port adds its own, at the number of the queue.
+ *
+ *     prog=FILE[:SECTION]  a program of the user's, which we load, attach and
+ *                          take away like our own; its map is "xsks_map"
+ *     map=PATH             a pinned map of a program that somebody else has
+ *                          attached, and which stays
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/bpf.h>
+#include <linux/if_link.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "xdp.h"
+
+enum { LOG_BYTES = 1 << 18, LIBBPF_ERRORS = 4000 /* LIBBPF_ERRNO__START */ };
+
+static const char map_name[] = "xsks_map";
+
+/* Whether the user means this program: by its section or its function. */
+static bool is_meant(const struct bpf_program *program, const char *section)
+{
+	return section == NULL ?
+		       bpf_program__type(program) == BPF_PROG_TYPE_XDP :
+		       strcmp(bpf_program__section_name(program), section) ==
+				       0 ||
+			       strcmp(bpf_program__name(program), section) == 0;
+}
+
+static int choose_program(struct xdp_port *port, const char *file,
+			  const char *section, struct bpf_program **ret_program,
+			  struct mr_reason *reason)
+{
+	struct bpf_program *program;
+	char names[128] = "";
+	uint32_t n_meant = 0;
+
+	bpf_object__for_each_program(program, port->prog.user)
+	{
+		const size_t n = strlen(names);
+
+		snprintf(names + n, sizeof(names) - n, " %s",
+			 bpf_program__section_name(program));
+		(void)bpf_program__set_autoload(program, false);
+		if (!is_meant(program, section))
+			continue;
+		*ret_program = program;
+		n_meant++;
+	}
+	if (n_meant == 1)
+		return 0;
+	return mr_fail(reason, -EINVAL,
+		       "%s: prog: %s has %s '%s'; name one of its sections or "
+		       "functions behind the file, FILE:SECTION:%s",
+		       port->base.info.name, file,
+		       n_meant == 0 ? "no program" : "several programs",
+		       section != NULL ? section : "xdp",
+		       names[0] != '\0' ? names : " (it has none)");
+}
+
+/* The last thing that the verifier said, but for its statistics. */
+static const char *last_line(char *log)
+{
+	char *end, *line;
+
+	end = strstr(log, "\nprocessed ");
+	if (end == NULL)
+		return "";
+	*end = '\0';
+	line = strrchr(log, '\n');
+	return line != NULL ? line + 1 : log;
+}
+
+static int refuse_load(const struct xdp_port *port, int err, const char *file,
+		       char *log, struct mr_reason *reason)
+{
+	const char *line = last_line(log);
+
+	/* Without a verdict it is a capability, or the kernel. */
+	if (line[0] == '\0')
+		return mri_xdp_prog_refuse(port, err, true, reason);
+	return mr_fail(reason, -EINVAL,
+		       "%s: prog: the kernel's verifier refuses %s: %s",
+		       port->base.info.name, file, line);
+}
+
+static int load_object(struct xdp_port *port, const char *file,
+		       const char *section, char *log, struct mr_reason *reason)
+{
+	const char *const name = port->base.info.name;
+	LIBBPF_OPTS(bpf_object_open_opts, options, .kernel_log_buf = log,
+		    .kernel_log_size = LOG_BYTES);
+	struct bpf_program *program = NULL;
+	struct bpf_map *map;
+	int err;
+
+	port->prog.user = bpf_object__open_file(file, &options);
+	if (port->prog.user == NULL)
+		return mr_fail(reason, errno < LIBBPF_ERRORS ? -errno : -EINVAL,
+			       "%s: prog: cannot use %s: %s", name, file,
+			       errno < LIBBPF_ERRORS && errno != EINVAL ?
+				       mr_strerror(errno) :
+				       "it is not a BPF object ('clang -target "
+				       "bpf' makes one)");
+	err = choose_program(port, file, section, &program, reason);
+	if (err < 0)
+		return err;
+	map = bpf_object__find_map_by_name(port->prog.user, map_name);
+	if (map == NULL || bpf_map__type(map) != BPF_MAP_TYPE_XSKMAP)
+		return mr_fail(reason, -EINVAL,
+			       "%s: prog: %s has no map '%s' of type "
+			       "BPF_MAP_TYPE_XSKMAP, through which the port "
+			       "receives",
+			       name, file, map_name);
+	(void)bpf_map__set_max_entries(map, port->options.first_queue +
+						    port->n_queues);
+	(void)bpf_program__set_autoload(program, true);
+	(void)bpf_program__set_type(program, BPF_PROG_TYPE_XDP);
+	err = bpf_object__load(port->prog.user);
+	if (err < 0)
+		return refuse_load(port, err, file, log, reason);
+	port->prog.fd = bpf_program__fd(program);
+	port->prog.map_fd = bpf_map__fd(map);
+	port->prog.has_frags = strncmp(bpf_program__section_name(program),
+				       "xdp.frags", 9) == 0;
+	snprintf(port->prog.name, sizeof(port->prog.name), "%.15s",
+		 bpf_program__name(program));
+	return 0;
+}
+
+int mri_xdp_user_load(struct xdp_port *port, bool has_frags,
+		      struct mr_reason *reterr_reason)
+{
+	const libbpf_print_fn_t print = libbpf_set_print(mri_xdp_silent);
+	const struct mr_ctx *ctx = port->base.ctx;
+	char *log = mr_alloc(ctx, 0, LOG_BYTES);
+	char file[1024];
+	char *section;
+	int err = -ENOMEM;
+
+	snprintf(file, sizeof(file), "%s", port->options.prog);
+	section = strrchr(file, ':');
+	if (section != NULL)
+		*section++ = '\0';
+	if (log != NULL)
+		err = load_object(port, file, section, log, reterr_reason);
+	else
+		(void)mr_fail(reterr_reason, err, "%s: no memory for a program",
+			      port->base.info.name);
+	mr_free(ctx, log);
+	libbpf_set_print(print);
+	if (err == 0 && has_frags && !port->prog.has_frags)
+		return mr_fail(reterr_reason, -EINVAL,
+			       "%s: prog: frames of several buffers, which %s "
+			       "requires, need a program in a section "
+			       "'xdp.frags'",
+			       port->base.info.name, mri_xdp_sg_cause(port));
+	return err;
+}
+
+static int refuse_map(const struct xdp_port *port, int err, const char *why,
+		      struct mr_reason *reason)
+{
+	return mr_fail(reason, err, "%s: map: %s %s", port->base.info.name,
+		       port->options.map, why);
+}
+
+/* A pinned XSKMAP that has a place for each queue; its fd, or -errno. */
+static int open_map(const struct xdp_port *port, struct mr_reason *reason)
+{
+	const uint32_t n_places = port->options.first_queue + port->n_queues;
+	struct bpf_map_info info = { 0 };
+	uint32_t n_bytes = sizeof(info), key;
+	struct statfs status;
+	int fd;
+
+	if (statfs(port->options.map, &status) < 0)
+		return refuse_map(port, -errno, mr_strerror(errno), reason);
+	if ((uint32_t)status.f_type != BPF_FS_MAGIC)
+		return refuse_map(port, -EINVAL,
+				  "is not in a bpf file system: pin the map "
+				  "below /sys/fs/bpf",
+				  reason);
+	fd = bpf_obj_get(port->options.map);
+	if (fd < 0 && (errno == EPERM || errno == EACCES))
+		return refuse_map(
+			port, -EPERM,
+			"cannot be opened: run as root, or " XDP_SETCAP
+			" and give its user the file",
+			reason);
+	if (fd < 0)
+		return refuse_map(port, -errno, mr_strerror(errno), reason);
+	/* Programs and links can be pinned as well, and have infos of theirs.
+	 */
+	if (bpf_map_get_next_key(fd, NULL, &key) < 0 ||
+	    bpf_obj_get_info_by_fd(fd, &info, &n_bytes) < 0 ||
+	    info.type != BPF_MAP_TYPE_XSKMAP) {
+		close(fd);
+		return refuse_map(port, -EINVAL,
+				  "is not a map of type BPF_MAP_TYPE_XSKMAP",
+				  reason);
+	}
+	if (info.max_entries < n_places) {
+		close(fd);
+		return mr_fail(reason, -EINVAL,
+			       "%s: map: %s has %u entries, too few for queue "
+			       "%u",
+			       port->base.info.name, port->options.map,
+			       info.max_entries, n_places - 1);
+	}
+	(void)mr_fd_guard(fd);
+	return fd;
+}
+
+int mri_xdp_map_open(struct xdp_port *port, bool has_frags,
+		     struct mr_reason *reterr_reason)
+{
+	struct xdp_netdev now = port->dev;
+	int fd;
+
+	if (mri_xdp_netdev_read(port->dev.ifindex, &now) == 0 &&
+	    now.xdp_prog_id == 0)
+		return mr_fail(reterr_reason, -ENOENT,
+			       "%s: map: no XDP program is attached that could "
+			       "use it: attach yours first, or let the port "
+			       "do so with 'prog'",
+			       port->base.info.name);
+	fd = open_map(port, reterr_reason);
+	if (fd < 0)
+		return fd;
+	port->prog.is_foreign = true;
+	port->prog.map_fd = fd;
+	port->prog.is_native = now.xdp_attached != XDP_ATTACHED_SKB;
+	port->prog.has_frags = has_frags;
+	return 0;
+}
