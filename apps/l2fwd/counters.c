@@ -20,7 +20,7 @@ static const struct count_row offload_rows[] = {
 	{ "pending", "pending", LIVE_NOTHING },
 	{ "forced", "forced", LIVE_NOTHING },
 	{ "full", "no room", LIVE_NOTHING },
-	{ "attempted", "forwarded by the kernel", LIVE_RATE },
+	{ "attempted", "forwarded by rules", LIVE_RATE },
 	{ "tx_drops", "lost by it", LIVE_NUMBER },
 	{ "tx_drops_known", "losses known", LIVE_NOTHING },
 };

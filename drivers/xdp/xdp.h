@@ -218,8 +218,7 @@ struct xdp_port {
 	struct xdp_netdev dev; /* as it was at open, but for the name */
 	struct xdp_prog prog;
 	struct xdp_filter *filter; /* NULL: it takes all frames */
-	struct xdp_rules *rules; /* NULL: none; rules_idx: of the port in it */
-	uint32_t rules_idx;
+	struct xdp_rules *rules; /* NULL: its program is not attached */
 	struct xdp_rxq *rxqs;
 	struct xdp_txq *txqs;
 	uint32_t n_queues;                      /* sockets */

@@ -418,7 +418,7 @@ void mri_xdp_rules_stats(const struct mr_rxq *base, struct mr_rx_stats *stats)
 
 	if (rules != NULL)
 		add_queue(rules,
-			  rules->queue_base[port->rules_idx] + base->queue.idx,
+			  rules->queue_base[port->base.rules_idx] + base->queue.idx,
 			  stats);
 }
 
@@ -483,7 +483,6 @@ static int attach(struct xdp_rules *rules, uint32_t i,
 			       "%s: the program with rules cannot take the "
 			       "place of the port's own: %s",
 			       port->base.info.name, mr_strerror(-err));
-	port->rules_idx = i;
 	port->rules = rules;
 	return 0;
 }
@@ -491,17 +490,8 @@ static int attach(struct xdp_rules *rules, uint32_t i,
 static int open_steps(struct xdp_rules *rules, struct mr_reason *reterr_reason)
 {
 	struct mr_rules *base = &rules->base;
-	int err;
+	int err = mri_xdp_rules_load(rules);
 
-	for (uint32_t i = 0; i < base->n_ports; i++) {
-		const struct xdp_port *port = xdp_rules_port(rules, i);
-
-		if (port->rules != NULL)
-			return mr_fail(reterr_reason, -EBUSY,
-				       "%s: the port has a set of rules",
-				       port->base.info.name);
-	}
-	err = mri_xdp_rules_load(rules);
 	if (err == -ENOMEM)
 		return mr_fail(reterr_reason, err,
 			       "no memory for %u rules between %u ports",

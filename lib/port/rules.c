@@ -9,6 +9,7 @@
 #include <millrace/driver_offload.h>
 
 #include "base/base.h"
+#include "port/soft_rules.h"
 
 _Static_assert(sizeof(struct mr_flow_way) == 64, "a cache line");
 
@@ -18,11 +19,16 @@ enum {
 	MAX_N_RULES = (1 << MR_RULE_SLOT_BITS) - 1,
 };
 
+static const struct mr_rules_ops *ops_of(const struct mr_driver *driver)
+{
+	return driver->has_soft_rules ? &mri_soft_rules_ops : driver->rules;
+}
+
 int mr_port_offload_caps(const struct mr_port *port,
 			 struct mr_offload_caps *caps,
 			 struct mr_reason *reterr_reason)
 {
-	const struct mr_rules_ops *ops = port->driver->rules;
+	const struct mr_rules_ops *ops = ops_of(port->driver);
 	struct mr_offload_caps c = { .n_max_rules = MAX_N_RULES,
 				     .can_send = 1,
 				     .is_advised = 1 };
@@ -37,11 +43,9 @@ int mr_port_offload_caps(const struct mr_port *port,
 	return err < 0 ? err : mri_fill_sized(caps, &c, sizeof(c));
 }
 
-static int check_ports(const struct mr_rules_config *config,
-		       struct mr_reason *reterr_reason)
+static int check_config(const struct mr_rules_config *config,
+			struct mr_reason *reterr_reason)
 {
-	struct mr_offload_caps caps = { .size = sizeof(caps) };
-
 	if (config->n_ports < 1 || config->n_ports > MAX_PORTS ||
 	    config->ports == NULL)
 		return mr_fail(reterr_reason, -EINVAL,
@@ -57,6 +61,16 @@ static int check_ports(const struct mr_rules_config *config,
 		return mr_fail(reterr_reason, -EINVAL,
 			       "mr_rules_config.n_max is %u, at most %d",
 			       config->n_max, MAX_N_RULES);
+	return 0;
+}
+
+/* *ret_matches: what rules of all of them may match. */
+static int check_ports(const struct mr_rules_config *config,
+		       uint32_t *ret_matches, struct mr_reason *reterr_reason)
+{
+	struct mr_offload_caps caps = { .size = sizeof(caps) };
+
+	*ret_matches = UINT32_MAX;
 	for (uint32_t i = 0; i < config->n_ports; i++) {
 		const struct mr_port *port = config->ports[i];
 		const int err =
@@ -64,6 +78,15 @@ static int check_ports(const struct mr_rules_config *config,
 
 		if (err < 0)
 			return err;
+		*ret_matches &= caps.matches;
+		if (config->n_hops > 0 && !(caps.matches & 1u << MR_RULE_FLOW))
+			return mr_fail(reterr_reason, -ENOTSUP,
+				       "%s: driver %s has no rules for flows",
+				       port->info.name, port->driver->name);
+		if (port->rules != NULL)
+			return mr_fail(reterr_reason, -EBUSY,
+				       "%s: the port has a set of rules",
+				       port->info.name);
 		if (port->driver != config->ports[0]->driver)
 			return mr_fail(reterr_reason, -EINVAL,
 				       "%s and %s: ports of one set of rules "
@@ -89,15 +112,15 @@ static void free_rules(struct mr_rules *rules)
 
 static struct mr_rules *alloc_rules(const struct mr_rules_config *config)
 {
-	const struct mr_driver *driver = config->ports[0]->driver;
+	const struct mr_rules_ops *ops = ops_of(config->ports[0]->driver);
 	struct mr_ctx *ctx = config->ports[0]->ctx;
 	const uint32_t n = config->n_max != 0 ? config->n_max : DEFAULT_N_RULES;
-	struct mr_rules *rules = mr_alloc(ctx, 0, driver->rules->rules_bytes);
+	struct mr_rules *rules = mr_alloc(ctx, 0, ops->rules_bytes);
 	const size_t ports_bytes = config->n_ports * sizeof(rules->ports[0]);
 
 	if (rules == NULL)
 		return NULL;
-	rules->ops = driver->rules;
+	rules->ops = ops;
 	rules->ctx = ctx;
 	rules->n_ports = config->n_ports;
 	rules->n_max = rules->n_free = n;
@@ -123,24 +146,38 @@ static struct mr_rules *alloc_rules(const struct mr_rules_config *config)
 	return rules;
 }
 
+static void take_ports(struct mr_rules *rules, struct mr_rules *set)
+{
+	for (uint32_t i = 0; i < rules->n_ports; i++) {
+		rules->ports[i]->rules = set;
+		rules->ports[i]->rules_idx = i;
+	}
+}
+
 int mr_rules_open(const struct mr_rules_config *config,
 		  struct mr_rules **ret_rules, struct mr_reason *reterr_reason)
 {
 	struct mr_rules_config c;
 	struct mr_rules *rules;
+	uint32_t matches = 0;
 	int err = mri_copy_sized(&c, config, sizeof(c), "mr_rules_config",
 				 reterr_reason);
 
 	if (err == 0)
-		err = check_ports(&c, reterr_reason);
+		err = check_config(&c, reterr_reason);
+	if (err == 0)
+		err = check_ports(&c, &matches, reterr_reason);
 	if (err < 0)
 		return err;
 	rules = alloc_rules(&c);
 	if (rules == NULL)
 		return mr_fail(reterr_reason, -ENOMEM, "no memory for %u rules",
 			       c.n_max);
+	rules->matches = matches;
+	take_ports(rules, rules);
 	err = rules->ops->open(rules, reterr_reason);
 	if (err < 0) {
+		take_ports(rules, NULL);
 		free_rules(rules);
 		return err;
 	}
@@ -158,12 +195,14 @@ void mr_rules_close(struct mr_rules *rules)
 	if (rules == NULL)
 		return;
 	rules->ops->close(rules);
+	take_ports(rules, NULL);
 	free_rules(rules);
 }
 
 static bool is_valid(const struct mr_rules *rules, const struct mr_rule *rule)
 {
-	if (rule->to >= rules->n_ports)
+	if (rule->to >= rules->n_ports || rule->match > MR_RULE_FLOW ||
+	    !(rules->matches & 1u << rule->match))
 		return false;
 	if (rule->match == MR_RULE_STATION)
 		return rule->action == MR_RULE_FORWARD && !(rule->mac[0] & 1);

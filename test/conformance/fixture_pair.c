@@ -34,7 +34,8 @@ static void setup(struct harness *harness)
 
 	assert_non_null(far);
 	snprintf(harness->spec, sizeof(harness->spec),
-		 "pair:conformance,ring=%u,queues=%u%s",
+		 "pair:conformance%s,ring=%u,queues=%u%s",
+		 harness->number == 0 ? "" : "-second",
 		 harness->wish.ring_entries, harness->wish.n_queues,
 		 harness->wish.is_sg ? ",sg=on" : "");
 	harness->far = far;

@@ -6,7 +6,8 @@
  *     inject --> packet socket --> mrb ~~~ mra --> AF_XDP port
  *     collect <-- packet socket <-- mrb ~~~ mra <-- AF_XDP port
  *
- * mrc and mrd are such a pair with two channels each.
+ * mrc and mrd are such a pair with two channels each, mre and mrf a second
+ * port.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -37,20 +38,46 @@ static const char *probe(void)
 	if (!far_run("ip link add mra type veth peer name mrb && "
 		     "ip link add mrc numrxqueues 2 numtxqueues 2 type veth "
 		     "peer name mrd numrxqueues 2 numtxqueues 2 && "
-		     "for i in mra mrb mrc mrd; do ip link set $i up; done"))
+		     "ip link add mre type veth peer name mrf && "
+		     "for i in mra mrb mrc mrd mre mrf; do ip link set $i up; "
+		     "done"))
 		return "no veth pair: ip link add failed";
 	return NULL;
 }
 
+/* Frames that rules redirect reach only an end that has NAPI. */
+static void receive_redirected(const char *end, bool does)
+{
+	char command[64];
+
+	snprintf(command, sizeof(command), "ethtool -K %s gro %s", end,
+		 does ? "on" : "off");
+	assert_true(far_run(command));
+}
+
 static void setup(struct harness *harness)
 {
-	far_socket_open(harness, harness->wish.n_queues == 2 ? "mrd" : "mrb");
+	const uint32_t i = harness->number == 1        ? 2 :
+			   harness->wish.n_queues == 2 ? 1 :
+							 0;
+	static const char *const near[] = { "mra", "mrc", "mre" };
+	static const char *const far[] = { "mrb", "mrd", "mrf" };
+
+	far_socket_open(harness, far[i]);
+	if (harness->wish.has_rules)
+		receive_redirected(far[i], true);
 	assert_true(far_run(harness->wish.is_sg ? "ip link set mrb mtu 9000" :
 						  "ip link set mrb mtu 1500"));
 	snprintf(harness->spec, sizeof(harness->spec), "xdp:%s,ring=%u%s",
-		 harness->wish.n_queues == 2 ? "mrc" : "mra",
-		 harness->wish.ring_entries,
+		 near[i], harness->wish.ring_entries,
 		 harness->wish.is_sg ? ",mtu=9000,sg=on" : ",sg=off");
+}
+
+static void teardown(struct harness *harness)
+{
+	if (harness->far != NULL && harness->wish.has_rules)
+		receive_redirected(harness->number == 1 ? "mrf" : "mrb", false);
+	far_socket_close(harness);
 }
 
 static const struct bad_spec bad_specs[] = {
@@ -80,7 +107,7 @@ const struct fixture fixture_xdp = {
 	.bad_specs = bad_specs,
 	.probe = probe,
 	.setup = setup,
-	.teardown = far_socket_close,
+	.teardown = teardown,
 	.inject = far_socket_inject,
 	.collect = far_socket_collect,
 };

@@ -17,7 +17,7 @@ enum { WINDOW_FRAMES = 128 };
 
 static const struct fixture *the_fixture;
 static const char *the_options;
-static struct harness the_harness;
+static struct harness the_harness, the_second;
 
 const struct fixture *harness_fixture(void)
 {
@@ -181,6 +181,17 @@ const char *harness_try(const char *spec, int *ret_err)
 	return *ret_err < 0 ? why.text : NULL;
 }
 
+/* The fixture's peer, and the port, if it is to be open. */
+static void set_up(struct harness *harness)
+{
+	harness->fixture->setup(harness);
+	snprintf(harness->spec + strlen(harness->spec),
+		 sizeof(harness->spec) - strlen(harness->spec), "%s",
+		 the_options);
+	if (!harness->wish.is_closed)
+		harness_open(harness);
+}
+
 struct harness *harness_make(const struct wish *wish)
 {
 	struct harness *harness = &the_harness;
@@ -203,13 +214,31 @@ struct harness *harness_make(const struct wish *wish)
 	harness->n_fds = harness_count_fds();
 	assert_int_equal(mr_ctx_create(&config, &harness->ctx, NULL), 0);
 	make_pool(harness);
-	harness->fixture->setup(harness);
-	snprintf(harness->spec + strlen(harness->spec),
-		 sizeof(harness->spec) - strlen(harness->spec), "%s",
-		 the_options);
-	if (!wish->is_closed)
-		harness_open(harness);
+	set_up(harness);
 	return harness;
+}
+
+struct harness *harness_make_second(const struct harness *first)
+{
+	struct harness *harness = &the_second;
+
+	*harness = *first;
+	harness->number = 1;
+	harness->far = NULL;
+	harness->port = NULL;
+	harness->spec[0] = '\0';
+	set_up(harness);
+	return harness;
+}
+
+/* It may be open, or never have been made. */
+static void end_second(void)
+{
+	if (the_second.fixture == NULL)
+		return;
+	harness_close(&the_second);
+	harness_tear_down(&the_second);
+	memset(&the_second, 0, sizeof(the_second));
 }
 
 int harness_try_open(struct harness *harness, struct mr_reason *why)
@@ -290,6 +319,7 @@ void harness_end(struct harness *harness)
 {
 	if (harness->port != NULL)
 		harness_receive_rest(harness);
+	end_second();
 	harness_close(harness);
 	harness_tear_down(harness);
 	end_pool(harness);
@@ -308,6 +338,7 @@ int harness_abandon(void **state)
 		return 0;
 	/* Pages may be lost: what cannot be destroyed stays, which is fine. */
 	harness->n_until_refused = 0;
+	end_second();
 	mr_port_close(harness->port);
 	harness_tear_down(harness);
 	mr_cache_destroy(harness->cache);

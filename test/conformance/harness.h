@@ -109,11 +109,13 @@ struct wish {
 	uint32_t n_in;         /* number of frames from the peer */
 	uint32_t (*len_of)(uint32_t id); /* their length; NULL: 60 */
 	bool is_closed;                  /* the test opens the port */
+	bool has_rules; /* the port is to send what rules give it */
 };
 
 struct harness {
 	const struct fixture *fixture;
-	void *far; /* owned by the fixture */
+	uint32_t number; /* 0; 1: harness_make_second() */
+	void *far;       /* owned by the fixture */
 	struct wish wish;
 	char spec[256];
 	struct mr_ctx *ctx;
@@ -137,6 +139,9 @@ const char *harness_try(const char *spec, int *ret_err);
 
 /* The harness of the running test, from harness_make() to harness_end(). */
 struct harness *harness_make(const struct wish *wish);
+/* A second port beside the first one, on its pool, with a peer of its own;
+ * harness_end() of the first one ends it, too. */
+struct harness *harness_make_second(const struct harness *first);
 /* The fixture's peer goes; harness_end() does it, too. */
 void harness_tear_down(struct harness *harness);
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """mr-l2fwd --offload: frames that the kernel forwards by rules."""
-import itertools
 import json
 import math
 import signal
@@ -96,16 +95,6 @@ def test_kernels_talk(lab, mode):
     assert kernel.event(final, "csum_partial") > 0
 
 
-def test_drop_drops_in_the_kernel(lab):
-    kernel = Kernel(lab, "drop")
-    kernel.wires[0].send_all(frame(60, i) for i in range(50))
-    port = wait_until("they are counted", lambda: next(
-        (p for p in kernel.forwarder.next_snapshot()["ports"]
-         if invariants.drops(p, "rx")["rule"] == 50), None))
-    assert invariants.total(port, "rx", "received") == 50
-    kernel.stop()
-
-
 def test_learn_starts_with_the_second_burst(lab):
     kernel = Kernel(lab, "learn", n_hosts=3)
     kernel.introduce()
@@ -121,17 +110,6 @@ def test_learn_starts_with_the_second_burst(lab):
     final = kernel.stop()
     assert kernel.offloaded(final) == 200
     assert final["fdb"]["learned"] == 4
-
-
-def test_a_frame_for_where_it_came_from_is_dropped(lab):
-    kernel = Kernel(lab, "learn")
-    kernel.introduce()
-    kernel.send(0, [1], src=mac(5))
-    kernel.wait_for("rules", 3)
-    kernel.send(0, [], 7, dst=mac(5), src=mac(0))
-    wait_until("they are dropped", lambda: invariants.drops(
-        kernel.forwarder.next_snapshot()["ports"][0], "rx")["rule"] == 7)
-    kernel.stop()
 
 
 def test_a_host_that_moves_is_followed_with_its_first_frame(lab):
@@ -318,30 +296,3 @@ def test_a_port_in_another_namespace_is_left_alone(lab):
     assert not kernel.wires[1].receive(1, 0.2)
     assert "detached" not in kernel.forwarder.err.text()
     assert kernel.offloaded(kernel.stop(pending=True)) == 10
-
-
-def test_rules_end_under_traffic_and_nothing_is_lost(lab):
-    """What was counted by rules is what all ports count as offloaded."""
-    kernel = Kernel(lab, "patch")
-    done = threading.Event()
-
-    def flood():
-        number = itertools.count()
-        while not done.is_set():
-            kernel.wires[0].send_all([frame(60, next(number))
-                                      for _ in range(50)])
-
-    thread = threading.Thread(target=flood, daemon=True)
-    thread.start()
-    try:
-        kernel.wires[1].receive(1000)
-        final = kernel.stop()
-    finally:
-        done.set()
-        thread.join()
-    assert kernel.offloaded(final) == final["offload"]["attempted"] >= 1000
-
-
-def test_ports_without_rules_are_refused(lab, star):
-    Refused(lab, star.middle, "--offload", "on", "null:", "pair:x").check(
-        1, "--offload on: null:: driver null has no rules")

@@ -20,7 +20,8 @@ static inline uint64_t invariants_sum(const uint64_t counts[MR_STATS_SLOTS])
 static inline bool invariants_of_rx_hold(const struct mr_rx_stats *stats)
 {
 	return stats->received ==
-	       stats->delivered + invariants_sum(stats->drops);
+	       stats->delivered + stats->offloaded + stats->passed_to_kernel +
+		       invariants_sum(stats->drops);
 }
 
 static inline bool invariants_of_tx_hold(const struct mr_tx_stats *stats)

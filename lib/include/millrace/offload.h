@@ -152,15 +152,17 @@ MR_API int mr_port_offload_caps(const struct mr_port *port,
  *
  * @return 0, or
  *   -EINVAL  size is 0, n_ports or n_max is out of range, a port is there
- *            twice, or they have two drivers
+ *            twice, or they have two drivers; or, with rules in software,
+ *            two regions
  *   -EBUSY   a port has a set already
- *   -ENOTSUP as mr_port_offload_caps(), of any of the ports
+ *   -ENOTSUP as mr_port_offload_caps(), of any of the ports; or n_hops is not
+ *            0 and one has no MR_RULE_FLOW
  *   -ENOMEM  no memory
  *   -EPERM   a capability is missing; the reason names it
  *   -EIO     a system call failed in another way; the reason has it
  *
  * Owner:  the caller, of the set; close it before its ports.
- * Thread: as mr_port_open().
+ * Thread: as mr_port_open(), with nobody else using the set's ports.
  * Cost:   loads a program into the kernel for each port: milliseconds.
  */
 MR_API int mr_rules_open(const struct mr_rules_config *config,
@@ -192,7 +194,8 @@ MR_API void mr_rules_close(struct mr_rules *rules);
  * @param[out] ret_ids  of the rules added, first ones first
  *
  * @return how many were added: fewer than @p n if the set is full, or the next
- *         rule is invalid or is in the set already
+ *         rule is invalid, is in the set already, or matches what is not in
+ *         mr_offload_caps.matches of all ports
  *
  * Thread: one of all calls but mr_rules_set() and mr_rules_read() at a time.
  * Cost:   a system call for each rule of MR_RULE_STATION, two of MR_RULE_FLOW.
@@ -216,7 +219,7 @@ MR_API void mr_rules_remove(struct mr_rules *rules, const uint32_t *ids,
  * removed.
  *
  * Thread: any, in bursts too; sequentially consistent.
- * Cost:   a compare-and-swap.
+ * Cost:   a compare-and-swap; in software, a lock.
  */
 MR_API void mr_rules_set(struct mr_rules *rules, uint32_t id, uint32_t to,
 			 uint32_t is_active);

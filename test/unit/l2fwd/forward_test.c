@@ -22,7 +22,7 @@ struct host {
 static struct harness {
 	struct session session;
 	struct options options;
-	char *words[13]; /* the options point to them */
+	char *words[15]; /* the options point to them */
 	struct mr_cache *cache;
 	uint8_t *base;
 	struct host hosts[3];
@@ -32,20 +32,21 @@ static struct harness {
 
 static struct snapshot *last; /* of the harness, when it was closed */
 
-static void open_harness(const char *mode, uint32_t n_ports,
-			 const char *n_workers)
+static void open_with(const char *mode, uint32_t n_ports, const char *n_workers,
+		      const char *offload)
 {
 	const char *const words[] = {
-		"mr-l2fwd",  "--mode",       mode,           "-w",
-		n_workers,   "--pool-pages", "20000",        "--idle",
-		"interrupt", "pair:0,sg=on", "pair:1,sg=on", "pair:2,sg=on"
+		"mr-l2fwd",     "--mode",       mode,    "-w",
+		n_workers,      "--pool-pages", "20000", "--idle",
+		"interrupt",    "--offload",    offload, "pair:0,sg=on",
+		"pair:1,sg=on", "pair:2,sg=on"
 	};
 	struct mr_port_config config = { .size = sizeof(config) };
 	struct mr_reason why = { "" };
 
 	memset(&harness, 0, sizeof(harness));
 	memcpy(harness.words, words, sizeof(words));
-	if (options_parse(9 + (int)n_ports, harness.words, &harness.options,
+	if (options_parse(11 + (int)n_ports, harness.words, &harness.options,
 			  &why) != PARSE_RUN ||
 	    session_open(&harness.session, &harness.options, &why) != 0)
 		fail_msg("%s", why.text);
@@ -60,11 +61,18 @@ static void open_harness(const char *mode, uint32_t n_ports,
 				 &harness.hosts[i].port, &why) < 0)
 			fail_msg("%s", why.text);
 	}
+	session_offload_event(&harness.session); /* links are up now */
 	assert_int_equal(mr_cache_create(config.pool, &harness.cache, NULL), 0);
 	assert_int_equal(mr_workers_start(harness.session.plane.workers,
 					  forward_run,
 					  harness.session.forwarders, NULL),
 			 0);
+}
+
+static void open_harness(const char *mode, uint32_t n_ports,
+			 const char *n_workers)
+{
+	open_with(mode, n_ports, n_workers, "off");
 }
 
 /* Until the workers have received all that was sent; at most 2 s. */
@@ -81,7 +89,7 @@ static void settle(void)
 			mr_rxq_stats(
 				mr_port_rxq(harness.session.plane.ports[p], 0),
 				&stats);
-			n += stats.delivered;
+			n += stats.received;
 		}
 		nanosleep(&pause, NULL);
 	}
@@ -101,6 +109,7 @@ static void close_harness(void)
 	assert_int_equal(mr_workers_join(harness.session.plane.workers,
 					 test_limit_ms(5000), NULL),
 			 0);
+	session_end_offload(&harness.session);
 	for (uint32_t i = 0; i < harness.n_hosts; i++)
 		mr_frame_free_bulk(harness.cache, harness.hosts[i].frames,
 				   harness.hosts[i].n);
@@ -319,6 +328,86 @@ TEST_WITH(NULL, forget, drop_takes_all_and_sends_nothing)
 	receive(0);
 	close_harness();
 	assert_int_equal(last->workers[0].drops[DROP_MODE], 5);
+}
+
+static uint64_t n_delivered(void)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < harness.n_hosts; i++)
+		n += last->ports[i].queues[0].rx.delivered;
+	return n;
+}
+
+/* Wait until that many rules are active. */
+static void await_rules(uint64_t n)
+{
+	const struct timespec pause = { .tv_nsec = 200000 };
+	struct offload_stats stats = { 0 };
+
+	for (uint32_t k = 0; k < 10000 && stats.n_active != n; k++) {
+		session_offload_event(&harness.session);
+		offload_stats(harness.session.offload, &stats);
+		nanosleep(&pause, NULL);
+	}
+	assert_int_equal(stats.n_active, n);
+}
+
+TEST_WITH(NULL, forget, rules_forward_in_place_of_workers)
+{
+	struct mr_frame sent;
+
+	open_with("patch", 2, "1", "on");
+	sent = send_frame(0, b, a, 3);
+	receive(3);
+	assert_memory_equal(&harness.hosts[1].frames[0], &sent, sizeof(sent));
+	send_frame(1, a, b, 1);
+	receive(1);
+	close_harness();
+	assert_int_equal(last->groups[0][4], 2);
+	assert_int_equal(n_delivered(), 0);
+	assert_int_equal(snapshot_totals(last).tx_frames, 0);
+	forget(NULL);
+
+	open_with("drop", 2, "1", "on");
+	send_frame(0, b, a, 1);
+	receive(0);
+	close_harness();
+	assert_int_equal(last->workers[0].drops[DROP_MODE], 0);
+	assert_int_equal(last->ports[0].queues[0].rx.drops[MR_RX_DROP_RULE], 1);
+}
+
+TEST_WITH(NULL, forget, rules_forward_between_learned_addresses)
+{
+	open_with("learn", 3, "1", "on");
+	send_frame(0, b, a, 1);
+	receive(2);
+	send_frame(1, a, b, 1);
+	receive(1);
+	await_rules(2);
+	send_frame(0, b, a, 2);
+	receive(2);
+	assert_int_equal(harness.hosts[1].n, 2);
+	send_frame(1, a, b, 1);
+	receive(1);
+	/* A group, a stranger, and b at another place. */
+	send_frame(0, all, a, 1);
+	receive(2);
+	send_frame(0, b, a ^ 0x70, 1);
+	receive(1);
+	send_frame(2, a, b, 1);
+	receive(1);
+	send_frame(0, b, a, 1);
+	receive(1);
+	assert_int_equal(harness.hosts[2].n, 1);
+	await_rules(3);
+	send_frame(0, b, a, 1);
+	receive(1);
+	assert_int_equal(harness.hosts[2].n, 1);
+	close_harness();
+	assert_int_equal(last->groups[1][4], 3);
+	assert_int_equal(n_delivered(), 6);
+	assert_int_equal(last->groups[0][2], 1);
 }
 
 /* A port that nobody empties: its frames are dropped by name, not the others'

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include <millrace/net.h>
+#include <millrace/offload.h>
 #include <millrace/port.h>
 
 #include "model/packet.h"
@@ -227,18 +228,25 @@ static int arm_nothing(struct mr_queue *queue)
 	return 0;
 }
 
-/* The queue takes the frame, sends what fits, and goes on with the rest. */
-TEST(what_does_not_fit_is_sent_later)
+/*
+ * The queue takes the frame, sends what fits, and goes on with the rest. A set
+ * of rules may come and go meanwhile: it also stands in for the driver.
+ */
+static void send_later(bool has_rules)
 {
 	const struct kind kind = { 0 };
 	const uint32_t n_before = RING - 3, n = 15;
 	struct mr_frame frames[RING], plain;
 	struct mr_meta metas[RING] = { gso(kind, false) };
+	struct mr_rules_config config = { .size = sizeof(config),
+					  .n_ports = 1 };
+	struct mr_rules *rules = NULL;
 	uint8_t bytes[MAX_BYTES];
 	uint32_t n_entries, n_bytes;
 	struct bench b;
 
 	open_with(&b, PAGES);
+	config.ports = &b.near;
 	b.txq->queue.arm = arm_nothing;
 	for (uint32_t i = 0; i < n_before; i++) {
 		(void)put(&b, bytes, 60, 60, &plain);
@@ -251,6 +259,8 @@ TEST(what_does_not_fit_is_sent_later)
 	assert_int_equal(mr_tx_burst_meta(b.txq, b.f.cache, frames, metas,
 					  n_entries + 1),
 			 n_entries);
+	if (has_rules)
+		assert_int_equal(mr_rules_open(&config, &rules, NULL), 0);
 	/* The frame is still there: one more. */
 	assert_int_equal(tx_stats(&b).accepted, RING + 1);
 	/* Without metadata, too, nothing overtakes it. */
@@ -279,7 +289,14 @@ TEST(what_does_not_fit_is_sent_later)
 	assert_int_equal(
 		mr_tx_burst_meta(b.txq, b.f.cache, frames, metas, n_entries),
 		n_entries);
+	mr_rules_close(rules);
 	end(&b);
+}
+
+TEST(what_does_not_fit_is_sent_later)
+{
+	send_later(false);
+	send_later(true);
 }
 
 TEST(without_pages_it_is_a_named_drop)

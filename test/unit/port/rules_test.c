@@ -14,6 +14,7 @@ static struct {
 	uint32_t n_open, n_accepted; /* rules that it takes yet */
 	uint32_t ids[N_RULES], n_ids;
 	uint32_t links, hop, n_flushes;
+	uint32_t matches;
 } told;
 
 static int fake_caps(const struct mr_port *port, struct mr_offload_caps *caps,
@@ -22,7 +23,7 @@ static int fake_caps(const struct mr_port *port, struct mr_offload_caps *caps,
 	(void)port;
 	if (told.caps_err < 0)
 		return mr_fail(reason, told.caps_err, "not today");
-	caps->matches = 1u << MR_RULE_ANY;
+	caps->matches = told.matches;
 	return 0;
 }
 
@@ -121,6 +122,8 @@ static int set_up(void **state)
 	(void)state;
 	memset(&told, 0, sizeof(told));
 	told.n_accepted = N_RULES;
+	told.matches =
+		1u << MR_RULE_ANY | 1u << MR_RULE_STATION | 1u << MR_RULE_FLOW;
 	assert_int_equal(mr_ctx_create(NULL, &bench.ctx, NULL), 0);
 	for (int i = 0; i < N_PORTS; i++) {
 		bench.memory[i] = (struct mr_port){
@@ -182,12 +185,35 @@ RULES_TEST(wrong_sets_are_refused)
 			 -EINVAL);
 }
 
+/* Of one port, and of one kind for all. */
+RULES_TEST(a_set_is_for_what_its_ports_can_do)
+{
+	const struct mr_rule station = { .match = MR_RULE_STATION, .to = 1 };
+	struct mr_rules *rules;
+	struct mr_reason why;
+	uint32_t id;
+
+	told.matches = 1u << MR_RULE_ANY;
+	bench.config.n_hops = bench.config.id_step = 1;
+	refuse(-ENOTSUP, "no rules for flows");
+	bench.config.n_hops = 0;
+	assert_int_equal(mr_rules_open(&bench.config, &rules, &why), 0);
+	assert_int_equal(mr_rules_add(rules, &station, 1, &id), 0);
+	refuse(-EBUSY, "has a set");
+	mr_rules_close(rules);
+	told.open_err = -EPERM;
+	refuse(-EPERM, "no room");
+	told.open_err = 0;
+	assert_int_equal(mr_rules_open(&bench.config, &rules, &why), 0);
+	mr_rules_close(rules);
+}
+
 RULES_TEST(caps_are_the_drivers)
 {
 	struct mr_offload_caps caps = { .size = sizeof(caps) };
 
 	assert_int_equal(mr_port_offload_caps(bench.ports[0], &caps, NULL), 0);
-	assert_int_equal(caps.matches, 1u << MR_RULE_ANY);
+	assert_int_equal(caps.matches, told.matches);
 	assert_int_equal(caps.can_send, 1);
 	assert_int_equal(caps.is_advised, 1);
 	caps.size = 0;

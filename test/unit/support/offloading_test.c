@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of apps/support/offloading.c, with ports that have no rules. */
+/* Tests of apps/support/offloading.c. */
 #include "support/unit.h"
 
 #include <errno.h>
+
+#include <millrace/driver.h>
 
 #include "support/offloading.h"
 
@@ -21,31 +23,31 @@ TEST(words_are_the_three_choices)
 	assert_int_equal(offload_take(&row, "yes", &choice, &why), PARSE_WRONG);
 }
 
+static int check(enum offload_choice choice, const struct mr_driver *driver,
+		 struct mr_reason *why)
+{
+	struct mr_port port = { .driver = driver, .info.name = "x:" };
+	struct mr_port *ports[] = { &port };
+
+	return offload_check_ports("test", choice, ports, 1, true, why);
+}
+
 TEST(ports_without_rules_are_refused_or_left_alone)
 {
-	const struct mr_ctx_config config = { .size = sizeof(config) };
-	const struct mr_pool_config pool_config = { .size = sizeof(pool_config),
-						    .n_pages = 1024 };
-	struct mr_port_config port_config = { .size = sizeof(port_config) };
-	struct mr_port *port;
+	static const struct mr_driver none = { .name = "x" };
 	struct mr_reason why;
-	struct mr_pool *pool;
-	struct mr_ctx *ctx;
 
-	assert_int_equal(mr_ctx_create(&config, &ctx, &why), 0);
-	assert_int_equal(mr_pool_create(ctx, &pool_config, &pool, &why), 0);
-	port_config.pool = pool;
-	assert_int_equal(mr_port_open(ctx, "null:", &port_config, &port, &why),
-			 0);
-	assert_int_equal(
-		offload_check_ports("test", OFFLOAD_AUTO, &port, 1, true, &why),
-		0);
-	assert_int_equal(
-		offload_check_ports("test", OFFLOAD_ON, &port, 1, true, &why),
-		-ENOTSUP);
-	assert_string_equal(why.text, "--offload on: null:: driver null has no "
+	assert_int_equal(check(OFFLOAD_AUTO, &none, &why), 0);
+	assert_int_equal(check(OFFLOAD_ON, &none, &why), -ENOTSUP);
+	assert_string_equal(why.text, "--offload on: x:: driver x has no "
 				      "rules: frames go through user space");
-	mr_port_close(port);
-	assert_int_equal(mr_pool_destroy(pool, NULL), 0);
-	mr_ctx_destroy(ctx);
+}
+
+TEST(rules_that_are_not_advised_are_for_those_who_insist)
+{
+	static const struct mr_driver soft = { .has_soft_rules = 1 };
+	struct mr_reason why;
+
+	assert_int_equal(check(OFFLOAD_AUTO, &soft, &why), 0);
+	assert_int_equal(check(OFFLOAD_ON, &soft, &why), 1);
 }

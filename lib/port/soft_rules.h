@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Rules in software: lib/port/soft_rules.c. */
+#ifndef PORT_SOFT_RULES_H
+#define PORT_SOFT_RULES_H
+
+#include <millrace/driver_offload.h>
+
+/* Of drivers with has_soft_rules. */
+extern const struct mr_rules_ops mri_soft_rules_ops;
+
+/* A burst counts a frame before a rule takes or sends it: between these two
+ * calls, the counters of a port are consistent. Any thread. */
+void mri_soft_rules_lock(const struct mr_port *port);
+void mri_soft_rules_unlock(const struct mr_port *port);
+
+#endif
