@@ -153,6 +153,10 @@ struct xdp_netdev {
 struct xdp_prog {
 	struct xdp_prog_bpf *skeleton; /* NULL: a program of others */
 	struct bpf_object *user;       /* of the option prog */
+	char *log;                     /* of its verification */
+	struct bpf_object *object;     /* one of both, and what is in it */
+	struct bpf_program *program;
+	struct bpf_map *map;
 	void *dispatched; /* struct xdp_program *, with libxdp's dispatcher */
 	char name[BPF_OBJ_NAME_LEN];
 	int fd;
@@ -381,9 +385,13 @@ int mri_xdp_prog_replace(struct xdp_port *port, int prog_fd);
 int mri_xdp_prog_refuse(const struct xdp_port *port, int err, bool has_rules,
 			struct mr_reason *reterr_reason);
 /* xdp_user.c */
-/* The program of the option prog: loaded, and its map. */
-int mri_xdp_user_load(struct xdp_port *port, bool has_frags,
+/* The program of the option prog and its map, not loaded yet. */
+int mri_xdp_user_open(struct xdp_port *port, bool has_frags,
 		      struct mr_reason *reterr_reason);
+/* Why it was not loaded. */
+int mri_xdp_user_refuse(const struct xdp_port *port, int err,
+			struct mr_reason *reterr_reason);
+void mri_xdp_user_close(struct xdp_port *port);
 /* The map of the option map, instead of any program. */
 int mri_xdp_map_open(struct xdp_port *port, bool has_frags,
 		     struct mr_reason *reterr_reason);

@@ -5,7 +5,7 @@
  *
  * Native attach before generic. If something is attached already, it stays: a
  * dispatcher of libxdp takes our program in beside the others; anything else is
- * refused with its id. We never detach what we did not attach.
+ * refused (xdp_owner.c). We never detach what we did not attach.
  *
  * Source: linux/kernel/bpf/syscall.c (BPF_LINK_CREATE), net/core/dev.c
  * (dev_xdp_attach); xdp-tools/lib/libxdp/protocol.org.
@@ -62,54 +62,51 @@ static const char *missing_capability(bool has_rules)
 	return words[0].effective >> NET_ADMIN & 1 ? NULL : "CAP_NET_ADMIN";
 }
 
-static const struct bpf_program *program_of(const struct xdp_port *port,
-					    bool has_frags)
+/* Our program or the user's, as it is before it is loaded. */
+static int open_program(struct xdp_port *port, bool has_frags,
+			struct mr_reason *reterr_reason)
 {
-	const struct xdp_prog_bpf *skeleton = port->prog.skeleton;
+	struct xdp_prog *prog = &port->prog;
+	struct xdp_prog_bpf *skeleton;
 
-	return has_frags ? skeleton->progs.millrace_frags :
-			   skeleton->progs.millrace;
+	if (port->options.prog != NULL)
+		return mri_xdp_user_open(port, has_frags, reterr_reason);
+	skeleton = prog->skeleton = xdp_prog_bpf__open();
+	if (skeleton == NULL)
+		return mri_xdp_prog_refuse(port, -ENOMEM, false, reterr_reason);
+	bpf_program__set_autoload(skeleton->progs.millrace, !has_frags);
+	bpf_program__set_autoload(skeleton->progs.millrace_frags, has_frags);
+	bpf_map__set_max_entries(skeleton->maps.sockets,
+				 port->options.first_queue + port->n_queues);
+	prog->object = skeleton->obj;
+	prog->program = has_frags ? skeleton->progs.millrace_frags :
+				    skeleton->progs.millrace;
+	prog->map = skeleton->maps.sockets;
+	prog->has_frags = has_frags;
+	snprintf(prog->name, sizeof(prog->name), "millrace");
+	return 0;
 }
 
-/* The library does not print, so libbpf must not while it works for us. */
-static int load(struct xdp_port *port, bool has_frags,
-		struct mr_reason *reterr_reason)
+static int load(struct xdp_port *port, struct mr_reason *reterr_reason)
 {
-	const libbpf_print_fn_t print = libbpf_set_print(mri_xdp_silent);
-	struct xdp_prog_bpf *skeleton = xdp_prog_bpf__open();
-	int err = -ENOMEM;
+	const int err = bpf_object__load(port->prog.object);
 
-	if (skeleton != NULL) {
-		bpf_program__set_autoload(skeleton->progs.millrace, !has_frags);
-		bpf_program__set_autoload(skeleton->progs.millrace_frags,
-					  has_frags);
-		bpf_map__set_max_entries(skeleton->maps.sockets,
-					 port->options.first_queue +
-						 port->n_queues);
-		err = xdp_prog_bpf__load(skeleton);
-	}
-	libbpf_set_print(print);
-	if (err == 0) {
-		port->prog.skeleton = skeleton;
-		port->prog.fd = bpf_program__fd(program_of(port, has_frags));
-		port->prog.map_fd = bpf_map__fd(skeleton->maps.sockets);
-		port->prog.has_frags = has_frags;
-		snprintf(port->prog.name, sizeof(port->prog.name), "millrace");
-		return 0;
-	}
-	xdp_prog_bpf__destroy(skeleton);
-	return mri_xdp_prog_refuse(port, err, false, reterr_reason);
+	if (err < 0)
+		return port->prog.user != NULL ?
+			       mri_xdp_user_refuse(port, err, reterr_reason) :
+			       mri_xdp_prog_refuse(port, err, false,
+						   reterr_reason);
+	port->prog.fd = bpf_program__fd(port->prog.program);
+	port->prog.map_fd = bpf_map__fd(port->prog.map);
+	return 0;
 }
 
 /* Put the port's filter in front of the program. */
-static int add_filter(struct xdp_port *port, bool has_frags,
-		      struct mr_reason *reterr_reason)
+static int add_filter(struct xdp_port *port, struct mr_reason *reterr_reason)
 {
-	const libbpf_print_fn_t print = libbpf_set_print(mri_xdp_silent);
-	const int fd = mri_xdp_filter_load(port, program_of(port, has_frags),
-					   has_frags, reterr_reason);
+	const int fd = mri_xdp_filter_load(port, port->prog.program,
+					   port->prog.has_frags, reterr_reason);
 
-	libbpf_set_print(print);
 	if (fd < 0)
 		return fd;
 	port->prog.fd = port->prog.filter_fd = fd;
@@ -179,44 +176,64 @@ static int attach(struct xdp_port *port, uint32_t mode_flag)
 	return fd;
 }
 
-/* Something is attached: if it is libxdp's dispatcher, it takes us in. */
+/*
+ * Join the programs of libxdp's dispatcher, which loads ours as an extension of
+ * its own: one that is loaded already it cannot take in.
+ */
 static int join_dispatcher(struct xdp_port *port,
 			   struct mr_reason *reterr_reason)
 {
-	const libbpf_print_fn_t print = libbpf_set_print(mri_xdp_silent);
-	struct xdp_multiprog *others = NULL;
-	struct xdp_program *program = NULL;
+	const int ifindex = (int)port->dev.ifindex;
+	struct xdp_multiprog *others = xdp_multiprog__get_from_ifindex(ifindex);
+	DECLARE_LIBXDP_OPTS(xdp_program_opts, options, );
+	const bool has_frags = port->prog.has_frags;
+	enum xdp_attach_mode mode;
+	struct xdp_program *program;
+	int err;
+
+	if (libxdp_get_error(others) != 0)
+		return (int)libxdp_get_error(others);
+	mode = xdp_multiprog__attach_mode(others);
+	xdp_multiprog__close(others);
+	mri_xdp_prog_close(port);
+	err = open_program(port, has_frags, reterr_reason);
+	if (err < 0)
+		return err;
+	options.obj = port->prog.object;
+	options.prog_name = bpf_program__name(port->prog.program);
+	program = xdp_program__create(&options);
+	if (libxdp_get_error(program) != 0)
+		return (int)libxdp_get_error(program);
+	err = xdp_program__attach(program, ifindex, mode, 0);
+	if (err < 0) {
+		xdp_program__close(program);
+		return err;
+	}
+	port->prog.dispatched = program;
+	port->prog.is_native = mode == XDP_MODE_NATIVE;
+	port->prog.map_fd = bpf_map__fd(port->prog.map);
+	return 0;
+}
+
+/* Something is attached: if it is libxdp's dispatcher, it takes us in. */
+static int join_others(struct xdp_port *port, struct mr_reason *reterr_reason)
+{
 	char why[96] = "";
 	int err = -EBUSY;
 
 	/* Not asked about others' programs: libxdp 1.3.1 leaks an fd of them. */
-	if (is_attached(port, "xdp_dispatcher"))
-		others = xdp_multiprog__get_from_ifindex(
-			(int)port->dev.ifindex);
-	if (others != NULL && libxdp_get_error(others) == 0 &&
-	    !xdp_multiprog__is_legacy(others))
-		program = xdp_program__from_fd(port->prog.fd);
-	if (program != NULL && libxdp_get_error(program) == 0) {
-		const enum xdp_attach_mode mode =
-			xdp_multiprog__attach_mode(others);
-
-		err = xdp_program__attach(program, (int)port->dev.ifindex, mode,
-					  0);
-		if (err == 0) {
-			port->prog.dispatched = program;
-			port->prog.is_native = mode == XDP_MODE_NATIVE;
-		} else {
-			snprintf(why, sizeof(why),
-				 "libxdp's dispatcher did not take ours in: %s",
-				 mr_strerror(-err));
-			xdp_program__close(program);
-		}
-	}
-	if (others != NULL && libxdp_get_error(others) == 0)
-		xdp_multiprog__close(others);
-	libbpf_set_print(print);
+	if (!is_attached(port, "xdp_dispatcher"))
+		return mri_xdp_refuse_attached(port, "", reterr_reason);
+	if (port->filter == NULL)
+		err = join_dispatcher(port, reterr_reason);
 	if (err == 0)
 		return 0;
+	if (port->filter != NULL)
+		snprintf(why, sizeof(why),
+			 "it takes in no program with a filter");
+	else
+		snprintf(why, sizeof(why), "it did not take ours in: %s",
+			 mr_strerror(-err));
 	return mri_xdp_refuse_attached(port, why, reterr_reason);
 }
 
@@ -252,8 +269,8 @@ static int refuse_attach(const struct xdp_port *port, int err, bool is_generic,
 					"");
 }
 
-int mri_xdp_prog_open(struct xdp_port *port, bool has_frags,
-		      struct mr_reason *reterr_reason)
+static int load_and_attach(struct xdp_port *port, bool has_frags,
+			   struct mr_reason *reterr_reason)
 {
 	const bool is_generic =
 		port->options.attach == XDP_ATTACH_GENERIC ||
@@ -262,18 +279,13 @@ int mri_xdp_prog_open(struct xdp_port *port, bool has_frags,
 		 mri_xdp_known(port, XDP_DRV, XDP_BROKEN, NULL));
 	int fd, err;
 
-	port->prog.link_fd = port->prog.filter_fd = -1;
-	if (port->options.map != NULL)
-		return mri_xdp_map_open(port, has_frags, reterr_reason);
-	err = port->options.prog != NULL ?
-		      mri_xdp_user_load(port, has_frags, reterr_reason) :
-		      load(port, has_frags, reterr_reason);
+	err = open_program(port, has_frags, reterr_reason);
+	if (err == 0)
+		err = load(port, reterr_reason);
 	if (err == 0 && port->filter != NULL)
-		err = add_filter(port, has_frags, reterr_reason);
-	if (err < 0) {
-		mri_xdp_prog_close(port);
+		err = add_filter(port, reterr_reason);
+	if (err < 0)
 		return err;
-	}
 	fd = attach(port, is_generic ? XDP_FLAGS_SKB_MODE : XDP_FLAGS_DRV_MODE);
 	port->prog.is_native = !is_generic;
 	if (fd == -EOPNOTSUPP && port->options.attach == XDP_ATTACH_AUTO) {
@@ -285,11 +297,24 @@ int mri_xdp_prog_open(struct xdp_port *port, bool has_frags,
 		return 0;
 	}
 	if (fd == -EBUSY || fd == -EEXIST)
-		err = join_dispatcher(port, reterr_reason);
-	else
-		err = refuse_attach(port, fd, is_generic, reterr_reason);
+		return join_others(port, reterr_reason);
+	return refuse_attach(port, fd, is_generic, reterr_reason);
+}
+
+/* The library does not print, so libbpf must not while it works for us. */
+int mri_xdp_prog_open(struct xdp_port *port, bool has_frags,
+		      struct mr_reason *reterr_reason)
+{
+	const libbpf_print_fn_t print = libbpf_set_print(mri_xdp_silent);
+	int err;
+
+	port->prog.link_fd = port->prog.filter_fd = -1;
+	err = port->options.map != NULL ?
+		      mri_xdp_map_open(port, has_frags, reterr_reason) :
+		      load_and_attach(port, has_frags, reterr_reason);
 	if (err < 0)
 		mri_xdp_prog_close(port);
+	libbpf_set_print(print);
 	return err;
 }
 
@@ -371,8 +396,7 @@ void mri_xdp_prog_close(struct xdp_port *port)
 	if (port->prog.skeleton != NULL)
 		xdp_prog_bpf__destroy(port->prog.skeleton);
 	port->prog.skeleton = NULL;
-	bpf_object__close(port->prog.user);
-	port->prog.user = NULL;
+	mri_xdp_user_close(port);
 	if (port->prog.is_foreign)
 		mr_fd_close(port->prog.map_fd);
 	port->prog.is_foreign = false;

@@ -82,91 +82,90 @@ static const char *last_line(char *log)
 	return line != NULL ? line + 1 : log;
 }
 
-static int refuse_load(const struct xdp_port *port, int err, const char *file,
-		       char *log, struct mr_reason *reason)
+int mri_xdp_user_refuse(const struct xdp_port *port, int err,
+			struct mr_reason *reterr_reason)
 {
-	const char *line = last_line(log);
+	const char *line = last_line(port->prog.log);
 
 	/* Without a verdict it is a capability, or the kernel. */
 	if (line[0] == '\0')
-		return mri_xdp_prog_refuse(port, err, true, reason);
-	return mr_fail(reason, -EINVAL,
+		return mri_xdp_prog_refuse(port, err, true, reterr_reason);
+	return mr_fail(reterr_reason, -EINVAL,
 		       "%s: prog: the kernel's verifier refuses %s: %s",
-		       port->base.info.name, file, line);
+		       port->base.info.name, port->options.prog, line);
 }
 
-static int load_object(struct xdp_port *port, const char *file,
-		       const char *section, char *log, struct mr_reason *reason)
+static int open_object(struct xdp_port *port, const char *file,
+		       const char *section, struct mr_reason *reason)
 {
 	const char *const name = port->base.info.name;
-	LIBBPF_OPTS(bpf_object_open_opts, options, .kernel_log_buf = log,
+	struct xdp_prog *prog = &port->prog;
+	LIBBPF_OPTS(bpf_object_open_opts, options, .kernel_log_buf = prog->log,
 		    .kernel_log_size = LOG_BYTES);
-	struct bpf_program *program = NULL;
-	struct bpf_map *map;
 	int err;
 
-	port->prog.user = bpf_object__open_file(file, &options);
-	if (port->prog.user == NULL)
+	prog->object = prog->user = bpf_object__open_file(file, &options);
+	if (prog->user == NULL)
 		return mr_fail(reason, errno < LIBBPF_ERRORS ? -errno : -EINVAL,
 			       "%s: prog: cannot use %s: %s", name, file,
 			       errno < LIBBPF_ERRORS && errno != EINVAL ?
 				       mr_strerror(errno) :
 				       "it is not a BPF object ('clang -target "
 				       "bpf' makes one)");
-	err = choose_program(port, file, section, &program, reason);
+	err = choose_program(port, file, section, &prog->program, reason);
 	if (err < 0)
 		return err;
-	map = bpf_object__find_map_by_name(port->prog.user, map_name);
-	if (map == NULL || bpf_map__type(map) != BPF_MAP_TYPE_XSKMAP)
+	prog->map = bpf_object__find_map_by_name(prog->user, map_name);
+	if (prog->map == NULL ||
+	    bpf_map__type(prog->map) != BPF_MAP_TYPE_XSKMAP)
 		return mr_fail(reason, -EINVAL,
 			       "%s: prog: %s has no map '%s' of type "
 			       "BPF_MAP_TYPE_XSKMAP, through which the port "
 			       "receives",
 			       name, file, map_name);
-	(void)bpf_map__set_max_entries(map, port->options.first_queue +
-						    port->n_queues);
-	(void)bpf_program__set_autoload(program, true);
-	(void)bpf_program__set_type(program, BPF_PROG_TYPE_XDP);
-	err = bpf_object__load(port->prog.user);
-	if (err < 0)
-		return refuse_load(port, err, file, log, reason);
-	port->prog.fd = bpf_program__fd(program);
-	port->prog.map_fd = bpf_map__fd(map);
-	port->prog.has_frags = strncmp(bpf_program__section_name(program),
-				       "xdp.frags", 9) == 0;
-	snprintf(port->prog.name, sizeof(port->prog.name), "%.15s",
-		 bpf_program__name(program));
+	(void)bpf_map__set_max_entries(prog->map, port->options.first_queue +
+							  port->n_queues);
+	(void)bpf_program__set_autoload(prog->program, true);
+	(void)bpf_program__set_type(prog->program, BPF_PROG_TYPE_XDP);
+	prog->has_frags = strncmp(bpf_program__section_name(prog->program),
+				  "xdp.frags", 9) == 0;
+	snprintf(prog->name, sizeof(prog->name), "%.15s",
+		 bpf_program__name(prog->program));
 	return 0;
 }
 
-int mri_xdp_user_load(struct xdp_port *port, bool has_frags,
+int mri_xdp_user_open(struct xdp_port *port, bool has_frags,
 		      struct mr_reason *reterr_reason)
 {
-	const libbpf_print_fn_t print = libbpf_set_print(mri_xdp_silent);
-	const struct mr_ctx *ctx = port->base.ctx;
-	char *log = mr_alloc(ctx, 0, LOG_BYTES);
+	const char *const name = port->base.info.name;
 	char file[1024];
 	char *section;
-	int err = -ENOMEM;
+	int err;
 
+	port->prog.log = mr_alloc(port->base.ctx, 0, LOG_BYTES);
+	if (port->prog.log == NULL)
+		return mr_fail(reterr_reason, -ENOMEM,
+			       "%s: no memory for a program", name);
 	snprintf(file, sizeof(file), "%s", port->options.prog);
 	section = strrchr(file, ':');
 	if (section != NULL)
 		*section++ = '\0';
-	if (log != NULL)
-		err = load_object(port, file, section, log, reterr_reason);
-	else
-		(void)mr_fail(reterr_reason, err, "%s: no memory for a program",
-			      port->base.info.name);
-	mr_free(ctx, log);
-	libbpf_set_print(print);
+	err = open_object(port, file, section, reterr_reason);
 	if (err == 0 && has_frags && !port->prog.has_frags)
 		return mr_fail(reterr_reason, -EINVAL,
 			       "%s: prog: frames of several buffers, which %s "
 			       "requires, need a program in a section "
 			       "'xdp.frags'",
-			       port->base.info.name, mri_xdp_sg_cause(port));
+			       name, mri_xdp_sg_cause(port));
 	return err;
+}
+
+void mri_xdp_user_close(struct xdp_port *port)
+{
+	bpf_object__close(port->prog.user);
+	mr_free(port->base.ctx, port->prog.log);
+	port->prog.user = NULL;
+	port->prog.log = NULL;
 }
 
 static int refuse_map(const struct xdp_port *port, int err, const char *why,

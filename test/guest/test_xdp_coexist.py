@@ -1,23 +1,44 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """AF_XDP beside what else uses an interface, on veths of a distribution's
-kernel: bonds and VLANs, which other kernels may lack."""
+kernel: bonds, VLANs and libxdp's dispatcher, which other kernels may lack."""
+from pathlib import Path
+
 import pytest
 
-from conftest import boot
+from conftest import PROGRAMS, boot
+from guest import BUILD
 from probe import opened
+
+DISPATCH = BUILD / "test" / "guest" / "guest-dispatch"
+NETNS = BUILD / "test" / "netns"
+DISPATCHER = Path("/usr/lib/x86_64-linux-gnu/bpf/xdp-dispatcher.o")
+N_FRAMES = 100
 
 
 @pytest.fixture(name="guest", scope="module")
 def fixture_guest():
-    with boot((), modules=["bonding", "8021q"]) as guest:
+    files = [(NETNS / "pass.bpf.o", "/pass.o"),
+             (NETNS / "users.bpf.o", "/users.o"), (DISPATCHER, DISPATCHER)]
+    for file, _ in files:
+        if not file.exists():
+            pytest.skip(f"{file} is missing")
+    with boot((), [*PROGRAMS, DISPATCH], modules=["bonding", "8021q"],
+              files=[(file, str(name)) for file, name in files]) as guest:
         for words in ("link add v0 type veth peer name w0",
                       "link add v1 type veth peer name w1",
+                      "link add v2 type veth peer name w2",
+                      "link set v2 up", "link set w2 up",
                       "link add bond9 type bond",
                       "link set v0 master bond9",
                       "link add link v1 name v1.5 type vlan id 5"):
-            status, text = guest.run(f"/bin/ip {words}")
-            assert status == 0, text
+            run(guest, f"/bin/ip {words}")
         yield guest
+
+
+def run(guest, command):
+    status, text = guest.run(command)
+    assert status == 0, text
+    return text
 
 
 @pytest.mark.parametrize("name, parts", [
@@ -32,3 +53,49 @@ def test_what_lies_on_others_is_refused(guest, name, parts):
             assert all(part in reason for part in parts), reason
         lower = reason.partition("instead: ")[2].partition(";")[0]
         probe.do("open", lower)
+
+
+def programs(guest):
+    """What the dispatcher of v2 runs, by its pinned links."""
+    return run(guest, "ls /sys/fs/bpf/xdp/dispatch-*/ | grep -c -- -link")
+
+
+@pytest.mark.parametrize("options", ["", ",sg=on", ",prog=/users.o:all"])
+def test_a_dispatcher_takes_the_port_in(guest, options):
+    """Beside a program that was there first, and that stays."""
+    run(guest, "guest-dispatch v2 /pass.o")
+    assert programs(guest).strip() == "1"
+    for _ in range(2):
+        with opened(guest, f"xdp:v2{options}", "xdp:w2",
+                    pool=32768) as probe:
+            assert programs(guest).strip() == "2"
+            for port, other in ((0, 1), (1, 0)):
+                probe.do("send", other, 0, N_FRAMES, 60)
+                assert probe.do("hold", port, N_FRAMES,
+                                10000)["n"] == N_FRAMES
+                probe.do("release")
+        assert programs(guest).strip() == "1"
+    run(guest, "/bin/ip link set dev v2 xdp off; rm -r /sys/fs/bpf/xdp")
+
+
+def test_a_killed_port_leaves_a_program_that_passes_all(guest):
+    """And another port joins, whose program gets no less."""
+    run(guest, "guest-dispatch v2 /pass.o")
+    with opened(guest, "xdp:v2", pool=16384) as killed:
+        killed.kill()
+    assert programs(guest).strip() == "2"
+    with opened(guest, "xdp:v2", "xdp:w2", pool=32768) as probe:
+        probe.do("send", 1, 0, N_FRAMES, 60)
+        assert probe.do("hold", 0, N_FRAMES, 10000)["n"] == N_FRAMES
+        probe.do("release")
+    assert programs(guest).strip() == "2"
+    run(guest, "/bin/ip link set dev v2 xdp off; rm -r /sys/fs/bpf/xdp")
+
+
+def test_a_filter_does_not_go_with_a_dispatcher(guest):
+    run(guest, "guest-dispatch v2 /pass.o")
+    with opened(guest, pool=16384) as probe:
+        reason = probe.refused("open", "xdp:v2,ports=53/udp")
+        assert "xdp_dispatcher" in reason and "filter" in reason, reason
+    assert programs(guest).strip() == "1"
+    run(guest, "/bin/ip link set dev v2 xdp off; rm -r /sys/fs/bpf/xdp")
