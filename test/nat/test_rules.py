@@ -72,6 +72,19 @@ def test_where_sessions_are_by_address_one_port_of_it_has_a_rule(nat_of):
     assert socket.by_rules(*PEERS) == all_of(2 * len(PEERS))
 
 
+def test_without_sessions_idle_rules_end_except_the_first(nat):
+    socket = Socket(nat)
+    first, second, *others = PEERS
+    for _ in range(2):
+        socket.by_rules(*PEERS)
+    for _ in range(20):
+        nat.advance(1)
+        assert socket.by_rules(second) == all_of(2)
+    assert socket.by_rules(first) == all_of(2)
+    assert socket.by_rules(*others) == 0
+    assert len(nat.sessions) == 1
+
+
 @pytest.mark.parametrize("filtering", ["address", "address-port"])
 def test_sessions_of_a_socket_end_one_by_one(nat_of, filtering):
     nat = nat_of(filtering=filtering, timeouts_udp=30)

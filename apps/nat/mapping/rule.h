@@ -14,7 +14,8 @@
  * the rule what the rule knows better (time of last use, frames, TCP windows),
  * and afterwards it gives the windows back. A TCP rule is active only while
  * both ends are known and stay within their windows; otherwise it ends or
- * pauses. If there is no room for a new rule, idle ones end.
+ * pauses. Rules of remote ends that are no sessions, but the first, end when they
+ * are idle; all of them, if there is no room for new ones.
  */
 #ifndef NAT_RULE_H
 #define NAT_RULE_H

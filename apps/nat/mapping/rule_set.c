@@ -10,8 +10,9 @@
 enum {
 	SECOND_NS = 1000000000,
 	PAUSE_S = 1, /* after a rule was refused */
-	IDLE_S = 10, /* then a rule gives way, if there is no room for others */
-	SWEPT = 16,  /* rules that a call examines for that */
+	IDLE_S = 10, /* then a rule may end */
+	SWEPT = 16,  /* rules that a call examines for room */
+	ROUNDS = 2,  /* of which the first may have begun */
 };
 
 int nat_rules_create(struct nat_maps *maps, struct mr_rules *set,
@@ -101,7 +102,7 @@ bool nat_rules_serve(struct nat_rules *rules)
 
 void nat_rules_make_room(struct nat_rules *rules)
 {
-	__atomic_store_n(&rules->is_full, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&rules->n_rounds, ROUNDS, __ATOMIC_RELAXED);
 }
 
 void nat_rule_attach(struct nat_maps *maps, uint32_t number)
@@ -227,26 +228,41 @@ static bool is_idle(const struct nat_maps *maps, const struct nat_rule *rule)
 	return (int32_t)(maps->now_s - last_s) >= IDLE_S;
 }
 
-/* A part of all rules at a time. Returns whether some are left. */
+/* Of a remote end which is no session, and not the first either: there may be
+ * any number of those. */
+static bool is_stray(const struct nat_maps *maps, const struct nat_rule *rule)
+{
+	const struct nat_map *map = nat_map_at(maps, rule->key.map_id);
+	const struct nat_remote remote = { rule->key.addr, rule->remote_port };
+
+	return rule->session == NAT_NO_SESSION &&
+	       (nat_is_one_to_one(map) || !nat_is_first(maps, map, remote));
+}
+
+/* End idle rules: all of them for room, else stray ones, slowly. Returns
+ * whether to go on at once. */
 static bool sweep(struct nat_maps *maps)
 {
 	struct nat_rules *rules = maps->rules;
+	uint32_t n_rounds = __atomic_load_n(&rules->n_rounds, __ATOMIC_RELAXED);
 
-	if (!__atomic_load_n(&rules->is_full, __ATOMIC_RELAXED))
-		return false;
-	for (uint32_t i = 0; i < SWEPT; i++) {
-		struct nat_rule *rule;
+	for (uint32_t i = 0; i < (n_rounds > 0 ? SWEPT : 1); i++) {
+		const struct nat_rule *rule;
 
 		rules->swept = mr_flow_next(rules->table, rules->swept);
 		if (rules->swept == MR_FLOW_NONE) {
-			__atomic_store_n(&rules->is_full, 0, __ATOMIC_RELAXED);
-			return false;
+			if (n_rounds > 0)
+				__atomic_store_n(&rules->n_rounds, --n_rounds,
+						 __ATOMIC_RELAXED);
+			break;
 		}
 		rule = nat_rule_at(rules, rules->swept);
-		if (rule->state == NAT_RULE_HELD && is_idle(maps, rule))
+		if (rule->state == NAT_RULE_HELD &&
+		    (n_rounds > 0 || is_stray(maps, rule)) &&
+		    is_idle(maps, rule))
 			nat_rule_stop(maps, rules->swept);
 	}
-	return true;
+	return n_rounds > 0;
 }
 
 bool nat_rules_tick(struct nat_maps *maps)

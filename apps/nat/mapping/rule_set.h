@@ -55,8 +55,8 @@ struct nat_rules {
 	uint32_t dead;     /* 1 + number of the first one */
 	uint32_t next_s;   /* no rule is asked for before */
 	uint32_t filling;  /* the batch that is not sent */
-	uint32_t is_full;  /* atomic: idle rules are to give way */
-	uint32_t swept;    /* the last one that was examined for that */
+	uint32_t n_rounds; /* atomic: through all rules, to make room */
+	uint32_t swept;    /* the last one that was examined */
 	struct nat_rules_stats stats; /* atomic */
 	struct nat_rules_batch batches[2];
 };
