@@ -3,7 +3,7 @@
 
 usage: pack.py OUTPUT PYTHON PACKAGE VERSION BINDIR BUILT INSTALLED FILE...
 
-PACKAGE.main.main() is the program. BINDIR: where OUTPUT will be installed;
+PACKAGE.main.main() is the program, which also gets the files of no package. BINDIR: where OUTPUT will be installed;
 BUILT, INSTALLED: the engine or library that it needs, here and there.
 """
 
@@ -13,9 +13,11 @@ import zipfile
 from pathlib import Path
 
 
-def name_of(path: Path) -> str:
+def name_of(path: Path, package: str) -> str:
     """Its name in the archive: below the folder that is no package."""
     root = path.parent
+    if not (root / "__init__.py").exists():
+        return f"{package}/{path.name}"
     while (root / "__init__.py").exists():
         root = root.parent
     return str(path.relative_to(root))
@@ -29,7 +31,7 @@ def main() -> None:
         "__main__.py": f"from {package}.main import main\n\nmain()\n".encode(),
         "mr_support/version": version.encode(),
         "mr_support/companion": "\n".join(places).encode(),
-    } | {name_of(path): path.read_bytes() for path in map(Path, files)}
+    } | {name_of(path, package): path.read_bytes() for path in map(Path, files)}
     with open(output, "wb") as to:
         # -I: what the environment or the working directory have of Python
         # must not run in a program that is started as root.

@@ -13,7 +13,7 @@ from fetch import Missing
 
 HERE = Path(__file__).resolve().parent
 # Programs of the host that tests in the guest use, where there are any.
-HOST_PROGRAMS = ["ip", "ethtool"]
+HOST_PROGRAMS = ["ip", "ss", "ethtool"]
 # Run a program in Python; which files it loaded: modules and shared objects.
 LOADED = """
 import os, runpy, sys

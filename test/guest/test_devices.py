@@ -15,7 +15,9 @@ USER = 1000
 def machine():
     """A NIC of each kind, in the kernel's hands."""
     with boot([Nic(kind, kind) for kind in KINDS], needs_all=False,
-              programs=[BUILD / "apps/devices/mr-devices"]) as guest:
+              programs=[BUILD / "apps/devices/mr-devices",
+                        BUILD / "apps/l2fwd/mr-l2fwd"],
+              modules=["bonding", "8021q"]) as guest:
         yield guest
 
 
@@ -107,3 +109,56 @@ def test_the_default_route_of_another_table_is_not_cut_off(guest):
     guest.run(f"ip route flush table 77; ip addr flush dev {name}")
     do(guest, "bind", bdf)
     do(guest, "unbind", bdf)
+
+
+def findings(guest, name):
+    """{check: (finding, fix)} of mr-devices doctor."""
+    status, text = guest.run(f"mr-devices doctor --json {name}")
+    found = {f["check"]: (f["finding"], f["fix"])
+             for f in json.loads(text)["findings"]}
+    assert status == (3 if found else 0), text
+    return found
+
+
+def test_the_doctor_s_fix_mends_a_nic(guest):
+    """What igb's kernel driver is set to at first: a ring of 256, tags out of
+    the frame."""
+    name = devices(guest)[guest.nics[0].bdf]["interface"]
+    found = findings(guest, name)
+    assert "256 entries" in found["rings"][0]
+    assert "VLAN tags" in found["offloads"][0]
+    for check in "rings", "offloads":
+        status, text = guest.run(found[check][1])
+        assert status == 0, text
+    assert not {"rings", "offloads"} & set(findings(guest, name))
+
+
+def test_the_doctor_on_what_lies_on_others(guest):
+    for words in ("v0 type veth peer name w0", "v1 type veth peer name w1",
+                  "bond9 type bond", "link v1 name v1.5 type vlan id 5"):
+        assert guest.run(f"/bin/ip link add {words}")[0] == 0
+    assert guest.run("/bin/ip link set v0 master bond9")[0] == 0
+    for name, kind, lower in (("bond9", "bond", "v0"), ("v1.5", "vlan", "v1")):
+        (finding, fix), = findings(guest, name).values()
+        assert f"it is a {kind}" in finding and f"xdp:{lower}" in finding
+        assert fix == f"mr-devices doctor {lower}"
+
+
+def test_the_doctor_finds_queues_without_a_socket(guest):
+    status, text = guest.run(
+        "/bin/ip link add p0 numrxqueues 2 numtxqueues 2 type veth peer name p1 "
+        "numrxqueues 2 numtxqueues 2 && ethtool -L p0 rx 2 tx 2 && "
+        "ethtool -L p1 rx 2 tx 2 && /bin/ip link set p0 up && "
+        "/bin/ip link set p1 up")
+    assert status == 0, text
+    assert "queues" not in findings(guest, "p0")
+    pid = guest.run("mr-l2fwd xdp:p0,queues=1,partial null: >/dev/null 2>&1 & "
+                    "echo $!")[1].strip()
+    try:
+        guest.run("for _ in $(seq 100); do ss -Hn --xdp | grep -q p0:q0 && "
+                  "break; sleep 0.1; done")
+        finding, fix = findings(guest, "p0")["queues"]
+        assert finding.startswith("queues 1 have no AF_XDP socket"), finding
+        assert fix == "ethtool -L p0 rx 1"
+    finally:
+        guest.run(f"kill {pid}; wait {pid}")

@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import Callable
 from typing import NamedTuple
 
-from mr_devices import bind, owner, show
+from mr_devices import bind, doctor, owner, show
 from mr_devices.device import Device, read_device
 from mr_devices.library import Failure
 from mr_devices.machine import NOTES, Machine
@@ -15,19 +15,23 @@ from mr_support.text import print_error
 
 MAX_ADDRESSES = 64
 MAX_ROOT = 127
+FINDINGS = 3  # exit status of doctor, if there are any
 USAGE = """\
 usage: mr-devices [options] [list]
        mr-devices [options] info BDF
        mr-devices [options] bind BDF...
        mr-devices [options] unbind BDF... | --all
+       mr-devices [options] doctor IFACE
 List network devices, bind them to vfio-pci for vfio: ports, and
-return them to their kernel driver.
+return them to their kernel driver. doctor: what makes xdp: ports fail
+or run slowly on an interface, and the commands that fix it.
 
 BDF is the address of a PCI function, 0000:03:00.0 or 03:00.0.
 """
 OPTIONS = [
     Option("all", "", "list: all devices, not only NICs; unbind: all", old="a"),
-    Option("json", "", "list, info: print one JSON object", "j"),
+    Option("json", "", "list, info, doctor: print one JSON object", "j"),
+    Option("cores", "LIST", "doctor: the workers' cores, such as 1,3-5", "c"),
     Option("force", "", "bind: even if this machine uses the device", old="f"),
     Option("owner", "USER", "bind: USER or USER:GROUP may open the devices", old="o"),
     Option("root", "DIR", "look for /sys, /proc, /dev and /run below DIR"),
@@ -79,13 +83,30 @@ def _unbind(machine: Machine, given: Given, bdfs: list[str]) -> int:
     return status
 
 
+def _doctor(machine: Machine, given: Given, names: list[str]) -> int:
+    cores: set[int] = set()
+    try:
+        for text in given.get("cores", []):
+            cores = doctor.cores_of(text)
+    except ValueError:
+        raise Wrong(f"--cores: '{text}' is not a list of cores such as 1,3-5") from None
+    shown = doctor.examine(machine, names[0], cores)
+    if "json" in given:
+        show.print_object(shown)
+    else:
+        doctor.print_findings(shown)
+    return FINDINGS if shown["findings"] else 0
+
+
 class Command(NamedTuple):
-    """What it takes: options, and so many addresses."""
+    """What it takes: options, and so many addresses, or interfaces."""
 
     run: Callable[[Machine, Given, list[str]], int]
     options: set[str]
     n_least: int = 0
     n_most: int = 0
+    noun: str = "addresses"
+    example: str = "an address, such as 0000:03:00.0; see 'mr-devices list'"
 
 
 COMMANDS = {
@@ -93,6 +114,9 @@ COMMANDS = {
     "info": Command(_show, {"json"}, 1, 1),
     "bind": Command(_bind, {"force", "owner"}, 1, MAX_ADDRESSES),
     "unbind": Command(_unbind, {"all"}, 1, MAX_ADDRESSES),
+    "doctor": Command(
+        _doctor, {"cores", "json"}, 1, 1, "interface", "an interface, such as eth0; see 'ip link'"
+    ),
 }
 
 
@@ -108,9 +132,9 @@ def _check(word: str, given: Given, bdfs: list[str]) -> None:
     if is_all and bdfs:
         raise Wrong("unbind takes either addresses or --all")
     if len(bdfs) < command.n_least and not is_all:
-        raise Wrong(f"{word} requires an address, such as 0000:03:00.0; see 'mr-devices list'")
+        raise Wrong(f"{word} requires {command.example}")
     if len(bdfs) > command.n_most:
-        raise Wrong(f"{word} takes at most {command.n_most} addresses")
+        raise Wrong(f"{word} takes at most {command.n_most} {command.noun}")
 
 
 def run(words: list[str]) -> int:

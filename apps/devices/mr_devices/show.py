@@ -120,5 +120,9 @@ def print_info(machine: Machine, device: Device) -> None:
 
 def print_json(devices: list[Device]) -> None:
     """One object."""
-    shown = {"v": 1, "devices": [object_of(device) for device in devices]}
+    print_object({"v": 1, "devices": [object_of(device) for device in devices]})
+
+
+def print_object(shown: Object) -> None:
+    """On one line."""
     print(json.dumps(shown, ensure_ascii=False, separators=(",", ":")))

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The table of drivers and kernels of drivers/xdp/xdp_known.c, as JSON.
+
+usage: known.py xdp_known.c
+"""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{},]|\w+')
+
+text = re.sub(r"/\*.*?\*/", "", Path(sys.argv[1]).read_text("utf-8"), flags=re.DOTALL)
+tokens = TOKEN.findall(text.partition("rows[] = {")[2].partition("\n};")[0])
+spelled = [{"{": "[", "}": "]"}.get(t, f'"{t}"' if t.startswith("XDP_") else t) for t in tokens]
+json.dump(json.loads(f"[{''.join(spelled)}]".replace(",]", "]")), sys.stdout)
