@@ -122,8 +122,8 @@ static int climb_zc(struct xdp_port *port, bool has_sg, bool *ret_is_final,
 		return mr_fail(why, -ENOTSUP, "mode=copy was asked for");
 	if (!port->prog.is_native)
 		return mr_fail(why, -ENOTSUP,
-			       "the program is attached in generic mode, "
-			       "zero-copy needs native");
+			       "the XDP program is attached in generic mode; "
+			       "zero-copy needs native mode");
 	if (port->options.mode == XDP_MODE_AUTO &&
 	    mri_xdp_known(port, XDP_ZC, XDP_BROKEN, why))
 		return -ENOTSUP;
@@ -137,9 +137,9 @@ static int climb_zc(struct xdp_port *port, bool has_sg, bool *ret_is_final,
 			       port->dev.driver, mri_xdp_sg_cause(port));
 	if (xdp_max_bytes(port) > max_bytes(port, bind_mode))
 		return mr_fail(why, -ENOTSUP,
-			       "driver '%s' puts at most %u bytes into %u "
-			       "chunks of %u without a copy, too few for MTU "
-			       "%u: larger pages or a smaller MTU",
+			       "without copies, driver '%s' receives at most "
+			       "%u bytes in %u chunks of %u, too few for MTU "
+			       "%u: use larger pages or a smaller MTU",
 			       port->dev.driver, max_bytes(port, bind_mode),
 			       bind_mode.max_segs, port->base.chunk_bytes,
 			       port->base.info.mtu_bytes);

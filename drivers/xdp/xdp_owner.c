@@ -11,6 +11,7 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <linux/if_link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -140,28 +141,31 @@ int mri_xdp_refuse_attached(const struct xdp_port *port, const char *why,
 	if (link_id > 0)
 		find_process((uint32_t)link_id, process, sizeof(process));
 	if (process[0] != '\0')
-		snprintf(remedy, sizeof(remedy), "by %s: end it", process);
+		snprintf(remedy, sizeof(remedy), " by %s: end it", process);
 	else if (link_id > 0)
 		snprintf(remedy, sizeof(remedy),
-			 "by a link that no process here holds: 'bpftool link "
-			 "detach id %d'",
+			 " by a link that no process here holds: 'bpftool "
+			 "link detach id %d'",
 			 link_id);
 	else if (link_id == 0)
 		snprintf(remedy, sizeof(remedy),
-			 "for good: 'ip link set dev %s xdp off'",
-			 port->dev.name);
+			 " for good: 'ip link set dev %s %s off'",
+			 port->dev.name,
+			 port->dev.xdp_attached == XDP_ATTACHED_SKB ?
+				 "xdpgeneric" :
+				 "xdp");
 	else
 		snprintf(remedy, sizeof(remedy),
-			 "and only root can tell by whom: end its owner");
+			 ", and only root can tell by whom: end its owner");
 	if (strncmp(name, "millrace", 8) == 0)
 		return mr_fail(reterr_reason, -EBUSY,
 			       "%s: another program that uses Millrace has "
-			       "this interface (XDP program id %u), attached "
-			       "%s",
+			       "this interface (XDP program id %u, attached%s)",
 			       port->base.info.name, prog_id, remedy);
 	return mr_fail(reterr_reason, -EBUSY,
-		       "%s: another XDP program, '%s' (id %u), is attached "
-		       "%s, or use its XSKMAP with the option 'map'%s%s",
-		       port->base.info.name, name, prog_id, remedy,
+		       "%s: another XDP program%s%s%s (id %u) is attached%s, "
+		       "or use its XSKMAP with the option 'map'%s%s",
+		       port->base.info.name, name[0] != '\0' ? " '" : "", name,
+		       name[0] != '\0' ? "'" : "", prog_id, remedy,
 		       why[0] != '\0' ? "; " : "", why);
 }

@@ -139,6 +139,7 @@ static bool is_attached(struct xdp_port *port, const char *wanted)
 	if (mri_xdp_netdev_read(port->dev.ifindex, &now) < 0)
 		return false;
 	port->dev.xdp_prog_id = now.xdp_prog_id;
+	port->dev.xdp_attached = now.xdp_attached;
 	return port->dev.xdp_prog_id == 0 ||
 	       mri_xdp_prog_name(port->dev.xdp_prog_id, name) ||
 	       strncmp(name, wanted, strlen(wanted)) == 0;

@@ -247,14 +247,15 @@ def in_the_way(lab, star):
     probe.do("open", "p0")
 
 
-def test_a_program_of_nobody_is_named(lab, star, pass_object):
-    star.middle.run("ip", "link", "set", "dev", "p0", "xdp", "obj",
+@pytest.mark.parametrize("mode", ["xdp", "xdpgeneric"])
+def test_a_program_of_nobody_is_named(lab, star, pass_object, mode):
+    star.middle.run("ip", "link", "set", "dev", "p0", mode, "obj",
                     pass_object, "sec", "xdp")
     with in_the_way(lab, star) as refuse:
         reason = refuse()
         assert f"'pass' (id {attached(star)})" in reason, reason
         remedy = reason.split("'")[3]
-        assert remedy == "ip link set dev p0 xdp off", reason
+        assert remedy == f"ip link set dev p0 {mode} off", reason
         star.middle.run(*remedy.split())
 
 
@@ -265,6 +266,13 @@ def test_a_program_of_a_process_names_it(lab, star):
         assert f"'all' (id {attached(star)})" in reason, reason
         assert f"by netns-probe (pid {owner.pid}): end it" in reason, reason
         owner.close()
+
+
+def test_only_root_sees_the_process(lab, star):
+    opened(lab, star.middle, f"p0,prog={USERS}:all")
+    Refused(lab, star.middle, "p0", "p1",
+            wrap=["setpriv", "--bounding-set=-sys_admin"]).check(
+        1, f"(id {attached(star)})", "only root can tell")
 
 
 def test_another_port_of_ours_names_its_process(lab, star):
