@@ -362,17 +362,19 @@ static int open_steps(struct xdp_port *port, struct mr_reason *reason)
 	return 0;
 }
 
-/* What this machine uses is taken only by those who say so. */
+/* What this machine uses is taken only by those who say so, or whose filter
+ * leaves it alone. */
 static int refuse_used(const struct xdp_port *port,
 		       struct mr_reason *reterr_reason)
 {
 	struct mr_reason why;
 	const enum mr_netdev_use use = mr_netdev_use(port->dev.ifindex, &why);
 
-	if (use == MR_NETDEV_HAS_ADDRESS)
+	if (use == MR_NETDEV_HAS_ADDRESS && port->filter == NULL)
 		mr_log(port->base.ctx, MR_LOG_WARNING, "%s: %s",
 		       port->base.info.name, why.text);
-	if (use != MR_NETDEV_IN_USE)
+	if (use != MR_NETDEV_IN_USE ||
+	    (port->filter != NULL && mri_xdp_session_check(port, &why) == 0))
 		return 0;
 	return mr_fail(reterr_reason, -EBUSY,
 		       "%s: %s; add the option 'force' to take it anyway",

@@ -6,6 +6,7 @@
  *     xdp_cbpf.c     translated to eBPF, which goes in front of a program
  *     xdp_filter.c   its options; program and filter loaded as one
  *     xdp_session.c  whether it may take frames of a login session
+ *     xdp_maybe.c    whether it may take a frame known in part
  */
 #ifndef XDP_FILTER_H
 #define XDP_FILTER_H
@@ -32,6 +33,14 @@ enum {
 struct xdp_cbpf {
 	struct sock_filter *insns; /* of mr_alloc() */
 	uint32_t n;
+};
+
+enum { XDP_SHAPE_BYTES = 128 };
+
+/* Frames of some kind: the bits that all have, the rest is anything. */
+struct xdp_shape {
+	uint8_t bytes[XDP_SHAPE_BYTES]; /* 0 where it is not known */
+	uint8_t known[XDP_SHAPE_BYTES]; /* a mask */
 };
 
 /* Where the program counts the frames that it passes to the kernel. */
@@ -84,5 +93,16 @@ int mri_xdp_expr_compile(const struct mr_ctx *ctx, const char *port,
 int mri_xdp_cbpf_translate(const struct xdp_cbpf *cbpf,
 			   const struct xdp_filter_count *count, bool has_frags,
 			   struct bpf_insn *insns, uint32_t *ret_n);
+
+/* Whether it may match a frame of that shape; of a translatable program. */
+bool mri_xdp_cbpf_may_match(const struct xdp_cbpf *cbpf,
+			    const struct xdp_shape *shape);
+
+/*
+ * Whether the filter leaves alone all frames that keep this machine reachable
+ * through the interface. 0, or -EBUSY: a message names one that it may take
+ */
+int mri_xdp_session_check(const struct xdp_port *port,
+			  struct mr_reason *reterr_reason);
 
 #endif

@@ -40,6 +40,11 @@ struct question {
 	struct mr_reason *why;
 	struct address local; /* of the connections that are looked for */
 	int err;              /* of what had to be asked on the way */
+	/* Instead: told of all addresses and connections. */
+	mr_netdev_session_fn *take;
+	void *opaque;
+	bool is_default_route;
+	struct mr_netdev_session session;
 };
 
 static uint32_t number_of(const struct rtattr *attribute)
@@ -205,6 +210,15 @@ static void take_connection(void *opaque, const struct nlmsghdr *message)
 	    memcmp(&local, &question->local, sizeof(local)) != 0 ||
 	    memcmp(&local, &peer, sizeof(local)) == 0) /* over loopback */
 		return;
+	if (question->take != NULL) {
+		struct mr_netdev_session session = question->session;
+
+		memcpy(session.peer, peer.bytes, sizeof(session.peer));
+		session.local_port = ntohs(tcp->id.idiag_sport);
+		session.peer_port = ntohs(tcp->id.idiag_dport);
+		question->take(question->opaque, &session);
+		return;
+	}
 	question->use =
 		mr_fail(question->why, MR_NETDEV_IN_USE,
 			"has the address %s, which a TCP connection with %s "
@@ -239,18 +253,52 @@ static int ask_connections(struct question *question)
 	return err == -ENOENT ? 0 : err; /* no IPv6 */
 }
 
+static const struct rtattr *address_of(const struct nlmsghdr *message)
+{
+	const struct rtattr *address = mr_netlink_attribute(
+		message, sizeof(struct ifaddrmsg), IFA_LOCAL, 0);
+
+	if (address == NULL)
+		address = mr_netlink_attribute(
+			message, sizeof(struct ifaddrmsg), IFA_ADDRESS, 0);
+	return address;
+}
+
+/* Behind a default route may also be who uses an address of another interface.
+ */
+static void take_session(void *opaque, const struct nlmsghdr *message)
+{
+	struct question *question = opaque;
+	const struct ifaddrmsg *info = NLMSG_DATA(message);
+	const struct rtattr *address = address_of(message);
+	const bool is_here = sits_on(info->ifa_index, question);
+	int err;
+
+	if (address == NULL || info->ifa_scope == RT_SCOPE_HOST ||
+	    (!is_here && !question->is_default_route))
+		return;
+	question->local = map(info->ifa_family, RTA_DATA(address));
+	question->session = (struct mr_netdev_session){
+		.ifindex = info->ifa_index,
+		.is_ipv4 = info->ifa_family == AF_INET,
+	};
+	memcpy(question->session.local, question->local.bytes,
+	       sizeof(question->session.local));
+	if (is_here)
+		question->take(question->opaque, &question->session);
+	err = ask_connections(question);
+	if (err < 0)
+		question->err = err;
+}
+
 static void take_address(void *opaque, const struct nlmsghdr *message)
 {
 	struct question *question = opaque;
 	const struct ifaddrmsg *info = NLMSG_DATA(message);
-	const struct rtattr *address =
-		mr_netlink_attribute(message, sizeof(*info), IFA_LOCAL, 0);
+	const struct rtattr *address = address_of(message);
 	char text[INET6_ADDRSTRLEN];
 	int err;
 
-	if (address == NULL)
-		address = mr_netlink_attribute(message, sizeof(*info),
-					       IFA_ADDRESS, 0);
 	if (question->use == MR_NETDEV_IN_USE || address == NULL ||
 	    info->ifa_scope != RT_SCOPE_UNIVERSE ||
 	    !sits_on(info->ifa_index, question))
@@ -309,4 +357,29 @@ enum mr_netdev_use mr_netdev_use(uint32_t ifindex, struct mr_reason *ret_why)
 			       "cannot tell what this machine uses it for: %s",
 			       mr_strerror(-err));
 	return question.use;
+}
+
+int mr_netdev_sessions(uint32_t ifindex, mr_netdev_session_fn *take,
+		       void *opaque, struct mr_reason *reterr_reason)
+{
+	struct question question = { .ifindex = ifindex,
+				     .take = take,
+				     .opaque = opaque,
+				     .why = reterr_reason };
+	int err = ask_link(ifindex, take_link, &question);
+
+	if (err == 0 && question.use == MR_NETDEV_IN_USE)
+		return -EBUSY;
+	question.why = NULL;
+	if (err == 0)
+		err = ask_all(RTM_GETROUTE, take_route, &question);
+	question.is_default_route = question.use == MR_NETDEV_IN_USE;
+	question.use = MR_NETDEV_UNUSED;
+	if (err == 0)
+		err = ask_all(RTM_GETADDR, take_session, &question);
+	if (err < 0)
+		return mr_fail(reterr_reason, err,
+			       "cannot tell who is connected through it: %s",
+			       mr_strerror(-err));
+	return 0;
 }

@@ -81,13 +81,19 @@ void filter_pair_close(struct filter_pair *pair)
 	close(pair->fd);
 }
 
+bool filter_pair_interpret(const struct xdp_cbpf *cbpf, const uint8_t *bytes,
+			   uint32_t n_bytes)
+{
+	return bpf_filter(cbpf->insns, bytes, n_bytes, n_bytes) != 0;
+}
+
 bool filter_pair_differs(const struct filter_pair *pair, const uint8_t *bytes,
 			 uint32_t n_bytes, bool *ret_is_taken)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = bytes,
 		    .data_size_in = n_bytes);
 
-	*ret_is_taken = bpf_filter(pair->cbpf.insns, bytes, n_bytes, n_bytes);
+	*ret_is_taken = filter_pair_interpret(&pair->cbpf, bytes, n_bytes);
 	if (bpf_prog_test_run_opts(pair->fd, &options) < 0)
 		err(1, "BPF_PROG_RUN of %u bytes", n_bytes);
 	return options.retval != (*ret_is_taken ? TAKEN : XDP_PASS);

@@ -23,7 +23,10 @@ bool filter_pair_begin(void);
 int filter_pair_open(struct filter_pair *pair, const struct xdp_cbpf *cbpf,
 		     bool has_frags);
 void filter_pair_close(struct filter_pair *pair);
-/* Whether both take the frame; a difference stops the program's test. */
+/* Whether libpcap takes the frame. */
+bool filter_pair_interpret(const struct xdp_cbpf *cbpf, const uint8_t *bytes,
+			   uint32_t n_bytes);
+/* Whether one takes the frame and the other does not. */
 bool filter_pair_differs(const struct filter_pair *pair, const uint8_t *bytes,
 			 uint32_t n_bytes, bool *ret_is_taken);
 /* How many frames the translations have passed to the kernel. */

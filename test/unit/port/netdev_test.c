@@ -178,6 +178,27 @@ TEST(loopback_is_in_use)
 			 MR_NETDEV_IN_USE);
 }
 
+static void count(void *opaque, const struct mr_netdev_session *session)
+{
+	(void)session;
+	++*(uint32_t *)opaque;
+}
+
+TEST(sessions_of_what_is_always_in_use_are_not_told)
+{
+	struct mr_reason why;
+	uint32_t n = 0;
+
+	assert_int_equal(mr_netdev_sessions(if_nametoindex("lo"), count, &n,
+					    &why),
+			 -EBUSY);
+	assert_non_null(strstr(why.text, "loopback"));
+	assert_int_equal(mr_netdev_sessions(INT32_MAX, count, &n, &why),
+			 -ENODEV);
+	assert_non_null(strstr(why.text, "cannot tell"));
+	assert_int_equal(n, 0);
+}
+
 TEST(what_the_kernel_does_not_tell_is_in_use)
 {
 	struct mr_reason why;

@@ -227,18 +227,33 @@ static void assert_same(const struct xdp_cbpf *cbpf, bool has_frags,
 	filter_pair_close(&pair);
 }
 
+static struct xdp_cbpf compile(const char *expression)
+{
+	struct mr_reason reason = { "" };
+	struct xdp_cbpf cbpf;
+
+	if (mri_xdp_expr_compile(ctx, "x", expression, &cbpf, &reason) < 0)
+		fail_msg("%s", reason.text);
+	return cbpf;
+}
+
+static struct xdp_cbpf by_hand_cbpf(const struct by_hand *program)
+{
+	struct xdp_cbpf cbpf = { (struct sock_filter *)program->insns, 8 };
+
+	while (program->insns[cbpf.n - 1].code == 0)
+		cbpf.n--;
+	return cbpf;
+}
+
 TEST(expressions_take_what_libpcap_takes)
 {
 	if (!can_load)
 		skip();
 	for (size_t i = 0; i < sizeof(expressions) / sizeof(expressions[0]);
 	     i++) {
-		struct mr_reason reason = { "" };
-		struct xdp_cbpf cbpf;
+		struct xdp_cbpf cbpf = compile(expressions[i]);
 
-		if (mri_xdp_expr_compile(ctx, "x", expressions[i], &cbpf,
-					 &reason) < 0)
-			fail_msg("%s", reason.text);
 		assert_same(&cbpf, false, expressions[i]);
 		assert_same(&cbpf, true, expressions[i]);
 		mr_free(ctx, cbpf.insns);
@@ -249,11 +264,9 @@ TEST(programs_take_what_libpcap_takes)
 {
 	for (size_t i = 0; i < sizeof(by_hand) / sizeof(by_hand[0]); i++) {
 		const struct by_hand *p = &by_hand[i];
-		struct xdp_cbpf cbpf = { (struct sock_filter *)p->insns, 8 };
+		const struct xdp_cbpf cbpf = by_hand_cbpf(p);
 		uint32_t n;
 
-		while (p->insns[cbpf.n - 1].code == 0)
-			cbpf.n--;
 		if (mri_xdp_cbpf_translate(&cbpf,
 					   &(struct xdp_filter_count){ 0 },
 					   true, NULL, &n) != p->err)
@@ -289,6 +302,45 @@ TEST(a_program_that_is_too_long_is_refused)
 						&(struct xdp_filter_count){ 0 },
 						true, NULL, &n),
 			 -ENOTSUP);
+}
+
+/* A frame of which only some bits are told: what is taken may be taken. */
+static void assert_may_match(const struct xdp_cbpf *cbpf, const char *name)
+{
+	static uint8_t bytes[LONG_BYTES];
+
+	for (uint32_t i = 0; i < N_FRAMES; i++) {
+		const uint32_t n_bytes = make_frame(bytes, 200);
+		struct xdp_shape shape = { 0 };
+
+		for (uint32_t k = 0; k < XDP_SHAPE_BYTES; k++) {
+			if (k < n_bytes && below(4) != 0)
+				shape.known[k] = below(8) != 0 ?
+							 0xff :
+							 (uint8_t)below(256);
+			shape.bytes[k] = bytes[k] & shape.known[k];
+		}
+		if (filter_pair_interpret(cbpf, bytes, n_bytes) &&
+		    !mri_xdp_cbpf_may_match(cbpf, &shape))
+			fail_msg("%s", name);
+	}
+}
+
+TEST(a_frame_that_is_taken_may_be_taken)
+{
+	for (size_t i = 0; i < sizeof(expressions) / sizeof(expressions[0]);
+	     i++) {
+		struct xdp_cbpf cbpf = compile(expressions[i]);
+
+		assert_may_match(&cbpf, expressions[i]);
+		mr_free(ctx, cbpf.insns);
+	}
+	for (size_t i = 0; i < sizeof(by_hand) / sizeof(by_hand[0]); i++) {
+		const struct xdp_cbpf cbpf = by_hand_cbpf(&by_hand[i]);
+
+		if (by_hand[i].err == 0)
+			assert_may_match(&cbpf, by_hand[i].name);
+	}
 }
 
 TEST(an_error_says_where_and_why)
