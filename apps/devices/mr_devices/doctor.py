@@ -28,7 +28,9 @@ MAX_MTU = 3498
 MAX_EXIT_US = 20  # of a C-state; a frame of 64 bytes takes 0.07 us at 10 Gbit/s
 MAX_FLUSH_NS = 1_000_000  # five times what busy polling needs (kernel: napi.rst)
 MASTERS = ("bond", "bridge", "team", "vlan", "vrf")
-XDP_MODES = {1: "xdpdrv", 2: "xdpgeneric", 3: "xdpoffload"}
+OURS = "millrace"  # how the names of our XDP programs begin
+XDP_GENERIC = 2  # XDP_ATTACHED_SKB
+XDP_MODES = {1: "xdpdrv", XDP_GENERIC: "xdpgeneric", 3: "xdpoffload"}
 FEATURES = {
     "XDP_ZC": "zero-copy",
     "XDP_DRV": "native XDP",
@@ -114,6 +116,16 @@ class Interface:
         names = self.machine.names_if_any("/sys/devices/system/cpu")
         return {int(name[3:]) for name in names if re.fullmatch(r"cpu\d+", name)}
 
+    def programs(self) -> list[dict[str, Any]]:
+        """XDP programs, and how each is attached."""
+        xdp = self.link.get("xdp", {})
+        return [xdp] if "prog" in xdp else list(xdp.get("attached", []))
+
+    def sockets(self) -> set[int]:
+        """Queues with an AF_XDP socket, if the kernel lists them."""
+        queues = rf"(?<!\S){re.escape(self.name)}:q(\d+)"
+        return set(map(int, re.findall(queues, ask("ss", "-Hn", "--xdp"))))
+
     def is_deferring(self) -> bool:
         """Whether its interrupts wait for a worker that polls."""
         return self.number("napi_defer_hard_irqs") > 0 and self.number("gro_flush_timeout") > 0
@@ -138,28 +150,30 @@ def use(i: Interface) -> Iterator[Finding]:
 
 
 def program(i: Interface) -> Iterator[Finding]:
-    """XDP programs of others."""
-    xdp = i.link.get("xdp", {})
-    attached = [xdp] if "prog" in xdp else xdp.get("attached", [])
-    for one in attached:
-        name = one["prog"].get("name", "?")
-        if not name.startswith("millrace"):
+    """XDP programs of others, and ours where it is slow."""
+    for one in i.programs():
+        name, mode = one["prog"].get("name", "?"), one.get("mode", 0)
+        if name.startswith(OURS) and mode == XDP_GENERIC:
+            yield Finding(
+                "the port's program is attached in generic mode, which copies each frame",
+                f"mr-l2fwd xdp:{i.name},attach=native ...  # says what refuses it",
+            )
+        # With sockets, a port shares it: prog=, map=. A dispatcher takes our program in.
+        elif not name.startswith((OURS, "xdp_dispatcher")) and not i.sockets():
             yield Finding(
                 f"another XDP program is attached: {name}, id {one['prog'].get('id', 0)}",
-                f"ip link set dev {i.name} {XDP_MODES.get(one.get('mode'), 'xdp')} off"
-                "  # or end its owner, see bpftool link",
+                f"ip link set dev {i.name} {XDP_MODES.get(mode, 'xdp')} off"
+                "  # or end its owner, or share it: prog= and map= in mr-ports(7)",
             )
 
 
 def queues(i: Interface) -> Iterator[Finding]:
     """Queues without a socket that RSS feeds."""
-    sockets = set(
-        map(int, re.findall(rf"(?<!\S){re.escape(i.name)}:q(\d+)", ask("ss", "-Hn", "--xdp")))
-    )
+    sockets = i.sockets()
     n = sum(name.startswith("rx-") for name in i.names("queues"))
     table = re.findall(r"^ *\d+:((?: +\d+)+)$", ask("ethtool", "-x", i.name), re.MULTILINE)
     fed = {int(word) for row in table for word in row.split()} or set(range(n))
-    if not sockets and i.link.get("xdp", {}).get("prog", {}).get("name", "").startswith("millrace"):
+    if not sockets and any(one["prog"].get("name", "").startswith(OURS) for one in i.programs()):
         raise Unknown("the kernel lists no AF_XDP sockets: modprobe xsk_diag")
     if sockets and fed - sockets:
         channels = "rx" if i.kind == "veth" else "combined"

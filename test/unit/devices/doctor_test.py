@@ -99,12 +99,17 @@ FAULTS = {
     "vlan": ({"tools/ip.out": link(linkinfo={"info_kind": "vlan"}, mtu=9000),
               f"{NET}/lower_p0/x": ""},
              "kind", "open what lies below, xdp:p0", "mr-devices doctor p0"),
-    "foreign program": ({"tools/ip.out": link(**program("cilium"))},
+    "foreign program": ({"tools/ip.out": link(**program("cilium")),
+                         "tools/ss.out": ""},
                         "program", "cilium, id 7",
                         "ip link set dev eth0 xdpdrv off"),
     "several programs": ({"tools/ip.out": link(xdp={"mode": 4, "attached": [
-        program("millrace")["xdp"], program("other", 2)["xdp"]]})},
+        program("xdp_dispatcher")["xdp"], program("other", 2)["xdp"]]}),
+        "tools/ss.out": ""},
         "program", "other", "ip link set dev eth0 xdpgeneric off"),
+    "generic mode": ({"tools/ip.out": link(**program("millrace", 2))},
+                     "program", "in generic mode",
+                     "mr-l2fwd xdp:eth0,attach=native"),
     "queues without a socket": ({"tools/ss.out": sockets(1, 2)},
                                 "queues", "queues 0,3 have no AF_XDP socket",
                                 "ethtool -X eth0 start 1 equal 2"),
@@ -211,6 +216,11 @@ class Case(unittest.TestCase):
             "proc/irq/31/effective_affinity_list": "1\n",
             f"{NET}/napi_defer_hard_irqs": "2\n",
             f"{NET}/gro_flush_timeout": "200000\n"})["findings"], [])
+
+    def test_a_program_that_a_port_shares_is_no_finding(self):
+        for name in "xdp_dispatcher", "of_a_user":
+            self.assertEqual(self.shown("-c", "0-1", **{
+                "tools/ip.out": link(**program(name))})["findings"], [])
 
     def test_what_cannot_be_told_is_said(self):
         def unknown(*words, **differing):
