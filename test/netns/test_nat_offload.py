@@ -106,6 +106,21 @@ def test_each_remote_end_of_a_socket_is_forwarded_to(lab, filtering):
     kernel.stop()
 
 
+def test_a_one_to_one_host_is_forwarded_to(lab):
+    kernel = Kernel(lab, config="one_to_one: [{outside: 192.0.2.9, "
+                    "inside: 10.0.0.2}]\n")
+    talkers = [kernel.talker() for _ in range(3)]
+    seen = kernel.known(*talkers)
+    assert {address for address, _ in seen} == {"192.0.2.9"}
+    before = kernel.offloaded()
+    sender = nat.tcp_between(kernel.house.a, kernel.house.server, nat.SERVER,
+                             8080, 8080, 16 << 20)
+    assert sender[0] == "192.0.2.9" and kernel.offloaded() > before + 10000
+    session, = kernel.translator.sessions()
+    assert session["out"] + session["in"] > 20000
+    kernel.stop()
+
+
 def test_tcp_ends_with_its_fins(lab):
     kernel = Kernel(lab)
     sender = nat.tcp_between(kernel.house.a, kernel.house.server, nat.SERVER,
