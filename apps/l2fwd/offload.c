@@ -101,9 +101,10 @@ int offload_open(struct offload **ret_offload, const struct options *options,
 	};
 	struct offload *offload;
 	struct mr_reason why;
-	int err = offload_check_ports(options->plane.program, options->offload,
-				      ports, n_ports,
-				      options->mode != MODE_DROP, ret_error);
+	int err = offload_check_ports(
+		options->plane.program, options->offload, ports, n_ports,
+		fdb != NULL ? MR_RULE_STATION : MR_RULE_ANY,
+		options->mode != MODE_DROP, ret_error);
 
 	if (err <= 0)
 		return err;

@@ -34,8 +34,13 @@ int offload_refuse(const char *program, enum offload_choice choice,
 
 int offload_check_ports(const char *program, enum offload_choice choice,
 			struct mr_port *const *ports, uint32_t n_ports,
-			bool sends, struct mr_reason *ret_error)
+			enum mr_rule_match match, bool sends,
+			struct mr_reason *ret_error)
 {
+	static const char *const kinds[] = { [MR_RULE_ANY] = "all frames",
+					     [MR_RULE_STATION] = "addresses",
+					     [MR_RULE_FLOW] = "flows" };
+
 	for (uint32_t i = 0; i < n_ports; i++) {
 		struct mr_offload_caps caps = { .size = sizeof(caps) };
 		struct mr_port_info info = { .size = sizeof(info) };
@@ -45,10 +50,15 @@ int offload_check_ports(const char *program, enum offload_choice choice,
 		if (mr_port_offload_caps(ports[i], &caps, &why) < 0)
 			return offload_refuse(program, choice, why.text,
 					      ret_error);
+		mr_port_info(ports[i], &info);
+		if (!(caps.matches & 1u << match)) {
+			snprintf(text, sizeof(text), "%s: no rules for %s",
+				 info.name, kinds[match]);
+			return offload_refuse(program, choice, text, ret_error);
+		}
 		if ((caps.can_send || !sends) &&
 		    (caps.is_advised || choice == OFFLOAD_ON))
 			continue;
-		mr_port_info(ports[i], &info);
 		snprintf(text, sizeof(text), "%s: %s", info.name, caps.why);
 		if (choice == OFFLOAD_AUTO)
 			return offload_refuse(program, choice, text, ret_error);

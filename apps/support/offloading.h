@@ -22,13 +22,14 @@ int offload_refuse(const char *program, enum offload_choice choice,
 		   const char *why, struct mr_reason *ret_error);
 
 /*
- * Whether ports can have rules; sends: they must send from them, too. 1, or as
- * offload_refuse(). What is only not advised is a line on stderr if the choice
- * is on: a port that others cannot send from yet may be one later.
+ * Whether ports can have rules of a kind; sends: they must send from them, too.
+ * 1, or as offload_refuse(). What is only not advised is a line on stderr if
+ * the choice is on: a port that others cannot send from yet may be one later.
  */
 int offload_check_ports(const char *program, enum offload_choice choice,
 			struct mr_port *const *ports, uint32_t n_ports,
-			bool sends, struct mr_reason *ret_error);
+			enum mr_rule_match match, bool sends,
+			struct mr_reason *ret_error);
 
 struct offload_counts {
 	uint64_t attempted; /* frames that rules gave a port */

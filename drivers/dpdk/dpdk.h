@@ -8,6 +8,7 @@
  *     dpdk_device.c   the device: find, configure, start, release
  *     dpdk_check.c    options that the device does not support
  *     dpdk_control.c  settings, state and events of an open port
+ *     dpdk_rules.c    rules in the device
  *     dpdk_netdev.c   the kernel's interface under a device
  *     dpdk_eal.c      EAL: started once; its log
  *     dpdk_memory.c   registration of the region's segments
@@ -33,6 +34,7 @@
 #include <rte_mempool.h>
 
 #include <millrace/driver.h>
+#include <millrace/driver_offload.h>
 
 #include "dpdk_module.h"
 #include "dpdk_options.h"
@@ -457,6 +459,10 @@ int mri_dpdk_set_mac(struct mr_port *base, const uint8_t mac[6],
 		     struct mr_reason *reason);
 int mri_dpdk_set_mac_filter(struct mr_port *base, const uint8_t (*macs)[6],
 			    uint32_t n, struct mr_reason *reason);
+
+/* dpdk_rules.c */
+extern const struct mr_rules_ops mri_dpdk_rules_ops;
+void mri_dpdk_rules_stats(const struct mr_rxq *rxq, struct mr_rx_stats *stats);
 
 static inline struct dpdk_port *dpdk_port_of(const struct mr_port *base)
 {

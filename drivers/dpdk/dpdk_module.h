@@ -12,7 +12,7 @@ struct mri_dpdk_room {
 };
 
 #define MRI_DPDK_MODULE "mri_dpdk_module"
-enum { MRI_DPDK_VERSION = 1 };
+enum { MRI_DPDK_VERSION = 2 };
 
 struct mri_dpdk_module {
 	uint32_t version; /* MRI_DPDK_VERSION */

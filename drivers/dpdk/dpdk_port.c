@@ -165,7 +165,9 @@ static const struct mr_driver driver = {
 	.set_mac = mri_dpdk_set_mac,
 	.set_mac_filter = mri_dpdk_set_mac_filter,
 	.device_stats = mri_dpdk_device_stats,
+	.rxq_stats = mri_dpdk_rules_stats,
 	.txq_stats = dpdk_txq_stats,
+	.rules = &mri_dpdk_rules_ops,
 };
 
 extern MR_API const struct mri_dpdk_module mri_dpdk_module;

@@ -15,6 +15,7 @@
 #include <rte_ring.h>
 
 #include "fixtures_dpdk.h"
+#include "model/flows.h"
 
 enum { MAX_QUEUES = 2, N_MBUFS = 4095, RING = 256 };
 
@@ -27,6 +28,7 @@ struct far {
 };
 
 static struct rte_mempool *pool;
+static struct far *far_of[RTE_MAX_ETHPORTS];
 
 static const char *probe(void)
 {
@@ -41,13 +43,13 @@ static const char *probe(void)
 	return pool == NULL ? "DPDK has no memory for a mempool" : NULL;
 }
 
-static struct rte_ring *make_ring(const char *way, uint32_t i,
+static struct rte_ring *make_ring(const char *way, uint32_t number, uint32_t i,
 				  uint32_t n_entries)
 {
 	struct rte_ring *ring;
 	char name[32];
 
-	snprintf(name, sizeof(name), "%s%u", way, i);
+	snprintf(name, sizeof(name), "%s%u-%u", way, number, i);
 	ring = rte_ring_create(name, n_entries, SOCKET_ID_ANY,
 			       RING_F_EXACT_SZ | RING_F_SP_ENQ | RING_F_SC_DEQ);
 	assert_non_null(ring);
@@ -67,13 +69,14 @@ static void setup(struct harness *harness)
 	harness->far = far;
 	far->n_queues = n;
 	for (uint32_t i = 0; i < n; i++) {
-		far->in[i] = make_ring("in", i, n_entries);
-		far->out[i] = make_ring("out", i, n_entries);
+		far->in[i] = make_ring("in", harness->number, i, n_entries);
+		far->out[i] = make_ring("out", harness->number, i, n_entries);
 	}
 	snprintf(name, sizeof(name), "c%u", n_made++);
 	id = rte_eth_from_rings(name, far->in, n, far->out, n, 0);
 	assert_true(id >= 0);
 	far->port_id = (uint16_t)id;
+	far_of[id] = far;
 	snprintf(harness->spec, sizeof(harness->spec),
 		 "dpdk:net_ring_%s,ring=%u,queues=%u%s", name, n_entries, n,
 		 harness->wish.is_sg ? ",mtu=9000,sg=on" : ",sg=off");
@@ -106,11 +109,23 @@ static void teardown(struct harness *harness)
 	harness->far = NULL;
 }
 
+/* Where a frame goes from the wire: to a queue, or by a flow. NULL: nowhere. */
+static struct rte_ring *route(struct far *far)
+{
+	const int to = flows_take(far->port_id);
+
+	if (to == FLOWS_DROP)
+		return NULL;
+	return to == FLOWS_NONE ? far->in[far->tx_turn++ % far->n_queues] :
+				  far_of[to]->out[0];
+}
+
 static bool inject(struct harness *harness, const uint8_t *bytes,
 		   uint32_t n_bytes)
 {
 	struct far *far = harness->far;
 	struct rte_mbuf *first = NULL;
+	struct rte_ring *ring;
 
 	while (n_bytes > 0) {
 		struct rte_mbuf *mbuf = rte_pktmbuf_alloc(pool);
@@ -127,12 +142,11 @@ static bool inject(struct harness *harness, const uint8_t *bytes,
 		else
 			assert_int_equal(rte_pktmbuf_chain(first, mbuf), 0);
 	}
-	if (n_bytes == 0 &&
-	    rte_ring_enqueue(far->in[far->tx_turn++ % far->n_queues], first) ==
-		    0)
+	ring = n_bytes == 0 ? route(far) : NULL;
+	if (ring != NULL && rte_ring_enqueue(ring, first) == 0)
 		return true;
 	rte_pktmbuf_free(first);
-	return false;
+	return ring == NULL && n_bytes == 0;
 }
 
 static uint32_t collect(struct harness *harness, uint8_t *bytes, uint32_t room)

@@ -56,6 +56,11 @@ def test_tcp_between_xdp_and_a_tap_of_dpdk(lab, one_host):
                 assert "copied" not in name or n == 0, (name, n)
 
 
+def test_a_device_refuses_rules_in_its_own_words(lab, one_host):
+    Refused(lab, one_host.middle, "--offload", "on", "--mode", "drop",
+            TAP).check(1, "takes no rules: to forward: transfer is not")
+
+
 def test_the_mtu_of_an_interface_is_restored(lab):
     star = Star(lab)
     star.middle.ip("link", "set", "p1", "mtu", "1400")

@@ -51,7 +51,7 @@ int nat_offload_open(struct app *app, struct mr_reason *ret_error)
 	if (choice == OFFLOAD_OFF)
 		return 0;
 	err = offload_check_ports(program, choice, app->plane.ports, NAT_SIDES,
-				  true, ret_error);
+				  MR_RULE_FLOW, true, ret_error);
 	if (err <= 0)
 		return err < 0;
 	if (getrandom(&random, sizeof(random), 0) < 0)

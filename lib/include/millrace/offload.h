@@ -194,8 +194,9 @@ MR_API void mr_rules_close(struct mr_rules *rules);
  * @param[out] ret_ids  of the rules added, first ones first
  *
  * @return how many were added: fewer than @p n if the set is full, or the next
- *         rule is invalid, is in the set already, or matches what is not in
- *         mr_offload_caps.matches of all ports
+ *         rule is invalid, is in the set already, matches what is not in
+ *         mr_offload_caps.matches of all ports, or is refused by the device,
+ *         which is logged
  *
  * Thread: one of all calls but mr_rules_set() and mr_rules_read() at a time.
  * Cost:   a system call for each rule of MR_RULE_STATION, two of MR_RULE_FLOW.
@@ -215,11 +216,13 @@ MR_API void mr_rules_remove(struct mr_rules *rules, const uint32_t *ids,
 
 /**
  * Change where a rule sends to (but not one of MR_RULE_FLOW), and whether it is
- * active. Takes effect with the next frame. Does nothing if the rule was
- * removed.
+ * active. Takes effect with the next frame; where the device itself has the
+ * rules (dpdk:), with the next mr_rules_poll(), for which mr_rules_fd() becomes
+ * readable. A device may refuse it then, which is logged: the rule stays
+ * inactive. Does nothing if the rule was removed.
  *
  * Thread: any, in bursts too; sequentially consistent.
- * Cost:   a compare-and-swap; in software, a lock.
+ * Cost:   a compare-and-swap; dpdk: a system call, too; in software, a lock.
  */
 MR_API void mr_rules_set(struct mr_rules *rules, uint32_t id, uint32_t to,
 			 uint32_t is_active);
@@ -302,8 +305,9 @@ MR_API void mr_rules_confirm(struct mr_rules *rules,
 
 /**
  * Follow what happened to the ports: a rule is not applied while the port that
- * it sends from is down, gone, or unable to send what others received. Call it
- * when mr_rules_fd() is readable, and after mr_port_poll() of each port.
+ * it sends from is down, gone, or unable to send what others received. Tell a
+ * device what mr_rules_set() has changed. Call it when mr_rules_fd() is
+ * readable, and after mr_port_poll() of each port.
  *
  * @return how many ports changed
  *

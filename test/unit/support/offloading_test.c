@@ -29,7 +29,8 @@ static int check(enum offload_choice choice, const struct mr_driver *driver,
 	struct mr_port port = { .driver = driver, .info.name = "x:" };
 	struct mr_port *ports[] = { &port };
 
-	return offload_check_ports("test", choice, ports, 1, true, why);
+	return offload_check_ports("test", choice, ports, 1, MR_RULE_ANY, true,
+				   why);
 }
 
 TEST(ports_without_rules_are_refused_or_left_alone)
@@ -50,4 +51,17 @@ TEST(rules_that_are_not_advised_are_for_those_who_insist)
 
 	assert_int_equal(check(OFFLOAD_AUTO, &soft, &why), 0);
 	assert_int_equal(check(OFFLOAD_ON, &soft, &why), 1);
+}
+
+TEST(rules_are_of_the_right_kind)
+{
+	static const struct mr_driver soft = { .has_soft_rules = 1 };
+	struct mr_port port = { .driver = &soft, .info.name = "x:" };
+	struct mr_port *ports[] = { &port };
+	struct mr_reason why;
+
+	assert_int_equal(offload_check_ports("test", OFFLOAD_ON, ports, 1,
+					     MR_RULE_FLOW, true, &why),
+			 -ENOTSUP);
+	assert_string_equal(why.text, "--offload on: x:: no rules for flows");
 }
