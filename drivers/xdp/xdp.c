@@ -370,11 +370,13 @@ static int refuse_used(const struct xdp_port *port,
 	struct mr_reason why;
 	const enum mr_netdev_use use = mr_netdev_use(port->dev.ifindex, &why);
 
-	if (use == MR_NETDEV_HAS_ADDRESS && port->filter == NULL)
+	if (use != MR_NETDEV_UNUSED && port->filter != NULL &&
+	    mri_xdp_session_check(port, &why) == 0)
+		return 0;
+	if (use == MR_NETDEV_HAS_ADDRESS)
 		mr_log(port->base.ctx, MR_LOG_WARNING, "%s: %s",
 		       port->base.info.name, why.text);
-	if (use != MR_NETDEV_IN_USE ||
-	    (port->filter != NULL && mri_xdp_session_check(port, &why) == 0))
+	if (use != MR_NETDEV_IN_USE)
 		return 0;
 	return mr_fail(reterr_reason, -EBUSY,
 		       "%s: %s; add the option 'force' to take it anyway",

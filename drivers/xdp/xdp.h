@@ -388,6 +388,8 @@ int mri_xdp_prog_refuse(const struct xdp_port *port, int err, bool has_rules,
 /* The program of the option prog and its map, not loaded yet. */
 int mri_xdp_user_open(struct xdp_port *port, bool has_frags,
 		      struct mr_reason *reterr_reason);
+/* The last thing that a verifier's log says, but for its statistics. */
+const char *mri_xdp_verdict(char *log);
 /* Why it was not loaded. */
 int mri_xdp_user_refuse(const struct xdp_port *port, int err,
 			struct mr_reason *reterr_reason);

@@ -303,19 +303,6 @@ void mri_xdp_filter_close(struct xdp_port *port)
 	port->filter = NULL;
 }
 
-/* Of the verifier's log, the line before its statistics. */
-static const char *last_line(char *log)
-{
-	char *end = strstr(log, "\nprocessed ");
-	char *line;
-
-	if (end == NULL)
-		end = log + strlen(log);
-	*end = '\0';
-	line = strrchr(log, '\n');
-	return line == NULL ? log : line + 1;
-}
-
 static int load(const struct bpf_insn *insns, size_t n, bool has_frags,
 		char *log)
 {
@@ -337,7 +324,7 @@ static int refuse(const struct xdp_port *port, const struct bpf_insn *insns,
 		  size_t n, bool has_frags, int err, struct mr_reason *reason)
 {
 	char *log = mr_alloc(port->base.ctx, 0, LOG_BYTES);
-	int fd;
+	const char *line;
 
 	err = mri_xdp_prog_refuse(port, err, true, reason);
 	if (err == -EPERM || log == NULL) { /* it names the capability */
@@ -345,13 +332,13 @@ static int refuse(const struct xdp_port *port, const struct bpf_insn *insns,
 		return err;
 	}
 	log[0] = '\0';
-	fd = load(insns, n, has_frags, log);
-	mr_fd_close(fd);
-	if (log[0] != '\0')
+	mr_fd_close(load(insns, n, has_frags, log));
+	line = mri_xdp_verdict(log);
+	if (line[0] != '\0')
 		mr_fail(reason, err,
-			"%s: the kernel does not load the program with its "
-			"filter: %.200s",
-			port->base.info.name, last_line(log));
+			"%s: the kernel's verifier refuses the program with "
+			"its filter: %.200s",
+			port->base.info.name, line);
 	mr_free(port->base.ctx, log);
 	return err;
 }

@@ -69,8 +69,7 @@ static int choose_program(struct xdp_port *port, const char *file,
 		       names[0] != '\0' ? names : " (it has none)");
 }
 
-/* The last thing that the verifier said, but for its statistics. */
-static const char *last_line(char *log)
+const char *mri_xdp_verdict(char *log)
 {
 	char *end, *line;
 
@@ -85,7 +84,7 @@ static const char *last_line(char *log)
 int mri_xdp_user_refuse(const struct xdp_port *port, int err,
 			struct mr_reason *reterr_reason)
 {
-	const char *line = last_line(port->prog.log);
+	const char *line = mri_xdp_verdict(port->prog.log);
 
 	/* Without a verdict it is a capability, or the kernel. */
 	if (line[0] == '\0')

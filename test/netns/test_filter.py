@@ -121,6 +121,14 @@ def test_a_filter_that_may_cut_a_session_needs_force(lab, star, options,
     Forwarder(lab, star.middle, f"p0,{options},force", "p1").stop()
 
 
+def test_a_filter_that_takes_what_an_address_needs_is_warned_of(lab, star):
+    star.middle.ip("address", "add", "10.88.0.1/24", "dev", "p0")
+    for options, warns in (("filter=arp", True), ("ports=4789", False)):
+        forwarder = Forwarder(lab, star.middle, "p0," + options, "p1")
+        assert ("may take ARP for 10.88.0.1" in forwarder.err.text()) == warns
+        forwarder.stop()
+
+
 def test_a_member_of_a_bridge_needs_force_with_a_filter_too(lab, star):
     star.middle.ip("link", "add", "br0", "type", "bridge")
     star.middle.ip("link", "set", "p0", "master", "br0")

@@ -4,6 +4,7 @@
  * interpreter take the same frames.
  */
 #include <arpa/inet.h>
+#include <sys/mman.h>
 
 #include <linux/bpf.h>
 
@@ -11,6 +12,7 @@
 
 #include "model/filter_pair.h"
 #include "support/unit.h"
+#include "xdp.h"
 
 enum { N_FRAMES = 2000, LONG_BYTES = 9000 };
 
@@ -341,6 +343,49 @@ TEST(a_frame_that_is_taken_may_be_taken)
 		if (by_hand[i].err == 0)
 			assert_may_match(&cbpf, by_hand[i].name);
 	}
+}
+
+/* What stands for a program that is loaded already, and reads too much. */
+static const struct bpf_insn refused[] = {
+	{ .code = BPF_ALU64 | BPF_MOV | BPF_X, .src_reg = BPF_REG_5 },
+	{ .code = BPF_JMP | BPF_EXIT },
+};
+
+const struct bpf_insn *__wrap_bpf_program__insns(const struct bpf_program *p);
+size_t __wrap_bpf_program__insn_cnt(const struct bpf_program *p);
+
+const struct bpf_insn *__wrap_bpf_program__insns(const struct bpf_program *p)
+{
+	(void)p;
+	return refused;
+}
+
+size_t __wrap_bpf_program__insn_cnt(const struct bpf_program *p)
+{
+	(void)p;
+	return sizeof(refused) / sizeof(refused[0]);
+}
+
+TEST(what_the_verifier_refuses_is_said)
+{
+	static struct xdp_port port;
+	static struct xdp_filter filter;
+	struct mr_reason reason = { "" };
+
+	if (!can_load)
+		skip();
+	port.base.ctx = ctx;
+	port.filter = &filter;
+	port.n_queues = 1;
+	filter.cbpf = compile("udp");
+	assert_int_equal(mri_xdp_filter_open(&port, &reason), 0);
+	assert_int_equal(mri_xdp_filter_load(&port, NULL, true, &reason), -EIO);
+	assert_non_null(strstr(reason.text, "verifier refuses"));
+	assert_non_null(strstr(reason.text, "R5 !read_ok"));
+	assert_null(strchr(reason.text, '\n'));
+	munmap(filter.passed, XDP_FILTER_COUNT_BYTES);
+	mr_fd_close(filter.count.map_fd);
+	mr_free(ctx, filter.cbpf.insns);
 }
 
 TEST(an_error_says_where_and_why)
