@@ -146,7 +146,9 @@ def use(i: Interface) -> Iterator[Finding]:
     """Interfaces that the host needs."""
     why = "" if i.machine.root else i.machine.library.why_in_use(i.link["ifindex"])
     if why:
-        yield Finding(f"it {why}", f"mr-l2fwd xdp:{i.name},force ...  # to open it anyway")
+        yield Finding(
+            f"it {why}", f"mr-l2fwd xdp:{i.name},force ...  # or filter=, see mr-ports(7)"
+        )
 
 
 def program(i: Interface) -> Iterator[Finding]:
