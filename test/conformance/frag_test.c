@@ -72,16 +72,9 @@ static void make(uint8_t *bytes, uint32_t id, uint32_t needs, bool is_finished)
 static uint32_t make_sent(uint8_t *bytes, uint32_t id, uint32_t needs,
 			  bool is_finished)
 {
-	const struct mr_vlan tag = { htons(MR_ETHER_VLAN), htons(TCI) };
-
-	if (!(needs & HAS_TAG)) {
-		make(bytes, id, needs, is_finished);
-		return len_of(id);
-	}
-	make(bytes + sizeof(tag), id, needs, is_finished);
-	memmove(bytes, bytes + sizeof(tag), 12);
-	memcpy(bytes + 12, &tag, sizeof(tag));
-	return len_of(id) + sizeof(tag);
+	make(bytes, id, needs, is_finished);
+	return needs & HAS_TAG ? traffic_tag(bytes, len_of(id), TCI) :
+				 len_of(id);
 }
 
 static struct mr_frame cut(struct mr_frag_cache *frags, uint32_t n_bytes)

@@ -361,3 +361,60 @@ HARNESS_TEST(metadata_says_what_is_set)
 	harness_free(harness, frames, n_rx);
 	harness_end(harness);
 }
+
+/* The next frame, of one entry. */
+static struct mr_frame receive_one(struct harness *harness,
+				   struct mr_meta *ret_meta)
+{
+	const uint64_t until_ns = harness_deadline_ns();
+	struct mr_frame frames[MR_MAX_SEGS];
+	struct mr_meta meta[MR_MAX_SEGS];
+	uint32_t n_rx = 0;
+
+	memset(meta, CANARY, sizeof(meta));
+	while (n_rx == 0) {
+		assert_true(harness_now_ns() < until_ns);
+		n_rx = mr_rx_burst_meta(harness->rxq, harness->cache, frames,
+					meta, MR_MAX_SEGS);
+		harness_nap();
+	}
+	assert_int_equal(n_rx, 1);
+	*ret_meta = meta[0];
+	return frames[0];
+}
+
+HARNESS_TEST(a_vlan_tag_is_in_the_frame_or_in_metadata)
+{
+	enum { TCI = 0x6005, N_BYTES = 100 };
+	struct mr_port_info info = { .size = sizeof(info) };
+	const struct wish wish = { 0 };
+	uint8_t plain[N_BYTES], tagged[N_BYTES + MR_VLAN_BYTES];
+	struct harness *harness;
+	bool strips;
+
+	harness_need(FIXTURE_IN | FIXTURE_LIVE, "its peer sends no frame of "
+						"a test's own");
+	harness = harness_make(&wish);
+	assert_int_equal(mr_port_info(harness->port, &info), 0);
+	strips = info.offloads & MR_OFFLOAD_VLAN_RX;
+	for (uint32_t id = 0; id < 10; id++) {
+		struct mr_frame frame;
+		struct mr_meta meta;
+
+		traffic_make(plain, sizeof(plain), id);
+		memcpy(tagged, plain, sizeof(plain));
+		traffic_tag(tagged, sizeof(plain), TCI);
+		assert_true(harness->fixture->inject(harness, tagged,
+						     sizeof(tagged)));
+		frame = receive_one(harness, &meta);
+		assert_int_equal((meta.valid & MR_META_VLAN) != 0, strips);
+		if (strips)
+			assert_int_equal(meta.vlan_tci, TCI);
+		assert_int_equal(frame.len,
+				 strips ? sizeof(plain) : sizeof(tagged));
+		assert_memory_equal(mr_frame_data(harness->base, &frame),
+				    strips ? plain : tagged, frame.len);
+		harness_free(harness, &frame, 1);
+	}
+	harness_end(harness);
+}

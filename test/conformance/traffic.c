@@ -34,6 +34,15 @@ void traffic_make(uint8_t *bytes, uint32_t n_bytes, uint32_t id)
 		bytes[i] = byte_at(id, i);
 }
 
+uint32_t traffic_tag(uint8_t *bytes, uint32_t n_bytes, uint16_t tci)
+{
+	const uint8_t tag[] = { 0x81, 0, (uint8_t)(tci >> 8), (uint8_t)tci };
+
+	memmove(bytes + 12 + sizeof(tag), bytes + 12, n_bytes - 12);
+	memcpy(bytes + 12, tag, sizeof(tag));
+	return n_bytes + sizeof(tag);
+}
+
 bool traffic_is_ours(const uint8_t *bytes, uint32_t n_bytes)
 {
 	static const uint8_t to_and_from[] = {

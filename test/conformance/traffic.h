@@ -15,6 +15,9 @@ enum { TRAFFIC_MIN_BYTES = 14, TRAFFIC_ETHER_TYPE = 0x88b5 };
 /* Write frame number id of n_bytes, 14 or more. */
 void traffic_make(uint8_t *bytes, uint32_t n_bytes, uint32_t id);
 
+/* Put a VLAN tag into a frame of n_bytes; its bytes with the tag. */
+uint32_t traffic_tag(uint8_t *bytes, uint32_t n_bytes, uint16_t tci);
+
 /* Whether its addresses are ours; frames from the kernel have others. */
 bool traffic_is_ours(const uint8_t *bytes, uint32_t n_bytes);
 
