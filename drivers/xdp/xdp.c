@@ -255,12 +255,19 @@ static void wait_for_carrier(struct xdp_port *port)
 static void fill_info(struct xdp_port *port)
 {
 	struct mr_port_info *info = &port->base.info;
+	char lost[sizeof(info->why)];
 
 	info->numa_node = mri_xdp_netdev_numa_node(port->dev.name);
 	info->has_sg = port->max_segs > 1;
 	memcpy(info->mac, port->dev.mac, sizeof(info->mac));
 	info->has_mac = 1;
 	info->offloads = port->txqs[0].has_csum ? MR_OFFLOAD_CSUM_TX : 0;
+	if (mri_xdp_loses_tags(port, lost, sizeof(lost))) {
+		const size_t n = strlen(info->why);
+
+		snprintf(info->why + n, sizeof(info->why) - n, "%s%s",
+			 n > 0 ? "; " : "", lost);
+	}
 	mr_log(port->base.ctx, MR_LOG_INFO,
 	       "%s: %llu KiB locked, about %llu KiB of kernel memory, %s "
 	       "attach%s",
@@ -390,7 +397,7 @@ static int xdp_open(struct mr_port *base, const struct mr_spec *spec,
 	int err;
 
 	port->promisc_fd = port->allmulti_fd = port->filter_fd = -1;
-	port->prog.link_fd = port->prog.filter_fd = port->prog.fd = -1;
+	port->prog.link_fd = port->prog.copy_fd = port->prog.fd = -1;
 	port->record.fd = -1;
 	if ((err = read_options(spec, &port->options, reterr_reason)) < 0 ||
 	    (err = mri_xdp_netdev_find(mr_spec_device(spec), &port->dev,

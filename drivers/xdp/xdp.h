@@ -14,6 +14,7 @@
  *     xdp_prog.c    the XDP program and where it is attached
  *     xdp_user.c    programs and maps of others
  *     xdp_owner.c   who has attached another program
+ *     xdp_bound.c   programs for one device: VLAN tags outside the frame
  *     xdp_offload.c rules that the XDP program applies
  *     xdp_netdev.c  the network interface: facts and events
  *     xdp_master.c  interfaces that lie on others, refused
@@ -162,9 +163,10 @@ struct xdp_prog {
 	int fd;
 	int link_fd;
 	int map_fd;
-	int filter_fd; /* the program with the filter in front; -1: none */
+	int copy_fd; /* with a filter in front, or for one device; -1: none */
 	uint32_t n_steered; /* queues whose sockets are in the map */
 	bool is_foreign;    /* the option map: attached by others */
+	uint32_t vlan_kfunc; /* what it calls on this device: id in BTF, or 0 */
 	bool is_native;
 	bool has_frags;
 };
@@ -409,6 +411,17 @@ int mri_xdp_refuse_attached(const struct xdp_port *port, const char *why,
 int mri_xdp_silent(enum libbpf_print_level level, const char *format,
 		   va_list args);
 
+/* xdp_bound.c */
+/* The kernel's function that tells the VLAN tag outside of a frame of this
+ * port: its id in BTF, 0: there is none. */
+uint32_t mri_xdp_vlan_kfunc(const struct xdp_port *port);
+/* Let a program's n instructions call it; how many of them are left. */
+size_t mri_xdp_bind_calls(const struct xdp_port *port, struct bpf_insn *insns,
+			  size_t n);
+/* Whether such tags are lost; then why, and the remedy. */
+bool mri_xdp_loses_tags(const struct xdp_port *port, char *ret_why,
+			size_t n_bytes);
+
 /* xdp_genl.c */
 /* Most descriptors of a frame in zero-copy mode; 1 if the driver has no SG. */
 uint32_t mri_xdp_zc_max_segs(uint32_t ifindex);
@@ -423,6 +436,8 @@ int mri_xdp_napi_write(uint32_t id, enum xdp_setting setting, uint64_t value);
 
 /* The kernel's NETDEV_XDP_ACT_*: 0, -ENOENT before Linux 6.3, or -errno. */
 int mri_xdp_features(uint32_t ifindex, uint64_t *ret_features);
+/* Its NETDEV_XDP_RX_METADATA_*; 0 before Linux 6.7. */
+uint64_t mri_xdp_rx_metadata(uint32_t ifindex);
 /* An fd that is readable when those of some interface changed; or -errno. */
 int mri_xdp_features_open(void);
 

@@ -21,7 +21,10 @@
 #include "xdp.h"
 #include "xdp_filter.h"
 
-enum { LOG_BYTES = 1 << 20 };
+enum {
+	LOG_BYTES = 1 << 20,
+	DEV_BOUND_ONLY = 1 << 6, /* BPF_F_XDP_DEV_BOUND_ONLY, Linux 6.3 */
+};
 
 struct text {
 	char bytes[XDP_FILTER_TEXT_BYTES];
@@ -303,15 +306,20 @@ void mri_xdp_filter_close(struct xdp_port *port)
 	port->filter = NULL;
 }
 
-static int load(const struct bpf_insn *insns, size_t n, bool has_frags,
-		char *log)
+static int load(const struct xdp_port *port, const struct bpf_insn *insns,
+		size_t n, bool has_frags, char *log)
 {
+	const bool is_bound = port->prog.vlan_kfunc != 0;
 	LIBBPF_OPTS(bpf_prog_load_opts, options,
 		    .expected_attach_type = BPF_XDP,
-		    .prog_flags = has_frags ? BPF_F_XDP_HAS_FRAGS : 0,
+		    .prog_flags = (has_frags ? BPF_F_XDP_HAS_FRAGS : 0) |
+				  (is_bound ? DEV_BOUND_ONLY : 0),
+		    .prog_ifindex = is_bound ? port->dev.ifindex : 0,
 		    .log_level = log != NULL, .log_buf = log,
 		    .log_size = log != NULL ? LOG_BYTES : 0);
-	const int fd = bpf_prog_load(BPF_PROG_TYPE_XDP, "millrace_filter",
+	const int fd = bpf_prog_load(BPF_PROG_TYPE_XDP,
+				     port->filter != NULL ? "millrace_filter" :
+							    "millrace_tags",
 				     "Dual BSD/GPL", insns, n, &options);
 
 	if (fd < 0)
@@ -332,7 +340,7 @@ static int refuse(const struct xdp_port *port, const struct bpf_insn *insns,
 		return err;
 	}
 	log[0] = '\0';
-	mr_fd_close(load(insns, n, has_frags, log));
+	mr_fd_close(load(port, insns, n, has_frags, log));
 	line = mri_xdp_verdict(log);
 	if (line[0] != '\0')
 		mr_fail(reason, err,
@@ -350,24 +358,27 @@ int mri_xdp_filter_load(const struct xdp_port *port,
 	const struct xdp_filter *filter = port->filter;
 	const size_t n_program = bpf_program__insn_cnt(program);
 	struct bpf_insn *insns;
-	uint32_t n;
+	uint32_t n = 0;
+	size_t n_all;
 	int fd;
 
-	(void)mri_xdp_cbpf_translate(&filter->cbpf, &filter->count, has_frags,
-				     NULL, &n);
+	if (filter != NULL)
+		(void)mri_xdp_cbpf_translate(&filter->cbpf, &filter->count,
+					     has_frags, NULL, &n);
 	insns = mr_alloc(port->base.ctx, 0, (n + n_program) * sizeof(*insns));
 	if (insns == NULL)
 		return mr_fail(reterr_reason, -ENOMEM,
-			       "%s: no memory for its filter",
+			       "%s: no memory for its program",
 			       port->base.info.name);
-	(void)mri_xdp_cbpf_translate(&filter->cbpf, &filter->count, has_frags,
-				     insns, &n);
+	if (filter != NULL)
+		(void)mri_xdp_cbpf_translate(&filter->cbpf, &filter->count,
+					     has_frags, insns, &n);
 	memcpy(insns + n, bpf_program__insns(program),
 	       n_program * sizeof(*insns));
-	fd = load(insns, n + n_program, has_frags, NULL);
+	n_all = n + mri_xdp_bind_calls(port, insns + n, n_program);
+	fd = load(port, insns, n_all, has_frags, NULL);
 	if (fd < 0)
-		fd = refuse(port, insns, n + n_program, has_frags, fd,
-			    reterr_reason);
+		fd = refuse(port, insns, n_all, has_frags, fd, reterr_reason);
 	mr_free(port->base.ctx, insns);
 	return fd;
 }

@@ -64,7 +64,8 @@ int mri_xdp_filter_open(struct xdp_port *port, struct mr_reason *reterr_reason);
 void mri_xdp_filter_close(struct xdp_port *port);
 /*
  * Load a copy of a loaded program that runs only for frames that the filter
- * takes, and leaves the others to the kernel. An fd, or a negative errno.
+ * takes, if there is one, and leaves the others to the kernel; and that calls
+ * prog.vlan_kfunc. An fd, or a negative errno.
  */
 int mri_xdp_filter_load(const struct xdp_port *port,
 			const struct bpf_program *program, bool has_frags,

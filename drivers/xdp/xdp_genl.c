@@ -21,6 +21,7 @@ enum {
 	DEV_IFINDEX = 1,
 	DEV_XDP_FEATURES = 3,
 	DEV_ZC_MAX_SEGS = 4, /* 6.6 */
+	DEV_RX_METADATA = 5, /* 6.7 */
 	QUEUE_GET = 10,      /* 6.8 */
 	QUEUE_ID = 1,
 	QUEUE_IFINDEX = 2,
@@ -45,7 +46,7 @@ struct napis {
 	uint32_t n, n_max;
 };
 
-struct napi_setting {
+struct answer {
 	uint16_t attribute;
 	uint64_t value;
 };
@@ -110,38 +111,47 @@ static int begin_netdev(struct request *request, uint8_t command)
 	return err;
 }
 
-static void take_max_segs(void *opaque, const struct nlmsghdr *message)
+static void take_answer(void *opaque, const struct nlmsghdr *message)
 {
-	get(message, DEV_ZC_MAX_SEGS, opaque);
+	struct answer *answer = opaque;
+
+	get(message, answer->attribute, &answer->value);
 }
 
-uint32_t mri_xdp_zc_max_segs(uint32_t ifindex)
+/* An attribute of a device; *value stays if the kernel does not have it. */
+static int read_device(uint32_t ifindex, uint16_t attribute, uint64_t *value)
 {
-	struct request request;
-	uint64_t n = 1;
-	const int err = begin_netdev(&request, DEV_GET);
-
-	if (err < 0)
-		return 1;
-	put(&request, DEV_IFINDEX, &ifindex, sizeof(ifindex));
-	(void)ask(&request, take_max_segs, &n);
-	return n < MR_MAX_SEGS ? (uint32_t)n : MR_MAX_SEGS;
-}
-
-static void take_features(void *opaque, const struct nlmsghdr *message)
-{
-	get(message, DEV_XDP_FEATURES, opaque);
-}
-
-int mri_xdp_features(uint32_t ifindex, uint64_t *ret_features)
-{
+	struct answer answer = { attribute, *value };
 	struct request request;
 	int err = begin_netdev(&request, DEV_GET);
 
 	if (err < 0)
 		return err;
 	put(&request, DEV_IFINDEX, &ifindex, sizeof(ifindex));
-	return ask(&request, take_features, ret_features);
+	err = ask(&request, take_answer, &answer);
+	*value = answer.value;
+	return err;
+}
+
+uint32_t mri_xdp_zc_max_segs(uint32_t ifindex)
+{
+	uint64_t n = 1;
+
+	(void)read_device(ifindex, DEV_ZC_MAX_SEGS, &n);
+	return n < MR_MAX_SEGS ? (uint32_t)n : MR_MAX_SEGS;
+}
+
+int mri_xdp_features(uint32_t ifindex, uint64_t *ret_features)
+{
+	return read_device(ifindex, DEV_XDP_FEATURES, ret_features);
+}
+
+uint64_t mri_xdp_rx_metadata(uint32_t ifindex)
+{
+	uint64_t features = 0;
+
+	(void)read_device(ifindex, DEV_RX_METADATA, &features);
+	return features;
 }
 
 /* The id of the group that tells of changed devices. */
@@ -251,26 +261,19 @@ static const uint16_t napi_attributes[XDP_N_SETTINGS] = {
 	[XDP_SETTING_FLUSH] = NAPI_GRO_FLUSH_TIMEOUT,
 };
 
-static void take_setting(void *opaque, const struct nlmsghdr *message)
-{
-	struct napi_setting *setting = opaque;
-
-	get(message, setting->attribute, &setting->value);
-}
-
 int mri_xdp_napi_read(uint32_t id, enum xdp_setting setting,
 		      uint64_t *ret_value)
 {
-	struct napi_setting s = { napi_attributes[setting], UINT64_MAX };
+	struct answer answer = { napi_attributes[setting], UINT64_MAX };
 	struct request request;
 	int err = begin_netdev(&request, NAPI_GET);
 
 	if (err < 0)
 		return err;
 	put(&request, NAPI_ID, &id, sizeof(id));
-	err = ask(&request, take_setting, &s);
-	*ret_value = s.value;
-	return err == 0 && s.value == UINT64_MAX ? -EOPNOTSUPP : err;
+	err = ask(&request, take_answer, &answer);
+	*ret_value = answer.value;
+	return err == 0 && answer.value == UINT64_MAX ? -EOPNOTSUPP : err;
 }
 
 int mri_xdp_napi_write(uint32_t id, enum xdp_setting setting, uint64_t value)

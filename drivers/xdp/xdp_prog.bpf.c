@@ -6,27 +6,25 @@
  * Two of one body: only a program that says "frags" gets frames of several
  * buffers, and a veth lets its peer have an MTU above one page only with it.
  */
+#include <stdbool.h>
+
 #include <linux/bpf.h>
 
+#include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
-struct {
-	__uint(type, BPF_MAP_TYPE_XSKMAP);
-	__type(key, __u32);
-	__type(value, __u32);
-	__uint(max_entries, 1); /* set to the number of channels at load */
-} sockets SEC(".maps");
+#include "xdp_steer.bpf.h"
 
 SEC("xdp")
 int millrace(struct xdp_md *ctx)
 {
-	return (int)bpf_redirect_map(&sockets, ctx->rx_queue_index, XDP_PASS);
+	return steer(ctx);
 }
 
 SEC("xdp.frags")
 int millrace_frags(struct xdp_md *ctx)
 {
-	return (int)bpf_redirect_map(&sockets, ctx->rx_queue_index, XDP_PASS);
+	return steer(ctx);
 }
 
 char licence_text[] SEC("license") = "Dual BSD/GPL";

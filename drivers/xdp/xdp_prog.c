@@ -11,6 +11,7 @@
  * (dev_xdp_attach); xdp-tools/lib/libxdp/protocol.org.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/if_link.h>
 #include <stdio.h>
@@ -26,7 +27,7 @@
 #include "xdp_filter.h"
 #include "xdp_prog.skel.h"
 
-enum { ATTACH_WAIT_MS = 1000, ATTACH_STEP_MS = 2 };
+enum { ATTACH_WAIT_MS = 1000, ATTACH_STEP_MS = 2, N_LOAD_FDS = 12 };
 
 int mri_xdp_silent(enum libbpf_print_level level, const char *format,
 		   va_list args)
@@ -78,6 +79,8 @@ static int open_program(struct xdp_port *port, bool has_frags,
 	bpf_program__set_autoload(skeleton->progs.millrace_frags, has_frags);
 	bpf_map__set_max_entries(skeleton->maps.sockets,
 				 port->options.first_queue + port->n_queues);
+	if (prog->vlan_kfunc != 0)
+		skeleton->rodata->has_tags = true;
 	prog->object = skeleton->obj;
 	prog->program = has_frags ? skeleton->progs.millrace_frags :
 				    skeleton->progs.millrace;
@@ -87,10 +90,28 @@ static int open_program(struct xdp_port *port, bool has_frags,
 	return 0;
 }
 
+/* Where libbpf cannot open a file, it finds that the kernel has no global
+ * variables, and that the program is invalid. */
+static int check_files(const struct xdp_port *port)
+{
+	int fds[N_LOAD_FDS], n = 0, err = 0;
+
+	while (n < N_LOAD_FDS && err == 0) {
+		fds[n] = fcntl(port->base.fd, F_DUPFD_CLOEXEC, 0);
+		err = fds[n] < 0 ? -errno : 0;
+		n += err == 0;
+	}
+	while (n > 0)
+		close(fds[--n]);
+	return err;
+}
+
 static int load(struct xdp_port *port, struct mr_reason *reterr_reason)
 {
-	const int err = bpf_object__load(port->prog.object);
+	int err = check_files(port);
 
+	if (err == 0)
+		err = bpf_object__load(port->prog.object);
 	if (err < 0)
 		return port->prog.user != NULL ?
 			       mri_xdp_user_refuse(port, err, reterr_reason) :
@@ -101,16 +122,28 @@ static int load(struct xdp_port *port, struct mr_reason *reterr_reason)
 	return 0;
 }
 
-/* Put the port's filter in front of the program. */
-static int add_filter(struct xdp_port *port, struct mr_reason *reterr_reason)
+/* Put the port's filter in front of the program, and load it for the device. */
+static int add_parts(struct xdp_port *port, struct mr_reason *reterr_reason)
 {
 	const int fd = mri_xdp_filter_load(port, port->prog.program,
 					   port->prog.has_frags, reterr_reason);
 
 	if (fd < 0)
 		return fd;
-	port->prog.fd = port->prog.filter_fd = fd;
+	port->prog.fd = port->prog.copy_fd = fd;
 	return 0;
+}
+
+static int load_all(struct xdp_port *port, bool has_frags,
+		    struct mr_reason *reterr_reason)
+{
+	int err = open_program(port, has_frags, reterr_reason);
+
+	if (err == 0)
+		err = load(port, reterr_reason);
+	if (err == 0 && (port->filter != NULL || port->prog.vlan_kfunc != 0))
+		err = add_parts(port, reterr_reason);
+	return err;
 }
 
 int mri_xdp_prog_refuse(const struct xdp_port *port, int err, bool has_rules,
@@ -197,6 +230,7 @@ static int join_dispatcher(struct xdp_port *port,
 	mode = xdp_multiprog__attach_mode(others);
 	xdp_multiprog__close(others);
 	mri_xdp_prog_close(port);
+	port->prog.vlan_kfunc = 0;
 	err = open_program(port, has_frags, reterr_reason);
 	if (err < 0)
 		return err;
@@ -280,11 +314,16 @@ static int load_and_attach(struct xdp_port *port, bool has_frags,
 		 mri_xdp_known(port, XDP_DRV, XDP_BROKEN, NULL));
 	int fd, err;
 
-	err = open_program(port, has_frags, reterr_reason);
-	if (err == 0)
-		err = load(port, reterr_reason);
-	if (err == 0 && port->filter != NULL)
-		err = add_filter(port, reterr_reason);
+	port->prog.vlan_kfunc = is_generic || port->options.prog != NULL ?
+					0 :
+					mri_xdp_vlan_kfunc(port);
+	err = load_all(port, has_frags, reterr_reason);
+	/* The kernel may refuse a program for one device; no memory is none. */
+	if (err < 0 && err != -ENOMEM && port->prog.vlan_kfunc != 0) {
+		mri_xdp_prog_close(port);
+		port->prog.vlan_kfunc = 0;
+		err = load_all(port, has_frags, reterr_reason);
+	}
 	if (err < 0)
 		return err;
 	fd = attach(port, is_generic ? XDP_FLAGS_SKB_MODE : XDP_FLAGS_DRV_MODE);
@@ -309,7 +348,7 @@ int mri_xdp_prog_open(struct xdp_port *port, bool has_frags,
 	const libbpf_print_fn_t print = libbpf_set_print(mri_xdp_silent);
 	int err;
 
-	port->prog.link_fd = port->prog.filter_fd = -1;
+	port->prog.link_fd = port->prog.copy_fd = -1;
 	err = port->options.map != NULL ?
 		      mri_xdp_map_open(port, has_frags, reterr_reason) :
 		      load_and_attach(port, has_frags, reterr_reason);
@@ -392,8 +431,8 @@ void mri_xdp_prog_close(struct xdp_port *port)
 	}
 	port->prog.dispatched = NULL;
 	mr_fd_close(port->prog.link_fd);
-	mr_fd_close(port->prog.filter_fd);
-	port->prog.link_fd = port->prog.filter_fd = -1;
+	mr_fd_close(port->prog.copy_fd);
+	port->prog.link_fd = port->prog.copy_fd = -1;
 	if (port->prog.skeleton != NULL)
 		xdp_prog_bpf__destroy(port->prog.skeleton);
 	port->prog.skeleton = NULL;

@@ -82,8 +82,18 @@ def pass_object():
 
 
 @pytest.fixture
-def tag_object():
-    """A program that tags what a host sends, compiled."""
+def on_vlan():
+    """A function that puts hosts on VLAN 5, as if with a VLAN device on h0."""
     if not TAG_OBJECT.exists():
         pytest.skip("no clang: the program that tags frames is not built")
-    return TAG_OBJECT
+    commands = " && ".join(["tc qdisc add dev h0 clsact"] + [
+        f"tc filter add dev h0 {way} bpf direct-action obj {TAG_OBJECT} sec "
+        f"{section}" for way, section in (("egress", "tc"),
+                                          ("ingress", "classifier"))])
+
+    def put(*hosts):
+        for host in hosts:
+            done = host.run("sh", "-c", commands, check=False)
+            if done.returncode != 0:
+                pytest.skip(f"no tc programs here: {done.stdout.strip()}")
+    return put

@@ -26,9 +26,13 @@ def echo(lab, house):
     return lab.closing(Echo(house.server))
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_hosts_inside_reach_a_server(lab, house, echo, workers):
+@pytest.mark.parametrize("workers, vlan", [(1, None), (2, None), (2, 5)])
+def test_hosts_inside_reach_a_server(lab, workers, vlan, on_vlan):
+    house = House(lab, vlan=vlan)
+    lab.closing(Echo(house.server))
     translator = Nat(house, "--workers", workers)
+    if vlan:
+        on_vlan(house.a, house.b, house.server)
     for host in (house.a, house.b):
         assert talk.ping(host, nat.SERVER) == 3
         assert talk.ping(host, nat.SERVER, size=4000) == 3  # fragments

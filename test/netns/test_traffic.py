@@ -194,33 +194,26 @@ def test_a_vlan_tag_in_the_frame_stays(lab, star, options):
     assert sink.receive(3) == sent
 
 
-def tag_what_leaves(host, tag_object):
-    """As if a VLAN device were on top of h0."""
-    done = host.run("sh", "-c", "tc qdisc add dev h0 clsact && tc filter add "
-                    "dev h0 egress bpf direct-action obj "
-                    f"{tag_object} sec tc", check=False)
-    if done.returncode != 0:
-        pytest.skip(f"no tc programs here: {done.stdout.strip()}")
-
-
-def test_a_vlan_tag_stays_when_the_sender_puts_it_in(lab, star, tag_object):
-    tag_what_leaves(star.hosts[0], tag_object)
-    star.hosts[0].run("ethtool", "-K", "h0", "txvlan", "off")
+@pytest.mark.parametrize("mtu", [1500, 9000])
+@pytest.mark.parametrize("txvlan", ["on", "off"])
+def test_a_vlan_tag_stays_wherever_the_sender_leaves_it(lab, on_vlan, txvlan,
+                                                        mtu):
+    """Outside of the frame, or in it."""
+    star = Star(lab, mtu=mtu)
+    on_vlan(star.hosts[0])
+    star.hosts[0].run("ethtool", "-K", "h0", "txvlan", txvlan)
     Forwarder(lab, star.middle, *star.ports)
     source, sink = both(lab, star, ETH_P_ALL)
-    source.send(frame(100))
-    assert sink.receive(1) == [tagged(frame(100), 5)]
+    sent = [frame(n, n) for n in (18, 60, 1000, mtu + 14)]
+    source.send_all(sent)
+    assert sink.receive(4) == [tagged(data, 3 << 13 | 5) for data in sent]
 
 
-@pytest.mark.xfail(strict=True, reason="a veth whose sender leaves the tag "
-                   "to the device has it beside the frame, where no XDP "
-                   "program of ours looks (drivers/xdp/README.md, Limits)")
-def test_a_vlan_tag_beside_the_frame_stays(lab, star, tag_object):
-    tag_what_leaves(star.hosts[0], tag_object)
-    Forwarder(lab, star.middle, *star.ports)
-    source, sink = both(lab, star, ETH_P_ALL)
-    source.send(frame(100))
-    assert sink.receive(1) == [tagged(frame(100), 5)]
+def test_a_port_says_if_it_loses_vlan_tags(lab, star):
+    forwarder = Forwarder(lab, star.middle, "xdp:p0,attach=generic", "p1")
+    ports = forwarder.stop()["ports"]
+    assert "tags outside the frame are lost (generic" in ports[0]["why"]
+    assert "tags" not in ports[1]["why"]
 
 
 def test_one_entry_per_frame_at_mtu_1500(lab, star):

@@ -21,7 +21,8 @@ INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\u00ad]")
 # Other projects' words for things that have a name here (docs/glossary.md). An
 # option of theirs is called what they call it.
 WORDS = re.compile(r"(?<!--)\b(mbufs?|packet buffers?|umem frames?|rte_mbuf)\b", re.I)
-CODESPELL = ["--ignore-words-list", "nd"]  # a word of mdoc(7)
+# A word of mdoc(7), and a member of libbpf's.
+CODESPELL = ["--ignore-words-list", "nd,mmaped"]
 
 
 def check_spdx(wrong, path, lines):

@@ -28,7 +28,7 @@ RULES = [
      None, "no memory is made on the data path"),
     (r"\bpthread_mutex_", r"^drivers/.*_[rt]x\.c$", None,
      "no lock on the data path"),
-    (r"\bvolatile\b", r"^(lib|drivers|apps|test)/", r"^lib/base/|\.bpf\.c$",
+    (r"\bvolatile\b", r"^(lib|drivers|apps|test)/", r"^lib/base/|\.bpf\.[ch]$",
      "use atomics; volatile orders nothing"),
     (r"\batomic_thread_fence\b|\b__atomic_thread_fence\b|"
      r"\b__sync_synchronize\b", r"", r"^lib/base/",

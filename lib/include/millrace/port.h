@@ -193,8 +193,8 @@ struct mr_port_info {
 	char name[64];        /**< "driver:device", as in JSON; the whole spec
 			       *   if there is no device */
 	char mode[16];        /**< "zc", "copy", "memory", ... */
-	char why[256];        /**< why no better mode is used; "" if it is the
-			       *   best */
+	char why[256];        /**< why no better mode is used, or what this one
+			       *   loses; "" if it is the best */
 };
 
 /** State of a port's link. */

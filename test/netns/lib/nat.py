@@ -25,8 +25,9 @@ class House:
         b 10.0.0.4 --+
     """
 
-    def __init__(self, lab, queues=1):
+    def __init__(self, lab, queues=1, vlan=None):
         self.lab = lab
+        self.tag = f", vlan: {vlan}" if vlan else ""
         self.middle = lab.namespace("f")
         self.switch = switch = lab.namespace("s")
         self.a, self.b = lab.namespace("a"), lab.namespace("b")
@@ -47,9 +48,9 @@ class House:
         """A configuration file; its path."""
         path = self.lab.tmp_path / name
         path.write_text(
-            f"inside: {{port: p0, addresses: {INSIDE}/24}}\n"
+            f"inside: {{port: p0, addresses: {INSIDE}/24{self.tag}}}\n"
             f"outside: {{port: {port}, addresses: {OUTSIDE}/24, "
-            f"gateway: {SERVER}}}\n{text}")
+            f"gateway: {SERVER}{self.tag}}}\n{text}")
         return path
 
 

@@ -26,6 +26,11 @@ static const char *attached_name;  /* the program there, NULL: none */
 static int join_errno;
 static uint32_t n_attaches, n_joins, n_detaches;
 static uint32_t last_flags;
+static uint32_t vlan_kfunc; /* of the device, 0: none */
+static int bind_errno;
+static int last_prog_fd; /* attached */
+
+enum { UNBOUND_FD = 1000 };
 
 static struct xdp_port *make_port(uint32_t attach)
 {
@@ -44,7 +49,12 @@ static struct xdp_port *make_port(uint32_t attach)
 int bpf_object__open_skeleton(struct bpf_object_skeleton *s,
 			      const struct bpf_object_open_opts *opts)
 {
-	(void)s, (void)opts;
+	static uint8_t rodata[64];
+
+	(void)opts;
+	for (int i = 0; i < s->map_cnt; i++)
+		if (s->maps[i].mmaped != NULL)
+			*s->maps[i].mmaped = rodata;
 	return 0;
 }
 
@@ -76,7 +86,7 @@ const char *bpf_program__name(const struct bpf_program *prog)
 int bpf_program__fd(const struct bpf_program *prog)
 {
 	(void)prog;
-	return 1000;
+	return UNBOUND_FD;
 }
 
 int bpf_map__set_max_entries(struct bpf_map *map, __u32 n)
@@ -97,8 +107,9 @@ int bpf_link_create(int prog_fd, int target_fd, enum bpf_attach_type type,
 {
 	const bool is_generic = opts->flags & XDP_FLAGS_SKB_MODE;
 
-	(void)prog_fd, (void)target_fd, (void)type;
+	(void)target_fd, (void)type;
 	n_attaches++;
+	last_prog_fd = prog_fd;
 	last_flags = opts->flags;
 	errno = is_generic ? attach_generic_errno : attach_native_errno;
 	if (n_busy_attaches > 0) {
@@ -141,13 +152,20 @@ int mri_xdp_netdev_read(uint32_t ifindex, struct xdp_netdev *dev)
 	return 0;
 }
 
-/* What a port without a filter does not call. */
+uint32_t mri_xdp_vlan_kfunc(const struct xdp_port *port)
+{
+	(void)port;
+	return vlan_kfunc;
+}
+
+/* Ports here have no filter. */
 int mri_xdp_filter_load(const struct xdp_port *port,
 			const struct bpf_program *prog, bool has_frags,
 			struct mr_reason *reason)
 {
-	(void)port, (void)prog, (void)has_frags, (void)reason;
-	return -ENOSYS;
+	(void)prog, (void)has_frags, (void)reason;
+	assert_true(port->prog.vlan_kfunc != 0);
+	return bind_errno != 0 ? -bind_errno : dup(0);
 }
 
 /* libxdp. */
@@ -210,9 +228,11 @@ struct prog_case {
 	int native_errno, generic_errno, n_busy;
 	const char *attached_name;
 	int join_errno;
+	uint32_t vlan_kfunc;
+	int bind_errno;
 
 	int result;
-	bool is_native;
+	bool is_native, is_bound;
 	uint32_t n_joins;
 	const char *reason; /* a part of it */
 };
@@ -259,6 +279,22 @@ static const struct prog_case cases[] = {
 	  .native_errno = ENOSPC,
 	  .result = -ENOTSUP,
 	  .reason = "rx queues" },
+	{ .name = "tags outside the frame: for this device",
+	  .vlan_kfunc = 9,
+	  .is_native = true,
+	  .is_bound = true },
+	{ .name = "the kernel refuses that: for any device",
+	  .vlan_kfunc = 9,
+	  .bind_errno = EINVAL,
+	  .is_native = true },
+	{ .name = "attach=generic: for any device",
+	  .attach = XDP_ATTACH_GENERIC,
+	  .vlan_kfunc = 9 },
+	{ .name = "libxdp's dispatcher: for any device",
+	  .native_errno = EBUSY,
+	  .attached_name = "xdp_dispatcher",
+	  .n_joins = 1,
+	  .vlan_kfunc = 9 },
 	{ .name = "no capability",
 	  .native_errno = EPERM,
 	  .result = -EPERM,
@@ -276,11 +312,17 @@ static void each_answer_has_its_result(void **state)
 	n_busy_attaches = c->n_busy;
 	attached_name = c->attached_name;
 	join_errno = c->join_errno;
+	vlan_kfunc = c->vlan_kfunc;
+	bind_errno = c->bind_errno;
 
 	assert_int_equal(mri_xdp_prog_open(port, false, &reason), c->result);
 	assert_int_equal(n_joins, c->n_joins);
 	if (c->result == 0) {
 		assert_int_equal(port->prog.is_native, c->is_native);
+		assert_int_equal(port->prog.vlan_kfunc != 0, c->is_bound);
+		if (c->n_joins == 0)
+			assert_int_equal(last_prog_fd != UNBOUND_FD,
+					 c->is_bound);
 		assert_int_equal(port->prog.dispatched != NULL,
 				 c->n_joins == 1);
 		mri_xdp_prog_close(port);

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
+/*
+ * A frame to the socket of its queue, with the VLAN tag that the kernel may
+ * hold outside of it: a veth whose peer leaves tagging to the device, a NIC
+ * that strips tags.
+ *
+ * Source: linux/Documentation/networking/xdp-rx-metadata.rst.
+ */
+#ifndef XDP_STEER_BPF_H
+#define XDP_STEER_BPF_H
+
+struct {
+	__uint(type, BPF_MAP_TYPE_XSKMAP);
+	__type(key, __u32);
+	__type(value, __u32);
+	__uint(max_entries,
+	       1); /* set at load, or another map takes its place */
+} sockets SEC(".maps");
+
+const volatile bool has_tags; /* the device tells of tags outside */
+
+/* What rx_vlan_tag() finds: tests set it. */
+struct {
+	__u16 proto; /* network order; 0: no tag */
+	__u16 tci;
+} simulated_tag;
+
+/*
+ * Stands for bpf_xdp_metadata_rx_vlan_tag(), which takes its place in programs
+ * that are loaded for a device: xdp_bound.c. So each argument is passed.
+ */
+static __attribute__((noinline)) int rx_vlan_tag(const struct xdp_md *ctx,
+						 __u16 *proto, __u16 *tci)
+{
+	asm volatile("" : : "r"(ctx)); /* passed, although unused */
+	if (simulated_tag.proto == 0)
+		return -1;
+	*proto = simulated_tag.proto;
+	*tci = simulated_tag.tci;
+	return 0;
+}
+
+/* Write the tag into the frame, if there is one outside of it. False: there is
+ * no room. */
+static __always_inline bool put_tag_back(struct xdp_md *ctx)
+{
+	enum { TAG_BYTES = 4 };
+	__u16 proto = 0, tci = 0;
+	__u32 *words;
+
+	if (rx_vlan_tag(ctx, &proto, &tci) != 0)
+		return true;
+	if (bpf_xdp_adjust_head(ctx, -TAG_BYTES) != 0)
+		return false;
+	words = (void *)(long)ctx->data;
+	if ((void *)(words + 4) > (void *)(long)ctx->data_end)
+		return false;
+	for (int i = 0; i < 3; i++) /* both addresses */
+		words[i] = words[i + 1];
+	words[3] = proto | (__u32)bpf_htons(tci) << 16;
+	return true;
+}
+
+/* To its socket, or, without one, to the kernel: unchanged. */
+static __always_inline int steer(struct xdp_md *ctx)
+{
+	const int action =
+		(int)bpf_redirect_map(&sockets, ctx->rx_queue_index, XDP_PASS);
+
+	if (has_tags && action == XDP_REDIRECT && !put_tag_back(ctx))
+		return XDP_ABORTED;
+	return action;
+}
+
+#endif
