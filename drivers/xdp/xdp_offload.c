@@ -71,6 +71,8 @@ static int rules_caps(const struct mr_port *base, struct mr_offload_caps *caps,
 		snprintf(caps->why, sizeof(caps->why),
 			 "zero-copy: a redirect copies each frame");
 	}
+	if (mri_xdp_loses_tags(port, caps->why, sizeof(caps->why)))
+		caps->is_advised = 0;
 	if (!(features_of(port, 0) & CAN_XMIT)) {
 		caps->can_send = 0;
 		snprintf(
@@ -158,6 +160,8 @@ static struct xdp_rules_bpf *load(struct xdp_rules *rules, uint32_t idx,
 	s->rodata->has_partial_csums = port->rxqs[0].has_partial_csums;
 	s->rodata->has_flows = rules->base.n_hops > 0;
 	s->rodata->is_simulated = rules->is_simulated;
+	s->rodata->has_tags =
+		port->prog.vlan_kfunc != 0 || rules->is_simulated;
 	s->rodata->magic = rules->base.magic;
 	s->rodata->id_step = rules->base.id_step;
 	if (is_tracer && bpf_obj_get_info_by_fd(
@@ -292,24 +296,24 @@ static const struct bpf_program *program_of(const struct xdp_rules *rules,
 		       s->progs.millrace_rules;
 }
 
-static int add_filter(struct xdp_rules *rules, uint32_t i,
+static int add_parts(struct xdp_rules *rules, uint32_t i,
 		      struct mr_reason *reterr_reason)
 {
 	const struct xdp_port *port = xdp_rules_port(rules, i);
 	int fd;
 
-	if (port->filter == NULL)
+	if (port->filter == NULL && port->prog.vlan_kfunc == 0)
 		return 0;
 	fd = mri_xdp_filter_load(port, program_of(rules, i),
 				 port->prog.has_frags, reterr_reason);
-	rules->filter_fds[i] = fd < 0 ? -1 : fd;
+	rules->copy_fds[i] = fd < 0 ? -1 : fd;
 	return fd < 0 ? fd : 0;
 }
 
 static int prog_fd(const struct xdp_rules *rules, uint32_t i)
 {
-	return rules->filter_fds[i] >= 0 ?
-		       rules->filter_fds[i] :
+	return rules->copy_fds[i] >= 0 ?
+		       rules->copy_fds[i] :
 		       bpf_program__fd(program_of(rules, i));
 }
 
@@ -467,7 +471,7 @@ static void rules_close(struct mr_rules *base)
 	if (rules->tracer != NULL)
 		xdp_rules_bpf__destroy(rules->tracer);
 	for (uint32_t i = 0; i < base->n_ports; i++)
-		mr_fd_close(rules->filter_fds[i]);
+		mr_fd_close(rules->copy_fds[i]);
 	mri_xdp_rules_unload(rules);
 	libbpf_set_print(print);
 }
@@ -500,7 +504,7 @@ static int open_steps(struct xdp_rules *rules, struct mr_reason *reterr_reason)
 		return mri_xdp_prog_refuse(xdp_rules_port(rules, 0), err, true,
 					   reterr_reason);
 	for (uint32_t i = 0; i < base->n_ports && err == 0; i++)
-		err = add_filter(rules, i, reterr_reason);
+		err = add_parts(rules, i, reterr_reason);
 	if (err < 0)
 		return err;
 	open_tracer(rules);
@@ -520,7 +524,7 @@ static int rules_open(struct mr_rules *base, struct mr_reason *reterr_reason)
 	const libbpf_print_fn_t print = libbpf_set_print(mri_xdp_silent);
 	int err;
 
-	memset(rules->filter_fds, 0xff, sizeof(rules->filter_fds)); /* -1 */
+	memset(rules->copy_fds, 0xff, sizeof(rules->copy_fds)); /* -1 */
 	err = open_steps(rules, reterr_reason);
 	if (err < 0)
 		rules_close(base);

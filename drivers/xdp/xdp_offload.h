@@ -13,8 +13,8 @@ struct xdp_rules {
 	struct mr_rules base;
 	/* By port; the first has the maps. The tracer counts what is lost. */
 	struct xdp_rules_bpf *programs[XDP_RULES_PORTS];
-	/* The same with the port's filter in front; -1: it has none. */
-	int filter_fds[XDP_RULES_PORTS];
+	/* Copies with a filter in front, or for the device; -1: none. */
+	int copy_fds[XDP_RULES_PORTS];
 	struct xdp_rules_bpf *tracer;       /* NULL: the kernel refuses it */
 	uint64_t features[XDP_RULES_PORTS]; /* as the kernel said last */
 	uint32_t queue_base[XDP_RULES_PORTS];

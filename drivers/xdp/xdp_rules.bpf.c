@@ -20,13 +20,7 @@
 #include <bpf/bpf_tracing.h>
 
 #include "xdp_rules.h"
-
-struct {
-	__uint(type, BPF_MAP_TYPE_XSKMAP);
-	__type(key, __u32);
-	__type(value, __u32);
-	__uint(max_entries, 1); /* the port's own map takes its place */
-} sockets SEC(".maps");
+#include "xdp_steer.bpf.h"
 
 /* Each of the maps below is one of the whole set; sizes are set at load. */
 struct {
@@ -334,20 +328,16 @@ static __always_inline int send(struct xdp_md *ctx, const struct ethhdr *eth,
 	return XDP_REDIRECT;
 }
 
-static __always_inline int handle(struct xdp_md *ctx, __u64 n_bytes)
+/* The frame has its tag. */
+static __always_inline int apply(struct xdp_md *ctx,
+				 const struct xdp_rule_port *port,
+				 __u32 queue_idx, __u64 n_bytes)
 {
 	const void *end = (const void *)(long)ctx->data_end;
 	const struct ethhdr *eth = (const void *)(long)ctx->data;
-	const __u32 i = ctx->rx_queue_index - first_queue;
-	const __u32 queue_idx = queue_base + i;
-	const __u32 idx = port_idx;
-	const struct xdp_rule_port *port = bpf_map_lookup_elem(&ports, &idx);
 	struct xdp_rule_queue *queue;
 	__u32 word;
 
-	if (i >= n_queues || (const void *)(eth + 1) > end || port == NULL ||
-	    port->is_off)
-		return to_user(ctx);
 	if (has_flows) {
 		const int action = handle_flow(ctx, port, queue_idx, n_bytes);
 
@@ -355,9 +345,9 @@ static __always_inline int handle(struct xdp_md *ctx, __u64 n_bytes)
 			return action;
 		end = (const void *)(long)ctx->data_end;
 		eth = (const void *)(long)ctx->data;
-		if ((const void *)(eth + 1) > end)
-			return to_user(ctx);
 	}
+	if ((const void *)(eth + 1) > end)
+		return to_user(ctx);
 	word = match(port, eth);
 	if (!(word & XDP_RULE_ACTIVE))
 		return to_user(ctx);
@@ -370,16 +360,31 @@ static __always_inline int handle(struct xdp_md *ctx, __u64 n_bytes)
 	return XDP_DROP;
 }
 
+static __always_inline int handle(struct xdp_md *ctx, bool is_sg)
+{
+	const __u32 i = ctx->rx_queue_index - first_queue;
+	const __u32 idx = port_idx;
+	const struct xdp_rule_port *port = bpf_map_lookup_elem(&ports, &idx);
+
+	if (i >= n_queues || port == NULL || port->is_off)
+		return steer(ctx);
+	if (has_tags && !put_tag_back(ctx))
+		return XDP_ABORTED;
+	return apply(ctx, port, queue_base + i,
+		     is_sg ? bpf_xdp_get_buff_len(ctx) :
+			     (__u64)(ctx->data_end - ctx->data));
+}
+
 SEC("xdp")
 int millrace_rules(struct xdp_md *ctx)
 {
-	return handle(ctx, ctx->data_end - ctx->data);
+	return handle(ctx, false);
 }
 
 SEC("xdp.frags")
 int millrace_rules_frags(struct xdp_md *ctx)
 {
-	return handle(ctx, bpf_xdp_get_buff_len(ctx));
+	return handle(ctx, true);
 }
 
 /*

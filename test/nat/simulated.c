@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Rules without ports: simulated.h. */
+#include <arpa/inet.h>
 #include <errno.h>
+#include <linux/if_ether.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -184,26 +186,46 @@ void simulated_tick(struct mr_rules *rules, uint64_t now_ns)
 		((struct xdp_rules *)rules)->ports[i].now_ns = now_ns;
 }
 
+/* Of half of the frames the tag is outside, as the kernel may keep it. */
+static void take_tag_out(struct xdp_rules_bpf *program, uint8_t *bytes,
+			 uint32_t *n_bytes)
+{
+	enum { AT = 12, TAG_BYTES = 4 };
+	uint16_t tag[2];
+
+	program->bss->simulated_tag.proto = 0;
+	if (*n_bytes < MIN_FRAME + TAG_BYTES || bytes[*n_bytes - 1] % 2 != 0)
+		return;
+	memcpy(tag, bytes + AT, TAG_BYTES);
+	if (tag[0] != htons(ETH_P_8021Q) && tag[0] != htons(ETH_P_8021AD))
+		return;
+	program->bss->simulated_tag.proto = tag[0];
+	program->bss->simulated_tag.tci = ntohs(tag[1]);
+	*n_bytes -= TAG_BYTES;
+	memmove(bytes + AT, bytes + AT + TAG_BYTES, *n_bytes - AT);
+}
+
 enum simulated simulated_run(const struct mr_rules *base, uint32_t from,
 			     uint8_t *bytes, uint32_t *n_bytes,
 			     struct mr_flow_ticket *ret_ticket)
 {
 	const struct xdp_rules *rules = (const struct xdp_rules *)base;
+	struct xdp_rules_bpf *program = rules->programs[from];
 	uint8_t out[SIMULATED_FRAME];
-	struct xdp_md ctx = { .data_end = *n_bytes };
+	struct xdp_md ctx = { 0 };
 	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = bytes,
-		    .data_size_in = *n_bytes, .data_out = out,
-		    .data_size_out = sizeof(out), .ctx_in = &ctx,
-		    .ctx_size_in = sizeof(ctx), .ctx_out = &ctx,
+		    .data_out = out, .data_size_out = sizeof(out),
+		    .ctx_in = &ctx, .ctx_size_in = sizeof(ctx), .ctx_out = &ctx,
 		    .ctx_size_out = sizeof(ctx));
 
 	memset(ret_ticket, 0, sizeof(*ret_ticket));
 	if (*n_bytes < MIN_FRAME || *n_bytes > MAX_FRAME)
 		return SIMULATED_UP;
+	take_tag_out(program, bytes, n_bytes);
+	ctx.data_end = options.data_size_in = *n_bytes;
 	if (bpf_prog_test_run_opts(
-		    bpf_program__fd(
-			    rules->programs[from]->progs.millrace_rules),
-		    &options) < 0 ||
+		    bpf_program__fd(program->progs.millrace_rules), &options) <
+		    0 ||
 	    (ctx.data != 0 && ctx.data != sizeof(*ret_ticket)))
 		return SIMULATED_FAILED;
 	if (ctx.data != 0)

@@ -17,12 +17,13 @@ ASKS = 20
 class Kernel:
     """mr-nat --offload on between hosts whose checksums are complete."""
 
-    def __init__(self, lab, *options, config="", mode="on", gro="on"):
+    def __init__(self, lab, *options, config="", mode="on", gro="on",
+                 vlan=None):
         self.lab = lab
-        self.house = House(lab)
+        self.house = House(lab, vlan=vlan)
         for host in (self.house.a, self.house.b, self.house.server):
             host.run("ethtool", "-K", "h0", "tx", "off", "tso", "off", "gso",
-                     "off", "txvlan", "off")
+                     "off")
         self.set_gro(gro)
         self.echo = lab.closing(Echo(self.house.server))
         self.translator = Nat(self.house, "--offload", mode, *options,
@@ -69,9 +70,11 @@ class Kernel:
         return final
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_udp_is_forwarded_both_ways(lab, workers):
-    kernel = Kernel(lab, "--workers", workers)
+@pytest.mark.parametrize("workers, vlan", [(1, None), (2, None), (1, 5)])
+def test_udp_is_forwarded_both_ways(lab, workers, vlan, on_vlan):
+    kernel = Kernel(lab, "--workers", workers, vlan=vlan)
+    if vlan:
+        on_vlan(kernel.house.a, kernel.house.b, kernel.house.server)
     talkers = [kernel.talker(host)
                for host in (kernel.house.a, kernel.house.b) for _ in range(3)]
     seen = kernel.known(*talkers)

@@ -29,10 +29,8 @@ class Kernel:
             options=["--mode", mode, "--offload", offload, *options])
 
     def set_gro(self, i, state):
-        """Whether host i's end receives what is redirected to it; tags are
-        in the frame."""
-        self.star.hosts[i].run("ethtool", "-K", "h0", "gro", state, "txvlan",
-                               "off")
+        """Whether host i's end receives what is redirected to it."""
+        self.star.hosts[i].run("ethtool", "-K", "h0", "gro", state)
 
     def send(self, i, to, n=1, size=100, dst=BROADCAST, src=mac(1)):
         """Send n frames from host i; hosts `to` get all of them, in order."""
@@ -80,11 +78,14 @@ def test_patch_forwards_all_in_the_kernel(lab):
                for port in final["ports"]) == 0
 
 
+@pytest.mark.parametrize("is_tagged", [False, True])
 @pytest.mark.parametrize("mode", ["patch", "learn"])
-def test_kernels_talk(lab, mode):
+def test_kernels_talk(lab, mode, is_tagged, on_vlan):
     """Their partial checksums go through user space, which finishes them."""
     kernel = Kernel(lab, mode)
     star = kernel.star
+    if is_tagged:
+        on_vlan(*star.hosts)
     assert talk.ping(star.hosts[0], star.address(1)) == 3
     if mode == "learn":
         kernel.wait_for("rules", 2)
