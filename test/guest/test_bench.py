@@ -21,17 +21,19 @@ N_CPUS = 2
 LIMIT_S = limit(120)
 
 
-def loop(guest, *words):
-    """mr-bench loop to its end, without its front end: the trial."""
-    requests = [{"v": 2, "command": "loop"}] + [
-        {"request": name} for name in ("open", "trial", "finish")]
+def loop(guest, specs):
+    """mr-bench loop --bidirectional to its end, without its front end: the trial."""
+    requests = [
+        {"request": "begin", "v": 3, "tx": specs, "rx": specs[::-1]},
+        {"request": "open", "has_map": True},
+        {"request": "trial", "pps": 4000, "frames": N_FRAMES, "settle_ns": 2 * 10**9,
+         "max_lag_ns": 10 * 10**9},
+        {"request": "finish"}]
     status, _ = guest.run("printf '%s\\n' " + " ".join(
         f"'{json.dumps(request)}'" for request in requests) + " >/tmp/requests")
     assert status == 0
     status, text = guest.run(
-        f"mr-bench-engine serve loop --rate 4k --count {N_FRAMES} --settle 2 "
-        f"--max-lag 10 {' '.join(words)} </tmp/requests 2>/tmp/bench.log",
-        LIMIT_S)
+        "mr-bench-engine serve </tmp/requests 2>/tmp/bench.log", LIMIT_S)
     assert status == 0, guest.run("cat /tmp/bench.log")[1]
     reply, = [json.loads(line) for line in text.splitlines()
               if '"reply":"trial"' in line]
@@ -51,7 +53,7 @@ def test_loop(one, other):
         forget_log(guest)
         specs = [f"vfio:{nic.bdf}" if nic in ours else f"xdp:{nic.name}"
                  for nic in nics]
-        trial = loop(guest, "--bidirectional", *specs)
+        trial = loop(guest, specs)
         check_log(guest)
     tx, rx = trial["tx"], trial["rx"]
     assert tx["sent"] + tx["unsent"] == N_FRAMES

@@ -139,6 +139,8 @@ def main():
                       sum(path.suffix == ".c" for path in sources))
         checker.check("lines_per_driver", f"drivers/{driver}",
                       sum(len(tree.text(p).splitlines()) for p in sources))
+    checker.check("lines_of_engine", "apps/bench", sum(
+        len(tree.text(p).splitlines()) for p in tree.files("apps/bench/*.c", "apps/bench/*.h")))
     checker.check("lines_of_top_meson", "meson.build",
                   len(tree.text("meson.build").splitlines()))
     headers = tree.public_headers()

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The requests of a front end, from the command line to the document. */
+/* The requests of a front end: what comes first, and who answers the others. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,9 +9,8 @@
 #include "engine/serve.h"
 #include "net/describe.h"
 #include "support/json_text.h"
+#include "support/specs.h"
 #include "support/text.h"
-
-enum { MAX_WITHOUT = 40 };
 
 static int complain(const char *text, int status)
 {
@@ -44,114 +43,141 @@ static bool send_reply(const char *name, json_t *reply)
 	return is_sent;
 }
 
-static const char *text_at(const json_t *object, const char *key)
+uint64_t serve_count(const json_t *request, const char *key)
 {
-	const char *text = json_string_value(json_object_get(object, key));
+	return (uint64_t)json_integer_value(json_object_get(request, key));
+}
+
+static bool is_at(const json_t *request, const char *key)
+{
+	return json_is_true(json_object_get(request, key));
+}
+
+static const char *text_at(const json_t *array, size_t i)
+{
+	const char *text = json_string_value(json_array_get(array, i));
 
 	return text != NULL ? text : "";
 }
 
-/* An option of the front end's: name and value, for it to read. */
-static enum parse_result keep(const struct option_row *row, const char *arg,
-			      void *own, struct mr_reason *why)
+/* Any bytes: a character of the text stands for each, as in Latin-1. */
+static const char *bytes_of(const char *text)
 {
-	json_t *pair = json_pack("[s, s]", row->name, arg != NULL ? arg : "");
+	char *bytes = strdup(text), *to = bytes;
 
-	if (pair == NULL)
-		return parse_wrong(why, "--%s: not UTF-8", row->name);
-	json_array_append_new(own, pair);
-	return PARSE_RUN;
+	if (bytes == NULL)
+		abort(); /* as everywhere in an application */
+	for (; *text != '\0'; text++) {
+		const bool is_two = (uint8_t)*text >= 0xc0;
+
+		*to++ = is_two ? (char)((uint8_t)text[0] << 6 |
+					((uint8_t)text[1] & 0x3f)) :
+				 *text;
+		text += is_two;
+	}
+	*to = '\0';
+	return bytes;
 }
 
-/* The options that the front end asks for, in front of the shared ones. */
-static uint32_t gather_rows(const json_t *ask, struct option_row *ret)
+/* Returns how many there are, room at most. They stay until the end. */
+static uint32_t read_texts(const json_t *array, const char **ret, uint32_t room)
 {
-	const json_t *row;
 	uint32_t n = 0;
-	size_t i;
 
-	json_array_foreach(json_object_get(ask, "options"), i, row)
-	{
-		const char *arg = json_string_value(json_array_get(row, 1));
-
-		if (n == MAX_OPTIONS)
-			break;
-		ret[n] = (struct option_row){
-			.id = TRAFFIC_OWN + (int)n,
-			.name = json_string_value(json_array_get(row, 0)),
-			.arg = arg != NULL && arg[0] != '\0' ? arg : NULL,
-			.help = json_string_value(json_array_get(row, 2)),
-		};
-		n++;
-	}
+	for (; n < json_array_size(array) && n < room; n++)
+		ret[n] = bytes_of(text_at(array, n));
 	return n;
 }
 
-static enum traffic_ports ports_of(const char *name)
+static const struct option_row plane_rows[] = {
+	{ .name = "queues", .id = OPTION_QUEUES },
+	{ .name = "workers", .id = OPTION_WORKERS },
+	{ .name = "cores", .id = OPTION_CORES },
+	{ .name = "burst", .id = OPTION_BURST },
+	{ .name = "ring", .id = OPTION_RING },
+	{ .name = "pool-pages", .id = OPTION_POOL_PAGES },
+	{ .name = "page-bytes", .id = OPTION_PAGE_BYTES },
+	{ .name = "mtu", .id = OPTION_MTU },
+	{ .name = "promisc", .id = OPTION_PROMISC },
+};
+
+enum { N_PLANE_ROWS = sizeof(plane_rows) / sizeof(plane_rows[0]) };
+
+/* Pairs of name and value, as a command line has them. */
+static int take_plane(const json_t *pairs, struct dataplane_config *plane,
+		      struct mr_reason *why)
 {
-	if (strcmp(name, "sends") == 0)
-		return TRAFFIC_SENDS;
-	if (strcmp(name, "receives") == 0)
-		return TRAFFIC_RECEIVES;
-	return strcmp(name, "pairs or none") == 0 ? TRAFFIC_PAIRS_OR_NONE :
-						    TRAFFIC_PAIRS;
+	const json_t *pair;
+	size_t i;
+
+	json_array_foreach(pairs, i, pair)
+	{
+		uint32_t r = 0;
+
+		while (r < N_PLANE_ROWS &&
+		       strcmp(plane_rows[r].name, text_at(pair, 0)) != 0)
+			r++;
+		if (r == N_PLANE_ROWS)
+			return fail_with(why, 2, "no option '%s'",
+					 text_at(pair, 0));
+		if (dataplane_take_option(&plane_rows[r], text_at(pair, 1),
+					  plane, why) != PARSE_RUN)
+			return 2;
+	}
+	return dataplane_check_options(plane, why) == PARSE_RUN ? 0 : 2;
 }
 
-/* Returns the exit status, or -1: go on. */
-static int read_options(struct serving *serving, const json_t *ask, int argc,
-			char **argv, json_t *values)
+struct device_config serve_device(const json_t *device)
 {
-	struct option_row rows[MAX_OPTIONS];
-	const char *without[MAX_WITHOUT + 1] = { NULL };
-	const json_t *names = json_object_get(ask, "without");
-	const struct traffic_command command = {
-		.name = text_at(ask, "command"),
-		.usage = text_at(ask, "usage"),
-		.ports = ports_of(text_at(ask, "ports")),
-		.without = without,
-		.rows = rows,
-		.n_rows = gather_rows(ask, rows),
-		.take = keep,
-		.own = values,
+	return (struct device_config){
+		.loss_every = (uint32_t)serve_count(device, "loss_every"),
+		.corrupt_every = (uint32_t)serve_count(device, "corrupt_every"),
+		.reorder_every = (uint32_t)serve_count(device, "reorder_every"),
+		.reorder_by = (uint32_t)serve_count(device, "reorder_by"),
+		.dup_every = (uint32_t)serve_count(device, "dup_every"),
+		.delay_ns = serve_count(device, "delay_ns"),
+		.rate_pps =
+			json_number_value(json_object_get(device, "rate_pps")),
+		.queue_frames = (uint32_t)serve_count(device, "queue_frames"),
 	};
-
-	for (size_t i = 0; i < json_array_size(names) && i < MAX_WITHOUT; i++)
-		without[i] = json_string_value(json_array_get(names, i));
-	return traffic_options_main(&command, argc, argv, &serving->options);
 }
 
-static json_t *texts(const char *const *list, uint32_t n)
+/* What ports are opened with. Returns 0, or the exit status. */
+static int read_config(struct serving *serving, const json_t *ask,
+		       struct mr_reason *why)
 {
-	json_t *array = json_array();
+	const json_t *device = json_object_get(ask, "device");
+	const uint64_t mac = serve_count(ask, "dst_mac");
+	struct tester_config *const config = &serving->config;
 
-	for (uint32_t i = 0; i < n; i++)
-		json_array_append_new(array, json_text(list[i]));
-	return array;
-}
-
-/* What the command line has that the front end goes by. Takes begun over. */
-static json_t *describe_options(const struct serving *serving, json_t *values,
-				json_t *begun)
-{
-	const struct traffic_options *const o = &serving->options;
-	char rate[40];
-
-	rate_print(&o->trial.rate, rate, sizeof(rate));
-	return json_pack(
-		"{sO so so so si ss ss si sI sI sI si sb sb sb s{so so so} so}",
-		"values", values, "tx", texts(o->tx, o->tester.n_tx), "rx",
-		texts(o->rx, o->tester.n_rx), "streams",
-		texts(o->streams, o->tester.n_streams), "frame_bytes",
-		(int)o->tester.frame_bytes, "rate", rate, "pace",
-		pace_names[o->trial.pace], "pace_frames",
-		(int)o->trial.burst_frames, "count",
-		(json_int_t)o->trial.n_frames, "duration_ns",
-		(json_int_t)o->trial.duration_ns, "settle_ns",
-		(json_int_t)o->trial.settle_ns, "workers",
-		(int)o->tester.plane.n_workers, "is_virtual",
-		o->tester.is_virtual, "is_json", o->is_json, "is_quiet",
-		o->is_quiet, "files", "out", path_text(o->json_out), "csv",
-		path_text(o->csv), "hdr", path_text(o->hdr), "document", begun);
+	*config = (struct tester_config){
+		.tx = serving->tx,
+		.n_tx = read_texts(json_object_get(ask, "tx"), serving->tx,
+				   MAX_PORTS),
+		.rx = serving->rx,
+		.n_rx = read_texts(json_object_get(ask, "rx"), serving->rx,
+				   MAX_PORTS),
+		.streams = serving->streams,
+		.n_streams = read_texts(json_object_get(ask, "streams"),
+					serving->streams, STREAMS_MAX + 1),
+		.is_virtual = is_at(ask, "is_virtual"),
+		.is_unstamped = is_at(ask, "is_unstamped"),
+		.has_unstamped = is_at(ask, "has_unstamped"),
+		.seed = serve_count(ask, "seed"),
+		.has_dst_mac = json_is_integer(json_object_get(ask, "dst_mac")),
+		.frame_bytes = (uint32_t)serve_count(ask, "frame_bytes"),
+		.plane = { .program = "mr-bench",
+			   .log_level = option_log_level(
+				   (uint32_t)serve_count(ask, "verbose"),
+				   is_at(ask, "is_quiet")) },
+	};
+	for (uint32_t i = 0; i < 6; i++)
+		config->dst_mac[i] = (uint8_t)(mac >> (40 - 8 * i));
+	if (json_is_object(device)) {
+		serving->device = serve_device(device);
+		config->device = &serving->device;
+	}
+	return take_plane(json_object_get(ask, "plane"), &config->plane, why);
 }
 
 /* Returns 0, or 1 if accounts are wrong, with a line on stderr. */
@@ -165,14 +191,27 @@ static int close_ports(struct serving *serving)
 	return status;
 }
 
+/* The first request: what the front end begins a document with. */
+static int serve_begin(struct serving *serving, const json_t *request,
+		       json_t *reply, struct mr_reason *why)
+{
+	const int status = read_config(serving, request, why);
+
+	if (status == 0) {
+		json_object_update_new(reply, document_begin());
+		plane_describe(&serving->config.plane, reply);
+	}
+	return status;
+}
+
 static const struct {
 	const char *name;
 	request_fn *answer;
 } requests[] = {
+	{ "begin", serve_begin },
 	{ "open", serve_open },
 	{ "trial", serve_trial },
 	{ "alone", serve_alone },
-	{ "rate", serve_rate },
 	{ "nat-open", serve_nat_open },
 	{ "nat-establish", serve_nat_phase },
 	{ "nat-validate", serve_nat_phase },
@@ -180,10 +219,18 @@ static const struct {
 	{ "nat-reset", serve_nat_reset },
 };
 
+static const char *name_of(const json_t *request)
+{
+	const char *name =
+		json_string_value(json_object_get(request, "request"));
+
+	return name != NULL ? name : "";
+}
+
 /* False: the front end has gone. */
 static bool answer(struct serving *serving, const json_t *request)
 {
-	const char *name = text_at(request, "request");
+	const char *name = name_of(request);
 	struct mr_reason why = { .text = "no such request" };
 	json_t *reply = json_object();
 	int status = 2;
@@ -200,64 +247,41 @@ static bool answer(struct serving *serving, const json_t *request)
 	return send_reply("failed", reply);
 }
 
-/* Until the front end is content, or gone. Returns the exit status. */
-static int serve(struct serving *serving)
-{
-	json_t *request;
-	int status = 1;
-
-	while ((request = read_request()) != NULL) {
-		const bool is_last =
-			strcmp(text_at(request, "request"), "finish") == 0;
-		const bool is_good = is_last || answer(serving, request);
-
-		if (is_last)
-			status = 0;
-		json_decref(request);
-		if (is_last || !is_good)
-			break;
-	}
-	return close_ports(serving) != 0 ? 1 : status;
-}
-
 int serve_main(int argc, char **argv)
 {
 	static struct serving serving; /* points into itself, and is large */
-	json_t *ask, *values;
+	json_t *request;
+	bool is_last = false;
 	int status;
 
 	/* Not all requests look whether the front end is still there. One that
 	 * goes before this asks for nothing, for it awaits the first reply. */
+	(void)argc;
+	(void)argv;
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
-	ask = read_request();
-	values = json_array();
-	if (argc < 3 || ask == NULL ||
-	    json_integer_value(json_object_get(ask, "v")) != SERVE_VERSION) {
-		json_decref(values);
-		json_decref(ask);
+	request = read_request();
+	if (serve_count(request, "v") != SERVE_VERSION) {
+		json_decref(request);
 		return complain("serve: a front end of another version, or "
 				"none",
 				2);
 	}
-	/* The command stands where it does on the line that was typed. */
-	argv[1] = argv[0];
-	status = read_options(&serving, ask, argc - 1, argv + 1, values);
-	if (status < 0) {
-		json_t *begun = document_begin(serving.options.label);
+	serving.document = json_object();
+	serving.result = calloc(1, sizeof(*serving.result));
+	if (serving.result == NULL)
+		abort();
+	for (; request != NULL; request = read_request()) {
+		bool goes_on;
 
-		serving.document = json_object();
-		serving.result = calloc(1, sizeof(*serving.result));
-		if (serving.result == NULL)
-			abort(); /* as everywhere in an application */
-		traffic_describe(&serving.options, begun);
-		send_reply("options",
-			   describe_options(&serving, values, begun));
-		status = serve(&serving);
-		free(serving.result);
-		json_decref(serving.document);
+		is_last = strcmp(name_of(request), "finish") == 0;
+		goes_on = !is_last && answer(&serving, request);
+		json_decref(request);
+		if (!goes_on)
+			break;
 	}
-	json_decref(serving.streams);
-	json_decref(values);
-	json_decref(ask);
+	/* Until the front end is content, or gone. */
+	status = close_ports(&serving) != 0 || !is_last;
+	free(serving.result);
+	json_decref(serving.document);
 	return status;
 }

@@ -3,30 +3,34 @@
  * mr-bench-engine serve: the requests of a front end, one JSON object per line
  * on stdin, and the answers on stdout (mr-bench-engine.schema.json).
  *
- *     ask --> options --> [ open --> trial, rate, alone ... ] --> finish
+ *     begin --> [ open --> trial, alone ... ] --> finish
  *
- * The front end searches, and writes the document; the engine reads the
- * options, opens ports, says what they are, and makes trials. One thread.
+ * The front end reads options, searches, and writes the document; the engine
+ * opens ports, says what they are, and makes trials. One thread.
  */
 #ifndef ENGINE_SERVE_H
 #define ENGINE_SERVE_H
 
 #include <jansson.h>
 
-#include "net/options.h"
+#include "net/device.h"
+#include "net/tester.h"
 #include "result/document.h"
+#include "stream/stream.h"
 
-#define SERVE_VERSION 2
+#define SERVE_VERSION 3
 
 struct serving {
-	struct traffic_options options;
+	struct tester_config config;
 	json_t *document;      /* what was opened */
 	struct tester *tester; /* NULL: no ports are open */
 	struct trial_result *result;
 	struct nat_path *nat; /* NULL: none is open */
 	char *reset;          /* its command; NULL: none */
 	const char *specs[2]; /* of its ports */
-	json_t *streams;      /* what the options point into; NULL: argv */
+	/* What config points into; texts stay until the end. */
+	const char *tx[MAX_PORTS], *rx[MAX_PORTS], *streams[STREAMS_MAX + 1];
+	struct device_config device;
 	/* Of the trial that runs: when the next line of progress is due, how
 	 * long after the one before, and what it was told of latencies so far
 	 * (by receiver; NULL: nothing). */
@@ -39,13 +43,17 @@ struct serving {
 typedef int request_fn(struct serving *serving, const json_t *request,
 		       json_t *reply, struct mr_reason *why);
 
-request_fn serve_open, serve_trial, serve_alone, serve_rate;
+request_fn serve_open, serve_trial, serve_alone;
 request_fn serve_nat_open, serve_nat_phase, serve_nat_reset;
+
+/* A member of a request; 0: it has none. */
+uint64_t serve_count(const json_t *request, const char *key);
+struct device_config serve_device(const json_t *device);
 
 /* Returns 0, or 1: pages are missing, which is a line on stderr. */
 int serve_nat_close(struct serving *serving);
 
-/* Serve a front end: argv[2] and so on is the command line as it was typed. */
+/* Serve a front end: the exit status. */
 int serve_main(int argc, char **argv);
 
 #endif

@@ -16,7 +16,7 @@ enum {
 
 static uint32_t number_at(const json_t *request, const char *key)
 {
-	return (uint32_t)json_integer_value(json_object_get(request, key));
+	return (uint32_t)serve_count(request, key);
 }
 
 static void describe_ports(const struct nat_path *path, json_t *document)
@@ -32,7 +32,7 @@ static void describe_ports(const struct nat_path *path, json_t *document)
 int serve_nat_open(struct serving *serving, const json_t *request,
 		   json_t *reply, struct mr_reason *why)
 {
-	struct tester_config *const tester = &serving->options.tester;
+	struct tester_config *const tester = &serving->config;
 	const char *reset =
 		json_string_value(json_object_get(request, "reset"));
 	struct nat_path *path;
@@ -58,8 +58,8 @@ int serve_nat_open(struct serving *serving, const json_t *request,
 		reset != NULL && reset[0] != '\0' ? strdup(reset) : NULL;
 	path->reset_command = serving->reset;
 	path->reset_limit_s = RESET_S;
-	serving->specs[0] = serving->options.tx[0];
-	serving->specs[1] = serving->options.rx[0];
+	serving->specs[0] = serving->tx[0];
+	serving->specs[1] = serving->rx[0];
 	tester->plane.specs = serving->specs;
 	tester->plane.n_ports = tester->n_tx + tester->n_rx;
 	tester->plane.n_workers = 1;

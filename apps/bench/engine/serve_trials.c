@@ -7,40 +7,10 @@
 #include <unistd.h>
 
 #include "engine/serve.h"
-#include "net/describe.h"
-#include "net/device.h"
-#include "stream/stream.h"
 #include "support/json_text.h"
 #include "support/specs.h"
 
 static const uint64_t second = 1000000000;
-
-/* What a line rate is told of; others follow from it. */
-enum { LINE_BYTES = 1000 };
-
-static uint64_t count_at(const json_t *request, const char *key)
-{
-	return (uint64_t)json_integer_value(json_object_get(request, key));
-}
-
-/* In place of the streams of the command line: a command may add to them. */
-static int take_streams(struct serving *serving, const json_t *streams,
-			struct mr_reason *why)
-{
-	struct traffic_options *o = &serving->options;
-	const size_t n = json_array_size(streams);
-
-	if (n > TRAFFIC_MAX_STREAMS)
-		return fail_with(why, 2, "more than %d streams",
-				 TRAFFIC_MAX_STREAMS);
-	json_decref(serving->streams);
-	serving->streams = json_deep_copy(streams);
-	o->tester.n_streams = (uint32_t)n;
-	for (size_t i = 0; i < n; i++)
-		o->streams[i] =
-			json_string_value(json_array_get(serving->streams, i));
-	return 0;
-}
 
 /* While a trial runs: lines of progress; without a front end, its end. */
 static void on_progress(void *opaque, const struct trial_result *so_far)
@@ -60,8 +30,8 @@ static void on_progress(void *opaque, const struct trial_result *so_far)
 		return;
 	if (serving->told != NULL && (latency = calloc(1, sizeof(*latency))))
 		tester_latency_since(serving->tester, serving->told, latency);
-	document_line(so_far, serving->options.tester.n_tx > 0,
-		      serving->options.tester.n_rx > 0, latency, stdout);
+	document_line(so_far, serving->config.n_tx > 0,
+		      serving->config.n_rx > 0, latency, stdout);
 	free(latency);
 	/* A line that came late is no reason for two at once. */
 	while (serving->line_ns <= so_far->whole_ns)
@@ -71,18 +41,12 @@ static void on_progress(void *opaque, const struct trial_result *so_far)
 int serve_open(struct serving *serving, const json_t *request, json_t *reply,
 	       struct mr_reason *why)
 {
-	const json_t *wanted = json_object_get(request, "streams");
 	const struct streams *streams;
-	char raised[120];
-	int status = 0;
+	int status;
 
 	if (serving->tester != NULL)
 		return fail_with(why, 2, "open: they are open");
-	if (json_is_array(wanted))
-		status = take_streams(serving, wanted, why);
-	if (status == 0)
-		status = tester_open(&serving->options.tester, &serving->tester,
-				     why);
+	status = tester_open(&serving->config, &serving->tester, why);
 	if (status != 0)
 		return status;
 	tester_on_progress(serving->tester, on_progress, serving);
@@ -90,43 +54,13 @@ int serve_open(struct serving *serving, const json_t *request, json_t *reply,
 		tester_print_map(serving->tester);
 	document_ports(serving->document, serving->tester);
 	streams = tester_streams(serving->tester);
-	if (!imix_raised_print(streams, raised, sizeof(raised)))
-		raised[0] = '\0';
 	json_object_set_new(reply, "mean_bytes",
 			    json_real(streams_mean_bytes(streams)));
 	json_object_set_new(reply, "max_bytes",
 			    json_integer(streams_max_bytes(streams)));
-	json_object_set_new(reply, "raised", json_string(raised));
+	json_object_set_new(reply, "raised_bytes",
+			    json_integer(streams_raised_bytes(streams)));
 	json_object_set(reply, "document", serving->document);
-	return 0;
-}
-
-/* Frames of this length on the links: a mix has none of its own. */
-static double line_pps(const struct serving *serving, double mean_bytes)
-{
-	if (serving->tester == NULL)
-		return 0;
-	return tester_line_rate_pps(serving->tester, LINE_BYTES) *
-	       (LINE_BYTES + WIRE_BYTES) / (mean_bytes + WIRE_BYTES);
-}
-
-/* Of a text, or of --rate: frames per second of a mean length. */
-int serve_rate(struct serving *serving, const json_t *request, json_t *reply,
-	       struct mr_reason *why)
-{
-	const char *text = json_string_value(json_object_get(request, "text"));
-	const double mean_bytes =
-		json_number_value(json_object_get(request, "mean_bytes"));
-	const double line = line_pps(serving, mean_bytes);
-	struct rate rate = serving->options.trial.rate;
-
-	if (text != NULL && rate_parse("rate", text, &rate, why) != PARSE_RUN)
-		return 2;
-	/* Of a text it is the ceiling of a tester, which no link says. */
-	json_object_set_new(reply, "pps",
-			    json_real(rate_pps(&rate, mean_bytes,
-					       text != NULL ? 0 : line)));
-	json_object_set_new(reply, "line_pps", json_real(line));
 	return 0;
 }
 
@@ -158,22 +92,30 @@ static void describe_trial(const struct trial_result *r, json_t *trial,
 			    json_integer((json_int_t)r->tail.least_ns));
 }
 
-/* What a trial is asked for; the rest is as on the command line. */
-static struct trial_config config_of(const struct serving *serving,
-				     const json_t *request)
+static enum pace pace_of(const json_t *request)
 {
-	struct trial_config config = serving->options.trial;
-	const double pps = json_number_value(json_object_get(request, "pps"));
+	static const char *const names[] = { "constant", "poisson", "bursts" };
+	const char *name = json_string_value(json_object_get(request, "pace"));
 
-	if (json_object_get(request, "pps") == NULL)
-		return config;
-	config.rate = (struct rate){ pps > 0 ? RATE_PPS : RATE_FULL, pps };
-	config.duration_ns = count_at(request, "duration_ns");
-	config.n_frames = count_at(request, "frames");
-	config.settle_ns = count_at(request, "settle_ns");
-	config.frame_bytes = (uint32_t)count_at(request, "frame_bytes");
-	config.goes_on = json_is_true(json_object_get(request, "goes_on"));
-	return config;
+	for (uint32_t i = PACE_POISSON; name != NULL && i <= PACE_BURSTS; i++)
+		if (strcmp(name, names[i]) == 0)
+			return (enum pace)i;
+	return PACE_CONSTANT;
+}
+
+static struct trial_config config_of(const json_t *request)
+{
+	return (struct trial_config){
+		.pps = json_number_value(json_object_get(request, "pps")),
+		.pace = pace_of(request),
+		.burst_frames = (uint32_t)serve_count(request, "pace_frames"),
+		.duration_ns = serve_count(request, "duration_ns"),
+		.n_frames = serve_count(request, "frames"),
+		.settle_ns = serve_count(request, "settle_ns"),
+		.max_lag_ns = serve_count(request, "max_lag_ns"),
+		.frame_bytes = (uint32_t)serve_count(request, "frame_bytes"),
+		.goes_on = json_is_true(json_object_get(request, "goes_on")),
+	};
 }
 
 static json_t *device_of(const struct tester *tester)
@@ -200,9 +142,8 @@ static json_t *device_of(const struct tester *tester)
 static void describe_on_ports(const struct tester *tester,
 			      const struct trial_result *r, json_t *reply)
 {
-	json_object_set_new(
-		reply, "pending",
-		json_integer((json_int_t)tester_n_pending(tester)));
+	json_object_set_new(reply, "pending",
+			    json_integer((json_int_t)tester_n_pending(tester)));
 	json_object_set_new(reply, "device", device_of(tester));
 	json_object_set_new(reply, "user_ns",
 			    json_integer((json_int_t)r->user_ns));
@@ -214,10 +155,10 @@ static void describe_on_ports(const struct tester *tester,
 static int run_trial(struct serving *serving, const json_t *request,
 		     struct mr_reason *why)
 {
-	const struct trial_config config = config_of(serving, request);
+	const struct trial_config config = config_of(request);
 	int status;
 
-	serving->interval_ns = count_at(request, "progress_ns");
+	serving->interval_ns = serve_count(request, "progress_ns");
 	if (serving->interval_ns == 0)
 		serving->interval_ns = second;
 	serving->line_ns = serving->interval_ns;
@@ -233,7 +174,7 @@ static int run_trial(struct serving *serving, const json_t *request,
 int serve_trial(struct serving *serving, const json_t *request, json_t *reply,
 		struct mr_reason *why)
 {
-	const uint32_t frame_bytes = (uint32_t)count_at(request, "as_bytes");
+	const uint32_t frame_bytes = (uint32_t)serve_count(request, "as_bytes");
 	struct trial_result *const r = serving->result;
 	int status;
 
@@ -261,16 +202,17 @@ int serve_alone(struct serving *serving, const json_t *request, json_t *reply,
 {
 	static const char *const from[] = { "pair:tester" };
 	static const char *const to[] = { "pair:tester-b" };
-	const char *device =
-		json_string_value(json_object_get(request, "device"));
-	const struct tester_config *const ours = &serving->options.tester;
+	const json_t *asked = json_object_get(request, "device");
+	const bool has_device = json_is_object(asked);
+	const struct device_config device = serve_device(asked);
+	const struct tester_config *const ours = &serving->config;
 	struct tester_config config = { .plane = ours->plane };
-	struct trial_config trial = config_of(serving, request);
+	struct trial_config trial = config_of(request);
 	struct tester *tester;
 	int status;
 
-	if (device != NULL) {
-		trial = (struct trial_config){ .rate = trial.rate,
+	if (has_device) {
+		trial = (struct trial_config){ .pps = trial.pps,
 					       .n_frames = trial.n_frames };
 	} else {
 		if (serving->tester == NULL)
@@ -284,10 +226,10 @@ int serve_alone(struct serving *serving, const json_t *request, json_t *reply,
 		config.plane.n_workers = config.plane.n_cores;
 	}
 	config.tx = from;
-	config.rx = device != NULL ? to : from;
+	config.rx = has_device ? to : from;
 	config.n_tx = config.n_rx = 1;
-	config.device = device;
-	config.is_virtual = device != NULL;
+	config.device = has_device ? &device : NULL;
+	config.is_virtual = has_device;
 	status = tester_open(&config, &tester, why);
 	if (status != 0)
 		return status;

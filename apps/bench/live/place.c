@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <math.h>
 #include <net/if.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>

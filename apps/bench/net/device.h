@@ -17,19 +17,12 @@ struct device_config {
 	uint32_t
 		corrupt_every; /* of those left: a bit of the stamp is turned */
 	uint32_t reorder_every;
-	uint32_t reorder_by; /* that many frames overtake it; 0: 1 */
+	uint32_t reorder_by; /* that many frames overtake it: 1 or more */
 	uint32_t dup_every;  /* the second one directly behind the first */
 	uint64_t delay_ns;
 	double rate_pps;       /* it serves one frame after the other */
 	uint32_t queue_frames; /* wait for that at most; 0: 64 */
 };
-
-/*
- * "loss=1000,dup=N,corrupt=N,reorder=N/BY,delay=50us,rate=1M,queue=64".
- * Returns 0 or -EINVAL; the line has the word that is wrong.
- */
-int device_parse(const char *text, struct device_config *ret,
-		 struct mr_reason *why);
 
 /* received + duplicated = forwarded + lost + overrun + held; in frames. */
 struct device_counts {

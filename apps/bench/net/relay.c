@@ -7,6 +7,7 @@
 
 #include "net/describe.h"
 #include "net/relay.h"
+#include "support/json_text.h"
 #include "support/text.h"
 
 enum { BURST = 64, PAGE_BYTES = 4096 };
@@ -91,13 +92,14 @@ json_t *relay_document(const struct relay_options *options,
 		       const struct dataplane *plane, uint32_t sends,
 		       uint32_t receives)
 {
-	json_t *found = document_begin(options->label), *document = NULL;
+	json_t *found = document_begin(), *document = NULL;
 	uint32_t cores[MR_WORKERS_MAX];
 
 	for (uint32_t w = 0; w < plane->n_workers; w++)
 		cores[w] = mr_workers_get(plane->workers, w)->core;
 	document_plane(found, plane, cores, plane->n_workers, sends, receives);
 	plane_describe(&options->plane, found);
+	json_object_set_new(found, "label", json_text(options->label));
 	document_set(found, "duration_s",
 		     json_real((double)options->run.duration_ms / 1e3));
 	if (json_dumpfd(found, options->document_fd, JSON_REAL_PRECISION(17)) ==

@@ -10,12 +10,8 @@
 #include "stream/stream.h"
 #include "support/text.h"
 
-enum {
-	LEAST_FRAME_BYTES = 60,
-	/* The speed of the cable that memory ports under a virtual clock are.
-	 */
-	VIRTUAL_MBPS = 10000,
-};
+/* The speed of the cable that memory ports under a virtual clock are. */
+enum { VIRTUAL_MBPS = 10000 };
 
 int tester_info_of(const struct tester *tester, uint32_t number,
 		   struct mr_port_info *ret)
@@ -189,7 +185,7 @@ static uint32_t n_senders_of(const struct tester *tester, uint32_t t)
 	return n;
 }
 
-double tester_line_rate_pps(const struct tester *tester, uint32_t frame_bytes)
+double tester_line_bps(const struct tester *tester)
 {
 	double mbps = 0;
 
@@ -209,9 +205,7 @@ double tester_line_rate_pps(const struct tester *tester, uint32_t frame_bytes)
 		if (t == 0 || all < mbps)
 			mbps = all;
 	}
-	if (frame_bytes == 0)
-		frame_bytes = LEAST_FRAME_BYTES;
-	return mbps * 1e6 / (8.0 * (frame_bytes + WIRE_BYTES));
+	return mbps * 1e6;
 }
 
 uint32_t tester_n_ports(const struct tester *tester)

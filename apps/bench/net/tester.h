@@ -17,6 +17,7 @@
 #include "net/trial.h"
 #include "support/dataplane.h"
 
+struct device_config;
 struct place_ops;
 struct streams;
 struct tester;
@@ -30,7 +31,7 @@ struct tester_config {
 	const char *const *rx;
 	uint32_t n_rx;
 	/* Known device in place of a cable between two pair: ports; or NULL. */
-	const char *device;
+	const struct device_config *device;
 	/* One thread and a virtual clock: memory ports only. */
 	bool is_virtual;
 	const char *const *streams; /* none: one default stream */
@@ -43,8 +44,8 @@ struct tester_config {
 	uint32_t frame_bytes; /* of streams that do not say it; 0: 60 */
 	/* A kind of place to send to besides "live:"; NULL: none. */
 	const struct place_ops *place_ops;
-	/* Program, level of log, workers, cores, burst, pool, options of ports:
-	 * defaults are those of traffic_options. Its specs are set here. */
+	/* Program, level of log, workers, cores, burst, pool, options of ports.
+	 * Its specs are set here. */
 	struct dataplane_config plane;
 };
 
@@ -85,10 +86,10 @@ void tester_end(struct tester *tester);
 uint64_t tester_n_pending(const struct tester *tester);
 
 /*
- * Frames per second of all sending links together, at which the first of them
- * is full; 0: unknown.
+ * Bits per second of all sending links together, with preamble, FCS and gap, at
+ * which the first of them is full; 0: unknown.
  */
-double tester_line_rate_pps(const struct tester *tester, uint32_t frame_bytes);
+double tester_line_bps(const struct tester *tester);
 
 uint32_t tester_n_ports(const struct tester *tester);
 int tester_port_info(const struct tester *tester, uint32_t i,

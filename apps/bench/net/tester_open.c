@@ -86,11 +86,10 @@ static int list_ports(struct tester *tester, const struct tester_config *config,
 }
 
 /* The device has the other ends of two pair: ports. */
-static int add_device(struct tester *tester, const char *text,
+static int add_device(struct tester *tester, const struct device_config *device,
 		      struct mr_reason *why)
 {
-	if (device_parse(text, &tester->device, why) < 0)
-		return 2;
+	tester->device = *device;
 	if (tester->n_ports != 2 || !is_pair(tester->specs[0]) ||
 	    !is_pair(tester->specs[1]) ||
 	    strcmp(tester->specs[0], tester->specs[1]) == 0)

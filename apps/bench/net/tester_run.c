@@ -50,14 +50,9 @@ static int choose_orders(struct tester *tester,
 			 struct mr_reason *why)
 {
 	const double mean = streams_mean_bytes(tester->streams[0]);
-	const double line = tester_line_rate_pps(tester, 1000) *
-			    (1000 + WIRE_BYTES) / (mean + WIRE_BYTES);
-	double pps = rate_pps(&config->rate, mean, line);
+	const double line = tester_line_bps(tester) / (8 * (mean + WIRE_BYTES));
+	double pps = config->pps;
 
-	if (pps < 0)
-		return fail_with(why, 2,
-				 "a rate in %% needs a link whose speed is "
-				 "known; give it in frames or bits per second");
 	/* Each gap costs a logarithm, also of frames that nobody takes. */
 	if (config->pace == PACE_POISSON &&
 	    pps > (double)MOST_POISSON_PPS * tester->n_sources)

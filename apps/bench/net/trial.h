@@ -7,15 +7,18 @@
 #include <stdint.h>
 
 #include "net/hist.h"
-#include "net/rate.h"
 
 enum pace { PACE_CONSTANT, PACE_POISSON, PACE_BURSTS };
 
 enum { DEFAULT_PACE_FRAMES = 32, DEFAULT_LAG_MS = 10 };
 
+/* What a frame takes on the wire beside its bytes (IEEE 802.3, clause 4.2):
+ * preamble 8, FCS 4, gap 12. */
+enum { WIRE_BYTES = 24 };
+
 /* Zero is the default of each member: full speed, until a signal. */
 struct trial_config {
-	struct rate rate;
+	double pps;
 	enum pace pace;
 	uint32_t burst_frames; /* PACE_BURSTS; 0: 32 */
 	uint64_t duration_ns;  /* of sending; 0: until n_frames, or forever */
@@ -68,7 +71,8 @@ struct trial_direction {
 struct trial_tail {
 	uint64_t late_ns, waited_ns, still_ns, called_ns;
 	uint64_t least_ns; /* if shorter ones than that are not in late_ns */
-	/* Longest time between two polls: of threads that send, that receive. */
+	/* Longest time between two polls: of threads that send, that receive.
+	 */
 	uint64_t tx_away_ns, rx_away_ns;
 	/* Of all threads in all of the trial. */
 	uint64_t all_waited_ns, all_still_ns;
@@ -85,12 +89,12 @@ struct trial_result {
 	uint64_t due, sent, unsent, tx_bytes;
 	uint64_t received, unique, lost, duplicates, reordered, too_old;
 	uint64_t foreign, rx_bytes;
-	double tx_pps;        /* over sending_ns */
-	double rx_pps;        /* unique ones, first to last arrival */
-	struct hist lateness; /* departure - due: the pacing error */
-	struct hist latency;  /* arrival - due */
+	double tx_pps;          /* over sending_ns */
+	double rx_pps;          /* unique ones, first to last arrival */
+	struct hist lateness;   /* departure - due: the pacing error */
+	struct hist latency;    /* arrival - due */
 	struct trial_tail tail; /* of latency */
-	uint32_t n_runs;      /* of other programs that something came from */
+	uint32_t n_runs;        /* of other programs that something came from */
 	struct trial_lane *streams;
 	uint32_t n_streams;
 	struct trial_direction *directions; /* 0 where there is but one */

@@ -5,12 +5,11 @@
 #include "result/document.h"
 #include "result/document_parts.h"
 
-json_t *document_begin(const char *label)
+json_t *document_begin(void)
 {
-	json_t *document =
-		json_pack("{so s{ss ss ss} s{}}", "label", json_text(label),
-			  "built", "compiler", __VERSION__, "flags",
-			  BENCH_FLAGS, "millrace", mr_version(), "config");
+	json_t *document = json_pack("{s{ss ss ss} s{}}", "built", "compiler",
+				     __VERSION__, "flags", BENCH_FLAGS,
+				     "millrace", mr_version(), "config");
 
 	/* As everywhere in an application: no memory is the end. */
 	if (document == NULL)

@@ -22,12 +22,9 @@ struct hist;
 struct tester;
 struct trial_result;
 
-/*
- * How the program was built, and an empty "config"; the front end adds what it
- * runs on. label: what people call it; NULL: nothing. Never NULL. Owner: the
- * caller.
- */
-json_t *document_begin(const char *label);
+/* How the program was built, and an empty "config"; the front end adds what it
+ * runs on. Never NULL. Owner: the caller. */
+json_t *document_begin(void);
 
 /* source: constant. error_ns: what a reading may be off by. Once. */
 void document_clock(json_t *document, const char *source, uint64_t error_ns);
@@ -39,7 +36,7 @@ void document_plane(json_t *document, const struct dataplane *plane,
 		    const uint32_t *cores, uint32_t n_cores, uint32_t sends,
 		    uint32_t receives);
 
-/* All of a tester: ports, the clock, streams and the simulated DUT. Once. */
+/* All of a tester: ports, the clock and streams. Once. */
 void document_ports(json_t *document, const struct tester *tester);
 
 /* In "config": what was asked for. Takes value over. */

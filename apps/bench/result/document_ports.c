@@ -95,15 +95,6 @@ static json_t *tester_port(const struct tester *tester, uint32_t i)
 			 is_among(config->rx, config->n_rx, info.name));
 }
 
-/* Of all sending links, with preamble, FCS and gap; 0: unknown. */
-static double line_bps(const struct tester *tester)
-{
-	const uint32_t frame_bytes = 60;
-
-	return rate_l1_bps(tester_line_rate_pps(tester, frame_bytes),
-			   frame_bytes);
-}
-
 void document_ports(json_t *document, const struct tester *tester)
 {
 	const struct tester_config *config = tester_config_of(tester);
@@ -119,9 +110,8 @@ void document_ports(json_t *document, const struct tester *tester)
 		json_array_append_new(texts,
 				      json_text(streams_text(streams, i)));
 	json_object_set_new(document, "line_bps",
-			    document_real(line_bps(tester)));
+			    document_real(tester_line_bps(tester)));
 	document_clock(document, tester_clock_source(tester),
 		       tester_clock_error_ns(tester));
-	json_object_set_new(document, "device", json_text(config->device));
 	json_object_set_new(document, "streams", texts);
 }

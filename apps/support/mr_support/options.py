@@ -2,6 +2,7 @@
 """Options of a command: one table defines the parser and the help."""
 
 import getopt
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mr_support import program
@@ -23,13 +24,11 @@ class Option:
     old: str = ""
 
 
-ENDING = (
-    Option("help", "", "print this help", "h"),
-    Option("version", "", "print the version", "V"),
-)
+HELP = Option("help", "", "print this help", "h")
+ENDING = (HELP, Option("version", "", "print the version", "V"))
 
 
-def _print_help(usage: str, options: list[Option]) -> None:
+def _print_help(usage: str, options: Sequence[Option]) -> None:
     print(usage)
     for o in options:
         short = f"-{o.letter}, " if o.letter else "    "
@@ -38,13 +37,16 @@ def _print_help(usage: str, options: list[Option]) -> None:
 
 
 def parse(
-    words: list[str], usage: str, options: list[Option]
+    words: list[str],
+    usage: str,
+    options: Sequence[Option],
+    ending: Sequence[Option] = ENDING,
 ) -> tuple[dict[str, list[str]], list[str]] | None:
     """Returns the values of each option given, "" for one that has none, and the
-    other words; None if help or version was printed. usage begins with "usage: PROGRAM".
-    Raises Wrong."""
-    options = [*options, *ENDING]
-    name_of_program = usage.split()[1]
+    other words; None if help or version was printed. usage begins with "usage: PROGRAM [" or
+    "usage: PROGRAM COMMAND [". Raises Wrong."""
+    options = [*options, *ending]
+    command = usage.partition(" [")[0].removeprefix("usage: ")
     letters = "".join(
         letter + (":" if o.value else "") for o in options for letter in (o.letter, o.old) if letter
     )
@@ -59,7 +61,7 @@ def parse(
             raise Wrong(f"option '{dashes}{error.opt}' needs a value") from None
         if "must not have" in error.msg:
             raise Wrong(f"option '--{error.opt}' takes no value") from None
-        raise Wrong(f"unknown option '{dashes}{error.opt}'; see {name_of_program} --help") from None
+        raise Wrong(f"unknown option '{dashes}{error.opt}'; see {command} --help") from None
     given: dict[str, list[str]] = {}
     for word, value in pairs:
         if word not in by_name:
@@ -70,7 +72,7 @@ def parse(
             _print_help(usage, options)
             return None
         if name == "version":
-            print(name_of_program, program.version())
+            print(command.split()[0], program.version())
             return None
         given.setdefault(name, []).append(value)
     return given, rest

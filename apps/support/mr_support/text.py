@@ -2,6 +2,7 @@
 """Text from files, command lines and peers, for a terminal: a control
 character in it must neither move the cursor nor end a line."""
 
+import os
 import re
 
 from mr_support import output
@@ -22,6 +23,11 @@ def _escaped(match: re.Match[str]) -> str:
 def escape(text: str) -> str:
     r"""Control characters, and bytes that are not UTF-8, as \n, \t, \x1b."""
     return UNPRINTABLE.sub(_escaped, text)
+
+
+def utf8(text: str) -> str:
+    r"""For a document: bytes that are not UTF-8 as \xff, so that different texts stay different."""
+    return os.fsencode(text).decode("utf-8", "backslashreplace")
 
 
 def print_error(text: str) -> None:

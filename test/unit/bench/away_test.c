@@ -168,7 +168,7 @@ TEST(stalls_are_attributed)
 		uint32_t n_workers;
 	} rows[] = { { STALL_HOG, 1 }, { STALL_STOP, 1 }, { STALL_HOG, 2 } };
 	static struct trial_result result;
-	const struct trial_config trial = { .rate = { RATE_PPS, 20000 },
+	const struct trial_config trial = { .pps = 20000,
 					    .duration_ns = 500 * MS,
 					    .max_lag_ns = 1000 * MS };
 

@@ -11,7 +11,8 @@
 static struct trial_result result; /* large: two histograms */
 
 static struct tester *open_with(uint32_t n, const char *const *tx,
-				const char *const *rx, const char *device)
+				const char *const *rx,
+				const struct device_config *device)
 {
 	const struct tester_config config = {
 		.tx = tx,
@@ -34,8 +35,7 @@ static struct tester *open_with(uint32_t n, const char *const *tx,
 /* Sum by sum, all directions are the whole. */
 static void run(struct tester *tester, uint64_t n_frames)
 {
-	const struct trial_config config = { .rate = { RATE_PPS, 1e6 },
-					     .n_frames = n_frames };
+	const struct trial_config config = { .pps = 1e6, .n_frames = n_frames };
 	uint64_t sent = 0, unsent = 0, unique = 0, lost = 0, n_latencies = 0;
 	struct mr_reason why;
 
@@ -71,7 +71,10 @@ TEST(each_way_has_its_own_losses)
 {
 	static const char *const tx[] = { "pair:a", "pair:b" };
 	static const char *const rx[] = { "pair:b", "pair:a" };
-	struct tester *tester = open_with(2, tx, rx, "loss=501,delay=20us");
+	struct tester *tester =
+		open_with(2, tx, rx,
+			  &(struct device_config){ .loss_every = 501,
+						   .delay_ns = 20000 });
 
 	run(tester, 1001);
 	assert_int_equal(result.n_directions, 2);

@@ -111,7 +111,7 @@ class Written(unittest.TestCase):
                                          stdout=subprocess.PIPE).stdout)
         begun = said["document"]
         late, first = begun["trials"]
-        root = result.begin("throughput", begun["label"], ["throughput", "x"],
+        root = result.begin("throughput", 'a "b"', ["throughput", "x"],
                             begun["built"])
         cls.result = result.Result(root, {
             kind: str(cls.folder / f"a.{kind}") for kind in FOUND["files"]})
@@ -200,9 +200,14 @@ class Forms(Written):
             self.assertIn(f"cannot write {path}: {why}", said)
 
     def test_a_path_may_have_any_bytes(self):
-        one = result.Result(self.json, {"out": f"{self.folder}/\xff\xe4\xc3"})
+        path = self.folder / os.fsdecode(b"\xff\xe4\xc3")
+        one = result.Result(self.json, {"out": str(path)})
         self.assertEqual(one.write(), 0)
-        (self.folder / os.fsdecode(b"\xff\xe4\xc3")).unlink()
+        path.unlink()
+
+    def test_bytes_that_are_no_text_are_not_lost(self):
+        root = result.begin("tx", os.fsdecode(b"\xff"), [], {"millrace": "1"})
+        self.assertEqual(root["label"], r"\xff")
 
     def cannot_write(self, one):
         """What it says on stderr."""

@@ -16,9 +16,8 @@ sys.path.insert(0, str(TOP / "test/support"))
 from host import limit  # noqa: E402 pylint: disable=wrong-import-position
 
 ENGINE = Path(os.environ.get("MR_BUILD", TOP / "build")) / "apps/bench/mr-bench-engine"
-ASK = {"v": 2, "command": "throughput", "usage": "usage: x\n", "options": [["trial", "S", "t"]],
-       "without": ["count"]}
-VIRTUAL = ["--virtual", "--device", "loss=10", "pair:a", "pair:b"]
+BEGIN = {"request": "begin", "v": 3, "tx": ["pair:a"], "rx": ["pair:a"], "is_quiet": True}
+VIRTUAL = {"rx": ["pair:b"], "is_virtual": True, "device": {"loss_every": 10}}
 LIMIT_S = limit(60)
 
 
@@ -42,14 +41,12 @@ def check():
 class Serving:
     """An engine, by hand."""
 
-    def __init__(self, check, words, ask=None, before=()):
+    def __init__(self, check, before=(), **begin):
         self.check = check
         self.process = subprocess.Popen(
-            [*before, ENGINE, "serve", "throughput", "-q", *words], stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        check("ask", ask or ASK)
-        self.say(ask or ASK)
-        self.options = self.hear()
+            [*before, ENGINE, "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True)
+        self.begun = self.request(**BEGIN | begin)
 
     def say(self, request):
         """A line."""
@@ -65,10 +62,10 @@ class Serving:
                 return reply
         return None
 
-    def request(self, name, **members):
+    def request(self, request, **members):
         """What is said and heard."""
-        self.check("request", {"request": name, **members})
-        self.say({"request": name, **members})
+        self.check("request", {"request": request, **members})
+        self.say({"request": request, **members})
         return self.hear()
 
     def end(self):
@@ -80,23 +77,19 @@ class Serving:
 @pytest.fixture
 def serving(check):
     """An engine with a simulated device, which ends with the test."""
-    one = Serving(check, ["--trial", "0.5", "--json", *VIRTUAL])
+    one = Serving(check, **VIRTUAL, plane=[["burst", "32"], ["workers", "1"]])
     yield one
     one.process.kill()
     one.process.communicate()
 
 
 def test_a_session_is_as_the_schema_says(serving, check):
-    assert serving.options["values"] == [["trial", "0.5"]]
-    assert (serving.options["tx"], serving.options["rx"]) == (["pair:a"], ["pair:b"])
-    assert serving.options["is_json"] and serving.options["is_virtual"]
-    opened = serving.request("open", streams=None)
-    assert (opened["mean_bytes"], opened["max_bytes"], opened["raised"]) == (60, 60, "")
+    assert (serving.begun["config"]["burst"], serving.begun["config"]["workers"]) == (32, 1)
+    opened = serving.request("open")
+    assert (opened["mean_bytes"], opened["max_bytes"], opened["raised_bytes"]) == (60, 60, 0)
     document = opened["document"]
     assert [port["name"] for port in document["ports"]] == ["pair:a", "pair:b"]
-    rate = serving.request("rate", mean_bytes=60)
-    assert (rate["pps"], rate["line_pps"]) == (0, pytest.approx(10e9 / 8 / 84))
-    assert serving.request("rate", text="1M", mean_bytes=60)["pps"] == 1e6
+    assert document["line_bps"] == 10e9
     trial = serving.request("trial", pps=1000, frames=100, as_bytes=60, has_buckets=True)
     measured = trial["trial"]
     assert (measured["tx"]["sent"], measured["rx"]["lost"], measured["rx"]["unique"]) == (
@@ -104,23 +97,20 @@ def test_a_session_is_as_the_schema_says(serving, check):
     assert sum(n for _, n in trial["buckets"]) == measured["latency"]["n"] == 90
     interval = serving.request("trial", pps=1000, duration_ns=10**9, goes_on=True)
     assert interval["trial"]["tx"]["sent"] == 1000 and "buckets" not in interval
-    alone = serving.request("alone", device="dup=2", pps=1e6, frames=50)
+    alone = serving.request("alone", device={"dup_every": 2}, pps=1e6, frames=50)
     assert (alone["trial"]["tx"]["sent"], alone["trial"]["rx"]["duplicates"]) == (50, 25)
     check("request", {"request": "finish"})
     serving.say({"request": "finish"})
     assert serving.end() == (0, "", "")
 
 
-def test_a_trial_as_the_command_line_says(check):
-    """Without a rate of the front end's; with latencies in its lines of progress."""
-    one = Serving(check, ["--rate", "1k", "--count", "1000", "pair:a", "pair:a"],
-                  ASK | {"without": [], "ports": "pairs"})
-    assert (one.options["pace"], one.options["count"]) == ("constant", 1000)
+def test_lines_of_progress_have_latencies(check):
+    one = Serving(check)
     opened = one.request("open", has_map=True)
     document = opened["document"]
     assert len(document["streams"]) == 1 and document["clock"]["source"] != "virtual"
-    assert one.options["document"]["config"]["count"] == 1000
-    members = {"progress_ns": 10**8, "has_latencies": True}
+    members = {"pps": 1000, "pace": "poisson", "frames": 1000, "progress_ns": 10**8,
+               "has_latencies": True}
     check("request", {"request": "trial", **members})
     one.say({"request": "trial", **members})
     n_seen = 0
@@ -133,37 +123,51 @@ def test_a_trial_as_the_command_line_says(check):
     check("reply", line)
     reply = line
     assert (reply["trial"]["tx"]["due"], reply["pending"]) == (1000, 0)
+    assert reply["trial"]["asked_pps"] == 1000
     assert reply["device"] == [] and reply["user_ns"] > 0
     one.say({"request": "finish"})
     status, out, err = one.end()
     assert (status, out) == (0, "") and "thread 0" in err
 
 
-@pytest.mark.parametrize("ports, words, tx, rx", [
-    ("sends", ["null:"], ["null:"], []), ("receives", ["null:"], [], ["null:"]),
-    ("pairs or none", [], [], [])])
-def test_what_words_behind_the_options_are(check, ports, words, tx, rx):
-    one = Serving(check, words, ASK | {"ports": ports})
-    assert (one.options["tx"], one.options["rx"]) == (tx, rx)
+def test_no_ports_need_be_named(check):
+    one = Serving(check, tx=[], rx=[])
+    one.say({"request": "finish"})
+    assert one.end()[0] == 0
+
+
+@pytest.mark.parametrize("plane, why", [
+    ([["burst", "999"]], "--burst: 999 is out of range, 1 to 256"),
+    ([["page-bytes", "3000"]], "--page-bytes: 3000 is not a power of two"),
+    ([["fly", "1"]], "no option 'fly'")])
+def test_options_of_ports_and_threads_are_read(check, plane, why):
+    one = Serving(check, plane=plane)
+    assert (one.begun["reply"], one.begun["status"], one.begun["why"]) == ("failed", 2, why)
+    one.say({"request": "finish"})
+    assert one.end()[0] == 0
+
+
+def test_wrong_streams_are_refused(check):
+    one = Serving(check, streams=["no such word"])
+    assert one.request("open")["status"] == 2
     one.say({"request": "finish"})
     assert one.end()[0] == 0
 
 
 @pytest.mark.parametrize("name, members", [
-    ("open", {"streams": ["no such word"]}), ("rate", {"text": "fast", "mean_bytes": 60}),
-    ("trial", {"pps": 1}), ("alone", {"pps": 1}), ("alone", {"pps": 1, "device": "loss=x"}),
+    ("trial", {"pps": 1}), ("alone", {"pps": 1}),
     ("nat-again", {"pps": 1}), ("nat-establish", {"pps": 1, "n": 1}),
     ("nat-validate", {"pps": 1, "n": 0}), ("nat-reset", {})])
 def test_what_cannot_be_done_is_said_and_it_goes_on(serving, name, members):
     reply = serving.request(name, **members)
     assert (reply["reply"], reply["status"]) == ("failed", 2), reply
-    assert serving.request("open", streams=["udp"])["reply"] == "open"
+    assert serving.request("open")["reply"] == "open"
     assert serving.request("open")["why"] == "open: they are open"
 
 
 @pytest.mark.parametrize("request_", [
     {}, {"request": 1}, {"request": "fly"}, {"request": "trial", "pps": "x"}, [],
-    {"request": "rate", "mean_bytes": None}])
+    {"request": "alone", "device": []}])
 def test_requests_that_are_none(serving, request_):
     serving.say(request_)
     assert serving.hear() is not None
@@ -177,26 +181,17 @@ def test_what_is_no_json_ends_it(serving, line):
     assert serving.process.wait(LIMIT_S) == 1
 
 
-@pytest.mark.parametrize("first", ["", "{", '{"v": 1}', "[]", "\0"])
+@pytest.mark.parametrize("first", ["", "{", '{"request": "begin", "v": 2}', "[]", "\0"])
 def test_a_front_end_of_another_version_is_refused(first):
-    done = subprocess.run([ENGINE, "serve", "throughput", *VIRTUAL], input=first + "\n",
-                          text=True, capture_output=True, timeout=LIMIT_S, check=False)
+    done = subprocess.run([ENGINE, "serve"], input=first + "\n", text=True,
+                          capture_output=True, timeout=LIMIT_S, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert "another version" in done.stderr
 
 
-def test_help_and_a_wrong_line_have_no_reply():
-    for words, status, where in (["--help"], 0, 1), (["--bogus"], 2, 2):
-        done = subprocess.run([ENGINE, "serve", "throughput", *words],
-                              input=json.dumps(ASK) + "\n", text=True, capture_output=True,
-                              timeout=LIMIT_S, check=False)
-        assert done.returncode == status
-        assert "{" not in done.stdout and (done.stdout, done.stderr)[where - 1]
-
-
 def test_a_front_end_that_goes_ends_the_trial(check):
     """Ports are closed as they should be: it is no signal that ends it."""
-    one = Serving(check, ["pair:a", "pair:a"])
+    one = Serving(check)
     one.request("open")
     one.say({"request": "trial", "pps": 1000, "duration_ns": 3600 * 10**9})
     assert "t" in json.loads(one.process.stdout.readline())  # progress: it runs
@@ -208,7 +203,7 @@ def test_a_front_end_that_goes_ends_the_trial(check):
 
 def test_a_front_end_that_is_killed_ends_what_runs(check):
     """Also where it is not what closes the pipe."""
-    one = Serving(check, ["pair:a", "pair:a"], before=["sh", "-c", '"$@"; true', "sh"])
+    one = Serving(check, before=["sh", "-c", '"$@"; true', "sh"])
     one.request("open")
     one.say({"request": "trial", "pps": 1000, "duration_ns": 3600 * 10**9})
     assert "t" in json.loads(one.process.stdout.readline())
@@ -218,21 +213,12 @@ def test_a_front_end_that_is_killed_ends_what_runs(check):
     one.end()
 
 
-def test_values_are_text():
-    done = subprocess.run([ENGINE, "serve", "throughput", "--trial", b"\xff", *VIRTUAL],
-                          input=json.dumps(ASK).encode() + b"\n", capture_output=True,
-                          timeout=LIMIT_S, check=False)
-    assert (done.returncode, done.stdout) == (2, b"")
-    assert b"--trial: not UTF-8" in done.stderr
-
-
 def test_names_of_ports_may_be_any_bytes(check):
     """They are shown as text, and the reason of a failure is not lost."""
-    one = Serving(check, [b"pair:\xff", b"nope:\xfe"])
-    assert (one.options["tx"], one.options["rx"]) == ([r"pair:\xff"], [r"nope:\xfe"])
+    one = Serving(check, tx=["pair:\xff"], rx=["nope:\xfe\xc3\xa4"])
     failed = one.request("open")
     assert (failed["reply"], failed["status"]) == ("failed", 2)
-    assert r"nope:\xfe" in failed["why"]
+    assert r"nope:\xfeä" in failed["why"]
     one.process.stdin.close()
     one.process.stdout.close()
     one.process.stderr.close()
@@ -240,7 +226,7 @@ def test_names_of_ports_may_be_any_bytes(check):
 
 
 def test_a_signal_ends_the_trial_and_not_the_session(check):
-    one = Serving(check, ["pair:a", "pair:a"])
+    one = Serving(check)
     one.request("open")
     one.say({"request": "trial", "pps": 1000, "duration_ns": 3600 * 10**9})
     assert "t" in json.loads(one.process.stdout.readline())

@@ -138,7 +138,7 @@ TEST(a_place_is_a_sender_as_any)
 {
 	static const char *const specs[] = { "counting:one", "null:" };
 	const struct trial_config trial = {
-		.rate = { RATE_PPS, 1e5 },
+		.pps = 1e5,
 		.duration_ns = SECOND / 50,
 	};
 
@@ -192,7 +192,7 @@ TEST(a_place_that_fails_ends_the_trial_and_says_why)
 			   .log_level = MR_LOG_ERROR },
 	};
 	const struct trial_config trial = {
-		.rate = { RATE_PPS, 1e5 },
+		.pps = 1e5,
 		.duration_ns = 100 * SECOND,
 	};
 	struct tester *tester = NULL;

@@ -93,8 +93,7 @@ TEST(a_device_that_launches_frames_is_told_when)
 			   .log_level = MR_LOG_ERROR },
 	};
 	const struct trial_config full = { .n_frames = 1000 };
-	const struct trial_config paced = { .rate = { RATE_PPS, 1e6 },
-					    .n_frames = 100000 };
+	const struct trial_config paced = { .pps = 1e6, .n_frames = 100000 };
 	static struct trial_result result;
 	struct mr_reason why;
 	struct tester *tester;

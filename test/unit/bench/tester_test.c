@@ -2,8 +2,8 @@
 /*
  * The tester beside the simulated DUT, whose counters are the truth, under the
  * virtual clock: every figure is exact. What it is made of is tested with it:
- * device.c, device_parse.c, sender.c, receiver.c, tester.c, tester_open.c,
- * tester_run.c, tester_loop.c, tester_count.c, trial.c.
+ * device.c, sender.c, receiver.c, tester.c, tester_open.c, tester_run.c,
+ * tester_loop.c, tester_count.c, trial.c.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -22,9 +22,9 @@
 
 static struct trial_result result;
 
-static struct tester *open_with(const char *device, const char *tx,
-				const char *rx, const char *const *streams,
-				uint32_t n_streams)
+static struct tester *open_with(const struct device_config *device,
+				const char *tx, const char *rx,
+				const char *const *streams, uint32_t n_streams)
 {
 	const struct tester_config config = {
 		.tx = &tx,
@@ -52,7 +52,7 @@ static struct tester *open_with(const char *device, const char *tx,
 static void run(struct tester *tester, double pps, enum pace pace)
 {
 	const struct trial_config config = {
-		.rate = { RATE_PPS, pps },
+		.pps = pps,
 		.pace = pace,
 		.duration_ns = SECOND / 10,
 	};
@@ -68,7 +68,8 @@ static void run(struct tester *tester, double pps, enum pace pace)
 }
 
 /* A trial through a device; its counters must balance. */
-static struct device_counts run_device(const char *device, double pps)
+static struct device_counts run_device(const struct device_config *device,
+				       double pps)
 {
 	struct tester *tester = open_with(device, "pair:a", "pair:b", NULL, 0);
 	struct device_counts counts;
@@ -112,10 +113,10 @@ TEST(one_in_n_is_lost)
 {
 	struct device_counts counts;
 
-	counts = run_device("loss=1000", 1e6);
+	counts = run_device(&(struct device_config){ .loss_every = 1000 }, 1e6);
 	assert_int_equal(counts.lost, 100);
 	assert_int_equal(result.lost, 100);
-	counts = run_device("loss=7", 1e6);
+	counts = run_device(&(struct device_config){ .loss_every = 7 }, 1e6);
 	assert_int_equal(counts.lost, 14285);
 	assert_int_equal(result.lost, 14285);
 	assert_int_equal(result.reordered + result.duplicates, 0);
@@ -126,16 +127,23 @@ TEST(duplicates_and_reordering_are_found_exactly)
 {
 	struct device_counts counts;
 
-	counts = run_device("dup=500", 1e6);
+	counts = run_device(&(struct device_config){ .dup_every = 500 }, 1e6);
 	assert_int_equal(counts.duplicated, 200);
 	assert_int_equal(result.duplicates, 200);
 	assert_int_equal(result.reordered + result.lost, 0);
 	/* The last one that is set aside has nobody behind it. */
-	counts = run_device("reorder=300/3", 1e6);
+	counts = run_device(&(struct device_config){ .reorder_every = 300,
+						     .reorder_by = 3 },
+			    1e6);
 	assert_int_equal(counts.reordered, 333);
 	assert_int_equal(result.reordered, 333);
 	assert_int_equal(result.lost + result.duplicates, 0);
-	counts = run_device("loss=100,dup=77,reorder=50/2,delay=3us", 1e6);
+	counts = run_device(&(struct device_config){ .loss_every = 100,
+						     .dup_every = 77,
+						     .reorder_every = 50,
+						     .reorder_by = 2,
+						     .delay_ns = 3000 },
+			    1e6);
 	assert_int_equal(counts.lost, 1000);
 	assert_int_equal(result.lost, counts.lost);
 	assert_int_equal(result.duplicates, counts.duplicated);
@@ -147,7 +155,8 @@ TEST(corruption_is_foreign_and_lost)
 {
 	struct device_counts counts;
 
-	counts = run_device("corrupt=400", 1e6);
+	counts = run_device(&(struct device_config){ .corrupt_every = 400 },
+			    1e6);
 	assert_int_equal(counts.corrupted, 250);
 	assert_int_equal(result.foreign, 250);
 	assert_int_equal(result.lost, 250);
@@ -155,7 +164,7 @@ TEST(corruption_is_foreign_and_lost)
 
 TEST(a_delay_is_the_latency)
 {
-	run_device("delay=50us", 1e6);
+	run_device(&(struct device_config){ .delay_ns = 50000 }, 1e6);
 	assert_int_equal(result.latency.min, 50000);
 	assert_int_equal(result.latency.max, 50000);
 	assert_int_equal(result.latency.n, 100000);
@@ -165,9 +174,13 @@ TEST(a_delay_is_the_latency)
 /* Above its rate a device drops, and its queue is the latency. */
 TEST(a_rate_is_what_gets_through)
 {
-	run_device("rate=800k,queue=10", 800e3);
+	run_device(&(struct device_config){ .rate_pps = 800e3,
+					    .queue_frames = 10 },
+		   800e3);
 	assert_int_equal(result.lost, 0);
-	run_device("rate=800k,queue=10", 1e6);
+	run_device(&(struct device_config){ .rate_pps = 800e3,
+					    .queue_frames = 10 },
+		   1e6);
 	/* 800 000 a second for 100 ms, and what fits into the queue. */
 	assert_in_range(result.unique, 80000, 80011);
 	assert_true(result.latency.max <= 11 * 1250);
@@ -178,7 +191,8 @@ TEST(each_stream_has_its_own_figures)
 {
 	static const char *const streams[] = { "weight=3", "size=1000" };
 	struct tester *tester =
-		open_with("loss=999", "pair:a", "pair:b", streams, 2);
+		open_with(&(struct device_config){ .loss_every = 999 },
+			  "pair:a", "pair:b", streams, 2);
 	uint64_t lost = 0;
 
 	run(tester, 1e6, PACE_POISSON);
@@ -207,8 +221,11 @@ TEST(a_run_can_be_repeated)
 
 	for (int i = 0; i < 2; i++) {
 		struct tester *tester =
-			open_with("loss=13,delay=7us,rate=1M,queue=3", "pair:a",
-				  "pair:b", NULL, 0);
+			open_with(&(struct device_config){ .loss_every = 13,
+							   .delay_ns = 7000,
+							   .rate_pps = 1e6,
+							   .queue_frames = 3 },
+				  "pair:a", "pair:b", NULL, 0);
 
 		run(tester, 990e3, PACE_POISSON);
 		trial_result_free(&result);
@@ -230,7 +247,7 @@ TEST(full_speed_is_that_of_the_virtual_cable)
 	const struct trial_config config = { .n_frames = 1000 };
 	struct mr_reason why;
 
-	assert_float_equal(tester_line_rate_pps(tester, 60), 14880952.38, 0.01);
+	assert_float_equal(tester_line_bps(tester), 10e9, 1);
 	assert_int_equal(tester_run(tester, &config, &result, &why), 0);
 	assert_int_equal(result.sent, 1000);
 	assert_float_equal(result.asked_pps, 14880952.38, 0.01);
@@ -242,23 +259,19 @@ TEST(full_speed_is_that_of_the_virtual_cable)
 
 TEST(what_cannot_be_is_refused)
 {
+	static const struct device_config lossy = { .loss_every = 3 };
 	static const struct {
-		const char *tx, *rx, *device, *words;
+		const char *tx, *rx;
+		const struct device_config *device;
+		const char *words;
 		bool is_real;
 		int status;
 	} cases[] = {
 		{ "null:", "null:", NULL, "only pair: ports", false, 2 },
-		{ "pair:a", "pair:a", "loss=10", "between two pair:", false,
-		  2 },
-		{ "pair:a", "pair:b", "loss=0", "'loss=0'", false, 2 },
-		{ "pair:a", "pair:b", "lost=10", "there are loss", false, 2 },
-		{ "pair:a", "pair:b", "delay=5", "is no time", false, 2 },
-		{ "pair:a", "pair:b", "reorder=3/3", "above BY", false, 2 },
-		{ "pair:a", "pair:b", "queue=3", "no rate", false, 2 },
-		{ "pair:a", "pair:b", "rate=1Gbit", "per second", false, 2 },
+		{ "pair:a", "pair:a", &lossy, "between two pair:", false, 2 },
 		{ "pair:a", "pair:b", NULL, "nobody has its other end", true,
 		  1 },
-		{ "pair:a,queues=2", "pair:b,queues=2", "loss=3", "one queue",
+		{ "pair:a,queues=2", "pair:b,queues=2", &lossy, "one queue",
 		  true, 2 },
 		{ "nope:a", "pair:b", NULL, "nope", true, 2 },
 		{ "live:g0", "pair:b", NULL, "a clock of its own", false, 2 },
@@ -288,7 +301,7 @@ TEST(what_cannot_be_is_refused)
 }
 
 /* By the real clock, on threads; NULL: as on any, the ends of one cable. */
-static struct tester *open_real(const char *device)
+static struct tester *open_real(const struct device_config *device)
 {
 	const char *a = "pair:a", *b = device != NULL ? "pair:b" : a;
 	const struct tester_config config = {
@@ -312,11 +325,12 @@ static struct tester *open_real(const char *device)
 TEST(it_does_not_lose_frames_by_the_real_clock)
 {
 	const struct trial_config trial = {
-		.rate = { RATE_PPS, 200e3 },
+		.pps = 200e3,
 		.n_frames = 20000,
 		.settle_ns = SECOND,
 	};
-	struct tester *tester = open_real("loss=100,dup=300");
+	struct tester *tester = open_real(
+		&(struct device_config){ .loss_every = 100, .dup_every = 300 });
 	struct device_counts counts;
 	struct mr_reason why;
 
@@ -355,7 +369,7 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attr,
 TEST(a_thread_that_cannot_start_ends_the_others)
 {
 	const struct trial_config trial = {
-		.rate = { RATE_PPS, 20e3 },
+		.pps = 20e3,
 		.n_frames = 100,
 	};
 	struct tester *tester = open_real(NULL);
@@ -379,11 +393,12 @@ TEST(a_thread_that_cannot_start_ends_the_others)
 TEST(a_delay_is_found_by_the_real_clock)
 {
 	/* A few frames, and all the time to send them: machines are busy. */
-	const struct trial_config trial = { .rate = { RATE_PPS, 2e3 },
+	const struct trial_config trial = { .pps = 2e3,
 					    .n_frames = 200,
 					    .max_lag_ns = SECOND,
 					    .settle_ns = SECOND };
-	struct tester *tester = open_real("delay=2ms");
+	struct tester *tester =
+		open_real(&(struct device_config){ .delay_ns = 2000000 });
 	struct mr_reason why;
 
 	assert_int_equal(tester_run(tester, &trial, &result, &why), 0);
@@ -410,9 +425,10 @@ static void step_clock(void *opaque, const struct trial_result *so_far)
 /* Drift is part of the error, up to where the clock is none to measure by. */
 TEST(a_clock_that_drifts_says_so)
 {
-	const struct trial_config trial = { .rate = { RATE_PPS, 1e3 },
+	const struct trial_config trial = { .pps = 1e3,
 					    .duration_ns = SECOND / 4 };
-	struct tester *tester = open_real("loss=1000");
+	struct tester *tester =
+		open_real(&(struct device_config){ .loss_every = 1000 });
 	struct mr_reason why;
 
 	if (!tester->clock.has_counter) {
@@ -478,17 +494,15 @@ TEST(the_line_rate_is_that_of_all_links)
 			   .log_level = MR_LOG_ERROR },
 	};
 	const struct trial_config trial = {
-		.rate = { RATE_PERCENT, 50 },
 		.duration_ns = SECOND / 1000,
 	};
 	struct tester *tester;
 	struct mr_reason why;
 
 	assert_int_equal(tester_open(&config, &tester, &why), 0);
-	assert_float_equal(tester_line_rate_pps(tester, 60), 2 * 14880952.38,
-			   0.01);
+	assert_float_equal(tester_line_bps(tester), 20e9, 1);
 	assert_int_equal(tester_run(tester, &trial, &result, &why), 0);
-	assert_float_equal(result.asked_pps, 14880952.38, 0.01);
+	assert_float_equal(result.asked_pps, 2 * 14880952.38, 0.01);
 	trial_result_free(&result);
 	assert_int_equal(tester_close(tester), 0);
 }
@@ -504,10 +518,11 @@ static void end_soon(void *opaque, const struct trial_result *so_far)
 TEST(what_is_on_its_way_at_the_end_is_waited_for)
 {
 	const struct trial_config trial = {
-		.rate = { RATE_PPS, 20e3 },
+		.pps = 20e3,
 		.settle_ns = SECOND / 2,
 	};
-	struct tester *tester = open_real("delay=20ms");
+	struct tester *tester =
+		open_real(&(struct device_config){ .delay_ns = 20000000 });
 	struct device_counts counts;
 	struct mr_reason why;
 

@@ -6,8 +6,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from mr_bench import rates
 from mr_bench.search import SearchError
-from mr_bench.traffic import Engine, EngineError
+from mr_bench.values import UsageError
 
 CURE = "mr-bench selftest with these ports and options measures ours"
 
@@ -32,7 +33,7 @@ def _check_tester(path: str, theirs: dict[str, Any], ours: dict[str, Any]) -> No
     workers = theirs.get("config", {}).get("workers")
     if cpu != ours["machine"].get("cpu", ""):
         raise SearchError(f"--ceiling {path:.60} is of another machine, with a '{cpu:.40}'; {CURE}")
-    if workers != ours["workers"]:
+    if workers != ours["config"]["workers"]:
         raise SearchError(
             f"--ceiling {path:.60} is of other --workers ({workers}; 0: the default); {CURE}"
         )
@@ -44,14 +45,12 @@ def _check_tester(path: str, theirs: dict[str, Any], ours: dict[str, Any]) -> No
             )
 
 
-def read_ceiling(
-    text: str, engine: Engine, ours: dict[str, Any], frame_bytes: int, mean_bytes: float
-) -> float:
-    """For frames of a length, or of a mix (0) of that mean. ours has machine, workers and
-    ports."""
+def read_ceiling(text: str, ours: dict[str, Any], frame_bytes: int, mean_bytes: float) -> float:
+    """For frames of a length, or of a mix (0) of that mean. ours: the document."""
     try:
-        pps = float(engine.request("rate", text=text, mean_bytes=mean_bytes)["pps"])
-    except EngineError:
+        # No link says the ceiling of a tester.
+        pps = rates.read("ceiling", text).pps(mean_bytes, 0)
+    except UsageError:
         pass  # the path of a document, then
     else:
         if pps > 0:

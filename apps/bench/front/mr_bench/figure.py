@@ -10,8 +10,8 @@ from typing import Any
 
 from mr_bench import sample, units
 from mr_bench.document import Document, at, list_of, member, number_of, text_of
+from mr_bench.rates import FCS_BYTES
 
-FCS_BYTES = 4
 # Fewer runs are too few for a bootstrap interval, which cannot be wider than
 # the observed values.
 LEAST_FOR_BOOTSTRAP = 5

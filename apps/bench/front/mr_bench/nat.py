@@ -16,6 +16,7 @@ from mr_bench.session import complain
 from mr_bench.traffic import Engine, EngineEnded, EngineError
 from mr_bench.values import UsageError
 from mr_support import output
+from mr_support.options import Option
 
 FRAME_BYTES = 60
 # Of the established rate, so that the table alone is the limit.
@@ -30,15 +31,15 @@ Measure a NAT between two ports (RFC 9693): how fast it sets up and tears
 down connections, and how many it can hold.
 """
 OPTIONS = (
-    ("client", "ADDR", "first client's address (default 10.0.0.2)"),
-    ("clients", "N", "number of client addresses (default 16)"),
-    ("gateway", "ADDR", "the NAT's inside address (default 10.0.0.1)"),
-    ("server", "ADDR", "the server's outside address (default 192.0.2.2)"),
-    ("protocol", "udp|tcp", "udp (default), or tcp: SYN and its answer"),
-    ("connections", "N", "connections per trial of the rate (default 10000)"),
-    ("max-connections", "N", "most connections at once (default 1048576)"),
-    ("reset", "COMMAND", "empties the NAT's table, e.g. 'mr-nat clear all --now'"),
-    ("resolution", "P%", "share of the rate found (default 1%)"),
+    Option("client", "ADDR", "first client's address (default 10.0.0.2)"),
+    Option("clients", "N", "number of client addresses (default 16)"),
+    Option("gateway", "ADDR", "the NAT's inside address (default 10.0.0.1)"),
+    Option("server", "ADDR", "the server's outside address (default 192.0.2.2)"),
+    Option("protocol", "udp|tcp", "udp (default), or tcp: SYN and its answer"),
+    Option("connections", "N", "connections per trial of the rate (default 10000)"),
+    Option("max-connections", "N", "most connections at once (default 1048576)"),
+    Option("reset", "COMMAND", "empties the NAT's table, e.g. 'mr-nat clear all --now'"),
+    Option("resolution", "P%", "share of the rate found (default 1%)"),
 )
 # The RFC says what is sent, when, and by whom.
 WITHOUT = [
@@ -132,7 +133,7 @@ class Run:
 
     def __init__(self, engine: Engine, options: Options) -> None:
         self.engine, self.options = engine, options
-        self.progress = Progress(engine.options["is_quiet"])
+        self.progress = Progress(engine.options.quiet)
         self.n_told = 0
         self.rows: list[dict[str, Any]] = []
         self.search = NatSearch(
@@ -151,7 +152,7 @@ class Run:
 
     def _say(self, what: str, value: float, unit: str, note: str) -> None:
         self.progress.clear()
-        if not self.engine.options["is_json"]:
+        if not self.engine.options.json:
             output.say(f"{what:24} {value:14.0f} {unit:13} {note}")
 
     def _row(
@@ -281,17 +282,17 @@ class Run:
     def config(self) -> dict[str, Any]:
         """What was asked for."""
         shared = self.engine.options
-        ports = {"inside": shared["tx"][0], "outside": shared["rx"][0]}
-        return ports | asdict(self.options) | {"rate": shared["rate"]}
+        ports = {"inside": shared.tx[0], "outside": shared.rx[0]}
+        return ports | asdict(self.options) | {"rate": str(shared.rate)}
 
 
 def _run(engine: Engine) -> int:
     """Everything after the options; the exit status."""
     options = Options()
     try:
-        for name, text in engine.options["values"]:
+        for name, text in engine.options.own:
             options.take(name, text)
-        max_pps = engine.request("rate", mean_bytes=FRAME_BYTES)["pps"]
+        max_pps = engine.options.rate.pps(FRAME_BYTES, 0)
         if max_pps < 0:
             raise UsageError("--rate: nat takes no %; give frames or bits per second")
         engine.request(

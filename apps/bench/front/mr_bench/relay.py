@@ -29,7 +29,14 @@ class Command:
             for line in lines:
                 found = json.loads(line)
                 if "document" in found:
-                    status = Result(found.pop("document"), found).write()
+                    root = found.pop("document")
+                    # Of any bytes: a character for each.
+                    files: dict[str, str | None] = {
+                        kind: os.fsdecode(path.encode("latin-1"))
+                        for kind, path in found.items()
+                        if path
+                    }
+                    status = Result(root, files).write()
                     continue
                 root = begin(self.name, found.pop("label"), [self.name, *words], found.pop("built"))
                 describe(root, found)

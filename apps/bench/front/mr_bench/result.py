@@ -20,7 +20,7 @@ from typing import Any
 
 from mr_bench import machine
 from mr_support import output
-from mr_support.text import print_error
+from mr_support.text import print_error, utf8
 
 ARRIVALS = ["received", "unique", "lost", "duplicates", "reordered", "too_old", "foreign"]
 TIMES = ["min", "mean", "p50", "p90", "p99", "p999", "p9999", "max"]
@@ -177,13 +177,13 @@ def hdr_percentiles(trial: dict[str, Any], buckets: Buckets) -> str:
 
 def begin(kind: str, label: str, words: list[str], built: dict[str, str]) -> dict[str, Any]:
     """A document, of the machine as it is now. words: as typed; built: see machine.look()."""
-    command = os.fsencode(shlex.join(["mr-bench", *words])).decode("utf-8", "backslashreplace")
+    command = utf8(shlex.join(["mr-bench", *words]))
     found = machine.look(built, command)
     return {
         "schema": "mr-bench-net",
         "v": 1,
         "kind": kind,
-        "label": label,
+        "label": utf8(label),
         "date": found["date"],
         "command": command,
         "millrace": found["millrace"],
@@ -223,10 +223,7 @@ class Result:
 
     def __init__(self, root: dict[str, Any], files: dict[str, str | None]) -> None:
         self.root = root
-        # Of any bytes: a character for each.
-        self.files = {
-            kind: os.fsdecode(path.encode("latin-1")) for kind, path in files.items() if path
-        }
+        self.files = {kind: path for kind, path in files.items() if path}
         # Of testing, so far: where the next trial, or interval, begins. A virtual clock has
         # them, too.
         self.trials_s = self.intervals_s = 0.0

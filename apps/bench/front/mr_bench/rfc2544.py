@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from textwrap import indent
 
+from mr_bench.rates import WIRE_BYTES
 from mr_bench.search import Found, Limit, Outcome, SearchError
 from mr_bench.search_options import Group
-from mr_bench.session import WIRE_BYTES, Command, Session, rate_text
+from mr_bench.session import Command, Session, rate_text
 from mr_bench.steps import Bursts, back2back, frame_loss
 
 OWN_TRIAL_NS = 1_000_000_000
@@ -196,12 +197,12 @@ def latency_at_shares(session: Session) -> int:
     """Of --rate, or of what a search finds."""
     o = session.options
     whole = session.search.max_pps
-    if session.shared["rate"] == "max":
+    if not session.shared.rate.unit:
         found = session.throughput()[0]
         whole = found.value
         if whole <= 0:
             raise SearchError(f"no throughput: {found.note}")
-    if session.n_done == 0 and not session.shared["is_virtual"]:
+    if session.n_done == 0 and not session.shared.virtual:
         _measure_own(session, whole * max(o.shares))
     for share in o.shares:
         outcome = session.search.trial(whole * share, o.trial_ns)

@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Options of the commands that search. The engine reads the command line, with these rows in
-front of those that all commands that send and receive have; this reads their values."""
+"""Options of the commands that search, in front of those that all commands that send and receive
+have."""
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mr_bench import values
+from mr_bench import shared_options, values
+from mr_bench.rates import FCS_BYTES
 from mr_bench.search import SECOND
+from mr_bench.shared_options import Options, as_it_is, whole
 from mr_bench.values import UsageError, percent, seconds_ns
 
-FCS_BYTES = 4
 METHODS = ("binary", "tst009", "mlr")
 RFC2544_SIZES = (64, 128, 256, 512, 1024, 1280, 1518)
 
@@ -63,24 +64,11 @@ def _sizes(name: str, text: str) -> list[int]:
     return [int(size) - FCS_BYTES for size in sizes]
 
 
-@dataclass(frozen=True)
-class Row:
-    """One option: what the help says of it, and how its value is read."""
+@dataclass(frozen=True, kw_only=True)
+class Row(shared_options.Row):
+    """One option, and which commands have it."""
 
     groups: Group
-    name: str
-    arg: str
-    help: str
-    read: Callable[[str, str], Any]
-
-    @property
-    def key(self) -> str:
-        """The member of SearchOptions."""
-        return self.name.replace("-", "_") + ("_ns" if self.read is seconds_ns else "")
-
-
-def _whole(least: int, most: int) -> Callable[[str, str], int]:
-    return lambda name, text: values.whole(name, text, least, most)
 
 
 def _method(name: str, text: str) -> str:
@@ -95,76 +83,108 @@ def _shares(name: str, text: str) -> list[float]:
     return [share / 100 for share in values.numbers(name, text, 0.001, 100, 16)]
 
 
-def _as_it_is(_: str, text: str) -> str:
-    return text
-
-
 ROWS = (
-    Row(Group.SEARCH, "method", "HOW", "binary (default), tst009 or mlr", _method),
-    Row(Group.SIZES, "sizes", "LIST", "sizes with FCS, such as 64,512,1518, or rfc2544", _sizes),
-    Row(Group.TRIAL, "trial", "S", "length of a trial (default 1)", seconds_ns),
-    Row(Group.SEARCH, "confirm", "S", "binary, tst009: length of the last trial", seconds_ns),
+    Row("method", "HOW", "binary (default), tst009 or mlr", read=_method, groups=Group.SEARCH),
     Row(
-        Group.SEARCH,
+        "sizes",
+        "LIST",
+        "sizes with FCS, such as 64,512,1518, or rfc2544",
+        read=_sizes,
+        groups=Group.SIZES,
+    ),
+    Row("trial", "S", "length of a trial (default 1)", read=seconds_ns, groups=Group.TRIAL),
+    Row(
+        "confirm",
+        "S",
+        "binary, tst009: length of the last trial",
+        read=seconds_ns,
+        groups=Group.SEARCH,
+    ),
+    Row(
         "verify",
         "N",
         "tst009, back2back: repeats of a lossy trial (default 2)",
-        _whole(0, 100),
+        read=whole(0, 100),
+        groups=Group.SEARCH,
     ),
     Row(
-        Group.SEARCH | Group.BURSTS,
         "resolution",
         "P%",
         "share of the rate found (default 0.5%)",
-        percent,
+        read=percent,
+        groups=Group.SEARCH | Group.BURSTS,
     ),
     Row(
-        Group.SEARCH | Group.INTERVAL,
         "loss-tolerance",
         "P%",
         "binary, tst009, soak: tolerated loss (default 0%)",
-        percent,
+        read=percent,
+        groups=Group.SEARCH | Group.INTERVAL,
     ),
-    Row(Group.SEARCH, "pdr", "P%", "mlr: loss of the second goal (default 0.5%)", percent),
     Row(
-        Group.SEARCH,
+        "pdr",
+        "P%",
+        "mlr: loss of the second goal (default 0.5%)",
+        read=percent,
+        groups=Group.SEARCH,
+    ),
+    Row(
         "duration-sum",
         "S",
         "mlr: total length per load (default 21 trials)",
-        seconds_ns,
+        read=seconds_ns,
+        groups=Group.SEARCH,
     ),
     Row(
-        Group.SEARCH,
         "exceed-ratio",
         "P%",
         "mlr: share of bad trials allowed (default 50%)",
-        _most_of_time,
+        read=_most_of_time,
+        groups=Group.SEARCH,
     ),
     Row(
-        Group.TRIAL,
         "unsent-tolerance",
         "P%",
         "tolerated unsent frames in a trial (default 0.5%)",
-        percent,
+        read=percent,
+        groups=Group.TRIAL,
     ),
-    Row(Group.STEP, "step", "P%", "share of the highest rate (default 10%)", percent),
-    Row(Group.BURSTS, "tests", "N", "repetitions (default 50)", _whole(1, 1000)),
-    Row(Group.BURSTS, "max-burst", "S", "length of the longest burst (default 2)", seconds_ns),
-    Row(Group.SHARES, "shares", "LIST", "in % of the throughput (default 10,50,90)", _shares),
-    Row(Group.INTERVAL, "interval", "S", "length of an interval (default 10)", seconds_ns),
+    Row("step", "P%", "share of the highest rate (default 10%)", read=percent, groups=Group.STEP),
+    Row("tests", "N", "repetitions (default 50)", read=whole(1, 1000), groups=Group.BURSTS),
     Row(
-        Group.INTERVAL,
+        "max-burst",
+        "S",
+        "length of the longest burst (default 2)",
+        read=seconds_ns,
+        groups=Group.BURSTS,
+    ),
+    Row(
+        "shares",
+        "LIST",
+        "in % of the throughput (default 10,50,90)",
+        read=_shares,
+        groups=Group.SHARES,
+    ),
+    Row(
+        "interval",
+        "S",
+        "length of an interval (default 10)",
+        read=seconds_ns,
+        groups=Group.INTERVAL,
+    ),
+    Row(
         "pid",
         "N",
         "process ID of the device, to watch its memory",
-        _whole(1, 2**31 - 1),
+        read=whole(1, 2**31 - 1),
+        groups=Group.INTERVAL,
     ),
     Row(
-        Group.CEILING,
         "ceiling",
         "RATE|FILE",
         "the tester's limit: a rate, or selftest's document",
-        _as_it_is,
+        read=as_it_is,
+        groups=Group.CEILING,
     ),
 )
 # An option of another method would have no effect, unless a group has it, too.
@@ -178,29 +198,29 @@ METHODS_OF = {
 }
 
 
-def _check_sizes(options: SearchOptions, shared: dict[str, Any]) -> None:
+def _check_sizes(options: SearchOptions, shared: Options) -> None:
     """What says how long frames are."""
-    if options.sizes and shared["frame_bytes"]:
+    if options.sizes and shared.size:
         raise UsageError("--size and --sizes: one of them says how long frames are")
-    for stream in shared["streams"] if options.sizes else []:
+    for stream in shared.streams if options.sizes else []:
         if "size=" in stream or "pcap=" in stream:
             raise UsageError(f"--sizes: the stream '{stream:.200}' has lengths of its own")
 
 
-def read_options(name: str, groups: Group, shared: dict[str, Any]) -> SearchOptions:
-    """Of what the engine found on the command line. Raises UsageError."""
+def read_options(name: str, groups: Group, shared: Options) -> SearchOptions:
+    """Of what stands on the command line. Raises UsageError."""
     options = SearchOptions()
     rows = {row.name: row for row in ROWS}
-    for option, text in shared["values"]:
-        setattr(options, rows[option].key, rows[option].read(option, text))
+    for option, text in shared.own:
+        rows[option].take(text, options)
         if option == "sizes":
             options.is_rfc2544 = text == "rfc2544"
     # Without that option its name would be short for --duration-sum.
-    if shared["duration_ns"] and not groups & Group.INTERVAL:
+    if shared.duration_ns and not groups & Group.INTERVAL:
         raise UsageError(f"--duration: {name} makes trials of --trial seconds")
     if 0 < options.duration_sum_ns < options.trial_ns:
         raise UsageError("--duration-sum: shorter than one --trial")
-    given = {option for option, _ in shared["values"]}
+    given = {option for option, _ in shared.own}
     for option, (methods, beside) in METHODS_OF.items():
         if option in given and options.method not in methods and not (beside and beside & groups):
             raise UsageError(

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from mr_bench import device
 from mr_bench.search import Limit
 from mr_bench.search_options import Group
 from mr_bench.session import Command, Session, complain, rate_text
@@ -58,7 +59,7 @@ def check_known(session: Session) -> int:
     )
     for case in CASES:
         try:
-            trial = session.engine.alone(device=case.device, pps=PPS, frames=FRAMES)
+            trial = session.engine.alone(device=device.read(case.device), pps=PPS, frames=FRAMES)
         except EngineError as error:
             complain(f"{case.device}: {error}")
             return error.status

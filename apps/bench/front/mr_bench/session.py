@@ -13,8 +13,9 @@ from mr_bench.binary import BinarySearch
 from mr_bench.ceiling import read_ceiling
 from mr_bench.mlr import Goal, MlrSearch
 from mr_bench.progress import Progress
+from mr_bench.rates import FCS_BYTES
 from mr_bench.search import SECOND, Found, Limit, Search, SearchError, Wanted
-from mr_bench.search_options import FCS_BYTES, ROWS, Group, describe, read_options
+from mr_bench.search_options import ROWS, Group, describe, read_options
 from mr_bench.traffic import Engine, EngineEnded, EngineError, Trial, trial_of
 from mr_bench.values import UsageError
 from mr_support import output
@@ -22,7 +23,7 @@ from mr_support.text import print_error
 
 SETTLE_NS = SECOND  # it ends sooner, when all have come
 FULL_SPEED_NS = SECOND // 5  # to see what the sender can do
-WIRE_BYTES = 24
+LEAST_BYTES = 60  # of a frame
 # If neither --rate nor the link gives the highest rate.
 VIRTUAL_PPS = 10_000_000
 LEAST_SHARE = 100_000  # of the highest rate: the lowest
@@ -70,6 +71,12 @@ def raised_text(from_bytes: int, to_bytes: int) -> str:
     )
 
 
+def raised_mix(opened: dict[str, Any]) -> str:
+    """Of an imix, whose shortest frames are longer than it has them."""
+    text = raised_text(LEAST_BYTES, opened["raised_bytes"])
+    return text.replace(": ", ": up to ") if len(opened["streams"]) > 1 else text
+
+
 class Session:
     """What a command has at hand."""
 
@@ -77,8 +84,8 @@ class Session:
         self.command, self.engine = command, engine
         self.shared = engine.options
         self.options = read_options(command.name, command.groups, self.shared)
-        self.settle_ns = self.shared["settle_ns"] or SETTLE_NS
-        self.progress = Progress(self.shared["is_quiet"])
+        self.settle_ns = self.shared.settle_ns or SETTLE_NS
+        self.progress = Progress(self.shared.quiet)
         self.opened: dict[str, Any] = {}
         self.rows: list[dict[str, Any]] = []
         self.selftest: list[dict[str, Any]] = []
@@ -99,7 +106,7 @@ class Session:
 
     def print(self, text: str, end: str = "\n") -> None:
         """Text for people, unless the output is JSON."""
-        if not self.shared["is_json"]:
+        if not self.shared.json:
             output.say(text, end)
 
     def fail(self, why: str) -> None:
@@ -163,15 +170,14 @@ class Session:
         """The highest rate of the search: what was asked for, else what the link takes, else
         what the sender reaches at full speed, which is measured."""
         s = self.search
-        rate = self.engine.request("rate", mean_bytes=self.mean_bytes)
-        line_pps = rate["line_pps"]
-        s.max_pps = rate["pps"]
+        line_pps = self.engine.line_pps(self.mean_bytes)
+        s.max_pps = self.shared.rate.pps(self.mean_bytes, line_pps)
         self.is_own_ceiling = False
         if s.max_pps < 0:
             raise SearchError(
                 "--rate in % of a link of unknown speed: give frames or bits per second"
             )
-        if s.max_pps == 0 and self.shared["is_virtual"]:
+        if s.max_pps == 0 and self.shared.virtual:
             s.max_pps = line_pps or VIRTUAL_PPS
         if s.max_pps == 0:
             full = s.trial(0, FULL_SPEED_NS)
@@ -186,8 +192,7 @@ class Session:
         if self.options.ceiling:
             self.ceiling_pps = read_ceiling(
                 self.options.ceiling,
-                self.engine,
-                self.opened | {"workers": self.shared["workers"]},
+                self.opened,
                 self.frame_bytes,
                 self.mean_bytes,
             )
@@ -207,9 +212,9 @@ class Session:
         with the shortest."""
         sizes, needed = self.options.sizes, self.opened["max_bytes"]
         least = min(sizes, default=needed)
-        if not sizes and self.opened["raised"]:
+        if not sizes and self.opened["raised_bytes"]:
             # Streams may have a mix, and that another one than was asked for.
-            self.raised = self.opened["raised"]
+            self.raised = raised_mix(self.opened)
             complain(f"imix: {self.raised}")
         if least >= needed:
             return
@@ -244,14 +249,7 @@ class Session:
 
     def open_ports(self) -> None:
         """Raises EngineError."""
-        streams = None
-        if self.command.is_mix:
-            # They are mixes, unless they say what they are.
-            streams = [
-                text if "size=" in text else f"{text} size=imix".strip()
-                for text in self.shared["streams"] or [""]
-            ]
-        self.opened = self.engine.open(streams=streams)
+        self.opened = self.engine.open()
 
     # What is found.
 
@@ -348,7 +346,7 @@ def _run(session: Session) -> int:
         if status != 0:
             session.fail("a check before it failed")
             return session.finish() or status
-    if session.shared["tx"]:
+    if session.shared.tx:
         try:
             session.open_ports()
         except EngineError as error:
@@ -361,9 +359,11 @@ def _run(session: Session) -> int:
 
 def command_main(command: Command, words: list[str]) -> int:
     """The whole of a command. The exit status."""
-    rows = [(row.name, row.arg, row.help) for row in ROWS if row.groups & command.groups]
+    rows = [row for row in ROWS if row.groups & command.groups]
     try:
-        engine = Engine(command.name, words, command.usage, rows, WITHOUT, command.ports)
+        engine = Engine(
+            command.name, words, command.usage, rows, WITHOUT, command.ports, command.is_mix
+        )
     except EngineEnded as end:
         return end.status
     try:

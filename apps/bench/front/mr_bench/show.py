@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from mr_bench.explain import tail_text
+from mr_bench.rates import FCS_BYTES, WIRE_BYTES
 from mr_support import output
 
 MAX_STREAM_LINES = 16
 # As they are shown, and in a document.
 PERCENTILES = {"p50": "p50", "p90": "p90", "p99": "p99", "p99.9": "p999", "p99.99": "p9999"}
-FCS_BYTES, WIRE_BYTES = 4, 24
 
 
 def scaled(value: float) -> str:

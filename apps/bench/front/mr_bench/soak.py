@@ -118,7 +118,7 @@ class Soak:
         )
         # Without --duration nobody knows when it ends.
         session.progress.show(
-            (session.shared["duration_ns"] - self.elapsed_ns) / 1e9,
+            (session.shared.duration_ns - self.elapsed_ns) / 1e9,
             f"soak: {self.n} intervals, {self.n_lossy} with loss",
         )
 
@@ -178,7 +178,7 @@ def run(session: Session) -> int:
     """Until --duration is over; without it, until a signal."""
     options = session.options
     soak = Soak(session)
-    whole_ns = left_ns = session.shared["duration_ns"]
+    whole_ns = left_ns = session.shared.duration_ns
     # The time to settle is the command line's: a long one would be a gap in the load.
     settle_ns = session.settle_ns
     try:

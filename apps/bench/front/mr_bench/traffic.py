@@ -2,7 +2,7 @@
 """The traffic engine: a process that answers requests, one JSON object per line
 (mr-bench-engine.schema.json).
 
-    ask --> options --> [ open --> trial, rate, alone ... ] --> finish
+    begin --> [ open --> trial, alone ... ] --> finish
 """
 
 from __future__ import annotations
@@ -18,10 +18,14 @@ from types import FrameType
 from typing import Any
 
 from mr_bench.explain import Ends, explain, is_silent, tail_text
+from mr_bench.rates import FCS_BYTES, WIRE_BYTES
 from mr_bench.result import Result, begin, cannot_write, check, describe
+from mr_bench.shared_options import SIZES_WITH_FCS, Options, read
 from mr_support import output, program
+from mr_support.options import Option, Wrong
+from mr_support.text import print_error
 
-VERSION = 2
+VERSION = 3
 
 
 class EngineError(Exception):
@@ -33,8 +37,7 @@ class EngineError(Exception):
 
 
 class EngineEnded(Exception):
-    """It has ended before its first reply: help was printed, or the command line is wrong,
-    which it has said."""
+    """There is none: help was printed, or the command line is wrong, which was said."""
 
     def __init__(self, status: int) -> None:
         super().__init__(f"exit status {status}")
@@ -106,6 +109,23 @@ def trial_of(reply: dict[str, Any]) -> Trial:
     )
 
 
+def _read_options(command: str, words: list[str], *how: Any) -> Options:
+    """Raises EngineEnded."""
+    try:
+        options = read(command, words, *how)
+    except Wrong as wrong:
+        print_error(f"mr-bench: {wrong}")
+        raise EngineEnded(2) from None
+    if options is None:
+        raise EngineEnded(0)
+    if not options.quiet and options.size in SIZES_WITH_FCS:
+        print_error(
+            f"mr-bench: --size is without the FCS: frames of {options.size + FCS_BYTES} bytes on "
+            f"the wire; {options.size - FCS_BYTES} makes those of {options.size}"
+        )
+    return options
+
+
 class Engine:
     """The process. A signal that ends this program ends the trial that runs there; the
     second one ends both at once. It ends when this process is killed."""
@@ -115,10 +135,18 @@ class Engine:
         command: str,
         words: list[str],
         usage: str,
-        options: Sequence[tuple[str, str, str]],
+        own: Sequence[Option],
         without: Sequence[str] = (),
         ports: str = "pairs",
+        is_mix: bool = False,
     ) -> None:
+        self.options = _read_options(command, words, usage, own, without, ports)
+        if is_mix:
+            # Streams are mixes, unless they say what they are.
+            self.options.streams = [
+                text if "size=" in text else f"{text} size=imix".strip()
+                for text in self.options.streams or [""]
+            ]
         self.n_signals = 0
         self.on_progress: Callable[[dict[str, Any]], bool] | None = None
         self.process: subprocess.Popen[bytes] | None = None
@@ -128,7 +156,7 @@ class Engine:
                 signal.signal(number, self._forward)
         # A process group of its own: Ctrl-C reaches it once, through this one.
         self.process = process = subprocess.Popen(
-            ["mr-bench", "serve", command, *words],
+            ["mr-bench", "serve"],
             executable=program.companion(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -141,24 +169,17 @@ class Engine:
         self.to, self.from_ = process.stdin, process.stdout
         # What is written to one that has ended is no reason to end.
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-        self._send(
-            {
-                "v": VERSION,
-                "command": command,
-                "usage": usage,
-                "options": options,
-                "without": without,
-                "ports": ports,
-            }
-        )
-        first = self.from_.readline()
-        if not first.startswith(b"{"):
-            output.copy([first])
-            raise EngineEnded(self._end())
-        self.options: dict[str, Any] = json.loads(first)
-        begun = self.options["document"]
-        root = begin(command, begun.pop("label"), [command, *words], begun.pop("built"))
-        self.result = Result(root | begun, self.options["files"])
+        self.result = Result({}, self.options.files)
+        try:
+            begun = self.request("begin", v=VERSION, **self.options.request())
+        except EngineError as error:
+            print_error(f"mr-bench: {error}")
+            self.drop()
+            raise EngineEnded(error.status) from None
+        self.result.root = begin(command, self.options.label, [command, *words], begun["built"]) | {
+            "config": self.options.config(begun["config"]),
+            "device": self.options.device,
+        }
         self.ends = Ends()
         for path in self.result.files.values():
             try:
@@ -222,17 +243,18 @@ class Engine:
 
         def port_of(side: str) -> str:
             """The first; its name has its driver in front, a spec may be the device alone."""
-            if not self.options[side]:
+            specs = {"tx": self.options.tx, "rx": self.options.rx}[side]
+            if not specs:
                 return ""
-            spec: str = self.options[side][0].split(",")[0]
+            spec = specs[0].split(",")[0]
             names = [port["name"] for port in root["ports"]]
             return next((n for n in names if spec in (n, n.partition(":")[2])), spec)
 
         self.ends = Ends(
             port_of("tx"),
             port_of("rx"),
-            not root["config"]["unstamped"],
-            any(spec.startswith("live:") for spec in self.options["tx"]),
+            not self.options.unstamped,
+            any(spec.startswith("live:") for spec in self.options.tx),
         )
         return root | reply
 
@@ -240,7 +262,9 @@ class Engine:
         """A trial on the ports, which the document has: a point of its series, if it is an
         interval."""
         has_buckets = "hdr" in self.result.files and not is_interval
-        reply = self.request("trial", has_buckets=has_buckets, **members)
+        reply = self.request(
+            "trial", **self.options.trial() | members | {"has_buckets": has_buckets}
+        )
         if is_interval:
             self.result.add_interval(reply["trial"])
         else:
@@ -251,7 +275,12 @@ class Engine:
 
     def alone(self, **members: Any) -> Trial:
         """A trial of the tester alone."""
-        return trial_of(self.request("alone", **members))
+        return trial_of(self.request("alone", **self.options.trial() | members))
+
+    def line_pps(self, mean_bytes: float) -> float:
+        """Frames of that mean length that the links take; 0: unknown."""
+        line_bps: float = self.result.root["line_bps"]
+        return line_bps / (8 * (mean_bytes + WIRE_BYTES))
 
     def finish(self, is_one_line: bool = False, **found: Any) -> int:
         """Close the ports, and write the document, with these findings; the exit status."""
@@ -259,7 +288,7 @@ class Engine:
         self._send({"request": "finish"})
         status = self._end()
         self.result.add(**found)
-        return self.result.write(self.options["is_json"], is_one_line) or status
+        return self.result.write(self.options.json, is_one_line) or status
 
     def drop(self) -> int:
         """Without a document: close what is open."""

@@ -10,11 +10,13 @@ from typing import Any
 
 from mr_bench import show
 from mr_bench.screen import REDRAW_NS, Screen
-from mr_bench.session import complain
+from mr_bench.session import complain, raised_mix
+from mr_bench.shared_options import Options
 from mr_bench.traffic import Engine, EngineEnded, EngineError
 from mr_support import output
+from mr_support.options import Option
 
-OPTIONS = (("json-lines", "", "one JSON object per second, then the document"),)
+OPTIONS = (Option("json-lines", "", "one JSON object per second, then the document"),)
 
 
 @dataclass(frozen=True)
@@ -43,12 +45,11 @@ class Command:
             return error.status
 
 
-def _wrong_pace(options: dict[str, Any]) -> str:
+def _wrong_pace(options: Options) -> str:
     """What has a meaning only where frames are due at times."""
-    if options["pace_frames"] and options["pace"] != "bursts":
+    if options.pace_frames and options.pace != "bursts":
         return "--pace-frames belongs to --pace bursts"
-    is_full = options["rate"] == "max" and not options["is_virtual"]
-    if options["pace"] != "constant" and is_full:
+    if options.pace != "constant" and not options.rate.unit and not options.virtual:
         return "--pace: full speed has none; --rate is missing"
     return ""
 
@@ -58,9 +59,9 @@ class _Run:
 
     def __init__(self, name: str, engine: Engine) -> None:
         self.name, self.engine, self.options = name, engine, engine.options
-        self.has_lines = bool(self.options["values"])
-        self.is_text = not (self.has_lines or self.options["is_json"])
-        self.is_quiet = self.options["is_quiet"]
+        self.has_lines = bool(self.options.own)
+        self.is_text = not (self.has_lines or self.options.json)
+        self.is_quiet = self.options.quiet
         self.n_skipped = 0
         self.opened: dict[str, Any] = {}
 
@@ -89,8 +90,22 @@ class _Run:
     def _trial(self) -> dict[str, Any]:
         """With what it shows meanwhile."""
         longest, mean = self.opened["max_bytes"], self.opened["mean_bytes"]
-        members: dict[str, Any] = {"as_bytes": longest if longest == mean else 0}
-        duration_ns, engine = self.options["duration_ns"], self.engine
+        options, engine = self.options, self.engine
+        pps = options.rate.pps(mean, engine.line_pps(mean))
+        if pps < 0:
+            raise EngineError(
+                "a rate in % needs a link whose speed is known; give it in frames or bits per "
+                "second",
+                status=2,
+            )
+        duration_ns = options.duration_ns
+        members: dict[str, Any] = {
+            "pps": pps,
+            "duration_ns": duration_ns,
+            "frames": options.count,
+            "settle_ns": options.settle_ns,
+            "as_bytes": longest if longest == mean else 0,
+        }
         if self.is_quiet or not self.is_text:
             engine.on_progress = self._write_line if self.has_lines and not self.is_quiet else None
             return engine.measure(**members)
@@ -112,22 +127,22 @@ class _Run:
         if trial["why_stopped"]:
             status, why = 1, trial["why_stopped"]
             complain(why)
-        elif not trial["complete"] and self.options["duration_ns"]:
+        elif not trial["complete"] and self.options.duration_ns:
             why = "ended by a signal"
         if reply["seen"]:
             complain(reply["seen"])
         # Without a bound it is watched: frames may come later.
-        is_bounded = self.options["duration_ns"] or self.options["count"]
+        is_bounded = self.options.duration_ns or self.options.count
         if is_bounded and trial["complete"] and reply["is_silent"]:
             status, why = 1, why or "nothing came"
         return status, why
 
     def run(self) -> int:
         """The exit status. Raises EngineError."""
-        has_tx, has_rx = bool(self.options["tx"]), bool(self.options["rx"])
+        has_tx, has_rx = bool(self.options.tx), bool(self.options.rx)
         self.opened = self.engine.open(has_map=not self.is_quiet)
-        if has_tx and self.opened["raised"]:
-            complain(self.opened["raised"])
+        if has_tx and self.opened["raised_bytes"]:
+            complain(raised_mix(self.opened))
         if not self.is_quiet and not has_rx:
             self._point_at_live()
         reply = self._trial()

@@ -5,7 +5,7 @@ from typing import Any
 
 from mr_bench import units
 from mr_bench.document import number_of, text_of
-from mr_bench.figure import FCS_BYTES, size_text
+from mr_bench.figure import size_text
 from mr_bench.page.model import (
     LIMIT_COLOUR,
     LINE_COLOURS,
@@ -21,8 +21,8 @@ from mr_bench.page.model import (
     cut,
     value_cell,
 )
+from mr_bench.rates import FCS_BYTES, WIRE_BYTES
 
-WIRE_BYTES = 24  # preamble 8, FCS 4, gap 12
 Row = dict[str, Any]
 
 

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the front end of mr-bench reads from a command line: shared_options.py, rates.py and
+device.py."""
+import os
+
+import pytest
+
+import search_model  # noqa: F401 pylint: disable=unused-import
+
+from mr_bench import device, rates
+from mr_bench.rates import Rate
+from mr_bench.shared_options import read
+from mr_support.options import Option, Wrong
+
+
+@pytest.mark.parametrize("text,rate,printed", [
+    ("max", Rate(), "max"),
+    ("1000", Rate(1000, "pps"), "1kpps"),
+    ("1.2M", Rate(1.2e6, "pps"), "1.2Mpps"),
+    ("14.88Mpps", Rate(14.88e6, "pps"), "14.88Mpps"),
+    ("10Gbit", Rate(10e9, "bit"), "10Gbit"),
+    ("10Gbit-l1", Rate(10e9, "bit"), "10Gbit"),
+    ("100Mbit-l2", Rate(100e6, "bit-l2"), "100Mbit-l2"),
+    ("25%", Rate(25, "%"), "25%"),
+    ("7pps", Rate(7, "pps"), "7pps"),
+    (".5e3", Rate(500, "pps"), "500pps"),
+])
+def test_all_units_of_rates_are_read(text, rate, printed):
+    assert (rates.read("rate", text), str(rate)) == (rate, printed)
+
+
+@pytest.mark.parametrize("text,words", [
+    *((text, "is no rate, as 1.2M") for text in ("", "M", "-1", "0", "nan", "inf", "maxi", "2e6G")),
+    *((text, "ends in no unit") for text in ("1x", "10Gbyte", "1.2Mb", "5%%", "1kk")),
+    ("100G", "bits are meant by 100Gbit"), ("101%", "more than the link takes"),
+    ("1k%", "more than the link takes"),
+])
+def test_what_is_no_rate_is_refused(text, words):
+    with pytest.raises(Wrong, match=f"^--rate: .*{words}"):
+        rates.read("rate", text)
+
+
+def test_rates_of_a_wire_are_those_of_ethernet():
+    """10 Gbit/s are 14.88 million frames of 64 bytes, 812743 of 1518."""
+    assert Rate(10e9, "bit").pps(60, 0) == pytest.approx(14880952.38)
+    assert Rate(10e9, "bit").pps(1514, 0) == pytest.approx(812743.82)
+    assert Rate(10e9, "bit-l2").pps(60, 0) == 19531250
+    assert Rate(25, "%").pps(60, 4e6) == 1e6
+    assert Rate(25, "%").pps(60, 0) < 0
+    assert Rate().pps(60, 4e6) == 0
+
+
+@pytest.mark.parametrize("text,found", [
+    ("loss=1000", {"loss_every": 1000}), ("dup=2,corrupt=3", {"dup_every": 2, "corrupt_every": 3}),
+    ("reorder=3", {"reorder_every": 3, "reorder_by": 1}),
+    ("reorder=9/8", {"reorder_every": 9, "reorder_by": 8}), ("delay=500ns", {"delay_ns": 500}),
+    ("delay=2.5us", {"delay_ns": 2500}), ("delay=1s", {"delay_ns": 10**9}),
+    ("rate=1M,queue=5", {"rate_pps": 1e6, "queue_frames": 5}),
+])
+def test_a_simulated_device_is_read(text, found):
+    assert device.read(text) == found
+
+
+@pytest.mark.parametrize("text,words", [
+    ("loss", "has no value"), ("loss=0", "'loss=0' is not a number from 1 to 4294967295"),
+    ("dup=-1", "is not a number"), ("lost=10", "there are loss"), ("delay=5", "is no time"),
+    ("delay=2s", "is no time"), ("reorder=3/3", "above BY"), ("reorder=99/65", "from 1 to 64"),
+    ("queue=3", "no rate"), ("rate=1Gbit", "not in frames per second"), ("rate=x", "is no rate"),
+    ("rate=1k,queue=65537", "from 1 to 65536"),
+])
+def test_what_no_device_does_is_refused(text, words):
+    with pytest.raises(Wrong, match=f"^--device.*{words}"):
+        device.read(text)
+
+
+def options(*words, ports="pairs", without=()):
+    """Of a command with an option of its own."""
+    return read("loop", list(words), "usage: mr-bench loop [", [Option("own", "X", "its own")], without, ports)
+
+
+@pytest.mark.parametrize("ports,words,tx,rx", [
+    ("sends", ["a", "b"], ["a", "b"], []), ("receives", ["a"], [], ["a"]),
+    ("pairs", ["a", "b", "c", "d"], ["a", "c"], ["b", "d"]),
+    ("pairs", ["--bidirectional", "a", "b"], ["a", "b"], ["b", "a"]),
+    ("pairs or none", [], [], []),
+])
+def test_what_words_behind_the_options_are(ports, words, tx, rx):
+    found = options(*words, ports=ports)
+    assert (found.tx, found.rx) == (tx, rx)
+
+
+@pytest.mark.parametrize("words,why", [
+    ([], "loop: no port; name one"), (["a"], "'a' has no partner"), (["a"] * 10, "10 ports"),
+    (["--size", "13", "a", "b"], "--size: 13 is out of range, 14 to 32768"),
+    (["--pace", "fast", "a", "b"], "--pace: no 'fast'"),
+    (["--seed", str(2**64), "a", "b"], "out of range"),
+    (["--duration", "0", "a", "b"], "--duration: '0' is not a number of seconds"),
+    (["--own", os.fsdecode(b"\xff"), "a", "b"], "--own: not UTF-8"),
+])
+def test_what_cannot_be_is_refused(words, why):
+    with pytest.raises(Wrong, match=why):
+        options(*words)
+
+
+def test_a_command_has_only_its_options():
+    assert options("--own", "1", "--own", "2", "a", "b").own == [("own", "1"), ("own", "2")]
+    with pytest.raises(Wrong, match="unknown option '--count'; see mr-bench loop --help"):
+        options("--count", "1", "a", "b", without=("count",))
+
+
+def test_what_the_engine_is_told():
+    name = os.fsdecode(b"\xff\xc3\xa4")
+    found = options("-vv", "--burst", "8", "--seed", str(2**64 - 1), "--dst-mac",
+                    "02:00:00:00:00:0A", "--device", "loss=2", "--stream", "tcp", "--stream",
+                    f"pcap={name}", "pair:a", name)
+    request = found.request()
+    assert (request["tx"], request["rx"]) == (["pair:a"], ["\xff\xc3\xa4"])
+    assert request["streams"] == ["tcp", "pcap=\xff\xc3\xa4"]
+    assert (request["seed"], request["dst_mac"]) == (-1, 0x02000000000A)
+    assert (request["verbose"], request["plane"]) == (2, [("burst", "8")])
+    assert request["device"] == {"loss_every": 2}
+    assert found.config({"burst": 8})["dst_mac"] == "02:00:00:00:00:0a"
