@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The traffic engine of mr-bench, which apps/bench/front starts. */
-#include <stdio.h>
+#include <stdint.h>
 #include <string.h>
-
-#include <millrace/millrace.h>
 
 #include "engine/serve.h"
 #include "net/commands.h"
@@ -27,10 +25,6 @@ int main(int argc, char **argv)
 {
 	const char *word = argc > 1 ? argv[1] : NULL;
 
-	if (word != NULL && strcmp(word, "--version") == 0) {
-		printf("mr-bench %s\n", mr_version());
-		return fflush(stdout) == 0 ? 0 : 1;
-	}
 	for (uint32_t i = 0; i < N_COMMANDS; i++)
 		if (word != NULL && strcmp(word, commands[i].name) == 0)
 			return commands[i].main(argc, argv);

@@ -11,8 +11,16 @@ import socket
 from dataclasses import dataclass
 from typing import NoReturn
 
-from mr_bench import engine
 from mr_bench.result import Result, begin, describe
+from mr_support import program
+
+
+def _become(words: list[str]) -> NoReturn:
+    """Run the engine in place of this process. Raises OSError."""
+    # Python ignores these signals, and exec would pass that on.
+    for sig in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(sig, signal.SIG_DFL)
+    os.execv(program.companion(), ["mr-bench", *words])
 
 
 @dataclass(frozen=True)
@@ -50,7 +58,7 @@ class Command:
         if os.fork():
             ours.close()
             peer.set_inheritable(True)
-            engine.become([self.name, str(peer.fileno()), *words])
+            _become([self.name, str(peer.fileno()), *words])
         peer.close()
         # They end the engine, and that ends this.
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
