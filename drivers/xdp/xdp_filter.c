@@ -254,8 +254,7 @@ int mri_xdp_filter_read(struct xdp_port *port, const struct mr_spec *spec,
 				   &filter->cbpf, reterr_reason);
 	if (err < 0)
 		return err;
-	if (mri_xdp_cbpf_translate(&filter->cbpf, &filter->count, true, NULL,
-				   &n) < 0)
+	if (mri_xdp_cbpf_translate(&filter->cbpf, &filter->count, NULL, &n) < 0)
 		return mr_fail(reterr_reason, -ENOTSUP,
 			       "%s: filter '%.160s': it takes no frame, or is "
 			       "too long for a program, or loops: leave "
@@ -364,7 +363,7 @@ int mri_xdp_filter_load(const struct xdp_port *port,
 
 	if (filter != NULL)
 		(void)mri_xdp_cbpf_translate(&filter->cbpf, &filter->count,
-					     has_frags, NULL, &n);
+					     NULL, &n);
 	insns = mr_alloc(port->base.ctx, 0, (n + n_program) * sizeof(*insns));
 	if (insns == NULL)
 		return mr_fail(reterr_reason, -ENOMEM,
@@ -372,7 +371,7 @@ int mri_xdp_filter_load(const struct xdp_port *port,
 			       port->base.info.name);
 	if (filter != NULL)
 		(void)mri_xdp_cbpf_translate(&filter->cbpf, &filter->count,
-					     has_frags, insns, &n);
+					     insns, &n);
 	memcpy(insns + n, bpf_program__insns(program),
 	       n_program * sizeof(*insns));
 	n_all = n + mri_xdp_bind_calls(port, insns + n, n_program);

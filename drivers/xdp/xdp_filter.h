@@ -85,14 +85,13 @@ int mri_xdp_expr_compile(const struct mr_ctx *ctx, const char *port,
 /*
  * Translate to eBPF that begins a program: frames that match run what follows
  * it, with the context in r1; the others are counted and passed to the kernel.
- * With insns == NULL only *ret_n is set. With has_frags, frames may lie in
- * several buffers.
+ * With insns == NULL only *ret_n is set.
  *
  * 0, or -ENOTSUP: an instruction that has no translation, a loop, no frame that
  * matches, or too many instructions
  */
 int mri_xdp_cbpf_translate(const struct xdp_cbpf *cbpf,
-			   const struct xdp_filter_count *count, bool has_frags,
+			   const struct xdp_filter_count *count,
 			   struct bpf_insn *insns, uint32_t *ret_n);
 
 /* Whether it may match a frame of that shape; of a translatable program. */

@@ -164,7 +164,7 @@ static void run_raw(const uint8_t *bytes, size_t n_bytes, uint32_t n)
 	memcpy(insns, bytes, n * sizeof(insns[0]));
 	insns[n] = (struct sock_filter)BPF_STMT(BPF_RET, 0);
 	if (reads_memory(insns, n) ||
-	    mri_xdp_cbpf_translate(&cbpf, &none, true, NULL, &n_insns) < 0)
+	    mri_xdp_cbpf_translate(&cbpf, &none, NULL, &n_insns) < 0)
 		return;
 	FUZZ_CHECK(filter_pair_open(&pair, &cbpf, true) == 0);
 	check(&pair, bytes + n * sizeof(insns[0]),

@@ -61,14 +61,14 @@ int filter_pair_open(struct filter_pair *pair, const struct xdp_cbpf *cbpf,
 	};
 	struct bpf_insn *insns;
 	uint32_t n;
-	int error = mri_xdp_cbpf_translate(cbpf, &count, has_frags, NULL, &n);
+	int error = mri_xdp_cbpf_translate(cbpf, &count, NULL, &n);
 
 	if (error < 0)
 		return error;
 	insns = malloc(n * sizeof(*insns) + sizeof(tail));
 	if (insns == NULL)
 		err(1, "no memory");
-	(void)mri_xdp_cbpf_translate(cbpf, &count, has_frags, insns, &n);
+	(void)mri_xdp_cbpf_translate(cbpf, &count, insns, &n);
 	memcpy(insns + n, tail, sizeof(tail));
 	pair->cbpf = *cbpf;
 	pair->fd = load(insns, n + 2, has_frags);

@@ -271,7 +271,7 @@ TEST(programs_take_what_libpcap_takes)
 
 		if (mri_xdp_cbpf_translate(&cbpf,
 					   &(struct xdp_filter_count){ 0 },
-					   true, NULL, &n) != p->err)
+					   NULL, &n) != p->err)
 			fail_msg("%s", p->name);
 		if (p->err == 0 && can_load)
 			assert_same(&cbpf, false, p->name);
@@ -289,12 +289,12 @@ TEST(a_program_that_is_too_long_is_refused)
 	insns[XDP_FILTER_MAX - 1] = (struct sock_filter)S(BPF_RET, 1);
 	assert_int_equal(mri_xdp_cbpf_translate(&cbpf,
 						&(struct xdp_filter_count){ 0 },
-						true, NULL, &n),
+						NULL, &n),
 			 0);
 	cbpf.n++;
 	assert_int_equal(mri_xdp_cbpf_translate(&cbpf,
 						&(struct xdp_filter_count){ 0 },
-						true, NULL, &n),
+						NULL, &n),
 			 -ENOTSUP);
 	/* Jumps would be too far for their 16 bits. */
 	cbpf.n--;
@@ -302,7 +302,7 @@ TEST(a_program_that_is_too_long_is_refused)
 		insns[i] = (struct sock_filter)S(BPF_LD | BPF_W | BPF_IND, 0);
 	assert_int_equal(mri_xdp_cbpf_translate(&cbpf,
 						&(struct xdp_filter_count){ 0 },
-						true, NULL, &n),
+						NULL, &n),
 			 -ENOTSUP);
 }
 
