@@ -63,8 +63,25 @@ static const char *missing_capability(bool has_rules)
 	return words[0].effective >> NET_ADMIN & 1 ? NULL : "CAP_NET_ADMIN";
 }
 
+/* The one that is loaded; is_plain: it cannot change frames. */
+static struct bpf_program *choose(const struct xdp_prog_bpf *skeleton,
+				  bool is_plain, bool has_frags)
+{
+	struct bpf_program *const programs[] = {
+		skeleton->progs.millrace,
+		skeleton->progs.millrace_frags,
+		skeleton->progs.millrace_plain,
+		skeleton->progs.millrace_plain_frags,
+	};
+	const uint32_t chosen = 2 * is_plain + has_frags;
+
+	for (uint32_t i = 0; i < 4; i++)
+		bpf_program__set_autoload(programs[i], i == chosen);
+	return programs[chosen];
+}
+
 /* Our program or the user's, as it is before it is loaded. */
-static int open_program(struct xdp_port *port, bool has_frags,
+static int open_program(struct xdp_port *port, bool is_plain, bool has_frags,
 			struct mr_reason *reterr_reason)
 {
 	struct xdp_prog *prog = &port->prog;
@@ -75,15 +92,12 @@ static int open_program(struct xdp_port *port, bool has_frags,
 	skeleton = prog->skeleton = xdp_prog_bpf__open();
 	if (skeleton == NULL)
 		return mri_xdp_prog_refuse(port, -ENOMEM, false, reterr_reason);
-	bpf_program__set_autoload(skeleton->progs.millrace, !has_frags);
-	bpf_program__set_autoload(skeleton->progs.millrace_frags, has_frags);
 	bpf_map__set_max_entries(skeleton->maps.sockets,
 				 port->options.first_queue + port->n_queues);
 	if (prog->vlan_kfunc != 0)
 		skeleton->rodata->has_tags = true;
 	prog->object = skeleton->obj;
-	prog->program = has_frags ? skeleton->progs.millrace_frags :
-				    skeleton->progs.millrace;
+	prog->program = choose(skeleton, is_plain, has_frags);
 	prog->map = skeleton->maps.sockets;
 	prog->has_frags = has_frags;
 	snprintf(prog->name, sizeof(prog->name), "millrace");
@@ -137,7 +151,7 @@ static int add_parts(struct xdp_port *port, struct mr_reason *reterr_reason)
 static int load_all(struct xdp_port *port, bool has_frags,
 		    struct mr_reason *reterr_reason)
 {
-	int err = open_program(port, has_frags, reterr_reason);
+	int err = open_program(port, false, has_frags, reterr_reason);
 
 	if (err == 0)
 		err = load(port, reterr_reason);
@@ -231,7 +245,7 @@ static int join_dispatcher(struct xdp_port *port,
 	xdp_multiprog__close(others);
 	mri_xdp_prog_close(port);
 	port->prog.vlan_kfunc = 0;
-	err = open_program(port, has_frags, reterr_reason);
+	err = open_program(port, true, has_frags, reterr_reason);
 	if (err < 0)
 		return err;
 	options.obj = port->prog.object;

@@ -6,13 +6,15 @@ from pathlib import Path
 import pytest
 
 from conftest import PROGRAMS, boot
-from guest import BUILD
+from guest import BUILD, Nic
 from probe import opened
 
 DISPATCH = BUILD / "test" / "guest" / "guest-dispatch"
 NETNS = BUILD / "test" / "netns"
 DISPATCHER = Path("/usr/lib/x86_64-linux-gnu/bpf/xdp-dispatcher.o")
 N_FRAMES = 100
+# What virtio's driver must not have negotiated for native XDP.
+NO_LRO = "guest_tso4=off,guest_tso6=off,guest_ecn=off,guest_ufo=off"
 
 
 @pytest.fixture(name="guest", scope="module")
@@ -22,7 +24,8 @@ def fixture_guest():
     for file, _ in files:
         if not file.exists():
             pytest.skip(f"{file} is missing")
-    with boot((), [*PROGRAMS, DISPATCH], modules=["bonding", "8021q"],
+    nic = Nic("nic0", "virtio-split", options=NO_LRO)
+    with boot([nic], [*PROGRAMS, DISPATCH], modules=["bonding", "8021q"],
               files=[(file, str(name)) for file, name in files]) as guest:
         for words in ("link add v0 type veth peer name w0",
                       "link add v1 type veth peer name w1",
@@ -99,3 +102,17 @@ def test_a_filter_does_not_go_with_a_dispatcher(guest):
         assert "xdp_dispatcher" in reason and "filter" in reason, reason
     assert programs(guest).strip() == "1"
     run(guest, "/bin/ip link set dev v2 xdp off; rm -r /sys/fs/bpf/xdp")
+
+
+def test_a_driver_is_known_by_its_kernel(guest):
+    """virtio_net has zero-copy from 6.13 on; before, the table says so."""
+    release = run(guest, "uname -r").split(".")
+    with opened(guest, "xdp:nic0", pool=16384) as probe:
+        info = probe.do("info", 0)
+        if (int(release[0]), int(release[1])) >= (6, 13):
+            assert (info["mode"], info["why"]) == ("zc", "")
+        else:
+            assert info["mode"] == "copy"
+            assert "zero-copy from Linux 6.13 on" in info["why"], info
+        probe.do("send", 0, 0, 1, 60)
+        assert guest.wires["nic0"].receive(10)
