@@ -171,6 +171,8 @@ static uint32_t make_frame(uint8_t *bytes, uint32_t max_bytes)
 {
 	static const uint16_t types[] = { 0x0800, 0x0800, 0x86dd, 0x0806,
 					  0x8847, 0x8864, 0x88cc };
+	/* Of IPv4: without and with options, and another version. */
+	static const uint8_t firsts[] = { 0x45, 0x45, 0x46, 0x56 };
 	static const uint8_t protocols[] = { 6, 17, 6, 17, 1, 58, 44 };
 	static const uint16_t ports[] = { 22, 53, 443, 4789 };
 	const uint16_t type = types[below(7)];
@@ -188,7 +190,7 @@ static uint32_t make_frame(uint8_t *bytes, uint32_t max_bytes)
 	}
 	at += put(bytes + at, type);
 	if (type == 0x0800) {
-		bytes[at] = below(4) == 0 ? 0x46 : 0x45;
+		bytes[at] = firsts[below(4)];
 		put(bytes + at + 6, below(3) == 0 ? 100 : 0);
 		bytes[at + 9] = protocols[below(7)];
 		memcpy(bytes + at + 12, "\12\0\0\1\12\0\0\2", 8);

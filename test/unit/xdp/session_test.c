@@ -95,6 +95,7 @@ static const char *const cases[][2] = {
 	{ "tcp src port 1234", "a packet" },
 	{ "tcp[tcpflags] & tcp-syn != 0", "a packet" },
 	{ "tcp and ip[8] = 64", "a packet" },
+	{ "tcp and ip[6] & 0x20 != 0", "a packet" },
 	{ "tcp[((tcp[12] & 0xf0) >> 2):4] = 0x47455420", "a packet" },
 	{ "src host 10.88.0.2 and tcp", "a packet" },
 	{ "ip proto 6 and ip[6:2] & 0x1fff != 0", "a fragment" },
