@@ -5,7 +5,8 @@
 In turns on veths, UDP frames of 60 bytes, whose checksums are looked at:
 dpdk-testpmd, mr-l2fwd, mr-l2fwd --offload on in modes patch and learn, and a
 program that only redirects; then, for each number of flows, nftables
-masquerade, mr-nat, and mr-nat --offload on. Once with an XDP program as sink,
+masquerade, mr-nat, mr-nat --offload on, and a program that only translates and
+redirects. Once with an XDP program as sink,
 once with the kernel's stack (GRO on), which builds an skb of each frame. And how
 many rules a second one core adds and removes. Needs root.
 """
@@ -80,6 +81,11 @@ def parse(argv):
     return args
 
 
+def bare(build, *options):
+    return who.Contestant("bare", [str(build / "test/bench/bare"), "p0", "p1",
+                                   *options])
+
+
 def bridges(build, huge_pages):
     def l2fwd(name, *options, make=who.Contestant):
         return make(name, [
@@ -93,7 +99,7 @@ def bridges(build, huge_pages):
                        who.testpmd_command(vdevs, huge_pages=huge_pages)),
         l2fwd("l2fwd"), l2fwd("patch", "--offload", "on"),
         l2fwd("learn", "--offload", "on", "--mode", "learn", make=Learning),
-        who.Contestant("bare", [str(build / "test/bench/bare"), "p0", "p1"]))
+        bare(build))
 
 
 def set_sink(topology, sink, build):
@@ -111,7 +117,8 @@ def translators(build, folder):
     return (
         nat_wire.Nftables(), nat_wire.millrace_nat(build, folder),
         nat_wire.millrace_nat(build, folder, "--offload", "on",
-                              name="offloaded"))
+                              name="offloaded"),
+        bare(build, nat_wire.OUTSIDE.partition("/")[0], nat_wire.GATEWAY_MAC))
 
 
 def turns(topology, all_of_them, args, traffic):
