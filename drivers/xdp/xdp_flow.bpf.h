@@ -263,9 +263,14 @@ static __always_inline bool may_begin(struct mr_flow_way *way, __u64 now_ns)
 	return true;
 }
 
+/* Which direction of its rule a reference means. */
+static __always_inline __u32 way_of(__u64 ref)
+{
+	return ref >> XDP_REF_WAY & 1;
+}
+
 /* To user space, with a number to confirm. */
-static __always_inline int pass(struct xdp_md *ctx,
-				const struct xdp_flow_ref *ref,
+static __always_inline int pass(struct xdp_md *ctx, __u64 ref,
 				struct mr_flow_way *way, __u64 now_ns)
 {
 	struct mr_flow_ticket *ticket;
@@ -277,8 +282,8 @@ static __always_inline int pass(struct xdp_md *ctx,
 		ticket = (void *)(long)ctx->data_meta;
 		if ((void *)(ticket + 1) <= (void *)(long)ctx->data) {
 			ticket->magic = magic;
-			ticket->id = ref->id;
-			ticket->way = ref->way;
+			ticket->id = (__u32)ref;
+			ticket->way = way_of(ref);
 			ticket->number = way->passed;
 		}
 	}
@@ -311,13 +316,12 @@ enum { NOT_OF_A_FLOW = -1 };
 
 /* Forward a packet of a flow, or pass it up with a ticket. */
 static __always_inline int forward(struct xdp_md *ctx, struct flow_packet *p,
-				   const struct xdp_flow_ref *ref,
-				   struct xdp_flow *flow,
+				   __u64 ref, struct xdp_flow *flow,
 				   struct xdp_rule_queue *queue,
 				   struct xdp_rule_cell *cell, bool plain)
 {
-	struct mr_flow_way *way = &flow->ways[ref->way & 1];
-	const struct mr_flow_way *back = &flow->ways[(ref->way & 1) ^ 1];
+	struct mr_flow_way *way = &flow->ways[way_of(ref)];
+	const struct mr_flow_way *back = &flow->ways[way_of(ref) ^ 1];
 	const void *end = (const void *)(long)ctx->data_end;
 	const struct xdp_rule_port *target;
 	struct iphdr *ip;
@@ -353,6 +357,54 @@ refused:
 	return pass(ctx, ref, way, p->now_ns);
 }
 
+static __always_inline __u64 find_in(__u32 idx, __u64 tag)
+{
+	const struct xdp_flow_bucket *bucket =
+		bpf_map_lookup_elem(&flows, &idx);
+
+	for (__u32 i = 0; bucket != NULL && i < XDP_BUCKET_REFS; i++)
+		if ((bucket->refs[i] & XDP_REF_TAG) == tag)
+			return bucket->refs[i];
+	return 0;
+}
+
+/* What may lead to the flow of a packet; 0: nothing does. */
+static __always_inline __u64 find_ref(const struct xdp_flow_key *key)
+{
+	const __u64 hash = xdp_flow_hash(key, magic);
+	const __u32 idx = hash & (n_buckets - 1);
+	const __u64 ref = find_in(idx, xdp_flow_tag(hash));
+
+	return ref != 0 ? ref : find_in(idx ^ 1, xdp_flow_tag(hash));
+}
+
+/* The flow of a packet; NULL: none. What arrives one way leaves, reversed, the
+ * other way. */
+static __always_inline struct xdp_flow *
+find_flow(const struct xdp_flow_key *key, __u64 *ret_ref)
+{
+	const __u64 ref = find_ref(key);
+	const __u32 idx = ref & ((1u << XDP_RULE_GENERATION_SHIFT) - 1);
+	const struct mr_flow_way *way, *back;
+	struct xdp_flow *flow;
+
+	if (ref == 0)
+		return NULL;
+	flow = bpf_map_lookup_elem(&ways, &idx);
+	if (flow == NULL)
+		return NULL;
+	way = &flow->ways[way_of(ref)];
+	back = &flow->ways[way_of(ref) ^ 1];
+	if (way->word >> XDP_RULE_GENERATION_SHIFT !=
+		    (__u32)ref >> XDP_RULE_GENERATION_SHIFT ||
+	    way->origin != key->origin || back->src != key->dst ||
+	    back->dst != key->src || back->sport != key->dport ||
+	    back->dport != key->sport)
+		return NULL;
+	*ret_ref = ref;
+	return flow;
+}
+
 static __always_inline int handle_flow(struct xdp_md *ctx,
 				       const struct xdp_rule_port *port,
 				       __u32 queue_idx, __u64 n_bytes)
@@ -360,12 +412,12 @@ static __always_inline int handle_flow(struct xdp_md *ctx,
 	const void *end = (const void *)(long)ctx->data_end;
 	struct ethhdr *eth = (void *)(long)ctx->data;
 	struct flow_packet p;
-	struct xdp_flow_key key = { .port = (__u16)port_idx };
+	struct xdp_flow_key key;
 	struct xdp_rule_queue *queue = bpf_map_lookup_elem(&queues, &queue_idx);
-	const struct xdp_flow_ref *ref;
 	const struct udphdr *udp;
 	struct xdp_rule_cell *cell;
 	struct xdp_flow *flow;
+	__u64 ref;
 	__u32 idx;
 
 	if (queue == NULL || port->mtu_bytes == 0 ||
@@ -376,18 +428,12 @@ static __always_inline int handle_flow(struct xdp_md *ctx,
 	key.dst = p.ip->daddr;
 	key.sport = udp->source;
 	key.dport = udp->dest;
-	key.proto = p.ip->protocol;
-	ref = bpf_map_lookup_elem(&flows, &key);
-	if (ref == NULL || ref->epoch != (__u16)port->epoch)
-		return NOT_OF_A_FLOW;
-	idx = ref->id & ((1u << XDP_RULE_GENERATION_SHIFT) - 1);
-	flow = bpf_map_lookup_elem(&ways, &idx);
-	if (flow == NULL ||
-	    flow->ways[ref->way & 1].word >> XDP_RULE_GENERATION_SHIFT !=
-		    ref->id >> XDP_RULE_GENERATION_SHIFT)
+	key.origin = xdp_flow_origin(port, port_idx, p.ip->protocol);
+	flow = find_flow(&key, &ref);
+	if (flow == NULL)
 		return NOT_OF_A_FLOW;
 	idx = queue_idx * n_ports +
-	      (flow->ways[ref->way & 1].word & XDP_RULE_TO);
+	      (flow->ways[way_of(ref)].word & XDP_RULE_TO);
 	cell = bpf_map_lookup_elem(&cells, &idx);
 	if (cell == NULL)
 		return NOT_OF_A_FLOW;

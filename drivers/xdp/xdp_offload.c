@@ -127,8 +127,7 @@ static void size_maps(const struct xdp_rules *rules,
 	bpf_map__set_max_entries(skeleton->maps.losses, 2 * n_ports * n_ports);
 	if (rules->base.n_hops == 0)
 		return;
-	bpf_map__set_max_entries(skeleton->maps.flows,
-				 MR_FLOW_WAYS * rules->base.n_max);
+	bpf_map__set_max_entries(skeleton->maps.flows, rules->n_buckets);
 	bpf_map__set_max_entries(skeleton->maps.ways, rules->base.n_max);
 	bpf_map__set_max_entries(skeleton->maps.hops, rules->base.n_hops);
 }
@@ -162,6 +161,7 @@ static struct xdp_rules_bpf *load(struct xdp_rules *rules, uint32_t idx,
 	s->rodata->is_simulated = rules->is_simulated;
 	s->rodata->has_tags =
 		port->prog.vlan_kfunc != 0 || rules->is_simulated;
+	s->rodata->n_buckets = rules->n_buckets;
 	s->rodata->magic = rules->base.magic;
 	s->rodata->id_step = rules->base.id_step;
 	if (is_tracer && bpf_obj_get_info_by_fd(
@@ -204,10 +204,12 @@ static int share_arrays(struct xdp_rules *rules)
 	rules->queues = share_memory(first->maps.queues);
 	rules->cells = share_memory(first->maps.cells);
 	rules->base.ways = share_memory(first->maps.ways);
+	rules->flows = share_memory(first->maps.flows);
 	rules->hops = share_memory(first->maps.hops);
 	if (rules->slots == NULL || rules->ports == NULL ||
 	    rules->queues == NULL || rules->cells == NULL ||
-	    rules->base.ways == NULL || rules->hops == NULL)
+	    rules->base.ways == NULL || rules->flows == NULL ||
+	    rules->hops == NULL)
 		return -ENOMEM;
 	for (uint32_t q = 0; q < rules->n_queues; q++)
 		rules->queues[q].next_id = rules->base.first_id + q;
@@ -219,6 +221,10 @@ int mri_xdp_rules_load(struct xdp_rules *rules)
 	const uint32_t n = rules->base.n_ports;
 	int err = 0;
 
+	/* A quarter full at most: a pair without room is one in a million. */
+	rules->n_buckets = 2;
+	while (rules->n_buckets < rules->base.n_max)
+		rules->n_buckets *= 2;
 	for (uint32_t i = 0; i < n; i++) {
 		rules->queue_base[i] = rules->n_queues;
 		rules->n_queues += xdp_rules_port(rules, i)->n_queues;
@@ -244,6 +250,7 @@ void mri_xdp_rules_unload(struct xdp_rules *rules)
 		unmap(rules->queues, first->maps.queues);
 		unmap(rules->cells, first->maps.cells);
 		unmap(rules->base.ways, first->maps.ways);
+		unmap(rules->flows, first->maps.flows);
 		unmap(rules->hops, first->maps.hops);
 	}
 	for (uint32_t i = rules->base.n_ports; i > 0; i--)

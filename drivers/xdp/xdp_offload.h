@@ -19,12 +19,14 @@ struct xdp_rules {
 	uint64_t features[XDP_RULES_PORTS]; /* as the kernel said last */
 	uint32_t queue_base[XDP_RULES_PORTS];
 	uint32_t n_queues;
-	bool is_simulated; /* time is xdp_rule_port.now_ns: for tests */
+	uint32_t n_buckets; /* of flows: a power of two */
+	bool is_simulated;  /* time is xdp_rule_port.now_ns: for tests */
 	uint64_t netns;
 	struct xdp_rule_slot *slots;
 	struct xdp_rule_port *ports;
 	struct xdp_rule_queue *queues;
 	struct xdp_rule_cell *cells;
+	struct xdp_flow_bucket *flows;
 	struct xdp_hop *hops;
 };
 

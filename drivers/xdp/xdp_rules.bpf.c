@@ -81,10 +81,11 @@ struct {
 } cells SEC(".maps");
 
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__type(key, struct xdp_flow_key);
-	__type(value, struct xdp_flow_ref);
-	__uint(max_entries, 1);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, __u32);
+	__type(value, struct xdp_flow_bucket);
+	__uint(max_entries, 2); /* or a larger power of two */
+	__uint(map_flags, BPF_F_MMAPABLE);
 } flows SEC(".maps");
 
 struct {
@@ -119,6 +120,7 @@ const volatile __u32 targets_id;  /* of the map */
 const volatile bool has_partial_csums;
 const volatile bool has_flows;
 const volatile bool is_simulated; /* time is what the port's entry says */
+const volatile __u32 n_buckets;   /* of flows */
 const volatile __u32 magic;       /* of tickets */
 const volatile __u32 id_step;     /* of struct xdp_rule_queue.next_id */
 

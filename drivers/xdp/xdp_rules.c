@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The rules of a set: what a rule's slot says takes effect with the next frame;
- * the addresses that lead to it are entries of hash tables in the kernel.
+ * The rules of a set: what a rule's slot says takes effect with the next frame.
+ * The ends of flows lead to it by a hash table in mapped memory, addresses of
+ * stations by one of the kernel.
  *
  * Source: linux/Documentation/bpf/map_hash.rst.
  */
@@ -109,47 +110,90 @@ static void fill_way(struct mr_flow_way *way, const struct mr_flow_ends *from,
 	};
 }
 
-static struct xdp_flow_key flow_key(const struct mr_flow_ends *ends,
-				    uint8_t proto, uint16_t port)
-{
-	return (struct xdp_flow_key){ .src = ends->src,
-				      .dst = ends->dst,
-				      .sport = ends->sport,
-				      .dport = ends->dport,
-				      .proto = proto,
-				      .port = port };
-}
-
 /* What both directions look like to those who receive them. */
-static void flow_keys(const struct mr_rule *rule,
-		      struct xdp_flow_key keys[MR_FLOW_WAYS])
+static struct xdp_flow_key flow_key(const struct xdp_rules *rules,
+				    const struct mr_rule *rule, uint32_t way)
 {
 	const struct mr_flow_ends back = reversed(&rule->as);
+	const struct mr_flow_ends *ends = way == 0 ? &rule->from : &back;
+	const uint32_t port = way == 0 ? rule->port : rule->to;
 
-	keys[0] = flow_key(&rule->from, rule->proto, rule->port);
-	keys[1] = flow_key(&back, rule->proto, rule->to);
+	return (struct xdp_flow_key){
+		.src = ends->src,
+		.dst = ends->dst,
+		.sport = ends->sport,
+		.dport = ends->dport,
+		.origin =
+			xdp_flow_origin(&rules->ports[port], port, rule->proto),
+	};
+}
+
+/* Where the two buckets of a hash have such a reference; NULL: nowhere. */
+static __u64 *find_ref(const struct xdp_rules *rules, uint64_t hash,
+		       uint64_t wanted, uint64_t mask)
+{
+	const uint64_t idx = hash & (rules->n_buckets - 1);
+
+	for (uint32_t i = 0; i < 2 * XDP_BUCKET_REFS; i++) {
+		__u64 *ref = &rules->flows[idx ^ i / XDP_BUCKET_REFS]
+				      .refs[i % XDP_BUCKET_REFS];
+
+		if ((*ref & mask) == wanted)
+			return ref;
+	}
+	return NULL;
+}
+
+/* Make frames with a rule's ends lead to it. False: others do, or there is no
+ * room. */
+static bool enter_way(struct xdp_rules *rules, uint32_t id, uint32_t way)
+{
+	const uint32_t slot = mr_rule_slot(id);
+	const struct xdp_flow_key key =
+		flow_key(rules, &rules->base.rules[slot], way);
+	const uint64_t hash = xdp_flow_hash(&key, rules->base.magic);
+	const uint64_t tag = xdp_flow_tag(hash);
+	__u64 *ref = find_ref(rules, hash, 0, UINT64_MAX);
+
+	if (ref == NULL || find_ref(rules, hash, tag, XDP_REF_TAG) != NULL)
+		return false;
+	rules->base.ways[slot][way].origin = key.origin;
+	__atomic_store_n(ref, tag | (uint64_t)way << XDP_REF_WAY | id,
+			 __ATOMIC_RELEASE);
+	return true;
+}
+
+static void leave_way(struct xdp_rules *rules, uint32_t id, uint32_t way)
+{
+	const uint32_t slot = mr_rule_slot(id);
+	struct xdp_flow_key key =
+		flow_key(rules, &rules->base.rules[slot], way);
+	uint64_t hash;
+	__u64 *ref;
+
+	key.origin = rules->base.ways[slot][way].origin;
+	hash = xdp_flow_hash(&key, rules->base.magic);
+	ref = find_ref(rules, hash,
+		       xdp_flow_tag(hash) | (uint64_t)way << XDP_REF_WAY | id,
+		       UINT64_MAX);
+	if (ref != NULL)
+		__atomic_store_n(ref, 0, __ATOMIC_RELEASE);
 }
 
 static bool enter_flow(struct xdp_rules *rules, uint32_t id)
 {
-	const int map_fd = bpf_map__fd(rules->programs[0]->maps.flows);
 	const struct mr_rule *rule = &rules->base.rules[mr_rule_slot(id)];
 	struct mr_flow_way *ways = rules->base.ways[mr_rule_slot(id)];
 	const struct mr_flow_ends there = reversed(&rule->as);
 	const struct mr_flow_ends back = reversed(&rule->from);
-	struct xdp_flow_ref ref = { .id = id,
-				    .epoch = (uint16_t)rules->ports[0].epoch };
-	struct xdp_flow_key keys[MR_FLOW_WAYS];
 
-	flow_keys(rule, keys);
 	fill_way(&ways[0], &rule->from, &rule->as);
 	fill_way(&ways[1], &there, &back);
-	if (bpf_map_update_elem(map_fd, &keys[0], &ref, BPF_NOEXIST) < 0)
+	if (!enter_way(rules, id, 0))
 		return false;
-	ref.way = 1;
-	if (bpf_map_update_elem(map_fd, &keys[1], &ref, BPF_NOEXIST) == 0)
+	if (enter_way(rules, id, 1))
 		return true;
-	(void)bpf_map_delete_elem(map_fd, &keys[0]);
+	leave_way(rules, id, 0);
 	return false;
 }
 
@@ -183,18 +227,16 @@ uint32_t mri_xdp_rules_add(struct mr_rules *base, const uint32_t *ids,
 	return n_added;
 }
 
-static void leave(struct xdp_rules *rules, const struct mr_rule *rule)
+static void leave(struct xdp_rules *rules, uint32_t id)
 {
 	const struct xdp_rules_bpf *first = rules->programs[0];
+	const struct mr_rule *rule = &rules->base.rules[mr_rule_slot(id)];
 	const uint64_t key = station_key(rule);
-	struct xdp_flow_key keys[MR_FLOW_WAYS];
 
 	switch (rule->match) {
 	case MR_RULE_FLOW:
-		flow_keys(rule, keys);
 		for (uint32_t w = 0; w < MR_FLOW_WAYS; w++)
-			(void)bpf_map_delete_elem(
-				bpf_map__fd(first->maps.flows), &keys[w]);
+			leave_way(rules, id, w);
 		break;
 	case MR_RULE_STATION:
 		(void)bpf_map_delete_elem(bpf_map__fd(first->maps.stations),
@@ -210,7 +252,7 @@ void mri_xdp_rules_remove(struct mr_rules *base, const uint32_t *ids,
 			  uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		leave(rules_of(base), &base->rules[mr_rule_slot(ids[i])]);
+		leave(rules_of(base), ids[i]);
 		/* No longer of this generation: a late mri_xdp_rules_set() does
 		 * nothing. */
 		reset(rules_of(base),

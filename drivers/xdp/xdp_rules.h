@@ -33,7 +33,7 @@ struct xdp_rule_port {
 	__u64 mac;       /* ours, in memory order */
 	__u16 vlan;      /* network order; 0: none */
 	__u16 mtu_bytes; /* 0: flows match nothing that it receives */
-	__u32 epoch;     /* rules of others match nothing */
+	__u32 epoch;     /* of the rules that match */
 	__u64 now_ns;    /* the time, if it is simulated */
 	__u64 reserved[3];
 };
@@ -43,21 +43,53 @@ struct xdp_pair {
 	__u32 from, to;
 };
 
+/*
+ * Where a frame's flow is: the id of a rule, then a bit for which of its
+ * directions this is, then a tag; 0: nowhere.
+ */
+#define XDP_REF_TAG 0xfffffffe00000000
+
+enum { XDP_REF_WAY = 32, XDP_BUCKET_REFS = 8 };
+
+/* A hash table of references in cache lines. A flow is in the bucket that its
+ * hash says, or in the other one of its pair. */
+struct xdp_flow_bucket {
+	__u64 refs[XDP_BUCKET_REFS];
+};
+
 /* A flow as a frame has it. */
 struct xdp_flow_key {
 	__u32 src, dst;
 	__u16 sport, dport;
-	__u8 proto;
-	__u8 reserved;
-	__u16 port; /* it arrived on */
+	__u32 origin;
 };
 
-/* Which direction of which rule that is, and since which epoch. */
-struct xdp_flow_ref {
-	__u32 id;
-	__u16 way;
-	__u16 epoch;
-};
+/* The port that a flow arrives on, its protocol, and since which epoch: rules
+ * of others match nothing. */
+static inline __u32 xdp_flow_origin(const struct xdp_rule_port *port,
+				    __u32 port_idx, __u32 proto)
+{
+	return port->epoch << 16 | port_idx << 8 | proto;
+}
+
+/* Even if somebody chooses keys, who does not know the seed. */
+static inline __u64 xdp_flow_hash(const struct xdp_flow_key *key, __u32 seed)
+{
+	__u64 hash = (__u64)key->src << 32 | key->dst;
+
+	hash = (hash ^ seed) * 0x9e3779b97f4a7c15;
+	hash ^= hash >> 32;
+	hash ^= (__u64)key->origin << 32 | (__u32)key->dport << 16 | key->sport;
+	hash *= 0xd6e8feb86659fd93;
+	hash ^= hash >> 32;
+	return hash * 0xd6e8feb86659fd93;
+}
+
+/* The tag of a reference, in its place; never 0. */
+static inline __u64 xdp_flow_tag(__u64 hash)
+{
+	return (hash & XDP_REF_TAG) | (1ull << (XDP_REF_WAY + 1));
+}
 
 /* A flow's directions, by the slot of its rule. */
 struct xdp_flow {

@@ -72,7 +72,7 @@ struct mr_flow_way {
 	struct mr_flow_end tcp; /**< the driver, or while a ticket is not
 				 *   confirmed, the application */
 	uint32_t since_ms;      /**< driver: first ticket not yet confirmed */
-	uint32_t reserved;
+	uint32_t origin; /**< driver: where it arrives, by mr_rules_add() */
 };
 
 /** Precedes the first byte of a frame. */

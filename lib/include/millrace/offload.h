@@ -199,7 +199,7 @@ MR_API void mr_rules_close(struct mr_rules *rules);
  *         which is logged
  *
  * Thread: one of all calls but mr_rules_set() and mr_rules_read() at a time.
- * Cost:   a system call for each rule of MR_RULE_STATION, two of MR_RULE_FLOW.
+ * Cost:   a system call for each rule of MR_RULE_STATION.
  */
 MR_API uint32_t mr_rules_add(struct mr_rules *rules,
 			     const struct mr_rule *new_rules, uint32_t n,
