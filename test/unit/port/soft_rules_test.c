@@ -4,6 +4,9 @@
  * does not have them: what a target cannot take, and what a rule's frames do to
  * a tx queue that the application uses, too.
  */
+#include <pthread.h>
+#include <sched.h>
+
 #include <millrace/offload.h>
 
 #include "support/invariants.h"
@@ -219,6 +222,50 @@ TEST(what_rules_send_is_not_counted_as_the_applications)
 	mr_rules_close(rules);
 	rules = NULL;
 	assert_int_equal(tx_stats().completed, 5);
+	close_bench();
+}
+
+/* Sends N frames from port 1 for the application, beside the rules. */
+enum { N = 3000 };
+
+static void *send_beside(void *opaque)
+{
+	struct mr_txq *txq = mr_port_txq(ports[1], 0);
+	struct mr_cache *cache = opaque;
+
+	for (uint32_t n = 0; n < N; n++) {
+		const struct mr_frame frame = {
+			.addr = alloc_one(cache, PAGE) + 128, .len = 60
+		};
+
+		while (mr_tx_burst(txq, cache, &frame, 1) == 0)
+			sched_yield();
+	}
+	return NULL;
+}
+
+TEST_AS(NULL, NULL, rules_send_beside_another_thread, true)
+{
+	uint64_t n_arrived = 0;
+	struct mr_cache *cache;
+	pthread_t thread;
+
+	open_bench("pair:a", "pair:b,ring=64");
+	assert_int_equal(mr_cache_create(f.pool, &cache, NULL), 0);
+	assert_int_equal(pthread_create(&thread, NULL, send_beside, cache), 0);
+	while (tx_stats().accepted < N ||
+	       n_arrived < N + rules_sent().attempted - rules_sent().drops) {
+		send_from(peers[0], 8, 1);
+		assert_int_equal(receive_at(ports[0]), 0);
+		n_arrived += receive_at(peers[1]);
+	}
+	pthread_join(thread, NULL);
+	n_arrived += receive_at(peers[1]);
+	assert_int_equal(n_arrived,
+			 N + rules_sent().attempted - rules_sent().drops);
+	assert_int_equal(rx_stats().offloaded, rules_sent().attempted);
+	assert_int_equal(tx_stats().completed, N);
+	mr_cache_destroy(cache);
 	close_bench();
 }
 
