@@ -64,6 +64,8 @@ enum {
 	XDP_IFF_LOWER_UP = 1 << 16, /* linux/if.h, which net/if.h excludes */
 };
 
+enum { XDP_TAG_INSNS = 64 }; /* most that a program needs for tags */
+
 struct xdp_port;
 
 struct xdp_rxq {
@@ -418,6 +420,13 @@ uint32_t mri_xdp_vlan_kfunc(const struct xdp_port *port);
 /* Let a program's n instructions call it; how many of them are left. */
 size_t mri_xdp_bind_calls(const struct xdp_port *port, struct bpf_insn *insns,
 			  size_t n);
+/* Around a filter: before it, so that it sees tags; how many instructions. */
+uint32_t mri_xdp_add_tag_in(const struct xdp_port *port,
+			    struct bpf_insn *insns);
+/* After all n: what it leaves to the kernel, from the first n_filter, goes as
+ * it came. How many they are then. */
+size_t mri_xdp_add_tag_out(const struct xdp_port *port, struct bpf_insn *insns,
+			   size_t n_filter, size_t n);
 /* Whether such tags are lost; then why, and the remedy. */
 bool mri_xdp_loses_tags(const struct xdp_port *port, char *ret_why,
 			size_t n_bytes);

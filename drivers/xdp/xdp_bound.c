@@ -14,6 +14,7 @@
  */
 #include <errno.h>
 #include <linux/ethtool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -23,6 +24,7 @@
 #include "xdp.h"
 
 enum {
+	TAG_BYTES = 4,
 	KFUNC_CALL = 2,      /* BPF_PSEUDO_KFUNC_CALL */
 	TELLS_TAGS = 1 << 2, /* NETDEV_XDP_RX_METADATA_VLAN_TAG, Linux 6.8 */
 };
@@ -57,6 +59,116 @@ size_t mri_xdp_bind_calls(const struct xdp_port *port, struct bpf_insn *insns,
 		insns[i].imm = (int32_t)port->prog.vlan_kfunc;
 	}
 	return n_left;
+}
+
+/*
+ * Around a filter, which is to see a tag as if the frame came from a wire: the
+ * tag goes into the frame, and out again if the kernel gets it. Context in r1,
+ * later in r6. The tag is on the stack: TPID and TCI.
+ */
+static const struct bpf_insn tag_in[] = {
+	{ BPF_ALU64 | BPF_MOV | BPF_X, 6, 1, 0, 0 },
+	{ BPF_ST | BPF_MEM | BPF_W, 10, 0, -4, 0 },
+	{ BPF_ALU64 | BPF_MOV | BPF_X, 2, 10, 0, 0 },
+	{ BPF_ALU64 | BPF_ADD | BPF_K, 2, 0, 0, -4 },
+	{ BPF_ALU64 | BPF_MOV | BPF_X, 3, 10, 0, 0 },
+	{ BPF_ALU64 | BPF_ADD | BPF_K, 3, 0, 0, -2 },
+	{ BPF_JMP | BPF_CALL, 0, KFUNC_CALL, 0, 0 },
+	{ BPF_JMP32 | BPF_JNE | BPF_K, 0, 0, 23, 0 }, /* none: to the end */
+	{ BPF_ALU64 | BPF_MOV | BPF_X, 1, 6, 0, 0 },
+	{ BPF_ALU64 | BPF_MOV | BPF_K, 2, 0, 0, -TAG_BYTES },
+	{ BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_xdp_adjust_head },
+	{ BPF_JMP | BPF_JNE | BPF_K, 0, 0, 17, 0 }, /* no room: abort */
+	{ BPF_LDX | BPF_MEM | BPF_W, 1, 6, offsetof(struct xdp_md, data), 0 },
+	{ BPF_LDX | BPF_MEM | BPF_W, 2, 6, offsetof(struct xdp_md, data_end),
+	  0 },
+	{ BPF_ALU64 | BPF_MOV | BPF_X, 3, 1, 0, 0 },
+	{ BPF_ALU64 | BPF_ADD | BPF_K, 3, 0, 0, 16 },
+	{ BPF_JMP | BPF_JGT | BPF_X, 3, 2, 12, 0 }, /* abort */
+	{ BPF_LDX | BPF_MEM | BPF_W, 3, 1, 4, 0 },
+	{ BPF_STX | BPF_MEM | BPF_W, 1, 3, 0, 0 },
+	{ BPF_LDX | BPF_MEM | BPF_W, 3, 1, 8, 0 },
+	{ BPF_STX | BPF_MEM | BPF_W, 1, 3, 4, 0 },
+	{ BPF_LDX | BPF_MEM | BPF_W, 3, 1, 12, 0 },
+	{ BPF_STX | BPF_MEM | BPF_W, 1, 3, 8, 0 },
+	{ BPF_LDX | BPF_MEM | BPF_H, 3, 10, -4, 0 },
+	{ BPF_STX | BPF_MEM | BPF_H, 1, 3, 12, 0 },
+	{ BPF_LDX | BPF_MEM | BPF_H, 3, 10, -2, 0 },
+	{ BPF_ALU | BPF_END | BPF_TO_BE, 3, 0, 0, 16 },
+	{ BPF_STX | BPF_MEM | BPF_H, 1, 3, 14, 0 },
+	{ BPF_JMP | BPF_JA, 0, 0, 2, 0 },
+	{ BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0, XDP_ABORTED },
+	{ BPF_JMP | BPF_EXIT, 0, 0, 0, 0 },
+	{ BPF_ALU64 | BPF_MOV | BPF_X, 1, 6, 0, 0 },
+};
+
+static const struct bpf_insn tag_out[] = {
+	{ BPF_ST | BPF_MEM | BPF_W, 10, 0, -4, 0 },
+	{ BPF_ALU64 | BPF_MOV | BPF_X, 1, 6, 0, 0 },
+	{ BPF_ALU64 | BPF_MOV | BPF_X, 2, 10, 0, 0 },
+	{ BPF_ALU64 | BPF_ADD | BPF_K, 2, 0, 0, -4 },
+	{ BPF_ALU64 | BPF_MOV | BPF_X, 3, 10, 0, 0 },
+	{ BPF_ALU64 | BPF_ADD | BPF_K, 3, 0, 0, -2 },
+	{ BPF_JMP | BPF_CALL, 0, KFUNC_CALL, 0, 0 },
+	{ BPF_JMP32 | BPF_JNE | BPF_K, 0, 0, 14, 0 }, /* none */
+	{ BPF_LDX | BPF_MEM | BPF_W, 1, 6, offsetof(struct xdp_md, data), 0 },
+	{ BPF_LDX | BPF_MEM | BPF_W, 2, 6, offsetof(struct xdp_md, data_end),
+	  0 },
+	{ BPF_ALU64 | BPF_MOV | BPF_X, 3, 1, 0, 0 },
+	{ BPF_ALU64 | BPF_ADD | BPF_K, 3, 0, 0, 16 },
+	{ BPF_JMP | BPF_JGT | BPF_X, 3, 2, 9, 0 },
+	{ BPF_LDX | BPF_MEM | BPF_W, 3, 1, 8, 0 },
+	{ BPF_STX | BPF_MEM | BPF_W, 1, 3, 12, 0 },
+	{ BPF_LDX | BPF_MEM | BPF_W, 3, 1, 4, 0 },
+	{ BPF_STX | BPF_MEM | BPF_W, 1, 3, 8, 0 },
+	{ BPF_LDX | BPF_MEM | BPF_W, 3, 1, 0, 0 },
+	{ BPF_STX | BPF_MEM | BPF_W, 1, 3, 4, 0 },
+	{ BPF_ALU64 | BPF_MOV | BPF_X, 1, 6, 0, 0 },
+	{ BPF_ALU64 | BPF_MOV | BPF_K, 2, 0, 0, TAG_BYTES },
+	{ BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_xdp_adjust_head },
+	{ BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0, XDP_PASS },
+	{ BPF_JMP | BPF_EXIT, 0, 0, 0, 0 },
+};
+
+_Static_assert(sizeof(tag_in) + sizeof(tag_out) <=
+		       XDP_TAG_INSNS * sizeof(struct bpf_insn),
+	       "both are counted");
+
+static uint32_t add(const struct xdp_port *port, struct bpf_insn *to,
+		    const struct bpf_insn *from, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		to[i] = from[i];
+		if (to[i].src_reg == KFUNC_CALL &&
+		    to[i].code == (BPF_JMP | BPF_CALL))
+			to[i].imm = (int32_t)port->prog.vlan_kfunc;
+	}
+	return n;
+}
+
+uint32_t mri_xdp_add_tag_in(const struct xdp_port *port, struct bpf_insn *insns)
+{
+	return port->prog.vlan_kfunc == 0 ?
+		       0 :
+		       add(port, insns, tag_in,
+			   sizeof(tag_in) / sizeof(tag_in[0]));
+}
+
+size_t mri_xdp_add_tag_out(const struct xdp_port *port, struct bpf_insn *insns,
+			   size_t n_filter, size_t n)
+{
+	size_t i = sizeof(tag_in) / sizeof(tag_in[0]);
+
+	if (port->prog.vlan_kfunc == 0)
+		return n;
+	while (i < n_filter && insns[i].code != (BPF_JMP | BPF_EXIT))
+		i++;
+	if (i >= n_filter)
+		return n; /* no filter, or one that takes all */
+	insns[i] = (struct bpf_insn){ .code = BPF_JMP | BPF_JA,
+				      .off = (int16_t)(n - i - 1) };
+	return n + add(port, insns + n, tag_out,
+		       sizeof(tag_out) / sizeof(tag_out[0]));
 }
 
 /* Whether the kernel may keep the tag of a frame outside of it. */

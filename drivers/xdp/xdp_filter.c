@@ -350,34 +350,44 @@ static int refuse(const struct xdp_port *port, const struct bpf_insn *insns,
 	return err;
 }
 
+/* The filter of a port that has one. Returns how many instructions. */
+static uint32_t add_filter(const struct xdp_port *port, struct bpf_insn *insns)
+{
+	const struct xdp_filter *filter = port->filter;
+	uint32_t n_tag = 0, n;
+
+	if (filter == NULL)
+		return 0;
+	if (insns != NULL)
+		n_tag = mri_xdp_add_tag_in(port, insns);
+	(void)mri_xdp_cbpf_translate(&filter->cbpf, &filter->count,
+				     insns == NULL ? NULL : insns + n_tag, &n);
+	return n_tag + n;
+}
+
 int mri_xdp_filter_load(const struct xdp_port *port,
 			const struct bpf_program *program, bool has_frags,
 			struct mr_reason *reterr_reason)
 {
-	const struct xdp_filter *filter = port->filter;
 	const size_t n_program = bpf_program__insn_cnt(program);
+	size_t n = add_filter(port, NULL), n_filter;
 	struct bpf_insn *insns;
-	uint32_t n = 0;
-	size_t n_all;
 	int fd;
 
-	if (filter != NULL)
-		(void)mri_xdp_cbpf_translate(&filter->cbpf, &filter->count,
-					     NULL, &n);
-	insns = mr_alloc(port->base.ctx, 0, (n + n_program) * sizeof(*insns));
+	insns = mr_alloc(port->base.ctx, 0,
+			 (n + n_program + XDP_TAG_INSNS) * sizeof(*insns));
 	if (insns == NULL)
 		return mr_fail(reterr_reason, -ENOMEM,
 			       "%s: no memory for its program",
 			       port->base.info.name);
-	if (filter != NULL)
-		(void)mri_xdp_cbpf_translate(&filter->cbpf, &filter->count,
-					     insns, &n);
+	n = n_filter = add_filter(port, insns);
 	memcpy(insns + n, bpf_program__insns(program),
 	       n_program * sizeof(*insns));
-	n_all = n + mri_xdp_bind_calls(port, insns + n, n_program);
-	fd = load(port, insns, n_all, has_frags, NULL);
+	n += mri_xdp_bind_calls(port, insns + n, n_program);
+	n = mri_xdp_add_tag_out(port, insns, n_filter, n);
+	fd = load(port, insns, n, has_frags, NULL);
 	if (fd < 0)
-		fd = refuse(port, insns, n_all, has_frags, fd, reterr_reason);
+		fd = refuse(port, insns, n, has_frags, fd, reterr_reason);
 	mr_free(port->base.ctx, insns);
 	return fd;
 }

@@ -94,7 +94,8 @@ static int open_program(struct xdp_port *port, bool is_plain, bool has_frags,
 		return mri_xdp_prog_refuse(port, -ENOMEM, false, reterr_reason);
 	bpf_map__set_max_entries(skeleton->maps.sockets,
 				 port->options.first_queue + port->n_queues);
-	if (prog->vlan_kfunc != 0)
+	/* In front of a filter, the tag is in the frame already. */
+	if (prog->vlan_kfunc != 0 && port->filter == NULL)
 		skeleton->rodata->has_tags = true;
 	prog->object = skeleton->obj;
 	prog->program = choose(skeleton, is_plain, has_frags);

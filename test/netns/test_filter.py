@@ -181,6 +181,26 @@ def test_options_select(lab, star, options):
         len(FRAMES) - len(want)
 
 
+@pytest.mark.parametrize(("options", "n_taken"), [
+    ("vlan=5,ports=4789", 1), ("filter=vlan", 2), ("filter=udp", 0),
+    ("ports=not 4789", 2)])
+def test_a_tag_outside_the_frame_counts(lab, star, on_vlan, options, n_taken):
+    on_vlan(star.hosts[0])
+    wire = lab.closing(Wire(star.hosts[0], "h0"))
+    forwarder = Forwarder(lab, star.middle, "p0," + options, "p1")
+    got = lab.closing(Wire(star.hosts[1], "h0"))
+    kernel = lab.closing(Wire(star.middle, "p0"))
+    tags = [3 << 13 | 5]
+    tagged = [udp(64, tags=tags), udp(64, 4790, tags)]
+    wire.send(udp())
+    wire.send(udp(port=4790))
+    assert got.receive(n_taken) == tagged[:n_taken]
+    # The kernel has the tag once, where it was.
+    assert kernel.receive(2 - n_taken) == tagged[n_taken:]
+    port = forwarder.stop()["ports"][0]
+    assert invariants.total(port, "rx", "passed_to_kernel") == 2 - n_taken
+
+
 def test_frames_of_several_buffers(lab, star):
     """Bytes behind the first buffer count, with sg."""
     for end, name in (star.hosts[0], "h0"), (star.middle, "p0"):
