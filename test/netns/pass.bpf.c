@@ -11,4 +11,17 @@ int pass(struct xdp_md *ctx)
 	return XDP_PASS;
 }
 
+/* A host that takes long for a frame: what is sent to it meanwhile waits in its
+ * ring, or is lost. */
+SEC("slow")
+int take_long(struct xdp_md *ctx)
+{
+	const __u64 until_ns = bpf_ktime_get_ns() + 50000;
+
+	(void)ctx;
+	for (int i = 0; i < 4096 && bpf_ktime_get_ns() < until_ns; i++)
+		;
+	return XDP_PASS;
+}
+
 char licence_text[] SEC("license") = "Dual BSD/GPL";

@@ -232,6 +232,32 @@ def test_every_frame_is_accounted_for_while_the_target_comes_and_goes(lab):
     assert len({data[14:18] for data in arrived}) == len(arrived)
 
 
+def test_frames_that_a_full_ring_loses_are_counted(lab, pass_object):
+    """A redirect only queues a frame; its target may have no room."""
+    kernel = Kernel(lab, "patch")
+    sink = kernel.star.hosts[1]
+    sink.ip("link", "set", "h0", "xdpdrv", "object", pass_object, "section",
+            "slow")
+    # A thread of its own: the sender does not wait for it.
+    sink.run("sh", "-c", "echo 1 > /sys/class/net/h0/threaded")
+    sent, arrived = [], []
+
+    def lost():
+        return kernel.forwarder.next_snapshot()["offload"]["tx_drops"]
+
+    def is_full():
+        sent.extend(frame(60, len(sent) + i, src=mac(1)) for i in range(2000))
+        kernel.wires[0].send_all(sent[-2000:])
+        return lost() > 0
+
+    def is_known():
+        arrived.extend(kernel.wires[1].receive(2000, 0.1))
+        return len(arrived) + lost() == len(sent)
+    wait_until("frames are lost", is_full)
+    wait_until("each frame is lost or has arrived", is_known)
+    assert kernel.offloaded(kernel.stop()) == len(sent)
+
+
 def test_killed_it_leaves_no_rule_and_starts_again(lab):
     kernel = Kernel(lab, "patch")
     kernel.send(0, [1], 5)
