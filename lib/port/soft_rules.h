@@ -5,11 +5,11 @@
 
 #include <millrace/driver_offload.h>
 
-/* Of drivers with has_soft_rules. */
+/* For drivers with has_soft_rules. */
 extern const struct mr_rules_ops mri_soft_rules_ops;
 
-/* A burst counts a frame before a rule takes or sends it: between these two
- * calls, the counters of a port are consistent. Any thread. */
+/* A burst counts a frame before a rule takes or sends it. Between these two
+ * calls, the port's counters are consistent. Any thread. */
 void mri_soft_rules_lock(const struct mr_port *port);
 void mri_soft_rules_unlock(const struct mr_port *port);
 

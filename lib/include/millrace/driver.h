@@ -50,8 +50,8 @@ struct mr_port {
 	struct mr_txq **txqs;     /**< info.n_txqs of them */
 	void *queue_memory;       /**< from mr_port_make_queues(), or NULL */
 	void *offload;            /**< private to lib/port */
-	struct mr_rules *rules;   /**< the set it is in, or NULL... */
-	uint32_t rules_idx;       /**< ...and its index there */
+	struct mr_rules *rules;   /**< the set that it belongs to, or NULL */
+	uint32_t rules_idx;       /**< its index in that set */
 	int fd;                   /**< for mr_port_fd(); initially -1 */
 	struct mr_port_info info; /**< name is set; the driver fills the rest */
 };
@@ -123,8 +123,8 @@ struct mr_driver {
 	void (*txq_stats)(const struct mr_txq *txq, struct mr_tx_stats *stats);
 
 	const struct mr_rules_ops *rules; /**< NULL: none */
-	uint32_t has_soft_rules; /**< 1: lib/port's own instead, which run in
-				  *   software and need nothing of the driver */
+	uint32_t has_soft_rules; /**< 1: lib/port runs rules in software,
+				  *   without help from the driver */
 };
 
 /**

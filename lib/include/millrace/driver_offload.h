@@ -23,7 +23,7 @@ struct mr_rules {
 	struct mr_port **ports;
 	uint32_t n_ports;
 	uint32_t n_max;
-	uint32_t matches; /**< mr_offload_caps.matches, of all ports */
+	uint32_t matches; /**< what mr_offload_caps.matches of all ports has */
 	struct mr_rule *rules; /**< by mr_rule_slot(): n_max of them */
 	uint32_t *free_ids;    /**< private to lib/port, as the next two: */
 	uint32_t first_free;   /**< a ring, so that a slot rests */

@@ -33,8 +33,8 @@ enum {
 	/** mr_flow_end.flags: give packets without DF an IP id of ours, as a
 	 * translator must: RFC 6864 5.3.1. */
 	MR_FLOW_NEW_ID = 1,
-	/** The application does not follow the connection: TCP segments may be
-	 * anywhere. Those with SYN, FIN or RST go up still. */
+	/** The application does not track the connection: windows of TCP
+	 * segments are not checked. SYN, FIN and RST still go up. */
 	MR_FLOW_UNTRACKED = 2,
 };
 
@@ -72,7 +72,7 @@ struct mr_flow_way {
 	struct mr_flow_end tcp; /**< the driver, or while a ticket is not
 				 *   confirmed, the application */
 	uint32_t since_ms;      /**< driver: first ticket not yet confirmed */
-	uint32_t origin; /**< driver: where it arrives, by mr_rules_add() */
+	uint32_t origin; /**< driver: where it arrives, set when added */
 };
 
 /** Precedes the first byte of a frame. */

@@ -26,7 +26,7 @@ extern "C" {
  * receives every frame that no active rule matches. Closing the set, or the end
  * of the process, removes all rules, and frames arrive in the queues again.
  *
- * The counters of an rx queue keep their invariant: <millrace/port.h>.
+ * The invariant of an rx queue's counters still holds: <millrace/port.h>.
  */
 
 struct mr_rules;
@@ -151,18 +151,18 @@ MR_API int mr_port_offload_caps(const struct mr_port *port,
  * Open an empty set of rules for a group of ports.
  *
  * @return 0, or
- *   -EINVAL  size is 0, n_ports or n_max is out of range, a port is there
- *            twice, or they have two drivers; or, with rules in software,
- *            two regions
- *   -EBUSY   a port has a set already
- *   -ENOTSUP as mr_port_offload_caps(), of any of the ports; or n_hops is not
- *            0 and one has no MR_RULE_FLOW
+ *   -EINVAL  size is 0, n_ports or n_max is out of range, a port is listed
+ *            twice, or the ports have different drivers or, with rules in
+ *            software, different regions
+ *   -EBUSY   a port already has a set
+ *   -ENOTSUP as mr_port_offload_caps(), for any of the ports; or n_hops is
+ *            not 0 and a port has no MR_RULE_FLOW
  *   -ENOMEM  no memory
  *   -EPERM   a capability is missing; the reason names it
  *   -EIO     a system call failed in another way; the reason has it
  *
  * Owner:  the caller, of the set; close it before its ports.
- * Thread: as mr_port_open(), with nobody else using the set's ports.
+ * Thread: as mr_port_open(), while no other thread uses the set's ports.
  * Cost:   loads a program into the kernel for each port: milliseconds.
  */
 MR_API int mr_rules_open(const struct mr_rules_config *config,
@@ -193,10 +193,10 @@ MR_API void mr_rules_close(struct mr_rules *rules);
  *
  * @param[out] ret_ids  of the rules added, first ones first
  *
- * @return how many were added: fewer than @p n if the set is full, or the next
- *         rule is invalid, is in the set already, matches what is not in
- *         mr_offload_caps.matches of all ports, or is refused by the device,
- *         which is logged
+ * @return how many were added: fewer than @p n if the set is full, or if the
+ *         next rule is invalid, is in the set already, has a match that
+ *         mr_offload_caps.matches of some port lacks, or is refused by the
+ *         device, which is logged
  *
  * Thread: one of all calls but mr_rules_set() and mr_rules_read() at a time.
  * Cost:   a system call for each rule of MR_RULE_STATION.
@@ -216,13 +216,14 @@ MR_API void mr_rules_remove(struct mr_rules *rules, const uint32_t *ids,
 
 /**
  * Change where a rule sends to (but not one of MR_RULE_FLOW), and whether it is
- * active. Takes effect with the next frame; where the device itself has the
- * rules (dpdk:), with the next mr_rules_poll(), for which mr_rules_fd() becomes
- * readable. A device may refuse it then, which is logged: the rule stays
+ * active. Takes effect with the next frame; if the device itself runs the rules
+ * (dpdk:), with the next mr_rules_poll(), and mr_rules_fd() becomes readable. A
+ * device may refuse the change then: this is logged, and the rule stays
  * inactive. Does nothing if the rule was removed.
  *
  * Thread: any, in bursts too; sequentially consistent.
- * Cost:   a compare-and-swap; dpdk: a system call, too; in software, a lock.
+ * Cost:   a compare-and-swap; on dpdk:, also a system call; in software, a
+ *         lock.
  */
 MR_API void mr_rules_set(struct mr_rules *rules, uint32_t id, uint32_t to,
 			 uint32_t is_active);
@@ -305,9 +306,9 @@ MR_API void mr_rules_confirm(struct mr_rules *rules,
 
 /**
  * Follow what happened to the ports: a rule is not applied while the port that
- * it sends from is down, gone, or unable to send what others received. Tell a
- * device what mr_rules_set() has changed. Call it when mr_rules_fd() is
- * readable, and after mr_port_poll() of each port.
+ * it sends from is down, gone, or unable to send what others received. Also
+ * applies the changes of mr_rules_set() to a device. Call it when mr_rules_fd()
+ * is readable, and after mr_port_poll() of each port.
  *
  * @return how many ports changed
  *

@@ -114,7 +114,7 @@ enum { MR_STATS_SLOTS = 12 };
 struct mr_rx_stats {
 	uint32_t size; /**< sizeof(struct mr_rx_stats), set by the caller */
 	uint32_t reserved;
-	uint64_t received;              /**< the sum of what became of them */
+	uint64_t received;              /**< the sum, by the invariant above */
 	uint64_t delivered;             /**< returned to the application */
 	uint64_t offloaded;             /**< sent from other ports by rules */
 	uint64_t passed_to_kernel;      /**< not selected by the port's filter */
@@ -193,7 +193,7 @@ struct mr_port_info {
 	char name[64];        /**< "driver:device", as in JSON; the whole spec
 			       *   if there is no device */
 	char mode[16];        /**< "zc", "copy", "memory", ... */
-	char why[256];        /**< why no better mode is used, or what this one
+	char why[256];        /**< why no better mode is used, or what this mode
 			       *   loses; "" if it is the best */
 };
 

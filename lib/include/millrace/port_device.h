@@ -110,27 +110,27 @@ MR_API enum mr_netdev_use mr_netdev_use(uint32_t ifindex,
 					struct mr_reason *ret_why);
 
 /**
- * An address of this host, or a TCP connection that uses it. An IPv4 address is
- * the IPv6 address that it is mapped to; ports are in host byte order.
+ * An address of this host, or a TCP connection that uses it. IPv4 addresses are
+ * IPv4-mapped IPv6 addresses; ports are in host byte order.
  */
 struct mr_netdev_session {
-	uint32_t ifindex; /**< that has the address */
+	uint32_t ifindex; /**< interface that has the address */
 	uint32_t is_ipv4;
 	uint8_t local[16];
 	uint8_t peer[16];
 	uint16_t local_port;
-	uint16_t peer_port; /**< 0: it is an address, and has no peer */
+	uint16_t peer_port; /**< 0: an address, without a peer */
 };
 
 typedef void mr_netdev_session_fn(void *opaque,
 				  const struct mr_netdev_session *session);
 
 /**
- * What makes an interface one in use: its addresses, and the established TCP
- * connections of these. With a default route, also those of other addresses.
+ * Report why an interface is in use: its addresses, and their established TCP
+ * connections. With a default route, also the connections of other addresses.
  *
  * @param ifindex  in the caller's network namespace
- * @param take     called for each of them
+ * @param take     called once for each address and connection
  *
  * @return 0, or
  *   -EBUSY   it is loopback, or a member of a bridge, bond or team; the reason
