@@ -128,7 +128,7 @@ static int rules_caps(const struct mr_port *base, struct mr_offload_caps *caps,
 	err = check(port, port, &error);
 	if (err < 0 && check(port, NULL, &drop_error) < 0)
 		err = mr_fail(reterr_reason, -ENOTSUP,
-			      "%s: the device (driver %s) takes no rules: to "
+			      "%s: the device (driver %s) accepts no rules: to "
 			      "forward: %s; to drop: %s",
 			      base->info.name, port->info.driver_name,
 			      error.message, drop_error.message);
@@ -140,7 +140,7 @@ static int rules_caps(const struct mr_port *base, struct mr_offload_caps *caps,
 	if (err < 0) {
 		caps->can_send = caps->is_advised = 0;
 		snprintf(caps->why, sizeof(caps->why),
-			 "the device (driver %s) forwards nothing by itself: "
+			 "the device (driver %s) cannot forward by itself: "
 			 "%s",
 			 port->info.driver_name, error.message);
 	}

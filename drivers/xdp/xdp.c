@@ -62,12 +62,13 @@ static int read_options(const struct mr_spec *spec, struct xdp_options *o,
 	o->map = mr_spec_get(spec, "map");
 	if (o->prog != NULL && o->map != NULL)
 		return mr_fail(reason, -EINVAL,
-			       "xdp: 'prog' and 'map' exclude each other: the "
-			       "program is loaded by the port or by others");
+			       "xdp: 'prog' and 'map' are mutually exclusive: "
+			       "either the port loads a program, or others "
+			       "did");
 	if (o->map != NULL && o->attach != XDP_ATTACH_AUTO)
 		return mr_fail(reason, -EINVAL,
-			       "xdp: 'map' attaches no program: leave 'attach' "
-			       "out");
+			       "xdp: with 'map', the port attaches no program: "
+			       "omit 'attach'");
 	if (o->budget > o->ring_entries)
 		return mr_fail(reason, -EINVAL,
 			       "xdp: option budget: %u is more than the ring's "
@@ -285,8 +286,8 @@ static void name_unserved(const struct xdp_port *port)
 
 	if (port->n_queues < n_channels)
 		mr_log(port->base.ctx, MR_LOG_INFO,
-		       "%s: of its queues 0 to %u only %u to %u have a socket: "
-		       "all frames on the others go to the kernel",
+		       "%s: of queues 0 to %u, only %u to %u have a socket: "
+		       "frames on the others go to the kernel",
 		       port->base.info.name, n_channels - 1, first,
 		       first + port->n_queues - 1);
 }
@@ -411,7 +412,7 @@ static int xdp_open(struct mr_port *base, const struct mr_spec *spec,
 	    (port->options.prog != NULL || port->options.map != NULL))
 		err = mr_fail(reterr_reason, -EINVAL,
 			      "%s: a filter is part of the port's own program: "
-			      "leave it out, or 'prog' and 'map'",
+			      "omit it, or omit 'prog' and 'map'",
 			      port->base.info.name);
 	if (err == 0 && !port->options.force)
 		err = refuse_used(port, reterr_reason);

@@ -164,8 +164,8 @@ static int add_shorthand(struct text *text, const struct mr_spec *spec,
 		sep = " or ";
 		if (!s->add(text, word))
 			return mr_fail(reason, -EINVAL,
-				       "xdp: option %s: '%.80s': each of a "
-				       "list with + is %s",
+				       "xdp: option %s: '%.80s': each item of "
+				       "the list (with + between) must be %s",
 				       s->key, value, s->values);
 	}
 	append(text, "%s)", s->end);
@@ -211,13 +211,13 @@ static int make_expression(struct text *text, const struct mr_spec *spec,
 	    mr_spec_get(spec, "filter") == NULL &&
 	    mr_spec_get(spec, "ports") == NULL)
 		return mr_fail(reason, -EINVAL,
-			       "xdp: option fragments: it says where fragments "
-			       "go that 'filter' or 'ports' does not match");
+			       "xdp: option fragments needs 'filter' or "
+			       "'ports', which do not match all fragments");
 	if (err == 0)
 		err = add_keys(text, spec, has_fragments, reason);
 	if (err == 0 && text->n >= sizeof(text->bytes))
 		err = mr_fail(reason, -EINVAL,
-			      "xdp: its filter has more than %d characters",
+			      "xdp: the filter has more than %d characters",
 			      XDP_FILTER_TEXT_BYTES - 1);
 	return err;
 }
@@ -237,7 +237,7 @@ int mri_xdp_filter_read(struct xdp_port *port, const struct mr_spec *spec,
 	filter = mr_alloc(ctx, 0, sizeof(*filter));
 	if (filter == NULL)
 		return mr_fail(reterr_reason, -ENOMEM,
-			       "%s: no memory for its filter",
+			       "%s: no memory for the filter",
 			       port->base.info.name);
 	*filter = (struct xdp_filter){ .count = { .map_fd = -1 } };
 	port->filter = filter;
@@ -256,9 +256,9 @@ int mri_xdp_filter_read(struct xdp_port *port, const struct mr_spec *spec,
 		return err;
 	if (mri_xdp_cbpf_translate(&filter->cbpf, &filter->count, NULL, &n) < 0)
 		return mr_fail(reterr_reason, -ENOTSUP,
-			       "%s: filter '%.160s': it takes no frame, or is "
-			       "too long for a program, or loops: leave "
-			       "'protochain' out",
+			       "%s: filter '%.160s': it matches no frame, is "
+			       "too long for a program, or loops: omit "
+			       "'protochain'",
 			       port->base.info.name, text.bytes);
 	return 0;
 }
@@ -284,7 +284,7 @@ int mri_xdp_filter_open(struct xdp_port *port, struct mr_reason *reterr_reason)
 		      filter->count.map_fd, 0);
 	if (memory == MAP_FAILED)
 		return mr_fail(reterr_reason, -ENOMEM,
-			       "%s: no memory for its filter's counters: %s",
+			       "%s: no memory for the filter's counters: %s",
 			       port->base.info.name, mr_strerror(errno));
 	(void)madvise(memory, n_bytes, MADV_DONTFORK);
 	filter->passed = memory;
@@ -378,7 +378,7 @@ int mri_xdp_filter_load(const struct xdp_port *port,
 			 (n + n_program + XDP_TAG_INSNS) * sizeof(*insns));
 	if (insns == NULL)
 		return mr_fail(reterr_reason, -ENOMEM,
-			       "%s: no memory for its program",
+			       "%s: no memory for the program",
 			       port->base.info.name);
 	n = n_filter = add_filter(port, insns);
 	memcpy(insns + n, bpf_program__insns(program),

@@ -65,9 +65,9 @@ static const struct xdp_known rows[] = {
 	{ "*", XDP_BUSY, XDP_ABSENT, {}, { 5, 11, 0 },
 	  "", "mail-archive.com/dev@dpdk.org/msg199532" },
 	{ "mlx5_core", XDP_BUSY, XDP_BROKEN, {}, { 6, 1, 0 },
-	  "sockets are not told which NAPI to poll", "a2740f529da2" },
+	  "sockets do not learn which NAPI to poll", "a2740f529da2" },
 	{ "*", XDP_BUSY_COPY, XDP_BROKEN, {}, { 5, 18, 0 },
-	  "a port that has received frames sends none", "8de8b71b787f" },
+	  "a port that has received frames stops sending", "8de8b71b787f" },
 };
 /* clang-format on */
 
@@ -178,7 +178,7 @@ static void quote(const struct xdp_known *row, struct xdp_kernel kernel,
 			      is_fixed ? until : "", row->what, row->source);
 	else if (is_fixed)
 		(void)mr_fail(why, 0,
-			      "%s has %s from Linux %s on, this is %s (%s)",
+			      "%s has %s since Linux %s; this is %s (%s)",
 			      who, feature, until, now, row->source);
 	else
 		(void)mr_fail(why, 0, "%s has no %s: %s (%s)", who, feature,

@@ -78,7 +78,7 @@ static void take_any(void *opaque, const struct nlmsghdr *message)
 	    (!is_member && (uint32_t)info->ifi_index != stack->vlan_on))
 		return;
 	if (stack->name == NULL)
-		stack->name = "a master of others";
+		stack->name = "a master device";
 	/* A member needs 'force'. */
 	snprintf(lower, sizeof(lower), "%sxdp:%s%s", n > 0 ? " " : "",
 		 (const char *)RTA_DATA(name), is_member ? ",force" : "");
@@ -122,11 +122,11 @@ int mri_xdp_refuse_master(const struct xdp_netdev *dev,
 	if (stack.lowers[0] == '\0')
 		return mr_fail(reterr_reason, -ENOTSUP,
 			       "xdp:%s: it is %s, which has no queues of its "
-			       "own for AF_XDP, and no device lies below it",
+			       "own for AF_XDP, and no device below it",
 			       dev->name, stack.name);
 	return mr_fail(reterr_reason, -ENOTSUP,
 		       "xdp:%s: it is %s, which has no queues of its own for "
-		       "AF_XDP: open what lies below instead: %s%s",
+		       "AF_XDP: open a device below it instead: %s%s",
 		       dev->name, stack.name, stack.lowers,
 		       stack.vlan_on != 0 ? "; its frames have a tag there" :
 					    "");

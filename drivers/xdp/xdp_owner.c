@@ -141,7 +141,7 @@ int mri_xdp_refuse_attached(const struct xdp_port *port, const char *why,
 	if (link_id > 0)
 		find_process((uint32_t)link_id, process, sizeof(process));
 	if (process[0] != '\0')
-		snprintf(remedy, sizeof(remedy), " by %s: end it", process);
+		snprintf(remedy, sizeof(remedy), " by %s: stop it", process);
 	else if (link_id > 0)
 		snprintf(remedy, sizeof(remedy),
 			 " by a link that no process here holds: 'bpftool "
@@ -149,14 +149,14 @@ int mri_xdp_refuse_attached(const struct xdp_port *port, const char *why,
 			 link_id);
 	else if (link_id == 0)
 		snprintf(remedy, sizeof(remedy),
-			 " for good: 'ip link set dev %s %s off'",
+			 " without a link: 'ip link set dev %s %s off'",
 			 port->dev.name,
 			 port->dev.xdp_attached == XDP_ATTACHED_SKB ?
 				 "xdpgeneric" :
 				 "xdp");
 	else
 		snprintf(remedy, sizeof(remedy),
-			 ", and only root can tell by whom: end its owner");
+			 "; only root can see its owner, which must end");
 	if (strncmp(name, "millrace", 8) == 0)
 		return mr_fail(reterr_reason, -EBUSY,
 			       "%s: another program that uses Millrace has "

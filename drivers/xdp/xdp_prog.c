@@ -280,9 +280,9 @@ static int join_others(struct xdp_port *port, struct mr_reason *reterr_reason)
 		return 0;
 	if (port->filter != NULL)
 		snprintf(why, sizeof(why),
-			 "it takes in no program with a filter");
+			 "it accepts no program with a filter");
 	else
-		snprintf(why, sizeof(why), "it did not take ours in: %s",
+		snprintf(why, sizeof(why), "it rejected our program: %s",
 			 mr_strerror(-err));
 	return mri_xdp_refuse_attached(port, why, reterr_reason);
 }
@@ -407,7 +407,7 @@ int mri_xdp_prog_steer(struct xdp_port *port, struct mr_reason *reterr_reason)
 			port->prog.n_steered++;
 		else if (errno == EEXIST)
 			return mr_fail(reterr_reason, -EBUSY,
-				       "%s: queue %u: the map has another "
+				       "%s: queue %u: the map already has a "
 				       "socket for it",
 				       port->base.info.name, queue);
 		else

@@ -61,12 +61,12 @@ static int choose_program(struct xdp_port *port, const char *file,
 	if (n_meant == 1)
 		return 0;
 	return mr_fail(reason, -EINVAL,
-		       "%s: prog: %s has %s '%s'; name one of its sections or "
-		       "functions behind the file, FILE:SECTION:%s",
+		       "%s: prog: %s has %s '%s'; append the section or "
+		       "function, FILE:SECTION; it has:%s",
 		       port->base.info.name, file,
 		       n_meant == 0 ? "no program" : "several programs",
 		       section != NULL ? section : "xdp",
-		       names[0] != '\0' ? names : " (it has none)");
+		       names[0] != '\0' ? names : " none");
 }
 
 const char *mri_xdp_verdict(char *log)
@@ -195,7 +195,7 @@ static int open_map(const struct xdp_port *port, struct mr_reason *reason)
 		return refuse_map(
 			port, -EPERM,
 			"cannot be opened: run as root, or " XDP_SETCAP
-			" and give its user the file",
+			" and give that user access to the file",
 			reason);
 	if (fd < 0)
 		return refuse_map(port, -errno, mr_strerror(errno), reason);

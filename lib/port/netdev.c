@@ -379,7 +379,7 @@ int mr_netdev_sessions(uint32_t ifindex, mr_netdev_session_fn *take,
 		err = ask_all(RTM_GETADDR, take_session, &question);
 	if (err < 0)
 		return mr_fail(reterr_reason, err,
-			       "cannot tell who is connected through it: %s",
+			       "cannot list its addresses and connections: %s",
 			       mr_strerror(-err));
 	return 0;
 }

@@ -85,7 +85,7 @@ static int check_ports(const struct mr_rules_config *config,
 				       port->info.name, port->driver->name);
 		if (port->rules != NULL)
 			return mr_fail(reterr_reason, -EBUSY,
-				       "%s: the port has a set of rules",
+				       "%s: the port already has a set of rules",
 				       port->info.name);
 		if (port->driver != config->ports[0]->driver)
 			return mr_fail(reterr_reason, -EINVAL,

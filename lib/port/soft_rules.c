@@ -432,7 +432,7 @@ static int soft_open(struct mr_rules *base, struct mr_reason *reterr_reason)
 		if (base->ports[i]->region != base->ports[0]->region)
 			return mr_fail(reterr_reason, -EINVAL,
 				       "%s and %s: rules in software need "
-				       "ports on one region",
+				       "ports that share a region",
 				       base->ports[0]->info.name,
 				       base->ports[i]->info.name);
 	pthread_mutex_init(&rules->lock, NULL);

@@ -113,6 +113,6 @@ def test_a_driver_is_known_by_its_kernel(guest):
             assert (info["mode"], info["why"]) == ("zc", "")
         else:
             assert info["mode"] == "copy"
-            assert "zero-copy from Linux 6.13 on" in info["why"], info
+            assert "zero-copy since Linux 6.13" in info["why"], info
         probe.do("send", 0, 0, 1, 60)
         assert guest.wires["nic0"].receive(10)

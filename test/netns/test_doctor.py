@@ -42,7 +42,7 @@ def host(lab):
 FAULTS = {
     "MTU": ("ip link set v1 mtu 9000; ip link set v0 mtu 9000", "mtu",
             "MTU 9000", "ip link set dev v0 mtu 3498"),
-    "VLAN tags": ("ethtool -K v1 txvlan on", "offloads", "the peer v1 takes",
+    "VLAN tags": ("ethtool -K v1 txvlan on", "offloads", "the peer v1 strips",
                   "ethtool -K v1 txvlan off"),
     "deferral by half": (
         "echo 2 > /sys/class/net/v0/napi_defer_hard_irqs", "deferral",

@@ -58,7 +58,7 @@ def test_tcp_between_xdp_and_a_tap_of_dpdk(lab, one_host):
 
 def test_a_device_refuses_rules_in_its_own_words(lab, one_host):
     Refused(lab, one_host.middle, "--offload", "on", "--mode", "drop",
-            TAP).check(1, "takes no rules: to forward: transfer is not")
+            TAP).check(1, "accepts no rules: to forward: transfer is not")
 
 
 def test_the_mtu_of_an_interface_is_restored(lab):

@@ -220,7 +220,7 @@ def test_each_queue_has_the_filter_and_others_are_named(lab):
     forwarder = Forwarder(
         lab, star.middle, "p0,queues=2,start=1,partial,ports=4789", "null:",
         options=["--verbose"])
-    assert "of its queues 0 to 3 only 1 to 2 have a socket" in \
+    assert "of queues 0 to 3, only 1 to 2 have a socket" in \
         forwarder.err.text()
     wire = lab.closing(Wire(star.hosts[0], "h0"))
     kernel = lab.closing(Wire(star.middle, "p0", 0x0800))

@@ -138,7 +138,7 @@ BAD_PROGRAMS = {
     "refused": (f"{USERS}:blind", "", ["verifier refuses", "packet"]),
     "one buffer": (f"{USERS}:all", ",sg=on", ["sg=on", "'xdp.frags'"]),
     "filtered": (USERS, ",ports=53/udp", ["a filter is part of the port's own"]),
-    "and a map": (USERS, ",map=/sys/fs/bpf/m", ["exclude each other"]),
+    "and a map": (USERS, ",map=/sys/fs/bpf/m", ["mutually exclusive"]),
 }
 
 
@@ -189,7 +189,7 @@ def test_the_place_of_another_socket_is_refused_and_left(lab, star, pins):
     path = attach(star, pins, "p0", "p1")
     first = opened(lab, star.middle, f"p0,map={path}")
     second = opened(lab, star.middle)
-    assert "another socket" in second.refused("open", f"p1,map={path}")
+    assert "already has a socket" in second.refused("open", f"p1,map={path}")
     reflect(first, wires[0], frames_of())
     first.process.send_signal(signal.SIGKILL)
     first.wait()
@@ -220,7 +220,7 @@ def test_a_bad_map_is_refused(lab, pins):
             (path, ["has 1 entries", "too few for queue 1"])):
         reason = probe.refused("open", f"p0,ring=256,map={bad}")
         assert all(part in reason for part in parts), reason
-        assert "attaches no program" in probe.refused(
+        assert "the port attaches no program" in probe.refused(
             "open", f"p0,ring=256,map={bad},attach=native")
     assert "no XDP program is attached" in probe.refused(
         "open", f"p1,ring=256,map={path}")
@@ -264,7 +264,7 @@ def test_a_program_of_a_process_names_it(lab, star):
     with in_the_way(lab, star) as refuse:
         reason = refuse()
         assert f"'all' (id {attached(star)})" in reason, reason
-        assert f"by netns-probe (pid {owner.pid}): end it" in reason, reason
+        assert f"by netns-probe (pid {owner.pid}): stop it" in reason, reason
         owner.close()
 
 
@@ -272,7 +272,7 @@ def test_only_root_sees_the_process(lab, star):
     opened(lab, star.middle, f"p0,prog={USERS}:all")
     Refused(lab, star.middle, "p0", "p1",
             wrap=["setpriv", "--bounding-set=-sys_admin"]).check(
-        1, f"(id {attached(star)})", "only root can tell")
+        1, f"(id {attached(star)})", "only root can see its owner")
 
 
 def test_another_port_of_ours_names_its_process(lab, star):

@@ -119,7 +119,7 @@ def _check_group(machine: Machine, device: Device, bdfs: set[str]) -> None:
     if others:
         raise Failure(
             f"{device.pci.bdf}: IOMMU group {device.pci.iommu_group} is not viable: the kernel "
-            f"uses other devices of it: {', '.join(others)}; bind its network devices as well, "
+            f"uses other devices in it: {', '.join(others)}; bind its network devices as well, "
             "unbind the others from their drivers (driver/unbind in sysfs), or use another slot"
         )
 

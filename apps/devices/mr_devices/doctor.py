@@ -136,8 +136,8 @@ def kind(i: Interface) -> Iterator[Finding]:
     lowers = [name.removeprefix("lower_") for name in i.names() if name.startswith("lower_")]
     if i.kind in MASTERS:
         yield Finding(
-            f"it is a {i.kind}, which has no queues of its own for AF_XDP: open what lies below, "
-            + (" ".join(f"xdp:{lower}" for lower in lowers) or "but there is nothing"),
+            f"it is a {i.kind}, which has no queues of its own for AF_XDP: open a device below it, "
+            + (" ".join(f"xdp:{lower}" for lower in lowers) or "but there is none"),
             "; ".join(f"mr-devices doctor {lower}" for lower in lowers) or "ip link",
         )
 
@@ -158,14 +158,14 @@ def program(i: Interface) -> Iterator[Finding]:
         if name.startswith(OURS) and mode == XDP_GENERIC:
             yield Finding(
                 "the port's program is attached in generic mode, which copies each frame",
-                f"mr-l2fwd xdp:{i.name},attach=native ...  # says what refuses it",
+                f"mr-l2fwd xdp:{i.name},attach=native ...  # the error says why it fails",
             )
         # With sockets, a port shares it: prog=, map=. A dispatcher takes our program in.
         elif not name.startswith((OURS, "xdp_dispatcher")) and not i.sockets():
             yield Finding(
                 f"another XDP program is attached: {name}, id {one['prog'].get('id', 0)}",
                 f"ip link set dev {i.name} {XDP_MODES.get(mode, 'xdp')} off"
-                "  # or end its owner, or share it: prog= and map= in mr-ports(7)",
+                "  # or stop its owner, or share it: prog= and map= in mr-ports(7)",
             )
 
 
@@ -188,7 +188,7 @@ def queues(i: Interface) -> Iterator[Finding]:
         )
     if sockets - fed:
         yield Finding(
-            f"RSS feeds nothing to queues {spell(sockets - fed)}, which have AF_XDP sockets",
+            f"RSS sends no frames to queues {spell(sockets - fed)}, which have AF_XDP sockets",
             f"ethtool -X {i.name} equal {n}",
         )
 
@@ -209,14 +209,14 @@ def offloads(i: Interface) -> Iterator[Finding]:
     text = ask("ethtool", "--json", "-k", i.name)
     features = json.loads(text)[0] if text else {}
     active = {k for k, v in features.items() if isinstance(v, dict) and v["active"]}
-    joined = "joins frames before XDP sees them: many drivers refuse XDP then"
+    joined = "merges frames before XDP sees them: many drivers then refuse XDP"
     for feature, flag, why in (
         ("large-receive-offload", "lro", f"LRO {joined}"),
         ("rx-gro-hw", "rx-gro-hw", f"GRO in hardware {joined}"),
     ):
         if feature in active:
             yield Finding(why, f"ethtool -K {i.name} {flag} off")
-    lost = "takes VLAN tags out of the frame, and AF_XDP does not see them"
+    lost = "strips VLAN tags from frames, so AF_XDP does not see them"
     peer = i.link.get("link", "")
     if i.kind != "veth" and "rx-vlan-offload" in active:
         yield Finding(f"the NIC {lost}", f"ethtool -K {i.name} rxvlan off")
@@ -237,8 +237,8 @@ def irqs(i: Interface) -> Iterator[Finding]:
     others = spell(i.all_cores() - i.cores)
     if shared and others and not i.is_deferring():
         yield Finding(
-            f"interrupts {spell(shared)} are handled on the workers' cores, which then wait for "
-            "each other",
+            f"interrupts {spell(shared)} are handled on the workers' cores, which delays "
+            "the workers",
             "; ".join(f"echo {others} > /proc/irq/{irq}/smp_affinity_list" for irq in shared),
         )
 
@@ -296,8 +296,8 @@ def deferral(i: Interface) -> Iterator[Finding]:
         yield Finding(f"{one} is set and {other} is not: interrupts are not deferred", zero)
     elif flush_ns > MAX_FLUSH_NS:
         yield Finding(
-            f"interrupts are deferred for up to {n * flush_ns // 1000} us: a worker that sleeps "
-            "is woken up as late",
+            f"interrupts are deferred for up to {n * flush_ns // 1000} us: a worker that "
+            "sleeps wakes up that late",
             zero,
         )
 

@@ -47,7 +47,7 @@ class Errors(unittest.TestCase):
         (2, "tx: no port; name one", ["tx"]),
         (2, "'pair:b' has no partner", ["loop", "pair:b"]),
         (1, "nobody has its other end", ["tx", "pair:b"]),
-        (2, "--rate: '5x' ends in no unit", ["tx", "--rate", "5x", "null:"]),
+        (2, "--rate: '5x' has no known unit", ["tx", "--rate", "5x", "null:"]),
         (2, "a rate in % needs a link whose speed is known",
          ["tx", "-q", "--rate", "5%", "null:"]),
         (2, "--virtual: time stands still for null:",
@@ -189,8 +189,8 @@ class Traffic(unittest.TestCase):
                             (["--size", "64", "-q"], False)):
             code, _, err = run("tx", "--count", "10", *words, "null:")
             self.assertEqual(code, 0, err)
-            self.assertEqual("--size is without the FCS: frames of 68 bytes on "
-                             "the wire; 60 makes those of 64\n" in err, hint)
+            self.assertEqual("--size excludes the FCS: frames have 68 bytes on "
+                             "the wire; for 64, give 60\n" in err, hint)
 
     def test_nothing_received_is_explained(self):
         code, _, err = run("loop", "-q", "--virtual", "--rate", "1M",

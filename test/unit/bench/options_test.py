@@ -30,10 +30,10 @@ def test_all_units_of_rates_are_read(text, rate, printed):
 
 
 @pytest.mark.parametrize("text,words", [
-    *((text, "is no rate, as 1.2M") for text in ("", "M", "-1", "0", "nan", "inf", "maxi", "2e6G")),
-    *((text, "ends in no unit") for text in ("1x", "10Gbyte", "1.2Mb", "5%%", "1kk")),
-    ("100G", "bits are meant by 100Gbit"), ("101%", "more than the link takes"),
-    ("1k%", "more than the link takes"),
+    *((text, "is not a rate such as 1.2M") for text in ("", "M", "-1", "0", "nan", "inf", "maxi", "2e6G")),
+    *((text, "has no known unit") for text in ("1x", "10Gbyte", "1.2Mb", "5%%", "1kk")),
+    ("100G", "for bits, write 100Gbit"), ("101%", "more than the link carries"),
+    ("1k%", "more than the link carries"),
 ])
 def test_what_is_no_rate_is_refused(text, words):
     with pytest.raises(Wrong, match=f"^--rate: .*{words}"):
@@ -63,9 +63,9 @@ def test_a_simulated_device_is_read(text, found):
 
 @pytest.mark.parametrize("text,words", [
     ("loss", "has no value"), ("loss=0", "'loss=0' is not a number from 1 to 4294967295"),
-    ("dup=-1", "is not a number"), ("lost=10", "there are loss"), ("delay=5", "is no time"),
-    ("delay=2s", "is no time"), ("reorder=3/3", "above BY"), ("reorder=99/65", "from 1 to 64"),
-    ("queue=3", "no rate"), ("rate=1Gbit", "not in frames per second"), ("rate=x", "is no rate"),
+    ("dup=-1", "is not a number"), ("lost=10", "words are loss"), ("delay=5", "not a time"),
+    ("delay=2s", "not a time"), ("reorder=3/3", "above BY"), ("reorder=99/65", "from 1 to 64"),
+    ("queue=3", "but no rate"), ("rate=1Gbit", "not in frames per second"), ("rate=x", "not a rate"),
     ("rate=1k,queue=65537", "from 1 to 65536"),
 ])
 def test_what_no_device_does_is_refused(text, words):

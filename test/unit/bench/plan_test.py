@@ -116,7 +116,7 @@ def test_rounds_go_there_and_back():
     ("measures:\n- {name: t, run: 'tx {size}',\n   sizes: [60, x]}\n",
      "f.yaml:3: sizes: 'x' is not a whole number"),
     ("measures:\n- {name: t, run: 'tx {rate}', rates: ['1 M']}\n",
-     "f.yaml:2: rates: '1 M' is no rate, as 1.2M"),
+     "f.yaml:2: rates: '1 M' is not a rate such as 1.2M"),
     ("measures:\n- {name: a b, run: tx}\n", "f.yaml:2: name: 'a b' has"),
     ("measures:\n- {name: ../x, run: tx}\n", "f.yaml:2: name: '../x'"),
     ("measures:\n- {name: t, run: tx}\n- {name: t, run: tx}\n",

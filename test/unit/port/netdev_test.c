@@ -195,7 +195,7 @@ TEST(sessions_of_what_is_always_in_use_are_not_told)
 	assert_non_null(strstr(why.text, "loopback"));
 	assert_int_equal(mr_netdev_sessions(INT32_MAX, count, &n, &why),
 			 -ENODEV);
-	assert_non_null(strstr(why.text, "cannot tell"));
+	assert_non_null(strstr(why.text, "cannot list"));
 	assert_int_equal(n, 0);
 }
 

@@ -281,7 +281,7 @@ TEST(ports_of_two_regions_are_refused)
 	ports[0] = open_port(f.pool, "null:");
 	ports[1] = open_port(other, "null:");
 	assert_int_equal(open_rules(&why), -EINVAL);
-	assert_reason_has(&why, "one region");
+	assert_reason_has(&why, "share a region");
 	mr_port_close(ports[0]);
 	mr_port_close(ports[1]);
 	assert_int_equal(mr_pool_destroy(other, NULL), 0);

@@ -113,16 +113,16 @@ TEST(what_lies_below_is_named)
 		  { "is a bridge", "instead: xdp:v0,force" } },
 		{ { { 7, "new0", "new", 0, 0, 0 },
 		    { 8, "eth0", NULL, 7, 0, 0 } },
-		  { "is a master of others", "xdp:eth0,force" } },
+		  { "is a master device", "xdp:eth0,force" } },
 		{ { { 7, "team0", "team", 0, 0, 0 } },
-		  { "is a team", "no device lies below it" } },
+		  { "is a team", "no device below it" } },
 		{ { { 7, "eth0.5", "vlan", 0, 8, 0 },
 		    { 8, "eth0", NULL, 0, 0, 0 } },
 		  { "is a VLAN", "instead: xdp:eth0;", "have a tag there" } },
 		/* The index means another device here. */
 		{ { { 7, "eth0.5", "vlan", 0, 8, true },
 		    { 8, "lan0", NULL, 0, 0, 0 } },
-		  { "is a VLAN", "no device lies below it" } },
+		  { "is a VLAN", "no device below it" } },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -40,7 +40,7 @@ def _delay(word: str, text: str) -> Device:
     number = rates.NUMBER.match(text)
     ns = float(number[0]) * NS.get(text[number.end() :], 0) if number else 0
     if not 0 < ns <= 1e9:
-        raise _wrong(word, "is no time up to 1s, as 500ns, 50us or 2ms")
+        raise _wrong(word, "is not a time up to 1s such as 500ns, 50us or 2ms")
     return {"delay_ns": int(ns + 0.5)}
 
 
@@ -68,13 +68,13 @@ def read(text: str) -> Device:
     for word in filter(None, text.split(",")):
         name, equals, value = word.partition("=")
         if not equals:
-            raise _wrong(word, "has no value, as loss=1000")
+            raise _wrong(word, "has no value; write, for example, loss=1000")
         if name not in READERS:
             raise _wrong(
                 word,
-                "is unknown; there are loss, dup, corrupt, reorder, delay, rate and queue",
+                "is unknown; the words are loss, dup, corrupt, reorder, delay, rate and queue",
             )
         device |= READERS[name](word, value)
     if "queue_frames" in device and "rate_pps" not in device:
-        raise _wrong(text, "has a queue, but no rate to wait for")
+        raise _wrong(text, "has a queue but no rate, so no frame would wait")
     return device

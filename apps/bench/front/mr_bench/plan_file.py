@@ -174,7 +174,7 @@ def name_of(text: str) -> str:
 def rate_of(text: str) -> str:
     """What a rate is, the command that gets it knows."""
     if len(text) >= NAME_CHARS or not re.fullmatch("[a-zA-Z0-9.%-]+", text):
-        raise ValueError(f"'{text:.40}' is no rate, as 1.2M, 10Gbit or 25%")
+        raise ValueError(f"'{text:.40}' is not a rate such as 1.2M, 10Gbit or 25%")
     return text
 
 

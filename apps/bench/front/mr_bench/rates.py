@@ -55,19 +55,19 @@ def read(name: str, text: str) -> Rate:
     value = float(number[0]) * 1000.0**prefix if number else 0
     if not 0 < value <= MOST:
         raise UsageError(
-            f"--{name}: '{text}' is no rate, as 1.2M (frames per second), 10Gbit, 10Gbit-l2, "
+            f"--{name}: '{text}' is not a rate such as 1.2M (frames per second), 10Gbit, 10Gbit-l2, "
             "25% or max"
         )
     word = UNITS.get(unit[1:] if prefix else unit)
     if word is None:
         raise UsageError(
-            f"--{name}: '{text}' ends in no unit; there are pps, bit, bit-l2 and %, with k, M or G "
+            f"--{name}: '{text}' has no known unit; use pps, bit, bit-l2 or %, with k, M or G "
             "in front"
         )
     if word == "pps" and value > MOST_PPS:
         raise UsageError(
-            f"--{name}: '{text}' is more than 1G frames per second; bits are meant by {text}bit"
+            f"--{name}: '{text}' is more than 1G frames per second; for bits, write {text}bit"
         )
     if word == "%" and (prefix or value > 100):
-        raise UsageError(f"--{name}: '{text}' is more than the link takes")
+        raise UsageError(f"--{name}: '{text}' is more than the link carries")
     return Rate(value, word)

@@ -120,8 +120,8 @@ def _read_options(command: str, words: list[str], *how: Any) -> Options:
         raise EngineEnded(0)
     if not options.quiet and options.size in SIZES_WITH_FCS:
         print_error(
-            f"mr-bench: --size is without the FCS: frames of {options.size + FCS_BYTES} bytes on "
-            f"the wire; {options.size - FCS_BYTES} makes those of {options.size}"
+            f"mr-bench: --size excludes the FCS: frames have {options.size + FCS_BYTES} bytes on "
+            f"the wire; for {options.size}, give {options.size - FCS_BYTES}"
         )
     return options
 
