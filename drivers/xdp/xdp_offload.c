@@ -162,6 +162,8 @@ static struct xdp_rules_bpf *load(struct xdp_rules *rules, uint32_t idx,
 	s->rodata->has_tags =
 		(port->prog.vlan_kfunc != 0 && port->filter == NULL) ||
 		rules->is_simulated;
+	s->rodata->has_tags_in =
+		port->prog.vlan_kfunc != 0 && port->filter != NULL;
 	s->rodata->n_buckets = rules->n_buckets;
 	s->rodata->magic = rules->base.magic;
 	s->rodata->id_step = rules->base.id_step;

@@ -94,9 +94,11 @@ static int open_program(struct xdp_port *port, bool is_plain, bool has_frags,
 		return mri_xdp_prog_refuse(port, -ENOMEM, false, reterr_reason);
 	bpf_map__set_max_entries(skeleton->maps.sockets,
 				 port->options.first_queue + port->n_queues);
-	/* In front of a filter, the tag is in the frame already. */
-	if (prog->vlan_kfunc != 0 && port->filter == NULL)
-		skeleton->rodata->has_tags = true;
+	/* Behind a filter, the tag is in the frame already. */
+	skeleton->rodata->has_tags =
+		prog->vlan_kfunc != 0 && port->filter == NULL;
+	skeleton->rodata->has_tags_in =
+		prog->vlan_kfunc != 0 && port->filter != NULL;
 	prog->object = skeleton->obj;
 	prog->program = choose(skeleton, is_plain, has_frags);
 	prog->map = skeleton->maps.sockets;

@@ -367,14 +367,18 @@ static __always_inline int handle(struct xdp_md *ctx, bool is_sg)
 	const __u32 i = ctx->rx_queue_index - first_queue;
 	const __u32 idx = port_idx;
 	const struct xdp_rule_port *port = bpf_map_lookup_elem(&ports, &idx);
+	int action;
 
 	if (i >= n_queues || port == NULL || port->is_off)
 		return steer(ctx);
 	if (has_tags && !put_tag_back(ctx))
 		return XDP_ABORTED;
-	return apply(ctx, port, queue_base + i,
-		     is_sg ? bpf_xdp_get_buff_len(ctx) :
-			     (__u64)(ctx->data_end - ctx->data));
+	action = apply(ctx, port, queue_base + i,
+		       is_sg ? bpf_xdp_get_buff_len(ctx) :
+			       (__u64)(ctx->data_end - ctx->data));
+	if ((has_tags || has_tags_in) && action == XDP_PASS)
+		take_tag_out(ctx);
+	return action;
 }
 
 SEC("xdp")

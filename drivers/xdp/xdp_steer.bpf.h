@@ -17,7 +17,10 @@ struct {
 	       1); /* set at load, or another map takes its place */
 } sockets SEC(".maps");
 
-const volatile bool has_tags; /* the device tells of tags outside */
+const volatile bool has_tags;    /* the device tells of tags outside */
+const volatile bool has_tags_in; /* and a filter in front put them in */
+
+enum { TAG_BYTES = 4 };
 
 /* What rx_vlan_tag() finds: tests set it. */
 struct {
@@ -44,7 +47,6 @@ static __attribute__((noinline)) int rx_vlan_tag(const struct xdp_md *ctx,
  * no room. */
 static __always_inline bool put_tag_back(struct xdp_md *ctx)
 {
-	enum { TAG_BYTES = 4 };
 	__u16 proto = 0, tci = 0;
 	__u32 *words;
 
@@ -61,6 +63,20 @@ static __always_inline bool put_tag_back(struct xdp_md *ctx)
 	return true;
 }
 
+/* The kernel gets the frame, and has the tag that was put into it. */
+static __always_inline void take_tag_out(struct xdp_md *ctx)
+{
+	__u32 *words = (void *)(long)ctx->data;
+	__u16 proto = 0, tci = 0;
+
+	if ((void *)(words + 4) > (void *)(long)ctx->data_end ||
+	    rx_vlan_tag(ctx, &proto, &tci) != 0)
+		return;
+	for (int i = 3; i > 0; i--)
+		words[i] = words[i - 1];
+	(void)bpf_xdp_adjust_head(ctx, TAG_BYTES);
+}
+
 /* To its socket, or, without one, to the kernel: unchanged. */
 static __always_inline int steer(struct xdp_md *ctx)
 {
@@ -69,6 +85,8 @@ static __always_inline int steer(struct xdp_md *ctx)
 
 	if (has_tags && action == XDP_REDIRECT && !put_tag_back(ctx))
 		return XDP_ABORTED;
+	if (has_tags_in && action != XDP_REDIRECT)
+		take_tag_out(ctx);
 	return action;
 }
 

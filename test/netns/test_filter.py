@@ -201,6 +201,33 @@ def test_a_tag_outside_the_frame_counts(lab, star, on_vlan, options, n_taken):
     assert invariants.total(port, "rx", "passed_to_kernel") == 2 - n_taken
 
 
+def test_a_queue_without_a_socket_leaves_tags_outside(lab, on_vlan):
+    """What the filter takes there goes to the kernel as it came, too."""
+    star = Star(lab, queues=4)
+    on_vlan(star.hosts[0])
+    wire = lab.closing(Wire(star.hosts[0], "h0"))
+    tags = [3 << 13 | 5]
+    left = []
+    for start in 0, 1:  # whichever queue the frames come in on
+        forwarder = Forwarder(
+            lab, star.middle, f"p0,queues=1,start={start},partial,filter=vlan",
+            "null:")
+        kernel = lab.closing(Wire(star.middle, "p0"))
+        for port in range(4000, 4040):
+            wire.send(udp(port=port))
+
+        def all_came():
+            left.extend(kernel.receive(40, 0.1))
+            return len(left) + counts(forwarder)[0] >= 40
+
+        wait_until("each is somewhere", all_came)
+        forwarder.stop()
+        if left:
+            break
+    assert left and {udp(64, port, tags) for port in range(4000, 4040)
+                     }.issuperset(left)
+
+
 def test_frames_of_several_buffers(lab, star):
     """Bytes behind the first buffer count, with sg."""
     for end, name in (star.hosts[0], "h0"), (star.middle, "p0"):

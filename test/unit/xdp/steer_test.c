@@ -31,7 +31,8 @@ static int be_silent(enum libbpf_print_level level, const char *format,
 	return 0;
 }
 
-static void bed_open(struct bed *bed, bool has_tags, bool has_socket)
+static void bed_open(struct bed *bed, bool has_tags, bool has_tags_in,
+		     bool has_socket)
 {
 	const uint32_t n_entries = 64, queue = 0;
 
@@ -39,6 +40,7 @@ static void bed_open(struct bed *bed, bool has_tags, bool has_socket)
 	bed->skeleton = xdp_prog_bpf__open();
 	assert_non_null(bed->skeleton);
 	bed->skeleton->rodata->has_tags = has_tags;
+	bed->skeleton->rodata->has_tags_in = has_tags_in;
 	bed->fd = socket(FAMILY_XDP, SOCK_RAW | SOCK_CLOEXEC, 0);
 	if (bed->fd < 0 || xdp_prog_bpf__load(bed->skeleton) < 0)
 		skip(); /* no AF_XDP, or not root */
@@ -94,7 +96,7 @@ TEST(a_tag_outside_is_in_what_the_socket_gets)
 	uint32_t n_out;
 	struct bed bed;
 
-	bed_open(&bed, true, true);
+	bed_open(&bed, true, false, true);
 	for (uint32_t i = 0; i < 8; i++) {
 		const uint16_t proto = protos[i % 2], tci = tcis[i / 2];
 		const uint16_t tag[] = { htons(proto), htons(tci) };
@@ -132,10 +134,27 @@ static void stays(void **state)
 	uint32_t n_out;
 	struct bed bed;
 
-	bed_open(&bed, c->has_tags, c->has_socket);
+	bed_open(&bed, c->has_tags, false, c->has_socket);
 	assert_int_equal(steer(&bed, c->proto, 5, out, &n_out), c->action);
 	assert_int_equal(n_out, FRAME_BYTES);
 	assert_bytes(out, 0, FRAME_BYTES);
+	bed_close(&bed);
+}
+
+TEST(a_tag_that_a_filter_put_in_is_not_in_what_the_kernel_gets)
+{
+	uint8_t out[FRAME_BYTES + TAG_BYTES];
+	uint32_t n_out;
+	struct bed bed;
+
+	bed_open(&bed, false, true, false);
+	assert_int_equal(steer(&bed, ETH_P_8021Q, 5, out, &n_out), XDP_PASS);
+	assert_int_equal(n_out, FRAME_BYTES - TAG_BYTES);
+	assert_bytes(out, 0, TAG_AT);
+	assert_bytes(out + TAG_AT, TAG_AT + TAG_BYTES,
+		     FRAME_BYTES - TAG_AT - TAG_BYTES);
+	assert_int_equal(steer(&bed, 0, 0, out, &n_out), XDP_PASS);
+	assert_int_equal(n_out, FRAME_BYTES);
 	bed_close(&bed);
 }
 
