@@ -321,6 +321,15 @@ static int refuse_attach(const struct xdp_port *port, int err, bool is_generic,
 					"");
 }
 
+/* For any device, and without its tags, instead of for this one. */
+static int load_unbound(struct xdp_port *port, bool has_frags,
+			struct mr_reason *reterr_reason)
+{
+	mri_xdp_prog_close(port);
+	port->prog.vlan_kfunc = 0;
+	return load_all(port, has_frags, reterr_reason);
+}
+
 static int load_and_attach(struct xdp_port *port, bool has_frags,
 			   struct mr_reason *reterr_reason)
 {
@@ -336,16 +345,18 @@ static int load_and_attach(struct xdp_port *port, bool has_frags,
 					mri_xdp_vlan_kfunc(port);
 	err = load_all(port, has_frags, reterr_reason);
 	/* The kernel may refuse a program for one device; no memory is none. */
-	if (err < 0 && err != -ENOMEM && port->prog.vlan_kfunc != 0) {
-		mri_xdp_prog_close(port);
-		port->prog.vlan_kfunc = 0;
-		err = load_all(port, has_frags, reterr_reason);
-	}
+	if (err < 0 && err != -ENOMEM && port->prog.vlan_kfunc != 0)
+		err = load_unbound(port, has_frags, reterr_reason);
 	if (err < 0)
 		return err;
 	fd = attach(port, is_generic ? XDP_FLAGS_SKB_MODE : XDP_FLAGS_DRV_MODE);
 	port->prog.is_native = !is_generic;
 	if (fd == -EOPNOTSUPP && port->options.attach == XDP_ATTACH_AUTO) {
+		/* Generic mode takes no program for one device. */
+		if (port->prog.vlan_kfunc != 0)
+			err = load_unbound(port, has_frags, reterr_reason);
+		if (err < 0)
+			return err;
 		fd = attach(port, XDP_FLAGS_SKB_MODE);
 		port->prog.is_native = false;
 	}

@@ -112,6 +112,8 @@ int bpf_link_create(int prog_fd, int target_fd, enum bpf_attach_type type,
 	last_prog_fd = prog_fd;
 	last_flags = opts->flags;
 	errno = is_generic ? attach_generic_errno : attach_native_errno;
+	if (is_generic && prog_fd != UNBOUND_FD)
+		errno = EINVAL; /* as dev_xdp_attach() */
 	if (n_busy_attaches > 0) {
 		n_busy_attaches--;
 		errno = EBUSY;
@@ -289,6 +291,9 @@ static const struct prog_case cases[] = {
 	  .is_native = true },
 	{ .name = "attach=generic: for any device",
 	  .attach = XDP_ATTACH_GENERIC,
+	  .vlan_kfunc = 9 },
+	{ .name = "no native mode after all: for any device, generic",
+	  .native_errno = EOPNOTSUPP,
 	  .vlan_kfunc = 9 },
 	{ .name = "libxdp's dispatcher: for any device",
 	  .native_errno = EBUSY,
