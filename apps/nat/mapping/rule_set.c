@@ -12,7 +12,6 @@ enum {
 	PAUSE_S = 1, /* after a rule was refused */
 	IDLE_S = 10, /* then a rule may end */
 	SWEPT = 16,  /* rules that a call examines for room */
-	ROUNDS = 2,  /* of which the first may have begun */
 };
 
 int nat_rules_create(struct nat_maps *maps, struct mr_rules *set,
@@ -41,7 +40,6 @@ int nat_rules_create(struct nat_maps *maps, struct mr_rules *set,
 	rules->set = set;
 	rules->sent_fd = sent_fd;
 	rules->min_frames = min_frames;
-	rules->swept = MR_FLOW_NONE;
 	maps->rules = rules;
 	return 0;
 }
@@ -102,7 +100,34 @@ bool nat_rules_serve(struct nat_rules *rules)
 
 void nat_rules_make_room(struct nat_rules *rules)
 {
-	__atomic_store_n(&rules->n_rounds, ROUNDS, __ATOMIC_RELAXED);
+	__atomic_store_n(&rules->needs_room, 1, __ATOMIC_RELAXED);
+}
+
+static void line_up(struct nat_rules *rules, uint32_t number)
+{
+	struct nat_rule *rule = nat_rule_at(rules, number);
+
+	rule->after = 0;
+	rule->before = rules->last;
+	if (rules->last != 0)
+		nat_rule_at(rules, rules->last - 1)->after = number + 1;
+	else
+		rules->first = number + 1;
+	rules->last = number + 1;
+	rules->n_in_line++;
+}
+
+static void step_out(struct nat_rules *rules, const struct nat_rule *rule)
+{
+	if (rule->before != 0)
+		nat_rule_at(rules, rule->before - 1)->after = rule->after;
+	else
+		rules->first = rule->after;
+	if (rule->after != 0)
+		nat_rule_at(rules, rule->after - 1)->before = rule->before;
+	else
+		rules->last = rule->before;
+	rules->n_in_line--;
 }
 
 void nat_rule_attach(struct nat_maps *maps, uint32_t number)
@@ -115,6 +140,7 @@ void nat_rule_attach(struct nat_maps *maps, uint32_t number)
 	if (*first != 0)
 		nat_rule_at(rules, *first - 1)->prev = number + 1;
 	*first = number + 1;
+	line_up(rules, number);
 	nat_map_at(maps, rule->key.map_id)->flags |=
 		rule->session == 0 ? NAT_MAP_RULE | NAT_MAP_RULES :
 				     NAT_MAP_RULES;
@@ -132,6 +158,7 @@ void nat_rule_detach(struct nat_maps *maps, const struct nat_rule *rule)
 		nat_rule_at(rules, rule->prev - 1)->next = rule->next;
 	else
 		*first = rule->next;
+	step_out(rules, rule);
 	if (rule->session == 0)
 		map->flags &= ~NAT_MAP_RULE;
 	if (*first == 0)
@@ -239,30 +266,39 @@ static bool is_stray(const struct nat_maps *maps, const struct nat_rule *rule)
 	       (nat_is_one_to_one(map) || !nat_is_first(maps, map, remote));
 }
 
+/* The next rule in line ends if it is idle, and stray or in the way. */
+static void examine(struct nat_maps *maps)
+{
+	struct nat_rules *rules = maps->rules;
+	const uint32_t number = rules->first - 1;
+	const struct nat_rule *rule = nat_rule_at(rules, number);
+	const bool is_for_room = rules->n_to_sweep > 0;
+
+	rules->n_to_sweep -= is_for_room;
+	step_out(rules, rule);
+	line_up(rules, number);
+	if (rule->state == NAT_RULE_HELD &&
+	    (is_for_room || is_stray(maps, rule)) && is_idle(maps, rule))
+		nat_rule_stop(maps, number);
+}
+
 /* End idle rules: all of them for room, else stray ones, slowly. Returns
  * whether to go on at once. */
 static bool sweep(struct nat_maps *maps)
 {
 	struct nat_rules *rules = maps->rules;
-	uint32_t n_rounds = __atomic_load_n(&rules->n_rounds, __ATOMIC_RELAXED);
+	uint32_t n;
 
-	for (uint32_t i = 0; i < (n_rounds > 0 ? SWEPT : 1); i++) {
-		const struct nat_rule *rule;
-
-		rules->swept = mr_flow_next(rules->table, rules->swept);
-		if (rules->swept == MR_FLOW_NONE) {
-			if (n_rounds > 0)
-				__atomic_store_n(&rules->n_rounds, --n_rounds,
-						 __ATOMIC_RELAXED);
-			break;
-		}
-		rule = nat_rule_at(rules, rules->swept);
-		if (rule->state == NAT_RULE_HELD &&
-		    (n_rounds > 0 || is_stray(maps, rule)) &&
-		    is_idle(maps, rule))
-			nat_rule_stop(maps, rules->swept);
+	if (__atomic_load_n(&rules->needs_room, __ATOMIC_RELAXED)) {
+		__atomic_store_n(&rules->needs_room, 0, __ATOMIC_RELAXED);
+		rules->n_to_sweep = rules->n_in_line;
 	}
-	return n_rounds > 0;
+	n = rules->n_to_sweep > 0 ? SWEPT : 1;
+	for (uint32_t i = 0; i < n && rules->first != 0; i++)
+		examine(maps);
+	if (rules->first == 0)
+		rules->n_to_sweep = 0;
+	return rules->n_to_sweep > 0;
 }
 
 bool nat_rules_tick(struct nat_maps *maps)

@@ -29,6 +29,7 @@ struct nat_rule {
 	struct nat_rule_key key;
 	uint32_t id;
 	uint32_t next, prev; /* 1 + number, of the same mapping; dead: next */
+	uint32_t after, before; /* the same, in line to be examined */
 	/* 0: the mapping's first, 1 + number of a further one, or
 	 * NAT_NO_SESSION. */
 	uint32_t session;
@@ -42,7 +43,7 @@ struct nat_rule {
 enum { NAT_NO_SESSION = UINT32_MAX };
 
 _Static_assert(sizeof(struct nat_rule_key) == 16 &&
-		       sizeof(struct nat_rule) == 48,
+		       sizeof(struct nat_rule) == 56,
 	       "keys have no holes, records are times 8");
 
 struct nat_rules {
@@ -55,8 +56,10 @@ struct nat_rules {
 	uint32_t dead;     /* 1 + number of the first one */
 	uint32_t next_s;   /* no rule is asked for before */
 	uint32_t filling;  /* the batch that is not sent */
-	uint32_t n_rounds; /* atomic: through all rules, to make room */
-	uint32_t swept;    /* the last one that was examined */
+	/* Those that have not ended, 1 + number: the first is examined next. */
+	uint32_t first, last, n_in_line;
+	uint32_t needs_room;          /* atomic: idle ones are to end... */
+	uint32_t n_to_sweep;          /* ...among so many */
 	struct nat_rules_stats stats; /* atomic */
 	struct nat_rules_batch batches[2];
 };
