@@ -4,7 +4,6 @@
 Facts are from sysfs, ip(8), ss(8) and ethtool(8), and from drivers/xdp/xdp_known.c.
 """
 
-import contextlib
 import json
 import os
 import pkgutil
@@ -30,6 +29,8 @@ MAX_FLUSH_NS = 1_000_000  # five times what busy polling needs (kernel: napi.rst
 MASTERS = ("bond", "bridge", "team", "vlan", "vrf")
 OURS = "millrace"  # how the names of our XDP programs begin
 XDP_GENERIC = 2  # XDP_ATTACHED_SKB
+# Whose VLAN tags ports see outside the frame, from this kernel on (drivers/xdp/README.md).
+TELL_TAGS, TELL_TAGS_SINCE = ("veth", "ice", "mlx5_core"), [6, 8]
 XDP_MODES = {1: "xdpdrv", XDP_GENERIC: "xdpgeneric", 3: "xdpoffload"}
 FEATURES = {
     "XDP_ZC": "zero-copy",
@@ -54,11 +55,18 @@ def ask(*words: str) -> str:
     """What a tool prints; "" if it fails, as for what a device lacks. Raises Failure."""
     try:
         done = subprocess.run(
-            words, capture_output=True, text=True, timeout=TOOL_LIMIT_S, check=False
+            words,
+            capture_output=True,
+            encoding="utf-8",
+            errors="surrogateescape",
+            timeout=TOOL_LIMIT_S,
+            check=False,
         )
     except FileNotFoundError:
         package = words[0] if words[0] == "ethtool" else "iproute2"
-        raise Failure(f"{words[0]} is missing; install the package {package}") from None
+        raise Failure(
+            f"{words[0]} is not in PATH; run as root, or install the package {package}"
+        ) from None
     except subprocess.TimeoutExpired:
         raise Failure(f"'{' '.join(words)}' did not end within {TOOL_LIMIT_S} s") from None
     return done.stdout if done.returncode == 0 else ""
@@ -97,6 +105,15 @@ class Interface:
     def kind(self) -> str:
         """Of a virtual device; "": it is none."""
         return str(self.link.get("linkinfo", {}).get("info_kind", ""))
+
+    @property
+    def driver(self) -> str:
+        """Of the device; the kind of a virtual one."""
+        link = f"{self.machine.root}/sys/class/net/{self.name}/device/driver"
+        try:
+            return os.path.basename(os.readlink(link))
+        except OSError:
+            return self.kind
 
     def read(self, path: str) -> str:
         """The first line of a file in its directory; ""."""
@@ -155,6 +172,8 @@ def program(i: Interface) -> Iterator[Finding]:
     """XDP programs of others, and ours where it is slow."""
     for one in i.programs():
         name, mode = one["prog"].get("name", "?"), one.get("mode", 0)
+        if name == "?" and os.geteuid() != 0:
+            raise Unknown("only root sees the names of XDP programs")
         if name.startswith(OURS) and mode == XDP_GENERIC:
             yield Finding(
                 "the port's program is attached in generic mode, which copies each frame",
@@ -216,6 +235,8 @@ def offloads(i: Interface) -> Iterator[Finding]:
     ):
         if feature in active:
             yield Finding(why, f"ethtool -K {i.name} {flag} off")
+    if i.driver in TELL_TAGS and kernel_now(i.machine) >= TELL_TAGS_SINCE:
+        return
     lost = "strips VLAN tags from frames, so AF_XDP does not see them"
     peer = i.link.get("link", "")
     if i.kind != "veth" and "rx-vlan-offload" in active:
@@ -327,11 +348,7 @@ def kernel_now(machine: Machine) -> list[int]:
 
 def driver(i: Interface) -> Iterator[Finding]:
     """What is known of the driver in this kernel."""
-    name = i.kind
-    with contextlib.suppress(OSError):
-        link = f"{i.machine.root}/sys/class/net/{i.name}/device/driver"
-        name = os.path.basename(os.readlink(link))
-    now = kernel_now(i.machine)
+    name, now = i.driver, kernel_now(i.machine)
     rows = json.loads(pkgutil.get_data("mr_devices", "xdp_known.json") or b"[]")
     for of, feature, verdict, since, until, what, source in rows if now else []:
         if of in ("*", name) and since <= now and (not until or now < until):

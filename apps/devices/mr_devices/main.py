@@ -88,6 +88,8 @@ def _doctor(machine: Machine, given: Given, names: list[str]) -> int:
     try:
         for text in given.get("cores", []):
             cores = doctor.cores_of(text)
+            if not cores:
+                raise ValueError
     except ValueError:
         raise Wrong(f"--cores: '{text}' is not a list of cores such as 1,3-5") from None
     shown = doctor.examine(machine, names[0], cores)

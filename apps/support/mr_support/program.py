@@ -36,7 +36,8 @@ def start(name: str, run: Callable[[list[str]], int]) -> NoReturn:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     output.open_missing()
-    sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
+    # JSON has an escape for a byte that is no UTF-8; text is escaped before.
+    sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
     try:
         with output.to_stdout():
             status = run(sys.argv[1:])

@@ -5,6 +5,7 @@ wants: each fault is found, with its fix, and nothing else is.
 usage: doctor_test.py MR_DEVICES SCHEMA      (no privileges, no devices)
 """
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -222,6 +223,27 @@ class Case(unittest.TestCase):
             self.assertEqual(self.shown("-c", "0-1", **{
                 "tools/ip.out": link(**program(name))})["findings"], [])
 
+    def test_vlan_tags_that_ports_see_outside_the_frame_are_no_finding(self):
+        release = [int(n) for n in os.uname().release.split(".")[:2]]
+        if release < [6, 8]:
+            self.skipTest("an older kernel, which tells no tags")
+        self.assertEqual(self.shown("-c", "0-1", **{
+            f"{NET}/device/driver": "->/bus/pci/drivers/ice",
+            "tools/ethtool-k": features("rx-vlan-offload")})["findings"], [])
+
+    def test_names_of_any_bytes_are_shown(self):
+        with tempfile.TemporaryDirectory() as folder:
+            tool = Path(folder) / "ip"
+            tool.write_text("#!/bin/sh\nprintf '[{\"ifindex\":2,\"mtu\":60,"
+                            "\"linkinfo\":{\"info_kind\":\"\\377\"}}]'\n", "ascii")
+            tool.chmod(0o755)
+            done = subprocess.run(
+                [PROGRAM, "--root", folder, "doctor", "--json", b"\xff"],
+                capture_output=True, check=False, timeout=LIMIT_S,
+                env={"PATH": f"{folder}:/usr/bin:/usr/sbin"})
+        self.assertEqual(done.stderr, b"")
+        self.assertEqual(json.loads(done.stdout)["interface"], "\udcff")
+
     def test_what_cannot_be_told_is_said(self):
         def unknown(*words, **differing):
             return {one["check"]: one["why"]
@@ -241,13 +263,15 @@ class Case(unittest.TestCase):
         for tool, package in (("ip", "iproute2"), ("ss", "iproute2"),
                               ("ethtool", "ethtool")):
             self.assertEqual(self.run_it(**{f"tools/{tool}": None}), (
-                1, "", f"mr-devices: {tool} is missing; install the package "
-                f"{package}\n"))
+                1, "", f"mr-devices: {tool} is not in PATH; run as root, or install "
+                f"the package {package}\n"))
 
     def test_usage(self):
         for words, message in (
                 (["eth1"], "at most 1 interface"),
                 (["-c", "a"], "'a' is not a list of cores"),
+                (["-c", "5-1"], "'5-1' is not a list of cores"),
+                (["-c", ""], "'' is not a list of cores"),
                 (["--force"], "doctor has no option --force")):
             status, out, err = self.run_it(*words)
             self.assertEqual((status, out), (2, ""))
