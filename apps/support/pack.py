@@ -3,8 +3,8 @@
 
 usage: pack.py OUTPUT PYTHON PACKAGE VERSION BINDIR BUILT INSTALLED FILE...
 
-PACKAGE.main.main() is the program, which also gets the files of no package. BINDIR: where OUTPUT will be installed;
-BUILT, INSTALLED: the engine or library that it needs, here and there.
+PACKAGE.main.main() is the program, which also gets the files of no package. BINDIR: where OUTPUT
+will be installed; BUILT, INSTALLED: the engine or library that it needs, here and there.
 """
 
 import os

@@ -90,6 +90,13 @@ static int add_device(struct tester *tester, const struct device_config *device,
 		      struct mr_reason *why)
 {
 	tester->device = *device;
+	/* It holds one frame at a time. */
+	if (device->reorder_every > 0 &&
+	    (device->reorder_by == 0 ||
+	     device->reorder_by >= device->reorder_every))
+		return fail_with(why, 2,
+				 "device: reorder_by is not above 0 and below "
+				 "reorder_every");
 	if (tester->n_ports != 2 || !is_pair(tester->specs[0]) ||
 	    !is_pair(tester->specs[1]) ||
 	    strcmp(tester->specs[0], tester->specs[1]) == 0)

@@ -147,6 +147,18 @@ def test_options_of_ports_and_threads_are_read(check, plane, why):
     assert one.end()[0] == 0
 
 
+@pytest.mark.parametrize("device", [
+    {"reorder_every": 2}, {"reorder_every": 2, "reorder_by": 2}])
+def test_a_device_that_would_hold_several_frames_is_refused(check, device):
+    """It has room for one; the others would be lost, with their pages."""
+    one = Serving(check, **VIRTUAL | {"device": device})
+    reply = one.request("open")
+    assert (reply["reply"], reply["status"]) == ("failed", 2)
+    assert "reorder" in reply["why"]
+    one.say({"request": "finish"})
+    assert one.end()[0] == 0
+
+
 def test_wrong_streams_are_refused(check):
     one = Serving(check, streams=["no such word"])
     assert one.request("open")["status"] == 2
