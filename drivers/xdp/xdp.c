@@ -278,7 +278,7 @@ static void fill_info(struct xdp_port *port)
 	       port->prog.dispatched != NULL ? " by libxdp's dispatcher" : "");
 }
 
-/* Those that the program finds no socket for. */
+/* Report the queues whose frames go to the kernel. */
 static void name_unserved(const struct xdp_port *port)
 {
 	const uint32_t n_channels = port->dev.n_rx_channels;
@@ -370,8 +370,8 @@ static int open_steps(struct xdp_port *port, struct mr_reason *reason)
 	return 0;
 }
 
-/* What this machine uses is taken only by those who say so, or whose filter
- * leaves it alone. */
+/* Refuse an interface that this machine uses, unless the user forces it or the
+ * filter excludes the frames that the machine needs. */
 static int refuse_used(const struct xdp_port *port,
 		       struct mr_reason *reterr_reason)
 {

@@ -9,15 +9,15 @@
  *     xdp_csum.c    partial checksums of veth and tap
  *     xdp_copy.c    frames that the kernel would not take as they lie
  *     xdp_busy.c    busy polling instead of interrupts
- *     xdp_known.c   drivers and kernels: what is missing, what is broken
+ *     xdp_known.c   features missing or broken in drivers and kernels
  *     xdp_umem.c    memory registration, sockets and their rings
  *     xdp_prog.c    the XDP program and where it is attached
- *     xdp_user.c    programs and maps of others
- *     xdp_owner.c   who has attached another program
- *     xdp_bound.c   programs for one device: VLAN tags outside the frame
+ *     xdp_user.c    options prog and map: programs and maps of others
+ *     xdp_owner.c   finds the owner of another attached program
+ *     xdp_bound.c   programs bound to a device: VLAN tags outside frames
  *     xdp_offload.c rules that the XDP program applies
  *     xdp_netdev.c  the network interface: facts and events
- *     xdp_master.c  interfaces that lie on others, refused
+ *     xdp_master.c  refuses bonds, bridges, VLANs and the like
  *     xdp_genl.c    more facts, by generic netlink
  *     xdp_settings.c  what we set on it
  *     xdp_record.c  what was changed, and how it is restored
@@ -64,7 +64,7 @@ enum {
 	XDP_IFF_LOWER_UP = 1 << 16, /* linux/if.h, which net/if.h excludes */
 };
 
-enum { XDP_TAG_INSNS = 64 }; /* most that a program needs for tags */
+enum { XDP_TAG_INSNS = 64 }; /* maximum for VLAN tags */
 
 struct xdp_port;
 
@@ -154,10 +154,10 @@ struct xdp_netdev {
 
 /* Where our program is; xdp_prog.c. */
 struct xdp_prog {
-	struct xdp_prog_bpf *skeleton; /* NULL: a program of others */
-	struct bpf_object *user;       /* of the option prog */
-	char *log;                     /* of its verification */
-	struct bpf_object *object;     /* one of both, and what is in it */
+	struct xdp_prog_bpf *skeleton; /* NULL: not our own program */
+	struct bpf_object *user;       /* from the option prog */
+	char *log;                     /* of the verifier */
+	struct bpf_object *object;     /* skeleton's or user; its parts: */
 	struct bpf_program *program;
 	struct bpf_map *map;
 	void *dispatched; /* struct xdp_program *, with libxdp's dispatcher */
@@ -165,10 +165,10 @@ struct xdp_prog {
 	int fd;
 	int link_fd;
 	int map_fd;
-	int copy_fd; /* with a filter in front, or for one device; -1: none */
+	int copy_fd; /* with a filter, or bound to the device; -1: none */
 	uint32_t n_steered; /* queues whose sockets are in the map */
-	bool is_foreign;    /* the option map: attached by others */
-	uint32_t vlan_kfunc; /* what it calls on this device: id in BTF, or 0 */
+	bool is_foreign;    /* option map: others have attached it */
+	uint32_t vlan_kfunc; /* kfunc that reads the tag: id in BTF, or 0 */
 	bool is_native;
 	bool has_frags;
 };
@@ -217,7 +217,7 @@ struct xdp_options {
 	uint32_t budget;    /* copy mode: descriptors per sendto(); 0: a ring */
 	uint32_t busy;      /* busy poll budget; 0: off */
 	bool promisc, force, partial;
-	const char *prog, *map; /* while opening; NULL: not there */
+	const char *prog, *map; /* valid during open; NULL: not given */
 };
 
 struct xdp_port {
@@ -346,7 +346,7 @@ struct xdp_known {
 	enum xdp_feature feature;
 	enum xdp_verdict verdict;
 	struct xdp_kernel since, until; /* holds from since, not at until */
-	const char *what;               /* goes wrong, or is the remedy */
+	const char *what;               /* the fault, or the remedy */
 	const char *source;
 };
 
@@ -355,7 +355,8 @@ const struct xdp_known *mri_xdp_known_row(uint32_t i);
 /* The kernel's version, from uname(2) and /proc/version_signature. */
 struct xdp_kernel mri_xdp_kernel(const char *release, const char *build,
 				 const char *signature);
-/* Whether the table has this verdict here; *ret_why quotes it, or NULL. */
+/* Whether the table has this verdict for the port's driver and kernel; *ret_why
+ * quotes the row, unless NULL. */
 bool mri_xdp_known(const struct xdp_port *port, enum xdp_feature feature,
 		   enum xdp_verdict verdict, struct mr_reason *ret_why);
 
@@ -389,45 +390,46 @@ int mri_xdp_prog_replace(struct xdp_port *port, int prog_fd);
 int mri_xdp_prog_refuse(const struct xdp_port *port, int err, bool has_rules,
 			struct mr_reason *reterr_reason);
 /* xdp_user.c */
-/* The program of the option prog and its map, not loaded yet. */
+/* Open the program of the option prog and its map, without loading them. */
 int mri_xdp_user_open(struct xdp_port *port, bool has_frags,
 		      struct mr_reason *reterr_reason);
-/* The last thing that a verifier's log says, but for its statistics. */
+/* The last line of a verifier's log before the statistics. */
 const char *mri_xdp_verdict(char *log);
-/* Why it was not loaded. */
+/* Report why the program was not loaded. */
 int mri_xdp_user_refuse(const struct xdp_port *port, int err,
 			struct mr_reason *reterr_reason);
 void mri_xdp_user_close(struct xdp_port *port);
-/* The map of the option map, instead of any program. */
+/* Open the map of the option map, without a program. */
 int mri_xdp_map_open(struct xdp_port *port, bool has_frags,
 		     struct mr_reason *reterr_reason);
 
 /* xdp_owner.c */
-/* The name of a program, or ""; whether it is gone. */
+/* Get a program's name, or "". Returns whether it no longer exists. */
 bool mri_xdp_prog_name(uint32_t prog_id, char name[BPF_OBJ_NAME_LEN]);
-/* -EBUSY for the program at dev.xdp_prog_id; why: more words, or "". */
+/* -EBUSY because of program dev.xdp_prog_id; why: further text, or "". */
 int mri_xdp_refuse_attached(const struct xdp_port *port, const char *why,
 			    struct mr_reason *reterr_reason);
 
-/* xdp_prog.c, for libbpf, which must not print while the library uses it. */
+/* xdp_prog.c: a print function that keeps libbpf silent. */
 int mri_xdp_silent(enum libbpf_print_level level, const char *format,
 		   va_list args);
 
 /* xdp_bound.c */
-/* The kernel's function that tells the VLAN tag outside of a frame of this
- * port: its id in BTF, 0: there is none. */
+/* The kfunc that reads the VLAN tag held outside a frame: its id in BTF; 0:
+ * this device has none. */
 uint32_t mri_xdp_vlan_kfunc(const struct xdp_port *port);
-/* Let a program's n instructions call it; how many of them are left. */
+/* Make a program of n instructions call it. Returns the new number. */
 size_t mri_xdp_bind_calls(const struct xdp_port *port, struct bpf_insn *insns,
 			  size_t n);
-/* Around a filter: before it, so that it sees tags; how many instructions. */
+/* Code in front of a filter, which inserts the tag. Returns how many
+ * instructions. */
 uint32_t mri_xdp_add_tag_in(const struct xdp_port *port,
 			    struct bpf_insn *insns);
-/* After all n: what it leaves to the kernel, from the first n_filter, goes as
- * it came. How many they are then. */
+/* Code behind all n instructions, which removes the tag from frames that the
+ * filter (the first n_filter) passes to the kernel. Returns the new number. */
 size_t mri_xdp_add_tag_out(const struct xdp_port *port, struct bpf_insn *insns,
 			   size_t n_filter, size_t n);
-/* Whether such tags are lost; then why, and the remedy. */
+/* Whether such tags are lost; if so, why, and the remedy. */
 bool mri_xdp_loses_tags(const struct xdp_port *port, char *ret_why,
 			size_t n_bytes);
 
@@ -486,7 +488,8 @@ int mri_xdp_events_open(void);
 int mri_xdp_events_poll(struct xdp_port *port);
 
 /* xdp_master.c */
-/* -ENOTSUP: it lies on others, and the reason names them; 0; or -errno. */
+/* 0; -ENOTSUP: it is a bond, bridge, VLAN or the like, and the reason names the
+ * underlying devices; or -errno. */
 int mri_xdp_refuse_master(const struct xdp_netdev *dev,
 			  struct mr_reason *reterr_reason);
 

@@ -146,7 +146,7 @@ static int climb_zc(struct xdp_port *port, bool has_sg, bool *ret_is_final,
 	return mri_xdp_sockets_open(port, bind_mode, ret_is_final, why);
 }
 
-/* The cause behind a failure of climb_zc(), if the table knows one. */
+/* Why climb_zc() failed, if the table of known drivers has a cause. */
 static void find_cause(const struct xdp_port *port, struct mr_reason *why)
 {
 	if (port->prog.is_native)

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Programs that are loaded for one device. Only they may call the kernel's
- * functions (kfuncs) that tell what the device knows of a frame; drivers have
- * them or not.
+ * Programs bound to a device. Only these may call the kfuncs that read a
+ * frame's metadata, and not every driver implements them.
  *
- * In the object, a function of our own stands for the kernel's, so that it also
- * loads for no device: on older kernels, in generic mode, under libxdp's
+ * The object has a function of our own in place of the kfunc, so that it also
+ * loads without a device: on older kernels, in generic mode, under libxdp's
  * dispatcher, and for BPF_PROG_RUN. libbpf 1.1 cannot leave a kfunc out, so we
- * take the program that it has loaded, and load it again with other calls
- * (mri_xdp_filter_load()).
+ * take the instructions of the loaded program, replace the calls, and load it
+ * again (mri_xdp_filter_load()).
  *
  * Source: linux/Documentation/networking/xdp-rx-metadata.rst.
  */
@@ -49,11 +48,11 @@ size_t mri_xdp_bind_calls(const struct xdp_port *port, struct bpf_insn *insns,
 	size_t n_left = n;
 
 	for (size_t i = 0; i < n && port->prog.vlan_kfunc != 0; i++) {
-		/* Only one function is not inline. */
+		/* Only one function is not inlined. */
 		if (insns[i].code != (BPF_JMP | BPF_CALL) ||
 		    insns[i].src_reg != BPF_PSEUDO_CALL)
 			continue;
-		/* It is the last, and must go: nothing leads there now. */
+		/* It comes last, and is unreachable now: cut it off. */
 		n_left = i + 1 + (size_t)insns[i].imm;
 		insns[i].src_reg = KFUNC_CALL;
 		insns[i].imm = (int32_t)port->prog.vlan_kfunc;
@@ -62,9 +61,9 @@ size_t mri_xdp_bind_calls(const struct xdp_port *port, struct bpf_insn *insns,
 }
 
 /*
- * Around a filter, which is to see a tag as if the frame came from a wire: the
- * tag goes into the frame, and out again if the kernel gets it. Context in r1,
- * later in r6. The tag is on the stack: TPID and TCI.
+ * Code around a filter, which must see frames as on the wire: it inserts the
+ * tag into the frame, and removes it again if the frame goes to the kernel. The
+ * context is in r1, later in r6. The tag is on the stack: TPID and TCI.
  */
 static const struct bpf_insn tag_in[] = {
 	{ BPF_ALU64 | BPF_MOV | BPF_X, 6, 1, 0, 0 },
@@ -74,7 +73,7 @@ static const struct bpf_insn tag_in[] = {
 	{ BPF_ALU64 | BPF_MOV | BPF_X, 3, 10, 0, 0 },
 	{ BPF_ALU64 | BPF_ADD | BPF_K, 3, 0, 0, -2 },
 	{ BPF_JMP | BPF_CALL, 0, KFUNC_CALL, 0, 0 },
-	{ BPF_JMP32 | BPF_JNE | BPF_K, 0, 0, 23, 0 }, /* none: to the end */
+	{ BPF_JMP32 | BPF_JNE | BPF_K, 0, 0, 23, 0 }, /* no tag: to the end */
 	{ BPF_ALU64 | BPF_MOV | BPF_X, 1, 6, 0, 0 },
 	{ BPF_ALU64 | BPF_MOV | BPF_K, 2, 0, 0, -TAG_BYTES },
 	{ BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_xdp_adjust_head },
@@ -164,14 +163,14 @@ size_t mri_xdp_add_tag_out(const struct xdp_port *port, struct bpf_insn *insns,
 	while (i < n_filter && insns[i].code != (BPF_JMP | BPF_EXIT))
 		i++;
 	if (i >= n_filter)
-		return n; /* no filter, or one that takes all */
+		return n; /* no filter, or it matches all frames */
 	insns[i] = (struct bpf_insn){ .code = BPF_JMP | BPF_JA,
 				      .off = (int16_t)(n - i - 1) };
 	return n + add(port, insns + n, tag_out,
 		       sizeof(tag_out) / sizeof(tag_out[0]));
 }
 
-/* Whether the kernel may keep the tag of a frame outside of it. */
+/* Whether the kernel may hold a frame's tag outside the frame. */
 static bool may_hold_tags(const struct xdp_port *port)
 {
 	struct ethtool_value flags = { .cmd = ETHTOOL_GFLAGS };
@@ -186,7 +185,7 @@ static bool may_hold_tags(const struct xdp_port *port)
 bool mri_xdp_loses_tags(const struct xdp_port *port, char *ret_why,
 			size_t n_bytes)
 {
-	/* A program of others may know better. */
+	/* We cannot tell what a program of others does. */
 	if (port->prog.vlan_kfunc != 0 || port->prog.skeleton == NULL ||
 	    !may_hold_tags(port))
 		return false;

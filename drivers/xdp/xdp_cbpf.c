@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Classic BPF to eBPF. Both have the same arithmetic and nearly the same
- * jumps; what differs is how bytes of the frame are loaded.
+ * Translate classic BPF to eBPF. Arithmetic is the same in both, and jumps
+ * nearly so; they differ in how they load bytes of the frame.
  *
  *     r6  context          r9      A
  *     r7  first byte       stack   X, M[], bytes of a load
  *     r8  end of the first buffer
  *
- * A load at a constant place, or behind an IPv4 header without options, reads
- * the first buffer directly. Any other is a call of bpf_xdp_load_bytes(), which
- * takes 20 ns, but also finds bytes of the next buffers and needs no arithmetic
- * on a pointer with a register, for which the verifier asks CAP_PERFMON.
+ * A load at a constant offset, or behind an IPv4 header without options, reads
+ * the first buffer directly. Any other load calls bpf_xdp_load_bytes(), which
+ * takes 20 ns, but also reads the other buffers, and adds no register to a
+ * pointer, for which the verifier requires CAP_PERFMON.
  *
- * Source: bpf(4) of FreeBSD, the machine that libpcap compiles for;
+ * Source: FreeBSD's bpf(4), the machine that libpcap compiles for;
  * RFC 9669 (eBPF); linux/include/uapi/linux/bpf.h.
  */
 #include <errno.h>
@@ -30,19 +30,19 @@ enum {
 	END = BPF_REG_8,
 	A = BPF_REG_9,
 
-	/* On the stack, from its top. */
+	/* Offsets from the top of the stack. */
 	AT_BYTES = -4,
 	AT_X = -8,
-	AT_M = -12, /* M[0], and the others below */
+	AT_M = -12, /* M[0]; the others are below it */
 
-	MAX_OFFSET = 0xffff, /* of a byte of a frame, in bpf_xdp_load_bytes() */
+	MAX_OFFSET = 0xffff, /* of bpf_xdp_load_bytes() */
 	MAX_SHIFT = 31,
 };
 
 /* Helpers since Linux 5.18: enum bpf_func_id. */
 enum { CALL_GET_BUFF_LEN = 188, CALL_LOAD_BYTES = 189 };
 
-/* All that there are. */
+/* All valid opcodes. */
 static const uint8_t opcodes[] = {
 	BPF_LD | BPF_W | BPF_ABS,
 	BPF_LD | BPF_H | BPF_ABS,
@@ -98,13 +98,13 @@ static const uint8_t opcodes[] = {
 struct translation {
 	const struct xdp_cbpf *cbpf;
 	const struct xdp_filter_count *count;
-	struct bpf_insn *insns; /* NULL: only starts are wanted */
+	struct bpf_insn *insns; /* NULL: compute starts only */
 	uint32_t n;
-	/* Where the translation of each instruction starts, then the ends. */
+	/* Start of each instruction's translation, then of the two ends. */
 	uint32_t starts[XDP_FILTER_MAX + 2];
-	/* The verifier refuses what nothing leads to: it is left out. */
+	/* The verifier rejects unreachable code, so it is left out. */
 	bool is_target[XDP_FILTER_MAX + 2];
-	bool falls_through; /* the last one emitted leads to the next */
+	bool falls_through; /* the last instruction reaches the next */
 };
 
 static uint32_t no_match(const struct translation *t)
@@ -131,8 +131,7 @@ static void emit(struct translation *t, uint8_t code, uint8_t dst, uint8_t src,
 		code != (BPF_JMP | BPF_JA) && code != (BPF_JMP | BPF_EXIT);
 }
 
-/* Jump to where the translation of a classic instruction starts, or to an end.
- */
+/* Jump to the translation of a classic instruction, or to an end. */
 static void jump(struct translation *t, uint8_t code, uint8_t dst, uint8_t src,
 		 uint32_t imm, uint32_t target)
 {
@@ -140,8 +139,8 @@ static void jump(struct translation *t, uint8_t code, uint8_t dst, uint8_t src,
 	emit(t, code, dst, src, (int32_t)(t->starts[target] - t->n - 1), imm);
 }
 
-/* What is emitted now begins the translation of i. Whether it can be reached:
- * jumps are forwards, so all that lead to it are known. */
+/* Start the translation of instruction i. Returns whether it is reachable: all
+ * jumps go forward, so those to it are known. */
 static bool start(struct translation *t, uint32_t i)
 {
 	t->starts[i] = t->n;
@@ -174,7 +173,7 @@ static uint32_t n_bytes_of(uint16_t code)
 	return BPF_SIZE(code) == BPF_W ? 4 : BPF_SIZE(code) == BPF_H ? 2 : 1;
 }
 
-/* The bytes of the frame that begin at r2 go to r0. */
+/* Load the frame's bytes at offset r2 into r0. */
 enum { N_CALL = 7 };
 
 static void call_load(struct translation *t, uint16_t code)
@@ -190,8 +189,8 @@ static void call_load(struct translation *t, uint16_t code)
 	     AT_BYTES, 0);
 }
 
-/* The same at the constant k, and on behind n_skipped; if they are not in the
- * first buffer, go on here. */
+/* Load the bytes at the constant k and skip n_skipped instructions; if they are
+ * not in the first buffer, run those instead. */
 static void try_direct(struct translation *t, uint16_t code, uint32_t k,
 		       int32_t n_skipped)
 {
@@ -205,7 +204,7 @@ static void try_direct(struct translation *t, uint16_t code, uint32_t k,
 	emit(t, BPF_JMP | BPF_JA, 0, 0, n_skipped, 0);
 }
 
-/* The bytes that begin at the constant k go to r0. */
+/* Load the bytes at the constant offset k into r0. */
 static void load_at(struct translation *t, uint16_t code, uint32_t k)
 {
 	if (k <= MAX_OFFSET - n_bytes_of(code))
@@ -214,7 +213,7 @@ static void load_at(struct translation *t, uint16_t code, uint32_t k)
 	call_load(t, code);
 }
 
-/* The bytes that begin at X + k go to r0. */
+/* Load the bytes at offset X + k into r0. */
 static void load_at_x(struct translation *t, uint16_t code, uint32_t k)
 {
 	enum { IPV4_BYTES = 20, N_DIRECT = 5, N_ADD = 3 };
@@ -282,7 +281,7 @@ static void load_x(struct translation *t, const struct sock_filter *insn)
 	store_word(t, AT_X, BPF_REG_0);
 }
 
-/* The same opcodes, but for division by zero and wide shifts. */
+/* The same opcodes, except for division by zero and wide shifts. */
 static int compute(struct translation *t, const struct sock_filter *insn)
 {
 	const uint8_t op = BPF_OP(insn->code);
@@ -386,7 +385,7 @@ static int translate_one(struct translation *t, uint32_t i)
 	return 0;
 }
 
-/* The verifier refuses to read from the stack what was not written. */
+/* The verifier rejects reads of uninitialised stack. */
 static void clear_memory(struct translation *t)
 {
 	const struct xdp_cbpf *cbpf = t->cbpf;
@@ -412,7 +411,7 @@ static void begin(struct translation *t)
 	clear_memory(t);
 }
 
-/* A queue is run by one CPU at a time: its counter needs no lock. */
+/* One CPU at a time processes a queue, so its counter needs no lock. */
 static void pass_to_kernel(struct translation *t)
 {
 	load_word(t, BPF_REG_1, CTX, offsetof(struct xdp_md, rx_queue_index));
@@ -459,7 +458,7 @@ int mri_xdp_cbpf_translate(const struct xdp_cbpf *cbpf,
 
 	if (cbpf->n > XDP_FILTER_MAX)
 		return -ENOTSUP;
-	err = translate(&t, NULL); /* for where jumps lead */
+	err = translate(&t, NULL); /* finds jump targets */
 	/* A jump has 16 bits. */
 	if (err == 0 && t.n > INT16_MAX)
 		err = -ENOTSUP;

@@ -24,8 +24,7 @@ static int compile(pcap_t *pcap, const char *expression,
 			    PCAP_NETMASK_UNKNOWN);
 }
 
-/* How many bytes of an expression, to the end of a word, are one by themselves.
- */
+/* Length of the longest valid expression at the start, in whole words. */
 static uint32_t n_understood(pcap_t *pcap, const char *expression)
 {
 	char part[XDP_FILTER_TEXT_BYTES];
@@ -49,12 +48,12 @@ static int refuse(const char *port, pcap_t *pcap, const char *expression,
 	char why[PCAP_ERRBUF_SIZE];
 	uint32_t n;
 
-	/* Before it compiles again. */
+	/* Compiling again overwrites the text. */
 	snprintf(why, sizeof(why), "%s", pcap_geterr(pcap));
 	n = n_understood(pcap, expression);
 	return mr_fail(reason, -EINVAL,
 		       "%s: filter '%.160s': %s%.*s%s%s; see pcap-filter(7)",
-		       port, expression, n > 0 ? "behind '" : "", (int)n,
+		       port, expression, n > 0 ? "after '" : "", (int)n,
 		       expression, n > 0 ? "': " : "", why);
 }
 

@@ -6,8 +6,8 @@
  *                  |
  *                  no match: counted, to the kernel
  *
- * The filter is put in front of a loaded program's instructions, in which map
- * fds and calls are final, and both are loaded as one.
+ * The filter's instructions precede those of a loaded program, in which map fds
+ * and calls are resolved, and both are loaded as one program.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ enum {
 
 struct text {
 	char bytes[XDP_FILTER_TEXT_BYTES];
-	size_t n; /* also of what found no room */
+	size_t n; /* includes text that did not fit */
 };
 
 static void append(struct text *text, const char *format, ...)
@@ -70,8 +70,7 @@ static bool add_ethertype(struct text *text, char *word)
 	return is_number(word, 0x600, 0xffff);
 }
 
-/* An address of Ethernet, IPv4 or IPv6, the latter also with a prefix length.
- */
+/* An Ethernet, IPv4 or IPv6 address; IP also with a prefix length. */
 static bool add_dst(struct text *text, char *word)
 {
 	uint32_t n_colons = 0;
@@ -110,9 +109,9 @@ static bool add_port(struct text *text, char *word)
 }
 
 /*
- * Keys for what is asked for often. A value is a list A+B+..., which may have
- * "not " in front. "vlan" in an expression moves all that follows it behind the
- * tag, so it comes first, and last with "not ".
+ * Keys for common filters. A value is a list A+B+..., optionally after "not ".
+ * In an expression, "vlan" shifts the offsets of everything after it, so it
+ * comes first, or last if negated.
  */
 static const struct shorthand {
 	const char *key;
@@ -241,7 +240,7 @@ int mri_xdp_filter_read(struct xdp_port *port, const struct mr_spec *spec,
 			       port->base.info.name);
 	*filter = (struct xdp_filter){ .count = { .map_fd = -1 } };
 	port->filter = filter;
-	/* By itself first: an error is said in the user's own words. */
+	/* Alone first, so that an error quotes the user's own expression. */
 	if (expression != NULL)
 		err = mri_xdp_expr_compile(ctx, port->base.info.name,
 					   expression, &filter->cbpf,
@@ -334,7 +333,7 @@ static int refuse(const struct xdp_port *port, const struct bpf_insn *insns,
 	const char *line;
 
 	err = mri_xdp_prog_refuse(port, err, true, reason);
-	if (err == -EPERM || log == NULL) { /* it names the capability */
+	if (err == -EPERM || log == NULL) { /* reason: a capability */
 		mr_free(port->base.ctx, log);
 		return err;
 	}
@@ -350,7 +349,7 @@ static int refuse(const struct xdp_port *port, const struct bpf_insn *insns,
 	return err;
 }
 
-/* The filter of a port that has one. Returns how many instructions. */
+/* Emit the port's filter, if any. Returns the number of instructions. */
 static uint32_t add_filter(const struct xdp_port *port, struct bpf_insn *insns)
 {
 	const struct xdp_filter *filter = port->filter;

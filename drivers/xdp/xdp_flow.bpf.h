@@ -263,7 +263,7 @@ static __always_inline bool may_begin(struct mr_flow_way *way, __u64 now_ns)
 	return true;
 }
 
-/* Which direction of its rule a reference means. */
+/* The direction of its rule that a reference stands for. */
 static __always_inline __u32 way_of(__u64 ref)
 {
 	return ref >> XDP_REF_WAY & 1;
@@ -368,7 +368,7 @@ static __always_inline __u64 find_in(__u32 idx, __u64 tag)
 	return 0;
 }
 
-/* What may lead to the flow of a packet; 0: nothing does. */
+/* A candidate reference for a packet's flow; 0: none. */
 static __always_inline __u64 find_ref(const struct xdp_flow_key *key)
 {
 	const __u64 hash = xdp_flow_hash(key, magic);
@@ -378,8 +378,8 @@ static __always_inline __u64 find_ref(const struct xdp_flow_key *key)
 	return ref != 0 ? ref : find_in(idx ^ 1, xdp_flow_tag(hash));
 }
 
-/* The flow of a packet; NULL: none. What arrives one way leaves, reversed, the
- * other way. */
+/* The flow of a packet, or NULL. Each direction leaves with the reversed
+ * ends of the other. */
 static __always_inline struct xdp_flow *
 find_flow(const struct xdp_flow_key *key, __u64 *ret_ref)
 {

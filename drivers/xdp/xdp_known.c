@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is known of drivers and kernels. Edit the table when a driver gains a
- * feature, or when one turns out not to work.
+ * Known limits of drivers and kernels. Edit the table when a driver gains a
+ * feature, or when a feature turns out not to work.
  *
- * A row holds for kernels from the first version to before the second one; {}
- * is no limit. The driver is as 'ethtool -i' prints it, "*" for all.
+ * A row applies to kernels from the first version up to, but excluding, the
+ * second; {} means no limit. The driver is as 'ethtool -i' prints it, "*" for
+ * all.
  *
- *     ABSENT  the driver lacks the feature, which the kernel tells us when we
- *             try: the row only explains it
+ *     ABSENT  the driver lacks the feature, and the kernel reports this when we
+ *             try it: the row only explains it
  *     BROKEN  the driver offers the feature, but it does not work: mode=auto,
- *             attach=auto and busy do without it; mode=zc and attach=native
- *             try it anyway
+ *             attach=auto and busy avoid it; mode=zc and attach=native try it
+ *             anyway
  *
  * Each row cites its source: a commit of torvalds/linux, a CVE record (of
  * CVEProject/cvelistV5; it lists the stable kernels with the fix), or a page.
- * Distributions port drivers and fixes to older kernels, whose version does not
- * tell.
+ * Distributions backport drivers and fixes without changing the kernel's
+ * version.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -46,7 +47,7 @@ static const struct xdp_known rows[] = {
 	  "CVE-2023-54223" },
 	{ "nfp", XDP_ZC, XDP_ABSENT, {}, { 5, 18, 0 }, "", "6402528b7a0b" },
 	{ "tsnep", XDP_ZC, XDP_ABSENT, {}, { 6, 4, 0 }, "", "3fc2333933fd" },
-	/* Its receive side came with 6.11, but cannot be bound (6.12.117). */
+	/* The rx side appeared in 6.11, but bind fails (6.12.117). */
 	{ "virtio_net", XDP_ZC, XDP_ABSENT, {}, { 6, 13, 0 },
 	  "", "89f86675cb03" },
 
@@ -101,9 +102,9 @@ static bool holds(const struct xdp_known *row, const char *driver,
 }
 
 /*
- * Debian's and Ubuntu's releases end in .0 whatever the kernel is; what it is,
- * they tell elsewhere: "Debian 6.1.119-1" in the build, "Ubuntu
- * 5.15.0-91.101-generic 5.15.131" in a file.
+ * On Debian and Ubuntu, the release always ends in .0. The real version is
+ * elsewhere: "Debian 6.1.119-1" in the build, "Ubuntu 5.15.0-91.101-generic
+ * 5.15.131" in a file.
  */
 struct xdp_kernel mri_xdp_kernel(const char *release, const char *build,
 				 const char *signature)
@@ -141,7 +142,7 @@ static const char *print(struct xdp_kernel kernel, char text[16])
 	return text;
 }
 
-/* NULL: the table says nothing of that. */
+/* NULL: the table has no such row. */
 static const struct xdp_known *find(const char *driver,
 				    enum xdp_feature feature,
 				    enum xdp_verdict verdict,
@@ -149,7 +150,7 @@ static const struct xdp_known *find(const char *driver,
 {
 	const struct xdp_known *row;
 
-	if (number_of(kernel) == 0) /* it has no version that we can read */
+	if (number_of(kernel) == 0) /* version unknown */
 		return NULL;
 	for (uint32_t i = 0; (row = mri_xdp_known_row(i)) != NULL; i++)
 		if (row->verdict == verdict &&

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Interfaces that lie on others. AF_XDP sockets belong to the queues of a
+ * Refuse interfaces on top of others. AF_XDP sockets belong to the queues of a
  * device, and a bond, a bridge or a VLAN has none: a socket on it receives
- * nothing, or only in generic mode. The devices below have them.
+ * nothing, or only in generic mode. The underlying devices have queues.
  *
  * Source: rtnetlink(7); linux/net/xdp/xsk.c, xsk_rcv_check().
  */
@@ -16,7 +16,7 @@
 
 #define MORE " ..."
 
-/* What lies on others even if there are none yet, and how it is called. */
+/* Kinds that are refused even without underlying devices, and their names. */
 static const struct {
 	const char *kind, *name;
 } known[] = {
@@ -27,8 +27,8 @@ static const struct {
 
 struct stack {
 	uint32_t ifindex;
-	const char *name; /* NULL: of another kind */
-	uint32_t vlan_on; /* the one device below a VLAN, 0: not one */
+	const char *name; /* NULL: not such a kind */
+	uint32_t vlan_on; /* device under the VLAN; 0: not a VLAN */
 	char lowers[160]; /* as port specs */
 };
 
@@ -57,7 +57,7 @@ static void take_self(void *opaque, const struct nlmsghdr *message)
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		if (kind != NULL && strcmp(RTA_DATA(kind), known[i].kind) == 0)
 			stack->name = known[i].name;
-	/* Below a device of another namespace lies none of this one. */
+	/* Ignore a lower device in another namespace. */
 	if (kind != NULL && strcmp(RTA_DATA(kind), "vlan") == 0 &&
 	    find(message, IFLA_LINK_NETNSID, 0) == NULL)
 		stack->vlan_on = number_of(find(message, IFLA_LINK, 0));

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whether a filter may take a frame of which only some bits are known: each
- * value is known bits and others, and where the others decide a branch, both
- * ways are followed. It never says no to what the filter might take.
+ * Decide whether a filter may take a frame of which only some bits are known.
+ * Each value has known and unknown bits; if a branch depends on unknown bits,
+ * both sides are followed. The answer is never no if the filter might take the
+ * frame.
  *
- * As the verifier's tnum: linux/kernel/bpf/tnum.c.
+ * Like the verifier's tnum: linux/kernel/bpf/tnum.c.
  */
 #include <linux/filter.h>
 
 #include "xdp_filter.h"
 
-/* Branches are followed at most so often: then the answer is yes. */
+/* After so many steps, the answer is yes. */
 enum { MAX_STEPS = 1 << 16 };
 
 struct bits {
-	uint32_t value, known; /* value has no bit that is not known */
+	uint32_t value, known; /* unknown bits are 0 in value */
 };
 
 struct machine {
@@ -37,11 +38,11 @@ static bool is_constant(struct bits bits)
 	return bits.known == UINT32_MAX;
 }
 
-/* n_bytes of the frame at a place that is known or not. */
+/* Load n_bytes of the frame at an offset that may be unknown. */
 static struct bits load(const struct xdp_shape *shape, struct bits at,
 			uint32_t n_bytes)
 {
-	/* What is above them is 0. */
+	/* Higher bits are 0. */
 	struct bits bits = { 0, n_bytes == 4 ? 0 : UINT32_MAX << 8 * n_bytes };
 
 	if (!is_constant(at) || at.value > XDP_SHAPE_BYTES - n_bytes)
@@ -74,7 +75,7 @@ static uint32_t compute(uint16_t op, uint32_t a, uint32_t b)
 		return a - b;
 	case BPF_MUL:
 		return a * b;
-	case BPF_DIV: /* by 0: ends elsewhere */
+	case BPF_DIV: /* by 0: handled elsewhere */
 		return b == 0 ? 0 : a / b;
 	case BPF_MOD:
 		return b == 0 ? 0 : a % b;
@@ -133,7 +134,7 @@ static enum truth compare(uint16_t op, struct bits a, struct bits b)
 	}
 }
 
-/* What a load puts into A or X. */
+/* The value that an instruction loads into A or X. */
 static struct bits loaded_by(const struct xdp_shape *shape,
 			     const struct machine *m,
 			     const struct sock_filter *insn)
@@ -162,7 +163,7 @@ static struct bits loaded_by(const struct xdp_shape *shape,
 	}
 }
 
-/* What an instruction other than a jump or a return does. */
+/* Execute an instruction other than a jump or a return. */
 static void step(const struct walk *walk, struct machine *m,
 		 const struct sock_filter *insn)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* In place of xdp_expr.c where libpcap was missing. */
+/* Replaces xdp_expr.c if libpcap is missing. */
 #include <errno.h>
 
 #include <millrace/driver.h>

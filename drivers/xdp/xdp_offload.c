@@ -224,7 +224,7 @@ int mri_xdp_rules_load(struct xdp_rules *rules)
 	const uint32_t n = rules->base.n_ports;
 	int err = 0;
 
-	/* A quarter full at most: a pair without room is one in a million. */
+	/* At most a quarter full: one pair in a million has no room. */
 	rules->n_buckets = 2;
 	while (rules->n_buckets < rules->base.n_max)
 		rules->n_buckets *= 2;

@@ -13,14 +13,14 @@ struct xdp_rules {
 	struct mr_rules base;
 	/* By port; the first has the maps. The tracer counts what is lost. */
 	struct xdp_rules_bpf *programs[XDP_RULES_PORTS];
-	/* Copies with a filter in front, or for the device; -1: none. */
+	/* Copies with a filter, or bound to the device; -1: none. */
 	int copy_fds[XDP_RULES_PORTS];
 	struct xdp_rules_bpf *tracer;       /* NULL: the kernel refuses it */
 	uint64_t features[XDP_RULES_PORTS]; /* as the kernel said last */
 	uint32_t queue_base[XDP_RULES_PORTS];
 	uint32_t n_queues;
 	uint32_t n_buckets; /* of flows: a power of two */
-	bool is_simulated;  /* time is xdp_rule_port.now_ns: for tests */
+	bool is_simulated;  /* tests: xdp_rule_port.now_ns is the time */
 	uint64_t netns;
 	struct xdp_rule_slot *slots;
 	struct xdp_rule_port *ports;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which XDP program is attached to the interface, and by whom: for the message
- * that refuses a port because of it.
+ * Find the XDP program attached to the interface, and its owner, for the
+ * message that refuses a port because of it.
  *
- * A program attached by netlink belongs to nobody; one attached by a bpf_link
- * belongs to the processes that hold the link, or to a file in /sys/fs/bpf. Who
- * holds it is in /proc/PID/fdinfo.
+ * A program attached by netlink has no owner. A program attached by a bpf_link
+ * belongs to the processes that hold the link (/proc/PID/fdinfo), or to a file
+ * in /sys/fs/bpf.
  *
  * Source: linux/kernel/bpf/syscall.c (bpf_link_show_fdinfo), bpf(2).
  */
@@ -23,7 +23,7 @@
 
 enum { LINK_IS_XDP = 6 }; /* BPF_LINK_TYPE_XDP */
 
-/* The id of the link of a program, 0: it has none; -errno: nobody may ask. */
+/* The id of a program's link; 0: it has none; -errno: not permitted. */
 static int find_link(uint32_t prog_id)
 {
 	uint32_t id = 0;
@@ -44,7 +44,7 @@ static int find_link(uint32_t prog_id)
 	return errno == ENOENT ? 0 : -errno;
 }
 
-/* The number behind a key in a file of /proc; 0: none. */
+/* The number after a key in a file of /proc; 0: none. */
 static uint32_t read_number(const char *path, const char *key)
 {
 	FILE *file = fopen(path, "re");
@@ -88,7 +88,7 @@ static bool has_link(const char *pid, uint32_t link_id)
 	return has;
 }
 
-/* "NAME (pid N)", or "" if no process that we may look into has it. */
+/* "NAME (pid N)", or "" if no process that we may inspect holds it. */
 static void find_process(uint32_t link_id, char *text, size_t n_bytes)
 {
 	DIR *processes = opendir("/proc");

@@ -3,9 +3,9 @@
  * The program on the interface: each frame to the socket of the queue that it
  * came in on; without a socket there, to the kernel as usual.
  *
- * Each in two of one body: only a program that says "frags" gets frames of
- * several buffers, and a veth lets its peer have an MTU above one page only with
- * it.
+ * Each program exists twice, with one body: only a program in a "frags" section
+ * gets frames of several buffers, and a veth allows its peer an MTU above one
+ * page only with such a program.
  */
 #include <stdbool.h>
 
@@ -28,8 +28,8 @@ int millrace_frags(struct xdp_md *ctx)
 	return steer(ctx);
 }
 
-/* For libxdp's dispatcher: the kernel extends no program by one that can change
- * the frame. */
+/* For libxdp's dispatcher: the kernel rejects an extension program that can
+ * change the frame. */
 SEC("xdp")
 int millrace_plain(struct xdp_md *ctx)
 {

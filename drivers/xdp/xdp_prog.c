@@ -3,9 +3,9 @@
  * The XDP program: loaded from a skeleton inside the library, attached with a
  * bpf_link, which the kernel detaches when the process ends, however it ends.
  *
- * Native attach before generic. If something is attached already, it stays: a
- * dispatcher of libxdp takes our program in beside the others; anything else is
- * refused (xdp_owner.c). We never detach what we did not attach.
+ * Native attach is tried before generic. A program that is already attached
+ * stays: libxdp's dispatcher adds ours to its programs; with any other program,
+ * the port is refused (xdp_owner.c). We never detach what we did not attach.
  *
  * Source: linux/kernel/bpf/syscall.c (BPF_LINK_CREATE), net/core/dev.c
  * (dev_xdp_attach); xdp-tools/lib/libxdp/protocol.org.
@@ -63,7 +63,7 @@ static const char *missing_capability(bool has_rules)
 	return words[0].effective >> NET_ADMIN & 1 ? NULL : "CAP_NET_ADMIN";
 }
 
-/* The one that is loaded; is_plain: it cannot change frames. */
+/* Choose the program to load; is_plain: one that cannot change frames. */
 static struct bpf_program *choose(const struct xdp_prog_bpf *skeleton,
 				  bool is_plain, bool has_frags)
 {
@@ -80,7 +80,7 @@ static struct bpf_program *choose(const struct xdp_prog_bpf *skeleton,
 	return programs[chosen];
 }
 
-/* Our program or the user's, as it is before it is loaded. */
+/* Open our program or the user's, without loading it. */
 static int open_program(struct xdp_port *port, bool is_plain, bool has_frags,
 			struct mr_reason *reterr_reason)
 {
@@ -94,7 +94,7 @@ static int open_program(struct xdp_port *port, bool is_plain, bool has_frags,
 		return mri_xdp_prog_refuse(port, -ENOMEM, false, reterr_reason);
 	bpf_map__set_max_entries(skeleton->maps.sockets,
 				 port->options.first_queue + port->n_queues);
-	/* Behind a filter, the tag is in the frame already. */
+	/* With a filter, the code in front of it has inserted the tag. */
 	skeleton->rodata->has_tags =
 		prog->vlan_kfunc != 0 && port->filter == NULL;
 	skeleton->rodata->has_tags_in =
@@ -107,8 +107,8 @@ static int open_program(struct xdp_port *port, bool is_plain, bool has_frags,
 	return 0;
 }
 
-/* Where libbpf cannot open a file, it finds that the kernel has no global
- * variables, and that the program is invalid. */
+/* Without free file descriptors, libbpf wrongly reports that the kernel has no
+ * global variables, and that the program is invalid. */
 static int check_files(const struct xdp_port *port)
 {
 	int fds[N_LOAD_FDS], n = 0, err = 0;
@@ -139,7 +139,7 @@ static int load(struct xdp_port *port, struct mr_reason *reterr_reason)
 	return 0;
 }
 
-/* Put the port's filter in front of the program, and load it for the device. */
+/* Load the program again, with the port's filter and bound to the device. */
 static int add_parts(struct xdp_port *port, struct mr_reason *reterr_reason)
 {
 	const int fd = mri_xdp_filter_load(port, port->prog.program,
@@ -228,8 +228,8 @@ static int attach(struct xdp_port *port, uint32_t mode_flag)
 }
 
 /*
- * Join the programs of libxdp's dispatcher, which loads ours as an extension of
- * its own: one that is loaded already it cannot take in.
+ * Join the programs of libxdp's dispatcher. It loads ours as an extension of
+ * its own program, so ours must not be loaded yet.
  */
 static int join_dispatcher(struct xdp_port *port,
 			   struct mr_reason *reterr_reason)
@@ -267,13 +267,13 @@ static int join_dispatcher(struct xdp_port *port,
 	return 0;
 }
 
-/* Something is attached: if it is libxdp's dispatcher, it takes us in. */
+/* Another program is attached: join it if it is libxdp's dispatcher. */
 static int join_others(struct xdp_port *port, struct mr_reason *reterr_reason)
 {
 	char why[96] = "";
 	int err = -EBUSY;
 
-	/* Not asked about others' programs: libxdp 1.3.1 leaks an fd of them. */
+	/* Do not ask libxdp about other programs: 1.3.1 leaks an fd then. */
 	if (!is_attached(port, "xdp_dispatcher"))
 		return mri_xdp_refuse_attached(port, "", reterr_reason);
 	if (port->filter == NULL)
@@ -321,7 +321,7 @@ static int refuse_attach(const struct xdp_port *port, int err, bool is_generic,
 					"");
 }
 
-/* For any device, and without its tags, instead of for this one. */
+/* Load again without binding to the device, and so without its tags. */
 static int load_unbound(struct xdp_port *port, bool has_frags,
 			struct mr_reason *reterr_reason)
 {
@@ -344,7 +344,7 @@ static int load_and_attach(struct xdp_port *port, bool has_frags,
 					0 :
 					mri_xdp_vlan_kfunc(port);
 	err = load_all(port, has_frags, reterr_reason);
-	/* The kernel may refuse a program for one device; no memory is none. */
+	/* Retry without a device, unless memory has run out. */
 	if (err < 0 && err != -ENOMEM && port->prog.vlan_kfunc != 0)
 		err = load_unbound(port, has_frags, reterr_reason);
 	if (err < 0)
@@ -352,7 +352,7 @@ static int load_and_attach(struct xdp_port *port, bool has_frags,
 	fd = attach(port, is_generic ? XDP_FLAGS_SKB_MODE : XDP_FLAGS_DRV_MODE);
 	port->prog.is_native = !is_generic;
 	if (fd == -EOPNOTSUPP && port->options.attach == XDP_ATTACH_AUTO) {
-		/* Generic mode takes no program for one device. */
+		/* Generic mode rejects programs bound to a device. */
 		if (port->prog.vlan_kfunc != 0)
 			err = load_unbound(port, has_frags, reterr_reason);
 		if (err < 0)
@@ -369,7 +369,7 @@ static int load_and_attach(struct xdp_port *port, bool has_frags,
 	return refuse_attach(port, fd, is_generic, reterr_reason);
 }
 
-/* The library does not print, so libbpf must not while it works for us. */
+/* The library does not print, so silence libbpf meanwhile. */
 int mri_xdp_prog_open(struct xdp_port *port, bool has_frags,
 		      struct mr_reason *reterr_reason)
 {
@@ -409,7 +409,7 @@ int mri_xdp_prog_replace(struct xdp_port *port, int new_fd)
 
 int mri_xdp_prog_steer(struct xdp_port *port, struct mr_reason *reterr_reason)
 {
-	/* Nobody else's socket is replaced. */
+	/* Do not replace sockets of others. */
 	const uint64_t flags = port->prog.is_foreign ? BPF_NOEXIST : BPF_ANY;
 
 	for (uint32_t i = 0; i < port->n_queues; i++) {

@@ -330,7 +330,7 @@ static __always_inline int send(struct xdp_md *ctx, const struct ethhdr *eth,
 	return XDP_REDIRECT;
 }
 
-/* The frame has its tag. */
+/* Apply the rules to a frame; its VLAN tag is in the frame. */
 static __always_inline int apply(struct xdp_md *ctx,
 				 const struct xdp_rule_port *port,
 				 __u32 queue_idx, __u64 n_bytes)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The rules of a set: what a rule's slot says takes effect with the next frame.
- * The ends of flows lead to it by a hash table in mapped memory, addresses of
- * stations by one of the kernel.
+ * The rules of a set. A change of a rule's slot takes effect with the next
+ * frame. A hash table in mapped memory finds the slot by the ends of a flow;
+ * one of the kernel's finds it by a station's address.
  *
  * Source: linux/Documentation/bpf/map_hash.rst.
  */
@@ -110,7 +110,7 @@ static void fill_way(struct mr_flow_way *way, const struct mr_flow_ends *from,
 	};
 }
 
-/* What both directions look like to those who receive them. */
+/* A direction's key, as its frames arrive. */
 static struct xdp_flow_key flow_key(const struct xdp_rules *rules,
 				    const struct mr_rule *rule, uint32_t way)
 {
@@ -128,7 +128,7 @@ static struct xdp_flow_key flow_key(const struct xdp_rules *rules,
 	};
 }
 
-/* Where the two buckets of a hash have such a reference; NULL: nowhere. */
+/* Find a reference in the two buckets of a hash; NULL: there is none. */
 static __u64 *find_ref(const struct xdp_rules *rules, uint64_t hash,
 		       uint64_t wanted, uint64_t mask)
 {
@@ -144,8 +144,8 @@ static __u64 *find_ref(const struct xdp_rules *rules, uint64_t hash,
 	return NULL;
 }
 
-/* Make frames with a rule's ends lead to it. False: others do, or there is no
- * room. */
+/* Enter a rule's ends into the hash table. False: another rule has them, or
+ * there is no room. */
 static bool enter_way(struct xdp_rules *rules, uint32_t id, uint32_t way)
 {
 	const uint32_t slot = mr_rule_slot(id);

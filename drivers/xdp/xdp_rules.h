@@ -44,35 +44,36 @@ struct xdp_pair {
 };
 
 /*
- * Where a frame's flow is: the id of a rule, then a bit for which of its
- * directions this is, then a tag; 0: nowhere.
+ * A reference to a flow: the id of its rule, then a bit for the direction, then
+ * a tag; 0: none.
  */
 #define XDP_REF_TAG 0xfffffffe00000000
 
 enum { XDP_REF_WAY = 32, XDP_BUCKET_REFS = 8 };
 
-/* A hash table of references in cache lines. A flow is in the bucket that its
- * hash says, or in the other one of its pair. */
+/* A hash table of references in cache lines. A flow is in the bucket of its
+ * hash, or in the other bucket of the pair. */
 struct xdp_flow_bucket {
 	__u64 refs[XDP_BUCKET_REFS];
 };
 
-/* A flow as a frame has it. */
+/* The fields of a frame that identify its flow. */
 struct xdp_flow_key {
 	__u32 src, dst;
 	__u16 sport, dport;
 	__u32 origin;
 };
 
-/* The port that a flow arrives on, its protocol, and since which epoch: rules
- * of others match nothing. */
+/* The port that a flow arrives on, its protocol and epoch. Rules of other
+ * epochs match nothing. */
 static inline __u32 xdp_flow_origin(const struct xdp_rule_port *port,
 				    __u32 port_idx, __u32 proto)
 {
 	return port->epoch << 16 | port_idx << 8 | proto;
 }
 
-/* Even if somebody chooses keys, who does not know the seed. */
+/* Spreads keys evenly, even keys chosen by someone who does not know the seed.
+ */
 static inline __u64 xdp_flow_hash(const struct xdp_flow_key *key, __u32 seed)
 {
 	__u64 hash = (__u64)key->src << 32 | key->dst;
@@ -85,7 +86,7 @@ static inline __u64 xdp_flow_hash(const struct xdp_flow_key *key, __u32 seed)
 	return hash * 0xd6e8feb86659fd93;
 }
 
-/* The tag of a reference, in its place; never 0. */
+/* The tag of a reference, in its bit position; never 0. */
 static inline __u64 xdp_flow_tag(__u64 hash)
 {
 	return (hash & XDP_REF_TAG) | (1ull << (XDP_REF_WAY + 1));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whether a filter leaves alone who is logged in through the interface: what
- * the kernel must receive of a TCP connection, and for the address that it
- * uses.
+ * Check that a filter does not cut off users who are logged in through the
+ * interface: the kernel must receive the packets of TCP connections, and what
+ * the addresses of these need.
  *
  * Source: RFC 826 (ARP), RFC 4861 (neighbour discovery), RFC 792 and RFC 4443
  * (ICMP errors), RFC 2131 and RFC 8415 (DHCP), RFC 2464 (multicast addresses).
@@ -20,7 +20,7 @@ enum { ARP = 0x0806, IPV4 = 0x0800, IPV6 = 0x86dd, TAG = 0x8100 };
 enum { ICMP = 1, TCP = 6, UDP = 17, FRAGMENT = 44, ICMPV6 = 58 };
 enum { TO_US = 1, TO_ALL = 2, TO_NEIGHBOUR = 4 }; /* destinations */
 
-/* What an address needs. l4: the first bytes behind the IP header. */
+/* Packets that an address needs. l4: the first bytes after the IP header. */
 static const struct need {
 	const char *what;
 	uint16_t type;
@@ -74,7 +74,7 @@ enum { N_NEEDS = sizeof(needs) / sizeof(needs[0]) };
 struct check {
 	const struct xdp_port *port;
 	const struct mr_netdev_session *session;
-	bool is_tagged; /* arrived on a VLAN, or the like, of the interface */
+	bool is_tagged; /* arrives for a VLAN device on the interface */
 	const char *taken; /* NULL: nothing yet */
 	struct mr_netdev_session of;
 };
@@ -99,14 +99,14 @@ static void put_16(struct xdp_shape *shape, uint32_t at, uint16_t value)
 	put(shape, at, &value, sizeof(value));
 }
 
-/* Where a frame of Ethernet goes whose IP packet goes to one of TO_*. */
+/* Set the Ethernet destination of an IP packet to one of TO_*. */
 static void put_mac(struct xdp_shape *shape, const struct check *check,
 		    uint16_t type, uint8_t to)
 {
 	uint8_t mac[6] = { 0x33, 0x33, 0, 0, 0, 1 };
 
 	if (to == TO_US && check->session->ifindex != check->port->dev.ifindex)
-		return; /* that of a macvlan, for example */
+		return; /* perhaps a macvlan's own address */
 	if (to == TO_US)
 		memcpy(mac, check->port->dev.mac, sizeof(mac));
 	else if (type != IPV6)
@@ -137,7 +137,7 @@ static uint32_t put_ipv4(struct xdp_shape *shape, uint32_t at, uint8_t protocol,
 			 const uint8_t *dst)
 {
 	put_bits(shape, at, 0x45, 0xff);
-	/* At offset 0 of its packet, perhaps with more to come. */
+	/* The first fragment, or the whole packet. */
 	put_bits(shape, at + 6, 0, 0x9f);
 	put_bits(shape, at + 7, 0, 0xff);
 	put_bits(shape, at + 9, protocol, 0xff);
@@ -206,7 +206,7 @@ static void check_address(struct check *check)
 				check_need(check, &needs[i], to);
 }
 
-/* IP from the peer; with is_fragment the rest of a packet of TCP. */
+/* IP from the peer; is_fragment: a later fragment of a TCP packet. */
 static uint32_t put_ip(struct xdp_shape *shape, const struct check *check,
 		       bool is_fragment)
 {
@@ -217,7 +217,7 @@ static uint32_t put_ip(struct xdp_shape *shape, const struct check *check,
 	if (s->is_ipv4) {
 		put(shape, at + 12, s->peer + 12, 4);
 		put_ipv4(shape, at, TCP, s->local);
-		if (is_fragment) /* behind the first 1480 bytes */
+		if (is_fragment) /* after the first 1480 bytes */
 			put_bits(shape, at + 7, 1480 / 8, 0xff);
 		return at + 20;
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
 /*
- * A frame to the socket of its queue, with the VLAN tag that the kernel may
- * hold outside of it: a veth whose peer leaves tagging to the device, a NIC
- * that strips tags.
+ * Redirect a frame to the socket of its queue, and restore a VLAN tag that the
+ * kernel holds outside the frame: on a veth whose peer leaves tagging to the
+ * device, or on a NIC that strips tags.
  *
  * Source: linux/Documentation/networking/xdp-rx-metadata.rst.
  */
@@ -14,23 +14,23 @@ struct {
 	__type(key, __u32);
 	__type(value, __u32);
 	__uint(max_entries,
-	       1); /* set at load, or another map takes its place */
+	       1); /* set at load, or the map is replaced */
 } sockets SEC(".maps");
 
-const volatile bool has_tags;    /* the device tells of tags outside */
-const volatile bool has_tags_in; /* and a filter in front put them in */
+const volatile bool has_tags;    /* the device reports tags outside */
+const volatile bool has_tags_in; /* and the filter's code inserted them */
 
 enum { TAG_BYTES = 4 };
 
-/* What rx_vlan_tag() finds: tests set it. */
+/* The tag that rx_vlan_tag() returns; tests set it. */
 struct {
 	__u16 proto; /* network order; 0: no tag */
 	__u16 tci;
 } simulated_tag;
 
 /*
- * Stands for bpf_xdp_metadata_rx_vlan_tag(), which takes its place in programs
- * that are loaded for a device: xdp_bound.c. So each argument is passed.
+ * A placeholder for bpf_xdp_metadata_rx_vlan_tag(), which replaces it in
+ * programs bound to a device (xdp_bound.c), so each argument must be passed.
  */
 static __attribute__((noinline)) int rx_vlan_tag(const struct xdp_md *ctx,
 						 __u16 *proto, __u16 *tci)
@@ -43,8 +43,7 @@ static __attribute__((noinline)) int rx_vlan_tag(const struct xdp_md *ctx,
 	return 0;
 }
 
-/* Write the tag into the frame, if there is one outside of it. False: there is
- * no room. */
+/* Write the tag, if the kernel holds one, into the frame. False: no room. */
 static __always_inline bool put_tag_back(struct xdp_md *ctx)
 {
 	__u16 proto = 0, tci = 0;
@@ -63,7 +62,7 @@ static __always_inline bool put_tag_back(struct xdp_md *ctx)
 	return true;
 }
 
-/* The kernel gets the frame, and has the tag that was put into it. */
+/* Remove an inserted tag: the kernel gets the frame, and still has its tag. */
 static __always_inline void take_tag_out(struct xdp_md *ctx)
 {
 	__u32 *words = (void *)(long)ctx->data;
@@ -77,7 +76,7 @@ static __always_inline void take_tag_out(struct xdp_md *ctx)
 	(void)bpf_xdp_adjust_head(ctx, TAG_BYTES);
 }
 
-/* To its socket, or, without one, to the kernel: unchanged. */
+/* Redirect to the socket; without one, pass the frame unchanged. */
 static __always_inline int steer(struct xdp_md *ctx)
 {
 	const int action =

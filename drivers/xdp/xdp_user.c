@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Programs of others. Each redirects frames to sockets in an XSKMAP, to which
- * the port adds its own, at the number of the queue.
+ * Programs of others. They redirect frames to sockets in an XSKMAP. The port
+ * adds its own sockets to the map, with the queue number as key.
  *
- *     prog=FILE[:SECTION]  a program of the user's, which we load, attach and
- *                          take away like our own; its map is "xsks_map"
- *     map=PATH             a pinned map of a program that somebody else has
- *                          attached, and which stays
+ *     prog=FILE[:SECTION]  the user's program, which we load, attach and detach
+ *                          like our own; its map is "xsks_map"
+ *     map=PATH             the pinned map of a program that somebody else has
+ *                          attached, and that stays attached
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -86,7 +86,7 @@ int mri_xdp_user_refuse(const struct xdp_port *port, int err,
 {
 	const char *line = mri_xdp_verdict(port->prog.log);
 
-	/* Without a verdict it is a capability, or the kernel. */
+	/* Without a verdict, the cause is a capability or the kernel. */
 	if (line[0] == '\0')
 		return mri_xdp_prog_refuse(port, err, true, reterr_reason);
 	return mr_fail(reterr_reason, -EINVAL,
@@ -199,8 +199,7 @@ static int open_map(const struct xdp_port *port, struct mr_reason *reason)
 			reason);
 	if (fd < 0)
 		return refuse_map(port, -errno, mr_strerror(errno), reason);
-	/* Programs and links can be pinned as well, and have infos of theirs.
-	 */
+	/* Programs and links can be pinned, too, and have other infos. */
 	if (bpf_map_get_next_key(fd, NULL, &key) < 0 ||
 	    bpf_obj_get_info_by_fd(fd, &info, &n_bytes) < 0 ||
 	    info.type != BPF_MAP_TYPE_XSKMAP) {

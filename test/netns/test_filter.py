@@ -283,7 +283,7 @@ def test_rules_apply_to_what_the_filter_takes(lab, star):
 
 
 BAD = {
-    "filter=udp prt 4789": ["'udp prt 4789'", "behind 'udp'"],
+    "filter=udp prt 4789": ["'udp prt 4789'", "after 'udp'"],
     "filter=": ["syntax error"],
     "filter=ip6 protochain 6": ["loops", "protochain"],
     "filter=ip and arp": ["expression rejects all packets"],

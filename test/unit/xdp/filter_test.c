@@ -393,8 +393,8 @@ TEST(what_the_verifier_refuses_is_said)
 TEST(an_error_says_where_and_why)
 {
 	static const char *const cases[][2] = {
-		{ "udp prt 4789", "behind 'udp': " },
-		{ "udp port 4789 an tcp", "behind 'udp port 4789': " },
+		{ "udp prt 4789", "after 'udp': " },
+		{ "udp port 4789 an tcp", "after 'udp port 4789': " },
 		{ "prt 4789", "'prt 4789': can't parse" },
 		{ "udp port 70000", "illegal port number" },
 	};
