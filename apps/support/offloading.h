@@ -22,9 +22,10 @@ int offload_refuse(const char *program, enum offload_choice choice,
 		   const char *why, struct mr_reason *ret_error);
 
 /*
- * Whether ports can have rules of a kind; sends: they must send from them, too.
- * 1, or as offload_refuse(). What is only not advised is a line on stderr if
- * the choice is on: a port that others cannot send from yet may be one later.
+ * Check that ports support a kind of rules; sends: rules must also send from
+ * the ports. 1, or as offload_refuse(). If rules are merely not advised and the
+ * choice is on, a line on stderr says so; a port that rules cannot send from
+ * now may support it later.
  */
 int offload_check_ports(const char *program, enum offload_choice choice,
 			struct mr_port *const *ports, uint32_t n_ports,

@@ -138,7 +138,7 @@ void snapshot_take_pool(struct snapshot *snapshot,
 void snapshot_copy_counters(uint64_t *to, const uint64_t *from, uint32_t n);
 
 /*
- * Per queue: the invariants of <millrace/port.h>. Of the program: delivered +
+ * Per queue: the invariants of <millrace/port.h>. Program: delivered +
  * made = accepted + workers' drops + kept. Sets invariants_hold and
  * broken_invariant; the workers must be at rest.
  */

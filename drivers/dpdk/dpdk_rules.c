@@ -6,11 +6,11 @@
  *                |
  *                no --> rx queues
  *
- * mr_rules_set() may be called in bursts, and flows are created and destroyed
- * by slow commands: it leaves a note, and mr_rules_poll() tells the device.
+ * mr_rules_set() may be called in bursts, but creating and destroying flows is
+ * slow. So it only records the change, and mr_rules_poll() applies it.
  *
- * MR_RULE_ANY is all that rte_flow can say. A bridge looks up two addresses and
- * notes when it saw one of them; a flow's packets have windows and tickets.
+ * rte_flow can only express MR_RULE_ANY. A bridge looks up two addresses and
+ * records when it saw one of them; a flow's packets have windows and tickets.
  *
  * Source: DPDK Programmer's Guide, 22.11, chapter "Generic flow API".
  */
@@ -25,7 +25,7 @@
 
 #include "dpdk.h"
 
-/* What is wanted of a port: id << 32, and these; 0: it has no rule. */
+/* The wanted rule of a port: id << 32, and these; 0: none. */
 enum {
 	WISH_TO = 0xffff,
 	WISH_ACTIVE = 1 << 16,
@@ -33,14 +33,14 @@ enum {
 	WISH_RULE = 1 << 18,
 };
 
-/* The rule for what a port receives. */
+/* The rule for frames that a port receives. */
 struct dpdk_rule {
 	uint64_t wish; /* atomic */
-	uint64_t told; /* what the device was last told; 0: of no rule */
+	uint64_t told; /* the wish that the device last got; 0: none */
 	/* Under the lock: */
 	struct rte_flow *flow;       /* NULL: none */
-	uint16_t port_id;            /* that it was created through */
-	uint64_t hits;               /* of flow, as read last */
+	uint16_t port_id;            /* through which flow was created */
+	uint64_t hits;               /* of flow, when last read */
 	uint64_t offloaded, dropped; /* by earlier flows */
 };
 
@@ -48,14 +48,14 @@ struct dpdk_rules {
 	struct mr_rules base;
 	pthread_mutex_t lock; /* counters are read on any thread */
 	bool is_stopped;
-	struct dpdk_rule *rules; /* by port, as those below */
+	struct dpdk_rule *rules; /* by port, like the next two */
 	uint32_t *can_send;
 	uint64_t *attempted; /* by earlier flows */
 };
 
-/* A flow as DPDK takes it, from a port to another or, if NULL, nowhere. */
+/* A flow in DPDK's form, from one port to another or, if NULL, dropped. */
 struct request {
-	uint16_t port_id; /* to ask */
+	uint16_t port_id; /* that takes the request */
 	struct rte_flow_attr attr;
 	struct rte_flow_item_ethdev from;
 	struct rte_flow_action_ethdev to;
@@ -99,7 +99,7 @@ static int prepare(struct request *r, const struct dpdk_port *from,
 							 &r->port_id, error);
 }
 
-/* Whether the device would take it; no: -errno and its own words. */
+/* Check whether the device supports a flow: 0, or -errno and its message. */
 static int check(const struct dpdk_port *from, const struct dpdk_port *to,
 		 struct rte_flow_error *error)
 {
@@ -213,7 +213,7 @@ static void begin_flow(struct dpdk_rules *rules, struct dpdk_rule *rule,
 					       mri_dpdk_why(EIO));
 }
 
-/* Tell the device what has changed. What it refused is not repeated. */
+/* Apply changes to the device. A refused rule is not tried again. */
 static void tell(struct dpdk_rules *rules, uint32_t i)
 {
 	struct dpdk_rule *rule = &rules->rules[i];
@@ -296,14 +296,14 @@ static void rules_set(struct mr_rules *base, uint32_t id, uint32_t to,
 	const uint64_t one = 1;
 
 	do {
-		/* A thread that was late finds another rule, or none. */
+		/* A late thread may find another rule, or none. */
 		if (!(old & WISH_RULE) || old >> 32 != id)
 			return;
 		new = (old & ~(uint64_t)(WISH_TO | WISH_ACTIVE)) | to |
 		      (is_active ? WISH_ACTIVE : 0);
 	} while (!__atomic_compare_exchange_n(
 		wish, &old, new, true, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
-	/* It fails only if 2^64 of them were never read. */
+	/* It fails only after 2^64 writes without a read. */
 	if (new != old && write(base->fd, &one, sizeof(one)) < 0)
 		return;
 }
@@ -324,7 +324,7 @@ static int rules_poll(struct mr_rules *base)
 	uint64_t n_notes;
 	int n_changed = 0;
 
-	/* Before the notes are looked at: a later one wakes us again. */
+	/* Read it before the changes: a later change wakes us again. */
 	if (read(base->fd, &n_notes, sizeof(n_notes)) < 0 && errno != EAGAIN)
 		return 0;
 	for (uint32_t i = 0; i < base->n_ports; i++) {
@@ -366,7 +366,7 @@ static void rules_sent(struct mr_rules *base, uint32_t to,
 	pthread_mutex_unlock(&rules->lock);
 }
 
-/* The device counts them for the port: they are its first queue's. */
+/* The device counts per port; the first queue reports the frames. */
 void mri_dpdk_rules_stats(const struct mr_rxq *rxq, struct mr_rx_stats *stats)
 {
 	const struct mr_port *port = rxq->queue.port;

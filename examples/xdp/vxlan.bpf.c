@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
 /*
- * An XDP program of your own under an xdp: port: VXLAN to the port, all else to
- * the kernel.
+ * An XDP program of your own for an xdp: port. VXLAN goes to the port, all
+ * other frames to the kernel.
  *
  *     clang -target bpf -O2 -g -c vxlan.bpf.c
  *     sudo ./l2fwd xdp:eth0,prog=vxlan.bpf.o xdp:eth1
  *
- * The port loads and attaches it, and puts its sockets into the map "xsks_map",
- * one for each queue, at the number of the queue. It is detached when the
- * process ends. For frames of several buffers the section is "xdp.frags".
+ * The port loads and attaches the program, and puts its sockets into the map
+ * "xsks_map", with the queue number as key. The program is detached when the
+ * process ends. For frames of several buffers, use the section "xdp.frags".
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
@@ -25,7 +25,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_XSKMAP);
 	__type(key, __u32);
 	__type(value, __u32);
-	__uint(max_entries, 64); /* the port sets what it needs */
+	__uint(max_entries, 64); /* the port sets the size it needs */
 } xsks_map SEC(".maps");
 
 struct headers {
@@ -45,7 +45,7 @@ int vxlan(struct xdp_md *ctx)
 	    (h->ip.frag_off & bpf_htons(0x3fff)) != 0 ||
 	    h->udp.dest != bpf_htons(VXLAN_PORT))
 		return XDP_PASS;
-	/* A queue without a socket: the kernel gets the frame, too. */
+	/* Without a socket on the queue, the frame goes to the kernel. */
 	return (int)bpf_redirect_map(&xsks_map, ctx->rx_queue_index, XDP_PASS);
 }
 

@@ -116,8 +116,8 @@ LOOPS(64, __attribute__((target("avx512f"))))
 #endif
 
 /*
- * Vectors of 64 bytes: CPUs without VBMI2 slow down for them, and Zen 4 is slow
- * to load what it has just stored across two lines.
+ * Vectors of 64 bytes: CPUs without VBMI2 slow down with them, and Zen 4 is
+ * slow to load data that it has just stored across two cache lines.
  */
 uint32_t mri_vector_bytes(void)
 {

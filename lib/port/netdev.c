@@ -40,7 +40,7 @@ struct question {
 	struct mr_reason *why;
 	struct address local; /* of the connections that are looked for */
 	int err;              /* of what had to be asked on the way */
-	/* Instead: told of all addresses and connections. */
+	/* If set, called for each address and connection instead. */
 	mr_netdev_session_fn *take;
 	void *opaque;
 	bool is_default_route;
@@ -264,7 +264,7 @@ static const struct rtattr *address_of(const struct nlmsghdr *message)
 	return address;
 }
 
-/* Behind a default route may also be who uses an address of another interface.
+/* With a default route, connections of other interfaces' addresses count, too.
  */
 static void take_session(void *opaque, const struct nlmsghdr *message)
 {

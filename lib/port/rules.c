@@ -64,7 +64,7 @@ static int check_config(const struct mr_rules_config *config,
 	return 0;
 }
 
-/* *ret_matches: what rules of all of them may match. */
+/* *ret_matches: the kinds of rules that all ports support. */
 static int check_ports(const struct mr_rules_config *config,
 		       uint32_t *ret_matches, struct mr_reason *reterr_reason)
 {

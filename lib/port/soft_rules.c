@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rules in software, for drivers that ask for it (mr_driver.has_soft_rules):
- * for tests, and to develop an application where no device has rules.
+ * Rules in software, for drivers that request them (mr_driver.has_soft_rules):
+ * for tests, and to develop applications without a device that has rules.
  *
  *     driver's rx burst --> rule? --yes--> driver's tx burst of another port
  *                             |
  *                             no --> application
  *
- * While a set is open, functions of this file stand in for those of its ports'
+ * While a set is open, functions of this file replace those of its ports'
  * queues; otherwise rules cost nothing. A rule sends in the thread that
- * receives, from a tx queue that may be another thread's: each call holds the
- * lock of the set.
+ * receives, from a tx queue that may belong to another thread, so each call
+ * holds the set's lock.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -24,7 +24,7 @@
 #include "port/soft_rules.h"
 
 enum {
-	TO_USER = -1, /* what becomes of a frame, besides a port's index */
+	TO_USER = -1, /* destinations, besides a port's index */
 	TO_NOBODY = -2,
 	MAC_BYTES = 6,
 	HEADER_BYTES = 14,
@@ -39,16 +39,16 @@ struct slot {
 	struct mr_rule_stats stats;
 };
 
-/* The queues of this number, of one port: what they have without rules. */
+/* The original functions of a port's rx and tx queue of one index. */
 struct soft_queue {
 	mr_rx_burst_fn *rx_burst;
 	struct mri_tx_calls tx;
-	bool was_cut;  /* the application's last burst */
-	bool is_stale; /* and the driver has forgotten it, for a rule's */
+	bool was_cut;  /* the ring took only part of the last burst */
+	bool is_stale; /* was_cut, but a rule has sent since */
 };
 
 struct soft_port {
-	uint32_t any; /* rule for each frame */
+	uint32_t any; /* the rule for all frames */
 	uint32_t can_send;
 	struct soft_queue *queues; /* NULL: not open */
 	uint64_t attempted, drops;
@@ -59,7 +59,7 @@ struct soft_rules {
 	pthread_mutex_t lock;
 	bool is_stopped;
 	struct slot *slots;
-	uint32_t *buckets; /* of stations' rules; as many as slots */
+	uint32_t *buckets; /* for stations' rules; as many as slots */
 	struct soft_port *ports;
 };
 
@@ -140,7 +140,7 @@ static void leave(struct soft_rules *rules, uint32_t id)
 	while (*at != slot + 1)
 		at = &rules->slots[*at - 1].next;
 	*at = rules->slots[slot].next;
-	rules->slots[slot] = (struct slot){ .id = ~id }; /* nobody's */
+	rules->slots[slot] = (struct slot){ .id = ~id }; /* unused */
 }
 
 static void soft_remove(struct mr_rules *base, const uint32_t *ids, uint32_t n)
@@ -219,7 +219,7 @@ static int match(const struct soft_rules *rules, uint32_t port,
 		       (int)rules->slots[any - 1].to;
 }
 
-/* False: the target does not take it now. */
+/* False: the target cannot send it now. */
 static bool send(struct soft_rules *rules, struct mr_rxq *rxq,
 		 struct mr_cache *cache, const struct mr_frame *frames,
 		 uint32_t n, uint32_t to)
@@ -251,7 +251,7 @@ static bool send(struct soft_rules *rules, struct mr_rxq *rxq,
 	return true;
 }
 
-/* Apply the rules to a frame. False: it is the application's. */
+/* Apply the rules to a frame. False: it goes to the application. */
 static bool handle(struct soft_rules *rules, struct mr_rxq *rxq,
 		   struct mr_cache *cache, const struct mr_frame *frames,
 		   uint32_t n)
@@ -318,7 +318,7 @@ static int soft_tx_arm(struct mr_queue *base)
 {
 	struct soft_rules *rules = rules_of(base->port);
 	struct soft_queue *queue = queue_of(base);
-	int has_work = 1; /* if it is stale: to try the burst again */
+	int has_work = 1; /* if stale: try the burst again */
 
 	pthread_mutex_lock(&rules->lock);
 	if (!queue->is_stale && queue->tx.arm != NULL)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a worker's rules cost it between bursts: apps/nat/mapping/rule_set.c. */
+/* How long a worker handles its rules between bursts:
+ * apps/nat/mapping/rule_set.c. */
 #include <time.h>
 
 #include "nat/fixture.h"

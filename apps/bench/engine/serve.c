@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The requests of a front end: what comes first, and who answers the others. */
+/* Requests of the front end: handles the first ones, and dispatches the others.
+ */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,7 +61,8 @@ static const char *text_at(const json_t *array, size_t i)
 	return text != NULL ? text : "";
 }
 
-/* Any bytes: a character of the text stands for each, as in Latin-1. */
+/* Decode arbitrary bytes: each character of the text stands for one, as in
+ * Latin-1. */
 static const char *bytes_of(const char *text)
 {
 	char *bytes = strdup(text), *to = bytes;
@@ -79,7 +81,7 @@ static const char *bytes_of(const char *text)
 	return bytes;
 }
 
-/* Returns how many there are, room at most. They stay until the end. */
+/* Returns how many texts there are, at most room. They are never freed. */
 static uint32_t read_texts(const json_t *array, const char **ret, uint32_t room)
 {
 	uint32_t n = 0;
@@ -103,7 +105,7 @@ static const struct option_row plane_rows[] = {
 
 enum { N_PLANE_ROWS = sizeof(plane_rows) / sizeof(plane_rows[0]) };
 
-/* Pairs of name and value, as a command line has them. */
+/* Pairs of name and value, as on a command line. */
 static int take_plane(const json_t *pairs, struct dataplane_config *plane,
 		      struct mr_reason *why)
 {
@@ -142,7 +144,7 @@ struct device_config serve_device(const json_t *device)
 	};
 }
 
-/* What ports are opened with. Returns 0, or the exit status. */
+/* Read the configuration of the ports. Returns 0, or the exit status. */
 static int read_config(struct serving *serving, const json_t *ask,
 		       struct mr_reason *why)
 {
@@ -191,7 +193,7 @@ static int close_ports(struct serving *serving)
 	return status;
 }
 
-/* The first request: what the front end begins a document with. */
+/* The first request. The answer is the start of the front end's document. */
 static int serve_begin(struct serving *serving, const json_t *request,
 		       json_t *reply, struct mr_reason *why)
 {
@@ -279,7 +281,7 @@ int serve_main(int argc, char **argv)
 		if (!goes_on)
 			break;
 	}
-	/* Until the front end is content, or gone. */
+	/* Until the front end ends, or is gone. */
 	status = close_ports(&serving) != 0 || !is_last;
 	free(serving.result);
 	json_decref(serving.document);

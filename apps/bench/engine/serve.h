@@ -6,7 +6,7 @@
  *     begin --> [ open --> trial, alone ... ] --> finish
  *
  * The front end reads options, searches, and writes the document; the engine
- * opens ports, says what they are, and makes trials. One thread.
+ * opens ports, describes them, and runs trials. One thread.
  */
 #ifndef ENGINE_SERVE_H
 #define ENGINE_SERVE_H
@@ -22,13 +22,13 @@
 
 struct serving {
 	struct tester_config config;
-	json_t *document;      /* what was opened */
+	json_t *document;      /* describes the open ports */
 	struct tester *tester; /* NULL: no ports are open */
 	struct trial_result *result;
 	struct nat_path *nat; /* NULL: none is open */
 	char *reset;          /* its command; NULL: none */
 	const char *specs[2]; /* of its ports */
-	/* What config points into; texts stay until the end. */
+	/* Arrays that config points to; texts are never freed. */
 	const char *tx[MAX_PORTS], *rx[MAX_PORTS], *streams[STREAMS_MAX + 1];
 	struct device_config device;
 	/* Of the trial that runs: when the next line of progress is due, how
@@ -46,14 +46,14 @@ typedef int request_fn(struct serving *serving, const json_t *request,
 request_fn serve_open, serve_trial, serve_alone;
 request_fn serve_nat_open, serve_nat_phase, serve_nat_reset;
 
-/* A member of a request; 0: it has none. */
+/* A member of a request; 0 if it is missing. */
 uint64_t serve_count(const json_t *request, const char *key);
 struct device_config serve_device(const json_t *device);
 
 /* Returns 0, or 1: pages are missing, which is a line on stderr. */
 int serve_nat_close(struct serving *serving);
 
-/* Serve a front end: the exit status. */
+/* Serve a front end. Returns the exit status. */
 int serve_main(int argc, char **argv);
 
 #endif

@@ -11,7 +11,7 @@
  * string stands for each, as in Latin-1. NULL: null. Owner: the caller. */
 json_t *path_text(const char *path);
 
-/* What ports and threads are opened with, in "config". */
+/* Adds the configuration of ports and threads to "config". */
 void plane_describe(const struct dataplane_config *plane, json_t *document);
 
 #endif

@@ -82,7 +82,7 @@ int relay_options_main(const struct relay_command *command, int argc,
 	case PARSE_RUN:
 		break;
 	}
-	*ret_first += 2; /* in argv, where command and fd are in front */
+	*ret_first += 2; /* in argv, after command and fd */
 	if (run_complete_options(&ret->run, &ret->plane, &why) != PARSE_RUN)
 		return relay_complain(command, 2, why.text);
 	return -1;

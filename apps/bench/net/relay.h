@@ -30,18 +30,17 @@ struct relay_command {
 };
 
 /*
- * Read the command line: the command, the front end's fd, and what was typed
- * behind the command; the words behind the options are argv[*ret_first] and
- * on. Returns the exit status, with a line on
- * stderr if it is wrong, or -1: go on.
+ * Read the command line: the command, the front end's fd, and the words that
+ * the user typed after the command. Those after the options start at
+ * argv[*ret_first]. Returns -1 to continue, or the exit status; an error prints
+ * a line on stderr.
  */
 int relay_options_main(const struct relay_command *command, int argc,
 		       char **argv, struct relay_options *ret, int *ret_first);
 
 /*
- * What is measured, and on what, by an open plane; the ports that send and that
- * receive are bits by their number. NULL: the front end has gone. Owner: the
- * caller.
+ * The start of the document of an open plane. sends and receives have a bit per
+ * port. NULL: the front end has gone. Owner: the caller.
  */
 json_t *relay_document(const struct relay_options *options,
 		       const struct dataplane *plane, uint32_t sends,

@@ -10,7 +10,7 @@
 #include "stream/stream.h"
 #include "support/text.h"
 
-/* The speed of the cable that memory ports under a virtual clock are. */
+/* Link speed of memory ports under a virtual clock. */
 enum { VIRTUAL_MBPS = 10000 };
 
 int tester_info_of(const struct tester *tester, uint32_t number,

@@ -44,8 +44,8 @@ struct tester_config {
 	uint32_t frame_bytes; /* of streams that do not say it; 0: 60 */
 	/* A kind of place to send to besides "live:"; NULL: none. */
 	const struct place_ops *place_ops;
-	/* Program, level of log, workers, cores, burst, pool, options of ports.
-	 * Its specs are set here. */
+	/* Program, log level, workers, cores, burst, pool, port options. Its
+	 * specs are set here. */
 	struct dataplane_config plane;
 };
 
@@ -86,8 +86,8 @@ void tester_end(struct tester *tester);
 uint64_t tester_n_pending(const struct tester *tester);
 
 /*
- * Bits per second of all sending links together, with preamble, FCS and gap, at
- * which the first of them is full; 0: unknown.
+ * Total rate of all sending links, in bits per second with preamble, FCS and
+ * gap, at which the first of them is full; 0: unknown.
  */
 double tester_line_bps(const struct tester *tester);
 

@@ -12,7 +12,7 @@ enum pace { PACE_CONSTANT, PACE_POISSON, PACE_BURSTS };
 
 enum { DEFAULT_PACE_FRAMES = 32, DEFAULT_LAG_MS = 10 };
 
-/* What a frame takes on the wire beside its bytes (IEEE 802.3, clause 4.2):
+/* Overhead of a frame on the wire (IEEE 802.3, clause 4.2):
  * preamble 8, FCS 4, gap 12. */
 enum { WIRE_BYTES = 24 };
 
@@ -71,8 +71,7 @@ struct trial_direction {
 struct trial_tail {
 	uint64_t late_ns, waited_ns, still_ns, called_ns;
 	uint64_t least_ns; /* if shorter ones than that are not in late_ns */
-	/* Longest time between two polls: of threads that send, that receive.
-	 */
+	/* Longest time between two polls, of senders and of receivers. */
 	uint64_t tx_away_ns, rx_away_ns;
 	/* Of all threads in all of the trial. */
 	uint64_t all_waited_ns, all_still_ns;
@@ -94,7 +93,7 @@ struct trial_result {
 	struct hist lateness;   /* departure - due: the pacing error */
 	struct hist latency;    /* arrival - due */
 	struct trial_tail tail; /* of latency */
-	uint32_t n_runs;        /* of other programs that something came from */
+	uint32_t n_runs;        /* of other programs whose frames arrived */
 	struct trial_lane *streams;
 	uint32_t n_streams;
 	struct trial_direction *directions; /* 0 where there is but one */

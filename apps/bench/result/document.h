@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a command measured, and on what: one JSON object that others can repeat
- * and compare, mr-bench-net.schema.json. The front end begins it, adds what it
- * found, and writes it, also as CSV and HDR logs (front/mr_bench/result.py).
+ * The document of a command: its results, and the machine and ports that they
+ * were measured on, as one JSON object (mr-bench-net.schema.json). The front
+ * end completes it and writes it, also as CSV and HDR logs
+ * (front/mr_bench/result.py).
  *
  * One thread. Texts are copied. Lengths of frames are without FCS.
  */
@@ -22,21 +23,20 @@ struct hist;
 struct tester;
 struct trial_result;
 
-/* How the program was built, and an empty "config"; the front end adds what it
- * runs on. Never NULL. Owner: the caller. */
+/* Describes the build, and has an empty "config"; the front end adds the
+ * machine. Never NULL. Owner: the caller. */
 json_t *document_begin(void);
 
 /* source: constant. error_ns: what a reading may be off by. Once. */
 void document_clock(json_t *document, const char *source, uint64_t error_ns);
 
-/* Ports of a plane, whose NICs the front end adds, and the cores that the
- * threads which measure ran on. Those that send and that receive are bits by
- * their number. */
+/* Add the ports of a plane, whose NICs the front end adds, and the cores of the
+ * measuring threads. sends and receives have a bit per port. */
 void document_plane(json_t *document, const struct dataplane *plane,
 		    const uint32_t *cores, uint32_t n_cores, uint32_t sends,
 		    uint32_t receives);
 
-/* All of a tester: ports, the clock and streams. Once. */
+/* Add a tester's ports, clock and streams. Call it once. */
 void document_ports(json_t *document, const struct tester *tester);
 
 /* In "config": what was asked for. Takes value over. */

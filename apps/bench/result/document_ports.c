@@ -36,7 +36,7 @@ static void set_cores(json_t *document, const uint32_t *cores, uint32_t n)
 	json_object_set_new(document, "cores", array);
 }
 
-/* As it was opened; link: zeros if it is not known. */
+/* A port as it was opened; link: zeros if unknown. */
 static json_t *port_json(const struct mr_port_info *info,
 			 const struct mr_link *link, bool sends, bool receives)
 {

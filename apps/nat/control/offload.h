@@ -14,7 +14,7 @@ struct nat_offload_stats {
 	struct offload_counts counts;
 };
 
-/* Rules that the set has room for. */
+/* Capacity of the set, in rules. */
 uint32_t nat_offload_n_max(const struct nat_config *config);
 /* Before the workers are made: app->rules, if the option asks for it. 0, or an
  * exit status with a message. */

@@ -479,7 +479,7 @@ static inline struct nat_remote remote_of(enum nat_side from,
 	return (struct nat_remote){ .addr = ip->src, .port = udp->src };
 }
 
-/* hop: the slot of the next one. */
+/* hop: the slot of the next hop. */
 static void tell_rule(struct nat_path *path, enum nat_side from, uint32_t id,
 		      const struct mr_ipv4 *ip, uint32_t hop)
 {

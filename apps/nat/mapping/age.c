@@ -43,8 +43,8 @@ static uint32_t age_sessions(struct nat_maps *maps, uint32_t now_s)
 	return n;
 }
 
-/* When a mapping ends, or its first session's rule does, judging by its own
- * cache line. */
+/* When a mapping, or the rule of its first session, ends; it reads only the
+ * mapping's own cache line. */
 static uint32_t due_of(const struct nat_maps *maps, const struct nat_map *map)
 {
 	uint32_t idle_s = nat_idle_s(maps, map->inside.proto, map->tcp_state);
@@ -53,7 +53,7 @@ static uint32_t due_of(const struct nat_maps *maps, const struct nat_map *map)
 		map->inside.proto == IPPROTO_TCP && map->remote.addr != 0;
 	uint32_t last_s = is_session ? map->remote_last_s : map->last_s;
 
-	/* A rule passes what its session may send, so it ends with that. */
+	/* A rule forwards frames of its session, so it ends with it. */
 	if (map->flags & NAT_MAP_RULE &&
 	    (int32_t)(map->remote_last_s - last_s) < 0)
 		last_s = map->remote_last_s;
@@ -86,7 +86,7 @@ static bool age(struct nat_maps *maps, uint32_t id, uint32_t now_s)
 		mr_wheel_set(maps->wheel, id, due_s);
 		return false;
 	}
-	if (map->flags & NAT_MAP_STATIC) /* only its rule ended */
+	if (map->flags & NAT_MAP_STATIC) /* only the rule has ended */
 		return false;
 	if (map->n_sessions == 0) {
 		nat_map_end(maps, id, now_s);

@@ -55,8 +55,8 @@ enum {
 	NAT_MAP_STATIC = 1 << 0,  /* a port forward or one-to-one: no timer */
 	NAT_MAP_ADDRESS = 1 << 1, /* address only: the port is not changed */
 	NAT_MAP_KIND = NAT_MAP_STATIC | NAT_MAP_ADDRESS,
-	NAT_MAP_RULE = 1 << 2,  /* its first session has a rule: rule.h... */
-	NAT_MAP_RULES = 1 << 3, /* ...or any of its sessions */
+	NAT_MAP_RULE = 1 << 2,  /* the first session has a rule: rule.h */
+	NAT_MAP_RULES = 1 << 3, /* any session has a rule */
 };
 
 /* One cache line. */

@@ -58,7 +58,7 @@ static uint32_t find_session_rule(const struct nat_maps *maps, uint32_t map_id,
 	return find(maps, map_id, &nat_map_at(maps, map_id)->inside, remote);
 }
 
-/* What a packet that the driver forwarded would have refreshed. */
+/* Refresh timers as a packet would have done that the driver forwarded. */
 static void refresh(const struct nat_maps *maps, const struct nat_rule *rule,
 		    enum nat_direction direction, uint64_t seen_ns)
 {
@@ -137,7 +137,7 @@ void nat_rule_stop(struct nat_maps *maps, uint32_t number)
 	nat_rule_bury(maps->rules, number);
 }
 
-/* Whether both ends are known, and nothing unusual is going on. */
+/* Whether both ends are known, and the state allows forwarding. */
 static bool is_established(struct nat_tracked session)
 {
 	return (*session.state == NAT_TCP_OPEN ||
@@ -147,8 +147,8 @@ static bool is_established(struct nat_tracked session)
 	       session.window->ends[NAT_IN].seen == END_FLAGS;
 }
 
-/* Whether a rule ends with its session; else, with the mapping: any remote end
- * may send. */
+/* Whether a rule ends with its session. Otherwise it ends with the mapping,
+ * since any remote end may send. */
 static bool is_of_session(const struct nat_maps *maps,
 			  const struct nat_map *map)
 {
@@ -157,7 +157,7 @@ static bool is_of_session(const struct nat_maps *maps,
 		maps->filtering[NAT_UDP] != NAT_FILTER_NONE);
 }
 
-/* The session of a rule to be; false: there is none that has not expired. */
+/* Find the session for a new rule. False: there is no live session. */
 static bool find_session(const struct nat_maps *maps, uint32_t id,
 			 struct nat_remote remote, uint32_t *ret_session)
 {
@@ -178,8 +178,9 @@ static bool find_session(const struct nat_maps *maps, uint32_t id,
 	return further_id != MR_FLOW_NONE;
 }
 
-/* Enough frames of it have passed. Those of the first session are counted; of
- * others, one in some asks, so that a query and its answer seldom do. */
+/* Whether enough frames have passed. The first session has counters; of all
+ * other frames, one in some number requests a rule, so that a query with one
+ * answer seldom does. */
 static bool is_worth_it(const struct nat_maps *maps, const struct nat_map *map,
 			struct nat_remote remote)
 {
@@ -330,8 +331,8 @@ void nat_rule_give(struct nat_maps *maps, uint32_t id,
 	ways = mr_rules_ways(maps->rules->set, rule->id);
 	session = nat_tracked_at(maps, id, rule->session);
 	may_pass = is_established(session);
-	/* The driver leaves the end of this direction alone until the frame is
-	 * confirmed, and both while the rule is inactive. */
+	/* The driver does not touch the end of this direction until the frame
+	 * is confirmed, nor both ends while the rule is inactive. */
 	if (may_pass || *session.state == NAT_TCP_CLOSING ||
 	    *session.state == NAT_TCP_RESET)
 		give_end(&session.window->ends[direction], &ways[direction].tcp,
@@ -341,7 +342,7 @@ void nat_rule_give(struct nat_maps *maps, uint32_t id,
 			 &ways[!direction].tcp, false);
 	if (*session.state == NAT_TCP_CLOSING ||
 	    *session.state == NAT_TCP_RESET) {
-		nat_rule_stop(maps, number); /* it takes it all back */
+		nat_rule_stop(maps, number); /* also takes the state */
 	} else if (rule->is_active != may_pass) {
 		rule->is_active = may_pass;
 		mr_rules_set(maps->rules->set, rule->id, 0, rule->is_active);

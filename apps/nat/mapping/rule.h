@@ -6,16 +6,16 @@
  *     worker:       packet --> ask -----------> batch --> main thread: add
  *                   mapping ends --> inactive --> batch --> main thread: remove
  *
- * Each session may have a rule; without sessions (UDP without a filter, one-to-
- * one mappings) each remote end, and the rule belongs to the mapping. Where
- * sessions are by address, one of its ports has it.
+ * Each session may have a rule. Without sessions (UDP without a filter, one-to-
+ * one mappings), each remote end may have one, which belongs to the mapping. If
+ * sessions are per address, one remote port of the address has the rule.
  *
- * The mapping stays the authority: before it decides anything, it takes from
- * the rule what the rule knows better (time of last use, frames, TCP windows),
- * and afterwards it gives the windows back. A TCP rule is active only while
- * both ends are known and stay within their windows; otherwise it ends or
- * pauses. Rules of remote ends that are no sessions, but the first, end when they
- * are idle; all of them, if there is no room for new ones.
+ * The mapping stays the authority: before it decides anything, it takes the
+ * newer state from the rule (time of last use, frames, TCP windows), and
+ * afterwards it gives the windows back. A TCP rule is active only while both
+ * ends are known and stay within their windows; otherwise it ends or pauses.
+ * Rules of remote ends without a session, except the first, end when they are
+ * idle. If there is no room for new rules, all idle rules end.
  */
 #ifndef NAT_RULE_H
 #define NAT_RULE_H
@@ -39,7 +39,7 @@ struct nat_rules_batch {
 	uint32_t ids[NAT_RULES_ASKED]; /* of those; NAT_RULE_NONE: refused */
 	/* The worker's. */
 	uint32_t numbers[NAT_RULES_ASKED]; /* of records */
-	uint32_t hops[NAT_RULES_ASKED];    /* of the direction that is known */
+	uint32_t hops[NAT_RULES_ASKED];    /* next hop of the known direction */
 	enum nat_direction directions[NAT_RULES_ASKED];
 };
 
@@ -55,43 +55,43 @@ struct nat_rules;
 
 enum { NAT_RULE_FRAMES = 3 }; /* a query and its answer need no rule */
 
-/* rules: n_max of ports in the order of the sides. sent_fd: an eventfd, or -1:
- * the caller looks itself. min_frames: of a mapping of UDP, before a rule is
- * asked for; NAT_RULE_FRAMES. */
+/* rules: room for n_max, ports in the order of the sides. sent_fd: an eventfd,
+ * or -1: the caller polls. min_frames: how many a UDP mapping must have
+ * forwarded before it requests a rule; NAT_RULE_FRAMES. */
 int nat_rules_create(struct nat_maps *maps, struct mr_rules *rules,
 		     uint32_t n_max, int sent_fd, uint32_t min_frames,
 		     struct mr_reason *reterr_why);
 void nat_rules_destroy(struct nat_rules *rules);
 
-/* Between bursts: pass a batch on, and use what came back. Returns whether
- * there is more to do now: idle rules to be found. */
+/* Call it between bursts: pass a batch on, and handle the one that came back.
+ * Returns whether to call again at once, to find more idle rules. */
 bool nat_rules_tick(struct nat_maps *maps);
-/* Main thread: add and remove what was asked for. Returns whether the set is
- * full... */
+/* Main thread: add and remove rules as requested. Returns whether the set is
+ * full; then call nat_rules_make_room() for each worker. */
 bool nat_rules_serve(struct nat_rules *rules);
-/* ...and idle rules are to end, of each worker. */
+/* Make a worker end its idle rules. */
 void nat_rules_make_room(struct nat_rules *rules);
-/* End all: the configuration changes. */
+/* End all rules, because the configuration changes. */
 void nat_rules_end_all(struct nat_maps *maps);
 /* Any thread. */
 struct nat_rules_stats nat_rules_stats(const struct nat_rules *rules);
 
-/* A packet of the mapping was forwarded, and the next hop is known: ask for a
- * rule, or tell it. inside: of a one-to-one mapping, with the packet's protocol
- * and port. */
+/* After a packet of the mapping was forwarded to a known next hop: request a
+ * rule, or set the rule's next hop. inside: the packet's inside end, with its
+ * protocol and port even if the mapping is one-to-one. */
 void nat_rule_use(struct nat_maps *maps, uint32_t id,
 		  enum nat_direction direction, const struct nat_tuple *inside,
 		  struct nat_remote remote, uint32_t hop);
-/* Bring the mapping's first session and that with remote up to date, before
- * they are used. */
+/* Update the mapping's first session and the one with remote from their rules,
+ * before they are used. */
 void nat_rule_take(const struct nat_maps *maps, uint32_t id,
 		   struct nat_remote remote);
-/* After a packet in this direction, from or to remote, was handled. */
+/* Give the windows back after a packet in this direction, from or to remote. */
 void nat_rule_give(struct nat_maps *maps, uint32_t id,
 		   enum nat_direction direction, struct nat_remote remote);
-/* The session with remote ends. */
+/* End the rule of the session with remote. */
 void nat_rule_end(struct nat_maps *maps, uint32_t id, struct nat_remote remote);
-/* All of the mapping: bring them up to date, or end them. */
+/* Update from, or end, all rules of the mapping. */
 void nat_rules_take(const struct nat_maps *maps, uint32_t id);
 void nat_rules_end(struct nat_maps *maps, uint32_t id);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A worker's rules in the driver's set: batches, and who gives way. rule.h. */
+/* A worker's rules in the driver's set: batches, and which rules end to make
+ * room. See rule.h. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,9 +10,9 @@
 
 enum {
 	SECOND_NS = 1000000000,
-	PAUSE_S = 1, /* after a rule was refused */
-	IDLE_S = 10, /* then a rule may end */
-	SWEPT = 16,  /* rules that a call examines for room */
+	PAUSE_S = 1, /* without requests, after a refusal */
+	IDLE_S = 10, /* after which a rule may end */
+	SWEPT = 16,  /* rules examined per call to make room */
 };
 
 int nat_rules_create(struct nat_maps *maps, struct mr_rules *set,
@@ -22,7 +23,7 @@ int nat_rules_create(struct nat_maps *maps, struct mr_rules *set,
 		.size = sizeof(config),
 		.key_bytes = sizeof(struct nat_rule_key),
 		.record_bytes = sizeof(struct nat_rule),
-		/* Some are asked for, or no longer in the set. */
+		/* Plus those requested, and those leaving the set. */
 		.n_max = n_max + 2 * NAT_RULES_ASKED,
 	};
 	struct nat_rules *rules = calloc(1, sizeof(*rules));
@@ -83,7 +84,7 @@ bool nat_rules_serve(struct nat_rules *rules)
 
 		if (!is_sent(batch))
 			continue;
-		/* First: a new session may have the ends of one that ended. */
+		/* First: a new session may have the ends of an ended one. */
 		mr_rules_remove(rules->set, batch->removed, batch->n_removed);
 		while (n < batch->n_asked) {
 			n += mr_rules_add(rules->set, batch->asked + n,
@@ -174,7 +175,7 @@ void nat_rule_bury(struct nat_rules *rules, uint32_t number)
 	rules->dead = number + 1;
 }
 
-/* It is in the set now; inactive. */
+/* The rule is in the set now; still inactive. */
 static void begin(struct nat_maps *maps, struct nat_rule *rule,
 		  enum nat_direction direction, uint32_t hop)
 {
@@ -188,7 +189,7 @@ static void begin(struct nat_maps *maps, struct nat_rule *rule,
 	ways[NAT_OUT].tcp.flags |= MR_FLOW_NEW_ID;
 	rule->state = NAT_RULE_HELD;
 	rule->since_s = maps->now_s;
-	/* A connection: with the next segment, which has its windows. */
+	/* TCP: the next segment activates it, with its windows. */
 	rule->is_active = !is_tracked;
 	if (rule->is_active)
 		mr_rules_set(maps->rules->set, rule->id, 0, 1);
@@ -236,7 +237,7 @@ static void send_batch(struct nat_rules *rules)
 	add(&rules->stats.n_rules, -(uint64_t)batch->n_removed);
 	__atomic_store_n(&batch->is_sent, 1, __ATOMIC_RELEASE);
 	rules->filling ^= 1;
-	/* It fails only if already readable, which is all we want. */
+	/* It fails only if the fd is readable already, which suffices. */
 	if (rules->sent_fd >= 0 && write(rules->sent_fd, &one, sizeof(one)) < 0)
 		return;
 }
@@ -255,8 +256,8 @@ static bool is_idle(const struct nat_maps *maps, const struct nat_rule *rule)
 	return (int32_t)(maps->now_s - last_s) >= IDLE_S;
 }
 
-/* Of a remote end which is no session, and not the first either: there may be
- * any number of those. */
+/* A rule for a remote end without a session, other than the first: there may be
+ * any number of these. */
 static bool is_stray(const struct nat_maps *maps, const struct nat_rule *rule)
 {
 	const struct nat_map *map = nat_map_at(maps, rule->key.map_id);
@@ -266,7 +267,8 @@ static bool is_stray(const struct nat_maps *maps, const struct nat_rule *rule)
 	       (nat_is_one_to_one(map) || !nat_is_first(maps, map, remote));
 }
 
-/* The next rule in line ends if it is idle, and stray or in the way. */
+/* End the next rule in the list if it is idle, and stray or its room is needed.
+ */
 static void examine(struct nat_maps *maps)
 {
 	struct nat_rules *rules = maps->rules;
@@ -282,8 +284,8 @@ static void examine(struct nat_maps *maps)
 		nat_rule_stop(maps, number);
 }
 
-/* End idle rules: all of them for room, else stray ones, slowly. Returns
- * whether to go on at once. */
+/* End idle rules: all of them to make room, otherwise only stray ones, slowly.
+ * Returns whether to continue at once. */
 static bool sweep(struct nat_maps *maps)
 {
 	struct nat_rules *rules = maps->rules;
@@ -310,8 +312,8 @@ bool nat_rules_tick(struct nat_maps *maps)
 	if (rules == NULL)
 		return false;
 	is_behind = sweep(maps);
-	/* One at a time, or a rule might be added before one with the same ends
-	 * is removed. */
+	/* Send one batch at a time; otherwise a rule might be added before one
+	 * with the same ends is removed. */
 	other = &rules->batches[rules->filling ^ 1];
 	if (is_sent(other))
 		return is_behind;

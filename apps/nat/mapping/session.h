@@ -116,8 +116,7 @@ static inline bool nat_is_one_to_one(const struct nat_map *map)
 	return (map->flags & NAT_MAP_KIND) == NAT_MAP_KIND;
 }
 
-/* Sessions are by address and port, or only by address, which the filter
- * checks.
+/* Sessions are per address and port, or per address only, as the filter checks.
  */
 static inline bool nat_is_by_addr(const struct nat_maps *maps, uint32_t proto)
 {
@@ -138,10 +137,10 @@ static inline bool nat_is_first(const struct nat_maps *maps,
 struct nat_tracked {
 	uint8_t *state;
 	uint32_t *last_s;
-	struct nat_window *window; /* of TCP */
+	struct nat_window *window; /* TCP only */
 };
 
-/* session: 0: the mapping's first, or 1 + number of a further one. */
+/* session: 0: the mapping's first; or 1 + number of a further one. */
 static inline struct nat_tracked
 nat_tracked_at(const struct nat_maps *maps, uint32_t map_id, uint32_t session)
 {
