@@ -196,19 +196,24 @@ def queues(i: Interface) -> Iterator[Finding]:
     fed = {int(word) for row in table for word in row.split()} or set(range(n))
     if not sockets and any(one["prog"].get("name", "").startswith(OURS) for one in i.programs()):
         raise Unknown("the kernel lists no AF_XDP sockets: modprobe xsk_diag")
-    if sockets and fed - sockets:
+    if not sockets:
+        return
+    # This mends both, so that only one of them is said.
+    first, end = min(sockets), max(sockets) + 1
+    share = f"ethtool -X {i.name} start {first} equal {len(sockets)}"
+    if end - first > len(sockets):
+        weights = " ".join(str(int(queue in sockets)) for queue in range(end))
+        share = f"ethtool -X {i.name} weight {weights}"
+    if fed - sockets:
         channels = "rx" if i.kind == "veth" else "combined"
-        equal = f"start {min(sockets)} equal {len(sockets)}"
         yield Finding(
             f"queues {spell(fed - sockets)} have no AF_XDP socket: the kernel gets their frames",
-            f"ethtool -X {i.name} {equal}"
-            if table
-            else f"ethtool -L {i.name} {channels} {len(sockets)}",
+            share if table else f"ethtool -L {i.name} {channels} {len(sockets)}",
         )
-    if sockets - fed:
+    elif sockets - fed:
         yield Finding(
             f"RSS sends no frames to queues {spell(sockets - fed)}, which have AF_XDP sockets",
-            f"ethtool -X {i.name} equal {n}",
+            share,
         )
 
 
