@@ -14,7 +14,7 @@ from pathlib import Path
 
 
 def name_of(path: Path, package: str) -> str:
-    """Its name in the archive: below the folder that is no package."""
+    """The name in the archive, relative to the folder above the package."""
     root = path.parent
     if not (root / "__init__.py").exists():
         return f"{package}/{path.name}"
@@ -25,7 +25,7 @@ def name_of(path: Path, package: str) -> str:
 
 def main() -> None:
     output, python, package, version, bindir, built, installed, *files = sys.argv[1:]
-    # Relative: a build, and what is installed, may be moved as a whole.
+    # Relative, so that a build or an installation can be moved as a whole.
     places = os.path.relpath(installed, bindir), os.path.relpath(built, os.path.dirname(output))
     entries = {
         "__main__.py": f"from {package}.main import main\n\nmain()\n".encode(),
@@ -33,12 +33,12 @@ def main() -> None:
         "mr_support/companion": "\n".join(places).encode(),
     } | {name_of(path, package): path.read_bytes() for path in map(Path, files)}
     with open(output, "wb") as to:
-        # -I: what the environment or the working directory have of Python
-        # must not run in a program that is started as root.
+        # -I: the program may run as root, so it must not load Python code from the
+        # environment or the working directory.
         to.write(f"#!{python} -I\n".encode())
         with zipfile.ZipFile(to, "w", zipfile.ZIP_DEFLATED) as packed:
             for name, data in sorted(entries.items()):
-                # Without a date: the same files make the same program.
+                # Without a date, so that the same files make the same program.
                 packed.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
     os.chmod(output, 0o755)
 

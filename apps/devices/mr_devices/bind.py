@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Devices handed to vfio-pci, and given back.
+"""Bind devices to vfio-pci, and return them.
 
 Source: linux/Documentation/ABI/testing/sysfs-bus-pci, sysfs-bus-platform.
 """
@@ -145,8 +145,8 @@ def _check(machine: Machine, device: Device, is_forced: bool, owner: Owner | Non
 
 
 def _undo(machine: Machine, pci: PciInfo) -> str:
-    """Restore its previous driver. If that fails, the note stays, for unbind; the text says
-    so."""
+    """Restore its previous driver. If that fails, the note stays for unbind, and the returned
+    text says so."""
     with contextlib.suppress(Failure):
         _switch(machine, pci.bdf, pci.kernel_driver)
     if _driver_of(machine, pci.bdf) != pci.kernel_driver:

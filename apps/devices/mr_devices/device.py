@@ -105,13 +105,13 @@ def driver_in_group(machine: Machine, bdf: str) -> tuple[str, bool]:
 
 
 def node_of_group(machine: Machine, pci: PciInfo) -> str:
-    """Through which a program opens its IOMMU group, without root."""
+    """The path of its IOMMU group's node, without machine.root."""
     noiommu = f"/dev/vfio/noiommu-{pci.iommu_group}"
     return noiommu if machine.exists(noiommu) else f"/dev/vfio/{pci.iommu_group}"
 
 
 def nodes_of(machine: Machine, pci: PciInfo) -> list[str]:
-    """That of its group, and its own, if the kernel makes one."""
+    """The node of its group, and its own node if the kernel creates one."""
     group = [node_of_group(machine, pci)] if pci.iommu_group >= 0 else []
     return group + ([f"/dev/vfio/devices/{pci.vfio_cdev}"] if pci.vfio_cdev else [])
 

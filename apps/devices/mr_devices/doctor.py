@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What makes AF_XDP fail or run slowly on an interface, each with the command that mends it.
+"""What makes AF_XDP fail or run slowly on an interface, each with a command that fixes it.
 
 Facts are from sysfs, ip(8), ss(8) and ethtool(8), and from drivers/xdp/xdp_known.c.
 """
@@ -21,13 +21,13 @@ TOOL_LIMIT_S = 20
 # An rx ring holds what arrives while a worker wakes up, up to 100 us: 1488 frames of 64
 # bytes at 10 Gbit/s.
 RING_ENTRIES = 2048
-# A chunk of 4096 bytes, less 256 of headroom, 320 that drivers keep for struct
+# A chunk of 4096 bytes, minus 256 of headroom, 320 that drivers reserve for struct
 # skb_shared_info, and 22 of Ethernet with a VLAN tag and FCS.
 MAX_MTU = 3498
 MAX_EXIT_US = 20  # of a C-state; a frame of 64 bytes takes 0.07 us at 10 Gbit/s
 MAX_FLUSH_NS = 1_000_000  # five times what busy polling needs (kernel: napi.rst)
 MASTERS = ("bond", "bridge", "team", "vlan", "vrf")
-OURS = "millrace"  # how the names of our XDP programs begin
+OURS = "millrace"  # prefix of our XDP programs' names
 XDP_GENERIC = 2  # XDP_ATTACHED_SKB
 # Whose VLAN tags ports see outside the frame, from this kernel on (drivers/xdp/README.md).
 TELL_TAGS, TELL_TAGS_SINCE = ("veth", "ice", "mlx5_core"), [6, 8]
@@ -41,14 +41,14 @@ FEATURES = {
 
 
 class Finding(NamedTuple):
-    """What is wrong, and the command that mends it."""
+    """A problem, and a command that fixes it."""
 
     finding: str
     fix: str
 
 
 class Unknown(Exception):
-    """Why a check cannot tell."""
+    """A check that cannot be made, and why."""
 
 
 def ask(*words: str) -> str:
@@ -73,7 +73,7 @@ def ask(*words: str) -> str:
 
 
 def cores_of(text: str) -> set[int]:
-    """Of a list such as "1,3-5". Raises ValueError."""
+    """Parse a list such as "1,3-5". Raises ValueError."""
     cores: set[int] = set()
     for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")
@@ -82,7 +82,7 @@ def cores_of(text: str) -> set[int]:
 
 
 def spell(numbers: Iterable[int]) -> str:
-    """Numbers as such a list."""
+    """Format numbers as such a list."""
     parts: list[list[int]] = []
     for n in sorted(numbers):
         if parts and parts[-1][-1] == n - 1:
@@ -94,7 +94,7 @@ def spell(numbers: Iterable[int]) -> str:
 
 @dataclass(frozen=True)
 class Interface:
-    """link: as ip(8) has it. cores: of the workers; empty: not given."""
+    """link: as printed by ip(8). cores: of the workers; empty: not given."""
 
     machine: Machine
     name: str
@@ -103,7 +103,7 @@ class Interface:
 
     @property
     def kind(self) -> str:
-        """Of a virtual device; "": it is none."""
+        """The kind of a virtual device; "" for a NIC."""
         return str(self.link.get("linkinfo", {}).get("info_kind", ""))
 
     @property
@@ -116,20 +116,20 @@ class Interface:
             return self.kind
 
     def read(self, path: str) -> str:
-        """The first line of a file in its directory; ""."""
+        """The first line of a file in its sysfs directory, or ""."""
         return self.machine.read(f"/sys/class/net/{self.name}/{path}")
 
     def names(self, path: str = "") -> list[str]:
-        """Of files in its directory."""
+        """Names of files in its sysfs directory."""
         return self.machine.names_if_any(f"/sys/class/net/{self.name}/{path}")
 
     def number(self, path: str) -> int:
-        """In a file; 0: there is none."""
+        """The number in a file; 0 if there is none."""
         text = self.read(path)
         return int(text) if text.isdigit() else 0
 
     def all_cores(self) -> set[int]:
-        """Of the machine."""
+        """All cores of the machine."""
         names = self.machine.names_if_any("/sys/devices/system/cpu")
         return {int(name[3:]) for name in names if re.fullmatch(r"cpu\d+", name)}
 
@@ -144,7 +144,7 @@ class Interface:
         return set(map(int, re.findall(queues, ask("ss", "-Hn", "--xdp"))))
 
     def is_deferring(self) -> bool:
-        """Whether its interrupts wait for a worker that polls."""
+        """Whether interrupts are deferred while a worker polls."""
         return self.number("napi_defer_hard_irqs") > 0 and self.number("gro_flush_timeout") > 0
 
 
@@ -160,7 +160,7 @@ def kind(i: Interface) -> Iterator[Finding]:
 
 
 def use(i: Interface) -> Iterator[Finding]:
-    """Interfaces that the host needs."""
+    """Interfaces that this machine uses."""
     why = "" if i.machine.root else i.machine.library.why_in_use(i.link["ifindex"])
     if why:
         yield Finding(
@@ -169,7 +169,7 @@ def use(i: Interface) -> Iterator[Finding]:
 
 
 def program(i: Interface) -> Iterator[Finding]:
-    """XDP programs of others, and ours where it is slow."""
+    """XDP programs of others, and our own in generic mode."""
     for one in i.programs():
         name, mode = one["prog"].get("name", "?"), one.get("mode", 0)
         if name == "?" and os.geteuid() != 0:
@@ -179,7 +179,7 @@ def program(i: Interface) -> Iterator[Finding]:
                 "the port's program is attached in generic mode, which copies each frame",
                 f"mr-l2fwd xdp:{i.name},attach=native ...  # the error says why it fails",
             )
-        # With sockets, a port shares it: prog=, map=. A dispatcher takes our program in.
+        # With sockets, a port shares it: prog=, map=. A dispatcher accepts our program.
         elif not name.startswith((OURS, "xdp_dispatcher")) and not i.sockets():
             yield Finding(
                 f"another XDP program is attached: {name}, id {one['prog'].get('id', 0)}",
@@ -270,7 +270,7 @@ def irqs(i: Interface) -> Iterator[Finding]:
 
 
 def numa(i: Interface) -> Iterator[Finding]:
-    """Workers that are far from the NIC."""
+    """Workers on another NUMA node than the NIC."""
     if not i.cores:
         raise Unknown("the workers' cores are not given: --cores")
     node = i.read("device/numa_node") or i.read("device/../numa_node")
@@ -313,7 +313,7 @@ def c_states(i: Interface) -> Iterator[Finding]:
 
 
 def deferral(i: Interface) -> Iterator[Finding]:
-    """Interrupts that are deferred for nothing, or for too long."""
+    """Deferral of interrupts that has no effect, or is too long."""
     names = "napi_defer_hard_irqs", "gro_flush_timeout"
     n, flush_ns = map(i.number, names)
     zero = "; ".join(f"echo 0 > /sys/class/net/{i.name}/{name}" for name in names)
@@ -352,7 +352,7 @@ def kernel_now(machine: Machine) -> list[int]:
 
 
 def driver(i: Interface) -> Iterator[Finding]:
-    """What is known of the driver in this kernel."""
+    """Known problems of the driver in this kernel."""
     name, now = i.driver, kernel_now(i.machine)
     rows = json.loads(pkgutil.get_data("mr_devices", "xdp_known.json") or b"[]")
     for of, feature, verdict, since, until, what, source in rows if now else []:
@@ -368,7 +368,7 @@ def driver(i: Interface) -> Iterator[Finding]:
             )
 
 
-# In the order in which they are shown; if kind() finds something, the others do not matter.
+# In output order. If kind() finds something, the others are skipped.
 CHECKS: tuple[Callable[[Interface], Iterator[Finding]], ...] = (
     kind,
     use,
@@ -406,7 +406,7 @@ def examine(machine: Machine, name: str, cores: set[int]) -> dict[str, Any]:
 
 
 def print_findings(shown: dict[str, Any]) -> None:
-    """For people."""
+    """Print findings as text."""
     for found in shown["findings"]:
         print(escape(f"{found['check']}: {found['finding']}"))
         print(escape(f"    {found['fix']}"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""libmillrace: what it knows about PCI functions and interfaces.
+"""libmillrace: information about PCI functions and interfaces.
 
 Source: millrace/ctx.h, error.h, pci_info.h, port_device.h.
 """
@@ -66,7 +66,7 @@ NETDEV_IN_USE = 2  # enum mr_netdev_use
 
 
 class Library:
-    """A context of the library, which reads this sysfs. It lives as long as the program."""
+    """A library context that reads this sysfs. It lives as long as the program."""
 
     def __init__(self, sysfs: str) -> None:
         path = program.companion()
@@ -92,7 +92,7 @@ class Library:
         return info
 
     def pci_use(self, info: PciInfo) -> int:
-        """Who uses a function, by the kernel's rule for IOMMU groups."""
+        """The user of a function, by the kernel's rule for IOMMU groups."""
         return int(self._lib.mr_pci_use(self._ctx, byref(info)))
 
     def driver_name(self, info: PciInfo) -> str:

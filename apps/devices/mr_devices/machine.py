@@ -49,7 +49,7 @@ class Machine:
             os.close(fd)
 
     def exists(self, path: str) -> bool:
-        """Whether there is such a file."""
+        """Whether the file exists."""
         return os.path.exists(self.root + path)
 
     def names(self, path: str) -> list[str]:
@@ -57,7 +57,7 @@ class Machine:
         return sorted(name for name in os.listdir(self.root + path) if name[0] != ".")
 
     def names_if_any(self, path: str) -> list[str]:
-        """The same; none if there is no such directory."""
+        """The same, but empty if there is no such directory."""
         try:
             return self.names(path)
         except OSError:
@@ -70,7 +70,7 @@ class Machine:
         return None
 
     def lock(self) -> None:
-        """Keep out any other mr-devices that changes something, until the program ends. Raises
+        """Lock out other mr-devices that change something, until the program ends. Raises
         Failure."""
         try:
             for folder in os.path.dirname(NOTES), NOTES:
@@ -85,7 +85,7 @@ class Machine:
             raise Failure(f"cannot write {self.root}{NOTES}: {error.strerror}{cure}") from None
 
     def remember(self, bdf: str, note: Note) -> None:
-        """Write to a temporary name first: there is never half a file. Raises Failure."""
+        """Write a temporary file and rename it, so that no file is incomplete. Raises Failure."""
         fresh = f"{self.root}{NOTES}/.new"
         try:
             with open(fresh, "wb") as file:
@@ -97,7 +97,7 @@ class Machine:
             ) from None
 
     def recall(self, bdf: str) -> Note | None:
-        """None: there is no note."""
+        """Read a note; None: there is none."""
         try:
             with open(f"{self.root}{NOTES}/{bdf}", "rb") as file:
                 lines = [os.fsdecode(line).rstrip("\n") for line in file]
@@ -106,13 +106,13 @@ class Machine:
         return Note(*(next((l[len(f) :] for l in lines if l.startswith(f)), "") for f in FORMS))
 
     def forget(self, bdf: str) -> None:
-        """There is no note any more."""
+        """Remove a note."""
         with contextlib.suppress(OSError):
             os.unlink(f"{self.root}{NOTES}/{bdf}")
 
 
 def wait_for(condition: Callable[[], bool], limit_s: float) -> bool:
-    """Whether it came true in this time."""
+    """Wait until it is true; False after a timeout."""
     end_s = time.monotonic() + limit_s
     while not condition():
         if time.monotonic() > end_s:

@@ -101,7 +101,7 @@ def _doctor(machine: Machine, given: Given, names: list[str]) -> int:
 
 
 class Command(NamedTuple):
-    """What it takes: options, and so many addresses, or interfaces."""
+    """The options of a command, and how many addresses or interfaces it takes."""
 
     run: Callable[[Machine, Given, list[str]], int]
     options: set[str]
@@ -140,7 +140,7 @@ def _check(word: str, given: Given, bdfs: list[str]) -> None:
 
 
 def run(words: list[str]) -> int:
-    """A command line without the program; the exit status."""
+    """Run a command line without the program name. Returns the exit status."""
     try:
         parsed = parse(words, USAGE, OPTIONS)
         if parsed is None:

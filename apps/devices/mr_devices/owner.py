@@ -79,7 +79,7 @@ def give(machine: Machine, bdf: str, owner: Owner) -> None:
 
 
 def memlock_of(user: str) -> str:
-    """How much a session of the user may lock: PAM sets limits, so ask the user's own shell."""
+    """The user's limit of locked memory. PAM sets it, so ask the user's own shell."""
     words = ["timeout", "-k", "1", "5", "su", "-s", "/bin/sh", "-c", "ulimit -l", user]
     limit = ""
     with contextlib.suppress(OSError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Output for people and programs; all of it is made from the JSON object of a device."""
+"""Text and JSON output. The text is made from the JSON object of a device."""
 
 import json
 from typing import Any
@@ -79,7 +79,7 @@ def _ids(shown: Object) -> str:
 
 
 def _remarks(shown: Object) -> str:
-    """What has no column."""
+    """Remarks that have no column."""
     remarks = ["default route"] if shown["default_route"] else []
     if shown["group_shared_with"]:
         remarks.append(f"group shared with {' '.join(shown['group_shared_with'])}")
@@ -119,10 +119,10 @@ def print_info(machine: Machine, device: Device) -> None:
 
 
 def print_json(devices: list[Device]) -> None:
-    """One object."""
+    """One JSON object."""
     print_object({"v": 1, "devices": [object_of(device) for device in devices]})
 
 
 def print_object(shown: Object) -> None:
-    """On one line."""
+    """JSON on one line."""
     print(json.dumps(shown, ensure_ascii=False, separators=(",", ":")))

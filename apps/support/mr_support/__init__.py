@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the programs in Python share."""
+"""Code shared by the programs in Python."""

@@ -14,8 +14,8 @@ class Wrong(Exception):
 
 @dataclass(frozen=True)
 class Option:
-    """value: what the help calls it; "": there is none. letter: the short form.
-    old: the short form up to 0.1, which is refused with the name."""
+    """value: its name in the help; "": no value. letter: the short form.
+    old: the short form up to 0.1; the error names the new option."""
 
     name: str
     value: str
@@ -42,8 +42,8 @@ def parse(
     options: Sequence[Option],
     ending: Sequence[Option] = ENDING,
 ) -> tuple[dict[str, list[str]], list[str]] | None:
-    """Returns the values of each option given, "" for one that has none, and the
-    other words; None if help or version was printed. usage begins with "usage: PROGRAM [" or
+    """Returns the values of each option given ("" if it takes none), and the other
+    words; None if help or version was printed. usage begins with "usage: PROGRAM [" or
     "usage: PROGRAM COMMAND [". Raises Wrong."""
     options = [*options, *ending]
     command = usage.partition(" [")[0].removeprefix("usage: ")

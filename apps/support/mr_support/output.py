@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Files that are complete, or not touched; text on standard output and standard
-error that may be lost, where what is at work must go on without its reader."""
+"""Files that are written completely or not at all. Text on standard output and standard error
+that may be lost, because a measurement must continue without its reader."""
 
 import contextlib
 import os
 import sys
 from collections.abc import Iterable, Iterator
 
-_lost: list[OSError] = []  # why say() could not write
+_lost: list[OSError] = []  # errors of say()
 
 
 def _give_up(fd: int) -> None:
-    """What is left would fail again, as the program ends at the latest."""
+    """Discard buffered text, which would fail again when the program ends."""
     null = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
     os.dup2(null, fd)
     os.close(null)
@@ -19,8 +19,8 @@ def _give_up(fd: int) -> None:
 
 @contextlib.contextmanager
 def to_stdout() -> Iterator[None]:
-    """All that is printed meanwhile is written at its end. Raises OSError, also
-    that which say() met before, and gives up the rest."""
+    """Flush standard output at the end of the block. Raises OSError, including earlier errors of
+    say(), and discards the rest."""
     try:
         yield
         sys.stdout.flush()
@@ -32,8 +32,8 @@ def to_stdout() -> Iterator[None]:
 
 
 def say(text: str, end: str = "\n", is_last: bool = False) -> None:
-    """Text on standard output, of a measurement that is worth more than it; the
-    last is written at once. An error is kept for the end: see to_stdout()."""
+    """Print text whose loss must not stop a measurement; is_last flushes it. to_stdout() raises
+    the error later."""
     try:
         print(text, end=end, flush=is_last)
     except OSError as error:
@@ -42,12 +42,12 @@ def say(text: str, end: str = "\n", is_last: bool = False) -> None:
 
 
 def is_lost() -> bool:
-    """Whether text could not be written: nobody reads it any more."""
+    """Whether text could not be written, because its reader has gone."""
     return bool(_lost)
 
 
 def copy(lines: Iterable[bytes]) -> None:
-    """Lines to standard output, as say(); all are read in any case."""
+    """Copy lines to standard output, like say(). All lines are consumed even after an error."""
     for data in lines:
         try:
             sys.stdout.buffer.write(data)
@@ -57,7 +57,7 @@ def copy(lines: Iterable[bytes]) -> None:
 
 
 def tell(text: str, end: str = "\n") -> None:
-    """Text on standard error; if nobody can read it, nobody can be told."""
+    """Print text on standard error, ignoring errors."""
     try:
         print(text, end=end, file=sys.stderr, flush=True)
     except OSError:
@@ -65,18 +65,18 @@ def tell(text: str, end: str = "\n") -> None:
 
 
 def open_missing() -> None:
-    """A standard output or error that was closed at the start (>&-) is
-    /dev/null, here and in programs that are started."""
+    """Replace a closed standard output or error (>&-) with /dev/null, here and in child
+    processes."""
     for fd, name in (1, "stdout"), (2, "stderr"):
         if getattr(sys, name) is None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), fd)
-            os.set_inheritable(fd, True)  # where it is the same one
+            os.set_inheritable(fd, True)  # if it is the same fd
             setattr(sys, name, os.fdopen(fd, "w", encoding="utf-8", closefd=False))
 
 
 def write(path: str, text: str) -> None:
-    """Beside its name first; "-" is standard output. What is no regular file
-    (/dev/stderr, a pipe) is written to as it is. Raises OSError."""
+    """Write a temporary file and rename it; "-" is standard output. Other than regular files
+    (/dev/stderr, a pipe) are written directly. Raises OSError."""
     if path == "-":
         with to_stdout():
             sys.stdout.write(text)

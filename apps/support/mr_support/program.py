@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How a program in Python starts and ends, and what pack.py packed with it."""
+"""Start and exit of a program in Python, and the files that pack.py added to it."""
 
 import os
 import pkgutil
@@ -14,14 +14,14 @@ from mr_support.text import print_error
 
 
 def version() -> str:
-    """That of the build."""
+    """The version of the build."""
     return (pkgutil.get_data("mr_support", "version") or b"").decode()
 
 
 def companion() -> Path:
-    """The path of the engine or library that comes with this program: where it was
-    installed, or else in the build folder. The environment has no influence, since
-    programs may run as root."""
+    """The path of the engine or library that belongs to this program: where it was installed, or
+    else in the build folder. It does not depend on the environment, since programs may run as
+    root."""
     folder = Path(__file__).resolve().parents[1].parent
     places = (pkgutil.get_data("mr_support", "companion") or b"").split(b"\n")
     paths = [folder / os.fsdecode(place) for place in places]
@@ -29,9 +29,9 @@ def companion() -> Path:
 
 
 def start(name: str, run: Callable[[list[str]], int]) -> NoReturn:
-    """Run the words of sys.argv to the end of the program; run() returns its exit status."""
-    # Ctrl-C ends it as it ends any program; a command that has something to
-    # tidy up says so.
+    """Run the command line in sys.argv and exit with the status that run() returns."""
+    # Ctrl-C ends the program by the default action; a command that must clean up
+    # installs its own handler.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)

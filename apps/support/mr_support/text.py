@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Text from files, command lines and peers, for a terminal: a control
-character in it must neither move the cursor nor end a line."""
+"""Makes text from files, command lines and peers safe for a terminal: control characters must
+neither move the cursor nor end a line."""
 
 import os
 import re
@@ -13,7 +13,7 @@ UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 def _escaped(match: re.Match[str]) -> str:
     character = match[0]
-    # Python's own stand for bytes; others are of a text that names them.
+    # Python's own surrogates stand for bytes; others come from the text itself.
     errors = "surrogateescape" if "\udc80" <= character <= "\udcff" else "surrogatepass"
     if character in "\n\t":
         return {"\n": r"\n", "\t": r"\t"}[character]
@@ -21,7 +21,7 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def escape(text: str) -> str:
-    r"""Control characters, and bytes that are not UTF-8, as \n, \t, \x1b."""
+    r"""Escape control characters and bytes that are not UTF-8, as \n, \t, \x1b."""
     return UNPRINTABLE.sub(_escaped, text)
 
 
@@ -31,5 +31,5 @@ def utf8(text: str) -> str:
 
 
 def print_error(text: str) -> None:
-    """One line on standard error."""
+    """Print one line on standard error."""
     output.tell(escape(text[:MAX_MESSAGE]))

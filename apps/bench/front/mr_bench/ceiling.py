@@ -46,9 +46,9 @@ def _check_tester(path: str, theirs: dict[str, Any], ours: dict[str, Any]) -> No
 
 
 def read_ceiling(text: str, ours: dict[str, Any], frame_bytes: int, mean_bytes: float) -> float:
-    """For frames of a length, or of a mix (0) of that mean. ours: the document."""
+    """The ceiling for frames of a length, or for a mix (0) of that mean. ours: the document."""
     try:
-        # No link says the ceiling of a tester.
+        # A link's speed does not tell the ceiling of a tester.
         pps = rates.read("ceiling", text).pps(mean_bytes, 0)
     except UsageError:
         pass  # the path of a document, then

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the simulated DUT is to do, as --device takes it:
+"""The faults of the simulated DUT, as --device describes them:
 "loss=1000,dup=N,corrupt=N,reorder=N/BY,delay=50us,rate=1M,queue=64"."""
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from mr_bench import rates
 from mr_bench.values import UsageError
 
-# As the engine takes it: what is left out does not happen.
+# As the engine expects it: a missing member means no such fault.
 Device = dict[str, float]
 MOST, MOST_BY, MOST_QUEUE = 2**32 - 1, 64, 65536
 NS = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
@@ -27,7 +27,7 @@ def _count(word: str, text: str, most: int = MOST) -> int:
 
 
 def _reorder(word: str, text: str) -> Device:
-    """ "N/BY": every Nth is overtaken by the next BY."""
+    """ "N/BY": the next BY frames overtake every Nth."""
     every_text, slash, by_text = text.partition("/")
     by = _count(word, by_text, MOST_BY) if slash else 1
     every = _count(word, every_text)
@@ -63,7 +63,7 @@ READERS: dict[str, Callable[[str, str], Device]] = {
 
 
 def read(text: str) -> Device:
-    """Raises UsageError with the word that is wrong."""
+    """Parse --device. Raises UsageError, which names the wrong word."""
     device: Device = {}
     for word in filter(None, text.split(",")):
         name, equals, value = word.partition("=")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What figures were measured on: the machine, and the NIC of a port, its slot, and how the kernel
-has set it. Figures of two machines differ by these."""
+"""Describes the machine that figures were measured on: the NIC of each port, its slot, and its
+settings in the kernel. Figures of two machines differ because of these."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _lines(path: str) -> list[str]:
 
 
 def _line(path: str, otherwise: str = "") -> str:
-    """The first."""
+    """The first line."""
     return next((line.strip() for line in _lines(path)), otherwise)
 
 
@@ -40,7 +40,7 @@ def _number(path: str, otherwise: int) -> int:
 
 
 def _value(path: str, key: str) -> str:
-    """Of "key : value"."""
+    """The value in a line "key : value"."""
     for line in _lines(path):
         name, colon, value = line.partition(":")
         if colon and name.startswith(key):
@@ -54,13 +54,13 @@ def _mem(key: str) -> int:
 
 
 def _numa_nodes() -> int:
-    """With memory, of a list as "0-1,3"."""
+    """The number of NUMA nodes with memory, from a list such as "0-1,3"."""
     ranges = re.findall("([0-9]+)(?:-([0-9]+))?", _line("/sys/devices/system/node/has_memory"))
     return sum(int(last or first) - int(first) + 1 for first, last in ranges)
 
 
 def _guest() -> str:
-    """A hypervisor promises its guest no time, and a container has neighbours."""
+    """Virtual machine or container: others may take CPU time from the benchmark."""
     parts = []
     if " hypervisor" in _value("/proc/cpuinfo", "flags"):
         dmi = "/sys/class/dmi/id"
@@ -72,14 +72,14 @@ def _guest() -> str:
 
 
 def _vulnerabilities() -> list[str]:
-    """What may make a figure of this machine another one elsewhere."""
+    """CPU vulnerabilities and their mitigations, which affect figures."""
     folder = Path(f"{CPUS}/vulnerabilities")
     states = {path.name: _line(str(path)) for path in sorted(folder.glob("*"))}
     return [f"{name}: {state}" for name, state in states.items() if state != "Not affected"]
 
 
 def governor(cores: Iterable[int], sysfs: str = "/sys") -> str:
-    """Of the cores that work: "performance", "performance, powersave" where they differ."""
+    """Governors of these cores: "performance", or "performance, powersave" if they differ."""
     folders = (f"{sysfs}/devices/system/cpu/cpu{core}/cpufreq" for core in cores)
     words = (_line(f"{folder}/scaling_governor", "unknown") for folder in folders)
     return ", ".join(dict.fromkeys(words))
@@ -117,7 +117,7 @@ def look(built: dict[str, str], command: str) -> dict[str, Any]:
 
 
 def _ask_kernel(netdev: str, command: int, layout: str) -> tuple[Any, ...] | None:
-    """By ethtool's ioctl; None: it does not know."""
+    """An ethtool ioctl; None if the interface does not support it."""
     data = array.array("B", struct.pack("I", command) + bytes(struct.calcsize(layout) - 4))
     request = struct.pack("16sP16x", os.fsencode(netdev)[:15], data.buffer_info()[0])
     try:
@@ -149,7 +149,7 @@ def _netdev(folder: str, name: str) -> dict[str, Any]:
 
 
 def _find_pci(netdev: str) -> str:
-    """The PCI function that an interface is of; that of virtio is one above. Empty: none."""
+    """The PCI function of an interface; for virtio, one folder above. Empty: none."""
     for folder in (f"{netdev}/device", f"{netdev}/device/.."):
         is_id = len(_line(f"{folder}/vendor")) == len("0x8086")
         if is_id and _line(f"{folder}/current_link_width"):
@@ -158,7 +158,7 @@ def _find_pci(netdev: str) -> str:
 
 
 def _pci(folder: str) -> dict[str, str]:
-    """A slot that is slower than the device's best is a limit to know of."""
+    """The PCI slot, which may be slower than the device supports."""
     ids = ("vendor", "device", "subsystem_vendor", "subsystem_device", "revision")
     driver = f"{folder}/driver"
     return {
@@ -172,7 +172,7 @@ def _pci(folder: str) -> dict[str, str]:
 
 
 def _distance(sysfs: str, core: int, node: int) -> int:
-    """Between NUMA nodes as the firmware has it: 10 is on the node itself; 0: unknown."""
+    """Distance between NUMA nodes, from the firmware: 10 is the same node; 0: unknown."""
     nodes = f"{sysfs}/devices/system"
     for of_core in range(MAX_NODES):
         if os.path.exists(f"{nodes}/cpu/cpu{core}/node{of_core}"):
@@ -182,8 +182,8 @@ def _distance(sysfs: str, core: int, node: int) -> int:
 
 
 def nic(device: str, cores: Iterable[int], sysfs: str = "/sys") -> dict[str, Any] | None:
-    """Of an interface of this network namespace, or a PCI address; None: there is no such device,
-    as for ports in memory. cores: those that use it."""
+    """Describe an interface of this network namespace, or a PCI address. None: no such device, as
+    for ports in memory. cores: those that use it."""
     netdev, pci = f"{sysfs}/class/net/{device}", f"{sysfs}/bus/pci/devices/{device}"
     is_netdev = os.path.exists(netdev)
     if not device or "/" in device or not (is_netdev or os.path.exists(pci)):

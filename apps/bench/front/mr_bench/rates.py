@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rates as people write them, "1.2M", "10Gbit", "10Gbit-l2", "25%" or "max", and in frames per
+"""Rates: the notation for users ("1.2M", "10Gbit", "10Gbit-l2", "25%" or "max"), and frames per
 second."""
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 from mr_bench.values import UsageError
 
-# What a frame takes on the wire beside its bytes (IEEE 802.3, clause 4.2).
+# Overhead of a frame on the wire (IEEE 802.3, clause 4.2).
 FCS_BYTES = 4
 WIRE_BYTES = 24  # preamble 8, FCS 4, gap 12
 MOST_PPS, MOST = 1e9, 1e15
 NUMBER = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 PREFIXES = ("", "k", "M", "G", "T")
-# "bit" is with preamble, FCS and gap, "bit-l2" with the FCS, "%" of the link.
+# "bit" includes preamble, FCS and gap; "bit-l2" the FCS; "%" is a share of the link.
 UNITS = {"": "pps", "pps": "pps", "bit": "bit", "bit-l1": "bit", "bit-l2": "bit-l2", "%": "%"}
 
 
@@ -27,18 +27,18 @@ class Rate:
     unit: str = ""
 
     def __str__(self) -> str:
-        """As read() takes it."""
+        """In the notation of read()."""
         value, prefix = self.value, 0
         if not self.unit:
             return "max"
-        # Only where that loses nothing.
+        # Only if no digit is lost.
         while self.unit != "%" and prefix < 4 and value >= 1000 and value % 10 == 0:
             value, prefix = value / 1000, prefix + 1
         return f"{value:.12g}{PREFIXES[prefix]}{self.unit}"
 
     def pps(self, mean_bytes: float, line_pps: float) -> float:
-        """For frames of mean_bytes, without FCS, of which the link takes line_pps; 0: unknown.
-        0 is full speed; -1: a share of a link whose speed is not known."""
+        """Frames per second, for frames of mean_bytes without FCS; line_pps: line rate, 0: unknown.
+        Returns 0 for full speed; -1 for a share of a link of unknown speed."""
         if self.unit == "%":
             return self.value / 100 * line_pps if line_pps > 0 else -1
         bits = {"bit": mean_bytes + WIRE_BYTES, "bit-l2": mean_bytes + FCS_BYTES}
@@ -46,7 +46,7 @@ class Rate:
 
 
 def read(name: str, text: str) -> Rate:
-    """Of an option of that name. Raises UsageError."""
+    """Parse the value of an option. Raises UsageError."""
     if text == "max":
         return Rate()
     number = NUMBER.match(text)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""mr-bench reflect and replay: the engine's, but for what it ran on and the files of its
-document."""
+"""mr-bench reflect and replay. The engine runs them; a child process adds the machine to the
+document and writes its files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mr_support import program
 
 def _become(words: list[str]) -> NoReturn:
     """Run the engine in place of this process. Raises OSError."""
-    # Python ignores these signals, and exec would pass that on.
+    # Python ignores these signals, and exec would keep them ignored.
     for sig in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(sig, signal.SIG_DFL)
     os.execv(program.companion(), ["mr-bench", *words])
@@ -25,20 +25,20 @@ def _become(words: list[str]) -> NoReturn:
 
 @dataclass(frozen=True)
 class Command:
-    """One of the two."""
+    """reflect or replay."""
 
     name: str
 
     def _serve(self, peer: socket.socket, words: list[str]) -> int:
-        """What the engine asks for, a line each: the document that it begins is completed and
-        sent back, the last one is written to files. The exit status."""
+        """Serve the engine, one request per line: complete the document that it begins and send it
+        back, and write the last one to files. Returns the exit status."""
         status = 0
         with peer.makefile("rwb") as lines:
             for line in lines:
                 found = json.loads(line)
                 if "document" in found:
                     root = found.pop("document")
-                    # Of any bytes: a character for each.
+                    # Arbitrary bytes, one character each.
                     files: dict[str, str | None] = {
                         kind: os.fsdecode(path.encode("latin-1"))
                         for kind, path in found.items()
@@ -53,14 +53,15 @@ class Command:
         return status
 
     def main(self, words: list[str]) -> NoReturn:
-        """Become the engine; the child that it asks ends with it. Raises OSError."""
+        """Replace this process with the engine; the child that serves it ends with it. Raises
+        OSError."""
         ours, peer = socket.socketpair()
         if os.fork():
             ours.close()
             peer.set_inheritable(True)
             _become([self.name, str(peer.fileno()), *words])
         peer.close()
-        # They end the engine, and that ends this.
+        # These signals end the engine, which ends this process.
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
             signal.signal(number, signal.SIG_IGN)
         status = 1

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The document of a command, mr-bench-net.schema.json, as files too: JSON, CSV, and HdrHistogram's
-logs. What was measured, and with what ports, the engine says."""
+"""The document of a command (mr-bench-net.schema.json), and its files: JSON, CSV, and HdrHistogram
+logs. The engine supplies results and ports."""
 
 from __future__ import annotations
 
@@ -176,7 +176,8 @@ def hdr_percentiles(trial: dict[str, Any], buckets: Buckets) -> str:
 
 
 def begin(kind: str, label: str, words: list[str], built: dict[str, str]) -> dict[str, Any]:
-    """A document, of the machine as it is now. words: as typed; built: see machine.look()."""
+    """Begin a document with the current state of the machine. words: as typed; built: see
+    machine.look()."""
     command = utf8(shlex.join(["mr-bench", *words]))
     found = machine.look(built, command)
     return {
@@ -206,7 +207,7 @@ def begin(kind: str, label: str, words: list[str], built: dict[str, str]) -> dic
 
 
 def describe(root: dict[str, Any], found: dict[str, Any]) -> None:
-    """Add what the engine opened: ports, of which the NICs follow, and cores."""
+    """Add the ports that the engine opened, with their NICs, and its cores."""
     root |= found
     if cores := found.get("cores"):
         root["machine"]["governor"] = machine.governor(cores)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Options of the commands that search, in front of those that all commands that send and receive
-have."""
+"""Options of the search commands, in addition to those that all sending and receiving commands
+share."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _sizes(name: str, text: str) -> list[int]:
 
 @dataclass(frozen=True, kw_only=True)
 class Row(shared_options.Row):
-    """One option, and which commands have it."""
+    """An option, and the commands that have it."""
 
     groups: Group
 
@@ -208,7 +208,7 @@ def _check_sizes(options: SearchOptions, shared: Options) -> None:
 
 
 def read_options(name: str, groups: Group, shared: Options) -> SearchOptions:
-    """Of what stands on the command line. Raises UsageError."""
+    """Parse the command line. Raises UsageError."""
     options = SearchOptions()
     rows = {row.name: row for row in ROWS}
     for option, text in shared.own:

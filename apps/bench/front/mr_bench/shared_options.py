@@ -19,12 +19,12 @@ PACES = ("constant", "poisson", "bursts")
 DEFAULT_PACE_FRAMES = 32
 DEFAULT_LAG_NS = 10_000_000
 MAX_PORTS = 8
-# The lengths of RFC 2544, which are with the FCS.
+# The lengths of RFC 2544, which include the FCS.
 SIZES_WITH_FCS = (64, 128, 256, 512, 1024, 1280, 1518)
 
 
 def whole(least: int, most: int) -> Callable[[str, str], int]:
-    """A reader of such numbers."""
+    """Return a reader for such numbers."""
     return lambda name, text: values.whole(name, text, least, most)
 
 
@@ -44,18 +44,18 @@ def _device(_: str, text: str) -> str:
 
 
 def as_it_is(_: str, text: str) -> str:
-    """A reader of what is no number."""
+    """Return a reader for values that are not numbers."""
     return text
 
 
 @dataclass(frozen=True)
 class Row(Option):
-    """How the value is read; None: it has none."""
+    """read: parses the value; None: the option has no value."""
 
     read: Callable[[str, str], Any] | None = None
 
     def take(self, text: str, options: object) -> None:
-        """Set the member of that name. Raises UsageError."""
+        """Set the member named after the option. Raises UsageError."""
         key = self.name.replace("-", "_") + ("_ns" if self.read is seconds_ns else "")
         setattr(options, key, self.read(self.name, text) if self.read else True)
 
@@ -110,7 +110,7 @@ TRAFFIC = (
     ),
     Row("virtual", "", "simulated time, one thread; pair: ports only"),
 )
-# The engine reads the values of these, as all programs with ports do.
+# The engine parses the values of these, as in all programs with ports.
 PLANE = (
     Option("queues", "N", "queues per port (default: the port's own)"),
     Option("workers", "N", "threads (default: one to send, one to receive)", "w"),
@@ -134,18 +134,18 @@ OUTPUT = (
 
 
 def _bytes_text(text: str) -> str:
-    """Of any bytes, for JSON: a character for each."""
+    """Encode arbitrary bytes for JSON, one character each."""
     return os.fsencode(text).decode("latin-1")
 
 
 @dataclass
 class Options:
-    """What a command line asks for; each member is that option. Lengths are without FCS. Zero
-    is the default, and what that is depends on the command."""
+    """The parsed command line, one member per option. Lengths exclude the FCS. Zero selects
+    the command's default."""
 
     tx: list[str] = field(default_factory=list)
     rx: list[str] = field(default_factory=list)
-    own: list[tuple[str, str]] = field(default_factory=list)  # the command's, in their order
+    own: list[tuple[str, str]] = field(default_factory=list)  # the command's own, in order
     plane: list[tuple[str, str]] = field(default_factory=list)  # for the engine
     streams: list[str] = field(default_factory=list)  # empty: a default one
     rate: Rate = field(default_factory=Rate)
@@ -173,11 +173,11 @@ class Options:
 
     @property
     def files(self) -> dict[str, str | None]:
-        """Paths that are written to."""
+        """Paths of output files."""
         return {"out": self.out, "csv": self.csv, "hdr": self.hdr}
 
     def config(self, plane: dict[str, Any]) -> dict[str, Any]:
-        """Of the document: what figures depend on. plane: as the engine has it."""
+        """For the document: options that affect figures. plane: as the engine reports it."""
         frames = {"pace_frames": self.pace_frames or DEFAULT_PACE_FRAMES}
         return {
             "rate": str(self.rate),
@@ -197,7 +197,7 @@ class Options:
         }
 
     def request(self) -> dict[str, Any]:
-        """The first one to the engine, which opens ports by it."""
+        """The first request to the engine, which opens the ports."""
         return {
             "tx": [_bytes_text(spec) for spec in self.tx],
             "rx": [_bytes_text(spec) for spec in self.rx],
@@ -206,7 +206,7 @@ class Options:
             "is_virtual": self.virtual,
             "is_unstamped": self.unstamped,
             "has_unstamped": self.has_unstamped,
-            # JSON of C has 64 bits with a sign.
+            # jansson's integers are signed, 64 bits.
             "seed": self.seed - (self.seed >> 63 << 64),
             "dst_mac": int(self.dst_mac.replace(":", ""), 16) if self.dst_mac else None,
             "frame_bytes": self.size,
@@ -216,7 +216,7 @@ class Options:
         }
 
     def trial(self) -> dict[str, Any]:
-        """What all trials have in common."""
+        """Members that all trial requests share."""
         return {
             "pace": self.pace,
             "pace_frames": self.pace_frames,
@@ -251,8 +251,8 @@ def read(
     without: Sequence[str],
     ports: str,
 ) -> Options | None:
-    """Of a command line; None: help was printed. own: rows in front of the shared ones.
-    without: names of those that the command has not. Raises Wrong."""
+    """Parse a command line; None: help was printed. own: rows before the shared ones.
+    without: names of shared options that the command lacks. Raises Wrong."""
     shared = [row for row in (*TRAFFIC, *PLANE, *OUTPUT) if row.name not in without]
     parsed = parse(words, usage, [*own, *shared], [HELP])
     if parsed is None:

@@ -37,7 +37,7 @@ class EngineError(Exception):
 
 
 class EngineEnded(Exception):
-    """There is none: help was printed, or the command line is wrong, which was said."""
+    """Not started: help was printed, or the command line is wrong (already reported)."""
 
     def __init__(self, status: int) -> None:
         super().__init__(f"exit status {status}")
@@ -142,7 +142,7 @@ class Engine:
     ) -> None:
         self.options = _read_options(command, words, usage, own, without, ports)
         if is_mix:
-            # Streams are mixes, unless they say what they are.
+            # Streams are mixes, unless they give a size.
             self.options.streams = [
                 text if "size=" in text else f"{text} size=imix".strip()
                 for text in self.options.streams or [""]
@@ -278,7 +278,7 @@ class Engine:
         return trial_of(self.request("alone", **self.options.trial() | members))
 
     def line_pps(self, mean_bytes: float) -> float:
-        """Frames of that mean length that the links take; 0: unknown."""
+        """Line rate for frames of that mean length, per second; 0: unknown."""
         line_bps: float = self.result.root["line_bps"]
         return line_bps / (8 * (mean_bytes + WIRE_BYTES))
 
