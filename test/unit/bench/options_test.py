@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the front end of mr-bench reads from a command line: shared_options.py, rates.py and
-device.py."""
+device.py; and relay.py."""
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -120,3 +122,15 @@ def test_what_the_engine_is_told():
     assert (request["verbose"], request["plane"]) == (2, [("burst", "8")])
     assert request["device"] == {"loss_every": 2}
     assert found.config({"burst": 8})["dst_mac"] == "02:00:00:00:00:0a"
+
+
+def test_what_fails_beside_the_engine_is_told():
+    """Nobody else can: its exit status is all that the engine has of it."""
+    done = subprocess.run([sys.executable, "-c", "if True:\n"
+                           " import os\n from mr_bench import relay\n"
+                           " relay._become = lambda _: os._exit(os.wait()[1] >> 8)\n"
+                           " relay.Command._serve = lambda *_: 1 / 0\n"
+                           " relay.COMMANDS['replay'].main([])\n"],
+                          env={"PYTHONPATH": os.pathsep.join(sys.path)}, text=True,
+                          capture_output=True, timeout=60, check=False)
+    assert done.returncode == 1 and "division by zero" in done.stderr

@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import socket
+import sys
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -67,6 +68,10 @@ class Command:
         status = 1
         try:
             status = self._serve(ours, words)
+        except ConnectionError:
+            pass  # the engine has ended
+        except Exception:
+            sys.excepthook(*sys.exc_info())
         finally:
             os._exit(status)
 
