@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -67,12 +68,11 @@ class Command:
             signal.signal(number, signal.SIG_IGN)
         status = 1
         try:
-            status = self._serve(ours, words)
-        except ConnectionError:
-            pass  # the engine has ended
-        except Exception:
-            sys.excepthook(*sys.exc_info())
+            with suppress(ConnectionError):  # the engine has ended
+                status = self._serve(ours, words)
         finally:
+            if sys.exc_info()[0]:
+                sys.excepthook(*sys.exc_info())
             os._exit(status)
 
 
