@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-3-Clause) */
 /*
- * What ./mr bench offload compares with: a redirect and nothing else, and a
- * translator of UDP packets that checks nothing and forgets nothing.
+ * Baselines of ./mr bench offload: a plain redirect, and a translator of UDP
+ * packets that checks nothing and whose sessions never expire.
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
@@ -29,12 +29,12 @@ struct source {
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__type(key, struct source);
-	__type(value, __u32); /* the port that it gets */
+	__type(value, __u32); /* its outside port */
 	__uint(max_entries, MAX_FLOWS);
 } ports SEC(".maps");
 
 const volatile __u32 first; /* ifindex; frames of it go to targets[1] */
-const volatile __u32 addr;  /* that sources get */
+const volatile __u32 addr;  /* new source address */
 const volatile __u64 mac;   /* of the next hop, in memory order */
 __u32 n_ports;
 

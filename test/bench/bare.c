@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bare IF IF [ADDRESS MAC]: connect two interfaces by bare.bpf.c until SIGINT,
- * or translate the sources of what the first one receives to ADDRESS.
+ * bare IF IF [ADDRESS MAC]: connect two interfaces with bare.bpf.c until
+ * SIGINT, or translate the source of frames from the first one to ADDRESS.
  */
 #include <arpa/inet.h>
 #include <net/if.h>

@@ -109,7 +109,8 @@ static void teardown(struct harness *harness)
 	harness->far = NULL;
 }
 
-/* Where a frame goes from the wire: to a queue, or by a flow. NULL: nowhere. */
+/* The destination of a frame from the wire: a queue, or a flow's target; NULL:
+ * none. */
 static struct rte_ring *route(struct far *far)
 {
 	const int to = flows_take(far->port_id);

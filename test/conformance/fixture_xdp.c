@@ -45,7 +45,7 @@ static const char *probe(void)
 	return NULL;
 }
 
-/* Frames that rules redirect reach only an end that has NAPI. */
+/* Redirected frames reach a peer only if it has NAPI. */
 static void receive_redirected(const char *end, bool does)
 {
 	char command[64];

@@ -181,7 +181,7 @@ const char *harness_try(const char *spec, int *ret_err)
 	return *ret_err < 0 ? why.text : NULL;
 }
 
-/* The fixture's peer, and the port, if it is to be open. */
+/* Set up the fixture's peer and, if the test wants it open, the port. */
 static void set_up(struct harness *harness)
 {
 	harness->fixture->setup(harness);
@@ -231,7 +231,7 @@ struct harness *harness_make_second(const struct harness *first)
 	return harness;
 }
 
-/* It may be open, or never have been made. */
+/* It may be open, or may not exist. */
 static void end_second(void)
 {
 	if (the_second.fixture == NULL)

@@ -109,7 +109,7 @@ struct wish {
 	uint32_t n_in;         /* number of frames from the peer */
 	uint32_t (*len_of)(uint32_t id); /* their length; NULL: 60 */
 	bool is_closed;                  /* the test opens the port */
-	bool has_rules; /* the port is to send what rules give it */
+	bool has_rules;                  /* rules send from the port */
 };
 
 struct harness {
@@ -139,8 +139,8 @@ const char *harness_try(const char *spec, int *ret_err);
 
 /* The harness of the running test, from harness_make() to harness_end(). */
 struct harness *harness_make(const struct wish *wish);
-/* A second port beside the first one, on its pool, with a peer of its own;
- * harness_end() of the first one ends it, too. */
+/* A second port on the pool of the first, with its own peer. harness_end() of
+ * the first port also ends the second. */
 struct harness *harness_make_second(const struct harness *first);
 /* The fixture's peer goes; harness_end() does it, too. */
 void harness_tear_down(struct harness *harness);

@@ -21,7 +21,7 @@ static struct {
 	struct harness *ports[N_PORTS];
 	struct mr_rules *rules;
 	uint32_t matches;
-	/* Of each port: */
+	/* Per port: */
 	uint32_t n_fed[N_PORTS];
 	uint32_t n_got[N_PORTS]; /* by the application, intact */
 } set;
@@ -45,7 +45,7 @@ static struct mr_rules_config config_of(struct mr_port **ports)
 					 .n_max = N_RULES };
 }
 
-/* Two ports, if they can have rules of this kind. */
+/* Open two ports, if they support this kind of rules. */
 static void make_ports(enum mr_rule_match match)
 {
 	const struct wish wish = { .has_rules = true };
@@ -101,7 +101,7 @@ static struct mr_rules_sent sent_from(uint32_t port)
 	return sent;
 }
 
-/* A burst of what the application gets. */
+/* Receive a burst as the application. */
 static uint32_t take(uint32_t port, uint32_t n)
 {
 	struct harness *harness = set.ports[port];
@@ -119,8 +119,8 @@ static uint32_t take(uint32_t port, uint32_t n)
 	return n;
 }
 
-/* Frame number id, n times at most N, from the port's peer; until each was
- * received: by the application, or by a rule. */
+/* Send frame number id n times (at most N) from the port's peer, and wait until
+ * the application or a rule has received all of them. */
 static void feed(uint32_t port, uint32_t id, uint32_t n)
 {
 	struct harness *harness = set.ports[port];
@@ -148,7 +148,7 @@ static void feed(uint32_t port, uint32_t id, uint32_t n)
 		;
 }
 
-/* Frame number id came out at the port's peer, n times, and no other. */
+/* Check that the port's peer received frame number id n times, and no other. */
 static void collect(uint32_t port, uint32_t id, uint32_t n)
 {
 	uint32_t n_bytes;
@@ -178,7 +178,8 @@ static void refuse(const struct mr_rule *rule)
 	assert_int_equal(mr_rules_add(set.rules, rule, 1, &id), 0);
 }
 
-/* A device is told by mr_rules_poll(), for which the fd becomes readable. */
+/* The fd becomes readable, and mr_rules_poll() applies the change to a device.
+ */
 static void change(uint32_t id, uint32_t to, uint32_t is_active)
 {
 	mr_rules_set(set.rules, id, to, is_active);
@@ -195,7 +196,7 @@ static void end(void)
 		const struct mr_tx_stats tx = harness_tx_stats(set.ports[i]);
 
 		assert_int_equal(stats_of(i).received, set.n_fed[i]);
-		/* Only what the application sends. */
+		/* Counts only the application's frames. */
 		assert_int_equal(tx.accepted, 0);
 		assert_true(invariants_of_tx_hold(&tx));
 	}
@@ -222,7 +223,7 @@ RULES_TEST(what_a_port_cannot_do_is_refused)
 			refuse(&(struct mr_rule){ .match = matches[i],
 						  .to = 1 });
 	mr_rules_close(set.rules);
-	/* With room for next hops, there are flows, or there is no set. */
+	/* With next hops, the set supports flows, or it is refused. */
 	config.n_hops = config.id_step = 1;
 	err = mr_rules_open(&config, &set.rules, &why);
 	assert_int_equal(err, set.matches & 1u << MR_RULE_FLOW ? 0 : -ENOTSUP);
@@ -253,7 +254,7 @@ RULES_TEST(a_rule_forwards_while_it_is_active)
 	assert_int_equal(stats_of(0).offloaded, 3 * N);
 	assert_int_equal(sent_from(1).attempted, 3 * N);
 	assert_int_equal(sent_from(1).drops, 0);
-	/* The other port's frames are not its own. */
+	/* It does not match frames of the other port. */
 	feed(1, 6, N);
 	assert_int_equal(set.n_got[1], N);
 	change(id, 1, 0);
@@ -325,7 +326,7 @@ RULES_TEST(there_is_room_for_each_rule_once)
 	mr_rules_remove(set.rules, ids, 1);
 	again = add(&any);
 	assert_int_not_equal(again, ids[0]);
-	/* Of a thread that is late. */
+	/* As from a late thread. */
 	change(ids[0], 1, 1);
 	feed(0, 1, N);
 	assert_int_equal(set.n_got[0], N);
@@ -346,7 +347,7 @@ RULES_TEST(there_is_room_for_each_rule_once)
 	end();
 }
 
-/* All frames of traffic.h are for station 1; frame id is from station id. */
+/* All frames of traffic.h go to station 1; frame id comes from station id. */
 enum { HERE = 100, THERE = 1, STRANGER = 7, NEIGHBOUR = 8 };
 
 static uint32_t add_station(uint32_t number, uint16_t port)
@@ -380,7 +381,7 @@ RULES_TEST(a_bridge_forwards_between_stations_that_it_knows)
 	assert_int_equal(set.n_got[0], N);
 	assert_int_not_equal(read_rule(here).seen_ns, 0);
 	assert_int_not_equal(read_rule(here).held_ns, 0);
-	/* Both are to be active. */
+	/* Both rules must be active. */
 	change(here, 0, 1);
 	feed(0, HERE, N);
 	assert_int_equal(set.n_got[0], 2 * N);
@@ -392,7 +393,8 @@ RULES_TEST(a_bridge_forwards_between_stations_that_it_knows)
 	assert_int_equal(stats_of(0).offloaded, N);
 	feed(0, STRANGER, N);
 	assert_int_equal(set.n_got[0], 3 * N);
-	/* It has moved: whoever learns addresses must see it. */
+	/* The station has moved: the application must see the frame to learn
+	 * it. */
 	feed(1, HERE, N);
 	assert_int_equal(set.n_got[1], N);
 	end();
@@ -428,7 +430,8 @@ RULES_TEST(a_rule_for_all_frames_stands_before_a_bridge)
 	end();
 }
 
-/* Feeds port 0 and collects at the peer of port 1, until it is to end. */
+/* A thread that feeds port 0 and collects at port 1's peer until told to end.
+ */
 static void *flood(void *is_over)
 {
 	while (!__atomic_load_n((bool *)is_over, __ATOMIC_RELAXED)) {
@@ -445,7 +448,7 @@ static void await(const uint64_t *counter, struct mr_rx_stats *stats,
 {
 	const uint64_t until_ns = harness_deadline_ns();
 
-	/* Meanwhile they need not balance. */
+	/* The counters need not balance meanwhile. */
 	while (*stats = harness_rx_stats(set.ports[0]), *counter < n) {
 		assert_true(harness_now_ns() < until_ns);
 		harness_nap();

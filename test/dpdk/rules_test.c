@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rules of the dpdk: driver, on devices whose rte_flow is flows.c: what the
- * device refuses, and when it is told. test/conformance has the rest.
+ * Rules of the dpdk: driver, on devices with the rte_flow of flows.c: refused
+ * rules, and when changes reach the device. test/conformance has the rest.
  *
  *     rules_test TEST
  */
@@ -127,7 +127,7 @@ TEST(device_is_told_by_poll)
 	close_rules();
 }
 
-/* What it refuses later, it is not told again until something changes. */
+/* A rule that the device refuses later is not retried until it changes. */
 TEST(rule_that_is_refused_later_stays_inactive)
 {
 	const char *line;
@@ -172,7 +172,7 @@ TEST(rule_is_applied_while_its_target_has_a_link)
 	close_rules();
 }
 
-/* What earlier flows counted is not forgotten with them. */
+/* Counts of earlier flows survive these. */
 TEST(counts_outlive_their_flows)
 {
 	struct mr_rules_sent sent = { .size = sizeof(sent) };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fuzz target: filters of xdp: ports. A frame is taken by libpcap's interpreter
- * just when the kernel, which runs our translation, takes it.
+ * Fuzz target: filters of xdp: ports. libpcap's interpreter and our
+ * translation, run by the kernel, must agree on each frame.
  *
  * Three bytes choose an expression: two parts and how they are combined, and
  * whether programs take frames of several buffers. Or they are 0xff and how
@@ -76,7 +76,7 @@ static const char *const parts[] = {
 
 enum {
 	N_PARTS = sizeof(parts) / sizeof(parts[0]),
-	N_KEPT = 512, /* programs; the others are loaded again */
+	N_KEPT = 512, /* cached programs */
 	MAX_INSNS = 32,
 	MAX_FRAME = 3000,
 };
@@ -117,7 +117,7 @@ static void compile(struct kept *kept, const uint8_t choice[3])
 		mr_free(ctx, kept->pair.cbpf.insns);
 	}
 	kept->key = 0;
-	/* "ip and arp" is refused, for it takes nothing. */
+	/* "ip and arp" is refused, because it matches no frame. */
 	if (mri_xdp_expr_compile(ctx, "", text, &cbpf, NULL) < 0)
 		return;
 	FUZZ_CHECK(filter_pair_open(&kept->pair, &cbpf, choice[2] % 2) == 0);
@@ -141,7 +141,7 @@ static const struct filter_pair *pair_of(const uint8_t choice[3])
 	return &here->pair;
 }
 
-/* libpcap's memory is not cleared, so a program must not begin with it. */
+/* libpcap does not clear M[], so a program must not read it first. */
 static bool reads_memory(const struct sock_filter *insns, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)

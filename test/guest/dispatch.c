@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * dispatch IFNAME OBJECT: attach the program of section "xdp" by libxdp's
- * dispatcher, as other programs do, and leave it there.
+ * dispatch IFNAME OBJECT: attach the program of section "xdp" with libxdp's
+ * dispatcher, like other users of libxdp, and leave it attached.
  */
 #include <err.h>
 #include <net/if.h>

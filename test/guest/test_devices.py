@@ -120,9 +120,8 @@ def findings(guest, name):
     return found
 
 
-def test_the_doctor_s_fix_mends_a_nic(guest):
-    """What igb's kernel driver is set to at first: a ring of 256, tags out of
-    the frame."""
+def test_the_fixes_of_doctor_work_on_a_nic(guest):
+    """The defaults of igb's kernel driver: a ring of 256, VLAN tags stripped."""
     name = devices(guest)[guest.nics[0].bdf]["interface"]
     found = findings(guest, name)
     assert "256 entries" in found["rings"][0]
@@ -144,7 +143,7 @@ def test_the_doctor_on_what_lies_on_others(guest):
         assert fix == f"mr-devices doctor {lower}"
 
 
-def test_the_doctor_finds_queues_without_a_socket(guest):
+def test_doctor_finds_queues_without_a_socket(guest):
     status, text = guest.run(
         "/bin/ip link add p0 numrxqueues 2 numtxqueues 2 type veth peer name p1 "
         "numrxqueues 2 numtxqueues 2 && ethtool -L p0 rx 2 tx 2 && "

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""AF_XDP beside what else uses an interface, on veths of a distribution's
-kernel: bonds, VLANs and libxdp's dispatcher, which other kernels may lack."""
+"""AF_XDP together with bonds, VLANs and libxdp's dispatcher, on veths of a
+distribution's kernel; other kernels may lack these."""
 from pathlib import Path
 
 import pytest
@@ -48,8 +48,8 @@ def run(guest, command):
     ("bond9", ["is a bond", "instead: xdp:v0,force"]),
     ("v1.5", ["is a VLAN", "instead: xdp:v1;", "have a tag"]),
 ])
-def test_what_lies_on_others_is_refused(guest, name, parts):
-    """Also with force; what the message names can be opened."""
+def test_bonds_and_vlans_are_refused(guest, name, parts):
+    """Even with force; the devices that the message names can be opened."""
     with opened(guest, pool=16384) as probe:
         for options in ("", ",force"):
             reason = probe.refused("open", f"xdp:{name}{options}")
@@ -59,13 +59,13 @@ def test_what_lies_on_others_is_refused(guest, name, parts):
 
 
 def programs(guest):
-    """What the dispatcher of v2 runs, by its pinned links."""
+    """The programs in the dispatcher of v2, from its pinned links."""
     return run(guest, "ls /sys/fs/bpf/xdp/dispatch-*/ | grep -c -- -link")
 
 
 @pytest.mark.parametrize("options", ["", ",sg=on", ",prog=/users.o:all"])
-def test_a_dispatcher_takes_the_port_in(guest, options):
-    """Beside a program that was there first, and that stays."""
+def test_a_port_joins_a_dispatcher(guest, options):
+    """The program that was attached first stays."""
     run(guest, "guest-dispatch v2 /pass.o")
     assert programs(guest).strip() == "1"
     for _ in range(2):
@@ -82,7 +82,7 @@ def test_a_dispatcher_takes_the_port_in(guest, options):
 
 
 def test_a_killed_port_leaves_a_program_that_passes_all(guest):
-    """And another port joins, whose program gets no less."""
+    """Another port can join and still receives all its frames."""
     run(guest, "guest-dispatch v2 /pass.o")
     with opened(guest, "xdp:v2", pool=16384) as killed:
         killed.kill()
@@ -95,7 +95,7 @@ def test_a_killed_port_leaves_a_program_that_passes_all(guest):
     run(guest, "/bin/ip link set dev v2 xdp off; rm -r /sys/fs/bpf/xdp")
 
 
-def test_a_filter_does_not_go_with_a_dispatcher(guest):
+def test_a_dispatcher_refuses_a_filter(guest):
     run(guest, "guest-dispatch v2 /pass.o")
     with opened(guest, pool=16384) as probe:
         reason = probe.refused("open", "xdp:v2,ports=53/udp")
@@ -105,7 +105,7 @@ def test_a_filter_does_not_go_with_a_dispatcher(guest):
 
 
 def test_a_driver_is_known_by_its_kernel(guest):
-    """virtio_net has zero-copy from 6.13 on; before, the table says so."""
+    """virtio_net has zero-copy since 6.13; before, the reason quotes the table."""
     release = run(guest, "uname -r").split(".")
     with opened(guest, "xdp:nic0", pool=16384) as probe:
         info = probe.do("info", 0)

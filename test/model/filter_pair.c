@@ -9,7 +9,8 @@
 
 #include "model/filter_pair.h"
 
-/* Of libpcap, whose header and the kernel's define the same names. */
+/* Declared here, since libpcap's header and the kernel's define the same names.
+ */
 unsigned int bpf_filter(const struct sock_filter *insns, const uint8_t *bytes,
 			unsigned int n_wire_bytes, unsigned int n_bytes);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A filter twice: in libpcap's interpreter, and translated, in the kernel. */
+/* Runs a filter in libpcap's interpreter and, translated, in the kernel. */
 #ifndef MODEL_FILTER_PAIR_H
 #define MODEL_FILTER_PAIR_H
 
@@ -19,14 +19,15 @@ struct filter_pair {
 
 /* Whether programs can be loaded; once, before the other calls. */
 bool filter_pair_begin(void);
-/* 0, or what translation or the kernel answers; a verifier's log is printed. */
+/* 0, or the error of the translation or the kernel; prints the verifier's log.
+ */
 int filter_pair_open(struct filter_pair *pair, const struct xdp_cbpf *cbpf,
 		     bool has_frags);
 void filter_pair_close(struct filter_pair *pair);
 /* Whether libpcap takes the frame. */
 bool filter_pair_interpret(const struct xdp_cbpf *cbpf, const uint8_t *bytes,
 			   uint32_t n_bytes);
-/* Whether one takes the frame and the other does not. */
+/* Whether the two disagree about the frame. */
 bool filter_pair_differs(const struct filter_pair *pair, const uint8_t *bytes,
 			 uint32_t n_bytes, bool *ret_is_taken);
 /* How many frames the translations have passed to the kernel. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rte_flow of a switch that the tests simulate: on devices of net_ring, which
- * have none. These calls take the place of DPDK's, since the program comes
- * before its libraries. The switch takes one flow per port, with a counter.
+ * rte_flow of a simulated switch, on devices of net_ring, which have none.
+ * These calls replace DPDK's, because the linker searches the program first.
+ * The switch supports one flow per port, with a counter.
  */
 #ifndef MODEL_FLOWS_H
 #define MODEL_FLOWS_H
@@ -12,7 +12,7 @@
 
 enum { FLOWS_NONE = -1, FLOWS_DROP = -2 };
 
-/* What the device refuses from now on, in its own words; NULL: nothing. */
+/* Messages with which the device refuses flows from now on; NULL: accept. */
 struct flows_refusals {
 	const char *forward; /* to check it... */
 	const char *drop;
@@ -20,11 +20,11 @@ struct flows_refusals {
 };
 extern struct flows_refusals flows_refusals;
 
-/* A frame from the wire: the port that a flow sends it from, and counted, or
+/* Count a frame from the wire. Returns the port that a flow sends it from, or
  * one of the above. */
 int flows_take(uint16_t port_id);
 
-/* Flows in the device. */
+/* The number of flows in the device. */
 uint32_t flows_count(void);
 
 #endif

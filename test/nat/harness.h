@@ -29,9 +29,9 @@ struct harness *harness_new(uint32_t shard, uint32_t n_shards);
 int64_t harness_free(struct harness *harness);
 
 /*
- * Before harness_start(): what the XDP program can handle goes through it, with
- * at most n_rules rules. With lag > 1, what user space does about it is put off
- * at random, lag - 1 times of lag.
+ * Call it before harness_start(): run the XDP program on packets first, with at
+ * most n_rules rules. With lag > 1, user space defers its own work at random,
+ * lag - 1 times out of lag.
  */
 void harness_offload(struct harness *harness, uint32_t lag, uint32_t n_rules);
 
@@ -71,8 +71,8 @@ int64_t harness_pages_in_use(const struct harness *harness);
 /* Rows of HARNESS_SESSION_NUMBERS, of the live ones; how many. */
 uint32_t harness_sessions(struct harness *harness, uint32_t *numbers,
 			  uint32_t n_max);
-/* Rows of HARNESS_WINDOW_NUMBERS: connections, and what is known of both ends,
- * as offload_windows() has it. */
+/* Rows of HARNESS_WINDOW_NUMBERS: connections and the windows of both ends, as
+ * from offload_windows(). */
 uint32_t harness_windows(struct harness *harness, uint32_t *numbers,
 			 uint32_t n_max);
 /* End them all, as mr-nat clear does. */

@@ -66,7 +66,7 @@ uint32_t packets_next(struct packets *packets, uint32_t *ret_side,
 /* A frame came out: it may be quoted. */
 void packets_see(struct packets *packets, uint32_t side, const uint8_t *bytes,
 		 uint32_t n);
-/* There is a mapping; proto 0: one-to-one, of all ports. */
+/* Note a mapping; proto 0: one-to-one, all ports. */
 void packets_map(struct packets *packets, uint32_t proto, uint32_t inside,
 		 uint32_t inside_port, uint32_t outside, uint32_t outside_port);
 

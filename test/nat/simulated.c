@@ -186,7 +186,7 @@ void simulated_tick(struct mr_rules *rules, uint64_t now_ns)
 		((struct xdp_rules *)rules)->ports[i].now_ns = now_ns;
 }
 
-/* Of half of the frames the tag is outside, as the kernel may keep it. */
+/* Half of the frames have their tag outside, as the kernel may hold it. */
 static void take_tag_out(struct xdp_rules_bpf *program, uint8_t *bytes,
 			 uint32_t *n_bytes)
 {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sessions of one socket, and who forwards them: the XDP program, if it is
-there, once it has a rule; else all of this holds without it."""
+"""Sessions of one socket. With the XDP program, packets pass through rules as
+soon as these exist; without it, the same tests must hold."""
 import os
 
 import pytest
@@ -14,24 +14,24 @@ PEERS = [f"198.51.100.{i}" for i in range(1, 6)] + ["192.0.2.77"]  # on the link
 
 
 class Socket:
-    """An inside host's, which sends and receives a packet at a time."""
+    """A socket of an inside host; it sends and receives one packet at a time."""
 
     def __init__(self, nat, port=5000, host=HOST):
         self.nat, self.port, self.host = nat, port, host
         self.outside = None
 
     def out(self, peer):
-        """Who is seen as its source."""
+        """Send a packet. Returns its translated source."""
         packet = self.nat.inside(udp(self.host, self.port, peer, 53)).one
         self.outside = (packet.payload.src, packet[UDP].sport)
         return self.outside
 
     def back(self, peer):
-        """Whether an answer arrives."""
+        """Whether an answer arrives at the socket."""
         return self.nat.outside(udp(peer, 53, *self.outside)).inside != []
 
     def by_rules(self, *peers):
-        """How many frames rules forward if it talks to each of them."""
+        """How many frames rules forward in one exchange with each peer."""
         before = self.nat.counter("offloaded")
         for peer in peers:
             self.out(peer)
@@ -40,7 +40,7 @@ class Socket:
 
 
 def all_of(n):
-    """What rules forward of n frames."""
+    """How many of n frames rules forward, if all can be."""
     return n if HAS_RULES else 0
 
 
@@ -179,7 +179,7 @@ def test_a_one_to_one_host_has_a_rule_for_each_flow(nat_of):
         packet = nat.inside(tcp(HOST, 3, PEERS[0], 80, flags, seq=seq)).one
         assert packet.payload.src == "192.0.2.9" and packet[TCP].sport == 3
         return nat.counter("offloaded")
-    for seq in (0, 1 << 30, 1 << 31):  # nobody follows this connection
+    for seq in (0, 1 << 30, 1 << 31):  # the NAT does not track this connection
         segment("A", seq)
     before = segment("A", 5)
     assert segment("A", 3 << 30) == before + all_of(1)

@@ -24,7 +24,7 @@ static void settle(void)
 	nat_rules_tick(fixture.maps);
 }
 
-/* Of a socket without sessions, each to a remote end of its own. */
+/* Add rules of a socket without sessions, each to its own remote end. */
 static void add_rules(uint32_t id, uint32_t first, uint32_t n)
 {
 	for (uint32_t i = first; i < first + n; i++) {
@@ -43,7 +43,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* Of all of them; the shortest that was seen: others may have the core. */
+/* The shortest time that TICKS calls took: other programs share the core. */
 static uint64_t ticks_ns(void)
 {
 	uint64_t least = UINT64_MAX;
@@ -58,7 +58,7 @@ static uint64_t ticks_ns(void)
 	return least;
 }
 
-/* The record of each was in use. */
+/* Each rule has used its record. */
 TEST_STARTED(many_rules_that_ended_do_not_slow_down_a_worker)
 {
 	const uint32_t id = fixture_map(UDP, INSIDE + 1, 5000);

@@ -11,8 +11,8 @@ int pass(struct xdp_md *ctx)
 	return XDP_PASS;
 }
 
-/* A host that takes long for a frame: what is sent to it meanwhile waits in its
- * ring, or is lost. */
+/* A slow host: frames that arrive while it handles one wait in its ring, or are
+ * lost. */
 SEC("slow")
 int take_long(struct xdp_md *ctx)
 {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """mr-devices doctor on real interfaces: each planted fault is found, and the
-command that it prints mends it."""
+command that it prints fixes it."""
 import json
 import os
 
@@ -8,7 +8,7 @@ import pytest
 from lib.process import BUILD
 
 DEVICES = BUILD / "apps" / "devices" / "mr-devices"
-# Of the machine: nothing that a test here could plant or mend.
+# Checks of the machine, which a test here can neither break nor fix.
 MACHINES = {"frequency", "c-states"}
 
 
@@ -66,7 +66,7 @@ if [int(n) for n in os.uname().release.split(".")[:2]] < [6, 8]:
 
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS.keys())
-def test_the_fix_mends_the_fault(host, pass_object, fault):
+def test_the_fix_removes_the_fault(host, pass_object, fault):
     plant, check, words, fix = fault
     host.do(plant.format(pass_object))
     (found,) = host.findings()

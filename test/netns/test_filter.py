@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Filters of xdp: ports: the port takes what they select, and the kernel of
-its namespace keeps the rest of the interface's traffic."""
+"""Filters of xdp: ports: the port takes matching frames, and the kernel of its
+namespace keeps the other traffic of the interface."""
 import socket
 import struct
 
@@ -16,8 +16,8 @@ ADDRESSES = {4: ("10.88.0.1", "10.88.0.2"), 6: ("fd00::1", "fd00::2")}
 
 
 def with_addresses(star):
-    """The interface p0 has an address of each family, and so has its peer,
-    which the default route leads to."""
+    """Give p0 and its peer an IPv4 and an IPv6 address, and a default route via
+    the peer."""
     for namespace, device, i in ((star.middle, "p0", 0),
                                  (star.hosts[0], "h0", 1)):
         namespace.sysctl(f"net.ipv6.conf.{device}.disable_ipv6", 0)
@@ -55,7 +55,7 @@ class Session:
         self.server = lab.closing(listener.accept()[0])
 
     def answers(self):
-        """Both ends still reach each other."""
+        """Check that both ends still reach each other."""
         for sender, receiver in ((self.client, self.server),
                                  (self.server, self.client)):
             sender.sendall(b"x" * 1000)
@@ -87,7 +87,7 @@ def test_a_session_lives_while_frames_are_taken(lab, star, family, attach):
         if i % (n // 20) == 0:
             session.answers()
     assert talk.ping(star.hosts[0], local) == 3
-    # Nobody refuses what the port has taken: an error would be raised here.
+    # No ICMP error answers frames that the port took: it would raise here.
     sender.sendto(b"taken", (local, 4789))
     sender.close()
     wait_until("all are counted", lambda: int.__sub__(*counts(forwarder)) > n)
@@ -172,7 +172,7 @@ def test_options_select(lab, star, options):
     taken = [name for name in NAMES if name in SELECTIONS[options].split(",")]
     want = [FRAMES[NAMES.index(name)] for name in taken]
     assert got.receive(len(want)) == want
-    # What the port does not take is in the kernel, as it was.
+    # The kernel receives the other frames unchanged.
     assert kernel.receive(len(FRAMES) - len(want)) == [
         data for data in FRAMES if data not in want]
     port = forwarder.stop()["ports"][0]
@@ -229,7 +229,7 @@ def test_a_queue_without_a_socket_leaves_tags_outside(lab, on_vlan):
 
 
 def test_frames_of_several_buffers(lab, star):
-    """Bytes behind the first buffer count, with sg."""
+    """With sg, filters also see bytes after the first buffer."""
     for end, name in (star.hosts[0], "h0"), (star.middle, "p0"):
         end.ip("link", "set", name, "mtu", 9000)
     wire = lab.closing(Wire(star.hosts[0], "h0"))
@@ -261,7 +261,7 @@ def test_each_queue_has_the_filter_and_others_are_named(lab):
 
 
 def test_it_needs_no_perfmon(lab, star):
-    """Direct loads, those at X, those of other buffers."""
+    """Direct loads, indexed loads, and loads from other buffers."""
     Forwarder(lab, star.middle,
               "p0,sg=on,filter=udp port 4789 and ether[ether[9]] = 1", "p1",
               wrap=NO_PERFMON).stop()

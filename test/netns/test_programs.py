@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""XDP programs of others: loaded by the port (prog), used where they are
-attached (map), or in its way."""
+"""XDP programs of others: loaded by the port (prog), attached and shared (map),
+or attached and blocking the port."""
 import json
 import os
 import signal
@@ -35,7 +35,7 @@ def attached(star, port="p0"):
 
 
 def reflect(probe, wire, frames, port=0):
-    """All frames go through the port and back."""
+    """Check that all frames reach the port and come back."""
     probe.begin("forward", port)
     wire.send_all(frames)
     assert wire.receive(len(frames)) == frames
@@ -60,7 +60,7 @@ def fixture_pins(lab):
 
 
 def attach(star, pins, *ports, program=SHARED, mode="xdpdrv"):
-    """Somebody else attaches a program that has a map; its path."""
+    """Attach a program with a map, as another user. Returns the map's path."""
     if not (pins / "program").exists():
         run(BPFTOOL, "prog", "load", program, pins / "program", "pinmaps",
             pins)
@@ -113,7 +113,7 @@ def test_a_killed_port_takes_the_program_with_it(lab, star):
 
 
 def test_as_many_queues_as_the_port_has(lab):
-    """The map of the object has one place."""
+    """The map in the object has one entry."""
     star = Star(lab, queues=2)
     probe = opened(lab, star.middle, f"p0,prog={USERS}:all,ring=256")
     assert probe.do("info", 0)["rxqs"] == 2
@@ -177,7 +177,7 @@ def test_the_map_of_others_is_used_and_left(lab, star, pins, mode):
         reflect(probe, wire, frames_of())
         probe.close()
         assert attached(star) == number
-    # Nothing is in the map any more: frames go to the kernel.
+    # The map is empty again: frames go to the kernel.
     beyond = lab.closing(Wire(star.middle, "p0", TEST_TYPE))
     sent = frames_of()
     wire.send_all(sent)
@@ -236,11 +236,11 @@ def test_a_map_that_may_not_be_opened_is_refused(lab, star, pins):
         1, str(path), "cannot be opened", "root")
 
 
-# What is in the way.
+# A program that blocks the port.
 
 
 @contextmanager
-def in_the_way(lab, star):
+def blocked(lab, star):
     """A probe that cannot open p0 as long as the block lasts."""
     probe = opened(lab, star.middle)
     yield lambda: probe.refused("open", "p0")
@@ -251,7 +251,7 @@ def in_the_way(lab, star):
 def test_a_program_of_nobody_is_named(lab, star, pass_object, mode):
     star.middle.run("ip", "link", "set", "dev", "p0", mode, "obj",
                     pass_object, "sec", "xdp")
-    with in_the_way(lab, star) as refuse:
+    with blocked(lab, star) as refuse:
         reason = refuse()
         assert f"'pass' (id {attached(star)})" in reason, reason
         remedy = reason.split("'")[3]
@@ -261,7 +261,7 @@ def test_a_program_of_nobody_is_named(lab, star, pass_object, mode):
 
 def test_a_program_of_a_process_names_it(lab, star):
     owner = opened(lab, star.middle, f"p0,prog={USERS}:all")
-    with in_the_way(lab, star) as refuse:
+    with blocked(lab, star) as refuse:
         reason = refuse()
         assert f"'all' (id {attached(star)})" in reason, reason
         assert f"by netns-probe (pid {owner.pid}): stop it" in reason, reason
@@ -277,7 +277,7 @@ def test_only_root_sees_the_process(lab, star):
 
 def test_another_port_of_ours_names_its_process(lab, star):
     owner = opened(lab, star.middle, "p0")
-    with in_the_way(lab, star) as refuse:
+    with blocked(lab, star) as refuse:
         reason = refuse()
         assert "another program that uses Millrace" in reason, reason
         assert f"by netns-probe (pid {owner.pid})" in reason, reason
@@ -292,7 +292,7 @@ def test_a_pinned_link_is_named(lab, star, pins):
     run(BPFTOOL, "link", "pin", "id", number, pins / "link")
     owner.process.send_signal(signal.SIGKILL)
     owner.wait()
-    with in_the_way(lab, star) as refuse:
+    with blocked(lab, star) as refuse:
         reason = refuse()
         assert f"'bpftool link detach id {number}'" in reason, reason
         run(BPFTOOL, "link", "detach", "id", number)

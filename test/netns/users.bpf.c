@@ -32,7 +32,7 @@ int all_frags(struct xdp_md *ctx)
 	return (int)bpf_redirect_map(&xsks_map, ctx->rx_queue_index, XDP_PASS);
 }
 
-/* The verifier does not load it: it looks behind a frame of one byte. */
+/* The verifier rejects it: it reads past the end of a frame. */
 SEC("xdp/blind")
 int blind(struct xdp_md *ctx)
 {

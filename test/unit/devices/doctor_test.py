@@ -35,7 +35,7 @@ SAY = '#!/bin/sh\nexec /bin/cat "$0.out"\n'
 
 
 def link(**more):
-    """What ip prints of a link."""
+    """Output of ip for a link."""
     return json.dumps([{"ifindex": 2, "ifname": "eth0", "mtu": 1500, **more}])
 
 
@@ -44,7 +44,7 @@ def program(name, mode=1):
 
 
 def features(*active):
-    """What ethtool prints of features."""
+    """Output of ethtool for features."""
     return json.dumps([{"ifname": "eth0", **{
         name: {"active": name in active, "fixed": False, "requested": True}
         for name in ("large-receive-offload", "rx-gro-hw", "rx-vlan-offload",
@@ -222,7 +222,7 @@ class Case(unittest.TestCase):
                          (3, "ethtool -G eth0 rx 2048"))
 
     def test_deferred_interrupts_may_share_a_core(self):
-        """Busy polling: the worker is what handles them."""
+        """With busy polling, the worker itself handles them."""
         self.assertEqual(self.shown("-c", "0-1", **{
             "proc/irq/31/effective_affinity_list": "1\n",
             f"{NET}/napi_defer_hard_irqs": "2\n",

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests of lib/port/soft_rules.c on ports of pair:, as far as test/conformance
- * does not have them: what a target cannot take, and what a rule's frames do to
- * a tx queue that the application uses, too.
+ * Tests of lib/port/soft_rules.c on pair: ports that test/conformance lacks:
+ * targets that cannot send, and a tx queue that rules and the application
+ * share.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -40,7 +40,7 @@ static int open_rules(struct mr_reason *why)
 	return mr_rules_open(&config, &rules, why);
 }
 
-/* Whatever port 0 receives leaves from port 1. */
+/* Forward all frames from port 0 to port 1. */
 static void open_bench(const char *first, const char *second)
 {
 	const struct mr_rule rule = { .match = MR_RULE_ANY, .to = 1 };
@@ -173,7 +173,7 @@ TEST(frames_of_several_entries_go_where_they_fit)
 	send_from(peers[0], 5, 1);
 	send_from(peers[0], 5, 3);
 	send_from(peers[0], 5, 1);
-	/* What is left moves up. */
+	/* The remaining entries move to the front. */
 	assert_int_equal(mr_rx_burst(mr_port_rxq(ports[0], 0), f.cache, frames,
 				     MR_BURST_MAX),
 			 15);
@@ -185,7 +185,7 @@ TEST(frames_of_several_entries_go_where_they_fit)
 	close_bench();
 }
 
-/* Its sleep was for the room that a rule has used, and that is there again. */
+/* It slept because a rule had filled the ring, which has room again. */
 TEST(an_application_that_waits_for_room_is_not_forgotten)
 {
 	struct mr_txq *txq;
@@ -203,7 +203,7 @@ TEST(an_application_that_waits_for_room_is_not_forgotten)
 	close_bench();
 }
 
-/* They share a ring: which of its frames have left is not known at once. */
+/* They share a ring, so it is not known at once whose frames have left. */
 TEST(what_rules_send_is_not_counted_as_the_applications)
 {
 	open_bench("pair:a", "pair:b");

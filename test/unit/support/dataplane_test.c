@@ -257,7 +257,7 @@ static void *sleep_long(void *opaque)
 	return opaque;
 }
 
-/* Ask until one of two answers comes: a thread may not have begun its work. */
+/* Ask until one of two answers comes: a thread may not have started yet. */
 static bool is_told(const char *words, const char *or_words)
 {
 	char why[200] = "";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests of drivers/xdp/xdp_cbpf.c: the translation of a filter and libpcap's
- * interpreter take the same frames.
+ * Tests of drivers/xdp/xdp_cbpf.c: the translation of a filter must match the
+ * same frames as libpcap's interpreter.
  */
 #include <arpa/inet.h>
 #include <sys/mman.h>
@@ -72,7 +72,7 @@ static const char *const expressions[] = {
 	"ether[0x7fffffff] >= 0",
 };
 
-/* What libpcap does not generate, or only when it does not optimise. */
+/* Code that libpcap generates only without optimisation, or never. */
 #define S BPF_STMT
 #define J BPF_JUMP
 static const struct by_hand {
@@ -166,7 +166,7 @@ static uint32_t put(uint8_t *at, uint16_t value)
 	return 2;
 }
 
-/* Headers as the expressions look for them, often; noise for the rest. */
+/* Mostly headers that the expressions match; the rest is random. */
 static uint32_t make_frame(uint8_t *bytes, uint32_t max_bytes)
 {
 	static const uint16_t types[] = { 0x0800, 0x0800, 0x86dd, 0x0806,
@@ -308,7 +308,7 @@ TEST(a_program_that_is_too_long_is_refused)
 			 -ENOTSUP);
 }
 
-/* A frame of which only some bits are told: what is taken may be taken. */
+/* If a filter takes a frame, the answer for its known bits must be maybe. */
 static void assert_may_match(const struct xdp_cbpf *cbpf, const char *name)
 {
 	static uint8_t bytes[LONG_BYTES];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests of drivers/xdp/xdp_known.c, for each row of its table, and of what
- * xdp_bind.c makes of them. Sockets and uname(2) are the test's own here.
+ * Tests of drivers/xdp/xdp_known.c, for each row of its table, and of how
+ * xdp_bind.c uses them. The test replaces sockets and uname(2).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "support/test.h"
 #include "xdp.h"
 
-static struct xdp_kernel kernel; /* that uname() tells of */
+static struct xdp_kernel kernel; /* reported by uname() */
 static bool has_zc;              /* whether the kernel binds without copies */
 static uint32_t n_zc_tries;
 
@@ -43,7 +43,7 @@ int mri_xdp_sockets_open(struct xdp_port *port, struct xdp_bind_mode bind_mode,
 			mr_fail(reason, -ENOTSUP, "xdp:test0: not supported");
 }
 
-/* Open a port as far as its mode; 0 or -errno. */
+/* Open a port up to the choice of its mode; 0 or -errno. */
 static int climb(struct xdp_port *port, const char *driver, uint32_t mode,
 		 bool is_native, struct mr_reason *reason)
 {
@@ -63,7 +63,7 @@ static bool is_none(struct xdp_kernel k)
 	return k.version == 0;
 }
 
-/* The last kernel before this one; none is so often released. */
+/* The last kernel before this one; no series has that many releases. */
 static struct xdp_kernel before(struct xdp_kernel k)
 {
 	if (k.sublevel > 0)
@@ -86,7 +86,7 @@ static struct xdp_kernel first(const struct xdp_known *row)
 				     row->since;
 }
 
-/* Whether this row is what is known of the kernel. */
+/* Whether the table gives this row for the kernel. */
 static bool is_found(const struct xdp_known *row, struct xdp_kernel k)
 {
 	static struct xdp_port port;
@@ -116,7 +116,7 @@ TEST(each_row_ends_where_it_says)
 	}
 }
 
-/* info.why has 256 bytes, and takes the quotation whole. */
+/* info.why has 256 bytes: the quotation fits. */
 TEST(each_row_has_a_source_and_fits)
 {
 	const struct xdp_known *row;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of drivers/xdp/xdp_master.c, on links that a table describes. */
+/* Tests of drivers/xdp/xdp_master.c, on a table of links. */
 #include <errno.h>
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
@@ -99,7 +99,7 @@ TEST(what_lies_below_is_named)
 		{ { { 7, "m0", "macvlan", 0, 8, 0 },
 		    { 8, "eth0", 0, 0, 0, 0 } },
 		  { NULL } },
-		/* A member is no master; it needs force, which is not ours. */
+		/* A member is not a master; other code checks force. */
 		{ { { 7, "eth0", NULL, 8, 0, 0 },
 		    { 8, "br0", "bridge", 0, 0, 0 } },
 		  { NULL } },
@@ -119,7 +119,7 @@ TEST(what_lies_below_is_named)
 		{ { { 7, "eth0.5", "vlan", 0, 8, 0 },
 		    { 8, "eth0", NULL, 0, 0, 0 } },
 		  { "is a VLAN", "instead: xdp:eth0;", "have a tag there" } },
-		/* The index means another device here. */
+		/* The index is another device's in this namespace. */
 		{ { { 7, "eth0.5", "vlan", 0, 8, true },
 		    { 8, "lan0", NULL, 0, 0, 0 } },
 		  { "is a VLAN", "no device below it" } },
@@ -137,7 +137,7 @@ TEST(what_lies_below_is_named)
 	}
 }
 
-/* More than there is room for: the rest is dots, not half a name. */
+/* Too many to fit: dots replace the rest, not half a name. */
 TEST(a_bridge_of_many)
 {
 	static char names[N_LINKS][IF_NAMESIZE];

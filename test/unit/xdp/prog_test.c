@@ -3,7 +3,8 @@
  * Tests of drivers/xdp/xdp_prog.c: who is attached already, and what then.
  *
  * Loading, attaching and libxdp are the test's own functions here: this shows
- * what the driver does with each of their results. test/guest has the real ones.
+ * what the driver does with each of their results. test/guest has the real
+ * ones.
  */
 #include <errno.h>
 #include <linux/if_link.h>
@@ -160,7 +161,7 @@ uint32_t mri_xdp_vlan_kfunc(const struct xdp_port *port)
 	return vlan_kfunc;
 }
 
-/* Ports here have no filter. */
+/* Ports in this test have no filter. */
 int mri_xdp_filter_load(const struct xdp_port *port,
 			const struct bpf_program *prog, bool has_frags,
 			struct mr_reason *reason)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests of drivers/xdp/xdp_session.c: which filters leave a session alone. Who
- * is connected is the test's own table; on interfaces:
- * test/netns/test_filter.py.
+ * Tests of drivers/xdp/xdp_session.c: which filters do not affect a session.
+ * The connections come from a table; test/netns/test_filter.py uses interfaces.
  */
 #include <millrace/driver.h>
 
@@ -57,7 +56,7 @@ int __wrap_mr_netdev_sessions(uint32_t ifindex, mr_netdev_session_fn *take,
 	return 0;
 }
 
-/* A part of the reason; NULL: it leaves all alone. */
+/* A part of the reason; NULL: the filter is accepted. */
 static const char *const cases[][2] = {
 	{ "udp port 4789", NULL },
 	{ "port 4789", NULL },

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The XDP program of a port, as it is for any device, on single frames: a tag
- * that the kernel tells of, which is the test's here, is in what the socket
- * gets, and not in what the kernel keeps.
+ * The XDP program of a port, not bound to a device, on single frames. The
+ * socket gets a frame with the tag that the kernel holds (set by the test); a
+ * frame for the kernel has it outside.
  */
 #include <arpa/inet.h>
 #include <linux/if_ether.h>
@@ -23,7 +23,7 @@ struct bed {
 	int fd; /* of the socket */
 };
 
-/* libbpf would print why it cannot load. */
+/* Keep libbpf from printing errors. */
 static int be_silent(enum libbpf_print_level level, const char *format,
 		     va_list args)
 {
