@@ -199,9 +199,12 @@ static void check_need(struct check *check, const struct need *need, uint8_t to)
 
 static void check_address(struct check *check)
 {
+	const bool is_own = check->session->peer_port == 0;
+
 	for (uint32_t i = 0; i < N_NEEDS; i++)
 		for (uint8_t to = TO_US; to <= TO_NEIGHBOUR; to *= 2)
 			if ((needs[i].to & to) &&
+			    (is_own || needs[i].protocol != UDP) &&
 			    (needs[i].type != IPV6) == check->session->is_ipv4)
 				check_need(check, &needs[i], to);
 }
@@ -247,12 +250,13 @@ static void take(void *opaque, const struct mr_netdev_session *session)
 	const bool is_above = session->ifindex != check->port->dev.ifindex;
 
 	check->session = session;
-	/* Another interface may be a VLAN of this one, or a macvlan. */
+	/* Another interface may be a VLAN of this one, or a macvlan; or a
+	 * default route brings here what its address needs. */
 	for (int i = 0; i <= is_above; i++) {
 		check->is_tagged = i == 1;
 		if (session->peer_port != 0)
 			check_connection(check);
-		else
+		if (session->peer_port == 0 || is_above)
 			check_address(check);
 	}
 }

@@ -102,6 +102,9 @@ static const char *const cases[][2] = {
 	{ "tcp dst port 80", "10.88.0.9 port 80" },
 	{ "vlan 5 and tcp", "10.88.0.9 port 80" },
 	{ "vlan 5 and udp", NULL },
+	/* The address is another interface's, but asked for here. */
+	{ "arp[24:4] = 0x0a580009", "ARP of the TCP connection of 10.88.0.9" },
+	{ "vlan 5 and icmp", "ICMP error of the TCP connection of 10.88.0.9" },
 };
 
 TEST(a_filter_leaves_a_session_alone_or_not)
