@@ -59,7 +59,7 @@ const struct fixture fixture_nic = {
 	.ring_entries = 1024,
 	.name = "nic",
 	.traits = FIXTURE_IN | FIXTURE_OUT | FIXTURE_LIVE | FIXTURE_CHECKS |
-		  FIXTURE_REGISTERS | FIXTURE_EXCLUSIVE,
+		  FIXTURE_REGISTERS | FIXTURE_EXCLUSIVE | FIXTURE_ALONE,
 	.min_frame_bytes = 60, /* Ethernet's 64 without FCS: NICs pad to it */
 	.max_frame_bytes = 1514,
 	.max_sg_frame_bytes = 1514,
@@ -104,7 +104,7 @@ struct fixture fixture_vfio = {
 	.ring_entries = 1024,
 	.traits = FIXTURE_IN | FIXTURE_OUT | FIXTURE_LIVE | FIXTURE_SG |
 		  FIXTURE_CHECKS | FIXTURE_REGISTERS | FIXTURE_EXCLUSIVE |
-		  FIXTURE_QUEUES | FIXTURE_FILTERS,
+		  FIXTURE_QUEUES | FIXTURE_FILTERS | FIXTURE_ALONE,
 	.min_frame_bytes = 60,
 	.max_frame_bytes = 1514,
 	.max_sg_frame_bytes = 9014,
@@ -165,7 +165,7 @@ struct fixture fixture_dpdk_nic = {
 	.traits = FIXTURE_IN | FIXTURE_OUT | FIXTURE_LIVE | FIXTURE_SG |
 		  FIXTURE_CHECKS | FIXTURE_REGISTERS | FIXTURE_EXCLUSIVE |
 		  FIXTURE_QUEUES | FIXTURE_FILTERS | FIXTURE_FOREIGN_FDS |
-		  FIXTURE_FORK_HOLDS | FIXTURE_LATE,
+		  FIXTURE_FORK_HOLDS | FIXTURE_LATE | FIXTURE_ALONE,
 	.min_frame_bytes = 60,
 	.max_frame_bytes = 1514,
 	.max_sg_frame_bytes = 9014,

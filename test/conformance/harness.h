@@ -51,6 +51,7 @@ enum {
 	FIXTURE_LATE = 1 << 18, /* an interrupt may signal frames that a poll
 				 * has already taken */
 	FIXTURE_SAME_POOL = 1 << 19, /* the peer also uses the harness's pool */
+	FIXTURE_ALONE = 1 << 20,     /* there is no second port */
 };
 
 /* A spec that must be refused. */

@@ -55,6 +55,7 @@ static void make_ports(enum mr_rule_match match)
 	int err;
 
 	memset(&set, 0, sizeof(set));
+	harness_lack(FIXTURE_ALONE, "it has one port");
 	if (match == MR_RULE_STATION)
 		harness_need(FIXTURE_IN, "its frames have no addresses");
 	set.ports[0] = first = harness_make(&wish);
