@@ -236,8 +236,8 @@ def test_frames_that_a_full_ring_loses_are_counted(lab, pass_object):
     """A redirect only queues a frame; its target may have no room."""
     kernel = Kernel(lab, "patch")
     sink = kernel.star.hosts[1]
-    sink.ip("link", "set", "h0", "xdpdrv", "object", pass_object, "section",
-            "slow")
+    sink.ip("link", "set", "h0", "xdpdrv", "object",
+            pass_object.with_name("slow.bpf.o"), "section", "xdp")
     # A thread of its own: the sender does not wait for it.
     sink.run("sh", "-c", "echo 1 > /sys/class/net/h0/threaded")
     sent, arrived = [], []
