@@ -18,7 +18,7 @@ HOST_PROGRAMS = ["ip", "ss", "ethtool"]
 LOADED = """
 import os, runpy, sys
 out = os.dup(1)
-os.dup2(2, 1)
+os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 del sys.argv[0]
 try:
     runpy.run_path(sys.argv[0], run_name="__main__")
