@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include <millrace/net.h>
+#include <millrace/wire.h>
 
 #include "dpdk.h"
 
@@ -60,9 +61,11 @@ static inline void fill_meta(const struct rte_mbuf *mbuf, struct mr_meta *meta)
 	if (mbuf->ol_flags & RTE_MBUF_F_RX_RSS_HASH) {
 		meta->valid |= MR_META_RSS_HASH;
 		meta->rss_hash = mbuf->hash.rss;
+		meta->hash_type = 0; /* ethdev does not report it */
 	}
 	if (mbuf->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) {
 		meta->valid |= MR_META_VLAN;
+		meta->vlan_proto = MR_ETHER_VLAN;
 		meta->vlan_tci = mbuf->vlan_tci;
 	}
 }

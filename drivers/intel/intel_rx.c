@@ -18,6 +18,8 @@
  * acquires; the device writes DD after the frame and the rest of the
  * descriptor.
  */
+#include <millrace/wire.h>
+
 #include "intel.h"
 
 enum {
@@ -64,6 +66,19 @@ static inline struct mr_frame rx_entry(const struct intel_rxq *rxq,
 	};
 }
 
+/* By RSS type. Source: 82576 datasheet, 7.1.2.10.1. */
+static const uint8_t hash_types[INTEL_RX_RSS_TYPE + 1] = {
+	[1] = MR_HASH_IPV4 | MR_HASH_L4 | MR_HASH_TCP,
+	[2] = MR_HASH_IPV4,
+	[3] = MR_HASH_IPV6 | MR_HASH_L4 | MR_HASH_TCP,
+	[4] = MR_HASH_IPV6,
+	[5] = MR_HASH_IPV6,
+	[6] = MR_HASH_IPV6 | MR_HASH_L4 | MR_HASH_TCP,
+	[7] = MR_HASH_IPV4 | MR_HASH_L4 | MR_HASH_UDP,
+	[8] = MR_HASH_IPV6 | MR_HASH_L4 | MR_HASH_UDP,
+	[9] = MR_HASH_IPV6 | MR_HASH_L4 | MR_HASH_UDP,
+};
+
 static inline void rx_meta(const struct intel_rxq *rxq,
 			   const struct intel_desc *desc, uint64_t status,
 			   struct mr_meta *meta)
@@ -74,9 +89,11 @@ static inline void rx_meta(const struct intel_rxq *rxq,
 	if (word & INTEL_RX_RSS_TYPE) {
 		meta->valid |= MR_META_RSS_HASH;
 		meta->rss_hash = (uint32_t)(word >> INTEL_RX_HASH_SHIFT);
+		meta->hash_type = hash_types[word & INTEL_RX_RSS_TYPE];
 	}
 	if (status & rxq->vlan_mask) {
 		meta->valid |= MR_META_VLAN;
+		meta->vlan_proto = MR_ETHER_VLAN;
 		meta->vlan_tci = (uint16_t)(status >> INTEL_RX_VLAN_SHIFT);
 	}
 }

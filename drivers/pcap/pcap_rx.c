@@ -112,10 +112,10 @@ static void fill_meta(const struct pcap_rxq *rxq, struct mr_meta *meta)
 	const struct timeval *t = &rxq->record->ts; /* tv_usec is nanoseconds */
 
 	*meta = (struct mr_meta){
-		.valid = MR_META_TIME,
-		.time_ns = (uint64_t)t->tv_sec * 1000000000u +
+		.valid = MR_META_RX_TIME,
+		.rx_ns = (uint64_t)t->tv_sec * 1000000000u +
 			   (uint64_t)t->tv_usec,
-		.clock_id = CLOCK_REALTIME,
+		.rx_clock = CLOCK_REALTIME,
 	};
 }
 

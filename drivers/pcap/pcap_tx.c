@@ -58,11 +58,11 @@ static void finish_csum(struct pcap_txq *txq, const struct mr_frame *frame,
 static struct timeval time_of(const struct mr_meta *meta,
 			      const struct timespec *now)
 {
-	if (meta != NULL && (meta->valid & MR_META_TIME) &&
-	    meta->clock_id == CLOCK_REALTIME)
+	if (meta != NULL && (meta->valid & MR_META_LAUNCH_TIME) &&
+	    meta->launch_clock == CLOCK_REALTIME)
 		return (struct timeval){
-			.tv_sec = (time_t)(meta->time_ns / 1000000000u),
-			.tv_usec = (suseconds_t)(meta->time_ns % 1000000000u),
+			.tv_sec = (time_t)(meta->launch_ns / 1000000000u),
+			.tv_usec = (suseconds_t)(meta->launch_ns % 1000000000u),
 		};
 	return (struct timeval){ .tv_sec = now->tv_sec,
 				 .tv_usec = now->tv_nsec };

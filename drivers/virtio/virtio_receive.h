@@ -252,6 +252,9 @@ static void read_meta(const struct virtio_rxq *rxq,
 	if (rxq->has_hash && header->hash_report != 0) {
 		meta->valid |= MR_META_RSS_HASH;
 		meta->rss_hash = header->hash;
+		meta->hash_type = header->hash_report < VIRTIO_N_HASH_TYPES ?
+					  virtio_hash_types[header->hash_report] :
+					  0;
 	}
 }
 

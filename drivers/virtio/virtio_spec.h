@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <millrace/frame.h>
+
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	       "rings and headers are used as they lie");
 
@@ -130,6 +132,20 @@ enum {
 
 	VIRTIO_NET_STATUS_LINK_UP = 1,
 	VIRTIO_NET_STATUS_ANNOUNCE = 2,
+};
+
+/* MR_HASH_* by hash_report, 5.1.6.4.4. */
+enum { VIRTIO_N_HASH_TYPES = 10 };
+static const uint8_t virtio_hash_types[VIRTIO_N_HASH_TYPES] = {
+	[1] = MR_HASH_IPV4,
+	[2] = MR_HASH_IPV4 | MR_HASH_L4 | MR_HASH_TCP,
+	[3] = MR_HASH_IPV4 | MR_HASH_L4 | MR_HASH_UDP,
+	[4] = MR_HASH_IPV6,
+	[5] = MR_HASH_IPV6 | MR_HASH_L4 | MR_HASH_TCP,
+	[6] = MR_HASH_IPV6 | MR_HASH_L4 | MR_HASH_UDP,
+	[7] = MR_HASH_IPV6,
+	[8] = MR_HASH_IPV6 | MR_HASH_L4 | MR_HASH_TCP,
+	[9] = MR_HASH_IPV6 | MR_HASH_L4 | MR_HASH_UDP,
 };
 
 /* struct virtio_net_hdr, 5.1.6; the last three only with HASH_REPORT. */

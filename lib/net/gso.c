@@ -77,19 +77,21 @@ void mri_gso_whole(struct mri_gso *gso, const uint8_t *bytes, uint32_t n_frame)
 	gso->n_segment_bytes = 0;
 }
 
-void mri_tag_write(uint8_t *to, uint16_t tci)
+void mri_tag_write(uint8_t *to, const struct mr_meta *meta)
 {
-	const uint16_t words[2] = { htons(MRI_ETHER_VLAN), htons(tci) };
+	const uint16_t proto = meta->vlan_proto != 0 ? meta->vlan_proto :
+						       MRI_ETHER_VLAN;
+	const uint16_t words[2] = { htons(proto), htons(meta->vlan_tci) };
 
 	memcpy(to, words, sizeof(words));
 }
 
-void mri_gso_tag(struct mri_gso *gso, uint16_t tci)
+void mri_gso_tag(struct mri_gso *gso, const struct mr_meta *meta)
 {
 	uint8_t *at = gso->header + MACS_BYTES;
 
 	memmove(at + MR_VLAN_BYTES, at, gso->n_header_bytes - MACS_BYTES);
-	mri_tag_write(at, tci);
+	mri_tag_write(at, meta);
 	gso->n_header_bytes += MR_VLAN_BYTES;
 	gso->view.l3_bytes += MR_VLAN_BYTES;
 	gso->view.l4_bytes += MR_VLAN_BYTES;

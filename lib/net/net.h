@@ -34,14 +34,14 @@ int mri_gso_begin(struct mri_gso *gso, const uint8_t *bytes, uint32_t n_bytes,
 /* A single "segment" of a whole frame, of at least 14 bytes, unchanged. */
 void mri_gso_whole(struct mri_gso *gso, const uint8_t *bytes, uint32_t n_frame);
 /* Insert this tag into every header. Call at most once. */
-void mri_gso_tag(struct mri_gso *gso, uint16_t tci);
+void mri_gso_tag(struct mri_gso *gso, const struct mr_meta *meta);
 /*
  * The header, n_header_bytes, of the segment after `done` bytes of payload,
  * with a partial checksum. Returns how many bytes of payload follow it.
  */
 uint32_t mri_gso_header(const struct mri_gso *gso, uint32_t done, uint8_t *to);
 
-/* The 4 bytes of a tag. */
-void mri_tag_write(uint8_t *to, uint16_t tci);
+/* The 4 bytes of the tag that a frame's metadata describes. */
+void mri_tag_write(uint8_t *to, const struct mr_meta *meta);
 
 #endif

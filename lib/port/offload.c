@@ -83,7 +83,9 @@ static uint32_t lacks(const struct mr_txq *txq, const struct mr_meta *meta)
 	const uint32_t offloads = txq->queue.port->info.offloads;
 	uint32_t todo = meta->valid & (MR_META_VLAN | MR_META_GSO);
 
-	if (offloads & MR_OFFLOAD_VLAN_TX)
+	/* Devices insert 802.1Q tags only. */
+	if (offloads & MR_OFFLOAD_VLAN_TX &&
+	    (meta->vlan_proto == 0 || meta->vlan_proto == MRI_ETHER_VLAN))
 		todo &= ~(uint32_t)MR_META_VLAN;
 	if (meta->gso_bytes == 0 || offloads & cuts_by(meta->gso_type))
 		todo &= ~(uint32_t)MR_META_GSO;
@@ -197,7 +199,7 @@ static bool hold(struct mr_txq *txq, struct mr_cache *cache,
 			o->gso.view.csum_bytes - o->gso.view.l4_bytes;
 	}
 	if (todo & MR_META_VLAN) {
-		mri_gso_tag(&o->gso, meta->vlan_tci);
+		mri_gso_tag(&o->gso, meta);
 		o->meta.csum_start_bytes += MR_VLAN_BYTES;
 	}
 	if (o->gso.n_header_bytes > room_of(txq->queue.port)) {
@@ -432,7 +434,7 @@ static bool write_tag(struct mr_txq *txq, struct mr_cache *cache,
 		return false;
 	}
 	bytes = mr_frame_data(port->base, frame);
-	mri_tag_write(bytes + MACS_BYTES, meta->vlan_tci);
+	mri_tag_write(bytes + MACS_BYTES, meta);
 	meta->valid &= ~(uint32_t)MR_META_VLAN;
 	meta->csum_start_bytes += MR_VLAN_BYTES;
 	return true;

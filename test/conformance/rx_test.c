@@ -338,7 +338,7 @@ HARNESS_TEST(exhausted_pool_loses_nothing_without_a_name)
 
 HARNESS_TEST(metadata_says_what_is_set)
 {
-	const uint32_t known = MR_META_RSS_HASH | MR_META_TIME | MR_META_VLAN |
+	const uint32_t known = MR_META_RSS_HASH | MR_META_RX_TIME | MR_META_VLAN |
 			       MR_META_CSUM | MR_META_GSO;
 	const struct wish wish = some(200);
 	struct harness *harness = harness_make(&wish);
@@ -408,8 +408,10 @@ HARNESS_TEST(a_vlan_tag_is_in_the_frame_or_in_metadata)
 						     sizeof(tagged)));
 		frame = receive_one(harness, &meta);
 		assert_int_equal((meta.valid & MR_META_VLAN) != 0, strips);
-		if (strips)
+		if (strips) {
+			assert_int_equal(meta.vlan_proto, 0x8100);
 			assert_int_equal(meta.vlan_tci, TCI);
+		}
 		assert_int_equal(frame.len,
 				 strips ? sizeof(plain) : sizeof(tagged));
 		assert_memory_equal(mr_frame_data(harness->base, &frame),

@@ -80,7 +80,7 @@ def look(functions, address, wrong):
         if not match or base(match.group(2)) in EXITS or \
                 match.group(2).startswith(CHECKED):
             continue
-        if not match.group(2).endswith("@plt"):
+        if not match.group(2).endswith(("@plt", "$plt")):
             reached.add(int(match.group(1), 16))
         elif base(match.group(2)) not in PLAIN:
             wrong.add(name, f"calls {match.group(2)}")

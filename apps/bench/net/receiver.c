@@ -99,7 +99,7 @@ static int read_offset(struct receiver *receiver, uint16_t clock_id)
 
 /*
  * The run's time of a device's timestamp, if its clock is one of the kernel's
- * (frame.h: clock_id); else when the burst was taken. How far the two clocks
+ * (frame.h: rx_clock); else when the burst was taken. How far the two clocks
  * are apart is read again each 100 ms: at 500 us per second, NTP's most, that
  * is an error of 50 us, and 0.1 us at the usual millionth.
  */
@@ -108,20 +108,20 @@ static uint64_t arrival(struct receiver *receiver, const struct mr_meta *meta,
 {
 	uint64_t at;
 
-	if (!(meta->valid & MR_META_TIME))
+	if (!(meta->valid & MR_META_RX_TIME))
 		return now_ns;
 	if (!receiver->device_clock.is_known ||
-	    receiver->device_clock.clock_id != meta->clock_id ||
+	    receiver->device_clock.clock_id != meta->rx_clock ||
 	    now_ns - receiver->device_clock.read_at_ns >= OFFSET_NS) {
 		receiver->device_clock.is_readable =
-			read_offset(receiver, meta->clock_id) == 0;
-		receiver->device_clock.clock_id = meta->clock_id;
+			read_offset(receiver, meta->rx_clock) == 0;
+		receiver->device_clock.clock_id = meta->rx_clock;
 		receiver->device_clock.is_known = true;
 		receiver->device_clock.read_at_ns = now_ns;
 	}
 	if (!receiver->device_clock.is_readable)
 		return now_ns;
-	at = meta->time_ns - receiver->device_clock.offset_ns;
+	at = meta->rx_ns - receiver->device_clock.offset_ns;
 	/* A frame came before it was taken: else the clock is another one. */
 	return at <= now_ns ? at : now_ns;
 }

@@ -22,7 +22,7 @@ struct receiver {
 	uint32_t burst;
 	uint32_t magic; /* of the trial */
 	const struct clock *clock;
-	bool has_times; /* the device tells when frames came: MR_META_TIME */
+	bool has_times; /* the device tells when frames came: MR_META_RX_TIME */
 	struct tracker *tracker;
 	struct runs *runs;    /* of other programs; NULL: this one sends */
 	uint32_t run_at;      /* the last one's; see runs.h */
@@ -36,7 +36,7 @@ struct receiver {
 	uint64_t first_ns, last_ns;
 	struct mr_frame frames[MR_BURST_MAX];
 	struct mr_meta metas[MR_BURST_MAX]; /* with has_times */
-	/* What a device's time is behind the run's clock, by clock_id. */
+	/* What a device's time is behind the run's clock, by clock. */
 	struct {
 		uint16_t clock_id;
 		bool is_known, is_readable;

@@ -184,7 +184,7 @@ static bool read_burst(struct replay *replay, struct mr_worker *worker,
 						  MR_FRAME_MORE);
 
 		if (is_first)
-			due_ns = due_of(&replay->timing, meta[i].time_ns);
+			due_ns = due_of(&replay->timing, meta[i].rx_ns);
 		replay->due_ns[i] =
 			replay->speed == 0 ?
 				0 :

@@ -87,9 +87,9 @@ static uint32_t launch(struct sender *sender)
 
 	for (uint32_t i = 0; i < sender->n_held; i++)
 		meta[i] = (struct mr_meta){
-			.valid = MR_META_TIME,
-			.time_ns = origin_ns + sender->due_ns[i],
-			.clock_id = CLOCK_MONOTONIC,
+			.valid = MR_META_LAUNCH_TIME,
+			.launch_ns = origin_ns + sender->due_ns[i],
+			.launch_clock = CLOCK_MONOTONIC,
 		};
 	return mr_tx_burst_meta(sender->config.txq, sender->config.cache,
 				sender->frames, meta, sender->n_held);

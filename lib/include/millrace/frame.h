@@ -58,10 +58,25 @@ _Static_assert(offsetof(struct mr_frame, flags) == 12, "as struct xdp_desc");
 /** Which members of a struct mr_meta are set. */
 enum {
 	MR_META_RSS_HASH = 1u << 0,
-	MR_META_TIME = 1u << 1,
+	MR_META_RX_TIME = 1u << 1,
 	MR_META_VLAN = 1u << 2,
 	MR_META_CSUM = 1u << 3,
 	MR_META_GSO = 1u << 4,
+	MR_META_LAUNCH_TIME = 1u << 5,
+	MR_META_TX_TIME = 1u << 6,
+	MR_META_MARK = 1u << 7,
+};
+
+/**
+ * What an RSS hash covers, as far as the device says; 0: unknown. Source: enum
+ * xdp_rss_hash_type of the kernel, whose values these are.
+ */
+enum {
+	MR_HASH_IPV4 = 1u << 0,
+	MR_HASH_IPV6 = 1u << 1,
+	MR_HASH_L4 = 1u << 3, /**< ports, too */
+	MR_HASH_TCP = 1u << 4,
+	MR_HASH_UDP = 1u << 5,
 };
 
 /**
@@ -84,15 +99,29 @@ enum mr_gso_type {
 struct mr_meta {
 	uint32_t valid;             /**< MR_META_*: which members are set */
 	uint32_t rss_hash;          /**< rx */
-	uint64_t time_ns;           /**< rx: timestamp; tx: launch time */
-	uint16_t clock_id;          /**< of time_ns */
-	uint16_t vlan_tci;
+	uint32_t hash_type;         /**< of rss_hash: MR_HASH_*, or 0 */
+	uint32_t mark;              /**< rx: set by a program or a flow rule */
+	uint64_t rx_ns;             /**< rx: when it arrived */
+	uint64_t launch_ns;         /**< tx: send it then, not earlier */
+	uint64_t tx_ns;             /**< completion: when it was sent */
+	uint16_t rx_clock;          /**< of rx_ns: a clockid_t */
+	uint16_t launch_clock;      /**< of launch_ns */
+	uint16_t tx_clock;          /**< of tx_ns */
+	uint16_t vlan_proto;        /**< host order: 0x8100, 0x88a8; on tx,
+				     *   0 is 0x8100 */
+	uint16_t vlan_tci;          /**< host order */
 	uint16_t csum_start_bytes;  /**< from the first byte of the frame */
 	uint16_t csum_offset_bytes; /**< from csum_start_bytes */
-	uint16_t gso_bytes;         /**< tx: payload of one segment, 0: none */
+	uint16_t gso_bytes;         /**< payload of one segment, 0: none */
 	uint16_t gso_type;          /**< enum mr_gso_type */
-	uint32_t reserved;
+	uint16_t reserved[3];
 };
+
+#ifdef __cplusplus
+static_assert(sizeof(struct mr_meta) == 64, "one cache line");
+#else
+_Static_assert(sizeof(struct mr_meta) == 64, "one cache line");
+#endif
 
 /**
  * How many of the first @p n entries belong to whole frames: @p n without the

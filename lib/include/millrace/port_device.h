@@ -69,9 +69,9 @@ enum mr_offload {
 	MR_OFFLOAD_VLAN_TX = 1u << 6,
 	/** Moves a tag from the frame to MR_META_VLAN. */
 	MR_OFFLOAD_VLAN_RX = 1u << 7,
-	/** Reports when a frame arrived: MR_META_TIME. */
+	/** Reports when a frame arrived: MR_META_RX_TIME. */
 	MR_OFFLOAD_TIME_RX = 1u << 8,
-	/** Delays a frame until its MR_META_TIME. */
+	/** Delays a frame until its MR_META_LAUNCH_TIME. */
 	MR_OFFLOAD_LAUNCH_TIME = 1u << 9,
 };
 

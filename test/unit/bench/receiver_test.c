@@ -164,9 +164,9 @@ TEST_WITH(open_all, close_all, a_device_knows_better_when_a_frame_came)
 	put(60, 0, 0, MAGIC, 1);
 	clock_gettime(CLOCK_REALTIME, &t);
 	metas[0] = (struct mr_meta){
-		.valid = MR_META_TIME,
-		.clock_id = CLOCK_REALTIME,
-		.time_ns = (uint64_t)t.tv_sec * 1000000000 +
+		.valid = MR_META_RX_TIME,
+		.rx_clock = CLOCK_REALTIME,
+		.rx_ns = (uint64_t)t.tv_sec * 1000000000 +
 			   (uint64_t)t.tv_nsec - 300000,
 	};
 	assert_int_equal(receiver_step(&receiver), 2);
@@ -177,8 +177,8 @@ TEST_WITH(open_all, close_all, a_device_knows_better_when_a_frame_came)
 	/* A clock that nobody knows is not believed. */
 	receiver.device_clock.is_known = false;
 	put(60, 0, 0, MAGIC, 2);
-	metas[0].clock_id = 4711;
-	metas[0].time_ns = 1;
+	metas[0].rx_clock = 4711;
+	metas[0].rx_ns = 1;
 	assert_int_equal(receiver_step(&receiver), 1);
 	assert_true(latency.max < 1000000000000);
 }

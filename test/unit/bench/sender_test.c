@@ -64,16 +64,16 @@ static uint32_t launch_burst(struct mr_txq *txq, struct mr_cache *cache,
 
 	n = launcher.burst(txq, cache, frames, NULL, n);
 	for (uint32_t i = 0; i < n; i++, launcher.n++) {
-		if (meta == NULL || meta[i].valid != MR_META_TIME ||
-		    meta[i].clock_id != CLOCK_MONOTONIC) {
+		if (meta == NULL || meta[i].valid != MR_META_LAUNCH_TIME ||
+		    meta[i].launch_clock != CLOCK_MONOTONIC) {
 			launcher.n_without++;
 			continue;
 		}
 		/* A frame each microsecond. */
-		launcher.n_wrong += meta[i].time_ns != launcher.n * 1000;
-		if (meta[i].time_ns - now > launcher.most_ahead_ns &&
-		    meta[i].time_ns > now)
-			launcher.most_ahead_ns = meta[i].time_ns - now;
+		launcher.n_wrong += meta[i].launch_ns != launcher.n * 1000;
+		if (meta[i].launch_ns - now > launcher.most_ahead_ns &&
+		    meta[i].launch_ns > now)
+			launcher.most_ahead_ns = meta[i].launch_ns - now;
 	}
 	return n;
 }

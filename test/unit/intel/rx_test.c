@@ -142,10 +142,16 @@ TEST(flags_and_metadata_are_what_the_descriptor_says)
 		assert_int_equal(frames[0].flags & ~(uint32_t)MR_FRAME_MORE,
 				 said[i].flags);
 		assert_int_equal(meta[0].valid, said[i].valid);
-		if (said[i].valid == MR_META_RSS_HASH)
+		if (said[i].valid == MR_META_RSS_HASH) {
 			assert_int_equal(meta[0].rss_hash, 0xdeadbeef);
-		if (said[i].valid == MR_META_VLAN)
+			assert_int_equal(meta[0].hash_type,
+					 MR_HASH_IPV4 | MR_HASH_L4 |
+						 MR_HASH_TCP);
+		}
+		if (said[i].valid == MR_META_VLAN) {
+			assert_int_equal(meta[0].vlan_proto, 0x8100);
 			assert_int_equal(meta[0].vlan_tci, 0xa123);
+		}
 		mr_frame_free_bulk(held.harness.cache, frames,
 				   said[i].takes_tags ? 1 : 2);
 		held_close();

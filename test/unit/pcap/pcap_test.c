@@ -320,8 +320,8 @@ TEST_PCAP(forwarded_with_its_time_the_capture_is_the_same)
 	n = mr_rx_burst_meta(mr_port_rxq(from, 0), bench.cache, frames, meta,
 			     BURST);
 	assert_int_equal(n, 3);
-	assert_int_equal(meta[0].valid, MR_META_TIME);
-	assert_true(meta[0].time_ns == UINT64_C(1700000000123456789));
+	assert_int_equal(meta[0].valid, MR_META_RX_TIME);
+	assert_true(meta[0].rx_ns == UINT64_C(1700000000123456789));
 	assert_int_equal(mr_tx_burst_meta(mr_port_txq(to, 0), bench.cache,
 					  frames, meta, n),
 			 n);

@@ -444,6 +444,29 @@ TEST(tags_are_written)
 	end(&b);
 }
 
+/* Devices insert 802.1Q tags only. */
+TEST(a_service_tag_is_written_in_software)
+{
+	const struct mr_meta meta = { .valid = MR_META_VLAN,
+				      .vlan_proto = 0x88a8,
+				      .vlan_tci = TCI };
+	struct mr_frame frame;
+	uint8_t bytes[60] = { 0 };
+	struct bench b;
+
+	open_with(&b, PAGES);
+	b.txq->queue.port->info.offloads |= MR_OFFLOAD_VLAN_TX;
+	(void)put(&b, bytes, sizeof(bytes), 100, &frame);
+	assert_int_equal(mr_tx_burst_meta(b.txq, b.f.cache, &frame, &meta, 1),
+			 1);
+	assert_int_equal(receive(&b), 1);
+	assert_int_equal(b.got[0].len, 64);
+	assert_memory_equal(b.f.base + b.got[0].addr + 12, "\x88\xa8\x20\x05",
+			    4);
+	mr_frame_free_bulk(b.f.cache, b.got, 1);
+	end(&b);
+}
+
 /* What the driver does not take is as it was: tagged in place, or a copy. */
 static void refuse(bool is_shared)
 {

@@ -244,6 +244,8 @@ static void check_headers(uint64_t more)
 	assert_int_equal(meta[3].gso_type, MR_GSO_TCPV6);
 	assert_int_equal(meta[3].gso_bytes, 1400);
 	assert_int_equal(meta[5].rss_hash, 0x12345678);
+	assert_int_equal(meta[5].hash_type,
+			 MR_HASH_IPV4 | MR_HASH_L4 | MR_HASH_TCP);
 	mr_frame_free_bulk(fake.cache, frames, N_HEADERS);
 	fake_close();
 }
