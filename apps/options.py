@@ -7,7 +7,8 @@ usage: options.py man PROGRAM PAGE.in
 The table of options is the program's; --help prints it. In PAGE.in, a line
 .\" OPTIONS COMMAND... becomes the list of those of the commands, or of the
 program where it names none, that no list before it has. What follows a line
-.\" --name before it is added to that option and goes on from its help.
+.\" --name before it is added to that option and goes on from its help. **Text**
+is bold, *text* italic.
 """
 
 import re
@@ -18,6 +19,8 @@ from typing import NamedTuple
 
 ROW = re.compile(r"^  (?:-(\w), |    )--([\w-]+)(?: ([A-Z]\S*|\S+\|\S+))? +(\S.*)$",
                  re.M)
+BOLD = re.compile(r"(?<![\w*-])\*\*(?=[^\s*])([^*]+)\*\*")
+ITALIC = re.compile(r"(?:(?<=\\fR)|(?<![\w*-]))\*(?=[^\s*])([^*]+)\*")
 NOTE = re.compile(r"^\.\\\" (OPTIONS.*|--[\w-]+)\n", re.M)
 
 
@@ -50,9 +53,15 @@ def options_of(text: str) -> list[Option]:
     return [Option(*match) for match in ROW.findall(text)]
 
 
+def roff(page: str) -> str:
+    """With its marks as requests for fonts. Bold words are to be typed."""
+    page = BOLD.sub(lambda m: r"\fB" + m[1].replace("-", r"\-") + r"\fR", page)
+    return ITALIC.sub(r"\\fI\1\\fR", page)
+
+
 def man(path: str, page: str) -> str:
     """The page with its lists of options."""
-    parts = NOTE.split(page)
+    parts = NOTE.split(roff(page))
     text, notes, listed = parts[0], {}, set()
     for mark, more in zip(parts[1::2], parts[2::2]):
         if mark.startswith("--"):

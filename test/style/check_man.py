@@ -13,17 +13,9 @@ import tree
 from tree import limit
 
 
-def options_of_help(text):
+def options_of(text):
     """Long options, without their values."""
     return set(re.findall(r"(?<![\w-])--([a-z][\w-]*)", text))
-
-
-def options_of_page(text):
-    """Options in the list of OPTIONS, in man(7) or mdoc(7), where --name is
-    written "Fl -name"."""
-    text = re.sub(r"\\f[A-Z]", "", text.replace(r"\-", "-"))
-    return options_of_help(text) | set(
-        re.findall(r"^\.It .*?\bFl -([a-z][\w-]*)", text, re.M))
 
 
 def help_of(program):
@@ -40,9 +32,9 @@ def help_of(program):
 def main():
     program, page = sys.argv[1:]
     help_text = help_of(program)
-    text = Path(page).read_text()
+    text = re.sub(r"\\f[A-Z]", "", Path(page).read_text().replace(r"\-", "-"))
     wrong = tree.Complaints()
-    in_help, in_page = options_of_help(help_text), options_of_page(text)
+    in_help, in_page = options_of(help_text), options_of(text)
     for name in sorted(in_help - in_page):
         wrong.add(page, f"--{name} is missing")
     for name in sorted(in_page - in_help):
@@ -50,7 +42,7 @@ def main():
     for section in "EXIT STATUS", "FILES", "SEE ALSO":
         if not re.search(rf"^\.SH \"?{section}", text, re.M | re.I):
             wrong.add(page, f"no section {section}")
-    if not re.search(r"^\.BR mr-ports \(7\)", text, re.M):
+    if not re.search(r"\bmr-ports ?\(7\)", text):
         wrong.add(page, "does not refer to mr-ports(7), the port specs")
     if shutil.which("groff"):
         said = subprocess.run(["groff", "-mandoc", "-ww", "-z", page],

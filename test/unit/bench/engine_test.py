@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""mr-bench-engine serve: each request and reply is as its schema says, and a front end that is
-wrong, or gone, does no harm. usage: MR_BUILD=build engine_test.py, by pytest"""
+"""mr-bench-engine serve: a session by hand, and a front end that is wrong or has gone does no
+harm. usage: MR_BUILD=build engine_test.py, by pytest"""
 import json
 import os
 import signal
@@ -21,28 +21,10 @@ VIRTUAL = {"rx": ["pair:b"], "is_virtual": True, "device": {"loss_every": 10}}
 LIMIT_S = limit(60)
 
 
-@pytest.fixture(scope="module")
-def check():
-    """check("reply", object): as the schema has it."""
-    jsonschema = pytest.importorskip("jsonschema")
-    folder = TOP / "apps/bench"
-    # One schema of both: references between files need a resolver.
-    net = (folder / "mr-bench-net.schema.json").read_text().replace('"#/', '"#/net/')
-    engine = (folder / "mr-bench-engine.schema.json").read_text().replace(
-        '"mr-bench-net.schema.json#', '"#/net')
-    schema = json.loads(engine) | {"net": json.loads(net)}
-
-    def is_good(what, instance):
-        jsonschema.Draft7Validator(
-            schema | {"$ref": f"#/definitions/{what}"}).validate(instance)
-    return is_good
-
-
 class Serving:
     """An engine, by hand."""
 
-    def __init__(self, check, before=(), **begin):
-        self.check = check
+    def __init__(self, before=(), **begin):
         self.process = subprocess.Popen(
             [*before, ENGINE, "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True)
@@ -57,14 +39,12 @@ class Serving:
         """The reply, behind any progress."""
         while line := self.process.stdout.readline():
             reply = json.loads(line)
-            self.check("reply", reply)
             if "reply" in reply:
                 return reply
         return None
 
     def request(self, request, **members):
         """What is said and heard."""
-        self.check("request", {"request": request, **members})
         self.say({"request": request, **members})
         return self.hear()
 
@@ -75,15 +55,15 @@ class Serving:
 
 
 @pytest.fixture
-def serving(check):
+def serving():
     """An engine with a simulated device, which ends with the test."""
-    one = Serving(check, **VIRTUAL, plane=[["burst", "32"], ["workers", "1"]])
+    one = Serving(**VIRTUAL, plane=[["burst", "32"], ["workers", "1"]])
     yield one
     one.process.kill()
     one.process.communicate()
 
 
-def test_a_session_is_as_the_schema_says(serving, check):
+def test_a_session_from_begin_to_finish(serving):
     assert (serving.begun["config"]["burst"], serving.begun["config"]["workers"]) == (32, 1)
     opened = serving.request("open")
     assert (opened["mean_bytes"], opened["max_bytes"], opened["raised_bytes"]) == (60, 60, 0)
@@ -99,28 +79,24 @@ def test_a_session_is_as_the_schema_says(serving, check):
     assert interval["trial"]["tx"]["sent"] == 1000 and "buckets" not in interval
     alone = serving.request("alone", device={"dup_every": 2}, pps=1e6, frames=50)
     assert (alone["trial"]["tx"]["sent"], alone["trial"]["rx"]["duplicates"]) == (50, 25)
-    check("request", {"request": "finish"})
     serving.say({"request": "finish"})
     assert serving.end() == (0, "", "")
 
 
-def test_lines_of_progress_have_latencies(check):
-    one = Serving(check)
+def test_lines_of_progress_have_latencies():
+    one = Serving()
     opened = one.request("open", has_map=True)
     document = opened["document"]
     assert len(document["streams"]) == 1 and document["clock"]["source"] != "virtual"
     members = {"pps": 1000, "pace": "poisson", "frames": 1000, "progress_ns": 10**8,
                "has_latencies": True}
-    check("request", {"request": "trial", **members})
     one.say({"request": "trial", **members})
     n_seen = 0
     while "reply" not in (line := json.loads(one.process.stdout.readline())):
-        check("progress", line)
-        if line["latency"]:  # not before frames arrived
+            if line["latency"]:  # not before frames arrived
             n_seen += line["latency"]["n"]
             assert line["latency"]["n"] == sum(n for _, _, n in line["histogram"])
     assert n_seen > 0
-    check("reply", line)
     reply = line
     assert (reply["trial"]["tx"]["due"], reply["pending"]) == (1000, 0)
     assert reply["trial"]["asked_pps"] == 1000
@@ -130,8 +106,8 @@ def test_lines_of_progress_have_latencies(check):
     assert (status, out) == (0, "") and "thread 0" in err
 
 
-def test_no_ports_need_be_named(check):
-    one = Serving(check, tx=[], rx=[])
+def test_no_ports_need_be_named():
+    one = Serving(tx=[], rx=[])
     one.say({"request": "finish"})
     assert one.end()[0] == 0
 
@@ -140,8 +116,8 @@ def test_no_ports_need_be_named(check):
     ([["burst", "999"]], "--burst: 999 is out of range, 1 to 256"),
     ([["page-bytes", "3000"]], "--page-bytes: 3000 is not a power of two"),
     ([["fly", "1"]], "no option 'fly'")])
-def test_options_of_ports_and_threads_are_read(check, plane, why):
-    one = Serving(check, plane=plane)
+def test_options_of_ports_and_threads_are_read(plane, why):
+    one = Serving(plane=plane)
     assert (one.begun["reply"], one.begun["status"], one.begun["why"]) == ("failed", 2, why)
     one.say({"request": "finish"})
     assert one.end()[0] == 0
@@ -149,9 +125,9 @@ def test_options_of_ports_and_threads_are_read(check, plane, why):
 
 @pytest.mark.parametrize("device", [
     {"reorder_every": 2}, {"reorder_every": 2, "reorder_by": 2}])
-def test_a_device_that_would_hold_several_frames_is_refused(check, device):
+def test_a_device_that_would_hold_several_frames_is_refused(device):
     """It has room for one; the others would be lost, with their pages."""
-    one = Serving(check, **VIRTUAL | {"device": device})
+    one = Serving(**VIRTUAL | {"device": device})
     reply = one.request("open")
     assert (reply["reply"], reply["status"]) == ("failed", 2)
     assert "reorder" in reply["why"]
@@ -159,8 +135,8 @@ def test_a_device_that_would_hold_several_frames_is_refused(check, device):
     assert one.end()[0] == 0
 
 
-def test_wrong_streams_are_refused(check):
-    one = Serving(check, streams=["no such word"])
+def test_wrong_streams_are_refused():
+    one = Serving(streams=["no such word"])
     assert one.request("open")["status"] == 2
     one.say({"request": "finish"})
     assert one.end()[0] == 0
@@ -201,9 +177,9 @@ def test_a_front_end_of_another_version_is_refused(first):
     assert "another version" in done.stderr
 
 
-def test_a_front_end_that_goes_ends_the_trial(check):
+def test_a_front_end_that_goes_ends_the_trial():
     """Ports are closed as they should be: it is no signal that ends it."""
-    one = Serving(check)
+    one = Serving()
     one.request("open")
     one.say({"request": "trial", "pps": 1000, "duration_ns": 3600 * 10**9})
     assert "t" in json.loads(one.process.stdout.readline())  # progress: it runs
@@ -213,9 +189,9 @@ def test_a_front_end_that_goes_ends_the_trial(check):
     one.process.stderr.close()
 
 
-def test_a_front_end_that_is_killed_ends_what_runs(check):
+def test_a_front_end_that_is_killed_ends_what_runs():
     """Also where it is not what closes the pipe."""
-    one = Serving(check, before=["sh", "-c", '"$@"; true', "sh"])
+    one = Serving(before=["sh", "-c", '"$@"; true', "sh"])
     one.request("open")
     one.say({"request": "trial", "pps": 1000, "duration_ns": 3600 * 10**9})
     assert "t" in json.loads(one.process.stdout.readline())
@@ -225,9 +201,9 @@ def test_a_front_end_that_is_killed_ends_what_runs(check):
     one.end()
 
 
-def test_names_of_ports_may_be_any_bytes(check):
+def test_names_of_ports_may_be_any_bytes():
     """They are shown as text, and the reason of a failure is not lost."""
-    one = Serving(check, tx=["pair:\xff"], rx=["nope:\xfe\xc3\xa4"])
+    one = Serving(tx=["pair:\xff"], rx=["nope:\xfe\xc3\xa4"])
     failed = one.request("open")
     assert (failed["reply"], failed["status"]) == ("failed", 2)
     assert r"nope:\xfeä" in failed["why"]
@@ -237,8 +213,8 @@ def test_names_of_ports_may_be_any_bytes(check):
     assert one.process.wait(LIMIT_S) == 1
 
 
-def test_a_signal_ends_the_trial_and_not_the_session(check):
-    one = Serving(check)
+def test_a_signal_ends_the_trial_and_not_the_session():
+    one = Serving()
     one.request("open")
     one.say({"request": "trial", "pps": 1000, "duration_ns": 3600 * 10**9})
     assert "t" in json.loads(one.process.stdout.readline())

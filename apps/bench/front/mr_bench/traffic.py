@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The traffic engine: a process that answers requests, one JSON object per line
-(mr-bench-engine.schema.json).
+"""The traffic engine: a process that answers requests, one JSON object per line.
 
     begin --> [ open --> trial, alone ... ] --> finish
 """
