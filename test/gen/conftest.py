@@ -23,7 +23,6 @@ from errors import errors_of  # noqa: E402 pylint: disable=wrong-import-position
 from host import limit  # noqa: E402 pylint: disable=wrong-import-position
 
 BENCH = Path(os.environ.get("MR_BUILD", TOP / "build")) / "apps/bench/mr-bench"
-SCHEMA = TOP / "apps/bench/mr-bench-net.schema.json"
 LIMIT_S = limit(60)
 
 
@@ -44,10 +43,14 @@ def run(*arguments, timeout_s=LIMIT_S, **more):
     return Done(done.returncode, done.stdout, done.stderr)
 
 
-def complaints(document):
-    """What the schema has against a document."""
+def complaints(document, schema="mr-bench-net", within=None):
+    """What a schema has against a document; within: one of its definitions."""
     jsonschema = pytest.importorskip("jsonschema")
-    schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    schema = json.loads((BENCH.parents[1] / f"{schema}.schema.json").read_text(
+        encoding="utf-8"))
+    if within:
+        schema = {"$ref": f"#/definitions/{within}",
+                  "definitions": schema["definitions"]}
     return [f"{'/'.join(map(str, error.absolute_path))}: {error.message}"
             for error in jsonschema.Draft7Validator(schema).iter_errors(
                 document)]

@@ -93,14 +93,13 @@ def test_lines_of_progress_have_latencies():
     one.say({"request": "trial", **members})
     n_seen = 0
     while "reply" not in (line := json.loads(one.process.stdout.readline())):
-            if line["latency"]:  # not before frames arrived
+        if line["latency"]:  # not before frames arrived
             n_seen += line["latency"]["n"]
             assert line["latency"]["n"] == sum(n for _, _, n in line["histogram"])
     assert n_seen > 0
-    reply = line
-    assert (reply["trial"]["tx"]["due"], reply["pending"]) == (1000, 0)
-    assert reply["trial"]["asked_pps"] == 1000
-    assert reply["device"] == [] and reply["user_ns"] > 0
+    assert (line["trial"]["tx"]["due"], line["pending"]) == (1000, 0)
+    assert line["trial"]["asked_pps"] == 1000
+    assert line["device"] == [] and line["user_ns"] > 0
     one.say({"request": "finish"})
     status, out, err = one.end()
     assert (status, out) == (0, "") and "thread 0" in err

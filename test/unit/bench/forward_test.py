@@ -3,7 +3,7 @@
 
 Covers net/relay.c, net/reflect.c, net/replay.c and net/swap.c.
 
-usage: forward_test.py MR_BENCH SCHEMA
+usage: forward_test.py MR_BENCH SCHEMA NET_SCHEMA
 """
 import json
 import os
@@ -32,7 +32,7 @@ try:
 except ImportError:
     jsonschema = None
 
-PROGRAM = SCHEMA = ""
+PROGRAM = SCHEMA = NET_SCHEMA = ""
 A, B = "02:00:00:00:00:0a", "02:00:00:00:00:0b"
 ETH = Ether(src=A, dst=B)
 IP4, IP6 = IP(src="10.0.0.1", dst="10.0.0.2"), IPv6(src="fd00::1", dst="fd00::2")
@@ -52,9 +52,8 @@ def last_object(text):
         schema = json.loads(Path(SCHEMA).read_text("utf-8"))
         for each in objects:
             jsonschema.validate(each, schema)
-        net = Path(__file__).resolve().parents[3] / "apps/bench/mr-bench-net.schema.json"
         jsonschema.validate(objects[-1]["run"],
-                            json.loads(net.read_text("utf-8")))
+                            json.loads(Path(NET_SCHEMA).read_text("utf-8")))
     return objects[-1]
 
 
@@ -334,5 +333,5 @@ class Replay(Folder):
 
 
 if __name__ == "__main__":
-    PROGRAM, SCHEMA = sys.argv.pop(1), sys.argv.pop(1)
+    PROGRAM, SCHEMA, NET_SCHEMA = (sys.argv.pop(1) for _ in range(3))
     unittest.main()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The traffic engine: a process that answers requests, one JSON object per line.
 
-    begin --> [ open --> trial, alone ... ] --> finish
+begin --> [ open --> trial, alone ... ] --> finish
 """
 
 from __future__ import annotations
