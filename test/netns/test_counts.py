@@ -11,7 +11,6 @@ import pytest
 from lib import invariants
 from lib.forwarder import Forwarder
 from lib.namespaces import Star, wait_until
-from lib.probe import opened
 from lib.wire import TEST_TYPE, Wire, both, frame, number_of
 
 RING = 256
@@ -154,40 +153,6 @@ def test_frames_longer_than_the_way_out_are_named(lab, star):
     final = forwarder.stop()
     assert invariants.drops(final["ports"][1], "tx")["too_long"] == \
         invariants.drops(before, "tx")["too_long"] + 100
-
-
-def test_a_starved_fill_ring_loses_by_name_and_flows_again(lab, star):
-    """Somebody keeps every page; when it lets go, traffic flows again."""
-    source, sink = both(lab, star)
-    probe = opened(lab, star.middle, *(f"{port},ring=64" for port in star.ports),
-                   pool=(2 * (3 * 64 + 256) + 128,))
-    n, n_held = 0, 0
-    while n_held < 4096:
-        n += source.send_all((frame(100, i) for i in range(n, n + 64)), 32)
-        n_new = probe.do("hold", 0, 64, 2000)["n"]
-        if n_new == 0:
-            break
-        n_held += n_new
-    # Every page is in its place: held, or with a device that has no frame.
-    stats = probe.do("pool-stats", 0)
-    assert stats["free"] == 0 and stats["in_flight"] == stats["population"]
-    n += source.send_all((frame(100, i) for i in range(n, n + 500)), 32)
-    assert probe.do("hold", 0, 1, 50)["n"] == 0
-    assert probe.do("release")["n"] == n_held
-    probe.begin("forward", 0, 1)
-    waited = sink.receive_until_quiet()
-    n_after = 0
-    while n_after < 500:
-        now = range(9000 + n_after, 9000 + n_after + 50)
-        n_after += source.send_all(frame(100, i) for i in now)
-        assert [number_of(f) for f in sink.receive(len(now))] == list(now)
-    probe.end_forward(1)
-    entry = probe.stats(0)
-    rx_drops = invariants.drops(entry, "rx")
-    assert n + n_after == n_held + len(waited) + n_after + \
-        sum(rx_drops.values()) + lost_before_queues(entry), entry
-    assert rx_drops["no_buffer"] + rx_drops["ring_full"] >= 400
-    assert entry["queues"][0]["rx"]["events"]["pool_empty"] > 0
 
 
 def test_counts_begin_at_zero_for_each_run(lab, star):

@@ -67,8 +67,9 @@ class Kernel:
                    for port in final["ports"] for queue in port["queues"])
 
 
-def test_patch_forwards_all_in_the_kernel(lab):
-    kernel = Kernel(lab, "patch")
+@pytest.mark.parametrize("offload", ["on", "auto"])
+def test_patch_forwards_all_in_the_kernel(lab, offload):
+    kernel = Kernel(lab, "patch", offload=offload)
     kernel.send(0, [1], 200)
     kernel.send(1, [0], 100)
     final = kernel.stop()
@@ -94,37 +95,6 @@ def test_kernels_talk(lab, mode, is_tagged, on_vlan):
     final = kernel.stop()
     assert kernel.offloaded(final) >= 40
     assert kernel.event(final, "csum_partial") > 0
-
-
-def test_learn_starts_with_the_second_burst(lab):
-    kernel = Kernel(lab, "learn", n_hosts=3)
-    kernel.introduce()
-    before = kernel.forwarder.next_snapshot()
-    assert kernel.offloaded(before) == 0
-    kernel.send(0, [2], 100, dst=mac(2), src=mac(0))
-    kernel.send(2, [1], 100, dst=mac(1), src=mac(2))
-    # To a group, from a stranger, to one: user space decides.
-    kernel.send(0, [1, 2], 10, src=mac(0))
-    kernel.send(0, [1], 1, dst=mac(1), src=mac(9))
-    kernel.send(1, [0, 2], 1, dst=mac(7), src=mac(1))
-    assert not any(wire.receive(1, 0.1) for wire in kernel.wires)
-    final = kernel.stop()
-    assert kernel.offloaded(final) == 200
-    assert final["fdb"]["learned"] == 4
-
-
-def test_a_host_that_moves_is_followed_with_its_first_frame(lab):
-    kernel = Kernel(lab, "learn", n_hosts=3)
-    kernel.introduce()
-    kernel.send(1, [0], 20, dst=mac(0), src=mac(1))
-    # It speaks once at its new place: what follows finds it there.
-    kernel.send(2, [0], 1, dst=mac(0), src=mac(1))
-    kernel.send(0, [2], 50, dst=mac(1), src=mac(0))
-    kernel.wait_for("rules", 3)
-    kernel.send(0, [2], 50, dst=mac(1), src=mac(0))
-    final = kernel.stop()
-    assert final["fdb"]["moved"] == 1
-    assert kernel.offloaded(final) >= 70
 
 
 def test_an_address_that_only_rules_see_is_not_forgotten(lab):
@@ -294,12 +264,6 @@ def test_auto_says_why_it_is_off(lab, star):
     assert "--offload auto: off: xdp:p0: no rules with generic attach" in \
         forwarder.err.text()
     assert "offload" not in forwarder.stop()
-
-
-def test_auto_is_on_where_it_is_faster(lab):
-    kernel = Kernel(lab, "patch", offload="auto")
-    kernel.send(0, [1], 10)
-    assert kernel.offloaded(kernel.stop()) == 10
 
 
 def test_a_missing_capability_is_named(lab, star):

@@ -287,6 +287,11 @@ static void learn_on(const char *n_workers)
 	receive(0);
 	send_frame(1, 0x0180c2000000, b, 1);
 	receive(0);
+	/* To a group that is not; from a group, which is not learned. */
+	send_frame(1, 0x0180c2000010, b, 1);
+	receive(2);
+	send_frame(1, all, 0x030000000001, 1);
+	receive(2);
 	/* a has moved. */
 	send_frame(2, all, a, 1);
 	receive(2);
@@ -297,7 +302,7 @@ static void learn_on(const char *n_workers)
 
 	for (uint32_t w = 0; w < last->n_workers; w++)
 		n_cloned += last->workers[w].counts[0];
-	assert_int_equal(n_cloned, 3);
+	assert_int_equal(n_cloned, 5);
 	assert_int_equal(snapshot_worker_drops(last), 2);
 	assert_int_equal(last->groups[0][0], 4);
 	assert_int_equal(last->groups[0][2], 1);
