@@ -201,7 +201,8 @@ def test_a_tag_outside_the_frame_counts(lab, star, on_vlan, options, n_taken):
     assert invariants.total(port, "rx", "passed_to_kernel") == 2 - n_taken
 
 
-def test_a_queue_without_a_socket_leaves_tags_outside(lab, on_vlan):
+@pytest.mark.parametrize("options", ["", ",filter=vlan"])
+def test_a_queue_without_a_socket_leaves_tags_outside(lab, on_vlan, options):
     """What the filter takes there goes to the kernel as it came, too."""
     star = Star(lab, queues=4)
     on_vlan(star.hosts[0])
@@ -210,7 +211,7 @@ def test_a_queue_without_a_socket_leaves_tags_outside(lab, on_vlan):
     left = []
     for start in 0, 1:  # whichever queue the frames come in on
         forwarder = Forwarder(
-            lab, star.middle, f"p0,queues=1,start={start},partial,filter=vlan",
+            lab, star.middle, f"p0,queues=1,start={start},partial{options}",
             "null:")
         kernel = lab.closing(Wire(star.middle, "p0"))
         for port in range(4000, 4040):

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Tests of lib/port/partial.c over plain memory. test/unit/xdp/csum_test.c has
- * the matrix of protocols.
+ * all protocols.
  */
 #include <millrace/driver.h>
 

@@ -10,21 +10,6 @@ static uint32_t receive(struct mr_frame *frames, uint32_t n)
 	return mr_rx_burst(&fake.rxq->base, fake.cache, frames, n);
 }
 
-FAKE_TEST(every_received_buffer_is_replaced)
-{
-	struct mr_frame frames[MR_BURST_MAX];
-
-	for (int round = 0; round < 20; round++) {
-		for (int i = 0; i < 50; i++)
-			fake_receive(60, 0);
-		assert_int_equal(receive(frames, 50), 50);
-		assert_int_equal(xring_n_left(&fake.rxq->fill), FAKE_RING);
-		mr_frame_free_bulk(fake.cache, frames, 50);
-	}
-	assert_int_equal(fake_rx_stats().delivered, 1000);
-	assert_int_equal(fake_rx_stats().bytes, 60000);
-}
-
 static void give(bool is_end)
 {
 	fake_receive(is_end ? RX_SCRIPT_END_BYTES : 3840,
@@ -107,18 +92,6 @@ FAKE_TEST(a_busy_polled_queue_is_polled_while_it_is_empty)
 		mr_frame_free_bulk(fake.cache, frames, 1);
 		assert_int_equal(fake.n_recvfrom, i);
 	}
-}
-
-FAKE_TEST(arming_sees_a_frame_that_is_there)
-{
-	struct mr_frame frames[MR_BURST_MAX];
-
-	assert_int_equal(mri_xdp_rx_arm(&fake.rxq->base.queue), 0);
-	fake_receive(60, 0);
-	assert_int_equal(mri_xdp_rx_arm(&fake.rxq->base.queue), 1);
-	assert_int_equal(receive(frames, 32), 1);
-	assert_int_equal(mri_xdp_rx_arm(&fake.rxq->base.queue), 0);
-	mr_frame_free_bulk(fake.cache, frames, 1);
 }
 
 FAKE_TEST(a_frame_in_the_tailroom_is_a_named_drop)
