@@ -223,13 +223,17 @@ HARNESS_TEST(device_receives_what_it_was_told_to)
 	static const uint8_t macs[2][6] = { { 0x02, 9, 8, 7, 6, 5 },
 					    { 0x01, 0, 0x5e, 1, 2, 3 } };
 	static const uint8_t other_group[6] = { 0x01, 0, 0x5e, 0x7f, 2, 4 };
+	static const uint8_t everyone[6] = { 255, 255, 255, 255, 255, 255 };
 	struct mr_reason why = { "" };
+	struct mr_port_info before;
 	struct harness *harness;
 
 	harness_need(FIXTURE_IN | FIXTURE_LIVE | FIXTURE_FILTERS,
 		     "its device passes frames to all addresses");
 	harness = harness_make(&(struct wish){ 0 });
 	need_done(harness, mr_port_set_promisc(harness->port, 0, &why), &why);
+	before = info_of(harness);
+	assert_true(arrives(harness, everyone));
 	assert_false(arrives(harness, macs[0]));
 	assert_false(arrives(harness, macs[1]));
 
@@ -264,6 +268,9 @@ HARNESS_TEST(device_receives_what_it_was_told_to)
 	assert_int_equal(mr_port_set_mac_filter(harness->port, NULL, 0, &why),
 			 0);
 	assert_false(arrives(harness, macs[0]));
+	/* Its new address instead of the old one: arrives() sends to it. */
+	if (mr_port_set_mac(harness->port, macs[0], &why) == 0)
+		assert_false(arrives(harness, before.mac));
 	harness_end(harness);
 }
 

@@ -9,8 +9,9 @@
 #include <time.h>
 
 #include "fuzz.h"
+#include "model/harness.h"
+#include "model/intel.h"
 #include "model/intel_regs.h"
-#include "model/port_harness.h"
 
 const struct fuzz_seed fuzz_seeds[] = {
 	/* Chip and options, then frames in, frames out, bursts. */
@@ -133,7 +134,7 @@ static void poke_head(struct intel *nic)
 	model_unlock(&nic->m);
 }
 
-static void inject(struct port_harness *harness, uint32_t n)
+static void inject(struct harness *harness, uint32_t n)
 {
 	uint8_t bytes[3000];
 	const uint32_t n_bytes = n % 7 == 6 ? sizeof(bytes) : 60 + n;
@@ -144,27 +145,26 @@ static void inject(struct port_harness *harness, uint32_t n)
 		model_wire_send(harness->wire, 1, bytes, n_bytes);
 }
 
-static void receive(struct port_harness *harness, uint32_t n)
+static void receive(struct harness *harness, uint32_t n)
 {
-	struct mr_frame frames[PORT_BED_BURST];
-	struct mr_meta meta[PORT_BED_BURST];
+	struct mr_frame frames[HARNESS_BURST];
+	struct mr_meta meta[HARNESS_BURST];
 	static uint8_t bytes[1 << 17];
 
-	n = mr_rx_burst_meta(mr_port_rxq(harness->ports[0], 0), harness->cache,
-			     frames, meta, 18 + n % (PORT_BED_BURST - 18));
-	FUZZ_CHECK(n <= PORT_BED_BURST);
+	n = mr_rx_burst_meta(harness->rxq, harness->cache, frames, meta,
+			     18 + n % (HARNESS_BURST - 18));
+	FUZZ_CHECK(n <= HARNESS_BURST);
 	FUZZ_CHECK(mr_frame_n_whole(frames, n) == n);
 	for (uint32_t i = 0; i < n; i += mr_frame_n_entries(&frames[i])) {
 		FUZZ_CHECK(frames[i].len > 0);
 		FUZZ_CHECK(frames[i].addr % 4096 + frames[i].len <= 4096);
 		/* ASan sees what is read outside of the region. */
-		FUZZ_CHECK(port_harness_bytes(harness, &frames[i], bytes,
-					      sizeof(bytes)) > 0);
+		harness_copy(harness, &frames[i], bytes);
 	}
 	mr_frame_free_bulk(harness->cache, frames, n);
 }
 
-static void transmit(struct port_harness *harness, uint32_t n)
+static void transmit(struct harness *harness, uint32_t n)
 {
 	struct mr_frame frames[MR_MAX_SEGS];
 	uint8_t bytes[5000] = { 0 };
@@ -173,10 +173,9 @@ static void transmit(struct port_harness *harness, uint32_t n)
 	for (uint32_t i = 0; i < n % 64; i++) {
 		const uint32_t n_bytes = n % 5 == 4 ? 1000 + n * 2 : 60 + n;
 		const uint32_t k =
-			port_harness_frame(harness, frames, bytes, n_bytes);
+			harness_frame(harness, bytes, n_bytes, frames);
 		const uint32_t n_tx =
-			mr_tx_burst(mr_port_txq(harness->ports[0], 0),
-				    harness->cache, frames, k);
+			mr_tx_burst(harness->txq, harness->cache, frames, k);
 
 		FUZZ_CHECK(n_tx == 0 || n_tx == k);
 		mr_frame_free_bulk(harness->cache, frames + n_tx, k - n_tx);
@@ -185,9 +184,9 @@ static void transmit(struct port_harness *harness, uint32_t n)
 		;
 }
 
-static void act(struct port_harness *harness)
+static void act(struct harness *harness)
 {
-	struct intel *nic = harness->nics[0];
+	struct intel *nic = harness->nic;
 	struct model_faults faults = { 0 };
 	struct mr_named_count counts[8];
 	struct mr_link link;
@@ -217,18 +216,18 @@ static void act(struct port_harness *harness)
 	case 8:
 		faults.link_down = take() & 1;
 		model_set_faults(&nic->m, &faults);
-		mr_port_poll(harness->ports[0]);
+		mr_port_poll(harness->port);
 		break;
 	case 9:
 		faults.all_ones = take() == 0;
 		model_set_faults(&nic->m, &faults);
-		mr_port_poll(harness->ports[0]);
-		mr_port_link(harness->ports[0], &link);
+		mr_port_poll(harness->port);
+		mr_port_link(harness->port, &link);
 		break;
 	case 10:
-		mr_port_device_stats(harness->ports[0], counts, 8);
-		mr_queue_arm(&mr_port_rxq(harness->ports[0], 0)->queue);
-		mr_queue_arm(&mr_port_txq(harness->ports[0], 0)->queue);
+		mr_port_device_stats(harness->port, counts, 8);
+		mr_queue_arm(&harness->rxq->queue);
+		mr_queue_arm(&harness->txq->queue);
 		break;
 	default:
 		receive(harness, take());
@@ -240,35 +239,45 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
 	static const struct intel_chip *const chips[] = { &chip_82576,
 							  &chip_82574l };
 	static const char *const options[] = {
-		",rx-ring=64,tx-ring=64",
-		",rx-ring=64,tx-ring=64,sg=on,mtu=9000"
+		"rx-ring=64,tx-ring=64", "rx-ring=64,tx-ring=64,sg=on,mtu=9000"
 	};
-	static const struct model_ops *ops;
+	static const uint8_t mac[6] = { 2, 0x4d, 0x52, 0, 0, 0 };
 	static struct model_ops lying;
 	struct mr_reason why = { .text = "" };
-	struct port_harness harness;
+	struct harness harness;
+	struct intel *nic;
 	uint8_t first;
 
 	input = bytes;
 	n_input = n_bytes;
 	first = take();
-	port_harness_make(&harness, chips[first & 1], NULL, fast_clock);
-	ops = harness.nics[0]->m.ops;
-	honest = ops;
-	lying = *ops;
+	nic = intel_create(chips[first & 1], mac);
+	FUZZ_CHECK(nic != NULL);
+	nic->m.now = fast_clock;
+	harness_begin(&harness, &nic->m, (struct mr_pool_config){ 0 },
+		      fast_clock);
+	harness.nic = nic;
+	honest = nic->m.ops;
+	lying = *honest;
 	lying.read = lying_read;
-	harness.nics[0]->m.ops = &lying;
+	nic->m.ops = &lying;
 	/* From its first register on, or once it is open. */
 	n_lies = first & 0x80 ? take() : 0;
-	if (port_harness_open(&harness, 0, options[take() & 1], &why) == 0) {
+	if (harness_try_open(&harness, options[take() & 1], &why) == 0) {
 		n_lies = 0;
 		for (int i = 0; i < 400 && n_input > 0; i++)
 			act(&harness);
-		FUZZ_CHECK(port_harness_invariants_hold(&harness, 0));
+		harness_check_invariants(&harness);
 	} else {
 		FUZZ_CHECK(why.text[0] != '\0');
 	}
 	n_lies = 0;
-	FUZZ_CHECK(port_harness_end(&harness));
+	/* A driver may repeat what the device wrote. */
+	mr_port_close(harness.port);
+	harness.port = NULL;
+	model_forgive(harness.m);
+	harness_close(&harness);
+	intel_destroy(nic);
+	model_wire_destroy(harness.wire);
 	return 0;
 }

@@ -10,13 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <millrace/driver.h>
-#include <millrace/millrace.h>
-#include <millrace/pci.h>
-
 #include "fuzz.h"
+#include "model/harness.h"
 #include "model/virtio.h"
-#include "support/invariants.h"
 
 const struct fuzz_seed fuzz_seeds[] = {
 	/* Frames in, frames out, and again. */
@@ -41,21 +37,10 @@ static const char *const options[] = {
 	"packed=on,in-order=on,mtu=9000,csum=on",
 };
 
-enum { BURST = 32, N_PAGES = 2048, MAX_STEPS = 400 };
+enum { MAX_STEPS = 400 };
 
-struct harness {
-	struct mr_ctx *ctx;
-	struct mr_region *region;
-	struct mr_pool *pool;
-	struct mr_cache *cache;
-	struct vnet *v;
-	struct model_wire *wire;
-	struct mr_port *port;
-	struct mr_rxq *rxq;
-	struct mr_txq *txq;
-	struct model_faults faults;
-	struct vnet_faults more;
-};
+static struct model_faults faults;
+static struct vnet_faults more;
 
 static void inject(struct harness *harness, uint32_t n, uint32_t len)
 {
@@ -67,13 +52,13 @@ static void inject(struct harness *harness, uint32_t n, uint32_t len)
 
 static void receive(struct harness *harness)
 {
-	struct mr_frame frames[BURST];
-	struct mr_meta meta[BURST];
+	struct mr_frame frames[HARNESS_BURST];
+	struct mr_meta meta[HARNESS_BURST];
 	const uint32_t n = mr_rx_burst_meta(harness->rxq, harness->cache,
-					    frames, meta, BURST);
+					    frames, meta, HARNESS_BURST);
 	struct mr_rx_stats stats = { .size = sizeof(stats) };
 
-	FUZZ_CHECK(n <= BURST);
+	FUZZ_CHECK(n <= HARNESS_BURST);
 	FUZZ_CHECK(mr_frame_n_whole(frames, n) == n);
 	for (uint32_t i = 0; i < n; i++) {
 		FUZZ_CHECK(frames[i].len > 0 && frames[i].len <= 4096);
@@ -88,11 +73,12 @@ static void receive(struct harness *harness)
 static void send(struct harness *harness, uint32_t n, uint32_t n_segs)
 {
 	struct mr_tx_stats stats = { .size = sizeof(stats) };
-	struct mr_frame frames[BURST];
-	uint64_t addrs[BURST];
+	struct mr_frame frames[HARNESS_BURST];
+	uint64_t addrs[HARNESS_BURST];
 	uint32_t n_tx;
 
-	n = mr_frag_alloc_bulk(harness->cache, addrs, n % (BURST + 1), 4096);
+	n = mr_frag_alloc_bulk(harness->cache, addrs, n % (HARNESS_BURST + 1),
+			       4096);
 	for (uint32_t i = 0; i < n; i++)
 		frames[i] = (struct mr_frame){
 			.addr = addrs[i] + 256,
@@ -121,26 +107,26 @@ static void collect(struct harness *harness)
 static void set_fault(struct harness *harness, uint32_t which, uint32_t n)
 {
 	uint32_t *const numbers[] = {
-		&harness->faults.late_completions,
-		&harness->faults.wrong_completion,
-		&harness->faults.lost_irqs,
-		&harness->faults.spurious_irqs,
-		&harness->faults.bad_length,
-		&harness->faults.bad_id,
-		&harness->faults.bad_count,
-		&harness->faults.bad_hash,
-		&harness->faults.dma_unmapped,
-		&harness->faults.link_down,
-		&harness->more.needs_reset,
-		&harness->more.reordered,
-		&harness->more.doubled,
-		&harness->more.idx_jumps,
-		&harness->more.bad_header,
+		&faults.late_completions,
+		&faults.wrong_completion,
+		&faults.lost_irqs,
+		&faults.spurious_irqs,
+		&faults.bad_length,
+		&faults.bad_id,
+		&faults.bad_count,
+		&faults.bad_hash,
+		&faults.dma_unmapped,
+		&faults.link_down,
+		&more.needs_reset,
+		&more.reordered,
+		&more.doubled,
+		&more.idx_jumps,
+		&more.bad_header,
 	};
 
 	*numbers[which % (sizeof(numbers) / sizeof(numbers[0]))] = n % 16;
-	vnet_set_faults(harness->v, &harness->more);
-	model_set_faults(vnet_model(harness->v), &harness->faults);
+	vnet_set_faults(harness->v, &more);
+	model_set_faults(vnet_model(harness->v), &faults);
 }
 
 static void step(struct harness *harness, const uint8_t *bytes)
@@ -175,39 +161,6 @@ static void step(struct harness *harness, const uint8_t *bytes)
 	}
 }
 
-/* A context knows its devices for good, so each input has its own. */
-static void make_pool(struct harness *harness)
-{
-	const struct mr_region_config region_config = {
-		.size = sizeof(region_config),
-		.max_bytes = UINT64_C(1) << 30,
-	};
-	struct mr_pool_config pool_config = { .size = sizeof(pool_config),
-					      .n_pages = N_PAGES };
-
-	FUZZ_CHECK(mr_ctx_create(NULL, &harness->ctx, NULL) == 0);
-	FUZZ_CHECK(mr_region_create(harness->ctx, &region_config,
-				    &harness->region, NULL) == 0);
-	pool_config.region = harness->region;
-	FUZZ_CHECK(mr_pool_create(harness->ctx, &pool_config, &harness->pool,
-				  NULL) == 0);
-	FUZZ_CHECK(mr_cache_create(harness->pool, &harness->cache, NULL) == 0);
-}
-
-/* All that the device had is back. */
-static void destroy_pool(struct harness *harness)
-{
-	struct mr_pool_stats stats = { .size = sizeof(stats) };
-
-	mr_cache_destroy(harness->cache);
-	mr_pool_stats(harness->pool, &stats);
-	FUZZ_CHECK(stats.n_in_flight == 0);
-	FUZZ_CHECK(stats.n_free == stats.n_pages);
-	FUZZ_CHECK(mr_pool_destroy(harness->pool, NULL) == 0);
-	FUZZ_CHECK(mr_region_destroy(harness->region, NULL) == 0);
-	mr_ctx_destroy(harness->ctx);
-}
-
 /* The device of an input: its features, and whether it is sound. */
 static struct vnet *make_device(uint8_t byte)
 {
@@ -230,35 +183,31 @@ static struct vnet *make_device(uint8_t byte)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
 {
-	struct harness harness = { .port = NULL };
-	struct mr_port_config config = { .size = sizeof(config) };
 	struct mr_reason why = { .text = "" };
-	char spec[128];
+	struct harness harness;
+	struct vnet *v;
 
 	if (n_bytes < 2)
 		return 0;
-	make_pool(&harness);
-	config.pool = harness.pool;
-	harness.v = make_device(bytes[1]);
-	harness.wire = model_wire_create(64);
-	FUZZ_CHECK(harness.v != NULL && harness.wire != NULL);
-	model_wire_attach(harness.wire, 0, vnet_model(harness.v));
-	FUZZ_CHECK(mr_ctx_add_pci_device(harness.ctx, "fuzz", model_backend(),
-					 vnet_model(harness.v)) == 0);
-	snprintf(spec, sizeof(spec), "vfio:fuzz,%s", options[bytes[0] % 8]);
-	if (mr_port_open(harness.ctx, spec, &config, &harness.port, &why) ==
-	    0) {
-		harness.rxq = mr_port_rxq(harness.port, 0);
-		harness.txq = mr_port_txq(harness.port, 0);
+	faults = (struct model_faults){ 0 };
+	more = (struct vnet_faults){ 0 };
+	v = make_device(bytes[1]);
+	harness_begin(&harness, v != NULL ? vnet_model(v) : NULL,
+		      (struct mr_pool_config){ .n_pages = 2048 }, NULL);
+	harness.v = v;
+	if (harness_try_open(&harness, options[bytes[0] % 8], &why) == 0) {
 		for (size_t i = 2, n = 0; i + 3 <= n_bytes && n < MAX_STEPS;
 		     i += 3, n++)
 			step(&harness, bytes + i);
 		mr_port_close(harness.port);
+		harness.port = NULL;
 	} else {
 		FUZZ_CHECK(why.text[0] != '\0');
 	}
-	destroy_pool(&harness);
-	vnet_destroy(harness.v);
+	/* A driver may repeat what the device wrote. */
+	model_forgive(harness.m);
+	harness_close(&harness);
+	vnet_destroy(v);
 	model_wire_destroy(harness.wire);
 	return 0;
 }

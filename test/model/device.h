@@ -101,7 +101,6 @@ struct model {
 
 	struct model_wire *wire; /* NULL: no cable */
 	uint32_t end;
-	bool has_moved; /* a frame moved in this step */
 
 	struct model_faults faults;
 	uint64_t random;

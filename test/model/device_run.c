@@ -38,22 +38,13 @@ void model_wake_at(struct model *m, uint64_t ns)
 
 void model_step(struct model *m)
 {
-	/* Two models on a wire take turns until neither moves a frame. */
-	while (m != NULL) {
-		struct model *other = NULL;
-
-		model_lock(m);
-		m->wake_ns = 0;
-		m->has_moved = false;
-		if (!m->faults.all_ones)
-			m->ops->step(m);
-		if (model_fault(m, m->faults.spurious_irqs) && m->n_irqs > 0)
-			model_irq(m, model_random(m) % m->n_irqs);
-		if (m->has_moved)
-			other = wire_model(m->wire, 1 - m->end);
-		model_unlock(m);
-		m = other;
-	}
+	model_lock(m);
+	m->wake_ns = 0;
+	if (!m->faults.all_ones)
+		m->ops->step(m);
+	if (model_fault(m, m->faults.spurious_irqs) && m->n_irqs > 0)
+		model_irq(m, model_random(m) % m->n_irqs);
+	model_unlock(m);
 }
 
 void model_poke(struct model *m)
@@ -64,10 +55,8 @@ void model_poke(struct model *m)
 
 bool model_tx(struct model *m, const uint8_t *bytes, uint32_t n_bytes)
 {
-	if (m->wire == NULL || !wire_push(m->wire, 1 - m->end, bytes, n_bytes))
-		return false;
-	m->has_moved = true;
-	return true;
+	return m->wire != NULL &&
+	       wire_push(m->wire, 1 - m->end, bytes, n_bytes);
 }
 
 const uint8_t *model_rx_peek(struct model *m, uint32_t *ret_n_bytes)
@@ -80,7 +69,6 @@ const uint8_t *model_rx_peek(struct model *m, uint32_t *ret_n_bytes)
 void model_rx_pop(struct model *m)
 {
 	wire_pop(m->wire, m->end);
-	m->has_moved = true;
 }
 
 static void ring(int fd)

@@ -24,7 +24,8 @@ struct harness {
 	uint8_t *base;
 	uint32_t n_pages;
 	struct model *m;
-	struct vnet *v; /* of a virtio device: the model */
+	struct vnet *v;    /* the model, if it is a virtio device */
+	struct intel *nic; /* if it is an Intel NIC */
 	struct model_wire *wire;
 	struct mr_port *port;
 	struct mr_rxq *rxq;

@@ -5,7 +5,7 @@
  */
 #include <poll.h>
 
-#include "virtio_harness.h"
+#include "devices.h"
 
 enum { DEADLINE_MS = 20000 };
 
@@ -14,17 +14,8 @@ static uint32_t n_slow; /* calls of poll_at_once() since make() */
 /* With all features. */
 static void make(struct harness *harness)
 {
-	const struct vnet_config config = { .n_pairs = 2 };
-
 	n_slow = 0;
-	vharness_make(harness, &config);
-}
-
-static void set_link(struct harness *harness, bool is_up)
-{
-	const struct model_faults faults = { .link_down = !is_up };
-
-	model_set_faults(harness->m, &faults);
+	device_make(harness, NULL);
 }
 
 /*
@@ -51,7 +42,7 @@ static void break_rx(struct harness *harness)
 	harness_drain(harness);
 }
 
-TEST(reset_of_a_queue_is_not_waited_for)
+DEVICE_TEST(ON_SPLIT, reset_of_a_queue_is_not_waited_for)
 {
 	struct mr_link link = { 0 };
 	struct harness harness;
@@ -59,12 +50,12 @@ TEST(reset_of_a_queue_is_not_waited_for)
 
 	for (int ends = 0; ends < 2; ends++) {
 		make(&harness);
-		harness_open(&harness, "packed=off");
+		device_open(&harness, "");
 		break_rx(&harness);
 		assert_int_equal(poll_at_once(&harness), 0);
 		assert_int_equal(poll_at_once(&harness), 0);
 		if (ends) {
-			vharness_heal(&harness);
+			device_heal(&harness);
 			assert_int_equal(poll_at_once(&harness), 1);
 			harness_inject(&harness, 5);
 			assert_int_equal(harness_drain(&harness), 5);
@@ -78,9 +69,9 @@ TEST(reset_of_a_queue_is_not_waited_for)
 		}
 		assert_int_equal(link.is_gone, !ends);
 		link.is_gone = 0;
-		vharness_heal(&harness);
+		device_heal(&harness);
 		harness_check_invariants(&harness);
-		vharness_end(&harness);
+		device_end(&harness);
 	}
 }
 
@@ -95,18 +86,18 @@ static bool wait_and_poll(struct harness *harness)
 	return true;
 }
 
-TEST(what_is_awaited_wakes)
+DEVICE_TEST(ON_SPLIT, what_is_awaited_wakes)
 {
 	const struct vnet_faults hangs = { .ctrl_hangs = true };
 	struct harness harness;
 
 	make(&harness);
-	harness_open(&harness, "packed=off");
+	device_open(&harness, "");
 	assert_false(wait_and_poll(&harness));
 	break_rx(&harness);
 	mr_port_poll(harness.port); /* the reset begins */
 	assert_true(wait_and_poll(&harness));
-	vharness_heal(&harness);
+	device_heal(&harness);
 	assert_true(wait_and_poll(&harness));
 	assert_false(wait_and_poll(&harness));
 	harness_inject(&harness, 5);
@@ -120,20 +111,20 @@ TEST(what_is_awaited_wakes)
 	vnet_announce(harness.v);
 	assert_true(wait_and_poll(&harness));
 	assert_true(vnet_state(harness.v).wants_announcement);
-	vharness_heal(&harness);
+	device_heal(&harness);
 	model_step(harness.m);
 	vnet_announce(harness.v);
 	while (wait_and_poll(&harness))
 		;
 	assert_false(vnet_state(harness.v).wants_announcement);
-	vharness_end(&harness);
+	device_end(&harness);
 }
 
 /*
  * Given up in the poll that learns of another link: it has none, and is asked
  * for nothing.
  */
-TEST(port_that_was_given_up_has_no_link)
+DEVICE_TEST(ON_SPLIT, port_that_was_given_up_has_no_link)
 {
 	const struct vnet_config config = {
 		.features = vnet_all_features() & ~VNET_BIT(VNET_RING_RESET),
@@ -142,11 +133,11 @@ TEST(port_that_was_given_up_has_no_link)
 	struct harness harness;
 	uint64_t n_commands;
 
-	vharness_make(&harness, &config);
-	harness_open(&harness, "packed=off");
+	device_make(&harness, &config);
+	device_open(&harness, "");
 	break_rx(&harness);
-	set_link(&harness, false);
-	set_link(&harness, true);
+	device_set_link(&harness, false);
+	device_set_link(&harness, true);
 	vnet_announce(harness.v);
 	n_commands = vnet_stats(harness.v).n_commands;
 	assert_true(mr_port_poll(harness.port) > 0);
@@ -155,23 +146,23 @@ TEST(port_that_was_given_up_has_no_link)
 	assert_true(link.is_gone);
 	assert_false(link.is_up);
 	assert_int_equal(link.speed_mbps, 0);
-	vharness_end(&harness);
+	device_end(&harness);
 }
 
-TEST(acknowledgement_is_not_waited_for)
+DEVICE_TEST(ON_PACKED_IN_ORDER, acknowledgement_is_not_waited_for)
 {
 	const struct vnet_faults faults = { .ctrl_hangs = true };
 	struct harness harness;
 
 	make(&harness);
-	harness_open(&harness, "");
+	device_open(&harness, "");
 	vnet_set_faults(harness.v, &faults);
 	vnet_announce(harness.v);
 	assert_int_equal(poll_at_once(&harness), 1);
 	assert_int_equal(poll_at_once(&harness), 0);
 	assert_true(vnet_state(harness.v).wants_announcement);
 	/* Another command comes behind its answer. */
-	vharness_heal(&harness);
+	device_heal(&harness);
 	model_step(harness.m);
 	assert_int_equal(mr_port_set_allmulti(harness.port, 1, NULL), 0);
 	assert_false(vnet_state(harness.v).wants_announcement);
@@ -180,25 +171,25 @@ TEST(acknowledgement_is_not_waited_for)
 	assert_int_equal(poll_at_once(&harness), 1);
 	assert_false(vnet_state(harness.v).wants_announcement);
 	assert_int_equal(poll_at_once(&harness), 0);
-	vharness_end(&harness);
+	device_end(&harness);
 }
 
 /* The link as applications see it, and the fd that tells of it. */
-TEST(link_changes_wake_and_are_seen)
+DEVICE_TEST(ON_PACKED_IN_ORDER, link_changes_wake_and_are_seen)
 {
 	struct pollfd fd = { .events = POLLIN };
 	struct mr_link link;
 	struct harness harness;
 
 	make(&harness);
-	harness_open(&harness, "");
+	device_open(&harness, "");
 	fd.fd = mr_port_fd(harness.port);
 	assert_int_equal(mr_port_link(harness.port, &link), 0);
 	assert_true(link.is_up);
 	assert_int_equal(link.speed_mbps, 10000);
 	for (int i = 0; i < 10; i++) {
 		assert_int_equal(poll(&fd, 1, 0), 0);
-		set_link(&harness, i % 2);
+		device_set_link(&harness, i % 2);
 		assert_int_equal(poll(&fd, 1, 1000), 1);
 		assert_true(mr_port_poll(harness.port) > 0);
 		assert_int_equal(mr_port_link(harness.port, &link), 0);
@@ -206,7 +197,7 @@ TEST(link_changes_wake_and_are_seen)
 	}
 	harness_inject(&harness, 5);
 	assert_int_equal(harness_drain(&harness), 5);
-	vharness_end(&harness);
+	device_end(&harness);
 }
 
 /* Whether the tx queue lets frames pass; they come out then. */
@@ -219,25 +210,23 @@ static bool sends(struct harness *harness)
 	return n > 0;
 }
 
-TEST(port_opened_without_a_link_sends_when_it_comes)
+DEVICE_TEST(ON_VIRTIO, port_opened_without_a_link_sends_when_it_comes)
 {
 	struct harness harness;
 
-	for (uint32_t k = 0; k < VBED_N_RINGS; k++) {
-		make(&harness);
-		set_link(&harness, false);
-		harness_open(&harness, vharness_rings[k]);
-		assert_false(harness_is_up(&harness));
-		assert_false(sends(&harness));
-		set_link(&harness, true);
-		assert_true(wait_and_poll(&harness));
-		assert_true(sends(&harness));
-		vharness_end(&harness);
-	}
+	make(&harness);
+	device_set_link(&harness, false);
+	device_open(&harness, "");
+	assert_false(harness_is_up(&harness));
+	assert_false(sends(&harness));
+	device_set_link(&harness, true);
+	assert_true(wait_and_poll(&harness));
+	assert_true(sends(&harness));
+	device_end(&harness);
 }
 
 /* The generation moves only once the change was read, or it is not heard. */
-TEST(link_is_followed_where_the_generation_lags)
+DEVICE_TEST(ON_PACKED_IN_ORDER, link_is_followed_where_the_generation_lags)
 {
 	const struct vnet_faults lags = { .generation_lags = true };
 	const struct model_faults unheard = { .lost_irqs = 1 };
@@ -245,13 +234,13 @@ TEST(link_is_followed_where_the_generation_lags)
 
 	make(&harness);
 	vnet_set_faults(harness.v, &lags);
-	set_link(&harness, false);
-	harness_open(&harness, "");
+	device_set_link(&harness, false);
+	device_open(&harness, "");
 	assert_false(sends(&harness));
-	set_link(&harness, true);
+	device_set_link(&harness, true);
 	assert_true(wait_and_poll(&harness));
 	assert_true(sends(&harness));
-	set_link(&harness, false);
+	device_set_link(&harness, false);
 	assert_true(wait_and_poll(&harness));
 	assert_false(harness_is_up(&harness));
 	assert_false(sends(&harness));
@@ -260,7 +249,7 @@ TEST(link_is_followed_where_the_generation_lags)
 	model_set_faults(harness.m, &unheard);
 	assert_int_equal(mr_port_poll(harness.port), 1);
 	assert_true(sends(&harness));
-	vharness_end(&harness);
+	device_end(&harness);
 }
 
 /* The list of capabilities has none of that kind any more. */
@@ -276,7 +265,7 @@ static void drop_msix(struct model *m)
 }
 
 /* The link is looked at, then, down as well as up. */
-TEST(link_of_a_device_without_interrupts_is_followed)
+DEVICE_TEST(ON_PACKED_IN_ORDER, link_of_a_device_without_interrupts_is_followed)
 {
 	const struct vnet_faults lags = { .generation_lags = true };
 	struct harness harness;
@@ -284,20 +273,20 @@ TEST(link_of_a_device_without_interrupts_is_followed)
 	make(&harness);
 	drop_msix(harness.m);
 	vnet_set_faults(harness.v, &lags);
-	harness_open(&harness, "");
+	device_open(&harness, "");
 	assert_int_equal(mr_queue_arm(&harness.rxq->queue), 1);
 	for (int i = 0; i < 4; i++) {
 		assert_int_equal(mr_port_poll(harness.port), 0);
-		set_link(&harness, i % 2);
+		device_set_link(&harness, i % 2);
 		assert_int_equal(mr_port_poll(harness.port), 1);
 		assert_int_equal(harness_is_up(&harness), i % 2);
 		assert_int_equal(sends(&harness), i % 2);
 	}
-	vharness_end(&harness);
+	device_end(&harness);
 }
 
 /* Nor is it news while it waits, whatever else interrupts. */
-TEST(announcement_is_told_once)
+DEVICE_TEST(ON_PACKED_IN_ORDER, announcement_is_told_once)
 {
 	const struct vnet_faults hangs = { .generation_lags = true,
 					   .ctrl_hangs = true };
@@ -305,7 +294,7 @@ TEST(announcement_is_told_once)
 	struct harness harness;
 
 	make(&harness);
-	harness_open(&harness, "");
+	device_open(&harness, "");
 	vnet_set_faults(harness.v, &hangs);
 	vnet_announce(harness.v);
 	assert_int_equal(mr_port_poll(harness.port), 1);
@@ -315,15 +304,15 @@ TEST(announcement_is_told_once)
 		assert_int_equal(mr_port_poll(harness.port), 0);
 	}
 	assert_true(vnet_state(harness.v).wants_announcement);
-	vharness_heal(&harness);
+	device_heal(&harness);
 	model_step(harness.m);
 	mr_port_poll(harness.port);
 	assert_false(vnet_state(harness.v).wants_announcement);
-	vharness_end(&harness);
+	device_end(&harness);
 }
 
 /* The link goes while the reset of a tx queue is under way. */
-TEST(queue_that_is_mended_without_a_link_waits_for_it)
+DEVICE_TEST(ON_SPLIT, queue_that_is_mended_without_a_link_waits_for_it)
 {
 	const struct vnet_faults faults = { .idx_jumps = 1,
 					    .queue_reset_hangs = true };
@@ -331,38 +320,38 @@ TEST(queue_that_is_mended_without_a_link_waits_for_it)
 
 	for (int is_late = 0; is_late < 2; is_late++) {
 		make(&harness);
-		harness_open(&harness, "packed=off");
+		device_open(&harness, "");
 		vnet_set_faults(harness.v, &faults);
 		harness_send(&harness, 3);
 		mr_tx_burst(harness.txq, harness.cache, NULL, 0);
 		assert_int_equal(mr_port_poll(harness.port), 0);
 		harness_collect(&harness);
 		/* Seen before the reset has ended, or in one poll with it. */
-		set_link(&harness, false);
+		device_set_link(&harness, false);
 		if (!is_late)
 			mr_port_poll(harness.port);
-		vharness_heal(&harness);
-		set_link(&harness, false);
+		device_heal(&harness);
+		device_set_link(&harness, false);
 		assert_true(mr_port_poll(harness.port) > 0);
 		assert_int_equal(
 			harness_tx_stats(&harness).drops[MR_TX_DROP_DEVICE], 3);
 		assert_false(harness_is_up(&harness));
 		assert_false(sends(&harness));
-		set_link(&harness, true);
+		device_set_link(&harness, true);
 		assert_true(mr_port_poll(harness.port) > 0);
 		assert_true(sends(&harness));
-		vharness_end(&harness);
+		device_end(&harness);
 	}
 }
 
 /* Who polls by the fd alone learns of it. */
-TEST(queue_that_breaks_wakes)
+DEVICE_TEST(ON_SPLIT, queue_that_breaks_wakes)
 {
 	const struct vnet_faults jumps = { .idx_jumps = 1 };
 	struct harness harness;
 
 	make(&harness);
-	harness_open(&harness, "packed=off");
+	device_open(&harness, "");
 	for (int is_tx = 0; is_tx < 2; is_tx++) {
 		vnet_set_faults(harness.v, &jumps);
 		if (is_tx)
@@ -370,7 +359,7 @@ TEST(queue_that_breaks_wakes)
 		else
 			harness_inject(&harness, 3);
 		harness_collect(&harness);
-		vharness_heal(&harness);
+		device_heal(&harness);
 		assert_false(wait_and_poll(&harness));
 		mr_tx_burst(harness.txq, harness.cache, NULL, 0);
 		harness_drain(&harness);
@@ -380,5 +369,10 @@ TEST(queue_that_breaks_wakes)
 		assert_int_equal(harness_drain(&harness), 5);
 		assert_true(sends(&harness));
 	}
-	vharness_end(&harness);
+	device_end(&harness);
+}
+
+int main(void)
+{
+	return devices_run(ON_VIRTIO);
 }

@@ -77,16 +77,6 @@ void model_wire_attach(struct model_wire *wire, uint32_t end, struct model *m)
 	model_unlock(m);
 }
 
-struct model *wire_model(struct model_wire *wire, uint32_t end)
-{
-	struct model *m;
-
-	pthread_mutex_lock(&wire->lock);
-	m = wire->to[end].model;
-	pthread_mutex_unlock(&wire->lock);
-	return m;
-}
-
 bool wire_push(struct model_wire *wire, uint32_t to, const uint8_t *bytes,
 	       uint32_t n_bytes)
 {
@@ -151,8 +141,11 @@ uint32_t model_wire_n(struct model_wire *wire, uint32_t end)
 /* Frames moved at the other end: its model has something to do. */
 static void step_other(struct model_wire *wire, uint32_t end)
 {
-	struct model *m = wire_model(wire, 1 - end);
+	struct model *m;
 
+	pthread_mutex_lock(&wire->lock);
+	m = wire->to[1 - end].model;
+	pthread_mutex_unlock(&wire->lock);
 	if (m != NULL)
 		model_poke(m);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A cable with two ends, 0 and 1: a bounded queue of frames each way. At an end
- * is a model's port or the test itself.
+ * A cable with two ends, 0 and 1: a bounded queue of frames each way. A model's
+ * port is at one end, the test at the other.
  *
- *     model --+ end 0 ========= end 1 +-- model, or the test
+ *     model --+ end 0 ========= end 1 +-- the test
  *
  * A full queue pushes back, so that tests can count on each frame.
  */
@@ -42,6 +42,5 @@ bool wire_push(struct model_wire *wire, uint32_t to, const uint8_t *bytes,
 const uint8_t *wire_peek(struct model_wire *wire, uint32_t to,
 			 uint32_t *ret_n_bytes);
 void wire_pop(struct model_wire *wire, uint32_t to);
-struct model *wire_model(struct model_wire *wire, uint32_t end);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Tests of drivers/intel/intel_filter.c, intel_irq.c and intel_stats.c: what
- * the device is told while it runs, and what it tells. Which frames come in, by
- * its filters: test/model/ports_test.c.
+ * the device is told while it runs, and what it tells. Which frames its
+ * filters accept: test/conformance/control_test.c.
  */
 #include <unistd.h>
 
