@@ -26,7 +26,7 @@ static void use(struct mr_cache *cache, struct mr_frag_cache *frags,
 	n = mr_frag_alloc_bulk(cache, addrs, 32, 2048);     /* a burst */
 	if (mr_frag_cache_alloc(frags, 75, 64, &frag) < 0)  /* of any size */
 		errx(1, "no page is left");
-	n_flows = mr_obj_alloc_bulk(objects, entries, 16);  /* what is no page */
+	n_flows = mr_obj_alloc_bulk(objects, entries, 16);  /* fixed-size objects */
 
 	printf("a page at 0x%llx, %u more, 75 bytes at 0x%llx, %u flows\n",
 	       (unsigned long long)page, n, (unsigned long long)frag, n_flows);
