@@ -376,7 +376,8 @@ static __always_inline int handle(struct xdp_md *ctx, bool is_sg)
 	action = apply(ctx, port, queue_base + i,
 		       is_sg ? bpf_xdp_get_buff_len(ctx) :
 			       (__u64)(ctx->data_end - ctx->data));
-	if ((has_tags || has_tags_in) && action == XDP_PASS)
+	/* A simulation has no sockets; it passes what they would get. */
+	if ((has_tags || has_tags_in) && action == XDP_PASS && !is_simulated)
 		take_tag_out(ctx);
 	return action;
 }
