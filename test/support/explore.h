@@ -45,7 +45,7 @@ struct explore {
 	uint32_t max_preemptions;
 	/* Result. */
 	uint64_t n_runs;
-	uint64_t n_steps;
+	uint32_t n_most_steps; /* of one thread, in any run */
 	uint32_t n_failures; /* of the failed run, which is the last: one
 			      * schedule is enough */
 	const char *failure;
@@ -64,6 +64,7 @@ static struct explore_state {
 	void *stacks[EXPLORE_MAX_THREADS];
 	void *fibers[EXPLORE_MAX_THREADS + 1]; /* of TSan; the last: main */
 	bool is_over[EXPLORE_MAX_THREADS];
+	uint32_t n_steps[EXPLORE_MAX_THREADS];
 	uint32_t current;
 	bool is_running;
 	uint64_t random; /* 0: depth first */
@@ -104,10 +105,12 @@ static inline uint32_t explore_random(uint32_t below)
 static inline void atomic_step(void)
 {
 	struct explore_state *s = &explore_state;
+	uint32_t *n_most = &s->explore->n_most_steps;
 
 	if (!s->is_running)
 		return;
-	s->explore->n_steps++;
+	if (++s->n_steps[s->current] > *n_most)
+		*n_most = s->n_steps[s->current];
 	if (s->random != 0 && explore_random(4) != 0)
 		return;
 	explore_to(EXPLORE_MAX_THREADS);
@@ -170,8 +173,10 @@ static inline void explore_run(struct explore *e)
 
 	s->n_chosen = 0;
 	e->begin(e->shared);
-	for (uint32_t i = 0; i < e->n_threads; i++)
+	for (uint32_t i = 0; i < e->n_threads; i++) {
 		s->is_over[i] = false;
+		s->n_steps[i] = 0;
+	}
 	s->is_running = true;
 	while ((next = explore_choose()) != EXPLORE_MAX_THREADS) {
 		s->current = next;
@@ -245,13 +250,18 @@ static inline bool explore_at_random(struct explore *e, uint64_t seed)
 	return e->n_failures == 0;
 }
 
-/* Assert that at least n_least schedules were tried, and none failed. */
+/*
+ * Assert that at least n_least schedules were tried, and none failed; and that
+ * no thread took more than n_most steps, wherever the others stopped: nobody
+ * waits for anybody.
+ */
 static inline void explore_assert_right(const struct explore *e,
-					uint64_t n_least)
+					uint64_t n_least, uint32_t n_most)
 {
 	if (e->n_failures > 0)
 		fail_msg("%s: %s", e->schedule, e->failure);
-	assert_true(e->n_runs >= n_least);
+	assert_in_range(e->n_runs, n_least, UINT64_MAX);
+	assert_in_range(e->n_most_steps, 1, n_most);
 }
 
 #endif

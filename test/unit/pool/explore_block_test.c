@@ -137,9 +137,9 @@ TEST(a_block_comes_back_once)
 	struct explore e;
 
 	e = explore_block(false, frees_one_and_retires);
-	explore_assert_right(&e, 1000);
+	explore_assert_right(&e, 1000, 100);
 	e = explore_block(false, retires_and_frees_one);
-	explore_assert_right(&e, 1000);
+	explore_assert_right(&e, 1000, 100);
 }
 
 TEST(a_subtraction_in_two_steps_is_found)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests of lib/pool/depot/depot.c, objcache.c and block_count.c under all
- * schedules with a few preemptions; and that faults put there on purpose are
- * found.
+ * Tests of lib/pool/depot/depot.c and objcache.c under all schedules with a few
+ * preemptions, so also with a thread that stands still wherever it may; and
+ * that faults put there on purpose are found.
  */
 #include "support/stepped_depot.h"
 
@@ -48,6 +48,7 @@ static void begin_stack(void *shared)
 
 	memset(s->owners, 0, sizeof(s->owners));
 	stepped_stack_init(&s->stack, s->next, sizeof(s->next[0]));
+	s->stack.head = (uint64_t)UINT32_MAX << 32; /* the tag wraps */
 	for (uint32_t i = s->n_places; i-- > 0;)
 		stepped_stack_push(&s->stack, i, &s->n_failed);
 }
@@ -163,19 +164,19 @@ TEST(the_depot_is_right)
 
 	e = explore_stack(&right, 3, pops_one, pops_two_pushes_the_first, NULL,
 			  4);
-	explore_assert_right(&e, 100);
+	explore_assert_right(&e, 100, 100);
 	e = explore_stack(&right, 3, pops_and_pushes, pops_two_pushes_the_first,
 			  pops_one, 2);
-	explore_assert_right(&e, 1000);
+	explore_assert_right(&e, 1000, 100);
 	e = explore_stack(&right, 1, pops_and_pushes, pops_and_pushes,
 			  pops_and_pushes, 3);
-	explore_assert_right(&e, 1000);
+	explore_assert_right(&e, 1000, 100);
 	e = explore_stack(&right, 4, pops_two_at_once,
 			  pops_two_pushes_the_first, pops_and_pushes, 2);
-	explore_assert_right(&e, 1000);
+	explore_assert_right(&e, 1000, 100);
 	e = explore_stack(&right, 4, pops_one, takes_two_in_16_operations, NULL,
 			  2);
-	explore_assert_right(&e, 100);
+	explore_assert_right(&e, 100, 100);
 }
 
 TEST(faults_of_the_depot_are_found)
@@ -203,7 +204,8 @@ TEST(a_tag_of_4_bits_is_found)
 
 	e = explore_stack(&tag_of_4_bits, 3, pops_one,
 			  pops_two_pushes_the_first, NULL, 4);
-	explore_assert_right(&e, 100); /* 3 operations are not enough for it */
+	/* 3 operations are not enough for it. */
+	explore_assert_right(&e, 100, 100);
 	e = explore_stack(&tag_of_4_bits, 4, pops_one,
 			  takes_two_in_16_operations, NULL, 1);
 	assert_true(e.n_failures > 0);
@@ -266,98 +268,182 @@ TEST(a_million_operations)
 	}
 }
 
-/* Two caches at the end of what was never used, and at the depot. */
+/* Two caches, and what each of them has out. */
+enum { M = MR_MAGAZINE_PAGES, MAX_OBJECTS = 10 * M, N_OWN = 2 * M + M / 2 };
+
 static struct caches {
 	struct test_allocator allocator;
 	struct mr_ctx *ctx;
 	struct mr_objpool *pool;
 	struct mr_objcache *caches[2];
-	void *objects[2][3 * MR_MAGAZINE_PAGES];
+	void *objects[2][MAX_OBJECTS];
 	uint32_t n[2];
+	uint32_t n_objects;
+	uint32_t n_used;  /* of them; all others were never used */
+	uint32_t n_calls; /* of the first, begun and ended */
+	uint32_t n_least; /* that the second got, whatever the first had */
 } caches;
 
-enum { N_OBJECTS = MR_MAGAZINE_PAGES + 7 };
+static void close_caches(struct caches *c)
+{
+	for (uint32_t i = 0; i < 2; i++) {
+		mr_obj_free_bulk(c->caches[i], c->objects[i], c->n[i]);
+		mr_objcache_destroy(c->caches[i]);
+	}
+	assert_obj_magazines(c->pool);
+	assert_int_equal(mr_objpool_destroy(c->pool, NULL), 0);
+	c->pool = NULL;
+}
 
 static void begin_caches(void *shared)
 {
 	struct caches *c = shared;
 
-	if (c->pool != NULL) {
-		for (uint32_t i = 0; i < 2; i++) {
-			mr_obj_free_bulk(c->caches[i], c->objects[i], c->n[i]);
-			mr_objcache_destroy(c->caches[i]);
-		}
-		mr_objpool_destroy(c->pool, NULL);
-	}
+	if (c->pool != NULL)
+		close_caches(c);
 	mr_objpool_create(c->ctx,
 			  &(struct mr_objpool_config){
 				  .size = sizeof(struct mr_objpool_config),
 				  .object_bytes = 8,
-				  .n_objects = N_OBJECTS,
+				  .n_objects = c->n_objects,
 				  .max_caches = 2 },
 			  &c->pool, NULL);
 	for (uint32_t i = 0; i < 2; i++) {
 		mr_objcache_create(c->pool, &c->caches[i], NULL);
 		c->n[i] = 0;
 	}
+	mr_obj_alloc_bulk(c->caches[1], c->objects[1], c->n_used);
+	mr_obj_free_bulk(c->caches[1], c->objects[1], c->n_used);
 }
 
-static void alloc_some(struct caches *c, uint32_t i, uint32_t n)
+static uint32_t alloc_some(struct caches *c, uint32_t i, uint32_t n)
 {
-	c->n[i] += mr_obj_alloc_bulk(c->caches[i], c->objects[i] + c->n[i], n);
+	n = mr_obj_alloc_bulk(c->caches[i], c->objects[i] + c->n[i], n);
+	c->n[i] += n;
+	return n;
 }
 
-static void allocs_in_first(void *shared)
+static void free_all(struct caches *c, uint32_t i)
 {
-	alloc_some(shared, 0, MR_MAGAZINE_PAGES);
-	alloc_some(shared, 0, 1);
+	mr_obj_free_bulk(c->caches[i], c->objects[i], c->n[i]);
+	c->n[i] = 0;
 }
 
-static void allocs_in_second(void *shared)
-{
-	alloc_some(shared, 1, MR_MAGAZINE_PAGES);
-}
-
+/* Each object is in one place. */
 static void end_caches(void *shared)
 {
 	struct caches *c = shared;
-	bool is_seen[N_OBJECTS] = { false };
+	bool is_seen[MAX_OBJECTS] = { false };
 
+	alloc_some(c, 1, c->n_objects - c->n[1]);
 	for (uint32_t i = 0; i < 2; i++) {
 		for (uint32_t k = 0; k < c->n[i]; k++) {
 			const uint64_t number = mri_obj_number(
 				&c->pool->layout, c->objects[i][k]);
 
-			explore_check(number < N_OBJECTS && !is_seen[number]);
-			if (number < N_OBJECTS)
+			explore_check(number < c->n_objects &&
+				      !is_seen[number]);
+			if (number < c->n_objects)
 				is_seen[number] = true;
 		}
 	}
-	explore_check(c->n[0] + c->n[1] + mri_objcache_n(c->caches[0]) +
-			      mri_objcache_n(c->caches[1]) ==
-		      N_OBJECTS);
+	explore_check(c->n[0] + c->n[1] + mri_objcache_n(c->caches[0]) ==
+		      c->n_objects);
+}
+
+static void allocs_in_first(void *shared)
+{
+	alloc_some(shared, 0, M);
+	alloc_some(shared, 0, 1);
+}
+
+static void allocs_in_second(void *shared)
+{
+	alloc_some(shared, 1, M);
+}
+
+/* By the cursor, and the depot in both directions. */
+static void allocs_and_frees_in_first(void *shared)
+{
+	struct caches *c = shared;
+
+	for (uint32_t i = 0; i < 2; i++) {
+		c->n_calls++;
+		alloc_some(c, 0, N_OWN);
+		c->n_calls++;
+		free_all(c, 0);
+	}
+	c->n_calls++;
+}
+
+/*
+ * If the first one stands still, all that is missing is what it has allocated,
+ * and the three magazines that it may have in hand.
+ */
+static void takes_all_in_second(void *shared)
+{
+	struct caches *c = shared;
+	const uint32_t n_calls = c->n_calls;
+	const uint32_t n = alloc_some(c, 1, c->n_objects);
+
+	explore_check(n_calls != c->n_calls ||
+		      n >= c->n_objects - 3 * M - N_OWN);
+	c->n_least = mri_min_u32(c->n_least, n);
+	free_all(c, 1);
+}
+
+static struct explore explore_caches(void (*first)(void *),
+				     void (*second)(void *), uint32_t n_objects,
+				     uint32_t n_used, uint32_t max_preemptions)
+{
+	struct explore e = { .begin = begin_caches,
+			     .threads = { first, second },
+			     .end = end_caches,
+			     .shared = &caches,
+			     .n_threads = 2,
+			     .max_preemptions = max_preemptions };
+
+	caches.ctx = test_ctx(&caches.allocator);
+	caches.n_objects = caches.n_least = n_objects;
+	caches.n_used = n_used;
+	explore_all(&e);
+	return e;
+}
+
+static void end_exploration(void)
+{
+	close_caches(&caches);
+	mr_ctx_destroy(caches.ctx);
+	assert_int_equal(caches.allocator.n_out, 0);
 }
 
 TEST(never_used_objects_go_to_one)
 {
-	struct explore e = { .begin = begin_caches,
-			     .threads = { allocs_in_first, allocs_in_second },
-			     .end = end_caches,
-			     .shared = &caches,
-			     .n_threads = 2,
-			     .max_preemptions = 3 };
+	struct explore e;
 
-	caches.ctx = test_ctx(&caches.allocator);
-	explore_all(&e);
-	explore_assert_right(&e, 100);
+	e = explore_caches(allocs_in_first, allocs_in_second, M + 7, 0, 3);
+	explore_assert_right(&e, 100, 50);
+	end_exploration();
+}
+
+TEST(a_thread_that_stands_still_keeps_what_it_moves)
+{
+	struct explore e = explore_caches(allocs_and_frees_in_first,
+					  takes_all_in_second, MAX_OBJECTS,
+					  5 * M, 2);
+
+	explore_assert_right(&e, 1000, 1000);
+	assert_true(caches.n_least < MAX_OBJECTS - 2 * M);
+	end_exploration();
+}
+
+/* The last test: it leaves a pool that is broken. */
+TEST(an_addition_in_two_steps_is_found)
+{
+	struct explore e;
+
 	stepped_fault.is_split = true; /* of the cursor */
-	explore_all(&e);
+	e = explore_caches(allocs_in_first, allocs_in_second, M + 7, 0, 3);
 	stepped_fault = right;
 	assert_true(e.n_failures > 0);
-	begin_caches(&caches);
-	for (uint32_t i = 0; i < 2; i++)
-		mr_objcache_destroy(caches.caches[i]);
-	assert_int_equal(mr_objpool_destroy(caches.pool, NULL), 0);
-	mr_ctx_destroy(caches.ctx);
-	assert_int_equal(caches.allocator.n_out, 0);
 }

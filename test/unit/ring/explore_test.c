@@ -185,16 +185,16 @@ TEST(mpmc_is_right)
 
 	e = explore_mpmc(false, false, enqueues_two_and_one,
 			 enqueues_one_and_two, NULL, 6);
-	explore_assert_right(&e, 1000);
+	explore_assert_right(&e, 1000, 100);
 	e = explore_mpmc(false, false, enqueues_two_and_one,
 			 dequeues_two_and_one, NULL, 6);
-	explore_assert_right(&e, 1000);
+	explore_assert_right(&e, 1000, 100);
 	e = explore_mpmc(false, false, enqueues_two_and_one,
 			 dequeues_two_and_one, dequeues_one, 3);
-	explore_assert_right(&e, 1000);
+	explore_assert_right(&e, 1000, 100);
 	e = explore_mpmc(false, false, enqueues_two_and_one,
 			 enqueues_one_and_two, dequeues_two_and_one, 3);
-	explore_assert_right(&e, 1000);
+	explore_assert_right(&e, 1000, 100);
 }
 
 TEST(faults_of_mpmc_are_found)
@@ -253,5 +253,5 @@ TEST(spsc_is_right)
 			     .max_preemptions = 4 };
 
 	explore_all(&e);
-	explore_assert_right(&e, 1000);
+	explore_assert_right(&e, 1000, 100);
 }
