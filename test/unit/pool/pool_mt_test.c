@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests of lib/pool by more threads than cores (cache.c, free.c, outbox.c,
- * block.c, block_count.c, frag.c, ...): two pools in one region, a cache per
- * thread, buffers and frags that wander between the threads by mailboxes, are
- * flooded, unshared and freed elsewhere; caches that go from thread to thread,
- * caches and a third pool that come and go, and a reader of statistics.
+ * Tests of all of lib/pool by up to 15 workers: two pools in one region, a cache
+ * per thread; buffers, blocks and frags that travel between the threads, by
+ * themselves or in objects, are flooded, unshared and freed elsewhere; caches
+ * that pass from thread to thread; segments and a third pool that come and go;
+ * and a reader of statistics.
  *
  * Each buffer has a word here that says how many owners it should have, from 0
  * to 1 when it is allocated: a buffer that is handed out twice shows at once.
  * All bytes of a frame say which one it is. They are accessed plainly, so two
  * frags that overlap show, and so does, under ThreadSanitizer, a block that is
- * cut again before the last one has read what was in it.
+ * cut again before the last one has read what was in it. The words are relaxed:
+ * ordering is up to the library.
  */
-#include "support/pool_unit.h"
+#include "support/objpool_unit.h"
+#include "support/page_unit.h"
 
 #include <time.h>
 
@@ -22,12 +24,12 @@
 #include "support/mt.h"
 
 enum {
-	N_WORKERS = 5,
-	N_THREADS = N_WORKERS + 1, /* and one that makes pools and looks on */
+	MAX_WORKERS = MT_MAX_THREADS - 1, /* one makes pools and looks on */
 	MAX_HELD = 64,
 	MAX_BURST = 48,
 	MAILBOX = 64,
 	MAX_BUFFERS = 8192,
+	N_OBJECTS = 3000,
 #ifdef __SANITIZE_THREAD__
 	N_OPS = 10000,
 #else
@@ -36,18 +38,22 @@ enum {
 };
 
 struct layout {
-	uint32_t n_pages, page_bytes, chunk_bytes;
-	uint32_t n_ops;
-	bool is_flooded; /* or each frame has one owner */
-	bool has_frags;  /* or each frame is a buffer */
+	uint32_t n_pages, page_bytes, chunk_bytes, n_workers, n_ops;
+	bool is_flooded;   /* or each frame has one owner */
+	bool has_frags;    /* or each frame is a buffer */
+	bool has_blocks;   /* of the page allocator, too */
+	bool is_growing;   /* to four times its pages, and back */
+	bool is_pipeline;  /* the first allocates, the last frees */
+	bool is_parcelled; /* frames travel in objects */
 	enum mr_safety safety;
 };
 
 struct shared {
 	struct pool_fixture f;
 	struct layout layout;
+	struct objects objects;
 	struct mr_pool *pools[2];
-	struct mr_ring_mpmc *mailboxes[N_WORKERS];
+	struct mr_ring_mpmc *mailboxes[MAX_WORKERS];
 	struct mr_cache *parked; /* for whoever comes; atomic */
 	uint32_t n_working;
 	uint8_t n_owners[MAX_BUFFERS]; /* by address; relaxed */
@@ -59,6 +65,7 @@ struct worker {
 	struct mr_pool *pool;
 	struct mr_cache *cache;
 	struct mr_frag_cache *frags; /* NULL: without frags */
+	struct mr_objcache *objects;
 	uint32_t n_held;
 	struct mr_frame held[MAX_HELD];
 };
@@ -112,14 +119,20 @@ static void hold(struct worker *w, uint64_t addr, uint32_t n_bytes)
 	write_stamp(w, frame);
 }
 
+/* Buffers, or blocks of any order from the page allocator. */
 static void do_alloc(struct worker *w)
 {
-	const uint32_t n_bytes = w->shared->layout.chunk_bytes;
+	const struct layout *l = &w->shared->layout;
+	const bool is_block = l->has_blocks && mt_random(w->thread, 2) == 0;
+	const uint32_t order = is_block ? mt_random(w->thread, 4) : 0;
+	const uint32_t n_bytes =
+		is_block ? l->page_bytes << order : l->chunk_bytes;
 	uint64_t addrs[MAX_BURST];
-	uint32_t n = 1 + mt_random(w->thread, MAX_BURST);
+	uint32_t n = 1 + mt_random(w->thread, is_block ? 8 : MAX_BURST);
 
 	n = mri_min_u32(n, MAX_HELD - w->n_held);
-	n = mr_frag_alloc_bulk(w->cache, addrs, n, n_bytes);
+	n = is_block ? mr_page_alloc_bulk(w->pool, order, addrs, n) :
+		       mr_frag_alloc_bulk(w->cache, addrs, n, n_bytes);
 	for (uint32_t i = 0; i < n; i++)
 		hold(w, addrs[i], n_bytes);
 }
@@ -186,9 +199,20 @@ static void give_up(struct worker *w, const struct mr_frame *frame)
 	mt_check(w->thread->run, add_owners(w, frame->addr, -1) != 0);
 }
 
-static void do_free(struct worker *w)
+/* By the page allocator, if it may be; whoever allocated it. */
+static void free_one(struct worker *w, const struct mr_frame *frame)
 {
-	const uint32_t n = mt_random(w->thread, w->n_held + 1);
+	const uint32_t n_pages = frame->len / w->shared->layout.page_bytes;
+
+	if (w->shared->layout.has_blocks && mri_pool_has(w->pool, frame->addr))
+		mr_page_free_bulk(w->pool, (uint32_t)__builtin_ctz(n_pages),
+				  &frame->addr, 1);
+	else
+		mr_frag_free_bulk(w->cache, &frame->addr, 1);
+}
+
+static void free_some(struct worker *w, uint32_t n)
+{
 	uint64_t addrs[MAX_HELD];
 
 	w->n_held -= n;
@@ -204,8 +228,9 @@ static void do_free(struct worker *w)
 		mr_pool_frag_free_bulk(w->pool, addrs, n);
 		break;
 	case 2:
+	case 3:
 		for (uint32_t i = 0; i < n; i++)
-			mr_frag_free_bulk(w->cache, &addrs[i], 1);
+			free_one(w, &w->held[w->n_held + i]);
 		break;
 	default:
 		mr_frame_free_bulk(w->cache, &w->held[w->n_held], n);
@@ -213,10 +238,49 @@ static void do_free(struct worker *w)
 	}
 }
 
+/* False: the mailbox is full, or there is no object. */
+static bool send_frame(struct worker *w, uint32_t to, struct mr_frame frame)
+{
+	const bool is_parcelled = w->shared->layout.is_parcelled;
+	void *object = NULL;
+
+	if (is_parcelled) {
+		if (mr_obj_alloc_bulk(w->objects, &object, 1) == 0)
+			return false;
+		memcpy(object, &frame, sizeof(frame));
+		frame.addr = (uintptr_t)object;
+	}
+	if (mr_ring_mpmc_enqueue_burst(w->shared->mailboxes[to], &frame, 1) ==
+	    1)
+		return true;
+	mr_obj_free_bulk(w->objects, &object, is_parcelled);
+	return false;
+}
+
+/* What a mailbox had; how many, at most n. */
+static uint32_t receive_frames(struct shared *s, struct mr_objcache *cache,
+			       uint32_t from, struct mr_frame *frames,
+			       uint32_t n)
+{
+	void *objects[MAX_HELD];
+
+	n = mr_ring_mpmc_dequeue_burst(s->mailboxes[from], frames, n);
+	if (!s->layout.is_parcelled)
+		return n;
+	for (uint32_t i = 0; i < n; i++) {
+		objects[i] = (void *)(uintptr_t)frames[i].addr;
+		memcpy(&frames[i], objects[i], sizeof(frames[i]));
+	}
+	mr_obj_free_bulk(cache, objects, n);
+	return n;
+}
+
 static void do_send(struct worker *w)
 {
-	struct mr_ring_mpmc *to =
-		w->shared->mailboxes[mt_random(w->thread, N_WORKERS)];
+	const uint32_t n = w->shared->layout.n_workers, id = w->thread->id;
+	const uint32_t to = w->shared->layout.is_pipeline ?
+				    mri_min_u32(id, n - 1) :
+				    mt_random(w->thread, n);
 	const bool is_flood =
 		w->shared->layout.is_flooded && mt_random(w->thread, 3) == 0;
 	struct mr_frame *frame = pick(w);
@@ -225,7 +289,7 @@ static void do_send(struct worker *w)
 		add_owners(w, frame->addr, 1);
 		mt_check(w->thread->run, mr_frame_ref(w->cache, frame, 1) == 0);
 	}
-	if (mr_ring_mpmc_enqueue_burst(to, frame, 1) == 1) {
+	if (send_frame(w, to, *frame)) {
 		w->n_held -= !is_flood;
 	} else if (is_flood) {
 		give_up(w, frame);
@@ -235,8 +299,8 @@ static void do_send(struct worker *w)
 
 static void do_receive(struct worker *w)
 {
-	const uint32_t n = mr_ring_mpmc_dequeue_burst(
-		w->shared->mailboxes[w->thread->id - 1], &w->held[w->n_held],
+	const uint32_t n = receive_frames(
+		w->shared, w->objects, w->thread->id - 1, &w->held[w->n_held],
 		MAX_HELD - w->n_held);
 
 	check_frames(w, &w->held[w->n_held], n);
@@ -249,7 +313,8 @@ static void do_receive(struct worker *w)
 static void do_write(struct worker *w)
 {
 	struct mr_frame *frame = pick(w);
-	const struct mr_frame before = *frame;
+	const uint64_t addr = frame->addr;
+	const uint8_t stamp = stamp_of(frame);
 	const bool is_mine = mri_pool_has(w->pool, frame->addr);
 	int err;
 
@@ -259,9 +324,8 @@ static void do_write(struct worker *w)
 	mt_check(w->thread->run,
 		 err == 0 || err == (is_mine ? -ENOMEM : -EINVAL));
 	if (add_owners(w, frame->addr, 1) != 0)
-		mt_check(w->thread->run, frame->addr == before.addr);
-	mt_check(w->thread->run,
-		 has_stamp(w->shared, frame, stamp_of(&before)));
+		mt_check(w->thread->run, frame->addr == addr);
+	mt_check(w->thread->run, has_stamp(w->shared, frame, stamp));
 	if (err < 0)
 		return;
 	mt_check(w->thread->run, mr_frame_is_exclusive(w->cache, frame));
@@ -270,26 +334,29 @@ static void do_write(struct worker *w)
 
 static void work(struct worker *w)
 {
+	const struct layout *l = &w->shared->layout;
+	const bool is_source = !l->is_pipeline || w->thread->id == 1;
+	const bool is_sink = !l->is_pipeline || w->thread->id == l->n_workers;
+
 	switch (mt_random(w->thread, 8)) {
 	case 0:
-		do_alloc(w);
-		break;
 	case 1:
 	case 2:
-		if (w->frags != NULL)
+		if (w->frags != NULL && mt_random(w->thread, 3) != 0)
 			do_cut(w);
-		else
+		else if (is_source)
 			do_alloc(w);
 		break;
 	case 3:
-		do_free(w);
+		if (is_sink)
+			free_some(w, mt_random(w->thread, w->n_held + 1));
 		break;
 	case 4:
 		if (w->n_held > 0)
 			do_send(w);
 		break;
 	case 5:
-		if (w->n_held > 0 && w->shared->layout.is_flooded)
+		if (w->n_held > 0 && l->is_flooded)
 			do_write(w);
 		break;
 	default:
@@ -306,12 +373,24 @@ static void open_caches(struct worker *w)
 	if (w->shared->layout.has_frags)
 		mt_check(w->thread->run,
 			 mr_frag_cache_create(w->cache, &w->frags, NULL) == 0);
+	mt_check(w->thread->run,
+		 mr_objcache_create(w->shared->objects.pool, &w->objects,
+				    NULL) == 0);
 }
 
 static void close_caches(struct worker *w)
 {
+	mr_objcache_destroy(w->objects);
 	mr_frag_cache_destroy(w->frags);
 	mr_cache_destroy(w->cache);
+}
+
+/* Everything goes back to the pool, or no segment would ever be free. */
+static void rest(struct worker *w)
+{
+	free_some(w, w->n_held);
+	close_caches(w);
+	open_caches(w);
 }
 
 /* The cache of whoever was here last goes on with this thread. */
@@ -330,6 +409,7 @@ static void worker_body(struct mt_thread *thread)
 {
 	struct mt_run *run = thread->run;
 	struct worker w = { .thread = thread, .shared = run->shared };
+	const uint32_t n_between = w.shared->layout.is_growing ? 256 : 8000;
 
 	w.pool = w.shared->pools[thread->id % 2];
 	open_caches(&w);
@@ -342,15 +422,25 @@ static void worker_body(struct mt_thread *thread)
 			swap_caches(&w);
 		if (w.frags != NULL && mt_random(thread, 4000) == 0)
 			mr_frag_cache_drain(w.frags);
-		if (mt_random(thread, 8000) == 0) {
-			close_caches(&w);
-			open_caches(&w);
-		}
+		if (mt_random(thread, n_between) == 0)
+			rest(&w);
 	}
-	for (uint32_t i = 0; i < w.n_held; i++)
-		give_up(&w, &w.held[i]);
-	mr_frame_free_bulk(w.cache, w.held, w.n_held);
+	free_some(&w, w.n_held);
 	close_caches(&w);
+}
+
+/* Segments come and go; whether growing has room is not known. */
+static void grow_and_shrink(struct mt_thread *thread, struct mr_pool *pool)
+{
+	const struct mr_trim_config config = { .size = sizeof(config),
+					       .idle_ns = 1 };
+	struct mr_trim_report report = { .size = sizeof(report) };
+
+	(void)mr_pool_grow(pool, 0, NULL);
+	mt_check(thread->run, mr_pool_trim(pool, &config, &report) == 0);
+	mt_check(thread->run, report.n_duplicates == 0);
+	if (mt_random(thread, 2) == 0)
+		mt_check(thread->run, mr_pool_shrink(pool, 0, NULL, NULL) == 0);
 }
 
 /* Pools come and go in the region, and somebody looks at statistics. */
@@ -373,10 +463,14 @@ static void look_on(struct mt_thread *thread)
 		for (int i = 0; i < 2; i++) {
 			mr_pool_stats(shared->pools[i], &stats);
 			mt_check(thread->run, stats.free_invalid == 0);
-			mt_check(thread->run, stats.n_caches <= N_WORKERS + 1);
+			mt_check(thread->run,
+				 stats.n_caches <= MAX_WORKERS + 1);
+			if (shared->layout.is_growing)
+				grow_and_shrink(thread, shared->pools[i]);
 		}
 		mr_region_stats(shared->f.region, &region);
-		mt_check(thread->run, region.n_segments == 3);
+		mt_check(thread->run, shared->layout.is_growing ||
+					      region.n_segments == 3);
 		nanosleep(&nap, NULL);
 		mt_check(thread->run, mr_pool_destroy(pool, NULL) == 0);
 	}
@@ -386,7 +480,7 @@ static void body(struct mt_thread *thread)
 {
 	struct shared *shared = thread->run->shared;
 
-	if (thread->id > N_WORKERS) {
+	if (thread->id > shared->layout.n_workers) {
 		look_on(thread);
 		return;
 	}
@@ -396,10 +490,10 @@ static void body(struct mt_thread *thread)
 
 static void drain_mailboxes(struct shared *shared)
 {
-	for (int i = 0; i < N_WORKERS; i++) {
+	for (uint32_t i = 0; i < shared->layout.n_workers; i++) {
 		struct mr_frame frames[MAILBOX];
-		const uint32_t n = mr_ring_mpmc_dequeue_burst(
-			shared->mailboxes[i], frames, MAILBOX);
+		const uint32_t n = receive_frames(
+			shared, shared->objects.cache, i, frames, MAILBOX);
 
 		for (uint32_t k = 0; k < n && !shared->layout.has_frags; k++)
 			shared->n_owners[frames[k].addr /
@@ -410,35 +504,46 @@ static void drain_mailboxes(struct shared *shared)
 	mr_cache_destroy(shared->parked);
 }
 
-static void frames_wander_and_all_pages_come_back(struct layout layout)
+static void open_pools(struct shared *s, struct layout layout)
 {
-	static struct shared shared;
-	struct mt_run run = { .body = body,
-			      .shared = &shared,
-			      .n_threads = N_THREADS,
-			      .n_ops = mt_n_ops(layout.n_ops) };
+	const struct mr_objpool_config objects = {
+		.object_bytes = sizeof(struct mr_frame), .n_objects = N_OBJECTS
+	};
 	struct mr_pool_config config = { .size = sizeof(config),
 					 .n_pages = layout.n_pages,
 					 .page_bytes = layout.page_bytes,
 					 .chunk_bytes = layout.chunk_bytes,
 					 .safety = layout.safety };
 
-	memset(&shared, 0, sizeof(shared));
-	shared.layout = layout;
-	fixture_open_with(&shared.f, config);
-	config.region = shared.f.region;
-	shared.pools[0] = shared.f.pool;
+	if (layout.is_growing) {
+		config.max_pages = 4 * layout.n_pages;
+		config.segment_pages = layout.n_pages / 2;
+	}
+	memset(s, 0, sizeof(*s));
+	s->layout = layout;
+	s->n_working = layout.n_workers;
+	objects_open(&s->objects, &objects);
+	fixture_open_with(&s->f, config);
+	config.region = s->f.region;
+	s->pools[0] = s->f.pool;
 	assert_int_equal(
-		mr_pool_create(shared.f.ctx, &config, &shared.pools[1], NULL),
-		0);
-	assert_int_equal(mr_cache_create(shared.pools[1], &shared.parked, NULL),
-			 0);
-	shared.n_working = N_WORKERS;
-	for (int i = 0; i < N_WORKERS; i++)
-		assert_int_equal(mr_ring_mpmc_create(shared.f.ctx, MAILBOX,
-						     &shared.mailboxes[i],
-						     NULL),
+		mr_pool_create(s->f.ctx, &config, &s->pools[1], NULL), 0);
+	assert_int_equal(mr_cache_create(s->pools[1], &s->parked, NULL), 0);
+	for (uint32_t i = 0; i < layout.n_workers; i++)
+		assert_int_equal(mr_ring_mpmc_create(s->f.ctx, MAILBOX,
+						     &s->mailboxes[i], NULL),
 				 0);
+}
+
+static void run_layout(struct layout layout)
+{
+	static struct shared shared;
+	struct mt_run run = { .body = body,
+			      .shared = &shared,
+			      .n_ops = mt_n_ops(layout.n_ops) };
+
+	open_pools(&shared, layout);
+	run.n_threads = layout.n_workers + 1;
 	assert_int_equal(mt_run(&run), 0);
 	drain_mailboxes(&shared);
 	mr_cache_flush(shared.f.cache);
@@ -450,44 +555,46 @@ static void frames_wander_and_all_pages_come_back(struct layout layout)
 		assert_in_flight(shared.pools[i], 0);
 		assert_int_equal(s.free_over + s.free_double, 0);
 		assert_int_equal(s.poison_broken, 0);
+		/* It was about something. */
+		assert_true(s.recycle_ring > 0 || layout.n_workers == 1 ||
+			    layout.safety != MR_SAFETY_COUNTS);
+		assert_true(!layout.is_growing ||
+			    page_stats(shared.pools[i]).n_shrunk > 0);
 	}
+	assert_obj_in_flight(shared.objects.pool, 0);
+	objects_close(&shared.objects);
 	assert_magazines(shared.pools[1]);
 	assert_int_equal(mr_pool_destroy(shared.pools[1], NULL), 0);
 	fixture_close(&shared.f);
 }
 
-TEST(pages_of_one_chunk)
+TEST(each_frame_has_its_owners_and_all_pages_come_back)
 {
-	frames_wander_and_all_pages_come_back(
-		(struct layout){ 640, 2048, 2048, N_OPS, .is_flooded = true });
-}
+	static const struct layout layouts[] = {
+		{ 640, 2048, 2048, 1, N_OPS, .is_flooded = true },
+		{ 640, 2048, 2048, 5, N_OPS, .is_flooded = true,
+		  .is_parcelled = true },
+		{ 4000, 2048, 2048, MAX_WORKERS, N_OPS / 3,
+		  .is_flooded = true },
+		/* No page has two owners: frees do not look at them. */
+		{ 640, 2048, 2048, 5, N_OPS, .is_flooded = false },
+		{ 640, 2048, 2048, 2, N_OPS, .is_pipeline = true },
+		{ 640, 2048, 2048, 5, N_OPS, .is_pipeline = true,
+		  .is_parcelled = true },
+		{ 640, 8192, 2048, 5, N_OPS, .is_flooded = true },
+		{ 640, 8192, 2048, 5, N_OPS / 4, .is_flooded = true,
+		  .safety = MR_SAFETY_POISON },
+		{ 512, 4096, 4096, 4, N_OPS / 4, .has_blocks = true,
+		  .is_growing = true },
+		{ 512, 4096, 4096, 4, N_OPS / 8, .has_blocks = true,
+		  .is_growing = true, .safety = MR_SAFETY_POISON },
+		/* So few pages that blocks, and then pages, run out. */
+		{ 700, 4096, 4096, 5, N_OPS / 2, .is_flooded = true,
+		  .has_frags = true },
+		{ 200, 4096, 4096, 5, N_OPS / 2, .is_flooded = true,
+		  .has_frags = true },
+	};
 
-TEST(pages_of_one_owner)
-{
-	frames_wander_and_all_pages_come_back(
-		(struct layout){ 640, 2048, 2048, N_OPS, .has_frags = false });
-}
-
-TEST(pages_of_four_chunks)
-{
-	frames_wander_and_all_pages_come_back(
-		(struct layout){ 640, 8192, 2048, N_OPS, .is_flooded = true });
-}
-
-TEST(checked_pages_of_four_chunks)
-{
-	frames_wander_and_all_pages_come_back(
-		(struct layout){ 640, 8192, 2048, N_OPS / 4, .is_flooded = true,
-				 .safety = MR_SAFETY_POISON });
-}
-
-/* Little enough that blocks, and then pages, run out. */
-TEST(frags)
-{
-	frames_wander_and_all_pages_come_back(
-		(struct layout){ 700, 4096, 4096, N_OPS / 2, .is_flooded = true,
-				 .has_frags = true });
-	frames_wander_and_all_pages_come_back(
-		(struct layout){ 200, 4096, 4096, N_OPS / 2, .is_flooded = true,
-				 .has_frags = true });
+	for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++)
+		run_layout(layouts[i]);
 }
