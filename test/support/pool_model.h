@@ -40,12 +40,22 @@ struct model {
 	struct side sides[N_POOLS];
 	struct mr_cache *caches[N_CACHES]; /* the last one: of the other pool */
 	uint64_t random;
+	const uint8_t *bytes; /* of a fuzzer, which chooses; NULL: none does */
+	size_t n_bytes;       /* left of them */
 	uint32_t n_live;
 	struct buffer live[MAX_LIVE];
 };
 
 static inline uint32_t below(struct model *m, uint32_t n)
 {
+	uint32_t chosen = 0;
+
+	if (m->bytes != NULL) {
+		for (uint32_t most = n; most > 1 && m->n_bytes > 0;
+		     most = (most + 255) / 256, m->n_bytes--)
+			chosen = chosen << 8 | *m->bytes++;
+		return n == 0 ? 0 : chosen % n;
+	}
 	m->random ^= m->random << 13;
 	m->random ^= m->random >> 7;
 	m->random ^= m->random << 17;

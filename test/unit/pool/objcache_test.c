@@ -1,47 +1,50 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/pool/depot/objcache.c by one thread. */
-#include "support/objpool_unit.h"
+#include "support/obj_model.h"
 
 enum { M = MR_MAGAZINE_PAGES };
 
-TEST(bursts_of_every_length)
+/* Sizes whose odd part is 1, 3, 5, 49...: the division is exact in each. */
+TEST(sequences_of_calls_agree_with_the_model)
 {
-	static const uint32_t lengths[] = { 0,     1,         2,     31,
-					    M - 1, M,         M + 1, 2 * M - 1,
-					    2 * M, 2 * M + 1, 300,   1000 };
-	enum { N = 300 };
-	const struct mr_objpool_config config = { .object_bytes = 24,
-						  .align_bytes = 8,
-						  .n_objects = N };
-	void *objects[1001];
-	struct objects f;
+	static const struct {
+		struct mr_objpool_config config;
+		bool is_callers;
+	} pools[] = {
+		{ { .object_bytes = 1, .align_bytes = 8, .n_objects = 5000 },
+		  false },
+		{ { .object_bytes = 24, .align_bytes = 8, .n_objects = 300 },
+		  false },
+		{ { .object_bytes = 40, .align_bytes = 8, .n_objects = 1000 },
+		  true },
+		{ { .object_bytes = 392, .align_bytes = 8, .n_objects = 1000,
+		    .magazine_objects = 128 },
+		  false },
+		{ { .object_bytes = 64, .align_bytes = 64, .n_objects = 2000,
+		    .magazine_objects = 512 },
+		  false },
+		{ { .object_bytes = 65, .align_bytes = 64, .n_objects = 2000,
+		    .magazine_objects = 256 },
+		  true },
+		{ { .object_bytes = 5000, .align_bytes = 4096, .n_objects = 3 },
+		  false },
+		{ { .object_bytes = 777, .align_bytes = 16, .n_objects = 700 },
+		  false },
+	};
+	static struct obj_model m;
+	uint64_t random = UINT64_C(0x9e3779b97f4a7c15);
 
-	objects_open(&f, &config);
-	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
-		for (size_t k = 0; k < sizeof(lengths) / sizeof(lengths[0]);
-		     k++) {
-			const uint32_t n_want = lengths[i];
-			const uint32_t n = mri_min_u32(n_want, N);
-			uint32_t n_freed = 0;
-
-			assert_int_equal(
-				mr_obj_alloc_bulk(f.cache, objects, n_want), n);
-			assert_obj_in_flight(f.pool, n);
-			while (n_freed < n) {
-				const uint32_t n_now = mri_min_u32(
-					lengths[k] + 1, n - n_freed);
-
-				mr_obj_free_bulk(f.cache, objects + n_freed,
-						 n_now);
-				n_freed += n_now;
-				assert_obj_in_flight(f.pool, n - n_freed);
-			}
+	for (uint32_t i = 0; i < sizeof(pools) / sizeof(pools[0]); i++) {
+		obj_model_open(&m, pools[i].config, pools[i].is_callers);
+		for (uint32_t k = 0; k < 4000; k++) {
+			random ^= random << 13;
+			random ^= random >> 7;
+			random ^= random << 17;
+			obj_model_step(&m, (uint8_t)(random >> 32),
+				       (uint8_t)(random >> 40));
 		}
+		obj_model_close(&m);
 	}
-	mr_obj_free_bulk(f.cache, NULL, 0);
-	assert_int_equal(mr_obj_alloc_bulk(f.cache, NULL, 0), 0);
-	assert_int_equal(obj_stats(f.pool).free_invalid, 0);
-	objects_close(&f);
 }
 
 /* What came back last leaves first, across magazines too. */
@@ -98,49 +101,6 @@ TEST(the_depot_is_asked_once_per_magazine)
 	objects_close(&f);
 }
 
-/* Bursts over the edges of magazines of each size: each object is there once.
- */
-TEST(objects_are_there_once_with_every_size)
-{
-	enum { N = 5000 };
-	static void *objects[N + 1];
-	static bool is_seen[N];
-
-	for (uint32_t size = 64; size <= 512; size *= 2) {
-		const struct mr_objpool_config config = { .object_bytes = 8,
-							  .align_bytes = 8,
-							  .n_objects = N,
-							  .magazine_objects =
-								  size };
-		struct objects f;
-		uint32_t n = 0, k;
-
-		objects_open(&f, &config);
-		memset(is_seen, 0, sizeof(is_seen));
-		while ((k = mr_obj_alloc_bulk(f.cache, objects + n,
-					      mri_min_u32(61, N + 1 - n))) > 0)
-			n += k;
-		assert_int_equal(n, N);
-		for (uint32_t i = 0; i < n; i++) {
-			const uint64_t place =
-				mri_obj_number(&f.pool->layout, objects[i]);
-
-			assert_true(place < N && !is_seen[place]);
-			is_seen[place] = true;
-		}
-		for (uint32_t i = 0; i < n; i += k) {
-			k = mri_min_u32(61, n - i);
-			mr_obj_free_bulk(f.cache, objects + i, k);
-			assert_true(obj_stats(f.pool).n_cached <= 2 * size);
-		}
-		/* All but two magazines' worth left, each time a whole one. */
-		assert_int_equal(obj_stats(f.pool).recycle_cache_full,
-				 (N - 1) / size - 1);
-		assert_obj_in_flight(f.pool, 0);
-		objects_close(&f);
-	}
-}
-
 /* The cursor of what was never used: its last magazine is a short one. */
 TEST(never_used_objects_leave_by_magazines)
 {
@@ -171,44 +131,6 @@ TEST(never_used_objects_leave_by_magazines)
 	}
 	assert_obj_in_flight(f.pool, 0);
 	objects_close(&f);
-}
-
-/* A bad address among good ones: those are freed, and in order. */
-static void check_bad_among_good(uint32_t object_bytes)
-{
-	const struct mr_objpool_config config = { .object_bytes = object_bytes,
-						  .n_objects = 3 * M };
-	void *objects[M], *again[M], *list[2 * M];
-	char outside[192];
-	struct objects f;
-
-	objects_open(&f, &config);
-	for (uint32_t bad = 0; bad < M; bad++) {
-		uint32_t n = 0;
-
-		assert_int_equal(mr_obj_alloc_bulk(f.cache, objects, M), M);
-		for (uint32_t i = 0; i < M; i++) {
-			if (i == bad || (bad & 1 && i & 1))
-				list[n++] = i & 2 ? outside :
-						    (char *)objects[i] + 64;
-			list[n++] = objects[i];
-		}
-		mr_obj_free_bulk(f.cache, list, n);
-		assert_obj_in_flight(f.pool, 0);
-		assert_int_equal(mr_obj_alloc_bulk(f.cache, again, M), M);
-		assert_memory_equal(again, objects, sizeof(objects));
-		mr_obj_free_bulk(f.cache, again, M);
-	}
-	assert_int_equal(obj_stats(f.pool).free_invalid,
-			 M + M / 2 * (M / 2) - M / 2);
-	objects_close(&f);
-}
-
-/* Units that are a power of two have a loop of their own. */
-TEST(bad_addresses_among_good_ones)
-{
-	check_bad_among_good(192);
-	check_bad_among_good(256);
 }
 
 TEST(no_more_caches_than_agreed)
