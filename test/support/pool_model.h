@@ -42,6 +42,7 @@ struct model {
 	uint64_t random;
 	const uint8_t *bytes; /* of a fuzzer, which chooses; NULL: none does */
 	size_t n_bytes;       /* left of them */
+	uint32_t n_checks;
 	uint32_t n_live;
 	struct buffer live[MAX_LIVE];
 };
@@ -86,6 +87,8 @@ static inline void check(struct model *m)
 		assert_int_equal(s.free_double, side->n_double);
 		assert_int_equal(s.free_over + s.poison_broken, 0);
 		assert_int_equal(s.recycle_released_refcnt, side->n_released);
+		if (m->n_checks % 16 == 0)
+			assert_page_lists(&side->pool->page_alloc);
 		/* A cut page counts when it returns. */
 		if (m->sides[0].is_cut)
 			continue;
@@ -98,6 +101,7 @@ static inline void check(struct model *m)
 		assert_true(s.n_pages + s.n_open <= s.max_pages);
 	}
 	flush_runs(m);
+	m->n_checks++;
 }
 
 /* Pages available through a cache; N_CACHES: without one. */

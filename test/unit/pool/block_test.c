@@ -6,6 +6,7 @@
 #include "support/pool_unit.h"
 
 #include <millrace/frag.h>
+#include <millrace/page.h>
 
 enum { PAGES_4K = 8 }; /* of a block */
 
@@ -45,33 +46,6 @@ static void leave_block(struct block_fixture *f, uint64_t rest[2])
 
 	rest[0] = cut(f, n_left);
 	rest[1] = cut(f, 1);
-}
-
-TEST(all_pages_of_a_block_say_so)
-{
-	static const uint32_t sizes[][2] = {
-		{ 2048, 2048 }, { 4096, 4096 }, { 8192, 2048 }, { 32768, 4096 }
-	};
-
-	for (int i = 0; i < 4; i++) {
-		const uint32_t page_bytes = sizes[i][0];
-		const uint32_t n_pages = 32768 / page_bytes;
-		struct block_fixture f;
-		uint64_t addr;
-
-		open_blocks(&f, 64, page_bytes, sizes[i][1]);
-		addr = cut(&f, 1);
-		assert_int_equal(f.frags->n_bytes, 32768);
-		for (uint32_t at = 0; at < 32768; at += page_bytes / 2) {
-			assert_true(mri_is_block(f.p.pool, addr + at));
-			assert_ptr_equal(mri_block_of(f.p.pool, addr + at),
-					 f.frags->block);
-		}
-		assert_in_flight(f.p.pool, n_pages);
-		mr_frag_free_bulk(f.p.cache, &addr, 1);
-		assert_in_flight(f.p.pool, 0);
-		close_blocks(&f);
-	}
 }
 
 /* Local frees and the begin over again: shared is not written. */
@@ -283,65 +257,20 @@ TEST(pages_are_had_from_blocks_that_lie_free)
 	close_blocks(&f);
 }
 
-static void open_whole(struct block_fixture *f, uint32_t order,
-		       uint64_t *ret_addr)
-{
-	uint32_t pages[16];
-	uint32_t first = UINT32_MAX;
-
-	assert_int_equal(
-		mri_page_alloc_bulk(&f->p.pool->page_alloc, pages, 1u << order),
-		1u << order);
-	for (uint32_t i = 0; i < 1u << order; i++)
-		first = mri_min_u32(first, pages[i]);
-	assert_int_equal(first % (1u << order), 0);
-	f->p.pool->counters.n_block_alloc += 1u << order;
-	mri_block_open_whole(f->p.pool, first, order);
-	*ret_addr =
-		f->p.pool->addr + ((uint64_t)first << f->p.pool->page_shift);
-}
-
-TEST(only_a_block_in_one_piece_is_closed)
+/* Only its frags are freed, by the address of any of them. */
+TEST(block_that_is_cut_is_no_block_of_pages)
 {
 	struct block_fixture f;
-	struct mr_pool *pool;
-	struct mr_frame frame;
-	uint64_t addr, page;
-	uint32_t first;
-	bool is_block;
+	uint64_t addr;
 
 	open_blocks(&f, 64, 4096, 4096);
-	pool = f.p.pool;
-	open_whole(&f, 2, &addr);
-	first = mri_page_of(pool, addr);
-	frame = (struct mr_frame){ addr, 1, 0 };
-	/* Not its order, not its first page, no block, a block that is cut. */
-	assert_false(mri_block_close_whole(pool, first, 1, &is_block));
-	assert_false(is_block);
-	assert_false(mri_block_close_whole(pool, first + 1, 2, &is_block));
-	assert_false(is_block);
-	page = alloc_one(f.p.cache, 4096);
-	assert_false(mri_block_close_whole(pool, mri_page_of(pool, page), 0,
-					   &is_block));
-	assert_false(is_block);
-	mr_frag_free_bulk(f.p.cache, &page, 1);
-	page = cut(&f, 1);
-	assert_false(mri_block_close_whole(pool, mri_page_of(pool, page), 3,
-					   &is_block));
-	assert_false(is_block);
-	mr_frag_free_bulk(f.p.cache, &page, 1);
-
-	mr_frame_ref(f.p.cache, &frame, 1);
-	assert_false(mri_block_close_whole(pool, first, 2, &is_block));
-	assert_true(is_block);
-	assert_true(mri_block_close_whole(pool, first, 2, &is_block));
-	for (uint32_t i = 0; i < 4; i++)
-		assert_int_equal(pool->owners[first + i], 0);
-	mri_page_free_bulk(
-		&pool->page_alloc,
-		(uint32_t[]){ first + 3, first + 2, first + 1, first }, 4);
-	pool->counters.n_block_free += 4;
-	assert_int_equal(pool_stats(pool).free_over, 0);
+	addr = cut(&f, 1);
+	for (uint32_t order = 0; order <= 3; order++) {
+		mr_page_free_bulk(f.p.pool, order, &addr, 1);
+		assert_int_equal(pool_stats(f.p.pool).free_invalid, order + 1);
+		assert_in_flight(f.p.pool, PAGES_4K);
+	}
+	mr_frag_free_bulk(f.p.cache, &addr, 1);
 	close_blocks(&f);
 }
 

@@ -27,27 +27,6 @@ static uint32_t cache_n_pages(const struct mr_cache *cache)
 	return stats.n_pages;
 }
 
-TEST(sizes_out_of_range_are_refused)
-{
-	static const uint32_t sizes[] = { 1, 32, 65, 96, 1024, UINT32_MAX };
-	struct test_allocator a = { 0 };
-	struct mr_ctx *ctx = test_ctx(&a);
-
-	for (uint32_t i = 0; i < 6; i++) {
-		const struct mr_pool_config config = { .size = sizeof(config),
-						       .magazine_pages =
-							       sizes[i] };
-		struct mr_reason why = { "" };
-		struct mr_pool *pool;
-
-		assert_int_equal(mr_pool_create(ctx, &config, &pool, &why),
-				 -EINVAL);
-		assert_reason_has(&why, "power of two, 64 to 512");
-	}
-	mr_ctx_destroy(ctx);
-	assert_int_equal(a.n_out, 0);
-}
-
 TEST(sizes_go_with_the_pool)
 {
 	static const uint32_t n_pages[] = { 1,    4095,  4096,  8191,

@@ -8,29 +8,6 @@
 
 static uint64_t addrs[600];
 
-/* No 32 KiB in one piece: what is smaller is to be had. */
-TEST(orders_fall_back)
-{
-	struct pool_fixture f;
-	uint64_t block;
-
-	fixture_open(&f, 64, 4096, 4096);
-	assert_int_equal(mr_page_alloc_bulk(f.pool, 0, addrs, 64), 64);
-	for (uint32_t i = 0; i < 64; i++)
-		if (i % 8 != 5)
-			mr_page_free_bulk(f.pool, 0, &addrs[i], 1);
-	assert_int_equal(mr_page_alloc_bulk(f.pool, 3, &block, 1), 0);
-	assert_int_equal(mr_page_alloc_bulk(f.pool, 2, &block, 1), 1);
-	assert_int_equal(pool_stats(f.pool).alloc_slow_high_order, 4);
-	assert_int_equal(pool_stats(f.pool).alloc_slow, 64 + 4);
-	assert_int_equal(pool_stats(f.pool).alloc_empty, 8);
-	mr_page_free_bulk(f.pool, 2, &block, 1);
-	for (uint32_t i = 5; i < 64; i += 8)
-		mr_page_free_bulk(f.pool, 0, &addrs[i], 1);
-	assert_int_equal(page_stats(f.pool).n_free_blocks[3], 8);
-	fixture_close(&f);
-}
-
 TEST(one_block_is_tried_below_the_watermark)
 {
 	struct pool_fixture f;
@@ -38,6 +15,15 @@ TEST(one_block_is_tried_below_the_watermark)
 
 	fixture_open(&f, 100, 4096, 4096);
 	f.pool->page_alloc.low_pages = 30;
+	/* A single page is had, and counted. */
+	for (uint32_t i = 0; i < 75; i++) {
+		assert_int_equal(mr_page_alloc_bulk(f.pool, 0, addrs + i, 1),
+				 1);
+		assert_int_equal(page_stats(f.pool).alloc_low,
+				 i < 70 ? 0 : i - 69);
+	}
+	mr_page_free_bulk(f.pool, 0, addrs, 75);
+	f.pool->page_alloc.counters.alloc_low = 0;
 	assert_int_equal(mr_page_alloc_bulk(f.pool, 0, addrs, 71), 1);
 	assert_int_equal(page_stats(f.pool).alloc_low, 1);
 	assert_int_equal(mr_page_alloc_bulk(f.pool, 0, addrs + 1, 69), 69);
@@ -55,70 +41,6 @@ TEST(one_block_is_tried_below_the_watermark)
 	assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, 100, 4096), 100);
 	mr_frag_free_bulk(f.cache, addrs, 100);
 	f.pool->page_alloc.low_pages = 0;
-	fixture_close(&f);
-}
-
-TEST(one_page_below_the_watermark_is_counted)
-{
-	struct pool_fixture f;
-
-	fixture_open(&f, 100, 4096, 4096);
-	f.pool->page_alloc.low_pages = 30;
-	for (uint32_t i = 0; i < 75; i++) {
-		assert_int_equal(mr_page_alloc_bulk(f.pool, 0, addrs + i, 1),
-				 1);
-		assert_int_equal(page_stats(f.pool).alloc_low,
-				 i < 70 ? 0 : i - 69);
-	}
-	mr_page_free_bulk(f.pool, 0, addrs, 75);
-	f.pool->page_alloc.low_pages = 0;
-	fixture_close(&f);
-}
-
-/* Only empty slots are filled; what was there counts, and stays. */
-TEST(slots_are_filled_as_the_kernel_does)
-{
-	static const uint64_t mine = 0x1234567;
-	struct pool_fixture f;
-	uint32_t n_calls;
-
-	fixture_open(&f, 64, 4096, 4096);
-	/* A full array, and one of none: Linux 5.13 returned 0 and hung NFS. */
-	for (uint32_t i = 0; i < 40; i++)
-		addrs[i] = mine;
-	n_calls = (uint32_t)page_stats(f.pool).alloc_calls;
-	assert_int_equal(mr_page_alloc_bulk_slots(f.pool, 0, addrs, 40), 40);
-	assert_int_equal(mr_page_alloc_bulk_slots(f.pool, 0, addrs, 0), 0);
-	assert_int_equal(page_stats(f.pool).alloc_calls, n_calls);
-	/* Holes: at the beginning, in the middle, at the end. */
-	for (uint32_t i = 0; i < 40; i++)
-		addrs[i] = i % 3 == 0 ? MR_ADDR_NONE : mine;
-	assert_int_equal(mr_page_alloc_bulk_slots(f.pool, 0, addrs, 40), 40);
-	assert_int_equal(page_stats(f.pool).alloc_calls, n_calls + 1);
-	assert_in_flight(f.pool, 14);
-	for (uint32_t i = 0; i < 40; i++) {
-		if (i % 3 != 0) {
-			assert_int_equal(addrs[i], mine);
-			continue;
-		}
-		assert_int_equal(addrs[i] % 4096, 0);
-		mr_page_free_bulk(f.pool, 0, &addrs[i], 1);
-	}
-	/* Too few: the first holes, and a number below n. */
-	for (uint32_t i = 0; i < 100; i++)
-		addrs[i] = i < 20 ? mine : MR_ADDR_NONE;
-	addrs[50] = mine;
-	assert_int_equal(mr_page_alloc_bulk_slots(f.pool, 0, addrs, 100), 85);
-	assert_int_equal(page_stats(f.pool).alloc_failed, 0);
-	for (uint32_t i = 0; i < 100; i++)
-		assert_int_equal(addrs[i] == MR_ADDR_NONE, i >= 85);
-	assert_int_equal(addrs[19], mine);
-	assert_int_equal(addrs[50], mine);
-	assert_int_equal(mr_page_alloc_bulk_slots(f.pool, 0, addrs, 100), 85);
-	assert_int_equal(page_stats(f.pool).alloc_failed, 15);
-	mr_page_free_bulk(f.pool, 0, addrs + 20, 30);
-	mr_page_free_bulk(f.pool, 0, addrs + 51, 34);
-	assert_in_flight(f.pool, 0);
 	fixture_close(&f);
 }
 

@@ -6,20 +6,6 @@ enum { MAX_PAGES = 4096 };
 
 static uint64_t addrs[MAX_PAGES + 1];
 
-/* Back to the page allocator, all of it. */
-static void drain(struct pool_fixture *f)
-{
-	uint32_t n;
-
-	mr_cache_destroy(f->cache);
-	n = mr_pool_frag_alloc_bulk(f->pool, addrs, MAX_PAGES,
-				    f->pool->page_bytes);
-	mr_pool_frag_free_bulk(f->pool, addrs, n);
-	assert_int_equal(mr_cache_create(f->pool, &f->cache, NULL), 0);
-	assert_int_equal(page_stats(f->pool).n_free,
-			 page_stats(f->pool).n_pages);
-}
-
 static bool is_backed(const struct pool_fixture *f, uint64_t page)
 {
 	return mr_region_is_backed(f->region,
@@ -81,39 +67,6 @@ TEST(pool_grows_to_its_limit_and_shrinks)
 	assert_false(is_backed(&f, s.n_pages));
 	/* And up again. */
 	assert_int_equal(mr_pool_grow(f.pool, 0, &why), 0);
-	assert_in_flight(f.pool, 0);
-	fixture_close(&f);
-}
-
-/* Whatever a pool is asked with when it is empty, it grows first. */
-TEST(empty_pool_grows_by_itself)
-{
-	struct pool_fixture f;
-	uint32_t n;
-
-	fixture_open_with(&f, (struct mr_pool_config){ .n_pages = 64,
-						       .max_pages = MAX_PAGES,
-						       .segment_pages = 64 });
-	for (n = 0; mr_page_alloc_bulk(f.pool, 0, addrs + n, 1) == 1; n++)
-		;
-	assert_int_equal(n, MAX_PAGES);
-	assert_true(page_stats(f.pool).n_segments <= 32);
-	assert_int_equal(page_stats(f.pool).alloc_failed, 1);
-	mr_page_free_bulk(f.pool, 0, addrs, n);
-	assert_int_equal(mr_pool_shrink(f.pool, 0, NULL, NULL), 0);
-
-	assert_int_equal(
-		mr_frag_alloc_bulk(f.cache, addrs, MAX_PAGES + 1, 4096),
-		MAX_PAGES);
-	mr_frag_free_bulk(f.cache, addrs, MAX_PAGES);
-	drain(&f);
-	assert_int_equal(mr_pool_shrink(f.pool, 0, NULL, NULL), 0);
-	assert_true(page_stats(f.pool).n_pages < 100);
-
-	assert_int_equal(
-		mr_pool_frag_alloc_bulk(f.pool, addrs, MAX_PAGES + 1, 4096),
-		MAX_PAGES);
-	mr_pool_frag_free_bulk(f.pool, addrs, MAX_PAGES);
 	assert_in_flight(f.pool, 0);
 	fixture_close(&f);
 }
@@ -202,22 +155,6 @@ TEST(committed_pages_are_not_given_back)
 	mri_pool_uncommit(f.pool, 300);
 	assert_int_equal(mr_pool_shrink(f.pool, 0, &n_back, NULL), 0);
 	assert_int_equal(n_back, 768);
-	fixture_close(&f);
-}
-
-/* Others in the region stay out of a pool's range. */
-TEST(range_of_a_pool_is_its_own)
-{
-	struct pool_fixture f;
-	struct mr_pool *beside;
-
-	fixture_open_with(&f, (struct mr_pool_config){ .n_pages = 64,
-						       .max_pages = 1024 });
-	beside = pool_beside(&f, 64, 4096);
-	assert_true(beside->addr >= f.pool->addr + 1024 * 4096);
-	assert_int_equal(mr_pool_grow(f.pool, 960, NULL), 0);
-	assert_int_equal(page_stats(f.pool).n_pages, 1024);
-	assert_int_equal(mr_pool_destroy(beside, NULL), 0);
 	fixture_close(&f);
 }
 

@@ -31,6 +31,13 @@ TEST(wrong_config_is_refused_with_a_reason)
 		    .headroom_bytes = 1985 },
 		  "a chunk of 2048" },
 		{ { SIZE, .n_pages = (1u << 28) + 1 }, "at most 268435456" },
+		{ { SIZE, .magazine_pages = 1 }, "power of two, 64 to 512" },
+		{ { SIZE, .magazine_pages = 32 }, "power of two, 64 to 512" },
+		{ { SIZE, .magazine_pages = 65 }, "power of two, 64 to 512" },
+		{ { SIZE, .magazine_pages = 96 }, "power of two, 64 to 512" },
+		{ { SIZE, .magazine_pages = 1024 }, "power of two, 64 to 512" },
+		{ { SIZE, .magazine_pages = UINT32_MAX },
+		  "power of two, 64 to 512" },
 		{ { SIZE, .max_caches = 4097 }, "at most 4096" },
 		{ { SIZE, .max_pages = (1u << 28) + 1 }, "at most 268435456" },
 		{ { SIZE, .n_pages = 100, .max_pages = 99 },
@@ -83,28 +90,6 @@ TEST(defaults_are_what_the_header_says)
 	assert_int_equal(mr_pool_destroy(NULL, NULL), 0);
 	mr_ctx_destroy(ctx);
 	assert_int_equal(a.n_out, 0);
-}
-
-TEST(every_page_and_chunk_size_works)
-{
-	for (uint32_t page = 2048; page <= 32768; page *= 2) {
-		for (uint32_t chunk = 2048; chunk <= 4096; chunk *= 2) {
-			struct pool_fixture f;
-			uint64_t addr;
-
-			if (chunk > page)
-				continue;
-			fixture_open(&f, 70, page, chunk);
-			addr = alloc_one(f.cache, page);
-			assert_int_equal(addr % page, 0);
-			memset(f.base + addr, 0x5a, page);
-			mr_frag_free_bulk(f.cache, &addr, 1);
-			addr = alloc_one(f.cache, chunk);
-			assert_int_equal(addr % chunk, 0);
-			mr_frag_free_bulk(f.cache, &addr, 1);
-			fixture_close(&f);
-		}
-	}
 }
 
 TEST(every_allocation_may_fail)
@@ -163,26 +148,6 @@ TEST(pools_share_a_region_until_it_is_full)
 	mr_region_stats(f.region, &after);
 	assert_int_equal(after.n_segments, 1);
 	fixture_close(&f);
-}
-
-TEST(region_used_up_is_enomem)
-{
-	const struct mr_region_config region_config = {
-		.size = sizeof(region_config), .max_bytes = 1
-	};
-	struct mr_pool_config config = { SIZE, .n_pages = (1 << 18) + 1 };
-	struct test_allocator a = { 0 };
-	struct mr_ctx *ctx = test_ctx(&a);
-	struct mr_pool *pool = NULL;
-	struct mr_reason why = { "" };
-
-	mr_region_create(ctx, &region_config, &config.region, NULL);
-	assert_int_equal(mr_pool_create(ctx, &config, &pool, &why), -ENOMEM);
-	assert_reason_has(&why, "no room for");
-	assert_null(pool);
-	assert_int_equal(mr_region_destroy(config.region, NULL), 0);
-	mr_ctx_destroy(ctx);
-	assert_int_equal(a.n_out, 0);
 }
 
 TEST(pool_in_use_is_not_destroyed)

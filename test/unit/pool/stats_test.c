@@ -28,34 +28,6 @@ TEST(size_says_what_the_caller_knows)
 	fixture_close(&f);
 }
 
-/* Where each page is, after each step of its way round. */
-TEST(every_place_is_counted)
-{
-	struct pool_fixture f;
-	struct mr_pool_stats s;
-	static uint64_t addrs[300];
-
-	fixture_open(&f, 512, 4096, 4096);
-	mr_frag_alloc_bulk(f.cache, addrs, 300, 4096);
-	s = pool_stats(f.pool);
-	assert_int_equal(s.n_in_flight, 300);
-	assert_int_equal(s.n_cached, 20); /* 5 magazines were fetched */
-	assert_int_equal(s.n_depot, 0);
-	assert_int_equal(s.alloc_fast, 300);
-	assert_int_equal(s.alloc_slow, 320);
-	mr_frag_free_bulk(f.cache, addrs, 300);
-	s = pool_stats(f.pool);
-	assert_int_equal(s.n_in_flight, 0);
-	assert_int_equal(s.n_cached + s.n_depot, 320);
-	assert_int_equal(s.n_depot, 192);
-	assert_int_equal(s.recycle_cached, 300);
-	assert_int_equal(s.recycle_cache_full, 3);
-	assert_int_equal(s.n_free, 512);
-	assert_int_equal(s.recycle_ring_full, 0);
-	assert_int_equal(s.depot_cas_failed, 0);
-	fixture_close(&f);
-}
-
 /* Read while they run, two sums may cross; then nothing is less than none. */
 TEST(crossed_sums_do_not_wrap)
 {

@@ -245,27 +245,6 @@ TEST(it_grows_ahead)
 	fixture_close(&c);
 }
 
-TEST(idle_caches_grow_old)
-{
-	const struct mr_pool_config config = { .n_pages = 512 };
-	struct mr_cache_stats stats = { .size = sizeof(stats) };
-	struct pool_fixture c;
-	uint64_t addr;
-
-	fixture_open_at(&c, START_NS, config);
-	addr = alloc_one(c.cache, 4096);
-	trim(c.pool, NULL);
-	c.now_ns += 5000;
-	assert_int_equal(mr_cache_stats(c.cache, &stats), 0);
-	assert_int_equal(stats.idle_ns, 5000);
-	mr_frag_free_bulk(c.cache, &addr, 1);
-	trim(c.pool, NULL);
-	c.now_ns += 300;
-	assert_int_equal(mr_cache_stats(c.cache, &stats), 0);
-	assert_int_equal(stats.idle_ns, 300);
-	fixture_close(&c);
-}
-
 enum { IDLE_NS = 5000 };
 
 static void let_idle(struct mr_pool *pool, uint64_t *now_ns)
