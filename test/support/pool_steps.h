@@ -186,12 +186,13 @@ static inline void ask_for_nobodys(struct model *m)
 static inline uint64_t free_chunk(struct model *m, uint32_t s)
 {
 	struct side *side = &m->sides[s];
-	const uint32_t n_pages = mri_pool_population(side->pool);
+	const struct mr_pool *pool = side->pool;
+	const uint64_t page =
+		mri_page_addr(pool, below(m, mri_pool_population(pool)));
 	const uint64_t addr =
-		side->pool->addr +
-		(uint64_t)below(m, n_pages << (side->pool->page_shift -
-					       side->pool->chunk_shift)) *
-			side->pool->chunk_bytes;
+		page + (uint64_t)below(m, pool->page_bytes >>
+						  pool->chunk_shift) *
+			       pool->chunk_bytes;
 
 	/* Blocks that wait in the depot are counted otherwise: block_test.c. */
 	if (side->pool->safety == NULL || mri_is_block(side->pool, addr))
@@ -534,7 +535,7 @@ static inline void model_open(struct model *m, struct mr_pool_config config)
 	m->sides[1].pool = pool_beside(&m->f, 200, 2048);
 	for (uint32_t i = 0; i < N_POOLS; i++)
 		m->sides[i].is_cut = m->sides[i].pool->live != NULL;
-	m->sides[0].has_quarantine = config.safety == MR_SAFETY_POISON;
+	m->sides[0].has_quarantine = config.safety >= MR_SAFETY_POISON;
 	for (uint32_t i = 0; i < N_CACHES; i++)
 		assert_int_equal(mr_cache_create(m->sides[side_of(i)].pool,
 						 &m->caches[i], NULL),

@@ -11,29 +11,12 @@
 
 enum { N_PAGES = 64 };
 
-static struct mr_pool *make(struct pool_fixture *f, uint32_t page_bytes)
+static void open_guarded(struct pool_fixture *f, uint32_t page_bytes)
 {
-	const struct mr_pool_config config = { .size = sizeof(config),
-					       .n_pages = N_PAGES,
-					       .page_bytes = page_bytes,
-					       .safety = MR_SAFETY_GUARD };
-
-	memset(f, 0, sizeof(*f));
-	f->ctx = test_ctx(&f->allocator);
-	assert_int_equal(mr_pool_create(f->ctx, &config, &f->pool, NULL), 0);
-	assert_int_equal(mr_cache_create(f->pool, &f->cache, NULL), 0);
-	f->region = mr_pool_region(f->pool);
-	f->base = mr_region_base(f->region);
-	return f->pool;
-}
-
-static void unmake(struct pool_fixture *f)
-{
-	mr_cache_destroy(f->cache);
-	assert_in_flight(f->pool, 0);
-	assert_int_equal(mr_pool_destroy(f->pool, NULL), 0);
-	mr_ctx_destroy(f->ctx);
-	assert_int_equal(f->allocator.n_out, 0);
+	fixture_open_with(
+		f, (struct mr_pool_config){ .n_pages = N_PAGES,
+					    .page_bytes = page_bytes,
+					    .safety = MR_SAFETY_GUARD });
 }
 
 __attribute__((no_sanitize("address"), noinline)) static void touch(uint8_t *at)
@@ -53,7 +36,7 @@ static bool is_fatal(uint32_t page_bytes, int64_t offset, bool is_freed)
 		uint64_t addr;
 
 		signal(SIGSEGV, SIG_DFL); /* sanitizers and cmocka have own */
-		make(&f, page_bytes);
+		open_guarded(&f, page_bytes);
 		addr = alloc_one(f.cache, page_bytes);
 		if (is_freed)
 			mr_frag_free_bulk(f.cache, &addr, 1);
@@ -89,31 +72,14 @@ TEST(a_fault_ends_it)
 	}
 }
 
-TEST(it_is_a_pool_like_others)
+/* Whole pages are as in other pools: model_test.c. */
+TEST(frags_are_cut_from_single_pages)
 {
 	struct mr_frag_cache *frags;
 	struct pool_fixture f;
-	uint64_t addrs[N_PAGES + 1], addr;
+	uint64_t addr;
 
-	make(&f, 4096);
-	for (uint32_t round = 0; round < 3; round++) {
-		assert_int_equal(
-			mr_frag_alloc_bulk(f.cache, addrs, N_PAGES + 1, 4096),
-			N_PAGES);
-		for (uint32_t i = 0; i < N_PAGES; i++)
-			memset(f.base + addrs[i], 1, 4096);
-		assert_in_flight(f.pool, N_PAGES);
-		mr_frag_free_bulk(f.cache, addrs, N_PAGES / 2);
-		mr_pool_frag_free_bulk(f.pool, addrs + N_PAGES / 2,
-				       N_PAGES / 2);
-		assert_in_flight(f.pool, 0);
-	}
-	assert_int_equal(mr_pool_frag_alloc_bulk(f.pool, addrs, 3, 4096), 3);
-	memset(f.base + addrs[2], 1, 4096);
-	mr_frag_free_bulk(f.cache, addrs, 3);
-	mr_frag_free_bulk(f.cache, addrs, 1);
-	assert_int_equal(pool_stats(f.pool).free_double, 1);
-	/* Frags are cut from single pages. */
+	open_guarded(&f, 4096);
 	assert_int_equal(mr_frag_cache_create(f.cache, &frags, NULL), 0);
 	assert_int_equal(mr_frag_cache_alloc(frags, 5000, 0, &addr), -ENOMEM);
 	for (uint32_t i = 0; i < 20; i++) {
@@ -123,7 +89,7 @@ TEST(it_is_a_pool_like_others)
 	}
 	mr_frag_cache_destroy(frags);
 	assert_int_equal(pool_stats(f.pool).poison_broken, 0);
-	unmake(&f);
+	fixture_close(&f);
 }
 
 /* A guard is no page: whoever gives its address back has counted too far. */
@@ -132,7 +98,7 @@ TEST(the_address_of_a_guard_is_refused)
 	struct pool_fixture f;
 	uint64_t addrs[2];
 
-	make(&f, 4096);
+	open_guarded(&f, 4096);
 	assert_int_equal(mr_page_alloc_bulk(f.pool, 0, addrs, 2), 2);
 	for (uint32_t i = 0; i < 2; i++) {
 		const uint64_t guard = addrs[i] + 4096;
@@ -143,17 +109,17 @@ TEST(the_address_of_a_guard_is_refused)
 	}
 	mr_page_free_bulk(f.pool, 0, addrs, 2);
 	assert_int_equal(pool_stats(f.pool).free_double, 0);
-	unmake(&f);
+	fixture_close(&f);
 }
 
 TEST(devices_cannot_register_it)
 {
 	struct pool_fixture f;
 
-	make(&f, 4096);
+	open_guarded(&f, 4096);
 	assert_int_equal(mr_region_pin(f.region, "xdp:eth0", 4096), -ENOTSUP);
 	assert_int_equal(mr_region_pin(f.region, "xdp:eth0", 0), -ENOTSUP);
-	unmake(&f);
+	fixture_close(&f);
 }
 
 TEST(what_cannot_be_guarded)
@@ -220,21 +186,16 @@ TEST(where_nothing_can_be_guarded)
 	fixture_close(&f);
 }
 
-TEST(a_layout_that_no_pool_gets_or_loses)
+/* Nor does another pool get it: safety_test.c. */
+TEST(the_layout_stays)
 {
 	struct pool_fixture f;
 
-	fixture_open(&f, N_PAGES, 4096, 4096);
-	mr_cache_destroy(f.cache);
-	assert_int_equal(mr_pool_set_safety(f.pool, MR_SAFETY_GUARD, NULL),
-			 -EINVAL);
-	assert_int_equal(mr_cache_create(f.pool, &f.cache, NULL), 0);
-	fixture_close(&f);
-	make(&f, 4096);
+	open_guarded(&f, 4096);
 	mr_cache_destroy(f.cache);
 	assert_int_equal(mr_pool_set_safety(f.pool, MR_SAFETY_POISON, NULL),
 			 -EINVAL);
 	assert_int_equal(mr_pool_set_safety(f.pool, MR_SAFETY_GUARD, NULL), 0);
-	f.cache = NULL;
-	unmake(&f);
+	assert_int_equal(mr_cache_create(f.pool, &f.cache, NULL), 0);
+	fixture_close(&f);
 }
