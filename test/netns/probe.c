@@ -8,11 +8,12 @@
  * in the table at the end; counts and times are decimal.
  */
 #include <errno.h>
-#include <poll.h>
+#include <linux/capability.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,27 +22,29 @@
 
 #include "probe.h"
 
+enum { MAX_MACS = 8, MAX_STATS = 1024 };
+
 static void on_log(void *opaque, enum mr_log_level level, const char *line)
 {
 	(void)opaque;
 	fprintf(stderr, "%d %s\n", (int)level, line);
 }
 
-json_t *answer_error(int err, const struct mr_reason *reason)
+json_t *answer(struct probe *probe, int err)
 {
-	return json_pack("{s:b, s:i, s:s}", "ok", 0, "errno", -err, "reason",
-			 reason->text);
-}
-
-json_t *answer(int err, const struct mr_reason *reason)
-{
-	return err < 0 ? answer_error(err, reason) :
+	return err < 0 ? json_pack("{s:b, s:i, s:s}", "ok", 0, "errno", -err,
+				   "reason", probe->reason.text) :
 			 json_pack("{s:b}", "ok", 1);
 }
 
-struct mr_port *port_of(struct probe *probe, const struct arguments *a)
+json_t *answer_number(const char *name, uint64_t n)
 {
-	return probe->ports[number(a, 1, 0)];
+	return json_pack("{s:b, s:I}", "ok", 1, name, (json_int_t)n);
+}
+
+struct mr_port *port_of(const struct probe *probe)
+{
+	return probe->ports[number(probe, 1, 0)];
 }
 
 uint64_t now_ms(void)
@@ -52,77 +55,70 @@ uint64_t now_ms(void)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* Argument i as a number; otherwise if it is not there. */
-uint64_t number(const struct arguments *a, uint32_t i, uint64_t otherwise)
+uint32_t number(const struct probe *probe, uint32_t i, uint32_t otherwise)
 {
-	return i < a->n ? strtoull(a->words[i], NULL, 10) : otherwise;
+	return i < probe->n_words ?
+		       (uint32_t)strtoul(probe->words[i], NULL, 10) :
+		       otherwise;
 }
 
-static json_t *do_region(struct probe *probe, const struct arguments *a)
+static json_t *do_region(struct probe *probe)
 {
 	struct mr_region_config config = {
 		.size = sizeof(config),
-		.os_pages = (enum mr_os_pages)number(a, 1, 0),
+		.os_pages = (enum mr_os_pages)number(probe, 1, 0),
 	};
-	struct mr_reason reason = { "" };
 
-	return answer(mr_region_create(probe->ctx, &config, &probe->region,
-				       &reason),
-		      &reason);
+	return answer(probe, mr_region_create(probe->ctx, &config,
+					      &probe->region, &probe->reason));
 }
 
 /*
  * pool N_PAGES [PAGE_BYTES [HEADROOM [MAX_PAGES]]]: in the one region of the
  * program.
  */
-static json_t *do_pool(struct probe *probe, const struct arguments *a)
+static json_t *do_pool(struct probe *probe)
 {
 	const uint32_t i = probe->n_pools;
 	struct mr_pool_config config = {
 		.size = sizeof(config),
-		.n_pages = (uint32_t)number(a, 1, 8192),
-		.page_bytes = (uint32_t)number(a, 2, 4096),
-		.headroom_bytes = (uint32_t)number(a, 3, 0),
-		.max_pages = (uint32_t)number(a, 4, 0),
+		.n_pages = number(probe, 1, 8192),
+		.page_bytes = number(probe, 2, 4096),
+		.headroom_bytes = number(probe, 3, 0),
+		.max_pages = number(probe, 4, 0),
 		.region = probe->region,
 	};
-	struct mr_reason reason = { "" };
 	int err = -ENOSPC;
 
 	if (i < MAX_POOLS)
 		err = mr_pool_create(probe->ctx, &config, &probe->pools[i],
-				     &reason);
+				     &probe->reason);
 	if (err == 0)
 		err = mr_cache_create(probe->pools[i], &probe->caches[i],
-				      &reason);
+				      &probe->reason);
 	if (err < 0)
-		return answer_error(err, &reason);
+		return answer(probe, err);
 	probe->region = mr_pool_region(probe->pools[i]);
 	probe->n_pools++;
-	return json_pack("{s:b, s:i}", "ok", 1, "pool", i);
+	return answer_number("pool", i);
 }
 
 /* grow POOL N_PAGES */
-static json_t *do_grow(struct probe *probe, const struct arguments *a)
+static json_t *do_grow(struct probe *probe)
 {
-	struct mr_reason reason = { "" };
-
-	return answer(mr_pool_grow(probe->pools[number(a, 1, 0)],
-				   (uint32_t)number(a, 2, 0), &reason),
-		      &reason);
+	return answer(probe, mr_pool_grow(probe->pools[number(probe, 1, 0)],
+					  number(probe, 2, 0), &probe->reason));
 }
 
 /* shrink POOL N_KEEP */
-static json_t *do_shrink(struct probe *probe, const struct arguments *a)
+static json_t *do_shrink(struct probe *probe)
 {
-	struct mr_reason reason = { "" };
 	uint64_t n_pages = 0;
-	const int err = mr_pool_shrink(probe->pools[number(a, 1, 0)],
-				       number(a, 2, 0), &n_pages, &reason);
+	const int err =
+		mr_pool_shrink(probe->pools[number(probe, 1, 0)],
+			       number(probe, 2, 0), &n_pages, &probe->reason);
 
-	if (err < 0)
-		return answer_error(err, &reason);
-	return json_pack("{s:b, s:I}", "ok", 1, "n", (json_int_t)n_pages);
+	return err < 0 ? answer(probe, err) : answer_number("n", n_pages);
 }
 
 /*
@@ -137,41 +133,36 @@ static void flush_caches(struct probe *probe)
 }
 
 /* destroy-pool POOL */
-static json_t *do_destroy_pool(struct probe *probe, const struct arguments *a)
+static json_t *do_destroy_pool(struct probe *probe)
 {
-	const uint64_t i = number(a, 1, 0);
-	struct mr_reason reason = { "" };
+	const uint64_t i = number(probe, 1, 0);
 	int err;
 
 	flush_caches(probe);
 	mr_cache_destroy(probe->caches[i]);
 	probe->caches[i] = NULL;
-	err = mr_pool_destroy(probe->pools[i], &reason);
+	err = mr_pool_destroy(probe->pools[i], &probe->reason);
 	if (err == 0)
 		probe->pools[i] = NULL;
 	else
 		(void)mr_cache_create(probe->pools[i], &probe->caches[i], NULL);
-	return answer(err, &reason);
+	return answer(probe, err);
 }
 
-static json_t *do_destroy_region(struct probe *probe,
-				 const struct arguments *a)
+static json_t *do_destroy_region(struct probe *probe)
 {
-	struct mr_reason reason = { "" };
-	const int err = mr_region_destroy(probe->region, &reason);
+	const int err = mr_region_destroy(probe->region, &probe->reason);
 
-	(void)a;
 	if (err == 0)
 		probe->region = NULL;
-	return answer(err, &reason);
+	return answer(probe, err);
 }
 
-static json_t *do_segments(struct probe *probe, const struct arguments *a)
+static json_t *do_segments(struct probe *probe)
 {
 	struct mr_segment_info info;
 	json_t *list = json_array();
 
-	(void)a;
 	for (uint32_t i = 0; mr_region_segment(probe->region, i, &info) == 0;
 	     i++)
 		json_array_append_new(
@@ -184,11 +175,11 @@ static json_t *do_segments(struct probe *probe, const struct arguments *a)
 }
 
 /* pool-stats POOL */
-static json_t *do_pool_stats(struct probe *probe, const struct arguments *a)
+static json_t *do_pool_stats(struct probe *probe)
 {
 	struct mr_pool_stats s = { .size = sizeof(s) };
 
-	mr_pool_stats(probe->pools[number(a, 1, 0)], &s);
+	mr_pool_stats(probe->pools[number(probe, 1, 0)], &s);
 	return json_pack("{s:b, s:I, s:I, s:I, s:I}", "ok", 1, "population",
 			 (json_int_t)s.n_pages, "free", (json_int_t)s.n_free,
 			 "in_flight", (json_int_t)s.n_in_flight, "committed",
@@ -196,55 +187,132 @@ static json_t *do_pool_stats(struct probe *probe, const struct arguments *a)
 }
 
 /* open SPEC [POOL [N_WORKERS]] */
-static json_t *do_open(struct probe *probe, const struct arguments *a)
+static json_t *do_open(struct probe *probe)
 {
-	const uint64_t pool = number(a, 2, 0);
+	const uint32_t pool = number(probe, 2, 0);
 	const uint64_t start_ms = now_ms();
 	struct mr_port_config config = {
 		.size = sizeof(config),
-		.n_workers = (uint32_t)number(a, 3, 0),
+		.n_workers = number(probe, 3, 0),
 		.pool = probe->pools[pool],
 	};
-	struct mr_reason reason = { "" };
 	struct mr_port *port;
 	uint32_t i = 0;
 	int err;
 
-	err = mr_port_open(probe->ctx, a->words[1], &config, &port, &reason);
+	err = mr_port_open(probe->ctx, probe->words[1], &config, &port,
+			   &probe->reason);
 	if (err < 0)
-		return answer_error(err, &reason);
+		return answer(probe, err);
 	while (probe->ports[i] != NULL)
 		i++;
 	probe->ports[i] = port;
-	probe->pool_of[i] = (uint32_t)pool;
+	probe->pool_of[i] = pool;
 	return json_pack("{s:b, s:i, s:I}", "ok", 1, "port", (int)i, "ms",
 			 (json_int_t)(now_ms() - start_ms));
 }
 
 /* close PORT */
-static json_t *do_close(struct probe *probe, const struct arguments *a)
+static json_t *do_close(struct probe *probe)
 {
-	const uint64_t i = number(a, 1, 0);
+	const uint64_t i = number(probe, 1, 0);
 	const uint64_t start_ms = now_ms();
 
 	mr_port_close(probe->ports[i]);
 	probe->ports[i] = NULL;
-	return json_pack("{s:b, s:I}", "ok", 1, "ms",
-			 (json_int_t)(now_ms() - start_ms));
+	return answer_number("ms", now_ms() - start_ms);
 }
 
 /* fork SECONDS: a child that holds what it inherited and does nothing. */
-static json_t *do_fork(struct probe *probe, const struct arguments *a)
+static json_t *do_fork(struct probe *probe)
 {
-	const unsigned int seconds = (unsigned int)number(a, 1, 10);
 	const pid_t pid = fork();
 
-	(void)probe;
 	if (pid == 0) {
-		sleep(seconds);
+		sleep(number(probe, 1, 10));
 		_exit(0);
 	}
 	return json_pack("{s:b, s:i}", "ok", pid > 0, "pid", (int)pid);
+}
+
+/* promisc PORT 0|1, allmulti PORT 0|1, mtu PORT BYTES */
+static json_t *do_set(struct probe *probe)
+{
+	static const struct {
+		const char *name;
+		int (*set)(struct mr_port *port, uint32_t value,
+			   struct mr_reason *reterr_reason);
+	} settings[] = {
+		{ "promisc", mr_port_set_promisc },
+		{ "allmulti", mr_port_set_allmulti },
+		{ "mtu", mr_port_set_mtu },
+	};
+	uint32_t i = 0;
+
+	while (strcmp(probe->words[0], settings[i].name) != 0)
+		i++;
+	return answer(probe,
+		      settings[i].set(port_of(probe), number(probe, 2, 0),
+				      &probe->reason));
+}
+
+static void read_mac(const char *text, uint8_t mac[6])
+{
+	unsigned int b[6] = { 0 };
+
+	sscanf(text, "%2x:%2x:%2x:%2x:%2x:%2x", &b[0], &b[1], &b[2], &b[3],
+	       &b[4], &b[5]);
+	for (uint32_t i = 0; i < 6; i++)
+		mac[i] = (uint8_t)b[i];
+}
+
+/* mac PORT ADDRESS */
+static json_t *do_mac(struct probe *probe)
+{
+	uint8_t mac[6];
+
+	read_mac(probe->words[2], mac);
+	return answer(probe,
+		      mr_port_set_mac(port_of(probe), mac, &probe->reason));
+}
+
+/* filter PORT [ADDRESS ...] */
+static json_t *do_filter(struct probe *probe)
+{
+	uint8_t macs[MAX_MACS][6];
+	uint32_t n = 0;
+
+	for (; n < MAX_MACS && n + 2 < probe->n_words; n++)
+		read_mac(probe->words[n + 2], macs[n]);
+	return answer(probe, mr_port_set_mac_filter(port_of(probe), macs, n,
+						    &probe->reason));
+}
+
+/* device-stats PORT: as a list, for a name may come twice. */
+static json_t *do_device_stats(struct probe *probe)
+{
+	static struct mr_named_count counts[MAX_STATS];
+	const uint32_t n =
+		mr_port_device_stats(port_of(probe), counts, MAX_STATS);
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < n && i < MAX_STATS; i++)
+		json_array_append_new(list,
+				      json_pack("[s, I]", counts[i].name,
+						(json_int_t)counts[i].value));
+	return json_pack("{s:b, s:o}", "ok", 1, "stats", list);
+}
+
+/* drop-capabilities: all of them, for good. */
+static json_t *do_drop_capabilities(struct probe *probe)
+{
+	struct __user_cap_header_struct head = {
+		.version = _LINUX_CAPABILITY_VERSION_3,
+	};
+	const struct __user_cap_data_struct none[2] = { { 0 } };
+
+	(void)probe;
+	return json_pack("{s:b}", "ok", syscall(SYS_capset, &head, none) == 0);
 }
 
 static const struct {
@@ -273,28 +341,31 @@ static const struct {
 	{ "send", 5, probe_send },
 	{ "flush", 3, probe_flush },
 	{ "fork", 2, do_fork },
-	{ "promisc", 3, probe_promisc },
-	{ "allmulti", 3, probe_allmulti },
-	{ "mtu", 3, probe_mtu },
-	{ "mac", 3, probe_mac },
-	{ "filter", 2, probe_filter },
-	{ "device-stats", 2, probe_device_stats },
-	{ "drop-capabilities", 1, probe_drop_capabilities },
+	{ "promisc", 3, do_set },
+	{ "allmulti", 3, do_set },
+	{ "mtu", 3, do_set },
+	{ "mac", 3, do_mac },
+	{ "filter", 2, do_filter },
+	{ "device-stats", 2, do_device_stats },
+	{ "drop-capabilities", 1, do_drop_capabilities },
 };
 
 static json_t *obey(struct probe *probe, char *line)
 {
-	struct arguments a = { .n = 0 };
 	char *rest = NULL;
 
+	probe->reason.text[0] = '\0';
+	probe->n_words = 0;
 	for (char *word = strtok_r(line, " \n", &rest);
-	     word != NULL && a.n < MAX_WORDS; word = strtok_r(NULL, " \n", &rest))
-		a.words[a.n++] = word;
-	for (size_t i = 0; a.n > 0 && i < sizeof(commands) / sizeof(*commands);
+	     word != NULL && probe->n_words < MAX_WORDS;
+	     word = strtok_r(NULL, " \n", &rest))
+		probe->words[probe->n_words++] = word;
+	for (size_t i = 0;
+	     probe->n_words > 0 && i < sizeof(commands) / sizeof(*commands);
 	     i++)
-		if (strcmp(a.words[0], commands[i].name) == 0 &&
-		    a.n >= commands[i].n_least)
-			return commands[i].run(probe, &a);
+		if (strcmp(probe->words[0], commands[i].name) == 0 &&
+		    probe->n_words >= commands[i].n_least)
+			return commands[i].run(probe);
 	return json_pack("{s:b, s:s}", "ok", 0, "reason", "no such command");
 }
 
@@ -304,7 +375,7 @@ static json_t *end(struct probe *probe)
 	struct mr_pool_stats s = { .size = sizeof(s) };
 	json_int_t n_in_flight = 0;
 
-	json_decref(probe_release(probe, NULL));
+	json_decref(probe_release(probe));
 	for (uint32_t i = 0; i < MAX_PORTS; i++)
 		mr_port_close(probe->ports[i]);
 	flush_caches(probe);
@@ -336,10 +407,10 @@ int main(void)
 	const struct mr_ctx_config config = { .size = sizeof(config),
 					      .log = on_log };
 	struct probe *probe = calloc(1, sizeof(*probe));
-	struct mr_reason reason;
 	char line[512];
 
-	if (probe == NULL || mr_ctx_create(&config, &probe->ctx, &reason) < 0)
+	if (probe == NULL ||
+	    mr_ctx_create(&config, &probe->ctx, &probe->reason) < 0)
 		return 1;
 	/* Unbuffered, so that poll() on it tells the truth: see forward. */
 	setvbuf(stdin, NULL, _IONBF, 0);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * probe.c         the commands that make, open and close things
- * probe_control.c those that set something on a device
+ * probe.c         the commands that open, close and set things
  * probe_frames.c  those that move frames or count them
  */
 #ifndef NETNS_PROBE_H
@@ -12,11 +11,6 @@
 
 enum { MAX_POOLS = 4, MAX_PORTS = 8, MAX_WORDS = 16, MAX_HELD = 65536 };
 
-struct arguments {
-	uint32_t n;
-	const char *words[MAX_WORDS];
-};
-
 struct probe {
 	struct mr_ctx *ctx;
 	struct mr_region *region;
@@ -25,23 +19,26 @@ struct probe {
 	struct mr_port *ports[MAX_PORTS];
 	uint32_t pool_of[MAX_PORTS];
 	uint32_t n_pools;
-	uint32_t n_held; /* entries received and kept */
+	uint32_t n_words; /* of the command: its name, then arguments */
+	const char *words[MAX_WORDS];
+	struct mr_reason reason;
+	uint32_t n_held;     /* entries received and kept */
 	uint32_t n_numbered; /* frames made so far */
 	struct mr_frame held[MAX_HELD];
 };
 
-json_t *answer_error(int err, const struct mr_reason *reason);
-/* The same, or that it went well. */
-json_t *answer(int err, const struct mr_reason *reason);
-struct mr_port *port_of(struct probe *probe, const struct arguments *a);
+/* That it went well or, with err, the reason. */
+json_t *answer(struct probe *probe, int err);
+/* That it went well, and a number. */
+json_t *answer_number(const char *name, uint64_t n);
+/* The port that the first argument means. */
+struct mr_port *port_of(const struct probe *probe);
 uint64_t now_ms(void);
-uint64_t number(const struct arguments *a, uint32_t i, uint64_t otherwise);
+/* Argument i as a number; otherwise if it is not there. */
+uint32_t number(const struct probe *probe, uint32_t i, uint32_t otherwise);
 
-/* A command, by a line whose words are its arguments. */
-typedef json_t *command_fn(struct probe *probe, const struct arguments *a);
+typedef json_t *command_fn(struct probe *probe);
 command_fn probe_info, probe_link, probe_wake, probe_stats, probe_hold,
-	probe_hashes, probe_release, probe_forward, probe_send, probe_flush,
-	probe_promisc, probe_allmulti, probe_mtu, probe_mac, probe_filter,
-	probe_device_stats, probe_drop_capabilities;
+	probe_hashes, probe_release, probe_forward, probe_send, probe_flush;
 
 #endif

@@ -11,11 +11,11 @@
 enum { BURST = 64, STEP_MS = 1, SEND_MS = 2000, TEST_TYPE = 0x88b5 };
 
 /* info PORT */
-json_t *probe_info(struct probe *probe, const struct arguments *a)
+json_t *probe_info(struct probe *probe)
 {
 	struct mr_port_info i = { .size = sizeof(i) };
 
-	mr_port_info(probe->ports[number(a, 1, 0)], &i);
+	mr_port_info(port_of(probe), &i);
 	return json_pack("{s:b, s:s, s:s, s:s, s:i, s:i, s:i, s:b, s:b, s:I, "
 			 "s:I}",
 			 "ok", 1, "name", i.name, "mode", i.mode, "why", i.why,
@@ -27,9 +27,9 @@ json_t *probe_info(struct probe *probe, const struct arguments *a)
 }
 
 /* link PORT: after the events that have come. */
-json_t *probe_link(struct probe *probe, const struct arguments *a)
+json_t *probe_link(struct probe *probe)
 {
-	struct mr_port *port = probe->ports[number(a, 1, 0)];
+	struct mr_port *port = port_of(probe);
 	const int n_events = mr_port_poll(port);
 	struct mr_link link = { 0 };
 
@@ -39,11 +39,11 @@ json_t *probe_link(struct probe *probe, const struct arguments *a)
 }
 
 /* wake PORT MS: sleep until the port's fd says that something happened. */
-json_t *probe_wake(struct probe *probe, const struct arguments *a)
+json_t *probe_wake(struct probe *probe)
 {
-	struct pollfd fd = { .fd = mr_port_fd(probe->ports[number(a, 1, 0)]),
+	struct pollfd fd = { .fd = mr_port_fd(port_of(probe)),
 			     .events = POLLIN };
-	const int n = poll(&fd, 1, (int)number(a, 2, 0));
+	const int n = poll(&fd, 1, (int)number(probe, 2, 0));
 
 	return json_pack("{s:b}", "ok", n == 1);
 }
@@ -63,14 +63,13 @@ static json_t *rx_json(struct mr_rxq *rxq)
 	struct mr_rx_stats s = { .size = sizeof(s) };
 
 	mr_rxq_stats(rxq, &s);
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "received",
-			 (json_int_t)s.received, "delivered",
-			 (json_int_t)s.delivered, "offloaded",
-			 (json_int_t)s.offloaded, "passed_to_kernel",
-			 (json_int_t)s.passed_to_kernel, "bytes",
-			 (json_int_t)s.bytes,
-			 "drops", named(s.drops, mr_rx_drop_name), "events",
-			 named(s.events, mr_rx_event_name));
+	return json_pack(
+		"{s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "received",
+		(json_int_t)s.received, "delivered", (json_int_t)s.delivered,
+		"offloaded", (json_int_t)s.offloaded, "passed_to_kernel",
+		(json_int_t)s.passed_to_kernel, "bytes", (json_int_t)s.bytes,
+		"drops", named(s.drops, mr_rx_drop_name), "events",
+		named(s.events, mr_rx_event_name));
 }
 
 static json_t *tx_json(struct mr_txq *txq)
@@ -87,9 +86,9 @@ static json_t *tx_json(struct mr_txq *txq)
 }
 
 /* stats PORT: as in the JSON of mr-l2fwd. */
-json_t *probe_stats(struct probe *probe, const struct arguments *a)
+json_t *probe_stats(struct probe *probe)
 {
-	struct mr_port *port = probe->ports[number(a, 1, 0)];
+	struct mr_port *port = port_of(probe);
 	struct mr_named_count counts[16];
 	const uint32_t n = mr_port_device_drops(port, counts, 16);
 	json_t *drops = json_object(), *queues = json_array();
@@ -139,10 +138,10 @@ static void wait_for_work(struct probe *probe, const uint64_t *ports,
  * hold PORT N_ENTRIES MS: receive that many and keep them. It ends late, not
  * early: when none is there after MS.
  */
-json_t *probe_hold(struct probe *probe, const struct arguments *a)
+json_t *probe_hold(struct probe *probe)
 {
-	const uint64_t p = number(a, 1, 0), n_want = number(a, 2, 0);
-	const uint64_t end_ms = now_ms() + number(a, 3, 0);
+	const uint64_t p = number(probe, 1, 0), n_want = number(probe, 2, 0);
+	const uint64_t end_ms = now_ms() + number(probe, 3, 0);
 	struct mr_cache *cache = probe->caches[probe->pool_of[p]];
 	uint32_t n_got = 0;
 
@@ -186,10 +185,10 @@ static uint32_t count_fitting(const struct mr_meta *meta, uint32_t n,
  * queue how many, and of how many the hash is of that queue: the tables of all
  * our drivers have entry i for queue i % queues.
  */
-json_t *probe_hashes(struct probe *probe, const struct arguments *a)
+json_t *probe_hashes(struct probe *probe)
 {
-	const uint64_t p = number(a, 1, 0), n_want = number(a, 2, 0);
-	const uint64_t end_ms = now_ms() + number(a, 3, 0);
+	const uint64_t p = number(probe, 1, 0), n_want = number(probe, 2, 0);
+	const uint64_t end_ms = now_ms() + number(probe, 3, 0);
 	struct mr_cache *cache = probe->caches[probe->pool_of[p]];
 	struct mr_port_info info = { .size = sizeof(info) };
 	uint32_t n_of[64] = { 0 }, n_fitting[64] = { 0 }, n_got = 0;
@@ -217,15 +216,14 @@ json_t *probe_hashes(struct probe *probe, const struct arguments *a)
 }
 
 /* release: give back all that is held. */
-json_t *probe_release(struct probe *probe, const struct arguments *a)
+json_t *probe_release(struct probe *probe)
 {
 	const uint32_t n = probe->n_held;
 
-	(void)a;
 	if (n > 0)
 		mr_frame_free_bulk(probe->caches[0], probe->held, n);
 	probe->n_held = 0;
-	return json_pack("{s:b, s:i}", "ok", 1, "n", (int)n);
+	return answer_number("n", n);
 }
 
 static uint32_t forward_burst(struct probe *probe, uint64_t from, uint64_t to,
@@ -251,11 +249,11 @@ static uint32_t forward_burst(struct probe *probe, uint64_t from, uint64_t to,
  * of where it came from), with META 1 with metadata, until the next line comes.
  * That line is a command like any other.
  */
-json_t *probe_forward(struct probe *probe, const struct arguments *a)
+json_t *probe_forward(struct probe *probe)
 {
-	const uint64_t ports[2] = { number(a, 1, 0),
-				    number(a, 2, number(a, 1, 0)) };
-	const bool has_meta = number(a, 3, 0) != 0;
+	const uint64_t ports[2] = { number(probe, 1, 0),
+				    number(probe, 2, number(probe, 1, 0)) };
+	const bool has_meta = number(probe, 3, 0) != 0;
 	const uint32_t n_ports = ports[0] == ports[1] ? 1 : 2;
 	struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
 	uint64_t n_entries = 0;
@@ -276,8 +274,7 @@ json_t *probe_forward(struct probe *probe, const struct arguments *a)
 		if (n_round == 0)
 			wait_for_work(probe, ports, n_ports);
 	}
-	return json_pack("{s:b, s:I}", "ok", 1, "entries",
-			 (json_int_t)n_entries);
+	return answer_number("entries", n_entries);
 }
 
 /* As wire.py's frame(): its bytes depend on its number. */
@@ -323,13 +320,12 @@ static bool make_frame(struct probe *probe, uint64_t pool, uint32_t n_bytes,
  * send PORT QUEUE N BYTES [OFFSET [POOL]]: frames of one entry each, until one
  * is not taken for SEND_MS.
  */
-json_t *probe_send(struct probe *probe, const struct arguments *a)
+json_t *probe_send(struct probe *probe)
 {
-	const uint64_t p = number(a, 1, 0), n_want = number(a, 3, 1);
-	const uint64_t pool = number(a, 6, probe->pool_of[p]);
+	const uint64_t p = number(probe, 1, 0), n_want = number(probe, 3, 1);
+	const uint64_t pool = number(probe, 6, probe->pool_of[p]);
 	struct mr_cache *cache = probe->caches[probe->pool_of[p]];
-	struct mr_txq *txq =
-		mr_port_txq(probe->ports[p], (uint32_t)number(a, 2, 0));
+	struct mr_txq *txq = mr_port_txq(probe->ports[p], number(probe, 2, 0));
 	const uint32_t first = probe->n_numbered;
 	uint64_t n_sent = 0;
 
@@ -338,8 +334,8 @@ json_t *probe_send(struct probe *probe, const struct arguments *a)
 		struct mr_frame frame;
 		uint32_t n_taken;
 
-		if (!make_frame(probe, pool, (uint32_t)number(a, 4, 60),
-				(uint32_t)number(a, 5, 256), &frame))
+		if (!make_frame(probe, pool, number(probe, 4, 60),
+				number(probe, 5, 256), &frame))
 			break;
 		do {
 			n_taken = mr_tx_burst(txq, cache, &frame, 1);
@@ -355,11 +351,12 @@ json_t *probe_send(struct probe *probe, const struct arguments *a)
 }
 
 /* flush PORT MS: collect completions until none is pending. */
-json_t *probe_flush(struct probe *probe, const struct arguments *a)
+json_t *probe_flush(struct probe *probe)
 {
-	struct mr_port *port = probe->ports[number(a, 1, 0)];
-	struct mr_cache *cache = probe->caches[probe->pool_of[number(a, 1, 0)]];
-	const uint64_t end_ms = now_ms() + number(a, 2, 0);
+	struct mr_port *port = port_of(probe);
+	struct mr_cache *cache =
+		probe->caches[probe->pool_of[number(probe, 1, 0)]];
+	const uint64_t end_ms = now_ms() + number(probe, 2, 0);
 	uint64_t n_pending;
 
 	do {
