@@ -1,27 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Inside of the AF_XDP driver.
- *
- *     xdp.c         options, open, close
- *     xdp_bind.c  bind modes: which is tried, which is reached
- *     xdp_rx.c      rx ring, fill ring                         (hot)
- *     xdp_tx.c      tx ring, completion ring, the kick         (hot)
- *     xdp_csum.c    partial checksums of veth and tap
- *     xdp_copy.c    frames that the kernel would not take as they lie
- *     xdp_busy.c    busy polling instead of interrupts
- *     xdp_known.c   features missing or broken in drivers and kernels
- *     xdp_umem.c    memory registration, sockets and their rings
- *     xdp_prog.c    the XDP program and where it is attached
- *     xdp_user.c    options prog and map: programs and maps of others
- *     xdp_owner.c   finds the owner of another attached program
- *     xdp_bound.c   programs bound to a device: VLAN tags outside frames
- *     xdp_offload.c rules that the XDP program applies
- *     xdp_netdev.c  the network interface: facts and events
- *     xdp_master.c  refuses bonds, bridges, VLANs and the like
- *     xdp_genl.c    more facts, by generic netlink
- *     xdp_settings.c  what we set on it
- *     xdp_record.c  what was changed, and how it is restored
- *     xdp_stats.c   counters of the kernel and of the interface
+ * Inside of the AF_XDP driver; README.md lists its files.
  */
 #ifndef XDP_XDP_H
 #define XDP_XDP_H
@@ -440,10 +419,9 @@ uint32_t mri_xdp_zc_max_segs(uint32_t ifindex);
 int mri_xdp_napi_list(uint32_t ifindex, uint32_t *ret_ids, uint32_t n_max);
 /* The NAPI of an rx queue; 0: the driver does not report it. */
 uint32_t mri_xdp_queue_napi(uint32_t ifindex, uint32_t queue);
-/* 0, -ENOENT: it is gone, -EOPNOTSUPP: before Linux 6.13; or -errno. */
-int mri_xdp_napi_read(uint32_t id, enum xdp_setting setting,
-		      uint64_t *ret_value);
-int mri_xdp_napi_write(uint32_t id, enum xdp_setting setting, uint64_t value);
+/* As mri_xdp_setting(), of a NAPI; -EOPNOTSUPP: before Linux 6.13. */
+int mri_xdp_napi_setting(uint32_t id, enum xdp_setting setting, bool is_write,
+			 uint64_t *value);
 
 /* The kernel's NETDEV_XDP_ACT_*: 0, -ENOENT before Linux 6.3, or -errno. */
 int mri_xdp_features(uint32_t ifindex, uint64_t *ret_features);
@@ -462,11 +440,6 @@ void mri_xdp_rules_stats(const struct mr_rxq *base, struct mr_rx_stats *stats);
 void mri_xdp_busy_open(struct xdp_port *port);
 /* Ask for busy polling of a socket. False: there is none. */
 bool mri_xdp_busy_poll(const struct xdp_port *port, int fd);
-/* Deferral of interrupts; contracts of mri_xdp_setting_read() and _write(). */
-int mri_xdp_deferral_read(const struct xdp_port *port, const char *name,
-			  const struct xdp_change *change, uint64_t *ret_value);
-int mri_xdp_deferral_write(const struct xdp_port *port, const char *name,
-			   const struct xdp_change *change, uint64_t value);
 
 /* xdp_netdev.c */
 int mri_xdp_netdev_find(const char *name, struct xdp_netdev *ret_dev,
@@ -511,11 +484,11 @@ int mri_xdp_change(struct xdp_port *port, enum xdp_setting setting, uint32_t id,
 void mri_xdp_record_undo(struct xdp_port *port, enum xdp_setting first);
 
 /* xdp_settings.c */
-/* The setting of a change as it is now: 0 or -errno; -ENOENT: it is gone. */
-int mri_xdp_setting_read(const struct xdp_port *port,
-			 const struct xdp_change *change, uint64_t *ret_value);
-int mri_xdp_setting_write(const struct xdp_port *port,
-			  const struct xdp_change *change, uint64_t value);
+extern const char *const mri_xdp_setting_names[XDP_N_SETTINGS];
+/* Read or write the setting of a change: 0 or -errno; -ENOENT: it is gone. */
+int mri_xdp_setting(const struct xdp_port *port,
+		    const struct xdp_change *change, bool is_write,
+		    uint64_t *value);
 /* What the options ask for. */
 int mri_xdp_settings_open(struct xdp_port *port,
 			  struct mr_reason *reterr_reason);

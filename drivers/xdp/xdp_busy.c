@@ -5,18 +5,13 @@
  * The kernel leaves a NAPI to us as long as we poll it at least once per
  * gro_flush_timeout, provided that napi_defer_hard_irqs is set as well. Both
  * are set for the NAPIs of the port's queues (Linux 6.13), else for the whole
- * interface (sysfs); xdp_record.c restores them.
+ * interface (xdp_settings.c); xdp_record.c restores them.
  *
  * Source: linux/Documentation/networking/napi.rst, "Busy polling" and "IRQ
  * mitigation"; Documentation/networking/af_xdp.rst.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "xdp.h"
 
@@ -47,64 +42,6 @@ bool mri_xdp_busy_poll(const struct xdp_port *port, int fd)
 	mr_log(port->base.ctx, MR_LOG_WARNING, "%s: no busy polling: %s",
 	       port->base.info.name, mr_strerror(errno));
 	return false;
-}
-
-/* Read or write the number in a file of the interface; 0 or -errno. */
-static int use_file(const char *name, const char *file, int flags,
-		    uint64_t *value)
-{
-	char path[128], text[32] = "";
-	ssize_t n;
-	int fd;
-
-	snprintf(path, sizeof(path), "/sys/class/net/%s/%s", name, file);
-	fd = open(path, flags | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	if (flags == O_RDONLY) {
-		n = read(fd, text, sizeof(text) - 1);
-		*value = strtoull(text, NULL, 10);
-	} else {
-		n = snprintf(text, sizeof(text), "%llu\n",
-			     (unsigned long long)*value);
-		n = write(fd, text, (size_t)n);
-	}
-	n = n < 0 ? -errno : 0;
-	close(fd);
-	return (int)n;
-}
-
-static int use_deferral(const struct xdp_port *port, const char *name,
-			enum xdp_setting setting, int flags, uint64_t *value)
-{
-	static const char *const files[] = {
-		[XDP_SETTING_DEFER] = "napi_defer_hard_irqs",
-		[XDP_SETTING_FLUSH] = "gro_flush_timeout",
-	};
-	uint64_t ifindex = 0;
-	const int err = use_file(name, "ifindex", O_RDONLY, &ifindex);
-
-	/* /sys may show another network namespace. */
-	if (err == 0 && ifindex != port->dev.ifindex)
-		return -ENOENT;
-	return err < 0 ? err : use_file(name, files[setting], flags, value);
-}
-
-int mri_xdp_deferral_read(const struct xdp_port *port, const char *name,
-			  const struct xdp_change *change, uint64_t *ret_value)
-{
-	if (change->id != 0)
-		return mri_xdp_napi_read(change->id, change->setting,
-					 ret_value);
-	return use_deferral(port, name, change->setting, O_RDONLY, ret_value);
-}
-
-int mri_xdp_deferral_write(const struct xdp_port *port, const char *name,
-			   const struct xdp_change *change, uint64_t value)
-{
-	if (change->id != 0)
-		return mri_xdp_napi_write(change->id, change->setting, value);
-	return use_deferral(port, name, change->setting, O_WRONLY, &value);
 }
 
 /*

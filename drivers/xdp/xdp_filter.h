@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A port's filter: which frames it takes; all others stay with the kernel.
- *
- *     xdp_expr.c     libpcap compiles an expression to classic BPF
- *     xdp_cbpf.c     translates it to eBPF, which precedes a program
- *     xdp_filter.c   reads the options, loads program and filter as one
- *     xdp_session.c  checks whether it may take frames of a login session
- *     xdp_maybe.c    checks whether it may take a partly known frame
  */
 #ifndef XDP_FILTER_H
 #define XDP_FILTER_H

@@ -41,6 +41,12 @@ struct request {
 	uint8_t attributes[64];
 };
 
+/* Of a request of the family "netdev": each has 4 bytes. */
+struct attribute {
+	uint16_t type;
+	uint32_t value;
+};
+
 struct napis {
 	uint32_t *ids;
 	uint32_t n, n_max;
@@ -86,31 +92,6 @@ static void get(const struct nlmsghdr *message, uint16_t type, uint64_t *value)
 	memcpy(value, RTA_DATA(attribute), RTA_PAYLOAD(attribute));
 }
 
-static int ask(const struct request *request, mr_netlink_fn *take, void *opaque)
-{
-	return mr_netlink_ask(NETLINK_GENERIC, &request->header, take, opaque);
-}
-
-static void take_family(void *opaque, const struct nlmsghdr *message)
-{
-	get(message, CTRL_ATTR_FAMILY_ID, opaque);
-}
-
-/* A request of the family "netdev"; 0 or -errno. */
-static int begin_netdev(struct request *request, uint8_t command)
-{
-	uint64_t family = 0;
-	int err;
-
-	begin(request, GENL_ID_CTRL, CTRL_CMD_GETFAMILY);
-	put(request, CTRL_ATTR_FAMILY_NAME, "netdev", sizeof("netdev"));
-	err = ask(request, take_family, &family);
-	if (err == 0 && family == 0)
-		err = -ENOENT;
-	begin(request, (uint16_t)family, command);
-	return err;
-}
-
 static void take_answer(void *opaque, const struct nlmsghdr *message)
 {
 	struct answer *answer = opaque;
@@ -118,17 +99,48 @@ static void take_answer(void *opaque, const struct nlmsghdr *message)
 	get(message, answer->attribute, &answer->value);
 }
 
+static int ask(const struct request *request, mr_netlink_fn *take, void *opaque)
+{
+	return mr_netlink_ask(NETLINK_GENERIC, &request->header, take, opaque);
+}
+
+/* What the kernel says about the family "netdev". */
+static int ask_family(mr_netlink_fn *take, void *opaque)
+{
+	struct request request;
+
+	begin(&request, GENL_ID_CTRL, CTRL_CMD_GETFAMILY);
+	put(&request, CTRL_ATTR_FAMILY_NAME, "netdev", sizeof("netdev"));
+	return ask(&request, take, opaque);
+}
+
+/* A request of that family; 0 or -errno. */
+static int ask_netdev(uint8_t command, uint16_t flags,
+		      const struct attribute *attributes, uint32_t n,
+		      mr_netlink_fn *take, void *opaque)
+{
+	struct answer family = { CTRL_ATTR_FAMILY_ID, 0 };
+	struct request request;
+	const int err = ask_family(take_answer, &family);
+
+	if (err < 0 || family.value == 0)
+		return err < 0 ? err : -ENOENT;
+	begin(&request, (uint16_t)family.value, command);
+	request.header.nlmsg_flags |= flags;
+	for (uint32_t i = 0; i < n; i++)
+		put(&request, attributes[i].type, &attributes[i].value,
+		    sizeof(attributes[i].value));
+	return ask(&request, take, opaque);
+}
+
 /* An attribute of a device; *value stays if the kernel does not have it. */
 static int read_device(uint32_t ifindex, uint16_t attribute, uint64_t *value)
 {
+	const struct attribute device = { DEV_IFINDEX, ifindex };
 	struct answer answer = { attribute, *value };
-	struct request request;
-	int err = begin_netdev(&request, DEV_GET);
+	const int err =
+		ask_netdev(DEV_GET, 0, &device, 1, take_answer, &answer);
 
-	if (err < 0)
-		return err;
-	put(&request, DEV_IFINDEX, &ifindex, sizeof(ifindex));
-	err = ask(&request, take_answer, &answer);
 	*value = answer.value;
 	return err;
 }
@@ -186,13 +198,9 @@ static void take_group(void *opaque, const struct nlmsghdr *message)
 int mri_xdp_features_open(void)
 {
 	const struct sockaddr_nl address = { .nl_family = AF_NETLINK };
-	struct request request;
 	uint32_t group = 0;
-	int fd, err;
+	int fd, err = ask_family(take_group, &group);
 
-	begin(&request, GENL_ID_CTRL, CTRL_CMD_GETFAMILY);
-	put(&request, CTRL_ATTR_FAMILY_NAME, "netdev", sizeof("netdev"));
-	err = ask(&request, take_group, &group);
 	if (err == 0 && group == 0)
 		err = -ENOENT;
 	if (err < 0)
@@ -223,69 +231,42 @@ static void take_napi(void *opaque, const struct nlmsghdr *message)
 
 int mri_xdp_napi_list(uint32_t ifindex, uint32_t *ret_ids, uint32_t n_max)
 {
+	const struct attribute device = { NAPI_IFINDEX, ifindex };
 	struct napis napis = { .ids = ret_ids, .n_max = n_max };
-	struct request request;
-	int err = begin_netdev(&request, NAPI_GET);
+	const int err =
+		ask_netdev(NAPI_GET, NLM_F_DUMP, &device, 1, take_napi, &napis);
 
-	if (err < 0)
-		return err;
-	request.header.nlmsg_flags |= NLM_F_DUMP;
-	put(&request, NAPI_IFINDEX, &ifindex, sizeof(ifindex));
-	err = ask(&request, take_napi, &napis);
 	return err < 0 ? err : (int)napis.n;
-}
-
-static void take_queue(void *opaque, const struct nlmsghdr *message)
-{
-	get(message, QUEUE_NAPI_ID, opaque);
 }
 
 uint32_t mri_xdp_queue_napi(uint32_t ifindex, uint32_t queue)
 {
-	const uint32_t rx = 0;
-	struct request request;
-	uint64_t id = 0;
-	const int err = begin_netdev(&request, QUEUE_GET);
+	const struct attribute attributes[] = {
+		{ QUEUE_IFINDEX, ifindex },
+		{ QUEUE_TYPE, 0 }, /* rx */
+		{ QUEUE_ID, queue },
+	};
+	struct answer answer = { QUEUE_NAPI_ID, 0 };
 
-	if (err < 0)
-		return 0;
-	put(&request, QUEUE_IFINDEX, &ifindex, sizeof(ifindex));
-	put(&request, QUEUE_TYPE, &rx, sizeof(rx));
-	put(&request, QUEUE_ID, &queue, sizeof(queue));
-	(void)ask(&request, take_queue, &id);
-	return (uint32_t)id;
+	(void)ask_netdev(QUEUE_GET, 0, attributes, 3, take_answer, &answer);
+	return (uint32_t)answer.value;
 }
 
-static const uint16_t napi_attributes[XDP_N_SETTINGS] = {
-	[XDP_SETTING_DEFER] = NAPI_DEFER_HARD_IRQS,
-	[XDP_SETTING_FLUSH] = NAPI_GRO_FLUSH_TIMEOUT,
-};
-
-int mri_xdp_napi_read(uint32_t id, enum xdp_setting setting,
-		      uint64_t *ret_value)
+int mri_xdp_napi_setting(uint32_t id, enum xdp_setting setting, bool is_write,
+			 uint64_t *value)
 {
-	struct answer answer = { napi_attributes[setting], UINT64_MAX };
-	struct request request;
-	int err = begin_netdev(&request, NAPI_GET);
+	const struct attribute attributes[] = {
+		{ NAPI_ID, id },
+		{ setting == XDP_SETTING_DEFER ? NAPI_DEFER_HARD_IRQS :
+						 NAPI_GRO_FLUSH_TIMEOUT,
+		  (uint32_t)*value },
+	};
+	struct answer answer = { attributes[1].type, UINT64_MAX };
+	int err;
 
-	if (err < 0)
-		return err;
-	put(&request, NAPI_ID, &id, sizeof(id));
-	err = ask(&request, take_answer, &answer);
-	*ret_value = answer.value;
+	if (is_write)
+		return ask_netdev(NAPI_SET, 0, attributes, 2, NULL, NULL);
+	err = ask_netdev(NAPI_GET, 0, attributes, 1, take_answer, &answer);
+	*value = answer.value;
 	return err == 0 && answer.value == UINT64_MAX ? -EOPNOTSUPP : err;
-}
-
-int mri_xdp_napi_write(uint32_t id, enum xdp_setting setting, uint64_t value)
-{
-	const uint32_t word = (uint32_t)value;
-	struct request request;
-	int err = begin_netdev(&request, NAPI_SET);
-
-	if (err < 0)
-		return err;
-	put(&request, NAPI_ID, &id, sizeof(id));
-	put(&request, napi_attributes[setting], &word, sizeof(word));
-	err = ask(&request, NULL, NULL);
-	return err;
 }

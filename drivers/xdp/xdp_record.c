@@ -40,14 +40,6 @@ enum {
 	LINE_BYTES = 80,
 };
 
-static const char *const names[XDP_N_SETTINGS] = {
-	[XDP_SETTING_MTU] = "mtu",
-	[XDP_SETTING_MAC] = "address",
-	[XDP_SETTING_UP] = "up",
-	[XDP_SETTING_DEFER] = "napi_defer_hard_irqs",
-	[XDP_SETTING_FLUSH] = "gro_flush_timeout",
-};
-
 /* As ip(8) and sysfs have it. */
 static const char *describe(const struct xdp_change *change, uint64_t value,
 			    char text[64])
@@ -60,7 +52,8 @@ static const char *describe(const struct xdp_change *change, uint64_t value,
 		snprintf(text, 64, "address %02x:%02x:%02x:%02x:%02x:%02x",
 			 mac[0], mac[1], mac[2], mac[3], mac[4], mac[5]);
 	else
-		snprintf(text, 64, "%s %llu", names[change->setting],
+		snprintf(text, 64, "%s %llu",
+			 mri_xdp_setting_names[change->setting],
 			 (unsigned long long)value);
 	return text;
 }
@@ -139,7 +132,7 @@ static int note(struct xdp_port *port, const struct xdp_change *change)
 			return record->fd;
 	}
 	snprintf(line, sizeof(line), "%-20s %10u %20llu %20llu      \n",
-		 names[change->setting], change->id,
+		 mri_xdp_setting_names[change->setting], change->id,
 		 (unsigned long long)change->before,
 		 (unsigned long long)change->since);
 	if (pwrite(record->fd, line, LINE_BYTES, (off_t)(i * LINE_BYTES)) < 0)
@@ -171,7 +164,7 @@ int mri_xdp_change(struct xdp_port *port, enum xdp_setting setting, uint32_t id,
 			return -ENOSPC;
 		change = &record->changes[record->n];
 		*change = (struct xdp_change){ .setting = setting, .id = id };
-		err = mri_xdp_setting_read(port, change, &change->before);
+		err = mri_xdp_setting(port, change, false, &change->before);
 		if (err < 0)
 			return err;
 		change->since = change->before;
@@ -191,7 +184,7 @@ int mri_xdp_change(struct xdp_port *port, enum xdp_setting setting, uint32_t id,
 		       port->base.info.name, mr_strerror(-err),
 		       describe(change, change->before, text));
 	record->is_refused = err < 0;
-	err = mri_xdp_setting_write(port, change, value);
+	err = mri_xdp_setting(port, change, true, &value);
 	if (err < 0) {
 		change->since = was;
 		(void)note(port, change);
@@ -208,16 +201,16 @@ static int undo(const struct xdp_port *port, const struct xdp_change *change,
 		uint64_t deadline_ns)
 {
 	const struct timespec step = { .tv_nsec = LOCK_STEP_MS * 1000000 };
-	uint64_t now;
-	int err = mri_xdp_setting_read(port, change, &now);
+	uint64_t before = change->before, now = 0;
+	int err = mri_xdp_setting(port, change, false, &now);
 
 	/* The interface, or its NAPI, is gone. */
 	if (err == -ENODEV || err == -ENXIO || err == -ENOENT)
 		return 0;
-	if (err < 0 || now != change->since || now == change->before)
+	if (err < 0 || now != change->since || now == before)
 		return err;
 	for (;;) {
-		err = mri_xdp_setting_write(port, change, change->before);
+		err = mri_xdp_setting(port, change, true, &before);
 		if (err == 0)
 			return 1;
 		if (change->setting != XDP_SETTING_MTU ||
@@ -292,7 +285,7 @@ static void read_changes(struct xdp_record *record)
 	       sscanf(line, "%31s %u %llu %llu", name, &id, &before, &since) ==
 		       4) {
 		for (k = 0; k < XDP_N_SETTINGS; k++)
-			if (strcmp(name, names[k]) == 0)
+			if (strcmp(name, mri_xdp_setting_names[k]) == 0)
 				break;
 		if (k == XDP_N_SETTINGS)
 			return;

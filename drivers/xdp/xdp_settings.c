@@ -4,29 +4,92 @@
  *
  * Promiscuity and filters are memberships of a packet socket: they end with the
  * socket, so a killed process leaves none behind, and they add to what others
- * ask for. MTU, address and up are the interface's own and have no such owner:
- * xdp_record.c gives them back.
+ * ask for. MTU, address, up and the deferral of interrupts are the interface's
+ * own and have no such owner: xdp_record.c gives them back.
  *
  * Source: packet(7), netdevice(7).
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/if_packet.h>
 #include <linux/sockios.h>
 #include <net/if_arp.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "xdp.h"
 
-int mri_xdp_setting_read(const struct xdp_port *port,
-			 const struct xdp_change *change, uint64_t *ret_value)
+/* As ip(8) and /sys call them. */
+const char *const mri_xdp_setting_names[XDP_N_SETTINGS] = {
+	[XDP_SETTING_MTU] = "mtu",
+	[XDP_SETTING_MAC] = "address",
+	[XDP_SETTING_UP] = "up",
+	[XDP_SETTING_DEFER] = "napi_defer_hard_irqs",
+	[XDP_SETTING_FLUSH] = "gro_flush_timeout",
+};
+
+/* Read or write the number in a file of the interface; 0 or -errno. */
+static int use_file(const char *name, const char *file, bool is_write,
+		    uint64_t *value)
 {
-	static const unsigned long requests[] = {
-		[XDP_SETTING_MTU] = SIOCGIFMTU,
-		[XDP_SETTING_MAC] = SIOCGIFHWADDR,
-		[XDP_SETTING_UP] = SIOCGIFFLAGS,
-	};
+	char path[128], text[32] = "";
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/sys/class/net/%s/%s", name, file);
+	fd = open(path, (is_write ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (is_write) {
+		n = snprintf(text, sizeof(text), "%llu\n",
+			     (unsigned long long)*value);
+		n = write(fd, text, (size_t)n);
+	} else {
+		n = read(fd, text, sizeof(text) - 1);
+		*value = strtoull(text, NULL, 10);
+	}
+	n = n < 0 ? -errno : 0;
+	close(fd);
+	return (int)n;
+}
+
+static int use_sysfs(const struct xdp_port *port, const char *name,
+		     enum xdp_setting setting, bool is_write, uint64_t *value)
+{
+	uint64_t ifindex = 0;
+	const int err = use_file(name, "ifindex", false, &ifindex);
+
+	/* /sys may show another network namespace. */
+	if (err == 0 && ifindex != port->dev.ifindex)
+		return -ENOENT;
+	return err < 0 ? err :
+			 use_file(name, mri_xdp_setting_names[setting],
+				  is_write, value);
+}
+
+static int use_up(const char *name, bool is_write, uint64_t *value)
+{
+	struct ifreq ifr = { 0 };
+	const int err = mri_xdp_netdev_control(name, SIOCGIFFLAGS, &ifr);
+
+	if (err < 0 || !is_write) {
+		*value = (ifr.ifr_flags & IFF_UP) != 0;
+		return err;
+	}
+	if (*value)
+		ifr.ifr_flags |= IFF_UP;
+	else
+		ifr.ifr_flags &= (short)~IFF_UP;
+	return mri_xdp_netdev_control(name, SIOCSIFFLAGS, &ifr);
+}
+
+int mri_xdp_setting(const struct xdp_port *port,
+		    const struct xdp_change *change, bool is_write,
+		    uint64_t *value)
+{
 	struct ifreq ifr = { 0 };
 	char name[IF_NAMESIZE];
 	int err;
@@ -34,47 +97,30 @@ int mri_xdp_setting_read(const struct xdp_port *port,
 	/* It may have been renamed, and another have its name. */
 	if (if_indextoname(port->dev.ifindex, name) == NULL)
 		return -errno;
-	if (change->setting >= XDP_SETTING_DEFER)
-		return mri_xdp_deferral_read(port, name, change, ret_value);
-	err = mri_xdp_netdev_control(name, requests[change->setting], &ifr);
-	*ret_value = 0;
-	if (change->setting == XDP_SETTING_MTU)
-		*ret_value = (uint32_t)ifr.ifr_mtu;
-	else if (change->setting == XDP_SETTING_MAC)
-		memcpy(ret_value, ifr.ifr_hwaddr.sa_data, 6);
-	else
-		*ret_value = (ifr.ifr_flags & IFF_UP) != 0;
-	return err;
-}
-
-int mri_xdp_setting_write(const struct xdp_port *port,
-			  const struct xdp_change *change, uint64_t value)
-{
-	struct ifreq ifr = { 0 };
-	char name[IF_NAMESIZE];
-	int err;
-
-	if (if_indextoname(port->dev.ifindex, name) == NULL)
-		return -errno;
-	if (change->setting >= XDP_SETTING_DEFER)
-		return mri_xdp_deferral_write(port, name, change, value);
-	if (change->setting == XDP_SETTING_MTU) {
-		ifr.ifr_mtu = (int)value;
-		return mri_xdp_netdev_control(name, SIOCSIFMTU, &ifr);
-	}
-	if (change->setting == XDP_SETTING_MAC) {
-		ifr.ifr_hwaddr.sa_family = ARPHRD_ETHER;
-		memcpy(ifr.ifr_hwaddr.sa_data, &value, 6);
-		return mri_xdp_netdev_control(name, SIOCSIFHWADDR, &ifr);
-	}
-	err = mri_xdp_netdev_control(name, SIOCGIFFLAGS, &ifr);
-	if (err < 0)
+	switch (change->setting) {
+	case XDP_SETTING_MTU:
+		ifr.ifr_mtu = (int)*value;
+		err = mri_xdp_netdev_control(
+			name, is_write ? SIOCSIFMTU : SIOCGIFMTU, &ifr);
+		*value = (uint32_t)ifr.ifr_mtu;
 		return err;
-	if (value)
-		ifr.ifr_flags |= IFF_UP;
-	else
-		ifr.ifr_flags &= (short)~IFF_UP;
-	return mri_xdp_netdev_control(name, SIOCSIFFLAGS, &ifr);
+	case XDP_SETTING_MAC:
+		ifr.ifr_hwaddr.sa_family = ARPHRD_ETHER;
+		memcpy(ifr.ifr_hwaddr.sa_data, value, 6);
+		err = mri_xdp_netdev_control(
+			name, is_write ? SIOCSIFHWADDR : SIOCGIFHWADDR, &ifr);
+		*value = 0;
+		memcpy(value, ifr.ifr_hwaddr.sa_data, 6);
+		return err;
+	case XDP_SETTING_UP:
+		return use_up(name, is_write, value);
+	default:
+		return change->id != 0 ?
+			       mri_xdp_napi_setting(change->id, change->setting,
+						    is_write, value) :
+			       use_sysfs(port, name, change->setting, is_write,
+					 value);
+	}
 }
 
 static int add_membership(int fd, const struct xdp_port *port, uint16_t type,
