@@ -6,57 +6,25 @@
 #include "support/unit.h"
 
 static struct {
-	uint32_t n_calls, promisc, allmulti, mtu_bytes, n_macs;
-	uint8_t mac[6], macs[4][6];
+	uint32_t n_calls, mtu_bytes;
+	uint8_t mac[6];
 	int err;
 } told;
-
-static int fake_answer(struct mr_reason *reason)
-{
-	told.n_calls++;
-	return told.err < 0 ? mr_fail(reason, told.err, "not today") : 0;
-}
-
-static int fake_promisc(struct mr_port *port, uint32_t on,
-			struct mr_reason *reason)
-{
-	(void)port;
-	told.promisc = on;
-	return fake_answer(reason);
-}
-
-static int fake_allmulti(struct mr_port *port, uint32_t on,
-			 struct mr_reason *reason)
-{
-	(void)port;
-	told.allmulti = on;
-	return fake_answer(reason);
-}
 
 static int fake_mtu(struct mr_port *port, uint32_t mtu_bytes,
 		    struct mr_reason *reason)
 {
 	(void)port;
+	told.n_calls++;
 	told.mtu_bytes = mtu_bytes;
-	return fake_answer(reason);
+	return told.err < 0 ? mr_fail(reason, told.err, "not today") : 0;
 }
 
 static int fake_mac(struct mr_port *port, const uint8_t mac[6],
 		    struct mr_reason *reason)
 {
-	(void)port;
 	memcpy(told.mac, mac, sizeof(told.mac));
-	return fake_answer(reason);
-}
-
-static int fake_filter(struct mr_port *port, const uint8_t (*macs)[6],
-		       uint32_t n, struct mr_reason *reason)
-{
-	(void)port;
-	told.n_macs = n;
-	if (n > 0)
-		memcpy(told.macs, macs, n * sizeof(macs[0]));
-	return fake_answer(reason);
+	return fake_mtu(port, 0, reason);
 }
 
 static uint32_t fake_stats(const struct mr_port *port,
@@ -70,11 +38,8 @@ static uint32_t fake_stats(const struct mr_port *port,
 
 static const struct mr_driver whole = {
 	.name = "whole",
-	.set_promisc = fake_promisc,
-	.set_allmulti = fake_allmulti,
 	.set_mtu = fake_mtu,
 	.set_mac = fake_mac,
-	.set_mac_filter = fake_filter,
 	.device_stats = fake_stats,
 };
 
@@ -90,26 +55,6 @@ static struct mr_port port_of(const struct mr_driver *driver)
 	return (struct mr_port){ .driver = driver,
 				 .info = { .name = "fake:dev",
 					   .mtu_bytes = 1500 } };
-}
-
-TEST(settings_reach_the_driver)
-{
-	static const uint8_t macs[2][6] = { { 1, 2, 3, 4, 5, 6 },
-					    { 2, 2, 3, 4, 5, 6 } };
-	struct mr_port port = port_of(&whole);
-
-	assert_int_equal(mr_port_set_promisc(&port, 7, NULL), 0);
-	assert_int_equal(told.promisc, 1);
-	assert_int_equal(mr_port_set_promisc(&port, 0, NULL), 0);
-	assert_int_equal(told.promisc, 0);
-	assert_int_equal(mr_port_set_allmulti(&port, 7, NULL), 0);
-	assert_int_equal(told.allmulti, 1);
-	assert_int_equal(mr_port_set_mac_filter(&port, macs, 2, NULL), 0);
-	assert_int_equal(told.n_macs, 2);
-	assert_memory_equal(told.macs, macs, sizeof(macs));
-	assert_int_equal(mr_port_set_mac_filter(&port, NULL, 0, NULL), 0);
-	assert_int_equal(told.n_macs, 0);
-	assert_int_equal(told.n_calls, 5);
 }
 
 TEST(info_follows_success_alone)

@@ -131,28 +131,46 @@ static const struct mr_driver made_driver = {
 	.close = fake_close,
 };
 
-static void open_all(struct pool_fixture *f)
+static struct pool_fixture f;
+static struct mr_port_config config;
+static struct mr_port *port;
+static struct mr_reason why;
+
+static int set_up(void **state)
 {
+	(void)state;
 	memset(&fake, 0, sizeof(fake));
-	fixture_open(f, 1024, 4096, 2048);
-	assert_int_equal(mr_ctx_add_driver(f->ctx, &fake_driver), 0);
-	assert_int_equal(mr_ctx_add_driver(f->ctx, &bare_driver), 0);
-	assert_int_equal(mr_ctx_add_driver(f->ctx, &made_driver), 0);
+	fixture_open(&f, 1024, 4096, 2048);
+	assert_int_equal(mr_ctx_add_driver(f.ctx, &fake_driver), 0);
+	assert_int_equal(mr_ctx_add_driver(f.ctx, &bare_driver), 0);
+	assert_int_equal(mr_ctx_add_driver(f.ctx, &made_driver), 0);
+	config = (struct mr_port_config){ .size = sizeof(config),
+					  .pool = f.pool };
+	return 0;
 }
 
-TEST(open_gives_the_driver_its_head)
+/* Nothing is left. */
+static int tear_down(void **state)
 {
-	struct pool_fixture f;
-	struct mr_port_config config = { .size = sizeof(config),
-					 .n_workers = 2 };
-	struct mr_port_info info = { .size = sizeof(info) };
-	struct mr_port *port = NULL;
+	(void)state;
+	fixture_close(&f);
+	return 0;
+}
 
-	open_all(&f);
-	config.pool = f.pool;
+#define PORT_TEST(name) TEST_WITH(set_up, tear_down, name)
+
+static int open_port(const char *spec)
+{
+	return mr_port_open(f.ctx, spec, &config, &port, &why);
+}
+
+PORT_TEST(open_gives_the_driver_its_head)
+{
+	struct mr_port_info info = { .size = sizeof(info) };
+
+	config.n_workers = 2;
 	fake.n_need = 100;
-	assert_int_equal(
-		mr_port_open(f.ctx, "fake:dev,key=1", &config, &port, NULL), 0);
+	assert_int_equal(open_port("fake:dev,key=1"), 0);
 	assert_string_equal(fake.device, "dev");
 	assert_true(fake.was_zeroed);
 	assert_ptr_equal(fake.head.ctx, f.ctx);
@@ -180,10 +198,9 @@ TEST(open_gives_the_driver_its_head)
 	assert_int_equal(fake.n_closed, 1);
 	assert_int_equal(pool_stats(f.pool).n_committed, 129);
 	mr_port_close(NULL);
-	fixture_close(&f);
 }
 
-TEST(failure_is_undone_and_has_its_reason)
+PORT_TEST(failure_is_undone_and_has_its_reason)
 {
 	static const struct {
 		const char *spec;
@@ -207,22 +224,15 @@ TEST(failure_is_undone_and_has_its_reason)
 		{ "fake:x", 0, 0, UINT32_MAX, -ENOMEM,
 		  "the pool needs at least" },
 	};
-	struct pool_fixture f;
-	struct mr_port_config config = { .size = sizeof(config) };
 
-	open_all(&f);
-	config.pool = f.pool;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const int32_t n_out = f.allocator.n_out;
-		struct mr_port *port = (struct mr_port *)1;
-		struct mr_reason why = { "" };
 
+		port = (struct mr_port *)1;
 		fake.need_err = cases[i].need_err;
 		fake.open_err = cases[i].open_err;
 		fake.n_need = cases[i].n_need;
-		assert_int_equal(mr_port_open(f.ctx, cases[i].spec, &config,
-					      &port, &why),
-				 cases[i].err);
+		assert_int_equal(open_port(cases[i].spec), cases[i].err);
 		assert_reason_has(&why, cases[i].words);
 		assert_ptr_equal(port, (struct mr_port *)1);
 		assert_int_equal(f.allocator.n_out, n_out);
@@ -230,53 +240,36 @@ TEST(failure_is_undone_and_has_its_reason)
 		assert_int_equal(f.pool->n_ports, 0);
 	}
 	assert_int_equal(fake.n_closed, 0); /* open() undoes itself */
-	fixture_close(&f);
 }
 
-TEST(wrong_config_is_refused)
+PORT_TEST(wrong_config_is_refused)
 {
-	struct pool_fixture f;
-	struct mr_port_config config = { .size = sizeof(config) };
-	struct mr_reason why = { "" };
-	struct mr_port *port = NULL;
-
-	open_all(&f);
 	assert_int_equal(mr_port_open(f.ctx, "fake:x", NULL, &port, &why),
 			 -EINVAL);
 	assert_reason_has(&why, "a port needs a pool");
-	assert_int_equal(mr_port_open(f.ctx, "fake:x", &config, &port, &why),
-			 -EINVAL);
+	config.pool = NULL;
+	assert_int_equal(open_port("fake:x"), -EINVAL);
 	config.pool = f.pool;
 	config.size = 0;
-	assert_int_equal(mr_port_open(f.ctx, "fake:x", &config, &port, &why),
-			 -EINVAL);
+	assert_int_equal(open_port("fake:x"), -EINVAL);
 	assert_reason_has(&why, "mr_port_config.size is 0");
 	config.size = sizeof(config);
 	/* 2^24 workers times a burst of 256 would be 0 pages in 32 bits. */
 	config.n_workers = 1u << 24;
-	assert_int_equal(mr_port_open(f.ctx, "fake:x", &config, &port, &why),
-			 -EINVAL);
+	assert_int_equal(open_port("fake:x"), -EINVAL);
 	assert_reason_has(&why, "n_workers is 16777216, at most 4096");
 	config.n_workers = 1;
 	f.allocator.fail_at = f.allocator.n_calls + 1;
-	assert_int_equal(mr_port_open(f.ctx, "fake:x", &config, &port, &why),
-			 -ENOMEM);
+	assert_int_equal(open_port("fake:x"), -ENOMEM);
 	assert_reason_has(&why, "no memory for a port");
 	assert_int_equal(pool_stats(f.pool).n_committed, 129);
-	fixture_close(&f);
 }
 
-TEST(queues_are_arrays_of_the_drivers_structs)
+PORT_TEST(queues_are_arrays_of_the_drivers_structs)
 {
-	struct pool_fixture f;
-	struct mr_port_config config = { .size = sizeof(config) };
 	struct mr_port_info info = { .size = sizeof(info) };
-	struct mr_port *port;
 
-	open_all(&f);
-	config.pool = f.pool;
-	assert_int_equal(mr_port_open(f.ctx, "made:x", &config, &port, NULL),
-			 0);
+	assert_int_equal(open_port("made:x"), 0);
 	mr_port_info(port, &info);
 	assert_int_equal(info.n_rxqs, 3);
 	assert_int_equal(info.n_txqs, 3);
@@ -304,39 +297,25 @@ TEST(queues_are_arrays_of_the_drivers_structs)
 		memset(txq->own, 0xff, sizeof(txq->own));
 	}
 	mr_port_close(port);
-	fixture_close(&f); /* nothing is left */
 }
 
-TEST(queues_of_a_failed_open_are_given_back)
+PORT_TEST(queues_of_a_failed_open_are_given_back)
 {
-	struct pool_fixture f;
-	struct mr_port_config config = { .size = sizeof(config) };
-	struct mr_reason why = { "" };
-	struct mr_port *port;
-	int32_t n_out;
+	const int32_t n_out = f.allocator.n_out;
 
-	open_all(&f);
-	config.pool = f.pool;
-	n_out = f.allocator.n_out;
 	fake.open_err = -EPERM;
-	assert_int_equal(mr_port_open(f.ctx, "made:x", &config, &port, NULL),
-			 -EPERM);
+	assert_int_equal(open_port("made:x"), -EPERM);
 	assert_int_equal(f.allocator.n_out, n_out);
 	f.allocator.fail_at = f.allocator.n_calls + 2; /* behind the port's */
-	assert_int_equal(mr_port_open(f.ctx, "made:x", &config, &port, &why),
-			 -ENOMEM);
+	assert_int_equal(open_port("made:x"), -ENOMEM);
 	assert_reason_has(&why, "made:x: no memory for 3 queues");
 	assert_int_equal(f.allocator.n_out, n_out);
-	fixture_close(&f);
 }
 
-TEST(need_is_the_drivers)
+PORT_TEST(need_is_the_drivers)
 {
-	struct pool_fixture f;
-	struct mr_reason why = { "" };
 	uint32_t n = 77;
 
-	open_all(&f);
 	fake.n_need = 123;
 	assert_int_equal(mr_port_need_pages(f.ctx, "fake:x", 4096, &n, NULL),
 			 0);
@@ -350,21 +329,14 @@ TEST(need_is_the_drivers)
 			 -ENODEV);
 	assert_int_equal(n, 123);
 	assert_int_equal(fake.n_opened, 0);
-	fixture_close(&f);
 }
 
-TEST(hooks_that_are_not_there_have_an_answer)
+PORT_TEST(hooks_that_are_not_there_have_an_answer)
 {
-	struct pool_fixture f;
-	struct mr_port_config config = { .size = sizeof(config) };
 	struct mr_named_count counts[2] = { { "untouched", 1 } };
 	struct mr_link link = { 0 };
-	struct mr_port *port;
 
-	open_all(&f);
-	config.pool = f.pool;
-	assert_int_equal(mr_port_open(f.ctx, "fake:x", &config, &port, NULL),
-			 0);
+	assert_int_equal(open_port("fake:x"), 0);
 	assert_int_equal(mr_port_poll(port), 1);
 	assert_int_equal(mr_port_poll(port), 2);
 	assert_int_equal(mr_port_link(port, &link), 0);
@@ -375,29 +347,21 @@ TEST(hooks_that_are_not_there_have_an_answer)
 	assert_int_equal(mr_port_fd(port), -1);
 	mr_port_close(port);
 
-	assert_int_equal(mr_port_open(f.ctx, "bare:x", &config, &port, NULL),
-			 0);
+	assert_int_equal(open_port("bare:x"), 0);
 	assert_int_equal(mr_port_poll(port), 0);
 	assert_int_equal(mr_port_link(port, &link), -ENOTSUP);
 	assert_int_equal(mr_port_device_drops(port, counts, 2), 0);
 	mr_port_close(port);
-	fixture_close(&f);
 }
 
-TEST(long_names_are_cut_off)
+PORT_TEST(long_names_are_cut_off)
 {
-	struct pool_fixture f;
-	struct mr_port_config config = { .size = sizeof(config) };
 	struct mr_port_info info = { .size = sizeof(info) };
-	struct mr_port *port;
 	char spec[200] = "fake:";
 
-	open_all(&f);
 	memset(spec + 5, 'n', 150);
-	config.pool = f.pool;
-	assert_int_equal(mr_port_open(f.ctx, spec, &config, &port, NULL), 0);
+	assert_int_equal(open_port(spec), 0);
 	mr_port_info(port, &info);
 	assert_int_equal(strlen(info.name), sizeof(info.name) - 1);
 	mr_port_close(port);
-	fixture_close(&f);
 }
