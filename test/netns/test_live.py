@@ -257,17 +257,6 @@ def test_what_its_receiver_loses_is_not_its_own_loss(lab):
     assert trial["drops"] == []
 
 
-def test_a_signal_ends_it_with_a_result(lab, cable):
-    source, wire = cable
-    bench = Process(lab, source, [BENCH, "tx", "live:g0", "--json", "--quiet",
-                                  "--rate", "10k"])
-    assert len(wire.receive(1000, limit(30))) == 1000
-    bench.process.send_signal(signal.SIGINT)
-    bench.wait()
-    document = json.loads(bench.out.text())
-    assert document["trials"][0]["tx"]["sent"] >= 1000
-
-
 def thread_of(pid):
     """The thread that is in the kernel: it alone takes SIGALRM."""
     for task in Path(f"/proc/{pid}/task").iterdir():
