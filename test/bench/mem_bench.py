@@ -8,8 +8,8 @@ DPDK and for us while it runs.
              libdpdk itself stays as the distribution built it
 --goals      all goals in less than 12 minutes; the report (report.md,
              report.json, charts) is in build/bench-goals, or --out DIR
---plots DIR  measure what docs/performance.md shows as charts, about 20
-             minutes, and put these into DIR
+--plots DIR  measure the cases whose charts say most, about 20 minutes, and
+             put the charts into DIR
 """
 import os
 import pathlib
