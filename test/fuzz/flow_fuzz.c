@@ -18,6 +18,8 @@
 const struct fuzz_seed fuzz_seeds[] = {
 	/* Added, found, removed, one by one. */
 	SEED("\x00\xff\x00\x01\x00\x02\x00\x03\x04\x01\x02\x02\x02\x01"),
+	/* No room for the second; the first is still found. */
+	SEED("\x00\x00\x00\x01\x00\x02\x00\x01"),
 	/* Many at once, and all of them away again. */
 	SEED("\x00\xff\x01\x00\x01\x40\x01\x80\x01\xc0\x03\x00\x03\x40\x03\x80"
 	     "\x03\xc0\x01\x00"),
@@ -59,7 +61,10 @@ struct record {
 	uint64_t rest;
 };
 
-/* Those that begin with a part of the seed have one hash. */
+/*
+ * Keys that begin with a part of the seed have one hash, since a factor of the
+ * product is 0.
+ */
 static void make_key(const struct model *m, uint32_t i, uint64_t key[2])
 {
 	key[0] = i % 256 < m->n_colliding ? m->table->hash_keys[1] : i;
@@ -171,7 +176,7 @@ static void find(const struct model *m, uint32_t first)
 		FUZZ_CHECK(ids[k] == m->keys[(first + k * 7) % N_KEYS].id);
 }
 
-/* Time passes: half of what is due is set again, the rest goes. */
+/* Time passes: half of what is due is set again, the rest is removed. */
 static void age(struct model *m, uint32_t n_ticks)
 {
 	uint32_t ids[BURST], n, n_short = 0;
@@ -194,10 +199,36 @@ static void age(struct model *m, uint32_t n_ticks)
 			mr_flow_remove(m->table, ids[k]);
 			forget(m, i);
 		}
+		remove_key(m, m->now % N_KEYS); /* others go meanwhile */
 	}
 	for (uint32_t i = 0; i < N_KEYS; i++)
 		FUZZ_CHECK(m->keys[i].id == MR_FLOW_NONE ||
 			   (int32_t)(m->keys[i].due - m->now) > 0);
+}
+
+/* Each record is in the chain of its hash, all but the last bucket are full. */
+static void check_chains(const struct mr_flow_table *table)
+{
+	uint32_t n = 0, n_overflows = 0;
+
+	FUZZ_CHECK(table->n_low <= table->n_buckets &&
+		    table->n_buckets < 2 * table->n_low);
+	for (uint32_t i = 0; i < table->n_buckets; i++) {
+		const struct mri_bucket *b = &table->buckets[i];
+
+		for (; b != NULL; b = mri_bucket_next(table, b)) {
+			FUZZ_CHECK(b->n <= MRI_BUCKET_ENTRIES);
+			FUZZ_CHECK(b->next == 0 || b->n == MRI_BUCKET_ENTRIES);
+			FUZZ_CHECK(b == &table->buckets[i] || b->n > 0);
+			n_overflows += b != &table->buckets[i];
+			n += b->n;
+			for (uint32_t k = 0; k < b->n; k++)
+				FUZZ_CHECK(mri_bucket_of(table, b->hashes[k]) ==
+					   &table->buckets[i]);
+		}
+	}
+	FUZZ_CHECK(n == table->records.n);
+	FUZZ_CHECK(n_overflows == table->overflows.n);
 }
 
 static void check_all(const struct model *m)
@@ -206,6 +237,7 @@ static void check_all(const struct model *m)
 	uint32_t id = MR_FLOW_NONE, n = 0;
 
 	FUZZ_CHECK(mr_flow_stats(m->table, &s) == 0);
+	check_chains(m->table);
 	FUZZ_CHECK(s.n == m->n && mr_wheel_n(m->wheel) == m->n);
 	FUZZ_CHECK(s.n_overflows <= m->n / MRI_BUCKET_ENTRIES);
 	/* Each removal joins one bucket, or none if memory lacks just then. */
@@ -275,6 +307,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
 	FUZZ_CHECK(mr_flow_create(ctx, &config, &m.table, NULL) == 0);
 	FUZZ_CHECK(mr_wheel_create(ctx, m.n_max, N_SLOTS, m.now, &m.wheel,
 				   NULL) == 0);
+	mr_flow_remove(m.table, 0); /* never used: nothing happens */
+	mr_flow_remove(m.table, MR_FLOW_NONE);
 	for (size_t i = 2; i + 1 < n_bytes && i < 400; i += 2)
 		step(&m, bytes[i], bytes[i + 1]);
 	check_all(&m);

@@ -53,15 +53,6 @@ static inline uint32_t flow_find(const struct mr_flow_table *table, uint64_t a,
 	return mr_flow_find(table, key);
 }
 
-/*
- * All keys that begin with this word have the same hash, since a factor of the
- * product is 0. It depends on the seed, so it is unknown without it.
- */
-static inline uint64_t flow_colliding(const struct mr_flow_table *table)
-{
-	return table->hash_keys[1];
-}
-
 /* Bytes of a range's OS pages that are in memory. */
 static inline uint64_t resident_bytes(uint8_t *base, uint64_t n_bytes)
 {

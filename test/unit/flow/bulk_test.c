@@ -69,19 +69,3 @@ TEST_CTX(bulk_is_single_for_all_keys)
 	}
 	free(keys);
 }
-
-TEST_CTX(bulk_is_single_in_one_chain)
-{
-	enum { N_SAME = 200 };
-	struct mr_flow_table *table = flow_table(N_SAME, 0);
-	uint64_t keys[2 * N_SAME][2];
-
-	for (uint32_t i = 0; i < 2 * N_SAME; i++) {
-		keys[i][0] = flow_colliding(table);
-		keys[i][1] = i;
-		if (i < N_SAME)
-			flow_add(table, keys[i][0], i);
-	}
-	assert_bulk_is_single(table, (const uint8_t *)keys, 2 * N_SAME, 16);
-	mr_flow_destroy(table);
-}

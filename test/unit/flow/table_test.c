@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/flow/table.c. */
+/* Tests of lib/flow/table.c; a model of it is in test/fuzz/flow_fuzz.c. */
 #include "support/flow_unit.h"
 
 static const struct mr_flow_config good = { .size = sizeof(good),
@@ -76,45 +76,6 @@ TEST_CTX(the_largest_is_only_addresses)
 	assert_true(flow_stats(table).bytes < 64 << 10);
 	assert_true(flow_resident_bytes(table) <= flow_stats(table).bytes);
 	assert_int_equal(mr_flow_next(table, id), MR_FLOW_NONE);
-	mr_flow_destroy(table);
-}
-
-TEST_CTX(records_are_found_until_removed)
-{
-	struct mr_flow_table *table = flow_table(3, 0);
-	const uint64_t key[2] = { 5, 6 }, other[2] = { 5, 7 };
-	struct flow *flow;
-	uint32_t id, again = 77;
-
-	mr_flow_remove(table, 0); /* never used: nothing happens */
-	mr_flow_remove(table, MR_FLOW_NONE);
-	assert_int_equal(mr_flow_find(table, key), MR_FLOW_NONE);
-	assert_int_equal(mr_flow_add(table, key, &id), 0);
-	flow = mr_flow_record(table, id);
-	assert_memory_equal(flow->key, key, sizeof(key));
-	memset(flow->value, 0xee, sizeof(flow->value));
-	assert_int_equal(mr_flow_find(table, key), id);
-	assert_int_equal(mr_flow_find(table, other), MR_FLOW_NONE);
-	assert_int_equal(mr_flow_add(table, key, &again), -EEXIST);
-	assert_int_equal(again, id);
-	assert_int_equal(flow->value[0], 0xeeeeeeeeeeeeeeee);
-
-	flow_add(table, 1, 1);
-	flow_add(table, 2, 2);
-	again = 77;
-	assert_int_equal(mr_flow_add(table, other, &again), -ENOSPC);
-	assert_int_equal(again, 77);
-	/* There is no room, but what is there is still said. */
-	assert_int_equal(mr_flow_add(table, key, &again), -EEXIST);
-
-	mr_flow_remove(table, id);
-	assert_int_equal(mr_flow_find(table, key), MR_FLOW_NONE);
-	mr_flow_remove(table, id); /* nothing happens */
-	assert_int_equal(flow_stats(table).n, 2);
-	assert_int_equal(mr_flow_add(table, other, &again), 0);
-	assert_int_equal(again, id);
-	for (size_t i = 0; i < 6; i++)
-		assert_int_equal(flow->value[i], 0);
 	mr_flow_destroy(table);
 }
 

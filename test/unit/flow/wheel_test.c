@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/flow/wheel.c, also against a model that looks at every id. */
+/* Tests of lib/flow/wheel.c; a model of it is in test/fuzz/flow_fuzz.c. */
 #include "support/flow_unit.h"
 
 enum { N_IDS = 300, N_SLOTS = 16, BURST = 8 };
@@ -173,87 +173,4 @@ TEST_CTX(an_empty_wheel_has_no_memory)
 	assert_in_range(n_given_back, N * 12, N * 12 + 4095);
 	assert_int_equal(n_out, 2 * N);
 	mr_wheel_destroy(wheel);
-}
-
-static uint64_t random_u64(uint64_t *state)
-{
-	*state ^= *state << 13;
-	*state ^= *state >> 7;
-	*state ^= *state << 17;
-	return *state;
-}
-
-struct model {
-	struct mr_wheel *wheel;
-	uint32_t now, n;
-	bool is_set[N_IDS];
-	uint32_t due[N_IDS];
-};
-
-static void set(struct model *m, uint32_t id, uint32_t due)
-{
-	mr_wheel_set(m->wheel, id, due);
-	m->n += !m->is_set[id];
-	m->is_set[id] = true;
-	m->due[id] = due;
-}
-
-static void cancel(struct model *m, uint32_t id)
-{
-	mr_wheel_cancel(m->wheel, id);
-	m->n -= m->is_set[id];
-	m->is_set[id] = false;
-}
-
-/* All that is due, setting and cancelling others meanwhile. */
-static void expire(struct model *m, uint64_t *random)
-{
-	uint32_t ids[BURST], n, n_short = 0;
-
-	do {
-		n = mr_wheel_expire(m->wheel, m->now, ids, BURST);
-		for (uint32_t i = 0; i < n; i++) {
-			assert_true(ids[i] < N_IDS && m->is_set[ids[i]]);
-			assert_true((int32_t)(m->now - m->due[ids[i]]) >= 0);
-			m->is_set[ids[i]] = false;
-			m->n--;
-		}
-		if (n > 0 && random_u64(random) % 4 == 0)
-			set(m, ids[0], m->now + (uint32_t)*random % 20);
-		if (random_u64(random) % 4 == 0)
-			cancel(m, (uint32_t)(*random >> 8) % N_IDS);
-		assert_int_equal(mr_wheel_n(m->wheel), m->n);
-		/* What is far may end a call early, so look again. */
-		n_short = n == BURST ? 0 : n_short + 1;
-	} while (n_short < 1 + N_IDS / 128);
-	for (uint32_t id = 0; id < N_IDS; id++)
-		assert_true(!m->is_set[id] ||
-			    (int32_t)(m->due[id] - m->now) >= 0);
-}
-
-TEST_CTX(the_model_agrees)
-{
-	uint64_t random = 99;
-
-	for (size_t s = 0; s < sizeof(starts) / sizeof(starts[0]); s++) {
-		struct model m = { .now = starts[s] - 50 };
-
-		m.wheel = wheel_at(m.now);
-		for (uint32_t step = 0; step < 3000; step++) {
-			const uint64_t r = random_u64(&random);
-			const uint32_t id = (uint32_t)(r >> 32) % N_IDS;
-
-			if (r % 8 < 6)
-				set(&m, id,
-				    m.now + (uint32_t)(r >> 8) % 70 - 5);
-			else if (r % 8 == 6)
-				cancel(&m, id);
-			else
-				m.now += (uint32_t)(r >> 8) %
-					 ((r >> 16) % 16 == 0 ? 200 : 3);
-			if (step % 16 == 0)
-				expire(&m, &random);
-		}
-		mr_wheel_destroy(m.wheel);
-	}
 }
