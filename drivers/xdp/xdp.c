@@ -310,6 +310,7 @@ static void tear_down(struct xdp_port *port)
 	mri_xdp_record_undo(port, XDP_SETTING_DEFER);
 	if (port->fds != NULL)
 		mri_xdp_sockets_close(port);
+	mri_xdp_kernel_close(port);
 	mri_xdp_prog_close(port);
 	if (port->is_pinned)
 		mr_region_unpin(port->base.region, port->base.info.name,
@@ -399,7 +400,7 @@ static int xdp_open(struct mr_port *base, const struct mr_spec *spec,
 
 	port->promisc_fd = port->allmulti_fd = port->filter_fd = -1;
 	port->prog.link_fd = port->prog.copy_fd = port->prog.fd = -1;
-	port->record.fd = -1;
+	port->record.fd = port->kernel.fd = -1;
 	if ((err = read_options(spec, &port->options, reterr_reason)) < 0 ||
 	    (err = mri_xdp_netdev_find(mr_spec_device(spec), &port->dev,
 				       reterr_reason)) < 0 ||
@@ -476,6 +477,8 @@ const struct mr_driver mr_driver_xdp = {
 	.set_mac = mri_xdp_set_mac,
 	.set_mac_filter = mri_xdp_set_mac_filter,
 	.device_stats = mri_xdp_device_stats,
+	.open_kernel = mri_xdp_open_kernel,
+	.to_kernel = mri_xdp_to_kernel,
 	.rxq_stats = mri_xdp_rxq_stats,
 	.txq_stats = mri_xdp_txq_stats,
 	.rules = &mri_xdp_rules_ops,

@@ -221,6 +221,10 @@ struct xdp_port {
 	uint32_t n_zc_queues; /* bound without copies: all, or none at all */
 	uint64_t n_registered_bytes;
 	uint32_t umem_headroom_bytes;
+	struct {
+		int fd; /* of a tap; -1: not open */
+		uint64_t handed, lost;
+	} kernel;
 	uint32_t n_stats; /* the driver's own counters: ethtool -S */
 	char (*stat_names)[XDP_STAT_NAME_BYTES];
 	/* As base.info.mtu_bytes: mr_port_poll() writes, anybody reads; atomic.
@@ -429,6 +433,15 @@ int mri_xdp_features(uint32_t ifindex, uint64_t *ret_features);
 uint64_t mri_xdp_rx_metadata(uint32_t ifindex);
 /* An fd that is readable when those of some interface changed; or -errno. */
 int mri_xdp_features_open(void);
+
+/* xdp_kernel.c */
+int mri_xdp_open_kernel(struct mr_port *base, struct mr_reason *reterr_reason);
+bool mri_xdp_to_kernel(struct mr_port *base, const struct mr_frame *frames,
+		       uint32_t n);
+/* Its counters; 0: it is not open. */
+uint32_t mri_xdp_kernel_stats(const struct xdp_port *port,
+			      struct mr_named_count *ret_counts, uint32_t n);
+void mri_xdp_kernel_close(struct xdp_port *port);
 
 /* xdp_offload.c */
 extern const struct mr_rules_ops mri_xdp_rules_ops;

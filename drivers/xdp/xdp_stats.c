@@ -202,22 +202,25 @@ uint32_t mri_xdp_device_stats(const struct mr_port *base,
 {
 	const struct xdp_port *port = (const struct xdp_port *)base;
 	struct xdp_netdev now = port->dev;
+	const uint32_t n_kernel = mri_xdp_kernel_stats(port, ret_counts, n);
 	struct ethtool_stats *own;
 
-	if (n == 0)
-		return XDP_N_LINK_COUNTS + port->n_stats;
+	if (n <= n_kernel)
+		return n_kernel + XDP_N_LINK_COUNTS + port->n_stats;
+	ret_counts += n_kernel;
+	n -= n_kernel;
 	(void)mri_xdp_netdev_read(port->dev.ifindex, &now);
 	for (uint32_t i = 0; i < XDP_N_LINK_COUNTS && i < n; i++)
 		ret_counts[i] =
 			(struct mr_named_count){ link_names[i], now.counts[i] };
 	own = read_own_stats(port);
 	if (own == NULL)
-		return XDP_N_LINK_COUNTS;
+		return n_kernel + XDP_N_LINK_COUNTS;
 	for (uint32_t i = 0; i < port->n_stats; i++)
 		if (XDP_N_LINK_COUNTS + i < n)
 			ret_counts[XDP_N_LINK_COUNTS + i] =
 				(struct mr_named_count){ port->stat_names[i],
 							 own->data[i] };
 	mr_free(base->ctx, own);
-	return XDP_N_LINK_COUNTS + port->n_stats;
+	return n_kernel + XDP_N_LINK_COUNTS + port->n_stats;
 }

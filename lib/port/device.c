@@ -99,6 +99,30 @@ int mr_port_set_mac_filter(struct mr_port *port, const uint8_t (*macs)[6],
 	return port->driver->set_mac_filter(port, macs, n, reterr_reason);
 }
 
+int mr_port_open_kernel(struct mr_port *port, struct mr_reason *reterr_reason)
+{
+	if (port->driver->open_kernel == NULL)
+		return mr_fail(reterr_reason, -ENOTSUP,
+			       "%s: driver %s cannot hand frames to the kernel",
+			       port->info.name, port->driver->name);
+	return port->driver->open_kernel(port, reterr_reason);
+}
+
+uint32_t mr_port_to_kernel(struct mr_port *port, struct mr_cache *cache,
+			   const struct mr_frame *frames, uint32_t n)
+{
+	uint32_t n_handed = 0;
+
+	for (uint32_t i = 0, k; i < n; i += k) {
+		k = mr_frame_n_entries(&frames[i]);
+		if (port->driver->to_kernel != NULL)
+			n_handed +=
+				port->driver->to_kernel(port, &frames[i], k);
+	}
+	mr_frame_free_bulk(cache, frames, n);
+	return n_handed;
+}
+
 uint32_t mr_port_device_drops(const struct mr_port *port,
 			      struct mr_named_count *ret_counts, uint32_t n)
 {

@@ -235,6 +235,13 @@ static json_t *do_fork(struct probe *probe)
 	return json_pack("{s:b, s:i}", "ok", pid > 0, "pid", (int)pid);
 }
 
+/* open-kernel PORT */
+static json_t *do_open_kernel(struct probe *probe)
+{
+	return answer(probe,
+		      mr_port_open_kernel(port_of(probe), &probe->reason));
+}
+
 /* promisc PORT 0|1, allmulti PORT 0|1, mtu PORT BYTES */
 static json_t *do_set(struct probe *probe)
 {
@@ -341,6 +348,8 @@ static const struct {
 	{ "send", 5, probe_send },
 	{ "flush", 3, probe_flush },
 	{ "fork", 2, do_fork },
+	{ "open-kernel", 2, do_open_kernel },
+	{ "to-kernel", 2, probe_to_kernel },
 	{ "promisc", 3, do_set },
 	{ "allmulti", 3, do_set },
 	{ "mtu", 3, do_set },

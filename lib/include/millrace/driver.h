@@ -118,6 +118,17 @@ struct mr_driver {
 	uint32_t (*device_stats)(const struct mr_port *port,
 				 struct mr_named_count *ret_counts, uint32_t n);
 
+	/**
+	 * Contracts of mr_port_open_kernel() and, for one frame of @p n
+	 * entries, of mr_port_to_kernel(): whether the kernel has taken it. The
+	 * caller still owns the frame. NULL: the device has no kernel behind
+	 * it.
+	 */
+	int (*open_kernel)(struct mr_port *port,
+			   struct mr_reason *reterr_reason);
+	bool (*to_kernel)(struct mr_port *port, const struct mr_frame *frames,
+			  uint32_t n);
+
 	/** Complete a copy of the queue's counters. NULL: nothing to add. */
 	void (*rxq_stats)(const struct mr_rxq *rxq, struct mr_rx_stats *stats);
 	void (*txq_stats)(const struct mr_txq *txq, struct mr_tx_stats *stats);

@@ -259,6 +259,40 @@ MR_API uint32_t mr_port_device_stats(const struct mr_port *port,
 				     struct mr_named_count *ret_counts,
 				     uint32_t n);
 
+/**
+ * Prepare @p port for mr_port_to_kernel(). Once is enough; closing the port
+ * ends it.
+ *
+ * @return 0, or
+ *   -ENOTSUP  the driver or the way in which its program is attached does not
+ *             allow it
+ *   -EPERM    CAP_NET_ADMIN is missing
+ *   -errno    the kernel refused a part of it, which the reason names
+ *
+ * Thread: as mr_port_open(). Cost: creates a tap and loads a program.
+ */
+MR_API int mr_port_open_kernel(struct mr_port *port,
+			       struct mr_reason *reterr_reason);
+
+/**
+ * Hand frames to the kernel's network stack as if they had arrived on the
+ * port's interface, for a program that shares the interface with the kernel: a
+ * filter passes what can be told in advance, and this what only the program can
+ * tell. Partial checksums stay partial.
+ *
+ * @param frames  @p n entries, whole frames, received from this port
+ *
+ * @return how many frames the kernel took. The others are lost, and counted:
+ *         "to_kernel" and "to_kernel_lost" of mr_port_device_stats(). All are,
+ *         without mr_port_open_kernel().
+ *
+ * Owner:  the pool, of all frames.
+ * Thread: any; one that uses @p cache.
+ * Cost:   a system call and a copy per frame.
+ */
+MR_API uint32_t mr_port_to_kernel(struct mr_port *port, struct mr_cache *cache,
+				  const struct mr_frame *frames, uint32_t n);
+
 #ifdef __cplusplus
 }
 #endif
