@@ -162,11 +162,15 @@ static void check_lengths(enum kind kind, uint32_t n_in, uint32_t n_out)
 
 	open_at(&f, kind, CAPACITY, UINT32_MAX - 40);
 	while (next_out < 200) {
-		uint32_t k;
+		uint32_t n = CAPACITY - (uint32_t)(next_in - next_out), k;
 
 		fill(in, n_in, next_in);
-		next_in += enqueue(&f, in, n_in);
+		k = enqueue(&f, in, n_in);
+		assert_int_equal(k, mri_min_u32(n_in, n));
+		next_in += k;
+		n = (uint32_t)(next_in - next_out);
 		k = dequeue(&f, out, n_out);
+		assert_int_equal(k, mri_min_u32(n_out, n));
 		fill(want, k, next_out);
 		assert_memory_equal(out, want, k * sizeof(out[0]));
 		next_out += k;
