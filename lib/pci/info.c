@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Information about a PCI function, from a software device or sysfs. */
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"
@@ -14,7 +12,6 @@ enum {
 	VENDOR = 0x00,
 	REVISION_AND_CLASS = 0x08,
 	SUBSYSTEM = 0x2c,
-	CLASS_NETWORK = 0x02,
 };
 
 static int ask_soft(const struct mri_soft_device *soft,
@@ -66,44 +63,4 @@ int mr_pci_info(struct mr_ctx *ctx, const char *bdf, struct mr_pci_info *info,
 				mri_sysfs_info(ctx, bdf, &known, reterr_reason);
 
 	return err == 0 ? fill(info, info->size, &known, reterr_reason) : err;
-}
-
-/* Skip "." and ".." among names such as "03:00.0". */
-static int is_no_dot(const struct dirent *entry)
-{
-	return entry->d_name[0] != '.';
-}
-
-int mr_pci_list(struct mr_ctx *ctx, struct mr_pci_info *infos, uint32_t n,
-		struct mr_reason *reterr_reason)
-{
-	const uint32_t n_bytes = n > 0 ? infos->size : 0;
-	struct mr_pci_info known;
-	struct dirent **names;
-	char path[MRI_PATH_BYTES];
-	int n_names, n_found = 0, err = 0;
-
-	snprintf(path, sizeof(path), "%s/bus/pci/devices", ctx->config.sysfs);
-	n_names = scandir(path, &names, is_no_dot, alphasort);
-	if (n_names < 0)
-		return mr_fail(reterr_reason,
-			       errno == ENOMEM ? -ENOMEM : -ENOENT,
-			       "cannot list PCI devices: %s: %s", path,
-			       mr_strerror(errno));
-	for (int i = 0; i < n_names; i++) {
-		known = (struct mr_pci_info){ .size = sizeof(known) };
-		/* Skip one that was unplugged meanwhile. */
-		if (err == 0 &&
-		    mri_sysfs_info(ctx, names[i]->d_name, &known, NULL) == 0 &&
-		    known.class_code >> 16 == CLASS_NETWORK) {
-			if ((uint32_t)n_found < n)
-				err = fill((void *)((char *)infos +
-						    (size_t)n_found * n_bytes),
-					   n_bytes, &known, reterr_reason);
-			n_found++;
-		}
-		free(names[i]);
-	}
-	free(names);
-	return err < 0 ? err : n_found;
 }

@@ -66,7 +66,7 @@ static inline void link_page(struct mr_pool *pool, struct mr_page_list *list,
 }
 
 /* The addresses of k pages: those with a bit, from the first one on. */
-static inline void put_addrs(const struct mr_pool *pool, uint64_t *slots,
+static inline void put_addrs(const struct mr_pool *pool, uint64_t *addrs,
 			     uint32_t first, uint32_t pages, uint32_t k)
 {
 	const uint64_t begin = mri_page_addr(pool, first);
@@ -74,20 +74,17 @@ static inline void put_addrs(const struct mr_pool *pool, uint64_t *slots,
 
 	if (pages == (1u << k) - 1) { /* the compiler uses vectors */
 		for (uint32_t i = 0; i < k; i++)
-			slots[i] = begin + ((uint64_t)i << shift);
+			addrs[i] = begin + ((uint64_t)i << shift);
 		return;
 	}
 	for (; pages != 0; pages &= pages - 1)
-		*slots++ = begin + ((uint64_t)__builtin_ctz(pages) << shift);
+		*addrs++ = begin + ((uint64_t)__builtin_ctz(pages) << shift);
 }
 
-/*
- * Into a list; or, without one, into all slots, or the empty ones, of which
- * there are at least n.
- */
+/* Into a list; or, without one, into an array. */
 static inline __attribute__((always_inline)) uint32_t
-take_blocks(struct mr_pool *pool, uint32_t order, uint64_t *slots, uint32_t n,
-	    bool only_empty, struct mr_page_list *list)
+take_blocks(struct mr_pool *pool, uint32_t order, uint64_t *addrs, uint32_t n,
+	    struct mr_page_list *list)
 {
 	uint32_t n_done = 0, first, blocks;
 
@@ -101,9 +98,9 @@ take_blocks(struct mr_pool *pool, uint32_t order, uint64_t *slots, uint32_t n,
 		if (k == 0)
 			break;
 		n_done += k;
-		if (order == 0 && !only_empty && list == NULL) {
-			put_addrs(pool, slots, first, blocks, k);
-			slots += k;
+		if (order == 0 && list == NULL) {
+			put_addrs(pool, addrs, first, blocks, k);
+			addrs += k;
 			continue;
 		}
 		for (; blocks != 0; blocks &= blocks - 1) {
@@ -116,9 +113,7 @@ take_blocks(struct mr_pool *pool, uint32_t order, uint64_t *slots, uint32_t n,
 				link_page(pool, list, page);
 				continue;
 			}
-			while (only_empty && *slots != MR_ADDR_NONE)
-				slots++;
-			*slots++ = mri_page_addr(pool, page);
+			*addrs++ = mri_page_addr(pool, page);
 		}
 	}
 	call_end(pool, order, n_done);
@@ -135,7 +130,7 @@ alloc_many(struct mr_pool *pool, uint32_t order, uint64_t *addrs, uint32_t n,
 	if (n == 0)
 		return 0;
 	do {
-		n_done = take_blocks(pool, order, addrs, n, false, NULL);
+		n_done = take_blocks(pool, order, addrs, n, NULL);
 	} while (n_done == 0 && call_again(pool, order, n));
 	for (uint32_t i = 0; pool->safety != NULL && i < n_done; i++)
 		mri_checked_block_out(pool, mri_page_of(pool, addrs[i]),
@@ -156,43 +151,6 @@ uint32_t mr_page_alloc_bulk(struct mr_pool *pool, uint32_t order,
 		}
 	}
 	return alloc_many(pool, order, addrs, n, __builtin_return_address(0));
-}
-
-/* Blocks for the n empty slots, one by one: they are checked. */
-static uint32_t fill_one_by_one(struct mr_pool *pool, uint32_t order,
-				uint64_t *slots, uint32_t n, const void *site)
-{
-	uint32_t n_done;
-
-	for (n_done = 0; n_done < n; n_done++, slots++) {
-		while (*slots != MR_ADDR_NONE)
-			slots++;
-		if (take_blocks(pool, order, slots, 1, false, NULL) == 0)
-			break;
-		mri_checked_block_out(pool, mri_page_of(pool, *slots),
-				      1u << order, site);
-	}
-	return n_done;
-}
-
-uint32_t mr_page_alloc_bulk_slots(struct mr_pool *pool, uint32_t order,
-				  uint64_t *addrs, uint32_t n)
-{
-	uint32_t n_empty = 0, n_done;
-
-	for (uint32_t i = 0; i < n; i++)
-		n_empty += addrs[i] == MR_ADDR_NONE;
-	/* A full array is a success: 0 here once hung a server. */
-	if (n_empty == 0)
-		return n;
-	do {
-		n_done = pool->safety == NULL ?
-				 take_blocks(pool, order, addrs, n_empty, true,
-					     NULL) :
-				 fill_one_by_one(pool, order, addrs, n_empty,
-						 __builtin_return_address(0));
-	} while (n_done == 0 && call_again(pool, order, n_empty));
-	return n - n_empty + n_done;
 }
 
 /* Not of this pool; inside a block; or a page that was cut. */
@@ -413,7 +371,7 @@ uint32_t mr_page_alloc_list(struct mr_pool *pool, uint32_t order, uint32_t n,
 		return 0;
 	list->order = order;
 	do {
-		n_done = take_blocks(pool, order, NULL, n, false, list);
+		n_done = take_blocks(pool, order, NULL, n, list);
 	} while (n_done == 0 && call_again(pool, order, n));
 	if (pool->safety != NULL)
 		pass_out(pool, list, n_done, __builtin_return_address(0));

@@ -45,13 +45,6 @@ int mr_ctx_add_driver(struct mr_ctx *ctx, const struct mr_driver *driver)
 	return 0;
 }
 
-const char *mr_ctx_driver_name(const struct mr_ctx *ctx, uint32_t i)
-{
-	const struct mr_driver *driver = mri_driver_at(ctx, i);
-
-	return driver != NULL ? driver->name : NULL;
-}
-
 void **mr_ctx_driver_slot(struct mr_ctx *ctx, const struct mr_driver *driver)
 {
 	const struct mr_driver *other;

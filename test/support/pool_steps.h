@@ -57,60 +57,45 @@ static inline void alloc_buffers(struct model *m)
 	side->n_empty += way == 0 ? n < n_want : n_want - n;
 }
 
-/* Blocks of the page allocator: an array, its empty slots, or a list. */
+/* Blocks of the page allocator: an array, or a list. */
 static inline void alloc_blocks(struct model *m)
 {
 	const uint32_t s = below(m, N_POOLS);
 	struct side *side = &m->sides[s];
 	struct mr_pool *pool = side->pool;
 	const uint32_t order = below(m, page_stats(pool).max_order + 2);
-	const uint32_t way = below(m, 4);
+	const bool is_list = below(m, 4) == 0;
 	const uint64_t n_most = n_available(m, s, N_CACHES);
-	const struct mr_page_stats before = page_stats(pool);
-	uint32_t n_want, n = 0, n_full = 0;
+	const uint64_t n_failed = page_stats(pool).alloc_failed;
+	uint32_t n_want, n;
 	struct mr_page_list list = { 0 };
 	uint64_t addrs[MAX_N], addr;
 
 	n_want = mri_min_u32(MAX_N >> order, MAX_LIVE - m->n_live);
 	n_want = below(m, 4) == 0 ? n_want > 0 : below(m, n_want + 1);
-	for (uint32_t i = 0; i < n_want; i++) {
-		addrs[i] = way == 1 && below(m, 3) == 0 ? i + 1 : MR_ADDR_NONE;
-		n_full += addrs[i] != MR_ADDR_NONE;
-	}
-	if (way == 1)
-		n = mr_page_alloc_bulk_slots(pool, order, addrs, n_want);
-	if (way == 2)
-		n = mr_page_alloc_list(pool, order, n_want, &list);
-	if (way == 2 && n > 0) /* a list is of one order */
+	n = is_list ? mr_page_alloc_list(pool, order, n_want, &list) :
+		      mr_page_alloc_bulk(pool, order, addrs, n_want);
+	if (is_list && n > 0) /* a list is of one order */
 		assert_int_equal(mr_page_alloc_list(pool, order ^ 1, 1, &list),
 				 0);
-	else if (way != 1 && way != 2)
-		n = mr_page_alloc_bulk(pool, order, addrs, n_want);
-	assert_true(n >= n_full && n <= n_want);
-	for (uint32_t i = 0, k = n_full; i < n_want && k < n; i++) {
-		if (way == 2)
+	assert_true(n <= n_want);
+	for (uint32_t i = 0; i < n; i++) {
+		if (is_list)
 			assert_true(mr_page_list_pop(pool, &list, &addrs[i]));
-		else if (addrs[i] == i + 1)
-			continue;
 		hold(m, s, addrs[i], pool->page_bytes << order, order);
 		assert_int_equal((addrs[i] - pool->addr) %
 					 (pool->page_bytes << order),
 				 0);
-		k++;
 	}
 	assert_false(mr_page_list_pop(pool, &list, &addr));
-	assert_int_equal(page_stats(pool).alloc_failed - before.alloc_failed,
-			 n == n_full ? n_want - n : 0);
-	/* A full array is a success; Linux 5.13 returned 0, and hung NFS. */
-	if (way == 1 && n_full == n_want)
-		assert_int_equal(page_stats(pool).alloc_calls,
-				 before.alloc_calls);
+	assert_int_equal(page_stats(pool).alloc_failed - n_failed,
+			 n == 0 ? n_want : 0);
 	if (order > page_stats(pool).max_order)
-		assert_int_equal(n, n_full);
-	else if (n == n_full)
-		side->n_empty += (uint64_t)(n_want - n) << order;
-	if (order == 0 && n_want > n_full && !side->is_cut)
-		assert_int_equal(n > n_full, n_most > 0);
+		assert_int_equal(n, 0);
+	else if (n == 0)
+		side->n_empty += (uint64_t)n_want << order;
+	if (order == 0 && n_want > 0 && !side->is_cut)
+		assert_int_equal(n > 0, n_most > 0);
 }
 
 /* An address that belongs to no pool now. */

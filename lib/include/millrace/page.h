@@ -82,20 +82,6 @@ MR_API uint32_t mr_page_alloc_bulk(struct mr_pool *pool, uint32_t order,
 				   uint64_t *addrs, uint32_t n);
 
 /**
- * Fill the empty slots of an array, as the kernel's call does.
- *
- * @param         n      slots of @p addrs
- * @param[in,out] addrs  slots with MR_ADDR_NONE are filled
- *
- * @return slots that now have a block, including those that had one before
- *
- * Owner, thread, cost: as mr_page_alloc_bulk(), and a look at each slot.
- * Source: Linux 5.13, __alloc_pages_bulk() with its fix of 2021-06-28.
- */
-MR_API uint32_t mr_page_alloc_bulk_slots(struct mr_pool *pool, uint32_t order,
-					 uint64_t *addrs, uint32_t n);
-
-/**
  * Free blocks.
  *
  * @param order  of each, as allocated

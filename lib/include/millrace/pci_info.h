@@ -35,24 +35,6 @@ struct mr_pci_info {
 };
 
 /**
- * List the network controllers in sysfs, in order of their addresses.
- *
- * @param[in,out] infos  room for @p n; the caller sets the size of the first,
- *                       which applies to all
- * @param         n      0 to get only their number
- *
- * @return how many there are, which may be more than @p n; or
- *   -EINVAL  the size is 0
- *   -ENOENT  no sysfs, or one without PCI
- *   -ENOMEM  no memory
- *
- * Owner: the caller, of copies. Thread: any.
- * Cost:   about ten reads of sysfs for each.
- */
-MR_API int mr_pci_list(struct mr_ctx *ctx, struct mr_pci_info *infos,
-		       uint32_t n, struct mr_reason *reterr_reason);
-
-/**
  * Describe one function.
  *
  * @param         bdf   "0000:03:00.0", "03:00.0", or the name of a software

@@ -39,15 +39,6 @@ struct mr_driver;
 MR_API int mr_ctx_add_driver(struct mr_ctx *ctx,
 			     const struct mr_driver *driver);
 
-/**
- * The name of driver @p i of the list.
- *
- * @return a constant string; NULL after the last driver
- *
- * Thread: any; not while drivers are being added.
- */
-MR_API const char *mr_ctx_driver_name(const struct mr_ctx *ctx, uint32_t i);
-
 /** What a device does for the frames of a port: mr_port_info.offloads. */
 enum mr_offload {
 	/**

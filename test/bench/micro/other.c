@@ -181,24 +181,9 @@ static ALWAYS_INLINE uint64_t fill_slots(struct variant *variant,
 	return n;
 }
 
-static uint64_t fill_array(struct variant *variant, uint32_t thread, uint64_t n)
-{
-	struct our_pool *our = ((struct harness *)variant->state)->pool;
-	struct rpc *rpc = extra_of(variant);
-
-	(void)thread;
-	for (uint64_t k = 0; k < n; k++) {
-		if (mr_page_alloc_bulk_slots(our->pools[0], 0,
-					     (uint64_t *)rpc->slots,
-					     SLOTS) != SLOTS)
-			return 0;
-		empty_slots(rpc, our, pages_give);
-	}
-	return n;
-}
-
 #define PAGE_BY_PAGE ((struct ops){ page_take, pages_give, NULL, NULL })
 
+RUN(fill_array, fill_slots, PAGES)
 RUN(fill_list, fill_slots, PAGES_LIST)
 RUN(fill_single, fill_slots, PAGE_BY_PAGE)
 RUN(fill_cache, fill_slots, OURS)
