@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -24,9 +23,9 @@
 
 enum { MAX_BYTES = 4096, MAX_CHANGES = 8 };
 
-/* What is tried now, in a file: its length, then the bytes. */
+/* What is tried now. */
 struct trial {
-	uint64_t n_bytes;
+	size_t n_bytes;
 	uint8_t bytes[MAX_BYTES];
 };
 
@@ -91,47 +90,32 @@ static void change(struct trial *trial, uint64_t *state)
 	}
 }
 
-static void run(const struct trial *trial)
+static void run(const struct trial *trial, int kept_fd)
 {
+	const size_t n = trial->n_bytes;
 	/* A copy of its very size, so that ASan sees a read behind it. */
-	uint8_t *bytes = malloc(trial->n_bytes + 1);
+	uint8_t *bytes = malloc(n + 1);
 
 	if (bytes == NULL)
 		err(1, "no memory");
-	memcpy(bytes, trial->bytes, trial->n_bytes);
-	LLVMFuzzerTestOneInput(bytes, trial->n_bytes);
+	if (pwrite(kept_fd, trial->bytes, n, 0) != (ssize_t)n ||
+	    ftruncate(kept_fd, (off_t)n) < 0)
+		err(1, "the input cannot be kept");
+	memcpy(bytes, trial->bytes, n);
+	LLVMFuzzerTestOneInput(bytes, n);
 	free(bytes);
 }
 
-static struct trial *map_trial(char *path)
+static void run_file(const char *path, int kept_fd)
 {
-	const int fd = mkostemp(path, O_CLOEXEC);
-	struct trial *trial;
-
-	if (fd < 0 || ftruncate(fd, sizeof(*trial)) < 0)
-		err(1, "%s", path);
-	trial = mmap(NULL, sizeof(*trial), PROT_READ | PROT_WRITE, MAP_SHARED,
-		     fd, 0);
-	if (trial == MAP_FAILED)
-		err(1, "%s: mmap", path);
-	close(fd);
-	return trial;
-}
-
-static void run_file(struct trial *trial, const char *path)
-{
+	struct trial trial;
 	FILE *file = fopen(path, "rbe");
 
 	if (file == NULL)
 		err(1, "%s", path);
-	/* A trial that a crash has left, or plain bytes. */
-	if (fread(trial, 1, sizeof(*trial), file) != sizeof(*trial) ||
-	    trial->n_bytes > MAX_BYTES) {
-		rewind(file);
-		trial->n_bytes = fread(trial->bytes, 1, MAX_BYTES, file);
-	}
+	trial.n_bytes = fread(trial.bytes, 1, MAX_BYTES, file);
 	fclose(file);
-	run(trial);
+	run(&trial, kept_fd);
 }
 
 static double now_s(void)
@@ -142,10 +126,11 @@ static double now_s(void)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static uint64_t run_random(struct trial *trial, const struct options *o)
+static uint64_t run_random(const struct options *o, int kept_fd)
 {
 	const double end_s = now_s() + o->seconds;
 	uint64_t state = o->seed * 2 + 1, n; /* never 0 */
+	struct trial trial;
 	size_t n_seeds = 0;
 
 	while (fuzz_seeds[n_seeds].bytes != NULL)
@@ -153,13 +138,13 @@ static uint64_t run_random(struct trial *trial, const struct options *o)
 	for (n = 0; n < o->n_runs && now_s() < end_s; n++) {
 		const struct fuzz_seed *from = &fuzz_seeds[n % n_seeds];
 
-		trial->n_bytes = from->n_bytes;
-		memcpy(trial->bytes, from->bytes, from->n_bytes);
+		trial.n_bytes = from->n_bytes;
+		memcpy(trial.bytes, from->bytes, from->n_bytes);
 		/* The first round is the seeds as they are. */
 		for (size_t i = n < n_seeds ? 0 : 1 + below(&state, MAX_CHANGES);
 		     i > 0; i--)
-			change(trial, &state);
-		run(trial);
+			change(&trial, &state);
+		run(&trial, kept_fd);
 	}
 	return n;
 }
@@ -194,8 +179,7 @@ int main(int argc, char **argv)
 			     .seed = 1,
 			     .seconds = 1e9,
 			     .prefix = "/tmp/mr-fuzz-" };
-	struct trial *trial;
-	int n_files = 0;
+	int n_files = 0, kept_fd;
 	char *path;
 
 	for (int i = 1; i < argc; i++) {
@@ -204,13 +188,15 @@ int main(int argc, char **argv)
 	}
 	if (asprintf(&path, "%sXXXXXX", o.prefix) < 0)
 		err(1, "no memory");
-	trial = map_trial(path);
+	kept_fd = mkostemp(path, O_CLOEXEC);
+	if (kept_fd < 0)
+		err(1, "%s", path);
 	printf("the input that is tried is in %s\n", path);
 	fflush(stdout);
 	for (int i = 0; i < n_files; i++)
-		run_file(trial, argv[i]);
+		run_file(argv[i], kept_fd);
 	if (n_files == 0)
-		printf("%" PRIu64 " inputs\n", run_random(trial, &o));
+		printf("%" PRIu64 " inputs\n", run_random(&o, kept_fd));
 	unlink(path);
 	free(path);
 	return 0;
