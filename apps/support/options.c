@@ -101,54 +101,23 @@ enum parse_result parse_seconds(const char *name, const char *text,
 	return PARSE_RUN;
 }
 
-/* Find the first n bytes of text among the words. */
-static enum parse_result find_word(const char *name, const char *text, size_t n,
-				   const char *const *words, uint32_t n_words,
-				   uint32_t *ret, struct mr_reason *ret_error)
-{
-	char known[120] = "";
-
-	for (uint32_t i = 0; i < n_words; i++) {
-		const size_t n_known = strlen(known);
-
-		if (strlen(words[i]) == n && memcmp(words[i], text, n) == 0) {
-			*ret = i;
-			return PARSE_RUN;
-		}
-		snprintf(known + n_known, sizeof(known) - n_known, " %s",
-			 words[i]);
-	}
-	return parse_wrong(ret_error, "--%s: unknown word '%.*s'; valid:%s",
-			   name, (int)n, text, known);
-}
-
 enum parse_result parse_word(const char *name, const char *text,
 			     const char *const *words, uint32_t n_words,
 			     uint32_t *ret, struct mr_reason *ret_error)
 {
-	return find_word(name, text, strlen(text), words, n_words, ret,
-			 ret_error);
-}
+	char known[120] = "";
 
-enum parse_result parse_words(const char *name, const char *text,
-			      const char *const *words, uint32_t n_words,
-			      uint32_t *ret_bits, struct mr_reason *ret_error)
-{
-	uint32_t bits = 0, word;
+	for (uint32_t i = 0; i < n_words; i++) {
+		const size_t n = strlen(known);
 
-	for (;;) {
-		const size_t n = strcspn(text, ",");
-
-		if (find_word(name, text, n, words, n_words, &word,
-			      ret_error) != PARSE_RUN)
-			return PARSE_WRONG;
-		bits |= 1u << word;
-		if (text[n] == '\0')
-			break;
-		text += n + 1;
+		if (strcmp(words[i], text) == 0) {
+			*ret = i;
+			return PARSE_RUN;
+		}
+		snprintf(known + n, sizeof(known) - n, " %s", words[i]);
 	}
-	*ret_bits = bits;
-	return PARSE_RUN;
+	return parse_wrong(ret_error, "--%s: unknown word '%s'; valid:%s", name,
+			   text, known);
 }
 
 static bool is_digit(char c)

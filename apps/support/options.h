@@ -90,11 +90,6 @@ enum parse_result parse_word(const char *name, const char *text,
 			     const char *const *words, uint32_t n_words,
 			     uint32_t *ret, struct mr_reason *ret_error);
 
-/* Comma-separated words; returns a bit for each. */
-enum parse_result parse_words(const char *name, const char *text,
-			      const char *const *words, uint32_t n_words,
-			      uint32_t *ret_bits, struct mr_reason *ret_error);
-
 /*
  * Core numbers, such as "1,3-5": at most MR_WORKERS_MAX. The library checks
  * whether they exist. With has_auto, the word "auto" means none.

@@ -40,6 +40,22 @@ static int complain(const char *text, int status)
 	return status;
 }
 
+static enum parse_result take_sides(struct bench *bench, const char *arg,
+				    struct mr_reason *why)
+{
+	char text[64], *at = text, *word;
+	uint32_t side, bits = 0;
+
+	snprintf(text, sizeof(text), "%s", arg);
+	while ((word = strsep(&at, ",")) != NULL) {
+		if (parse_word("only", word, sides, 5, &side, why) != PARSE_RUN)
+			return PARSE_WRONG;
+		bits |= 1u << side;
+	}
+	bench->sides = bits;
+	return PARSE_RUN;
+}
+
 static enum parse_result take(struct bench *bench, int id, const char *arg,
 			      struct mr_reason *why)
 {
@@ -56,7 +72,7 @@ static enum parse_result take(struct bench *bench, int id, const char *arg,
 	case 'L':
 		return parse_u32("limit", arg, 1, 100000, &bench->limit_s, why);
 	case 'O':
-		return parse_words("only", arg, sides, 5, &bench->sides, why);
+		return take_sides(bench, arg, why);
 	case 'c':
 		return parse_cores("cores", arg, false, bench->cores,
 				   &bench->n_cores, why);
