@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of apps/l2fwd/options.c: what is taken, and what the refusal says. */
+/* Tests of apps/l2fwd/options.c: what is taken. Refusals: cli_test.py. */
 #include "support/unit.h"
 #include "support/words.h"
 
@@ -95,60 +95,4 @@ TEST(options_may_stand_behind_the_ports)
 	assert_int_equal(o.plane.log_level, MR_LOG_ERROR);
 	assert_int_equal(parse("-v -q a b", &o, &error), PARSE_RUN);
 	assert_int_equal(o.plane.log_level, MR_LOG_INFO);
-}
-
-static const struct {
-	const char *line;
-	const char *says;
-} wrong_lines[] = {
-	{ "", "no ports: mode patch needs two" },
-	{ "a", "too few ports: mode patch needs two" },
-	{ "--mode drop", "no ports: mode drop needs one" },
-	{ "a b c", "needs pairs" },
-	{ "--mode macswap a b c", "needs pairs" },
-	{ "a a", "a is given twice" },
-	{ "-q 4 a b", "'4' is not a port: -q is now --quiet; use --que" },
-	{ "--mode learn a -q 4 b", "use --queues" },
-	{ "--mode bridge a b", "--mode: unknown word 'bridge'; valid: patch" },
-	{ "--burst 0 a b", "--burst: 0 is out of range, 1 to 256" },
-	{ "--page-bytes 3000 a b", "3000 is not a power of two" },
-	{ "--ring 1000 a b", "--ring: 1000 is not a power of two" },
-	{ "--safety most a b",
-	  "--safety: unknown word 'most'; valid: counts states poison" },
-	{ "--duration 0 a b", "--duration: '0' is not a number of seconds" },
-	{ "--count 0 a b", "--count: 0 is out of range" },
-	{ "--cores 0-64 a b", "--cores: more than 64" },
-	{ "--cores 1 --workers 2 a b", "--workers 2: --cores lists only 1" },
-	{ "--max-cpu 50 --idle poll a b", "--max-cpu requires --idle" },
-	{ "--max-cpu 101 a b", "--max-cpu" },
-	{ "--fdb-limit 0 a b", "--fdb-limit: 0 is out of range" },
-	{ "--age 0 a b", "--age: 0 is out of range" },
-	{ "--nonsense a b", "unknown option '--nonsense'; see mr-l2fwd" },
-};
-
-TEST(what_is_wrong_is_said_in_one_line)
-{
-	for (size_t i = 0; i < sizeof(wrong_lines) / sizeof(wrong_lines[0]);
-	     i++) {
-		struct mr_reason error;
-		struct options o;
-
-		if (parse(wrong_lines[i].line, &o, &error) != PARSE_WRONG)
-			fail_msg("'%s' was taken", wrong_lines[i].line);
-		assert_reason_has(&error, wrong_lines[i].says);
-	}
-}
-
-TEST(help_fits_a_terminal)
-{
-	char *text = NULL;
-	size_t n_bytes = 0;
-	FILE *to = open_memstream(&text, &n_bytes);
-
-	options_print_help(to);
-	fclose(to);
-	for (char *line = strtok(text, "\n"); line != NULL;
-	     line = strtok(NULL, "\n"))
-		assert_true(strlen(line) <= 80);
-	free(text);
 }

@@ -10,58 +10,54 @@
 
 TEST(words_are_the_three_choices)
 {
+	static const char *const words[] = { "off", "auto", "on" };
 	const struct option_row row = { "offload", OPTION_LONG, "W", "" };
-	enum offload_choice choice = OFFLOAD_OFF;
+	enum offload_choice choice;
 	struct mr_reason why;
 
-	assert_int_equal(offload_take(&row, "auto", &choice, &why), PARSE_RUN);
-	assert_int_equal(choice, OFFLOAD_AUTO);
-	assert_int_equal(offload_take(&row, "on", &choice, &why), PARSE_RUN);
-	assert_int_equal(choice, OFFLOAD_ON);
-	assert_int_equal(offload_take(&row, "off", &choice, &why), PARSE_RUN);
-	assert_int_equal(choice, OFFLOAD_OFF);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(offload_take(&row, words[i], &choice, &why),
+				 PARSE_RUN);
+		assert_int_equal(choice, i);
+	}
 	assert_int_equal(offload_take(&row, "yes", &choice, &why), PARSE_WRONG);
 }
 
-static int check(enum offload_choice choice, const struct mr_driver *driver,
-		 struct mr_reason *why)
+static const struct mr_driver none = { .name = "x" };
+static const struct mr_driver soft = { .has_soft_rules = 1 };
+
+/* Rules that are not advised, such as those in software, are for those who
+ * insist. */
+TEST(ports_decide_whether_there_are_rules)
 {
-	struct mr_port port = { .driver = driver, .info.name = "x:" };
-	struct mr_port *ports[] = { &port };
+	static const struct {
+		const struct mr_driver *driver;
+		enum offload_choice choice;
+		enum mr_rule_match match;
+		int result;
+		const char *says; /* NULL: nothing */
+	} cases[] = {
+		{ &none, OFFLOAD_AUTO, MR_RULE_ANY, 0, NULL },
+		{ &none, OFFLOAD_ON, MR_RULE_ANY, -ENOTSUP,
+		  "--offload on: x:: driver x has no rules: frames go through "
+		  "user space" },
+		{ &soft, OFFLOAD_AUTO, MR_RULE_ANY, 0, NULL },
+		{ &soft, OFFLOAD_ON, MR_RULE_ANY, 1, NULL },
+		{ &soft, OFFLOAD_ON, MR_RULE_FLOW, -ENOTSUP,
+		  "--offload on: x:: no rules for flows" },
+	};
 
-	return offload_check_ports("test", choice, ports, 1, MR_RULE_ANY, true,
-				   why);
-}
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct mr_port port = { .driver = cases[i].driver,
+					.info.name = "x:" };
+		struct mr_port *ports[] = { &port };
+		struct mr_reason why;
 
-TEST(ports_without_rules_are_refused_or_left_alone)
-{
-	static const struct mr_driver none = { .name = "x" };
-	struct mr_reason why;
-
-	assert_int_equal(check(OFFLOAD_AUTO, &none, &why), 0);
-	assert_int_equal(check(OFFLOAD_ON, &none, &why), -ENOTSUP);
-	assert_string_equal(why.text, "--offload on: x:: driver x has no "
-				      "rules: frames go through user space");
-}
-
-TEST(rules_that_are_not_advised_are_for_those_who_insist)
-{
-	static const struct mr_driver soft = { .has_soft_rules = 1 };
-	struct mr_reason why;
-
-	assert_int_equal(check(OFFLOAD_AUTO, &soft, &why), 0);
-	assert_int_equal(check(OFFLOAD_ON, &soft, &why), 1);
-}
-
-TEST(rules_are_of_the_right_kind)
-{
-	static const struct mr_driver soft = { .has_soft_rules = 1 };
-	struct mr_port port = { .driver = &soft, .info.name = "x:" };
-	struct mr_port *ports[] = { &port };
-	struct mr_reason why;
-
-	assert_int_equal(offload_check_ports("test", OFFLOAD_ON, ports, 1,
-					     MR_RULE_FLOW, true, &why),
-			 -ENOTSUP);
-	assert_string_equal(why.text, "--offload on: x:: no rules for flows");
+		assert_int_equal(offload_check_ports("test", cases[i].choice,
+						     ports, 1, cases[i].match,
+						     true, &why),
+				 cases[i].result);
+		if (cases[i].says != NULL)
+			assert_string_equal(why.text, cases[i].says);
+	}
 }
