@@ -104,6 +104,26 @@ static inline void fixture_open(mr_clock_fn *clock, uint32_t n_workers,
 		fail_msg("%s", why.text);
 }
 
+/* Two workers. Returns one that has no tx queue of a port, and that port. */
+static inline struct mr_worker *fixture_open_handoff(mr_clock_fn *clock,
+						     enum mr_idle_mode idle,
+						     uint32_t *ret_port)
+{
+	fixture_need_two_cores();
+	fixture_open(clock, 2, idle);
+	for (uint32_t w = 0; w < 2; w++)
+		for (uint32_t p = 0; p < FIXTURE_PORTS; p++) {
+			struct mr_worker *worker =
+				mr_workers_get(fixture.workers, w);
+
+			*ret_port = p;
+			if (worker->routes[p].handoff != NULL)
+				return worker;
+		}
+	fail_msg("no hand-off in a map that needs one");
+	return NULL;
+}
+
 /* Everything is closed; and every page came back. */
 static inline void fixture_close(void)
 {

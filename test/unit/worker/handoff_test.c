@@ -2,25 +2,6 @@
 /* Tests of lib/worker/handoff.c, on one thread: rings between workers. */
 #include "fixture.h"
 
-/* Two workers: one that has no tx queue of some port, and that port. */
-static void open_handoff(struct mr_worker **ret_from, uint32_t *ret_port)
-{
-	fixture_need_two_cores();
-	fixture_open(NULL, 2, MR_IDLE_POLL);
-	for (uint32_t w = 0; w < 2; w++)
-		for (uint32_t p = 0; p < FIXTURE_PORTS; p++) {
-			struct mr_worker *worker =
-				mr_workers_get(fixture.workers, w);
-
-			if (worker->routes[p].handoff == NULL)
-				continue;
-			*ret_from = worker;
-			*ret_port = p;
-			return;
-		}
-	fail_msg("no hand-off in a map that needs one");
-}
-
 static uint64_t handoff_full_of(const struct mr_worker *worker)
 {
 	struct mr_worker_stats stats = { .size = sizeof(stats) };
@@ -35,7 +16,7 @@ FIXTURE_TEST(handed_over_frames_leave_through_the_owners_queue)
 	struct mr_worker *from, *owner;
 	uint32_t port;
 
-	open_handoff(&from, &port);
+	from = fixture_open_handoff(NULL, MR_IDLE_POLL, &port);
 	owner = mr_workers_get(fixture.workers, from->routes[port].owner_idx);
 	assert_ptr_not_equal(owner, from);
 	fixture_frames(from->cache, frames, 20);
@@ -63,7 +44,7 @@ FIXTURE_TEST(what_does_not_fit_stays_the_callers_and_is_counted)
 	struct mr_worker *from;
 	uint32_t port;
 
-	open_handoff(&from, &port);
+	from = fixture_open_handoff(NULL, MR_IDLE_POLL, &port);
 	fixture_frames(from->cache, frames, 100);
 	assert_int_equal(mr_worker_send(from, port, frames, 100), 64);
 	assert_int_equal(handoff_full_of(from), 36);
@@ -80,7 +61,7 @@ FIXTURE_TEST(a_frame_is_never_cut_by_a_full_ring)
 	struct mr_worker *from;
 	uint32_t port;
 
-	open_handoff(&from, &port);
+	from = fixture_open_handoff(NULL, MR_IDLE_POLL, &port);
 	fixture_frames(from->cache, frames, 100);
 	for (uint32_t i = 0; i < 100; i++) /* frames of 5 entries */
 		frames[i].flags = i % 5 != 4 ? MR_FRAME_MORE : 0;
@@ -97,7 +78,7 @@ FIXTURE_TEST(a_stalled_port_keeps_its_ring_and_no_other)
 	struct mr_worker *from, *owner;
 	uint32_t port, n;
 
-	open_handoff(&from, &port);
+	from = fixture_open_handoff(NULL, MR_IDLE_POLL, &port);
 	owner = mr_workers_get(fixture.workers, from->routes[port].owner_idx);
 	fixture_frames(owner->cache, frames, FIXTURE_RING);
 	n = mr_worker_send(owner, port, frames,

@@ -239,22 +239,12 @@ static bool is_readable(int fd)
  */
 FIXTURE_TEST(a_hand_off_is_not_slept_over)
 {
-	struct mr_worker *from = NULL, *owner;
+	struct mr_worker *from, *owner;
 	struct mri_worker *inside;
 	struct mr_frame frame;
-	uint32_t port = 0;
+	uint32_t port;
 
-	fixture_need_two_cores();
-	fixture_open(test_clock, 2, MR_IDLE_INTERRUPT);
-	for (uint32_t w = 0; w < 2; w++)
-		for (uint32_t p = 0; p < FIXTURE_PORTS; p++)
-			if (mr_workers_get(fixture.workers, w)
-				    ->routes[p]
-				    .handoff) {
-				from = mr_workers_get(fixture.workers, w);
-				port = p;
-			}
-	assert_non_null(from);
+	from = fixture_open_handoff(test_clock, MR_IDLE_INTERRUPT, &port);
 	owner = mr_workers_get(fixture.workers, from->routes[port].owner_idx);
 	inside = mri_worker_of(owner);
 
