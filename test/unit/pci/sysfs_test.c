@@ -38,6 +38,7 @@ static void end(void)
 SYSFS_TEST(a_function_is_described)
 {
 	struct mr_pci_info info = { .size = sizeof(info) };
+	struct mr_reason why;
 
 	fake_nic(&f.sysfs, "0000:03:00.0", "0x8086", "0x10c9", "igb", "14");
 	fake_file(&f.sysfs, "0000:03:00.0/subsystem_vendor", "0x1af4\n");
@@ -58,6 +59,9 @@ SYSFS_TEST(a_function_is_described)
 	assert_string_equal(info.kernel_driver, "igb");
 	assert_string_equal(info.netdev, "enp3s0f0");
 	assert_string_equal(info.vfio_cdev, "");
+	info.size = 0;
+	assert_int_equal(mr_pci_info(f.ctx, "03:00.0", &info, &why), -EINVAL);
+	assert_reason_has(&why, "mr_pci_info.size");
 }
 
 SYSFS_TEST(what_sysfs_does_not_say_is_left_out)
