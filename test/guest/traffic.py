@@ -193,24 +193,6 @@ def kill_under_traffic(guest, wire, spec):
                 probe.kill()
 
 
-def close_under_traffic(wire, probe, spec):
-    """Close while frames come in, again and again: no page is missing, and the
-    next port works."""
-    for _ in range(3):
-        probe.do("open", spec)
-        probe.begin("forward", 0)
-        traffic = Traffic(wire, wire, all_lengths(20000), WINDOW)
-        traffic.start(400)
-        probe.begin("close", 0)
-        probe.answer(meanwhile=traffic.step)
-        assert probe.answer(meanwhile=traffic.step)["ok"]
-        stats = probe.do("pool-stats", 0)
-        assert stats["in_flight"] == 0, stats
-        assert stats["free"] == stats["population"], stats
-    probe.do("open", spec)
-    echo(wire, probe, all_lengths(300), is_clear=False)
-
-
 def cut_link(wire, probe, set_link):
     """Link down and up by set_link(is_up): noticed, and traffic goes on."""
     try:
