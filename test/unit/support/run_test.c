@@ -140,7 +140,7 @@ static void give_back(struct app *app)
 }
 
 /* Run for duration_ms at most; the exit status, and the output in capture. */
-static int run_app(struct app *app, uint64_t duration_ms, bool has_hang_up)
+static int run_app(struct app *app, uint64_t duration_ms)
 {
 	const char *const specs[] = { app->spec != NULL ? app->spec : "null:" };
 	const struct dataplane_config plane = { .program = "test",
@@ -163,7 +163,7 @@ static int run_app(struct app *app, uint64_t duration_ms, bool has_hang_up)
 		.app = app,
 		.each_second = each_second,
 		.port_event = port_event,
-		.hang_up = has_hang_up ? hang_up : NULL,
+		.hang_up = hang_up,
 		.give_up = give_up,
 		.fds = fds,
 		.n_fds = app->end_fd > 0,
@@ -195,20 +195,11 @@ static int run_app(struct app *app, uint64_t duration_ms, bool has_hang_up)
 	return status;
 }
 
-TEST(it_ends_after_its_time)
-{
-	struct app app = { 0 };
-
-	assert_int_equal(run_app(&app, 100, false), 0);
-	assert_int_equal(app.n_seconds, 0);
-	assert_int_equal(app.n_given_up, 1);
-}
-
 TEST(it_reports_each_second)
 {
 	struct app app = { .end_fd = eventfd(0, EFD_CLOEXEC) };
 
-	assert_int_equal(run_app(&app, 20000, false), 0);
+	assert_int_equal(run_app(&app, 20000), 0);
 	assert_true(app.n_frames > 0);
 	assert_in_range(app.n_seconds, 1, MAX_SECONDS);
 	assert_int_equal(app.n_given_up, 1);
@@ -222,7 +213,7 @@ TEST(after_a_stall_it_reports_once)
 {
 	struct app app = { .stall_us = 2100000 };
 
-	assert_int_equal(run_app(&app, 3500, false), 0);
+	assert_int_equal(run_app(&app, 3500), 0);
 	assert_in_range(app.n_seconds, 1, 2); /* at 1 s and 3.1 s */
 }
 
@@ -230,28 +221,16 @@ TEST(an_fd_of_the_application_may_end_it)
 {
 	struct app app = { .end_fd = eventfd(1, EFD_CLOEXEC) };
 
-	assert_int_equal(run_app(&app, 20000, false), 0);
+	assert_int_equal(run_app(&app, 20000), 0);
 	assert_int_equal(app.n_seconds, 0);
 	close(app.end_fd);
-}
-
-TEST(sighup_never_ends_it)
-{
-	struct app has_no_config = { .signals = { SIGHUP, SIGTERM } };
-	struct app has_config = { .signals = { SIGHUP, SIGTERM } };
-
-	assert_int_equal(run_app(&has_no_config, 20000, false), 0);
-	assert_in_range(has_no_config.n_seconds, 2, MAX_SECONDS);
-	assert_int_equal(run_app(&has_config, 20000, true), 0);
-	assert_in_range(has_config.n_seconds, 2, MAX_SECONDS);
-	assert_int_equal(has_config.n_hang_ups, 1);
 }
 
 TEST(a_frame_that_is_not_counted_is_found)
 {
 	struct app app = { .is_losing = true };
 
-	assert_int_equal(run_app(&app, 100, false), 1);
+	assert_int_equal(run_app(&app, 100), 1);
 	assert_has(capture.text, "\"laws_hold\":false,\"conserved\":true}\n");
 }
 
@@ -260,8 +239,8 @@ TEST(a_page_that_does_not_come_back_is_found)
 	struct app keeps = { .is_keeping = true };
 	struct app frees = { .is_keeping = true, .is_freeing = true };
 
-	assert_int_equal(run_app(&frees, 100, false), 0);
-	assert_int_equal(run_app(&keeps, 100, false), 1);
+	assert_int_equal(run_app(&frees, 100), 0);
+	assert_int_equal(run_app(&keeps, 100), 1);
 	assert_has(capture.text, "\"laws_hold\":true,\"conserved\":false}\n");
 }
 
@@ -270,7 +249,7 @@ TEST(a_page_in_a_queue_is_not_lost)
 {
 	struct app app = { .spec = "pair:alone", .is_sending = true };
 
-	assert_int_equal(run_app(&app, 100, false), 0);
+	assert_int_equal(run_app(&app, 100), 0);
 	assert_has(capture.text, "\"pending\":1");
 	assert_has(capture.text, "\"laws_hold\":true,\"conserved\":true}\n");
 }
@@ -283,7 +262,7 @@ static int run_with_stdout(struct app *app, int fd)
 	app->stdout_fd = fd;
 	app->signals[0] = SIGHUP;
 	app->signals[1] = SIGTERM;
-	status = run_app(app, 20000, true);
+	status = run_app(app, 20000);
 	assert_in_range(app->n_seconds, 2, MAX_SECONDS);
 	assert_int_equal(app->n_hang_ups, 1);
 	return status;

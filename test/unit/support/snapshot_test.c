@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of apps/support/snapshot.c. */
+/* Tests of apps/support/snapshot.c; l2fwd/forward_test.c takes some. */
 #include <millrace/driver.h>
 
 #include "support/unit.h"
@@ -7,13 +7,6 @@
 #include "nat.h"
 
 enum { WORKERS = 2, QUEUES = 2 };
-
-static void take(struct snapshot *snapshot, void *app)
-{
-	const uint64_t *n = app;
-
-	snapshot_copy_counters(&snapshot->groups[0][NAT_OPEN], n, 1);
-}
 
 static const struct app_counters nat = {
 	.program = "test",
@@ -23,7 +16,6 @@ static const struct app_counters nat = {
 	.n_worker_rows = N_NAT_WORKER,
 	.groups = nat_groups,
 	.n_groups = 2,
-	.take = take,
 };
 
 /* Of one port with two queues, and two workers; it adds up. */
@@ -111,57 +103,6 @@ TEST(a_frame_too_many_breaks_a_law)
 	broken(&sums, says);
 	sums.snapshot.workers[0].drops[1]++;
 	broken(&sums, says);
-}
-
-TEST(it_is_taken_from_what_is_open)
-{
-	static const char *const specs[] = { "null:queues=2", "null:" };
-	const struct dataplane_config config = { .program = "test",
-						 .specs = specs,
-						 .n_ports = 2,
-						 .n_workers = 1,
-						 .burst = MR_BURST_MAX,
-						 .page_bytes = 4096 };
-	struct mr_frame frames[MR_BURST_MAX];
-	struct dataplane plane;
-	struct mr_reason error;
-	struct mr_worker *worker;
-	struct snapshot *s;
-	uint64_t n_open = 41;
-	uint32_t n;
-
-	if (dataplane_open(&plane, &config, &error) != 0)
-		fail_msg("%s", error.text);
-	s = snapshot_create(&plane, &nat);
-	assert_non_null(s);
-	worker = mr_workers_get(plane.workers, 0);
-	n = mr_rx_burst(mr_port_rxq(plane.ports[0], 1), worker->cache, frames,
-			7);
-	assert_int_equal(n, 7);
-	snapshot_take(s, &plane, 2.5, &n_open);
-	assert_true(s->t_s == 2.5);
-	assert_int_equal(s->n_ports, 2);
-	assert_int_equal(s->n_workers, 1);
-	assert_int_equal(s->ports[0].n_queues, 2);
-	assert_string_equal(s->ports[0].info.name, "null:queues=2");
-	assert_int_equal(s->ports[0].queues[1].rx.delivered, 7);
-	assert_int_equal(s->workers[0].core, worker->core);
-	assert_int_equal(s->groups[0][NAT_OPEN], 41);
-	assert_false(s->is_conserved);
-	/* The frames are nobody's: the invariants say so, until they are
-	 * counted. */
-	snapshot_check_invariants(s);
-	assert_false(s->invariants_hold);
-	s->workers[0].drops[1] = 7;
-	snapshot_check_invariants(s);
-	assert_true(s->invariants_hold);
-
-	mr_frame_free_bulk(worker->cache, frames, n);
-	dataplane_close_ports(&plane);
-	snapshot_take_pool(s, &plane);
-	assert_true(s->is_conserved);
-	snapshot_destroy(s);
-	dataplane_close(&plane);
 }
 
 static uint32_t n_fake_stats;
