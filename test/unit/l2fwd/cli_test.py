@@ -55,6 +55,8 @@ class Errors(unittest.TestCase):
          ["--mtu", "1500", "null:", "null:"]),
         (2, "needs at least 18",
          ["--burst", "17", "pair:a,sg=on", "pair:b"]),
+        (2, "33 ports are more than 32", ["--mode", "learn", *33 * ["null:"]]),
+        (1, "pair:t already has both ends", ["--mode", "learn", *3 * ["pair:t"]]),
         (1, "no such network interface", ["xdp:lo:1", "null:"]),
         (1, "No such file or directory", ["pcap:rx=/nowhere/x", "null:"]),
     ]
@@ -75,6 +77,12 @@ class Errors(unittest.TestCase):
         ("--ring: 1000 is not a power of two", "--ring 1000 a b"),
         ("--safety: unknown word 'most'; valid: counts states poison",
          "--safety most a b"),
+        *((option, f"--{option} {value} a b") for option, values in {
+            "queues": ["0", "65"], "workers": ["0", "65"],
+            "ring": ["63", "32769"], "pool-pages": ["0", "67108865"],
+            "page-bytes": ["2047", "32769"], "mtu": ["67", "65536"],
+            "promisc": ["maybe"], "idle": ["never"], "cores": [","],
+        }.items() for value in values),
         ("--duration: '0' is not a number of seconds", "--duration 0 a b"),
         ("--count: 0 is out of range", "--count 0 a b"),
         ("--cores: more than 64", "--cores 0-64 a b"),
@@ -146,7 +154,9 @@ class Output(unittest.TestCase):
         self.assertRegex(out, r"(?m)^accounting invariants hold$")
         pages = re.search(r"(?m)^pages: (\d+) of (\d+) came back$", out)
         self.assertEqual(pages[1], pages[2])
-        self.assertRegex(err, r"(?m)^worker 0: core \d+.*, rx null:/0 null:/0")
+        self.assertRegex(err, "(?m)^" + 2 * (
+            "port null:  mode memory, 1 rx, 1 tx queues\n"
+        ) + r"worker 0: core \d+.*, rx null:/0 null:/0")
 
     def test_the_pool_it_sizes_is_large_enough_for_every_page(self):
         """A cache may hold one page more where a page holds several chunks."""

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of apps/support: dataplane.c, and what dataplane_options.c refuses.
- * What that and run_options.c take is shown by l2fwd/options_test.c. */
+/*
+ * Tests of apps/support/dataplane.c. What this, dataplane_options.c and
+ * run_options.c refuse is tested by l2fwd/cli_test.py; what the latter take, by
+ * l2fwd/options_test.c.
+ */
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -75,72 +78,6 @@ TEST(the_pool_holds_what_is_needed)
 	assert_reason_has(&error, "is too small");
 }
 
-TEST(what_cannot_be_is_refused_and_leaves_nothing)
-{
-	static const char *const sg[] = { "pair:sg,sg=on" };
-	static const char *const none[] = { "nodriver:x" };
-	static const char *const twice[] = { "pair:t", "pair:t", "pair:t" };
-	struct dataplane_config configs[] = {
-		config_of(nulls, 2),
-		config_of(sg, 1),
-		config_of(none, 1),
-		config_of(nulls, 2),
-		config_of(twice, 3),
-		config_of(nulls, 2),
-		config_of(nulls, MAX_PORTS + 1),
-	};
-	static const char *const says[] = {
-		"--pool-pages 30 is too small",
-		"--burst 17: frames of pair:sg have several entries",
-		"nodriver:x",
-		"--mtu: no port has this",
-		"pair:t",
-		"--cores: core 1023",
-		"33 ports are more than 32",
-	};
-
-	configs[0].n_pages = 30;
-	configs[1].burst = MR_MAX_SEGS - 1;
-	configs[3].port.mtu_bytes = 1500;
-	configs[5].n_cores = 1;
-	configs[5].cores[0] = 1023;
-	for (size_t i = 0; i < sizeof(says) / sizeof(says[0]); i++) {
-		struct mr_reason error = { "" };
-		struct dataplane plane;
-
-		if (dataplane_open(&plane, &configs[i], &error) == 0)
-			fail_msg("taken: %s", says[i]);
-		assert_reason_has(&error, says[i]);
-		assert_null(plane.ctx);
-		assert_null(plane.pool);
-		assert_int_equal(plane.n_ports, 0);
-	}
-}
-
-TEST(the_map_has_a_line_per_port_and_worker)
-{
-	const struct dataplane_config config = config_of(nulls, 2);
-	struct dataplane plane;
-	char text[1024];
-	FILE *to = tmpfile();
-	const int stderr_fd = dup(STDERR_FILENO);
-
-	open_plane(&plane, &config);
-	dup2(fileno(to), STDERR_FILENO);
-	dataplane_print_map(&plane);
-	dup2(stderr_fd, STDERR_FILENO);
-	close(stderr_fd);
-	rewind(to);
-	text[fread(text, 1, sizeof(text) - 1, to)] = '\0';
-	fclose(to);
-	assert_ptr_equal(strstr(text,
-				"port null:  mode memory, 1 rx, 1 tx queues\n"
-				"port null:  mode memory, 1 rx, 1 tx queues\n"
-				"worker 0: core "),
-			 text);
-	close_plane(&plane);
-}
-
 static void count_and_free(void *opaque, struct mr_worker *worker,
 			   const struct mr_frame *frames, uint32_t n)
 {
@@ -192,53 +129,6 @@ TEST(the_end_sends_what_it_can_and_counts_the_rest)
 
 	mr_port_close(peer);
 	close_plane(&plane);
-}
-
-static const struct option_row rows[] = {
-	{ "queues", OPTION_QUEUES, "", "" },
-	{ "workers", OPTION_WORKERS, "", "" },
-	{ "cores", OPTION_CORES, "", "" },
-	{ "burst", OPTION_BURST, "", "" },
-	{ "ring", OPTION_RING, "", "" },
-	{ "pool-pages", OPTION_POOL_PAGES, "", "" },
-	{ "page-bytes", OPTION_PAGE_BYTES, "", "" },
-	{ "safety", OPTION_SAFETY, "", "" },
-	{ "mtu", OPTION_MTU, "", "" },
-	{ "promisc", OPTION_PROMISC, "", "" },
-	{ "idle", OPTION_IDLE, "", "" },
-};
-
-enum { N_ROWS = sizeof(rows) / sizeof(rows[0]) };
-
-/* Take a value by each row; the rows that refuse theirs, as bits. */
-static uint32_t take_all(struct dataplane_config *config,
-			 const char *const *values)
-{
-	struct mr_reason error;
-	uint32_t wrong = 0;
-
-	for (uint32_t i = 0; i < N_ROWS; i++)
-		if (dataplane_take_option(&rows[i], values[i], config,
-					  &error) != PARSE_RUN) {
-			assert_reason_has(&error, rows[i].name);
-			wrong |= 1u << i;
-		}
-	return wrong;
-}
-
-TEST(values_out_of_range_are_refused)
-{
-	static const char *const low[N_ROWS] = { "0",  "0", "",     "0",
-						 "63", "0", "2047", "",
-						 "67", "",  "" };
-	static const char *const high[N_ROWS] = { "65",    "65",    "0-64",
-						  "257",   "32769", "67108865",
-						  "32769", "most",  "65536",
-						  "maybe", "never" };
-	struct dataplane_config c = { 0 };
-
-	assert_int_equal(take_all(&c, low), (1u << N_ROWS) - 1);
-	assert_int_equal(take_all(&c, high), (1u << N_ROWS) - 1);
 }
 
 static bool is_over; /* atomic */

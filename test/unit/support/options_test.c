@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of apps/support/options.c, with a table of their own. */
-#include "capture.h"
+#include "support/unit.h"
 
 #include "support/options.h"
 #include "support/words.h"
@@ -153,22 +153,6 @@ TEST(help_lists_the_table)
 	free(text);
 }
 
-TEST(help_and_version_are_printed)
-{
-	static struct capture capture;
-	struct run run;
-
-	capture_begin(&capture);
-	assert_int_equal(parse(&run, "-b 3 -h --nope"), PARSE_DONE);
-	capture_end(&capture);
-	assert_has(capture.text, "usage: mr-test PORT\n");
-	capture_begin(&capture);
-	assert_int_equal(parse(&run, "-V"), PARSE_DONE);
-	capture_end(&capture);
-	assert_has(capture.text, "mr-test ");
-	assert_has(capture.text, mr_version());
-}
-
 /* Of the values that follow. */
 static struct mr_reason error;
 
@@ -260,13 +244,4 @@ TEST(cores_are_numbers_and_spans)
 	assert_int_equal(cores[4], 1023);
 	taken(parse_cores("cores", "auto", true, cores, &n, &error));
 	assert_int_equal(n, 0);
-}
-
-TEST(verbose_outdoes_quiet)
-{
-	assert_int_equal(option_log_level(0, false), MR_LOG_WARNING);
-	assert_int_equal(option_log_level(0, true), MR_LOG_ERROR);
-	assert_int_equal(option_log_level(1, true), MR_LOG_INFO);
-	assert_int_equal(option_log_level(2, false), MR_LOG_DEBUG);
-	assert_int_equal(option_log_level(3, false), MR_LOG_DEBUG);
 }
