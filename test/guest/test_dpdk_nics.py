@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What devices do for dpdk: ports, by DPDK's igb and virtio drivers: spreading
-frames, sums, segments, tags, word of the cable; and a port of our own driver
-beside them in one pool."""
+"""What devices do for dpdk: ports, by DPDK's igb, e1000e and virtio drivers:
+spreading frames, sums, segments, tags, word of the cable; mr-l2fwd between two
+of them, and a port of our own driver beside one in one pool."""
 import pytest
 
 import dpdk
 from conftest import boot, check_log, forget_log, need_driver
+from forwarder import end_l2fwd, start_l2fwd
 from guest import Nic
 from kernels import check_left_to_device, tcp_through, two_kernels
 from probe import Probe, check_idle, opened, wait_for_link
 from queues import hashed, spread
-from traffic import all_lengths, carry_tags, cut_link, echo, exchange
+from traffic import (Traffic, all_lengths, carry_tags, compare, cut_link, echo,
+                     exchange)
 
 WAKE_LIMIT_MS = 30000
 # enum mr_os_pages
@@ -35,6 +37,25 @@ def copied(queue):
     return sum(n for way in ("rx", "tx")
                for name, n in queue[way]["events"].items()
                if name.endswith("copied"))
+
+
+@pytest.mark.parametrize("one,other", [("igb", "virtio-split"),
+                                       ("e1000e", "igb")])
+def test_forwarded(one, other):
+    """mr-l2fwd between two of DPDK's drivers: every length, both ways."""
+    nics = [Nic("one", one), Nic("other", other)]
+    with boot_dpdk(nics) as guest:
+        bind(guest)
+        pid = start_l2fwd(guest, "--mode", "patch",
+                          *(f"dpdk:{nic.bdf},ring=256,promisc"
+                            for nic in nics))
+        wires = list(guest.wires.values())
+        frames = all_lengths(1501)
+        for source, sink in (wires, wires[::-1]):
+            compare(Traffic(source, sink, frames, window=64).run(len(frames)),
+                    frames)
+        end_l2fwd(guest, pid)
+        check_log(guest)  # no traffic while they are closed
 
 
 def test_spread():
