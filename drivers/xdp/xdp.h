@@ -316,7 +316,7 @@ int mri_xdp_climb(struct xdp_port *port, bool has_sg,
 		  struct mr_reason *reterr_reason);
 
 /* xdp_known.c */
-enum xdp_feature { XDP_ZC, XDP_DRV, XDP_BUSY, XDP_BUSY_COPY };
+enum xdp_feature { XDP_ZC, XDP_DRV };
 enum xdp_verdict { XDP_ABSENT, XDP_BROKEN };
 
 struct xdp_kernel {
@@ -480,7 +480,7 @@ int mri_xdp_refuse_master(const struct xdp_netdev *dev,
 			  struct mr_reason *reterr_reason);
 
 /* xdp_record.c */
-/* What tells the caller's network namespace from all others; Linux 5.14. */
+/* What tells the caller's network namespace from all others. */
 int mri_xdp_netns_cookie(uint64_t *ret_cookie);
 /*
  * Restore what a killed process had changed. 1: there was a record, and the

@@ -17,8 +17,8 @@
 
 enum {
 	SOFT_BUSY_POLL_US = 20,
-	PREFER_BUSY_POLL = 69, /* SO_PREFER_BUSY_POLL, 5.11 */
-	BUSY_POLL_BUDGET = 70, /* SO_BUSY_POLL_BUDGET, 5.11 */
+	PREFER_BUSY_POLL = 69, /* SO_PREFER_BUSY_POLL */
+	BUSY_POLL_BUDGET = 70, /* SO_BUSY_POLL_BUDGET */
 
 	/* The values that napi.rst and af_xdp.rst use. */
 	DEFER_HARD_IRQS = 2,
@@ -81,7 +81,6 @@ void mri_xdp_busy_open(struct xdp_port *port)
 {
 	const char *const name = port->base.info.name;
 	uint32_t ids[XDP_MAX_NAPIS];
-	struct mr_reason why;
 	int n = 0, err = 0;
 
 	if (port->options.busy == 0)
@@ -96,15 +95,6 @@ void mri_xdp_busy_open(struct xdp_port *port)
 		       port->prog.is_native ?
 			       "with this driver" :
 			       "if the program is attached in generic mode");
-		return;
-	}
-	if (mri_xdp_known(port, XDP_BUSY, XDP_ABSENT, &why) ||
-	    mri_xdp_known(port, XDP_BUSY, XDP_BROKEN, &why) ||
-	    (port->n_zc_queues == 0 &&
-	     mri_xdp_known(port, XDP_BUSY_COPY, XDP_BROKEN, &why))) {
-		mr_log(port->base.ctx, MR_LOG_WARNING,
-		       "%s: busy=%u has no effect: %s", name,
-		       port->options.busy, why.text);
 		return;
 	}
 	for (uint32_t i = 0; i < port->n_queues; i++) {

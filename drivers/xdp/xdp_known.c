@@ -4,13 +4,13 @@
  * feature, or when a feature turns out not to work.
  *
  * A row applies to kernels from the first version up to, but excluding, the
- * second; {} means no limit. The driver is as 'ethtool -i' prints it, "*" for
- * all.
+ * second; {} means no limit. Kernels before 6.1, that of Debian 12, are not
+ * listed. The driver is as 'ethtool -i' prints it.
  *
  *     ABSENT  the driver lacks the feature, and the kernel reports this when we
  *             try it: the row only explains it
- *     BROKEN  the driver offers the feature, but it does not work: mode=auto,
- *             attach=auto and busy avoid it; mode=zc and attach=native try it
+ *     BROKEN  the driver offers the feature, but it does not work: mode=auto
+ *             and attach=auto avoid it; mode=zc and attach=native try it
  *             anyway
  *
  * Each row cites its source: a commit of torvalds/linux, a CVE record (of
@@ -38,45 +38,25 @@ static const struct xdp_known rows[] = {
 	{ "igb", XDP_ZC, XDP_BROKEN, { 6, 19, 0 }, { 6, 19, 13 },
 	  "the NIC stops sending for good when the program is killed",
 	  "CVE-2026-31691" },
-	{ "igc", XDP_ZC, XDP_ABSENT, {}, { 5, 14, 0 }, "", "fc9df2a0b520" },
-	{ "mlx5_core", XDP_ZC, XDP_BROKEN, {}, { 6, 1, 0 },
-	  "it uses a second set of queues, numbered after the rx channels",
-	  "3db4c85cde7a, 11abca031ee3" },
 	{ "mlx5_core", XDP_ZC, XDP_BROKEN, { 6, 4, 5 }, { 6, 4, 10 },
 	  "the kernel crashes when frames arrive with rx_striding_rq off",
 	  "CVE-2023-54223" },
-	{ "nfp", XDP_ZC, XDP_ABSENT, {}, { 5, 18, 0 }, "", "6402528b7a0b" },
 	{ "tsnep", XDP_ZC, XDP_ABSENT, {}, { 6, 4, 0 }, "", "3fc2333933fd" },
 	/* The rx side appeared in 6.11, but bind fails (6.12.117). */
 	{ "virtio_net", XDP_ZC, XDP_ABSENT, {}, { 6, 13, 0 },
 	  "", "89f86675cb03" },
 
 	/* Native XDP. */
-	{ "atlantic", XDP_DRV, XDP_ABSENT, {}, { 5, 19, 0 },
-	  "", "0d14657f4083" },
 	{ "gve", XDP_DRV, XDP_ABSENT, {}, { 6, 4, 0 }, "", "75eaae158b1b" },
-	{ "igb", XDP_DRV, XDP_ABSENT, {}, { 5, 10, 0 }, "", "9cbc948b5a20" },
-	{ "igc", XDP_DRV, XDP_ABSENT, {}, { 5, 13, 0 }, "", "26575105d6ed" },
 	{ "ionic", XDP_DRV, XDP_ABSENT, {}, { 6, 9, 0 }, "", "180e35cdf035" },
-	{ "mana", XDP_DRV, XDP_ABSENT, {}, { 5, 17, 0 }, "", "ed5356b53f07" },
 	{ "tsnep", XDP_DRV, XDP_ABSENT, {}, { 6, 3, 0 }, "", "f0f6460f9130" },
 	{ "vmxnet3", XDP_DRV, XDP_ABSENT, {}, { 6, 6, 0 }, "", "54f00cce1178" },
-
-	/* Busy polling, in any mode and in copy mode. */
-	{ "*", XDP_BUSY, XDP_ABSENT, {}, { 5, 11, 0 },
-	  "", "mail-archive.com/dev@dpdk.org/msg199532" },
-	{ "mlx5_core", XDP_BUSY, XDP_BROKEN, {}, { 6, 1, 0 },
-	  "sockets do not learn which NAPI to poll", "a2740f529da2" },
-	{ "*", XDP_BUSY_COPY, XDP_BROKEN, {}, { 5, 18, 0 },
-	  "a port that has received frames stops sending", "8de8b71b787f" },
 };
 /* clang-format on */
 
 static const char *const feature_names[] = {
 	[XDP_ZC] = "zero-copy",
 	[XDP_DRV] = "native XDP",
-	[XDP_BUSY] = "busy polling",
-	[XDP_BUSY_COPY] = "busy polling in copy mode",
 };
 
 const struct xdp_known *mri_xdp_known_row(uint32_t i)
@@ -96,9 +76,7 @@ static bool holds(const struct xdp_known *row, const char *driver,
 	const uint32_t now = number_of(kernel), until = number_of(row->until);
 
 	return row->feature == feature && now >= number_of(row->since) &&
-	       (until == 0 || now < until) &&
-	       (strcmp(row->driver, "*") == 0 ||
-		strcmp(row->driver, driver) == 0);
+	       (until == 0 || now < until) && strcmp(row->driver, driver) == 0;
 }
 
 /*
@@ -164,26 +142,25 @@ static void quote(const struct xdp_known *row, struct xdp_kernel kernel,
 {
 	const char *const feature = feature_names[row->feature];
 	const bool is_fixed = number_of(row->until) != 0;
-	char who[32], now[16], until[16];
+	char now[16], until[16];
 
-	if (strcmp(row->driver, "*") == 0)
-		snprintf(who, sizeof(who), "AF_XDP");
-	else
-		snprintf(who, sizeof(who), "driver '%s'", row->driver);
 	print(kernel, now);
 	print(row->until, until);
 	if (row->verdict == XDP_BROKEN)
 		(void)mr_fail(why, 0,
-			      "%s: %s is broken in Linux %s%s%s: %s (%s)", who,
-			      feature, now, is_fixed ? ", fixed in " : "",
+			      "driver '%s': %s is broken in Linux %s%s%s: %s "
+			      "(%s)",
+			      row->driver, feature, now,
+			      is_fixed ? ", fixed in " : "",
 			      is_fixed ? until : "", row->what, row->source);
 	else if (is_fixed)
 		(void)mr_fail(why, 0,
-			      "%s has %s since Linux %s; this is %s (%s)",
-			      who, feature, until, now, row->source);
+			      "driver '%s' has %s since Linux %s; this is %s "
+			      "(%s)",
+			      row->driver, feature, until, now, row->source);
 	else
-		(void)mr_fail(why, 0, "%s has no %s: %s (%s)", who, feature,
-			      row->what, row->source);
+		(void)mr_fail(why, 0, "driver '%s' has no %s: %s (%s)",
+			      row->driver, feature, row->what, row->source);
 }
 
 bool mri_xdp_known(const struct xdp_port *port, enum xdp_feature feature,

@@ -42,7 +42,6 @@ int mri_xdp_silent(enum libbpf_print_level level, const char *format,
  * none, so the verifier has refused it. */
 static const char *missing_capability(bool has_rules)
 {
-	/* CAP_*; the last two since 5.8 */
 	enum { NET_ADMIN = 12, SYS_ADMIN = 21, PERFMON = 38, BPF = 39 };
 	struct __user_cap_header_struct header = {
 		.version = _LINUX_CAPABILITY_VERSION_3
@@ -316,8 +315,7 @@ static int refuse_attach(const struct xdp_port *port, int err, bool is_generic,
 		       "%s%s",
 		       name, is_generic ? "generic" : "native", mr_strerror(-err),
 		       err == -EINVAL ? " (driver: MTU too large for XDP, or "
-					"too few queues; or a kernel before "
-					"5.9)" :
+					"too few queues)" :
 					"");
 }
 

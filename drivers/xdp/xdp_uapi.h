@@ -72,7 +72,7 @@ struct xsk_umem_config {
 
 struct xsk_statistics {
 	uint64_t rx_dropped, rx_invalid_descs, tx_invalid_descs;
-	uint64_t rx_ring_full, rx_fill_ring_empty, tx_ring_empty; /* 5.9 */
+	uint64_t rx_ring_full, rx_fill_ring_empty, tx_ring_empty;
 };
 
 struct xsk_address { /* struct sockaddr_xdp */

@@ -89,8 +89,6 @@ static int map_rings(int fd, const struct xdp_options *options, uint32_t n_fill,
 		return err;
 	if (getsockopt(fd, SOL_XSK, XSK_MMAP_OFFSETS, &offsets, &n_bytes) < 0)
 		return -errno;
-	if (n_bytes != sizeof(offsets))
-		return -EOPNOTSUPP; /* before 5.4: no ring flags */
 	if ((err = map_ring(&rxq->rx, fd, XSK_PGOFF_RX, &offsets.rx, n,
 			    sizeof(struct mr_frame))) < 0 ||
 	    (err = map_ring(&rxq->fill, fd, XSK_PGOFF_FILL, &offsets.fill,
