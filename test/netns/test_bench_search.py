@@ -113,24 +113,37 @@ def test_nothing_forwards(wire):
                         process.err.text().strip().splitlines()[-1])
 
 
+class Translator(Process):
+    """mr-nat between d0 and d1 of a wire."""
+
+    def __init__(self, wire, *options, more):
+        config = wire.lab.tmp_path / "nat.yaml"
+        config.write_text("inside: {port: d0, addresses: 10.0.0.1/24}\n"
+                          "outside: {port: d1, addresses: 192.0.2.1/24, "
+                          f"gateway: 192.0.2.2}}\n{more}\n")
+        self.command = ["env", f"RUNTIME_DIRECTORY={wire.lab.tmp_path}", NAT]
+        super().__init__(wire.lab, wire.device, [
+            *self.command, "--json", "--config", config, *options])
+        assert self.err.wait(lambda line: line.startswith("worker "), 15)
+
+    def clear(self, *options):
+        """A command line that ends all sessions."""
+        return " ".join(map(str, [*self.command, "clear", "all", *options,
+                                  ">/dev/null"]))
+
+    def stop(self):
+        self.process.terminate()
+        assert self.wait() == 0
+
+
 @pytest.mark.parametrize("now", [False, True])
 def test_ports_in_hold_down_are_no_rate(lab, now):
     """One address of 300 ports: clear alone leaves them in hold-down."""
     wire = Wire(lab, 1)
-    config = wire.lab.tmp_path / "nat.yaml"
-    config.write_text("inside: {port: d0, addresses: 10.0.0.1/24}\n"
-                      "outside: {port: d1, addresses: 192.0.2.1/24, "
-                      "gateway: 192.0.2.2}\n"
-                      "ports: {range: 2000-2299}\n")
-    environment = ["env", f"RUNTIME_DIRECTORY={wire.lab.tmp_path}"]
-    translator = Process(wire.lab, wire.device,
-                         [*environment, NAT, "--json", "--config", config])
-    assert translator.err.wait(lambda line: line.startswith("worker "), 15)
-    clear = " ".join(map(str, [*environment, NAT, "clear", "all",
-                               "--now" * now, ">/dev/null"]))
+    translator = Translator(wire, more="ports: {range: 2000-2299}")
     options = ["--rate", "1k", "--connections", "200", "--resolution", "50%",
-               "--max-connections", "2000", "--clients", "1",
-               "--reset", clear, "t0", "t1"]
+               "--max-connections", "2000", "--clients", "1", "--reset",
+               translator.clear(*["--now"] * now), "t0", "t1"]
     if now:
         rows = {row["goal"]: row["value"]
                 for row in wire.bench("nat", *options)["rows"]}
@@ -140,8 +153,7 @@ def test_ports_in_hold_down_are_no_rate(lab, now):
         assert bench.wait(60) == 1
         assert "refused all 200" in bench.err.text()
         assert "--now" in bench.err.text()
-    translator.process.terminate()
-    assert translator.wait() == 0
+    translator.stop()
 
 
 @pytest.mark.parametrize("protocol,queues", [("udp", 1), ("tcp", 1),
@@ -149,22 +161,12 @@ def test_ports_in_hold_down_are_no_rate(lab, now):
 def test_the_table_of_a_nat(lab, protocol, queues):
     """With two queues, half of the connections have the other worker."""
     wire = Wire(lab, queues)
-    config = wire.lab.tmp_path / "nat.yaml"
-    config.write_text("inside: {port: d0, addresses: 10.0.0.1/24}\n"
-                      "outside: {port: d1, addresses: 192.0.2.1/24, "
-                      "gateway: 192.0.2.2}\n"
-                      "limits: {mappings: 1500}\n")
-    environment = ["env", f"RUNTIME_DIRECTORY={wire.lab.tmp_path}"]
-    translator = Process(wire.lab, wire.device,
-                         [*environment, NAT, "--json", "--config", config,
-                          "--workers", queues])
-    assert translator.err.wait(lambda line: line.startswith("worker "), 15)
-    clear = " ".join(map(str, [*environment, NAT, "clear", "all",
-                               ">/dev/null"]))
+    translator = Translator(wire, "--workers", queues,
+                            more="limits: {mappings: 1500}")
     measured = wire.bench("nat", "--protocol", protocol, "--rate", "2k",
                           "--connections", "400", "--resolution", "50%",
-                          "--max-connections", "4000", "--reset", clear,
-                          "t0", "t1")
+                          "--max-connections", "4000", "--reset",
+                          translator.clear(), "t0", "t1")
     ports = measured["ports"]
     assert [port["name"] for port in ports] == ["xdp:t0", "xdp:t1"]
     for port in ports:
@@ -180,5 +182,4 @@ def test_the_table_of_a_nat(lab, protocol, queues):
     assert down["low"] == (down["value"] if down["high"] > 0 else 0)
     # The command starts a program: that takes longer than 400 connections.
     assert down["is_limited_by_tester"]
-    translator.process.terminate()
-    assert translator.wait() == 0
+    translator.stop()

@@ -10,7 +10,7 @@ import socket
 import pytest
 from lib import talk
 from lib.forwarder import Forwarder, Refused
-from lib.namespaces import Star, run
+from lib.namespaces import Star
 from lib.probe import Probe, opened
 
 
@@ -185,19 +185,6 @@ def test_not_enough_huge_pages_falls_back_and_says_so(lab, star):
     probe.do("open", "p0")
 
 
-def test_another_program_is_refused_and_left_in_place(lab, star, pass_object):
-    star.middle.run("ip", "link", "set", "dev", "p1", "xdp", "obj",
-                    pass_object, "sec", "xdp")
-    before = state(star)
-    number = star.middle.link("p1")["xdp"]["prog"]["id"]
-    # The first port is open by then, and is given back as it was.
-    Refused(lab, star.middle, "--mtu", 1400, *star.ports).check(
-        1, "another XDP program", str(number), "xdp off")
-    assert state(star) == before
-    star.middle.run("ip", "link", "set", "dev", "p1", "xdp", "off")
-    Forwarder(lab, star.middle, *star.ports).stop()
-
-
 def test_the_interface_of_the_default_route_needs_force(lab, star):
     middle = star.middle
     middle.ip("address", "add", "10.88.0.1/24", "dev", "p0")
@@ -361,9 +348,3 @@ def test_opening_says_what_memory_it_takes(lab, star):
     info = probe.do("info", 0)
     assert info["locked"] == 8192 * 4096 and info["kernel"] > 0
     probe.says(f"{info['locked'] >> 10} KiB locked")
-
-
-def test_the_library_needs_no_huge_pages_and_leaves_no_memfd():
-    """Regions are memfds: nothing of them is left in any file system."""
-    done = run("sh", "-c", "grep -c millrace /proc/mounts || true")
-    assert done.stdout.strip() == "0"

@@ -119,9 +119,13 @@ def test_as_many_queues_as_the_port_has(lab):
     assert probe.do("info", 0)["rxqs"] == 2
 
 
-def test_rules_are_refused(lab, star):
-    Refused(lab, star.middle, "--offload", "on", f"p0,prog={USERS}:all",
-            "p1").check(1, "no rules with 'prog' or 'map'")
+def test_rules_are_refused(lab, star, pins):
+    def refuse(option):
+        Refused(lab, star.middle, "--offload", "on", f"p0,{option}",
+                "p1").check(1, "no rules with 'prog' or 'map'")
+
+    refuse(f"prog={USERS}:all")
+    refuse(f"map={attach(star, pins, 'p0')}")
 
 
 BAD_PROGRAMS = {
@@ -195,12 +199,6 @@ def test_the_place_of_another_socket_is_refused_and_left(lab, star, pins):
     first.wait()
     second.do("open", f"p1,map={path}")
     reflect(second, wires[1], frames_of())
-
-
-def test_rules_on_a_map_are_refused(lab, star, pins):
-    path = attach(star, pins, "p0")
-    Refused(lab, star.middle, "--offload", "on", f"p0,map={path}",
-            "p1").check(1, "no rules with 'prog' or 'map'")
 
 
 def test_a_bad_map_is_refused(lab, pins):

@@ -117,13 +117,3 @@ def test_a_sum_left_to_the_device_is_not_lost(lab, one_host, has_header, spec):
     assert events(far, "tx_csum_device") == 1
     assert events(far, "rx_csum_partial") == 1
     assert events(near, "tx_csum_device") == 1
-
-
-def test_without_csum_the_sum_leaves_as_it_came(lab, one_host):
-    """What the tests above would see if nobody finished it."""
-    tap = lab.closing(Tap(one_host.middle, "t0"))
-    Forwarder(lab, one_host.middle, "p0,csum=off", "t0,csum=off")
-    server = lab.closing(talk.Udp(one_host.hosts[0], one_host.address(0)))
-    server.socket.sendto(b"to behind the tap", (FAR, 4000))
-    (data, _), = tap.receive(1)
-    assert sum_of(data) != right_sum(data)
