@@ -1,35 +1,129 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a driver does wrong with the virtio-net model, and what the model says
- * of it. That it does what devices do is shown by our driver, which runs the
- * same tests over it and over QEMU's device.
+ * Mistakes of a driver with a virtio device, and the violations that the model
+ * records. Some are accesses to registers; for the others our driver works, and
+ * the test changes what it wrote. That the model behaves like a device is shown
+ * by our driver, which passes the same tests over it and over QEMU's.
  */
-#include "packets.h"
-#include "virtio_hand.h"
+#include "devices.h"
+#include "virtio_core.h"
 
-static const struct vnet_config plain = { .features = HAND_PLAIN };
+enum {
+	BAR = 4,
+	DEVICE = 0x2000,
+	NOTIFY_BAR = 2,
+	NOTIFY = 0x100,
+	IOVA = 0x100000,
+	MAPPED_BYTES = 0x10000,
+	RX = 0,
+	TX = 1,
+	CTRL = 2,
+};
 
-enum { FRESH, NEGOTIATED, ENABLED, RUNNING };
+static const uint64_t plain_features =
+	VNET_BIT(VNET_VERSION_1) | VNET_BIT(VNET_ACCESS_PLATFORM);
 
-static struct hand hand_in(int state)
+static struct vnet_config plain_config(uint64_t more)
 {
-	struct hand h = hand_make(&plain);
-
-	if (state == RUNNING) {
-		hand_start(&h, HAND_PLAIN);
-	} else if (state != FRESH) {
-		assert_true(hand_negotiate(&h, HAND_PLAIN));
-		hand_set_queue(&h, 0, 64);
-		hand_write(&h, 0x1c, 2, state == ENABLED);
-		model_forgive(h.m); /* enable 0 */
-	}
-	return h;
+	return (struct vnet_config){
+		.features = plain_features | VNET_BIT(VNET_RING_PACKED) |
+			    VNET_BIT(VNET_IN_ORDER) | more,
+	};
 }
 
-/* One access to a register, in one state of the device. */
+/* The model recorded it; it is forgiven. */
+static void assert_recorded(struct harness *harness, const char *words)
+{
+	if (strstr(model_violations(harness->m), words) == NULL)
+		fail_msg("'%s' is not in '%s'", words,
+			 model_violations(harness->m));
+	model_forgive(harness->m);
+}
+
+static void end(struct harness *harness, const char *words)
+{
+	assert_recorded(harness, words);
+	mr_port_close(harness->port);
+	harness->port = NULL;
+	model_forgive(harness->m);
+	device_end(harness);
+}
+
+/* ---- registers ---- */
+
+static void put(struct harness *harness, uint64_t offset, uint32_t n,
+		uint32_t value)
+{
+	model_write(harness->m, BAR, offset, n, value);
+}
+
+static void set_command(struct harness *harness, uint8_t bits)
+{
+	model_write_config(harness->m, 4, &bits, 1);
+}
+
+/* Up to FEATURES_OK. Whether it stays. */
+static bool negotiate(struct harness *harness, uint64_t features)
+{
+	static const uint8_t steps[] = { 0, 1, 3 };
+
+	for (size_t i = 0; i < sizeof(steps); i++)
+		put(harness, 0x14, 1, steps[i]);
+	for (uint32_t i = 0; i < 2; i++) {
+		put(harness, 0x08, 4, i);
+		put(harness, 0x0c, 4, (uint32_t)(features >> 32 * i));
+	}
+	put(harness, 0x14, 1, 11);
+	return (model_read(harness->m, BAR, 0x14, 1) & 8) != 0;
+}
+
+enum state { FRESH, NEGOTIATED, ENABLED, RUNNING };
+
+/* A split queue of 64 entries. */
+static void set_queue(struct harness *harness, uint16_t i)
+{
+	put(harness, 0x16, 2, i);
+	put(harness, 0x18, 2, 64);
+	for (uint32_t area = 0; area < 3; area++)
+		put(harness, 0x20 + 8 * area, 4,
+		    IOVA + 0x4000 * i + 0x1000 * area);
+}
+
+/* A device in some state, up to RUNNING without a driver. */
+static void begin(struct harness *harness, enum state state,
+		  const struct vnet_config *config)
+{
+	device_make(harness, config);
+	if (state == RUNNING) {
+		device_open(harness, "ring=64");
+		return;
+	}
+	assert_int_equal(model_open(harness->m), 0);
+	set_command(harness, 2);
+	assert_int_equal(
+		model_map_dma(harness->m, harness->base, IOVA, MAPPED_BYTES),
+		0);
+	if (state == FRESH)
+		return;
+	assert_true(negotiate(harness, plain_features));
+	set_queue(harness, RX);
+	if (state == ENABLED)
+		put(harness, 0x1c, 2, 1);
+}
+
+static void stop(struct harness *harness, const char *words)
+{
+	if (harness->port == NULL) {
+		set_command(harness, 2);
+		model_close(harness->m);
+	}
+	end(harness, words);
+}
+
+/* One access to a register. */
 static const struct {
-	int state;
-	enum { READ, WRITE, NOTIFY } what;
+	enum state state;
+	enum { READ, WRITE, BELL } what;
 	uint32_t n_bytes;
 	uint64_t offset;
 	uint64_t value;
@@ -43,17 +137,16 @@ static const struct {
 	{ FRESH, READ, 8, 0x20, 0, "read of 8 bytes" },
 	{ FRESH, WRITE, 1, 0x18, 0, "write of 1 bytes" },
 	{ FRESH, WRITE, 2, 0x12, 1, "read-only" },
-	{ FRESH, READ, 4, HAND_DEVICE + 24, 0, "device configuration" },
-	{ FRESH, NOTIFY, 2, HAND_NOTIFY, 0, "before DRIVER_OK" },
+	{ FRESH, READ, 4, DEVICE + 24, 0, "device configuration" },
+	{ FRESH, BELL, 2, NOTIFY, 0, "before DRIVER_OK" },
 	{ NEGOTIATED, WRITE, 1, 0x14, 1, "clears bits" },
 	{ NEGOTIATED, WRITE, 4, 0x0c, 0, "features are written" },
-	/* Areas of a ring: 16, 2 and 4 bytes apart, and mapped. */
-	{ NEGOTIATED, WRITE, 4, 0x20, HAND_IOVA + 8, "aligned" },
-	{ NEGOTIATED, WRITE, 4, 0x28, HAND_IOVA + 1, "aligned" },
-	{ NEGOTIATED, WRITE, 4, 0x30, HAND_IOVA + 2, "aligned" },
-	{ NEGOTIATED, WRITE, 4, 0x20, HAND_IOVA - 0x1000, "not mapped" },
-	{ NEGOTIATED, WRITE, 4, 0x28, HAND_IOVA + HAND_BYTES - 16,
-	  "not mapped" },
+	/* Areas of a ring: aligned to 16, 2 and 4 bytes, and mapped. */
+	{ NEGOTIATED, WRITE, 4, 0x20, IOVA + 8, "aligned" },
+	{ NEGOTIATED, WRITE, 4, 0x28, IOVA + 1, "aligned" },
+	{ NEGOTIATED, WRITE, 4, 0x30, IOVA + 2, "aligned" },
+	{ NEGOTIATED, WRITE, 4, 0x20, IOVA - 0x1000, "not mapped" },
+	{ NEGOTIATED, WRITE, 4, 0x28, IOVA + MAPPED_BYTES - 16, "not mapped" },
 	{ NEGOTIATED, WRITE, 4, 0x30, 0, "not mapped" },
 	{ NEGOTIATED, WRITE, 2, 0x18, 65, "power of two" },
 	{ NEGOTIATED, WRITE, 2, 0x18, 512, "out of range" },
@@ -61,111 +154,206 @@ static const struct {
 	{ ENABLED, WRITE, 2, 0x1c, 0, "enable 0" },
 	{ RUNNING, WRITE, 2, 0x3a, 1, "cannot be reset" },
 	/* Of another queue, of one that there is not, too wide. */
-	{ RUNNING, NOTIFY, 2, HAND_NOTIFY, 1, "queue 1: doorbell" },
-	{ RUNNING, NOTIFY, 2, HAND_NOTIFY, 9, "not enabled" },
-	{ RUNNING, NOTIFY, 4, HAND_NOTIFY + 4, 1, "doorbell of 4 bytes" },
+	{ RUNNING, BELL, 2, NOTIFY, 1, "queue 1: doorbell" },
+	{ RUNNING, BELL, 2, NOTIFY, 9, "not enabled" },
+	{ RUNNING, BELL, 4, NOTIFY + 4, 1, "doorbell of 4 bytes" },
 };
 
-TEST(wrong_accesses_are_blamed)
+DEVICE_TEST(ON_SPLIT, wrong_accesses_are_recorded)
 {
-	for (size_t i = 0; i < sizeof(accesses) / sizeof(accesses[0]); i++) {
-		struct hand h = hand_in(accesses[i].state);
-		const uint32_t bar =
-			accesses[i].what == NOTIFY ? HAND_NOTIFY_BAR : HAND_BAR;
+	const struct vnet_config config = plain_config(0);
+	struct harness harness;
 
-		assert_string_equal(model_violations(h.m), "");
+	for (size_t i = 0; i < sizeof(accesses) / sizeof(accesses[0]); i++) {
+		const uint32_t bar =
+			accesses[i].what == BELL ? NOTIFY_BAR : BAR;
+
+		begin(&harness, accesses[i].state, &config);
+		assert_string_equal(model_violations(harness.m), "");
 		if (accesses[i].what == READ)
-			model_read(h.m, bar, accesses[i].offset,
+			model_read(harness.m, bar, accesses[i].offset,
 				   accesses[i].n_bytes);
 		else
-			model_write(h.m, bar, accesses[i].offset,
+			model_write(harness.m, bar, accesses[i].offset,
 				    accesses[i].n_bytes, accesses[i].value);
-		/* What a ring is like is looked at when it is enabled. */
+		/* The model looks at a ring when it is enabled. */
 		if (accesses[i].state == NEGOTIATED &&
 		    accesses[i].offset > 0x14) {
-			hand_write(&h, 0x1c, 2, 1);
-			assert_int_equal(hand_read(&h, 0x1c, 2), 0);
+			put(&harness, 0x1c, 2, 1);
+			assert_int_equal(model_read(harness.m, BAR, 0x1c, 2),
+					 0);
 		}
-		hand_blamed(&h, accesses[i].words);
-		hand_end(&h);
+		stop(&harness, accesses[i].words);
 	}
 }
 
-TEST(features_without_what_they_need_are_refused)
+DEVICE_TEST(ON_SPLIT, features_without_what_they_need_are_refused)
 {
 	static const struct {
-		uint64_t offered, taken;
+		uint64_t taken;
 		const char *words;
+		bool is_plain; /* nothing more is offered */
 	} cases[] = {
-		{ UINT64_MAX, VNET_BIT(VNET_CTRL_RX), "need others" },
-		{ UINT64_MAX, VNET_BIT(VNET_MQ), "need others" },
-		{ UINT64_MAX, VNET_BIT(VNET_RSS), "need others" },
-		{ UINT64_MAX, VNET_BIT(VNET_NOTF_COAL), "need others" },
-		{ UINT64_MAX, VNET_BIT(VNET_HOST_TSO4), "need others" },
-		{ UINT64_MAX, VNET_BIT(VNET_HOST_USO), "need others" },
-		{ UINT64_MAX, VNET_BIT(VNET_GUEST_TSO6), "need others" },
-		{ HAND_PLAIN, VNET_BIT(VNET_CSUM), "not offered" },
+		{ VNET_BIT(VNET_CTRL_RX), "need others", false },
+		{ VNET_BIT(VNET_MQ), "need others", false },
+		{ VNET_BIT(VNET_RSS), "need others", false },
+		{ VNET_BIT(VNET_NOTF_COAL), "need others", false },
+		{ VNET_BIT(VNET_HOST_TSO4), "need others", false },
+		{ VNET_BIT(VNET_HOST_USO), "need others", false },
+		{ VNET_BIT(VNET_GUEST_TSO6), "need others", false },
+		{ VNET_BIT(VNET_CSUM), "not offered", true },
+		/* These are needed themselves. */
+		{ VNET_BIT(VNET_VERSION_1), "VERSION_1", true },
+		{ VNET_BIT(VNET_ACCESS_PLATFORM), "ACCESS_PLATFORM", true },
 	};
-	struct hand h;
+	const struct vnet_config plain = plain_config(0);
+	struct harness harness;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		const struct vnet_config config = {
-			.features = cases[i].offered & vnet_all_features(),
-		};
-
-		h = hand_make(&config);
-		assert_false(hand_negotiate(&h, HAND_PLAIN | cases[i].taken));
-		hand_blamed(&h, cases[i].words);
-		hand_end(&h);
-	}
-	h = hand_make(&plain);
-	assert_false(hand_negotiate(&h, VNET_BIT(VNET_VERSION_1)));
-	hand_blamed(&h, "ACCESS_PLATFORM");
-	assert_false(hand_negotiate(&h, VNET_BIT(VNET_ACCESS_PLATFORM)));
-	hand_blamed(&h, "VERSION_1");
-	hand_end(&h);
-}
-
-TEST(queues_have_their_time)
-{
-	struct hand h = hand_in(ENABLED);
-
-	hand_set_queue(&h, 1, 64);
-	hand_status(&h, 15);
-	hand_post(&h, HAND_RX, hand_buffer(&h, 0), 2048, DESC_WRITE);
-	hand_kick(&h, HAND_RX);
-	hand_blamed(&h, "before bus mastering");
-	hand_master(&h, true);
-	hand_write(&h, 0x16, 2, 1);
-	hand_write(&h, 0x1c, 2, 1);
-	hand_blamed(&h, "after DRIVER_OK");
-	hand_end(&h);
-}
-
-TEST(wrong_notification_data_is_blamed)
-{
-	for (size_t k = 0; k < HAND_N_LAYOUTS; k++) {
-		struct hand h = hand_run(hand_layouts[k] |
-					 VNET_BIT(VNET_NOTIFICATION_DATA));
-		const uint16_t doorbell = h.queues[HAND_TX].doorbell;
-		const uint32_t good = h.is_packed ? 0x8001 : 1;
-
-		for (int i = 0; i < 2; i++) {
-			hand_post(&h, HAND_TX, hand_buffer(&h, 0), 72, 0);
-			model_write(h.m, HAND_NOTIFY_BAR, doorbell, 4,
-				    good << 16 | HAND_TX);
-			if (i == 0)
-				assert_string_equal(model_violations(h.m), "");
-		}
-		hand_blamed(&h, "NOTIFICATION_DATA");
-		model_write(h.m, HAND_NOTIFY_BAR, doorbell, 2, HAND_TX);
-		hand_blamed(&h, "doorbell of 2 bytes");
-		hand_end(&h);
+		begin(&harness, FRESH, cases[i].is_plain ? &plain : NULL);
+		assert_false(
+			negotiate(&harness, plain_features ^ cases[i].taken));
+		stop(&harness, cases[i].words);
 	}
 }
 
-/* Each header that no driver may send, and what is said of it. */
-TEST(wrong_headers_are_blamed)
+DEVICE_TEST(ON_SPLIT, queues_have_their_time)
+{
+	const struct vnet_config config = plain_config(0);
+	struct harness harness;
+
+	begin(&harness, ENABLED, &config);
+	set_queue(&harness, TX);
+	put(&harness, 0x14, 1, 15);
+	model_write(harness.m, NOTIFY_BAR, NOTIFY + 8, 2, RX);
+	assert_recorded(&harness, "before bus mastering");
+	set_command(&harness, 6);
+	put(&harness, 0x16, 2, TX);
+	put(&harness, 0x1c, 2, 1);
+	stop(&harness, "after DRIVER_OK");
+}
+
+/* ---- what a driver writes into memory ---- */
+
+/* Descriptors, or the available ring of a split one. */
+static uint8_t *ring_of(struct harness *harness, uint32_t queue, bool is_avail)
+{
+	struct vnet_queue *q = &harness->v->queues[queue];
+	uint8_t *memory;
+
+	model_lock(harness->m);
+	memory = model_dma(harness->m, is_avail ? q->driver : q->desc, 16);
+	model_unlock(harness->m);
+	assert_non_null(memory);
+	return memory;
+}
+
+static uint64_t send_frame(struct harness *harness, const uint8_t *bytes,
+			   uint32_t n)
+{
+	struct mr_frame frame;
+
+	harness_frame(harness, bytes, n, &frame);
+	assert_int_equal(mr_tx_burst(harness->txq, harness->cache, &frame, 1),
+			 1);
+	return frame.addr;
+}
+
+enum {
+	ON_BOTH_SPLIT = ON_SPLIT | ON_SPLIT_IN_ORDER,
+	ON_BOTH_PACKED = ON_PACKED | ON_PACKED_IN_ORDER,
+	NEXT = VNET_DESC_NEXT,
+	WRITABLE = VNET_DESC_WRITE,
+	INDIRECT = VNET_DESC_INDIRECT,
+};
+
+/*
+ * Bytes of a ring that the driver has just filled: of descriptor 0, and 1 at
+ * 16; their fields: address 0, length 8; then, split: flags 12, next 14;
+ * packed: id 12, flags 14. Of the available ring: index 2, the first entries 4
+ * and 6.
+ */
+static const struct {
+	const char *words;
+	uint32_t on, queue;
+	bool is_avail;
+	uint32_t at, n_bytes;
+	uint32_t clear, set;
+} scribbles[] = {
+	{ "posted twice", ON_VIRTIO, RX, false, 16, 8, 0, 0 },
+	{ "not mapped", ON_VIRTIO, TX, false, 0, 4, ~0u, 0x10 },
+	{ "no bytes", ON_VIRTIO, TX, false, 8, 4, ~0u, 0 },
+	{ "too small", ON_VIRTIO, RX, false, 8, 4, ~0u, 1525 },
+	{ "too short", ON_VIRTIO, TX, false, 8, 4, ~0u, 25 },
+	{ "MTU", ON_VIRTIO, TX, false, 8, 4, ~0u, 12 + 1519 },
+	{ "a readable", ON_BOTH_SPLIT, RX, false, 12, 2, WRITABLE, 0 },
+	{ "a readable", ON_BOTH_PACKED, RX, false, 14, 2, WRITABLE, 0 },
+	{ "to be written", ON_BOTH_SPLIT, TX, false, 12, 2, 0, WRITABLE },
+	{ "to be written", ON_BOTH_PACKED, TX, false, 14, 2, 0, WRITABLE },
+	{ "INDIRECT was not", ON_BOTH_SPLIT, TX, false, 12, 2, 0, INDIRECT },
+	{ "INDIRECT was not", ON_BOTH_PACKED, TX, false, 14, 2, 0, INDIRECT },
+	{ "the ring ahead", ON_BOTH_SPLIT, TX, true, 2, 2, ~0u, 65 },
+	{ "names no descriptor", ON_BOTH_SPLIT, TX, true, 4, 2, ~0u, 64 },
+	{ "not used yet", ON_BOTH_SPLIT, RX, true, 6, 2, ~0u, 0 },
+	/* A chain that goes on at itself, and one outside. */
+	{ "not used yet", ON_BOTH_SPLIT, TX, false, 12, 4, ~0u, NEXT },
+	{ "no such", ON_BOTH_SPLIT, TX, false, 12, 4, ~0u, NEXT | 1000 << 16 },
+	{ "before the others", ON_BOTH_PACKED, TX, false, 14, 2, 0, NEXT },
+	{ "not used yet", ON_BOTH_PACKED, RX, false, 28, 2, ~0u, 0 },
+	{ "beyond the ring", ON_BOTH_PACKED, RX, false, 12, 2, ~0u, 64 },
+};
+
+DEVICE_TEST(ON_VIRTIO, mistakes_in_rings_are_recorded)
+{
+	struct vnet_config config = plain_config(0);
+	const uint8_t bytes[60] = { 2 };
+	struct harness harness;
+
+	config.is_held = true;
+	for (size_t i = 0; i < sizeof(scribbles) / sizeof(scribbles[0]); i++) {
+		uint8_t *at;
+		uint64_t value = 0;
+
+		if (!(scribbles[i].on & device->bit))
+			continue;
+		begin(&harness, RUNNING, &config);
+		send_frame(&harness, bytes, sizeof(bytes));
+		at = ring_of(&harness, scribbles[i].queue,
+			     scribbles[i].is_avail) +
+		     scribbles[i].at;
+		memcpy(&value, at, scribbles[i].n_bytes);
+		if (scribbles[i].n_bytes == 8) /* its neighbour's */
+			value = vnet_get64(at - 16) + 100;
+		value = (value & ~(uint64_t)scribbles[i].clear) |
+			scribbles[i].set;
+		memcpy(at, &value, scribbles[i].n_bytes);
+		/* Now the device looks. */
+		harness.v->config.is_held = false;
+		model_step(harness.m);
+		end(&harness, scribbles[i].words);
+	}
+}
+
+DEVICE_TEST(ON_VIRTIO, wrong_notification_data_is_recorded)
+{
+	const struct vnet_config config =
+		plain_config(VNET_BIT(VNET_NOTIFICATION_DATA));
+	const uint8_t bytes[60] = { 2 };
+	struct harness harness;
+	uint64_t bell;
+
+	begin(&harness, RUNNING, &config);
+	bell = NOTIFY + 4 * vnet_notify_off(harness.v, TX);
+	send_frame(&harness, bytes, sizeof(bytes));
+	assert_string_equal(model_violations(harness.m), "");
+	model_write(harness.m, NOTIFY_BAR, bell, 4, 7 << 16 | TX);
+	assert_recorded(&harness, "NOTIFICATION_DATA");
+	model_write(harness.m, NOTIFY_BAR, bell, 2, TX);
+	end(&harness, "doorbell of 2 bytes");
+}
+
+/* Two bytes of a header that asks for segments of a TCP packet over IPv4. */
+DEVICE_TEST(ON_SPLIT, wrong_headers_are_recorded)
 {
 	static const struct {
 		uint64_t features;
@@ -185,244 +373,98 @@ TEST(wrong_headers_are_blamed)
 		{ 1 | VNET_BIT(VNET_HOST_TSO4), 6, 36, "not where" },
 		{ 1 | VNET_BIT(VNET_HOST_TSO4), 8, 4000, "beyond" },
 		{ 1 | VNET_BIT(VNET_HOST_TSO4), 10, 1, "num_buffers" },
-		/* Right, over a sum that is not the pseudo-header's. */
+		/* Right, of a sum that is not the pseudo-header's. */
 		{ 1 | VNET_BIT(VNET_HOST_TSO4), 0, 0x0101, "pseudo-header" },
 	};
 	enum { N = sizeof(cases) / sizeof(cases[0]) };
 	const struct packet_kind kind = { .n_payload = 1000 };
 	uint8_t bytes[2048];
+	struct harness harness;
 
 	for (size_t i = 0; i < N; i++) {
-		struct hand h = hand_run(cases[i].features);
-		/* The sum of TCP over IPv4; segments of 500 bytes. */
-		uint8_t header[12] = { 1, VNET_GSO_TCPV4, 54, 0, 0xf4, 1, 34, 0,
-				       16 };
+		const struct vnet_config config =
+			plain_config(cases[i].features);
+		const uint8_t good[12] = {
+			1, VNET_GSO_TCPV4, 54, 0, 0xf4, 1, 34, 0, 16
+		};
 		const uint32_t n = packet_of(bytes, &kind, true);
+		uint8_t *header;
 
 		bytes[34 + 16] ^= i == N - 1;
-		hand_put16(header + cases[i].at, cases[i].value);
-		hand_send(&h, 0, header, bytes, n);
-		hand_kick(&h, HAND_TX);
-		hand_blamed(&h, cases[i].words);
-		assert_int_equal(model_wire_n(h.wire, 1), 0);
-		hand_end(&h);
+		begin(&harness, RUNNING, &config);
+		harness.m->is_lazy = true;
+		header = harness.base + send_frame(&harness, bytes, n) - 12;
+		memcpy(header, good, sizeof(good));
+		vnet_put16(header + cases[i].at, cases[i].value);
+		model_step(harness.m);
+		assert_int_equal(model_wire_n(harness.wire, 1), 0);
+		end(&harness, cases[i].words);
 	}
 }
 
-TEST(commands_that_no_device_takes_are_blamed)
-{
-	static const struct {
-		uint8_t class, number;
-		uint32_t n_bytes;
-	} cases[] = { { 0, 0, 2 },  { 0, 6, 1 },  { 1, 0, 3 },  { 1, 1, 5 },
-		      { 1, 2, 6 },  { 2, 0, 1 },  { 2, 2, 2 },  { 3, 0, 1 },
-		      { 4, 0, 2 },  { 4, 1, 10 }, { 4, 1, 12 }, { 4, 2, 12 },
-		      { 4, 3, 1 },  { 5, 0, 7 },  { 5, 1, 8 },  { 6, 0, 7 },
-		      { 6, 2, 11 }, { 6, 4, 8 },  { 9, 0, 1 } };
-	const uint8_t bytes[64] = { 0, 0, 0, 0, 1 };
-	const struct vnet_config config = { .features = 0 };
-	struct hand h = hand_make(&config);
+/* What becomes of the driver's next command. */
+static const struct command {
+	uint8_t class, number;
+	uint32_t n_bytes;
+	bool is_disordered;
+} * command;
+static const struct model_ops *honest;
 
-	hand_start(&h, HAND_ALL);
+static void write_register(struct model *m, uint32_t bar, uint64_t offset,
+			   uint32_t n_bytes, uint64_t value)
+{
+	struct vnet *v = vnet_of(m);
+	struct vnet_queue *q = vnet_ctrl_queue(v);
+
+	if (bar == NOTIFY_BAR && command != NULL &&
+	    offset == NOTIFY + 4u * vnet_notify_off(v, q->idx)) {
+		uint8_t *descs = model_dma(m, q->desc, 16 * q->size);
+		uint8_t *first = descs + 16 * (q->avail_pos % q->size);
+		uint8_t *second = descs + 16 * ((q->avail_pos + 1) % q->size);
+		uint8_t *header = model_dma(m, vnet_get64(first), 2);
+		uint8_t *data = model_dma(m, vnet_get64(second), 64);
+
+		header[0] = command->class;
+		header[1] = command->number;
+		memset(data, 0, 64);
+		data[4] = 1;
+		vnet_put32(second + 8, command->n_bytes);
+		first[14] |= command->is_disordered ? WRITABLE : 0;
+		command = NULL;
+	}
+	honest->write(m, bar, offset, n_bytes, value);
+}
+
+DEVICE_TEST(ON_PACKED, commands_that_no_device_takes_are_recorded)
+{
+	static const struct command cases[] = {
+		{ 0, 0, 2, false },  { 0, 6, 1, false },  { 1, 0, 3, false },
+		{ 1, 1, 5, false },  { 1, 2, 6, false },  { 2, 0, 1, false },
+		{ 2, 2, 2, false },  { 3, 0, 1, false },  { 4, 0, 2, false },
+		{ 4, 1, 10, false }, { 4, 1, 12, false }, { 4, 2, 12, false },
+		{ 4, 3, 1, false },  { 5, 0, 7, false },  { 5, 1, 8, false },
+		{ 6, 0, 7, false },  { 6, 2, 11, false }, { 6, 4, 8, false },
+		{ 9, 0, 1, false },  { 0, 0, 1, true },
+	};
+	static struct model_ops ops;
+	struct harness harness;
+
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		assert_int_equal(hand_command(&h, cases[i].class,
-					      cases[i].number, bytes,
-					      cases[i].n_bytes),
-				 1);
-		hand_blamed(&h, "control");
-	}
-	hand_end(&h);
-}
-
-/* One thing that a driver does wrong, in a ring; and what is said of it. */
-static void post_twice(struct hand *h)
-{
-	hand_post(h, HAND_RX, hand_buffer(h, 0), 2048, DESC_WRITE);
-	hand_post(h, HAND_RX, hand_buffer(h, 0) + 100, 2048, DESC_WRITE);
-	hand_kick(h, HAND_RX);
-}
-
-static void post_unmapped(struct hand *h)
-{
-	hand_post(h, HAND_TX, h->memory + HAND_BYTES - 10, 72, 0);
-	hand_kick(h, HAND_TX);
-}
-
-static void post_nothing(struct hand *h)
-{
-	hand_post(h, HAND_TX, hand_buffer(h, 0), 0, 0);
-	hand_kick(h, HAND_TX);
-}
-
-static void post_readable_behind_writable(struct hand *h)
-{
-	hand_desc(h, HAND_CTRL, hand_buffer(h, 0), 1, DESC_WRITE | DESC_NEXT);
-	hand_desc(h, HAND_CTRL, hand_buffer(h, 1), 2, 0);
-	if (!h->is_packed)
-		hand_publish(h, HAND_CTRL, 0);
-	hand_kick(h, HAND_CTRL);
-}
-
-static void post_small_rx(struct hand *h)
-{
-	hand_post(h, HAND_RX, hand_buffer(h, 0), 1525, DESC_WRITE);
-	hand_kick(h, HAND_RX);
-}
-
-static void post_readable_rx(struct hand *h)
-{
-	hand_post(h, HAND_RX, hand_buffer(h, 0), 2048, 0);
-	hand_kick(h, HAND_RX);
-}
-
-static void post_writable_tx(struct hand *h)
-{
-	hand_post(h, HAND_TX, hand_buffer(h, 0), 72, DESC_WRITE);
-	hand_kick(h, HAND_TX);
-}
-
-static void post_indirect(struct hand *h)
-{
-	hand_post(h, HAND_TX, hand_buffer(h, 0), 32, DESC_INDIRECT);
-	hand_kick(h, HAND_TX);
-}
-
-static void post_num_buffers(struct hand *h)
-{
-	const uint8_t header[12] = { [10] = 1 };
-	const uint8_t bytes[60] = { 2 };
-
-	hand_send(h, 0, header, bytes, 60);
-	hand_kick(h, HAND_TX);
-}
-
-static void post_too_short(struct hand *h)
-{
-	hand_post(h, HAND_TX, hand_buffer(h, 0), 25, 0);
-	hand_kick(h, HAND_TX);
-}
-
-static void post_too_long(struct hand *h)
-{
-	hand_post(h, HAND_TX, hand_buffer(h, 0), 12 + 1519, 0);
-	hand_kick(h, HAND_TX);
-}
-
-struct mistake {
-	void (*make)(struct hand *h);
-	const char *words;
-};
-
-static void blame(const struct mistake *mistakes, size_t n, uint64_t features)
-{
-	for (size_t i = 0; i < n; i++) {
-		struct hand h = hand_run(features | VNET_BIT(VNET_CTRL_VQ));
-
-		mistakes[i].make(&h);
-		hand_blamed(&h, mistakes[i].words);
-		hand_end(&h);
+		begin(&harness, RUNNING, NULL);
+		honest = harness.m->ops;
+		ops = *honest;
+		ops.write = write_register;
+		harness.m->ops = &ops;
+		command = &cases[i];
+		assert_int_equal(mr_port_set_promisc(harness.port, 1, NULL),
+				 -EIO);
+		end(&harness, cases[i].is_disordered ?
+				      "readable behind writable" :
+				      "control");
 	}
 }
 
-TEST(mistakes_are_blamed_in_each_layout)
+int main(void)
 {
-	static const struct mistake mistakes[] = {
-		{ post_twice, "posted twice" },
-		{ post_unmapped, "not mapped" },
-		{ post_nothing, "no bytes" },
-		{ post_readable_behind_writable, "readable behind writable" },
-		{ post_small_rx, "too small" },
-		{ post_readable_rx, "a readable descriptor" },
-		{ post_writable_tx, "a buffer to be written" },
-		{ post_indirect, "INDIRECT was not negotiated" },
-		{ post_num_buffers, "num_buffers" },
-		{ post_too_short, "too short" },
-		{ post_too_long, "MTU" },
-	};
-
-	for (size_t k = 0; k < HAND_N_LAYOUTS; k++)
-		blame(mistakes, sizeof(mistakes) / sizeof(mistakes[0]),
-		      hand_layouts[k]);
-}
-
-static void split_idx_too_far(struct hand *h)
-{
-	hand_put16(h->queues[HAND_TX].driver + 2, HAND_QUEUE_SIZE + 1);
-	hand_kick(h, HAND_TX);
-}
-
-static void split_no_descriptor(struct hand *h)
-{
-	hand_publish(h, HAND_TX, HAND_QUEUE_SIZE);
-	hand_kick(h, HAND_TX);
-}
-
-static void split_loop(struct hand *h)
-{
-	hand_desc(h, HAND_TX, hand_buffer(h, 0), 100, DESC_NEXT);
-	hand_put16(h->queues[HAND_TX].desc + 14, 0);
-	hand_publish(h, HAND_TX, 0);
-	hand_kick(h, HAND_TX);
-}
-
-/* The wire is full: descriptor 0 is still with the device. */
-static void split_not_used_yet(struct hand *h)
-{
-	hand_post(h, HAND_RX, hand_buffer(h, 0), 2048, DESC_WRITE);
-	hand_publish(h, HAND_RX, 0);
-	hand_kick(h, HAND_RX);
-}
-
-static void split_next_outside(struct hand *h)
-{
-	hand_desc(h, HAND_TX, hand_buffer(h, 0), 100, DESC_NEXT);
-	hand_put16(h->queues[HAND_TX].desc + 14, 1000);
-	hand_publish(h, HAND_TX, 0);
-	hand_kick(h, HAND_TX);
-}
-
-TEST(mistakes_in_split_rings_are_blamed)
-{
-	static const struct mistake mistakes[] = {
-		{ split_idx_too_far, "more than the ring ahead" },
-		{ split_no_descriptor, "names no descriptor" },
-		{ split_loop, "not used yet" },
-		{ split_not_used_yet, "not used yet" },
-		{ split_next_outside, "no such descriptor" },
-	};
-
-	blame(mistakes, sizeof(mistakes) / sizeof(mistakes[0]), 0);
-}
-
-static void packed_first_too_early(struct hand *h)
-{
-	hand_desc(h, HAND_TX, hand_buffer(h, 0), 12, DESC_NEXT);
-	hand_kick(h, HAND_TX);
-}
-
-static void packed_id_not_used_yet(struct hand *h)
-{
-	hand_post(h, HAND_RX, hand_buffer(h, 0), 2048, DESC_WRITE);
-	hand_post(h, HAND_RX, hand_buffer(h, 1), 2048, DESC_WRITE);
-	hand_put16(h->queues[HAND_RX].desc + 16 + 12, 0);
-	hand_kick(h, HAND_RX);
-}
-
-static void packed_id_beyond(struct hand *h)
-{
-	hand_post(h, HAND_RX, hand_buffer(h, 0), 2048, DESC_WRITE);
-	hand_put16(h->queues[HAND_RX].desc + 12, HAND_QUEUE_SIZE);
-	hand_kick(h, HAND_RX);
-}
-
-TEST(mistakes_in_packed_rings_are_blamed)
-{
-	static const struct mistake mistakes[] = {
-		{ packed_first_too_early, "before the others" },
-		{ packed_id_not_used_yet, "not used yet" },
-		{ packed_id_beyond, "beyond the ring" },
-	};
-
-	blame(mistakes, sizeof(mistakes) / sizeof(mistakes[0]),
-	      VNET_BIT(VNET_RING_PACKED));
+	return devices_run(ON_VIRTIO);
 }
