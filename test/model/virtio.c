@@ -124,15 +124,14 @@ void vnet_reset(struct model *model)
 	}
 	drop_all(v);
 	v->feature_select[0] = v->feature_select[1] = 0;
-	v->driver_features = v->features = v->guest_offloads = 0;
+	v->driver_features = v->features = 0;
 	v->config_vector = VNET_NO_VECTOR;
 	v->queue_select = 0;
 	v->status = v->isr = 0;
 	v->n_reset_reads = v->faults.reset_reads;
 	memcpy(v->mac, v->config.mac, sizeof(v->mac));
 	v->n_unicast = v->n_multicast = 0;
-	v->promisc = v->allmulti = v->alluni = false;
-	v->nomulti = v->nouni = v->nobcast = false;
+	v->promisc = v->allmulti = false;
 	memset(v->coal, 0, sizeof(v->coal));
 	memset(v->counts, 0, sizeof(v->counts));
 	memset(&v->rss, 0, sizeof(v->rss));
@@ -261,7 +260,7 @@ static bool is_taken(const struct vnet *v, const struct vnet_offload *o)
 		needs |= VNET_BIT(VNET_GUEST_TSO6);
 	else if (o->gso_type == VNET_GSO_UDP_L4)
 		needs |= VNET_BIT(VNET_GUEST_USO4) | VNET_BIT(VNET_GUEST_USO6);
-	return (v->guest_offloads & needs) == needs;
+	return (v->features & needs) == needs;
 }
 
 bool vnet_inject(struct vnet *v, const uint8_t *bytes, uint32_t n_bytes,
@@ -340,7 +339,6 @@ struct vnet_state vnet_state(struct vnet *v)
 		.wants_announcement = v->wants_announcement,
 		.n_active_pairs = v->n_active_pairs,
 		.features = v->features,
-		.guest_offloads = v->guest_offloads,
 		.n_unicast = v->n_unicast,
 		.n_multicast = v->n_multicast,
 		.hash_types = v->rss.types,

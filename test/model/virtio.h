@@ -186,8 +186,7 @@ struct vnet_state {
 	bool has_rss, wants_announcement;
 	uint16_t n_active_pairs;
 	uint16_t queue_size[2 * VNET_MAX_PAIRS + 1];
-	uint64_t features;       /* that it took */
-	uint64_t guest_offloads; /* GUEST_* bits in force */
+	uint64_t features; /* that it took */
 	uint32_t n_unicast, n_multicast;
 	uint32_t coal_max_packets[2 * VNET_MAX_PAIRS];
 	uint32_t coal_max_usecs[2 * VNET_MAX_PAIRS];

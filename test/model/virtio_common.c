@@ -257,7 +257,6 @@ static void write_status(struct vnet *v, uint8_t status)
 			status &= (uint8_t)~VNET_FEATURES_OK;
 		else
 			v->features = v->driver_features;
-		v->guest_offloads = v->features;
 	}
 	v->status |= status;
 }

@@ -106,11 +106,10 @@ struct vnet {
 	/* What the control queue has set. */
 	uint8_t mac[6], macs[VNET_MAX_MACS][6];
 	uint32_t n_unicast, n_multicast;
-	bool promisc, allmulti, alluni, nomulti, nouni, nobcast;
+	bool promisc, allmulti;
 	uint16_t n_active_pairs;
 	bool has_rss;
 	struct vnet_rss rss;
-	uint64_t guest_offloads;
 	struct vnet_coal {
 		uint32_t max_packets, max_usecs;
 	} coal[2 * VNET_MAX_PAIRS];

@@ -20,12 +20,9 @@ enum {
 	MQ_VQ_PAIRS_SET = 0,
 	MQ_RSS_CONFIG = 1,
 	MQ_HASH_CONFIG = 2,
-	GUEST_OFFLOADS = 5,
 	NOTF_COAL = 6,
 	COAL_TX_SET = 0,
 	COAL_RX_SET = 1,
-	COAL_VQ_SET = 2,
-	COAL_VQ_GET = 3,
 	STATS = 8,
 	STATS_QUERY = 0,
 	STATS_GET = 1,
@@ -57,12 +54,11 @@ static uint8_t wrong(struct vnet *v, const struct command *c, const char *why)
 
 static uint8_t set_rx(struct vnet *v, const struct command *c)
 {
-	bool *const modes[] = { &v->promisc, &v->allmulti, &v->alluni,
-				&v->nomulti, &v->nouni,    &v->nobcast };
+	bool *const modes[] = { &v->promisc, &v->allmulti };
 
-	if (!vnet_has(v, c->number < 2 ? VNET_CTRL_RX : VNET_CTRL_RX_EXTRA))
+	if (!vnet_has(v, VNET_CTRL_RX))
 		return wrong(v, c, "without the feature");
-	if (c->number >= 6 || c->n_bytes != 1 || c->bytes[0] > 1)
+	if (c->number >= 2 || c->n_bytes != 1 || c->bytes[0] > 1)
 		return wrong(v, c, "not 0 or 1");
 	*modes[c->number] = c->bytes[0] != 0;
 	return OK;
@@ -198,25 +194,10 @@ static uint8_t set_mq(struct vnet *v, const struct command *c)
 	}
 }
 
-static uint8_t set_offloads(struct vnet *v, const struct command *c)
+/* Kept and told, but interrupts come at once: a model has no time. */
+static uint8_t set_coal(struct vnet *v, const struct command *c)
 {
-	const uint64_t known =
-		VNET_BIT(VNET_GUEST_CSUM) | VNET_BIT(VNET_GUEST_TSO4) |
-		VNET_BIT(VNET_GUEST_TSO6) | VNET_BIT(VNET_GUEST_ECN) |
-		VNET_BIT(VNET_GUEST_USO4) | VNET_BIT(VNET_GUEST_USO6);
-
-	if (!vnet_has(v, VNET_CTRL_GUEST_OFFLOADS) || c->number != 0)
-		return wrong(v, c, "without the feature");
-	if (c->n_bytes != 8 ||
-	    (vnet_get64(c->bytes) & ~(known & v->features)) != 0)
-		return wrong(v, c, "offloads that were not negotiated");
-	v->guest_offloads = vnet_get64(c->bytes);
-	return OK;
-}
-
-static uint8_t set_all_coal(struct vnet *v, const struct command *c)
-{
-	if (!vnet_has(v, VNET_NOTF_COAL))
+	if (!vnet_has(v, VNET_NOTF_COAL) || c->number > COAL_RX_SET)
 		return wrong(v, c, "without the feature");
 	if (c->n_bytes != 8)
 		return wrong(v, c, "not two numbers");
@@ -226,32 +207,6 @@ static uint8_t set_all_coal(struct vnet *v, const struct command *c)
 			.max_packets = vnet_get32(c->bytes),
 			.max_usecs = vnet_get32(c->bytes + 4),
 		};
-	return OK;
-}
-
-/* Kept and told, but interrupts come at once: a model has no time. */
-static uint8_t set_coal(struct vnet *v, struct command *c)
-{
-	const uint32_t n = c->number == COAL_VQ_SET ? 12 : 4;
-	uint16_t idx;
-
-	if (c->number == COAL_TX_SET || c->number == COAL_RX_SET)
-		return set_all_coal(v, c);
-	if (!vnet_has(v, VNET_VQ_NOTF_COAL) || c->number > COAL_VQ_GET)
-		return wrong(v, c, "without the feature");
-	if (c->n_bytes != n || vnet_get16(c->bytes + 2) != 0)
-		return wrong(v, c, "no queue and two numbers");
-	idx = vnet_get16(c->bytes);
-	if (idx >= 2 * v->config.n_pairs || !v->queues[idx].is_enabled)
-		return wrong(v, c, "no such queue");
-	if (c->number == COAL_VQ_SET) {
-		v->coal[idx].max_packets = vnet_get32(c->bytes + 4);
-		v->coal[idx].max_usecs = vnet_get32(c->bytes + 8);
-		return OK;
-	}
-	vnet_put32(c->result, v->coal[idx].max_packets);
-	vnet_put32(c->result + 4, v->coal[idx].max_usecs);
-	c->n_result = 8;
 	return OK;
 }
 
@@ -355,8 +310,6 @@ static uint8_t obey(struct vnet *v, struct command *c)
 		return set_announced(v, c);
 	case MQ:
 		return set_mq(v, c);
-	case GUEST_OFFLOADS:
-		return set_offloads(v, c);
 	case NOTF_COAL:
 		return set_coal(v, c);
 	case STATS:
@@ -366,31 +319,16 @@ static uint8_t obey(struct vnet *v, struct command *c)
 	}
 }
 
-/*
- * The acknowledgement comes first, and what is said besides behind it, as far
- * as there is room. What COAL_VQ_GET gives is part of the command's data, which
- * the acknowledgement ends.
- */
+/* The acknowledgement comes first, then the result, if there is room. */
 static void put_answer(struct vnet *v, struct vnet_queue *q,
 		       const struct command *c, uint8_t ack)
 {
 	const struct vnet_element *e = vnet_element(q, q->n_done);
 	const uint32_t room = vnet_capacity(e);
-	uint32_t n = c->n_result;
+	const uint32_t n = c->n_result < room - 1 ? c->n_result : room - 1;
 
-	if (c->class == NOTF_COAL && c->number == COAL_VQ_GET) {
-		n = 8;
-		if (room != n + 1) {
-			vnet_give_up(v, q, "no room for a command's result");
-			return;
-		}
-		vnet_scatter(e, 0, c->result, n);
-		vnet_scatter(e, n, &ack, 1);
-	} else {
-		n = n < room - 1 ? n : room - 1;
-		vnet_scatter(e, 0, &ack, 1);
-		vnet_scatter(e, 1, c->result, n);
-	}
+	vnet_scatter(e, 0, &ack, 1);
+	vnet_scatter(e, 1, c->result, n);
 	vnet_use(v, q, n + 1);
 }
 

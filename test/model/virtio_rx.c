@@ -24,13 +24,12 @@ static bool is_for_us(const struct vnet *v, const uint8_t *bytes)
 	if (!vnet_has(v, VNET_CTRL_RX) || v->promisc)
 		return true;
 	if (memcmp(bytes, broadcast, 6) == 0)
-		return !v->nobcast;
+		return true;
 	if ((bytes[0] & 1) != 0)
-		return !v->nomulti &&
-		       (v->allmulti ||
-			is_in_table(v, bytes, v->n_unicast, v->n_multicast));
-	return !v->nouni && (v->alluni || memcmp(bytes, v->mac, 6) == 0 ||
-			     is_in_table(v, bytes, 0, v->n_unicast));
+		return v->allmulti ||
+		       is_in_table(v, bytes, v->n_unicast, v->n_multicast);
+	return memcmp(bytes, v->mac, 6) == 0 ||
+	       is_in_table(v, bytes, 0, v->n_unicast);
 }
 
 /* The pair that a packet goes to, and its hash if there is one. */
@@ -176,8 +175,8 @@ static bool deliver(struct vnet *v, const uint8_t *bytes, uint32_t n_bytes,
 	}
 	if (offload != NULL)
 		o = *offload;
-	else if ((v->guest_offloads >> VNET_GUEST_CSUM & 1) != 0 &&
-		 p.protocol != 0 && packet_l4_sum_is_right(bytes, &p))
+	else if (vnet_has(v, VNET_GUEST_CSUM) && p.protocol != 0 &&
+		 packet_l4_sum_is_right(bytes, &p))
 		o.flags = VNET_DATA_VALID;
 	fill_header(v, header, &o, n_buffers);
 	if (vnet_fault(v, v->model.faults.bad_hash)) {
