@@ -46,6 +46,7 @@ static const struct device {
 };
 
 static const struct device *device; /* the current one */
+static mr_clock_fn *device_clock;   /* of the context; NULL: real time */
 
 /* An open waits for an answer, 2 s, and for two resets at most. */
 enum { DEVICE_OPEN_MS = 7000 };
@@ -89,7 +90,7 @@ static inline void device_make(struct harness *harness,
 		v = vnet_create(config != NULL ? config : &all);
 	assert_true(nic != NULL || v != NULL);
 	harness_begin(harness, nic != NULL ? &nic->m : vnet_model(v),
-		      (struct mr_pool_config){ 0 }, NULL);
+		      (struct mr_pool_config){ 0 }, device_clock);
 	harness->nic = nic;
 	harness->v = v;
 }

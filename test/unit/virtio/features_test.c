@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of drivers/virtio/virtio_features.c: bits in, bits out. */
+/*
+ * Tests of drivers/virtio/virtio_features.c: what options turn on, and what is
+ * refused. That no set of features is incomplete, or more than was offered, the
+ * model checks: any_device_can_be_driven in test/model/offload_test.c.
+ */
 #include <errno.h>
 
 #include "support/unit.h"
@@ -78,20 +82,6 @@ static bool has(uint64_t features, uint32_t feature)
 	return features & virtio_bit(feature);
 }
 
-TEST(nothing_is_accepted_that_was_not_offered)
-{
-	const struct virtio_options options = { .n_queues = 1 };
-	const uint64_t least = virtio_bit(VIRTIO_F_VERSION_1) |
-			       virtio_bit(VIRTIO_F_ACCESS_PLATFORM);
-
-	assert_int_equal(chosen(least, &options, false), least);
-	/* Nor any of what is of no use. */
-	assert_int_equal(chosen(least | virtio_bit(19) | virtio_bit(28) |
-					virtio_bit(41) | virtio_bit(62),
-				&options, false),
-			 least);
-}
-
 TEST(by_default_headers_say_nothing)
 {
 	const struct virtio_options options = { .n_queues = 1 };
@@ -153,53 +143,6 @@ TEST(options_turn_features_on_and_off)
 	features = chosen(all_offered(), &o, false);
 	assert_true(has(features, VIRTIO_F_MQ));
 	assert_false(has(features, VIRTIO_F_RSS));
-}
-
-/* 5.1.3.1: a feature, one that it needs, and that it goes with it. */
-static const uint32_t dependencies[][2] = {
-	{ VIRTIO_F_GUEST_TSO4, VIRTIO_F_GUEST_CSUM },
-	{ VIRTIO_F_GUEST_TSO6, VIRTIO_F_GUEST_CSUM },
-	{ VIRTIO_F_GUEST_USO4, VIRTIO_F_GUEST_CSUM },
-	{ VIRTIO_F_GUEST_USO6, VIRTIO_F_GUEST_CSUM },
-	{ VIRTIO_F_HOST_TSO4, VIRTIO_F_CSUM },
-	{ VIRTIO_F_HOST_TSO6, VIRTIO_F_CSUM },
-	{ VIRTIO_F_HOST_USO, VIRTIO_F_CSUM },
-	{ VIRTIO_F_CTRL_RX, VIRTIO_F_CTRL_VQ },
-	{ VIRTIO_F_GUEST_ANNOUNCE, VIRTIO_F_CTRL_VQ },
-	{ VIRTIO_F_MQ, VIRTIO_F_CTRL_VQ },
-	{ VIRTIO_F_CTRL_MAC_ADDR, VIRTIO_F_CTRL_VQ },
-	{ VIRTIO_F_RSS, VIRTIO_F_CTRL_VQ },
-	{ VIRTIO_F_NOTF_COAL, VIRTIO_F_CTRL_VQ },
-};
-
-TEST(a_feature_whose_companion_is_missing_is_left_out)
-{
-	for (uint32_t i = 0; i < sizeof(dependencies) / sizeof(dependencies[0]);
-	     i++) {
-		const uint64_t feature = virtio_bit(dependencies[i][0]);
-		const uint64_t companion = virtio_bit(dependencies[i][1]);
-
-		assert_true(mri_virtio_incomplete(all_offered() & ~companion) &
-			    feature);
-		assert_false(mri_virtio_incomplete(all_offered()) & feature);
-	}
-}
-
-/* One goes, and with it what had just been complete. */
-TEST(what_is_left_is_complete)
-{
-	const struct virtio_options options = { .n_queues = 1 };
-
-	for (uint32_t feature = 0; feature < 64; feature++) {
-		const uint64_t offered =
-			(all_offered() & ~virtio_bit(feature)) |
-			virtio_bit(VIRTIO_F_VERSION_1) |
-			virtio_bit(VIRTIO_F_ACCESS_PLATFORM);
-		const uint64_t features = chosen(offered, &options, false);
-
-		assert_int_equal(features & ~offered, 0);
-		assert_int_equal(mri_virtio_incomplete(features), 0);
-	}
 }
 
 struct refusal {

@@ -57,7 +57,7 @@ void fake_open(struct fake_config config)
 							       FAKE_PAGES,
 			      .page_bytes = config.page_bytes,
 			      .tailroom_bytes = config.tailroom_bytes },
-		      config.clock);
+		      NULL);
 	harness_open(&fake.harness, options);
 	/* Not more than was asked for. */
 	assert_int_equal(fake.v->features & config.features, config.features);

@@ -19,7 +19,6 @@ struct fake_config {
 	uint32_t page_bytes;
 	uint32_t n_pages;
 	uint32_t tailroom_bytes;
-	mr_clock_fn *clock;
 };
 
 struct fake {
@@ -29,8 +28,8 @@ struct fake {
 	struct virtio_port *port;
 	struct virtio_rxq *rxq;
 	struct virtio_txq *txq;
-	uint32_t n_invalid;  /* addresses of no page that the pool is given */
-	bool polls_at_bells; /* as who polls the port on another core may */
+	uint32_t n_invalid;  /* addresses of no page, given to the pool */
+	bool polls_at_bells; /* as a thread on another core might */
 };
 
 /* There is one at a time. */

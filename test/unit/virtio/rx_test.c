@@ -1,27 +1,178 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of drivers/virtio/virtio_receive.h above a fake device. */
-#include <string.h>
+/*
+ * Tests of drivers/virtio/virtio_receive.h above a device that the test plays,
+ * and that may write anything. What each ring delivers is the conformance
+ * suite's to check.
+ */
+#include "rings.h"
+#include "support/rx_script.h"
 
-#include "rx_side.h"
+enum { RX = 0, MAX_DATA = 4096 - 128 };
 
-/* The whole ring at once, taken in bursts. */
-FAKE_TEST(a_full_ring_is_received_in_bursts)
+static uint32_t receive(struct mr_frame *frames, uint32_t n)
 {
-	struct mr_frame frames[FAKE_RING];
+	return mr_rx_burst(&fake.rxq->base, fake.cache, frames, n);
+}
 
-	for (uint32_t lap = 0; lap < 3; lap++) {
-		for (uint32_t i = 0; i < FAKE_RING; i++)
-			deliver(100, (uint8_t)i);
-		assert_int_equal(fake_take(RX).n, 0);
-		for (uint32_t i = 0; i < FAKE_RING; i += 16) {
-			assert_int_equal(receive(frames, 16), 16);
-			for (uint32_t k = 0; k < 16; k++)
-				assert_bytes(&frames[k], (uint8_t)(i + k));
-			/* Pool's headroom and no more in front. */
-			assert_int_equal(frames[0].addr % 4096, 128);
-			mr_frame_free_bulk(fake.cache, frames, 16);
+static void assert_bytes(const struct mr_frame *frame, uint8_t seed)
+{
+	const uint8_t *bytes = mr_frame_data(fake.harness.base, frame);
+
+	for (uint32_t i = 0; i < frame->len; i++)
+		assert_int_equal(bytes[i], (uint8_t)(seed + i));
+}
+
+/* The device fills a buffer with a plain frame and uses it at once. */
+static uint32_t deliver(uint32_t n_bytes, uint8_t seed)
+{
+	const struct fake_chain chain = fake_receive(n_bytes, seed, NULL);
+
+	fake_use(RX, chain.id, n_bytes + fake.port->header_bytes, 1);
+	return chain.id;
+}
+
+/* A frame of n buffers, the last with n_last bytes; its place in ids[]. */
+static void deliver_merged(uint32_t n, uint32_t n_last, uint32_t n_said,
+			   uint32_t *ids)
+{
+	const struct virtio_header header = { .n_buffers = (uint16_t)n_said };
+
+	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t n_bytes = i + 1 < n ? MAX_DATA : n_last;
+		struct fake_chain chain;
+		uint8_t *bytes;
+
+		if (i == 0) {
+			chain = fake_receive(n_bytes, 0, &header);
+		} else {
+			chain = fake_take(RX);
+			bytes = chain.parts[0].bytes;
+			for (uint32_t k = 0; k < n_bytes; k++)
+				bytes[k] = (uint8_t)(i + k);
 		}
+		ids[i] = chain.id;
 	}
+}
+
+static void use_merged(const uint32_t *ids, uint32_t n, uint32_t n_last)
+{
+	for (uint32_t i = 0; i < n; i++)
+		fake_use(RX, ids[i],
+			 (i + 1 < n ? MAX_DATA : n_last) + (i == 0 ? 12 : 0),
+			 1);
+}
+
+/* ---- scripts: frames of one buffer or several ---- */
+
+/* The first buffer of the current frame, and how many it has so far. */
+static struct fake_chain first;
+static uint32_t n_given, which_bad;
+
+/* Bad frames of one buffer: lengths, header included, and counts. */
+static const struct {
+	uint32_t n_bytes, n_said;
+} bad_frames[] = {
+	{ 0, 1 },
+	{ 11, 1 },
+	{ 12, 1 },
+	{ 12 + 13, 1 },
+	{ 12 + MAX_DATA + 1, 1 },
+	{ UINT32_MAX, 1 },
+	/* Counts: only with frames of several buffers. */
+	{ 12 + 60, 0 },
+	{ 12 + 60, FAKE_RING + 1 },
+	{ 12 + 60, 0xffff },
+};
+/* And of buffers inside a frame. */
+static const uint32_t bad_lengths[] = { 0, MAX_DATA + 12 + 1, UINT32_MAX };
+
+/* The count is in the first buffer, which the driver has not read yet. */
+static void give_part(uint32_t n_bytes, bool is_end)
+{
+	struct virtio_header header = { .n_buffers = 1 };
+	struct fake_chain chain = fake_take(RX);
+	uint32_t n_header = 0;
+
+	assert_int_equal(chain.n, 1);
+	if (n_given++ == 0) {
+		first = chain;
+		n_header = fake.port->header_bytes;
+	}
+	header.n_buffers = (uint16_t)(n_given + !is_end);
+	memcpy(first.parts[0].bytes, &header, sizeof(uint16_t) * 6);
+	if (is_end)
+		n_given = 0;
+	fake_use(RX, chain.id, n_header + n_bytes, 1);
+}
+
+static void give(bool is_end)
+{
+	give_part(is_end ? RX_SCRIPT_END_BYTES : MAX_DATA - 12, is_end);
+}
+
+static void give_bad(void)
+{
+	const struct virtio_header header = {
+		.n_buffers = (uint16_t)bad_frames[which_bad].n_said
+	};
+
+	if (n_given > 0)
+		give_part(bad_lengths[which_bad % 3], false);
+	else
+		fake_use(RX, fake_receive(60, 0, &header).id,
+			 bad_frames[which_bad].n_bytes, 1);
+}
+
+static const struct {
+	bool is_merged;
+	uint32_t n_bad; /* of bad_frames */
+	struct rx_script script;
+} scripts[] = {
+	/* Between good ones, which arrive. */
+	{ false,
+	  6,
+	  { .script = "e b e 2b e R32=3", .delivered = 3, .invalid = 3 } },
+	{ true,
+	  9,
+	  { .script = "e b e m b e e R32=3", .delivered = 3, .invalid = 2 } },
+	/* One that is not complete, or does not fit, waits. */
+	{ true, 1, { .script = "e 4m R32=1 R32=0 e R32=5", .delivered = 2 } },
+	{ true,
+	  1,
+	  { .script = "9m e 9m e 9m e R19=10 R19=10 R19=10 R19=0",
+	    .delivered = 3 } },
+	/* One of too many buffers is consumed as it comes. */
+	{ true,
+	  1,
+	  { .script = "17m e R64=18 24m R18=0 R18=0 R18=0 e e R18=0 R18=1",
+	    .delivered = 2,
+	    .too_long = 1 } },
+	/* No pages: the rest waits in the ring. */
+	{ false,
+	  1,
+	  { .script = "P 10e R32=3 R28=0 p R28=7",
+	    .delivered = 10,
+	    .pool_empty = 2 } },
+};
+
+RING_TEST(what_a_device_writes_is_received_or_dropped_by_name)
+{
+	for (size_t i = 0; i < sizeof(scripts) / sizeof(scripts[0]); i++)
+		for (which_bad = 0; which_bad < scripts[i].n_bad; which_bad++) {
+			fake_open((struct fake_config){
+				.features =
+					scripts[i].is_merged ?
+						virtio_bit(VIRTIO_F_MRG_RXBUF) :
+						0,
+				.n_pages = RX_SCRIPT_PAGES });
+			rx_script_run(
+				&scripts[i].script,
+				&(struct rx_double){ .rxq = fake.harness.rxq,
+						     .cache = fake.cache,
+						     .give = give,
+						     .give_bad = give_bad });
+			fake_close();
+		}
 }
 
 /* Without IN_ORDER a device may use buffers in whatever order. */
@@ -62,32 +213,6 @@ FAKE_TEST_IF(0, F_IN_ORDER, a_buffer_that_is_kept_is_not_given_twice)
 	}
 }
 
-/* With it, one entry stands for all before it, which are full. */
-FAKE_TEST_IF(F_IN_ORDER, 0, one_entry_stands_for_a_batch,
-	     .features = virtio_bit(VIRTIO_F_MRG_RXBUF))
-{
-	struct mr_frame frames[32];
-
-	for (uint32_t round = 0; round < 40; round++) {
-		const uint32_t n = 1 + round % 20;
-		uint32_t id = 0, n_rx;
-
-		for (uint32_t i = 0; i < n; i++)
-			id = fake_receive(i + 1 < n ? MAX_DATA : 99, (uint8_t)i,
-					  NULL)
-				     .id;
-		fake_use_batch(RX, id, 99 + 12, n, n);
-		n_rx = receive(frames, 32);
-		assert_int_equal(n_rx, n);
-		for (uint32_t i = 0; i < n; i++) {
-			assert_int_equal(frames[i].len,
-					 i + 1 < n ? MAX_DATA : 99);
-			assert_bytes(&frames[i], (uint8_t)i);
-		}
-		mr_frame_free_bulk(fake.cache, frames, n);
-	}
-}
-
 FAKE_TEST_IF(F_IN_ORDER, 0, a_batch_larger_than_the_burst_waits,
 	     .features = virtio_bit(VIRTIO_F_MRG_RXBUF))
 {
@@ -104,92 +229,12 @@ FAKE_TEST_IF(F_IN_ORDER, 0, a_batch_larger_than_the_burst_waits,
 	mr_frame_free_bulk(fake.cache, frames, 12);
 }
 
-/* ---- frames of several buffers ---- */
-
-FAKE_TEST(a_frame_that_has_not_all_come_waits,
-	  .features = virtio_bit(VIRTIO_F_MRG_RXBUF))
-{
-	struct mr_frame frames[32];
-	uint32_t ids[5];
-
-	deliver(60, 1);
-	deliver_merged(5, 10, 5, ids);
-	for (uint32_t i = 0; i < 5; i++) {
-		assert_int_equal(receive(frames, 32), i == 0 ? 1 : 0);
-		mr_frame_free_bulk(fake.cache, frames, i == 0);
-		fake_use(RX, ids[i],
-			 i == 0 ? MAX_DATA + 12 :
-			 i < 4  ? MAX_DATA :
-				  10,
-			 1);
-	}
-	assert_int_equal(receive(frames, 32), 5);
-	mr_frame_free_bulk(fake.cache, frames, 5);
-}
-
-FAKE_TEST(a_frame_that_does_not_fit_waits,
-	  .features = virtio_bit(VIRTIO_F_MRG_RXBUF))
-{
-	struct mr_frame frames[32];
-	uint32_t ids[10];
-
-	for (uint32_t i = 0; i < 3; i++) {
-		deliver_merged(10, 10, 10, ids);
-		use_merged(ids, 10, 10);
-	}
-	for (uint32_t i = 0; i < 3; i++) {
-		assert_int_equal(receive(frames, 19), 10);
-		mr_frame_free_bulk(fake.cache, frames, 10);
-	}
-	assert_int_equal(receive(frames, 19), 0);
-}
-
-/* Consumed as it comes, and nothing behind it is lost. */
-FAKE_TEST(a_frame_that_is_too_long_is_a_named_drop,
-	  .features = virtio_bit(VIRTIO_F_MRG_RXBUF))
-{
-	struct mr_frame frames[32];
-	uint32_t ids[40];
-
-	for (uint32_t round = 0; round < 4; round++) {
-		uint32_t n_rx = 0;
-
-		deliver_merged(40, 10, 40, ids);
-		use_merged(ids, 25, MAX_DATA);
-		for (uint32_t i = 0; i < 4; i++)
-			assert_int_equal(receive(frames, 18), 0);
-		for (uint32_t i = 25; i < 40; i++)
-			fake_use(RX, ids[i], 100, 1);
-		deliver(60, 5);
-		for (uint32_t i = 0; i < 4 && n_rx == 0; i++)
-			n_rx = receive(frames, 18);
-		assert_int_equal(n_rx, 1);
-		assert_bytes(&frames[0], 5);
-		mr_frame_free_bulk(fake.cache, frames, 1);
-	}
-	assert_int_equal(fake_rx_stats().drops[MR_RX_DROP_TOO_LONG], 4);
-	assert_int_equal(fake_rx_stats().delivered, 4);
-}
-
-/* ---- headers ---- */
-
-struct header_case {
+/* Headers that a device of ours does not write: what offload_test.c of the
+ * models leaves. */
+static const struct header_case {
 	struct virtio_header header;
 	uint32_t flags, valid;
-};
-
-/* What a frame of 100 bytes becomes by its header. */
-static const struct header_case header_cases[] = {
-	{ { .n_buffers = 1 }, 0, 0 },
-	{ { .flags = VIRTIO_HEADER_DATA_VALID, .n_buffers = 1 },
-	  MR_FRAME_CSUM_VALID,
-	  0 },
-	{ { .flags = VIRTIO_HEADER_NEEDS_CSUM,
-	    .csum_start = 34,
-	    .csum_offset = 16,
-	    .n_buffers = 1 },
-	  MR_FRAME_CSUM_PARTIAL,
-	  MR_META_CSUM },
+} header_cases[] = {
 	{ { .flags = VIRTIO_HEADER_NEEDS_CSUM,
 	    .gso_type = VIRTIO_GSO_TCPV6 | VIRTIO_GSO_ECN,
 	    .gso_bytes = 1400,
@@ -198,7 +243,7 @@ static const struct header_case header_cases[] = {
 	    .n_buffers = 1 },
 	  MR_FRAME_CSUM_PARTIAL,
 	  MR_META_CSUM | MR_META_GSO },
-	/* One byte behind the end: not to be followed. */
+	/* One byte past the end: not to be followed. */
 	{ { .flags = VIRTIO_HEADER_NEEDS_CSUM,
 	    .csum_start = 34,
 	    .csum_offset = 65,
@@ -211,90 +256,48 @@ static const struct header_case header_cases[] = {
 	    .hash_report = 2 },
 	  0,
 	  MR_META_RSS_HASH },
+	{ { .n_buffers = 1 }, 0, 0 },
 };
-
-enum { N_HEADERS = sizeof(header_cases) / sizeof(header_cases[0]) };
-
-static void check_headers(uint64_t more)
-{
-	struct mr_frame frames[32];
-	struct mr_meta meta[32];
-
-	fake_open((struct fake_config){
-		.features = more | virtio_bit(VIRTIO_F_HASH_REPORT) });
-	for (uint32_t i = 0; i < N_HEADERS; i++) {
-		const uint32_t id =
-			fake_receive(100, (uint8_t)i, &header_cases[i].header)
-				.id;
-
-		fake_use(RX, id, 120, 1);
-	}
-	memset(meta, 0x5a, sizeof(meta));
-	assert_int_equal(
-		mr_rx_burst_meta(&fake.rxq->base, fake.cache, frames, meta, 32),
-		N_HEADERS);
-	for (uint32_t i = 0; i < N_HEADERS; i++) {
-		assert_int_equal(frames[i].flags, header_cases[i].flags);
-		assert_int_equal(frames[i].len, 100);
-		assert_bytes(&frames[i], (uint8_t)i);
-		assert_int_equal(meta[i].valid, header_cases[i].valid);
-	}
-	assert_int_equal(meta[2].csum_start_bytes, 34);
-	assert_int_equal(meta[2].csum_offset_bytes, 16);
-	assert_int_equal(meta[3].gso_type, MR_GSO_TCPV6);
-	assert_int_equal(meta[3].gso_bytes, 1400);
-	assert_int_equal(meta[5].rss_hash, 0x12345678);
-	assert_int_equal(meta[5].hash_type,
-			 MR_HASH_IPV4 | MR_HASH_L4 | MR_HASH_TCP);
-	mr_frame_free_bulk(fake.cache, frames, N_HEADERS);
-	fake_close();
-}
 
 RING_TEST(headers_become_flags_and_metadata)
 {
-	check_headers(virtio_bit(VIRTIO_F_GUEST_CSUM));
-	check_headers(virtio_bit(VIRTIO_F_MRG_RXBUF));
-}
+	enum { N = sizeof(header_cases) / sizeof(header_cases[0]) };
 
-FAKE_TEST(without_headers_metadata_says_nothing)
-{
-	struct mr_frame frames[32];
-	struct mr_meta meta[32];
+	for (int is_merged = 0; is_merged < 2; is_merged++) {
+		struct mr_frame frames[32];
+		struct mr_meta meta[32];
 
-	memset(meta, 0x5a, sizeof(meta));
-	deliver(60, 0);
-	deliver(60, 0);
-	assert_int_equal(
-		mr_rx_burst_meta(&fake.rxq->base, fake.cache, frames, meta, 32),
-		2);
-	assert_int_equal(meta[0].valid | meta[1].valid, 0);
-	mr_frame_free_bulk(fake.cache, frames, 2);
-}
-
-/* ---- pages, bells, sleep ---- */
-
-FAKE_TEST(without_pages_frames_wait_in_the_ring, .n_pages = 512)
-{
-	struct mr_frame frames[32], held[FAKE_PAGES];
-	uint32_t n_held = 0, n_rx, n = 0;
-
-	do {
-		while (fake_rx_stats().delivered + FAKE_RING > n)
-			deliver(60, (uint8_t)n++);
-		n_rx = receive(frames, 32);
-		memcpy(held + n_held, frames, n_rx * sizeof(frames[0]));
-		n_held += n_rx;
-	} while (n_rx > 0);
-	assert_true(n_held >= 512 - FAKE_RING);
-	assert_true(fake_rx_stats().events[MR_RX_EVENT_POOL_EMPTY] > 0);
-	mr_frame_free_bulk(fake.cache, held, n_held);
-	/* Nothing was lost: the whole ring comes now, in order. */
-	for (uint32_t i = n_held; i < n; i += n_rx) {
-		n_rx = receive(frames, 32);
-		assert_true(n_rx > 0);
-		for (uint32_t k = 0; k < n_rx; k++)
-			assert_bytes(&frames[k], (uint8_t)(i + k));
-		mr_frame_free_bulk(fake.cache, frames, n_rx);
+		fake_open((struct fake_config){
+			.features =
+				virtio_bit(VIRTIO_F_HASH_REPORT) |
+				virtio_bit(is_merged ? VIRTIO_F_MRG_RXBUF :
+						       VIRTIO_F_GUEST_CSUM) });
+		for (uint32_t i = 0; i < N; i++)
+			fake_use(RX,
+				 fake_receive(100, (uint8_t)i,
+					      &header_cases[i].header)
+					 .id,
+				 120, 1);
+		memset(meta, 0x5a, sizeof(meta));
+		assert_int_equal(mr_rx_burst_meta(&fake.rxq->base, fake.cache,
+						  frames, meta, 32),
+				 N);
+		for (uint32_t i = 0; i < N; i++) {
+			assert_int_equal(frames[i].flags,
+					 header_cases[i].flags);
+			assert_int_equal(frames[i].len, 100);
+			assert_bytes(&frames[i], (uint8_t)i);
+			assert_int_equal(meta[i].valid, header_cases[i].valid);
+		}
+		assert_int_equal(meta[0].csum_start_bytes, 34);
+		assert_int_equal(meta[0].csum_offset_bytes, 64);
+		assert_int_equal(meta[0].gso_type, MR_GSO_TCPV6);
+		assert_int_equal(meta[0].gso_bytes, 1400);
+		assert_int_equal(meta[2].rss_hash, 0x12345678);
+		assert_int_equal(meta[2].hash_type,
+				 MR_HASH_IPV4 | MR_HASH_L4 | MR_HASH_TCP);
+		mr_frame_free_bulk(fake.cache, frames, N);
+		fake_close();
 	}
 }
 
@@ -366,4 +369,223 @@ FAKE_TEST(arming_asks_for_an_interrupt_until_the_next_burst)
 		assert_int_equal(receive(frames, 32), 1);
 		mr_frame_free_bulk(fake.cache, frames, 1);
 	}
+}
+
+/* ---- a device that cannot be trusted ---- */
+
+/* In the first buffer or later: nothing of the frame is delivered, or lost. */
+RING_TEST(an_id_that_is_none_breaks_the_queue)
+{
+	static const uint32_t none[] = { FAKE_RING, FAKE_RING + 1, 0x7fff,
+					 0xffff };
+	struct mr_frame frames[32];
+	uint32_t ids[4];
+
+	for (uint32_t bad = 0; bad < 4; bad++) {
+		fake_open((struct fake_config){
+			.features = virtio_bit(VIRTIO_F_MRG_RXBUF) });
+		deliver(60, 1);
+		deliver_merged(4, 60, 4, ids);
+		ids[bad] = none[bad];
+		use_merged(ids, 4, 60);
+		assert_int_equal(receive(frames, 32), 1);
+		assert_bytes(&frames[0], 1);
+		mr_frame_free_bulk(fake.cache, frames, 1);
+		assert_int_equal(receive(frames, 32), 0);
+		assert_int_equal(fake.rxq->state, VIRTIO_BROKEN);
+		assert_int_equal(fake_rx_stats().drops[MR_RX_DROP_INVALID], 1);
+		fake_close();
+	}
+}
+
+FAKE_TEST_IF(0, F_PACKED, an_index_that_jumps_breaks_the_queue)
+{
+	struct mr_frame frames[8];
+
+	fake_queue(RX)->used_pos += FAKE_RING;
+	fake_use(RX, 0, 72, 1);
+	assert_int_equal(receive(frames, 8), 0);
+	assert_int_equal(fake.rxq->state, VIRTIO_BROKEN);
+}
+
+/* An id ahead says that buffers are full: no frame is that long. */
+RING_TEST_IF(F_IN_ORDER, 0, a_batch_that_cannot_be_breaks_the_queue)
+{
+	struct mr_frame frames[8];
+
+	fake_open((struct fake_config){ 0 });
+	for (uint32_t i = 0; i < 4; i++)
+		fake_receive(60, (uint8_t)i, NULL);
+	fake_use_batch(RX, 3, 72, 4, 4);
+	assert_int_equal(receive(frames, 8), 0);
+	assert_int_equal(fake.rxq->state, VIRTIO_BROKEN);
+	fake_close();
+
+	/* With this MTU one is. */
+	fake_open((struct fake_config){ 0 });
+	assert_int_equal(mr_port_set_mtu(fake.harness.port,
+					 MAX_DATA - VIRTIO_LINK_BYTES, NULL),
+			 0);
+	for (uint32_t i = 0; i < 4; i++)
+		fake_receive(i < 3 ? MAX_DATA : 60, (uint8_t)i, NULL);
+	fake_use_batch(RX, 3, 72, 4, 4);
+	assert_int_equal(receive(frames, 8), 4);
+	mr_frame_free_bulk(fake.cache, frames, 4);
+	fake_close();
+}
+
+/* The same buffer twice in a frame: two pages leave, two pages came. */
+FAKE_TEST_IF(0, F_IN_ORDER, a_buffer_used_twice_costs_no_page,
+	     .features = virtio_bit(VIRTIO_F_MRG_RXBUF))
+{
+	struct mr_frame frames[32];
+	uint32_t ids[3];
+
+	deliver_merged(3, 60, 3, ids);
+	fake_use(RX, ids[0], MAX_DATA + 12, 1);
+	fake_use(RX, ids[0], MAX_DATA, 1);
+	fake_use(RX, ids[0], 60, 1);
+	assert_int_equal(receive(frames, 32), 3);
+	assert_true(frames[0].addr / 4096 != frames[1].addr / 4096);
+	assert_true(frames[1].addr / 4096 != frames[2].addr / 4096);
+	mr_frame_free_bulk(fake.cache, frames, 3);
+}
+
+/* The poll thread found the device gone while a burst looked at its ring. */
+RING_TEST(a_queue_that_is_gone_stays_gone)
+{
+	uint32_t queue_state = VIRTIO_GONE;
+
+	virtio_break(&queue_state);
+	assert_int_equal(queue_state, VIRTIO_GONE);
+	queue_state = VIRTIO_RUNS;
+	virtio_break(&queue_state);
+	assert_int_equal(queue_state, VIRTIO_BROKEN);
+	queue_state = VIRTIO_NO_LINK;
+	virtio_break(&queue_state);
+	assert_int_equal(queue_state, VIRTIO_BROKEN);
+}
+
+/* mr_port_poll() may be writing its ring. */
+FAKE_TEST(a_broken_queue_is_not_touched)
+{
+	struct mr_frame frames[4];
+
+	fake.rxq->base.queue.fd = 0x7fffffff;
+	assert_int_equal(mr_queue_arm(&fake.rxq->base.queue), 0);
+	fake.rxq->state = VIRTIO_BROKEN;
+	assert_int_equal(receive(frames, 4), 0);
+	assert_true(fake_wants_interrupt(RX));
+	fake.rxq->state = VIRTIO_RUNS;
+	assert_int_equal(receive(frames, 4), 0);
+	assert_false(fake_wants_interrupt(RX));
+}
+
+/* Until its burst has ended: mr_port_poll() resets it in that moment. */
+FAKE_TEST(a_queue_is_its_users_until_the_burst_has_ended,
+	  .features = virtio_bit(VIRTIO_F_RING_RESET))
+{
+	struct mr_frame frames[8];
+
+	fake.polls_at_bells = true;
+	for (uint32_t i = 0; i < 3; i++) {
+		const uint64_t n_bells = fake_n_bells(RX);
+
+		if (ring_kind & F_EVENT_IDX)
+			fake_want_event(RX, FAKE_RING);
+		deliver(60, 1);
+		fake_receive(60, 2, NULL);
+		fake_use(RX, 0x7fff, 72, 1);
+		assert_int_equal(receive(frames, 8), 1);
+		assert_int_equal(fake_n_bells(RX), n_bells + 1);
+		mr_frame_free_bulk(fake.cache, frames, 1);
+		assert_int_equal(receive(frames, 8), 0);
+		fake.polls_at_bells = false;
+		assert_int_equal(mr_port_poll(fake.harness.port), 1);
+		fake.polls_at_bells = true;
+	}
+}
+
+/* A batch is seen from its end: QEMU and vhost write its first one last. */
+FAKE_TEST_IF(F_PACKED, 0, a_used_buffer_behind_one_that_is_not_waits)
+{
+	struct mr_frame frames[8];
+
+	for (uint32_t round = 0; round < 40; round++) {
+		struct vnet_queue *const q = fake_queue(RX);
+		uint32_t ids[4];
+
+		for (uint32_t i = 0; i < 4; i++)
+			ids[i] = fake_receive(60, (uint8_t)i, NULL).id;
+		/* The last two of the four, and none before them. */
+		q->used_pos += 2;
+		fake_use(RX, ids[2], 72, 1);
+		fake_use(RX, ids[3], 72, 1);
+		q->used_pos -= 4;
+		assert_int_equal(receive(frames, 4), 0);
+		fake_use(RX, ids[0], 72, 1);
+		assert_int_equal(receive(frames, 4), 1);
+		assert_bytes(&frames[0], 0);
+		mr_frame_free_bulk(fake.cache, frames, 1);
+		assert_int_equal(receive(frames, 3), 0);
+		fake_use(RX, ids[1], 72, 1);
+		q->used_pos += 2;
+		assert_int_equal(receive(frames, 8), 3);
+		for (uint32_t i = 0; i < 3; i++)
+			assert_bytes(&frames[i], (uint8_t)(i + 1));
+		mr_frame_free_bulk(fake.cache, frames, 3);
+	}
+}
+
+/* Of n_said buffers; of the first four, the second is marked last. */
+static void deliver_with_gap(uint32_t n_said, uint32_t *ids)
+{
+	struct vnet_queue *const q = fake_queue(RX);
+
+	deliver_merged(4, 10, n_said, ids);
+	fake_use(RX, ids[0], MAX_DATA + 12, 1);
+	q->used_pos++;
+	fake_use(RX, ids[2], MAX_DATA, 1);
+	fake_use(RX, ids[3], 10, 1);
+	q->used_pos -= 3;
+}
+
+static void close_gap(const uint32_t *ids)
+{
+	struct vnet_queue *const q = fake_queue(RX);
+
+	fake_use(RX, ids[1], MAX_DATA, 1);
+	q->used_pos += 2;
+}
+
+FAKE_TEST_IF(F_PACKED, F_IN_ORDER, a_long_frame_with_a_gap_waits,
+	     .features = virtio_bit(VIRTIO_F_MRG_RXBUF))
+{
+	struct mr_frame frames[32];
+	uint32_t ids[4];
+
+	for (uint32_t round = 0; round < 40; round++) {
+		deliver_with_gap(4, ids);
+		assert_int_equal(receive(frames, 32), 0);
+		close_gap(ids);
+		assert_int_equal(receive(frames, 32), 4);
+		for (uint32_t i = 0; i < 4; i++)
+			assert_bytes(&frames[i], (uint8_t)i);
+		mr_frame_free_bulk(fake.cache, frames, 4);
+	}
+}
+
+FAKE_TEST_IF(F_PACKED, F_IN_ORDER, what_is_thrown_away_is_used_first,
+	     .features = virtio_bit(VIRTIO_F_MRG_RXBUF))
+{
+	struct mr_frame frames[32];
+	uint32_t ids[4];
+
+	deliver_with_gap(MR_MAX_SEGS + 1, ids);
+	assert_int_equal(receive(frames, 32), 0);
+	assert_int_equal(receive(frames, 32), 0);
+	assert_int_equal(fake.rxq->n_skip, MR_MAX_SEGS);
+	close_gap(ids);
+	assert_int_equal(receive(frames, 32), 0);
+	assert_int_equal(fake.rxq->n_skip, MR_MAX_SEGS - 3);
 }
