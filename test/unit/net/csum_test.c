@@ -43,21 +43,6 @@ TEST(every_length_and_alignment)
 					 plain_sum(bytes + at, n));
 }
 
-TEST(sum_goes_on_where_it_stopped)
-{
-	uint8_t bytes[64];
-
-	for (uint32_t i = 0; i < sizeof(bytes); i++)
-		bytes[i] = (uint8_t)(255 - i);
-	for (uint32_t cut = 0; cut <= 63; cut += 2) {
-		const uint64_t first = mr_csum_add(bytes, cut, 0);
-
-		assert_int_equal(ntohs(mr_csum_fold(mr_csum_add(
-					 bytes + cut, 63 - cut, first))),
-				 plain_sum(bytes, 63));
-	}
-}
-
 /* Every fold that could lose a carry. */
 TEST(no_carry_is_lost)
 {

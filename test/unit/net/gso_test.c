@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/net/gso.c; whole frames: test/unit/port/offload_test.c. */
+/* Tests of lib/net/gso.c; headers that go on: port/offload_test.c. */
 #include "support/unit.h"
 
 #include "net/net.h"
@@ -48,32 +48,4 @@ TEST(other_frames_are_refused)
 	assert_int_equal(
 		mri_gso_begin(&gso, bytes, make_tcp(bytes, 30), 84, &meta),
 		-EBADMSG);
-}
-
-/* The first of three segments, one in the middle, and the last. */
-TEST(headers_go_on)
-{
-	static const struct {
-		uint8_t id, seq, flags, n;
-	} cases[] = { { 7, 9, 0x90, 8 },
-		      { 8, 17, 0x10, 8 },
-		      { 9, 25, 0x19, 4 } };
-	const struct mr_meta meta = { .gso_bytes = 8,
-				      .gso_type = MR_GSO_TCPV4 };
-	uint8_t bytes[128], header[MRI_GSO_HEADER_BYTES];
-	struct mri_gso gso;
-	const uint32_t n = make_tcp(bytes, 20);
-
-	bytes[19] = 7;    /* identification */
-	bytes[41] = 9;    /* sequence number */
-	bytes[47] = 0x99; /* CWR, ACK, PSH, FIN */
-	assert_int_equal(mri_gso_begin(&gso, bytes, n, n, &meta), 0);
-	for (uint32_t i = 0; i < 3; i++) {
-		assert_int_equal(mri_gso_header(&gso, 8 * i, header),
-				 cases[i].n);
-		assert_int_equal(header[17], 40 + cases[i].n);
-		assert_int_equal(header[19], cases[i].id);
-		assert_int_equal(header[41], cases[i].seq);
-		assert_int_equal(header[47], cases[i].flags);
-	}
 }
