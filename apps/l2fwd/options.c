@@ -8,7 +8,14 @@ enum {
 	MAX_FDB = 1 << 20,
 	MAX_AGE_S = 1000000, /* IEEE 802.1Q-2018, table 8-3 */
 };
-enum { ID_MODE = OPTION_LONG, ID_COUNT, ID_AGE, ID_FDB_LIMIT, ID_OFFLOAD };
+enum {
+	ID_MODE = OPTION_LONG,
+	ID_COUNT,
+	ID_AGE,
+	ID_FDB_LIMIT,
+	ID_OFFLOAD,
+	ID_PUNT
+};
 
 static const struct option_row rows[] = {
 	{ "mode", ID_MODE, "MODE", "patch (default), macswap, learn or drop" },
@@ -33,6 +40,8 @@ static const struct option_row rows[] = {
 	  "learn: most addresses to keep (default 8192)" },
 	{ "offload", ID_OFFLOAD, "off|auto|on",
 	  "let the kernel forward known traffic (default off)" },
+	{ "punt", ID_PUNT, "FILTER",
+	  "leave frames that match a pcap filter to the kernel" },
 	{ "json", OPTION_JSON, NULL, "one JSON object per second on stdout" },
 	{ "csv", OPTION_CSV, NULL,
 	  "CSV on stdout, one line per queue and second" },
@@ -66,6 +75,13 @@ static enum parse_result take(const struct option_row *row, const char *arg,
 		return parse_u32(name, arg, 1, MAX_AGE_S, &o->age_s, error);
 	case ID_FDB_LIMIT:
 		return parse_u32(name, arg, 1, MAX_FDB, &o->fdb_limit, error);
+	case ID_PUNT:
+		o->plane.port.punt = arg;
+		if (strlen(arg) > 0 && strlen(arg) <= MAX_PUNT_BYTES)
+			return PARSE_RUN;
+		return parse_wrong(error,
+				   "--%s: a filter has 1 to %d characters",
+				   name, MAX_PUNT_BYTES);
 	case ID_OFFLOAD:
 		return offload_take(row, arg, &o->offload, error);
 	default:

@@ -10,12 +10,14 @@
 /* An option for all ports whose driver supports it. */
 struct common {
 	const char *key;
-	char value[16]; /* "": none */
+	const char *name; /* of the program's option */
+	char value[2 * MAX_PUNT_BYTES + sizeof("not ()")]; /* "": none */
 	bool is_wanted;
 	bool is_asked; /* given by the user; else only if a port supports it */
+	bool is_strict; /* a spec with a value of its own is refused */
 };
 
-enum { N_COMMON = 4 };
+enum { N_COMMON = 5 };
 
 int fail_with(struct mr_reason *ret_error, int status, const char *format, ...)
 {
@@ -41,10 +43,31 @@ int fail_port(struct mr_reason *ret_error, int status, const char *spec,
 static struct common of_number(const char *key, uint32_t value)
 {
 	struct common c = { .key = key,
+			    .name = key,
 			    .is_wanted = value != 0,
 			    .is_asked = value != 0 };
 
 	snprintf(c.value, sizeof(c.value), "%u", value);
+	return c;
+}
+
+/* The port takes what does not match. The filter's commas and backslashes must
+ * not end the option. */
+static struct common of_punt(const char *filter)
+{
+	struct common c = { .key = "filter",
+			    .name = "punt",
+			    .is_wanted = filter != NULL,
+			    .is_asked = filter != NULL,
+			    .is_strict = true };
+	uint32_t n = (uint32_t)snprintf(c.value, sizeof(c.value), "not (");
+
+	for (; filter != NULL && *filter != '\0'; filter++) {
+		if (*filter == ',' || *filter == '\\')
+			c.value[n++] = '\\';
+		c.value[n++] = *filter;
+	}
+	snprintf(c.value + n, sizeof(c.value) - n, ")");
 	return c;
 }
 
@@ -56,9 +79,11 @@ static void list_common(const struct port_options *options,
 	common[2] = of_number("mtu", options->mtu_bytes);
 	common[3] = (struct common){
 		.key = "promisc",
+		.name = "promisc",
 		.is_wanted = options->promisc != PROMISC_OFF,
 		.is_asked = options->promisc == PROMISC_ON,
 	};
+	common[4] = of_punt(options->punt);
 }
 
 /* Whether the spec already has the option. */
@@ -87,6 +112,11 @@ static int add(struct mr_ctx *ctx, char *spec, const struct common *option,
 	const int takes =
 		mr_port_takes_option(ctx, spec, option->key, ret_error);
 
+	if (takes == 0 && option->is_strict && has_option(spec, option->key))
+		return fail_with(ret_error, -EINVAL,
+				 "--%s, and the port has a %s: combine them in "
+				 "the port's",
+				 option->name, option->key);
 	if (takes <= 0) /* keep its own value */
 		return takes < 0 ? takes : has_option(spec, option->key);
 	if ((size_t)snprintf(spec + n, n_left, ",%s%s%s", option->key,
@@ -126,7 +156,7 @@ int specs_make(struct mr_ctx *ctx, const char *const *specs, uint32_t n_specs,
 		if (common[i].is_asked && n_taken[i] == 0)
 			return fail_with(ret_error, 2,
 					 "--%s: no port has this option",
-					 common[i].key);
+					 common[i].name);
 	return 0;
 }
 

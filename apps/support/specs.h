@@ -8,7 +8,7 @@
 
 #include <millrace/millrace.h>
 
-enum { MAX_SPEC_BYTES = 1024 };
+enum { MAX_SPEC_BYTES = 1024, MAX_PUNT_BYTES = 240 };
 
 enum promisc {
 	PROMISC_AUTO, /* on if the driver supports the option */
@@ -20,6 +20,7 @@ enum promisc {
 struct port_options {
 	uint32_t n_queues, n_ring, mtu_bytes;
 	enum promisc promisc;
+	const char *punt; /* frames that the kernel keeps: a filter; or NULL */
 };
 
 /*

@@ -117,6 +117,22 @@ def test_a_filter_that_may_cut_a_session_needs_force(lab, star, options,
     Forwarder(lab, star.middle, f"p0,{options},force", "p1").stop()
 
 
+def test_what_is_punted_stays_with_the_kernel(lab, star):
+    """The host's own address answers beside traffic that is forwarded."""
+    star.middle.ip("address", "add", "10.77.0.9/24", "dev", "p0")
+    forwarder = Forwarder(lab, star.middle, "--punt",
+                          "arp and arp[24:4] = 0x0a4d0009 or dst 10.77.0.9",
+                          "p0", "p1")
+    assert talk.ping(star.hosts[0], "10.77.0.9") == 3
+    assert talk.ping(star.hosts[0], star.address(1)) == 3
+    port = forwarder.stop()["ports"][0]
+    assert invariants.total(port, "rx", "passed_to_kernel") >= 4
+    Refused(lab, star.middle, "--punt", "arp", "p0,filter=tcp", "p1").check(
+        2, "--punt")
+    Refused(lab, star.middle, "--punt", "arq", "p0", "p1").check(2, "arq")
+    Refused(lab, star.middle, "--punt", "", "p0", "p1").check(2, "1 to 240")
+
+
 def test_a_filter_that_takes_what_an_address_needs_is_warned_of(lab, star):
     star.middle.ip("address", "add", "10.88.0.1/24", "dev", "p0")
     for options, warns in (("filter=arp", True), ("ports=4789", False)):

@@ -45,6 +45,17 @@ TEST_CTX(options_go_to_ports_that_know_them)
 	      "null:", "pair:x,ring=128");
 }
 
+/* xdp: ports have filters; a spec is not opened here. */
+TEST_CTX(what_is_punted_does_not_match_the_ports_filter)
+{
+	check("xdp:eth0",
+	      "null:", (struct port_options){ .punt = "arp or ip[2:2] > 5\\" },
+	      "xdp:eth0,promisc,filter=not (arp or ip[2:2] > 5\\\\)", "null:");
+	check("xdp:eth0,vlan=5",
+	      "null:", (struct port_options){ .punt = "a,b" },
+	      "xdp:eth0,vlan=5,promisc,filter=not (a\\,b)", "null:");
+}
+
 static void refuse(const char *spec, struct port_options options,
 		   const char *says)
 {
@@ -69,6 +80,10 @@ TEST_CTX(what_no_port_takes_is_refused_if_asked_for)
 	      (struct port_options){ .promisc = PROMISC_AUTO },
 	      "null:", "null:");
 	check("null:", "null:", off, "null:", "null:");
+	refuse("null:", (struct port_options){ .punt = "arp" },
+	       "--punt: no port has this option");
+	refuse("xdp:eth0,filter=tcp", (struct port_options){ .punt = "arp" },
+	       "--punt, and the port has a filter");
 	/* A comma of a name begins no option. */
 	refuse("pair:x\\,mtu", (struct port_options){ .mtu_bytes = 1500 },
 	       "--mtu: no port has this option");
