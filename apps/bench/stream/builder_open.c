@@ -140,10 +140,6 @@ int builder_open(const struct streams *streams, uint32_t sender,
 	struct builder *b;
 	int err = 0;
 
-	if (n_senders == 0 || n_senders > SENDERS_MAX || sender >= n_senders)
-		return fail_with(why, -EINVAL,
-				 "sender %u of %u; there are 1 to %d", sender,
-				 n_senders, SENDERS_MAX);
 	b = calloc(1, sizeof(*b));
 	if (b == NULL)
 		return fail_with(why, -ENOMEM, "no memory for a sender");

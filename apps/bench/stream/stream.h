@@ -19,7 +19,7 @@
 
 #include "stream/stamp.h"
 
-enum { STREAMS_MAX = 1024, SENDERS_MAX = 64 };
+enum { STREAMS_MAX = 1024 };
 
 /* A compiled set; immutable, shared by threads. */
 struct streams;
@@ -61,8 +61,7 @@ uint32_t streams_raised_bytes(const struct streams *streams);
  * The share of one sender of n_senders, for one thread. The values of the field
  * with the most of them, or the frames of a capture, are dealt out, so that the
  * flows do not depend on the number of senders; with fewer values than senders
- * some have the same. streams must outlive it. Returns 0, -EINVAL (no such
- * sender) or -ENOMEM.
+ * some have the same. streams must outlive it. Returns 0 or -ENOMEM.
  */
 struct builder;
 int builder_open(const struct streams *streams, uint32_t sender,

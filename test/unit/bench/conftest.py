@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""mr-bench-engine without a front end, for tests by pytest: serve(**members of begin)."""
+import json
+import os
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+sys.dont_write_bytecode = True
+TOP = Path(__file__).resolve().parents[3]
+for folder in "test/support", "apps/bench/front", "apps/support":
+    sys.path.insert(0, str(TOP / folder))
+
+from host import limit  # noqa: E402 pylint: disable=wrong-import-position
+
+ENGINE = Path(os.environ.get("MR_BUILD", TOP / "build")) / "apps/bench/mr-bench-engine"
+BEGIN = {"request": "begin", "v": 3, "tx": ["pair:a"], "rx": ["pair:a"], "is_quiet": True}
+# Through the simulated device, by the virtual clock.
+VIRTUAL = {"rx": ["pair:b"], "is_virtual": True, "device": {}}
+LIMIT_S = limit(60)
+
+
+class Serving:
+    """An engine, one request at a time."""
+
+    def __init__(self, before=(), **begin):
+        self.process = subprocess.Popen(
+            [*before, ENGINE, "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True)
+        self.begun = self.request(**BEGIN | begin)
+
+    def say(self, request):
+        """A line."""
+        self.process.stdin.write(json.dumps(request) + "\n")
+        self.process.stdin.flush()
+
+    def ask(self, request, **members):
+        """A request."""
+        self.say({"request": request, **members})
+
+    def line(self):
+        """A line of progress, or a reply; None: it has ended."""
+        line = self.process.stdout.readline()
+        return json.loads(line) if line else None
+
+    def hear(self):
+        """The reply, behind any progress."""
+        while (reply := self.line()) and "reply" not in reply:
+            pass
+        return reply
+
+    def request(self, request, **members):
+        """The reply to it."""
+        self.ask(request, **members)
+        return self.hear()
+
+    def trial(self, **members):
+        """A trial; its figures must add up."""
+        reply = self.request("trial", **members)
+        tx, rx = reply["trial"]["tx"], reply["trial"]["rx"]
+        assert tx["due"] == tx["sent"] + tx["unsent"]
+        assert rx["received"] == sum(
+            rx[key] for key in ("foreign", "unique", "duplicates", "too_old"))
+        return reply
+
+    def end(self):
+        """Exit status, and the rest of what it wrote."""
+        out, err = self.process.communicate(timeout=LIMIT_S)
+        return self.process.returncode, out, err
+
+    def finish(self):
+        """Its ports closed without a complaint; what it wrote on stderr."""
+        self.ask("finish")
+        status, out, err = self.end()
+        assert (status, out) == (0, ""), err
+        return err
+
+
+@pytest.fixture
+def serve():
+    """Starts engines, which end with the test."""
+    all_of_them = []
+
+    def start(**begin):
+        all_of_them.append(Serving(**begin))
+        return all_of_them[-1]
+    yield start
+    for process in (one.process for one in all_of_them):
+        process.kill()
+        process.wait(LIMIT_S)
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            with suppress(BrokenPipeError):  # of what it has not read
+                pipe.close()
