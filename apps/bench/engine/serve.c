@@ -218,7 +218,6 @@ static const struct {
 	{ "nat-establish", serve_nat_phase },
 	{ "nat-validate", serve_nat_phase },
 	{ "nat-again", serve_nat_phase },
-	{ "nat-reset", serve_nat_reset },
 };
 
 static const char *name_of(const json_t *request)

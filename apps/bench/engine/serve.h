@@ -26,7 +26,6 @@ struct serving {
 	struct tester *tester; /* NULL: no ports are open */
 	struct trial_result *result;
 	struct nat_path *nat; /* NULL: none is open */
-	char *reset;          /* its command; NULL: none */
 	const char *specs[2]; /* of its ports */
 	/* Arrays that config points to; texts are never freed. */
 	const char *tx[MAX_PORTS], *rx[MAX_PORTS], *streams[STREAMS_MAX + 1];
@@ -44,7 +43,7 @@ typedef int request_fn(struct serving *serving, const json_t *request,
 		       json_t *reply, struct mr_reason *why);
 
 request_fn serve_open, serve_trial, serve_alone;
-request_fn serve_nat_open, serve_nat_phase, serve_nat_reset;
+request_fn serve_nat_open, serve_nat_phase;
 
 /* A member of a request; 0 if it is missing. */
 uint64_t serve_count(const json_t *request, const char *key);

@@ -9,10 +9,7 @@
 #include "result/document.h"
 #include "support/specs.h"
 
-enum {
-	RESET_S = 60, /* for the command to end */
-	N_KEPT_PAGES = 4096,
-};
+enum { N_KEPT_PAGES = 4096 };
 
 static uint32_t number_at(const json_t *request, const char *key)
 {
@@ -33,8 +30,6 @@ int serve_nat_open(struct serving *serving, const json_t *request,
 		   json_t *reply, struct mr_reason *why)
 {
 	struct tester_config *const tester = &serving->config;
-	const char *reset =
-		json_string_value(json_object_get(request, "reset"));
 	struct nat_path *path;
 	int status;
 
@@ -53,11 +48,6 @@ int serve_nat_open(struct serving *serving, const json_t *request,
 	};
 	if (path->plan.n_clients == 0)
 		path->plan.n_clients = 1;
-	/* A copy, for the request is gone by the time it runs. */
-	serving->reset =
-		reset != NULL && reset[0] != '\0' ? strdup(reset) : NULL;
-	path->reset_command = serving->reset;
-	path->reset_limit_s = RESET_S;
 	serving->specs[0] = serving->tx[0];
 	serving->specs[1] = serving->rx[0];
 	tester->plane.specs = serving->specs;
@@ -93,7 +83,9 @@ static int run_phase(struct nat_path *path, const json_t *request, double pps,
 			       fail_with(why, 2, "there are no %u connections",
 					 n) :
 			       nat_path_validate(path, pps, n, counts, why);
-	if (n > path->n_room - (path->is_emptied ? 0 : path->n_known))
+	if (json_is_true(json_object_get(request, "is_emptied")))
+		nat_path_forget(path);
+	if (n > path->n_room - path->n_known)
 		return fail_with(why, 2, "no room for %u connections", n);
 	return nat_path_establish(path, pps, n, counts, why);
 }
@@ -122,20 +114,6 @@ int serve_nat_phase(struct serving *serving, const json_t *request,
 	return 0;
 }
 
-int serve_nat_reset(struct serving *serving, const json_t *request,
-		    json_t *reply, struct mr_reason *why)
-{
-	double seconds;
-
-	(void)request;
-	if (serving->nat == NULL || serving->reset == NULL)
-		return fail_with(why, 2, "no port is open, or no command");
-	if (nat_path_reset(serving->nat, &seconds, why) < 0)
-		return 1;
-	json_object_set_new(reply, "seconds", json_real(seconds));
-	return 0;
-}
-
 int serve_nat_close(struct serving *serving)
 {
 	int status = 0;
@@ -143,8 +121,6 @@ int serve_nat_close(struct serving *serving)
 	if (serving->nat != NULL)
 		status = nat_path_close(serving->nat);
 	free(serving->nat);
-	free(serving->reset);
 	serving->nat = NULL;
-	serving->reset = NULL;
 	return status;
 }

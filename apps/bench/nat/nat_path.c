@@ -4,18 +4,10 @@
  * answered on the way, so that a NAT needs no static neighbours.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <sched.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "nat/nat_path.h"
 #include "net/tester.h"
@@ -295,18 +287,21 @@ static int run_phase(struct nat_path *path, struct phase *p,
 	return 0;
 }
 
+void nat_path_forget(struct nat_path *path)
+{
+	path->n_known = 0;
+	/* So far away that no late number of before is one of the new. */
+	path->plan.magic += path->n_room;
+}
+
 int nat_path_establish(struct nat_path *path, double pps, uint32_t n,
 		       struct nat_counts *ret, struct mr_reason *why)
 {
-	struct phase p = { .side = &path->client, .pps = pps, .n = n };
+	struct phase p = { .side = &path->client,
+			   .pps = pps,
+			   .first = path->n_known,
+			   .n = n };
 
-	/* So far away that no late number of before is one of the new. */
-	if (path->is_emptied) {
-		path->n_known = 0;
-		path->plan.magic += path->n_room;
-	}
-	path->is_emptied = false;
-	p.first = path->n_known;
 	path->n_known += n;
 	memset(path->states + p.first, 0, n);
 	path->n_last = n;
@@ -339,118 +334,6 @@ int nat_path_again(struct nat_path *path, double pps, struct nat_counts *ret,
 	p.first = path->first;
 	p.n = path->n_last;
 	return run_phase(path, &p, ret, why);
-}
-
-/* What the command starts, as a NAT, is not to share the tester's core. Neither
- * call can fail: the cores have been those of this thread. */
-static int spawn(const struct nat_path *path,
-		 const posix_spawn_file_actions_t *files,
-		 const posix_spawnattr_t *attr, char *const *words,
-		 pid_t *ret_pid)
-{
-	cpu_set_t own;
-	int err;
-
-	if (!path->has_core)
-		return posix_spawn(ret_pid, "/bin/sh", files, attr, words,
-				   environ);
-	sched_getaffinity(0, sizeof(own), &own);
-	sched_setaffinity(0, sizeof(path->cores_before), &path->cores_before);
-	err = posix_spawn(ret_pid, "/bin/sh", files, attr, words, environ);
-	sched_setaffinity(0, sizeof(own), &own);
-	return err;
-}
-
-/*
- * As a shell runs it, in a process group of its own. What it prints is not in
- * the way of a document, and signals end it that wait here.
- */
-static int start_command(const struct nat_path *path, pid_t *ret_pid)
-{
-	char sh[] = "sh", minus_c[] = "-c";
-	char *const words[] = { sh, minus_c, (char *)path->reset_command,
-				NULL };
-	posix_spawn_file_actions_t files;
-	posix_spawnattr_t attr;
-	sigset_t none;
-	int err;
-
-	sigemptyset(&none);
-	posix_spawn_file_actions_init(&files);
-	/* Requests of a front end wait on stdin. */
-	posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null",
-					 O_RDONLY, 0);
-	posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);
-	posix_spawnattr_init(&attr);
-	posix_spawnattr_setsigmask(&attr, &none);
-	posix_spawnattr_setpgroup(&attr, 0);
-	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK |
-						POSIX_SPAWN_SETPGROUP);
-	err = spawn(path, &files, &attr, words, ret_pid);
-	posix_spawnattr_destroy(&attr);
-	posix_spawn_file_actions_destroy(&files);
-	return -err;
-}
-
-/* Its end is seen at once, for the time until then is a figure. */
-static int await_end(pid_t pid, uint32_t limit_s, int *ret_status)
-{
-	const uint64_t until_ns =
-		clock_monotonic_ns() + limit_s * UINT64_C(1000000000);
-	struct pollfd end = {
-		.fd = (int)syscall(SYS_pidfd_open, pid, 0),
-		.events = POLLIN,
-	};
-	int err = 0;
-
-	while (waitpid(pid, ret_status, WNOHANG) == 0 && err == 0) {
-		if (tester_is_ending())
-			err = -EINTR;
-		else if (clock_monotonic_ns() > until_ns)
-			err = -ETIMEDOUT;
-		else
-			poll(&end, 1, end.fd < 0 ? 1 : 100);
-	}
-	if (err != 0) {
-		kill(-pid, SIGKILL);
-		waitpid(pid, ret_status, 0);
-	}
-	if (end.fd >= 0)
-		close(end.fd);
-	return err;
-}
-
-static int complain_of_reset(const struct nat_path *path, int err, int status,
-			     struct mr_reason *why)
-{
-	if (err == -EINTR)
-		return fail_with(why, err, "ended by a signal");
-	if (err == -ETIMEDOUT)
-		return fail_with(why, err, "--reset '%s' runs longer than %u s",
-				 path->reset_command, path->reset_limit_s);
-	if (err != 0)
-		return fail_with(why, err, "--reset '%s' does not start: %s",
-				 path->reset_command, strerror(-err));
-	return fail_with(why, -EIO, "--reset '%s' ended with status %d",
-			 path->reset_command,
-			 WIFEXITED(status) ? WEXITSTATUS(status) : status);
-}
-
-int nat_path_reset(struct nat_path *path, double *ret_seconds,
-		   struct mr_reason *why)
-{
-	const uint64_t before = clock_monotonic_ns();
-	int status = 0, err;
-	pid_t pid;
-
-	path->is_emptied = true;
-	err = start_command(path, &pid);
-	if (err == 0)
-		err = await_end(pid, path->reset_limit_s, &status);
-	*ret_seconds = (double)(clock_monotonic_ns() - before) / 1e9;
-	return err == 0 && status == 0 ?
-		       0 :
-		       complain_of_reset(path, err, status, why);
 }
 
 /* The gateway's address is asked for, on the clients' side. */
@@ -545,9 +428,7 @@ static int take_core(struct nat_path *path,
 	path->has_core = true;
 	CPU_ZERO(&set);
 	CPU_SET(path->core, &set);
-	if (sched_getaffinity(0, sizeof(path->cores_before),
-			      &path->cores_before) < 0 ||
-	    sched_setaffinity(0, sizeof(set), &set) < 0)
+	if (sched_setaffinity(0, sizeof(set), &set) < 0)
 		return fail_with(why, 1, "--cores: core %u: %s", path->core,
 				 strerror(errno));
 	return 0;

@@ -8,8 +8,6 @@
 #ifndef NAT_NAT_PATH_H
 #define NAT_NAT_PATH_H
 
-#include <sched.h>
-
 #include "nat/nat_wire.h"
 #include "net/clock.h"
 #include "support/dataplane.h"
@@ -32,25 +30,21 @@ struct nat_path {
 	void *base;
 	uint32_t core; /* of the thread, if it was asked for */
 	bool has_core;
-	cpu_set_t cores_before; /* then: of the program, and of --reset */
 	struct clock clock;
 	struct nat_plan plan;
 	struct nat_side client, server;
-	const char *reset_command; /* NULL: none */
-	uint32_t reset_limit_s;    /* then it is killed */
-	struct nat_tuple *tuples;  /* by number */
-	uint8_t *states;           /* of them */
-	uint32_t n_room, n_known;  /* numbers: there is room for, in use */
-	bool is_emptied;           /* the next connection has number 0 again */
-	uint8_t awaited;           /* state, of the phase at hand, */
-	uint32_t first, n_last;    /* and its numbers */
-	uint64_t n_arrived;        /* of it, each number once */
-	uint64_t n_other;          /* frames that were none of ours */
+	struct nat_tuple *tuples; /* by number */
+	uint8_t *states;          /* of them */
+	uint32_t n_room, n_known; /* numbers: there is room for, in use */
+	uint8_t awaited;          /* state, of the phase at hand, */
+	uint32_t first, n_last;   /* and its numbers */
+	uint64_t n_arrived;       /* of it, each number once */
+	uint64_t n_other;         /* frames that were none of ours */
 };
 
 /*
- * Open two ports and find the NAT by ARP. plan and reset_... are set by the
- * caller, the rest is 0. Returns 0 or the exit status, with nothing left open.
+ * Open two ports and find the NAT by ARP. plan is set by the caller, the rest
+ * is 0. Returns 0 or the exit status, with nothing left open.
  */
 int nat_path_open(struct nat_path *path, const struct dataplane_config *config,
 		  uint32_t n_room, struct mr_reason *why);
@@ -68,8 +62,8 @@ struct nat_counts {
 
 /* The phases return 0, or -errno with the reason. */
 
-/* n new connections, behind those that were made since the last reset; with
- * them at most as many as there is room for. */
+/* n new connections, behind those that are known; with them at most as many as
+ * there is room for. */
 int nat_path_establish(struct nat_path *path, double pps, uint32_t n,
 		       struct nat_counts *ret, struct mr_reason *why);
 /* Ask all connections but the first n_skipped, from outside. */
@@ -79,8 +73,7 @@ int nat_path_validate(struct nat_path *path, double pps, uint32_t n_skipped,
  * those that now do. */
 int nat_path_again(struct nat_path *path, double pps, struct nat_counts *ret,
 		   struct mr_reason *why);
-/* Empty its table by the command; how long that took. */
-int nat_path_reset(struct nat_path *path, double *ret_seconds,
-		   struct mr_reason *why);
+/* Its table was emptied: the next connection has number 0 again. */
+void nat_path_forget(struct nat_path *path);
 
 #endif

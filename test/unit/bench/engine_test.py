@@ -90,7 +90,7 @@ def test_wrong_streams_are_refused(serve):
 @pytest.mark.parametrize("name, members", [
     ("trial", {"pps": 1}), ("alone", {"pps": 1}),
     ("nat-again", {"pps": 1}), ("nat-establish", {"pps": 1, "n": 1}),
-    ("nat-validate", {"pps": 1, "n": 0}), ("nat-reset", {})])
+    ("nat-validate", {"pps": 1, "n": 0})])
 def test_what_cannot_be_done_is_said_and_it_goes_on(serving, name, members):
     reply = serving.request(name, **members)
     assert (reply["reply"], reply["status"]) == ("failed", 2), reply

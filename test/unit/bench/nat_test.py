@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""nat_search.py of mr-bench, on a toy NAT of which everything is known."""
+"""nat_search.py of mr-bench, on a toy NAT of which everything is known, and how nat.py runs the
+command of --reset."""
+import os
+import signal
+import subprocess
 from dataclasses import dataclass, field
 
 import pytest
 
 import search_model  # noqa: F401 pylint: disable=unused-import
 
+from mr_bench.nat import run_reset
 from mr_bench.nat_search import Counts, NatSearch
 from mr_bench.search import SearchError
 
@@ -252,3 +257,23 @@ def test_an_empty_table_takes_the_longest_of_some():
     t = search_of(toy).tear_down(1000)
     # Nobody knows whether it was empty the first time.
     assert (t.empty_seconds, t.seconds, t.n) == (0.3, 1, 1000)
+
+
+def test_a_reset_takes_its_time(tmp_path):
+    assert 0.1 <= run_reset("sleep 0.1", lambda: False, 30) < 20
+    # What it starts, as a NAT, may stay.
+    run_reset(f"sleep 60 & echo $! > {tmp_path}/pid", lambda: False)
+    os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("command, is_ending, why", [
+    ("echo; exit 3", False, "ended with status 3"),
+    # Standard input is not the front end's.
+    ("[ $(readlink /proc/$$/fd/0) != /dev/null ]", False, "ended with status 1"),
+    ("sleep 71.5; true", False, "'sleep 71.5; true' runs longer than 1 s"),
+    ("sleep 71.5; true", True, "ended by a signal")])
+def test_a_reset_has_an_end(command, is_ending, why):
+    """Its process group is killed as a whole."""
+    with pytest.raises(SearchError, match=why):
+        run_reset(command, lambda: is_ending, 1)
+    assert subprocess.run(["pgrep", "-xf", "sleep 71.5"], check=False).returncode == 1

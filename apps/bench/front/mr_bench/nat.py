@@ -4,7 +4,13 @@
 from __future__ import annotations
 
 import ipaddress
+import os
+import select
+import signal
+import subprocess
+import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -23,6 +29,7 @@ FRAME_BYTES = 60
 SAFE_SHARE = 2
 # Of the time that emptying takes: more is the command's figure, not the NAT's.
 OWN_SHARE = 0.1
+RESET_S = 60  # for the command to end
 DEFAULT_PPS = 1e6
 
 USAGE = """\
@@ -101,11 +108,37 @@ class Options:
         setattr(self, name.replace("-", "_"), value)
 
 
+def run_reset(command: str, is_ending: Callable[[], bool], limit_s: float = RESET_S) -> float:
+    """Run the command that empties the table; the seconds that it took. What it starts may stay,
+    unless it fails. Raises SearchError."""
+    begun = time.monotonic()
+    why = ""
+    # In a process group of its own. What it prints is not in the way of a document.
+    with subprocess.Popen(
+        command, shell=True, stdin=subprocess.DEVNULL, stdout=sys.stderr.fileno(), process_group=0
+    ) as process:
+        # Its end is seen at once, for the time until then is a figure.
+        pidfd = os.pidfd_open(process.pid)
+        while not why and not select.select([pidfd], [], [], 0.1)[0]:
+            if is_ending():
+                why = "ended by a signal"
+            elif time.monotonic() > begun + limit_s:
+                why = f"--reset '{command}' runs longer than {limit_s} s"
+        seconds = time.monotonic() - begun
+        os.close(pidfd)
+        if why:
+            os.killpg(process.pid, signal.SIGKILL)
+    if status := process.returncode:
+        raise SearchError(why or f"--reset '{command}' ended with status {status}")
+    return seconds
+
+
 class EnginePath:
     """Both sides of the NAT, at the engine's ports."""
 
-    def __init__(self, engine: Engine, has_reset: bool) -> None:
-        self.engine, self.has_reset = engine, has_reset
+    def __init__(self, engine: Engine, command: str) -> None:
+        self.engine, self.command = engine, command
+        self.has_reset, self.is_emptied = bool(command), False
 
     def _phase(self, name: str, **members: Any) -> Counts:
         reply = self.engine.request(name, **members)
@@ -113,7 +146,8 @@ class EnginePath:
 
     def establish(self, pps: float, n: int) -> Counts:
         """New connections."""
-        return self._phase("nat-establish", pps=pps, n=n)
+        is_emptied, self.is_emptied = self.is_emptied, False
+        return self._phase("nat-establish", pps=pps, n=n, is_emptied=is_emptied)
 
     def validate(self, pps: float, n_skipped: int) -> Counts:
         """Asked from outside."""
@@ -125,7 +159,8 @@ class EnginePath:
 
     def reset(self) -> float:
         """By the command."""
-        return float(self.engine.request("nat-reset")["seconds"])
+        self.is_emptied = True
+        return run_reset(self.command, lambda: self.engine.n_signals > 0)
 
 
 class Run:
@@ -137,7 +172,7 @@ class Run:
         self.n_told = 0
         self.rows: list[dict[str, Any]] = []
         self.search = NatSearch(
-            EnginePath(engine, bool(options.reset)),
+            EnginePath(engine, options.reset),
             0,
             options.resolution,
             options.connections,
@@ -303,7 +338,6 @@ def _run(engine: Engine) -> int:
             server=int(ipaddress.IPv4Address(options.server)),
             is_tcp=options.protocol == "tcp",
             room=options.max_connections,
-            reset=options.reset,
             magic=int(time.time()) % 2**32,
         )
         # What is sent to a NAT, its own options say.
