@@ -8,7 +8,6 @@
 #include <sys/prctl.h>
 
 #include "engine/serve.h"
-#include "net/describe.h"
 #include "support/json_text.h"
 #include "support/specs.h"
 #include "support/text.h"
@@ -199,10 +198,9 @@ static int serve_begin(struct serving *serving, const json_t *request,
 {
 	const int status = read_config(serving, request, why);
 
-	if (status == 0) {
-		json_object_update_new(reply, document_begin());
-		plane_describe(&serving->config.plane, reply);
-	}
+	if (status == 0)
+		json_object_update_new(reply,
+				       document_begin(&serving->config.plane));
 	return status;
 }
 

@@ -18,7 +18,7 @@
 #include "result/document.h"
 #include "stream/stream.h"
 
-#define SERVE_VERSION 3
+#define SERVE_VERSION 4
 
 struct serving {
 	struct tester_config config;

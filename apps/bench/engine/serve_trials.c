@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "engine/serve.h"
-#include "support/json_text.h"
+#include "net/tester_parts.h"
 #include "support/specs.h"
 
 static const uint64_t second = 1000000000;
@@ -53,7 +53,7 @@ int serve_open(struct serving *serving, const json_t *request, json_t *reply,
 	if (json_is_true(json_object_get(request, "has_map")))
 		tester_print_map(serving->tester);
 	document_ports(serving->document, serving->tester);
-	streams = tester_streams(serving->tester);
+	streams = serving->tester->streams[0];
 	json_object_set_new(reply, "mean_bytes",
 			    json_real(streams_mean_bytes(streams)));
 	json_object_set_new(reply, "max_bytes",
@@ -62,34 +62,6 @@ int serve_open(struct serving *serving, const json_t *request, json_t *reply,
 			    json_integer(streams_raised_bytes(streams)));
 	json_object_set(reply, "document", serving->document);
 	return 0;
-}
-
-static json_t *drops_of(const struct trial_result *r)
-{
-	json_t *array = json_array();
-
-	for (uint32_t i = 0; i < r->n_drops; i++)
-		json_array_append_new(
-			array,
-			json_pack("{s:o, s:s, s:s, s:b, s:I}", "port",
-				  json_text(r->drops[i].port), "side",
-				  r->drops[i].side, "name", r->drops[i].name,
-				  "is_receivers", (int)r->drops[i].is_receivers,
-				  "n", (json_int_t)r->drops[i].n));
-	return array;
-}
-
-/* Takes trial over: what a document has of it. */
-static void describe_trial(const struct trial_result *r, json_t *trial,
-			   json_t *reply)
-{
-	json_object_set_new(reply, "trial", trial);
-	json_object_set_new(
-		reply, "late_p25_ns",
-		json_integer((json_int_t)hist_at(&r->lateness, 25)));
-	json_object_set_new(reply, "drops", drops_of(r));
-	json_object_set_new(reply, "tail_least_ns",
-			    json_integer((json_int_t)r->tail.least_ns));
 }
 
 static enum pace pace_of(const json_t *request)
@@ -163,7 +135,7 @@ static int run_trial(struct serving *serving, const json_t *request,
 		serving->interval_ns = second;
 	serving->line_ns = serving->interval_ns;
 	if (json_is_true(json_object_get(request, "has_latencies")))
-		serving->told = calloc(tester_n_receivers(serving->tester) + 1,
+		serving->told = calloc(serving->tester->n_receivers + 1,
 				       sizeof(*serving->told));
 	status = tester_run(serving->tester, &config, serving->result, why);
 	free(serving->told);
@@ -174,7 +146,6 @@ static int run_trial(struct serving *serving, const json_t *request,
 int serve_trial(struct serving *serving, const json_t *request, json_t *reply,
 		struct mr_reason *why)
 {
-	const uint32_t frame_bytes = (uint32_t)serve_count(request, "as_bytes");
 	struct trial_result *const r = serving->result;
 	int status;
 
@@ -183,10 +154,7 @@ int serve_trial(struct serving *serving, const json_t *request, json_t *reply,
 	status = run_trial(serving, request, why);
 	if (status != 0)
 		return status;
-	describe_trial(r, document_trial_json(frame_bytes, r), reply);
-	if (json_is_true(json_object_get(request, "has_buckets")))
-		json_object_set_new(reply, "buckets",
-				    document_buckets(&r->latency));
+	json_object_set_new(reply, "trial", document_trial(r));
 	describe_on_ports(serving->tester, r, reply);
 	trial_result_free(r);
 	return 0;
@@ -235,8 +203,8 @@ int serve_alone(struct serving *serving, const json_t *request, json_t *reply,
 		return status;
 	status = tester_run(tester, &trial, serving->result, why);
 	if (status == 0) {
-		describe_trial(serving->result,
-			       document_trial_json(0, serving->result), reply);
+		json_object_set_new(reply, "trial",
+				    document_trial(serving->result));
 		trial_result_free(serving->result);
 	}
 	if (tester_close(tester) != 0 && status == 0)

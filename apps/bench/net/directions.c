@@ -31,8 +31,9 @@ static void name(const struct tester *tester, uint32_t number, char *ret,
 		 size_t n_bytes)
 {
 	struct mr_port_info info;
+	struct mr_link link;
 
-	tester_info_of(tester, number, &info);
+	tester_port(tester, number, &info, &link);
 	snprintf(ret, n_bytes, "%s", info.name);
 }
 

@@ -76,12 +76,3 @@ double hist_mean(const struct hist *hist)
 {
 	return hist->n > 0 ? hist->sum / (double)hist->n : 0;
 }
-
-double hist_stddev(const struct hist *hist)
-{
-	const double mean = hist_mean(hist);
-	const double variance =
-		hist->n > 0 ? hist->sum_sq / (double)hist->n - mean * mean : 0;
-
-	return variance > 0 ? sqrt(variance) : 0;
-}

@@ -70,6 +70,5 @@ void hist_since(const struct hist *now, struct hist *before, struct hist *ret);
 uint64_t hist_at(const struct hist *hist, double percentile);
 
 double hist_mean(const struct hist *hist);
-double hist_stddev(const struct hist *hist);
 
 #endif

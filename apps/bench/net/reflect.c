@@ -242,13 +242,13 @@ static int reflect_ports(const struct relay_command *command,
 	status = dataplane_open(&reflect->plane, &options->plane, &why);
 	if (status == 0) {
 		status = open_reflectors(reflect, &why);
-		reflect->document =
-			relay_document(options, &reflect->plane, all, all);
+		reflect->document = relay_ask(
+			options,
+			relay_found(options, &reflect->plane, all, all,
+				    json_pack("{si sb}", "layer",
+					      (int)reflect->layer, "arp",
+					      reflect->answers_arp)));
 		close(options->document_fd); /* nothing is written to files */
-		document_set(reflect->document, "layer",
-			     json_integer(reflect->layer));
-		document_set(reflect->document, "arp",
-			     json_boolean(reflect->answers_arp));
 		config.workers = reflect->reflectors;
 		status = status == 0 ?
 				 run(&config) :

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "net/describe.h"
 #include "net/relay.h"
 #include "support/json_text.h"
 #include "support/text.h"
@@ -88,25 +87,48 @@ int relay_options_main(const struct relay_command *command, int argc,
 	return -1;
 }
 
-json_t *relay_document(const struct relay_options *options,
-		       const struct dataplane *plane, uint32_t sends,
-		       uint32_t receives)
+json_t *relay_ask(const struct relay_options *options, json_t *question)
 {
-	json_t *found = document_begin(), *document = NULL;
+	const int fd = options->document_fd;
+	json_t *answer = NULL;
+
+	if (json_dumpfd(question, fd, JSON_REAL_PRECISION(17)) == 0 &&
+	    write(fd, "\n", 1) == 1)
+		answer = json_loadfd(fd, JSON_DISABLE_EOF_CHECK, NULL);
+	json_decref(question);
+	return answer;
+}
+
+json_t *relay_found(const struct relay_options *options,
+		    const struct dataplane *plane, uint32_t sends,
+		    uint32_t receives, json_t *config)
+{
+	json_t *found = document_begin(&options->plane);
 	uint32_t cores[MR_WORKERS_MAX];
 
 	for (uint32_t w = 0; w < plane->n_workers; w++)
 		cores[w] = mr_workers_get(plane->workers, w)->core;
 	document_plane(found, plane, cores, plane->n_workers, sends, receives);
-	plane_describe(&options->plane, found);
 	json_object_set_new(found, "label", json_text(options->label));
-	document_set(found, "duration_s",
-		     json_real((double)options->run.duration_ms / 1e3));
-	if (json_dumpfd(found, options->document_fd, JSON_REAL_PRECISION(17)) ==
-		    0 &&
-	    write(options->document_fd, "\n", 1) == 1)
-		document = json_loadfd(options->document_fd,
-				       JSON_DISABLE_EOF_CHECK, NULL);
-	json_decref(found);
-	return document;
+	json_object_set_new(
+		config, "duration_s",
+		json_real((double)options->run.duration_ms / 1e3));
+	json_object_update_new(json_object_get(found, "config"), config);
+	return found;
+}
+
+json_t *relay_path(const char *path)
+{
+	const size_t n = path != NULL ? strlen(path) : 0;
+	char *text = calloc(1, 2 * n + 1);
+	json_t *string;
+
+	/* As everywhere in an application: no memory is the end. */
+	if (text == NULL)
+		abort();
+	for (size_t i = 0; i < n; i++)
+		snprintf(text + 2 * i, 3, "%02x", (uint8_t)path[i]);
+	string = json_string(text);
+	free(text);
+	return string;
 }

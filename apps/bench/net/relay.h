@@ -38,13 +38,20 @@ struct relay_command {
 int relay_options_main(const struct relay_command *command, int argc,
 		       char **argv, struct relay_options *ret, int *ret_first);
 
+/* What the front end answers; NULL: it has gone. Owner: the caller. Takes
+ * question over. */
+json_t *relay_ask(const struct relay_options *options, json_t *question);
+
+/* A path of any bytes, in hex; NULL: "". */
+json_t *relay_path(const char *path);
+
 /*
- * The start of the document of an open plane. sends and receives have a bit per
- * port. NULL: the front end has gone. Owner: the caller.
+ * An open plane: the first question, whose answer is the document. sends and
+ * receives have a bit per port. config: options of the command, taken over.
  */
-json_t *relay_document(const struct relay_options *options,
-		       const struct dataplane *plane, uint32_t sends,
-		       uint32_t receives);
+json_t *relay_found(const struct relay_options *options,
+		    const struct dataplane *plane, uint32_t sends,
+		    uint32_t receives, json_t *config);
 
 /* Print the line, and return the status. */
 int relay_complain(const struct relay_command *command, int status,

@@ -17,11 +17,11 @@
 
 #include "net/clock.h"
 #include "net/commands.h"
-#include "net/describe.h"
 #include "net/hist.h"
 #include "net/relay.h"
 #include "net/trial.h"
 #include "support/counter.h"
+#include "support/json_text.h"
 #include "support/signals.h"
 
 enum { CAPTURE_PORT, TO_PORT, N_PORTS };
@@ -77,6 +77,7 @@ struct replay {
 	uint64_t n_unread; /* records that are no whole frames */
 	bool is_whole; /* it read the capture's end; of no end, any part is */
 	json_t *document;
+	const struct relay_options *options;
 	const char *path;              /* of the capture */
 	const char *out, *csv, *label; /* NULL: none */
 	/* Of the thread that reports: copies of lateness meanwhile. */
@@ -378,11 +379,30 @@ static uint64_t n_unread(const struct replay *replay)
 	return n;
 }
 
+/* The front end adds the trial, and why it is not all. */
+static void tell_trial(struct replay *replay, const struct trial_result *trial)
+{
+	struct mr_reason why = { .text = "" };
+	json_t *document;
+
+	if (!replay->is_whole)
+		fail_with(&why, 0, "ended before the capture");
+	else if (replay->n_unread > 0)
+		fail_with(&why, 0,
+			  "%llu records of the capture are damaged, cut off or "
+			  "too long, and were not sent",
+			  (unsigned long long)replay->n_unread);
+	document = relay_ask(replay->options,
+			     json_pack("{so ss}", "trial",
+				       document_trial(trial), "why_incomplete",
+				       why.text));
+	json_object_update_new(replay->document, document);
+}
+
 /* The worker has ended: all of it is one trial. */
 static void add_trial(void *app)
 {
 	struct replay *replay = app;
-	struct mr_reason why;
 	struct trial_result *trial = calloc(1, sizeof(*trial));
 	const uint64_t n_unsent =
 		replay->drops[DROP_LATE] + replay->drops[DROP_SHUTDOWN];
@@ -409,54 +429,42 @@ static void add_trial(void *app)
 	trial->lateness = replay->lateness;
 	trial->clock_error_ns =
 		clock_error_ns(&replay->clock) + clock_drift_ns(&replay->clock);
-	trial->is_cut_short = !replay->is_whole;
 	replay->n_unread = n_unread(replay);
-	if (trial->is_cut_short) {
-		document_fail(replay->document, "ended before the capture");
-	} else if (replay->n_unread > 0) {
-		trial->is_cut_short = true;
-		fail_with(&why, 0,
-			  "%llu records of the capture are damaged, cut off or "
-			  "too long, and were not sent",
-			  (unsigned long long)replay->n_unread);
-		document_fail(replay->document, why.text);
-	}
-	document_trial(replay->document, 0, trial);
+	trial->is_cut_short = !replay->is_whole || replay->n_unread > 0;
+	tell_trial(replay, trial);
 	free(trial);
 }
 
-static void describe(const struct relay_options *options, struct replay *replay)
+static void describe(struct replay *replay)
 {
-	json_t *document = relay_document(options, &replay->plane, 1 << TO_PORT,
-					  1 << CAPTURE_PORT);
+	json_t *found = relay_found(
+		replay->options, &replay->plane, 1 << TO_PORT,
+		1 << CAPTURE_PORT,
+		json_pack("{so sf si sf}", "file", json_text(replay->path),
+			  "speed", replay->speed, "loop", (int)replay->n_loops,
+			  "max_lag_s", (double)replay->max_lag_ns / 1e9));
 
-	document_set(document, "file", json_string(replay->path));
-	document_set(document, "speed", json_real(replay->speed));
-	document_set(document, "loop", json_integer(replay->n_loops));
-	document_set(document, "max_lag_s",
-		     json_real((double)replay->max_lag_ns / 1e9));
-	document_clock(document, clock_source(&replay->clock),
+	document_clock(found, clock_source(&replay->clock),
 		       clock_error_ns(&replay->clock));
-	replay->document = document;
+	replay->document = relay_ask(replay->options, found);
 }
 
 /* The front end writes them: a process that it left behind, our child. Returns
  * the exit status. */
-static int write_files(const struct replay *replay, int document_fd)
+static int write_files(const struct replay *replay)
 {
-	json_t *files = json_pack(
-		"{s:O, s:o, s:o}", "document", replay->document, "out",
-		path_text(replay->out), "csv", path_text(replay->csv));
-	const bool is_sent =
-		json_dumpfd(files, document_fd, JSON_REAL_PRECISION(17)) == 0;
 	int status = 1;
 
-	json_decref(files);
-	close(document_fd);
+	json_decref(relay_ask(
+		replay->options,
+		json_pack("{so so ss}", "out", relay_path(replay->out), "csv",
+			  relay_path(replay->csv), "why_incomplete",
+			  replay->has_ended ? "" : "it did not run")));
+	close(replay->options->document_fd);
 	fflush(stdout);
 	while (wait(&status) < 0 && errno == EINTR)
 		;
-	return is_sent && status == 0 ? 0 : 1;
+	return status == 0 ? 0 : 1;
 }
 
 /* The capture as a port: what a spec takes for its own has a backslash. */
@@ -498,17 +506,15 @@ static int replay_to_port(const struct relay_command *command,
 	clock_open(&replay->clock, false);
 	status = dataplane_open(&replay->plane, &options->plane, &why);
 	if (status == 0) {
-		describe(options, replay);
+		describe(replay);
 		status = run(&config);
-		if (!replay->has_ended)
-			document_fail(replay->document, "it did not run");
 		if (status == 0 && replay->n_unread > 0)
 			status = relay_complain(command, 1,
 						"not all of the capture was "
 						"sent: records are damaged, "
 						"cut off or too long; capture "
 						"again, with -s 0");
-		if (write_files(replay, options->document_fd) != 0)
+		if (write_files(replay) != 0)
 			status = 1;
 		json_decref(replay->document);
 		dataplane_close(&replay->plane);
@@ -540,6 +546,7 @@ static int parse_and_replay(const struct relay_command *command, int argc,
 				      "the file's name is too long");
 	replay->path = argv[first];
 	options.label = replay->label;
+	replay->options = &options;
 	specs[CAPTURE_PORT] = spec;
 	specs[TO_PORT] = argv[first + 1];
 	options.plane.specs = specs;

@@ -13,18 +13,6 @@
 /* Link speed of memory ports under a virtual clock. */
 enum { VIRTUAL_MBPS = 10000 };
 
-int tester_info_of(const struct tester *tester, uint32_t number,
-		   struct mr_port_info *ret)
-{
-	const struct sending_place *at;
-
-	*ret = (struct mr_port_info){ .size = sizeof(*ret) };
-	if (number < FIRST_PLACE)
-		return mr_port_info(tester->plane.ports[number], ret);
-	at = &tester->places[number - FIRST_PLACE];
-	return at->ops->info(at->place, ret);
-}
-
 uint64_t tester_n_pending(const struct tester *tester)
 {
 	struct mr_tx_stats stats = { .size = sizeof(stats) };
@@ -46,10 +34,11 @@ static void choose_macs(const struct tester *tester, uint32_t t,
 	static const uint8_t ours[6] = { 2, 'm', 'r', 0, 0, 1 };
 	static const uint8_t nobody[6] = { 2, 'm', 'r', 0, 0, 2 };
 	struct mr_port_info info;
+	struct mr_link link;
 
 	memcpy(defaults->src_mac, ours, 6);
 	memset(defaults->dst_mac, 0xff, 6);
-	tester_info_of(tester, tester->tx[t], &info);
+	tester_port(tester, tester->tx[t], &info, &link);
 	if (info.has_mac)
 		memcpy(defaults->src_mac, info.mac, 6);
 	if (tester->config.has_dst_mac) {
@@ -62,7 +51,7 @@ static void choose_macs(const struct tester *tester, uint32_t t,
 		memcpy(defaults->dst_mac, nobody, 6);
 		return;
 	}
-	tester_info_of(tester, tester->rx[t], &info);
+	tester_port(tester, tester->rx[t], &info, &link);
 	if (info.has_mac)
 		memcpy(defaults->dst_mac, info.mac, 6);
 }
@@ -140,11 +129,6 @@ static int complain(const struct tester *tester, const char *text)
 	return 1;
 }
 
-bool tester_is_hung(const struct tester *tester)
-{
-	return tester->is_hung;
-}
-
 int tester_close(struct tester *tester)
 {
 	struct dataplane *plane = &tester->plane;
@@ -194,7 +178,7 @@ double tester_line_bps(const struct tester *tester)
 		double all;
 
 		if (!tester->config.is_virtual &&
-		    (tester->tx[t] >= FIRST_PLACE ||
+		    (tester->tx[t] >= tester->n_ports ||
 		     mr_port_link(tester->plane.ports[tester->tx[t]], &link) <
 			     0 ||
 		     link.speed_mbps == 0))
@@ -213,48 +197,21 @@ uint32_t tester_n_ports(const struct tester *tester)
 	return tester->n_ports + tester->n_places;
 }
 
-int tester_port_info(const struct tester *tester, uint32_t i,
-		     struct mr_port_info *ret)
+void tester_port(const struct tester *tester, uint32_t i,
+		 struct mr_port_info *ret_info, struct mr_link *ret_link)
 {
-	return tester_info_of(
-		tester,
-		i < tester->n_ports ? i : FIRST_PLACE + i - tester->n_ports,
-		ret);
-}
+	*ret_info = (struct mr_port_info){ .size = sizeof(*ret_info) };
+	if (i >= tester->n_ports) {
+		const struct sending_place *at =
+			&tester->places[i - tester->n_ports];
 
-int tester_link(const struct tester *tester, uint32_t i, struct mr_link *ret)
-{
-	const struct sending_place *at;
-
-	if (i < tester->n_ports)
-		return mr_port_link(tester->plane.ports[i], ret);
-	at = &tester->places[i - tester->n_ports];
-	return at->ops->link(at->place, ret);
-}
-
-uint32_t tester_n_receivers(const struct tester *tester)
-{
-	return tester->n_receivers;
-}
-
-const struct streams *tester_streams(const struct tester *tester)
-{
-	return tester->streams[0];
-}
-
-const struct tester_config *tester_config_of(const struct tester *tester)
-{
-	return &tester->config;
-}
-
-const char *tester_clock_source(const struct tester *tester)
-{
-	return clock_source(&tester->clock);
-}
-
-uint64_t tester_clock_error_ns(const struct tester *tester)
-{
-	return clock_error_ns(&tester->clock);
+		at->ops->info(at->place, ret_info);
+		at->ops->link(at->place, ret_link);
+		return;
+	}
+	mr_port_info(tester->plane.ports[i], ret_info);
+	if (mr_port_link(tester->plane.ports[i], ret_link) < 0)
+		*ret_link = (struct mr_link){ .is_up = 1 };
 }
 
 uint32_t tester_cores(const struct tester *tester, uint32_t *ret_cores,
@@ -292,8 +249,9 @@ void tester_print_map(const struct tester *tester)
 {
 	for (uint32_t p = 0; p < tester_n_ports(tester); p++) {
 		struct mr_port_info info;
+		struct mr_link link;
 
-		tester_port_info(tester, p, &info);
+		tester_port(tester, p, &info, &link);
 		dataplane_print_port(&info);
 	}
 	for (uint32_t w = 0; w < tester->plane.n_workers; w++) {

@@ -18,7 +18,6 @@
 #include "support/dataplane.h"
 
 struct device_config;
-struct place_ops;
 struct streams;
 struct tester;
 
@@ -42,8 +41,6 @@ struct tester_config {
 	uint8_t dst_mac[6];
 	bool has_dst_mac;     /* else: of the receiving port, or broadcast */
 	uint32_t frame_bytes; /* of streams that do not say it; 0: 60 */
-	/* A kind of place to send to besides "live:"; NULL: none. */
-	const struct place_ops *place_ops;
 	/* Program, log level, workers, cores, burst, pool, port options. Its
 	 * specs are set here. */
 	struct dataplane_config plane;
@@ -72,10 +69,6 @@ int tester_run(struct tester *tester, const struct trial_config *config,
  */
 int tester_close(struct tester *tester);
 
-/* A thread of tester_run() did not end. Whoever has results writes them, for
- * tester_close() ends the process. */
-bool tester_is_hung(const struct tester *tester);
-
 /* A signal came that ends the program: see support/signals.h. */
 bool tester_is_ending(void);
 
@@ -91,18 +84,13 @@ uint64_t tester_n_pending(const struct tester *tester);
  */
 double tester_line_bps(const struct tester *tester);
 
+/* Ports, then places. A link is up that has no state. */
 uint32_t tester_n_ports(const struct tester *tester);
-int tester_port_info(const struct tester *tester, uint32_t i,
-		     struct mr_port_info *ret);
-int tester_link(const struct tester *tester, uint32_t i, struct mr_link *ret);
-const struct streams *tester_streams(const struct tester *tester);
-/* "tsc", "CLOCK_MONOTONIC" or "virtual", and what a reading may be off by. */
-const char *tester_clock_source(const struct tester *tester);
-uint64_t tester_clock_error_ns(const struct tester *tester);
+void tester_port(const struct tester *tester, uint32_t i,
+		 struct mr_port_info *ret_info, struct mr_link *ret_link);
 /* Cores of its threads, room at most; returns how many there are. */
 uint32_t tester_cores(const struct tester *tester, uint32_t *ret_cores,
 		      uint32_t room);
-const struct tester_config *tester_config_of(const struct tester *tester);
 
 /*
  * What the simulated DUT did in the last trial, on the way from the first port
@@ -130,6 +118,5 @@ void tester_on_progress(struct tester *tester, tester_progress_fn *fn,
  */
 void tester_latency_since(const struct tester *tester, struct hist *before,
 			  struct hist *ret);
-uint32_t tester_n_receivers(const struct tester *tester);
 
 #endif

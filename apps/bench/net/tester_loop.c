@@ -141,14 +141,13 @@ static void look_at_ports(struct tester *tester, struct trial_result *ret)
 {
 	for (uint32_t p = 0; p < tester_n_ports(tester); p++) {
 		struct mr_port_info info;
-		struct mr_link link = { .is_up = 1 };
+		struct mr_link link;
 
 		if (p < tester->n_ports)
 			mr_port_poll(tester->plane.ports[p]);
-		if (tester_link(tester, p, &link) < 0 ||
-		    (link.is_up && !link.is_gone))
+		tester_port(tester, p, &info, &link);
+		if (link.is_up && !link.is_gone)
 			continue;
-		tester_port_info(tester, p, &info);
 		snprintf(ret->why_stopped, sizeof(ret->why_stopped), "%s %s",
 			 info.name,
 			 link.is_gone ? "is gone: its device was deleted" :

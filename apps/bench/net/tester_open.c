@@ -66,9 +66,8 @@ static int list_ports(struct tester *tester, const struct tester_config *config,
 		const char *spec = config->tx[i];
 
 		/* Places are opened, and counted, when the context is there. */
-		tester->tx[tester->n_tx++] = places_have(tester, spec) ?
-						     FIRST_PLACE :
-						     number_of(tester, spec);
+		tester->tx[tester->n_tx++] =
+			is_place(spec) ? UINT32_MAX : number_of(tester, spec);
 	}
 	for (uint32_t i = 0; i < config->n_rx; i++) {
 		const char *spec = config->rx[i];
@@ -113,7 +112,7 @@ static uint32_t count_places(const struct tester *tester)
 	uint32_t n = 0;
 
 	for (uint32_t t = 0; t < tester->n_tx; t++)
-		n += tester->tx[t] >= FIRST_PLACE;
+		n += tester->tx[t] >= tester->n_ports;
 	return n;
 }
 
@@ -254,9 +253,9 @@ static int check_link(const struct tester *tester, uint32_t i,
 	struct mr_port_info info;
 	struct mr_link link;
 
-	if (tester_link(tester, i, &link) < 0 || link.is_up)
+	tester_port(tester, i, &info, &link);
+	if (link.is_up)
 		return 0;
-	tester_port_info(tester, i, &info);
 	return fail_with(why, 1, "%s: its link is down%s", info.name,
 			 is_pair(info.name) ?
 				 ": nobody has its other end" :
@@ -299,7 +298,7 @@ static int find_queues(struct tester *tester, struct mr_reason *why)
 		struct mr_port *port;
 		struct mr_txq *txq;
 
-		if (tester->tx[t] >= FIRST_PLACE)
+		if (tester->tx[t] >= tester->n_ports)
 			continue;
 		port = tester->plane.ports[tester->tx[t]];
 		mr_port_info(port, &info);
@@ -441,7 +440,7 @@ static int open_all(struct tester *tester, struct mr_reason *why)
 	if (status == 0)
 		status = open_plane(tester, why);
 	for (uint32_t t = 0; t < tester->n_tx && status == 0; t++)
-		if (tester->tx[t] >= FIRST_PLACE)
+		if (tester->tx[t] >= tester->n_ports)
 			status = places_open(tester, config->tx[t], t, why);
 	if (status == 0)
 		status = check_ports(tester, why);

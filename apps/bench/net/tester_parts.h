@@ -17,8 +17,6 @@ enum {
 	MAX_DROP_ROWS = 512, /* counters of losses of all ports */
 	DEFAULT_BURST = 64,
 	MAX_PLACES = 8,
-	/* From here on, numbers of ports are those of places. */
-	FIRST_PLACE = MAX_PORTS,
 };
 
 /* A place to send to that is no port. */
@@ -57,7 +55,8 @@ struct tester {
 	struct clock clock;
 	const char *specs[MAX_PORTS];
 	uint32_t n_ports; /* that the user named; the device's are behind */
-	uint32_t tx[MAX_PORTS], rx[MAX_PORTS]; /* numbers of ports */
+	/* Numbers of ports; from n_ports on those of places. */
+	uint32_t tx[MAX_PORTS], rx[MAX_PORTS];
 	uint32_t n_tx, n_rx;
 	void *base;
 	uint32_t page_bytes, headroom_bytes;
@@ -105,9 +104,6 @@ int tester_set_streams(struct tester *tester, uint32_t frame_bytes,
 void tester_forget_streams(struct tester *tester);
 
 void tester_free(struct tester *tester);
-/* By number of tx and rx: of a port, or of a place. */
-int tester_info_of(const struct tester *tester, uint32_t number,
-		   struct mr_port_info *ret);
 /* tester_count.c: the ports' invariants; the line says which does not hold. */
 bool tester_invariants_hold(const struct tester *tester, char *ret,
 			    size_t n_bytes);
@@ -141,7 +137,7 @@ uint64_t tester_n_sent(const struct tester *tester);
 bool tester_is_sending(const struct tester *tester);
 
 /* tester_places.c: those of tx that are no ports; 0 or an exit status. */
-bool places_have(const struct tester *tester, const char *spec);
+bool is_place(const char *spec);
 int places_open(struct tester *tester, const char *spec, uint32_t t,
 		struct mr_reason *why);
 void places_close(struct tester *tester);

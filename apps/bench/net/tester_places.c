@@ -8,26 +8,9 @@
 #include "live/place.h"
 #include "net/tester_parts.h"
 
-/* Ends with NULL. */
-static const struct place_ops *const kinds[] = { &live_place, NULL };
-
-static const struct place_ops *kind_of(const struct tester *tester,
-				       const char *spec)
+bool is_place(const char *spec)
 {
-	const struct place_ops *own = tester->config.place_ops;
-
-	if (own != NULL && strncmp(spec, own->prefix, strlen(own->prefix)) == 0)
-		return own;
-	for (uint32_t i = 0; kinds[i] != NULL; i++)
-		if (strncmp(spec, kinds[i]->prefix, strlen(kinds[i]->prefix)) ==
-		    0)
-			return kinds[i];
-	return NULL;
-}
-
-bool places_have(const struct tester *tester, const char *spec)
-{
-	return kind_of(tester, spec) != NULL;
+	return strncmp(spec, live_place.prefix, strlen(live_place.prefix)) == 0;
 }
 
 int places_open(struct tester *tester, const char *spec, uint32_t t,
@@ -40,11 +23,11 @@ int places_open(struct tester *tester, const char *spec, uint32_t t,
 	if (tester->n_places == MAX_PLACES)
 		return fail_with(why, 2, "more than %d places as %s",
 				 MAX_PLACES, spec);
-	*at = (struct sending_place){ .ops = kind_of(tester, spec), .t = t };
+	*at = (struct sending_place){ .ops = &live_place, .t = t };
 	err = at->ops->open(tester->plane.ctx, spec, &at->place, &said);
 	if (err < 0)
 		return fail_with(why, err == -EINVAL ? 2 : 1, "%s", said.text);
-	tester->tx[t] = FIRST_PLACE + tester->n_places++;
+	tester->tx[t] = tester->n_ports + tester->n_places++;
 	return 0;
 }
 

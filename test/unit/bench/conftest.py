@@ -17,7 +17,7 @@ for folder in "test/support", "apps/bench/front", "apps/support":
 from host import limit  # noqa: E402 pylint: disable=wrong-import-position
 
 ENGINE = Path(os.environ.get("MR_BUILD", TOP / "build")) / "apps/bench/mr-bench-engine"
-BEGIN = {"request": "begin", "v": 3, "tx": ["pair:a"], "rx": ["pair:a"], "is_quiet": True}
+BEGIN = {"request": "begin", "v": 4, "tx": ["pair:a"], "rx": ["pair:a"], "is_quiet": True}
 # Through the simulated device, by the virtual clock.
 VIRTUAL = {"rx": ["pair:b"], "is_virtual": True, "device": {}}
 LIMIT_S = limit(60)

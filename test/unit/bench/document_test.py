@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Documents of mr-bench as others read them: by schema, CSV, HDR logs.
 
-usage: document_test.py ENGINE SCHEMA
+usage: document_test.py SCHEMA
 
-ENGINE x prints what the engine says of two trials. HDR logs are read by a
-decoder written from the format's description, and by PyPI's hdrhistogram where
-it is installed.
+HDR logs are read by a decoder written from the format's description, and by
+PyPI's hdrhistogram where it is installed.
 """
 import base64
+import collections
 import contextlib
 import csv
 import io
@@ -18,7 +18,6 @@ import pathlib
 import resource
 import signal
 import struct
-import subprocess
 import sys
 import tempfile
 import unittest
@@ -37,12 +36,14 @@ except ImportError:
 sys.dont_write_bytecode = True
 for folder in "apps/bench/front", "apps/support":
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / folder))
-from mr_bench import result  # noqa: E402 pylint: disable=wrong-import-position
+from mr_bench import result, times  # noqa: E402 pylint: disable=wrong-import-position
 
-ENGINE = SCHEMA = ""
-# What document_test.c put into the trial that is the first here.
-VALUES = [i * i for i in range(1000)]
-
+SCHEMA = ""
+VALUES = [i * i for i in range(1000)]  # latencies of the first trial
+BUILT = {"compiler": "gcc 12", "flags": "-O2", "millrace": "0.1.0"}
+WAY = {"from": "xdp:v0", "to": "xdp:v1", "sent": 600, "unsent": 6, "received": 595,
+       "unique": 590, "lost": 10, "duplicates": 5, "reordered": 0, "too_old": 0,
+       "latency": {"p50": 7, "p99": 77, "max": 99}}
 
 FOUND = {
     "files": ("out", "csv", "hdr"),
@@ -100,6 +101,30 @@ def bucket(value):
     return shift * 1024 + (value >> shift)
 
 
+def counted(values):
+    """As the engine counts them."""
+    if not values:
+        return None
+    counts = collections.Counter(map(bucket, values))
+    return {"n": len(values), "n_over": 0, "min": min(values), "max": max(values),
+            "sum": sum(values), "sum_sq": sum(value * value for value in values),
+            "counts": sorted(map(list, counts.items()))}
+
+
+def measured(latencies):
+    """A trial as the engine tells it."""
+    keys = ("late", "waited", "still", "called", "tx_away", "rx_away", "all_waited", "all_still")
+    return {
+        "asked_pps": 1e6, "duration_s": 2.0, "whole_s": 2.1,
+        "tx": {"due": 1010, "sent": 1000, "unsent": 10, "bytes": 0, "pps": 500.0},
+        "rx": {"received": 995, "unique": 990, "lost": 10, "duplicates": 5, "reordered": 0,
+               "too_old": 0, "foreign": 0, "bytes": 0, "pps": 495.25},
+        "lateness": counted([1000]), "latency": counted(latencies),
+        "tail": {f"{key}_ns": 0 for key in keys}, "clock_error_ns": 0, "streams": [],
+        "directions": [WAY], "cpu_share": 0.5, "complete": True, "why_stopped": "",
+        "drops": [{"port": "xdp:v0", "side": "dev", "name": 'rx "missed"', "n": 7}]}
+
+
 class Written(unittest.TestCase):
     """A document in all forms, in a folder."""
 
@@ -107,15 +132,13 @@ class Written(unittest.TestCase):
     def setUpClass(cls):
         cls.made = tempfile.TemporaryDirectory()
         cls.folder = pathlib.Path(cls.made.name)
-        said = json.loads(subprocess.run([ENGINE, "x"], check=True, timeout=30,
-                                         stdout=subprocess.PIPE).stdout)
-        begun = said["document"]
-        late, first = begun["trials"]
-        root = result.begin("throughput", 'a "b"', ["throughput", "x"],
-                            begun["built"])
+        late, first = measured([]), measured(VALUES)
+        times.describe(late, 1514)
+        buckets = times.describe(first, 60).counts
+        root = result.begin("throughput", 'a "b"', ["throughput", "x"], BUILT)
         cls.result = result.Result(root, {
             kind: str(cls.folder / f"a.{kind}") for kind in FOUND["files"]})
-        cls.result.add_trial(first, said["buckets"])
+        cls.result.add_trial(first, buckets)
         cls.result.add_trial(late, [])
         for _ in range(2):
             cls.result.add_interval(dict(first))
@@ -232,6 +255,49 @@ class Forms(Written):
         self.assertGreater(points[-2][0], 99.9)
 
 
+class Statistics(unittest.TestCase):
+    """Of histograms."""
+
+    def test_percentiles_are_those_of_the_values(self):
+        of = times.Times(counted(range(1, 1001)))
+        self.assertEqual([of.at(p) for p in (0, 50, 99.9, 99.99, 100)],
+                         [1, 500, 999, 1000, 1000])
+        found = of.summary()
+        self.assertAlmostEqual(found["mean"], 500.5, 9)
+        self.assertAlmostEqual(found["stddev"], 288.675, 3)
+        self.assertEqual((found["n"], found["min"], found["max"]), (1000, 1, 1000))
+
+    def test_of_nothing_there_is_nothing(self):
+        of = times.Times(None)
+        self.assertEqual((of.at(50), of.summary(), of.percentiles(), of.coarse()),
+                         (0, None, [], []))
+
+    def test_what_is_above_the_range_is_the_maximum(self):
+        last = {"n": 2, "n_over": 1, "min": 5, "max": 1 << 50, "sum": 0, "sum_sq": 0,
+                "counts": [[5, 1], [times.LAST, 1]]}
+        self.assertEqual(times.Times(last).at(100), 1 << 50)
+
+    def test_buckets_are_narrow_and_without_gaps(self):
+        for i in range(times.LAST):
+            low, end = times.low(i), times.low(i + 1)
+            assert end - low == 1 or 0 < (end - low) * 1000 < low
+            assert bucket(low) == bucket(end - 1) == i == times.bucket_of(low)
+        self.assertEqual(times.low(times.LAST + 1), 1 << 40)
+
+    def test_the_coarse_histogram_loses_no_value(self):
+        values, ns = [], 1
+        while ns < 1 << 40:
+            values.append(ns)
+            ns = ns * 21 // 20 + 1
+        coarse, end = times.Times(counted(values)).coarse(), 0
+        for low, next_end, _ in coarse:
+            assert low >= end
+            end = next_end
+            assert end == low + 1 if low < 64 else (end - low) / low <= 1 / 32
+        self.assertEqual(sum(n for _, _, n in coarse), len(values))
+        self.assertGreater(len(coarse), 300)
+
+
 class Hdr(Written):
     """The log of histograms."""
 
@@ -283,5 +349,5 @@ class Hdr(Written):
 
 
 if __name__ == "__main__":
-    ENGINE, SCHEMA = sys.argv[1:]
+    SCHEMA, = sys.argv[1:]
     unittest.main(argv=sys.argv[:1])

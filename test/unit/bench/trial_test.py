@@ -118,6 +118,14 @@ def test_full_speed_is_that_of_all_links(serve, ports):
     one.finish()
 
 
+def test_a_trial_of_no_time_has_no_rate(serve):
+    one = serve(is_virtual=True)
+    one.request("open")
+    trial = one.trial(pps=1e6, frames=1)["trial"]
+    assert (trial["tx"]["sent"], trial["tx"]["pps"], trial["rx"]["pps"]) == (1, 0, 0)
+    one.finish()
+
+
 LOSSY = {"device": {"loss_every": 3}}
 THREE = ["pair:a", "pair:b", "pair:c"]
 TWICE = ["null:", "pair:a", "null:"]
@@ -130,6 +138,7 @@ TWICE = ["null:", "pair:a", "null:"]
     ({"tx": ["pair:a,queues=2"], "rx": ["pair:b,queues=2"]} | LOSSY, 2, "one queue"),
     ({"tx": ["nope:a"]}, 2, "nope"),
     ({"tx": ["live:g0"], "is_virtual": True}, 2, "a clock of its own"),
+    ({"tx": ["live:g0", "null:"], "rx": [], "plane": [["workers", "1"]]}, 2, "--workers 2"),
     # A queue has one user: a port twice in a list would be two.
     ({"tx": TWICE, "rx": THREE}, 2, "null: is named twice among the ports that send"),
     ({"tx": THREE, "rx": TWICE}, 2, "null: is named twice among the ports that receive")])

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from mr_bench.result import Result, begin, describe
+from mr_bench.times import describe as describe_trial
 from mr_support import program
 
 
@@ -32,25 +33,28 @@ class Command:
     name: str
 
     def _serve(self, peer: socket.socket, words: list[str]) -> int:
-        """Serve the engine, one request per line: complete the document that it begins and send it
-        back, and write the last one to files. Returns the exit status."""
+        """Serve the engine, one line at a time: complete the document that it begins and send it
+        back, also with its trial, and write it to files. Returns the exit status."""
         status = 0
+        result = Result({}, {})
         with peer.makefile("rwb") as lines:
             for line in lines:
                 found = json.loads(line)
-                if "document" in found:
-                    root = found.pop("document")
-                    # Arbitrary bytes, one character each.
-                    files: dict[str, str | None] = {
-                        kind: os.fsdecode(path.encode("latin-1"))
-                        for kind, path in found.items()
-                        if path
-                    }
-                    status = Result(root, files).write()
-                    continue
-                root = begin(self.name, found.pop("label"), [self.name, *words], found.pop("built"))
-                describe(root, found)
-                lines.write(json.dumps(root).encode())
+                if "built" in found:
+                    built, label = found.pop("built"), found.pop("label")
+                    result.root = begin(self.name, label, [self.name, *words], built)
+                    describe(result.root, found)
+                if "trial" in found:
+                    del found["trial"]["tail"]["least_ns"]  # there are no latencies
+                    describe_trial(found["trial"], 0)
+                    result.add_trial(found["trial"], [])
+                if result.root["complete"]:
+                    result.add(found.get("why_incomplete", ""))
+                if "out" in found:
+                    files = {kind: bytes.fromhex(found[kind]) for kind in ("out", "csv")}
+                    result.files = {k: os.fsdecode(path) for k, path in files.items() if path}
+                    status = result.write()
+                lines.write(json.dumps(result.root).encode())
                 lines.flush()
         return status
 

@@ -19,6 +19,7 @@ from datetime import datetime
 from typing import Any
 
 from mr_bench import machine
+from mr_bench.times import SUB_BITS, VALUE_BITS, Buckets, bucket_of
 from mr_support import output
 from mr_support.text import print_error, utf8
 
@@ -31,15 +32,11 @@ COUNTS = {
     "latency": TIMES,
 }
 ROW = ["frame_bytes", "goal", "value", "unit", "low", "high", "is_limited_by_tester", "note"]
-# The layout of the engine's histograms is HdrHistogram's own for three digits and a lowest value
-# of 1, so that bucket i is entry i of its array of counts.
-DIGITS, SUB_BITS, VALUE_BITS = 3, 10, 40
+DIGITS = 3  # of histograms
 # After HdrHistogram's AbstractHistogram.encodeIntoByteBuffer(), ZigZagEncoding, HistogramLogWriter
 # 1.3 and outputPercentileDistribution(). 0x10: words of 8 bytes, zigzag LEB128.
 COOKIE, COOKIE_COMPRESSED = 0x1C849303 | 0x10, 0x1C849304 | 0x10
 MAX_WORD_BYTES = 9
-
-Buckets = list[list[int]]  # [bucket, values] of those that are not empty
 
 
 def check(path: str) -> None:
@@ -145,12 +142,6 @@ def hdr_payload(buckets: Buckets) -> str:
     return base64.b64encode(struct.pack(">II", COOKIE_COMPRESSED, len(packed)) + packed).decode()
 
 
-def _bucket(value: int) -> int:
-    """That of a value; the last one has all above the range."""
-    shift = max(min(value, (1 << VALUE_BITS) - 1).bit_length() - SUB_BITS - 1, 0)
-    return (shift << SUB_BITS) + (min(value, (1 << VALUE_BITS) - 1) >> shift)
-
-
 def hdr_percentiles(trial: dict[str, Any], buckets: Buckets) -> str:
     """HdrHistogram's table, in us: a line per step. Steps halve the rest five times per
     doubling."""
@@ -159,7 +150,7 @@ def hdr_percentiles(trial: dict[str, Any], buckets: Buckets) -> str:
     n_below, left = 0, iter([*buckets, [1 << VALUE_BITS, 0]])
     i, n = next(left)
     for p, ns in trial["percentiles"]["latency"]:
-        while i <= _bucket(ns):
+        while i <= bucket_of(ns):
             n_below += n
             i, n = next(left)
         rest = f" {100 / (100 - p):14.2f}" if p < 100 else ""

@@ -20,11 +20,13 @@ from mr_bench.explain import Ends, explain, is_silent, tail_text
 from mr_bench.rates import FCS_BYTES, WIRE_BYTES
 from mr_bench.result import Result, begin, cannot_write, check, describe
 from mr_bench.shared_options import SIZES_WITH_FCS, Options, read
+from mr_bench.times import Times
+from mr_bench.times import describe as describe_trial
 from mr_support import output, program
 from mr_support.options import Option, Wrong
 from mr_support.text import print_error
 
-VERSION = 3
+VERSION = 4
 
 
 class EngineError(Exception):
@@ -230,6 +232,9 @@ class Engine:
             if "reply" in reply:
                 describe(self.result.root, reply.get("document", {}))
                 return reply
+            if "latency" in reply:
+                latency = Times(reply["latency"])
+                reply |= {"latency": latency.summary(), "histogram": latency.coarse()}
             if self.on_progress is not None and not self.on_progress(reply):
                 self.process.send_signal(signal.SIGINT)
         status = self._wait()
@@ -257,24 +262,37 @@ class Engine:
         )
         return root | reply
 
-    def measure(self, is_interval: bool = False, **members: Any) -> dict[str, Any]:
+    def _trial(self, name: str, as_bytes: int, members: dict[str, Any]) -> dict[str, Any]:
+        reply = self.request(name, **self.options.trial() | members)
+        trial = reply["trial"]
+        reply["late_p25_ns"] = Times(trial["lateness"]).at(25)
+        reply["tail_least_ns"] = trial["tail"].pop("least_ns")
+        reply["drops"] = trial["drops"]
+        trial["drops"] = [
+            {key: drop[key] for key in ("port", "side", "name", "n")} for drop in trial["drops"]
+        ]
+        reply["buckets"] = describe_trial(trial, as_bytes).counts
+        return reply
+
+    def measure(
+        self, is_interval: bool = False, as_bytes: int = 0, **members: Any
+    ) -> dict[str, Any]:
         """A trial on the ports, which the document has: a point of its series, if it is an
-        interval."""
-        has_buckets = "hdr" in self.result.files and not is_interval
-        reply = self.request(
-            "trial", **self.options.trial() | members | {"has_buckets": has_buckets}
-        )
+        interval. as_bytes: of its frames; 0: a mix."""
+        reply = self._trial("trial", as_bytes, members)
+        buckets = reply.pop("buckets")
         if is_interval:
             self.result.add_interval(reply["trial"])
         else:
-            reply["number"] = self.result.add_trial(reply["trial"], reply.pop("buckets", []))
+            has_log = "hdr" in self.result.files
+            reply["number"] = self.result.add_trial(reply["trial"], buckets if has_log else [])
         reply["seen"] = explain(reply["trial"], reply["drops"], reply["pending"], self.ends)
         reply["is_silent"] = is_silent(reply["trial"], self.ends)
         return reply
 
     def alone(self, **members: Any) -> Trial:
         """A trial of the tester alone."""
-        return trial_of(self.request("alone", **self.options.trial() | members))
+        return trial_of(self._trial("alone", 0, members))
 
     def line_pps(self, mean_bytes: float) -> float:
         """Line rate for frames of that mean length, per second; 0: unknown."""
