@@ -64,7 +64,8 @@ static int make_ours(struct variant *variant, void **ret, struct mr_reason *why)
 	if (our == NULL)
 		return -1;
 	our->n_pools = wish->n_pools;
-	our->n_bytes = wish->frag_bytes > 0 ? wish->frag_bytes : wish->n_bytes;
+	our->n_bytes = wish->frag_bytes;
+	our->align = wish->align;
 	our->to = wish->caches == CACHES_AWAY ? our->others : our->caches[0];
 	if (small_region(variant->bench, &our->region, why) < 0)
 		return -1;
@@ -215,7 +216,8 @@ static int make_page_frag(struct variant *variant, void **ret,
 		(uint64_t)variant->wish.n_objects * variant->wish.n_bytes;
 
 	(void)why;
-	*ret = kernel_frags_make((uint32_t)(n_bytes / 32768));
+	*ret = kernel_frags_make((uint32_t)(n_bytes / 32768),
+				 variant->wish.frag_bytes, variant->wish.align);
 	return *ret == NULL ? -1 : 0;
 }
 
@@ -277,7 +279,8 @@ static int make_heap(struct variant *variant, void **ret, struct mr_reason *why)
 	(void)why;
 	if (heap == NULL)
 		return -1;
-	heap->n_bytes = variant->wish.n_bytes;
+	*heap = (struct heap){ variant->wish.n_bytes, variant->wish.frag_bytes,
+			       variant->wish.align };
 	return 0;
 }
 
@@ -300,9 +303,8 @@ static const struct {
 			dpdk_pool_count },
 	[A_MBUFS] = { SIDE_DPDK, dpdk_pool_make, dpdk_pool_free,
 		      dpdk_pool_count },
-	[A_RTE_RING] = { SIDE_DPDK, dpdk_ring_make, dpdk_ring_free, NULL },
 #else
-	[A_MEMPOOL... A_RTE_RING] = { SIDE_DPDK, NULL, NULL, NULL },
+	[A_MEMPOOL... A_MBUFS] = { SIDE_DPDK, NULL, NULL, NULL },
 #endif
 	[A_PAGE_POOL] = { SIDE_KERNEL, make_page_pool, model_free,
 			  count_page_pool },
@@ -313,7 +315,6 @@ static const struct {
 	[A_ROUND] = { SIDE_PLAIN, make_round, free_round, NULL },
 	[A_MALLOC] = { SIDE_MALLOC, make_heap, free, NULL },
 	[A_NOTHING] = { SIDE_PLAIN, NULL, NULL, NULL },
-	[A_OURS_NOTHING] = { SIDE_OURS, NULL, NULL, NULL },
 };
 
 static void free_harness(const struct variant *variant, struct harness *harness)
@@ -342,6 +343,10 @@ static int set_up(struct variant *variant, struct mr_reason *why)
 		wish->n_objects = 16384;
 	if (wish->n_bytes == 0)
 		wish->n_bytes = OBJECT_BYTES;
+	if (wish->frag_bytes == 0)
+		wish->frag_bytes = wish->n_bytes;
+	if (wish->align == 0)
+		wish->align = 1;
 	if (wish->n_pools == 0)
 		wish->n_pools = 1;
 	for (uint32_t i = 0; i < wish->n_hops; i++) {

@@ -66,7 +66,7 @@ enum { MAX_POOLS = 4 };
 struct our_pool {
 	struct mr_region *region; /* NULL: the first pool's own */
 	uint8_t *base;
-	uint32_t n_pools, n_bytes; /* of what is taken */
+	uint32_t n_pools, n_bytes, align; /* of what is taken */
 	struct mr_pool *pools[MAX_POOLS];
 	struct mr_cache *caches[MAX_POOLS][MAX_THREADS];
 	struct mr_cache *others[MAX_THREADS]; /* further ones of pool 0 */
@@ -98,7 +98,8 @@ struct round {
 };
 
 struct heap {
-	uint32_t n_bytes; /* of an object */
+	uint32_t n_bytes;           /* of an object */
+	uint32_t frag_bytes, align; /* of a frag */
 };
 
 /* n objects or none; for the thread with that number. */
@@ -278,6 +279,21 @@ TAKE_EACH(cache_single_take, cache_give, MR_ADDR_NONE,
 	((struct ops){ cache_single_take, cache_single_give, NULL, NULL,       \
 		       cache_from, cache_to })
 
+/* Cut by the frag cache, of thread 0. */
+static ALWAYS_INLINE uint32_t frags_cut(struct our_pool *our, uint64_t *addrs,
+					uint32_t n)
+{
+	if (n > 1)
+		return mr_frag_cache_alloc_bulk(our->frags, addrs, n,
+						our->n_bytes, our->align);
+	return mr_frag_cache_alloc(our->frags, our->n_bytes, our->align,
+				   addrs) == 0;
+}
+
+TAKE_ALL(frags_take, ours_give, frags_cut(pool, addrs, n))
+
+#define FRAGS ((struct ops){ frags_take, ours_give, NULL, NULL })
+
 /* Straight from the page allocator: in bulk, one by one, and as a list. */
 GIVE(pages_give, mr_page_free_bulk(our_pool(pool)->pools[0], 0, addrs, n))
 TAKE_ALL(pages_take, pages_give,
@@ -323,6 +339,24 @@ TAKE_EACH(heap_take, heap_give, 0,
 
 #define HEAP ((struct ops){ heap_take, heap_give, pointer_data, NULL })
 
+static inline void *heap_cut(const struct heap *heap)
+{
+	const uint32_t rounded =
+		(heap->frag_bytes + heap->align - 1) & -heap->align;
+
+	return heap->align > 16 ? aligned_alloc(heap->align, rounded) :
+				  malloc(heap->frag_bytes);
+}
+
+TAKE_EACH(heap_frags_take, heap_give, 0, (uintptr_t)heap_cut(pool))
+
+#define HEAP_FRAGS ((struct ops){ heap_frags_take, heap_give, NULL, NULL })
+
+GIVE_EACH(kernel_give, kernel_frag_free(pool, thread, object))
+TAKE_EACH(kernel_take, kernel_give, 0, (uintptr_t)kernel_frag_alloc(pool))
+
+#define KERNEL_FRAGS ((struct ops){ kernel_take, kernel_give, NULL, NULL })
+
 static ALWAYS_INLINE struct plain *plain_of(void *pool, uint32_t thread)
 {
 	return ((struct plain **)pool)[thread];
@@ -364,13 +398,6 @@ GIVE(round_give, (void)words)
 
 #define ROUND ((struct ops){ round_take, round_give, pointer_data, NULL })
 
-static ALWAYS_INLINE void *model_data(void *pool, word object)
-{
-	struct model_page_pool *model = pool;
-
-	return model->bytes + (object - 1) * OBJECT_BYTES;
-}
-
 /* Under a lock for all of them, and for each. */
 GIVE(buddy_give, model_buddy_free(pool, words, n))
 TAKE_ALL(buddy_take, buddy_give, model_buddy_alloc(pool, words, n))
@@ -378,7 +405,7 @@ TAKE_EACH(buddy_single_take, buddy_give, MODEL_NONE,
 	  buddy_take(pool, thread, w, 1) ? *w : MODEL_NONE)
 
 /* One page at a time is taken, by thread 0. */
-TAKE_EACH(model_take, buddy_give, MODEL_NONE, model_alloc(pool, true))
+TAKE_EACH(model_take, buddy_give, MODEL_NONE, model_alloc(pool))
 /* XDP_DROP: directly, in the poll loop. */
 GIVE_EACH(direct_give, model_put_direct(pool, (uint32_t)*w))
 GIVE(ring_give, n == 1 ? model_put_ring(pool, (uint32_t)words[0]) :
@@ -387,12 +414,11 @@ GIVE(ring_give, n == 1 ? model_put_ring(pool, (uint32_t)words[0]) :
 GIVE(either_give, thread == 0 ? direct_give(pool, thread, words, n) :
 				ring_give(pool, thread, words, n))
 
-#define BUDDY ((struct ops){ buddy_take, buddy_give, model_data, NULL })
+#define BUDDY ((struct ops){ buddy_take, buddy_give, NULL, NULL })
 #define BUDDY_SINGLE                                                           \
-	((struct ops){ buddy_single_take, buddy_give, model_data, NULL })
-#define MODEL_DIRECT ((struct ops){ model_take, direct_give, model_data, NULL })
-#define MODEL_RINGED ((struct ops){ model_take, ring_give, model_data, NULL })
-#define MODEL ((struct ops){ model_take, either_give, model_data, NULL })
+	((struct ops){ buddy_single_take, buddy_give, NULL, NULL })
+#define MODEL_DIRECT ((struct ops){ model_take, direct_give, NULL, NULL })
+#define MODEL ((struct ops){ model_take, either_give, NULL, NULL })
 
 GIVE_EACH(qm_give, qm_free(pool, thread, object))
 TAKE_EACH(qm_take, qm_give, 0, (uintptr_t)qm_alloc(pool, thread))
@@ -425,10 +451,6 @@ TAKE(cached_take,
 GIVE(cached_give,
      rte_mempool_generic_put(mempool_of(pool), objects, n,
 			     ((struct dpdk_pool *)pool)->to[thread]))
-TAKE(rte_ring_take, rte_ring_dequeue_bulk(((struct dpdk_ring *)pool)->ring,
-					  objects, n, NULL) > 0)
-GIVE(rte_ring_give,
-     rte_ring_enqueue_bulk(((struct dpdk_ring *)pool)->ring, objects, n, NULL))
 
 #define DPDK ((struct ops){ dpdk_take, dpdk_give, pointer_data, NULL })
 #define MEMPOOL                                                                \
@@ -436,8 +458,6 @@ GIVE(rte_ring_give,
 		       mempool_once })
 #define DPDK_CACHED                                                            \
 	((struct ops){ cached_take, cached_give, pointer_data, NULL })
-#define RTE_RING                                                               \
-	((struct ops){ rte_ring_take, rte_ring_give, pointer_data, NULL })
 #endif
 
 /* Pools of ours and of DPDK, the usual contestants; the loops differ. */

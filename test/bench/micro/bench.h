@@ -39,15 +39,13 @@ enum alloc {
 	A_OBJECTS,   /* a pool of objects */
 	A_MEMPOOL,   /* rte_mempool */
 	A_MBUFS,     /* the same with DPDK's frames in it */
-	A_RTE_RING,  /* objects in a ring of pointers, with nothing before it */
 	A_PAGE_POOL, /* models of the kernel's */
 	A_QMEMPOOL,
 	A_PAGE_FRAG,
 	A_PLAIN, /* a stack for each thread */
 	A_ROUND, /* a few objects, again and again */
 	A_MALLOC,
-	A_NOTHING,      /* nothing is allocated: a floor */
-	A_OURS_NOTHING, /* nor here, but the code is ours */
+	A_NOTHING, /* nothing is allocated: a floor */
 };
 
 /* Figures beside the time, by name. */
@@ -71,7 +69,8 @@ enum caches { CACHES_ONE, CACHES_OTHERS, CACHES_AWAY };
 struct wish {
 	uint32_t n_objects;           /* in each pool; 16 Ki */
 	uint32_t n_bytes;             /* of an object; 2048 */
-	uint32_t frag_bytes;          /* ours: of what is taken; n_bytes */
+	uint32_t frag_bytes;          /* of what is taken; n_bytes */
+	uint32_t align;               /* of a frag; 1 */
 	uint32_t n_pools;             /* 1; more have one region */
 	enum caches caches;           /* for each thread */
 	bool has_owners;              /* ours: a page had two owners once */
@@ -135,14 +134,21 @@ struct row {
 	uint32_t n_variants;
 };
 
-/* A family of rows: one line in the table of workloads.c. */
+/* Call bench_row() for each row. Nothing else may be slow. */
+typedef void rows_fn(struct bench *bench);
+
+/* By workload; main.c has the table. */
+rows_fn rows_b01, rows_b02, rows_b05, rows_b06, rows_b07, rows_b08, rows_b09;
+rows_fn rows_b12, rows_b13, rows_b14, rows_b16, rows_b17, rows_b18, rows_b19;
+rows_fn rows_b20, rows_f01, rows_f02, rows_f03, rows_f04, rows_w01, rows_w02;
+
+/* A family of rows: one line in that table. */
 struct workload {
 	const char *name;   /* "B06" */
 	const char *title;  /* "bulk" */
 	const char *what;   /* one line for --list and the report */
 	const char *source; /* where the workload comes from */
-	/* Call bench_row() for each row. Nothing else may be slow. */
-	void (*rows)(struct bench *bench);
+	rows_fn *rows;
 };
 
 /* Measure a row, or count it where only the number of rows is wanted. */

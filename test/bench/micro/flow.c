@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Flow tables beside rte_hash, F01 to F04, and the wheel, F05.
+ * Flow tables beside rte_hash.
  *
  * F01, F02: lookups by burst, of keys that are there and of keys that are not.
  * An operation is a key that is made from its number and looked up; making it
@@ -17,7 +17,6 @@
 #include "latency.h"
 #include "peer_dpdk.h"
 #include "tables.h"
-#include "workloads.h"
 
 static inline void draw_keys(struct table *table, struct key *keys, uint32_t n)
 {
@@ -333,83 +332,4 @@ void rows_f03(struct bench *bench)
 void rows_f04(struct bench *bench)
 {
 	change_rows(bench, true, 1000000);
-}
-
-/*
- * F05: the wheel of a table whose flows are all in use: an operation is an id
- * that falls due and is set again, to a tick within the horizon.
- */
-enum { N_SLOTS = 4096, DUE = 32 };
-
-struct ageing {
-	struct mr_wheel *wheel;
-	uint32_t now;
-	uint64_t random;
-};
-
-static uint32_t later(struct ageing *ageing)
-{
-	ageing->random = ageing->random * 6364136223846793005 + 1;
-	return ageing->now + 1 + (uint32_t)(ageing->random >> 33) % 4000;
-}
-
-static int set_up_wheel(struct variant *variant, struct mr_reason *why)
-{
-	struct ageing *ageing = calloc(1, sizeof(*ageing));
-	const uint32_t n = (uint32_t)variant->param[0];
-
-	if (ageing == NULL)
-		return -1;
-	if (mr_wheel_create(bench_ctx(variant->bench), n, N_SLOTS, 0,
-			    &ageing->wheel, why) < 0) {
-		free(ageing);
-		return -1;
-	}
-	for (uint32_t id = 0; id < n; id++)
-		mr_wheel_set(ageing->wheel, id, later(ageing));
-	variant->state = ageing;
-	return 0;
-}
-
-static void tear_down_wheel(struct variant *variant)
-{
-	struct ageing *ageing = variant->state;
-
-	mr_wheel_destroy(ageing->wheel);
-	free(ageing);
-}
-
-static uint64_t run_wheel(struct variant *variant, uint32_t thread, uint64_t n)
-{
-	struct ageing *ageing = variant->state;
-	uint32_t ids[DUE], n_due;
-	uint64_t done;
-
-	(void)thread;
-	for (done = 0; done < n; done += n_due) {
-		n_due = mr_wheel_expire(ageing->wheel, ageing->now, ids, DUE);
-		for (uint32_t i = 0; i < n_due; i++)
-			mr_wheel_set(ageing->wheel, ids[i], later(ageing));
-		ageing->now += n_due < DUE;
-	}
-	return done;
-}
-
-void rows_f05(struct bench *bench)
-{
-	for (uint32_t n = 1000; n <= 10000000; n *= 10) {
-		struct row row = {
-			.unit = "id", .plot = "wheel", .x_name = "ids", .x = n
-		};
-
-		NAME(row.name, "ids=%u", n);
-		bench_add(bench, &row,
-			  &(struct variant){ .name = "millrace",
-					     .side = SIDE_OURS,
-					     .setup = set_up_wheel,
-					     .run = run_wheel,
-					     .teardown = tear_down_wheel,
-					     .param = { n } });
-		bench_row(bench, &row);
-	}
 }

@@ -15,7 +15,6 @@
 #include "net/swap.h"
 
 #include "alloc.h"
-#include "workloads.h"
 
 enum { P_BURST, P_SIZE, P_IS_PAIR }; /* of variant.param; P_HOW: a mode */
 

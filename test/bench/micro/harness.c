@@ -4,15 +4,25 @@
  * the same one. A sample during which the thread was moved off its core, or
  * the hypervisor took time, is put aside; where too few clean ones are to be
  * had, all count, and the report says so.
+ *
+ * Threads sleep between runs, so that rows of one thread have the machine for
+ * themselves, and meet at a counter before each, so that all begin together.
  */
 #include <fnmatch.h>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
 
 #include "harness.h"
-#include "thread_group.h"
+#include "peer_dpdk.h"
 
 enum {
 	MAX_ROUNDS_FACTOR = 2, /* how much longer to try for clean samples */
@@ -21,6 +31,215 @@ enum {
 };
 
 int bench_end_signal;
+
+/* What one run of all threads was. */
+struct run {
+	uint64_t ns;
+	uint64_t cycles;     /* of the TSC; 0 where there is none */
+	uint64_t n_ops;      /* sum over the threads */
+	uint64_t n_switched; /* involuntary context switches of the threads */
+	uint64_t n_stolen;   /* ticks that the hypervisor took from the cores */
+};
+
+struct member {
+	struct thread_group *thread_group;
+	pthread_t thread;
+	sem_t wake;
+	uint32_t number, core;
+	uint64_t n_ops, n_switched;
+};
+
+struct thread_group {
+	uint32_t n_threads;
+	bool is_registered, is_ending;
+	struct variant *variant;
+	uint64_t n;
+	/* Counted up by each member; a line of its own for neither matters,
+	 * they are touched before and after what is timed. */
+	uint32_t n_ready, n_done;
+	struct member members[MAX_THREADS];
+};
+
+void pin_to_core(uint32_t core)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(core, &set);
+	/* A core that went away costs precision, not correctness. */
+	(void)sched_setaffinity(0, sizeof(set), &set);
+}
+
+/* Spin a little, then let others run: there may be more threads than cores. */
+static void wait_for(const uint32_t *counter, uint32_t n)
+{
+	uint32_t n_spins = 0;
+
+	while (__atomic_load_n(counter, __ATOMIC_ACQUIRE) < n) {
+		if (++n_spins > 10000)
+			sched_yield();
+	}
+}
+
+static uint64_t cycles(void)
+{
+#if defined(__x86_64__)
+	uint64_t now;
+
+	/* Nothing moves across on either side. */
+	_mm_lfence();
+	now = __rdtsc();
+	_mm_lfence();
+	return now;
+#else
+	return 0;
+#endif
+}
+
+static uint64_t n_switches(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_THREAD, &usage);
+	return (uint64_t)usage.ru_nivcsw;
+}
+
+/* Ticks stolen so far from the cores of the thread_group. */
+static uint64_t n_stolen(const struct thread_group *thread_group)
+{
+	char line[256];
+	uint64_t sum = 0;
+	FILE *file = fopen("/proc/stat", "re");
+
+	if (file == NULL)
+		return 0;
+	while (fgets(line, sizeof(line), file) != NULL &&
+	       strncmp(line, "cpu", 3) == 0) {
+		unsigned int core;
+		unsigned long long stolen;
+
+		if (sscanf(line, "cpu%u %*u %*u %*u %*u %*u %*u %*u %llu",
+			   &core, &stolen) != 2)
+			continue;
+		for (uint32_t i = 0; i < thread_group->n_threads; i++) {
+			if (thread_group->members[i].core == core) {
+				sum += stolen;
+				break;
+			}
+		}
+	}
+	fclose(file);
+	return sum;
+}
+
+static void take_part(struct member *member)
+{
+	struct thread_group *thread_group = member->thread_group;
+	const uint64_t before = n_switches();
+
+	__atomic_add_fetch(&thread_group->n_ready, 1, __ATOMIC_ACQ_REL);
+	wait_for(&thread_group->n_ready, thread_group->n_threads);
+	member->n_ops = thread_group->variant->run(
+		thread_group->variant, member->number, thread_group->n);
+	member->n_switched = n_switches() - before;
+	__atomic_add_fetch(&thread_group->n_done, 1, __ATOMIC_ACQ_REL);
+}
+
+static void *member_main(void *opaque)
+{
+	struct member *member = opaque;
+	struct thread_group *thread_group = member->thread_group;
+
+	pin_to_core(member->core);
+	if (thread_group->is_registered)
+		dpdk_thread_begin();
+	for (;;) {
+		while (sem_wait(&member->wake) != 0)
+			;
+		if (thread_group->is_ending)
+			break;
+		take_part(member);
+	}
+	if (thread_group->is_registered)
+		dpdk_thread_end();
+	return NULL;
+}
+
+static void thread_group_stop(struct thread_group *thread_group)
+{
+	if (thread_group == NULL)
+		return;
+	thread_group->is_ending = true;
+	for (uint32_t i = 1; i < thread_group->n_threads; i++) {
+		sem_post(&thread_group->members[i].wake);
+		pthread_join(thread_group->members[i].thread, NULL);
+		sem_destroy(&thread_group->members[i].wake);
+	}
+	free(thread_group);
+}
+
+/*
+ * Start n_threads - 1 threads beside the calling one, each on the core with its
+ * number in cores[], or round again where there are fewer. is_registered: each
+ * thread tells DPDK of itself. NULL: no threads.
+ */
+static struct thread_group *thread_group_start(const uint32_t *cores, uint32_t n_cores,
+					uint32_t n_threads, bool is_registered)
+{
+	struct thread_group *thread_group = calloc(1, sizeof(*thread_group));
+
+	if (thread_group == NULL)
+		return NULL;
+	thread_group->n_threads = n_threads;
+	thread_group->is_registered = is_registered;
+	for (uint32_t i = 0; i < n_threads; i++) {
+		struct member *member = &thread_group->members[i];
+
+		*member = (struct member){ .thread_group = thread_group,
+					   .number = i,
+					   .core = cores[i % n_cores] };
+		if (i == 0)
+			continue;
+		sem_init(&member->wake, 0, 0);
+		if (pthread_create(&member->thread, NULL, member_main,
+				   member) != 0) {
+			sem_destroy(&member->wake);
+			thread_group->n_threads = i;
+			thread_group_stop(thread_group);
+			return NULL;
+		}
+	}
+	return thread_group;
+}
+
+/* Let all threads run the variant, once. */
+static void thread_group_run(struct thread_group *thread_group,
+		      struct variant *variant, uint64_t n,
+		      struct run *ret)
+{
+	const uint64_t stolen = n_stolen(thread_group);
+	uint64_t start_ns, start_cycles;
+
+	*ret = (struct run){ 0 };
+	thread_group->variant = variant;
+	thread_group->n = n;
+	thread_group->n_ready = thread_group->n_done = 0;
+	for (uint32_t i = 1; i < thread_group->n_threads; i++)
+		sem_post(&thread_group->members[i].wake);
+	wait_for(&thread_group->n_ready, thread_group->n_threads - 1);
+	start_ns = clock_ns();
+	start_cycles = cycles();
+	take_part(&thread_group->members[0]);
+	wait_for(&thread_group->n_done, thread_group->n_threads);
+	ret->cycles = cycles() - start_cycles;
+	ret->ns = clock_ns() - start_ns;
+	for (uint32_t i = 0; i < thread_group->n_threads; i++) {
+		ret->n_ops += thread_group->members[i].n_ops;
+		ret->n_switched += thread_group->members[i].n_switched;
+	}
+	ret->n_stolen = n_stolen(thread_group) - stolen;
+	variant->n_done += ret->n_ops;
+}
 
 struct mr_ctx *bench_ctx(struct bench *bench)
 {
@@ -59,7 +278,7 @@ uint64_t bench_run_again(struct variant *variant, uint64_t n_most)
 	/* A sample's at most: threads that wait for each other may be slow. */
 	const uint64_t n =
 		variant->n_sample < n_most ? variant->n_sample : n_most;
-	struct thread_group_run run;
+	struct run run;
 
 	if (bench_is_ending())
 		return 0;
@@ -109,7 +328,7 @@ static bool calibrate(struct bench *bench, struct thread_group *thread_group,
 {
 	const uint64_t wanted_ns =
 		bench->sample_ms * 1000000ull / n_runs_of_sample(bench);
-	struct thread_group_run run;
+	struct run run;
 	uint64_t n = 64;
 
 	for (;;) {
@@ -134,11 +353,11 @@ static bool calibrate(struct bench *bench, struct thread_group *thread_group,
 static void run_sample(const struct bench *bench,
 		       struct thread_group *thread_group,
 		       struct variant *variant, uint64_t n_ops,
-		       struct thread_group_run *ret)
+		       struct run *ret)
 {
-	*ret = (struct thread_group_run){ 0 };
+	*ret = (struct run){ 0 };
 	for (uint32_t i = n_runs_of_sample(bench); i > 0; i--) {
-		struct thread_group_run run;
+		struct run run;
 
 		thread_group_run(thread_group, variant, n_ops, &run);
 		ret->ns += run.ns;
@@ -156,7 +375,7 @@ static void take_sample(const struct bench *bench,
 			struct variant *variant, struct book *book)
 {
 	const struct row *row = variant->row;
-	struct thread_group_run run;
+	struct run run;
 	double by;
 
 	run_sample(bench, thread_group, variant, book->n_ops, &run);
@@ -263,7 +482,7 @@ static void measure(struct bench *bench, struct row *row)
 
 	if (books != NULL && thread_group != NULL) {
 		bench->thread_group = thread_group;
-		thread_group_pin(bench->cores[0]);
+		pin_to_core(bench->cores[0]);
 		set_up(bench, row, books);
 		take_samples(bench, thread_group, row, books);
 		tear_down(row, books);

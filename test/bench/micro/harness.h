@@ -41,10 +41,13 @@ struct bench {
 	uint32_t n_jobs;                   /* variants in all rows */
 	uint32_t n_jobs_done;
 	uint64_t start_ns;
-	/* Called with each row that is done; or NULL. */
+	/* Called with each row that is done. */
 	void (*show)(const struct bench *bench, const struct row *row,
 		     const struct book *books);
 };
+
+/* Put the calling thread, which becomes thread 0 of all rows, on a core. */
+void pin_to_core(uint32_t core);
 
 /* Run (or count) the rows of one workload. */
 void bench_run(struct bench *bench, const struct workload *workload);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Objects are taken and given back by the same thread: B02 to B04, B06 and B12.
+ * Pages are taken and given back by the same thread: B02 and B06.
  */
 #include <stdio.h>
 
-#include "hold.h"
-#include "workloads.h"
+#include "alloc.h"
+
+enum { P_BULK }; /* of variant.param */
 
 enum { MAX_BULK = 128 };
 
@@ -18,7 +19,7 @@ static ALWAYS_INLINE uint64_t once(struct variant *variant, uint32_t thread,
 	void *from = ops.from != NULL ? ops.from(pool, thread) : pool;
 	void *to = ops.to != NULL ? ops.to(pool, thread) : pool;
 	const uint32_t bulk =
-		constant > 0 ? constant : (uint32_t)variant->param[P_HOLD];
+		constant > 0 ? constant : (uint32_t)variant->param[P_BULK];
 	word words[MAX_BULK];
 	uint64_t done;
 
@@ -35,13 +36,10 @@ RUN(once_inlined, once, CACHE_SINGLE, 1)
 RUN(once_outlined, once, CACHE, 1)
 RUN(once_ours, once, CACHE, 0)
 RUN(once_single, once, CACHE_SINGLE, 0)
-RUN(once_page, once, PAGES, 1)
 RUN(once_pages, once, PAGES, 0)
 RUN(once_pages_single, once, PAGES_SINGLE, 0)
 RUN(once_pages_list, once, PAGES_LIST, 0)
 RUN(once_direct, once, MODEL_DIRECT, 1)
-RUN(once_ringed, once, MODEL_RINGED, 1)
-RUN(once_buddy, once, BUDDY, 1)
 RUN(once_plain, once, PLAIN, 0)
 RUN(once_heap, once, HEAP, 0)
 RUN(once_plain_1, once, PLAIN, 1)
@@ -59,37 +57,10 @@ static const struct contestant floors[] = {
 	{ "malloc", A_MALLOC, once_heap },
 };
 
-/* With a bulk that the compiler knows. */
-static const struct contestant floors_1[] = {
-	{ "plain stack", A_PLAIN, once_plain_1 },
-	{ "malloc", A_MALLOC, once_heap_1 },
-};
-
 /*
- * B02 to B04: one page at a time, as bench_page_pool_simple does with a pool of
- * 1024 pages and 64 of them in the cache: taken and given back
- *
- *     fast  to the same cache
- *     ring  through what threads share: with a cache for each direction
- *     slow  to the backing store, with no cache in between
+ * B02: one page at a time, as bench_page_pool_simple does with a pool of 1024
+ * pages and 64 of them in the cache: taken and given back to the same cache.
  */
-static void one_page(struct bench *bench, const struct contestant *list,
-		     uint32_t n, enum caches caches)
-{
-	struct row row = { .name = "1 page at a time", .unit = "page" };
-	const struct variant like = {
-		.count = harness_count,
-		.wish = { .n_objects = 1024,
-			  .caches = caches,
-			  .is_owned = caches == CACHES_AWAY },
-		.param = { 1 },
-	};
-
-	bench_add_all(bench, &row, &like, list, n);
-	bench_add_all(bench, &row, &like, floors_1, N_OF(floors_1));
-	bench_row(bench, &row);
-}
-
 void rows_b02(struct bench *bench)
 {
 	static const struct contestant list[] = {
@@ -97,32 +68,18 @@ void rows_b02(struct bench *bench)
 		{ "millrace, outlined", A_OURS, once_outlined },
 		{ "", A_MEMPOOL, once_dpdk, C512 | C256 },
 		{ "model of page_pool", A_PAGE_POOL, once_direct },
+		/* With a bulk that the compiler knows. */
+		{ "plain stack", A_PLAIN, once_plain_1 },
+		{ "malloc", A_MALLOC, once_heap_1 },
 	};
+	struct row row = { .name = "1 page at a time", .unit = "page" };
 
-	one_page(bench, list, N_OF(list), CACHES_ONE);
-}
-
-void rows_b03(struct bench *bench)
-{
-	static const struct contestant list[] = {
-		{ "millrace", A_OURS, once_inlined },
-		{ "millrace, outlined", A_OURS, once_outlined },
-		{ "", A_MEMPOOL, once_cached, C512 | C256 },
-		{ "model of page_pool", A_PAGE_POOL, once_ringed },
-	};
-
-	one_page(bench, list, N_OF(list), CACHES_AWAY);
-}
-
-void rows_b04(struct bench *bench)
-{
-	static const struct contestant list[] = {
-		{ "millrace", A_OURS, once_page },
-		{ "", A_MEMPOOL, once_dpdk, C0 },
-		{ "model of page_pool", A_PAGE_POOL, once_buddy },
-	};
-
-	one_page(bench, list, N_OF(list), CACHES_ONE);
+	bench_add_all(bench, &row,
+		      &(struct variant){ .count = harness_count,
+					 .wish = { .n_objects = 1024 },
+					 .param = { 1 } },
+		      list, N_OF(list));
+	bench_row(bench, &row);
 }
 
 /* B06: every page of the pool by bulk, then all back: n is rounded up. */
@@ -131,7 +88,7 @@ static uint64_t fresh(struct variant *variant, uint32_t thread, uint64_t n)
 	struct harness *harness = variant->state;
 	const struct our_pool *our = harness->pool;
 	uint64_t *addrs = (uint64_t *)(void *)harness->extra;
-	const uint32_t bulk = (uint32_t)variant->param[P_HOLD];
+	const uint32_t bulk = (uint32_t)variant->param[P_BULK];
 	const uint32_t n_pages = variant->wish.n_objects;
 	uint64_t done;
 
@@ -221,77 +178,5 @@ void rows_b06(struct bench *bench)
 		if (from[f].caches != CACHES_ONE)
 			bench_add_all(bench, &row, &like, floors, N_OF(floors));
 		bench_row(bench, &row);
-	}
-}
-
-RUN(hold_objects, hold, OBJECTS, AS_ASKED, 0)
-RUN(hold_qmempool, hold, QMEMPOOL, AS_ASKED, 1)
-RUN(hold_heap, hold, HEAP, AS_ASKED, 1)
-RUN_DPDK(hold_dpdk, hold, MEMPOOL, AS_ASKED, 0)
-RUN_DPDK(hold_rte_ring, hold, RTE_RING, AS_ASKED, 0)
-
-/*
- * B12: objects of 256 bytes (an sk_buff) through a local cache and a shared
- * queue, one at a time: taken and given back at once (fast), or 128 or 256
- * taken and then given back (N), which no local queue of 32 holds. On one
- * thread, on as many as cores, and on more.
- *
- * Without caches, more threads than cores would wait for each other's tails a
- * time slice at a time: such a row does not end.
- */
-static void objects_row(struct bench *bench, uint32_t n_held,
-			uint32_t n_threads)
-{
-	static const struct contestant singles[] = {
-		{ "millrace objects", A_OBJECTS, hold_objects },
-		{ "", A_MEMPOOL, hold_dpdk, C512 | C256 },
-		{ "", A_MEMPOOL, hold_dpdk, C0 },
-		{ "rte_ring", A_RTE_RING, hold_rte_ring },
-		{ "model of qmempool", A_QMEMPOOL, hold_qmempool },
-		{ "malloc", A_MALLOC, hold_heap },
-	};
-	static const struct contestant bulks[] = {
-		{ "millrace objects, in bulk", A_OBJECTS, hold_objects },
-		{ ", in bulk", A_MEMPOOL, hold_dpdk, C512 | C256 },
-		{ "rte_ring, in bulk", A_RTE_RING, hold_rte_ring },
-	};
-	const bool is_crowded = n_threads > bench_n_cores(bench);
-	struct row row = { .unit = "object",
-			   .n_threads = n_threads,
-			   .is_per_thread = true,
-			   .x_name = "threads",
-			   .x = n_threads };
-	struct variant like = {
-		.count = harness_count,
-		.wish = { .n_objects = n_threads * 2048,
-			  .n_bytes = 256,
-			  .n_extra = held_bytes(n_held) * n_threads },
-		.param = { n_held, 1, 1 },
-	};
-
-	NAME(row.plot, n_held == 1 ? "fast" : "N=%u", n_held);
-	NAME(row.name, "%s threads=%u", row.plot, n_threads);
-	for (uint32_t i = 0; i < N_OF(singles); i++)
-		if (!is_crowded ||
-		    (i != 2 && i != 3 && (i != 4 || n_held == 1)))
-			bench_add_all(bench, &row, &like, &singles[i], 1);
-	like.param[P_GET] = like.param[P_PUT] = n_held;
-	if (n_held > 1)
-		bench_add_all(bench, &row, &like, bulks,
-			      N_OF(bulks) - is_crowded);
-	bench_row(bench, &row);
-}
-
-void rows_b12(struct bench *bench)
-{
-	static const uint32_t holds[] = { 1, 128, 256 };
-	const uint32_t n_cores = bench_n_cores(bench);
-
-	for (uint32_t i = 0; i < N_OF(holds); i++) {
-		for (uint32_t n = 1; n <= n_cores;
-		     n = next_n_threads(n, n_cores))
-			objects_row(bench, holds[i], n);
-		if (4 * n_cores <= MAX_THREADS)
-			objects_row(bench, holds[i], 4 * n_cores);
 	}
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <pthread.h>
 #include <stdalign.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +29,7 @@ struct list {
 struct kernel_frags {
 	uint32_t block; /* that is cut; or NONE */
 	uint32_t offset, bias;
-	uint32_t n_blocks;
+	uint32_t n_bytes, align; /* of a frag */
 	uint8_t *bytes;
 	struct list local[2];
 	struct list shared;
@@ -54,15 +55,16 @@ static uint32_t pop(struct kernel_frags *frags, struct list *list)
 	return block;
 }
 
-struct kernel_frags *kernel_frags_make(uint32_t n_blocks)
+struct kernel_frags *kernel_frags_make(uint32_t n_blocks, uint32_t n_bytes,
+				       uint32_t align)
 {
-	const size_t n_bytes =
+	const size_t n_all =
 		sizeof(struct kernel_frags) + n_blocks * sizeof(struct block);
-	struct kernel_frags *frags = aligned_alloc(64, n_bytes);
+	struct kernel_frags *frags = aligned_alloc(64, n_all);
 
 	if (frags == NULL)
 		return NULL;
-	memset(frags, 0, n_bytes);
+	memset(frags, 0, n_all);
 	frags->bytes = aligned_alloc(2 << 20, (size_t)n_blocks * BLOCK_BYTES);
 	if (frags->bytes == NULL) {
 		free(frags);
@@ -70,7 +72,8 @@ struct kernel_frags *kernel_frags_make(uint32_t n_blocks)
 	}
 	memset(frags->bytes, 0, (size_t)n_blocks * BLOCK_BYTES);
 	frags->block = NONE;
-	frags->n_blocks = n_blocks;
+	frags->n_bytes = n_bytes;
+	frags->align = align;
 	frags->local[0].first = frags->local[1].first = NONE;
 	frags->shared.first = NONE;
 	pthread_spin_init(&frags->lock, PTHREAD_PROCESS_PRIVATE);
@@ -86,14 +89,6 @@ void kernel_frags_free(void *state)
 	pthread_spin_destroy(&frags->lock);
 	free(frags->bytes);
 	free(frags);
-}
-
-uint64_t kernel_frags_pinned(const struct kernel_frags *frags)
-{
-	const uint32_t n_free =
-		frags->shared.n + frags->local[0].n + frags->local[1].n;
-
-	return (uint64_t)(frags->n_blocks - n_free) * BLOCK_BYTES;
 }
 
 static void free_block(struct kernel_frags *frags, uint32_t thread,
@@ -153,56 +148,19 @@ static bool refill(struct kernel_frags *frags)
 	return true;
 }
 
-bool kernel_frag_probe(struct kernel_frags *frags, uint32_t size,
-		       uint32_t align, struct kernel_frag *ret)
+void *kernel_frag_alloc(struct kernel_frags *frags)
 {
-	const uint32_t offset = (frags->offset + align - 1) & -align;
+	const uint32_t align = frags->align;
+	uint32_t offset = (frags->offset + align - 1) & -align;
 
-	if (frags->block == NONE || offset + size > BLOCK_BYTES)
-		return false;
-	ret->data =
-		frags->bytes + ((size_t)frags->block << BLOCK_SHIFT) + offset;
-	ret->offset = offset;
-	ret->size = BLOCK_BYTES - offset;
-	return true;
-}
-
-bool kernel_frag_prepare(struct kernel_frags *frags, uint32_t size,
-			 uint32_t align, struct kernel_frag *ret)
-{
-	if (kernel_frag_probe(frags, size, align, ret))
-		return true;
-	return refill(frags) && kernel_frag_probe(frags, size, align, ret);
-}
-
-void kernel_frag_commit(struct kernel_frags *frags,
-			const struct kernel_frag *frag, uint32_t size)
-{
+	if (frags->block == NONE || offset + frags->n_bytes > BLOCK_BYTES) {
+		if (!refill(frags))
+			return NULL;
+		offset = 0;
+	}
 	frags->bias--;
-	frags->offset = frag->offset + size;
-}
-
-void *kernel_frag_alloc(struct kernel_frags *frags, uint32_t size,
-			uint32_t align)
-{
-	struct kernel_frag frag;
-
-	if (!kernel_frag_prepare(frags, size, align, &frag))
-		return NULL;
-	kernel_frag_commit(frags, &frag, size);
-	return frag.data;
-}
-
-void kernel_frag_abort(struct kernel_frags *frags, void *data, uint32_t size)
-{
-	const uint8_t *end = frags->bytes +
-			     ((size_t)frags->block << BLOCK_SHIFT) +
-			     frags->offset;
-
-	if ((uint8_t *)data + size != end)
-		abort(); /* as the kernel's VM_BUG_ON */
-	frags->bias++;
-	frags->offset -= size;
+	frags->offset = offset + frags->n_bytes;
+	return frags->bytes + ((size_t)frags->block << BLOCK_SHIFT) + offset;
 }
 
 void kernel_frag_free(struct kernel_frags *frags, uint32_t thread, void *data)

@@ -9,34 +9,17 @@
 #ifndef KERNEL_FRAG_H
 #define KERNEL_FRAG_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 struct kernel_frags;
 
-/* What prepare and probe found. */
-struct kernel_frag {
-	uint8_t *data;
-	uint32_t offset, size; /* all that is left of the block */
-};
-
-struct kernel_frags *kernel_frags_make(uint32_t n_blocks);
+/* Frags of n_bytes. align: a power of two. */
+struct kernel_frags *kernel_frags_make(uint32_t n_blocks, uint32_t n_bytes,
+				       uint32_t align);
 void kernel_frags_free(void *frags);
 
-/* Bytes in blocks that are not free. At rest. */
-uint64_t kernel_frags_pinned(const struct kernel_frags *frags);
-
-/* By thread 0, whose cache it is. align: a power of two. NULL: no block. */
-void *kernel_frag_alloc(struct kernel_frags *frags, uint32_t size,
-			uint32_t align);
-bool kernel_frag_prepare(struct kernel_frags *frags, uint32_t size,
-			 uint32_t align, struct kernel_frag *ret);
-bool kernel_frag_probe(struct kernel_frags *frags, uint32_t size,
-		       uint32_t align, struct kernel_frag *ret);
-void kernel_frag_commit(struct kernel_frags *frags,
-			const struct kernel_frag *frag, uint32_t size);
-/* Only for the last one that was cut. */
-void kernel_frag_abort(struct kernel_frags *frags, void *data, uint32_t size);
+/* By thread 0, whose cache it is. NULL: no block. */
+void *kernel_frag_alloc(struct kernel_frags *frags);
 
 /* By any of 2 threads. */
 void kernel_frag_free(struct kernel_frags *frags, uint32_t thread, void *data);

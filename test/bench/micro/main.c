@@ -16,8 +16,6 @@
 #include "peer_dpdk.h"
 #include "support/options.h"
 #include "support/text.h"
-#include "thread_group.h"
-#include "workloads.h"
 
 static const struct option long_options[] = {
 	{ "list", no_argument, NULL, 'l' },
@@ -28,6 +26,64 @@ static const struct option long_options[] = {
 	{ "cores", required_argument, NULL, 'c' },
 	{ "limit", required_argument, NULL, 'L' },
 	{ NULL, 0, NULL, 0 },
+};
+
+/* By number. */
+static const struct workload workloads[] = {
+	{ "B01", "baseline",
+	  "loop, atomic, lock, memcpy, a line between two cores",
+	  "prototype-kernel, bench_page_pool_simple", rows_b01 },
+	{ "B02", "pp_fast", "one page, back to the same cache",
+	  "prototype-kernel, bench_page_pool_simple 01", rows_b02 },
+	{ "B05", "pp_cross",
+	  "one core takes, others give back, 1 and 32 at a time",
+	  "prototype-kernel, bench_page_pool_cross_cpu", rows_b05 },
+	{ "B06", "bulk", "single, array and list of 1 to 128 pages",
+	  "prototype-kernel, page_bench04_bulk", rows_b06 },
+	{ "B07", "sunrpc", "fill the holes of an array of 259 slots",
+	  "founding document 2, svc_alloc_arg()", rows_b07 },
+	{ "B08", "xdp_drop",
+	  "receive and drop; recycling on and off in a forward",
+	  "founding documents 2, 3 and 5", rows_b08 },
+	{ "B09", "frag_pp",
+	  "frags through a ring of 512 from one core to another",
+	  "Linux, selftests/mm/page_frag/page_frag_test.c", rows_b09 },
+	{ "B12", "qm_fast, qm_N",
+	  "objects through a local cache and a shared queue",
+	  "prototype-kernel, qmempool_bench", rows_b12 },
+	{ "B13", "dpdk_perf", "the loops of DPDK's mempool_perf_autotest",
+	  "DPDK, app/test/test_mempool_perf.c", rows_b13 },
+	{ "B14", "pipeline",
+	  "one core takes pages, another one touches and frees them",
+	  "DPDK 57faf30b07; netdev, order-0 frees (ring sizes)", rows_b14 },
+	{ "B16", "fwd_shared",
+	  "threads take from one pool, and free in part for each other",
+	  "netdev, qmempool: flows that share a pool", rows_b16 },
+	{ "B17", "txcompl",
+	  "completed frames of several pools go back on another core",
+	  "netdev, order-0 frees; page_pool_put_netmem_bulk", rows_b17 },
+	{ "B18", "recycle",
+	  "completion ring to fill ring: straight, or through the pool",
+	  "DPDK rte_eth_recycle_mbufs(), e43d2b89dd", rows_b18 },
+	{ "B19", "preempt", "more threads than cores share a pool",
+	  "DPDK, test_ring_stress: over committed", rows_b19 },
+	{ "B20", "cost_of_safety", "drop and pipeline at each level of checks",
+	  "DPDK 203dcc9cfe", rows_b20 },
+	{ "F01", "hit", "lookups of keys that are there",
+	  "DPDK, app/test/test_hash_perf.c", rows_f01 },
+	{ "F02", "miss", "lookups of keys that are not there",
+	  "DPDK, app/test/test_hash_perf.c", rows_f02 },
+	{ "F03", "replace", "the oldest record goes, a new one comes",
+	  "DPDK, app/test/test_hash_perf.c", rows_f03 },
+	{ "F04", "fill",
+	  "a table filled and emptied; single adds while it grows",
+	  "issue 5: growth without a pause", rows_f04 },
+	{ "W01", "forward",
+	  "rx burst, something done to each frame, tx burst; no wire",
+	  "xdp-tools, xdp-bench: -p no-touch, parse-ip, swap-macs", rows_w01 },
+	{ "W02", "build", "frames of a stream, built and sent to null:",
+	  "issue 6: 100 Mpps with one field, 40 with four", rows_w02 },
+	{ NULL },
 };
 
 /* In the order of enum side. */
@@ -271,7 +327,7 @@ int main(int argc, char **argv)
 	if (mr_ctx_create(NULL, &bench.ctx, &why) < 0)
 		return complain(why.text, 1);
 	start_dpdk(&bench);
-	thread_group_pin(bench.cores[0]);
+	pin_to_core(bench.cores[0]);
 	if (bench.is_listing) {
 		bench.show = list_row;
 		run_workloads(&bench, letter);

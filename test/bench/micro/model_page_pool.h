@@ -24,7 +24,6 @@
 enum {
 	MODEL_CACHE = 128,
 	MODEL_REFILL = 64,
-	MODEL_PAGE_BYTES = 2048,
 	MODEL_NONE = 0, /* an empty slot, and no page */
 };
 
@@ -48,7 +47,6 @@ struct model_page_pool {
 	struct model_lock buddy_lock;
 	uint32_t n_free;
 	word *free_pages;
-	uint8_t *bytes; /* of the pages, where somebody touches them */
 };
 
 static inline void model_lock(struct model_lock *lock)
@@ -73,7 +71,6 @@ static inline void model_free(void *state)
 
 	free(pool->ring);
 	free(pool->free_pages);
-	free(pool->bytes);
 	free(pool);
 }
 
@@ -89,9 +86,7 @@ static inline struct model_page_pool *model_make(uint32_t n_pages,
 	pool->ring_mask = n_ring - 1;
 	pool->ring = calloc(n_ring, sizeof(*pool->ring));
 	pool->free_pages = calloc(n_pages, sizeof(*pool->free_pages));
-	pool->bytes = calloc(n_pages, MODEL_PAGE_BYTES);
-	if (pool->ring == NULL || pool->free_pages == NULL ||
-	    pool->bytes == NULL) {
+	if (pool->ring == NULL || pool->free_pages == NULL) {
 		model_free(pool);
 		return NULL;
 	}
@@ -140,19 +135,14 @@ static inline bool model_refill(struct model_page_pool *pool)
 	return pool->n_cached > 0;
 }
 
-/* is_bulk: the slow path fetches 64 pages at a time, else one. */
-static inline word model_alloc(struct model_page_pool *pool, bool is_bulk)
+/* The slow path fetches 64 pages at a time. */
+static inline word model_alloc(struct model_page_pool *pool)
 {
-	word page;
-
 	if (pool->n_cached > 0)
 		return pool->cache[--pool->n_cached];
 	if (model_refill(pool))
 		return pool->cache[--pool->n_cached];
 	pool->n_slow++;
-	if (!is_bulk)
-		return model_buddy_alloc(pool, &page, 1) == 1 ? page :
-								MODEL_NONE;
 	pool->n_cached = model_buddy_alloc(pool, pool->cache, MODEL_REFILL);
 	return pool->n_cached > 0 ? pool->cache[--pool->n_cached] : MODEL_NONE;
 }

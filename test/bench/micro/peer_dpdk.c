@@ -261,35 +261,6 @@ void dpdk_pool_free(void *state)
 	free(pool);
 }
 
-int dpdk_ring_make(struct variant *variant, void **ret, struct mr_reason *why)
-{
-	const struct wish *wish = &variant->wish;
-	struct dpdk_ring *ring = *ret = calloc(1, sizeof(*ring));
-	char name[RTE_MEMPOOL_NAMESIZE];
-
-	if (ring == NULL)
-		return -1;
-	next_name(name);
-	ring->memory = malloc((size_t)wish->n_objects * wish->n_bytes);
-	ring->ring = rte_ring_create(name, wish->n_objects, SOCKET_ID_ANY,
-				     RING_F_EXACT_SZ);
-	if (ring->ring == NULL || ring->memory == NULL)
-		return fail(why, "rte_ring_create");
-	for (uint32_t i = 0; i < wish->n_objects; i++)
-		rte_ring_enqueue(ring->ring,
-				 ring->memory + (size_t)i * wish->n_bytes);
-	return 0;
-}
-
-void dpdk_ring_free(void *state)
-{
-	struct dpdk_ring *ring = state;
-
-	rte_ring_free(ring->ring);
-	free(ring->memory);
-	free(ring);
-}
-
 static rte_mempool_dequeue_t handler_get;
 static rte_mempool_enqueue_t handler_put;
 static uint64_t n_gets, n_puts, n_got, n_failed;

@@ -38,8 +38,6 @@ extern const struct dpdk_kind dpdk_kinds[DPDK_KINDS];
 /* Members of the table of allocators. */
 int dpdk_pool_make(struct variant *variant, void **ret, struct mr_reason *why);
 void dpdk_pool_free(void *pool);
-int dpdk_ring_make(struct variant *variant, void **ret, struct mr_reason *why);
-void dpdk_ring_free(void *ring);
 
 /*
  * Run the variant's work once more, untimed, with the pool's handler counted:
@@ -52,7 +50,6 @@ void dpdk_pool_count(void *pool, struct variant *variant,
 #include <rte_errno.h>
 #include <rte_mbuf.h> /* of DPDK */
 #include <rte_mempool.h>
-#include <rte_ring.h>
 
 typedef struct rte_mbuf dpdk_frame; /* of DPDK */
 
@@ -62,11 +59,6 @@ struct dpdk_pool {
 	/* The caller's caches, where they were asked for; see dpdk_caches(). */
 	struct rte_mempool_cache *a, *b;
 	struct rte_mempool_cache *from[MAX_THREADS], *to[MAX_THREADS];
-};
-
-struct dpdk_ring {
-	struct rte_ring *ring;
-	uint8_t *memory;
 };
 
 /* On each thread, first: the caches it has if they are not the caller's. */

@@ -1,4 +1,162 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Objects are taken, then given back, by each thread: B12 and B13. */
+#include <stdio.h>
+
+#include "alloc.h"
+
+enum { P_HOLD, P_GET, P_PUT, P_RANDOM }; /* of variant.param; most, or 0 */
+
+/*
+ * Bytes of what a thread holds, 16 each; no two threads write to one page, or a
+ * core would prefetch the other one's lines.
+ */
+static inline size_t held_bytes(uint64_t n_held)
+{
+	return (n_held * 2 * sizeof(word) + 127) / 128 * 128 + 4096;
+}
+
+static inline word *held_by(const struct variant *variant, uint32_t thread)
+{
+	struct harness *harness = variant->state;
+
+	return (word *)(void *)(harness->extra +
+				held_bytes(variant->param[P_HOLD]) * thread);
+}
+
+/* Sizes of calls: fixed, or as 26.11 draws them, never beyond what is left. */
+struct sizes {
+	uint32_t fixed, mask, r;
+};
+
+enum how_many { AS_ASKED, UP_TO_LEFT };
+
+static ALWAYS_INLINE uint32_t next_size(struct sizes *sizes, uint32_t n_left,
+					enum how_many how_many)
+{
+	uint32_t n = sizes->fixed, r;
+
+	if (how_many == AS_ASKED)
+		return n;
+	if (sizes->mask != 0) {
+		r = sizes->r++;
+		n = ((r ^ (r >> 2) ^ (r << 3)) & sizes->mask) + 1;
+	}
+	return n < n_left ? n : n_left;
+}
+
+static inline struct sizes sizes_of(const struct variant *variant, uint32_t p)
+{
+	const uint64_t most = variant->param[P_RANDOM];
+
+	return (struct sizes){ .fixed = (uint32_t)variant->param[p],
+			       .mask = most > 0 ? (uint32_t)most - 1 : 0 };
+}
+
+/* Take what is held, get at a time, and give it back, put at a time. */
+static ALWAYS_INLINE uint64_t hold(struct variant *variant, uint32_t thread,
+				   uint64_t n, const struct ops ops,
+				   const enum how_many how_many,
+				   const uint32_t constant)
+{
+	void *pool = ((struct harness *)variant->state)->pool;
+	void *from = ops.from != NULL ? ops.from(pool, thread) : pool;
+	void *to = ops.to != NULL ? ops.to(pool, thread) : pool;
+	const uint32_t n_held = (uint32_t)variant->param[P_HOLD];
+	struct sizes get = sizes_of(variant, P_GET);
+	struct sizes put = sizes_of(variant, P_PUT);
+	word *words = held_by(variant, thread), *end = words + n_held;
+	uint64_t done;
+	uint32_t k;
+
+	for (done = 0; done < n; done += n_held) {
+		for (word *w = words; w < end; w += k) {
+			k = constant ? constant :
+				       next_size(&get, (uint32_t)(end - w),
+						 how_many);
+			if (!ops.take(from, thread, w, k)) {
+				ops.give(to, thread, words,
+					 (uint32_t)(w - words));
+				return 0;
+			}
+		}
+		keep(words);
+		for (const word *w = words; w < end; w += k) {
+			k = constant ? constant :
+				       next_size(&put, (uint32_t)(end - w),
+						 how_many);
+			ops.give(to, thread, w, k);
+		}
+	}
+	return done;
+}
+
+RUN(hold_objects, hold, OBJECTS, AS_ASKED, 0)
+RUN(hold_qmempool, hold, QMEMPOOL, AS_ASKED, 1)
+RUN(hold_heap, hold, HEAP, AS_ASKED, 1)
+RUN_DPDK(hold_dpdk, hold, MEMPOOL, AS_ASKED, 0)
+
+/*
+ * B12: objects of 256 bytes (an sk_buff) through a local cache and a shared
+ * queue, one at a time: taken and given back at once (fast), or 128 or 256
+ * taken and then given back (N), which no local queue of 32 holds. On one
+ * thread, on as many as cores, and on more.
+ *
+ * Without caches, more threads than cores would wait for each other's tails a
+ * time slice at a time: such a row does not end.
+ */
+static void objects_row(struct bench *bench, uint32_t n_held,
+			uint32_t n_threads)
+{
+	static const struct contestant singles[] = {
+		{ "millrace objects", A_OBJECTS, hold_objects },
+		{ "", A_MEMPOOL, hold_dpdk, C512 | C256 },
+		{ "", A_MEMPOOL, hold_dpdk, C0 },
+		{ "model of qmempool", A_QMEMPOOL, hold_qmempool },
+		{ "malloc", A_MALLOC, hold_heap },
+	};
+	static const struct contestant bulks[] = {
+		{ "millrace objects, in bulk", A_OBJECTS, hold_objects },
+		{ ", in bulk", A_MEMPOOL, hold_dpdk, C512 | C256 },
+	};
+	const bool is_crowded = n_threads > bench_n_cores(bench);
+	struct row row = { .unit = "object",
+			   .n_threads = n_threads,
+			   .is_per_thread = true,
+			   .x_name = "threads",
+			   .x = n_threads };
+	struct variant like = {
+		.count = harness_count,
+		.wish = { .n_objects = n_threads * 2048,
+			  .n_bytes = 256,
+			  .n_extra = held_bytes(n_held) * n_threads },
+		.param = { n_held, 1, 1 },
+	};
+
+	NAME(row.plot, n_held == 1 ? "fast" : "N=%u", n_held);
+	NAME(row.name, "%s threads=%u", row.plot, n_threads);
+	for (uint32_t i = 0; i < N_OF(singles); i++)
+		if (!is_crowded || (i != 2 && (i != 3 || n_held == 1)))
+			bench_add_all(bench, &row, &like, &singles[i], 1);
+	like.param[P_GET] = like.param[P_PUT] = n_held;
+	if (n_held > 1)
+		bench_add_all(bench, &row, &like, bulks, N_OF(bulks));
+	bench_row(bench, &row);
+}
+
+void rows_b12(struct bench *bench)
+{
+	static const uint32_t holds[] = { 1, 128, 256 };
+	const uint32_t n_cores = bench_n_cores(bench);
+
+	for (uint32_t i = 0; i < N_OF(holds); i++) {
+		for (uint32_t n = 1; n <= n_cores;
+		     n = next_n_threads(n, n_cores))
+			objects_row(bench, holds[i], n);
+		if (4 * n_cores <= MAX_THREADS)
+			objects_row(bench, holds[i], 4 * n_cores);
+	}
+}
+
 /*
  * B13: rte_mempool's own workload, mempool_perf_autotest, in the version of
  * DPDK 22.11, and in that of 26.11-rc0, where the sizes of calls may be random,
@@ -8,11 +166,6 @@
  * Ours with "owners on" looks at the owner of each page that it gives back, as
  * all pools do once a page had two.
  */
-#include <stdio.h>
-
-#include "hold.h"
-#include "workloads.h"
-
 #define CASE(ops, k)                                                           \
 	case k:                                                                \
 		return hold(variant, thread, n, ops, UP_TO_LEFT, k)

@@ -1,105 +1,58 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Objects that one thread takes and another one gives back: B05, B14, B15 and
- * B20.
+ * Objects that one thread takes and others give back: B05, B09, B14 and B20.
  */
 #include <stdio.h>
 
 #include "alloc.h"
-#include "workloads.h"
 
 enum { BURST = 32, RING = 1024 };
 
-/* Of a harness whose rings wait; and of a run, what its threads have done. */
-static void count_pipe(struct variant *variant, struct counts *counts)
-{
-	const struct harness *harness = variant->state;
-	const struct hop *hop = harness->hops[0];
-
-	if (hop->n_looks > 0)
-		count_add(counts, "in_flight",
-			  (double)hop->n_waiting / (double)hop->n_looks);
-	count_per_1000(counts, "ring_full_waits_per_1000", harness->n_full,
-		       variant);
-	if (variant->side != SIDE_PLAIN)
-		count_per_1000(counts, "pool_empty_waits_per_1000",
-			       harness->n_empty, variant);
-	harness_count(variant, counts);
-}
-
-/* Take n objects and send them on; give back what comes back, if any does. */
-static ALWAYS_INLINE uint64_t produce(struct harness *harness, uint64_t n,
-				      const struct ops ops)
-{
-	struct hop *back = harness->hops[1];
-	struct patience patience = { 0 };
-	word words[BURST], returned[BURST];
-	uint64_t n_sent = 0, n_back = back == NULL ? n : 0;
-	bool has = false; /* a burst in hand */
-
-	while (n_sent < n || n_back < n) {
-		bool is_idle = true;
-
-		if (n_back < n) {
-			const uint32_t got = hop_get(back, returned, BURST);
-
-			ops.give(harness->pool, 0, returned, got);
-			n_back += got;
-			is_idle = got == 0;
-		}
-		if (n_sent < n && !has) {
-			has = ops.take(harness->pool, 0, words, BURST);
-			harness->n_empty += !has;
-		}
-		if (has && hop_put(harness->hops[0], words, BURST)) {
-			n_sent += BURST;
-			has = false;
-			is_idle = false;
-		}
-		harness->n_full += has;
-		if (!is_idle)
-			patience = (struct patience){ 0 };
-		else if (harness_is_dead(harness, &patience))
-			break;
-	}
-	if (has)
-		ops.give(harness->pool, 0, words, BURST);
-	return n_sent < n || n_back < n ? 0 : n;
-}
-
 /*
- * B05: one core takes pages and deals them round-robin to the others, which
- * give them back; bench_page_pool_cross_cpu. A ring of 1024 leads to each. If
- * it is full the page goes straight back where it came from, and is counted;
- * so are the polls of an empty ring.
+ * B05 and B09: thread 0 takes lots and deals them to the others by turns,
+ * through a ring to each. A lot that finds its ring full goes straight back and
+ * is counted; so are the polls of an empty ring.
  */
-enum { P_BULK, P_ONE }; /* of variant.param: in a returner's call, a dealer's */
+enum { P_BULK, P_LOT }; /* of variant.param: in one call, there and here */
 
-/* Each returner is to get n: whatever was full is dealt again. */
+/* As page_frag_test's cond_resched(): away for a moment, so that more come. */
+static bool gives_up(struct harness *harness, struct patience *patience)
+{
+	for (uint32_t i = 0; i < 16; i++)
+		relax();
+	return harness_is_dead(harness, patience);
+}
+
+/* n objects for each; whatever was full is dealt again. */
 static ALWAYS_INLINE uint64_t deal(struct variant *variant, uint64_t n,
+				   uint32_t lot, bool is_calm,
 				   const struct ops ops)
 {
 	struct harness *harness = variant->state;
-	const uint32_t n_returners = harness->n_threads - 1;
-	const uint32_t one = (uint32_t)variant->param[P_ONE];
+	const uint32_t n_others = harness->n_threads - 1;
 	uint64_t n_dealt[MAX_THREADS] = { 0 }, n_full = 0;
-	word page[BURST];
+	struct patience patience = { 0 };
+	word words[BURST];
 
-	for (uint64_t left = n * n_returners; left > 0;) {
-		for (uint32_t i = 1; i <= n_returners; i++) {
+	for (uint64_t left = n * n_others; left > 0;) {
+		for (uint32_t i = 1; i <= n_others; i++) {
 			if (n_dealt[i] == n)
 				continue;
-			if (!ops.take(harness->pool, 0, page, one)) {
-				sched_yield(); /* all are with returners */
+			if (!ops.take(harness->pool, 0, words, lot)) {
+				sched_yield(); /* all are with the others */
 				continue;
 			}
-			if (hop_put(harness->hops[i], page, 1)) {
-				n_dealt[i]++;
-				left--;
+			if (hop_put(harness->hops[i], words, lot)) {
+				n_dealt[i] += lot;
+				left -= lot;
+				patience = (struct patience){ 0 };
 				continue;
 			}
-			ops.give(harness->pool, 0, page, one);
-			if (++n_full % 1024 == 0)
+			ops.give(harness->pool, 0, words, lot);
+			n_full += lot;
+			if (is_calm && gives_up(harness, &patience))
+				return 0;
+			if (!is_calm && n_full % 1024 == 0)
 				sched_yield();
 		}
 	}
@@ -107,38 +60,37 @@ static ALWAYS_INLINE uint64_t deal(struct variant *variant, uint64_t n,
 	return 0;
 }
 
-static ALWAYS_INLINE uint64_t cross(struct variant *variant, uint32_t thread,
-				    uint64_t n, const struct ops ops)
+static ALWAYS_INLINE uint64_t collect(struct variant *variant, uint32_t thread,
+				      uint64_t n, uint32_t bulk, bool is_calm,
+				      const struct ops ops)
 {
 	struct harness *harness = variant->state;
-	const uint32_t bulk = (uint32_t)variant->param[P_BULK];
+	struct patience patience = { 0 };
 	uint64_t n_idle = 0;
-	word pages[BURST];
+	word words[BURST];
 
-	if (thread == 0)
-		return deal(variant, n, ops);
 	for (uint64_t left = n; left > 0;) {
 		const uint32_t got =
-			hop_get(harness->hops[thread], pages,
+			hop_get(harness->hops[thread], words,
 				left < bulk ? (uint32_t)left : bulk);
 
-		if (got == 0) {
-			if (++n_idle % 10000 == 0)
-				sched_yield();
+		if (got > 0) {
+			ops.give(harness->pool, thread, words, got);
+			left -= got;
+			patience = (struct patience){ 0 };
 			continue;
 		}
-		ops.give(harness->pool, thread, pages, got);
-		left -= got;
+		n_idle++;
+		if (is_calm && gives_up(harness, &patience))
+			return 0;
+		if (!is_calm && n_idle % 10000 == 0)
+			sched_yield();
 	}
 	__atomic_add_fetch(&harness->n_idle, n_idle, __ATOMIC_RELAXED);
 	return n;
 }
 
-RUN(cross_ours, cross, OURS)
-RUN(cross_model, cross, MODEL)
-RUN_DPDK(cross_dpdk, cross, DPDK)
-
-static void count_cross(struct variant *variant, struct counts *counts)
+static void count_dealt(struct variant *variant, struct counts *counts)
 {
 	const struct harness *harness = variant->state;
 
@@ -147,6 +99,21 @@ static void count_cross(struct variant *variant, struct counts *counts)
 		       variant);
 	harness_count(variant, counts);
 }
+
+/* B05: pages one by one, as bench_page_pool_cross_cpu. */
+static ALWAYS_INLINE uint64_t cross(struct variant *variant, uint32_t thread,
+				    uint64_t n, const struct ops ops)
+{
+	if (thread == 0)
+		return deal(variant, n, (uint32_t)variant->param[P_LOT], false,
+			    ops);
+	return collect(variant, thread, n, (uint32_t)variant->param[P_BULK],
+		       false, ops);
+}
+
+RUN(cross_ours, cross, OURS)
+RUN(cross_model, cross, MODEL)
+RUN_DPDK(cross_dpdk, cross, DPDK)
 
 /* The original has two returners; more where there are cores for them. */
 void rows_b05(struct bench *bench)
@@ -165,7 +132,7 @@ void rows_b05(struct bench *bench)
 					   .x_name = "returners",
 					   .x = n };
 			const struct variant like = {
-				.count = count_cross,
+				.count = count_dealt,
 				.wish = { .n_objects = 32000,
 					  .n_hops = n + 1,
 					  .hop_words = RING },
@@ -180,34 +147,172 @@ void rows_b05(struct bench *bench)
 }
 
 /*
+ * B09: the kernel's page_frag_test: one core cuts frags and pushes them into a
+ * ring of 512, another one pops and frees them; with one thread the ring is
+ * filled, then emptied. An operation is a frag from cut to free, the ring
+ * included. hop=1 is the original: one frag at a time on both sides. hop=32 is
+ * how packets travel.
+ *
+ * Frags that are aligned to 64 bytes and frags that are not stand in one row:
+ * the first ratio says whether the alignment costs anything. DPDK's objects are
+ * aligned always.
+ */
+enum { FRAG_RING = 512, FRAGS_BYTES = 8 << 20 };
+
+static ALWAYS_INLINE uint64_t fill_then_empty(struct variant *variant,
+					      uint64_t n, const struct ops ops)
+{
+	struct harness *harness = variant->state;
+	struct hop *hop = harness->hops[1];
+	uint64_t done = 0;
+	word at;
+
+	while (done < n) {
+		uint32_t n_in = 0;
+
+		while (ops.take(harness->pool, 0, &at, 1) &&
+		       hop_put(hop, &at, 1))
+			n_in++;
+		if (n_in < FRAG_RING)
+			return 0;
+		ops.give(harness->pool, 0, &at, 1);
+		while (hop_get(hop, &at, 1) == 1)
+			ops.give(harness->pool, 0, &at, 1);
+		done += n_in;
+	}
+	return done;
+}
+
+/* The lot is a constant in each of the loops. */
+static ALWAYS_INLINE uint64_t through(struct variant *variant, uint32_t thread,
+				      uint64_t n, const struct ops ops)
+{
+	const bool is_single = variant->param[P_LOT] == 1;
+
+	if (variant->row->n_threads == 1)
+		return fill_then_empty(variant, n, ops);
+	n = n_of_run(n, BURST);
+	if (thread != 0)
+		return is_single ? collect(variant, 1, n, 1, true, ops) :
+				   collect(variant, 1, n, BURST, true, ops);
+	return is_single ? deal(variant, n, 1, true, ops) :
+			   deal(variant, n, BURST, true, ops);
+}
+
+RUN(through_ours, through, FRAGS)
+RUN(through_kernel, through, KERNEL_FRAGS)
+RUN(through_heap, through, HEAP_FRAGS)
+RUN_DPDK(through_dpdk, through, DPDK)
+
+static void through_rows(struct bench *bench, uint32_t n_threads, uint32_t hop)
+{
+	static const struct contestant list[] = {
+		{ "frag cache", A_FRAGS, through_ours },
+		{ "frag cache, aligned", A_FRAGS, through_ours, .how = 64 },
+		{ "model of page_frag_cache", A_PAGE_FRAG, through_kernel },
+		{ "model of page_frag_cache, aligned", A_PAGE_FRAG,
+		  through_kernel, .how = 64 },
+		{ "", A_MEMPOOL, through_dpdk, C_ALL },
+		{ "malloc", A_MALLOC, through_heap },
+		{ "malloc, aligned", A_MALLOC, through_heap, .how = 64 },
+	};
+	static const uint32_t sizes[] = { 12, 75, 256, 1024, 2048 };
+
+	for (uint32_t i = 0; i < N_OF(sizes); i++) {
+		struct row row = { .unit = "frag",
+				   .n_threads = n_threads,
+				   .x_name = "bytes of a frag",
+				   .x = sizes[i] };
+		struct variant like = {
+			.count = count_dealt,
+			.wish = { .n_hops = 2,
+				  .hop_words = FRAG_RING,
+				  .frag_bytes = sizes[i] },
+			.param = { hop, hop },
+		};
+
+		NAME(row.plot, "threads=%u hop=%u alloc", n_threads, hop);
+		NAME(row.name, "len=%u %s", sizes[i], row.plot);
+		for (uint32_t k = 0; k < N_OF(list); k++) {
+			/* DPDK has a whole object for each frag. */
+			like.wish.n_bytes =
+				list[k].alloc == A_MEMPOOL ? 2048 : 4096;
+			like.wish.n_objects = FRAGS_BYTES / like.wish.n_bytes;
+			like.wish.align = (uint32_t)list[k].how;
+			bench_add_all(bench, &row, &like, &list[k], 1);
+		}
+		bench_row(bench, &row);
+	}
+}
+
+void rows_b09(struct bench *bench)
+{
+	through_rows(bench, 2, 1);
+	through_rows(bench, 1, 1);
+	through_rows(bench, 2, BURST);
+}
+
+/*
  * B14: one core takes pages in bursts of 32, the other one touches their bytes
  * and gives them back:
  *
  *     core 0: take -> ring -> core 1: touch -> give
  *
- * With back=ring the pages come back through a second ring, and core 0 gives
- * them back where it took them. The rows by ring size show what a longer queue
- * costs (the advice of founding document 4): as a driver that completes late,
- * core 1 waits until the ring is three quarters full, then empties it. Such a
- * queue holds, and returns at once, pages that no cache has room for.
+ * The rows by ring size show what a longer queue costs (the advice of founding
+ * document 4): as a driver that completes late, core 1 waits until the ring is
+ * three quarters full, then empties it. Such a queue holds, and returns at
+ * once, pages that no cache has room for.
  *
  * What is taken is room for a frame of Ethernet behind a headroom, out of 2048
  * bytes: ours begins at one of the lines that are left over, an object of
  * rte_mempool has a header and padding that spread them.
  */
-enum { P_TOUCH, P_IS_LATE }; /* of variant.param */
+enum { P_IS_TOUCHED, P_IS_LATE }; /* of variant.param */
 
-static ALWAYS_INLINE void touch_all(struct harness *harness, const word *words,
-				    uint32_t n, uint64_t touch,
-				    const struct ops ops)
+/* Of a harness whose rings wait; and of a run, what its threads have done. */
+static void count_pipe(struct variant *variant, struct counts *counts)
 {
-	for (uint32_t i = 0; i < n && touch > 0; i++) {
-		uint64_t *data = ops.data(harness->pool, words[i]);
+	const struct harness *harness = variant->state;
+	const struct hop *hop = harness->hops[0];
 
-		data[0]++; /* as a forwarder writes the header */
-		if (touch > 1)
-			harness->sum += data[8];
+	if (hop->n_looks > 0)
+		count_add(counts, "in_flight",
+			  (double)hop->n_waiting / (double)hop->n_looks);
+	count_per_1000(counts, "ring_full_waits_per_1000", harness->n_full,
+		       variant);
+	if (variant->side != SIDE_PLAIN)
+		count_per_1000(counts, "pool_empty_waits_per_1000",
+			       harness->n_empty, variant);
+	harness_count(variant, counts);
+}
+
+/* Take n objects and send them on. */
+static ALWAYS_INLINE uint64_t produce(struct harness *harness, uint64_t n,
+				      const struct ops ops)
+{
+	struct patience patience = { 0 };
+	word words[BURST];
+	uint64_t n_sent = 0;
+	bool has = false; /* a burst in hand */
+
+	while (n_sent < n) {
+		if (!has) {
+			has = ops.take(harness->pool, 0, words, BURST);
+			harness->n_empty += !has;
+		}
+		if (has && hop_put(harness->hops[0], words, BURST)) {
+			n_sent += BURST;
+			has = false;
+			patience = (struct patience){ 0 };
+			continue;
+		}
+		harness->n_full += has;
+		if (harness_is_dead(harness, &patience))
+			break;
 	}
+	if (has)
+		ops.give(harness->pool, 0, words, BURST);
+	return n_sent < n ? 0 : n;
 }
 
 /* Whether so much is there that a late core begins; left: what is to come. */
@@ -218,9 +323,9 @@ static bool is_time(const struct hop *hop, uint64_t left)
 	return hop_count(hop) >= (left < most ? left : most);
 }
 
-/* Touch n objects, and give them back or send them back. */
+/* Touch n objects, and give them back. */
 static ALWAYS_INLINE uint64_t consume(struct harness *harness, uint64_t n,
-				      uint64_t touch, bool is_late,
+				      bool is_touched, bool is_late,
 				      const struct ops ops)
 {
 	struct patience patience = { 0 };
@@ -241,14 +346,11 @@ static ALWAYS_INLINE uint64_t consume(struct harness *harness, uint64_t n,
 			continue;
 		}
 		patience = (struct patience){ 0 };
-		touch_all(harness, words, got, touch, ops);
+		/* As a forwarder writes the header. */
+		for (uint32_t i = 0; i < got && is_touched; i++)
+			++*(uint64_t *)ops.data(harness->pool, words[i]);
 		done += got;
-		if (harness->hops[1] == NULL)
-			ops.give(harness->pool, 1, words, got);
-		else
-			while (!hop_put(harness->hops[1], words, got))
-				if (harness_is_dead(harness, &patience))
-					return 0;
+		ops.give(harness->pool, 1, words, got);
 	}
 	idle(harness, 1, ops);
 	return 0;
@@ -263,15 +365,10 @@ static ALWAYS_INLINE uint64_t pipeline(struct variant *variant, uint32_t thread,
 	n = n_of_run(n, BURST);
 	if (thread == 0)
 		return produce(harness, n, ops);
-	/* One copy of the loop for each: the touch is a constant in it. */
-	switch (variant->param[P_TOUCH]) {
-	case 0:
-		return consume(harness, n, 0, is_late, ops);
-	case 1:
-		return consume(harness, n, 1, is_late, ops);
-	default:
-		return consume(harness, n, 2, is_late, ops);
-	}
+	/* One copy of the loop for each. */
+	return variant->param[P_IS_TOUCHED] != 0 ?
+		       consume(harness, n, true, is_late, ops) :
+		       consume(harness, n, false, is_late, ops);
 }
 
 RUN(pipeline_ours, pipeline, OURS)
@@ -280,17 +377,16 @@ RUN(pipeline_heap, pipeline, HEAP)
 RUN_DPDK(pipeline_dpdk, pipeline, DPDK)
 
 /* ring: 0: rows by the size of the pool, with a ring of 1024. */
-static void pipeline_row(struct bench *bench, uint32_t n_pages, uint32_t touch,
-			 uint32_t ring, bool is_back)
+static void pipeline_row(struct bench *bench, uint32_t n_pages, bool is_touched,
+			 uint32_t ring)
 {
-	static const char *const touches[] = { "none", "header", "header+64" };
 	static const struct contestant list[] = {
 		POOLS(pipeline_ours, pipeline_dpdk),
 		{ "ring alone", A_ROUND, pipeline_round },
 		{ "malloc", A_MALLOC, pipeline_heap },
 	};
 	const bool is_rings = ring > 0;
-	const char *back = is_back ? " back=ring" : "";
+	const char *touch = is_touched ? "header" : "none";
 	struct row row = { .unit = "page",
 			   .n_threads = 2,
 			   .plot_count = is_rings ? "in_flight" : NULL,
@@ -301,18 +397,14 @@ static void pipeline_row(struct bench *bench, uint32_t n_pages, uint32_t touch,
 		.count = count_pipe,
 		.wish = { .n_objects = n_pages,
 			  .frag_bytes = 128 + 1518,
-			  .n_hops = is_back ? 2 : 1,
+			  .n_hops = 1,
 			  .hop_words = is_rings ? ring : RING },
-		.param = { touch, is_rings },
+		.param = { is_touched, is_rings },
 	};
 
-	if (is_rings)
-		NAME(row.name, "ring=%u touch=%s", ring, touches[touch]);
-	else
-		NAME(row.name, "pages=%u touch=%s%s", n_pages, touches[touch],
-		     back);
-	NAME(row.plot, "%s touch=%s%s", is_rings ? "ring sizes" : "pool sizes",
-	     touches[touch], back);
+	NAME(row.name, "%s=%u touch=%s", is_rings ? "ring" : "pages",
+	     is_rings ? ring : n_pages, touch);
+	NAME(row.plot, "%s sizes touch=%s", is_rings ? "ring" : "pool", touch);
 	bench_add_all(bench, &row, &like, list, N_OF(list));
 	bench_row(bench, &row);
 }
@@ -321,141 +413,11 @@ void rows_b14(struct bench *bench)
 {
 	static const uint32_t pools[] = { 2048, 16384, 32768, 65536, 131072 };
 
-	for (uint32_t touch = 0; touch < 3; touch++)
-		for (uint32_t i = 0; i < N_OF(pools); i++)
-			pipeline_row(bench, pools[i], touch, 0, false);
-	for (uint32_t i = 0; i < N_OF(pools); i++)
-		pipeline_row(bench, pools[i], 1, 0, true);
+	for (uint32_t i = 0; i < 2 * N_OF(pools); i++)
+		pipeline_row(bench, pools[i % N_OF(pools)], i >= N_OF(pools),
+			     0);
 	for (uint32_t ring = 64; ring <= 4096; ring *= 2)
-		pipeline_row(bench, 32768, 1, ring, false);
-}
-
-/*
- * B15: as B14, but the second core queues the pages before it frees them, as a
- * traffic shaper does. How many it queues is a random walk between 0 and 16 Ki:
- * with each burst that comes the aim moves by up to 256, and all that is above
- * it goes. So pages come back in clumps, which no cache of a fixed size holds:
- * the figures beside the time say how often each went behind its cache.
- */
-enum { QUEUE = 32768, MAX_AIM = 16384, STEP = 256 };
-
-/* First in, first out; stays filled from run to run. */
-struct queue {
-	uint32_t head, tail, aim;
-	uint64_t random;
-	word words[QUEUE];
-};
-
-static struct queue *queue_of(struct harness *harness)
-{
-	return (struct queue *)(void *)harness->extra;
-}
-
-static int begin_queue(struct variant *variant, struct mr_reason *why)
-{
-	(void)why;
-	queue_of(variant->state)->random = RANDOM_SEED;
-	return 0;
-}
-
-static void end_queue(struct variant *variant)
-{
-	struct harness *harness = variant->state;
-	struct queue *queue = queue_of(harness);
-
-	for (; variant->side == SIDE_OURS && queue->head != queue->tail;
-	     queue->head++)
-		ours_give(harness->pool, 1, &queue->words[queue->head % QUEUE],
-			  1);
-}
-
-/* Where the walk is now; at both ends it turns round. */
-static uint32_t next_aim(struct queue *queue)
-{
-	int32_t aim;
-
-	aim = (int32_t)queue->aim - STEP +
-	      (int32_t)(random_u32(&queue->random) % (2 * STEP + 1));
-	if (aim < 0)
-		aim = -aim;
-	if (aim > MAX_AIM)
-		aim = 2 * MAX_AIM - aim;
-	queue->aim = (uint32_t)aim;
-	return queue->aim;
-}
-
-/* Queue what came, and free the oldest above the aim, in bursts. */
-static ALWAYS_INLINE void shape(struct harness *harness, const word *words,
-				uint32_t n, const struct ops ops)
-{
-	struct queue *queue = queue_of(harness);
-	const uint32_t aim = next_aim(queue);
-
-	for (uint32_t i = 0; i < n; i++)
-		queue->words[queue->tail++ % QUEUE] = words[i];
-	while (queue->tail - queue->head > aim) {
-		const uint32_t over = queue->tail - queue->head - aim;
-		const uint32_t at = queue->head % QUEUE;
-		uint32_t go = over < BURST ? over : BURST;
-
-		if (go > QUEUE - at)
-			go = QUEUE - at;
-		ops.give(harness->pool, 1, &queue->words[at], go);
-		queue->head += go;
-	}
-}
-
-static ALWAYS_INLINE uint64_t shaper(struct variant *variant, uint32_t thread,
-				     uint64_t n, const struct ops ops)
-{
-	struct harness *harness = variant->state;
-	struct patience patience = { 0 };
-	word words[BURST];
-
-	n = n_of_run(n, BURST);
-	if (thread == 0)
-		return produce(harness, n, ops);
-	for (uint64_t done = 0; done < n;) {
-		const uint32_t got = hop_get(harness->hops[0], words, BURST);
-
-		if (got > 0) {
-			shape(harness, words, got, ops);
-			done += got;
-			patience = (struct patience){ 0 };
-			continue;
-		}
-		idle(harness, 1, ops);
-		if (harness_is_dead(harness, &patience))
-			break;
-	}
-	idle(harness, 1, ops);
-	return 0;
-}
-
-RUN(shaper_ours, shaper, OURS)
-RUN(shaper_heap, shaper, HEAP)
-RUN_DPDK(shaper_dpdk, shaper, DPDK)
-
-void rows_b15(struct bench *bench)
-{
-	static const struct contestant list[] = {
-		POOLS(shaper_ours, shaper_dpdk),
-		{ "malloc", A_MALLOC, shaper_heap },
-	};
-	struct row row = { .name = "queue=0..16384",
-			   .unit = "page",
-			   .n_threads = 2 };
-	const struct variant like = { .count = count_pipe,
-				      .begin = begin_queue,
-				      .end = end_queue,
-				      .wish = { .n_objects = 32768,
-						.n_hops = 1,
-						.hop_words = RING,
-						.n_extra = sizeof(
-							struct queue) } };
-
-	bench_add_all(bench, &row, &like, list, N_OF(list));
-	bench_row(bench, &row);
+		pipeline_row(bench, 32768, true, ring);
 }
 
 /*

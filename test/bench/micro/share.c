@@ -4,7 +4,6 @@
 
 #include "alloc.h"
 #include "latency.h"
-#include "workloads.h"
 
 enum { BURST = 32, RING = 1024 };
 

@@ -13,15 +13,12 @@
  * its own, with a clock around each call:
  *
  *     p50_ns .. max_ns       of a call
- *     shared_path_percent    of the time of all calls: what those that moved a
- *                            magazine took longer than the others
  *     depot_ops_per_32       on both sides, by 32 pages
  */
 #include <stdio.h>
 
 #include "alloc.h"
 #include "latency.h"
-#include "workloads.h"
 
 enum { P_BURST, P_IS_MIXED, P_IS_TIMED }; /* of variant.param */
 
@@ -209,47 +206,11 @@ static ALWAYS_INLINE uint64_t send(struct variant *variant, uint32_t thread,
 	return done;
 }
 
-/* Pages that the thread's cache has; 0 if nobody can say. */
-static uint64_t held_of(const struct variant *variant, uint32_t thread)
-{
-	const struct harness *harness = variant->state;
-	const struct our_pool *our = harness->pool;
-	struct mr_cache_stats stats = { .size = sizeof(stats) };
-
-	if (variant->side != SIDE_OURS)
-		return 0;
-	mr_cache_stats(our->caches[0][thread], &stats);
-	return stats.n_pages + stats.n_open;
-}
-
-/* One completed burst, with a clock. */
-static ALWAYS_INLINE void complete_timed(struct variant *variant,
-					 uint32_t thread, const word *words,
-					 uint32_t n, const struct completer by)
-{
-	struct harness *harness = variant->state;
-	struct pair *pair = pair_of(harness, thread);
-	const uint64_t held = held_of(variant, thread);
-	const uint64_t start = latency_now();
-	uint64_t took;
-
-	by.complete(harness->pool, thread, words, n);
-	took = latency_now() - start;
-	latency_add(&pair->latency, took);
-	/* It holds fewer than it got: a magazine went. */
-	if (held + n >= held_of(variant, thread) + MR_MAGAZINE_PAGES) {
-		pair->n_shared++;
-		pair->shared_cycles += took;
-	} else {
-		pair->n_private++;
-		pair->private_cycles += took;
-	}
-}
-
 static ALWAYS_INLINE void complete(struct variant *variant, uint32_t thread,
 				   const struct completer by)
 {
 	const uint32_t burst = (uint32_t)variant->param[P_BURST];
+	const bool is_timed = variant->param[P_IS_TIMED] != 0;
 	struct harness *harness = variant->state;
 	struct pair *pair = pair_of(harness, thread);
 	struct patience patience = { 0 };
@@ -262,11 +223,13 @@ static ALWAYS_INLINE void complete(struct variant *variant, uint32_t thread,
 			hop_get(harness->hops[thread / 2], words, burst);
 
 		if (n > 0) {
+			const uint64_t begin = is_timed ? latency_now() : 0;
+
+			by.complete(harness->pool, thread, words, n);
+			if (is_timed)
+				latency_add(&pair->latency,
+					    latency_now() - begin);
 			patience = (struct patience){ 0 };
-			if (variant->param[P_IS_TIMED] != 0)
-				complete_timed(variant, thread, words, n, by);
-			else
-				by.complete(harness->pool, thread, words, n);
 		} else if (is_last) {
 			break;
 		} else {
@@ -340,25 +303,6 @@ static void count_ours(struct variant *variant, struct counts *counts)
 	count_huge(our->pools[0], counts);
 }
 
-static void count_shared(struct harness *harness, struct counts *counts)
-{
-	double shared = 0, private = 0, n_shared = 0, n_private = 0;
-
-	for (uint32_t t = 0; t < harness->n_threads; t += 2) {
-		const struct pair *pair = pair_of(harness, t);
-
-		shared += (double)pair->shared_cycles;
-		private += (double)pair->private_cycles;
-		n_shared += (double)pair->n_shared;
-		n_private += (double)pair->n_private;
-	}
-	if (n_private == 0 || n_shared == 0)
-		return;
-	count_add(counts, "shared_path_percent",
-		  100 * (shared - n_shared * private / n_private) /
-			  (shared + private));
-}
-
 static void count(struct variant *variant, struct counts *counts)
 {
 	struct harness *harness = variant->state;
@@ -376,8 +320,6 @@ static void count(struct variant *variant, struct counts *counts)
 		latencies[i] = pair_of(harness, 2 * i)->latency;
 	latency_count(latencies, n_pairs, counts);
 	free(latencies);
-	if (variant->side == SIDE_OURS)
-		count_shared(harness, counts);
 }
 
 static void row_of(struct bench *bench, uint32_t per_core, uint32_t burst,
