@@ -6,7 +6,7 @@ DPDK and for us while it runs.
 
 --native     both sides compiled with -march=native, in build-native/;
              libdpdk itself stays as the distribution built it
---goals      all goals in less than 12 minutes; the report (report.md,
+--goals      all goals in less than 12 minutes; the report (report.txt,
              report.json, charts) is in build/bench-goals, or --out DIR
 --plots DIR  measure the cases whose charts say most, about 20 minutes, and
              put the charts into DIR

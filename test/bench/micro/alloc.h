@@ -415,8 +415,7 @@ GIVE(either_give, thread == 0 ? direct_give(pool, thread, words, n) :
 				ring_give(pool, thread, words, n))
 
 #define BUDDY ((struct ops){ buddy_take, buddy_give, NULL, NULL })
-#define BUDDY_SINGLE                                                           \
-	((struct ops){ buddy_single_take, buddy_give, NULL, NULL })
+#define BUDDY_SINGLE ((struct ops){ buddy_single_take, buddy_give, NULL, NULL })
 #define MODEL_DIRECT ((struct ops){ model_take, direct_give, NULL, NULL })
 #define MODEL ((struct ops){ model_take, either_give, NULL, NULL })
 

@@ -67,16 +67,16 @@ enum caches { CACHES_ONE, CACHES_OTHERS, CACHES_AWAY };
 
 /* What the harness of a variant is made of. 0 is the default of each. */
 struct wish {
-	uint32_t n_objects;           /* in each pool; 16 Ki */
-	uint32_t n_bytes;             /* of an object; 2048 */
-	uint32_t frag_bytes;          /* of what is taken; n_bytes */
-	uint32_t align;               /* of a frag; 1 */
-	uint32_t n_pools;             /* 1; more have one region */
-	enum caches caches;           /* for each thread */
-	bool has_owners;              /* ours: a page had two owners once */
-	bool is_owned;                /* DPDK: the caller's caches */
-	uint32_t n_hops, hop_words;   /* rings of the harness; a power of two */
-	size_t n_extra; /* bytes of the harness for the workload */
+	uint32_t n_objects;         /* in each pool; 16 Ki */
+	uint32_t n_bytes;           /* of an object; 2048 */
+	uint32_t frag_bytes;        /* of what is taken; n_bytes */
+	uint32_t align;             /* of a frag; 1 */
+	uint32_t n_pools;           /* 1; more have one region */
+	enum caches caches;         /* for each thread */
+	bool has_owners;            /* ours: a page had two owners once */
+	bool is_owned;              /* DPDK: the caller's caches */
+	uint32_t n_hops, hop_words; /* rings of the harness; a power of two */
+	size_t n_extra;             /* bytes of the harness for the workload */
 	const struct dpdk_kind *kind; /* DPDK */
 	struct mr_pool_config ours;   /* what else ours is to be */
 };
@@ -105,9 +105,9 @@ struct variant {
 	/* Say what happened, after the last sample; or NULL. */
 	void (*count)(struct variant *variant, struct counts *counts);
 	void (*teardown)(
-		struct variant *variant);        /* or NULL; after a setup() */
-	uint64_t param[8];                       /* the workload's */
-	void *state;                             /* the variant's */
+		struct variant *variant); /* or NULL; after a setup() */
+	uint64_t param[8];                /* the workload's */
+	void *state;                      /* the variant's */
 	struct bench *bench; /* set by the harness, as what follows */
 	const struct row *row;
 	uint64_t n_done;   /* operations so far, of all threads */
@@ -146,7 +146,7 @@ rows_fn rows_b20, rows_f01, rows_f02, rows_f03, rows_f04, rows_w01, rows_w02;
 struct workload {
 	const char *name;   /* "B06" */
 	const char *title;  /* "bulk" */
-	const char *what;   /* one line for --list and the report */
+	const char *what;   /* one line for --list and the charts */
 	const char *source; /* where the workload comes from */
 	rows_fn *rows;
 };

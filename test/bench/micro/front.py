@@ -30,11 +30,6 @@ class MicroError(Exception):
     """What is wrong, in one line; the second argument is the exit status."""
 
 
-# Short options up to 0.1. -q, which was --quick, is --quiet as everywhere.
-OLD = {"-l": "list", "-s": "samples", "-t": "sample-ms", "-g": "goals", "-O": "only",
-       "-o": "only-ours", "-d": "out", "-Q": "quiet"}
-
-
 class Parser(argparse.ArgumentParser):
     """One line says what is wrong."""
 
@@ -60,7 +55,7 @@ def parser(command: str) -> argparse.ArgumentParser:
         help="the same as --only ours")
     add("-c", "--cores", metavar="LIST", help="cores to use in that order, as 1,3-5")
     add("-j", "--json", action="store_true", help="one JSON object on stdout, and no table")
-    add("--out", metavar="DIR", type=Path, help="write report.json, report.md and plots there")
+    add("--out", metavar="DIR", type=Path, help="write report.json, report.txt and plots there")
     add("-q", "--quiet", action="store_true", help="no progress on stderr")
     return p
 
@@ -99,7 +94,7 @@ def print_list(rows: list[dict[str, Any]]) -> None:
     before = ""
     for row in rows:
         if row["workload"] != before:
-            print(f"{row['workload']:4} {row['title']:14} {row['what']}")
+            print(f"{row['workload']:4} {row['title']:14} {row['what']} ({row['source']})")
             before = row["workload"]
         print(f"  {goals.name_of(row)}")
 
@@ -171,7 +166,7 @@ def measure(words: list[str], rows: list[dict[str, Any]], options: argparse.Name
                 document.update(said)
             else:
                 what = about.setdefault(said["workload"], {"plot_counts": {}})
-                what |= {key: said.pop(key) for key in ("what", "source")}
+                what["what"] = said.pop("what")
                 what["plot_counts"][said.get("plot")] = said.pop("plot_count", "")
                 row = stats.evaluated(said)
                 progress.end(len(document["rows"]))
@@ -187,7 +182,7 @@ def write_out(document: dict[str, Any], about: dict[str, dict[str, Any]], is_who
     try:
         folder.mkdir(exist_ok=True)
         (folder / "report.json").write_text(json.dumps(document, indent=1) + "\n")
-        (folder / "report.md").write_text(report.markdown(document, about, is_whole))
+        (folder / "report.txt").write_text(report.text(document, is_whole))
         from micro import plots  # pylint: disable=import-outside-toplevel
         plots.write_all(document, about, folder)
     except OSError as why:
@@ -195,9 +190,6 @@ def write_out(document: dict[str, Any], about: dict[str, dict[str, Any]], is_who
 
 
 def run(program: str, command: str, words: list[str]) -> int:
-    for word in words:
-        if word in OLD:
-            raise MicroError(f"{word} is now --{OLD[word]}", 2)
     options = parser(command).parse_args(words)
     line = engine_words(program, command, options)
     rows = [row for row in listed(line) if is_asked_for(row, options)]

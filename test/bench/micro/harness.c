@@ -183,8 +183,10 @@ static void thread_group_stop(struct thread_group *thread_group)
  * number in cores[], or round again where there are fewer. is_registered: each
  * thread tells DPDK of itself. NULL: no threads.
  */
-static struct thread_group *thread_group_start(const uint32_t *cores, uint32_t n_cores,
-					uint32_t n_threads, bool is_registered)
+static struct thread_group *thread_group_start(const uint32_t *cores,
+					       uint32_t n_cores,
+					       uint32_t n_threads,
+					       bool is_registered)
 {
 	struct thread_group *thread_group = calloc(1, sizeof(*thread_group));
 
@@ -214,8 +216,8 @@ static struct thread_group *thread_group_start(const uint32_t *cores, uint32_t n
 
 /* Let all threads run the variant, once. */
 static void thread_group_run(struct thread_group *thread_group,
-		      struct variant *variant, uint64_t n,
-		      struct run *ret)
+			     struct variant *variant, uint64_t n,
+			     struct run *ret)
 {
 	const uint64_t stolen = n_stolen(thread_group);
 	uint64_t start_ns, start_cycles;
@@ -352,8 +354,7 @@ static bool calibrate(struct bench *bench, struct thread_group *thread_group,
 /* All runs of one sample, unless a signal comes. */
 static void run_sample(const struct bench *bench,
 		       struct thread_group *thread_group,
-		       struct variant *variant, uint64_t n_ops,
-		       struct run *ret)
+		       struct variant *variant, uint64_t n_ops, struct run *ret)
 {
 	*ret = (struct run){ 0 };
 	for (uint32_t i = n_runs_of_sample(bench); i > 0; i--) {

@@ -34,9 +34,9 @@ struct bench {
 	uint32_t cores[MAX_THREADS];
 	bool has_dpdk;
 	char why_no_dpdk[160];
-	bool is_listing;                 /* show rows, and measure none */
-	bool is_counting;                /* only count variants */
-	const struct workload *workload; /* whose rows are run */
+	bool is_listing;                   /* show rows, and measure none */
+	bool is_counting;                  /* only count variants */
+	const struct workload *workload;   /* whose rows are run */
 	struct thread_group *thread_group; /* of this row */
 	uint32_t n_jobs;                   /* variants in all rows */
 	uint32_t n_jobs_done;

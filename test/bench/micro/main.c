@@ -224,11 +224,10 @@ static void show_row(const struct bench *bench, const struct row *row,
 	const struct workload *w = bench->workload;
 	json_t *variants = json_array();
 	json_t *object = json_pack(
-		"{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:b, s:o}", "workload",
-		w->name, "title", w->title, "what", w->what, "source",
-		w->source, "name", row->name, "unit", row->unit, "threads",
-		(int)row->n_threads, "per_thread", row->is_per_thread,
-		"players", variants);
+		"{s:s, s:s, s:s, s:s, s:s, s:i, s:b, s:o}", "workload", w->name,
+		"title", w->title, "what", w->what, "name", row->name, "unit",
+		row->unit, "threads", (int)row->n_threads, "per_thread",
+		row->is_per_thread, "players", variants);
 
 	for (uint32_t i = 0; i < row->n_variants; i++)
 		json_array_append_new(
@@ -250,9 +249,10 @@ static void list_row(const struct bench *bench, const struct row *row,
 	const struct workload *w = bench->workload;
 
 	(void)books;
-	print_json(json_pack("{s:s, s:s, s:s, s:s, s:i}", "workload", w->name,
-			     "title", w->title, "what", w->what, "name",
-			     row->name, "players", (int)row->n_variants));
+	print_json(json_pack("{s:s, s:s, s:s, s:s, s:s, s:i}", "workload",
+			     w->name, "title", w->title, "what", w->what,
+			     "source", w->source, "name", row->name, "players",
+			     (int)row->n_variants));
 }
 
 static void start_dpdk(struct bench *bench)

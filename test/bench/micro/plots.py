@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Charts of micro-benchmarks as SVG files.
 
-Rows of one plot are points of lines, by their x; other rows are bars. The
+Rows of one plot are points of lines, by their x; other rows have no chart. The
 legend stands in the order of the lines' right ends, and repeats colour, dashes
 and marks: a chart must be readable without seeing colours.
 """
@@ -66,34 +66,18 @@ def draw_lines(axes: Any, rows: list[dict[str, Any]], count: str) -> None:
     axes.legend(loc="upper left", bbox_to_anchor=(1.02, 1), frameon=False)
 
 
-def draw_bars(axes: Any, row: dict[str, Any]) -> None:
-    variants = [p for p in row["players"] if "ns" in p]
-    axes.barh([p["name"] for p in variants], [p["ns"]["median"] for p in variants],
-              xerr=[p["ns"]["mad"] for p in variants],
-              color=[COLOURS[p["side"]] for p in variants])
-    for i, variant in enumerate(variants):
-        axes.text(variant["ns"]["median"], i, f" {variant['ns']['median']:.4g}", va="center")
-    axes.invert_yaxis()
-
-
 def write(document: dict[str, Any], rows: list[dict[str, Any]], count: str, what: str,
           folder: Path) -> None:
-    """One chart, named after the plot or the row."""
+    """One chart, named after the plot."""
     row, machine = rows[0], document["machine"]
-    words = " ".join(filter(None, [row.get("plot", row["name"]), count]))
+    words = " ".join(filter(None, [row["plot"], count]))
     if not any(value_of(p, count) for r in rows for p in r["players"]):
         return
-    is_lines = "plot" in row
-    height = 4.8 if is_lines else 1.4 + 0.25 * len(row["players"])
-    figure, axes = plt.subplots(figsize=(9.4, height))
+    figure, axes = plt.subplots(figsize=(9.4, 4.8))
     unit = f"ns by {row['unit']}" if not count else \
         f"{row['unit']}s {'in flight' if count == 'in_flight' else count}"
-    if is_lines:
-        draw_lines(axes, rows, count)
-        axes.set_ylabel(unit)
-    else:
-        draw_bars(axes, row)
-        axes.set_xlabel(unit)
+    draw_lines(axes, rows, count)
+    axes.set_ylabel(unit)
     figure.suptitle(f"{row['workload']} {row['title']}: {words}", fontweight="bold")
     axes.set_title(f"{what}; {machine['cpu']}, {machine['cores']} cores; {machine['date'][:10]}",
                    fontsize="small", color="#555555")
@@ -102,16 +86,16 @@ def write(document: dict[str, Any], rows: list[dict[str, Any]], count: str, what
     plt.close(figure)
 
 
-def write_all(document: dict[str, Any], about: dict[str, dict[str, str]], folder: Path) -> None:
+def write_all(document: dict[str, Any], about: dict[str, dict[str, Any]], folder: Path) -> None:
     """about: of each workload, what it is."""
     plt.rcParams.update({"svg.hashsalt": "millrace", "font.size": 9})
-    charts: dict[tuple[str, str, bool], list[dict[str, Any]]] = {}
+    charts: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in document["rows"]:
-        key = (row["workload"], row.get("plot", row["name"]), "plot" in row)
-        charts.setdefault(key, []).append(row)
-    for rows in charts.values():
-        what = about[rows[0]["workload"]]["what"]
+        if "plot" in row:
+            charts.setdefault((row["workload"], row["plot"]), []).append(row)
+    for (workload, plot), rows in charts.items():
+        what = about[workload]["what"]
         write(document, rows, "", what, folder)
-        count = about[rows[0]["workload"]].get("plot_counts", {}).get(rows[0].get("plot"))
+        count = about[workload]["plot_counts"].get(plot)
         if count:
             write(document, rows, count, what, folder)

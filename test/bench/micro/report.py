@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Documents of micro-benchmarks for people: a table in a terminal, or Markdown."""
+"""Documents of micro-benchmarks for people, as text."""
 from __future__ import annotations
 
 import textwrap
@@ -134,79 +134,7 @@ def text_end(document: Document, is_whole: bool) -> str:
     return "\n".join(lines)
 
 
-def table(*rows: tuple[str, ...]) -> list[str]:
-    """A table in Markdown; the first row is its head."""
-    lines = ["| " + " | ".join(row) + " |" for row in rows]
-    return [lines[0], "|" + "---|" * len(rows[0]), *lines[1:]]
-
-
-def md_variant(variant: dict[str, Any]) -> tuple[str, ...]:
-    name = f"**{variant['name']}**" if variant["side"] == "ours" else variant["name"]
-    if "ns" not in variant:
-        return name, f"not run: {variant.get('why_not', 'no sample')}", "", "", "", ""
-    ns, r = variant["ns"], variant.get("ratio_to_ours")
-    return (name, f"{ns['median']:.3f}{'*' if variant['noisy'] else ''}",
-            f"{ns['low']:.3f}..{ns['high']:.3f}", f"{ns['min']:.3f}",
-            f"{r['value']:.2f} ({r['low']:.2f}..{r['high']:.2f})" if r else "",
-            f"{variant['samples'] - variant['disturbed']} of {variant['samples']}")
-
-
-def md_goal(goal: dict[str, Any]) -> tuple[str, ...]:
-    limit = f"at {goal['limit_is']} {goal['limit']:g} {goal['unit']}" if "limit" in goal else ""
-    if "measured" not in goal:
-        return goal["goal"], limit, "", "", goal["state"], ""
-    m = goal["measured"]
-    state = "**missed**" if goal["state"] == "missed" else goal["state"]
-    return (goal["goal"], limit, f"{m['value']:.3f} {goal['unit']}",
-            f"{m['low']:.3f}..{m['high']:.3f}" if m["low"] < m["high"] else "",
-            state + (", within noise" if goal["within_noise"] else ""),
-            f"{goal['workload']}/{goal['row']}: {goal['player']}")
-
-
-def md_slower(row: dict[str, Any]) -> tuple[str, ...]:
-    r = row["ratio_to_ours"]
-    return (f"{row['workload']}/{row['row']}", f"{row['player']}, {row['ns']:.3f}",
-            f"{r['value']:.2f}", f"{r['low']:.2f}..{r['high']:.2f}",
-            f"{row['best_of_ours']}, {row['ours_ns']:.3f}", row["noise"])
-
-
-def markdown(document: Document, about: dict[str, dict[str, str]], is_whole: bool) -> str:
-    """about: what and source of each workload."""
-    m = document["machine"]
-    why = f": {document['why_no_dpdk']}" if document["why_no_dpdk"] else ""
-    lines = [f"# mr bench {document['command']}, {m['date'][:10]}", "", f"`{m['command']}`", "",
-             f"- {cores_line(document)}",
-             f"- {m['kernel']}, huge pages of 2 MiB: {m['huge_pages']}, {m['huge_pages_free']} "
-             "of them free",
-             f"- Millrace {m['millrace']}, {m['dpdk']}{why}",
-             f"- compiler {m['compiler']}, flags {m['flags']}", f"- {BUILDS}"]
-    lines += [f"- {document['limits']}"] if document["limits"] else []
-    lines += [] if document["complete"] else ["- **Ended early: not all rows were run.**"]
-    lines += ["", "ns by operation: median, its 95 % confidence interval, minimum. Ratio: a "
-              "player's time by that of the first of ours, with its 95 % confidence interval. "
-              "Clean: samples that nothing disturbed; with too few of them all are used, and "
-              "the figure has a star."]
-    if document["goals"]:
-        lines += ["", "## Goals", "", ("All" if is_whole else "Those that this run covers") +
-                  ", each in the row that is the worst for it; the number is that of the "
-                  "founding document.", "",
-                  *table(("goal", "limit", "measured", "95 %", "", "where"),
-                         *map(md_goal, document["goals"]))]
-    before = ""
-    for row in document["rows"]:
-        if row["workload"] != before:
-            before = row["workload"]
-            lines += ["", f"## {before} {row['title']}", "",
-                      f"{about[before]['what']} ({about[before]['source']})."]
-        lines += ["", f"### {row['name']}", "", *table(
-            (f"ns by {row['unit']}, {plural(row['threads'], 'thread')}", "median", "95 %", "min",
-             "ratio", "clean"), *map(md_variant, row["players"]))]
-    slower = slower_rows(document)
-    if document["best_of_dpdk"]["rows"]:
-        lines += ["", "## Slower than DPDK's best", "",
-                  f"The first of ours is, in {len(slower)} of "
-                  f"{document['best_of_dpdk']['rows']} rows; ns by operation."]
-    if slower:
-        lines += ["", *table(("row", "DPDK's best", "its time by ours", "95 %", "our best", ""),
-                             *map(md_slower, slower))]
-    return "\n".join(lines) + "\n"
+def text(document: Document, is_whole: bool) -> str:
+    """All of it."""
+    return "\n".join([text_head(document), *map(text_row, document["rows"]),
+                      text_end(document, is_whole)]) + "\n"
