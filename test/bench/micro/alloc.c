@@ -201,14 +201,6 @@ static void count_page_pool(void *pool, struct variant *variant,
 		       variant);
 }
 
-static int make_qmempool(struct variant *variant, void **ret,
-			 struct mr_reason *why)
-{
-	(void)why;
-	*ret = qm_make(variant->row->n_threads, variant->wish.n_bytes);
-	return *ret == NULL ? -1 : 0;
-}
-
 static int make_page_frag(struct variant *variant, void **ret,
 			  struct mr_reason *why)
 {
@@ -299,16 +291,13 @@ static const struct {
 	[A_FRAGS] = { SIDE_OURS, make_ours, free_ours, count_ours },
 	[A_OBJECTS] = { SIDE_OURS, make_objects, free_objects, count_objects },
 #ifdef BENCH_DPDK
-	[A_MEMPOOL] = { SIDE_DPDK, dpdk_pool_make, dpdk_pool_free,
-			dpdk_pool_count },
-	[A_MBUFS] = { SIDE_DPDK, dpdk_pool_make, dpdk_pool_free,
-		      dpdk_pool_count },
+	[A_MEMPOOL] = { SIDE_DPDK, dpdk_pool_make, dpdk_pool_free, NULL },
+	[A_MBUFS] = { SIDE_DPDK, dpdk_pool_make, dpdk_pool_free, NULL },
 #else
 	[A_MEMPOOL... A_MBUFS] = { SIDE_DPDK, NULL, NULL, NULL },
 #endif
 	[A_PAGE_POOL] = { SIDE_KERNEL, make_page_pool, model_free,
 			  count_page_pool },
-	[A_QMEMPOOL] = { SIDE_KERNEL, make_qmempool, qm_destroy, NULL },
 	[A_PAGE_FRAG] = { SIDE_KERNEL, make_page_frag, kernel_frags_free,
 			  NULL },
 	[A_PLAIN] = { SIDE_PLAIN, make_plain, free_plain, NULL },

@@ -16,7 +16,6 @@
 #include "hop.h"
 #include "kernel_frag.h"
 #include "model_page_pool.h"
-#include "model_qmempool.h"
 #include "peer_dpdk.h"
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
@@ -418,11 +417,6 @@ GIVE(either_give, thread == 0 ? direct_give(pool, thread, words, n) :
 #define BUDDY_SINGLE ((struct ops){ buddy_single_take, buddy_give, NULL, NULL })
 #define MODEL_DIRECT ((struct ops){ model_take, direct_give, NULL, NULL })
 #define MODEL ((struct ops){ model_take, either_give, NULL, NULL })
-
-GIVE_EACH(qm_give, qm_free(pool, thread, object))
-TAKE_EACH(qm_take, qm_give, 0, (uintptr_t)qm_alloc(pool, thread))
-
-#define QMEMPOOL ((struct ops){ qm_take, qm_give, pointer_data, NULL })
 
 #ifdef BENCH_DPDK
 _Static_assert(sizeof(void *) == sizeof(word), "libdpdk is of 64 bits here");

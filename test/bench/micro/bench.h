@@ -40,7 +40,6 @@ enum alloc {
 	A_MEMPOOL,   /* rte_mempool */
 	A_MBUFS,     /* the same with DPDK's frames in it */
 	A_PAGE_POOL, /* models of the kernel's */
-	A_QMEMPOOL,
 	A_PAGE_FRAG,
 	A_PLAIN, /* a stack for each thread */
 	A_ROUND, /* a few objects, again and again */

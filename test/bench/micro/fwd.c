@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * W01: a forwarder without a wire: rx burst, something done to each frame, tx
- * burst. The variants are what is done; the first one does nothing.
- *
- * Over null: a frame costs what the library costs, and what is done. Over pair:
- * the same frames go round between two ports of one thread, so that two rings
- * and the far end, which does nothing, are in it too.
+ * W01: a forwarder without a wire, over null: rx burst, something done to each
+ * frame, tx burst. The variants are what is done; the first one does nothing.
  */
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -16,7 +12,7 @@
 
 #include "alloc.h"
 
-enum { P_BURST, P_SIZE, P_IS_PAIR }; /* of variant.param; P_HOW: a mode */
+enum { P_BURST, P_SIZE }; /* of variant.param; P_HOW: a mode */
 
 enum { N_PAGES = 4096, HEADROOM_BYTES = 128 };
 
@@ -25,8 +21,8 @@ typedef void touch_fn(void *base, const struct mr_frame *frames, uint32_t n);
 struct forward {
 	struct our_pool *our;
 	void *base;
-	struct mr_port *near, *far; /* far: NULL over null: */
-	touch_fn *touch;            /* NULL: nothing is done */
+	struct mr_port *port;
+	touch_fn *touch; /* NULL: nothing is done */
 };
 
 /* What a router would look at. */
@@ -139,82 +135,39 @@ static int fill(struct forward *fwd, const uint64_t *addrs,
 static int fill_all(struct forward *fwd, uint32_t n_bytes,
 		    struct mr_reason *why)
 {
+	static struct mr_frame frames[N_PAGES];
+	static uint64_t addrs[N_PAGES];
 	struct mr_cache *cache = fwd->our->caches[0][0];
-	struct mr_frame *frames = calloc(N_PAGES, sizeof(frames[0]));
-	uint64_t *addrs = calloc(N_PAGES, sizeof(addrs[0]));
-	int err = -1;
+	const uint32_t n =
+		mr_frag_alloc_bulk(cache, addrs, N_PAGES, OBJECT_BYTES);
+	const int err = fill(fwd, addrs, frames, n, n_bytes, why);
 
-	if (frames != NULL && addrs != NULL) {
-		const uint32_t n =
-			mr_frag_alloc_bulk(cache, addrs, N_PAGES, OBJECT_BYTES);
-
-		err = fill(fwd, addrs, frames, n, n_bytes, why);
-		mr_frag_free_bulk(cache, addrs, n);
-	} else {
-		snprintf(why->text, sizeof(why->text), "no memory");
-	}
-	free(frames);
-	free(addrs);
+	mr_frag_free_bulk(cache, addrs, n);
 	return err;
-}
-
-/* A burst of frames, that go round from then on. */
-static int send_first(struct forward *fwd, uint32_t n_bytes, uint32_t n,
-		      struct mr_reason *why)
-{
-	struct mr_cache *cache = fwd->our->caches[0][0];
-	struct mr_frame frames[MR_BURST_MAX];
-	uint64_t addrs[MR_BURST_MAX];
-	uint32_t n_sent;
-
-	if (mr_frag_alloc_bulk(cache, addrs, n, OBJECT_BYTES) != n ||
-	    fill(fwd, addrs, frames, n, n_bytes, why) < 0)
-		return -1;
-	n_sent = mr_tx_burst(mr_port_txq(fwd->far, 0), cache, frames, n);
-	mr_frame_free_bulk(cache, frames + n_sent, n - n_sent);
-	return 0;
-}
-
-static int open_ports(struct forward *fwd, const struct variant *variant,
-		      struct mr_reason *why)
-{
-	const uint32_t n_bytes = (uint32_t)variant->param[P_SIZE];
-	const struct mr_port_config config = { .size = sizeof(config),
-					       .pool = fwd->our->pools[0] };
-	struct mr_ctx *ctx = bench_ctx(variant->bench);
-	char spec[32];
-
-	if (variant->param[P_IS_PAIR]) {
-		/* The variants of a row are there at the same time. */
-		NAME(spec, "pair:w01-%s", variant->name);
-		if (mr_port_open(ctx, spec, &config, &fwd->near, why) < 0 ||
-		    mr_port_open(ctx, spec, &config, &fwd->far, why) < 0)
-			return -1;
-		return send_first(fwd, n_bytes,
-				  (uint32_t)variant->param[P_BURST], why);
-	}
-	NAME(spec, "null:len=%u", n_bytes);
-	if (mr_port_open(ctx, spec, &config, &fwd->near, why) < 0)
-		return -1;
-	return fill_all(fwd, n_bytes, why);
 }
 
 static void end_forward(struct variant *variant)
 {
 	struct forward *fwd = extra_of(variant);
 
-	mr_port_close(fwd->near);
-	mr_port_close(fwd->far);
+	mr_port_close(fwd->port);
 }
 
 static int begin_forward(struct variant *variant, struct mr_reason *why)
 {
+	const uint32_t n_bytes = (uint32_t)variant->param[P_SIZE];
+	struct mr_port_config config = { .size = sizeof(config) };
 	struct forward *fwd = extra_of(variant);
+	char spec[32];
 
 	fwd->our = ((struct harness *)variant->state)->pool;
 	fwd->base = fwd->our->base;
 	fwd->touch = modes[variant->param[P_HOW]].touch;
-	if (open_ports(fwd, variant, why) == 0)
+	config.pool = fwd->our->pools[0];
+	NAME(spec, "null:len=%u", n_bytes);
+	if (mr_port_open(bench_ctx(variant->bench), spec, &config, &fwd->port,
+			 why) == 0 &&
+	    fill_all(fwd, n_bytes, why) == 0)
 		return 0;
 	end_forward(variant);
 	return -1;
@@ -230,25 +183,18 @@ static uint64_t run_forward(struct variant *variant, uint32_t thread,
 	uint64_t done = 0;
 
 	while (done < n) {
-		uint32_t n_rx = mr_rx_burst(mr_port_rxq(fwd->near, 0), cache,
-					    frames, n_burst);
+		const uint32_t n_rx = mr_rx_burst(mr_port_rxq(fwd->port, 0),
+						  cache, frames, n_burst);
 
 		if (fwd->touch != NULL)
 			fwd->touch(fwd->base, frames, n_rx);
-		/* There is room: no more go round than the ring holds. */
-		done += mr_tx_burst(mr_port_txq(fwd->near, 0), cache, frames,
+		done += mr_tx_burst(mr_port_txq(fwd->port, 0), cache, frames,
 				    n_rx);
-		if (fwd->far == NULL)
-			continue;
-		n_rx = mr_rx_burst(mr_port_rxq(fwd->far, 0), cache, frames,
-				   n_burst);
-		mr_tx_burst(mr_port_txq(fwd->far, 0), cache, frames, n_rx);
 	}
 	return done;
 }
 
-static void forward_row(struct bench *bench, bool is_pair, uint32_t burst,
-			uint32_t n_bytes)
+static void forward_row(struct bench *bench, uint32_t burst, uint32_t n_bytes)
 {
 	struct row row = { .unit = "frame",
 			   .x_name = "frames per burst",
@@ -259,13 +205,12 @@ static void forward_row(struct bench *bench, bool is_pair, uint32_t burst,
 		.wish = { .n_objects = N_PAGES,
 			  .n_extra = sizeof(struct forward),
 			  .ours = { .headroom_bytes = HEADROOM_BYTES } },
-		.param = { burst, n_bytes, is_pair },
+		.param = { burst, n_bytes },
 	};
 
 	if (n_bytes == 60) /* else its x is another one */
-		NAME(row.plot, "over %s:", is_pair ? "pair" : "null");
-	NAME(row.name, "port=%s burst=%u size=%u", is_pair ? "pair" : "null",
-	     burst, n_bytes);
+		NAME(row.plot, "over null:");
+	NAME(row.name, "port=null burst=%u size=%u", burst, n_bytes);
 	for (uint32_t i = 0; i < N_OF(modes); i++)
 		bench_add_all(bench, &row, &like,
 			      &(struct contestant){ modes[i].name, A_OURS,
@@ -277,10 +222,8 @@ static void forward_row(struct bench *bench, bool is_pair, uint32_t burst,
 void rows_w01(struct bench *bench)
 {
 	for (uint32_t burst = 1; burst <= MR_BURST_MAX; burst *= 4)
-		forward_row(bench, false, burst, 60);
-	forward_row(bench, false, 64, 1514);
-	for (uint32_t burst = 1; burst <= MR_BURST_MAX; burst *= 4)
-		forward_row(bench, true, burst, 60);
+		forward_row(bench, burst, 60);
+	forward_row(bench, 64, 1514);
 }
 
 /*

@@ -39,13 +39,6 @@ extern const struct dpdk_kind dpdk_kinds[DPDK_KINDS];
 int dpdk_pool_make(struct variant *variant, void **ret, struct mr_reason *why);
 void dpdk_pool_free(void *pool);
 
-/*
- * Run the variant's work once more, untimed, with the pool's handler counted:
- * calls to it and objects, per 1000 operations; and what the caches hold.
- */
-void dpdk_pool_count(void *pool, struct variant *variant,
-		     struct counts *counts);
-
 #ifdef BENCH_DPDK
 #include <rte_errno.h>
 #include <rte_mbuf.h> /* of DPDK */

@@ -7,7 +7,7 @@
  * who lets go of it at about the same time.
  *
  * Ours are bare addresses that are completed as frames; DPDK's are mbufs with
- * their headers, and with pools=1 owners=1 also the bare objects ("raw").
+ * their headers.
  *
  * The time is that of both threads. What completing takes comes from a run of
  * its own, with a clock around each call:
@@ -43,8 +43,7 @@ struct pair {
 struct completer {
 	bool (*take)(void *pool, uint32_t thread, uint32_t p, word *words,
 		     uint32_t n);
-	/* One owner more for each; or NULL. */
-	give_fn *share;
+	give_fn *share; /* one owner more for each */
 	give_fn *complete;
 };
 
@@ -86,16 +85,7 @@ static ALWAYS_INLINE void our_complete(void *pool, uint32_t thread,
 	mr_frame_free_bulk(our->caches[0][thread], frames, n);
 }
 
-/* Past all caches, under the lock of the page allocator; of one pool only. */
-static ALWAYS_INLINE bool locked_take(void *pool, uint32_t thread, uint32_t p,
-				      word *words, uint32_t n)
-{
-	(void)p;
-	return pages_take(pool, thread, words, n);
-}
-
 #define OUR_FRAMES ((struct completer){ our_take, our_share, our_complete })
-#define LOCKED ((struct completer){ locked_take, NULL, pages_give })
 
 #ifdef BENCH_DPDK
 static ALWAYS_INLINE bool mbufs_take(void *pool, uint32_t thread, uint32_t p,
@@ -109,20 +99,8 @@ static ALWAYS_INLINE bool mbufs_take(void *pool, uint32_t thread, uint32_t p,
 GIVE_EACH(mbufs_share, rte_mbuf_refcnt_update(object, 1))
 GIVE(mbufs_complete, rte_pktmbuf_free_bulk((dpdk_frame **)objects, n))
 
-/*
- * The objects as such, as ours takes and gives back addresses: no header is
- * filled in or looked at (a driver's "fast free"). Of one pool, of one owner.
- */
-static ALWAYS_INLINE bool raw_take(void *pool, uint32_t thread, uint32_t p,
-				   word *words, uint32_t n)
-{
-	(void)p;
-	return dpdk_take(pool, thread, words, n);
-}
-
 #define DPDK_FRAMES                                                            \
 	((struct completer){ mbufs_take, mbufs_share, mbufs_complete })
-#define RAW ((struct completer){ raw_take, NULL, dpdk_give })
 #endif
 
 /* Nothing to do: a cache of ours may let go of what others wait for. */
@@ -193,8 +171,7 @@ static ALWAYS_INLINE uint64_t send(struct variant *variant, uint32_t thread,
 			    pair->turn % 8 == 0)
 				ours[n_ours++] = words[i];
 		}
-		if (by.share != NULL)
-			by.share(harness->pool, thread, ours, n_ours);
+		by.share(harness->pool, thread, ours, n_ours);
 		while (!hop_put(harness->hops[thread / 2], words, burst)) {
 			if (!patience_ends(&patience))
 				continue;
@@ -258,9 +235,7 @@ static ALWAYS_INLINE uint64_t pairs(struct variant *variant, uint32_t thread,
 }
 
 RUN(pairs_ours, pairs, OUR_FRAMES)
-RUN(pairs_locked, pairs, LOCKED)
 RUN_DPDK(pairs_mbufs, pairs, DPDK_FRAMES)
-RUN_DPDK(pairs_raw, pairs, RAW)
 
 /* What is in stock goes back; frames of any pool through the first cache. */
 static void end_pairs(struct variant *variant)
@@ -272,10 +247,7 @@ static void end_pairs(struct variant *variant)
 			const struct stock *stock =
 				&pair_of(harness, t)->stocks[p];
 
-			if (variant->run == pairs_locked)
-				pages_give(harness->pool, 0, stock->words,
-					   stock->n);
-			else if (variant->side == SIDE_OURS)
+			if (variant->side == SIDE_OURS)
 				our_complete(harness->pool, 0, stock->words,
 					     stock->n);
 		}
@@ -331,10 +303,6 @@ static void row_of(struct bench *bench, uint32_t per_core, uint32_t burst,
 		  .magazine_pages = 64 },
 		{ "", A_MBUFS, pairs_mbufs, C_ALL },
 	};
-	static const struct contestant simple[] = {
-		{ "page allocator, locked", A_OURS, pairs_locked },
-		{ ", raw", A_MBUFS, pairs_raw, C512 },
-	};
 	struct row row = { .unit = "page",
 			   .n_threads = 2 * per_core,
 			   .x_name = "pages per completion",
@@ -354,8 +322,6 @@ static void row_of(struct bench *bench, uint32_t per_core, uint32_t burst,
 	     is_mixed ? "mixed" : "1", per_core);
 	NAME(row.name, "burst=%u %s", burst, row.plot);
 	bench_add_all(bench, &row, &like, list, N_OF(list));
-	if (n_pools == 1 && !is_mixed)
-		bench_add_all(bench, &row, &like, simple, N_OF(simple));
 	bench_row(bench, &row);
 }
 
