@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What benchmarks do alike as commands: what they need, and how they end."""
+"""What benchmarks do alike as commands: options, what they need, how they end."""
 import argparse
 import json
 import os
@@ -8,26 +8,57 @@ import shutil
 import signal
 import sys
 
+import report
 from topology import BenchError
-
 
 BUILD = pathlib.Path(__file__).resolve().parents[2] / "build"
 
 
-def parser(name, doc, quick="", is_nice=False):
-    """With the options that most of them have. quick: what --quick does."""
+def parser(name, doc, numbers=(), parts="", is_nice=False):
+    """With the options that most of them have.
+
+    numbers: of each option (name, usual value, that with --quick, what it is).
+    parts: what --only chooses from.
+    """
     made = argparse.ArgumentParser(prog=f"mr bench {name}",
                                    description=doc.splitlines()[0])
-    if quick:
-        made.add_argument("--quick", action="store_true",
-                          help=f"{quick}; for a look, not for a figure")
+    made.set_defaults(numbers=numbers, all_parts=parts, quick=False, only="")
+    if any(usual != quick for _, usual, quick, _ in numbers):
+        made.add_argument("--quick", action="store_true", help="few and short "
+                          "samples; for a look, not for a figure")
+    for option, usual, _, what in numbers:
+        made.add_argument(f"--{option}", type=type(usual), metavar="N",
+                          help=f"{what} ({usual:g})")
+    if parts:
+        made.add_argument("--only", metavar="PART,...",
+                          help=f"of {parts}; default: all")
     made.add_argument("--json", metavar="FILE", help="all samples")
     if is_nice:
         made.add_argument("--nice", type=int, default=0, metavar="N",
                           help="of what is measured, for a machine that does "
                           "other things: -20 to 0")
-    made.add_argument("--build", default=str(BUILD))
+    made.add_argument("--build", type=pathlib.Path, default=BUILD)
     return made
+
+
+def parse(made, argv=None):
+    """The options, and what samples are taken with (contestants.sample())."""
+    args = made.parse_args(argv)
+    for option, usual, quick, _ in args.numbers:
+        name = option.replace("-", "_")
+        if getattr(args, name) is None:
+            setattr(args, name, quick if args.quick else usual)
+    args.parts = (args.only or args.all_parts).split(",")
+    args.build = args.build.resolve()
+    args.bench = str(args.build / "apps/bench/mr-bench")
+    args.before_each = lambda: None
+    args.n_disturbed = 0
+    return args
+
+
+def document(**more):
+    """What --json writes, so far."""
+    return {"v": 1, "machine": report.machine(), "argv": sys.argv[1:], **more}
 
 
 def need_root(instead=""):

@@ -5,18 +5,26 @@ import json
 import os
 import pathlib
 import subprocess
+import sys
 import tempfile
 import time
 
-from topology import BenchError, call, end
+# Last: it has a module named command, too.
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+
+# pylint: disable=wrong-import-position
+import huge_pages  # noqa: E402
+from topology import ROUTER_MAC, BenchError, call, end  # noqa: E402
 
 GENERATOR_CORE, FORWARDER_CORE = 0, 1
-ROUTER_MAC = "02:00:00:00:00:02"  # the generator's destination
+MAX_RETRIES = 5       # of a sample that was disturbed
+MAX_WAITED_PCT = 3.0  # of its time, for a core that others took
+WARM_UP_S = 1.0
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 
-def testpmd_command(vdevs, *, huge_pages, extra=()):
-    """Debian's testpmd: one forwarding core, mode io, quiet while it runs."""
+def testpmd_command(vdevs, *, huge_pages, mode="io", extra=()):
+    """Debian's testpmd: one forwarding core, quiet while it runs."""
     argv = ["dpdk-testpmd", "-l", f"{GENERATOR_CORE},{FORWARDER_CORE}",
             "--main-lcore", str(GENERATOR_CORE), "--no-pci", "--in-memory",
             "--no-telemetry", "-m", "512",
@@ -25,8 +33,21 @@ def testpmd_command(vdevs, *, huge_pages, extra=()):
         argv.append("--no-huge")
     for vdev in vdevs:
         argv += ["--vdev", vdev]
-    return argv + ["--", "--forward-mode=io", "--nb-cores=1", "--auto-start",
-                   *extra]
+    return argv + ["--", f"--forward-mode={mode}", "--nb-cores=1",
+                   "--auto-start", *extra]
+
+
+def testpmd_on_veths(huge_pages, *devs, **how):
+    """On interfaces, by net_af_xdp; p0 and p1 if none is named."""
+    return testpmd_command([f"net_af_xdp{i},iface={dev}" for i, dev in
+                            enumerate(devs or ("p0", "p1"))],
+                           huge_pages=huge_pages, **how)
+
+
+def l2fwd_command(build, *options, ports=("xdp:p0", "xdp:p1")):
+    """mr-l2fwd with one worker on the forwarder's core."""
+    return [str(build / "apps/l2fwd/mr-l2fwd"), "--json", "--cores",
+            str(FORWARDER_CORE), *options, *ports]
 
 
 class Contestant:
@@ -173,7 +194,7 @@ def steal_ticks():
         return int(stat.readline().split()[8])
 
 
-def wait_until_attached(topology, running, seconds=20):
+def wait_until_attached(topology, running, n_devs=2, seconds=20):
     """Until p0 and p1 have XDP programs, and half a second for the rest.
 
     What is sent before that is lost in the cable, and no count of a forwarder
@@ -183,7 +204,7 @@ def wait_until_attached(topology, running, seconds=20):
     while True:
         links = json.loads(call("ip", "-n", topology.namespaces["f"], "-j",
                                 "link", "show"))
-        if sum("xdp" in link for link in links) == 2:
+        if sum("xdp" in link for link in links) == n_devs:
             break
         running.check()
         if time.monotonic() > deadline:
@@ -230,6 +251,57 @@ def window(topology, running, seconds):
     }
 
 
+def sample(topology, contestant, args, traffic):
+    """Start a forwarder, warm up, measure, stop it.
+
+    traffic: what the Generator is told; None: the contestant sends.
+    """
+    args.before_each()
+    running = contestant.start(topology)
+    generator = None
+    try:
+        if traffic is not None:
+            generator = Generator(args.bench, topology, **traffic)
+        wait_for_traffic(topology, running)
+        favour([one.process for one in (running, generator) if one], args.nice)
+        time.sleep(getattr(args, "warm_up", min(WARM_UP_S, args.seconds / 2)))
+        return window(topology, running, args.seconds)
+    finally:
+        if generator is not None:
+            generator.stop()
+        running.stop()
+
+
+def undisturbed(topology, contestant, args, traffic):
+    """A sample that neither the hypervisor nor a program here disturbed.
+
+    If there is none in MAX_RETRIES, the least disturbed one, marked so.
+    """
+    tried = []
+    for _ in range(MAX_RETRIES):
+        taken = sample(topology, contestant, args, traffic)
+        taken["disturbed"] = (taken["steal_ticks"] > 0 or
+                              taken["waited_pct"] > MAX_WAITED_PCT)
+        if not taken["disturbed"]:
+            return taken
+        tried.append(taken)
+        args.n_disturbed += 1
+    return min(tried, key=lambda t: (t["waited_pct"], t["steal_ticks"]))
+
+
+def turns(topology, contestants, n, args, traffic, take=undisturbed):
+    """n samples of each by name; the order is reversed each round, so that a
+    drift hits all alike."""
+    taken = {one.name: [] for one in contestants}
+    for i in range(n):
+        for one in contestants[::-1 if i % 2 else 1]:
+            taken[one.name].append(take(topology, one, args, traffic))
+        print(f"  round {i + 1:2}/{n}: " + ", ".join(
+            f"{name} {samples[-1]['mpps']:.3f}"
+            for name, samples in taken.items()) + " Mpps", flush=True)
+    return taken
+
+
 def count_system_calls(syscount, topology, running, seconds):
     """System calls per frame, by a BPF program on sys_enter: its own run."""
     begin, frames = topology.arrived()
@@ -249,35 +321,12 @@ def count_system_calls(syscount, topology, running, seconds):
     }
 
 
-class HugePages:
-    """What testpmd is given, while the with statement lasts.
+class HugePages(huge_pages.HugePages):
+    """What testpmd is given. Other programs may take free ones at any time, so
+    they are topped up before each use."""
 
-    Other programs may take free ones at any time, so they are topped up
-    before each use. At the end there are as many as before.
-    """
-    PATH = pathlib.Path("/proc/sys/vm/nr_hugepages")
-    N_PAGES = 300  # of 2 MiB: testpmd's 512 MiB and a rest
-
-    def __init__(self):
-        self.before = int(self.PATH.read_text())
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.PATH.write_text(str(self.before))
+    N_MIB = 600  # testpmd's 512 and a rest
 
     def top_up(self):
-        """Whether N_PAGES of them are free now."""
-        missing = self.N_PAGES - self.n_free()
-        if missing > 0:
-            there = int(self.PATH.read_text())
-            self.PATH.write_text(str(there + missing))
-        return self.n_free() >= self.N_PAGES
-
-    @staticmethod
-    def n_free():
-        for line in pathlib.Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("HugePages_Free:"):
-                return int(line.split()[1])
-        return 0
+        """Whether there are enough now."""
+        return self.are_there(self.N_MIB)

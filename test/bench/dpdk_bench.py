@@ -18,21 +18,19 @@ import time
 import command
 import contestants as who
 import null_ports
-import report
 from topology import BenchError
 
 DEVICES = ["net_null0", "net_null1"]
 GOAL = 0.9
 
 
-def parse(argv):
-    parser = command.parser("dpdk", __doc__)
-    parser.add_argument("--pairs", type=int, default=15)
-    parser.add_argument("--seconds", type=float, default=3,
-                        help="of mr-l2fwd per sample")
+def parse():
+    parser = command.parser("dpdk", __doc__, (
+        ("pairs", 15, 15, "samples of each"),
+        ("seconds", 3.0, 3.0, "of mr-l2fwd per sample")))
     parser.add_argument("--bursts", default="32,64",
                         help="frames per burst, of both; default 32,64")
-    return parser.parse_args(argv)
+    return command.parse(parser)
 
 
 def memory_of(pid):
@@ -71,14 +69,8 @@ def convert(build, burst):
 
 
 def show(result):
-    print("\nnet_null to net_null, ns per frame")
-    print(f"{'burst':>5} {'testpmd io':>11} {'mr-l2fwd patch':>15} "
-          f"{'rate':>6}  95 %")
-    for row in result["rows"]:
-        rate = row["ratio"]
-        print(f"{row['burst']:5} {row['testpmd_ns']:11.2f} "
-              f"{row['ours_ns']:15.2f} {rate['median']:6.2f}  "
-              f"{rate['low']:.2f} to {rate['high']:.2f}")
+    null_ports.show("net_null to net_null: testpmd io, mr-l2fwd patch",
+                    result["rows"])
     print(f"goal: {GOAL} of testpmd's rate")
     print("\nbetween DPDK's burst and ours, ns per frame")
     for burst, row in result["convert"].items():
@@ -95,24 +87,24 @@ def show(result):
 
 
 def main():
-    args = parse(sys.argv[1:])
-    build = pathlib.Path(args.build)
+    args = parse()
     bursts = [int(word) for word in args.bursts.split(",")]
-    if not (build / "lib/link/libmillrace-dpdk.so").exists():
+    if not (args.build / "lib/link/libmillrace-dpdk.so").exists():
         raise BenchError("the dpdk driver is not built (libdpdk?)")
-    result = {"machine": report.machine(), "argv": sys.argv[1:]}
+    result = command.document()
     ports = [f"dpdk:{device}" for device in DEVICES]
     with who.HugePages() as huge_pages:
         result["rows"] = [null_ports.compare(
             args.pairs, burst, huge_pages, lambda burst=burst:
-            null_ports.mr_l2fwd(build, burst, args.seconds, ports))
+            null_ports.mr_l2fwd(args.build, burst, args.seconds, ports))
             for burst in bursts]
-        result["convert"] = {burst: convert(build, burst)
+        result["convert"] = {burst: convert(args.build, burst)
                              for burst in bursts}
         result["memory"] = {
             "testpmd": memory(who.testpmd_command(
                 DEVICES, huge_pages=huge_pages.top_up())),
-            "mr-l2fwd": memory([str(build / "apps/l2fwd/mr-l2fwd"), *ports])}
+            "mr-l2fwd": memory([str(args.build / "apps/l2fwd/mr-l2fwd"),
+                                *ports])}
     show(result)
     command.write_json(args.json, result)
     return 0

@@ -12,7 +12,7 @@ import time
 
 import contestants as who
 import nat_wire
-from topology import BenchError
+from topology import ROUTER_MAC, BenchError
 
 FLOWS = 60000
 RATE = "200k"
@@ -48,7 +48,7 @@ def send(topology, bench):
     sender = topology.start(
         "g", [bench, "tx", "xdp:g0", "--cores", str(who.GENERATOR_CORE),
               "--size", "64", "--quiet", "--rate", RATE, "-d", str(SECONDS),
-              "--dst-mac", who.ROUTER_MAC,
+              "--dst-mac", ROUTER_MAC,
               "--stream", who.live_streams(FLOWS, 0x0800)],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     said = sender.communicate(timeout=20 * SECONDS)[1]

@@ -17,16 +17,9 @@ import tempfile
 
 import command
 import contestants as who
-import figures
 import gen_rx
 import report
-from topology import BenchError, Topology, call
-
-# Issue "mr-bench", section 3.
-GOAL_TESTPMD, GOAL_TRAFGEN = 1.05, 3.0
-GOAL_USER_NS = 20.0
-GOAL_LIVE_MPPS = 4.0
-GOAL_ONE_FIELD_MPPS, GOAL_FOUR_FIELDS_MPPS = 100.0, 40.0
+from topology import BenchError, Topology
 
 NOBODY = "02:00:00:00:00:99"  # the sink takes no frame for its own
 TRAFGEN_FRAME = """{
@@ -36,24 +29,19 @@ TRAFGEN_FRAME = """{
   fill(0, 18)
 }
 """
-ONE_FIELD = ["udp.src=1024-65535"]
-FOUR_FIELDS = ["ip.src=10.0.0.0/16 ip.dst=10.1.0.0/16 udp.src=1024-65535 "
-               "udp.dst=1-1000"]
+ONE_FIELD = "udp.src=1024-65535"
+FOUR_FIELDS = ("ip.src=10.0.0.0/16 ip.dst=10.1.0.0/16 udp.src=1024-65535 "
+               "udp.dst=1-1000")
+CASES = (("one field", ONE_FIELD, ["--unstamped"]),
+         ("one field", ONE_FIELD, []),
+         ("four fields", FOUR_FIELDS, []),
+         ("four fields", FOUR_FIELDS, ["--unstamped"]))
 
 
-def parse(argv):
-    parser = command.parser("gen", __doc__, "few and short samples", True)
-    parser.add_argument("--rounds", type=int,
-                        help="of the senders in turns, default 7")
-    parser.add_argument("--seconds", type=float, help="per sample, default 3")
-    parser.add_argument("--only", metavar="PART,...",
-                        help="tx, rx, live, null; default: all")
-    args = parser.parse_args(argv)
-    args.rounds = args.rounds or (2 if args.quick else 7)
-    args.seconds = args.seconds or (1 if args.quick else 3)
-    args.parts = (args.only or "tx,rx,live,null").split(",")
-    args.bench = str(pathlib.Path(args.build) / "apps/bench/mr-bench")
-    return args
+def parse():
+    return command.parse(command.parser("gen", __doc__, (
+        ("rounds", 7, 2, "of the senders in turns"),
+        ("seconds", 3.0, 1.0, "per sample")), "tx,rx,live,null", True))
 
 
 class LiveRunning(who.Running):
@@ -76,8 +64,7 @@ class LiveSender(who.Contestant):
 
 
 def set_gro(topology, state):
-    call("ip", "netns", "exec", topology.namespaces["s"], "ethtool", "-K",
-         "s0", "gro", state)
+    topology.run("s", "ethtool", "-K", "s0", "gro", state)
 
 
 def senders(args, folder):
@@ -85,10 +72,8 @@ def senders(args, folder):
     frame = pathlib.Path(folder) / "frame.cfg"
     frame.write_text(TRAFGEN_FRAME)
     core = str(who.FORWARDER_CORE)
-    testpmd = who.testpmd_command(["net_af_xdp0,iface=p1"],
-                                  huge_pages=args.has_huge_pages,
-                                  extra=["--txpkts=60"])
-    testpmd = [word.replace("=io", "=txonly") for word in testpmd]
+    testpmd = who.testpmd_on_veths(args.has_huge_pages, "p1", mode="txonly",
+                                   extra=["--txpkts=60"])
     return [
         who.Contestant("mr-bench", [
             args.bench, "tx", "xdp:p1", "--quiet", "--workers", "1",
@@ -103,49 +88,18 @@ def senders(args, folder):
     ]
 
 
-def one_sample(topology, contestant, args):
-    """Start a sender, warm up, measure, stop it."""
-    args.before_each()
-    running = contestant.start(topology)
-    try:
-        who.wait_for_traffic(topology, running)
-        who.favour((running.process,), args.nice)
-        return who.window(topology, running, args.seconds)
-    finally:
-        running.stop()
-
-
 def measure_tx(args):
-    """Rounds of all senders, each round beginning with another one."""
     with tempfile.TemporaryDirectory(prefix="mrb") as folder, \
             Topology() as topology:
-        all_senders = senders(args, folder)
-        samples = {sender.name: [] for sender in all_senders}
-        for i in range(args.rounds):
-            turn = i % len(all_senders)
-            for sender in all_senders[turn:] + all_senders[:turn]:
-                samples[sender.name].append(one_sample(topology, sender, args))
-            print(f"  round {i + 1:2}/{args.rounds}: " + ", ".join(
-                f"{name} {taken[-1]['mpps']:.3f}"
-                for name, taken in samples.items()) + " Mpps", flush=True)
-    return {"samples": samples, "ratios": {
-        f"{ours} / {name}": figures.ratio(
-            [(theirs["mpps"], mine["mpps"]) for theirs, mine in
-             zip(samples[name], samples[ours])])
-        for ours in ("mr-bench", "live") for name in ("testpmd", "trafgen")}}
+        return who.turns(topology, senders(args, folder), args.rounds, args,
+                         None, who.sample)
 
 
-def run_tx(argv, seconds, *, in_namespace=None, topology=None):
+def run_tx(topology, argv, seconds):
     """mr-bench tx to its end: its document's one trial."""
-    argv = [*argv, "--duration", str(seconds), "--json", "--quiet"]
-    if in_namespace:
-        process = topology.start(in_namespace, argv, text=True,
-                                 stdout=subprocess.PIPE,
-                                 stderr=subprocess.PIPE)
-    else:
-        process = subprocess.Popen(argv, text=True,
-                                   stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE)
+    process = topology.start("g", [*argv, "--duration", str(seconds), "--json",
+                                   "--quiet"], text=True,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     with process:
         out, err = process.communicate(timeout=seconds + 30)
     if process.returncode != 0:
@@ -155,36 +109,37 @@ def run_tx(argv, seconds, *, in_namespace=None, topology=None):
 
 def drop_on_arrival(topology, args):
     """A receiver that costs little: its NAPI runs on the sender's core."""
-    program = pathlib.Path(args.build) / "test/bench/drop.bpf.o"
-    done = topology.start("f", ["ip", "link", "set", "p0", "xdpdrv", "object",
-                                str(program), "section", "xdp"],
-                          stderr=subprocess.PIPE, text=True)
-    with done:
-        err = done.communicate(timeout=30)[1]
-    if done.returncode != 0:
-        raise BenchError(f"drop.bpf.o: {err.strip()}")
+    topology.run("f", "ip", "link", "set", "p0", "xdpdrv", "object",
+                 str(args.build / "test/bench/drop.bpf.o"), "section", "xdp")
+
+
+def measure_alone(args, topology, port, cases):
+    """Frames per second from one core, of one flow and of many."""
+    rows = []
+    for name, streams, stamp in cases:
+        trials = [run_tx(topology, [args.bench, "tx", *port, *stamp,
+                                    "--stream", streams], args.seconds)
+                  for _ in range(3)]
+        rows.append({"what": name, "is_stamped": not stamp, "trials": trials,
+                     "mpps": statistics.median(arrived_pps(trial) / 1e6
+                                               for trial in trials)})
+    return rows
 
 
 def measure_live(args):
-    """Frames per second from one core, of one flow and of many."""
-    rows = []
     with Topology() as topology:
         drop_on_arrival(topology, args)
-        for name, streams, stamp in (
-                ("one field", ONE_FIELD, ["--unstamped"]),
-                ("one field", ONE_FIELD, []),
-                ("four fields", FOUR_FIELDS, [])):
-            words = stamp + [word for text in streams
-                             for word in ("--stream", text)]
-            trials = [run_tx([args.bench, "tx", "live:g0", "--cores",
-                              str(who.GENERATOR_CORE), "--dst-mac", NOBODY,
-                              *words], args.seconds, in_namespace="g",
-                             topology=topology) for _ in range(3)]
-            rows.append({"what": name, "is_stamped": not stamp,
-                         "trials": trials, "mpps":
-                         statistics.median(arrived_pps(t) / 1e6
-                                           for t in trials)})
-    return rows
+        return measure_alone(args, topology, [
+            "live:g0", "--cores", str(who.GENERATOR_CORE), "--dst-mac",
+            NOBODY], CASES[:3])
+
+
+def measure_null(args):
+    """What a frame costs that goes nowhere."""
+    with Topology() as topology:
+        return measure_alone(args, topology, [
+            "null:", "--workers", "1", "--cores", str(who.FORWARDER_CORE)],
+            CASES)
 
 
 def arrived_pps(trial):
@@ -193,122 +148,68 @@ def arrived_pps(trial):
     return (trial["tx"]["sent"] - refused) / trial["duration_s"]
 
 
-def measure_null(args):
-    """What a frame costs that goes nowhere."""
-    rows = []
-    for name, streams in (("one field", ONE_FIELD),
-                          ("four fields", FOUR_FIELDS)):
-        words = [word for text in streams for word in ("--stream", text)]
-        for stamp in ([], ["--unstamped"]):
-            trials = [run_tx([args.bench, "tx", "null:", "--workers", "1",
-                              "--cores", str(who.FORWARDER_CORE), *stamp,
-                              *words], args.seconds) for _ in range(3)]
-            rows.append({"what": name, "is_stamped": not stamp, "mpps":
-                         statistics.median(t["tx"]["pps"] / 1e6
-                                           for t in trials),
-                         "trials": trials})
-    return rows
-
-
 def stamped(row):
     return "stamped" if row["is_stamped"] else "unstamped"
 
 
 def goals(result):
-    """(goal, figure, reached) of what was measured."""
+    """Issue "mr-bench", section 3."""
     found = []
     if "tx" in result:
-        for name, goal in (("mr-bench / testpmd", GOAL_TESTPMD),
-                           ("mr-bench / trafgen", GOAL_TRAFGEN),
-                           ("live / trafgen", GOAL_TRAFGEN)):
-            ratio = result["tx"]["ratios"][name]["median"]
-            found.append((f"tx: {name} >= {goal:.2f}", f"{ratio:.3f}",
-                          ratio >= goal))
-        user = figures.median_of(result["tx"]["samples"]["mr-bench"],
-                                 "user_ns_per_frame")
-        found.append((f"tx: user time <= {GOAL_USER_NS:.0f} ns per frame",
-                      f"{user:.1f}", user <= GOAL_USER_NS))
+        for ours, theirs, goal in (("mr-bench", "testpmd", 1.05),
+                                   ("mr-bench", "trafgen", 3),
+                                   ("live", "trafgen", 3)):
+            found.append(report.at_least(f"tx: {ours} / {theirs}", report.ratio(
+                result["tx"], ours, theirs)["median"], goal))
+        found.append(report.at_most("tx: user ns per frame", report.median_of(
+            result["tx"]["mr-bench"], "user_ns_per_frame"), 20, 1))
     if "rx" in result:
-        row = gen_rx.highest(result["rx"])
-        if row is None:
-            found.append(("rx: no loss where testpmd has none",
-                          "testpmd has some at each rate", False))
-        else:
-            theirs, ours = (gen_rx.n_clean(row, name)
-                            for name in ("testpmd", "mr-bench"))
-            found.append((f"rx: no loss at testpmd's highest rate, "
-                          f"{row['mpps']:.1f} Mpps",
-                          f"{ours} trials, testpmd {theirs}, of "
-                          f"{len(row['trials']['testpmd'])}",
-                          ours >= theirs))
-    if "live" in result:
-        for row in result["live"][:2]:
-            found.append((f"live: {GOAL_LIVE_MPPS:.0f} Mpps per core, "
-                          f"{row['what']}, {stamped(row)}",
-                          f"{row['mpps']:.2f}",
-                          row["mpps"] >= GOAL_LIVE_MPPS))
-    if "null" in result:
-        # A stamp is a field that varies, too, and a time.
-        for row, goal in ((result["null"][1], GOAL_ONE_FIELD_MPPS),
-                          (result["null"][3], GOAL_FOUR_FIELDS_MPPS)):
-            found.append((f"null: {goal:.0f} Mpps per core, {row['what']}, "
-                          "unstamped", f"{row['mpps']:.1f}",
-                          row["mpps"] >= goal))
+        found.append(gen_rx.goal(result["rx"]))
+    for row in result.get("live", [])[:2]:
+        found.append(report.at_least(
+            f"live: Mpps per core, {row['what']}, {stamped(row)},",
+            row["mpps"], 4, 2))
+    # A stamp is a field that varies, too, and a time.
+    for row, goal in zip(result.get("null", [])[::3], (100, 40)):
+        found.append(report.at_least(
+            f"null: Mpps per core, {row['what']}, unstamped,", row["mpps"],
+            goal, 1))
     return found
 
 
-def show_tx(tx):
-    print("\nSending from one veth, 60-byte frames, one core each")
-    print(f"  {'':10} {'Mpps':>7} {'lowest':>7} {'highest':>7} "
-          f"{'user ns':>8} {'core ns':>8} {'waited %':>8}")
-    for name, samples in tx["samples"].items():
-        low, mid, high = figures.spread(samples, "mpps")
-        print(f"  {name:10} {mid:7.3f} {low:7.3f} {high:7.3f} "
-              f"{figures.median_of(samples, 'user_ns_per_frame'):8.1f} "
-              f"{figures.median_of(samples, 'core_ns_per_frame'):8.1f} "
-              f"{max(s['waited_pct'] for s in samples):8.2f}")
-    for name, ratio in tx["ratios"].items():
-        print(f"  {name}: {ratio['median']:.3f}, 95 % interval "
-              f"{ratio['low']:.3f} to {ratio['high']:.3f}")
-
-
 def show(result):
-    report.show_machine(result["machine"])
+    report.show_machine(result)
     if "tx" in result:
-        show_tx(result["tx"])
+        for base in ("testpmd", "trafgen"):
+            report.show_samples("Sending from one veth, 60-byte frames, one "
+                                "core each", result["tx"], base)
     if "rx" in result:
         gen_rx.show(result["rx"])
-    if "live" in result:
-        print("\nLive XDP frames into a veth whose peer drops them, one core")
-        for row in result["live"]:
+    for part, what in (
+            ("live", "Live XDP frames into a veth whose peer drops them"),
+            ("null", "null:: built, counted and given back")):
+        if part in result:
+            print(f"\n{what}, one core")
+        for row in result.get(part, []):
             print(f"  {row['what']:12} {stamped(row):10} {row['mpps']:7.2f} "
-                  "Mpps")
-    if "null" in result:
-        print("\nnull:, one core: built, counted and given back")
-        for row in result["null"]:
-            print(f"  {row['what']:12} {stamped(row):10} {row['mpps']:7.1f} "
                   "Mpps")
     report.show_goals(goals(result))
 
 
 def measure(args):
-    result = {"v": 1, "machine": report.machine(), "argv": sys.argv[1:]}
+    result = command.document()
     with who.HugePages() as huge_pages:
         args.before_each = huge_pages.top_up
         args.has_huge_pages = huge_pages.top_up()
-        if "tx" in args.parts:
-            result["tx"] = measure_tx(args)
-        if "rx" in args.parts:
-            result["rx"] = gen_rx.measure(args)
-        if "live" in args.parts:
-            result["live"] = measure_live(args)
-        if "null" in args.parts:
-            result["null"] = measure_null(args)
+        for part, taken in (("tx", measure_tx), ("rx", gen_rx.measure),
+                            ("live", measure_live), ("null", measure_null)):
+            if part in args.parts:
+                result[part] = taken(args)
     return result
 
 
 def main():
-    args = parse(sys.argv[1:])
+    args = parse()
     command.need_root()
     command.need_program("dpdk-testpmd", "dpdk-dev")
     command.need_program("trafgen", "netsniff-ng")

@@ -15,7 +15,7 @@ import subprocess
 import time
 
 import contestants as who
-from topology import BenchError, Topology, call
+from topology import BenchError, Topology
 
 RATES_MPPS = (0.4, 0.6, 0.8, 1.0, 1.2, 1.4)
 N_TRIALS = 7
@@ -24,9 +24,7 @@ MOST_UNSENT = 0.01
 
 def receivers(args):
     """Who receives on p0, and how the number is read from what it prints."""
-    testpmd = who.testpmd_command(["net_af_xdp0,iface=p0"],
-                                  huge_pages=args.has_huge_pages)
-    testpmd = [word.replace("=io", "=rxonly") for word in testpmd]
+    testpmd = who.testpmd_on_veths(args.has_huge_pages, "p0", mode="rxonly")
 
     def of_testpmd(text):
         found = re.search(r"RX-packets: (\d+)", text)
@@ -42,19 +40,6 @@ def receivers(args):
             "--cores", str(who.FORWARDER_CORE)]
     return ((who.Contestant("testpmd", testpmd), of_testpmd),
             (who.Contestant("mr-bench", ours), of_ours))
-
-
-def wait_until_attached(topology, running, seconds=20):
-    """Until p0 has its XDP program, and half a second for the rest."""
-    deadline = time.monotonic() + seconds
-    while "xdp" not in json.loads(call(
-            "ip", "-n", topology.namespaces["f"], "-j", "link", "show",
-            "p0"))[0]:
-        running.check()
-        if time.monotonic() > deadline:
-            raise BenchError(f"{running.name}: no XDP program on p0")
-        time.sleep(0.05)
-    time.sleep(0.5)
 
 
 def n_sent(topology, args, mpps):
@@ -77,7 +62,7 @@ def trial(topology, args, receiver, read, mpps):
     args.before_each()
     running = receiver.start(topology)
     try:
-        wait_until_attached(topology, running)
+        who.wait_until_attached(topology, running, 1)
         who.favour((running.process,), args.nice)
         sent, unsent = n_sent(topology, args, mpps)
         time.sleep(0.2)
@@ -140,6 +125,18 @@ def highest(rows):
     mostly = [row for row in rows if n_clean(row, "testpmd") * 2 >
               len(row["trials"]["testpmd"])]
     return max(mostly, key=lambda row: row["mpps"], default=None)
+
+
+def goal(rows):
+    """That we lose nothing at the rate of highest()."""
+    row = highest(rows)
+    if row is None:
+        return ("rx: no loss where testpmd has none",
+                "testpmd has some at each rate", False)
+    theirs, ours = (n_clean(row, name) for name in ("testpmd", "mr-bench"))
+    return (f"rx: no loss at testpmd's highest rate, {row['mpps']:.1f} Mpps",
+            f"{ours} trials, testpmd {theirs}, of "
+            f"{len(row['trials']['testpmd'])}", ours >= theirs)
 
 
 def show(rows):

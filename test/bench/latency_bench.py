@@ -22,7 +22,7 @@ import contestants as who
 import nat_wire
 import report
 from series_device import Bridge
-from topology import BenchError, Topology, call
+from topology import ROUTER_MAC, BenchError, Topology, call
 
 RATES = {"10k": "10%", "100k": "100%"}
 POINTS = ("p50", "p99", "p99.9", "max")
@@ -38,15 +38,10 @@ GOALS = tuple(
     for point in points)
 
 
-def parse(argv):
-    parser = command.parser("latency", __doc__, "one round")
-    parser.add_argument("--minutes", type=float, default=7.5,
-                        help="begin no round that would end later (7.5)")
-    parser.add_argument("--trial", type=float, default=3,
-                        help="seconds at each rate (3)")
-    args = parser.parse_args(argv)
-    args.build = pathlib.Path(args.build).resolve()
-    return args
+def parse():
+    return command.parse(command.parser("latency", __doc__, (
+        ("minutes", 7.5, 0.0, "begin no round that would end later"),
+        ("trial", 3.0, 3.0, "seconds at each rate"))))
 
 
 def tester_cores():
@@ -110,12 +105,12 @@ def sample(name, topology, argv, args):
         waited = waited_s(running)
         done = subprocess.run(
             ["ip", "netns", "exec", topology.namespaces["g"],
-             str(args.build / "apps/bench/mr-bench"), "latency",
+             args.bench, "latency",
              *getattr(running, "ports", ("xdp:g0", "xdp:s0")), "--quiet",
              "--json", "--cores", ",".join(map(str, tester_cores())),
              "--sizes", "64", "--rate", "100k", "--shares", "10,100",
              "--trial", str(args.trial), "--settle", "0.2",
-             "--dst-mac", who.ROUTER_MAC, "--stream",
+             "--dst-mac", ROUTER_MAC, "--stream",
              "ip.src=198.18.0.1-198.18.0.10 udp.src=1024-1123"],
             capture_output=True, text=True, check=False, timeout=120)
         waited = [after - before for after, before in
@@ -141,8 +136,8 @@ def rounds(topology, devices, args):
     """Samples by round, in alternating order; devices that fail are skipped."""
     taken, begin = [], time.monotonic()
     end = begin + 60 * args.minutes
-    while not taken or (not args.quick and time.monotonic() +
-                        (time.monotonic() - begin) / len(taken) < end):
+    while not taken or time.monotonic() + \
+            (time.monotonic() - begin) / len(taken) < end:
         names = list(devices) if len(taken) % 2 == 0 else \
             list(devices)[::-1]
         found = {}
@@ -194,37 +189,25 @@ def show(taken, devices):
 
 
 def goals(taken):
-    """(goal, figure, reached) of what was measured."""
+    """Those of what was measured."""
     found = []
     for name, ours, theirs, rate, point, most in GOALS:
         ratios = [one[ours][rate][point] / one[theirs][rate][point]
                   for one in taken if ours in one and theirs in one]
         if ratios:
-            ratio = statistics.median(ratios)
-            found.append((f"{name} at most {most}", f"{ratio:.2f}",
-                          ratio <= most))
+            found.append(report.at_most(name, statistics.median(ratios), most))
     return found
 
 
 def measure(args):
-    core = str(who.FORWARDER_CORE)
-    programs = args.build / "apps"
-    l2fwd = [str(programs / "l2fwd/mr-l2fwd"), "--quiet", "--cores", core,
-             "xdp:p0", "xdp:p1"]
+    l2fwd = who.l2fwd_command(args.build, "--quiet")
     with tempfile.TemporaryDirectory(prefix="mrb") as folder, \
             who.HugePages() as huge_pages, Topology(is_two=True) as topology:
-        config = pathlib.Path(folder) / "nat.yaml"
-        config.write_text(nat_wire.NAT_YAML, encoding="ascii")
-        call("ip", "-n", topology.namespaces["f"], "link", "set", "p0",
-             "address", who.ROUTER_MAC)
-        nat = [str(programs / "nat/mr-nat"), "--quiet", "--instance",
-               f"mrb{os.getpid()}", "--cores", core, "--config", str(config)]
+        nat = nat_wire.millrace_nat(args.build, folder, "--quiet").argv
         devices = {
             "cable": None,
             "bridge": None,
-            "testpmd": who.testpmd_command(
-                ["net_af_xdp0,iface=p0", "net_af_xdp1,iface=p1"],
-                huge_pages=huge_pages.top_up()),
+            "testpmd": who.testpmd_on_veths(huge_pages.top_up()),
             "l2fwd": l2fwd,
             "l2fwd-poll": [*l2fwd, "--idle", "poll"],
             "l2fwd-rules": [*l2fwd, "--offload", "on"],
@@ -239,7 +222,7 @@ def measure(args):
 
 
 def main():
-    args = parse(sys.argv[1:])
+    args = parse()
     command.need_root()
     command.need_program("dpdk-testpmd", "dpdk-dev")
     return measure(args)

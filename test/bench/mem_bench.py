@@ -29,7 +29,7 @@ PLOTTED = ["B06/from=cache", "B06/from=depot", "B08/drop", "B08/frames",
 
 class HugePages(who.HugePages):
     """600 MB for rte_mempool, as much again for the pools beside it."""
-    N_PAGES = 600
+    N_MIB = 1200
 
 
 def taken(arguments, option):

@@ -9,9 +9,7 @@ timed is as the distribution compiled it. A row is a case: cores, bulk of get
 and of put, objects kept. Its figure is the median of all its samples, in ns per
 object got and put back, and on two cores that of the two together.
 """
-import argparse
 import collections
-import json
 import math
 import os
 import pathlib
@@ -22,8 +20,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "dpdk"))
 
 # pylint: disable=wrong-import-position
+import command  # noqa: E402
 import dpdk  # noqa: E402
-import report  # noqa: E402
+from topology import BenchError  # noqa: E402
 
 OURS = "millrace"
 THEIRS = ["ring_mp_mc", "ring_mt_rts", "ring_mt_hts", "stack", "lf_stack"]
@@ -31,21 +30,16 @@ THEIRS = ["ring_mp_mc", "ring_mt_rts", "ring_mt_hts", "stack", "lf_stack"]
 N_ROWS, START_S = 720, 60
 
 
-def parse(argv):
-    parser = argparse.ArgumentParser(prog="mr bench mempool",
-                                     description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--row-ms", type=int, default=50,
-                        help="how long a row takes; as it is, 5000")
+def parse():
+    parser = command.parser("mempool", __doc__, (
+        ("rounds", 3, 3, "of all handlers in turn"),
+        ("row-ms", 50, 50, "how long a row takes; as it is, 5000")),
+        is_nice=True)
     parser.add_argument("--handlers", default=",".join(THEIRS),
                         help="to compare with")
-    parser.add_argument("--nice", type=int, default=0, metavar="N",
-                        help="of dpdk-test, for a machine that does other "
-                        "things: -20 to 0")
     parser.add_argument("--all", action="store_true",
                         help="each row, not only the summary")
-    parser.add_argument("--json", metavar="FILE", help="all rows")
-    return parser.parse_args(argv)
+    return command.parse(parser)
 
 
 def cache_of(row):
@@ -97,7 +91,7 @@ def leave_out(handler, handlers, output):
     """dpdk-test failed on it: go on without it, unless it is ours."""
     handlers.remove(handler)
     if handler == OURS or len(handlers) == 1:
-        sys.exit(f"dpdk-test failed on {handler}:\n{output[-2000:]}")
+        raise BenchError(f"dpdk-test failed on {handler}:\n{output[-2000:]}")
     print(f"dpdk-test failed on {handler}, which is left out: "
           f"{' '.join(output[-80:].split())}", file=sys.stderr)
 
@@ -150,14 +144,14 @@ def show_summary(rows, handlers):
 
 
 def main():
-    args = parse(sys.argv[1:])
+    args = parse()
     why = dpdk.why_not("dpdk-test")
     if not why and not dpdk.PLUGIN.exists():
         why = f"{dpdk.PLUGIN} is not built (is libdpdk there?)"
     if why:
-        sys.exit(f"mr bench mempool: {why}")
+        raise BenchError(why)
     handlers = [OURS] + [h for h in args.handlers.split(",") if h != OURS]
-    machine = report.machine()
+    result = command.document(rounds=args.rounds, row_ms=args.row_ms)
     if args.nice:
         os.nice(args.nice)
     samples = measure(args, handlers)
@@ -165,10 +159,9 @@ def main():
     if args.all:
         show_rows(rows, handlers)
     show_summary(rows, handlers)
-    if args.json:
-        pathlib.Path(args.json).write_text(json.dumps(
-            {"machine": machine, "rounds": args.rounds, "row_ms": args.row_ms,
-             "rows": rows}, indent=1) + "\n")
+    command.write_json(args.json, result | {"rows": rows})
+    return 0
 
 
-main()
+if __name__ == "__main__":
+    sys.exit(command.run("mempool", main))

@@ -7,55 +7,34 @@ between veths: interleaved pairs with mr-l2fwd and with nftables masquerade.
 What is measured and why so is in docs/performance.md. The second part needs
 root.
 """
-import pathlib
 import statistics
 import sys
 
 import command
-import contestants as who
 import nat_null
 import nat_wire
 import report
 
-# Issue "mr-nat", section 4.
-GOAL_MPPS = 12.0
-GOAL_CREATED_PER_S = 1e6
 GOAL_RATIOS = {("mr-l2fwd", 1): 0.92, ("mr-l2fwd", 1000): 0.92,
                ("mr-l2fwd", 50000): 0.88, ("nftables", 1): 1.3,
                ("nftables", 1000): 1.3, ("nftables", 50000): 1.8}
 
 
-def parse(argv):
-    parser = command.parser("nat", __doc__, "few and short samples", True)
-    parser.add_argument("--pairs", type=int, help="default 15")
-    parser.add_argument("--seconds", type=float,
-                        help="per sample between veths, default 5")
-    parser.add_argument("--flows", metavar="N,...", help="default: " +
-                        ",".join(map(str, nat_wire.FLOWS)))
-    parser.add_argument("--only", metavar="PART,...",
-                        help="null, wire; default: both")
-    args = parser.parse_args(argv)
-    args.pairs = args.pairs or (3 if args.quick else 15)
-    args.seconds = args.seconds or (1 if args.quick else 5)
-    args.parts = (args.only or "null,wire").split(",")
-    args.flows = ([int(n) for n in args.flows.split(",")] if args.flows
-                  else list(nat_wire.FLOWS))
-    return args
+def parse():
+    parser = command.parser("nat", __doc__, (
+        ("pairs", 15, 3, "samples of each"),
+        ("seconds", 5.0, 1.0, "per sample between veths")), "null,wire", True)
+    parser.add_argument("--flows", metavar="N,...", default="1,1000,50000",
+                        help="default: %(default)s")
+    return command.parse(parser)
 
 
 def measure(args):
-    build = pathlib.Path(args.build)
-    result = {"v": 1, "machine": report.machine(), "argv": sys.argv[1:]}
-    args.bench = str(build / "apps/bench/mr-bench")
-    args.before_each = lambda: None
-    args.n_disturbed = 0
+    result = command.document()
     if "null" in args.parts:
-        result["null"] = nat_null.measure(args, build)
+        result["null"] = nat_null.measure(args)
     if "wire" in args.parts:
-        l2fwd = who.Contestant("mr-l2fwd", [
-            str(build / "apps/l2fwd/mr-l2fwd"), "--json", "--cores",
-            str(who.FORWARDER_CORE), "xdp:p0", "xdp:p1"])
-        result["wire"] = nat_wire.measure(args, build, l2fwd)
+        result["wire"] = nat_wire.measure(args)
     result["n_disturbed"] = args.n_disturbed
     return result
 
@@ -92,46 +71,44 @@ def show_null(null):
 
 
 def goals(result):
-    """(goal, figure, reached) of what was measured."""
+    """Issue "mr-nat", section 4."""
     found = []
     if "null" in result:
         null = result["null"]
-        mpps = 1e3 / null["rows"][0]["nat_ns"]
-        found.append((f"{GOAL_MPPS:.0f} Mpps per core at 1 M sessions, source "
-                      "included", f"{mpps:.2f}", mpps >= GOAL_MPPS))
-        found.append(("1 M mappings at 1 M/s",
-                      f"{created_per_s(null) / 1e6:.2f}",
-                      created_per_s(null) >= GOAL_CREATED_PER_S))
-        found.append(("0.9 of the rate while a tenth more fragments come that "
-                      "belong to nothing", f"{null['flood']:.3f}",
-                      null["flood"] >= 0.9))
-        found.append(("lists of 4,096 rules at 0.91 of the rate with 4",
-                      f"{null['rules']:.3f}", null["rules"] >= 1 / 1.1))
-        found.append(("both sums right in all output",
-                      f"{null['check']['wrong']} wrong",
-                      null["check"]["wrong"] == 0))
-    for pair in result.get("wire", []):
-        goal = GOAL_RATIOS.get((pair["a"], pair["flows"]))
-        if goal is not None:
-            ratio = pair["ratio"]["median"]
-            found.append((f"{goal:.2f} x {pair['a']} at {pair['flows']} flows",
-                          f"{ratio:.3f}", ratio >= goal))
+        wrong = null["check"]["wrong"]
+        found += [
+            report.at_least("Mpps per core at 1 M sessions, source included",
+                            1e3 / null["rows"][0]["nat_ns"], 12, 2),
+            report.at_least("M mappings created per second",
+                            created_per_s(null) / 1e6, 1, 2),
+            report.at_least("of the rate while a tenth more fragments come "
+                            "that belong to nothing", null["flood"], 0.9),
+            report.at_least("of the rate with lists of 4,096 rules in place "
+                            "of 4", null["rules"], 0.91),
+            ("both sums right in all output", f"{wrong} wrong", wrong == 0)]
+    for one in result.get("wire", []):
+        for (other, flows), goal in GOAL_RATIOS.items():
+            if flows == one["flows"]:
+                found.append(report.at_least(
+                    f"mr-nat by {other} at {flows} flows", report.ratio(
+                        one["samples"][other], "mr-nat", other)["median"],
+                    goal))
     return found
 
 
 def show(result):
-    report.show_machine(result["machine"],
-                        f"; disturbed samples: {result['n_disturbed']}")
+    report.show_machine(result)
     if "null" in result:
         show_null(result["null"])
-    for pair in result.get("wire", []):
-        report.show_pairs(f"veth to veth, 60-byte frames, {pair['flows']} "
-                          "flows", pair)
+    for one in result.get("wire", []):
+        for samples in one["samples"].values():
+            report.show_samples("veth to veth, 60-byte frames, "
+                                f"{one['flows']} flows", samples)
     report.show_goals(goals(result))
 
 
 def main():
-    args = parse(sys.argv[1:])
+    args = parse()
     if "wire" in args.parts:
         command.need_root("; --only null does not")
         command.need_program("nft", "nftables")

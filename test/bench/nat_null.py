@@ -67,9 +67,9 @@ def ratio(program, n, one, other, **how):
         run(program, **one, **how)["ns_per_frame"] for _ in range(n))
 
 
-def measure(args, build):
+def measure(args):
     """All of it; lines of progress meanwhile."""
-    program = build / "test/bench/nat_bench"
+    program = args.build / "test/bench/nat_bench"
     n, seconds = (3, 0.3) if args.quick else (7, 1.0)
     result = {"rows": []}
     for sessions, burst, zipf in ROWS:

@@ -12,10 +12,8 @@ import tempfile
 import types
 
 import contestants as who
-import pairs
 from topology import BenchError, Topology, call
 
-FLOWS = (1, 1000, 50000)
 GATEWAY, GATEWAY_MAC = "192.0.2.254", "02:00:00:00:00:99"
 INSIDE, OUTSIDE = "198.18.0.254/24", "192.0.2.1/24"
 
@@ -130,19 +128,17 @@ def millrace_nat(build, folder, *options, name="mr-nat"):
         "--config", str(config), *options])
 
 
-def measure(args, build, millrace):
-    """Pairs of mr-nat with both others, for each number of flows."""
+def measure(args):
+    """mr-nat in turns with each of both others, for each number of flows."""
     result = []
+    others = (who.Contestant("mr-l2fwd", who.l2fwd_command(args.build)),
+              Nftables())
     with tempfile.TemporaryDirectory(prefix="mrb") as folder, \
             Topology() as topology:
-        nat = millrace_nat(build, folder)
-        call("ip", "-n", topology.namespaces["f"], "link", "set", "p0",
-             "address", who.ROUTER_MAC)
-        for flows in args.flows:
-            for other in (millrace, Nftables()):
-                print(f"  {flows} flows, mr-nat beside {other.name}",
-                      flush=True)
-                taken = pairs.interleaved(topology, other, nat, args,
-                                          {"flows": flows})
-                result.append({"flows": flows, **taken})
+        nat = millrace_nat(args.build, folder)
+        for flows in map(int, args.flows.split(",")):
+            print(f"  {flows} flows", flush=True)
+            result.append({"flows": flows, "samples": {
+                other.name: who.turns(topology, (other, nat), args.pairs, args,
+                                      {"flows": flows}) for other in others}})
     return result

@@ -9,7 +9,7 @@ import tempfile
 import time
 
 import contestants as who
-import figures
+import report
 from topology import BenchError, die_with_parent, end
 
 PERIODS_S = 4       # of testpmd's own statistics; the first is warm-up
@@ -45,9 +45,8 @@ def testpmd(huge_pages, burst):
 def mr_l2fwd(build, burst, seconds=3, ports=("null:a", "null:b")):
     """mr-l2fwd on two ports that always have frames: ns per frame, both
     directions."""
-    argv = [str(build / "apps/l2fwd/mr-l2fwd"), "--json", "--cores",
-            str(who.FORWARDER_CORE), "--burst", str(burst), "--duration",
-            str(seconds), *ports]
+    argv = who.l2fwd_command(build, "--burst", str(burst), "--duration",
+                             str(seconds), ports=ports)
     done = subprocess.run(argv, stdout=subprocess.PIPE, text=True,
                           stderr=subprocess.DEVNULL, check=False,
                           timeout=seconds + 30)
@@ -80,11 +79,21 @@ def compare(n, burst, huge_pages, ours):
     return {"burst": burst, "pairs": pairs,
             "testpmd_ns": statistics.median(a for a, _ in pairs),
             "ours_ns": statistics.median(b for _, b in pairs),
-            "ratio": figures.ratio([(b, a) for a, b in pairs])}
+            "ratio": report.ratio_of([(b, a) for a, b in pairs])}
 
 
-def measure(args, build):
+def measure(args):
     """Both by burst, testpmd's own and its best one among them."""
-    return {"rows": [compare(2 if args.quick else 5, burst, args.huge_pages,
-                             lambda burst=burst: mr_l2fwd(build, burst))
-                     for burst in (32, 64, 256)]}
+    return [compare(2 if args.quick else 5, burst, args.huge_pages,
+                    lambda burst=burst: mr_l2fwd(args.build, burst))
+            for burst in (32, 64, 256)]
+
+
+def show(what, rows):
+    print(f"\n{what}, ns per frame")
+    print(f"{'burst':>7} {'testpmd':>9} {'mr-l2fwd':>9} {'rate':>6}  95 %")
+    for row in rows:
+        rate = row["ratio"]
+        print(f"{row['burst']:7} {row['testpmd_ns']:9.2f} "
+              f"{row['ours_ns']:9.2f} {rate['median']:6.2f}  "
+              f"{rate['low']:.2f} to {rate['high']:.2f}")

@@ -82,7 +82,7 @@ def drops_by_name(final):
     return found
 
 
-def long_run(topology, contestant, args, ethertype):
+def long_run(topology, contestant, args, traffic):
     """One forwarder for args.long seconds, empty polls included."""
     print(f"  {contestant.name}: {args.long:.0f} s at overload", flush=True)
     _, before = topology.arrived()
@@ -91,14 +91,14 @@ def long_run(topology, contestant, args, ethertype):
     generator = None
     try:
         who.wait_until_attached(topology, running)
-        generator = who.Generator(args.bench, topology, ethertype)
+        generator = who.Generator(args.bench, topology, **traffic)
         who.wait_for_traffic(topology, running)
         who.favour((running.process, generator.process), args.nice)
         time.sleep(1)
         rss = [running.rss_kib()]
         result = sampled_window(topology, running, args.long, rss)
         result["calls"] = who.count_system_calls(
-            args.syscount, topology, running,
+            str(args.build / "test/bench/syscount"), topology, running,
             min(SYSCALL_SECONDS, args.long))
         sent = generator.stop()
         generator = None
@@ -149,3 +149,26 @@ def holds(result):
     """Whether every check of every run held."""
     return all(held for run in result.get("long", [])
                for _, held, _ in run.get("checks", []))
+
+
+def show(runs):
+    print(f"\nOne run of {runs[0]['seconds']:.0f} s each at overload, empty "
+          "polls included")
+    print(f"  {'':12} {'Mpps':>7} {'user %':>7} {'system %':>8} "
+          f"{'user ns':>8} {'calls':>9} {'frames per':>10}")
+    print(f"  {'':12} {'':>7} {'':>7} {'':>8} {'/frame':>8} {'/frame':>9} "
+          f"{'tx call':>10}")
+    for run in runs:
+        calls = run["calls"]
+        print(f"  {run['contestant']:12} {run['mpps']:7.3f} "
+              f"{run['user_pct']:7.2f} {run['system_pct']:8.2f} "
+              f"{run['user_ns_per_frame']:8.1f} "
+              f"{calls['calls_per_frame']:9.5f} "
+              f"{calls['frames_per_tx_call']:10.1f}")
+    for run in runs:
+        for name, held, words in run.get("checks", []):
+            print(f"  {run['contestant']}: {name:8} "
+                  f"{'holds' if held else 'BROKEN'}: {words}")
+        if "drops" in run:
+            named = ", ".join(f"{k} {v}" for k, v in run["drops"].items())
+            print(f"  {run['contestant']}: drops by name: {named or 'none'}")

@@ -6,7 +6,6 @@ mr-l2fwd, mr-nat, dpdk-testpmd, the kernel's bridge and its NAT between two
 namespaces, measured by mr-bench by the plan series.yaml; a report, a table and
 a document of each step. Interrupted, it goes on where it was. Needs root.
 """
-import argparse
 import json
 import os
 import pathlib
@@ -21,26 +20,20 @@ import nat_wire
 from topology import Topology, call
 
 HERE = pathlib.Path(__file__).resolve().parent
-TOP = HERE.parent.parent
 NS_PER_US = 1000
 # Of the rows of a latency document: what its columns are called.
 LATENCY = {"latency-p50-at-100%": "p50", "latency-p99-at-100%": "p99"}
 
 
-def parse(argv):
-    parser = argparse.ArgumentParser(prog="mr bench series",
-                                     description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true",
-                        help="one round; for a look, not for a figure")
+def parse():
+    parser = command.parser("series", __doc__,
+                            (("repeat", 3, 1, "rounds of all devices"),))
     parser.add_argument("--folder", help="of results; default: "
                         "BUILD/series")
     parser.add_argument("--dry-run", action="store_true",
                         help="list the steps and their time")
     parser.add_argument("--plan", default=str(HERE / "series.yaml"))
-    parser.add_argument("--build", default=str(TOP / "build"))
-    args = parser.parse_args(argv)
-    args.build = pathlib.Path(args.build).resolve()
-    args.bench = str(args.build / "apps/bench/mr-bench")
+    args = command.parse(parser)
     args.folder = pathlib.Path(args.folder or args.build / "series").resolve()
     return args
 
@@ -133,9 +126,8 @@ def environment(args, topology, folder):
 
 def run_plan(args, env):
     """The plan's exit status; it draws its own progress."""
-    argv = [args.bench, "plan", "--folder", str(args.folder)]
-    if args.quick:
-        argv += ["--repeat", "1"]
+    argv = [args.bench, "plan", "--folder", str(args.folder), "--repeat",
+            str(args.repeat)]
     if args.dry_run:
         argv.append("--dry-run")
     with subprocess.Popen([*argv, args.plan], env=env) as process:
@@ -168,15 +160,13 @@ def measure(args):
     forget_other_builds(args)
     with who.HugePages() as huge_pages, Topology(is_two=True) as topology:
         huge_pages.top_up()
-        call("ip", "-n", topology.namespaces["f"], "link", "set", "p0",
-             "address", who.ROUTER_MAC)
         status = run_plan(args, environment(args, topology, args.folder))
     write_report(args)
     return status
 
 
 def main():
-    args = parse(sys.argv[1:])
+    args = parse()
     if not args.dry_run:
         command.need_root()
     return measure(args)

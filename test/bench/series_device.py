@@ -13,7 +13,7 @@ import types
 
 import contestants as who
 from nat_wire import Router, napi_threads
-from topology import BenchError, call
+from topology import ROUTER_MAC, BenchError, call
 
 
 class Bridge:
@@ -38,14 +38,13 @@ class Bridge:
     def stop(self):
         self.shell("ip link delete br0; echo 0 > /sys/class/net/p0/threaded; "
                    "ethtool -K p0 gro off; "
-                   f"ip link set p0 address {who.ROUTER_MAC}")
+                   f"ip link set p0 address {ROUTER_MAC}")
 
 
 def exec_testpmd(namespace):
     """Become testpmd; it ends when its stdin does, so it gets another."""
-    argv = who.testpmd_command(
-        ["net_af_xdp0,iface=p0", "net_af_xdp1,iface=p1"],
-        huge_pages=who.HugePages.n_free() >= who.HugePages.N_PAGES)
+    argv = who.testpmd_on_veths(
+        who.huge_pages.free_mib() >= who.HugePages.N_MIB)
     reader, writer = os.pipe()
     os.dup2(reader, sys.stdin.fileno())
     os.set_inheritable(writer, True)  # open as long as testpmd runs

@@ -19,6 +19,7 @@ import time
 PR_SET_PDEATHSIG = 1
 PREFIX = "mrb"
 VETHS = (("g", "g0"), ("f", "p0"), ("f", "p1"), ("s", "s0"))
+ROUTER_MAC = "02:00:00:00:00:02"  # of p0, the generator's destination
 
 
 class BenchError(Exception):
@@ -61,8 +62,7 @@ def remove_stale():
 class Topology:
     """The namespaces, while the with statement lasts."""
 
-    def __init__(self, mtu=1500, is_two=False):
-        self.mtu = mtu
+    def __init__(self, is_two=False):
         self.namespaces = {c: f"{PREFIX}{os.getpid()}{c}" for c in "gfs"}
         if is_two:  # one program has both ends
             self.namespaces["s"] = self.namespaces["g"]
@@ -91,15 +91,14 @@ class Topology:
             call("ip", "netns", "add", name)
         for near, far in (VETHS[0:2], VETHS[3:1:-1]):
             call("ip", "link", "add", near[1], "netns", ns[near[0]],
-                 "mtu", str(self.mtu), "numtxqueues", "1",
-                 "numrxqueues", "1", "type", "veth",
+                 "numtxqueues", "1", "numrxqueues", "1", "type", "veth",
                  "peer", "name", far[1], "netns", ns[far[0]],
-                 "mtu", str(self.mtu), "numtxqueues", "1",
-                 "numrxqueues", "1")
+                 "numtxqueues", "1", "numrxqueues", "1")
         for key, dev in VETHS:
-            call("ip", "netns", "exec", ns[key], "sysctl", "-qw",
-                 f"net.ipv6.conf.{dev}.disable_ipv6=1")
-            call("ip", "-n", ns[key], "link", "set", dev, "arp", "off", "up")
+            self.run(key, "sysctl", "-qw",
+                     f"net.ipv6.conf.{dev}.disable_ipv6=1")
+            self.run(key, "ip", "link", "set", dev, "arp", "off", "up")
+        self.run("f", "ip", "link", "set", "p0", "address", ROUTER_MAC)
         # A process to see the sink's counters through, in /proc.
         self.holder = self.start("s", ["sleep", "infinity"])
         deadline = time.monotonic() + 5
@@ -107,6 +106,10 @@ class Topology:
             if time.monotonic() > deadline:
                 raise BenchError("the sink's namespace cannot be seen")
             time.sleep(0.01)
+
+    def run(self, key, *argv):
+        """Run a command in a namespace; its stdout."""
+        return call("ip", "netns", "exec", self.namespaces[key], *argv)
 
     def start(self, key, argv, **kwargs):
         """Start a command in a namespace; the Popen is the command itself."""

@@ -7,7 +7,15 @@ import re
 import shutil
 import stat
 import subprocess
+import sys
 import tempfile
+
+# Last: it has a module named command, too.
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+
+# pylint: disable=wrong-import-position
+import huge_pages  # noqa: E402
+from huge_pages import SPARE_MIB, meminfo  # noqa: E402
 
 BUILD = pathlib.Path(os.environ.get(
     "MR_BUILD", pathlib.Path(__file__).resolve().parents[2] / "build"))
@@ -16,8 +24,6 @@ SHIM = BUILD / "test" / "dpdk" / "libdpdk_shim.so"
 ROW_MS = 5000  # of mempool_perf_autotest, as it is
 # What a mempool of 24575 objects of 2 KiB, three of them, and EAL take.
 NEEDED_MIB = 900
-# A machine that lends us its last page has none for its other programs.
-SPARE_MIB = 512
 # What EAL says when others took the huge pages that had been free.
 PAGES_GONE = "Cannot init memory"
 
@@ -30,51 +36,8 @@ ROW = re.compile(
 SECTION = re.compile(r"^start performance test (.*)$", re.M)
 
 
-def meminfo(key):
-    """A line of /proc/meminfo: a count, or kB."""
-    for line in pathlib.Path("/proc/meminfo").read_text().splitlines():
-        if line.startswith(key + ":"):
-            return int(line.split()[1])
-    return 0
-
-
-class HugePages:
-    """Huge pages for as long as the with statement lasts, if they can be had.
-
-    Others take and give them at the same time: so each run looks again, and
-    the end takes away as many as were added, not what others did.
-    """
-    PATH = pathlib.Path("/proc/sys/vm/nr_hugepages")
-
-    def __init__(self):
-        self.n_added = 0
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self.n_added > 0:
-            self.add(-self.n_added)
-
-    def add(self, n):
-        """Have n more of them, if the kernel lets us and finds them."""
-        try:
-            before = int(self.PATH.read_text())
-            self.PATH.write_text(str(max(0, before + n)))
-            self.n_added += int(self.PATH.read_text()) - before
-        except OSError:  # not root, or a container
-            pass
-
-    def are_there(self, mib):
-        """Whether mib of them are free; tops them up."""
-        if os.geteuid() != 0:
-            return False
-        page_mib = max(1, meminfo("Hugepagesize") // 1024)
-        missing = -(-mib // page_mib) - meminfo("HugePages_Free")
-        room_mib = meminfo("MemAvailable") // 1024 - SPARE_MIB
-        if 0 < missing <= room_mib // page_mib:
-            self.add(missing)
-        return meminfo("HugePages_Free") * page_mib >= mib
+class HugePages(huge_pages.HugePages):
+    """What EAL gets, if it can be had."""
 
     def eal(self, mib):
         """The options of EAL for memory."""
