@@ -25,12 +25,12 @@ TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 def testpmd_command(vdevs, *, huge_pages, mode="io", extra=()):
     """Debian's testpmd: one forwarding core, quiet while it runs."""
+    # Without huge pages EAL refuses --in-memory.
     argv = ["dpdk-testpmd", "-l", f"{GENERATOR_CORE},{FORWARDER_CORE}",
-            "--main-lcore", str(GENERATOR_CORE), "--no-pci", "--in-memory",
-            "--no-telemetry", "-m", "512",
+            "--main-lcore", str(GENERATOR_CORE), "--no-pci",
+            *(["--in-memory"] if huge_pages else ["--no-huge", "--no-shconf"]),
+            "--no-telemetry", "-m", "512" if huge_pages else "1024",
             "--file-prefix", f"mrb{os.getpid()}"]
-    if not huge_pages:
-        argv.append("--no-huge")
     for vdev in vdevs:
         argv += ["--vdev", vdev]
     return argv + ["--", f"--forward-mode={mode}", "--nb-cores=1",
