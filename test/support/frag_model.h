@@ -50,6 +50,9 @@ struct model {
 	struct mr_pool *pool;
 	uint32_t page_bytes, chunk_bytes;
 	struct mr_cache *caches[MODEL_N];
+	/* Another pool of the region, and a cache of it. */
+	struct mr_pool *beside;
+	struct mr_cache *foreign;
 	struct model_cut cuts[MODEL_N];
 	uint32_t n_live;
 	struct model_frag live[MODEL_MAX_LIVE];
@@ -59,7 +62,13 @@ struct model {
 
 static inline void model_open(struct model *m, struct mr_pool *pool)
 {
+	const struct mr_pool_config beside = { .size = sizeof(beside),
+					       .n_pages = 16,
+					       .region = pool->region };
+
 	memset(m, 0, sizeof(*m));
+	MODEL_CHECK(mr_pool_create(pool->ctx, &beside, &m->beside, NULL) == 0);
+	MODEL_CHECK(mr_cache_create(m->beside, &m->foreign, NULL) == 0);
 	m->pool = pool;
 	m->page_bytes = pool->page_bytes;
 	m->chunk_bytes = pool->chunk_bytes;
@@ -102,6 +111,8 @@ static inline void model_check_pool(const struct model *m)
 	MODEL_CHECK(s.n_in_flight == n_in_flight);
 	MODEL_CHECK(s.n_free + s.n_in_flight == s.n_pages);
 	MODEL_CHECK(s.free_over == 0 && s.free_invalid == 0);
+	MODEL_CHECK(mr_pool_stats(m->beside, &s) == 0);
+	MODEL_CHECK(s.n_in_flight + s.free_over + s.free_invalid == 0);
 }
 
 /* Where n_bytes cut at end begin. */
@@ -300,13 +311,27 @@ static inline void model_free(struct model *m, struct mr_cache *cache,
 		addrs[n_addrs++] = m->live[i].addr;
 		model_forget(m, &m->live[i]);
 	}
-	if (way == 0)
+	switch (way % 6) {
+	case 0:
 		mr_pool_frag_free_bulk(m->pool, addrs, n_addrs);
-	else if (way == 1)
+		break;
+	case 1:
 		mr_frag_free_bulk(cache, addrs, n_addrs);
-	else
-		for (uint32_t i = 0; i < n_addrs; i++)
-			mr_frag_free_bulk(cache, &addrs[i], 1);
+		break;
+	case 2:
+		mr_frag_free_bulk(m->foreign, addrs, n_addrs);
+		break;
+	case 3:
+		mr_pool_frag_free_bulk(m->beside, addrs, n_addrs);
+		break;
+	default:
+		for (uint32_t i = 0; i < n_addrs; i++) {
+			const struct mr_frame frame = { addrs[i], 1, 0 };
+
+			mr_frame_free_bulk(cache, &frame, 1);
+		}
+		break;
+	}
 }
 
 static inline void model_ref(struct model *m, struct mr_cache *cache,
@@ -420,7 +445,7 @@ static inline void model_step(struct model *m, uint8_t what, uint8_t with)
 	case 11:
 	case 12:
 		model_free(m, cache, 1 + (with & (more == 0 ? 63 : 7)),
-			   1 + more / 4, more & 3);
+			   1 + more / 4, (more & 3) + (with & 1) * 2);
 		break;
 	case 13:
 		model_ref(m, cache, with);
@@ -449,6 +474,8 @@ static inline void model_close(struct model *m)
 		mr_frag_cache_destroy(m->cuts[i].frags);
 		mr_cache_destroy(m->caches[i]);
 	}
+	mr_cache_destroy(m->foreign);
+	MODEL_CHECK(mr_pool_destroy(m->beside, NULL) == 0);
 }
 
 #endif

@@ -9,20 +9,25 @@
 
 struct frag_fixture {
 	struct pool_fixture p;
+	struct mr_cache *other; /* of the same pool */
 	struct mr_frag_cache *frags;
+	uint64_t n_over; /* frees too many, as the test knows */
 };
 
 static inline void open_frags(struct frag_fixture *f, uint32_t n_pages,
 			      uint32_t page_bytes, uint32_t chunk_bytes)
 {
 	fixture_open(&f->p, n_pages, page_bytes, chunk_bytes);
+	f->n_over = 0;
+	assert_int_equal(mr_cache_create(f->p.pool, &f->other, NULL), 0);
 	assert_int_equal(mr_frag_cache_create(f->p.cache, &f->frags, NULL), 0);
 }
 
 static inline void close_frags(struct frag_fixture *f)
 {
 	mr_frag_cache_destroy(f->frags);
-	assert_int_equal(pool_stats(f->p.pool).free_over, 0);
+	mr_cache_destroy(f->other);
+	assert_int_equal(pool_stats(f->p.pool).free_over, f->n_over);
 	fixture_close(&f->p);
 }
 

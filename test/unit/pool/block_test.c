@@ -3,64 +3,34 @@
  * Tests of lib/pool/block.c and block_count.c: where blocks come from and go,
  * and who brings them back.
  */
-#include "support/pool_unit.h"
+#include "support/frag_unit.h"
 
-#include <millrace/frag.h>
 #include <millrace/page.h>
 
 enum { PAGES_4K = 8 }; /* of a block */
 
-struct block_fixture {
-	struct pool_fixture p;
-	struct mr_cache *other;
-	struct mr_frag_cache *frags;
-};
-
-static void open_blocks(struct block_fixture *f, uint32_t n_pages,
-			uint32_t page_bytes, uint32_t chunk_bytes)
-{
-	fixture_open(&f->p, n_pages, page_bytes, chunk_bytes);
-	assert_int_equal(mr_cache_create(f->p.pool, &f->other, NULL), 0);
-	assert_int_equal(mr_frag_cache_create(f->p.cache, &f->frags, NULL), 0);
-}
-
-static void close_blocks(struct block_fixture *f)
-{
-	mr_frag_cache_destroy(f->frags);
-	mr_cache_destroy(f->other);
-	fixture_close(&f->p);
-}
-
-static uint64_t cut(struct block_fixture *f, uint32_t n_bytes)
-{
-	uint64_t addr = UINT64_MAX;
-
-	assert_int_equal(mr_frag_cache_alloc(f->frags, n_bytes, 0, &addr), 0);
-	return addr;
-}
-
 /* Fill the rest of the open block with one frag, and begin the next. */
-static void leave_block(struct block_fixture *f, uint64_t rest[2])
+static void leave_block(struct frag_fixture *f, uint64_t rest[2])
 {
 	const uint32_t n_left = f->frags->n_bytes - f->frags->offset;
 
-	rest[0] = cut(f, n_left);
-	rest[1] = cut(f, 1);
+	rest[0] = cut(f, n_left, 0);
+	rest[1] = cut(f, 1, 0);
 }
 
 /* Local frees and the begin over again: shared is not written. */
 TEST(owner_who_frees_all_cuts_the_same_block_again)
 {
-	struct block_fixture f;
+	struct frag_fixture f;
 	const struct mri_block *block;
 	uint64_t first, addr;
 
-	open_blocks(&f, 64, 4096, 4096);
-	first = cut(&f, 2048);
+	open_frags(&f, 64, 4096, 4096);
+	first = cut(&f, 2048, 0);
 	mr_frag_free_bulk(f.p.cache, &first, 1);
 	block = f.frags->block;
 	for (int i = 1; i < 200; i++) {
-		addr = cut(&f, 2048);
+		addr = cut(&f, 2048, 0);
 		assert_ptr_equal(f.frags->block, block);
 		assert_int_equal(addr, first + (uint64_t)(i % 16) * 2048);
 		assert_int_equal(block->shared, MRI_BLOCK_BIAS);
@@ -68,17 +38,17 @@ TEST(owner_who_frees_all_cuts_the_same_block_again)
 		mr_frag_free_bulk(f.p.cache, &addr, 1);
 		assert_in_flight(f.p.pool, 0);
 	}
-	close_blocks(&f);
+	close_frags(&f);
 }
 
 /* One subtraction for all that comes back together, in however many calls. */
 TEST(run_of_frees_is_one_subtraction)
 {
-	struct block_fixture f;
+	struct frag_fixture f;
 	struct mri_block *block;
 	uint64_t addrs[8], rest[2], page;
 
-	open_blocks(&f, 256, 4096, 4096);
+	open_frags(&f, 256, 4096, 4096);
 	page = alloc_one(f.other, 4096);
 	mr_frag_cache_alloc_bulk(f.frags, addrs, 8, 100, 0);
 	block = f.frags->block;
@@ -100,70 +70,24 @@ TEST(run_of_frees_is_one_subtraction)
 	mri_block_flush(f.other);
 	assert_int_equal(block->shared, 0);
 	assert_in_flight(f.p.pool, 0);
-	close_blocks(&f);
-}
-
-/* Whoever gives the last one back, in whatever way, the block is there once. */
-TEST(last_free_brings_the_block_back)
-{
-	struct block_fixture f;
-	struct mr_pool *beside;
-	struct mr_cache *foreign;
-
-	open_blocks(&f, 64, 4096, 4096);
-	beside = pool_beside(&f.p, 64, 4096);
-	mr_cache_create(beside, &foreign, NULL);
-	for (int way = 0; way < 6; way++) {
-		uint64_t addr = cut(&f, 100), rest[2];
-		struct mri_block *block = f.frags->block;
-
-		leave_block(&f, rest);
-		assert_int_equal(block->shared, 2);
-		assert_in_flight(f.p.pool, 2 * PAGES_4K);
-		mr_frag_free_bulk(f.p.cache, rest, 1);
-		mr_frag_free_bulk(f.p.cache, rest + 1, 1);
-		if (way == 0)
-			mr_frag_free_bulk(f.p.cache, &addr, 1);
-		else if (way == 1)
-			mr_frag_free_bulk(f.other, &addr, 1);
-		else if (way == 2)
-			mr_frag_free_bulk(foreign, &addr, 1);
-		else if (way == 3)
-			mr_pool_frag_free_bulk(f.p.pool, &addr, 1);
-		else if (way == 4)
-			mr_pool_frag_free_bulk(beside, &addr, 1);
-		else
-			mr_frame_free_bulk(f.other,
-					   &(struct mr_frame){ addr, 1, 0 }, 1);
-		assert_in_flight(f.p.pool, 0);
-		mri_block_flush(f.p.cache);
-		mri_block_flush(f.other);
-		assert_int_equal(block->shared, 0);
-		assert_in_flight(f.p.pool, 0);
-	}
-	assert_int_equal(pool_stats(f.p.pool).free_over, 0);
-	assert_int_equal(pool_stats(beside).free_over, 0);
-	mr_cache_destroy(foreign);
-	assert_in_flight(beside, 0);
-	assert_int_equal(mr_pool_destroy(beside, NULL), 0);
-	close_blocks(&f);
+	close_frags(&f);
 }
 
 TEST(more_frees_than_cuts_are_counted_and_break_nothing)
 {
-	struct block_fixture f;
+	struct frag_fixture f;
 	struct mri_block *block;
 	uint64_t addr, rest[2];
 
-	open_blocks(&f, 64, 4096, 4096);
+	open_frags(&f, 64, 4096, 4096);
 	/* By the owner, who finds it when he begins again. */
-	addr = cut(&f, 100);
+	addr = cut(&f, 100, 0);
 	block = f.frags->block;
 	for (int i = 0; i < 3; i++)
 		mr_frag_free_bulk(f.p.cache, &addr, 1);
-	rest[0] = cut(&f, 32000);
+	rest[0] = cut(&f, 32000, 0);
 	mr_frag_free_bulk(f.p.cache, rest, 1);
-	rest[0] = cut(&f, 32000);
+	rest[0] = cut(&f, 32000, 0);
 	assert_ptr_equal(f.frags->block, block);
 	assert_int_equal(pool_stats(f.p.pool).free_over, 2);
 	assert_int_equal(block->shared, MRI_BLOCK_BIAS);
@@ -185,7 +109,7 @@ TEST(more_frees_than_cuts_are_counted_and_break_nothing)
 	assert_in_flight(f.p.pool, 0);
 
 	/* Nor is it back twice if they were as many as they should be. */
-	addr = cut(&f, 100);
+	addr = cut(&f, 100, 0);
 	leave_block(&f, rest);
 	mr_frag_free_bulk(f.other, &addr, 1);
 	mr_frag_free_bulk(f.other, rest, 2);
@@ -196,25 +120,25 @@ TEST(more_frees_than_cuts_are_counted_and_break_nothing)
 	assert_in_flight(f.p.pool, 0);
 
 	/* By the owner, who finds it when he retires the block. */
-	addr = cut(&f, 100);
+	addr = cut(&f, 100, 0);
 	mr_frag_free_bulk(f.p.cache, &addr, 1);
 	mr_frag_free_bulk(f.p.cache, &addr, 1);
 	mri_block_flush(f.p.cache);
 	mr_frag_cache_drain(f.frags);
-	assert_int_equal(pool_stats(f.p.pool).free_over, 8 + 1);
+	f.n_over = 8 + 1;
 	assert_in_flight(f.p.pool, 0);
-	close_blocks(&f);
+	close_frags(&f);
 }
 
 /* Without end: they cannot bring a block back that is still being cut. */
 TEST(a_storm_of_frees_does_not_take_the_block_away)
 {
-	struct block_fixture f;
+	struct frag_fixture f;
 	struct mri_block *block;
 	uint64_t addr;
 
-	open_blocks(&f, 64, 4096, 4096);
-	addr = cut(&f, 100);
+	open_frags(&f, 64, 4096, 4096);
+	addr = cut(&f, 100, 0);
 	block = f.frags->block;
 	mr_frag_free_bulk(f.other, &addr, 1);
 	f.other->run.n = MRI_BLOCK_BIAS + 7;
@@ -224,17 +148,18 @@ TEST(a_storm_of_frees_does_not_take_the_block_away)
 	assert_int_equal(block->next, 0);
 	mr_frag_cache_drain(f.frags);
 	assert_in_flight(f.p.pool, 0);
-	close_blocks(&f);
+	f.n_over = pool_stats(f.p.pool).free_over;
+	close_frags(&f);
 }
 
 TEST(pages_are_had_from_blocks_that_lie_free)
 {
 	static uint64_t addrs[65];
-	struct block_fixture f;
+	struct frag_fixture f;
 	uint64_t cuts[6];
 	uint32_t n;
 
-	open_blocks(&f, 64, 4096, 4096);
+	open_frags(&f, 64, 4096, 4096);
 	/* All blocks: six are out, one is begun, one is fetched. */
 	assert_int_equal(mr_frag_cache_alloc_bulk(f.frags, cuts, 6, 32768, 0),
 			 6);
@@ -254,36 +179,36 @@ TEST(pages_are_had_from_blocks_that_lie_free)
 	assert_int_equal(n, 64);
 	assert_in_flight(f.p.pool, 64);
 	mr_frag_free_bulk(f.p.cache, addrs, 64);
-	close_blocks(&f);
+	close_frags(&f);
 }
 
 /* Only its frags are freed, by the address of any of them. */
 TEST(block_that_is_cut_is_no_block_of_pages)
 {
-	struct block_fixture f;
+	struct frag_fixture f;
 	uint64_t addr;
 
-	open_blocks(&f, 64, 4096, 4096);
-	addr = cut(&f, 1);
+	open_frags(&f, 64, 4096, 4096);
+	addr = cut(&f, 1, 0);
 	for (uint32_t order = 0; order <= 3; order++) {
 		mr_page_free_bulk(f.p.pool, order, &addr, 1);
 		assert_int_equal(pool_stats(f.p.pool).free_invalid, order + 1);
 		assert_in_flight(f.p.pool, PAGES_4K);
 	}
 	mr_frag_free_bulk(f.p.cache, &addr, 1);
-	close_blocks(&f);
+	close_frags(&f);
 }
 
 /* There is an end to owners, and nobody is added beyond it. */
 TEST(too_many_owners_are_refused)
 {
-	struct block_fixture f;
+	struct frag_fixture f;
 	struct mr_frame frame = { 0, 1, 0 };
 	struct mri_block *block;
 	int32_t n;
 
-	open_blocks(&f, 64, 4096, 4096);
-	frame.addr = cut(&f, 1);
+	open_frags(&f, 64, 4096, 4096);
+	frame.addr = cut(&f, 1, 0);
 	block = f.frags->block;
 	for (int i = 0; i < 1000; i++) /* more than a byte could count */
 		assert_int_equal(mr_frame_ref(f.p.cache, &frame, 1), 0);
@@ -296,5 +221,5 @@ TEST(too_many_owners_are_refused)
 		mr_frame_free_bulk(f.other, &frame, 1);
 	assert_in_flight(f.p.pool, 0);
 	assert_int_equal(pool_stats(f.p.pool).free_over, 0);
-	close_blocks(&f);
+	close_frags(&f);
 }

@@ -56,44 +56,6 @@ TEST(values_out_of_range_are_refused)
 	close_frags(&f);
 }
 
-/* No block: a page does, and what it cannot hold fails and changes nothing. */
-TEST(page_is_the_fallback_and_is_kept)
-{
-	struct frag_fixture f;
-	struct mr_frag frag;
-	uint64_t addr = 0, first;
-
-	open_frags(&f, 7, 4096, 4096); /* a page less than a block */
-	assert_int_equal(mr_frag_cache_alloc(f.frags, 4097, 0, &addr), -ENOMEM);
-	assert_int_equal(mr_frag_cache_prepare(f.frags, 32768, 0, &frag),
-			 -ENOMEM);
-	assert_in_flight(f.p.pool, 0);
-	first = cut(&f, 1000, 0);
-	assert_in_flight(f.p.pool, 1);
-	assert_int_equal(mr_frag_cache_alloc(f.frags, 4097, 0, &addr), -ENOMEM);
-	assert_null(mr_frag_cache_alloc_prepare(f.frags, 4097, 0, &frag));
-	assert_int_equal(cut(&f, 1000, 0), first + 1000);
-	give_back(&f, first);
-	assert_in_flight(f.p.pool, 1);
-	give_back(&f, first + 1000);
-	assert_in_flight(f.p.pool, 0);
-	assert_int_equal(mr_frag_cache_alloc(f.frags, 4097, 0, &addr), -ENOMEM);
-	/* All of it is back: the same page again. */
-	for (int i = 0; i < 100; i++) {
-		addr = cut(&f, 3000, 0);
-		assert_int_equal(addr, first);
-		give_back(&f, addr);
-	}
-	/* It is a plain page again when the frag cache lets go of it. */
-	addr = cut(&f, 4096, 0);
-	mr_frag_cache_drain(f.frags);
-	assert_int_equal(f.p.pool->owners[mri_page_of(f.p.pool, addr)],
-			 MRI_OWNER_BLOCK);
-	give_back(&f, addr);
-	assert_in_flight(f.p.pool, 0);
-	close_frags(&f);
-}
-
 /* Until the last byte, then -ENOMEM; and all over when they are back. */
 TEST(pool_is_cut_up_and_comes_back)
 {
