@@ -10,88 +10,117 @@
 enum { CAPACITY = 8 };
 
 /*
- * The counters run freely and wrap at 2^32. Full and empty must stay apart
- * there too: comparing counters with < instead of subtracting them passes
- * every test that starts from 0.
+ * A ring of either kind, against a queue that is too simple to be wrong: the
+ * addresses of the entries in it are first, first + 1, ..., next - 1.
  */
-static const uint32_t starts[] = {
-	0, 1, CAPACITY - 1, UINT32_MAX - CAPACITY, UINT32_MAX - 2, UINT32_MAX
-};
+enum ring_kind { SPSC, MPMC, N_KINDS };
 
-enum { N_STARTS = sizeof(starts) / sizeof(starts[0]) };
-enum kind { SPSC, MPMC, N_KINDS };
+enum { MODEL_BURST = 31 };
 
-struct fixture {
+struct ring_model {
 	struct test_allocator allocator;
 	struct mr_ctx *ctx;
 	/* One of them. */
 	struct mr_ring_spsc *spsc;
 	struct mr_ring_mpmc *mpmc;
+	uint32_t n_entries;
+	uint64_t first, next;
 };
 
-static int create(struct fixture *f, enum kind kind, uint32_t n_entries,
-		  struct mr_reason *why)
+static int ring_create(struct ring_model *m, enum ring_kind kind,
+		       uint32_t n_entries, struct mr_reason *why)
 {
 	return kind == SPSC ?
-		       mr_ring_spsc_create(f->ctx, n_entries, &f->spsc, why) :
-		       mr_ring_mpmc_create(f->ctx, n_entries, &f->mpmc, why);
+		       mr_ring_spsc_create(m->ctx, n_entries, &m->spsc, why) :
+		       mr_ring_mpmc_create(m->ctx, n_entries, &m->mpmc, why);
 }
 
 /* No ring is none to destroy. */
-static void destroy(struct fixture *f)
+static void ring_destroy(struct ring_model *m)
 {
-	mr_ring_spsc_destroy(f->spsc);
-	mr_ring_mpmc_destroy(f->mpmc);
-	f->spsc = NULL;
-	f->mpmc = NULL;
+	mr_ring_spsc_destroy(m->spsc);
+	mr_ring_mpmc_destroy(m->mpmc);
+	m->spsc = NULL;
+	m->mpmc = NULL;
 }
 
-static void open_at(struct fixture *f, enum kind kind, uint32_t n_entries,
-		    uint32_t start)
+/* start: of its counters, which wrap at 2^32. */
+static void ring_open(struct ring_model *m, enum ring_kind kind,
+		      uint32_t n_entries, uint32_t start)
 {
-	memset(f, 0, sizeof(*f));
-	f->ctx = test_ctx(&f->allocator);
-	assert_int_equal(create(f, kind, n_entries, NULL), 0);
+	memset(m, 0, sizeof(*m));
+	m->n_entries = n_entries;
+	m->ctx = test_ctx(&m->allocator);
+	assert_int_equal(ring_create(m, kind, n_entries, NULL), 0);
 	if (kind == SPSC)
-		mri_ring_spsc_start_at(f->spsc, start);
+		mri_ring_spsc_start_at(m->spsc, start);
 	else
-		mri_ring_mpmc_start_at(f->mpmc, start);
+		mri_ring_mpmc_start_at(m->mpmc, start);
 }
 
-static void close_it(struct fixture *f)
+static void ring_close(struct ring_model *m)
 {
-	destroy(f);
-	mr_ctx_destroy(f->ctx);
-	assert_int_equal(f->allocator.n_out, 0);
+	ring_destroy(m);
+	mr_ctx_destroy(m->ctx);
+	assert_int_equal(m->allocator.n_out, 0);
 }
 
-static uint32_t enqueue(struct fixture *f, const struct mr_frame *frames,
-			uint32_t n)
+static struct mr_frame ring_entry(uint64_t number)
 {
-	return f->spsc != NULL ?
-		       mr_ring_spsc_enqueue_burst(f->spsc, frames, n) :
-		       mr_ring_mpmc_enqueue_burst(f->mpmc, frames, n);
+	return (struct mr_frame){ number, (uint32_t)number + 1,
+				  ~(uint32_t)number };
 }
 
-static uint32_t dequeue(struct fixture *f, struct mr_frame *frames, uint32_t n)
+static void ring_enqueue(struct ring_model *m, uint32_t n)
 {
-	return f->spsc != NULL ?
-		       mr_ring_spsc_dequeue_burst(f->spsc, frames, n) :
-		       mr_ring_mpmc_dequeue_burst(f->mpmc, frames, n);
-}
+	const uint32_t n_room = m->n_entries - (uint32_t)(m->next - m->first);
+	struct mr_frame frames[MODEL_BURST];
+	uint32_t n_in;
 
-/* Only one of them can tell. */
-static void assert_count(const struct fixture *f, uint64_t n)
-{
-	if (f->spsc != NULL)
-		assert_int_equal(mr_ring_spsc_count(f->spsc), n);
-}
-
-static void fill(struct mr_frame *frames, uint32_t n, uint64_t first)
-{
 	for (uint32_t i = 0; i < n; i++)
-		frames[i] = (struct mr_frame){ first + i, (uint32_t)first + i,
-					       ~(uint32_t)(first + i) };
+		frames[i] = ring_entry(m->next + i);
+	n_in = m->spsc != NULL ?
+		       mr_ring_spsc_enqueue_burst(m->spsc, frames, n) :
+		       mr_ring_mpmc_enqueue_burst(m->mpmc, frames, n);
+	assert_int_equal(n_in, mri_min_u32(n, n_room));
+	m->next += n_in;
+}
+
+/* is_peek: look at them, and take half of them. */
+static void ring_dequeue(struct ring_model *m, uint32_t n, bool is_peek)
+{
+	const uint32_t n_there = (uint32_t)(m->next - m->first);
+	struct mr_frame frames[MODEL_BURST];
+	uint32_t n_out;
+
+	is_peek = is_peek && m->spsc != NULL;
+	n_out = m->mpmc != NULL ?
+			mr_ring_mpmc_dequeue_burst(m->mpmc, frames, n) :
+		is_peek ? mr_ring_spsc_peek_burst(m->spsc, frames, n) :
+			  mr_ring_spsc_dequeue_burst(m->spsc, frames, n);
+	assert_int_equal(n_out, mri_min_u32(n, n_there));
+	for (uint32_t i = 0; i < n_out; i++) {
+		const struct mr_frame want = ring_entry(m->first + i);
+
+		assert_memory_equal(&frames[i], &want, sizeof(want));
+	}
+	if (is_peek)
+		mr_ring_spsc_release(m->spsc, n_out /= 2);
+	m->first += n_out;
+}
+
+/* A byte is a call: which one, and how many entries. */
+static void ring_step(struct ring_model *m, uint8_t call)
+{
+	const uint32_t n = call & 31;
+
+	if (call & 0x80)
+		ring_dequeue(m, n, call & 0x40);
+	else
+		ring_enqueue(m, n);
+	if (m->spsc != NULL)
+		assert_int_equal(mr_ring_spsc_count(m->spsc),
+				 m->next - m->first);
 }
 
 TEST(only_powers_of_two_are_sizes)
@@ -101,116 +130,57 @@ TEST(only_powers_of_two_are_sizes)
 					  1u << 21, 1u << 31 };
 	struct mr_reason why = { "" };
 
-	for (enum kind kind = 0; kind < N_KINDS; kind++) {
-		struct fixture f = { .spsc = NULL };
+	for (enum ring_kind kind = 0; kind < N_KINDS; kind++) {
+		struct ring_model m = { .spsc = NULL };
 
-		f.ctx = test_ctx(&f.allocator);
+		m.ctx = test_ctx(&m.allocator);
 		for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-			assert_int_equal(create(&f, kind, wrong[i], &why),
+			assert_int_equal(ring_create(&m, kind, wrong[i], &why),
 					 -EINVAL);
 			assert_reason_has(&why, "power of two, 2 to 1048576");
-			assert_true(f.spsc == NULL && f.mpmc == NULL);
+			assert_true(m.spsc == NULL && m.mpmc == NULL);
 		}
 		for (uint32_t n = 2; n <= 1u << 20; n *= 4) {
-			assert_int_equal(create(&f, kind, n, NULL), 0);
-			destroy(&f);
+			assert_int_equal(ring_create(&m, kind, n, NULL), 0);
+			ring_destroy(&m);
 		}
-		f.allocator.fail_at = f.allocator.n_calls + 1;
-		assert_int_equal(create(&f, kind, 2, &why), -ENOMEM);
+		m.allocator.fail_at = m.allocator.n_calls + 1;
+		assert_int_equal(ring_create(&m, kind, 2, &why), -ENOMEM);
 		assert_reason_has(&why, "no memory for a ring of 2 entries");
-		assert_true(f.spsc == NULL && f.mpmc == NULL);
-		close_it(&f);
+		assert_true(m.spsc == NULL && m.mpmc == NULL);
+		ring_close(&m);
 	}
 }
 
-static void check_order(enum kind kind, uint32_t n, uint32_t start)
+/*
+ * The counters run freely and wrap at 2^32. Full and empty must stay apart
+ * there, too: comparing counters with < instead of subtracting them passes
+ * every test that starts from 0.
+ */
+TEST(rings_are_queues)
 {
-	struct mr_frame in[CAPACITY + 4], out[CAPACITY + 4];
-	struct fixture f;
+	static const uint32_t starts[] = { 0,
+					   1,
+					   CAPACITY - 1,
+					   UINT32_MAX - CAPACITY,
+					   UINT32_MAX - 2,
+					   UINT32_MAX };
+	uint64_t random = UINT64_C(0x9e3779b97f4a7c15);
 
-	open_at(&f, kind, n, start);
-	fill(in, CAPACITY + 4, 100);
-	for (int round = 0; round < 3; round++) {
-		assert_int_equal(dequeue(&f, out, 1), 0);
-		assert_int_equal(enqueue(&f, in, 0), 0);
-		assert_int_equal(enqueue(&f, in, n + 4), n);
-		assert_count(&f, n);
-		assert_int_equal(enqueue(&f, in, 1), 0);
-		assert_int_equal(dequeue(&f, out, 0), 0);
-		assert_int_equal(dequeue(&f, out, n + 4), n);
-		assert_memory_equal(out, in, n * sizeof(in[0]));
-		assert_int_equal(dequeue(&f, out, 1), 0);
-		assert_count(&f, 0);
-	}
-	close_it(&f);
-}
+	/* 2 is the least: full and empty are one turn apart there. */
+	for (uint32_t n = 2; n <= 4 * CAPACITY; n *= 2)
+		for (uint32_t i = 0; i < N_KINDS * 6; i++) {
+			struct ring_model m;
 
-TEST(order_and_capacity_hold)
-{
-	for (size_t s = 0; s < N_STARTS; s++)
-		/* 2 is the least: full and empty are one turn apart there. */
-		for (uint32_t n = 2; n <= CAPACITY; n *= 2)
-			for (enum kind kind = 0; kind < N_KINDS; kind++)
-				check_order(kind, n, starts[s]);
-}
-
-static void check_lengths(enum kind kind, uint32_t n_in, uint32_t n_out)
-{
-	struct mr_frame in[CAPACITY + 1], out[CAPACITY + 1], want[CAPACITY + 1];
-	uint64_t next_in = 0, next_out = 0;
-	struct fixture f;
-
-	open_at(&f, kind, CAPACITY, UINT32_MAX - 40);
-	while (next_out < 200) {
-		uint32_t n = CAPACITY - (uint32_t)(next_in - next_out), k;
-
-		fill(in, n_in, next_in);
-		k = enqueue(&f, in, n_in);
-		assert_int_equal(k, mri_min_u32(n_in, n));
-		next_in += k;
-		n = (uint32_t)(next_in - next_out);
-		k = dequeue(&f, out, n_out);
-		assert_int_equal(k, mri_min_u32(n_out, n));
-		fill(want, k, next_out);
-		assert_memory_equal(out, want, k * sizeof(out[0]));
-		next_out += k;
-		assert_count(&f, next_in - next_out);
-		assert_true(next_in - next_out <= CAPACITY);
-	}
-	close_it(&f);
-}
-
-/* Every pair of burst lengths, long enough to go round several times. */
-TEST(bursts_of_every_length_keep_order)
-{
-	for (uint32_t n_in = 1; n_in <= CAPACITY + 1; n_in++)
-		for (uint32_t n_out = 1; n_out <= CAPACITY + 1; n_out++)
-			for (enum kind kind = 0; kind < N_KINDS; kind++)
-				check_lengths(kind, n_in, n_out);
-}
-
-TEST(peek_takes_nothing_until_release)
-{
-	struct mr_frame in[6], out[6];
-
-	for (size_t s = 0; s < N_STARTS; s++) {
-		struct fixture f;
-
-		open_at(&f, SPSC, CAPACITY, starts[s]);
-		fill(in, 6, 7);
-		assert_int_equal(mr_ring_spsc_peek_burst(f.spsc, out, 6), 0);
-		mr_ring_spsc_enqueue_burst(f.spsc, in, 6);
-		assert_int_equal(mr_ring_spsc_peek_burst(f.spsc, out, 4), 4);
-		assert_memory_equal(out, in, 4 * sizeof(in[0]));
-		assert_count(&f, 6);
-		assert_int_equal(mr_ring_spsc_peek_burst(f.spsc, out, 6), 6);
-		mr_ring_spsc_release(f.spsc, 0);
-		mr_ring_spsc_release(f.spsc, 2);
-		assert_count(&f, 4);
-		assert_int_equal(dequeue(&f, out, 6), 4);
-		assert_memory_equal(out, in + 2, 4 * sizeof(in[0]));
-		close_it(&f);
-	}
+			ring_open(&m, i % N_KINDS, n, starts[i / N_KINDS]);
+			for (uint32_t k = 0; k < 3000; k++) {
+				random ^= random << 13;
+				random ^= random >> 7;
+				random ^= random << 17;
+				ring_step(&m, (uint8_t)(random >> 32));
+			}
+			ring_close(&m);
+		}
 }
 
 /*
@@ -219,19 +189,20 @@ TEST(peek_takes_nothing_until_release)
  */
 TEST(stopped_producer_delays_nobody_before_it)
 {
-	struct mr_frame in[4], out[4];
-	struct fixture f;
+	struct ring_model m;
 
-	open_at(&f, MPMC, CAPACITY, UINT32_MAX);
-	fill(in, 4, 1);
-	assert_int_equal(enqueue(&f, in, 2), 2);
-	f.mpmc->head++; /* it has claimed a place, and stands */
-	assert_int_equal(enqueue(&f, in + 3, 1), 1);
-	assert_int_equal(dequeue(&f, out, 4), 2);
-	assert_int_equal(dequeue(&f, out, 4), 0);
-	f.mpmc->places[1].frame = in[2]; /* it goes on */
-	__atomic_store_n(&f.mpmc->places[1].turn, 2, __ATOMIC_RELEASE);
-	assert_int_equal(dequeue(&f, out, 4), 2);
-	assert_memory_equal(out, in + 2, 2 * sizeof(in[0]));
-	close_it(&f);
+	ring_open(&m, MPMC, CAPACITY, UINT32_MAX);
+	ring_enqueue(&m, 2);
+	m.mpmc->head++; /* it has claimed a place, and stands */
+	m.next++;
+	ring_enqueue(&m, 1);
+	m.next -= 2; /* as far as consumers can see */
+	ring_dequeue(&m, 4, false);
+	ring_dequeue(&m, 4, false);
+	m.mpmc->places[1].frame = ring_entry(m.next); /* it goes on */
+	__atomic_store_n(&m.mpmc->places[1].turn, 2, __ATOMIC_RELEASE);
+	m.next += 2;
+	ring_dequeue(&m, 4, false);
+	assert_int_equal(m.first, 4);
+	ring_close(&m);
 }
