@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/mem/listen.c. */
-#include "support/unit.h"
+#include "support/unit_ctx.h"
 
 #include <millrace/driver_base.h>
 #include <millrace/driver_mem.h>
@@ -45,7 +45,7 @@ static int grow(struct mr_region *region, struct mr_reason *reason)
 	return mri_region_add(region, &wish, &info, reason);
 }
 
-static struct mr_region *make_region(struct mr_ctx *ctx)
+static struct mr_region *make_region(void)
 {
 	const struct mr_region_config config = { .size = sizeof(config),
 						 .os_pages = MR_OS_PAGES_4K };
@@ -57,11 +57,9 @@ static struct mr_region *make_region(struct mr_ctx *ctx)
 	return region;
 }
 
-TEST(a_listener_knows_all_segments)
+TEST_CTX(a_listener_knows_all_segments)
 {
-	struct test_allocator allocator = { 0 };
-	struct mr_ctx *ctx = test_ctx(&allocator);
-	struct mr_region *region = make_region(ctx);
+	struct mr_region *region = make_region();
 	struct ear ear = { .region = region };
 
 	assert_int_equal(mr_region_listen(region, hear, forget, &ear, NULL), 0);
@@ -74,15 +72,11 @@ TEST(a_listener_knows_all_segments)
 	assert_int_equal(grow(region, NULL), 0);
 	assert_int_equal(ear.known, 0);
 	assert_int_equal(mr_region_destroy(region, NULL), 0);
-	mr_ctx_destroy(ctx);
-	assert_int_equal(allocator.n_out, 0);
 }
 
-TEST(one_that_refuses_has_none)
+TEST_CTX(one_that_refuses_has_none)
 {
-	struct test_allocator allocator = { 0 };
-	struct mr_ctx *ctx = test_ctx(&allocator);
-	struct mr_region *region = make_region(ctx);
+	struct mr_region *region = make_region();
 	struct ear ear = { .region = region, .err = -EIO, .refuses = 65536 };
 	struct mr_reason why = { "" };
 
@@ -93,14 +87,11 @@ TEST(one_that_refuses_has_none)
 	assert_int_equal(grow(region, NULL), 0);
 	assert_int_equal(ear.known, 0);
 	assert_int_equal(mr_region_destroy(region, NULL), 0);
-	mr_ctx_destroy(ctx);
 }
 
-TEST(a_segment_is_for_all_or_for_none)
+TEST_CTX(a_segment_is_for_all_or_for_none)
 {
-	struct test_allocator allocator = { 0 };
-	struct mr_ctx *ctx = test_ctx(&allocator);
-	struct mr_region *region = make_region(ctx);
+	struct mr_region *region = make_region();
 	struct ear ears[3] = {
 		{ .region = region },
 		{ .region = region, .err = -ENOMEM, .refuses = 2 * 65536 },
@@ -127,14 +118,11 @@ TEST(a_segment_is_for_all_or_for_none)
 	mr_region_unlisten(region, &ears[0]);
 	mr_region_unlisten(region, &ears[2]);
 	assert_int_equal(mr_region_destroy(region, NULL), 0);
-	mr_ctx_destroy(ctx);
 }
 
-TEST(there_is_room_for_so_many)
+TEST_CTX(there_is_room_for_so_many)
 {
-	struct test_allocator allocator = { 0 };
-	struct mr_ctx *ctx = test_ctx(&allocator);
-	struct mr_region *region = make_region(ctx);
+	struct mr_region *region = make_region();
 	struct ear ears[MRI_MAX_LISTENERS + 1] = { { 0 } };
 	struct mr_reason why = { "" };
 
@@ -149,5 +137,4 @@ TEST(there_is_room_for_so_many)
 	for (int i = 0; i < MRI_MAX_LISTENERS; i++)
 		mr_region_unlisten(region, &ears[i]);
 	assert_int_equal(mr_region_destroy(region, NULL), 0);
-	mr_ctx_destroy(ctx);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/pool/cache.c, cache_life.c and free.c. */
 #include "support/pool_unit.h"
+#include "support/unit_ctx.h"
 
 enum { MAG = MR_MAGAZINE_PAGES };
 
@@ -139,13 +140,11 @@ TEST(no_empty_magazine_sends_pages_to_the_allocator)
 	fixture_close(&f);
 }
 
-TEST(caches_are_limited_and_their_places_used_again)
+TEST_CTX(caches_are_limited_and_their_places_used_again)
 {
 	const struct mr_pool_config config = { .size = sizeof(config),
 					       .n_pages = 64,
 					       .max_caches = 3 };
-	struct test_allocator a = { 0 };
-	struct mr_ctx *ctx = test_ctx(&a);
 	struct mr_cache *caches[3], *no = NULL;
 	struct mr_reason why = { "" };
 	struct mr_pool *pool;
@@ -164,14 +163,12 @@ TEST(caches_are_limited_and_their_places_used_again)
 		for (int i = 0; i < 3; i++)
 			mr_cache_destroy(caches[(i + round) % 3]);
 	}
-	a.fail_at = a.n_calls + 1;
+	allocator.fail_at = allocator.n_calls + 1;
 	assert_int_equal(mr_cache_create(pool, &no, &why), -ENOMEM);
 	assert_reason_has(&why, "no memory for a cache");
 	mr_cache_destroy(NULL);
 	assert_magazines(pool);
 	assert_int_equal(mr_pool_destroy(pool, NULL), 0);
-	mr_ctx_destroy(ctx);
-	assert_int_equal(a.n_out, 0);
 }
 
 TEST(destroyed_cache_leaves_pages_and_counters)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/pool/depot/objpool.c by one thread. */
 #include "support/objpool_unit.h"
+#include "support/unit_ctx.h"
 
 static char some_memory[4096] __attribute__((aligned(4096)));
 
@@ -54,10 +55,8 @@ static const struct {
 	  "2^32 times" },
 };
 
-TEST(only_sane_values_make_a_pool)
+TEST_CTX(only_sane_values_make_a_pool)
 {
-	struct test_allocator a = { 0 };
-	struct mr_ctx *ctx = test_ctx(&a);
 	struct mr_objpool *pool = NULL;
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
@@ -75,8 +74,6 @@ TEST(only_sane_values_make_a_pool)
 					   &pool, NULL),
 			 -EINVAL);
 	assert_int_equal(mr_objpool_destroy(NULL, NULL), 0);
-	mr_ctx_destroy(ctx);
-	assert_int_equal(a.n_out, 0);
 }
 
 TEST(the_last_byte_is_enough)
@@ -98,33 +95,29 @@ TEST(the_last_byte_is_enough)
 	objects_close(&f);
 }
 
-TEST(memory_that_is_not_there)
+TEST_CTX(memory_that_is_not_there)
 {
 	const struct mr_objpool_config config = { .size = sizeof(config),
 						  .object_bytes = 64,
 						  .n_objects = 100 };
-	struct test_allocator a = { 0 };
-	struct mr_ctx *ctx = test_ctx(&a);
 	struct mr_objpool *pool = NULL;
 	struct mr_objcache *cache = NULL;
 	struct mr_reason why = { "" };
 
 	for (uint32_t i = 1; i <= 3; i++) {
-		a.fail_at = a.n_calls + i;
+		allocator.fail_at = allocator.n_calls + i;
 		assert_int_equal(mr_objpool_create(ctx, &config, &pool, &why),
 				 -ENOMEM);
 		assert_reason_has(&why, "100 objects of 64 bytes");
 		assert_null(pool);
-		assert_int_equal(a.n_out, 1); /* the context */
+		assert_int_equal(allocator.n_out, 1); /* the context */
 	}
 	assert_int_equal(mr_objpool_create(ctx, &config, &pool, NULL), 0);
-	a.fail_at = a.n_calls + 1;
+	allocator.fail_at = allocator.n_calls + 1;
 	assert_int_equal(mr_objcache_create(pool, &cache, &why), -ENOMEM);
 	assert_null(cache);
 	assert_int_equal(obj_stats(pool).n_caches, 0);
 	assert_int_equal(mr_objpool_destroy(pool, NULL), 0);
-	mr_ctx_destroy(ctx);
-	assert_int_equal(a.n_out, 0);
 }
 
 TEST(a_pool_in_use_is_not_destroyed)

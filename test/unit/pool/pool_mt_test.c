@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests of all of lib/pool by up to 15 workers: two pools in one region, a cache
- * per thread; buffers, blocks and frags that travel between the threads, by
+ * Tests of all of lib/pool by up to 15 workers: two pools in one region, a
+ * cache per thread; buffers, blocks and frags that travel between the threads, by
  * themselves or in objects, are flooded, unshared and freed elsewhere; caches
  * that pass from thread to thread; segments and a third pool that come and go;
  * and a reader of statistics.

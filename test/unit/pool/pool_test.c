@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/pool/pool.c: making, destroying, committing. */
 #include "support/pool_unit.h"
+#include "support/unit_ctx.h"
 
 #include <millrace/frag.h>
 
 #define SIZE .size = sizeof(struct mr_pool_config)
 
-TEST(wrong_config_is_refused_with_a_reason)
+TEST_CTX(wrong_config_is_refused_with_a_reason)
 {
 	static const struct {
 		struct mr_pool_config config;
@@ -44,8 +45,6 @@ TEST(wrong_config_is_refused_with_a_reason)
 		  "max_pages: 99 is less than its 100" },
 		{ { SIZE, .numa_node_plus_1 = 257 }, "no NUMA node 256" },
 	};
-	struct test_allocator a = { 0 };
-	struct mr_ctx *ctx = test_ctx(&a);
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct mr_pool *pool = (struct mr_pool *)1;
@@ -56,19 +55,16 @@ TEST(wrong_config_is_refused_with_a_reason)
 			-EINVAL);
 		assert_reason_has(&why, cases[i].words);
 		assert_ptr_equal(pool, (struct mr_pool *)1);
-		assert_int_equal(a.n_out, 1);
+		assert_int_equal(allocator.n_out, 1);
 	}
-	mr_ctx_destroy(ctx);
 }
 
-TEST(defaults_are_what_the_header_says)
+TEST_CTX(defaults_are_what_the_header_says)
 {
 	const struct mr_pool_config old = { .size = 8,
 					    .n_pages = 100,
 					    .page_bytes = 77, /* not read */
 					    .max_caches = 1 << 20 };
-	struct test_allocator a = { 0 };
-	struct mr_ctx *ctx = test_ctx(&a);
 	struct mr_pool_stats s;
 	struct mr_pool *pool;
 
@@ -88,8 +84,6 @@ TEST(defaults_are_what_the_header_says)
 	assert_int_equal(s.page_bytes, 4096);
 	assert_int_equal(mr_pool_destroy(pool, NULL), 0);
 	assert_int_equal(mr_pool_destroy(NULL, NULL), 0);
-	mr_ctx_destroy(ctx);
-	assert_int_equal(a.n_out, 0);
 }
 
 TEST(every_allocation_may_fail)
@@ -102,11 +96,11 @@ TEST(every_allocation_may_fail)
 
 	for (uint32_t k = 1; err < 0; k++) {
 		struct test_allocator a = { 0 };
-		struct mr_ctx *ctx = test_ctx(&a);
+		struct mr_ctx *own = test_ctx(&a);
 
 		a.fail_at = a.n_calls + k;
 		why.text[0] = '\0';
-		err = mr_pool_create(ctx, &config, &pool, &why);
+		err = mr_pool_create(own, &config, &pool, &why);
 		if (err < 0) {
 			assert_int_equal(err, -ENOMEM);
 			assert_reason_has(&why, "no memory");
@@ -118,7 +112,7 @@ TEST(every_allocation_may_fail)
 			assert_int_equal(k, 8);
 			mr_pool_destroy(pool, NULL);
 		}
-		mr_ctx_destroy(ctx);
+		mr_ctx_destroy(own);
 		assert_int_equal(a.n_out, 0);
 	}
 }
@@ -333,12 +327,10 @@ TEST(open_page_is_committed_too)
 	fixture_close(&f);
 }
 
-TEST(pool_names_itself_in_the_memory_map)
+TEST_CTX(pool_names_itself_in_the_memory_map)
 {
 	const struct mr_pool_config config = { SIZE, .n_pages = 16,
 					       .name = "unit-pool-name" };
-	struct test_allocator a = { 0 };
-	struct mr_ctx *ctx = test_ctx(&a);
 	FILE *maps = fopen("/proc/self/maps", "re");
 	struct mr_pool *pool;
 	char line[512];
@@ -350,5 +342,4 @@ TEST(pool_names_itself_in_the_memory_map)
 	fclose(maps);
 	assert_int_equal(n_found, 1);
 	assert_int_equal(mr_pool_destroy(pool, NULL), 0);
-	mr_ctx_destroy(ctx);
 }

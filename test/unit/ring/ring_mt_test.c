@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/ring/spsc.c and mpmc.c by more threads than cores. */
-#include "support/unit.h"
+#include "support/unit_ctx.h"
 
 #include "support/mt.h"
 
@@ -96,10 +96,8 @@ static void spsc_body(struct mt_thread *thread)
 	mt_check(run, mr_ring_spsc_count(shared->spsc) == 0);
 }
 
-TEST(spsc_keeps_order_under_load)
+TEST_CTX(spsc_keeps_order_under_load)
 {
-	struct test_allocator a = { 0 };
-	struct mr_ctx *ctx = test_ctx(&a);
 	struct shared shared = { .n_entries = mt_n_ops(2000000) };
 	struct mt_run run = { .body = spsc_body,
 			      .shared = &shared,
@@ -110,7 +108,6 @@ TEST(spsc_keeps_order_under_load)
 	mri_ring_spsc_start_at(shared.spsc, UINT32_MAX - 10000);
 	assert_int_equal(mt_run(&run), 0);
 	mr_ring_spsc_destroy(shared.spsc);
-	mr_ctx_destroy(ctx);
 }
 
 /* Many of each: every entry once, and each producer's in order. */
@@ -159,11 +156,9 @@ static void mpmc_body(struct mt_thread *thread)
 		consume_mpmc(thread);
 }
 
-TEST(mpmc_loses_and_doubles_nothing)
+TEST_CTX(mpmc_loses_and_doubles_nothing)
 {
 	static const uint32_t capacities[] = { 2, CAPACITY };
-	struct test_allocator a = { 0 };
-	struct mr_ctx *ctx = test_ctx(&a);
 
 	for (size_t c = 0; c < 2; c++) {
 		struct shared shared = {
@@ -184,5 +179,4 @@ TEST(mpmc_loses_and_doubles_nothing)
 		mr_ring_mpmc_destroy(shared.mpmc);
 		free(shared.is_taken);
 	}
-	mr_ctx_destroy(ctx);
 }
