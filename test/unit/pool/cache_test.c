@@ -96,26 +96,6 @@ TEST(two_magazines_keep_the_depot_away)
 	fixture_close(&f);
 }
 
-TEST(pages_go_from_one_cache_to_the_other_by_the_depot)
-{
-	struct pool_fixture f;
-	struct mr_cache *other;
-	uint64_t addrs[MAG];
-
-	fixture_open(&f, 8 * MAG, 4096, 4096);
-	mr_cache_create(f.pool, &other, NULL);
-	for (int i = 0; i < 1000; i++) {
-		assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, 50, 4096),
-				 50);
-		mr_frag_free_bulk(other, addrs, 50);
-		assert_in_flight(f.pool, 0);
-	}
-	assert_true(pool_stats(f.pool).alloc_slow <= 8 * MAG);
-	assert_true(pool_stats(f.pool).alloc_refill >= 1000 * 50 / MAG - 8);
-	mr_cache_destroy(other);
-	fixture_close(&f);
-}
-
 /* Cannot happen with the magazines there are; must not lose pages if it does.
  */
 TEST(no_empty_magazine_sends_pages_to_the_allocator)

@@ -73,32 +73,3 @@ TEST(unshare_of_a_sole_frame_does_nothing)
 	mr_frame_free_bulk(f.cache, &frame, 1);
 	fixture_close(&f);
 }
-
-TEST(unshare_takes_a_frame_of_18_entries)
-{
-	struct pool_fixture f;
-	struct mr_frame frames[MR_MAX_SEGS], shared[MR_MAX_SEGS];
-	uint64_t addrs[MR_MAX_SEGS];
-
-	fixture_open(&f, 64, 2048, 2048);
-	mr_frag_alloc_bulk(f.cache, addrs, MR_MAX_SEGS, 2048);
-	for (int i = 0; i < MR_MAX_SEGS; i++) {
-		frames[i] = frame_at(addrs[i] + 10, 1500);
-		frames[i].flags = i + 1 < MR_MAX_SEGS ? MR_FRAME_MORE : 0;
-		memset(f.base + frames[i].addr, i, 1500);
-	}
-	/* One shared entry makes the frame a shared one. */
-	assert_int_equal(mr_frame_ref(f.cache, &frames[17], 1), 0);
-	memcpy(shared, frames, sizeof(shared));
-	assert_int_equal(mr_frame_unshare(f.cache, frames, MR_MAX_SEGS), 0);
-	for (int i = 0; i < MR_MAX_SEGS; i++) {
-		assert_int_equal(f.base[frames[i].addr], i);
-		assert_int_equal(f.base[frames[i].addr + 1499], i);
-		assert_int_equal(frames[i].flags, shared[i].flags);
-		assert_true(mr_frame_is_exclusive(f.cache, &frames[i]));
-	}
-	assert_in_flight(f.pool, MR_MAX_SEGS + 1); /* the other owner's */
-	mr_frame_free_bulk(f.cache, frames, MR_MAX_SEGS);
-	mr_frame_free_bulk(f.cache, &shared[17], 1);
-	fixture_close(&f);
-}
