@@ -91,16 +91,6 @@ static inline void explore_to(uint32_t fiber)
 #endif
 }
 
-static inline uint32_t explore_random(uint32_t below)
-{
-	struct explore_state *s = &explore_state;
-
-	s->random ^= s->random << 13;
-	s->random ^= s->random >> 7;
-	s->random ^= s->random << 17;
-	return (uint32_t)((s->random >> 32) * below >> 32);
-}
-
 /* Called before each atomic operation. Does nothing outside an exploration. */
 static inline void atomic_step(void)
 {
@@ -111,7 +101,7 @@ static inline void atomic_step(void)
 		return;
 	if (++s->n_steps[s->current] > *n_most)
 		*n_most = s->n_steps[s->current];
-	if (s->random != 0 && explore_random(4) != 0)
+	if (s->random != 0 && test_random(&s->random, 4) != 0)
 		return;
 	explore_to(EXPLORE_MAX_THREADS);
 	swapcontext(&s->contexts[s->current], &s->scheduler);
@@ -153,7 +143,7 @@ static inline uint32_t explore_choose(void)
 		return EXPLORE_MAX_THREADS;
 	if (s->random != 0) {
 		s->n_chosen = 1;
-		return options[explore_random(n)];
+		return options[test_random(&s->random, n)];
 	}
 	if (s->n_chosen == EXPLORE_MAX_STEPS)
 		abort(); /* a thread that waits for another one */

@@ -57,10 +57,7 @@ static inline uint32_t below(struct model *m, uint32_t n)
 			chosen = chosen << 8 | *m->bytes++;
 		return n == 0 ? 0 : chosen % n;
 	}
-	m->random ^= m->random << 13;
-	m->random ^= m->random >> 7;
-	m->random ^= m->random << 17;
-	return (uint32_t)((m->random >> 32) * n >> 32);
+	return test_random(&m->random, n);
 }
 
 static inline uint32_t side_of(uint32_t cache)

@@ -8,9 +8,8 @@
  * they come before. Macros before all that rename the functions of the .c file,
  * which libmillrace_internal.a also has.
  *
- * A compare-and-swap never fails spuriously here, so that steps can be counted.
- * With STEPPED_FAULTS it goes through stepped_cas(), where tests that run one
- * thread at a time inject faults that they must find.
+ * One thread runs at a time. So a compare-and-swap is stepped_cas(), which never
+ * fails spuriously, and into which tests put faults that they must find.
  */
 #ifndef SUPPORT_STEPPED_H
 #define SUPPORT_STEPPED_H
@@ -18,8 +17,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
-
-#ifdef STEPPED_FAULTS
 
 /* The fault of a compare-and-swap, or another operation. */
 static struct stepped_fault {
@@ -49,14 +46,11 @@ static inline bool stepped_cas(void *at, void *expected, uint64_t desired,
 	return true;
 }
 
-#endif
-
 #define __atomic_load_n(at, order) (atomic_step(), __atomic_load_n(at, order))
 #define __atomic_store_n(at, value, order)                                     \
 	(atomic_step(), __atomic_store_n(at, value, order))
 #define __atomic_exchange_n(at, value, order)                                  \
 	(atomic_step(), __atomic_exchange_n(at, value, order))
-#ifdef STEPPED_FAULTS
 #define stepped_split(at, value)                                               \
 	({                                                                     \
 		const __typeof__(*(at)) was_ = *(at);                          \
@@ -75,15 +69,5 @@ static inline bool stepped_cas(void *at, void *expected, uint64_t desired,
 #define __atomic_compare_exchange_n(at, expected, desired, weak, order,        \
 				    failed)                                    \
 	(atomic_step(), stepped_cas(at, expected, desired, sizeof(*(at))))
-#else
-#define __atomic_fetch_add(at, value, order)                                   \
-	(atomic_step(), __atomic_fetch_add(at, value, order))
-#define __atomic_fetch_sub(at, value, order)                                   \
-	(atomic_step(), __atomic_fetch_sub(at, value, order))
-#define __atomic_compare_exchange_n(at, expected, desired, weak, order,        \
-				    failed)                                    \
-	(atomic_step(), __atomic_compare_exchange_n(at, expected, desired,     \
-						    false, order, failed))
-#endif
 
 #endif

@@ -85,6 +85,15 @@ static inline struct mr_ctx *test_ctx(struct test_allocator *allocator)
 	return test_ctx_with(allocator, NULL);
 }
 
+/* G. Marsaglia, "Xorshift RNGs", 2003: the same numbers in each run. */
+static inline uint32_t test_random(uint64_t *random, uint32_t below)
+{
+	*random ^= *random << 13;
+	*random ^= *random >> 7;
+	*random ^= *random << 17;
+	return (uint32_t)((*random >> 32) * below >> 32);
+}
+
 /* The reason is one line, and contains the words. */
 static inline void assert_reason_has(const struct mr_reason *reason,
 				     const char *words)

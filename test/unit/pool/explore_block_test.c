@@ -20,7 +20,6 @@
 
 #include "pool/cache.h"
 
-#define STEPPED_FAULTS
 #include "support/stepped.h"
 
 #include "pool/block_count.c"

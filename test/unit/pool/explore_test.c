@@ -14,7 +14,6 @@
 #include "support/explore.h"
 #include "support/objpool_unit.h"
 
-#define STEPPED_FAULTS
 #include "support/stepped.h"
 
 #include "pool/depot/depot.c"
@@ -211,21 +210,13 @@ TEST(a_tag_of_4_bits_is_found)
 	assert_true(e.n_failures > 0);
 }
 
-static uint32_t stack_random(uint32_t below)
-{
-	stack.random ^= stack.random << 13;
-	stack.random ^= stack.random >> 7;
-	stack.random ^= stack.random << 17;
-	return (uint32_t)((stack.random >> 32) * below >> 32);
-}
-
 static void pops_and_pushes_for_long(void *shared)
 {
 	struct stack *s = shared;
 	int64_t held[2] = { -1, -1 };
 
 	while (s->n_ops > 0 && explore_state.explore->n_failures == 0) {
-		int64_t *place = &held[stack_random(2)];
+		int64_t *place = &held[test_random(&s->random, 2)];
 
 		s->n_ops--;
 		if (*place < 0) {

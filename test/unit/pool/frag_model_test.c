@@ -8,14 +8,6 @@
 #define MODEL_CHECK(promise) assert_true(promise)
 #include "support/frag_model.h"
 
-static uint32_t next_random(uint64_t *random)
-{
-	*random ^= *random << 13;
-	*random ^= *random >> 7;
-	*random ^= *random << 17;
-	return (uint32_t)(*random >> 32);
-}
-
 static void frags_do_as_the_model_says(uint32_t n_pages, uint32_t page_bytes,
 				       uint32_t chunk_bytes, uint64_t seed)
 {
@@ -26,9 +18,9 @@ static void frags_do_as_the_model_says(uint32_t n_pages, uint32_t page_bytes,
 	fixture_open(&f, n_pages, page_bytes, chunk_bytes);
 	model_open(&model, f.pool);
 	for (int i = 0; i < 40000; i++) {
-		const uint32_t r = next_random(&random);
+		const uint32_t r = test_random(&random, 1 << 16);
 
-		model_step(&model, (uint8_t)r, (uint8_t)(r >> 8));
+		model_step(&model, (uint8_t)(r >> 8), (uint8_t)r);
 		if (i % 16 == 0)
 			model_check_pool(&model);
 	}

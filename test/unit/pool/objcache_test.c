@@ -37,11 +37,9 @@ TEST(sequences_of_calls_agree_with_the_model)
 	for (uint32_t i = 0; i < sizeof(pools) / sizeof(pools[0]); i++) {
 		obj_model_open(&m, pools[i].config, pools[i].is_callers);
 		for (uint32_t k = 0; k < 4000; k++) {
-			random ^= random << 13;
-			random ^= random >> 7;
-			random ^= random << 17;
-			obj_model_step(&m, (uint8_t)(random >> 32),
-				       (uint8_t)(random >> 40));
+			const uint32_t r = test_random(&random, 1 << 16);
+
+			obj_model_step(&m, (uint8_t)(r >> 8), (uint8_t)r);
 		}
 		obj_model_close(&m);
 	}

@@ -22,7 +22,6 @@
 
 #include "ring/ring.h"
 
-#define STEPPED_FAULTS
 #include "support/stepped.h"
 
 #include "ring/mpmc.c"

@@ -173,12 +173,9 @@ TEST(rings_are_queues)
 			struct ring_model m;
 
 			ring_open(&m, i % N_KINDS, n, starts[i / N_KINDS]);
-			for (uint32_t k = 0; k < 3000; k++) {
-				random ^= random << 13;
-				random ^= random >> 7;
-				random ^= random << 17;
-				ring_step(&m, (uint8_t)(random >> 32));
-			}
+			for (uint32_t k = 0; k < 3000; k++)
+				ring_step(&m, (uint8_t)test_random(&random,
+								   256));
 			ring_close(&m);
 		}
 }
