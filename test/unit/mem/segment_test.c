@@ -73,35 +73,32 @@ int __wrap_ftruncate64(int fd, off_t n_bytes)
 	return __real_ftruncate64(fd, n_bytes);
 }
 
-struct fixture {
+static struct {
 	struct test_allocator allocator;
 	struct mr_ctx *ctx;
 	struct mr_region *region;
-};
+} f;
 
 static int setup(void **state)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
-
+	(void)state;
+	memset(&f, 0, sizeof(f));
 	memset(&calls, 0, sizeof(calls));
 	calls.all_cloexec = true;
-	f->ctx = test_ctx(&f->allocator);
-	*state = f;
+	f.ctx = test_ctx(&f.allocator);
 	return 0;
 }
 
 static int teardown(void **state)
 {
-	struct fixture *f = *state;
-
-	mr_region_destroy(f->region, NULL);
-	mr_ctx_destroy(f->ctx);
-	assert_int_equal(f->allocator.n_out, 0);
-	free(f);
+	(void)state;
+	mr_region_destroy(f.region, NULL);
+	mr_ctx_destroy(f.ctx);
+	assert_int_equal(f.allocator.n_out, 0);
 	return 0;
 }
 
-static void make_region(struct fixture *f, enum mr_os_pages os_pages,
+static void make_region(enum mr_os_pages os_pages,
 			uint32_t numa_node_plus_1)
 {
 	const struct mr_region_config config = {
@@ -112,20 +109,19 @@ static void make_region(struct fixture *f, enum mr_os_pages os_pages,
 		.name = "unit-segment",
 	};
 
-	assert_int_equal(mr_region_create(f->ctx, &config, &f->region, NULL),
-			 0);
+	assert_int_equal(mr_region_create(f.ctx, &config, &f.region, NULL), 0);
 }
 
-static int add(struct fixture *f, uint64_t n_bytes,
+static int add(uint64_t n_bytes,
 	       struct mr_segment_info *ret_info, struct mr_reason *why)
 {
 	const struct mri_segment_wish wish = { .addr = MRI_ADDR_ANY,
 					       .n_bytes = n_bytes };
 	struct mr_segment_info info;
-	const int err = mri_region_add(f->region, &wish, &info, why);
+	const int err = mri_region_add(f.region, &wish, &info, why);
 
 	for (uint32_t i = 0; err == 0; i++) {
-		assert_int_equal(mr_region_segment(f->region, i, ret_info), 0);
+		assert_int_equal(mr_region_segment(f.region, i, ret_info), 0);
 		if (ret_info->addr == info.addr)
 			break;
 	}
@@ -203,65 +199,61 @@ TEST_WITH(setup, teardown, best_rung_wastes_less_than_half)
 
 TEST_WITH(setup, teardown, ladder_falls_back_and_says_why)
 {
-	struct fixture *f = *state;
 	struct mr_segment_info info;
 
-	make_region(f, MR_OS_PAGES_1G, 0);
+	make_region(MR_OS_PAGES_1G, 0);
 	calls.no_memfd_1g = calls.no_memfd_2m = true;
-	assert_int_equal(add(f, MIB(3), &info, NULL), 0);
+	assert_int_equal(add(MIB(3), &info, NULL), 0);
 	assert_int_equal(info.os_page_bytes, 4096);
 	assert_string_equal(info.why, "no 1 GiB huge pages: No such file or "
 				      "directory");
 	assert_int_equal(calls.n_memfds, 3);
-	assert_non_null(strstr(f->allocator.last_line, info.why)); /* logged */
+	assert_non_null(strstr(f.allocator.last_line, info.why)); /* logged */
 
 	calls.fail_advice = MADV_HUGEPAGE; /* no transparent ones either */
 	calls.fail_advice_errno = EINVAL;
-	assert_int_equal(add(f, MIB(3), &info, NULL), 0);
+	assert_int_equal(add(MIB(3), &info, NULL), 0);
 	assert_int_equal(info.os_page_bytes, 4096);
 	assert_int_equal(info.n_bytes, MIB(3)); /* rounded to 64 KiB only */
 }
 
 TEST_WITH(setup, teardown, segment_of_huge_pages_counts_as_huge)
 {
-	struct fixture *f = *state;
 	struct mr_region_stats stats = { .size = sizeof(stats) };
 	struct mr_segment_info info;
 
-	make_region(f, MR_OS_PAGES_AUTO, 0);
+	make_region(MR_OS_PAGES_AUTO, 0);
 	calls.small_instead = true; /* this machine may have none */
-	assert_int_equal(add(f, MIB(2), &info, NULL), 0);
+	assert_int_equal(add(MIB(2), &info, NULL), 0);
 	assert_int_equal(info.os_page_bytes, MIB(2));
 	assert_string_equal(info.why, "");
-	mr_region_stats(f->region, &stats);
+	mr_region_stats(f.region, &stats);
 	assert_int_equal(stats.n_huge_bytes, MIB(2));
 }
 
 /* 600 MiB must not become 1 GiB for a huge page that was not to be had. */
 TEST_WITH(setup, teardown, fallback_does_not_keep_the_rounding)
 {
-	struct fixture *f = *state;
 	struct mr_segment_info info;
 
-	make_region(f, MR_OS_PAGES_1G, 0);
+	make_region(MR_OS_PAGES_1G, 0);
 	calls.no_memfd_1g = calls.no_memfd_2m = true;
-	assert_int_equal(add(f, MIB(3), &info, NULL), 0);
+	assert_int_equal(add(MIB(3), &info, NULL), 0);
 	assert_int_equal(info.n_bytes, MIB(4)); /* transparent ones: 2 MiB */
-	assert_int_equal(mr_region_n_contiguous_bytes(f->region), MIB(4));
+	assert_int_equal(mr_region_n_contiguous_bytes(f.region), MIB(4));
 }
 
 /* A gap that is too short for 1 GiB pages may do for smaller ones. */
 TEST_WITH(setup, teardown, rung_without_a_gap_is_left_out)
 {
-	struct fixture *f = *state;
 	struct mr_segment_info info;
 
-	make_region(f, MR_OS_PAGES_1G, 0);
+	make_region(MR_OS_PAGES_1G, 0);
 	calls.small_instead = calls.no_memfd_1g = calls.no_memfd_2m = true;
-	assert_int_equal(add(f, MIB(2), &info, NULL), 0);
+	assert_int_equal(add(MIB(2), &info, NULL), 0);
 	calls.no_memfd_2m = calls.no_memfd_1g = false;
 	calls.n_memfds = 0;
-	assert_int_equal(add(f, MIB(4), &info, NULL), 0);
+	assert_int_equal(add(MIB(4), &info, NULL), 0);
 	assert_int_equal(info.addr, MIB(2));
 	assert_int_equal(info.os_page_bytes, MIB(2));
 	assert_int_equal(calls.n_memfds, 1); /* 1 GiB: not even tried */
@@ -272,11 +264,10 @@ TEST_WITH(setup, teardown, rung_without_a_gap_is_left_out)
 
 TEST_WITH(setup, teardown, transparent_pages_are_not_promised)
 {
-	struct fixture *f = *state;
 	struct mr_segment_info info;
 
-	make_region(f, MR_OS_PAGES_THP, 0);
-	assert_int_equal(add(f, MIB(2), &info, NULL), 0);
+	make_region(MR_OS_PAGES_THP, 0);
+	assert_int_equal(add(MIB(2), &info, NULL), 0);
 	assert_int_equal(info.os_page_bytes, 4096);
 	assert_non_null(strstr(info.why, "transparent huge pages"));
 }
@@ -285,92 +276,87 @@ TEST_WITH(setup, teardown, no_rung_holds_is_enomem_and_range_stays_reserved)
 {
 	static const int hints[] = { 23 /* MADV_POPULATE_WRITE */,
 				     MADV_DONTFORK };
-	struct fixture *f = *state;
 	struct mr_segment_info info;
 	struct mr_reason why = { "" };
 	const uint32_t n_fds_before = n_fds();
 
-	make_region(f, MR_OS_PAGES_4K, 0);
+	make_region(MR_OS_PAGES_4K, 0);
 	for (size_t i = 0; i < 2; i++) {
 		calls.fail_advice = hints[i];
 		calls.fail_advice_errno = ENOMEM;
-		assert_int_equal(add(f, KIB(64), &info, &why), -ENOMEM);
+		assert_int_equal(add(KIB(64), &info, &why), -ENOMEM);
 		assert_reason_has(&why, "cannot get 64 KiB");
 		assert_int_equal(n_mappings(), 0);
 	}
 	calls.fail_advice = 0;
 	calls.fail_truncate = true;
-	assert_int_equal(add(f, KIB(64), &info, &why), -ENOMEM);
+	assert_int_equal(add(KIB(64), &info, &why), -ENOMEM);
 	assert_int_equal(n_fds(), n_fds_before);
-	assert_int_equal(mr_region_n_contiguous_bytes(f->region), 0);
+	assert_int_equal(mr_region_n_contiguous_bytes(f.region), 0);
 	assert_int_equal(n_mappings(), 0);
 }
 
 /* Before Linux 5.14 pages are touched one by one. */
 TEST_WITH(setup, teardown, old_kernel_touches_pages_itself)
 {
-	struct fixture *f = *state;
 	struct mr_segment_info info;
 	char line[512];
 
-	make_region(f, MR_OS_PAGES_4K, 0);
+	make_region(MR_OS_PAGES_4K, 0);
 	calls.fail_advice = 23; /* MADV_POPULATE_WRITE */
 	calls.fail_advice_errno = EINVAL;
-	assert_int_equal(add(f, KIB(128), &info, NULL), 0);
+	assert_int_equal(add(KIB(128), &info, NULL), 0);
 	assert_int_equal(
-		smaps_line(f->region->base, "Rss:", line, sizeof(line)), 1);
+		smaps_line(f.region->base, "Rss:", line, sizeof(line)), 1);
 	assert_int_equal(strtoul(line + 4, NULL, 10), 128);
 }
 
 TEST_WITH(setup, teardown, mapping_is_dontfork_and_the_fd_is_gone)
 {
-	struct fixture *f = *state;
 	const uint32_t n_fds_before = n_fds();
 	struct mr_segment_info info;
 	char line[512];
 
-	make_region(f, MR_OS_PAGES_4K, 0);
-	assert_int_equal(add(f, KIB(64), &info, NULL), 0);
+	make_region(MR_OS_PAGES_4K, 0);
+	assert_int_equal(add(KIB(64), &info, NULL), 0);
 	assert_true(calls.all_cloexec && calls.n_memfds == 1);
 	assert_int_equal(n_fds(), n_fds_before);
-	assert_int_equal(smaps_line(f->region->base, NULL, line, sizeof(line)),
+	assert_int_equal(smaps_line(f.region->base, NULL, line, sizeof(line)),
 			 1);
 	assert_non_null(strstr(line, " rw-s "));
 	assert_non_null(strstr(line, "memfd:unit-segment"));
 	assert_int_equal(
-		smaps_line(f->region->base, "VmFlags:", line, sizeof(line)), 1);
+		smaps_line(f.region->base, "VmFlags:", line, sizeof(line)), 1);
 	assert_non_null(strstr(line, " dc")); /* do not copy on fork */
 	assert_int_equal(
-		smaps_line(f->region->base, "Rss:", line, sizeof(line)), 1);
+		smaps_line(f.region->base, "Rss:", line, sizeof(line)), 1);
 	assert_int_equal(strtoul(line + 4, NULL, 10), 64); /* all touched */
 }
 
 TEST_WITH(setup, teardown, removed_segment_gives_its_memory_back)
 {
-	struct fixture *f = *state;
 	struct mr_segment_info info;
 
-	make_region(f, MR_OS_PAGES_4K, 0);
-	assert_int_equal(add(f, KIB(64), &info, NULL), 0);
+	make_region(MR_OS_PAGES_4K, 0);
+	assert_int_equal(add(KIB(64), &info, NULL), 0);
 	assert_int_equal(n_mappings(), 1);
-	assert_int_equal(mri_region_remove_segment(f->region, 0, NULL), 0);
+	assert_int_equal(mri_region_remove_segment(f.region, 0, NULL), 0);
 	assert_int_equal(n_mappings(), 0);
 }
 
 TEST_WITH(setup, teardown, memory_is_bound_to_its_numa_node)
 {
-	struct fixture *f = *state;
 	struct mr_segment_info info;
 	struct mr_reason why = { "" };
 
-	make_region(f, MR_OS_PAGES_4K, 1);
-	if (add(f, KIB(64), &info, &why) < 0) {
+	make_region(MR_OS_PAGES_4K, 1);
+	if (add(KIB(64), &info, &why) < 0) {
 		print_message("mbind() on node 0: %s\n", why.text);
 		skip(); /* a kernel without NUMA */
 	}
 	assert_int_equal(info.numa_node, 0);
-	assert_int_equal(mr_region_destroy(f->region, NULL), 0);
-	make_region(f, MR_OS_PAGES_4K, 256); /* node 255: hardly anywhere */
-	assert_int_equal(add(f, KIB(64), &info, &why), -ENOMEM);
+	assert_int_equal(mr_region_destroy(f.region, NULL), 0);
+	make_region(MR_OS_PAGES_4K, 256); /* node 255: hardly anywhere */
+	assert_int_equal(add(KIB(64), &info, &why), -ENOMEM);
 	assert_reason_has(&why, "NUMA node 255");
 }
