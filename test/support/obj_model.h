@@ -100,8 +100,9 @@ static inline void *obj_bad(struct obj_model *m, char *object, uint32_t by)
 		return object + (within % unit == 0 ? 4 : within);
 	case 1:
 		return m->base - unit;
-	case 2:
-		return m->base + m->n_bytes;
+	case 2: /* the caller's: inside, but the object would not fit */
+		return m->base + m->n_bytes -
+		       (m->is_callers && m->stride > unit ? unit : 0);
 	case 3:
 		return NULL;
 	default:

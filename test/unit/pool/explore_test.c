@@ -47,7 +47,8 @@ static void begin_stack(void *shared)
 
 	memset(s->owners, 0, sizeof(s->owners));
 	stepped_stack_init(&s->stack, s->next, sizeof(s->next[0]));
-	s->stack.head = (uint64_t)UINT32_MAX << 32; /* the tag wraps */
+	/* The tag wraps soon, but not at once. */
+	s->stack.head = (uint64_t)(UINT32_MAX - 5) << 32;
 	for (uint32_t i = s->n_places; i-- > 0;)
 		stepped_stack_push(&s->stack, i, &s->n_failed);
 }
