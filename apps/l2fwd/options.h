@@ -5,7 +5,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include <millrace/millrace.h>
 
@@ -26,7 +25,5 @@ struct options {
 
 enum parse_result options_parse(int argc, char **argv, struct options *options,
 				struct mr_reason *ret_error);
-
-void options_print_help(FILE *to);
 
 #endif

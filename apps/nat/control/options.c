@@ -263,11 +263,6 @@ static const struct option_table table = {
 	.n_shared_rows = N_RUN_OPTION_ROWS,
 };
 
-void options_print_help(FILE *to)
-{
-	option_table_print_help(&table, to);
-}
-
 enum parse_result options_parse(int argc, char **argv, struct options *options,
 				struct mr_reason *ret_error)
 {

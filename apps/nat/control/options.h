@@ -37,8 +37,6 @@ struct options {
 enum parse_result options_parse(int argc, char **argv, struct options *options,
 				struct mr_reason *ret_error);
 
-void options_print_help(FILE *to);
-
 /* Number of forwarding threads. */
 uint32_t options_n_workers(const struct options *options);
 
