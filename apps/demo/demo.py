@@ -15,7 +15,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -81,46 +80,21 @@ def show_transfer(host_a, host_b):
           f"{bits / 1e9:.2f} Gbit/s, the same SHA-256 at both ends")
 
 
-def find_generator(build):
-    """The program that makes frames in the kernel, or None."""
-    found = [path for path in build.rglob("mr-bench")
-             if path.is_file() and os.access(path, os.X_OK)]
-    return found[0] if found else None
-
-
-def packet_socket_generator(seconds):
-    """Frames from one packet socket: slow, but every kernel has it."""
-    frame = (bytes.fromhex("0200000000020200000000010800") + bytes(46))
-    limit_s = time.monotonic() + seconds
-    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as packets:
-        packets.bind(("eth0", 0))
-        while time.monotonic() < limit_s:
-            with contextlib.suppress(OSError):  # no room: try again
-                for _ in range(1000):
-                    packets.send(frame)
-
-
 def start_generator(host_a, build, seconds, busy_core):
     """Start the best generator that runs here; (process, what it is)."""
     cores = sorted(os.sched_getaffinity(0))
     core = next((c for c in reversed(cores) if c != busy_core), cores[-1])
-    program = find_generator(build)
-    if program is not None:
-        process = host_a.popen(program, "tx", "live:eth0", "--cores", core,
-                               "--duration", seconds, "--quiet", "--json",
-                               stderr=subprocess.PIPE,
+    for port, what in (("live:eth0", "frames generated in the kernel"),
+                       ("xdp:eth0", "frames sent by AF_XDP")):
+        process = host_a.popen(build / "apps/bench/mr-bench", "tx", port,
+                               "--cores", core, "--duration", seconds,
+                               "--quiet", "--json", stderr=subprocess.PIPE,
                                stdout=subprocess.DEVNULL, text=True)
         try:
             process.wait(1)
-            why = process.stderr.read().strip()
         except subprocess.TimeoutExpired:
-            return process, f"frames generated in the kernel, core {core}"
-    else:
-        why = "mr-bench was not built"
-    process = host_a.popen(PYTHON, HERE / "demo.py", "--packet-socket",
-                           seconds, stderr=subprocess.PIPE,
-                           stdout=subprocess.PIPE, text=True)
-    return process, f"a packet socket, which is slow ({why})"
+            return process, f"{what}, core {core}"
+    raise Failed(process.stderr.read().strip())
 
 
 def worker_core(line):
@@ -176,8 +150,6 @@ def arguments():
                         help="the last line is the forwarder's final object")
     parser.add_argument("--build", type=Path, default=HERE.parents[1] / "build",
                         help=argparse.SUPPRESS)
-    parser.add_argument("--packet-socket", type=float, metavar="SECONDS",
-                        help=argparse.SUPPRESS)
     options = parser.parse_args()
     if not 1 <= options.seconds <= 3600:
         parser.error("--seconds is 1 to 3600")
@@ -186,9 +158,6 @@ def arguments():
 
 def main():
     options = arguments()
-    if options.packet_socket:
-        packet_socket_generator(options.packet_socket)
-        return 0
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, on_signal)
     show = with_root if is_root() else rootless.show
