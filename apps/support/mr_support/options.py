@@ -3,7 +3,7 @@
 
 import getopt
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from mr_support import program
 
@@ -20,12 +20,13 @@ class Option:
     name: str
     value: str
     help: str
+    _: KW_ONLY
     letter: str = ""
     old: str = ""
 
 
-HELP = Option("help", "", "print this help", "h")
-ENDING = (HELP, Option("version", "", "print the version", "V"))
+HELP = Option("help", "", "print this help", letter="h")
+ENDING = (HELP, Option("version", "", "print the version", letter="V"))
 
 
 def _print_help(usage: str, options: Sequence[Option]) -> None:

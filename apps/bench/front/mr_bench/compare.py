@@ -58,7 +58,7 @@ OPTIONS = [
     Option("baseline", "FILE", "document to compare with (repeatable)", old="b"),
     Option("threshold", "PERCENT", "smallest change that counts (default 1)", old="t"),
     Option("anyway", "", "compare even if measured differently", old="a"),
-    Option("json", "", "print one JSON object", "j"),
+    Option("json", "", "print one JSON object", letter="j"),
 ]
 TESTER = " (tester's limit)"
 FEW_RUNS = """\

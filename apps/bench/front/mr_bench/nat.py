@@ -19,10 +19,10 @@ from mr_bench.nat_search import Capacity, Counts, NatSearch, Rate
 from mr_bench.progress import Progress
 from mr_bench.search import SearchError
 from mr_bench.session import complain
+from mr_bench.shared_options import Row, as_it_is, whole
 from mr_bench.traffic import Engine, EngineEnded, EngineError
 from mr_bench.values import UsageError
 from mr_support import output
-from mr_support.options import Option
 
 FRAME_BYTES = 60
 # Of the established rate, so that the table alone is the limit.
@@ -37,16 +37,30 @@ usage: mr-bench nat [options] INSIDE OUTSIDE
 Measure a NAT between two ports (RFC 9693): how fast it sets up and tears
 down connections, and how many it can hold.
 """
+
+
+def _address(name: str, text: str) -> str:
+    try:
+        return str(ipaddress.IPv4Address(text))
+    except ValueError:
+        raise UsageError(f"--{name} {text}: not an IPv4 address") from None
+
+
+def _word(name: str, text: str) -> str:
+    return values.word(name, text, ("udp", "tcp"))
+
+
+_COUNT = whole(100, 1 << 24)
 OPTIONS = (
-    Option("client", "ADDR", "first client's address (default 10.0.0.2)"),
-    Option("clients", "N", "number of client addresses (default 16)"),
-    Option("gateway", "ADDR", "the NAT's inside address (default 10.0.0.1)"),
-    Option("server", "ADDR", "the server's outside address (default 192.0.2.2)"),
-    Option("protocol", "udp|tcp", "udp (default), or tcp: SYN and its answer"),
-    Option("connections", "N", "connections per trial of the rate (default 10000)"),
-    Option("max-connections", "N", "most connections at once (default 1048576)"),
-    Option("reset", "COMMAND", "empties the NAT's table, e.g. 'mr-nat clear all --now'"),
-    Option("resolution", "P%", "share of the rate found (default 1%)"),
+    Row("client", "ADDR", "first client's address (default 10.0.0.2)", _address),
+    Row("clients", "N", "number of client addresses (default 16)", whole(1, 65536)),
+    Row("gateway", "ADDR", "the NAT's inside address (default 10.0.0.1)", _address),
+    Row("server", "ADDR", "the server's outside address (default 192.0.2.2)", _address),
+    Row("protocol", "udp|tcp", "udp (default), or tcp: SYN and its answer", _word),
+    Row("connections", "N", "connections per trial of the rate (default 10000)", _COUNT),
+    Row("max-connections", "N", "most connections at once (default 1048576)", _COUNT),
+    Row("reset", "COMMAND", "empties the NAT's table, e.g. 'mr-nat clear all --now'", as_it_is),
+    Row("resolution", "P%", "share of the rate found (default 1%)", values.percent),
 )
 # The RFC says what is sent, when, and by whom.
 WITHOUT = [
@@ -70,13 +84,6 @@ WITHOUT = [
 ]
 
 
-def _address(name: str, text: str) -> str:
-    try:
-        return str(ipaddress.IPv4Address(text))
-    except ValueError:
-        raise UsageError(f"--{name} {text}: not an IPv4 address") from None
-
-
 @dataclass
 class Options:
     """Its own."""
@@ -90,22 +97,6 @@ class Options:
     max_connections: int = 1 << 20
     reset: str = ""
     resolution: float = 0.01
-
-    def take(self, name: str, text: str) -> None:
-        """One of the command line."""
-        value: Any = text
-        if name in ("client", "gateway", "server"):
-            value = _address(name, text)
-        elif name == "clients":
-            value = values.whole(name, text, 1, 65536)
-        elif name == "protocol":
-            value = values.word(name, text, ("udp", "tcp"))
-        elif name in ("connections", "max-connections"):
-            value = values.whole(name, text, 100, 1 << 24)
-        elif name == "resolution":
-            # Finer than any rate can be told.
-            value = max(values.percent(name, text), 1e-5)
-        setattr(self, name.replace("-", "_"), value)
 
 
 def run_reset(command: str, is_ending: Callable[[], bool], limit_s: float = RESET_S) -> float:
@@ -326,7 +317,9 @@ def _run(engine: Engine) -> int:
     options = Options()
     try:
         for name, text in engine.options.own:
-            options.take(name, text)
+            next(row for row in OPTIONS if row.name == name).take(text, options)
+        # Finer than any rate can be told.
+        options.resolution = max(options.resolution, 1e-5)
         max_pps = engine.options.rate.pps(FRAME_BYTES, 0)
         if max_pps < 0:
             raise UsageError("--rate: nat takes no %; give frames or bits per second")

@@ -79,7 +79,7 @@ OPTIONS = [
     Option("dry-run", "", "list the steps and their time without running them", old="n"),
     Option("folder", "DIR", "folder for results (default: the plan's)", old="d"),
     Option("repeat", "N", "number of rounds (default: the plan's)", old="r"),
-    Option("quiet", "", "print no progress", "q"),
+    Option("quiet", "", "print no progress", letter="q"),
 ]
 
 

@@ -22,6 +22,7 @@ RFC2544_SIZES = (64, 128, 256, 512, 1024, 1280, 1518)
 class Group(enum.Flag):
     """Groups of options: a command has some of them."""
 
+    NONE = 0
     SEARCH = enum.auto()  # method and what belongs to it
     SIZES = enum.auto()
     TRIAL = enum.auto()
@@ -64,11 +65,15 @@ def _sizes(name: str, text: str) -> list[int]:
     return [int(size) - FCS_BYTES for size in sizes]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Row(shared_options.Row):
     """An option, and the commands that have it."""
 
-    groups: Group
+    groups: Group = Group.NONE
+    # Another --method would ignore it, unless a command of this group has it for something else.
+    methods: tuple[str, ...] = METHODS
+    beside: Group = Group.NONE
+    is_in_document: bool = True
 
 
 def _method(name: str, text: str) -> str:
@@ -83,119 +88,86 @@ def _shares(name: str, text: str) -> list[float]:
     return [share / 100 for share in values.numbers(name, text, 0.001, 100, 16)]
 
 
+_G = Group
+_BINARY, _MLR = ("binary", "tst009"), ("mlr",)
 ROWS = (
-    Row("method", "HOW", "binary (default), tst009 or mlr", read=_method, groups=Group.SEARCH),
+    Row("method", "HOW", "binary (default), tst009 or mlr", _method, _G.SEARCH),
     Row(
         "sizes",
         "LIST",
         "sizes with FCS, such as 64,512,1518, or rfc2544",
-        read=_sizes,
-        groups=Group.SIZES,
+        _sizes,
+        _G.SIZES,
+        is_in_document=False,
     ),
-    Row("trial", "S", "length of a trial (default 1)", read=seconds_ns, groups=Group.TRIAL),
-    Row(
-        "confirm",
-        "S",
-        "binary, tst009: length of the last trial",
-        read=seconds_ns,
-        groups=Group.SEARCH,
-    ),
+    Row("trial", "S", "length of a trial (default 1)", seconds_ns, _G.TRIAL),
+    Row("confirm", "S", "binary, tst009: length of the last trial", seconds_ns, _G.SEARCH, _BINARY),
     Row(
         "verify",
         "N",
         "tst009, back2back: repeats of a lossy trial (default 2)",
-        read=whole(0, 100),
-        groups=Group.SEARCH,
+        whole(0, 100),
+        _G.SEARCH,
+        ("tst009",),
+        _G.BURSTS,
     ),
     Row(
-        "resolution",
-        "P%",
-        "share of the rate found (default 0.5%)",
-        read=percent,
-        groups=Group.SEARCH | Group.BURSTS,
+        "resolution", "P%", "share of the rate found (default 0.5%)", percent, _G.SEARCH | _G.BURSTS
     ),
     Row(
         "loss-tolerance",
         "P%",
         "binary, tst009, soak: tolerated loss (default 0%)",
-        read=percent,
-        groups=Group.SEARCH | Group.INTERVAL,
+        percent,
+        _G.SEARCH | _G.INTERVAL,
+        _BINARY,
+        _G.INTERVAL,
     ),
-    Row(
-        "pdr",
-        "P%",
-        "mlr: loss of the second goal (default 0.5%)",
-        read=percent,
-        groups=Group.SEARCH,
-    ),
+    Row("pdr", "P%", "mlr: loss of the second goal (default 0.5%)", percent, _G.SEARCH, _MLR),
     Row(
         "duration-sum",
         "S",
         "mlr: total length per load (default 21 trials)",
-        read=seconds_ns,
-        groups=Group.SEARCH,
+        seconds_ns,
+        _G.SEARCH,
+        _MLR,
     ),
     Row(
         "exceed-ratio",
         "P%",
         "mlr: share of bad trials allowed (default 50%)",
-        read=_most_of_time,
-        groups=Group.SEARCH,
+        _most_of_time,
+        _G.SEARCH,
+        _MLR,
     ),
     Row(
         "unsent-tolerance",
         "P%",
         "tolerated unsent frames in a trial (default 0.5%)",
-        read=percent,
-        groups=Group.TRIAL,
+        percent,
+        _G.TRIAL,
     ),
-    Row("step", "P%", "share of the highest rate (default 10%)", read=percent, groups=Group.STEP),
-    Row("tests", "N", "repetitions (default 50)", read=whole(1, 1000), groups=Group.BURSTS),
-    Row(
-        "max-burst",
-        "S",
-        "length of the longest burst (default 2)",
-        read=seconds_ns,
-        groups=Group.BURSTS,
-    ),
-    Row(
-        "shares",
-        "LIST",
-        "in % of the throughput (default 10,50,90)",
-        read=_shares,
-        groups=Group.SHARES,
-    ),
-    Row(
-        "interval",
-        "S",
-        "length of an interval (default 10)",
-        read=seconds_ns,
-        groups=Group.INTERVAL,
-    ),
+    Row("step", "P%", "share of the highest rate (default 10%)", percent, _G.STEP),
+    Row("tests", "N", "repetitions (default 50)", whole(1, 1000), _G.BURSTS),
+    Row("max-burst", "S", "length of the longest burst (default 2)", seconds_ns, _G.BURSTS),
+    Row("shares", "LIST", "in % of the throughput (default 10,50,90)", _shares, _G.SHARES),
+    Row("interval", "S", "length of an interval (default 10)", seconds_ns, _G.INTERVAL),
     Row(
         "pid",
         "N",
         "process ID of the device, to watch its memory",
-        read=whole(1, 2**31 - 1),
-        groups=Group.INTERVAL,
+        whole(1, 2**31 - 1),
+        _G.INTERVAL,
+        is_in_document=False,
     ),
     Row(
         "ceiling",
         "RATE|FILE",
         "the tester's limit: a rate, or selftest's document",
-        read=as_it_is,
-        groups=Group.CEILING,
+        as_it_is,
+        _G.CEILING,
     ),
 )
-# An option of another method would have no effect, unless a group has it, too.
-METHODS_OF = {
-    "confirm": (("binary", "tst009"), None),
-    "verify": (("tst009",), Group.BURSTS),
-    "loss-tolerance": (("binary", "tst009"), Group.INTERVAL),
-    "pdr": (("mlr",), None),
-    "duration-sum": (("mlr",), None),
-    "exceed-ratio": (("mlr",), None),
-}
 
 
 def _check_sizes(options: SearchOptions, shared: Options) -> None:
@@ -220,11 +192,11 @@ def read_options(name: str, groups: Group, shared: Options) -> SearchOptions:
         raise UsageError(f"--duration: {name} makes trials of --trial seconds")
     if 0 < options.duration_sum_ns < options.trial_ns:
         raise UsageError("--duration-sum: shorter than one --trial")
-    given = {option for option, _ in shared.own}
-    for option, (methods, beside) in METHODS_OF.items():
-        if option in given and options.method not in methods and not (beside and beside & groups):
+    for row in (rows[option] for option, _ in shared.own):
+        if options.method not in row.methods and not row.beside & groups:
             raise UsageError(
-                f"--{option} belongs to --method {' or '.join(methods)}; this is {options.method}"
+                f"--{row.name} belongs to --method {' or '.join(row.methods)}; "
+                f"this is {options.method}"
             )
     _check_sizes(options, shared)
     # Finer than any rate can be told.
@@ -237,29 +209,9 @@ def read_options(name: str, groups: Group, shared: Options) -> SearchOptions:
 def describe(options: SearchOptions, groups: Group) -> dict[str, Any]:
     """Everything that the figures depend on, to tell unlike runs apart."""
     config: dict[str, Any] = {}
-    if groups & Group.SEARCH:
-        config |= {
-            "method": options.method,
-            "confirm_s": options.confirm_ns / 1e9,
-            "verify": options.verify,
-            "pdr": options.pdr,
-            "duration_sum_s": options.duration_sum_ns / 1e9,
-            "exceed_ratio": options.exceed_ratio,
-        }
-    if groups & (Group.SEARCH | Group.BURSTS):
-        config["resolution"] = options.resolution
-    if groups & (Group.SEARCH | Group.INTERVAL):
-        config["loss_tolerance"] = options.loss_tolerance
-    if groups & Group.TRIAL:
-        config |= {"trial_s": options.trial_ns / 1e9, "unsent_tolerance": options.unsent_tolerance}
-    if groups & Group.STEP:
-        config["step"] = options.step
-    if groups & Group.BURSTS:
-        config |= {"tests": options.tests, "max_burst_s": options.max_burst_ns / 1e9}
-    if groups & Group.SHARES:
-        config["shares"] = options.shares
-    if groups & Group.INTERVAL:
-        config["interval_s"] = options.interval_ns / 1e9
-    if groups & Group.CEILING:
-        config["ceiling"] = options.ceiling
+    for row in ROWS:
+        if row.groups & groups and row.is_in_document:
+            value = getattr(options, row.key)
+            is_time = row.key.endswith("_ns")
+            config[f"{row.key[:-3]}_s" if is_time else row.key] = value / 1e9 if is_time else value
     return config

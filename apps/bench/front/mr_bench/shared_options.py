@@ -54,10 +54,14 @@ class Row(Option):
 
     read: Callable[[str, str], Any] | None = None
 
+    @property
+    def key(self) -> str:
+        """The member of options that it sets."""
+        return self.name.replace("-", "_") + ("_ns" if self.read is seconds_ns else "")
+
     def take(self, text: str, options: object) -> None:
-        """Set the member named after the option. Raises UsageError."""
-        key = self.name.replace("-", "_") + ("_ns" if self.read is seconds_ns else "")
-        setattr(options, key, self.read(self.name, text) if self.read else True)
+        """Set it. Raises UsageError."""
+        setattr(options, self.key, self.read(self.name, text) if self.read else True)
 
 
 TRAFFIC = (
@@ -65,56 +69,35 @@ TRAFFIC = (
         "rate",
         "RATE",
         "1.2M (frames/s), 10Gbit, 10Gbit-l2, 25%, max (default)",
+        rates.read,
         old="R",
-        read=rates.read,
     ),
-    Row("pace", "HOW", "constant (default), poisson or bursts", read=_pace),
-    Row(
-        "pace-frames",
-        "N",
-        "frames per burst of --pace bursts (default 32)",
-        read=whole(1, 1_000_000),
-    ),
-    Row("duration", "S", "send for S seconds, such as 10 or 0.5", "d", read=seconds_ns),
-    Row("count", "N", "frames to send, or to receive", old="n", read=whole(1, 1 << 47)),
-    Row(
-        "stream",
-        "TEXT",
-        "what to send, e.g. 'ip.src=10.0.0.0/16'; repeatable",
-        old="S",
-        read=as_it_is,
-    ),
+    Row("pace", "HOW", "constant (default), poisson or bursts", _pace),
+    Row("pace-frames", "N", "frames per burst of --pace bursts (default 32)", whole(1, 1_000_000)),
+    Row("duration", "S", "send for S seconds, such as 10 or 0.5", seconds_ns, letter="d"),
+    Row("count", "N", "frames to send, or to receive", whole(1, 1 << 47), old="n"),
+    Row("stream", "TEXT", "what to send, e.g. 'ip.src=10.0.0.0/16'; repeatable", as_it_is, old="S"),
     Row(
         "size",
         "BYTES",
         "length of other streams' frames, without FCS (60)",
+        whole(14, 32768),
         old="z",
-        read=whole(14, 32768),
     ),
-    Row("dst-mac", "MAC", "destination (default: receiving port's, or broadcast)", read=_mac),
+    Row("dst-mac", "MAC", "destination (default: receiving port's, or broadcast)", _mac),
     Row("unstamped", "", "write no stamps: received frames cannot be identified"),
-    Row(
-        "seed",
-        "N",
-        "for random fields and gaps; rx: that of its tx (0)",
-        read=whole(0, 2**64 - 1),
-    ),
-    Row("settle", "S", "wait S seconds for late frames (0.1; searches: 1)", read=seconds_ns),
-    Row("max-lag", "S", "give up frames that are S seconds late (default 0.01)", read=seconds_ns),
+    Row("seed", "N", "for random fields and gaps; rx: that of its tx (0)", whole(0, 2**64 - 1)),
+    Row("settle", "S", "wait S seconds for late frames (0.1; searches: 1)", seconds_ns),
+    Row("max-lag", "S", "give up frames that are S seconds late (default 0.01)", seconds_ns),
     Row("bidirectional", "", "both ports of a pair send and receive", old="B"),
-    Row(
-        "device",
-        "TEXT",
-        "simulate a DUT between two pair: ports: loss=N,dup=N...",
-        read=_device,
-    ),
+    Row("device", "TEXT", "simulate a DUT between two pair: ports: loss=N,dup=N...", _device),
     Row("virtual", "", "simulated time, one thread; pair: ports only"),
 )
 # The engine parses the values of these, as in all programs with ports.
 PLANE = (
     Option("queues", "N", "queues per port (default: the port's own)"),
-    Option("workers", "N", "threads (default: one to send, one to receive)", "w"),
-    Option("cores", "LIST", "cores to use, such as 1,3-5, or auto (default)", "c"),
+    Option("workers", "N", "threads (default: one to send, one to receive)", letter="w"),
+    Option("cores", "LIST", "cores to use, such as 1,3-5, or auto (default)", letter="c"),
     Option("burst", "N", "entries per burst, 1 to 256 (default 64)", old="b"),
     Option("ring", "N", "ring size (default: the port's; 16384 to receive)", old="r"),
     Option("pool-pages", "N", "pages in the pool (default: as many as needed)", old="p"),
@@ -123,13 +106,13 @@ PLANE = (
     Option("promisc", "auto|on|off", "promiscuous mode (auto: on)", old="o"),
 )
 OUTPUT = (
-    Row("json", "", "print JSON instead of text", "j"),
-    Row("out", "FILE", "write the JSON document to FILE", old="O", read=as_it_is),
-    Row("csv", "FILE", "write results, or else the trials, as CSV", old="C", read=as_it_is),
-    Row("hdr", "FILE", "write latencies as an HdrHistogram log", read=as_it_is),
-    Row("label", "TEXT", "name of the document in reports", read=as_it_is),
-    Row("quiet", "", "print no progress", "q", old="Q"),
-    Row("verbose", "", "log library messages; twice: debug messages too", "v"),
+    Row("json", "", "print JSON instead of text", letter="j"),
+    Row("out", "FILE", "write the JSON document to FILE", as_it_is, old="O"),
+    Row("csv", "FILE", "write results, or else the trials, as CSV", as_it_is, old="C"),
+    Row("hdr", "FILE", "write latencies as an HdrHistogram log", as_it_is),
+    Row("label", "TEXT", "name of the document in reports", as_it_is),
+    Row("quiet", "", "print no progress", letter="q", old="Q"),
+    Row("verbose", "", "log library messages; twice: debug messages too", letter="v"),
 )
 
 
