@@ -4,20 +4,25 @@ script, no network. Each chart is an inline SVG with its figures in a table
 below it; a browser prints it as it is, and shows it light or dark."""
 
 import itertools
+import json
 import os
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import jinja2
 from markupsafe import Markup
 
-from mr_bench.document import Document, member, text_of
-from mr_bench.page import loss, machines, rates, times
+from mr_bench.document import Document, list_of, member, number_of, text_of
+from mr_bench.page import loss, rates, times
 from mr_bench.page.chart import svg
-from mr_bench.page.model import Cell, Section, Shown, Table
+from mr_bench.page.model import Cell, Shown
 
 MAX_NAME = 60
+# Of a machine, what changes between two measurements.
+MOVES = {"load", "huge_pages_free", "millrace", "command", "date"}
+# Options whose default is 0; of others, as --verify, 0 is an answer.
+ZEROS = {"burst", "confirm_s", "count", "duration_s", "loss_tolerance", "page_bytes", "pool_pages"}
+ZEROS |= {"queues", "ring", "seed", "settle_s", "size", "workers"}
 
 
 def _names(documents: list[Document]) -> list[str]:
@@ -47,19 +52,38 @@ def _shown(documents: list[Document]) -> list[Shown]:
     ]
 
 
-def _summary(shown: list[Shown]) -> Table:
-    return Table(
-        "What was measured",
-        ["Name", "Command", "Date", "Millrace", "Trials"],
-        [
-            [
-                one.name,
-                *(text_of(one.root, key) for key in ("kind", "date", "millrace")),
-                str(len(one.root["trials"])),
-            ]
-            for one in shown
-        ],
-    )
+def _still(one: Shown) -> dict[str, Any]:
+    """What does not change of a machine."""
+    return {key: value for key, value in one.root["machine"].items() if key not in MOVES}
+
+
+def _same(shown: list[Shown]) -> dict[str, str]:
+    """The name of the first document of a machine, by the names of others."""
+    first: list[Shown] = []
+    same = {}
+    for one in shown:
+        other = next((other for other in first if _still(other) == _still(one)), None)
+        if other is None:
+            first.append(one)
+        else:
+            same[one.name] = other.name
+    return same
+
+
+def _options(values: Any, is_asked: bool) -> list[tuple[str, str]]:
+    """What was asked for, or measured beside the results, as JSON has it. What nobody asked for
+    is false, empty, or 0."""
+    return [
+        (key, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+        for key, value in (values if isinstance(values, dict) else {}).items()
+        if not (is_asked and (value is False or value in ("", []) or (key in ZEROS and value == 0)))
+    ]
+
+
+def _clock_error(root: Any) -> float:
+    """A time of any of its trials may be wrong by that."""
+    errors = [number_of(trial, "clock_error_ns") for trial in root["trials"]]
+    return max([number_of(root, "clock", "error_ns"), *errors])
 
 
 def _caveats(root: Any) -> list[str]:
@@ -90,24 +114,21 @@ def _notes(shown: list[Shown]) -> list[str]:
     return [f"{'; '.join(names[key])}: {key[1]}" for key in sorted(names, key=lambda key: key[0])]
 
 
-def _sections(shown: list[Shown]) -> Iterator[Section]:
-    """Those that have something to show."""
-    for make in (
-        rates.rates,
-        loss.loss,
-        times.latency,
-        rates.others,
-        loss.over_time,
-        times.pacing,
-        machines.machines,
-    ):
-        section = make(shown)
-        if section:
-            yield section
+# Parts of the page, in their order.
+SECTIONS = {
+    "rates": rates.rates,
+    "loss": loss.loss,
+    "latency": times.latency,
+    "results": rates.others,
+    "time": loss.over_time,
+    "pacing": times.pacing,
+}
 
 
 def _clean(value: Any) -> Any:
     """HTML has no place for control characters."""
+    if value is None:
+        return ""
     if isinstance(value, str) and not isinstance(value, Markup):
         return re.sub("[\x00-\x08\x0b-\x1f\ud800-\udfff]", "?", value)
     return value
@@ -121,14 +142,23 @@ def render(documents: list[Document], title: str) -> str:
         loader=jinja2.PackageLoader("mr_bench.page", "."),
         autoescape=True,
         finalize=_clean,
+        # Documents may lack anything.
+        undefined=jinja2.ChainableUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     return environment.get_template("page.html").render(
         title=title,
-        summary=_summary(shown),
+        shown=shown,
         notes=_notes(shown),
-        sections=_sections(shown),
+        sections=[(name, make(shown)) for name, make in SECTIONS.items()],
+        same=_same(shown),
+        options=_options,
+        clock_error=_clock_error,
+        json=json.dumps,
+        only_texts=lambda value: [
+            one for one in list_of({"x": value}, "x") if isinstance(one, str)
+        ],
         cell=lambda value: value if isinstance(value, Cell) else Cell(value),
         svg=lambda chart: svg(chart, next(numbers)),
     )

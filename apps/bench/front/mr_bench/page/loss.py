@@ -2,6 +2,7 @@
 """Loss by load, and long runs over time."""
 
 import re
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from mr_bench import units
@@ -11,17 +12,19 @@ from mr_bench.page.model import (
     LINE_COLOURS,
     MAX_LINES,
     NOTHING,
+    Block,
     Chart,
     Line,
     Point,
-    Section,
     Shown,
     Table,
     cut,
+    table,
 )
 from mr_bench.page.rates import l1_bps
 
 MAX_TIMES = 480
+Worst = Callable[[Iterable[float]], float]
 SAME_LOAD = 1e-5  # a goal has six digits of its share
 
 
@@ -114,142 +117,110 @@ def _loss_chart(lines: dict[tuple[str, float], list[_Load]]) -> Chart:
     )
 
 
-def loss(shown: list[Shown]) -> Section | None:
+def loss(shown: list[Shown]) -> list[Block]:
     """Of frame loss tests."""
     loads = [load for one in shown for load in _loads(one)]
     lines: dict[tuple[str, float], list[_Load]] = {}
     for load in loads:
         lines.setdefault((load.name, load.size), []).append(load)
-    if not loads:
-        return None
-    table = Table(
-        "Frame loss by load",
-        ["Name", "Frame", "Load", "Of the line", "Loss", "Lost", "Not sent"],
-        [
-            [
-                load.name,
-                size_text(load.size),
-                units.text(load.pps, "frames/s"),
-                f"{100 * load.line_share:.1f} %" if load.line_share > 0 else NOTHING,
-                units.text(load.loss, "ratio"),
-                f"{load.n_lost:.0f}",
-                f"{load.n_unsent:.0f}",
-            ]
-            for load in loads
-        ],
-    )
-    return Section(
-        "loss",
-        "Frame loss",
-        "The share of the frames sent that never came back, by load.",
-        [_loss_chart(lines), *cut(len(lines)), table],
-    )
+    columns: dict[str, Callable[[_Load], str]] = {
+        "Name": lambda load: load.name,
+        "Frame": lambda load: size_text(load.size),
+        "Load": lambda load: units.text(load.pps, "frames/s"),
+        "Of the line": lambda load: (
+            f"{100 * load.line_share:.1f} %" if load.line_share > 0 else NOTHING
+        ),
+        "Loss": lambda load: units.text(load.loss, "ratio"),
+        "Lost": lambda load: f"{load.n_lost:.0f}",
+        "Not sent": lambda load: f"{load.n_unsent:.0f}",
+    }
+    shown_loads = table("Frame loss by load", loads, columns)
+    return [_loss_chart(lines), *cut(len(lines)), shown_loads] if loads else []
 
 
-def _line_of(
-    series: list[Any], name: str, colour: int, keys: list[str], is_lowest: bool = False
-) -> Line:
-    """Of so many intervals the highest one: a disturbance must not be lost."""
+# Of each chart over time: its title, what y is, the unit and the scale; the lines, with their
+# colours. Of many intervals a point has the worst one: a disturbance must not be lost.
+TIME_CHARTS: tuple[tuple[str, str, str, str, dict[str, tuple[int, Worst, list[str]]]], ...] = (
+    (
+        "frames per second",
+        "frames/s",
+        "frames/s",
+        "linear",
+        {"sent": (1, min, ["tx_pps"]), "received": (0, min, ["rx_pps"])},
+    ),
+    (
+        "losses",
+        "frames in an interval",
+        "frames",
+        "linear",
+        {"lost": (1, max, ["lost"]), "not sent": (2, max, ["unsent"])},
+    ),
+    (
+        "latency",
+        "no more than",
+        "ns",
+        "log",
+        {
+            "highest": (1, max, ["latency", "max"]),
+            "99 %": (5, max, ["latency", "p99"]),
+            "50 %": (0, max, ["latency", "p50"]),
+        },
+    ),
+)
+TIME_ROWS = {
+    "sent": ("frames/s", "tx_pps"),
+    "received": ("frames/s", "rx_pps"),
+    "lost": ("frames", "lost"),
+    "not sent": ("frames", "unsent"),
+    "latency 50 %": ("ns", "latency", "p50"),
+    "latency 99 %": ("ns", "latency", "p99"),
+    "latency highest": ("ns", "latency", "max"),
+}
+
+
+def _time_charts(one: Shown, series: list[Any]) -> Iterator[Chart]:
     n_each = -(-len(series) // MAX_TIMES)
-    pick = min if is_lowest else max
-    return Line(
-        name,
-        colour,
-        "curve",
-        [
-            Point(
-                number_of(series[i], "start_s"),
-                pick(number_of(interval, *keys) for interval in series[i : i + n_each]),
-            )
-            for i in range(0, len(series), n_each)
-        ],
-    )
-
-
-def _time_charts(one: Shown, series: list[Any]) -> list[Chart]:
-    def chart(
-        title: str, lines: list[Line], y_name: str, y_unit: str, y_scale: str = "linear"
-    ) -> Chart:
-        return Chart(
+    groups = [series[i : i + n_each] for i in range(0, len(series), n_each)]
+    for title, y_name, unit, scale, lines in TIME_CHARTS:
+        yield Chart(
             f"{one.name}: {title} over time",
-            lines,
+            [
+                Line(
+                    name,
+                    colour,
+                    "curve",
+                    [
+                        Point(
+                            number_of(some[0], "start_s"), worst(number_of(x, *keys) for x in some)
+                        )
+                        for some in groups
+                    ],
+                )
+                for name, (colour, worst, keys) in lines.items()
+            ],
             "seconds",
             y_name,
             "Over the time of the run. The table below has the extremes.",
-            y_unit=y_unit,
-            y_scale=y_scale,
+            y_unit=unit,
+            y_scale=scale,
         )
-
-    def line(*arguments: Any) -> Line:
-        return _line_of(series, *arguments)
-
-    return [
-        chart(
-            "frames per second",
-            [line("sent", 1, ["tx_pps"], True), line("received", 0, ["rx_pps"], True)],
-            "frames/s",
-            "frames/s",
-        ),
-        chart(
-            "losses",
-            [line("lost", 1, ["lost"]), line("not sent", 2, ["unsent"])],
-            "frames in an interval",
-            "frames",
-        ),
-        chart(
-            "latency",
-            [
-                line("highest", 1, ["latency", "max"]),
-                line("99 %", 5, ["latency", "p99"]),
-                line("50 %", 0, ["latency", "p50"]),
-            ],
-            "no more than",
-            "ns",
-            "log",
-        ),
-    ]
 
 
 def _time_table(one: Shown, series: list[Any]) -> Table:
-    def row(name: str, unit: str, *keys: str) -> list[str]:
+    rows = []
+    for name, (unit, *keys) in TIME_ROWS.items():
         values = [number_of(interval, *keys) for interval in series]
-        return [
-            name,
-            *(
-                units.text(value, unit)
-                for value in (min(values), sum(values) / len(values), max(values))
-            ),
-        ]
-
-    return Table(
-        f"{one.name}: {len(series)} intervals",
-        ["Of an interval", "Lowest", "Mean", "Highest"],
-        [
-            row("sent", "frames/s", "tx_pps"),
-            row("received", "frames/s", "rx_pps"),
-            row("lost", "frames", "lost"),
-            row("not sent", "frames", "unsent"),
-            row("latency 50 %", "ns", "latency", "p50"),
-            row("latency 99 %", "ns", "latency", "p99"),
-            row("latency highest", "ns", "latency", "max"),
-        ],
-    )
+        three = min(values), sum(values) / len(values), max(values)
+        rows.append([name, *(units.text(one, unit) for one in three)])
+    head = ["Of an interval", "Lowest", "Mean", "Highest"]
+    return Table(f"{one.name}: {len(series)} intervals", head, rows)
 
 
-def over_time(shown: list[Shown]) -> Section | None:
+def over_time(shown: list[Shown]) -> list[Block]:
     """Runs that have intervals."""
-    blocks: list[Any] = []
+    blocks: list[Block] = []
     for one in shown:
         series = one.root["series"]
         if len(series) > 1:
             blocks += [*_time_charts(one, series), _time_table(one, series)]
-    return (
-        Section(
-            "time",
-            "Over time",
-            "Long runs, interval by interval; where they are many, the worst of each few.",
-            blocks,
-        )
-        if blocks
-        else None
-    )
+    return blocks

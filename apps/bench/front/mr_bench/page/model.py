@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a page is made of, before it is HTML."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -114,13 +115,10 @@ class Table:
     kind = "table"
 
 
-@dataclass
-class Facts:
-    """A list of names and texts under a heading."""
-
-    title: str
-    facts: list[tuple[str, str]]
-    kind = "facts"
+def table(caption: str, items: Iterable[Any], columns: dict[str, Callable[[Any], Any]]) -> Table:
+    """A row for each item, and columns by their heads."""
+    rows = [[read(item) for read in columns.values()] for item in items]
+    return Table(caption, list(columns), rows)
 
 
 @dataclass
@@ -131,17 +129,7 @@ class Note:
     kind = "note"
 
 
-Block = Chart | Table | Facts | Note
-
-
-@dataclass
-class Section:
-    """what: one sentence or two below the title."""
-
-    id: str
-    title: str
-    what: str
-    blocks: list[Block]
+Block = Chart | Table | Note
 
 
 def value_cell(row: dict[str, Any] | None, sign: str, unit: str = "") -> Cell:
@@ -149,14 +137,14 @@ def value_cell(row: dict[str, Any] | None, sign: str, unit: str = "") -> Cell:
     limit was. unit "": that of rates, which the table's caption has."""
     if row is None:
         return Cell(NOTHING)
-    value, low, high = (number_of(row, key) for key in ("value", "low", "high"))
+    middle, low, high = (number_of(row, key) for key in ("value", "low", "high"))
 
     def text(number: float) -> str:
         return units.text(number, unit) if unit else units.number(number, "frames/s")
 
     is_limited = row.get("is_limited_by_tester") is True
     return Cell(
-        (sign if is_limited else "") + text(value),
+        (sign if is_limited else "") + text(middle),
         f"{text(low)} \u2013 {text(high)}" if high > low else "",
     )
 

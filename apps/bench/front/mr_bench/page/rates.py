@@ -11,11 +11,11 @@ from mr_bench.page.model import (
     LINE_COLOURS,
     MAX_LINES,
     NOTHING,
+    Block,
     Cell,
     Chart,
     Line,
     Point,
-    Section,
     Shown,
     Table,
     cut,
@@ -134,23 +134,14 @@ class _Rates:
         )
 
 
-def rates(shown: list[Shown]) -> Section | None:
+def rates(shown: list[Shown]) -> list[Block]:
     """Throughput."""
     found = _Rates(shown)
-    if not found.goals:
-        return None
-    chart = found.chart(False)
-    blocks = [chart, *cut(len(found.columns)), found.table()]
+    notes = cut(len(found.columns))
+    blocks = [found.chart(False), *notes, found.table()]
     if len(found.sizes) > 1:
-        blocks += [found.chart(True), *cut(len(found.columns))]
-    return Section(
-        "rates",
-        "Throughput",
-        "The highest rate that meets each goal. Bars show between which rates "
-        "the search left it open; \u2265 marks what the tester itself "
-        "limited.",
-        blocks,
-    )
+        blocks += [found.chart(True), *notes]
+    return blocks if found.goals else []
 
 
 def _is_in_charts(row: Row) -> bool:
@@ -178,16 +169,6 @@ def _other_table(one: Shown) -> Table | None:
     return Table(one.name, head, lines) if lines else None
 
 
-def others(shown: list[Shown]) -> Section | None:
+def others(shown: list[Shown]) -> list[Block]:
     """Results that no chart has."""
-    tables = [table for table in map(_other_table, shown) if table]
-    return (
-        Section(
-            "results",
-            "Other results",
-            "By frame size; below a value, between what it lies.",
-            [*tables],
-        )
-        if tables
-        else None
-    )
+    return [table for table in map(_other_table, shown) if table]

@@ -12,13 +12,13 @@ from mr_bench.figure import size_text
 from mr_bench.page.model import (
     LINE_COLOURS,
     NOTHING,
+    Block,
     Chart,
     Line,
     Note,
     Point,
-    Section,
     Shown,
-    Table,
+    table,
 )
 
 MAX_TRIALS = 64
@@ -152,113 +152,67 @@ def _histogram_chart(picks: list[_Pick]) -> Chart:
     )
 
 
-def _times(trial: Any, key: str, *members: str) -> list[str]:
-    return [units.text(number_of(trial, key, name), "ns") for name in members]
+def _columns(key: str, members: dict[str, str]) -> dict[str, Callable[[_Pick], str]]:
+    """Times of a trial, by their heads."""
+    return {
+        head: lambda pick, name=name: units.text(number_of(pick.trial, key, name), "ns")  # type: ignore[misc]
+        for head, name in members.items()
+    }
 
 
-def _latency_table(picks: list[_Pick]) -> Table:
-    rows = []
-    for pick in picks:
-        trial = pick.trial
-        sent = units.text(number_of(trial, "tx", "pps"), "frames/s")
-        rows.append(
-            [
-                pick.name,
-                _rate_text(number_of(trial, "asked_pps"), NOTHING),
-                sent + (", missed" if _is_missed(trial) else ""),
-                f"{number_of(trial, 'latency', 'n'):.0f}",
-                *_times(
-                    trial, "latency", "min", "p50", "p90", "p99", "p999", "p9999", "max", "mean"
-                ),
-            ]
-        )
-    return Table(
-        "Latency: no more than, for that share of the frames",
-        [
-            "Trial",
-            "Asked",
-            "Sent",
-            "Frames",
-            "Lowest",
-            "50 %",
-            "90 %",
-            "99 %",
-            "99.9 %",
-            "99.99 %",
-            "Highest",
-            "Mean",
-        ],
-        rows,
-    )
+def _count(*keys: str) -> Callable[[_Pick], str]:
+    return lambda pick: f"{number_of(pick.trial, *keys):.0f}"
 
 
-def _pacing_table(picks: list[_Pick]) -> Table:
-    return Table(
-        "How late frames left, and how many could not",
-        ["Trial", "Due", "Not sent", "50 %", "99 %", "99.9 %", "Latest"],
-        [
-            [
-                pick.name,
-                f"{number_of(pick.trial, 'tx', 'due'):.0f}",
-                f"{number_of(pick.trial, 'tx', 'unsent'):.0f}",
-                *_times(pick.trial, "lateness", "p50", "p99", "p999", "max"),
-            ]
-            for pick in picks
-        ],
-    )
+def _sent(pick: _Pick) -> str:
+    sent = units.text(number_of(pick.trial, "tx", "pps"), "frames/s")
+    return sent + (", missed" if _is_missed(pick.trial) else "")
+
+
+_NAME: dict[str, Callable[[_Pick], str]] = {"Trial": lambda pick: pick.name}
+LATENCY = _NAME | {
+    "Asked": lambda pick: _rate_text(number_of(pick.trial, "asked_pps"), NOTHING),
+    "Sent": _sent,
+    "Frames": _count("latency", "n"),
+    **_columns(
+        "latency",
+        {"Lowest": "min", "50 %": "p50", "90 %": "p90", "99 %": "p99", "99.9 %": "p999"}
+        | {"99.99 %": "p9999", "Highest": "max", "Mean": "mean"},
+    ),
+}
+LATENESS = _NAME | {
+    "Due": _count("tx", "due"),
+    "Not sent": _count("tx", "unsent"),
+    **_columns("lateness", {"50 %": "p50", "99 %": "p99", "99.9 %": "p999", "Latest": "max"}),
+}
 
 
 def _show(
     shown: list[Shown],
     key: str,
-    section: Section,
     title: str,
-    table: Callable[[list[_Pick]], Table],
-) -> Section | None:
+    caption: str,
+    columns: dict[str, Callable[[_Pick], str]],
+) -> list[Block]:
     picks = _pick(shown, key)
     n_left_out = len(picks) - MAX_TRIALS
     del picks[MAX_TRIALS:]
     if not picks:
-        return None
-    section.blocks += _percentile_charts(picks, len(shown), key, title)
+        return []
+    blocks: list[Block] = [*_percentile_charts(picks, len(shown), key, title)]
     if n_left_out > 0:
-        section.blocks.append(Note(f"{n_left_out} more trials are in the documents alone."))
-    section.blocks.append(table(picks))
-    if key == "latency":
-        section.blocks.append(_histogram_chart(picks))
-    return section
+        blocks.append(Note(f"{n_left_out} more trials are in the documents alone."))
+    blocks.append(table(caption, picks, columns))
+    return blocks + ([_histogram_chart(picks)] if key == "latency" else [])
 
 
-def latency(shown: list[Shown]) -> Section | None:
+def latency(shown: list[Shown]) -> list[Block]:
     """Of each trial that a result rests on."""
-    return _show(
-        shown,
-        "latency",
-        Section(
-            "latency",
-            "Latency",
-            "From when a frame was due, not from when it left: what waited for a "
-            "slow sender counts. Where the sender missed its rate, the figures are "
-            "of the rate sent.",
-            [],
-        ),
-        "Latency by percentile",
-        _latency_table,
-    )
+    caption = "Latency: no more than, for that share of the frames"
+    return _show(shown, "latency", "Latency by percentile", caption, LATENCY)
 
 
-def pacing(shown: list[Shown]) -> Section | None:
+def pacing(shown: list[Shown]) -> list[Block]:
     """How well the tester kept its times."""
-    return _show(
-        shown,
-        "lateness",
-        Section(
-            "pacing",
-            "Pacing error",
-            "The tester's own: how long after it was due a frame left. It is part "
-            "of each latency above.",
-            [],
-        ),
-        "Lateness by percentile",
-        _pacing_table,
-    )
+    caption = "How late frames left, and how many could not"
+    return _show(shown, "lateness", "Lateness by percentile", caption, LATENESS)
