@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from conftest import BENCH, TOP, complaints, limit
+from bench_program import BENCH, TOP, complaints, limit
 from sample import sample_document
 
 
@@ -43,23 +43,6 @@ def test_one_run_a_side_is_unclear(bench, files):
         assert "unclear" in done.out and "worse" not in done.out
         assert bench("compare", "--baseline", names[0], names[0],
                      names[1]).rc == 3
-
-
-def lost(n):
-    """Trials without rows: n of a million frames lost."""
-    def change(document):
-        document["rows"] = []
-        document["trials"] = document["trials"][:1]
-        trial = document["trials"][0]
-        trial["tx"] |= {"sent": 1000000}
-        trial["rx"] |= {"lost": n}
-    return scaled(1, change)
-
-
-@pytest.mark.parametrize("n,rc", [(1, 0), (10, 0), (100, 1)])
-def test_a_frame_lost_against_none_is_no_verdict(bench, files, n, rc):
-    done = bench("compare", *twice(*files(lost(0), lost(n))))
-    assert done.rc == rc, done.out
 
 
 EVIL = "a\x1b[31mb\nc\x7f"
@@ -260,20 +243,6 @@ def test_documents_of_workloads(bench, tmp_path, command, side, row, line):
     names[1].write_text(json.dumps(whole), encoding="utf-8")
     done = bench("compare", *twice(*names))
     assert done.rc == 1 and "+9900" in done.out
-
-
-@pytest.mark.parametrize("text,words", [
-    ("", "truncated or not JSON"), ("{\"schema\": \"mr-be", "truncated"),
-    ("{}", "no document of mr-bench"),
-    ("{\"schema\": \"mr-bench-net\", \"v\": 9, \"millrace\": \"3.2.1\"}",
-     "version 9 of the schema, and this program reads 1; use the mr-bench "
-     "that wrote it (3.2.1)")])
-def test_a_broken_file_is_one_line(bench, files, tmp_path, text, words):
-    broken = tmp_path / "broken.json"
-    broken.write_text(text, encoding="utf-8")
-    done = bench("compare", *files(scaled(1)), broken)
-    assert done.rc == 2 and done.err.count("\n") == 1
-    assert str(broken) in done.err and words in done.err
 
 
 def test_wrong_words_are_one_line(bench, files):

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from conftest import BENCH, TOP, limit
+from bench_program import BENCH, TOP, limit
 
 # $1 is mr-bench, $2 the command; "slow" takes its time, "bad" fails, "half"
 # when it has written its result.

@@ -14,7 +14,7 @@ import xml.dom.minidom
 import pytest
 
 import browser
-from conftest import BENCH, limit, run, saved
+from bench_program import BENCH, limit, run, saved
 from sample import (frameloss_document, latency_document, sample_document,
                     soak_document)
 

@@ -3,7 +3,7 @@
 import pytest
 
 import sample
-from conftest import complaints
+from bench_program import complaints
 
 
 @pytest.mark.parametrize("make", [

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import BENCH, limit
+from bench_program import BENCH, limit
 
 PORTS = ["pair:a", "pair:b"]
 WALL = 0x40000000  # of waitpid(): threads, too
@@ -284,33 +284,6 @@ def test_a_ceiling_is_of_one_mix(bench, tmp_path):
     assert "bytes on average" in done.err
 
 
-@pytest.mark.parametrize("words, arguments", [
-    ("trials of --trial seconds", ["throughput", "--duration", "9"]),
-    ("unknown option '--count'", ["soak", "--count", "9"]),
-    ("unknown option '--stream'", ["nat", "--stream", "udp"]),
-    ("one of them says", ["throughput", "--size", "60", "--sizes", "64"]),
-    ("has lengths of its own", ["throughput", "--stream", "size=99", "--sizes",
-                                "64"]),
-    ("shorter than one --trial", ["throughput", "--method", "mlr",
-                                  "--duration-sum", "0.5"]),
-    ("--loss-tolerance belongs to --method binary or tst009; this is mlr",
-     ["throughput", "--method", "mlr", "--loss-tolerance", "1%"]),
-    ("--confirm belongs to --method binary or tst009; this is mlr",
-     ["imix", "--confirm", "1", "--method", "mlr"]),
-    ("--verify belongs to --method tst009; this is binary",
-     ["throughput", "--verify", "0"]),
-    ("--pdr belongs to --method mlr; this is tst009",
-     ["latency", "--method", "tst009", "--pdr", "0.5%"]),
-    ("--duration-sum belongs to --method mlr; this is binary",
-     ["back2back", "--duration-sum", "21"]),
-    ("--exceed-ratio belongs to --method mlr; this is binary",
-     ["selftest", "--exceed-ratio", "50%"])])
-def test_what_would_not_be_obeyed_is_refused(bench, words, arguments):
-    done = bench(*arguments, *PORTS)
-    assert (done.rc, done.err.count("\n")) == (2, 1)
-    assert words in done.err
-
-
 @pytest.mark.parametrize("option", ["--out", "--csv", "--hdr"])
 def test_a_file_that_cannot_be_written_is_told_first(bench, tmp_path, option):
     for path in (tmp_path / "none/x.json", tmp_path):
@@ -320,33 +293,6 @@ def test_a_file_that_cannot_be_written_is_told_first(bench, tmp_path, option):
     done = bench("soak", "--virtual", "--duration", "0.1", "--rate", "1k",
                  option, "/dev/null", "--device", "delay=1us", *PORTS)
     assert done.rc == 0, done.err
-
-
-ERRORS = [
-    (1, "none of 100 frames came back: 100 frames left pair:a and none "
-     "reached pair:b", ["--device", "loss=1", *PORTS]),
-    (2, "--sizes: 64 bytes: headers and the stamp need 84; rfc2544 takes "
-     "these instead\n",
-     ["--stream", "ip6", "--sizes", "1518,64", "pair:a", "pair:a"]),
-    (2, "need 80 bytes: give such sizes (size=, --size; --sizes from 84 on)\n",
-     ["--stream", "ip6", "--size", "60", "pair:a", "pair:a"]),
-    (2, "has no partner", ["pair:a"]),
-    (2, "is no number of 64 to 9728", ["--sizes", "12", *PORTS]),
-    (2, "write per cent", ["--resolution", "0.5", *PORTS]),
-    (2, "--method", ["--method", "linear", *PORTS]),
-    (1, "give frames or bits", ["--ceiling", "50%", "pair:a", "pair:a"]),
-    (1, "no rate, and no document",
-     ["--ceiling", "/nowhere", "pair:a", "pair:a"]),
-]
-
-
-@pytest.mark.parametrize("rc, words, arguments", ERRORS)
-def test_errors_are_one_line(bench, rc, words, arguments):
-    done = bench("throughput", *VIRTUAL, *arguments)
-    assert done.rc == rc
-    assert words in done.err
-    assert len(done.errors) == 1
-    assert done.errors[0].startswith("mr-bench: ")
 
 
 def test_a_log_has_a_line_now_and_then(bench):

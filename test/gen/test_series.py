@@ -4,7 +4,7 @@ import json
 import sys
 import types
 
-from conftest import TOP
+from bench_program import TOP
 
 sys.path.insert(0, str(TOP / "test/bench"))
 import series_bench  # noqa: E402 pylint: disable=wrong-import-position

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""mr-bench-engine without a front end, for tests by pytest: serve(**members of begin)."""
+"""Where modules of these tests are, fixtures of tests of mr-bench, and mr-bench-engine
+without a front end: serve(**members of begin)."""
 import json
-import os
 import subprocess
 import sys
 from contextlib import suppress
@@ -9,18 +9,14 @@ from pathlib import Path
 
 import pytest
 
-sys.dont_write_bytecode = True
-TOP = Path(__file__).resolve().parents[3]
-for folder in "test/support", "apps/bench/front", "apps/support":
-    sys.path.insert(0, str(TOP / folder))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "support"))
 
-from host import limit  # noqa: E402 pylint: disable=wrong-import-position
+from bench_program import BENCH, LIMIT_S, bench, document, files  # noqa: E402,F401 pylint: disable=wrong-import-position,unused-import
 
-ENGINE = Path(os.environ.get("MR_BUILD", TOP / "build")) / "apps/bench/mr-bench-engine"
+ENGINE = BENCH.with_name("mr-bench-engine")
 BEGIN = {"request": "begin", "v": 4, "tx": ["pair:a"], "rx": ["pair:a"], "is_quiet": True}
 # Through the simulated device, by the virtual clock.
 VIRTUAL = {"rx": ["pair:b"], "is_virtual": True, "device": {}}
-LIMIT_S = limit(60)
 
 
 class Serving:

@@ -2,8 +2,6 @@
 """The line behind a trial: who is to blame, by whose counter. Results are made up."""
 import pytest
 
-import search_model  # noqa: F401 pylint: disable=unused-import
-
 from mr_bench.explain import Ends, explain, is_silent, tail_text
 
 BOTH = Ends("pair:a", "pair:a")

@@ -3,8 +3,6 @@
 of a port, its slot and its distance."""
 import pytest
 
-import search_model  # noqa: F401 pylint: disable=unused-import
-
 from mr_bench import machine
 
 PCI = "bus/pci/devices/0000:41:00.0"

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 
 import pytest
 
-import search_model  # noqa: F401 pylint: disable=unused-import
-
 from mr_bench.nat import run_reset
 from mr_bench.nat_search import Counts, NatSearch
 from mr_bench.search import SearchError

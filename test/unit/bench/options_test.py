@@ -7,8 +7,6 @@ import sys
 
 import pytest
 
-import search_model  # noqa: F401 pylint: disable=unused-import
-
 from mr_bench import device, rates
 from mr_bench.rates import Rate
 from mr_bench.shared_options import read

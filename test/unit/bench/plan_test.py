@@ -3,18 +3,12 @@
 cure, the order of steps, and what is done of them. The rest of series.py and plan.py are tested
 as a user meets them, in test/gen/test_plan.py."""
 import random
-import sys
-from pathlib import Path
 
 import pytest
 
-sys.dont_write_bytecode = True
-for folder in "apps/bench/front", "apps/support":
-    sys.path.insert(0, str(Path(__file__).resolve().parents[3] / folder))
-
-from mr_bench.plan_file import Device, Plan, PlanError, parse, steps_of  # noqa: E402
-from mr_bench.series import Journal, Series, SeriesError, last_line  # noqa: E402
-from mr_support.text import escape  # noqa: E402
+from mr_bench.plan_file import Device, Plan, PlanError, parse, steps_of
+from mr_bench.series import Journal, Series, SeriesError, last_line
+from mr_support.text import escape
 
 FULL = """\
 folder: out
@@ -200,15 +194,6 @@ def test_what_is_done_is_known_after_a_restart(tmp_path):
         with pytest.raises(SeriesError, match="no journal of a plan"):
             Journal(str(folder), False)
         assert journal.path.read_text() == text
-
-
-def test_a_folder_is_for_one_at_a_time(tmp_path):
-    first = Journal(str(tmp_path), True)
-    with pytest.raises(SeriesError, match="another mr-bench plan is at work"):
-        Journal(str(tmp_path), True)
-    Journal(str(tmp_path), False).close()  # to look does no harm
-    first.close()
-    Journal(str(tmp_path), True).close()
 
 
 def test_after_is_run_whatever_happens(tmp_path, monkeypatch):

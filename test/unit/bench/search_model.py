@@ -1,16 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Mathematical devices behind a trial function: what is to be found is known."""
 import math
-import sys
 from dataclasses import dataclass, field
-from pathlib import Path
 
-sys.dont_write_bytecode = True
-for folder in "apps/bench/front", "apps/support":
-    sys.path.insert(0, str(Path(__file__).resolve().parents[3] / folder))
-
-from mr_bench.search import Search, Wanted  # noqa: E402 pylint: disable=C0413
-from mr_bench.traffic import Trial  # noqa: E402 pylint: disable=C0413
+from mr_bench.search import Search, Wanted
+from mr_bench.traffic import Trial
 
 SECOND = 10**9
 MAX_PPS = 1e6

@@ -3,8 +3,6 @@
 tester that is wrong."""
 import pytest
 
-import search_model  # noqa: F401 pylint: disable=unused-import
-
 from mr_bench.selftest import CASES
 from mr_bench.soak import Drift
 from mr_bench.traffic import Trial
