@@ -2,8 +2,6 @@
 """RFC 2544, 26.1: halve the interval between a rate that holds and one that does not, with
 or without loss verification (NFV-TST009, 12.3.3)."""
 
-from __future__ import annotations
-
 import math
 
 from mr_bench.search import Found, Limit, Outcome, Search, Unsteady

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The tester's own ceiling: a rate, or a selftest document of an equivalent tester."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -2,8 +2,6 @@
 """The faults of the simulated DUT, as --device describes them:
 "loss=1000,dup=N,corrupt=N,reorder=N/BY,delay=50us,rate=1M,queue=64"."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Where frames were last seen: one line, cause and cure; and what late ones waited for."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

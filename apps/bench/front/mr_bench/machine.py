@@ -2,8 +2,6 @@
 """Describes the machine that figures were measured on: the NIC of each port, its slot, and its
 settings in the kernel. Figures of two machines differ because of these."""
 
-from __future__ import annotations
-
 import array
 import fcntl
 import os

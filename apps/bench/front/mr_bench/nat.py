@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """mr-bench nat: RFC 9693 on a NAT between two ports."""
 
-from __future__ import annotations
-
 import ipaddress
 import os
 import select

@@ -3,8 +3,6 @@
 the view from outside counts: a connection exists if the server's frames to it reach the
 client."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """mr-bench plan: a series of measurements from a file."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

@@ -6,8 +6,6 @@ Each step is one mr-bench command with a file for its result, so that a series t
 was interrupted goes on where it was.
 """
 
-from __future__ import annotations
-
 import difflib
 import itertools
 import re

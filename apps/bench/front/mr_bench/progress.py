@@ -2,8 +2,6 @@
 """Progress of a long measurement, on stderr: on a terminal, one line that is rewritten; in a
 log, a line now and then."""
 
-from __future__ import annotations
-
 import sys
 import time
 

@@ -2,8 +2,6 @@
 """Rates: the notation for users ("1.2M", "10Gbit", "10Gbit-l2", "25%" or "max"), and frames per
 second."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -2,8 +2,6 @@
 """mr-bench reflect and replay. The engine runs them; a child process adds the machine to the
 document and writes its files."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

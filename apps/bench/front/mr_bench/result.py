@@ -2,8 +2,6 @@
 """The document of a command (mr-bench-net.schema.json), and its files: JSON, CSV, and HdrHistogram
 logs. The engine supplies results and ports."""
 
-from __future__ import annotations
-
 import base64
 import csv
 import errno

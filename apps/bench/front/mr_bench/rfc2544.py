@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """mr-bench throughput, imix, frameloss, back2back and latency: what RFC 2544 measures."""
 
-from __future__ import annotations
-
 from textwrap import indent
 
 from mr_bench.rates import WIRE_BYTES

@@ -2,8 +2,6 @@
 """The live view of a trial on a terminal: rates, losses, and the latencies of the last interval
 as percentiles and as bars, one for each power of two."""
 
-from __future__ import annotations
-
 import contextlib
 import curses
 import os

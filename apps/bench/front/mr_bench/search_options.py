@@ -2,8 +2,6 @@
 """Options of the search commands, in addition to those that all sending and receiving commands
 share."""
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -2,8 +2,6 @@
 """mr-bench selftest: whether the tester measures the known behaviour of a simulated device,
 and what the tester itself can do on these ports, with nothing between them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ The journal is plan.journal in the results folder, JSON that is replaced atomica
 each step: it is readable whenever the series is interrupted.
 """
 
-from __future__ import annotations
-
 import ctypes
 import fcntl
 import json

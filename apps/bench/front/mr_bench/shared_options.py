@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The options that all commands that send or receive share, and the ports behind them."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Sequence

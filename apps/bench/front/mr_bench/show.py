@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What tx, rx and loop show: a line each second, and a summary at the end."""
 
-from __future__ import annotations
-
 import select
 import sys
 from collections.abc import Iterator

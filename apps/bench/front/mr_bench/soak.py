@@ -2,8 +2,6 @@
 """mr-bench soak: a long run at one rate, as consecutive trials, so that the losses of each
 interval are exact; between trials is the settling time."""
 
-from __future__ import annotations
-
 import math
 import os
 from dataclasses import dataclass, field

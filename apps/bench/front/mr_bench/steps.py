@@ -6,8 +6,6 @@ The device forwards while a burst comes in, so that the burst is longer than its
 RFC 9004 takes off what was forwarded meanwhile.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@
 begin --> [ open --> trial, alone ... ] --> finish
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

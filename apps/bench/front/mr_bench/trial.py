@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """mr-bench tx, rx and loop: one trial, shown as it goes."""
 
-from __future__ import annotations
-
 import curses
 import json
 from dataclasses import dataclass

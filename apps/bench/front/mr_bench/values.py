@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Option values, as people write them. Errors are a UsageError: one line."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 
