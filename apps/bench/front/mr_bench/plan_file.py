@@ -372,20 +372,12 @@ def compose(reader: Reader, text: bytes) -> yaml.Node | None:
     try:
         loader = yaml.SafeLoader(text)
         root = loader.get_single_node()
-    except yaml.composer.ComposerError as error:
-        is_second = error.context and "single document" in error.context
-        raise reader.wrong(
-            (error.problem_mark.line if error.problem_mark else 0) + 1,
-            "a second document begins here; only one is allowed, so remove the '---'"
-            if is_second
-            else f"not valid YAML: {error.problem}",
-        ) from None
     except yaml.MarkedYAMLError as error:
-        context = f", {error.context}" if error.context else ""
-        raise reader.wrong(
-            (error.problem_mark.line if error.problem_mark else 0) + 1,
-            f"not valid YAML: {error.problem}{context}",
-        ) from None
+        what = f"not valid YAML: {', '.join(filter(None, (error.problem, error.context)))}"
+        if "single document" in (error.context or ""):
+            what = "a second document begins here; only one is allowed, so remove the '---'"
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise reader.wrong(line, what) from None
     except yaml.reader.ReaderError as error:
         raise reader.wrong(
             text[: error.position].count(b"\n") + 1, f"not valid YAML: {error.reason}"

@@ -230,6 +230,8 @@ class Series:
     """Does what is not done. Devices are started for their steps and stopped after them, also
     when a signal comes; a step that fails is noted, and the others go on."""
 
+    ending: Ending  # of run()
+
     def __init__(
         self, plan: Plan, steps: list[Step], journal: Journal, program: str, is_quiet: bool
     ) -> None:
@@ -238,7 +240,6 @@ class Series:
         self.n_done = self.n_failed = self.n_before = 0
         self.under_test: UnderTest | None = None
         self.planned_s = self.taken_s = 0.0  # of the steps that were done
-        self.ending: Ending | None = None
 
     def key(self, step: Step) -> dict[str, str]:
         """What a result belongs to; of anything else it is not the result."""
@@ -269,7 +270,6 @@ class Series:
 
     def start(self, command: str, name: str) -> Child:
         """Run a command with the log of that name."""
-        assert self.ending is not None
         return Child(command, self.journal.result(name, ".log"), self.ending)
 
     def complain(self, name: str, status: int) -> None:
@@ -308,7 +308,7 @@ class Series:
         """False: it has ended and was not to, or a signal came. One that sets something up
         ends with 0, which may be later than it is ready."""
         it = self.under_test
-        assert it is not None and self.ending is not None
+        assert it is not None
         if it.child is None:
             return not self.ending.is_set
         status = it.child.wait(0, is_helper=True)
@@ -322,7 +322,6 @@ class Series:
 
     def is_ready(self, device: Device) -> bool:
         """Poll until it is ready."""
-        assert self.ending is not None
         end_s = time.monotonic() + READY_S
         while self.check_device() and time.monotonic() < end_s:
             child = self.start(device.ready, device.name)
@@ -341,7 +340,6 @@ class Series:
 
     def start_device(self, step: Step) -> bool:
         """False: it is not there."""
-        assert self.ending is not None
         device = step.device
         self.under_test = it = UnderTest(device, step.round)
         if not device.start:
@@ -370,7 +368,6 @@ class Series:
 
     def measure(self, step: Step) -> int | None:
         """The exit status of its command; None: a signal came."""
-        assert self.ending is not None
         result = self.journal.result(step.name)
         # A result of before, of whatever it was, is gone. Names that the shell would take
         # apart reach it as variables.
@@ -423,7 +420,6 @@ class Series:
 
     def do_steps(self) -> None:
         """Steps without a result."""
-        assert self.ending is not None
         try:
             for i, step in enumerate(self.steps):
                 if self.ending.is_set:
