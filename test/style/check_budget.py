@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Sizes stay within budget.txt: files, functions, headers, drivers, API."""
+import ast
 import re
 
 import tree
@@ -90,23 +91,12 @@ def api_names(headers):
     return names
 
 
-def check_python(checker, path, lines):
-    """Python functions count too: from def to the next line less indented."""
-    for i, line in enumerate(lines):
-        match = re.match(r"( *)def (\w+)", line)
-        if not match:
-            continue
-        indent, end = len(match.group(1)), len(lines)
-        for j in range(i + 1, len(lines)):
-            stripped = lines[j].lstrip()
-            if stripped and not stripped.startswith((")", "#")) and \
-                    len(lines[j]) - len(stripped) <= indent:
-                end = j
-                break
-        while end > i and not lines[end - 1].strip():
-            end -= 1
-        checker.check("lines_per_function", f"{path}:{match.group(2)}",
-                      end - i)
+def check_python(checker, path):
+    """Python functions count too."""
+    for node in ast.walk(ast.parse(tree.text(path))):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            checker.check("lines_per_function", f"{path}:{node.name}",
+                          node.end_lineno - node.lineno + 1)
 
 
 def check_file(checker, path):
@@ -118,7 +108,7 @@ def check_file(checker, path):
     else:
         checker.check("lines_per_file", path, len(lines))
     if path.suffix == ".py":
-        check_python(checker, path, lines)
+        check_python(checker, path)
         return
     for name, n, _ in functions(path):
         if path.parts[0] == "examples" and name == "main":

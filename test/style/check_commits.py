@@ -60,14 +60,11 @@ def check(wrong, commit):
                   "CHANGES.md")
 
 
-def main():
+@tree.check("commits")
+def main(wrong):
     if git("rev-parse", "HEAD") is None:
         tree.skip("not a git checkout")
-    wrong = tree.Complaints()
     ids = commits()
     for commit in ids:
         check(wrong, commit)
-    wrong.end(len(ids), "commits")
-
-
-main()
+    return len(ids)

@@ -121,8 +121,8 @@ def check_nat(wrong, paths, program):
         wrong.add("config/nat", "no samples")
 
 
-def main():
-    wrong = tree.Complaints()
+@tree.check("samples")
+def main(wrong):
     readme = tree.text("config/README.md")
     paths = [path for path in tree.files() if path.parts[0] == "config"
              and path.name not in ("README.md", "meson.build")]
@@ -138,7 +138,4 @@ def main():
         check_options(wrong, paths, program)
     if len(sys.argv) > 2:
         check_nat(wrong, paths, sys.argv[2])
-    wrong.end(len(paths), "samples")
-
-
-main()
+    return len(paths)

@@ -45,8 +45,8 @@ def has(doc, word):
     return re.search(rf"\b{word}(?:, \w+)*:", doc) is not None
 
 
-def main():
-    wrong = tree.Complaints()
+@tree.check("docstrings")
+def main(wrong):
     n = 0
     for path in tree.public_headers():
         source = tree.text(path)
@@ -67,7 +67,4 @@ def main():
                 wrong.add(path, f"{name}: no docstring")
         if "@file" not in source:
             wrong.add(path, "no @file comment")
-    wrong.end(n, "docstrings")
-
-
-main()
+    return n

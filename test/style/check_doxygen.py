@@ -13,10 +13,10 @@ import tree
 from tree import limit
 
 
-def main():
+@tree.check("pages of headers")
+def main(wrong):
     if not shutil.which("doxygen"):
         tree.skip("doxygen is missing")
-    wrong = tree.Complaints()
     with tempfile.TemporaryDirectory() as folder:
         settings = Path(sys.argv[1]).read_text() + \
             f"\nOUTPUT_DIRECTORY = {folder}\n"
@@ -30,7 +30,4 @@ def main():
             wrong.add("doxygen", f"exit status {done.returncode}: "
                       f"{done.stderr}")
         pages = list(Path(folder).glob("html/*_8h.html"))
-    wrong.end(len(pages), "pages of headers")
-
-
-main()
+    return len(pages)

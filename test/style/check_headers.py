@@ -30,8 +30,8 @@ def compile_alone(compiler, standard, suffix, name, folder):
     return "" if done.returncode == 0 else done.stderr.strip()
 
 
-def main():
-    wrong = tree.Complaints()
+@tree.check("compilations of headers")
+def main(wrong):
     names = [path.name for path in tree.public_headers()]
     cxx = os.environ.get("CXX", "g++")
     rows = [(os.environ.get("CC", "cc"), "c11", ".c")]
@@ -50,7 +50,4 @@ def main():
     for name in names:
         if name not in NOT_IN_ALL and f"<millrace/{name}>" not in in_all:
             wrong.add("millrace/millrace.h", f"does not include {name}")
-    wrong.end(len(names) * len(rows), "compilations of headers")
-
-
-main()
+    return len(names) * len(rows)

@@ -97,8 +97,8 @@ def objection(path, target):
     return ""
 
 
-def main():
-    wrong = tree.Complaints()
+@tree.check("includes")
+def main(wrong):
     n = 0
     for path in tree.files("*.c", "*.h"):
         for match in INCLUDE.finditer(tree.text(path)):
@@ -109,7 +109,4 @@ def main():
         for match in FOR_DRIVERS_ONLY.finditer(tree.text(path)):
             if is_program(path):
                 wrong.add(path, f"{match.group(0)} is for drivers only")
-    wrong.end(n, "includes")
-
-
-main()
+    return n

@@ -22,7 +22,8 @@ except ImportError:
 OPTIONS = ["--json", "--duration", "1.5"]
 
 
-def main():
+@tree.check("objects")
+def main(wrong):
     program, schema_path, *arguments = sys.argv[1:]
     schema = json.loads(Path(schema_path).read_text())
     # A folder of its own, for programs that can be found while they run.
@@ -31,7 +32,6 @@ def main():
                               env={**os.environ, "RUNTIME_DIRECTORY": folder},
                               capture_output=True, text=True, check=False,
                               timeout=limit(30))
-    wrong = tree.Complaints()
     if done.returncode != 0:
         wrong.add(program, f"exit status {done.returncode}: {done.stderr}")
     jsonschema.Draft7Validator.check_schema(schema)
@@ -49,7 +49,4 @@ def main():
         wrong.add(schema_path, "accepts an object without ports")
     if len(lines) < 2:
         wrong.add(program, "no line besides the final one")
-    wrong.end(len(lines), "objects")
-
-
-main()
+    return len(lines)

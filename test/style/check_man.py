@@ -29,11 +29,11 @@ def help_of(program):
     return text + "".join(ask(command) for command in commands)
 
 
-def main():
+@tree.check("options")
+def main(wrong):
     program, page = sys.argv[1:]
     help_text = help_of(program)
     text = re.sub(r"\\f[A-Z]", "", Path(page).read_text().replace(r"\-", "-"))
-    wrong = tree.Complaints()
     in_help, in_page = options_of(help_text), options_of(text)
     for name in sorted(in_help - in_page):
         wrong.add(page, f"--{name} is missing")
@@ -49,7 +49,4 @@ def main():
                               capture_output=True, text=True, check=False)
         for line in said.stderr.splitlines():
             wrong.add(page, line)
-    wrong.end(len(in_help), "options")
-
-
-main()
+    return len(in_help)

@@ -77,12 +77,9 @@ def check_drivers(wrong, drivers):
             wrong.add(f"drivers/{driver}", "not in test/conformance")
 
 
-def main():
-    wrong = tree.Complaints()
+@tree.check("modules and drivers")
+def main(wrong):
     drivers = sys.argv[1:]
     n = check_modules(wrong)
     check_drivers(wrong, drivers)
-    wrong.end(n + len(drivers), "modules and drivers")
-
-
-main()
+    return n + len(drivers)

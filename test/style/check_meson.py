@@ -41,12 +41,9 @@ def check(wrong, path, text):
 SELF_EXPLAINING = {"-Wimplicit-fallthrough"}
 
 
-def main():
-    wrong = tree.Complaints()
+@tree.check("meson files")
+def main(wrong):
     paths = tree.files("meson.build", "meson_options.txt")
     for path in paths:
         check(wrong, path, tree.text(path))
-    wrong.end(len(paths), "meson files")
-
-
-main()
+    return len(paths)

@@ -30,8 +30,8 @@ def compare(wrong, where, have, what, should):
         wrong.add(where, f"{name} is not in {what}")
 
 
-def main():
-    wrong = tree.Complaints()
+@tree.check("exported symbols")
+def main(wrong):
     library, *objects = sys.argv[1:]
     map_text = tree.blank_comments(tree.text("lib/millrace.map"))
     releases = set(re.findall(r"^(MILLRACE_[\w.]+) \{", map_text, re.M))
@@ -49,7 +49,4 @@ def main():
         # Symbols of sanitizers and coverage begin with two underscores.
         if not name.startswith(PREFIXES) and not name.startswith("__"):
             wrong.add("libmillrace", f"global {name} lacks mr_ or mri_")
-    wrong.end(len(exported), "exported symbols")
-
-
-main()
+    return len(exported)

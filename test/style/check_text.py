@@ -87,8 +87,8 @@ def check_spelling(wrong, paths):
     return True
 
 
-def main():
-    wrong = tree.Complaints()
+@tree.check("files")
+def main(wrong):
     paths = [p for p in tree.files() if p.suffix not in BINARY
              and "corpus" not in p.parts]
     for path in paths:
@@ -99,7 +99,4 @@ def main():
     if not check_spelling(wrong, paths) and wrong.n == 0:
         tree.skip("codespell is missing: spelling was not checked, the rest "
                   "is fine")
-    wrong.end(len(paths), "files")
-
-
-main()
+    return len(paths)

@@ -113,8 +113,8 @@ def check_cloexec(wrong, path, code, raw_lines):
             wrong.add(f"{path}:{i + 1}", 'fopen without "e" (CLOEXEC)')
 
 
-def main():
-    wrong = tree.Complaints()
+@tree.check("files")
+def main(wrong):
     paths = tree.files("*.c", "*.h")
     for path in paths:
         source = tree.text(path)
@@ -122,7 +122,4 @@ def main():
         raw_lines = source.splitlines()
         check_rules(wrong, path, code, raw_lines)
         check_cloexec(wrong, path, code, raw_lines)
-    wrong.end(len(paths), "files")
-
-
-main()
+    return len(paths)

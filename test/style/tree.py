@@ -91,3 +91,12 @@ class Complaints:
             sys.exit(1)
         print(f"{n_checked} {of_what}, {self.n} complaints")
         sys.exit(1 if self.n else 0)
+
+
+def check(of_what):
+    """Run the function below as a check: it is given the Complaints and returns
+    how many things it looked at. Exits."""
+    def run(function):
+        wrong = Complaints()
+        wrong.end(function(wrong), of_what)
+    return run
