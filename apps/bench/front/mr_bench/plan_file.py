@@ -10,7 +10,7 @@ import difflib
 import itertools
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -34,15 +34,78 @@ class PlanError(Wrong):
     """A plan that cannot be used: one line with the file, its line and the remedy."""
 
 
+def whole_number(text: str, least: int, most: int) -> int:
+    """A number of the file. ValueError has what is wrong."""
+    if re.fullmatch("[0-9]{1,10}", text) and least <= int(text) <= most:
+        return int(text)
+    raise ValueError(f"'{text:.40}' is not a whole number from {least} to {most}")
+
+
+def duration_s(text: str) -> int:
+    """Seconds, from units: 90, 90s, 5m, 2h4m, 1d."""
+    seconds = 0
+    found = re.fullmatch(
+        r"([0-9]+)|(?:([0-9]+)d)?(?:([0-9]+)h)?(?:([0-9]+)m)?(?:([0-9]+)s)?", text, re.ASCII
+    )
+    if found and len(text) < 60:
+        seconds = sum(
+            int(n or 0) * unit for n, unit in zip(found.groups(), (1, 86400, 3600, 60, 1))
+        )
+    if not 1 <= seconds <= MAX_YEAR_S:
+        raise ValueError(f"'{text:.40}' is not a time from 1s to 365d, such as 90s, 5m or 2h4m")
+    return seconds
+
+
+def name_of(text: str) -> str:
+    """Names are parts of file names."""
+    if not 0 < len(text) < NAME_CHARS or text[0] == ".":
+        raise ValueError(
+            f"'{text:.40}' is no name of 1 to {NAME_CHARS - 1} letters, digits, '-', '_' or '.'"
+        )
+    for char in text:
+        if not re.match("[a-zA-Z0-9_.-]", char):
+            raise ValueError(
+                f"'{text:.40}' has '{char}' in it; letters, digits, '-', '_' and '.' make a name"
+            )
+    return text
+
+
+def size_of(text: str) -> int:
+    """Of a frame."""
+    return whole_number(text, 14, 65535)
+
+
+def rate_of(text: str) -> str:
+    """What a rate is, the command that gets it knows."""
+    if len(text) >= NAME_CHARS or not re.fullmatch("[a-zA-Z0-9.%-]+", text):
+        raise ValueError(f"'{text:.40}' is not a rate such as 1.2M, 10Gbit or 25%")
+    return text
+
+
+def text_of(text: str) -> str:
+    """A command, or a folder."""
+    if not text or len(text) >= TEXT_CHARS:
+        raise ValueError(f"empty, or longer than {TEXT_CHARS - 1} bytes")
+    if re.search("[\0\ud800-\udfff]", text):
+        raise ValueError("a NUL, or half of a character, which no command has")
+    return text
+
+
+def key(read: Callable[[str], Any], default: Any = "") -> Any:
+    """A member that is a key of the file, and what reads its text. Where that is in a list, so is
+    the value; a class in a list: each item is a mapping."""
+    return field(default=default, metadata={"read": read})
+
+
 @dataclass
 class Device:
     """What is measured: commands of a shell. "" is none."""
 
-    name: str = ""
-    start: str = ""  # runs until it is stopped, or ends with 0 and has set something up
-    ready: str = ""  # asked until it succeeds
-    stop: str = ""  # undoes what start did
-    wait: int = 0  # seconds after ready; before it, if there is none
+    name: str = key(name_of)
+    start: str = key(text_of)  # runs until it is stopped, or ends with 0 and has set something up
+    ready: str = key(text_of)  # asked until it succeeds
+    stop: str = key(text_of)  # undoes what start did
+    wait: int = key(duration_s, 0)  # seconds after ready; before it, if there is none
     line: int = 0
 
 
@@ -50,12 +113,12 @@ class Device:
 class Measure:
     """How it is measured: the words behind "mr-bench", with {size} and {rate} in them."""
 
-    name: str = ""
-    run: str = ""
-    sizes: list[int] = field(default_factory=list)
-    rates: list[str] = field(default_factory=list)
-    time: int = 0  # seconds that a step takes, about
-    limit: int = 0  # timeout in seconds
+    name: str = key(name_of)
+    run: str = key(text_of)
+    sizes: list[int] = field(default_factory=list, metadata={"read": [size_of]})
+    rates: list[str] = field(default_factory=list, metadata={"read": [rate_of]})
+    time: int = key(duration_s, 0)  # seconds that a step takes, about
+    limit: int = key(duration_s, 0)  # timeout in seconds
     line: int = 0
 
 
@@ -63,13 +126,13 @@ class Measure:
 class Plan:
     """All that the file says."""
 
-    folder: str = ""  # of results
-    before: str = ""
-    after: str = ""
-    prefix: str = ""  # of each mr-bench command
-    repeat: int = 1
-    devices: list[Device] = field(default_factory=list)
-    measures: list[Measure] = field(default_factory=list)
+    folder: str = key(text_of)  # of results
+    before: str = key(text_of)
+    after: str = key(text_of)
+    prefix: str = key(text_of)  # of each mr-bench command
+    repeat: int = key(lambda text: whole_number(text, 1, MAX_REPEAT), 1)
+    devices: list[Device] = field(default_factory=list, metadata={"read": [Device]})
+    measures: list[Measure] = field(default_factory=list, metadata={"read": [Measure]})
 
     def count_steps(self) -> int:
         """May be more than MAX_STEPS."""
@@ -133,58 +196,6 @@ def steps_of(plan: Plan) -> Iterator[Step]:
                     yield Step(plan, device, measure, size, rate, number)
 
 
-def whole_number(text: str, least: int, most: int) -> int:
-    """A number of the file. ValueError has what is wrong."""
-    if re.fullmatch("[0-9]{1,10}", text) and least <= int(text) <= most:
-        return int(text)
-    raise ValueError(f"'{text:.40}' is not a whole number from {least} to {most}")
-
-
-def duration_s(text: str) -> int:
-    """Seconds, from units: 90, 90s, 5m, 2h4m, 1d."""
-    seconds = 0
-    found = re.fullmatch(
-        r"([0-9]+)|(?:([0-9]+)d)?(?:([0-9]+)h)?(?:([0-9]+)m)?(?:([0-9]+)s)?", text, re.ASCII
-    )
-    if found and len(text) < 60:
-        seconds = sum(
-            int(n or 0) * unit for n, unit in zip(found.groups(), (1, 86400, 3600, 60, 1))
-        )
-    if not 1 <= seconds <= MAX_YEAR_S:
-        raise ValueError(f"'{text:.40}' is not a time from 1s to 365d, such as 90s, 5m or 2h4m")
-    return seconds
-
-
-def name_of(text: str) -> str:
-    """Names are parts of file names."""
-    if not 0 < len(text) < NAME_CHARS or text[0] == ".":
-        raise ValueError(
-            f"'{text:.40}' is no name of 1 to {NAME_CHARS - 1} letters, digits, '-', '_' or '.'"
-        )
-    for char in text:
-        if not re.match("[a-zA-Z0-9_.-]", char):
-            raise ValueError(
-                f"'{text:.40}' has '{char}' in it; letters, digits, '-', '_' and '.' make a name"
-            )
-    return text
-
-
-def rate_of(text: str) -> str:
-    """What a rate is, the command that gets it knows."""
-    if len(text) >= NAME_CHARS or not re.fullmatch("[a-zA-Z0-9.%-]+", text):
-        raise ValueError(f"'{text:.40}' is not a rate such as 1.2M, 10Gbit or 25%")
-    return text
-
-
-def text_of(text: str) -> str:
-    """A command, or a folder."""
-    if not text or len(text) >= TEXT_CHARS:
-        raise ValueError(f"empty, or longer than {TEXT_CHARS - 1} bytes")
-    if re.search("[\0\ud800-\udfff]", text):
-        raise ValueError("a NUL, or half of a character, which no command has")
-    return text
-
-
 class Reader:
     """Reads mappings of a file by tables of keys."""
 
@@ -219,74 +230,41 @@ class Reader:
             raise self.wrong(line_of(node), f"{name}: {len(items)} entries, more than {most}")
         return items
 
-    def keys(self, node: yaml.Node, table: dict[str, Any], to: Any) -> Any:
-        """Fill an object from a mapping. A table's value reads a text, or, in a list, each
-        item: by its text, or, if it is (table, class), as a mapping."""
+    def keys(self, node: yaml.Node, to: Any) -> Any:
+        """Fill an object whose members are keys from a mapping."""
+        table = {one.name: one.metadata["read"] for one in fields(to) if one.metadata}
         if not isinstance(node, yaml.MappingNode):
             raise self.wrong(
                 line_of(node), f"must be a mapping, such as '{next(iter(table))}: ...'"
             )
         seen: dict[str, int] = {}
-        for key, value in node.value:
-            name = self.scalar(key, "a key")
+        for name_node, value in node.value:
+            name, line = self.scalar(name_node, "a key"), line_of(name_node)
             if name not in table:
                 near = difflib.get_close_matches(name, table, 1, 0.5)
-                raise self.wrong(
-                    line_of(key),
-                    f"unknown key '{name:.40}'; "
-                    + (f"did you mean '{near[0]}'?" if near else "valid: " + ", ".join(table)),
-                )
+                cure = f"did you mean '{near[0]}'?" if near else "valid: " + ", ".join(table)
+                raise self.wrong(line, f"unknown key '{name:.40}'; {cure}")
             if name in seen:
-                raise self.wrong(
-                    line_of(key), f"'{name}' is given twice, first on line {seen[name]}"
-                )
-            seen[name] = line_of(key)
-            read = table[name]
-            if not isinstance(read, list):
-                setattr(to, name, self.value(value, name, read))
-                continue
-            setattr(
-                to,
-                name,
-                [
-                    self.keys(item, read[0][0], read[0][1](line=line_of(item)))
-                    if isinstance(read[0], tuple)
-                    else self.value(item, name, read[0])
-                    for item in self.items(value, name, 64)
-                ],
-            )
+                raise self.wrong(line, f"'{name}' is given twice, first on line {seen[name]}")
+            seen[name] = line
+            setattr(to, name, self.member(value, name, table[name]))
         return to
+
+    def member(self, node: yaml.Node, name: str, read: Any) -> Any:
+        """The value of a key."""
+        if not isinstance(read, list):
+            return self.value(node, name, read)
+        return [
+            self.keys(item, read[0](line=line_of(item)))
+            if isinstance(read[0], type)
+            else self.value(item, name, read[0])
+            for item in self.items(node, name, 64)
+        ]
 
 
 def line_of(node: yaml.Node) -> int:
     """From 1 on."""
     return int(node.start_mark.line) + 1
-
-
-DEVICE_KEYS = {
-    "name": name_of,
-    "start": text_of,
-    "ready": text_of,
-    "stop": text_of,
-    "wait": duration_s,
-}
-MEASURE_KEYS = {
-    "name": name_of,
-    "run": text_of,
-    "sizes": [lambda text: whole_number(text, 14, 65535)],
-    "rates": [rate_of],
-    "time": duration_s,
-    "limit": duration_s,
-}
-PLAN_KEYS = {
-    "folder": text_of,
-    "before": text_of,
-    "after": text_of,
-    "prefix": text_of,
-    "repeat": lambda text: whole_number(text, 1, MAX_REPEAT),
-    "devices": [(DEVICE_KEYS, Device)],
-    "measures": [(MEASURE_KEYS, Measure)],
-}
 
 
 def misfit(measure: Measure) -> str:
@@ -398,7 +376,7 @@ def parse(file: str, text: bytes) -> Plan:
     root = compose(reader, text)
     plan = Plan()
     if root is not None:
-        reader.keys(root, PLAN_KEYS, plan)
+        reader.keys(root, plan)
     check(plan, reader)
     # By default, results go beside the plan, in a folder of its name.
     plan.folder = plan.folder or f"{Path(file).with_suffix('')}.results"
