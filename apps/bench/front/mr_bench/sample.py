@@ -2,8 +2,9 @@
 """Medians, because a disturbance makes a sample longer and never shorter, and
 bootstrap intervals, because the distribution of samples is unknown."""
 
-import functools
 import math
+import random
+import statistics
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -20,35 +21,17 @@ class Ratio(NamedTuple):
 
 def median(values: Sequence[float]) -> float:
     """Of nothing it is 0."""
-    n, ordered = len(values), sorted(values)
-    return (ordered[(n - 1) // 2] + ordered[n // 2]) / 2 if n else 0.0
-
-
-@functools.cache
-def _dice(n: int) -> list[int]:
-    """xorshift64, from a fixed seed: the same samples give the same report."""
-    state, words = 88172645463325252, []
-    for _ in range(n):
-        state ^= state << 13 & 0xFFFFFFFFFFFFFFFF
-        state ^= state >> 7
-        state ^= state << 17 & 0xFFFFFFFFFFFFFFFF
-        words.append(state >> 32)
-    return words
+    return statistics.median(values) if values else 0.0
 
 
 def ratio(above: Sequence[float], below: Sequence[float]) -> Ratio:
-    """Median by median, with a bootstrap interval."""
+    """Median by median, with a bootstrap interval. The same samples give the same one."""
     if not above or median(below) <= 0:
         return Ratio(0, 0, 0)
-    dice = iter(_dice(N_RESAMPLES * (len(above) + len(below))))
-
-    def resampled(values: Sequence[float]) -> float:
-        n = len(values)
-        return median([values[next(dice) * n >> 32] for _ in range(n)])
-
+    dice = random.Random(1)
     ratios = []
     for _ in range(N_RESAMPLES):
-        low, high = resampled(below), resampled(above)
+        low, high = (median(dice.choices(side, k=len(side))) for side in (below, above))
         ratios.append(high / low if low > 0 else math.inf if high > 0 else 1.0)
     ratios.sort()
     return Ratio(
