@@ -9,7 +9,8 @@ import sys
 from collections import Counter
 from typing import Any
 
-from mr_bench.show import PERCENTILES, left, on_wire, scaled, time_text
+from mr_bench import units
+from mr_bench.show import PERCENTILES, left, on_wire, time_text
 
 BAR_CHARS = 48
 REDRAW_NS = 500_000_000
@@ -41,7 +42,9 @@ class Screen:
         return n, (n - self.then.get(side, {}).get(key, 0)) / (now["t"] - self.then["t"])
 
     def _rate(self, name: str, n: int, pps: float) -> str:
-        return f"{name:10} {scaled(pps):>12}pps {on_wire(pps, self.mean_bytes):>17}  {n:20}\n"
+        return (
+            f"{name:10} {units.text(pps, 'pps'):>15} {on_wire(pps, self.mean_bytes):>17}  {n:20}\n"
+        )
 
     def _text(self, now: dict[str, Any]) -> str:
         head = left(self.duration_ns, now["t"])

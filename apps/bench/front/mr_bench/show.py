@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from mr_bench import units
 from mr_bench.explain import tail_text
 from mr_bench.rates import FCS_BYTES, WIRE_BYTES
 from mr_support import output
@@ -13,15 +14,6 @@ from mr_support import output
 MAX_STREAM_LINES = 16
 # As they are shown, and in a document.
 PERCENTILES = {"p50": "p50", "p90": "p90", "p99": "p99", "p99.9": "p999", "p99.99": "p9999"}
-
-
-def scaled(value: float) -> str:
-    """ "1.234 M" of 1234000, for a unit behind it."""
-    prefixes = iter(("", "k", "M"))
-    prefix = next(prefixes)
-    while value >= 999.9995 and prefix != "G":
-        value, prefix = value / 1000, next(prefixes, "G")
-    return f"{value:.{1 if value >= 100 else 2 if value >= 10 else 3}f} {prefix}"
 
 
 def time_text(ns: float) -> str:
@@ -35,7 +27,11 @@ def time_text(ns: float) -> str:
 
 def on_wire(pps: float, mean_bytes: float) -> str:
     """Bits per second, with preamble, gap and FCS."""
-    return scaled(pps * (mean_bytes + WIRE_BYTES) * 8) + "bit/s"
+    return units.text(pps * (mean_bytes + WIRE_BYTES) * 8, "bit/s")
+
+
+def _rate(pps: float) -> str:
+    return units.text(pps, "frames/s")
 
 
 def left(duration_ns: int, seconds: float) -> str:
@@ -73,11 +69,11 @@ class Lines:
         parts = [f"{now['t']:5.0f} s"]
         if "tx" in now:
             pps = self._moved(now, "tx", "sent") / seconds
-            parts.append(f"tx {scaled(pps)}frames/s {on_wire(pps, self.mean_bytes)}")
+            parts.append(f"tx {_rate(pps)} {on_wire(pps, self.mean_bytes)}")
             if unsent := self._moved(now, "tx", "unsent"):
                 parts.append(f"unsent {unsent:.0f}")
         if rx:
-            parts.append(f"rx {scaled(self._moved(now, 'rx', 'unique') / seconds)}frames/s")
+            parts.append(f"rx {_rate(self._moved(now, 'rx', 'unique') / seconds)}")
             if "tx" not in now:
                 parts.append(f"lost {rx['lost']}")
             if foreign := self._moved(now, "rx", "foreign"):
@@ -105,14 +101,14 @@ def _times(name: str, times: dict[str, Any] | None) -> Iterator[tuple[str, str]]
 
 def _sent(trial: dict[str, Any], mean_bytes: float) -> Iterator[tuple[str, str]]:
     tx, pps = trial["tx"], trial["tx"]["pps"]
-    frames = f"{tx['sent']} frames in {trial['duration_s']:.3f} s: {scaled(pps)}frames/s"
-    with_fcs = scaled(pps * (mean_bytes + FCS_BYTES) * 8)
-    bits = f"{on_wire(pps, mean_bytes)} with preamble, gap and FCS, {with_fcs}bit/s with FCS"
+    frames = f"{tx['sent']} frames in {trial['duration_s']:.3f} s: {_rate(pps)}"
+    with_fcs = units.text(pps * (mean_bytes + FCS_BYTES) * 8, "bit/s")
+    bits = f"{on_wire(pps, mean_bytes)} with preamble, gap and FCS, {with_fcs} with FCS"
     yield "sent", f"{frames}, {bits}"
     if trial["asked_pps"]:
         yield (
             "asked",
-            f"{scaled(trial['asked_pps'])}frames/s; unsent {tx['unsent']} of {tx['due']}",
+            f"{_rate(trial['asked_pps'])}; unsent {tx['unsent']} of {tx['due']}",
         )
         yield from _times("late by", trial["lateness"])
 
@@ -123,7 +119,7 @@ def _received(
     rx = trial["rx"]
     counts = _counts(rx, _share(rx["lost"], rx["unique"] + rx["lost"]))
     others = f"too old to tell {rx['too_old']}, foreign {rx['foreign']}"
-    yield "received", f"{rx['received']}: {scaled(rx['pps'])}frames/s; {counts}, {others}"
+    yield "received", f"{rx['received']}: {_rate(rx['pps'])}; {counts}, {others}"
     if rx["runs"] > 1:
         yield "runs", f"{rx['runs']} of tx, apart below"
     yield from _times("latency", trial["latency"])
