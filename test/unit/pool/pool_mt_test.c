@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Tests of all of lib/pool by up to 15 workers: two pools in one region, a
- * cache per thread; buffers, blocks and frags that travel between the threads, by
- * themselves or in objects, are flooded, unshared and freed elsewhere; caches
- * that pass from thread to thread; segments and a third pool that come and go;
- * and a reader of statistics.
+ * cache per thread; buffers, blocks and frags that travel between the threads,
+ * by themselves or in objects, are flooded, unshared and freed elsewhere;
+ * caches that pass from thread to thread; segments and a third pool that come
+ * and go; and a reader of statistics.
  *
  * Each buffer has a word here that says how many owners it should have, from 0
  * to 1 when it is allocated: a buffer that is handed out twice shows at once.
