@@ -138,6 +138,7 @@ static inline void fixture_close(struct pool_fixture *f)
 	assert_int_equal(mr_pool_destroy(f->pool, NULL), 0);
 	assert_int_equal(mr_region_destroy(f->region, NULL), 0);
 	mr_ctx_destroy(f->ctx);
+	f->ctx = NULL;
 	assert_int_equal(f->allocator.n_out, 0);
 }
 

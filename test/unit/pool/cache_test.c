@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/pool/cache.c, cache_life.c and free.c. */
-#include "support/pool_unit.h"
+#include "support/pool_test.h"
 #include "support/unit_ctx.h"
 
 enum { MAG = MR_MAGAZINE_PAGES };
 
-TEST(page_freed_last_is_allocated_first)
+TEST_POOL(page_freed_last_is_allocated_first)
 {
-	struct pool_fixture f;
 	uint64_t addrs[10], again[3];
 
 	fixture_open(&f, 256, 4096, 4096);
@@ -18,16 +17,14 @@ TEST(page_freed_last_is_allocated_first)
 	assert_memory_equal(again, &addrs[6], sizeof(again));
 	mr_frag_free_bulk(f.cache, again, 3);
 	mr_frag_free_bulk(f.cache, &addrs[9], 1);
-	fixture_close(&f);
 }
 
 /*
  * Where the compiler knows n, the burst is inlined: it must go to the call at
  * the edges of a magazine, and with what is no page of one owner.
  */
-TEST(bursts_of_known_length_are_as_others)
+TEST_POOL(bursts_of_known_length_are_as_others)
 {
-	struct pool_fixture f;
 	struct mr_frame frame = { 0 };
 	uint64_t addrs[8 * MAG], wrong[8];
 
@@ -55,13 +52,11 @@ TEST(bursts_of_known_length_are_as_others)
 		mr_frag_free_bulk(f.cache, wrong, 2);
 		assert_in_flight(f.pool, 1 - i);
 	}
-	fixture_close(&f);
 }
 
 /* One trip to the depot per 64 pages, whatever the order of alloc and free. */
-TEST(two_magazines_keep_the_depot_away)
+TEST_POOL(two_magazines_keep_the_depot_away)
 {
-	struct pool_fixture f;
 	struct mr_pool_stats s, t;
 	uint64_t addrs[4 * MAG];
 
@@ -93,14 +88,12 @@ TEST(two_magazines_keep_the_depot_away)
 	assert_int_equal(t.alloc_slow, s.alloc_slow);
 	assert_int_equal(t.n_depot, 0);
 	mr_frag_free_bulk(f.cache, addrs, 4 * MAG);
-	fixture_close(&f);
 }
 
 /* Cannot happen with the magazines there are; must not lose pages if it does.
  */
-TEST(no_empty_magazine_sends_pages_to_the_allocator)
+TEST_POOL(no_empty_magazine_sends_pages_to_the_allocator)
 {
-	struct pool_fixture f;
 	uint64_t addrs[5 * MAG], n_failed = 0;
 	int64_t places[1000];
 	uint32_t n = 0;
@@ -117,7 +110,6 @@ TEST(no_empty_magazine_sends_pages_to_the_allocator)
 	while (n > 0)
 		mri_stack_push(&f.pool->depot.empty, (uint32_t)places[--n],
 			       &n_failed);
-	fixture_close(&f);
 }
 
 TEST_CTX(caches_are_limited_and_their_places_used_again)
@@ -151,9 +143,8 @@ TEST_CTX(caches_are_limited_and_their_places_used_again)
 	assert_int_equal(mr_pool_destroy(pool, NULL), 0);
 }
 
-TEST(destroyed_cache_leaves_pages_and_counters)
+TEST_POOL(destroyed_cache_leaves_pages_and_counters)
 {
-	struct pool_fixture f;
 	struct mr_pool_stats s, t;
 	uint64_t addrs[150];
 
@@ -173,15 +164,13 @@ TEST(destroyed_cache_leaves_pages_and_counters)
 	assert_int_equal(t.recycle_cached, 100);
 	mr_cache_create(f.pool, &f.cache, NULL);
 	mr_frag_free_bulk(f.cache, addrs + 100, 50);
-	fixture_close(&f);
 }
 
 /* Idle since somebody first saw it as it is; looking costs the cache nothing.
  */
-TEST(idle_time_is_what_was_seen)
+TEST_POOL(idle_time_is_what_was_seen)
 {
 	struct mr_cache_stats s = { .size = 0 };
-	struct pool_fixture f;
 	uint64_t addr;
 
 	fixture_open_at(&f, 1000, (struct mr_pool_config){ .n_pages = 64 });
@@ -200,13 +189,11 @@ TEST(idle_time_is_what_was_seen)
 	assert_int_equal(s.n_free, 1);
 	assert_int_equal(s.n_pages, 64);
 	assert_int_equal(s.max_pages, 6 * MAG);
-	fixture_close(&f);
 }
 
 /* One page comes back twice, with nothing else out. */
-TEST(more_freed_than_allocated_is_seen)
+TEST_POOL(more_freed_than_allocated_is_seen)
 {
-	struct pool_fixture f;
 	uint64_t addr;
 
 	fixture_open(&f, 256, 4096, 4096);
@@ -219,5 +206,4 @@ TEST(more_freed_than_allocated_is_seen)
 	/* Taken again, it is even, and the page is there once. */
 	assert_int_equal(alloc_one(f.cache, 4096), addr);
 	assert_int_equal(pool_stats(f.pool).free_over, 0);
-	fixture_close(&f);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Frags that are shorter than their buffer: where they begin. */
-#include "support/pool_unit.h"
+#include "support/pool_test.h"
 
 enum { N_PAGES = 512, FRAME = 128 + 1518 };
 
@@ -19,7 +19,7 @@ static uint32_t n_used(const struct lines *lines)
 }
 
 /* All of a pool by bursts of n: frags of n_bytes, one per buffer. */
-static struct lines take_all(struct pool_fixture *f, uint32_t burst,
+static struct lines take_all(uint32_t burst,
 			     uint32_t n_bytes, uint32_t buffer_bytes)
 {
 	static uint64_t addrs[4 * N_PAGES];
@@ -28,12 +28,12 @@ static struct lines take_all(struct pool_fixture *f, uint32_t burst,
 	uint32_t n = 0, k;
 
 	memset(is_seen, 0, sizeof(is_seen));
-	while ((k = mr_frag_alloc_bulk(f->cache, addrs + n, burst, n_bytes)) >
+	while ((k = mr_frag_alloc_bulk(f.cache, addrs + n, burst, n_bytes)) >
 	       0)
 		n += k;
-	assert_int_equal(n, N_PAGES * f->pool->page_bytes / buffer_bytes);
+	assert_int_equal(n, N_PAGES * f.pool->page_bytes / buffer_bytes);
 	for (uint32_t i = 0; i < n; i++) {
-		const uint64_t offset = addrs[i] - f->pool->addr;
+		const uint64_t offset = addrs[i] - f.pool->addr;
 		const uint64_t buffer = offset / buffer_bytes;
 		const uint64_t first = offset % buffer_bytes;
 
@@ -45,18 +45,17 @@ static struct lines take_all(struct pool_fixture *f, uint32_t burst,
 	}
 	for (uint32_t i = 0; i < n; i += k) {
 		k = mri_min_u32(burst, n - i);
-		mr_frag_free_bulk(f->cache, addrs + i, k);
+		mr_frag_free_bulk(f.cache, addrs + i, k);
 	}
-	assert_in_flight(f->pool, 0);
-	assert_int_equal(pool_stats(f->pool).free_invalid, 0);
+	assert_in_flight(f.pool, 0);
+	assert_int_equal(pool_stats(f.pool).free_invalid, 0);
 	return lines;
 }
 
 /* Whatever the burst, and by the loops of any CPU: all lines, evenly. */
-TEST(short_frags_use_all_lines_that_are_left)
+TEST_POOL(short_frags_use_all_lines_that_are_left)
 {
 	static const uint32_t bursts[] = { 1, 7, 8, 32, 48, 64, 100, 512 };
-	struct pool_fixture f;
 
 	fixture_open(&f, N_PAGES, 2048, 2048);
 	for (uint32_t i = 0; i < 16; i++) {
@@ -64,20 +63,18 @@ TEST(short_frags_use_all_lines_that_are_left)
 
 		if (i == 8)
 			f.pool->vector_bytes = 16;
-		lines = take_all(&f, bursts[i % 8], FRAME, 2048);
+		lines = take_all(bursts[i % 8], FRAME, 2048);
 		assert_int_equal(n_used(&lines), 7); /* 402 bytes are left */
 		for (uint32_t k = 0; k < 7; k++)
 			assert_in_range(lines.n[k], N_PAGES / 14, N_PAGES / 4);
 	}
-	fixture_close(&f);
 }
 
 /* Those that share sets of a first-level cache, and of a second-level one. */
-TEST(pages_of_one_set_differ)
+TEST_POOL(pages_of_one_set_differ)
 {
 	static const uint32_t n_sets[] = { 2, 32 };
 	static uint64_t addrs[N_PAGES];
-	struct pool_fixture f;
 
 	fixture_open(&f, N_PAGES, 2048, 2048);
 	assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, N_PAGES, FRAME),
@@ -94,26 +91,23 @@ TEST(pages_of_one_set_differ)
 		assert_in_range(n_used(&lines), 6, 7);
 	}
 	mr_frag_free_bulk(f.cache, addrs, N_PAGES);
-	fixture_close(&f);
 }
 
-TEST(whole_buffers_are_aligned)
+TEST_POOL(whole_buffers_are_aligned)
 {
-	struct pool_fixture f;
 	struct lines lines;
 
 	fixture_open(&f, N_PAGES, 4096, 2048);
-	lines = take_all(&f, 32, 2048, 2048);
+	lines = take_all(32, 2048, 2048);
 	assert_int_equal(lines.n[0], 2 * N_PAGES);
-	lines = take_all(&f, 32, 4096, 4096);
+	lines = take_all(32, 4096, 4096);
 	assert_int_equal(lines.n[0], N_PAGES);
 	/* Not a line is left. */
-	lines = take_all(&f, 32, 2048 - 63, 2048);
+	lines = take_all(32, 2048 - 63, 2048);
 	assert_int_equal(lines.n[0], 2 * N_PAGES);
 	/* Chunks are used for what fits them, pages for what does not. */
-	lines = take_all(&f, 32, 2048 - 64, 2048);
+	lines = take_all(32, 2048 - 64, 2048);
 	assert_int_equal(n_used(&lines), 2);
-	lines = take_all(&f, 32, 2049, 4096);
+	lines = take_all(32, 2049, 4096);
 	assert_int_equal(n_used(&lines), 32);
-	fixture_close(&f);
 }

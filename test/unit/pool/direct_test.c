@@ -3,7 +3,7 @@
  * Tests of lib/pool/direct.c: buffers without a cache. The linker counts the
  * mutexes that are taken (-Wl,--wrap), the page allocator its own rounds.
  */
-#include "support/pool_unit.h"
+#include "support/pool_test.h"
 
 #include <millrace/page.h>
 
@@ -28,9 +28,8 @@ static uint64_t n_locks(const struct mr_pool *pool)
 	return n + s.alloc_calls + s.free_calls;
 }
 
-TEST(one_lock_per_64_pages)
+TEST_POOL(one_lock_per_64_pages)
 {
-	struct pool_fixture f;
 	static uint64_t addrs[1024];
 	uint64_t n;
 
@@ -42,13 +41,11 @@ TEST(one_lock_per_64_pages)
 	n = n_locks(f.pool);
 	mr_pool_frag_free_bulk(f.pool, addrs, 1024);
 	assert_int_equal(n_locks(f.pool) - n, 1024 / MR_MAGAZINE_PAGES);
-	fixture_close(&f);
 }
 
 /* Bursts take no lock, once the pages went round. */
-TEST(bursts_take_no_lock)
+TEST_POOL(bursts_take_no_lock)
 {
-	struct pool_fixture f;
 	static uint64_t addrs[512];
 	uint64_t n;
 
@@ -63,12 +60,10 @@ TEST(bursts_take_no_lock)
 		mr_frag_free_bulk(f.cache, addrs, 500);
 	}
 	assert_int_equal(n_locks(f.pool) - n, 0);
-	fixture_close(&f);
 }
 
-TEST(pages_in_the_depot_are_had_too)
+TEST_POOL(pages_in_the_depot_are_had_too)
 {
-	struct pool_fixture f;
 	static uint64_t addrs[512], more[512];
 	struct mr_pool_stats s;
 
@@ -87,12 +82,10 @@ TEST(pages_in_the_depot_are_had_too)
 	assert_in_flight(f.pool, 512 - 128);
 	assert_int_equal(pool_stats(f.pool).alloc_empty, 128);
 	mr_pool_frag_free_bulk(f.pool, more, 512 - 128);
-	fixture_close(&f);
 }
 
-TEST(counters_tell_caches_from_direct_calls)
+TEST_POOL(counters_tell_caches_from_direct_calls)
 {
-	struct pool_fixture f;
 	struct mr_pool_stats s;
 	uint64_t addrs[100];
 
@@ -103,5 +96,4 @@ TEST(counters_tell_caches_from_direct_calls)
 	assert_int_equal(s.alloc_fast, 0); /* no magazine had a part in it */
 	mr_pool_frag_free_bulk(f.pool, addrs, 100);
 	assert_int_equal(pool_stats(f.pool).recycle_cached, 0);
-	fixture_close(&f);
 }

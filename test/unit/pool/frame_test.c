@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/pool/frame.c: one function per promise in <millrace/frame.h>. */
-#include "support/pool_unit.h"
+#include "support/pool_test.h"
 
 #include <millrace/page.h>
 
@@ -29,9 +29,8 @@ TEST(n_whole_leaves_out_the_frame_that_is_cut_off)
 	}
 }
 
-TEST(owners_are_counted_to_255)
+TEST_POOL(owners_are_counted_to_255)
 {
-	struct pool_fixture f;
 	struct mr_frame frames[3];
 	uint64_t addrs[3];
 
@@ -56,12 +55,10 @@ TEST(owners_are_counted_to_255)
 	assert_int_equal(mr_frame_ref(f.cache, frames, 0), 0);
 	mr_frame_free_bulk(f.cache, frames, 3);
 	assert_in_flight(f.pool, 0);
-	fixture_close(&f);
 }
 
-TEST(unshare_of_a_sole_frame_does_nothing)
+TEST_POOL(unshare_of_a_sole_frame_does_nothing)
 {
-	struct pool_fixture f;
 	struct mr_frame frame, before;
 
 	fixture_open(&f, 64, 4096, 4096);
@@ -71,5 +68,4 @@ TEST(unshare_of_a_sole_frame_does_nothing)
 	frame.len = 4097; /* longer than a page */
 	assert_int_equal(mr_frame_unshare(f.cache, &frame, 1), -EINVAL);
 	mr_frame_free_bulk(f.cache, &frame, 1);
-	fixture_close(&f);
 }

@@ -4,17 +4,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "support/pool_unit.h"
+#include "support/pool_test.h"
 
 #include <millrace/frag.h>
 #include <millrace/page.h>
 
 enum { N_PAGES = 64 };
 
-static void open_guarded(struct pool_fixture *f, uint32_t page_bytes)
+static void open_guarded(uint32_t page_bytes)
 {
 	fixture_open_with(
-		f, (struct mr_pool_config){ .n_pages = N_PAGES,
+		&f, (struct mr_pool_config){ .n_pages = N_PAGES,
 					    .page_bytes = page_bytes,
 					    .safety = MR_SAFETY_GUARD });
 }
@@ -32,11 +32,10 @@ static bool is_fatal(uint32_t page_bytes, int64_t offset, bool is_freed)
 
 	assert_true(child >= 0);
 	if (child == 0) {
-		struct pool_fixture f;
 		uint64_t addr;
 
 		signal(SIGSEGV, SIG_DFL); /* sanitizers and cmocka have own */
-		open_guarded(&f, page_bytes);
+		open_guarded(page_bytes);
 		addr = alloc_one(f.cache, page_bytes);
 		if (is_freed)
 			mr_frag_free_bulk(f.cache, &addr, 1);
@@ -73,13 +72,12 @@ TEST(a_fault_ends_it)
 }
 
 /* Whole pages are as in other pools: model_test.c. */
-TEST(frags_are_cut_from_single_pages)
+TEST_POOL(frags_are_cut_from_single_pages)
 {
 	struct mr_frag_cache *frags;
-	struct pool_fixture f;
 	uint64_t addr;
 
-	open_guarded(&f, 4096);
+	open_guarded(4096);
 	assert_int_equal(mr_frag_cache_create(f.cache, &frags, NULL), 0);
 	assert_int_equal(mr_frag_cache_alloc(frags, 5000, 0, &addr), -ENOMEM);
 	for (uint32_t i = 0; i < 20; i++) {
@@ -89,16 +87,14 @@ TEST(frags_are_cut_from_single_pages)
 	}
 	mr_frag_cache_destroy(frags);
 	assert_int_equal(pool_stats(f.pool).poison_broken, 0);
-	fixture_close(&f);
 }
 
 /* A guard is no page: whoever gives its address back has counted too far. */
-TEST(the_address_of_a_guard_is_refused)
+TEST_POOL(the_address_of_a_guard_is_refused)
 {
-	struct pool_fixture f;
 	uint64_t addrs[2];
 
-	open_guarded(&f, 4096);
+	open_guarded(4096);
 	assert_int_equal(mr_page_alloc_bulk(f.pool, 0, addrs, 2), 2);
 	for (uint32_t i = 0; i < 2; i++) {
 		const uint64_t guard = addrs[i] + 4096;
@@ -109,20 +105,16 @@ TEST(the_address_of_a_guard_is_refused)
 	}
 	mr_page_free_bulk(f.pool, 0, addrs, 2);
 	assert_int_equal(pool_stats(f.pool).free_double, 0);
-	fixture_close(&f);
 }
 
-TEST(devices_cannot_register_it)
+TEST_POOL(devices_cannot_register_it)
 {
-	struct pool_fixture f;
-
-	open_guarded(&f, 4096);
+	open_guarded(4096);
 	assert_int_equal(mr_region_pin(f.region, "xdp:eth0", 4096), -ENOTSUP);
 	assert_int_equal(mr_region_pin(f.region, "xdp:eth0", 0), -ENOTSUP);
-	fixture_close(&f);
 }
 
-TEST(what_cannot_be_guarded)
+TEST_POOL(what_cannot_be_guarded)
 {
 	static const struct {
 		struct mr_pool_config config;
@@ -133,7 +125,6 @@ TEST(what_cannot_be_guarded)
 		  "cannot be guarded" },
 		{ { .n_pages = 20000 }, "pages cannot be guarded" },
 	};
-	struct pool_fixture f;
 	struct mr_reason reason;
 	struct mr_pool *pool;
 
@@ -147,12 +138,10 @@ TEST(what_cannot_be_guarded)
 				 -EINVAL);
 		assert_reason_has(&reason, cases[i].words);
 	}
-	fixture_close(&f);
 }
 
-TEST(where_nothing_can_be_guarded)
+TEST_POOL(where_nothing_can_be_guarded)
 {
-	struct pool_fixture f;
 	struct mr_region_config region_config = { .size = sizeof(region_config),
 						  .os_pages = MR_OS_PAGES_4K };
 	struct mr_pool_config config = { .size = sizeof(config),
@@ -183,19 +172,15 @@ TEST(where_nothing_can_be_guarded)
 			 -EINVAL);
 	assert_reason_has(&reason, "OS pages of 4 KiB");
 	assert_int_equal(mr_region_destroy(region, NULL), 0);
-	fixture_close(&f);
 }
 
 /* Nor does another pool get it: safety_test.c. */
-TEST(the_layout_stays)
+TEST_POOL(the_layout_stays)
 {
-	struct pool_fixture f;
-
-	open_guarded(&f, 4096);
+	open_guarded(4096);
 	mr_cache_destroy(f.cache);
 	assert_int_equal(mr_pool_set_safety(f.pool, MR_SAFETY_POISON, NULL),
 			 -EINVAL);
 	assert_int_equal(mr_pool_set_safety(f.pool, MR_SAFETY_GUARD, NULL), 0);
 	assert_int_equal(mr_cache_create(f.pool, &f.cache, NULL), 0);
-	fixture_close(&f);
 }

@@ -5,14 +5,14 @@
  */
 #include <unistd.h>
 
-#include "support/pool_unit.h"
+#include "support/pool_test.h"
 
 enum { N_PAGES = 8192, PAGE_BYTES = 2048 };
 
-static void open_with(struct pool_fixture *f, uint32_t magazine_pages)
+static void open_with(uint32_t magazine_pages)
 {
 	fixture_open_with(
-		f, (struct mr_pool_config){ .n_pages = N_PAGES,
+		&f, (struct mr_pool_config){ .n_pages = N_PAGES,
 					    .page_bytes = PAGE_BYTES,
 					    .magazine_pages = magazine_pages,
 					    .max_caches = 4 });
@@ -27,7 +27,7 @@ static uint32_t cache_n_pages(const struct mr_cache *cache)
 	return stats.n_pages;
 }
 
-TEST(sizes_go_with_the_pool)
+TEST_POOL(sizes_go_with_the_pool)
 {
 	static const uint32_t n_pages[] = { 1,    4095,  4096,  8191,
 					    8192, 16384, 65536, UINT32_MAX };
@@ -42,7 +42,6 @@ TEST(sizes_go_with_the_pool)
 		{ 17, 64, 128, 512 },       { 4096, 64, 64, 512 },
 		{ UINT32_MAX, 64, 64, 64 },
 	};
-	struct pool_fixture f;
 
 	for (uint32_t i = 0; i < 8; i++)
 		assert_int_equal(mr_magazine_default_pages(n_pages[i], 1),
@@ -57,21 +56,20 @@ TEST(sizes_go_with_the_pool)
 		assert_int_equal(mr_magazine_default_pages(UINT32_MAX, n),
 				 by_caches[i][3]);
 	}
-	open_with(&f, 0);
+	open_with(0);
 	assert_int_equal(pool_stats(f.pool).magazine_pages, 256);
 	assert_int_equal(pool_stats(f.pool).n_committed,
 			 mr_cache_max_pages(256) - 1); /* a chunk is a page */
 	fixture_close(&f);
-	open_with(&f, 64);
+	open_with(64);
 	assert_int_equal(pool_stats(f.pool).magazine_pages, 64);
 	fixture_close(&f);
 }
 
 /* Without max_caches the CPUs that are online count. */
-TEST(caches_that_nobody_counted_are_cpus)
+TEST_POOL(caches_that_nobody_counted_are_cpus)
 {
 	const long n_cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	struct pool_fixture f;
 
 	fixture_open_with(&f,
 			  (struct mr_pool_config){ .n_pages = N_PAGES,
@@ -79,16 +77,14 @@ TEST(caches_that_nobody_counted_are_cpus)
 	assert_int_equal(pool_stats(f.pool).magazine_pages,
 			 mr_magazine_default_pages(N_PAGES, (uint32_t)n_cpus));
 	assert_int_equal(pool_stats(f.pool).max_caches, 64);
-	fixture_close(&f);
 }
 
 /* Idle caches with full magazines leave something for the last one. */
-TEST(idle_caches_do_not_hold_the_pool)
+TEST_POOL(idle_caches_do_not_hold_the_pool)
 {
 	enum { N_CACHES = 32 };
 	static uint64_t addrs[N_PAGES / 16];
 	struct mr_cache *caches[N_CACHES];
-	struct pool_fixture f;
 
 	fixture_open_with(&f,
 			  (struct mr_pool_config){ .n_pages = N_PAGES,
@@ -108,19 +104,17 @@ TEST(idle_caches_do_not_hold_the_pool)
 	assert_true(pool_stats(f.pool).n_cached <= N_PAGES / 2);
 	for (uint32_t i = 1; i < N_CACHES; i++)
 		mr_cache_destroy(caches[i]);
-	fixture_close(&f);
 }
 
 /* What a cache keeps is two magazines, and an exchange is one. */
-TEST(cache_keeps_two_and_exchanges_one)
+TEST_POOL(cache_keeps_two_and_exchanges_one)
 {
 	static uint64_t addrs[N_PAGES];
 
 	for (uint32_t size = 64; size <= 512; size *= 2) {
-		struct pool_fixture f;
 		struct mr_pool_stats s;
 
-		open_with(&f, size);
+		open_with(size);
 		assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, 8 * size,
 						    PAGE_BYTES),
 				 8 * size);
@@ -139,15 +133,14 @@ TEST(cache_keeps_two_and_exchanges_one)
 }
 
 /* mr_pool_trim() packs what it took into magazines as large, and loses none. */
-TEST(janitor_packs_magazines_of_that_size)
+TEST_POOL(janitor_packs_magazines_of_that_size)
 {
 	static uint64_t addrs[N_PAGES];
 
 	for (uint32_t size = 64; size <= 512; size *= 2) {
 		const struct mr_trim_config config = { .size = sizeof(config) };
-		struct pool_fixture f;
 
-		open_with(&f, size);
+		open_with(size);
 		assert_int_equal(
 			mr_frag_alloc_bulk(f.cache, addrs, N_PAGES, PAGE_BYTES),
 			N_PAGES);
@@ -166,28 +159,27 @@ TEST(janitor_packs_magazines_of_that_size)
 }
 
 /* Take n pages and give them back; magazines that went to the depot so far. */
-static uint64_t churn(struct pool_fixture *f, uint32_t n)
+static uint64_t churn(uint32_t n)
 {
 	static uint64_t addrs[N_PAGES];
 
-	assert_int_equal(mr_frag_alloc_bulk(f->cache, addrs, n, PAGE_BYTES), n);
-	mr_frag_free_bulk(f->cache, addrs, n);
-	cache_n_pages(f->cache);
-	return pool_stats(f->pool).recycle_cache_full;
+	assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, n, PAGE_BYTES), n);
+	mr_frag_free_bulk(f.cache, addrs, n);
+	cache_n_pages(f.cache);
+	return pool_stats(f.pool).recycle_cache_full;
 }
 
 /* With smallest and largest magazines, what comes back at once stays. */
-TEST(cache_keeps_what_it_allocates_and_frees)
+TEST_POOL(cache_keeps_what_it_allocates_and_frees)
 {
 	static const uint32_t sizes[] = { 64, 128, 256, 512 };
-	struct pool_fixture f;
 	uint64_t n_sent;
 
 	for (uint32_t i = 0; i < 4; i++) {
-		open_with(&f, sizes[i]);
+		open_with(sizes[i]);
 		for (uint32_t k = 0; k < 50; k++)
-			n_sent = churn(&f, 1000);
-		assert_int_equal(churn(&f, 1000), n_sent);
+			n_sent = churn(1000);
+		assert_int_equal(churn(1000), n_sent);
 		assert_int_equal(cache_stats(f.cache).n_pages / 1000, 1);
 		assert_in_flight(f.pool, 0);
 		fixture_close(&f);
@@ -195,13 +187,12 @@ TEST(cache_keeps_what_it_allocates_and_frees)
 }
 
 /* One direction only: there is nothing to keep. */
-TEST(cache_that_only_frees_keeps_two_magazines)
+TEST_POOL(cache_that_only_frees_keeps_two_magazines)
 {
 	static uint64_t addrs[1024];
 	struct mr_cache *other;
-	struct pool_fixture f;
 
-	open_with(&f, 64);
+	open_with(64);
 	assert_int_equal(mr_cache_create(f.pool, &other, NULL), 0);
 	for (uint32_t k = 0; k < 50; k++) {
 		assert_int_equal(
@@ -214,21 +205,19 @@ TEST(cache_that_only_frees_keeps_two_magazines)
 	assert_true(pool_stats(f.pool).alloc_slow <= N_PAGES);
 	assert_true(pool_stats(f.pool).alloc_refill >= 50 * 1024 / 64 - 128);
 	mr_cache_destroy(other);
-	fixture_close(&f);
 }
 
 /* Shelves have half of the pool at most, and nothing that is promised. */
-TEST(shelves_are_bounded)
+TEST_POOL(shelves_are_bounded)
 {
 	static const uint32_t n_promised[] = { 0, N_PAGES - 64 * 7, N_PAGES };
 	static const uint32_t n_shelved[] = { 14, 4, 0 };
-	struct pool_fixture f;
 
 	for (uint32_t i = 0; i < 3; i++) {
-		open_with(&f, 64);
+		open_with(64);
 		f.pool->n_committed = n_promised[i];
 		for (uint32_t k = 0; k < 200; k++)
-			churn(&f, 1000);
+			churn(1000);
 		assert_int_equal(f.pool->n_shelved, f.cache->shelf.n);
 		assert_in_range(f.cache->shelf.n, n_shelved[i],
 				n_shelved[i] + 3);
@@ -238,17 +227,16 @@ TEST(shelves_are_bounded)
 }
 
 /* Pages on a shelf are others' as soon as they find none. */
-TEST(shelf_is_given_back)
+TEST_POOL(shelf_is_given_back)
 {
 	static uint64_t addrs[N_PAGES];
 	struct mr_cache *other;
-	struct pool_fixture f;
 	uint32_t n;
 
-	open_with(&f, 64);
+	open_with(64);
 	assert_int_equal(mr_cache_create(f.pool, &other, NULL), 0);
 	for (uint32_t k = 0; k < 50; k++)
-		churn(&f, 1000);
+		churn(1000);
 	assert_int_equal(f.cache->shelf.n, 14);
 	n = mr_frag_alloc_bulk(other, addrs, N_PAGES, PAGE_BYTES);
 	assert_true(n < N_PAGES - 1000 + 128);
@@ -259,8 +247,7 @@ TEST(shelf_is_given_back)
 	mr_frag_free_bulk(other, addrs, n);
 	/* It grows again; and goes with the cache. */
 	for (uint32_t k = 0; k < 50; k++)
-		churn(&f, 1000);
+		churn(1000);
 	assert_int_equal(f.cache->shelf.n, 14);
 	mr_cache_destroy(other);
-	fixture_close(&f);
 }

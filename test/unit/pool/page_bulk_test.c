@@ -6,11 +6,12 @@
 #include "support/frag_unit.h"
 #include "support/safety_unit.h"
 
+#include "support/pool_test.h"
+
 static uint64_t addrs[600];
 
-TEST(one_block_is_tried_below_the_watermark)
+TEST_POOL(one_block_is_tried_below_the_watermark)
 {
-	struct pool_fixture f;
 	uint32_t n;
 
 	fixture_open(&f, 100, 4096, 4096);
@@ -41,7 +42,6 @@ TEST(one_block_is_tried_below_the_watermark)
 	assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, 100, 4096), 100);
 	mr_frag_free_bulk(f.cache, addrs, 100);
 	f.pool->page_alloc.low_pages = 0;
-	fixture_close(&f);
 }
 
 /* All n blocks, however many calls it takes. */
@@ -60,13 +60,12 @@ static void alloc_all(struct mr_pool *pool, uint32_t order, uint32_t n)
  * Who frees a block of any order asks the page allocator, and its lock, for
  * nothing; and its pages are had when there are no others.
  */
-TEST(freed_blocks_wait_without_the_lock)
+TEST_POOL(freed_blocks_wait_without_the_lock)
 {
 	for (uint32_t order = 1; order <= 3; order++) {
 		const uint32_t n = 64u >> order;
 		struct mr_trim_report report = { .size = sizeof(report) };
 		struct mr_frame frames[32];
-		struct pool_fixture f;
 		uint64_t n_calls;
 
 		fixture_open(&f, 64, 4096, 4096);
@@ -103,9 +102,8 @@ TEST(freed_blocks_wait_without_the_lock)
 }
 
 /* What is wrong beside what is right, in one burst and one group. */
-TEST(wrong_pages_of_a_burst_are_found)
+TEST_POOL(wrong_pages_of_a_burst_are_found)
 {
-	struct pool_fixture f;
 	uint64_t burst[4], block;
 
 	fixture_open_with(&f, (struct mr_pool_config){ .n_pages = 60,
@@ -137,13 +135,11 @@ TEST(wrong_pages_of_a_burst_are_found)
 	mr_page_free_bulk(f.pool, 0, addrs + 4, 54);
 	mr_page_free_bulk(f.pool, 0, addrs + 2, 1);
 	assert_int_equal(page_stats(f.pool).free_double, 1);
-	fixture_close(&f);
 }
 
 /* A pool that may grow does so when nothing lies idle in it any more. */
-TEST(idle_pages_are_had_before_the_pool_grows)
+TEST_POOL(idle_pages_are_had_before_the_pool_grows)
 {
-	struct pool_fixture f;
 	struct mr_page_list list = { 0 };
 
 	fixture_open_with(&f, (struct mr_pool_config){ .n_pages = 512,
@@ -166,26 +162,25 @@ TEST(idle_pages_are_had_before_the_pool_grows)
 	mr_page_free_bulk(f.pool, 0, addrs, 1);
 	mr_page_free_bulk(f.pool, 3, addrs + 1, 35);
 	mr_page_free_list(f.pool, &list);
-	fixture_close(&f);
 }
 
 /* The same of what else lies idle: blocks, and pages in quarantine. */
 TEST(idle_blocks_and_held_pages_are_had_too)
 {
-	struct frag_fixture f;
+	struct frag_fixture g;
 	struct pool_fixture q;
 	uint64_t block;
 
-	open_frags(&f, 64, 4096, 4096);
+	open_frags(&g, 64, 4096, 4096);
 	for (uint32_t i = 0; i < 8; i++)
-		addrs[i] = cut(&f, 32768, 0);
+		addrs[i] = cut(&g, 32768, 0);
 	for (uint32_t i = 0; i < 8; i++)
-		give_back(&f, addrs[i]);
-	mr_frag_cache_drain(f.frags);
-	assert_int_equal(pool_stats(f.p.pool).n_depot, 64);
-	assert_int_equal(mr_page_alloc_bulk(f.p.pool, 3, &block, 1), 1);
-	mr_page_free_bulk(f.p.pool, 3, &block, 1);
-	close_frags(&f);
+		give_back(&g, addrs[i]);
+	mr_frag_cache_drain(g.frags);
+	assert_int_equal(pool_stats(g.p.pool).n_depot, 64);
+	assert_int_equal(mr_page_alloc_bulk(g.p.pool, 3, &block, 1), 1);
+	mr_page_free_bulk(g.p.pool, 3, &block, 1);
+	close_frags(&g);
 
 	checked_open(&q, MR_SAFETY_POISON, 64, 4096, 4096);
 	assert_int_equal(mr_pool_frag_alloc_bulk(q.pool, addrs, 64, 4096), 64);

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/pool/page_segment.c: pools that grow and shrink. */
 #include "support/page_unit.h"
+#include "support/pool_test.h"
 #include "support/unit_ctx.h"
 
 enum { MAX_PAGES = 4096 };
 
 static uint64_t addrs[MAX_PAGES + 1];
 
-static bool is_backed(const struct pool_fixture *f, uint64_t page)
+static bool is_backed(uint64_t page)
 {
-	return mr_region_is_backed(f->region,
-				   f->pool->addr + page * f->pool->page_bytes,
-				   f->pool->page_bytes);
+	return mr_region_is_backed(f.region,
+				   f.pool->addr + page * f.pool->page_bytes,
+				   f.pool->page_bytes);
 }
 
-TEST(pool_grows_to_its_limit_and_shrinks)
+TEST_POOL(pool_grows_to_its_limit_and_shrinks)
 {
-	struct pool_fixture f;
 	struct mr_reason why = { "" };
 	struct mr_page_stats s;
 	uint64_t n_back;
@@ -28,14 +28,14 @@ TEST(pool_grows_to_its_limit_and_shrinks)
 	assert_int_equal(s.n_pages, 100);
 	assert_int_equal(s.max_pages, 1000);
 	assert_int_equal(s.n_segments, 1);
-	assert_true(is_backed(&f, 99));
-	assert_false(is_backed(&f, 200));
+	assert_true(is_backed(99));
+	assert_false(is_backed(200));
 	/* At least so many, in whole segments, at most up to the limit. */
 	assert_int_equal(mr_pool_grow(f.pool, 0, &why), 0);
 	s = page_stats(f.pool);
 	assert_true(s.n_pages >= 300 && s.n_pages < 340);
-	assert_true(is_backed(&f, s.n_pages - 1));
-	assert_false(is_backed(&f, s.n_pages));
+	assert_true(is_backed(s.n_pages - 1));
+	assert_false(is_backed(s.n_pages));
 	assert_int_equal(mr_pool_grow(f.pool, 500, &why), 0);
 	assert_int_equal(mr_pool_grow(f.pool, 10000, &why), 0);
 	assert_int_equal(page_stats(f.pool).n_pages, 1000);
@@ -65,18 +65,15 @@ TEST(pool_grows_to_its_limit_and_shrinks)
 	assert_true(s.n_pages >= 100 && s.n_pages < 140);
 	assert_int_equal(s.n_free, s.n_pages);
 	assert_true(s.n_shrunk >= 2);
-	assert_false(is_backed(&f, s.n_pages));
+	assert_false(is_backed(s.n_pages));
 	/* And up again. */
 	assert_int_equal(mr_pool_grow(f.pool, 0, &why), 0);
 	assert_in_flight(f.pool, 0);
-	fixture_close(&f);
 }
 
 /* Low segments are used first, so that the high ones drain. */
-TEST(pages_in_use_are_in_low_segments)
+TEST_POOL(pages_in_use_are_in_low_segments)
 {
-	struct pool_fixture f;
-
 	fixture_open_with(&f, (struct mr_pool_config){ .n_pages = 64,
 						       .max_pages = 1024 });
 	assert_int_equal(mr_pool_grow(f.pool, 960, NULL), 0);
@@ -86,12 +83,10 @@ TEST(pages_in_use_are_in_low_segments)
 	for (uint32_t i = 0; i < 32; i++)
 		assert_true(mri_page_of(f.pool, addrs[i]) < 64);
 	mr_page_free_bulk(f.pool, 0, addrs, 32);
-	fixture_close(&f);
 }
 
-TEST(registered_segment_is_not_given_back)
+TEST_POOL(registered_segment_is_not_given_back)
 {
-	struct pool_fixture f;
 	struct mr_reason why = { "" };
 	uint64_t n_back = 7, n_pages;
 
@@ -109,7 +104,7 @@ TEST(registered_segment_is_not_given_back)
 	assert_true(n_back >= 64);
 	assert_int_equal(page_stats(f.pool).n_pages, n_pages);
 	assert_int_equal(page_stats(f.pool).n_free, n_pages);
-	assert_true(is_backed(&f, n_pages - 1));
+	assert_true(is_backed(n_pages - 1));
 	/* Nothing was changed: each page is there once, in whole blocks. */
 	assert_int_equal(mr_page_alloc_bulk(f.pool, 3, addrs, 640),
 			 n_pages / 8);
@@ -117,12 +112,10 @@ TEST(registered_segment_is_not_given_back)
 	mr_region_unpin(f.region, "xdp:lan", (uint64_t)n_pages * 4096);
 	assert_int_equal(mr_pool_shrink(f.pool, 0, &n_back, &why), 0);
 	assert_true(n_back >= 60);
-	fixture_close(&f);
 }
 
-TEST(pinned_pool_of_several_segments_is_not_destroyed)
+TEST_POOL(pinned_pool_of_several_segments_is_not_destroyed)
 {
-	struct pool_fixture f;
 	struct mr_reason why = { "" };
 
 	fixture_open_with(
@@ -137,13 +130,11 @@ TEST(pinned_pool_of_several_segments_is_not_destroyed)
 	mr_page_free_bulk(f.pool, 0, addrs, 128);
 	mr_region_unpin(f.region, "xdp:lan", 4096);
 	assert_int_equal(mr_cache_create(f.pool, &f.cache, NULL), 0);
-	fixture_close(&f);
 }
 
 /* What ports were promised stays. */
-TEST(committed_pages_are_not_given_back)
+TEST_POOL(committed_pages_are_not_given_back)
 {
-	struct pool_fixture f;
 	uint64_t n_back;
 
 	fixture_open_with(&f, (struct mr_pool_config){ .n_pages = 256,
@@ -156,12 +147,10 @@ TEST(committed_pages_are_not_given_back)
 	mri_pool_uncommit(f.pool, 300);
 	assert_int_equal(mr_pool_shrink(f.pool, 0, &n_back, NULL), 0);
 	assert_int_equal(n_back, 768);
-	fixture_close(&f);
 }
 
-TEST(pool_knows_what_lies_below)
+TEST_POOL(pool_knows_what_lies_below)
 {
-	struct pool_fixture f;
 	uint64_t n_bytes;
 
 	fixture_open_with(&f, (struct mr_pool_config){ .n_pages = 64,
@@ -170,7 +159,6 @@ TEST(pool_knows_what_lies_below)
 	assert_true(mr_pool_is_below(f.pool, n_bytes));
 	assert_int_equal(mr_pool_grow(f.pool, 960, NULL), 0);
 	assert_false(mr_pool_is_below(f.pool, n_bytes));
-	fixture_close(&f);
 }
 
 /* Memory that is not to be had: nothing changes, and nobody asks each time. */
@@ -226,10 +214,9 @@ TEST_CTX(no_memory_for_a_segment_is_enomem)
 }
 
 /* page_pool's waive, by magazines: with node numbers that are made up. */
-TEST(magazine_of_a_far_node_is_waived)
+TEST_POOL(magazine_of_a_far_node_is_waived)
 {
 	struct mri_page_alloc *pa;
-	struct pool_fixture f;
 	struct mr_pool_stats s;
 
 	fixture_open_with(&f, (struct mr_pool_config){ .n_pages = 512,
@@ -254,14 +241,11 @@ TEST(magazine_of_a_far_node_is_waived)
 	assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs + 1, 1024, 4096),
 			 1023);
 	mr_frag_free_bulk(f.cache, addrs, 1024);
-	fixture_close(&f);
 }
 
 /* A pool that prefers nothing waives nothing. */
-TEST(pool_without_preference_waives_nothing)
+TEST_POOL(pool_without_preference_waives_nothing)
 {
-	struct pool_fixture f;
-
 	fixture_open_with(&f, (struct mr_pool_config){ .n_pages = 512 });
 	f.pool->page_alloc.segments[0].numa_node = 3;
 	mr_frag_alloc_bulk(f.cache, addrs, 512, 4096);
@@ -269,25 +253,20 @@ TEST(pool_without_preference_waives_nothing)
 	mr_frag_alloc_bulk(f.cache, addrs, 512, 4096);
 	mr_frag_free_bulk(f.cache, addrs, 512);
 	assert_int_equal(pool_stats(f.pool).alloc_waive, 0);
-	fixture_close(&f);
 }
 
 /* A node that there is not: the memory is somewhere, and works. */
-TEST(preferred_node_is_a_wish)
+TEST_POOL(preferred_node_is_a_wish)
 {
-	struct pool_fixture f;
-
 	fixture_open_with(&f, (struct mr_pool_config){
 				      .n_pages = 64, .numa_node_plus_1 = 200 });
 	assert_int_equal(mr_page_alloc_bulk(f.pool, 0, addrs, 64), 64);
 	mr_page_free_bulk(f.pool, 0, addrs, 64);
-	fixture_close(&f);
 }
 
-TEST(statistics_need_a_size)
+TEST_POOL(statistics_need_a_size)
 {
 	struct mr_page_stats s = { .size = 0 };
-	struct pool_fixture f;
 
 	fixture_open(&f, 70, 4096, 4096);
 	assert_int_equal(mr_page_stats(f.pool, &s), -EINVAL);
@@ -296,13 +275,11 @@ TEST(statistics_need_a_size)
 	assert_int_equal(s.n_free_blocks[2], 1);
 	assert_int_equal(s.n_free_blocks[1], 1);
 	assert_int_equal(s.n_free_blocks[0], 0);
-	fixture_close(&f);
 }
 
 /* Free pages that are no such block are no reason to look for ever. */
-TEST(pool_without_a_block_grows_by_one)
+TEST_POOL(pool_without_a_block_grows_by_one)
 {
-	struct pool_fixture f;
 	uint64_t blocks[2];
 
 	for (int safety = 0; safety < 2; safety++) {

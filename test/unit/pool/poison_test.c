@@ -5,6 +5,8 @@
 
 #include "support/safety_unit.h"
 
+#include "support/pool_test.h"
+
 enum { N_PAGES = 128 };
 
 #ifdef __SANITIZE_ADDRESS__
@@ -15,14 +17,13 @@ enum { IS_ASAN = false };
 
 /* As a device would write, which AddressSanitizer does not see. */
 __attribute__((no_sanitize("address"), noinline)) static void
-write_at(struct pool_fixture *f, uint64_t addr, uint8_t byte)
+write_at(uint64_t addr, uint8_t byte)
 {
-	__atomic_store_n(f->base + addr, byte, __ATOMIC_RELAXED);
+	__atomic_store_n(f.base + addr, byte, __ATOMIC_RELAXED);
 }
 
-TEST(freed_pages_are_filled)
+TEST_POOL(freed_pages_are_filled)
 {
-	struct pool_fixture f;
 	uint64_t addr;
 
 	checked_open(&f, MR_SAFETY_POISON, N_PAGES, 4096, 4096);
@@ -32,14 +33,12 @@ TEST(freed_pages_are_filled)
 	mri_poison_allow(f.pool, addr, 4096);
 	for (uint32_t i = 0; i < 4096; i++)
 		assert_int_equal(f.base[addr + i], MRI_POISON);
-	fixture_close(&f);
 }
 
 /* Each byte counts. */
-TEST(a_write_after_free_is_found)
+TEST_POOL(a_write_after_free_is_found)
 {
 	static const uint32_t places[] = { 0, 1, 7, 8, 2047, 4088, 4095 };
-	struct pool_fixture f;
 	uint64_t addrs[N_PAGES];
 	uint64_t n_broken = 0;
 
@@ -47,7 +46,7 @@ TEST(a_write_after_free_is_found)
 		checked_open(&f, MR_SAFETY_POISON, N_PAGES, 4096, 4096);
 		addrs[0] = alloc_one(f.cache, 4096);
 		mr_frag_free_bulk(f.cache, addrs, 1);
-		write_at(&f, addrs[0] + places[i], 0x42);
+		write_at(addrs[0] + places[i], 0x42);
 		assert_int_equal(
 			mr_frag_alloc_bulk(f.cache, addrs, N_PAGES, 4096),
 			N_PAGES);
@@ -65,16 +64,15 @@ TEST(a_write_after_free_is_found)
 }
 
 /* Through a frame's address, in a page of several chunks, with no cache. */
-TEST(chunks_are_filled_too)
+TEST_POOL(chunks_are_filled_too)
 {
-	struct pool_fixture f;
 	uint64_t addrs[N_PAGES], first;
 
 	checked_open(&f, MR_SAFETY_POISON, N_PAGES, 8192, 2048);
 	first = alloc_one(f.cache, 2048);
 	addrs[0] = alloc_one(f.cache, 2048);
 	mr_frag_free_bulk(f.cache, &first, 1);
-	write_at(&f, first + 5, 1); /* while another one is out */
+	write_at(first + 5, 1); /* while another one is out */
 	mr_frag_free_bulk(f.cache, addrs, 1);
 	mr_cache_destroy(f.cache);
 	assert_in_flight(f.pool, 0);
@@ -89,12 +87,10 @@ TEST(chunks_are_filled_too)
 	mr_pool_frag_free_bulk(f.pool, addrs, N_PAGES);
 	assert_int_equal(pool_stats(f.pool).poison_broken, 1);
 	assert_int_equal(mr_cache_create(f.pool, &f.cache, NULL), 0);
-	fixture_close(&f);
 }
 
-TEST(the_oldest_are_used_again_first)
+TEST_POOL(the_oldest_are_used_again_first)
 {
-	struct pool_fixture f;
 	uint64_t order[3 * N_PAGES], all[N_PAGES];
 	const uint32_t bound = N_PAGES / 4;
 
@@ -118,12 +114,10 @@ TEST(the_oldest_are_used_again_first)
 	assert_in_flight(f.pool, N_PAGES);
 	mr_frag_free_bulk(f.cache, all, N_PAGES);
 	assert_in_flight(f.pool, 0);
-	fixture_close(&f);
 }
 
 /* The child's end; 0: it ended well. */
-static int end_of_child(void (*body)(struct pool_fixture *f),
-			struct pool_fixture *f)
+static int end_of_child(void (*body)(void))
 {
 	const pid_t child = fork();
 	int status;
@@ -131,7 +125,7 @@ static int end_of_child(void (*body)(struct pool_fixture *f),
 	assert_true(child >= 0);
 	if (child == 0) {
 		(void)freopen("/dev/null", "w", stderr);
-		body(f);
+		body();
 		_exit(0);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
@@ -139,38 +133,37 @@ static int end_of_child(void (*body)(struct pool_fixture *f),
 }
 
 /* A region is not there in a child: it makes its own. */
-static void read_after_free(struct pool_fixture *f)
+static void read_after_free(void)
 {
 	uint64_t addr;
 
-	checked_open(f, MR_SAFETY_POISON, N_PAGES, 4096, 4096);
-	addr = alloc_one(f->cache, 4096);
-	mr_frag_free_bulk(f->cache, &addr, 1);
-	_exit(f->base[addr + 100] == MRI_POISON ? 0 : 77);
+	checked_open(&f, MR_SAFETY_POISON, N_PAGES, 4096, 4096);
+	addr = alloc_one(f.cache, 4096);
+	mr_frag_free_bulk(f.cache, &addr, 1);
+	_exit(f.base[addr + 100] == MRI_POISON ? 0 : 77);
 }
 
 /* Page 0 again and again. */
-static void write_before_free(struct pool_fixture *f)
+static void write_before_free(void)
 {
 	uint64_t addr;
 
-	checked_open(f, MR_SAFETY_POISON, 2, 4096, 4096);
+	checked_open(&f, MR_SAFETY_POISON, 2, 4096, 4096);
 	for (uint32_t i = 0; i < 8; i++) {
-		addr = alloc_one(f->cache, 4096);
-		memset(f->base + addr, 1, 4096);
-		mr_frag_free_bulk(f->cache, &addr, 1);
+		addr = alloc_one(f.cache, 4096);
+		memset(f.base + addr, 1, 4096);
+		mr_frag_free_bulk(f.cache, &addr, 1);
 	}
 }
 
-TEST(asan_sees_a_read_after_free)
+TEST_POOL(asan_sees_a_read_after_free)
 {
-	struct pool_fixture f;
 	int status;
 
 	if (!IS_ASAN)
 		skip();
-	status = end_of_child(read_after_free, &f);
+	status = end_of_child(read_after_free);
 	assert_false(WIFEXITED(status) &&
 		     (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 77));
-	assert_int_equal(end_of_child(write_before_free, &f), 0);
+	assert_int_equal(end_of_child(write_before_free), 0);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/pool/pool.c: making, destroying, committing. */
-#include "support/pool_unit.h"
+#include "support/pool_test.h"
 #include "support/unit_ctx.h"
 
 #include <millrace/frag.h>
@@ -117,13 +117,12 @@ TEST(every_allocation_may_fail)
 	}
 }
 
-TEST(pools_share_a_region_until_it_is_full)
+TEST_POOL(pools_share_a_region_until_it_is_full)
 {
 	struct mr_pool *pools[MRI_MAX_TENANTS];
 	struct mr_pool_config config = { SIZE, .n_pages = 16 };
 	struct mr_region_stats before = { .size = sizeof(before) };
 	struct mr_region_stats after = before;
-	struct pool_fixture f;
 	struct mr_reason why = { "" };
 
 	fixture_open(&f, 16, 2048, 2048);
@@ -141,12 +140,10 @@ TEST(pools_share_a_region_until_it_is_full)
 		assert_int_equal(mr_pool_destroy(pools[i], NULL), 0);
 	mr_region_stats(f.region, &after);
 	assert_int_equal(after.n_segments, 1);
-	fixture_close(&f);
 }
 
-TEST(pool_in_use_is_not_destroyed)
+TEST_POOL(pool_in_use_is_not_destroyed)
 {
-	struct pool_fixture f;
 	struct mr_reason why = { "" };
 	uint64_t addrs[3];
 
@@ -165,17 +162,15 @@ TEST(pool_in_use_is_not_destroyed)
 	assert_reason_has(&why, "1 ports and 0 caches");
 	mri_pool_uncommit(f.pool, 1);
 	mr_cache_create(f.pool, &f.cache, NULL);
-	fixture_close(&f);
 }
 
 /* Each place that a page can be in has its number in the reason. */
-TEST(destroying_says_where_the_pages_are)
+TEST_POOL(destroying_says_where_the_pages_are)
 {
 	struct mr_frag_cache *frags;
 	struct mr_reason why = { "" };
 	struct mr_pool *beside;
 	struct mr_cache *other, *far;
-	struct pool_fixture f;
 	uint64_t addrs[256], frag;
 
 	fixture_open_with(&f, (struct mr_pool_config){ .n_pages = 1000 });
@@ -216,14 +211,12 @@ TEST(destroying_says_where_the_pages_are)
 	mr_cache_destroy(far);
 	assert_int_equal(mr_pool_destroy(beside, NULL), 0);
 	assert_int_equal(mr_cache_create(f.pool, &f.cache, NULL), 0);
-	fixture_close(&f);
 }
 
 /* And so has the quarantine. */
-TEST(destroying_names_the_quarantine)
+TEST_POOL(destroying_names_the_quarantine)
 {
 	struct mr_reason why = { "" };
-	struct pool_fixture f;
 	uint64_t addrs[40];
 
 	fixture_open_with(
@@ -235,13 +228,11 @@ TEST(destroying_names_the_quarantine)
 	assert_reason_has(&why, "in flight: 9 in rings");
 	assert_reason_has(&why, ", 31 in quarantine");
 	mr_frag_free_bulk(f.cache, addrs + 31, 9);
-	fixture_close(&f);
 }
 
 /* A port of another pool has the whole region registered. */
-TEST(pinned_pool_is_not_destroyed_and_still_found)
+TEST_POOL(pinned_pool_is_not_destroyed_and_still_found)
 {
-	struct pool_fixture f;
 	struct mr_pool *beside;
 	struct mr_cache *cache;
 	struct mr_reason why = { "" };
@@ -266,12 +257,10 @@ TEST(pinned_pool_is_not_destroyed_and_still_found)
 	assert_reason_has(&why, "1 in open magazines of caches of other pools");
 	mr_cache_flush(f.cache);
 	assert_int_equal(mr_pool_destroy(beside, NULL), 0);
-	fixture_close(&f);
 }
 
-TEST(commitments_add_up_and_are_refused_with_the_number)
+TEST_POOL(commitments_add_up_and_are_refused_with_the_number)
 {
-	struct pool_fixture f;
 	struct mr_cache *cache;
 	struct mr_reason why = { "" };
 
@@ -296,17 +285,15 @@ TEST(commitments_add_up_and_are_refused_with_the_number)
 	mr_cache_destroy(cache);
 	assert_int_equal(pool_stats(f.pool).n_committed, 872);
 	mri_pool_uncommit(f.pool, 744);
-	fixture_close(&f);
 }
 
 /*
  * A cache that cuts pages into chunks has one more page: the one being cut.
  * When it is full, a port still gets all the pages that were promised.
  */
-TEST(open_page_is_committed_too)
+TEST_POOL(open_page_is_committed_too)
 {
 	enum { N_PAGES = 300, N_CACHED = 128, N_PORT = N_PAGES - N_CACHED - 1 };
-	struct pool_fixture f;
 	uint64_t addrs[N_PAGES], chunk;
 
 	fixture_open(&f, N_PAGES, 8192, 2048);
@@ -324,7 +311,6 @@ TEST(open_page_is_committed_too)
 	mr_pool_frag_free_bulk(f.pool, addrs, N_PORT);
 	mr_frag_free(f.cache, chunk);
 	mri_pool_uncommit(f.pool, N_PORT);
-	fixture_close(&f);
 }
 
 TEST_CTX(pool_names_itself_in_the_memory_map)

@@ -2,6 +2,8 @@
 /* Tests of lib/pool/debug/safety.c: what is given back twice is found. */
 #include "support/safety_unit.h"
 
+#include "support/pool_test.h"
+
 #include <millrace/page.h>
 
 #include "support/mt.h"
@@ -14,27 +16,26 @@ static uint64_t n_double(const struct mr_pool *pool)
 }
 
 /* Pages that are taken now are each another one. */
-static void assert_all_differ(struct pool_fixture *f, uint32_t n_bytes)
+static void assert_all_differ(uint32_t n_bytes)
 {
-	const uint32_t n = f->pool->n_pages * (f->pool->page_bytes / n_bytes);
+	const uint32_t n = f.pool->n_pages * (f.pool->page_bytes / n_bytes);
 	uint64_t *addrs = calloc(n, sizeof(*addrs));
 	bool *is_seen = calloc(n, sizeof(*is_seen));
 
-	assert_int_equal(mr_frag_alloc_bulk(f->cache, addrs, n, n_bytes), n);
+	assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, n, n_bytes), n);
 	for (uint32_t i = 0; i < n; i++) {
-		const uint64_t at = (addrs[i] - f->pool->addr) / n_bytes;
+		const uint64_t at = (addrs[i] - f.pool->addr) / n_bytes;
 
 		assert_true(at < n && !is_seen[at]);
 		is_seen[at] = true;
 	}
-	mr_frag_free_bulk(f->cache, addrs, n);
+	mr_frag_free_bulk(f.cache, addrs, n);
 	free(addrs);
 	free(is_seen);
 }
 
-TEST(each_place_is_told_once)
+TEST_POOL(each_place_is_told_once)
 {
-	struct pool_fixture f;
 	uint64_t addr;
 
 	checked_open(&f, MR_SAFETY_STATES, N_PAGES, 4096, 4096);
@@ -59,7 +60,6 @@ TEST(each_place_is_told_once)
 	assert_int_equal(mr_pool_leaks(f.pool, NULL, 0), 0);
 	mr_page_free_bulk(f.pool, 0, &addr, 1);
 	assert_int_equal(n_double(f.pool), 11);
-	fixture_close(&f);
 }
 
 static void *alloc_and_free(void *opaque)
@@ -78,10 +78,8 @@ static void *adopt_and_use(void *opaque)
 	return alloc_and_free(mr_cache_adopt(opaque));
 }
 
-TEST(a_cache_knows_its_thread)
+TEST_POOL(a_cache_knows_its_thread)
 {
-	struct pool_fixture f;
-
 	checked_open(&f, MR_SAFETY_STATES, N_PAGES, 4096, 4096);
 	/* Who made it does not matter, but who uses it. */
 	on_thread(alloc_and_free, f.cache);
@@ -95,13 +93,11 @@ TEST(a_cache_knows_its_thread)
 		     "a second thread uses a cache, in "
 		     "%s+0x",
 		     program_invocation_short_name);
-	fixture_close(&f);
 }
 
-TEST(the_level_changes_at_rest_only)
+TEST_POOL(the_level_changes_at_rest_only)
 {
 	struct mr_reason reason;
-	struct pool_fixture f;
 	uint64_t addr;
 
 	fixture_open(&f, N_PAGES, 4096, 4096);
@@ -140,8 +136,7 @@ TEST(the_level_changes_at_rest_only)
 	assert_int_equal(mr_pool_set_safety(f.pool, MR_SAFETY_COUNTS, NULL), 0);
 	assert_int_equal(n_double(f.pool), 1);
 	assert_int_equal(mr_cache_create(f.pool, &f.cache, NULL), 0);
-	assert_all_differ(&f, 4096);
-	fixture_close(&f);
+	assert_all_differ(4096);
 }
 
 /*
@@ -149,7 +144,6 @@ TEST(the_level_changes_at_rest_only)
  * all others are told.
  */
 struct race {
-	struct pool_fixture f;
 	uint32_t chunk_bytes;
 	uint64_t addr;
 	pthread_barrier_t barrier;
@@ -162,7 +156,7 @@ static void free_the_same(struct mt_thread *thread)
 	struct race *race = thread->run->shared;
 	struct mr_cache *cache;
 
-	mt_check(thread->run, mr_cache_create(race->f.pool, &cache, NULL) == 0);
+	mt_check(thread->run, mr_cache_create(f.pool, &cache, NULL) == 0);
 	for (uint64_t i = 0; i < thread->run->n_ops; i++) {
 		uint64_t addr;
 
@@ -178,7 +172,7 @@ static void free_the_same(struct mt_thread *thread)
 	mr_cache_destroy(cache);
 }
 
-TEST(one_of_many_is_right)
+TEST_POOL(one_of_many_is_right)
 {
 	static const uint32_t pages[][2] = { { 4096, 4096 }, { 8192, 2048 } };
 
@@ -191,14 +185,14 @@ TEST(one_of_many_is_right)
 
 		pthread_barrier_init(&race.barrier, NULL, N_RACERS);
 		/* So many that other caches may hold some. */
-		checked_open(&race.f, MR_SAFETY_STATES, 1024, pages[i][0],
+		checked_open(&f, MR_SAFETY_STATES, 1024, pages[i][0],
 			     pages[i][1]);
 		assert_int_equal(mt_run(&run), 0);
-		assert_int_equal(n_double(race.f.pool),
+		assert_int_equal(n_double(f.pool),
 				 (N_RACERS - 1) * run.n_ops);
-		assert_in_flight(race.f.pool, 0);
-		assert_all_differ(&race.f, pages[i][1]);
-		fixture_close(&race.f);
+		assert_in_flight(f.pool, 0);
+		assert_all_differ(pages[i][1]);
+		fixture_close(&f);
 		pthread_barrier_destroy(&race.barrier);
 	}
 }

@@ -2,6 +2,8 @@
 /* Tests of lib/pool/debug/site.c: who has what is out. */
 #include "support/safety_unit.h"
 
+#include "support/pool_test.h"
+
 #include <millrace/frag.h>
 
 __attribute__((noinline)) static void take_here(struct mr_cache *cache,
@@ -16,11 +18,10 @@ __attribute__((noinline)) static void take_there(struct mr_pool *pool,
 	assert_int_equal(mr_pool_frag_alloc_bulk(pool, addrs, n, 4096), n);
 }
 
-TEST(leaks_have_place_and_age)
+TEST_POOL(leaks_have_place_and_age)
 {
 	struct mr_leak leaks[4];
 	struct mr_reason reason;
-	struct pool_fixture f;
 	struct mr_pool *pool;
 	uint64_t addrs[8];
 
@@ -61,7 +62,6 @@ TEST(leaks_have_place_and_age)
 	mr_pool_frag_free_bulk(pool, addrs + 6, 1);
 	assert_int_equal(mr_pool_leaks(pool, leaks, 4), 0);
 	assert_int_equal(mr_cache_create(pool, &f.cache, NULL), 0);
-	fixture_close(&f);
 }
 
 /* What the cutters below have out. */
@@ -101,7 +101,7 @@ __attribute__((noinline)) static void map_one(struct mr_frag_cache *frags)
 
 /* The call that took a block, whole or of one page, is the one that is named.
  */
-TEST(frags_are_on_the_name_of_who_cut_them)
+TEST_POOL(frags_are_on_the_name_of_who_cut_them)
 {
 	static void (*const cutters[])(struct mr_frag_cache *) = {
 		cut_one,
@@ -114,7 +114,6 @@ TEST(frags_are_on_the_name_of_who_cut_them)
 		const bool is_page = i % 2 == 1;
 		const uintptr_t cutter = (uintptr_t)cutters[i / 2];
 		struct mr_frag_cache *frags;
-		struct pool_fixture f;
 		struct mr_leak leaks[2];
 		uint64_t addr;
 
@@ -144,9 +143,8 @@ TEST(frags_are_on_the_name_of_who_cut_them)
 	}
 }
 
-TEST(unchecked_pools_know_nobody)
+TEST_POOL(unchecked_pools_know_nobody)
 {
-	struct pool_fixture f;
 	struct mr_leak leak;
 	uint64_t addr;
 
@@ -154,7 +152,6 @@ TEST(unchecked_pools_know_nobody)
 	addr = alloc_one(f.cache, 4096);
 	assert_int_equal(mr_pool_leaks(f.pool, &leak, 1), 0);
 	mr_frag_free_bulk(f.cache, &addr, 1);
-	fixture_close(&f);
 }
 
 /* More places than there is room for: each is found again, or is nobody. */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/pool/stats.c. */
-#include "support/pool_unit.h"
+#include "support/pool_test.h"
 
-TEST(size_says_what_the_caller_knows)
+TEST_POOL(size_says_what_the_caller_knows)
 {
-	struct pool_fixture f;
 	struct mr_pool_stats s;
 	struct {
 		struct mr_pool_stats known;
@@ -25,14 +24,11 @@ TEST(size_says_what_the_caller_knows)
 	assert_int_equal(newer.known.n_free, 100);
 	assert_int_equal(newer.later[0], 0);
 	assert_int_equal(newer.later[1], 0);
-	fixture_close(&f);
 }
 
 /* Read while they run, two sums may cross; then nothing is less than none. */
-TEST(crossed_sums_do_not_wrap)
+TEST_POOL(crossed_sums_do_not_wrap)
 {
-	struct pool_fixture f;
-
 	fixture_open(&f, 64, 4096, 4096);
 	f.cache->counters.n_free += 5; /* as if n_alloc had been read before */
 	f.cache->counters.n_from_depot += 64;
@@ -40,13 +36,11 @@ TEST(crossed_sums_do_not_wrap)
 	assert_int_equal(pool_stats(f.pool).n_depot, 0);
 	f.cache->counters.n_free -= 5;
 	f.cache->counters.n_from_depot -= 64;
-	fixture_close(&f);
 }
 
 /* What is in flight comes out right behind the end of each counter. */
-TEST(counters_may_wrap)
+TEST_POOL(counters_may_wrap)
 {
-	struct pool_fixture f;
 	uint64_t addrs[300];
 
 	fixture_open(&f, 512, 4096, 4096);
@@ -63,13 +57,11 @@ TEST(counters_may_wrap)
 	f.cache->n_fetched += 100;
 	f.pool->counters.n_direct_free += 100;
 	assert_in_flight(f.pool, 0);
-	fixture_close(&f);
 }
 
 /* The next frag of the last page of a pool may be behind its end. */
-TEST(open_page_at_the_end_of_the_pool)
+TEST_POOL(open_page_at_the_end_of_the_pool)
 {
-	struct pool_fixture f;
 	uint64_t addrs[8];
 
 	fixture_open(&f, 2, 8192, 2048);
@@ -80,5 +72,4 @@ TEST(open_page_at_the_end_of_the_pool)
 	assert_in_flight(f.pool, 2);
 	f.cache->n_open_left = 0;
 	mr_frag_free_bulk(f.cache, addrs, 8);
-	fixture_close(&f);
 }

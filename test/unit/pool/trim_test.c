@@ -8,6 +8,8 @@
 
 #include "support/safety_unit.h"
 
+#include "support/pool_test.h"
+
 enum { N_PAGES = 1024 };
 
 static const uint64_t START_NS = 1000000000;
@@ -37,9 +39,8 @@ static void churn(struct mr_cache *cache, uint64_t *addrs, uint32_t n)
 	mr_frag_free_bulk(cache, addrs, n);
 }
 
-TEST(magazines_are_sorted)
+TEST_POOL(magazines_are_sorted)
 {
-	struct pool_fixture f;
 	uint64_t addrs[N_PAGES], n_failed = 0;
 	struct mr_trim_report report;
 	struct mri_magazine *magazine;
@@ -71,36 +72,34 @@ TEST(magazines_are_sorted)
 		mri_magazine_set_n(magazine, 0);
 		mri_depot_put(&f.pool->depot.empty, magazine, &n_failed);
 	}
-	fixture_close(&f);
 }
 
 /* However many blocks lie beside them. */
 TEST(half_of_the_magazines_stay)
 {
-	struct frag_fixture f;
+	struct frag_fixture g;
 	uint64_t addrs[N_PAGES];
 
-	open_frags(&f, N_PAGES, 4096, 4096);
+	open_frags(&g, N_PAGES, 4096, 4096);
 	for (uint32_t i = 0; i < 64; i++)
-		addrs[i] = cut(&f, 32768, 0);
+		addrs[i] = cut(&g, 32768, 0);
 	for (uint32_t i = 0; i < 64; i++)
-		give_back(&f, addrs[i]);
-	churn(f.p.cache, addrs, 6 * MR_MAGAZINE_PAGES);
-	assert_true(pool_stats(f.p.pool).n_depot >= 10 * MR_MAGAZINE_PAGES);
-	assert_int_equal(mri_stack_n(&f.p.pool->depot.filled, 100), 4);
-	assert_int_equal(mri_stack_n(&f.p.pool->depot.filled, 3), 3);
-	assert_int_equal(trim(f.p.pool, NULL).n_magazines, 2);
-	assert_in_flight(f.p.pool, 0);
-	close_frags(&f);
+		give_back(&g, addrs[i]);
+	churn(g.p.cache, addrs, 6 * MR_MAGAZINE_PAGES);
+	assert_true(pool_stats(g.p.pool).n_depot >= 10 * MR_MAGAZINE_PAGES);
+	assert_int_equal(mri_stack_n(&g.p.pool->depot.filled, 100), 4);
+	assert_int_equal(mri_stack_n(&g.p.pool->depot.filled, 3), 3);
+	assert_int_equal(trim(g.p.pool, NULL).n_magazines, 2);
+	assert_in_flight(g.p.pool, 0);
+	close_frags(&g);
 }
 
-TEST(it_looks_at_no_more_than_it_may)
+TEST_POOL(it_looks_at_no_more_than_it_may)
 {
 	const struct mr_trim_config three = { .size = sizeof(three),
 					      .max_magazines = 3 };
 	const struct mr_trim_config none = { 0 };
 	struct mr_trim_report report = { 0 };
-	struct pool_fixture f;
 	uint64_t addrs[N_PAGES];
 
 	fixture_open(&f, N_PAGES, 4096, 4096);
@@ -117,13 +116,11 @@ TEST(it_looks_at_no_more_than_it_may)
 		assert_int_equal(trim(f.pool, &three).n_magazines, 0);
 		assert_in_flight(f.pool, 0);
 	}
-	fixture_close(&f);
 }
 
 /* At level 0 nobody sees a double free, but mr_pool_trim(), later. */
-TEST(duplicates_are_dropped)
+TEST_POOL(duplicates_are_dropped)
 {
-	struct pool_fixture f;
 	uint64_t addrs[N_PAGES], n_found = 0;
 
 	fixture_open(&f, N_PAGES, 4096, 4096);
@@ -147,7 +144,6 @@ TEST(duplicates_are_dropped)
 	mr_frag_free_bulk(f.cache, &addrs[900], N_PAGES - 900);
 	assert_int_equal(trim(f.pool, NULL).n_duplicates, 1);
 	assert_in_flight(f.pool, 0);
-	fixture_close(&f);
 }
 
 static uint64_t resident_bytes(void)
@@ -162,7 +158,7 @@ static uint64_t resident_bytes(void)
 }
 
 /* A burst to 32 MiB, and back to what the pool began with. */
-TEST(a_burst_goes_back_to_the_system)
+TEST_POOL(a_burst_goes_back_to_the_system)
 {
 	enum { N_BURST = 8192, N_SMALL = 512 };
 	const struct mr_pool_config config = { .n_pages = N_SMALL,
@@ -170,79 +166,74 @@ TEST(a_burst_goes_back_to_the_system)
 					       .segment_pages = 1024 };
 	uint64_t *addrs = calloc(N_BURST, sizeof(*addrs));
 	struct mr_trim_report report;
-	struct pool_fixture c;
 	uint64_t n_resident;
 	uint32_t n_calls = 0;
 
-	fixture_open_at(&c, START_NS, config);
-	churn(c.cache, addrs, N_BURST);
-	assert_int_equal(pool_stats(c.pool).n_pages, N_BURST);
+	fixture_open_at(&f, START_NS, config);
+	churn(f.cache, addrs, N_BURST);
+	assert_int_equal(pool_stats(f.pool).n_pages, N_BURST);
 	n_resident = resident_bytes();
-	mr_cache_destroy(c.cache);
+	mr_cache_destroy(f.cache);
 	/* What was needed may be needed again: for some calls it stays. */
-	report = trim(c.pool, NULL);
+	report = trim(f.pool, NULL);
 	assert_int_equal(report.n_pages_shrunk, 0);
 	assert_int_not_equal(report.why[0], '\0');
-	while (pool_stats(c.pool).n_pages > N_SMALL && ++n_calls < 100) {
-		c.now_ns += UINT64_C(1000000000);
-		report = trim(c.pool, NULL);
-		assert_in_flight(c.pool, 0);
+	while (pool_stats(f.pool).n_pages > N_SMALL && ++n_calls < 100) {
+		f.now_ns += UINT64_C(1000000000);
+		report = trim(f.pool, NULL);
+		assert_in_flight(f.pool, 0);
 		if (n_calls < 9)
 			assert_int_equal(report.n_pages_shrunk, 0);
 	}
-	assert_int_equal(pool_stats(c.pool).n_pages, N_SMALL);
+	assert_int_equal(pool_stats(f.pool).n_pages, N_SMALL);
 	assert_in_range(n_calls, 10, 60);
-	assert_string_equal(trim(c.pool, NULL).why, "");
+	assert_string_equal(trim(f.pool, NULL).why, "");
 	assert_true(resident_bytes() + (UINT64_C(24) << 20) < n_resident);
 	/* And it grows again. */
-	assert_int_equal(mr_cache_create(c.pool, &c.cache, NULL), 0);
-	churn(c.cache, addrs, N_BURST);
-	assert_int_equal(pool_stats(c.pool).n_pages, N_BURST);
-	fixture_close(&c);
+	assert_int_equal(mr_cache_create(f.pool, &f.cache, NULL), 0);
+	churn(f.cache, addrs, N_BURST);
+	assert_int_equal(pool_stats(f.pool).n_pages, N_BURST);
+	fixture_close(&f);
 	free(addrs);
 }
 
-TEST(a_port_keeps_what_it_registered)
+TEST_POOL(a_port_keeps_what_it_registered)
 {
 	const struct mr_trim_config now = { .size = sizeof(now), .idle_ns = 1 };
 	const struct mr_pool_config config = { .n_pages = 512,
 					       .max_pages = 2048,
 					       .segment_pages = 512 };
 	struct mr_trim_report report;
-	struct pool_fixture c;
 
-	fixture_open_at(&c, START_NS, config);
-	assert_int_equal(mr_pool_grow(c.pool, 0, NULL), 0);
-	assert_int_equal(mr_region_pin(c.region, "xdp:eth7", 64 << 20), 0);
-	trim(c.pool, &now);
-	c.now_ns += 10;
-	report = trim(c.pool, &now);
+	fixture_open_at(&f, START_NS, config);
+	assert_int_equal(mr_pool_grow(f.pool, 0, NULL), 0);
+	assert_int_equal(mr_region_pin(f.region, "xdp:eth7", 64 << 20), 0);
+	trim(f.pool, &now);
+	f.now_ns += 10;
+	report = trim(f.pool, &now);
 	assert_int_equal(report.n_pages_shrunk, 0);
 	assert_non_null(strstr(report.why, "xdp:eth7"));
-	mr_region_unpin(c.region, "xdp:eth7", 64 << 20);
-	c.now_ns += 10;
-	report = trim(c.pool, &now);
+	mr_region_unpin(f.region, "xdp:eth7", 64 << 20);
+	f.now_ns += 10;
+	report = trim(f.pool, &now);
 	assert_int_equal(report.n_pages_shrunk, 512);
 	assert_string_equal(report.why, "");
-	fixture_close(&c);
 }
 
-TEST(it_grows_ahead)
+TEST_POOL(it_grows_ahead)
 {
 	const struct mr_pool_config config = { .n_pages = 512,
 					       .max_pages = 2048,
 					       .segment_pages = 512,
 					       .low_pages = 100 };
-	struct pool_fixture c;
 	uint64_t addrs[448];
 
-	fixture_open_at(&c, START_NS, config);
-	assert_int_equal(trim(c.pool, NULL).n_pages_grown, 0);
-	assert_int_equal(mr_frag_alloc_bulk(c.cache, addrs, 448, 4096), 448);
-	assert_int_equal(trim(c.pool, NULL).n_pages_grown, 512);
-	assert_int_equal(trim(c.pool, NULL).n_pages_grown, 0);
-	mr_frag_free_bulk(c.cache, addrs, 448);
-	fixture_close(&c);
+	fixture_open_at(&f, START_NS, config);
+	assert_int_equal(trim(f.pool, NULL).n_pages_grown, 0);
+	assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, 448, 4096), 448);
+	assert_int_equal(trim(f.pool, NULL).n_pages_grown, 512);
+	assert_int_equal(trim(f.pool, NULL).n_pages_grown, 0);
+	mr_frag_free_bulk(f.cache, addrs, 448);
 }
 
 enum { IDLE_NS = 5000 };
@@ -257,82 +248,76 @@ static void let_idle(struct mr_pool *pool, uint64_t *now_ns)
 	trim(pool, &config);
 }
 
-TEST(idle_caches_give_back_when_flushed)
+TEST_POOL(idle_caches_give_back_when_flushed)
 {
 	const struct mr_pool_config config = { .n_pages = 512 };
-	struct pool_fixture c;
 	uint64_t addrs[100];
 
-	fixture_open_at(&c, START_NS, config);
-	churn(c.cache, addrs, 100);
-	mr_cache_flush(c.cache);
-	assert_in_range(cache_stats(c.cache).n_pages, 1, 512);
-	let_idle(c.pool, &c.now_ns);
+	fixture_open_at(&f, START_NS, config);
+	churn(f.cache, addrs, 100);
+	mr_cache_flush(f.cache);
+	assert_in_range(cache_stats(f.cache).n_pages, 1, 512);
+	let_idle(f.pool, &f.now_ns);
 	/* It is its owner's: only he empties it. */
-	assert_in_range(cache_stats(c.cache).n_pages, 1, 512);
-	mr_cache_flush(c.cache);
-	assert_int_equal(cache_stats(c.cache).n_pages, 0);
-	assert_int_equal(cache_stats(c.cache).n_free, 100);
+	assert_in_range(cache_stats(f.cache).n_pages, 1, 512);
+	mr_cache_flush(f.cache);
+	assert_int_equal(cache_stats(f.cache).n_pages, 0);
+	assert_int_equal(cache_stats(f.cache).n_free, 100);
 	/* That was not work. */
-	assert_int_equal(cache_stats(c.cache).idle_ns, IDLE_NS);
-	assert_in_flight(c.pool, 0);
+	assert_int_equal(cache_stats(f.cache).idle_ns, IDLE_NS);
+	assert_in_flight(f.pool, 0);
 	/* Asked while idle, and at work since: what it has it needs. */
-	let_idle(c.pool, &c.now_ns);
-	churn(c.cache, addrs, 100);
-	mr_cache_flush(c.cache);
-	assert_in_range(cache_stats(c.cache).n_pages, 1, 512);
-	mr_cache_flush(c.cache);
-	assert_in_range(cache_stats(c.cache).n_pages, 1, 512);
-	assert_in_flight(c.pool, 0);
-	fixture_close(&c);
+	let_idle(f.pool, &f.now_ns);
+	churn(f.cache, addrs, 100);
+	mr_cache_flush(f.cache);
+	assert_in_range(cache_stats(f.cache).n_pages, 1, 512);
+	mr_cache_flush(f.cache);
+	assert_in_range(cache_stats(f.cache).n_pages, 1, 512);
+	assert_in_flight(f.pool, 0);
 }
 
-TEST(segments_of_idle_caches_go)
+TEST_POOL(segments_of_idle_caches_go)
 {
 	const struct mr_pool_config config = { .n_pages = 512,
 					       .max_pages = 4096,
 					       .segment_pages = 512 };
 	uint64_t addrs[4096];
-	struct pool_fixture c;
 
-	fixture_open_at(&c, START_NS, config);
-	churn(c.cache, addrs, 4096);
+	fixture_open_at(&f, START_NS, config);
+	churn(f.cache, addrs, 4096);
 	for (uint32_t i = 0; i < 100; i++) {
-		c.now_ns += UINT64_C(1000000000);
-		trim(c.pool, NULL);
-		mr_cache_flush(c.cache);
+		f.now_ns += UINT64_C(1000000000);
+		trim(f.pool, NULL);
+		mr_cache_flush(f.cache);
 	}
-	assert_int_equal(pool_stats(c.pool).n_pages, 512);
-	fixture_close(&c);
+	assert_int_equal(pool_stats(f.pool).n_pages, 512);
 }
 
-TEST(old_pages_leave_quarantine)
+TEST_POOL(old_pages_leave_quarantine)
 {
 	const struct mr_pool_config config = { .n_pages = 512,
 					       .safety = MR_SAFETY_POISON };
 	const struct mr_trim_config idle = { .size = sizeof(idle),
 					     .idle_ns = IDLE_NS };
-	struct pool_fixture c;
 	uint64_t addrs[100];
 
-	fixture_open_at(&c, START_NS, config);
-	assert_int_equal(mr_frag_alloc_bulk(c.cache, addrs, 100, 4096), 100);
-	trim(c.pool, &idle);
-	mr_frag_free_bulk(c.cache, addrs, 60);
-	c.now_ns += IDLE_NS;
+	fixture_open_at(&f, START_NS, config);
+	assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, 100, 4096), 100);
+	trim(f.pool, &idle);
+	mr_frag_free_bulk(f.cache, addrs, 60);
+	f.now_ns += IDLE_NS;
 	/* Seen for the first time. */
-	assert_int_equal(trim(c.pool, &idle).n_pages_back, 0);
-	assert_int_equal(mri_safety_n_held(c.pool), 60);
-	mr_frag_free_bulk(c.cache, &addrs[60], 40);
-	c.now_ns += IDLE_NS - 1;
-	assert_int_equal(trim(c.pool, &idle).n_pages_back, 0);
-	c.now_ns += 1;
-	assert_int_equal(trim(c.pool, &idle).n_pages_back, 60);
-	assert_int_equal(mri_safety_n_held(c.pool), 40);
-	assert_in_flight(c.pool, 0);
-	c.now_ns += IDLE_NS;
-	assert_int_equal(trim(c.pool, &idle).n_pages_back, 40);
-	assert_int_equal(mri_safety_n_held(c.pool), 0);
-	assert_in_flight(c.pool, 0);
-	fixture_close(&c);
+	assert_int_equal(trim(f.pool, &idle).n_pages_back, 0);
+	assert_int_equal(mri_safety_n_held(f.pool), 60);
+	mr_frag_free_bulk(f.cache, &addrs[60], 40);
+	f.now_ns += IDLE_NS - 1;
+	assert_int_equal(trim(f.pool, &idle).n_pages_back, 0);
+	f.now_ns += 1;
+	assert_int_equal(trim(f.pool, &idle).n_pages_back, 60);
+	assert_int_equal(mri_safety_n_held(f.pool), 40);
+	assert_in_flight(f.pool, 0);
+	f.now_ns += IDLE_NS;
+	assert_int_equal(trim(f.pool, &idle).n_pages_back, 40);
+	assert_int_equal(mri_safety_n_held(f.pool), 0);
+	assert_in_flight(f.pool, 0);
 }
