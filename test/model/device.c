@@ -143,8 +143,10 @@ static bool is_master(const struct model *m)
 }
 
 /* Like the kernel on close: reset the function. */
-void model_close(struct model *m)
+void model_close(void *device)
 {
+	struct model *m = device;
+
 	model_lock(m);
 	if (is_master(m))
 		model_violation(m, "closed while bus master is on");
@@ -160,8 +162,10 @@ void model_close(struct model *m)
 	model_unlock(m);
 }
 
-int model_reset(struct model *m)
+int model_reset(void *device)
 {
+	struct model *m = device;
+
 	if (!m->has_flr)
 		return -ENOTTY;
 	model_lock(m);
@@ -172,9 +176,11 @@ int model_reset(struct model *m)
 	return 0;
 }
 
-int model_read_config(struct model *m, uint32_t offset, void *ret,
+int model_read_config(void *device, uint32_t offset, void *ret,
 		      uint32_t n_bytes)
 {
+	struct model *m = device;
+
 	if (offset > MODEL_CONFIG_BYTES ||
 	    n_bytes > MODEL_CONFIG_BYTES - offset)
 		return -EINVAL;
@@ -187,9 +193,10 @@ int model_read_config(struct model *m, uint32_t offset, void *ret,
 	return 0;
 }
 
-int model_write_config(struct model *m, uint32_t offset, const void *bytes,
+int model_write_config(void *device, uint32_t offset, const void *bytes,
 		       uint32_t n_bytes)
 {
+	struct model *m = device;
 	const uint8_t *from = bytes;
 
 	if (offset > MODEL_CONFIG_BYTES ||
@@ -223,9 +230,10 @@ static bool is_register(struct model *m, uint32_t bar, uint64_t offset,
 	return true;
 }
 
-uint64_t model_read(struct model *m, uint32_t bar, uint64_t offset,
+uint64_t model_read(void *device, uint32_t bar, uint64_t offset,
 		    uint32_t n_bytes)
 {
+	struct model *m = device;
 	uint64_t value = UINT64_MAX;
 
 	model_lock(m);
@@ -236,9 +244,11 @@ uint64_t model_read(struct model *m, uint32_t bar, uint64_t offset,
 	return n_bytes < 8 ? value & ((1ull << (8 * n_bytes)) - 1) : value;
 }
 
-void model_write(struct model *m, uint32_t bar, uint64_t offset,
-		 uint32_t n_bytes, uint64_t value)
+void model_write(void *device, uint32_t bar, uint64_t offset, uint32_t n_bytes,
+		 uint64_t value)
 {
+	struct model *m = device;
+
 	model_lock(m);
 	m->n_bar_writes++;
 	if (is_register(m, bar, offset, n_bytes, "write") &&
@@ -282,8 +292,9 @@ int model_map_dma(struct model *m, void *memory, uint64_t iova,
 }
 
 /* Only whole mappings, like type1 v2. */
-int model_unmap_dma(struct model *m, uint64_t iova, uint64_t n_bytes)
+int model_unmap_dma(void *device, uint64_t iova, uint64_t n_bytes)
 {
+	struct model *m = device;
 	int err = -EINVAL;
 
 	model_lock(m);
@@ -297,8 +308,10 @@ int model_unmap_dma(struct model *m, uint64_t iova, uint64_t n_bytes)
 	return err;
 }
 
-int model_set_irqs(struct model *m, uint32_t n, const int *fds)
+int model_set_irqs(void *device, uint32_t n, const int *fds)
 {
+	struct model *m = device;
+
 	if (n > m->n_vectors)
 		return (int)m->n_vectors;
 	model_lock(m);
@@ -309,8 +322,10 @@ int model_set_irqs(struct model *m, uint32_t n, const int *fds)
 	return 0;
 }
 
-int model_set_events(struct model *m, int req_fd, int err_fd)
+int model_set_events(void *device, int req_fd, int err_fd)
 {
+	struct model *m = device;
+
 	model_lock(m);
 	m->req_fd = req_fd;
 	m->err_fd = err_fd;

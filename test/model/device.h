@@ -140,24 +140,25 @@ uint32_t model_add_cap(struct model *m, uint8_t id, const void *body,
 void model_add_msix(struct model *m, uint32_t n_vectors, uint32_t bar);
 void model_add_pcie(struct model *m, bool has_flr);
 
-/* ---- the host's side: called by backend.c. 0 or -errno. ---- */
+/* ---- the host's side: members of backend.c's table, or called by it; the
+ * device is a struct model. 0 or -errno. ---- */
 int model_open(struct model *m);
-void model_close(struct model *m);
-int model_read_config(struct model *m, uint32_t offset, void *ret,
+void model_close(void *device);
+int model_read_config(void *device, uint32_t offset, void *ret,
 		      uint32_t n_bytes);
-int model_write_config(struct model *m, uint32_t offset, const void *bytes,
+int model_write_config(void *device, uint32_t offset, const void *bytes,
 		       uint32_t n_bytes);
-uint64_t model_read(struct model *m, uint32_t bar, uint64_t offset,
+uint64_t model_read(void *device, uint32_t bar, uint64_t offset,
 		    uint32_t n_bytes);
-void model_write(struct model *m, uint32_t bar, uint64_t offset,
-		 uint32_t n_bytes, uint64_t value);
+void model_write(void *device, uint32_t bar, uint64_t offset, uint32_t n_bytes,
+		 uint64_t value);
 int model_map_dma(struct model *m, void *memory, uint64_t iova,
 		  uint64_t n_bytes);
-int model_unmap_dma(struct model *m, uint64_t iova, uint64_t n_bytes);
+int model_unmap_dma(void *device, uint64_t iova, uint64_t n_bytes);
 /* Or the number of vectors, if there are too few. */
-int model_set_irqs(struct model *m, uint32_t n, const int *fds);
-int model_set_events(struct model *m, int req_fd, int err_fd);
-int model_reset(struct model *m);
+int model_set_irqs(void *device, uint32_t n, const int *fds);
+int model_set_events(void *device, int req_fd, int err_fd);
+int model_reset(void *device);
 
 /* struct mr_pci_backend: for mr_ctx_add_pci_device(ctx, name, it, model). */
 struct mr_pci_backend;
