@@ -160,19 +160,6 @@ void mri_pci_close_events(struct mr_pci *pci)
 	pci->event_fd = pci->req_fd = pci->err_fd = -1;
 }
 
-int mri_pci_rearm(struct mr_pci *pci)
-{
-	int err = 0;
-
-	if (pci->n_irqs > 0)
-		err = pci->backend->set_irqs(pci->device, pci->n_irqs,
-					     pci->irq_fds);
-	if (err == 0 && pci->req_fd >= 0)
-		err = pci->backend->set_events(pci->device, pci->req_fd,
-					       pci->err_fd);
-	return err == 0 ? 0 : -EIO;
-}
-
 int mr_pci_event_fd(const struct mr_pci *pci)
 {
 	return pci->event_fd;

@@ -153,23 +153,3 @@ const char *mr_pci_mode(const struct mr_pci *pci)
 {
 	return pci->backend->mode;
 }
-
-int mr_pci_reset(struct mr_pci *pci, struct mr_reason *reterr_reason)
-{
-	int err = -ENOTSUP;
-
-	if (pci->backend->reset != NULL)
-		err = pci->backend->reset(pci->device);
-	if (err == -ENOTSUP)
-		return mr_fail(reterr_reason, err,
-			       "%s: cannot be reset without other devices",
-			       pci->info.bdf);
-	if (err == 0)
-		err = mri_pci_quiesce(pci);
-	if (err == 0)
-		err = mri_pci_rearm(pci);
-	if (err < 0)
-		return mr_fail(reterr_reason, -EIO, "%s: its reset failed: %s",
-			       pci->info.bdf, mr_strerror(-err));
-	return 0;
-}

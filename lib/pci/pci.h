@@ -115,8 +115,6 @@ int mri_pci_quiesce(struct mr_pci *pci);
 /* Open an fd per kind of event that the device has. */
 void mri_pci_open_events(struct mr_pci *pci);
 void mri_pci_close_events(struct mr_pci *pci);
-/* After a reset: pass the device its eventfds again. */
-int mri_pci_rearm(struct mr_pci *pci);
 
 void mri_dma_free_all(struct mr_pci *pci);
 /* Call when no device of the space is a bus master any more. */

@@ -7,8 +7,7 @@
  * so a crash leaves nothing behind, and the next start finds a fresh device.
  *
  * Source: linux/drivers/vfio/pci/vfio_pci_core.c, vfio_pci_intrs.c (a positive
- * result of VFIO_DEVICE_SET_IRQS is the number of available vectors; after a
- * reset triggers must be set again).
+ * result of VFIO_DEVICE_SET_IRQS is the number of available vectors).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -86,7 +85,6 @@ static int ask_device(struct mri_vfio *vfio, struct mr_reason *reterr_reason)
 		return mri_refuse_call(vfio->info,
 				       "VFIO_DEVICE_GET_REGION_INFO", -errno,
 				       reterr_reason);
-	vfio->flags = info.flags;
 	vfio->config_offset = config.offset;
 	return 0;
 }
@@ -227,15 +225,6 @@ static int vfio_set_events(void *device, int req_fd, int err_fd)
 	return err;
 }
 
-static int vfio_reset(void *device)
-{
-	const struct mri_vfio *vfio = device;
-
-	if ((vfio->flags & VFIO_DEVICE_CAN_RESET) == 0)
-		return -ENOTSUP;
-	return ioctl(vfio->fd, VFIO_DEVICE_RESET) < 0 ? -errno : 0;
-}
-
 static const struct mr_pci_backend vfio_backend = {
 	.open = vfio_open,
 	.close = vfio_close,
@@ -246,7 +235,6 @@ static const struct mr_pci_backend vfio_backend = {
 	.unmap_dma = vfio_unmap_dma,
 	.set_irqs = vfio_set_irqs,
 	.set_events = vfio_set_events,
-	.reset = vfio_reset,
 	.iova_ranges = vfio_iova_ranges,
 };
 

@@ -65,7 +65,6 @@ struct mri_vfio {
 	struct mri_container *container;
 	struct mri_group *group;
 	int fd;
-	uint32_t flags; /* VFIO_DEVICE_* */
 	uint64_t config_offset;
 	uint32_t irq_index;
 	struct {

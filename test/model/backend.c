@@ -73,7 +73,6 @@ const struct mr_pci_backend *model_backend(void)
 		.unmap_dma = model_unmap_dma,
 		.set_irqs = model_set_irqs,
 		.set_events = model_set_events,
-		.reset = model_reset,
 		.iova_ranges = iova_ranges,
 	};
 

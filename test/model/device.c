@@ -18,7 +18,6 @@ enum {
 	PCI_FIRST_CAP = 0x40,
 	PCI_CAP_MSIX = 0x11,
 	PCI_CAP_EXPRESS = 0x10,
-	PCIE_FLR = 1 << 28, /* in Device Capabilities */
 	OS_PAGE_BYTES = 4096,
 };
 
@@ -113,16 +112,14 @@ void model_add_msix(struct model *m, uint32_t n_vectors, uint32_t bar)
 	m->n_vectors = n_vectors;
 }
 
-void model_add_pcie(struct model *m, bool has_flr)
+void model_add_pcie(struct model *m)
 {
 	uint8_t body[0x3a] = { 2 };
 	const uint32_t at =
 		model_add_cap(m, PCI_CAP_EXPRESS, body, sizeof(body));
 
-	set_bytes(m, at + 4, has_flr ? PCIE_FLR : 0, 4);
 	m->config_writable[at + 8] = 0xff; /* Device Control */
 	m->config_writable[at + 9] = 0x7f;
-	m->has_flr = has_flr;
 }
 
 int model_open(struct model *m)
@@ -160,20 +157,6 @@ void model_close(void *device)
 	m->is_open = false;
 	m->ops->reset(m);
 	model_unlock(m);
-}
-
-int model_reset(void *device)
-{
-	struct model *m = device;
-
-	if (!m->has_flr)
-		return -ENOTTY;
-	model_lock(m);
-	m->n_irqs = 0; /* triggers must be armed again */
-	m->was_master = is_master(m);
-	m->ops->reset(m);
-	model_unlock(m);
-	return 0;
 }
 
 int model_read_config(void *device, uint32_t offset, void *ret,

@@ -83,7 +83,6 @@ struct model {
 	uint32_t last_cap;                           /* its offset, 0: none */
 	uint64_t bar_bytes[MODEL_MAX_BARS];          /* 0: none */
 	uint32_t n_vectors;
-	bool has_flr;
 	bool is_lazy; /* stepped only by model_step() */
 
 	bool is_open;
@@ -138,7 +137,7 @@ void model_add_bar(struct model *m, uint32_t idx, uint64_t n_bytes);
 uint32_t model_add_cap(struct model *m, uint8_t id, const void *body,
 		       uint32_t n_bytes);
 void model_add_msix(struct model *m, uint32_t n_vectors, uint32_t bar);
-void model_add_pcie(struct model *m, bool has_flr);
+void model_add_pcie(struct model *m);
 
 /* ---- the host's side: members of backend.c's table, or called by it; the
  * device is a struct model. 0 or -errno. ---- */
@@ -158,7 +157,6 @@ int model_unmap_dma(void *device, uint64_t iova, uint64_t n_bytes);
 /* Or the number of vectors, if there are too few. */
 int model_set_irqs(void *device, uint32_t n, const int *fds);
 int model_set_events(void *device, int req_fd, int err_fd);
-int model_reset(void *device);
 
 /* struct mr_pci_backend: for mr_ctx_add_pci_device(ctx, name, it, model). */
 struct mr_pci_backend;

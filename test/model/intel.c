@@ -36,7 +36,6 @@ const struct intel_chip chip_82576 = {
 	.rss_mode = 2,
 	.n_vectors = 10,
 	.max_frame_bytes = 9728 - 4,
-	.has_flr = true,
 	.has_head_writeback = true,
 };
 
@@ -47,7 +46,6 @@ const struct intel_chip chip_i210 = {
 	.rss_mode = 2,
 	.n_vectors = 5,
 	.max_frame_bytes = 9728 - 4,
-	.has_flr = true,
 	.has_head_writeback = true,
 	.has_i210_ivar = true,
 };
@@ -59,7 +57,6 @@ const struct intel_chip chip_i350 = {
 	.rss_mode = 2,
 	.n_vectors = 10,
 	.max_frame_bytes = 9728 - 4,
-	.has_flr = true,
 	.has_head_writeback = true,
 	.has_i210_ivar = true,
 };
@@ -388,7 +385,7 @@ struct intel *intel_create(const struct intel_chip *chip, const uint8_t mac[6])
 	model_add_bar(&nic->m, 0, INTEL_BAR_BYTES);
 	model_add_bar(&nic->m, 3, 0x4000);
 	model_add_msix(&nic->m, chip->n_vectors, 3);
-	model_add_pcie(&nic->m, chip->has_flr);
+	model_add_pcie(&nic->m);
 	power_on(&nic->m);
 	return nic;
 }

@@ -39,7 +39,6 @@ struct intel_chip {
 	uint32_t max_frame_bytes; /* without FCS */
 	uint32_t causes_other;    /* the ICR bits that also set "other" */
 	bool is_82574;
-	bool has_flr;
 	bool has_head_writeback;
 	bool has_i210_ivar; /* two queues per register */
 };

@@ -54,7 +54,6 @@ struct fake_device {
 	uint32_t n_armed[5];
 	int fds[5][FAKE_IRQS];
 	uint32_t n_free_vectors; /* in the machine */
-	uint32_t n_resets;
 	struct fake_bar bars[6];
 	uint8_t config[256];
 };

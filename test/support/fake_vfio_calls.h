@@ -274,13 +274,6 @@ static int answer_set_irqs(int fd, void *arg)
 	return 0;
 }
 
-static int answer_reset(int fd, void *arg)
-{
-	(void)arg;
-	fake_device_of(fd)->n_resets++;
-	return 0;
-}
-
 static int answer_bind(int fd, void *arg)
 {
 	struct vfio_bind_iommufd *bind = arg;
@@ -376,7 +369,6 @@ static struct fake_call {
 	  0, 0 },
 	{ VFIO_DEVICE_GET_IRQ_INFO, "GET_IRQ_INFO", answer_irq_info, 0, 0, 0 },
 	{ VFIO_DEVICE_SET_IRQS, "SET_IRQS", answer_set_irqs, 0, 0, 0 },
-	{ VFIO_DEVICE_RESET, "RESET", answer_reset, 0, 0, 0 },
 	{ VFIO_DEVICE_BIND_IOMMUFD, "BIND_IOMMUFD", answer_bind, 0, 0, 0 },
 	{ VFIO_DEVICE_ATTACH_IOMMUFD_PT, "ATTACH", answer_attach, 0, 0, 0 },
 	{ IOMMU_IOAS_ALLOC, "IOAS_ALLOC", answer_ioas, 0, 0, 0 },

@@ -43,9 +43,9 @@ struct soft_pci {
 	int req_fd, err_fd;
 	uint32_t n_ranges;
 	struct mr_pci_range ranges[4];
-	uint32_t n_opens, n_closes, n_resets, n_reads;
+	uint32_t n_opens, n_closes, n_reads;
 	/* Errors to return. */
-	int open_err, config_err, map_err, irq_err, events_err, reset_err;
+	int open_err, config_err, map_err, irq_err, events_err;
 	int ranges_err;
 	uint32_t dead_config;  /* the place that cannot be read; 0: none */
 	uint32_t map_fails_at; /* the map from 1 that does; 0: each, or none */
@@ -211,20 +211,6 @@ static inline int soft_set_events(void *device, int req_fd, int err_fd)
 	return 0;
 }
 
-/* Like hardware: interrupts and the command register are lost. */
-static inline int soft_reset(void *device)
-{
-	struct soft_pci *d = device;
-
-	if (d->reset_err < 0)
-		return d->reset_err;
-	d->n_resets++;
-	d->n_irqs = 0;
-	d->req_fd = d->err_fd = -1;
-	memset(d->config + SOFT_COMMAND, 0, 2);
-	return 0;
-}
-
 static inline int soft_iova_ranges(void *device, struct mr_pci_range *ret,
 				   uint32_t n)
 {
@@ -246,7 +232,6 @@ static const struct mr_pci_backend soft_backend = {
 	.unmap_dma = soft_unmap_dma,
 	.set_irqs = soft_set_irqs,
 	.set_events = soft_set_events,
-	.reset = soft_reset,
 	.iova_ranges = soft_iova_ranges,
 };
 

@@ -34,7 +34,7 @@ static inline void vfio_set_device(struct fake_device *d, const char *bdf)
 	snprintf(d->bdf, sizeof(d->bdf), "%s", bdf);
 	memcpy(d->config, nic.config, sizeof(d->config));
 	d->group = 14;
-	d->flags = VFIO_DEVICE_IS_PCI | VFIO_DEVICE_CAN_RESET;
+	d->flags = VFIO_DEVICE_IS_PCI;
 	d->n_vectors[VFIO_IRQ_MSIX] = FAKE_IRQS;
 	d->n_vectors[VFIO_IRQ_ERR] = d->n_vectors[VFIO_IRQ_REQ] = 1;
 	d->n_free_vectors = FAKE_IRQS;

@@ -137,16 +137,6 @@ MR_API int mr_pci_find_cap(struct mr_pci *pci, uint8_t id, uint32_t after,
 MR_API int mr_pci_set_bus_master(struct mr_pci *pci, int on);
 
 /**
- * Reset the function. Afterwards bus mastering is off, interrupts and events
- * are armed again, and mappings remain.
- *
- * @return 0, -ENOTSUP if it cannot be reset alone, or -EIO
- *
- * Thread: as mr_pci_open().
- */
-MR_API int mr_pci_reset(struct mr_pci *pci, struct mr_reason *reterr_reason);
-
-/**
  * Map a BAR; mapping it again returns the same mapping. A hole in it (the MSI-X
  * table, on kernels that reserve it) reads as all ones.
  *
@@ -286,7 +276,6 @@ struct mr_pci_backend {
 	int (*set_irqs)(void *device, uint32_t n, const int *fds);
 	/** Sets eventfds, -1: turn off. NULL: no events. */
 	int (*set_events)(void *device, int req_fd, int err_fd);
-	int (*reset)(void *device); /**< or NULL */
 	/** Ascending. Returns how many. NULL: all of 48 bits. */
 	int (*iova_ranges)(void *device, struct mr_pci_range *ret, uint32_t n);
 };

@@ -119,28 +119,6 @@ PCI_CLOSED_TEST(wrong_values_are_refused)
 		       -EINVAL, "mr_pci_config.size");
 }
 
-PCI_TEST(reset_arms_again_and_leaves_bus_mastering_off)
-{
-	int fds[2];
-
-	assert_int_equal(mr_pci_set_irqs(f.pci, 2, fds, NULL), 2);
-	assert_int_equal(mr_pci_set_bus_master(f.pci, 1), 0);
-	assert_int_equal(mr_pci_reset(f.pci, NULL), 0);
-	assert_int_equal(f.nic.n_resets, 1);
-	assert_int_equal(f.nic.n_irqs, 2);
-	assert_int_equal(f.nic.irq_fds[1], fds[1]);
-	assert_true(f.nic.req_fd >= 0 && f.nic.err_fd >= 0);
-	assert_int_equal(soft_command(&f.nic), 1 << 1 | 1 << 10);
-	assert_int_equal(soft_n_mapped(&f.nic), 1);
-	f.nic.reset_err = -ENOTSUP;
-	assert_failure(mr_pci_reset(f.pci, &f.why), -ENOTSUP,
-		       "nic: cannot be reset without");
-	f.nic.reset_err = 0;
-	f.nic.irq_err = -EBUSY;
-	assert_failure(mr_pci_reset(f.pci, &f.why), -EIO, "its reset failed");
-	f.nic.irq_err = 0;
-}
-
 PCI_CLOSED_TEST(names_are_checked)
 {
 	struct mr_pci_backend half = soft_backend;
@@ -177,7 +155,6 @@ PCI_CLOSED_TEST(a_bare_backend_is_enough)
 	bare.close = NULL;
 	bare.set_irqs = NULL;
 	bare.set_events = NULL;
-	bare.reset = NULL;
 	bare.iova_ranges = NULL;
 	assert_int_equal(mr_ctx_add_pci_device(f.ctx, "bare", &bare, &f.nic),
 			 0);
@@ -185,6 +162,5 @@ PCI_CLOSED_TEST(a_bare_backend_is_enough)
 	assert_int_equal(mr_pci_event_fd(f.pci), -1);
 	assert_int_equal(mr_pci_events(f.pci), 0);
 	assert_int_equal(mr_pci_set_irqs(f.pci, 1, &fd, &f.why), -ENOTSUP);
-	assert_int_equal(mr_pci_reset(f.pci, &f.why), -ENOTSUP);
 	assert_int_equal(soft_n_mapped(&f.nic), 1);
 }

@@ -76,10 +76,6 @@ VFIO_TEST(what_is_not_there_is_done_without)
 	assert_string_equal(mr_pci_mode(f.pci), "type1");
 	assert_int_equal(fake.devices[0].n_armed[VFIO_IRQ_ERR], 0);
 	assert_int_equal(fake.devices[0].n_armed[VFIO_IRQ_REQ], 1);
-	fail_next("RESET");
-	assert_failure(mr_pci_reset(f.pci, &f.why), -EIO,
-		       NIC_0 ": its reset failed");
-	assert_int_equal(mr_pci_reset(f.pci, &f.why), 0);
 	/* The kernel takes a group out that is closed. */
 	fail_next("UNSET_CONTAINER");
 	mr_pci_close(f.pci);

@@ -40,11 +40,6 @@ static void use(void)
 	assert_int_equal(d->n_armed[VFIO_IRQ_ERR], 1);
 	assert_int_equal(d->n_armed[VFIO_IRQ_REQ], 1);
 	assert_int_equal(d->fds[VFIO_IRQ_REQ][0], f.pci->req_fd);
-	memset(d->n_armed, 0, sizeof(d->n_armed));
-	assert_int_equal(mr_pci_reset(f.pci, NULL), 0);
-	assert_int_equal(d->n_resets, 1);
-	assert_int_equal(d->n_armed[VFIO_IRQ_MSIX], 3);
-	assert_int_equal(d->n_armed[VFIO_IRQ_REQ], 1);
 	assert_int_equal(mr_pci_set_bus_master(f.pci, 1), 0);
 	assert_int_equal(read_command(f.pci), 1 << 1 | 1 << 2 | 1 << 10);
 }
@@ -161,8 +156,8 @@ VFIO_TEST(two_regions_have_two_containers)
 static bool is_needless(const char *name)
 {
 	static const char *const names[] = {
-		"CHECK_EXTENSION", "GET_IRQ_INFO",    "SET_IRQS", "UNMAP_DMA",
-		"IOAS_UNMAP",      "UNSET_CONTAINER", "RESET",
+		"CHECK_EXTENSION", "GET_IRQ_INFO", "SET_IRQS",
+		"UNMAP_DMA",       "IOAS_UNMAP",   "UNSET_CONTAINER",
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -302,14 +297,9 @@ TEST(events_are_what_the_device_has)
 	vfio_finish();
 }
 
-VFIO_TEST(a_device_may_have_no_reset)
+VFIO_TEST(what_is_not_a_pci_device_is_refused)
 {
-	fake.devices[0].flags = VFIO_DEVICE_IS_PCI;
-	assert_int_equal(vfio_try(NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
-	assert_int_equal(mr_pci_reset(f.pci, &f.why), -ENOTSUP);
-	mr_pci_close(f.pci);
 	fake.devices[0].flags = 0;
-	f.pci = NULL;
 	assert_failure(vfio_try(NIC_0, MR_PCI_AUTO, &f.pci, &f.why), -EIO,
 		       "not a PCI device");
 }
