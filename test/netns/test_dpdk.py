@@ -141,27 +141,3 @@ def test_device_that_the_kernel_has(lab, one_host):
     name, driver = found
     Refused(lab, one_host.middle, "p0", f"dpdk:{name}").check(
         1, name, f"the kernel's '{driver}'", "vfio-pci")
-
-
-def refuse_without(library, lab, one_host):
-    """Open a dpdk: port where a library is empty."""
-    return Refused(lab, one_host.middle, "p0", "dpdk:net_null0", wrap=[
-        "unshare", "-m", "sh", "-c",
-        f'mount --bind /dev/null {os.path.realpath(library)} && exec "$@"',
-        "sh"])
-
-
-def test_library_without_the_module(lab, one_host):
-    """The module is not what it was, in a mount namespace of its own."""
-    refuse_without(MODULE, lab, one_host).check(
-        1, "cannot load the module", "libmillrace-dpdk.so")
-
-
-def test_module_without_dpdk(lab, one_host):
-    """EAL's library is not what it was, in a mount namespace of its own."""
-    done = one_host.middle.run(
-        "ldconfig", "-p", check=True)
-    eal = next(line.split("=> ")[1] for line in done.stdout.splitlines()
-               if "librte_eal.so." in line)
-    refuse_without(eal, lab, one_host).check(
-        1, "the DPDK libraries are missing", "librte_eal")
