@@ -42,58 +42,34 @@ enum {
 /* Helpers since Linux 5.18: enum bpf_func_id. */
 enum { CALL_GET_BUFF_LEN = 188, CALL_LOAD_BYTES = 189 };
 
-/* All valid opcodes. */
-static const uint8_t opcodes[] = {
-	BPF_LD | BPF_W | BPF_ABS,
-	BPF_LD | BPF_H | BPF_ABS,
-	BPF_LD | BPF_B | BPF_ABS,
-	BPF_LD | BPF_W | BPF_IND,
-	BPF_LD | BPF_H | BPF_IND,
-	BPF_LD | BPF_B | BPF_IND,
-	BPF_LD | BPF_W | BPF_LEN,
-	BPF_LD | BPF_IMM,
-	BPF_LD | BPF_MEM,
-	BPF_LDX | BPF_W | BPF_LEN,
-	BPF_LDX | BPF_B | BPF_MSH,
-	BPF_LDX | BPF_IMM,
-	BPF_LDX | BPF_MEM,
-	BPF_ST,
-	BPF_STX,
-	BPF_ALU | BPF_ADD | BPF_K,
-	BPF_ALU | BPF_SUB | BPF_K,
-	BPF_ALU | BPF_MUL | BPF_K,
-	BPF_ALU | BPF_DIV | BPF_K,
-	BPF_ALU | BPF_MOD | BPF_K,
-	BPF_ALU | BPF_AND | BPF_K,
-	BPF_ALU | BPF_OR | BPF_K,
-	BPF_ALU | BPF_XOR | BPF_K,
-	BPF_ALU | BPF_LSH | BPF_K,
-	BPF_ALU | BPF_RSH | BPF_K,
-	BPF_ALU | BPF_ADD | BPF_X,
-	BPF_ALU | BPF_SUB | BPF_X,
-	BPF_ALU | BPF_MUL | BPF_X,
-	BPF_ALU | BPF_DIV | BPF_X,
-	BPF_ALU | BPF_MOD | BPF_X,
-	BPF_ALU | BPF_AND | BPF_X,
-	BPF_ALU | BPF_OR | BPF_X,
-	BPF_ALU | BPF_XOR | BPF_X,
-	BPF_ALU | BPF_LSH | BPF_X,
-	BPF_ALU | BPF_RSH | BPF_X,
-	BPF_ALU | BPF_NEG,
-	BPF_JMP | BPF_JA,
-	BPF_JMP | BPF_JEQ | BPF_K,
-	BPF_JMP | BPF_JGT | BPF_K,
-	BPF_JMP | BPF_JGE | BPF_K,
-	BPF_JMP | BPF_JSET | BPF_K,
-	BPF_JMP | BPF_JEQ | BPF_X,
-	BPF_JMP | BPF_JGT | BPF_X,
-	BPF_JMP | BPF_JGE | BPF_X,
-	BPF_JMP | BPF_JSET | BPF_X,
-	BPF_RET | BPF_K,
-	BPF_RET | BPF_A,
-	BPF_MISC | BPF_TAX,
-	BPF_MISC | BPF_TXA,
-};
+static bool is_valid(uint16_t code)
+{
+	/* clang-format off */
+	static const uint8_t others[] = {
+		BPF_LD | BPF_W | BPF_ABS, BPF_LD | BPF_W | BPF_IND,
+		BPF_LD | BPF_H | BPF_ABS, BPF_LD | BPF_H | BPF_IND,
+		BPF_LD | BPF_B | BPF_ABS, BPF_LD | BPF_B | BPF_IND,
+		BPF_LD | BPF_W | BPF_LEN, BPF_LDX | BPF_W | BPF_LEN,
+		BPF_LD | BPF_IMM, BPF_LD | BPF_MEM, BPF_LDX | BPF_IMM,
+		BPF_LDX | BPF_MEM, BPF_LDX | BPF_B | BPF_MSH, BPF_ST, BPF_STX,
+		BPF_RET | BPF_K, BPF_RET | BPF_A, BPF_MISC | BPF_TAX,
+		BPF_MISC | BPF_TXA,
+	};
+	/* clang-format on */
+
+	if (code > UINT8_MAX)
+		return false;
+	switch (BPF_CLASS(code)) {
+	case BPF_ALU:
+		return BPF_OP(code) <= BPF_XOR &&
+		       code != (BPF_ALU | BPF_NEG | BPF_X);
+	case BPF_JMP:
+		return BPF_OP(code) <= BPF_JSET &&
+		       code != (BPF_JMP | BPF_JA | BPF_X);
+	default:
+		return memchr(others, code, sizeof(others)) != NULL;
+	}
+}
 
 struct translation {
 	const struct xdp_cbpf *cbpf;
@@ -351,9 +327,7 @@ static int translate_one(struct translation *t, uint32_t i)
 		class == BPF_ST || class == BPF_STX ||
 		(class <= BPF_LDX && BPF_MODE(insn->code) == BPF_MEM);
 
-	if (insn->code > UINT8_MAX ||
-	    memchr(opcodes, insn->code, sizeof(opcodes)) == NULL ||
-	    (has_m && insn->k >= BPF_MEMWORDS))
+	if (!is_valid(insn->code) || (has_m && insn->k >= BPF_MEMWORDS))
 		return -ENOTSUP;
 	switch (class) {
 	case BPF_LD:
