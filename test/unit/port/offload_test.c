@@ -24,69 +24,62 @@ enum {
 	MAX_PIECES = 256,
 };
 
-struct bench {
+static struct {
 	struct pool_fixture f;
 	struct mr_port *near, *far;
 	struct mr_txq *txq;
 	struct mr_frame got[MAX_PIECES];
 	uint32_t n_got;
-};
+} b;
 
 struct kind {
 	bool is_v6, is_udp;
 };
 
-static void open_behind(struct bench *b, uint32_t n_pages,
-			uint32_t headroom_bytes)
+static void begin(uint32_t headroom_bytes)
 {
 	struct mr_port_config config = { .size = sizeof(config) };
 
-	fixture_open_with(&b->f, (struct mr_pool_config){
-					 .n_pages = n_pages,
-					 .page_bytes = PAGE,
-					 .chunk_bytes = PAGE,
-					 .headroom_bytes = headroom_bytes });
-	config.pool = b->f.pool;
-	assert_int_equal(mr_port_open(b->f.ctx, "pair:o,ring=64,sg=on", &config,
-				      &b->near, NULL),
+	fixture_open_with(&b.f, (struct mr_pool_config){
+					.n_pages = PAGES,
+					.page_bytes = PAGE,
+					.chunk_bytes = PAGE,
+					.headroom_bytes = headroom_bytes });
+	config.pool = b.f.pool;
+	assert_int_equal(mr_port_open(b.f.ctx, "pair:o,ring=64,sg=on", &config,
+				      &b.near, NULL),
 			 0);
-	assert_int_equal(mr_port_open(b->f.ctx, "pair:o,ring=64,sg=on", &config,
-				      &b->far, NULL),
+	assert_int_equal(mr_port_open(b.f.ctx, "pair:o,ring=64,sg=on", &config,
+				      &b.far, NULL),
 			 0);
-	b->txq = mr_port_txq(b->near, 0);
-	b->n_got = 0;
+	b.txq = mr_port_txq(b.near, 0);
+	b.n_got = 0;
 }
 
-static void open_with(struct bench *b, uint32_t n_pages)
+static void end(void)
 {
-	open_behind(b, n_pages, 0);
+	mr_frame_free_bulk(b.f.cache, b.got, b.n_got);
+	mr_port_close(b.near);
+	mr_port_close(b.far);
+	fixture_close(&b.f);
 }
 
-static void end(struct bench *b)
-{
-	mr_frame_free_bulk(b->f.cache, b->got, b->n_got);
-	mr_port_close(b->near);
-	mr_port_close(b->far);
-	fixture_close(&b->f);
-}
-
-static struct mr_tx_stats tx_stats(const struct bench *b)
+static struct mr_tx_stats tx_stats(void)
 {
 	struct mr_tx_stats stats = { .size = sizeof(stats) };
 
-	assert_int_equal(mr_txq_stats(b->txq, &stats), 0);
+	assert_int_equal(mr_txq_stats(b.txq, &stats), 0);
 	assert_true(invariants_of_tx_hold(&stats));
 	return stats;
 }
 
 /* What is in the ring now. */
-static uint32_t receive(struct bench *b)
+static uint32_t receive(void)
 {
-	const uint32_t n =
-		mr_rx_burst(mr_port_rxq(b->far, 0), b->f.cache,
-			    b->got + b->n_got, MAX_PIECES - b->n_got);
+	const uint32_t n = mr_rx_burst(mr_port_rxq(b.far, 0), b.f.cache,
+				       b.got + b.n_got, MAX_PIECES - b.n_got);
 
-	b->n_got += n;
+	b.n_got += n;
 	return n;
 }
 
@@ -108,8 +101,8 @@ static uint32_t make(uint8_t *bytes, struct kind kind, uint32_t n_payload)
 }
 
 /* The bytes in entries of a page each, at most; how many. */
-static uint32_t put(struct bench *b, const uint8_t *bytes, uint32_t n_bytes,
-		    uint32_t n_each, struct mr_frame *frames)
+static uint32_t put(const uint8_t *bytes, uint32_t n_bytes, uint32_t n_each,
+		    struct mr_frame *frames)
 {
 	uint32_t n = 0;
 
@@ -117,10 +110,9 @@ static uint32_t put(struct bench *b, const uint8_t *bytes, uint32_t n_bytes,
 		const uint32_t k =
 			n_bytes - at < n_each ? n_bytes - at : n_each;
 
-		frames[n] =
-			(struct mr_frame){ alloc_one(b->f.cache, PAGE) + 128, k,
-					   MR_FRAME_MORE };
-		memcpy(b->f.base + frames[n].addr, bytes + at, k);
+		frames[n] = (struct mr_frame){ alloc_one(b.f.cache, PAGE) + 128,
+					       k, MR_FRAME_MORE };
+		memcpy(b.f.base + frames[n].addr, bytes + at, k);
 	}
 	frames[n - 1].flags = 0;
 	return n;
@@ -140,21 +132,20 @@ static struct mr_meta gso(struct kind kind, bool has_tag)
 }
 
 /* Of frame i of n: its headers, and its part of the payload. */
-static uint32_t check_piece(const struct bench *b, uint32_t i, uint32_t n,
-			    const uint8_t *whole, uint32_t n_whole,
-			    struct kind kind, bool has_tag)
+static uint32_t check_piece(uint32_t i, uint32_t n, const uint8_t *whole,
+			    uint32_t n_whole, struct kind kind, bool has_tag)
 {
 	const uint32_t tag = has_tag ? 4 : 0;
 	const uint32_t l4 = 14 + (kind.is_v6 ? 40u : 20u);
 	const uint32_t n_header = l4 + (kind.is_udp ? 8 : 20);
-	const uint8_t *bytes = b->f.base + b->got[i].addr;
-	const uint32_t n_bytes = b->got[i].len;
+	const uint8_t *bytes = b.f.base + b.got[i].addr;
+	const uint32_t n_bytes = b.got[i].len;
 	const uint32_t n_payload = n_bytes - n_header - tag;
 	struct mr_net_view view;
 	uint32_t seq, seq_of_whole;
 	uint16_t sum;
 
-	assert_true(b->got[i].flags & MR_FRAME_CSUM_PARTIAL);
+	assert_true(b.got[i].flags & MR_FRAME_CSUM_PARTIAL);
 	assert_int_equal(mr_net_parse(bytes, n_bytes, n_bytes, &view), 0);
 	assert_int_equal(view.l4_bytes, l4 + tag);
 	assert_int_equal(view.l4_bytes + view.l4_len_bytes, n_bytes);
@@ -189,7 +180,6 @@ TEST(long_frames_are_cut)
 {
 	static const uint32_t lens[] = { 1, MSS, MSS + 1, 5 * MSS };
 	uint8_t bytes[MAX_BYTES];
-	struct bench b;
 
 	for (uint32_t c = 0; c < 4 * 2 * 2 * 2; c++) {
 		const struct kind kind = { c & 4, c & 8 };
@@ -201,23 +191,23 @@ TEST(long_frames_are_cut)
 		struct mr_meta metas[MR_MAX_SEGS] = { meta };
 		uint32_t n_bytes, n_entries;
 
-		open_with(&b, PAGES);
+		begin(0);
 		n_bytes = make(bytes, kind, n_payload);
 		/* Headers end in the first entry, or in a later one. */
-		n_entries = put(&b, bytes, n_bytes, c % 3 == 0 ? 333 : 1900,
-				frames);
+		n_entries =
+			put(bytes, n_bytes, c % 3 == 0 ? 333 : 1900, frames);
 		assert_int_equal(mr_tx_burst_meta(b.txq, b.f.cache, frames,
 						  metas, n_entries),
 				 n_entries);
-		assert_int_equal(receive(&b), n);
+		assert_int_equal(receive(), n);
 		for (uint32_t i = 0; i < n; i++)
-			check_piece(&b, i, n, bytes, n_bytes, kind, has_tag);
-		assert_int_equal(tx_stats(&b).accepted, n);
-		assert_int_equal(tx_stats(&b).events[MR_TX_EVENT_GSO_SOFTWARE],
+			check_piece(i, n, bytes, n_bytes, kind, has_tag);
+		assert_int_equal(tx_stats().accepted, n);
+		assert_int_equal(tx_stats().events[MR_TX_EVENT_GSO_SOFTWARE],
 				 1);
-		assert_int_equal(tx_stats(&b).events[MR_TX_EVENT_VLAN_SOFTWARE],
+		assert_int_equal(tx_stats().events[MR_TX_EVENT_VLAN_SOFTWARE],
 				 has_tag);
-		end(&b);
+		end();
 	}
 }
 
@@ -243,18 +233,17 @@ static void send_later(bool has_rules)
 	struct mr_rules *rules = NULL;
 	uint8_t bytes[MAX_BYTES];
 	uint32_t n_entries, n_bytes;
-	struct bench b;
 
-	open_with(&b, PAGES);
+	begin(0);
 	config.ports = &b.near;
 	b.txq->queue.arm = arm_nothing;
 	for (uint32_t i = 0; i < n_before; i++) {
-		(void)put(&b, bytes, 60, 60, &plain);
+		(void)put(bytes, 60, 60, &plain);
 		assert_int_equal(mr_tx_burst(b.txq, b.f.cache, &plain, 1), 1);
 	}
 	n_bytes = make(bytes, kind, n * MSS);
-	n_entries = put(&b, bytes, n_bytes, 1900, frames);
-	(void)put(&b, bytes, 60, 60, &frames[n_entries]);
+	n_entries = put(bytes, n_bytes, 1900, frames);
+	(void)put(bytes, 60, 60, &frames[n_entries]);
 	plain = frames[n_entries];
 	assert_int_equal(mr_tx_burst_meta(b.txq, b.f.cache, frames, metas,
 					  n_entries + 1),
@@ -262,35 +251,35 @@ static void send_later(bool has_rules)
 	if (has_rules)
 		assert_int_equal(mr_rules_open(&config, &rules, NULL), 0);
 	/* The frame is still there: one more. */
-	assert_int_equal(tx_stats(&b).accepted, RING + 1);
+	assert_int_equal(tx_stats().accepted, RING + 1);
 	/* Without metadata, too, nothing overtakes it. */
 	assert_int_equal(mr_tx_burst(b.txq, b.f.cache, &plain, 1), 0);
 	assert_int_equal(mr_queue_arm(&b.txq->queue), 0);
-	assert_int_equal(receive(&b), RING);
-	assert_int_equal(tx_stats(&b).pending, 1);
+	assert_int_equal(receive(), RING);
+	assert_int_equal(tx_stats().pending, 1);
 	assert_int_equal(mr_queue_arm(&b.txq->queue), 1);
 	mr_frame_free_bulk(b.f.cache, b.got, n_before);
 	memmove(b.got, b.got + n_before, 3 * sizeof(b.got[0]));
 	b.n_got = 3;
 	assert_int_equal(mr_tx_burst(b.txq, b.f.cache, &plain, 1), 1);
-	assert_int_equal(tx_stats(&b).accepted, RING + n - 3 + 1);
-	assert_int_equal(receive(&b), n - 3 + 1);
-	assert_int_equal(tx_stats(&b).pending, 0);
+	assert_int_equal(tx_stats().accepted, RING + n - 3 + 1);
+	assert_int_equal(receive(), n - 3 + 1);
+	assert_int_equal(tx_stats().pending, 0);
 	for (uint32_t i = 0; i < n; i++)
-		check_piece(&b, i, n, bytes, n_bytes, kind, false);
+		check_piece(i, n, bytes, n_bytes, kind, false);
 	assert_int_equal(b.got[n].len, 60);
 	assert_int_equal(mr_queue_arm(&b.txq->queue), 0);
 	/* One that is held when the port closes goes with it. */
-	n_entries = put(&b, bytes, n_bytes, 1900, frames);
+	n_entries = put(bytes, n_bytes, 1900, frames);
 	for (uint32_t i = 0; i < RING; i++) {
-		(void)put(&b, bytes, 60, 60, &plain);
+		(void)put(bytes, 60, 60, &plain);
 		assert_int_equal(mr_tx_burst(b.txq, b.f.cache, &plain, 1), 1);
 	}
 	assert_int_equal(
 		mr_tx_burst_meta(b.txq, b.f.cache, frames, metas, n_entries),
 		n_entries);
 	mr_rules_close(rules);
-	end(&b);
+	end();
 }
 
 TEST(what_does_not_fit_is_sent_later)
@@ -307,21 +296,20 @@ TEST(without_pages_it_is_a_named_drop)
 	uint64_t addrs[PAGES];
 	uint8_t bytes[MAX_BYTES];
 	uint32_t n_entries, n;
-	struct bench b;
 
-	open_with(&b, PAGES);
-	n_entries = put(&b, bytes, make(bytes, kind, 9 * MSS), 1900, frames);
+	begin(0);
+	n_entries = put(bytes, make(bytes, kind, 9 * MSS), 1900, frames);
 	n = mr_frag_alloc_bulk(b.f.cache, addrs, PAGES, PAGE);
 	mr_frag_free_bulk(b.f.cache, addrs, 2);
 	/* Two segments have pages, which the other end does not give back. */
 	assert_int_equal(
 		mr_tx_burst_meta(b.txq, b.f.cache, frames, metas, n_entries),
 		n_entries);
-	assert_int_equal(receive(&b), 2);
-	assert_int_equal(tx_stats(&b).accepted, 3);
-	assert_int_equal(tx_stats(&b).drops[MR_TX_DROP_NO_BUFFER], 1);
+	assert_int_equal(receive(), 2);
+	assert_int_equal(tx_stats().accepted, 3);
+	assert_int_equal(tx_stats().drops[MR_TX_DROP_NO_BUFFER], 1);
 	mr_frag_free_bulk(b.f.cache, addrs + 2, n - 2);
-	end(&b);
+	end();
 }
 
 /* A copy of two pages, for which there is one. */
@@ -331,19 +319,18 @@ TEST(a_page_too_few_is_given_back)
 	struct mr_frame frames[2];
 	uint64_t addrs[PAGES];
 	uint8_t bytes[3000] = { 0 };
-	struct bench b;
 	uint32_t n;
 
-	open_with(&b, PAGES);
-	assert_int_equal(put(&b, bytes, sizeof(bytes), 1900, frames), 2);
+	begin(0);
+	assert_int_equal(put(bytes, sizeof(bytes), 1900, frames), 2);
 	frames[0].addr -= 128; /* no room for the tag */
 	n = mr_frag_alloc_bulk(b.f.cache, addrs, PAGES, PAGE);
 	mr_frag_free_bulk(b.f.cache, addrs, 1);
 	assert_int_equal(mr_tx_burst_meta(b.txq, b.f.cache, frames, metas, 2),
 			 2);
-	assert_int_equal(tx_stats(&b).drops[MR_TX_DROP_NO_BUFFER], 1);
+	assert_int_equal(tx_stats().drops[MR_TX_DROP_NO_BUFFER], 1);
 	mr_frag_free_bulk(b.f.cache, addrs + 1, n - 1);
-	end(&b);
+	end();
 }
 
 TEST(what_cannot_be_cut_is_a_named_drop)
@@ -351,19 +338,18 @@ TEST(what_cannot_be_cut_is_a_named_drop)
 	struct mr_meta meta = gso((struct kind){ .is_v6 = true }, false);
 	struct mr_frame frame;
 	uint8_t bytes[MAX_BYTES];
-	struct bench b;
 
-	open_with(&b, PAGES);
+	begin(0);
 	for (uint32_t i = 0; i < 2; i++, meta.gso_type = 77) {
-		(void)put(&b, bytes, make(bytes, (struct kind){ 0 }, 1500),
-			  1900, &frame);
+		(void)put(bytes, make(bytes, (struct kind){ 0 }, 1500), 1900,
+			  &frame);
 		assert_int_equal(
 			mr_tx_burst_meta(b.txq, b.f.cache, &frame, &meta, 1),
 			1);
 	}
-	assert_int_equal(receive(&b), 0);
-	assert_int_equal(tx_stats(&b).drops[MR_TX_DROP_INVALID], 2);
-	end(&b);
+	assert_int_equal(receive(), 0);
+	assert_int_equal(tx_stats().drops[MR_TX_DROP_INVALID], 2);
+	end();
 }
 
 /* The headroom leaves 88 bytes of a page: headers of 66 fit, of 94 not. */
@@ -372,21 +358,20 @@ TEST(headers_longer_than_a_page_are_a_named_drop)
 	const struct mr_meta meta = gso((struct kind){ 0 }, false);
 	struct mr_frame frame;
 	uint8_t bytes[MAX_BYTES];
-	struct bench b;
 
-	open_behind(&b, PAGES, PAGE - 88);
+	begin(PAGE - 88);
 	for (uint32_t i = 0; i < 2; i++) {
 		const uint32_t n_bytes = make(bytes, (struct kind){ 0 }, 1500);
 
 		bytes[14 + 20 + 12] = i == 0 ? 0xf0 : 0x80;
-		(void)put(&b, bytes, n_bytes, 1900, &frame);
+		(void)put(bytes, n_bytes, 1900, &frame);
 		assert_int_equal(
 			mr_tx_burst_meta(b.txq, b.f.cache, &frame, &meta, 1),
 			1);
 	}
-	assert_int_equal(tx_stats(&b).drops[MR_TX_DROP_TOO_LONG], 1);
-	assert_int_equal(receive(&b), 13 + 7); /* 1066 bytes and 554 */
-	end(&b);
+	assert_int_equal(tx_stats().drops[MR_TX_DROP_TOO_LONG], 1);
+	assert_int_equal(receive(), 13 + 7); /* 1066 bytes and 554 */
+	end();
 }
 
 static mr_tx_burst_fn *burst_of_driver;
@@ -406,14 +391,13 @@ TEST(tags_are_written)
 	struct mr_frame frames[5], own[5];
 	struct mr_meta metas[5];
 	uint8_t bytes[100];
-	struct bench b;
 
-	open_with(&b, PAGES);
+	begin(0);
 	memset(bytes, 0x11, sizeof(bytes));
 	for (uint32_t i = 0; i < 5; i++) {
 		metas[i] = (struct mr_meta){ .valid = i != 4 ? MR_META_VLAN : 0,
 					     .vlan_tci = TCI };
-		(void)put(&b, bytes, 60 + i, 100, &frames[i]);
+		(void)put(bytes, 60 + i, 100, &frames[i]);
 	}
 	frames[1].addr -= 128 - 3;
 	memcpy(b.f.base + frames[1].addr, bytes, 61);
@@ -425,7 +409,7 @@ TEST(tags_are_written)
 	assert_int_equal(mr_tx_burst_meta(b.txq, b.f.cache, frames, metas, 5),
 			 5);
 	assert_int_equal(n_bursts, 1);
-	assert_int_equal(receive(&b), 5);
+	assert_int_equal(receive(), 5);
 	for (uint32_t i = 0; i < 5; i++) {
 		const uint8_t *got = b.f.base + b.got[i].addr;
 		const uint32_t tag = i != 4 ? 4 : 0;
@@ -440,8 +424,8 @@ TEST(tags_are_written)
 	/* Its other owner sees what it saw. */
 	assert_memory_equal(b.f.base + own[2].addr, bytes, 62);
 	mr_frame_free_bulk(b.f.cache, &own[2], 1);
-	assert_int_equal(tx_stats(&b).events[MR_TX_EVENT_VLAN_SOFTWARE], 4);
-	end(&b);
+	assert_int_equal(tx_stats().events[MR_TX_EVENT_VLAN_SOFTWARE], 4);
+	end();
 }
 
 /* Devices insert 802.1Q tags only. */
@@ -452,19 +436,18 @@ TEST(a_service_tag_is_written_in_software)
 				      .vlan_tci = TCI };
 	struct mr_frame frame;
 	uint8_t bytes[60] = { 0 };
-	struct bench b;
 
-	open_with(&b, PAGES);
+	begin(0);
 	b.txq->queue.port->info.offloads |= MR_OFFLOAD_VLAN_TX;
-	(void)put(&b, bytes, sizeof(bytes), 100, &frame);
+	(void)put(bytes, sizeof(bytes), 100, &frame);
 	assert_int_equal(mr_tx_burst_meta(b.txq, b.f.cache, &frame, &meta, 1),
 			 1);
-	assert_int_equal(receive(&b), 1);
+	assert_int_equal(receive(), 1);
 	assert_int_equal(b.got[0].len, 64);
 	assert_memory_equal(b.f.base + b.got[0].addr + 12, "\x88\xa8\x20\x05",
 			    4);
 	mr_frame_free_bulk(b.f.cache, b.got, 1);
-	end(&b);
+	end();
 }
 
 /* What the driver does not take is as it was: tagged in place, or a copy. */
@@ -473,14 +456,13 @@ static void refuse(bool is_shared)
 	struct mr_frame frames[RING + 2], before[RING + 2];
 	struct mr_meta metas[RING + 2];
 	uint8_t bytes[100];
-	struct bench b;
 
-	open_with(&b, PAGES);
+	begin(0);
 	memset(bytes, 0x11, sizeof(bytes));
 	bytes[0] = 0x22;
 	for (uint32_t i = 0; i < RING + 2; i++) {
 		metas[i] = (struct mr_meta){ .valid = MR_META_VLAN };
-		(void)put(&b, bytes, 60, 100, &frames[i]);
+		(void)put(bytes, 60, 100, &frames[i]);
 	}
 	memcpy(before, frames, sizeof(frames));
 	if (is_shared)
@@ -490,12 +472,12 @@ static void refuse(bool is_shared)
 		RING);
 	assert_memory_equal(frames, before, sizeof(frames));
 	assert_memory_equal(b.f.base + frames[RING].addr, bytes, 60);
-	assert_int_equal(tx_stats(&b).events[MR_TX_EVENT_VLAN_SOFTWARE], RING);
+	assert_int_equal(tx_stats().events[MR_TX_EVENT_VLAN_SOFTWARE], RING);
 	mr_frame_free_bulk(b.f.cache, frames + RING, 2);
 	if (is_shared)
 		mr_frame_free_bulk(b.f.cache, frames, RING + 2);
-	assert_int_equal(receive(&b), RING);
-	end(&b);
+	assert_int_equal(receive(), RING);
+	end();
 }
 
 TEST(a_frame_that_is_refused_has_no_tag)
