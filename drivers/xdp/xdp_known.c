@@ -4,7 +4,7 @@
  * feature, or when a feature turns out not to work.
  *
  * A row applies to kernels from the first version up to, but excluding, the
- * second; {} means no limit. Kernels before 6.1, that of Debian 12, are not
+ * second; 0 means no limit. Kernels before 6.1, that of Debian 12, are not
  * listed. The driver is as 'ethtool -i' prints it.
  *
  *     ABSENT  the driver lacks the feature, and the kernel reports this when we
@@ -28,29 +28,37 @@
 /* clang-format off */
 static const struct xdp_known rows[] = {
 	/* Zero-copy. */
-	{ "ena", XDP_ZC, XDP_ABSENT, {}, {},
+	{ "ena", XDP_ZC, XDP_ABSENT, 0, 0,
 	  "Amazon's own driver has it since 2.7.0", "amzn/amzn-drivers #173" },
-	{ "gve", XDP_ZC, XDP_ABSENT, {}, { 6, 4, 0 }, "", "fd8e40321a12" },
-	{ "igb", XDP_ZC, XDP_ABSENT, {}, { 6, 14, 0 }, "", "80f6ccf9f116" },
-	{ "igb", XDP_ZC, XDP_BROKEN, { 6, 14, 0 }, { 6, 18, 23 },
+	{ "gve", XDP_ZC, XDP_ABSENT, 0, XDP_LINUX(6, 4, 0),
+	  "", "fd8e40321a12" },
+	{ "igb", XDP_ZC, XDP_ABSENT, 0, XDP_LINUX(6, 14, 0),
+	  "", "80f6ccf9f116" },
+	{ "igb", XDP_ZC, XDP_BROKEN, XDP_LINUX(6, 14, 0), XDP_LINUX(6, 18, 23),
 	  "the NIC stops sending for good when the program is killed",
 	  "CVE-2026-31691" },
-	{ "igb", XDP_ZC, XDP_BROKEN, { 6, 19, 0 }, { 6, 19, 13 },
+	{ "igb", XDP_ZC, XDP_BROKEN, XDP_LINUX(6, 19, 0), XDP_LINUX(6, 19, 13),
 	  "the NIC stops sending for good when the program is killed",
 	  "CVE-2026-31691" },
-	{ "mlx5_core", XDP_ZC, XDP_BROKEN, { 6, 4, 5 }, { 6, 4, 10 },
+	{ "mlx5_core", XDP_ZC, XDP_BROKEN, XDP_LINUX(6, 4, 5),
+	  XDP_LINUX(6, 4, 10),
 	  "the kernel crashes when frames arrive with rx_striding_rq off",
 	  "CVE-2023-54223" },
-	{ "tsnep", XDP_ZC, XDP_ABSENT, {}, { 6, 4, 0 }, "", "3fc2333933fd" },
+	{ "tsnep", XDP_ZC, XDP_ABSENT, 0, XDP_LINUX(6, 4, 0),
+	  "", "3fc2333933fd" },
 	/* The rx side appeared in 6.11, but bind fails (6.12.117). */
-	{ "virtio_net", XDP_ZC, XDP_ABSENT, {}, { 6, 13, 0 },
+	{ "virtio_net", XDP_ZC, XDP_ABSENT, 0, XDP_LINUX(6, 13, 0),
 	  "", "89f86675cb03" },
 
 	/* Native XDP. */
-	{ "gve", XDP_DRV, XDP_ABSENT, {}, { 6, 4, 0 }, "", "75eaae158b1b" },
-	{ "ionic", XDP_DRV, XDP_ABSENT, {}, { 6, 9, 0 }, "", "180e35cdf035" },
-	{ "tsnep", XDP_DRV, XDP_ABSENT, {}, { 6, 3, 0 }, "", "f0f6460f9130" },
-	{ "vmxnet3", XDP_DRV, XDP_ABSENT, {}, { 6, 6, 0 }, "", "54f00cce1178" },
+	{ "gve", XDP_DRV, XDP_ABSENT, 0, XDP_LINUX(6, 4, 0),
+	  "", "75eaae158b1b" },
+	{ "ionic", XDP_DRV, XDP_ABSENT, 0, XDP_LINUX(6, 9, 0),
+	  "", "180e35cdf035" },
+	{ "tsnep", XDP_DRV, XDP_ABSENT, 0, XDP_LINUX(6, 3, 0),
+	  "", "f0f6460f9130" },
+	{ "vmxnet3", XDP_DRV, XDP_ABSENT, 0, XDP_LINUX(6, 6, 0),
+	  "", "54f00cce1178" },
 };
 /* clang-format on */
 
@@ -64,19 +72,12 @@ const struct xdp_known *mri_xdp_known_row(uint32_t i)
 	return i < sizeof(rows) / sizeof(rows[0]) ? &rows[i] : NULL;
 }
 
-static uint32_t number_of(struct xdp_kernel kernel)
-{
-	return (uint32_t)kernel.version << 24 |
-	       (uint32_t)kernel.patchlevel << 16 | kernel.sublevel;
-}
-
 static bool holds(const struct xdp_known *row, const char *driver,
-		  enum xdp_feature feature, struct xdp_kernel kernel)
+		  enum xdp_feature feature, uint32_t kernel)
 {
-	const uint32_t now = number_of(kernel), until = number_of(row->until);
-
-	return row->feature == feature && now >= number_of(row->since) &&
-	       (until == 0 || now < until) && strcmp(row->driver, driver) == 0;
+	return row->feature == feature && kernel >= row->since &&
+	       (row->until == 0 || kernel < row->until) &&
+	       strcmp(row->driver, driver) == 0;
 }
 
 /*
@@ -84,8 +85,8 @@ static bool holds(const struct xdp_known *row, const char *driver,
  * elsewhere: "Debian 6.1.119-1" in the build, "Ubuntu 5.15.0-91.101-generic
  * 5.15.131" in a file.
  */
-struct xdp_kernel mri_xdp_kernel(const char *release, const char *build,
-				 const char *signature)
+uint32_t mri_xdp_kernel(const char *release, const char *build,
+			const char *signature)
 {
 	const char *debian = strstr(build, "Debian ");
 	unsigned int a = 0, b = 0, c = 0;
@@ -93,10 +94,10 @@ struct xdp_kernel mri_xdp_kernel(const char *release, const char *build,
 	if (debian == NULL || sscanf(debian, "Debian %u.%u.%u", &a, &b, &c) < 2)
 		if (sscanf(signature, "Ubuntu %*s %u.%u.%u", &a, &b, &c) != 3)
 			sscanf(release, "%u.%u.%u", &a, &b, &c);
-	return (struct xdp_kernel){ (uint8_t)a, (uint8_t)b, (uint16_t)c };
+	return XDP_LINUX(a, b, c);
 }
 
-static struct xdp_kernel kernel_now(void)
+static uint32_t kernel_now(void)
 {
 	struct utsname name = { 0 };
 	char signature[128] = "";
@@ -113,22 +114,20 @@ static struct xdp_kernel kernel_now(void)
 	return mri_xdp_kernel(name.release, name.version, signature);
 }
 
-static const char *print(struct xdp_kernel kernel, char text[16])
+static void print(uint32_t kernel, char text[16])
 {
-	snprintf(text, 16, kernel.sublevel > 0 ? "%u.%u.%u" : "%u.%u",
-		 kernel.version, kernel.patchlevel, kernel.sublevel);
-	return text;
+	snprintf(text, 16, kernel & UINT16_MAX ? "%u.%u.%u" : "%u.%u",
+		 kernel >> 24, kernel >> 16 & UINT8_MAX, kernel & UINT16_MAX);
 }
 
 /* NULL: the table has no such row. */
 static const struct xdp_known *find(const char *driver,
 				    enum xdp_feature feature,
-				    enum xdp_verdict verdict,
-				    struct xdp_kernel kernel)
+				    enum xdp_verdict verdict, uint32_t kernel)
 {
 	const struct xdp_known *row;
 
-	if (number_of(kernel) == 0) /* version unknown */
+	if (kernel == 0) /* version unknown */
 		return NULL;
 	for (uint32_t i = 0; (row = mri_xdp_known_row(i)) != NULL; i++)
 		if (row->verdict == verdict &&
@@ -137,11 +136,11 @@ static const struct xdp_known *find(const char *driver,
 	return row;
 }
 
-static void quote(const struct xdp_known *row, struct xdp_kernel kernel,
+static void quote(const struct xdp_known *row, uint32_t kernel,
 		  struct mr_reason *why)
 {
 	const char *const feature = feature_names[row->feature];
-	const bool is_fixed = number_of(row->until) != 0;
+	const bool is_fixed = row->until != 0;
 	char now[16], until[16];
 
 	print(kernel, now);
@@ -166,7 +165,7 @@ static void quote(const struct xdp_known *row, struct xdp_kernel kernel,
 bool mri_xdp_known(const struct xdp_port *port, enum xdp_feature feature,
 		   enum xdp_verdict verdict, struct mr_reason *ret_why)
 {
-	const struct xdp_kernel kernel = kernel_now();
+	const uint32_t kernel = kernel_now();
 	const struct xdp_known *row =
 		find(port->dev.driver, feature, verdict, kernel);
 
