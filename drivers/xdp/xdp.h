@@ -420,7 +420,7 @@ bool mri_xdp_loses_tags(const struct xdp_port *port, char *ret_why,
 /* Most descriptors of a frame in zero-copy mode; 1 if the driver has no SG. */
 uint32_t mri_xdp_zc_max_segs(uint32_t ifindex);
 /* Ids of the interface's NAPIs: how many, or -errno. */
-int mri_xdp_napi_list(uint32_t ifindex, uint32_t *ret_ids, uint32_t n_max);
+int mri_xdp_napi_list(uint32_t ifindex, uint32_t ret_ids[XDP_MAX_NAPIS]);
 /* The NAPI of an rx queue; 0: the driver does not report it. */
 uint32_t mri_xdp_queue_napi(uint32_t ifindex, uint32_t queue);
 /* As mri_xdp_setting(), of a NAPI; -EOPNOTSUPP: before Linux 6.13. */

@@ -58,7 +58,7 @@ static int find_napis(const struct xdp_port *port, uint32_t *ids)
 			ifindex, port->options.first_queue + i);
 
 		if (id == 0)
-			return mri_xdp_napi_list(ifindex, ids, XDP_MAX_NAPIS);
+			return mri_xdp_napi_list(ifindex, ids);
 		for (k = 0; k < n && ids[k] != id; k++)
 			;
 		ids[k] = id;

@@ -49,7 +49,7 @@ struct attribute {
 
 struct napis {
 	uint32_t *ids;
-	uint32_t n, n_max;
+	uint32_t n;
 };
 
 struct answer {
@@ -225,14 +225,14 @@ static void take_napi(void *opaque, const struct nlmsghdr *message)
 	uint64_t id = 0;
 
 	get(message, NAPI_ID, &id);
-	if (id != 0 && napis->n < napis->n_max)
+	if (id != 0 && napis->n < XDP_MAX_NAPIS)
 		napis->ids[napis->n++] = (uint32_t)id;
 }
 
-int mri_xdp_napi_list(uint32_t ifindex, uint32_t *ret_ids, uint32_t n_max)
+int mri_xdp_napi_list(uint32_t ifindex, uint32_t ret_ids[XDP_MAX_NAPIS])
 {
 	const struct attribute device = { NAPI_IFINDEX, ifindex };
-	struct napis napis = { .ids = ret_ids, .n_max = n_max };
+	struct napis napis = { .ids = ret_ids };
 	const int err =
 		ask_netdev(NAPI_GET, NLM_F_DUMP, &device, 1, take_napi, &napis);
 

@@ -34,9 +34,9 @@ enum {
 	WAIT_STEP_NS = 200 * 1000,
 };
 
-static void count_event(struct xdp_txq *txq, enum mr_tx_event event, uint64_t n)
+static void count_event(struct xdp_txq *txq, enum mr_tx_event event)
 {
-	mr_counter_add(&txq->base.stats.events[event], n);
+	mr_counter_add(&txq->base.stats.events[event], 1);
 }
 
 static void count_drop(struct xdp_txq *txq, enum mr_tx_drop drop, uint64_t n)
@@ -172,7 +172,7 @@ static void kick(struct xdp_txq *txq, struct mr_cache *cache)
 		    n_kicks == MAX_KICKS)
 			return;
 		sent = sendto(txq->fd, NULL, 0, MSG_DONTWAIT, NULL, 0);
-		count_event(txq, MR_TX_EVENT_WAKEUP, 1);
+		count_event(txq, MR_TX_EVENT_WAKEUP);
 		if (sent < 0 && errno == EBUSY && is_copying &&
 		    n_may_be_lost > 0) {
 			txq->n_lost++; /* dropped and completed; go on */
@@ -189,7 +189,7 @@ static void kick(struct xdp_txq *txq, struct mr_cache *cache)
 			return;
 		}
 		if (sent < 0)
-			count_event(txq, MR_TX_EVENT_AGAIN, 1);
+			count_event(txq, MR_TX_EVENT_AGAIN);
 		if (!is_copying) {
 			/* The driver works on its own from here, if it said so.
 			 */
@@ -223,14 +223,14 @@ static inline bool is_plain(const struct xdp_txq *txq, uint64_t addr,
 	       addr < txq->n_registered_bytes && xdp_can_post(txq, addr, n);
 }
 
-/* n entries were posted at a place behind those submitted. */
-static void mark_ends(struct xdp_txq *txq, uint32_t place, uint32_t n)
+/* n entries were posted behind those submitted. */
+static void mark_ends(struct xdp_txq *txq, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		const uint32_t at = (txq->n_posted + place + i) & txq->tx.mask;
+		const uint32_t at = (txq->n_posted + i) & txq->tx.mask;
 		const uint64_t bit = UINT64_C(1) << (at % 64);
 
-		if (xring_frame_at(&txq->tx, place + i)->flags & XSK_PKT_CONTD)
+		if (xring_frame_at(&txq->tx, i)->flags & XSK_PKT_CONTD)
 			txq->ends[at / 64] &= ~bit;
 		else
 			txq->ends[at / 64] |= bit;
@@ -248,11 +248,9 @@ static void post(struct xdp_txq *txq, uint32_t place,
 }
 
 /* Room for descriptors, with every completion certain of its place too. */
-static uint32_t n_room(struct xdp_txq *txq, uint32_t n)
+static uint32_t n_room(struct xdp_txq *txq)
 {
-	const uint32_t n_free = txq->tx.n_entries - txq->n_outstanding;
-
-	return xring_n_room(&txq->tx, n < n_free ? n : n_free);
+	return xring_n_room(&txq->tx, txq->tx.n_entries - txq->n_outstanding);
 }
 
 /* Cold: a frame that is not one plain entry. Returns the entries to post. */
@@ -369,7 +367,7 @@ static bool send_frame(struct xdp_txq *txq, struct mr_cache *cache,
 static void submit(struct xdp_txq *txq, const struct burst *burst)
 {
 	if (txq->max_segs > 1)
-		mark_ends(txq, 0, burst->n_descriptors);
+		mark_ends(txq, burst->n_descriptors);
 	xring_submit(&txq->tx, burst->n_descriptors);
 	txq->n_posted += burst->n_descriptors;
 	txq->n_outstanding += burst->n_descriptors;
@@ -384,7 +382,7 @@ static uint32_t send_burst(struct xdp_txq *txq, struct mr_cache *cache,
 			   const struct mr_frame *frames,
 			   const struct mr_meta *meta, uint32_t n)
 {
-	struct burst burst = { .n_room = n_room(txq, txq->tx.n_entries) };
+	struct burst burst = { .n_room = n_room(txq) };
 	uint32_t i = 0;
 
 	for (;;) {
@@ -406,7 +404,7 @@ static uint32_t send_burst(struct xdp_txq *txq, struct mr_cache *cache,
 	if (burst.n_frames > 0)
 		submit(txq, &burst);
 	if (i < n)
-		count_event(txq, MR_TX_EVENT_RING_FULL, 1);
+		count_event(txq, MR_TX_EVENT_RING_FULL);
 	return i;
 }
 
