@@ -7,7 +7,6 @@
 #include "support/signals.h"
 
 #include "control/app.h"
-#include "control/client.h"
 #include "control/control.h"
 #include "control/keep.h"
 #include "support/text.h"

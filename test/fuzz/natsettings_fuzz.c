@@ -3,7 +3,7 @@
  * line with the file's name. */
 #include <string.h>
 
-#include "config/settings.h"
+#include "config/config.h"
 #include "fuzz.h"
 
 #define SIDES                                                                  \

@@ -10,14 +10,13 @@
 #include <string.h>
 
 #include "config/addrs.h"
-#include "config/keys.h"
-#include "config/settings.h"
 #include "datapath/arp.h"
 #include "datapath/path.h"
 #include "harness.h"
 #include "mapping/map.h"
 #include "offload.h"
 #include "simulated.h"
+#include "support/yaml_keys.h"
 
 enum {
 	N_PAGES = 2048,

@@ -13,7 +13,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "classes.h"
 #include "config.h"
 
 /* Classes that depend on the side are shifted left by it. */
@@ -31,6 +30,36 @@ enum nat_addr_class {
 	NAT_ADDR_GIVEN = 1 << 13,          /* external, for inside hosts */
 	NAT_ADDR_FIXED = 1 << 14, /* of forwards or one-to-one mappings */
 };
+
+/*
+ * Which classes an address belongs to: ranges of addresses with bits. A lookup
+ * takes at most three loads, however many ranges there are.
+ *
+ *     slot of the upper 16 bits --> 256 slots of the next 8 --> 256 of the last
+ *
+ * A slot has bits if they hold for all of its addresses, else its own slots.
+ */
+enum { NAT_CLASSES_SPLIT = 1u << 31 }; /* not among the bits */
+
+struct nat_classes {
+	uint32_t *slots;
+	uint32_t n, n_max;
+};
+
+/* The bits of an address, host order. */
+static inline uint32_t nat_classes_of(const struct nat_classes *classes,
+				      uint32_t addr)
+{
+	uint32_t slot = classes->slots[addr >> 16];
+
+	if (slot & NAT_CLASSES_SPLIT)
+		slot = classes->slots[(slot & ~NAT_CLASSES_SPLIT) +
+				      (addr >> 8 & 255)];
+	if (slot & NAT_CLASSES_SPLIT)
+		slot = classes->slots[(slot & ~NAT_CLASSES_SPLIT) +
+				      (addr & 255)];
+	return slot;
+}
 
 struct nat_addrs {
 	struct nat_classes classes;

@@ -8,6 +8,7 @@
 #define NAT_CONFIG_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <millrace/millrace.h>
@@ -173,10 +174,61 @@ int nat_config_check_ports(const struct nat_config *config, uint32_t n_workers,
 bool nat_config_advice(const struct nat_config *config, uint32_t i,
 		       struct mr_reason *ret_advice);
 
+/*
+ * Read, complete and check a configuration for n_workers. 0, or -EINVAL,
+ * -ENOMEM or the errno of opening it, with a line that names file and line.
+ * *ret_config is set on success only; nat_config_free() it.
+ */
+int nat_settings_read(const char *path, uint32_t n_workers,
+		      struct nat_config *ret_config, struct mr_reason *ret_why);
+
+/* The same from memory; messages call the file name. */
+int nat_settings_parse(const char *name, const char *bytes, size_t n_bytes,
+		       uint32_t n_workers, struct nat_config *ret_config,
+		       struct mr_reason *ret_why);
+
+struct yaml_key; /* support/yaml_keys.h */
+
+/* All keys, with those of nested mappings; the last has no name.
+ * docs/nat-config.md describes them. */
+const struct yaml_key *nat_keys(void);
+
+/* A key with a value, at the top level or in a section. */
+struct nat_key {
+	const struct yaml_key *key;
+	size_t offset; /* of its member in struct nat_config */
+	char name[64]; /* "timeouts: udp" */
+};
+
+/* Key i; false after the last. */
+bool nat_key_at(uint32_t i, struct nat_key *ret);
+
+/* One more address of a side: 10.0.0.1/24. False, and why. */
+bool nat_add_address(struct nat_side_config *side, const char *text,
+		     struct mr_reason *ret_why);
+
+/*
+ * What a running translator cannot change: false, and the first key that
+ * differs.
+ */
+bool nat_config_can_follow(const struct nat_config *config,
+			   const struct nat_config *next,
+			   struct nat_key *ret_key);
+
 /* Addresses of a range. */
 static inline uint64_t nat_range_n(const struct nat_range *range)
 {
 	return (uint64_t)range->last - range->first + 1;
+}
+
+/* Addresses of the inside networks. */
+static inline uint64_t nat_config_n_subscribers(const struct nat_config *config)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < config->n_subscribers; i++)
+		n += (uint64_t)~config->subscribers[i].mask + 1;
+	return n;
 }
 
 static inline bool nat_prefix_has(const struct nat_prefix *prefix,

@@ -485,10 +485,9 @@ static int check_blocks(const struct nat_config *config,
 	const uint32_t first_block = (p->first + block - 1) / block;
 	const uint32_t end_block = (p->last + 1u) / block;
 	const uint64_t n_per_addr = end_block - first_block;
-	uint64_t n_subscribers = 0, n_blocks = 0;
+	const uint64_t n_subscribers = nat_config_n_subscribers(config);
+	uint64_t n_blocks = 0;
 
-	for (uint32_t i = 0; i < config->n_subscribers; i++)
-		n_subscribers += (uint64_t)~config->subscribers[i].mask + 1;
 	for (uint32_t i = 0; i < config->n_pool; i++)
 		n_blocks += n_per_addr * nat_range_n(&config->pool[i]);
 	if (n_blocks < n_subscribers)

@@ -5,11 +5,10 @@
  * run time.
  */
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "keys.h"
+#include "support/yaml_keys.h"
 #include "values.h"
 
 enum { MAX_MTU = 65535, MAX_RECORDS = 1 << 26, MAX_PROTOCOLS = 8 };
@@ -23,6 +22,7 @@ enum { MAX_MTU = 65535, MAX_RECORDS = 1 << 26, MAX_PROTOCOLS = 8 };
 READER(addr)
 READER(duration)
 READER(prefix)
+READER(protocol)
 READER(range)
 
 /* uint16_t [2]: first and last */
@@ -132,28 +132,6 @@ static bool read_inside_end(const char *text, void *to, struct mr_reason *why)
 			   "'%s': give only the first port; the others follow "
 			   "from those of outside",
 			   text);
-}
-
-static const char *const proto_words[] = { "udp", "tcp", "icmp", NULL };
-
-static bool read_protocol(const char *text, void *to, struct mr_reason *why)
-{
-	static const uint8_t numbers[] = { IPPROTO_UDP, IPPROTO_TCP,
-					   IPPROTO_ICMP };
-	uint8_t *proto = to;
-	uint32_t value;
-
-	if (value_number(text, 1, 255, &value, why)) {
-		*proto = (uint8_t)value;
-		return true;
-	}
-	if (!value_word(text, proto_words, &value, why))
-		return value_wrong(why,
-				   "'%.20s' is not one of udp, tcp, icmp, or a "
-				   "number from 1 to 255",
-				   text);
-	*proto = numbers[value];
-	return true;
 }
 
 static bool read_forward_proto(const char *text, void *to,

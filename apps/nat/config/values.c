@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Addresses in text form. */
+/* Addresses and protocols in text form. */
 #include <arpa/inet.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -139,6 +140,26 @@ bool value_end(const char *text, uint32_t *ret_addr, uint16_t *ret_first,
 			text);
 	return value_addr(piece, ret_addr, ret_why) &&
 	       value_ports(rest, ret_first, ret_last, ret_why);
+}
+
+bool value_protocol(const char *text, uint8_t *ret, struct mr_reason *ret_why)
+{
+	static const char *const words[] = { "udp", "tcp", "icmp", NULL };
+	static const uint8_t numbers[] = { IPPROTO_UDP, IPPROTO_TCP,
+					   IPPROTO_ICMP };
+	uint32_t value;
+
+	if (value_number(text, 1, 255, &value, ret_why)) {
+		*ret = (uint8_t)value;
+		return true;
+	}
+	if (!value_word(text, words, &value, ret_why))
+		return value_wrong(ret_why,
+				   "'%.20s' is not one of udp, tcp, icmp, or a "
+				   "number from 1 to 255",
+				   text);
+	*ret = numbers[value];
+	return true;
 }
 
 bool value_mac(const char *text, uint8_t ret[6], struct mr_reason *ret_why)

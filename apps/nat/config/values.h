@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Addresses in text form, for the configuration file and the command line. They
- * return the same as those of support/values.h.
+ * Addresses and protocols in text form, for the configuration file and the
+ * command line. They return the same as those of support/values.h.
  */
 #ifndef NAT_VALUES_H
 #define NAT_VALUES_H
@@ -30,6 +30,9 @@ bool value_ports(const char *text, uint16_t *ret_first, uint16_t *ret_last,
 /* 192.0.2.1:80 or 192.0.2.1:8000-8009. */
 bool value_end(const char *text, uint32_t *ret_addr, uint16_t *ret_first,
 	       uint16_t *ret_last, struct mr_reason *ret_why);
+
+/* udp, tcp, icmp, or 1 to 255. */
+bool value_protocol(const char *text, uint8_t *ret, struct mr_reason *ret_why);
 
 bool value_mac(const char *text, uint8_t ret[6], struct mr_reason *ret_why);
 

@@ -9,7 +9,6 @@
 
 #include "app.h"
 #include "config/addrs.h"
-#include "config/keys.h"
 #include "control.h"
 #include "keep.h"
 #include "support/background.h"

@@ -8,7 +8,6 @@
 
 #include <jansson.h>
 
-#include "client.h"
 #include "control.h"
 #include "support/text.h"
 

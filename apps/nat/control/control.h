@@ -22,8 +22,14 @@
 
 #include <millrace/millrace.h>
 
+#include "options.h"
+
 struct app;
 struct nat_control;
+
+/* client.c: ask a running instance, and print the answer. Returns the exit
+ * status. */
+int nat_client_ask(const struct options *options);
 
 /* The socket of an instance; only its owner may connect. False: too long. */
 bool nat_control_path(const char *instance, char *ret_path, size_t n_bytes);

@@ -3,8 +3,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "config/keys.h"
-#include "config/settings.h"
 #include "config/values.h"
 #include "options.h"
 

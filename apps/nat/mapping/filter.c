@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Filters that select sessions. */
 #include <arpa/inet.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,23 +17,6 @@ static bool take_net(const char *text, struct nat_prefix *ret,
 		return value_prefix(text, ret, why);
 	ret->mask = UINT32_MAX;
 	return value_addr(text, &ret->addr, why);
-}
-
-static bool take_proto(const char *text, uint8_t *ret, struct mr_reason *why)
-{
-	static const char *const words[] = { "udp", "tcp", "icmp", NULL };
-	static const uint8_t numbers[] = { IPPROTO_UDP, IPPROTO_TCP,
-					   IPPROTO_ICMP };
-	uint32_t value;
-
-	if (value_number(text, 1, 255, &value, why)) {
-		*ret = (uint8_t)value;
-		return true;
-	}
-	if (!value_word(text, words, &value, why))
-		return false;
-	*ret = numbers[value];
-	return true;
 }
 
 static bool take_term(struct nat_filter *filter, const char *term,
@@ -66,7 +48,7 @@ static bool take_term(struct nat_filter *filter, const char *term,
 		filter->port = (uint16_t)port;
 		return true;
 	default:
-		return take_proto(value, &filter->proto, why);
+		return value_protocol(value, &filter->proto, why);
 	}
 }
 

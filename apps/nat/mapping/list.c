@@ -117,64 +117,6 @@ uint32_t nat_maps_list(const struct nat_maps *maps, uint64_t *cursor,
 	return n_filled;
 }
 
-/* Restore the mapping of a saved session, with its external end. */
-static int restore_outside(struct nat_maps *maps,
-			   const struct nat_session *session,
-			   uint32_t subscriber_id, uint32_t id, uint32_t now_s)
-{
-	uint32_t proto = nat_proto_of(session->inside.proto);
-	const struct nat_tuple outside = {
-		.addr = session->outside.addr,
-		.port = session->outside.port,
-		.proto = session->inside.proto,
-		.realm = session->inside.realm,
-	};
-	uint32_t addr = ntohl(outside.addr), place;
-
-	if (proto == NAT_PROTOS) {
-		if (nat_external_index(&maps->ports->externals, addr) ==
-			    NAT_EXTERNAL_NONE ||
-		    nat_other_shard(addr, maps->n_shards) != maps->shard)
-			return -EINVAL;
-		return nat_other_add(maps, &outside, id) == 0 ? 0 : -EADDRINUSE;
-	}
-	place = nat_ports_place(maps->ports, proto, addr, ntohs(outside.port));
-	if (place == NAT_PLACE_NONE || !nat_ports_in_range(maps->ports, place))
-		return -EINVAL;
-	return nat_ports_take_place(maps->ports, place, subscriber_id, id,
-				    now_s) ?
-		       0 :
-		       -EADDRINUSE;
-}
-
-static int restore_mapping(struct nat_maps *maps,
-			   const struct nat_session *session,
-			   uint32_t subscriber_id, uint32_t last_s,
-			   uint32_t now_s, uint32_t *ret_id)
-{
-	bool has_ports = nat_proto_of(session->inside.proto) != NAT_PROTOS;
-	uint32_t limit = maps->config->max_per_subscriber;
-	uint32_t id;
-	int err;
-
-	if (maps->n_mappings >= maps->max_mappings ||
-	    (limit > 0 &&
-	     nat_subscriber_at(maps->subscribers, subscriber_id)->n_mappings >=
-		     limit) ||
-	    mr_flow_add(maps->table, &session->inside, &id) < 0)
-		return -ENOSPC;
-	err = restore_outside(maps, session, subscriber_id, id, now_s);
-	if (err < 0) {
-		mr_flow_remove(maps->table, id);
-		return err;
-	}
-	nat_map_fill(maps, id, session->outside,
-		     has_ports ? 0 : NAT_MAP_ADDRESS, subscriber_id, last_s);
-	nat_map_begin(maps, id, now_s);
-	*ret_id = id;
-	return 0;
-}
-
 /* Restore its remote end, as the first session or a further one. */
 static int restore_remote(struct nat_maps *maps,
 			  const struct nat_session *session, uint32_t id,
@@ -223,22 +165,25 @@ static bool is_sound(const struct nat_maps *maps,
 		 session->outside.port == 0));
 }
 
-static int restore_new(struct nat_maps *maps, const struct nat_session *session,
-		       uint32_t ordinal, uint32_t last_s, uint32_t now_s,
-		       uint32_t *ret_id)
+/* Whether this worker gives out such external ends. */
+static bool has_outside(const struct nat_maps *maps,
+			const struct nat_session *session)
 {
-	uint32_t subscriber_id = nat_subscriber_get(
-		maps->subscribers, session->inside.addr, session->inside.realm);
-	int err;
+	const struct nat_tuple outside = {
+		.addr = session->outside.addr,
+		.port = session->outside.port,
+		.proto = session->inside.proto,
+		.realm = session->inside.realm,
+	};
+	const uint32_t addr = ntohl(outside.addr);
+	const uint32_t place = nat_place_of(maps->ports, &outside);
 
-	if (subscriber_id == MR_FLOW_NONE)
-		return -ENOSPC;
-	nat_subscriber_at(maps->subscribers, subscriber_id)->ordinal = ordinal;
-	err = restore_mapping(maps, session, subscriber_id, last_s, now_s,
-			      ret_id);
-	if (err < 0)
-		nat_subscriber_put(maps->subscribers, subscriber_id);
-	return err;
+	if (nat_proto_of(outside.proto) == NAT_PROTOS)
+		return nat_external_index(&maps->ports->externals, addr) !=
+			       NAT_EXTERNAL_NONE &&
+		       nat_other_shard(addr, maps->n_shards) == maps->shard;
+	return place != NAT_PLACE_NONE &&
+	       nat_ports_in_range(maps->ports, place);
 }
 
 int nat_maps_restore(struct nat_maps *maps, const struct nat_session *session,
@@ -248,19 +193,24 @@ int nat_maps_restore(struct nat_maps *maps, const struct nat_session *session,
 						  session->inside.addr);
 	uint32_t last_s = now_s - session->age_s, id;
 	const struct nat_map *map;
-	int err;
 
 	if (!is_sound(maps, session))
 		return -EINVAL;
 	nat_maps_find_out(maps, &session->inside, 1, &id);
 	if (id == MR_FLOW_NONE) {
 		if (ordinal == NAT_NO_ORDINAL ||
-		    session->flags & NAT_MAP_STATIC)
+		    session->flags & NAT_MAP_STATIC ||
+		    !has_outside(maps, session))
 			return -EINVAL;
-		err = restore_new(maps, session, ordinal, last_s, now_s, &id);
-		return err < 0 ?
-			       err :
-			       restore_remote(maps, session, id, last_s, now_s);
+		switch (nat_map_make(maps, &session->inside, ordinal,
+				     session->outside, last_s, now_s, &id)) {
+		case NAT_OK:
+			return restore_remote(maps, session, id, last_s, now_s);
+		case NAT_DROP_NO_PORT:
+			return -EADDRINUSE;
+		default:
+			return -ENOSPC;
+		}
 	}
 	map = nat_map_at(maps, id);
 	if (map->outside_addr != session->outside.addr ||

@@ -82,9 +82,9 @@ static int make_tables(struct nat_maps *maps, uint32_t now_s,
 				 sizeof(struct nat_further), n_sessions,
 				 &maps->sessions, reterr_why);
 	if (err == 0)
-		err = nat_subscribers_create(maps->ctx, n_subscribers,
-					     nat_random_u64(&maps->random) | 1,
-					     &maps->subscribers, reterr_why);
+		err = make_table(maps, NAT_SUBSCRIBER_KEY,
+				 sizeof(struct nat_subscriber), n_subscribers,
+				 &maps->subscribers, reterr_why);
 	if (err == 0)
 		err = mr_wheel_create(maps->ctx, n_maps, WHEEL_SLOTS, now_s,
 				      &maps->wheel, reterr_why);
@@ -281,14 +281,7 @@ static void find_places(const struct nat_maps *maps,
 			uint32_t *places)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t proto = nat_proto_of(outside[i].proto);
-
-		places[i] = NAT_PLACE_NONE;
-		if (proto == NAT_PROTOS)
-			continue;
-		places[i] = nat_ports_place(maps->ports, proto,
-					    ntohl(outside[i].addr),
-					    ntohs(outside[i].port));
+		places[i] = nat_place_of(maps->ports, &outside[i]);
 		if (places[i] != NAT_PLACE_NONE)
 			__builtin_prefetch(&maps->ports->index[places[i]]);
 	}

@@ -24,9 +24,7 @@
 #include <millrace/millrace.h>
 
 #include "config/config.h"
-#include "ports/event.h"
-#include "ports/reason.h"
-#include "ports/shard.h"
+#include "ports/ports.h"
 
 /* The key of a mapping. addr, port: network order; ICMP: port is the id. */
 struct nat_tuple {

@@ -28,7 +28,8 @@ void nat_map_fill(struct nat_maps *maps, uint32_t id, struct nat_remote outside,
 	map->last_s = last_s;
 }
 
-void nat_map_begin(struct nat_maps *maps, uint32_t id, uint32_t now_s)
+/* Activate a mapping, for its subscriber. */
+static void begin(struct nat_maps *maps, uint32_t id, uint32_t now_s)
 {
 	const struct nat_map *map = nat_map_at(maps, id);
 
@@ -137,36 +138,54 @@ static enum nat_reason take_addr(struct nat_maps *maps, uint32_t subscriber_id,
 	return NAT_DROP_NO_PORT;
 }
 
+/* The one that it had before. */
+static bool take_again(struct nat_maps *maps, uint32_t subscriber_id,
+		       uint32_t id, uint32_t now_s,
+		       const struct nat_remote *outside)
+{
+	const struct nat_tuple *inside = &nat_map_at(maps, id)->inside;
+	const struct nat_tuple end = { outside->addr, outside->port,
+				       inside->proto, inside->realm };
+
+	if (nat_proto_of(end.proto) == NAT_PROTOS)
+		return nat_other_add(maps, &end, id) == 0;
+	return nat_ports_take_place(maps->ports,
+				    nat_place_of(maps->ports, &end),
+				    subscriber_id, id, now_s);
+}
+
 /* The external end of a new mapping. */
 static enum nat_reason take_outside(struct nat_maps *maps,
 				    uint32_t subscriber_id, uint32_t id,
-				    uint32_t now_s,
-				    struct nat_remote *ret_outside)
+				    uint32_t now_s, struct nat_remote *outside)
 {
 	const struct nat_tuple *inside = &nat_map_at(maps, id)->inside;
 	uint32_t proto = nat_proto_of(inside->proto), place;
 	enum nat_reason reason;
 
+	if (outside->addr != 0)
+		return take_again(maps, subscriber_id, id, now_s, outside) ?
+			       NAT_OK :
+			       NAT_DROP_NO_PORT;
 	if (proto == NAT_PROTOS)
 		return take_addr(maps, subscriber_id, id, inside->realm,
-				 ret_outside);
+				 outside);
 	reason = nat_ports_take(maps->ports, proto, subscriber_id,
 				ntohs(inside->port), id, now_s, &place);
 	if (reason != NAT_OK)
 		return reason;
-	ret_outside->addr = htonl(nat_ports_addr_of(maps->ports, place));
-	ret_outside->port = htons(nat_ports_port_of(maps->ports, place));
+	outside->addr = htonl(nat_ports_addr_of(maps->ports, place));
+	outside->port = htons(nat_ports_port_of(maps->ports, place));
 	return NAT_OK;
 }
 
 /* Everything has been checked but the ports. */
 static enum nat_reason make(struct nat_maps *maps,
 			    const struct nat_tuple *inside,
-			    uint32_t subscriber_id, uint32_t now_s,
-			    uint32_t *ret_id)
+			    uint32_t subscriber_id, struct nat_remote outside,
+			    uint32_t last_s, uint32_t now_s, uint32_t *ret_id)
 {
 	bool has_ports = nat_proto_of(inside->proto) != NAT_PROTOS;
-	struct nat_remote outside;
 	enum nat_reason reason;
 	uint32_t id;
 
@@ -178,16 +197,16 @@ static enum nat_reason make(struct nat_maps *maps,
 		return reason;
 	}
 	nat_map_fill(maps, id, outside, has_ports ? 0 : NAT_MAP_ADDRESS,
-		     subscriber_id, now_s);
-	nat_map_begin(maps, id, now_s);
+		     subscriber_id, last_s);
+	begin(maps, id, now_s);
 	*ret_id = id;
 	return NAT_OK;
 }
 
-static enum nat_reason open_new(struct nat_maps *maps,
-				const struct nat_tuple *inside,
-				uint32_t ordinal, uint32_t now_s,
-				uint32_t *ret_id)
+enum nat_reason nat_map_make(struct nat_maps *maps,
+			     const struct nat_tuple *inside, uint32_t ordinal,
+			     struct nat_remote outside, uint32_t last_s,
+			     uint32_t now_s, uint32_t *ret_id)
 {
 	uint32_t limit = maps->config->max_per_subscriber;
 	struct nat_subscriber *subscriber;
@@ -204,8 +223,10 @@ static enum nat_reason open_new(struct nat_maps *maps,
 	subscriber->ordinal = ordinal;
 	reason = limit > 0 && subscriber->n_mappings >= limit ?
 			 NAT_DROP_QUOTA :
-			 make(maps, inside, subscriber_id, now_s, ret_id);
-	if (reason == NAT_DROP_QUOTA || reason == NAT_DROP_NO_PORT)
+			 make(maps, inside, subscriber_id, outside, last_s,
+			      now_s, ret_id);
+	if (outside.addr == 0 &&
+	    (reason == NAT_DROP_QUOTA || reason == NAT_DROP_NO_PORT))
 		log_refusal(maps, inside, subscriber, reason, now_s);
 	if (reason != NAT_OK)
 		nat_subscriber_put(maps->subscribers, subscriber_id);
@@ -229,7 +250,8 @@ enum nat_reason nat_maps_open(struct nat_maps *maps,
 	if (nat_proto_of(inside->proto) == NAT_PROTOS &&
 	    (!maps->config->passes_other_protocols || inside->proto == 0))
 		return NAT_DROP_PROTOCOL;
-	return open_new(maps, inside, ordinal, now_s, ret_id);
+	return nat_map_make(maps, inside, ordinal, (struct nat_remote){ 0 },
+			    now_s, now_s, ret_id);
 }
 
 void nat_other_remove(struct nat_maps *maps, const struct nat_tuple *outside,
@@ -249,15 +271,9 @@ void nat_other_remove(struct nat_maps *maps, const struct nat_tuple *outside,
 static void give_outside(struct nat_maps *maps, uint32_t id, uint32_t now_s)
 {
 	const struct nat_map *map = nat_map_at(maps, id);
-	const struct nat_tuple outside = { map->outside_addr, map->outside_port,
-					   map->inside.proto,
-					   map->inside.realm };
-	uint32_t proto = nat_proto_of(outside.proto);
-	uint32_t place = NAT_PLACE_NONE;
+	const struct nat_tuple outside = nat_outside_of(map);
+	const uint32_t place = nat_place_of(maps->ports, &outside);
 
-	if (proto != NAT_PROTOS)
-		place = nat_ports_place(maps->ports, proto, ntohl(outside.addr),
-					ntohs(outside.port));
 	if (place == NAT_PLACE_NONE)
 		nat_other_remove(maps, &outside, id);
 	else if (map->flags & NAT_MAP_STATIC)

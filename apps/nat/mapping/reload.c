@@ -29,9 +29,7 @@ struct change {
 static bool is_in_the_way(const struct change *change,
 			  const struct nat_map *map)
 {
-	const struct nat_tuple outside = { map->outside_addr, map->outside_port,
-					   map->inside.proto,
-					   map->inside.realm };
+	const struct nat_tuple outside = nat_outside_of(map);
 	const struct nat_tuple any = { .addr = map->inside.addr,
 				       .realm = map->inside.realm };
 	const struct nat_static_set *given = &change->given;
@@ -46,14 +44,14 @@ static bool has_outside(const struct nat_maps *maps,
 {
 	const struct nat_ports *ports =
 		change->ports != NULL ? change->ports : maps->ports;
-	uint32_t addr = ntohl(map->outside_addr), place;
-	uint32_t proto = nat_proto_of(map->inside.proto);
+	const struct nat_tuple outside = nat_outside_of(map);
+	const uint32_t place = nat_place_of(ports, &outside);
 
-	if (proto == NAT_PROTOS)
+	if (nat_proto_of(outside.proto) == NAT_PROTOS)
 		return change->config->passes_other_protocols &&
-		       nat_external_index(&ports->externals, addr) !=
+		       nat_external_index(&ports->externals,
+					  ntohl(outside.addr)) !=
 			       NAT_EXTERNAL_NONE;
-	place = nat_ports_place(ports, proto, addr, ntohs(map->outside_port));
 	return place != NAT_PLACE_NONE && nat_ports_in_range(ports, place);
 }
 
@@ -98,14 +96,13 @@ static void unpair(struct nat_maps *maps, const struct change *change)
 static bool enter(struct nat_maps *maps, uint32_t id, uint32_t now_s)
 {
 	const struct nat_map *map = nat_map_at(maps, id);
-	uint32_t proto = nat_proto_of(map->inside.proto), place;
+	const struct nat_tuple outside = nat_outside_of(map);
 
-	if (map->flags & NAT_MAP_STATIC || proto == NAT_PROTOS)
-		return true;
-	place = nat_ports_place(maps->ports, proto, ntohl(map->outside_addr),
-				ntohs(map->outside_port));
-	return nat_ports_take_place(maps->ports, place, map->subscriber, id,
-				    now_s);
+	return map->flags & NAT_MAP_STATIC ||
+	       nat_proto_of(outside.proto) == NAT_PROTOS ||
+	       nat_ports_take_place(maps->ports,
+				    nat_place_of(maps->ports, &outside),
+				    map->subscriber, id, now_s);
 }
 
 static void enter_all(struct nat_maps *maps, uint32_t now_s)
@@ -312,12 +309,9 @@ static bool can_enter(const struct nat_maps *maps,
 		      const struct nat_static *what)
 {
 	const struct nat_ports *ports = maps->ports;
-	uint32_t proto = nat_proto_of(what->outside.proto), place, id;
+	const uint32_t place = nat_place_of(ports, &what->outside);
+	uint32_t id;
 
-	if (proto == NAT_PROTOS)
-		return true;
-	place = nat_ports_place(ports, proto, ntohl(what->outside.addr),
-				ntohs(what->outside.port));
 	if (place == NAT_PLACE_NONE)
 		return true;
 	/* A block counts the ports that it can give. */

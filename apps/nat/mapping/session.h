@@ -12,8 +12,6 @@
 #define NAT_SESSION_H
 
 #include "map.h"
-#include "ports/ports.h"
-#include "ports/random.h"
 #include "ports/subscriber.h"
 #include "rule.h"
 #include "static.h"
@@ -97,6 +95,24 @@ static inline struct nat_further *nat_further_at(const struct nat_maps *maps,
 						 uint32_t id)
 {
 	return mr_flow_record(maps->sessions, id);
+}
+
+static inline struct nat_tuple nat_outside_of(const struct nat_map *map)
+{
+	return (struct nat_tuple){ map->outside_addr, map->outside_port,
+				   map->inside.proto, map->inside.realm };
+}
+
+/* The place of an external end in the array; NAT_PLACE_NONE: it has none. */
+static inline uint32_t nat_place_of(const struct nat_ports *ports,
+				    const struct nat_tuple *outside)
+{
+	const uint32_t proto = nat_proto_of(outside->proto);
+
+	return proto == NAT_PROTOS ?
+		       NAT_PLACE_NONE :
+		       nat_ports_place(ports, proto, ntohl(outside->addr),
+				       ntohs(outside->port));
 }
 
 /* When what was last used at last_s ends. A second counts whole. */
@@ -193,11 +209,15 @@ int nat_maps_make_ports(struct nat_maps *maps, const struct nat_config *config,
 			struct nat_ports **ret_ports,
 			struct mr_reason *reterr_why);
 
-/* open.c: fill in a new mapping... */
+/* open.c: create a mapping for a subscriber. outside: its external end, which
+ * it had before; address 0: any. NAT_OK or the reasons of nat_maps_open(). */
+enum nat_reason nat_map_make(struct nat_maps *maps,
+			     const struct nat_tuple *inside, uint32_t ordinal,
+			     struct nat_remote outside, uint32_t last_s,
+			     uint32_t now_s, uint32_t *ret_id);
+/* Fill in the record of a new mapping. */
 void nat_map_fill(struct nat_maps *maps, uint32_t id, struct nat_remote outside,
 		  uint8_t flags, uint32_t subscriber_id, uint32_t last_s);
-/* ...and activate it, for its subscriber. */
-void nat_map_begin(struct nat_maps *maps, uint32_t id, uint32_t now_s);
 /* End a mapping and its sessions; a dynamic one's port goes into hold-down. */
 void nat_map_end(struct nat_maps *maps, uint32_t id, uint32_t now_s);
 /* The same if its external end is not entered; its subscriber stays. */

@@ -170,18 +170,6 @@ static void fill(struct nat_maps *maps, uint32_t id,
 	maps->n_static++;
 }
 
-/* The index of an external end in the array; NAT_PLACE_NONE: use the hash. */
-static uint32_t place_of(const struct nat_maps *maps,
-			 const struct nat_tuple *outside)
-{
-	uint32_t proto = nat_proto_of(outside->proto);
-
-	return proto == NAT_PROTOS ?
-		       NAT_PLACE_NONE :
-		       nat_ports_place(maps->ports, proto, ntohl(outside->addr),
-				       ntohs(outside->port));
-}
-
 /* Create a mapping, with the memory for its external end. */
 static int make(struct nat_maps *maps, struct nat_static *what)
 {
@@ -258,12 +246,10 @@ void nat_static_set_convert(struct nat_maps *maps, struct nat_static_set *given,
 static void enter(struct nat_maps *maps, uint32_t id)
 {
 	const struct nat_map *map = nat_map_at(maps, id);
-	const struct nat_tuple outside = { map->outside_addr, map->outside_port,
-					   map->inside.proto,
-					   map->inside.realm };
+	const struct nat_tuple outside = nat_outside_of(map);
 	struct nat_subscriber *subscriber =
 		nat_subscriber_at(maps->subscribers, map->subscriber);
-	uint32_t place = place_of(maps, &outside);
+	const uint32_t place = nat_place_of(maps->ports, &outside);
 	uint32_t index = nat_external_index(&maps->ports->externals,
 					    ntohl(outside.addr));
 

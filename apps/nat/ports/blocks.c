@@ -25,14 +25,6 @@ static size_t block_bits_bytes(const struct nat_ports *ports)
 	return (size_t)ports->n_sets * ports->block_words * sizeof(uint64_t);
 }
 
-static void *reserve(size_t n_bytes)
-{
-	void *memory = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	return memory == MAP_FAILED ? NULL : memory;
-}
-
 /* Only whole blocks in the port range: a computed one is never smaller. */
 static void whole_blocks(struct nat_ports *ports, uint32_t size)
 {
@@ -48,7 +40,7 @@ static void whole_blocks(struct nat_ports *ports, uint32_t size)
 static void fit_deterministic(struct nat_ports *ports,
 			      const struct nat_config *config)
 {
-	uint64_t n_subscribers = nat_subscriber_count(config);
+	uint64_t n_subscribers = nat_config_n_subscribers(config);
 	uint32_t size = config->ports.block > 0 ? config->ports.block : 32768;
 
 	for (;; size /= 2) {
@@ -80,8 +72,8 @@ int nat_blocks_init(struct nat_ports *ports, const struct nat_config *config)
 	ports->blocks_per_set = (ports->n_slots + ports->config.block - 1) /
 				ports->config.block;
 	ports->block_words = nat_bits_memory(ports->blocks_per_set);
-	ports->blocks = reserve(blocks_bytes(ports));
-	ports->block_bits = reserve(block_bits_bytes(ports));
+	ports->blocks = nat_set_reserve(blocks_bytes(ports));
+	ports->block_bits = nat_set_reserve(block_bits_bytes(ports));
 	if (ports->blocks == NULL || ports->block_bits == NULL)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < ports->n_sets; i++)

@@ -34,10 +34,13 @@ static void merge(struct nat_externals *externals)
 
 static bool alloc_ranges(struct nat_externals *externals, uint32_t n_max)
 {
-	externals->ranges = calloc(2ull * n_max, sizeof(*externals->ranges));
-	if (externals->ranges != NULL)
-		externals->by_index = externals->ranges + n_max;
-	return externals->ranges != NULL;
+	externals->ranges =
+		calloc(2ull * n_max + 1, sizeof(*externals->ranges));
+	if (externals->ranges == NULL)
+		return false;
+	externals->ranges[0].first = 1; /* contains nothing, if none follows */
+	externals->by_index = externals->ranges + n_max;
+	return true;
 }
 
 int nat_externals_init(struct nat_externals *externals,
@@ -68,6 +71,15 @@ void nat_externals_fini(struct nat_externals *externals)
 	*externals = (struct nat_externals){ 0 };
 }
 
+/* With by_index filled in. */
+static void sort(struct nat_externals *externals)
+{
+	memcpy(externals->ranges, externals->by_index,
+	       externals->n_ranges * sizeof(*externals->ranges));
+	qsort(externals->ranges, externals->n_ranges,
+	      sizeof(*externals->ranges), by_first);
+}
+
 static void append(struct nat_externals *externals, uint64_t first,
 		   uint64_t last)
 {
@@ -77,6 +89,21 @@ static void append(struct nat_externals *externals, uint64_t first,
 		(struct nat_external_range){ (uint32_t)first, (uint32_t)last,
 					     externals->n_addrs };
 	externals->n_addrs += (uint32_t)(last - first) + 1;
+}
+
+int nat_ordinals_init(struct nat_externals *ordinals,
+		      const struct nat_config *config)
+{
+	*ordinals = (struct nat_externals){ 0 };
+	if (!alloc_ranges(ordinals, config->n_subscribers))
+		return -ENOMEM;
+	for (uint32_t i = 0; i < config->n_subscribers; i++) {
+		const struct nat_prefix *net = &config->subscribers[i];
+
+		append(ordinals, net->addr, net->addr | ~net->mask);
+	}
+	sort(ordinals);
+	return 0;
 }
 
 /* Append what is new in a range, continuing with *i in old. False: a range of
@@ -120,10 +147,7 @@ bool nat_externals_extend(const struct nat_externals *old,
 		nat_externals_fini(&externals);
 		return false;
 	}
-	memcpy(externals.ranges, externals.by_index,
-	       externals.n_ranges * sizeof(*externals.ranges));
-	qsort(externals.ranges, externals.n_ranges, sizeof(*externals.ranges),
-	      by_first);
+	sort(&externals);
 	*ret_externals = externals;
 	return true;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The addresses with shared ports: the pool of the configuration, in any number
- * of ranges. Each has an index, without gaps, for arrays. It does not change
- * when addresses are added.
+ * Ranges of addresses, each of which has an index, without gaps: those with
+ * shared ports, the pool of the configuration, for arrays; they keep their
+ * indices when addresses are added. And those of subscribers.
  */
 #ifndef NAT_EXTERNAL_H
 #define NAT_EXTERNAL_H
@@ -29,6 +29,13 @@ int nat_externals_init(struct nat_externals *externals,
 void nat_externals_fini(struct nat_externals *externals);
 
 /*
+ * The addresses of the inside networks, in configuration order, from which
+ * deterministic ports are computed (RFC 7422). 0 or -ENOMEM.
+ */
+int nat_ordinals_init(struct nat_externals *ordinals,
+		      const struct nat_config *config);
+
+/*
  * The addresses of next, with those of old keeping their indices. False: an
  * address is gone, there are more than n_max, or no memory.
  */
@@ -36,7 +43,7 @@ bool nat_externals_extend(const struct nat_externals *old,
 			  const struct nat_externals *next, uint32_t n_max,
 			  struct nat_externals *ret_externals);
 
-/* addr in host order; NAT_EXTERNAL_NONE: not in the pool. */
+/* addr in host order; NAT_EXTERNAL_NONE: in none of the ranges. */
 static inline uint32_t nat_external_index(const struct nat_externals *externals,
 					  uint32_t addr)
 {

@@ -14,8 +14,7 @@ enum { N_SPARE = 64 };
 /* A set with a lower peak keeps its memory when it becomes empty. */
 enum { N_WORTH_TRIMMING = 256 };
 
-/* Address space that uses memory only where touched. */
-static void *reserve(size_t n_bytes)
+void *nat_set_reserve(size_t n_bytes)
 {
 	void *memory = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -84,8 +83,8 @@ static int alloc_arrays(struct nat_ports *ports)
 	ports->sets = calloc(ports->n_sets, sizeof(*ports->sets));
 	ports->full_memory = calloc((size_t)full_words * NAT_PROTOS,
 				    sizeof(*ports->full_memory));
-	ports->index = reserve(index_bytes(ports));
-	ports->bits = reserve(bits_bytes(ports));
+	ports->index = nat_set_reserve(index_bytes(ports));
+	ports->bits = nat_set_reserve(bits_bytes(ports));
 	if (ports->sets == NULL || ports->full_memory == NULL ||
 	    ports->index == NULL || ports->bits == NULL)
 		return -ENOMEM;
@@ -529,4 +528,26 @@ void nat_ports_stats(const struct nat_ports *ports,
 	for (uint32_t i = 0; i < ports->n_sets; i++)
 		if (i % ports->n_addrs_max < ports->externals.n_addrs)
 			stats->n_free += ports->sets[i].n_free;
+}
+
+uint32_t nat_subscriber_get(struct mr_flow_table *table, uint32_t addr,
+			    uint8_t realm)
+{
+	const uint32_t key[2] = { addr, realm };
+	uint32_t id = mr_flow_find(table, key);
+
+	if (id == MR_FLOW_NONE && mr_flow_add(table, key, &id) < 0)
+		return MR_FLOW_NONE;
+	return id;
+}
+
+void nat_subscriber_put(struct mr_flow_table *table, uint32_t id)
+{
+	const struct nat_subscriber *subscriber = nat_subscriber_at(table, id);
+	uint32_t n = subscriber->n_mappings + subscriber->n_static;
+
+	for (uint32_t proto = 0; proto < NAT_PROTOS; proto++)
+		n += subscriber->n_blocks[proto];
+	if (n == 0)
+		mr_flow_remove(table, id);
 }

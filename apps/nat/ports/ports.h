@@ -16,7 +16,6 @@
  *
  * Blocks are aligned runs of slots that belong to one subscriber as long as any
  * of its ports is in use or in hold-down.
- *
  */
 #ifndef NAT_PORTS_H
 #define NAT_PORTS_H
@@ -28,11 +27,49 @@
 
 #include "bits.h"
 #include "config/config.h"
-#include "event.h"
 #include "external.h"
 #include "random.h"
 #include "reason.h"
-#include "shard.h"
+
+/*
+ * Which external ports belong to this worker: those with (port >>
+ * NAT_SLICE_BITS) % n_shards == shard.
+ */
+enum { NAT_SLICE_BITS = 6 };
+
+/* The worker with the address-only mappings of an external address (host
+ * order), which is all that their packets contain. */
+static inline uint32_t nat_other_shard(uint32_t outside_addr, uint32_t n_shards)
+{
+	return outside_addr % n_shards;
+}
+
+/* The worker of an inside address. addr: network order. */
+static inline uint32_t nat_steer_subscriber(uint32_t addr, uint32_t n_workers)
+{
+	/* Addresses of a network differ in their last bits, which come first in
+	 * memory; the upper half of a product depends on all of them. */
+	const uint32_t hash = (addr * 0x9e3779b1u) ^ (addr >> 15);
+
+	return (uint32_t)(((uint64_t)(hash * 0x85ebca6bu) * n_workers) >> 32);
+}
+
+/* What happened, for the log. addr, port: network order. */
+struct nat_log_event {
+	enum {
+		NAT_LOG_BLOCK_BEGIN,
+		NAT_LOG_BLOCK_END,
+		NAT_LOG_MAPPING_BEGIN,
+		NAT_LOG_MAPPING_END,
+		NAT_LOG_NO_PORT,
+		NAT_LOG_QUOTA,
+	} what;
+	uint32_t now_s;
+	uint8_t proto;
+	uint32_t inside_addr, outside_addr;
+	uint16_t inside_port, outside_port, n_ports;
+};
+typedef void nat_log_fn(void *opaque, const struct nat_log_event *event);
 
 enum {
 	NAT_PLACE_NONE = UINT32_MAX,

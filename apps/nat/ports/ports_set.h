@@ -37,6 +37,9 @@ static inline uint32_t nat_set_room(const struct nat_ports *ports, uint32_t set)
 				       ports->sets[set].n_free;
 }
 
+/* Address space that uses memory only where touched; NULL: none. */
+void *nat_set_reserve(size_t n_bytes);
+
 /*
  * The index of the address for a new port or block, or NAT_EXTERNAL_NONE. A
  * paired subscriber keeps its address even if full: RFC 6888 REQ-2 is a MUST.

@@ -8,6 +8,7 @@
 
 #include <arpa/inet.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <millrace/flow.h>
@@ -31,16 +32,13 @@ struct nat_subscriber {
 	uint32_t reserved;
 };
 
-/* The caller owns the table. */
-int nat_subscribers_create(struct mr_ctx *ctx, uint32_t n_max, uint64_t seed,
-			   struct mr_flow_table **ret_table,
-			   struct mr_reason *reterr_why);
+enum { NAT_SUBSCRIBER_KEY = offsetof(struct nat_subscriber, n_mappings) };
 
 /* The number of a subscriber, created if necessary; MR_FLOW_NONE: no room. */
 uint32_t nat_subscriber_get(struct mr_flow_table *table, uint32_t addr,
 			    uint8_t realm);
 
-/* Remove it if it has nothing left. */
+/* Remove it if it has nothing left. ports.c */
 void nat_subscriber_put(struct mr_flow_table *table, uint32_t id);
 
 static inline struct nat_subscriber *
@@ -51,21 +49,12 @@ nat_subscriber_at(const struct mr_flow_table *table, uint32_t id)
 
 enum { NAT_NO_ORDINAL = NAT_EXTERNAL_NONE };
 
-/*
- * Its index among all addresses of the inside networks, in configuration order,
- * from which deterministic ports are computed (RFC 7422). NAT_NO_ORDINAL: in
- * none of them, spoofed. addr in network order. ordinals: from
- * nat_ordinals_init(); 0 or -ENOMEM; free with nat_externals_fini().
- */
+/* Its index among the ordinals of nat_ordinals_init(). NAT_NO_ORDINAL: in none
+ * of them, spoofed. addr in network order. */
 static inline uint32_t
 nat_subscriber_ordinal(const struct nat_externals *ordinals, uint32_t addr)
 {
 	return nat_external_index(ordinals, ntohl(addr));
 }
-int nat_ordinals_init(struct nat_externals *ordinals,
-		      const struct nat_config *config);
-
-/* The number of addresses in the inside networks. */
-uint64_t nat_subscriber_count(const struct nat_config *config);
 
 #endif

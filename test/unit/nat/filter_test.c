@@ -65,7 +65,7 @@ TEST(test_what_is_no_filter_is_said)
 		{ "port", "'port' is not a condition" },
 		{ "prot=udp", "'prot' is not one of: inside, outside, remote" },
 		{ "port=0", "'0' is not a whole number from 1 to 65535" },
-		{ "proto=sctpx", "'sctpx' is not one of: udp, tcp, icmp" },
+		{ "proto=sctpx", "'sctpx' is not one of udp, tcp, icmp, or a" },
 		{ "inside=10.0.0.1/24",
 		  "has bits set beyond its prefix length" },
 		{ "port=53,", "'' is not a condition" },

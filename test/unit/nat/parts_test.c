@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of apps/nat/ports/random.c, external.c, subscriber.c, reason.c and
- * bits.h. */
+/* Tests of apps/nat/ports/random.c, external.c, reason.c and bits.h. */
 #include "fixture.h"
 
 TEST(a_set_finds_what_a_scan_finds)
@@ -139,7 +138,7 @@ TEST(subscribers_have_a_place_in_their_networks)
 			 NAT_NO_ORDINAL);
 	assert_int_equal(nat_subscriber_ordinal(&ordinals, htonl(0x09ffffff)),
 			 NAT_NO_ORDINAL);
-	assert_int_equal(nat_subscriber_count(&config), 260);
+	assert_int_equal(nat_config_n_subscribers(&config), 260);
 	nat_externals_fini(&ordinals);
 }
 
