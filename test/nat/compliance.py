@@ -1,16 +1,18 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""docs/nat-compliance.md from the results of the tests of requirements.
+"""Keeps docs/nat-compliance.md and the tests of its requirements together.
 
 usage: compliance.py [--write]
 
-Runs the tests test_rfc*.py, whose plug-in (conftest.py) tells which test is of
-which requirement and how it ended, and compares the page with that; --write
-writes it. Exit code 1: the page differs, a test failed, a requirement of
-requirements.txt has no test, or a test claims one that is not there. 77: no
-pytest or no scapy.
+People write the requirements of the page, and a result where no test can show
+that a requirement is met. The tests and the other results are from a run of
+test_rfc*.py, whose plug-in (conftest.py) tells which test is of which
+requirement and how it ended; --write writes them. Exit code 1: the page
+differs, a test failed, a requirement has no test, or a test claims one that the
+page does not have. 77: no pytest or no scapy.
 """
 import json
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -18,58 +20,14 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parents[1] / "docs/nat-compliance.md"
 UNTESTED = ("not met", "not used", "does not apply")
-PARTLY = "partly"
 LEVELS = ("MUST", "MUST NOT", "SHOULD", "SHOULD NOT", "RECOMMENDED", "MAY",
           "note")
-HEAD = """# What the RFCs ask of a NAT, and what `mr-nat` does
-
-Made from the results of the tests in `test/nat` by `test/nat/compliance.py
---write`; `meson test -C build --suite nat` fails where it differs from them.
-The requirements are paraphrased. Each test sends packets through the
-translator with a simulated clock, and checks that it does what the requirement
-says, and nothing that it rules out; and does so again with the XDP program of
-`--offload` before it. *met*: all of its tests passed. *partly*, *not met*: the
-reason is beside it. *not used*: something that is allowed, and not done.
-Settings are the defaults unless the test says otherwise.
-"""
-
-
-class Requirement:
-    """One line of requirements.txt."""
-
-    def __init__(self, rfc, number, level, text):
-        self.rfc, self.number = rfc, number
-        self.level, self.text = level, text
-        self.result, self.why = None, None  # where a test is not all
-
-    @property
-    def key(self):
-        """As tests name it."""
-        return f"{self.rfc} {self.number}"
-
-
-def read_requirements():
-    """{key: Requirement} and {RFC: title}, in their order."""
-    requirements, titles, rfc, last = {}, {}, None, None
-    path = HERE / "requirements.txt"
-    for line in path.read_text(encoding="utf-8").splitlines():
-        if not line or line.startswith("#"):
-            continue
-        if line.startswith("RFC "):
-            rfc, _, titles_text = line.partition(": ")
-            titles[rfc] = titles_text
-        elif line.startswith("  ! "):
-            last.result, last.why = line[4:].split(" | ")
-            assert last.result in UNTESTED + (PARTLY,), line
-        else:
-            last = Requirement(rfc, *line.split(" | "))
-            assert last.level in LEVELS and last.key not in requirements, line
-            requirements[last.key] = last
-    return requirements, titles
+COUNTS = "| | " + " | ".join(LEVELS) + " | all |"
 
 
 def run_tests():
-    """{key: {test: outcome}} as the plug-in wrote it; and pytest's status."""
+    """{requirement: {test: outcome}} as the plug-in wrote it; and pytest's
+    status."""
     import pytest
 
     with tempfile.TemporaryDirectory() as folder:
@@ -83,55 +41,47 @@ def run_tests():
         return json.loads(results.read_text(encoding="utf-8")), status
 
 
-def complaints(requirements, results):
-    """What does not belong together."""
-    for key in results:
-        if key not in requirements:
-            yield f"{sorted(results[key])[0]}: there is no requirement {key}"
-    for key, requirement in requirements.items():
-        if requirement.result in UNTESTED and key in results:
-            yield f"{key} is {requirement.result}, and has a test"
-        elif requirement.result not in UNTESTED and key not in results:
-            yield f"{key}: no test has it"
-
-
-def result_of(requirement, outcomes):
-    """The cell of a requirement."""
+def result_of(said, outcomes):
+    """A requirement's result; said: what the page says. And how it counts."""
+    kind, _, why = said.partition(":")
     if any(outcome != "passed" for outcome in outcomes.values()):
-        return "**test failed**"
-    if requirement.result:
-        return f"{requirement.result}: {requirement.why}"
-    return "met" if outcomes else "**no test**"
+        said = kind = "test failed"
+    elif kind in UNTESTED and outcomes:
+        said = kind = "has a test"
+    elif kind not in UNTESTED and not outcomes:
+        said = kind = "no test"
+    elif not why:
+        said = kind = "met"
+    return said, kind
 
 
-def kind_of(cell):
-    """A word to count by."""
-    return cell.partition(":")[0].strip("*")
-
-
-def page(requirements, titles, results):
-    """The page."""
-    parts, counts = [], {}
-    for rfc, title in titles.items():
-        parts += [f"\n## {rfc}: {title}\n", "| requirement | level | what is "
-                  "asked | test | result |", "|---|---|---|---|---|"]
-        for key, r in requirements.items():
-            if r.rfc != rfc:
-                continue
+def written(text, results):
+    """The page with these results, and what is wrong."""
+    lines, counts, wrong, known, rfc = [], {}, [], set(), ""
+    for line in text.splitlines():
+        if line.startswith("## "):
+            rfc = line[3:].partition(":")[0]
+        cells = re.split(r" ?\| ?", line)
+        if len(cells) == 7 and cells[2] in LEVELS:
+            _, number, level, asked, _, said, _ = cells
+            key = f"{rfc} {number}"
+            known.add(key)
             outcomes = results.get(key, {})
-            cell = result_of(r, outcomes)
-            kinds = counts.setdefault(kind_of(cell), {})
-            kinds[r.level] = kinds.get(r.level, 0) + 1
-            tests = "<br>".join(f"`{t}`" for t in sorted(outcomes))
-            parts.append(f"| {r.number} | {r.level} | {r.text} | {tests} | "
-                         f"{cell} |")
-    table = ["\n| | " + " | ".join(LEVELS) + " | all |",
-             "|---|" + "---|" * (len(LEVELS) + 1)]
-    for kind, kinds in counts.items():
-        table.append(f"| {kind} | " + " | ".join(
-            str(kinds.get(level, "")) for level in LEVELS) +
-            f" | {sum(kinds.values())} |")
-    return HEAD + "\n".join(table + parts) + "\n"
+            said, kind = result_of(said, outcomes)
+            if kind in ("test failed", "has a test", "no test"):
+                wrong.append(f"{key}: {kind}")
+            counts.setdefault(kind, []).append(level)
+            tests = "<br>".join(f"`{test}`" for test in sorted(outcomes))
+            line = f"| {number} | {level} | {asked} | {tests} | {said} |"
+        lines.append(line)
+    at = lines.index(COUNTS) + 2
+    lines[at:lines.index("", at)] = [
+        f"| {kind} | " + " | ".join(str(levels.count(level) or "")
+                                    for level in LEVELS) +
+        f" | {len(levels)} |" for kind, levels in counts.items()]
+    wrong += [f"{min(results[key])}: there is no requirement {key}"
+              for key in results if key not in known]
+    return "\n".join(lines) + "\n", wrong
 
 
 def main():
@@ -148,13 +98,12 @@ def main():
     if reason:
         print(reason)
         return 77
-    requirements, titles = read_requirements()
     results, status = run_tests()
-    wrong = list(complaints(requirements, results))
-    text = page(requirements, titles, results)
+    before = PAGE.read_text(encoding="utf-8")
+    text, wrong = written(before, results)
     if "--write" in sys.argv[1:]:
         PAGE.write_text(text, encoding="utf-8")
-    elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text:
+    elif text != before:
         wrong.append(f"{PAGE.name} is not what the tests say: run "
                      "test/nat/compliance.py --write")
     print("\n".join(wrong))

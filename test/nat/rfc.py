@@ -11,7 +11,7 @@ OURS, OURS2 = "192.0.2.1", "192.0.2.2"
 
 
 def requirement(rfc, number):
-    """The test is about this line of requirements.txt."""
+    """The test is about this line of docs/nat-compliance.md."""
     return pytest.mark.requirement(f"{rfc} {number}")
 
 
