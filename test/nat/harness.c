@@ -396,26 +396,6 @@ void harness_advance_ms(struct harness *harness, uint32_t ms)
 	}
 }
 
-static int64_t map_counter(const struct harness *harness, const char *name)
-{
-	struct nat_maps_stats stats = { 0 };
-
-	nat_maps_stats(harness->maps, &stats);
-	if (strcmp(name, "mappings") == 0)
-		return (int64_t)stats.n_mappings;
-	if (strcmp(name, "sessions") == 0)
-		return (int64_t)stats.n_sessions;
-	if (strcmp(name, "subscribers") == 0)
-		return (int64_t)stats.n_subscribers;
-	if (strcmp(name, "created") == 0)
-		return (int64_t)stats.created;
-	if (strcmp(name, "expired") == 0)
-		return (int64_t)stats.expired;
-	if (strcmp(name, "quarantined") == 0)
-		return (int64_t)stats.n_quarantined;
-	return -1;
-}
-
 /* Frames that the XDP program forwarded. */
 static uint64_t n_offloaded(const struct harness *harness, uint32_t from)
 {
@@ -424,12 +404,21 @@ static uint64_t n_offloaded(const struct harness *harness, uint32_t from)
 		       simulated_n_sent(harness->offload.rules, from);
 }
 
+static struct nat_maps_stats maps_stats(const struct harness *harness)
+{
+	struct nat_maps_stats stats = { 0 };
+
+	nat_maps_stats(harness->maps, &stats);
+	return stats;
+}
+
 int64_t harness_counter(const struct harness *harness, const char *name)
 {
 	const struct nat_stats *s = nat_path_stats(harness->path);
 	const uint64_t from_inside = n_offloaded(harness, NAT_INSIDE);
 	const uint64_t from_outside = n_offloaded(harness, NAT_OUTSIDE);
 	const uint64_t offloaded = from_inside + from_outside;
+	const struct nat_maps_stats maps = maps_stats(harness);
 	const struct {
 		const char *name;
 		uint64_t value;
@@ -445,6 +434,12 @@ int64_t harness_counter(const struct harness *harness, const char *name)
 		  s->translated[NAT_OUTSIDE] + from_outside },
 		{ "hairpinned", s->hairpinned },
 		{ "excluded", s->excluded },
+		{ "mappings", maps.n_mappings },
+		{ "sessions", maps.n_sessions },
+		{ "subscribers", maps.n_subscribers },
+		{ "created", maps.created },
+		{ "expired", maps.expired },
+		{ "quarantined", maps.n_quarantined },
 	};
 
 	for (size_t i = 0; i < sizeof(counters) / sizeof(*counters); i++)
@@ -453,7 +448,7 @@ int64_t harness_counter(const struct harness *harness, const char *name)
 	for (uint32_t i = NAT_OK + 1; i < NAT_REASONS; i++)
 		if (strcmp(name, nat_reason_name(i)) == 0)
 			return (int64_t)s->drops[i];
-	return map_counter(harness, name);
+	return -1;
 }
 
 const char *harness_reason_name(uint32_t i)
@@ -565,7 +560,8 @@ int64_t harness_free(struct harness *harness)
 	nat_path_destroy(harness->path);
 	nat_maps_destroy(harness->maps);
 	nat_neighbours_destroy(harness->neighbours);
-	simulated_close(harness->offload.rules);
+	if (harness->offload.rules != NULL)
+		simulated_close(harness->offload.rules);
 	if (harness->pool != NULL)
 		n_left = harness_pages_in_use(harness);
 	mr_cache_destroy(harness->cache);

@@ -38,6 +38,7 @@ SESSION = ("proto", "inside", "inside_port", "outside", "outside_port",
            "n_out", "n_in")
 EVENT = ("what", "now_s", "proto", "inside", "inside_port", "outside",
          "outside_port", "n_ports")
+N_NUMBERS = {"sessions": len(SESSION), "windows": 16}  # of a row; harness.h
 MAX_FRAME = 65536 + 64
 
 
@@ -54,6 +55,7 @@ def load():
 
 
 LIB = load()
+BUFFER = ctypes.create_string_buffer(MAX_FRAME)
 
 
 def mac_of(address):
@@ -125,6 +127,13 @@ def keys():
         yield name.value.decode().replace(": ", ".")
 
 
+def reasons():
+    """The names of all drop reasons."""
+    i = 0
+    while (name := LIB.harness_reason_name(i := i + 1)) is not None:
+        yield name.decode()
+
+
 def side_of(options, name, i):
     """What a configuration file says about a side."""
     default = ("10.0.0.1/24", "192.0.2.1/24")[i]
@@ -188,16 +197,18 @@ class Nat:
     (mac_of()), and such requests are not in what comes out.
     checks_sums: every sum of what comes out must be right. Switch it off, or
     send with flags, where what goes in is wrong.
-    n_rules: that the XDP program has room for.
+    n_rules: that the XDP program has room for. lag: use that program, and
+    defer user space's own work, lag - 1 times out of lag.
     """
 
     def __init__(self, answers_arp=True, checks_sums=True, n_rules=8192,
-                 **options):
+                 lag=None, **options):
         self.answers_arp, self.checks_sums = answers_arp, checks_sums
         self.harness = ctypes.c_void_p(LIB.harness_new(options.pop("shard", 0),
                                                options.pop("n_shards", 1)))
-        if os.environ.get("MR_NAT_OFFLOAD"):
-            LIB.harness_offload(self.harness, 1, n_rules)
+        lag = lag or int(os.environ.get("MR_NAT_OFFLOAD", 0))
+        if lag:
+            LIB.harness_offload(self.harness, lag, n_rules)
         self.vlans = [options.get(f"{side}_vlan", 0) for side in SIDES]
         self.announced = []  # gratuitous ARP of the start
         self.options = options
@@ -211,7 +222,7 @@ class Nat:
     def _parse(self, function, options):
         """Give it a configuration file; ValueError has what it says."""
         why = ctypes.create_string_buffer(400)
-        text = options.get("file") or text_of(options)
+        text = options["file"] if "file" in options else text_of(options)
         if function(self.harness, text.encode(), "file" in options, why,
                     400) != 0:
             raise ValueError(why.value.decode())
@@ -253,15 +264,17 @@ class Nat:
             frame /= Dot1Q(vlan=self.vlans[side])
         return frame / packet
 
+    def frames(self, side):
+        """What came out, as bytes, and its flags."""
+        flags = ctypes.c_uint32()
+        while n := LIB.harness_recv(self.harness, side, BUFFER, MAX_FRAME,
+                                    ctypes.byref(flags)):
+            yield ctypes.string_at(BUFFER, n), flags.value
+
     def looped(self):
         """Frames for the workers that have their other ends, as bytes."""
-        buffer = ctypes.create_string_buffer(MAX_FRAME)
-        flags = ctypes.c_uint32()
-        frames = []
-        while n := LIB.harness_recv(self.harness, LOOP, buffer, MAX_FRAME,
-                                ctypes.byref(flags)):
-            assert wrong_sums(buffer.raw[:n]) == []
-            frames.append(buffer.raw[:n])
+        frames = [frame for frame, _ in self.frames(LOOP)]
+        assert not any(map(wrong_sums, frames))
         return frames
 
     def advance(self, seconds):
@@ -270,22 +283,15 @@ class Nat:
         return self._collect()
 
     def _take(self, side, checks):
-        """What came out, less the ARP requests that are answered here."""
-        buffer = ctypes.create_string_buffer(MAX_FRAME)
-        flags = ctypes.c_uint32()
+        """What came out, checked."""
         packets = []
-        while True:
-            n = LIB.harness_recv(self.harness, side, buffer, MAX_FRAME,
-                             ctypes.byref(flags))
-            if n == 0:
-                return packets
-            frame = buffer.raw[:n]
-            if checks and self.checks_sums and \
-                    not flags.value & CSUM_PARTIAL:
-                assert wrong_sums(frame) == [], Ether(frame).show(dump=True)
+        for frame, flags in self.frames(side):
             packet = Ether(frame)
-            packet.csum_flags = flags.value & (CSUM_VALID | CSUM_PARTIAL)
+            if checks and self.checks_sums and not flags & CSUM_PARTIAL:
+                assert wrong_sums(frame) == [], packet.show(dump=True)
+            packet.csum_flags = flags & (CSUM_VALID | CSUM_PARTIAL)
             packets.append(packet)
+        return packets
 
     def _answer(self, side, request):
         """Whether it was a request for a neighbour, which has answered."""
@@ -323,26 +329,24 @@ class Nat:
     @property
     def drops(self):
         """Frames that were given up, by reason; those used up are not."""
-        names, i = [], 1
-        while (name := LIB.harness_reason_name(i)) is not None:
-            names.append(name.decode())
-            i += 1
-        return {name: self.counter(name) for name in names
+        return {name: self.counter(name) for name in reasons()
                 if name != "taken" and self.counter(name)}
+
+    def rows(self, what):
+        """The numbers of "sessions", or of "windows" (offload.c)."""
+        n_each = N_NUMBERS[what]
+        n_max = self.counter("mappings") + self.counter("sessions")
+        numbers = (ctypes.c_uint32 * (n_max * n_each))()
+        n = getattr(LIB, f"harness_{what}")(self.harness, numbers, n_max)
+        return [numbers[i:i + n_each] for i in range(0, n * n_each, n_each)]
 
     @property
     def sessions(self):
         """Rows of the mappings' list, as dicts."""
-        n_max = 65536
-        numbers = (ctypes.c_uint32 * (n_max * len(SESSION)))()
-        n = LIB.harness_sessions(self.harness, numbers, n_max)
-        rows = []
-        for i in range(n):
-            row = numbers[i * len(SESSION):(i + 1) * len(SESSION)]
-            row = dict(zip(SESSION, row))
+        rows = [dict(zip(SESSION, row)) for row in self.rows("sessions")]
+        for row in rows:
             for name in ("inside", "outside", "remote"):
                 row[name] = str(ip_address(row[name]))
-            rows.append(row)
         return rows
 
     @property
@@ -357,6 +361,11 @@ class Nat:
                 row[name] = str(ip_address(row[name]))
             rows.append(row)
         return rows
+
+    def clear(self):
+        """End all sessions, as mr-nat clear does."""
+        LIB.harness_clear(self.harness)
+        return self._collect()
 
     def check(self):
         """The invariant of path.h, and pages: only frames that are held have any."""

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Rules of the harness: offload.h. */
+#include <errno.h>
 #include <netinet/in.h>
+
+#include <millrace/driver_base.h>
 
 #include "datapath/arp.h"
 #include "harness.h"
@@ -33,6 +36,8 @@ int offload_open(struct offload *offload, struct nat_path_config *path,
 
 	if (offload->lag == 0)
 		return 0;
+	if (simulated_open == NULL)
+		return mr_fail(reterr_why, -ENOTSUP, "built without XDP");
 	err = simulated_open(path->ctx, offload->n_max, NAT_NEIGHBOUR_SLOTS,
 			     (uint16_t)first_id, nat_id_step(n_owners),
 			     &offload->rules, reterr_why);

@@ -172,8 +172,6 @@ void simulated_close(struct mr_rules *rules)
 {
 	struct mr_port *ports[N_PORTS];
 
-	if (rules == NULL)
-		return;
 	memcpy(ports, rules->ports, sizeof(ports));
 	mr_rules_close(rules);
 	for (uint32_t i = 0; i < N_PORTS; i++)

@@ -21,6 +21,13 @@ enum simulated {
 	SIMULATED_FAILED, /* neither, which must not happen */
 };
 
+/* Weak: programs without simulated.c have none of these functions. */
+#pragma weak simulated_open
+#pragma weak simulated_close
+#pragma weak simulated_tick
+#pragma weak simulated_run
+#pragma weak simulated_n_sent
+
 /* Two ports, and a set of rules between them. Its memory is ctx's. */
 int simulated_open(struct mr_ctx *ctx, uint32_t n_rules, uint32_t n_hops,
 		   uint16_t first_id, uint16_t id_step,
