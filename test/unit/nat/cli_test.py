@@ -39,6 +39,7 @@ class Errors(unittest.TestCase):
         ("--config FILE, or --inside and --outside, is required", []),
         ("--inside and --outside, is required", SIDES[:2]),
         ("/nowhere/x: No such file", ["--config", "/nowhere/x"]),
+        ("/: Is a directory", ["--config", "/"]),
         ("unknown option '--nope'", ["--nope"]),
         ("unknown command 'eth0'; valid: sessions, clear, stats; give ports",
          [*SIDES, "eth0"]),
@@ -113,10 +114,20 @@ class Check(unittest.TestCase):
                          (0, "the configuration is good\n", ""))
 
     def test_less_than_an_rfc_asks_for_is_a_note(self):
-        status, out, err = self.check(self.SIDES + "timeouts: {udp: 30s}\n")
+        status, out, err = self.check(
+            self.SIDES.replace("gateway: 192.0.2.254", "") +
+            "timeouts: {udp: 119s, quarantine: 1}\nhairpin: no\npairing: no\n")
         self.assertEqual((status, out), (0, "the configuration is good\n"))
-        self.assertIn("note: timeouts: udp: 30 s is less than the 120 s of "
-                      "RFC 4787 REQ-5: MUST", err)
+        self.assertEqual(
+            [line.removeprefix("mr-nat: note: ") for line in err.splitlines()],
+            ["timeouts: udp: 119 s is less than the 120 s of RFC 4787 REQ-5: "
+             "MUST",
+             "timeouts: quarantine: 1 s is less than the 120 s of RFC 6888 "
+             "REQ-8: SHOULD",
+             "hairpin: off; RFC 4787 REQ-9 and RFC 5382 REQ-8: MUST",
+             "pairing: off; RFC 6888 REQ-2: MUST be the default",
+             "outside: no gateway; only hosts on its own networks are "
+             "reachable"])
 
     def test_a_wrong_one_names_file_and_line(self):
         status, out, err = self.check(self.SIDES + "pong: yes\n")
