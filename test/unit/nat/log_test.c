@@ -94,26 +94,6 @@ TEST_CTX(test_what_does_not_fit_is_counted_and_said)
 	unlink(path);
 }
 
-TEST_CTX(test_it_goes_on_in_another_file)
-{
-	struct nat_log *log = open_log(path);
-	struct mr_reason why;
-	char line[512], old[80];
-
-	nat_log_put(nat_log_ring(log, 0), &mapping);
-	assert_true(nat_log_write(log, 100, &why));
-	snprintf(old, sizeof(old), "%s.1", path);
-	assert_int_equal(rename(path, old), 0);
-	assert_int_equal(nat_log_reopen(log, &why), 0);
-	nat_log_put(nat_log_ring(log, 0), &mapping);
-	nat_log_put(nat_log_ring(log, 0), &mapping);
-	nat_log_destroy(log); /* writes what is left */
-	assert_int_equal(read_lines(old, line, sizeof(line)), 1);
-	assert_int_equal(read_lines(path, line, sizeof(line)), 2);
-	unlink(path);
-	unlink(old);
-}
-
 TEST_CTX(test_a_file_that_takes_no_more_is_said_once)
 {
 	struct nat_log *log = NULL;

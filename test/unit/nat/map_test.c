@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of apps/nat/mapping/map.c: lookups by burst, and memory that runs out. */
+/* Tests of apps/nat/mapping and ports: lookups by burst, work that is bounded,
+ * ports in hold-down, and memory that runs out. */
 #include "fixture.h"
 
 /* Longer than a table's own bursts, and not all of it there. */
@@ -46,4 +47,71 @@ TEST(memory_may_run_out_at_create)
 		fixture_end();
 	} while (err != 0);
 	assert_true(fail_at > 5);
+}
+
+TEST_STARTED(a_call_does_a_bounded_part)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < 1000; i++)
+		fixture_map(UDP, INSIDE + 1, (uint16_t)i);
+	for (uint32_t i = 0; i < 16; i++) {
+		uint32_t here = nat_maps_expire(fixture.maps, 1301);
+
+		assert_in_range(here, 1, 64);
+		n += here;
+		assert_int_equal(nat_maps_is_behind(fixture.maps), n < 1000);
+	}
+	/* Ports are due at once, too, and further sessions. */
+	nat_maps_expire(fixture.maps, 1301 + 122);
+	assert_true(nat_maps_is_behind(fixture.maps));
+	fixture_at(1301 + 122);
+	assert_false(nat_maps_is_behind(fixture.maps));
+	for (uint32_t i = 0; i < 200; i++)
+		fixture_out(fixture_map(TCP, INSIDE + 1, 1), REMOTE + i, 80,
+			    SYN);
+	nat_maps_expire(fixture.maps, fixture.now_s + 241);
+	assert_true(nat_maps_is_behind(fixture.maps));
+	assert_int_equal(n, 1000);
+}
+
+/* Batches are fewer than seconds: nothing may be freed early for it. */
+TEST_FIXTURE(a_quarantine_that_nobody_empties_keeps_what_it_has)
+{
+	fixture.config.timeouts.hold_down_s = 5;
+	fixture_start();
+	for (uint32_t i = 0; i < 20; i++) {
+		uint32_t id = fixture_map(UDP, INSIDE, (uint16_t)i);
+
+		nat_maps_close(fixture.maps, id, 1000 + i);
+	}
+	assert_int_equal(fixture_stats().n_quarantined, 20);
+	/* Freed at 1000 and up; the newest batch is of 1019. */
+	nat_ports_release(fixture.maps->ports, 1006, 100);
+	assert_int_equal(fixture_stats().n_quarantined, 19);
+	nat_ports_release(fixture.maps->ports, 1024, 100);
+	assert_in_range(fixture_stats().n_quarantined, 1, 19);
+	nat_ports_release(fixture.maps->ports, 1025, 100);
+	assert_int_equal(fixture_stats().n_quarantined, 0);
+	fixture_check_ports();
+}
+
+TEST(release_is_bounded_and_0_means_none)
+{
+	fixture_init();
+	fixture_start();
+	for (uint32_t i = 0; i < 10; i++)
+		nat_maps_close(fixture.maps,
+			       fixture_map(UDP, INSIDE, (uint16_t)i), 1000);
+	assert_int_equal(nat_ports_release(fixture.maps->ports, 2000, 3), 3);
+	assert_int_equal(nat_ports_release(fixture.maps->ports, 2000, 3), 3);
+	assert_int_equal(nat_ports_release(fixture.maps->ports, 2000, 9), 4);
+	fixture_end();
+	fixture_init();
+	fixture.config.timeouts.hold_down_s = 0;
+	fixture_start();
+	nat_maps_close(fixture.maps, fixture_map(UDP, INSIDE, 1), 1000);
+	assert_int_equal(fixture_stats().n_quarantined, 0);
+	fixture_check_ports();
+	fixture_end();
 }

@@ -138,35 +138,3 @@ TEST(segments_belong_where_they_are_expected)
 				fail_msg("%s: segment %u", windows[i].what, k);
 	}
 }
-
-/* RFC 7323 2.3: what is above 14 counts as 14. */
-TEST(scales_end_at_14)
-{
-	static const struct {
-		uint8_t scale;
-		uint32_t bytes;
-	} want[] = { { 0, 2 },
-		     { 14, 2 << 14 },
-		     { 15, 2 << 14 },
-		     { 33, 2 << 14 },
-		     { 255, 2 << 14 } };
-
-	for (uint32_t i = 0; i < sizeof(want) / sizeof(*want); i++) {
-		const uint8_t shift = nat_window_shift(want[i].scale);
-		struct nat_window window = { 0 };
-
-		nat_window_see(&window, NAT_OUT,
-			       &(struct nat_segment){ 9, 0, 1, 2, SYN, shift },
-			       true);
-		nat_window_see(
-			&window, NAT_IN,
-			&(struct nat_segment){ 9, 10, 1, 2, SYN | ACK, shift },
-			true);
-		nat_window_see(&window, NAT_OUT,
-			       &(struct nat_segment){ 10, 10, 0, 2, ACK, 0 },
-			       false);
-		assert_int_equal(mr_flow_window(window.ends[NAT_OUT].window,
-						window.ends[NAT_OUT].shift),
-				 want[i].bytes);
-	}
-}
