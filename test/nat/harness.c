@@ -12,6 +12,7 @@
 #include "config/addrs.h"
 #include "datapath/arp.h"
 #include "datapath/path.h"
+#include "datapath/steer.h"
 #include "harness.h"
 #include "mapping/map.h"
 #include "offload.h"
@@ -549,6 +550,25 @@ int harness_event(const struct harness *harness, uint32_t i, uint32_t *numbers)
 		return -1;
 	memcpy(numbers, row, sizeof(row));
 	return 0;
+}
+
+uint32_t harness_owner(const struct harness *harness, uint32_t side,
+		       const uint8_t *bytes, uint32_t n_bytes, uint32_t *lane)
+{
+	const struct nat_routes routes = { harness->maps,
+					   harness->config->addrs,
+					   harness->n_shards };
+	enum nat_lane to = *lane;
+	/* Of its size exactly, so that ASan sees a byte too far. */
+	uint8_t *copy = malloc(n_bytes + 1);
+	uint32_t owner;
+
+	memcpy(copy, bytes, n_bytes);
+	owner = nat_routes_owner(&routes, side, copy, n_bytes, harness->shard,
+				 &to);
+	free(copy);
+	*lane = to;
+	return owner;
 }
 
 int64_t harness_free(struct harness *harness)

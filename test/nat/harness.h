@@ -75,6 +75,10 @@ uint32_t harness_sessions(struct harness *harness, uint32_t *numbers,
  * from offload_windows(). */
 uint32_t harness_windows(struct harness *harness, uint32_t *numbers,
 			 uint32_t n_max);
+/* The worker that a frame belongs to. *lane: enum nat_lane, as it was handed
+ * over, and as it is to be. */
+uint32_t harness_owner(const struct harness *harness, uint32_t side,
+		       const uint8_t *bytes, uint32_t n_bytes, uint32_t *lane);
 /* End them all, as mr-nat clear does. */
 void harness_clear(struct harness *harness);
 /* HARNESS_EVENT_NUMBERS of what was logged; see harness.py. -1: no more. */

@@ -277,6 +277,16 @@ class Nat:
         assert not any(map(wrong_sums, frames))
         return frames
 
+    def owner(self, side, packet, lane=None):
+        """The worker that a packet, or bytes of a frame, belongs to, and the
+        lane to there."""
+        frame = packet if isinstance(packet, bytes) else raw(
+            self.ether(side, packet))
+        lane = ctypes.c_uint32(side if lane is None else lane)
+        owner = LIB.harness_owner(self.harness, side, frame, len(frame),
+                                  ctypes.byref(lane))
+        return owner, lane.value
+
     def advance(self, seconds):
         """Time passes; what came out meanwhile."""
         LIB.harness_advance_ms(self.harness, round(seconds * 1000))

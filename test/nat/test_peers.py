@@ -1,18 +1,101 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Hairpins between the subscribers of two workers."""
+"""Several workers: which of them a frame belongs to, and hairpins between the
+subscribers of two."""
 import pytest
 from scapy.all import ICMP, IP, TCP, UDP, raw
 
-from harness import LOOPED, OUTSIDE, ping, tcp, udp
+from harness import INSIDE, LOOPED, OUTSIDE, ping, tcp, udp
+from rfc import PEER, cut, error
 
 OURS, MAPPED = "192.0.2.1", "192.0.2.77"
+FRAGMENT = 2  # the lane to where the fragments of a datagram meet
+RECEIVER, N = 3, 4
 
 
-def worker_of(address):
-    """nat_steer_subscriber() of two."""
+def worker_of(address, n=2):
+    """nat_steer_subscriber()"""
     addr = int.from_bytes(bytes(map(int, address.split("."))), "little")
     value = (addr * 0x9e3779b1 ^ addr >> 15) * 0x85ebca6b & 0xffffffff
-    return value >> 31
+    return value * n >> 32
+
+
+def of_port(port):
+    """The worker that has an external port."""
+    return port // 64 % N
+
+
+@pytest.fixture
+def one_of_four(nat_of):
+    """It knows all static mappings."""
+    return nat_of(shard=RECEIVER, n_shards=N, one_to_one=[(MAPPED, "10.0.0.7")],
+                  forwards=[("tcp", OURS, 8000, 8009, "10.0.0.9", 80)])
+
+
+def test_frames_from_inside_belong_to_their_source(one_of_four):
+    counts = [0] * N
+    for i in range(256):
+        host = f"10.0.0.{i}"
+        worker = worker_of(host, N)
+        counts[worker] += 1
+        for port in range(1, 1000, 333):
+            for proto in (udp, tcp):
+                assert one_of_four.owner(INSIDE, proto(
+                    host, port, f"203.0.113.{port % 256}", 53)) == \
+                    (worker, INSIDE)
+    # Of addresses next to each other, no worker has far too many.
+    assert all(40 <= n <= 90 for n in counts)
+
+
+def test_frames_from_outside_belong_to_the_slice_of_the_port(one_of_four):
+    for port in range(1024, 65536, 610):
+        for packet in (udp(PEER, 53, OURS, port), ping(PEER, OURS, port)):
+            assert one_of_four.owner(OUTSIDE, packet) == \
+                (of_port(port), OUTSIDE)
+    gre = IP(raw(IP(src=PEER, dst=OURS, proto=47) / bytes(8)))
+    assert one_of_four.owner(OUTSIDE, gre)[0] == 0xc0000201 % N  # no ports
+
+
+def test_fixed_ends_belong_to_their_hosts(one_of_four):
+    for port in range(7999, 8011):
+        for packet, worker in (
+                (tcp(PEER, 9, OURS, port), worker_of("10.0.0.9", N)
+                 if 8000 <= port <= 8009 else of_port(port)),
+                (udp(PEER, 9, OURS, port), of_port(port)),
+                (udp(PEER, 9, MAPPED, port), worker_of("10.0.0.7", N)),
+                # Excluded: the answer is to the address itself.
+                (udp(PEER, 9, "10.0.0.5", port), worker_of("10.0.0.5", N))):
+            assert one_of_four.owner(OUTSIDE, packet)[0] == worker
+
+
+def test_errors_belong_to_whom_their_packet_is_of(one_of_four):
+    for port in range(2000, 3000, 100):
+        about = raw(udp(OURS, port, PEER, 53))
+        assert one_of_four.owner(OUTSIDE, error(
+            "203.0.113.9", OURS, about))[0] == of_port(port)
+    about = raw(udp(PEER, 53, "10.0.0.5", 2000))
+    assert one_of_four.owner(INSIDE, error(
+        "10.0.0.254", PEER, about, 11, 0))[0] == worker_of("10.0.0.5", N)
+
+
+def test_fragments_of_a_datagram_meet(one_of_four):
+    pieces = cut(udp(PEER, 53, OURS, 2000, bytes(60)))
+    owners = {one_of_four.owner(OUTSIDE, piece) for piece in pieces}
+    (_, lane), = owners
+    assert lane == FRAGMENT
+    # There, the first one is looked at as any other.
+    assert one_of_four.owner(OUTSIDE, pieces[0], FRAGMENT) == \
+        (of_port(2000), OUTSIDE)
+
+
+def test_frames_that_make_no_sense_belong_to_somebody(one_of_four):
+    packet = error(PEER, OURS, raw(udp(OURS, 2000, PEER, 53)))
+    frame = bytearray(raw(one_of_four.ether(OUTSIDE, packet)))
+    for n in range(len(frame) + 1):
+        for side in (INSIDE, OUTSIDE):
+            assert one_of_four.owner(side, bytes(frame[:n]))[0] < N
+    for at, value in ((13, 6), (14, 0x44)):  # another type, a short header
+        odd = frame[:at] + bytes([value]) + frame[at + 1:]
+        assert one_of_four.owner(OUTSIDE, bytes(odd))[0] == RECEIVER
 
 
 def host_of(worker, others=()):
