@@ -416,11 +416,12 @@ void app_ask_reload(struct app *app)
 	for (uint32_t i = 0; i < app->n_workers; i++) {
 		struct nat_worker *w = &app->workers[i];
 
-		if (!w->has_news || !nat_request_is_free(&w->request))
+		if (!w->has_news ||
+		    nat_request_state(&w->request) != NAT_REQUEST_FREE)
 			continue;
 		w->request.question = NAT_ASK_RELOAD;
 		w->request.config = app->next;
-		nat_request_ask(&w->request);
+		nat_request_set(&w->request, NAT_REQUEST_ASKED);
 		mr_worker_wake(w->worker);
 	}
 }
@@ -437,7 +438,7 @@ void app_reload_answered(struct app *app, uint32_t worker_idx)
 	else
 		w->config = w->request.config;
 	w->has_news = false;
-	nat_request_done(&w->request);
+	nat_request_set(&w->request, NAT_REQUEST_FREE);
 	for (uint32_t i = 0; i < app->n_workers; i++)
 		if (app->workers[i].has_news)
 			return;

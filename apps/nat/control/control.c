@@ -365,14 +365,14 @@ static void ask_more(struct nat_control *c, struct client *client)
 			return;
 		}
 		w = &app->workers[client->worker];
-		if (!nat_request_is_free(&w->request))
+		if (nat_request_state(&w->request) != NAT_REQUEST_FREE)
 			return; /* another client's; its answer wakes us */
 		w->request.question = client->question;
 		w->request.filter = client->filter;
 		w->request.is_now = client->is_now;
 		w->request.cursor = client->cursor;
 		client->is_asked = true;
-		nat_request_ask(&w->request);
+		nat_request_set(&w->request, NAT_REQUEST_ASKED);
 		mr_worker_wake(w->worker);
 	}
 }
@@ -399,7 +399,7 @@ static void take_answer(struct nat_control *c, uint32_t worker_idx)
 			client->cursor = 0;
 		}
 	}
-	nat_request_done(request);
+	nat_request_set(request, NAT_REQUEST_FREE);
 }
 
 static void take_answers(struct nat_control *c)
@@ -411,7 +411,8 @@ static void take_answers(struct nat_control *c)
 	if (read(app->answered_fd, &n, sizeof(n)) < 0)
 		n = 0;
 	for (uint32_t w = 0; w < app->n_workers; w++) {
-		if (!nat_request_is_answered(&app->workers[w].request))
+		if (nat_request_state(&app->workers[w].request) !=
+		    NAT_REQUEST_ANSWERED)
 			continue;
 		if (app->workers[w].request.question == NAT_ASK_RELOAD)
 			app_reload_answered(app, w);

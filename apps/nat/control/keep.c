@@ -241,13 +241,14 @@ static void ask(struct nat_keep *keep)
 {
 	struct nat_worker *w = &keep->app->workers[keep->worker];
 
-	if (keep->is_asked || !nat_request_is_free(&w->request))
+	if (keep->is_asked ||
+	    nat_request_state(&w->request) != NAT_REQUEST_FREE)
 		return;
 	keep->is_asked = true;
 	w->request.question = NAT_ASK_SAVE;
 	w->request.filter = (struct nat_filter){ 0 };
 	w->request.cursor = keep->cursor;
-	nat_request_ask(&w->request);
+	nat_request_set(&w->request, NAT_REQUEST_ASKED);
 	mr_worker_wake(w->worker);
 }
 
@@ -262,7 +263,7 @@ void nat_keep_answered(struct nat_keep *keep, uint32_t worker_idx)
 		keep->worker++;
 		keep->cursor = 0;
 	}
-	nat_request_done(request);
+	nat_request_set(request, NAT_REQUEST_FREE);
 }
 
 uint64_t nat_keep_want(struct nat_keep *keep)

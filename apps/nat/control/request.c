@@ -6,37 +6,6 @@
 #include "mapping/session.h"
 #include "request.h"
 
-static enum nat_request_state state_of(const struct nat_request *request)
-{
-	return (enum nat_request_state)__atomic_load_n(&request->state,
-						       __ATOMIC_ACQUIRE);
-}
-
-static void set_state(struct nat_request *request, enum nat_request_state state)
-{
-	__atomic_store_n(&request->state, state, __ATOMIC_RELEASE);
-}
-
-void nat_request_ask(struct nat_request *request)
-{
-	set_state(request, NAT_REQUEST_ASKED);
-}
-
-bool nat_request_is_answered(struct nat_request *request)
-{
-	return state_of(request) == NAT_REQUEST_ANSWERED;
-}
-
-bool nat_request_is_free(const struct nat_request *request)
-{
-	return state_of(request) == NAT_REQUEST_FREE;
-}
-
-void nat_request_done(struct nat_request *request)
-{
-	set_state(request, NAT_REQUEST_FREE);
-}
-
 static void list(struct nat_request *request, const struct nat_request_to *to)
 {
 	const uint32_t n_seen = nat_maps_list(
@@ -101,7 +70,7 @@ void nat_request_answer(struct nat_request *request,
 {
 	const uint64_t one = 1;
 
-	if (state_of(request) != NAT_REQUEST_ASKED)
+	if (nat_request_state(request) != NAT_REQUEST_ASKED)
 		return;
 	switch (request->question) {
 	case NAT_ASK_LIST:
@@ -115,7 +84,7 @@ void nat_request_answer(struct nat_request *request,
 		reload(request, to);
 		break;
 	}
-	set_state(request, NAT_REQUEST_ANSWERED);
+	nat_request_set(request, NAT_REQUEST_ANSWERED);
 	/* It fails only if already readable, which is all we want. */
 	if (write(request->answered_fd, &one, sizeof(one)) < 0)
 		return;

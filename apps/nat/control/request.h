@@ -25,12 +25,10 @@ enum nat_question {
 	NAT_ASK_RELOAD, /* apply config */
 };
 
-/* Stores are releases, loads acquires: seeing a state implies seeing what the
- * other thread wrote before it. */
 enum nat_request_state {
-	NAT_REQUEST_FREE,
-	NAT_REQUEST_ASKED,
-	NAT_REQUEST_ANSWERED
+	NAT_REQUEST_FREE,    /* another one may be sent */
+	NAT_REQUEST_ASKED,   /* by the main thread, which wakes the worker */
+	NAT_REQUEST_ANSWERED /* by the worker; FREE once that has been read */
 };
 
 struct nat_request {
@@ -49,13 +47,19 @@ struct nat_request {
 	struct nat_session sessions[NAT_REQUEST_SAVED];
 };
 
-/* Main thread: then wake the worker. */
-void nat_request_ask(struct nat_request *request);
-bool nat_request_is_answered(struct nat_request *request);
-/* Whether another request may be sent. */
-bool nat_request_is_free(const struct nat_request *request);
-/* The answer has been read. */
-void nat_request_done(struct nat_request *request);
+/* Seeing a state implies seeing what the other thread wrote before it. */
+static inline enum nat_request_state
+nat_request_state(const struct nat_request *request)
+{
+	return (enum nat_request_state)__atomic_load_n(&request->state,
+						       __ATOMIC_ACQUIRE);
+}
+
+static inline void nat_request_set(struct nat_request *request,
+				   enum nat_request_state state)
+{
+	__atomic_store_n(&request->state, state, __ATOMIC_RELEASE);
+}
 
 /* What the worker needs to answer. */
 struct nat_request_to {

@@ -172,9 +172,6 @@ uint16_t nat_sum_of(const struct nat_path *path,
 /* Trim what follows the layer-3 packet, except Ethernet's padding. */
 void nat_trim(struct nat_path *path, struct nat_packet *packet);
 
-/* Drop all waiting frames, at the end. */
-void nat_pending_drop(struct nat_path *path);
-
 /* slow_path.c: any frame off the fast path, which takes ownership of it. */
 void nat_one(struct nat_path *path, enum nat_side from,
 	     const struct mr_frame *frames, uint32_t n);

@@ -83,7 +83,7 @@ static void follow_mtus(struct nat_path *path)
 	path->mss = mss_of(path);
 }
 
-static void follow(struct nat_path *path, const struct nat_config *config)
+void nat_path_reload(struct nat_path *path, const struct nat_config *config)
 {
 	path->config = config;
 	path->addrs = *config->addrs; /* with the configuration's tables */
@@ -158,7 +158,7 @@ int nat_path_create(const struct nat_path_config *config,
 		path->links[s].mac = nat_mac(config->macs[s]);
 		path->port_mtus[s] = config->mtus[s];
 	}
-	follow(path, config->config);
+	nat_path_reload(path, config->config);
 	if (create_parts(path, config) == 0) {
 		*ret_path = path;
 		return 0;
@@ -181,23 +181,13 @@ void nat_path_destroy(struct nat_path *path)
 	if (path == NULL)
 		return;
 	if (path->hold.slots != NULL)
-		nat_pending_drop(path);
+		nat_path_give_up(path);
 	nat_pending_end(&path->hold);
 	nat_resolver_destroy(path->resolver);
 	nat_fragments_destroy(path->fragments);
 	nat_syns_destroy(path->syns);
 	nat_tickets_destroy(path->tickets);
 	free(path);
-}
-
-void nat_path_reload(struct nat_path *path, const struct nat_config *config)
-{
-	follow(path, config);
-}
-
-void nat_path_give_up(struct nat_path *path)
-{
-	nat_pending_drop(path);
 }
 
 bool nat_path_sent(struct nat_path *path, enum nat_side from,

@@ -88,7 +88,7 @@ bool nat_fifo_take(struct nat_pending *hold, struct nat_fifo *fifo,
 	return true;
 }
 
-void nat_pending_drop(struct nat_path *path)
+void nat_path_give_up(struct nat_path *path)
 {
 	for (uint32_t i = 0; i < path->hold.n; i++) {
 		if (path->hold.slots[i].packet.n == 0)

@@ -18,77 +18,39 @@ enum event {
 	EVENTS,
 };
 
+/* Without their prefix. */
+enum {
+	CLOSED = NAT_TCP_CLOSED,
+	OPENING = NAT_TCP_OPENING,
+	OPEN = NAT_TCP_OPEN,
+	HALF_OUT = NAT_TCP_HALF_OUT,
+	HALF_IN = NAT_TCP_HALF_IN,
+	CLOSING = NAT_TCP_CLOSING,
+	RESET = NAT_TCP_RESET,
+	ANSWERED = NAT_TCP_ANSWERED,
+};
+
 /*
- * An outgoing SYN after the end of the connection begins a new one between the
- * same ends, which the old timer must not cut off.
+ * By event, in the order of the enum. An outgoing SYN after the end of the
+ * connection begins a new one between the same ends, which the old timer must
+ * not cut off. ANSWERED: a forged sender's real host answers with RST.
  */
 static const uint8_t next[NAT_TCP_STATES][EVENTS] = {
-	[NAT_TCP_CLOSED] = { [OUT_SYN] = NAT_TCP_OPENING,
-			     [OUT_SYN_ACK] = NAT_TCP_ANSWERED },
-	[NAT_TCP_OPENING] = { [OUT_SYN] = NAT_TCP_OPENING,
-			      [OUT_SYN_ACK] = NAT_TCP_OPENING,
-			      [OUT_FIN] = NAT_TCP_OPENING,
-			      [OUT_RST] = NAT_TCP_OPENING,
-			      [OUT_DATA] = NAT_TCP_OPENING,
-			      [IN_SYN] = NAT_TCP_OPEN,
-			      [IN_FIN] = NAT_TCP_OPENING,
-			      [IN_RST] = NAT_TCP_OPENING,
-			      [IN_DATA] = NAT_TCP_OPENING },
-	[NAT_TCP_OPEN] = { [OUT_SYN] = NAT_TCP_OPEN,
-			   [OUT_SYN_ACK] = NAT_TCP_OPEN,
-			   [OUT_FIN] = NAT_TCP_HALF_OUT,
-			   [OUT_RST] = NAT_TCP_RESET,
-			   [OUT_DATA] = NAT_TCP_OPEN,
-			   [IN_SYN] = NAT_TCP_OPEN,
-			   [IN_FIN] = NAT_TCP_HALF_IN,
-			   [IN_RST] = NAT_TCP_RESET,
-			   [IN_DATA] = NAT_TCP_OPEN },
-	[NAT_TCP_HALF_OUT] = { [OUT_SYN] = NAT_TCP_HALF_OUT,
-			       [OUT_SYN_ACK] = NAT_TCP_HALF_OUT,
-			       [OUT_FIN] = NAT_TCP_HALF_OUT,
-			       [OUT_RST] = NAT_TCP_RESET,
-			       [OUT_DATA] = NAT_TCP_HALF_OUT,
-			       [IN_SYN] = NAT_TCP_HALF_OUT,
-			       [IN_FIN] = NAT_TCP_CLOSING,
-			       [IN_RST] = NAT_TCP_RESET,
-			       [IN_DATA] = NAT_TCP_HALF_OUT },
-	[NAT_TCP_HALF_IN] = { [OUT_SYN] = NAT_TCP_HALF_IN,
-			      [OUT_SYN_ACK] = NAT_TCP_HALF_IN,
-			      [OUT_FIN] = NAT_TCP_CLOSING,
-			      [OUT_RST] = NAT_TCP_RESET,
-			      [OUT_DATA] = NAT_TCP_HALF_IN,
-			      [IN_SYN] = NAT_TCP_HALF_IN,
-			      [IN_FIN] = NAT_TCP_HALF_IN,
-			      [IN_RST] = NAT_TCP_RESET,
-			      [IN_DATA] = NAT_TCP_HALF_IN },
-	[NAT_TCP_CLOSING] = { [OUT_SYN] = NAT_TCP_OPENING,
-			      [OUT_SYN_ACK] = NAT_TCP_ANSWERED,
-			      [OUT_FIN] = NAT_TCP_CLOSING,
-			      [OUT_RST] = NAT_TCP_CLOSING,
-			      [OUT_DATA] = NAT_TCP_CLOSING,
-			      [IN_SYN] = NAT_TCP_CLOSING,
-			      [IN_FIN] = NAT_TCP_CLOSING,
-			      [IN_RST] = NAT_TCP_CLOSING,
-			      [IN_DATA] = NAT_TCP_CLOSING },
-	[NAT_TCP_RESET] = { [OUT_SYN] = NAT_TCP_OPENING,
-			    [OUT_SYN_ACK] = NAT_TCP_ANSWERED,
-			    [OUT_FIN] = NAT_TCP_HALF_OUT,
-			    [OUT_RST] = NAT_TCP_RESET,
-			    [OUT_DATA] = NAT_TCP_OPEN,
-			    [IN_SYN] = NAT_TCP_RESET,
-			    [IN_FIN] = NAT_TCP_HALF_IN,
-			    [IN_RST] = NAT_TCP_RESET,
-			    [IN_DATA] = NAT_TCP_OPEN },
-	/* A forged sender's real host answers with RST. */
-	[NAT_TCP_ANSWERED] = { [OUT_SYN] = NAT_TCP_ANSWERED,
-			       [OUT_SYN_ACK] = NAT_TCP_ANSWERED,
-			       [OUT_FIN] = NAT_TCP_ANSWERED,
-			       [OUT_RST] = NAT_TCP_ANSWERED,
-			       [OUT_DATA] = NAT_TCP_ANSWERED,
-			       [IN_SYN] = NAT_TCP_ANSWERED,
-			       [IN_FIN] = NAT_TCP_HALF_IN,
-			       [IN_RST] = NAT_TCP_ANSWERED,
-			       [IN_DATA] = NAT_TCP_OPEN },
+	[CLOSED] = { OPENING, ANSWERED },
+	[OPENING] = { OPENING, OPENING, OPENING, OPENING, OPENING, /* out */
+		      OPEN, OPENING, OPENING, OPENING },
+	[OPEN] = { OPEN, OPEN, HALF_OUT, RESET, OPEN, /* out */
+		   OPEN, HALF_IN, RESET, OPEN },
+	[HALF_OUT] = { HALF_OUT, HALF_OUT, HALF_OUT, RESET, HALF_OUT, /* out */
+		       HALF_OUT, CLOSING, RESET, HALF_OUT },
+	[HALF_IN] = { HALF_IN, HALF_IN, CLOSING, RESET, HALF_IN, /* out */
+		      HALF_IN, HALF_IN, RESET, HALF_IN },
+	[CLOSING] = { OPENING, ANSWERED, CLOSING, CLOSING, CLOSING, /* out */
+		      CLOSING, CLOSING, CLOSING, CLOSING },
+	[RESET] = { OPENING, ANSWERED, HALF_OUT, RESET, OPEN, /* out */
+		    RESET, HALF_IN, RESET, OPEN },
+	[ANSWERED] = { ANSWERED, ANSWERED, ANSWERED, ANSWERED, ANSWERED,
+		       ANSWERED, HALF_IN, ANSWERED, OPEN },
 };
 
 static enum event event_of(enum nat_direction direction, uint8_t flags)

@@ -21,11 +21,12 @@ static uint32_t clear_how(const char *filter, bool is_now)
 	assert_true(request.answered_fd >= 0);
 	assert_true(nat_filter_parse(filter, &request.filter, &why));
 	do {
-		nat_request_ask(&request);
+		nat_request_set(&request, NAT_REQUEST_ASKED);
 		nat_request_answer(&request, &to);
-		assert_true(nat_request_is_answered(&request));
+		assert_true(nat_request_state(&request) ==
+			    NAT_REQUEST_ANSWERED);
 		n += request.n;
-		nat_request_done(&request);
+		nat_request_set(&request, NAT_REQUEST_FREE);
 	} while (!request.is_end);
 	close(request.answered_fd);
 	return n;
@@ -58,11 +59,11 @@ TEST_STARTED(a_snapshot_takes_few_rounds)
 				      .now_s = fixture.now_s };
 	for (uint32_t i = 0; i < NAT_REQUEST_SAVED + 100; i++)
 		fixture_map(UDP, INSIDE, (uint16_t)(1000 + i));
-	nat_request_ask(&request);
+	nat_request_set(&request, NAT_REQUEST_ASKED);
 	nat_request_answer(&request, &to);
 	assert_int_equal(request.n, NAT_REQUEST_SAVED);
 	assert_true(request.n >= 8 * NAT_REQUEST_SESSIONS);
-	nat_request_ask(&request);
+	nat_request_set(&request, NAT_REQUEST_ASKED);
 	nat_request_answer(&request, &to);
 	assert_int_equal(request.n, 100);
 	close(request.answered_fd);
