@@ -27,8 +27,8 @@ struct header {
 struct record {
 	uint32_t inside_addr, outside_addr, remote_addr; /* as on the wire */
 	uint16_t inside_port, outside_port, remote_port;
-	uint8_t proto, realm, tcp_state, flags;
-	uint16_t reserved; /* 0 */
+	uint8_t proto, reserved, tcp_state, flags;
+	uint16_t reserved2; /* both 0 */
 	uint32_t age_s, left_s;
 	uint32_t n_out, n_in;
 };
@@ -85,7 +85,6 @@ void nat_save_put(struct nat_save *save, const struct nat_session *s)
 		.outside_port = s->outside.port,
 		.remote_port = s->remote.port,
 		.proto = s->inside.proto,
-		.realm = s->inside.realm,
 		.tcp_state = s->tcp_state,
 		.flags = s->flags,
 		.age_s = htole32(s->age_s),
@@ -195,8 +194,7 @@ static int foreign(struct mr_reason *ret_why, const char *name)
 static struct nat_session session_of(const struct record *r, uint64_t gone_s)
 {
 	return (struct nat_session){
-		.inside = { r->inside_addr, r->inside_port, r->proto,
-			    r->realm },
+		.inside = { r->inside_addr, r->inside_port, r->proto, 0 },
 		.outside = { r->outside_addr, r->outside_port },
 		.remote = { r->remote_addr, r->remote_port },
 		.tcp_state = r->tcp_state,

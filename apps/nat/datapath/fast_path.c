@@ -324,7 +324,7 @@ static void parse(struct nat_path *path, enum nat_side from,
 		tuple->addr = from == NAT_INSIDE ? ip->src : ip->dst;
 		tuple->port = from == NAT_INSIDE ? ports->src : ports->dst;
 		tuple->proto = ip->proto;
-		tuple->realm = 0;
+		tuple->reserved = 0;
 		flight->n++;
 	}
 }

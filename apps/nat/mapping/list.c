@@ -173,7 +173,6 @@ static bool has_outside(const struct nat_maps *maps,
 		.addr = session->outside.addr,
 		.port = session->outside.port,
 		.proto = session->inside.proto,
-		.realm = session->inside.realm,
 	};
 	const uint32_t addr = ntohl(outside.addr);
 	const uint32_t place = nat_place_of(maps->ports, &outside);

@@ -236,8 +236,7 @@ static void find_one_to_ones(const struct nat_maps *maps,
 			     uint32_t *ids)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		const struct nat_tuple any = { .addr = inside[i].addr,
-					       .realm = inside[i].realm };
+		const struct nat_tuple any = { .addr = inside[i].addr };
 
 		if (ids[i] == MR_FLOW_NONE)
 			ids[i] = mr_flow_find(maps->table, &any);
@@ -262,8 +261,7 @@ void nat_maps_find_out(const struct nat_maps *maps,
 static uint32_t find_other(const struct nat_maps *maps,
 			   const struct nat_tuple *outside)
 {
-	const struct nat_tuple any = { .addr = outside->addr,
-				       .realm = outside->realm };
+	const struct nat_tuple any = { .addr = outside->addr };
 	const struct nat_other *other;
 	uint32_t id = mr_flow_find(maps->others, outside);
 

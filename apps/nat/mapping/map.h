@@ -30,8 +30,8 @@
 struct nat_tuple {
 	uint32_t addr;
 	uint16_t port;
-	uint8_t proto; /* IPPROTO_*; others than UDP, TCP, ICMP: port is 0 */
-	uint8_t realm; /* 0: reserved for several inside networks */
+	uint8_t proto;    /* IPPROTO_*; others than UDP, TCP, ICMP: port is 0 */
+	uint8_t reserved; /* 0: a key has no holes */
 };
 
 /* A remote end, network order. */

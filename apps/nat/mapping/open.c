@@ -112,8 +112,7 @@ int nat_other_add(struct nat_maps *maps, const struct nat_tuple *outside,
 /* An external address that no one else uses for this protocol: the paired one
  * if possible, since without ports it serves only one subscriber. */
 static enum nat_reason take_addr(struct nat_maps *maps, uint32_t subscriber_id,
-				 uint32_t id, uint8_t realm,
-				 struct nat_remote *ret_outside)
+				 uint32_t id, struct nat_remote *ret_outside)
 {
 	uint32_t n_addrs = maps->ports->externals.n_addrs;
 	uint32_t addr = nat_ports_pair(maps->ports, subscriber_id, NAT_UDP);
@@ -122,7 +121,6 @@ static enum nat_reason take_addr(struct nat_maps *maps, uint32_t subscriber_id,
 		const struct nat_tuple outside = {
 			.addr = htonl(addr),
 			.proto = nat_map_at(maps, id)->inside.proto,
-			.realm = realm,
 		};
 
 		if (nat_other_shard(addr, maps->n_shards) == maps->shard &&
@@ -145,7 +143,7 @@ static bool take_again(struct nat_maps *maps, uint32_t subscriber_id,
 {
 	const struct nat_tuple *inside = &nat_map_at(maps, id)->inside;
 	const struct nat_tuple end = { outside->addr, outside->port,
-				       inside->proto, inside->realm };
+				       inside->proto, 0 };
 
 	if (nat_proto_of(end.proto) == NAT_PROTOS)
 		return nat_other_add(maps, &end, id) == 0;
@@ -168,8 +166,7 @@ static enum nat_reason take_outside(struct nat_maps *maps,
 			       NAT_OK :
 			       NAT_DROP_NO_PORT;
 	if (proto == NAT_PROTOS)
-		return take_addr(maps, subscriber_id, id, inside->realm,
-				 outside);
+		return take_addr(maps, subscriber_id, id, outside);
 	reason = nat_ports_take(maps->ports, proto, subscriber_id,
 				ntohs(inside->port), id, now_s, &place);
 	if (reason != NAT_OK)
@@ -215,8 +212,7 @@ enum nat_reason nat_map_make(struct nat_maps *maps,
 
 	if (maps->n_mappings >= maps->max_mappings)
 		return NAT_DROP_TABLE_FULL;
-	subscriber_id = nat_subscriber_get(maps->subscribers, inside->addr,
-					   inside->realm);
+	subscriber_id = nat_subscriber_get(maps->subscribers, inside->addr);
 	if (subscriber_id == MR_FLOW_NONE)
 		return NAT_DROP_TABLE_FULL;
 	subscriber = nat_subscriber_at(maps->subscribers, subscriber_id);

@@ -30,8 +30,7 @@ static bool is_in_the_way(const struct change *change,
 			  const struct nat_map *map)
 {
 	const struct nat_tuple outside = nat_outside_of(map);
-	const struct nat_tuple any = { .addr = map->inside.addr,
-				       .realm = map->inside.realm };
+	const struct nat_tuple any = { .addr = map->inside.addr };
 	const struct nat_static_set *given = &change->given;
 
 	return mr_flow_find(given->by_inside, &map->inside) != MR_FLOW_NONE ||
@@ -235,8 +234,7 @@ static bool needs_review(const struct nat_maps *maps,
 /* By the current configuration; ports were checked at reload. */
 static bool is_allowed(const struct nat_maps *maps, const struct nat_map *map)
 {
-	const struct nat_tuple any = { .addr = map->inside.addr,
-				       .realm = map->inside.realm };
+	const struct nat_tuple any = { .addr = map->inside.addr };
 
 	if (map->flags & NAT_MAP_STATIC)
 		return true;

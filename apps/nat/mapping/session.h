@@ -100,7 +100,7 @@ static inline struct nat_further *nat_further_at(const struct nat_maps *maps,
 static inline struct nat_tuple nat_outside_of(const struct nat_map *map)
 {
 	return (struct nat_tuple){ map->outside_addr, map->outside_port,
-				   map->inside.proto, map->inside.realm };
+				   map->inside.proto, 0 };
 }
 
 /* The place of an external end in the array; NAT_PLACE_NONE: it has none. */

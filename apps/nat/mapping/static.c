@@ -178,8 +178,8 @@ static int make(struct nat_maps *maps, struct nat_static *what)
 
 	if (err < 0)
 		return err;
-	subscriber_id = nat_subscriber_get(maps->subscribers, what->inside.addr,
-					   what->inside.realm);
+	subscriber_id =
+		nat_subscriber_get(maps->subscribers, what->inside.addr);
 	if (subscriber_id == MR_FLOW_NONE) {
 		mr_flow_remove(maps->table, id);
 		return -ENOMEM;

@@ -530,13 +530,11 @@ void nat_ports_stats(const struct nat_ports *ports,
 			stats->n_free += ports->sets[i].n_free;
 }
 
-uint32_t nat_subscriber_get(struct mr_flow_table *table, uint32_t addr,
-			    uint8_t realm)
+uint32_t nat_subscriber_get(struct mr_flow_table *table, uint32_t addr)
 {
-	const uint32_t key[2] = { addr, realm };
-	uint32_t id = mr_flow_find(table, key);
+	uint32_t id = mr_flow_find(table, &addr);
 
-	if (id == MR_FLOW_NONE && mr_flow_add(table, key, &id) < 0)
+	if (id == MR_FLOW_NONE && mr_flow_add(table, &addr, &id) < 0)
 		return MR_FLOW_NONE;
 	return id;
 }

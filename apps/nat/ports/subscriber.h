@@ -18,8 +18,7 @@
 #include "external.h"
 
 struct nat_subscriber {
-	uint32_t addr; /* network order; the key, with realm */
-	uint32_t realm;
+	uint32_t addr;       /* network order; the key */
 	uint32_t n_mappings; /* counted by its limit */
 	uint32_t n_static;
 	uint32_t n_sessions;         /* beyond the first of each mapping */
@@ -29,14 +28,12 @@ struct nat_subscriber {
 	uint16_t n_blocks[NAT_PROTOS];
 	bool has_logged;   /* a refusal... */
 	uint32_t logged_s; /* ...when last */
-	uint32_t reserved;
 };
 
 enum { NAT_SUBSCRIBER_KEY = offsetof(struct nat_subscriber, n_mappings) };
 
 /* The number of a subscriber, created if necessary; MR_FLOW_NONE: no room. */
-uint32_t nat_subscriber_get(struct mr_flow_table *table, uint32_t addr,
-			    uint8_t realm);
+uint32_t nat_subscriber_get(struct mr_flow_table *table, uint32_t addr);
 
 /* Remove it if it has nothing left. ports.c */
 void nat_subscriber_put(struct mr_flow_table *table, uint32_t id);

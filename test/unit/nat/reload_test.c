@@ -114,11 +114,12 @@ TEST_FIXTURE(static_ones_are_made_before_others_end)
 	fixture_start();
 	id = fixture_find_in(TCP, POOL, 80);
 	/* Others take all numbers. */
-	for (struct nat_tuple end = { .proto = GRE, .realm = 1 };
+	for (struct nat_tuple end = { .proto = GRE, .reserved = 1 };
 	     nat_other_add(fixture.maps, &end, id) == 0; end.addr++)
 		n++;
 	assert_int_equal(nat_other_add(fixture.maps,
-				       &(struct nat_tuple){ .realm = 2 }, id),
+				       &(struct nat_tuple){ .reserved = 2 },
+				       id),
 			 -ENOSPC);
 	next_init(&next);
 	next.forwards[0] = (struct nat_forward){
