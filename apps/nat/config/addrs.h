@@ -17,13 +17,17 @@
 
 /* Classes that depend on the side are shifted left by it. */
 enum nat_addr_class {
-	NAT_ADDR_OWN = 1 << 0,
+	NAT_ADDR_OWN = 1 << 0, /* of the translator */
+	NAT_ADDR_OURS = NAT_ADDR_OWN << NAT_INSIDE | NAT_ADDR_OWN
+							     << NAT_OUTSIDE,
 	NAT_ADDR_LINK = 1 << 2,      /* a network on the link */
 	NAT_ADDR_BROADCAST = 1 << 4, /* of such a network */
 	NAT_ADDR_MARTIAN = 1 << 6,   /* invalid on any link */
 	NAT_ADDR_LINK_LOCAL = 1 << 7,
+	/* Its own outside, the pool's, those of forwards and one-to-ones. */
 	NAT_ADDR_EXTERNAL = 1 << 8,
 	NAT_ADDR_SUBSCRIBER = 1 << 9,
+	/* On the inside link, or a subscriber's other than of 0.0.0.0/0. */
 	NAT_ADDR_INSIDE = 1 << 10,
 	NAT_ADDR_EXCLUDED = 1 << 11,
 	NAT_ADDR_EXCLUDED_PORTS = 1 << 12, /* some of its ports are excluded */
@@ -87,49 +91,13 @@ static inline uint32_t nat_addrs_of(const struct nat_addrs *addrs,
 	return nat_classes_of(&addrs->classes, ntohl(addr));
 }
 
-/* An address of the translator on that side. */
-static inline bool nat_addrs_is_own(const struct nat_addrs *addrs,
-				    enum nat_side side, uint32_t addr)
-{
-	return nat_addrs_of(addrs, addr) & NAT_ADDR_OWN << side;
-}
-
-/* Its own outside, the pool's, those of forwards and one-to-one mappings. */
-static inline bool nat_addrs_is_external(const struct nat_addrs *addrs,
-					 uint32_t addr)
-{
-	return nat_addrs_of(addrs, addr) & NAT_ADDR_EXTERNAL;
-}
-
 /* An own address at which no inside host can be reached. */
 static inline bool nat_addrs_is_ours_alone(const struct nat_addrs *addrs,
 					   uint32_t addr)
 {
 	const uint32_t is = nat_addrs_of(addrs, addr);
 
-	return is & (NAT_ADDR_OWN << NAT_INSIDE | NAT_ADDR_OWN
-							  << NAT_OUTSIDE) &&
-	       (is & NAT_ADDR_GIVEN) == 0;
-}
-
-static inline bool nat_addrs_is_subscriber(const struct nat_addrs *addrs,
-					   uint32_t addr)
-{
-	return nat_addrs_of(addrs, addr) & NAT_ADDR_SUBSCRIBER;
-}
-
-/* On the link of that side. */
-static inline bool nat_addrs_is_on_link(const struct nat_addrs *addrs,
-					enum nat_side side, uint32_t addr)
-{
-	return nat_addrs_of(addrs, addr) & NAT_ADDR_LINK << side;
-}
-
-/* On the inside link, or in a network of subscribers (0.0.0.0/0 is none). */
-static inline bool nat_addrs_is_inside(const struct nat_addrs *addrs,
-				       uint32_t addr)
-{
-	return nat_addrs_of(addrs, addr) & NAT_ADDR_INSIDE;
+	return is & NAT_ADDR_OURS && (is & NAT_ADDR_GIVEN) == 0;
 }
 
 /* Not a host's: multicast, loopback, or broadcast on that side. */

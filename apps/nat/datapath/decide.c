@@ -193,22 +193,23 @@ static enum nat_reason decide_out(struct nat_path *path,
 {
 	const struct nat_addrs *addrs = &path->addrs;
 	const uint32_t dst = packet->ip->dst;
-	const bool is_external = nat_addrs_is_external(addrs, dst);
+	const uint32_t is = nat_addrs_of(addrs, dst);
 	const struct nat_segment segment = segment_of(packet);
 	struct nat_map *map;
 	enum nat_reason reason;
 	uint32_t id;
 
-	if (nat_addrs_is_own(addrs, NAT_INSIDE, dst) ||
+	if (is & NAT_ADDR_OWN << NAT_INSIDE ||
 	    (is_syn(packet) && nat_addrs_is_ours_alone(addrs, dst)) ||
-	    (is_echo(packet) && nat_addrs_is_own(addrs, NAT_OUTSIDE, dst) &&
+	    (is_echo(packet) && is & NAT_ADDR_OWN << NAT_OUTSIDE &&
 	     find_target(path, packet, NULL) == MR_FLOW_NONE))
 		return NAT_TAKEN;
 	if (nat_addrs_is_excluded(addrs, dst, packet->proto, packet->dport))
-		return nat_addrs_is_subscriber(addrs, packet->ip->src) ?
+		return nat_addrs_of(addrs, packet->ip->src) &
+				       NAT_ADDR_SUBSCRIBER ?
 			       pass(packet, verdict) :
 			       NAT_DROP_SPOOFED;
-	if (!is_external && nat_addrs_is_inside(addrs, dst))
+	if ((is & (NAT_ADDR_EXTERNAL | NAT_ADDR_INSIDE)) == NAT_ADDR_INSIDE)
 		return NAT_DROP_NO_ROUTE; /* it gets there without us */
 	if (packet->ip->ttl <= 1)
 		return NAT_DROP_TTL;
@@ -230,7 +231,7 @@ static enum nat_reason decide_out(struct nat_path *path,
 			      remote_of(packet, dst, packet->dport), &segment,
 			      path->now_s);
 	map->n_out += reason == NAT_OK;
-	if (reason == NAT_OK && is_external)
+	if (reason == NAT_OK && is & NAT_ADDR_EXTERNAL)
 		reason = decide_hairpin(path, packet, map, verdict);
 	if (reason == NAT_OK && is_syn(packet))
 		nat_syn_out(path, verdict);
@@ -243,22 +244,22 @@ static enum nat_reason decide_unmapped(const struct nat_path *path,
 				       struct nat_verdict *verdict)
 {
 	const struct nat_addrs *addrs = &path->addrs;
+	const uint32_t is = nat_addrs_of(addrs, packet->ip->dst);
+	const bool is_own = is & NAT_ADDR_OWN << NAT_OUTSIDE;
 
-	if (nat_addrs_is_own(addrs, NAT_OUTSIDE, packet->ip->dst) &&
-	    is_echo(packet))
+	/* No inside host can use an address of ours alone, so there is no need
+	 * to wait. */
+	if (is_own && (is_echo(packet) ||
+		       (nat_addrs_is_ours_alone(addrs, packet->ip->dst) &&
+			is_syn(packet))))
 		return NAT_TAKEN;
-	/* No inside host can use it, so there is no need to wait. */
-	if (nat_addrs_is_ours_alone(addrs, packet->ip->dst) &&
-	    nat_addrs_is_own(addrs, NAT_OUTSIDE, packet->ip->dst) &&
-	    is_syn(packet))
-		return NAT_TAKEN;
-	if (nat_addrs_is_external(addrs, packet->ip->dst))
+	if (is & NAT_ADDR_EXTERNAL)
 		return is_syn(packet) ? NAT_DROP_UNSOLICITED_SYN :
 					NAT_DROP_NO_MAPPING;
-	if (nat_addrs_is_subscriber(addrs, packet->ip->dst) &&
+	if (is & NAT_ADDR_SUBSCRIBER &&
 	    nat_addrs_is_excluded(addrs, packet->ip->src, packet->proto,
 				  packet->sport) &&
-	    !nat_addrs_is_own(addrs, NAT_INSIDE, packet->ip->dst))
+	    (is & NAT_ADDR_OWN << NAT_INSIDE) == 0)
 		return pass(packet, verdict);
 	return NAT_DROP_NO_MAPPING;
 }
@@ -277,7 +278,8 @@ static enum nat_reason decide_in(struct nat_path *path,
 	map = nat_maps_at(path->maps, id);
 	/* A ping is for us, unless the whole address belongs to a host. */
 	if (is_echo(packet) && (map->flags & NAT_MAP_STATIC) == 0 &&
-	    nat_addrs_is_own(&path->addrs, NAT_OUTSIDE, packet->ip->dst))
+	    nat_addrs_of(&path->addrs, packet->ip->dst) &
+		    NAT_ADDR_OWN << NAT_OUTSIDE)
 		return NAT_TAKEN;
 	if (packet->ip->ttl <= 1)
 		return NAT_DROP_TTL;

@@ -204,7 +204,7 @@ static enum nat_reason revert_destination(struct nat_path *path,
 		return NAT_DROP_ICMP_EMBEDDED;
 	map = nat_maps_at(path->maps, id);
 	verdict->src = basic != 0 ? basic : map->outside_addr;
-	if (nat_addrs_is_external(&path->addrs, e->ip->src)) {
+	if (nat_addrs_of(&path->addrs, e->ip->src) & NAT_ADDR_EXTERNAL) {
 		const enum nat_reason reason =
 			path->config->hairpins ?
 				revert_source(path, packet, e,
@@ -242,12 +242,11 @@ enum nat_reason nat_icmp_translate(struct nat_path *path,
 				      .dst = packet->ip->dst,
 				      .to = is_out ? NAT_OUTSIDE : NAT_INSIDE };
 	ret_verdict->is_excluded =
-		is_out ? nat_addrs_is_excluded(addrs, e.ip->src, e.ip->proto,
-					       e.sport) &&
-				 nat_addrs_is_subscriber(addrs, e.ip->dst) :
-			 nat_addrs_is_excluded(addrs, e.ip->dst, e.ip->proto,
-					       e.dport) &&
-				 nat_addrs_is_subscriber(addrs, e.ip->src);
+		nat_addrs_is_excluded(addrs, is_out ? e.ip->src : e.ip->dst,
+				      e.ip->proto,
+				      is_out ? e.sport : e.dport) &&
+		nat_addrs_of(addrs, is_out ? e.ip->dst : e.ip->src) &
+			NAT_ADDR_SUBSCRIBER;
 	if (ret_verdict->is_excluded)
 		return NAT_OK;
 	return is_out ? revert_destination(path, packet, &e, ret_verdict) :

@@ -63,7 +63,8 @@ static bool may_stop_at(const struct nat_path *path,
 			const struct nat_packet *packet, uint32_t addr)
 {
 	return packet->from == NAT_INSIDE ||
-	       (!path->has_peers && nat_addrs_is_external(&path->addrs, addr));
+	       (!path->has_peers &&
+		nat_addrs_of(&path->addrs, addr) & NAT_ADDR_EXTERNAL);
 }
 
 enum nat_reason nat_options_route(struct nat_path *path,
@@ -78,9 +79,7 @@ enum nat_reason nat_options_route(struct nat_path *path,
 	if (!path->config->follows_source_routes || option[1] < 3 ||
 	    option[2] < 4)
 		return NAT_DROP_SOURCE_ROUTE;
-	if ((is & (NAT_ADDR_OWN << NAT_INSIDE | NAT_ADDR_OWN << NAT_OUTSIDE)) ==
-		    0 ||
-	    option[2] > option[1])
+	if ((is & NAT_ADDR_OURS) == 0 || option[2] > option[1])
 		return NAT_OK; /* we are not a stop of it, or the last one */
 	if (option[2] + 3 > option[1])
 		return NAT_DROP_SOURCE_ROUTE;
@@ -88,7 +87,7 @@ enum nat_reason nat_options_route(struct nat_path *path,
 	if (!may_stop_at(path, packet, addr))
 		return NAT_DROP_SOURCE_ROUTE;
 	packet->ip->dst = addr;
-	addr = path->links[nat_addrs_is_inside(&path->addrs, addr) ?
+	addr = path->links[nat_addrs_of(&path->addrs, addr) & NAT_ADDR_INSIDE ?
 				   NAT_INSIDE :
 				   NAT_OUTSIDE]
 		       .own;
@@ -142,9 +141,8 @@ static bool put_stamp(const struct nat_path *path, uint8_t *option,
 		if (option[2] + 7u > option[1])
 			return option[2] > option[1];
 		memcpy(&addr, option + option[2] - 1, sizeof(addr));
-		return (nat_addrs_of(&path->addrs, addr) &
-			(NAT_ADDR_OWN << NAT_INSIDE |
-			 NAT_ADDR_OWN << NAT_OUTSIDE)) == 0 ||
+		return (nat_addrs_of(&path->addrs, addr) & NAT_ADDR_OURS) ==
+			       0 ||
 		       put(option, (uint32_t[]){ addr, words[1] },
 			   sizeof(words));
 	default:

@@ -173,15 +173,16 @@ static enum nat_reason check_addrs(const struct nat_path *path,
 	const struct nat_addrs *addrs = &path->addrs;
 	const enum nat_side from = packet->from;
 	const uint32_t src = packet->ip->src, dst = packet->ip->dst;
+	const uint32_t is = nat_addrs_of(addrs, src);
 
 	if (nat_addrs_is_martian(addrs, from, src) ||
 	    nat_addrs_is_martian(addrs, from, dst))
 		return NAT_DROP_MARTIAN;
-	if ((nat_addrs_is_external(addrs, src) && !packet->is_looped) ||
-	    nat_addrs_is_own(addrs, NAT_INSIDE, src) ||
-	    (from == NAT_OUTSIDE ? nat_addrs_is_inside(addrs, src) :
-				   !nat_addrs_is_subscriber(addrs, src) &&
-					   !nat_addrs_is_inside(addrs, src)))
+	if ((is & NAT_ADDR_EXTERNAL && !packet->is_looped) ||
+	    is & NAT_ADDR_OWN << NAT_INSIDE ||
+	    (from == NAT_OUTSIDE ?
+		     is & NAT_ADDR_INSIDE :
+		     !(is & (NAT_ADDR_SUBSCRIBER | NAT_ADDR_INSIDE))))
 		return NAT_DROP_SPOOFED;
 	return NAT_OK;
 }

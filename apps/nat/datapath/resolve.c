@@ -486,9 +486,8 @@ void nat_resolver_tick(struct nat_path *path)
 static bool is_ours(const struct nat_path *path, enum nat_side side,
 		    uint32_t addr)
 {
-	return nat_addrs_is_own(&path->addrs, side, addr) ||
-	       (side == NAT_OUTSIDE &&
-		nat_addrs_is_external(&path->addrs, addr));
+	return nat_addrs_of(&path->addrs, addr) &
+	       (side == NAT_INSIDE ? NAT_ADDR_OWN << side : NAT_ADDR_EXTERNAL);
 }
 
 /* Whether an ARP packet is credible. */
@@ -504,7 +503,8 @@ static bool is_plausible(const struct nat_path *path, enum nat_side side,
 	       (arp->sender_mac[0] & 1) == 0 &&
 	       !is_ours(path, side, arp->sender) &&
 	       (arp->sender == 0 ||
-		(nat_addrs_is_on_link(&path->addrs, side, arp->sender) &&
+		(nat_addrs_of(&path->addrs, arp->sender) & NAT_ADDR_LINK
+								   << side &&
 		 !nat_addrs_is_martian(&path->addrs, side, arp->sender)));
 }
 
@@ -569,7 +569,7 @@ static uint32_t external_at(const struct nat_config *config, uint32_t i)
 static void announce_one(struct nat_path *path, enum nat_side side,
 			 uint32_t addr)
 {
-	if (nat_addrs_is_on_link(&path->addrs, side, addr))
+	if (nat_addrs_of(&path->addrs, addr) & NAT_ADDR_LINK << side)
 		send_arp(path, side, MR_ARP_REQUEST, 0, addr, addr);
 }
 
@@ -592,7 +592,8 @@ void nat_announce(struct nat_path *path)
 			addr == 0 || path->n_announced > MAX_ANNOUNCED;
 		if (path->is_announced)
 			return;
-		if (!nat_addrs_is_own(&path->addrs, NAT_OUTSIDE, htonl(addr)))
+		if ((nat_addrs_of(&path->addrs, htonl(addr)) &
+		     NAT_ADDR_OWN << NAT_OUTSIDE) == 0)
 			announce_one(path, NAT_OUTSIDE, htonl(addr));
 	}
 }
