@@ -21,7 +21,7 @@ import time
 from ipaddress import ip_address
 from struct import pack
 
-from harness import INSIDE, LOOP, MACS, OUTSIDE, Nat, reasons
+from harness import CLEAR, INSIDE, LOOP, MACS, OUTSIDE, Nat, reasons
 from scapy.all import ARP, Dot1Q, Ether, checksum, raw
 
 ROUND = 2000  # packets under one configuration
@@ -339,6 +339,10 @@ class Raw(Nat):
     def __init__(self, **options):
         super().__init__(answers_arp=False, **options)
 
+    def clear(self, text="all", now=False):
+        self.ask(CLEAR, text, now)
+        return self._collect()
+
     def _collect(self, checks=True):
         return [[frame for frame, _ in self.frames(side)]
                 for side in (INSIDE, OUTSIDE, LOOP)]
@@ -432,8 +436,8 @@ class Differential:
         assert plain == offloaded, f"{what} differ: {plain} and {offloaded}"
 
     def compare_sessions(self):
-        self.same("sessions", lambda nat: sorted(nat.rows("sessions")))
-        self.same("TCP windows", lambda nat: sorted(nat.rows("windows")))
+        self.same("sessions", lambda nat: sorted(map(str, nat.sessions)))
+        self.same("TCP windows", lambda nat: sorted(nat.windows()))
 
     def compare_counters(self):
         self.same("counters", lambda nat: {name: nat.counter(name)

@@ -53,6 +53,11 @@ struct harness {
 	uint32_t n_events;
 };
 
+static uint32_t now_s(const struct harness *harness)
+{
+	return (uint32_t)(harness->now_ns / 1000000000);
+}
+
 static const uint8_t harness_macs[NAT_SIDES][6] = {
 	{ 2, 0xa, 0xa, 0xa, 0xa, 0xa }, /* inside */
 	{ 2, 0xb, 0xb, 0xb, 0xb, 0xb },
@@ -190,7 +195,7 @@ int harness_start(struct harness *harness, const char *text, bool is_checked,
 		.shard = harness->shard,
 		.n_shards = harness->n_shards,
 		.seed = 1,
-		.now_s = (uint32_t)(harness->now_ns / 1000000000),
+		.now_s = now_s(harness),
 		.log = keep_event,
 		.opaque = harness,
 	};
@@ -229,7 +234,6 @@ failed:
 int harness_reload(struct harness *harness, const char *text, bool is_checked,
 		   char *why, uint32_t n_why)
 {
-	const uint32_t now_s = (uint32_t)(harness->now_ns / 1000000000);
 	struct nat_config *next =
 		&harness->configs[harness->config == harness->configs];
 	struct mr_reason reason = { "no memory" };
@@ -244,14 +248,15 @@ int harness_reload(struct harness *harness, const char *text, bool is_checked,
 	}
 	offload_end(&harness->offload);
 	if (err == 0)
-		err = nat_maps_reload(harness->maps, next, now_s, &reason);
+		err = nat_maps_reload(harness->maps, next, now_s(harness),
+				      &reason);
 	if (err < 0) {
 		snprintf(why, n_why, "%s", reason.text);
 		return -1;
 	}
 	nat_path_reload(harness->path, next);
 	nat_neighbours_follow(harness->neighbours, harness->config, next,
-			      now_s);
+			      now_s(harness));
 	harness->config = next;
 	collect(harness);
 	offload_serve(&harness->offload, harness->path);
@@ -475,39 +480,16 @@ int64_t harness_pages_in_use(const struct harness *harness)
 	return (int64_t)stats.n_in_flight;
 }
 
-uint32_t harness_sessions(struct harness *harness, uint32_t *numbers,
-			  uint32_t n_max)
+uint32_t harness_list(const struct harness *harness, uint64_t *cursor,
+		      struct nat_session *sessions, uint32_t n)
 {
-	uint64_t cursor = 0;
-	uint32_t n = 0, n_got;
-	struct nat_session sessions[16];
+	return nat_maps_list(harness->maps, cursor, now_s(harness), sessions,
+			     n);
+}
 
-	while ((n_got = nat_maps_list(harness->maps, &cursor,
-				      (uint32_t)(harness->now_ns / 1000000000),
-				      sessions, 16)) > 0) {
-		for (uint32_t i = 0; i < n_got && n < n_max; i++, n++) {
-			const struct nat_session *s = &sessions[i];
-			const uint32_t row[HARNESS_SESSION_NUMBERS] = {
-				s->inside.proto,
-				ntohl(s->inside.addr),
-				ntohs(s->inside.port),
-				ntohl(s->outside.addr),
-				ntohs(s->outside.port),
-				ntohl(s->remote.addr),
-				ntohs(s->remote.port),
-				s->tcp_state,
-				s->flags,
-				s->age_s,
-				s->left_s,
-				s->n_out,
-				s->n_in
-			};
-
-			memcpy(numbers + n * HARNESS_SESSION_NUMBERS, row,
-			       sizeof(row));
-		}
-	}
-	return n;
+int harness_restore(struct harness *harness, const struct nat_session *session)
+{
+	return nat_maps_restore(harness->maps, session, now_s(harness));
 }
 
 uint32_t harness_windows(struct harness *harness, uint32_t *numbers,
@@ -516,40 +498,36 @@ uint32_t harness_windows(struct harness *harness, uint32_t *numbers,
 	return offload_windows(harness->maps, numbers, n_max);
 }
 
-void harness_clear(struct harness *harness)
+int64_t harness_ask(struct harness *harness, enum nat_question question,
+		    const char *filter, bool is_now, uint32_t *ret_rounds,
+		    char *why, uint32_t n_why)
 {
-	const uint32_t now_s = (uint32_t)(harness->now_ns / 1000000000);
-	struct nat_session sessions[16];
-	uint64_t cursor = 0;
-	uint32_t n, id;
+	const struct nat_request_to to = { .maps = harness->maps,
+					   .path = harness->path,
+					   .now_s = now_s(harness) };
+	struct nat_request request = { .answered_fd = -1,
+				       .question = question,
+				       .is_now = is_now };
+	struct mr_reason reason;
+	int64_t n = 0;
 
-	while ((n = nat_maps_list(harness->maps, &cursor, now_s, sessions,
-				  16)) > 0)
-		for (uint32_t i = 0; i < n; i++) {
-			nat_maps_find_out(harness->maps, &sessions[i].inside, 1,
-					  &id);
-			if (id != MR_FLOW_NONE)
-				nat_maps_close(harness->maps, id, now_s);
-		}
+	if (!nat_filter_parse(filter, &request.filter, &reason)) {
+		snprintf(why, n_why, "%s", reason.text);
+		return -1;
+	}
+	for (*ret_rounds = 0; !request.is_end; ++*ret_rounds) {
+		nat_request_set(&request, NAT_REQUEST_ASKED);
+		nat_request_answer(&request, &to);
+		n += request.n;
+	}
 	offload_serve(&harness->offload, harness->path);
+	return n;
 }
 
-int harness_event(const struct harness *harness, uint32_t i, uint32_t *numbers)
+const struct nat_log_event *harness_event(const struct harness *harness,
+					  uint32_t i)
 {
-	const struct nat_log_event *e = &harness->events[i];
-	const uint32_t row[HARNESS_EVENT_NUMBERS] = { (uint32_t)e->what,
-						      e->now_s,
-						      e->proto,
-						      ntohl(e->inside_addr),
-						      ntohs(e->inside_port),
-						      ntohl(e->outside_addr),
-						      ntohs(e->outside_port),
-						      e->n_ports };
-
-	if (i >= harness->n_events)
-		return -1;
-	memcpy(numbers, row, sizeof(row));
-	return 0;
+	return i < harness->n_events ? &harness->events[i] : NULL;
 }
 
 uint32_t harness_owner(const struct harness *harness, uint32_t side,

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "control/request.h"
+
 struct harness;
 
 enum {
@@ -17,11 +19,7 @@ enum {
 }; /* of harness_send(): the frame has another owner */
 /* What harness_recv() knows besides the sides: frames for other workers. */
 enum { HARNESS_LOOP = 2, HARNESS_OUTS };
-enum {
-	HARNESS_SESSION_NUMBERS = 13,
-	HARNESS_WINDOW_NUMBERS = 16,
-	HARNESS_EVENT_NUMBERS = 8,
-};
+enum { HARNESS_WINDOW_NUMBERS = 16 };
 
 /* One of n_shards workers. */
 struct harness *harness_new(uint32_t shard, uint32_t n_shards);
@@ -68,9 +66,15 @@ const char *harness_reason_name(uint32_t i);
 /* 0: every frame has ended, once. */
 int64_t harness_invariant(const struct harness *harness);
 int64_t harness_pages_in_use(const struct harness *harness);
-/* Rows of HARNESS_SESSION_NUMBERS, of the live ones; how many. */
-uint32_t harness_sessions(struct harness *harness, uint32_t *numbers,
-			  uint32_t n_max);
+/* As nat_maps_list() and nat_maps_restore(). */
+uint32_t harness_list(const struct harness *harness, uint64_t *cursor,
+		      struct nat_session *sessions, uint32_t n);
+int harness_restore(struct harness *harness, const struct nat_session *session);
+/* What the main thread asks: how many sessions, and in how many rounds. -1: the
+ * filter is wrong, and why. */
+int64_t harness_ask(struct harness *harness, enum nat_question question,
+		    const char *filter, bool is_now, uint32_t *ret_rounds,
+		    char *why, uint32_t n_why);
 /* Rows of HARNESS_WINDOW_NUMBERS: connections and the windows of both ends, as
  * from offload_windows(). */
 uint32_t harness_windows(struct harness *harness, uint32_t *numbers,
@@ -79,9 +83,8 @@ uint32_t harness_windows(struct harness *harness, uint32_t *numbers,
  * over, and as it is to be. */
 uint32_t harness_owner(const struct harness *harness, uint32_t side,
 		       const uint8_t *bytes, uint32_t n_bytes, uint32_t *lane);
-/* End them all, as mr-nat clear does. */
-void harness_clear(struct harness *harness);
-/* HARNESS_EVENT_NUMBERS of what was logged; see harness.py. -1: no more. */
-int harness_event(const struct harness *harness, uint32_t i, uint32_t *numbers);
+/* The i-th of what was logged; NULL: no more. */
+const struct nat_log_event *harness_event(const struct harness *harness,
+					  uint32_t i);
 
 #endif

@@ -16,6 +16,7 @@ program first, as `mr-nat --offload` has it (simulated.h).
 import ctypes
 import json
 import os
+import socket
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -33,13 +34,56 @@ CSUM_VALID, CSUM_PARTIAL, SHARED = 1 << 16, 1 << 17, 1 << 0
 LOOPED = 1 << 31  # NAT_FRAME_LOOPED
 EVENTS = ("block_begin", "block_end", "mapping_begin", "mapping_end",
           "no_port", "quota")
-SESSION = ("proto", "inside", "inside_port", "outside", "outside_port",
-           "remote", "remote_port", "tcp_state", "flags", "age_s", "left_s",
-           "n_out", "n_in")
-EVENT = ("what", "now_s", "proto", "inside", "inside_port", "outside",
-         "outside_port", "n_ports")
-N_NUMBERS = {"sessions": len(SESSION), "windows": 16}  # of a row; harness.h
+LIST, SAVE, CLEAR = 0, 1, 2  # enum nat_question
+STATIC = 1  # NAT_MAP_STATIC, of flags
+N_WINDOW = 16  # HARNESS_WINDOW_NUMBERS
 MAX_FRAME = 65536 + 64
+U8, U16, U32 = ctypes.c_uint8, ctypes.c_uint16, ctypes.c_uint32
+
+
+class Record(ctypes.Structure):
+    """Addresses and ports are in network order."""
+
+    def shown(self):
+        """Its members, with addresses and ports as people write them."""
+        shown = {name: getattr(self, name) for name, _ in self._fields_}
+        for name in ("inside", "outside", "remote"):
+            if name in shown:
+                shown[name] = str(ip_address(socket.ntohl(shown[name])))
+                port = name + "_port"
+                if port in shown:
+                    shown[port] = socket.ntohs(shown[port])
+        return shown
+
+
+class Session(Record):
+    """struct nat_session"""
+
+    _fields_ = [
+        ("inside", U32), ("inside_port", U16), ("proto", U8), ("reserved", U8),
+        ("outside", U32), ("outside_port", U16),
+        ("remote", U32), ("remote_port", U16), ("_hole", U16),
+        ("tcp_state", U8), ("flags", U8), ("age_s", U32), ("left_s", U32),
+        ("n_out", U32), ("n_in", U32)]
+
+
+class Event(Record):
+    """struct nat_log_event"""
+
+    _fields_ = [
+        ("what", U32), ("now_s", U32), ("proto", U8), ("inside", U32),
+        ("outside", U32), ("inside_port", U16), ("outside_port", U16),
+        ("n_ports", U16)]
+
+
+def session(inside, outside, remote=("0.0.0.0", 0), proto=17, **more):
+    """A session between such ends, (address, port)."""
+    made = Session(proto=proto, **more)
+    for name, (addr, port) in (("inside", inside), ("outside", outside),
+                               ("remote", remote)):
+        setattr(made, name, socket.htonl(int(ip_address(addr))))
+        setattr(made, name + "_port", socket.htons(port))
+    return made
 
 
 def load():
@@ -49,7 +93,8 @@ def load():
     lib.harness_new.restype = ctypes.c_void_p
     lib.harness_key.restype = ctypes.c_bool
     lib.harness_reason_name.restype = ctypes.c_char_p
-    for name in ("counter", "invariant", "pages_in_use", "free"):
+    lib.harness_event.restype = ctypes.POINTER(Event)
+    for name in ("counter", "invariant", "pages_in_use", "free", "ask"):
         getattr(lib, "harness_" + name).restype = ctypes.c_int64
     return lib
 
@@ -342,40 +387,56 @@ class Nat:
         return {name: self.counter(name) for name in reasons()
                 if name != "taken" and self.counter(name)}
 
-    def rows(self, what):
-        """The numbers of "sessions", or of "windows" (offload.c)."""
-        n_each = N_NUMBERS[what]
+    def windows(self):
+        """Rows of numbers: what is known of TCP's windows (offload.c)."""
         n_max = self.counter("mappings") + self.counter("sessions")
-        numbers = (ctypes.c_uint32 * (n_max * n_each))()
-        n = getattr(LIB, f"harness_{what}")(self.harness, numbers, n_max)
-        return [numbers[i:i + n_each] for i in range(0, n * n_each, n_each)]
+        numbers = (U32 * (n_max * N_WINDOW))()
+        n = LIB.harness_windows(self.harness, numbers, n_max)
+        return [numbers[i:i + N_WINDOW]
+                for i in range(0, n * N_WINDOW, N_WINDOW)]
+
+    def list(self, n_max=256):
+        """All sessions, n_max at a time."""
+        cursor, some = ctypes.c_uint64(), (Session * n_max)()
+        listed = []
+        while n := LIB.harness_list(self.harness, ctypes.byref(cursor), some,
+                                    n_max):
+            listed += [Session.from_buffer_copy(one) for one in some[:n]]
+        return listed
+
+    def restore(self, one):
+        """Take up a session: 0, or an errno."""
+        return -LIB.harness_restore(self.harness, ctypes.byref(one))
 
     @property
     def sessions(self):
-        """Rows of the mappings' list, as dicts."""
-        rows = [dict(zip(SESSION, row)) for row in self.rows("sessions")]
-        for row in rows:
-            for name in ("inside", "outside", "remote"):
-                row[name] = str(ip_address(row[name]))
-        return rows
+        """What a list of them says, as dicts."""
+        return [one.shown() for one in self.list()]
+
+    def ask(self, question, text="", now=False):
+        """What mr-nat asks a worker about sessions that a filter has: how
+        many, and in how many rounds. ValueError: what is wrong with it."""
+        rounds, why = U32(), ctypes.create_string_buffer(400)
+        n = LIB.harness_ask(self.harness, question, text.encode(), now,
+                            ctypes.byref(rounds), why, 400)
+        if n < 0:
+            raise ValueError(why.value.decode())
+        return n, rounds.value
+
+    def clear(self, text="all", now=False):
+        """End sessions; how many mappings."""
+        n, _ = self.ask(CLEAR, text, now)
+        assert not len(self._collect())
+        return n
 
     @property
     def events(self):
         """What was logged so far, as dicts."""
-        numbers = (ctypes.c_uint32 * len(EVENT))()
         rows = []
-        while LIB.harness_event(self.harness, len(rows), numbers) == 0:
-            row = dict(zip(EVENT, numbers))
-            row["what"] = EVENTS[row["what"]]
-            for name in ("inside", "outside"):
-                row[name] = str(ip_address(row[name]))
-            rows.append(row)
+        while event := LIB.harness_event(self.harness, len(rows)):
+            rows.append(event.contents.shown())
+            rows[-1]["what"] = EVENTS[rows[-1]["what"]]
         return rows
-
-    def clear(self):
-        """End all sessions, as mr-nat clear does."""
-        LIB.harness_clear(self.harness)
-        return self._collect()
 
     def check(self):
         """The invariant of path.h, and pages: only frames that are held have any."""

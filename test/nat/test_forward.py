@@ -204,15 +204,6 @@ def test_excluded_destinations_pass_as_they_are(nat_of):
     assert nat.drops == {"spoofed": 1}
 
 
-def test_other_protocols_by_address(nat_of):
-    """GRE and the like, where each address has one host."""
-    packet = IP(raw(IP(src=HOST, dst=PEER, proto=47) / b"\0\0\x08\0payload"))
-    nat = nat_of(other_protocols=True)
-    assert nat.inside(packet).one[IP].src == OURS
-    back = IP(raw(IP(src=PEER, dst=OURS, proto=47) / b"\0\0\x08\0answer"))
-    assert nat.outside(back).one[IP].dst == HOST
-
-
 @pytest.mark.parametrize("proto, csum", [(136, 0xffff), (33, 0)])
 def test_sum_that_becomes_zero(nat_of, proto, csum):
     """UDP-Lite has no packets without a sum (RFC 3828, 3.1); DCCP may send 0."""
@@ -222,17 +213,6 @@ def test_sum_that_becomes_zero(nat_of, proto, csum):
         bytes(4)
     out = nat.inside(IP(raw(IP(src=HOST, dst=PEER, proto=proto) / body))).one
     assert raw(out[IP])[26:28] == csum.to_bytes(2, "big")
-
-
-def test_one_to_one(nat_of):
-    nat = nat_of(one_to_one=[("192.0.2.77", "10.0.0.7")])
-    got = nat.outside(udp(PEER, 1000, "192.0.2.77", 2000)).one
-    assert (got[IP].dst, got[UDP].dport) == ("10.0.0.7", 2000)
-    for _ in range(2):
-        out = nat.inside(udp("10.0.0.7", 2000, PEER, 1000)).one
-        assert (out[IP].src, out[UDP].sport) == ("192.0.2.77", 2000)
-    got = nat.outside(ping(PEER, "192.0.2.77")).one
-    assert (got[IP].dst, got[ICMP].type) == ("10.0.0.7", 8)
 
 
 def test_frames_are_counted_by_mapping(nat_of):

@@ -318,7 +318,7 @@ def test_the_error_about_a_hairpin_comes_back_by_another_worker(nat):
         (HOST, HOST, 5000)
 
 
-# Protocol 0 and forwards beside filters.
+# Protocol 0, and a flood.
 
 def test_protocol_0_takes_nothing_over(nat_of):
     """Else its mapping would be one-to-one: all ports, untranslated."""
@@ -332,23 +332,6 @@ def test_protocol_0_takes_nothing_over(nat_of):
     out = nat.inside(IP(raw(IP(src="10.0.0.7", dst=PEER, proto=0) /
                             bytes(20)))).one
     assert out[IP].src == "192.0.2.77"
-
-
-def test_forwards_of_the_sample(nat_of):
-    """config/nat/forwards.yaml: filtered, except at the forwards."""
-    nat = nat_of(filtering="address-port", forwards=[
-        ("tcp", OURS, 443, 443, "10.0.0.5", 8443),
-        ("tcp+udp", OURS, 5000, 5009, "10.0.0.6", 5000)])
-    got = nat.outside(tcp(PEER, 4000, OURS, 443)).one
-    assert (got[IP].dst, got[TCP].dport) == ("10.0.0.5", 8443)
-    out = nat.inside(tcp("10.0.0.5", 8443, PEER, 4000, "SA")).one
-    assert (out[IP].src, out[TCP].sport) == (OURS, 443)
-    got = nat.outside(udp(PEER, 4000, OURS, 5003)).one
-    assert (got[IP].dst, got[UDP].dport) == ("10.0.0.6", 5003)
-    flow = opened(nat, "udp")
-    assert flow.is_open()
-    assert not nat.outside(udp(ROUTER, 53, OURS, flow.ident))
-    assert nat.drops == {"filtered": 1}
 
 
 def test_a_flood_of_syns_at_a_forward_is_gone_in_minutes(nat_of):
@@ -513,13 +496,6 @@ def test_ipv6_is_dropped_by_name(nat_of, side, vlan):
     assert nat.drops == {"ether_type": len(packets)}
     assert nat.counter("mappings") == 0
     assert nat.counter("made") == len(nat.announced)
-
-
-def test_ipv6_that_says_it_is_ipv4(nat):
-    packet = Ether(src=mac_of(HOST), dst=MACS[0], type=0x800) / \
-        raw(IPv6(src="2001:db8::1", dst="2001:db8::2") / UDP())
-    assert not nat.inside(packet)
-    assert nat.drops == {"malformed": 1}
 
 
 # Everything at once.
