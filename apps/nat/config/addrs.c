@@ -211,12 +211,10 @@ static int add_excludes(struct nat_addrs *addrs,
 	return err;
 }
 
-int nat_addrs_init(struct nat_addrs *addrs, const struct nat_config *config)
+static int fill(struct nat_addrs *addrs, const struct nat_config *config)
 {
-	int err;
+	int err = init_classes(&addrs->classes);
 
-	*addrs = (struct nat_addrs){ 0 };
-	err = init_classes(&addrs->classes);
 	if (err == 0)
 		err = add_martians(addrs);
 	if (err == 0)
@@ -229,26 +227,15 @@ int nat_addrs_init(struct nat_addrs *addrs, const struct nat_config *config)
 				 config->subscribers[i].mask != 0 ?
 					 NAT_ADDR_SUBSCRIBER | NAT_ADDR_INSIDE :
 					 NAT_ADDR_SUBSCRIBER);
-	if (err == 0)
-		err = add_excludes(addrs, config);
-	if (err < 0)
-		nat_addrs_end(addrs);
-	return err;
-}
-
-void nat_addrs_end(struct nat_addrs *addrs)
-{
-	free(addrs->classes.slots);
-	free(addrs->excludes);
-	*addrs = (struct nat_addrs){ 0 };
+	return err < 0 ? err : add_excludes(addrs, config);
 }
 
 int nat_addrs_create(struct nat_config *config)
 {
-	struct nat_addrs *addrs = malloc(sizeof(*addrs));
+	struct nat_addrs *addrs = calloc(1, sizeof(*addrs));
 
-	if (addrs == NULL || nat_addrs_init(addrs, config) < 0) {
-		free(addrs);
+	if (addrs == NULL || fill(addrs, config) < 0) {
+		nat_addrs_destroy(addrs);
 		return -ENOMEM;
 	}
 	config->addrs = addrs;
@@ -257,8 +244,10 @@ int nat_addrs_create(struct nat_config *config)
 
 void nat_addrs_destroy(struct nat_addrs *addrs)
 {
-	if (addrs != NULL)
-		nat_addrs_end(addrs);
+	if (addrs == NULL)
+		return;
+	free(addrs->classes.slots);
+	free(addrs->excludes);
 	free(addrs);
 }
 

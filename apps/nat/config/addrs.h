@@ -73,10 +73,6 @@ struct nat_addrs {
 	uint8_t octets[256]; /* by first octet: may it be special? */
 };
 
-/* Returns 0, or -ENOMEM with nothing to free. */
-int nat_addrs_init(struct nat_addrs *addrs, const struct nat_config *config);
-void nat_addrs_end(struct nat_addrs *addrs);
-
 /* Build config->addrs for a complete configuration. Returns 0 or -ENOMEM. Too
  * slow for a worker between two bursts. */
 int nat_addrs_create(struct nat_config *config);

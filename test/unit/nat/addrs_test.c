@@ -173,13 +173,12 @@ TEST(lookups_find_what_scans_find)
 				.excludes = excludes,
 				.sides = { { .n_addrs = 3 },
 					   { .n_addrs = 2 } } };
-	struct nat_addrs addrs;
 
 	for (uint32_t i = 0; i < N_CONFIGS; i++) {
 		fill(&c);
-		assert_int_equal(nat_addrs_init(&addrs, &c), 0);
+		assert_int_equal(nat_addrs_create(&c), 0);
 		for (uint32_t k = 0; k < N_ASKED; k++)
-			compare(&addrs, &c);
-		nat_addrs_end(&addrs);
+			compare(c.addrs, &c);
+		nat_addrs_destroy(c.addrs);
 	}
 }

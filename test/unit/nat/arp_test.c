@@ -41,27 +41,6 @@ TEST(a_large_link_has_room)
 	}
 }
 
-TEST(learned_fresh_and_stale)
-{
-	struct nat_neighbours *n = table(NULL);
-	const uint32_t addr = htonl(0x0a000002);
-	const uint32_t slot = nat_neighbours_add(n, NAT_INSIDE, addr, true, 10);
-	uint64_t mac = 0;
-
-	assert_false(
-		nat_neighbours_is_fresh(n, slot, NAT_INSIDE, addr, 10, &mac));
-	nat_neighbours_learn(n, slot, NAT_INSIDE, addr, 0x112233445566, 10);
-	assert_true(nat_neighbours_is_fresh(n, slot, NAT_INSIDE, addr,
-					    10 + NAT_REACHABLE_S, &mac));
-	assert_int_equal(mac, 0x112233445566);
-	assert_false(nat_neighbours_is_fresh(n, slot, NAT_INSIDE, addr,
-					     11 + NAT_REACHABLE_S, &mac));
-	assert_false(
-		nat_neighbours_is_fresh(n, slot, NAT_OUTSIDE, addr, 10, &mac));
-	nat_neighbours_destroy(n);
-}
-
-/* Who kept the number of a slot that went to another address is not fooled. */
 /* Workers are up to a second apart. */
 TEST(who_is_ahead_makes_nothing_stale)
 {
@@ -94,6 +73,7 @@ TEST(who_was_asked_in_vain_gives_way)
 	nat_neighbours_destroy(n);
 }
 
+/* Who kept the number of a slot that went to another address is not fooled. */
 TEST(a_slot_that_went_to_another_is_seen)
 {
 	struct nat_neighbours *n = table(NULL);

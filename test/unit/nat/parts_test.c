@@ -151,5 +151,7 @@ TEST(reasons_have_names_of_their_own)
 						nat_reason_name(k));
 	}
 	assert_string_equal(nat_reason_name(NAT_DROP_TTL), "ttl");
+	assert_string_equal(nat_reason_name(NAT_DROP_ARP), "arp");
+	assert_string_equal(nat_reason_name(NAT_TAKEN), "taken");
 	assert_null(nat_reason_name(NAT_REASONS));
 }

@@ -11,7 +11,6 @@ struct next {
 	struct nat_range pool[4];
 	struct nat_prefix subscribers[4];
 	struct nat_forward forwards[8];
-	struct nat_one_to_one one_to_ones[4];
 };
 
 static void next_init(struct next *next)
@@ -21,12 +20,9 @@ static void next_init(struct next *next)
 	memcpy(next->subscribers, fixture.subscribers,
 	       sizeof(next->subscribers));
 	memcpy(next->forwards, fixture.forwards, sizeof(next->forwards));
-	memcpy(next->one_to_ones, fixture.one_to_ones,
-	       sizeof(next->one_to_ones));
 	next->config.pool = next->pool;
 	next->config.subscribers = next->subscribers;
 	next->config.forwards = next->forwards;
-	next->config.one_to_ones = next->one_to_ones;
 }
 
 static void reload(struct next *next)

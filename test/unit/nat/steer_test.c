@@ -122,11 +122,48 @@ static void free_frames(struct mr_frame *frames, uint32_t n)
 	mr_frame_free_bulk(fixture.cache, frames, n);
 }
 
-TEST(test_each_gets_its_own_in_order)
+static uint64_t drops(enum nat_reason reason)
+{
+	return both.stats[0].drops[reason] + both.stats[1].drops[reason];
+}
+
+/* Worker 0 receives them from outside, then both until nothing moves. Returns
+ * how many came to their owners; seen: their numbers, as bits. */
+static uint32_t deliver(struct mr_frame *frames, uint32_t n, uint32_t seen[2])
+{
+	struct mr_frame got[MR_BURST_MAX];
+	uint32_t n_got = split(0, frames, n), n_all = 0;
+
+	memcpy(got, frames, n_got * sizeof(got[0]));
+	for (uint32_t turn = 0; turn < 8; turn++) {
+		if (turn > 0)
+			n_got = receive(turn % 2, got);
+		for (uint32_t i = 0; i < n_got; i++)
+			seen[turn % 2] |= 1u << number_of(&got[i]);
+		free_frames(got, n_got);
+		n_all += n_got;
+	}
+	return n_all;
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	open_both();
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	close_both();
+	return 0;
+}
+
+TEST_WITH(set_up, tear_down, test_each_gets_its_own_in_order)
 {
 	struct mr_frame frames[MR_BURST_MAX];
 
-	open_both();
 	for (uint8_t i = 0; i < 10; i++)
 		frames[i] = frame_of(port_of(i % 2), 0, i);
 	assert_int_equal(split(0, frames, 10), 5);
@@ -139,14 +176,12 @@ TEST(test_each_gets_its_own_in_order)
 		assert_int_equal(number_of(&frames[i]), 2 * i + 1);
 	free_frames(frames, 5);
 	assert_int_equal(nat_steer_stats(both.steers[0])->handed_off, 5);
-	close_both();
 }
 
-TEST(test_what_does_not_fit_is_counted)
+TEST_WITH(set_up, tear_down, test_what_does_not_fit_is_counted)
 {
 	struct mr_frame frames[MR_BURST_MAX];
 
-	open_both();
 	for (uint8_t i = 0; i < N_ENTRIES + 3; i++)
 		frames[i] = frame_of(port_of(1), 0, i);
 	assert_int_equal(split(0, frames, N_ENTRIES + 3), 0);
@@ -154,107 +189,61 @@ TEST(test_what_does_not_fit_is_counted)
 	assert_int_equal(both.stats[0].received[NAT_OUTSIDE], 3);
 	assert_int_equal(receive(1, frames), N_ENTRIES);
 	free_frames(frames, N_ENTRIES);
-	close_both();
 }
 
 /* The one that others wait for comes last; all get to the port's owner. */
-static void meet(uint32_t owner)
+TEST_WITH(set_up, tear_down, test_fragments_in_any_order_meet)
 {
-	struct mr_frame frames[MR_BURST_MAX];
-	uint32_t n_got = 0, seen = 0;
+	for (uint16_t owner = 0; owner < 2; owner++) {
+		struct mr_frame frames[] = {
+			piece_of(owner, 0, 100, 0),
+			piece_of(owner, 0, 0x2000 | 50, 1),
+			piece_of(owner, port_of(owner), 0x2000, 2),
+		};
+		uint32_t seen[2] = { 0 };
 
-	open_both();
-	frames[0] = frame_of(0, 100, 0);
-	frames[1] = frame_of(0, 0x2000 | 50, 1);
-	assert_int_equal(split(0, frames, 2), 0);
-	for (uint32_t w = 0; w < 2; w++)
-		assert_int_equal(receive(w, frames), 0);
-	frames[0] = frame_of(port_of(owner), 0x2000, 2);
-	n_got = split(0, frames, 1);
-	for (uint32_t round = 0; round < 4; round++) {
-		for (uint32_t w = 0; w < 2; w++) {
-			if (round + w > 0)
-				n_got = receive(w, frames);
-			if (n_got > 0)
-				assert_int_equal(w, owner);
-			for (uint32_t i = 0; i < n_got; i++)
-				seen |= 1u << number_of(&frames[i]);
-			free_frames(frames, n_got);
-			n_got = 0;
-		}
+		assert_int_equal(deliver(frames, 2, seen), 0);
+		assert_int_equal(deliver(frames + 2, 1, seen), 3);
+		assert_int_equal(seen[owner], 7);
 	}
-	assert_int_equal(seen, 7);
-	close_both();
-	assert_int_equal(both.stats[0].drops[NAT_DROP_SHUTDOWN] +
-				 both.stats[1].drops[NAT_DROP_SHUTDOWN],
-			 0);
 }
 
-TEST(test_fragments_in_any_order_meet)
+TEST_WITH(set_up, tear_down, test_a_second_first_fragment_moves_nothing)
 {
-	meet(0);
-	meet(1);
-}
+	struct mr_frame frames[] = { frame_of(port_of(0), 0x2000, 0),
+				     frame_of(port_of(1), 0x2000, 1),
+				     frame_of(0, 100, 2) };
+	uint32_t seen[2] = { 0 };
 
-static uint64_t drops(enum nat_reason reason)
-{
-	return both.stats[0].drops[reason] + both.stats[1].drops[reason];
-}
-
-TEST(test_a_second_first_fragment_moves_nothing)
-{
-	struct mr_frame frames[MR_BURST_MAX];
-	uint32_t n_got, n[2] = { 0 };
-
-	open_both();
-	frames[0] = frame_of(port_of(0), 0x2000, 0);
-	frames[1] = frame_of(port_of(1), 0x2000, 1);
-	frames[2] = frame_of(0, 100, 2);
-	n_got = split(0, frames, 3);
-	for (uint32_t round = 0; round < 8; round++) {
-		if (round > 0)
-			n_got = receive(round % 2, frames);
-		n[round % 2] += n_got;
-		free_frames(frames, n_got);
-	}
-	assert_int_equal(n[0], 2);
-	assert_int_equal(n[1], 0);
+	assert_int_equal(deliver(frames, 3, seen), 2);
+	assert_int_equal(seen[0], 5);
 	assert_int_equal(drops(NAT_DROP_FRAGMENT_WRONG), 1);
-	close_both();
 }
 
-TEST(test_a_first_fragment_that_never_comes)
+TEST_WITH(set_up, tear_down, test_a_first_fragment_that_never_comes)
 {
-	struct mr_frame frames[MR_BURST_MAX];
+	struct mr_frame frame = frame_of(0, 100, 0);
+	uint32_t seen[2] = { 0 };
 
-	open_both();
-	frames[0] = frame_of(0, 100, 0);
-	assert_int_equal(split(0, frames, 1), 0);
-	for (uint32_t w = 0; w < 2; w++)
-		assert_int_equal(receive(w, frames), 0);
+	assert_int_equal(deliver(&frame, 1, seen), 0);
 	both.now_ns += (KEEP_S - 1) * second_ns;
-	for (uint32_t w = 0; w < 2; w++)
-		assert_int_equal(receive(w, frames), 0);
+	assert_int_equal(deliver(&frame, 0, seen), 0);
 	assert_int_equal(drops(NAT_DROP_FRAGMENT_OLD), 0);
 	both.now_ns += second_ns;
-	for (uint32_t w = 0; w < 2; w++)
-		assert_int_equal(receive(w, frames), 0);
+	assert_int_equal(deliver(&frame, 0, seen), 0);
 	assert_int_equal(drops(NAT_DROP_FRAGMENT_OLD), 1);
-	close_both();
 }
 
 /* A flood of pieces is bounded, and what is left at the end is counted. */
 TEST(test_a_flood_of_fragments)
 {
-	struct mr_frame frame;
+	uint32_t seen[2] = { 0 };
 
 	open_both();
 	for (uint32_t i = 0; i < 200; i++) {
-		struct mr_frame got[MR_BURST_MAX];
+		struct mr_frame frame = frame_of(0, (uint16_t)(i + 1), 0);
 
-		frame = frame_of(0, (uint16_t)(i + 1), 0);
-		assert_int_equal(split(0, &frame, 1), 0);
-		assert_int_equal(receive(1, got), 0);
+		assert_int_equal(deliver(&frame, 1, seen), 0);
 	}
 	assert_int_equal(drops(NAT_DROP_FRAGMENT_FULL), 200 - 64);
 	close_both();
@@ -262,65 +251,53 @@ TEST(test_a_flood_of_fragments)
 }
 
 /* Frames of many pages are bounded by these. */
-TEST(test_long_fragments_wait_on_few_pages)
+TEST_WITH(set_up, tear_down, test_long_fragments_wait_on_few_pages)
 {
 	struct mr_frame frames[MR_MAX_SEGS];
+	uint32_t seen[2] = { 0 };
 
-	open_both();
 	for (uint16_t i = 0; i < 20; i++) {
-		struct mr_frame got[MR_BURST_MAX];
-
 		fixture_frames(fixture.cache, frames, MR_MAX_SEGS);
 		mr_frame_free_bulk(fixture.cache, frames, 1);
 		frames[0] = frame_of(0, i + 1, 0);
 		for (uint32_t k = 0; k + 1 < MR_MAX_SEGS; k++)
 			frames[k].flags |= MR_FRAME_MORE;
-		assert_int_equal(split(0, frames, MR_MAX_SEGS), 0);
-		assert_int_equal(receive(1, got), 0);
+		assert_int_equal(deliver(frames, MR_MAX_SEGS, seen), 0);
 	}
 	assert_int_equal(drops(NAT_DROP_FRAGMENT_FULL),
 			 20 - NAT_STEER_PAGES / MR_MAX_SEGS);
-	close_both();
-}
-
-/* From outside, by way of the first worker: how many came to their owners. */
-static uint32_t pass(struct mr_frame frame)
-{
-	struct mr_frame frames[MR_BURST_MAX] = { frame };
-	uint32_t n = split(0, frames, 1), n_all = 0;
-
-	for (uint32_t turn = 0; turn < 8; turn++) {
-		free_frames(frames, n);
-		n_all += n;
-		n = receive(turn % 2, frames);
-	}
-	return n_all;
 }
 
 /* A sender of fragments of ever new datagrams does not keep others out: the one
  * that has waited longest is dropped. */
-static void survive(uint16_t kinds)
-{
-
-	open_both();
-	for (uint16_t id = 0; id < 3000; id++)
-		assert_int_equal(pass(piece_of(id % kinds, 0, 100, 0)), 0);
-	for (uint16_t w = 0; w < 2; w++) {
-		const uint16_t id = 4000 + w;
-
-		assert_int_equal(pass(piece_of(id, 0, 100, 1)), 0);
-		assert_int_equal(pass(piece_of(id, port_of(w), 0x2000, 2)), 2);
-	}
-	close_both();
-	assert_int_equal(
-		drops(NAT_DROP_FRAGMENT_FULL) + drops(NAT_DROP_SHUTDOWN), 3000);
-}
-
 TEST(test_a_flood_keeps_nobody_out)
 {
-	survive(1);
-	survive(64);
-	survive(3000);
+	static const uint16_t kinds[] = { 1, 64, 3000 };
+
+	for (uint32_t k = 0; k < 3; k++) {
+		uint32_t seen[2] = { 0 };
+
+		open_both();
+		for (uint16_t id = 0; id < 3000; id++) {
+			struct mr_frame frame =
+				piece_of(id % kinds[k], 0, 100, 0);
+
+			assert_int_equal(deliver(&frame, 1, seen), 0);
+		}
+		for (uint16_t w = 0; w < 2; w++) {
+			struct mr_frame frames[] = {
+				piece_of(4000 + w, 0, 100, 1),
+				piece_of(4000 + w, port_of(w), 0x2000, 2),
+			};
+
+			assert_int_equal(deliver(frames, 1, seen), 0);
+			assert_int_equal(deliver(frames + 1, 1, seen), 2);
+		}
+		close_both();
+		assert_int_equal(drops(NAT_DROP_FRAGMENT_FULL) +
+					 drops(NAT_DROP_SHUTDOWN),
+				 3000);
+	}
 }
 
 int main(void)
