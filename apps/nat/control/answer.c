@@ -11,8 +11,8 @@
 
 #include "support/json_text.h"
 
-#include "answer.h"
 #include "app.h"
+#include "control.h"
 #include "mapping/tcp.h"
 #include "support/report.h"
 

@@ -12,7 +12,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "answer.h"
 #include "app.h"
 #include "control.h"
 #include "keep.h"
@@ -66,13 +65,12 @@ bool nat_control_path(const char *instance, char *ret_path, size_t n_bytes)
 	return n > 0 && (size_t)n < n_bytes;
 }
 
-static int fail(struct mr_reason *ret_why, const char *path, const char *what)
+static int fail(struct mr_reason *ret_why, const char *path)
 {
 	const int err = errno;
 
-	snprintf(ret_why->text, sizeof(ret_why->text),
-		 "control socket %s: %s%s%s", path, what,
-		 what[0] != '\0' ? ": " : "", strerror(err));
+	snprintf(ret_why->text, sizeof(ret_why->text), "control socket %s: %s",
+		 path, strerror(err));
 	return -err;
 }
 
@@ -90,19 +88,19 @@ int nat_control_lock(const char *instance, struct mr_reason *ret_why)
 
 	errno = ENAMETOOLONG;
 	if (!nat_control_path(instance, folder, sizeof(folder)))
-		return fail(ret_why, instance, "");
+		return fail(ret_why, instance);
 	snprintf(path, sizeof(path), "%s.lock", folder);
 	*strrchr(folder, '/') = '\0';
 	if (mkdir(folder, 0755) < 0 && errno != EEXIST)
-		return fail(ret_why, folder, "");
+		return fail(ret_why, folder);
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (fd < 0)
-		return fail(ret_why, path, "");
+		return fail(ret_why, path);
 	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
 		return fd;
 	is_taken = errno == EWOULDBLOCK;
 	if (!is_taken)
-		fail(ret_why, path, "");
+		fail(ret_why, path);
 	close(fd);
 	if (!is_taken)
 		return -EIO;
@@ -134,7 +132,7 @@ static int listen_at(struct nat_control *c, struct mr_reason *ret_why)
 		socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	c->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (c->listen_fd < 0 || c->epoll_fd < 0)
-		return fail(ret_why, c->path, "");
+		return fail(ret_why, c->path);
 	unlink(c->path);
 	mask = umask(0177); /* only the process's owner may connect */
 	err = bind(c->listen_fd, (struct sockaddr *)&addr, sizeof(addr));
@@ -143,7 +141,7 @@ static int listen_at(struct nat_control *c, struct mr_reason *ret_why)
 	    watch(c, c->listen_fd, EPOLLIN, WHAT_LISTEN, EPOLL_CTL_ADD) < 0 ||
 	    watch(c, c->app->answered_fd, EPOLLIN, WHAT_ANSWERED,
 		  EPOLL_CTL_ADD) < 0)
-		return fail(ret_why, c->path, "");
+		return fail(ret_why, c->path);
 	return 0;
 }
 
@@ -156,7 +154,7 @@ int nat_control_create(struct app *app, const char *instance,
 
 	if (c == NULL) {
 		errno = ENOMEM;
-		return fail(ret_why, instance, "");
+		return fail(ret_why, instance);
 	}
 	c->app = app;
 	c->epoll_fd = c->listen_fd = -1;
@@ -165,7 +163,7 @@ int nat_control_create(struct app *app, const char *instance,
 	errno = ENAMETOOLONG;
 	if (!nat_control_path(instance, c->path, sizeof(c->path))) {
 		free(c);
-		return fail(ret_why, instance, "");
+		return fail(ret_why, instance);
 	}
 	err = listen_at(c, ret_why);
 	if (err < 0) {

@@ -22,6 +22,7 @@
 
 #include <millrace/millrace.h>
 
+#include "mapping/map.h"
 #include "options.h"
 
 struct app;
@@ -39,6 +40,25 @@ bool nat_control_path(const char *instance, char *ret_path, size_t n_bytes);
  * a message: -EADDRINUSE if the instance is already running.
  */
 int nat_control_lock(const char *instance, struct mr_reason *ret_why);
+
+/* answer.c: lines of JSON for a client, until it has read them. */
+struct nat_answer {
+	char *bytes;
+	size_t n, n_max; /* bytes to send, and capacity */
+	bool is_broken;  /* no memory: sending fails */
+};
+
+void nat_answer_free(struct nat_answer *answer);
+void nat_answer_session(struct nat_answer *answer,
+			const struct nat_session *session);
+void nat_answer_stats(struct nat_answer *answer, struct app *app);
+void nat_answer_error(struct nat_answer *answer, const char *text);
+/* {"end":true,"listed":3} */
+void nat_answer_end(struct nat_answer *answer, const char *what, uint64_t n,
+		    bool is_saved);
+
+/* Send as much as the socket takes: 0, or -1 if the connection is broken. */
+int nat_answer_send(struct nat_answer *answer, int fd);
 
 /* Listen; the caller holds the lock. 0, or -errno with a message. */
 int nat_control_create(struct app *app, const char *instance,

@@ -17,6 +17,7 @@ enum {
 	GROUP_OFFLOAD,
 };
 
+/* In the order of struct nat_maps_stats. */
 static const struct count_row state_rows[] = {
 	{ "mappings", "mappings", LIVE_NUMBER },
 	{ "sessions", "more sessions", LIVE_NUMBER },
@@ -84,18 +85,12 @@ static void fill_worker(struct worker_snapshot *to, const struct nat_worker *w)
 
 static void add_state(uint64_t *to, const struct nat_worker *w)
 {
-	struct nat_maps_stats stats;
+	uint64_t stats[sizeof(struct nat_maps_stats) / sizeof(uint64_t)];
+	const uint32_t n = sizeof(stats) / sizeof(stats[0]);
 
-	snapshot_copy_counters((uint64_t *)&stats,
-			       (const uint64_t *)&w->stats.maps,
-			       sizeof(stats) / sizeof(uint64_t));
-	to[0] += stats.n_mappings;
-	to[1] += stats.n_sessions;
-	to[2] += stats.n_subscribers;
-	to[3] += stats.n_quarantined;
-	to[4] += stats.created;
-	to[5] += stats.expired;
-	to[6] += stats.bytes;
+	snapshot_copy_counters(stats, (const uint64_t *)&w->stats.maps, n);
+	for (uint32_t i = 0; i < n; i++)
+		to[i] += stats[i];
 }
 
 static void take_offload(uint64_t *counts, const struct app *app)

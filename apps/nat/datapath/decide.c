@@ -88,16 +88,6 @@ static enum nat_reason open_source(struct nat_path *path,
 	return nat_maps_open(path->maps, &inside, path->now_s, ret_id);
 }
 
-static uint16_t outside_port(const struct nat_map *map, uint16_t port)
-{
-	return map->flags & NAT_MAP_ADDRESS ? port : map->outside_port;
-}
-
-static uint16_t inside_port(const struct nat_map *map, uint16_t port)
-{
-	return map->flags & NAT_MAP_ADDRESS ? port : map->inside.port;
-}
-
 static struct nat_remote remote_of(const struct nat_packet *packet,
 				   uint32_t addr, uint16_t port)
 {
@@ -166,7 +156,8 @@ static enum nat_reason decide_hairpin(struct nat_path *path,
 	verdict->to = NAT_INSIDE;
 	verdict->dst = target->inside.addr;
 	if (packet->proto != IPPROTO_ICMP)
-		verdict->dport = inside_port(target, packet->dport);
+		verdict->dport = nat_map_port(target, target->inside.port,
+					      packet->dport);
 	else if ((target->flags & NAT_MAP_ADDRESS) == 0)
 		verdict->sport = verdict->dport = target->inside.port;
 	return reason;
@@ -219,12 +210,13 @@ static enum nat_reason decide_out(struct nat_path *path,
 	if (reason != NAT_OK)
 		return reason;
 	map = nat_maps_at(path->maps, id);
-	*verdict =
-		(struct nat_verdict){ .src = map->outside_addr,
-				      .dst = dst,
-				      .sport = outside_port(map, packet->sport),
-				      .dport = packet->dport,
-				      .to = NAT_OUTSIDE };
+	*verdict = (struct nat_verdict){
+		.src = map->outside_addr,
+		.dst = dst,
+		.sport = nat_map_port(map, map->outside_port, packet->sport),
+		.dport = packet->dport,
+		.to = NAT_OUTSIDE
+	};
 	if (packet->proto == IPPROTO_ICMP)
 		verdict->dport = verdict->sport;
 	reason = nat_maps_out(path->maps, id,
@@ -283,12 +275,13 @@ static enum nat_reason decide_in(struct nat_path *path,
 		return NAT_TAKEN;
 	if (packet->ip->ttl <= 1)
 		return NAT_DROP_TTL;
-	*verdict =
-		(struct nat_verdict){ .src = packet->ip->src,
-				      .dst = map->inside.addr,
-				      .sport = packet->sport,
-				      .dport = inside_port(map, packet->dport),
-				      .to = NAT_INSIDE };
+	*verdict = (struct nat_verdict){
+		.src = packet->ip->src,
+		.dst = map->inside.addr,
+		.sport = packet->sport,
+		.dport = nat_map_port(map, map->inside.port, packet->dport),
+		.to = NAT_INSIDE
+	};
 	if (packet->proto == IPPROTO_ICMP)
 		verdict->sport = verdict->dport;
 	reason = nat_maps_in(path->maps, id,

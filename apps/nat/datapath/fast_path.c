@@ -10,7 +10,6 @@
 
 #include "core.h"
 #include "mapping/rule.h"
-#include "rewrite.h"
 
 /*
  * Packets in flight between the stages: their misses overlap, and their headers

@@ -5,7 +5,6 @@
  * 5508.
  */
 #include "core.h"
-#include "rewrite.h"
 
 enum {
 	ERRORS_PER_S = 1000,
@@ -139,12 +138,6 @@ static void replace(struct nat_packet *packet, struct embedded *e,
 	outer->csum = mr_csum_fix(outer->csum, delta);
 }
 
-static uint16_t port_or(const struct nat_map *map, uint16_t mapped,
-			uint16_t port)
-{
-	return map->flags & NAT_MAP_ADDRESS ? port : mapped;
-}
-
 /* The packet left as outside, to remote; restore it: REQ-4. */
 static enum nat_reason revert_source(struct nat_path *path,
 				     struct nat_packet *packet,
@@ -169,7 +162,7 @@ static enum nat_reason revert_source(struct nat_path *path,
 		return NAT_DROP_FILTERED;
 	map = nat_maps_at(path->maps, id);
 	replace(packet, e, true, map->inside.addr,
-		port_or(map, map->inside.port, e->sport));
+		nat_map_port(map, map->inside.port, e->sport));
 	verdict->dst = map->inside.addr;
 	verdict->to = NAT_INSIDE;
 	return NAT_OK;
@@ -215,7 +208,7 @@ static enum nat_reason revert_destination(struct nat_path *path,
 			return reason;
 	}
 	replace(packet, e, false, map->outside_addr,
-		port_or(map, map->outside_port, e->dport));
+		nat_map_port(map, map->outside_port, e->dport));
 	return NAT_OK;
 }
 

@@ -4,7 +4,6 @@
  * SYNs, since no service listens. Source: RFC 9293 3.10.7.1.
  */
 #include "core.h"
-#include "rewrite.h"
 
 static void echo(struct nat_path *path, struct nat_packet *packet)
 {

@@ -4,7 +4,6 @@
  * layer-2 header, and the outbox. Sources: RFC 1624, RFC 768, RFC 6864 5.3.1,
  * RFC 6691.
  */
-#include "rewrite.h"
 #include "core.h"
 
 uint32_t nat_room(const struct nat_path *path)

@@ -79,13 +79,20 @@ struct nat_map {
 	uint32_t n_out, n_in;     /* frames, for lists; may wrap */
 };
 
+/* A port of a packet on a side of its mapping, where that is mapped. */
+static inline uint16_t nat_map_port(const struct nat_map *map, uint16_t mapped,
+				    uint16_t port)
+{
+	return map->flags & NAT_MAP_ADDRESS ? port : mapped;
+}
+
 /* One worker's. */
 struct nat_maps;
 
 struct nat_maps_stats {
 	uint64_t n_mappings, n_sessions, n_subscribers;
-	uint64_t created, expired; /* mappings */
 	uint64_t n_quarantined;    /* ports */
+	uint64_t created, expired; /* mappings */
 	uint64_t bytes;            /* memory of tables and arrays */
 };
 
