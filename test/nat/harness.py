@@ -38,7 +38,8 @@ LIST, SAVE, CLEAR = 0, 1, 2  # enum nat_question
 STATIC = 1  # NAT_MAP_STATIC, of flags
 N_WINDOW = 16  # HARNESS_WINDOW_NUMBERS
 MAX_FRAME = 65536 + 64
-U8, U16, U32 = ctypes.c_uint8, ctypes.c_uint16, ctypes.c_uint32
+U8, U16, U32, U64 = (ctypes.c_uint8, ctypes.c_uint16, ctypes.c_uint32,
+                     ctypes.c_uint64)
 
 
 class Record(ctypes.Structure):
