@@ -122,6 +122,7 @@ struct nat_config {
 	bool refreshes_inbound;               /* 4787 REQ-6a; false */
 	bool passes_other_protocols;          /* address-only mappings; false */
 	bool answers_ping;                    /* true */
+	bool is_shared; /* the kernel gets what is for our addresses; false */
 	bool fills_options;         /* Record Route, Timestamp; true */
 	bool follows_source_routes; /* 1812 5.3.13.4; true */
 	uint16_t mss;               /* clamp; 0: none, 1: by the MTU */

@@ -96,6 +96,18 @@ static bool read_mss(const char *text, void *to, struct mr_reason *why)
 	return true;
 }
 
+static bool read_local(const char *text, void *to, struct mr_reason *why)
+{
+	static const char *const words[] = { "nat", "kernel", NULL };
+	bool *is_shared = to;
+	uint32_t word;
+
+	if (!value_word(text, words, &word, why))
+		return false;
+	*is_shared = word != 0;
+	return true;
+}
+
 static bool read_filtering(const char *text, void *to, struct mr_reason *why)
 {
 	static const char *const words[] = { "none", "address", "address-port",
@@ -365,6 +377,8 @@ static const struct yaml_key top_keys[] = {
 	FLAG("inbound_refresh", refreshes_inbound, "no"),
 	FLAG("other_protocols", passes_other_protocols, "no"),
 	FLAG("ping", answers_ping, "yes"),
+	VALUE("local", read_local, nat_config, is_shared, .preset = "nat",
+	      FIXED),
 	FLAG("fill_options", fills_options, "yes"),
 	FLAG("source_routes", follows_source_routes, "yes"),
 	VALUE("mss", read_mss, nat_config, mss, .preset = "no"),

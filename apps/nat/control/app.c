@@ -10,6 +10,7 @@
 #include "app.h"
 #include "config/addrs.h"
 #include "control.h"
+#include "host.h"
 #include "keep.h"
 #include "support/background.h"
 #include "support/text.h"
@@ -38,6 +39,19 @@ static int open_plane(struct app *app, struct mr_reason *ret_error)
 	plane.n_kept_pages =
 		n * nat_held_pages(c) + n * (n - 1) * STEER_ENTRIES;
 	return dataplane_open(&app->plane, &plane, ret_error);
+}
+
+/* The kernel shares our addresses, and needs the frames that are for it. */
+static int share(struct app *app, struct mr_reason *ret_error)
+{
+	struct mr_reason why;
+	int status = nat_host_check(app->config, ret_error);
+
+	for (uint32_t s = 0; s < NAT_SIDES && status == 0; s++)
+		if (mr_port_open_kernel(app->plane.ports[s], &why) < 0)
+			status = fail_with(ret_error, 1, "local: kernel: %s",
+					   why.text);
+	return status;
 }
 
 static uint16_t mtu_of(const struct mr_port_info *info)
@@ -95,6 +109,7 @@ static int make_worker(struct app *app, uint32_t i, struct mr_reason *ret_error)
 		w->steer = nat_steer_of(app->steering, i);
 		nat_steer_follow(w->steer, w->maps, app->config);
 	}
+	memcpy(path.ports, app->plane.ports, sizeof(path.ports));
 	path.maps = w->maps;
 	path.cache = w->worker->cache;
 	path.base = mr_region_base(mr_pool_region(app->plane.pool));
@@ -222,6 +237,8 @@ int app_open(struct app *app, const struct options *options,
 	if (app->answered_fd < 0)
 		return fail_with(ret_error, 1, "eventfd: %s", strerror(errno));
 	status = open_plane(app, ret_error);
+	if (status == 0 && config->is_shared)
+		status = share(app, ret_error);
 	if (status == 0)
 		status = nat_offload_open(app, ret_error);
 	if (status == 0)

@@ -89,6 +89,7 @@ struct nat_path {
 	uint16_t next_id, id_step;
 	uint16_t mss; /* clamp, host order; 0: none */
 	uint64_t now_ns;
+	struct mr_port *ports[NAT_SIDES];
 	struct nat_link links[NAT_SIDES];
 	struct nat_addrs addrs;
 	struct nat_stats stats;
@@ -330,6 +331,12 @@ enum nat_reason nat_options_forward(struct nat_path *path,
 
 /* local.c: packets to our own addresses. */
 void nat_local(struct nat_path *path, struct nat_packet *packet);
+/* Whether a packet that is not translated, for this reason, is the kernel's. */
+bool nat_is_kernels(const struct nat_path *path,
+		    const struct nat_packet *packet, enum nat_reason reason);
+/* Drop it or, if the kernel shares our addresses, hand it over. */
+void nat_leave(struct nat_path *path, struct nat_packet *packet,
+	       enum nat_reason reason);
 
 /* resolve.c: next hops, and frames that wait for them. */
 struct nat_resolver *nat_resolver_create(void);

@@ -156,6 +156,7 @@ int nat_path_create(const struct nat_path_config *config,
 	for (uint32_t s = 0; s < NAT_SIDES; s++) {
 		path->links[s].mac = nat_mac(config->macs[s]);
 		path->port_mtus[s] = config->mtus[s];
+		path->ports[s] = config->ports[s];
 	}
 	nat_path_reload(path, config->config);
 	if (create_parts(path, config) == 0) {

@@ -186,6 +186,8 @@ static void decide_first(struct nat_path *path, struct datagram *d,
 		reason = NAT_DROP_FRAGMENT_WRONG; /* tiny: RFC 1858 */
 	if (reason == NAT_OK)
 		reason = nat_decide(path, packet, &d->verdict);
+	if (nat_is_kernels(path, packet, reason))
+		reason = NAT_TAKEN;
 	if (reason != NAT_OK && reason != NAT_TAKEN) {
 		kill(path, d, reason);
 		if (reason == NAT_DROP_UNSOLICITED_SYN)
@@ -194,7 +196,7 @@ static void decide_first(struct nat_path *path, struct datagram *d,
 			nat_refuse(path, packet, reason);
 		return;
 	}
-	if (reason == NAT_TAKEN &&
+	if (reason == NAT_TAKEN && !path->config->is_shared &&
 	    (packet->proto != IPPROTO_ICMP || packet->l4[0] != NAT_ICMP_ECHO)) {
 		kill(path, d, NAT_DROP_NO_MAPPING);
 		nat_local(path, packet);

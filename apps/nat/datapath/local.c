@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Packets to our own addresses: answer pings, fragment by fragment; refuse
- * SYNs, since no service listens. Source: RFC 9293 3.10.7.1.
+ * SYNs, since no service listens. Source: RFC 9293 3.10.7.1. Or, if the kernel
+ * shares our addresses, hand them to it as they came.
  */
 #include "core.h"
 
@@ -83,10 +84,50 @@ static void reset(struct nat_path *path, const struct nat_packet *packet)
 	nat_send(path, &answer, packet->from, mac);
 }
 
+void nat_leave(struct nat_path *path, struct nat_packet *packet,
+	       enum nat_reason reason)
+{
+	if (!path->config->is_shared) {
+		nat_drop(path, packet, reason);
+		return;
+	}
+	counter_add(&path->stats.drops[NAT_TAKEN], 1);
+	(void)mr_port_to_kernel(path->ports[packet->from], path->cache,
+				packet->frames, packet->n);
+}
+
+/* Ports that mappings use are not the kernel's: host.c. */
+bool nat_is_kernels(const struct nat_path *path,
+		    const struct nat_packet *packet, enum nat_reason reason)
+{
+	const struct nat_port_config *ports = &path->config->ports;
+
+	if (!path->config->is_shared || packet->is_looped ||
+	    !(nat_addrs_of(&path->addrs, packet->ip->dst) & NAT_ADDR_OURS))
+		return false;
+	switch (reason) {
+	case NAT_TAKEN:
+	case NAT_DROP_PROTOCOL:
+	case NAT_DROP_NO_MAPPING:
+	case NAT_DROP_ICMP_TYPE:
+	case NAT_DROP_ICMP_EMBEDDED:
+		return true;
+	case NAT_DROP_UNSOLICITED_SYN: /* RFC 5382 REQ-4 is about mappings */
+		return ntohs(packet->dport) < ports->first ||
+		       ntohs(packet->dport) > ports->last;
+	default:
+		return false;
+	}
+}
+
 void nat_local(struct nat_path *path, struct nat_packet *packet)
 {
 	const struct mr_icmp *icmp = (const void *)packet->l4;
 
+	if (path->config->is_shared) {
+		nat_leave(path, packet, NAT_TAKEN);
+		return;
+	}
 	/* We do not answer along the reverse route. */
 	if (nat_options_has_route(packet)) {
 		nat_drop(path, packet, NAT_DROP_SOURCE_ROUTE);

@@ -56,6 +56,7 @@ struct nat_path_config {
 	struct nat_maps *maps;
 	struct mr_cache *cache; /* the worker's */
 	void *base;             /* of the region */
+	struct mr_port *ports[NAT_SIDES]; /* with config->is_shared */
 	uint8_t macs[NAT_SIDES][6];
 	uint16_t mtus[NAT_SIDES];
 	uint32_t worker_idx, n_workers; /* 2 or more: another worker may have an

@@ -513,8 +513,9 @@ void nat_arp_input(struct nat_path *path, struct nat_packet *packet)
 	const enum nat_side side = packet->from;
 	const struct mr_eth *eth;
 	const struct mr_arp *arp;
+	enum nat_reason reason = NAT_TAKEN;
 	uint32_t slot = NAT_SLOT_NONE;
-	bool is_for_us;
+	bool is_for_us, asks;
 
 	if (!nat_pull_up(path, packet, packet->l2_bytes + sizeof(*arp))) {
 		nat_drop(path, packet, NAT_DROP_ARP);
@@ -523,9 +524,10 @@ void nat_arp_input(struct nat_path *path, struct nat_packet *packet)
 	eth = (const void *)mr_frame_data(path->base, packet->frames);
 	arp = (const void *)((const uint8_t *)eth + packet->l2_bytes);
 	is_for_us = is_ours(path, side, arp->target);
+	asks = arp->op == htons(MR_ARP_REQUEST);
 	if (is_plausible(path, side, eth, arp) && arp->sender != 0) {
 		/* RFC 826: learn who queries us; else only renew entries. */
-		slot = is_for_us && arp->op == htons(MR_ARP_REQUEST) ?
+		slot = is_for_us && asks ?
 			       nat_neighbours_add(path->neighbours, side,
 						  arp->sender, false,
 						  path->now_s) :
@@ -536,16 +538,15 @@ void nat_arp_input(struct nat_path *path, struct nat_packet *packet)
 				path->neighbours, slot, side, arp->sender,
 				nat_mac(arp->sender_mac), path->now_s);
 	}
-	if (is_for_us && arp->op == htons(MR_ARP_REQUEST) &&
-	    is_plausible(path, side, eth, arp))
+	if (is_for_us && asks && is_plausible(path, side, eth, arp))
 		send_arp(path, side, MR_ARP_REPLY, nat_mac(arp->sender_mac),
 			 arp->target, arp->sender);
-	else if (slot == NAT_SLOT_NONE) {
-		nat_drop(path, packet, NAT_DROP_ARP);
-		return;
-	}
-	nat_drop(path, packet, NAT_TAKEN);
-	nat_resolver_release(path);
+	else if (slot == NAT_SLOT_NONE)
+		reason = NAT_DROP_ARP;
+	/* The kernel, too, waits for answers. */
+	(asks ? nat_drop : nat_leave)(path, packet, reason);
+	if (reason == NAT_TAKEN)
+		nat_resolver_release(path);
 }
 
 /* The i-th address that we answer for outside, or 0 after the last. Those of

@@ -29,6 +29,8 @@ static void whole(struct nat_path *path, struct nat_packet *packet)
 
 	if (reason == NAT_OK)
 		reason = nat_decide(path, packet, &verdict);
+	if (nat_is_kernels(path, packet, reason))
+		reason = NAT_TAKEN;
 	switch (reason) {
 	case NAT_OK:
 		nat_forward(path, packet, &verdict);
@@ -58,6 +60,12 @@ static void ipv4(struct nat_path *path, struct nat_packet *packet)
 		whole(path, packet);
 }
 
+static bool is_group(const struct nat_path *path,
+		     const struct nat_packet *packet)
+{
+	return *mr_frame_data(path->base, packet->frames) & 1;
+}
+
 void nat_one(struct nat_path *path, enum nat_side from,
 	     const struct mr_frame *frames, uint32_t n)
 {
@@ -73,12 +81,14 @@ void nat_one(struct nat_path *path, enum nat_side from,
 	reason = mr_frame_unshare(path->cache, packet.frames, n) < 0 ?
 			 NAT_DROP_NO_PAGE :
 			 nat_parse_link(path, &packet, &ether_type);
-	if (reason != NAT_OK)
+	if (reason == NAT_DROP_NOT_FOR_US && is_group(path, &packet))
+		nat_leave(path, &packet, reason); /* DHCP, IPv6 */
+	else if (reason != NAT_OK)
 		nat_drop(path, &packet, reason);
 	else if (ether_type == MR_ETHER_ARP)
 		nat_arp_input(path, &packet);
 	else if (ether_type == MR_ETHER_IPV4)
 		ipv4(path, &packet);
 	else
-		nat_drop(path, &packet, NAT_DROP_ETHER_TYPE);
+		nat_leave(path, &packet, NAT_DROP_ETHER_TYPE);
 }

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""mr-nat and the host's kernel behind the same addresses: local: kernel."""
+import socket
+import struct
+
+import pytest
+from lib import talk
+from lib.nat import INSIDE, OUTSIDE, SERVER, Echo, House, Nat, Talker, \
+    tcp_between
+from lib.process import NAT, Process
+
+CONFIG = "local: kernel\nports: {range: 1024-32767}\n"
+IP_MINTTL = 21  # linux/in.h
+DHCP_CLIENT = 68
+
+
+@pytest.fixture
+def house(lab):
+    """Reverse path filtering, and a host with addresses of its own."""
+    made = House(lab)
+    for port, address in ("p0", INSIDE), ("p1", OUTSIDE):
+        made.middle.ip("address", "add", address + "/24", "dev", port)
+        made.middle.sysctl(f"net.ipv4.conf.{port}.rp_filter", 1)
+    made.middle.sysctl("net.ipv4.conf.all.rp_filter", 1)
+    return made
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_host_is_reached_beside_the_translator(lab, house, workers):
+    nat = Nat(house, "--workers", workers, config=CONFIG)
+    echo = lab.closing(Echo(house.server))
+    talker = lab.closing(Talker(house.a))
+    assert echo.socket and talker.ask()[0] == OUTSIDE
+    # ssh, from outside and from inside; its answers are the kernel's.
+    for client, address in (house.server, OUTSIDE), (house.a, INSIDE):
+        tcp_between(client, house.middle, address, 22, 22)
+        assert talk.ping(client, address) == 3
+        assert talk.ping(client, address, size=4000) == 3  # fragments
+    # The host as a client: its own ports, ARP and pings.
+    assert tcp_between(house.middle, house.server, SERVER, 80, 80)[0] == OUTSIDE
+    assert talk.ping(house.middle, SERVER) == 3
+    assert talker.ask()[0] == OUTSIDE
+    assert tcp_between(house.a, house.server, SERVER, 81, 81)[0] == OUTSIDE
+    nat.stop()
+
+
+def test_ttl_security_and_broadcasts(lab, house):
+    """BGP's GTSM (RFC 5082) sees the TTL as it came; DHCP its broadcasts."""
+    nat = Nat(house, config=CONFIG)
+    listener = lab.closing(talk.socket_in(
+        house.middle, socket.SOCK_STREAM, OUTSIDE, 179))
+    listener.setsockopt(socket.IPPROTO_IP, IP_MINTTL, 255)
+    listener.listen(1)
+    client = lab.closing(talk.socket_in(house.server, socket.SOCK_STREAM))
+    client.setsockopt(socket.IPPROTO_IP, socket.IP_TTL, 255)
+    client.connect((OUTSIDE, 179))
+    bound = lab.closing(talk.socket_in(
+        house.middle, socket.SOCK_DGRAM, "", DHCP_CLIENT))
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"p1")
+    sender = lab.closing(talk.socket_in(house.server, socket.SOCK_DGRAM))
+    sender.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+    sender.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"h0")
+    sender.sendto(b"offer", ("255.255.255.255", DHCP_CLIENT))
+    assert bound.recv(100) == b"offer"
+    # A frame that is neither IPv4 nor ARP.
+    with house.middle:
+        raw = lab.closing(socket.socket(socket.AF_PACKET, socket.SOCK_RAW,
+                                        socket.htons(0x88cc)))
+    raw.settimeout(bound.gettimeout())
+    raw.bind(("p1", 0x88cc))
+    with house.server:
+        out = lab.closing(socket.socket(socket.AF_PACKET, socket.SOCK_RAW))
+    lldp = bytes.fromhex("0180c200000e") + b"\2" * 6 + struct.pack("!H", 0x88cc)
+    out.bind(("h0", 0))
+    out.send(lldp.ljust(60, b"\0"))
+    assert raw.recv(100)[:14] == lldp
+    nat.stop()
+
+
+def refuse(house, config, *parts):
+    """It does not start, and one line says why."""
+    process = Process(house.lab, house.middle,
+                      [*Nat.environment_of(house.lab), NAT, "--config",
+                       house.write(config)])
+    assert process.wait(15) in (1, 2)
+    line = process.err.text().splitlines()[-1]
+    for part in ("local: kernel: ", *parts):
+        assert part in line, line
+
+
+def test_ports_that_the_host_uses_are_not_given_out(lab, house):
+    refuse(house, "local: kernel\n", "32768 to 60999", "1024-32767")
+    for kind, proto, address in ((socket.SOCK_STREAM, "TCP", "0.0.0.0"),
+                                 (socket.SOCK_DGRAM, "UDP", OUTSIDE),
+                                 (socket.SOCK_STREAM, "TCP", "::")):
+        with talk.socket_in(house.middle, kind, address, 8080) as used:
+            if kind == socket.SOCK_STREAM:
+                used.listen(1)
+            refuse(house, CONFIG, f"uses {proto} port 8080")
+    # Neither an address of the loopback, nor a port beyond the range.
+    house.middle.ip("link", "set", "lo", "up")
+    for address, port in ("127.0.0.1", 8080), ("0.0.0.0", 80):
+        used = lab.closing(talk.socket_in(house.middle, socket.SOCK_STREAM,
+                                          address, port))
+        used.listen(1)
+    Nat(house, config=CONFIG).stop()
+
+
+def test_a_port_that_cannot_share_is_refused(house):
+    process = Process(house.lab, house.middle,
+                      [*Nat.environment_of(house.lab), NAT, "--config",
+                       house.write(CONFIG, port="'p1,attach=generic'")])
+    assert process.wait(15) == 1
+    assert "generic attach" in process.err.text()
