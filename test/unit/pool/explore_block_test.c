@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests of lib/pool/block_count.c under all schedules with a few preemptions: a
- * block comes back once, when the last of its frags is back.
+ * Tests of lib/pool/block_count.c, and of the counts of owners in pool.h, under
+ * all schedules with a few preemptions: a block, a page or a chunk comes back
+ * once, when the last of its owners has freed it.
  */
 #define mri_block_start stepped_block_start
 #define mri_block_n_out stepped_block_n_out
@@ -16,11 +17,12 @@
 #define mri_block_back noted_block_back /* the test's */
 
 #include "support/explore.h"
-#include "support/pool_unit.h"
+
+#include <millrace/pool.h>
+
+#include "support/stepped.h" /* the inline functions of pool.h, too */
 
 #include "pool/cache.h"
-
-#include "support/stepped.h"
 
 #include "pool/block_count.c"
 
@@ -149,4 +151,52 @@ TEST(a_subtraction_in_two_steps_is_found)
 	assert_true(e.n_failures > 0);
 	e = explore_block(true, retires_and_frees_one);
 	assert_true(e.n_failures > 0);
+}
+
+/* A page with three owners, or three chunks, each of which a thread frees. */
+static struct page {
+	bool is_cut;
+	uint8_t count;
+	uint32_t n_back;
+} page;
+
+static void begin_page(void *shared)
+{
+	(void)shared;
+	page.count = page.is_cut ? 3 : 2; /* owners: beyond the first */
+	page.n_back = 0;
+}
+
+static void frees_page(void *shared)
+{
+	(void)shared;
+	page.n_back += page.is_cut ? mri_live_put(&page.count, 1) :
+				     mri_owner_put(&page.count);
+}
+
+static void end_page(void *shared)
+{
+	(void)shared;
+	explore_check(page.n_back == 1);
+	explore_check(page.count == 0);
+}
+
+TEST(a_page_comes_back_once)
+{
+	for (int is_cut = 0; is_cut < 2; is_cut++) {
+		struct explore e = { .begin = begin_page,
+				     .threads = { frees_page, frees_page,
+						  frees_page },
+				     .end = end_page,
+				     .n_threads = 3,
+				     .max_preemptions = 4 };
+
+		page.is_cut = is_cut;
+		explore_all(&e);
+		explore_assert_right(&e, 20, 3);
+		stepped_fault.is_split = true;
+		explore_all(&e);
+		stepped_fault.is_split = false;
+		assert_true(e.n_failures > 0);
+	}
 }
