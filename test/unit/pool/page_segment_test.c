@@ -277,6 +277,18 @@ TEST_POOL(statistics_need_a_size)
 	assert_int_equal(s.n_free_blocks[0], 0);
 }
 
+/* Another thread may have freed one meanwhile; it is not lost by looking. */
+TEST_POOL(pool_with_a_block_does_not_grow)
+{
+	fixture_open_with(&f, (struct mr_pool_config){ .n_pages = 64,
+						       .max_pages = 128,
+						       .segment_pages = 64 });
+	for (uint32_t order = 0; order <= 3; order++)
+		assert_true(mri_pool_grow_if_empty(f.pool, order));
+	assert_int_equal(page_stats(f.pool).n_pages, 64);
+	assert_int_equal(page_stats(f.pool).n_free, 64);
+}
+
 /* Free pages that are no such block are no reason to look for ever. */
 TEST_POOL(pool_without_a_block_grows_by_one)
 {
