@@ -156,28 +156,6 @@ def test_a_partial_sum_is_finished_for_a_port_that_cannot(lab, star):
     assert mended[UDP].chksum != pseudo_sum(star, length)
 
 
-def test_frames_of_every_length_are_intact(lab, star):
-    """In generic mode; native: the conformance suite."""
-    forwarder = Forwarder(lab, star.middle,
-                          *(f"xdp:{p},attach=generic" for p in star.ports))
-    lengths = range(14, MAX_LENGTH + 1)
-    pass_all(lab, star, (frame(n, n) for n in lengths))
-    pass_all(lab, star, (frame(n, n) for n in lengths), sender=1)
-    final = forwarder.stop()
-    for port in final["ports"]:
-        assert invariants.total(port, "rx", "delivered") == len(lengths)
-        assert invariants.total(port, "tx", "completed") == len(lengths)
-        assert invariants.total(port, "rx", "bytes") == sum(lengths)
-
-
-@pytest.mark.parametrize("page_bytes", [2048, 8192, 32768])
-def test_frames_are_intact_in_pages_of_other_sizes(lab, star, page_bytes):
-    Forwarder(lab, star.middle, *star.ports,
-              options=["--page-bytes", page_bytes,
-                       "--ring", 256])
-    pass_all(lab, star, (frame(n, n) for n in range(14, MAX_LENGTH + 1, 13)))
-
-
 def tagged(data, vlan):
     """A frame with a VLAN tag in it."""
     return data[:12] + struct.pack("!HH", 0x8100, vlan) + data[12:]
