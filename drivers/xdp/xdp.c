@@ -257,8 +257,12 @@ static void fill_info(struct xdp_port *port)
 {
 	struct mr_port_info *info = &port->base.info;
 	char lost[sizeof(info->why)];
+	uint64_t node;
 
-	info->numa_node = mri_xdp_netdev_numa_node(port->dev.name);
+	/* -1 without a node, and so without a file. */
+	if (mri_xdp_netdev_file(port->dev.name, "device/numa_node", false,
+				&node) == 0)
+		info->numa_node = (int32_t)node;
 	info->has_sg = port->max_segs > 1;
 	memcpy(info->mac, port->dev.mac, sizeof(info->mac));
 	info->has_mac = 1;

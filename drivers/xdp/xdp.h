@@ -468,7 +468,9 @@ int mri_xdp_netdev_refuse(const char *port, int err, const char *what,
 int mri_xdp_netdev_control(const char *name, unsigned long request,
 			   struct ifreq *ifr);
 int mri_xdp_netdev_ethtool(const char *name, void *command);
-int32_t mri_xdp_netdev_numa_node(const char *name);
+/* Read or write the number in a file of /sys/class/net/NAME; 0 or -errno. */
+int mri_xdp_netdev_file(const char *name, const char *file, bool is_write,
+			uint64_t *value);
 /* rtnetlink events; an fd or -errno. */
 int mri_xdp_events_open(void);
 int mri_xdp_events_poll(struct xdp_port *port);

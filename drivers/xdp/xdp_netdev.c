@@ -8,6 +8,7 @@
  * if_link.h.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/ethtool.h>
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
@@ -176,21 +177,28 @@ int mri_xdp_netdev_refuse(const char *port, int err, const char *what,
 	return mr_fail(reason, err, "%s: %s: %s", port, what, mr_strerror(-err));
 }
 
-int32_t mri_xdp_netdev_numa_node(const char *name)
+int mri_xdp_netdev_file(const char *name, const char *file, bool is_write,
+			uint64_t *value)
 {
-	char path[128];
-	int node = -1;
-	FILE *file;
+	char path[128], text[32] = "";
+	ssize_t n;
+	int fd;
 
-	snprintf(path, sizeof(path), "/sys/class/net/%s/device/numa_node",
-		 name);
-	file = fopen(path, "re");
-	if (file == NULL)
-		return -1;
-	if (fscanf(file, "%d", &node) != 1)
-		node = -1;
-	fclose(file);
-	return node;
+	snprintf(path, sizeof(path), "/sys/class/net/%s/%s", name, file);
+	fd = open(path, (is_write ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (is_write) {
+		n = snprintf(text, sizeof(text), "%llu\n",
+			     (unsigned long long)*value);
+		n = write(fd, text, (size_t)n);
+	} else {
+		n = read(fd, text, sizeof(text) - 1);
+		*value = strtoull(text, NULL, 10);
+	}
+	n = n < 0 ? -errno : 0;
+	close(fd);
+	return (int)n;
 }
 
 uint32_t mri_xdp_netdev_speed_mbps(const char *name)

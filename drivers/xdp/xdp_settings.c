@@ -10,12 +10,9 @@
  * Source: packet(7), netdevice(7).
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/if_packet.h>
 #include <linux/sockios.h>
 #include <net/if_arp.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -31,43 +28,19 @@ const char *const mri_xdp_setting_names[XDP_N_SETTINGS] = {
 	[XDP_SETTING_FLUSH] = "gro_flush_timeout",
 };
 
-/* Read or write the number in a file of the interface; 0 or -errno. */
-static int use_file(const char *name, const char *file, bool is_write,
-		    uint64_t *value)
-{
-	char path[128], text[32] = "";
-	ssize_t n;
-	int fd;
-
-	snprintf(path, sizeof(path), "/sys/class/net/%s/%s", name, file);
-	fd = open(path, (is_write ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	if (is_write) {
-		n = snprintf(text, sizeof(text), "%llu\n",
-			     (unsigned long long)*value);
-		n = write(fd, text, (size_t)n);
-	} else {
-		n = read(fd, text, sizeof(text) - 1);
-		*value = strtoull(text, NULL, 10);
-	}
-	n = n < 0 ? -errno : 0;
-	close(fd);
-	return (int)n;
-}
-
 static int use_sysfs(const struct xdp_port *port, const char *name,
 		     enum xdp_setting setting, bool is_write, uint64_t *value)
 {
 	uint64_t ifindex = 0;
-	const int err = use_file(name, "ifindex", false, &ifindex);
+	const int err = mri_xdp_netdev_file(name, "ifindex", false, &ifindex);
 
 	/* /sys may show another network namespace. */
 	if (err == 0 && ifindex != port->dev.ifindex)
 		return -ENOENT;
-	return err < 0 ? err :
-			 use_file(name, mri_xdp_setting_names[setting],
-				  is_write, value);
+	return err < 0 ?
+		       err :
+		       mri_xdp_netdev_file(name, mri_xdp_setting_names[setting],
+					   is_write, value);
 }
 
 static int use_up(const char *name, bool is_write, uint64_t *value)
