@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from mr_bench import values
-from mr_bench.nat_search import Capacity, Counts, NatSearch, Rate
+from mr_bench.nat_search import Counts, NatSearch, Rate
 from mr_bench.progress import Progress
 from mr_bench.search import SearchError
 from mr_bench.session import complain
@@ -179,29 +179,21 @@ class Run:
         if not self.engine.options.json:
             output.say(f"{what:24} {value:14.0f} {unit:13} {note}")
 
-    def _row(
+    def _tell(
         self,
-        goal: str,
-        unit: str,
+        what: str,
         value: float,
-        low: float,
-        high: float,
+        bounds: tuple[float, float],
+        unit: str,
         is_limited: bool,
         note: str,
     ) -> None:
-        self.rows.append(
-            {
-                "frame_bytes": FRAME_BYTES,
-                "goal": goal,
-                "value": value,
-                "unit": unit,
-                "low": low,
-                "high": high,
-                "is_limited_by_tester": is_limited,
-                "trials": [],
-                "note": note,
-            }
-        )
+        """A figure for people, and its row."""
+        self._say(what, value, unit, note)
+        row = {"goal": what.replace(" ", "-"), "value": value, "unit": unit, "note": note}
+        row |= zip(("low", "high"), bounds, strict=True)
+        row |= {"frame_bytes": FRAME_BYTES, "is_limited_by_tester": is_limited, "trials": []}
+        self.rows.append(row)
 
     def _measure_rate(self) -> Rate:
         rate, is_complete = self.search.set_up, False
@@ -232,16 +224,9 @@ class Run:
             )
         else:
             note = "no loss at the highest rate"
-        self._say("set-up rate", rate.pps, "connections/s", note)
-        self._row(
-            "set-up-rate",
-            "connections/s",
-            rate.pps,
-            rate.low,
-            rate.high,
-            rate.is_by_sender or rate.is_by_receiver or rate.high <= 0,
-            note,
-        )
+        is_limited = rate.is_by_sender or rate.is_by_receiver or rate.high <= 0
+        bounds = rate.low, rate.high
+        self._tell("set-up rate", rate.pps, bounds, "connections/s", is_limited, note)
         return note
 
     def _measure_tear_down(self, pps: float) -> None:
@@ -267,19 +252,12 @@ class Run:
             f"{t.n} in {t.seconds:.3f} s, of which the command takes up to "
             f"{t.empty_seconds:.3f} s on an empty table"
         )
-        self._say("tear-down rate", t.pps, "connections/s", note)
         # If an empty table takes as long, the rate is unknown.
-        self._row(
-            "tear-down-rate",
-            "connections/s",
-            t.pps,
-            t.pps if t.high_pps > 0 else 0,
-            t.high_pps,
-            t.empty_seconds > OWN_SHARE * t.seconds,
-            note,
-        )
+        bounds = t.pps if t.high_pps > 0 else 0, t.high_pps
+        is_limited = t.empty_seconds > OWN_SHARE * t.seconds
+        self._tell("tear-down rate", t.pps, bounds, "connections/s", is_limited, note)
 
-    def _measure_capacity(self, pps: float) -> Capacity:
+    def _measure_capacity(self, pps: float) -> None:
         c = self.search.capacity(pps)
         note = f"answer from outside, of {c.n_made}"
         if c.is_by_receiver:
@@ -291,11 +269,8 @@ class Run:
                 f"table capacity: none of {c.n_made} connections is reachable from "
                 "outside: does the NAT let packets from --server in?"
             )
-        self._say("table capacity", c.n, "connections", note)
-        self._row(
-            "table-capacity", "connections", c.n, 0, 0, not c.is_full or c.is_by_receiver, note
-        )
-        return c
+        is_limited = not c.is_full or c.is_by_receiver
+        self._tell("table capacity", c.n, (0, 0), "connections", is_limited, note)
 
     def measure(self) -> None:
         """All of it. Raises SearchError, EngineError."""

@@ -10,11 +10,10 @@ from typing import Any
 from mr_bench import shared_options, values
 from mr_bench.rates import FCS_BYTES
 from mr_bench.search import SECOND
-from mr_bench.shared_options import Options, as_it_is, whole
+from mr_bench.shared_options import SIZES_WITH_FCS, Options, as_it_is, whole
 from mr_bench.values import UsageError, percent, seconds_ns
 
 METHODS = ("binary", "tst009", "mlr")
-RFC2544_SIZES = (64, 128, 256, 512, 1024, 1280, 1518)
 
 
 class Group(enum.Flag):
@@ -58,7 +57,7 @@ class SearchOptions:
 
 def _sizes(name: str, text: str) -> list[int]:
     sizes: Sequence[float] = (
-        RFC2544_SIZES if text == "rfc2544" else values.numbers(name, text, 64, 9728, 32)
+        SIZES_WITH_FCS if text == "rfc2544" else values.numbers(name, text, 64, 9728, 32)
     )
     return [int(size) - FCS_BYTES for size in sizes]
 
