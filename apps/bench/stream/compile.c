@@ -214,7 +214,7 @@ static int add_field(const struct given *given, const struct layout *layout,
 		.is_in_l3_sum = row->layer == LAYER_IP && layout->l3_csum != 0,
 		.is_in_l4_sum = layout->l4_csum != 0 &&
 				(row->layer == LAYER_L4 ||
-				 (row->is_in_pseudo && layout->has_pseudo)),
+				 (row->kind == VALUE_IP && layout->has_pseudo)),
 		.sum_shift = place->n_bytes == 1 && in_layer % 2 == 0 ? 8 : 0,
 	};
 	snprintf(field->name, sizeof(field->name), "%s", row->name);

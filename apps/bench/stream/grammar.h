@@ -19,11 +19,10 @@ struct place {
 
 struct field_row {
 	const char *name;
-	enum value_kind kind;
 	enum layer layer;
-	uint8_t proto;          /* LAYER_L4: of these fields */
 	struct place place, v6; /* v6: of IP over IPv6 */
-	bool is_in_pseudo;      /* header of TCP and UDP sums */
+	enum value_kind kind;   /* VALUE_IP is in the pseudo-header, too */
+	uint8_t proto;          /* LAYER_L4: of these fields */
 };
 
 struct given {
