@@ -5,20 +5,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "stream/compile.h"
 #include "support/specs.h"
-#include "stream/capture.h"
-#include "stream/grammar.h"
-
-void capture_free(struct capture_frame *frames, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++)
-		free(frames[i].bytes);
-	free(frames);
-}
 
 #ifdef BENCH_PCAP
 
 #include <pcap/pcap.h>
+
+enum { CAPTURE_FRAMES_MAX = 1 << 16 };
 
 static int check_frame(const char *path, uint32_t n,
 		       const struct pcap_pkthdr *head, struct mr_reason *why)
@@ -42,33 +36,41 @@ static int check_frame(const char *path, uint32_t n,
 	return 0;
 }
 
-/* Behind the n frames there are; the array grows by doubling. */
-static int add_frame(const uint8_t *bytes, uint32_t n_bytes,
-		     struct capture_frame **frames, uint32_t n)
+/* Behind those there are; the array grows by doubling. */
+static int add_frame(const uint8_t *bytes, uint32_t n_bytes, struct stream *ret)
 {
+	const uint32_t n = ret->n_shapes;
 	const uint32_t n_room =
 		n_bytes < MR_ETH_MIN_BYTES ? MR_ETH_MIN_BYTES : n_bytes;
-	struct capture_frame *more;
-	uint8_t *copy = calloc(1, n_room);
+	struct shape *shapes = ret->shapes;
 
-	if (copy == NULL)
+	if ((n & (n - 1)) == 0)
+		shapes = realloc(shapes, (n == 0 ? 1 : 2 * (size_t)n) *
+						 sizeof(shapes[0]));
+	if (shapes == NULL)
 		return -ENOMEM;
-	if ((n & (n - 1)) == 0) {
-		more = realloc(*frames,
-			       (n == 0 ? 1 : 2 * (size_t)n) * sizeof(more[0]));
-		if (more == NULL) {
-			free(copy);
-			return -ENOMEM;
-		}
-		*frames = more;
-	}
-	memcpy(copy, bytes, n_bytes);
-	(*frames)[n] = (struct capture_frame){ copy, n_room };
+	ret->shapes = shapes;
+	shapes[n] = (struct shape){ .bytes = calloc(1, n_room),
+				    .n_bytes = n_room };
+	if (shapes[n].bytes == NULL)
+		return -ENOMEM;
+	memcpy(shapes[n].bytes, bytes, n_bytes);
+	ret->n_shapes++;
 	return 0;
 }
 
-static int read_frames(pcap_t *pcap, const char *path,
-		       struct capture_frame **frames, uint32_t *n,
+/* Frame k has the k-th shape. */
+static int count_sizes(struct stream *ret)
+{
+	ret->sizes = calloc(ret->n_shapes, sizeof(ret->sizes[0]));
+	if (ret->sizes == NULL)
+		return -ENOMEM;
+	for (; ret->n_sizes < ret->n_shapes; ret->n_sizes++)
+		ret->sizes[ret->n_sizes] = ret->n_sizes;
+	return 0;
+}
+
+static int read_frames(pcap_t *pcap, const char *path, struct stream *ret,
 		       struct mr_reason *why)
 {
 	struct pcap_pkthdr *head;
@@ -76,32 +78,32 @@ static int read_frames(pcap_t *pcap, const char *path,
 	int n_read;
 
 	while ((n_read = pcap_next_ex(pcap, &head, &bytes)) == 1) {
-		int err = check_frame(path, *n, head, why);
+		int err = check_frame(path, ret->n_shapes, head, why);
 
 		if (err < 0)
 			return err;
-		if (add_frame(bytes, head->len, frames, *n) < 0)
+		if (add_frame(bytes, head->len, ret) < 0)
 			return fail_with(why, -ENOMEM,
 					 "pcap=%s: no memory for its frames",
 					 path);
-		(*n)++;
 	}
 	if (n_read != PCAP_ERROR_BREAK)
 		return fail_with(why, -EINVAL, "pcap=%s: %s", path,
 				 pcap_geterr(pcap));
-	return *n > 0 ? 0 :
-			fail_with(why, -EINVAL, "pcap=%s has no frame", path);
+	if (ret->n_shapes == 0)
+		return fail_with(why, -EINVAL, "pcap=%s has no frame", path);
+	return count_sizes(ret) == 0 ?
+		       0 :
+		       fail_with(why, -ENOMEM, "no memory for a stream");
 }
 
-int capture_read(const char *path, struct capture_frame **ret, uint32_t *ret_n,
-		 struct mr_reason *why)
+int capture_read(const char *path, struct stream *ret, struct mr_reason *why)
 {
 	char error[PCAP_ERRBUF_SIZE];
-	struct capture_frame *frames = NULL;
-	uint32_t n = 0;
 	pcap_t *pcap;
 	int err;
 
+	ret->is_capture = true;
 	if (access(path, R_OK) < 0)
 		return fail_with(why, -ENOENT, "pcap=%s: %s", path,
 				 strerror(errno));
@@ -114,24 +116,16 @@ int capture_read(const char *path, struct capture_frame **ret, uint32_t *ret_n,
 				"interface, not on 'any'",
 				path);
 	else
-		err = read_frames(pcap, path, &frames, &n, why);
+		err = read_frames(pcap, path, ret, why);
 	pcap_close(pcap);
-	if (err < 0) {
-		capture_free(frames, n);
-		return err;
-	}
-	*ret = frames;
-	*ret_n = n;
-	return 0;
+	return err;
 }
 
 #else
 
-int capture_read(const char *path, struct capture_frame **ret, uint32_t *ret_n,
-		 struct mr_reason *why)
+int capture_read(const char *path, struct stream *ret, struct mr_reason *why)
 {
 	(void)ret;
-	(void)ret_n;
 	return fail_with(why, -ENOTSUP,
 			 "pcap=%s: built without libpcap; apt install "
 			 "libpcap-dev and build again",

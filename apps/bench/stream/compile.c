@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "stream/capture.h"
 #include "stream/compile.h"
 #include "stream/template.h"
 #include "support/specs.h"
@@ -331,32 +330,6 @@ static int make_frames(struct words *words,
 	return 0;
 }
 
-static int read_frames(const struct words *words, struct stream *ret,
-		       struct mr_reason *why)
-{
-	struct capture_frame *frames;
-	uint32_t n;
-	int err = capture_read(words->capture, &frames, &n, why);
-
-	if (err < 0)
-		return err;
-	ret->is_capture = true;
-	ret->shapes = calloc(n, sizeof(ret->shapes[0]));
-	ret->sizes = calloc(n, sizeof(ret->sizes[0]));
-	if (ret->shapes == NULL || ret->sizes == NULL) {
-		capture_free(frames, n);
-		return fail_with(why, -ENOMEM, "no memory for a stream");
-	}
-	for (uint32_t i = 0; i < n; i++) {
-		ret->sizes[i] = i;
-		ret->shapes[i] = (struct shape){ .bytes = frames[i].bytes,
-						 .n_bytes = frames[i].n_bytes };
-	}
-	ret->n_shapes = ret->n_sizes = n;
-	free(frames); /* but not what they point to */
-	return 0;
-}
-
 /* With the frame's number in a capture in front of what is wrong. */
 static int fail_shape(const struct words *words, uint32_t i, int err,
 		      struct mr_reason *why)
@@ -403,7 +376,7 @@ int stream_compile(struct words *words, const struct stream_defaults *defaults,
 		   struct stream *ret, struct mr_reason *why)
 {
 	int err = words->capture != NULL ?
-			  read_frames(words, ret, why) :
+			  capture_read(words->capture, ret, why) :
 			  make_frames(words, defaults, ret, why);
 
 	/* A capture that nothing is asked to change in is sent as it is. */

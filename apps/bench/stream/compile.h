@@ -14,6 +14,14 @@ int stream_compile(struct words *words, const struct stream_defaults *defaults,
 void stream_free(struct stream *stream);
 
 /*
+ * All frames of a capture as shapes of ret; shorter ones are filled up to 60
+ * bytes. Returns 0, -ENOENT, -EINVAL (no capture of Ethernet, none or too many
+ * frames, a frame that was cut off), -ENOTSUP (built without libpcap) or
+ * -ENOMEM, with a line. On failure ret is to be freed, too.
+ */
+int capture_read(const char *path, struct stream *ret, struct mr_reason *why);
+
+/*
  * Places 0..n_turns - 1 for n things, each as often as its weight says, spread
  * as evenly as that allows. NULL: no memory.
  */
