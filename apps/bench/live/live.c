@@ -17,6 +17,7 @@
 #include <bpf/libbpf.h>
 
 #include "live/live.h"
+#include "support/specs.h"
 
 #include "live.skel.h" /* has the structs of the above */
 
@@ -53,16 +54,6 @@ static int silent(enum libbpf_print_level level, const char *format,
 	return 0;
 }
 
-static int fail(struct mr_reason *why, int err, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(why->text, sizeof(why->text), format, args);
-	va_end(args);
-	return err;
-}
-
 /* Quantiles of the exponential distribution, their mean 1; the program has no
  * room for the last 4 bits of each. */
 static void fill_gaps(__u32 *ret_gaps)
@@ -77,53 +68,6 @@ static void fill_gaps(__u32 *ret_gaps)
 		ret_gaps[i] =
 			(__u32)lround(values[i] / sum * LIVE_GAPS * (1 << 12))
 			<< 4;
-}
-
-static bool is_field(const struct live_field *field)
-{
-	return field->n > 0 && field->every > 0 &&
-	       (field->n_bytes == 1 || field->n_bytes == 2 ||
-		field->n_bytes == 4) &&
-	       field->offset + 4 <= LIVE_HEADER_BYTES &&
-	       (field->set_at == LIVE_NO_SET ||
-		field->set_at + field->n <= LIVE_MAX_VALUES);
-}
-
-static bool is_stream(const struct live_shape *shape,
-		      const struct live_stream *stream)
-{
-	if (stream->n_fields > LIVE_MAX_FIELDS || stream->n_sizes == 0 ||
-	    stream->sizes_at + stream->n_sizes > LIVE_MAX_SIZES)
-		return false;
-	for (uint32_t i = 0; i < stream->n_sizes; i++)
-		if (shape->sizes[stream->sizes_at + i] >= shape->n_frames)
-			return false;
-	for (uint32_t i = 0; i < stream->n_fields; i++)
-		if (!is_field(&stream->fields[i]))
-			return false;
-	return true;
-}
-
-/* What the program relies on. */
-static bool is_shape(const struct live_shape *shape)
-{
-	if (shape->n_streams == 0 || shape->n_streams > LIVE_MAX_STREAMS ||
-	    shape->n_turns == 0 || shape->n_turns > LIVE_MAX_TURNS ||
-	    shape->n_frames == 0 || shape->n_frames > LIVE_MAX_FRAMES ||
-	    shape->n_senders == 0 || shape->n_stamps > LIVE_MAX_STAMPS ||
-	    shape->max_bytes > LIVE_MAX_BYTES)
-		return false;
-	for (uint32_t i = 0; i < shape->n_turns; i++)
-		if (shape->turns[i] >= shape->n_streams)
-			return false;
-	for (uint32_t i = 0; i < shape->n_frames; i++)
-		if (shape->frames[i].n_bytes < LIVE_MIN_BYTES ||
-		    shape->frames[i].n_bytes > shape->max_bytes)
-			return false;
-	for (uint32_t i = 0; i < shape->n_streams; i++)
-		if (!is_stream(shape, &shape->streams[i]))
-			return false;
-	return true;
 }
 
 static int load(struct live *live, const struct live_shape *shape)
@@ -165,7 +109,7 @@ static int load_or_say(struct live *live, const struct live_shape *shape,
 		return 0;
 	/* The verifier says by EINVAL or EACCES that a capability is missing,
 	 * libbpf by ESRCH that there is no BTF. */
-	return fail(ret_why, err == -EPERM ? -EPERM : -ENOTSUP,
+	return fail_with(ret_why, err == -EPERM ? -EPERM : -ENOTSUP,
 		    "live:%s: the kernel does not load the program for live "
 		    "frames (%s): it needs root, or CAP_BPF, CAP_PERFMON and "
 		    "CAP_NET_ADMIN, and a kernel with BTF",
@@ -188,19 +132,15 @@ int live_open(const char *ifname, const struct live_shape *shape,
 	struct live *live;
 	int err;
 
-	if (!is_shape(shape))
-		return fail(ret_why, -EINVAL,
-			    "live:%s: these streams are none for live frames",
-			    ifname);
 	live = calloc(1, sizeof(*live));
 	if (live == NULL)
-		return fail(ret_why, -ENOMEM, "live:%s: no memory", ifname);
+		return fail_with(ret_why, -ENOMEM, "live:%s: no memory", ifname);
 	snprintf(live->ifname, sizeof(live->ifname), "%s", ifname);
 	live->max_bytes = shape->max_bytes;
 	live->ifindex = if_nametoindex(ifname);
 	live->netns = current_netns();
 	if (live->ifindex == 0)
-		err = fail(ret_why, -ENODEV,
+		err = fail_with(ret_why, -ENODEV,
 			   "live:%s: no such network interface here", ifname);
 	else
 		err = load_or_say(live, shape, ret_why);
@@ -257,7 +197,7 @@ static int take_timer(struct live *live, struct mr_reason *ret_why)
 		return 0;
 	event._sigev_un._tid = thread;
 	if (timer_create(CLOCK_MONOTONIC, &event, &timer) < 0)
-		return fail(ret_why, -errno, "live:%s: timer_create: %s",
+		return fail_with(ret_why, -errno, "live:%s: timer_create: %s",
 			    live->ifname, strerror(errno));
 	if (live->has_timer)
 		timer_delete(live->timer);
@@ -332,12 +272,12 @@ static int send_all(struct live *live, struct mr_reason *ret_why)
 		opts.repeat = (int)RUNS_PER_CALL;
 		err = bpf_prog_test_run_opts(fd, &opts);
 		if (err == -EINVAL && counts->n_passed == 0)
-			return fail(ret_why, -ENOTSUP,
+			return fail_with(ret_why, -ENOTSUP,
 				    "live:%s: this kernel has no live XDP "
 				    "frames (Linux 5.18 and later do)",
 				    live->ifname);
 		if (err < 0 && err != -EINTR)
-			return fail(ret_why, err, "live:%s: BPF_PROG_RUN: %s",
+			return fail_with(ret_why, err, "live:%s: BPF_PROG_RUN: %s",
 				    live->ifname, strerror(-err));
 	}
 	return 0;

@@ -11,6 +11,20 @@
 #include <millrace/millrace.h>
 
 #include "live/live_shape.h"
+#include "net/place.h"
+
+/* live:IFACE as a place to send to. Without libbpf, clang and bpftool at build
+ * time its open() says so. */
+extern const struct place_ops live_place;
+
+/*
+ * Streams as the program in the kernel has them: the share of one sender of
+ * n_senders. -ENOTSUP: they have something that live frames cannot, with a line
+ * that says which, and what they can.
+ */
+int live_shape_of(const struct streams *streams, uint32_t sender,
+		  uint32_t n_senders, uint64_t seed, struct live_shape *ret,
+		  struct mr_reason *why);
 
 struct live;
 
@@ -18,7 +32,7 @@ struct live;
  * Load the program for an interface of the calling thread's network namespace.
  * shape->ifindex and netns are set here; the rest is the caller's and may go
  * afterwards.
- * -EINVAL: shape is none; -ENODEV, -EPERM, -ENOTSUP (kernel before 5.18).
+ * -ENODEV, -EPERM, -ENOTSUP (kernel before 5.18).
  */
 int live_open(const char *ifname, const struct live_shape *shape,
 	      struct live **ret, struct mr_reason *ret_why);

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "live/place.h"
+#include "live/live.h"
 
 static int none_open(struct mr_ctx *ctx, const char *spec, struct place **ret,
 		     struct mr_reason *why)

@@ -11,8 +11,6 @@
 #include <unistd.h>
 
 #include "live/live.h"
-#include "live/place.h"
-#include "live/shape.h"
 #include "stream/compiled.h"
 #include "stream/stream.h"
 #include "support/specs.h"

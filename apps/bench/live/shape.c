@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "live/shape.h"
+#include "live/live.h"
 #include "stream/compiled.h"
 
 /* What has been used up of the tables that streams share. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "live/place.h"
+#include "live/live.h"
 #include "net/tester_parts.h"
 
 bool is_place(const char *spec)

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "live/place.h"
+#include "live/live.h"
 #include "net/tester_parts.h"
 #include "stream/stream.h"
 #include "support/test.h"
