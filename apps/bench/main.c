@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "engine/serve.h"
-#include "net/commands.h"
+#include "net/relay.h"
 #include "support/text.h"
 
 /* main() is given the whole command line: argv[1] is the command. */

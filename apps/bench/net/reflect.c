@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "net/commands.h"
 #include "net/relay.h"
 #include "net/swap.h"
 #include "support/counter.h"

@@ -9,6 +9,10 @@
 #include "result/document.h"
 #include "support/run.h"
 
+/* argv[1] is the command. */
+int reflect_main(int argc, char **argv);
+int replay_main(int argc, char **argv);
+
 struct relay_options {
 	struct dataplane_config plane;
 	struct run_options run;

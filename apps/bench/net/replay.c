@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "net/clock.h"
-#include "net/commands.h"
 #include "net/hist.h"
 #include "net/relay.h"
 #include "net/trial.h"

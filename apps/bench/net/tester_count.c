@@ -173,7 +173,8 @@ static uint64_t lost_of(const struct tester *tester, uint64_t sent,
 	return n > unique ? n - unique : 0;
 }
 
-void tester_add_lane(const struct tester *tester, uint32_t lane,
+/* A lane's counters, added: of all receivers, and of its sender. */
+static void add_lane(const struct tester *tester, uint32_t lane,
 		     uint64_t n_sent, struct trial_lane *ret)
 {
 	uint64_t highest = 0, unique = 0;
@@ -250,7 +251,7 @@ void tester_count_so_far(const struct tester *tester, struct trial_result *ret)
 		ret->foreign += counter_get(&tester->receivers[i].n_foreign);
 	}
 	for (uint32_t l = 0; l < n_lanes; l++)
-		tester_add_lane(tester, l, 0, &all);
+		add_lane(tester, l, 0, &all);
 	ret->unique = ret->duplicates = ret->reordered = ret->too_old = 0;
 	ret->lost = 0;
 	add_to_sum(ret, &all);
@@ -282,7 +283,8 @@ static void count_drops(const struct tester *tester, struct trial_result *ret,
 	ret->drops = rows;
 }
 
-const struct sending_place *tester_place_of(const struct tester *tester,
+/* Where a source sends that is no sender, else NULL. */
+static const struct sending_place *place_of(const struct tester *tester,
 					    uint32_t source)
 {
 	return source < tester->n_senders ?
@@ -290,14 +292,14 @@ const struct sending_place *tester_place_of(const struct tester *tester,
 		       &tester->places[source - tester->n_senders];
 }
 
-uint64_t tester_lane_sent(const struct tester *tester, uint32_t lane)
+static uint64_t lane_sent(const struct tester *tester, uint32_t lane)
 {
 	const uint32_t n = tester->n_sources;
 	const struct sending_place *at;
 
 	if (n == 0)
 		return 0;
-	at = tester_place_of(tester, lane % n);
+	at = place_of(tester, lane % n);
 	return at != NULL ?
 		       at->ops->n_sent(at->place, lane / n) :
 		       builder_n_sent(tester->builders[lane % n], lane / n);
@@ -313,7 +315,7 @@ static void count_streams(const struct tester *tester, uint32_t n_lanes,
 	for (uint32_t l = 0; l < n_lanes; l++) {
 		struct trial_lane *lane = &ret->streams[l / n_sources];
 
-		tester_add_lane(tester, l, tester_lane_sent(tester, l), lane);
+		add_lane(tester, l, lane_sent(tester, l), lane);
 		lane->stream = l / n_sources;
 		if (tester->n_sources > 0 || runs_n(tester->runs) == 0)
 			continue;
@@ -383,6 +385,85 @@ static void explain_tail(const struct tester *tester, struct trial_result *ret)
 	}
 }
 
+/* The port, by its place in tx, that a source sends by. */
+static uint32_t direction_of(const struct tester *tester, uint32_t source)
+{
+	const struct sending_place *at = place_of(tester, source);
+
+	return at != NULL ? at->t : tester->sender_port[source];
+}
+
+static uint64_t n_unsent(const struct tester *tester, uint32_t source)
+{
+	const struct sending_place *at = place_of(tester, source);
+	struct send_counts counts;
+
+	if (at == NULL)
+		return counter_get(&tester->senders[source].n_unsent);
+	at->ops->counts(at->place, &counts, NULL);
+	return counts.unsent;
+}
+
+static void copy_name(const struct tester *tester, uint32_t number, char *ret,
+		 size_t n_bytes)
+{
+	struct mr_port_info info;
+	struct mr_link link;
+
+	tester_port(tester, number, &info, &link);
+	snprintf(ret, n_bytes, "%s", info.name);
+}
+
+/* Of what came where the direction ends. */
+static void add_latency(const struct tester *tester, uint32_t r,
+			struct hist *hist, struct trial_direction *ret)
+{
+	memset(hist, 0, sizeof(*hist));
+	for (uint32_t i = 0; i < tester->n_receivers; i++)
+		if (tester->receiver_port[i] == r)
+			hist_merge(hist, tester->latency[i]);
+	ret->n_latencies = hist->n;
+	if (hist->n == 0)
+		return;
+	ret->latency_p50_ns = hist_at(hist, 50);
+	ret->latency_p99_ns = hist_at(hist, 99);
+	ret->latency_max_ns = hist->max;
+}
+
+/* What each pair of ports had: what the one sent, and what came of it. */
+static int count_directions(const struct tester *tester, uint32_t n_lanes,
+			    struct trial_result *ret)
+{
+	const uint32_t n = tester->n_tx;
+	struct trial_direction *rows;
+	struct hist *hist;
+
+	if (n < 2 || tester->n_rx != n)
+		return 0;
+	rows = calloc(n, sizeof(*rows));
+	hist = malloc(sizeof(*hist));
+	if (rows == NULL || hist == NULL) {
+		free(rows);
+		free(hist);
+		return -ENOMEM;
+	}
+	for (uint32_t t = 0; t < n; t++) {
+		copy_name(tester, tester->tx[t], rows[t].from, sizeof(rows[t].from));
+		copy_name(tester, tester->rx[t], rows[t].to, sizeof(rows[t].to));
+		add_latency(tester, t, hist, &rows[t]);
+	}
+	for (uint32_t s = 0; s < tester->n_sources; s++)
+		rows[direction_of(tester, s)].unsent += n_unsent(tester, s);
+	for (uint32_t l = 0; l < n_lanes; l++)
+		add_lane(
+			tester, l, lane_sent(tester, l),
+			&rows[direction_of(tester, l % tester->n_sources)].sum);
+	free(hist);
+	ret->directions = rows;
+	ret->n_directions = n;
+	return 0;
+}
+
 int tester_count_all(struct tester *tester, struct trial_result *ret)
 {
 	const uint32_t n_lanes = count_lanes(tester);
@@ -414,7 +495,7 @@ int tester_count_all(struct tester *tester, struct trial_result *ret)
 	}
 	ret->cpu_share = all > 0 ? (double)busy / (double)all : 0;
 	count_drops(tester, ret, rows);
-	return tester_count_directions(tester, n_lanes, ret);
+	return count_directions(tester, n_lanes, ret);
 }
 
 void tester_latency_since(const struct tester *tester, struct hist *before,
@@ -462,4 +543,15 @@ bool tester_invariants_hold(const struct tester *tester, char *ret,
 		}
 	}
 	return true;
+}
+
+void trial_result_free(struct trial_result *result)
+{
+	free(result->streams);
+	free(result->directions);
+	free(result->drops);
+	result->streams = NULL;
+	result->directions = NULL;
+	result->drops = NULL;
+	result->n_streams = result->n_directions = result->n_drops = 0;
 }

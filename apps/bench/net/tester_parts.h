@@ -120,17 +120,6 @@ void tester_count_before(struct tester *tester);
 void tester_count_so_far(const struct tester *tester, struct trial_result *ret);
 /* All of it, when the threads have ended. 0 or -ENOMEM. */
 int tester_count_all(struct tester *tester, struct trial_result *ret);
-/* A lane's counters, added: of all receivers, and of its sender. */
-void tester_add_lane(const struct tester *tester, uint32_t lane,
-		     uint64_t n_sent, struct trial_lane *ret);
-uint64_t tester_lane_sent(const struct tester *tester, uint32_t lane);
-/* Where a source sends that is no sender, else NULL. */
-const struct sending_place *tester_place_of(const struct tester *tester,
-					    uint32_t source);
-/* directions.c: what each pair of ports had, where there are several. 0 or
- * -ENOMEM. */
-int tester_count_directions(const struct tester *tester, uint32_t n_lanes,
-			    struct trial_result *ret);
 /* Of the trial's frames, how many came at least once. */
 uint64_t tester_n_unique(const struct tester *tester);
 uint64_t tester_n_sent(const struct tester *tester);
@@ -154,7 +143,7 @@ void places_lateness(const struct tester *tester, struct hist *ret);
 uint32_t places_drops(const struct tester *tester, struct trial_drop *ret,
 		      uint32_t room);
 
-/* ending.c */
+/* tester_run.c: before tester_is_ending(). */
 int ending_open(void);
 
 #endif

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One trial: from its streams to its result. */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "net/tester_parts.h"
 #include "stream/stream.h"
+#include "support/signals.h"
 
 enum {
 	DEFAULT_SETTLE_MS = 100,
@@ -18,6 +20,36 @@ enum {
 };
 
 #define MS 1000000ull
+
+/*
+ * Signals that end the program. They arrive by fd, so that nothing is ever
+ * interrupted half-way; the second one ends it at once. They are the process's,
+ * and so is this.
+ */
+static int signal_fd = -1;
+static bool is_ending;
+
+int ending_open(void)
+{
+	if (signal_fd < 0)
+		signal_fd = signals_open();
+	return signal_fd;
+}
+
+bool tester_is_ending(void)
+{
+	sigset_t set;
+
+	if (is_ending || signal_fd < 0 ||
+	    signals_take(signal_fd) != SIGNALS_END)
+		return is_ending;
+	is_ending = true;
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	return true;
+}
 
 static uint64_t mix(uint64_t x)
 {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Trials of the engine beside the simulated device, whose counters are the truth. By the virtual
-clock every figure is exact. Covers net/tester*.c, sender.c, receiver.c, device.c, directions.c."""
+clock every figure is exact. Covers net/tester*.c, sender.c, receiver.c, device.c."""
 import signal
 
 import pytest
