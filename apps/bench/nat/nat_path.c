@@ -71,10 +71,8 @@ static void count(struct nat_path *path, const struct nat_seen *seen,
 {
 	uint8_t *states = path->states;
 
-	if (seen->number >= path->n_known) {
-		path->n_other++;
+	if (seen->number >= path->n_known)
 		return;
-	}
 	if (state == STATE_SEEN)
 		path->tuples[seen->number] = seen->tuple;
 	/* What is late from another phase is none of this one's. */
@@ -106,7 +104,6 @@ static void take_frame(struct nat_path *path, struct nat_side *side,
 		learn(side, &seen);
 		break;
 	case NAT_OTHER:
-		path->n_other++;
 		break;
 	}
 }

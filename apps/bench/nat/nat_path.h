@@ -39,7 +39,6 @@ struct nat_path {
 	uint8_t awaited;          /* state, of the phase at hand, */
 	uint32_t first, n_last;   /* and its numbers */
 	uint64_t n_arrived;       /* of it, each number once */
-	uint64_t n_other;         /* frames that were none of ours */
 };
 
 /*

@@ -31,7 +31,6 @@ struct send_orders {
 struct send_counts {
 	uint64_t sent, unsent, bytes;
 	uint64_t last_ns; /* when the last one left */
-	uint64_t rounds, busy_rounds;
 };
 
 struct place;

@@ -56,7 +56,7 @@ static void choose_macs(const struct tester *tester, uint32_t t,
 		memcpy(defaults->dst_mac, info.mac, 6);
 }
 
-void tester_forget_streams(struct tester *tester)
+static void forget_streams(struct tester *tester)
 {
 	for (uint32_t t = 0; t < MAX_PORTS; t++) {
 		streams_free(tester->streams[t]);
@@ -78,7 +78,7 @@ int tester_set_streams(struct tester *tester, uint32_t frame_bytes,
 	const uint32_t n_sets = tester->n_tx > 0 ? tester->n_tx : 1;
 	struct mr_reason said;
 
-	tester_forget_streams(tester);
+	forget_streams(tester);
 	for (uint32_t t = 0; t < n_sets; t++) {
 		const uint32_t room =
 			tester->page_bytes - tester->headroom_bytes;
@@ -105,7 +105,7 @@ int tester_set_streams(struct tester *tester, uint32_t frame_bytes,
 
 void tester_free(struct tester *tester)
 {
-	tester_forget_streams(tester);
+	forget_streams(tester);
 	places_close(tester);
 	dataplane_close(&tester->plane);
 	free(tester->so_far);

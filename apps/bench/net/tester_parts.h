@@ -101,7 +101,6 @@ struct tester {
 /* tester.c: set the streams up, with their stamps. 0 or an exit status. */
 int tester_set_streams(struct tester *tester, uint32_t frame_bytes,
 		       bool is_stamped, struct mr_reason *why);
-void tester_forget_streams(struct tester *tester);
 
 void tester_free(struct tester *tester);
 /* tester_count.c: the ports' invariants; the line says which does not hold. */

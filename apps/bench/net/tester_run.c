@@ -11,7 +11,6 @@
 #include "support/signals.h"
 
 enum {
-	DEFAULT_SETTLE_MS = 100,
 	/* Threads run before the first frame is due, and take away what is
 	 * left of an earlier trial. */
 	START_MS = 20,

@@ -297,7 +297,8 @@ void builder_fill(struct builder *builder, void *base, struct mr_frame *frames,
 	}
 }
 
-void lane_seek(struct lane *lane)
+/* After a change of n_sent: what follows from it. */
+static void lane_seek(struct lane *lane)
 {
 	lane->size_at = (uint32_t)(lane->n_sent % lane->n_sizes);
 	for (uint32_t i = 0; i < lane->n_fields; i++)

@@ -31,7 +31,4 @@ struct builder {
 	uint8_t first[STREAMS_MAX]; /* of a chunk's frames, by lane */
 };
 
-/* After a change of n_sent: what follows from it. */
-void lane_seek(struct lane *lane);
-
 #endif
