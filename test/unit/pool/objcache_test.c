@@ -155,69 +155,6 @@ TEST(no_more_caches_than_agreed)
 	objects_close(&f);
 }
 
-/*
- * The worst case for empty magazines: every cache that may be has two magazines
- * with next to nothing in them, and a cache after the other has ended with odd
- * numbers left. Still each object that is freed finds a place.
- */
-TEST(there_is_always_an_empty_magazine)
-{
-	enum { MAX_CACHES = 5, N = 10 * M + 7 };
-	const struct mr_objpool_config config = { .object_bytes = 8,
-						  .n_objects = N,
-						  .max_caches = MAX_CACHES };
-	struct mr_objcache *caches[MAX_CACHES];
-	void *objects[N];
-	struct objects f;
-
-	objects_open(&f, &config);
-	caches[0] = f.cache;
-	assert_int_equal(mr_obj_alloc_bulk(f.cache, objects, N), N);
-	/* Ended caches leave 1..63 objects each, many more times than there
-	 * are magazines. */
-	for (uint32_t round = 0; round < 10 * f.pool->depot.n_magazines;
-	     round++) {
-		struct mr_objcache *cache;
-		uint32_t n = 1 + round * 7 % (M - 1);
-
-		assert_int_equal(mr_objcache_create(f.pool, &cache, NULL), 0);
-		mr_obj_free_bulk(cache, objects, n);
-		mr_objcache_destroy(cache);
-		assert_obj_in_flight(f.pool, N - n);
-		assert_int_equal(mr_objcache_create(f.pool, &cache, NULL), 0);
-		assert_int_equal(mr_obj_alloc_bulk(cache, objects, n), n);
-		mr_objcache_destroy(cache);
-	}
-	for (uint32_t i = 1; i < MAX_CACHES; i++) {
-		uint32_t first = (i - 1) * (M + 1);
-
-		assert_int_equal(mr_objcache_create(f.pool, &caches[i], NULL),
-				 0);
-		/* Two magazines in use, two objects left in them. */
-		mr_obj_free_bulk(caches[i], objects + first, M + 1);
-		assert_int_equal(
-			mr_obj_alloc_bulk(caches[i], objects + first, 1), 1);
-		assert_int_equal(mr_obj_alloc_bulk(caches[i],
-						   objects + first + 1, M - 1),
-				 M - 1);
-		mr_obj_free_bulk(caches[i], objects + first, 1);
-	}
-	/* Of the first M + 1 of each one slot was freed: slots are objects. */
-	for (uint32_t i = 1; i < MAX_CACHES; i++) {
-		const uint32_t first = (i - 1) * (M + 1);
-
-		assert_int_equal(mri_objcache_n(caches[i]), 2);
-		mr_obj_free_bulk(f.cache, objects + first + 1, M - 1);
-	}
-	mr_obj_free_bulk(f.cache, objects + (MAX_CACHES - 1) * (M + 1),
-			 N - (MAX_CACHES - 1) * (M + 1));
-	assert_obj_in_flight(f.pool, 0);
-	assert_int_equal(obj_stats(f.pool).free_invalid, 0);
-	for (uint32_t i = 1; i < MAX_CACHES; i++)
-		mr_objcache_destroy(caches[i]);
-	objects_close(&f);
-}
-
 /* More than n_objects is a bug of the caller's: refused, not lost, counted. */
 TEST(more_objects_than_agreed_are_refused)
 {
