@@ -120,30 +120,29 @@ class Cache:
             self._fetch("busybox", ["busybox-static"])
         return next(root.glob("**/bin/busybox"))
 
-    def qemu(self, wanted=None):
-        """(program, environment, options) of a QEMU, if possible with igb.
-
-        wanted: "release": the one of this release of Debian, without igb.
-        """
-        if wanted == "release":
-            return self._own_qemu("qemu-release", "", QEMU_LEAST)
+    def qemu(self):
+        """(program, environment, options) of a QEMU, if possible with igb."""
         system = shutil.which("qemu-system-x86_64")
         major = qemu_major(system, os.environ) if system else 0
         if major >= QEMU_MIN:
             return system, dict(os.environ), []
         try:
-            return self._own_qemu("qemu", "-backports", QEMU_MIN)
+            return self._own_qemu()
         except Missing:
             if major < QEMU_LEAST:
                 raise
             return system, dict(os.environ), []
 
-    def _own_qemu(self, folder, suite, least):
-        """As qemu(), unpacked in the cache folder."""
-        root = self.folder / folder
+    def _own_qemu(self):
+        """As qemu(), unpacked in the cache folder, with what libraries this
+        machine does not have."""
+        root = self.folder / "qemu"
         program = root / "usr" / "bin" / "qemu-system-x86_64"
         if not program.exists():
-            self._fetch_qemu(folder, suite)
+            self._update()
+            self._fetch("qemu", ["qemu-system-x86"], "install",
+                        "--download-only", "--no-install-recommends", "-t",
+                        os_release().get("VERSION_CODENAME") + "-backports")
         libs = [str(root / part / "x86_64-linux-gnu")
                 for part in ("usr/lib", "lib")]
         env = dict(os.environ, LD_LIBRARY_PATH=":".join(libs),
@@ -152,8 +151,8 @@ class Cache:
         for part in ("usr/share/qemu", "usr/share/seabios",
                      "usr/lib/ipxe/qemu"):
             options += ["-L", str(root / part)]
-        if qemu_major(str(program), env) < least:
-            raise Missing(f"{program} does not run, or is older than {least}")
+        if qemu_major(str(program), env) < QEMU_MIN:
+            raise Missing(f"{program} does not run, or is too old")
         return str(program), env, options
 
     def _apt(self, tool, *args):
@@ -236,13 +235,6 @@ class Cache:
         # Whole or not at all: an interrupted fetch is done again.
         shutil.rmtree(target, ignore_errors=True)
         part.rename(target)
-
-    def _fetch_qemu(self, folder, suite):
-        """QEMU with the libraries that this machine does not have."""
-        self._update()
-        codename = os_release().get("VERSION_CODENAME")
-        self._fetch(folder, ["qemu-system-x86"], "install", "--download-only",
-                    "--no-install-recommends", "-t", codename + suite)
 
     def _fetch_kernel(self, wanted):
         """The newest kernel of the wanted version that the suites have."""

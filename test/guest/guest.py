@@ -290,8 +290,7 @@ class Guest:
         cache = Cache(say=say)
         self.kernel = cache.kernel(kernel)
         self.busybox = cache.busybox()
-        self.qemu, self.env, self.qemu_options = cache.qemu(
-            os.environ.get("MR_GUEST_QEMU"))
+        self.qemu, self.env, self.qemu_options = cache.qemu()
         # Those that this QEMU can emulate.
         self.qemu_version = qemu_major(self.qemu, self.env)
         self.nics = [nic for nic in nics
