@@ -30,8 +30,7 @@ static const struct option long_options[] = {
 
 /* By number. */
 static const struct workload workloads[] = {
-	{ "B01", "baseline",
-	  "loop, atomic, lock, memcpy, a line between two cores",
+	{ "B01", "baseline", "loop, atomic, memcpy",
 	  "prototype-kernel, bench_page_pool_simple", rows_b01 },
 	{ "B02", "pp_fast", "one page, back to the same cache",
 	  "prototype-kernel, bench_page_pool_simple 01", rows_b02 },
@@ -78,9 +77,6 @@ static const struct workload workloads[] = {
 	{ "F04", "fill",
 	  "a table filled and emptied; single adds while it grows",
 	  "issue 5: growth without a pause", rows_f04 },
-	{ "W01", "forward",
-	  "rx burst, something done to each frame, tx burst; no wire",
-	  "xdp-tools, xdp-bench: -p no-touch, parse-ip, swap-macs", rows_w01 },
 	{ "W02", "build", "frames of a stream, built and sent to null:",
 	  "issue 6: 100 Mpps with one field, 40 with four", rows_w02 },
 	{ NULL },

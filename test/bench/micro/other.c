@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* B01 and B07: rows whose work is like no other's. */
-#include <pthread.h>
 #include <stdio.h>
 
 #include "alloc.h"
@@ -30,19 +29,6 @@ static uint64_t run_atomic(struct variant *variant, uint32_t thread, uint64_t n)
 	return n;
 }
 
-static uint64_t run_lock(struct variant *variant, uint32_t thread, uint64_t n)
-{
-	pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-	(void)variant;
-	(void)thread;
-	for (uint64_t i = 0; i < n; i++) {
-		pthread_mutex_lock(&lock);
-		pthread_mutex_unlock(&lock);
-	}
-	return n;
-}
-
 static uint64_t run_memcpy(struct variant *variant, uint32_t thread, uint64_t n)
 {
 	alignas(64) char from[256] = "x", to[256];
@@ -57,47 +43,17 @@ static uint64_t run_memcpy(struct variant *variant, uint32_t thread, uint64_t n)
 	return n;
 }
 
-/* A line that two cores hand to each other: it holds whose turn it is. */
-static uint64_t run_ping_pong(struct variant *variant, uint32_t thread,
-			      uint64_t n)
-{
-	struct harness *harness = variant->state;
-	uint64_t *turn = (uint64_t *)(void *)harness->extra;
-	const uint64_t start = variant->n_done; /* even: two moves each round */
-
-	for (uint64_t i = 0; i < n; i++) {
-		uint32_t n_spins = 0;
-
-		while (__atomic_load_n(turn, __ATOMIC_ACQUIRE) !=
-		       start + 2 * i + thread)
-			if (++n_spins > 10000) /* one core, or it is busy */
-				sched_yield();
-		__atomic_store_n(turn, start + 2 * i + thread + 1,
-				 __ATOMIC_RELEASE);
-	}
-	return n;
-}
-
 void rows_b01(struct bench *bench)
 {
-	static const struct contestant singles[] = {
+	static const struct contestant list[] = {
 		{ "for_loop", A_NOTHING, run_loop },
 		{ "atomic_inc, private", A_NOTHING, run_atomic },
-		{ "mutex lock + unlock", A_NOTHING, run_lock },
 		{ "memcpy of 256 bytes", A_NOTHING, run_memcpy },
 	};
-	static const struct contestant pair = { "ping-pong", A_NOTHING,
-						run_ping_pong };
 	struct row row = { .name = "1 core", .unit = "step" };
-	struct row two = { .name = "2 threads",
-			   .unit = "move of a line",
-			   .n_threads = 2 };
-	const struct variant like = { .wish = { .n_extra = 64 } };
 
-	bench_add_all(bench, &row, &like, singles, N_OF(singles));
+	bench_add_all(bench, &row, &(struct variant){ 0 }, list, N_OF(list));
 	bench_row(bench, &row);
-	bench_add_all(bench, &two, &like, &pair, 1);
-	bench_row(bench, &two);
 }
 
 /*

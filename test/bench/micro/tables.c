@@ -75,33 +75,11 @@ static bool remove_from_peer(struct rte_hash *peer, const struct key *key)
 	return rte_hash_del_key(peer, key) >= 0;
 }
 #else
-static bool make_peer(struct table *table, struct mr_reason *why)
-{
-	(void)table;
-	(void)why;
-	return false;
-}
-
-static void free_peer(struct rte_hash *peer)
-{
-	(void)peer;
-}
-
-static bool add_to_peer(struct rte_hash *peer, const struct key *key,
-			struct record *record)
-{
-	(void)peer;
-	(void)key;
-	(void)record;
-	return false;
-}
-
-static bool remove_from_peer(struct rte_hash *peer, const struct key *key)
-{
-	(void)peer;
-	(void)key;
-	return false;
-}
+/* Nobody calls them: there is no variant of DPDK. */
+#define make_peer(table, why) ((void)(table), (void)(why), false)
+#define free_peer(peer) ((void)(peer))
+#define add_to_peer(peer, key, record) ((void)(key), (void)(record), false)
+#define remove_from_peer(peer, key) ((void)(key), false)
 #endif
 
 static bool make_ours(struct table *table, struct mr_ctx *ctx,
