@@ -123,21 +123,6 @@ TEST(eal_leaves_the_program_alone)
 	assert_null(strstr(log_text, "telemetry"));
 }
 
-/* An option that EAL does not know, then one that it does, then another. */
-TEST(eal_that_does_not_start_is_a_reason)
-{
-	struct mr_port *port = NULL;
-	struct mr_reason why = { .text = "" };
-
-	assert_int_equal(
-		try_open("dpdk:net_null0,eal=--no-such-option", &port, &why),
-		-EIO);
-	assert_non_null(strstr(why.text, "EAL does not start"));
-	assert_null(strchr(why.text, '\n'));
-	/* The process lives on, and may try again. */
-	mr_port_close(open_port("dpdk:net_null0"));
-}
-
 TEST(other_options_come_too_late)
 {
 	struct mr_port *port = open_port("dpdk:net_null0,eal=--no-huge -m 100");
@@ -151,20 +136,6 @@ TEST(other_options_come_too_late)
 		-EALREADY);
 	assert_non_null(strstr(why.text, "--no-huge -m 100"));
 	mr_port_close(port);
-}
-
-/* More memory than there is: EAL gives up, and says that it runs, later. */
-TEST(eal_without_memory_is_a_reason)
-{
-	struct mr_reason first, second;
-	struct mr_port *port = NULL;
-
-	assert_int_equal(try_open("dpdk:net_null0,eal=--no-huge -m 100000000",
-				  &port, &first),
-			 -EIO);
-	assert_non_null(strstr(first.text, "EAL does not start"));
-	assert_int_equal(try_open("dpdk:net_null0", &port, &second), -EIO);
-	assert_non_null(strstr(second.text, "new process"));
 }
 
 /* ---- frames between ports ---- */
@@ -276,24 +247,10 @@ TEST(no_spare_header_is_back_pressure)
 
 /* ---- completions on other threads ---- */
 
-static void *free_all(void *opaque)
-{
-	struct rte_ring *ring = opaque;
-	uint32_t n_freed = 0;
-	void *mbuf;
-
-	while (n_freed < 2 * BURST)
-		if (rte_ring_dequeue(ring, &mbuf) == 0) {
-			rte_pktmbuf_free(mbuf);
-			n_freed++;
-		}
-	return NULL;
-}
-
 static void *free_all_registered(void *opaque)
 {
 	assert_int_equal(rte_thread_register(), 0);
-	(void)free_all(opaque);
+	(void)free_sent(opaque);
 	rte_thread_unregister();
 	return NULL;
 }
@@ -309,7 +266,7 @@ TEST(any_thread_completes)
 	for (int round = 0; round < 100; round++) {
 		assert_int_equal(pthread_create(&thread, NULL,
 						round % 2 == 0 ?
-							free_all :
+							free_sent :
 							free_all_registered,
 						pair.rings[1]),
 				 0);

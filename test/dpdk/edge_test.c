@@ -419,19 +419,6 @@ TEST(clone_sent_back_is_copied)
 }
 
 /* Completions on another thread, while queues are closed and swept. */
-static void *free_some(void *opaque)
-{
-	struct rte_ring *ring = opaque;
-	void *mbuf;
-
-	for (int n = 0; n < 2 * BURST;)
-		if (rte_ring_dequeue(ring, &mbuf) == 0) {
-			rte_pktmbuf_free(mbuf);
-			n++;
-		}
-	return NULL;
-}
-
 TEST(close_waits_for_other_threads)
 {
 	const char *names[] = { "j", "k" };
@@ -449,7 +436,7 @@ TEST(close_waits_for_other_threads)
 		assert_int_equal(mr_frame_ref(cache, sent, BURST), 0);
 		send_all(pair.ports[0], sent, BURST);
 		assert_int_equal(
-			pthread_create(&thread, NULL, free_some, pair.rings[1]),
+			pthread_create(&thread, NULL, free_sent, pair.rings[1]),
 			0);
 		mr_port_close(pair.ports[0]);
 		pair.ports[0] = open_port(spec);

@@ -154,6 +154,19 @@ uint32_t receive(struct mr_port *port, struct mr_frame *frames)
 	return mr_rx_burst(mr_port_rxq(port, 0), cache, frames, BURST);
 }
 
+void *free_sent(void *ring)
+{
+	uint32_t n_freed = 0;
+	void *mbuf;
+
+	while (n_freed < 2 * BURST)
+		if (rte_ring_dequeue(ring, &mbuf) == 0) {
+			rte_pktmbuf_free(mbuf);
+			n_freed++;
+		}
+	return NULL;
+}
+
 int main(int argc, char **argv)
 {
 	/* EAL starts once per process. */

@@ -51,5 +51,7 @@ void end_pair(struct pair *pair);
 void make_frames(struct mr_frame *frames, uint32_t n);
 void send_all(struct mr_port *port, const struct mr_frame *frames, uint32_t n);
 uint32_t receive(struct mr_port *port, struct mr_frame *frames);
+/* A thread: DPDK frees two bursts of headers that were sent to a ring. */
+void *free_sent(void *ring);
 
 #endif

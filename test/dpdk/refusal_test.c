@@ -105,3 +105,12 @@ TEST(too_few_huge_pages_is_a_reason)
 		       "EAL does not start");
 	assert_alive();
 }
+
+/* EAL gives up, and says later that it runs. */
+TEST(too_little_memory_is_a_reason)
+{
+	assert_refused("dpdk:net_null0,eal=--no-huge -m 100000000", -EIO,
+		       "EAL does not start");
+	assert_alive();
+	assert_refused("dpdk:net_null0", -EIO, "new process");
+}
