@@ -130,17 +130,17 @@ struct ops {
 		return loop(variant, thread, n, __VA_ARGS__);                  \
 	}
 
+#define UNUSED __attribute__((unused))
+
 /* DPDK's variants are left out where it is not built in. */
 #ifdef BENCH_DPDK
 #define RUN_DPDK RUN
 #else
 #define RUN_DPDK(name, ...)                                                    \
-	static uint64_t name(struct variant *variant, uint32_t thread,         \
-			     uint64_t n)                                       \
+	static uint64_t name(UNUSED struct variant *variant,                   \
+			     UNUSED uint32_t thread, UNUSED uint64_t n)        \
 	{                                                                      \
-		(void)variant;                                                 \
-		(void)thread;                                                  \
-		return n - n;                                                  \
+		return 0;                                                      \
 	}
 #endif
 
@@ -149,16 +149,12 @@ struct ops {
  * give_fn get; addrs and objects are the words, as most allocators have them.
  */
 #define TAKE(name, call)                                                       \
-	static ALWAYS_INLINE bool name(void *pool, uint32_t thread,            \
-				       word *words, uint32_t n)                \
+	static ALWAYS_INLINE bool name(UNUSED void *pool,                      \
+				       UNUSED uint32_t thread, word *words,    \
+				       UNUSED uint32_t n)                      \
 	{                                                                      \
-		uint64_t *addrs = (uint64_t *)words;                           \
-		void **objects = (void **)words;                               \
-		(void)pool;                                                    \
-		(void)thread;                                                  \
-		(void)n;                                                       \
-		(void)addrs;                                                   \
-		(void)objects;                                                 \
+		UNUSED uint64_t *addrs = (uint64_t *)words;                    \
+		UNUSED void **objects = (void **)words;                        \
 		return call;                                                   \
 	}
 
@@ -183,28 +179,22 @@ struct ops {
 	}
 
 #define GIVE(name, call)                                                       \
-	static ALWAYS_INLINE void name(void *pool, uint32_t thread,            \
-				       const word *words, uint32_t n)          \
+	static ALWAYS_INLINE void name(UNUSED void *pool,                      \
+				       UNUSED uint32_t thread,                 \
+				       const word *words, UNUSED uint32_t n)   \
 	{                                                                      \
-		const uint64_t *addrs = (const uint64_t *)words;               \
-		void **objects = (void **)(uintptr_t)words;                    \
-		(void)pool;                                                    \
-		(void)thread;                                                  \
-		(void)n;                                                       \
-		(void)addrs;                                                   \
-		(void)objects;                                                 \
+		UNUSED const uint64_t *addrs = (const uint64_t *)words;        \
+		UNUSED void **objects = (void **)(uintptr_t)words;             \
 		call;                                                          \
 	}
 
 #define GIVE_EACH(name, call)                                                  \
-	static ALWAYS_INLINE void name(void *pool, uint32_t thread,            \
+	static ALWAYS_INLINE void name(UNUSED void *pool,                      \
+				       UNUSED uint32_t thread,                 \
 				       const word *words, uint32_t n)          \
 	{                                                                      \
-		(void)pool;                                                    \
-		(void)thread;                                                  \
 		for (const word *w = words; w != words + n; w++) {             \
-			void *object = (void *)(uintptr_t)*w;                  \
-			(void)object;                                          \
+			UNUSED void *object = (void *)(uintptr_t)*w;           \
 			call;                                                  \
 		}                                                              \
 	}
