@@ -23,7 +23,7 @@
 enum { OBJECT_BYTES = 2048, MODEL_RING = 1024 };
 
 /*
- * What the variants of a row work on, made by harness_set_up() as variant->wish
+ * What the variants of a row work on, made as variant->wish
  * says: an allocator, rings between the threads, and what else the workload
  * needs.
  */
@@ -34,7 +34,6 @@ struct harness {
 	struct hop *hops[MAX_THREADS];
 	alignas(64) uint64_t n_full, n_empty; /* the producer's */
 	alignas(64) uint64_t n_idle;          /* the consumers' */
-	uint64_t sum;                         /* of what was read */
 	alignas(64) uint8_t extra[]; /* the workload's, zero at first */
 };
 

@@ -244,11 +244,4 @@ static inline uint64_t random_u64(uint64_t *state)
 	return *state;
 }
 
-static inline uint32_t random_u32(uint64_t *state)
-{
-	return (uint32_t)(random_u64(state) >> 32);
-}
-
-enum { RANDOM_SEED = 88172645 };
-
 #endif
