@@ -112,7 +112,7 @@ def show(result):
         print(f"  {n_flows} flows got rules: {n_late} frames were overtaken")
     for table in result["tables"]:
         report.show_samples(f"{table['what']}, sink {table['sink']}",
-                            table["samples"], table["base"])
+                            table["samples"], table["base"], False)
     report.show_goals(goals(result))
 
 

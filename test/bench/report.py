@@ -85,8 +85,9 @@ def show_goals(found, what=""):
         print(f"  {'reached' if reached else 'MISSED':8} {goal}: {figure}")
 
 
-def show_samples(title, samples, base=None):
-    """base: who the others are compared with; the first one."""
+def show_samples(title, samples, base=None, has_core=True):
+    """base: who the others are compared with; the first one. has_core: the
+    forwarders' core does all of the work."""
     base = base or next(iter(samples))
     print(f"\n{title}: {len(samples[base])} samples in turns")
     print(f"  {'':12} {'Mpps':>7} {'lowest':>7} {'highest':>7} {'user %':>7} "
@@ -101,7 +102,8 @@ def show_samples(title, samples, base=None):
               f"{max(sample['waited_pct'] for sample in taken):8.2f}")
     for name in samples:
         for how, figure in (("", ratio), (" by core time", core_ratio)):
-            r = figure(samples, name, base) if name != base else None
+            is_shown = name != base and (has_core or figure is ratio)
+            r = figure(samples, name, base) if is_shown else None
             if r:
                 print(f"  {name} / {base}{how}: {r['median']:.3f}, 95 % "
                       f"interval {r['low']:.3f} to {r['high']:.3f}")
