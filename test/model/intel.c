@@ -150,7 +150,6 @@ static void write_ctrl(struct intel *nic, uint32_t value)
 	if (value & (CTRL_RST | CTRL_DEV_RST)) {
 		reset_registers(nic);
 		nic->was_reset = true;
-		nic->n_resets++;
 		nic->reset_ns = model_now_ns(&nic->m);
 		if (nic->m.faults.reset_never_ends)
 			*intel_reg(nic, REG_CTRL) =

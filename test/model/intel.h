@@ -94,8 +94,6 @@ struct intel {
 	uint8_t frame[INTEL_FRAME_BYTES], segment[WIRE_MAX_BYTES + 64];
 
 	/* For tests. */
-	uint64_t n_resets, n_rx, n_tx, n_filtered, n_discarded, n_dma_lost;
-	uint64_t n_rx_of[INTEL_MAX_QUEUES];
 	uint64_t n_sums, n_bad_sums; /* inserted; and wrong on the wire */
 	uint64_t n_segmented;        /* frames that left in segments */
 };

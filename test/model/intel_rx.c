@@ -240,9 +240,7 @@ static void fill(struct intel *nic, struct intel_ring *ring,
 
 		if (now != NULL)
 			intel_desc_is_kept(nic, ring, i, now);
-		if (model_fault(&nic->m, nic->m.faults.dma_unmapped))
-			nic->n_dma_lost++;
-		else
+		if (!model_fault(&nic->m, nic->m.faults.dma_unmapped))
 			to = model_dma(&nic->m, iova, n);
 		if (to != NULL)
 			memcpy(to, bytes + n_done, n);
@@ -343,7 +341,6 @@ static bool receive(struct intel *nic, const uint8_t *bytes, uint32_t n_bytes,
 	if (intel_desc_at(nic, ring, ring->head) == NULL)
 		return false; /* bus master is off */
 	intel_count_rx(nic, bytes, n_bytes);
-	nic->n_rx_of[q]++;
 	fill(nic, ring, stored, n_stored, &v);
 	*ret_queues |= 1u << q;
 	return true;
@@ -369,11 +366,8 @@ void intel_rx_step(struct intel *nic)
 	    intel_is_late(nic, &nic->rx[0]))
 		return;
 	while ((bytes = model_rx_peek(&nic->m, &n_bytes)) != NULL) {
-		if (is_off)
-			nic->n_discarded++;
-		else if (!intel_accepts(nic, bytes, n_bytes))
-			nic->n_filtered++;
-		else if (!receive(nic, bytes, n_bytes, &queues))
+		if (!is_off && intel_accepts(nic, bytes, n_bytes) &&
+		    !receive(nic, bytes, n_bytes, &queues))
 			break;
 		model_rx_pop(&nic->m);
 	}

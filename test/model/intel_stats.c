@@ -56,7 +56,6 @@ void intel_count_rx(struct intel *nic, const uint8_t *bytes, uint32_t n_bytes)
 	else if (bytes[0] & 1)
 		++*intel_reg(nic, STAT_MPRC);
 	nic->gorc += n_bytes + FCS_BYTES;
-	nic->n_rx++;
 }
 
 void intel_count_tx(struct intel *nic, uint32_t n_bytes)
@@ -64,5 +63,4 @@ void intel_count_tx(struct intel *nic, uint32_t n_bytes)
 	++*intel_reg(nic, STAT_GPTC);
 	++*intel_reg(nic, STAT_TPT);
 	nic->gotc += n_bytes + FCS_BYTES;
-	nic->n_tx++;
 }

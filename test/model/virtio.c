@@ -289,13 +289,6 @@ void vnet_announce(struct vnet *v)
 	model_unlock(&v->model);
 }
 
-void vnet_need_reset(struct vnet *v)
-{
-	model_lock(&v->model);
-	vnet_break(v);
-	model_unlock(&v->model);
-}
-
 void vnet_scribble(struct vnet *v, uint32_t queue, uint32_t area,
 		   uint32_t offset, uint16_t value)
 {
@@ -332,21 +325,15 @@ struct vnet_state vnet_state(struct vnet *v)
 
 	model_lock(&v->model);
 	state = (struct vnet_state){
-		.status = v->status,
 		.promisc = v->promisc,
 		.allmulti = v->allmulti,
 		.has_rss = v->has_rss,
 		.wants_announcement = v->wants_announcement,
 		.n_active_pairs = v->n_active_pairs,
 		.features = v->features,
-		.n_unicast = v->n_unicast,
-		.n_multicast = v->n_multicast,
 		.hash_types = v->rss.types,
 	};
-	memcpy(state.mac, v->mac, sizeof(state.mac));
 	memcpy(state.key, v->rss.key, sizeof(state.key));
-	for (uint32_t i = 0; i < VNET_MAX_QUEUES; i++)
-		state.queue_size[i] = v->queues[i].size;
 	for (uint32_t i = 0; i < 2 * VNET_MAX_PAIRS; i++) {
 		state.coal_max_packets[i] = v->coal[i].max_packets;
 		state.coal_max_usecs[i] = v->coal[i].max_usecs;

@@ -167,27 +167,18 @@ struct vnet_stats {
 	uint64_t n_sent;      /* taken from tx queues */
 	uint64_t n_segmented; /* of these, cut into several frames */
 	uint64_t n_summed;    /* of these, whose checksum was completed */
-	uint64_t n_received;  /* put into rx queues */
-	uint64_t n_merged;    /* of these, into more than one buffer */
-	uint64_t n_filtered;  /* not for this device */
-	uint64_t n_too_long;  /* no buffer could ever hold it */
 	uint64_t n_doorbells;
 	uint64_t n_commands; /* of the control queue */
-	uint64_t n_irqs;
-	uint64_t n_faults; /* things done wrong on purpose, of all kinds */
+	uint64_t n_faults;   /* things done wrong on purpose, of all kinds */
 	uint64_t n_pair[VNET_MAX_PAIRS]; /* received, by queue pair */
 };
 
 /* What the driver has told the device. */
 struct vnet_state {
-	uint8_t status;
-	uint8_t mac[6];
 	bool promisc, allmulti;
 	bool has_rss, wants_announcement;
 	uint16_t n_active_pairs;
-	uint16_t queue_size[2 * VNET_MAX_PAIRS + 1];
 	uint64_t features; /* that it took */
-	uint32_t n_unicast, n_multicast;
 	uint32_t coal_max_packets[2 * VNET_MAX_PAIRS];
 	uint32_t coal_max_usecs[2 * VNET_MAX_PAIRS];
 	uint32_t hash_types;
@@ -217,9 +208,6 @@ bool vnet_inject(struct vnet *v, const uint8_t *bytes, uint32_t n_bytes,
 
 /* The device asks the driver to announce itself, as after a migration. */
 void vnet_announce(struct vnet *v);
-
-/* The device asks to be reset: DEVICE_NEEDS_RESET. */
-void vnet_need_reset(struct vnet *v);
 
 /*
  * A hostile device writes two bytes into a queue's memory: at its descriptors

@@ -132,10 +132,8 @@ void vnet_add_caps(struct vnet *v)
 void vnet_irq(struct vnet *v, uint16_t vector, uint8_t isr_bit)
 {
 	v->isr |= isr_bit;
-	if (vector == VNET_NO_VECTOR)
-		return;
-	v->stats.n_irqs++;
-	model_irq(&v->model, vector);
+	if (vector != VNET_NO_VECTOR)
+		model_irq(&v->model, vector);
 }
 
 void vnet_config_changed(struct vnet *v)

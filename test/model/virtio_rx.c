@@ -138,8 +138,6 @@ static void put_packet(struct vnet *v, struct vnet_queue *q, uint32_t n_buffers,
 	v->counts[q->idx].n_packets++;
 	v->counts[q->idx].n_bytes += n_bytes;
 	v->counts[q->idx].n_summed += header[0] == VNET_DATA_VALID;
-	v->stats.n_received++;
-	v->stats.n_merged += n_buffers > 1;
 	v->stats.n_pair[q->idx / 2]++;
 }
 
@@ -154,22 +152,17 @@ static bool deliver(struct vnet *v, const uint8_t *bytes, uint32_t n_bytes,
 	uint32_t hash, n_buffers;
 	uint16_t kind;
 
-	if (n_bytes < 14 || !v->link_is_up || !is_for_us(v, bytes)) {
-		v->stats.n_filtered++;
+	if (n_bytes < 14 || !v->link_is_up || !is_for_us(v, bytes))
 		return true;
-	}
 	q = &v->queues[2 * steer(v, bytes, n_bytes, &hash, &kind)];
-	if (!q->is_enabled) {
-		v->stats.n_filtered++;
+	if (!q->is_enabled)
 		return true;
-	}
 	n_buffers = count_buffers(v, q, vnet_header_bytes(v) + n_bytes);
 	if (n_buffers == 0) {
 		q->is_starved = true;
 		return false;
 	}
 	if (n_buffers == UINT32_MAX) {
-		v->stats.n_too_long++;
 		v->counts[q->idx].n_drops++;
 		return true;
 	}

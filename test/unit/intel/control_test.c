@@ -56,6 +56,7 @@ TEST(options_set_what_is_received)
 					 INTEL_RCTL_SECRC | INTEL_RCTL_LPE |
 					 cases[i].modes);
 		assert_int_equal(*held_reg(INTEL_CTRL) & INTEL_CTRL_VME, 0);
+		assert_int_equal(*held_reg(INTEL_VET), MR_ETHER_VLAN);
 		held_close();
 	}
 }
