@@ -365,8 +365,8 @@ def test_a_thread_that_hangs_leaves_what_there_is(tmp_path):
              "0.1", "--sizes", "rfc2544", "--quiet", "--out", path,
              "pair:a", "pair:a"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             text=True) as hung:
-        time.sleep(2.5)
         engine = engine_of(hung)
+        time.sleep(2.5)  # some trials
         tids = []
         while not tids:  # each trial has its own
             tids = [int(task.name)
