@@ -179,7 +179,7 @@ static inline uint64_t free_chunk(struct model *m, uint32_t s)
 						  pool->chunk_shift) *
 			       pool->chunk_bytes;
 
-	/* Blocks that wait in the depot are counted otherwise: block_test.c. */
+	/* Blocks that wait in the depot are counted otherwise: frag_test.c. */
 	if (side->pool->safety == NULL || mri_is_block(side->pool, addr))
 		return MR_ADDR_NONE;
 	for (uint32_t i = 0; i < m->n_live; i++)
