@@ -229,30 +229,27 @@ struct vnet_used {
 	bool is_full;     /* to its end, as a batch says of all but its last */
 };
 
-/*
- * virtio_split.c and virtio_packed.c. take: the next buffer of the driver, 0:
- * there is none, -1: it broke a rule.
- */
-bool vnet_split_enable(struct vnet *v, struct vnet_queue *q);
-int vnet_split_take(struct vnet *v, struct vnet_queue *q,
+/* One layout of rings: virtio_split.c, virtio_packed.c. */
+struct vnet_layout {
+	bool (*enable)(struct vnet *v, struct vnet_queue *q);
+	/* The driver's next buffer. 0: there is none, -1: it broke a rule. */
+	int (*take)(struct vnet *v, struct vnet_queue *q,
 		    struct vnet_element *e);
-bool vnet_split_has_more(const struct vnet_queue *q);
-void vnet_split_used(struct vnet *v, struct vnet_queue *q,
-		     const struct vnet_used *used, uint32_t n);
-bool vnet_split_wants_irq(struct vnet *v, const struct vnet_queue *q);
-void vnet_split_want_kicks(const struct vnet *v, struct vnet_queue *q,
+	bool (*has_more)(const struct vnet_queue *q);
+	void (*put_used)(struct vnet *v, struct vnet_queue *q,
+			 const struct vnet_used *used, uint32_t n);
+	bool (*wants_irq)(struct vnet *v, const struct vnet_queue *q);
+	void (*want_kicks)(const struct vnet *v, struct vnet_queue *q,
 			   bool is_on);
-void vnet_split_doorbell(struct vnet *v, struct vnet_queue *q, uint16_t next);
-bool vnet_packed_enable(struct vnet *v, struct vnet_queue *q);
-int vnet_packed_take(struct vnet *v, struct vnet_queue *q,
-		     struct vnet_element *e);
-bool vnet_packed_has_more(const struct vnet_queue *q);
-void vnet_packed_used(struct vnet *v, struct vnet_queue *q,
-		      const struct vnet_used *used, uint32_t n);
-bool vnet_packed_wants_irq(struct vnet *v, const struct vnet_queue *q);
-void vnet_packed_want_kicks(const struct vnet *v, struct vnet_queue *q,
-			    bool is_on);
-void vnet_packed_doorbell(struct vnet *v, struct vnet_queue *q, uint16_t next);
+	void (*doorbell)(struct vnet *v, struct vnet_queue *q, uint16_t next);
+};
+
+extern const struct vnet_layout vnet_split, vnet_packed;
+
+static inline const struct vnet_layout *vnet_layout(const struct vnet *v)
+{
+	return vnet_has(v, VNET_RING_PACKED) ? &vnet_packed : &vnet_split;
+}
 
 /* virtio_tx.c, virtio_rx.c, virtio_ctrl.c: what a queue of that kind does */
 uint32_t vnet_n_pairs(const struct vnet *v); /* that the driver can use */

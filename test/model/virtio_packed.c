@@ -37,14 +37,14 @@ static bool is_avail(const struct vnet_queue *q, uint64_t pos)
 	       ((flags & VNET_DESC_USED) != 0) != wrap;
 }
 
-bool vnet_packed_enable(struct vnet *v, struct vnet_queue *q)
+static bool enable(struct vnet *v, struct vnet_queue *q)
 {
 	if (q->desc % 16 != 0 || q->driver % 4 != 0 || q->device % 4 != 0)
 		return vnet_give_up(v, q, "an area is not aligned");
 	return true;
 }
 
-bool vnet_packed_has_more(const struct vnet_queue *q)
+static bool has_more(const struct vnet_queue *q)
 {
 	return is_avail(q, q->avail_pos);
 }
@@ -65,8 +65,7 @@ static int identify(struct vnet *v, struct vnet_queue *q,
 	return 1;
 }
 
-int vnet_packed_take(struct vnet *v, struct vnet_queue *q,
-		     struct vnet_element *e)
+static int take(struct vnet *v, struct vnet_queue *q, struct vnet_element *e)
 {
 	if (!is_avail(q, q->avail_pos))
 		return 0;
@@ -109,8 +108,8 @@ static void store_used(const struct vnet_queue *q, uint64_t pos,
 }
 
 /* The first one last: then the driver sees all of them at once. */
-void vnet_packed_used(struct vnet *v, struct vnet_queue *q,
-		      const struct vnet_used *used, uint32_t n)
+static void put_used(struct vnet *v, struct vnet_queue *q,
+		     const struct vnet_used *used, uint32_t n)
 {
 	const uint64_t first = q->used_pos;
 
@@ -124,7 +123,7 @@ void vnet_packed_used(struct vnet *v, struct vnet_queue *q,
 		store_used(q, first, &used[0]);
 }
 
-bool vnet_packed_wants_irq(struct vnet *v, const struct vnet_queue *q)
+static bool wants_irq(struct vnet *v, const struct vnet_queue *q)
 {
 	const uint32_t event = __atomic_load_n((const uint32_t *)q->driver_area,
 					       __ATOMIC_SEQ_CST);
@@ -151,8 +150,7 @@ bool vnet_packed_wants_irq(struct vnet *v, const struct vnet_queue *q)
 	return pos >= q->told_pos && pos < q->used_pos;
 }
 
-void vnet_packed_want_kicks(const struct vnet *v, struct vnet_queue *q,
-			    bool is_on)
+static void want_kicks(const struct vnet *v, struct vnet_queue *q, bool is_on)
 {
 	uint32_t event = (uint32_t)DISABLE << 16;
 
@@ -166,7 +164,7 @@ void vnet_packed_want_kicks(const struct vnet *v, struct vnet_queue *q,
 }
 
 /* next: offset and, in bit 15, wrap counter of what is available next. */
-void vnet_packed_doorbell(struct vnet *v, struct vnet_queue *q, uint16_t next)
+static void doorbell(struct vnet *v, struct vnet_queue *q, uint16_t next)
 {
 	uint64_t pos = q->avail_pos;
 
@@ -179,3 +177,13 @@ void vnet_packed_doorbell(struct vnet *v, struct vnet_queue *q, uint16_t next)
 				q->idx, next & 0x7fffu, next >> 15,
 				(unsigned)(pos % q->size), wrap_of(q, pos));
 }
+
+const struct vnet_layout vnet_packed = {
+	.enable = enable,
+	.take = take,
+	.has_more = has_more,
+	.put_used = put_used,
+	.wants_irq = wants_irq,
+	.want_kicks = want_kicks,
+	.doorbell = doorbell,
+};

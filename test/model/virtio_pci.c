@@ -247,10 +247,8 @@ static void notify(struct vnet *v, uint64_t offset, uint32_t n_bytes,
 	q->is_kicked = true;
 	if (!vnet_is_running(v) || !vnet_queue_map(v, q))
 		return;
-	if (n_bytes == 4 && vnet_has(v, VNET_RING_PACKED))
-		vnet_packed_doorbell(v, q, (uint16_t)(value >> 16));
-	else if (n_bytes == 4)
-		vnet_split_doorbell(v, q, (uint16_t)(value >> 16));
+	if (n_bytes == 4)
+		vnet_layout(v)->doorbell(v, q, (uint16_t)(value >> 16));
 	/* Else the write of the register is followed by a step. */
 	if (v->model.is_lazy && q == vnet_ctrl_queue(v))
 		vnet_step_ctrl(v, q);

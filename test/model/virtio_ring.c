@@ -53,8 +53,7 @@ bool vnet_queue_enable(struct vnet *v, struct vnet_queue *q)
 {
 	if (q->size == 0 || q->size > v->config.queue_size)
 		return vnet_give_up(v, q, "its size is out of range");
-	if (!(is_packed(v) ? vnet_packed_enable(v, q) :
-			     vnet_split_enable(v, q)))
+	if (!vnet_layout(v)->enable(v, q))
 		return false;
 	if (!model_is_mapped(&v->model, q->desc, 16 * (uint64_t)q->size) ||
 	    !model_is_mapped(&v->model, q->driver, driver_bytes(v, q)) ||
@@ -137,8 +136,7 @@ void vnet_fetch(struct vnet *v, struct vnet_queue *q)
 		e->n_slots = 0;
 		e->n_segs = 0;
 		e->n_written = 0;
-		n = is_packed(v) ? vnet_packed_take(v, q, e) :
-				   vnet_split_take(v, q, e);
+		n = vnet_layout(v)->take(v, q, e);
 		if (n <= 0)
 			return;
 		q->n_taken++;
@@ -287,12 +285,8 @@ static void publish(struct vnet *v, struct vnet_queue *q,
 		used[n - 1].n_steps = (uint16_t)(q->size + 1);
 		q->is_confused = true;
 	}
-	if (is_packed(v))
-		vnet_packed_used(v, q, used, n);
-	else
-		vnet_split_used(v, q, used, n);
-	if (is_packed(v) ? vnet_packed_wants_irq(v, q) :
-			   vnet_split_wants_irq(v, q)) {
+	vnet_layout(v)->put_used(v, q, used, n);
+	if (vnet_layout(v)->wants_irq(v, q)) {
 		vnet_irq(v, q->vector, 1);
 		v->counts[q->idx].n_irqs += q->vector != VNET_NO_VECTOR;
 	}
@@ -330,10 +324,6 @@ void vnet_tell(struct vnet *v, struct vnet_queue *q)
 
 bool vnet_want_kicks(struct vnet *v, struct vnet_queue *q, bool is_on)
 {
-	if (is_packed(v))
-		vnet_packed_want_kicks(v, q, is_on);
-	else
-		vnet_split_want_kicks(v, q, is_on);
-	return !(is_packed(v) ? vnet_packed_has_more(q) :
-				vnet_split_has_more(q));
+	vnet_layout(v)->want_kicks(v, q, is_on);
+	return !vnet_layout(v)->has_more(q);
 }

@@ -21,7 +21,7 @@ static uint8_t *used_event(const struct vnet_queue *q)
 	return q->driver_area + RING + 2 * q->size;
 }
 
-bool vnet_split_enable(struct vnet *v, struct vnet_queue *q)
+static bool enable(struct vnet *v, struct vnet_queue *q)
 {
 	if ((q->size & (q->size - 1)) != 0)
 		return vnet_give_up(v, q, "its size is no power of two");
@@ -30,7 +30,7 @@ bool vnet_split_enable(struct vnet *v, struct vnet_queue *q)
 	return true;
 }
 
-bool vnet_split_has_more(const struct vnet_queue *q)
+static bool has_more(const struct vnet_queue *q)
 {
 	return load16(q->driver_area, IDX) != (uint16_t)q->avail_pos;
 }
@@ -63,8 +63,7 @@ static bool walk(struct vnet *v, struct vnet_queue *q, struct vnet_element *e,
 	}
 }
 
-int vnet_split_take(struct vnet *v, struct vnet_queue *q,
-		    struct vnet_element *e)
+static int take(struct vnet *v, struct vnet_queue *q, struct vnet_element *e)
 {
 	const uint16_t place = (uint16_t)q->avail_pos & (q->size - 1);
 	const uint16_t n =
@@ -91,7 +90,7 @@ static bool is_torn(const struct vnet_queue *q, uint16_t place)
 	return (q->device + RING + 8 * (uint64_t)place + 4) % 4096 == 0;
 }
 
-void vnet_split_used(struct vnet *v, struct vnet_queue *q,
+static void put_used(struct vnet *v, struct vnet_queue *q,
 		     const struct vnet_used *used, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
@@ -106,7 +105,7 @@ void vnet_split_used(struct vnet *v, struct vnet_queue *q,
 	store16(q->device_area, IDX, (uint16_t)q->used_pos);
 }
 
-bool vnet_split_wants_irq(struct vnet *v, const struct vnet_queue *q)
+static bool wants_irq(struct vnet *v, const struct vnet_queue *q)
 {
 	uint16_t event;
 
@@ -117,8 +116,7 @@ bool vnet_split_wants_irq(struct vnet *v, const struct vnet_queue *q)
 	       (uint16_t)(q->used_pos - q->told_pos);
 }
 
-void vnet_split_want_kicks(const struct vnet *v, struct vnet_queue *q,
-			   bool is_on)
+static void want_kicks(const struct vnet *v, struct vnet_queue *q, bool is_on)
 {
 	if (!vnet_has(v, VNET_EVENT_IDX))
 		store16(q->device_area, FLAGS, is_on ? 0 : NO_NOTIFY);
@@ -128,7 +126,7 @@ void vnet_split_want_kicks(const struct vnet *v, struct vnet_queue *q,
 	/* Off: what is left there has been passed by. */
 }
 
-void vnet_split_doorbell(struct vnet *v, struct vnet_queue *q, uint16_t next)
+static void doorbell(struct vnet *v, struct vnet_queue *q, uint16_t next)
 {
 	if (next != load16(q->driver_area, IDX))
 		model_violation(&v->model,
@@ -136,3 +134,13 @@ void vnet_split_doorbell(struct vnet *v, struct vnet_queue *q, uint16_t next)
 				"%u, the ring %u",
 				q->idx, next, load16(q->driver_area, IDX));
 }
+
+const struct vnet_layout vnet_split = {
+	.enable = enable,
+	.take = take,
+	.has_more = has_more,
+	.put_used = put_used,
+	.wants_irq = wants_irq,
+	.want_kicks = want_kicks,
+	.doorbell = doorbell,
+};

@@ -110,8 +110,7 @@ struct fake_chain fake_take(uint32_t queue)
 
 	/* Which are out, the test knows. */
 	memset(q->is_out, 0, VNET_MAX_RING * sizeof(*q->is_out));
-	n = is_packed() ? vnet_packed_take(fake.v, q, &e) :
-			  vnet_split_take(fake.v, q, &e);
+	n = vnet_layout(fake.v)->take(fake.v, q, &e);
 	if (n < 0)
 		fail_msg("%s", model_violations(fake.harness.m));
 	if (n == 0)
@@ -137,10 +136,7 @@ void fake_use_batch(uint32_t queue, uint32_t id, uint32_t n_bytes,
 		.n_written = n_bytes,
 	};
 
-	if (is_packed())
-		vnet_packed_used(fake.v, q, &used, 1);
-	else
-		vnet_split_used(fake.v, q, &used, 1);
+	vnet_layout(fake.v)->put_used(fake.v, q, &used, 1);
 }
 
 void fake_use(uint32_t queue, uint32_t id, uint32_t n_bytes, uint32_t n_descs)
