@@ -21,7 +21,7 @@ import time
 from ipaddress import ip_address
 from struct import pack
 
-from harness import CLEAR, INSIDE, LOOP, MACS, OUTSIDE, Nat, reasons
+from harness import CLEAR, INSIDE, LOOP, MACS, OUTSIDE, Nat
 from scapy.all import ARP, Dot1Q, Ether, checksum, raw
 
 ROUND = 2000  # packets under one configuration
@@ -35,10 +35,6 @@ PEERS = (("198.51.100.7", 53), ("198.51.100.7", 80), ("192.0.2.77", 53),
 OURS = ("10.0.0.1", "192.0.2.1")
 UDP, TCP, ICMP = 17, 6, 1
 FIN, SYN, RST, PUSH, ACK = 1, 2, 4, 8, 16
-COUNTERS = ("received", "sent", "made", "held", "translated_inside",
-            "translated_outside", "hairpinned", "excluded", "mappings",
-            "sessions", "subscribers", "created", "expired", "quarantined",
-            *reasons())
 
 
 def get16(data, at):
@@ -440,8 +436,8 @@ class Differential:
         self.same("TCP windows", lambda nat: sorted(nat.windows()))
 
     def compare_counters(self):
-        self.same("counters", lambda nat: {name: nat.counter(name)
-                                           for name in COUNTERS})
+        self.same("counters", lambda nat: {
+            **nat.counters, "offloaded": 0, "bytes": 0})
 
     def learn(self):
         """External ends, for packets from outside."""

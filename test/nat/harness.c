@@ -402,64 +402,18 @@ void harness_advance_ms(struct harness *harness, uint32_t ms)
 	}
 }
 
-/* Frames that the XDP program forwarded. */
-static uint64_t n_offloaded(const struct harness *harness, uint32_t from)
+uint64_t harness_offloaded(const struct harness *harness, uint32_t from)
 {
 	return harness->offload.rules == NULL ?
 		       0 :
 		       simulated_n_sent(harness->offload.rules, from);
 }
 
-static struct nat_maps_stats maps_stats(const struct harness *harness)
+const struct nat_stats *harness_stats(const struct harness *harness,
+				      struct nat_maps_stats *ret_maps)
 {
-	struct nat_maps_stats stats = { 0 };
-
-	nat_maps_stats(harness->maps, &stats);
-	return stats;
-}
-
-int64_t harness_counter(const struct harness *harness, const char *name)
-{
-	const struct nat_stats *s = nat_path_stats(harness->path);
-	const uint64_t from_inside = n_offloaded(harness, NAT_INSIDE);
-	const uint64_t from_outside = n_offloaded(harness, NAT_OUTSIDE);
-	const uint64_t offloaded = from_inside + from_outside;
-	const struct nat_maps_stats maps = maps_stats(harness);
-	const struct {
-		const char *name;
-		uint64_t value;
-	} counters[] = {
-		{ "received", s->received[0] + s->received[1] + offloaded },
-		{ "sent", s->sent[0] + s->sent[1] + offloaded },
-		{ "offloaded", offloaded },
-		{ "made", s->made },
-		{ "held", s->held },
-		{ "translated_inside",
-		  s->translated[NAT_INSIDE] + from_inside },
-		{ "translated_outside",
-		  s->translated[NAT_OUTSIDE] + from_outside },
-		{ "hairpinned", s->hairpinned },
-		{ "excluded", s->excluded },
-		{ "mappings", maps.n_mappings },
-		{ "sessions", maps.n_sessions },
-		{ "subscribers", maps.n_subscribers },
-		{ "created", maps.created },
-		{ "expired", maps.expired },
-		{ "quarantined", maps.n_quarantined },
-	};
-
-	for (size_t i = 0; i < sizeof(counters) / sizeof(*counters); i++)
-		if (strcmp(name, counters[i].name) == 0)
-			return (int64_t)counters[i].value;
-	for (uint32_t i = NAT_OK + 1; i < NAT_REASONS; i++)
-		if (strcmp(name, nat_reason_name(i)) == 0)
-			return (int64_t)s->drops[i];
-	return -1;
-}
-
-const char *harness_reason_name(uint32_t i)
-{
-	return i > NAT_OK && i < NAT_REASONS ? nat_reason_name(i) : NULL;
+	nat_maps_stats(harness->maps, ret_maps);
+	return nat_path_stats(harness->path);
 }
 
 int64_t harness_invariant(const struct harness *harness)

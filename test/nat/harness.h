@@ -60,9 +60,10 @@ int harness_recv(struct harness *harness, uint32_t side, uint8_t *bytes,
 		 uint32_t n_max, uint32_t *ret_flags);
 void harness_advance_ms(struct harness *harness, uint32_t ms);
 
-/* By the names of nat_reason_name(), and those in harness.c. -1: no such. */
-int64_t harness_counter(const struct harness *harness, const char *name);
-const char *harness_reason_name(uint32_t i);
+/* Frames that the XDP program forwarded; the others are in the statistics. */
+uint64_t harness_offloaded(const struct harness *harness, uint32_t from);
+const struct nat_stats *harness_stats(const struct harness *harness,
+				      struct nat_maps_stats *ret_maps);
 /* 0: every frame has ended, once. */
 int64_t harness_invariant(const struct harness *harness);
 int64_t harness_pages_in_use(const struct harness *harness);

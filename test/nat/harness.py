@@ -14,6 +14,7 @@ With MR_NAT_OFFLOAD=1 in the environment, each frame goes through the XDP
 program first, as `mr-nat --offload` has it (simulated.h).
 """
 import ctypes
+import itertools
 import json
 import os
 import socket
@@ -93,14 +94,37 @@ def load():
         Path(os.environ["MR_BUILD"]) / "test/nat/libnatbed.so"))
     lib.harness_new.restype = ctypes.c_void_p
     lib.harness_key.restype = ctypes.c_bool
-    lib.harness_reason_name.restype = ctypes.c_char_p
+    lib.nat_reason_name.restype = ctypes.c_char_p
     lib.harness_event.restype = ctypes.POINTER(Event)
-    for name in ("counter", "invariant", "pages_in_use", "free", "ask"):
+    lib.harness_offloaded.restype = U64
+    for name in ("invariant", "pages_in_use", "free", "ask"):
         getattr(lib, "harness_" + name).restype = ctypes.c_int64
     return lib
 
 
 LIB = load()
+REASONS = [name.decode() for name in
+           iter(lambda i=itertools.count(): LIB.nat_reason_name(next(i)), None)]
+
+
+class Stats(ctypes.Structure):
+    """struct nat_stats"""
+
+    _fields_ = [
+        ("received", U64 * 2), ("sent", U64 * 2), ("made", U64), ("held", U64),
+        ("drops", U64 * len(REASONS)), ("translated", U64 * 2),
+        ("hairpinned", U64), ("excluded", U64)]
+
+
+class MapsStats(ctypes.Structure):
+    """struct nat_maps_stats"""
+
+    _fields_ = [(name, U64) for name in (
+        "mappings", "sessions", "subscribers", "quarantined", "created",
+        "expired", "bytes")]
+
+
+LIB.harness_stats.restype = ctypes.POINTER(Stats)
 BUFFER = ctypes.create_string_buffer(MAX_FRAME)
 
 
@@ -171,13 +195,6 @@ def keys():
     i = -1
     while LIB.harness_key(i := i + 1, name, 80):
         yield name.value.decode().replace(": ", ".")
-
-
-def reasons():
-    """The names of all drop reasons."""
-    i = 0
-    while (name := LIB.harness_reason_name(i := i + 1)) is not None:
-        yield name.decode()
 
 
 def side_of(options, name, i):
@@ -374,19 +391,37 @@ class Nat:
                 keep = [p for p in packets if not self._answer(side, p)]
                 getattr(out, SIDES[side]).extend(keep)
 
+    @property
+    def counters(self):
+        """By name: received, sent, offloaded (by the XDP program: in all of
+        these, too), made, held, translated_inside, translated_outside,
+        hairpinned, excluded, mappings, sessions, subscribers, quarantined,
+        created, expired, and the names of reasons."""
+        maps = MapsStats()
+        stats = LIB.harness_stats(self.harness, ctypes.byref(maps)).contents
+        inside, outside = (LIB.harness_offloaded(self.harness, side)
+                           for side in (INSIDE, OUTSIDE))
+        return {
+            **{name: getattr(maps, name) for name, _ in maps._fields_},
+            **{name: getattr(stats, name) for name in
+               ("made", "held", "hairpinned", "excluded")},
+            **dict(zip(REASONS, stats.drops)),
+            "received": sum(stats.received) + inside + outside,
+            "sent": sum(stats.sent) + inside + outside,
+            "offloaded": inside + outside,
+            "translated_inside": stats.translated[INSIDE] + inside,
+            "translated_outside": stats.translated[OUTSIDE] + outside}
+
     def counter(self, name):
-        """received, sent, offloaded (with MR_NAT_OFFLOAD: in all of these, too),
-        made, held, translated_inside, translated_outside, hairpinned, excluded, mappings, sessions, subscribers, created, expired,
-        quarantined, or a reason's name."""
-        value = LIB.harness_counter(self.harness, name.encode())
-        assert value >= 0, f"no counter {name}"
-        return value
+        """One of them."""
+        return self.counters[name]
 
     @property
     def drops(self):
         """Frames that were given up, by reason; those used up are not."""
-        return {name: self.counter(name) for name in reasons()
-                if name != "taken" and self.counter(name)}
+        counters = self.counters
+        return {name: counters[name] for name in REASONS[1:]
+                if name != "taken" and counters[name]}
 
     def windows(self):
         """Rows of numbers: what is known of TCP's windows (offload.c)."""
