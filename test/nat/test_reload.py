@@ -237,6 +237,7 @@ REFUSED = {
     "inside.port": ("p0", "p9"), "outside.port": ("p1", "p9"),
     "inside.vlan": (5, 6), "outside.vlan": (5, 6),
     "inside.mtu": (1500, 1400), "outside.mtu": (1500, 1400),
+    "local": ("nat", "kernel"),
     "limits.mappings": (4096, 4097), "limits.sessions": (4096, 4097),
     "limits.fragments": (256, 257), "log.path": ("/log", "/other"),
 }
