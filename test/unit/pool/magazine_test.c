@@ -145,6 +145,7 @@ TEST_POOL(janitor_packs_magazines_of_that_size)
 			mr_frag_alloc_bulk(f.cache, addrs, N_PAGES, PAGE_BYTES),
 			N_PAGES);
 		mr_frag_free_bulk(f.cache, addrs, N_PAGES);
+		f.pool->trim.n_high = 2 * N_PAGES; /* none is idle, at first */
 		for (int tick = 0; tick < 20; tick++) {
 			struct mr_trim_report report = { .size = sizeof(
 								 report) };
@@ -153,6 +154,8 @@ TEST_POOL(janitor_packs_magazines_of_that_size)
 					 0);
 			assert_int_equal(report.n_duplicates, 0);
 			assert_in_flight(f.pool, 0);
+			assert_true(mri_stack_n(&f.pool->depot.filled, 1000) <=
+				    pool_stats(f.pool).n_depot / size + 1);
 		}
 		fixture_close(&f);
 	}
@@ -249,5 +252,9 @@ TEST_POOL(shelf_is_given_back)
 	for (uint32_t k = 0; k < 50; k++)
 		churn(1000);
 	assert_int_equal(f.cache->shelf.n, 14);
+	/* The cache hears of it when it has a magazine to send, too. */
+	n = mr_frag_alloc_bulk(other, addrs, N_PAGES, PAGE_BYTES);
+	mr_frag_free_bulk(f.cache, addrs, n);
+	assert_int_equal(f.cache->shelf.n + f.pool->n_shelved, 0);
 	mr_cache_destroy(other);
 }

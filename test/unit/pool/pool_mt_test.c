@@ -452,7 +452,7 @@ static void look_on(struct mt_thread *thread)
 					       .region = shared->f.region };
 	const struct timespec nap = { .tv_nsec = 300000 };
 
-	while (__atomic_load_n(&shared->n_working, __ATOMIC_RELAXED) > 0) {
+	do {
 		struct mr_region_stats region = { .size = sizeof(region) };
 		struct mr_pool_stats stats = { .size = sizeof(stats) };
 		struct mr_pool *pool;
@@ -473,7 +473,7 @@ static void look_on(struct mt_thread *thread)
 					      region.n_segments == 3);
 		nanosleep(&nap, NULL);
 		mt_check(thread->run, mr_pool_destroy(pool, NULL) == 0);
-	}
+	} while (__atomic_load_n(&shared->n_working, __ATOMIC_RELAXED) > 0);
 }
 
 static void body(struct mt_thread *thread)
@@ -559,7 +559,7 @@ static void run_layout(struct layout layout)
 		assert_true(s.recycle_ring > 0 || layout.n_workers == 1 ||
 			    layout.safety != MR_SAFETY_COUNTS);
 		assert_true(!layout.is_growing ||
-			    page_stats(shared.pools[i]).n_shrunk > 0);
+			    page_stats(shared.pools[i]).n_grown > 0);
 	}
 	assert_obj_in_flight(shared.objects.pool, 0);
 	objects_close(&shared.objects);
@@ -589,7 +589,7 @@ TEST(each_frame_has_its_owners_and_all_pages_come_back)
 		{ 512, 4096, 4096, 4, N_OPS / 8, .has_blocks = true,
 		  .is_growing = true, .safety = MR_SAFETY_POISON },
 		/* So few pages that blocks, and then pages, run out. */
-		{ 700, 4096, 4096, 5, N_OPS / 2, .is_flooded = true,
+		{ 700, 4096, 4096, 5, N_OPS * 2, .is_flooded = true,
 		  .has_frags = true },
 		{ 200, 4096, 4096, 5, N_OPS / 2, .is_flooded = true,
 		  .has_frags = true },
