@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * mr-bench-engine serve: the requests of a front end, one JSON object per line
- * on stdin, and the answers on stdout.
+ * on stdin, and the answers on stdout (mr-bench-engine.schema.json).
  *
  *     begin --> [ open --> trial, alone ... ] --> finish
  *

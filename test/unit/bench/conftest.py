@@ -7,6 +7,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "support"))
@@ -14,6 +15,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "support"))
 from bench_program import BENCH, LIMIT_S, bench, document, files  # noqa: E402,F401 pylint: disable=wrong-import-position,unused-import
 
 ENGINE = BENCH.with_name("mr-bench-engine")
+SCHEMA = jsonschema.Draft7Validator(json.loads(
+    ENGINE.parents[1].joinpath("mr-bench-engine.schema.json").read_text()))
 BEGIN = {"request": "begin", "v": 4, "tx": ["pair:a"], "rx": ["pair:a"], "is_quiet": True}
 # Through the simulated device, by the virtual clock.
 VIRTUAL = {"rx": ["pair:b"], "is_virtual": True, "device": {}}
@@ -34,13 +37,18 @@ class Serving:
         self.process.stdin.flush()
 
     def ask(self, request, **members):
-        """A request."""
-        self.say({"request": request, **members})
+        """A request, as the schema has it."""
+        line = {"request": request, **members}
+        SCHEMA.validate(line)
+        self.say(line)
 
     def line(self):
         """A line of progress, or a reply; None: it has ended."""
-        line = self.process.stdout.readline()
-        return json.loads(line) if line else None
+        text = self.process.stdout.readline()
+        line = json.loads(text) if text else None
+        if line is not None:
+            SCHEMA.validate(line)
+        return line
 
     def hear(self):
         """The reply, behind any progress."""
