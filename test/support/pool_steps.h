@@ -43,6 +43,7 @@ static inline void alloc_buffers(struct model *m)
 		       (addrs[n] = mr_frag_alloc(m->caches[cache], n_bytes)) !=
 			       MR_ADDR_NONE)
 			n++;
+	assert_true(n <= n_want);
 	for (uint32_t i = 0; i < n; i++) {
 		const uint64_t buffer = buffer_bytes(pool, n_bytes);
 		const uint64_t first = (addrs[i] - pool->addr) % buffer;
