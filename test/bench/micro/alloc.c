@@ -187,7 +187,7 @@ static int make_page_pool(struct variant *variant, void **ret,
 			  struct mr_reason *why)
 {
 	(void)why;
-	*ret = model_make(variant->wish.n_objects, MODEL_RING);
+	*ret = model_make(variant->wish.n_objects, MODEL_RING, OBJECT_BYTES);
 	return *ret == NULL ? -1 : 0;
 }
 
@@ -199,6 +199,14 @@ static void count_page_pool(void *pool, struct variant *variant,
 	count_per_1000(counts, "slow_per_1000", model->n_slow, variant);
 	count_per_1000(counts, "ring_full_per_1000", model->n_ring_full,
 		       variant);
+}
+
+static int make_qmempool(struct variant *variant, void **ret,
+			 struct mr_reason *why)
+{
+	(void)why;
+	*ret = qm_make(variant->row->n_threads, variant->wish.n_bytes);
+	return *ret == NULL ? -1 : 0;
 }
 
 static int make_page_frag(struct variant *variant, void **ret,
@@ -298,6 +306,7 @@ static const struct {
 #endif
 	[A_PAGE_POOL] = { SIDE_KERNEL, make_page_pool, model_free,
 			  count_page_pool },
+	[A_QMEMPOOL] = { SIDE_KERNEL, make_qmempool, qm_destroy, NULL },
 	[A_PAGE_FRAG] = { SIDE_KERNEL, make_page_frag, kernel_frags_free,
 			  NULL },
 	[A_PLAIN] = { SIDE_PLAIN, make_plain, free_plain, NULL },

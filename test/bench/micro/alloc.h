@@ -16,6 +16,7 @@
 #include "hop.h"
 #include "kernel_frag.h"
 #include "model_page_pool.h"
+#include "model_qmempool.h"
 #include "peer_dpdk.h"
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
@@ -386,6 +387,13 @@ GIVE(round_give, (void)words)
 
 #define ROUND ((struct ops){ round_take, round_give, pointer_data, NULL })
 
+static ALWAYS_INLINE void *model_data(void *pool, word object)
+{
+	const struct model_page_pool *model = pool;
+
+	return model->bytes + (object - 1) * OBJECT_BYTES;
+}
+
 /* Under a lock for all of them, and for each. */
 GIVE(buddy_give, model_buddy_free(pool, words, n))
 TAKE_ALL(buddy_take, buddy_give, model_buddy_alloc(pool, words, n))
@@ -402,10 +410,16 @@ GIVE(ring_give, n == 1 ? model_put_ring(pool, (uint32_t)words[0]) :
 GIVE(either_give, thread == 0 ? direct_give(pool, thread, words, n) :
 				ring_give(pool, thread, words, n))
 
-#define BUDDY ((struct ops){ buddy_take, buddy_give, NULL, NULL })
+#define BUDDY ((struct ops){ buddy_take, buddy_give, model_data, NULL })
 #define BUDDY_SINGLE ((struct ops){ buddy_single_take, buddy_give, NULL, NULL })
 #define MODEL_DIRECT ((struct ops){ model_take, direct_give, NULL, NULL })
+#define MODEL_RINGED ((struct ops){ model_take, ring_give, model_data, NULL })
 #define MODEL ((struct ops){ model_take, either_give, NULL, NULL })
+
+GIVE_EACH(qm_give, qm_free(pool, thread, object))
+TAKE_EACH(qm_take, qm_give, 0, (uintptr_t)qm_alloc(pool, thread))
+
+#define QMEMPOOL ((struct ops){ qm_take, qm_give, NULL, NULL })
 
 #ifdef BENCH_DPDK
 _Static_assert(sizeof(void *) == sizeof(word), "libdpdk is of 64 bits here");

@@ -40,6 +40,7 @@ enum alloc {
 	A_MEMPOOL,   /* rte_mempool */
 	A_MBUFS,     /* the same with DPDK's frames in it */
 	A_PAGE_POOL, /* models of the kernel's */
+	A_QMEMPOOL,
 	A_PAGE_FRAG,
 	A_PLAIN, /* a stack for each thread */
 	A_ROUND, /* a few objects, again and again */
@@ -137,9 +138,10 @@ struct row {
 typedef void rows_fn(struct bench *bench);
 
 /* By workload; main.c has the table. */
-rows_fn rows_b01, rows_b02, rows_b05, rows_b06, rows_b07, rows_b08, rows_b09;
-rows_fn rows_b12, rows_b13, rows_b14, rows_b16, rows_b17, rows_b18, rows_b19;
-rows_fn rows_b20, rows_f01, rows_f02, rows_f03, rows_f04, rows_w02;
+rows_fn rows_b01, rows_b02, rows_b03, rows_b04, rows_b05, rows_b06, rows_b07;
+rows_fn rows_b08, rows_b09, rows_b12, rows_b13, rows_b14, rows_b16, rows_b17;
+rows_fn rows_b18, rows_b19, rows_b20, rows_f01, rows_f02, rows_f03, rows_f04;
+rows_fn rows_w02;
 
 /* A family of rows: one line in that table. */
 struct workload {

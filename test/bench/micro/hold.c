@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Pages are taken and given back by the same thread: B02 and B06.
+ * Pages are taken and given back by the same thread: B02 to B04 and B06.
  */
 #include <stdio.h>
 
@@ -36,10 +36,13 @@ RUN(once_inlined, once, CACHE_SINGLE, 1)
 RUN(once_outlined, once, CACHE, 1)
 RUN(once_ours, once, CACHE, 0)
 RUN(once_single, once, CACHE_SINGLE, 0)
+RUN(once_page, once, PAGES, 1)
 RUN(once_pages, once, PAGES, 0)
 RUN(once_pages_single, once, PAGES_SINGLE, 0)
 RUN(once_pages_list, once, PAGES_LIST, 0)
 RUN(once_direct, once, MODEL_DIRECT, 1)
+RUN(once_ring, once, MODEL_RINGED, 1)
+RUN(once_buddy, once, BUDDY, 1)
 RUN(once_plain, once, PLAIN, 0)
 RUN(once_heap, once, HEAP, 0)
 RUN(once_plain_1, once, PLAIN, 1)
@@ -57,10 +60,37 @@ static const struct contestant floors[] = {
 	{ "malloc", A_MALLOC, once_heap },
 };
 
+/* With a bulk that the compiler knows. */
+static const struct contestant floors_1[] = {
+	{ "plain stack", A_PLAIN, once_plain_1 },
+	{ "malloc", A_MALLOC, once_heap_1 },
+};
+
 /*
- * B02: one page at a time, as bench_page_pool_simple does with a pool of 1024
- * pages and 64 of them in the cache: taken and given back to the same cache.
+ * B02 to B04: one page at a time, as bench_page_pool_simple does with a pool of
+ * 1024 pages and 64 of them in the cache: taken and given back
+ *
+ *     fast  to the same cache
+ *     ring  through what threads share: with a cache for each direction
+ *     slow  to the backing store, with no cache in between
  */
+static void one_page(struct bench *bench, const struct contestant *list,
+		     uint32_t n, enum caches caches)
+{
+	struct row row = { .name = "1 page at a time", .unit = "page" };
+	const struct variant like = {
+		.count = harness_count,
+		.wish = { .n_objects = 1024,
+			  .caches = caches,
+			  .is_owned = caches == CACHES_AWAY },
+		.param = { 1 },
+	};
+
+	bench_add_all(bench, &row, &like, list, n);
+	bench_add_all(bench, &row, &like, floors_1, N_OF(floors_1));
+	bench_row(bench, &row);
+}
+
 void rows_b02(struct bench *bench)
 {
 	static const struct contestant list[] = {
@@ -68,18 +98,32 @@ void rows_b02(struct bench *bench)
 		{ "millrace, outlined", A_OURS, once_outlined },
 		{ "", A_MEMPOOL, once_dpdk, C512 | C256 },
 		{ "model of page_pool", A_PAGE_POOL, once_direct },
-		/* With a bulk that the compiler knows. */
-		{ "plain stack", A_PLAIN, once_plain_1 },
-		{ "malloc", A_MALLOC, once_heap_1 },
 	};
-	struct row row = { .name = "1 page at a time", .unit = "page" };
 
-	bench_add_all(bench, &row,
-		      &(struct variant){ .count = harness_count,
-					 .wish = { .n_objects = 1024 },
-					 .param = { 1 } },
-		      list, N_OF(list));
-	bench_row(bench, &row);
+	one_page(bench, list, N_OF(list), CACHES_ONE);
+}
+
+void rows_b03(struct bench *bench)
+{
+	static const struct contestant list[] = {
+		{ "millrace", A_OURS, once_inlined },
+		{ "millrace, outlined", A_OURS, once_outlined },
+		{ "", A_MEMPOOL, once_cached, C512 | C256 },
+		{ "model of page_pool", A_PAGE_POOL, once_ring },
+	};
+
+	one_page(bench, list, N_OF(list), CACHES_AWAY);
+}
+
+void rows_b04(struct bench *bench)
+{
+	static const struct contestant list[] = {
+		{ "millrace", A_OURS, once_page },
+		{ "", A_MEMPOOL, once_dpdk, C0 },
+		{ "model of page_pool", A_PAGE_POOL, once_buddy },
+	};
+
+	one_page(bench, list, N_OF(list), CACHES_ONE);
 }
 
 /* B06: every page of the pool by bulk, then all back: n is rounded up. */

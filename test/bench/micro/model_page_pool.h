@@ -17,10 +17,6 @@
 
 #include "hop.h"
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
 enum {
 	MODEL_CACHE = 128,
 	MODEL_REFILL = 64,
@@ -47,16 +43,14 @@ struct model_page_pool {
 	struct model_lock buddy_lock;
 	uint32_t n_free;
 	word *free_pages;
+	uint8_t *bytes; /* of the pages, where somebody touches them */
 };
 
 static inline void model_lock(struct model_lock *lock)
 {
 	while (__atomic_exchange_n(&lock->is_held, 1, __ATOMIC_ACQUIRE) != 0) {
-		while (__atomic_load_n(&lock->is_held, __ATOMIC_RELAXED) != 0) {
-#if defined(__x86_64__)
-			_mm_pause();
-#endif
-		}
+		while (__atomic_load_n(&lock->is_held, __ATOMIC_RELAXED) != 0)
+			relax();
 	}
 }
 
@@ -71,12 +65,13 @@ static inline void model_free(void *state)
 
 	free(pool->ring);
 	free(pool->free_pages);
+	free(pool->bytes);
 	free(pool);
 }
 
 /* Pages have the numbers 1 to n_pages. n_ring: a power of two. */
-static inline struct model_page_pool *model_make(uint32_t n_pages,
-						 uint32_t n_ring)
+static inline struct model_page_pool *
+model_make(uint32_t n_pages, uint32_t n_ring, uint32_t page_bytes)
 {
 	struct model_page_pool *pool = aligned_alloc(64, sizeof(*pool));
 
@@ -86,7 +81,9 @@ static inline struct model_page_pool *model_make(uint32_t n_pages,
 	pool->ring_mask = n_ring - 1;
 	pool->ring = calloc(n_ring, sizeof(*pool->ring));
 	pool->free_pages = calloc(n_pages, sizeof(*pool->free_pages));
-	if (pool->ring == NULL || pool->free_pages == NULL) {
+	pool->bytes = calloc(n_pages, page_bytes);
+	if (pool->ring == NULL || pool->free_pages == NULL ||
+	    pool->bytes == NULL) {
 		model_free(pool);
 		return NULL;
 	}

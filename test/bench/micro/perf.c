@@ -91,6 +91,7 @@ static ALWAYS_INLINE uint64_t hold(struct variant *variant, uint32_t thread,
 }
 
 RUN(hold_objects, hold, OBJECTS, AS_ASKED, 0)
+RUN(hold_qmempool, hold, QMEMPOOL, AS_ASKED, 1)
 RUN(hold_heap, hold, HEAP, AS_ASKED, 1)
 RUN_DPDK(hold_dpdk, hold, MEMPOOL, AS_ASKED, 0)
 
@@ -110,6 +111,7 @@ static void objects_row(struct bench *bench, uint32_t n_held,
 		{ "millrace objects", A_OBJECTS, hold_objects },
 		{ "", A_MEMPOOL, hold_dpdk, C512 | C256 },
 		{ "", A_MEMPOOL, hold_dpdk, C0 },
+		{ "model of qmempool", A_QMEMPOOL, hold_qmempool },
 		{ "malloc", A_MALLOC, hold_heap },
 	};
 	static const struct contestant bulks[] = {
@@ -133,7 +135,7 @@ static void objects_row(struct bench *bench, uint32_t n_held,
 	NAME(row.plot, n_held == 1 ? "fast" : "N=%u", n_held);
 	NAME(row.name, "%s threads=%u", row.plot, n_threads);
 	for (uint32_t i = 0; i < N_OF(singles); i++)
-		if (!is_crowded || i != 2)
+		if (!is_crowded || (i != 2 && (i != 3 || n_held == 1)))
 			bench_add_all(bench, &row, &like, &singles[i], 1);
 	like.param[P_GET] = like.param[P_PUT] = n_held;
 	if (n_held > 1)
