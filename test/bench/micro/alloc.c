@@ -421,6 +421,13 @@ void bench_add_all(struct bench *bench, struct row *row,
 		variant.param[P_HOW] = c->how;
 		if (c->magazine_pages > 0)
 			variant.wish.ours.magazine_pages = c->magazine_pages;
+		if (like->wish.frags_mib > 0) {
+			/* DPDK has a whole object for each frag. */
+			variant.wish.n_bytes = c->kinds != 0 ? 2048 : 4096;
+			variant.wish.n_objects = (like->wish.frags_mib << 20) /
+						 variant.wish.n_bytes;
+			variant.wish.align = (uint32_t)c->how;
+		}
 		if (c->kinds != 0)
 			add_kinds(bench, row, &variant, c);
 		else

@@ -71,6 +71,7 @@ struct wish {
 	uint32_t n_bytes;           /* of an object; 2048 */
 	uint32_t frag_bytes;        /* of what is taken; n_bytes */
 	uint32_t align;             /* of a frag; 1 */
+	uint32_t frags_mib;         /* frags: memory, instead of n_objects */
 	uint32_t n_pools;           /* 1; more have one region */
 	enum caches caches;         /* for each thread */
 	bool has_owners;            /* ours: a page had two owners once */
@@ -139,9 +140,9 @@ typedef void rows_fn(struct bench *bench);
 
 /* By workload; main.c has the table. */
 rows_fn rows_b01, rows_b02, rows_b03, rows_b04, rows_b05, rows_b06, rows_b07;
-rows_fn rows_b08, rows_b09, rows_b12, rows_b13, rows_b14, rows_b16, rows_b17;
-rows_fn rows_b18, rows_b19, rows_b20, rows_f01, rows_f02, rows_f03, rows_f04;
-rows_fn rows_w02;
+rows_fn rows_b08, rows_b09, rows_b10, rows_b11, rows_b12, rows_b13, rows_b14;
+rows_fn rows_b16, rows_b17, rows_b18, rows_b19, rows_b20, rows_f01, rows_f02;
+rows_fn rows_f03, rows_f04, rows_w02;
 
 /* A family of rows: one line in that table. */
 struct workload {
@@ -170,7 +171,7 @@ struct contestant {
 	variant_run_fn *run;
 	uint32_t kinds; /* of A_MEMPOOL and A_MBUFS: one variant for each */
 	uint32_t magazine_pages; /* of ours; 0: the default of such a pool */
-	uint64_t how;            /* param[P_HOW] */
+	uint64_t how;            /* param[P_HOW]; of frags, the alignment */
 };
 
 enum { P_HOW = 7 };

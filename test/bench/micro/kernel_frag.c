@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <pthread.h>
 #include <stdalign.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,6 +29,7 @@ struct kernel_frags {
 	uint32_t block; /* that is cut; or NONE */
 	uint32_t offset, bias;
 	uint32_t n_bytes, align; /* of a frag */
+	uint32_t n_blocks;
 	uint8_t *bytes;
 	struct list local[2];
 	struct list shared;
@@ -74,6 +74,7 @@ struct kernel_frags *kernel_frags_make(uint32_t n_blocks, uint32_t n_bytes,
 	frags->block = NONE;
 	frags->n_bytes = n_bytes;
 	frags->align = align;
+	frags->n_blocks = n_blocks;
 	frags->local[0].first = frags->local[1].first = NONE;
 	frags->shared.first = NONE;
 	pthread_spin_init(&frags->lock, PTHREAD_PROCESS_PRIVATE);
@@ -89,6 +90,14 @@ void kernel_frags_free(void *state)
 	pthread_spin_destroy(&frags->lock);
 	free(frags->bytes);
 	free(frags);
+}
+
+uint64_t kernel_frags_pinned(const struct kernel_frags *frags)
+{
+	const uint32_t n_free =
+		frags->shared.n + frags->local[0].n + frags->local[1].n;
+
+	return (uint64_t)(frags->n_blocks - n_free) * BLOCK_BYTES;
 }
 
 static void free_block(struct kernel_frags *frags, uint32_t thread,
@@ -148,19 +157,73 @@ static bool refill(struct kernel_frags *frags)
 	return true;
 }
 
-void *kernel_frag_alloc(struct kernel_frags *frags)
+static uint8_t *in_hand(const struct kernel_frags *frags, uint32_t offset)
 {
-	const uint32_t align = frags->align;
-	uint32_t offset = (frags->offset + align - 1) & -align;
+	return frags->bytes + ((size_t)frags->block << BLOCK_SHIFT) + offset;
+}
 
-	if (frags->block == NONE || offset + frags->n_bytes > BLOCK_BYTES) {
+/* Where the next frag begins in the block in hand, whether it fits or not. */
+static uint32_t next_offset(const struct kernel_frags *frags, uint32_t align)
+{
+	return (frags->offset + align - 1) & -align;
+}
+
+static bool fits(const struct kernel_frags *frags, uint32_t offset,
+		 uint32_t n_bytes)
+{
+	return frags->block != NONE && offset + n_bytes <= BLOCK_BYTES;
+}
+
+void *kernel_frag_cut(struct kernel_frags *frags, uint32_t n_bytes,
+		      uint32_t align)
+{
+	uint32_t offset = next_offset(frags, align);
+
+	if (!fits(frags, offset, n_bytes)) {
 		if (!refill(frags))
 			return NULL;
 		offset = 0;
 	}
 	frags->bias--;
-	frags->offset = offset + frags->n_bytes;
-	return frags->bytes + ((size_t)frags->block << BLOCK_SHIFT) + offset;
+	frags->offset = offset + n_bytes;
+	return in_hand(frags, offset);
+}
+
+void *kernel_frag_alloc(struct kernel_frags *frags)
+{
+	return kernel_frag_cut(frags, frags->n_bytes, frags->align);
+}
+
+void *kernel_frag_probe(struct kernel_frags *frags)
+{
+	const uint32_t offset = next_offset(frags, frags->align);
+
+	return fits(frags, offset, frags->n_bytes) ? in_hand(frags, offset) :
+						     NULL;
+}
+
+void *kernel_frag_prepare(struct kernel_frags *frags)
+{
+	void *data = kernel_frag_probe(frags);
+
+	return data == NULL && refill(frags) ? in_hand(frags, 0) : data;
+}
+
+void kernel_frag_commit(struct kernel_frags *frags, const void *data)
+{
+	frags->bias--;
+	frags->offset = (uint32_t)((const uint8_t *)data - in_hand(frags, 0)) +
+			frags->n_bytes;
+}
+
+bool kernel_frag_abort(struct kernel_frags *frags, const void *data,
+		       uint32_t n_bytes)
+{
+	if ((const uint8_t *)data + n_bytes != in_hand(frags, frags->offset))
+		return false;
+	frags->bias++;
+	frags->offset -= n_bytes;
+	return true;
 }
 
 void kernel_frag_free(struct kernel_frags *frags, uint32_t thread, void *data)

@@ -157,7 +157,7 @@ void rows_b05(struct bench *bench)
  * the first ratio says whether the alignment costs anything. DPDK's objects are
  * aligned always.
  */
-enum { FRAG_RING = 512, FRAGS_BYTES = 8 << 20 };
+enum { FRAG_RING = 512 };
 
 static ALWAYS_INLINE uint64_t fill_then_empty(struct variant *variant,
 					      uint64_t n, const struct ops ops)
@@ -199,23 +199,82 @@ static ALWAYS_INLINE uint64_t through(struct variant *variant, uint32_t thread,
 			   deal(variant, n, BURST, true, ops);
 }
 
+/* In two steps, as for a frag whose length is not known before. */
+static ALWAYS_INLINE uint64_t frags_commit(const struct our_pool *our,
+					   bool is_probed)
+{
+	struct mr_frag frag;
+
+	if (!(is_probed && mr_frag_cache_probe(our->frags, our->n_bytes,
+					       our->align, &frag)) &&
+	    mr_frag_cache_alloc_prepare(our->frags, our->n_bytes, our->align,
+					&frag) == NULL)
+		return MR_ADDR_NONE;
+	return mr_frag_cache_commit(our->frags, &frag, our->n_bytes) >= 0 ?
+		       frag.addr :
+		       MR_ADDR_NONE;
+}
+
+static ALWAYS_INLINE uintptr_t kernel_commit(struct kernel_frags *frags,
+					     bool is_probed)
+{
+	void *data = is_probed ? kernel_frag_probe(frags) : NULL;
+
+	if (data == NULL)
+		data = kernel_frag_prepare(frags);
+	if (data != NULL)
+		kernel_frag_commit(frags, data);
+	return (uintptr_t)data;
+}
+
+TAKE_EACH(prepared_take, ours_give, MR_ADDR_NONE, frags_commit(pool, false))
+TAKE_EACH(probed_take, ours_give, MR_ADDR_NONE, frags_commit(pool, true))
+TAKE_EACH(kernel_prepared_take, kernel_give, 0, kernel_commit(pool, false))
+TAKE_EACH(kernel_probed_take, kernel_give, 0, kernel_commit(pool, true))
+
+#define CUT_BY(take, give) ((struct ops){ take, give, NULL, NULL })
+
 RUN(through_ours, through, FRAGS)
 RUN(through_kernel, through, KERNEL_FRAGS)
+RUN(prepared_ours, through, CUT_BY(prepared_take, ours_give))
+RUN(prepared_kernel, through, CUT_BY(kernel_prepared_take, kernel_give))
+RUN(probed_ours, through, CUT_BY(probed_take, ours_give))
+RUN(probed_kernel, through, CUT_BY(kernel_probed_take, kernel_give))
 RUN(through_heap, through, HEAP_FRAGS)
 RUN_DPDK(through_dpdk, through, DPDK)
 
-static void through_rows(struct bench *bench, uint32_t n_threads, uint32_t hop)
+#define FRAG_CACHES(ours, kernel)                                              \
+	{ "frag cache", A_FRAGS, ours },                                       \
+		{ "frag cache, aligned", A_FRAGS, ours, .how = 64 },           \
+		{ "model of page_frag_cache", A_PAGE_FRAG, kernel },           \
+	{                                                                      \
+		"model of page_frag_cache, aligned", A_PAGE_FRAG, kernel,      \
+			.how = 64                                              \
+	}
+
+/* How they are cut, and by whom: the others know no more than to allocate. */
+static const struct cut {
+	const char *name;
+	struct contestant list[7];
+	uint32_t n;
+} cuts[] = {
+	{ "alloc",
+	  { FRAG_CACHES(through_ours, through_kernel),
+	    { "", A_MEMPOOL, through_dpdk, C_ALL },
+	    { "malloc", A_MALLOC, through_heap },
+	    { "malloc, aligned", A_MALLOC, through_heap, .how = 64 } },
+	  7 },
+	{ "prepare+commit",
+	  { FRAG_CACHES(prepared_ours, prepared_kernel) },
+	  4 },
+	{ "probe+prepare+commit",
+	  { FRAG_CACHES(probed_ours, probed_kernel) },
+	  4 },
+};
+
+static void through_rows(struct bench *bench, uint32_t n_threads, uint32_t hop,
+			 const struct cut *cut)
 {
-	static const struct contestant list[] = {
-		{ "frag cache", A_FRAGS, through_ours },
-		{ "frag cache, aligned", A_FRAGS, through_ours, .how = 64 },
-		{ "model of page_frag_cache", A_PAGE_FRAG, through_kernel },
-		{ "model of page_frag_cache, aligned", A_PAGE_FRAG,
-		  through_kernel, .how = 64 },
-		{ "", A_MEMPOOL, through_dpdk, C_ALL },
-		{ "malloc", A_MALLOC, through_heap },
-		{ "malloc, aligned", A_MALLOC, through_heap, .how = 64 },
-	};
 	static const uint32_t sizes[] = { 12, 75, 256, 1024, 2048 };
 
 	for (uint32_t i = 0; i < N_OF(sizes); i++) {
@@ -223,33 +282,29 @@ static void through_rows(struct bench *bench, uint32_t n_threads, uint32_t hop)
 				   .n_threads = n_threads,
 				   .x_name = "bytes of a frag",
 				   .x = sizes[i] };
-		struct variant like = {
+		const struct variant like = {
 			.count = count_dealt,
 			.wish = { .n_hops = 2,
 				  .hop_words = FRAG_RING,
-				  .frag_bytes = sizes[i] },
+				  .frag_bytes = sizes[i],
+				  .frags_mib = 8 },
 			.param = { hop, hop },
 		};
 
-		NAME(row.plot, "threads=%u hop=%u alloc", n_threads, hop);
+		NAME(row.plot, "threads=%u hop=%u %s", n_threads, hop,
+		     cut->name);
 		NAME(row.name, "len=%u %s", sizes[i], row.plot);
-		for (uint32_t k = 0; k < N_OF(list); k++) {
-			/* DPDK has a whole object for each frag. */
-			like.wish.n_bytes =
-				list[k].alloc == A_MEMPOOL ? 2048 : 4096;
-			like.wish.n_objects = FRAGS_BYTES / like.wish.n_bytes;
-			like.wish.align = (uint32_t)list[k].how;
-			bench_add_all(bench, &row, &like, &list[k], 1);
-		}
+		bench_add_all(bench, &row, &like, cut->list, cut->n);
 		bench_row(bench, &row);
 	}
 }
 
 void rows_b09(struct bench *bench)
 {
-	through_rows(bench, 2, 1);
-	through_rows(bench, 1, 1);
-	through_rows(bench, 2, BURST);
+	for (uint32_t n_threads = 2; n_threads > 0; n_threads--)
+		for (uint32_t i = 0; i < N_OF(cuts); i++)
+			through_rows(bench, n_threads, 1, &cuts[i]);
+	through_rows(bench, 2, BURST, &cuts[0]);
 }
 
 /*
