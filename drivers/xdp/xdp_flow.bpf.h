@@ -6,7 +6,7 @@
  *                                           |             |
  *                                        ticket <--no--   yes --> rewrite
  *
- * What is checked here, user space checks too: whatever fails goes there. Two
+ * A packet that fails a check goes to user space, which checks it as well. Two
  * programs may run at a time, one per direction; each writes its own way.
  *
  * Source: RFC 1624 (checksums), RFC 791, RFC 768, RFC 9293.
@@ -78,7 +78,7 @@ static __always_inline bool has_link_header(const struct xdp_rule_port *port,
 	       tag[1] == bpf_htons(ETH_P_IP);
 }
 
-/* Whether it may be of a flow: for us, with ports where they are expected. */
+/* Whether it may belong to a flow: for us, with ports at the expected place. */
 static __always_inline bool has_flow(const struct xdp_rule_port *port,
 				     struct ethhdr *eth, const void *end,
 				     struct flow_packet *p)
@@ -112,7 +112,7 @@ static __always_inline bool is_plain_l4(struct flow_packet *p, const void *end)
 	       header_words_of(tcp) * 4 <= p->l4_bytes;
 }
 
-/* Whether it is whole, and nothing that a router must look at. */
+/* Whether it is complete, with nothing that a router must examine. */
 static __always_inline bool is_plain(struct flow_packet *p,
 				     const struct ethhdr *eth, const void *end,
 				     __u64 n_bytes)

@@ -3,13 +3,13 @@
  * Hand frames back to the kernel's network stack, as if they had just arrived
  * on the interface:
  *
- *     write() --> tap --> tc program: bpf_redirect() --> the interface's
- * ingress
+ *     write() --> tap --> tc program: bpf_redirect() --> interface's ingress
  *
- * So the kernel sees the right input interface: for routing, rp_filter, sockets
- * bound to a device, ARP. The tap has no carrier, so the kernel sends nothing
- * through it, and it vanishes with its fd. Native XDP comes before this point;
- * generic XDP comes after it and would give the frame back to the port.
+ * The kernel thus sees the right input interface for routing, rp_filter, ARP
+ * and sockets bound to a device. The tap has no carrier, so the kernel sends
+ * nothing through it, and it disappears with its fd. Native XDP runs before
+ * this point; generic XDP runs after it and would give the frame back to the
+ * port.
  *
  * Source: linux/net/core/filter.c, __bpf_rx_skb(); drivers/net/tun.c;
  * linux/virtio_net.h.
@@ -109,7 +109,7 @@ int mri_xdp_open_kernel(struct mr_port *base, struct mr_reason *reterr_reason)
 	return 0;
 }
 
-/* What the kernel must know of the checksum of a frame. */
+/* What the kernel must know about a frame's checksum. */
 static struct virtio_net_hdr header_of(const struct mr_port *port,
 				       const struct mr_frame *frames)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
 /*
  * The program on an interface with rules. A frame that an active rule matches
- * leaves from another interface; each other frame goes to the socket of its
- * queue, as in xdp_prog.bpf.c. Values that are constant once it is loaded let
- * the verifier remove the parts that are not in use.
+ * leaves from another interface; any other frame goes to the socket of its
+ * queue, as in xdp_prog.bpf.c. Values that are constant after loading let the
+ * verifier remove unused parts.
  *
  * Source: linux/Documentation/bpf/redirect.rst, map_devmap.rst.
  */
@@ -22,7 +22,7 @@
 #include "xdp_rules.h"
 #include "xdp_steer.bpf.h"
 
-/* Each of the maps below is one of the whole set; sizes are set at load. */
+/* The whole set shares each of the maps below; sizes are set at load. */
 struct {
 	__uint(type, BPF_MAP_TYPE_DEVMAP);
 	__type(key, __u32);
@@ -274,7 +274,7 @@ static __always_inline bool is_partial_v6(const struct ipv6hdr *ip,
 
 /*
  * Whether user space might find a partial checksum, which a redirect would lose
- * and mr_rx_burst() tells of. True if in doubt: there it is looked at again.
+ * and mr_rx_burst() reports. True if in doubt: user space checks again.
  */
 static __always_inline bool may_be_partial(const struct ethhdr *eth,
 					   const void *end)
@@ -395,9 +395,9 @@ int millrace_rules_frags(struct xdp_md *ctx)
 }
 
 /*
- * A redirect only queues the frame. What is lost behind it: the kernel refuses
- * it (xdp_redirect_err), or the target does not take a batch whole
- * (xdp_devmap_xmit). Both are of all interfaces, so look up whose it is.
+ * A redirect only queues the frame. It is lost later if the kernel refuses it
+ * (xdp_redirect_err) or the target does not take the whole batch
+ * (xdp_devmap_xmit). Both cover all interfaces, so look up whose it is.
  */
 struct net {
 	__u64 net_cookie;

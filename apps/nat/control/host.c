@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A translator that shares its addresses with this host's kernel (local:
- * kernel) must not give out a port that the kernel uses: neither those of
- * ip_local_port_range, nor those that a program of the host listens on.
+ * kernel) must not allocate a port that the kernel uses: one of
+ * ip_local_port_range, or one that a host program listens on.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -30,7 +30,7 @@ static bool is_given_out(const struct nat_config *config, uint32_t port)
 	return port >= config->ports.first && port <= config->ports.last;
 }
 
-/* Whether an address of the kernel's tables is any, or one outside. */
+/* Whether an address in the kernel's tables is any, or an outside one. */
 static bool may_be_external(const struct nat_config *config, const char *hex)
 {
 	const struct nat_side_config *side = &config->sides[NAT_OUTSIDE];

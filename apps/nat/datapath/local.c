@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Packets to our own addresses: answer pings, fragment by fragment; refuse
- * SYNs, since no service listens. Source: RFC 9293 3.10.7.1. Or, if the kernel
- * shares our addresses, hand them to it as they came.
+ * SYNs, because no service listens (RFC 9293 3.10.7.1). If the kernel shares
+ * our addresses, hand the packets to it unchanged.
  */
 #include "core.h"
 

@@ -69,8 +69,8 @@ struct mr_driver {
 	const struct mr_pci_id *pci_ids;
 
 	/**
-	 * Most pages that a port of @p spec holds. Opens nothing. NULL: it
-	 * holds none between bursts.
+	 * Maximum number of pages that a port of @p spec holds. Opens nothing.
+	 * NULL: it holds none between bursts.
 	 * @return 0, or as mr_port_need_pages()
 	 */
 	int (*need)(struct mr_ctx *ctx, const struct mr_spec *spec,
@@ -120,9 +120,9 @@ struct mr_driver {
 
 	/**
 	 * Contracts of mr_port_open_kernel() and, for one frame of @p n
-	 * entries, of mr_port_to_kernel(): whether the kernel has taken it. The
-	 * caller still owns the frame. NULL: the device has no kernel behind
-	 * it.
+	 * entries, of mr_port_to_kernel(). to_kernel() returns whether the
+	 * kernel took the frame, which the caller still owns. NULL: the kernel
+	 * cannot receive the device's frames.
 	 */
 	int (*open_kernel)(struct mr_port *port,
 			   struct mr_reason *reterr_reason);
@@ -157,7 +157,7 @@ MR_API uint32_t mr_txq_lose(struct mr_txq *txq, struct mr_cache *cache,
  * two workers share no line. A struct is zero except for its port, its idx and
  * its fd, which is -1. Sets info.n_rxqs and info.n_txqs.
  *
- * @param n          of each
+ * @param n          queues of each kind
  * @param rxq_bytes  of a struct that begins with struct mr_rxq
  * @param txq_bytes  of a struct that begins with struct mr_txq
  *
@@ -192,7 +192,7 @@ MR_API int mr_netlink_ask(int protocol, const struct nlmsghdr *request,
  * Find the attribute @p type of a message whose family's header has @p n_header
  * bytes, and within it the nested attribute @p inner; 0: @p type itself.
  *
- * @return NULL if there is none. Owner: of the message. Thread: any.
+ * @return NULL if there is none. Owner: the message's. Thread: any.
  */
 MR_API const struct rtattr *mr_netlink_attribute(const struct nlmsghdr *message,
 						 size_t n_header, uint16_t type,

@@ -20,10 +20,10 @@ extern "C" {
  * Order: each frame of the flow that the driver does not forward itself gets a
  * numbered ticket, struct mr_flow_ticket. The driver forwards no further frame
  * of this direction until the application confirms the last number, which it
- * does once that frame has left. Frames therefore stay in order, whatever sends
- * one of them through the application; and meanwhile the driver does not change
- * its fields below. If a direction is never quiet for that long, the driver
- * starts to forward it after MR_FLOW_FORCE_MS anyway, which may reorder its
+ * does once that frame has left. Frames therefore stay in order, whatever the
+ * reason that one goes through the application. Meanwhile the driver does not
+ * change its fields below. If a direction is never quiet for that long, the
+ * driver forwards it after MR_FLOW_FORCE_MS anyway, which may reorder its
  * frames once.
  *
  * Fragments and packets with IP options get no ticket.
@@ -63,7 +63,7 @@ struct mr_flow_way {
 	uint32_t n_frames;  /**< driver: forwarded; wraps */
 	uint64_t seen_ns;   /**< driver: when last, CLOCK_MONOTONIC to a tick of
 			     *   the kernel (1 to 10 ms); 0: never */
-	/** What frames are sent with; by mr_rules_add(). */
+	/** What frames are sent with; set by mr_rules_add(). */
 	uint32_t src, dst;
 	uint16_t sport, dport;
 	uint16_t addr_delta;    /**< to a sum over the addresses, RFC 1624... */
@@ -84,7 +84,7 @@ struct mr_flow_ticket {
 };
 
 /**
- * @return a window in bytes, of an end with these fields
+ * @return the window, in bytes, of an end with these fields
  *
  * Source: RFC 7323 2.3. Thread: any. Cost: a shift.
  */

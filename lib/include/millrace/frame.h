@@ -14,7 +14,7 @@ extern "C" {
 
 /**
  * @file
- * Frames, passed by value; what belongs to a frame besides its bytes; owners.
+ * Frames, passed by value; their metadata; their owners.
  */
 
 struct mr_cache;
@@ -68,8 +68,8 @@ enum {
 };
 
 /**
- * What an RSS hash covers, as far as the device says; 0: unknown. Source: enum
- * xdp_rss_hash_type of the kernel, whose values these are.
+ * What an RSS hash covers, as far as the device says; 0: unknown. Source: the
+ * values of the kernel's enum xdp_rss_hash_type.
  */
 enum {
 	MR_HASH_IPV4 = 1u << 0,
@@ -216,7 +216,7 @@ static inline uint8_t *mr_frame_data(void *base, const struct mr_frame *frame)
  * @return 0, or, with the entry unchanged,
  *   -ENOSPC  fewer than @p n_bytes are left before the data in its buffer
  *   -EROFS   the frame has another owner; mr_frame_unshare() it first
- *   -EINVAL  the entry is not of the pool of @p cache
+ *   -EINVAL  the entry does not belong to the pool of @p cache
  *
  * Owner: the caller, before and after. Thread: the one that uses @p cache.
  * Cost:   no lock, no system call, no read of packet memory.
@@ -262,14 +262,14 @@ MR_API int mr_frame_trim(struct mr_frame *frame, uint32_t n_bytes);
  *
  * @return 0, or, with none added,
  *   -EOVERFLOW  a buffer has the maximum number of owners (255)
- *   -EINVAL     an entry is of no pool of the region
+ *   -EINVAL     an entry belongs to no pool of the region
  *
- * Owner:  the caller, of one more reference per entry, which mr_tx_burst() or
- *         mr_frame_free_bulk() of a copy of the entry takes.
+ * Owner:  the caller, of one more reference per entry; mr_tx_burst() or
+ *         mr_frame_free_bulk() of a copy of the entry takes it.
  * Thread: the one that uses @p cache.
- * Cost:   one atomic per entry. After the first call, each bulk free to a cache
- *         of that pool looks at the owners of each page, for good: a third of
- *         what it then costs.
+ * Cost:   one atomic per entry. From the first call on, each bulk free to a
+ *         cache of that pool checks the owners of each page, which is a third
+ *         of its cost.
  */
 MR_API int mr_frame_ref(struct mr_cache *cache, const struct mr_frame *frames,
 			uint32_t n);
@@ -285,8 +285,8 @@ MR_API int mr_frame_ref(struct mr_cache *cache, const struct mr_frame *frames,
  * @return 0, or, with nothing changed,
  *   -ENOMEM  no free page, or an entry needs more than one: it lies in a block
  *            of several pages, or is a frag longer than a page
- *   -EINVAL  the frame is not of the pool of @p cache, n is out of range, or an
- *            entry is longer than its buffer
+ *   -EINVAL  the frame does not belong to the pool of @p cache, n is out of
+ *            range, or an entry is longer than its buffer
  *
  * Owner:  the caller, exclusively after success.
  * Thread: the one that uses @p cache.
@@ -310,7 +310,7 @@ MR_API int mr_frame_unshare(struct mr_cache *cache, struct mr_frame *frames,
  * Cost:   no system call, no read of packet memory; one CAS per magazine. Pages
  *         of other pools of the region are collected in open magazines, which
  *         return to their pool's depot. If a depot has no empty magazine left
- *         (recycle_ring_full), the page allocator's lock, which may sleep.
+ *         (recycle_ring_full), takes the page allocator's lock: may sleep.
  */
 MR_API void mr_frame_free_bulk(struct mr_cache *cache,
 			       const struct mr_frame *frames, uint32_t n);

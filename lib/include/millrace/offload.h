@@ -40,8 +40,8 @@ enum mr_rule_match {
 	 * mr_rule.to. A frame is forwarded if its source and its destination
 	 * both have an active rule, and that of its source names the port that
 	 * it arrived on. It is dropped if its destination is behind that port,
-	 * too. Frames to group addresses go to the application, and a rule
-	 * MR_RULE_ANY of the port, active or not, stands before all of these.
+	 * too. Frames to group addresses go to the application. A rule
+	 * MR_RULE_ANY of the port, active or not, takes precedence over these.
 	 */
 	MR_RULE_STATION = 2,
 	/**
@@ -58,7 +58,7 @@ enum mr_rule_match {
 	MR_RULE_FLOW = 3,
 };
 
-/** What becomes of a frame that matches. */
+/** What happens to a matching frame. */
 enum mr_rule_action {
 	MR_RULE_FORWARD, /**< send it from the port mr_rule.to */
 	MR_RULE_DROP,    /**< drop it, counted as MR_RX_DROP_RULE */
@@ -88,10 +88,10 @@ struct mr_rules_config {
 	uint32_t size;    /**< sizeof(struct mr_rules_config) */
 	uint32_t n_ports; /**< 1 to 64, all different */
 	struct mr_port *const *ports;
-	uint32_t n_max;  /**< most rules at a time; 0: 8192 */
+	uint32_t n_max;  /**< maximum number of rules; 0: 8192 */
 	uint32_t n_hops; /**< next hops of MR_RULE_FLOW; 0: no such rules */
-	/** Of packets that get an id, MR_FLOW_NEW_ID: rx queue q of the set's
-	 * has the ids first_id + q + k * id_step. */
+	/** IP ids for MR_FLOW_NEW_ID: rx queue q, counted over the set, has
+	 * the ids first_id + q + k * id_step. */
 	uint16_t first_id, id_step;
 	uint32_t reserved;
 };
@@ -115,7 +115,7 @@ struct mr_offload_caps {
 			*   remedy; "" if both */
 };
 
-/** What is known of a rule of MR_RULE_STATION; others have zeros. */
+/** The state of a rule of MR_RULE_STATION; others have zeros. */
 struct mr_rule_stats {
 	uint64_t seen_ns; /**< when its station last sent: CLOCK_MONOTONIC, to
 			   *   a tick of the kernel (1 to 10 ms); 0: never */
@@ -130,7 +130,7 @@ struct mr_rules_sent {
 	uint32_t has_drops; /**< 0: the driver cannot tell what was lost */
 	uint32_t reserved;
 	uint64_t attempted; /**< frames that rules gave it */
-	uint64_t drops;     /**< of those, lost below: a full ring, a link
+	uint64_t drops;     /**< of those, lost later: a full ring, a link
 			     *   that went down */
 };
 
@@ -170,35 +170,35 @@ MR_API int mr_rules_open(const struct mr_rules_config *config,
 			 struct mr_reason *reterr_reason);
 
 /**
- * Stop all rules, for good: frames reach the application again, and counters of
- * rules are final. For a last report.
+ * Stop all rules permanently, before a last report: frames reach the
+ * application again, and counters of rules are final.
  *
- * Thread: as mr_rules_add(). Cost: waits for programs that run, milliseconds.
+ * Thread: as mr_rules_add(). Cost: waits for running programs, milliseconds.
  */
 MR_API void mr_rules_stop(struct mr_rules *rules);
 
 /**
- * Remove all rules and close the set. What was counted stays in the counters of
- * the queues. NULL is allowed.
+ * Remove all rules and close the set. Its counts stay in the counters of the
+ * queues. NULL is allowed.
  *
- * Owner:  nobody, of the set.
- * Thread: one, with nobody else using the set's ports or reading their
- *         counters; of one context one at a time.
+ * Owner:  none; the set is freed.
+ * Thread: one at a time per context, while no other thread uses the set's ports
+ *         or reads their counters.
  */
 MR_API void mr_rules_close(struct mr_rules *rules);
 
 /**
- * Add rules. They match nothing before mr_rules_set() makes them active, so
- * that frames which the application still holds are not overtaken.
+ * Add rules. They match nothing until mr_rules_set() makes them active, so that
+ * frames which the application still holds are not overtaken.
  *
- * @param[out] ret_ids  of the rules added, first ones first
+ * @param[out] ret_ids  ids of the added rules, in order
  *
  * @return how many were added: fewer than @p n if the set is full, or if the
  *         next rule is invalid, is in the set already, has a match that
  *         mr_offload_caps.matches of some port lacks, or is refused by the
  *         device, which is logged
  *
- * Thread: one of all calls but mr_rules_set() and mr_rules_read() at a time.
+ * Thread: one at a time, of all calls but mr_rules_set() and mr_rules_read().
  * Cost:   a system call for each rule of MR_RULE_STATION.
  */
 MR_API uint32_t mr_rules_add(struct mr_rules *rules,
@@ -221,7 +221,7 @@ MR_API void mr_rules_remove(struct mr_rules *rules, const uint32_t *ids,
  * device may refuse the change then: this is logged, and the rule stays
  * inactive. Does nothing if the rule was removed.
  *
- * Thread: any, in bursts too; sequentially consistent.
+ * Thread: any, also during bursts; sequentially consistent.
  * Cost:   a compare-and-swap; on dpdk:, also a system call; in software, a
  *         lock.
  */
@@ -229,7 +229,7 @@ MR_API void mr_rules_set(struct mr_rules *rules, uint32_t id, uint32_t to,
 			 uint32_t is_active);
 
 /**
- * Read what is known of rules.
+ * Read the state of rules.
  *
  * @param[out] ret_stats  one per id
  *
@@ -261,11 +261,11 @@ MR_API void mr_rules_link(struct mr_rules *rules, uint32_t i,
 /**
  * Set how to reach a next hop, mr_flow_way.hop.
  *
- * @param hop       a number below mr_rules_config.n_hops, and from bit
- *                  MR_FLOW_HOP_BITS on a generation: frames of flows that name
+ * @param hop       a number below mr_rules_config.n_hops and, from bit
+ *                  MR_FLOW_HOP_BITS up, a generation: frames of flows that name
  *                  another generation go to the application
  * @param mac       its MAC address, in memory order from the least significant
- *                  byte on
+ *                  byte up
  * @param until_ns  CLOCK_MONOTONIC: valid until then; 0: not valid. Later,
  *                  frames are still sent there, but one in 10 ms goes to the
  *                  application, so that it asks again
@@ -277,7 +277,7 @@ MR_API void mr_rules_hop(struct mr_rules *rules, uint32_t hop, uint64_t mac,
 
 /**
  * Disable all present rules of MR_RULE_FLOW at once, with one store per port.
- * Remove them afterwards. Rules added from now on match as usual.
+ * Remove them afterwards. Rules added later match as usual.
  *
  * Thread: as mr_rules_add(). Cost: some stores.
  */
@@ -305,8 +305,8 @@ MR_API void mr_rules_confirm(struct mr_rules *rules,
 			     const struct mr_flow_ticket *ticket);
 
 /**
- * Follow what happened to the ports: a rule is not applied while the port that
- * it sends from is down, gone, or unable to send what others received. Also
+ * Handle changes of the ports: a rule is not applied while the port that it
+ * sends from is down, gone, or unable to send frames of other ports. Also
  * applies the changes of mr_rules_set() to a device. Call it when mr_rules_fd()
  * is readable, and after mr_port_poll() of each port.
  *

@@ -42,8 +42,8 @@ MR_API int mr_ctx_add_driver(struct mr_ctx *ctx,
 /** What a device does for the frames of a port: mr_port_info.offloads. */
 enum mr_offload {
 	/**
-	 * Computes checksums of MR_FRAME_CSUM_PARTIAL. If not, the driver does;
-	 * mr_tx_burst_meta() replaces the GSO and VLAN offloads below.
+	 * Computes checksums of MR_FRAME_CSUM_PARTIAL; otherwise the driver
+	 * does. mr_tx_burst_meta() replaces the GSO and VLAN offloads below.
 	 */
 	MR_OFFLOAD_CSUM_TX = 1u << 0,
 	/** Verifies checksums: MR_FRAME_CSUM_VALID. */
@@ -146,14 +146,14 @@ enum { MR_MTU_MIN_BYTES = 68 };
  * @param on    1 or 0
  *
  * @return 0, or with nothing changed
- *   -ENOTSUP the device cannot
+ *   -ENOTSUP the device cannot do this
  *   -EPERM   a capability is missing; the reason names it
  *   -ENODEV  the device is gone
  *   -EIO     the device did not answer, or a system call failed
  *
  * Owner:  unchanged.
- * Thread: any; of one port one at a time, mr_port_poll() and mr_port_info()
- *         included. Concurrently with the users of the queues.
+ * Thread: any, one at a time per port, including mr_port_poll() and
+ *         mr_port_info(). Queues may be in use meanwhile.
  * Cost:   system calls or commands to the device; each wait has a deadline.
  */
 MR_API int mr_port_set_promisc(struct mr_port *port, uint32_t on,
@@ -251,12 +251,12 @@ MR_API uint32_t mr_port_device_stats(const struct mr_port *port,
 				     uint32_t n);
 
 /**
- * Prepare @p port for mr_port_to_kernel(). Once is enough; closing the port
- * ends it.
+ * Prepare @p port for mr_port_to_kernel(). One call is enough; closing the port
+ * undoes it.
  *
  * @return 0, or
- *   -ENOTSUP  the driver or the way in which its program is attached does not
- *             allow it
+ *   -ENOTSUP  the driver, or the way its program is attached, does not allow
+ *             it
  *   -EPERM    CAP_NET_ADMIN is missing
  *   -errno    the kernel refused a part of it, which the reason names
  *
@@ -267,15 +267,15 @@ MR_API int mr_port_open_kernel(struct mr_port *port,
 
 /**
  * Hand frames to the kernel's network stack as if they had arrived on the
- * port's interface, for a program that shares the interface with the kernel: a
- * filter passes what can be told in advance, and this what only the program can
- * tell. Partial checksums stay partial.
+ * port's interface, for a program that shares the interface with the kernel. A
+ * filter decides in advance which frames stay with the kernel; this call is for
+ * frames that the program must look at first. Partial checksums stay partial.
  *
  * @param frames  @p n entries, whole frames, received from this port
  *
  * @return how many frames the kernel took. The others are lost, and counted:
- *         "to_kernel" and "to_kernel_lost" of mr_port_device_stats(). All are,
- *         without mr_port_open_kernel().
+ *         "to_kernel" and "to_kernel_lost" of mr_port_device_stats(). Without
+ *         mr_port_open_kernel(), all are lost.
  *
  * Owner:  the pool, of all frames.
  * Thread: any; one that uses @p cache.
