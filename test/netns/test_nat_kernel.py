@@ -32,7 +32,8 @@ def test_the_host_is_reached_beside_the_translator(lab, house, workers):
     talker = lab.closing(Talker(house.a))
     assert echo.socket and talker.ask()[0] == OUTSIDE
     # ssh, from outside and from inside; its answers are the kernel's.
-    for client, address in (house.server, OUTSIDE), (house.a, INSIDE):
+    for client, address in ((house.server, OUTSIDE), (house.a, INSIDE),
+                            (house.a, OUTSIDE)):
         tcp_between(client, house.middle, address, 22, 22)
         assert talk.ping(client, address) == 3
         assert talk.ping(client, address, size=4000) == 3  # fragments
@@ -92,18 +93,28 @@ def test_ports_that_the_host_uses_are_not_given_out(lab, house):
     refuse(house, "local: kernel\n", "32768 to 60999", "1024-32767")
     for kind, proto, address in ((socket.SOCK_STREAM, "TCP", "0.0.0.0"),
                                  (socket.SOCK_DGRAM, "UDP", OUTSIDE),
-                                 (socket.SOCK_STREAM, "TCP", "::")):
+                                 (socket.SOCK_STREAM, "TCP", "::"),
+                                 (socket.SOCK_STREAM, "TCP",
+                                  "::ffff:" + OUTSIDE)):
         with talk.socket_in(house.middle, kind, address, 8080) as used:
             if kind == socket.SOCK_STREAM:
                 used.listen(1)
+            else:
+                used.connect((SERVER, 9))
             refuse(house, CONFIG, f"uses {proto} port 8080")
+    with talk.socket_in(house.middle, socket.SOCK_STREAM, OUTSIDE, 22) as used:
+        used.listen(1)
+        refuse(house, CONFIG + "forwards: [{outside: '192.0.2.1:22', "
+               "inside: '10.0.0.4:22'}]\n", "uses TCP port 22")
     # Neither an address of the loopback, nor a port beyond the range.
     house.middle.ip("link", "set", "lo", "up")
     for address, port in ("127.0.0.1", 8080), ("0.0.0.0", 80):
         used = lab.closing(talk.socket_in(house.middle, socket.SOCK_STREAM,
                                           address, port))
         used.listen(1)
-    Nat(house, config=CONFIG).stop()
+    nat = Nat(house, config=CONFIG)
+    assert "32768 to 60999" in nat.reload("local: kernel\n")
+    nat.stop()
 
 
 def test_a_port_that_cannot_share_is_refused(house):

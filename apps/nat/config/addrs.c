@@ -293,3 +293,19 @@ bool nat_addrs_is_excluded(const struct nat_addrs *addrs, uint32_t addr,
 	}
 	return false;
 }
+
+bool nat_config_forwards(const struct nat_config *config, uint32_t addr,
+			 uint16_t port)
+{
+	for (uint32_t i = 0; i < config->n_forwards; i++) {
+		const struct nat_forward *f = &config->forwards[i];
+
+		if (f->outside_addr == addr && port >= f->outside_first &&
+		    port <= f->outside_last)
+			return true;
+	}
+	for (uint32_t i = 0; i < config->n_one_to_ones; i++)
+		if (config->one_to_ones[i].outside_addr == addr)
+			return true;
+	return false;
+}

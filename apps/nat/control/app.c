@@ -45,7 +45,7 @@ static int open_plane(struct app *app, struct mr_reason *ret_error)
 static int share(struct app *app, struct mr_reason *ret_error)
 {
 	struct mr_reason why;
-	int status = nat_host_check(app->config, ret_error);
+	int status = 0;
 
 	for (uint32_t s = 0; s < NAT_SIDES && status == 0; s++)
 		if (mr_port_open_kernel(app->plane.ports[s], &why) < 0)
@@ -236,7 +236,9 @@ int app_open(struct app *app, const struct options *options,
 	app->answered_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (app->answered_fd < 0)
 		return fail_with(ret_error, 1, "eventfd: %s", strerror(errno));
-	status = open_plane(app, ret_error);
+	status = nat_host_check(app->config, ret_error);
+	if (status == 0)
+		status = open_plane(app, ret_error);
 	if (status == 0 && config->is_shared)
 		status = share(app, ret_error);
 	if (status == 0)
@@ -368,7 +370,8 @@ static struct nat_config *read_again(struct app *app)
 				error.text, sizeof(error.text),
 				"%s: cannot change at run time; restart mr-nat",
 				key.name);
-		else if (nat_addrs_create(next) == 0)
+		else if (nat_addrs_create(next) == 0 &&
+			 nat_host_check(next, &error) == 0)
 			return next;
 	}
 	free_config(next);

@@ -2,46 +2,62 @@
 /*
  * A translator that shares its addresses with this host's kernel (local:
  * kernel) must not allocate a port that the kernel uses: one of
- * ip_local_port_range, or one that a host program listens on.
+ * ip_local_port_range, or one of an open socket.
  */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "config/addrs.h"
 #include "host.h"
 #include "support/specs.h"
 
-enum { LISTENS = 0x0a, UNCONNECTED = 0x07 }; /* states in /proc/net */
+enum { TIME_WAIT = 6 }; /* a state in /proc/net */
 
 /* The sockets of the calling thread's network namespace. */
 static const struct table {
 	const char *path, *proto;
-	uint32_t state;
 } tables[] = {
-	{ "/proc/thread-self/net/tcp", "TCP", LISTENS },
-	{ "/proc/thread-self/net/tcp6", "TCP", LISTENS },
-	{ "/proc/thread-self/net/udp", "UDP", UNCONNECTED },
-	{ "/proc/thread-self/net/udp6", "UDP", UNCONNECTED },
+	{ "/proc/thread-self/net/tcp", "TCP" },
+	{ "/proc/thread-self/net/tcp6", "TCP" },
+	{ "/proc/thread-self/net/udp", "UDP" },
+	{ "/proc/thread-self/net/udp6", "UDP" },
 };
 
-static bool is_given_out(const struct nat_config *config, uint32_t port)
+/* Whether mappings have ports of an address. */
+static bool is_given(const struct nat_config *config, uint32_t addr)
 {
-	return port >= config->ports.first && port <= config->ports.last;
+	return nat_addrs_of(config->addrs, htonl(addr)) &
+	       (NAT_ADDR_GIVEN | NAT_ADDR_FIXED);
 }
 
-/* Whether an address in the kernel's tables is any, or an outside one. */
-static bool may_be_external(const struct nat_config *config, const char *hex)
+/* Whether a mapping may have that port of an address. */
+static bool is_given_out(const struct nat_config *config, uint32_t addr,
+			 uint32_t port)
 {
-	const struct nat_side_config *side = &config->sides[NAT_OUTSIDE];
-	uint32_t addr;
+	return is_given(config, addr) &&
+	       ((port >= config->ports.first && port <= config->ports.last) ||
+		nat_config_forwards(config, addr, (uint16_t)port));
+}
 
-	if (strspn(hex, "0") == strlen(hex))
-		return true;
-	if (strlen(hex) != 8 || sscanf(hex, "%8x", &addr) != 1)
+/* Whether the same holds of an address of the kernel's tables, which may be any
+ * address. */
+static bool collides(const struct nat_config *config, const char *hex,
+		     uint32_t port)
+{
+	static const char mapped[] = "0000000000000000FFFF0000";
+	const struct nat_side_config *side = &config->sides[NAT_OUTSIDE];
+	const bool is_any = strspn(hex, "0") == strlen(hex);
+	uint32_t addr = 0;
+
+	if (strncmp(hex, mapped, sizeof(mapped) - 1) == 0)
+		hex += sizeof(mapped) - 1;
+	if (!is_any && (strlen(hex) != 8 || sscanf(hex, "%8x", &addr) != 1))
 		return false;
 	for (uint32_t i = 0; i < side->n_addrs; i++)
-		if (side->addrs[i] == ntohl(addr))
+		if ((is_any || addr == 0 || side->addrs[i] == ntohl(addr)) &&
+		    is_given_out(config, side->addrs[i], port))
 			return true;
 	return false;
 }
@@ -58,23 +74,26 @@ static int check_sockets(const struct nat_config *config,
 	       fgets(line, sizeof(line), file) != NULL)
 		if (sscanf(line, " %*u: %32[0-9A-F]:%x %*32[0-9A-F]:%*x %x",
 			   addr, &port, &state) == 3 &&
-		    state == table->state && is_given_out(config, port) &&
-		    may_be_external(config, addr))
+		    state != TIME_WAIT && collides(config, addr, port))
 			err = fail_with(ret_error, 2,
 					"local: kernel: a program of this host "
 					"uses %s port %u: end it, or leave the "
-					"port out of 'range' of 'ports'",
+					"port out of 'range' of 'ports' and of "
+					"'forwards'",
 					table->proto, port);
 	if (file != NULL)
 		fclose(file);
 	return err;
 }
 
-int nat_host_check(const struct nat_config *config, struct mr_reason *ret_error)
+/* Ports of the host's own connections. */
+static int check_range(const struct nat_config *config,
+		       struct mr_reason *ret_error)
 {
 	FILE *const file =
 		fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
 	uint32_t first = 0, last = 0;
+	char example[24] = "";
 	int err = 0;
 
 	if (file == NULL || fscanf(file, "%u %u", &first, &last) != 2)
@@ -83,13 +102,29 @@ int nat_host_check(const struct nat_config *config, struct mr_reason *ret_error)
 				strerror(errno));
 	if (file != NULL)
 		fclose(file);
-	if (err == 0 && first <= config->ports.last &&
-	    last >= config->ports.first)
-		err = fail_with(ret_error, 2,
-				"local: kernel: this host uses ports %u to %u "
-				"(ip_local_port_range): leave them out of "
-				"'range' of 'ports', as 1024-%u",
-				first, last, first - 1);
+	if (err != 0 || first > config->ports.last ||
+	    last < config->ports.first)
+		return err;
+	if (first > 1024)
+		snprintf(example, sizeof(example), ", as 1024-%u", first - 1);
+	return fail_with(ret_error, 2,
+			 "local: kernel: this host uses ports %u to %u "
+			 "(ip_local_port_range): leave them out of 'range' of "
+			 "'ports'%s",
+			 first, last, example);
+}
+
+int nat_host_check(const struct nat_config *config, struct mr_reason *ret_error)
+{
+	const struct nat_side_config *side = &config->sides[NAT_OUTSIDE];
+	bool shares_ports = false;
+	int err;
+
+	for (uint32_t i = 0; i < side->n_addrs && config->is_shared; i++)
+		shares_ports |= is_given(config, side->addrs[i]);
+	if (!shares_ports)
+		return 0;
+	err = check_range(config, ret_error);
 	for (uint32_t i = 0; i < sizeof(tables) / sizeof(tables[0]) && err == 0;
 	     i++)
 		err = check_sockets(config, &tables[i], ret_error);

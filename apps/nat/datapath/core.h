@@ -331,6 +331,9 @@ enum nat_reason nat_options_forward(struct nat_path *path,
 
 /* local.c: packets to our own addresses. */
 void nat_local(struct nat_path *path, struct nat_packet *packet);
+/* Whether it is for an own address outside, shared with the kernel, and a port
+ * that no mapping can have. */
+bool nat_is_hosts(const struct nat_path *path, const struct nat_packet *packet);
 /* Whether a packet that is not translated, for this reason, is the kernel's. */
 bool nat_is_kernels(const struct nat_path *path,
 		    const struct nat_packet *packet, enum nat_reason reason);

@@ -91,30 +91,55 @@ void nat_leave(struct nat_path *path, struct nat_packet *packet,
 		nat_drop(path, packet, reason);
 		return;
 	}
-	counter_add(&path->stats.drops[NAT_TAKEN], 1);
-	(void)mr_port_to_kernel(path->ports[packet->from], path->cache,
-				packet->frames, packet->n);
+	reason = mr_port_to_kernel(path->ports[packet->from], path->cache,
+				   packet->frames, packet->n) == 1 ?
+			 NAT_TAKEN :
+			 NAT_DROP_TX_FULL;
+	counter_add(&path->stats.drops[reason], 1);
 }
 
-/* Ports that mappings use are not the kernel's: host.c. */
-bool nat_is_kernels(const struct nat_path *path,
-		    const struct nat_packet *packet, enum nat_reason reason)
+static bool has_ports(const struct nat_packet *packet)
+{
+	return packet->proto == IPPROTO_TCP || packet->proto == IPPROTO_UDP;
+}
+
+/* Whether dynamic mappings may use its destination port: host.c. */
+static bool is_in_range(const struct nat_path *path,
+			const struct nat_packet *packet)
 {
 	const struct nat_port_config *ports = &path->config->ports;
 
+	return has_ports(packet) && ntohs(packet->dport) >= ports->first &&
+	       ntohs(packet->dport) <= ports->last;
+}
+
+bool nat_is_hosts(const struct nat_path *path, const struct nat_packet *packet)
+{
+	return path->config->is_shared && has_ports(packet) &&
+	       nat_addrs_of(&path->addrs, packet->ip->dst) &
+		       NAT_ADDR_OWN << NAT_OUTSIDE &&
+	       !is_in_range(path, packet) &&
+	       !nat_config_forwards(path->config, ntohl(packet->ip->dst),
+				    ntohs(packet->dport));
+}
+
+bool nat_is_kernels(const struct nat_path *path,
+		    const struct nat_packet *packet, enum nat_reason reason)
+{
+	const uint32_t is = nat_addrs_of(&path->addrs, packet->ip->dst);
+
 	if (!path->config->is_shared || packet->is_looped ||
-	    !(nat_addrs_of(&path->addrs, packet->ip->dst) & NAT_ADDR_OURS))
+	    !(is & NAT_ADDR_OURS))
 		return false;
 	switch (reason) {
 	case NAT_TAKEN:
 	case NAT_DROP_PROTOCOL:
-	case NAT_DROP_NO_MAPPING:
 	case NAT_DROP_ICMP_TYPE:
 	case NAT_DROP_ICMP_EMBEDDED:
 		return true;
-	case NAT_DROP_UNSOLICITED_SYN: /* RFC 5382 REQ-4 is about mappings */
-		return ntohs(packet->dport) < ports->first ||
-		       ntohs(packet->dport) > ports->last;
+	case NAT_DROP_NO_MAPPING:
+	case NAT_DROP_UNSOLICITED_SYN:
+		return !(is & NAT_ADDR_GIVEN) || !is_in_range(path, packet);
 	default:
 		return false;
 	}

@@ -543,8 +543,8 @@ void nat_arp_input(struct nat_path *path, struct nat_packet *packet)
 			 arp->target, arp->sender);
 	else if (slot == NAT_SLOT_NONE)
 		reason = NAT_DROP_ARP;
-	/* The kernel, too, waits for answers. */
-	(asks ? nat_drop : nat_leave)(path, packet, reason);
+	/* The kernel learns from ARP, too, but must not answer as well. */
+	(is_for_us && asks ? nat_drop : nat_leave)(path, packet, reason);
 	if (reason == NAT_TAKEN)
 		nat_resolver_release(path);
 }

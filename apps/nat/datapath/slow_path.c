@@ -81,8 +81,10 @@ void nat_one(struct nat_path *path, enum nat_side from,
 	reason = mr_frame_unshare(path->cache, packet.frames, n) < 0 ?
 			 NAT_DROP_NO_PAGE :
 			 nat_parse_link(path, &packet, &ether_type);
-	if (reason == NAT_DROP_NOT_FOR_US && is_group(path, &packet))
-		nat_leave(path, &packet, reason); /* DHCP, IPv6 */
+	/* DHCP, IPv6; VLANs of the host. */
+	if (reason == NAT_DROP_VLAN ||
+	    (reason == NAT_DROP_NOT_FOR_US && is_group(path, &packet)))
+		nat_leave(path, &packet, reason);
 	else if (reason != NAT_OK)
 		nat_drop(path, &packet, reason);
 	else if (ether_type == MR_ETHER_ARP)
