@@ -438,7 +438,7 @@ int mri_xdp_features_open(void);
 int mri_xdp_open_kernel(struct mr_port *base, struct mr_reason *reterr_reason);
 bool mri_xdp_to_kernel(struct mr_port *base, const struct mr_frame *frames,
 		       uint32_t n);
-/* Its counters; 0: it is not open. */
+/* Its counters. Returns how many there are. */
 uint32_t mri_xdp_kernel_stats(const struct xdp_port *port,
 			      struct mr_named_count *ret_counts, uint32_t n);
 void mri_xdp_kernel_close(struct xdp_port *port);

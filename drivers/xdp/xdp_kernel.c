@@ -101,10 +101,11 @@ int mri_xdp_open_kernel(struct mr_port *base, struct mr_reason *reterr_reason)
 	err = attach(tap, port->dev.ifindex);
 	if (err < 0) {
 		close(fd);
-		return mri_xdp_netdev_refuse(name, err,
-					     "attach a tc program to a tap",
-					     "CAP_NET_ADMIN", reterr_reason);
+		return mri_xdp_netdev_refuse(
+			name, err, "attach a tc program to a tap",
+			"CAP_BPF or CAP_NET_ADMIN", reterr_reason);
 	}
+	(void)mr_fd_guard(fd);
 	port->kernel.fd = fd;
 	return 0;
 }
@@ -159,8 +160,6 @@ uint32_t mri_xdp_kernel_stats(const struct xdp_port *port,
 		  __atomic_load_n(&port->kernel.lost, __ATOMIC_RELAXED) },
 	};
 
-	if (port->kernel.fd < 0)
-		return 0;
 	for (uint32_t i = 0; i < n && i < 2; i++)
 		ret_counts[i] = counts[i];
 	return 2;
@@ -168,7 +167,6 @@ uint32_t mri_xdp_kernel_stats(const struct xdp_port *port,
 
 void mri_xdp_kernel_close(struct xdp_port *port)
 {
-	if (port->kernel.fd >= 0)
-		close(port->kernel.fd);
+	mr_fd_close(port->kernel.fd);
 	port->kernel.fd = -1;
 }

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Frames that a program hands back to the kernel: mr_port_to_kernel()."""
 import json
+import os
+import signal
 import socket
 
 import pytest
 from lib import talk
+from lib.namespaces import wait_until
 from lib.probe import Probe
 
 HERE, PEER = "10.88.0.1", "10.88.0.2"
@@ -66,13 +69,20 @@ def test_without_a_way_they_are_lost_and_counted(lab, star):
     done = probe.answer()
     assert done["received"] > 0 and done["handed"] == 0
     probe.answer()
+    counts = dict(probe.do("device-stats", 0)["stats"])
+    assert counts["to_kernel"] == 0
+    assert counts["to_kernel_lost"] == done["received"]
 
 
 def test_a_killed_program_leaves_no_tap(lab, star):
+    """Not even while a child of its lives."""
     probe = open_port(lab, star)
     probe.do("open-kernel", 0)
     assert len(taps(star)) == 1
+    child = probe.do("fork", 30)["pid"]
     probe.kill()
+    wait_until("the tap is gone", lambda: not taps(star))
+    os.kill(child, signal.SIGKILL)
     assert not taps(star)
 
 

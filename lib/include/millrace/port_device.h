@@ -257,7 +257,7 @@ MR_API uint32_t mr_port_device_stats(const struct mr_port *port,
  * @return 0, or
  *   -ENOTSUP  the driver, or the way its program is attached, does not allow
  *             it
- *   -EPERM    CAP_NET_ADMIN is missing
+ *   -EPERM    CAP_NET_ADMIN or CAP_BPF is missing
  *   -errno    the kernel refused a part of it, which the reason names
  *
  * Thread: as mr_port_open(). Cost: creates a tap and loads a program.
@@ -273,9 +273,9 @@ MR_API int mr_port_open_kernel(struct mr_port *port,
  *
  * @param frames  @p n entries, whole frames, received from this port
  *
- * @return how many frames the kernel took. The others are lost, and counted:
- *         "to_kernel" and "to_kernel_lost" of mr_port_device_stats(). Without
- *         mr_port_open_kernel(), all are lost.
+ * @return how many frames the kernel took; the others are lost. Without
+ *         mr_port_open_kernel(), all are lost. xdp: ports count them in
+ *         mr_port_device_stats(): "to_kernel", "to_kernel_lost".
  *
  * Owner:  the pool, of all frames.
  * Thread: any; one that uses @p cache.
