@@ -35,8 +35,6 @@ XDP_MODES = {1: "xdpdrv", XDP_GENERIC: "xdpgeneric", 3: "xdpoffload"}
 FEATURES = {
     "XDP_ZC": "zero-copy",
     "XDP_DRV": "native XDP",
-    "XDP_BUSY": "busy polling",
-    "XDP_BUSY_COPY": "busy polling in copy mode",
 }
 
 
@@ -356,7 +354,7 @@ def driver(i: Interface) -> Iterator[Finding]:
     name, now = i.driver, kernel_now(i.machine)
     rows = json.loads(pkgutil.get_data("mr_devices", "xdp_known.json") or b"[]")
     for of, feature, verdict, since, until, what, source in rows if now else []:
-        if of in ("*", name) and since <= now and (not until or now < until):
+        if of == name and since <= now and (not until or now < until):
             lacks = "is missing" if verdict == "XDP_ABSENT" else "is broken"
             version = ".".join(map(str, until)).removesuffix(".0")
             yield Finding(
