@@ -94,7 +94,8 @@ enum mr_gso_type {
 
 /**
  * Metadata of one frame: passed by value with its first entry, never stored in
- * a page.
+ * a page. Initialise it to zero on tx; on rx, members that valid does not name
+ * are undefined. No driver sets tx_ns and mark yet.
  */
 struct mr_meta {
 	uint32_t valid;             /**< MR_META_*: which members are set */
