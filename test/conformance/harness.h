@@ -52,6 +52,7 @@ enum {
 				 * has already taken */
 	FIXTURE_SAME_POOL = 1 << 19, /* the peer also uses the harness's pool */
 	FIXTURE_ALONE = 1 << 20,     /* there is no second port */
+	FIXTURE_OLD_MAC = 1 << 21, /* a replaced MAC address is still received */
 };
 
 /* A spec that must be refused. */
