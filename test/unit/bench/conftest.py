@@ -10,13 +10,15 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "support"))
+TOP = Path(__file__).resolve().parents[3]
+sys.path[:0] = [str(TOP / "test/support"), str(TOP / "apps")]
 
 from bench_program import BENCH, LIMIT_S, bench, document, files  # noqa: E402,F401 pylint: disable=wrong-import-position,unused-import
+from schema import expand  # noqa: E402 pylint: disable=wrong-import-position
 
 ENGINE = BENCH.with_name("mr-bench-engine")
-SCHEMA = jsonschema.Draft7Validator(json.loads(
-    ENGINE.parents[1].joinpath("mr-bench-engine.schema.json").read_text()))
+SCHEMA = jsonschema.Draft7Validator(expand(json.loads(
+    (TOP / "apps/bench/mr-bench-engine.schema.json").read_text())))
 BEGIN = {"request": "begin", "v": 4, "tx": ["pair:a"], "rx": ["pair:a"], "is_quiet": True}
 # Through the simulated device, by the virtual clock.
 VIRTUAL = {"rx": ["pair:b"], "is_virtual": True, "device": {}}
