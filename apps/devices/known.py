@@ -15,6 +15,10 @@ text = re.sub(r"/\*.*?\*/", "", Path(sys.argv[1]).read_text("utf-8"), flags=re.D
 # A kernel's version is a list; 0, for none, is an empty one.
 text = re.sub(r"XDP_LINUX\((\w+), (\w+), (\w+)\)", r"{v\1,v\2,v\3}", text)
 tokens = TOKEN.findall(text.partition("rows[] = {")[2].partition("\n};")[0])
-spelled = [{"{": "[", "}": "]", "0": "[]"}.get(t, f'"{t}"' if t.startswith("XDP_") else
-                                              t.removeprefix("v")) for t in tokens]
+spelled = [
+    {"{": "[", "}": "]", "0": "[]"}.get(
+        t, f'"{t}"' if t.startswith("XDP_") else t.removeprefix("v")
+    )
+    for t in tokens
+]
 json.dump(json.loads(f"[{''.join(spelled)}]".replace(",]", "]")), sys.stdout)
