@@ -68,54 +68,6 @@ colour_burst(uint64_t *addrs, uint32_t n, uint32_t shift, uint32_t n_colours)
 }
 
 /*
- * The loops above for CPUs with vectors of 16, 32 and 64 bytes. With 32 instead
- * of 16 they take a tenth less time for 32 pages and a third less for 64, and
- * for frames a quarter less for 64. For bursts of a multiple of 16: others lose
- * more in the remainder, or in one call more, than they gain.
- */
-#define LOOPS(width, attributes)                                               \
-	attributes static uint32_t to_addrs_##width(                           \
-		const struct mr_cache *cache, uint64_t *addrs,                 \
-		const uint32_t *pages, uint32_t n)                             \
-	{                                                                      \
-		return to_addrs(cache, addrs, pages, n & ~15u);                \
-	}                                                                      \
-	attributes static bool addrs_to_pages_##width(                         \
-		const struct mr_cache *cache, uint64_t n_pages,                \
-		uint32_t *pages, const char *addrs, uint32_t n)                \
-	{                                                                      \
-		return to_pages(cache, n_pages, pages, addrs, n & ~15u,        \
-				sizeof(uint64_t));                             \
-	}                                                                      \
-	attributes static bool frames_to_pages_##width(                        \
-		const struct mr_cache *cache, uint64_t n_pages,                \
-		uint32_t *pages, const char *frames, uint32_t n)               \
-	{                                                                      \
-		return to_pages(cache, n_pages, pages, frames, n & ~15u,       \
-				sizeof(struct mr_frame));                      \
-	}                                                                      \
-	attributes static void colour_##width(uint64_t *addrs, uint32_t n,     \
-					      uint32_t shift,                  \
-					      uint32_t n_colours)              \
-	{                                                                      \
-		colour_burst(addrs, n & ~15u, shift, n_colours);               \
-	}
-
-LOOPS(16, )
-#ifdef __x86_64__
-LOOPS(32, __attribute__((target("avx2"))))
-LOOPS(64, __attribute__((target("avx512f"))))
-
-/* Call the one for this CPU, where n is a multiple of 16. */
-#define WIDE(cache, loop, ...)                                                 \
-	((cache)->pool->vector_bytes == 64 ? loop##_64(__VA_ARGS__) :          \
-	 (cache)->pool->vector_bytes == 32 ? loop##_32(__VA_ARGS__) :          \
-					     loop##_16(__VA_ARGS__))
-#else
-#define WIDE(cache, loop, ...) loop##_16(__VA_ARGS__)
-#endif
-
-/*
  * Vectors of 64 bytes: CPUs without VBMI2 slow down with them, and Zen 4 is
  * slow to load data that it has just stored across two cache lines.
  */
@@ -244,6 +196,175 @@ __attribute__((noinline)) static void make_room(struct mr_cache *cache)
 		      &cache->counters.depot_cas_failed);
 }
 
+void mri_cache_keep(struct mr_cache *cache, const uint32_t *pages, uint32_t n)
+{
+	while (n > 0) {
+		const uint64_t top = cache->pair.top;
+		const uint32_t k =
+			mri_min_u32(n, cache->magazine_pages - mri_top_n(top));
+
+		if (k == 0) {
+			make_room(cache);
+			continue;
+		}
+		memcpy(cache->pair.loaded->numbers + mri_top_n(top), pages,
+		       k * sizeof(pages[0]));
+		mri_pair_push(&cache->pair, top, k);
+		pages += k;
+		n -= k;
+	}
+}
+
+/*
+ * Put the page numbers of n addresses into the free part of a magazine. False:
+ * they are not all pages of this pool with one owner; nothing was done.
+ */
+static inline __attribute__((always_inline)) bool
+take_exclusive(const struct mr_cache *cache, uint64_t n_pages, uint32_t *pages,
+	       const char *addrs, uint32_t n, size_t stride)
+{
+	const uint8_t *owners = cache->owners;
+	uint32_t shared = 0;
+
+	if (!to_pages(cache, n_pages, pages, addrs, n, stride))
+		return false;
+	if (!mri_pool_uses_owners(cache->pool))
+		return true;
+#pragma GCC unroll 8
+	for (uint32_t i = 0; i < n; i++)
+		shared |= __atomic_load_n(&owners[pages[i]], __ATOMIC_ACQUIRE);
+	return shared == 0;
+}
+
+/* More than the loaded magazine has room for, or not all simple. */
+static void free_pages_over(struct mr_cache *cache, const char *addrs,
+			    uint32_t n, size_t stride)
+{
+	const uint64_t n_pages = mri_pool_population(cache->pool);
+
+	while (n > 0) {
+		const uint64_t top = cache->pair.top;
+		uint32_t *pages = cache->pair.loaded->numbers + mri_top_n(top);
+		uint32_t k =
+			mri_min_u32(n, cache->magazine_pages - mri_top_n(top));
+
+		if (k == 0) {
+			make_room(cache);
+			continue;
+		}
+		if (take_exclusive(cache, n_pages, pages, addrs, k, stride)) {
+			mri_pair_push(&cache->pair, top, k);
+		} else { /* it makes room itself */
+			k = mri_min_u32(n, MR_MAGAZINE_PAGES);
+			mri_cache_put(cache, addrs, k, stride);
+		}
+		addrs += k * stride;
+		n -= k;
+	}
+}
+
+/* The slow path, also for all calls while something is open. */
+__attribute__((noinline)) static void free_other(struct mr_cache *cache,
+						 const char *addrs, uint32_t n,
+						 size_t stride,
+						 const void *site)
+{
+	const struct mr_pool *pool = cache->pool;
+
+	cache->site = site;
+	if (cache->n_open > 0)
+		mri_outbox_tick(cache);
+	if (pool->safety != NULL)
+		mri_checked_free(cache, addrs, n, stride);
+	else if (pool->live != NULL)
+		mri_cache_put(cache, addrs, n, stride);
+	else
+		free_pages_over(cache, addrs, n, stride);
+}
+
+/* Free n addresses, stride bytes apart, to the cache. */
+static inline __attribute__((always_inline)) void
+free_pages(struct mr_cache *cache, const char *addrs, uint32_t n, size_t stride,
+	   const void *site)
+{
+	const uint64_t top = cache->pair.top;
+	uint32_t *pages = cache->pair.loaded->numbers + mri_top_n(top);
+
+	if (cache->fast_pages == 0 ||
+	    n + mri_top_n(top) > cache->magazine_pages) {
+		free_other(cache, addrs, n, stride, site);
+	} else if (take_exclusive(cache, cache->fast_pages, pages, addrs, n,
+				  stride)) {
+		mri_pair_push(&cache->pair, top, n);
+	} else {
+		cache->site = site;
+		mri_cache_put(cache, addrs, n, stride);
+	}
+}
+
+/* Hot: one per stride, so that the stride is a constant. */
+__attribute__((noinline)) static void free_addrs(struct mr_cache *cache,
+						 const uint64_t *addrs,
+						 uint32_t n, const void *site)
+{
+	free_pages(cache, (const char *)addrs, n, sizeof(addrs[0]), site);
+}
+
+__attribute__((noinline)) static void free_frames(struct mr_cache *cache,
+						  const struct mr_frame *frames,
+						  uint32_t n, const void *site)
+{
+	free_pages(cache, (const char *)frames, n, sizeof(frames[0]), site);
+}
+
+/*
+ * For CPUs with vectors of 16, 32 and 64 bytes. With 32 instead of 16 they take
+ * a tenth less time for 32 pages and a third less for 64, and for frames a
+ * quarter less for 64. For bursts of a multiple of 16: others lose more in the
+ * remainder than they gain.
+ */
+#define VECTORS(width, attributes)                                             \
+	attributes static uint32_t to_addrs_##width(                           \
+		const struct mr_cache *cache, uint64_t *addrs,                 \
+		const uint32_t *pages, uint32_t n)                             \
+	{                                                                      \
+		return to_addrs(cache, addrs, pages, n & ~15u);                \
+	}                                                                      \
+	attributes static void colour_##width(uint64_t *addrs, uint32_t n,     \
+					      uint32_t shift,                  \
+					      uint32_t n_colours)              \
+	{                                                                      \
+		colour_burst(addrs, n & ~15u, shift, n_colours);               \
+	}                                                                      \
+	attributes static void free_addrs_##width(                             \
+		struct mr_cache *cache, const uint64_t *addrs, uint32_t n,     \
+		const void *site)                                              \
+	{                                                                      \
+		free_pages(cache, (const char *)addrs, n & ~15u,               \
+			   sizeof(addrs[0]), site);                            \
+	}                                                                      \
+	attributes static void free_frames_##width(                            \
+		struct mr_cache *cache, const struct mr_frame *frames,         \
+		uint32_t n, const void *site)                                  \
+	{                                                                      \
+		free_pages(cache, (const char *)frames, n & ~15u,              \
+			   sizeof(frames[0]), site);                           \
+	}
+
+VECTORS(16, __attribute__((noinline)))
+#ifdef __x86_64__
+VECTORS(32, __attribute__((noinline, target("avx2"))))
+VECTORS(64, __attribute__((noinline, target("avx512f"))))
+
+/* Call the one for this CPU, where n is a multiple of 16. */
+#define WIDE(cache, function, ...)                                             \
+	((cache)->pool->vector_bytes == 64 ? function##_64(__VA_ARGS__) :      \
+	 (cache)->pool->vector_bytes == 32 ? function##_32(__VA_ARGS__) :      \
+					     function##_16(__VA_ARGS__))
+#else
+#define WIDE(cache, function, ...) function##_16(__VA_ARGS__)
+#endif
+
 /* Take n pages of the loaded magazine, which has enough, as addresses. */
 static inline __attribute__((always_inline)) uint32_t
 alloc_burst(struct mr_cache *cache, uint64_t *addrs, uint32_t n)
@@ -274,25 +395,6 @@ uint32_t mri_cache_alloc_pages(struct mr_cache *cache, uint64_t *addrs,
 		}
 	}
 	return n_done;
-}
-
-void mri_cache_keep(struct mr_cache *cache, const uint32_t *pages, uint32_t n)
-{
-	while (n > 0) {
-		const uint64_t top = cache->pair.top;
-		const uint32_t k =
-			mri_min_u32(n, cache->magazine_pages - mri_top_n(top));
-
-		if (k == 0) {
-			make_room(cache);
-			continue;
-		}
-		memcpy(cache->pair.loaded->numbers + mri_top_n(top), pages,
-		       k * sizeof(pages[0]));
-		mri_pair_push(&cache->pair, top, k);
-		pages += k;
-		n -= k;
-	}
 }
 
 static void colour(const struct mr_cache *cache, uint64_t *addrs, uint32_t n,
@@ -353,119 +455,6 @@ uint32_t mr_frag_alloc_bulk(struct mr_cache *cache, uint64_t *addrs, uint32_t n,
 }
 
 /*
- * Put the page numbers of n addresses into the free part of a magazine. False:
- * they are not all pages of this pool with one owner; nothing was done.
- */
-static inline __attribute__((always_inline)) bool
-take_exclusive(const struct mr_cache *cache, uint64_t n_pages, uint32_t *pages,
-	       const char *addrs, uint32_t n, size_t stride, bool is_wide)
-{
-	const uint8_t *owners = cache->owners;
-	uint32_t shared = 0;
-	bool is_ours;
-
-	if (!is_wide)
-		is_ours = to_pages(cache, n_pages, pages, addrs, n, stride);
-	else if (stride == sizeof(uint64_t))
-		is_ours = WIDE(cache, addrs_to_pages, cache, n_pages, pages,
-			       addrs, n);
-	else
-		is_ours = WIDE(cache, frames_to_pages, cache, n_pages, pages,
-			       addrs, n);
-	if (!is_ours || !mri_pool_uses_owners(cache->pool))
-		return is_ours;
-#pragma GCC unroll 8
-	for (uint32_t i = 0; i < n; i++)
-		shared |= __atomic_load_n(&owners[pages[i]], __ATOMIC_ACQUIRE);
-	return shared == 0;
-}
-
-/* More than the loaded magazine has room for, or not all simple. */
-static void free_pages_over(struct mr_cache *cache, const char *addrs,
-			    uint32_t n, size_t stride)
-{
-	const uint64_t n_pages = mri_pool_population(cache->pool);
-
-	while (n > 0) {
-		const uint64_t top = cache->pair.top;
-		uint32_t *pages = cache->pair.loaded->numbers + mri_top_n(top);
-		uint32_t k =
-			mri_min_u32(n, cache->magazine_pages - mri_top_n(top));
-
-		if (k == 0) {
-			make_room(cache);
-			continue;
-		}
-		if (take_exclusive(cache, n_pages, pages, addrs, k, stride,
-				   k % 16 == 0)) {
-			mri_pair_push(&cache->pair, top, k);
-		} else { /* it makes room itself */
-			k = mri_min_u32(n, MR_MAGAZINE_PAGES);
-			mri_cache_put(cache, addrs, k, stride);
-		}
-		addrs += k * stride;
-		n -= k;
-	}
-}
-
-/* The slow path, also for all calls while something is open. */
-__attribute__((noinline)) static void free_other(struct mr_cache *cache,
-						 const char *addrs, uint32_t n,
-						 size_t stride,
-						 const void *site)
-{
-	const struct mr_pool *pool = cache->pool;
-
-	cache->site = site;
-	if (cache->n_open > 0)
-		mri_outbox_tick(cache);
-	if (pool->safety != NULL)
-		mri_checked_free(cache, addrs, n, stride);
-	else if (pool->live != NULL)
-		mri_cache_put(cache, addrs, n, stride);
-	else
-		free_pages_over(cache, addrs, n, stride);
-}
-
-/* Free n addresses, stride bytes apart, to the cache. */
-static inline __attribute__((always_inline)) void
-free_pages(struct mr_cache *cache, const char *addrs, uint32_t n, size_t stride,
-	   bool is_wide, const void *site)
-{
-	const uint64_t top = cache->pair.top;
-	uint32_t *pages = cache->pair.loaded->numbers + mri_top_n(top);
-
-	if (cache->fast_pages == 0 ||
-	    n + mri_top_n(top) > cache->magazine_pages) {
-		free_other(cache, addrs, n, stride, site);
-	} else if (take_exclusive(cache, cache->fast_pages, pages, addrs, n,
-				  stride, is_wide)) {
-		mri_pair_push(&cache->pair, top, n);
-	} else {
-		cache->site = site;
-		mri_cache_put(cache, addrs, n, stride);
-	}
-}
-
-/*
- * Hot. One per stride, so that the stride is a constant, and one of each for
- * multiples of 16; out of line, so that fewer do not pay for its registers.
- */
-#define FREE_PAGES(name, type, is_wide)                                        \
-	__attribute__((noinline)) static void name(                            \
-		struct mr_cache *cache, const type *addrs, uint32_t n,         \
-		const void *site)                                              \
-	{                                                                      \
-		free_pages(cache, (const char *)addrs, n, sizeof(addrs[0]),    \
-			   is_wide, site);                                     \
-	}
-
-FREE_PAGES(free_addrs, uint64_t, false)
-FREE_PAGES(free_addrs_wide, uint64_t, true)
-FREE_PAGES(free_frames, struct mr_frame, false)
-FREE_PAGES(free_frames_wide, struct mr_frame, true)
-
-/*
  * A single buffer, without the loops above, whose set-up costs more: a page, or
  * a frag of a block. False: neither is simple, and nothing was done.
  */
@@ -496,7 +485,8 @@ void mr_frag_free_bulk(struct mr_cache *cache, const uint64_t *addrs,
 	if (n == 1 && free_one(cache, addrs[0]))
 		return;
 	if (n % 16 == 0)
-		free_addrs_wide(cache, addrs, n, __builtin_return_address(0));
+		WIDE(cache, free_addrs, cache, addrs, n,
+		     __builtin_return_address(0));
 	else
 		free_addrs(cache, addrs, n, __builtin_return_address(0));
 }
@@ -507,7 +497,8 @@ void mr_frame_free_bulk(struct mr_cache *cache, const struct mr_frame *frames,
 	if (n == 1 && free_one(cache, frames[0].addr))
 		return;
 	if (n % 16 == 0)
-		free_frames_wide(cache, frames, n, __builtin_return_address(0));
+		WIDE(cache, free_frames, cache, frames, n,
+		     __builtin_return_address(0));
 	else
 		free_frames(cache, frames, n, __builtin_return_address(0));
 }
