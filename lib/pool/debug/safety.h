@@ -187,6 +187,12 @@ static inline bool mri_is_guarded(const struct mr_pool *pool)
 	return pool->page_bytes != 1u << pool->page_shift;
 }
 
+/* Whether an address lies behind a page, in the second half of its slot. */
+static inline bool mri_is_guard(const struct mr_pool *pool, uint64_t addr)
+{
+	return mri_is_guarded(pool) && (addr - pool->addr) & pool->page_bytes;
+}
+
 static inline uint64_t mri_thread_self(void)
 {
 	return (uint64_t)pthread_self();
