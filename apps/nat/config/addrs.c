@@ -294,9 +294,11 @@ bool nat_addrs_is_excluded(const struct nat_addrs *addrs, uint32_t addr,
 	return false;
 }
 
-bool nat_config_forwards(const struct nat_config *config, uint32_t addr,
+bool nat_config_has_port(const struct nat_config *config, uint32_t addr,
 			 uint16_t port)
 {
+	if (port >= config->ports.first && port <= config->ports.last)
+		return true;
 	for (uint32_t i = 0; i < config->n_forwards; i++) {
 		const struct nat_forward *f = &config->forwards[i];
 

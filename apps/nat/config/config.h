@@ -154,9 +154,9 @@ void nat_config_init(struct nat_config *config);
 /* Frees the lists and addrs, not the struct. */
 void nat_config_free(struct nat_config *config);
 
-/* Whether a forward or a one-to-one host has that port of an address, both in
- * host order. */
-bool nat_config_forwards(const struct nat_config *config, uint32_t addr,
+/* Whether a mapping, a forward or a one-to-one host may have that port of an
+ * external address, both in host order. */
+bool nat_config_has_port(const struct nat_config *config, uint32_t addr,
 			 uint16_t port);
 
 /*

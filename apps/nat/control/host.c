@@ -37,8 +37,7 @@ static bool is_given_out(const struct nat_config *config, uint32_t addr,
 			 uint32_t port)
 {
 	return is_given(config, addr) &&
-	       ((port >= config->ports.first && port <= config->ports.last) ||
-		nat_config_forwards(config, addr, (uint16_t)port));
+	       nat_config_has_port(config, addr, (uint16_t)port);
 }
 
 /* Whether the same holds of an address of the kernel's tables, which may be any

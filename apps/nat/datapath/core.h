@@ -333,10 +333,11 @@ enum nat_reason nat_options_forward(struct nat_path *path,
 void nat_local(struct nat_path *path, struct nat_packet *packet);
 /* Whether it is for an own address outside, shared with the kernel, and a port
  * that no mapping can have. */
-bool nat_is_hosts(const struct nat_path *path, const struct nat_packet *packet);
-/* Whether a packet that is not translated, for this reason, is the kernel's. */
-bool nat_is_kernels(const struct nat_path *path,
-		    const struct nat_packet *packet, enum nat_reason reason);
+bool nat_is_for_kernel(const struct nat_path *path,
+		       const struct nat_packet *packet);
+/* Whether the kernel gets a packet that is not translated for this reason. */
+bool nat_kernel_takes(const struct nat_path *path,
+		      const struct nat_packet *packet, enum nat_reason reason);
 /* Drop it or, if the kernel shares our addresses, hand it over. */
 void nat_leave(struct nat_path *path, struct nat_packet *packet,
 	       enum nat_reason reason);

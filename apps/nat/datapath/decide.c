@@ -190,7 +190,8 @@ static enum nat_reason decide_out(struct nat_path *path,
 	enum nat_reason reason;
 	uint32_t id;
 
-	if (is & NAT_ADDR_OWN << NAT_INSIDE || nat_is_hosts(path, packet) ||
+	if (is & NAT_ADDR_OWN << NAT_INSIDE ||
+	    nat_is_for_kernel(path, packet) ||
 	    (is_syn(packet) && nat_addrs_is_ours_alone(addrs, dst)) ||
 	    (is_echo(packet) && is & NAT_ADDR_OWN << NAT_OUTSIDE &&
 	     find_target(path, packet, NULL) == MR_FLOW_NONE))

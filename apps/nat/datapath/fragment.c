@@ -186,7 +186,7 @@ static void decide_first(struct nat_path *path, struct datagram *d,
 		reason = NAT_DROP_FRAGMENT_WRONG; /* tiny: RFC 1858 */
 	if (reason == NAT_OK)
 		reason = nat_decide(path, packet, &d->verdict);
-	if (nat_is_kernels(path, packet, reason))
+	if (nat_kernel_takes(path, packet, reason))
 		reason = NAT_TAKEN;
 	if (reason != NAT_OK && reason != NAT_TAKEN) {
 		kill(path, d, reason);

@@ -103,28 +103,26 @@ static bool has_ports(const struct nat_packet *packet)
 	return packet->proto == IPPROTO_TCP || packet->proto == IPPROTO_UDP;
 }
 
-/* Whether dynamic mappings may use its destination port: host.c. */
-static bool is_in_range(const struct nat_path *path,
-			const struct nat_packet *packet)
+/* Whether a mapping may have its destination port. */
+static bool has_mapped_port(const struct nat_path *path,
+			    const struct nat_packet *packet)
 {
-	const struct nat_port_config *ports = &path->config->ports;
-
-	return has_ports(packet) && ntohs(packet->dport) >= ports->first &&
-	       ntohs(packet->dport) <= ports->last;
+	return has_ports(packet) &&
+	       nat_config_has_port(path->config, ntohl(packet->ip->dst),
+				   ntohs(packet->dport));
 }
 
-bool nat_is_hosts(const struct nat_path *path, const struct nat_packet *packet)
+bool nat_is_for_kernel(const struct nat_path *path,
+		       const struct nat_packet *packet)
 {
 	return path->config->is_shared && has_ports(packet) &&
 	       nat_addrs_of(&path->addrs, packet->ip->dst) &
 		       NAT_ADDR_OWN << NAT_OUTSIDE &&
-	       !is_in_range(path, packet) &&
-	       !nat_config_forwards(path->config, ntohl(packet->ip->dst),
-				    ntohs(packet->dport));
+	       !has_mapped_port(path, packet);
 }
 
-bool nat_is_kernels(const struct nat_path *path,
-		    const struct nat_packet *packet, enum nat_reason reason)
+bool nat_kernel_takes(const struct nat_path *path,
+		      const struct nat_packet *packet, enum nat_reason reason)
 {
 	const uint32_t is = nat_addrs_of(&path->addrs, packet->ip->dst);
 
@@ -139,7 +137,7 @@ bool nat_is_kernels(const struct nat_path *path,
 		return true;
 	case NAT_DROP_NO_MAPPING:
 	case NAT_DROP_UNSOLICITED_SYN:
-		return !(is & NAT_ADDR_GIVEN) || !is_in_range(path, packet);
+		return !(is & NAT_ADDR_GIVEN) || !has_mapped_port(path, packet);
 	default:
 		return false;
 	}

@@ -29,7 +29,7 @@ static void whole(struct nat_path *path, struct nat_packet *packet)
 
 	if (reason == NAT_OK)
 		reason = nat_decide(path, packet, &verdict);
-	if (nat_is_kernels(path, packet, reason))
+	if (nat_kernel_takes(path, packet, reason))
 		reason = NAT_TAKEN;
 	switch (reason) {
 	case NAT_OK:
