@@ -375,27 +375,6 @@ static int open_steps(struct xdp_port *port, struct mr_reason *reason)
 	return 0;
 }
 
-/* Refuse an interface that this machine uses, unless the user forces it or the
- * filter excludes the frames that the machine needs. */
-static int refuse_used(const struct xdp_port *port,
-		       struct mr_reason *reterr_reason)
-{
-	struct mr_reason why;
-	const enum mr_netdev_use use = mr_netdev_use(port->dev.ifindex, &why);
-
-	if (use != MR_NETDEV_UNUSED && port->filter != NULL &&
-	    mri_xdp_session_check(port, &why) == 0)
-		return 0;
-	if (use == MR_NETDEV_HAS_ADDRESS)
-		mr_log(port->base.ctx, MR_LOG_WARNING, "%s: %s",
-		       port->base.info.name, why.text);
-	if (use != MR_NETDEV_IN_USE)
-		return 0;
-	return mr_fail(reterr_reason, -EBUSY,
-		       "%s: %s; add the option 'force' to take it anyway",
-		       port->base.info.name, why.text);
-}
-
 static int xdp_open(struct mr_port *base, const struct mr_spec *spec,
 		    struct mr_reason *reterr_reason)
 {
@@ -419,8 +398,8 @@ static int xdp_open(struct mr_port *base, const struct mr_spec *spec,
 			      "%s: a filter is part of the port's own program: "
 			      "omit it, or omit 'prog' and 'map'",
 			      port->base.info.name);
-	if (err == 0 && !port->options.force)
-		err = refuse_used(port, reterr_reason);
+	if (err == 0)
+		err = mri_xdp_refuse_used(port, reterr_reason);
 	if (err < 0) {
 		mri_xdp_filter_close(port);
 		return err;
@@ -480,6 +459,7 @@ const struct mr_driver mr_driver_xdp = {
 	.set_mtu = mri_xdp_set_mtu,
 	.set_mac = mri_xdp_set_mac,
 	.set_mac_filter = mri_xdp_set_mac_filter,
+	.set_filter = mri_xdp_set_filter,
 	.device_stats = mri_xdp_device_stats,
 	.open_kernel = mri_xdp_open_kernel,
 	.to_kernel = mri_xdp_to_kernel,

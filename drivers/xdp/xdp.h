@@ -367,8 +367,9 @@ void mri_xdp_prog_unsteer(struct xdp_port *port);
 void mri_xdp_prog_close(struct xdp_port *port);
 /* Whether somebody else took it off the interface, which has another or none. */
 bool mri_xdp_prog_is_detached(const struct xdp_port *port);
-/* Put another program in the place of the port's own, or that back: -1. */
-int mri_xdp_prog_replace(struct xdp_port *port, int prog_fd);
+/* Put another program in the place of the attached one; -EPERM: it is not
+ * old_fd's; -ENOLINK: the interface is gone. */
+int mri_xdp_prog_replace(struct xdp_port *port, int old_fd, int new_fd);
 /* Why a program was not loaded, as a reason. */
 int mri_xdp_prog_refuse(const struct xdp_port *port, int err, bool has_rules,
 			struct mr_reason *reterr_reason);

@@ -221,6 +221,27 @@ static int make_expression(struct text *text, const struct mr_spec *spec,
 	return err;
 }
 
+/* Set port->filter->cbpf. */
+static int compile(struct xdp_port *port, const char *expression,
+		   struct mr_reason *reterr_reason)
+{
+	struct xdp_filter *filter = port->filter;
+	uint32_t n;
+	const int err =
+		mri_xdp_expr_compile(port->base.ctx, port->base.info.name,
+				     expression, &filter->cbpf, reterr_reason);
+
+	if (err < 0)
+		return err;
+	if (mri_xdp_cbpf_translate(&filter->cbpf, &filter->count, NULL, &n) < 0)
+		return mr_fail(reterr_reason, -ENOTSUP,
+			       "%s: filter '%.160s': it matches no frame, is "
+			       "too long for a program, or loops: omit "
+			       "'protochain'",
+			       port->base.info.name, expression);
+	return 0;
+}
+
 int mri_xdp_filter_read(struct xdp_port *port, const struct mr_spec *spec,
 			struct mr_reason *reterr_reason)
 {
@@ -228,7 +249,6 @@ int mri_xdp_filter_read(struct xdp_port *port, const struct mr_spec *spec,
 	const char *expression = mr_spec_get(spec, "filter");
 	struct text text = { .n = 0 };
 	struct xdp_filter *filter;
-	uint32_t n;
 	int err = make_expression(&text, spec, reterr_reason);
 
 	if (err < 0 || text.n == 0)
@@ -249,17 +269,7 @@ int mri_xdp_filter_read(struct xdp_port *port, const struct mr_spec *spec,
 		return err;
 	mr_free(ctx, filter->cbpf.insns);
 	filter->cbpf.insns = NULL;
-	err = mri_xdp_expr_compile(ctx, port->base.info.name, text.bytes,
-				   &filter->cbpf, reterr_reason);
-	if (err < 0)
-		return err;
-	if (mri_xdp_cbpf_translate(&filter->cbpf, &filter->count, NULL, &n) < 0)
-		return mr_fail(reterr_reason, -ENOTSUP,
-			       "%s: filter '%.160s': it matches no frame, is "
-			       "too long for a program, or loops: omit "
-			       "'protochain'",
-			       port->base.info.name, text.bytes);
-	return 0;
+	return compile(port, text.bytes, reterr_reason);
 }
 
 int mri_xdp_filter_open(struct xdp_port *port, struct mr_reason *reterr_reason)
@@ -389,6 +399,87 @@ int mri_xdp_filter_load(const struct xdp_port *port,
 		fd = refuse(port, insns, n, has_frags, fd, reterr_reason);
 	mr_free(port->base.ctx, insns);
 	return fd;
+}
+
+static int refuse_change(const struct xdp_port *port, struct mr_reason *reason)
+{
+	const struct xdp_prog *prog = &port->prog;
+
+	if (prog->user != NULL || prog->is_foreign || prog->dispatched != NULL)
+		return mr_fail(
+			reason, -ENOTSUP,
+			"%s: a filter is part of the port's own program, "
+			"and with 'prog', 'map' or libxdp's dispatcher "
+			"it has none",
+			port->base.info.name);
+	if (port->filter == NULL)
+		return mr_fail(reason, -ENOTSUP,
+			       "%s: it was opened without a filter: open it "
+			       "with one, such as 'greater 0', which matches "
+			       "each frame",
+			       port->base.info.name);
+	if (mri_xdp_prog_is_detached(port))
+		return mr_fail(reason, -ENODEV,
+			       "%s: its program is no longer attached: the "
+			       "interface is gone, or somebody detached it",
+			       port->base.info.name);
+	if (port->rules != NULL)
+		return mr_fail(reason, -EBUSY,
+			       "%s: its filter cannot change while rules are "
+			       "open: close them first",
+			       port->base.info.name);
+	return 0;
+}
+
+/* Load the program with port->filter, and put it in the place of the other. */
+static int reload(struct xdp_port *port, struct mr_reason *reason)
+{
+	struct xdp_prog *prog = &port->prog;
+	const int fd = mri_xdp_filter_load(port, prog->program, prog->has_frags,
+					   reason);
+	int err;
+
+	if (fd < 0)
+		return fd;
+	err = mri_xdp_prog_replace(port, prog->fd, fd);
+	if (err < 0) {
+		mr_fd_close(fd);
+		return mr_fail(reason, -EIO,
+			       "%s: the program with the new filter cannot "
+			       "replace the old one: %s",
+			       port->base.info.name, mr_strerror(-err));
+	}
+	mr_fd_close(prog->copy_fd);
+	prog->fd = prog->copy_fd = fd;
+	return 0;
+}
+
+int mri_xdp_set_filter(struct mr_port *base, const char *expression,
+		       struct mr_reason *reterr_reason)
+{
+	struct xdp_port *port = (struct xdp_port *)base;
+	libbpf_print_fn_t print;
+	struct xdp_cbpf old;
+	int err = refuse_change(port, reterr_reason);
+
+	if (err < 0)
+		return err;
+	print = libbpf_set_print(mri_xdp_silent);
+	old = port->filter->cbpf;
+	port->filter->cbpf = (struct xdp_cbpf){ 0 };
+	err = compile(port, expression, reterr_reason);
+	if (err == 0)
+		err = mri_xdp_refuse_used(port, reterr_reason);
+	if (err == 0)
+		err = reload(port, reterr_reason);
+	libbpf_set_print(print);
+	if (err == 0) {
+		mr_free(base->ctx, old.insns);
+		return 0;
+	}
+	mr_free(base->ctx, port->filter->cbpf.insns);
+	port->filter->cbpf = old;
+	return err;
 }
 
 void mri_xdp_filter_stats(const struct xdp_port *port, uint32_t queue,

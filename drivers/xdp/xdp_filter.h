@@ -11,6 +11,7 @@
 struct bpf_insn;
 struct bpf_program;
 struct mr_ctx;
+struct mr_port;
 struct mr_reason;
 struct mr_rx_stats;
 struct mr_spec;
@@ -56,6 +57,9 @@ int mri_xdp_filter_read(struct xdp_port *port, const struct mr_spec *spec,
 /* Create the counters. Call it before programs are loaded. */
 int mri_xdp_filter_open(struct xdp_port *port, struct mr_reason *reterr_reason);
 void mri_xdp_filter_close(struct xdp_port *port);
+/* Replace the filter of an open port, and its program. */
+int mri_xdp_set_filter(struct mr_port *base, const char *expression,
+		       struct mr_reason *reterr_reason);
 /*
  * Load a copy of a loaded program that calls prog.vlan_kfunc and runs only for
  * frames that match the filter, if any; other frames go to the kernel. An fd,
@@ -99,5 +103,9 @@ bool mri_xdp_cbpf_may_match(const struct xdp_cbpf *cbpf,
  */
 int mri_xdp_session_check(const struct xdp_port *port,
 			  struct mr_reason *reterr_reason);
+/* Refuse (-EBUSY) an interface that this machine uses, unless the option force
+ * is set or the filter leaves it those frames. */
+int mri_xdp_refuse_used(const struct xdp_port *port,
+			struct mr_reason *reterr_reason);
 
 #endif

@@ -440,7 +440,8 @@ void mri_xdp_rules_stats(const struct mr_rxq *base, struct mr_rx_stats *stats)
 static void detach(struct xdp_rules *rules, uint32_t i)
 {
 	struct xdp_port *port = xdp_rules_port(rules, i);
-	const int err = mri_xdp_prog_replace(port, -1);
+	const int err =
+		mri_xdp_prog_replace(port, prog_fd(rules, i), port->prog.fd);
 
 	/* -ENOLINK: the interface is gone. */
 	if (err < 0 && err != -ENOLINK)
@@ -490,7 +491,8 @@ static int attach(struct xdp_rules *rules, uint32_t i,
 		  struct mr_reason *reterr_reason)
 {
 	struct xdp_port *port = xdp_rules_port(rules, i);
-	const int err = mri_xdp_prog_replace(port, prog_fd(rules, i));
+	const int err =
+		mri_xdp_prog_replace(port, port->prog.fd, prog_fd(rules, i));
 
 	if (err < 0)
 		return mr_fail(reterr_reason, -EIO,

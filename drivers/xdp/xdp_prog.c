@@ -396,11 +396,12 @@ bool mri_xdp_prog_is_detached(const struct xdp_port *port)
 	       info.xdp.ifindex == 0;
 }
 
-int mri_xdp_prog_replace(struct xdp_port *port, int new_fd)
+int mri_xdp_prog_replace(struct xdp_port *port, int old_fd, int new_fd)
 {
-	if (new_fd < 0)
-		new_fd = port->prog.fd;
-	if (bpf_link_update(port->prog.link_fd, new_fd, NULL) < 0)
+	LIBBPF_OPTS(bpf_link_update_opts, options, .flags = BPF_F_REPLACE,
+		    .old_prog_fd = (uint32_t)old_fd);
+
+	if (bpf_link_update(port->prog.link_fd, new_fd, &options) < 0)
 		return -errno;
 	return 0;
 }

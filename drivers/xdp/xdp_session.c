@@ -275,3 +275,25 @@ int mri_xdp_session_check(const struct xdp_port *port,
 		       check.taken, ours, of->local_port,
 		       print(of, of->peer, theirs), of->peer_port);
 }
+
+int mri_xdp_refuse_used(const struct xdp_port *port,
+			struct mr_reason *reterr_reason)
+{
+	struct mr_reason why;
+	enum mr_netdev_use use;
+
+	if (port->options.force)
+		return 0;
+	use = mr_netdev_use(port->dev.ifindex, &why);
+	if (use != MR_NETDEV_UNUSED && port->filter != NULL &&
+	    mri_xdp_session_check(port, &why) == 0)
+		return 0;
+	if (use == MR_NETDEV_HAS_ADDRESS)
+		mr_log(port->base.ctx, MR_LOG_WARNING, "%s: %s",
+		       port->base.info.name, why.text);
+	if (use != MR_NETDEV_IN_USE)
+		return 0;
+	return mr_fail(reterr_reason, -EBUSY,
+		       "%s: %s; add the option 'force' to take it anyway",
+		       port->base.info.name, why.text);
+}

@@ -99,6 +99,18 @@ int mr_port_set_mac_filter(struct mr_port *port, const uint8_t (*macs)[6],
 	return port->driver->set_mac_filter(port, macs, n, reterr_reason);
 }
 
+int mr_port_set_filter(struct mr_port *port, const char *expression,
+		       struct mr_reason *reterr_reason)
+{
+	if (expression == NULL || expression[0] == '\0')
+		return mr_fail(reterr_reason, -EINVAL,
+			       "%s: no filter: it is NULL, or empty",
+			       port->info.name);
+	if (port->driver->set_filter == NULL)
+		return refuse(port, "a filter", reterr_reason);
+	return port->driver->set_filter(port, expression, reterr_reason);
+}
+
 int mr_port_open_kernel(struct mr_port *port, struct mr_reason *reterr_reason)
 {
 	if (port->driver->open_kernel == NULL)

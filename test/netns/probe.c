@@ -295,6 +295,35 @@ static json_t *do_filter(struct probe *probe)
 						    &probe->reason));
 }
 
+/* take PORT EXPRESSION: what its filter is from now on */
+static json_t *do_take(struct probe *probe)
+{
+	char text[512] = "";
+
+	for (uint32_t i = 2; i < probe->n_words; i++) {
+		const size_t n = strlen(text);
+
+		snprintf(text + n, sizeof(text) - n, "%s%s", n > 0 ? " " : "",
+			 probe->words[i]);
+	}
+	return answer(probe,
+		      mr_port_set_filter(port_of(probe), text, &probe->reason));
+}
+
+/* rules PORT: open a set of rules for it alone, until the end */
+static json_t *do_rules(struct probe *probe)
+{
+	struct mr_port *port = port_of(probe);
+	const struct mr_rules_config config = {
+		.size = sizeof(config),
+		.ports = &port,
+		.n_ports = 1,
+	};
+
+	return answer(probe,
+		      mr_rules_open(&config, &probe->rules, &probe->reason));
+}
+
 /* device-stats PORT: as a list, for a name may come twice. */
 static json_t *do_device_stats(struct probe *probe)
 {
@@ -355,6 +384,8 @@ static const struct {
 	{ "mtu", 3, do_set },
 	{ "mac", 3, do_mac },
 	{ "filter", 2, do_filter },
+	{ "take", 2, do_take },
+	{ "rules", 2, do_rules },
 	{ "device-stats", 2, do_device_stats },
 	{ "drop-capabilities", 1, do_drop_capabilities },
 };
@@ -385,6 +416,7 @@ static json_t *end(struct probe *probe)
 	json_int_t n_in_flight = 0;
 
 	json_decref(probe_release(probe));
+	mr_rules_close(probe->rules);
 	for (uint32_t i = 0; i < MAX_PORTS; i++)
 		mr_port_close(probe->ports[i]);
 	flush_caches(probe);

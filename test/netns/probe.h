@@ -17,6 +17,7 @@ struct probe {
 	struct mr_pool *pools[MAX_POOLS];
 	struct mr_cache *caches[MAX_POOLS];
 	struct mr_port *ports[MAX_PORTS];
+	struct mr_rules *rules;
 	uint32_t pool_of[MAX_PORTS];
 	uint32_t n_pools;
 	uint32_t n_words; /* of the command: its name, then arguments */

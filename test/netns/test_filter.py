@@ -3,11 +3,14 @@
 namespace keeps the other traffic of the interface."""
 import socket
 import struct
+import threading
+import time
 
 import pytest
 from lib import invariants, talk
 from lib.forwarder import Forwarder, Refused
 from lib.namespaces import Star, wait_until
+from lib.probe import opened
 from lib.wire import Wire, mac
 
 NO_PERFMON = ["setpriv", "--bounding-set=-perfmon,-sys_admin",
@@ -293,6 +296,115 @@ def test_rules_apply_to_what_the_filter_takes(lab, star):
     port = forwarder.stop()["ports"][0]
     assert invariants.total(port, "rx", "offloaded") == 20
     assert invariants.total(port, "rx", "passed_to_kernel") == 20
+
+
+class Traffic:
+    """UDP to ports 4789 and 4790 in turn, from a thread, until stop()."""
+
+    def __init__(self, lab, star):
+        self.wire = lab.closing(Wire(star.hosts[0], "h0"))
+        self.n, self.is_on = 0, True
+        self.thread = threading.Thread(target=self.send)
+        self.thread.start()
+
+    def frames(self):
+        while self.is_on:
+            yield udp(port=4789 + self.n % 2)
+            self.n += 1
+
+    def send(self):
+        self.wire.send_all(self.frames())
+
+    def stop(self):
+        self.is_on = False
+        self.thread.join()
+        return self.n
+
+
+def rx_of(probe, *names):
+    return [sum(queue["rx"][name] for queue in probe.stats()["queues"])
+            for name in names]
+
+
+def received(probe):
+    """How many frames the port took since the last call."""
+    probe.do("hold", 0, 65000, 0)
+    return probe.do("release")["n"]
+
+
+@pytest.mark.parametrize("attach", ["native", "generic"])
+def test_a_filter_changes_under_traffic(lab, star, attach):
+    """Each frame is on one side; after a change, on the right one."""
+    kernel = lab.closing(Wire(star.middle, "p0", 0x0800))
+    probe = opened(lab, star.middle, f"xdp:p0,ports=4789,attach={attach}")
+    traffic = Traffic(lab, star)
+    taken = left = 0
+
+    def rest_is(n):
+        nonlocal taken
+        taken += received(probe)
+        return rx_of(probe, "received") == [n]
+
+    for i in range(100):
+        probe.do("take", 0, "udp port", 4789 + i % 2)
+        taken += received(probe)
+        left += len(kernel.receive(1 << 20, 0))
+    n = traffic.stop()
+    wait_until("all are counted", lambda: rest_is(n))
+    delivered, passed = rx_of(probe, "delivered", "passed_to_kernel")
+    left += len(kernel.receive(passed - left))
+    assert (taken, left) == (delivered, passed)
+    # None was dropped, and both sides had some.
+    assert delivered + passed == n and min(delivered, passed) > 0
+    for port in (4790, 4789):
+        probe.do("take", 0, "udp port", port)
+        traffic.wire.send(udp(port=4789))
+        traffic.wire.send(udp(port=4790))
+        assert kernel.receive(1) == [udp(port=4789 + (port == 4789))]
+        probe.do("hold", 0, 1, 5000)
+        assert probe.do("release")["n"] == 1
+
+
+REFUSED = {
+    "udp prt 4789": ["'udp prt 4789'", "after 'udp'"],
+    "ip6 protochain 6": ["loops", "protochain"],
+    "ip and arp": ["expression rejects all packets"],
+    "": ["NULL, or empty"],
+    "tcp": ["TCP connection of 10.88.0.1 port 22", "'force'"],
+}
+
+
+def test_a_bad_change_leaves_the_old_filter(lab, star):
+    with_addresses(star)
+    session = Session(lab, star, 4)
+    probe = opened(lab, star.middle, "xdp:p0,ports=4789")
+    program = star.middle.link("p0")["xdp"]
+    for expression, parts in REFUSED.items():
+        reason = probe.refused("take", 0, expression)
+        for part in parts:
+            assert part in reason
+    assert star.middle.link("p0")["xdp"] == program
+    session.answers()
+    sender = talk.socket_in(star.hosts[0], socket.SOCK_DGRAM, "10.88.0.2")
+    sender.sendto(b"taken", ("10.88.0.1", 4789))
+    sender.close()
+    wait_until("it is taken", lambda: received(probe) == 1)
+
+
+def test_a_port_without_a_filter_gets_none(lab, star):
+    probe = opened(lab, star.middle, "xdp:p0", "null:")
+    assert "without a filter" in probe.refused("take", 0, "udp")
+    assert "driver null" in probe.refused("take", 1, "udp")
+
+
+def test_a_filter_cannot_change_with_rules_or_without_a_device(lab, star):
+    probe = opened(lab, star.middle, "p0,ring=256,ports=4789",
+                   "p1,ring=256,ports=4789")
+    probe.do("rules", 0)
+    assert "while rules are open" in probe.refused("take", 0, "udp")
+    probe.do("take", 1, "udp")
+    star.middle.ip("link", "del", "p1")
+    assert "the interface is gone" in probe.refused("take", 1, "tcp")
 
 
 BAD = {

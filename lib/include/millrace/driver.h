@@ -136,6 +136,10 @@ struct mr_driver {
 	const struct mr_rules_ops *rules; /**< NULL: none */
 	uint32_t has_soft_rules; /**< 1: lib/port runs rules in software,
 				  *   without help from the driver */
+
+	/** Contract of mr_port_set_filter(). NULL: -ENOTSUP. */
+	int (*set_filter)(struct mr_port *port, const char *expression,
+			  struct mr_reason *reterr_reason);
 };
 
 /**

@@ -222,6 +222,37 @@ MR_API int mr_port_set_mac_filter(struct mr_port *port,
 				  struct mr_reason *reterr_reason);
 
 /**
+ * Replace the filter of a port that shares its device with the kernel: from now
+ * on, @p port receives the frames that match @p expression, and the kernel the
+ * others. Each frame is decided by one of the two filters, and none is lost.
+ * Counters go on. The filter takes the place of all options of the spec that
+ * select frames.
+ *
+ * @param port        opened with a filter: xdp:eth0,filter=... or one of the
+ *                    keys that stand for one
+ * @param expression  as for the option 'filter': pcap-filter(7); copied
+ *
+ * @return 0, or with the previous filter
+ *   -EINVAL  no expression, or it does not compile; the reason says where
+ *   -EBUSY   it may take frames that keep this machine reachable, and the port
+ *            was opened without 'force'; or rules are open
+ *   -ENOTSUP the driver has no filters, the port was opened without one, or
+ *            the filter matches no frame, is too long or loops
+ *   -EPERM   a capability is missing; the reason names it
+ *   -ENODEV  the device is gone, or somebody detached the port's program
+ *   -ENOMEM, -EIO  the kernel does not load or attach the program; the reason
+ *            has the verifier's verdict
+ *
+ * Owner:  unchanged.
+ * Thread: as mr_port_set_promisc().
+ * Cost:   compiles and loads a program: a few milliseconds. Queues are not
+ *         stopped.
+ * Source: bpf(2), BPF_LINK_UPDATE.
+ */
+MR_API int mr_port_set_filter(struct mr_port *port, const char *expression,
+			      struct mr_reason *reterr_reason);
+
+/**
  * Frames that the device lost before they reached a queue, since open.
  *
  * @param[out] ret_counts  room for @p n

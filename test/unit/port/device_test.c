@@ -124,6 +124,9 @@ TEST(a_driver_that_cannot_is_named)
 	assert_int_equal(mr_port_set_mac_filter(&port, NULL, 0, &why),
 			 -ENOTSUP);
 	assert_reason_has(&why, "a MAC filter");
+	assert_int_equal(mr_port_set_filter(&port, "udp", &why), -ENOTSUP);
+	assert_reason_has(&why, "a filter");
+	assert_int_equal(mr_port_set_filter(&port, "", &why), -EINVAL);
 }
 
 TEST(counters_are_the_devices)
