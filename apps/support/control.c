@@ -1,0 +1,549 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Clients of the control socket, and the lines between them and the verbs. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "control.h"
+#include "json_text.h"
+#include "listen.h"
+#include "text.h"
+
+enum {
+	MAX_CLIENTS = 32,
+	MAX_ACCEPTED = 16, /* per call, so that the caller's events go on */
+	/* An answer grows only while its client reads. */
+	MAX_PENDING = 1 << 16,
+	IDLE_S = 60, /* without a request, or without reading the answer */
+	MAX_NAMES = 99,
+	WHAT_LISTEN = MAX_CLIENTS,
+};
+
+struct client {
+	int fd;                          /* -1: none */
+	bool is_at_end;                  /* it sends no more */
+	const struct control_verb *verb; /* being answered; NULL: none */
+	struct control_request request;
+	uint64_t since_ns; /* of its connection, or last progress */
+	uint32_t events;   /* it is watched for */
+	size_t n_line;
+	char line[CONTROL_MAX_LINE];
+};
+
+struct control {
+	struct control_config config;
+	struct control_view view;
+	struct snapshot *now;
+	int epoll_fd, listen_fd;
+	char name[CONTROL_MAX_NAME + 4];
+	char path[LISTEN_MAX_PATH];
+	struct client clients[MAX_CLIENTS];
+};
+
+/* control_open() */
+
+static int try_name(struct control *c, uint32_t number,
+		    struct mr_reason *ret_why)
+{
+	const struct control_options *options = c->config.options;
+	const char *name =
+		options->name != NULL ? options->name : c->config.name;
+	char folder[LISTEN_MAX_PATH];
+	int n, err;
+
+	snprintf(c->name, sizeof(c->name), number > 1 ? "%s-%u" : "%s", name,
+		 number);
+	if (options->path != NULL) {
+		n = snprintf(c->path, sizeof(c->path), "%s", options->path);
+	} else {
+		err = listen_folder(folder, sizeof(folder), ret_why);
+		if (err < 0)
+			return err;
+		n = snprintf(c->path, sizeof(c->path), "%s/%s.sock", folder,
+			     c->name);
+	}
+	if ((size_t)n >= sizeof(c->path)) {
+		snprintf(ret_why->text, sizeof(ret_why->text),
+			 "%.100s...: the path is too long", c->path);
+		return -ENAMETOOLONG;
+	}
+	return listen_unix(c->path, ret_why);
+}
+
+/* The name of the user, or the first free one of the program. */
+static int listen_somewhere(struct control *c, struct mr_reason *ret_why)
+{
+	const struct control_options *options = c->config.options;
+	const bool is_chosen = options->name != NULL || options->path != NULL;
+	struct mr_reason why;
+	int err;
+
+	for (uint32_t i = 1; i <= MAX_NAMES; i++) {
+		err = try_name(c, i, &why);
+		if (err != -EADDRINUSE || is_chosen || !c->config.is_optional)
+			break;
+	}
+	c->listen_fd = err;
+	if (err >= 0)
+		return 0;
+	if (err == -EADDRINUSE && options->path == NULL)
+		snprintf(ret_why->text, sizeof(ret_why->text),
+			 "an instance '%s' is running; give this one another "
+			 "name with --instance",
+			 c->name);
+	else
+		snprintf(ret_why->text, sizeof(ret_why->text),
+			 "control socket: %.*s",
+			 (int)sizeof(ret_why->text) - 20, why.text);
+	return err;
+}
+
+static int watch(const struct control *c, int fd, uint32_t events, uint32_t i,
+		 int how)
+{
+	struct epoll_event event = { .events = events, .data.u32 = i };
+
+	return epoll_ctl(c->epoll_fd, how, fd, &event);
+}
+
+int control_open(const struct control_config *config,
+		 struct control **ret_control, struct mr_reason *ret_why)
+{
+	struct control *c = calloc(1, sizeof(*c));
+	int err;
+
+	*ret_control = NULL;
+	if (c == NULL) {
+		snprintf(ret_why->text, sizeof(ret_why->text),
+			 "control socket: no memory");
+		return -ENOMEM;
+	}
+	c->config = *config;
+	c->listen_fd = -1;
+	for (uint32_t i = 0; i < MAX_CLIENTS; i++)
+		c->clients[i].fd = -1;
+	c->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	err = listen_somewhere(c, ret_why);
+	if (err == 0 &&
+	    (c->epoll_fd < 0 ||
+	     watch(c, c->listen_fd, EPOLLIN, WHAT_LISTEN, EPOLL_CTL_ADD) < 0)) {
+		err = -errno;
+		snprintf(ret_why->text, sizeof(ret_why->text),
+			 "control socket: epoll: %s", strerror(-err));
+	}
+	if (err == 0) {
+		*ret_control = c;
+		return 0;
+	}
+	control_close(c);
+	if (!config->is_optional || config->options->name != NULL ||
+	    config->options->path != NULL)
+		return err;
+	print_error("%s: %s; mrctl cannot reach it", config->program,
+		    ret_why->text);
+	return 0;
+}
+
+static void forget_request(struct client *client)
+{
+	json_decref(client->request.args);
+	free(client->request.state);
+	free(client->request.bytes);
+	client->request = (struct control_request){ 0 };
+	client->verb = NULL;
+}
+
+void control_close(struct control *c)
+{
+	if (c == NULL)
+		return;
+	for (uint32_t i = 0; i < MAX_CLIENTS; i++) {
+		forget_request(&c->clients[i]);
+		if (c->clients[i].fd >= 0)
+			close(c->clients[i].fd);
+	}
+	listen_close(c->path, c->listen_fd);
+	if (c->epoll_fd >= 0)
+		close(c->epoll_fd);
+	snapshot_destroy(c->now);
+	free(c);
+}
+
+bool control_begin(struct control *c, const struct control_view *view)
+{
+	c->view = *view;
+	c->now = snapshot_create(view->plane, view->counters);
+	return c->now != NULL;
+}
+
+int control_fd(const struct control *c)
+{
+	return c->epoll_fd;
+}
+
+const struct control_config *control_config_of(const struct control *c)
+{
+	return &c->config;
+}
+
+const char *control_name(const struct control *c)
+{
+	return c->name;
+}
+
+const struct control_view *control_view_of(const struct control *c)
+{
+	return &c->view;
+}
+
+static uint64_t now_ns(const struct control *c)
+{
+	return mr_ctx_now_ns(c->view.plane->ctx);
+}
+
+const struct snapshot *control_snapshot(struct control *c)
+{
+	snapshot_take(c->now, c->view.plane,
+		      (double)(now_ns(c) - c->view.start_ns) / 1e9,
+		      c->view.app);
+	return c->now;
+}
+
+/* Answers. */
+
+static int add_bytes(const char *bytes, size_t n, void *opaque)
+{
+	struct control_request *r = opaque;
+
+	if (r->n + n > r->n_max) {
+		const size_t n_max = 2 * (r->n + n);
+		char *longer = realloc(r->bytes, n_max);
+
+		if (longer == NULL) {
+			r->is_broken = true;
+			return -1;
+		}
+		r->bytes = longer;
+		r->n_max = n_max;
+	}
+	memcpy(r->bytes + r->n, bytes, n);
+	r->n += n;
+	return 0;
+}
+
+void control_add(struct control_request *r, json_t *line)
+{
+	if (!r->is_gone && !r->is_broken &&
+	    (line == NULL ||
+	     json_dump_callback(line, add_bytes, r,
+				JSON_COMPACT | JSON_REAL_PRECISION(9)) < 0 ||
+	     add_bytes("\n", 1, r) < 0))
+		r->is_broken = true;
+	json_decref(line);
+}
+
+bool control_end(struct control_request *r, json_t *more)
+{
+	json_t *end = json_pack("{s:b}", "end", 1);
+
+	if (more != NULL)
+		json_object_update_new(end, more);
+	control_add(r, end);
+	return true;
+}
+
+bool control_fail(struct control_request *r, const char *format, ...)
+{
+	struct mr_reason why;
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(why.text, sizeof(why.text), format, args);
+	va_end(args);
+	control_add(r, json_pack("{s:o}", "error", json_text(why.text)));
+	return true;
+}
+
+bool control_args(struct control_request *r, const char *format, ...)
+{
+	json_error_t error;
+	va_list args;
+	int err;
+
+	va_start(args, format);
+	err = json_vunpack_ex(r->args, &error, JSON_STRICT, format, args);
+	va_end(args);
+	if (err < 0)
+		control_fail(r, "%s", error.text);
+	return err == 0;
+}
+
+/* Requests. */
+
+const struct control_verb *control_parse(const char *line, size_t n,
+					 const struct control_verb *verbs,
+					 uint32_t n_verbs, json_t **ret_args,
+					 struct mr_reason *ret_why)
+{
+	json_error_t error;
+	json_t *args = json_loadb(line, n, JSON_REJECT_DUPLICATES, &error);
+	const char *verb = NULL;
+	int v = CONTROL_PROTOCOL;
+
+	*ret_args = NULL;
+	if (args == NULL || json_unpack_ex(args, &error, 0, "{s:s, s?i}",
+					   "verb", &verb, "v", &v) < 0)
+		snprintf(ret_why->text, sizeof(ret_why->text),
+			 "a request is a JSON object with a verb: %s",
+			 error.text);
+	else if (v != CONTROL_PROTOCOL)
+		snprintf(ret_why->text, sizeof(ret_why->text),
+			 "protocol %d is not spoken here, but %d", v,
+			 CONTROL_PROTOCOL);
+	else
+		for (uint32_t i = 0; i < n_verbs; i++) {
+			if (strcmp(verb, verbs[i].name) != 0)
+				continue;
+			json_object_del(args, "v");
+			json_object_del(args, "verb");
+			*ret_args = args;
+			return &verbs[i];
+		}
+	if (verb != NULL && v == CONTROL_PROTOCOL)
+		snprintf(ret_why->text, sizeof(ret_why->text),
+			 "unknown verb '%.100s'; hello lists them", verb);
+	json_decref(args);
+	return NULL;
+}
+
+static void begin_answer(struct control *c, struct client *client, size_t n)
+{
+	struct control_request *r = &client->request;
+	struct mr_reason why;
+	json_t *args;
+
+	client->verb = control_parse(client->line, n, control_verbs,
+				     N_CONTROL_VERBS, &args, &why);
+	if (client->verb == NULL)
+		client->verb = control_parse(client->line, n, c->config.verbs,
+					     c->config.n_verbs, &args, &why);
+	r->args = args;
+	if (client->verb == NULL) {
+		control_fail(r, "%s", why.text);
+		return;
+	}
+	r->state = calloc(1, client->verb->n_state + 1);
+	if (r->state == NULL) {
+		r->is_broken = true;
+		client->verb = NULL;
+	}
+}
+
+static void go_on(struct control *c, struct client *client)
+{
+	const struct control_verb *verb = client->verb;
+	const bool is_common =
+		verb >= control_verbs && verb < control_verbs + N_CONTROL_VERBS;
+	struct control_request *r = &client->request;
+
+	if (verb == NULL || r->n >= MAX_PENDING ||
+	    !verb->answer(r, is_common ? c : c->view.app))
+		return;
+	json_decref(r->args);
+	free(r->state);
+	r->args = NULL;
+	r->state = NULL;
+	client->verb = NULL;
+}
+
+/* A verb that has begun ends without it. */
+static void drop_client(struct client *client)
+{
+	if (client->fd >= 0)
+		close(client->fd); /* also removes it from the epoll set */
+	client->fd = -1;
+	client->n_line = 0;
+	client->request.is_gone = true;
+	client->request.n = 0;
+	if (client->verb == NULL)
+		forget_request(client);
+}
+
+/* The last line, if it can be sent at once. */
+static void turn_away(struct client *client, const char *why)
+{
+	if (client->request.n == 0 && client->verb == NULL && client->fd >= 0) {
+		control_fail(&client->request, "%s", why);
+		send(client->fd, client->request.bytes, client->request.n,
+		     MSG_NOSIGNAL | MSG_DONTWAIT);
+	}
+	drop_client(client);
+}
+
+/* False: the connection is broken. */
+static bool send_some(struct control *c, struct client *client)
+{
+	struct control_request *r = &client->request;
+	ssize_t n;
+
+	if (r->n == 0)
+		return true;
+	n = send(client->fd, r->bytes, r->n, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR;
+	client->since_ns = now_ns(c);
+	r->n -= (size_t)n;
+	memmove(r->bytes, r->bytes + n, r->n);
+	return true;
+}
+
+/* One request at most, so that others get their turn. */
+static void take_line(struct control *c, struct client *client)
+{
+	char *end;
+	size_t n;
+
+	if (client->verb != NULL || client->request.n > 0)
+		return;
+	end = memchr(client->line, '\n', client->n_line);
+	if (end == NULL)
+		return;
+	n = (size_t)(end - client->line);
+	client->since_ns = now_ns(c);
+	begin_answer(c, client, n);
+	client->n_line -= n + 1;
+	memmove(client->line, end + 1, client->n_line);
+}
+
+static void serve_client(struct control *c, uint32_t i)
+{
+	struct client *client = &c->clients[i];
+	uint32_t events = 0;
+	bool is_waiting;
+
+	take_line(c, client);
+	go_on(c, client);
+	if (client->request.is_broken)
+		drop_client(client);
+	if (client->fd < 0) {
+		if (client->verb == NULL)
+			forget_request(client);
+		return;
+	}
+	is_waiting = client->verb != NULL && client->request.n == 0;
+	if (!send_some(c, client) ||
+	    now_ns(c) - client->since_ns >= IDLE_S * 1000000000ull) {
+		if (is_waiting)
+			return;
+		turn_away(client, "no request within 60 seconds");
+		return;
+	}
+	if (client->request.n > 0 ||
+	    (client->verb == NULL &&
+	     memchr(client->line, '\n', client->n_line) != NULL) ||
+	    (client->verb != NULL && !is_waiting))
+		events = EPOLLOUT;
+	else if (client->verb == NULL && client->is_at_end)
+		drop_client(client);
+	else if (client->verb == NULL)
+		events = EPOLLIN;
+	if (client->fd >= 0 && events != client->events)
+		watch(c, client->fd, events, i, EPOLL_CTL_MOD);
+	client->events = events;
+}
+
+static void read_client(struct client *client)
+{
+	ssize_t n;
+
+	n = read(client->fd, client->line + client->n_line,
+		 CONTROL_MAX_LINE - client->n_line);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0) {
+		client->is_at_end = true;
+		return;
+	}
+	client->n_line += (size_t)n;
+	if (client->n_line == CONTROL_MAX_LINE &&
+	    memchr(client->line, '\n', client->n_line) == NULL)
+		turn_away(client, "a request has at most 4095 bytes");
+}
+
+/* A free place, or that of the client without progress for longest. */
+static struct client *find_place(struct control *c)
+{
+	struct client *oldest = NULL;
+
+	for (uint32_t i = 0; i < MAX_CLIENTS; i++) {
+		struct client *client = &c->clients[i];
+
+		if (client->fd < 0 && client->verb == NULL)
+			return client;
+		if (client->verb != NULL && client->request.n == 0)
+			continue; /* the program keeps it waiting */
+		if (oldest == NULL || client->since_ns < oldest->since_ns)
+			oldest = client;
+	}
+	if (oldest != NULL)
+		turn_away(oldest, "too many clients; this one was idle for "
+				  "longest");
+	return oldest != NULL && oldest->verb == NULL ? oldest : NULL;
+}
+
+static bool accept_client(struct control *c)
+{
+	const int fd =
+		accept4(c->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct client *client;
+
+	if (fd < 0)
+		return false;
+	client = find_place(c);
+	if (client == NULL) {
+		close(fd);
+		return true;
+	}
+	client->fd = fd;
+	client->is_at_end = false;
+	client->n_line = 0;
+	client->since_ns = now_ns(c);
+	client->events = EPOLLIN;
+	if (watch(c, fd, EPOLLIN, (uint32_t)(client - c->clients),
+		  EPOLL_CTL_ADD) < 0)
+		drop_client(client);
+	return true;
+}
+
+void control_serve(struct control *c)
+{
+	struct epoll_event events[MAX_CLIENTS + 1];
+	const int n = epoll_wait(c->epoll_fd, events, MAX_CLIENTS + 1, 0);
+
+	for (int i = 0; i < n; i++) {
+		const uint32_t what = events[i].data.u32;
+		struct client *client = &c->clients[what];
+
+		if (what == WHAT_LISTEN || client->fd < 0)
+			continue;
+		if (client->events & EPOLLIN)
+			read_client(client);
+		else if (events[i].events & (EPOLLERR | EPOLLHUP))
+			drop_client(client);
+	}
+	for (uint32_t i = 0; i < MAX_ACCEPTED && accept_client(c); i++)
+		;
+	control_advance(c);
+}
+
+void control_advance(struct control *c)
+{
+	for (uint32_t i = 0; i < MAX_CLIENTS; i++)
+		if (c->clients[i].fd >= 0 || c->clients[i].verb != NULL)
+			serve_client(c, i);
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The control socket of an application: what mrctl talks to.
+ *
+ * A stream socket, mode 0600. A request is a line of JSON, an object with
+ * "verb" and the verb's own members; an answer is lines of JSON, of which the
+ * last has "end" or "error". docs/operations.md describes verbs and limits,
+ * control.schema.json the lines.
+ *
+ * The thread that calls run() serves it between its other events and never
+ * waits for a client. Of 32 connections the one that has longest been without
+ * progress gives way to a new one.
+ */
+#ifndef SUPPORT_CONTROL_H
+#define SUPPORT_CONTROL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <jansson.h>
+#include <millrace/millrace.h>
+
+#include "snapshot.h"
+
+enum {
+	CONTROL_PROTOCOL = 1,
+	CONTROL_MAX_LINE = 4096, /* of a request, with its end */
+	CONTROL_MAX_NAME = 32,   /* of an instance */
+};
+
+struct control;
+
+/* A request that is being answered. */
+struct control_request {
+	json_t *args; /* its members, without "v" and "verb" */
+	void *state;  /* n_state bytes of the verb, 0 at first */
+	bool is_gone; /* nobody reads the answer any more */
+	/* Of control.c: what the client has yet to read. */
+	char *bytes;
+	size_t n, n_max;
+	bool is_broken; /* no memory: the connection ends */
+};
+
+/*
+ * Add lines to the answer; true: it is complete, as control_end() or
+ * control_fail() has said. Else it is called again when the client has read
+ * them, or by control_advance(). opaque is run()'s app, or the struct control
+ * for verbs of every application.
+ */
+typedef bool control_answer_fn(struct control_request *request, void *opaque);
+
+struct control_verb {
+	const char *name; /* "nat sessions" */
+	size_t n_state;
+	control_answer_fn *answer;
+};
+
+/* The options of the user: see run.h. */
+struct control_options {
+	const char *name; /* of the instance; NULL: the program's */
+	const char *path; /* NULL: NAME.sock in listen_folder() */
+};
+
+struct control_config {
+	const struct control_options *options;
+	const char *program; /* "mr-nat" */
+	const char *name;    /* unless an option says otherwise */
+	/* The program's own name, if taken, becomes NAME-2, NAME-3...; without
+	 * a socket it warns, and goes on. */
+	bool is_optional;
+	const struct control_verb *verbs;
+	uint32_t n_verbs;
+};
+
+/*
+ * Listen. Requests wait until control_begin(). 0, or -errno with a message;
+ * *ret_control is NULL where it goes on without.
+ */
+int control_open(const struct control_config *config,
+		 struct control **ret_control, struct mr_reason *ret_why);
+/* Removes the socket; NULL is fine. */
+void control_close(struct control *control);
+
+/* What is running, from now on: the plane is open, workers have started. */
+struct control_view {
+	struct dataplane *plane;
+	const struct app_counters *counters;
+	void *app;
+	uint64_t start_ns;
+};
+/* False: no memory. */
+bool control_begin(struct control *control, const struct control_view *view);
+
+/* Readable when there is work: then call control_serve(). */
+int control_fd(const struct control *control);
+void control_serve(struct control *control);
+/* What a verb waited for has come. */
+void control_advance(struct control *control);
+
+/* For verbs: a line of the answer, taken over. */
+void control_add(struct control_request *request, json_t *line);
+/* The last line; more, if not NULL, becomes part of it. Returns true. */
+bool control_end(struct control_request *request, json_t *more);
+bool control_fail(struct control_request *request, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+/* Members of the request, as json_unpack() has them; no others may be there.
+ * False: the answer says so. */
+bool control_args(struct control_request *request, const char *format, ...);
+
+/*
+ * One line of a client: its verb, and *ret_args without it, for the caller.
+ * NULL, with a message. The line need not be terminated.
+ */
+const struct control_verb *control_parse(const char *line, size_t n,
+					 const struct control_verb *verbs,
+					 uint32_t n_verbs, json_t **ret_args,
+					 struct mr_reason *ret_why);
+
+/* control_verbs.c: those of every application; opaque is the control. */
+enum { N_CONTROL_VERBS = 4 };
+extern const struct control_verb control_verbs[N_CONTROL_VERBS];
+
+/* For them. */
+const struct control_config *control_config_of(const struct control *control);
+const char *control_name(const struct control *control);
+const struct control_view *control_view_of(const struct control *control);
+/* Taken now. */
+const struct snapshot *control_snapshot(struct control *control);
+
+#endif

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What every application can be asked. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "control.h"
+#include "json_text.h"
+#include "report.h"
+
+static void add_names(json_t *names, const struct control_verb *verbs,
+		      uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		json_array_append_new(names, json_string(verbs[i].name));
+}
+
+/* Who it is, and what it can be asked. */
+static bool answer_hello(struct control_request *r, void *opaque)
+{
+	const struct control *control = opaque;
+	const struct control_config *config = control_config_of(control);
+	json_t *verbs = json_array();
+
+	if (!control_args(r, "{}")) {
+		json_decref(verbs);
+		return true;
+	}
+	add_names(verbs, control_verbs, N_CONTROL_VERBS);
+	add_names(verbs, config->verbs, config->n_verbs);
+	control_add(r, json_pack("{s:s, s:s, s:s, s:i, s:i, s:o}", "program",
+				 config->program, "version", mr_version(),
+				 "instance", control_name(control), "pid",
+				 (int)getpid(), "v", CONTROL_PROTOCOL, "verbs",
+				 verbs));
+	return control_end(r, NULL);
+}
+
+/* A line of --json. */
+static bool answer_stats(struct control_request *r, void *opaque)
+{
+	if (!control_args(r, "{}"))
+		return true;
+	control_add(r, report_json_object(control_snapshot(opaque)));
+	return control_end(r, NULL);
+}
+
+static const char *const log_names[] = {
+	[MR_LOG_ERROR] = "error",
+	[MR_LOG_WARNING] = "warning",
+	[MR_LOG_INFO] = "info",
+	[MR_LOG_DEBUG] = "debug",
+};
+
+enum { N_LOG_NAMES = sizeof(log_names) / sizeof(log_names[0]) };
+
+/* The words that it was started with. */
+static json_t *command_line(void)
+{
+	json_t *words = json_array();
+	FILE *file = fopen("/proc/self/cmdline", "re");
+	char *word = NULL;
+	size_t n_max = 0;
+
+	while (file != NULL && getdelim(&word, &n_max, '\0', file) > 0)
+		json_array_append_new(words, json_text(word));
+	free(word);
+	if (file != NULL)
+		fclose(file);
+	return words;
+}
+
+static json_t *port_object(const struct mr_port_info *info)
+{
+	return json_pack("{s:o, s:o, s:i, s:i, s:i, s:b}", "port",
+			 json_text(info->name), "mode", json_text(info->mode),
+			 "rx_queues", (int)info->n_rxqs, "tx_queues",
+			 (int)info->n_txqs, "mtu", (int)info->mtu_bytes,
+			 "segments", (int)info->has_sg);
+}
+
+static bool answer_config(struct control_request *r, void *opaque)
+{
+	struct control *control = opaque;
+	const struct control_view *view = control_view_of(control);
+	const struct snapshot *now;
+	json_t *ports, *cores;
+
+	if (!control_args(r, "{}"))
+		return true;
+	now = control_snapshot(control);
+	ports = json_array();
+	cores = json_array();
+	for (uint32_t p = 0; p < now->n_ports; p++)
+		json_array_append_new(ports, port_object(&now->ports[p].info));
+	for (uint32_t w = 0; w < now->n_workers; w++)
+		json_array_append_new(cores,
+				      json_integer(now->workers[w].core));
+	control_add(r, json_pack("{s:o, s:s, s:o, s:o, s:I, s:I}", "command",
+				 command_line(), "log",
+				 log_names[view->plane->log_level], "ports",
+				 ports, "cores", cores, "pool_pages",
+				 (json_int_t)now->pool.n_pages, "page_bytes",
+				 (json_int_t)now->pool.page_bytes));
+	return control_end(r, NULL);
+}
+
+static bool answer_set(struct control_request *r, void *opaque)
+{
+	struct dataplane *plane = control_view_of(opaque)->plane;
+	const char *log;
+
+	if (!control_args(r, "{s:s}", "log", &log))
+		return true;
+	for (uint32_t i = MR_LOG_ERROR; i < N_LOG_NAMES; i++)
+		if (strcmp(log, log_names[i]) == 0) {
+			__atomic_store_n(&plane->log_level, i,
+					 __ATOMIC_RELAXED);
+			return control_end(r, NULL);
+		}
+	return control_fail(
+		r, "log: '%.50s' is not error, warning, info or debug", log);
+}
+
+const struct control_verb control_verbs[N_CONTROL_VERBS] = {
+	{ "hello", 0, answer_hello },
+	{ "stats", 0, answer_stats },
+	{ "config", 0, answer_config },
+	{ "set", 0, answer_set },
+};

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "listen.h"
+
+enum {
+	LOCK_MS = 2000,
+	BACKLOG = 64,
+};
+
+static int fail(const char *where, const char *why, int err,
+		struct mr_reason *ret_why)
+{
+	snprintf(ret_why->text, sizeof(ret_why->text), "%s: %s", where, why);
+	return -err;
+}
+
+static int fail_errno(const char *where, struct mr_reason *ret_why)
+{
+	const int err = errno;
+
+	return fail(where, strerror(err), err, ret_why);
+}
+
+/*
+ * Who replaces a dead socket holds a lock on its folder, else two that start at
+ * once could remove each other's. Returns its fd, or -1 with errno.
+ */
+static int lock_folder(const char *path)
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+	char folder[LISTEN_MAX_PATH];
+	char *slash;
+	int fd;
+
+	snprintf(folder, sizeof(folder), "%s", path);
+	slash = strrchr(folder, '/');
+	if (slash == NULL)
+		snprintf(folder, sizeof(folder), ".");
+	else
+		slash[slash == folder] = '\0';
+	fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	for (uint32_t ms = 0; fd >= 0; ms++) {
+		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+			return fd;
+		if (errno != EWOULDBLOCK || ms == LOCK_MS)
+			break;
+		nanosleep(&pause, NULL);
+	}
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+/* 0: nobody serves it, and it may go. Nothing there is 0 as well. */
+static int is_served(const struct sockaddr_un *addr, struct mr_reason *ret_why)
+{
+	const char *path = addr->sun_path;
+	struct stat stat;
+	int fd, err;
+
+	if (lstat(path, &stat) < 0)
+		return errno == ENOENT ? 0 : fail_errno(path, ret_why);
+	if (!S_ISSOCK(stat.st_mode))
+		return fail(path,
+			    "is not a socket; remove it, or use another "
+			    "path",
+			    EEXIST, ret_why);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return fail_errno(path, ret_why);
+	err = connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) < 0 ?
+		      errno :
+		      0;
+	close(fd);
+	if (err == ECONNREFUSED)
+		return unlink(path) < 0 ? fail_errno(path, ret_why) : 0;
+	if (err == 0 || err == EAGAIN || err == EPROTOTYPE)
+		return fail(path, "another process serves it; use another path",
+			    EADDRINUSE, ret_why);
+	errno = err;
+	return fail_errno(path, ret_why);
+}
+
+int listen_unix(const char *path, struct mr_reason *ret_why)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd = -1, lock_fd, err;
+
+	if (strlen(path) >= sizeof(addr.sun_path))
+		return fail(path, "the path is too long", ENAMETOOLONG,
+			    ret_why);
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
+	lock_fd = lock_folder(path);
+	if (lock_fd < 0)
+		return fail_errno(path, ret_why);
+	err = is_served(&addr, ret_why);
+	if (err == 0) {
+		fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
+			    0);
+		/* bind() gives the file the mode of the socket. */
+		if (fd < 0 || fchmod(fd, 0600) < 0 ||
+		    bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 ||
+		    listen(fd, BACKLOG) < 0)
+			err = fail_errno(path, ret_why);
+	}
+	close(lock_fd);
+	if (err == 0)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return err;
+}
+
+void listen_close(const char *path, int fd)
+{
+	if (fd < 0)
+		return;
+	unlink(path); /* while it is served, nobody replaces it */
+	close(fd);
+}
+
+static int listen_at(const struct addrinfo *at)
+{
+	const int yes = 1;
+	const int fd = socket(at->ai_family,
+			      SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int err;
+
+	if (fd < 0)
+		return -errno;
+	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) == 0 &&
+	    bind(fd, at->ai_addr, at->ai_addrlen) == 0 &&
+	    listen(fd, BACKLOG) == 0)
+		return fd;
+	err = errno;
+	close(fd);
+	return -err;
+}
+
+int listen_tcp(const char *where, struct mr_reason *ret_why)
+{
+	const struct addrinfo hints = { .ai_flags = AI_PASSIVE | AI_NUMERICSERV,
+					.ai_socktype = SOCK_STREAM };
+	const char *colon = strrchr(where, ':');
+	struct addrinfo *found;
+	char host[256];
+	size_t n;
+	int err;
+
+	n = colon != NULL ? (size_t)(colon - where) : 0;
+	if (n == 0 || n >= sizeof(host) || colon[1] == '\0')
+		return fail(where,
+			    "is not ADDRESS:PORT, such as 127.0.0.1:9100 or "
+			    "[::1]:9100",
+			    EINVAL, ret_why);
+	snprintf(host, sizeof(host), "%.*s", (int)n, where);
+	if (host[0] == '[' && host[n - 1] == ']') {
+		memmove(host, host + 1, n - 2);
+		host[n - 2] = '\0';
+	}
+	err = getaddrinfo(host, colon + 1, &hints, &found);
+	if (err != 0)
+		return fail(where, gai_strerror(err), EINVAL, ret_why);
+	err = listen_at(found);
+	freeaddrinfo(found);
+	if (err >= 0)
+		return err;
+	if (err == -EADDRINUSE)
+		return fail(where,
+			    "another program uses this port; choose "
+			    "another, or end that program",
+			    EADDRINUSE, ret_why);
+	errno = -err;
+	return fail_errno(where, ret_why);
+}
+
+int listen_folder(char *ret_path, size_t n_bytes, struct mr_reason *ret_why)
+{
+	const char *runtime = getenv("RUNTIME_DIRECTORY");
+	const char *users = getenv("XDG_RUNTIME_DIR");
+	const uid_t uid = geteuid();
+	struct stat found;
+	int n;
+
+	if (runtime != NULL)
+		n = snprintf(ret_path, n_bytes, "%.*s",
+			     (int)strcspn(runtime, ":"), runtime);
+	else if (uid == 0)
+		n = snprintf(ret_path, n_bytes, "/run/millrace");
+	else if (users != NULL)
+		n = snprintf(ret_path, n_bytes, "%s/millrace", users);
+	else
+		n = snprintf(ret_path, n_bytes, "/tmp/millrace-%u", uid);
+	if (n < 0 || (size_t)n >= n_bytes)
+		return fail(runtime != NULL ? runtime : users,
+			    "the path is too long", ENAMETOOLONG, ret_why);
+	if (mkdir(ret_path, uid == 0 ? 0755 : 0700) < 0 && errno != EEXIST)
+		return fail_errno(ret_path, ret_why);
+	/* Anybody can make a folder in /tmp first. */
+	if (runtime == NULL &&
+	    (lstat(ret_path, &found) < 0 || !S_ISDIR(found.st_mode) ||
+	     (found.st_uid != uid && uid != 0)))
+		return fail(ret_path, "belongs to somebody else; use --control",
+			    EPERM, ret_why);
+	return 0;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sockets on which an application is asked. */
+#ifndef SUPPORT_LISTEN_H
+#define SUPPORT_LISTEN_H
+
+#include <stddef.h>
+
+#include <millrace/millrace.h>
+
+enum { LISTEN_MAX_PATH = 108 }; /* of sun_path */
+
+/*
+ * Listen at a path that only the process's owner may use, mode 0600. A socket
+ * that nobody serves any more is replaced; what another process serves, or is
+ * no socket, never is. Returns a non-blocking fd, or -errno with a message:
+ * -EADDRINUSE if another process serves it.
+ */
+int listen_unix(const char *path, struct mr_reason *ret_why);
+
+/* Remove the path, and close; -1 is fine. */
+void listen_close(const char *path, int fd);
+
+/* "127.0.0.1:9100", "[::]:9100", "localhost:9100". The same. */
+int listen_tcp(const char *where, struct mr_reason *ret_why);
+
+/*
+ * The folder of control sockets: RUNTIME_DIRECTORY (systemd sets it); else
+ * /run/millrace, or without root a folder of the user. Creates it. 0, or -errno
+ * with a message.
+ */
+int listen_folder(char *ret_path, size_t n_bytes, struct mr_reason *ret_why);
+
+#endif
