@@ -9,6 +9,9 @@ The table of options is the program's; --help prints it. In PAGE.in, a line
 program where it names none, that no list before it has. What follows a line
 .\" --name before it is added to that option and goes on from its help. **Text**
 is bold, *text* italic.
+
+A program with an option --names prints with "list --names" what else may stand
+for a word; completion asks it.
 """
 
 import re
@@ -82,9 +85,18 @@ def man(path: str, page: str) -> str:
     return text
 
 
+def asks(options: list[Option]) -> bool:
+    """Whether the program knows names of its own."""
+    return any(option.name == "names" for option in options)
+
+
 def bash(program: str, options: list[Option], verbs: list[str]) -> str:
     """Words, or files."""
     words = [word for option in options for word in option.spellings()]
+    if asks(options):
+        return (f"_{program}() {{\n    mapfile -t COMPREPLY < <(compgen -W \"{' '.join(verbs + words)}"
+                f" $({program} list --names 2>/dev/null)\" -- \"$2\")\n}}\n"
+                f"complete -o default -F _{program} {program}\n")
     return f"complete -o default -W '{' '.join(verbs + words)}' {program}\n"
 
 
@@ -97,13 +109,20 @@ def zsh(program: str, options: list[Option], verbs: list[str]) -> str:
         value = f":{option.value}:_files" if option.value else ""
         spelled = "{" + ",".join(names) + "}" if len(names) > 1 else names[0]
         lines.append(f"  {spelled}'[{text}]{value}' \\")
-    return "\n".join([*lines, f"  '*:word:({' '.join(verbs)})'\n"])
+    words = f"'*:word:({' '.join(verbs)})'"
+    if asks(options):
+        words = (f"'*:word:{{_values word {' '.join(verbs)} "
+                 f"$({program} list --names 2>/dev/null)}}'")
+    return "\n".join([*lines, f"  {words}\n"])
 
 
 def fish(program: str, options: list[Option], verbs: list[str]) -> str:
     """The same."""
     lines = [f"complete -c {program} -n __fish_use_subcommand -a '{verb}'"
              for verb in verbs]
+    if asks(options):
+        lines.append(f"complete -c {program} -n __fish_use_subcommand"
+                     f" -a '({program} list --names 2>/dev/null)'")
     for option in options:
         letter = f" -s {option.letter}" if option.letter else ""
         value = " -r" if option.value else ""
@@ -121,7 +140,8 @@ def main() -> None:
         return
     program, text = Path(path).name, help_of(path)
     usage = text.partition("\n\n")[0]
-    verbs = re.findall(rf"{program} (?:\[options\] )?\[?(?!options)([a-z]+)\b", usage)
+    verbs = list(dict.fromkeys(re.findall(
+        rf"{program} (?:\[options\] )?(?:\[[A-Z]+\] )?\[?(?!options)([a-z]\w*)\b", usage)))
     print({"bash": bash, "zsh": zsh, "fish": fish}[form](
         program, options_of(text), verbs), end="")
 

@@ -170,6 +170,11 @@ uint32_t fdb_n_places(const struct fdb *fdb)
 	return (fdb->bucket_mask + 1) * WAYS;
 }
 
+uint32_t fdb_seen_s(const struct fdb *fdb, uint32_t place)
+{
+	return __atomic_load_n(&fdb->seen_s[place], __ATOMIC_RELAXED);
+}
+
 static void forget(struct fdb *fdb, uint32_t place, uint64_t word)
 {
 	if (!replace(fdb, place, word, 0))
@@ -182,8 +187,7 @@ void fdb_age(struct fdb *fdb, uint32_t now_s)
 {
 	for (uint32_t i = 0; i < fdb_n_places(fdb); i++) {
 		const uint64_t word = word_at(fdb, i);
-		const uint32_t seen_s =
-			__atomic_load_n(&fdb->seen_s[i], __ATOMIC_RELAXED);
+		const uint32_t seen_s = fdb_seen_s(fdb, i);
 
 		/* Signed: a worker may have read the clock after us. */
 		if (word != 0 &&

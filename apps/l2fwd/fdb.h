@@ -63,6 +63,8 @@ typedef void fdb_moved_fn(void *opaque, uint32_t place, uint32_t port);
 void fdb_watch(struct fdb *fdb, fdb_moved_fn *moved, void *opaque);
 uint32_t fdb_n_places(const struct fdb *fdb);
 uint64_t fdb_word(const struct fdb *fdb, uint32_t place);
+/* When what is in that place was seen. */
+uint32_t fdb_seen_s(const struct fdb *fdb, uint32_t place);
 /* What is in that place was seen elsewhere than by fdb_learn(). */
 void fdb_refresh(struct fdb *fdb, uint32_t place, uint32_t now_s);
 

@@ -8,6 +8,7 @@
 
 #include "session.h"
 #include "support/text.h"
+#include "verbs.h"
 
 static int complain(const char *text)
 {
@@ -22,7 +23,8 @@ static bool end(void *app)
 	return true;
 }
 
-static int forward(struct session *session, int signal_fd)
+static int forward(struct session *session, struct control *control,
+		   int signal_fd)
 {
 	const struct options *options = session->options;
 	const struct run_fd fds[] = {
@@ -32,6 +34,7 @@ static int forward(struct session *session, int signal_fd)
 	};
 	const struct run_config config = {
 		.plane = &session->plane,
+		.control = control,
 		.counters = session_counters(session),
 		.options = options->run,
 		.signal_fd = signal_fd,
@@ -51,6 +54,14 @@ static int forward(struct session *session, int signal_fd)
 
 int main(int argc, char **argv)
 {
+	struct control_config at = {
+		.program = "mr-l2fwd",
+		.name = "l2fwd",
+		.is_optional = true,
+		.verbs = l2fwd_verbs,
+		.n_verbs = N_L2FWD_VERBS,
+	};
+	struct control *control;
 	struct session session;
 	struct options options;
 	struct mr_reason error;
@@ -65,16 +76,22 @@ int main(int argc, char **argv)
 	default:
 		break;
 	}
+	at.options = &options.run.control;
+	if (control_open(&at, &control, &error) < 0)
+		return complain(error.text);
 	signal_fd = signals_open();
-	if (signal_fd < 0)
+	if (signal_fd < 0) {
+		control_close(control);
 		return complain("no signalfd");
-	status = session_open(&session, &options, &error);
-	if (status != 0) {
-		complain(error.text);
-		return status;
 	}
-	status = forward(&session, signal_fd);
-	session_close(&session);
+	status = session_open(&session, &options, &error);
+	if (status == 0) {
+		status = forward(&session, control, signal_fd);
+		session_close(&session);
+	} else {
+		complain(error.text);
+	}
+	control_close(control);
 	close(signal_fd);
 	return status;
 }

@@ -7,8 +7,8 @@
 #include "support/signals.h"
 
 #include "control/app.h"
-#include "control/control.h"
 #include "control/keep.h"
+#include "control/verbs.h"
 #include "support/text.h"
 
 static int complain(const char *text)
@@ -25,12 +25,15 @@ static void advise(const struct nat_config *config)
 		print_error("mr-nat: note: %s", advice.text);
 }
 
-static int translate(struct app *app, int signal_fd, struct mr_reason *error)
+static int translate(struct app *app, int signal_fd)
 {
-	struct nat_control *control;
-	struct run_fd fds[2] = { { .ready = nat_control_ready },
-				 { .ready = nat_offload_ready } };
-	struct run_config config = {
+	const struct run_fd fds[2] = {
+		{ app->answered_fd, nat_answers_ready },
+		{ app->rules != NULL ? mr_rules_fd(app->rules) : -1,
+		  nat_offload_ready },
+	};
+	const struct run_config config = {
+		.control = app->control,
 		.plane = &app->plane,
 		.counters = app_counters(app),
 		.options = app->options->run,
@@ -46,27 +49,26 @@ static int translate(struct app *app, int signal_fd, struct mr_reason *error)
 		.fds = fds,
 		.n_fds = 2,
 	};
-	int status;
 
-	if (nat_control_create(app, app->options->instance, &control, error) <
-	    0)
-		return complain(error->text);
-	app->control = control;
-	fds[0].fd = nat_control_fd(control);
-	fds[1].fd = app->rules != NULL ? mr_rules_fd(app->rules) : -1;
 	if (!app->options->run.is_quiet)
 		app_print_steering(app);
-	status = run(&config);
-	nat_control_destroy(control);
-	return status;
+	return run(&config);
 }
 
 static int serve(const struct options *options)
 {
+	const struct control_config at = {
+		.options = &options->run.control,
+		.program = "mr-nat",
+		.name = "nat",
+		.verbs = nat_verbs,
+		.n_verbs = N_NAT_VERBS,
+	};
 	struct nat_config config;
+	struct control *control;
 	struct mr_reason error;
 	struct app app;
-	int lock_fd, signal_fd, status;
+	int signal_fd, status;
 
 	status = options_config(options, &config, &error);
 	if (status != 0) {
@@ -83,23 +85,25 @@ static int serve(const struct options *options)
 		return fflush(stdout) == 0 ? 0 : complain("cannot write");
 	}
 	/* First, or a port in use would hide the reason. */
-	lock_fd = nat_control_lock(options->instance, &error);
-	if (lock_fd < 0) {
+	if (control_open(&at, &control, &error) < 0) {
 		nat_config_free(&config);
 		return complain(error.text);
 	}
 	signal_fd = signals_open();
-	if (signal_fd < 0)
+	if (signal_fd < 0) {
+		control_close(control);
 		return complain("no signalfd");
+	}
 	status = app_open(&app, options, &config, &error);
 	if (status != 0) {
 		complain(error.text);
-		return status;
+	} else {
+		app.control = control;
+		status = translate(&app, signal_fd);
+		app_close(&app);
 	}
-	status = translate(&app, signal_fd, &error);
-	app_close(&app);
+	control_close(control);
 	close(signal_fd);
-	close(lock_fd);
 	return status;
 }
 

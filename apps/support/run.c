@@ -19,6 +19,7 @@ enum {
 	REPORT_MS = 1000,
 	MAX_WAIT_MS = 100, /* also how often link events are checked */
 	STDOUT_MS = 5000,  /* for the rest of the output at the end */
+	N_SERVED = 1,      /* fds of those who ask: the control socket */
 };
 
 /*
@@ -219,14 +220,18 @@ static bool wait_for_event(struct running *run, uint64_t until_ms)
 {
 	const struct run_config *config = run->config;
 	const uint32_t n_ports = run->plane->n_ports;
-	struct pollfd fds[1 + MAX_RUN_FDS + MAX_PORTS];
-	struct pollfd *own = fds + 1, *ports = own + config->n_fds;
+	struct pollfd fds[1 + N_SERVED + MAX_RUN_FDS + MAX_PORTS];
+	struct pollfd *own = fds + 1 + N_SERVED, *ports = own + config->n_fds;
 	const uint64_t now = now_ms(run);
 	uint64_t wait_ms = until_ms > now ? until_ms - now : 0;
 
 	if (wait_ms > MAX_WAIT_MS)
 		wait_ms = MAX_WAIT_MS;
 	fds[0] = (struct pollfd){ .fd = config->signal_fd, .events = POLLIN };
+	fds[1] = (struct pollfd){ .fd = config->control != NULL ?
+						control_fd(config->control) :
+						-1,
+				  .events = POLLIN };
 	for (uint32_t i = 0; i < config->n_fds; i++)
 		own[i] = (struct pollfd){ .fd = config->fds[i].fd,
 					  .events = POLLIN };
@@ -234,9 +239,12 @@ static bool wait_for_event(struct running *run, uint64_t until_ms)
 		ports[p] =
 			(struct pollfd){ .fd = mr_port_fd(run->plane->ports[p]),
 					 .events = POLLIN };
-	if (poll(fds, 1 + config->n_fds + n_ports, (int)wait_ms) < 0 &&
+	if (poll(fds, 1 + N_SERVED + config->n_fds + n_ports, (int)wait_ms) <
+		    0 &&
 	    errno != EINTR)
 		return true;
+	if (fds[1].revents != 0)
+		control_serve(config->control);
 	for (uint32_t i = 0; i < config->n_fds; i++)
 		if (own[i].revents != 0 && config->fds[i].ready(config->app))
 			return true;
@@ -268,6 +276,8 @@ static void forward_until_told(struct running *run)
 			show(run);
 			if (run->config->each_second != NULL)
 				run->config->each_second(run->config->app);
+			if (run->config->control != NULL)
+				control_advance(run->config->control);
 			/* After a stall, print one line, not one per second. */
 			next_ms = now - now % REPORT_MS + REPORT_MS;
 			continue;
@@ -376,6 +386,9 @@ static int finish(struct running *run)
 static int forward(struct running *run)
 {
 	const struct run_config *config = run->config;
+	struct control_view view = { .plane = run->plane,
+				     .counters = config->counters,
+				     .app = config->app };
 	struct mr_reason why;
 
 	if (run->next == NULL || run->display.now == NULL ||
@@ -386,7 +399,9 @@ static int forward(struct running *run)
 	unblock_stderr();
 	if (!config->options.is_quiet)
 		dataplane_print_map(run->plane);
-	run->start_ns = mr_ctx_now_ns(run->plane->ctx);
+	run->start_ns = view.start_ns = mr_ctx_now_ns(run->plane->ctx);
+	if (config->control != NULL && !control_begin(config->control, &view))
+		return complain(run, "no memory for the control socket");
 	if (mr_workers_start(run->plane->workers, config->work, config->workers,
 			     &why) < 0)
 		return complain(run, why.text);

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "control.h"
 #include "dataplane.h"
 #include "report.h"
 #include "snapshot.h"
@@ -35,11 +36,13 @@ struct run_options {
 	uint32_t n_verbose;     /* number of -v options */
 	uint64_t duration_ms;   /* 0: unlimited */
 	bool is_ending_on_loss; /* on loss of a port's link or device */
+	struct control_options control;
 };
 
 /* NULL or 0: absent. */
 struct run_config {
 	struct dataplane *plane;
+	struct control *control; /* opened before; the caller's */
 	const struct app_counters *counters;
 	struct run_options options;
 	int signal_fd;      /* from signals_open() */
@@ -80,10 +83,15 @@ enum {
 	OPTION_VERBOSE = 'v',
 	OPTION_CSV = OPTION_LONG + 100,
 	OPTION_EXIT_ON_PORT_LOSS = OPTION_LONG + 120,
+	OPTION_CONTROL,
+	OPTION_INSTANCE,
 };
 
-/* Those of every application, with the same help. */
-enum { N_RUN_OPTION_ROWS = 11 };
+/*
+ * Those of every application, with the same help. The first ones are of
+ * applications with a control socket.
+ */
+enum { N_CONTROL_OPTION_ROWS = 2, N_RUN_OPTION_ROWS = 13 };
 extern const struct option_row run_option_rows[N_RUN_OPTION_ROWS];
 
 /* Handle one of them, or of the data plane's. */

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Options of every application with a data plane. */
+#include <string.h>
+
 #include "run.h"
 
 const struct option_row run_option_rows[N_RUN_OPTION_ROWS] = {
+	{ "instance", OPTION_INSTANCE, "NAME",
+	  "name of the instance, for mrctl" },
+	{ "control", OPTION_CONTROL, "PATH",
+	  "control socket (default /run/millrace/NAME.sock)" },
 	{ "queues", OPTION_QUEUES, "N",
 	  "queues per port (default: the port's own)" },
 	{ "ring", OPTION_RING, "N",
@@ -25,12 +31,32 @@ const struct option_row run_option_rows[N_RUN_OPTION_ROWS] = {
 	{ "version", OPTION_VERSION, NULL, "print the version" },
 };
 
+/* It becomes part of a file name. */
+static bool is_name(const char *text)
+{
+	return text[0] != '\0' && strlen(text) <= CONTROL_MAX_NAME &&
+	       strspn(text,
+		      "abcdefghijklmnopqrstuvwxyz"
+		      "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") == strlen(text);
+}
+
 enum parse_result run_take_option(const struct option_row *row, const char *arg,
 				  struct run_options *run,
 				  struct dataplane_config *plane,
 				  struct mr_reason *ret_error)
 {
 	switch (row->id) {
+	case OPTION_INSTANCE:
+		run->control.name = arg;
+		if (is_name(arg))
+			return PARSE_RUN;
+		return parse_wrong(ret_error,
+				   "--instance: '%s' is not 1 to 32 letters, "
+				   "digits, - or _",
+				   arg);
+	case OPTION_CONTROL:
+		run->control.path = arg;
+		return PARSE_RUN;
 	case OPTION_DURATION:
 		return parse_seconds(row->name, arg, &run->duration_ms,
 				     ret_error);

@@ -112,8 +112,8 @@ def test_a_command_is_carried_out_after_its_sender_has_gone(lab, house):
     wait_until("they are there", lambda: len(translator.sessions()) > 64)
     translator.process.send_signal(signal.SIGSTOP)
     with socket.socket(socket.AF_UNIX) as client:
-        client.connect(str(lab.tmp_path / "nat-nat.sock"))
-        client.sendall(b"clear all\n")
+        client.connect(str(lab.tmp_path / "nat.sock"))
+        client.sendall(b'{"verb":"nat clear","filter":"all"}\n')
     translator.process.send_signal(signal.SIGCONT)
     wait_until("they are gone", lambda: translator.sessions() == [])
     translator.stop()
@@ -127,7 +127,7 @@ def test_a_second_instance_needs_a_name(lab, house):
     assert "an instance 'nat' is running" in other.err.text()
     assert translator.sessions() == []  # its socket is still there
     translator.stop()
-    assert not list(lab.tmp_path.glob("nat-*.sock"))
+    assert not list(lab.tmp_path.glob("*.sock"))
     assert "no instance of this name is running" in translator.ask(
         "stats", check=False)
 

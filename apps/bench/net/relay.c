@@ -57,8 +57,8 @@ int relay_options_main(const struct relay_command *command, int argc,
 		.rows = rows,
 		.n_rows = command->n_rows + N_SHARED,
 		.take = take,
-		.shared_rows = run_option_rows,
-		.n_shared_rows = N_RUN_OPTION_ROWS,
+		.shared_rows = run_option_rows + N_CONTROL_OPTION_ROWS,
+		.n_shared_rows = N_RUN_OPTION_ROWS - N_CONTROL_OPTION_ROWS,
 	};
 	struct mr_reason why;
 

@@ -9,11 +9,11 @@
 
 #include "app.h"
 #include "config/addrs.h"
-#include "control.h"
 #include "host.h"
 #include "keep.h"
 #include "support/background.h"
 #include "support/text.h"
+#include "verbs.h"
 
 enum {
 	STEER_ENTRIES = 1024, /* of each ring between workers */
@@ -347,8 +347,7 @@ void app_each_second(void *opaque)
 	follow_mtus(app);
 	nat_offload_follow(app);
 	start_log_write(app);
-	nat_control_ready(app);
-	nat_control_drop_idle(app->control);
+	nat_answers_ready(app);
 }
 
 static void refuse(struct app *app, const char *why)

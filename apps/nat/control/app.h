@@ -3,6 +3,7 @@
 #ifndef NAT_APP_H
 #define NAT_APP_H
 
+#include "support/control.h"
 #include "support/dataplane.h"
 #include "support/snapshot.h"
 
@@ -30,8 +31,8 @@ struct app {
 	uint32_t n_id_owners; /* workers, and rx queues of rules; 0: workers */
 	struct nat_worker *workers; /* by index */
 	uint32_t n_workers;
-	int answered_fd;             /* readable after a request was answered */
-	struct nat_control *control; /* from main(), for its events */
+	int answered_fd;         /* readable after a request was answered */
+	struct control *control; /* from main(), for its events */
 	uint32_t n_reloads, n_refused; /* configurations */
 };
 

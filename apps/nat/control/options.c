@@ -11,7 +11,6 @@ enum {
 	ID_INSIDE,
 	ID_OUTSIDE,
 	ID_CHECK,
-	ID_INSTANCE,
 	ID_NOW,
 	ID_OFFLOAD,
 };
@@ -22,8 +21,6 @@ static const struct option_row rows[] = {
 	  "without a file: the subscribers' side" },
 	{ "outside", ID_OUTSIDE, "SIDE", "without a file: the external side" },
 	{ "check", ID_CHECK, NULL, "check the configuration and exit" },
-	{ "instance", ID_INSTANCE, "NAME",
-	  "name of the instance (default nat)" },
 	{ "now", ID_NOW, NULL, "clear: also release ports in hold-down" },
 	{ "sessions", OPTION_OLD, NULL, "mr-nat sessions" },
 	{ "stats", OPTION_OLD, NULL, "mr-nat stats" },
@@ -164,9 +161,6 @@ static enum parse_result take(const struct option_row *row, const char *arg,
 		return PARSE_RUN;
 	case ID_OFFLOAD:
 		return offload_take(row, arg, &o->offload, error);
-	case ID_INSTANCE:
-		o->instance = arg;
-		return PARSE_RUN;
 	case OPTION_CORES: /* up to 0.1, -c was the configuration file */
 		r = run_take_option(row, arg, &o->run, &o->plane, error);
 		return r == PARSE_WRONG && strspn(arg, "0123456789,-") == 0 ?
@@ -215,26 +209,12 @@ static enum parse_result take_words(int n, char **words, struct options *o,
 			   words[0]);
 }
 
-/* It becomes part of a file name. */
-static bool is_name(const char *text)
-{
-	return text[0] != '\0' && strlen(text) <= 32 &&
-	       strspn(text,
-		      "abcdefghijklmnopqrstuvwxyz"
-		      "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") == strlen(text);
-}
-
 static enum parse_result check_together(struct options *o,
 					struct mr_reason *error)
 {
 	const bool has_sides =
 		o->has_side[NAT_INSIDE] || o->has_side[NAT_OUTSIDE];
 
-	if (!is_name(o->instance))
-		return parse_wrong(error,
-				   "--instance: '%s' is not 1 to 32 letters, "
-				   "digits, - or _",
-				   o->instance);
 	if (o->is_now && o->command != NAT_CLEAR)
 		return parse_wrong(error, "--now goes with clear");
 	if (o->command >= NAT_SESSIONS)
@@ -272,7 +252,6 @@ enum parse_result options_parse(int argc, char **argv, struct options *options,
 			   .n_ports = NAT_SIDES,
 			   .burst = MR_BURST_MAX,
 			   .page_bytes = 4096 },
-		.instance = "nat",
 	};
 	result = option_table_parse(&table, argc, argv, options, &first,
 				    ret_error);

@@ -28,7 +28,6 @@ struct options {
 	const char *config_path; /* NULL: the sides are below */
 	struct nat_config sides; /* from --inside and --outside */
 	bool has_side[NAT_SIDES];
-	const char *instance;
 	const char *filter; /* NULL: none */
 	bool is_now;        /* clear also empties hold-down */
 	enum offload_choice offload;

@@ -31,14 +31,17 @@ enum nat_request_state {
 	NAT_REQUEST_ANSWERED /* by the worker; FREE once that has been read */
 };
 
+struct nat_ask; /* verbs.c */
+
 struct nat_request {
 	uint32_t state;  /* atomic: enum nat_request_state */
 	int answered_fd; /* an eventfd of the main thread */
 	enum nat_question question;
 	struct nat_filter filter;
 	const struct nat_config *config;
-	uint64_t cursor; /* of nat_maps_list() */
-	bool is_now;     /* clear: also release ports from hold-down */
+	uint64_t cursor;     /* of nat_maps_list() */
+	bool is_now;         /* clear: also release ports from hold-down */
+	struct nat_ask *ask; /* whose list or clear it is */
 	/* The answer. */
 	bool is_end; /* of the list */
 	int err;

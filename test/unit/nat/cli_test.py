@@ -187,8 +187,7 @@ class Run(unittest.TestCase):
         process.send_signal(sig)
         out, err = process.communicate(timeout=LIMIT_S)
         self.assertEqual(process.returncode, 0, err)
-        self.assertEqual([p.name for p in Path(self.folder.name).iterdir()],
-                         ["nat-nat.sock.lock"])
+        self.assertEqual(list(Path(self.folder.name).iterdir()), [])
         return out, err
 
     def n_reloads(self):
@@ -270,25 +269,19 @@ class Run(unittest.TestCase):
         final = json.loads(out.splitlines()[-1])["operation"]
         self.assertEqual((final["reloads"], final["reloads_refused"]), (1, 1))
 
-    def test_idle_clients_do_not_lock_the_operator_out(self):
+    def test_a_thousand_idle_clients_do_not_lock_the_operator_out(self):
         process = self.start("--quiet")
-        idle = [socket.socket(socket.AF_UNIX) for _ in range(8)]
+        idle = []
+        for i in range(1000):
+            idle.append(socket.socket(socket.AF_UNIX))
+            idle[-1].connect(str(Path(self.folder.name) / "nat.sock"))
+            if i % 3 == 0:
+                idle[-1].send(b"half a line, or \0 garbage")
+            if i % 200 == 0:
+                self.assertEqual(run("stats", env=self.environment)[0], 0)
+        self.assertEqual(run("sessions", env=self.environment)[0], 0)
+        self.assertIn(b"too many clients", idle[0].recv(200))
         for client in idle:
-            client.connect(str(Path(self.folder.name) / "nat-nat.sock"))
-        began_s = time.monotonic()
-        # The answer comes before the question, or after it.
-        for _ in range(20):
-            status, _, err = run("stats", env=self.environment)
-            if time.monotonic() - began_s > 4:
-                break  # they may be gone
-            self.assertEqual(status, 1)
-            self.assertIn("too many clients; idle ones", err)
-        end_s = time.monotonic() + LIMIT_S
-        while run("stats", env=self.environment)[0] != 0:
-            self.assertLess(time.monotonic(), end_s)
-            time.sleep(0.1)
-        for client in idle:
-            self.assertIn(b"no request within", client.recv(200))
             client.close()
         self.finish(process)
 
@@ -310,14 +303,6 @@ class Run(unittest.TestCase):
         os.unlink(f"{state}.new")
         process.kill()
         process.communicate(timeout=LIMIT_S)
-
-    def test_the_file_of_the_lock_stays(self):
-        """Else two that start at once could have a lock each."""
-        inodes = set()
-        for _ in range(2):
-            self.finish(self.start("--quiet"))
-            inodes.add(next(Path(self.folder.name).iterdir()).stat().st_ino)
-        self.assertEqual(len(inodes), 1)
 
     def test_a_socket_that_was_left_behind_is_no_hindrance(self):
         process = self.start("--quiet")

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The command line of mrctl."""
+
+import json
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from mr_ctl import show, watch
+from mr_ctl.client import Connection, Object, Refused, connect, running
+from mr_support import program
+from mr_support.options import Option, Wrong, parse
+from mr_support.text import print_error
+
+USAGE = f"""\
+usage: mrctl [options] list
+       mrctl [options] [INSTANCE] show WHAT
+       mrctl [options] [INSTANCE] watch
+       mrctl [options] [INSTANCE] set log LEVEL
+       mrctl [options] [INSTANCE] nat sessions [FILTER]
+       mrctl [options] [INSTANCE] nat clear FILTER|all
+       mrctl [options] [INSTANCE] l2 fdb
+Ask a running mr-l2fwd or mr-nat. INSTANCE can be left out if only one
+runs. WHAT is {", ".join(show.SECTIONS)}.
+"""
+OPTIONS = [
+    Option("control", "PATH", "the instance's control socket, instead of its name"),
+    Option("json", "", "JSON, an object per line", letter="j"),
+    Option("names", "", "list: only the names of the instances"),
+    Option("now", "", "nat clear: also release ports in hold-down"),
+    Option("interval", "S", "watch: seconds between updates (default 1)"),
+    Option("count", "N", "watch: end after N updates"),
+    Option("sort", "BY", "watch: ports by name, rx, tx or drops"),
+]
+Given = dict[str, list[str]]
+
+
+def print_json(objects: list[Any]) -> None:
+    for one in objects:
+        print(json.dumps(one, separators=(",", ":"), ensure_ascii=False))
+
+
+def _show(connection: Connection, given: Given, words: list[str]) -> int:
+    """One section of the statistics, or the configuration."""
+    what = words[0] if words else "stats"
+    if what not in show.SECTIONS:
+        raise Wrong(f"show: '{what}' is not one of: {', '.join(show.SECTIONS)}")
+    found = connection.ask_one("config" if what == "config" else "stats")
+    if what == "stats":
+        found |= show.sums(found)
+    print_it, member = show.SECTIONS[what]
+    if "json" not in given:
+        print_it(found)
+    elif what == "drops":
+        print_json(
+            [
+                {"where": where, "reason": reason, "frames": n}
+                for (where, reason), n in show.drops(found).items()
+            ]
+        )
+    else:
+        part = found[member] if member else found
+        print_json(part if isinstance(part, list) else [part])
+    return 0
+
+
+def _set(connection: Connection, given: Given, words: list[str]) -> int:
+    del given
+    list(connection.ask("set", **{words[0]: words[1]}))
+    return 0
+
+
+def _sessions(connection: Connection, given: Given, words: list[str]) -> int:
+    args = {"filter": words[0]} if words else {}
+    *sessions, _ = connection.ask("nat sessions", **args)
+    if "json" in given:
+        print_json(sessions)
+    else:
+        show.print_sessions(sessions)
+    return 0
+
+
+def _clear(connection: Connection, given: Given, words: list[str]) -> int:
+    end = list(connection.ask("nat clear", filter=words[0], now="now" in given))[-1]
+    if "json" in given:
+        print_json([end])
+    else:
+        print(f"{end['cleared']} ended")
+    if not end.get("saved", True):
+        print_error(
+            "mrctl: the state file could not be written: after a crash these sessions may return"
+        )
+    return 0
+
+
+def _fdb(connection: Connection, given: Given, words: list[str]) -> int:
+    del words
+    *entries, _ = connection.ask("l2 fdb")
+    if "json" in given:
+        print_json(entries)
+    else:
+        show.print_fdb(entries)
+    return 0
+
+
+def _watch(connection: Connection, given: Given, words: list[str]) -> int:
+    del words
+    return watch.run(
+        connection,
+        watch.Wanted(
+            interval_s=_number(given, "interval", 1.0),
+            n_updates=int(_number(given, "count", 0)),
+            is_json="json" in given,
+            sort=given.get("sort", ["name"])[-1],
+        ),
+    )
+
+
+def _number(given: Given, name: str, default: float) -> float:
+    text = given.get(name, [str(default)])[-1]
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1
+    if not 0.1 <= value <= 1e6 and name in given:
+        raise Wrong(f"--{name}: '{text}' is not a number from 0.1 to 1000000")
+    return value
+
+
+class Verb(NamedTuple):
+    """How many words follow it, and the options that it has."""
+
+    run: Callable[[Connection, Given, list[str]], int]
+    n_least: int = 0
+    n_most: int = 0
+    lacks: str = ""
+    options: tuple[str, ...] = ("json",)
+
+
+VERBS = {
+    ("show",): Verb(_show, 0, 1),
+    ("watch",): Verb(_watch, options=("json", "interval", "count", "sort")),
+    ("set",): Verb(_set, 2, 2, "what, and to which value? mrctl set log debug", ()),
+    ("nat", "sessions"): Verb(_sessions, 0, 1),
+    ("nat", "clear"): Verb(_clear, 1, 1, "which sessions? Give a filter, or all", ("json", "now")),
+    ("l2", "fdb"): Verb(_fdb),
+}
+
+
+def _find(words: list[str]) -> tuple[str | None, tuple[str, ...], list[str]]:
+    """Instance, verb, and the words after it. Raises Wrong."""
+    for instance, rest in ((None, words), (words[0], words[1:])):
+        for n in (2, 1):
+            if tuple(rest[:n]) in VERBS:
+                return instance, tuple(rest[:n]), rest[n:]
+    wrong = next((word for word in words if word not in {key[0] for key in VERBS}), words[-1])
+    verbs = ", ".join(" ".join(key) for key in VERBS)
+    raise Wrong(
+        f"no verb '{' '.join(words[-2:]) if wrong == words[0] else wrong}'; there are: "
+        f"list, {verbs}"
+    )
+
+
+def _list(given: Given) -> int:
+    found: list[Object] = list(running())
+    if "json" in given:
+        print_json(found)
+    elif "names" in given:
+        for one in found:
+            print(one["instance"])
+    elif found:
+        show.print_list(found)
+    else:
+        print_error("mrctl: nothing is running")
+    return 0
+
+
+def _run(words: list[str]) -> int:
+    parsed = parse(words, USAGE, OPTIONS)
+    if parsed is None:
+        return 0
+    given, rest = parsed
+    if not rest:
+        raise Wrong("no verb; see mrctl --help")
+    if rest == ["list"]:
+        return _list(given)
+    instance, key, words = _find(rest)
+    verb, name = VERBS[key], " ".join(key)
+    if len(words) < verb.n_least:
+        raise Wrong(f"{name}: {verb.lacks}")
+    if len(words) > verb.n_most:
+        raise Wrong(f"{name}: unexpected word '{words[verb.n_most]}'")
+    for option in given:
+        if option != "control" and option not in verb.options:
+            raise Wrong(f"--{option} does not go with {name}")
+    if instance is not None and "control" in given:
+        raise Wrong("--control PATH takes the place of an instance's name")
+    connection = connect(instance, given.get("control", [None])[-1])
+    try:
+        return verb.run(connection, given, words)
+    finally:
+        connection.close()
+
+
+def run(words: list[str]) -> int:
+    """A command line without the program; the exit status."""
+    try:
+        return _run(words)
+    except Wrong as wrong:
+        print_error(f"mrctl: {wrong}")
+        return 2
+    except Refused as refused:
+        print_error(f"mrctl: {refused}")
+        return 1
+
+
+def main() -> None:
+    program.start("mrctl", run)

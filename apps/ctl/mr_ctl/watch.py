@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rates between two looks at a program, once per interval."""
+
+import contextlib
+import json
+import os
+import select
+import sys
+import termios
+import time
+import tty
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from mr_ctl import show
+from mr_ctl.client import Connection, Object
+from mr_support.options import Wrong
+
+BARS = "▁▂▃▄▅▆▇█"
+N_BARS = 40
+# A port's column by which rows are sorted; the largest first.
+SORTS = {"name": "", "rx": "rx_frames", "tx": "tx_frames", "drops": "drops"}
+POOL = ("n_pages", "n_free", "n_in_flight", "n_cached", "n_depot")
+
+
+class Wanted(NamedTuple):
+    """What the command line says."""
+
+    interval_s: float
+    n_updates: int  # 0: no end
+    is_json: bool
+    sort: str
+
+
+def difference(now: Any, before: Any) -> Any:
+    """Of all numbers."""
+    if isinstance(now, dict):
+        return {key: difference(value, before.get(key, 0)) for key, value in now.items()}
+    return now - before if isinstance(now, int) and not isinstance(now, bool) else now
+
+
+def rates(now: Object, before: Object) -> Object:
+    """What happened in between, per second: the object of --json."""
+    seconds = max(now["t"] - before["t"], 1e-3)
+    ports = []
+    for port, old in zip(now["ports"], before["ports"], strict=True):
+        counts = difference(show.port_rates(port), show.port_rates(old))
+        each = {name: round(n / seconds, 1) for name, n in counts.items()}
+        lost = each["rx_drops"] + each["tx_drops"] + each["device_drops"]
+        ports.append({"port": port["port"], "link": show.link(port), **each, "drops": lost})
+    old_drops = show.drops(before)
+    pool = difference(now["pool"], before["pool"])
+    n_taken = pool["alloc_fast"] + pool["alloc_refill"] + pool["alloc_slow"]
+    return {
+        "t": now["t"],
+        "ports": ports,
+        "workers": [
+            dict(zip(show.WORKER_HEADS, show.worker_row(worker), strict=True))
+            for worker in (
+                difference(one, old) | {"core": one["core"]}
+                for one, old in zip(now["workers"], before["workers"], strict=True)
+            )
+        ],
+        "drops": [
+            {"where": where[0], "reason": where[1], "frames": round(lost / seconds, 1)}
+            for where, n in show.drops(now).items()
+            if (lost := n - old_drops.get(where, 0))
+        ],
+        "pool": {name: now["pool"][name] for name in POOL}
+        | {"cache %": round(100 * pool["alloc_fast"] / n_taken, 1) if n_taken else 100.0},
+    }
+
+
+def scaled(value: float) -> str:
+    """12.3 M for 12300000."""
+    for unit in ("", " k", " M", " G"):
+        if abs(value) < 1000:
+            return f"{value:.0f}{unit}" if unit == "" else f"{value:.1f}{unit}"
+        value /= 1000
+    return f"{value:.1f} T"
+
+
+def graph(history: list[float]) -> str:
+    """A bar per interval; the highest is the port's own highest."""
+    top = max(history, default=0)
+    return "".join(BARS[round(7 * value / top)] if top else BARS[0] for value in history)
+
+
+def port_rows(shown: Object, sort: str) -> list[tuple[int, Object]]:
+    """With their indices, by name, or the largest first."""
+    ports: list[tuple[int, Object]] = list(enumerate(shown["ports"]))
+    if sort == "name":
+        return sorted(ports, key=lambda row: str(row[1]["port"]))
+    return sorted(ports, key=lambda row: -float(row[1][SORTS[sort]]))
+
+
+PORT_HEADS = ["port", "link", "rx frames/s", "rx bit/s", "tx frames/s", "tx bit/s", "drops/s"]
+
+
+def port_cells(port: Object) -> list[str]:
+    return [port["port"], port["link"]] + [
+        scaled(value)
+        for value in (
+            port["rx_frames"],
+            8 * port["rx_bytes"],
+            port["tx_frames"],
+            8 * port["tx_bytes"],
+            port["drops"],
+        )
+    ]
+
+
+def print_plain(shown: Object, sort: str) -> None:
+    print(f"{shown['t']:.1f} s")
+    show.print_table(PORT_HEADS, [port_cells(port) for _, port in port_rows(shown, sort)])
+    show.print_table(show.WORKER_HEADS, [list(one.values()) for one in shown["workers"]])
+    for drop in shown["drops"]:
+        print(f"{drop['where']}: {drop['reason']} {scaled(drop['frames'])}/s")
+    print("pool:", ", ".join(f"{name} {show.cell(n)}" for name, n in shown["pool"].items()))
+    print(flush=True)
+
+
+def screen(shown: Object, sort: str, graphs: list[list[float]], title: str) -> Any:
+    """The same with colours and graphs."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    ports = Table(title=title, title_justify="left", expand=False)
+    for head in [*PORT_HEADS, "frames in and out"]:
+        ports.add_column(head, justify="left" if head in PORT_HEADS[:2] else "right")
+    for i, port in port_rows(shown, sort):
+        *cells, lost = port_cells(port)
+        style = "red" if port["drops"] else "dim"
+        state = "green" if port["link"].startswith("up") else "yellow"
+        ports.add_row(
+            Text(cells[0]),
+            Text(cells[1], state),
+            *cells[2:],
+            Text(lost, style),
+            Text(graph(graphs[i]), "cyan"),
+        )
+    workers = Table()
+    for head in show.WORKER_HEADS:
+        workers.add_column(head, justify="right")
+    for worker in shown["workers"]:
+        workers.add_row(*[show.cell(value) for value in worker.values()])
+    drops = Table("where", "reason", "frames/s")
+    for drop in sorted(shown["drops"], key=lambda one: -float(one["frames"])):
+        drops.add_row(Text(drop["where"]), Text(drop["reason"], "red"), scaled(drop["frames"]))
+    pool = ", ".join(f"{name} {show.cell(n)}" for name, n in shown["pool"].items())
+    parts: list[Any] = [ports, workers, *([drops] if shown["drops"] else []), Text("pool: " + pool)]
+    return Group(*parts, Text("s: sort by the next column  q: quit", "dim"))
+
+
+@contextlib.contextmanager
+def keys() -> Iterator[None]:
+    """Read keys as they are pressed."""
+    before = termios.tcgetattr(0)
+    tty.setcbreak(0)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(0, termios.TCSANOW, before)
+
+
+def looks(connection: Connection, wanted: Wanted) -> Iterator[Object]:
+    """Rates, without end or as often as wanted; sleeping is up to the caller."""
+    before = connection.ask_one("stats")
+    n = 0
+    while wanted.n_updates == 0 or n < wanted.n_updates:
+        yield {}
+        now = connection.ask_one("stats")
+        yield rates(now, before)
+        before = now
+        n += 1
+
+
+def _on_screen(connection: Connection, wanted: Wanted) -> int:
+    from rich.live import Live
+
+    hello = connection.ask_one("hello")
+    graphs: list[list[float]] = []
+    sort = wanted.sort
+    with keys(), Live(auto_refresh=False, screen=True) as live:
+        shown: Object = {}
+        for look in looks(connection, wanted):
+            if look:
+                shown = look
+                graphs = graphs or [[] for _ in look["ports"]]
+                for history, port in zip(graphs, look["ports"], strict=True):
+                    history.append(port["rx_frames"] + port["tx_frames"])
+                    del history[:-N_BARS]
+            end_s = time.monotonic() + (0 if look else wanted.interval_s)
+            while True:
+                if shown:
+                    title = f"{hello['program']} {hello['instance']}, ports by {sort}"
+                    live.update(screen(shown, sort, graphs, title), refresh=True)
+                left_s = end_s - time.monotonic()
+                if left_s <= 0 or not select.select([0], [], [], left_s)[0]:
+                    break
+                key = os.read(0, 1)
+                if key in (b"q", b""):
+                    return 0
+                names = list(SORTS)
+                if key == b"s":
+                    sort = names[(names.index(sort) + 1) % len(names)]
+    return 0
+
+
+def run(connection: Connection, wanted: Wanted) -> int:
+    """Until it ends, or its reader does; the exit status."""
+    if wanted.sort not in SORTS:
+        raise Wrong(f"--sort: '{wanted.sort}' is not one of: {', '.join(SORTS)}")
+    if sys.stdout.isatty() and sys.stdin.isatty() and not wanted.is_json:
+        with contextlib.suppress(ModuleNotFoundError):  # python3-rich: plain text then
+            return _on_screen(connection, wanted)
+    for look in looks(connection, wanted):
+        if not look:
+            time.sleep(wanted.interval_s)
+        elif wanted.is_json:
+            print(json.dumps(look, separators=(",", ":"), ensure_ascii=False), flush=True)
+        else:
+            print_plain(look, wanted.sort)
+    return 0

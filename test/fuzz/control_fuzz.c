@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A line of a client of the control socket: a verb and its members, or one line
+ * that says what is wrong. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "control/app.h"
+#include "control/verbs.h"
+#include "fuzz.h"
+
+const struct fuzz_seed fuzz_seeds[] = {
+	SEED("{\"v\":1,\"verb\":\"nat sessions\"}"),
+	SEED("{\"verb\":\"nat sessions\",\"filter\":\"inside=10.0.0.0/8,"
+	     "port=53,proto=udp\"}"),
+	SEED("{\"verb\":\"nat clear\",\"filter\":\"all\",\"now\":true}"),
+	SEED("{\"verb\":\"x\",\"filter\":[[{}]]}"),
+	{ NULL, 0 },
+};
+
+/* An answer is whole lines of JSON, the last of which ends it. */
+static void check_answer(const struct control_request *r)
+{
+	const char *last;
+
+	FUZZ_CHECK(!r->is_broken && r->n > 1 && r->bytes[r->n - 1] == '\n');
+	last = memrchr(r->bytes, '\n', r->n - 1);
+	last = last != NULL ? last + 1 : r->bytes;
+	FUZZ_CHECK(strncmp(last, "{\"end\":true", 11) == 0 ||
+		   strncmp(last, "{\"error\":", 9) == 0);
+	for (size_t i = 0; i < r->n - 1; i++)
+		FUZZ_CHECK((unsigned char)r->bytes[i] >= ' ' ||
+			   r->bytes[i] == '\n');
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
+{
+	struct control_request request = { 0 };
+	struct mr_reason why = { .text = "" };
+	struct app app = { .n_workers = 0 };
+	const struct control_verb *verb =
+		control_parse((const char *)bytes, n_bytes, nat_verbs,
+			      N_NAT_VERBS, &request.args, &why);
+
+	FUZZ_CHECK((verb == NULL) == (why.text[0] != '\0'));
+	FUZZ_CHECK((verb == NULL) == (request.args == NULL));
+	if (verb == NULL)
+		control_fail(&request, "%s", why.text);
+	/* The other one waits for a disk. */
+	if (verb == &nat_verbs[0]) {
+		request.state = calloc(1, verb->n_state);
+		FUZZ_CHECK(verb->answer(&request, &app));
+	}
+	if (verb != &nat_verbs[1])
+		check_answer(&request);
+	json_decref(request.args);
+	free(request.state);
+	free(request.bytes);
+	return 0;
+}
