@@ -56,7 +56,9 @@ static int read_options(const struct mr_spec *spec, struct xdp_options *o,
 	    (err = mr_spec_get_bool(spec, "promisc", &o->promisc, reason)) <
 		    0 ||
 	    (err = mr_spec_get_bool(spec, "force", &o->force, reason)) < 0 ||
-	    (err = mr_spec_get_bool(spec, "partial", &o->partial, reason)) < 0)
+	    (err = mr_spec_get_bool(spec, "partial", &o->partial, reason)) <
+		    0 ||
+	    (err = mr_spec_get_bool(spec, "meta", &o->meta, reason)) < 0)
 		return err;
 	o->prog = mr_spec_get(spec, "prog");
 	o->map = mr_spec_get(spec, "map");
@@ -253,10 +255,18 @@ static void wait_for_carrier(struct xdp_port *port)
 	       CARRIER_WAIT_MS / 1000);
 }
 
+static void add_why(struct mr_port_info *info, const char *why)
+{
+	const size_t n = strlen(info->why);
+
+	snprintf(info->why + n, sizeof(info->why) - n, "%s%s",
+		 n > 0 ? "; " : "", why);
+}
+
 static void fill_info(struct xdp_port *port)
 {
 	struct mr_port_info *info = &port->base.info;
-	char lost[sizeof(info->why)];
+	char why[sizeof(info->why)];
 	uint64_t node;
 
 	/* -1 without a node, and so without a file. */
@@ -266,13 +276,12 @@ static void fill_info(struct xdp_port *port)
 	info->has_sg = port->max_segs > 1;
 	memcpy(info->mac, port->dev.mac, sizeof(info->mac));
 	info->has_mac = 1;
-	info->offloads = port->txqs[0].has_csum ? MR_OFFLOAD_CSUM_TX : 0;
-	if (mri_xdp_loses_tags(port, lost, sizeof(lost))) {
-		const size_t n = strlen(info->why);
-
-		snprintf(info->why + n, sizeof(info->why) - n, "%s%s",
-			 n > 0 ? "; " : "", lost);
-	}
+	info->offloads = (port->txqs[0].has_csum ? MR_OFFLOAD_CSUM_TX : 0) |
+			 mri_xdp_meta_offloads(port);
+	if (mri_xdp_loses_tags(port, why, sizeof(why)))
+		add_why(info, why);
+	if (mri_xdp_lacks_meta(port, why, sizeof(why)))
+		add_why(info, why);
 	mr_log(port->base.ctx, MR_LOG_INFO,
 	       "%s: %llu KiB locked, about %llu KiB of kernel memory, %s "
 	       "attach%s",
@@ -436,12 +445,12 @@ static int xdp_link(const struct mr_port *base, struct mr_link *ret_link)
 	return 0;
 }
 
-static const char *const xdp_keys[] = { "mode", "attach", "queues",  "start",
-					"ring", "mtu",    "promisc", "csum",
-					"sg",   "force",  "partial", "budget",
-					"busy", "filter", "vlan",    "ethertype",
-					"dst",  "ports",  "fragments", "prog",
-					"map",  NULL };
+static const char *const xdp_keys[] = {
+	"mode",      "attach", "queues", "start",     "ring",    "mtu",
+	"promisc",   "csum",   "sg",     "force",     "partial", "budget",
+	"busy",      "filter", "vlan",   "ethertype", "dst",     "ports",
+	"fragments", "prog",   "map",    "meta",      NULL
+};
 
 extern const struct mr_driver mr_driver_xdp;
 const struct mr_driver mr_driver_xdp = {

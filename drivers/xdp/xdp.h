@@ -16,6 +16,7 @@
 #include <millrace/driver.h>
 #include <millrace/driver_offload.h>
 
+#include "xdp_rx_meta.h"
 #include "xdp_uapi.h"
 #include "xring.h"
 
@@ -57,6 +58,7 @@ struct xdp_rxq {
 	uint32_t chunk_shift;
 	uint32_t n_bufs; /* always with us and the kernel: see xdp_rx.c */
 	uint32_t tailroom_bytes;
+	uint32_t meta_magic; /* of metadata in front of frames; 0: none */
 	bool has_partial_csums;
 	bool in_long_frame; /* its first part was dropped, the rest follows */
 	bool is_busy;       /* our calls run the device's NAPI */
@@ -147,7 +149,8 @@ struct xdp_prog {
 	int copy_fd; /* with a filter, or bound to the device; -1: none */
 	uint32_t n_steered; /* queues whose sockets are in the map */
 	bool is_foreign;    /* option map: others have attached it */
-	uint32_t vlan_kfunc; /* kfunc that reads the tag: id in BTF, or 0 */
+	uint32_t kfuncs[XDP_N_KFUNCS]; /* that it calls: ids in BTF, or 0 */
+	uint32_t meta_magic;           /* 0: it writes no metadata */
 	bool is_native;
 	bool has_frags;
 };
@@ -195,7 +198,7 @@ struct xdp_options {
 	uint32_t mtu_bytes; /* 0: as it is */
 	uint32_t budget;    /* copy mode: descriptors per sendto(); 0: a ring */
 	uint32_t busy;      /* busy poll budget; 0: off */
-	bool promisc, force, partial;
+	bool promisc, force, partial, meta;
 	const char *prog, *map; /* valid during open; NULL: not given */
 };
 
@@ -253,6 +256,14 @@ static inline uint32_t xdp_max_bytes(const struct xdp_port *port)
 	       XDP_LINK_BYTES;
 }
 
+/* Whether its program is loaded for its device alone. */
+static inline bool xdp_is_bound(const struct xdp_port *port)
+{
+	return port->prog.kfuncs[XDP_KFUNC_TIME] != 0 ||
+	       port->prog.kfuncs[XDP_KFUNC_HASH] != 0 ||
+	       port->prog.kfuncs[XDP_KFUNC_TAG] != 0;
+}
+
 static inline struct xdp_rxq *xdp_rxq_of(struct mr_rxq *base)
 {
 	return (struct xdp_rxq *)base;
@@ -280,6 +291,16 @@ int mri_xdp_tx_arm(struct mr_queue *queue);
  */
 uint32_t mri_xdp_tx_wait(struct xdp_txq *txq, uint64_t deadline_ns);
 void mri_xdp_tx_take_back(struct xdp_txq *txq);
+
+/* xdp_meta.c */
+/* Set the metadata of n received entries. */
+void mri_xdp_read_meta(const struct xdp_rxq *rxq, const struct mr_frame *frames,
+		       struct mr_meta *ret_meta, uint32_t n);
+/* What of it the port gets: MR_OFFLOAD_*. */
+uint32_t mri_xdp_meta_offloads(const struct xdp_port *port);
+/* Whether it was asked for and is not all there; if so, why. */
+bool mri_xdp_lacks_meta(const struct xdp_port *port, char *ret_why,
+			size_t n_bytes);
 
 /* xdp_csum.c */
 /* Mark those of n entries that begin a frame with a partial sum; how many. */
@@ -399,10 +420,9 @@ int mri_xdp_silent(enum libbpf_print_level level, const char *format,
 		   va_list args);
 
 /* xdp_bound.c */
-/* The kfunc that reads the VLAN tag held outside a frame: its id in BTF; 0:
- * this device has none. */
-uint32_t mri_xdp_vlan_kfunc(const struct xdp_port *port);
-/* Make a program of n instructions call it. Returns the new number. */
+/* Find the kfuncs that the device implements and the port wants. */
+void mri_xdp_find_kfuncs(struct xdp_port *port);
+/* Make a program of n instructions call them. Returns the new number. */
 size_t mri_xdp_bind_calls(const struct xdp_port *port, struct bpf_insn *insns,
 			  size_t n);
 /* Code in front of a filter, which inserts the tag. Returns how many

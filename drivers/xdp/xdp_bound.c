@@ -3,7 +3,7 @@
  * Programs bound to a device. Only these may call the kfuncs that read a
  * frame's metadata, and not every driver implements them.
  *
- * The object has a function of our own in place of the kfunc, so that it also
+ * The object has functions of our own in place of the kfuncs, so that it also
  * loads without a device: on older kernels, in generic mode, under libxdp's
  * dispatcher, and for BPF_PROG_RUN. libbpf 1.1 cannot leave a kfunc out, so we
  * take the instructions of the loaded program, replace the calls, and load it
@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
@@ -24,38 +25,87 @@
 
 enum {
 	TAG_BYTES = 4,
-	KFUNC_CALL = 2,      /* BPF_PSEUDO_KFUNC_CALL */
-	TELLS_TAGS = 1 << 2, /* NETDEV_XDP_RX_METADATA_VLAN_TAG, Linux 6.8 */
+	KFUNC_CALL = 2, /* BPF_PSEUDO_KFUNC_CALL */
 };
 
-uint32_t mri_xdp_vlan_kfunc(const struct xdp_port *port)
-{
-	struct btf *kernel;
-	int32_t id;
+/* By enum xdp_kfunc. Linux 6.3; the last one 6.8. */
+static const char *const names[XDP_N_KFUNCS] = {
+	"bpf_xdp_metadata_rx_timestamp",
+	"bpf_xdp_metadata_rx_hash",
+	"bpf_xdp_metadata_rx_vlan_tag",
+};
 
-	if (!(mri_xdp_rx_metadata(port->dev.ifindex) & TELLS_TAGS))
-		return 0;
+/* Not 0, and bytes of a packet do not guess it. */
+static uint32_t choose_magic(void)
+{
+	uint32_t magic;
+
+	if (getrandom(&magic, sizeof(magic), 0) < 0)
+		magic = 0x9e3779b9;
+	return (magic | 1u << 31) >> XDP_RX_META_MAGIC_SHIFT
+					     << XDP_RX_META_MAGIC_SHIFT;
+}
+
+void mri_xdp_find_kfuncs(struct xdp_port *port)
+{
+	const uint64_t has = mri_xdp_rx_metadata(port->dev.ifindex);
+	struct btf *kernel;
+
+	if (has == 0)
+		return;
 	kernel = btf__load_vmlinux_btf();
-	id = btf__find_by_name_kind(kernel, "bpf_xdp_metadata_rx_vlan_tag",
-				    BTF_KIND_FUNC);
+	if (kernel == NULL)
+		return;
+	for (uint32_t i = 0; i < XDP_N_KFUNCS; i++) {
+		const bool is_wanted = i == XDP_KFUNC_TAG || port->options.meta;
+		const int32_t id =
+			btf__find_by_name_kind(kernel, names[i], BTF_KIND_FUNC);
+
+		if (is_wanted && has >> i & 1 && id > 0)
+			port->prog.kfuncs[i] = (uint32_t)id;
+	}
 	btf__free(kernel);
-	return id > 0 ? (uint32_t)id : 0;
+	if (port->prog.kfuncs[XDP_KFUNC_TIME] != 0 ||
+	    port->prog.kfuncs[XDP_KFUNC_HASH] != 0)
+		port->prog.meta_magic = choose_magic();
+}
+
+/* The kfunc that a function of the object stands for. */
+static uint32_t kfunc_of(const struct bpf_insn *insns, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (insns[i].code == (BPF_ALU64 | BPF_MOV | BPF_K) &&
+		    (uint32_t)insns[i].imm - XDP_KFUNC_MARK < XDP_N_KFUNCS)
+			return (uint32_t)insns[i].imm - XDP_KFUNC_MARK;
+	return XDP_N_KFUNCS;
 }
 
 size_t mri_xdp_bind_calls(const struct xdp_port *port, struct bpf_insn *insns,
 			  size_t n)
 {
+	const struct bpf_insn fail = { BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0,
+				       -EOPNOTSUPP };
 	size_t n_left = n;
 
-	for (size_t i = 0; i < n && port->prog.vlan_kfunc != 0; i++) {
-		/* Only one function is not inlined. */
+	if (!xdp_is_bound(port))
+		return n;
+	/* Only those functions are not inlined. They come last, and are
+	 * unreachable afterwards: cut them off. */
+	for (size_t i = 0; i < n_left; i++) {
+		const size_t at = i + 1 + (size_t)insns[i].imm;
+		uint32_t kfunc;
+
 		if (insns[i].code != (BPF_JMP | BPF_CALL) ||
 		    insns[i].src_reg != BPF_PSEUDO_CALL)
 			continue;
-		/* It comes last, and is unreachable now: cut it off. */
-		n_left = i + 1 + (size_t)insns[i].imm;
-		insns[i].src_reg = KFUNC_CALL;
-		insns[i].imm = (int32_t)port->prog.vlan_kfunc;
+		kfunc = kfunc_of(insns + at, n - at);
+		n_left = at < n_left ? at : n_left;
+		if (kfunc == XDP_N_KFUNCS || port->prog.kfuncs[kfunc] == 0) {
+			insns[i] = fail;
+		} else {
+			insns[i].src_reg = KFUNC_CALL;
+			insns[i].imm = (int32_t)port->prog.kfuncs[kfunc];
+		}
 	}
 	return n_left;
 }
@@ -140,14 +190,14 @@ static uint32_t add(const struct xdp_port *port, struct bpf_insn *to,
 		to[i] = from[i];
 		if (to[i].src_reg == KFUNC_CALL &&
 		    to[i].code == (BPF_JMP | BPF_CALL))
-			to[i].imm = (int32_t)port->prog.vlan_kfunc;
+			to[i].imm = (int32_t)port->prog.kfuncs[XDP_KFUNC_TAG];
 	}
 	return n;
 }
 
 uint32_t mri_xdp_add_tag_in(const struct xdp_port *port, struct bpf_insn *insns)
 {
-	return port->prog.vlan_kfunc == 0 ?
+	return port->prog.kfuncs[XDP_KFUNC_TAG] == 0 ?
 		       0 :
 		       add(port, insns, tag_in,
 			   sizeof(tag_in) / sizeof(tag_in[0]));
@@ -158,7 +208,7 @@ size_t mri_xdp_add_tag_out(const struct xdp_port *port, struct bpf_insn *insns,
 {
 	size_t i = sizeof(tag_in) / sizeof(tag_in[0]);
 
-	if (port->prog.vlan_kfunc == 0)
+	if (port->prog.kfuncs[XDP_KFUNC_TAG] == 0)
 		return n;
 	while (i < n_filter && insns[i].code != (BPF_JMP | BPF_EXIT))
 		i++;
@@ -186,8 +236,8 @@ bool mri_xdp_loses_tags(const struct xdp_port *port, char *ret_why,
 			size_t n_bytes)
 {
 	/* We cannot tell what a program of others does. */
-	if (port->prog.vlan_kfunc != 0 || port->prog.skeleton == NULL ||
-	    !may_hold_tags(port))
+	if (port->prog.kfuncs[XDP_KFUNC_TAG] != 0 ||
+	    port->prog.skeleton == NULL || !may_hold_tags(port))
 		return false;
 	snprintf(ret_why, n_bytes,
 		 "VLAN tags outside the frame are lost (%s): 'ethtool -K %s' "

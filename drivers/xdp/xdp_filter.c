@@ -317,7 +317,7 @@ void mri_xdp_filter_close(struct xdp_port *port)
 static int load(const struct xdp_port *port, const struct bpf_insn *insns,
 		size_t n, bool has_frags, char *log)
 {
-	const bool is_bound = port->prog.vlan_kfunc != 0;
+	const bool is_bound = xdp_is_bound(port);
 	LIBBPF_OPTS(bpf_prog_load_opts, options,
 		    .expected_attach_type = BPF_XDP,
 		    .prog_flags = (has_frags ? BPF_F_XDP_HAS_FRAGS : 0) |

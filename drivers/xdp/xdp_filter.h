@@ -61,7 +61,7 @@ void mri_xdp_filter_close(struct xdp_port *port);
 int mri_xdp_set_filter(struct mr_port *base, const char *expression,
 		       struct mr_reason *reterr_reason);
 /*
- * Load a copy of a loaded program that calls prog.vlan_kfunc and runs only for
+ * Load a copy of a loaded program that calls prog.kfuncs and runs only for
  * frames that match the filter, if any; other frames go to the kernel. An fd,
  * or a negative errno.
  */

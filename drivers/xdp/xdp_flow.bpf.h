@@ -287,7 +287,7 @@ static __always_inline int pass(struct xdp_md *ctx, __u64 ref,
 			ticket->number = way->passed;
 		}
 	}
-	return to_user(ctx);
+	return TO_USER;
 }
 
 /* Where a packet of a flow is to go; NULL, and *ret_why counts it: user space

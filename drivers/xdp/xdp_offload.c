@@ -159,11 +159,12 @@ static struct xdp_rules_bpf *load(struct xdp_rules *rules, uint32_t idx,
 	s->rodata->has_partial_csums = port->rxqs[0].has_partial_csums;
 	s->rodata->has_flows = rules->base.n_hops > 0;
 	s->rodata->is_simulated = rules->is_simulated;
-	s->rodata->has_tags =
-		(port->prog.vlan_kfunc != 0 && port->filter == NULL) ||
-		rules->is_simulated;
+	s->rodata->has_tags = (port->prog.kfuncs[XDP_KFUNC_TAG] != 0 &&
+			       port->filter == NULL) ||
+			      rules->is_simulated;
 	s->rodata->has_tags_in =
-		port->prog.vlan_kfunc != 0 && port->filter != NULL;
+		port->prog.kfuncs[XDP_KFUNC_TAG] != 0 && port->filter != NULL;
+	s->rodata->meta_magic = port->prog.meta_magic;
 	s->rodata->n_buckets = rules->n_buckets;
 	s->rodata->magic = rules->base.magic;
 	s->rodata->id_step = rules->base.id_step;
@@ -312,7 +313,7 @@ static int add_parts(struct xdp_rules *rules, uint32_t i,
 	const struct xdp_port *port = xdp_rules_port(rules, i);
 	int fd;
 
-	if (port->filter == NULL && port->prog.vlan_kfunc == 0)
+	if (port->filter == NULL && !xdp_is_bound(port))
 		return 0;
 	fd = mri_xdp_filter_load(port, program_of(rules, i),
 				 port->prog.has_frags, reterr_reason);

@@ -95,9 +95,10 @@ static int open_program(struct xdp_port *port, bool is_plain, bool has_frags,
 				 port->options.first_queue + port->n_queues);
 	/* With a filter, the code in front of it has inserted the tag. */
 	skeleton->rodata->has_tags =
-		prog->vlan_kfunc != 0 && port->filter == NULL;
+		prog->kfuncs[XDP_KFUNC_TAG] != 0 && port->filter == NULL;
 	skeleton->rodata->has_tags_in =
-		prog->vlan_kfunc != 0 && port->filter != NULL;
+		prog->kfuncs[XDP_KFUNC_TAG] != 0 && port->filter != NULL;
+	skeleton->rodata->meta_magic = prog->meta_magic;
 	prog->object = skeleton->obj;
 	prog->program = choose(skeleton, is_plain, has_frags);
 	prog->map = skeleton->maps.sockets;
@@ -157,7 +158,7 @@ static int load_all(struct xdp_port *port, bool has_frags,
 
 	if (err == 0)
 		err = load(port, reterr_reason);
-	if (err == 0 && (port->filter != NULL || port->prog.vlan_kfunc != 0))
+	if (err == 0 && (port->filter != NULL || xdp_is_bound(port)))
 		err = add_parts(port, reterr_reason);
 	return err;
 }
@@ -226,6 +227,12 @@ static int attach(struct xdp_port *port, uint32_t mode_flag)
 	return fd;
 }
 
+static void unbind(struct xdp_port *port)
+{
+	memset(port->prog.kfuncs, 0, sizeof(port->prog.kfuncs));
+	port->prog.meta_magic = 0;
+}
+
 /*
  * Join the programs of libxdp's dispatcher. It loads ours as an extension of
  * its own program, so ours must not be loaded yet.
@@ -246,7 +253,7 @@ static int join_dispatcher(struct xdp_port *port,
 	mode = xdp_multiprog__attach_mode(others);
 	xdp_multiprog__close(others);
 	mri_xdp_prog_close(port);
-	port->prog.vlan_kfunc = 0;
+	unbind(port);
 	err = open_program(port, true, has_frags, reterr_reason);
 	if (err < 0)
 		return err;
@@ -319,12 +326,12 @@ static int refuse_attach(const struct xdp_port *port, int err, bool is_generic,
 					"");
 }
 
-/* Load again without binding to the device, and so without its tags. */
+/* Load again without binding to the device, and so without metadata. */
 static int load_unbound(struct xdp_port *port, bool has_frags,
 			struct mr_reason *reterr_reason)
 {
 	mri_xdp_prog_close(port);
-	port->prog.vlan_kfunc = 0;
+	unbind(port);
 	return load_all(port, has_frags, reterr_reason);
 }
 
@@ -338,12 +345,12 @@ static int load_and_attach(struct xdp_port *port, bool has_frags,
 		 mri_xdp_known(port, XDP_DRV, XDP_BROKEN, NULL));
 	int fd, err;
 
-	port->prog.vlan_kfunc = is_generic || port->options.prog != NULL ?
-					0 :
-					mri_xdp_vlan_kfunc(port);
+	unbind(port);
+	if (!is_generic && port->options.prog == NULL)
+		mri_xdp_find_kfuncs(port);
 	err = load_all(port, has_frags, reterr_reason);
 	/* Retry without a device, unless memory has run out. */
-	if (err < 0 && err != -ENOMEM && port->prog.vlan_kfunc != 0)
+	if (err < 0 && err != -ENOMEM && xdp_is_bound(port))
 		err = load_unbound(port, has_frags, reterr_reason);
 	if (err < 0)
 		return err;
@@ -351,7 +358,7 @@ static int load_and_attach(struct xdp_port *port, bool has_frags,
 	port->prog.is_native = !is_generic;
 	if (fd == -EOPNOTSUPP && port->options.attach == XDP_ATTACH_AUTO) {
 		/* Generic mode rejects programs bound to a device. */
-		if (port->prog.vlan_kfunc != 0)
+		if (xdp_is_bound(port))
 			err = load_unbound(port, has_frags, reterr_reason);
 		if (err < 0)
 			return err;

@@ -124,10 +124,7 @@ const volatile __u32 n_buckets;   /* of flows */
 const volatile __u32 magic;       /* of tickets */
 const volatile __u32 id_step;     /* of struct xdp_rule_queue.next_id */
 
-static __always_inline int to_user(struct xdp_md *ctx)
-{
-	return (int)bpf_redirect_map(&sockets, ctx->rx_queue_index, XDP_PASS);
-}
+enum { TO_USER = XDP_REDIRECT + 1 }; /* to the socket, by handle() */
 
 /* The rule of an id; NULL: another one is in its place by now. */
 static __always_inline struct xdp_rule_slot *slot_of(__u32 id)
@@ -309,22 +306,22 @@ static __always_inline int send(struct xdp_md *ctx, const struct ethhdr *eth,
 	const struct xdp_rule_port *port = bpf_map_lookup_elem(&ports, &to);
 
 	if (queue == NULL || cell == NULL || port == NULL)
-		return to_user(ctx);
+		return TO_USER;
 	if (port->max_bytes == 0) {
 		queue->no_target++;
-		return to_user(ctx);
+		return TO_USER;
 	}
 	if (n_bytes > (is_sg ? port->max_sg_bytes : port->max_bytes)) {
 		queue->too_long++;
-		return to_user(ctx);
+		return TO_USER;
 	}
 	if (has_partial_csums && may_be_partial(eth, end)) {
 		queue->partial++;
-		return to_user(ctx);
+		return TO_USER;
 	}
 	if (bpf_redirect_map(&targets, to, XDP_ABORTED) != XDP_REDIRECT) {
 		queue->no_target++;
-		return to_user(ctx);
+		return TO_USER;
 	}
 	cell->frames++;
 	return XDP_REDIRECT;
@@ -349,10 +346,10 @@ static __always_inline int apply(struct xdp_md *ctx,
 		eth = (const void *)(long)ctx->data;
 	}
 	if ((const void *)(eth + 1) > end)
-		return to_user(ctx);
+		return TO_USER;
 	word = match(port, eth);
 	if (!(word & XDP_RULE_ACTIVE))
-		return to_user(ctx);
+		return TO_USER;
 	if (!(word & XDP_RULE_DROP))
 		return send(ctx, eth, end, queue_idx, word & XDP_RULE_TO,
 			    n_bytes);
@@ -376,6 +373,8 @@ static __always_inline int handle(struct xdp_md *ctx, bool is_sg)
 	action = apply(ctx, port, queue_base + i,
 		       is_sg ? bpf_xdp_get_buff_len(ctx) :
 			       (__u64)(ctx->data_end - ctx->data));
+	if (action == TO_USER)
+		action = to_socket(ctx);
 	/* A simulation has no sockets; it passes what they would get. */
 	if ((has_tags || has_tags_in) && action == XDP_PASS && !is_simulated)
 		take_tag_out(ctx);

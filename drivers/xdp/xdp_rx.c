@@ -276,8 +276,8 @@ uint32_t mri_xdp_rx_burst(struct mr_rxq *base, struct mr_cache *cache,
 		mr_counter_add(
 			&base->stats.events[MR_RX_EVENT_CSUM_PARTIAL],
 			mri_xdp_csum_mark(&rxq->port->base, frames, n_rx));
-	for (uint32_t i = 0; meta != NULL && i < n_rx; i++)
-		meta[i].valid = 0;
+	if (meta != NULL)
+		mri_xdp_read_meta(rxq, frames, meta, n_rx);
 	return n_rx;
 }
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
 /*
- * Redirect a frame to the socket of its queue, and restore a VLAN tag that the
- * kernel holds outside the frame: on a veth whose peer leaves tagging to the
- * device, or on a NIC that strips tags.
+ * Redirect a frame to the socket of its queue, with metadata if the port asks
+ * for it, and restore a VLAN tag that the kernel holds outside the frame: on a
+ * veth whose peer leaves tagging to the device, or on a NIC that strips tags.
  *
  * Source: linux/Documentation/networking/xdp-rx-metadata.rst.
  */
 #ifndef XDP_STEER_BPF_H
 #define XDP_STEER_BPF_H
+
+#include "xdp_rx_meta.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_XSKMAP);
@@ -20,27 +22,78 @@ struct {
 const volatile bool has_tags;    /* the device reports tags outside */
 const volatile bool has_tags_in; /* and the filter's code inserted them */
 
+const volatile __u32 meta_magic; /* of struct xdp_rx_meta; 0: not asked for */
+
 enum { TAG_BYTES = 4 };
 
-/* The tag that rx_vlan_tag() returns; tests set it. */
+/* What the functions below return; tests set it. */
 struct {
 	__u16 proto; /* network order; 0: no tag */
 	__u16 tci;
 } simulated_tag;
+struct xdp_rx_meta simulated_meta; /* without magic */
 
 /*
- * A placeholder for bpf_xdp_metadata_rx_vlan_tag(), which replaces it in
- * programs bound to a device (xdp_bound.c), so each argument must be passed.
+ * Functions in place of the kfuncs bpf_xdp_metadata_rx_...(), which replace
+ * them in programs bound to a device (xdp_bound.c), so each argument must be
+ * passed.
  */
+#define STANDS_FOR(kfunc, ctx)                                                 \
+	asm volatile("r0 = %0"                                                 \
+		     :                                                         \
+		     : "i"(XDP_KFUNC_MARK + (kfunc)), "r"(ctx)                 \
+		     : "r0")
+
+static __attribute__((noinline)) int rx_timestamp(const struct xdp_md *ctx,
+						  __u64 *ns)
+{
+	STANDS_FOR(XDP_KFUNC_TIME, ctx);
+	if (!(simulated_meta.word & XDP_RX_META_TIME))
+		return -1;
+	*ns = simulated_meta.ns;
+	return 0;
+}
+
+static __attribute__((noinline)) int rx_hash(const struct xdp_md *ctx,
+					     __u32 *hash, __u32 *type)
+{
+	STANDS_FOR(XDP_KFUNC_HASH, ctx);
+	if (!(simulated_meta.word & XDP_RX_META_HASH))
+		return -1;
+	*hash = simulated_meta.hash;
+	*type = simulated_meta.word >> XDP_RX_META_TYPE_SHIFT;
+	return 0;
+}
+
 static __attribute__((noinline)) int rx_vlan_tag(const struct xdp_md *ctx,
 						 __u16 *proto, __u16 *tci)
 {
-	asm volatile("" : : "r"(ctx)); /* passed, although unused */
+	STANDS_FOR(XDP_KFUNC_TAG, ctx);
 	if (simulated_tag.proto == 0)
 		return -1;
 	*proto = simulated_tag.proto;
 	*tci = simulated_tag.tci;
 	return 0;
+}
+
+/* Write the metadata in front of the frame, if there is room. */
+static __always_inline void put_meta(struct xdp_md *ctx)
+{
+	struct xdp_rx_meta meta = { .word = meta_magic }, *to;
+	__u32 type = 0;
+
+	if (rx_hash(ctx, &meta.hash, &type) == 0)
+		meta.word |=
+			XDP_RX_META_HASH | (type & XDP_RX_META_TYPES)
+						   << XDP_RX_META_TYPE_SHIFT;
+	/* A veth reports the time 0 for what no NIC has received. */
+	if (rx_timestamp(ctx, &meta.ns) == 0 && (__s64)meta.ns > 0)
+		meta.word |= XDP_RX_META_TIME;
+	if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(meta)) != 0)
+		return;
+	to = (void *)(long)ctx->data_meta;
+	if ((void *)(to + 1) <= (void *)(long)ctx->data)
+		*to = meta;
 }
 
 /* Write the tag, if the kernel holds one, into the frame. False: no room. */
@@ -76,11 +129,23 @@ static __always_inline void take_tag_out(struct xdp_md *ctx)
 	(void)bpf_xdp_adjust_head(ctx, TAG_BYTES);
 }
 
-/* Redirect to the socket; without one, pass the frame unchanged. */
-static __always_inline int steer(struct xdp_md *ctx)
+/* Redirect to the socket of the queue; without one, XDP_PASS. */
+static __always_inline int to_socket(struct xdp_md *ctx)
 {
 	const int action =
 		(int)bpf_redirect_map(&sockets, ctx->rx_queue_index, XDP_PASS);
+
+	/* Before anything is written in front of the frame, where some devices
+	 * put its time. */
+	if (meta_magic != 0 && action == XDP_REDIRECT)
+		put_meta(ctx);
+	return action;
+}
+
+/* The same; without a socket, the frame is passed unchanged. */
+static __always_inline int steer(struct xdp_md *ctx)
+{
+	const int action = to_socket(ctx);
 
 	if (has_tags && action == XDP_REDIRECT && !put_tag_back(ctx))
 		return XDP_ABORTED;

@@ -312,6 +312,7 @@ static void set_queue(struct xdp_port *port, uint32_t i,
 	 * zero-copy device has a ring of its own between them.
 	 */
 	rxq->n_bufs = port->options.ring_entries * (bind_mode.is_zc ? 2 : 1);
+	rxq->meta_magic = port->prog.meta_magic;
 	txq->n_registered_bytes = port->n_registered_bytes;
 	txq->n_front_bytes =
 		port->has_tx_metadata ? sizeof(struct xsk_tx_meta) : 0;

@@ -128,10 +128,11 @@ static struct mr_rules *alloc_rules(const struct mr_rules_config *config)
 	rules->first_id = config->first_id;
 	rules->id_step = config->id_step;
 	rules->fd = -1;
-	/* 0 is what a page holds that nobody wrote. */
-	while (rules->magic == 0)
-		if (getrandom(&rules->magic, sizeof(rules->magic), 0) < 0)
-			rules->magic = 0x9e3779b9;
+	if (getrandom(&rules->magic, sizeof(rules->magic), 0) < 0)
+		rules->magic = 0x9e3779b9;
+	/* 0 is what a page holds that nobody wrote; even numbers are left to
+	 * what else drivers write there. */
+	rules->magic |= 1;
 	rules->ports = mr_alloc(ctx, 0, ports_bytes);
 	rules->rules = mr_alloc(ctx, 0, n * sizeof(rules->rules[0]));
 	rules->free_ids = mr_alloc(ctx, 0, n * sizeof(rules->free_ids[0]));

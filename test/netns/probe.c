@@ -373,6 +373,7 @@ static const struct {
 	{ "hold", 4, probe_hold },
 	{ "release", 1, probe_release },
 	{ "hashes", 4, probe_hashes },
+	{ "metas", 4, probe_metas },
 	{ "forward", 2, probe_forward },
 	{ "send", 5, probe_send },
 	{ "flush", 3, probe_flush },

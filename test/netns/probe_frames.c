@@ -215,6 +215,41 @@ json_t *probe_hashes(struct probe *probe)
 	return json_pack("{s:b, s:o}", "ok", n_got == n_want, "queues", queues);
 }
 
+/*
+ * metas PORT N MS: receive N frames of one entry from queue 0 and drop them;
+ * what the metadata of each says.
+ */
+json_t *probe_metas(struct probe *probe)
+{
+	const uint64_t p = number(probe, 1, 0), n_want = number(probe, 2, 0);
+	const uint64_t end_ms = now_ms() + number(probe, 3, 0);
+	struct mr_cache *cache = probe->caches[probe->pool_of[p]];
+	json_t *metas = json_array();
+
+	while (json_array_size(metas) < n_want && now_ms() < end_ms) {
+		struct mr_frame frames[BURST];
+		struct mr_meta meta[BURST];
+		const uint32_t n =
+			mr_rx_burst_meta(mr_port_rxq(probe->ports[p], 0), cache,
+					 frames, meta, BURST);
+
+		for (uint32_t i = 0; i < n; i++)
+			json_array_append_new(
+				metas,
+				json_pack("{s:i, s:I, s:i, s:I, s:i}", "valid",
+					  (int)meta[i].valid, "hash",
+					  (json_int_t)meta[i].rss_hash, "type",
+					  (int)meta[i].hash_type, "ns",
+					  (json_int_t)meta[i].rx_ns, "clock",
+					  (int)meta[i].rx_clock));
+		mr_frame_free_bulk(cache, frames, n);
+		if (n == 0)
+			wait_for_work(probe, &p, 1);
+	}
+	return json_pack("{s:b, s:o}", "ok", json_array_size(metas) == n_want,
+			 "metas", metas);
+}
+
 /* release: give back all that is held. */
 json_t *probe_release(struct probe *probe)
 {

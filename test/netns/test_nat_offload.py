@@ -18,9 +18,9 @@ class Kernel:
     """mr-nat --offload on between hosts whose checksums are complete."""
 
     def __init__(self, lab, *options, config="", mode="on", gro="on",
-                 vlan=None):
+                 **house):
         self.lab = lab
-        self.house = House(lab, vlan=vlan)
+        self.house = House(lab, **house)
         for host in (self.house.a, self.house.b, self.house.server):
             host.run("ethtool", "-K", "h0", "tx", "off", "tso", "off", "gso",
                      "off")
@@ -70,9 +70,12 @@ class Kernel:
         return final
 
 
-@pytest.mark.parametrize("workers, vlan", [(1, None), (2, None), (1, 5)])
-def test_udp_is_forwarded_both_ways(lab, workers, vlan, on_vlan):
-    kernel = Kernel(lab, "--workers", workers, vlan=vlan)
+@pytest.mark.parametrize("workers, vlan, spec", [
+    (1, None, ""), (2, None, ""), (1, 5, ""), (1, None, ",meta"),
+    (1, 5, ",meta")])
+def test_udp_is_forwarded_both_ways(lab, workers, vlan, spec, on_vlan):
+    """With metadata, tickets and it are both in front of a frame."""
+    kernel = Kernel(lab, "--workers", workers, vlan=vlan, spec=spec)
     if vlan:
         on_vlan(kernel.house.a, kernel.house.b, kernel.house.server)
     talkers = [kernel.talker(host)

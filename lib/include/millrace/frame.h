@@ -93,6 +93,12 @@ enum mr_gso_type {
 };
 
 /**
+ * A clock of struct mr_meta that is no clockid_t: the device's own, such as a
+ * NIC's PTP hardware clock.
+ */
+enum { MR_CLOCK_DEVICE = 0xffff };
+
+/**
  * Metadata of one frame: passed by value with its first entry, never stored in
  * a page. Initialise it to zero on tx; on rx, members that valid does not name
  * are undefined. No driver sets tx_ns and mark yet.
@@ -105,7 +111,8 @@ struct mr_meta {
 	uint64_t rx_ns;             /**< rx: when it arrived */
 	uint64_t launch_ns;         /**< tx: send it then, not earlier */
 	uint64_t tx_ns;             /**< completion: when it was sent */
-	uint16_t rx_clock;          /**< of rx_ns: a clockid_t */
+	uint16_t rx_clock;          /**< of rx_ns: a clockid_t, or
+				     *   MR_CLOCK_DEVICE */
 	uint16_t launch_clock;      /**< of launch_ns */
 	uint16_t tx_clock;          /**< of tx_ns */
 	uint16_t vlan_proto;        /**< host order: 0x8100, 0x88a8; on tx,

@@ -385,7 +385,7 @@ static inline uint32_t mr_rx_burst_meta(struct mr_rxq *rxq,
  * Lost:   a frame of more than MR_MAX_SEGS entries: MR_RX_DROP_TOO_LONG.
  * Thread: the one that uses @p rxq and @p cache.
  * Cost:   no lock; at most one system call, only if the driver must be woken;
- *         no read of packet memory (except with csum=auto on veth and tap).
+ *         no read of packet memory (except with csum=auto and meta of xdp:).
  * Source: the contract of DPDK's rte_eth_rx_burst(), plus ownership.
  */
 static inline uint32_t mr_rx_burst(struct mr_rxq *rxq, struct mr_cache *cache,

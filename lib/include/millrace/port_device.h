@@ -54,7 +54,8 @@ enum mr_offload {
 	MR_OFFLOAD_TSO6 = 1u << 3,
 	/** Segments frames of MR_GSO_UDP. */
 	MR_OFFLOAD_USO = 1u << 4,
-	/** Reports the hash that selected the queue: MR_META_RSS_HASH. */
+	/** Reports a hash, on NICs the one that selected the queue:
+	 * MR_META_RSS_HASH. */
 	MR_OFFLOAD_RSS_HASH = 1u << 5,
 	/** Inserts the tag of MR_META_VLAN. */
 	MR_OFFLOAD_VLAN_TX = 1u << 6,

@@ -25,8 +25,9 @@ class House:
         b 10.0.0.4 --+
     """
 
-    def __init__(self, lab, queues=1, vlan=None):
+    def __init__(self, lab, queues=1, vlan=None, spec=""):
         self.lab = lab
+        self.spec = spec
         self.tag = f", vlan: {vlan}" if vlan else ""
         self.middle = lab.namespace("f")
         self.switch = switch = lab.namespace("s")
@@ -48,8 +49,10 @@ class House:
         """A configuration file; its path."""
         path = self.lab.tmp_path / name
         path.write_text(
-            f"inside: {{port: p0, addresses: {INSIDE}/24{self.tag}}}\n"
-            f"outside: {{port: {port}, addresses: {OUTSIDE}/24, "
+            f"inside: {{port: \"p0{self.spec}\", "
+            f"addresses: {INSIDE}/24{self.tag}}}\n"
+            f"outside: {{port: \"{port}{self.spec}\", "
+            f"addresses: {OUTSIDE}/24, "
             f"gateway: {SERVER}{self.tag}}}\n{text}")
         return path
 

@@ -27,7 +27,7 @@ static const char *attached_name;  /* the program there, NULL: none */
 static int join_errno;
 static uint32_t n_attaches, n_joins, n_detaches;
 static uint32_t last_flags;
-static uint32_t vlan_kfunc; /* of the device, 0: none */
+static uint32_t kfunc; /* of the device, 0: none */
 static int bind_errno;
 static int last_prog_fd; /* attached */
 
@@ -155,10 +155,10 @@ int mri_xdp_netdev_read(uint32_t ifindex, struct xdp_netdev *dev)
 	return 0;
 }
 
-uint32_t mri_xdp_vlan_kfunc(const struct xdp_port *port)
+void mri_xdp_find_kfuncs(struct xdp_port *port)
 {
-	(void)port;
-	return vlan_kfunc;
+	port->prog.kfuncs[XDP_KFUNC_HASH] = kfunc;
+	port->prog.meta_magic = kfunc;
 }
 
 /* Ports in this test have no filter. */
@@ -167,7 +167,7 @@ int mri_xdp_filter_load(const struct xdp_port *port,
 			struct mr_reason *reason)
 {
 	(void)prog, (void)has_frags, (void)reason;
-	assert_true(port->prog.vlan_kfunc != 0);
+	assert_true(xdp_is_bound(port));
 	return bind_errno != 0 ? -bind_errno : dup(0);
 }
 
@@ -231,7 +231,7 @@ struct prog_case {
 	int native_errno, generic_errno, n_busy;
 	const char *attached_name;
 	int join_errno;
-	uint32_t vlan_kfunc;
+	uint32_t kfunc;
 	int bind_errno;
 
 	int result;
@@ -282,25 +282,25 @@ static const struct prog_case cases[] = {
 	  .native_errno = ENOSPC,
 	  .result = -ENOTSUP,
 	  .reason = "rx queues" },
-	{ .name = "tags outside the frame: for this device",
-	  .vlan_kfunc = 9,
+	{ .name = "metadata: for this device",
+	  .kfunc = 9,
 	  .is_native = true,
 	  .is_bound = true },
 	{ .name = "the kernel refuses that: for any device",
-	  .vlan_kfunc = 9,
+	  .kfunc = 9,
 	  .bind_errno = EINVAL,
 	  .is_native = true },
 	{ .name = "attach=generic: for any device",
 	  .attach = XDP_ATTACH_GENERIC,
-	  .vlan_kfunc = 9 },
+	  .kfunc = 9 },
 	{ .name = "no native mode after all: for any device, generic",
 	  .native_errno = EOPNOTSUPP,
-	  .vlan_kfunc = 9 },
+	  .kfunc = 9 },
 	{ .name = "libxdp's dispatcher: for any device",
 	  .native_errno = EBUSY,
 	  .attached_name = "xdp_dispatcher",
 	  .n_joins = 1,
-	  .vlan_kfunc = 9 },
+	  .kfunc = 9 },
 	{ .name = "no capability",
 	  .native_errno = EPERM,
 	  .result = -EPERM,
@@ -318,14 +318,15 @@ static void each_answer_has_its_result(void **state)
 	n_busy_attaches = c->n_busy;
 	attached_name = c->attached_name;
 	join_errno = c->join_errno;
-	vlan_kfunc = c->vlan_kfunc;
+	kfunc = c->kfunc;
 	bind_errno = c->bind_errno;
 
 	assert_int_equal(mri_xdp_prog_open(port, false, &reason), c->result);
 	assert_int_equal(n_joins, c->n_joins);
 	if (c->result == 0) {
 		assert_int_equal(port->prog.is_native, c->is_native);
-		assert_int_equal(port->prog.vlan_kfunc != 0, c->is_bound);
+		assert_int_equal(xdp_is_bound(port), c->is_bound);
+		assert_int_equal(port->prog.meta_magic != 0, c->is_bound);
 		if (c->n_joins == 0)
 			assert_int_equal(last_prog_fd != UNBOUND_FD,
 					 c->is_bound);
