@@ -7,12 +7,11 @@
 
 #include "measured.h"
 
-__attribute__((noinline)) uint32_t measured_rx(struct mr_rxq *rxq,
-					       struct mr_cache *cache,
-					       struct mr_frame *frames,
-					       uint32_t n)
+__attribute__((noinline)) uint32_t
+measured_rx(struct mr_rxq *rxq, struct mr_cache *cache, struct mr_frame *frames,
+	    struct mr_meta *metas, uint32_t n)
 {
-	return mr_rx_burst(rxq, cache, frames, n);
+	return mr_rx_burst_meta(rxq, cache, frames, metas, n);
 }
 
 __attribute__((noinline)) uint32_t measured_tx(struct mr_txq *txq,
@@ -25,11 +24,13 @@ __attribute__((noinline)) uint32_t measured_tx(struct mr_txq *txq,
 
 static uint32_t receive(const struct measured_port *port, uint32_t burst)
 {
+	struct mr_meta metas[MEASURED_BURST];
 	struct mr_frame frames[MEASURED_BURST];
 	uint32_t n;
 
 	port_inject(burst);
-	n = measured_rx(port->rxq, port->cache, frames, burst);
+	n = measured_rx(port->rxq, port->cache, frames,
+			port->has_meta ? metas : NULL, burst);
 	mr_frame_free_bulk(port->cache, frames, n);
 	return n;
 }

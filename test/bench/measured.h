@@ -10,12 +10,15 @@
 #ifndef BENCH_MEASURED_H
 #define BENCH_MEASURED_H
 
+#include <stdbool.h>
+
 #include <millrace/millrace.h>
 
 enum { MEASURED_BURST = 64, MEASURED_BYTES = 60 };
 
 uint32_t measured_rx(struct mr_rxq *rxq, struct mr_cache *cache,
-		     struct mr_frame *frames, uint32_t n);
+		     struct mr_frame *frames, struct mr_meta *metas,
+		     uint32_t n);
 uint32_t measured_tx(struct mr_txq *txq, struct mr_cache *cache,
 		     const struct mr_frame *frames, uint32_t n);
 
@@ -24,6 +27,7 @@ struct measured_port {
 	struct mr_rxq *rxq;
 	struct mr_txq *txq;
 	struct mr_cache *cache;
+	bool has_meta; /* its metadata is asked for */
 };
 void port_open(const char *device, struct measured_port *ret);
 void port_close(void);

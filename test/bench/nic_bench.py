@@ -7,7 +7,7 @@ burst does: for receive the refill with new buffers, for send the return of
 buffers that were sent. The model's own work is not in it: it runs between the
 bursts, and the register write that calls it is left out (on hardware it is one
 store). xdp is the AF_XDP driver in copy mode, over a fake kernel, which is left
-out in the same way.
+out in the same way; xdp-meta is the same with metadata.
 """
 import re
 import subprocess
@@ -20,7 +20,8 @@ from topology import BenchError
 # What test/model calls them.
 NICS = {"igb": "82576", "e1000e": "82574L", "virtio-split": "split",
         "virtio-split-in-order": "split, in order", "virtio-packed": "packed",
-        "virtio-packed-in-order": "packed, in order", "xdp": "xdp"}
+        "virtio-packed-in-order": "packed, in order", "xdp": "xdp",
+        "xdp-meta": "xdp, meta"}
 BURSTS = [1, 8, 32]
 # Counting begins and ends where these are entered and left; trapped() lies
 # within them and turns it off; sendto() and recvfrom() are the fake kernel's.
@@ -30,7 +31,7 @@ TOGGLES = ["measured_rx", "measured_tx", "trapped",
 
 def count(programs, nic, way, burst, n_frames):
     """Instructions per frame."""
-    program = programs / ("xdp_cost" if nic == "xdp" else "nic_cost")
+    program = programs / ("xdp_cost" if nic.startswith("xdp") else "nic_cost")
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
             ["valgrind", "--tool=callgrind", "--collect-atstart=no",

@@ -294,7 +294,7 @@ struct mr_frame fake_frame(uint32_t n_bytes, uint8_t seed)
 	return frame;
 }
 
-void fake_receive(uint32_t n_bytes, uint32_t flags)
+uint64_t fake_receive(uint32_t n_bytes, uint32_t flags)
 {
 	struct xring *fill = &fake.rxq->fill, *rx = &fake.rxq->rx;
 	const uint32_t consumer = *fill->consumer, producer = *rx->producer;
@@ -307,6 +307,7 @@ void fake_receive(uint32_t n_bytes, uint32_t flags)
 				   n_bytes, flags };
 	*fill->consumer = consumer + 1;
 	*rx->producer = producer + 1;
+	return buffers[consumer & fill->mask] + 256;
 }
 
 struct mr_frame fake_sent(uint32_t i)

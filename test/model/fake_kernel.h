@@ -63,8 +63,9 @@ static inline uint32_t transmit(const struct mr_frame *frames, uint32_t n)
 
 /* A frame of one entry, filled with bytes that depend on seed. */
 struct mr_frame fake_frame(uint32_t n_bytes, uint8_t seed);
-/* The kernel receives: takes a buffer from fill, puts an entry on rx. */
-void fake_receive(uint32_t n_bytes, uint32_t flags);
+/* The kernel receives: takes a buffer from fill, puts an entry on rx. Returns
+ * its address. */
+uint64_t fake_receive(uint32_t n_bytes, uint32_t flags);
 /* The descriptor at place i of the tx ring, from the first one ever. */
 struct mr_frame fake_sent(uint32_t i);
 /* The kernel completes what it held. */
