@@ -91,7 +91,8 @@ void port_open(const char *name, struct measured_port *ret)
 		mr_port_poll(nic.port);
 	}
 	nic.m->is_lazy = is_open = true;
-	*ret = (struct measured_port){ nic.rxq, nic.txq, nic.cache };
+	*ret = (struct measured_port){ nic.rxq, nic.txq, nic.cache,
+				       false };
 }
 
 void port_close(void)
