@@ -25,6 +25,9 @@ static const struct count_row offload_rows[] = {
 	{ "tx_drops_known", "losses known", LIVE_NOTHING },
 };
 
+static const char *const gauges[] = { "entries", "rules", "pending",
+				      "tx_drops_known", NULL };
+
 static const struct count_group fdb_group = { "fdb", "addresses", fdb_rows, 5 };
 static const struct count_group offload_group = { "offload", "offload",
 						  offload_rows, 7 };
@@ -104,6 +107,7 @@ const struct app_counters *session_counters(const struct session *session)
 		.n_worker_rows = 2,
 		.groups = groups,
 		.n_groups = n,
+		.gauges = gauges,
 		.take = take,
 	};
 	return &counters;

@@ -150,33 +150,12 @@ static json_t *worker_object(const struct worker_snapshot *worker,
 
 static json_t *pool_object(const struct mr_pool_stats *pool)
 {
-	const struct {
-		const char *name;
-		uint64_t n;
-	} rows[] = {
-		{ "page_bytes", pool->page_bytes },
-		{ "chunk_bytes", pool->chunk_bytes },
-		{ "n_pages", pool->n_pages },
-		{ "n_free", pool->n_free },
-		{ "n_in_flight", pool->n_in_flight },
-		{ "n_cached", pool->n_cached },
-		{ "n_depot", pool->n_depot },
-		{ "alloc_fast", pool->alloc_fast },
-		{ "alloc_refill", pool->alloc_refill },
-		{ "alloc_slow", pool->alloc_slow },
-		{ "alloc_empty", pool->alloc_empty },
-		{ "recycle_cached", pool->recycle_cached },
-		{ "recycle_cache_full", pool->recycle_cache_full },
-		{ "recycle_ring", pool->recycle_ring },
-		{ "recycle_ring_full", pool->recycle_ring_full },
-		{ "recycle_released_refcnt", pool->recycle_released_refcnt },
-		{ "free_invalid", pool->free_invalid },
-		{ "depot_cas_failed", pool->depot_cas_failed },
-	};
 	json_t *object = json_object();
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		json_object_set_new(object, rows[i].name, integer(rows[i].n));
+	for (uint32_t i = 0; i < N_POOL_ROWS; i++)
+		json_object_set_new(
+			object, pool_rows[i].name,
+			integer(pool_row_value(&pool_rows[i], pool)));
 	return object;
 }
 

@@ -141,6 +141,48 @@ void snapshot_take_pool(struct snapshot *snapshot,
 		snapshot->pool.free_invalid == 0;
 }
 
+#define ROW(member, is_gauge)                                                  \
+	{                                                                      \
+#member, offsetof(struct mr_pool_stats, member),               \
+			sizeof(((struct mr_pool_stats *)0)->member), is_gauge  \
+	}
+
+const struct pool_row pool_rows[N_POOL_ROWS] = {
+	ROW(page_bytes, true),
+	ROW(chunk_bytes, true),
+	ROW(n_pages, true),
+	ROW(n_free, true),
+	ROW(n_in_flight, true),
+	ROW(n_cached, true),
+	ROW(n_depot, true),
+	ROW(alloc_fast, false),
+	ROW(alloc_refill, false),
+	ROW(alloc_slow, false),
+	ROW(alloc_empty, false),
+	ROW(recycle_cached, false),
+	ROW(recycle_cache_full, false),
+	ROW(recycle_ring, false),
+	ROW(recycle_ring_full, false),
+	ROW(recycle_released_refcnt, false),
+	ROW(free_invalid, false),
+	ROW(depot_cas_failed, false),
+};
+
+uint64_t pool_row_value(const struct pool_row *row,
+			const struct mr_pool_stats *stats)
+{
+	const char *at = (const char *)stats + row->offset;
+	uint32_t half;
+	uint64_t value;
+
+	if (row->n_bytes == sizeof(half)) {
+		memcpy(&half, at, sizeof(half));
+		return half;
+	}
+	memcpy(&value, at, sizeof(value));
+	return value;
+}
+
 static uint64_t sum(const uint64_t *slots)
 {
 	uint64_t n = 0;

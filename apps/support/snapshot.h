@@ -59,6 +59,8 @@ struct app_counters {
 	uint32_t n_worker_rows; /* at most MAX_WORKER_COUNTS */
 	const struct count_group *groups;
 	uint32_t n_groups; /* at most MAX_GROUPS */
+	/* Names of rows that can fall, up to a NULL; NULL: none. */
+	const char *const *gauges;
 	/*
 	 * Fill bursts, entries, counts and drops of each worker, and counts of
 	 * each group. The workers may be running: read what they write with
@@ -143,6 +145,17 @@ void snapshot_copy_counters(uint64_t *to, const uint64_t *from, uint32_t n);
  * broken_invariant; the workers must be at rest.
  */
 void snapshot_check_invariants(struct snapshot *snapshot);
+
+/* The statistics of the pool, in order, with their names in JSON. */
+struct pool_row {
+	const char *name;
+	size_t offset, n_bytes; /* in struct mr_pool_stats */
+	bool is_gauge;
+};
+enum { N_POOL_ROWS = 18 };
+extern const struct pool_row pool_rows[N_POOL_ROWS];
+uint64_t pool_row_value(const struct pool_row *row,
+			const struct mr_pool_stats *stats);
 
 struct totals {
 	uint64_t rx_frames, rx_bytes, rx_drops;

@@ -53,6 +53,11 @@ static const struct count_group groups[] = {
 			    sizeof(offload_rows) / sizeof(offload_rows[0]) },
 };
 
+static const char *const gauges[] = {
+	"held",  "mappings", "sessions",       "subscribers", "quarantined",
+	"bytes", "rules",    "tx_drops_known", NULL
+};
+
 /* NAT_OK has no drops, but the index is the reason; NAT_TAKEN is not a loss. */
 static const char *drop_names[NAT_TAKEN];
 
@@ -132,6 +137,7 @@ static struct app_counters counters = {
 	.worker_rows = worker_rows,
 	.n_worker_rows = sizeof(worker_rows) / sizeof(worker_rows[0]),
 	.groups = groups,
+	.gauges = gauges,
 	.take = take,
 };
 
