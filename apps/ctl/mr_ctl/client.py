@@ -5,12 +5,13 @@ import contextlib
 import json
 import os
 import socket
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 PROTOCOL = 1
-LIMIT_S = 10.0  # for each part of an answer
+LIMIT_S = 10  # for each part of an answer
 Object = dict[str, Any]
 
 
@@ -35,9 +36,11 @@ class Connection:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.socket.settimeout(LIMIT_S)
+        # While many wait to be accepted, a connect() that may not block fails.
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", LIMIT_S, 0))
         try:
             self.socket.connect(os.fsencode(path))
+            self.socket.settimeout(LIMIT_S)
         except OSError as error:
             self.socket.close()
             raise Refused(f"{path}: {error.strerror or error}") from error
