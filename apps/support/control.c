@@ -12,6 +12,7 @@
 #include "control.h"
 #include "json_text.h"
 #include "listen.h"
+#include "metrics.h"
 #include "text.h"
 
 enum {
@@ -22,6 +23,7 @@ enum {
 	IDLE_S = 60, /* without a request, or without reading the answer */
 	MAX_NAMES = 99,
 	WHAT_LISTEN = MAX_CLIENTS,
+	WHAT_METRICS,
 };
 
 struct client {
@@ -39,6 +41,7 @@ struct control {
 	struct control_config config;
 	struct control_view view;
 	struct snapshot *now;
+	struct metrics *metrics; /* NULL: none */
 	int epoll_fd, listen_fd;
 	char name[CONTROL_MAX_NAME + 4];
 	char path[LISTEN_MAX_PATH];
@@ -111,6 +114,51 @@ static int watch(const struct control *c, int fd, uint32_t events, uint32_t i,
 	return epoll_ctl(c->epoll_fd, how, fd, &event);
 }
 
+static int open_metrics(struct control *c, struct mr_reason *ret_why)
+{
+	const char *where = c->config.options->metrics;
+	struct mr_reason why;
+	int err;
+
+	if (where == NULL)
+		return 0;
+	err = metrics_open(where, c, &c->metrics, &why);
+	if (err < 0)
+		snprintf(ret_why->text, sizeof(ret_why->text), "metrics: %.*s",
+			 (int)sizeof(ret_why->text) - 20, why.text);
+	return err;
+}
+
+static int open_all(struct control *c, struct mr_reason *ret_why)
+{
+	const struct control_options *options = c->config.options;
+	int err;
+
+	for (uint32_t i = 0; i < MAX_CLIENTS; i++)
+		c->clients[i].fd = -1;
+	c->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	err = listen_somewhere(c, ret_why);
+	if (err < 0 && c->config.is_optional && options->name == NULL &&
+	    options->path == NULL) {
+		print_error("%s: %s; mrctl cannot reach it", c->config.program,
+			    ret_why->text);
+		err = 0;
+	}
+	if (err == 0)
+		err = open_metrics(c, ret_why);
+	if (err == 0 &&
+	    (c->epoll_fd < 0 ||
+	     (c->listen_fd >= 0 && watch(c, c->listen_fd, EPOLLIN, WHAT_LISTEN,
+					 EPOLL_CTL_ADD) < 0) ||
+	     (c->metrics != NULL && watch(c, metrics_fd(c->metrics), EPOLLIN,
+					  WHAT_METRICS, EPOLL_CTL_ADD) < 0))) {
+		err = -errno;
+		snprintf(ret_why->text, sizeof(ret_why->text),
+			 "control socket: epoll: %s", strerror(-err));
+	}
+	return err;
+}
+
 int control_open(const struct control_config *config,
 		 struct control **ret_control, struct mr_reason *ret_why)
 {
@@ -125,28 +173,12 @@ int control_open(const struct control_config *config,
 	}
 	c->config = *config;
 	c->listen_fd = -1;
-	for (uint32_t i = 0; i < MAX_CLIENTS; i++)
-		c->clients[i].fd = -1;
-	c->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	err = listen_somewhere(c, ret_why);
-	if (err == 0 &&
-	    (c->epoll_fd < 0 ||
-	     watch(c, c->listen_fd, EPOLLIN, WHAT_LISTEN, EPOLL_CTL_ADD) < 0)) {
-		err = -errno;
-		snprintf(ret_why->text, sizeof(ret_why->text),
-			 "control socket: epoll: %s", strerror(-err));
-	}
-	if (err == 0) {
+	err = open_all(c, ret_why);
+	if (err < 0)
+		control_close(c);
+	else
 		*ret_control = c;
-		return 0;
-	}
-	control_close(c);
-	if (!config->is_optional || config->options->name != NULL ||
-	    config->options->path != NULL)
-		return err;
-	print_error("%s: %s; mrctl cannot reach it", config->program,
-		    ret_why->text);
-	return 0;
+	return err;
 }
 
 static void forget_request(struct client *client)
@@ -167,6 +199,7 @@ void control_close(struct control *c)
 		if (c->clients[i].fd >= 0)
 			close(c->clients[i].fd);
 	}
+	metrics_close(c->metrics);
 	listen_close(c->path, c->listen_fd);
 	if (c->epoll_fd >= 0)
 		close(c->epoll_fd);
@@ -522,14 +555,16 @@ static bool accept_client(struct control *c)
 
 void control_serve(struct control *c)
 {
-	struct epoll_event events[MAX_CLIENTS + 1];
-	const int n = epoll_wait(c->epoll_fd, events, MAX_CLIENTS + 1, 0);
+	struct epoll_event events[MAX_CLIENTS + 2];
+	const int n = epoll_wait(c->epoll_fd, events, MAX_CLIENTS + 2, 0);
 
 	for (int i = 0; i < n; i++) {
 		const uint32_t what = events[i].data.u32;
-		struct client *client = &c->clients[what];
+		struct client *client = &c->clients[what % MAX_CLIENTS];
 
-		if (what == WHAT_LISTEN || client->fd < 0)
+		if (what == WHAT_METRICS)
+			metrics_serve(c->metrics);
+		if (what >= MAX_CLIENTS || client->fd < 0)
 			continue;
 		if (client->events & EPOLLIN)
 			read_client(client);
@@ -538,6 +573,13 @@ void control_serve(struct control *c)
 	}
 	for (uint32_t i = 0; i < MAX_ACCEPTED && accept_client(c); i++)
 		;
+	control_advance(c);
+}
+
+void control_tick(struct control *c)
+{
+	if (c->metrics != NULL)
+		metrics_serve(c->metrics); /* its timeouts */
 	control_advance(c);
 }
 

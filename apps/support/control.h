@@ -59,6 +59,8 @@ struct control_verb {
 struct control_options {
 	const char *name; /* of the instance; NULL: the program's */
 	const char *path; /* NULL: NAME.sock in listen_folder() */
+	/* NULL: none; else as for metrics_open(). */
+	const char *metrics;
 };
 
 struct control_config {
@@ -73,8 +75,7 @@ struct control_config {
 };
 
 /*
- * Listen. Requests wait until control_begin(). 0, or -errno with a message;
- * *ret_control is NULL where it goes on without.
+ * Listen. Requests wait until control_begin(). 0, or -errno with a message.
  */
 int control_open(const struct control_config *config,
 		 struct control **ret_control, struct mr_reason *ret_why);
@@ -94,6 +95,8 @@ bool control_begin(struct control *control, const struct control_view *view);
 /* Readable when there is work: then call control_serve(). */
 int control_fd(const struct control *control);
 void control_serve(struct control *control);
+/* Each second, for timeouts. */
+void control_tick(struct control *control);
 /* What a verb waited for has come. */
 void control_advance(struct control *control);
 

@@ -277,7 +277,7 @@ static void forward_until_told(struct running *run)
 			if (run->config->each_second != NULL)
 				run->config->each_second(run->config->app);
 			if (run->config->control != NULL)
-				control_advance(run->config->control);
+				control_tick(run->config->control);
 			/* After a stall, print one line, not one per second. */
 			next_ms = now - now % REPORT_MS + REPORT_MS;
 			continue;

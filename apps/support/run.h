@@ -85,13 +85,14 @@ enum {
 	OPTION_EXIT_ON_PORT_LOSS = OPTION_LONG + 120,
 	OPTION_CONTROL,
 	OPTION_INSTANCE,
+	OPTION_METRICS,
 };
 
 /*
  * Those of every application, with the same help. The first ones are of
  * applications with a control socket.
  */
-enum { N_CONTROL_OPTION_ROWS = 2, N_RUN_OPTION_ROWS = 13 };
+enum { N_CONTROL_OPTION_ROWS = 3, N_RUN_OPTION_ROWS = 14 };
 extern const struct option_row run_option_rows[N_RUN_OPTION_ROWS];
 
 /* Handle one of them, or of the data plane's. */

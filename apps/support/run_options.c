@@ -9,6 +9,8 @@ const struct option_row run_option_rows[N_RUN_OPTION_ROWS] = {
 	  "name of the instance, for mrctl" },
 	{ "control", OPTION_CONTROL, "PATH",
 	  "control socket (default /run/millrace/NAME.sock)" },
+	{ "metrics", OPTION_METRICS, "WHERE",
+	  "for Prometheus: unix:PATH or tcp:ADDRESS:PORT" },
 	{ "queues", OPTION_QUEUES, "N",
 	  "queues per port (default: the port's own)" },
 	{ "ring", OPTION_RING, "N",
@@ -57,6 +59,15 @@ enum parse_result run_take_option(const struct option_row *row, const char *arg,
 	case OPTION_CONTROL:
 		run->control.path = arg;
 		return PARSE_RUN;
+	case OPTION_METRICS:
+		run->control.metrics = arg;
+		if ((strncmp(arg, "unix:", 5) == 0 && arg[5] != '\0') ||
+		    strncmp(arg, "tcp:", 4) == 0)
+			return PARSE_RUN;
+		return parse_wrong(ret_error,
+				   "--metrics: '%s' is neither unix:PATH nor "
+				   "tcp:ADDRESS:PORT",
+				   arg);
 	case OPTION_DURATION:
 		return parse_seconds(row->name, arg, &run->duration_ms,
 				     ret_error);

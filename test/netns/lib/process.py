@@ -13,6 +13,7 @@ BUILD = Path(os.environ.get("MR_BUILD") or
              Path(__file__).resolve().parents[3] / "build")
 L2FWD = BUILD / "apps" / "l2fwd" / "mr-l2fwd"
 NAT = BUILD / "apps" / "nat" / "mr-nat"
+CTL = BUILD / "apps" / "ctl" / "mrctl"
 PROBE = BUILD / "test" / "netns" / "netns-probe"
 PASS_OBJECT = BUILD / "test" / "netns" / "pass.bpf.o"
 TAG_OBJECT = BUILD / "test" / "netns" / "tag.bpf.o"

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Counters for Prometheus, by HTTP: OpenMetrics, and the older text format. */
+#ifndef SUPPORT_METRICS_H
+#define SUPPORT_METRICS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <millrace/millrace.h>
+
+#include "snapshot.h"
+
+struct control;
+struct metrics;
+
+/*
+ * Listen at "unix:PATH" or "tcp:ADDRESS:PORT". It has no thread: call
+ * metrics_serve() when its fd is readable, and each second for timeouts. 0, or
+ * -errno with a message; the control outlives it, and has begun before the
+ * first call of metrics_serve().
+ */
+int metrics_open(const char *where, struct control *control,
+		 struct metrics **ret_metrics, struct mr_reason *ret_why);
+void metrics_close(struct metrics *metrics);
+int metrics_fd(const struct metrics *metrics);
+void metrics_serve(struct metrics *metrics);
+
+/* metrics_text.c: for the caller to free; NULL: no memory. */
+char *metrics_text(const struct snapshot *snapshot, const char *instance,
+		   bool is_openmetrics, size_t *ret_n);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A build without libmicrohttpd. */
+#include <errno.h>
+#include <stdio.h>
+
+#include "metrics.h"
+
+int metrics_open(const char *where, struct control *control,
+		 struct metrics **ret_metrics, struct mr_reason *ret_why)
+{
+	(void)where;
+	(void)control;
+	*ret_metrics = NULL;
+	snprintf(ret_why->text, sizeof(ret_why->text),
+		 "this build has no libmicrohttpd; install its -dev package "
+		 "and build again");
+	return -ENOTSUP;
+}
+
+void metrics_close(struct metrics *metrics)
+{
+	(void)metrics;
+}
+
+int metrics_fd(const struct metrics *metrics)
+{
+	(void)metrics;
+	return -1;
+}
+
+void metrics_serve(struct metrics *metrics)
+{
+	(void)metrics;
+}

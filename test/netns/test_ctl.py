@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Running programs, asked: mrctl, the lines of the protocol, and metrics."""
+import json
+import re
+import shutil
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+from host import limit
+from lib import nat, talk
+from lib.forwarder import Forwarder, Refused
+from lib.namespaces import wait_until
+from lib.nat import Echo, House, Nat, Talker
+from lib.process import BUILD, CTL
+from lib.wire import TEST_TYPE, Wire, frame, mac
+
+SCHEMA = BUILD / "apps" / "mr-control.schema.json"
+DASHBOARD = Path(__file__).parents[2] / "config" / "grafana" / "millrace.json"
+N_FRAMES = 500
+
+
+def ask(lab, *words, check=True):
+    """mrctl, in the folder of this test."""
+    done = subprocess.run(
+        ["env", f"RUNTIME_DIRECTORY={lab.tmp_path}", CTL, *words],
+        capture_output=True, text=True, check=False, timeout=limit(30))
+    assert not check or done.returncode == 0, done.stderr
+    return done.stdout if check else (done.returncode, done.stderr)
+
+
+def objects(lab, *words):
+    return [json.loads(line)
+            for line in ask(lab, *words, "--json").splitlines()]
+
+
+def get(path, accept="text/plain"):
+    """The body of /metrics on a Unix socket."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(limit(10))
+        client.connect(str(path))
+        client.sendall(b"GET /metrics HTTP/1.0\r\nAccept: " +
+                       accept.encode() + b"\r\n\r\n")
+        data = b""
+        while piece := client.recv(1 << 16):
+            data += piece
+    head, _, body = data.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200") or head.startswith(b"HTTP/1.0 200")
+    return body.decode()
+
+
+def samples(text):
+    """{name and labels: value}; no sample is there twice."""
+    lines = [line.rpartition(" ") for line in text.splitlines()
+             if not line.startswith("#")]
+    found = {name: float(value) for name, _, value in lines}
+    assert len(found) == len(lines)
+    return found
+
+
+def check_format(path):
+    """Both formats, by those who read them."""
+    text = get(path)
+    if promtool := shutil.which("promtool"):
+        done = subprocess.run([promtool, "check", "metrics"], input=text,
+                              capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout + done.stderr) == (0, "")
+    opened = get(path, "application/openmetrics-text;version=1.0.0")
+    assert opened.endswith("# EOF\n")
+    parser = pytest.importorskip("prometheus_client.openmetrics.parser",
+                                 reason="no python3-prometheus-client")
+    families = list(parser.text_string_to_metric_families(opened))
+    assert {sample.name for family in families for sample in family.samples} \
+        == {name.partition("{")[0] for name in samples(text)}
+    return text
+
+
+@pytest.fixture
+def bridge(lab, star):
+    """A learning bridge with a control socket and metrics; its two hosts."""
+    forwarder = Forwarder(
+        lab, star.middle, *star.ports,
+        wrap=["env", f"RUNTIME_DIRECTORY={lab.tmp_path}"],
+        options=["--mode", "learn", "--instance", "br",
+                 "--metrics", f"unix:{lab.tmp_path}/metrics"])
+    forwarder.wires = [lab.closing(Wire(host, "h0", TEST_TYPE))
+                       for host in star.hosts]
+    return forwarder
+
+
+def exchange(bridge):
+    """Frames from one host to the other, until none is under way."""
+    for i, (here, there) in enumerate((bridge.wires, bridge.wires[::-1])):
+        frames = [frame(100, number, src=mac(i), dst=mac(1 - i))
+                  for number in range(N_FRAMES)]
+        here.send_all(frames)
+        assert there.receive(N_FRAMES) == frames
+
+
+def test_totals_are_those_of_json(lab, bridge):
+    exchange(bridge)
+    bridge.next_snapshot()  # the link's own frames, if any, are over
+    for _ in range(5):
+        before = bridge.next_snapshot()
+        metrics = samples(get(lab.tmp_path / "metrics"))
+        shown, = objects(lab, "show", "stats")
+        after = bridge.next_snapshot()
+        if before["ports"] == after["ports"]:
+            break  # nobody sent in between
+    assert before["ports"] == after["ports"] == shown["ports"]
+    n_checked = 0
+    for port in before["ports"]:
+        labels = f'port="{port["port"]}",queue="0"'
+        rx, tx = port["queues"][0]["rx"], port["queues"][0]["tx"]
+        for name, value in {
+                "rx_frames": rx["delivered"], "rx_bytes": rx["bytes"],
+                "rx_received_frames": rx["received"],
+                "tx_frames": tx["accepted"], "tx_bytes": tx["bytes"],
+                "tx_completed_frames": tx["completed"]}.items():
+            assert metrics[f"millrace_{name}_total{{{labels}}}"] == value
+            n_checked += value
+        for way, drops in ("rx", rx["drops"]), ("tx", tx["drops"]):
+            for reason, n in drops.items():
+                assert metrics[f"millrace_{way}_drops_total{{{labels},"
+                               f'reason="{reason}"}}'] == n
+    assert n_checked > 4 * N_FRAMES
+    for name, value in before["fdb"].items():
+        suffix = "" if name == "entries" else "_total"
+        assert metrics[f"millrace_l2fwd_fdb_{name}{suffix}"] == value
+    assert metrics["millrace_pool_page_bytes"] == before["pool"]["page_bytes"]
+    bridge.stop()
+
+
+def test_each_line_matches_the_schema(lab, bridge):
+    jsonschema = pytest.importorskip("jsonschema")
+    check = jsonschema.Draft7Validator(json.loads(SCHEMA.read_text()))
+    exchange(bridge)
+    lines = []
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(limit(10))
+        client.connect(str(lab.tmp_path / "br.sock"))
+        reader = client.makefile("r")
+        for request in (
+                {"v": 1, "verb": "hello"}, {"verb": "stats"},
+                {"verb": "config"}, {"verb": "set", "log": "info"},
+                {"verb": "set", "log": "warning"}, {"verb": "l2 fdb"},
+                {"verb": "l2 fdb", "x": 1}):
+            client.sendall((json.dumps(request) + "\n").encode())
+            if "x" not in request:
+                lines.append(request)
+            line = {}
+            while not {"end", "error"} & set(line):
+                line = json.loads(reader.readline())
+                lines.append(line)
+    for line in lines:
+        check.validate(line)
+    assert "error" in lines[-1]
+    assert {line["mac"] for line in lines if "mac" in line} >= {
+        mac(i).hex(":") for i in range(2)}
+    bridge.stop()
+
+
+def test_mrctl_shows_what_runs(lab, bridge):
+    exchange(bridge)
+    assert ask(lab, "list", "--names") == "br\n"
+    known, = objects(lab, "list")
+    assert (known["program"], known["pid"]) == ("mr-l2fwd", bridge.pid)
+    for what in "stats", "ports", "queues", "workers", "pool", "config":
+        assert ask(lab, "br", "show", what).strip()
+        assert objects(lab, "show", what)
+    assert "xdp:p0" in ask(lab, "show", "ports")
+    assert "no drops" in ask(lab, "show", "drops") or \
+        "workers" in ask(lab, "show", "drops")
+    assert len(ask(lab, "br", "l2", "fdb").splitlines()) >= 3
+    look, = objects(lab, "watch", "--count", "1", "--interval", "0.2")
+    assert [port["port"] for port in look["ports"]] == ["xdp:p0", "xdp:p1"]
+    ask(lab, "set", "log", "debug")
+    assert objects(lab, "show", "config")[0]["log"] == "debug"
+    for words, text in ((["x", "show"], "no instance of this name"),
+                        (["br", "nat", "sessions"], "unknown verb"),
+                        (["set", "log", "x"], "is not error, warning")):
+        status, said = ask(lab, *words, check=False)
+        assert (status, said.count("\n")) == (1, 1) and text in said
+    completion = (BUILD / "apps" / "mrctl").read_text()
+    assert "mrctl list --names" in completion
+    bridge.stop()
+    assert not list(lab.tmp_path.glob("*.sock"))
+    assert not (lab.tmp_path / "metrics").exists()
+
+
+def test_a_port_in_use_is_refused_with_the_remedy(lab, star):
+    with talk.socket_in(star.middle, socket.SOCK_STREAM, "127.0.0.1",
+                        9100) as used:
+        used.listen()
+        Refused(lab, star.middle, "--metrics", "tcp:127.0.0.1:9100",
+                *star.ports, wrap=["env", f"RUNTIME_DIRECTORY={lab.tmp_path}"]
+                ).check(1, "metrics: 127.0.0.1:9100", "choose another")
+    assert not list(lab.tmp_path.glob("*.sock"))
+
+
+def test_idle_and_garbage_do_not_disturb(lab, bridge):
+    """500 connections to each socket that say nothing, or nonsense."""
+    idle = []
+    for name in "br.sock", "metrics":
+        for i in range(500):
+            client = lab.closing(socket.socket(socket.AF_UNIX))
+            client.setblocking(False)
+            try:
+                client.connect(str(lab.tmp_path / name))
+                client.send((b"", b"\0\xff garbage", b"GET /met")[i % 3])
+            except OSError:
+                pass  # the queue of those to be accepted is full
+            idle.append(client)
+    exchange(bridge)
+    assert objects(lab, "show", "config")
+    for client in idle:
+        client.close()
+
+    def is_served():
+        try:
+            return "millrace_build_info" in get(lab.tmp_path / "metrics")
+        except OSError:
+            return False  # those that were closed are still in the queue
+    wait_until("metrics are served again", is_served)
+    bridge.stop()
+
+
+def test_metrics_of_both_have_what_the_dashboard_shows(lab, bridge):
+    exchange(bridge)
+    text = check_format(lab.tmp_path / "metrics")
+    bridge.stop()
+    house = House(lab)
+    lab.closing(Echo(house.server))
+    translator = Nat(house, "--metrics", f"unix:{lab.tmp_path}/nat-metrics")
+    assert lab.closing(Talker(house.a)).ask()[0] == nat.OUTSIDE
+    # A worker publishes what it has every 100 ms.
+    wait_until("its mapping is counted",
+               lambda: translator.stats()["state"]["mappings"] == 1)
+    more = check_format(lab.tmp_path / "nat-metrics")
+    assert samples(more)["millrace_nat_state_mappings"] == 1
+    # The same code: mr-nat sessions is mrctl nat nat sessions.
+    assert [one["inside"] for one in objects(lab, "nat", "nat", "sessions")] \
+        == [one["inside"] for one in translator.sessions()]
+    translator.stop()
+    names = set(re.findall(r"^# TYPE (\w+)", text + more, re.M))
+    shown = set(re.findall(r"\bmillrace_\w+", DASHBOARD.read_text()))
+    assert len(shown) > 15 and shown <= names, shown - names
