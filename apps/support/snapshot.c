@@ -204,6 +204,7 @@ struct totals snapshot_port_totals(const struct port_snapshot *port)
 		t.rx_drops += sum(queue->rx.drops);
 		t.tx_frames += queue->tx.accepted;
 		t.tx_bytes += queue->tx.bytes;
+		t.n_added += queue->tx.events[MR_TX_EVENT_GSO_ADDED];
 		t.tx_drops += sum(queue->tx.drops);
 	}
 	for (uint32_t i = 0; i < port->n_device_drops; i++)
@@ -224,6 +225,7 @@ struct totals snapshot_totals(const struct snapshot *snapshot)
 		t.rx_drops += port.rx_drops;
 		t.tx_frames += port.tx_frames;
 		t.tx_bytes += port.tx_bytes;
+		t.n_added += port.n_added;
 		t.tx_drops += port.tx_drops;
 		t.device_drops += port.device_drops;
 	}
@@ -257,7 +259,7 @@ static void check_program(struct snapshot *snapshot)
 {
 	const struct app_counters *app = snapshot->app;
 	const struct totals t = snapshot_totals(snapshot);
-	uint64_t left = t.rx_frames;
+	uint64_t left = t.rx_frames + t.n_added;
 	uint64_t right = t.tx_frames + snapshot_worker_drops(snapshot);
 	char made[64] = "", kept[64] = "", what[160];
 
@@ -274,8 +276,8 @@ static void check_program(struct snapshot *snapshot)
 			*(is_made ? &left : &right) +=
 				snapshot->workers[w].counts[i];
 	}
-	snprintf(what, sizeof(what), "delivered%s = accepted + drops%s", made,
-		 kept);
+	snprintf(what, sizeof(what),
+		 "delivered + gso_added%s = accepted + drops%s", made, kept);
 	check_equal(snapshot, left, right, what, "workers", 0);
 }
 

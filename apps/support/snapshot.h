@@ -141,7 +141,7 @@ void snapshot_copy_counters(uint64_t *to, const uint64_t *from, uint32_t n);
 
 /*
  * Per queue: the invariants of <millrace/port.h>. Program: delivered +
- * made = accepted + workers' drops + kept. Sets invariants_hold and
+ * gso_added + made = accepted + workers' drops + kept. Sets invariants_hold and
  * broken_invariant; the workers must be at rest.
  */
 void snapshot_check_invariants(struct snapshot *snapshot);
@@ -160,6 +160,7 @@ uint64_t pool_row_value(const struct pool_row *row,
 struct totals {
 	uint64_t rx_frames, rx_bytes, rx_drops;
 	uint64_t tx_frames, tx_bytes, tx_drops;
+	uint64_t n_added; /* of tx_frames: more segments than came */
 	uint64_t device_drops;
 };
 struct totals snapshot_port_totals(const struct port_snapshot *port);

@@ -19,7 +19,8 @@
  *
  * The queue's counters count what the driver sees: segments. A frame lost here
  * is counted as accepted and dropped; while one is held it is accepted and
- * pending, so that a queue which drains is not taken for empty.
+ * pending, so that a queue which drains is not taken for empty. So all segments
+ * but the last are frames more than came: MR_TX_EVENT_GSO_ADDED.
  */
 #include <errno.h>
 #include <string.h>
@@ -274,16 +275,20 @@ static int64_t append(struct mr_txq *txq, struct mr_cache *cache,
 }
 
 /* The driver took the first n entries. */
-static void advance(struct mri_offload *o, const struct pieces *pieces,
-		    uint32_t n)
+static void advance(struct mr_txq *txq, struct mri_offload *o,
+		    const struct pieces *pieces, uint32_t n)
 {
+	uint64_t n_added = 0;
+
 	for (uint32_t i = 0; i < n; i++) {
 		o->done += pieces->frames[i].len;
 		if (pieces->frames[i].flags & MR_FRAME_MORE)
 			continue;
 		o->done -= o->gso.n_header_bytes;
 		o->is_over = o->done == o->gso.n_payload_bytes;
+		n_added += !o->is_over; /* the last stands for the frame */
 	}
+	mr_counter_add(&txq->stats.events[MR_TX_EVENT_GSO_ADDED], n_added);
 }
 
 /* Copy some pieces and offer them. False: the driver has no more room. */
@@ -304,7 +309,7 @@ static bool send_some(struct mr_txq *txq, struct mr_cache *cache,
 	*ret_drop = -1; /* what was sent may bring pages back */
 	n_sent = burst_of(txq)(txq, cache, pieces.frames, pieces.metas,
 			       pieces.n);
-	advance(o, &pieces, n_sent);
+	advance(txq, o, &pieces, n_sent);
 	mr_frame_free_bulk(cache, pieces.frames + n_sent, pieces.n - n_sent);
 	return n_sent == pieces.n;
 }

@@ -105,6 +105,7 @@ enum mr_tx_event {
 	MR_TX_EVENT_AGAIN,          /**< the device asked to retry later */
 	MR_TX_EVENT_GSO_SOFTWARE,   /**< frames segmented here */
 	MR_TX_EVENT_VLAN_SOFTWARE,  /**< VLAN tags inserted here */
+	MR_TX_EVENT_GSO_ADDED, /**< frames accepted that were not passed here */
 };
 
 /** Size of the arrays below; unused slots have no name and stay 0. */
@@ -408,11 +409,10 @@ MR_API uint32_t mr_tx_burst_offload(struct mr_txq *txq, struct mr_cache *cache,
  * the first entry of each frame are read.
  *
  * For MR_META_GSO and MR_META_VLAN the library does what the device cannot
- * (mr_port_info.offloads). A frame segmented here is counted as its segments;
- * if the queue has room for only some, the next bursts send the rest first, and
- * until then the frame counts as one more pending. Its pages, at most
- * MR_MAX_SEGS, are not included in mr_port_need_pages(). If there is no page
- * for a copy, it is lost: MR_TX_DROP_NO_BUFFER.
+ * (mr_port_info.offloads). A frame segmented here counts as its segments, all
+ * but one in MR_TX_EVENT_GSO_ADDED; what finds no room in the queue goes first
+ * in the next bursts, and is one frame pending. mr_port_need_pages() excludes
+ * its MR_MAX_SEGS pages; without a page it is lost: MR_TX_DROP_NO_BUFFER.
  *
  * @return entries taken, 0..n; the last one ends a frame
  *

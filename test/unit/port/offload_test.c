@@ -205,6 +205,8 @@ TEST(long_frames_are_cut)
 		assert_int_equal(tx_stats().accepted, n);
 		assert_int_equal(tx_stats().events[MR_TX_EVENT_GSO_SOFTWARE],
 				 1);
+		assert_int_equal(tx_stats().events[MR_TX_EVENT_GSO_ADDED],
+				 n - 1);
 		assert_int_equal(tx_stats().events[MR_TX_EVENT_VLAN_SOFTWARE],
 				 has_tag);
 		end();

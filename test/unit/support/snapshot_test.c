@@ -79,8 +79,9 @@ static void broken(struct sums *sums, const char *says)
 
 TEST(a_frame_too_many_breaks_a_law)
 {
-	static const char program[] = "workers/0: delivered + icmp_made = "
-				      "accepted + drops + for_us: ";
+	static const char program[] =
+		"workers/0: delivered + gso_added + icmp_made = "
+		"accepted + drops + for_us: ";
 	struct sums sums;
 	char says[160];
 
