@@ -7,10 +7,18 @@
  *
  * One ring per worker and port, so each has one producer and one consumer, and
  * a stalled port fills only its own rings.
+ *
+ * Metadata has a second ring, with META_ENTRIES for each entry of the first. It
+ * is filled and emptied before the first, so it has the metadata of all entries
+ * that the consumer sees, and room for those that the producer has room for.
  */
 #include <errno.h>
+#include <string.h>
 
 #include "worker/worker.h"
+
+/* A struct mr_meta, in entries of a ring. */
+enum { META_ENTRIES = sizeof(struct mr_meta) / sizeof(struct mr_frame) };
 
 static int make_rings(struct mr_workers *workers, struct mri_worker *from,
 		      struct mr_reason *reterr_reason)
@@ -28,11 +36,20 @@ static int make_rings(struct mr_workers *workers, struct mri_worker *from,
 		err = mr_ring_spsc_create(workers->ctx,
 					  workers->n_handoff_entries,
 					  &route->handoff, reterr_reason);
-		if (err < 0)
+		if (err == 0 && workers->has_meta)
+			err = mr_ring_spsc_create(
+				workers->ctx,
+				META_ENTRIES * workers->n_handoff_entries,
+				&route->handoff_meta, reterr_reason);
+		if (err < 0) {
+			mr_ring_spsc_destroy(route->handoff);
+			route->handoff = NULL;
 			return err;
+		}
 		owner = &workers->workers[route->owner_idx];
 		owner->inbounds[owner->n_inbounds++] = (struct mri_inbound){
 			.ring = route->handoff,
+			.metas = route->handoff_meta,
 			.txq = mr_port_txq(workers->ports[p], route->queue_idx),
 		};
 	}
@@ -65,6 +82,7 @@ void mri_handoff_fini(struct mr_workers *workers)
 				mr_frame_free_bulk(owner->base.cache, frames,
 						   n);
 			mr_ring_spsc_destroy(owner->inbounds[i].ring);
+			mr_ring_spsc_destroy(owner->inbounds[i].metas);
 		}
 		owner->n_inbounds = 0;
 	}
@@ -78,8 +96,22 @@ bool mri_handoff_is_empty(const struct mri_worker *worker)
 	return true;
 }
 
+/* There is room: there is for the entries. */
+static void put_metas(struct mr_ring_spsc *ring, const struct mr_meta *meta,
+		      uint32_t n)
+{
+	static const struct mr_meta none;
+	struct mr_frame entries[MR_BURST_MAX * META_ENTRIES];
+
+	for (uint32_t i = 0; i < n; i++)
+		memcpy(&entries[i * META_ENTRIES],
+		       meta != NULL ? &meta[i] : &none, sizeof(none));
+	mr_ring_spsc_enqueue_burst(ring, entries, n * META_ENTRIES);
+}
+
 uint32_t mr_worker_hand_off(struct mr_worker *base, uint32_t port_idx,
-			    const struct mr_frame *frames, uint32_t n)
+			    const struct mr_frame *frames,
+			    const struct mr_meta *meta, uint32_t n)
 {
 	struct mri_worker *worker = mri_worker_of(base);
 	const struct mr_worker_route *route = &base->routes[port_idx];
@@ -92,6 +124,8 @@ uint32_t mr_worker_hand_off(struct mr_worker *base, uint32_t port_idx,
 		 mr_ring_spsc_count(route->handoff);
 	if (n > n_room)
 		n_fit = mr_frame_n_whole(frames, n_room);
+	if (route->handoff_meta != NULL)
+		put_metas(route->handoff_meta, meta, n_fit);
 	n_fit = mr_ring_spsc_enqueue_burst(route->handoff, frames, n_fit);
 	mr_counter_add(&worker->stats.handed_off,
 		       mr_frame_n_frames(frames, n_fit));
@@ -102,6 +136,35 @@ uint32_t mr_worker_hand_off(struct mr_worker *base, uint32_t port_idx,
 	return n_fit;
 }
 
+/* Returns the entries that the tx queue took; *ret_n: of how many. */
+static uint32_t serve(struct mri_inbound *inbound, struct mr_cache *cache,
+		      uint32_t *ret_n)
+{
+	struct mr_frame frames[MR_BURST_MAX];
+	const uint32_t n_seen =
+		mr_ring_spsc_peek_burst(inbound->ring, frames, MR_BURST_MAX);
+	const uint32_t n = mr_frame_n_whole(frames, n_seen);
+	uint32_t n_taken;
+
+	*ret_n = n;
+	if (n == 0)
+		return 0;
+	if (inbound->metas == NULL) {
+		n_taken = mr_tx_burst(inbound->txq, cache, frames, n);
+	} else {
+		struct mr_meta metas[MR_BURST_MAX];
+
+		mr_ring_spsc_peek_burst(inbound->metas,
+					(struct mr_frame *)metas,
+					n * META_ENTRIES);
+		n_taken =
+			mr_tx_burst_meta(inbound->txq, cache, frames, metas, n);
+		mr_ring_spsc_release(inbound->metas, n_taken * META_ENTRIES);
+	}
+	mr_ring_spsc_release(inbound->ring, n_taken);
+	return n_taken;
+}
+
 uint32_t mr_worker_serve(struct mr_worker *base)
 {
 	struct mri_worker *worker = mri_worker_of(base);
@@ -109,17 +172,9 @@ uint32_t mr_worker_serve(struct mr_worker *base)
 
 	worker->is_stuck = false;
 	for (uint32_t i = 0; i < worker->n_inbounds; i++) {
-		struct mri_inbound *inbound = &worker->inbounds[i];
-		struct mr_frame frames[MR_BURST_MAX];
-		uint32_t n = mr_ring_spsc_peek_burst(inbound->ring, frames,
-						     MR_BURST_MAX);
-		uint32_t n_taken;
+		uint32_t n, n_taken;
 
-		if (n == 0)
-			continue;
-		n = mr_frame_n_whole(frames, n);
-		n_taken = mr_tx_burst(inbound->txq, base->cache, frames, n);
-		mr_ring_spsc_release(inbound->ring, n_taken);
+		n_taken = serve(&worker->inbounds[i], base->cache, &n);
 		worker->is_stuck |= n_taken < n;
 		n_sent += n_taken;
 	}

@@ -115,6 +115,7 @@ mri_map_route(const struct mri_core_map *map, uint32_t worker, uint32_t port)
 /* A ring that ends at a tx queue of this worker. */
 struct mri_inbound {
 	struct mr_ring_spsc *ring;
+	struct mr_ring_spsc *metas; /* META_ENTRIES for each entry, or NULL */
 	struct mr_txq *txq;
 };
 
@@ -179,6 +180,7 @@ struct mr_workers {
 	uint32_t n_workers, n_ports, n_handoff_entries;
 	enum mr_idle_mode idle;
 	uint32_t cpu_percent;
+	bool has_meta; /* of hand-off rings */
 	mr_worker_fn *fn;
 	void *opaque;
 	pthread_mutex_t starting; /* held until all have, or one failed */

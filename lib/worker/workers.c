@@ -313,6 +313,7 @@ int mr_workers_create(struct mr_ctx *ctx,
 	pthread_mutex_init(&workers->starting, NULL);
 	workers->idle = c.idle;
 	workers->cpu_percent = c.cpu_percent > 0 ? c.cpu_percent : 100;
+	workers->has_meta = c.has_meta != 0;
 	workers->n_handoff_entries =
 		c.handoff_entries > 0 ? c.handoff_entries : MRI_HANDOFF_ENTRIES;
 

@@ -74,6 +74,8 @@ struct mr_workers_config {
 	enum mr_idle_mode idle;
 	uint32_t cpu_percent; /**< limit of the CPU share, in percent of a core:
 			       *   above it, sleep instead of polling; 0: 100 */
+	uint32_t has_meta; /**< 1: hand-off rings carry metadata, 64 bytes more
+			    *   per entry: for mr_worker_send_meta() */
 	uint32_t may_be_fewer; /**< 1: start fewer than n_workers rather than
 				*   share a core with another polling thread;
 				*   ignored if cores are named */
@@ -90,6 +92,8 @@ struct mr_worker_rxq {
 struct mr_worker_route {
 	struct mr_txq *txq; /**< the worker's own; NULL: hand off, or none */
 	struct mr_ring_spsc *handoff; /**< NULL: the port has no tx queue */
+	struct mr_ring_spsc *handoff_meta; /**< metadata of what is in handoff;
+					    *   NULL: has_meta is 0 */
 	uint32_t queue_idx;           /**< of the tx queue at its end */
 	uint32_t owner_idx;           /**< the worker that has it */
 };
@@ -257,16 +261,21 @@ MR_API int mr_worker_wait(struct mr_worker *worker, uint32_t n_moved);
 
 /**
  * Put frames for a port into the ring of the worker that owns its tx queue.
- * mr_worker_send() calls it where necessary.
+ * mr_worker_send_meta() calls it where necessary.
+ *
+ * @param meta  as that of mr_tx_burst_meta(); NULL unless
+ *              mr_workers_config.has_meta is 1
  *
  * @return entries taken, 0..n; the last one ends a frame; 0 if there is no
  *         route
  *
  * Owner:  the ring, of the entries taken; **the rest stay the caller's**.
- * Thread: the worker's. Cost: wait-free; a system call if the owner sleeps.
+ * Thread: the worker's. Cost: wait-free; a system call if the owner sleeps;
+ * with has_meta, a copy of the metadata.
  */
 MR_API uint32_t mr_worker_hand_off(struct mr_worker *worker, uint32_t port_idx,
-				   const struct mr_frame *frames, uint32_t n);
+				   const struct mr_frame *frames,
+				   const struct mr_meta *meta, uint32_t n);
 
 /**
  * Copy the counters of @p worker.
@@ -279,25 +288,43 @@ MR_API int mr_worker_stats(const struct mr_worker *worker,
 			   struct mr_worker_stats *stats);
 
 /**
- * Send frames through port @p port_idx, by this worker's route to it.
+ * Send frames with their metadata through port @p port_idx, by this worker's
+ * route to it.
  *
- * @param n  entries, whole frames, at most MR_BURST_MAX
+ * @param meta  as that of mr_tx_burst_meta(); NULL unless
+ *              mr_workers_config.has_meta is 1
+ * @param n     entries, whole frames, at most MR_BURST_MAX
  *
  * @return entries taken, 0..n; the last one ends a frame
  *
  * Owner:  the queue or the ring, of the entries taken; **the rest stay the
  *         caller's**.
- * Thread: the worker's. Cost: as mr_tx_burst() or mr_worker_hand_off().
+ * Thread: the worker's.
+ * Cost:   as mr_tx_burst_meta() or mr_worker_hand_off().
+ */
+static inline uint32_t mr_worker_send_meta(struct mr_worker *worker,
+					   uint32_t port_idx,
+					   const struct mr_frame *frames,
+					   const struct mr_meta *meta,
+					   uint32_t n)
+{
+	struct mr_txq *txq = worker->routes[port_idx].txq;
+
+	if (txq != NULL)
+		return mr_tx_burst_meta(txq, worker->cache, frames, meta, n);
+	return mr_worker_hand_off(worker, port_idx, frames, meta, n);
+}
+
+/**
+ * mr_worker_send_meta() without metadata.
+ *
+ * @return as mr_worker_send_meta(). Owner, Thread, Cost: as that.
  */
 static inline uint32_t mr_worker_send(struct mr_worker *worker,
 				      uint32_t port_idx,
 				      const struct mr_frame *frames, uint32_t n)
 {
-	struct mr_txq *txq = worker->routes[port_idx].txq;
-
-	if (txq != NULL)
-		return mr_tx_burst(txq, worker->cache, frames, n);
-	return mr_worker_hand_off(worker, port_idx, frames, n);
+	return mr_worker_send_meta(worker, port_idx, frames, NULL, n);
 }
 
 #ifdef __cplusplus

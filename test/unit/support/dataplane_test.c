@@ -121,7 +121,8 @@ TEST(the_end_sends_what_it_can_and_counts_the_rest)
 				 N_SENT / 8);
 	for (uint32_t i = 0; i < N_SENT; i++)
 		frames[i] = (struct mr_frame){ addrs[i], 60, 0 };
-	assert_int_equal(mr_worker_hand_off(worker, 1, frames, N_SENT), N_SENT);
+	assert_int_equal(mr_worker_hand_off(worker, 1, frames, NULL, N_SENT),
+			 N_SENT);
 	dataplane_drain(&plane, count_and_free, &n_dropped);
 	mr_txq_stats(mr_port_txq(plane.ports[1], 0), &stats);
 	assert_int_equal(stats.accepted + n_dropped, N_SENT);

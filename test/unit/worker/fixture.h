@@ -29,6 +29,9 @@ static struct fixture {
 	char warnings[2048];
 } fixture;
 
+/* Of fixture_open(): hand-off rings carry metadata. */
+static bool fixture_has_meta;
+
 static inline void fixture_log(void *opaque, enum mr_log_level level,
 			       const char *line)
 {
@@ -84,6 +87,7 @@ static inline void fixture_open(mr_clock_fn *clock, uint32_t n_workers,
 					    .n_workers = n_workers,
 					    .n_ports = FIXTURE_PORTS,
 					    .handoff_entries = 64,
+					    .has_meta = fixture_has_meta,
 					    .idle = idle };
 	struct mr_reason why = { "" };
 
