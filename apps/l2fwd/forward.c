@@ -4,6 +4,9 @@
  *
  *     rx burst --> patch, macswap, learn or drop --> tx burst, or hand-off ring
  *
+ * If a port delivers frames that are nothing without their metadata (merged
+ * segments, tags beside the frame), metadata goes along; else nobody makes it.
+ *
  * What a tx queue does not take is dropped, by name: a forwarder that waits
  * turns overload into latency, and one slow port into a stop of all.
  */
@@ -46,10 +49,13 @@ static enum forward_drop why_not_sent(const struct forwarder *fwd,
 	return route->handoff != NULL ? DROP_HANDOFF_FULL : DROP_NO_ROUTE;
 }
 
+/* metas: NULL, or those of the frames. */
 static void send_or_drop(struct forwarder *fwd, uint32_t port,
-			 const struct mr_frame *frames, uint32_t n)
+			 const struct mr_frame *frames,
+			 const struct mr_meta *metas, uint32_t n)
 {
-	const uint32_t n_sent = mr_worker_send(fwd->worker, port, frames, n);
+	const uint32_t n_sent =
+		mr_worker_send_meta(fwd->worker, port, frames, metas, n);
 
 	if (n_sent < n)
 		drop(fwd, frames + n_sent, n - n_sent, why_not_sent(fwd, port));
@@ -57,7 +63,7 @@ static void send_or_drop(struct forwarder *fwd, uint32_t port,
 
 static void forward_patch(struct forwarder *fwd, uint32_t port, uint32_t n)
 {
-	send_or_drop(fwd, forward_peer(port), fwd->frames, n);
+	send_or_drop(fwd, forward_peer(port), fwd->frames, fwd->metas, n);
 }
 
 static bool swap_addresses(struct forwarder *fwd, struct mr_frame *frame,
@@ -94,9 +100,11 @@ static void forward_macswap(struct forwarder *fwd, uint32_t port, uint32_t n)
 		if (n_kept < i)
 			memmove(frames + n_kept, frames + i,
 				n_entries * sizeof(frames[0]));
+		if (fwd->metas != NULL)
+			fwd->metas[n_kept] = fwd->metas[i];
 		n_kept += n_entries;
 	}
-	send_or_drop(fwd, forward_peer(port), frames, n_kept);
+	send_or_drop(fwd, forward_peer(port), frames, fwd->metas, n_kept);
 }
 
 static void forward_drop(struct forwarder *fwd, uint32_t port, uint32_t n)
@@ -105,13 +113,16 @@ static void forward_drop(struct forwarder *fwd, uint32_t port, uint32_t n)
 	drop(fwd, fwd->frames, n, DROP_MODE);
 }
 
-/* A burst has at most as many entries as an outbox has room for. */
-static void put(struct forwarder *fwd, uint32_t port,
-		const struct mr_frame *frame, uint32_t n)
+/* The frame of n entries at a place of the burst, which an outbox holds all of.
+ */
+static void put(struct forwarder *fwd, uint32_t port, uint32_t at, uint32_t n)
 {
 	struct outbox *outbox = &fwd->outboxes[port];
 
-	memcpy(outbox->frames + outbox->n, frame, n * sizeof(frame[0]));
+	memcpy(outbox->frames + outbox->n, fwd->frames + at,
+	       n * sizeof(fwd->frames[0]));
+	if (fwd->metas != NULL)
+		outbox->metas[outbox->n] = fwd->metas[at];
 	outbox->n += n;
 }
 
@@ -119,9 +130,9 @@ static void put(struct forwarder *fwd, uint32_t port,
  * To all ports but the one it came from, by reference: each port but the first
  * needs one more owner of every entry.
  */
-static void flood(struct forwarder *fwd, uint32_t from,
-		  const struct mr_frame *frame, uint32_t n)
+static void flood(struct forwarder *fwd, uint32_t from, uint32_t at, uint32_t n)
 {
+	const struct mr_frame *frame = fwd->frames + at;
 	struct mr_cache *cache = fwd->worker->cache;
 	uint32_t n_ports = 0;
 
@@ -134,7 +145,7 @@ static void flood(struct forwarder *fwd, uint32_t from,
 			counter_add(&fwd->stats.drops[DROP_TOO_SHARED], 1);
 			continue;
 		}
-		put(fwd, p, frame, n);
+		put(fwd, p, at, n);
 		counter_add(&fwd->stats.cloned, n_ports > 0);
 		n_ports++;
 	}
@@ -142,9 +153,10 @@ static void flood(struct forwarder *fwd, uint32_t from,
 }
 
 /* One frame of mode learn: learn its sender, then find its receiver. */
-static void bridge(struct forwarder *fwd, uint32_t from,
-		   const struct mr_frame *frame, uint32_t n)
+static void bridge(struct forwarder *fwd, uint32_t from, uint32_t at,
+		   uint32_t n)
 {
+	const struct mr_frame *frame = fwd->frames + at;
 	const uint8_t *bytes = mr_frame_data(fwd->base, frame);
 	uint64_t receiver, sender;
 	uint32_t to;
@@ -165,24 +177,26 @@ static void bridge(struct forwarder *fwd, uint32_t from,
 	}
 	to = bytes[0] & 1 ? FDB_NOWHERE : fdb_find(fwd->fdb, receiver);
 	if (to == FDB_NOWHERE)
-		flood(fwd, from, frame, n);
+		flood(fwd, from, at, n);
 	else if (to == from)
 		drop(fwd, frame, n, DROP_SAME_PORT);
 	else
-		put(fwd, to, frame, n);
+		put(fwd, to, at, n);
 }
 
 static void forward_learn(struct forwarder *fwd, uint32_t port, uint32_t n)
 {
 	for (uint32_t i = 0, n_entries; i < n; i += n_entries) {
 		n_entries = mr_frame_n_entries(fwd->frames + i);
-		bridge(fwd, port, fwd->frames + i, n_entries);
+		bridge(fwd, port, i, n_entries);
 	}
 	for (uint32_t p = 0; p < fwd->worker->n_ports; p++) {
 		struct outbox *outbox = &fwd->outboxes[p];
 
 		if (outbox->n > 0)
-			send_or_drop(fwd, p, outbox->frames, outbox->n);
+			send_or_drop(fwd, p, outbox->frames,
+				     fwd->metas != NULL ? outbox->metas : NULL,
+				     outbox->n);
 		outbox->n = 0;
 	}
 }
@@ -219,8 +233,9 @@ static inline uint32_t forward_queue(struct forwarder *fwd,
 				     const struct mr_worker_rxq *rxq,
 				     forward_fn *forward, bool has_limit)
 {
-	const uint32_t n = mr_rx_burst(rxq->rxq, fwd->worker->cache,
-				       fwd->frames, fwd->n_burst);
+	const uint32_t n =
+		mr_rx_burst_meta(rxq->rxq, fwd->worker->cache, fwd->frames,
+				 fwd->metas, fwd->n_burst);
 
 	if (n == 0)
 		return 0;
@@ -263,6 +278,17 @@ int forward_run(struct mr_worker *worker, void *opaque)
 	return 0;
 }
 
+static bool make_room(struct forwarder *fwd, bool has_meta)
+{
+	if (has_meta)
+		fwd->metas = calloc(MR_BURST_MAX, sizeof(fwd->metas[0]));
+	if (fwd->fdb != NULL)
+		fwd->outboxes =
+			calloc(fwd->worker->n_ports, sizeof(fwd->outboxes[0]));
+	return (fwd->metas != NULL || !has_meta) &&
+	       (fwd->outboxes != NULL || fwd->fdb == NULL);
+}
+
 struct forwarder *forward_create(struct forward_shared *shared,
 				 struct mr_workers *workers, uint32_t n)
 {
@@ -279,11 +305,7 @@ struct forwarder *forward_create(struct forward_shared *shared,
 		fwd->base = shared->base;
 		fwd->fdb = shared->fdb;
 		fwd->n_burst = shared->options->plane.burst;
-		if (shared->fdb == NULL)
-			continue;
-		fwd->outboxes =
-			calloc(fwd->worker->n_ports, sizeof(fwd->outboxes[0]));
-		if (fwd->outboxes == NULL) {
+		if (!make_room(fwd, shared->has_meta)) {
 			forward_destroy(all, n);
 			return NULL;
 		}
@@ -293,7 +315,9 @@ struct forwarder *forward_create(struct forward_shared *shared,
 
 void forward_destroy(struct forwarder *forwarders, uint32_t n)
 {
-	for (uint32_t i = 0; forwarders != NULL && i < n; i++)
+	for (uint32_t i = 0; forwarders != NULL && i < n; i++) {
 		free(forwarders[i].outboxes);
+		free(forwarders[i].metas);
+	}
 	free(forwarders);
 }

@@ -36,6 +36,7 @@ struct forward_stats {
 struct outbox {
 	uint32_t n;
 	struct mr_frame frames[MR_BURST_MAX];
+	struct mr_meta metas[MR_BURST_MAX]; /* unused if a forwarder has none */
 };
 
 /* What all workers share. */
@@ -44,6 +45,7 @@ struct forward_shared {
 	struct mr_ctx *ctx;
 	void *base;        /* of the region */
 	struct fdb *fdb;   /* NULL but in mode learn */
+	bool has_meta;     /* of the data plane */
 	uint64_t n_frames; /* atomic; counted only if there is a limit */
 	uint32_t is_done;  /* atomic: the limit is reached */
 	int done_fd;       /* readable then; for the main thread */
@@ -59,6 +61,7 @@ struct forwarder {
 	uint32_t now_s;          /* learn: the clock, read now and then */
 	uint32_t n_rounds;       /* learn: since the last pause */
 	struct outbox *outboxes; /* learn: by port */
+	struct mr_meta *metas;   /* of frames, MR_BURST_MAX; NULL: without */
 	struct mr_frame frames[MR_BURST_MAX];
 };
 

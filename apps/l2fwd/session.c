@@ -28,6 +28,7 @@ static int make_forwarders(struct session *session, struct mr_reason *ret_error)
 		.ctx = session->plane.ctx,
 		.base = mr_region_base(mr_pool_region(session->plane.pool)),
 		.fdb = session->fdb,
+		.has_meta = session->plane.has_meta,
 		.done_fd = session->done_fd,
 	};
 	session->forwarders =
@@ -55,6 +56,7 @@ int session_open(struct session *session, const struct options *options,
 			      options->mode == MODE_DROP  ? p :
 							    forward_peer(p);
 	plane.sends_to = sends_to;
+	plane.takes_meta = true;
 	if (plane.port.promisc == PROMISC_AUTO && options->mode != MODE_PATCH &&
 	    options->mode != MODE_LEARN)
 		plane.port.promisc = PROMISC_OFF;

@@ -166,6 +166,15 @@ static int open_ports(struct dataplane *plane,
 				"--burst %u: frames of %s have several "
 				"entries, so a burst needs at least %d",
 				config->burst, info.name, MR_MAX_SEGS);
+		if (info.offloads & MR_OFFLOAD_LRO && !config->takes_meta)
+			return fail_with(ret_error, 2,
+					 "%s merges received segments, which "
+					 "%s does not take; open the port "
+					 "without tso",
+					 info.name, config->program);
+		plane->has_meta |=
+			config->takes_meta &&
+			info.offloads & (MR_OFFLOAD_LRO | MR_OFFLOAD_VLAN_RX);
 	}
 	return 0;
 }
@@ -187,6 +196,7 @@ static int make_workers(struct dataplane *plane,
 		.handoff_entries = handoff_entries(config),
 		.idle = config->idle,
 		.cpu_percent = config->cpu_percent,
+		.has_meta = plane->has_meta,
 		.may_be_fewer = config->may_be_fewer,
 	};
 	struct mr_reason why;

@@ -38,6 +38,7 @@ struct dataplane_config {
 	/* The port that each port's frames go to, or MR_SENDS_TO_ANY; NULL:
 	 * any, for all. Only read by dataplane_open(). */
 	const uint32_t *sends_to;
+	bool takes_meta; /* false: ports that merge segments are refused */
 };
 
 /* Read-only for callers; must not move. */
@@ -51,6 +52,9 @@ struct dataplane {
 	uint32_t n_ports;
 	struct mr_workers *workers; /* not started */
 	uint32_t n_workers;
+	/* Frames of a port are nothing without their metadata: segments are
+	 * merged (MR_OFFLOAD_LRO) or tags are not in the frame. */
+	bool has_meta;
 };
 
 /*

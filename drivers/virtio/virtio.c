@@ -259,6 +259,8 @@ static const struct offload {
 	{ VIRTIO_F_HOST_TSO6, MR_OFFLOAD_TSO6 },
 	{ VIRTIO_F_HOST_USO, MR_OFFLOAD_USO },
 	{ VIRTIO_F_HASH_REPORT, MR_OFFLOAD_RSS_HASH },
+	{ VIRTIO_F_GUEST_TSO4, MR_OFFLOAD_LRO },
+	{ VIRTIO_F_GUEST_TSO6, MR_OFFLOAD_LRO },
 };
 
 /* As the kernel counts them: the region, and the queues. */

@@ -65,6 +65,8 @@ enum mr_offload {
 	MR_OFFLOAD_TIME_RX = 1u << 8,
 	/** Delays a frame until its MR_META_LAUNCH_TIME. */
 	MR_OFFLOAD_LAUNCH_TIME = 1u << 9,
+	/** Merges received segments: MR_META_GSO. */
+	MR_OFFLOAD_LRO = 1u << 10,
 };
 
 /** A named counter, of frames unless the name says otherwise. */
