@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "suite.h"
 
-const struct fixture *const suite_fixtures[] = {
-	&fixture_null,   &fixture_pair,   &fixture_pcap,         &fixture_xdp,
-	&fixture_nic,    &fixture_vfio,   &fixture_dpdk_nic,     &fixture_igb,
-	&fixture_e1000e, &fixture_virtio, &fixture_virtio_plain, NULL
-};
+const struct fixture *const suite_fixtures[] = { &fixture_null,
+						 &fixture_pair,
+						 &fixture_pcap,
+						 &fixture_xdp,
+						 &fixture_nic,
+						 &fixture_vfio,
+						 &fixture_dpdk_nic,
+						 &fixture_igb,
+						 &fixture_e1000e,
+						 &fixture_virtio,
+						 &fixture_virtio_plain,
+						 &fixture_tap,
+						 NULL };

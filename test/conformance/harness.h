@@ -95,7 +95,7 @@ struct fixture {
 
 extern const struct fixture fixture_null, fixture_pair, fixture_pcap,
 	fixture_xdp, fixture_nic, fixture_igb, fixture_e1000e, fixture_virtio,
-	fixture_virtio_plain;
+	fixture_virtio_plain, fixture_tap;
 /* Their traits are known after probing. */
 extern struct fixture fixture_vfio, fixture_dpdk_nic;
 
