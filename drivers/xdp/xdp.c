@@ -26,6 +26,7 @@ enum {
 
 static const char *const mode_words[] = { "auto", "zc", "copy", NULL };
 static const char *const attach_words[] = { "auto", "native", "generic", NULL };
+static const char *const rss_words[] = { "auto", "symmetric", "keep", NULL };
 static const char *const switch_words[] = { "auto", "on", "off", NULL };
 
 static int read_options(const struct mr_spec *spec, struct xdp_options *o,
@@ -41,6 +42,8 @@ static int read_options(const struct mr_spec *spec, struct xdp_options *o,
 		    0 ||
 	    (err = mr_spec_get_word(spec, "csum", switch_words, &o->csum,
 				    reason)) < 0 ||
+	    (err = mr_spec_get_word(spec, "rss", rss_words, &o->rss, reason)) <
+		    0 ||
 	    (err = mr_spec_get_u32(spec, "queues", 0, 1, MAX_QUEUES,
 				   &o->n_queues, reason)) < 0 ||
 	    (err = mr_spec_get_u32(spec, "start", 0, 0, UINT16_MAX,
@@ -378,6 +381,9 @@ static int open_steps(struct xdp_port *port, struct mr_reason *reason)
 		return err;
 	if (port->prog.is_native && !port->is_software)
 		wait_for_carrier(port);
+	err = mri_xdp_rss_open(port, reason);
+	if (err < 0)
+		return err;
 	read_link_state(port);
 	name_unserved(port);
 	fill_info(port);
@@ -449,7 +455,7 @@ static const char *const xdp_keys[] = {
 	"mode",      "attach", "queues", "start",     "ring",    "mtu",
 	"promisc",   "csum",   "sg",     "force",     "partial", "budget",
 	"busy",      "filter", "vlan",   "ethertype", "dst",     "ports",
-	"fragments", "prog",   "map",    "meta",      NULL
+	"fragments", "prog",   "map",    "meta",      "rss",     NULL
 };
 
 extern const struct mr_driver mr_driver_xdp;
@@ -469,6 +475,9 @@ const struct mr_driver mr_driver_xdp = {
 	.set_mac = mri_xdp_set_mac,
 	.set_mac_filter = mri_xdp_set_mac_filter,
 	.set_filter = mri_xdp_set_filter,
+	.set_rss = mri_xdp_set_rss,
+	.steer = mri_xdp_steer,
+	.unsteer = mri_xdp_unsteer,
 	.device_stats = mri_xdp_device_stats,
 	.open_kernel = mri_xdp_open_kernel,
 	.to_kernel = mri_xdp_to_kernel,

@@ -163,17 +163,26 @@ enum xdp_setting {
 	/* napi_defer_hard_irqs and gro_flush_timeout. */
 	XDP_SETTING_DEFER,
 	XDP_SETTING_FLUSH,
+	/* xdp_queues.c */
+	XDP_SETTING_RSS_FIELDS,
+	XDP_SETTING_RSS_KEY,
+	XDP_SETTING_RSS_TABLE,
+	XDP_SETTING_STEER,
 	XDP_N_SETTINGS,
 };
 
 enum {
 	XDP_MAX_NAPIS = 64,
-	XDP_MAX_CHANGES = XDP_N_SETTINGS + 2 * XDP_MAX_NAPIS,
+	XDP_MAX_TABLE = 1024, /* entries of RSS */
+	XDP_MAX_KEY = 64,     /* bytes */
+	XDP_MAX_RULES = 64,   /* for steering */
+	XDP_MAX_CHANGES = XDP_N_SETTINGS + 2 * XDP_MAX_NAPIS +
+			  (XDP_MAX_TABLE + XDP_MAX_KEY) / 8 + XDP_MAX_RULES,
 };
 
 struct xdp_change {
 	uint32_t setting;
-	uint32_t id; /* of the NAPI; 0: the whole interface */
+	uint32_t id; /* of the NAPI, or part; 0: the whole interface */
 	uint64_t before, since;
 	bool is_undone;
 };
@@ -189,9 +198,10 @@ struct xdp_record {
 enum xdp_mode { XDP_MODE_AUTO, XDP_MODE_ZC, XDP_MODE_COPY };
 enum xdp_attach { XDP_ATTACH_AUTO, XDP_ATTACH_NATIVE, XDP_ATTACH_GENERIC };
 enum xdp_switch { XDP_AUTO, XDP_ON, XDP_OFF };
+enum xdp_rss { XDP_RSS_AUTO, XDP_RSS_SYMMETRIC, XDP_RSS_KEEP };
 
 struct xdp_options {
-	uint32_t mode, attach, sg, csum;
+	uint32_t mode, attach, sg, csum, rss;
 	uint32_t n_queues; /* 0: all channels */
 	uint32_t first_queue;
 	uint32_t ring_entries;
@@ -215,6 +225,7 @@ struct xdp_port {
 	int *fds;                               /* one socket per queue */
 	int promisc_fd, allmulti_fd, filter_fd; /* -1: not set; end with us */
 	struct xdp_record record;
+	const struct mr_steer_rule *steering; /* while it is being added */
 	bool is_pinned;
 	bool is_detached;     /* somebody took the program off */
 	uint32_t n_polls;     /* of mr_port_poll(), for what is looked at rarely */
@@ -516,8 +527,25 @@ int mri_xdp_record_refuse(const struct xdp_port *port,
 /* Set something and record it; -EALREADY: another has the record; -errno. */
 int mri_xdp_change(struct xdp_port *port, enum xdp_setting setting, uint32_t id,
 		   uint64_t value);
+/* Whether a setting is one that the port has made. */
+bool mri_xdp_has_changed(const struct xdp_port *port, enum xdp_setting setting,
+			 uint32_t id);
 /* Restore the settings from this one on, unless others changed them since. */
 void mri_xdp_record_undo(struct xdp_port *port, enum xdp_setting first);
+
+/* xdp_queues.c */
+/* As mri_xdp_setting(), of RSS and steering. */
+int mri_xdp_queue_setting(const struct xdp_port *port, const char *name,
+			  const struct xdp_change *change, bool is_write,
+			  uint64_t *value);
+/* What the option rss asks for. */
+int mri_xdp_rss_open(struct xdp_port *port, struct mr_reason *reterr_reason);
+int mri_xdp_set_rss(struct mr_port *base, const struct mr_rss_config *config,
+		    struct mr_reason *reterr_reason);
+int mri_xdp_steer(struct mr_port *base, const struct mr_steer_rule *rule,
+		  uint32_t *ret_id, struct mr_reason *reterr_reason);
+int mri_xdp_unsteer(struct mr_port *base, uint32_t id,
+		    struct mr_reason *reterr_reason);
 
 /* xdp_settings.c */
 extern const char *const mri_xdp_setting_names[XDP_N_SETTINGS];

@@ -48,7 +48,10 @@ static const char *describe(const struct xdp_change *change, uint64_t value,
 
 	if (change->setting == XDP_SETTING_UP)
 		return value ? "up" : "down";
-	if (change->setting == XDP_SETTING_MAC)
+	if (change->setting >= XDP_SETTING_RSS_FIELDS)
+		snprintf(text, 64, "%s, part %u",
+			 mri_xdp_setting_names[change->setting], change->id);
+	else if (change->setting == XDP_SETTING_MAC)
 		snprintf(text, 64, "address %02x:%02x:%02x:%02x:%02x:%02x",
 			 mac[0], mac[1], mac[2], mac[3], mac[4], mac[5]);
 	else
@@ -150,6 +153,19 @@ static struct xdp_change *find(struct xdp_record *record,
 	return NULL;
 }
 
+bool mri_xdp_has_changed(const struct xdp_port *port, enum xdp_setting setting,
+			 uint32_t id)
+{
+	const struct xdp_record *record = &port->record;
+
+	for (uint32_t i = 0; i < record->n; i++)
+		if (record->changes[i].setting == setting &&
+		    record->changes[i].id == id)
+			return record->changes[i].since !=
+			       record->changes[i].before;
+	return false;
+}
+
 int mri_xdp_change(struct xdp_port *port, enum xdp_setting setting, uint32_t id,
 		   uint64_t value)
 {
@@ -221,6 +237,13 @@ static int undo(const struct xdp_port *port, const struct xdp_change *change,
 	}
 }
 
+/* Of a key or table, which the first part stands for in the log. */
+static bool is_later_part(const struct xdp_change *change)
+{
+	return change->id > 0 && (change->setting == XDP_SETTING_RSS_KEY ||
+				  change->setting == XDP_SETTING_RSS_TABLE);
+}
+
 /* False: it is still to be done. why: for the log; NULL: success is silent. */
 static bool undo_and_tell(const struct xdp_port *port,
 			  const struct xdp_change *change, uint64_t deadline_ns,
@@ -235,7 +258,7 @@ static bool undo_and_tell(const struct xdp_port *port,
 		       "%s: cannot restore '%s': %s; do so by hand", name,
 		       describe(change, change->before, before),
 		       mr_strerror(-err));
-	else if (err > 0 && why != NULL)
+	else if (err > 0 && why != NULL && !is_later_part(change))
 		mr_log(port->base.ctx, MR_LOG_WARNING,
 		       "%s: restored '%s', it was '%s': %s", name,
 		       describe(change, change->before, before),

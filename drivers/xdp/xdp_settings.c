@@ -26,6 +26,11 @@ const char *const mri_xdp_setting_names[XDP_N_SETTINGS] = {
 	[XDP_SETTING_UP] = "up",
 	[XDP_SETTING_DEFER] = "napi_defer_hard_irqs",
 	[XDP_SETTING_FLUSH] = "gro_flush_timeout",
+	/* Of ethtool(8). */
+	[XDP_SETTING_RSS_FIELDS] = "rx-flow-hash",
+	[XDP_SETTING_RSS_KEY] = "hkey",
+	[XDP_SETTING_RSS_TABLE] = "weight",
+	[XDP_SETTING_STEER] = "flow-type",
 };
 
 static int use_sysfs(const struct xdp_port *port, const char *name,
@@ -87,6 +92,12 @@ int mri_xdp_setting(const struct xdp_port *port,
 		return err;
 	case XDP_SETTING_UP:
 		return use_up(name, is_write, value);
+	case XDP_SETTING_RSS_FIELDS:
+	case XDP_SETTING_RSS_KEY:
+	case XDP_SETTING_RSS_TABLE:
+	case XDP_SETTING_STEER:
+		return mri_xdp_queue_setting(port, name, change, is_write,
+					     value);
 	default:
 		return change->id != 0 ?
 			       mri_xdp_napi_setting(change->id, change->setting,

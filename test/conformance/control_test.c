@@ -70,6 +70,39 @@ HARNESS_TEST(each_setting_is_made_or_refused_with_a_reason)
 	harness_end(harness);
 }
 
+HARNESS_TEST(queues_are_chosen_or_it_is_said_why_not)
+{
+	static const uint32_t first[1] = { 0 };
+	const struct mr_rss_config configs[] = {
+		{ .size = sizeof(configs[0]) },
+		{ .size = sizeof(configs[0]),
+		  .keep = MR_RSS_KEEP_KEY,
+		  .table = first,
+		  .n_entries = 1 },
+		{ .size = sizeof(configs[0]), .fields = MR_RSS_FIELDS_ADDRS },
+	};
+	const struct mr_steer_rule rule = { .size = sizeof(rule),
+					    .protocol = 17,
+					    .dst_port = 4789,
+					    .dst_port_mask = UINT16_MAX };
+	struct harness *harness = harness_make(&(struct wish){ 0 });
+	struct mr_reason why = { "" };
+	uint32_t id;
+	int err;
+
+	for (uint32_t i = 0; i < 3; i++)
+		allow(harness,
+		      mr_port_set_rss(harness->port, &configs[i], &why), &why);
+	err = mr_port_steer(harness->port, &rule, &id, &why);
+	/* -EINVAL: it has rules, but not such ones. */
+	allow(harness, err == -EINVAL ? -ENOTSUP : err, &why);
+	if (err == 0)
+		assert_int_equal(mr_port_unsteer(harness->port, id, &why), 0);
+	assert_true(mr_port_unsteer(harness->port, 12345, &why) < 0);
+	check_reason(harness, &why);
+	harness_end(harness);
+}
+
 HARNESS_TEST(nonsense_is_refused_and_changes_nothing)
 {
 	static const uint8_t group[6] = { 1, 0, 0x5e, 0, 0, 1 };

@@ -42,3 +42,7 @@ class TapWire:
             return self.socket.recv(65536)
         except BlockingIOError:
             return None
+
+    def close(self):
+        """As guest.Wire."""
+        self.socket.close()

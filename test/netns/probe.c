@@ -310,6 +310,50 @@ static json_t *do_take(struct probe *probe)
 		      mr_port_set_filter(port_of(probe), text, &probe->reason));
 }
 
+/* rss PORT [KEEP [FIELDS [QUEUE ...]]]: with these as the table */
+static json_t *do_rss(struct probe *probe)
+{
+	uint32_t table[MAX_WORDS];
+	struct mr_rss_config config = {
+		.size = sizeof(config),
+		.keep = number(probe, 2, 0),
+		.fields = number(probe, 3, 0),
+		.table = probe->n_words > 4 ? table : NULL,
+		.n_entries = probe->n_words > 4 ? probe->n_words - 4 : 0,
+	};
+
+	for (uint32_t i = 0; i < config.n_entries; i++)
+		table[i] = number(probe, i + 4, 0);
+	return answer(probe,
+		      mr_port_set_rss(port_of(probe), &config, &probe->reason));
+}
+
+/* steer PORT QUEUE ETHERTYPE [PROTOCOL [DST_PORT MASK]] */
+static json_t *do_steer(struct probe *probe)
+{
+	const struct mr_steer_rule rule = {
+		.size = sizeof(rule),
+		.queue = number(probe, 2, 0),
+		.ethertype = (uint16_t)number(probe, 3, 0),
+		.protocol = (uint8_t)number(probe, 4, 0),
+		.dst_port = (uint16_t)number(probe, 5, 0),
+		.dst_port_mask = (uint16_t)number(probe, 6, 0),
+	};
+	uint32_t id = 0;
+	const int err =
+		mr_port_steer(port_of(probe), &rule, &id, &probe->reason);
+
+	return err < 0 ? answer(probe, err) : answer_number("id", id);
+}
+
+/* unsteer PORT ID */
+static json_t *do_unsteer(struct probe *probe)
+{
+	return answer(probe,
+		      mr_port_unsteer(port_of(probe), number(probe, 2, 0),
+				      &probe->reason));
+}
+
 /* rules PORT: open a set of rules for it alone, until the end */
 static json_t *do_rules(struct probe *probe)
 {
@@ -387,6 +431,9 @@ static const struct {
 	{ "filter", 2, do_filter },
 	{ "take", 2, do_take },
 	{ "rules", 2, do_rules },
+	{ "rss", 2, do_rss },
+	{ "steer", 4, do_steer },
+	{ "unsteer", 3, do_unsteer },
 	{ "device-stats", 2, do_device_stats },
 	{ "drop-capabilities", 1, do_drop_capabilities },
 };

@@ -19,7 +19,7 @@ HEADERS = {header: module for module, headers in {
     "pci": "pci pci_bar pci_info",
     "pool": "driver_frame frag objpool page pool pool_inline",
     "port": "driver driver_offload driver_spec flow_way offload port "
-            "port_device",
+            "port_device port_queues",
     "flow": "flow",
     "worker": "worker",
 }.items() for header in headers.split()}

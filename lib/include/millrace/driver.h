@@ -16,6 +16,7 @@
 #include <millrace/pool.h>
 #include <millrace/port.h>
 #include <millrace/port_device.h>
+#include <millrace/port_queues.h>
 #include <millrace/region.h>
 
 #ifdef __cplusplus
@@ -140,6 +141,17 @@ struct mr_driver {
 	/** Contract of mr_port_set_filter(). NULL: -ENOTSUP. */
 	int (*set_filter)(struct mr_port *port, const char *expression,
 			  struct mr_reason *reterr_reason);
+
+	/**
+	 * Contracts of <millrace/port_queues.h>, whose arguments lib/port has
+	 * checked as far as it can. NULL: -ENOTSUP.
+	 */
+	int (*set_rss)(struct mr_port *port, const struct mr_rss_config *config,
+		       struct mr_reason *reterr_reason);
+	int (*steer)(struct mr_port *port, const struct mr_steer_rule *rule,
+		     uint32_t *ret_id, struct mr_reason *reterr_reason);
+	int (*unsteer)(struct mr_port *port, uint32_t id,
+		       struct mr_reason *reterr_reason);
 };
 
 /**

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/port/device.c, with a driver that writes down what it is told.
- */
+/* Tests of lib/port/device.c and queues.c, with a driver that writes down what
+ * it is told. */
 #include <millrace/driver.h>
 
 #include "support/unit.h"
@@ -127,6 +127,72 @@ TEST(a_driver_that_cannot_is_named)
 	assert_int_equal(mr_port_set_filter(&port, "udp", &why), -ENOTSUP);
 	assert_reason_has(&why, "a filter");
 	assert_int_equal(mr_port_set_filter(&port, "", &why), -EINVAL);
+}
+
+TEST(wrong_queues_are_refused)
+{
+	static const uint32_t table[2] = { 0, 2 };
+	static const uint8_t key[1];
+	const struct {
+		struct mr_rss_config config;
+		const char *why;
+	} wrong[] = {
+		{ { .keep = 4 }, "keep has an unknown bit" },
+		{ { .fields = 3 }, "fields has an unknown value" },
+		{ { .key = key }, "no key has 0" },
+		{ { .key = key, .n_key_bytes = 65 }, "1 to 64 bytes" },
+		{ { .table = table }, "no table has 0" },
+		{ { .table = table, .n_entries = 2 },
+		  "queue 2: it has 2 rx queues" },
+	};
+	struct mr_port port = port_of(&bare);
+	struct mr_reason why = { "" };
+
+	port.info.n_rxqs = 2;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		struct mr_rss_config config = wrong[i].config;
+
+		assert_int_equal(mr_port_set_rss(&port, &config, &why),
+				 -EINVAL);
+		assert_reason_has(&why, "mr_rss_config");
+		config.size = sizeof(config);
+		assert_int_equal(mr_port_set_rss(&port, &config, &why),
+				 -EINVAL);
+		assert_reason_has(&why, wrong[i].why);
+	}
+}
+
+TEST(wrong_rules_are_refused)
+{
+	const struct {
+		struct mr_steer_rule rule;
+		const char *why;
+	} wrong[] = {
+		{ { 0 }, "it matches every frame" },
+		{ { .dst_port_mask = 1 }, "ports need a protocol" },
+		{ { .is_ipv6 = 1 }, "ports need a protocol" },
+		{ { .protocol = 1 }, "is not 6 (TCP) or 17 (UDP)" },
+		{ { .protocol = 6, .ethertype = 0x800 }, "no MAC address" },
+		{ { .protocol = 6, .is_ipv6 = 2 }, "0 or 1" },
+		{ { .ethertype = 0x88f7, .queue = 1 },
+		  "steering: queue 1: it has 1 rx queues" },
+	};
+	struct mr_port port = port_of(&bare);
+	struct mr_reason why = { "" };
+	uint32_t id = 7;
+
+	port.info.n_rxqs = 1;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		struct mr_steer_rule rule = wrong[i].rule;
+
+		rule.size = sizeof(rule);
+		assert_int_equal(mr_port_steer(&port, &rule, &id, &why),
+				 -EINVAL);
+		assert_reason_has(&why, wrong[i].why);
+	}
+	assert_int_equal(id, 7);
+	assert_int_equal(mr_port_unsteer(&port, 0, &why), -ENOTSUP);
+	assert_reason_has(&why, "driver bare has no steering rules");
 }
 
 TEST(counters_are_the_devices)

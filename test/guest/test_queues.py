@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""RSS of NICs of the kernel, by way of xdp:, and of ours: what is set, that
+frames follow it, and that it goes back."""
+import re
+import struct
+
+import pytest
+
+from conftest import boot, forget_log, need_driver
+from guest import Nic
+from probe import opened
+from taps import TapWire, new_lab
+from traffic import own_flow
+
+N_FLOWS = 24
+KEEP_KEY = 1
+XDP = "xdp:nic0,ring=256,promisc"
+
+
+@pytest.fixture(scope="module", params=["igb", "virtio-split"])
+def machine(request, tmp_path_factory):
+    """A NIC with two queues; virtio's wire has two, too."""
+    lab = None
+    options = {"n_cpus": 2}
+    nic = Nic("nic0", request.param)
+    if request.param != "igb":
+        lab = new_lab(tmp_path_factory.mktemp("taps"))
+        namespace = lab.namespace("tap")
+        wire = TapWire(namespace, "nic0")
+        nic = Nic("nic0", request.param, "tap",
+                  "mq=on,vectors=6,rss=on,hash=on", queues=2)
+        options["prefix"] = namespace.command()
+    try:
+        with boot([nic], **options) as guest:
+            if lab is not None:
+                guest.wires["nic0"] = wire
+            guest.run("ethtool -L nic0 combined 2")
+            forget_log(guest)
+            yield guest
+    finally:
+        if lab is not None:
+            lab.close()
+
+
+def rss_of(guest, name="nic0"):
+    """(table, key) as ethtool shows them."""
+    status, text = guest.run(f"ethtool -x {name}")
+    assert status == 0, text
+    table = [int(n) for row in re.findall(r"^ *\d+:((?: +\d+)+)", text, re.M)
+             for n in row.split()]
+    key = re.search(r"hash key:\n(\S+)", text)
+    return table, key.group(1) if key else ""
+
+
+def reverse(data):
+    """The frame that goes the other way."""
+    return data[6:12] + data[:6] + data[12:26] + data[30:34] + data[26:30] + \
+        struct.pack("!HH", *reversed(struct.unpack("!HH", data[34:38]))) + \
+        data[38:]
+
+
+def queue_of(guest, probe, data):
+    """The queue that a frame arrives at."""
+    before = [q["rx"]["received"] for q in probe.stats()["queues"]]
+    assert guest.wires["nic0"].try_send(data)
+    assert probe.do("hold", 0, 1, 10000)["n"] == 1
+    probe.do("release")
+    after = [q["rx"]["received"] for q in probe.stats()["queues"]]
+    moved = [b - a for a, b in zip(before, after)]
+    assert sorted(moved) == [0] * (len(moved) - 1) + [1], moved
+    return moved.index(1)
+
+
+def ways(guest, probe):
+    """Of many flows: how many have both directions on one queue, and queues."""
+    same, seen = 0, set()
+    for i in range(N_FLOWS):
+        data = own_flow(i * 37, 100)
+        queues = queue_of(guest, probe, data), queue_of(guest, probe,
+                                                        reverse(data))
+        same += queues[0] == queues[1]
+        seen.update(queues)
+    return same, seen
+
+
+def test_a_table_moves_flows_and_goes_back(guest, probe):
+    before = rss_of(guest)
+    assert before[0]
+    probe.do("open", XDP)
+    for queue in 1, 0:
+        probe.do("rss", 0, KEEP_KEY, 0, queue)
+        assert set(rss_of(guest)[0]) == {queue}
+        for i in range(4):
+            assert queue_of(guest, probe, own_flow(i, 100)) == queue
+    assert "it has 2 rx queues" in probe.refused("rss", 0, KEEP_KEY, 0, 2)
+    probe.do("close", 0)
+    assert rss_of(guest) == before
+
+
+def test_both_directions_have_one_queue(guest, probe):
+    """Or the port says that the kernel's driver has no key to set."""
+    before = rss_of(guest)
+    answer = probe.ask("open", XDP + ",rss=symmetric")
+    if not answer["ok"]:
+        assert not before[1] or "hash key" in answer["reason"], answer
+        assert rss_of(guest) == before
+        pytest.skip(answer["reason"])
+    assert set(rss_of(guest)[1].split(":")) == {"6d", "5a"}
+    assert ways(guest, probe) == (N_FLOWS, {0, 1})
+    probe.do("close", 0)
+    assert rss_of(guest) == before
+
+
+def test_killed(guest):
+    """The next port on the interface puts the table back."""
+    before = rss_of(guest)
+    with opened(guest, XDP) as probe:
+        probe.do("rss", 0, KEEP_KEY, 0, 1)
+        probe.kill()
+    assert set(rss_of(guest)[0]) == {1}
+    with opened(guest, XDP):
+        assert rss_of(guest) == before
