@@ -23,6 +23,8 @@ static const struct count_row state_rows[] = {
 	{ "sessions", "more sessions", LIVE_NUMBER },
 	{ "subscribers", "subscribers", LIVE_NUMBER },
 	{ "quarantined", "ports in hold-down", LIVE_NUMBER },
+	{ "ports", "ports", LIVE_NOTHING },
+	{ "ports_used", "in use", LIVE_NOTHING },
 	{ "created", "created", LIVE_RATE },
 	{ "expired", "expired", LIVE_RATE },
 	{ "bytes", "bytes", LIVE_NOTHING },
@@ -54,8 +56,9 @@ static const struct count_group groups[] = {
 };
 
 static const char *const gauges[] = {
-	"held",  "mappings", "sessions",       "subscribers", "quarantined",
-	"bytes", "rules",    "tx_drops_known", NULL
+	"held",        "mappings",       "sessions",   "subscribers",
+	"quarantined", "ports",          "ports_used", "bytes",
+	"rules",       "tx_drops_known", NULL
 };
 
 /* NAT_OK has no drops, but the index is the reason; NAT_TAKEN is not a loss. */

@@ -315,6 +315,8 @@ void nat_maps_stats(const struct nat_maps *maps, struct nat_maps_stats *stats)
 		.created = maps->created,
 		.expired = maps->expired,
 		.n_quarantined = ports.n_quarantined,
+		.n_ports = ports.n_all,
+		.n_ports_used = ports.n_used + ports.n_static,
 		.bytes = sizeof(*maps) + ports.bytes,
 	};
 	for (uint32_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
