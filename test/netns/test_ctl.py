@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Running programs, asked: mrctl, the lines of the protocol, and metrics."""
+import contextlib
+import importlib.util
 import json
+import os
+import pty
 import re
+import select
 import shutil
 import socket
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -74,6 +80,23 @@ def check_format(path):
     assert {sample.name for family in families for sample in family.samples} \
         == {name.partition("{")[0] for name in samples(text)}
     return text
+
+
+def check_queries(lab):
+    """Prometheus can parse each query of the dashboard."""
+    if not (promtool := shutil.which("promtool")):
+        return
+    queries = [target["expr"].replace("$__rate_interval", "1m")
+               for panel in json.loads(DASHBOARD.read_text())["panels"]
+               for target in panel["targets"]]
+    rules = lab.tmp_path / "rules.json"  # YAML has JSON in it
+    rules.write_text(json.dumps({"groups": [{"name": "dashboard", "rules": [
+        {"record": f"query:{i}", "expr": query}
+        for i, query in enumerate(queries)]}]}))
+    done = subprocess.run([promtool, "check", "rules", rules],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{len(queries)} rules found" in done.stdout
 
 
 @pytest.fixture
@@ -182,11 +205,49 @@ def test_mrctl_shows_what_runs(lab, bridge):
                         (["set", "log", "x"], "is not error, warning")):
         status, said = ask(lab, *words, check=False)
         assert (status, said.count("\n")) == (1, 1) and text in said
-    completion = (BUILD / "apps" / "mrctl").read_text()
-    assert "mrctl list --names" in completion
     bridge.stop()
     assert not list(lab.tmp_path.glob("*.sock"))
     assert not (lab.tmp_path / "metrics").exists()
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("rich"),
+                    reason="no python3-rich")
+def test_watch_draws_on_a_terminal(lab, bridge):
+    """With colours and graphs; s sorts, q ends it."""
+    del bridge  # it runs
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.environ.update(RUNTIME_DIRECTORY=str(lab.tmp_path), TERM="xterm",
+                          COLUMNS="150", LINES="50")
+        os.execv(CTL, ["mrctl", "br", "watch", "--interval", "0.2"])
+    seen, end_s = b"", time.monotonic() + limit(20)
+    try:
+        while b"ports by rx" not in seen:
+            assert time.monotonic() < end_s, seen.decode()
+            if select.select([terminal], [], [], 0.2)[0]:
+                seen += os.read(terminal, 1 << 16)
+            if b"ports by name" in seen:
+                os.write(terminal, b"s")
+        os.write(terminal, b"q")
+        with contextlib.suppress(OSError):  # its end closes the terminal
+            while os.read(terminal, 1 << 16):
+                pass
+    finally:
+        os.close(terminal)
+        _, status = os.waitpid(pid, 0)
+    assert status == 0
+    assert "xdp:p1" in seen.decode() and "frames in and out" in seen.decode()
+
+
+def test_completion_asks_who_runs(lab, bridge):
+    del bridge
+    done = subprocess.run(
+        ["bash", "-c", f"source {BUILD}/apps/mrctl; _mrctl mrctl b mrctl; "
+         "echo ${COMPREPLY[@]}; _mrctl mrctl wa mrctl; echo ${COMPREPLY[@]}"],
+        env={"PATH": f"{CTL.parent}:{os.environ['PATH']}",
+             "RUNTIME_DIRECTORY": str(lab.tmp_path)},
+        capture_output=True, text=True, check=True, timeout=limit(20))
+    assert done.stdout == "br\nwatch\n"
 
 
 def test_a_port_in_use_is_refused_with_the_remedy(lab, star):
@@ -239,6 +300,8 @@ def test_metrics_of_both_have_what_the_dashboard_shows(lab, bridge):
                lambda: translator.stats()["state"]["mappings"] == 1)
     more = check_format(lab.tmp_path / "nat-metrics")
     assert samples(more)["millrace_nat_state_mappings"] == 1
+    assert 0 < samples(more)["millrace_nat_state_ports_used"] <= \
+        samples(more)["millrace_nat_state_ports"]
     # The same code: mr-nat sessions is mrctl nat nat sessions.
     assert [one["inside"] for one in objects(lab, "nat", "nat", "sessions")] \
         == [one["inside"] for one in translator.sessions()]
@@ -246,3 +309,4 @@ def test_metrics_of_both_have_what_the_dashboard_shows(lab, bridge):
     names = set(re.findall(r"^# TYPE (\w+)", text + more, re.M))
     shown = set(re.findall(r"\bmillrace_\w+", DASHBOARD.read_text()))
     assert len(shown) > 15 and shown <= names, shown - names
+    check_queries(lab)
