@@ -96,30 +96,70 @@ static bool answer_config(struct control_request *r, void *opaque)
 	for (uint32_t w = 0; w < now->n_workers; w++)
 		json_array_append_new(cores,
 				      json_integer(now->workers[w].core));
-	control_add(r, json_pack("{s:o, s:s, s:o, s:o, s:I, s:I}", "command",
-				 command_line(), "log",
-				 log_names[view->plane->log_level], "ports",
-				 ports, "cores", cores, "pool_pages",
+	control_add(r, json_pack("{s:o, s:s, s:s, s:o, s:o, s:I, s:I}",
+				 "command", command_line(), "log",
+				 log_names[view->plane->log_level], "idle",
+				 dataplane_idle_words[view->plane->idle],
+				 "ports", ports, "cores", cores, "pool_pages",
 				 (json_int_t)now->pool.n_pages, "page_bytes",
 				 (json_int_t)now->pool.page_bytes));
 	return control_end(r, NULL);
 }
 
+static void set_log(struct dataplane *plane, uint32_t word)
+{
+	__atomic_store_n(&plane->log_level, word, __ATOMIC_RELAXED);
+}
+
+static void set_idle(struct dataplane *plane, uint32_t word)
+{
+	plane->idle = word;
+	mr_workers_set_idle(plane->workers, word);
+}
+
+/* What can be set. */
+static const struct {
+	const char *name, *valid;
+	const char *const *words;
+	uint32_t n_words;
+	void (*set)(struct dataplane *plane, uint32_t word);
+} settings[] = {
+	{ "log", "error, warning, info or debug", log_names, N_LOG_NAMES,
+	  set_log },
+	{ "idle", "adaptive, poll or interrupt", dataplane_idle_words,
+	  N_IDLE_WORDS, set_idle },
+};
+
+enum { N_SETTINGS = sizeof(settings) / sizeof(settings[0]) };
+
+/* All that is asked for, or nothing. */
 static bool answer_set(struct control_request *r, void *opaque)
 {
 	struct dataplane *plane = control_view_of(opaque)->plane;
-	const char *log;
+	const char *given[N_SETTINGS] = { NULL };
+	uint32_t words[N_SETTINGS];
 
-	if (!control_args(r, "{s:s}", "log", &log))
+	if (!control_args(r, "{s?s, s?s}", settings[0].name, &given[0],
+			  settings[1].name, &given[1]))
 		return true;
-	for (uint32_t i = MR_LOG_ERROR; i < N_LOG_NAMES; i++)
-		if (strcmp(log, log_names[i]) == 0) {
-			__atomic_store_n(&plane->log_level, i,
-					 __ATOMIC_RELAXED);
-			return control_end(r, NULL);
+	if (given[0] == NULL && given[1] == NULL)
+		return control_fail(r, "set: give log or idle");
+	for (uint32_t i = 0; i < N_SETTINGS; i++) {
+		for (words[i] = 0; given[i] != NULL; words[i]++) {
+			const char *const *word = &settings[i].words[words[i]];
+
+			if (words[i] == settings[i].n_words)
+				return control_fail(r, "%s: '%.50s' is not %s",
+						    settings[i].name, given[i],
+						    settings[i].valid);
+			if (*word != NULL && strcmp(given[i], *word) == 0)
+				break;
 		}
-	return control_fail(
-		r, "log: '%.50s' is not error, warning, info or debug", log);
+	}
+	for (uint32_t i = 0; i < N_SETTINGS; i++)
+		if (given[i] != NULL)
+			settings[i].set(plane, words[i]);
+	return control_end(r, NULL);
 }
 
 const struct control_verb control_verbs[N_CONTROL_VERBS] = {

@@ -244,7 +244,8 @@ int dataplane_open(struct dataplane *plane,
 	int status;
 
 	*plane = (struct dataplane){ .program = config->program,
-				     .log_level = config->log_level };
+				     .log_level = config->log_level,
+				     .idle = config->idle };
 	if (config->n_ports > MAX_PORTS)
 		return fail_with(ret_error, 2, "%u ports are more than %d",
 				 config->n_ports, MAX_PORTS);

@@ -51,6 +51,7 @@ struct dataplane {
 	struct mr_port *ports[MAX_PORTS];
 	uint32_t n_ports;
 	struct mr_workers *workers; /* not started */
+	enum mr_idle_mode idle;     /* of them */
 	uint32_t n_workers;
 	/* Frames of a port are nothing without their metadata: segments are
 	 * merged (MR_OFFLOAD_LRO) or tags are not in the frame. */
@@ -116,6 +117,10 @@ enum {
 	OPTION_SAFETY,
 	OPTION_MAX_CPU,
 };
+
+/* Names of idle modes. */
+enum { N_IDLE_WORDS = 3 };
+extern const char *const dataplane_idle_words[N_IDLE_WORDS];
 
 /* Handle one of them. */
 enum parse_result dataplane_take_option(const struct option_row *row,

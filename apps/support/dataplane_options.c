@@ -33,7 +33,8 @@ static const struct {
 	{ OPTION_PAGE_BYTES, MIN_PAGE_BYTES, MAX_PAGE_BYTES, AT(page_bytes) },
 };
 
-static const char *const idle_words[] = { "adaptive", "poll", "interrupt" };
+const char *const dataplane_idle_words[N_IDLE_WORDS] = { "adaptive", "poll",
+							 "interrupt" };
 static const char *const safety_words[] = { "counts", "states", "poison",
 					    "guard" };
 static const char *const promisc_words[] = { "auto", "on", "off" };
@@ -45,7 +46,7 @@ static const struct {
 	uint32_t n;
 	size_t offset;
 } choices[] = {
-	{ OPTION_IDLE, idle_words, 3, AT(idle) },
+	{ OPTION_IDLE, dataplane_idle_words, 3, AT(idle) },
 	{ OPTION_SAFETY, safety_words, 4, AT(safety) },
 	{ OPTION_PROMISC, promisc_words, 3, AT(port.promisc) },
 };

@@ -109,6 +109,21 @@ void mr_worker_wake(struct mr_worker *base)
 	mri_idle_wake(worker);
 }
 
+int mr_workers_set_idle(struct mr_workers *workers, enum mr_idle_mode idle)
+{
+	if (idle > MR_IDLE_INTERRUPT)
+		return -EINVAL;
+	__atomic_store_n(&workers->idle, idle, __ATOMIC_RELAXED);
+	for (uint32_t i = 0; i < workers->n_workers; i++)
+		mr_worker_wake(&workers->workers[i].base);
+	return 0;
+}
+
+static enum mr_idle_mode idle_of(const struct mri_worker *worker)
+{
+	return __atomic_load_n(&worker->base.workers->idle, __ATOMIC_RELAXED);
+}
+
 static bool is_stopping(const struct mri_worker *worker)
 {
 	return __atomic_load_n(&worker->base.workers->is_stopping,
@@ -215,8 +230,10 @@ static bool polls_on(struct mri_worker *worker, uint64_t now)
 {
 	struct mri_adapt *adapt = &worker->adapt;
 
-	if (worker->base.workers->idle != MR_IDLE_ADAPTIVE)
-		return worker->base.workers->idle == MR_IDLE_POLL;
+	const enum mr_idle_mode idle = idle_of(worker);
+
+	if (idle != MR_IDLE_ADAPTIVE)
+		return idle == MR_IDLE_POLL;
 	mri_adapt_time(adapt, now, 0);
 	return !adapt->is_spent && now - worker->worked_ns < adapt->limit_ns;
 }
@@ -247,7 +264,7 @@ static void end_empty_round(struct mri_worker *worker)
 /* The gap ended with the round before this one, which found work. */
 static void end_gap(struct mri_worker *worker, uint32_t n_moved)
 {
-	if (worker->base.workers->idle == MR_IDLE_ADAPTIVE)
+	if (idle_of(worker) == MR_IDLE_ADAPTIVE)
 		mri_adapt_gap(&worker->adapt,
 			      worker->stamp_ns - worker->worked_ns,
 			      worker->has_slept ? n_moved : 0);

@@ -167,7 +167,7 @@ def test_each_line_matches_the_schema(lab, bridge):
         for request in (
                 {"v": 1, "verb": "hello"}, {"verb": "stats"},
                 {"verb": "config"}, {"verb": "set", "log": "info"},
-                {"verb": "set", "log": "warning"}, {"verb": "l2 fdb"},
+                {"verb": "set", "log": "warning", "idle": "poll"}, {"verb": "l2 fdb"},
                 {"verb": "l2 fdb", "x": 1}):
             client.sendall((json.dumps(request) + "\n").encode())
             if "x" not in request:
@@ -199,7 +199,10 @@ def test_mrctl_shows_what_runs(lab, bridge):
     look, = objects(lab, "watch", "--count", "1", "--interval", "0.2")
     assert [port["port"] for port in look["ports"]] == ["xdp:p0", "xdp:p1"]
     ask(lab, "set", "log", "debug")
-    assert objects(lab, "show", "config")[0]["log"] == "debug"
+    ask(lab, "set", "idle", "interrupt")
+    config, = objects(lab, "show", "config")
+    assert (config["log"], config["idle"]) == ("debug", "interrupt")
+    exchange(bridge)  # from frame to frame it sleeps
     for words, text in ((["x", "show"], "no instance of this name"),
                         (["br", "nat", "sessions"], "unknown verb"),
                         (["set", "log", "x"], "is not error, warning")):

@@ -15,7 +15,7 @@ USAGE = f"""\
 usage: mrctl [options] list
        mrctl [options] [INSTANCE] show WHAT
        mrctl [options] [INSTANCE] watch
-       mrctl [options] [INSTANCE] set log LEVEL
+       mrctl [options] [INSTANCE] set log|idle VALUE
        mrctl [options] [INSTANCE] nat sessions [FILTER]
        mrctl [options] [INSTANCE] nat clear FILTER|all
        mrctl [options] [INSTANCE] l2 fdb

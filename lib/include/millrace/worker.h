@@ -223,6 +223,17 @@ MR_API int mr_workers_join(struct mr_workers *workers, uint32_t timeout_ms,
 			   struct mr_reason *reterr_reason);
 
 /**
+ * Change what the workers do without work, from their next round on.
+ *
+ * @return 0, or -EINVAL: no such mode
+ *
+ * Owner: unchanged. Thread: any.
+ * Cost:   as mr_worker_wake(), for each worker.
+ */
+MR_API int mr_workers_set_idle(struct mr_workers *workers,
+			       enum mr_idle_mode idle);
+
+/**
  * Make a worker look again: the current sleep ends or, if it is awake, the next
  * one does not begin. For programs that pass work to a worker themselves: store
  * it first, then call this.

@@ -200,7 +200,9 @@ TEST(what_is_no_request_is_refused_by_name)
 		{ "{\"verb\":\"hello\",\"v\":2}", "protocol 2 is not spoken" },
 		{ "{\"verb\":\"hello\",\"x\":1}", "x" },
 		{ "{\"verb\":\"nope\"}", "unknown verb 'nope'" },
-		{ "{\"verb\":\"set\"}", "log" },
+		{ "{\"verb\":\"set\"}", "give log or idle" },
+		{ "{\"verb\":\"set\",\"log\":\"info\",\"idle\":\"\"}",
+		  "idle: '' is not adaptive" },
 		{ "{\"verb\":\"set\",\"log\":\"x\\u0007\"}", "is not error" },
 		{ "\xff{}", "error" },
 	};

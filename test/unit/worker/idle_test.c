@@ -190,6 +190,26 @@ FIXTURE_TEST(interrupt_sleeps_at_once_and_longer_each_time)
 }
 
 /* A frame in an rx queue: arming says so, and there is no sleep. */
+FIXTURE_TEST(the_mode_changes_with_the_next_round)
+{
+	struct mr_worker *worker = begin(MR_IDLE_POLL);
+
+	round_of(worker, 0, 1000);
+	assert_int_equal(stats_of(worker).sleeps, 0);
+	assert_int_equal(
+		mr_workers_set_idle(worker->workers, MR_IDLE_INTERRUPT), 0);
+	round_of(worker, 0, 1000); /* it was woken */
+	round_of(worker, 0, 1000);
+	assert_int_equal(stats_of(worker).sleeps, 1);
+	assert_int_equal(mr_workers_set_idle(worker->workers, MR_IDLE_POLL), 0);
+	for (uint32_t i = 0; i < 10; i++)
+		round_of(worker, 0, 1000);
+	assert_int_equal(stats_of(worker).sleeps, 1);
+	assert_int_equal(
+		mr_workers_set_idle(worker->workers, (enum mr_idle_mode)3),
+		-EINVAL);
+}
+
 FIXTURE_TEST(work_that_came_before_the_sleep_prevents_it)
 {
 	struct mr_worker *worker = begin(MR_IDLE_INTERRUPT);
