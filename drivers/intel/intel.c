@@ -83,6 +83,7 @@ _Static_assert(sizeof(intel_ids) / sizeof(intel_ids[0]) == N_CHIPS + 1,
 
 static const char *const access_words[] = { "auto", "iommufd", "group",
 					    "noiommu", NULL };
+static const char *const rss_words[] = { "auto", "symmetric", "keep", NULL };
 static const char *const switch_words[] = { "auto", "on", "off", NULL };
 
 static int read_options(const struct mr_spec *spec, struct intel_options *o,
@@ -108,6 +109,8 @@ static int read_options(const struct mr_spec *spec, struct intel_options *o,
 				   MIN_MTU_BYTES, UINT16_MAX, &o->mtu_bytes,
 				   reason)) < 0 ||
 	    (err = mr_spec_get_word(spec, "sg", switch_words, &o->sg, reason)) <
+		    0 ||
+	    (err = mr_spec_get_word(spec, "rss", rss_words, &o->rss, reason)) <
 		    0 ||
 	    (err = mr_spec_get_word(spec, "head-wb", switch_words, &o->head_wb,
 				    reason)) < 0 ||
@@ -324,10 +327,11 @@ static int intel_link(const struct mr_port *base, struct mr_link *ret_link)
 	return 0;
 }
 
-static const char *const intel_keys[] = {
-	"iommu",   "queues", "ring", "rx-ring", "tx-ring",  "mtu",       "sg",
-	"head-wb", "itr",    "vlan", "promisc", "allmulti", "link-wait", NULL
-};
+static const char *const intel_keys[] = { "iommu",     "queues",  "ring",
+					  "rx-ring",   "tx-ring", "mtu",
+					  "sg",        "head-wb", "itr",
+					  "vlan",      "promisc", "allmulti",
+					  "link-wait", "rss",     NULL };
 
 extern const struct mr_driver mr_driver_intel;
 const struct mr_driver mr_driver_intel = {
@@ -346,6 +350,7 @@ const struct mr_driver mr_driver_intel = {
 	.set_mtu = mri_intel_set_mtu,
 	.set_mac = mri_intel_set_mac,
 	.set_mac_filter = mri_intel_set_mac_filter,
+	.set_rss = mri_intel_set_rss,
 	.device_stats = mri_intel_device_stats,
 	.rxq_stats = mri_intel_rxq_stats,
 	.txq_stats = mri_intel_txq_stats,

@@ -124,7 +124,19 @@ struct intel_options {
 	uint32_t link_wait_ms;
 	uint32_t sg;      /* enum intel_switch */
 	uint32_t head_wb; /* enum intel_switch */
+	uint32_t rss;     /* enum intel_rss_word */
 	bool promisc, allmulti, vlan;
+};
+
+enum intel_rss_word { INTEL_RSS_AUTO, INTEL_RSS_SYMMETRIC, INTEL_RSS_KEEP };
+
+enum { INTEL_RSS_KEY_BYTES = 40, INTEL_RETA_ENTRIES = 128 };
+
+/* As in the registers. */
+struct intel_rss {
+	uint8_t key[INTEL_RSS_KEY_BYTES];
+	uint8_t table[INTEL_RETA_ENTRIES];
+	uint32_t mrqc;
 };
 
 struct intel_port {
@@ -146,6 +158,7 @@ struct intel_port {
 	uint32_t link_bit; /* of the vector for link changes */
 	int timer_fd;
 	bool has_told_gone; /* counted by mr_port_poll() */
+	struct intel_rss rss;
 	/* Set by mr_port_set_mac_filter(). */
 	uint32_t n_rars;
 	uint32_t mta[INTEL_HASH_WORDS];
@@ -200,6 +213,8 @@ int mri_intel_set_mac(struct mr_port *port, const uint8_t mac[6],
 		      struct mr_reason *reterr_reason);
 int mri_intel_set_mac_filter(struct mr_port *port, const uint8_t (*macs)[6],
 			     uint32_t n, struct mr_reason *reterr_reason);
+int mri_intel_set_rss(struct mr_port *port, const struct mr_rss_config *config,
+		      struct mr_reason *reterr_reason);
 /* Set RCTL and RLPML for frames of this MTU. */
 void mri_intel_limit_frames(struct intel_port *port, uint32_t mtu_bytes);
 

@@ -11,14 +11,10 @@
 
 #include "intel.h"
 
-enum {
-	RETA_WORDS = 32,
-	RSS_WORDS = 10,
-	STANDARD_MTU = 1500
-};
+enum { STANDARD_MTU = 1500 };
 
 /* The key of "Verifying the RSS Hash Calculation", Microsoft's NDIS manual. */
-static const uint8_t rss_key[RSS_WORDS * 4] = {
+static const uint8_t rss_key[INTEL_RSS_KEY_BYTES] = {
 	0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67,
 	0x25, 0x3d, 0x43, 0xa3, 0x8f, 0xb0, 0xd0, 0xca, 0x2b, 0xcb,
 	0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30,
@@ -93,35 +89,100 @@ void mri_intel_filter_start(struct intel_port *port)
 	mri_intel_limit_frames(port, port->mtu_bytes);
 }
 
-void mri_intel_rss_start(struct intel_port *port)
+/* What the hash covers: TCP, with UDP only igb, by ports; others by addresses.
+ */
+static uint32_t hash_types(const struct intel_port *port, bool has_ports)
 {
-	const uint32_t shift = port->chip->is_igb ? 0 : INTEL_RETA_82574_SHIFT;
-	uint32_t mrqc = INTEL_MRQC_TCPV4 | INTEL_MRQC_IPV4 | INTEL_MRQC_TCPV6 |
-			INTEL_MRQC_TCPV6_EX | INTEL_MRQC_IPV6;
+	uint32_t mrqc = INTEL_MRQC_IPV4 | INTEL_MRQC_IPV6;
 
-	for (uint32_t i = 0; i < RSS_WORDS; i++) {
+	mrqc |= port->chip->is_igb ? INTEL_MRQC_ENABLE :
+				     INTEL_MRQC_ENABLE_82574;
+	if (!has_ports)
+		return mrqc;
+	mrqc |= INTEL_MRQC_TCPV4 | INTEL_MRQC_TCPV6 | INTEL_MRQC_TCPV6_EX;
+	if (port->chip->is_igb)
+		mrqc |= INTEL_MRQC_UDPV4 | INTEL_MRQC_UDPV6;
+	return mrqc;
+}
+
+static void write_rss(const struct intel_port *port)
+{
+	const struct intel_rss *rss = &port->rss;
+	const uint32_t shift = port->chip->is_igb ? 0 : INTEL_RETA_82574_SHIFT;
+
+	for (uint32_t i = 0; i < INTEL_RSS_KEY_BYTES; i += 4) {
 		uint32_t word;
 
-		memcpy(&word, rss_key + 4 * i, 4);
-		intel_write(port, INTEL_RSSRK + 4 * i, word);
+		memcpy(&word, rss->key + i, 4);
+		intel_write(port, INTEL_RSSRK + i, word);
 	}
-	for (uint32_t i = 0; i < RETA_WORDS; i++) {
+	for (uint32_t i = 0; i < INTEL_RETA_ENTRIES; i += 4) {
 		uint32_t word = 0;
 
 		for (uint32_t k = 0; k < 4; k++)
-			word |= (4 * i + k) % port->n_queues << shift << 8 * k;
-		intel_write(port, INTEL_RETA + 4 * i, word);
+			word |= (uint32_t)rss->table[i + k] << shift << 8 * k;
+		intel_write(port, INTEL_RETA + i, word);
 	}
+	intel_write(port, INTEL_MRQC, rss->mrqc);
+}
+
+static void fill_rss(struct intel_port *port, const struct mr_rss_config *c)
+{
+	struct intel_rss *rss = &port->rss;
+
+	for (uint32_t i = 0; i < INTEL_RSS_KEY_BYTES; i++)
+		if (!(c->keep & MR_RSS_KEEP_KEY))
+			rss->key[i] = mr_rss_key_byte(c, i);
+	for (uint32_t i = 0; i < INTEL_RETA_ENTRIES; i++)
+		if (!(c->keep & MR_RSS_KEEP_TABLE))
+			rss->table[i] =
+				(uint8_t)mr_rss_queue(c, i, port->n_queues);
+	if (c->fields != MR_RSS_FIELDS_KEEP)
+		rss->mrqc = hash_types(port, c->fields == MR_RSS_FIELDS_PORTS);
+}
+
+void mri_intel_rss_start(struct intel_port *port)
+{
+	const bool is_symmetric = port->options.rss == INTEL_RSS_SYMMETRIC;
+	const struct mr_rss_config config = {
+		.fields = MR_RSS_FIELDS_PORTS,
+		.key = is_symmetric ? NULL : rss_key,
+	};
+
+	fill_rss(port, &config);
 	/* PCSD: descriptors have the hash, not a checksum of the packet. */
 	intel_write(port, INTEL_RXCSUM,
 		    INTEL_RXCSUM_IPOFL | INTEL_RXCSUM_TUOFL |
 			    INTEL_RXCSUM_PCSD);
 	/* A single queue gets the hash, too. */
-	if (port->chip->is_igb)
-		mrqc |= INTEL_MRQC_ENABLE | INTEL_MRQC_UDPV4 | INTEL_MRQC_UDPV6;
-	else
-		mrqc |= INTEL_MRQC_ENABLE_82574;
-	intel_write(port, INTEL_MRQC, mrqc);
+	write_rss(port);
+}
+
+int mri_intel_set_rss(struct mr_port *base, const struct mr_rss_config *config,
+		      struct mr_reason *reason)
+{
+	struct intel_port *port = (struct intel_port *)base;
+
+	if (config->key != NULL && config->n_key_bytes != INTEL_RSS_KEY_BYTES)
+		return mr_fail(reason, -EINVAL,
+			       "%s: a key of %u bytes: the device's has %d",
+			       base->info.name, config->n_key_bytes,
+			       INTEL_RSS_KEY_BYTES);
+	if (config->n_entries > INTEL_RETA_ENTRIES)
+		return mr_fail(reason, -EINVAL,
+			       "%s: an RSS table of %u entries: the device's "
+			       "has %d",
+			       base->info.name, config->n_entries,
+			       INTEL_RETA_ENTRIES);
+	if (config->fields == MR_RSS_FIELDS_PORTS && !port->chip->is_igb)
+		return mr_fail(reason, -ENOTSUP,
+			       "%s: the 82574 does not hash the ports of UDP",
+			       base->info.name);
+	if (mri_intel_check(port, reason) < 0)
+		return -ENODEV;
+	fill_rss(port, config);
+	write_rss(port);
+	return 0;
 }
 
 static int set_mode(struct mr_port *base, bool *mode, bool is_on,

@@ -120,3 +120,18 @@ def test_killed(guest):
     assert set(rss_of(guest)[0]) == {1}
     with opened(guest, XDP):
         assert rss_of(guest) == before
+
+
+@pytest.mark.parametrize("kind", ["igb", "e1000e"])
+def test_both_directions_by_our_drivers(kind):
+    """The device's table and key, and another table while it runs."""
+    need_driver(kind)
+    nic = Nic("nic0", kind)
+    with boot([nic]) as guest:
+        guest.bind(nic, "vfio-pci")
+        forget_log(guest)
+        with opened(guest, f"vfio:{nic.bdf},queues=2,ring=256,promisc,"
+                    "rss=symmetric") as probe:
+            assert ways(guest, probe) == (N_FLOWS, {0, 1})
+            probe.do("rss", 0, KEEP_KEY, 0, 1)
+            assert ways(guest, probe) == (N_FLOWS, {1})

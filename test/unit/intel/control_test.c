@@ -297,3 +297,55 @@ TEST(a_device_that_is_gone_is_one_event)
 		held_close();
 	}
 }
+
+/* Bytes of the key as they lie in the registers; entries from the lowest on. */
+static void check_rss(uint32_t key_word, uint32_t reta_word, uint32_t mrqc)
+{
+	assert_int_equal(*held_reg(INTEL_RSSRK + 36), key_word);
+	assert_int_equal(*held_reg(INTEL_RETA + 31 * 4), reta_word);
+	assert_int_equal(*held_reg(INTEL_MRQC), mrqc);
+}
+
+TEST(rss_is_in_the_registers)
+{
+	static const uint32_t queues[4] = { 1, 1, 1, 0 };
+	static const uint8_t key[40] = { [36] = 1, 2, 3, 4 };
+	const uint32_t addrs = INTEL_MRQC_IPV4 | INTEL_MRQC_IPV6;
+	const uint32_t ports = addrs | INTEL_MRQC_TCPV4 | INTEL_MRQC_TCPV6 |
+			       INTEL_MRQC_TCPV6_EX;
+	const uint32_t igb =
+		ports | INTEL_MRQC_UDPV4 | INTEL_MRQC_UDPV6 | INTEL_MRQC_ENABLE;
+	struct mr_rss_config config = { .size = sizeof(config) };
+	struct mr_reason why;
+
+	held_open((struct held_config){ .options = "queues=2" });
+	check_rss(0xfa01acbe, 0x01000100, igb);
+	assert_int_equal(mr_port_set_rss(held.harness.port, &config, NULL), 0);
+	check_rss(0x5a6d5a6d, 0x01000100, igb);
+	config.keep = MR_RSS_KEEP_KEY;
+	config.fields = MR_RSS_FIELDS_ADDRS;
+	config.table = queues;
+	config.n_entries = 4;
+	assert_int_equal(mr_port_set_rss(held.harness.port, &config, NULL), 0);
+	check_rss(0x5a6d5a6d, 0x00010101, addrs | INTEL_MRQC_ENABLE);
+	config = (struct mr_rss_config){ .size = sizeof(config),
+					 .keep = MR_RSS_KEEP_TABLE,
+					 .key = key,
+					 .n_key_bytes = 39 };
+	assert_int_equal(mr_port_set_rss(held.harness.port, &config, &why),
+			 -EINVAL);
+	assert_reason_has(&why, "a key of 39 bytes: the device's has 40");
+	config.n_key_bytes = 40;
+	assert_int_equal(mr_port_set_rss(held.harness.port, &config, NULL), 0);
+	check_rss(0x04030201, 0x00010101, addrs | INTEL_MRQC_ENABLE);
+	held_close();
+
+	held_open((struct held_config){ .device_id = HELD_82574,
+					.options = "queues=2,rss=symmetric" });
+	check_rss(0x5a6d5a6d, 0x80008000, ports | INTEL_MRQC_ENABLE_82574);
+	config.fields = MR_RSS_FIELDS_PORTS;
+	assert_int_equal(mr_port_set_rss(held.harness.port, &config, &why),
+			 -ENOTSUP);
+	assert_reason_has(&why, "the 82574 does not hash the ports of UDP");
+	held_close();
+}
