@@ -48,6 +48,23 @@ def test_hosts_inside_reach_a_server(lab, workers, vlan, on_vlan):
     assert (sum(w["steered"] for w in final["workers"]) > 0) == (workers > 1)
 
 
+@pytest.mark.parametrize("queues, why", [
+    (1, "worker 0 has no queue of the outside port"),
+    (2, "xdp:p1: driver 'veth' has no steering rules")])
+def test_it_says_why_frames_are_handed_over(lab, queues, why):
+    """It asks the outside port to steer, which no device here can."""
+    house = House(lab, queues)
+    if queues > 1:
+        for namespace, name in ((house.switch, "u"), (house.middle, "p0"),
+                                (house.server, "h0"), (house.middle, "p1")):
+            namespace.run("ethtool", "-L", name, "rx", queues, "tx", queues)
+    translator = Nat(house, "--workers", 2)
+    line = translator.err.wait(lambda line: line.startswith("steering: "), 15)
+    assert line.startswith("steering: 2 workers; frames are handed over")
+    assert why in line
+    translator.stop()
+
+
 def test_with_the_command_line_alone(lab, house, echo):
     process = Process(lab, house.middle, [
         "env", f"RUNTIME_DIRECTORY={lab.tmp_path}", NAT, "--quiet",

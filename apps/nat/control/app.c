@@ -2,6 +2,7 @@
 /* Opening and closing a translator, and reloading its configuration. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -11,6 +12,7 @@
 #include "config/addrs.h"
 #include "host.h"
 #include "keep.h"
+#include "ports/ports.h"
 #include "support/background.h"
 #include "support/text.h"
 #include "verbs.h"
@@ -19,6 +21,8 @@ enum {
 	STEER_ENTRIES = 1024, /* of each ring between workers */
 	DEFAULT_MTU = 1500,
 	LOG_MS = 5000, /* for the last lines of the log */
+	MAX_STEERED =
+		16, /* workers: two rules each, of few that devices have */
 };
 
 static uint32_t now_s(const struct app *app)
@@ -118,6 +122,60 @@ static int make_worker(struct app *app, uint32_t i, struct mr_reason *ret_error)
 	return nat_path_create(&path, &w->path, ret_error) < 0;
 }
 
+/* The worker's first queue of the outside port; false: it has none. */
+static bool find_queue(const struct mr_worker *worker, uint32_t *ret_queue)
+{
+	for (uint32_t i = 0; i < worker->n_rxqs; i++)
+		if (worker->rxqs[i].port_idx == NAT_OUTSIDE) {
+			*ret_queue = worker->rxqs[i].queue_idx;
+			return true;
+		}
+	return false;
+}
+
+/*
+ * Ask the outside port to give each worker the frames to its slices of ports.
+ * All or none: without it, workers hand frames over. Closing the port removes
+ * the rules.
+ */
+static void request_steering(struct app *app)
+{
+	static const uint8_t protocols[] = { IPPROTO_UDP, IPPROTO_TCP };
+	struct mr_port *port = app->plane.ports[NAT_OUTSIDE];
+	const uint32_t n = app->n_workers;
+	struct mr_reason *why = &app->not_steered;
+	uint32_t ids[2 * MAX_STEERED], n_ids = 0;
+	int err = 0;
+
+	if ((n & (n - 1)) != 0 || n > MAX_STEERED)
+		err = fail_with(why, -1,
+				"a mask selects the ports of 2, 4, 8 or 16 "
+				"workers, not of %u",
+				n);
+	for (uint32_t i = 0; i < 2 * n && err == 0; i++) {
+		struct mr_steer_rule rule = {
+			.size = sizeof(rule),
+			.protocol = protocols[i % 2],
+			.dst_port = (uint16_t)(i / 2 << NAT_SLICE_BITS),
+			.dst_port_mask = (uint16_t)((n - 1) << NAT_SLICE_BITS),
+		};
+
+		if (!find_queue(mr_workers_get(app->plane.workers, i / 2),
+				&rule.queue))
+			err = fail_with(why, -1,
+					"worker %u has no queue of the outside "
+					"port",
+					i / 2);
+		else
+			err = mr_port_steer(port, &rule, &ids[n_ids], why);
+		n_ids += err == 0;
+	}
+	if (err == 0)
+		return;
+	while (n_ids > 0)
+		(void)mr_port_unsteer(port, ids[--n_ids], NULL);
+}
+
 static int make_workers(struct app *app, struct mr_reason *ret_error)
 {
 	const uint32_t n = app->plane.n_workers;
@@ -134,6 +192,8 @@ static int make_workers(struct app *app, struct mr_reason *ret_error)
 		return 1;
 	for (uint32_t i = 0; i < n && status == 0; i++)
 		status = make_worker(app, i, ret_error);
+	if (n > 1 && status == 0)
+		request_steering(app);
 	return status;
 }
 
@@ -291,12 +351,17 @@ void app_print_steering(const struct app *app)
 {
 	if (app->n_workers == 1)
 		print_error("steering: none; there is only one worker");
-	else
+	else if (app->not_steered.text[0] == '\0')
 		print_error(
-			"steering: %u workers, by rings between them: no "
-			"driver in use can choose the queue by source address "
-			"or port range, so workers pass frames to each other",
+			"steering: %u workers: the outside port chooses the "
+			"worker of UDP and TCP by destination port; other "
+			"frames, and those from inside, are handed over "
+			"between workers",
 			app->n_workers);
+	else
+		print_error("steering: %u workers; frames are handed over "
+			    "between them, because %s",
+			    app->n_workers, app->not_steered.text);
 }
 
 void app_give_up(void *opaque)

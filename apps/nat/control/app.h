@@ -22,6 +22,7 @@ struct app {
 	struct dataplane plane;
 	struct nat_neighbours *neighbours;
 	struct nat_steering *steering; /* NULL: one worker */
+	struct mr_reason not_steered; /* why the outside port does not; or "" */
 	struct nat_log *log;           /* of log_writer, while that is busy */
 	struct background *log_writer;
 	bool moves_log; /* atomic: reopen the file */

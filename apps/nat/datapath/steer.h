@@ -11,10 +11,11 @@
  *     fragments from outside: as the first one; they meet at a worker that
  *                   their addresses and id hash to, which waits for that one
  *
- * Known devices distribute frames to queues by their own hash, which ignores
- * slices. So each worker checks what it receives and hands what is not its own
- * to the owner, through a ring for each pair of workers. With one worker, none
- * of this exists.
+ * Devices distribute frames to queues by their own hash, which ignores slices;
+ * some can be asked to steer what comes from outside (control/app.c). Each
+ * worker checks what it receives and hands what is not its own to the owner,
+ * through a ring for each pair of workers. With one worker, none of this
+ * exists.
  */
 #ifndef NAT_STEER_H
 #define NAT_STEER_H
