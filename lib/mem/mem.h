@@ -60,6 +60,7 @@ struct mr_region {
 	pthread_mutex_t lock;
 	uint32_t n_segments; /* in order of address */
 	struct mr_segment_info segments[MRI_MAX_SEGMENTS];
+	int fds[MRI_MAX_SEGMENTS]; /* their memfds */
 	struct mri_extent extents[MRI_MAX_SEGMENTS]; /* in no order */
 	struct mri_extent reserved[MRI_MAX_TENANTS]; /* end 0: none */
 	struct mri_pin pins[MRI_MAX_PINS];
@@ -122,11 +123,12 @@ int mri_listeners_add(struct mr_region *region,
 /*
  * Map [at, at + n_bytes), multiples of the OS page, to memory on OS pages of
  * one size: all of it, or none. Of a NUMA node; if it is only preferred,
- * another node may be used. lib/mem/segment.c
+ * another node may be used. *ret_fd is its memfd, guarded; the caller's.
+ * lib/mem/segment.c
  */
 int mri_segment_map(const char *name, uint8_t *at, uint64_t n_bytes,
 		    enum mr_os_pages os_pages, uint32_t numa_node_plus_1,
-		    bool is_bound);
+		    bool is_bound, int *ret_fd);
 
 /* The NUMA node of the memory at an address; -1: unknown. */
 int32_t mri_segment_node(const uint8_t *at);

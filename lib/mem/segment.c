@@ -7,12 +7,14 @@
  * unavailable page size fails there and not on first access.
  *
  * A memfd frees everything when the process ends, however it ends; files in a
- * mounted hugetlbfs do not. The fd is closed once it is mapped.
+ * mounted hugetlbfs do not. The fd stays open and its length is sealed: a driver
+ * may hand it to a process that registers the memory for it.
  *
  * Source: memfd_create(2), mmap(2), madvise(2), mbind(2);
  * linux/Documentation/admin-guide/mm/{hugetlbpage,transhuge}.rst.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -93,10 +95,10 @@ int32_t mri_segment_node(const uint8_t *at)
 
 int mri_segment_map(const char *name, uint8_t *at, uint64_t n_bytes,
 		    enum mr_os_pages os_pages, uint32_t numa_node_plus_1,
-		    bool is_bound)
+		    bool is_bound, int *ret_fd)
 {
 	const uint64_t step = mri_os_page_bytes(os_pages);
-	unsigned int flags = MFD_CLOEXEC;
+	unsigned int flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
 	int fd, err = 0;
 
 	if (os_pages == MR_OS_PAGES_1G)
@@ -106,15 +108,17 @@ int mri_segment_map(const char *name, uint8_t *at, uint64_t n_bytes,
 	fd = memfd_create(name, flags);
 	if (fd < 0)
 		return -errno;
+	(void)mr_fd_guard(fd);
 	if (ftruncate(fd, (off_t)n_bytes) < 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) <
+		    0 ||
 	    mmap(at, n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
 		 fd, 0) == MAP_FAILED) {
 		err = -errno;
-		close(fd);
+		mr_fd_close(fd);
 		(void)mri_segment_unmap(at, n_bytes);
 		return err;
 	}
-	close(fd);
 	if (os_pages == MR_OS_PAGES_THP &&
 	    madvise(at, n_bytes, MADV_HUGEPAGE) < 0)
 		err = -errno;
@@ -126,8 +130,11 @@ int mri_segment_map(const char *name, uint8_t *at, uint64_t n_bytes,
 	/* A forked child would keep registered memory and its queue busy. */
 	if (err == 0 && madvise(at, n_bytes, MADV_DONTFORK) < 0)
 		err = -errno;
-	if (err < 0)
+	if (err < 0) {
 		(void)mri_segment_unmap(at, n_bytes);
+		mr_fd_close(fd);
+	}
+	*ret_fd = fd;
 	return err;
 }
 
