@@ -231,6 +231,7 @@ static void make_queues(struct pcap_port *port)
 	base->txqs = port->txqs;
 	base->info.n_rxqs = base->info.n_txqs = 1;
 	base->info.has_sg = port->rxq.max_segs > 1;
+	base->info.offloads = MR_OFFLOAD_TIME_RX; /* that of the capture */
 	snprintf(base->info.mode, sizeof(base->info.mode), "file");
 }
 

@@ -6,7 +6,7 @@
 
 #include "suite.h"
 
-enum { BURST = 32, TCP_HEADERS = 14 + 20 + 20 };
+enum { BURST = 32 };
 
 /*
  * The peer collects the sent frames: ids first to first + n in order, intact,
@@ -291,99 +291,6 @@ HARNESS_TEST(frame_of_too_many_entries_is_a_named_drop)
 	assert_int_equal(stats.accepted, 2);
 	assert_int_equal(stats.drops[MR_TX_DROP_TOO_LONG], 1);
 	assert_int_equal(invariants_sum(stats.drops), 1);
-	harness_end(harness);
-}
-
-/* A TCP packet over IPv4 with a partial checksum; returns its bytes. */
-static uint32_t make_tcp(uint8_t *bytes, uint32_t n_payload)
-{
-	const uint32_t n_bytes = TCP_HEADERS + n_payload;
-	struct mr_ipv4 *ip = (struct mr_ipv4 *)(bytes + MR_ETH_BYTES);
-	struct mr_tcp *tcp = (struct mr_tcp *)(ip + 1);
-	struct mr_net_view view;
-
-	traffic_make(bytes, n_bytes, 0);
-	((struct mr_eth *)bytes)->type = htons(MR_ETHER_IPV4);
-	*ip = (struct mr_ipv4){
-		.version_ihl = 0x45,
-		.total_bytes = htons((uint16_t)(n_bytes - MR_ETH_BYTES)),
-		.ttl = 64,
-		.proto = IPPROTO_TCP,
-		.src = htonl(0x0a000001),
-		.dst = htonl(0x0a000002),
-	};
-	ip->csum = (uint16_t)~mr_csum_fold(
-		mr_csum_add((uint8_t *)ip, sizeof(*ip), 0));
-	*tcp = (struct mr_tcp){ .offset = 0x50, .flags = MR_TCP_ACK };
-	assert_int_equal(mr_net_parse(bytes, n_bytes, n_bytes, &view), 0);
-	tcp->csum = mr_csum_pseudo(bytes, &view);
-	return n_bytes;
-}
-
-/* Check a segment after `done` bytes; returns its payload. */
-static uint32_t check_piece(const uint8_t *bytes, uint32_t n_bytes,
-			    const uint8_t *whole, uint32_t done, bool is_summed)
-{
-	const struct mr_ipv4 *ip =
-		(const struct mr_ipv4 *)(bytes + MR_ETH_BYTES);
-	const struct mr_tcp *tcp = (const struct mr_tcp *)(ip + 1);
-	struct mr_net_view view;
-	uint64_t sum;
-
-	assert_int_equal(mr_net_parse(bytes, n_bytes, n_bytes, &view), 0);
-	assert_int_equal(view.l4_bytes + view.l4_len_bytes, n_bytes);
-	assert_int_equal(ntohl(tcp->seq), done);
-	assert_int_equal(
-		mr_csum_fold(mr_csum_add((const uint8_t *)ip, sizeof(*ip), 0)),
-		0xffff);
-	sum = mr_csum_add((const uint8_t *)tcp, view.l4_len_bytes,
-			  mr_csum_pseudo(bytes, &view));
-	assert_true(is_summed ? mr_csum_fold(sum) == 0xffff :
-				tcp->csum == mr_csum_pseudo(bytes, &view));
-	assert_memory_equal(bytes + TCP_HEADERS, whole + TCP_HEADERS + done,
-			    n_bytes - TCP_HEADERS);
-	return n_bytes - TCP_HEADERS;
-}
-
-/* By the device or the library. */
-HARNESS_TEST(a_long_tcp_packet_leaves_in_segments)
-{
-	enum { MSS = 1000, N_PAYLOAD = 5 * MSS + 7, N_SEGS = 3 };
-	const struct wish wish = { .is_sg = harness_fixture()->traits &
-					    FIXTURE_SG };
-	const struct mr_meta meta = {
-		.valid = MR_META_CSUM | MR_META_GSO,
-		.csum_start_bytes = TCP_HEADERS - sizeof(struct mr_tcp),
-		.csum_offset_bytes = offsetof(struct mr_tcp, csum),
-		.gso_bytes = MSS,
-		.gso_type = MR_GSO_TCPV4,
-	};
-	struct mr_meta metas[N_SEGS] = { meta };
-	struct mr_frame frames[N_SEGS];
-	uint8_t whole[HARNESS_MAX_BYTES], bytes[HARNESS_MAX_BYTES];
-	uint32_t n_bytes, at = 0, done = 0;
-	struct harness *harness;
-	bool is_summed;
-
-	harness_need(FIXTURE_OUT, "its far side sees nothing");
-	harness = harness_make(&wish);
-	n_bytes = make_tcp(whole, N_PAYLOAD);
-	harness_make_frame(harness, frames, N_SEGS, 128, n_bytes, 0);
-	for (uint32_t i = 0; i < N_SEGS; at += frames[i++].len)
-		memcpy(harness->base + frames[i].addr, whole + at,
-		       frames[i].len);
-	frames[0].flags |= MR_FRAME_CSUM_PARTIAL;
-	harness_tx_meta(harness, frames, metas, N_SEGS);
-	/* A port in memory leaves checksums to the receiver. */
-	is_summed = harness_tx_stats(harness).events[MR_TX_EVENT_CSUM_DEVICE] +
-			    harness_tx_stats(harness)
-				    .events[MR_TX_EVENT_CSUM_SOFTWARE] >
-		    0;
-	while (done < N_PAYLOAD) {
-		n_bytes = harness_collect_bytes(harness, bytes);
-		done += check_piece(bytes, n_bytes, whole, done, is_summed);
-	}
-	assert_int_equal(invariants_sum(harness_tx_stats(harness).drops), 0);
 	harness_end(harness);
 }
 

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Capabilities: what a port says that its device does must work, and what it
+ * does not say must be done by the library, or not at all. A test for each
+ * cell of docs/capabilities.md, which capabilities.py writes from the lines
+ * that these tests append to the file MR_CAPABILITIES:
+ *
+ *     FIXTURE|CAPABILITY|device, software, none or not tested
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <millrace/wire.h>
+
+#include "suite.h"
+
+enum { MSS = 1000, LONG_PAYLOAD = 5 * MSS + 57, SHORT_PAYLOAD = 100 };
+enum { TCI = 0x6005, IPV6_BYTES = 40, ETHER_IPV6 = 0x86dd };
+
+struct capability {
+	const char *name;
+	uint32_t offload; /* of enum mr_offload */
+	/* Of a frame to send; all zero: one that is received. */
+	uint16_t valid;
+	uint16_t gso_type; /* or 0 */
+	enum mr_tx_event software;
+	void (*receive)(struct harness *harness, bool is_claimed);
+};
+
+/* TCP (UDP, with MR_GSO_UDP); returns where the payload begins. */
+static uint32_t make_packet(uint8_t *bytes, uint16_t gso_type,
+			    uint16_t from_port, uint32_t n_payload)
+{
+	const bool is_v6 = gso_type == MR_GSO_TCPV6;
+	const bool is_udp = gso_type == MR_GSO_UDP;
+	const uint32_t l4 =
+		MR_ETH_BYTES + (is_v6 ? IPV6_BYTES : sizeof(struct mr_ipv4));
+	const uint32_t n_header =
+		l4 + (is_udp ? sizeof(struct mr_udp) : sizeof(struct mr_tcp));
+	const uint32_t n_bytes = n_header + n_payload;
+	struct mr_net_view view;
+
+	traffic_make(bytes, n_bytes, from_port);
+	memset(bytes + MR_ETH_BYTES, 0, n_header - MR_ETH_BYTES);
+	((struct mr_eth *)bytes)->type =
+		htons(is_v6 ? ETHER_IPV6 : MR_ETHER_IPV4);
+	if (is_v6) {
+		const uint16_t n = htons((uint16_t)(n_bytes - l4));
+
+		bytes[14] = 0x60;
+		memcpy(bytes + 18, &n, sizeof(n));
+		bytes[20] = is_udp ? IPPROTO_UDP : IPPROTO_TCP;
+		bytes[21] = 64;
+		bytes[22] = bytes[38] = 0xfd;
+		bytes[37] = 1;
+		bytes[53] = 2;
+	} else {
+		struct mr_ipv4 *ip = (struct mr_ipv4 *)(bytes + MR_ETH_BYTES);
+
+		*ip = (struct mr_ipv4){
+			.version_ihl = 0x45,
+			.total_bytes = htons((uint16_t)(n_bytes - 14)),
+			.ttl = 64,
+			.proto = is_udp ? IPPROTO_UDP : IPPROTO_TCP,
+			.src = htonl(0x0a000001),
+			.dst = htonl(0x0a000002),
+		};
+		ip->csum = (uint16_t)~mr_csum_fold(
+			mr_csum_add((uint8_t *)ip, sizeof(*ip), 0));
+	}
+	bytes[l4] = (uint8_t)(from_port >> 8);
+	bytes[l4 + 1] = (uint8_t)from_port;
+	if (is_udp) {
+		struct mr_udp *udp = (struct mr_udp *)(bytes + l4);
+
+		udp->n_bytes = htons((uint16_t)(n_bytes - l4));
+		udp->csum = 1; /* there is one */
+	} else {
+		struct mr_tcp *tcp = (struct mr_tcp *)(bytes + l4);
+
+		tcp->offset = 0x50;
+		tcp->flags = MR_TCP_ACK;
+	}
+	assert_int_equal(mr_net_parse(bytes, n_bytes, n_bytes, &view), 0);
+	assert_true(view.csum_bytes > 0);
+	memcpy(bytes + view.csum_bytes,
+	       &(uint16_t){ mr_csum_pseudo(bytes, &view) }, sizeof(uint16_t));
+	return n_header;
+}
+
+/* Complete a partial checksum. */
+static void finish(uint8_t *bytes, uint32_t n_bytes)
+{
+	struct mr_net_view view;
+	uint16_t sum;
+
+	assert_int_equal(mr_net_parse(bytes, n_bytes, n_bytes, &view), 0);
+	sum = (uint16_t)~mr_csum_fold(
+		mr_csum_add(bytes + view.l4_bytes, view.l4_len_bytes, 0));
+	memcpy(bytes + view.csum_bytes, &sum, sizeof(sum));
+}
+
+/* Check a piece after `done` bytes of payload; returns its own. */
+static uint32_t check_piece(uint8_t *bytes, uint32_t n_bytes,
+			    const struct capability *c, const uint8_t *whole,
+			    uint32_t n_header, uint32_t done, bool is_summed)
+{
+	const struct mr_ipv4 *ip = (struct mr_ipv4 *)(bytes + MR_ETH_BYTES);
+	struct mr_net_view view;
+	uint16_t field;
+
+	if (c->valid & MR_META_VLAN) {
+		assert_int_equal(bytes[12] << 8 | bytes[13], 0x8100);
+		assert_int_equal(bytes[14] << 8 | bytes[15], TCI);
+		n_bytes -= MR_VLAN_BYTES;
+		memmove(bytes + 12, bytes + 16, n_bytes - 12);
+	}
+	assert_int_equal(mr_net_parse(bytes, n_bytes, n_bytes, &view), 0);
+	assert_int_equal(view.l4_bytes + view.l4_len_bytes, n_bytes);
+	if (view.ether_type == MR_ETHER_IPV4)
+		assert_int_equal(mr_csum_fold(mr_csum_add((const uint8_t *)ip,
+							  sizeof(*ip), 0)),
+				 0xffff);
+	if (view.l4_proto == IPPROTO_TCP)
+		assert_int_equal(
+			ntohl(((struct mr_tcp *)(bytes + view.l4_bytes))->seq),
+			done);
+	memcpy(&field, bytes + view.csum_bytes, sizeof(field));
+	assert_int_equal(
+		is_summed ? mr_csum_fold(mr_csum_add(
+				    bytes + view.l4_bytes, view.l4_len_bytes,
+				    mr_csum_pseudo(bytes, &view))) :
+			    field,
+		is_summed ? 0xffff : mr_csum_pseudo(bytes, &view));
+	assert_memory_equal(bytes + n_header, whole + n_header + done,
+			    n_bytes - n_header);
+	return n_bytes - n_header;
+}
+
+/* Send a frame with this request; returns who did it. */
+static const char *check_sent(struct harness *harness,
+			      const struct capability *c, bool is_claimed)
+{
+	enum { N_SEGS = 3 };
+	static uint8_t whole[HARNESS_MAX_BYTES], bytes[HARNESS_MAX_BYTES];
+	const uint32_t n_payload =
+		c->gso_type != 0 ? LONG_PAYLOAD : SHORT_PAYLOAD;
+	const uint32_t n_segs = c->gso_type != 0 ? N_SEGS : 1;
+	const uint32_t n_header = make_packet(whole, c->gso_type, 1, n_payload);
+	struct mr_meta metas[N_SEGS] = { { .valid = c->valid,
+					   .vlan_tci = TCI,
+					   .gso_bytes = MSS,
+					   .gso_type = c->gso_type } };
+	struct mr_frame frames[N_SEGS];
+	uint32_t at = 0, done = 0;
+	struct mr_net_view view;
+	struct mr_tx_stats stats;
+	bool is_summed;
+
+	mr_net_parse(whole, n_header + n_payload, n_header + n_payload, &view);
+	metas[0].csum_start_bytes = view.l4_bytes;
+	metas[0].csum_offset_bytes = view.csum_bytes - view.l4_bytes;
+	harness_make_frame(harness, frames, n_segs, 128, n_header + n_payload,
+			   0);
+	for (uint32_t i = 0; i < n_segs; at += frames[i++].len)
+		memcpy(harness->base + frames[i].addr, whole + at,
+		       frames[i].len);
+	frames[0].flags |= MR_FRAME_CSUM_PARTIAL;
+	harness_tx_meta(harness, frames, metas, n_segs);
+	stats = harness_tx_stats(harness);
+	/* A port in memory leaves checksums to the receiver. */
+	is_summed = stats.events[MR_TX_EVENT_CSUM_DEVICE] +
+			    stats.events[MR_TX_EVENT_CSUM_SOFTWARE] >
+		    0;
+	while (done < n_payload) {
+		const uint32_t n_bytes = harness_collect_bytes(harness, bytes);
+
+		done += check_piece(bytes, n_bytes, c, whole, n_header, done,
+				    is_summed);
+	}
+	stats = harness_tx_stats(harness);
+	assert_int_equal(invariants_sum(stats.drops), 0);
+	if (is_claimed)
+		assert_int_equal(stats.events[c->software], 0);
+	else if (c->valid != MR_META_CSUM || is_summed)
+		assert_true(stats.events[c->software] > 0);
+	return is_claimed                    ? "device" :
+	       stats.events[c->software] > 0 ? "software" :
+					       "none";
+}
+
+/* Inject a frame and receive it, of one entry. */
+static struct mr_frame pass(struct harness *harness, const uint8_t *bytes,
+			    uint32_t n_bytes, struct mr_meta *ret_meta)
+{
+	const uint64_t until_ns = harness_deadline_ns();
+	struct mr_frame frames[MR_MAX_SEGS];
+	struct mr_meta meta[MR_MAX_SEGS];
+	uint32_t n = 0;
+
+	memset(meta, 0xa5, sizeof(meta));
+	while (!harness->fixture->inject(harness, bytes, n_bytes))
+		assert_true(harness_now_ns() < until_ns);
+	while (n == 0) {
+		assert_true(harness_now_ns() < until_ns);
+		n = mr_rx_burst_meta(harness->rxq, harness->cache, frames, meta,
+				     MR_MAX_SEGS);
+		harness_nap();
+	}
+	assert_int_equal(n, 1);
+	*ret_meta = meta[0];
+	harness_free(harness, frames, 1);
+	return frames[0];
+}
+
+/* A right checksum is found right, and no wrong one is. */
+static void receive_csum(struct harness *harness, bool is_claimed)
+{
+	for (int is_wrong = 0; is_wrong < 2; is_wrong++) {
+		uint8_t bytes[256];
+		const uint32_t n_bytes =
+			make_packet(bytes, MR_GSO_TCPV4, 1, SHORT_PAYLOAD) +
+			SHORT_PAYLOAD;
+		struct mr_meta meta;
+		uint32_t is_valid;
+
+		finish(bytes, n_bytes);
+		bytes[n_bytes - 1] ^= (uint8_t)is_wrong;
+		is_valid = pass(harness, bytes, n_bytes, &meta).flags &
+			   MR_FRAME_CSUM_VALID;
+		assert_false(is_valid && is_wrong);
+		assert_false(!is_valid && !is_wrong && is_claimed);
+	}
+}
+
+static void receive_tag(struct harness *harness, bool is_claimed)
+{
+	for (uint32_t id = 0; id < 10; id++) {
+		uint8_t bytes[100 + MR_VLAN_BYTES];
+		struct mr_frame frame;
+		struct mr_meta meta;
+
+		traffic_make(bytes, 100, id);
+		traffic_tag(bytes, 100, TCI);
+		frame = pass(harness, bytes, sizeof(bytes), &meta);
+		assert_int_equal((meta.valid & MR_META_VLAN) != 0, is_claimed);
+		assert_int_equal(frame.len, is_claimed ? 100 : sizeof(bytes));
+		if (!is_claimed)
+			continue;
+		assert_int_equal(meta.vlan_proto, 0x8100);
+		assert_int_equal(meta.vlan_tci, TCI);
+	}
+}
+
+/* Of one flow it is always the same, of 16 flows not always. */
+static void receive_hash(struct harness *harness, bool is_claimed)
+{
+	uint32_t first = 0, n_others = 0;
+
+	for (uint32_t i = 0; i < 18; i++) {
+		uint8_t bytes[256];
+		const uint16_t port = (uint16_t)(1000 + (i < 2 ? 0 : i));
+		const uint32_t n_bytes =
+			make_packet(bytes, MR_GSO_TCPV4, port, SHORT_PAYLOAD) +
+			SHORT_PAYLOAD;
+		struct mr_meta meta;
+
+		finish(bytes, n_bytes);
+		pass(harness, bytes, n_bytes, &meta);
+		assert_int_equal((meta.valid & MR_META_RSS_HASH) != 0,
+				 is_claimed);
+		if (!is_claimed)
+			continue;
+		first = i == 0 ? meta.rss_hash : first;
+		assert_false(i == 1 && meta.rss_hash != first);
+		n_others += meta.rss_hash != first;
+	}
+	assert_true(n_others > 0 || !is_claimed);
+}
+
+/* It does not go back. */
+static void receive_time(struct harness *harness, bool is_claimed)
+{
+	uint64_t last_ns = 0;
+
+	for (uint32_t id = 0; id < 10; id++) {
+		uint8_t bytes[100];
+		struct mr_meta meta;
+
+		traffic_make(bytes, sizeof(bytes), id);
+		pass(harness, bytes, sizeof(bytes), &meta);
+		assert_int_equal((meta.valid & MR_META_RX_TIME) != 0,
+				 is_claimed);
+		if (!is_claimed)
+			continue;
+		assert_true(meta.rx_ns > 0 && meta.rx_ns >= last_ns);
+		last_ns = meta.rx_ns;
+	}
+}
+
+static const struct capability capabilities[] = {
+	{ .name = "checksum tx",
+	  .offload = MR_OFFLOAD_CSUM_TX,
+	  .valid = MR_META_CSUM,
+	  .software = MR_TX_EVENT_CSUM_SOFTWARE },
+	{ .name = "TSO, IPv4",
+	  .offload = MR_OFFLOAD_TSO4,
+	  .valid = MR_META_CSUM | MR_META_GSO,
+	  .gso_type = MR_GSO_TCPV4,
+	  .software = MR_TX_EVENT_GSO_SOFTWARE },
+	{ .name = "TSO, IPv6",
+	  .offload = MR_OFFLOAD_TSO6,
+	  .valid = MR_META_CSUM | MR_META_GSO,
+	  .gso_type = MR_GSO_TCPV6,
+	  .software = MR_TX_EVENT_GSO_SOFTWARE },
+	{ .name = "USO",
+	  .offload = MR_OFFLOAD_USO,
+	  .valid = MR_META_CSUM | MR_META_GSO,
+	  .gso_type = MR_GSO_UDP,
+	  .software = MR_TX_EVENT_GSO_SOFTWARE },
+	{ .name = "VLAN insert",
+	  .offload = MR_OFFLOAD_VLAN_TX,
+	  .valid = MR_META_CSUM | MR_META_VLAN,
+	  .software = MR_TX_EVENT_VLAN_SOFTWARE },
+	/* No test: none of the ports claims it. */
+	{ .name = "launch time", .offload = MR_OFFLOAD_LAUNCH_TIME },
+	{ .name = "checksum rx",
+	  .offload = MR_OFFLOAD_CSUM_RX,
+	  .receive = receive_csum },
+	{ .name = "VLAN strip",
+	  .offload = MR_OFFLOAD_VLAN_RX,
+	  .receive = receive_tag },
+	{ .name = "hash",
+	  .offload = MR_OFFLOAD_RSS_HASH,
+	  .receive = receive_hash },
+	{ .name = "timestamp",
+	  .offload = MR_OFFLOAD_TIME_RX,
+	  .receive = receive_time },
+};
+
+/* Check one capability of a fresh port; who does it. */
+static const char *check(const struct capability *c)
+{
+	const uint32_t traits = harness_fixture()->traits;
+	const struct wish wish = { .is_sg = (traits & FIXTURE_SG) != 0 };
+	const uint32_t needs =
+		c->valid != 0 ? FIXTURE_OUT : FIXTURE_IN | FIXTURE_LIVE;
+	struct mr_port_info info = { .size = sizeof(info) };
+	struct harness *harness = harness_make(&wish);
+	const char *who = "not tested";
+	bool is_claimed;
+
+	assert_int_equal(mr_port_info(harness->port, &info), 0);
+	is_claimed = info.offloads & c->offload;
+	if (c->valid != 0 && traits & FIXTURE_OUT)
+		who = check_sent(harness, c, is_claimed);
+	else if (c->receive != NULL && (traits & needs) == needs) {
+		c->receive(harness, is_claimed);
+		who = is_claimed ? "device" : "none";
+	} else if (!is_claimed && c->valid == 0)
+		who = "none";
+	harness_end(harness);
+	return who;
+}
+
+static void report(const char *name, const char *who)
+{
+	const char *path = getenv("MR_CAPABILITIES");
+	const struct fixture *fixture = harness_fixture();
+	FILE *file = path != NULL ? fopen(path, "a") : NULL;
+
+	print_message("%s: %s\n", name, who);
+	if (file == NULL)
+		return;
+	fprintf(file, "%s|%s|%s\n",
+		fixture->name != NULL ? fixture->name : fixture->driver, name,
+		who);
+	assert_int_equal(fclose(file), 0);
+}
+
+static void check_all(bool is_sent)
+{
+	const size_t n = sizeof(capabilities) / sizeof(capabilities[0]);
+
+	for (size_t i = 0; i < n; i++)
+		if ((capabilities[i].valid != 0) == is_sent)
+			report(capabilities[i].name, check(&capabilities[i]));
+}
+
+HARNESS_TEST(capabilities_to_send_are_what_the_port_says)
+{
+	check_all(true);
+}
+
+HARNESS_TEST(capabilities_to_receive_are_what_the_port_says)
+{
+	check_all(false);
+}
