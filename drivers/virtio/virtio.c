@@ -25,6 +25,9 @@ enum {
 static const char *const switch_words[] = { "auto", "on", "off", NULL };
 static const char *const csum_words[] = { "tx", "on", "off", NULL };
 static const char *const off_words[] = { "off", "on", NULL };
+/* As enum virtio_switch, then what other drivers call on and off. */
+static const char *const rss_words[] = { "auto",      "on",   "off",
+					 "symmetric", "keep", NULL };
 static const char *const access_words[] = { "auto", "iommufd", "group",
 					    "noiommu", NULL };
 
@@ -47,7 +50,7 @@ static int read_words(const struct mr_spec *spec, struct virtio_options *o,
 		{ "packed", switch_words, &o->packed },
 		{ "in-order", switch_words, &o->in_order },
 		{ "sg", switch_words, &o->sg },
-		{ "rss", switch_words, &o->rss },
+		{ "rss", rss_words, &o->rss },
 		{ "csum", csum_words, &o->csum },
 		{ "tso", off_words, &o->tso },
 		{ "hash", off_words, &o->hash },
@@ -59,6 +62,8 @@ static int read_words(const struct mr_spec *spec, struct virtio_options *o,
 	     i < sizeof(options) / sizeof(options[0]) && err == 0; i++)
 		err = mr_spec_get_word(spec, options[i].key, options[i].words,
 				       options[i].value, reason);
+	if (o->rss > VIRTIO_OFF)
+		o->rss -= VIRTIO_OFF;
 	return err;
 }
 

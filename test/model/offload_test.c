@@ -353,7 +353,7 @@ DEVICE_TEST(ON_VIRTIO, flows_are_spread_over_queues)
 
 	make(&harness, 0, 4);
 	device_open(&harness,
-		    "queues=4,rx-ring=64,tx-ring=64,rss=off,mtu=1500");
+		    "queues=4,rx-ring=64,tx-ring=64,rss=keep,mtu=1500");
 	assert_false(vnet_state(harness.v).has_rss);
 	assert_int_equal(vnet_state(harness.v).n_active_pairs, 4);
 	for (uint32_t i = 0; i < 400; i++) {
@@ -384,9 +384,10 @@ DEVICE_TEST(ON_SPLIT, small_rss_table_leaves_the_choice_to_the_device)
 	struct harness harness;
 
 	device_make(&harness, &config);
-	assert_int_equal(
-		device_try_open(&harness, "queues=4,ring=64,rss=on", &why),
-		-ENOTSUP);
+	assert_int_equal(device_try_open(&harness,
+					 "queues=4,ring=64,rss=symmetric",
+					 &why),
+			 -ENOTSUP);
 	assert_reason_has(&why, "rss=off");
 	device_open(&harness, "queues=4,ring=64");
 	assert_false(vnet_state(harness.v).features & VNET_BIT(VNET_RSS));
