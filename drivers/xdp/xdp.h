@@ -463,6 +463,8 @@ int mri_xdp_napi_setting(uint32_t id, enum xdp_setting setting, bool is_write,
 int mri_xdp_features(uint32_t ifindex, uint64_t *ret_features);
 /* Its NETDEV_XDP_RX_METADATA_*; 0 before Linux 6.7. */
 uint64_t mri_xdp_rx_metadata(uint32_t ifindex);
+/* Its NETDEV_XSK_FLAGS_*: 0, or -ENOENT before Linux 6.8. */
+int mri_xdp_tx_metadata(uint32_t ifindex, uint64_t *ret_features);
 /* An fd that is readable when those of some interface changed; or -errno. */
 int mri_xdp_features_open(void);
 

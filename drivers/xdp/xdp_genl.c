@@ -22,6 +22,7 @@ enum {
 	DEV_XDP_FEATURES = 3,
 	DEV_ZC_MAX_SEGS = 4, /* 6.6 */
 	DEV_RX_METADATA = 5, /* 6.7 */
+	DEV_TX_METADATA = 6, /* 6.8 */
 	QUEUE_GET = 10,      /* 6.8 */
 	QUEUE_ID = 1,
 	QUEUE_IFINDEX = 2,
@@ -164,6 +165,15 @@ uint64_t mri_xdp_rx_metadata(uint32_t ifindex)
 
 	(void)read_device(ifindex, DEV_RX_METADATA, &features);
 	return features;
+}
+
+int mri_xdp_tx_metadata(uint32_t ifindex, uint64_t *ret_features)
+{
+	*ret_features = UINT64_MAX;
+	if (read_device(ifindex, DEV_TX_METADATA, ret_features) < 0 ||
+	    *ret_features == UINT64_MAX)
+		return -ENOENT;
+	return 0;
 }
 
 /* The id of the group that tells of changed devices. */

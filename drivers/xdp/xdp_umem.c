@@ -171,16 +171,19 @@ static int register_memory(struct xdp_port *port, int fd,
 		.chunk_size = port->base.chunk_bytes,
 		.headroom = port->umem_headroom_bytes,
 	};
+	uint64_t features;
 	int err = -EINVAL;
 
 	port->has_tx_metadata = false;
 	/*
 	 * Asked of veth and tap, which hand the note on to their peer; what a
 	 * NIC does with it depends on the NIC. 6.11 wants the flag, 6.8 knows
-	 * the length alone, before: neither.
+	 * the length alone; before, it is accepted, and then each frame with
+	 * metadata is invalid.
 	 */
 	if (port->rxqs[0].has_partial_csums && port->is_software &&
-	    port->base.headroom_bytes >= sizeof(struct xsk_tx_meta)) {
+	    port->base.headroom_bytes >= sizeof(struct xsk_tx_meta) &&
+	    mri_xdp_tx_metadata(port->dev.ifindex, &features) == 0) {
 		config.tx_metadata_len = sizeof(struct xsk_tx_meta);
 		config.flags = XSK_UMEM_TX_METADATA_LEN;
 		err = register_patiently(fd, &config, sizeof(config));
