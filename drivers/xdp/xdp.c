@@ -152,6 +152,7 @@ static void free_queues(struct xdp_port *port)
 		mr_free(ctx, port->rxqs[i].posted);
 		mr_free(ctx, port->txqs[i].postings);
 		mr_free(ctx, port->txqs[i].ends);
+		mr_free(ctx, port->txqs[i].times.ring);
 	}
 	mr_free(ctx, port->fds);
 }
@@ -279,8 +280,10 @@ static void fill_info(struct xdp_port *port)
 	info->has_sg = port->max_segs > 1;
 	memcpy(info->mac, port->dev.mac, sizeof(info->mac));
 	info->has_mac = 1;
-	info->offloads = (port->txqs[0].has_csum ? MR_OFFLOAD_CSUM_TX : 0) |
-			 mri_xdp_meta_offloads(port);
+	info->offloads =
+		(port->txqs[0].has_csum ? MR_OFFLOAD_CSUM_TX : 0) |
+		mri_xdp_meta_offloads(port) |
+		(port->txqs[0].times.ring != NULL ? MR_OFFLOAD_TIME_TX : 0);
 	if (mri_xdp_loses_tags(port, why, sizeof(why)))
 		add_why(info, why);
 	if (mri_xdp_lacks_meta(port, why, sizeof(why)))
@@ -373,6 +376,8 @@ static int open_steps(struct xdp_port *port, struct mr_reason *reason)
 			       base->info.name);
 	port->is_pinned = true;
 	err = mri_xdp_climb(port, has_sg, reason);
+	if (err == 0)
+		err = mri_xdp_times_open(port, reason);
 	if (err < 0)
 		return err;
 	mri_xdp_busy_open(port);
@@ -483,5 +488,6 @@ const struct mr_driver mr_driver_xdp = {
 	.to_kernel = mri_xdp_to_kernel,
 	.rxq_stats = mri_xdp_rxq_stats,
 	.txq_stats = mri_xdp_txq_stats,
+	.txq_times = mri_xdp_times_take,
 	.rules = &mri_xdp_rules_ops,
 };

@@ -17,6 +17,7 @@
 #include <millrace/driver_offload.h>
 
 #include "xdp_rx_meta.h"
+#include "xdp_times.h"
 #include "xdp_uapi.h"
 #include "xring.h"
 
@@ -98,6 +99,7 @@ struct xdp_txq {
 	bool is_busy;         /* busy polling works */
 	uint32_t max_segs;    /* descriptors of a frame */
 	bool has_csum;   /* the kernel finishes partial sums */
+	struct xdp_times times;
 	bool is_stalled; /* the last kick moved nothing and will not */
 	int fd;
 	uint64_t n_told; /* completed, as in the last statistics; atomic */
@@ -230,7 +232,7 @@ struct xdp_port {
 	bool is_detached;     /* somebody took the program off */
 	uint32_t n_polls;     /* of mr_port_poll(), for what is looked at rarely */
 	bool is_software; /* veth or tap: a kernel's frames, not a wire's */
-	bool has_tx_metadata;
+	uint32_t tx_metadata_bytes; /* before each entry sent; 0: none */
 	uint32_t max_segs;    /* descriptors of a frame, 1: no SG */
 	uint32_t n_zc_queues; /* bound without copies: all, or none at all */
 	uint64_t n_registered_bytes;
@@ -317,13 +319,10 @@ bool mri_xdp_lacks_meta(const struct xdp_port *port, char *ret_why,
 /* Mark those of n entries that begin a frame with a partial sum; how many. */
 uint32_t mri_xdp_csum_mark(const struct mr_port *port, struct mr_frame *frames,
 			   uint32_t n);
-/*
- * Hand the partial sum of a frame of writable entries on to the kernel, by
- * metadata in front of it, or finish it here. The entries' flags then say what
- * the descriptor needs.
- */
-void mri_xdp_csum_send(struct xdp_txq *txq, struct mr_frame *frames,
-		       const struct mr_meta *meta);
+/* Ask the kernel for the partial sum of a frame of writable entries, or finish
+ * it here. */
+void mri_xdp_csum_send(struct xdp_txq *txq, const struct mr_frame *frames,
+		       const struct mr_meta *meta, struct xsk_tx_meta *request);
 
 /* xdp_copy.c */
 /*

@@ -14,8 +14,6 @@
  * Source: linux/Documentation/networking/xsk-tx-metadata.rst,
  * checksum-offloads.rst; RFC 1071; RFC 768 (a UDP sum of 0 is sent as 0xffff).
  */
-#include <string.h>
-
 #include "xdp.h"
 
 uint32_t mri_xdp_csum_mark(const struct mr_port *port, struct mr_frame *frames,
@@ -37,12 +35,11 @@ uint32_t mri_xdp_csum_mark(const struct mr_port *port, struct mr_frame *frames,
 	return n_marked;
 }
 
-void mri_xdp_csum_send(struct xdp_txq *txq, struct mr_frame *frames,
-		       const struct mr_meta *meta)
+void mri_xdp_csum_send(struct xdp_txq *txq, const struct mr_frame *frames,
+		       const struct mr_meta *meta, struct xsk_tx_meta *request)
 {
 	void *base = txq->port->base.base;
 	uint64_t *events = txq->base.stats.events;
-	struct xsk_tx_meta request = { .flags = XSK_TXMD_CHECKSUM };
 	struct mr_partial partial;
 
 	/* It may have been rewritten since it was marked. */
@@ -53,11 +50,9 @@ void mri_xdp_csum_send(struct xdp_txq *txq, struct mr_frame *frames,
 		mr_counter_add(&events[MR_TX_EVENT_CSUM_SOFTWARE], 1);
 		return;
 	}
-	request.csum_start = (uint16_t)partial.start_bytes;
-	request.csum_offset =
+	request->flags |= XSK_TXMD_CHECKSUM;
+	request->csum_start = (uint16_t)partial.start_bytes;
+	request->csum_offset =
 		(uint16_t)(partial.field_bytes - partial.start_bytes);
-	memcpy(mr_frame_data(base, &frames[0]) - sizeof(request), &request,
-	       sizeof(request));
-	frames[0].flags |= XSK_TX_METADATA;
 	mr_counter_add(&events[MR_TX_EVENT_CSUM_DEVICE], 1);
 }

@@ -19,6 +19,7 @@
  * Source: linux/Documentation/networking/af_xdp.rst; net/xdp/xsk.c.
  */
 #include <errno.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <time.h>
 
@@ -107,6 +108,8 @@ static void reap(struct xdp_txq *txq, struct mr_cache *cache)
 		if (n == 0)
 			return;
 		n = take_ours(txq, addrs, n);
+		if (txq->times.n_asked > 0)
+			mri_xdp_times_note(txq, addrs, n);
 		if (cache != NULL)
 			mr_frag_free_bulk(cache, addrs, n);
 		else
@@ -253,6 +256,44 @@ static uint32_t n_room(struct xdp_txq *txq)
 	return xring_n_room(&txq->tx, txq->tx.n_entries - txq->n_outstanding);
 }
 
+static bool asks_for_time(const struct xdp_txq *txq, const struct mr_meta *meta)
+{
+	return meta != NULL && (meta->valid & MR_META_TX_TIME) &&
+	       txq->times.ring != NULL;
+}
+
+/* Of n entries, how many before the first one that asks for its time. */
+static uint32_t n_untimed(const struct xdp_txq *txq, const struct mr_meta *meta,
+			  uint32_t n)
+{
+	uint32_t i = 0;
+
+	if (meta == NULL || txq->times.ring == NULL)
+		return n;
+	while (i < n && !asks_for_time(txq, &meta[i]))
+		i++;
+	return i;
+}
+
+/* Request of the kernel what the frame needs, by metadata in front of it. */
+static void put_request(struct xdp_txq *txq, struct mr_frame *frames,
+			const struct mr_meta *meta, bool is_partial,
+			bool is_timed)
+{
+	struct xdp_tx_request request = { .magic = 0 };
+
+	if (is_partial)
+		mri_xdp_csum_send(txq, frames, meta, &request.kernel);
+	if (is_timed)
+		mri_xdp_times_ask(txq, meta, &request);
+	if (request.kernel.flags == 0)
+		return;
+	memcpy(mr_frame_data(txq->port->base.base, &frames[0]) -
+		       txq->n_front_bytes,
+	       &request, txq->n_front_bytes);
+	frames[0].flags |= XSK_TX_METADATA;
+}
+
 /* Cold: a frame that is not one plain entry. Returns the entries to post. */
 __attribute__((noinline)) static uint32_t
 prepare(struct xdp_txq *txq, struct mr_cache *cache, const struct mr_frame *in,
@@ -260,14 +301,15 @@ prepare(struct xdp_txq *txq, struct mr_cache *cache, const struct mr_frame *in,
 	struct mr_frame out[MR_MAX_SEGS])
 {
 	const bool is_partial = in[0].flags & MR_FRAME_CSUM_PARTIAL;
+	const bool is_timed = asks_for_time(txq, meta);
 	struct mr_room room;
 	/* The sum is written to the first entry, or a request in front of it.
 	 */
-	bool is_fit =
-		n <= txq->max_segs &&
-		mr_frame_n_bytes(in, n) >= XDP_MIN_FRAME_BYTES &&
-		(!is_partial || (mr_frame_room(cache, &in[0], &room) == 0 &&
-				 room.front_bytes >= txq->n_front_bytes));
+	bool is_fit = n <= txq->max_segs &&
+		      mr_frame_n_bytes(in, n) >= XDP_MIN_FRAME_BYTES &&
+		      ((!is_partial && !is_timed) ||
+		       (mr_frame_room(cache, &in[0], &room) == 0 &&
+			room.front_bytes >= txq->n_front_bytes));
 
 	for (uint32_t i = 0; i < n && is_fit; i++)
 		is_fit = in[i].len > 0 &&
@@ -281,8 +323,8 @@ prepare(struct xdp_txq *txq, struct mr_cache *cache, const struct mr_frame *in,
 	/* What the kernel would take for a request of ours, or for invalid. */
 	for (uint32_t i = 0; i < n; i++)
 		out[i].flags &= MR_FRAME_MORE;
-	if (n > 0 && is_partial)
-		mri_xdp_csum_send(txq, out, meta);
+	if (n > 0 && (is_partial || is_timed))
+		put_request(txq, out, meta, is_partial, is_timed);
 	return n;
 }
 
@@ -389,7 +431,9 @@ static uint32_t send_burst(struct xdp_txq *txq, struct mr_cache *cache,
 		const uint32_t n_left = burst.n_room - burst.n_descriptors;
 		const uint32_t n_plain = post_plain(
 			txq, burst.n_descriptors, frames + i,
-			n - i < n_left ? n - i : n_left, &burst.n_bytes);
+			n_untimed(txq, meta != NULL ? meta + i : NULL,
+				  n - i < n_left ? n - i : n_left),
+			&burst.n_bytes);
 
 		burst.n_descriptors += n_plain;
 		burst.n_frames += n_plain;

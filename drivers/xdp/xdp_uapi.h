@@ -43,6 +43,7 @@ enum {
 	XSK_UMEM_TX_METADATA_LEN = 1 << 2, /* 6.10, before: not needed */
 
 	/* struct xsk_tx_meta flags */
+	XSK_TXMD_TIMESTAMP = 1 << 0,
 	XSK_TXMD_CHECKSUM = 1 << 1,
 
 	/* Bytes that the kernel keeps free before a received frame. */
@@ -83,8 +84,12 @@ struct xsk_address { /* struct sockaddr_xdp */
 /* Lies before the frame's first byte; 24 bytes since 6.15, 16 before. */
 struct xsk_tx_meta {
 	uint64_t flags;
-	uint16_t csum_start, csum_offset;
-	uint32_t pad;
+	union {
+		struct {
+			uint16_t csum_start, csum_offset;
+		};
+		uint64_t sent_ns; /* by the kernel, before the completion */
+	};
 	uint64_t launch_time;
 };
 

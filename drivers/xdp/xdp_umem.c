@@ -161,10 +161,21 @@ static int register_patiently(int fd, const struct xsk_umem_config *config,
 	return err;
 }
 
+/* Only veth and tap hand the note on to their peer; what a NIC does with it
+ * depends on the NIC. */
+static bool hands_sums_on(const struct xdp_port *port)
+{
+	return port->rxqs[0].has_partial_csums && port->is_software;
+}
+
 static int register_memory(struct xdp_port *port, int fd,
 			   struct mr_reason *reterr_reason)
 {
 	const uint64_t n_bytes = port->n_registered_bytes;
+	const uint32_t n_tx_metadata =
+		port->options.meta  ? sizeof(struct xdp_tx_request) :
+		hands_sums_on(port) ? sizeof(struct xsk_tx_meta) :
+				      0;
 	struct xsk_umem_config config = {
 		.addr = (uintptr_t)port->base.base,
 		.len = n_bytes,
@@ -174,24 +185,19 @@ static int register_memory(struct xdp_port *port, int fd,
 	uint64_t features;
 	int err = -EINVAL;
 
-	port->has_tx_metadata = false;
-	/*
-	 * Asked of veth and tap, which hand the note on to their peer; what a
-	 * NIC does with it depends on the NIC. 6.11 wants the flag, 6.8 knows
-	 * the length alone; before, it is accepted, and then each frame with
-	 * metadata is invalid.
-	 */
-	if (port->rxqs[0].has_partial_csums && port->is_software &&
-	    port->base.headroom_bytes >= sizeof(struct xsk_tx_meta) &&
+	port->tx_metadata_bytes = 0;
+	/* 6.11 wants the flag, 6.8 knows the length alone; before, it is
+	 * accepted, and then each frame with metadata is invalid. */
+	if (n_tx_metadata > 0 && port->base.headroom_bytes >= n_tx_metadata &&
 	    mri_xdp_tx_metadata(port->dev.ifindex, &features) == 0) {
-		config.tx_metadata_len = sizeof(struct xsk_tx_meta);
+		config.tx_metadata_len = n_tx_metadata;
 		config.flags = XSK_UMEM_TX_METADATA_LEN;
 		err = register_patiently(fd, &config, sizeof(config));
 		if (err == -EINVAL) {
 			config.flags = 0;
 			err = register_patiently(fd, &config, sizeof(config));
 		}
-		port->has_tx_metadata = err == 0;
+		port->tx_metadata_bytes = err == 0 ? n_tx_metadata : 0;
 		config.tx_metadata_len = 0;
 		config.flags = 0;
 	}
@@ -317,10 +323,9 @@ static void set_queue(struct xdp_port *port, uint32_t i,
 	rxq->n_bufs = port->options.ring_entries * (bind_mode.is_zc ? 2 : 1);
 	rxq->meta_magic = port->prog.meta_magic;
 	txq->n_registered_bytes = port->n_registered_bytes;
-	txq->n_front_bytes =
-		port->has_tx_metadata ? sizeof(struct xsk_tx_meta) : 0;
+	txq->n_front_bytes = port->tx_metadata_bytes;
 	txq->max_segs = bind_mode.max_segs;
-	txq->has_csum = port->has_tx_metadata;
+	txq->has_csum = port->tx_metadata_bytes > 0 && hands_sums_on(port);
 }
 
 /*

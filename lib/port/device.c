@@ -111,6 +111,14 @@ int mr_port_set_filter(struct mr_port *port, const char *expression,
 	return port->driver->set_filter(port, expression, reterr_reason);
 }
 
+uint32_t mr_txq_times(struct mr_txq *txq, struct mr_meta *ret_metas, uint32_t n)
+{
+	const struct mr_driver *driver = txq->queue.port->driver;
+
+	return driver->txq_times == NULL ? 0 :
+					   driver->txq_times(txq, ret_metas, n);
+}
+
 int mr_port_open_kernel(struct mr_port *port, struct mr_reason *reterr_reason)
 {
 	if (port->driver->open_kernel == NULL)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Metadata of received frames: the kfuncs of veth."""
+"""Metadata: what veth's kfuncs report of received frames, and the times that
+the kernel takes of sent ones."""
 import struct
 
 import pytest
@@ -8,6 +9,7 @@ from lib.wire import Wire, mac
 
 HASH = 1  # MR_META_RSS_HASH
 L4 = 8  # MR_HASH_L4
+CLOCK_TAI = 11
 
 
 def udp(port):
@@ -87,3 +89,25 @@ def test_a_value_that_is_none_is_refused(lab, star):
     probe = Probe(lab, star.middle)
     probe.do("pool", 4096)
     assert "meta" in probe.refused("open", "p0,meta=maybe")
+
+
+@pytest.mark.parametrize("options", ["", ",csum=off", ",attach=generic",
+                                     ",sg=on,mtu=3000"])
+def test_a_sent_frame_has_a_time(lab, star, options):
+    """In copy mode the kernel takes it, at completion."""
+    probe = opened(lab, star.middle, "p0,meta" + options)
+    got = probe.do("times", 0, 500, 20000)
+    assert [one["mark"] for one in got["times"]] == list(range(500))
+    assert {one["clock"] for one in got["times"]} == {CLOCK_TAI}
+    times = [one["ns"] for one in got["times"]]
+    assert got["before"] <= times[0] and times[-1] <= got["after"]
+    assert times == sorted(times)
+    assert probe.tx_events(0)["time_lost"] == 0
+
+
+def test_no_time_without_the_option(lab, star):
+    probe = opened(lab, star.middle, "p0")
+    answer = probe.ask("times", 0, 10, 200)
+    assert not answer["ok"] and answer["times"] == []
+    probe.flush()
+    assert probe.tx_events(0)["time_lost"] == 0

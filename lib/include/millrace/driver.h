@@ -138,6 +138,10 @@ struct mr_driver {
 	uint32_t has_soft_rules; /**< 1: lib/port runs rules in software,
 				  *   without help from the driver */
 
+	/** Contract of mr_txq_times(). NULL: none. */
+	uint32_t (*txq_times)(struct mr_txq *txq, struct mr_meta *ret_metas,
+			      uint32_t n);
+
 	/** Contract of mr_port_set_filter(). NULL: -ENOTSUP. */
 	int (*set_filter)(struct mr_port *port, const char *expression,
 			  struct mr_reason *reterr_reason);

@@ -101,20 +101,21 @@ enum { MR_CLOCK_DEVICE = 0xffff };
 /**
  * Metadata of one frame: passed by value with its first entry, never stored in
  * a page. Initialise it to zero on tx; on rx, members that valid does not name
- * are undefined. No driver sets tx_ns and mark yet.
+ * are undefined. tx_ns is for mr_txq_times().
  */
 struct mr_meta {
 	uint32_t valid;             /**< MR_META_*: which members are set */
 	uint32_t rss_hash;          /**< rx */
 	uint32_t hash_type;         /**< of rss_hash: MR_HASH_*, or 0 */
-	uint32_t mark;              /**< rx: set by a program or a flow rule */
+	uint32_t mark;              /**< rx: set by a program or a flow rule;
+				     *   tx: the caller's, for mr_txq_times() */
 	uint64_t rx_ns;             /**< rx: when it arrived */
 	uint64_t launch_ns;         /**< tx: send it then, not earlier */
 	uint64_t tx_ns;             /**< completion: when it was sent */
 	uint16_t rx_clock;          /**< of rx_ns: a clockid_t, or
 				     *   MR_CLOCK_DEVICE */
 	uint16_t launch_clock;      /**< of launch_ns */
-	uint16_t tx_clock;          /**< of tx_ns */
+	uint16_t tx_clock;          /**< of tx_ns, as rx_clock */
 	uint16_t vlan_proto;        /**< host order: 0x8100, 0x88a8; on tx,
 				     *   0 is 0x8100 */
 	uint16_t vlan_tci;          /**< host order */

@@ -106,6 +106,7 @@ enum mr_tx_event {
 	MR_TX_EVENT_GSO_SOFTWARE,   /**< frames segmented here */
 	MR_TX_EVENT_VLAN_SOFTWARE,  /**< VLAN tags inserted here */
 	MR_TX_EVENT_GSO_ADDED, /**< frames accepted that were not passed here */
+	MR_TX_EVENT_TIME_LOST,      /**< frames without the time asked for */
 };
 
 /** Size of the arrays below; unused slots have no name and stay 0. */

@@ -67,6 +67,8 @@ enum mr_offload {
 	MR_OFFLOAD_LAUNCH_TIME = 1u << 9,
 	/** Merges received segments: MR_META_GSO. */
 	MR_OFFLOAD_LRO = 1u << 10,
+	/** Reports when a frame left, or the driver does: mr_txq_times(). */
+	MR_OFFLOAD_TIME_TX = 1u << 11,
 };
 
 /** A named counter, of frames unless the name says otherwise. */
@@ -283,6 +285,30 @@ MR_API uint32_t mr_port_device_drops(const struct mr_port *port,
 MR_API uint32_t mr_port_device_stats(const struct mr_port *port,
 				     struct mr_named_count *ret_counts,
 				     uint32_t n);
+
+/**
+ * Take the times at which frames left. A frame asks for its time with
+ * MR_META_TX_TIME in mr_tx_burst_meta(), and mr_meta.mark says which one it is.
+ * If it is segmented, each segment has a time.
+ *
+ * @param[out] ret_metas  room for @p n; valid is MR_META_TX_TIME |
+ * MR_META_MARK: tx_ns by tx_clock, and the frame's mark. The clock is the
+ * device's (MR_CLOCK_DEVICE), or the kernel's CLOCK_TAI if the driver takes the
+ * time at completion
+ *
+ * @return how many, 0..n, in the order of their completion; 0 from a port
+ *         without MR_OFFLOAD_TIME_TX
+ *
+ * Lost:   a time that the device did not report, or for which there was no room
+ *         among as many untaken ones as the queue's ring has entries:
+ *         MR_TX_EVENT_TIME_LOST.
+ * Owner:  unchanged.
+ * Thread: the one that uses @p txq.
+ * Cost:   a copy. mr_tx_burst() collects them, which reads packet memory of
+ *         frames that complete while one is expected.
+ */
+MR_API uint32_t mr_txq_times(struct mr_txq *txq, struct mr_meta *ret_metas,
+			     uint32_t n);
 
 /**
  * Prepare @p port for mr_port_to_kernel(). One call is enough; closing the port

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * When frames left, with the option "meta": mr_txq_times().
+ *
+ * A request in front of the frame asks the kernel for its time, and says whose
+ * it is. The kernel writes the time there before it completes the frame: in
+ * zero-copy mode that of the device, in copy mode its own.
+ *
+ * Source: linux/Documentation/networking/xsk-tx-metadata.rst.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "xdp.h"
+
+int mri_xdp_times_open(struct xdp_port *port, struct mr_reason *reterr_reason)
+{
+	enum { TELLS_TIMES = 1 << 0 }; /* NETDEV_XSK_FLAGS_TX_TIMESTAMP */
+	const uint32_t n = port->options.ring_entries;
+	uint64_t features = 0;
+
+	if (port->tx_metadata_bytes < sizeof(struct xdp_tx_request) ||
+	    (port->n_zc_queues > 0 &&
+	     (mri_xdp_tx_metadata(port->dev.ifindex, &features) < 0 ||
+	      !(features & TELLS_TIMES))))
+		return 0;
+	for (uint32_t i = 0; i < port->n_queues; i++) {
+		struct xdp_times *times = &port->txqs[i].times;
+
+		if (getrandom(&times->magic, sizeof(times->magic), 0) < 0)
+			times->magic = 0x9e3779b9;
+		times->magic |= 1; /* 0 is what a page holds */
+		times->clock =
+			port->n_zc_queues > 0 ? MR_CLOCK_DEVICE : CLOCK_TAI;
+		times->mask = n - 1;
+		times->ring =
+			mr_alloc(port->base.ctx, 0, n * sizeof(times->ring[0]));
+		if (times->ring == NULL)
+			return mr_fail(reterr_reason, -ENOMEM,
+				       "%s: no memory for the times of frames",
+				       port->base.info.name);
+	}
+	return 0;
+}
+
+void mri_xdp_times_ask(struct xdp_txq *txq, const struct mr_meta *meta,
+		       struct xdp_tx_request *request)
+{
+	request->kernel.flags |= XSK_TXMD_TIMESTAMP;
+	request->magic = txq->times.magic;
+	request->mark = meta->mark;
+	txq->times.n_asked++;
+}
+
+static void note(struct xdp_txq *txq, const struct xdp_tx_request *request)
+{
+	struct xdp_times *times = &txq->times;
+	/* What we wrote there ourselves, for a checksum, has 32 bits. */
+	const bool has_time = request->kernel.sent_ns >> 32 != 0;
+
+	times->n_asked--;
+	if (!has_time || times->head - times->tail > times->mask) {
+		mr_counter_add(&txq->base.stats.events[MR_TX_EVENT_TIME_LOST],
+			       1);
+		return;
+	}
+	times->ring[times->head++ & times->mask] = (struct xdp_time){
+		.ns = request->kernel.sent_ns,
+		.mark = request->mark,
+	};
+}
+
+void mri_xdp_times_note(struct xdp_txq *txq, const uint64_t *addrs, uint32_t n)
+{
+	uint8_t *base = txq->port->base.base;
+	struct xdp_tx_request request;
+
+	/* A copy of the magic number must not be found again. */
+	for (uint32_t i = 0; i < n && txq->times.n_asked > 0; i++) {
+		uint8_t *at = base + addrs[i] - sizeof(request);
+
+		memcpy(&request, at, sizeof(request));
+		if (request.magic != txq->times.magic)
+			continue;
+		memset(at, 0, sizeof(request));
+		note(txq, &request);
+	}
+}
+
+uint32_t mri_xdp_times_take(struct mr_txq *base, struct mr_meta *ret_metas,
+			    uint32_t n)
+{
+	struct xdp_times *times = &xdp_txq_of(base)->times;
+	uint32_t i;
+
+	for (i = 0; i < n && times->tail != times->head; i++) {
+		const struct xdp_time *time =
+			&times->ring[times->tail++ & times->mask];
+
+		ret_metas[i] = (struct mr_meta){
+			.valid = MR_META_TX_TIME | MR_META_MARK,
+			.tx_ns = time->ns,
+			.tx_clock = times->clock,
+			.mark = time->mark,
+		};
+	}
+	return i;
+}
