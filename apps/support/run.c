@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "background.h"
+#include "notify.h"
 #include "run.h"
 #include "signals.h"
 #include "text.h"
@@ -274,6 +275,7 @@ static void forward_until_told(struct running *run)
 			return;
 		if (now >= next_ms) {
 			show(run);
+			notify("WATCHDOG=1");
 			if (run->config->each_second != NULL)
 				run->config->each_second(run->config->app);
 			if (run->config->control != NULL)
@@ -409,7 +411,9 @@ static int forward(struct running *run)
 		run->has_link[p] =
 			mr_port_link(run->plane->ports[p], &run->links[p]) == 0;
 	begin_output(run);
+	notify("READY=1");
 	forward_until_told(run);
+	notify("STOPPING=1");
 	return finish(run);
 }
 

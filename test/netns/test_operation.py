@@ -2,6 +2,7 @@
 """Bad days: what happens to interfaces and to the forwarder while it runs."""
 import os
 import signal
+import socket
 import threading
 import time
 
@@ -291,3 +292,19 @@ def test_two_forwarders_in_one_namespace(lab):
     first.stop()
     assert talk.ping(star.hosts[2], star.address(3)) == 3
     second.stop()
+
+
+def test_systemd_is_told_when_it_is_ready_alive_and_stopping(lab, star):
+    """Type=notify, WatchdogSec=: the unit in config/systemd relies on it."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as service:
+        path = lab.tmp_path / "notify"
+        service.bind(str(path))
+        service.settimeout(limit(15.0))
+        forwarder = Forwarder(lab, star.middle, *star.ports,
+                              wrap=["env", f"NOTIFY_SOCKET={path}"])
+        assert service.recv(64) == b"READY=1"
+        assert service.recv(64) == b"WATCHDOG=1"
+        forwarder.stop()
+        while (state := service.recv(64)) == b"WATCHDOG=1":
+            pass
+        assert state == b"STOPPING=1"
