@@ -80,6 +80,7 @@ SUITES = {
     "demo": Suite(lane="waits"),
     "install": Suite(lane="waits"),
     "gen": Suite(lane="waits", time_factor=2, n_at_once=3),
+    "package": Suite(lane="waits", is_long=True),
     "dpdk": Suite(lane="waits", is_long=True),
     "guest": Suite(lane="boots", is_long=True, time_factor=3, n_at_once=3),
     "mutation": Suite(is_long=True),

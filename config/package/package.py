@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Build packages from the committed tree.
+
+usage: ./mr package [--out DIR] [deb|rpm]...
+
+Debian packages, and RPMs for Fedora; both without a word. The version is
+that of <millrace/api.h>; between releases, with the number of commits and the
+commit: 0.1.0~git1234.abcdef0. A commit with the tag v0.1.0 is 0.1.0 itself.
+Packages go to build/packages, or DIR. lintian and rpmlint check them, where
+they are installed.
+"""
+import argparse
+import datetime
+import shutil
+import subprocess
+import sys
+import tempfile
+from email.utils import format_datetime
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parents[2]
+PACKAGE = Path(__file__).parent
+
+
+def run(*command, **options):
+    return subprocess.run([str(c) for c in command], check=True, text=True,
+                          **options)
+
+
+def git(*arguments):
+    return run("git", "-C", TOP, *arguments,
+               stdout=subprocess.PIPE).stdout.strip()
+
+
+def version():
+    header = (TOP / "lib/include/millrace/api.h").read_text()
+    release = ".".join(line.split()[2] for line in header.splitlines()
+                       if line.startswith("#define MR_VERSION_"))
+    if f"v{release}" in git("tag", "--points-at", "HEAD").split():
+        return release
+    count = git("rev-list", "--count", "HEAD")
+    return f"{release}~git{count}.{git('rev-parse', '--short', 'HEAD')}"
+
+
+def unpack(folder):
+    """The committed files of the tree."""
+    folder.mkdir()
+    archive = folder.with_suffix(".tar")
+    git("archive", "-o", archive, "HEAD")
+    run("tar", "-xf", archive, "-C", folder)
+    return archive
+
+
+def committed():
+    return datetime.datetime.fromisoformat(git("log", "-1", "--format=%cI"))
+
+
+def build_deb(work, out):
+    tree = work / "millrace"
+    unpack(tree)
+    shutil.copytree(PACKAGE / "debian", tree / "debian")
+    (tree / "debian/changelog").write_text(
+        f"millrace ({version()}) unstable; urgency=medium\n\n"
+        "  * See CHANGES.md.\n\n"
+        " -- Millrace developers <maintainers@millrace.invalid>  "
+        f"{format_datetime(committed())}\n")
+    run("dpkg-buildpackage", "-us", "-uc", "-b", cwd=tree)
+    packages = sorted(work.glob("*.deb"))
+    if shutil.which("lintian"):
+        run("lintian", "--allow-root", "--fail-on", "error,warning",
+            *work.glob("*.changes"))
+    return [shutil.copy(package, out) for package in packages]
+
+
+def build_rpm(work, out):
+    tops = work / "rpm"
+    for name in ("SOURCES", "BUILD", "RPMS"):
+        (tops / name).mkdir(parents=True)
+    number = version()
+    archive = unpack(work / "millrace")
+    run("gzip", "-n", archive)
+    shutil.move(f"{archive}.gz", tops / "SOURCES/millrace.tar.gz")
+    run("rpmbuild", "-bb", "--nodeps", "--define", f"_topdir {tops}",
+        "--define", f"millrace_version {number}",
+        "--define", "debug_package %{nil}", PACKAGE / "millrace.spec")
+    packages = sorted(tops.glob("RPMS/*/*.rpm"))
+    if shutil.which("rpmlint"):
+        run("rpmlint", *packages)
+    return [shutil.copy(package, out) for package in packages]
+
+
+KINDS = {"deb": ("dpkg-buildpackage", build_deb),
+         "rpm": ("rpmbuild", build_rpm)}
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        prog="./mr package", description=__doc__.split("\n\n", 2)[2],
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", metavar="DIR", type=Path,
+                        default=TOP / "build/packages")
+    parser.add_argument("kinds", metavar="deb|rpm", nargs="*",
+                        choices=[*KINDS, []])
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    for kind in options.kinds or KINDS:
+        tool, build = KINDS[kind]
+        if not shutil.which(tool):
+            sys.exit(f"mr package: {kind}: {tool} is missing")
+        with tempfile.TemporaryDirectory(prefix="millrace-") as work:
+            try:
+                for package in build(Path(work), options.out):
+                    print(package)
+            except subprocess.CalledProcessError as error:
+                sys.exit(f"mr package: {kind}: {error.cmd[0]} failed")
+
+
+if __name__ == "__main__":
+    main()

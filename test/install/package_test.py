@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Build the packages; install, use and purge them in a bare Debian root; unpack
+the RPMs and run them against Debian's libraries.
+
+usage: package_test.py
+"""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+
+from host import limit  # noqa: E402 pylint: disable=wrong-import-position
+
+TOP = Path(__file__).resolve().parents[2]
+SKIPPED = 77
+TOOLS = ("dpkg-buildpackage", "lintian", "mmdebstrap", "rpmbuild", "cpio")
+SOURCES = [Path("/etc/apt/sources.list.d/debian.sources"),
+           Path("/etc/apt/sources.list")]
+
+USE = r"""
+set -eu
+export DEBIAN_FRONTEND=noninteractive
+apt-get install -y --no-install-recommends /tmp/debs/*.deb >/dev/null
+mr-l2fwd --version
+mr-l2fwd --duration 0.2 --json null: null: | tail -1 | grep -q '"pool"'
+mr-devices list >/dev/null
+mr-bench --version
+test -f /usr/include/millrace/millrace.h
+test -f /usr/lib/systemd/system/mr-nat@.service
+! grep -r /usr/local /usr/lib/systemd/system/mr-*
+apt-get purge -y 'millrace*' 'libmillrace*' >/dev/null
+apt-get autoremove --purge -y >/dev/null
+! find /etc /usr /var/lib/millrace /run/millrace -name '*millrace*' 2>/dev/null |
+	grep .
+"""
+
+
+def run(*command, **options):
+    done = subprocess.run([str(c) for c in command], text=True, check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          timeout=limit(1200), **options)
+    if done.returncode != 0:
+        print(done.stdout[-4000:])
+        raise SystemExit(f"{command[0]} ended with {done.returncode}")
+    return done.stdout
+
+
+def try_debs(packages):
+    debs = [deb for deb in packages.glob("*.deb") if "dbgsym" not in deb.name]
+    assert len(debs) == 5, debs
+    use = packages / "use"
+    use.write_text(USE)
+    copies = " ".join(str(deb) for deb in debs)
+    run("mmdebstrap", "--variant=minbase",
+        "--customize-hook=mkdir $1/tmp/debs",
+        f"--customize-hook=cp {copies} $1/tmp/debs",
+        f"--customize-hook=cp {use} $1/tmp/use",
+        "--customize-hook=chroot $1 sh /tmp/use",
+        "bookworm", "/dev/null",
+        next(source for source in SOURCES if source.exists()))
+
+
+def try_rpms(packages):
+    root = packages / "root"
+    root.mkdir()
+    for rpm in packages.glob("*.rpm"):
+        run("sh", "-c", f"rpm2cpio {rpm} | cpio -idm --quiet", cwd=root)
+    library = next(root.rglob("libmillrace.so.0")).parent
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(library)}
+    for program in ("mr-l2fwd", "mr-nat"):
+        assert program in run(root / "usr/bin" / program, "--version",
+                              env=environment)
+    assert '"pool"' in run(root / "usr/bin/mr-l2fwd", "--duration", "0.2",
+                               "--json", "null:", "null:", env=environment)
+
+
+def main():
+    missing = [tool for tool in TOOLS if not shutil.which(tool)]
+    if missing:
+        print(f"skipped: {', '.join(missing)}: missing")
+        return SKIPPED
+    if "VERSION_CODENAME=bookworm" not in Path("/etc/os-release").read_text():
+        print("skipped: the bare root is of Debian 12")
+        return SKIPPED
+    with tempfile.TemporaryDirectory(prefix="millrace-") as folder:
+        packages = Path(folder)
+        run("/usr/bin/python3", TOP / "config/package/package.py", "--out",
+            packages)
+        try_rpms(packages)
+        try_debs(packages)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
