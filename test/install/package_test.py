@@ -35,8 +35,8 @@ test -f /usr/lib/systemd/system/mr-nat@.service
 ! grep -r /usr/local /usr/lib/systemd/system/mr-*
 apt-get purge -y 'millrace*' 'libmillrace*' >/dev/null
 apt-get autoremove --purge -y >/dev/null
-! find /etc /usr /var/lib/millrace /run/millrace -name '*millrace*' 2>/dev/null |
-	grep .
+! find /etc /usr /var/lib/millrace /run/millrace -name '*millrace*' \
+    2>/dev/null | grep .
 """
 
 
