@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "xdp.h"
+#include "xdp_ask.h"
 #include "xdp_filter.h"
 
 enum {
@@ -28,6 +29,7 @@ static const char *const mode_words[] = { "auto", "zc", "copy", NULL };
 static const char *const attach_words[] = { "auto", "native", "generic", NULL };
 static const char *const rss_words[] = { "auto", "symmetric", "keep", NULL };
 static const char *const switch_words[] = { "auto", "on", "off", NULL };
+static const char *const via_words[] = { "auto", "broker", "self", NULL };
 
 static int read_options(const struct mr_spec *spec, struct xdp_options *o,
 			struct mr_reason *reason)
@@ -39,6 +41,8 @@ static int read_options(const struct mr_spec *spec, struct xdp_options *o,
 	    (err = mr_spec_get_word(spec, "attach", attach_words, &o->attach,
 				    reason)) < 0 ||
 	    (err = mr_spec_get_word(spec, "sg", switch_words, &o->sg, reason)) <
+		    0 ||
+	    (err = mr_spec_get_word(spec, "via", via_words, &o->via, reason)) <
 		    0 ||
 	    (err = mr_spec_get_word(spec, "csum", switch_words, &o->csum,
 				    reason)) < 0 ||
@@ -65,15 +69,18 @@ static int read_options(const struct mr_spec *spec, struct xdp_options *o,
 		return err;
 	o->prog = mr_spec_get(spec, "prog");
 	o->map = mr_spec_get(spec, "map");
-	if (o->prog != NULL && o->map != NULL)
+	o->fds = mr_spec_get(spec, "fds");
+	o->broker = mr_spec_get(spec, "broker");
+	if ((o->prog != NULL) + (o->map != NULL) + (o->fds != NULL) > 1)
 		return mr_fail(reason, -EINVAL,
-			       "xdp: 'prog' and 'map' are mutually exclusive: "
-			       "either the port loads a program, or others "
-			       "did");
-	if (o->map != NULL && o->attach != XDP_ATTACH_AUTO)
+			       "xdp: 'prog', 'map' and 'fds' are mutually "
+			       "exclusive: either the port loads a program, or "
+			       "others did");
+	if ((o->map != NULL || o->fds != NULL) && o->attach != XDP_ATTACH_AUTO)
 		return mr_fail(reason, -EINVAL,
-			       "xdp: with 'map', the port attaches no program: "
-			       "omit 'attach'");
+			       "xdp: with '%s', the port attaches no program: "
+			       "omit 'attach'",
+			       o->map != NULL ? "map" : "fds");
 	if (o->budget > o->ring_entries)
 		return mr_fail(reason, -EINVAL,
 			       "xdp: option budget: %u is more than the ring's "
@@ -82,9 +89,8 @@ static int read_options(const struct mr_spec *spec, struct xdp_options *o,
 	return 0;
 }
 
-/* The queues that the port will have, or why not. */
-static int choose_queues(const struct xdp_netdev *dev, struct xdp_options *o,
-			 struct mr_reason *reason)
+int mri_xdp_choose_queues(const struct xdp_netdev *dev, struct xdp_options *o,
+			  struct mr_reason *reason)
 {
 	const uint32_t n_channels = dev->n_rx_channels;
 
@@ -119,21 +125,36 @@ static int choose_queues(const struct xdp_netdev *dev, struct xdp_options *o,
 	return 0;
 }
 
+/* The interface, where it is, and its queues. */
+static int find_dev(const struct mr_spec *spec, struct xdp_options *o,
+		    enum xdp_role *ret_role, struct xdp_netdev *ret_dev,
+		    struct mr_reason *reason)
+{
+	const char *const name = mr_spec_device(spec);
+	int err = mri_xdp_choose_role(name, o, ret_role, reason);
+
+	if (err == 0)
+		err = *ret_role == XDP_CLIENT ?
+			      mri_xdp_broker_find(name, o, ret_dev, reason) :
+			      mri_xdp_netdev_find(name, ret_dev, reason);
+	if (err == 0 && *ret_role != XDP_CLIENT)
+		err = mri_xdp_refuse_master(ret_dev, reason);
+	return err == 0 ? mri_xdp_choose_queues(ret_dev, o, reason) : err;
+}
+
 static int xdp_need(struct mr_ctx *ctx, const struct mr_spec *spec,
 		    uint32_t page_bytes, uint32_t *ret_n_pages,
 		    struct mr_reason *reterr_reason)
 {
 	struct xdp_options options = { 0 };
 	struct xdp_netdev dev;
+	enum xdp_role role;
 	uint32_t n_entries;
 	int err = read_options(spec, &options, reterr_reason);
 
 	(void)ctx;
 	if (err == 0)
-		err = mri_xdp_netdev_find(mr_spec_device(spec), &dev,
-					  reterr_reason);
-	if (err == 0)
-		err = choose_queues(&dev, &options, reterr_reason);
+		err = find_dev(spec, &options, &role, &dev, reterr_reason);
 	if (err < 0)
 		return err;
 	/* Fill side of a zero-copy device: two rings; tx side: one. */
@@ -157,7 +178,7 @@ static void free_queues(struct xdp_port *port)
 	mr_free(ctx, port->fds);
 }
 
-static bool has_partial_csums(const struct xdp_port *port)
+bool mri_xdp_has_partial_csums(const struct xdp_port *port)
 {
 	return port->options.csum == XDP_AUTO ? port->is_software :
 						port->options.csum == XDP_ON;
@@ -175,7 +196,7 @@ static int alloc_queue(struct xdp_port *port, uint32_t i)
 	rxq->chunk_shift = txq->chunk_shift = chunk_shift;
 	txq->chunk_mask = base->chunk_bytes - 1;
 	rxq->tailroom_bytes = base->tailroom_bytes;
-	rxq->has_partial_csums = has_partial_csums(port);
+	rxq->has_partial_csums = mri_xdp_has_partial_csums(port);
 	rxq->base.burst = mri_xdp_rx_burst;
 	rxq->base.queue.arm = mri_xdp_rx_arm;
 	txq->base.burst = mri_xdp_tx_burst;
@@ -270,11 +291,11 @@ static void add_why(struct mr_port_info *info, const char *why)
 static void fill_info(struct xdp_port *port)
 {
 	struct mr_port_info *info = &port->base.info;
-	char why[sizeof(info->why)];
 	uint64_t node;
 
 	/* -1 without a node, and so without a file. */
-	if (mri_xdp_netdev_file(port->dev.name, "device/numa_node", false,
+	if (port->dev.query_fd_plus_1 == 0 &&
+	    mri_xdp_netdev_file(port->dev.name, "device/numa_node", false,
 				&node) == 0)
 		info->numa_node = (int32_t)node;
 	info->has_sg = port->max_segs > 1;
@@ -284,10 +305,6 @@ static void fill_info(struct xdp_port *port)
 		(port->txqs[0].has_csum ? MR_OFFLOAD_CSUM_TX : 0) |
 		mri_xdp_meta_offloads(port) |
 		(port->txqs[0].times.ring != NULL ? MR_OFFLOAD_TIME_TX : 0);
-	if (mri_xdp_loses_tags(port, why, sizeof(why)))
-		add_why(info, why);
-	if (mri_xdp_lacks_meta(port, why, sizeof(why)))
-		add_why(info, why);
 	mr_log(port->base.ctx, MR_LOG_INFO,
 	       "%s: %llu KiB locked, about %llu KiB of kernel memory, %s "
 	       "attach%s",
@@ -318,12 +335,15 @@ static void read_link_state(struct xdp_port *port)
 	if (mri_xdp_netdev_read(dev.ifindex, &dev) != 0)
 		return;
 	port->is_up = xdp_netdev_has_link(&dev);
-	port->speed_mbps = mri_xdp_netdev_speed_mbps(dev.name);
+	port->speed_mbps = mri_xdp_netdev_speed_mbps(&dev);
 }
 
 /* Undo whatever of opening was done. Nothing is steered to us any more. */
-static void tear_down(struct xdp_port *port)
+void mri_xdp_release(struct xdp_port *port)
 {
+	/* A client's sockets go last: the broker restores the rest then. */
+	if (port->role == XDP_CLIENT)
+		mri_xdp_prog_close(port);
 	mri_xdp_prog_unsteer(port);
 	/* NAPIs may go with the program. */
 	mri_xdp_record_undo(port, XDP_SETTING_DEFER);
@@ -336,15 +356,40 @@ static void tear_down(struct xdp_port *port)
 				port->n_registered_bytes);
 	if (port->base.fd >= 0)
 		close(port->base.fd);
+	if (port->dev.query_fd_plus_1 > 0)
+		close(port->dev.query_fd_plus_1 - 1);
 	mri_xdp_settings_close(port);
 	mri_xdp_stats_close(port);
 	mri_xdp_filter_close(port);
 	free_queues(port);
 }
 
-static int open_steps(struct xdp_port *port, struct mr_reason *reason)
+static int open_program(struct xdp_port *port, bool *has_sg,
+			struct mr_reason *reason)
 {
-	struct mr_port *base = &port->base;
+	int err = mri_xdp_prog_open(port, *has_sg, reason);
+
+	if (err == -ERANGE && !*has_sg && port->options.sg == XDP_AUTO) {
+		/* A peer whose MTU is larger than ours may send such frames. */
+		*has_sg = true;
+		err = mri_xdp_prog_open(port, *has_sg, reason);
+	}
+	return err == -ERANGE ? -ENOTSUP : err;
+}
+
+static void say_what_lacks(struct xdp_port *port)
+{
+	struct mr_port_info *info = &port->base.info;
+	char why[sizeof(info->why)];
+
+	if (mri_xdp_loses_tags(port, why, sizeof(why)))
+		add_why(info, why);
+	if (mri_xdp_lacks_meta(port, why, sizeof(why)))
+		add_why(info, why);
+}
+
+int mri_xdp_take(struct xdp_port *port, struct mr_reason *reason)
+{
 	bool has_sg;
 	int err = mri_xdp_record_open(port, reason);
 
@@ -352,22 +397,30 @@ static int open_steps(struct xdp_port *port, struct mr_reason *reason)
 		err = mri_xdp_netdev_read(port->dev.ifindex, &port->dev);
 	if (err < 0 || (err = mri_xdp_settings_open(port, reason)) < 0 ||
 	    (err = mri_xdp_choose_sg(port, &has_sg, reason)) < 0 ||
-	    (err = alloc_queues(port, reason)) < 0 ||
-	    (err = mri_xdp_stats_open(port, reason)) < 0 ||
-	    (err = mri_xdp_filter_open(port, reason)) < 0)
+	    (err = mri_xdp_filter_open(port, reason)) < 0 ||
+	    (err = open_program(port, &has_sg, reason)) < 0 ||
+	    (err = mri_xdp_climb(port, has_sg, reason)) < 0)
 		return err;
-	base->fd = mri_xdp_events_open();
-	if (base->fd < 0)
+	mri_xdp_busy_open(port);
+	say_what_lacks(port);
+	return mri_xdp_prog_steer(port, reason);
+}
+
+/* What needs no capability: queues, counters, events, the pool pinned. */
+static int prepare(struct xdp_port *port, struct mr_reason *reason)
+{
+	struct mr_port *base = &port->base;
+	int err;
+
+	port->is_software = xdp_netdev_is_software(&port->dev);
+	if ((err = alloc_queues(port, reason)) < 0 ||
+	    (err = mri_xdp_stats_open(port, reason)) < 0)
+		return err;
+	if (port->role != XDP_CLIENT)
+		base->fd = mri_xdp_events_open();
+	if (port->role != XDP_CLIENT && base->fd < 0)
 		return mr_fail(reason, base->fd, "%s: no rtnetlink: %s",
 			       base->info.name, mr_strerror(-base->fd));
-	err = mri_xdp_prog_open(port, has_sg, reason);
-	if (err == -ERANGE && !has_sg && port->options.sg == XDP_AUTO) {
-		/* A peer whose MTU is larger than ours may send such frames. */
-		has_sg = true;
-		err = mri_xdp_prog_open(port, has_sg, reason);
-	}
-	if (err < 0)
-		return err == -ERANGE ? -ENOTSUP : err;
 	/* Before it is registered: from here on no pool gives a part back. */
 	err = mr_region_pin(base->region, base->info.name,
 			    port->n_registered_bytes);
@@ -375,13 +428,19 @@ static int open_steps(struct xdp_port *port, struct mr_reason *reason)
 		return mr_fail(reason, err, "%s: too many ports on one region",
 			       base->info.name);
 	port->is_pinned = true;
-	err = mri_xdp_climb(port, has_sg, reason);
+	return 0;
+}
+
+static int open_steps(struct xdp_port *port, struct mr_reason *reason)
+{
+	int err = prepare(port, reason);
+
+	if (err == 0)
+		err = port->role == XDP_CLIENT ?
+			      mri_xdp_broker_open(port, reason) :
+			      mri_xdp_take(port, reason);
 	if (err == 0)
 		err = mri_xdp_times_open(port, reason);
-	if (err < 0)
-		return err;
-	mri_xdp_busy_open(port);
-	err = mri_xdp_prog_steer(port, reason);
 	if (err < 0)
 		return err;
 	if (port->prog.is_native && !port->is_software)
@@ -403,22 +462,21 @@ static int xdp_open(struct mr_port *base, const struct mr_spec *spec,
 
 	port->promisc_fd = port->allmulti_fd = port->filter_fd = -1;
 	port->prog.link_fd = port->prog.copy_fd = port->prog.fd = -1;
-	port->record.fd = port->kernel.fd = -1;
+	port->record.fd = port->kernel.fd = port->broker_fd = -1;
 	if ((err = read_options(spec, &port->options, reterr_reason)) < 0 ||
-	    (err = mri_xdp_netdev_find(mr_spec_device(spec), &port->dev,
-				       reterr_reason)) < 0 ||
-	    (err = mri_xdp_refuse_master(&port->dev, reterr_reason)) < 0 ||
-	    (err = choose_queues(&port->dev, &port->options, reterr_reason)) <
-		    0)
+	    (err = find_dev(spec, &port->options, &port->role, &port->dev,
+			    reterr_reason)) < 0)
 		return err;
 	err = mri_xdp_filter_read(port, spec, reterr_reason);
 	if (err == 0 && port->filter != NULL &&
-	    (port->options.prog != NULL || port->options.map != NULL))
+	    (port->options.prog != NULL || port->options.map != NULL ||
+	     port->options.fds != NULL))
 		err = mr_fail(reterr_reason, -EINVAL,
 			      "%s: a filter is part of the port's own program: "
-			      "omit it, or omit 'prog' and 'map'",
+			      "omit it, or omit 'prog', 'map' and 'fds'",
 			      port->base.info.name);
-	if (err == 0)
+	/* The broker looks itself. */
+	if (err == 0 && port->role != XDP_CLIENT)
 		err = mri_xdp_refuse_used(port, reterr_reason);
 	if (err < 0) {
 		mri_xdp_filter_close(port);
@@ -429,13 +487,13 @@ static int xdp_open(struct mr_port *base, const struct mr_spec *spec,
 			base->headroom_bytes - XSK_PACKET_HEADROOM;
 	err = open_steps(port, reterr_reason);
 	if (err < 0)
-		tear_down(port);
+		mri_xdp_release(port);
 	return err;
 }
 
 static void xdp_close(struct mr_port *base)
 {
-	tear_down((struct xdp_port *)base);
+	mri_xdp_release((struct xdp_port *)base);
 }
 
 static int xdp_poll(struct mr_port *base)
@@ -460,7 +518,8 @@ static const char *const xdp_keys[] = {
 	"mode",      "attach", "queues", "start",     "ring",    "mtu",
 	"promisc",   "csum",   "sg",     "force",     "partial", "budget",
 	"busy",      "filter", "vlan",   "ethertype", "dst",     "ports",
-	"fragments", "prog",   "map",    "meta",      "rss",     NULL
+	"fragments", "prog",   "map",    "meta",      "rss",     "via",
+	"broker",    "fds",    NULL
 };
 
 extern const struct mr_driver mr_driver_xdp;

@@ -8,6 +8,7 @@
 #include <net/if.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <string.h>
 
 #include <linux/bpf.h>
 
@@ -133,6 +134,8 @@ struct xdp_netdev {
 	uint8_t mac[6];
 	char driver[32]; /* "veth", "igb", ... */
 	uint64_t counts[XDP_N_LINK_COUNTS];
+	/* rtnetlink in its network namespace; 0: that is the caller's. */
+	int query_fd_plus_1;
 };
 
 /* Where our program is; xdp_prog.c. */
@@ -162,6 +165,9 @@ enum xdp_setting {
 	XDP_SETTING_MTU,
 	XDP_SETTING_MAC, /* 6 bytes in memory order */
 	XDP_SETTING_UP,
+	/* By flags of the interface; without broker, by packet sockets. */
+	XDP_SETTING_PROMISC,
+	XDP_SETTING_ALLMULTI,
 	/* napi_defer_hard_irqs and gro_flush_timeout. */
 	XDP_SETTING_DEFER,
 	XDP_SETTING_FLUSH,
@@ -211,12 +217,26 @@ struct xdp_options {
 	uint32_t budget;    /* copy mode: descriptors per sendto(); 0: a ring */
 	uint32_t busy;      /* busy poll budget; 0: off */
 	bool promisc, force, partial, meta;
-	const char *prog, *map; /* valid during open; NULL: not given */
+	uint32_t via; /* enum xdp_via */
+	/* Valid during open; NULL: not given. */
+	const char *prog, *map, *fds, *broker;
+};
+
+enum xdp_via { XDP_VIA_AUTO, XDP_VIA_BROKER, XDP_VIA_SELF };
+
+/* Who does what needs capabilities: docs/design/0012-broker.md. */
+enum xdp_role {
+	XDP_ALONE,
+	XDP_CLIENT, /* of the broker, which has done it */
+	XDP_SERVER, /* in the broker: it has no pool and no rings */
 };
 
 struct xdp_port {
 	struct mr_port base;
 	struct xdp_options options;
+	enum xdp_role role;
+	bool is_mute;  /* may not transmit: its sockets have no tx ring */
+	int broker_fd; /* of a client: the connection; -1: none */
 	struct xdp_netdev dev; /* as it was at open, but for the name */
 	struct xdp_prog prog;
 	struct xdp_filter *filter; /* NULL: it takes all frames */
@@ -231,7 +251,7 @@ struct xdp_port {
 	bool is_pinned;
 	bool is_detached;     /* somebody took the program off */
 	uint32_t n_polls;     /* of mr_port_poll(), for what is looked at rarely */
-	bool is_software; /* veth or tap: a kernel's frames, not a wire's */
+	bool is_software;
 	uint32_t tx_metadata_bytes; /* before each entry sent; 0: none */
 	uint32_t max_segs;    /* descriptors of a frame, 1: no SG */
 	uint32_t n_zc_queues; /* bound without copies: all, or none at all */
@@ -260,6 +280,13 @@ static inline bool xdp_netdev_has_link(const struct xdp_netdev *dev)
 	const uint32_t wanted = IFF_UP | IFF_RUNNING | XDP_IFF_LOWER_UP;
 
 	return (dev->flags & wanted) == wanted;
+}
+
+/* veth or tap: a kernel's frames, not a wire's. */
+static inline bool xdp_netdev_is_software(const struct xdp_netdev *dev)
+{
+	return strcmp(dev->driver, "veth") == 0 ||
+	       strcmp(dev->driver, "tun") == 0;
 }
 
 /* The longest frame that the interface takes now. */
@@ -335,6 +362,18 @@ uint32_t mri_xdp_reshape(struct xdp_txq *txq, struct mr_cache *cache,
 			 const struct mr_frame *in, uint32_t n,
 			 struct mr_frame out[MR_MAX_SEGS]);
 
+/* xdp.c */
+/*
+ * What needs capabilities: settings, program, sockets, as the options ask. On
+ * failure, mri_xdp_release() undoes what was done.
+ */
+int mri_xdp_take(struct xdp_port *port, struct mr_reason *reterr_reason);
+void mri_xdp_release(struct xdp_port *port);
+/* Check the queues that the options ask for, and fill in how many. */
+int mri_xdp_choose_queues(const struct xdp_netdev *dev, struct xdp_options *o,
+			  struct mr_reason *reterr_reason);
+bool mri_xdp_has_partial_csums(const struct xdp_port *port);
+
 /* xdp_bind.c */
 /* Whether frames have several buffers; -EINVAL, -ENOTSUP: not with this pool */
 int mri_xdp_choose_sg(const struct xdp_port *port, bool *ret_has_sg,
@@ -345,34 +384,6 @@ const char *mri_xdp_sg_cause(const struct xdp_port *port);
 uint32_t mri_xdp_max_mtu(const struct xdp_port *port);
 int mri_xdp_climb(struct xdp_port *port, bool has_sg,
 		  struct mr_reason *reterr_reason);
-
-/* xdp_known.c */
-enum xdp_feature { XDP_ZC, XDP_DRV };
-enum xdp_verdict { XDP_ABSENT, XDP_BROKEN };
-
-/* A kernel's version, as KERNEL_VERSION() has it. */
-#define XDP_LINUX(major, minor, patch)                                         \
-	((uint32_t)(major) << 24 | (uint32_t)(minor) << 16 | (uint32_t)(patch))
-
-struct xdp_known {
-	const char *driver;
-	enum xdp_feature feature;
-	enum xdp_verdict verdict;
-	uint32_t since, until; /* holds from since, not at until; 0: no limit */
-	const char *what;               /* the fault, or the remedy */
-	const char *source;
-};
-
-/* The table, for tests; NULL after the last row. */
-const struct xdp_known *mri_xdp_known_row(uint32_t i);
-/* The kernel's version, from uname(2) and /proc/version_signature; 0: unknown.
- */
-uint32_t mri_xdp_kernel(const char *release, const char *build,
-			const char *signature);
-/* Whether the table has this verdict for the port's driver and kernel; *ret_why
- * quotes the row, unless NULL. */
-bool mri_xdp_known(const struct xdp_port *port, enum xdp_feature feature,
-		   enum xdp_verdict verdict, struct mr_reason *ret_why);
 
 /* xdp_umem.c */
 /* One way to bind; several are tried. */
@@ -388,6 +399,8 @@ int mri_xdp_sockets_open(struct xdp_port *port, struct xdp_bind_mode bind_mode,
 			 bool *ret_is_final, struct mr_reason *reterr_reason);
 /* Close them, wait for the device, take back what they held. */
 void mri_xdp_sockets_close(struct xdp_port *port);
+/* Wait until closed zero-copy sockets are released. */
+void mri_xdp_sockets_wait(const struct xdp_port *port);
 
 /* xdp_prog.c */
 /* -ERANGE: the MTU, here or at the peer, needs a program with frags. */
@@ -493,7 +506,7 @@ int mri_xdp_netdev_find(const char *name, struct xdp_netdev *ret_dev,
 /* As the kernel sees it now, by rtnetlink; 0 or -errno. */
 int mri_xdp_netdev_read(uint32_t ifindex, struct xdp_netdev *dev);
 /* 0: unknown. */
-uint32_t mri_xdp_netdev_speed_mbps(const char *name);
+uint32_t mri_xdp_netdev_speed_mbps(const struct xdp_netdev *dev);
 /* err, and a reason that names the capability if that is what is missing. */
 int mri_xdp_netdev_refuse(const char *port, int err, const char *what,
 			  const char *capability, struct mr_reason *reason);
@@ -531,6 +544,8 @@ int mri_xdp_change(struct xdp_port *port, enum xdp_setting setting, uint32_t id,
 /* Whether a setting is one that the port has made. */
 bool mri_xdp_has_changed(const struct xdp_port *port, enum xdp_setting setting,
 			 uint32_t id);
+/* Move the file's lock to an fd that cannot write it, for the client; or -1 */
+int mri_xdp_record_share(struct xdp_port *port);
 /* Restore the settings from this one on, unless others changed them since. */
 void mri_xdp_record_undo(struct xdp_port *port, enum xdp_setting first);
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "xdp.h"
+#include "xdp_known.h"
 
 enum { MIN_MTU_BYTES = 68 }; /* RFC 791: the least that IPv4 works with */
 
@@ -120,6 +121,10 @@ static int climb_zc(struct xdp_port *port, bool has_sg, bool *ret_is_final,
 	*ret_is_final = false;
 	if (port->options.mode == XDP_MODE_COPY)
 		return mr_fail(why, -ENOTSUP, "mode=copy was asked for");
+	if (port->options.fds != NULL && port->options.mode == XDP_MODE_AUTO)
+		return mr_fail(why, -ENOTSUP,
+			       "passed sockets can be bound once: mode=zc does "
+			       "it without copies");
 	if (!port->prog.is_native)
 		return mr_fail(why, -ENOTSUP,
 			       "the XDP program is attached in generic mode; "

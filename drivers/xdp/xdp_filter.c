@@ -19,6 +19,7 @@
 #include <linux/filter.h>
 
 #include "xdp.h"
+#include "xdp_ask.h"
 #include "xdp_filter.h"
 
 enum {
@@ -405,6 +406,8 @@ static int refuse_change(const struct xdp_port *port, struct mr_reason *reason)
 {
 	const struct xdp_prog *prog = &port->prog;
 
+	if (port->role == XDP_CLIENT)
+		return mri_xdp_broker_refuse(port, "another filter", reason);
 	if (prog->user != NULL || prog->is_foreign || prog->dispatched != NULL)
 		return mr_fail(
 			reason, -ENOTSUP,

@@ -27,6 +27,7 @@
 #include <bpf/bpf.h>
 
 #include "xdp.h"
+#include "xdp_ask.h"
 
 /* Create the tap, up and without a carrier. Returns its fd, or -errno. */
 static int make_tap(char ret_name[IFNAMSIZ])
@@ -88,6 +89,9 @@ int mri_xdp_open_kernel(struct mr_port *base, struct mr_reason *reterr_reason)
 
 	if (port->kernel.fd >= 0)
 		return 0;
+	if (port->role == XDP_CLIENT)
+		return mri_xdp_broker_refuse(
+			port, "handing frames to the kernel", reterr_reason);
 	if (!port->prog.is_native)
 		return mr_fail(reterr_reason, -ENOTSUP,
 			       "%s: frames cannot be handed to the kernel with "

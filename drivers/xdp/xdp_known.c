@@ -24,6 +24,7 @@
 #include <sys/utsname.h>
 
 #include "xdp.h"
+#include "xdp_known.h"
 
 /* clang-format off */
 static const struct xdp_known rows[] = {

@@ -103,6 +103,29 @@ static void take_dev(void *opaque, const struct nlmsghdr *message)
 	read_attributes(message, dev);
 }
 
+/*
+ * By a socket of another network namespace. Threads may use it at once: all ask
+ * for the same interface, so each takes any answer, and its own is left.
+ */
+static int ask_elsewhere(int fd, const struct nlmsghdr *request,
+			 struct xdp_netdev *dev)
+{
+	_Alignas(struct nlmsghdr) char buffer[REPLY_BYTES];
+	const struct nlmsghdr *message = (const struct nlmsghdr *)buffer;
+	ssize_t n;
+
+	if (send(fd, request, request->nlmsg_len, 0) < 0)
+		return -errno;
+	n = recv(fd, buffer, sizeof(buffer), 0);
+	if (n < 0)
+		return -errno;
+	if (!NLMSG_OK(message, n))
+		return -EIO;
+	if (message->nlmsg_type == RTM_NEWLINK)
+		take_dev(dev, message);
+	return message->nlmsg_type == RTM_NEWLINK ? 0 : -ENODEV;
+}
+
 int mri_xdp_netdev_read(uint32_t ifindex, struct xdp_netdev *dev)
 {
 	const struct {
@@ -115,6 +138,9 @@ int mri_xdp_netdev_read(uint32_t ifindex, struct xdp_netdev *dev)
 		.info = { .ifi_family = AF_UNSPEC, .ifi_index = (int)ifindex },
 	};
 
+	if (dev->query_fd_plus_1 != 0)
+		return ask_elsewhere(dev->query_fd_plus_1 - 1, &request.header,
+				     dev);
 	return mr_netlink_ask(NETLINK_ROUTE, &request.header, take_dev, dev);
 }
 
@@ -201,7 +227,7 @@ int mri_xdp_netdev_file(const char *name, const char *file, bool is_write,
 	return (int)n;
 }
 
-uint32_t mri_xdp_netdev_speed_mbps(const char *name)
+uint32_t mri_xdp_netdev_speed_mbps(const struct xdp_netdev *dev)
 {
 	struct {
 		struct ethtool_link_settings settings;
@@ -209,13 +235,14 @@ uint32_t mri_xdp_netdev_speed_mbps(const char *name)
 	} request = { .settings = { .cmd = ETHTOOL_GLINKSETTINGS } };
 
 	/* The kernel answers the first call with the size of its masks. */
-	if (mri_xdp_netdev_ethtool(name, &request) < 0 ||
+	if (dev->query_fd_plus_1 != 0 ||
+	    mri_xdp_netdev_ethtool(dev->name, &request) < 0 ||
 	    request.settings.link_mode_masks_nwords >= 0)
 		return 0;
 	request.settings.cmd = ETHTOOL_GLINKSETTINGS;
 	request.settings.link_mode_masks_nwords =
 		(int8_t)-request.settings.link_mode_masks_nwords;
-	if (mri_xdp_netdev_ethtool(name, &request) < 0 ||
+	if (mri_xdp_netdev_ethtool(dev->name, &request) < 0 ||
 	    request.settings.speed == (uint32_t)SPEED_UNKNOWN)
 		return 0;
 	return request.settings.speed;
@@ -272,8 +299,7 @@ static void take_link(struct xdp_port *port, const struct xdp_netdev *dev)
 	__atomic_store_n(&port->is_up, is_up, __ATOMIC_RELAXED);
 	__atomic_store_n(&port->base.info.mtu_bytes, mtu_bytes,
 			 __ATOMIC_RELAXED);
-	__atomic_store_n(&port->speed_mbps,
-			 mri_xdp_netdev_speed_mbps(dev->name),
+	__atomic_store_n(&port->speed_mbps, mri_xdp_netdev_speed_mbps(dev),
 			 __ATOMIC_RELAXED);
 }
 

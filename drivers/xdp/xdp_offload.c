@@ -25,6 +25,7 @@
 
 #include <bpf/bpf.h>
 
+#include "xdp_ask.h"
 #include "xdp_filter.h"
 #include "xdp_offload.h"
 
@@ -53,6 +54,8 @@ static int rules_caps(const struct mr_port *base, struct mr_offload_caps *caps,
 			       "%s: no rules beside other XDP programs: "
 			       "libxdp's dispatcher runs the port's program",
 			       base->info.name);
+	if (port->role == XDP_CLIENT)
+		return mri_xdp_broker_refuse(port, "rules", reterr_reason);
 	if (port->prog.skeleton == NULL)
 		return mr_fail(reterr_reason, -ENOTSUP,
 			       "%s: no rules with 'prog' or 'map': they would "

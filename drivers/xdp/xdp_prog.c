@@ -25,6 +25,7 @@
 
 #include "xdp.h"
 #include "xdp_filter.h"
+#include "xdp_known.h"
 #include "xdp_prog.skel.h"
 
 enum { ATTACH_WAIT_MS = 1000, ATTACH_STEP_MS = 2, N_LOAD_FDS = 12 };
@@ -279,6 +280,10 @@ static int join_others(struct xdp_port *port, struct mr_reason *reterr_reason)
 	char why[96] = "";
 	int err = -EBUSY;
 
+	/* Who is to detach ours, when the broker has ended? */
+	if (port->role == XDP_SERVER)
+		return mri_xdp_refuse_attached(
+			port, "the broker joins no others", reterr_reason);
 	/* Do not ask libxdp about other programs: 1.3.1 leaks an fd then. */
 	if (!is_attached(port, "xdp_dispatcher"))
 		return mri_xdp_refuse_attached(port, "", reterr_reason);
@@ -382,7 +387,7 @@ int mri_xdp_prog_open(struct xdp_port *port, bool has_frags,
 	int err;
 
 	port->prog.link_fd = port->prog.copy_fd = -1;
-	err = port->options.map != NULL ?
+	err = port->options.map != NULL || port->options.fds != NULL ?
 		      mri_xdp_map_open(port, has_frags, reterr_reason) :
 		      load_and_attach(port, has_frags, reterr_reason);
 	if (err < 0)

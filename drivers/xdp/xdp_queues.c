@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "xdp.h"
+#include "xdp_ask.h"
 
 enum {
 	TOEPLITZ = 1, /* ETH_RSS_HASH_TOP */
@@ -321,8 +322,12 @@ int mri_xdp_set_rss(struct mr_port *base, const struct mr_rss_config *config,
 	uint64_t was[XDP_MAX_CHANGES];
 	const char *what = "RSS";
 	struct rxfh now;
-	int err = read_rxfh(port->dev.name, &now);
+	int err;
 
+	if (port->role == XDP_CLIENT)
+		return mri_xdp_broker_refuse(port, "RSS ('ethtool -X' sets it)",
+					     reterr_reason);
+	err = read_rxfh(port->dev.name, &now);
 	if (err == 0 && now.head.indir_size == 0)
 		err = -EOPNOTSUPP;
 	if (err < 0)
@@ -389,8 +394,12 @@ int mri_xdp_steer(struct mr_port *base, const struct mr_steer_rule *rule,
 	struct xdp_port *port = (struct xdp_port *)base;
 	const uint32_t queue = port->options.first_queue + rule->queue;
 	uint32_t place;
-	int err = find_place(port, &place);
+	int err;
 
+	if (port->role == XDP_CLIENT)
+		return mri_xdp_broker_refuse(port, "steering rules",
+					     reterr_reason);
+	err = find_place(port, &place);
 	if (err == 0) {
 		port->steering = rule;
 		err = mri_xdp_change(port, XDP_SETTING_STEER, place, queue + 1);

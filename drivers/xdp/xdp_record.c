@@ -360,6 +360,20 @@ int mri_xdp_record_open(struct xdp_port *port, struct mr_reason *reason)
 	return 1;
 }
 
+int mri_xdp_record_share(struct xdp_port *port)
+{
+	const int fd =
+		open(port->record.path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+	if (fd < 0)
+		return -1;
+	if (flock(port->record.fd, LOCK_UN) == 0 &&
+	    flock(fd, LOCK_EX | LOCK_NB) == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
 void mri_xdp_record_undo(struct xdp_port *port, enum xdp_setting first)
 {
 	struct xdp_record *record = &port->record;

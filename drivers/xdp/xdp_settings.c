@@ -18,12 +18,15 @@
 #include <unistd.h>
 
 #include "xdp.h"
+#include "xdp_ask.h"
 
 /* As ip(8) and /sys call them. */
 const char *const mri_xdp_setting_names[XDP_N_SETTINGS] = {
 	[XDP_SETTING_MTU] = "mtu",
 	[XDP_SETTING_MAC] = "address",
 	[XDP_SETTING_UP] = "up",
+	[XDP_SETTING_PROMISC] = "promisc",
+	[XDP_SETTING_ALLMULTI] = "allmulticast",
 	[XDP_SETTING_DEFER] = "napi_defer_hard_irqs",
 	[XDP_SETTING_FLUSH] = "gro_flush_timeout",
 	/* Of ethtool(8). */
@@ -48,19 +51,20 @@ static int use_sysfs(const struct xdp_port *port, const char *name,
 					   is_write, value);
 }
 
-static int use_up(const char *name, bool is_write, uint64_t *value)
+static int use_flag(const char *name, short flag, bool is_write,
+		    uint64_t *value)
 {
 	struct ifreq ifr = { 0 };
 	const int err = mri_xdp_netdev_control(name, SIOCGIFFLAGS, &ifr);
 
 	if (err < 0 || !is_write) {
-		*value = (ifr.ifr_flags & IFF_UP) != 0;
+		*value = (ifr.ifr_flags & flag) != 0;
 		return err;
 	}
 	if (*value)
-		ifr.ifr_flags |= IFF_UP;
+		ifr.ifr_flags |= flag;
 	else
-		ifr.ifr_flags &= (short)~IFF_UP;
+		ifr.ifr_flags &= (short)~flag;
 	return mri_xdp_netdev_control(name, SIOCSIFFLAGS, &ifr);
 }
 
@@ -91,7 +95,11 @@ int mri_xdp_setting(const struct xdp_port *port,
 		memcpy(value, ifr.ifr_hwaddr.sa_data, 6);
 		return err;
 	case XDP_SETTING_UP:
-		return use_up(name, is_write, value);
+		return use_flag(name, IFF_UP, is_write, value);
+	case XDP_SETTING_PROMISC:
+		return use_flag(name, IFF_PROMISC, is_write, value);
+	case XDP_SETTING_ALLMULTI:
+		return use_flag(name, IFF_ALLMULTI, is_write, value);
 	case XDP_SETTING_RSS_FIELDS:
 	case XDP_SETTING_RSS_KEY:
 	case XDP_SETTING_RSS_TABLE:
@@ -191,11 +199,30 @@ static int set_membership(struct xdp_port *port, int *fd, uint16_t type,
 	return 0;
 }
 
+/*
+ * A client must not have the packet socket, by which it could send anywhere,
+ * and the broker's would end with the broker.
+ */
+static int set_flag(struct xdp_port *port, enum xdp_setting setting, bool is_on,
+		    struct mr_reason *reason)
+{
+	int err;
+
+	if (port->role == XDP_CLIENT)
+		return mri_xdp_broker_set(port, setting, is_on, reason);
+	err = mri_xdp_change(port, setting, 0, is_on);
+	return err < 0 ? refuse(port, err, "cannot set the interface's flags",
+				"CAP_NET_ADMIN", reason) :
+			 0;
+}
+
 int mri_xdp_set_promisc(struct mr_port *base, uint32_t on,
 			struct mr_reason *reason)
 {
 	struct xdp_port *port = (struct xdp_port *)base;
 
+	if (port->role != XDP_ALONE)
+		return set_flag(port, XDP_SETTING_PROMISC, on, reason);
 	return set_membership(port, &port->promisc_fd, PACKET_MR_PROMISC, on,
 			      "cannot make the interface promiscuous", reason);
 }
@@ -205,6 +232,8 @@ int mri_xdp_set_allmulti(struct mr_port *base, uint32_t on,
 {
 	struct xdp_port *port = (struct xdp_port *)base;
 
+	if (port->role != XDP_ALONE)
+		return set_flag(port, XDP_SETTING_ALLMULTI, on, reason);
 	return set_membership(port, &port->allmulti_fd, PACKET_MR_ALLMULTI, on,
 			      "cannot receive all multicast", reason);
 }
@@ -215,6 +244,10 @@ int mri_xdp_set_mac_filter(struct mr_port *base, const uint8_t (*macs)[6],
 	struct xdp_port *port = (struct xdp_port *)base;
 	int fd = -1;
 
+	if (port->role == XDP_CLIENT)
+		return mri_xdp_broker_refuse(
+			port, "a MAC filter (promiscuous mode can be had)",
+			reason);
 	if (n > 0) {
 		fd = join(port, 0, macs, n);
 		if (fd < 0)
@@ -263,6 +296,9 @@ int mri_xdp_set_mtu(struct mr_port *base, uint32_t mtu_bytes,
 			       base->info.name, mtu_bytes, base->info.mode,
 			       port->max_segs > 1 ? " with sg" : " without sg",
 			       max_bytes, mtu_bytes);
+	if (port->role == XDP_CLIENT)
+		return mri_xdp_broker_set(port, XDP_SETTING_MTU, mtu_bytes,
+					  reason);
 	return change_mtu(port, mtu_bytes, reason);
 }
 
@@ -274,6 +310,8 @@ int mri_xdp_set_mac(struct mr_port *base, const uint8_t mac[6],
 	int err;
 
 	memcpy(&value, mac, 6);
+	if (port->role == XDP_CLIENT)
+		return mri_xdp_broker_set(port, XDP_SETTING_MAC, value, reason);
 	err = mri_xdp_change(port, XDP_SETTING_MAC, 0, value);
 	if (err == -EBUSY)
 		return mr_fail(reason, err,
@@ -296,8 +334,6 @@ int mri_xdp_settings_open(struct xdp_port *port, struct mr_reason *reason)
 	const struct xdp_options *o = &port->options;
 	int err = 0;
 
-	port->is_software = strcmp(port->dev.driver, "veth") == 0 ||
-			    strcmp(port->dev.driver, "tun") == 0;
 	port->base.info.mtu_bytes =
 		o->mtu_bytes != 0 ? o->mtu_bytes : port->dev.mtu_bytes;
 	if (port->base.info.mtu_bytes != port->dev.mtu_bytes)

@@ -48,7 +48,9 @@ static uint32_t count_own_stats(const char *name)
 int mri_xdp_stats_open(struct xdp_port *port, struct mr_reason *reason)
 {
 	const struct mr_ctx *ctx = port->base.ctx;
-	const uint32_t n = count_own_stats(port->dev.name);
+	const uint32_t n = port->dev.query_fd_plus_1 != 0 ?
+				   0 : /* in another network namespace */
+				   count_own_stats(port->dev.name);
 	struct ethtool_gstrings *strings;
 
 	if (n == 0)

@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #include "xdp.h"
+#include "xdp_ask.h"
 
 enum {
 	FAMILY_XDP = 44, /* AF_XDP */
@@ -73,28 +74,43 @@ static void unmap_ring(struct xring *ring)
 	ring->map = NULL;
 }
 
-static int map_rings(int fd, const struct xdp_options *options, uint32_t n_fill,
-		     struct xdp_rxq *rxq, struct xdp_txq *txq)
+/* A zero-copy device has a ring of its own behind the fill ring. */
+static uint32_t n_fill_entries(const struct xdp_port *port)
 {
-	const uint32_t n = options->ring_entries;
-	struct xsk_offsets offsets;
-	socklen_t n_bytes = sizeof(offsets);
+	return 2 * port->options.ring_entries;
+}
+
+static int size_rings(const struct xdp_port *port, int fd)
+{
+	const uint32_t n = port->options.ring_entries;
+	const uint32_t n_fill = n_fill_entries(port);
 	int err;
 
 	if ((err = set_option(fd, XSK_FILL_RING, &n_fill, sizeof(n_fill))) <
 		    0 ||
 	    (err = set_option(fd, XSK_COMP_RING, &n, sizeof(n))) < 0 ||
-	    (err = set_option(fd, XSK_RX_RING, &n, sizeof(n))) < 0 ||
-	    (err = set_option(fd, XSK_TX_RING, &n, sizeof(n))) < 0)
+	    (err = set_option(fd, XSK_RX_RING, &n, sizeof(n))) < 0)
 		return err;
+	return port->is_mute ? 0 : set_option(fd, XSK_TX_RING, &n, sizeof(n));
+}
+
+static int map_rings(const struct xdp_port *port, int fd, struct xdp_rxq *rxq,
+		     struct xdp_txq *txq)
+{
+	const uint32_t n = port->options.ring_entries;
+	struct xsk_offsets offsets;
+	socklen_t n_bytes = sizeof(offsets);
+	int err;
+
 	if (getsockopt(fd, SOL_XSK, XSK_MMAP_OFFSETS, &offsets, &n_bytes) < 0)
 		return -errno;
 	if ((err = map_ring(&rxq->rx, fd, XSK_PGOFF_RX, &offsets.rx, n,
 			    sizeof(struct mr_frame))) < 0 ||
 	    (err = map_ring(&rxq->fill, fd, XSK_PGOFF_FILL, &offsets.fill,
-			    n_fill, sizeof(uint64_t))) < 0 ||
-	    (err = map_ring(&txq->tx, fd, XSK_PGOFF_TX, &offsets.tx, n,
-			    sizeof(struct mr_frame))) < 0 ||
+			    n_fill_entries(port), sizeof(uint64_t))) < 0 ||
+	    (!port->is_mute &&
+	     (err = map_ring(&txq->tx, fd, XSK_PGOFF_TX, &offsets.tx, n,
+			     sizeof(struct mr_frame))) < 0) ||
 	    (err = map_ring(&txq->comp, fd, XSK_PGOFF_COMP, &offsets.comp, n,
 			    sizeof(uint64_t))) < 0)
 		return err;
@@ -108,6 +124,8 @@ static uint64_t locked_by_others(const struct xdp_port *port)
 	struct mr_segment_info info;
 	uint64_t n_bytes = 0;
 
+	if (region == NULL) /* in the broker, which has no limit */
+		return 0;
 	for (uint32_t i = 0; mr_region_segment(region, i, &info) == 0; i++)
 		n_bytes += info.n_bytes * info.n_pins;
 	return n_bytes - port->n_registered_bytes; /* pinned, not yet locked */
@@ -119,6 +137,11 @@ static int refuse_umem(const struct xdp_port *port, int err, uint64_t n_bytes,
 	const uint64_t n_others = locked_by_others(port);
 	struct rlimit limit = { 0 };
 
+	if (err == -EBUSY)
+		return mr_fail(reason, err,
+			       "%s: fds: the first socket is bound, or has "
+			       "memory: pass it as socket(2) made it",
+			       port->base.info.name);
 	if (err != -ENOBUFS)
 		return mr_fail(reason, err == -EINVAL ? -ENOTSUP : err,
 			       "%s: the kernel refuses to register %llu KiB in "
@@ -328,45 +351,82 @@ static void set_queue(struct xdp_port *port, uint32_t i,
 	txq->has_csum = port->tx_metadata_bytes > 0 && hands_sums_on(port);
 }
 
-/*
- * The fill ring is full before the bind: a zero-copy device takes its first
- * buffers then, and looks for more only when it is woken. Without them what
- * came in first was lost, and counted by nobody (igb, Linux 7.2).
- */
-static int open_queue(struct xdp_port *port, uint32_t i,
-		      struct xdp_bind_mode bind_mode, bool *ret_is_final,
-		      struct mr_reason *reason)
+static int refuse_rings(const struct xdp_port *port, int err,
+			struct mr_reason *reason)
 {
-	const char *const name = port->base.info.name;
-	const uint32_t n_fill = 2 * port->options.ring_entries;
-	struct xdp_rxq *rxq = &port->rxqs[i];
-	int err = open_socket(port, i, reason);
+	return mr_fail(reason, err, "%s: cannot make rings of %u entries: %s",
+		       port->base.info.name, port->options.ring_entries,
+		       mr_strerror(-err));
+}
 
-	*ret_is_final = true;
+/* What needs a capability. */
+static int make_socket(struct xdp_port *port, uint32_t i,
+		       struct mr_reason *reason)
+{
+	int err = port->fds[i] >= 0 ? 0 : open_socket(port, i, reason);
+
 	if (err == 0 && i == 0)
 		err = register_memory(port, port->fds[0], reason);
 	if (err < 0)
 		return err;
-	err = map_rings(port->fds[i], &port->options, n_fill, rxq,
-			&port->txqs[i]);
+	err = size_rings(port, port->fds[i]);
 	if (err < 0)
-		return mr_fail(reason, err,
-			       "%s: cannot make rings of %u entries: %s", name,
-			       port->options.ring_entries, mr_strerror(-err));
+		return refuse_rings(port, err, reason);
 	set_budget(port, port->fds[i]);
+	return 0;
+}
+
+/* What the process with the pool does. */
+static int use_socket(struct xdp_port *port, uint32_t i,
+		      struct xdp_bind_mode bind_mode, struct mr_reason *reason)
+{
+	struct xdp_rxq *rxq = &port->rxqs[i];
+	const int err = map_rings(port, port->fds[i], rxq, &port->txqs[i]);
+
+	if (err < 0)
+		return refuse_rings(port, err, reason);
 	set_queue(port, i, bind_mode);
 	if (mri_xdp_rx_fill(rxq) < 0)
 		return mr_fail(reason, -ENOMEM,
 			       "%s: the pool has not the %u pages that its "
 			       "rings need: give it more pages",
-			       name, rxq->n_bufs * port->n_queues);
+			       port->base.info.name,
+			       rxq->n_bufs * port->n_queues);
+	return 0;
+}
+
+/*
+ * The fill ring is full before the bind: a zero-copy device takes its first
+ * buffers then, and looks for more only when it is woken. Without them what
+ * came in first was lost, and counted by nobody (igb, Linux 7.2). A broker
+ * binds before its client has the socket, so the client wakes the device.
+ */
+static int open_queue(struct xdp_port *port, uint32_t i,
+		      struct xdp_bind_mode bind_mode, bool *ret_is_final,
+		      struct mr_reason *reason)
+{
+	int err = 0;
+
+	*ret_is_final = true;
+	if (port->role != XDP_CLIENT)
+		err = make_socket(port, i, reason);
+	if (err == 0 && port->role != XDP_SERVER)
+		err = use_socket(port, i, bind_mode, reason);
+	if (err < 0)
+		return err;
+	if (bind_mode.is_zc)
+		port->n_zc_queues = i + 1;
+	if (port->role == XDP_CLIENT) {
+		(void)recvfrom(port->fds[i], NULL, 0, MSG_DONTWAIT, NULL, NULL);
+		return 0;
+	}
 	err = bind_queue(port, i, bind_mode);
 	if (err < 0) {
 		*ret_is_final = err == -EBUSY || err == -EPERM;
+		if (bind_mode.is_zc)
+			port->n_zc_queues = i;
 		return refuse_bind(port, i, err, bind_mode, reason);
 	}
-	if (bind_mode.is_zc)
-		port->n_zc_queues = i + 1;
 	return 0;
 }
 
@@ -420,9 +480,9 @@ static void wait_for_queue(const struct xdp_port *port, uint32_t i, void *page)
 /*
  * A zero-copy device may write into our memory until its release is done, which
  * is after close(), and queue by queue. It is done when the queue can be bound
- * again.
+ * again. A client of the broker has it wait.
  */
-static void wait_for_release(const struct xdp_port *port)
+void mri_xdp_sockets_wait(const struct xdp_port *port)
 {
 	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -440,7 +500,8 @@ static void wait_for_release(const struct xdp_port *port)
  * which must not change before they have left.
  *
  * Zero-copy queues give up what they hold when they are released, which
- * wait_for_release() awaits; without a carrier they complete nothing before.
+ * mri_xdp_sockets_wait() awaits; without a carrier they complete nothing
+ * before.
  */
 static void wait_for_completions(struct xdp_port *port)
 {
@@ -448,7 +509,7 @@ static void wait_for_completions(struct xdp_port *port)
 				     CLOSE_WAIT_MS * UINT64_C(1000000);
 	uint32_t n = 0;
 
-	if (port->n_zc_queues > 0)
+	if (port->n_zc_queues > 0 || port->role == XDP_SERVER)
 		return;
 	for (uint32_t i = 0; i < port->n_queues; i++)
 		n += mri_xdp_tx_wait(&port->txqs[i], deadline_ns);
@@ -473,8 +534,10 @@ void mri_xdp_sockets_close(struct xdp_port *port)
 		mr_fd_close(port->fds[i]);
 		port->fds[i] = -1;
 	}
-	if (port->n_zc_queues > 0)
-		wait_for_release(port);
+	if (port->role == XDP_CLIENT)
+		mri_xdp_broker_close(port);
+	else if (port->n_zc_queues > 0)
+		mri_xdp_sockets_wait(port);
 	port->n_zc_queues = 0;
 	for (uint32_t i = 0; i < port->n_queues; i++) {
 		/* NULL: opening has failed before there were tables. */

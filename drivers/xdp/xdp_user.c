@@ -7,6 +7,8 @@
  *                          like our own; its map is "xsks_map"
  *     map=PATH             the pinned map of a program that somebody else has
  *                          attached, and that stays attached
+ *     fds=FD+FD+...        such a map, sockets that are not bound, and perhaps
+ *                          the program's link, from who opened them for us
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -171,16 +174,42 @@ static int refuse_map(const struct xdp_port *port, int err, const char *why,
 		      struct mr_reason *reason)
 {
 	return mr_fail(reason, err, "%s: map: %s %s", port->base.info.name,
-		       port->options.map, why);
+		       port->options.map != NULL ? port->options.map :
+						   port->options.fds,
+		       why);
+}
+
+static bool is_xskmap(int fd, struct bpf_map_info *ret_info)
+{
+	uint32_t n_bytes = sizeof(*ret_info), key;
+
+	/* Programs and links have other infos. */
+	return (bpf_map_get_next_key(fd, NULL, &key) == 0 || errno == ENOENT) &&
+	       bpf_obj_get_info_by_fd(fd, ret_info, &n_bytes) == 0 &&
+	       ret_info->type == BPF_MAP_TYPE_XSKMAP;
+}
+
+/* Whether it has a place for each queue. */
+static int check_places(const struct xdp_port *port,
+			const struct bpf_map_info *info,
+			struct mr_reason *reason)
+{
+	const uint32_t n_places = port->options.first_queue + port->n_queues;
+	char why[64];
+
+	if (info->max_entries >= n_places)
+		return 0;
+	snprintf(why, sizeof(why), "has %u entries, too few for queue %u",
+		 info->max_entries, n_places - 1);
+	return refuse_map(port, -EINVAL, why, reason);
 }
 
 /* A pinned XSKMAP that has a place for each queue; its fd, or -errno. */
 static int open_map(const struct xdp_port *port, struct mr_reason *reason)
 {
-	const uint32_t n_places = port->options.first_queue + port->n_queues;
 	struct bpf_map_info info = { 0 };
-	uint32_t n_bytes = sizeof(info), key;
 	struct statfs status;
+	int err;
 	int fd;
 
 	if (statfs(port->options.map, &status) < 0)
@@ -199,32 +228,93 @@ static int open_map(const struct xdp_port *port, struct mr_reason *reason)
 			reason);
 	if (fd < 0)
 		return refuse_map(port, -errno, mr_strerror(errno), reason);
-	/* Programs and links can be pinned, too, and have other infos. */
-	if (bpf_map_get_next_key(fd, NULL, &key) < 0 ||
-	    bpf_obj_get_info_by_fd(fd, &info, &n_bytes) < 0 ||
-	    info.type != BPF_MAP_TYPE_XSKMAP) {
+	err = is_xskmap(fd, &info) ?
+		      check_places(port, &info, reason) :
+		      refuse_map(port, -EINVAL,
+				 "is not a map of type BPF_MAP_TYPE_XSKMAP",
+				 reason);
+	if (err < 0) {
 		close(fd);
-		return refuse_map(port, -EINVAL,
-				  "is not a map of type BPF_MAP_TYPE_XSKMAP",
-				  reason);
-	}
-	if (info.max_entries < n_places) {
-		close(fd);
-		return mr_fail(reason, -EINVAL,
-			       "%s: map: %s has %u entries, too few for queue "
-			       "%u",
-			       port->base.info.name, port->options.map,
-			       info.max_entries, n_places - 1);
+		return err;
 	}
 	(void)mr_fd_guard(fd);
 	return fd;
+}
+
+/* Keep an fd as what it is: a socket, an XSKMAP, or a link. */
+static int keep(struct xdp_port *port, int fd, uint32_t *n_sockets,
+		struct mr_reason *reason)
+{
+	struct bpf_map_info map = { 0 };
+	struct bpf_link_info link = { 0 };
+	uint32_t n_bytes = sizeof(link);
+	socklen_t n_domain = sizeof(int);
+	int domain, err = 0;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n_domain) == 0 &&
+	    domain == AF_XDP && *n_sockets < port->n_queues) {
+		port->fds[(*n_sockets)++] = fd;
+	} else if (port->prog.map_fd < 0 && is_xskmap(fd, &map)) {
+		port->prog.map_fd = fd;
+		port->prog.is_foreign = true;
+		err = check_places(port, &map, reason);
+	} else if (port->prog.link_fd < 0 &&
+		   bpf_obj_get_info_by_fd(fd, &link, &n_bytes) == 0 &&
+		   link.type == BPF_LINK_TYPE_XDP) {
+		port->prog.link_fd = fd;
+	} else {
+		mr_fd_close(fd);
+		return mr_fail(
+			reason, -EINVAL,
+			"%s: fds: %s: each must be an AF_XDP socket, one "
+			"per queue, a map of type BPF_MAP_TYPE_XSKMAP, "
+			"or the link of an XDP program",
+			port->base.info.name, port->options.fds);
+	}
+	return err;
+}
+
+/* Use copies of the fds: those of the caller stay as they are. */
+static int take_fds(struct xdp_port *port, struct mr_reason *reason)
+{
+	const char *const name = port->base.info.name;
+	const char *text = port->options.fds;
+	uint32_t n_sockets = 0;
+	int err = 0;
+
+	port->prog.map_fd = -1;
+	while (err == 0 && text != NULL) {
+		const size_t n = strspn(text, "0123456789");
+		int fd;
+
+		if (n == 0 || n > 9 || (text[n] != '+' && text[n] != '\0'))
+			return mr_fail(reason, -EINVAL,
+				       "%s: fds: '%.80s' is no list of numbers "
+				       "with + between them",
+				       name, port->options.fds);
+		fd = fcntl((int)strtoul(text, NULL, 10), F_DUPFD_CLOEXEC, 3);
+		if (fd < 0)
+			return mr_fail(reason, -errno, "%s: fds: %.*s: %s",
+				       name, (int)n, text, mr_strerror(errno));
+		(void)mr_fd_guard(fd);
+		err = keep(port, fd, &n_sockets, reason);
+		text = text[n] == '+' ? text + n + 1 : NULL;
+	}
+	if (err == 0 && (n_sockets < port->n_queues || port->prog.map_fd < 0))
+		err = mr_fail(reason, -EINVAL,
+			      "%s: fds: %s has %u sockets and %s map; it needs "
+			      "%u, one per queue, and the map",
+			      name, port->options.fds, n_sockets,
+			      port->prog.map_fd < 0 ? "no" : "a",
+			      port->n_queues);
+	return err;
 }
 
 int mri_xdp_map_open(struct xdp_port *port, bool has_frags,
 		     struct mr_reason *reterr_reason)
 {
 	struct xdp_netdev now = port->dev;
-	int fd;
+	int fd, err;
 
 	if (mri_xdp_netdev_read(port->dev.ifindex, &now) == 0 &&
 	    now.xdp_prog_id == 0)
@@ -233,11 +323,17 @@ int mri_xdp_map_open(struct xdp_port *port, bool has_frags,
 			       "use it: attach yours first, or let the port "
 			       "do so with 'prog'",
 			       port->base.info.name);
-	fd = open_map(port, reterr_reason);
-	if (fd < 0)
-		return fd;
-	port->prog.is_foreign = true;
-	port->prog.map_fd = fd;
+	if (port->options.fds != NULL) {
+		err = take_fds(port, reterr_reason);
+		if (err < 0)
+			return err;
+	} else {
+		fd = open_map(port, reterr_reason);
+		if (fd < 0)
+			return fd;
+		port->prog.is_foreign = true;
+		port->prog.map_fd = fd;
+	}
 	port->prog.is_native = now.xdp_attached != XDP_ATTACHED_SKB;
 	port->prog.has_frags = has_frags;
 	return 0;

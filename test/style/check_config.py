@@ -59,7 +59,10 @@ def check_unit(wrong, path):
                       tree.text(path), flags=re.M)
         unit = re.sub(r"^Documentation=.*\n", "", unit, flags=re.M)
         copy.write_text(unit)
-        done = subprocess.run(["systemd-analyze", "verify", str(copy)],
+        sockets = [shutil.copy(socket, folder) for socket in
+                   (tree.TOP / path.parent).glob(f"{path.stem}.socket")]
+        done = subprocess.run(["systemd-analyze", "verify", str(copy),
+                               *sockets],
                               capture_output=True, text=True, check=False,
                               timeout=limit(60))
         for line in (done.stdout + done.stderr).splitlines():

@@ -77,6 +77,8 @@ def objection(path, target):
         return ""
     if top == "apps" and module != "support" and name.startswith("support/"):
         return ""  # what the applications share; it knows none of them
+    if (top, module) == ("apps", "brokerd") and name == "xdp/xdp_broker.h":
+        return ""  # the driver's own code, in the process that may run it
     if top == "apps" and (tree.TOP / top / module / name).exists():
         other = name.split("/")[0]
         if module == "nat" and path.parts[2] in NAT and \

@@ -11,9 +11,10 @@ class Forwarder(Process):
     """A running mr-l2fwd. stop(), which the test's end calls if nobody has,
     checks invariants and conservation."""
 
-    def __init__(self, lab, namespace, *ports, options=(), wrap=()):
+    def __init__(self, lab, namespace, *ports, options=(), wrap=(),
+                 program=L2FWD):
         super().__init__(lab, namespace,
-                         [*wrap, L2FWD, "--json", *options, *ports])
+                         [*wrap, program, "--json", *options, *ports])
         ready = self.err.wait(lambda line: line.startswith("worker "), 15)
         assert ready is not None, f"it did not start:\n{self.err.text()}"
         lab.checks.append(self.check_end)
@@ -51,8 +52,9 @@ class Forwarder(Process):
 class Refused:
     """mr-l2fwd that must not start: its one line and its exit status."""
 
-    def __init__(self, lab, namespace, *arguments, wrap=(), limit_s=15):
-        process = Process(lab, namespace, [*wrap, L2FWD, *arguments])
+    def __init__(self, lab, namespace, *arguments, wrap=(), limit_s=15,
+                 program=L2FWD):
+        process = Process(lab, namespace, [*wrap, program, *arguments])
         self.status = process.wait(limit_s)
         # A fall-back is said, too, and who else polls on the core: how busy
         # the machine is decides of both.

@@ -55,8 +55,8 @@ class Probe(Asked, Process):
     """A running netns-probe. close(), which the test's end calls if nobody
     has, checks that no page is missing."""
 
-    def __init__(self, lab, namespace, wrap=()):
-        super().__init__(lab, namespace, [*wrap, PROBE], subprocess.PIPE)
+    def __init__(self, lab, namespace, wrap=(), fds=()):
+        super().__init__(lab, namespace, [*wrap, PROBE], subprocess.PIPE, fds)
         self.n_answers = 0
         lab.checks.append(self.check_end)
 
@@ -88,9 +88,9 @@ class Probe(Asked, Process):
         assert self.wait() == 0, self.err.text()
 
 
-def opened(lab, namespace, *ports, pool=(8192,), wrap=()):
+def opened(lab, namespace, *ports, pool=(8192,), wrap=(), fds=()):
     """A probe with these ports open, on one pool."""
-    probe = Probe(lab, namespace, wrap)
+    probe = Probe(lab, namespace, wrap, fds)
     probe.do("pool", *pool)
     for port in ports:
         probe.do("open", port)

@@ -88,9 +88,9 @@ class Lines:
 class Process:
     """A program in a namespace of a lab; its pid is the program's."""
 
-    def __init__(self, lab, namespace, command, stdin=None):
+    def __init__(self, lab, namespace, command, stdin=None, fds=()):
         self.process = lab.popen(
-            namespace.command(*command), stdin=stdin, text=True,
+            namespace.command(*command), stdin=stdin, text=True, pass_fds=fds,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.pid = self.process.pid
         self.out = Lines(self.process.stdout)

@@ -9,7 +9,7 @@
 #include <sys/utsname.h>
 
 #include "support/test.h"
-#include "xdp.h"
+#include "xdp_known.h"
 
 static uint32_t kernel; /* reported by uname() */
 static bool has_zc;     /* whether the kernel binds without copies */

@@ -8,6 +8,7 @@
 #include "support/test.h"
 #include "support/unit.h"
 #include "xdp.h"
+#include "xdp_ask.h"
 
 enum { N_TABLE = 128, N_KEY = 40, N_PLACES = 16, FIRST_QUEUE = 3 };
 
@@ -120,6 +121,12 @@ int mri_xdp_netdev_ethtool(const char *name, void *command)
 	default:
 		return use_rule(rxnfc);
 	}
+}
+
+int mri_xdp_broker_refuse(const struct xdp_port *port, const char *what,
+			  struct mr_reason *reason)
+{
+	return mr_fail(reason, -ENOTSUP, "%s: %s", port->base.info.name, what);
 }
 
 int mri_xdp_netdev_refuse(const char *port, int err, const char *what,

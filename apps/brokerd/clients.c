@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Connections: one request at a time, so that what a rule limits is checked and
+ * taken in one step. A client that connects and is silent is the first to go.
+ *
+ * Source: unix(7), cmsg(3).
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "support/text.h"
+
+#include "clients.h"
+
+enum { ACCEPT_AT_ONCE = 64 };
+
+struct client {
+	struct clients *all;
+	struct peer peer;
+	struct xdp_served *served;
+	uint64_t since_ns;
+	int fd;
+};
+
+static bool is_idle(const struct client *client)
+{
+	return mri_xdp_served_bytes(client->served) == 0;
+}
+
+static uint64_t bytes_of(const struct clients *clients, uid_t uid)
+{
+	uint64_t n_bytes = 0;
+
+	for (uint32_t i = 0; i < clients->n; i++)
+		if (clients->clients[i]->peer.uid == uid)
+			n_bytes += mri_xdp_served_bytes(
+				clients->clients[i]->served);
+	return n_bytes;
+}
+
+static int allow(void *opaque, const char *interface,
+		 struct xdp_grant *ret_grant, struct mr_reason *reason)
+{
+	const struct client *client = opaque;
+	const struct rule *rule = rules_find(client->all->rules, &client->peer,
+					     interface, reason);
+
+	if (rule == NULL)
+		return -EPERM;
+	*ret_grant = rule_grant(rule, bytes_of(client->all, client->peer.uid));
+	return 0;
+}
+
+static void end(struct clients *clients, uint32_t i)
+{
+	struct client *client = clients->clients[i];
+	const uint64_t n_bytes = mri_xdp_served_bytes(client->served);
+	const uid_t uid = client->peer.uid;
+	const pid_t pid = client->peer.pid;
+
+	mri_xdp_served_destroy(client->served);
+	/* The client waits for this until the interface is as it was. */
+	close(client->fd);
+	free(client);
+	clients->clients[i] = clients->clients[--clients->n];
+	if (n_bytes > 0)
+		print_error("mr-brokerd: user %u, process %d has ended: %llu "
+			    "KiB released, %llu KiB left",
+			    uid, (int)pid, (unsigned long long)(n_bytes >> 10),
+			    (unsigned long long)(bytes_of(clients, uid) >> 10));
+}
+
+/* Make room: of those without a port, of the user or of all, the oldest. */
+static bool evict(struct clients *clients, const uid_t *uid)
+{
+	uint32_t oldest = clients->n;
+
+	for (uint32_t i = 0; i < clients->n; i++) {
+		const struct client *client = clients->clients[i];
+
+		if (is_idle(client) &&
+		    (uid == NULL || client->peer.uid == *uid) &&
+		    (oldest == clients->n ||
+		     client->since_ns < clients->clients[oldest]->since_ns))
+			oldest = i;
+	}
+	if (oldest == clients->n)
+		return false;
+	end(clients, oldest);
+	return true;
+}
+
+static int identify(int fd, struct peer *ret_peer)
+{
+	struct ucred cred;
+	socklen_t n_bytes = sizeof(cred);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &n_bytes) < 0)
+		return -errno;
+	*ret_peer = (struct peer){ .uid = cred.uid, .pid = cred.pid };
+	n_bytes = (PEER_GROUPS_MAX - 1) * sizeof(gid_t);
+	/* More groups than that: the first one alone. */
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, ret_peer->groups,
+		       &n_bytes) == 0)
+		ret_peer->n_groups = n_bytes / sizeof(gid_t);
+	ret_peer->groups[ret_peer->n_groups++] = cred.gid;
+	return 0;
+}
+
+static bool add(struct clients *clients, int fd)
+{
+	struct client *client = calloc(1, sizeof(*client));
+	uint32_t n_idle = 0;
+
+	if (client == NULL || identify(fd, &client->peer) < 0) {
+		free(client);
+		return false;
+	}
+	for (uint32_t i = 0; i < clients->n; i++)
+		n_idle += clients->clients[i]->peer.uid == client->peer.uid &&
+			  is_idle(clients->clients[i]);
+	if ((n_idle >= CLIENTS_MAX_IDLE &&
+	     !evict(clients, &client->peer.uid)) ||
+	    (clients->n == CLIENTS_MAX && !evict(clients, NULL))) {
+		free(client);
+		return false;
+	}
+	client->all = clients;
+	client->fd = fd;
+	client->since_ns = mr_ctx_now_ns(clients->ctx);
+	client->served = mri_xdp_served_create(clients->ctx, allow, client);
+	if (client->served == NULL) {
+		free(client);
+		return false;
+	}
+	clients->clients[clients->n++] = client;
+	return true;
+}
+
+void clients_accept(struct clients *clients, int listener)
+{
+	for (uint32_t i = 0; i < ACCEPT_AT_ONCE; i++) {
+		const int fd = accept4(listener, NULL, NULL,
+				       SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+		/* Out of fds: it stays in the queue, and there is room soon. */
+		if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+			(void)evict(clients, NULL);
+		if (fd < 0)
+			return;
+		if (!add(clients, fd))
+			close(fd);
+	}
+}
+
+int clients_poll(const struct clients *clients, struct pollfd *fds)
+{
+	int timeout_ms = -1;
+
+	for (uint32_t i = 0; i < clients->n; i++) {
+		fds[i] = (struct pollfd){ .fd = clients->clients[i]->fd,
+					  .events = POLLIN };
+		if (is_idle(clients->clients[i]))
+			timeout_ms = CLIENTS_IDLE_MS / 4;
+	}
+	return timeout_ms;
+}
+
+static void report(const struct client *client, uint64_t n_before)
+{
+	const uint64_t n_bytes = mri_xdp_served_bytes(client->served);
+
+	if (n_bytes != n_before)
+		print_error("mr-brokerd: user %u, process %d: %llu KiB "
+			    "registered, %llu KiB for this user",
+			    client->peer.uid, (int)client->peer.pid,
+			    (unsigned long long)(n_bytes >> 10),
+			    (unsigned long long)(bytes_of(client->all,
+							  client->peer.uid) >>
+						 10));
+}
+
+/* False: the connection is at its end. */
+static bool serve(struct client *client)
+{
+	static _Alignas(8) uint8_t bytes[XDP_BROKER_MAX_BYTES];
+	static struct xdp_answer a;
+	const uint64_t n_before = mri_xdp_served_bytes(client->served);
+	int fds[XDP_BROKER_MAX_FDS];
+	uint32_t n_fds;
+	const ssize_t n =
+		mri_xdp_receive(client->fd, bytes, sizeof(bytes), fds, &n_fds);
+	bool is_alive = n > 0;
+
+	if (n == -EAGAIN || n == -EINTR)
+		return true;
+	if (n > 0 &&
+	    mri_xdp_serve(client->served, bytes, (size_t)n, fds, n_fds, &a) < 0)
+		is_alive = false;
+	for (uint32_t i = 0; i < n_fds; i++)
+		close(fds[i]);
+	if (n <= 0)
+		return false;
+	if (mri_xdp_send(client->fd, a.bytes, a.n_bytes, a.fds, a.n_fds) < 0)
+		is_alive = false;
+	for (uint32_t i = 0; i < a.n_fds; i++)
+		mr_fd_close(a.fds[i]);
+	report(client, n_before);
+	return is_alive;
+}
+
+void clients_serve(struct clients *clients, const struct pollfd *fds)
+{
+	const uint64_t now_ns = mr_ctx_now_ns(clients->ctx);
+
+	/* Backwards: the place of one that goes is taken by the last. */
+	for (uint32_t i = clients->n; i-- > 0;) {
+		struct client *client = clients->clients[i];
+		bool is_alive = true;
+
+		if (fds[i].revents != 0)
+			is_alive = serve(client);
+		else if (is_idle(client))
+			is_alive = now_ns - client->since_ns <
+				   CLIENTS_IDLE_MS * UINT64_C(1000000);
+		if (!is_alive)
+			end(clients, i);
+	}
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The connections of mr-brokerd. */
+#ifndef BROKERD_CLIENTS_H
+#define BROKERD_CLIENTS_H
+
+#include <poll.h>
+
+#include "rules.h"
+
+enum {
+	CLIENTS_MAX = 1024,
+	CLIENTS_MAX_IDLE = 32, /* without a port, of one user */
+	CLIENTS_IDLE_MS = 30000,
+};
+
+struct client;
+
+struct clients {
+	struct mr_ctx *ctx;
+	const struct rules *rules;
+	struct client *clients[CLIENTS_MAX];
+	uint32_t n;
+};
+
+/* Take what waits on the listening socket. */
+void clients_accept(struct clients *clients, int listener);
+/* Fill in what poll(2) is to look at; how long it may sleep, -1: for ever. */
+int clients_poll(const struct clients *clients, struct pollfd *fds);
+/* Serve those that poll(2) found, and end those that idle for too long. */
+void clients_serve(struct clients *clients, const struct pollfd *fds);
+
+#endif

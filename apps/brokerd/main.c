@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * mr-brokerd: opens xdp: ports for programs without privileges.
+ *
+ * Its end ends no port: all that a port needs is with its client.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "support/options.h"
+#include "support/signals.h"
+#include "support/text.h"
+
+#include "clients.h"
+#include "rules.h"
+#include "sandbox.h"
+
+enum { ID_SOCKET = OPTION_LONG, ID_RULES, ID_CHECK, BACKLOG = 128 };
+
+struct options {
+	const char *socket, *rules;
+	bool is_check;
+	uint32_t n_verbose;
+};
+
+static const struct option_row rows[] = {
+	{ "rules", ID_RULES, "FILE",
+	  "who may have what (default /etc/millrace/broker.yaml)" },
+	{ "socket", ID_SOCKET, "PATH",
+	  "where clients connect (default " XDP_BROKER_PATH ")" },
+	{ "check", ID_CHECK, NULL, "check the rules, and exit" },
+	{ "verbose", 'v', NULL, "log each port" },
+	{ "help", OPTION_HELP, NULL, "print this help" },
+	{ "version", OPTION_VERSION, NULL, "print the version" },
+};
+
+static const char usage[] =
+	"usage: mr-brokerd [options]\n"
+	"Open xdp: ports for programs without privileges, by rules.\n";
+
+static enum parse_result take(const struct option_row *row, const char *arg,
+			      void *options, struct mr_reason *error)
+{
+	struct options *o = options;
+
+	(void)error;
+	switch (row->id) {
+	case ID_SOCKET:
+		o->socket = arg;
+		break;
+	case ID_RULES:
+		o->rules = arg;
+		break;
+	case ID_CHECK:
+		o->is_check = true;
+		break;
+	default:
+		o->n_verbose++;
+	}
+	return PARSE_RUN;
+}
+
+static const struct option_table table = {
+	.program = "mr-brokerd",
+	.usage = usage,
+	.rows = rows,
+	.n_rows = sizeof(rows) / sizeof(rows[0]),
+	.take = take,
+};
+
+static int complain(const char *text, int status)
+{
+	print_error("mr-brokerd: %s", text);
+	return status;
+}
+
+static void write_log(void *opaque, enum mr_log_level level, const char *text)
+{
+	const struct options *options = opaque;
+
+	if (level <= option_log_level(options->n_verbose, false))
+		print_error("mr-brokerd: %s", text);
+}
+
+/* The socket that systemd has opened, or -1. */
+static int activated_socket(void)
+{
+	const char *pid = getenv("LISTEN_PID"), *n = getenv("LISTEN_FDS");
+	int type = 0;
+	socklen_t n_bytes = sizeof(type);
+
+	if (pid == NULL || n == NULL || strtol(pid, NULL, 10) != getpid() ||
+	    strcmp(n, "1") != 0 ||
+	    getsockopt(3, SOL_SOCKET, SO_TYPE, &type, &n_bytes) < 0 ||
+	    type != SOCK_SEQPACKET || fcntl(3, F_SETFD, FD_CLOEXEC) < 0 ||
+	    fcntl(3, F_SETFL, O_NONBLOCK) < 0)
+		return -1;
+	return 3;
+}
+
+/* Whether a broker listens there. */
+static bool is_served(const struct sockaddr_un *address)
+{
+	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	const bool is = fd >= 0 && connect(fd, (const struct sockaddr *)address,
+					   sizeof(*address)) == 0;
+
+	if (fd >= 0)
+		close(fd);
+	return is;
+}
+
+/* Everyone may connect: the rules decide. */
+static int listen_at(const char *path, struct mr_reason *why)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct stat status;
+	int fd;
+
+	if (strlen(path) >= sizeof(address.sun_path))
+		return mr_fail(why, -EINVAL,
+			       "--socket: longer than %zu characters",
+			       sizeof(address.sun_path) - 1);
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+	if (strcmp(path, XDP_BROKER_PATH) == 0)
+		(void)mkdir("/run/millrace", 0755);
+	if (is_served(&address))
+		return mr_fail(why, -EBUSY, "%s: a broker is running there",
+			       path);
+	if (lstat(path, &status) == 0 && S_ISSOCK(status.st_mode))
+		(void)unlink(path); /* of one that was killed */
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd >= 0 &&
+	    bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0 &&
+	    chmod(path, 0666) == 0 && listen(fd, BACKLOG) == 0)
+		return fd;
+	return mr_fail(why, -errno, "cannot listen at %s: %s", path,
+		       mr_strerror(errno));
+}
+
+static void reload(struct clients *clients, struct rules *rules,
+		   const char *path)
+{
+	struct rules now;
+	struct mr_reason why;
+
+	if (rules_read(clients->ctx, path, &now, &why) < 0) {
+		print_error("mr-brokerd: %s; the old rules stay", why.text);
+		return;
+	}
+	rules_free(rules);
+	*rules = now;
+}
+
+/* Until a signal. */
+static void run(struct clients *clients, struct rules *rules,
+		const struct options *options, int listener, int signal_fd)
+{
+	static struct pollfd fds[CLIENTS_MAX + 2];
+	enum signals_what what = SIGNALS_NONE;
+
+	while (what != SIGNALS_END) {
+		const uint32_t n = clients->n;
+		const int timeout_ms = clients_poll(clients, fds);
+
+		fds[n] = (struct pollfd){ .fd = listener, .events = POLLIN };
+		fds[n + 1] =
+			(struct pollfd){ .fd = signal_fd, .events = POLLIN };
+		if (poll(fds, n + 2, timeout_ms) < 0)
+			continue;
+		clients_serve(clients, fds);
+		if (fds[n].revents != 0)
+			clients_accept(clients, listener);
+		what = fds[n + 1].revents != 0 ? signals_take(signal_fd) :
+						 SIGNALS_NONE;
+		if (what == SIGNALS_RELOAD)
+			reload(clients, rules, options->rules);
+	}
+}
+
+static void allow_files(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		limit.rlim_cur = limit.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+static int serve(struct mr_ctx *ctx, struct rules *rules,
+		 const struct options *options)
+{
+	static struct clients clients;
+	int listener = activated_socket();
+	const bool is_activated = listener >= 0;
+	const int signal_fd = signals_open();
+	struct mr_reason why;
+
+	if (!is_activated)
+		listener = listen_at(options->socket, &why);
+	if (listener < 0)
+		return complain(why.text, 1);
+	allow_files();
+	if (signal_fd < 0)
+		return complain("no signalfd", 1);
+	if (sandbox_enter(&why) < 0)
+		return complain(why.text, 1);
+	clients.ctx = ctx;
+	clients.rules = rules;
+	print_error("mr-brokerd: %u rules, serving at %s", rules->n,
+		    is_activated ? "the socket of its unit" : options->socket);
+	run(&clients, rules, options, listener, signal_fd);
+	/* Settings stay as they are: the ports are in use. */
+	if (!is_activated)
+		(void)unlink(options->socket);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct options options = { .socket = XDP_BROKER_PATH,
+				   .rules = "/etc/millrace/broker.yaml" };
+	const struct mr_ctx_config config = { .size = sizeof(config),
+					      .opaque = &options,
+					      .log = write_log };
+	struct mr_reason why;
+	struct rules rules;
+	struct mr_ctx *ctx;
+	int first;
+
+	switch (option_table_parse(&table, argc, argv, &options, &first,
+				   &why)) {
+	case PARSE_DONE:
+		return fflush(stdout) == 0 ? 0 : complain("cannot write", 1);
+	case PARSE_WRONG:
+		return complain(why.text, 2);
+	default:
+		break;
+	}
+	if (first < argc)
+		return complain("no arguments, only options; see mr-brokerd "
+				"--help",
+				2);
+	if (mr_ctx_create(&config, &ctx, &why) < 0)
+		return complain(why.text, 1);
+	if (rules_read(ctx, options.rules, &rules, &why) < 0)
+		return complain(why.text, 2);
+	return options.is_check ? 0 : serve(ctx, &rules, &options);
+}

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Rules, from YAML. The first rule that names the user (or one of its groups)
+ * and the interface decides; without one, nothing is granted.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support/values.h"
+#include "support/yaml_keys.h"
+
+#include "rules.h"
+
+enum { MAX_QUEUE = UINT16_MAX };
+
+/* A number, or a name that the system knows. */
+static bool read_id(const char *text, bool is_known, uint32_t known, void *to,
+		    const char *what, struct mr_reason *ret_why)
+{
+	uint32_t id = known;
+
+	if (!is_known && !(text[0] >= '0' && text[0] <= '9'))
+		return value_wrong(ret_why, "no %s '%.40s' on this machine",
+				   what, text);
+	if (!is_known && !value_number(text, 0, UINT32_MAX - 1, &id, ret_why))
+		return false;
+	memcpy(to, &id, sizeof(id));
+	return true;
+}
+
+static bool read_user(const char *text, void *to, struct mr_reason *ret_why)
+{
+	const struct passwd *user = getpwnam(text);
+
+	return read_id(text, user != NULL, user != NULL ? user->pw_uid : 0, to,
+		       "user", ret_why);
+}
+
+static bool read_group(const char *text, void *to, struct mr_reason *ret_why)
+{
+	const struct group *group = getgrnam(text);
+
+	return read_id(text, group != NULL, group != NULL ? group->gr_gid : 0,
+		       to, "group", ret_why);
+}
+
+static bool read_interface(const char *text, void *to,
+			   struct mr_reason *ret_why)
+{
+	if (text[0] == '\0' || strlen(text) >= IFNAMSIZ ||
+	    strchr(text, '/') != NULL)
+		return value_wrong(ret_why,
+				   "'%.40s' is no interface name of up to %d "
+				   "characters; * and ? are allowed",
+				   text, IFNAMSIZ - 1);
+	memcpy(to, text, strlen(text) + 1);
+	return true;
+}
+
+/* N, or N-M. */
+static bool read_queues(const char *text, void *to, struct mr_reason *ret_why)
+{
+	const char *last = strchr(text, '-');
+	uint32_t *queues = to;
+	char first[16];
+
+	snprintf(first, sizeof(first), "%.*s",
+		 last != NULL ? (int)(last - text) : 15, text);
+	if (!value_number(first, 0, MAX_QUEUE, &queues[0], ret_why) ||
+	    !value_number(last != NULL ? last + 1 : first, 0, MAX_QUEUE,
+			  &queues[1], ret_why))
+		return false;
+	return queues[0] <= queues[1] ||
+	       value_wrong(ret_why, "%u is more than %u", queues[0], queues[1]);
+}
+
+/* Bytes, with K, M or G. */
+static bool read_bytes(const char *text, void *to, struct mr_reason *ret_why)
+{
+	static const char units[] = "KMG";
+	const size_t n = strlen(text);
+	const char *unit = n > 0 ? strchr(units, text[n - 1]) : NULL;
+	uint64_t bytes;
+	char number[16];
+	uint32_t value;
+
+	if (unit != NULL && *unit == '\0')
+		unit = NULL;
+	snprintf(number, sizeof(number), "%.*s",
+		 (int)(unit != NULL ? n - 1 : n), text);
+	if (n >= sizeof(number) ||
+	    !value_number(number, 1, UINT32_MAX, &value, ret_why))
+		return value_wrong(ret_why,
+				   "'%.40s' is no size, such as 64M; units are "
+				   "K, M and G",
+				   text);
+	bytes = (uint64_t)value << (unit != NULL ? 10 * (unit - units + 1) : 0);
+	memcpy(to, &bytes, sizeof(bytes));
+	return true;
+}
+
+static int take_rule(struct yaml_reader *reader, const struct yaml_key *key,
+		     yaml_node_t *node, void *to)
+{
+	struct rule *rule = to;
+	int err;
+
+	rule->queues[1] = MAX_QUEUE;
+	err = yaml_take_mapping(reader, key, node, to);
+	if (err == 0 && rule->n_users + rule->n_groups == 0)
+		return yaml_wrong(reader, node,
+				  "the rule is for nobody: add 'user' or "
+				  "'group'");
+	return err;
+}
+
+#define LIST(name_, member_, ...)                                              \
+	{                                                                      \
+		.name = name_, .take = yaml_take_list,                         \
+		.offset = offsetof(struct rule, member_),                      \
+		.n_offset = offsetof(struct rule, n_##member_),                \
+		.n_bytes = sizeof(((struct rule *)0)->member_[0]),             \
+		.max = RULE_NAMES_MAX, __VA_ARGS__                             \
+	}
+#define VALUE(name_, read_, member_, ...)                                      \
+	{                                                                      \
+		.name = name_, .take = yaml_take_value, .read = read_,         \
+		.offset = offsetof(struct rule, member_), __VA_ARGS__          \
+	}
+#define FLAG(name_, member_)                                                   \
+	{                                                                      \
+		.name = name_, .take = yaml_take_bool,                         \
+		.offset = offsetof(struct rule, member_)                       \
+	}
+
+static const struct yaml_key rule_keys[] = {
+	LIST("user", users, .read = read_user),
+	LIST("group", groups, .read = read_group),
+	LIST("interface", interfaces, .read = read_interface,
+	     .is_needed = true),
+	VALUE("memory", read_bytes, max_bytes, .is_needed = true),
+	VALUE("queues", read_queues, queues),
+	FLAG("transmit", may_transmit),
+	FLAG("settings", may_set),
+	FLAG("force", may_force),
+	{ .name = "filter",
+	  .take = yaml_take_text,
+	  .offset = offsetof(struct rule, filter),
+	  .max = RULE_FILTER_BYTES },
+	{ .name = NULL },
+};
+
+static const struct yaml_key top_keys[] = {
+	{ .name = "rules",
+	  .take = yaml_take_list,
+	  .take_item = take_rule,
+	  .keys = rule_keys,
+	  .offset = offsetof(struct rules, rules),
+	  .n_offset = offsetof(struct rules, n),
+	  .n_bytes = sizeof(struct rule),
+	  .max = RULES_MAX,
+	  .is_needed = true },
+	{ .name = NULL },
+};
+
+static int compile_filters(struct yaml_reader *reader, struct rules *rules)
+{
+	yaml_node_t *list = yaml_find(reader, yaml_root(reader), "rules");
+	struct mr_reason why;
+
+	for (uint32_t i = 0; i < rules->n; i++) {
+		struct rule *rule = &rules->rules[i];
+
+		if (rule->filter[0] != '\0' &&
+		    mri_xdp_expr_compile(rules->ctx, "rule", rule->filter,
+					 &rule->cbpf, &why) < 0)
+			return yaml_wrong(reader,
+					  yaml_find(reader,
+						    yaml_item(reader, list, i),
+						    "filter"),
+					  "%s", why.text);
+	}
+	return 0;
+}
+
+int rules_parse(struct mr_ctx *ctx, const char *name, const char *bytes,
+		size_t n_bytes, struct rules *ret_rules,
+		struct mr_reason *ret_why)
+{
+	struct rules rules = { .ctx = ctx };
+	struct yaml_reader reader;
+	int err = yaml_open(&reader, name, bytes, n_bytes, ret_why);
+
+	if (err < 0)
+		return err;
+	if (yaml_root(&reader) == NULL)
+		err = mr_fail(ret_why, -EINVAL,
+			      "%.120s:1: 'rules' is missing: nobody would be "
+			      "served",
+			      name);
+	if (err == 0)
+		err = yaml_take_keys(&reader, top_keys, yaml_root(&reader),
+				     &rules);
+	if (err == 0)
+		err = compile_filters(&reader, &rules);
+	yaml_close(&reader);
+	if (err == -ENOMEM)
+		mr_fail(ret_why, err, "%.120s: no memory", name);
+	if (err == 0)
+		*ret_rules = rules;
+	else
+		rules_free(&rules);
+	return err;
+}
+
+int rules_read(struct mr_ctx *ctx, const char *path, struct rules *ret_rules,
+	       struct mr_reason *ret_why)
+{
+	char *bytes = malloc(YAML_MAX_BYTES + 1);
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = 0;
+	size_t n_bytes = 0;
+	int err = 0;
+
+	if (fd < 0 || bytes == NULL)
+		err = bytes == NULL ? -ENOMEM : -errno;
+	while (err == 0 && n_bytes <= YAML_MAX_BYTES &&
+	       (n = read(fd, bytes + n_bytes, YAML_MAX_BYTES + 1 - n_bytes)) >
+		       0)
+		n_bytes += (size_t)n;
+	if (n < 0)
+		err = -errno;
+	if (err < 0)
+		mr_fail(ret_why, err, "%.200s: %s", path, mr_strerror(-err));
+	else
+		err = rules_parse(ctx, path, bytes, n_bytes, ret_rules,
+				  ret_why);
+	if (fd >= 0)
+		close(fd);
+	free(bytes);
+	return err;
+}
+
+void rules_free(struct rules *rules)
+{
+	for (uint32_t i = 0; rules->rules != NULL && i < rules->n; i++) {
+		struct rule *rule = &rules->rules[i];
+
+		mr_free(rules->ctx, rule->cbpf.insns);
+		free(rule->users);
+		free(rule->groups);
+		free(rule->interfaces);
+	}
+	free(rules->rules);
+	rules->rules = NULL;
+	rules->n = 0;
+}
+
+static bool is_for(const struct rule *rule, const struct peer *peer)
+{
+	for (uint32_t i = 0; i < rule->n_users; i++)
+		if (rule->users[i] == peer->uid)
+			return true;
+	for (uint32_t i = 0; i < rule->n_groups; i++)
+		for (uint32_t k = 0; k < peer->n_groups; k++)
+			if (rule->groups[i] == peer->groups[k])
+				return true;
+	return false;
+}
+
+const struct rule *rules_find(const struct rules *rules,
+			      const struct peer *peer, const char *interface,
+			      struct mr_reason *ret_why)
+{
+	for (uint32_t i = 0; i < rules->n; i++) {
+		const struct rule *rule = &rules->rules[i];
+
+		for (uint32_t k = 0;
+		     is_for(rule, peer) && k < rule->n_interfaces; k++)
+			if (fnmatch(rule->interfaces[k], interface, 0) == 0)
+				return rule;
+	}
+	mr_fail(ret_why, -EPERM,
+		"xdp:%s: the broker has no rule that gives user %u this "
+		"interface",
+		interface, peer->uid);
+	return NULL;
+}
+
+struct xdp_grant rule_grant(const struct rule *rule, uint64_t n_bytes)
+{
+	return (struct xdp_grant){
+		.first_queue = rule->queues[0],
+		.n_queues = rule->queues[1] - rule->queues[0] + 1,
+		.max_bytes = rule->max_bytes,
+		.n_bytes_left = rule->max_bytes > n_bytes ?
+					rule->max_bytes - n_bytes :
+					0,
+		.may_transmit = rule->may_transmit,
+		.may_force = rule->may_force,
+		.may_set = rule->may_set,
+		.filter = rule->cbpf.n > 0 ? &rule->cbpf : NULL,
+	};
+}

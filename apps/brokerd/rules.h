@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Who may have which interface: the rules of mr-brokerd. */
+#ifndef BROKERD_RULES_H
+#define BROKERD_RULES_H
+
+#include <net/if.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <millrace/millrace.h>
+
+#include "xdp/xdp_broker.h"
+
+enum {
+	RULE_FILTER_BYTES = 1024,
+	RULES_MAX = 256,
+	RULE_NAMES_MAX = 64, /* users, groups or interfaces of a rule */
+	PEER_GROUPS_MAX = 64,
+};
+
+struct rule {
+	uint32_t *users, *groups;
+	char (*interfaces)[IFNAMSIZ]; /* patterns of fnmatch(3) */
+	uint32_t n_users, n_groups, n_interfaces;
+	uint32_t queues[2]; /* first and last */
+	uint64_t max_bytes; /* of all ports of a user */
+	bool may_transmit, may_force, may_set;
+	char filter[RULE_FILTER_BYTES]; /* "": all frames */
+	struct xdp_cbpf cbpf;
+};
+
+struct rules {
+	struct mr_ctx *ctx;
+	struct rule *rules;
+	uint32_t n;
+};
+
+/* Who has connected. */
+struct peer {
+	uid_t uid;
+	pid_t pid;
+	uint32_t n_groups;
+	gid_t groups[PEER_GROUPS_MAX];
+};
+
+/* Read rules: 0, or a negative errno with file and line in the reason. */
+int rules_parse(struct mr_ctx *ctx, const char *name, const char *bytes,
+		size_t n_bytes, struct rules *ret_rules,
+		struct mr_reason *ret_why);
+int rules_read(struct mr_ctx *ctx, const char *path, struct rules *ret_rules,
+	       struct mr_reason *ret_why);
+void rules_free(struct rules *rules);
+
+/* The first rule for this user and interface. NULL, with a reason: there is
+ * none. */
+const struct rule *rules_find(const struct rules *rules,
+			      const struct peer *peer, const char *interface,
+			      struct mr_reason *ret_why);
+
+/* What a rule grants to a user that has n_bytes registered. */
+struct xdp_grant rule_grant(const struct rule *rule, uint64_t n_bytes);
+
+#endif

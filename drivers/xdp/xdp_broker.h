@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What mr-brokerd needs of the AF_XDP driver: it answers the requests of one
+ * client. The daemon has the connections and the rules; everything that a
+ * client asks for is checked and done here (xdp_serve.c), by the code that a
+ * port without a broker uses. The messages are in xdp_wire.h.
+ */
+#ifndef XDP_XDP_BROKER_H
+#define XDP_XDP_BROKER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <millrace/driver.h>
+
+#include "xdp_filter.h"
+
+#define XDP_BROKER_PATH "/run/millrace/broker.sock"
+
+enum {
+	XDP_BROKER_MAX_BYTES = 65536, /* of a message */
+	XDP_BROKER_MAX_FDS = 72,      /* that come with one */
+	XDP_BROKER_MAX_QUEUES = 64,
+};
+
+/* What a client may have of an interface. */
+struct xdp_grant {
+	uint32_t first_queue, n_queues;
+	uint64_t n_bytes_left; /* of memory to register */
+	uint64_t max_bytes;    /* for the message */
+	bool may_transmit, may_force, may_set;
+	const struct xdp_cbpf *filter; /* frames besides are not for it; NULL */
+};
+
+/* Decide that: 0, or -EPERM with a reason. */
+typedef int xdp_allow_fn(void *opaque, const char *interface,
+			 struct xdp_grant *ret_grant,
+			 struct mr_reason *reterr_reason);
+
+struct xdp_answer {
+	size_t n_bytes;
+	uint32_t n_fds;
+	int fds[XDP_BROKER_MAX_FDS]; /* the caller closes them */
+	_Alignas(8) uint8_t bytes[4096];
+};
+
+/* What one client has. */
+struct xdp_served;
+
+/* NULL: no memory. */
+struct xdp_served *mri_xdp_served_create(struct mr_ctx *ctx,
+					 xdp_allow_fn *allow, void *opaque);
+/*
+ * Answer a request. The fds stay the caller's. *ret_answer is always set;
+ * -EPROTO: it was no request, so end the connection after the answer.
+ */
+int mri_xdp_serve(struct xdp_served *served, const void *request,
+		  size_t n_bytes, const int *fds, uint32_t n_fds,
+		  struct xdp_answer *ret_answer);
+/* Memory registered for it; 0: it has no port. */
+uint64_t mri_xdp_served_bytes(const struct xdp_served *served);
+/* Send a message with fds: 0 or -errno. */
+int mri_xdp_send(int fd, const void *bytes, size_t n_bytes, const int *fds,
+		 uint32_t n_fds);
+/*
+ * Receive one, with at most XDP_BROKER_MAX_FDS fds, which are the caller's,
+ * also with a message that is none. Bytes, 0 at the end, 1 if something was cut
+ * off, or -errno.
+ */
+ssize_t mri_xdp_receive(int fd, void *bytes, size_t n_bytes, int *ret_fds,
+			uint32_t *ret_n_fds);
+/* Restore what was set for it. */
+void mri_xdp_served_destroy(struct xdp_served *served);
+
+#endif

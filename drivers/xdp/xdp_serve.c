@@ -1,0 +1,594 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The broker's side: opens a port for a client that has no capabilities.
+ *
+ * The client gets sockets that are bound, so it can have no other queue, no
+ * other interface, and no tx ring unless it may transmit; and the only fd of
+ * the link, so that the program ends with it. What stays here restores the
+ * interface at the end of the connection.
+ *
+ * The client's memory is mapped only while the kernel pins it, and never read.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/rtnetlink.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+
+#include "xdp_wire.h"
+
+enum {
+	HUGE_BYTES = 1 << 30, /* alignment that any memfd can be mapped at */
+	QUERY_WAIT_S = 2,
+};
+
+struct xdp_served {
+	struct mr_ctx *ctx;
+	xdp_allow_fn *allow;
+	void *opaque;
+	struct xdp_port *port; /* NULL: none */
+	struct xdp_grant grant;
+	bool has_told_record;
+};
+
+struct memory {
+	void *map; /* with what aligns base */
+	size_t map_bytes;
+	void *base;
+};
+
+struct xdp_served *mri_xdp_served_create(struct mr_ctx *ctx,
+					 xdp_allow_fn *allow, void *opaque)
+{
+	struct xdp_served *served = mr_alloc(ctx, 0, sizeof(*served));
+
+	if (served != NULL)
+		*served =
+			(struct xdp_served){ ctx, allow, opaque, .port = NULL };
+	return served;
+}
+
+uint64_t mri_xdp_served_bytes(const struct xdp_served *served)
+{
+	return served->port != NULL ? served->port->n_registered_bytes : 0;
+}
+
+static void free_port(struct xdp_served *served)
+{
+	struct xdp_port *port = served->port;
+
+	if (port == NULL)
+		return;
+	mri_xdp_release(port);
+	mr_free(served->ctx, port->rxqs);
+	mr_free(served->ctx, port->txqs);
+	mr_free(served->ctx, port);
+	served->port = NULL;
+}
+
+void mri_xdp_served_destroy(struct xdp_served *served)
+{
+	free_port(served);
+	mr_free(served->ctx, served);
+}
+
+static bool is_name(const char *name)
+{
+	const size_t n = strnlen(name, IFNAMSIZ);
+
+	for (size_t i = 0; i < n; i++)
+		if (name[i] <= ' ' || name[i] > '~' || name[i] == '/')
+			return false;
+	return n > 0 && n < IFNAMSIZ;
+}
+
+static bool is_within(uint32_t value, uint32_t min, uint32_t max)
+{
+	return value >= min && value <= max;
+}
+
+/* Whether the options are such as xdp.c would have read from a spec. */
+static bool has_valid_options(const struct xdp_wire_open *o)
+{
+	const uint32_t ring = o->ring_entries;
+
+	return is_name(o->interface) && o->mode <= XDP_MODE_COPY &&
+	       o->attach <= XDP_ATTACH_GENERIC && o->sg <= XDP_OFF &&
+	       o->csum <= XDP_OFF && o->first_queue <= UINT16_MAX &&
+	       o->n_queues <= XDP_BROKER_MAX_QUEUES &&
+	       is_within(ring, 64, 32768) && (ring & (ring - 1)) == 0 &&
+	       (o->mtu_bytes == 0 || is_within(o->mtu_bytes, 68, 65535)) &&
+	       (o->budget == 0 || is_within(o->budget, 32, ring)) &&
+	       o->busy <= UINT16_MAX && o->promisc <= 1 && o->force <= 1 &&
+	       o->partial <= 1 && o->meta <= 1 &&
+	       is_within(o->chunk_bytes, 2048, 65536) &&
+	       (o->chunk_bytes & (o->chunk_bytes - 1)) == 0 &&
+	       o->headroom_bytes <= o->chunk_bytes &&
+	       o->tailroom_bytes <= o->chunk_bytes;
+}
+
+/* Whether the lengths fit what came. */
+static bool has_valid_lengths(const struct xdp_wire_open *o, size_t n_bytes,
+			      uint32_t n_fds)
+{
+	if (!is_within(o->n_segments, 1, XDP_WIRE_SEGMENTS) ||
+	    o->n_segments != n_fds || o->n_insns > XDP_FILTER_MAX ||
+	    n_bytes != sizeof(*o) + o->n_insns * sizeof(o->insns[0]))
+		return false;
+	for (uint32_t i = 0; i < o->n_segments; i++)
+		if (o->segment_bytes[i] == 0 || o->segment_bytes[i] % 4096 ||
+		    o->segment_bytes[i] > UINT64_C(1) << 44)
+			return false;
+	return true;
+}
+
+static int check_memory(const struct xdp_port *port,
+			const struct xdp_grant *grant, struct mr_reason *reason)
+{
+	const uint64_t n_bytes = port->n_registered_bytes;
+
+	if (n_bytes <= grant->n_bytes_left)
+		return 0;
+	return mr_fail(reason, -ENOMEM,
+		       "%s: the broker may not register %llu bytes more for "
+		       "this user: its rule allows %llu, of which %llu are "
+		       "left (memory:)",
+		       port->base.info.name, (unsigned long long)n_bytes,
+		       (unsigned long long)grant->max_bytes,
+		       (unsigned long long)grant->n_bytes_left);
+}
+
+static int check_grant(const struct xdp_port *port,
+		       const struct xdp_grant *grant, struct mr_reason *reason)
+{
+	const struct xdp_options *o = &port->options;
+	const char *const name = port->base.info.name;
+
+	if (o->first_queue < grant->first_queue ||
+	    o->n_queues > grant->n_queues ||
+	    o->first_queue - grant->first_queue > grant->n_queues - o->n_queues)
+		return mr_fail(reason, -EPERM,
+			       "%s: the broker's rule allows queues %u to %u, "
+			       "not %u to %u (queues:)",
+			       name, grant->first_queue,
+			       grant->first_queue + grant->n_queues - 1,
+			       o->first_queue,
+			       o->first_queue + o->n_queues - 1);
+	if (o->force && !grant->may_force)
+		return mr_fail(reason, -EPERM,
+			       "%s: the broker's rule does not allow 'force' "
+			       "(force: yes)",
+			       name);
+	if ((o->promisc || o->mtu_bytes != 0 || o->busy != 0) &&
+	    !grant->may_set)
+		return mr_fail(reason, -EPERM,
+			       "%s: the broker's rule does not allow 'mtu', "
+			       "'promisc' and 'busy' (settings: yes)",
+			       name);
+	return check_memory(port, grant, reason);
+}
+
+/* The rule's filter, and then the client's; both end with a return. */
+static int take_filter(struct xdp_served *served, const struct xdp_wire_open *o,
+		       struct mr_reason *reason)
+{
+	const struct xdp_cbpf *rule = served->grant.filter;
+	const uint32_t n_rule = rule != NULL ? rule->n : 0;
+	struct xdp_port *port = served->port;
+	struct xdp_filter *filter;
+	uint32_t n;
+
+	if (n_rule + o->n_insns == 0)
+		return 0;
+	filter = mr_alloc(served->ctx, 0, sizeof(*filter));
+	if (filter == NULL)
+		return -ENOMEM;
+	filter->count.map_fd = -1;
+	port->filter = filter;
+	filter->cbpf.n = n_rule + o->n_insns;
+	filter->cbpf.insns = mr_alloc(
+		served->ctx, 0, filter->cbpf.n * sizeof(filter->cbpf.insns[0]));
+	if (filter->cbpf.insns == NULL)
+		return -ENOMEM;
+	if (n_rule > 0)
+		memcpy(filter->cbpf.insns, rule->insns,
+		       n_rule * sizeof(rule->insns[0]));
+	memcpy(filter->cbpf.insns + n_rule, o->insns,
+	       o->n_insns * sizeof(o->insns[0]));
+	for (uint32_t i = 0; i < n_rule && o->n_insns > 0; i++) {
+		struct sock_filter *insn = &filter->cbpf.insns[i];
+
+		if (insn->code == (BPF_RET | BPF_K) && insn->k != 0)
+			*insn = (struct sock_filter){ .code = BPF_JMP | BPF_JA,
+						      .k = n_rule - i - 1 };
+	}
+	if (filter->cbpf.n > XDP_FILTER_MAX ||
+	    mri_xdp_cbpf_translate(&filter->cbpf, &filter->count, NULL, &n) < 0)
+		return mr_fail(reason, -ENOTSUP,
+			       "%s: with the broker's rule, the filter matches "
+			       "no frame, or is too long",
+			       port->base.info.name);
+	return 0;
+}
+
+static int map_segment(uint8_t *at, uint64_t n_bytes, int fd)
+{
+	/* Only memory has seals: nothing here waits for a file system. */
+	const int seals = fcntl(fd, F_GET_SEALS);
+	struct stat status;
+
+	if (seals < 0 || !(seals & F_SEAL_SHRINK))
+		return -EINVAL;
+	if (fstat(fd, &status) < 0 || status.st_size < 0 ||
+	    (uint64_t)status.st_size < n_bytes)
+		return -EINVAL;
+	return mmap(at, n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+		    fd, 0) == MAP_FAILED ?
+		       -errno :
+		       0;
+}
+
+/* Map the segments one behind the other. */
+static int map_memory(const struct xdp_port *port,
+		      const struct xdp_wire_open *o, const int *fds,
+		      struct memory *memory, struct mr_reason *reason)
+{
+	const uint64_t n_bytes = port->n_registered_bytes;
+	uint64_t at;
+	int err = 0;
+
+	memory->map_bytes = n_bytes + HUGE_BYTES;
+	memory->map = mmap(NULL, memory->map_bytes, PROT_NONE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (memory->map == MAP_FAILED)
+		return mr_fail(reason, -ENOMEM,
+			       "%s: no addresses for the memory",
+			       port->base.info.name);
+	at = ((uintptr_t)memory->map + HUGE_BYTES - 1) / HUGE_BYTES *
+	     HUGE_BYTES;
+	memory->base = (void *)(uintptr_t)at;
+	for (uint32_t i = 0; i < o->n_segments && err == 0; i++) {
+		err = map_segment((uint8_t *)(uintptr_t)at, o->segment_bytes[i],
+				  fds[i]);
+		at += o->segment_bytes[i];
+	}
+	if (err < 0)
+		return mr_fail(reason, err,
+			       "%s: the memory is not a memfd of that length "
+			       "that is sealed against shrinking: %s",
+			       port->base.info.name, mr_strerror(-err));
+	return 0;
+}
+
+static void read_options(struct xdp_port *port, const struct xdp_wire_open *o)
+{
+	port->options = (struct xdp_options){
+		.mode = o->mode,
+		.attach = o->attach,
+		.sg = o->sg,
+		.csum = o->csum,
+		.n_queues = o->n_queues,
+		.first_queue = o->first_queue,
+		.ring_entries = o->ring_entries,
+		.mtu_bytes = o->mtu_bytes,
+		.budget = o->budget,
+		.busy = o->busy,
+		.promisc = o->promisc,
+		.force = o->force,
+		.partial = o->partial,
+		.meta = o->meta,
+	};
+	port->base.chunk_bytes = o->chunk_bytes;
+	port->base.headroom_bytes = o->headroom_bytes;
+	port->base.tailroom_bytes = o->tailroom_bytes;
+	if (o->headroom_bytes > XSK_PACKET_HEADROOM)
+		port->umem_headroom_bytes =
+			o->headroom_bytes - XSK_PACKET_HEADROOM;
+	for (uint32_t i = 0; i < o->n_segments; i++)
+		port->n_registered_bytes += o->segment_bytes[i];
+}
+
+static struct xdp_port *make_port(struct xdp_served *served,
+				  const struct xdp_wire_open *o)
+{
+	struct xdp_port *port = mr_alloc(served->ctx, 0, sizeof(*port));
+
+	if (port == NULL)
+		return NULL;
+	port->base.ctx = served->ctx;
+	snprintf(port->base.info.name, sizeof(port->base.info.name), "xdp:%s",
+		 o->interface);
+	port->role = XDP_SERVER;
+	port->promisc_fd = port->allmulti_fd = port->filter_fd = -1;
+	port->prog.link_fd = port->prog.copy_fd = port->prog.fd = -1;
+	port->record.fd = port->kernel.fd = port->broker_fd = -1;
+	port->base.fd = -1;
+	read_options(port, o);
+	return port;
+}
+
+static int make_queues(struct xdp_port *port, struct mr_reason *reason)
+{
+	const uint32_t n = port->options.n_queues;
+	const struct mr_ctx *ctx = port->base.ctx;
+
+	port->is_software = xdp_netdev_is_software(&port->dev);
+	port->rxqs = mr_alloc(ctx, 0, n * sizeof(port->rxqs[0]));
+	port->txqs = mr_alloc(ctx, 0, n * sizeof(port->txqs[0]));
+	port->fds = mr_alloc(ctx, 0, n * sizeof(port->fds[0]));
+	if (port->rxqs == NULL || port->txqs == NULL || port->fds == NULL) {
+		mr_free(ctx, port->fds);
+		port->fds = NULL;
+		return mr_fail(reason, -ENOMEM, "%s: the broker has no memory",
+			       port->base.info.name);
+	}
+	memset(port->fds, 0xff, n * sizeof(port->fds[0])); /* -1 */
+	port->n_queues = n;
+	for (uint32_t i = 0; i < n; i++)
+		port->rxqs[i].has_partial_csums =
+			mri_xdp_has_partial_csums(port);
+	port->base.fd = mri_xdp_events_open();
+	return port->base.fd < 0 ? port->base.fd : 0;
+}
+
+static int open_port(struct xdp_served *served, const struct xdp_wire_open *o,
+		     const int *fds, struct memory *memory,
+		     struct mr_reason *reason)
+{
+	struct xdp_port *port = served->port;
+	int err = mri_xdp_netdev_find(o->interface, &port->dev, reason);
+
+	if (err < 0 || (err = mri_xdp_refuse_master(&port->dev, reason)) < 0 ||
+	    (err = mri_xdp_choose_queues(&port->dev, &port->options, reason)) <
+		    0 ||
+	    (err = check_grant(port, &served->grant, reason)) < 0 ||
+	    (err = take_filter(served, o, reason)) < 0 ||
+	    (err = mri_xdp_refuse_used(port, reason)) < 0 ||
+	    (err = make_queues(port, reason)) < 0 ||
+	    (err = map_memory(port, o, fds, memory, reason)) < 0)
+		return err;
+	port->is_mute = !served->grant.may_transmit;
+	port->base.base = memory->base;
+	return mri_xdp_take(port, reason);
+}
+
+/*
+ * A netlink socket of this network namespace that tells its reader only of one
+ * interface: the kernel lets anyone ask for all.
+ */
+static int query_socket(uint32_t ifindex)
+{
+	const struct timeval wait = { .tv_sec = QUERY_WAIT_S };
+	const uint32_t index = htonl(ifindex);
+	struct sock_filter insns[] = {
+		BPF_STMT(BPF_LD | BPF_H | BPF_ABS,
+			 offsetof(struct nlmsghdr, nlmsg_type)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htons(NLMSG_ERROR), 7, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htons(RTM_NEWLINK), 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htons(RTM_DELLINK), 0, 4),
+		BPF_STMT(BPF_LD | BPF_H | BPF_ABS,
+			 offsetof(struct nlmsghdr, nlmsg_flags)),
+		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, htons(NLM_F_MULTI), 2, 0),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 NLMSG_HDRLEN + offsetof(struct ifinfomsg, ifi_index)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, index, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, 0),
+		BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
+	};
+	const struct sock_fprog program = {
+		.len = sizeof(insns) / sizeof(insns[0]), .filter = insns
+	};
+	const int fd = mri_xdp_events_open(), one = 1;
+
+	if (fd >= 0 &&
+	    setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program,
+		       sizeof(program)) == 0 &&
+	    setsockopt(fd, SOL_SOCKET, SO_LOCK_FILTER, &one, sizeof(one)) ==
+		    0 &&
+	    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait)) == 0)
+		return fd;
+	mr_fd_close(fd);
+	return -1;
+}
+
+static struct xdp_wire_answer *body(struct xdp_answer *answer)
+{
+	return (struct xdp_wire_answer *)answer->bytes;
+}
+
+/* Add an fd that the client gets, and nobody else keeps. */
+static void give(struct xdp_answer *answer, enum xdp_wire_fd kind, int fd)
+{
+	if (fd < 0)
+		return;
+	answer->fds[answer->n_fds++] = fd;
+	body(answer)->fds |= kind;
+}
+
+/* As long as the client has it open, the record is not undone. */
+static void give_record(struct xdp_served *served, struct xdp_answer *answer)
+{
+	if (served->has_told_record || served->port->record.fd < 0)
+		return;
+	served->has_told_record = true;
+	give(answer, XDP_WIRE_RECORD, mri_xdp_record_share(served->port));
+}
+
+/* The fds go to the client; what only open needed goes. */
+static void fill_answer(struct xdp_served *served,
+			const struct xdp_wire_open *o,
+			struct xdp_answer *answer)
+{
+	struct xdp_port *port = served->port;
+	struct xdp_wire_answer *a = body(answer);
+	uint64_t netns = 0;
+
+	a->n_sockets = port->n_queues;
+	a->is_zc = port->n_zc_queues > 0;
+	a->max_segs = port->max_segs;
+	a->mtu_bytes = port->base.info.mtu_bytes;
+	a->tx_metadata_bytes = port->tx_metadata_bytes;
+	a->is_native = port->prog.is_native;
+	a->has_frags = port->prog.has_frags;
+	a->meta_magic = port->prog.meta_magic;
+	memcpy(a->kfuncs, port->prog.kfuncs, sizeof(a->kfuncs));
+	a->is_busy = port->rxqs[0].is_busy;
+	a->is_mute = port->is_mute;
+	memcpy(a->why, port->base.info.why, sizeof(a->why));
+	a->dev = port->dev;
+	for (uint32_t i = 0; i < port->n_queues; i++) {
+		answer->fds[answer->n_fds++] = port->fds[i];
+		port->fds[i] = -1;
+	}
+	give(answer, XDP_WIRE_LINK, port->prog.link_fd);
+	port->prog.link_fd = -1;
+	if (port->filter != NULL) {
+		give(answer, XDP_WIRE_PASSED, port->filter->count.map_fd);
+		port->filter->count.map_fd = -1;
+	}
+	give_record(served, answer);
+	(void)mri_xdp_netns_cookie(&netns);
+	if (netns != o->netns) {
+		give(answer, XDP_WIRE_EVENTS, query_socket(port->dev.ifindex));
+		give(answer, XDP_WIRE_QUERY, query_socket(port->dev.ifindex));
+	}
+	port->prog.n_steered = 0; /* they end with their sockets */
+	mri_xdp_prog_close(port);
+	mri_xdp_filter_close(port);
+}
+
+static int serve_open(struct xdp_served *served, const struct xdp_wire_open *o,
+		      const int *fds, struct xdp_answer *answer,
+		      struct mr_reason *reason)
+{
+	struct memory memory = { .map = MAP_FAILED };
+	int err;
+
+	if (served->port != NULL)
+		return mr_fail(reason, -EBUSY,
+			       "xdp:%s: this connection has a port already",
+			       o->interface);
+	err = served->allow(served->opaque, o->interface, &served->grant,
+			    reason);
+	if (err < 0)
+		return err;
+	served->port = make_port(served, o);
+	if (served->port == NULL)
+		return mr_fail(reason, -ENOMEM, "xdp:%s: no memory",
+			       o->interface);
+	served->has_told_record = false;
+	err = open_port(served, o, fds, &memory, reason);
+	if (memory.map != MAP_FAILED)
+		munmap(memory.map, memory.map_bytes);
+	served->port->base.base = NULL;
+	if (err < 0)
+		free_port(served);
+	else
+		fill_answer(served, o, answer);
+	return err;
+}
+
+static int serve_find(struct xdp_served *served, const struct xdp_wire_find *f,
+		      struct xdp_answer *answer, struct mr_reason *reason)
+{
+	struct xdp_netdev *dev = &body(answer)->dev;
+	struct xdp_grant grant;
+	int err = served->allow(served->opaque, f->interface, &grant, reason);
+
+	if (err == 0)
+		err = mri_xdp_netdev_find(f->interface, dev, reason);
+	return err < 0 ? err : mri_xdp_refuse_master(dev, reason);
+}
+
+static int serve_set(struct xdp_served *served, const struct xdp_wire_set *s,
+		     struct xdp_answer *answer, struct mr_reason *reason)
+{
+	struct xdp_port *port = served->port;
+	uint8_t mac[6];
+	int err;
+
+	if (port == NULL)
+		return mr_fail(reason, -EINVAL,
+			       "this connection has no port yet");
+	if (!served->grant.may_set)
+		return mr_fail(reason, -EPERM,
+			       "%s: the broker's rule does not allow settings "
+			       "(settings: yes)",
+			       port->base.info.name);
+	memcpy(mac, &s->value, sizeof(mac));
+	switch (s->setting) {
+	case XDP_SETTING_MTU:
+		err = is_within((uint32_t)s->value, 68, 65535) ?
+			      mri_xdp_set_mtu(&port->base, (uint32_t)s->value,
+					      reason) :
+			      -EINVAL;
+		break;
+	case XDP_SETTING_MAC:
+		err = mri_xdp_set_mac(&port->base, mac, reason);
+		break;
+	case XDP_SETTING_PROMISC:
+		err = mri_xdp_set_promisc(&port->base, s->value != 0, reason);
+		break;
+	case XDP_SETTING_ALLMULTI:
+		err = mri_xdp_set_allmulti(&port->base, s->value != 0, reason);
+		break;
+	default:
+		err = mr_fail(reason, -EINVAL, "no such setting");
+	}
+	give_record(served, answer);
+	return err;
+}
+
+/* -EPROTO: it is none of the requests. */
+static int dispatch(struct xdp_served *served, const void *request,
+		    size_t n_bytes, const int *fds, uint32_t n_fds,
+		    struct xdp_answer *answer, struct mr_reason *reason)
+{
+	const struct xdp_wire_head *head = request;
+	const struct xdp_wire_open *o = request;
+	const struct xdp_wire_find *f = request;
+
+	if (n_bytes < sizeof(*head) || head->n_bytes != n_bytes)
+		return mr_fail(reason, -EPROTO, "not a request");
+	if (head->version != XDP_WIRE_VERSION)
+		return mr_fail(reason, -EPROTO,
+			       "the broker has protocol version %d, the client "
+			       "%u: use the same release of Millrace",
+			       XDP_WIRE_VERSION, head->version);
+	if (head->type == XDP_WIRE_FIND && n_bytes == sizeof(*f) &&
+	    n_fds == 0 && is_name(f->interface))
+		return serve_find(served, f, answer, reason);
+	if (head->type == XDP_WIRE_OPEN && n_bytes >= sizeof(*o) &&
+	    has_valid_lengths(o, n_bytes, n_fds) && has_valid_options(o))
+		return serve_open(served, o, fds, answer, reason);
+	if (head->type == XDP_WIRE_SET && n_fds == 0 &&
+	    n_bytes == sizeof(struct xdp_wire_set))
+		return serve_set(served, request, answer, reason);
+	return mr_fail(reason, -EPROTO, "not a valid request");
+}
+
+int mri_xdp_serve(struct xdp_served *served, const void *request,
+		  size_t n_bytes, const int *fds, uint32_t n_fds,
+		  struct xdp_answer *ret_answer)
+{
+	struct xdp_wire_answer *a = body(ret_answer);
+	memset(a, 0, sizeof(*a));
+	ret_answer->n_fds = 0;
+	ret_answer->n_bytes = sizeof(*a);
+	a->head = (struct xdp_wire_head){ sizeof(*a), XDP_WIRE_VERSION, 0 };
+	a->err = dispatch(served, request, n_bytes, fds, n_fds, ret_answer,
+			  &a->reason);
+	if (a->err < 0 && a->reason.text[0] == '\0')
+		mr_fail(&a->reason, a->err, "the broker: %s",
+			mr_strerror(-a->err));
+	return a->err == -EPROTO ? -EPROTO : 0;
+}

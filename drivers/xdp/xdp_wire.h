@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The messages between a port and mr-brokerd: one request and one answer each,
+ * as packets of a SOCK_SEQPACKET socket, in the machine's byte order.
+ *
+ *     FIND  the interface, before memory is allocated
+ *     OPEN  with the memfds of the memory; the answer has the fds, in the order
+ *           of enum xdp_wire_fd behind the sockets
+ *     SET   a setting of the interface
+ *
+ * The end of the connection ends the port.
+ */
+#ifndef XDP_XDP_WIRE_H
+#define XDP_XDP_WIRE_H
+
+#include <linux/filter.h>
+
+#include "xdp.h"
+#include "xdp_broker.h"
+
+enum { XDP_WIRE_VERSION = 1, XDP_WIRE_SEGMENTS = 64 };
+enum xdp_wire_type { XDP_WIRE_FIND = 1, XDP_WIRE_OPEN, XDP_WIRE_SET };
+
+struct xdp_wire_head {
+	uint32_t n_bytes; /* of the whole message */
+	uint16_t version, type;
+};
+
+struct xdp_wire_find {
+	struct xdp_wire_head head;
+	char interface[IFNAMSIZ];
+};
+
+struct xdp_wire_open {
+	struct xdp_wire_head head;
+	char interface[IFNAMSIZ];
+	uint64_t netns; /* cookie of the client's; 0: unknown */
+	uint32_t mode, attach, sg, csum;
+	uint32_t first_queue, n_queues, ring_entries, mtu_bytes, budget, busy;
+	uint8_t promisc, force, partial, meta;
+	uint32_t chunk_bytes, headroom_bytes, tailroom_bytes;
+	uint32_t n_segments, n_insns;
+	uint64_t segment_bytes[XDP_WIRE_SEGMENTS];
+	struct sock_filter insns[]; /* the filter */
+};
+
+struct xdp_wire_set {
+	struct xdp_wire_head head;
+	uint32_t setting, pad;
+	uint64_t value;
+};
+
+/* Bits of xdp_wire_answer.fds; those set follow the sockets in this order. */
+enum xdp_wire_fd {
+	XDP_WIRE_LINK = 1 << 0,
+	XDP_WIRE_PASSED = 1 << 1, /* the map with the filter's counters */
+	XDP_WIRE_RECORD = 1 << 2, /* whose lock says that the port is open */
+	XDP_WIRE_EVENTS = 1 << 3, /* rtnetlink, if the namespaces differ */
+	XDP_WIRE_QUERY = 1 << 4,
+};
+
+struct xdp_wire_answer {
+	struct xdp_wire_head head;
+	int32_t err;
+	uint32_t n_sockets, fds;
+	uint32_t is_zc, max_segs, mtu_bytes;
+	uint8_t is_native, has_frags, is_busy, is_mute;
+	uint32_t tx_metadata_bytes, meta_magic, kfuncs[XDP_N_KFUNCS];
+	struct mr_reason reason;
+	char why[sizeof(((struct mr_port_info *)0)->why)];
+	struct xdp_netdev dev;
+};
+
+_Static_assert(sizeof(struct xdp_wire_answer) <=
+		       sizeof(((struct xdp_answer *)0)->bytes),
+	       "an answer has room");
+_Static_assert(sizeof(struct xdp_wire_open) +
+			       XDP_FILTER_MAX * sizeof(struct sock_filter) <=
+		       XDP_BROKER_MAX_BYTES,
+	       "so has a request");
+
+#endif

@@ -1,0 +1,384 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ports for programs without privileges, by mr-brokerd."""
+import os
+import socket
+import struct
+import subprocess
+
+import pytest
+from lib import broker as brokers
+from lib import talk
+from lib.broker import Broker, RawClient, memfd, message, open_request, rule
+from lib.forwarder import Forwarder, Refused
+from lib.namespaces import wait_until
+from lib.probe import opened
+from lib.process import Process
+from lib.wire import Wire, frame, number_of
+
+SOL_XDP, XDP_TX_RING, AF_XDP = 283, 3, 44
+# Root without capabilities: the probe's library is in a folder of root.
+POWERLESS = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
+
+
+def forwarder(lab, star, broker, options="", more=()):
+    """mr-l2fwd of a user without privileges."""
+    return Forwarder(lab, star.middle,
+                     *[broker.spec(port, options) for port in star.ports],
+                     options=[*brokers.SMALL, *more],
+                     wrap=brokers.unprivileged(), program=broker.forwarder())
+
+
+def refused(lab, star, broker, spec, *options):
+    return Refused(lab, star.middle, "--mode", "drop", *options, spec,
+                   wrap=brokers.unprivileged(), program=broker.forwarder())
+
+
+def flags(star):
+    return [(link["flags"], link["mtu"], link.get("xdp"))
+            for link in map(star.middle.link, star.ports)]
+
+
+@pytest.mark.parametrize("options", ["", ",via=broker"])
+def test_a_user_without_capabilities_forwards(lab, star, options):
+    broker = Broker(lab, star.middle)
+    before = flags(star)
+    running = forwarder(lab, star, broker, options, ["--mtu", 1400])
+    status = (lambda key: next(
+        line.split()[1] for line in open(f"/proc/{running.pid}/status")
+        if line.startswith(key)))
+    assert int(status("CapEff:"), 16) == int(status("CapPrm:"), 16) == 0
+    assert int(status("Uid:")) == brokers.NOBODY
+    assert "by the broker at" in running.err.text()
+    assert star.middle.link("p0")["mtu"] == 1400
+    assert talk.udp(*star.hosts, star.address(1), n_bytes=1000) == 20
+    running.stop()
+    broker.says(" 0 KiB left")
+    assert flags(star) == before
+
+
+def test_what_the_broker_keeps(lab, star):
+    """Four capabilities, and system calls filtered."""
+    broker = Broker(lab, star.middle)
+    status = dict(line.split(":\t", 1) for line in
+                  open(f"/proc/{broker.pid}/status") if ":\t" in line)
+    wanted = 1 << 12 | 1 << 13 | 1 << 14 | 1 << 39
+    for key in ("CapEff", "CapPrm", "CapBnd"):
+        assert int(status[key], 16) == wanted, key
+    assert int(status["CapInh"], 16) == int(status["CapAmb"], 16) == 0
+    assert int(status["NoNewPrivs"]) == 1
+    if int(status["Seccomp"]) != 2:
+        pytest.skip("built without libseccomp")
+
+
+def test_a_killed_broker_loses_nothing(lab, star):
+    """Frames before, while and after it is killed: all arrive, in order."""
+    broker = Broker(lab, star.middle)
+    running = forwarder(lab, star, broker, "", ["--ring", 1024])
+    wires = [lab.closing(Wire(host, "h0")) for host in star.hosts]
+    n = 4000
+    got = []
+    for first in range(0, n, 100):
+        wires[0].send_all(frame(60, first + i) for i in range(100))
+        if first == n // 2:
+            broker.process.kill()
+        got += map(number_of, wires[1].receive(100))
+    assert broker.wait() == -9
+    assert got == list(range(n))
+    running.stop()
+    assert not any(star.has_program(port) for port in star.ports)
+
+
+def test_after_the_broker_was_killed_its_settings_are_the_client_s(lab, star):
+    """The record is undone when the client has ended, and not before."""
+    broker = Broker(lab, star.middle)
+    running = forwarder(lab, star, broker, "", ["--mtu", 1400])
+    broker.kill()
+    again = Broker(lab, star.middle, folder=broker.folder)
+    assert "in use" in refused(lab, star, again, again.spec("p0")).text or \
+        "another" in refused(lab, star, again, again.spec("p0")).text
+    assert star.middle.link("p0")["mtu"] == 1400
+    running.stop()
+    forwarder(lab, star, again).stop()
+    assert star.middle.link("p0")["mtu"] == 1500
+
+
+def test_a_killed_client_releases_all(lab, star):
+    broker = Broker(lab, star.middle)
+    before = flags(star)
+    killed = forwarder(lab, star, broker, "", ["--mtu", 1400])
+    lab.checks.remove(killed.check_end)
+    assert all(map(star.has_program, star.ports))
+    killed.kill()
+    wait_until("restored", lambda: flags(star) == before)
+    broker.says(" 0 KiB left")
+    # Program, queues and memory: all can be had again, also without broker.
+    forwarder(lab, star, broker).stop()
+    Forwarder(lab, star.middle, *star.ports, options=brokers.SMALL).stop()
+
+
+CONTAINER = """
+set -e
+mount -t tmpfs none /run
+mkdir /run/millrace
+touch /run/millrace/broker.sock
+mount --bind {socket} /run/millrace/broker.sock
+ip link >&2
+exec setpriv --bounding-set=-all --inh-caps=-all --no-new-privs "$@"
+"""
+
+
+def test_a_container_needs_only_the_socket(lab, star):
+    """Namespaces of its own, none of the interfaces, no capability."""
+    broker = Broker(lab, star.middle)
+    before = flags(star)
+    wrap = ["setpriv", f"--reuid={brokers.NOBODY}", "--clear-groups", "--",
+            "unshare", "--user", "--map-root-user", "--net", "--mount",
+            "--ipc", "sh", "-c", CONTAINER.format(socket=broker.socket), "sh"]
+    probe = Process(lab, star.middle, ["unshare", "--user", "true"])
+    if probe.wait() != 0:
+        pytest.skip("no user namespaces here")
+    running = Forwarder(lab, star.middle, *[f"xdp:{p}" for p in star.ports],
+                        options=brokers.SMALL, wrap=wrap,
+                        program=broker.forwarder())
+    assert "h0" not in running.err.text().split("port ")[0]
+    assert talk.udp(*star.hosts, star.address(1)) == 20
+    # It sees the link of its own port, and is told of changes.
+    star.middle.ip("link", "set", "p0", "mtu", 1300)
+    running.says("MTU is now 1300")
+    star.middle.ip("link", "set", "p0", "mtu", 1500)
+    running.stop()
+    wait_until("restored", lambda: flags(star) == before)
+
+
+REFUSALS = {
+    "user": ({"user": 12345}, "", "no rule that gives user 65534"),
+    "interface": ({"interface": "p1"}, "", "no rule"),
+    "memory": ({"memory": "1M"}, "", r"rule allows 1048576"),
+    "queues": ({"queues": "1-3"}, "", "allows queues 1 to 3, not 0 to 0"),
+    "force": ({}, ",force", "does not allow 'force'"),
+    "settings": ({"settings": "no"}, ",mtu=1400", "settings: yes"),
+    "program": ({}, ",via=broker,prog=x.o", "omit 'prog'"),
+}
+
+
+@pytest.mark.parametrize("changes, options, text", REFUSALS.values(),
+                         ids=REFUSALS.keys())
+def test_a_rule_refuses(lab, star, changes, options, text):
+    broker = Broker(lab, star.middle, rule(**changes))
+    before = flags(star)
+    got = refused(lab, star, broker, broker.spec("p0", options),
+                  "--promisc", "off")
+    got.check(got.status, text)
+    assert got.status in (1, 2)
+    assert flags(star) == before
+
+
+def test_memory_is_counted_for_all_ports_of_a_user(lab, star):
+    """Two ports of one process, and as much is free again after it."""
+    broker = Broker(lab, star.middle, rule(memory="10M"))
+    text = refused(lab, star, broker, broker.spec("p0"), "--pool-pages",
+                   16384).text
+    assert "rule allows 10485760, of which 10485760 are left" in text
+    running = forwarder(lab, star, broker)
+    line = broker.says("process").rsplit(":", 1)[1]
+    kib = int(line.split()[0])
+    assert 0 < kib <= 5120
+    running.stop()
+    broker.says(" 0 KiB left")
+
+
+def test_without_transmit_no_frame_leaves(lab, star):
+    """The socket comes bound and without a tx ring, and cannot get one."""
+    broker = Broker(lab, star.middle, rule(transmit="no"))
+    # mr-l2fwd needs both directions; receiving alone works.
+    receiver = Forwarder(lab, star.middle, "--mode", "drop",
+                         broker.spec("p0"), options=brokers.SMALL,
+                         wrap=brokers.unprivileged(),
+                         program=broker.forwarder())
+    wire = lab.closing(Wire(star.hosts[0], "h0"))
+    wire.send_all(frame(60, i) for i in range(10))
+    wait_until("10 frames", lambda: receiver.next_snapshot()["ports"][0][
+        "queues"][0]["rx"]["received"] >= 10)
+    receiver.stop()
+    broker.process.terminate()
+    broker.wait()
+
+    broker = Broker(lab, star.middle, "rules:\n  - user: 0\n    interface: p0"
+                    "\n    memory: 64M\n", folder=broker.folder)
+    fd = memfd()
+    with RawClient(broker) as client:
+        err, n_sockets, reason, fds = client.ask(open_request(), [fd])
+        assert (err, n_sockets) == (0, 1), reason
+        passed = socket.socket(AF_XDP, socket.SOCK_RAW, 0, fds[0])
+        with pytest.raises(OSError):
+            passed.setsockopt(SOL_XDP, XDP_TX_RING, 64)
+        passed.close()
+        for other in fds[1:]:
+            os.close(other)
+    os.close(fd)
+
+
+def test_a_rule_s_filter_holds_with_any_filter_of_the_client(lab, star):
+    broker = Broker(lab, star.middle, rule(filter="ether proto 0x88b5 or udp"))
+    for options in ("", ",filter=ether proto 0x88b5 or arp"):
+        receiver = Forwarder(lab, star.middle, "--mode", "drop",
+                             broker.spec("p0", options),
+                             options=brokers.SMALL,
+                             wrap=brokers.unprivileged(),
+                             program=broker.forwarder())
+        wire = lab.closing(Wire(star.hosts[0], "h0"))
+        arp = frame(60)[:12] + b"\x08\x06" + bytes(46)
+        wire.send_all([frame(60), arp] * 10)
+        wait_until("all counted", lambda: receiver.next_snapshot()["ports"][
+            0]["queues"][0]["rx"]["received"] >= 20)
+        rx = receiver.stop()["ports"][0]["queues"][0]["rx"]
+        assert rx["delivered"] == 10
+        assert rx["passed_to_kernel"] == rx["received"] - 10
+
+
+def test_settings_of_an_open_port(lab, star):
+    """By the broker; without it, one line, and the port goes on."""
+    broker = Broker(lab, star.middle, rule(user=0))
+    probe = opened(lab, star.middle, broker.spec("p0"), wrap=POWERLESS)
+    probe.do("promisc", 0, 1)
+    assert "PROMISC" in star.middle.link("p0")["flags"]
+    probe.do("mtu", 0, 1400)
+    assert star.middle.link("p0")["mtu"] == 1400
+    assert "does not have" in probe.refused("open-kernel", 0)
+    broker.kill()
+    reason = probe.refused("mtu", 0, 1300)
+    assert "the broker does not answer" in reason
+    assert star.middle.link("p0")["mtu"] == 1400
+    probe.close()
+
+
+def test_nonsense_leaves_the_broker_well(lab, star):
+    """Each is refused by one line, or the connection is ended."""
+    broker = Broker(lab, star.middle, rule(user=0))
+    before = flags(star)
+    good, short, unsealed = memfd(), memfd(4096), memfd(seals=False)
+    pipe, file = os.pipe(), os.open("/etc/passwd", os.O_RDONLY)
+    n_files = len(os.listdir(f"/proc/{broker.pid}/fd"))
+    cases = [
+        (b"x", []),
+        (os.urandom(4000), []),
+        (message(9, b""), []),
+        (message(brokers.FIND, b"p0".ljust(16, b"\0"), version=7), []),
+        (message(brokers.FIND, b"x" * 16), []),
+        (message(brokers.FIND, b"../p0".ljust(16, b"\0")), []),
+        (message(brokers.FIND, b"p0".ljust(16, b"\0"), n_bytes=1 << 30), []),
+        (message(brokers.SET, struct.pack("=IIQ", 0, 0, 1400)), []),
+        (message(brokers.SET, struct.pack("=IIQ", 99, 0, 1)), [good]),
+        (open_request(), []),
+        (open_request(), [good, good]),
+        (open_request(segments=(1 << 62,)), [good]),
+        (open_request(segments=(1 << 20,) * 64), [good]),
+        (open_request(segments=(4097,)), [good]),
+        (open_request(ring=63), [good]),
+        (open_request(queues=65), [good]),
+        (open_request(chunk=3), [good]),
+        (open_request(n_insns=4097), [good]),
+        (open_request(insns=b"\xff" * 8), [good]),
+        (open_request(), [short]),
+        (open_request(), [unsealed]),
+        (open_request(), [pipe[1]]),
+        (open_request(), [file]),
+        (open_request(), [broker.process.stdout.fileno()]),
+        (open_request() + bytes(60000), [good]),
+    ]
+    for i, (data, fds) in enumerate(cases):
+        with RawClient(broker) as client:
+            answer = client.ask(data, fds)
+            assert answer is None or (answer[0] > 0 and answer[2] and
+                                      not answer[3]), (i, answer)
+    # Many fds, and one that goes away before it gets its answer.
+    for _ in range(20):
+        with RawClient(broker) as client:
+            client.send(open_request(), [good])
+        with RawClient(broker) as client:
+            client.send(b"", [good] * 100)
+    wait_until("nothing is left", lambda: flags(star) == before)
+    wait_until("no fd is left", lambda: len(
+        os.listdir(f"/proc/{broker.pid}/fd")) == n_files)
+    opened(lab, star.middle, broker.spec("p0"), wrap=POWERLESS).close()
+    for fd in (good, short, unsealed, *pipe, file):
+        os.close(fd)
+
+
+def test_a_second_open_gains_nothing(lab, star):
+    """One connection has one port, and that port's rule."""
+    broker = Broker(lab, star.middle,
+                    "rules:\n"
+                    "  - {user: 0, interface: p0, memory: 4M}\n"
+                    "  - {user: 0, interface: p1, memory: 4M, settings: yes}\n")
+    fd = memfd()
+    with RawClient(broker) as client:
+        first = client.ask(open_request(), [fd])
+        assert first[0] == 0, first
+        second = client.ask(open_request("p1"), [fd])
+        assert second[0] > 0 and "has a port already" in second[2]
+        third = client.ask(message(brokers.SET,
+                                   struct.pack("=IIQ", 0, 0, 1400)))
+        assert third[0] > 0 and "settings: yes" in third[2]
+        for other in first[3]:
+            os.close(other)
+    os.close(fd)
+    assert star.middle.link("p0")["mtu"] == 1500
+
+
+def test_a_thousand_idle_connections_do_no_harm(lab, star):
+    broker = Broker(lab, star.middle)
+    idle = []
+    try:
+        for _ in range(1000):
+            idle.append(RawClient(broker))
+        running = forwarder(lab, star, broker)
+        assert talk.udp(*star.hosts, star.address(1)) == 20
+        running.stop()
+    finally:
+        for client in idle:
+            client.socket.close()
+
+
+def test_rules_are_read_again(lab, star):
+    """On SIGHUP; wrong ones are named by line, and the old ones stay."""
+    broker = Broker(lab, star.middle, rule(interface="p9"))
+    rules = broker.folder / "rules.yaml"
+    rules.write_text("rules:\n  - user: 0\n    memory: lots\n")
+    broker.process.send_signal(1)
+    assert "rules.yaml:3: memory: 'lots'" in broker.says("old rules stay")
+    assert "no rule" in refused(lab, star, broker, broker.spec("p0")).text
+    rules.write_text(rule())
+    broker.process.send_signal(1)
+    wait_until("the new rules", lambda: "no rule" not in refused(
+        lab, star, broker, broker.spec("p7")).text)
+    forwarder(lab, star, broker).stop()
+
+
+def test_no_broker_and_a_second_one(lab, star, tmp_path):
+    nowhere = f"xdp:p0,via=broker,broker={tmp_path}/none"
+    Refused(lab, star.middle, "--mode", "drop", nowhere).check(
+        1, "no broker at", "start mr-brokerd")
+    broker = Broker(lab, star.middle)
+    second = Process(lab, star.middle, [
+        brokers.BROKERD, "--rules", broker.folder / "rules.yaml", "--socket",
+        broker.socket])
+    assert second.wait() == 1
+    assert "a broker is running there" in second.err.text()
+
+
+def test_systemd_s_socket_is_used(lab, star, tmp_path):
+    """As sd_listen_fds(3) has it: fd 3, LISTEN_PID, LISTEN_FDS."""
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    listener.bind(str(tmp_path / "sock"))
+    listener.listen()
+    rules = tmp_path / "rules.yaml"
+    rules.write_text(rule(user=0))
+    lab.popen(star.middle.command(
+        "bash", "-c", f"exec 3<&{listener.fileno()}; LISTEN_FDS=1 "
+        f"LISTEN_PID=$$ exec {brokers.BROKERD} --rules {rules}"),
+        pass_fds=[listener.fileno()], stderr=subprocess.DEVNULL)
+    probe = opened(lab, star.middle, f"xdp:p0,broker={tmp_path}/sock",
+                   wrap=POWERLESS)
+    probe.close()
+    listener.close()
