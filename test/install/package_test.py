@@ -30,8 +30,11 @@ mr-l2fwd --version
 mr-l2fwd --duration 0.2 --json null: null: | tail -1 | grep -q '"pool"'
 mr-devices list >/dev/null
 mr-bench --version
+mr-brokerd --version
+mrctl list
 test -f /usr/include/millrace/millrace.h
 test -f /usr/lib/systemd/system/mr-nat@.service
+test -f /usr/lib/systemd/system/mr-brokerd.socket
 ! grep -r /usr/local /usr/lib/systemd/system/mr-*
 apt-get purge -y 'millrace*' 'libmillrace*' >/dev/null
 apt-get autoremove --purge -y >/dev/null
