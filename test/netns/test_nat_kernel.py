@@ -120,6 +120,6 @@ def test_ports_that_the_host_uses_are_not_given_out(lab, house):
 def test_a_port_that_cannot_share_is_refused(house):
     process = Process(house.lab, house.middle,
                       [*Nat.environment_of(house.lab), NAT, "--config",
-                       house.write(CONFIG, port="'p1,attach=generic'")])
+                       house.write(CONFIG, port="p1,attach=generic")])
     assert process.wait(15) == 1
     assert "generic attach" in process.err.text()
