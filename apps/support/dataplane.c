@@ -23,7 +23,8 @@ static void print_log(void *opaque, enum mr_log_level level, const char *line)
 	static const char *const names[] = { "", "error", "warning", "info",
 					     "debug" };
 
-	if (level <= plane->log_level)
+	/* mrctl sets it while other threads log. */
+	if (level <= __atomic_load_n(&plane->log_level, __ATOMIC_RELAXED))
 		print_error("%s: %s: %s", plane->program, names[level], line);
 }
 

@@ -103,6 +103,11 @@ int listen_unix(const char *path, struct mr_reason *ret_why)
 			    ret_why);
 	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
 	lock_fd = lock_folder(path);
+	if (lock_fd < 0 && errno == EWOULDBLOCK)
+		return fail(path,
+			    "another process keeps its folder locked; end that "
+			    "one (lslocks names it), or use another folder",
+			    EWOULDBLOCK, ret_why);
 	if (lock_fd < 0)
 		return fail_errno(path, ret_why);
 	err = is_served(&addr, ret_why);
@@ -173,7 +178,11 @@ int listen_tcp(const char *where, struct mr_reason *ret_why)
 	err = getaddrinfo(host, colon + 1, &hints, &found);
 	if (err != 0)
 		return fail(where, gai_strerror(err), EINVAL, ret_why);
-	err = listen_at(found);
+	/* localhost is ::1 first, which a host without IPv6 lacks. */
+	err = -EADDRNOTAVAIL;
+	for (const struct addrinfo *at = found;
+	     at != NULL && err < 0 && err != -EADDRINUSE; at = at->ai_next)
+		err = listen_at(at);
 	freeaddrinfo(found);
 	if (err >= 0)
 		return err;
@@ -208,10 +217,11 @@ int listen_folder(char *ret_path, size_t n_bytes, struct mr_reason *ret_why)
 			    "the path is too long", ENAMETOOLONG, ret_why);
 	if (mkdir(ret_path, uid == 0 ? 0755 : 0700) < 0 && errno != EEXIST)
 		return fail_errno(ret_path, ret_why);
-	/* Anybody can make a folder in /tmp first. */
-	if (runtime == NULL &&
+	/* Anybody can make a folder in /tmp first. Only root makes one in /run,
+	 * or a link there: systemd does, for units with DynamicUser=. */
+	if (runtime == NULL && uid != 0 &&
 	    (lstat(ret_path, &found) < 0 || !S_ISDIR(found.st_mode) ||
-	     (found.st_uid != uid && uid != 0)))
+	     found.st_uid != uid))
 		return fail(ret_path, "belongs to somebody else; use --control",
 			    EPERM, ret_why);
 	return 0;

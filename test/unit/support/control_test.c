@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -362,6 +363,23 @@ TEST(a_path_is_taken_only_from_the_dead)
 			 -EEXIST);
 	assert_says(why.text, "is not a socket");
 	assert_int_equal(unlink(path), 0);
+	close_bed(&bed);
+}
+
+TEST(who_keeps_the_folder_locked_is_not_waited_for)
+{
+	struct mr_reason why;
+	struct bed bed;
+	char path[64];
+	int fd;
+
+	open_bed(&bed);
+	snprintf(path, sizeof(path), "%s/other.sock", bed.folder);
+	fd = open(bed.folder, O_RDONLY | O_DIRECTORY);
+	assert_int_equal(flock(fd, LOCK_EX), 0);
+	assert_int_equal(listen_unix(path, &why), -EWOULDBLOCK);
+	assert_says(why.text, "keeps its folder locked");
+	close(fd);
 	close_bed(&bed);
 }
 
