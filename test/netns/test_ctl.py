@@ -203,6 +203,10 @@ def test_mrctl_shows_what_runs(lab, bridge):
     config, = objects(lab, "show", "config")
     assert (config["log"], config["idle"]) == ("debug", "interrupt")
     exchange(bridge)  # from frame to frame it sleeps
+    for words, text in ((["watch", "--count", "1.5"], "is not a whole number"),
+                        (["watch", "--interval", "60"], "from 0.1 to 50")):
+        status, said = ask(lab, *words, check=False)
+        assert (status, said.count("\n")) == (2, 1) and text in said
     for words, text in ((["x", "show"], "no instance of this name"),
                         (["br", "nat", "sessions"], "unknown verb"),
                         (["set", "log", "x"], "is not error, warning")):
@@ -251,6 +255,23 @@ def test_completion_asks_who_runs(lab, bridge):
              "RUNTIME_DIRECTORY": str(lab.tmp_path)},
         capture_output=True, text=True, check=True, timeout=limit(20))
     assert done.stdout == "br\nwatch\n"
+
+
+def test_an_instance_may_be_called_as_a_verb(lab, star):
+    forwarder = Forwarder(
+        lab, star.middle, *star.ports, options=["--instance", "show"],
+        wrap=["env", f"RUNTIME_DIRECTORY={lab.tmp_path}"])
+    for words in ["show", "show", "pool"], ["show", "pool"]:
+        assert "n_pages" in ask(lab, *words)
+    forwarder.stop()
+
+
+def test_mr_nat_names_the_mrctl_that_it_lacks(tmp_path):
+    alone = shutil.copy(BUILD / "apps" / "nat" / "mr-nat", tmp_path)
+    done = subprocess.run([alone, "sessions"], capture_output=True, text=True,
+                          check=False, timeout=limit(20))
+    assert done.returncode == 1 and done.stderr.count("\n") == 1
+    assert f"{tmp_path}/mrctl: No such file or directory" in done.stderr
 
 
 def test_a_port_in_use_is_refused_with_the_remedy(lab, star):

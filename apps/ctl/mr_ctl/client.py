@@ -96,6 +96,10 @@ def running() -> Iterator[Object]:
                     connection.close()
 
 
+def _whose() -> str:
+    return "" if os.geteuid() == 0 else " for this user; sudo asks those of root"
+
+
 def connect(instance: str | None, path: str | None) -> Connection:
     """To the named instance, or the only one. Raises Refused."""
     if path is not None:
@@ -108,9 +112,8 @@ def connect(instance: str | None, path: str | None) -> Connection:
             cause = refused.__cause__
             if not isinstance(cause, FileNotFoundError | ConnectionRefusedError):
                 raise
-            whose = "" if os.geteuid() == 0 else " for this user; sudo asks those of root"
             raise Refused(
-                f"no instance of this name is running ({at}){whose}; 'mrctl list' has the names"
+                f"no instance of this name is running ({at}){_whose()}; 'mrctl list' has the names"
             ) from None
     found = list(running())
     if len(found) == 1:
@@ -118,4 +121,4 @@ def connect(instance: str | None, path: str | None) -> Connection:
     names = ", ".join(str(one["instance"]) for one in found)
     if found:
         raise Refused(f"which instance? mrctl INSTANCE VERB; there are: {names}")
-    raise Refused(f"nothing is running here: {folder()} has no live socket")
+    raise Refused(f"nothing is running here: {folder()} has no live socket{_whose()}")

@@ -27,7 +27,7 @@ OPTIONS = [
     Option("json", "", "JSON, an object per line", letter="j"),
     Option("names", "", "list: only the names of the instances"),
     Option("now", "", "nat clear: also release ports in hold-down"),
-    Option("interval", "S", "watch: seconds between updates (default 1)"),
+    Option("interval", "S", "watch: seconds between updates, to 50 (default 1)"),
     Option("count", "N", "watch: end after N updates"),
     Option("sort", "BY", "watch: ports by name, rx, tx or drops"),
 ]
@@ -107,23 +107,32 @@ def _watch(connection: Connection, given: Given, words: list[str]) -> int:
     return watch.run(
         connection,
         watch.Wanted(
-            interval_s=_number(given, "interval", 1.0),
-            n_updates=int(_number(given, "count", 0)),
+            interval_s=_interval_s(given),
+            n_updates=_count(given),
             is_json="json" in given,
             sort=given.get("sort", ["name"])[-1],
         ),
     )
 
 
-def _number(given: Given, name: str, default: float) -> float:
-    text = given.get(name, [str(default)])[-1]
+def _interval_s(given: Given) -> float:
+    """Shorter than the 60 s after which a program hangs up."""
+    text = given.get("interval", ["1"])[-1]
     try:
         value = float(text)
     except ValueError:
         value = -1
-    if not 0.1 <= value <= 1e6 and name in given:
-        raise Wrong(f"--{name}: '{text}' is not a number from 0.1 to 1000000")
+    if not 0.1 <= value <= 50:
+        raise Wrong(f"--interval: '{text}' is not a number from 0.1 to 50")
     return value
+
+
+def _count(given: Given) -> int:
+    """0: no end."""
+    text = given.get("count", ["0"])[-1]
+    if not (text.isascii() and text.isdigit()) or ("count" in given and int(text) == 0):
+        raise Wrong(f"--count: '{text}' is not a whole number above 0")
+    return int(text)
 
 
 class Verb(NamedTuple):
@@ -148,7 +157,8 @@ VERBS = {
 
 def _find(words: list[str]) -> tuple[str | None, tuple[str, ...], list[str]]:
     """Instance, verb, and the words after it. Raises Wrong."""
-    for instance, rest in ((None, words), (words[0], words[1:])):
+    # An instance can have the name of a verb: "mrctl show show stats".
+    for instance, rest in ((words[0], words[1:]), (None, words)):
         for n in (2, 1):
             if tuple(rest[:n]) in VERBS:
                 return instance, tuple(rest[:n]), rest[n:]

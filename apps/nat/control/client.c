@@ -23,6 +23,8 @@ int nat_client_ask(const struct options *options)
 	const ssize_t n_self =
 		readlink("/proc/self/exe", self, sizeof(self) - 1);
 	uint32_t n = 1;
+	char *slash;
+	int err;
 
 	if (options->run.control.path != NULL) {
 		words[n++] = "--control";
@@ -41,15 +43,27 @@ int nat_client_ask(const struct options *options)
 	if (options->run.output == OUTPUT_JSON)
 		words[n++] = "--json";
 	self[n_self > 0 ? n_self : 0] = '\0';
-	if (strrchr(self, '/') != NULL)
-		strrchr(self, '/')[1] = '\0';
+	slash = strrchr(self, '/');
+	/* Never one in the working directory. */
+	if (slash == NULL) {
+		print_error("mr-nat: /proc/self/exe: %s; mount /proc, or use "
+			    "mrctl",
+			    strerror(errno));
+		return 1;
+	}
+	slash[1] = '\0';
 	for (uint32_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
 		snprintf(path, sizeof(path), "%s%s", self, places[i]);
 		execv(path, (char **)words);
 		if (errno != ENOENT)
 			break;
 	}
-	print_error("mr-nat: %s: %s; mrctl must be where mr-nat is", path,
-		    strerror(errno));
+	err = errno;
+	if (err == ENOENT) /* of what is missing, name the usual place */
+		snprintf(path, sizeof(path), "%s%s", self, places[0]);
+	/* A missing interpreter is ENOENT too. */
+	print_error("mr-nat: %s: %s; sessions, clear and stats need it and "
+		    "Python 3",
+		    path, strerror(err));
 	return 1;
 }
