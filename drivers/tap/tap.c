@@ -38,10 +38,12 @@ static int parse(const struct mr_spec *spec, struct tap_options *o,
 	int err;
 
 	*o = (struct tap_options){ .name = mr_spec_device(spec) };
-	if (o->name[0] == '\0' || strlen(o->name) >= IFNAMSIZ)
+	/* The kernel would take a '%' for the place of a number. */
+	if (o->name[0] == '\0' || strlen(o->name) >= IFNAMSIZ ||
+	    strchr(o->name, '%') != NULL)
 		return mr_fail(reason, -EINVAL,
 			       "tap: needs the name of an interface, of at "
-			       "most %d characters",
+			       "most %d characters, without '%%'",
 			       IFNAMSIZ - 1);
 	err = mr_spec_get_u32(spec, "queues", 1, 1, TAP_MAX_QUEUES,
 			      &o->n_queues, reason);
@@ -173,6 +175,8 @@ static int make_queues(struct tap_port *port, const struct tap_options *o,
 		rxq->room_bytes = room_of(base);
 		rxq->pieces[0] =
 			(struct iovec){ &rxq->header, sizeof(rxq->header) };
+		rxq->pieces[1 + rxq->n_segs] =
+			(struct iovec){ &rxq->excess, sizeof(rxq->excess) };
 		txq->base.burst = mri_tap_tx_burst;
 		txq->base.queue.arm = mri_tap_tx_arm;
 	}

@@ -33,7 +33,8 @@ struct tap_rxq {
 	uint32_t n_used;     /* of them, from the first on: to be replaced */
 	struct tap_header header;
 	uint64_t addrs[MR_MAX_SEGS]; /* where their data begins */
-	struct iovec pieces[1 + MR_MAX_SEGS];
+	uint8_t excess; /* behind the buffers: what is read there was cut off */
+	struct iovec pieces[2 + MR_MAX_SEGS];
 };
 
 struct tap_txq {

@@ -30,7 +30,10 @@ static bool refill(struct tap_rxq *rxq, struct mr_cache *cache)
 	return n_got == n;
 }
 
-/* Returns the drop reason of what was read, or -1. */
+/*
+ * Returns the drop reason of what was read, or -1. The kernel cuts off what
+ * does not fit, and tells nobody: hence the byte behind the buffers.
+ */
 static int objection(const struct tap_rxq *rxq, uint64_t n_bytes)
 {
 	if (n_bytes < TAP_MIN_FRAME_BYTES)
@@ -88,7 +91,8 @@ uint32_t mri_tap_rx_burst(struct mr_rxq *base, struct mr_cache *cache,
 	uint64_t n_frames = 0, n_bytes = 0, n_partial = 0;
 	uint32_t n_done = 0;
 
-	while (n_done + rxq->n_segs <= n) {
+	/* Dropped frames fill no entry: bounded by the reads, too. */
+	for (uint32_t i = 0; i < n && n_done + rxq->n_segs <= n; i++) {
 		ssize_t got;
 		int drop;
 
@@ -97,20 +101,20 @@ uint32_t mri_tap_rx_burst(struct mr_rxq *base, struct mr_cache *cache,
 				&base->stats.events[MR_RX_EVENT_POOL_EMPTY], 1);
 			break;
 		}
-		got = readv(rxq->fd, rxq->pieces, 1 + (int)rxq->n_segs);
+		got = readv(rxq->fd, rxq->pieces, 2 + (int)rxq->n_segs);
 		if (got < (ssize_t)sizeof(rxq->header)) {
-			mri_tap_is_gone(base->queue.port, errno);
+			if (got < 0)
+				mri_tap_is_gone(base->queue.port, errno);
 			break;
 		}
 		got -= (ssize_t)sizeof(rxq->header);
 		drop = objection(rxq, (uint64_t)got);
-		n_frames++;
 		if (drop >= 0) {
 			mr_counter_add(&base->stats.drops[drop], 1);
 			mr_counter_add(&base->stats.received, 1);
-			n_frames--;
 			continue;
 		}
+		n_frames++;
 		if (meta != NULL)
 			fill_meta(&rxq->header, &meta[n_done]);
 		n_done += take(rxq, &frames[n_done], (uint32_t)got);

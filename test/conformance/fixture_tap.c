@@ -43,7 +43,7 @@ static void setup(struct harness *harness)
 	char command[64];
 
 	snprintf(command, sizeof(command), "ip link set %s up mtu %d", name,
-		 harness->wish.is_sg ? 9000 : 1500);
+		 harness->wish.is_sg ? 65000 : 1500);
 	assert_true(far_run(command));
 	far_socket_open(harness, name);
 	snprintf(harness->spec, sizeof(harness->spec), "tap:%s,queues=%u%s",
@@ -59,6 +59,7 @@ static void opened(struct harness *harness)
 static const struct bad_spec bad_specs[] = {
 	{ "tap:", -EINVAL, "name" },
 	{ "tap:sixteen_letters_", -EINVAL, "15" },
+	{ "tap:mrt%d", -EINVAL, "'%'" },
 	{ "tap:mrt0,queues=0", -EINVAL, "queues" },
 	{ "tap:mrt0,queues=65", -EINVAL, "64" },
 	{ "tap:mrt0,tso=maybe", -EINVAL, "tso" },
@@ -71,7 +72,8 @@ const struct fixture fixture_tap = {
 	.driver = "tap",
 	.ring_entries = 1024,
 	.traits = FIXTURE_IN | FIXTURE_OUT | FIXTURE_LIVE | FIXTURE_SG |
-		  FIXTURE_CHECKS | FIXTURE_EXCLUSIVE | FIXTURE_QUEUES,
+		  FIXTURE_CHECKS | FIXTURE_EXCLUSIVE | FIXTURE_QUEUES |
+		  FIXTURE_OVERLONG,
 	.max_frame_bytes = 1514,
 	.max_sg_frame_bytes = 9014,
 	.n_sleeps = 20000,
