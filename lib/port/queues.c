@@ -40,6 +40,8 @@ static int check_rss(const struct mr_port *port, const struct mr_rss_config *c,
 		wrong = "a key has 1 to 64 bytes, and no key has 0";
 	else if ((c->table != NULL) != (c->n_entries != 0))
 		wrong = "a table has entries, and no table has 0";
+	else if (c->reserved != 0)
+		wrong = "reserved must be 0";
 	if (wrong != NULL)
 		return mr_fail(reterr_reason, -EINVAL, "%s: mr_rss_config: %s",
 			       port->info.name, wrong);
@@ -73,6 +75,15 @@ static bool has_any(const void *bytes, uint32_t n)
 	return false;
 }
 
+/* A value without its mask would match everything. */
+static bool is_masked(const void *value, const void *mask, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (((const uint8_t *)value)[i] & ~((const uint8_t *)mask)[i])
+			return false;
+	return true;
+}
+
 static int check_rule(const struct mr_port *port, const struct mr_steer_rule *r,
 		      struct mr_reason *reterr_reason)
 {
@@ -94,6 +105,13 @@ static int check_rule(const struct mr_port *port, const struct mr_steer_rule *r,
 		wrong = "with a protocol, it has no MAC address or EtherType";
 	else if (r->is_ipv6 > 1)
 		wrong = "is_ipv6 is 0 or 1";
+	else if (!is_masked(&r->src_port, &r->src_port_mask, 2) ||
+		 !is_masked(&r->dst_port, &r->dst_port_mask, 2) ||
+		 !is_masked(r->src, r->src_mask, sizeof(r->src)) ||
+		 !is_masked(r->dst, r->dst_mask, sizeof(r->dst)))
+		wrong = "a port or address has bits outside its mask";
+	if (wrong == NULL && r->reserved != 0)
+		wrong = "reserved must be 0";
 	if (wrong != NULL)
 		return mr_fail(reterr_reason, -EINVAL, "%s: mr_steer_rule: %s",
 			       port->info.name, wrong);

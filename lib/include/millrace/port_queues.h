@@ -98,9 +98,10 @@ MR_API int mr_port_set_rss(struct mr_port *port,
 			   struct mr_reason *reterr_reason);
 
 /**
- * Frames of one kind and their queue. A member that is 0 matches anything; with
- * a mask, the bits that are 1 in it must be equal. Addresses are as on the wire
- * and IPv4 uses the first 4 bytes; other numbers are in host byte order.
+ * Frames of one kind and their queue. A member that is 0 matches anything; of
+ * one with a mask, the bits that are 1 in the mask must be equal, and the
+ * others are 0. Addresses are as on the wire and IPv4 uses the first 4 bytes;
+ * other numbers are in host byte order.
  */
 struct mr_steer_rule {
 	uint32_t size;      /**< sizeof(struct mr_steer_rule) */

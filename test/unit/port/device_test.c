@@ -144,6 +144,7 @@ TEST(wrong_queues_are_refused)
 		{ { .table = table }, "no table has 0" },
 		{ { .table = table, .n_entries = 2 },
 		  "queue 2: it has 2 rx queues" },
+		{ { .reserved = 1 }, "reserved must be 0" },
 	};
 	struct mr_port port = port_of(&bare);
 	struct mr_reason why = { "" };
@@ -174,6 +175,13 @@ TEST(wrong_rules_are_refused)
 		{ { .protocol = 1 }, "is not 6 (TCP) or 17 (UDP)" },
 		{ { .protocol = 6, .ethertype = 0x800 }, "no MAC address" },
 		{ { .protocol = 6, .is_ipv6 = 2 }, "0 or 1" },
+		{ { .protocol = 6, .reserved = 1 }, "reserved must be 0" },
+		{ { .protocol = 6, .dst_port = 80 }, "outside its mask" },
+		{ { .protocol = 6, .src_port = 3, .src_port_mask = 1 },
+		  "outside its mask" },
+		{ { .protocol = 6, .src = { 10 } }, "outside its mask" },
+		{ { .protocol = 6, .is_ipv6 = 1, .dst = { [15] = 1 } },
+		  "outside its mask" },
 		{ { .ethertype = 0x88f7, .queue = 1 },
 		  "steering: queue 1: it has 1 rx queues" },
 	};
