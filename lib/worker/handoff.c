@@ -96,17 +96,19 @@ bool mri_handoff_is_empty(const struct mri_worker *worker)
 	return true;
 }
 
-/* There is room: there is for the entries. */
+/* There is room: there is for the entries, of which there may be any number. */
 static void put_metas(struct mr_ring_spsc *ring, const struct mr_meta *meta,
 		      uint32_t n)
 {
-	static const struct mr_meta none;
-	struct mr_frame entries[MR_BURST_MAX * META_ENTRIES];
+	enum { AT_ONCE = 32 };
+	struct mr_frame entries[AT_ONCE * META_ENTRIES] = { 0 };
 
-	for (uint32_t i = 0; i < n; i++)
-		memcpy(&entries[i * META_ENTRIES],
-		       meta != NULL ? &meta[i] : &none, sizeof(none));
-	mr_ring_spsc_enqueue_burst(ring, entries, n * META_ENTRIES);
+	for (uint32_t i = 0, k; i < n; i += k) {
+		k = n - i < AT_ONCE ? n - i : AT_ONCE;
+		if (meta != NULL)
+			memcpy(entries, meta + i, k * sizeof(*meta));
+		mr_ring_spsc_enqueue_burst(ring, entries, k * META_ENTRIES);
+	}
 }
 
 uint32_t mr_worker_hand_off(struct mr_worker *base, uint32_t port_idx,

@@ -70,7 +70,8 @@ struct mr_workers_config {
 				*   from those the calling thread may use */
 	uint32_t n_ports;
 	uint32_t n_cores;
-	uint32_t handoff_entries; /**< of each ring, a power of two; 0: 1024 */
+	uint32_t handoff_entries; /**< of each ring, a power of two, 2..2^20, or
+				   *   2^18 with has_meta; 0: 1024 */
 	enum mr_idle_mode idle;
 	uint32_t cpu_percent; /**< limit of the CPU share, in percent of a core:
 			       *   above it, sleep instead of polling; 0: 100 */
