@@ -447,7 +447,7 @@ static int reload(struct xdp_port *port, struct mr_reason *reason)
 	err = mri_xdp_prog_replace(port, prog->fd, fd);
 	if (err < 0) {
 		mr_fd_close(fd);
-		return mr_fail(reason, -EIO,
+		return mr_fail(reason, err == -ENOLINK ? -ENODEV : -EIO,
 			       "%s: the program with the new filter cannot "
 			       "replace the old one: %s",
 			       port->base.info.name, mr_strerror(-err));

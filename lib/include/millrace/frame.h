@@ -107,8 +107,8 @@ struct mr_meta {
 	uint32_t valid;             /**< MR_META_*: which members are set */
 	uint32_t rss_hash;          /**< rx */
 	uint32_t hash_type;         /**< of rss_hash: MR_HASH_*, or 0 */
-	uint32_t mark;              /**< rx: set by a program or a flow rule;
-				     *   tx: the caller's, for mr_txq_times() */
+	uint32_t mark;              /**< the caller's, for mr_txq_times(); no
+				     *   driver sets it on rx yet */
 	uint64_t rx_ns;             /**< rx: when it arrived */
 	uint64_t launch_ns;         /**< tx: send it then, not earlier */
 	uint64_t tx_ns;             /**< completion: when it was sent */

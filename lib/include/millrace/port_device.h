@@ -67,7 +67,8 @@ enum mr_offload {
 	MR_OFFLOAD_LAUNCH_TIME = 1u << 9,
 	/** Merges received segments: MR_META_GSO. */
 	MR_OFFLOAD_LRO = 1u << 10,
-	/** Reports when a frame left, or the driver does: mr_txq_times(). */
+	/** When a frame left is known, from the device or the kernel:
+	 * mr_txq_times(). */
 	MR_OFFLOAD_TIME_TX = 1u << 11,
 };
 
@@ -291,10 +292,10 @@ MR_API uint32_t mr_port_device_stats(const struct mr_port *port,
  * MR_META_TX_TIME in mr_tx_burst_meta(), and mr_meta.mark says which one it is.
  * If it is segmented, each segment has a time.
  *
- * @param[out] ret_metas  room for @p n; valid is MR_META_TX_TIME |
- * MR_META_MARK: tx_ns by tx_clock, and the frame's mark. The clock is the
- * device's (MR_CLOCK_DEVICE), or the kernel's CLOCK_TAI if the driver takes the
- * time at completion
+ * @param[out] ret_metas  room for @p n; in each, valid is MR_META_TX_TIME |
+ *                        MR_META_MARK: tx_ns, tx_clock and the frame's mark.
+ *                        The clock is the device's (MR_CLOCK_DEVICE), or
+ *                        CLOCK_TAI if the kernel takes the time at completion
  *
  * @return how many, 0..n, in the order of their completion; 0 from a port
  *         without MR_OFFLOAD_TIME_TX
