@@ -287,8 +287,10 @@ static int change_rss(struct xdp_port *port, const struct rxfh *now,
 				     mr_rss_queue(c, i, port->n_queues));
 	for (uint32_t i = 0; i < now->head.key_size; i++)
 		key[i] = mr_rss_key_byte(c, i);
-	*ret_what = "the fields of the RSS hash";
+	*ret_what = "these fields of the RSS hash";
 	err = change_fields(port, c->fields);
+	if (err == -EINVAL) /* igb: TCP without its ports */
+		err = -EOPNOTSUPP;
 	if (err == 0 && !(c->keep & MR_RSS_KEEP_KEY)) {
 		*ret_what = "the RSS key";
 		err = change_words(port, XDP_SETTING_RSS_KEY, key,

@@ -27,8 +27,10 @@ static inline int pci_grow(struct mr_reason *reason)
 {
 	const struct mri_segment_wish wish = { MRI_ADDR_ANY, 65536, 0 };
 	struct mr_segment_info info;
+	const int err = mri_region_add(f.region, &wish, &info, reason);
 
-	return mri_region_add(f.region, &wish, &info, reason);
+	f.n_fds += err == 0; /* the segment's memfd */
+	return err;
 }
 
 static inline void pci_prepare(void)

@@ -47,8 +47,10 @@ static inline int vfio_grow(struct mr_region *region, struct mr_reason *reason)
 {
 	const struct mri_segment_wish wish = { MRI_ADDR_ANY, 65536, 0 };
 	struct mr_segment_info info;
+	const int err = mri_region_add(region, &wish, &info, reason);
 
-	return mri_region_add(region, &wish, &info, reason);
+	f.n_fds += err == 0; /* the segment's memfd */
+	return err;
 }
 
 static inline struct mr_region *vfio_region(struct mr_ctx *ctx)

@@ -130,6 +130,7 @@ VFIO_TEST(a_group_has_one_region)
 	assert_failure(vfio_try(NIC_1, MR_PCI_AUTO, &second, &f.why), -EBUSY,
 		       NIC_1 ": another port of its IOMMU group 14");
 	assert_int_equal(mr_region_destroy(f.region, NULL), 0);
+	f.n_fds--; /* its memfd */
 	f.region = first;
 }
 
@@ -149,6 +150,7 @@ VFIO_TEST(two_regions_have_two_containers)
 	assert_ptr_not_equal(f.pci->vfio->container, second->vfio->container);
 	mr_pci_close(second);
 	assert_int_equal(mr_region_destroy(f.region, NULL), 0);
+	f.n_fds--;
 	f.region = first;
 }
 
