@@ -77,20 +77,21 @@ int main(int argc, char **argv)
 		break;
 	}
 	at.options = &options.run.control;
-	if (control_open(&at, &control, &error) < 0)
-		return complain(error.text);
 	signal_fd = signals_open();
-	if (signal_fd < 0) {
-		control_close(control);
+	if (signal_fd < 0)
 		return complain("no signalfd");
-	}
 	status = session_open(&session, &options, &error);
-	if (status == 0) {
-		status = forward(&session, control, signal_fd);
-		session_close(&session);
-	} else {
+	if (status != 0) {
 		complain(error.text);
+		close(signal_fd);
+		return status;
 	}
+	/* After the ports: it is optional, and they need the files. */
+	if (control_open(&at, &control, &error) == 0)
+		status = forward(&session, control, signal_fd);
+	else
+		status = complain(error.text);
+	session_close(&session);
 	control_close(control);
 	close(signal_fd);
 	return status;
