@@ -141,7 +141,8 @@ static int receive(int fd, struct received *r)
 		return 0;
 	}
 	close_rest(r);
-	return n == 0 ? -ECONNRESET : -EPROTO;
+	/* 1: an answer has room here, so it was the fds that had none. */
+	return n == 0 ? -ECONNRESET : n == 1 ? -EMFILE : -EPROTO;
 }
 
 /* A request, and its answer; an error is the broker's, with its reason. */
@@ -153,6 +154,11 @@ static int ask(int fd, const char *port, const void *request, size_t n_bytes,
 
 	if (err == 0)
 		err = receive(fd, r);
+	if (err == -EMFILE)
+		return mr_fail(reason, err,
+			       "%s: too many open files for what the broker "
+			       "sends; raise the limit (ulimit -n)",
+			       port);
 	if (err < 0)
 		return mr_fail(reason, err == -EPROTO ? err : -EIO,
 			       "%s: the broker does not answer: %s%s", port,

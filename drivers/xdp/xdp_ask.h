@@ -21,6 +21,11 @@ int mri_xdp_broker_set(struct xdp_port *port, enum xdp_setting setting,
 /* -ENOTSUP: a client cannot have that. */
 int mri_xdp_broker_refuse(const struct xdp_port *port, const char *what,
 			  struct mr_reason *reterr_reason);
+/*
+ * For a client in another network namespace: a netlink socket that tells its
+ * reader only of one interface, as the kernel lets anyone ask for all; or -1.
+ */
+int mri_xdp_query_open(uint32_t ifindex);
 /* Have it restore the interface, and wait until it has. */
 void mri_xdp_broker_close(struct xdp_port *port);
 

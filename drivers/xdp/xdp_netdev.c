@@ -7,22 +7,27 @@
  * Source: rtnetlink(7), netdevice(7), linux/include/uapi/linux/ethtool.h,
  * if_link.h.
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/ethtool.h>
+#include <linux/filter.h>
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
 #include <linux/sockios.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "xdp.h"
+#include "xdp_ask.h"
 
-enum { REPLY_BYTES = 16384 };
+enum { REPLY_BYTES = 16384, QUERY_WAIT_S = 2 };
 
 static int control_socket(void)
 {
@@ -264,6 +269,41 @@ int mri_xdp_events_open(void)
 		return err;
 	}
 	return fd;
+}
+
+int mri_xdp_query_open(uint32_t ifindex)
+{
+	const struct timeval wait = { .tv_sec = QUERY_WAIT_S };
+	const uint32_t index = htonl(ifindex);
+	struct sock_filter insns[] = {
+		BPF_STMT(BPF_LD | BPF_H | BPF_ABS,
+			 offsetof(struct nlmsghdr, nlmsg_type)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htons(NLMSG_ERROR), 7, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htons(RTM_NEWLINK), 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htons(RTM_DELLINK), 0, 4),
+		BPF_STMT(BPF_LD | BPF_H | BPF_ABS,
+			 offsetof(struct nlmsghdr, nlmsg_flags)),
+		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, htons(NLM_F_MULTI), 2, 0),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 NLMSG_HDRLEN + offsetof(struct ifinfomsg, ifi_index)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, index, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, 0),
+		BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
+	};
+	const struct sock_fprog program = {
+		.len = sizeof(insns) / sizeof(insns[0]), .filter = insns
+	};
+	const int fd = mri_xdp_events_open(), one = 1;
+
+	if (fd >= 0 &&
+	    setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program,
+		       sizeof(program)) == 0 &&
+	    setsockopt(fd, SOL_SOCKET, SO_LOCK_FILTER, &one, sizeof(one)) ==
+		    0 &&
+	    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait)) == 0)
+		return fd;
+	mr_fd_close(fd);
+	return -1;
 }
 
 /* An event may be older than a change that the port has made itself. */

@@ -9,27 +9,20 @@
  *
  * The client's memory is mapped only while the kernel pins it, and never read.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/rtnetlink.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
 
+#include "xdp_ask.h"
 #include "xdp_wire.h"
 
-enum {
-	HUGE_BYTES = 1 << 30, /* alignment that any memfd can be mapped at */
-	QUERY_WAIT_S = 2,
-};
+enum { HUGE_BYTES = 1 << 30 }; /* alignment that any memfd can be mapped at */
 
 struct xdp_served {
 	struct mr_ctx *ctx;
@@ -261,11 +254,15 @@ static int map_memory(const struct xdp_port *port,
 				  fds[i]);
 		at += o->segment_bytes[i];
 	}
+	if (err < 0 && err != -EINVAL)
+		return mr_fail(reason, err,
+			       "%s: the broker cannot map the memory: %s",
+			       port->base.info.name, mr_strerror(-err));
 	if (err < 0)
 		return mr_fail(reason, err,
 			       "%s: the memory is not a memfd of that length "
-			       "that is sealed against shrinking: %s",
-			       port->base.info.name, mr_strerror(-err));
+			       "that is sealed against shrinking",
+			       port->base.info.name);
 	return 0;
 }
 
@@ -340,14 +337,27 @@ static int make_queues(struct xdp_port *port, struct mr_reason *reason)
 	return port->base.fd < 0 ? port->base.fd : 0;
 }
 
+/* Rules have the names of interfaces; the kernel knows others of them, too. */
+static int find(const char *name, struct xdp_netdev *ret_dev,
+		struct mr_reason *reason)
+{
+	const int err = mri_xdp_netdev_find(name, ret_dev, reason);
+
+	if (err == 0 && strcmp(ret_dev->name, name) != 0)
+		return mr_fail(reason, -ENODEV,
+			       "xdp:%s: this interface is called %s", name,
+			       ret_dev->name);
+	return err < 0 ? err : mri_xdp_refuse_master(ret_dev, reason);
+}
+
 static int open_port(struct xdp_served *served, const struct xdp_wire_open *o,
 		     const int *fds, struct memory *memory,
 		     struct mr_reason *reason)
 {
 	struct xdp_port *port = served->port;
-	int err = mri_xdp_netdev_find(o->interface, &port->dev, reason);
+	int err = find(o->interface, &port->dev, reason);
 
-	if (err < 0 || (err = mri_xdp_refuse_master(&port->dev, reason)) < 0 ||
+	if (err < 0 ||
 	    (err = mri_xdp_choose_queues(&port->dev, &port->options, reason)) <
 		    0 ||
 	    (err = check_grant(port, &served->grant, reason)) < 0 ||
@@ -359,45 +369,6 @@ static int open_port(struct xdp_served *served, const struct xdp_wire_open *o,
 	port->is_mute = !served->grant.may_transmit;
 	port->base.base = memory->base;
 	return mri_xdp_take(port, reason);
-}
-
-/*
- * A netlink socket of this network namespace that tells its reader only of one
- * interface: the kernel lets anyone ask for all.
- */
-static int query_socket(uint32_t ifindex)
-{
-	const struct timeval wait = { .tv_sec = QUERY_WAIT_S };
-	const uint32_t index = htonl(ifindex);
-	struct sock_filter insns[] = {
-		BPF_STMT(BPF_LD | BPF_H | BPF_ABS,
-			 offsetof(struct nlmsghdr, nlmsg_type)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htons(NLMSG_ERROR), 7, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htons(RTM_NEWLINK), 1, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htons(RTM_DELLINK), 0, 4),
-		BPF_STMT(BPF_LD | BPF_H | BPF_ABS,
-			 offsetof(struct nlmsghdr, nlmsg_flags)),
-		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, htons(NLM_F_MULTI), 2, 0),
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-			 NLMSG_HDRLEN + offsetof(struct ifinfomsg, ifi_index)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, index, 1, 0),
-		BPF_STMT(BPF_RET | BPF_K, 0),
-		BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
-	};
-	const struct sock_fprog program = {
-		.len = sizeof(insns) / sizeof(insns[0]), .filter = insns
-	};
-	const int fd = mri_xdp_events_open(), one = 1;
-
-	if (fd >= 0 &&
-	    setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program,
-		       sizeof(program)) == 0 &&
-	    setsockopt(fd, SOL_SOCKET, SO_LOCK_FILTER, &one, sizeof(one)) ==
-		    0 &&
-	    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait)) == 0)
-		return fd;
-	mr_fd_close(fd);
-	return -1;
 }
 
 static struct xdp_wire_answer *body(struct xdp_answer *answer)
@@ -458,8 +429,10 @@ static void fill_answer(struct xdp_served *served,
 	give_record(served, answer);
 	(void)mri_xdp_netns_cookie(&netns);
 	if (netns != o->netns) {
-		give(answer, XDP_WIRE_EVENTS, query_socket(port->dev.ifindex));
-		give(answer, XDP_WIRE_QUERY, query_socket(port->dev.ifindex));
+		give(answer, XDP_WIRE_EVENTS,
+		     mri_xdp_query_open(port->dev.ifindex));
+		give(answer, XDP_WIRE_QUERY,
+		     mri_xdp_query_open(port->dev.ifindex));
 	}
 	port->prog.n_steered = 0; /* they end with their sockets */
 	mri_xdp_prog_close(port);
@@ -502,11 +475,10 @@ static int serve_find(struct xdp_served *served, const struct xdp_wire_find *f,
 {
 	struct xdp_netdev *dev = &body(answer)->dev;
 	struct xdp_grant grant;
-	int err = served->allow(served->opaque, f->interface, &grant, reason);
+	const int err =
+		served->allow(served->opaque, f->interface, &grant, reason);
 
-	if (err == 0)
-		err = mri_xdp_netdev_find(f->interface, dev, reason);
-	return err < 0 ? err : mri_xdp_refuse_master(dev, reason);
+	return err < 0 ? err : find(f->interface, dev, reason);
 }
 
 static int serve_set(struct xdp_served *served, const struct xdp_wire_set *s,
@@ -544,7 +516,9 @@ static int serve_set(struct xdp_served *served, const struct xdp_wire_set *s,
 	default:
 		err = mr_fail(reason, -EINVAL, "no such setting");
 	}
-	give_record(served, answer);
+	/* A client that gets an error uses no fd. */
+	if (err == 0)
+		give_record(served, answer);
 	return err;
 }
 
@@ -576,15 +550,27 @@ static int dispatch(struct xdp_served *served, const void *request,
 	return mr_fail(reason, -EPROTO, "not a valid request");
 }
 
+void mri_xdp_answer_error(struct xdp_answer *ret_answer, int err,
+			  const struct mr_reason *reason)
+{
+	struct xdp_wire_answer *a = body(ret_answer);
+
+	memset(a, 0, sizeof(*a));
+	ret_answer->n_fds = 0;
+	ret_answer->n_bytes = sizeof(*a);
+	a->head = (struct xdp_wire_head){ sizeof(*a), XDP_WIRE_VERSION, 0 };
+	a->err = err;
+	if (reason != NULL)
+		a->reason = *reason;
+}
+
 int mri_xdp_serve(struct xdp_served *served, const void *request,
 		  size_t n_bytes, const int *fds, uint32_t n_fds,
 		  struct xdp_answer *ret_answer)
 {
 	struct xdp_wire_answer *a = body(ret_answer);
-	memset(a, 0, sizeof(*a));
-	ret_answer->n_fds = 0;
-	ret_answer->n_bytes = sizeof(*a);
-	a->head = (struct xdp_wire_head){ sizeof(*a), XDP_WIRE_VERSION, 0 };
+
+	mri_xdp_answer_error(ret_answer, 0, NULL);
 	a->err = dispatch(served, request, n_bytes, fds, n_fds, ret_answer,
 			  &a->reason);
 	if (a->err < 0 && a->reason.text[0] == '\0')

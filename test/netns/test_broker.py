@@ -305,6 +305,29 @@ def test_nonsense_leaves_the_broker_well(lab, star):
         os.close(fd)
 
 
+def test_other_names_of_an_interface_match_no_rule(lab, star):
+    """Those that the kernel takes for the same one (ip link property)."""
+    broker = Broker(lab, star.middle, "rules:\n"
+                    "  - {user: 65534, interface: p0, memory: 1M}\n"
+                    "  - {user: 65534, interface: '*', memory: 64M}\n")
+    star.middle.ip("link", "property", "add", "dev", "p0", "altname", "other")
+    assert "called p0" in refused(lab, star, broker, broker.spec("other")).text
+
+
+def test_without_files_for_the_answer_one_line_says_so(lab, star):
+    broker = Broker(lab, star.middle)
+    for n_files in range(6, 20):
+        got = Refused(lab, star.middle, "--mode", "drop", broker.spec("p0"),
+                      *brokers.SMALL, wrap=[
+                          "prlimit", f"--nofile={n_files}:{n_files}",
+                          *brokers.unprivileged()],
+                      program=broker.forwarder())
+        if "what the broker sends" in got.text:
+            got.check(1, "ulimit -n")
+            return
+    pytest.fail("no number of files is too small for the answer alone")
+
+
 def test_a_second_open_gains_nothing(lab, star):
     """One connection has one port, and that port's rule."""
     broker = Broker(lab, star.middle,
