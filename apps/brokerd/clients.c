@@ -3,9 +3,15 @@
  * Connections: one request at a time, so that what a rule limits is checked and
  * taken in one step. A client that connects and is silent is the first to go.
  *
- * Source: unix(7), cmsg(3).
+ * close() of what is no memory can wait for whoever made it: for the server of
+ * a FUSE file, without end. So a thread closes it, and until it has, the user
+ * is not heard. Those whom no rule names are not heard at all.
+ *
+ * Source: unix(7), cmsg(3); linux/fs/open.c (filp_flush).
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -23,6 +29,7 @@ struct client {
 	struct xdp_served *served;
 	uint64_t since_ns;
 	int fd;
+	bool is_heard; /* no: it has its answer, and is not read from */
 };
 
 static bool is_idle(const struct client *client)
@@ -93,6 +100,61 @@ static bool evict(struct clients *clients, const uid_t *uid)
 	return true;
 }
 
+static void *close_all(void *opaque)
+{
+	struct litter *litter = opaque;
+
+	for (uint32_t i = 0; i < litter->n; i++)
+		close(litter->fds[i]);
+	atomic_store(&litter->is_busy, false);
+	return NULL;
+}
+
+/* Whether fds of the user's are still being closed. */
+static bool has_litter(const struct clients *clients, uid_t uid)
+{
+	for (uint32_t i = 0; i < CLIENTS_MAX_LITTER; i++)
+		if (clients->litter[i].uid == uid &&
+		    atomic_load(&clients->litter[i].is_busy))
+			return true;
+	return false;
+}
+
+static bool is_memory(int fd)
+{
+	const int seals = fcntl(fd, F_GET_SEALS);
+
+	return seals >= 0 && (seals & F_SEAL_SHRINK);
+}
+
+/* Close the fds of a request. */
+static void close_received(struct clients *clients, uid_t uid, const int *fds,
+			   uint32_t n)
+{
+	struct litter *litter = NULL;
+	pthread_t thread;
+	uint32_t n_bad = 0;
+
+	for (uint32_t i = 0; i < CLIENTS_MAX_LITTER && litter == NULL; i++)
+		if (!atomic_load(&clients->litter[i].is_busy))
+			litter = &clients->litter[i];
+	for (uint32_t i = 0; i < n; i++) {
+		if (litter != NULL && !is_memory(fds[i]))
+			litter->fds[n_bad++] = fds[i];
+		else
+			close(fds[i]);
+	}
+	if (n_bad == 0)
+		return;
+	litter->n = n_bad;
+	litter->uid = uid;
+	atomic_store(&litter->is_busy, true);
+	if (pthread_create(&thread, NULL, close_all, litter) == 0)
+		(void)pthread_detach(thread);
+	else
+		(void)close_all(litter);
+}
+
 static int identify(int fd, struct peer *ret_peer)
 {
 	struct ucred cred;
@@ -108,6 +170,19 @@ static int identify(int fd, struct peer *ret_peer)
 		ret_peer->n_groups = n_bytes / sizeof(gid_t);
 	ret_peer->groups[ret_peer->n_groups++] = cred.gid;
 	return 0;
+}
+
+/* Answer the request that it will make. */
+static void refuse(const struct client *client)
+{
+	static struct xdp_answer a;
+	struct mr_reason why;
+
+	mr_fail(&why, -EPERM,
+		"xdp: the broker has no rule that gives user %u an interface",
+		client->peer.uid);
+	mri_xdp_answer_error(&a, -EPERM, &why);
+	(void)mri_xdp_send(client->fd, a.bytes, a.n_bytes, NULL, 0);
 }
 
 static bool add(struct clients *clients, int fd)
@@ -129,6 +204,7 @@ static bool add(struct clients *clients, int fd)
 		return false;
 	}
 	client->all = clients;
+	client->is_heard = rules_name(clients->rules, &client->peer);
 	client->fd = fd;
 	client->since_ns = mr_ctx_now_ns(clients->ctx);
 	client->served = mri_xdp_served_create(clients->ctx, allow, client);
@@ -137,6 +213,8 @@ static bool add(struct clients *clients, int fd)
 		return false;
 	}
 	clients->clients[clients->n++] = client;
+	if (!client->is_heard)
+		refuse(client);
 	return true;
 }
 
@@ -159,13 +237,23 @@ void clients_accept(struct clients *clients, int listener)
 int clients_poll(const struct clients *clients, struct pollfd *fds)
 {
 	int timeout_ms = -1;
+	bool is_short = false;
 
 	for (uint32_t i = 0; i < clients->n; i++) {
-		fds[i] = (struct pollfd){ .fd = clients->clients[i]->fd,
-					  .events = POLLIN };
-		if (is_idle(clients->clients[i]))
+		const struct client *client = clients->clients[i];
+		const bool waits = has_litter(clients, client->peer.uid);
+
+		/* Without POLLIN, its end alone is reported. */
+		fds[i] = (struct pollfd){ .fd = client->fd };
+		if (client->is_heard && !waits)
+			fds[i].events = POLLIN;
+		if (waits)
+			is_short = true;
+		if (is_idle(client))
 			timeout_ms = CLIENTS_IDLE_MS / 4;
 	}
+	if (is_short)
+		return CLIENTS_LITTER_MS;
 	return timeout_ms;
 }
 
@@ -200,8 +288,7 @@ static bool serve(struct client *client)
 	if (n > 0 &&
 	    mri_xdp_serve(client->served, bytes, (size_t)n, fds, n_fds, &a) < 0)
 		is_alive = false;
-	for (uint32_t i = 0; i < n_fds; i++)
-		close(fds[i]);
+	close_received(client->all, client->peer.uid, fds, n_fds);
 	if (n <= 0)
 		return false;
 	if (mri_xdp_send(client->fd, a.bytes, a.n_bytes, a.fds, a.n_fds) < 0)
@@ -221,8 +308,12 @@ void clients_serve(struct clients *clients, const struct pollfd *fds)
 		struct client *client = clients->clients[i];
 		bool is_alive = true;
 
-		if (fds[i].revents != 0)
-			is_alive = serve(client);
+		if (fds[i].revents & POLLIN)
+			is_alive = !has_litter(clients, client->peer.uid) ?
+					   serve(client) :
+					   true;
+		else if (fds[i].revents != 0)
+			is_alive = false;
 		else if (is_idle(client))
 			is_alive = now_ns - client->since_ns <
 				   CLIENTS_IDLE_MS * UINT64_C(1000000);

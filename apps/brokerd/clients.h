@@ -4,6 +4,7 @@
 #define BROKERD_CLIENTS_H
 
 #include <poll.h>
+#include <stdatomic.h>
 
 #include "rules.h"
 
@@ -11,15 +12,26 @@ enum {
 	CLIENTS_MAX = 1024,
 	CLIENTS_MAX_IDLE = 32, /* without a port, of one user */
 	CLIENTS_IDLE_MS = 30000,
+	CLIENTS_MAX_LITTER = 64, /* requests with fds that are no memory */
+	CLIENTS_LITTER_MS = 20,
 };
 
 struct client;
+
+/* Fds that a thread closes. */
+struct litter {
+	atomic_bool is_busy;
+	uid_t uid;
+	uint32_t n;
+	int fds[XDP_BROKER_MAX_FDS];
+};
 
 struct clients {
 	struct mr_ctx *ctx;
 	const struct rules *rules;
 	struct client *clients[CLIENTS_MAX];
 	uint32_t n;
+	struct litter litter[CLIENTS_MAX_LITTER];
 };
 
 /* Take what waits on the listening socket. */

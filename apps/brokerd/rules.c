@@ -275,6 +275,14 @@ static bool is_for(const struct rule *rule, const struct peer *peer)
 	return false;
 }
 
+bool rules_name(const struct rules *rules, const struct peer *peer)
+{
+	for (uint32_t i = 0; i < rules->n; i++)
+		if (is_for(&rules->rules[i], peer))
+			return true;
+	return false;
+}
+
 const struct rule *rules_find(const struct rules *rules,
 			      const struct peer *peer, const char *interface,
 			      struct mr_reason *ret_why)

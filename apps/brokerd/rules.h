@@ -53,6 +53,8 @@ int rules_read(struct mr_ctx *ctx, const char *path, struct rules *ret_rules,
 	       struct mr_reason *ret_why);
 void rules_free(struct rules *rules);
 
+/* Whether some rule is for this user. */
+bool rules_name(const struct rules *rules, const struct peer *peer);
 /* The first rule for this user and interface. NULL, with a reason: there is
  * none. */
 const struct rule *rules_find(const struct rules *rules,

@@ -6,6 +6,7 @@ import struct
 import subprocess
 
 import pytest
+from host import limit
 from lib import broker as brokers
 from lib import talk
 from lib.broker import Broker, RawClient, memfd, message, open_request, rule
@@ -303,6 +304,33 @@ def test_nonsense_leaves_the_broker_well(lab, star):
     opened(lab, star.middle, broker.spec("p0"), wrap=POWERLESS).close()
     for fd in (good, short, unsealed, *pipe, file):
         os.close(fd)
+
+
+def test_a_close_that_waits_holds_up_one_user_alone(lab, star):
+    """A socket with SO_LINGER whose peer does not read, as its only holder."""
+    broker = Broker(lab, star.middle, rule(user=[0, brokers.NOBODY]))
+    with star.middle, socket.create_server(("127.0.0.1", 0)) as listener:
+        slow = socket.create_connection(listener.getsockname())
+        peer = listener.accept()[0]
+    slow.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
+                    struct.pack("ii", 1, 600))
+    slow.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        while True:
+            slow.send(bytes(1 << 16))
+    with RawClient(broker) as client:
+        client.send(open_request(), [slow.fileno()])
+        slow.close()
+        assert "sealed against shrinking" in client.receive()[2]
+        # Another user is served. This one is when the close is through.
+        forwarder(lab, star, broker).stop()
+        client.send(message(brokers.FIND, b"p0".ljust(16, b"\0")))
+        client.socket.settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            client.receive()
+        client.socket.settimeout(limit(20.0))
+        peer.close()
+        assert client.receive()[0] == 0
 
 
 def test_other_names_of_an_interface_match_no_rule(lab, star):
