@@ -112,8 +112,8 @@ MR_API bool mr_region_find(const struct mr_region *region, uint64_t addr,
 MR_API uint64_t mr_region_n_contiguous_bytes(const struct mr_region *region);
 
 /**
- * The memfd of a segment, to hand to a process that registers the memory. Its
- * length is sealed. Pin the region first, so that the segment stays.
+ * The memfd of a segment, to pass to a process that registers the memory. It is
+ * sealed against shrinking. Pin the region first, so that the segment stays.
  *
  * @param idx  as mr_region_segment()
  *

@@ -93,8 +93,8 @@ enum mr_gso_type {
 };
 
 /**
- * A clock of struct mr_meta that is no clockid_t: the device's own, such as a
- * NIC's PTP hardware clock.
+ * A clock in struct mr_meta that is not a clockid_t: the device's own, such as
+ * a NIC's PTP hardware clock.
  */
 enum { MR_CLOCK_DEVICE = 0xffff };
 
@@ -110,7 +110,7 @@ struct mr_meta {
 	uint32_t mark;              /**< the caller's, for mr_txq_times(); no
 				     *   driver sets it on rx yet */
 	uint64_t rx_ns;             /**< rx: when it arrived */
-	uint64_t launch_ns;         /**< tx: send it then, not earlier */
+	uint64_t launch_ns;         /**< tx: send it not earlier */
 	uint64_t tx_ns;             /**< completion: when it was sent */
 	uint16_t rx_clock;          /**< of rx_ns: a clockid_t, or
 				     *   MR_CLOCK_DEVICE */

@@ -105,7 +105,7 @@ enum mr_tx_event {
 	MR_TX_EVENT_AGAIN,          /**< the device asked to retry later */
 	MR_TX_EVENT_GSO_SOFTWARE,   /**< frames segmented here */
 	MR_TX_EVENT_VLAN_SOFTWARE,  /**< VLAN tags inserted here */
-	MR_TX_EVENT_GSO_ADDED, /**< frames accepted that were not passed here */
+	MR_TX_EVENT_GSO_ADDED, /**< accepted, but not from the program */
 	MR_TX_EVENT_TIME_LOST,      /**< frames without the time asked for */
 };
 

@@ -54,8 +54,8 @@ enum mr_offload {
 	MR_OFFLOAD_TSO6 = 1u << 3,
 	/** Segments frames of MR_GSO_UDP. */
 	MR_OFFLOAD_USO = 1u << 4,
-	/** Reports a hash, on NICs the one that selected the queue:
-	 * MR_META_RSS_HASH. */
+	/** Reports a hash: MR_META_RSS_HASH. On NICs, it is the one that
+	 * selected the queue. */
 	MR_OFFLOAD_RSS_HASH = 1u << 5,
 	/** Inserts the tag of MR_META_VLAN. */
 	MR_OFFLOAD_VLAN_TX = 1u << 6,
@@ -230,24 +230,24 @@ MR_API int mr_port_set_mac_filter(struct mr_port *port,
 /**
  * Replace the filter of a port that shares its device with the kernel: from now
  * on, @p port receives the frames that match @p expression, and the kernel the
- * others. Each frame is decided by one of the two filters, and none is lost.
- * Counters go on. The filter takes the place of all options of the spec that
+ * others. Each frame passes exactly one of the two filters, and none is lost.
+ * Counters are not reset. The filter replaces all options of the spec that
  * select frames.
  *
- * @param port        opened with a filter: xdp:eth0,filter=... or one of the
- *                    keys that stand for one
+ * @param port        opened with a filter: xdp:eth0,filter=... or a key that is
+ *                    short for one
  * @param expression  as for the option 'filter': pcap-filter(7); copied
  *
  * @return 0, or with the previous filter
  *   -EINVAL  no expression, or it does not compile; the reason says where
- *   -EBUSY   it may take frames that keep this machine reachable, and the port
- *            was opened without 'force'; or rules are open
+ *   -EBUSY   it may match frames that keep this machine reachable, and the port
+ *            was opened without 'force'; or the port has rules
  *   -ENOTSUP the driver has no filters, the port was opened without one, or
  *            the filter matches no frame, is too long or loops
  *   -EPERM   a capability is missing; the reason names it
- *   -ENODEV  the device is gone, or somebody detached the port's program
+ *   -ENODEV  the device is gone, or the port's program was detached
  *   -ENOMEM, -EIO  the kernel does not load or attach the program; the reason
- *            has the verifier's verdict
+ *            has the verifier's message
  *
  * Owner:  unchanged.
  * Thread: as mr_port_set_promisc().
@@ -289,8 +289,8 @@ MR_API uint32_t mr_port_device_stats(const struct mr_port *port,
 
 /**
  * Take the times at which frames left. A frame asks for its time with
- * MR_META_TX_TIME in mr_tx_burst_meta(), and mr_meta.mark says which one it is.
- * If it is segmented, each segment has a time.
+ * MR_META_TX_TIME in mr_tx_burst_meta(), and mr_meta.mark identifies it. If it
+ * is segmented, each segment has a time.
  *
  * @param[out] ret_metas  room for @p n; in each, valid is MR_META_TX_TIME |
  *                        MR_META_MARK: tx_ns, tx_clock and the frame's mark.
@@ -300,13 +300,13 @@ MR_API uint32_t mr_port_device_stats(const struct mr_port *port,
  * @return how many, 0..n, in the order of their completion; 0 from a port
  *         without MR_OFFLOAD_TIME_TX
  *
- * Lost:   a time that the device did not report, or for which there was no room
- *         among as many untaken ones as the queue's ring has entries:
- *         MR_TX_EVENT_TIME_LOST.
+ * Lost:   times that the device did not report, and times that do not fit: the
+ *         queue keeps as many as its ring has entries. MR_TX_EVENT_TIME_LOST
+ *         counts both.
  * Owner:  unchanged.
  * Thread: the one that uses @p txq.
- * Cost:   a copy. mr_tx_burst() collects them, which reads packet memory of
- *         frames that complete while one is expected.
+ * Cost:   a copy. mr_tx_burst() collects the times; while one is expected, it
+ *         reads packet memory of frames that complete.
  */
 MR_API uint32_t mr_txq_times(struct mr_txq *txq, struct mr_meta *ret_metas,
 			     uint32_t n);

@@ -23,14 +23,14 @@ extern "C" {
  * them, and programs that share the device (xdp:) share them.
  */
 
-/** What the hash of TCP and UDP covers; other IP: the addresses. */
+/** Input of the hash for TCP and UDP; for other IP: the addresses. */
 enum mr_rss_fields {
-	MR_RSS_FIELDS_KEEP = 0,  /**< as the device is set */
+	MR_RSS_FIELDS_KEEP = 0,  /**< leave unchanged */
 	MR_RSS_FIELDS_ADDRS = 1, /**< addresses: fragments go with the rest */
 	MR_RSS_FIELDS_PORTS = 2, /**< addresses and ports */
 };
 
-/** What mr_port_set_rss() leaves as the device is set. */
+/** What mr_port_set_rss() leaves unchanged. */
 enum mr_rss_keep {
 	MR_RSS_KEEP_KEY = 1u << 0,
 	MR_RSS_KEEP_TABLE = 1u << 1,
@@ -40,16 +40,16 @@ enum mr_rss_keep {
 enum { MR_RSS_KEY_MAX = 64 };
 
 /**
- * Receive-side scaling (RSS): a Toeplitz hash and its table. Zero is the
- * default of each member but size: a symmetric key, all queues in turn.
+ * Receive-side scaling (RSS): a Toeplitz hash and its table. In all members
+ * except size, 0 is the default: a symmetric key, all queues in turn.
  */
 struct mr_rss_config {
 	uint32_t size;        /**< sizeof(struct mr_rss_config) */
 	uint32_t keep;        /**< enum mr_rss_keep; 0: nothing */
 	uint32_t fields;      /**< enum mr_rss_fields */
 	uint32_t n_key_bytes; /**< as long as the device's key */
-	/** NULL: bytes 0x6d 0x5a, repeated: both directions of a connection
-	 * have the same hash. */
+	/** NULL: bytes 0x6d 0x5a, repeated, which give both directions of a
+	 * connection the same hash. */
 	const uint8_t *key;
 	const uint32_t *table; /**< rx queues of the port */
 	uint32_t n_entries;    /**< of @c table, which fills the device's by
@@ -82,8 +82,8 @@ static inline uint32_t mr_rss_queue(const struct mr_rss_config *config,
  *
  * @return 0, or with nothing changed
  *   -EINVAL  size is 0, an unknown value, an entry that is not an rx queue of
- *            the port, or a key or table of a length that the device does not
- *            have; the reason has that length
+ *            the port, or a key or table whose length does not suit the device;
+ *            the reason states the device's length
  *   -ENOTSUP the device has no RSS, or cannot change this part of it
  *   -EBUSY   xdp: another Millrace program has the interface
  *   -EPERM, -ENODEV, -EIO  as mr_port_set_promisc()
@@ -119,8 +119,8 @@ struct mr_steer_rule {
 };
 
 /**
- * Add a rule that steers frames to a queue. It has priority over RSS; which of
- * two rules for one frame applies depends on the device.
+ * Add a rule that steers frames to a queue. It has priority over RSS. If two
+ * rules match a frame, the device decides which one applies.
  *
  * @param      rule    copied
  * @param[out] ret_id  for mr_port_unsteer()

@@ -95,8 +95,8 @@ struct mr_worker_route {
 	struct mr_ring_spsc *handoff; /**< NULL: the port has no tx queue */
 	struct mr_ring_spsc *handoff_meta; /**< metadata of what is in handoff;
 					    *   NULL: has_meta is 0 */
-	uint32_t queue_idx;           /**< of the tx queue at its end */
-	uint32_t owner_idx;           /**< the worker that has it */
+	uint32_t queue_idx;                /**< of the tx queue at its end */
+	uint32_t owner_idx;                /**< the worker that has it */
 };
 
 /** One worker, as seen by its thread. Read only. */
@@ -224,7 +224,7 @@ MR_API int mr_workers_join(struct mr_workers *workers, uint32_t timeout_ms,
 			   struct mr_reason *reterr_reason);
 
 /**
- * Change what the workers do without work, from their next round on.
+ * Change what idle workers do, from their next round on.
  *
  * @return 0, or -EINVAL: no such mode
  *
