@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tap: an interface of the kernel whose wire is this program.
+ * tap: a tap interface of the kernel, with this program at the other end.
  *
  * Source: linux/Documentation/networking/tuntap.rst, linux/if_tun.h,
  * linux/virtio_net.h.
@@ -19,7 +19,7 @@
 #include "tap.h"
 
 enum {
-	CAN_CSUM = 0x01, /* TUN_F_*: what we take unfinished */
+	CAN_CSUM = 0x01, /* TUN_F_*: unfinished work we accept */
 	CAN_TSO = 0x02 | 0x04,
 	CAN_USO = 0x20 | 0x40, /* Linux 6.2 */
 };
@@ -76,14 +76,14 @@ static int fail(const struct tap_port *port, const char *what,
 			       "%s: another program has the tap open", name);
 	if (error == EINVAL)
 		return mr_fail(reason, -ENODEV,
-			       "%s: no tap, or one with another number of "
-			       "queues (multi_queue)",
+			       "%s: not a tap, or one with another number "
+			       "of queues (multi_queue)",
 			       name);
 	return mr_fail(reason, error == ENOENT ? -ENODEV : -EIO, "%s: %s: %s",
 		       name, what, mr_strerror(error));
 }
 
-/* A forked child has the fds of a closed port until it runs: wait for it. */
+/* A forked child keeps the fds of a closed port until exec: wait for it. */
 static int attach(int fd, const struct ifreq *request)
 {
 	const struct timespec pause = { .tv_nsec = PAUSE_NS };
@@ -101,7 +101,7 @@ static int attach(int fd, const struct ifreq *request)
 	return err;
 }
 
-/* One more queue of the device, which the first one creates. */
+/* Add a queue to the device, which the first one creates. */
 static int add_queue(struct tap_port *port, const struct tap_options *o,
 		     struct mr_reason *reason)
 {
@@ -121,7 +121,7 @@ static int add_queue(struct tap_port *port, const struct tap_options *o,
 	return attach(fd, &request) < 0 ? fail(port, "TUNSETIFF", reason) : 0;
 }
 
-/* Say what we take unfinished, and find out what the kernel does. */
+/* Tell the kernel what we accept, and find out what it supports. */
 static int set_offloads(struct tap_port *port, const struct tap_options *o,
 			struct mr_reason *reason)
 {

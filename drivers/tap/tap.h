@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of the driver share. */
+/* Definitions shared by the driver's files. */
 #ifndef TAP_TAP_H
 #define TAP_TAP_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tap: what the kernel sends. A read is a frame; its header says what the
+ * tap: frames from the kernel. A read returns a frame; its header says what the
  * kernel left undone: the checksum, and with tso the segmentation.
  */
 #include <errno.h>
@@ -17,7 +17,7 @@ static bool refill(struct tap_rxq *rxq, struct mr_cache *cache)
 	const uint32_t n_got =
 		mr_frag_alloc_bulk(cache, addrs, n, port->chunk_bytes);
 
-	/* From the last place on: what is missing stays in front. */
+	/* From the last slot on, so that missing buffers stay in front. */
 	for (uint32_t i = 0; i < n_got; i++) {
 		const uint32_t place = --rxq->n_used;
 
@@ -43,7 +43,7 @@ static int objection(const struct tap_rxq *rxq, uint64_t n_bytes)
 		       -1;
 }
 
-/* The frame of n_bytes in the first buffers. Returns how many. */
+/* Make a frame of n_bytes from the first buffers. Returns how many. */
 static uint32_t take(struct tap_rxq *rxq, struct mr_frame *frames,
 		     uint32_t n_bytes)
 {

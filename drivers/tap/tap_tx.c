@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tap: what the kernel receives. A write is a frame. Checksums and segments are
- * left to the kernel, which needs neither if the frame ends there.
+ * tap: frames to the kernel. A write sends a frame. Checksums and segmentation
+ * are left to the kernel, which skips both for frames that stay on this host.
  */
 #include <errno.h>
 
@@ -23,7 +23,7 @@ static int objection(const struct mr_port *port, const struct mr_frame *frames,
 	return n_bytes < TAP_MIN_FRAME_BYTES ? MR_TX_DROP_INVALID : -1;
 }
 
-/* What is left to the kernel. False: segments without a checksum's place. */
+/* What is left to the kernel. False: GSO without the checksum's offset. */
 static bool make_header(struct tap_txq *txq, const struct mr_frame *frame,
 			const struct mr_meta *meta, struct tap_header *header)
 {

@@ -224,10 +224,10 @@ struct xdp_options {
 
 enum xdp_via { XDP_VIA_AUTO, XDP_VIA_BROKER, XDP_VIA_SELF };
 
-/* Who does what needs capabilities: docs/design/0012-broker.md. */
+/* Who performs privileged steps: docs/design/0012-broker.md. */
 enum xdp_role {
 	XDP_ALONE,
-	XDP_CLIENT, /* of the broker, which has done it */
+	XDP_CLIENT, /* of the broker, which performed them */
 	XDP_SERVER, /* in the broker: it has no pool and no rings */
 };
 
@@ -336,9 +336,9 @@ void mri_xdp_tx_take_back(struct xdp_txq *txq);
 /* Set the metadata of n received entries. */
 void mri_xdp_read_meta(const struct xdp_rxq *rxq, const struct mr_frame *frames,
 		       struct mr_meta *ret_meta, uint32_t n);
-/* What of it the port gets: MR_OFFLOAD_*. */
+/* Which metadata the port gets: MR_OFFLOAD_*. */
 uint32_t mri_xdp_meta_offloads(const struct xdp_port *port);
-/* Whether it was asked for and is not all there; if so, why. */
+/* Whether some requested metadata is missing; if so, why. */
 bool mri_xdp_lacks_meta(const struct xdp_port *port, char *ret_why,
 			size_t n_bytes);
 
@@ -411,8 +411,8 @@ void mri_xdp_prog_unsteer(struct xdp_port *port);
 void mri_xdp_prog_close(struct xdp_port *port);
 /* Whether somebody else took it off the interface, which has another or none. */
 bool mri_xdp_prog_is_detached(const struct xdp_port *port);
-/* Put another program in the place of the attached one; -EPERM: it is not
- * old_fd's; -ENOLINK: the interface is gone. */
+/* Replace the attached program; -EPERM: it is not old_fd's; -ENOLINK: the
+ * interface is gone. */
 int mri_xdp_prog_replace(struct xdp_port *port, int old_fd, int new_fd);
 /* Why a program was not loaded, as a reason. */
 int mri_xdp_prog_refuse(const struct xdp_port *port, int err, bool has_rules,
@@ -550,7 +550,7 @@ int mri_xdp_record_share(struct xdp_port *port);
 void mri_xdp_record_undo(struct xdp_port *port, enum xdp_setting first);
 
 /* xdp_queues.c */
-/* As mri_xdp_setting(), of RSS and steering. */
+/* As mri_xdp_setting(), for RSS and steering. */
 int mri_xdp_queue_setting(const struct xdp_port *port, const char *name,
 			  const struct xdp_change *change, bool is_write,
 			  uint64_t *value);

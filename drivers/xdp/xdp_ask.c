@@ -2,9 +2,9 @@
 /*
  * The client's side of the broker: a port for a process without capabilities.
  *
- * One connection per port, open as long as the port. What it brought (sockets,
- * the program's link, counters) works without the broker; if that ends, only
- * settings cannot be changed any more.
+ * One connection per port, open as long as the port. What the client received
+ * (sockets, the program's link, counters) works without the broker; if the
+ * broker ends, only settings can no longer be changed.
  */
 #include <errno.h>
 #include <linux/capability.h>
@@ -64,13 +64,13 @@ static int refuse_path(const char *interface, const char *path, int err,
 		       struct mr_reason *reason)
 {
 	return mr_fail(reason, err == -EPERM ? -EACCES : err,
-		       "xdp:%s: no broker at %s: %s; start mr-brokerd, or name "
-		       "its socket (broker=)",
+		       "xdp:%s: no broker at %s: %s; start mr-brokerd, or set "
+		       "its socket with broker=",
 		       interface, path, mr_strerror(-err));
 }
 
-/* The first capability that this process lacks for a port of its own; NULL: it
- * has all. */
+/* The first capability that this process lacks for opening a port itself, or
+ * NULL. */
 static const char *lacks(void)
 {
 	static const struct {
@@ -85,7 +85,7 @@ static const char *lacks(void)
 	struct __user_cap_data_struct words[_LINUX_CAPABILITY_U32S_3] = { 0 };
 
 	if (syscall(SYS_capget, &header, words) < 0 ||
-	    (words[0].effective >> 21 & 1)) /* CAP_SYS_ADMIN: in place of BPF */
+	    (words[0].effective >> 21 & 1)) /* CAP_SYS_ADMIN implies BPF */
 		return NULL;
 	for (uint32_t i = 0; i < 3; i++)
 		if (!(words[needed[i].bit / 32].effective >>
@@ -126,7 +126,7 @@ static void close_rest(struct received *r)
 		close(r->fds[r->n_taken++]);
 }
 
-/* Its fds are ours then. */
+/* The caller owns the fds in it. */
 static int receive(int fd, struct received *r)
 {
 	const ssize_t n = mri_xdp_receive(fd, &r->answer, sizeof(r->answer),
@@ -145,7 +145,7 @@ static int receive(int fd, struct received *r)
 	return n == 0 ? -ECONNRESET : n == 1 ? -EMFILE : -EPROTO;
 }
 
-/* A request, and its answer; an error is the broker's, with its reason. */
+/* Send a request and get the answer; errors and reasons are the broker's. */
 static int ask(int fd, const char *port, const void *request, size_t n_bytes,
 	       const int *fds, uint32_t n_fds, struct received *r,
 	       struct mr_reason *reason)
@@ -268,7 +268,7 @@ static void add_segments(const struct xdp_port *port,
 	}
 }
 
-/* The next fd, if the answer says that it has one of that kind; else -1. */
+/* The next fd if the answer has one of that kind, else -1. */
 static int take_fd(struct received *r, uint32_t kind)
 {
 	const bool has =
@@ -304,7 +304,7 @@ static int use_passed(struct xdp_port *port, int fd)
 	return 0;
 }
 
-/* What came is the port's, which closes it, also when this fails. */
+/* The port owns the received fds, and closes them even if this fails. */
 static int use_answer(struct xdp_port *port, struct received *r,
 		      struct mr_reason *reason)
 {
@@ -346,7 +346,8 @@ static int use_answer(struct xdp_port *port, struct received *r,
 		 path_of(&port->options));
 	if (port->options.via == XDP_VIA_AUTO && missing != NULL)
 		mr_log(port->base.ctx, MR_LOG_INFO,
-		       "%s: by the broker at %s: this process lacks %s",
+		       "%s: opened by the broker at %s, since this process "
+		       "lacks %s",
 		       info->name, path_of(&port->options), missing);
 	if (port->is_mute)
 		info->n_txqs = 0;
@@ -409,7 +410,7 @@ int mri_xdp_broker_refuse(const struct xdp_port *port, const char *what,
 			  struct mr_reason *reason)
 {
 	return mr_fail(reason, -ENOTSUP,
-		       "%s: a port by the broker does not have: %s",
+		       "%s: not supported through the broker: %s",
 		       port->base.info.name, what);
 }
 
@@ -419,7 +420,7 @@ void mri_xdp_broker_close(struct xdp_port *port)
 
 	if (port->broker_fd < 0)
 		return;
-	/* Its lock would hinder the broker. */
+	/* The broker needs this lock. */
 	mr_fd_close(port->record.fd);
 	port->record.fd = -1;
 	if (shutdown(port->broker_fd, SHUT_WR) == 0 &&

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A port by the broker, for the parts that do otherwise then. */
+/* Ports opened by the broker: what differs from other ports. */
 #ifndef XDP_XDP_ASK_H
 #define XDP_XDP_ASK_H
 
 #include "xdp.h"
 
-/* What the port's spec asks for, or the process needs: XDP_CLIENT or not. */
+/* XDP_CLIENT or not, as the spec says or the process's capabilities require. */
 int mri_xdp_choose_role(const char *interface, const struct xdp_options *o,
 			enum xdp_role *ret_role,
 			struct mr_reason *reterr_reason);
@@ -13,12 +13,12 @@ int mri_xdp_choose_role(const char *interface, const struct xdp_options *o,
 int mri_xdp_broker_find(const char *interface, const struct xdp_options *o,
 			struct xdp_netdev *ret_dev,
 			struct mr_reason *reterr_reason);
-/* Have the broker do mri_xdp_take(), and use what it made. */
+/* Ask the broker to do mri_xdp_take(), and use the result. */
 int mri_xdp_broker_open(struct xdp_port *port, struct mr_reason *reterr_reason);
-/* Have it change a setting; value as of struct xdp_change. */
+/* Ask it to change a setting; value as in struct xdp_change. */
 int mri_xdp_broker_set(struct xdp_port *port, enum xdp_setting setting,
 		       uint64_t value, struct mr_reason *reterr_reason);
-/* -ENOTSUP: a client cannot have that. */
+/* Return -ENOTSUP: a client cannot do that. */
 int mri_xdp_broker_refuse(const struct xdp_port *port, const char *what,
 			  struct mr_reason *reterr_reason);
 /*

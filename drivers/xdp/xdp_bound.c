@@ -35,7 +35,7 @@ static const char *const names[XDP_N_KFUNCS] = {
 	"bpf_xdp_metadata_rx_vlan_tag",
 };
 
-/* Not 0, and bytes of a packet do not guess it. */
+/* Not 0, and packet bytes cannot guess it. */
 static uint32_t choose_magic(void)
 {
 	uint32_t magic;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What mr-brokerd needs of the AF_XDP driver: it answers the requests of one
- * client. The daemon has the connections and the rules; everything that a
- * client asks for is checked and done here (xdp_serve.c), by the code that a
- * port without a broker uses. The messages are in xdp_wire.h.
+ * The AF_XDP driver's interface for mr-brokerd: it answers one client's
+ * requests. The daemon handles connections and rules. The driver (xdp_serve.c)
+ * checks and executes the requests, with the same code as for ports without a
+ * broker. xdp_wire.h defines the messages.
  */
 #ifndef XDP_XDP_BROKER_H
 #define XDP_XDP_BROKER_H
@@ -25,16 +25,16 @@ enum {
 	XDP_BROKER_MAX_QUEUES = 64,
 };
 
-/* What a client may have of an interface. */
+/* What a client may use of an interface. */
 struct xdp_grant {
 	uint32_t first_queue, n_queues;
 	uint64_t n_bytes_left; /* of memory to register */
 	uint64_t max_bytes;    /* for the message */
 	bool may_transmit, may_force, may_set;
-	const struct xdp_cbpf *filter; /* frames besides are not for it; NULL */
+	const struct xdp_cbpf *filter; /* only these frames; NULL: all */
 };
 
-/* Decide that: 0, or -EPERM with a reason. */
+/* Fill in the grant: 0, or -EPERM with a reason. */
 typedef int xdp_allow_fn(void *opaque, const char *interface,
 			 struct xdp_grant *ret_grant,
 			 struct mr_reason *reterr_reason);
@@ -46,15 +46,15 @@ struct xdp_answer {
 	_Alignas(8) uint8_t bytes[4096];
 };
 
-/* What one client has. */
+/* The broker's state for one client. */
 struct xdp_served;
 
 /* NULL: no memory. */
 struct xdp_served *mri_xdp_served_create(struct mr_ctx *ctx,
 					 xdp_allow_fn *allow, void *opaque);
 /*
- * Answer a request. The fds stay the caller's. *ret_answer is always set;
- * -EPROTO: it was no request, so end the connection after the answer.
+ * Answer a request. The caller keeps the fds. *ret_answer is always set.
+ * -EPROTO: not a valid request; end the connection after the answer.
  */
 int mri_xdp_serve(struct xdp_served *served, const void *request,
 		  size_t n_bytes, const int *fds, uint32_t n_fds,
@@ -68,13 +68,13 @@ uint64_t mri_xdp_served_bytes(const struct xdp_served *served);
 int mri_xdp_send(int fd, const void *bytes, size_t n_bytes, const int *fds,
 		 uint32_t n_fds);
 /*
- * Receive one, with at most XDP_BROKER_MAX_FDS fds, which are the caller's,
- * also with a message that is none. Bytes, 0 at the end, 1 if something was cut
- * off, or -errno.
+ * Receive one, with at most XDP_BROKER_MAX_FDS fds, which the caller then owns,
+ * even if the message is invalid. Returns the bytes, 0 at the end, 1 if
+ * something was truncated, or -errno.
  */
 ssize_t mri_xdp_receive(int fd, void *bytes, size_t n_bytes, int *ret_fds,
 			uint32_t *ret_n_fds);
-/* Restore what was set for it. */
+/* Restore the settings changed for the client. */
 void mri_xdp_served_destroy(struct xdp_served *served);
 
 #endif

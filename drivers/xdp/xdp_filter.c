@@ -407,24 +407,25 @@ static int refuse_change(const struct xdp_port *port, struct mr_reason *reason)
 	const struct xdp_prog *prog = &port->prog;
 
 	if (port->role == XDP_CLIENT)
-		return mri_xdp_broker_refuse(port, "another filter", reason);
+		return mri_xdp_broker_refuse(port, "changing the filter",
+					     reason);
 	if (prog->user != NULL || prog->is_foreign || prog->dispatched != NULL)
 		return mr_fail(
 			reason, -ENOTSUP,
 			"%s: a filter is part of the port's own program, "
-			"and with 'prog', 'map' or libxdp's dispatcher "
-			"it has none",
+			"which does not exist with 'prog', 'map' or libxdp's "
+			"dispatcher",
 			port->base.info.name);
 	if (port->filter == NULL)
 		return mr_fail(reason, -ENOTSUP,
 			       "%s: it was opened without a filter: open it "
 			       "with one, such as 'greater 0', which matches "
-			       "each frame",
+			       "every frame",
 			       port->base.info.name);
 	if (mri_xdp_prog_is_detached(port))
 		return mr_fail(reason, -ENODEV,
 			       "%s: its program is no longer attached: the "
-			       "interface is gone, or somebody detached it",
+			       "interface is gone, or it was detached",
 			       port->base.info.name);
 	if (port->rules != NULL)
 		return mr_fail(reason, -EBUSY,
@@ -434,7 +435,7 @@ static int refuse_change(const struct xdp_port *port, struct mr_reason *reason)
 	return 0;
 }
 
-/* Load the program with port->filter, and put it in the place of the other. */
+/* Load a program with port->filter, and replace the current one. */
 static int reload(struct xdp_port *port, struct mr_reason *reason)
 {
 	struct xdp_prog *prog = &port->prog;

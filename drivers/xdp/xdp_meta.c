@@ -4,8 +4,8 @@
  *
  *     kfuncs --> XDP program --> struct xdp_rx_meta --> mr_rx_burst_meta()
  *
- * The record lies in front of the frame, where the kernel takes it along into
- * the socket's buffer (data_meta). Only mr_rx_burst_meta() reads it.
+ * The record is in front of the frame, and the kernel copies it to the socket's
+ * buffer (data_meta). Only mr_rx_burst_meta() reads it.
  *
  * Source: linux/Documentation/networking/xdp-rx-metadata.rst.
  */
@@ -21,7 +21,7 @@ _Static_assert((int)XDP_RX_META_HASH == (int)MR_META_RSS_HASH << 1 &&
 	       "one shift sets both");
 
 /*
- * Take the record that ends at a place, and erase it: the next frame in this
+ * Read and erase the record that ends at this address; the next frame in this
  * buffer may have none. False: there is none.
  */
 static inline bool take(uint32_t magic, uint8_t *end, struct mr_meta *ret_meta)
@@ -70,7 +70,7 @@ uint32_t mri_xdp_meta_offloads(const struct xdp_port *port)
 {
 	const uint32_t *kfuncs = port->prog.kfuncs;
 
-	/* A veth has only the times of what a NIC has received. */
+	/* A veth has times only for frames that a NIC received. */
 	return (kfuncs[XDP_KFUNC_HASH] != 0 ? MR_OFFLOAD_RSS_HASH : 0) |
 	       (kfuncs[XDP_KFUNC_TIME] != 0 && !port->is_software ?
 			MR_OFFLOAD_TIME_RX :

@@ -109,8 +109,8 @@ static void take_dev(void *opaque, const struct nlmsghdr *message)
 }
 
 /*
- * By a socket of another network namespace. Threads may use it at once: all ask
- * for the same interface, so each takes any answer, and its own is left.
+ * Query through a socket of another network namespace. Threads may share it:
+ * all ask about the same interface, so each may take another's answer.
  */
 static int ask_elsewhere(int fd, const struct nlmsghdr *request,
 			 struct xdp_netdev *dev)

@@ -280,10 +280,11 @@ static int join_others(struct xdp_port *port, struct mr_reason *reterr_reason)
 	char why[96] = "";
 	int err = -EBUSY;
 
-	/* Who is to detach ours, when the broker has ended? */
+	/* Nobody could detach ours after the broker has ended. */
 	if (port->role == XDP_SERVER)
 		return mri_xdp_refuse_attached(
-			port, "the broker joins no others", reterr_reason);
+			port, "the broker cannot join another program",
+			reterr_reason);
 	/* Do not ask libxdp about other programs: 1.3.1 leaks an fd then. */
 	if (!is_attached(port, "xdp_dispatcher"))
 		return mri_xdp_refuse_attached(port, "", reterr_reason);

@@ -2,8 +2,8 @@
 /*
  * Which queue the device gives a frame: RSS and steering rules, as ethtool(8)
  * -X, -N rx-flow-hash and -N flow-type set them. Others share them, so each
- * part is a setting of xdp_record.c, which gives it back: 8 entries of the
- * table or bytes of the key, the fields of one kind of packet, a rule's place.
+ * part is a setting that xdp_record.c restores: 8 entries of the table or bytes
+ * of the key, the fields of one packet type, a rule's location.
  *
  * Source: linux/net/ethtool/ioctl.c, include/uapi/linux/ethtool.h.
  */
@@ -25,7 +25,7 @@ enum {
 static const uint32_t flow_types[] = { TCP_V4_FLOW, UDP_V4_FLOW, TCP_V6_FLOW,
 				       UDP_V6_FLOW };
 
-/* A struct ethtool_rxfh, and what it ends with. */
+/* A struct ethtool_rxfh and its trailing data. */
 struct rxfh {
 	struct ethtool_rxfh head;
 	uint32_t data[XDP_MAX_TABLE + XDP_MAX_KEY / 4]; /* table, then key */
@@ -35,7 +35,7 @@ static int read_rxfh(const char *name, struct rxfh *rxfh)
 {
 	int err;
 
-	/* The first call tells the sizes. */
+	/* The first call returns the sizes. */
 	*rxfh = (struct rxfh){ .head = { .cmd = ETHTOOL_GRSSH } };
 	err = mri_xdp_netdev_ethtool(name, rxfh);
 	if (err < 0)
@@ -86,7 +86,7 @@ static int use_rxfh(const char *name, const struct xdp_change *change,
 	}
 	if (!is_write)
 		return 0;
-	/* The other part stays, and may be one that cannot be set. */
+	/* Omit the other part, which the device may not let us set. */
 	if (is_key) {
 		memmove(rxfh.data, key_of(&rxfh), rxfh.head.key_size);
 		rxfh.head.indir_size = ETH_RXFH_INDIR_NO_CHANGE;
@@ -160,7 +160,7 @@ static void fill_rule(const struct mr_steer_rule *rule,
 	}
 }
 
-/* The rule at a place: its queue + 1, or 0 for none. */
+/* The rule at a location: its queue + 1, or 0 for none. */
 static int use_rule(const struct xdp_port *port, const char *name,
 		    uint32_t place, bool is_write, uint64_t *value)
 {
@@ -210,7 +210,7 @@ static int refuse(const struct xdp_port *port, int err, const char *what,
 		return mri_xdp_netdev_refuse(name, err, what, "CAP_NET_ADMIN",
 					     reason);
 	return mr_fail(reason, err == -ENOSPC || err == -EINVAL ? err : -EIO,
-		       "%s: driver '%s' does not take this for %s: %s", name,
+		       "%s: driver '%s' rejects this value of %s: %s", name,
 		       port->dev.driver, what, mr_strerror(-err));
 }
 
@@ -244,7 +244,7 @@ static int change_fields(struct xdp_port *port, uint32_t fields)
 	return err;
 }
 
-/* What the device has must fit what is asked of it. */
+/* Check the request against the device. */
 static int check_rss(const struct xdp_port *port, const struct rxfh *now,
 		     const struct mr_rss_config *c, struct mr_reason *reason)
 {
@@ -253,7 +253,7 @@ static int check_rss(const struct xdp_port *port, const struct rxfh *now,
 
 	if (has_key && now->head.key_size == 0)
 		return mr_fail(reason, -EOPNOTSUPP,
-			       "%s: driver '%s' does not let anybody set the "
+			       "%s: driver '%s' cannot set the "
 			       "hash key, so both directions of a connection "
 			       "have different hashes",
 			       name, port->dev.driver);
@@ -275,7 +275,7 @@ static int check_rss(const struct xdp_port *port, const struct rxfh *now,
 	return 0;
 }
 
-/* The parts in the order of struct mr_rss_config, up to the first refused. */
+/* Set the parts in the order of struct mr_rss_config; stop at an error. */
 static int change_rss(struct xdp_port *port, const struct rxfh *now,
 		      const struct mr_rss_config *c, const char **ret_what)
 {
@@ -355,7 +355,7 @@ int mri_xdp_rss_open(struct xdp_port *port, struct mr_reason *reterr_reason)
 		       0;
 }
 
-/* A free place for a rule. Rules in front have priority: take the last. */
+/* A free location for a rule: the last, as earlier ones have priority. */
 static int find_place(const struct xdp_port *port, uint32_t *ret_place)
 {
 	struct {
@@ -375,7 +375,7 @@ static int find_place(const struct xdp_port *port, uint32_t *ret_place)
 	if (err < 0)
 		return err;
 	n = rxnfc->rule_cnt;
-	/* The size of the table; some drivers say it only here. */
+	/* The size of the table; some drivers report it only here. */
 	place = (uint32_t)rxnfc->data & ~(uint32_t)RX_CLS_LOC_SPECIAL;
 	while (place-- > 0) {
 		uint32_t i = 0;

@@ -14,7 +14,7 @@ enum xdp_kfunc {
 	XDP_N_KFUNCS,
 };
 
-/* In each function that stands for a kfunc, plus the kfunc's number. */
+/* Marks each function that stands for a kfunc, plus the kfunc's number. */
 enum { XDP_KFUNC_MARK = 0x6d720000 };
 
 /*

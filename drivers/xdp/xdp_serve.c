@@ -2,10 +2,10 @@
 /*
  * The broker's side: opens a port for a client that has no capabilities.
  *
- * The client gets sockets that are bound, so it can have no other queue, no
- * other interface, and no tx ring unless it may transmit; and the only fd of
- * the link, so that the program ends with it. What stays here restores the
- * interface at the end of the connection.
+ * The client gets bound sockets, so it cannot use another queue or interface,
+ * nor add a tx ring unless it may transmit. It gets the only fd of the link, so
+ * that the program ends with it. The broker restores the interface when the
+ * connection ends.
  *
  * The client's memory is mapped only while the kernel pins it, and never read.
  */
@@ -34,7 +34,7 @@ struct xdp_served {
 };
 
 struct memory {
-	void *map; /* with what aligns base */
+	void *map; /* includes padding before base */
 	size_t map_bytes;
 	void *base;
 };
@@ -89,7 +89,7 @@ static bool is_within(uint32_t value, uint32_t min, uint32_t max)
 	return value >= min && value <= max;
 }
 
-/* Whether the options are such as xdp.c would have read from a spec. */
+/* Whether xdp.c could have read these options from a spec. */
 static bool has_valid_options(const struct xdp_wire_open *o)
 {
 	const uint32_t ring = o->ring_entries;
@@ -109,7 +109,7 @@ static bool has_valid_options(const struct xdp_wire_open *o)
 	       o->tailroom_bytes <= o->chunk_bytes;
 }
 
-/* Whether the lengths fit what came. */
+/* Whether the lengths match the message. */
 static bool has_valid_lengths(const struct xdp_wire_open *o, size_t n_bytes,
 			      uint32_t n_fds)
 {
@@ -170,7 +170,7 @@ static int check_grant(const struct xdp_port *port,
 	return check_memory(port, grant, reason);
 }
 
-/* The rule's filter, and then the client's; both end with a return. */
+/* The rule's filter, then the client's; both end with a return. */
 static int take_filter(struct xdp_served *served, const struct xdp_wire_open *o,
 		       struct mr_reason *reason)
 {
@@ -215,7 +215,7 @@ static int take_filter(struct xdp_served *served, const struct xdp_wire_open *o,
 
 static int map_segment(uint8_t *at, uint64_t n_bytes, int fd)
 {
-	/* Only memory has seals: nothing here waits for a file system. */
+	/* Only memfds have seals, so nothing here waits for a file system. */
 	const int seals = fcntl(fd, F_GET_SEALS);
 	struct stat status;
 
@@ -230,7 +230,7 @@ static int map_segment(uint8_t *at, uint64_t n_bytes, int fd)
 		       0;
 }
 
-/* Map the segments one behind the other. */
+/* Map the segments contiguously. */
 static int map_memory(const struct xdp_port *port,
 		      const struct xdp_wire_open *o, const int *fds,
 		      struct memory *memory, struct mr_reason *reason)
@@ -244,7 +244,7 @@ static int map_memory(const struct xdp_port *port,
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (memory->map == MAP_FAILED)
 		return mr_fail(reason, -ENOMEM,
-			       "%s: no addresses for the memory",
+			       "%s: no address space for the memory",
 			       port->base.info.name);
 	at = ((uintptr_t)memory->map + HUGE_BYTES - 1) / HUGE_BYTES *
 	     HUGE_BYTES;
@@ -376,7 +376,7 @@ static struct xdp_wire_answer *body(struct xdp_answer *answer)
 	return (struct xdp_wire_answer *)answer->bytes;
 }
 
-/* Add an fd that the client gets, and nobody else keeps. */
+/* Add an fd to the answer. Only the client keeps it. */
 static void give(struct xdp_answer *answer, enum xdp_wire_fd kind, int fd)
 {
 	if (fd < 0)
@@ -385,7 +385,7 @@ static void give(struct xdp_answer *answer, enum xdp_wire_fd kind, int fd)
 	body(answer)->fds |= kind;
 }
 
-/* As long as the client has it open, the record is not undone. */
+/* While the client has it open, the record is not undone. */
 static void give_record(struct xdp_served *served, struct xdp_answer *answer)
 {
 	if (served->has_told_record || served->port->record.fd < 0)
@@ -394,7 +394,7 @@ static void give_record(struct xdp_served *served, struct xdp_answer *answer)
 	give(answer, XDP_WIRE_RECORD, mri_xdp_record_share(served->port));
 }
 
-/* The fds go to the client; what only open needed goes. */
+/* Give the fds to the client, and release what only open needed. */
 static void fill_answer(struct xdp_served *served,
 			const struct xdp_wire_open *o,
 			struct xdp_answer *answer)
@@ -448,7 +448,7 @@ static int serve_open(struct xdp_served *served, const struct xdp_wire_open *o,
 
 	if (served->port != NULL)
 		return mr_fail(reason, -EBUSY,
-			       "xdp:%s: this connection has a port already",
+			       "xdp:%s: this connection already has a port",
 			       o->interface);
 	err = served->allow(served->opaque, o->interface, &served->grant,
 			    reason);
@@ -522,7 +522,7 @@ static int serve_set(struct xdp_served *served, const struct xdp_wire_set *s,
 	return err;
 }
 
-/* -EPROTO: it is none of the requests. */
+/* -EPROTO: not a valid request. */
 static int dispatch(struct xdp_served *served, const void *request,
 		    size_t n_bytes, const int *fds, uint32_t n_fds,
 		    struct xdp_answer *answer, struct mr_reason *reason)

@@ -200,8 +200,8 @@ static int set_membership(struct xdp_port *port, int *fd, uint16_t type,
 }
 
 /*
- * A client must not have the packet socket, by which it could send anywhere,
- * and the broker's would end with the broker.
+ * A client must not get a packet socket, which could send anywhere; one in the
+ * broker would end with the broker.
  */
 static int set_flag(struct xdp_port *port, enum xdp_setting setting, bool is_on,
 		    struct mr_reason *reason)
@@ -246,8 +246,7 @@ int mri_xdp_set_mac_filter(struct mr_port *base, const uint8_t (*macs)[6],
 
 	if (port->role == XDP_CLIENT)
 		return mri_xdp_broker_refuse(
-			port, "a MAC filter (promiscuous mode can be had)",
-			reason);
+			port, "MAC filters (use promiscuous mode)", reason);
 	if (n > 0) {
 		fd = join(port, 0, macs, n);
 		if (fd < 0)

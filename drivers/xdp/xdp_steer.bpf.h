@@ -86,7 +86,7 @@ static __always_inline void put_meta(struct xdp_md *ctx)
 		meta.word |=
 			XDP_RX_META_HASH | (type & XDP_RX_META_TYPES)
 						   << XDP_RX_META_TYPE_SHIFT;
-	/* A veth reports the time 0 for what no NIC has received. */
+	/* A veth reports the time 0 for frames that no NIC received. */
 	if (rx_timestamp(ctx, &meta.ns) == 0 && (__s64)meta.ns > 0)
 		meta.word |= XDP_RX_META_TIME;
 	if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(meta)) != 0)

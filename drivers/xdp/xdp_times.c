@@ -2,9 +2,9 @@
 /*
  * When frames left, with the option "meta": mr_txq_times().
  *
- * A request in front of the frame asks the kernel for its time, and says whose
- * it is. The kernel writes the time there before it completes the frame: in
- * zero-copy mode that of the device, in copy mode its own.
+ * A request in front of the frame asks the kernel for its time, and identifies
+ * the frame. The kernel writes the time there before it completes the frame: in
+ * zero-copy mode the device's, in copy mode its own.
  *
  * Source: linux/Documentation/networking/xsk-tx-metadata.rst.
  */
@@ -31,7 +31,7 @@ int mri_xdp_times_open(struct xdp_port *port, struct mr_reason *reterr_reason)
 
 		if (getrandom(&times->magic, sizeof(times->magic), 0) < 0)
 			times->magic = 0x9e3779b9;
-		times->magic |= 1; /* 0 is what a page holds */
+		times->magic |= 1; /* not 0, which pages contain */
 		times->clock =
 			port->n_zc_queues > 0 ? MR_CLOCK_DEVICE : CLOCK_TAI;
 		times->mask = n - 1;
@@ -77,7 +77,7 @@ void mri_xdp_times_note(struct xdp_txq *txq, const uint64_t *addrs, uint32_t n)
 	uint8_t *base = txq->port->base.base;
 	struct xdp_tx_request request;
 
-	/* A copy of the magic number must not be found again. */
+	/* A stale magic number must not match later. */
 	for (uint32_t i = 0; i < n && txq->times.n_asked > 0; i++) {
 		uint8_t *at = base + addrs[i] - sizeof(request);
 

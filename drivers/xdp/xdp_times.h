@@ -13,13 +13,13 @@ struct mr_txq;
 struct xdp_port;
 struct xdp_txq;
 
-/* When a frame left, and which: mr_meta.mark. */
+/* When a frame left, and its mr_meta.mark. */
 struct xdp_time {
 	uint64_t ns;
 	uint32_t mark;
 };
 
-/* The times that a tx queue has been asked for. */
+/* The times requested from a tx queue. */
 struct xdp_times {
 	struct xdp_time *ring; /* not yet taken; NULL: there are no times */
 	uint32_t mask, head, tail;
@@ -36,9 +36,9 @@ struct xdp_tx_request {
 	uint32_t mark;
 };
 
-/* After the queues are bound: make room for times if there are any. */
+/* After the queues are bound: allocate room for times, if supported. */
 int mri_xdp_times_open(struct xdp_port *port, struct mr_reason *reterr_reason);
-/* Ask for the time of a frame. */
+/* Request the time of a frame. */
 void mri_xdp_times_ask(struct xdp_txq *txq, const struct mr_meta *meta,
 		       struct xdp_tx_request *request);
 /* Note the times of n completed entries, before their buffers are freed. */

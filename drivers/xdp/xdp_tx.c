@@ -262,7 +262,7 @@ static bool asks_for_time(const struct xdp_txq *txq, const struct mr_meta *meta)
 	       txq->times.ring != NULL;
 }
 
-/* Of n entries, how many before the first one that asks for its time. */
+/* How many of n entries precede the first one that requests its time. */
 static uint32_t n_untimed(const struct xdp_txq *txq, const struct mr_meta *meta,
 			  uint32_t n)
 {
@@ -275,7 +275,7 @@ static uint32_t n_untimed(const struct xdp_txq *txq, const struct mr_meta *meta,
 	return i;
 }
 
-/* Request of the kernel what the frame needs, by metadata in front of it. */
+/* Request what the frame needs from the kernel, in metadata in front of it. */
 static void put_request(struct xdp_txq *txq, struct mr_frame *frames,
 			const struct mr_meta *meta, bool is_partial,
 			bool is_timed)

@@ -74,7 +74,7 @@ static void unmap_ring(struct xring *ring)
 	ring->map = NULL;
 }
 
-/* A zero-copy device has a ring of its own behind the fill ring. */
+/* A zero-copy device has a ring of its own, filled from the fill ring. */
 static uint32_t n_fill_entries(const struct xdp_port *port)
 {
 	return 2 * port->options.ring_entries;
@@ -140,7 +140,7 @@ static int refuse_umem(const struct xdp_port *port, int err, uint64_t n_bytes,
 	if (err == -EBUSY)
 		return mr_fail(reason, err,
 			       "%s: fds: the first socket is bound, or has "
-			       "memory: pass it as socket(2) made it",
+			       "memory: pass it unbound, without UMEM",
 			       port->base.info.name);
 	if (err != -ENOBUFS)
 		return mr_fail(reason, err == -EINVAL ? -ENOTSUP : err,
@@ -376,7 +376,7 @@ static int make_socket(struct xdp_port *port, uint32_t i,
 	return 0;
 }
 
-/* What the process with the pool does. */
+/* Done by the process that has the pool. */
 static int use_socket(struct xdp_port *port, uint32_t i,
 		      struct xdp_bind_mode bind_mode, struct mr_reason *reason)
 {
@@ -396,10 +396,10 @@ static int use_socket(struct xdp_port *port, uint32_t i,
 }
 
 /*
- * The fill ring is full before the bind: a zero-copy device takes its first
- * buffers then, and looks for more only when it is woken. Without them what
- * came in first was lost, and counted by nobody (igb, Linux 7.2). A broker
- * binds before its client has the socket, so the client wakes the device.
+ * The fill ring is full before the bind: a zero-copy device then takes its
+ * first buffers, and looks for more only when it is woken. With an empty ring,
+ * the first frames were lost and not counted (igb, Linux 7.2). A broker binds
+ * before its client has the socket, so the client wakes the device.
  */
 static int open_queue(struct xdp_port *port, uint32_t i,
 		      struct xdp_bind_mode bind_mode, bool *ret_is_final,

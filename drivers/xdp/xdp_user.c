@@ -7,8 +7,8 @@
  *                          like our own; its map is "xsks_map"
  *     map=PATH             the pinned map of a program that somebody else has
  *                          attached, and that stays attached
- *     fds=FD+FD+...        such a map, sockets that are not bound, and perhaps
- *                          the program's link, from who opened them for us
+ *     fds=FD+FD+...        such a map, unbound sockets, and optionally the
+ *                          program's link, all opened by another process
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -183,13 +183,13 @@ static bool is_xskmap(int fd, struct bpf_map_info *ret_info)
 {
 	uint32_t n_bytes = sizeof(*ret_info), key;
 
-	/* Programs and links have other infos. */
+	/* Programs and links have a different info. */
 	return (bpf_map_get_next_key(fd, NULL, &key) == 0 || errno == ENOENT) &&
 	       bpf_obj_get_info_by_fd(fd, ret_info, &n_bytes) == 0 &&
 	       ret_info->type == BPF_MAP_TYPE_XSKMAP;
 }
 
-/* Whether it has a place for each queue. */
+/* Whether the map has an entry for each queue. */
 static int check_places(const struct xdp_port *port,
 			const struct bpf_map_info *info,
 			struct mr_reason *reason)
@@ -241,7 +241,7 @@ static int open_map(const struct xdp_port *port, struct mr_reason *reason)
 	return fd;
 }
 
-/* Keep an fd as what it is: a socket, an XSKMAP, or a link. */
+/* Store an fd by type: socket, XSKMAP or link. */
 static int keep(struct xdp_port *port, int fd, uint32_t *n_sockets,
 		struct mr_reason *reason)
 {
@@ -274,7 +274,7 @@ static int keep(struct xdp_port *port, int fd, uint32_t *n_sockets,
 	return err;
 }
 
-/* Use copies of the fds: those of the caller stay as they are. */
+/* Duplicate the fds; the caller's stay open. */
 static int take_fds(struct xdp_port *port, struct mr_reason *reason)
 {
 	const char *const name = port->base.info.name;
@@ -289,8 +289,8 @@ static int take_fds(struct xdp_port *port, struct mr_reason *reason)
 
 		if (n == 0 || n > 9 || (text[n] != '+' && text[n] != '\0'))
 			return mr_fail(reason, -EINVAL,
-				       "%s: fds: '%.80s' is no list of numbers "
-				       "with + between them",
+				       "%s: fds: '%.80s' is not a list of "
+				       "numbers separated by +",
 				       name, port->options.fds);
 		fd = fcntl((int)strtoul(text, NULL, 10), F_DUPFD_CLOEXEC, 3);
 		if (fd < 0)

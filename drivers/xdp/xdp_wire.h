@@ -4,8 +4,8 @@
  * as packets of a SOCK_SEQPACKET socket, in the machine's byte order.
  *
  *     FIND  the interface, before memory is allocated
- *     OPEN  with the memfds of the memory; the answer has the fds, in the order
- *           of enum xdp_wire_fd behind the sockets
+ *     OPEN  with the memfds of the memory; the answer has the sockets, then the
+ *           other fds in the order of enum xdp_wire_fd
  *     SET   a setting of the interface
  *
  * The end of the connection ends the port.
@@ -73,10 +73,10 @@ struct xdp_wire_answer {
 
 _Static_assert(sizeof(struct xdp_wire_answer) <=
 		       sizeof(((struct xdp_answer *)0)->bytes),
-	       "an answer has room");
+	       "an answer fits");
 _Static_assert(sizeof(struct xdp_wire_open) +
 			       XDP_FILTER_MAX * sizeof(struct sock_filter) <=
 		       XDP_BROKER_MAX_BYTES,
-	       "so has a request");
+	       "a request fits");
 
 #endif

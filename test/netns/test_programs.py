@@ -285,8 +285,8 @@ def test_passed_fds_of_the_wrong_kind_are_refused(lab, star, passed):
             (f"{xsk}", ["1 sockets and no map"]),
             (f"{xskmap}", ["0 sockets and a map"]),
             ("999", ["999: Bad file descriptor"]),
-            (f"{xsk}+", ["no list of numbers"]),
-            ("x", ["no list of numbers"]),
+            (f"{xsk}+", ["not a list of numbers"]),
+            ("x", ["not a list of numbers"]),
             (f"{xsk}+{xskmap},map=/x", ["mutually exclusive"]),
             (f"{xsk}+{xskmap},via=broker", ["omit 'prog', 'map' and 'fds'"]),
             (f"{xsk}+{xskmap},attach=native", ["with 'fds', the port"])):

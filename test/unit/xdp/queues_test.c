@@ -308,7 +308,7 @@ TEST(what_a_device_cannot_is_said)
 	assert_int_equal(set_rss(MR_RSS_KEEP_KEY, 0, &why), 0);
 	nic.n_key = 0;
 	assert_int_equal(set_rss(0, 0, &why), -EOPNOTSUPP);
-	assert_reason_has(&why, "does not let anybody set the hash key");
+	assert_reason_has(&why, "cannot set the hash key");
 	assert_int_equal(port.record.n, N_TABLE / 8);
 }
 
@@ -374,7 +374,7 @@ TEST(frames_without_ip_by_address_and_type)
 	assert_int_equal(nic.rules[id].h_u.ether_spec.h_dest[5], 2);
 	nic.n_until_refused = 1;
 	assert_int_equal(mri_xdp_steer(&port.base, &rule, &id, &why), -EINVAL);
-	assert_reason_has(&why, "does not take this for a steering rule");
+	assert_reason_has(&why, "rejects this value of a steering rule");
 	memset(nic.has_rule, 1, sizeof(nic.has_rule));
 	assert_int_equal(mri_xdp_steer(&port.base, &rule, &id, &why), -ENOSPC);
 	nic.rule_error = -EOPNOTSUPP;
