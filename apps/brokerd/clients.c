@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connections: one request at a time, so that what a rule limits is checked and
- * taken in one step. A client that connects and is silent is the first to go.
+ * Connections. Serving one request at a time makes checking a limit and using
+ * it atomic. Clients that connect and send nothing are closed first.
  *
  * close() of what is no memory can wait for whoever made it: for the server of
  * a FUSE file, without end. So a thread closes it, and until it has, the user
@@ -69,7 +69,7 @@ static void end(struct clients *clients, uint32_t i)
 	const pid_t pid = client->peer.pid;
 
 	mri_xdp_served_destroy(client->served);
-	/* The client waits for this until the interface is as it was. */
+	/* Tells the client that the interface is restored. */
 	close(client->fd);
 	free(client);
 	clients->clients[i] = clients->clients[--clients->n];
@@ -80,7 +80,7 @@ static void end(struct clients *clients, uint32_t i)
 			    (unsigned long long)(bytes_of(clients, uid) >> 10));
 }
 
-/* Make room: of those without a port, of the user or of all, the oldest. */
+/* Make room: close the oldest client without a port, of one user or of all. */
 static bool evict(struct clients *clients, const uid_t *uid)
 {
 	uint32_t oldest = clients->n;
@@ -164,7 +164,7 @@ static int identify(int fd, struct peer *ret_peer)
 		return -errno;
 	*ret_peer = (struct peer){ .uid = cred.uid, .pid = cred.pid };
 	n_bytes = (PEER_GROUPS_MAX - 1) * sizeof(gid_t);
-	/* More groups than that: the first one alone. */
+	/* With more groups than that, only the primary one counts. */
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, ret_peer->groups,
 		       &n_bytes) == 0)
 		ret_peer->n_groups = n_bytes / sizeof(gid_t);
@@ -224,7 +224,8 @@ void clients_accept(struct clients *clients, int listener)
 		const int fd = accept4(listener, NULL, NULL,
 				       SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-		/* Out of fds: it stays in the queue, and there is room soon. */
+		/* Out of fds: the connection stays queued until some are
+		 * freed. */
 		if (fd < 0 && (errno == EMFILE || errno == ENFILE))
 			(void)evict(clients, NULL);
 		if (fd < 0)
@@ -271,7 +272,7 @@ static void report(const struct client *client, uint64_t n_before)
 						 10));
 }
 
-/* False: the connection is at its end. */
+/* False: end the connection. */
 static bool serve(struct client *client)
 {
 	static _Alignas(8) uint8_t bytes[XDP_BROKER_MAX_BYTES];
@@ -303,7 +304,7 @@ void clients_serve(struct clients *clients, const struct pollfd *fds)
 {
 	const uint64_t now_ns = mr_ctx_now_ns(clients->ctx);
 
-	/* Backwards: the place of one that goes is taken by the last. */
+	/* Backwards, since the last client moves to a removed one's place. */
 	for (uint32_t i = clients->n; i-- > 0;) {
 		struct client *client = clients->clients[i];
 		bool is_alive = true;

@@ -34,11 +34,11 @@ struct clients {
 	struct litter litter[CLIENTS_MAX_LITTER];
 };
 
-/* Take what waits on the listening socket. */
+/* Accept pending connections. */
 void clients_accept(struct clients *clients, int listener);
-/* Fill in what poll(2) is to look at; how long it may sleep, -1: for ever. */
+/* Fill in fds for poll(2). Returns the timeout in ms, or -1 for none. */
 int clients_poll(const struct clients *clients, struct pollfd *fds);
-/* Serve those that poll(2) found, and end those that idle for too long. */
+/* Serve the clients that poll(2) found; end those idle for too long. */
 void clients_serve(struct clients *clients, const struct pollfd *fds);
 
 #endif

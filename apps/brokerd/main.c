@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * mr-brokerd: opens xdp: ports for programs without privileges.
+ * mr-brokerd: opens xdp: ports for unprivileged programs.
  *
- * Its end ends no port: all that a port needs is with its client.
+ * Ports survive its end: the client holds all that a port needs.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,10 +33,10 @@ struct options {
 
 static const struct option_row rows[] = {
 	{ "rules", ID_RULES, "FILE",
-	  "who may have what (default /etc/millrace/broker.yaml)" },
+	  "rules file (default /etc/millrace/broker.yaml)" },
 	{ "socket", ID_SOCKET, "PATH",
 	  "where clients connect (default " XDP_BROKER_PATH ")" },
-	{ "check", ID_CHECK, NULL, "check the rules, and exit" },
+	{ "check", ID_CHECK, NULL, "check the rules and exit" },
 	{ "verbose", 'v', NULL, "log each port" },
 	{ "help", OPTION_HELP, NULL, "print this help" },
 	{ "version", OPTION_VERSION, NULL, "print the version" },
@@ -44,7 +44,7 @@ static const struct option_row rows[] = {
 
 static const char usage[] =
 	"usage: mr-brokerd [options]\n"
-	"Open xdp: ports for programs without privileges, by rules.\n";
+	"Open xdp: ports for unprivileged programs, according to rules.\n";
 
 static enum parse_result take(const struct option_row *row, const char *arg,
 			      void *options, struct mr_reason *error)
@@ -106,7 +106,7 @@ static int activated_socket(void)
 	return 3;
 }
 
-/* Whether a broker listens there. */
+/* Whether a broker listens on this address. */
 static bool is_served(const struct sockaddr_un *address)
 {
 	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -118,7 +118,7 @@ static bool is_served(const struct sockaddr_un *address)
 	return is;
 }
 
-/* Everyone may connect: the rules decide. */
+/* Everyone may connect; the rules decide. */
 static int listen_at(const char *path, struct mr_reason *why)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -133,16 +133,16 @@ static int listen_at(const char *path, struct mr_reason *why)
 	if (strcmp(path, XDP_BROKER_PATH) == 0)
 		(void)mkdir("/run/millrace", 0755);
 	if (is_served(&address))
-		return mr_fail(why, -EBUSY, "%s: a broker is running there",
+		return mr_fail(why, -EBUSY, "%s: a broker is already running",
 			       path);
 	if (lstat(path, &status) == 0 && S_ISSOCK(status.st_mode))
-		(void)unlink(path); /* of one that was killed */
+		(void)unlink(path); /* left by a killed broker */
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd >= 0 &&
 	    bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0 &&
 	    chmod(path, 0666) == 0 && listen(fd, BACKLOG) == 0)
 		return fd;
-	return mr_fail(why, -errno, "cannot listen at %s: %s", path,
+	return mr_fail(why, -errno, "cannot listen on %s: %s", path,
 		       mr_strerror(errno));
 }
 
@@ -153,14 +153,14 @@ static void reload(struct clients *clients, struct rules *rules,
 	struct mr_reason why;
 
 	if (rules_read(clients->ctx, path, &now, &why) < 0) {
-		print_error("mr-brokerd: %s; the old rules stay", why.text);
+		print_error("mr-brokerd: %s; keeping the old rules", why.text);
 		return;
 	}
 	rules_free(rules);
 	*rules = now;
 }
 
-/* Until a signal. */
+/* Serve until a signal. */
 static void run(struct clients *clients, struct rules *rules,
 		const struct options *options, int listener, int signal_fd)
 {
@@ -211,13 +211,13 @@ static int serve(struct mr_ctx *ctx, struct rules *rules,
 		return complain(why.text, 1);
 	allow_files();
 	if (signal_fd < 0)
-		return complain("no signalfd", 1);
+		return complain("cannot create a signalfd", 1);
 	if (sandbox_enter(&why) < 0)
 		return complain(why.text, 1);
 	clients.ctx = ctx;
 	clients.rules = rules;
-	print_error("mr-brokerd: %u rules, serving at %s", rules->n,
-		    is_activated ? "the socket of its unit" : options->socket);
+	print_error("mr-brokerd: %u rules, listening on %s", rules->n,
+		    is_activated ? "systemd's socket" : options->socket);
 	run(&clients, rules, options, listener, signal_fd);
 	/* Settings stay as they are: the ports are in use. */
 	if (!is_activated)
@@ -247,9 +247,7 @@ int main(int argc, char **argv)
 		break;
 	}
 	if (first < argc)
-		return complain("no arguments, only options; see mr-brokerd "
-				"--help",
-				2);
+		return complain("takes options only; see mr-brokerd --help", 2);
 	if (mr_ctx_create(&config, &ctx, &why) < 0)
 		return complain(why.text, 1);
 	if (rules_read(ctx, options.rules, &rules, &why) < 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rules, from YAML. The first rule that names the user (or one of its groups)
- * and the interface decides; without one, nothing is granted.
+ * Rules, from YAML. The first rule that matches the user (or one of its groups)
+ * and the interface applies; if none matches, the request is denied.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -56,10 +56,11 @@ static bool read_interface(const char *text, void *to,
 {
 	if (text[0] == '\0' || strlen(text) >= IFNAMSIZ ||
 	    strchr(text, '/') != NULL)
-		return value_wrong(ret_why,
-				   "'%.40s' is no interface name of up to %d "
-				   "characters; * and ? are allowed",
-				   text, IFNAMSIZ - 1);
+		return value_wrong(
+			ret_why,
+			"'%.40s' is not an interface name of at most %d "
+			"characters; * and ? are allowed",
+			text, IFNAMSIZ - 1);
 	memcpy(to, text, strlen(text) + 1);
 	return true;
 }
@@ -97,10 +98,11 @@ static bool read_bytes(const char *text, void *to, struct mr_reason *ret_why)
 		 (int)(unit != NULL ? n - 1 : n), text);
 	if (n >= sizeof(number) ||
 	    !value_number(number, 1, UINT32_MAX, &value, ret_why))
-		return value_wrong(ret_why,
-				   "'%.40s' is no size, such as 64M; units are "
-				   "K, M and G",
-				   text);
+		return value_wrong(
+			ret_why,
+			"'%.40s' is not a size such as 64M; units are "
+			"K, M and G",
+			text);
 	bytes = (uint64_t)value << (unit != NULL ? 10 * (unit - units + 1) : 0);
 	memcpy(to, &bytes, sizeof(bytes));
 	return true;
@@ -116,7 +118,7 @@ static int take_rule(struct yaml_reader *reader, const struct yaml_key *key,
 	err = yaml_take_mapping(reader, key, node, to);
 	if (err == 0 && rule->n_users + rule->n_groups == 0)
 		return yaml_wrong(reader, node,
-				  "the rule is for nobody: add 'user' or "
+				  "the rule names no user: add 'user' or "
 				  "'group'");
 	return err;
 }
@@ -201,10 +203,11 @@ int rules_parse(struct mr_ctx *ctx, const char *name, const char *bytes,
 	if (err < 0)
 		return err;
 	if (yaml_root(&reader) == NULL)
-		err = mr_fail(ret_why, -EINVAL,
-			      "%.120s:1: 'rules' is missing: nobody would be "
-			      "served",
-			      name);
+		err = mr_fail(
+			ret_why, -EINVAL,
+			"%.120s:1: 'rules' is missing: no user could open "
+			"a port",
+			name);
 	if (err == 0)
 		err = yaml_take_keys(&reader, top_keys, yaml_root(&reader),
 				     &rules);
@@ -296,7 +299,7 @@ const struct rule *rules_find(const struct rules *rules,
 				return rule;
 	}
 	mr_fail(ret_why, -EPERM,
-		"xdp:%s: the broker has no rule that gives user %u this "
+		"xdp:%s: no rule of the broker allows user %u this "
 		"interface",
 		interface, peer->uid);
 	return NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who may have which interface: the rules of mr-brokerd. */
+/* Who may use which interface: the rules of mr-brokerd. */
 #ifndef BROKERD_RULES_H
 #define BROKERD_RULES_H
 
@@ -45,7 +45,7 @@ struct peer {
 	gid_t groups[PEER_GROUPS_MAX];
 };
 
-/* Read rules: 0, or a negative errno with file and line in the reason. */
+/* Read rules. Returns 0 or -errno; the reason has file and line. */
 int rules_parse(struct mr_ctx *ctx, const char *name, const char *bytes,
 		size_t n_bytes, struct rules *ret_rules,
 		struct mr_reason *ret_why);
@@ -61,7 +61,7 @@ const struct rule *rules_find(const struct rules *rules,
 			      const struct peer *peer, const char *interface,
 			      struct mr_reason *ret_why);
 
-/* What a rule grants to a user that has n_bytes registered. */
+/* What a rule grants to a user who has registered n_bytes. */
 struct xdp_grant rule_grant(const struct rule *rule, uint64_t n_bytes);
 
 #endif

@@ -44,12 +44,12 @@ static int keep_capabilities(struct mr_reason *ret_why)
 
 		if (!(now[bit / 32].permitted >> bit % 32 & 1))
 			return mr_fail(ret_why, -EPERM,
-				       "%s is missing: run it as root, or by "
+				       "%s is missing: run as root, or start "
 				       "the unit mr-brokerd.service",
 				       kept[i].name);
 		words[bit / 32] |= UINT32_C(1) << bit % 32;
 	}
-	/* Needs CAP_SETPCAP; without it, there is nothing to get back. */
+	/* Needs CAP_SETPCAP; without it, nothing can be regained. */
 	for (uint32_t bit = 0; bit < 64; bit++)
 		if (!(words[bit / 32] >> bit % 32 & 1))
 			(void)prctl(PR_CAPBSET_DROP, bit, 0, 0, 0);
@@ -180,7 +180,7 @@ int sandbox_enter(struct mr_reason *ret_why)
 	if (err == 0)
 		err = filter_calls();
 	if (err < 0 && ret_why->text[0] == '\0')
-		mr_fail(ret_why, err, "cannot give up privileges: %s",
+		mr_fail(ret_why, err, "cannot drop privileges: %s",
 			mr_strerror(-err));
 	return err;
 }

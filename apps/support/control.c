@@ -28,7 +28,7 @@ enum {
 
 struct client {
 	int fd;                          /* -1: none */
-	bool is_at_end;                  /* it sends no more */
+	bool is_at_end;                  /* the client sends no more */
 	const struct control_verb *verb; /* being answered; NULL: none */
 	struct control_request request;
 	uint64_t since_ns; /* of its connection, or last progress */
@@ -336,7 +336,7 @@ const struct control_verb *control_parse(const char *line, size_t n,
 			 error.text);
 	else if (v != CONTROL_PROTOCOL)
 		snprintf(ret_why->text, sizeof(ret_why->text),
-			 "protocol %d is not spoken here, but %d", v,
+			 "protocol version %d is not supported; use %d", v,
 			 CONTROL_PROTOCOL);
 	else
 		for (uint32_t i = 0; i < n_verbs; i++) {
@@ -394,7 +394,7 @@ static void go_on(struct control *c, struct client *client)
 	client->verb = NULL;
 }
 
-/* A verb that has begun ends without it. */
+/* A verb in progress ends without the client. */
 static void drop_client(struct client *client)
 {
 	if (client->fd >= 0)
@@ -508,7 +508,7 @@ static void read_client(struct client *client)
 		turn_away(client, "a request has at most 4095 bytes");
 }
 
-/* A free place, or that of the client without progress for longest. */
+/* A free slot, or that of the client without progress for longest. */
 static struct client *find_place(struct control *c)
 {
 	struct client *oldest = NULL;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The control socket of an application: what mrctl talks to.
+ * The control socket of an application, which mrctl uses.
  *
  * A stream socket, mode 0600. A request is a line of JSON, an object with
  * "verb" and the verb's own members; an answer is lines of JSON, of which the
  * last has "end" or "error". docs/operations.md describes verbs and limits,
  * control.schema.json the lines.
  *
- * The thread that calls run() serves it between its other events and never
- * waits for a client. Of 32 connections the one that has longest been without
- * progress gives way to a new one.
+ * The thread that calls run() serves it between other events and never waits
+ * for a client. There are 32 connections; a new one replaces the one without
+ * progress for the longest time.
  */
 #ifndef SUPPORT_CONTROL_H
 #define SUPPORT_CONTROL_H
@@ -34,7 +34,7 @@ struct control;
 struct control_request {
 	json_t *args; /* its members, without "v" and "verb" */
 	void *state;  /* n_state bytes of the verb, 0 at first */
-	bool is_gone; /* nobody reads the answer any more */
+	bool is_gone; /* the client no longer reads the answer */
 	/* Of control.c: what the client has yet to read. */
 	char *bytes;
 	size_t n, n_max;
@@ -42,8 +42,8 @@ struct control_request {
 };
 
 /*
- * Add lines to the answer; true: it is complete, as control_end() or
- * control_fail() has said. Else it is called again when the client has read
+ * Add lines to the answer. Returns true if it is complete, after control_end()
+ * or control_fail(). Otherwise it is called again when the client has read
  * them, or by control_advance(). opaque is run()'s app, or the struct control
  * for verbs of every application.
  */
@@ -67,8 +67,8 @@ struct control_config {
 	const struct control_options *options;
 	const char *program; /* "mr-nat" */
 	const char *name;    /* unless an option says otherwise */
-	/* The program's own name, if taken, becomes NAME-2, NAME-3...; without
-	 * a socket it warns, and goes on. */
+	/* If the default name is taken, use NAME-2, NAME-3...; without a
+	 * socket, warn and continue. */
 	bool is_optional;
 	const struct control_verb *verbs;
 	uint32_t n_verbs;
@@ -82,7 +82,7 @@ int control_open(const struct control_config *config,
 /* Removes the socket; NULL is fine. */
 void control_close(struct control *control);
 
-/* What is running, from now on: the plane is open, workers have started. */
+/* The running program: the plane is open, workers have started. */
 struct control_view {
 	struct dataplane *plane;
 	const struct app_counters *counters;
@@ -97,22 +97,23 @@ int control_fd(const struct control *control);
 void control_serve(struct control *control);
 /* Each second, for timeouts. */
 void control_tick(struct control *control);
-/* What a verb waited for has come. */
+/* What a verb waited for has happened. */
 void control_advance(struct control *control);
 
-/* For verbs: a line of the answer, taken over. */
+/* For verbs: add a line to the answer; takes ownership of it. */
 void control_add(struct control_request *request, json_t *line);
 /* The last line; more, if not NULL, becomes part of it. Returns true. */
 bool control_end(struct control_request *request, json_t *more);
 bool control_fail(struct control_request *request, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-/* Members of the request, as json_unpack() has them; no others may be there.
- * False: the answer says so. */
+/* Unpack the request's members as json_unpack() does; others are an error.
+ * False: the answer reports it. */
 bool control_args(struct control_request *request, const char *format, ...);
 
 /*
- * One line of a client: its verb, and *ret_args without it, for the caller.
- * NULL, with a message. The line need not be terminated.
+ * Parse a client's line: returns its verb and, in *ret_args, the other members,
+ * which the caller owns; or NULL with a message. The line need not be
+ * terminated.
  */
 const struct control_verb *control_parse(const char *line, size_t n,
 					 const struct control_verb *verbs,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What every application can be asked. */
+/* Verbs of every application. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@ static void add_names(json_t *names, const struct control_verb *verbs,
 		json_array_append_new(names, json_string(verbs[i].name));
 }
 
-/* Who it is, and what it can be asked. */
+/* The program and its verbs. */
 static bool answer_hello(struct control_request *r, void *opaque)
 {
 	const struct control *control = opaque;
@@ -54,7 +54,7 @@ static const char *const log_names[] = {
 
 enum { N_LOG_NAMES = sizeof(log_names) / sizeof(log_names[0]) };
 
-/* The words that it was started with. */
+/* The program's command line. */
 static json_t *command_line(void)
 {
 	json_t *words = json_array();
@@ -132,7 +132,7 @@ static const struct {
 
 enum { N_SETTINGS = sizeof(settings) / sizeof(settings[0]) };
 
-/* All that is asked for, or nothing. */
+/* Sets all values, or none. */
 static bool answer_set(struct control_request *r, void *opaque)
 {
 	struct dataplane *plane = control_view_of(opaque)->plane;

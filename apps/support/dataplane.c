@@ -170,7 +170,7 @@ static int open_ports(struct dataplane *plane,
 		if (info.offloads & MR_OFFLOAD_LRO && !config->takes_meta)
 			return fail_with(ret_error, 2,
 					 "%s merges received segments, which "
-					 "%s does not take; open the port "
+					 "%s does not support; open the port "
 					 "without tso",
 					 info.name, config->program);
 		plane->has_meta |=

@@ -53,8 +53,8 @@ struct dataplane {
 	struct mr_workers *workers; /* not started */
 	enum mr_idle_mode idle;     /* of them */
 	uint32_t n_workers;
-	/* Frames of a port are nothing without their metadata: segments are
-	 * merged (MR_OFFLOAD_LRO) or tags are not in the frame. */
+	/* Frames of a port need their metadata: segments are merged
+	 * (MR_OFFLOAD_LRO) or tags are not in the frame. */
 	bool has_meta;
 };
 

@@ -34,8 +34,9 @@ static int fail_errno(const char *where, struct mr_reason *ret_why)
 }
 
 /*
- * Who replaces a dead socket holds a lock on its folder, else two that start at
- * once could remove each other's. Returns its fd, or -1 with errno.
+ * Lock the folder to replace a dead socket: otherwise two programs that start
+ * at the same time could remove each other's. Returns the lock's fd, or -1 with
+ * errno.
  */
 static int lock_folder(const char *path)
 {
@@ -63,7 +64,7 @@ static int lock_folder(const char *path)
 	return -1;
 }
 
-/* 0: nobody serves it, and it may go. Nothing there is 0 as well. */
+/* 0: nobody serves it, so it may be removed, or nothing is there. */
 static int is_served(const struct sockaddr_un *addr, struct mr_reason *ret_why)
 {
 	const char *path = addr->sun_path;
@@ -217,12 +218,12 @@ int listen_folder(char *ret_path, size_t n_bytes, struct mr_reason *ret_why)
 			    "the path is too long", ENAMETOOLONG, ret_why);
 	if (mkdir(ret_path, uid == 0 ? 0755 : 0700) < 0 && errno != EEXIST)
 		return fail_errno(ret_path, ret_why);
-	/* Anybody can make a folder in /tmp first. Only root makes one in /run,
-	 * or a link there: systemd does, for units with DynamicUser=. */
+	/* Another user may have created the folder in /tmp. Only root makes one
+	 * in /run, or a link there: systemd does, for DynamicUser= units. */
 	if (runtime == NULL && uid != 0 &&
 	    (lstat(ret_path, &found) < 0 || !S_ISDIR(found.st_mode) ||
 	     found.st_uid != uid))
-		return fail(ret_path, "belongs to somebody else; use --control",
+		return fail(ret_path, "belongs to another user; use --control",
 			    EPERM, ret_why);
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sockets on which an application is asked. */
+/* Listening sockets of applications. */
 #ifndef SUPPORT_LISTEN_H
 #define SUPPORT_LISTEN_H
 
@@ -10,10 +10,10 @@
 enum { LISTEN_MAX_PATH = 108 }; /* of sun_path */
 
 /*
- * Listen at a path that only the process's owner may use, mode 0600. A socket
- * that nobody serves any more is replaced; what another process serves, or is
- * no socket, never is. Returns a non-blocking fd, or -errno with a message:
- * -EADDRINUSE if another process serves it.
+ * Listen on a path that only the process's owner may use, mode 0600. Replaces a
+ * socket that no process serves any more, but nothing else. Returns a
+ * non-blocking fd, or -errno with a message: -EADDRINUSE if another process
+ * serves it.
  */
 int listen_unix(const char *path, struct mr_reason *ret_why);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* HTTP, by libmicrohttpd, in the caller's loop. */
+/* HTTP with libmicrohttpd, in the caller's loop. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counters for Prometheus, by HTTP: OpenMetrics, and the older text format. */
+/* Counters for Prometheus over HTTP: OpenMetrics and the older text format. */
 #ifndef SUPPORT_METRICS_H
 #define SUPPORT_METRICS_H
 
@@ -14,7 +14,7 @@ struct control;
 struct metrics;
 
 /*
- * Listen at "unix:PATH" or "tcp:ADDRESS:PORT". It has no thread: call
+ * Listen on "unix:PATH" or "tcp:ADDRESS:PORT". It has no thread: call
  * metrics_serve() when its fd is readable, and each second for timeouts. 0, or
  * -errno with a message; the control outlives it, and has begun before the
  * first call of metrics_serve().

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A snapshot as text for Prometheus. Tables say what is written; the samples of
- * a name must stand together, so the outer loop is over names.
+ * A snapshot as text for Prometheus. Tables define what is written. The samples
+ * of a name must be contiguous, so the outer loop is over names.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -35,8 +35,9 @@ static const struct row rx_rows[] = {
 	  RX(received), COUNTER },
 	{ "rx_offloaded_frames", "Frames that rules forwarded or dropped.",
 	  RX(offloaded), COUNTER },
-	{ "rx_passed_to_kernel_frames", "Frames that the filter left alone.",
-	  RX(passed_to_kernel), COUNTER },
+	{ "rx_passed_to_kernel_frames",
+	  "Frames that the filter left to the kernel.", RX(passed_to_kernel),
+	  COUNTER },
 };
 
 static const struct row tx_rows[] = {
@@ -59,12 +60,12 @@ static const struct row worker_rows[] = {
 	  WORKER(stats.asleep_ns), SECONDS },
 	{ "worker_rounds", "Rounds over all queues.", WORKER(stats.rounds),
 	  COUNTER },
-	{ "worker_empty_rounds", "Rounds that found no work.",
+	{ "worker_empty_rounds", "Rounds without work.",
 	  WORKER(stats.empty_rounds), COUNTER },
-	{ "worker_sleeps", "Times that it went to sleep.", WORKER(stats.sleeps),
+	{ "worker_sleeps", "Times that the worker went to sleep.",
+	  WORKER(stats.sleeps), COUNTER },
+	{ "worker_bursts", "Non-empty bursts received.", WORKER(bursts),
 	  COUNTER },
-	{ "worker_bursts", "Bursts received that were not empty.",
-	  WORKER(bursts), COUNTER },
 	{ "worker_entries", "Entries in those bursts.", WORKER(entries),
 	  COUNTER },
 	{ "worker_handed_off_frames", "Frames handed to another worker.",
@@ -188,14 +189,14 @@ struct slots {
 static const struct slots rx_slots[] = {
 	{ "rx_drops", "Frames received and lost, by reason.", "reason",
 	  mr_rx_drop_name, offsetof(struct queue_snapshot, rx.drops) },
-	{ "rx_events", "What happened while receiving.", "event",
+	{ "rx_events", "Events while receiving, by type.", "event",
 	  mr_rx_event_name, offsetof(struct queue_snapshot, rx.events) },
 };
 
 static const struct slots tx_slots[] = {
 	{ "tx_drops", "Frames accepted and lost, by reason.", "reason",
 	  mr_tx_drop_name, offsetof(struct queue_snapshot, tx.drops) },
-	{ "tx_events", "What happened while sending.", "event",
+	{ "tx_events", "Events while sending, by type.", "event",
 	  mr_tx_event_name, offsetof(struct queue_snapshot, tx.events) },
 };
 
@@ -334,7 +335,8 @@ static void write_rest(const struct writer *w)
 		snprintf(name, sizeof(name), "pool_%s",
 			 row->name +
 				 (strncmp(row->name, "n_", 2) == 0 ? 2 : 0));
-		begin(w, name, "Of the page pool, as in <millrace/pool.h>.",
+		begin(w, name,
+		      "Statistic of the page pool; see <millrace/pool.h>.",
 		      kind);
 		sample(w, name, kind, "", pool_row_value(row, &now->pool));
 	}

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tell systemd how far a service is. */
+/* Tell systemd the state of a service. */
 #ifndef SUPPORT_NOTIFY_H
 #define SUPPORT_NOTIFY_H
 
 /*
- * Send a state, such as "READY=1", to the socket that NOTIFY_SOCKET names.
- * Without that variable, or if the socket takes nothing now, do nothing.
+ * Send a state, such as "READY=1", to the socket that NOTIFY_SOCKET names. Does
+ * nothing without that variable, or if the socket would block.
  *
  * Source: sd_notify(3), which documents this protocol for programs that do not
  * link with libsystemd.

@@ -20,7 +20,7 @@ enum {
 	REPORT_MS = 1000,
 	MAX_WAIT_MS = 100, /* also how often link events are checked */
 	STDOUT_MS = 5000,  /* for the rest of the output at the end */
-	N_SERVED = 1,      /* fds of those who ask: the control socket */
+	N_SERVED = 1,      /* the fd of the control socket */
 };
 
 /*

@@ -10,7 +10,7 @@ const struct option_row run_option_rows[N_RUN_OPTION_ROWS] = {
 	{ "control", OPTION_CONTROL, "PATH",
 	  "control socket (default /run/millrace/NAME.sock)" },
 	{ "metrics", OPTION_METRICS, "WHERE",
-	  "for Prometheus: unix:PATH or tcp:ADDRESS:PORT" },
+	  "serve Prometheus at unix:PATH or tcp:ADDRESS:PORT" },
 	{ "queues", OPTION_QUEUES, "N",
 	  "queues per port (default: the port's own)" },
 	{ "ring", OPTION_RING, "N",

@@ -3,11 +3,11 @@
 
 usage: ./mr package [--out DIR] [deb|rpm]...
 
-Debian packages, and RPMs for Fedora; both without a word. The version is
-that of <millrace/api.h>; between releases, with the number of commits and the
-commit: 0.1.0~git1234.abcdef0. A commit with the tag v0.1.0 is 0.1.0 itself.
-Packages go to build/packages, or DIR. lintian and rpmlint check them, where
-they are installed.
+Builds Debian packages, and RPMs for Fedora; both by default. The version is
+that of <millrace/api.h>; between releases, the number of commits and the
+commit follow: 0.1.0~git1234.abcdef0. A commit with the tag v0.1.0 is 0.1.0.
+Packages go to build/packages, or DIR. lintian and rpmlint check them if
+installed.
 """
 import argparse
 import datetime

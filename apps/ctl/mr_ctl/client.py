@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Control sockets: where they are, and what is asked there. docs/operations.md has the protocol."""
+"""Control sockets: their paths and requests. docs/operations.md has the protocol."""
 
 import contextlib
 import json
@@ -16,11 +16,11 @@ Object = dict[str, Any]
 
 
 class Refused(Exception):
-    """One line: why there is no answer, and the remedy."""
+    """The reason why there is no answer, and the remedy, on one line."""
 
 
 def folder() -> Path:
-    """Where the programs of this user have their sockets: as listen_folder() has it."""
+    """The folder of this user's control sockets, as in listen_folder()."""
     runtime = os.environ.get("RUNTIME_DIRECTORY")
     if runtime is not None:
         return Path(runtime.partition(":")[0])
@@ -31,12 +31,12 @@ def folder() -> Path:
 
 
 class Connection:
-    """A connection to a program; requests are answered one after the other."""
+    """A connection to a program, which answers requests in order."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        # While many wait to be accepted, a connect() that may not block fails.
+        # A non-blocking connect() fails while the backlog is full.
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", LIMIT_S, 0))
         try:
             self.socket.connect(os.fsencode(path))
@@ -62,13 +62,13 @@ class Connection:
         except ValueError:
             answer = None
         if not isinstance(answer, dict):
-            raise Refused(f"{self.path}: the answer is no JSON object")
+            raise Refused(f"{self.path}: the answer is not a JSON object")
         return answer
 
     def ask(self, verb: str, **args: Any) -> Iterator[Object]:
-        """The objects of the answer, the last one with "end". Raises Refused."""
+        """Yield the objects of the answer; the last one has "end". Raises Refused."""
         request = json.dumps({"v": PROTOCOL, "verb": verb, **args}) + "\n"
-        with contextlib.suppress(BrokenPipeError):  # it has said why
+        with contextlib.suppress(BrokenPipeError):  # its answer says why
             self.socket.sendall(request.encode())
         while True:
             answer = self._next()
@@ -85,7 +85,7 @@ class Connection:
 
 
 def running() -> Iterator[Object]:
-    """What those that answer say to hello, and their "path"."""
+    """The answers to hello of all running instances, each with its "path"."""
     with contextlib.suppress(OSError):
         for path in sorted(folder().glob("*.sock"), key=lambda path: path.stem):
             with contextlib.suppress(Refused):
@@ -101,7 +101,7 @@ def _whose() -> str:
 
 
 def connect(instance: str | None, path: str | None) -> Connection:
-    """To the named instance, or the only one. Raises Refused."""
+    """Connect to the named instance, or the only one. Raises Refused."""
     if path is not None:
         return Connection(Path(path))
     if instance is not None:
@@ -113,12 +113,12 @@ def connect(instance: str | None, path: str | None) -> Connection:
             if not isinstance(cause, FileNotFoundError | ConnectionRefusedError):
                 raise
             raise Refused(
-                f"no instance of this name is running ({at}){_whose()}; 'mrctl list' has the names"
+                f"no instance of this name is running ({at}){_whose()}; see 'mrctl list'"
             ) from None
     found = list(running())
     if len(found) == 1:
         return Connection(Path(found[0]["path"]))
     names = ", ".join(str(one["instance"]) for one in found)
     if found:
-        raise Refused(f"which instance? mrctl INSTANCE VERB; there are: {names}")
-    raise Refused(f"nothing is running here: {folder()} has no live socket{_whose()}")
+        raise Refused(f"several instances are running; use mrctl INSTANCE VERB: {names}")
+    raise Refused(f"no instance is running: {folder()} has no live socket{_whose()}")

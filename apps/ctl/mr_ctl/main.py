@@ -19,17 +19,17 @@ usage: mrctl [options] list
        mrctl [options] [INSTANCE] nat sessions [FILTER]
        mrctl [options] [INSTANCE] nat clear FILTER|all
        mrctl [options] [INSTANCE] l2 fdb
-Ask a running mr-l2fwd or mr-nat. INSTANCE can be left out if only one
-runs. WHAT is {", ".join(show.SECTIONS)}.
+Inspect and control a running mr-l2fwd or mr-nat. INSTANCE is optional if only
+one is running. WHAT is {", ".join(show.SECTIONS)}.
 """
 OPTIONS = [
-    Option("control", "PATH", "the instance's control socket, instead of its name"),
-    Option("json", "", "JSON, an object per line", letter="j"),
-    Option("names", "", "list: only the names of the instances"),
+    Option("control", "PATH", "control socket, instead of an INSTANCE"),
+    Option("json", "", "print JSON, one object per line", letter="j"),
+    Option("names", "", "list: print only the instances' names"),
     Option("now", "", "nat clear: also release ports in hold-down"),
     Option("interval", "S", "watch: seconds between updates, to 50 (default 1)"),
     Option("count", "N", "watch: end after N updates"),
-    Option("sort", "BY", "watch: ports by name, rx, tx or drops"),
+    Option("sort", "BY", "watch: sort ports by name, rx, tx or drops"),
 ]
 Given = dict[str, list[str]]
 
@@ -136,7 +136,7 @@ def _count(given: Given) -> int:
 
 
 class Verb(NamedTuple):
-    """How many words follow it, and the options that it has."""
+    """A verb: the number of words after it, and its options."""
 
     run: Callable[[Connection, Given, list[str]], int]
     n_least: int = 0
@@ -148,9 +148,9 @@ class Verb(NamedTuple):
 VERBS = {
     ("show",): Verb(_show, 0, 1),
     ("watch",): Verb(_watch, options=("json", "interval", "count", "sort")),
-    ("set",): Verb(_set, 2, 2, "what, and to which value? mrctl set log debug", ()),
+    ("set",): Verb(_set, 2, 2, "needs a name and a value, as in: mrctl set log debug", ()),
     ("nat", "sessions"): Verb(_sessions, 0, 1),
-    ("nat", "clear"): Verb(_clear, 1, 1, "which sessions? Give a filter, or all", ("json", "now")),
+    ("nat", "clear"): Verb(_clear, 1, 1, "needs a filter, or all", ("json", "now")),
     ("l2", "fdb"): Verb(_fdb),
 }
 
@@ -201,9 +201,9 @@ def _run(words: list[str]) -> int:
         raise Wrong(f"{name}: unexpected word '{words[verb.n_most]}'")
     for option in given:
         if option != "control" and option not in verb.options:
-            raise Wrong(f"--{option} does not go with {name}")
+            raise Wrong(f"--{option} cannot be used with {name}")
     if instance is not None and "control" in given:
-        raise Wrong("--control PATH takes the place of an instance's name")
+        raise Wrong("give --control or an instance's name, not both")
     connection = connect(instance, given.get("control", [None])[-1])
     try:
         return verb.run(connection, given, words)
@@ -212,7 +212,7 @@ def _run(words: list[str]) -> int:
 
 
 def run(words: list[str]) -> int:
-    """A command line without the program; the exit status."""
+    """Run a command line without the program's name; return the exit status."""
     try:
         return _run(words)
     except Wrong as wrong:

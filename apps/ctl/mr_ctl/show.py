@@ -8,7 +8,7 @@ from mr_ctl.client import Object
 from mr_support.text import escape
 
 Row = Sequence[Any]
-# Members of a worker that are no sums of frames, or that a sum says nothing of.
+# Members of a worker that are not frame counts, or whose sum means nothing.
 NO_SUMS = {"core", "numa_node", "drops", "bursts", "entries", "rounds", "empty_rounds", "sleeps"}
 
 
@@ -20,7 +20,7 @@ def cell(value: Any) -> str:
 
 
 def print_table(heads: Sequence[str], rows: Sequence[Row]) -> None:
-    """Numbers to the right, text to the left."""
+    """Print a table: numbers right-aligned, text left-aligned."""
     lines = [list(heads)] + [[cell(value) for value in row] for row in rows]
     widths = [max(len(line[i]) for line in lines) for i in range(len(heads))]
     right = [all(isinstance(row[i], int | float) for row in rows) for i in range(len(heads))]
@@ -66,7 +66,7 @@ def port_rates(port: Object) -> dict[str, int]:
 
 
 def drops(stats: Object) -> dict[tuple[str, str], int]:
-    """Frames lost, by place and reason; all that could be."""
+    """Frames lost, by place and reason, including zeros."""
     found: dict[tuple[str, str], int] = {}
     for port in stats["ports"]:
         for queue in port["queues"]:
@@ -137,11 +137,11 @@ def print_queues(stats: Object) -> None:
                         [port["port"], i, way, found[members[0]], found["bytes"]]
                         + [total(found["drops"]), rest]
                     )
-    print_table(["port", "queue", "way", "frames", "bytes", "drops", "of them"], rows)
+    print_table(["port", "queue", "direction", "frames", "bytes", "drops", "of them"], rows)
 
 
 def worker_row(worker: Object) -> Row:
-    """What it has done since the start, or in an interval."""
+    """A worker's counts since the start, or in an interval."""
     time_ns = worker["busy_ns"] + worker["idle_ns"]
     return [
         worker["core"],
@@ -172,7 +172,7 @@ def print_workers(stats: Object) -> None:
 
 
 def print_pool(stats: Object) -> None:
-    print_table(["pool", "pages, or times"], list(stats["pool"].items()))
+    print_table(["pool", "pages or events"], list(stats["pool"].items()))
 
 
 def print_drops(stats: Object) -> None:
@@ -219,10 +219,10 @@ def print_sessions(sessions: Sequence[Object]) -> None:
 def print_fdb(entries: Sequence[Object]) -> None:
     rows = [[entry["mac"], entry["port"], f"{entry['age_s']} s"] for entry in entries]
     if rows:
-        print_table(["address", "port", "seen before"], rows)
+        print_table(["address", "port", "last seen"], rows)
 
 
-# What "show" knows: how to print it, and the members of the statistics that it is.
+# Sections of "show": how to print each, and its member of the statistics.
 SECTIONS = {
     "stats": (print_stats, None),
     "ports": (print_ports, "ports"),

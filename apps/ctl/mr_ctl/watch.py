@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rates between two looks at a program, once per interval."""
+"""Rates between two snapshots of a program, once per interval."""
 
 import contextlib
 import json
@@ -40,7 +40,7 @@ def difference(now: Any, before: Any) -> Any:
 
 
 def rates(now: Object, before: Object) -> Object:
-    """What happened in between, per second: the object of --json."""
+    """Changes between two snapshots, per second: the object of --json."""
     seconds = max(now["t"] - before["t"], 1e-3)
     ports = []
     for port, old in zip(now["ports"], before["ports"], strict=True):
@@ -81,13 +81,13 @@ def scaled(value: float) -> str:
 
 
 def graph(history: list[float]) -> str:
-    """A bar per interval; the highest is the port's own highest."""
+    """A bar per interval, scaled to the port's own maximum."""
     top = max(history, default=0)
     return "".join(BARS[round(7 * value / top)] if top else BARS[0] for value in history)
 
 
 def port_rows(shown: Object, sort: str) -> list[tuple[int, Object]]:
-    """With their indices, by name, or the largest first."""
+    """Ports with their indices, by name, or the largest first."""
     ports: list[tuple[int, Object]] = list(enumerate(shown["ports"]))
     if sort == "name":
         return sorted(ports, key=lambda row: str(row[1]["port"]))
@@ -165,7 +165,7 @@ def keys() -> Iterator[None]:
 
 
 def looks(connection: Connection, wanted: Wanted) -> Iterator[Object]:
-    """Rates, without end or as often as wanted; sleeping is up to the caller."""
+    """Yield rates, forever or as often as wanted; the caller sleeps."""
     before = connection.ask_one("stats")
     n = 0
     while wanted.n_updates == 0 or n < wanted.n_updates:
@@ -209,7 +209,7 @@ def _on_screen(connection: Connection, wanted: Wanted) -> int:
 
 
 def run(connection: Connection, wanted: Wanted) -> int:
-    """Until it ends, or its reader does; the exit status."""
+    """Watch until the program or the reader ends; return the exit status."""
     if wanted.sort not in SORTS:
         raise Wrong(f"--sort: '{wanted.sort}' is not one of: {', '.join(SORTS)}")
     if sys.stdout.isatty() and sys.stdin.isatty() and not wanted.is_json:

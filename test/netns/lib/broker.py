@@ -53,7 +53,7 @@ class Broker(Process):
         super().__init__(lab, namespace, [
             BROKERD, "--verbose", "--rules", folder / "rules.yaml",
             "--socket", self.socket])
-        self.says("serving at")
+        self.says("listening on")
 
     def close(self):
         shutil.rmtree(self.folder)
