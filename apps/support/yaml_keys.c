@@ -295,8 +295,10 @@ int yaml_take_list(struct yaml_reader *reader, const struct yaml_key *key,
 			one.take_item(reader, &one, yaml_item(reader, node, *n),
 				      (char *)*list + *n * key->n_bytes);
 
-		if (err < 0)
+		if (err < 0) {
+			(*n)++; /* what it has so far is freed with the rest */
 			return err;
+		}
 	}
 	return 0;
 }
