@@ -97,6 +97,9 @@ static uint32_t offloads_of(const struct dpdk_port *port)
 		if ((conf.rxmode.offloads & known[i].rx) == known[i].rx &&
 		    (conf.txmode.offloads & known[i].tx) == known[i].tx)
 			ours |= known[i].ours;
+	/* Its driver reports wrong checksums only, never right ones. */
+	if (strcmp(port->info.driver_name, "net_e1000_em") == 0)
+		ours &= ~(uint32_t)MR_OFFLOAD_CSUM_RX;
 	return ours;
 }
 
