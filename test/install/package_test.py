@@ -32,10 +32,11 @@ mr-devices list >/dev/null
 mr-bench --version
 mr-brokerd --version
 mrctl list
+getent passwd millrace
 test -f /usr/include/millrace/millrace.h
 test -f /usr/lib/systemd/system/mr-nat@.service
 test -f /usr/lib/systemd/system/mr-brokerd.socket
-! grep -r /usr/local /usr/lib/systemd/system/mr-*
+if grep -r /usr/local /usr/lib/systemd/system/mr-*; then exit 1; fi
 apt-get purge -y 'millrace*' 'libmillrace*' >/dev/null
 apt-get autoremove --purge -y >/dev/null
 ! find /etc /usr /var/lib/millrace /run/millrace -name '*millrace*' \
