@@ -81,6 +81,8 @@ def check_options(wrong, paths, program):
             continue
         for line in re.findall(r"^(?:OPTIONS|Exec\w+)=.*", tree.text(path),
                                re.M):
+            if line.startswith("Exec") and name not in line:
+                continue
             for option in re.findall(r"--[\w-]+", line):
                 if not re.search(rf"{option}\b", said):
                     wrong.add(path, f"{name} has no option {option}")
