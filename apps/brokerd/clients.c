@@ -179,7 +179,7 @@ static void refuse(const struct client *client)
 	struct mr_reason why;
 
 	mr_fail(&why, -EPERM,
-		"xdp: the broker has no rule that gives user %u an interface",
+		"xdp: no rule of the broker allows user %u an interface",
 		client->peer.uid);
 	mri_xdp_answer_error(&a, -EPERM, &why);
 	(void)mri_xdp_send(client->fd, a.bytes, a.n_bytes, NULL, 0);
