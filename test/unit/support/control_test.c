@@ -198,7 +198,7 @@ TEST(what_is_no_request_is_refused_by_name)
 		{ "{}", "verb" },
 		{ "{\"verb\":1}", "Expected string" },
 		{ "{\"verb\":\"hello\",\"verb\":\"set\"}", "duplicate" },
-		{ "{\"verb\":\"hello\",\"v\":2}", "protocol 2 is not spoken" },
+		{ "{\"verb\":\"hello\",\"v\":2}", "protocol version 2 is not supported" },
 		{ "{\"verb\":\"hello\",\"x\":1}", "x" },
 		{ "{\"verb\":\"nope\"}", "unknown verb 'nope'" },
 		{ "{\"verb\":\"set\"}", "give log or idle" },

@@ -271,7 +271,7 @@ TEST(a_refusal_changes_nothing)
 				  err == -ENOTSUP ?
 					  "cannot set these fields of the RSS "
 					  "hash" :
-					  "does not take this for the ");
+					  "rejects this value of the ");
 		assert_reason_has(&why, "xdp:nic0: driver 'fake' ");
 		assert_int_equal(nic.key[N_KEY - 1],
 				 (uint8_t)((N_KEY - 1) * 7 + 1));
