@@ -120,7 +120,8 @@ class MapsStats(ctypes.Structure):
     """struct nat_maps_stats"""
 
     _fields_ = [(name, U64) for name in (
-        "mappings", "sessions", "subscribers", "quarantined", "created",
+        "mappings", "sessions", "subscribers", "quarantined",
+        "ports", "ports_used", "created",
         "expired", "bytes")]
 
 
