@@ -7,7 +7,6 @@ taps, between taps whose segments arrive merged, and from such a tap to a veth,
 for which the library cuts them. Needs root.
 """
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -16,7 +15,7 @@ import time
 import command
 import contestants as who
 import report
-from topology import BenchError, call, die_with_parent, end, remove_stale
+from topology import BenchError, Topology, call, die_with_parent, end
 
 VETH, TAP = "xdp:p{}", "tap:p{}"
 CONTESTANTS = {"xdp": (VETH, VETH), "tap": (TAP, TAP),
@@ -30,30 +29,20 @@ def inside(namespace, *argv):
     return ["ip", "netns", "exec", namespace, *argv]
 
 
-class Pair:
+class Pair(Topology):
     """Two hosts, the forwarder between them, while the with statement lasts."""
 
     def __init__(self, args, specs):
+        super().__init__()
         self.args = args
         self.specs = [spec.format(i) for i, spec in enumerate(specs)]
-        self.middle, *self.hosts = (f"mrb{os.getpid()}{c}" for c in "fgs")
+        self.middle, *self.hosts = (self.namespaces[c] for c in "fgs")
         self.forwarder = None
-
-    def __enter__(self):
-        remove_stale()
-        try:
-            self.make()
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
 
     def __exit__(self, *_):
         if self.forwarder is not None:
             end(self.forwarder)
-        for name in (self.middle, *self.hosts):
-            if os.path.exists(f"/run/netns/{name}"):
-                call("ip", "netns", "delete", name)
+        super().__exit__()
 
     def make(self):
         for name in (self.middle, *self.hosts):
