@@ -4,14 +4,12 @@
  * and the interface applies; if none matches, the request is denied.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <fnmatch.h>
 #include <grp.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "support/values.h"
 #include "support/yaml_keys.h"
@@ -226,27 +224,13 @@ int rules_parse(struct mr_ctx *ctx, const char *name, const char *bytes,
 int rules_read(struct mr_ctx *ctx, const char *path, struct rules *ret_rules,
 	       struct mr_reason *ret_why)
 {
-	char *bytes = malloc(YAML_MAX_BYTES + 1);
-	const int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = 0;
-	size_t n_bytes = 0;
-	int err = 0;
+	char *bytes;
+	size_t n;
+	int err = yaml_read(path, &bytes, &n, ret_why);
 
-	if (fd < 0 || bytes == NULL)
-		err = bytes == NULL ? -ENOMEM : -errno;
-	while (err == 0 && n_bytes <= YAML_MAX_BYTES &&
-	       (n = read(fd, bytes + n_bytes, YAML_MAX_BYTES + 1 - n_bytes)) >
-		       0)
-		n_bytes += (size_t)n;
-	if (n < 0)
-		err = -errno;
 	if (err < 0)
-		mr_fail(ret_why, err, "%.200s: %s", path, mr_strerror(-err));
-	else
-		err = rules_parse(ctx, path, bytes, n_bytes, ret_rules,
-				  ret_why);
-	if (fd >= 0)
-		close(fd);
+		return err;
+	err = rules_parse(ctx, path, bytes, n, ret_rules, ret_why);
 	free(bytes);
 	return err;
 }

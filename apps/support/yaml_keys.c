@@ -61,6 +61,31 @@ static int check_end(struct yaml_reader *reader, yaml_parser_t *parser)
 	return err;
 }
 
+int yaml_read(const char *path, char **ret_bytes, size_t *ret_n_bytes,
+	      struct mr_reason *ret_why)
+{
+	char *bytes = malloc(YAML_MAX_BYTES + 1);
+	FILE *file = bytes != NULL ? fopen(path, "re") : NULL;
+	int err = 0;
+
+	if (file == NULL) {
+		err = -errno;
+	} else {
+		*ret_n_bytes = fread(bytes, 1, YAML_MAX_BYTES + 1, file);
+		if (ferror(file))
+			err = -errno;
+		fclose(file);
+	}
+	if (err == 0) {
+		*ret_bytes = bytes;
+		return 0;
+	}
+	free(bytes);
+	snprintf(ret_why->text, sizeof(ret_why->text), "%.200s: %s", path,
+		 strerror(-err));
+	return err;
+}
+
 int yaml_open(struct yaml_reader *reader, const char *name, const char *bytes,
 	      size_t n_bytes, struct mr_reason *ret_why)
 {

@@ -57,6 +57,13 @@ struct yaml_key {
 };
 
 /*
+ * Read a file, up to one byte more than yaml_open() takes. 0 and its bytes, for
+ * free(3); or -errno with a reason.
+ */
+int yaml_read(const char *path, char **ret_bytes, size_t *ret_n_bytes,
+	      struct mr_reason *ret_why);
+
+/*
  * Parse a document. 0, -EINVAL with a reason; close the reader after success.
  * An empty document is a mapping without keys.
  */

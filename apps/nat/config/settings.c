@@ -122,38 +122,17 @@ int nat_settings_parse(const char *name, const char *bytes, size_t n_bytes,
 	return err;
 }
 
-static int fail_io(struct mr_reason *ret_why, const char *path)
-{
-	const int err = errno;
-
-	snprintf(ret_why->text, sizeof(ret_why->text), "%s: %s", path,
-		 strerror(err));
-	return -err;
-}
-
 int nat_settings_read(const char *path, uint32_t n_workers,
 		      struct nat_config *ret_config, struct mr_reason *ret_why)
 {
-	FILE *file = fopen(path, "re");
 	char *bytes;
 	size_t n;
-	int err;
+	int err = yaml_read(path, &bytes, &n, ret_why);
 
-	if (file == NULL)
-		return fail_io(ret_why, path);
-	bytes = malloc(YAML_MAX_BYTES + 1);
-	if (bytes == NULL) {
-		fclose(file);
-		return -ENOMEM;
-	}
-	/* One byte more than may be, so that it is noticed. */
-	n = fread(bytes, 1, YAML_MAX_BYTES + 1, file);
-	if (ferror(file))
-		err = fail_io(ret_why, path);
-	else
-		err = nat_settings_parse(path, bytes, n, n_workers, ret_config,
-					 ret_why);
+	if (err < 0)
+		return err;
+	err = nat_settings_parse(path, bytes, n, n_workers, ret_config,
+				 ret_why);
 	free(bytes);
-	fclose(file);
 	return err;
 }
