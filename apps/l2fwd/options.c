@@ -89,24 +89,12 @@ static enum parse_result take(const struct option_row *row, const char *arg,
 	}
 }
 
-static bool is_number(const char *text)
-{
-	return text[0] != '\0' && text[strspn(text, "0123456789")] == '\0';
-}
-
 static enum parse_result check_together(struct options *o,
 					struct mr_reason *error)
 {
 	const uint32_t n_ports = o->plane.n_ports;
 	const uint32_t n_least = o->mode == MODE_DROP ? 1 : 2;
 
-	/* Up to 0.1, -q was --queues. */
-	for (uint32_t i = 0; o->run.is_quiet && i < n_ports; i++)
-		if (is_number(o->plane.specs[i]))
-			return parse_wrong(error,
-					   "'%s' is not a port: -q is now "
-					   "--quiet; use --queues",
-					   o->plane.specs[i]);
 	if (run_complete_options(&o->run, &o->plane, error) != PARSE_RUN)
 		return PARSE_WRONG;
 	if (n_ports < n_least)

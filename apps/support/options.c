@@ -27,8 +27,6 @@ void option_table_print_help(const struct option_table *table, FILE *to)
 		const struct option_row *row = row_at(table, i);
 		char letter[5] = "    ", left[40];
 
-		if (row->id == OPTION_OLD)
-			continue;
 		if (row->id < OPTION_LONG)
 			snprintf(letter, sizeof(letter), "-%c, ", row->id);
 		snprintf(left, sizeof(left), "--%s%s%s", row->name,
@@ -173,35 +171,6 @@ enum mr_log_level option_log_level(uint32_t n_verbose, bool is_quiet)
 	return n_verbose == 1 ? MR_LOG_INFO : MR_LOG_DEBUG;
 }
 
-/* Short options up to 0.1, which differed between programs. */
-static const struct {
-	char letter;
-	const char *name;
-} old_letters[] = {
-	{ 'a', "age" },       { 'b', "burst" },      { 'i', "idle" },
-	{ 'l', "fdb-limit" }, { 'm', "mode" },       { 'n', "count" },
-	{ 'o', "promisc" },   { 'p', "pool-pages" }, { 'r', "ring" },
-	{ 's', "safety" },    { 'x', "max-cpu" },    { 'C', "csv" },
-	{ 'I', "instance" },  { 'M', "mtu" },        { 'P', "page-bytes" },
-	{ 'F', "filter" },    { 'Q', "quiet" },      { 'B', "bidirectional" },
-	{ 'O', "out" },       { 'R', "rate" },       { 'S', "stream" },
-	{ 'z', "size" },
-};
-
-/* The option that a letter, no longer in the table, used to be. */
-static const struct option_row *find_old(const struct option_table *table,
-					 int letter)
-{
-	for (uint32_t o = 0; o < sizeof(old_letters) / sizeof(*old_letters);
-	     o++)
-		for (uint32_t i = 0; i < count_rows(table); i++)
-			if (old_letters[o].letter == letter &&
-			    strcmp(old_letters[o].name,
-				   row_at(table, i)->name) == 0)
-				return row_at(table, i);
-	return NULL;
-}
-
 /* Convert the table for getopt_long(). */
 static void describe(const struct option_table *table, struct option *ret_long,
 		     char *ret_letters)
@@ -213,7 +182,7 @@ static void describe(const struct option_table *table, struct option *ret_long,
 		ret_long[i] = (struct option){ .name = row->name,
 					       .has_arg = row->arg != NULL,
 					       .val = row->id };
-		if (row->id >= OPTION_OLD)
+		if (row->id >= OPTION_LONG)
 			continue;
 		*ret_letters++ = (char)row->id;
 		if (row->arg != NULL)
@@ -245,23 +214,15 @@ enum parse_result option_table_parse(const struct option_table *table, int argc,
 {
 	struct option long_options[MAX_OPTIONS + 1] = { 0 };
 	char letters[2 * MAX_OPTIONS + 2] = "";
-	int id, at = 0;
+	int id;
 
 	describe(table, long_options, letters);
 	optind = 0; /* GNU: restart, for tests that parse twice */
 	opterr = 0;
-	while ((id = getopt_long(argc, argv, letters, long_options, &at)) !=
+	while ((id = getopt_long(argc, argv, letters, long_options, NULL)) !=
 	       -1) {
-		const struct option_row *const old =
-			id == '?' ? find_old(table, optopt) : NULL;
 		enum parse_result result;
 
-		if (old != NULL)
-			return old->id == OPTION_OLD ?
-				       parse_wrong(ret_error, "-%c is now '%s'",
-						   optopt, old->help) :
-				       parse_wrong(ret_error, "-%c is now --%s",
-						   optopt, old->name);
 		if (id == '?')
 			return parse_wrong(ret_error,
 					   "unknown option '%s'; see %s --help",
@@ -271,10 +232,6 @@ enum parse_result option_table_parse(const struct option_table *table, int argc,
 			return parse_wrong(ret_error,
 					   "option '%s' needs a value",
 					   argv[optind - 1]);
-		if (id == OPTION_OLD)
-			return parse_wrong(ret_error, "--%s is now '%s'",
-					   row_at(table, (uint32_t)at)->name,
-					   row_at(table, (uint32_t)at)->help);
 		result = take(table, id, options, ret_error);
 		if (result != PARSE_RUN)
 			return result;

@@ -23,7 +23,6 @@ enum parse_result {
 enum {
 	OPTION_HELP = 'h',    /* ids that the parser itself handles */
 	OPTION_VERSION = 'V', /* if the table has them */
-	OPTION_OLD = 255,     /* refused: help has its new name */
 	OPTION_LONG = 256,    /* from here on: no short option */
 	MAX_OPTIONS = 64,
 };

@@ -29,11 +29,11 @@ or run slowly on an interface, and the commands that fix it.
 BDF is the address of a PCI function, 0000:03:00.0 or 03:00.0.
 """
 OPTIONS = [
-    Option("all", "", "list: all devices, not only NICs; unbind: all", old="a"),
+    Option("all", "", "list: all devices, not only NICs; unbind: all"),
     Option("json", "", "list, info, doctor: print one JSON object", letter="j"),
     Option("cores", "LIST", "doctor: the workers' cores, such as 1,3-5", letter="c"),
-    Option("force", "", "bind: even if this machine uses the device", old="f"),
-    Option("owner", "USER", "bind: USER or USER:GROUP may open the devices", old="o"),
+    Option("force", "", "bind: even if this machine uses the device"),
+    Option("owner", "USER", "bind: USER or USER:GROUP may open the devices"),
     Option("root", "DIR", "look for /sys, /proc, /dev and /run below DIR"),
 ]
 Given = dict[str, list[str]]

@@ -22,10 +22,6 @@ static const struct option_row rows[] = {
 	{ "outside", ID_OUTSIDE, "SIDE", "without a file: the external side" },
 	{ "check", ID_CHECK, NULL, "check the configuration and exit" },
 	{ "now", ID_NOW, NULL, "clear: also release ports in hold-down" },
-	{ "sessions", OPTION_OLD, NULL, "mr-nat sessions" },
-	{ "stats", OPTION_OLD, NULL, "mr-nat stats" },
-	{ "clear", OPTION_OLD, "WHICH", "mr-nat clear WHICH" },
-	{ "filter", OPTION_OLD, "FILTER", "mr-nat sessions FILTER" },
 	{ "workers", OPTION_WORKERS, "N", "threads (default 1)" },
 	{ "cores", OPTION_CORES, "LIST",
 	  "cores to use, such as 1,3-5, or auto (default)" },
@@ -144,7 +140,6 @@ static enum parse_result take(const struct option_row *row, const char *arg,
 			      void *options, struct mr_reason *error)
 {
 	struct options *o = options;
-	enum parse_result r;
 
 	switch (row->id) {
 	case ID_CONFIG:
@@ -161,14 +156,6 @@ static enum parse_result take(const struct option_row *row, const char *arg,
 		return PARSE_RUN;
 	case ID_OFFLOAD:
 		return offload_take(row, arg, &o->offload, error);
-	case OPTION_CORES: /* up to 0.1, -c was the configuration file */
-		r = run_take_option(row, arg, &o->run, &o->plane, error);
-		return r == PARSE_WRONG && strspn(arg, "0123456789,-") == 0 ?
-			       parse_wrong(error,
-					   "--cores: '%s' is not a list of "
-					   "cores; use --config for a file",
-					   arg) :
-			       r;
 	default:
 		return run_take_option(row, arg, &o->run, &o->plane, error);
 	}

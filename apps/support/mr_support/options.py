@@ -14,15 +14,13 @@ class Wrong(Exception):
 
 @dataclass(frozen=True)
 class Option:
-    """value: its name in the help; "": no value. letter: the short form.
-    old: the short form up to 0.1; the error names the new option."""
+    """value: its name in the help; "": no value. letter: the short form."""
 
     name: str
     value: str
     help: str
     _: KW_ONLY
     letter: str = ""
-    old: str = ""
 
 
 HELP = Option("help", "", "print this help", letter="h")
@@ -48,9 +46,7 @@ def parse(
     "usage: PROGRAM COMMAND [". Raises Wrong."""
     options = [*options, *ending]
     command = usage.partition(" [")[0].removeprefix("usage: ")
-    letters = "".join(
-        letter + (":" if o.value else "") for o in options for letter in (o.letter, o.old) if letter
-    )
+    letters = "".join(o.letter + ":" * (o.value != "") for o in options if o.letter)
     by_name = {f"--{o.name}": o for o in options} | {f"-{o.letter}": o for o in options}
     try:
         pairs, rest = getopt.gnu_getopt(
@@ -65,9 +61,6 @@ def parse(
         raise Wrong(f"unknown option '{dashes}{error.opt}'; see {command} --help") from None
     given: dict[str, list[str]] = {}
     for word, value in pairs:
-        if word not in by_name:
-            now = next(o.name for o in options if f"-{o.old}" == word)
-            raise Wrong(f"{word} is now --{now}")
         name = by_name[word].name
         if name == "help":
             _print_help(usage, options)

@@ -35,7 +35,6 @@ ERRORS = [
     (2, "--pace-frames belongs to --pace bursts",
      "tx --rate 1k --pace-frames 3 null:"),
     (2, "see mr-bench tx --help", "tx --nope"),
-    (2, "'mem' is './mr bench mem' now", "mem --quick"),
     (1, "none of 100 frames came back: 100 frames left pair:a and none "
      "reached pair:b", f"throughput {VIRTUAL} --device loss=1 {PAIR}"),
     (2, "--sizes: 64 bytes: headers and the stamp need 84; rfc2544 takes "
@@ -67,14 +66,6 @@ ERRORS = [
           ("latency", "tst009", "pdr", "0.5%", "mlr"),
           ("back2back", "binary", "duration-sum", "21", "mlr"),
           ("selftest", "binary", "exceed-ratio", "50%", "mlr"))),
-    *((2, f"-{old} is now --{now}", f"{command} -{old} x")
-      for command, letters in (
-          ("loop", {"R": "rate", "n": "count", "S": "stream", "z": "size",
-                    "B": "bidirectional", "O": "out", "C": "csv"}),
-          ("compare", {"b": "baseline", "t": "threshold", "a": "anyway"}),
-          ("report", {"o": "out", "t": "title"}),
-          ("plan", {"n": "dry-run", "d": "folder", "r": "repeat"}))
-      for old, now in letters.items()),
 ]
 KNOWN = "loop --virtual --rate 1M --duration 0.1 --device loss=1000,delay=50us"
 

@@ -68,8 +68,6 @@ class Errors(unittest.TestCase):
         ("needs pairs", "a b c"),
         ("needs pairs", "--mode macswap a b c"),
         ("a is given twice", "a a"),
-        ("'4' is not a port: -q is now --quiet; use --queues", "-q 4 a b"),
-        ("use --queues", "--mode learn a -q 4 b"),
         ("--mode: unknown word 'bridge'; valid: patch", "--mode bridge a b"),
         ("--burst: 0 is out of range, 1 to 256", "--burst 0 a b"),
         ("--burst: 257 is out of range, 1 to 256", "--burst 257 a b"),

@@ -18,9 +18,6 @@ static const struct option_row rows[] = {
 	{ "burst", 'b', "N", "entries" },
 	{ "inside", ID_INSIDE, "PORT=ADDR", "may be given again" },
 	{ "check", ID_CHECK, NULL, "look only" },
-	{ "ring", ID_CHECK, NULL, "had a letter" },
-	{ "look", OPTION_OLD, "AT", "mr-test look AT" },
-	{ "filter", OPTION_OLD, "WHAT", "mr-test list WHAT" },
 };
 
 static const struct option_row shared_rows[] = {
@@ -113,9 +110,6 @@ TEST(what_the_table_lacks_is_refused)
 	} cases[] = {
 		{ "--nope", "unknown option '--nope'; see mr-test --help" },
 		{ "a -x", "unknown option '-x'" },
-		{ "-r", "-r is now --ring" },
-		{ "-F x", "-F is now 'mr-test list WHAT'" },
-		{ "a --look=b", "--look is now 'mr-test look AT'" },
 		{ "--check=1", "unknown option '--check=1'" },
 		{ "--burst", "option '--burst' needs a value" },
 		{ "-b", "option '-b' needs a value" },
@@ -145,7 +139,6 @@ TEST(help_lists_the_table)
 		      "  -b, --burst N          entries\n"
 		      "      --inside PORT=ADDR may be given again\n"
 		      "      --check            look only\n"
-		      "      --ring             had a letter\n"
 		      "  -h, --help             print this\n"
 		      "  -V, --version          print the version\n"
 		      "\n"

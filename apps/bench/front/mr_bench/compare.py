@@ -55,9 +55,9 @@ Exit status: 1 if a figure is worse, 2 if they cannot be compared,
 3 if none is worse but some are unclear because a side has one run.
 """
 OPTIONS = [
-    Option("baseline", "FILE", "document to compare with (repeatable)", old="b"),
-    Option("threshold", "PERCENT", "smallest change that counts (default 1)", old="t"),
-    Option("anyway", "", "compare even if measured differently", old="a"),
+    Option("baseline", "FILE", "document to compare with (repeatable)"),
+    Option("threshold", "PERCENT", "smallest change that counts (default 1)"),
+    Option("anyway", "", "compare even if measured differently"),
     Option("json", "", "print one JSON object", letter="j"),
 ]
 TESTER = " (tester's limit)"

@@ -30,9 +30,6 @@ COMMANDS = {
     "report": ("results as an HTML page with charts", "report"),
 }
 
-# Not installed any more; said until the release after this one.
-MICRO_BENCHMARKS = ("mem", "flow", "fwd")
-
 HELP = """\
 usage: mr-bench COMMAND [options] [...]
 Measure the devices between ports.
@@ -64,9 +61,6 @@ def run(words: list[str]) -> int:
     if word in ("-V", "--version"):
         print("mr-bench", program.version())
         return 0
-    if word in MICRO_BENCHMARKS:
-        print_error(f"mr-bench: '{word}' is './mr bench {word}' now, in the source tree")
-        return 2
     if word not in COMMANDS:
         which = "" if word is None else f" '{word}'"
         print_error(f"mr-bench: no command{which}; there are: {' '.join(COMMANDS)}")

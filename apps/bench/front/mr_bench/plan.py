@@ -74,9 +74,9 @@ def run_plan(plan: Plan, is_dry: bool, is_quiet: bool) -> int:
 
 
 OPTIONS = [
-    Option("dry-run", "", "list the steps and their time without running them", old="n"),
-    Option("folder", "DIR", "folder for results (default: the plan's)", old="d"),
-    Option("repeat", "N", "number of rounds (default: the plan's)", old="r"),
+    Option("dry-run", "", "list the steps and their time without running them"),
+    Option("folder", "DIR", "folder for results (default: the plan's)"),
+    Option("repeat", "N", "number of rounds (default: the plan's)"),
     Option("quiet", "", "print no progress", letter="q"),
 ]
 

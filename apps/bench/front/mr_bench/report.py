@@ -13,8 +13,8 @@ Write an HTML page with charts of documents that mr-bench wrote with
 --json. The page needs no other file and no network.
 """
 OPTIONS = [
-    Option("out", "FILE", "write the page to FILE (default: stdout)", old="o"),
-    Option("title", "TEXT", "title of the page", old="t"),
+    Option("out", "FILE", "write the page to FILE (default: stdout)"),
+    Option("title", "TEXT", "title of the page"),
 ]
 
 
