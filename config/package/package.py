@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Build packages from the committed tree.
 
-usage: ./mr package [--out DIR] [deb|rpm]...
+usage: ./mr package [--out DIR] [deb|rpm|image]...
 
-Builds Debian packages, and RPMs for Fedora; both by default. The version is
-that of <millrace/api.h>; between releases, the number of commits and the
+Builds Debian packages, RPMs for Fedora, and a container image (an archive for
+`podman load`, made of the Debian packages); all three by default. The version
+is that of <millrace/api.h>; between releases, the number of commits and the
 commit follow: 0.1.0~git1234.abcdef0. A commit with the tag v0.1.0 is 0.1.0.
 Packages go to build/packages, or DIR. lintian and rpmlint check them if
 installed.
@@ -20,6 +21,11 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
 PACKAGE = Path(__file__).parent
+# Of the image. Kubernetes' runAsNonRoot wants a number.
+USER = "10000"
+# What programs in the image do not read.
+EXCLUDED = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*",
+            "/usr/share/lintian/*", "/usr/lib/*/gconv/*")
 
 
 def run(*command, **options):
@@ -89,8 +95,58 @@ def build_rpm(work, out):
     return [shutil.copy(package, out) for package in packages]
 
 
+def dependencies(debs):
+    """Names of packages that debs need, but for those of alternatives: the
+    image needs no program that makes users."""
+    needed = set()
+    for deb in debs:
+        fields = run("dpkg-deb", "-f", deb, "Depends", stdout=subprocess.PIPE)
+        needed |= {word.split()[0] for word in fields.stdout.split(",")
+                   if "|" not in word}
+    return sorted(name for name in needed if "millrace" not in name)
+
+
+def build_image(work, out):
+    """One layer: the programs, and what they need of Debian 12, unpacked."""
+    name = f"{{}}_{version()}_*.deb"
+    if not list(out.glob(name.format("millrace"))):
+        build_deb(work, out)
+    debs = [next(out.glob(name.format(package)))
+            for package in ("millrace", "libmillrace0")]
+    root = work / "root"
+    run("mmdebstrap", "--quiet", "--variant=extract",
+        f"--include={','.join(dependencies(debs))}",
+        *(f"--dpkgopt=path-exclude={path}" for path in EXCLUDED),
+        "bookworm", root, stdin=subprocess.DEVNULL)
+    for deb in debs:
+        run("dpkg-deb", "-x", deb, root)
+    for name in ("doc", "man", "lintian"):
+        shutil.rmtree(root / "usr/share" / name, ignore_errors=True)
+    (root / "etc/passwd").write_text(
+        f"root:x:0:0::/:\nmillrace:x:{USER}:{USER}::/:\n")
+    (root / "etc/group").write_text(f"root:x:0:\nmillrace:x:{USER}:\n")
+    archive = out / f"millrace-image_{version()}.tar"
+    archive.unlink(missing_ok=True)
+    buildah = ("buildah", "--root", work / "store", "--runroot", work / "run",
+               "--storage-driver", "vfs")
+    container = run(*buildah, "from", "scratch",
+                    stdout=subprocess.PIPE).stdout.strip()
+    run(*buildah, "copy", "--quiet", container, root, "/")
+    (work / "empty").mkdir()
+    run(*buildah, "copy", "--quiet", "--chown", f"{USER}:{USER}", container,
+        work / "empty", "/run/millrace")
+    run(*buildah, "config", "--user", f"{USER}:{USER}",
+        "--env", "RUNTIME_DIRECTORY=/run/millrace",
+        "--label", f"org.opencontainers.image.version={version()}", container)
+    run(*buildah, "commit", "--quiet", "--disable-compression=false",
+        "--timestamp", str(int(committed().timestamp())), container,
+        f"oci-archive:{archive}:millrace:{version().replace('~', '-')}")
+    return [archive]
+
+
 KINDS = {"deb": ("dpkg-buildpackage", build_deb),
-         "rpm": ("rpmbuild", build_rpm)}
+         "rpm": ("rpmbuild", build_rpm),
+         "image": ("buildah", build_image)}
 
 
 def main():
@@ -99,7 +155,7 @@ def main():
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", metavar="DIR", type=Path,
                         default=TOP / "build/packages")
-    parser.add_argument("kinds", metavar="deb|rpm", nargs="*",
+    parser.add_argument("kinds", metavar="deb|rpm|image", nargs="*",
                         choices=[*KINDS, []])
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)

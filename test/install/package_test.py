@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Build the packages; install, use and purge them in a bare Debian root; unpack
-the RPMs and run them against Debian's libraries.
+the RPMs and run them against Debian's libraries; run the container image.
 
 usage: package_test.py
 """
@@ -18,7 +18,9 @@ from host import limit  # noqa: E402 pylint: disable=wrong-import-position
 
 TOP = Path(__file__).resolve().parents[2]
 SKIPPED = 77
-TOOLS = ("dpkg-buildpackage", "lintian", "mmdebstrap", "rpmbuild", "cpio")
+TOOLS = ("dpkg-buildpackage", "lintian", "mmdebstrap", "rpmbuild", "cpio",
+         "buildah")
+MAX_IMAGE_BYTES = 60_000_000
 SOURCES = [Path("/etc/apt/sources.list.d/debian.sources"),
            Path("/etc/apt/sources.list")]
 
@@ -41,6 +43,20 @@ apt-get purge -y 'millrace*' 'libmillrace*' >/dev/null
 apt-get autoremove --purge -y >/dev/null
 ! find /etc /usr /var/lib/millrace /run/millrace -name '*millrace*' \
     2>/dev/null | grep .
+"""
+
+IN_IMAGE = r"""
+import os, subprocess, time
+assert os.getuid() == 10000
+forwarder = subprocess.Popen(["mr-l2fwd", "--quiet", "null:", "null:"])
+def answers():
+    return subprocess.run(["mrctl", "show", "pool"]).returncode == 0
+while not answers():
+    assert forwarder.poll() is None
+    time.sleep(0.1)
+forwarder.terminate()
+assert forwarder.wait() == 0
+assert not os.listdir("/run/millrace")
 """
 
 
@@ -83,6 +99,22 @@ def try_rpms(packages):
                                "--json", "null:", "null:", env=environment)
 
 
+def try_image(packages):
+    archive, = packages.glob("*.tar")
+    buildah = ("buildah", "--root", packages / "store", "--runroot",
+               packages / "run", "--storage-driver", "vfs")
+    container = run(*buildah, "from", "--quiet",
+                    f"oci-archive:{archive}").split()[-1]
+    in_container = (*buildah, "run", "--isolation", "chroot", container, "--")
+    run(*in_container, "mr-nat", "--version")
+    run(*in_container, "mr-brokerd", "--version")
+    run(*in_container, "python3", "-c", IN_IMAGE)
+    root = Path(run(*buildah, "mount", container).strip())
+    n_bytes = sum(path.lstat().st_size for path in root.rglob("*"))
+    run(*buildah, "umount", container)
+    assert n_bytes <= MAX_IMAGE_BYTES, n_bytes
+
+
 def main():
     missing = [tool for tool in TOOLS if not shutil.which(tool)]
     if missing:
@@ -96,6 +128,7 @@ def main():
         run("/usr/bin/python3", TOP / "config/package/package.py", "--out",
             packages)
         try_rpms(packages)
+        try_image(packages)
         try_debs(packages)
     return 0
 
