@@ -387,7 +387,7 @@ static void configure(struct run *run, uint8_t a, uint8_t b, char *text,
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
 {
-	struct run run = { .harness = harness_new(0, 1) };
+	struct run run = { .harness = harness_new(0, 1, 1000) };
 	char why[400], text[2048];
 	size_t at = 2;
 

@@ -63,7 +63,7 @@ static const uint8_t harness_macs[NAT_SIDES][6] = {
 	{ 2, 0xb, 0xb, 0xb, 0xb, 0xb },
 };
 
-struct harness *harness_new(uint32_t shard, uint32_t n_shards)
+struct harness *harness_new(uint32_t shard, uint32_t n_shards, uint32_t start_s)
 {
 	struct harness *harness = calloc(1, sizeof(*harness));
 
@@ -71,7 +71,7 @@ struct harness *harness_new(uint32_t shard, uint32_t n_shards)
 		harness->config = harness->configs;
 		harness->shard = shard;
 		harness->n_shards = n_shards;
-		harness->now_ns = UINT64_C(1000) * 1000000000;
+		harness->now_ns = start_s * UINT64_C(1000000000);
 	}
 	return harness;
 }

@@ -21,8 +21,9 @@ enum {
 enum { HARNESS_LOOP = 2, HARNESS_OUTS };
 enum { HARNESS_WINDOW_NUMBERS = 16 };
 
-/* One of n_shards workers. */
-struct harness *harness_new(uint32_t shard, uint32_t n_shards);
+/* One of n_shards workers, at a time in seconds. */
+struct harness *harness_new(uint32_t shard, uint32_t n_shards,
+			    uint32_t start_s);
 /* Pages that were not given back: 0. */
 int64_t harness_free(struct harness *harness);
 

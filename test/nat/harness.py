@@ -251,9 +251,10 @@ class Nat:
     front `_gateway`, `_vlan`, `_mtu`, `_neighbours` ({address: MAC}); `pool`,
     `subscribers` (lists); `forwards` (list of (protos, outside, first, last,
     inside, inside_first)), `one_to_one` (list of (outside, inside)), `exclude`
-    (list of (prefix, proto, first, last)); `shard`, `n_shards`; and the other
-    keys of a configuration file, with their section in front, as `hairpin`,
-    `timeouts_udp`, `filtering_tcp`. They need not make sense together.
+    (list of (prefix, proto, first, last)); `shard`, `n_shards`, `start_s`; and
+    the other keys of a configuration file, with their section in front, as
+    `hairpin`, `timeouts_udp`, `filtering_tcp`. They need not make sense
+    together.
 
     Instead of all these, file="...": the text of a configuration file.
 
@@ -268,8 +269,9 @@ class Nat:
     def __init__(self, answers_arp=True, checks_sums=True, n_rules=8192,
                  lag=None, **options):
         self.answers_arp, self.checks_sums = answers_arp, checks_sums
-        self.harness = ctypes.c_void_p(LIB.harness_new(options.pop("shard", 0),
-                                               options.pop("n_shards", 1)))
+        self.harness = ctypes.c_void_p(LIB.harness_new(
+            options.pop("shard", 0), options.pop("n_shards", 1),
+            options.pop("start_s", 1000)))
         lag = lag or int(os.environ.get("MR_NAT_OFFLOAD", 0))
         if lag:
             LIB.harness_offload(self.harness, lag, n_rules)
