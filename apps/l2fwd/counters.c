@@ -5,6 +5,7 @@
 static const struct worker_row worker_rows[] = {
 	{ "cloned", LAW_MADE },
 	{ "flooded", LAW_NONE },
+	{ "merged", LAW_KEPT },
 };
 
 static const struct count_row fdb_rows[] = {
@@ -44,6 +45,7 @@ static void take_workers(struct snapshot *snapshot,
 		snapshot_copy_counters(&to->entries, &from->entries, 1);
 		snapshot_copy_counters(&to->counts[0], &from->cloned, 1);
 		snapshot_copy_counters(&to->counts[1], &from->flooded, 1);
+		snapshot_copy_counters(&to->counts[2], &from->merged, 1);
 		snapshot_copy_counters(to->drops, from->drops, N_FORWARD_DROPS);
 	}
 }
@@ -104,7 +106,7 @@ const struct app_counters *session_counters(const struct session *session)
 		.drop_names = forward_drop_names,
 		.n_drops = N_FORWARD_DROPS,
 		.worker_rows = worker_rows,
-		.n_worker_rows = 2,
+		.n_worker_rows = 3,
 		.groups = groups,
 		.n_groups = n,
 		.gauges = gauges,

@@ -6,6 +6,8 @@
  *
  * If a port delivers frames that are nothing without their metadata (merged
  * segments, tags beside the frame), metadata goes along; else nobody makes it.
+ * Segments for such a port are merged on the way, as far as it can cut them: it
+ * was opened for a receiver that handles long frames at the cost of short ones.
  *
  * What a tx queue does not take is dropped, by name: a forwarder that waits
  * turns overload into latency, and one slow port into a stop of all.
@@ -51,12 +53,17 @@ static enum forward_drop why_not_sent(const struct forwarder *fwd,
 
 /* metas: NULL, or those of the frames. */
 static void send_or_drop(struct forwarder *fwd, uint32_t port,
-			 const struct mr_frame *frames,
-			 const struct mr_meta *metas, uint32_t n)
+			 struct mr_frame *frames, struct mr_meta *metas,
+			 uint32_t n)
 {
-	const uint32_t n_sent =
-		mr_worker_send_meta(fwd->worker, port, frames, metas, n);
+	const uint32_t merges = fwd->shared->merges[port];
+	uint32_t n_sent;
 
+	if (merges != 0)
+		counter_add(
+			&fwd->stats.merged,
+			mr_gro(fwd->worker->cache, merges, frames, metas, n));
+	n_sent = mr_worker_send_meta(fwd->worker, port, frames, metas, n);
 	if (n_sent < n)
 		drop(fwd, frames + n_sent, n - n_sent, why_not_sent(fwd, port));
 }

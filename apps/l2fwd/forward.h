@@ -29,6 +29,7 @@ struct forward_stats {
 	uint64_t entries;                /* in them */
 	uint64_t cloned;                 /* frames added by flooding */
 	uint64_t flooded;                /* frames flooded */
+	uint64_t merged;                 /* frames that became part of others */
 	uint64_t drops[N_FORWARD_DROPS]; /* frames */
 };
 
@@ -43,9 +44,11 @@ struct outbox {
 struct forward_shared {
 	const struct options *options;
 	struct mr_ctx *ctx;
-	void *base;        /* of the region */
-	struct fdb *fdb;   /* NULL but in mode learn */
-	bool has_meta;     /* of the data plane */
+	void *base;      /* of the region */
+	struct fdb *fdb; /* NULL but in mode learn */
+	bool has_meta;   /* of the data plane */
+	/* By port: the offloads for mr_gro(). */
+	uint32_t merges[MAX_PORTS];
 	uint64_t n_frames; /* atomic; counted only if there is a limit */
 	uint32_t is_done;  /* atomic: the limit is reached */
 	int done_fd;       /* readable then; for the main thread */

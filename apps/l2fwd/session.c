@@ -8,6 +8,19 @@
 
 #include "session.h"
 
+/* What is merged for a port: segments that it can cut, if it has them merged.
+ */
+static uint32_t merges_for(const struct mr_port *port)
+{
+	struct mr_port_info info = { .size = sizeof(info) };
+
+	mr_port_info(port, &info);
+	return info.offloads & MR_OFFLOAD_LRO ?
+		       info.offloads & (MR_OFFLOAD_TSO4 | MR_OFFLOAD_TSO6 |
+					MR_OFFLOAD_USO) :
+		       0;
+}
+
 static int make_forwarders(struct session *session, struct mr_reason *ret_error)
 {
 	const struct options *options = session->options;
@@ -31,6 +44,8 @@ static int make_forwarders(struct session *session, struct mr_reason *ret_error)
 		.has_meta = session->plane.has_meta,
 		.done_fd = session->done_fd,
 	};
+	for (uint32_t p = 0; p < session->plane.n_ports; p++)
+		session->shared.merges[p] = merges_for(session->plane.ports[p]);
 	session->forwarders =
 		forward_create(&session->shared, session->plane.workers,
 			       session->plane.n_workers);

@@ -79,8 +79,8 @@ void mri_gso_whole(struct mri_gso *gso, const uint8_t *bytes, uint32_t n_frame)
 
 void mri_tag_write(uint8_t *to, const struct mr_meta *meta)
 {
-	const uint16_t proto = meta->vlan_proto != 0 ? meta->vlan_proto :
-						       MRI_ETHER_VLAN;
+	const uint16_t proto =
+		meta->vlan_proto != 0 ? meta->vlan_proto : MRI_ETHER_VLAN;
 	const uint16_t words[2] = { htons(proto), htons(meta->vlan_tci) };
 
 	memcpy(to, words, sizeof(words));
@@ -124,6 +124,19 @@ static void edit_tcp(struct mr_tcp *tcp, uint32_t done, bool is_last)
 		tcp->flags &= (uint8_t)~TCP_CWR;
 }
 
+void mri_gso_lengths(uint8_t *bytes, const struct mr_net_view *view, uint32_t i)
+{
+	struct mr_udp *udp = (struct mr_udp *)(bytes + view->l4_bytes);
+	uint16_t sum;
+
+	edit_l3(bytes + view->l3_bytes, view->ether_type == MRI_ETHER_IPV4,
+		view->l4_bytes - view->l3_bytes + view->l4_len_bytes, i);
+	if (view->l4_proto == IPPROTO_UDP)
+		udp->n_bytes = htons(view->l4_len_bytes);
+	sum = mr_csum_pseudo(bytes, view);
+	memcpy(bytes + view->csum_bytes, &sum, sizeof(sum));
+}
+
 uint32_t mri_gso_header(const struct mri_gso *gso, uint32_t done, uint8_t *to)
 {
 	const uint32_t n_left = gso->n_payload_bytes - done;
@@ -131,20 +144,13 @@ uint32_t mri_gso_header(const struct mri_gso *gso, uint32_t done, uint8_t *to)
 	const bool is_last = n_max == 0 || n_left <= n_max;
 	const uint32_t n = is_last ? n_left : n_max;
 	struct mr_net_view view = gso->view;
-	uint8_t *const l4 = to + view.l4_bytes;
-	uint16_t sum;
 
 	memcpy(to, gso->header, gso->n_header_bytes);
 	if (n_max == 0)
 		return n;
 	view.l4_len_bytes = (uint16_t)(gso->n_header_bytes - view.l4_bytes + n);
-	edit_l3(to + view.l3_bytes, view.ether_type == MRI_ETHER_IPV4,
-		gso->n_header_bytes - view.l3_bytes + n, done / n_max);
 	if (view.l4_proto == IPPROTO_TCP)
-		edit_tcp((struct mr_tcp *)l4, done, is_last);
-	else
-		((struct mr_udp *)l4)->n_bytes = htons(view.l4_len_bytes);
-	sum = mr_csum_pseudo(to, &view);
-	memcpy(to + view.csum_bytes, &sum, sizeof(sum));
+		edit_tcp((struct mr_tcp *)(to + view.l4_bytes), done, is_last);
+	mri_gso_lengths(to, &view, done / n_max);
 	return n;
 }

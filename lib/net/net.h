@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Wire constants for lib/net, and software segmentation. */
+/* Wire constants for lib/net, and segmentation and its inverse in software. */
 #ifndef NET_NET_H
 #define NET_NET_H
+
+#include <stdbool.h>
 
 #include <millrace/frame.h>
 #include <millrace/net.h>
@@ -40,6 +42,44 @@ void mri_gso_tag(struct mri_gso *gso, const struct mr_meta *meta);
  * with a partial checksum. Returns how many bytes of payload follow it.
  */
 uint32_t mri_gso_header(const struct mri_gso *gso, uint32_t done, uint8_t *to);
+/*
+ * Write the lengths that the view says, the partial checksum, and for IPv4 the
+ * header's checksum and its identification plus i.
+ */
+void mri_gso_lengths(uint8_t *bytes, const struct mr_net_view *view,
+		     uint32_t i);
+
+/* What a frame is for those that merge segments. */
+enum mri_gro_kind {
+	MRI_GRO_OTHER,    /* of no flow */
+	MRI_GRO_FRAGMENT, /* of a flow that it does not name */
+	MRI_GRO_ALONE,    /* of a flow, but not to be merged */
+	MRI_GRO_SEGMENT,
+};
+
+/* Segments being merged, initially one. */
+struct mri_gro {
+	const uint8_t *bytes;     /* of the first one: its headers */
+	struct mr_net_view view;  /* of the first one */
+	uint32_t hash;            /* of addresses and ports */
+	uint32_t n_header_bytes;  /* of each */
+	uint32_t n_payload_bytes; /* of all */
+	uint32_t n_segment_bytes; /* of each but the last */
+	uint16_t n;               /* segments */
+	uint16_t gso_type;        /* enum mr_gso_type */
+	uint8_t tcp_flags;        /* of all */
+	bool is_over;             /* nothing can follow the last one */
+};
+
+/* Look at a frame's headers; bytes is its first entry. Checks no layer-4
+ * checksum. MRI_GRO_ALONE sets what mri_gro_is_same_flow() needs. */
+enum mri_gro_kind mri_gro_begin(struct mri_gro *gro, const uint8_t *bytes,
+				uint32_t n_bytes, uint32_t n_frame);
+bool mri_gro_is_same_flow(const struct mri_gro *a, const struct mri_gro *b);
+/* Add a segment of the same flow. False: segmentation would not restore it. */
+bool mri_gro_add(struct mri_gro *gro, const struct mri_gro *next);
+/* Write the headers of two segments or more, with a partial checksum. */
+void mri_gro_finish(const struct mri_gro *gro, uint8_t *bytes);
 
 /* The 4 bytes of the tag that a frame's metadata describes. */
 void mri_tag_write(uint8_t *to, const struct mr_meta *meta);

@@ -64,7 +64,7 @@ static struct mri_offload *state_of(const struct mr_txq *txq)
 	return states != NULL ? &states[txq->queue.idx] : NULL;
 }
 
-static uint32_t cuts_by(uint16_t gso_type)
+uint32_t mri_offload_cuts(uint16_t gso_type)
 {
 	switch (gso_type) {
 	case MR_GSO_TCPV4:
@@ -88,7 +88,7 @@ static uint32_t lacks(const struct mr_txq *txq, const struct mr_meta *meta)
 	if (offloads & MR_OFFLOAD_VLAN_TX &&
 	    (meta->vlan_proto == 0 || meta->vlan_proto == MRI_ETHER_VLAN))
 		todo &= ~(uint32_t)MR_META_VLAN;
-	if (meta->gso_bytes == 0 || offloads & cuts_by(meta->gso_type))
+	if (meta->gso_bytes == 0 || offloads & mri_offload_cuts(meta->gso_type))
 		todo &= ~(uint32_t)MR_META_GSO;
 	return todo;
 }

@@ -18,6 +18,8 @@
 #include <millrace/driver.h>
 #include <millrace/net.h>
 
+#include "port/offload.h"
+
 static uint32_t whole_bytes(const struct mr_frame *frames)
 {
 	return (uint32_t)mr_frame_n_bytes(frames, mr_frame_n_entries(frames));
@@ -61,8 +63,7 @@ int mr_partial_find(void *base, const struct mr_frame *frames,
 	return 0;
 }
 
-/* The sum over n_bytes from start on, whatever entries they lie in. */
-static uint64_t sum_from(void *base, const struct mr_frame *frames,
+uint64_t mri_partial_sum(void *base, const struct mr_frame *frames,
 			 uint32_t start, uint32_t n_bytes)
 {
 	uint64_t sum = 0;
@@ -94,8 +95,8 @@ static uint64_t sum_from(void *base, const struct mr_frame *frames,
 void mr_partial_finish(void *base, const struct mr_frame *frames,
 		       const struct mr_partial *partial)
 {
-	uint16_t sum = (uint16_t)~mr_csum_fold(
-		sum_from(base, frames, partial->start_bytes, partial->n_bytes));
+	uint16_t sum = (uint16_t)~mr_csum_fold(mri_partial_sum(
+		base, frames, partial->start_bytes, partial->n_bytes));
 
 	if (sum == 0 && partial->has_no_zero)
 		sum = UINT16_MAX;

@@ -20,7 +20,9 @@ from topology import BenchError, Topology, call, die_with_parent, end
 VETH, TAP = "xdp:p{}", "tap:p{}"
 CONTESTANTS = {"xdp": (VETH, VETH), "tap": (TAP, TAP),
                "tap,tso": (TAP + ",tso", TAP + ",tso"),
-               "tap,tso to xdp": (TAP + ",tso", VETH)}
+               "tap,tso to xdp": (TAP + ",tso", VETH),
+               "xdp to tap,tso": (VETH, TAP + ",tso"),
+               "xdp to tap": (VETH, TAP)}
 GOAL = 3.0
 LIMIT_S = 10
 

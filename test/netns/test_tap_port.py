@@ -2,14 +2,14 @@
 """tap: ports: the hosts' interfaces are taps, and the forwarder is their wire.
 
 With tso the kernels' segments arrive merged; what goes out of a port that
-cannot cut them is cut by the library.
+cannot cut them is cut by the library, and what comes from one is merged.
 """
 import os
 import re
 import socket
 
 import pytest
-from lib import talk
+from lib import invariants, talk
 from lib.forwarder import Forwarder, Refused
 from lib.namespaces import Star
 
@@ -120,6 +120,17 @@ def test_segments_are_cut_where_the_port_cannot(lab):
     assert events(final, 1, "tx_gso_software") > 0
     assert sum(sum(queue[way]["drops"].values()) for port in final["ports"]
                for queue in port["queues"] for way in ("rx", "tx")) == 0
+
+
+@pytest.mark.parametrize("mode", ["patch", "learn"])
+def test_segments_are_merged_for_a_port_that_takes_them(lab, mode):
+    """From a port that does not merge, to one whose host has long frames."""
+    taps = Taps(lab, "tap:p0,tso", "xdp:p1", options=("--mode", mode))
+    taps.talk()
+    final = taps.forwarder.stop()
+    assert longest_mean(final, 1, "rx") <= MTU + 14
+    assert longest_mean(final, 0, "tx") > MTU
+    assert invariants.worker_total(final, "merged") > 0
 
 
 def test_refusals(lab):

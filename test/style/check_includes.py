@@ -18,7 +18,7 @@ HEADERS = {header: module for module, headers in {
     "ring": "frame ring",
     "pci": "pci pci_bar pci_info",
     "pool": "driver_frame frag objpool page pool pool_inline",
-    "port": "driver driver_offload driver_spec flow_way offload port "
+    "port": "driver driver_offload driver_spec flow_way gro offload port "
             "port_device port_queues",
     "flow": "flow",
     "worker": "worker",

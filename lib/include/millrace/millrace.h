@@ -13,6 +13,7 @@
 #include <millrace/flow_way.h>
 #include <millrace/frag.h>
 #include <millrace/frame.h>
+#include <millrace/gro.h>
 #include <millrace/net.h>
 #include <millrace/objpool.h>
 #include <millrace/offload.h>

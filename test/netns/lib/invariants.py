@@ -66,10 +66,11 @@ def check_final(final):
     # A frame that is segmented on its way out is several.
     added = sum(queue["events"].get("tx_gso_added", 0)
                 for port in final["ports"] for queue in port["queues"])
+    merged = worker_total(final, "merged")
     assert delivered + added + worker_total(final, "cloned") == accepted + \
-        sum(worker_drops(final).values()), (
+        merged + sum(worker_drops(final).values()), (
             f"delivered {delivered} + added {added} + cloned is not accepted "
-            f"{accepted} + dropped {worker_drops(final)}")
+            f"{accepted} + merged {merged} + dropped {worker_drops(final)}")
     pool = final["pool"]
     assert pool["n_free"] == pool["n_pages"], f"pages are missing: {pool}"
     assert pool["n_in_flight"] == 0 and pool["free_invalid"] == 0, pool

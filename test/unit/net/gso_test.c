@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/net/gso.c; headers that go on: port/offload_test.c. */
+/*
+ * Tests of lib/net/gso.c and gro.c; headers that go on: port/offload_test.c,
+ * and what is merged: port/gro_test.c.
+ */
+#include <arpa/inet.h>
+
 #include "support/unit.h"
 
 #include "net/net.h"
@@ -48,4 +53,81 @@ TEST(other_frames_are_refused)
 	assert_int_equal(
 		mri_gso_begin(&gso, bytes, make_tcp(bytes, 30), 84, &meta),
 		-EBADMSG);
+}
+
+static enum mri_gro_kind kind_of(const uint8_t *bytes, uint32_t n)
+{
+	struct mri_gro gro;
+
+	return mri_gro_begin(&gro, bytes, n, n);
+}
+
+/* A right checksum of the IPv4 header. */
+static void finish_ip(uint8_t *bytes)
+{
+	const uint16_t sum = (uint16_t)~mr_csum_fold(
+		mr_csum_add(bytes + 14, (bytes[14] & 15u) * 4, 0));
+
+	memcpy(bytes + 24, &sum, sizeof(sum));
+}
+
+TEST(frames_are_told_apart)
+{
+	static const struct {
+		uint32_t at;
+		uint8_t value;
+		enum mri_gro_kind kind;
+	} cases[] = {
+		{ 15, 4, MRI_GRO_SEGMENT },
+		{ 12, 9, MRI_GRO_OTHER },       /* not IP */
+		{ 23, 1, MRI_GRO_OTHER },       /* ICMP */
+		{ 16, 0x40, MRI_GRO_OTHER },    /* ends behind the frame */
+		{ 20, 0x20, MRI_GRO_FRAGMENT }, /* the first one */
+		{ 21, 3, MRI_GRO_FRAGMENT },
+		{ 17, 69, MRI_GRO_ALONE },   /* one byte of padding */
+		{ 46, 0x40, MRI_GRO_ALONE }, /* a TCP header of 16 bytes */
+		{ 46, 0xf0,
+		  MRI_GRO_ALONE },         /* one that ends behind the packet */
+		{ 47, 2, MRI_GRO_ALONE },  /* SYN */
+		{ 47, 32, MRI_GRO_ALONE }, /* URG */
+	};
+	uint8_t bytes[128];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const uint32_t n = make_tcp(bytes, 30);
+
+		bytes[cases[i].at] = cases[i].value;
+		finish_ip(bytes);
+		assert_int_equal(kind_of(bytes, n), cases[i].kind);
+		bytes[24] ^= 1;
+		if (cases[i].kind == MRI_GRO_SEGMENT)
+			assert_int_equal(kind_of(bytes, n), MRI_GRO_ALONE);
+	}
+}
+
+/* Of several IP packets of 30 KiB, two fit the field for the length. */
+TEST(a_merged_packet_has_at_most_64_kib)
+{
+	enum { PAYLOAD = 30000 };
+	static uint8_t bytes[3][54 + PAYLOAD];
+	struct mri_gro gro, next;
+	uint32_t n;
+
+	for (uint32_t i = 0; i < 3; i++) {
+		const uint32_t seq = htonl(i * PAYLOAD);
+
+		n = make_tcp(bytes[i], PAYLOAD);
+		bytes[i][19] = (uint8_t)i;
+		memcpy(bytes[i] + 38, &seq, sizeof(seq));
+		finish_ip(bytes[i]);
+	}
+	assert_int_equal(mri_gro_begin(&gro, bytes[0], n, n), MRI_GRO_SEGMENT);
+	for (uint32_t i = 1; i < 3; i++) {
+		assert_int_equal(mri_gro_begin(&next, bytes[i], n, n),
+				 MRI_GRO_SEGMENT);
+		assert_true(mri_gro_is_same_flow(&gro, &next));
+		assert_int_equal(mri_gro_add(&gro, &next), i == 1);
+	}
+	mri_gro_finish(&gro, bytes[0]);
+	assert_int_equal(bytes[0][16] << 8 | bytes[0][17], 40 + 2 * PAYLOAD);
 }
