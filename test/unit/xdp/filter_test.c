@@ -4,17 +4,120 @@
  * same frames as libpcap's interpreter.
  */
 #include <arpa/inet.h>
+#include <err.h>
+#include <linux/filter.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
-#include <linux/bpf.h>
+#include <bpf/bpf.h>
 
 #include <millrace/driver.h>
 
-#include "model/filter_pair.h"
 #include "support/unit.h"
 #include "xdp.h"
+#include "xdp_filter.h"
 
-enum { N_FRAMES = 2000, LONG_BYTES = 9000 };
+enum { N_FRAMES = 2000, LONG_BYTES = 9000, N_DRAWN = 300 };
+
+/* Declared here, since libpcap's header and the kernel's define the same names.
+ */
+unsigned int bpf_filter(const struct sock_filter *insns, const uint8_t *bytes,
+			unsigned int n_wire_bytes, unsigned int n_bytes);
+
+enum { LOG_BYTES = 1 << 20, TAKEN = XDP_TX };
+
+/* A filter in libpcap's interpreter and, translated, in the kernel. */
+struct pair {
+	struct xdp_cbpf cbpf; /* not owned */
+	int fd;
+};
+
+static struct xdp_filter_count count = { .n_queues = 1 };
+
+/* Whether programs can be loaded. */
+static bool begin(void)
+{
+	count.map_fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "filter_pair", 4,
+				      XDP_FILTER_COUNT_BYTES, 1, NULL);
+	return count.map_fd >= 0;
+}
+
+/* Frames that the translations have passed to the kernel. */
+static uint64_t n_passed(void)
+{
+	uint64_t value[XDP_FILTER_COUNT_BYTES / sizeof(uint64_t)];
+	const uint32_t key = 0;
+
+	if (bpf_map_lookup_elem(count.map_fd, &key, value) < 0)
+		err(1, "no counter");
+	return value[0];
+}
+
+static int load(const struct bpf_insn *insns, uint32_t n, bool has_frags)
+{
+	char *log = calloc(1, LOG_BYTES);
+	LIBBPF_OPTS(bpf_prog_load_opts, options,
+		    .expected_attach_type = BPF_XDP,
+		    .prog_flags = has_frags ? BPF_F_XDP_HAS_FRAGS : 0,
+		    .log_buf = log, .log_size = LOG_BYTES);
+	int fd = bpf_prog_load(BPF_PROG_TYPE_XDP, "filter_pair", "GPL", insns,
+			       n, &options);
+
+	if (fd < 0) {
+		fd = -errno;
+		warnx("%s", log);
+	}
+	free(log);
+	return fd;
+}
+
+static int open_pair(struct pair *pair, const struct xdp_cbpf *cbpf,
+		     bool has_frags)
+{
+	const struct bpf_insn tail[] = {
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .imm = TAKEN },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+	struct bpf_insn *insns;
+	uint32_t n;
+	int error = mri_xdp_cbpf_translate(cbpf, &count, NULL, &n);
+
+	if (error < 0)
+		return error;
+	insns = malloc(n * sizeof(*insns) + sizeof(tail));
+	if (insns == NULL)
+		err(1, "no memory");
+	(void)mri_xdp_cbpf_translate(cbpf, &count, insns, &n);
+	memcpy(insns + n, tail, sizeof(tail));
+	pair->cbpf = *cbpf;
+	pair->fd = load(insns, n + 2, has_frags);
+	free(insns);
+	return pair->fd < 0 ? pair->fd : 0;
+}
+
+static void close_pair(struct pair *pair)
+{
+	close(pair->fd);
+}
+
+static bool interpret(const struct xdp_cbpf *cbpf, const uint8_t *bytes,
+		      uint32_t n_bytes)
+{
+	return bpf_filter(cbpf->insns, bytes, n_bytes, n_bytes) != 0;
+}
+
+/* Whether the two disagree about the frame. */
+static bool differs(const struct pair *pair, const uint8_t *bytes,
+		    uint32_t n_bytes, bool *ret_is_taken)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = bytes,
+		    .data_size_in = n_bytes);
+
+	*ret_is_taken = interpret(&pair->cbpf, bytes, n_bytes);
+	if (bpf_prog_test_run_opts(pair->fd, &options) < 0)
+		err(1, "BPF_PROG_RUN of %u bytes", n_bytes);
+	return options.retval != (*ret_is_taken ? TAKEN : XDP_PASS);
+}
 
 static struct test_allocator allocator;
 static struct mr_ctx *ctx;
@@ -143,20 +246,11 @@ static const struct by_hand {
 	  -ENOTSUP },
 };
 
-/* xorshift64 (G. Marsaglia, 2003). */
-static uint64_t random_u64(void)
+static uint32_t below(uint32_t n)
 {
 	static uint64_t state = 88172645463325252ull;
 
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state;
-}
-
-static uint32_t below(uint32_t n)
-{
-	return (uint32_t)(random_u64() % n);
+	return test_random(&state, n);
 }
 
 static uint32_t put(uint8_t *at, uint16_t value)
@@ -181,7 +275,7 @@ static uint32_t make_frame(uint8_t *bytes, uint32_t max_bytes)
 	uint32_t at = 12;
 
 	for (uint32_t i = 0; i < max_bytes; i++)
-		bytes[i] = (uint8_t)random_u64();
+		bytes[i] = (uint8_t)below(256);
 	if (below(3) == 0)
 		memcpy(bytes, "\2\0\0\0\0\1\2\0\0\0\0\2", 12);
 	for (uint32_t n_tags = below(4); n_tags > 1; n_tags--) {
@@ -208,27 +302,27 @@ static uint32_t make_frame(uint8_t *bytes, uint32_t max_bytes)
 }
 
 static void assert_same(const struct xdp_cbpf *cbpf, bool has_frags,
-			const char *name)
+			uint32_t n_frames, const char *name)
 {
 	const uint32_t max_bytes = has_frags ? LONG_BYTES : 1600;
 	static uint8_t bytes[LONG_BYTES];
-	const uint64_t n_before = filter_pair_n_passed();
-	struct filter_pair pair;
+	const uint64_t n_before = n_passed();
+	struct pair pair;
 	uint32_t n_taken = 0;
 
-	if (filter_pair_open(&pair, cbpf, has_frags) != 0)
+	if (open_pair(&pair, cbpf, has_frags) != 0)
 		fail_msg("%s: does not load", name);
-	for (uint32_t i = 0; i < N_FRAMES; i++) {
+	for (uint32_t i = 0; i < n_frames; i++) {
 		const uint32_t n_bytes = make_frame(bytes, max_bytes);
 		bool is_taken;
 
-		if (filter_pair_differs(&pair, bytes, n_bytes, &is_taken))
+		if (differs(&pair, bytes, n_bytes, &is_taken))
 			fail_msg("%s: libpcap says %d of %u bytes", name,
 				 is_taken, n_bytes);
 		n_taken += is_taken;
 	}
-	assert_int_equal(filter_pair_n_passed() - n_before, N_FRAMES - n_taken);
-	filter_pair_close(&pair);
+	assert_int_equal(n_passed() - n_before, n_frames - n_taken);
+	close_pair(&pair);
 }
 
 static struct xdp_cbpf compile(const char *expression)
@@ -258,8 +352,8 @@ TEST(expressions_take_what_libpcap_takes)
 	     i++) {
 		struct xdp_cbpf cbpf = compile(expressions[i]);
 
-		assert_same(&cbpf, false, expressions[i]);
-		assert_same(&cbpf, true, expressions[i]);
+		assert_same(&cbpf, false, N_FRAMES, expressions[i]);
+		assert_same(&cbpf, true, N_FRAMES, expressions[i]);
 		mr_free(ctx, cbpf.insns);
 	}
 }
@@ -276,8 +370,90 @@ TEST(programs_take_what_libpcap_takes)
 					   NULL, &n) != p->err)
 			fail_msg("%s", p->name);
 		if (p->err == 0 && can_load)
-			assert_same(&cbpf, false, p->name);
+			assert_same(&cbpf, false, N_FRAMES, p->name);
 	}
+}
+
+/* Two of them, combined in each way. */
+TEST(combinations_take_what_libpcap_takes)
+{
+	static const char *const operators[] = { "and", "or", "and not",
+						 "or not" };
+	enum { N = sizeof(expressions) / sizeof(expressions[0]) };
+
+	if (!can_load)
+		skip();
+	for (uint32_t i = 0; i < N_DRAWN; i++) {
+		struct xdp_cbpf cbpf;
+		char text[256];
+
+		snprintf(text, sizeof(text), "(%s) %s (%s)",
+			 expressions[1 + below(N - 1)], operators[i % 4],
+			 expressions[1 + below(N - 1)]);
+		/* "ip and arp" is refused, because it matches no frame. */
+		if (mri_xdp_expr_compile(ctx, "", text, &cbpf, NULL) < 0)
+			continue;
+		assert_same(&cbpf, i % 8 < 4, N_FRAMES / 20, text);
+		mr_free(ctx, cbpf.insns);
+	}
+}
+
+/* Any instructions but loads from memory, which libpcap does not clear. */
+static struct sock_filter draw(void)
+{
+	static const uint16_t codes[] = { BPF_LD | BPF_W | BPF_ABS,
+					  BPF_LD | BPF_H | BPF_ABS,
+					  BPF_LD | BPF_B | BPF_IND,
+					  BPF_LD | BPF_W | BPF_IND,
+					  BPF_LDX | BPF_B | BPF_MSH,
+					  BPF_LD | BPF_W | BPF_LEN,
+					  BPF_LD | BPF_IMM,
+					  BPF_LDX | BPF_IMM,
+					  BPF_ST,
+					  BPF_STX,
+					  BPF_MISC | BPF_TAX,
+					  BPF_MISC | BPF_TXA,
+					  BPF_RET | BPF_A,
+					  BPF_RET | BPF_K,
+					  BPF_JMP | BPF_JA };
+	const uint32_t which = below(30);
+	const uint16_t source = below(2) ? BPF_X : BPF_K;
+	struct sock_filter insn = { .jt = (uint8_t)below(4),
+				    .jf = (uint8_t)below(4),
+				    .k = below(4) ? below(70) :
+						    below(UINT32_MAX) };
+
+	if (which < 15)
+		insn.code = codes[which];
+	else if (which < 22)
+		insn.code = (uint16_t)(BPF_JMP | below(6) << 4 | source);
+	else
+		insn.code = (uint16_t)(BPF_ALU | below(11) << 4 | source);
+	return insn;
+}
+
+TEST(drawn_programs_take_what_libpcap_takes)
+{
+	uint32_t n_translated = 0;
+
+	if (!can_load)
+		skip();
+	for (uint32_t i = 0; i < 60 * N_DRAWN; i++) {
+		struct sock_filter insns[8];
+		const struct xdp_cbpf cbpf = { insns, 1 + below(8) };
+		uint32_t n;
+
+		for (uint32_t k = 0; k < cbpf.n; k++)
+			insns[k] = draw();
+		insns[cbpf.n - 1] = (struct sock_filter)S(BPF_RET, below(2));
+		if (mri_xdp_cbpf_translate(&cbpf,
+					   &(struct xdp_filter_count){ 0 },
+					   NULL, &n) < 0)
+			continue;
+		n_translated++;
+		assert_same(&cbpf, i % 2, N_FRAMES / 100, "a drawn program");
+	}
+	assert_true(n_translated > N_DRAWN);
 }
 
 TEST(a_program_that_is_too_long_is_refused)
@@ -324,7 +500,7 @@ static void assert_may_match(const struct xdp_cbpf *cbpf, const char *name)
 							 (uint8_t)below(256);
 			shape.bytes[k] = bytes[k] & shape.known[k];
 		}
-		if (filter_pair_interpret(cbpf, bytes, n_bytes) &&
+		if (interpret(cbpf, bytes, n_bytes) &&
 		    !mri_xdp_cbpf_may_match(cbpf, &shape))
 			fail_msg("%s", name);
 	}
@@ -417,7 +593,7 @@ int main(void)
 	int n_failed;
 
 	ctx = test_ctx_with(&allocator, NULL);
-	can_load = filter_pair_begin();
+	can_load = begin();
 	n_failed = test_run(NULL, NULL, NULL);
 	mr_ctx_destroy(ctx);
 	return n_failed + (allocator.n_out != 0);
