@@ -20,10 +20,12 @@
  *
  * poll(), not epoll: an fd in an epoll set is waited on all the time, awake or
  * asleep, and an AF_XDP socket calls its waiters for each frame that it has
- * sent. That took 10 % of the rate between veths (docs/performance.md).
+ * sent. That took 10 % of the rate between veths (docs/performance.md). Only
+ * mr_worker_fd() makes an epoll set, for threads with another loop.
  */
 #include <errno.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -70,7 +72,9 @@ void mri_idle_fini(struct mri_worker *worker)
 {
 	if (worker->wake_fd >= 0)
 		close(worker->wake_fd);
-	worker->wake_fd = -1;
+	if (worker->epoll_fd >= 0)
+		close(worker->epoll_fd);
+	worker->wake_fd = worker->epoll_fd = -1;
 	mr_free(worker->base.workers->ctx, worker->fds);
 	worker->fds = NULL;
 }
@@ -144,7 +148,7 @@ static uint64_t stamp(struct mri_worker *worker, uint64_t *counter)
  * Collect completions of all tx queues, and wake devices that have frames left.
  * Return what belongs to other caches.
  */
-static void flush(struct mri_worker *worker)
+void mri_idle_flush(struct mri_worker *worker)
 {
 	for (uint32_t i = 0; i < worker->n_txqs; i++)
 		mr_tx_burst(worker->txqs[i], worker->base.cache, NULL, 0);
@@ -171,58 +175,64 @@ static void handle(struct mri_worker *worker)
 	if (worker->fds[0].revents != 0 &&
 	    read(worker->wake_fd, &count, sizeof(count)) < 0)
 		worker->fds[0].revents = 0;
-	for (uint32_t i = 1; i < worker->n_fds; i++)
-		if (worker->fds[i].revents & (POLLERR | POLLHUP | POLLNVAL))
-			worker->fds[i].fd = -1; /* poll() skips it */
+	for (uint32_t i = 1; i < worker->n_fds; i++) {
+		if (!(worker->fds[i].revents & (POLLERR | POLLHUP | POLLNVAL)))
+			continue;
+		if (worker->epoll_fd >= 0)
+			epoll_ctl(worker->epoll_fd, EPOLL_CTL_DEL,
+				  worker->fds[i].fd, NULL);
+		worker->fds[i].fd = -1; /* poll() skips it */
+	}
 }
 
-/*
- * A sleep that times out shows what a wake-up costs: how late it is, minus the
- * timer slack (prctl(2)), which poll() sets to a thousandth of long times.
- */
-static int sleep_for(struct mri_worker *worker, uint32_t tick_ms)
+/* Returns for how many ms to sleep at most; 0: there is work, do not. */
+static int begin_sleep(struct mri_worker *worker)
 {
-	const struct mr_ctx *ctx = worker->base.workers->ctx;
-	const uint64_t tick_ns = tick_ms * 1000000ull;
-	const uint64_t slack_ns = tick_ns / 1000 > worker->slack_ns ?
-					  tick_ns / 1000 :
-					  worker->slack_ns;
-	const uint64_t begin = mr_ctx_now_ns(ctx);
-	const int n = poll(worker->fds, worker->n_fds, (int)tick_ms);
-	const uint64_t slept = mr_ctx_now_ns(ctx) - begin;
-
-	mr_counter_add(&worker->stats.sleeps, 1);
-	mr_counter_add(&worker->stats.asleep_ns, slept);
-	worker->has_slept = true;
-	if (n == 0 && slept >= tick_ns)
-		mri_adapt_wake(&worker->adapt,
-			       slept > tick_ns + slack_ns ?
-				       slept - tick_ns - slack_ns :
-				       0);
-	return n;
-}
-
-static void sleep_until_work(struct mri_worker *worker)
-{
-	uint32_t tick_ms = worker->tick_ms;
-	int n;
-
 	__atomic_exchange_n(&worker->is_asleep, 1, __ATOMIC_ACQ_REL);
 	/* If a tx queue is full, its ring is not work: retry on each tick. */
 	if (__atomic_exchange_n(&worker->is_called, 0, __ATOMIC_ACQUIRE) == 0 &&
 	    !is_stopping(worker) &&
 	    (worker->is_stuck || mri_handoff_is_empty(worker)) &&
 	    arm_all(worker)) {
-		if (worker->has_fdless_rxq || worker->is_stuck)
-			tick_ms = 1;
-		n = sleep_for(worker, tick_ms);
-		if (n > 0)
-			handle(worker);
-		else if (worker->tick_ms < MAX_TICK_MS)
-			worker->tick_ms =
-				mri_min_u32(2 * worker->tick_ms, MAX_TICK_MS);
+		worker->sleep_ms = worker->has_fdless_rxq || worker->is_stuck ?
+					   1 :
+					   worker->tick_ms;
+		worker->slept_from_ns =
+			mr_ctx_now_ns(worker->base.workers->ctx);
+		return (int)worker->sleep_ms;
 	}
 	__atomic_exchange_n(&worker->is_asleep, 0, __ATOMIC_ACQ_REL);
+	return 0;
+}
+
+/*
+ * A sleep that times out shows what a wake-up costs: how late it is, minus the
+ * timer slack (prctl(2)), which poll() sets to a thousandth of long times.
+ */
+static void end_sleep(struct mri_worker *worker, int n_readable)
+{
+	const uint64_t tick_ns = worker->sleep_ms * 1000000ull;
+	const uint64_t slack_ns = tick_ns / 1000 > worker->slack_ns ?
+					  tick_ns / 1000 :
+					  worker->slack_ns;
+	const uint64_t slept = mr_ctx_now_ns(worker->base.workers->ctx) -
+			       worker->slept_from_ns;
+
+	mr_counter_add(&worker->stats.sleeps, 1);
+	mr_counter_add(&worker->stats.asleep_ns, slept);
+	worker->has_slept = true;
+	if (n_readable == 0 && slept >= tick_ns)
+		mri_adapt_wake(&worker->adapt,
+			       slept > tick_ns + slack_ns ?
+				       slept - tick_ns - slack_ns :
+				       0);
+	if (n_readable > 0)
+		handle(worker);
+	else if (worker->tick_ms < MAX_TICK_MS)
+		worker->tick_ms = mri_min_u32(2 * worker->tick_ms, MAX_TICK_MS);
+	__atomic_exchange_n(&worker->is_asleep, 0, __ATOMIC_ACQ_REL);
+	mri_adapt_time(&worker->adapt, stamp(worker, &worker->stats.idle_ns),
+		       slept);
 }
 
 /* Whether to continue polling instead of sleeping. */
@@ -238,12 +248,12 @@ static bool polls_on(struct mri_worker *worker, uint64_t now)
 	return !adapt->is_spent && now - worker->worked_ns < adapt->limit_ns;
 }
 
-static void end_empty_round(struct mri_worker *worker)
+/* Returns for how many ms to sleep at most; 0: continue. */
+static int end_empty_round(struct mri_worker *worker)
 {
 	struct mr_worker_stats *stats = &worker->stats;
 	const bool was_busy = worker->n_empty++ == 0;
-	const uint64_t asleep_ns = stats->asleep_ns;
-	uint64_t now =
+	const uint64_t now =
 		stamp(worker, was_busy ? &stats->busy_ns : &stats->idle_ns);
 
 	mr_counter_add(&stats->empty_rounds, 1);
@@ -252,13 +262,11 @@ static void end_empty_round(struct mri_worker *worker)
 		worker->tick_ms = 1;
 	}
 	if (worker->n_empty % IDLE_FLUSH_ROUNDS == 1)
-		flush(worker);
+		mri_idle_flush(worker);
 	if (polls_on(worker, now))
-		return;
-	flush(worker);
-	sleep_until_work(worker);
-	now = stamp(worker, &stats->idle_ns);
-	mri_adapt_time(&worker->adapt, now, stats->asleep_ns - asleep_ns);
+		return 0;
+	mri_idle_flush(worker);
+	return begin_sleep(worker);
 }
 
 /* The gap ended with the round before this one, which found work. */
@@ -271,22 +279,70 @@ static void end_gap(struct mri_worker *worker, uint32_t n_moved)
 	worker->has_slept = false;
 }
 
-int mr_worker_wait(struct mr_worker *base, uint32_t n_moved)
+/* Returns for how many ms to sleep at most; 0: continue. */
+static inline int end_round(struct mri_worker *worker, uint32_t n_moved)
 {
-	struct mri_worker *worker = mri_worker_of(base);
 	const uint64_t rounds = worker->stats.rounds + 1;
 
 	mr_counter_add(&worker->stats.rounds, 1);
-	if (n_moved == 0) {
-		end_empty_round(worker);
-	} else {
-		if (worker->n_empty > 0)
-			end_gap(worker, n_moved);
-		if (worker->n_empty > 0 || rounds % BUSY_STAMP_ROUNDS == 0)
-			stamp(worker, &worker->stats.busy_ns);
-		worker->n_empty = 0;
-		if (rounds % BUSY_FLUSH_ROUNDS == 0)
-			flush(worker);
-	}
+	if (n_moved == 0)
+		return end_empty_round(worker);
+	if (worker->n_empty > 0)
+		end_gap(worker, n_moved);
+	if (worker->n_empty > 0 || rounds % BUSY_STAMP_ROUNDS == 0)
+		stamp(worker, &worker->stats.busy_ns);
+	worker->n_empty = 0;
+	if (rounds % BUSY_FLUSH_ROUNDS == 0)
+		mri_idle_flush(worker);
+	return 0;
+}
+
+int mr_worker_wait(struct mr_worker *base, uint32_t n_moved)
+{
+	struct mri_worker *worker = mri_worker_of(base);
+	const int ms = end_round(worker, n_moved);
+
+	if (ms > 0)
+		end_sleep(worker, poll(worker->fds, worker->n_fds, ms));
 	return !is_stopping(worker);
+}
+
+int mr_worker_pause(struct mr_worker *base, uint32_t n_moved)
+{
+	struct mri_worker *worker = mri_worker_of(base);
+	const int ms = end_round(worker, n_moved);
+
+	return ms == 0 && is_stopping(worker) ? -ECANCELED : ms;
+}
+
+void mr_worker_resume(struct mr_worker *base)
+{
+	struct mri_worker *worker = mri_worker_of(base);
+
+	end_sleep(worker, poll(worker->fds, worker->n_fds, 0));
+}
+
+int mr_worker_fd(struct mr_worker *base, struct mr_reason *reterr_reason)
+{
+	struct mri_worker *worker = mri_worker_of(base);
+	struct epoll_event event = { .events = EPOLLIN };
+	int err = 0;
+
+	if (worker->epoll_fd >= 0)
+		return worker->epoll_fd;
+	worker->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (worker->epoll_fd < 0)
+		err = errno;
+	for (uint32_t i = 0; i < worker->n_fds && err == 0; i++)
+		if (worker->fds[i].fd >= 0 &&
+		    epoll_ctl(worker->epoll_fd, EPOLL_CTL_ADD,
+			      worker->fds[i].fd, &event) < 0)
+			err = errno;
+	if (err == 0)
+		return worker->epoll_fd;
+	if (worker->epoll_fd >= 0)
+		close(worker->epoll_fd);
+	worker->epoll_fd = -1;
+	return mr_fail(reterr_reason, -EIO, "worker %u: epoll: %s", base->idx,
+		       mr_strerror(err));
 }

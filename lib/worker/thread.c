@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The threads of workers, which exist only between start and join. */
+/*
+ * The threads of workers: the library's, which exist only between start and
+ * join, and those of the caller.
+ */
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -36,6 +39,37 @@ static void *run(void *opaque)
 	return NULL;
 }
 
+/* Whether the worker had no thread, and now has one. */
+static bool take(struct mri_worker *worker)
+{
+	return __atomic_exchange_n(&worker->is_taken, 1, __ATOMIC_ACQUIRE) == 0;
+}
+
+static void release(struct mri_worker *worker)
+{
+	__atomic_store_n(&worker->is_taken, 0, __ATOMIC_RELEASE);
+}
+
+int mr_worker_attach(struct mr_worker *base, struct mr_reason *reterr_reason)
+{
+	struct mri_worker *worker = mri_worker_of(base);
+
+	if (!take(worker))
+		return mr_fail(reterr_reason, -EBUSY,
+			       "worker %u already has a thread", base->idx);
+	base->cache = mr_cache_adopt(base->cache);
+	mri_idle_begin(worker);
+	return 0;
+}
+
+void mr_worker_detach(struct mr_worker *base)
+{
+	struct mri_worker *worker = mri_worker_of(base);
+
+	mri_idle_flush(worker);
+	release(worker);
+}
+
 /* Pinned from its first instruction, with all signals blocked. */
 static int start_one(struct mri_worker *worker)
 {
@@ -57,8 +91,10 @@ static int start_one(struct mri_worker *worker)
 	if (err == 0)
 		err = pthread_create(&worker->thread, &attr, run, worker);
 	pthread_attr_destroy(&attr);
-	if (err != 0)
+	if (err != 0) {
+		release(worker);
 		return err;
+	}
 	worker->is_running = true;
 	snprintf(name, sizeof(name), "mr-worker-%u", worker->base.idx);
 	pthread_setname_np(worker->thread, name);
@@ -79,9 +115,12 @@ int mr_workers_start(struct mr_workers *workers, mr_worker_fn *fn, void *opaque,
 	__atomic_store_n(&workers->is_stopping, 0, __ATOMIC_RELEASE);
 	pthread_mutex_lock(&workers->starting);
 	for (uint32_t w = 0; w < workers->n_workers && err == 0; w++) {
-		workers->workers[w].result = 0;
-		workers->workers[w].has_ended = 0;
-		err = start_one(&workers->workers[w]);
+		struct mri_worker *worker = &workers->workers[w];
+
+		worker->result = 0;
+		worker->has_ended = 0;
+		if (take(worker))
+			err = start_one(worker);
 		if (err != 0)
 			mr_fail(reterr_reason, -err,
 				"worker %u cannot start on core %u: %s", w,
@@ -140,6 +179,7 @@ int mr_workers_join(struct mr_workers *workers, uint32_t timeout_ms,
 				       w, worker->base.core);
 		pthread_join(worker->thread, NULL);
 		worker->is_running = false;
+		release(worker);
 		/* The caller may continue to use what is in it. */
 		worker->base.cache = mr_cache_adopt(worker->base.cache);
 	}

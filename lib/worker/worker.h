@@ -6,7 +6,7 @@
  *   pollers.c   other threads that poll on them
  *   core_map.c  assigns workers to cores and queues: no system calls
  *   workers.c   create and destroy
- *   thread.c    start, stop, join
+ *   thread.c    start, stop, join; threads of the caller
  *   handoff.c   rings between workers
  *   idle.c      the end of a round: time, completions, sleep
  *   adapt.c     how long to poll before sleeping: no system calls
@@ -21,6 +21,7 @@
 
 #include <millrace/ring.h>
 #include <millrace/worker.h>
+#include <millrace/worker_loop.h>
 
 #include "base/base.h"
 
@@ -156,6 +157,8 @@ struct mri_worker {
 	uint32_t tick_ms;   /* maximum of the next sleep */
 	bool has_slept;     /* since the last work */
 	uint32_t slack_ns;  /* added to a sleep by the kernel */
+	uint32_t sleep_ms;  /* maximum of this sleep */
+	uint64_t slept_from_ns;
 	struct mri_adapt adapt;
 	bool is_stuck; /* a tx queue did not take all of an inbound ring */
 	/* Set before a sleep, cleared by the waker. */
@@ -168,9 +171,11 @@ struct mri_worker {
 	struct pollfd *fds; /* wake_fd, then those of the rx queues */
 	uint32_t n_fds;
 	int wake_fd;
+	int epoll_fd;        /* of fds, or -1: nobody asked */
 	bool has_fdless_rxq; /* of a queue that cannot wake it */
-	bool is_running;
-	uint32_t has_ended; /* atomic */
+	bool is_running;     /* on a thread of the library's */
+	uint32_t is_taken;   /* atomic: has a thread, whosever */
+	uint32_t has_ended;  /* atomic */
 	int result;
 	pthread_t thread;
 };
@@ -208,6 +213,8 @@ bool mri_handoff_is_empty(const struct mri_worker *worker);
 int mri_idle_init(struct mri_worker *worker, struct mr_reason *reterr_reason);
 void mri_idle_fini(struct mri_worker *worker);
 void mri_idle_begin(struct mri_worker *worker);
+/* Collect completions of all tx queues. */
+void mri_idle_flush(struct mri_worker *worker);
 /* Make a worker that sleeps, or is about to, look again. Any thread. */
 void mri_idle_wake(struct mri_worker *worker);
 

@@ -267,7 +267,7 @@ static int make_workers(struct mr_workers *workers,
 	for (uint32_t w = 0; w < workers->n_workers; w++) {
 		struct mri_worker *worker = &workers->workers[w];
 
-		worker->wake_fd = -1;
+		worker->wake_fd = worker->epoll_fd = -1;
 		worker->base.workers = workers;
 		worker->base.idx = w;
 		worker->base.core = workers->map.cores[w].id;
@@ -337,6 +337,13 @@ void mr_workers_destroy(struct mr_workers *workers)
 {
 	if (workers == NULL)
 		return;
+	/* The last thread may have been another. */
+	for (uint32_t w = 0; workers->workers && w < workers->n_workers; w++) {
+		struct mr_worker *worker = &workers->workers[w].base;
+
+		if (worker->cache != NULL)
+			worker->cache = mr_cache_adopt(worker->cache);
+	}
 	if (workers->workers != NULL)
 		mri_handoff_fini(workers);
 	for (uint32_t w = 0; workers->workers && w < workers->n_workers; w++) {

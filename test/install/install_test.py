@@ -91,6 +91,7 @@ def check_examples(installed):
     said = run(programs["embed"], "null:", env=installed.env)
     assert "32 entries, 60 bytes in the first" in said, said
     forward(installed, programs["l2fwd"], "null:", "null:")
+    in_own_loop(installed, programs["epoll"], "null:", "null:")
     count(installed, programs["count"])
     said = run(programs["flow"], f"pcap:rx={installed.folder}/three.pcap",
                env=installed.env)
@@ -166,6 +167,17 @@ def forward(installed, program, *ports):
         said, _ = process.communicate(timeout=LIMIT_S)
     assert process.returncode == 0, process.returncode
     assert "dropped 0 entries" in said, said
+
+
+def in_own_loop(installed, program, *ports):
+    """Another, which prints its rate each second."""
+    with subprocess.Popen([program, *ports], env=installed.env, text=True,
+                          stdout=subprocess.PIPE) as process:
+        rate, unit = process.stdout.readline().split()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=LIMIT_S)
+    assert process.returncode == 0, process.returncode
+    assert int(rate) > 0 and unit == "frames/s", (rate, unit)
 
 
 def check_cxx(installed):

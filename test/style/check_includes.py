@@ -21,7 +21,7 @@ HEADERS = {header: module for module, headers in {
     "port": "driver driver_offload driver_spec flow_way gro offload port "
             "port_device port_queues",
     "flow": "flow",
-    "worker": "worker",
+    "worker": "worker worker_loop",
 }.items() for header in headers.split()}
 # Folders of lib/pool that know no pool, nor each other.
 NO_POOL = {"depot", "pages"}

@@ -28,5 +28,6 @@
 #include <millrace/ring.h>
 #include <millrace/wire.h>
 #include <millrace/worker.h>
+#include <millrace/worker_loop.h>
 
 #endif

@@ -34,7 +34,9 @@ extern "C" {
  *             n += mr_worker_serve(worker);
  *     } while (mr_worker_wait(worker, n));
  *
- * No thread runs before mr_workers_start() or after mr_workers_join().
+ * No thread of the library's runs before mr_workers_start() or after
+ * mr_workers_join(). A thread of the program's can be a worker, too:
+ * <millrace/worker_loop.h>.
  */
 
 struct mr_cache;
@@ -184,7 +186,8 @@ MR_API int mr_workers_line(const struct mr_workers *workers, uint32_t i,
 			   char *ret_text, uint32_t n_bytes);
 
 /**
- * Start one thread per worker, pinned to its core, all signals blocked.
+ * Start one thread per worker, pinned to its core, all signals blocked. Workers
+ * that have a thread of the program's (mr_worker_attach()) keep it.
  *
  * @param fn      runs on each of them, with its worker and @p opaque, once all
  *                threads exist

@@ -246,6 +246,70 @@ FIXTURE_TEST(stop_prevents_a_sleep_and_ends_the_loop)
 	assert_int_equal(stats_of(worker).sleeps, 0);
 }
 
+/* Whether a worker's epoll set wakes whoever waits for it. */
+static bool is_due(struct mr_worker *worker)
+{
+	struct pollfd fd = { .fd = mr_worker_fd(worker, NULL),
+			     .events = POLLIN };
+
+	assert_true(fd.fd >= 0);
+	return poll(&fd, 1, 0) == 1;
+}
+
+FIXTURE_TEST(another_loop_is_woken_for_a_worker_that_pauses)
+{
+	struct mr_worker *worker = begin(MR_IDLE_INTERRUPT);
+	struct mr_frame frame, frames[MR_BURST_MAX];
+
+	/* Frames. */
+	assert_int_equal(mr_worker_pause(worker, 0), 1);
+	assert_false(is_due(worker));
+	fixture_frames(fixture.cache, &frame, 1);
+	assert_int_equal(mr_tx_burst(mr_port_txq(fixture.far[1], 0),
+				     fixture.cache, &frame, 1),
+			 1);
+	assert_true(is_due(worker));
+	now_ns += 500000;
+	mr_worker_resume(worker);
+	assert_int_equal(stats_of(worker).sleeps, 1);
+	assert_int_equal(stats_of(worker).asleep_ns, 500000);
+	assert_int_equal(mr_rx_burst(mr_port_rxq(fixture.near[1], 0),
+				     worker->cache, frames, MR_BURST_MAX),
+			 1);
+	mr_frame_free_bulk(worker->cache, frames, 1);
+	assert_int_equal(mr_worker_pause(worker, 1), 0);
+
+	/* A call. */
+	assert_int_equal(mr_worker_pause(worker, 0), 1);
+	mr_worker_wake(worker);
+	assert_true(is_due(worker));
+	mr_worker_resume(worker);
+	assert_int_equal(mr_worker_pause(worker, 0), 0); /* it was heard */
+	assert_int_equal(mr_worker_pause(worker, 0), 1);
+	assert_false(is_due(worker));
+
+	/* Nothing: the next wait may be longer. */
+	now_ns += 1000000;
+	mr_worker_resume(worker);
+	assert_int_equal(mr_worker_pause(worker, 0), 2);
+
+	/* The end. */
+	mr_workers_stop(fixture.workers);
+	assert_true(is_due(worker));
+	mr_worker_resume(worker);
+	assert_int_equal(mr_worker_pause(worker, 0), -ECANCELED);
+}
+
+FIXTURE_TEST(a_pause_is_refused_where_waiting_would_be)
+{
+	struct mr_worker *worker = begin(MR_IDLE_POLL);
+
+	for (uint32_t i = 0; i < 100; i++)
+		assert_int_equal(mr_worker_pause(worker, 0), 0);
+	assert_int_equal(stats_of(worker).empty_rounds, 100);
+	assert_int_equal(stats_of(worker).sleeps, 0);
+}
+
 static bool is_readable(int fd)
 {
 	uint64_t count;

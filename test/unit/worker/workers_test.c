@@ -5,6 +5,7 @@
  * mode.
  */
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -22,30 +23,55 @@ static uint64_t real_now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Frames go on to the next port, so that hand-offs are needed. */
-static int forward_to_next(struct mr_worker *worker, void *opaque)
+/* A round. Frames go on to the next port, so that hand-offs are needed. */
+static uint32_t pass_on(struct mr_worker *worker)
 {
 	struct mr_frame frames[MR_BURST_MAX];
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < worker->n_rxqs; i++) {
+		const uint32_t to =
+			(worker->rxqs[i].port_idx + 1) % FIXTURE_PORTS;
+		const uint32_t k = mr_rx_burst(worker->rxqs[i].rxq,
+					       worker->cache, frames, 64);
+		const uint32_t n_sent = mr_worker_send(worker, to, frames, k);
+
+		mr_frame_free_bulk(worker->cache, frames + n_sent, k - n_sent);
+		n += k;
+	}
+	return n + mr_worker_serve(worker);
+}
+
+static int forward_to_next(struct mr_worker *worker, void *opaque)
+{
 	uint32_t n;
 
 	(void)opaque;
 	do {
-		n = 0;
-		for (uint32_t i = 0; i < worker->n_rxqs; i++) {
-			const uint32_t to =
-				(worker->rxqs[i].port_idx + 1) % FIXTURE_PORTS;
-			const uint32_t k = mr_rx_burst(
-				worker->rxqs[i].rxq, worker->cache, frames, 64);
-			const uint32_t n_sent =
-				mr_worker_send(worker, to, frames, k);
-
-			mr_frame_free_bulk(worker->cache, frames + n_sent,
-					   k - n_sent);
-			n += k;
-		}
-		n += mr_worker_serve(worker);
+		n = pass_on(worker);
 	} while (mr_worker_wait(worker, n));
 	return 0;
+}
+
+/* The same on a thread of the program's, in a loop around poll(). */
+static void *forward_in_own_loop(void *opaque)
+{
+	struct mr_worker *worker = opaque;
+	struct pollfd fd = { .events = POLLIN };
+	int timeout_ms;
+
+	assert_int_equal(mr_worker_attach(worker, NULL), 0);
+	fd.fd = mr_worker_fd(worker, NULL);
+	assert_true(fd.fd >= 0);
+	while ((timeout_ms = mr_worker_pause(worker, pass_on(worker))) >= 0) {
+		if (timeout_ms == 0)
+			continue;
+		poll(&fd, 1, timeout_ms);
+		mr_worker_resume(worker);
+	}
+	assert_int_equal(timeout_ms, -ECANCELED);
+	mr_worker_detach(worker);
+	return NULL;
 }
 
 /* Send n numbered frames into each far end, never more than fit on the way. */
@@ -99,6 +125,43 @@ FIXTURE_TEST(frames_pass_in_order_in_each_idle_mode)
 				 -ETIMEDOUT);
 		mr_workers_stop(fixture.workers);
 		fixture_join();
+		fixture_close();
+	}
+}
+
+/* Worker 0 has a thread of the test's, one after another; 1 the library's. */
+FIXTURE_TEST(a_thread_of_the_program_can_be_a_worker)
+{
+	static const enum mr_idle_mode modes[] = { MR_IDLE_POLL,
+						   MR_IDLE_ADAPTIVE,
+						   MR_IDLE_INTERRUPT };
+	struct mr_worker_stats stats = { .size = sizeof(stats) };
+	struct mr_reason why;
+	struct mr_worker *worker;
+	pthread_t thread;
+
+	fixture_need_two_cores();
+	for (uint32_t i = 0; i < 3; i++) {
+		fixture_open(NULL, 2, modes[i]);
+		worker = mr_workers_get(fixture.workers, 0);
+		assert_int_equal(mr_worker_attach(worker, NULL), 0);
+		assert_int_equal(mr_worker_attach(worker, &why), -EBUSY);
+		assert_reason_has(&why, "worker 0 already has a thread");
+		fixture_start(forward_to_next, NULL);
+		mr_worker_detach(worker);
+		assert_int_equal(pthread_create(&thread, NULL,
+						forward_in_own_loop, worker),
+				 0);
+		pump(N_FRAMES);
+		assert_int_equal(
+			mr_worker_attach(mr_workers_get(fixture.workers, 1),
+					 &why),
+			-EBUSY);
+		mr_workers_stop(fixture.workers);
+		assert_int_equal(pthread_join(thread, NULL), 0);
+		fixture_join();
+		assert_int_equal(mr_worker_stats(worker, &stats), 0);
+		assert_true(stats.busy_ns > 0);
 		fixture_close();
 	}
 }
