@@ -113,12 +113,16 @@ class Cache:
                     if matches(path.name, wanted)]
         return max(have, key=lambda path: version_key(path.name))
 
+    def unpacked(self, package):
+        """The folder of a package that needs none of its dependencies."""
+        root = self.folder / package
+        if not root.exists():
+            self._fetch(package, [package])
+        return root
+
     def busybox(self):
         """A busybox that needs no libraries."""
-        root = self.folder / "busybox"
-        if not list(root.glob("**/bin/busybox")):
-            self._fetch("busybox", ["busybox-static"])
-        return next(root.glob("**/bin/busybox"))
+        return next(self.unpacked("busybox-static").glob("**/bin/busybox"))
 
     def qemu(self):
         """(program, environment, options) of a QEMU, if possible with igb."""

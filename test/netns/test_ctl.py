@@ -5,13 +5,11 @@ import importlib.util
 import json
 import os
 import pty
-import re
 import select
 import shutil
 import socket
 import subprocess
 import time
-from pathlib import Path
 
 import pytest
 from host import limit
@@ -23,7 +21,6 @@ from lib.process import BUILD, CTL
 from lib.wire import TEST_TYPE, Wire, frame, mac
 
 SCHEMA = BUILD / "apps" / "mr-control.schema.json"
-DASHBOARD = Path(__file__).parents[2] / "config" / "grafana" / "millrace.json"
 N_FRAMES = 500
 
 
@@ -68,10 +65,6 @@ def samples(text):
 def check_format(path):
     """Both formats, by those who read them."""
     text = get(path)
-    if promtool := shutil.which("promtool"):
-        done = subprocess.run([promtool, "check", "metrics"], input=text,
-                              capture_output=True, text=True, check=False)
-        assert (done.returncode, done.stdout + done.stderr) == (0, "")
     opened = get(path, "application/openmetrics-text;version=1.0.0")
     assert opened.endswith("# EOF\n")
     parser = pytest.importorskip("prometheus_client.openmetrics.parser",
@@ -80,23 +73,6 @@ def check_format(path):
     assert {sample.name for family in families for sample in family.samples} \
         == {name.partition("{")[0] for name in samples(text)}
     return text
-
-
-def check_queries(lab):
-    """Prometheus can parse each query of the dashboard."""
-    if not (promtool := shutil.which("promtool")):
-        return
-    queries = [target["expr"].replace("$__rate_interval", "1m")
-               for panel in json.loads(DASHBOARD.read_text())["panels"]
-               for target in panel["targets"]]
-    rules = lab.tmp_path / "rules.json"  # YAML has JSON in it
-    rules.write_text(json.dumps({"groups": [{"name": "dashboard", "rules": [
-        {"record": f"query:{i}", "expr": query}
-        for i, query in enumerate(queries)]}]}))
-    done = subprocess.run([promtool, "check", "rules", rules],
-                          capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert f"{len(queries)} rules found" in done.stdout
 
 
 @pytest.fixture
@@ -311,9 +287,9 @@ def test_idle_and_garbage_do_not_disturb(lab, bridge):
     bridge.stop()
 
 
-def test_metrics_of_both_have_what_the_dashboard_shows(lab, bridge):
+def test_metrics_of_both(lab, bridge):
     exchange(bridge)
-    text = check_format(lab.tmp_path / "metrics")
+    check_format(lab.tmp_path / "metrics")
     bridge.stop()
     house = House(lab)
     lab.closing(Echo(house.server))
@@ -330,7 +306,3 @@ def test_metrics_of_both_have_what_the_dashboard_shows(lab, bridge):
     assert [one["inside"] for one in objects(lab, "nat", "nat", "sessions")] \
         == [one["inside"] for one in translator.sessions()]
     translator.stop()
-    names = set(re.findall(r"^# TYPE (\w+)", text + more, re.M))
-    shown = set(re.findall(r"\bmillrace_\w+", DASHBOARD.read_text()))
-    assert len(shown) > 15 and shown <= names, shown - names
-    check_queries(lab)
