@@ -12,6 +12,7 @@
  * What a tx queue does not take is dropped, by name: a forwarder that waits
  * turns overload into latency, and one slow port into a stop of all.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -30,6 +31,9 @@ const char *const forward_drop_names[N_FORWARD_DROPS] = {
 static void drop(struct forwarder *fwd, const struct mr_frame *frames,
 		 uint32_t n, enum forward_drop why)
 {
+	if (capture_is_on(&fwd->recorder))
+		recorder_drop(fwd->recorder, CAPTURE_LAST_PORT, frames, n,
+			      forward_drop_names[why]);
 	counter_add(&fwd->stats.drops[why], mr_frame_n_frames(frames, n));
 	mr_frame_free_bulk(fwd->worker->cache, frames, n);
 }
@@ -63,7 +67,8 @@ static void send_or_drop(struct forwarder *fwd, uint32_t port,
 		counter_add(
 			&fwd->stats.merged,
 			mr_gro(fwd->worker->cache, merges, frames, metas, n));
-	n_sent = mr_worker_send_meta(fwd->worker, port, frames, metas, n);
+	n_sent = capture_send(&fwd->recorder, fwd->worker, port, frames, metas,
+			      n);
 	if (n_sent < n)
 		drop(fwd, frames + n_sent, n - n_sent, why_not_sent(fwd, port));
 }
@@ -208,6 +213,23 @@ static void forward_learn(struct forwarder *fwd, uint32_t port, uint32_t n)
 	}
 }
 
+void forward_explain(void *forwarder, uint32_t port, bool is_tx,
+		     const uint8_t *bytes, uint32_t n, char *ret)
+{
+	const struct forwarder *fwd = forwarder;
+	uint32_t to;
+
+	(void)port;
+	if (fwd->fdb == NULL || is_tx || n < MR_ETH_BYTES)
+		return;
+	to = bytes[0] & 1 ? FDB_NOWHERE : fdb_find(fwd->fdb, fdb_mac(bytes));
+	if (to == FDB_NOWHERE)
+		snprintf(ret, CAPTURE_MAX_TEXT, "fdb: %s, so flooded",
+			 bytes[0] & 1 ? "a group address" : "unknown receiver");
+	else
+		snprintf(ret, CAPTURE_MAX_TEXT, "fdb: receiver on port %u", to);
+}
+
 typedef void forward_fn(struct forwarder *fwd, uint32_t port, uint32_t n);
 
 static forward_fn *const forward_fns[] = {
@@ -248,6 +270,9 @@ static inline uint32_t forward_queue(struct forwarder *fwd,
 		return 0;
 	counter_add(&fwd->stats.bursts, 1);
 	counter_add(&fwd->stats.entries, n);
+	if (capture_is_on(&fwd->recorder))
+		recorder_rx(fwd->recorder, rxq->port_idx, rxq->queue_idx,
+			    fwd->frames, fwd->metas, n);
 	if (has_limit)
 		count_to_limit(fwd, n);
 	forward(fwd, rxq->port_idx, n);

@@ -5,6 +5,8 @@
 
 #include <millrace/millrace.h>
 
+#include "support/capture.h"
+
 #include "fdb.h"
 #include "options.h"
 
@@ -58,6 +60,7 @@ struct forwarder {
 	_Alignas(64) struct forward_stats stats;
 	_Alignas(64) struct forward_shared *shared;
 	struct mr_worker *worker;
+	struct recorder *recorder; /* atomic: see capture.h */
 	void *base;
 	struct fdb *fdb;
 	uint32_t n_burst;
@@ -84,6 +87,10 @@ void forward_destroy(struct forwarder *forwarders, uint32_t n);
 /* Give up what is left when the workers have ended. */
 void forward_drop_at_end(struct forwarder *fwd, const struct mr_frame *frames,
 			 uint32_t n);
+
+/* capture_explain_fn, with a forwarder. */
+void forward_explain(void *forwarder, uint32_t port, bool is_tx,
+		     const uint8_t *bytes, uint32_t n, char *ret);
 
 /* mr_worker_fn; opaque is the array of forwarders. */
 int forward_run(struct mr_worker *worker, void *opaque);

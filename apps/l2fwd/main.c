@@ -35,6 +35,7 @@ static int forward(struct session *session, struct control *control,
 	const struct run_config config = {
 		.plane = &session->plane,
 		.control = control,
+		.capture = session->capture,
 		.counters = session_counters(session),
 		.options = options->run,
 		.signal_fd = signal_fd,

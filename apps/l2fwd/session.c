@@ -55,6 +55,35 @@ static int make_forwarders(struct session *session, struct mr_reason *ret_error)
 	return 0;
 }
 
+/* Frames that the driver has forwarded. */
+static uint64_t offloaded(void *app)
+{
+	const struct session *session = app;
+	struct offload_stats stats = session->offload_stats;
+
+	if (session->offload != NULL)
+		offload_stats(session->offload, &stats);
+	return stats.counts.attempted;
+}
+
+static int open_capture(struct session *session, struct mr_reason *ret_error)
+{
+	const struct capture_config config = { .plane = &session->plane,
+					       .explain = forward_explain,
+					       .offloaded = offloaded,
+					       .app = session };
+
+	session->capture = capture_create(&config);
+	if (session->capture == NULL)
+		return fail_with(ret_error, 1, "no memory for captures");
+	for (uint32_t i = 0; i < session->plane.n_workers; i++) {
+		struct forwarder *fwd = &session->forwarders[i];
+
+		capture_attach(session->capture, i, &fwd->recorder, fwd);
+	}
+	return 0;
+}
+
 int session_open(struct session *session, const struct options *options,
 		 struct mr_reason *ret_error)
 {
@@ -78,6 +107,8 @@ int session_open(struct session *session, const struct options *options,
 	status = dataplane_open(&session->plane, &plane, ret_error);
 	if (status == 0)
 		status = make_forwarders(session, ret_error);
+	if (status == 0)
+		status = open_capture(session, ret_error);
 	if (status == 0 && options->offload != OFFLOAD_OFF &&
 	    offload_open(&session->offload, options, session->plane.ports,
 			 session->plane.n_ports, session->fdb, ret_error) < 0)
@@ -89,6 +120,7 @@ int session_open(struct session *session, const struct options *options,
 
 void session_close(struct session *session)
 {
+	capture_destroy(session->capture);
 	forward_destroy(session->forwarders, session->plane.n_workers);
 	offload_close(session->offload);
 	fdb_destroy(session->fdb);

@@ -16,7 +16,8 @@ struct session {
 	const struct options *options;
 	struct dataplane plane;
 	struct fdb *fdb;
-	struct offload *offload; /* NULL: off, or at its end */
+	struct capture *capture;
+	struct offload *offload;            /* NULL: off, or at its end */
 	struct offload_stats offload_stats; /* the last ones */
 	struct forward_shared shared;
 	int done_fd; /* readable when --count frames were received */

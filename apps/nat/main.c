@@ -34,6 +34,7 @@ static int translate(struct app *app, int signal_fd)
 	};
 	const struct run_config config = {
 		.control = app->control,
+		.capture = app->capture,
 		.plane = &app->plane,
 		.counters = app_counters(app),
 		.options = app->options->run,

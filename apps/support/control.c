@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "capture.h"
 #include "control.h"
 #include "json_text.h"
 #include "listen.h"
@@ -24,6 +25,7 @@ enum {
 	MAX_NAMES = 99,
 	WHAT_LISTEN = MAX_CLIENTS,
 	WHAT_METRICS,
+	WHAT_CAPTURE,
 };
 
 struct client {
@@ -211,7 +213,9 @@ bool control_begin(struct control *c, const struct control_view *view)
 {
 	c->view = *view;
 	c->now = snapshot_create(view->plane, view->counters);
-	return c->now != NULL;
+	return c->now != NULL && (view->capture == NULL ||
+				  watch(c, capture_fd(view->capture), EPOLLIN,
+					WHAT_CAPTURE, EPOLL_CTL_ADD) == 0);
 }
 
 int control_fd(const struct control *c)
@@ -555,8 +559,9 @@ static bool accept_client(struct control *c)
 
 void control_serve(struct control *c)
 {
-	struct epoll_event events[MAX_CLIENTS + 2];
-	const int n = epoll_wait(c->epoll_fd, events, MAX_CLIENTS + 2, 0);
+	enum { N_EVENTS = MAX_CLIENTS + 3 };
+	struct epoll_event events[N_EVENTS];
+	const int n = epoll_wait(c->epoll_fd, events, N_EVENTS, 0);
 
 	for (int i = 0; i < n; i++) {
 		const uint32_t what = events[i].data.u32;
@@ -564,6 +569,8 @@ void control_serve(struct control *c)
 
 		if (what == WHAT_METRICS)
 			metrics_serve(c->metrics);
+		if (what == WHAT_CAPTURE)
+			capture_heard(c->view.capture);
 		if (what >= MAX_CLIENTS || client->fd < 0)
 			continue;
 		if (client->events & EPOLLIN)

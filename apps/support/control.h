@@ -28,6 +28,7 @@ enum {
 	CONTROL_MAX_NAME = 32,   /* of an instance */
 };
 
+struct capture;
 struct control;
 
 /* A request that is being answered. */
@@ -85,6 +86,7 @@ void control_close(struct control *control);
 /* The running program: the plane is open, workers have started. */
 struct control_view {
 	struct dataplane *plane;
+	struct capture *capture; /* NULL: none */
 	const struct app_counters *counters;
 	void *app;
 	uint64_t start_ns;
@@ -121,8 +123,18 @@ const struct control_verb *control_parse(const char *line, size_t n,
 					 struct mr_reason *ret_why);
 
 /* control_verbs.c: those of every application; opaque is the control. */
-enum { N_CONTROL_VERBS = 4 };
+enum { N_CONTROL_VERBS = 6 };
 extern const struct control_verb control_verbs[N_CONTROL_VERBS];
+
+/* control_capture.c: two of them, and what they are asked for. False: the
+ * answer says what is wrong. */
+enum { CONTROL_CAPTURE_STATE = 64 }; /* bytes */
+control_answer_fn control_answer_capture, control_answer_trace;
+struct capture_request;
+bool control_take_capture(struct control_request *request,
+			  struct capture_request *ret);
+bool control_take_trace(struct control_request *request,
+			struct capture_request *ret);
 
 /* For them. */
 const struct control_config *control_config_of(const struct control *control);

@@ -167,4 +167,6 @@ const struct control_verb control_verbs[N_CONTROL_VERBS] = {
 	{ "stats", 0, answer_stats },
 	{ "config", 0, answer_config },
 	{ "set", 0, answer_set },
+	{ "capture", CONTROL_CAPTURE_STATE, control_answer_capture },
+	{ "trace", CONTROL_CAPTURE_STATE, control_answer_trace },
 };

@@ -389,6 +389,7 @@ static int forward(struct running *run)
 {
 	const struct run_config *config = run->config;
 	struct control_view view = { .plane = run->plane,
+				     .capture = config->capture,
 				     .counters = config->counters,
 				     .app = config->app };
 	struct mr_reason why;

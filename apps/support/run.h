@@ -43,6 +43,7 @@ struct run_options {
 struct run_config {
 	struct dataplane *plane;
 	struct control *control; /* opened before; the caller's */
+	struct capture *capture; /* the same */
 	const struct app_counters *counters;
 	struct run_options options;
 	int signal_fd;      /* from signals_open() */

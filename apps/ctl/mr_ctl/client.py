@@ -12,6 +12,7 @@ from typing import Any
 
 PROTOCOL = 1
 LIMIT_S = 10  # for each part of an answer
+QUIET_S = 0.1  # of a stream
 Object = dict[str, Any]
 
 
@@ -77,6 +78,31 @@ class Connection:
             yield answer
             if "end" in answer:
                 return
+
+    def stream(self, verb: str, **args: Any) -> Iterator[Object]:
+        """ask(), for an answer that goes on until the connection is closed; {} while nothing
+        comes. Raises Refused."""
+        self.socket.sendall((json.dumps({"v": PROTOCOL, "verb": verb, **args}) + "\n").encode())
+        self.socket.settimeout(QUIET_S)
+        rest = b""
+        while True:
+            try:
+                data = self.socket.recv(1 << 16)
+            except TimeoutError:
+                yield {}
+                continue
+            except OSError as error:
+                raise Refused(f"{self.path}: {error}") from None
+            if not data:
+                raise Refused(f"{self.path}: the program has ended")
+            *lines, rest = (rest + data).split(b"\n")
+            for line in lines:
+                answer = json.loads(line)
+                if "error" in answer:
+                    raise Refused(str(answer["error"]))
+                if "end" in answer:
+                    return
+                yield answer
 
     def ask_one(self, verb: str) -> Object:
         """An answer of one object."""

@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from mr_ctl import show, watch
+from mr_ctl import capture, show, trace, watch
 from mr_ctl.client import Connection, Object, Refused, connect, running
 from mr_support import program
 from mr_support.options import Option, Wrong, parse
@@ -16,6 +16,8 @@ usage: mrctl [options] list
        mrctl [options] [INSTANCE] show WHAT
        mrctl [options] [INSTANCE] watch
        mrctl [options] [INSTANCE] set log|idle VALUE
+       mrctl [options] [INSTANCE] capture PORT|drops
+       mrctl [options] [INSTANCE] trace [PORT]
        mrctl [options] [INSTANCE] nat sessions [FILTER]
        mrctl [options] [INSTANCE] nat clear FILTER|all
        mrctl [options] [INSTANCE] l2 fdb
@@ -28,7 +30,10 @@ OPTIONS = [
     Option("names", "", "list: print only the instances' names"),
     Option("now", "", "nat clear: also release ports in hold-down"),
     Option("interval", "S", "watch: seconds between updates, to 50 (default 1)"),
-    Option("count", "N", "watch: end after N updates"),
+    Option("count", "N", "watch, capture, trace: end after N updates or frames"),
+    Option("filter", "EXPR", "capture, trace: only such frames, as in pcap-filter(7)"),
+    Option("write", "FILE", "capture: write pcapng; - is standard output"),
+    Option("snap", "N", "capture: N bytes of each frame (default all)"),
     Option("sort", "BY", "watch: sort ports by name, rx, tx or drops"),
 ]
 Given = dict[str, list[str]]
@@ -115,6 +120,34 @@ def _watch(connection: Connection, given: Given, words: list[str]) -> int:
     )
 
 
+def _wanted(given: Given, words: list[str]) -> Object:
+    wanted: Object = {"filter": given["filter"][-1]} if "filter" in given else {}
+    if n_frames := _count(given):
+        wanted["count"] = n_frames
+    if words:
+        wanted["port"] = words[0]
+    return wanted
+
+
+def _capture(connection: Connection, given: Given, words: list[str]) -> int:
+    wanted = _wanted(given, words)
+    if words[0] == "drops":
+        del wanted["port"]
+        wanted["drops"] = True
+    if "snap" in given:
+        wanted["snap"] = _whole("snap", given["snap"][-1])
+    print_it = (lambda line: print_json([line])) if "json" in given else None
+    return capture.run(connection, wanted, given.get("write", [None])[-1], print_it)
+
+
+def _trace(connection: Connection, given: Given, words: list[str]) -> int:
+    def print_object(number: int, path: trace.Path) -> None:
+        print_json([trace.as_object(number, path)])
+
+    print_it = print_object if "json" in given else trace.print_path
+    return trace.run(connection, _wanted(given, words), print_it, _count(given))
+
+
 def _interval_s(given: Given) -> float:
     """Shorter than the 60 s after which a program hangs up."""
     text = given.get("interval", ["1"])[-1]
@@ -127,12 +160,15 @@ def _interval_s(given: Given) -> float:
     return value
 
 
+def _whole(option: str, text: str) -> int:
+    if not (text.isascii() and text.isdigit()) or int(text) == 0:
+        raise Wrong(f"--{option}: '{text}' is not a whole number above 0")
+    return int(text)
+
+
 def _count(given: Given) -> int:
     """0: no end."""
-    text = given.get("count", ["0"])[-1]
-    if not (text.isascii() and text.isdigit()) or ("count" in given and int(text) == 0):
-        raise Wrong(f"--count: '{text}' is not a whole number above 0")
-    return int(text)
+    return _whole("count", given["count"][-1]) if "count" in given else 0
 
 
 class Verb(NamedTuple):
@@ -149,6 +185,14 @@ VERBS = {
     ("show",): Verb(_show, 0, 1),
     ("watch",): Verb(_watch, options=("json", "interval", "count", "sort")),
     ("set",): Verb(_set, 2, 2, "needs a name and a value, as in: mrctl set log debug", ()),
+    ("capture",): Verb(
+        _capture,
+        1,
+        1,
+        "needs a port, or drops",
+        ("json", "count", "filter", "write", "snap"),
+    ),
+    ("trace",): Verb(_trace, 0, 1, options=("json", "count", "filter")),
     ("nat", "sessions"): Verb(_sessions, 0, 1),
     ("nat", "clear"): Verb(_clear, 1, 1, "needs a filter, or all", ("json", "now")),
     ("l2", "fdb"): Verb(_fdb),

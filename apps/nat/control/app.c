@@ -95,6 +95,7 @@ static int make_worker(struct app *app, uint32_t i, struct mr_reason *ret_error)
 		.worker_idx = i,
 		.n_workers = app->n_workers,
 		.rules = app->rules,
+		.recorder = &w->recorder,
 		.n_id_owners = app->n_id_owners,
 	};
 
@@ -112,6 +113,7 @@ static int make_worker(struct app *app, uint32_t i, struct mr_reason *ret_error)
 	if (app->steering != NULL) {
 		w->steer = nat_steer_of(app->steering, i);
 		nat_steer_follow(w->steer, w->maps, app->config);
+		nat_steer_record(w->steer, &w->recorder);
 	}
 	memcpy(path.ports, app->plane.ports, sizeof(path.ports));
 	path.maps = w->maps;
@@ -281,6 +283,34 @@ static void close_log(struct app *app)
 	background_destroy(writer);
 }
 
+/* Frames that the driver has forwarded. */
+static uint64_t offloaded(void *opaque)
+{
+	const struct app *app = opaque;
+	struct nat_offload_stats stats;
+
+	nat_offload_stats(app, &stats);
+	return stats.counts.attempted;
+}
+
+static int open_capture(struct app *app, struct mr_reason *ret_error)
+{
+	const struct capture_config config = { .plane = &app->plane,
+					       .explain = nat_path_explain,
+					       .offloaded = offloaded,
+					       .app = app };
+
+	app->capture = capture_create(&config);
+	if (app->capture == NULL)
+		return fail_with(ret_error, 1, "no memory for captures");
+	for (uint32_t i = 0; i < app->n_workers; i++) {
+		struct nat_worker *w = &app->workers[i];
+
+		capture_attach(app->capture, i, &w->recorder, w->path);
+	}
+	return 0;
+}
+
 int app_open(struct app *app, const struct options *options,
 	     const struct nat_config *config, struct mr_reason *ret_error)
 {
@@ -317,6 +347,8 @@ int app_open(struct app *app, const struct options *options,
 		status = make_workers(app, ret_error);
 	}
 	if (status == 0)
+		status = open_capture(app, ret_error);
+	if (status == 0)
 		status = nat_keep_create(app, &app->keep, ret_error) < 0 ||
 			 nat_keep_restore(app->keep, ret_error) < 0;
 	if (status != 0)
@@ -326,6 +358,7 @@ int app_open(struct app *app, const struct options *options,
 
 void app_close(struct app *app)
 {
+	capture_destroy(app->capture);
 	nat_keep_destroy(app->keep);
 	nat_offload_close(app);
 	for (uint32_t w = 0; w < app->n_workers; w++) {

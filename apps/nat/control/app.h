@@ -3,6 +3,7 @@
 #ifndef NAT_APP_H
 #define NAT_APP_H
 
+#include "support/capture.h"
 #include "support/control.h"
 #include "support/dataplane.h"
 #include "support/snapshot.h"
@@ -23,7 +24,7 @@ struct app {
 	struct nat_neighbours *neighbours;
 	struct nat_steering *steering; /* NULL: one worker */
 	struct mr_reason not_steered; /* why the outside port does not; or "" */
-	struct nat_log *log;           /* of log_writer, while that is busy */
+	struct nat_log *log;          /* of log_writer, while that is busy */
 	struct background *log_writer;
 	bool moves_log; /* atomic: reopen the file */
 	struct nat_keep *keep;
@@ -31,6 +32,7 @@ struct app {
 	struct offload_counts offload_counts; /* when they ended */
 	uint32_t n_id_owners; /* workers, and rx queues of rules; 0: workers */
 	struct nat_worker *workers; /* by index */
+	struct capture *capture;
 	uint32_t n_workers;
 	int answered_fd;         /* readable after a request was answered */
 	struct control *control; /* from main(), for its events */

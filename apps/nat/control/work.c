@@ -2,6 +2,7 @@
 /* The loop of a worker. Port i is side i. */
 #include "work.h"
 #include "mapping/rule.h"
+#include "support/capture.h"
 #include "support/counter.h"
 
 enum { PUBLISH_NS = 100000000 };
@@ -19,19 +20,22 @@ static void send(struct nat_worker *w, enum nat_side to)
 		if (n_now > MR_BURST_MAX)
 			n_now = mr_frame_n_whole(outbox->frames + at,
 						 MR_BURST_MAX);
-		n_taken = mr_worker_send(w->worker, to, outbox->frames + at,
-					 n_now);
+		n_taken = capture_send(&w->recorder, w->worker, to,
+				       outbox->frames + at, NULL, n_now);
 		at += n_taken;
 		if (n_taken < n_now)
 			break;
 	}
 	if (at < outbox->n) {
+		const enum nat_reason reason =
+			is_own ? NAT_DROP_TX_FULL : NAT_DROP_HANDOFF_FULL;
 		const uint32_t n_frames =
 			mr_frame_n_frames(outbox->frames + at, outbox->n - at);
 
-		counter_add(&stats->drops[is_own ? NAT_DROP_TX_FULL :
-						   NAT_DROP_HANDOFF_FULL],
-			    n_frames);
+		if (capture_is_on(&w->recorder))
+			recorder_drop(w->recorder, to ^ 1, outbox->frames + at,
+				      outbox->n - at, nat_reason_name(reason));
+		counter_add(&stats->drops[reason], n_frames);
 		counter_add(&stats->sent[to], -(uint64_t)n_frames);
 		mr_frame_free_bulk(w->worker->cache, outbox->frames + at,
 				   outbox->n - at);
@@ -97,6 +101,9 @@ static uint32_t receive(struct nat_worker *w, const struct mr_worker_rxq *rxq,
 		return 0;
 	counter_add(&w->stats.bursts, 1);
 	counter_add(&w->stats.entries, n);
+	if (capture_is_on(&w->recorder))
+		recorder_rx(w->recorder, rxq->port_idx, rxq->queue_idx,
+			    w->frames, NULL, n);
 	if (w->steer != NULL)
 		n_own = nat_steer_split(w->steer, from, w->frames, n, now_ns,
 					nat_path_stats(w->path));

@@ -22,7 +22,8 @@ struct nat_worker {
 	struct mr_worker *worker;
 	struct nat_maps *maps;
 	struct nat_path *path;
-	struct nat_steer *steer; /* NULL: it is the only worker */
+	struct recorder *recorder; /* atomic: see capture.h */
+	struct nat_steer *steer;   /* NULL: it is the only worker */
 	uint32_t n_burst;
 	uint64_t publish_ns; /* when the statistics of maps are due */
 	_Alignas(64) struct nat_request request;

@@ -24,6 +24,7 @@
 #include "path.h"
 #include "pending.h"
 #include "ports/random.h"
+#include "support/capture.h"
 #include "support/counter.h"
 #include "tickets.h"
 
@@ -99,7 +100,8 @@ struct nat_path {
 	struct nat_resolver *resolver;
 	struct nat_fragments *fragments;
 	struct nat_syns *syns;
-	struct nat_tickets *tickets; /* NULL: no rules */
+	struct nat_tickets *tickets;      /* NULL: no rules */
+	struct recorder *const *recorder; /* the worker's slot */
 	uint32_t worker_idx;
 	uint32_t n_announced;
 	bool is_announced;

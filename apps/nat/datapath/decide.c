@@ -70,6 +70,13 @@ static enum nat_reason may_open(const struct nat_path *path,
 	}
 }
 
+static void note(const struct nat_path *path, const struct nat_packet *packet,
+		 const char *text)
+{
+	if (capture_is_on(path->recorder))
+		recorder_note(*path->recorder, packet->frames, text);
+}
+
 /* The mapping of the packet's source, created if allowed. */
 static enum nat_reason open_source(struct nat_path *path,
 				   const struct nat_packet *packet,
@@ -80,12 +87,17 @@ static enum nat_reason open_source(struct nat_path *path,
 	enum nat_reason reason;
 
 	nat_maps_find_out(path->maps, &inside, 1, ret_id);
-	if (*ret_id != MR_FLOW_NONE)
+	if (*ret_id != MR_FLOW_NONE) {
+		note(path, packet, "mapping found");
 		return NAT_OK;
+	}
 	reason = may_open(path, packet);
 	if (reason != NAT_OK)
 		return reason;
-	return nat_maps_open(path->maps, &inside, path->now_s, ret_id);
+	reason = nat_maps_open(path->maps, &inside, path->now_s, ret_id);
+	if (reason == NAT_OK)
+		note(path, packet, "mapping created");
+	return reason;
 }
 
 static struct nat_remote remote_of(const struct nat_packet *packet,
@@ -268,6 +280,7 @@ static enum nat_reason decide_in(struct nat_path *path,
 
 	if (id == MR_FLOW_NONE)
 		return decide_unmapped(path, packet, verdict);
+	note(path, packet, "mapping found");
 	map = nat_maps_at(path->maps, id);
 	/* A ping is for us, unless the whole address belongs to a host. */
 	if (is_echo(packet) && (map->flags & NAT_MAP_STATIC) == 0 &&

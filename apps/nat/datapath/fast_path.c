@@ -34,6 +34,8 @@ struct flight {
 
 static const uint64_t second_ns = 1000000000;
 
+static struct recorder *const none;
+
 static void init_link(struct nat_link *link, const struct nat_side_config *c,
 		      uint64_t mac)
 {
@@ -153,6 +155,7 @@ int nat_path_create(const struct nat_path_config *config,
 	path->headroom_bytes = pool.headroom_bytes;
 	path->worker_idx = config->worker_idx;
 	path->has_peers = config->n_workers > 1;
+	path->recorder = config->recorder != NULL ? config->recorder : &none;
 	for (uint32_t s = 0; s < NAT_SIDES; s++) {
 		path->links[s].mac = nat_mac(config->macs[s]);
 		path->port_mtus[s] = config->mtus[s];
@@ -518,6 +521,16 @@ static inline enum nat_reason forward(struct nat_path *path, enum nat_side from,
 	return send_plain(path, from, frame, mac) ? NAT_OK : NAT_DROP_TX_FULL;
 }
 
+static void drop_plain(struct nat_path *path, enum nat_side from,
+		       const struct mr_frame *frame, enum nat_reason reason)
+{
+	if (capture_is_on(path->recorder))
+		recorder_drop(*path->recorder, from, frame, 1,
+			      nat_reason_name(reason));
+	mr_frag_free(path->cache, frame->addr);
+	counter_add(&path->stats.drops[reason], 1);
+}
+
 static void fly(struct nat_path *path, enum nat_side from,
 		struct mr_frame *frames, uint32_t n)
 {
@@ -544,8 +557,7 @@ static void fly(struct nat_path *path, enum nat_side from,
 		} else if (reason == NAT_OK) {
 			n_sent++;
 		} else {
-			mr_frag_free(path->cache, frames[i].addr);
-			counter_add(&path->stats.drops[reason], 1);
+			drop_plain(path, from, &frames[i], reason);
 		}
 	}
 	counter_add(&path->stats.sent[from ^ 1], n_sent);

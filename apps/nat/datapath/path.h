@@ -20,6 +20,7 @@
 #include "mapping/map.h"
 #include "ports/reason.h"
 
+struct recorder;       /* support/capture.h */
 struct nat_addrs;      /* of a configuration; addrs.h */
 struct nat_neighbours; /* of both sides, shared by all workers; arp.h */
 
@@ -54,14 +55,16 @@ struct nat_path_config {
 	const struct nat_config *config; /* with its addrs */
 	struct nat_neighbours *neighbours;
 	struct nat_maps *maps;
-	struct mr_cache *cache; /* the worker's */
-	void *base;             /* of the region */
+	struct mr_cache *cache;           /* the worker's */
+	void *base;                       /* of the region */
 	struct mr_port *ports[NAT_SIDES]; /* with config->is_shared */
 	uint8_t macs[NAT_SIDES][6];
 	uint16_t mtus[NAT_SIDES];
 	uint32_t worker_idx, n_workers; /* 2 or more: another worker may have an
 					 * end that is not here */
 	struct mr_rules *rules;         /* of the ports; NULL: none */
+	/* The worker's slot: see support/capture.h. NULL: it has none. */
+	struct recorder *const *recorder;
 	uint32_t n_id_owners; /* who give packets ids, workers first; 0:
 			       * they alone */
 };
@@ -104,6 +107,10 @@ void nat_path_reload(struct nat_path *path, const struct nat_config *config);
 
 /* No more bursts follow: frees held frames as NAT_DROP_SHUTDOWN. */
 void nat_path_give_up(struct nat_path *path);
+
+/* A capture_explain_fn, with the path: the mapping of a packet. */
+void nat_path_explain(void *path, uint32_t port, bool is_tx,
+		      const uint8_t *bytes, uint32_t n, char *ret);
 
 /* Once per round: set the time, and do periodic work. */
 void nat_path_tick(struct nat_path *path, uint64_t now_ns);

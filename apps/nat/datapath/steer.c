@@ -11,6 +11,7 @@
 
 #include "datagrams.h"
 #include "steer.h"
+#include "support/capture.h"
 #include "support/counter.h"
 
 enum {
@@ -58,6 +59,7 @@ struct nat_steer {
 	struct datagram datagrams[MAX_DATAGRAMS]; /* by slot of index */
 	struct waiting waiting[MAX_WAITING];      /* a ring */
 	uint32_t next_waiting, n_waiting_pages;
+	struct recorder *const *recorder; /* NULL: none */
 	struct queue ready;
 };
 
@@ -203,6 +205,11 @@ void nat_steer_follow(struct nat_steer *steer, const struct nat_maps *maps,
 	steer->keep_ns = config->timeouts.fragment_s * UINT64_C(1000000000);
 }
 
+void nat_steer_record(struct nat_steer *steer, struct recorder *const *recorder)
+{
+	steer->recorder = recorder;
+}
+
 const struct nat_steer_stats *nat_steer_stats(const struct nat_steer *steer)
 {
 	return &steer->stats;
@@ -215,6 +222,9 @@ static void drop(struct nat_steer *steer, struct nat_stats *stats,
 {
 	const uint32_t n_frames = mr_frame_n_frames(frames, n);
 
+	if (steer->recorder != NULL && capture_is_on(steer->recorder))
+		recorder_drop(*steer->recorder, from, frames, n,
+			      nat_reason_name(reason));
 	counter_add(&stats->received[from], n_frames);
 	counter_add(&stats->drops[reason], n_frames);
 	mr_frame_free_bulk(steer->worker->cache, frames, n);

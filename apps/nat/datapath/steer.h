@@ -61,6 +61,10 @@ void nat_steering_destroy(struct nat_steering *steering);
 struct nat_steer;
 struct nat_steer *nat_steer_of(struct nat_steering *steering, uint32_t idx);
 
+/* The worker's slot: see support/capture.h. */
+void nat_steer_record(struct nat_steer *steer,
+		      struct recorder *const *recorder);
+
 /* Steer by these from now on; they must stay valid. */
 void nat_steer_follow(struct nat_steer *steer, const struct nat_maps *maps,
 		      const struct nat_config *config);

@@ -181,8 +181,9 @@ TEST(requests_are_answered_in_order)
 	say(fd, "{\"verb\":\"hello\"}\n");
 	shutdown(fd, SHUT_WR);
 	serve(&bed);
-	assert_says(heard(fd), "\"verbs\":[\"hello\",\"stats\",\"config\","
-			       "\"set\",\"wait\",\"flood\"]");
+	assert_says(heard(fd),
+		    "\"verbs\":[\"hello\",\"stats\",\"config\","
+		    "\"set\",\"capture\",\"trace\",\"wait\",\"flood\"]");
 	assert_ended(fd);
 	close_bed(&bed);
 }
@@ -198,10 +199,12 @@ TEST(what_is_no_request_is_refused_by_name)
 		{ "{}", "verb" },
 		{ "{\"verb\":1}", "Expected string" },
 		{ "{\"verb\":\"hello\",\"verb\":\"set\"}", "duplicate" },
-		{ "{\"verb\":\"hello\",\"v\":2}", "protocol version 2 is not supported" },
+		{ "{\"verb\":\"hello\",\"v\":2}",
+		  "protocol version 2 is not supported" },
 		{ "{\"verb\":\"hello\",\"x\":1}", "x" },
 		{ "{\"verb\":\"nope\"}", "unknown verb 'nope'" },
 		{ "{\"verb\":\"set\"}", "give log or idle" },
+		{ "{\"verb\":\"trace\"}", "this program cannot capture" },
 		{ "{\"verb\":\"set\",\"log\":\"info\",\"idle\":\"\"}",
 		  "idle: '' is not adaptive" },
 		{ "{\"verb\":\"set\",\"log\":\"x\\u0007\"}", "is not error" },

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""mrctl capture: frames of a running program, into a pcapng file or as lines."""
+
+import contextlib
+import os
+import signal
+import stat
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from mr_ctl import packet, pcapng
+from mr_ctl.client import Connection, Object, Refused
+from mr_support.text import escape, print_error
+
+
+class Ended(Exception):
+    """A signal asked the command to end."""
+
+
+def _end(*_: Any) -> None:
+    raise Ended
+
+
+def catch_signals() -> None:
+    """SIGINT and SIGTERM raise Ended from now on."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _end)
+
+
+class Missed:
+    """Frames that match, or may, but were not recorded, by name."""
+
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = {}
+        self.n_new = 0  # since the last packet
+
+    def take(self, line: Object) -> bool:
+        """False: the line is about something else. The first one says that it has begun."""
+        if "missed" not in line:
+            return False
+        if not self.counts:
+            print_error("mrctl: capturing; Ctrl-C ends it")
+        n_before = sum(self.counts.values())
+        self.counts = line["missed"]
+        self.n_new += sum(self.counts.values()) - n_before
+        return True
+
+    def text(self) -> str:
+        names = ", ".join(f"{name} {n}" for name, n in self.counts.items() if n)
+        return f"missed: {names}" if names else "missed none"
+
+
+class File:
+    """A pcapng file; whatever happens, it ends with a whole block."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.fd = 1 if path == "-" else os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        self.ports: dict[str, int] = {}
+        self.n_written = 0
+        self.blocks: list[bytes] = []
+        self.n_pending = 0
+        self.write(pcapng.section("mrctl"))
+        self.flush()
+
+    def write(self, block: bytes) -> None:
+        self.blocks.append(block)
+        self.n_pending += len(block)
+
+    def flush(self) -> None:
+        """Raises Refused."""
+        n_before = self.n_written
+        data = memoryview(b"".join(self.blocks))
+        try:
+            while data:
+                n = os.write(self.fd, data)
+                self.n_written += n
+                data = data[n:]
+        except OSError as error:
+            self._cut(n_before)
+            raise Refused(f"{self.path}: {error.strerror}; the capture has ended") from None
+        self.blocks.clear()
+        self.n_pending = 0
+
+    def _cut(self, n_whole: int) -> None:
+        """Remove the part of a block at the end of a regular file."""
+        for block in self.blocks:
+            if n_whole + len(block) > self.n_written:
+                break
+            n_whole += len(block)
+        if self.fd != 1 and stat.S_ISREG(os.fstat(self.fd).st_mode):
+            os.ftruncate(self.fd, n_whole)
+
+    def add(self, line: Object, n_missed: int) -> None:
+        if line["port"] not in self.ports:
+            self.ports[line["port"]] = len(self.ports)
+            self.write(pcapng.interface(line["port"]))
+        about = [f"worker {line['worker']}, queue {line['queue']}, burst {line['burst']}"]
+        if "reason" in line:
+            about.append(f"drop: {line['reason']}")
+        if "note" in line:
+            about.append(line["note"])
+        self.write(
+            pcapng.packet(
+                self.ports[line["port"]],
+                line["ns"],
+                bytes.fromhex(line["data"]),
+                n_bytes=line["bytes"],
+                direction=pcapng.OUTBOUND if line["event"] == "tx" else pcapng.INBOUND,
+                queue=line["queue"],
+                n_missed=n_missed,
+                comment="; ".join(about),
+            )
+        )
+
+
+def clock(ns: int) -> str:
+    """Local time of day."""
+    return f"{time.strftime('%H:%M:%S', time.localtime(ns // 10**9))}.{ns % 10**9:09}"
+
+
+def print_line(line: Object) -> None:
+    what = f"{line['event']} {line['reason']}" if "reason" in line else line["event"]
+    print(
+        f"{clock(line['ns'])} {escape(line['port'])} queue {line['queue']} {what}: "
+        f"{packet.summary(bytes.fromhex(line['data']))}, {line['bytes']} bytes"
+        + (f" ({escape(line['note'])})" if "note" in line else "")
+    )
+
+
+def _to_file(lines: Iterator[Object], path: str, missed: Missed) -> int:
+    file = File(path)
+    n = 0
+    try:
+        for line in lines:
+            if not line:
+                file.flush()
+            elif not missed.take(line) and "event" in line:
+                file.add(line, missed.n_new)
+                missed.n_new = 0
+                n += 1
+                if file.n_pending > 1 << 16:
+                    file.flush()
+    except Ended:
+        pass
+    file.flush()
+    return n
+
+
+def _to_people(lines: Iterator[Object], print_it: Callable[[Object], None], missed: Missed) -> int:
+    n = 0
+    with contextlib.suppress(Ended):
+        for line in lines:
+            if not line:
+                sys.stdout.flush()
+            elif not missed.take(line) and "event" in line:
+                print_it(line)
+                n += 1
+    return n
+
+
+def run(
+    connection: Connection,
+    wanted: Object,
+    path: str | None,
+    print_it: Callable[[Object], None] | None,
+) -> int:
+    """Capture until the program or a signal ends it; return the exit status."""
+    missed = Missed()
+    catch_signals()
+    lines = connection.stream("capture", **wanted)
+    n = (
+        _to_file(lines, path, missed)
+        if path is not None
+        else _to_people(lines, print_it or print_line, missed)
+    )
+    print_error(f"mrctl: {n} frames captured, {missed.text()}")
+    return 0

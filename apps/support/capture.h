@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a running program does with frames, for mrctl capture and trace.
+ *
+ *     worker --> recorder_*() --> its ring --> main thread --> control socket
+ *
+ * A worker has a slot for its recorder, which is NULL unless somebody captures:
+ * a burst costs a load and a branch then. The rings are bounded: what finds no
+ * room is counted as missed, and never makes a worker wait. One capture or
+ * trace runs at a time.
+ *
+ * A trace marks the frames that it follows with a flag of their first entry,
+ * which goes with them through queues and rings, to other workers, too.
+ */
+#ifndef SUPPORT_CAPTURE_H
+#define SUPPORT_CAPTURE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <millrace/millrace.h>
+
+#include "dataplane.h"
+
+enum {
+	CAPTURE_TRACED = 1u << 30, /* of mr_frame.flags; drivers ignore it */
+	CAPTURE_MAX_TEXT = 160,    /* of an explanation, with its end */
+	CAPTURE_MAX_BYTES = 65535, /* of a frame */
+};
+
+enum capture_event {
+	CAPTURE_RX,
+	CAPTURE_TX,   /* accepted by the queue, or a ring to its owner */
+	CAPTURE_DROP, /* by the program, with its reason */
+	CAPTURE_NOTE, /* what was decided about a traced frame */
+};
+
+struct capture;
+struct recorder;
+
+/*
+ * Say what is known about a frame that was received on a port or, if is_tx, is
+ * about to be sent: up to CAPTURE_MAX_TEXT bytes; "": nothing. On the worker's
+ * thread; worker is what capture_attach() got.
+ */
+typedef void capture_explain_fn(void *worker, uint32_t port_idx, bool is_tx,
+				const uint8_t *bytes, uint32_t n, char *ret);
+
+struct capture_config {
+	struct dataplane *plane;
+	capture_explain_fn *explain; /* NULL: nothing to say */
+	/* Frames that the ports' drivers have forwarded by themselves, which
+	 * recorders do not see; NULL: none. */
+	uint64_t (*offloaded)(void *app);
+	void *app;
+};
+
+/* NULL: no memory, or no fd. */
+struct capture *capture_create(const struct capture_config *config);
+/* When the workers have ended; NULL is fine. */
+void capture_destroy(struct capture *capture);
+/* Before the worker starts. */
+void capture_attach(struct capture *capture, uint32_t worker_idx,
+		    struct recorder **slot, void *worker);
+
+/* The worker's side. */
+
+static inline bool capture_is_on(struct recorder *const *slot)
+{
+	/* Its content is older than the worker's thread. */
+	return __builtin_expect(__atomic_load_n(slot, __ATOMIC_RELAXED) != NULL,
+				0);
+}
+
+/* Whole frames that were received. metas: NULL, or theirs. */
+void recorder_rx(struct recorder *recorder, uint32_t port_idx,
+		 uint32_t queue_idx, struct mr_frame *frames,
+		 const struct mr_meta *metas, uint32_t n);
+/* mr_worker_send_meta(), recorded. */
+uint32_t recorder_send(struct recorder *recorder, struct mr_worker *worker,
+		       uint32_t port_idx, const struct mr_frame *frames,
+		       const struct mr_meta *metas, uint32_t n);
+/* Whole frames that are about to be freed. port_idx: where they came from, or
+ * CAPTURE_LAST_PORT, that of the last burst. why: constant. */
+enum { CAPTURE_LAST_PORT = UINT32_MAX };
+void recorder_drop(struct recorder *recorder, uint32_t port_idx,
+		   const struct mr_frame *frames, uint32_t n, const char *why);
+/* What was decided about a frame; nothing happens unless it is traced. */
+void recorder_note(struct recorder *recorder, const struct mr_frame *frame,
+		   const char *text);
+
+/* mr_worker_send_meta(), recorded if somebody captures. */
+static inline uint32_t capture_send(struct recorder *const *slot,
+				    struct mr_worker *worker, uint32_t port_idx,
+				    const struct mr_frame *frames,
+				    const struct mr_meta *metas, uint32_t n)
+{
+	if (capture_is_on(slot))
+		return recorder_send(*slot, worker, port_idx, frames, metas, n);
+	return mr_worker_send_meta(worker, port_idx, frames, metas, n);
+}
+
+/* The main thread's side. */
+
+/* What a client wants. */
+struct capture_request {
+	enum { CAPTURE_PORT, CAPTURE_DROPS, CAPTURE_TRACE } what;
+	const char *port;   /* CAPTURE_PORT; CAPTURE_TRACE: NULL is all */
+	const char *filter; /* of pcap-filter(7); NULL: all */
+	uint64_t n_frames;  /* CAPTURE_TRACE: how many; 0: unlimited */
+	uint32_t n_bytes;   /* of each, at most CAPTURE_MAX_BYTES */
+};
+
+/*
+ * 0, or -EAGAIN: call again, a worker still uses the previous one; -EBUSY: one
+ * is running; -EINVAL, -ENOMEM; with a message.
+ */
+int capture_start(struct capture *capture,
+		  const struct capture_request *request,
+		  struct mr_reason *ret_why);
+void capture_stop(struct capture *capture);
+
+/* A frame at a moment. */
+struct capture_record {
+	enum capture_event event;
+	uint32_t worker_idx, port_idx, queue_idx;
+	uint64_t burst;   /* of the worker, from 1: when it came, or was sent */
+	uint64_t id;      /* of its buffer */
+	uint64_t ns;      /* of CLOCK_REALTIME */
+	uint32_t n_frame; /* its length */
+	uint32_t n_data;
+	const char *why;  /* CAPTURE_DROP; else NULL */
+	const char *text; /* "": none */
+	const uint8_t *data;
+};
+
+/* The next one, in order of time; valid until the next call. */
+bool capture_next(struct capture *capture, struct capture_record *ret_record);
+
+/* Frames that match, or may, but are not among the records, since the start. */
+struct capture_missed {
+	uint64_t ring_full; /* the client reads too slowly */
+	uint64_t offloaded; /* drivers have forwarded them */
+};
+struct capture_missed capture_missed(const struct capture *capture);
+
+/* Readable when there are records; capture_heard() before reading them. */
+int capture_fd(const struct capture *capture);
+void capture_heard(struct capture *capture);
+
+#endif
