@@ -43,7 +43,7 @@ def is_program(path):
 def objection_to_public(path, header):
     """The same, of a public header."""
     top = path.parts[0]
-    if top in ("apps", "examples", "plugins"):
+    if top in ("apps", "bindings", "examples", "plugins"):
         return "for driver authors" if header in tree.FOR_DRIVERS else ""
     if top != "lib" or path.name == "millrace.h":
         return ""

@@ -17,13 +17,14 @@ from tree import limit
 
 PAGES = ["README.md", "CONTRIBUTING.md", "docs/start.md", "docs/port-specs.md",
          "docs/benchmarking.md",
+         "docs/embedding.md", "bindings/python/README.md",
          "drivers/README.md", "plugins/dpdk/README.md"]
 MATURITIES = ("Experimental", "Tested", "Measured")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.M | re.S)
 TICKS = re.compile(r"`([^`\n]+)`")
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 # Roots of the tree; other paths, such as /sys and /etc, are the system's.
-ROOTS = ("lib/", "drivers/", "plugins/", "apps/", "examples/", "config/",
+ROOTS = ("lib/", "drivers/", "bindings/", "plugins/", "apps/", "examples/", "config/",
          "test/", "docs/")
 
 

@@ -74,6 +74,7 @@ SUITES = {
     "conformance": Suite("asan"),
     "nat": Suite("asan"),
     "fuzz": Suite("asan"),
+    "python": Suite("asan"),
     "plain": Suite(),
     "tsan": Suite("tsan", ("unit", "conformance", "fuzz")),
     "netns": Suite(lane="waits", time_factor=2, n_at_once=4),
@@ -100,6 +101,7 @@ STARTS_THREADS = {"pthread_create", "mr_workers_start"}
 BREAKS = [
     (r"docs/|.*\.md$|\.|LICENSE$|test/style/|test/mutation/"
      r"|test/support/(?:run_tests|results|command)\.py", ""),
+    (r"bindings/python/|examples/python/", "python"),
     (r"meson(?:\.build|_options\.txt)$|mr$|config/|apps/[^/]*$|lib/[^/]*$"
      r"|test/install/|examples/", "install"),
     (r"test/(?:unit/)?meson\.build|drivers/[^/]*$",

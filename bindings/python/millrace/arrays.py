@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Bursts as numpy arrays; needs numpy, which the rest of the package does not.
+
+The arrays hold copies, so they stay valid when the burst is released. Pass `out`
+to fill the same array each time, which saves allocating it.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from . import Burst
+
+#: struct mr_frame
+ENTRY = np.dtype([("addr", "<u8"), ("len", "<u4"), ("flags", "<u4")])
+#: IEEE 802.3, without VLAN tag
+ETHERNET = np.dtype([("dst", "u1", 6), ("src", "u1", 6), ("type", ">u2")])
+#: RFC 791, without options, behind ETHERNET
+IPV4 = np.dtype(
+    [
+        *((name, ETHERNET[name]) for name in ETHERNET.names or ()),
+        ("version_ihl", "u1"),
+        ("tos", "u1"),
+        ("total_bytes", ">u2"),
+        ("id", ">u2"),
+        ("fragment", ">u2"),
+        ("ttl", "u1"),
+        ("protocol", "u1"),
+        ("checksum", ">u2"),
+        ("src_ip", ">u4"),
+        ("dst_ip", ">u4"),
+    ]
+)
+
+
+def entries(burst: Burst, out: NDArray[Any] | None = None) -> NDArray[Any]:
+    """Address in the region, length and flags of each entry."""
+    table = np.empty(len(burst), ENTRY) if out is None else out
+    return table[: burst.copy_entries(table)]
+
+
+def headers(burst: Burst, dtype: DTypeLike, out: NDArray[Any] | None = None) -> NDArray[Any]:
+    """The first bytes of each entry as a dtype of any size, zeros behind a short one.
+
+    Entries that continue a frame (MORE is set in the one before) have a row too.
+    """
+    kind = np.dtype(dtype)
+    table = np.empty(len(burst), kind) if out is None else out
+    return table[: burst.copy_headers(table, kind.itemsize)]

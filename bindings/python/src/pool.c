@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Pools. One has a context and a cache of its own; see binding.h. */
+#include <errno.h>
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include "binding.h"
+
+uint32_t mri_n_forks;
+static struct py_pool *pools; /* open ones */
+
+/*
+ * A region is not mapped in a child, but views of its frames may be there:
+ * let them see zeros.
+ */
+static void after_fork_in_child(void)
+{
+	mri_n_forks++;
+	for (struct py_pool *pool = pools; pool != NULL; pool = pool->next)
+		(void)mmap(pool->base, pool->n_bytes, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED |
+				   MAP_NORESERVE, -1, 0);
+	pools = NULL;
+}
+
+static void watch_forks(void)
+{
+	(void)pthread_atfork(NULL, NULL, after_fork_in_child);
+}
+
+bool mri_pool_is_foreign(const struct py_pool *pool)
+{
+	return pool->n_forks != mri_n_forks;
+}
+
+bool mri_pool_is_usable(const struct py_pool *pool)
+{
+	if (pool->pool == NULL)
+		PyErr_SetString(PyExc_ValueError, "the pool is closed");
+	else if (mri_pool_is_foreign(pool))
+		mri_raise(-ECHILD, "the pool belongs to the parent process; "
+				   "create one after fork()");
+	else
+		return true;
+	return false;
+}
+
+struct mr_cache *mri_pool_cache(struct py_pool *pool)
+{
+	const unsigned long me = PyThread_get_thread_ident();
+
+	if (pool->thread != me)
+		pool->cache = mr_cache_adopt(pool->cache);
+	pool->thread = me;
+	return pool->cache;
+}
+
+/* Give back all that it has; NULL members are allowed. */
+static void close_pool(struct py_pool *self)
+{
+	for (struct py_pool **at = &pools; *at != NULL; at = &(*at)->next) {
+		if (*at == self) {
+			*at = self->next;
+			break;
+		}
+	}
+	if (!mri_pool_is_foreign(self)) {
+		mr_cache_destroy(self->cache);
+		(void)mr_pool_destroy(self->pool, NULL); /* n_users is 0 */
+		mr_ctx_destroy(self->ctx);
+	}
+	self->cache = NULL;
+	self->pool = NULL;
+	self->ctx = NULL;
+}
+
+static int open_pool(struct py_pool *self, const struct mr_pool_config *config,
+		     struct mr_reason *why)
+{
+	struct mr_pool_stats stats = { .size = sizeof(stats) };
+	struct mr_region_stats region = { .size = sizeof(region) };
+	int rc = mr_ctx_create(NULL, &self->ctx, why);
+
+	if (rc == 0)
+		rc = mr_pool_create(self->ctx, config, &self->pool, why);
+	if (rc == 0)
+		rc = mr_cache_create(self->pool, &self->cache, why);
+	if (rc < 0)
+		return rc;
+	mr_pool_stats(self->pool, &stats);
+	mr_region_stats(mr_pool_region(self->pool), &region);
+	self->base = mr_region_base(mr_pool_region(self->pool));
+	self->n_bytes = region.n_bytes;
+	self->chunk_bytes = stats.chunk_bytes;
+	self->headroom_bytes = stats.headroom_bytes;
+	self->thread = PyThread_get_thread_ident();
+	self->next = pools;
+	pools = self;
+	return 0;
+}
+
+static PyObject *pool_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = { "n_pages", "page_bytes", "safety", NULL };
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	struct mr_pool_config config = { .size = sizeof(config) };
+	struct py_pool *self;
+	struct mr_reason why;
+	uint32_t safety = 0;
+	int rc;
+
+	if (!PyArg_ParseTupleAndKeywords(
+		    args, kwargs, "|O&$O&O&:Pool", names, mri_u32,
+		    &config.n_pages, mri_u32, &config.page_bytes, mri_u32,
+		    &safety))
+		return NULL;
+	config.safety = (enum mr_safety)safety;
+	pthread_once(&once, watch_forks);
+	self = (struct py_pool *)PyType_GenericAlloc(type, 0);
+	if (self == NULL)
+		return NULL;
+	self->n_forks = mri_n_forks;
+	rc = open_pool(self, &config, &why);
+	if (rc == 0)
+		return (PyObject *)self;
+	Py_DECREF((PyObject *)self);
+	return mri_raise(rc, why.text);
+}
+
+static void pool_dealloc(PyObject *object)
+{
+	close_pool((struct py_pool *)object);
+	mri_free_object(object);
+}
+
+static PyObject *pool_close(PyObject *object, PyObject *nothing)
+{
+	struct py_pool *self = (struct py_pool *)object;
+
+	(void)nothing;
+	if (self->n_users > 0 && !mri_pool_is_foreign(self))
+		return mri_raise(-EBUSY, "the pool is in use: close its ports "
+				 "and release its bursts first");
+	close_pool(self);
+	Py_RETURN_NONE;
+}
+
+static PyObject *pool_burst(PyObject *object, PyObject *frames)
+{
+	if (!mri_pool_is_usable((struct py_pool *)object))
+		return NULL;
+	return mri_burst_from(object, frames);
+}
+
+#define COUNTER(name) { #name, offsetof(struct mr_pool_stats, name) }
+static const struct counter counters[] = {
+	COUNTER(n_pages), COUNTER(n_free), COUNTER(n_in_flight),
+	COUNTER(n_committed), COUNTER(alloc_fast), COUNTER(alloc_refill),
+	COUNTER(alloc_slow), COUNTER(alloc_empty), COUNTER(recycle_cached),
+	COUNTER(recycle_cache_full), COUNTER(free_invalid),
+	COUNTER(free_double), COUNTER(poison_broken), { NULL, 0 },
+};
+
+static PyObject *pool_stats(PyObject *object, PyObject *nothing)
+{
+	struct py_pool *self = (struct py_pool *)object;
+	struct mr_pool_stats stats = { .size = sizeof(stats) };
+	PyObject *dict;
+
+	(void)nothing;
+	if (!mri_pool_is_usable(self))
+		return NULL;
+	mr_pool_stats(self->pool, &stats);
+	dict = PyDict_New();
+	if (dict != NULL && mri_add_counters(dict, counters, &stats) < 0)
+		Py_CLEAR(dict);
+	return dict;
+}
+
+static PyMethodDef methods[] = {
+	{ "__enter__", mri_self, METH_NOARGS, NULL },
+	{ "__exit__", pool_close, METH_VARARGS, NULL },
+	{ "close", pool_close, METH_NOARGS,
+	  "Free the pool. Error (EBUSY) while a port is open or a burst has "
+	  "frames." },
+	{ "burst", pool_burst, METH_O,
+	  "Copy bytes-like objects, a frame each, into buffers of the pool." },
+	{ "stats", pool_stats, METH_NOARGS,
+	  "Counters of struct mr_pool_stats by name." },
+	{ NULL, NULL, 0, NULL },
+};
+
+static PyType_Slot slots[] = {
+	{ Py_tp_doc, "A pool of pages, with the context and the cache for "
+		     "it." },
+	{ Py_tp_new, pool_new },
+	{ Py_tp_dealloc, pool_dealloc },
+	{ Py_tp_methods, methods },
+	{ 0, NULL },
+};
+
+PyType_Spec mri_pool_spec = {
+	.name = "millrace.Pool",
+	.basicsize = sizeof(struct py_pool),
+	.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+	.slots = slots,
+};

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Random sequences of calls: no crash, no byte of a frame that is not its own,
+no page lost.
+
+usage: fuzz.py [--seconds N] [--seed N]
+"""
+
+import argparse
+import gc
+import os
+import random
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import millrace
+
+SPECS = ["null:", "null:queues=2", "pair:a,ring=32", "pair:b,sg=on", "pcap:tx=/dev/null", "no:", ""]
+# What misuse may raise; anything else ends the run.
+EXPECTED = (millrace.Error, ValueError, TypeError, IndexError, BufferError, OverflowError)
+# Objects of each kind that are kept.
+MOST = 6
+
+
+class Frames:
+    """A burst that was filled here, with the bytes its frames have."""
+
+    def __init__(self, pool: millrace.Pool, stamp: int, n: int) -> None:
+        self.stamp = stamp % 256
+        self.burst = pool.burst([bytes([self.stamp]) * 60] * n)
+
+
+class Fuzzer:
+    """Keeps objects of each kind, and does something to some of them."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.n_done = 0
+        self.is_child = False  # which sees zeros
+        self.pools: list[millrace.Pool] = []
+        self.ports: list[millrace.Port] = []
+        self.queues: list[millrace.RxQueue | millrace.TxQueue] = []
+        self.frames: list[Frames] = []
+        self.bursts: list[millrace.Burst] = []
+        self.views: list[tuple[int, memoryview]] = []
+        self.others: list[Any] = [None, 1 << 70, -1, b"x", "", bytearray(999), [b"x"], object()]
+
+    def any_of(self, things: list[Any]) -> Any:
+        """One of them, and sometimes something else."""
+        is_wrong = not things or self.random.random() < 0.03
+        return self.random.choice(self.others if is_wrong else things)
+
+    def keep(self, things: list[Any], thing: Any) -> None:
+        things.append(thing)
+        if len(things) > MOST:
+            del things[self.random.randrange(len(things))]
+
+    def any_burst(self) -> Any:
+        return self.any_of([*self.bursts, *(frames.burst for frames in self.frames)])
+
+    def new_pool(self) -> None:
+        if len(self.pools) < 3:
+            self.pools.append(millrace.Pool(1024, safety=self.random.choice([0, 0, 1, 2])))
+
+    def new_port(self) -> None:
+        self.keep(self.ports, millrace.Port(self.any_of(self.pools), self.random.choice(SPECS)))
+
+    def new_queue(self) -> None:
+        port = self.any_of(self.ports)
+        self.keep(
+            self.queues, self.random.choice([port.rx, port.tx])(self.random.choice([0, 0, 1]))
+        )
+
+    def new_frames(self) -> None:
+        frames = Frames(self.any_of(self.pools), self.n_done, self.random.randrange(60))
+        self.keep(self.frames, frames)
+
+    def from_iterable(self) -> None:
+        pool = self.any_of(self.pools)
+
+        def items() -> Iterator[bytes]:
+            yield b"x"
+            self.step()
+            yield b"x"
+
+        self.keep(self.bursts, pool.burst(items()))
+
+    def receive(self) -> None:
+        n = self.random.choice([0, 1, 18, 64, 256, 300])
+        self.keep(self.bursts, self.any_of(self.queues).receive(n))
+
+    def view(self) -> None:
+        frames = self.random.choice(self.frames)
+        view = frames.burst[self.random.randrange(-3, 60)]
+        if self.random.random() < 0.4:  # made of a view
+            view = self.random.choice([view[3:], memoryview(view)])
+        self.keep(self.views, (frames.stamp, view))
+
+    def write(self) -> None:
+        view = self.any_of(list(self.any_burst()))
+        view[-1] = view[0]
+
+    def look(self) -> None:
+        """A view has the bytes of its frame, or raises."""
+        stamp, view = self.random.choice(self.views)
+        if set(view) != {stamp} and not self.is_child:
+            raise SystemExit(f"a view of frames of {stamp} has {set(view)}")
+
+    def hook(self) -> None:
+        """Do something at the end of a view."""
+        view = self.any_burst()[0]
+        self.others.append(weakref.ref(view, lambda _: self.step()))
+        del self.others[8:-3]
+
+    def call(self) -> None:
+        things: list[Any] = self.random.choice(
+            [self.ports, self.queues, [self.any_burst()], self.pools]
+        )
+        thing = self.any_of(things)
+        names = [name for name in dir(thing) if name[0] != "_" or name in ("__enter__", "__exit__")]
+        arguments = [
+            self.any_of([self.any_burst()]) for _ in range(self.random.choice([0, 0, 1, 2]))
+        ]
+        method = getattr(thing, self.random.choice(names or ["no"]))
+        if callable(method) and thing not in self.others:
+            method(*arguments)
+
+    def send(self) -> None:
+        self.any_of(self.queues).send(self.any_burst())
+
+    def mask(self) -> None:
+        burst = self.any_burst()
+        burst.keep(self.random.randbytes(len(burst)).replace(b"\x07", b"\0"))
+
+    def gather(self) -> None:
+        self.any_burst().copy_headers(bytearray(5000), self.random.choice([0, 1, 14, 64, 1 << 31]))
+        self.any_burst().copy_entries(bytearray(self.random.choice([10, 5000])))
+
+    def forget(self) -> None:
+        things: list[Any] = self.random.choice(
+            [self.pools, self.ports, self.queues, self.frames, self.bursts, self.views]
+        )
+        if things:
+            del things[self.random.randrange(len(things))]
+
+    def thread(self) -> None:
+        thread = threading.Thread(target=self.step)
+        thread.start()
+        thread.join()
+
+    def fork(self) -> None:
+        """The child does a few things; nothing but a crash is wrong there."""
+        if self.random.random() > 0.05:
+            return
+        child = os.fork()
+        if child == 0:
+            self.is_child = True
+            try:
+                for _ in range(50):
+                    self.step()
+                self.clear()
+            finally:
+                os._exit(0)
+        if os.WIFSIGNALED(os.waitpid(child, 0)[1]):
+            raise SystemExit("a child crashed")
+
+    STEPS: tuple[Callable[["Fuzzer"], None], ...] = (
+        *(new_pool, new_port, new_port, new_queue, new_queue, new_frames, from_iterable),
+        *(receive, receive, view, view, view, write, look, look, hook, call, call, send, send),
+        *(mask, gather, forget, thread, fork),
+    )
+
+    def step(self) -> None:
+        self.n_done += 1
+        try:
+            self.random.choice(self.STEPS)(self)
+        except EXPECTED:
+            pass
+        except AttributeError as error:
+            if type(error.obj) in (Fuzzer, Frames):
+                raise  # not of the objects under test
+
+    def clear(self) -> None:
+        self.others.clear()  # the hooks, which would do something
+        for things in (self.views, self.frames, self.bursts, self.queues, self.ports):
+            things.clear()
+
+    def end(self) -> None:
+        """Drop everything but the pools: they have all their pages."""
+        self.clear()
+        gc.collect()
+        for pool in self.pools:
+            try:
+                stats = pool.stats()
+            except ValueError:
+                continue  # closed
+            assert stats["n_in_flight"] == stats["free_invalid"] == stats["free_double"] == 0, stats
+            pool.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=3600)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    end_s = time.monotonic() + options.seconds
+    seed = options.seed
+    n_done = 0
+    while time.monotonic() < end_s:
+        fuzzer = Fuzzer(seed)
+        try:
+            for _ in range(1000):
+                fuzzer.step()
+            fuzzer.end()
+        except BaseException:
+            print(f"fuzz.py --seed {seed}")
+            raise
+        n_done += fuzzer.n_done
+        seed += 1
+    print(f"{n_done} calls, seeds {options.seed} to {seed - 1}")
+
+
+if __name__ == "__main__":
+    main()
