@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The examples run, and notice what is wrong."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from host import limit
+
+from millrace import Pool, Port
+
+TOP = Path(__file__).resolve().parents[3]
+EXAMPLES = TOP / "examples/python"
+
+
+def run(*command: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-B", *map(str, command)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=limit(60),
+    )
+
+
+def test_replay(pool: Pool, tmp_path: Path) -> None:
+    frames = [b"%100d" % i for i in range(5000)]
+    with Port(pool, f"pcap:tx={tmp_path}/in.pcap") as port:
+        for i in range(0, 5000, 250):
+            port.tx().send(pool.burst(frames[i : i + 250]))
+    done = run(EXAMPLES / "replay.py", tmp_path / "in.pcap", f"pcap:tx={tmp_path}/out.pcap")
+    assert done.stdout.startswith("5000 frames sent"), done.stderr
+    with Port(pool, f"pcap:rx={tmp_path}/out.pcap") as port:
+        got: list[bytes] = []
+        while len(got) < 5000:
+            with port.rx().receive() as burst:
+                got += map(bytes, burst)
+    assert got == frames
+
+
+def test_rates(tmp_path: Path) -> None:
+    pytest.importorskip("numpy")
+    pytest.importorskip("matplotlib")
+    done = run(EXAMPLES / "rates.py", "null:", 1, tmp_path / "chart.png")
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) >= 2
+    assert "bit/s" in done.stdout.splitlines()[0]
+    assert (tmp_path / "chart.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_device_test() -> None:
+    """A pair is a device that forwards all of it."""
+    pytest.importorskip("scapy")
+    done = run(EXAMPLES / "device_test.py", "pair:x", "pair:x")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("5 of 5") == 12
+
+
+def test_device_test_notices() -> None:
+    """What null: receives was not sent."""
+    pytest.importorskip("scapy")
+    done = run(EXAMPLES / "device_test.py", "null:len=14", "null:len=14")
+    assert done.returncode == 1
+    assert done.stdout.count(" 0 of 5") == 12
+    assert "not sent" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["replay", "rates", "device_test"])
+def test_reasons_are_printed(name: str) -> None:
+    if name != "replay":
+        pytest.importorskip("numpy" if name == "rates" else "scapy")
+    done = run(EXAMPLES / f"{name}.py", "nothing:", "1")
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"{name}: "), done.stderr
+    assert len(done.stderr.splitlines()) == 1
