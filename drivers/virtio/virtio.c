@@ -518,6 +518,7 @@ const struct mr_driver mr_driver_virtio = {
 	.set_mtu = virtio_set_mtu,
 	.set_mac = mri_virtio_set_mac,
 	.set_mac_filter = mri_virtio_set_mac_filter,
+	.set_rss = mri_virtio_set_rss,
 	.device_stats = mri_virtio_device_stats,
 	.rxq_stats = virtio_rxq_stats,
 	.txq_stats = virtio_txq_stats,

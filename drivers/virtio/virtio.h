@@ -36,6 +36,8 @@ enum {
 	VIRTIO_N_COUNTS = 48,          /* of the device's own */
 	VIRTIO_MAX_RESULT_BYTES = 256, /* of a command */
 	VIRTIO_TICK_NS = 1000 * 1000,  /* of timeouts in mr_port_poll() */
+	VIRTIO_TABLE_ENTRIES = 128,    /* used of the RSS table, at most */
+	VIRTIO_KEY_BYTES = 40, /* 5.1.4.1: the least that devices support */
 };
 
 /* State of a queue. Its user sets BROKEN; mr_port_poll() recovers it. */
@@ -141,6 +143,13 @@ struct virtio_ctrl {
 	bool owes_ack;        /* of an announcement */
 };
 
+/* How the device hashes frames and distributes them. */
+struct virtio_rss {
+	uint32_t types; /* VIRTIO_HASH_* */
+	uint16_t table[VIRTIO_TABLE_ENTRIES];
+	uint8_t key[VIRTIO_KEY_BYTES];
+};
+
 enum virtio_switch { VIRTIO_AUTO, VIRTIO_ON, VIRTIO_OFF };
 enum virtio_csum { VIRTIO_CSUM_TX, VIRTIO_CSUM_ON, VIRTIO_CSUM_OFF };
 
@@ -179,6 +188,7 @@ struct virtio_port {
 	struct virtio_facts facts; /* as of open */
 	uint32_t header_bytes;
 	struct virtio_ctrl ctrl;
+	struct virtio_rss rss; /* as the device has it */
 	struct virtio_rxq *rxqs;
 	struct virtio_txq *txqs;
 	int *irq_fds; /* n_irqs of them; 0: configuration changes */
@@ -358,6 +368,8 @@ int mri_virtio_set_mac(struct mr_port *base, const uint8_t mac[6],
 		       struct mr_reason *reason);
 int mri_virtio_set_mac_filter(struct mr_port *base, const uint8_t (*macs)[6],
 			      uint32_t n, struct mr_reason *reason);
+int mri_virtio_set_rss(struct mr_port *base, const struct mr_rss_config *config,
+		       struct mr_reason *reason);
 
 /* virtio_stats.c */
 /*

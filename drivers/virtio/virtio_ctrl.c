@@ -32,8 +32,6 @@ enum {
 	TIMEOUT_TICKS = TIMEOUT_NS / VIRTIO_TICK_NS,
 
 	MAX_MACS = (MAX_DATA_BYTES - 2 * 4) / 6,
-	MAX_TABLE_ENTRIES = 128,
-	KEY_BYTES = 40, /* 5.1.4.1: the least that devices support */
 };
 
 int mri_virtio_ctrl_open(struct virtio_port *port, struct mr_reason *reason)
@@ -328,19 +326,6 @@ int mri_virtio_set_mac_filter(struct mr_port *base, const uint8_t (*macs)[6],
 		       "set its address filter", reason);
 }
 
-/*
- * Repeat the same 16-bit key, so that both directions of a flow hash to the
- * same queue (Woo and Park, "Scalable TCP Session Monitoring with Symmetric
- * Receive-side Scaling", 2012).
- */
-static uint32_t put_key(uint8_t *data)
-{
-	data[0] = KEY_BYTES;
-	for (uint32_t i = 0; i < KEY_BYTES; i++)
-		data[1 + i] = i % 2 == 0 ? 0x6d : 0x5a;
-	return 1 + KEY_BYTES;
-}
-
 static void put16(uint8_t *data, uint32_t *at, uint32_t value)
 {
 	const uint16_t value16 = (uint16_t)value;
@@ -349,17 +334,17 @@ static void put16(uint8_t *data, uint32_t *at, uint32_t value)
 	*at += sizeof(value16);
 }
 
-static uint32_t hash_types(const struct virtio_port *port)
+static void put_key(uint8_t *data, uint32_t *at, const struct virtio_rss *rss)
 {
-	return port->facts.hash_types &
-	       (VIRTIO_HASH_IPV4 | VIRTIO_HASH_TCPV4 | VIRTIO_HASH_UDPV4 |
-		VIRTIO_HASH_IPV6 | VIRTIO_HASH_TCPV6 | VIRTIO_HASH_UDPV6);
+	data[(*at)++] = VIRTIO_KEY_BYTES;
+	memcpy(data + *at, rss->key, VIRTIO_KEY_BYTES);
+	*at += VIRTIO_KEY_BYTES;
 }
 
 /* Used entries of its table: a power of two. */
 static uint32_t n_table_entries(const struct virtio_port *port)
 {
-	uint32_t n = MAX_TABLE_ENTRIES;
+	uint32_t n = VIRTIO_TABLE_ENTRIES;
 
 	while (n > port->facts.max_table_entries)
 		n /= 2;
@@ -369,16 +354,41 @@ static uint32_t n_table_entries(const struct virtio_port *port)
 bool mri_virtio_has_rss_enough(const struct virtio_port *port)
 {
 	return n_table_entries(port) >= port->options.n_queues &&
-	       port->facts.max_key_bytes >= KEY_BYTES;
+	       port->facts.max_key_bytes >= VIRTIO_KEY_BYTES;
 }
 
-static int set_rss(struct virtio_port *port, struct mr_reason *reason)
+static uint32_t hash_types(uint32_t fields)
+{
+	const uint32_t addrs = VIRTIO_HASH_IPV4 | VIRTIO_HASH_IPV6;
+
+	return fields == MR_RSS_FIELDS_ADDRS ?
+		       addrs :
+		       addrs | VIRTIO_HASH_TCPV4 | VIRTIO_HASH_UDPV4 |
+			       VIRTIO_HASH_TCPV6 | VIRTIO_HASH_UDPV6;
+}
+
+static void fill_rss(const struct virtio_port *port,
+		     const struct mr_rss_config *c, struct virtio_rss *rss)
+{
+	if (!(c->keep & MR_RSS_KEEP_TABLE))
+		for (uint32_t i = 0; i < VIRTIO_TABLE_ENTRIES; i++)
+			rss->table[i] = (uint16_t)mr_rss_queue(
+				c, i, port->options.n_queues);
+	if (!(c->keep & MR_RSS_KEEP_KEY))
+		for (uint32_t i = 0; i < VIRTIO_KEY_BYTES; i++)
+			rss->key[i] = mr_rss_key_byte(c, i);
+	if (c->fields != MR_RSS_FIELDS_KEEP)
+		rss->types = hash_types(c->fields) & port->facts.hash_types;
+}
+
+static int send_rss(struct virtio_port *port, const struct virtio_rss *rss,
+		    struct mr_reason *reason)
 {
 	const uint32_t n_queues = port->options.n_queues;
-	uint8_t data[4 + 2 + 2 + 2 * MAX_TABLE_ENTRIES + 2 + 1 + KEY_BYTES];
-	const uint32_t types = hash_types(port);
 	const uint32_t n_entries = n_table_entries(port);
-	uint32_t at = sizeof(types);
+	uint8_t data[4 + 2 + 2 + 2 * VIRTIO_TABLE_ENTRIES + 2 + 1 +
+		     VIRTIO_KEY_BYTES];
+	uint32_t at = sizeof(rss->types);
 
 	if (!mri_virtio_has_rss_enough(port))
 		return mr_fail(reason, -ENOTSUP,
@@ -388,37 +398,77 @@ static int set_rss(struct virtio_port *port, struct mr_reason *reason)
 			       port->base.info.name,
 			       port->facts.max_table_entries,
 			       port->facts.max_key_bytes, n_queues);
-	memcpy(data, &types, sizeof(types));
+	memcpy(data, &rss->types, sizeof(rss->types));
 	put16(data, &at, n_entries - 1);
 	put16(data, &at, 0); /* unhashed frames go to the first */
 	for (uint32_t i = 0; i < n_entries; i++)
-		put16(data, &at, i % n_queues);
+		put16(data, &at, rss->table[i]);
 	put16(data, &at, n_queues);
-	at += put_key(data + at);
+	put_key(data, &at, rss);
 	return command(port, VIRTIO_F_RSS, VIRTIO_CTRL_MQ_RSS, data, at,
 		       "distribute frames over its queues", reason);
 }
 
-static int set_hash(struct virtio_port *port, struct mr_reason *reason)
+static int send_hash(struct virtio_port *port, const struct virtio_rss *rss,
+		     struct mr_reason *reason)
 {
-	uint8_t data[4 + 8 + 1 + KEY_BYTES] = { 0 };
-	const uint32_t types = hash_types(port);
+	uint8_t data[4 + 8 + 1 + VIRTIO_KEY_BYTES] = { 0 };
+	uint32_t at = 4 + 8;
 
-	memcpy(data, &types, sizeof(types));
-	put_key(data + 12);
+	memcpy(data, &rss->types, sizeof(rss->types));
+	put_key(data, &at, rss);
 	return command(port, VIRTIO_F_HASH_REPORT, VIRTIO_CTRL_MQ_HASH, data,
-		       sizeof(data), "report hashes", reason);
+		       at, "report hashes", reason);
+}
+
+int mri_virtio_set_rss(struct mr_port *base, const struct mr_rss_config *config,
+		       struct mr_reason *reason)
+{
+	struct virtio_port *port = (struct virtio_port *)base;
+	const uint32_t n_entries = n_table_entries(port);
+	struct virtio_rss rss = port->rss;
+	int err;
+
+	if (!virtio_has(port, VIRTIO_F_RSS))
+		return mr_fail(
+			reason, -ENOTSUP,
+			"%s: it has no RSS, or was opened with one queue "
+			"or rss=off; rss=on requires it",
+			base->info.name);
+	if (config->key != NULL && config->n_key_bytes != VIRTIO_KEY_BYTES)
+		return mr_fail(reason, -EINVAL,
+			       "%s: a key of %u bytes: the device's has %d",
+			       base->info.name, config->n_key_bytes,
+			       VIRTIO_KEY_BYTES);
+	if (config->n_entries > n_entries)
+		return mr_fail(reason, -EINVAL,
+			       "%s: an RSS table of %u entries: the device's "
+			       "has %u",
+			       base->info.name, config->n_entries, n_entries);
+	if (config->fields != MR_RSS_FIELDS_KEEP &&
+	    hash_types(config->fields) & ~port->facts.hash_types)
+		return mr_fail(reason, -ENOTSUP,
+			       "%s: the device does not hash these fields of "
+			       "TCP and UDP over IPv4 and IPv6",
+			       base->info.name);
+	fill_rss(port, config, &rss);
+	err = send_rss(port, &rss, reason);
+	if (err == 0)
+		port->rss = rss;
+	return err;
 }
 
 static int set_queues(struct virtio_port *port, struct mr_reason *reason)
 {
+	const struct mr_rss_config config = { .fields = MR_RSS_FIELDS_PORTS };
 	const uint16_t n = (uint16_t)port->options.n_queues;
 	int err = 0;
 
+	fill_rss(port, &config, &port->rss);
 	if (virtio_has(port, VIRTIO_F_RSS))
-		return set_rss(port, reason);
+		return send_rss(port, &port->rss, reason);
 	if (virtio_has(port, VIRTIO_F_HASH_REPORT))
-		err = set_hash(port, reason);
+		err = send_hash(port, &port->rss, reason);
 	if (err == 0 && n > 1)
 		err = command(port, VIRTIO_F_MQ, VIRTIO_CTRL_MQ_PAIRS, &n,
 			      sizeof(n), "use several queues", reason);

@@ -103,6 +103,90 @@ HARNESS_TEST(queues_are_chosen_or_it_is_said_why_not)
 	harness_end(harness);
 }
 
+/* The queue at which a packet of this flow arrives. */
+static uint32_t queue_of(struct harness *harness, uint16_t from_port,
+			 uint16_t to_port)
+{
+	const uint64_t until_ns = harness_deadline_ns();
+	struct mr_frame frames[MR_MAX_SEGS];
+	uint8_t bytes[60];
+
+	traffic_make_udp(bytes, sizeof(bytes), from_port, to_port);
+	while (!harness->fixture->inject(harness, bytes, sizeof(bytes)))
+		assert_true(harness_now_ns() < until_ns);
+	for (uint32_t i = 0;; i = (i + 1) % 2) {
+		const uint32_t n =
+			mr_rx_burst(mr_port_rxq(harness->port, i),
+				    harness->cache, frames, MR_MAX_SEGS);
+
+		const bool is_ours =
+			n > 0 && traffic_is_ours(harness->base + frames[0].addr,
+						 frames[0].len);
+
+		harness_free(harness, frames, n);
+		if (is_ours)
+			return i;
+		assert_true(harness_now_ns() < until_ns);
+		harness_nap();
+	}
+}
+
+HARNESS_TEST(frames_arrive_at_the_queue_of_the_table)
+{
+	struct mr_rss_config config = { .size = sizeof(config),
+					.fields = MR_RSS_FIELDS_PORTS };
+	struct mr_reason why = { "" };
+	struct harness *harness;
+
+	harness_need(FIXTURE_IN | FIXTURE_LIVE | FIXTURE_QUEUES,
+		     "it has no two rx queues that can be told apart");
+	harness = harness_make(&(struct wish){ .n_queues = 2 });
+	for (uint32_t queue = 0; queue < 2; queue++) {
+		config.table = &queue;
+		config.n_entries = 1;
+		need_done(harness,
+			  mr_port_set_rss(harness->port, &config, &why), &why);
+		for (uint16_t i = 0; i < 8; i++)
+			assert_int_equal(queue_of(harness, 1000 + i, 53),
+					 queue);
+	}
+	config = (struct mr_rss_config){ .size = sizeof(config) };
+	assert_int_equal(mr_port_set_rss(harness->port, &config, &why), 0);
+	for (uint16_t i = 0, seen = 0; seen != 3; i++) {
+		assert_true(i < 256);
+		seen |= (uint16_t)(1 << queue_of(harness, 1000 + i, 53));
+	}
+	harness_end(harness);
+}
+
+HARNESS_TEST(frames_arrive_at_the_queue_of_a_rule)
+{
+	struct mr_steer_rule rule = { .size = sizeof(rule),
+				      .protocol = 17,
+				      .dst_port = 4789,
+				      .dst_port_mask = UINT16_MAX };
+	struct mr_reason why = { "" };
+	struct harness *harness;
+	uint32_t id;
+
+	harness_need(FIXTURE_IN | FIXTURE_LIVE | FIXTURE_QUEUES,
+		     "it has no two rx queues that can be told apart");
+	harness = harness_make(&(struct wish){ .n_queues = 2 });
+	for (rule.queue = 0; rule.queue < 2; rule.queue++) {
+		const int err = mr_port_steer(harness->port, &rule, &id, &why);
+
+		/* -EINVAL: it has rules, but not such ones. */
+		need_done(harness, err == -EINVAL ? -ENOTSUP : err, &why);
+		for (uint16_t i = 0; i < 8; i++)
+			assert_int_equal(queue_of(harness, 1000 + i, 4789),
+					 rule.queue);
+		assert_int_equal(mr_port_unsteer(harness->port, id, &why), 0);
+		assert_int_equal(mr_port_unsteer(harness->port, id, &why),
+				 -ENOENT);
+	}
+	harness_end(harness);
+}
+
 HARNESS_TEST(nonsense_is_refused_and_changes_nothing)
 {
 	static const uint8_t group[6] = { 1, 0, 0x5e, 0, 0, 1 };

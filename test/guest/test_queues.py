@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """RSS of NICs of the kernel, by way of xdp:, and of ours: what is set, that
 frames follow it, and that it goes back."""
+import contextlib
 import re
 import struct
 
@@ -17,29 +18,36 @@ KEEP_KEY = 1
 XDP = "xdp:nic0,ring=256,promisc"
 
 
-@pytest.fixture(scope="module", params=["igb", "virtio-split"])
-def machine(request, tmp_path_factory):
-    """A NIC with two queues; virtio's wire has two, too."""
+@contextlib.contextmanager
+def two_queues(kind, folder):
+    """A machine and its NIC with two queues; virtio's wire has two, too."""
     lab = None
     options = {"n_cpus": 2}
-    nic = Nic("nic0", request.param)
-    if request.param != "igb":
-        lab = new_lab(tmp_path_factory.mktemp("taps"))
+    nic = Nic("nic0", kind)
+    if kind.startswith("virtio"):
+        lab = new_lab(folder)
         namespace = lab.namespace("tap")
         wire = TapWire(namespace, "nic0")
-        nic = Nic("nic0", request.param, "tap",
-                  "mq=on,vectors=6,rss=on,hash=on", queues=2)
+        nic = Nic("nic0", kind, "tap", "mq=on,vectors=6,rss=on,hash=on",
+                  queues=2)
         options["prefix"] = namespace.command()
     try:
         with boot([nic], **options) as guest:
             if lab is not None:
                 guest.wires["nic0"] = wire
-            guest.run("ethtool -L nic0 combined 2")
-            forget_log(guest)
-            yield guest
+            yield guest, nic
     finally:
         if lab is not None:
             lab.close()
+
+
+@pytest.fixture(scope="module", params=["igb", "virtio-split"])
+def machine(request, tmp_path_factory):
+    with two_queues(request.param, tmp_path_factory.mktemp("taps")) as (guest,
+                                                                        _):
+        guest.run("ethtool -L nic0 combined 2")
+        forget_log(guest)
+        yield guest
 
 
 def rss_of(guest, name="nic0"):
@@ -122,12 +130,12 @@ def test_killed(guest):
         assert rss_of(guest) == before
 
 
-@pytest.mark.parametrize("kind", ["igb", "e1000e"])
-def test_both_directions_by_our_drivers(kind):
+@pytest.mark.parametrize("kind", ["igb", "e1000e", "virtio-split",
+                                  "virtio-packed"])
+def test_both_directions_by_our_drivers(kind, tmp_path):
     """The device's table and key, and another table while it runs."""
     need_driver(kind)
-    nic = Nic("nic0", kind)
-    with boot([nic]) as guest:
+    with two_queues(kind, tmp_path) as (guest, nic):
         guest.bind(nic, "vfio-pci")
         forget_log(guest)
         with opened(guest, f"vfio:{nic.bdf},queues=2,ring=256,promisc,"

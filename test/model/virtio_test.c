@@ -194,6 +194,49 @@ DEVICE_TEST(ON_PACKED, control_queue_that_does_not_answer_is_done_without)
 	device_end(&harness);
 }
 
+DEVICE_TEST(ON_SPLIT | ON_PACKED, rss_is_what_the_device_was_told_last)
+{
+	static const uint32_t table[2] = { 1, 0 };
+	static const uint8_t key[40] = { [39] = 7 };
+	const struct vnet_config two_queues = { .n_pairs = 2, .rss_table = 64 };
+	const struct vnet_faults no = { .ctrl_refuses = true };
+	struct mr_rss_config config = { .size = sizeof(config),
+					.keep = MR_RSS_KEEP_TABLE,
+					.fields = MR_RSS_FIELDS_ADDRS,
+					.key = key,
+					.n_key_bytes = sizeof(key) };
+	struct mr_reason why = { "" };
+	struct harness harness;
+
+	device_make(&harness, &two_queues);
+	device_open(&harness, "queues=2");
+	assert_int_equal(vnet_state(harness.v).hash_types, 0x3f);
+	assert_int_equal(mr_port_set_rss(harness.port, &config, &why), 0);
+	assert_int_equal(vnet_state(harness.v).hash_types, 0x9);
+	assert_memory_equal(vnet_state(harness.v).key, key, sizeof(key));
+	/* What is refused is not part of what is set next. */
+	vnet_set_faults(harness.v, &no);
+	config = (struct mr_rss_config){ .size = sizeof(config) };
+	assert_int_equal(mr_port_set_rss(harness.port, &config, &why), -EIO);
+	device_heal(&harness);
+	config.keep = MR_RSS_KEEP_KEY;
+	config.table = table;
+	config.n_entries = 2;
+	assert_int_equal(mr_port_set_rss(harness.port, &config, &why), 0);
+	assert_int_equal(vnet_state(harness.v).hash_types, 0x9);
+	assert_memory_equal(vnet_state(harness.v).key, key, sizeof(key));
+	config.n_entries = 65;
+	config.table = (uint32_t[65]){ 0 };
+	assert_int_equal(mr_port_set_rss(harness.port, &config, &why), -EINVAL);
+	assert_reason_has(&why, "table of 65 entries: the device's has 64");
+	mr_port_close(harness.port);
+	device_open(&harness, "queues=2,rss=off");
+	assert_int_equal(mr_port_set_rss(harness.port, &config, &why),
+			 -ENOTSUP);
+	assert_reason_has(&why, "rss=on requires it");
+	device_end(&harness);
+}
+
 /* The reason names the ring, whichever option set its size. */
 DEVICE_TEST(ON_SPLIT, ring_that_the_device_does_not_have_is_refused)
 {
