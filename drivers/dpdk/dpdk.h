@@ -8,6 +8,7 @@
  *     dpdk_device.c   the device: find, configure, start, release
  *     dpdk_check.c    options that the device does not support
  *     dpdk_control.c  settings, state and events of an open port
+ *     dpdk_queues.c   which queue the device gives a frame
  *     dpdk_rules.c    rules in the device
  *     dpdk_netdev.c   the kernel's interface under a device
  *     dpdk_eal.c      EAL: started once; its log
@@ -172,6 +173,9 @@ struct dpdk_port {
 	struct rte_eth_stats first_stats;
 	struct rte_eth_xstat_name *stat_names;
 	uint32_t n_stats;
+	struct dpdk_rss *first_rss; /* before it was set; NULL: it was not */
+	struct dpdk_steering *steerings;
+	uint32_t next_steering_id;
 	struct rte_ether_addr *filter; /* of addresses added */
 	uint32_t n_filter;
 	uint32_t netdev_mtu_bytes; /* of the kernel's interface; 0: none */
@@ -459,6 +463,16 @@ int mri_dpdk_set_mac(struct mr_port *base, const uint8_t mac[6],
 		     struct mr_reason *reason);
 int mri_dpdk_set_mac_filter(struct mr_port *base, const uint8_t (*macs)[6],
 			    uint32_t n, struct mr_reason *reason);
+
+/* dpdk_queues.c */
+int mri_dpdk_set_rss(struct mr_port *base, const struct mr_rss_config *config,
+		     struct mr_reason *reason);
+int mri_dpdk_steer(struct mr_port *base, const struct mr_steer_rule *rule,
+		   uint32_t *ret_id, struct mr_reason *reason);
+int mri_dpdk_unsteer(struct mr_port *base, uint32_t id,
+		     struct mr_reason *reason);
+/* Undo them. */
+void mri_dpdk_queues_close(struct dpdk_port *port);
 
 /* dpdk_rules.c */
 extern const struct mr_rules_ops mri_dpdk_rules_ops;

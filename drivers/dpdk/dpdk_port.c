@@ -77,6 +77,7 @@ static void free_queues(struct dpdk_port *port)
 /* Undo as much of opening as was done. */
 static void tear_down(struct dpdk_port *port)
 {
+	mri_dpdk_queues_close(port);
 	mri_dpdk_control_close(port);
 	mri_dpdk_device_stop(port);
 	free_queues(port);
@@ -164,6 +165,9 @@ static const struct mr_driver driver = {
 	.set_mtu = mri_dpdk_set_mtu,
 	.set_mac = mri_dpdk_set_mac,
 	.set_mac_filter = mri_dpdk_set_mac_filter,
+	.set_rss = mri_dpdk_set_rss,
+	.steer = mri_dpdk_steer,
+	.unsteer = mri_dpdk_unsteer,
 	.device_stats = mri_dpdk_device_stats,
 	.rxq_stats = mri_dpdk_rules_stats,
 	.txq_stats = dpdk_txq_stats,

@@ -111,12 +111,16 @@ static void teardown(struct harness *harness)
 
 /* The destination of a frame from the wire: a queue, or a flow's target; NULL:
  * none. */
-static struct rte_ring *route(struct far *far)
+static struct rte_ring *route(struct far *far, const uint8_t *bytes,
+			      uint32_t n_bytes)
 {
+	const int queue = flows_queue(far->port_id, bytes, n_bytes);
 	const int to = flows_take(far->port_id);
 
 	if (to == FLOWS_DROP)
 		return NULL;
+	if (to == FLOWS_NONE && queue != FLOWS_NONE)
+		return far->in[queue];
 	return to == FLOWS_NONE ? far->in[far->tx_turn++ % far->n_queues] :
 				  far_of[to]->out[0];
 }
@@ -125,8 +129,8 @@ static bool inject(struct harness *harness, const uint8_t *bytes,
 		   uint32_t n_bytes)
 {
 	struct far *far = harness->far;
+	struct rte_ring *ring = route(far, bytes, n_bytes);
 	struct rte_mbuf *first = NULL;
-	struct rte_ring *ring;
 
 	while (n_bytes > 0) {
 		struct rte_mbuf *mbuf = rte_pktmbuf_alloc(pool);
@@ -143,8 +147,7 @@ static bool inject(struct harness *harness, const uint8_t *bytes,
 		else
 			assert_int_equal(rte_pktmbuf_chain(first, mbuf), 0);
 	}
-	ring = n_bytes == 0 ? route(far) : NULL;
-	if (ring != NULL && rte_ring_enqueue(ring, first) == 0)
+	if (n_bytes == 0 && ring != NULL && rte_ring_enqueue(ring, first) == 0)
 		return true;
 	rte_pktmbuf_free(first);
 	return ring == NULL && n_bytes == 0;

@@ -399,6 +399,70 @@ TEST(queues_without_rss_are_said)
 		   "not distribute flows over its queues");
 }
 
+/* Word 0 and 39 of a device's key, and entries 0 to 3 of its table. */
+static void assert_rss(uint16_t id, uint8_t first, uint8_t last,
+		       const uint16_t entries[4], uint64_t fields)
+{
+	struct rte_eth_rss_reta_entry64 groups[2] = { { .mask = UINT64_MAX },
+						      { .mask = UINT64_MAX } };
+	uint8_t key[40];
+	struct rte_eth_rss_conf conf = { .rss_key = key,
+					 .rss_key_len = sizeof(key) };
+
+	assert_int_equal(rte_eth_dev_rss_hash_conf_get(id, &conf), 0);
+	assert_int_equal(rte_eth_dev_rss_reta_query(id, groups, 128), 0);
+	assert_int_equal(key[0], first);
+	assert_int_equal(key[39], last);
+	assert_memory_equal(groups[1].reta, entries, 4 * sizeof(entries[0]));
+	assert_int_equal(conf.rss_hf & fields, fields);
+	assert_int_equal(conf.rss_hf & ~fields & RTE_ETH_RSS_UDP, 0);
+}
+
+/* A device of the program's, which stays when the port is closed. */
+TEST(rss_is_in_the_device_until_the_port_is_closed)
+{
+	static const uint32_t table[4] = { 1, 1, 0, 1 };
+	static const uint8_t key[40] = { [39] = 7 };
+	const struct mr_rss_config all = { .size = sizeof(all),
+					   .fields = MR_RSS_FIELDS_PORTS };
+	struct mr_rss_config config = { .size = sizeof(config),
+					.fields = MR_RSS_FIELDS_ADDRS,
+					.key = key,
+					.n_key_bytes = sizeof(key),
+					.table = table,
+					.n_entries = 4 };
+	uint8_t before[40], after[40];
+	struct rte_eth_rss_conf conf = { .rss_key = before };
+	struct mr_reason why = { "" };
+	struct mr_port *port;
+	uint16_t id;
+
+	mr_port_close(open_port("dpdk:net_null0,ring=64")); /* starts EAL */
+	assert_int_equal(rte_eal_hotplug_add("vdev", "net_null8", ""), 0);
+	assert_int_equal(rte_eth_dev_get_port_by_name("net_null8", &id), 0);
+	port = open_port("dpdk:net_null8,ring=64,queues=2");
+	assert_int_equal(rte_eth_dev_rss_hash_conf_get(id, &conf), 0);
+	assert_int_equal(mr_port_set_rss(port, &config, &why), 0);
+	assert_rss(id, 0, 7, (uint16_t[]){ 1, 1, 0, 1 }, RTE_ETH_RSS_IPV4);
+	assert_int_equal(mr_port_set_rss(port, &all, &why), 0);
+	assert_rss(id, 0x6d, 0x5a, (uint16_t[]){ 0, 1, 0, 1 },
+		   RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_UDP);
+	config.n_key_bytes = 39;
+	assert_int_equal(mr_port_set_rss(port, &config, &why), -EINVAL);
+	assert_non_null(
+		strstr(why.text, "a key of 39 bytes: the device's has 40"));
+	mr_port_close(port);
+	conf.rss_key = after;
+	assert_int_equal(rte_eth_dev_rss_hash_conf_get(id, &conf), 0);
+	assert_memory_equal(before, after, sizeof(before));
+	config = (struct mr_rss_config){ .size = sizeof(config) };
+	port = open_port("dpdk:net_null8,ring=64");
+	assert_int_equal(mr_port_set_rss(port, &config, &why), -ENOTSUP);
+	assert_non_null(strstr(why.text, "with one queue, it has no RSS"));
+	mr_port_close(port);
+	assert_int_equal(rte_eal_hotplug_remove("vdev", "net_null8"), 0);
+}
+
 /* Mempools of headers. */
 static void count_headers(struct rte_mempool *mempool, void *ret_n)
 {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -14,6 +15,8 @@ struct rte_flow {
 	uint16_t from;
 	int to;
 	uint64_t hits;
+	bool is_steering; /* to is a queue */
+	uint16_t dst_port;
 };
 
 struct flows_refusals flows_refusals;
@@ -24,9 +27,24 @@ static struct rte_flow *find(uint16_t from)
 {
 	struct rte_flow *flow = flows;
 
-	while (flow != NULL && flow->from != from)
+	while (flow != NULL && (flow->from != from || flow->is_steering))
 		flow = flow->next;
 	return flow;
+}
+
+int flows_queue(uint16_t port_id, const uint8_t *bytes, uint32_t n_bytes)
+{
+	int to = FLOWS_NONE;
+
+	if (n_bytes < 42 || bytes[12] != 8 || bytes[13] != 0 || bytes[23] != 17)
+		return to;
+	pthread_mutex_lock(&lock);
+	for (const struct rte_flow *flow = flows; flow; flow = flow->next)
+		if (flow->from == port_id && flow->is_steering &&
+		    flow->dst_port == (bytes[36] << 8 | bytes[37]))
+			to = flow->to;
+	pthread_mutex_unlock(&lock);
+	return to;
 }
 
 int flows_take(uint16_t port_id)
@@ -69,6 +87,37 @@ static bool is_rings(uint16_t port_id)
 	       strcmp(info.driver_name, "net_ring") == 0;
 }
 
+static bool is_zero(const void *bytes, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (((const uint8_t *)bytes)[i] != 0)
+			return false;
+	return true;
+}
+
+/* Of UDP over IPv4 to one port. */
+static int read_steering(struct rte_flow *flow,
+			 const struct rte_flow_item *items,
+			 const struct rte_flow_action *actions,
+			 struct rte_flow_error *error)
+{
+	const struct rte_flow_item_udp *udp = items[2].spec,
+				       *mask = items[2].mask;
+
+	if (items[0].spec != NULL || items[1].type != RTE_FLOW_ITEM_TYPE_IPV4 ||
+	    !is_zero(items[1].mask, sizeof(struct rte_flow_item_ipv4)) ||
+	    items[2].type != RTE_FLOW_ITEM_TYPE_UDP ||
+	    items[3].type != RTE_FLOW_ITEM_TYPE_END || udp->hdr.src_port != 0 ||
+	    mask->hdr.src_port != 0 || mask->hdr.dst_port != UINT16_MAX)
+		return refuse(error, EINVAL, "pattern");
+	if (actions[1].type != RTE_FLOW_ACTION_TYPE_END)
+		return refuse(error, ENOTSUP, "actions");
+	flow->is_steering = true;
+	flow->dst_port = ntohs(udp->hdr.dst_port);
+	flow->to = ((const struct rte_flow_action_queue *)actions->conf)->index;
+	return 0;
+}
+
 /* What it does, and no more: of all frames from one port, with a counter. */
 static int read_flow(struct rte_flow *flow, uint16_t port_id,
 		     const struct rte_flow_attr *attr,
@@ -90,6 +139,8 @@ static int read_flow(struct rte_flow *flow, uint16_t port_id,
 	} else if (attr->transfer) {
 		return refuse(error, ENOTSUP, "no port");
 	}
+	if (attr->ingress && action->type == RTE_FLOW_ACTION_TYPE_QUEUE)
+		return read_steering(flow, item, action, error);
 	if (item->type != RTE_FLOW_ITEM_TYPE_ETH || item->spec != NULL ||
 	    item[1].type != RTE_FLOW_ITEM_TYPE_END)
 		return refuse(error, ENOTSUP, "pattern");
@@ -148,7 +199,8 @@ struct rte_flow *rte_flow_create(uint16_t port_id,
 		return NULL;
 	}
 	pthread_mutex_lock(&lock);
-	if (find(flow->from) != NULL || flows_refusals.create != NULL) {
+	if ((!flow->is_steering && find(flow->from) != NULL) ||
+	    flows_refusals.create != NULL) {
 		(void)refuse(error, EEXIST, flows_refusals.create);
 		free(flow);
 		flow = NULL;

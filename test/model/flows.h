@@ -2,7 +2,8 @@
 /*
  * rte_flow of a simulated switch, on devices of net_ring, which have none.
  * These calls replace DPDK's, because the linker searches the program first.
- * The switch supports one flow per port, with a counter.
+ * The switch supports one flow per port, with a counter, and flows of UDP over
+ * IPv4 to one port, each with its queue.
  */
 #ifndef MODEL_FLOWS_H
 #define MODEL_FLOWS_H
@@ -19,6 +20,9 @@ struct flows_refusals {
 	const char *create; /* ...or to do what it checked */
 };
 extern struct flows_refusals flows_refusals;
+
+/* The queue that a flow gives a frame from the wire; FLOWS_NONE: none does. */
+int flows_queue(uint16_t port_id, const uint8_t *bytes, uint32_t n_bytes);
 
 /* Count a frame from the wire. Returns the port that a flow sends it from, or
  * one of the above. */
