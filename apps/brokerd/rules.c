@@ -149,6 +149,8 @@ static const struct yaml_key rule_keys[] = {
 	VALUE("queues", read_queues, queues),
 	FLAG("transmit", may_transmit),
 	FLAG("settings", may_set),
+	FLAG("rss", may_rss),
+	FLAG("steering", may_steer),
 	FLAG("force", may_force),
 	{ .name = "filter",
 	  .take = yaml_take_text,
@@ -301,6 +303,8 @@ struct xdp_grant rule_grant(const struct rule *rule, uint64_t n_bytes)
 		.may_transmit = rule->may_transmit,
 		.may_force = rule->may_force,
 		.may_set = rule->may_set,
+		.may_rss = rule->may_rss,
+		.may_steer = rule->may_steer,
 		.filter = rule->cbpf.n > 0 ? &rule->cbpf : NULL,
 	};
 }

@@ -26,7 +26,7 @@ struct rule {
 	uint32_t n_users, n_groups, n_interfaces;
 	uint32_t queues[2]; /* first and last */
 	uint64_t max_bytes; /* of all ports of a user */
-	bool may_transmit, may_force, may_set;
+	bool may_transmit, may_force, may_set, may_rss, may_steer;
 	char filter[RULE_FILTER_BYTES]; /* "": all frames */
 	struct xdp_cbpf cbpf;
 };

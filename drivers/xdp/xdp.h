@@ -209,7 +209,7 @@ enum xdp_switch { XDP_AUTO, XDP_ON, XDP_OFF };
 enum xdp_rss { XDP_RSS_AUTO, XDP_RSS_SYMMETRIC, XDP_RSS_KEEP };
 
 struct xdp_options {
-	uint32_t mode, attach, sg, csum, rss;
+	uint32_t mode, attach, sg, csum;
 	uint32_t n_queues; /* 0: all channels */
 	uint32_t first_queue;
 	uint32_t ring_entries;
@@ -217,6 +217,7 @@ struct xdp_options {
 	uint32_t budget;    /* copy mode: descriptors per sendto(); 0: a ring */
 	uint32_t busy;      /* busy poll budget; 0: off */
 	bool promisc, force, partial, meta;
+	uint32_t rss; /* from here on, not for the broker: xdp_wire.h */
 	uint32_t via; /* enum xdp_via */
 	/* Valid during open; NULL: not given. */
 	const char *prog, *map, *fds, *broker;

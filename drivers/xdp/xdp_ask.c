@@ -211,7 +211,6 @@ static struct xdp_wire_open *make_request(const struct xdp_port *port,
 	const struct xdp_cbpf *filter =
 		port->filter != NULL ? &port->filter->cbpf : NULL;
 	const uint32_t n_insns = filter != NULL ? filter->n : 0;
-	const struct xdp_options *o = &port->options;
 	const size_t n_bytes = sizeof(struct xdp_wire_open) +
 			       n_insns * sizeof(struct sock_filter);
 	struct xdp_wire_open *request = mr_alloc(port->base.ctx, 0, n_bytes);
@@ -220,25 +219,12 @@ static struct xdp_wire_open *make_request(const struct xdp_port *port,
 		return NULL;
 	*request = (struct xdp_wire_open){
 		.head = head_of(XDP_WIRE_OPEN, n_bytes),
-		.mode = o->mode,
-		.attach = o->attach,
-		.sg = o->sg,
-		.csum = o->csum,
-		.first_queue = o->first_queue,
-		.n_queues = o->n_queues,
-		.ring_entries = o->ring_entries,
-		.mtu_bytes = o->mtu_bytes,
-		.budget = o->budget,
-		.busy = o->busy,
-		.promisc = o->promisc,
-		.force = o->force,
-		.partial = o->partial,
-		.meta = o->meta,
 		.chunk_bytes = port->base.chunk_bytes,
 		.headroom_bytes = port->base.headroom_bytes,
 		.tailroom_bytes = port->base.tailroom_bytes,
 		.n_insns = n_insns,
 	};
+	memcpy(request->options, &port->options, sizeof(request->options));
 	memcpy(request->interface, port->dev.name, IFNAMSIZ);
 	(void)mri_xdp_netns_cookie(&request->netns);
 	if (n_insns > 0)
@@ -383,20 +369,20 @@ int mri_xdp_broker_open(struct xdp_port *port, struct mr_reason *reason)
 	return err;
 }
 
-int mri_xdp_broker_set(struct xdp_port *port, enum xdp_setting setting,
-		       uint64_t value, struct mr_reason *reason)
+/* Ask for a change of the port, which may begin its record. */
+static int change(struct xdp_port *port, const void *request, size_t n_bytes,
+		  const int *fds, uint32_t n_fds, uint32_t *ret_id,
+		  struct mr_reason *reason)
 {
-	const struct xdp_wire_set s = { .head = head_of(XDP_WIRE_SET,
-							sizeof(s)),
-					.setting = setting,
-					.value = value };
 	struct received r;
 	int fd;
-	const int err = ask(port->broker_fd, port->base.info.name, &s,
-			    sizeof(s), NULL, 0, &r, reason);
+	const int err = ask(port->broker_fd, port->base.info.name, request,
+			    n_bytes, fds, n_fds, &r, reason);
 
 	if (err < 0)
 		return err;
+	if (ret_id != NULL)
+		*ret_id = r.answer.id;
 	fd = take_fd(&r, XDP_WIRE_RECORD);
 	if (fd >= 0 && port->record.fd < 0)
 		port->record.fd = fd;
@@ -404,6 +390,97 @@ int mri_xdp_broker_set(struct xdp_port *port, enum xdp_setting setting,
 		mr_fd_close(fd);
 	close_rest(&r);
 	return 0;
+}
+
+int mri_xdp_broker_set(struct xdp_port *port, enum xdp_setting setting,
+		       uint64_t value, struct mr_reason *reason)
+{
+	const struct xdp_wire_set s = { .head = head_of(XDP_WIRE_SET,
+							sizeof(s)),
+					.setting = setting,
+					.value = value };
+
+	return change(port, &s, sizeof(s), NULL, 0, NULL, reason);
+}
+
+int mri_xdp_broker_rss(struct xdp_port *port, const struct mr_rss_config *c,
+		       struct mr_reason *reason)
+{
+	const size_t n_bytes = sizeof(struct xdp_wire_rss) +
+			       c->n_entries * sizeof(c->table[0]);
+	struct xdp_wire_rss *request;
+	int err;
+
+	if (c->n_entries > XDP_MAX_TABLE)
+		return mr_fail(reason, -EINVAL,
+			       "%s: an RSS table of %u entries: at most %d",
+			       port->base.info.name, c->n_entries,
+			       XDP_MAX_TABLE);
+	request = mr_alloc(port->base.ctx, 0, n_bytes);
+	if (request == NULL)
+		return mr_fail(reason, -ENOMEM, "%s: no memory",
+			       port->base.info.name);
+	*request = (struct xdp_wire_rss){
+		.head = head_of(XDP_WIRE_RSS, n_bytes),
+		.keep = c->keep,
+		.fields = c->fields,
+		.n_key_bytes = c->n_key_bytes,
+		.n_entries = c->n_entries,
+	};
+	if (c->n_key_bytes > 0)
+		memcpy(request->key, c->key, c->n_key_bytes);
+	if (c->n_entries > 0)
+		memcpy(request->table, c->table,
+		       c->n_entries * sizeof(c->table[0]));
+	err = change(port, request, n_bytes, NULL, 0, NULL, reason);
+	mr_free(port->base.ctx, request);
+	return err;
+}
+
+int mri_xdp_broker_steer(struct xdp_port *port,
+			 const struct mr_steer_rule *rule, uint32_t *ret_id,
+			 struct mr_reason *reason)
+{
+	struct xdp_wire_steer s = { .head = head_of(XDP_WIRE_STEER, sizeof(s)),
+				    .rule = *rule };
+
+	s.rule.size = sizeof(s.rule);
+	return change(port, &s, sizeof(s), NULL, 0, ret_id, reason);
+}
+
+int mri_xdp_broker_unsteer(struct xdp_port *port, uint32_t id,
+			   struct mr_reason *reason)
+{
+	const struct xdp_wire_unsteer u = {
+		.head = head_of(XDP_WIRE_UNSTEER, sizeof(u)), .id = id
+	};
+
+	return change(port, &u, sizeof(u), NULL, 0, NULL, reason);
+}
+
+int mri_xdp_broker_filter(struct xdp_port *port, struct mr_reason *reason)
+{
+	const struct xdp_cbpf *cbpf = &port->filter->cbpf;
+	const size_t n_bytes = sizeof(struct xdp_wire_filter) +
+			       cbpf->n * sizeof(cbpf->insns[0]);
+	struct xdp_wire_filter *request = mr_alloc(port->base.ctx, 0, n_bytes);
+	int fds[XDP_BROKER_MAX_FDS] = { port->prog.link_fd,
+					port->filter->count.map_fd };
+	int err;
+
+	if (request == NULL)
+		return mr_fail(reason, -ENOMEM, "%s: no memory",
+			       port->base.info.name);
+	*request = (struct xdp_wire_filter){
+		.head = head_of(XDP_WIRE_FILTER, n_bytes), .n_insns = cbpf->n
+	};
+	memcpy(request->insns, cbpf->insns, cbpf->n * sizeof(cbpf->insns[0]));
+	memcpy(fds + XDP_WIRE_FILTER_FDS, port->fds,
+	       port->n_queues * sizeof(port->fds[0]));
+	err = change(port, request, n_bytes, fds,
+		     XDP_WIRE_FILTER_FDS + port->n_queues, NULL, reason);
+	mr_free(port->base.ctx, request);
+	return err;
 }
 
 int mri_xdp_broker_refuse(const struct xdp_port *port, const char *what,

@@ -30,7 +30,7 @@ struct xdp_grant {
 	uint32_t first_queue, n_queues;
 	uint64_t n_bytes_left; /* of memory to register */
 	uint64_t max_bytes;    /* for the message */
-	bool may_transmit, may_force, may_set;
+	bool may_transmit, may_force, may_set, may_rss, may_steer;
 	const struct xdp_cbpf *filter; /* only these frames; NULL: all */
 };
 

@@ -406,9 +406,6 @@ static int refuse_change(const struct xdp_port *port, struct mr_reason *reason)
 {
 	const struct xdp_prog *prog = &port->prog;
 
-	if (port->role == XDP_CLIENT)
-		return mri_xdp_broker_refuse(port, "changing the filter",
-					     reason);
 	if (prog->user != NULL || prog->is_foreign || prog->dispatched != NULL)
 		return mr_fail(
 			reason, -ENOTSUP,
@@ -472,9 +469,10 @@ int mri_xdp_set_filter(struct mr_port *base, const char *expression,
 	old = port->filter->cbpf;
 	port->filter->cbpf = (struct xdp_cbpf){ 0 };
 	err = compile(port, expression, reterr_reason);
-	if (err == 0)
-		err = mri_xdp_refuse_used(port, reterr_reason);
-	if (err == 0)
+	if (err == 0 && port->role == XDP_CLIENT)
+		err = mri_xdp_broker_filter(port, reterr_reason);
+	else if (err == 0 &&
+		 (err = mri_xdp_refuse_used(port, reterr_reason)) == 0)
 		err = reload(port, reterr_reason);
 	libbpf_set_print(print);
 	if (err == 0) {

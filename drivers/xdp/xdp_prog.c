@@ -27,6 +27,7 @@
 #include "xdp_filter.h"
 #include "xdp_known.h"
 #include "xdp_prog.skel.h"
+#include "xdp_serve.h"
 
 enum { ATTACH_WAIT_MS = 1000, ATTACH_STEP_MS = 2, N_LOAD_FDS = 12 };
 
@@ -170,11 +171,11 @@ int mri_xdp_prog_refuse(const struct xdp_port *port, int err, bool has_rules,
 	const char *missing = missing_capability(has_rules);
 
 	if ((err == -EPERM || err == -EACCES) && missing != NULL)
-		return mr_fail(reterr_reason, -EPERM,
-			       "%s: capability %s is missing, which loading "
-			       "the XDP program needs: run as root, or "
-			       XDP_SETCAP,
-			       port->base.info.name, missing);
+		return mr_fail(
+			reterr_reason, -EPERM,
+			"%s: capability %s is missing, which loading "
+			"the XDP program needs: run as root, or " XDP_SETCAP,
+			port->base.info.name, missing);
 	return mr_fail(reterr_reason, -EIO,
 		       "%s: the kernel does not load the XDP program: %s",
 		       port->base.info.name, mr_strerror(-err));
@@ -326,7 +327,8 @@ static int refuse_attach(const struct xdp_port *port, int err, bool is_generic,
 	return mr_fail(reason, err == -EOPNOTSUPP ? -ENOTSUP : -EIO,
 		       "%s: the XDP program cannot be attached in %s mode: "
 		       "%s%s",
-		       name, is_generic ? "generic" : "native", mr_strerror(-err),
+		       name, is_generic ? "generic" : "native",
+		       mr_strerror(-err),
 		       err == -EINVAL ? " (driver: MTU too large for XDP, or "
 					"too few queues)" :
 					"");
@@ -419,6 +421,23 @@ int mri_xdp_prog_replace(struct xdp_port *port, int old_fd, int new_fd)
 	return 0;
 }
 
+int mri_xdp_prog_renew(struct xdp_port *port, struct mr_reason *reterr_reason)
+{
+	const libbpf_print_fn_t print = libbpf_set_print(mri_xdp_silent);
+	int err = load_all(port, port->prog.has_frags, reterr_reason);
+
+	libbpf_set_print(print);
+	if (err == 0)
+		err = mri_xdp_prog_steer(port, reterr_reason);
+	if (err == 0 &&
+	    bpf_link_update(port->prog.link_fd, port->prog.fd, NULL) < 0)
+		err = mr_fail(reterr_reason, -EIO,
+			      "%s: the program with the new filter cannot "
+			      "replace the old one: %s",
+			      port->base.info.name, mr_strerror(errno));
+	return err;
+}
+
 int mri_xdp_prog_steer(struct xdp_port *port, struct mr_reason *reterr_reason)
 {
 	/* Do not replace sockets of others. */
@@ -459,13 +478,13 @@ void mri_xdp_prog_close(struct xdp_port *port)
 	struct xdp_program *program = port->prog.dispatched;
 
 	if (program != NULL) {
-		const libbpf_print_fn_t print = libbpf_set_print(mri_xdp_silent);
+		const libbpf_print_fn_t print =
+			libbpf_set_print(mri_xdp_silent);
 
-		(void)xdp_program__detach(program, (int)port->dev.ifindex,
-					  port->prog.is_native ?
-						  XDP_MODE_NATIVE :
-						  XDP_MODE_SKB,
-					  0);
+		(void)xdp_program__detach(
+			program, (int)port->dev.ifindex,
+			port->prog.is_native ? XDP_MODE_NATIVE : XDP_MODE_SKB,
+			0);
 		xdp_program__close(program);
 		libbpf_set_print(print);
 	}

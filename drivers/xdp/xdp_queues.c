@@ -327,8 +327,7 @@ int mri_xdp_set_rss(struct mr_port *base, const struct mr_rss_config *config,
 	int err;
 
 	if (port->role == XDP_CLIENT)
-		return mri_xdp_broker_refuse(port, "RSS ('ethtool -X' sets it)",
-					     reterr_reason);
+		return mri_xdp_broker_rss(port, config, reterr_reason);
 	err = read_rxfh(port->dev.name, &now);
 	if (err == 0 && now.head.indir_size == 0)
 		err = -EOPNOTSUPP;
@@ -399,8 +398,7 @@ int mri_xdp_steer(struct mr_port *base, const struct mr_steer_rule *rule,
 	int err;
 
 	if (port->role == XDP_CLIENT)
-		return mri_xdp_broker_refuse(port, "steering rules",
-					     reterr_reason);
+		return mri_xdp_broker_steer(port, rule, ret_id, reterr_reason);
 	err = find_place(port, &place);
 	if (err == 0) {
 		port->steering = rule;
@@ -425,6 +423,8 @@ int mri_xdp_unsteer(struct mr_port *base, uint32_t id,
 	struct xdp_port *port = (struct xdp_port *)base;
 	int err;
 
+	if (port->role == XDP_CLIENT)
+		return mri_xdp_broker_unsteer(port, id, reterr_reason);
 	if (!mri_xdp_has_changed(port, XDP_SETTING_STEER, id))
 		return mr_fail(reterr_reason, -ENOENT,
 			       "%s: it has no steering rule %u",

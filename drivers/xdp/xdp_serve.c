@@ -1,43 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The broker's side: opens a port for a client that has no capabilities.
- *
- * The client gets bound sockets, so it cannot use another queue or interface,
- * nor add a tx ring unless it may transmit. It gets the only fd of the link, so
- * that the program ends with it. The broker restores the interface when the
- * connection ends.
- *
- * The client's memory is mapped only while the kernel pins it, and never read.
- */
+/* The broker's side: which requests are valid, and may be made. */
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <bpf/bpf.h>
 
 #include "xdp_ask.h"
-#include "xdp_wire.h"
-
-enum { HUGE_BYTES = 1 << 30 }; /* alignment that any memfd can be mapped at */
-
-struct xdp_served {
-	struct mr_ctx *ctx;
-	xdp_allow_fn *allow;
-	void *opaque;
-	struct xdp_port *port; /* NULL: none */
-	struct xdp_grant grant;
-	bool has_told_record;
-};
-
-struct memory {
-	void *map; /* includes padding before base */
-	size_t map_bytes;
-	void *base;
-};
+#include "xdp_serve.h"
 
 struct xdp_served *mri_xdp_served_create(struct mr_ctx *ctx,
 					 xdp_allow_fn *allow, void *opaque)
@@ -55,22 +22,9 @@ uint64_t mri_xdp_served_bytes(const struct xdp_served *served)
 	return served->port != NULL ? served->port->n_registered_bytes : 0;
 }
 
-static void free_port(struct xdp_served *served)
-{
-	struct xdp_port *port = served->port;
-
-	if (port == NULL)
-		return;
-	mri_xdp_release(port);
-	mr_free(served->ctx, port->rxqs);
-	mr_free(served->ctx, port->txqs);
-	mr_free(served->ctx, port);
-	served->port = NULL;
-}
-
 void mri_xdp_served_destroy(struct xdp_served *served)
 {
-	free_port(served);
+	mri_xdp_served_free(served);
 	mr_free(served->ctx, served);
 }
 
@@ -90,23 +44,29 @@ static bool is_within(uint32_t value, uint32_t min, uint32_t max)
 }
 
 /* Whether xdp.c could have read these options from a spec. */
-static bool has_valid_options(const struct xdp_wire_open *o)
+static bool has_valid_options(const struct xdp_wire_open *request)
 {
+	const struct xdp_options options = xdp_served_options(request),
+				 *o = &options;
 	const uint32_t ring = o->ring_entries;
 
-	return is_name(o->interface) && o->mode <= XDP_MODE_COPY &&
+	/* Looked at as bytes: another value is no bool. */
+	for (size_t i = offsetof(struct xdp_options, promisc);
+	     i <= offsetof(struct xdp_options, meta); i++)
+		if (request->options[i] > 1)
+			return false;
+	return is_name(request->interface) && o->mode <= XDP_MODE_COPY &&
 	       o->attach <= XDP_ATTACH_GENERIC && o->sg <= XDP_OFF &&
 	       o->csum <= XDP_OFF && o->first_queue <= UINT16_MAX &&
 	       o->n_queues <= XDP_BROKER_MAX_QUEUES &&
 	       is_within(ring, 64, 32768) && (ring & (ring - 1)) == 0 &&
 	       (o->mtu_bytes == 0 || is_within(o->mtu_bytes, 68, 65535)) &&
 	       (o->budget == 0 || is_within(o->budget, 32, ring)) &&
-	       o->busy <= UINT16_MAX && o->promisc <= 1 && o->force <= 1 &&
-	       o->partial <= 1 && o->meta <= 1 &&
-	       is_within(o->chunk_bytes, 2048, 65536) &&
-	       (o->chunk_bytes & (o->chunk_bytes - 1)) == 0 &&
-	       o->headroom_bytes <= o->chunk_bytes &&
-	       o->tailroom_bytes <= o->chunk_bytes;
+	       o->busy <= UINT16_MAX &&
+	       is_within(request->chunk_bytes, 2048, 65536) &&
+	       (request->chunk_bytes & (request->chunk_bytes - 1)) == 0 &&
+	       request->headroom_bytes <= request->chunk_bytes &&
+	       request->tailroom_bytes <= request->chunk_bytes;
 }
 
 /* Whether the lengths match the message. */
@@ -124,402 +84,93 @@ static bool has_valid_lengths(const struct xdp_wire_open *o, size_t n_bytes,
 	return true;
 }
 
-static int check_memory(const struct xdp_port *port,
-			const struct xdp_grant *grant, struct mr_reason *reason)
-{
-	const uint64_t n_bytes = port->n_registered_bytes;
+typedef bool valid_fn(const void *request, size_t n_bytes, uint32_t n_fds);
 
-	if (n_bytes <= grant->n_bytes_left)
-		return 0;
-	return mr_fail(reason, -ENOMEM,
-		       "%s: the broker may not register %llu bytes more for "
-		       "this user: its rule allows %llu, of which %llu are "
-		       "left (memory:)",
-		       port->base.info.name, (unsigned long long)n_bytes,
-		       (unsigned long long)grant->max_bytes,
-		       (unsigned long long)grant->n_bytes_left);
+static bool is_valid_find(const void *request, size_t n_bytes, uint32_t n_fds)
+{
+	const struct xdp_wire_find *f = request;
+
+	return n_bytes == sizeof(*f) && n_fds == 0 && is_name(f->interface);
 }
 
-static int check_grant(const struct xdp_port *port,
-		       const struct xdp_grant *grant, struct mr_reason *reason)
+static bool is_valid_open(const void *request, size_t n_bytes, uint32_t n_fds)
 {
-	const struct xdp_options *o = &port->options;
-	const char *const name = port->base.info.name;
-
-	if (o->first_queue < grant->first_queue ||
-	    o->n_queues > grant->n_queues ||
-	    o->first_queue - grant->first_queue > grant->n_queues - o->n_queues)
-		return mr_fail(reason, -EPERM,
-			       "%s: the broker's rule allows queues %u to %u, "
-			       "not %u to %u (queues:)",
-			       name, grant->first_queue,
-			       grant->first_queue + grant->n_queues - 1,
-			       o->first_queue,
-			       o->first_queue + o->n_queues - 1);
-	if (o->force && !grant->may_force)
-		return mr_fail(reason, -EPERM,
-			       "%s: the broker's rule does not allow 'force' "
-			       "(force: yes)",
-			       name);
-	if ((o->promisc || o->mtu_bytes != 0 || o->busy != 0) &&
-	    !grant->may_set)
-		return mr_fail(reason, -EPERM,
-			       "%s: the broker's rule does not allow 'mtu', "
-			       "'promisc' and 'busy' (settings: yes)",
-			       name);
-	return check_memory(port, grant, reason);
+	return has_valid_lengths(request, n_bytes, n_fds) &&
+	       has_valid_options(request);
 }
 
-/* The rule's filter, then the client's; both end with a return. */
-static int take_filter(struct xdp_served *served, const struct xdp_wire_open *o,
-		       struct mr_reason *reason)
+static bool is_valid_rss(const void *request, size_t n_bytes, uint32_t n_fds)
 {
-	const struct xdp_cbpf *rule = served->grant.filter;
-	const uint32_t n_rule = rule != NULL ? rule->n : 0;
-	struct xdp_port *port = served->port;
-	struct xdp_filter *filter;
-	uint32_t n;
+	const struct xdp_wire_rss *r = request;
 
-	if (n_rule + o->n_insns == 0)
-		return 0;
-	filter = mr_alloc(served->ctx, 0, sizeof(*filter));
-	if (filter == NULL)
-		return -ENOMEM;
-	filter->count.map_fd = -1;
-	port->filter = filter;
-	filter->cbpf.n = n_rule + o->n_insns;
-	filter->cbpf.insns = mr_alloc(
-		served->ctx, 0, filter->cbpf.n * sizeof(filter->cbpf.insns[0]));
-	if (filter->cbpf.insns == NULL)
-		return -ENOMEM;
-	if (n_rule > 0)
-		memcpy(filter->cbpf.insns, rule->insns,
-		       n_rule * sizeof(rule->insns[0]));
-	memcpy(filter->cbpf.insns + n_rule, o->insns,
-	       o->n_insns * sizeof(o->insns[0]));
-	for (uint32_t i = 0; i < n_rule && o->n_insns > 0; i++) {
-		struct sock_filter *insn = &filter->cbpf.insns[i];
-
-		if (insn->code == (BPF_RET | BPF_K) && insn->k != 0)
-			*insn = (struct sock_filter){ .code = BPF_JMP | BPF_JA,
-						      .k = n_rule - i - 1 };
-	}
-	if (filter->cbpf.n > XDP_FILTER_MAX ||
-	    mri_xdp_cbpf_translate(&filter->cbpf, &filter->count, NULL, &n) < 0)
-		return mr_fail(reason, -ENOTSUP,
-			       "%s: with the broker's rule, the filter matches "
-			       "no frame, or is too long",
-			       port->base.info.name);
-	return 0;
+	return n_fds == 0 && r->n_key_bytes <= sizeof(r->key) &&
+	       r->n_entries <= XDP_MAX_TABLE &&
+	       n_bytes == sizeof(*r) + r->n_entries * sizeof(r->table[0]);
 }
 
-static int map_segment(uint8_t *at, uint64_t n_bytes, int fd)
+/* The library reads as much as the rule says that it has. */
+static bool is_valid_steer(const void *request, size_t n_bytes, uint32_t n_fds)
 {
-	/* Only memfds have seals, so nothing here waits for a file system. */
-	const int seals = fcntl(fd, F_GET_SEALS);
-	struct stat status;
+	const struct xdp_wire_steer *s = request;
 
-	if (seals < 0 || !(seals & F_SEAL_SHRINK))
-		return -EINVAL;
-	if (fstat(fd, &status) < 0 || status.st_size < 0 ||
-	    (uint64_t)status.st_size < n_bytes)
-		return -EINVAL;
-	return mmap(at, n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-		    fd, 0) == MAP_FAILED ?
-		       -errno :
-		       0;
+	return n_fds == 0 && n_bytes == sizeof(*s) &&
+	       s->rule.size == sizeof(s->rule);
 }
 
-/* Map the segments contiguously. */
-static int map_memory(const struct xdp_port *port,
-		      const struct xdp_wire_open *o, const int *fds,
-		      struct memory *memory, struct mr_reason *reason)
+static bool is_valid_filter(const void *request, size_t n_bytes, uint32_t n_fds)
 {
-	const uint64_t n_bytes = port->n_registered_bytes;
-	uint64_t at;
-	int err = 0;
+	const struct xdp_wire_filter *f = request;
 
-	memory->map_bytes = n_bytes + HUGE_BYTES;
-	memory->map = mmap(NULL, memory->map_bytes, PROT_NONE,
-			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (memory->map == MAP_FAILED)
-		return mr_fail(reason, -ENOMEM,
-			       "%s: no address space for the memory",
-			       port->base.info.name);
-	at = ((uintptr_t)memory->map + HUGE_BYTES - 1) / HUGE_BYTES *
-	     HUGE_BYTES;
-	memory->base = (void *)(uintptr_t)at;
-	for (uint32_t i = 0; i < o->n_segments && err == 0; i++) {
-		err = map_segment((uint8_t *)(uintptr_t)at, o->segment_bytes[i],
-				  fds[i]);
-		at += o->segment_bytes[i];
-	}
-	if (err < 0 && err != -EINVAL)
-		return mr_fail(reason, err,
-			       "%s: the broker cannot map the memory: %s",
-			       port->base.info.name, mr_strerror(-err));
-	if (err < 0)
-		return mr_fail(reason, err,
-			       "%s: the memory is not a memfd of that length "
-			       "that is sealed against shrinking",
-			       port->base.info.name);
-	return 0;
+	return n_fds > XDP_WIRE_FILTER_FDS &&
+	       is_within(f->n_insns, 1, XDP_FILTER_MAX) &&
+	       n_bytes == sizeof(*f) + f->n_insns * sizeof(f->insns[0]);
 }
 
-static void read_options(struct xdp_port *port, const struct xdp_wire_open *o)
-{
-	port->options = (struct xdp_options){
-		.mode = o->mode,
-		.attach = o->attach,
-		.sg = o->sg,
-		.csum = o->csum,
-		.n_queues = o->n_queues,
-		.first_queue = o->first_queue,
-		.ring_entries = o->ring_entries,
-		.mtu_bytes = o->mtu_bytes,
-		.budget = o->budget,
-		.busy = o->busy,
-		.promisc = o->promisc,
-		.force = o->force,
-		.partial = o->partial,
-		.meta = o->meta,
-	};
-	port->base.chunk_bytes = o->chunk_bytes;
-	port->base.headroom_bytes = o->headroom_bytes;
-	port->base.tailroom_bytes = o->tailroom_bytes;
-	if (o->headroom_bytes > XSK_PACKET_HEADROOM)
-		port->umem_headroom_bytes =
-			o->headroom_bytes - XSK_PACKET_HEADROOM;
-	for (uint32_t i = 0; i < o->n_segments; i++)
-		port->n_registered_bytes += o->segment_bytes[i];
-}
+/* Another is valid with this length, and without fds. */
+static const struct row {
+	uint32_t n_bytes; /* at least */
+	valid_fn *is_valid;
+	xdp_serve_fn *serve;
+	bool is_for_port;  /* that the client has opened */
+	size_t permission; /* a bool in struct xdp_grant; 0: none needed */
+	const char *rule_key;
+} requests[XDP_WIRE_N_TYPES] = {
+	[XDP_WIRE_FIND] = { sizeof(struct xdp_wire_find), is_valid_find,
+			    mri_xdp_serve_find },
+	[XDP_WIRE_OPEN] = { sizeof(struct xdp_wire_open), is_valid_open,
+			    mri_xdp_serve_open },
+	[XDP_WIRE_SET] = { sizeof(struct xdp_wire_set), NULL, mri_xdp_serve_set,
+			   true, offsetof(struct xdp_grant, may_set),
+			   "settings" },
+	[XDP_WIRE_RSS] = { sizeof(struct xdp_wire_rss), is_valid_rss,
+			   mri_xdp_serve_rss, true,
+			   offsetof(struct xdp_grant, may_rss), "rss" },
+	[XDP_WIRE_STEER] = { sizeof(struct xdp_wire_steer), is_valid_steer,
+			     mri_xdp_serve_steer, true,
+			     offsetof(struct xdp_grant, may_steer),
+			     "steering" },
+	[XDP_WIRE_UNSTEER] = { sizeof(struct xdp_wire_unsteer), NULL,
+			       mri_xdp_serve_unsteer, true,
+			       offsetof(struct xdp_grant, may_steer),
+			       "steering" },
+	/* It could also open the port anew, with this filter. */
+	[XDP_WIRE_FILTER] = { sizeof(struct xdp_wire_filter), is_valid_filter,
+			      mri_xdp_serve_new_filter, true },
+};
 
-static struct xdp_port *make_port(struct xdp_served *served,
-				  const struct xdp_wire_open *o)
-{
-	struct xdp_port *port = mr_alloc(served->ctx, 0, sizeof(*port));
-
-	if (port == NULL)
-		return NULL;
-	port->base.ctx = served->ctx;
-	snprintf(port->base.info.name, sizeof(port->base.info.name), "xdp:%s",
-		 o->interface);
-	port->role = XDP_SERVER;
-	port->promisc_fd = port->allmulti_fd = port->filter_fd = -1;
-	port->prog.link_fd = port->prog.copy_fd = port->prog.fd = -1;
-	port->record.fd = port->kernel.fd = port->broker_fd = -1;
-	port->base.fd = -1;
-	read_options(port, o);
-	return port;
-}
-
-static int make_queues(struct xdp_port *port, struct mr_reason *reason)
-{
-	const uint32_t n = port->options.n_queues;
-	const struct mr_ctx *ctx = port->base.ctx;
-
-	port->is_software = xdp_netdev_is_software(&port->dev);
-	port->rxqs = mr_alloc(ctx, 0, n * sizeof(port->rxqs[0]));
-	port->txqs = mr_alloc(ctx, 0, n * sizeof(port->txqs[0]));
-	port->fds = mr_alloc(ctx, 0, n * sizeof(port->fds[0]));
-	if (port->rxqs == NULL || port->txqs == NULL || port->fds == NULL) {
-		mr_free(ctx, port->fds);
-		port->fds = NULL;
-		return mr_fail(reason, -ENOMEM, "%s: the broker has no memory",
-			       port->base.info.name);
-	}
-	memset(port->fds, 0xff, n * sizeof(port->fds[0])); /* -1 */
-	port->n_queues = n;
-	for (uint32_t i = 0; i < n; i++)
-		port->rxqs[i].has_partial_csums =
-			mri_xdp_has_partial_csums(port);
-	port->base.fd = mri_xdp_events_open();
-	return port->base.fd < 0 ? port->base.fd : 0;
-}
-
-/* Rules have the names of interfaces; the kernel knows others of them, too. */
-static int find(const char *name, struct xdp_netdev *ret_dev,
-		struct mr_reason *reason)
-{
-	const int err = mri_xdp_netdev_find(name, ret_dev, reason);
-
-	if (err == 0 && strcmp(ret_dev->name, name) != 0)
-		return mr_fail(reason, -ENODEV,
-			       "xdp:%s: this interface is called %s", name,
-			       ret_dev->name);
-	return err < 0 ? err : mri_xdp_refuse_master(ret_dev, reason);
-}
-
-static int open_port(struct xdp_served *served, const struct xdp_wire_open *o,
-		     const int *fds, struct memory *memory,
-		     struct mr_reason *reason)
-{
-	struct xdp_port *port = served->port;
-	int err = find(o->interface, &port->dev, reason);
-
-	if (err < 0 ||
-	    (err = mri_xdp_choose_queues(&port->dev, &port->options, reason)) <
-		    0 ||
-	    (err = check_grant(port, &served->grant, reason)) < 0 ||
-	    (err = take_filter(served, o, reason)) < 0 ||
-	    (err = mri_xdp_refuse_used(port, reason)) < 0 ||
-	    (err = make_queues(port, reason)) < 0 ||
-	    (err = map_memory(port, o, fds, memory, reason)) < 0)
-		return err;
-	port->is_mute = !served->grant.may_transmit;
-	port->base.base = memory->base;
-	return mri_xdp_take(port, reason);
-}
-
-static struct xdp_wire_answer *body(struct xdp_answer *answer)
-{
-	return (struct xdp_wire_answer *)answer->bytes;
-}
-
-/* Add an fd to the answer. Only the client keeps it. */
-static void give(struct xdp_answer *answer, enum xdp_wire_fd kind, int fd)
-{
-	if (fd < 0)
-		return;
-	answer->fds[answer->n_fds++] = fd;
-	body(answer)->fds |= kind;
-}
-
-/* While the client has it open, the record is not undone. */
-static void give_record(struct xdp_served *served, struct xdp_answer *answer)
-{
-	if (served->has_told_record || served->port->record.fd < 0)
-		return;
-	served->has_told_record = true;
-	give(answer, XDP_WIRE_RECORD, mri_xdp_record_share(served->port));
-}
-
-/* Give the fds to the client, and release what only open needed. */
-static void fill_answer(struct xdp_served *served,
-			const struct xdp_wire_open *o,
-			struct xdp_answer *answer)
-{
-	struct xdp_port *port = served->port;
-	struct xdp_wire_answer *a = body(answer);
-	uint64_t netns = 0;
-
-	a->n_sockets = port->n_queues;
-	a->is_zc = port->n_zc_queues > 0;
-	a->max_segs = port->max_segs;
-	a->mtu_bytes = port->base.info.mtu_bytes;
-	a->tx_metadata_bytes = port->tx_metadata_bytes;
-	a->is_native = port->prog.is_native;
-	a->has_frags = port->prog.has_frags;
-	a->meta_magic = port->prog.meta_magic;
-	memcpy(a->kfuncs, port->prog.kfuncs, sizeof(a->kfuncs));
-	a->is_busy = port->rxqs[0].is_busy;
-	a->is_mute = port->is_mute;
-	memcpy(a->why, port->base.info.why, sizeof(a->why));
-	a->dev = port->dev;
-	for (uint32_t i = 0; i < port->n_queues; i++) {
-		answer->fds[answer->n_fds++] = port->fds[i];
-		port->fds[i] = -1;
-	}
-	give(answer, XDP_WIRE_LINK, port->prog.link_fd);
-	port->prog.link_fd = -1;
-	if (port->filter != NULL) {
-		give(answer, XDP_WIRE_PASSED, port->filter->count.map_fd);
-		port->filter->count.map_fd = -1;
-	}
-	give_record(served, answer);
-	(void)mri_xdp_netns_cookie(&netns);
-	if (netns != o->netns) {
-		give(answer, XDP_WIRE_EVENTS,
-		     mri_xdp_query_open(port->dev.ifindex));
-		give(answer, XDP_WIRE_QUERY,
-		     mri_xdp_query_open(port->dev.ifindex));
-	}
-	port->prog.n_steered = 0; /* they end with their sockets */
-	mri_xdp_prog_close(port);
-	mri_xdp_filter_close(port);
-}
-
-static int serve_open(struct xdp_served *served, const struct xdp_wire_open *o,
-		      const int *fds, struct xdp_answer *answer,
+/* Whether the client may make a request for its port. */
+static int check_port(const struct xdp_served *served, const struct row *row,
 		      struct mr_reason *reason)
 {
-	struct memory memory = { .map = MAP_FAILED };
-	int err;
-
-	if (served->port != NULL)
-		return mr_fail(reason, -EBUSY,
-			       "xdp:%s: this connection already has a port",
-			       o->interface);
-	err = served->allow(served->opaque, o->interface, &served->grant,
-			    reason);
-	if (err < 0)
-		return err;
-	served->port = make_port(served, o);
 	if (served->port == NULL)
-		return mr_fail(reason, -ENOMEM, "xdp:%s: no memory",
-			       o->interface);
-	served->has_told_record = false;
-	err = open_port(served, o, fds, &memory, reason);
-	if (memory.map != MAP_FAILED)
-		munmap(memory.map, memory.map_bytes);
-	served->port->base.base = NULL;
-	if (err < 0)
-		free_port(served);
-	else
-		fill_answer(served, o, answer);
-	return err;
-}
-
-static int serve_find(struct xdp_served *served, const struct xdp_wire_find *f,
-		      struct xdp_answer *answer, struct mr_reason *reason)
-{
-	struct xdp_netdev *dev = &body(answer)->dev;
-	struct xdp_grant grant;
-	const int err =
-		served->allow(served->opaque, f->interface, &grant, reason);
-
-	return err < 0 ? err : find(f->interface, dev, reason);
-}
-
-static int serve_set(struct xdp_served *served, const struct xdp_wire_set *s,
-		     struct xdp_answer *answer, struct mr_reason *reason)
-{
-	struct xdp_port *port = served->port;
-	uint8_t mac[6];
-	int err;
-
-	if (port == NULL)
 		return mr_fail(reason, -EINVAL,
 			       "this connection has no port yet");
-	if (!served->grant.may_set)
-		return mr_fail(reason, -EPERM,
-			       "%s: the broker's rule does not allow settings "
-			       "(settings: yes)",
-			       port->base.info.name);
-	memcpy(mac, &s->value, sizeof(mac));
-	switch (s->setting) {
-	case XDP_SETTING_MTU:
-		err = is_within((uint32_t)s->value, 68, 65535) ?
-			      mri_xdp_set_mtu(&port->base, (uint32_t)s->value,
-					      reason) :
-			      -EINVAL;
-		break;
-	case XDP_SETTING_MAC:
-		err = mri_xdp_set_mac(&port->base, mac, reason);
-		break;
-	case XDP_SETTING_PROMISC:
-		err = mri_xdp_set_promisc(&port->base, s->value != 0, reason);
-		break;
-	case XDP_SETTING_ALLMULTI:
-		err = mri_xdp_set_allmulti(&port->base, s->value != 0, reason);
-		break;
-	default:
-		err = mr_fail(reason, -EINVAL, "no such setting");
-	}
-	/* A client that gets an error uses no fd. */
-	if (err == 0)
-		give_record(served, answer);
-	return err;
+	if (row->permission == 0 ||
+	    *((const bool *)&served->grant + row->permission))
+		return 0;
+	return mr_fail(reason, -EPERM,
+		       "%s: the broker's rule does not allow this (%s: yes)",
+		       served->port->base.info.name, row->rule_key);
 }
 
 /* -EPROTO: not a valid request. */
@@ -527,9 +178,10 @@ static int dispatch(struct xdp_served *served, const void *request,
 		    size_t n_bytes, const int *fds, uint32_t n_fds,
 		    struct xdp_answer *answer, struct mr_reason *reason)
 {
+	const struct xdp_request r = { request, fds, n_fds };
 	const struct xdp_wire_head *head = request;
-	const struct xdp_wire_open *o = request;
-	const struct xdp_wire_find *f = request;
+	const struct row *row;
+	int err = 0;
 
 	if (n_bytes < sizeof(*head) || head->n_bytes != n_bytes)
 		return mr_fail(reason, -EPROTO, "not a request");
@@ -538,22 +190,25 @@ static int dispatch(struct xdp_served *served, const void *request,
 			       "the broker has protocol version %d, the client "
 			       "%u: use the same release of Millrace",
 			       XDP_WIRE_VERSION, head->version);
-	if (head->type == XDP_WIRE_FIND && n_bytes == sizeof(*f) &&
-	    n_fds == 0 && is_name(f->interface))
-		return serve_find(served, f, answer, reason);
-	if (head->type == XDP_WIRE_OPEN && n_bytes >= sizeof(*o) &&
-	    has_valid_lengths(o, n_bytes, n_fds) && has_valid_options(o))
-		return serve_open(served, o, fds, answer, reason);
-	if (head->type == XDP_WIRE_SET && n_fds == 0 &&
-	    n_bytes == sizeof(struct xdp_wire_set))
-		return serve_set(served, request, answer, reason);
-	return mr_fail(reason, -EPROTO, "not a valid request");
+	row = &requests[head->type < XDP_WIRE_N_TYPES ? head->type : 0];
+	if (row->serve == NULL || n_bytes < row->n_bytes ||
+	    (row->is_valid != NULL ? !row->is_valid(request, n_bytes, n_fds) :
+				     n_bytes != row->n_bytes || n_fds > 0))
+		return mr_fail(reason, -EPROTO, "not a valid request");
+	if (row->is_for_port)
+		err = check_port(served, row, reason);
+	if (err == 0)
+		err = row->serve(served, &r, answer, reason);
+	/* A client that gets an error uses no fd. */
+	if (err == 0 && row->is_for_port)
+		mri_xdp_give_record(served, answer);
+	return err;
 }
 
 void mri_xdp_answer_error(struct xdp_answer *ret_answer, int err,
 			  const struct mr_reason *reason)
 {
-	struct xdp_wire_answer *a = body(ret_answer);
+	struct xdp_wire_answer *a = xdp_answer_body(ret_answer);
 
 	memset(a, 0, sizeof(*a));
 	ret_answer->n_fds = 0;
@@ -568,7 +223,7 @@ int mri_xdp_serve(struct xdp_served *served, const void *request,
 		  size_t n_bytes, const int *fds, uint32_t n_fds,
 		  struct xdp_answer *ret_answer)
 {
-	struct xdp_wire_answer *a = body(ret_answer);
+	struct xdp_wire_answer *a = xdp_answer_body(ret_answer);
 
 	mri_xdp_answer_error(ret_answer, 0, NULL);
 	a->err = dispatch(served, request, n_bytes, fds, n_fds, ret_answer,

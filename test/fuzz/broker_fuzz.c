@@ -13,14 +13,17 @@
 #include "rules.h"
 #include "xdp_wire.h"
 
-enum { OPEN_BYTES = sizeof(struct xdp_wire_open) };
-
 const struct fuzz_seed fuzz_seeds[] = {
-	SEED("\0\x18\0\x18\0\0\0\1\0\1\0none\0\0\0\0\0\0\0\0\0\0\0\0"),
-	SEED("\1\x18\0\x18\0\0\0\1\0\3\0\0\0\0\0\0\0\0\0\xdc\5\0\0\0\0\0\0"),
+	SEED("\0\x18\0\x18\0\0\0\2\0\1\0none\0\0\0\0\0\0\0\0\0\0\0\0"),
+	SEED("\1\x18\0\x18\0\0\0\2\0\3\0\0\0\0\0\0\0\0\0\xdc\5\0\0\0\0\0\0"),
 	SEED("\1\xff\xff"),
+	/* RSS, UNSTEER, FILTER */
+	SEED("\0\x5c\0\x5c\0\0\0\2\0\4\0\0\0\0\0\0\0\0\0\0\0\0\0\1\0\0\0"),
+	SEED("\0\x10\0\x10\0\0\0\2\0\6\0\5\0\0\0\0\0\0\0"),
+	SEED("\3\x18\0\x18\0\0\0\2\0\7\0\1\0\0\0\0\0\0\0"
+	     "\6\0\0\0\xff\xff\0\0"),
 	SEED("rules:\n- user: 1\n  interface: eth*\n  memory: 1M\n"
-	     "  filter: udp port 53\n  queues: 0-3\n"),
+	     "  filter: udp port 53\n  queues: 0-3\n  rss: yes\n"),
 	SEED("rules:\n- {group: [root, 5], interface: [a, b], memory: 2G, "
 	     "transmit: yes}\n"),
 	{ NULL, 0 },
@@ -69,17 +72,27 @@ static void check_answer(const struct xdp_answer *answer, int err)
 	FUZZ_CHECK(strchr(a->reason.text, '\n') == NULL);
 }
 
-/* Make what follows a head of an OPEN whose lengths fit, one time in two. */
+/* One time in two, make the head and the lengths those of its type. */
 static void repair(uint8_t *bytes, size_t n, uint32_t n_fds)
 {
+	struct xdp_wire_head *head = (void *)bytes;
 	struct xdp_wire_open *o = (void *)bytes;
+	struct xdp_wire_rss *r = (void *)bytes;
+	struct xdp_wire_filter *f = (void *)bytes;
 
-	if (n < OPEN_BYTES || o->head.type % 2 != 0)
+	if (n < sizeof(*head) || head->version % 2 != 0)
 		return;
-	o->head = (struct xdp_wire_head){ (uint32_t)n, XDP_WIRE_VERSION,
-					  XDP_WIRE_OPEN };
-	o->n_insns = (uint32_t)((n - OPEN_BYTES) / sizeof(o->insns[0]));
-	o->n_segments = n_fds;
+	head->n_bytes = (uint32_t)n;
+	head->version = XDP_WIRE_VERSION;
+	head->type %= XDP_WIRE_N_TYPES;
+	if (head->type == XDP_WIRE_OPEN && n >= sizeof(*o)) {
+		o->n_insns = (uint32_t)((n - sizeof(*o)) / sizeof(*o->insns));
+		o->n_segments = n_fds;
+	} else if (head->type == XDP_WIRE_RSS && n >= sizeof(*r)) {
+		r->n_entries = (uint32_t)((n - sizeof(*r)) / sizeof(*r->table));
+	} else if (head->type == XDP_WIRE_FILTER && n >= sizeof(*f)) {
+		f->n_insns = (uint32_t)((n - sizeof(*f)) / sizeof(*f->insns));
+	}
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)

@@ -21,7 +21,8 @@ from probe import opened  # noqa: E402
 CONFORMANCE = BUILD / "test" / "conformance" / "conformance"
 PROGRAMS = [BUILD / "test" / "netns" / "netns-probe",
             BUILD / "apps" / "l2fwd" / "mr-l2fwd",
-            BUILD / "apps" / "nat" / "mr-nat"]
+            BUILD / "apps" / "nat" / "mr-nat",
+            BUILD / "apps" / "brokerd" / "mr-brokerd"]
 KERNEL = os.environ.get("MR_GUEST_KERNEL", "newest")
 # A jumbo frame takes many places of a ring; a NIC loses what there is none for.
 # Not so many under the kernel's driver: of an entry of the used ring that lies

@@ -119,6 +119,29 @@ def test_both_directions_have_one_queue(guest, probe):
     assert rss_of(guest) == before
 
 
+def test_by_the_broker(guest, probe):
+    """A client's table is set by the broker, and restored when it ends."""
+    before = rss_of(guest)
+    guest.run("mkdir -p /tmp/b; echo 'rules: [{user: 0, interface: nic0, "
+              "memory: 1G, rss: yes, settings: yes}]' >/tmp/b/rules.yaml")
+    status, pid = guest.run(
+        "mr-brokerd --rules /tmp/b/rules.yaml --socket /tmp/b/sock "
+        ">/dev/null 2>&1 & echo $!; until [ -S /tmp/b/sock ]; do "
+        "usleep 10000; done")
+    assert status == 0, pid
+    probe.do("open", XDP + ",via=broker,broker=/tmp/b/sock")
+    probe.do("rss", 0, KEEP_KEY, 0, 1)
+    assert set(rss_of(guest)[0]) == {1}
+    for i in range(4):
+        assert queue_of(guest, probe, own_flow(i, 100)) == 1
+    assert "it has 2 rx queues" in probe.refused("rss", 0, KEEP_KEY, 0, 2)
+    probe.do("close", 0)
+    assert rss_of(guest) == before
+    pid = int(pid)
+    guest.run(f"kill {pid}; while kill -0 {pid} 2>/dev/null; do usleep 10000; "
+              "done")
+
+
 def test_killed(guest):
     """The next port on the interface puts the table back."""
     before = rss_of(guest)

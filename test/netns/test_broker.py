@@ -253,6 +253,64 @@ def test_settings_of_an_open_port(lab, star):
     probe.close()
 
 
+def test_an_open_port_gets_another_filter(lab, star):
+    """Within the rule's, and counted where the first one counted."""
+    ours, arp, other = (frame(60)[:12] + proto + bytes(46)
+                        for proto in (b"\x88\xb5", b"\x08\x06", b"\x12\x34"))
+    broker = Broker(lab, star.middle,
+                    rule(user=0, filter="ether proto 0x88b5 or arp"))
+    before = flags(star)
+    probe = opened(lab, star.middle,
+                   broker.spec("p0", ",ethertype=0x88b5"),
+                   wrap=POWERLESS)
+    wire = lab.closing(Wire(star.hosts[0], "h0"))
+    for text, wanted in ((None, ours), ("arp", arp), ("greater 0", None),
+                         ("ether proto 0x88b5", ours)):
+        if text is not None:
+            probe.do("take", 0, text)
+        rx = probe.stats()["queues"][0]["rx"]
+        wire.send_all([ours, arp, other] * 5)
+        n = 5 if wanted else 10
+        assert probe.do("hold", 0, n, 10000)["n"] == n
+        probe.do("release")
+        now = probe.stats()["queues"][0]["rx"]
+        wait_until("all counted", lambda: probe.stats()["queues"][0]["rx"][
+            "received"] >= rx["received"] + 15)
+        assert now["delivered"] == rx["delivered"] + n
+    probe.refused("take", 0, "no such word")  # and nothing changes
+    n_received = probe.stats()["queues"][0]["rx"]["delivered"]
+    wire.send_all([ours, arp])
+    assert probe.do("hold", 0, 1, 10000)["n"] == 1
+    probe.do("release")
+    assert probe.stats()["queues"][0]["rx"]["delivered"] == n_received + 1
+    broker.kill()
+    assert "does not answer" in probe.refused("take", 0, "arp")
+    probe.close()
+    wait_until("restored", lambda: flags(star) == before)
+
+
+QUEUES = [("rss", "rss", 0), ("steering", "steer", 0, 0, 0, 17, 53, 65535),
+          ("steering", "unsteer", 0, 5)]
+
+
+@pytest.mark.parametrize("key, words", [(q[0], q[1:]) for q in QUEUES])
+def test_queues_are_changed_if_the_rule_says_so(lab, star, key, words):
+    """What veth then cannot, the broker reports as the driver does."""
+    alone = opened(lab, star.middle, "xdp:p0")
+    wanted = alone.refused(*words)
+    alone.close()
+    broker = Broker(lab, star.middle, rule(user=0))
+    probe = opened(lab, star.middle, broker.spec("p0"), wrap=POWERLESS)
+    assert f"{key}: yes" in probe.refused(*words)
+    probe.close()
+    broker.kill()
+    broker = Broker(lab, star.middle, rule(user=0, **{key: "yes"}),
+                    folder=broker.folder)
+    probe = opened(lab, star.middle, broker.spec("p0"), wrap=POWERLESS)
+    assert probe.refused(*words) == wanted
+    probe.close()
+
+
 def test_nonsense_leaves_the_broker_well(lab, star):
     """Each is refused by one line, or the connection is ended."""
     broker = Broker(lab, star.middle, rule(user=0))
@@ -286,6 +344,14 @@ def test_nonsense_leaves_the_broker_well(lab, star):
         (open_request(), [file]),
         (open_request(), [broker.process.stdout.fileno()]),
         (open_request() + bytes(60000), [good]),
+        (message(brokers.RSS, struct.pack("=4I64x", 0, 0, 0, 1)), []),
+        (message(brokers.RSS, struct.pack("=4I64x", 0, 0, 65, 0)), []),
+        (message(brokers.RSS, struct.pack("=4I64x", 0, 0, 0, 0)), []),
+        (message(brokers.STEER, struct.pack("=I", 1 << 30) + bytes(88)), []),
+        (message(brokers.UNSTEER, bytes(8)), []),
+        (message(brokers.FILTER, struct.pack("=II", 1, 0)), [good] * 3),
+        (message(brokers.FILTER, struct.pack("=IIQ", 1, 0, 6)), [good] * 3),
+        (message(brokers.FILTER, struct.pack("=IIQ", 1, 0, 6)), []),
     ]
     for i, (data, fds) in enumerate(cases):
         with RawClient(broker) as client:
@@ -371,6 +437,12 @@ def test_a_second_open_gains_nothing(lab, star):
         third = client.ask(message(brokers.SET,
                                    struct.pack("=IIQ", 0, 0, 1400)))
         assert third[0] > 0 and "settings: yes" in third[2]
+        # Another fd is not the link of its program.
+        accept = message(brokers.FILTER, struct.pack(
+            "=IIHBBI", 1, 0, 6, 0, 0, 65535))
+        for fds in ([fd, fd, first[3][0]], first[3][:1] * 3):
+            got = client.ask(accept, fds)
+            assert got[0] > 0 and "not the link" in got[2], got
         for other in first[3]:
             os.close(other)
     os.close(fd)

@@ -18,9 +18,9 @@ NOBODY = 65534
 # Small rings, so that little memory is registered.
 SMALL = ["--ring", 64, "--workers", 1, "--page-bytes", 2048]
 
-FIND, OPEN, SET = 1, 2, 3
-VERSION = 1
-ANSWER_HEAD = struct.Struct("=IHHiII")  # and more
+FIND, OPEN, SET, RSS, STEER, UNSTEER, FILTER = range(1, 8)
+VERSION = 2
+ANSWER_HEAD = struct.Struct("=IHHiIII")  # and more
 
 
 def unprivileged(*words):
@@ -101,8 +101,8 @@ class RawClient:
         fds = array.array("i")
         for _, _, part in more:
             fds.frombytes(part[:len(part) // 4 * 4])
-        _, _, _, err, n_sockets, _ = ANSWER_HEAD.unpack_from(data)
-        reason = data[56:56 + 384].split(b"\0")[0].decode()
+        _, _, _, err, n_sockets, _, _ = ANSWER_HEAD.unpack_from(data)
+        reason = data[60:60 + 384].split(b"\0")[0].decode()
         return -err, n_sockets, reason, list(fds)
 
     def ask(self, data, fds=()):
@@ -119,7 +119,7 @@ def open_request(interface="p0", segments=(1 << 20,), ring=64, queues=1,
                  insns=b"", n_insns=None, chunk=2048):
     """struct xdp_wire_open."""
     body = struct.pack("=16sQ", interface.encode(), 0)
-    body += struct.pack("=10I", 2, 0, 0, 0, 0, queues, ring, 0, 0, 0)
+    body += struct.pack("=10I", 2, 0, 0, 0, queues, 0, ring, 0, 0, 0)
     body += bytes(4) + struct.pack(
         "=5I", chunk, 0, 0, len(segments),
         len(insns) // 8 if n_insns is None else n_insns)

@@ -67,7 +67,8 @@ TEST_WITH(setup, teardown, nothing_is_granted_that_is_not_written)
 	assert_int_equal(
 		parse("rules:\n- {user: 1, interface: a, memory: 5K}\n"), 0);
 	grant = rule_grant(&f.rules.rules[0], 4096);
-	assert_false(grant.may_transmit || grant.may_set || grant.may_force);
+	assert_false(grant.may_transmit || grant.may_set || grant.may_force ||
+		     grant.may_rss || grant.may_steer);
 	assert_int_equal(grant.first_queue, 0);
 	assert_int_equal(grant.n_queues, 65536);
 	assert_int_equal(grant.n_bytes_left, 1024);
@@ -76,10 +77,11 @@ TEST_WITH(setup, teardown, nothing_is_granted_that_is_not_written)
 	assert_int_equal(parse("rules:\n- user: root\n  interface: a\n"
 			       "  memory: 3\n  queues: 2-5\n  filter: udp\n"
 			       "  transmit: yes\n  settings: on\n"
-			       "  force: true\n"),
+			       "  force: true\n  rss: yes\n  steering: yes\n"),
 			 0);
 	grant = rule_grant(&f.rules.rules[0], 0);
-	assert_true(grant.may_transmit && grant.may_set && grant.may_force);
+	assert_true(grant.may_transmit && grant.may_set && grant.may_force &&
+		    grant.may_rss && grant.may_steer);
 	assert_int_equal(grant.first_queue, 2);
 	assert_int_equal(grant.n_queues, 4);
 	assert_int_equal(grant.max_bytes, 3);

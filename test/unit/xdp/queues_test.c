@@ -123,10 +123,28 @@ int mri_xdp_netdev_ethtool(const char *name, void *command)
 	}
 }
 
-int mri_xdp_broker_refuse(const struct xdp_port *port, const char *what,
-			  struct mr_reason *reason)
+/* The port here is nobody's client. */
+int mri_xdp_broker_rss(struct xdp_port *port,
+		       const struct mr_rss_config *config,
+		       struct mr_reason *reason)
 {
-	return mr_fail(reason, -ENOTSUP, "%s: %s", port->base.info.name, what);
+	(void)config;
+	return mr_fail(reason, -ENOTSUP, "%s", port->base.info.name);
+}
+
+int mri_xdp_broker_steer(struct xdp_port *port,
+			 const struct mr_steer_rule *rule, uint32_t *ret_id,
+			 struct mr_reason *reason)
+{
+	(void)rule, (void)ret_id;
+	return mr_fail(reason, -ENOTSUP, "%s", port->base.info.name);
+}
+
+int mri_xdp_broker_unsteer(struct xdp_port *port, uint32_t id,
+			   struct mr_reason *reason)
+{
+	(void)id;
+	return mr_fail(reason, -ENOTSUP, "%s", port->base.info.name);
 }
 
 int mri_xdp_netdev_refuse(const char *port, int err, const char *what,
