@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Ports for programs without privileges, by mr-brokerd."""
 import os
+import signal
 import socket
 import struct
 import subprocess
@@ -385,8 +386,11 @@ def test_a_close_that_waits_holds_up_one_user_alone(lab, star):
         while True:
             slow.send(bytes(1 << 16))
     with RawClient(broker) as client:
+        # Stopped until this is closed here, so that the broker's is the last.
+        broker.process.send_signal(signal.SIGSTOP)
         client.send(open_request(), [slow.fileno()])
         slow.close()
+        broker.process.send_signal(signal.SIGCONT)
         assert "sealed against shrinking" in client.receive()[2]
         # Another user is served. This one is when the close is through.
         forwarder(lab, star, broker).stop()
