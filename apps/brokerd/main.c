@@ -12,9 +12,9 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
+#include "support/listen.h"
 #include "support/options.h"
 #include "support/signals.h"
 #include "support/text.h"
@@ -23,7 +23,7 @@
 #include "rules.h"
 #include "sandbox.h"
 
-enum { ID_SOCKET = OPTION_LONG, ID_RULES, ID_CHECK, BACKLOG = 128 };
+enum { ID_SOCKET = OPTION_LONG, ID_RULES, ID_CHECK };
 
 struct options {
 	const char *socket, *rules;
@@ -106,46 +106,6 @@ static int activated_socket(void)
 	return 3;
 }
 
-/* Whether a broker listens on this address. */
-static bool is_served(const struct sockaddr_un *address)
-{
-	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	const bool is = fd >= 0 && connect(fd, (const struct sockaddr *)address,
-					   sizeof(*address)) == 0;
-
-	if (fd >= 0)
-		close(fd);
-	return is;
-}
-
-/* Everyone may connect; the rules decide. */
-static int listen_at(const char *path, struct mr_reason *why)
-{
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	struct stat status;
-	int fd;
-
-	if (strlen(path) >= sizeof(address.sun_path))
-		return mr_fail(why, -EINVAL,
-			       "--socket: longer than %zu characters",
-			       sizeof(address.sun_path) - 1);
-	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
-	if (strcmp(path, XDP_BROKER_PATH) == 0)
-		(void)mkdir("/run/millrace", 0755);
-	if (is_served(&address))
-		return mr_fail(why, -EBUSY, "%s: a broker is already running",
-			       path);
-	if (lstat(path, &status) == 0 && S_ISSOCK(status.st_mode))
-		(void)unlink(path); /* left by a killed broker */
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd >= 0 &&
-	    bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0 &&
-	    chmod(path, 0666) == 0 && listen(fd, BACKLOG) == 0)
-		return fd;
-	return mr_fail(why, -errno, "cannot listen on %s: %s", path,
-		       mr_strerror(errno));
-}
-
 static void reload(struct clients *clients, struct rules *rules,
 		   const char *path)
 {
@@ -205,8 +165,12 @@ static int serve(struct mr_ctx *ctx, struct rules *rules,
 	const int signal_fd = signals_open();
 	struct mr_reason why;
 
+	if (!is_activated && strcmp(options->socket, XDP_BROKER_PATH) == 0)
+		(void)mkdir("/run/millrace", 0755);
+	/* Everyone may connect; the rules decide. */
 	if (!is_activated)
-		listener = listen_at(options->socket, &why);
+		listener = listen_unix(options->socket, SOCK_SEQPACKET, 0666,
+				       &why);
 	if (listener < 0)
 		return complain(why.text, 1);
 	allow_files();
@@ -221,7 +185,7 @@ static int serve(struct mr_ctx *ctx, struct rules *rules,
 	run(&clients, rules, options, listener, signal_fd);
 	/* Settings stay as they are: the ports are in use. */
 	if (!is_activated)
-		(void)unlink(options->socket);
+		listen_close(options->socket, listener);
 	return 0;
 }
 

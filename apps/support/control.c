@@ -77,7 +77,7 @@ static int try_name(struct control *c, uint32_t number,
 			 "%.100s...: the path is too long", c->path);
 		return -ENAMETOOLONG;
 	}
-	return listen_unix(c->path, ret_why);
+	return listen_unix(c->path, SOCK_STREAM, 0600, ret_why);
 }
 
 /* The name of the user, or the first free one of the program. */

@@ -16,7 +16,7 @@
 
 enum {
 	LOCK_MS = 2000,
-	BACKLOG = 64,
+	BACKLOG = 128,
 };
 
 static int fail(const char *where, const char *why, int err,
@@ -33,39 +33,52 @@ static int fail_errno(const char *where, struct mr_reason *ret_why)
 	return fail(where, strerror(err), err, ret_why);
 }
 
+static void make_lock_name(const char *path, char name[LISTEN_MAX_PATH + 8])
+{
+	snprintf(name, LISTEN_MAX_PATH + 8, "%s.lock", path);
+}
+
 /*
- * Lock the folder to replace a dead socket: otherwise two programs that start
- * at the same time could remove each other's. Returns the lock's fd, or -1 with
- * errno.
+ * Hold a lock while a dead socket is replaced: otherwise two programs that
+ * start at the same time could remove each other's. It is a file that only this
+ * user can open; any user who can read a folder could lock that. Returns the
+ * lock's fd, or -1 with errno.
  */
-static int lock_folder(const char *path)
+static int lock(const char *path)
 {
 	const struct timespec pause = { .tv_nsec = 1000000 };
-	char folder[LISTEN_MAX_PATH];
-	char *slash;
-	int fd;
+	char name[LISTEN_MAX_PATH + 8];
+	struct stat stat;
 
-	snprintf(folder, sizeof(folder), "%s", path);
-	slash = strrchr(folder, '/');
-	if (slash == NULL)
-		snprintf(folder, sizeof(folder), ".");
-	else
-		slash[slash == folder] = '\0';
-	fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	for (uint32_t ms = 0; fd >= 0; ms++) {
-		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
-			return fd;
-		if (errno != EWOULDBLOCK || ms == LOCK_MS)
-			break;
-		nanosleep(&pause, NULL);
-	}
-	if (fd >= 0)
+	make_lock_name(path, name);
+	for (uint32_t ms = 0; ms < LOCK_MS; ms++) {
+		const int fd = open(
+			name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+		if (fd < 0)
+			return -1;
+		if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+			nanosleep(&pause, NULL);
+		else if (fstat(fd, &stat) == 0 && stat.st_nlink > 0)
+			return fd; /* and not one that was just removed */
 		close(fd);
+	}
+	errno = EWOULDBLOCK;
 	return -1;
 }
 
+static void unlock(const char *path, int fd)
+{
+	char name[LISTEN_MAX_PATH + 8];
+
+	make_lock_name(path, name);
+	(void)unlink(name);
+	close(fd);
+}
+
 /* 0: nobody serves it, so it may be removed, or nothing is there. */
-static int is_served(const struct sockaddr_un *addr, struct mr_reason *ret_why)
+static int is_served(const struct sockaddr_un *addr, int type,
+		     struct mr_reason *ret_why)
 {
 	const char *path = addr->sun_path;
 	struct stat stat;
@@ -78,7 +91,7 @@ static int is_served(const struct sockaddr_un *addr, struct mr_reason *ret_why)
 			    "is not a socket; remove it, or use another "
 			    "path",
 			    EEXIST, ret_why);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return fail_errno(path, ret_why);
 	err = connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) < 0 ?
@@ -94,7 +107,8 @@ static int is_served(const struct sockaddr_un *addr, struct mr_reason *ret_why)
 	return fail_errno(path, ret_why);
 }
 
-int listen_unix(const char *path, struct mr_reason *ret_why)
+int listen_unix(const char *path, int type, mode_t mode,
+		struct mr_reason *ret_why)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	int fd = -1, lock_fd, err;
@@ -103,25 +117,25 @@ int listen_unix(const char *path, struct mr_reason *ret_why)
 		return fail(path, "the path is too long", ENAMETOOLONG,
 			    ret_why);
 	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
-	lock_fd = lock_folder(path);
+	lock_fd = lock(path);
 	if (lock_fd < 0 && errno == EWOULDBLOCK)
 		return fail(path,
-			    "another process keeps its folder locked; end that "
-			    "one (lslocks names it), or use another folder",
+			    "another process keeps its '.lock' file locked; "
+			    "end that one (lslocks names it)",
 			    EWOULDBLOCK, ret_why);
 	if (lock_fd < 0)
 		return fail_errno(path, ret_why);
-	err = is_served(&addr, ret_why);
+	err = is_served(&addr, type, ret_why);
 	if (err == 0) {
-		fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
-			    0);
-		/* bind() gives the file the mode of the socket. */
+		fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		/* bind() gives the file the mode of the socket, but for the
+		 * umask: so nobody can connect before chmod(). */
 		if (fd < 0 || fchmod(fd, 0600) < 0 ||
 		    bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 ||
-		    listen(fd, BACKLOG) < 0)
+		    chmod(path, mode) < 0 || listen(fd, BACKLOG) < 0)
 			err = fail_errno(path, ret_why);
 	}
-	close(lock_fd);
+	unlock(path, lock_fd);
 	if (err == 0)
 		return fd;
 	if (fd >= 0)

@@ -4,18 +4,20 @@
 #define SUPPORT_LISTEN_H
 
 #include <stddef.h>
+#include <sys/types.h>
 
 #include <millrace/millrace.h>
 
 enum { LISTEN_MAX_PATH = 108 }; /* of sun_path */
 
 /*
- * Listen on a path that only the process's owner may use, mode 0600. Replaces a
- * socket that no process serves any more, but nothing else. Returns a
- * non-blocking fd, or -errno with a message: -EADDRINUSE if another process
- * serves it.
+ * Listen on a path, with a socket of that type (SOCK_STREAM) and mode (0600:
+ * only the process's owner may connect). Replaces a socket that no process
+ * serves any more, but nothing else. Returns a non-blocking fd, or -errno with
+ * a message: -EADDRINUSE if another process serves it.
  */
-int listen_unix(const char *path, struct mr_reason *ret_why);
+int listen_unix(const char *path, int type, mode_t mode,
+		struct mr_reason *ret_why);
 
 /* Remove the path, and close; -1 is fine. */
 void listen_close(const char *path, int fd);

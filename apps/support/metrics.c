@@ -88,7 +88,7 @@ static int listen_at(struct metrics *m, const char *where,
 	if (strncmp(where, "tcp:", 4) == 0)
 		return listen_tcp(where + 4, ret_why);
 	snprintf(m->path, sizeof(m->path), "%s", where + 5);
-	return listen_unix(where + 5, ret_why);
+	return listen_unix(where + 5, SOCK_STREAM, 0600, ret_why);
 }
 
 int metrics_open(const char *where, struct control *control,

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "support/unit.h"
@@ -355,7 +356,7 @@ TEST(a_path_is_taken_only_from_the_dead)
 	assert_says(why.text, "another process serves it");
 	control_close(bed.control);
 	/* As after SIGKILL. */
-	fd = listen_unix(path, &why);
+	fd = listen_unix(path, SOCK_STREAM, 0600, &why);
 	close(fd);
 	assert_int_equal(control_open(&bed.config, &bed.control, &why), 0);
 	control_close(bed.control);
@@ -369,19 +370,61 @@ TEST(a_path_is_taken_only_from_the_dead)
 	close_bed(&bed);
 }
 
-TEST(who_keeps_the_folder_locked_is_not_waited_for)
+/* Listen in a process of its own, which ends when the pipe is closed. */
+static pid_t start_beside(const char *path, int ready_fd, const int end[2])
 {
+	const pid_t pid = fork();
 	struct mr_reason why;
+	char byte;
+
+	if (pid != 0)
+		return pid;
+	close(end[1]);
+	byte = listen_unix(path, SOCK_STREAM, 0600, &why) >= 0;
+	_exit(write(ready_fd, &byte, 1) == 1 && read(end[0], &byte, 1) == 0 ?
+		      0 :
+		      1);
+}
+
+/* Each finds the dead socket, and one of them replaces it. Whoever has locked
+ * the folder delays none. */
+TEST(of_programs_that_start_at_once_one_gets_the_path)
+{
+	enum { N_PROGRAMS = 8, N_ROUNDS = 20 };
+	pid_t pids[N_PROGRAMS];
+	struct mr_reason why;
+	int ready[2], end[2];
 	struct bed bed;
 	char path[64];
 	int fd;
 
 	open_bed(&bed);
-	snprintf(path, sizeof(path), "%s/other.sock", bed.folder);
 	fd = open(bed.folder, O_RDONLY | O_DIRECTORY);
 	assert_int_equal(flock(fd, LOCK_EX), 0);
-	assert_int_equal(listen_unix(path, &why), -EWOULDBLOCK);
-	assert_says(why.text, "keeps its folder locked");
+	snprintf(path, sizeof(path), "%s/other.sock", bed.folder);
+	close(listen_unix(path, SOCK_STREAM, 0600, &why));
+	for (uint32_t round = 0; round < N_ROUNDS; round++) {
+		uint32_t n_served = 0;
+		char byte;
+
+		assert_int_equal(pipe(ready) | pipe(end), 0);
+		for (uint32_t i = 0; i < N_PROGRAMS; i++)
+			pids[i] = start_beside(path, ready[1], end);
+		close(end[0]);
+		for (uint32_t i = 0; i < N_PROGRAMS; i++) {
+			assert_int_equal(read(ready[0], &byte, 1), 1);
+			n_served += (uint32_t)byte;
+		}
+		assert_int_equal(n_served, 1);
+		assert_int_equal(listen_unix(path, SOCK_STREAM, 0600, &why),
+				 -EADDRINUSE);
+		close(end[1]);
+		for (uint32_t i = 0; i < N_PROGRAMS; i++)
+			assert_int_equal(waitpid(pids[i], NULL, 0), pids[i]);
+		close(ready[0]);
+		close(ready[1]);
+	}
+	assert_int_equal(unlink(path), 0);
 	close(fd);
 	close_bed(&bed);
 }
