@@ -189,6 +189,18 @@ def check_cxx(installed):
     return run(program, env=installed.env).strip()
 
 
+def check_ffi(installed):
+    """A language without a C compiler loads one library and calls both."""
+    program = ("import ctypes; ffi = ctypes.CDLL('libmillrace-ffi.so'); "
+               "assert ffi.mr_cache_max_pages(64) == 129; "
+               "ffi.mr_version.restype = ctypes.c_char_p; "
+               "print(ffi.mr_version().decode())")
+    said = run(sys.executable, "-c", program, env=installed.env).strip()
+    assert said == installed.pkg_config("--modversion")[0], said
+    assert "-lmillrace-ffi" in run("pkg-config", "--libs", "libmillrace-ffi",
+                                   env=installed.env)
+
+
 def main():
     if not shutil.which("pkg-config"):
         print("pkg-config is missing")
@@ -201,6 +213,7 @@ def main():
         n = check_examples(installed)
         print(f"{n} examples built, all ran")
         print("C++:", check_cxx(installed))
+        check_ffi(installed)
     return 0
 
 

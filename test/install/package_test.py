@@ -72,7 +72,7 @@ def run(*command, **options):
 
 def try_debs(packages):
     debs = [deb for deb in packages.glob("*.deb") if "dbgsym" not in deb.name]
-    assert len(debs) == 5, debs
+    assert len(debs) == 6, debs
     use = packages / "use"
     use.write_text(USE)
     copies = " ".join(str(deb) for deb in debs)

@@ -45,7 +45,7 @@ def objection_to_public(path, header):
     top = path.parts[0]
     if top in ("apps", "bindings", "examples", "plugins"):
         return "for driver authors" if header in tree.FOR_DRIVERS else ""
-    if top != "lib" or path.name == "millrace.h":
+    if top != "lib" or path.name == "millrace.h" or path.parts[1] == "link":
         return ""
     module = HEADERS[path.stem] if path.parts[1] == "include" else \
         path.parts[1]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Exported symbols: library, symbol map and headers agree.
 
-usage: check_symbols.py LIBRARY.so DRIVER...
+usage: check_symbols.py LIBRARY.so FFI.so DRIVER...
 
-Every global symbol of our own objects starts with mr_ or mri_, so that a
+FFI.so has the inline functions of the headers that programs include. Every global symbol of our own objects starts with mr_ or mri_, so that a
 static library collides with nobody.
 """
 import re
@@ -32,21 +32,25 @@ def compare(wrong, where, have, what, should):
 
 @tree.check("exported symbols")
 def main(wrong):
-    library, *objects = sys.argv[1:]
+    library, ffi, *objects = sys.argv[1:]
     map_text = tree.blank_comments(tree.text("lib/millrace.map"))
     releases = set(re.findall(r"^(MILLRACE_[\w.]+) \{", map_text, re.M))
     in_map = set(re.findall(r"^\t(\w+);", map_text, re.M))
     in_headers = set()
+    is_inline = set()
     for path in tree.public_headers():
-        in_headers |= set(re.findall(
-            r"MR_API\b[^;{]*?\b(mr_\w+)\s*\(",
-            tree.blank_comments(tree.text(path))))
+        text = tree.blank_comments(tree.text(path))
+        in_headers |= set(re.findall(r"MR_API\b[^;{]*?\b(mr_\w+)\s*\(", text))
+        if path.name not in tree.FOR_DRIVERS:
+            is_inline |= set(re.findall(
+                r"static inline\b[^;{]*?\b(mr_\w+)\s*\(", text))
     exported = nm("-D", library) - releases
     compare(wrong, library, exported, "lib/millrace.map", in_map)
     compare(wrong, "lib/millrace.map", in_map, "the headers (MR_API)",
             in_headers)
+    compare(wrong, ffi, nm("-D", ffi), "the headers (inline)", is_inline)
     for name in sorted(nm(*objects)):
         # Symbols of sanitizers and coverage begin with two underscores.
         if not name.startswith(PREFIXES) and not name.startswith("__"):
             wrong.add("libmillrace", f"global {name} lacks mr_ or mri_")
-    return len(exported)
+    return len(exported) + len(is_inline)
