@@ -46,7 +46,7 @@ def crossed(near: Port, far: Port, pool: Pool, n: int) -> bool:
 
 
 def main(one: str, other: str) -> bool:
-    with Pool() as pool, Port(pool, one) as near, Port(pool, other) as far:
+    with Pool(1 << 15) as pool, Port(pool, one) as near, Port(pool, other) as far:
         print(f"{one} to {other}")
         there = crossed(near, far, pool, 5)
         print(f"{other} to {one}")

@@ -7,6 +7,7 @@ rates.py PORT SECONDS [CHART], for example: rates.py xdp:eth1 60 rates.png
 
 import asyncio
 import sys
+from collections import Counter
 
 import numpy as np
 
@@ -15,32 +16,39 @@ from millrace import MORE, Error, Pool, Port, arrays
 NAMES = {0x0800: "IPv4", 0x0806: "ARP", 0x86DD: "IPv6"}
 
 
-async def sample(port: Port, rows: list[dict[str, float]], every_s: float) -> None:
-    """Print and append the rates of each interval, in frames/s and bit/s."""
-    loop = asyncio.get_running_loop()
-    counts: dict[str, float] = {}
-    end_s = loop.time() + every_s
+async def count(port: Port, counts: Counter[str]) -> None:
+    """Count what arrives, until nothing more can."""
     async for burst in port:
         entries = arrays.entries(burst)
-        counts["bit/s"] = counts.get("bit/s", 0) + 8 * int(entries["len"].sum())
+        counts["bits"] += 8 * int(entries["len"].sum())
         # An entry behind one with MORE continues a frame, and has no header.
         begins = np.append(True, (entries["flags"] & MORE) == 0)[: len(entries)]
         types = arrays.headers(burst, arrays.ETHERNET)["type"][begins]
         for number, n in zip(*np.unique(types, return_counts=True)):
-            name = NAMES.get(int(number), "other")
-            counts[name] = counts.get(name, 0) + int(n)
-        if loop.time() >= end_s:
-            rows.append({name: n / every_s for name, n in counts.items()})
-            print(*(f"{name} {rate:,.0f}" for name, rate in sorted(rows[-1].items())), sep="   ")
-            counts.clear()
-            end_s += every_s
-            await asyncio.sleep(0)  # a port that is never idle lets others run
+            counts[NAMES.get(int(number), "other")] += int(n)
+
+
+async def sample(port: Port, seconds: float) -> list[dict[str, float]]:
+    """Print the rates of each interval; all of them."""
+    every_s = min(1.0, seconds / 4)
+    rows: list[dict[str, float]] = []
+    counts: Counter[str] = Counter(bits=0)
+    counter = asyncio.create_task(count(port, counts))
+    while not counter.done() and len(rows) < round(seconds / every_s):
+        await asyncio.wait([counter], timeout=every_s)
+        rows.append({name: n / every_s for name, n in sorted(counts.items())})
+        print(*(f"{name}/s {rate:,.0f}" for name, rate in rows[-1].items()), sep="   ")
+        counts.clear()
+        counts["bits"] = 0
+    if not counter.cancel():
+        counter.result()  # raises what ended it
+    return rows
 
 
 def draw(rows: list[dict[str, float]], path: str) -> None:
     import matplotlib.pyplot as plt
 
-    for name in sorted({name for row in rows for name in row} - {"bit/s"}):
+    for name in sorted({name for row in rows for name in row} - {"bits"}):
         plt.plot([row.get(name, 0) for row in rows], label=name)
     plt.gca().set(xlabel="interval", ylabel="frames/s", ylim=0)
     plt.legend()
@@ -48,14 +56,8 @@ def draw(rows: list[dict[str, float]], path: str) -> None:
 
 
 def main(spec: str, seconds: str, chart: str = "") -> None:
-    rows: list[dict[str, float]] = []
     with Pool() as pool, Port(pool, spec) as port:
-        try:
-            asyncio.run(
-                asyncio.wait_for(sample(port, rows, min(1, float(seconds) / 4)), float(seconds))
-            )
-        except TimeoutError:
-            pass
+        rows = asyncio.run(sample(port, float(seconds)))
     if chart:
         draw(rows, chart)
 

@@ -101,7 +101,7 @@ STARTS_THREADS = {"pthread_create", "mr_workers_start"}
 BREAKS = [
     (r"docs/|.*\.md$|\.|LICENSE$|test/style/|test/mutation/"
      r"|test/support/(?:run_tests|results|command)\.py", ""),
-    (r"bindings/python/|examples/python/", "python"),
+    (r"bindings/python/|examples/python/", "python netns:python"),
     (r"meson(?:\.build|_options\.txt)$|mr$|config/|apps/[^/]*$|lib/[^/]*$"
      r"|test/install/|examples/", "install"),
     (r"test/(?:unit/)?meson\.build|drivers/[^/]*$",

@@ -25,6 +25,7 @@ class Port(_millrace.Port):
 
     The iteration ends when nothing more can arrive: at the end of a capture, or
     when the device is gone. A burst is released when the next one is asked for.
+    Other tasks run in between, also if there is always work.
     """
 
     async def __aiter__(self) -> AsyncIterator[Burst]:
@@ -37,6 +38,7 @@ class Port(_millrace.Port):
                         n += 1
                         yield burst
             if n > 0:
+                await asyncio.sleep(0)
                 continue
             self.poll()
             link = self.link()

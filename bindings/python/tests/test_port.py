@@ -185,6 +185,16 @@ def test_asyncio_can_be_cancelled(pair: tuple[Port, Port]) -> None:
         asyncio.run(run())
 
 
+def test_asyncio_lets_others_run(pool: Pool) -> None:
+    """Though null: always has frames."""
+
+    async def run(port: Port) -> None:
+        await asyncio.wait_for(receive(port, 1 << 62), 0.01)
+
+    with Port(pool, "null:") as port, pytest.raises(TimeoutError):
+        asyncio.run(run(port))
+
+
 def test_asyncio_ends_with_the_capture(pool: Pool, tmp_path: Path) -> None:
     frames = [b"%60d" % i for i in range(300)]
     with Port(pool, f"pcap:tx={tmp_path}/a.pcap") as port:

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The package for Python on real interfaces, through its examples."""
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from lib.forwarder import Forwarder
+from lib.process import BUILD, Process
+from lib.wire import TEST_TYPE, Wire, frame
+from scapy.all import IP, UDP, Ether, wrpcap
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples/python"
+
+pytestmark = pytest.mark.skipif(
+    not (BUILD / "bindings/python/millrace/__init__.py").exists(),
+    reason="the package for Python is not built")
+
+
+@pytest.fixture
+def example(lab, monkeypatch):
+    """A function that starts one in a namespace."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(
+        [str(BUILD / "bindings/python"), os.environ.get("PYTHONPATH", "")]))
+
+    def start(namespace, name, *arguments):
+        return Process(lab, namespace, [sys.executable, "-Bu",
+                                        EXAMPLES / f"{name}.py", *arguments])
+    return start
+
+
+def test_device_test_passes_a_forwarder(lab, example):
+    tester, middle = lab.namespace("t"), lab.namespace("f")
+    for i in range(2):
+        lab.veth(tester, f"t{i}", middle, f"p{i}")
+    Forwarder(lab, middle, "p0", "p1")
+    test = example(tester, "device_test", "t0", "t1")
+    assert test.wait() == 0, test.out.text() + test.err.text()
+    assert test.out.text().count("5 of 5") == 12
+
+
+def test_rates_sleep_until_frames_arrive(lab, star, example):
+    wire = lab.closing(Wire(star.hosts[0], "h0", TEST_TYPE))
+    sample = example(star.middle, "rates", "p0", 60)
+    assert sample.out.wait("bits/s 0".__eq__, 15)
+    for _ in range(2):
+        n_before = sample.out.count()
+        wire.send_all(frame(100, i) for i in range(10))
+        assert sample.out.wait(lambda line: "other/s" in line, 15, n_before)
+        assert sample.out.wait("bits/s 0".__eq__, 15, sample.out.count())
+
+
+def test_replay_sends_what_the_capture_has(lab, star, example, tmp_path):
+    frames = [Ether() / IP(dst="192.0.2.1") / UDP(dport=i + 1) / bytes(64)
+              for i in range(500)]
+    wrpcap(str(tmp_path / "in.pcap"), frames)
+    wire = lab.closing(Wire(star.hosts[0], "h0", 0x0800))
+    replay = example(star.middle, "replay", tmp_path / "in.pcap", "p0")
+    assert sorted(wire.receive(500)) == sorted(map(bytes, frames))
+    assert replay.wait() == 0, replay.err.text()
+    assert replay.out.text().startswith("500 frames sent")
