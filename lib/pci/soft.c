@@ -22,9 +22,10 @@ int mr_ctx_add_pci_device(struct mr_ctx *ctx, const char *name,
 	struct mri_soft_device *soft;
 
 	if (name[0] == '\0' || strlen(name) >= sizeof(soft->name) ||
-	    backend->mode == NULL || backend->read_config == NULL ||
-	    backend->write_config == NULL || backend->map_bar == NULL ||
-	    backend->map_dma == NULL || backend->unmap_dma == NULL)
+	    backend->size != sizeof(*backend) || backend->mode == NULL ||
+	    backend->read_config == NULL || backend->write_config == NULL ||
+	    backend->map_bar == NULL || backend->map_dma == NULL ||
+	    backend->unmap_dma == NULL)
 		return -EINVAL;
 	if (mri_soft_find(ctx, name) != NULL)
 		return -EEXIST;

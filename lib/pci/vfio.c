@@ -226,6 +226,7 @@ static int vfio_set_events(void *device, int req_fd, int err_fd)
 }
 
 static const struct mr_pci_backend vfio_backend = {
+	.size = sizeof(struct mr_pci_backend),
 	.open = vfio_open,
 	.close = vfio_close,
 	.read_config = vfio_read_config,

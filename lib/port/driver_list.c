@@ -27,20 +27,37 @@ const struct mr_driver *mri_driver_at(const struct mr_ctx *ctx, uint32_t i)
 	return i < ctx->n_added_drivers ? ctx->added_drivers[i] : NULL;
 }
 
-int mr_ctx_add_driver(struct mr_ctx *ctx, const struct mr_driver *driver)
+int mr_ctx_add_driver(struct mr_ctx *ctx, const struct mr_driver *driver,
+		      struct mr_reason *reterr_reason)
 {
 	const struct mr_driver *other;
 	uint32_t n;
 
-	if (driver->name == NULL || driver->open == NULL ||
-	    driver->close == NULL ||
+	if (driver->name == NULL)
+		return mr_fail(reterr_reason, -EINVAL, "a driver has no name");
+	/* The rest of the table may be laid out otherwise. */
+	if (driver->version != MR_DRIVER_VERSION)
+		return mr_fail(reterr_reason, -ENOEXEC,
+			       "driver %s has version %u of the interface, "
+			       "this library %d; compile it with the headers "
+			       "of Millrace %s",
+			       driver->name, driver->version, MR_DRIVER_VERSION,
+			       mr_version());
+	if (driver->open == NULL || driver->close == NULL ||
 	    driver->port_bytes < sizeof(struct mr_port))
-		return -EINVAL;
+		return mr_fail(reterr_reason, -EINVAL,
+			       "driver %s needs open, close and a port struct "
+			       "that begins with struct mr_port",
+			       driver->name);
 	for (n = 0; (other = mri_driver_at(ctx, n)) != NULL; n++)
 		if (strcmp(other->name, driver->name) == 0)
-			return -EEXIST;
+			return mr_fail(reterr_reason, -EEXIST,
+				       "there already is a driver %s",
+				       driver->name);
 	if (n == MRI_MAX_DRIVERS)
-		return -ENOSPC;
+		return mr_fail(reterr_reason, -ENOSPC,
+			       "driver %s: the list is full (%d)", driver->name,
+			       MRI_MAX_DRIVERS);
 	ctx->added_drivers[ctx->n_added_drivers++] = driver;
 	return 0;
 }

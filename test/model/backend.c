@@ -63,6 +63,7 @@ static int iova_ranges(void *device, struct mr_pci_range *ret, uint32_t n)
 const struct mr_pci_backend *model_backend(void)
 {
 	static const struct mr_pci_backend backend = {
+		.size = sizeof(struct mr_pci_backend),
 		.mode = "software",
 		.open = open_model,
 		.close = model_close,

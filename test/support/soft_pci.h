@@ -222,6 +222,7 @@ static inline int soft_iova_ranges(void *device, struct mr_pci_range *ret,
 }
 
 static const struct mr_pci_backend soft_backend = {
+	.size = sizeof(struct mr_pci_backend),
 	.mode = "soft",
 	.open = soft_open,
 	.close = soft_close,

@@ -28,6 +28,12 @@ extern "C" {
  * For driver authors. drivers/README.md shows how to write one.
  */
 
+/**
+ * The layout of struct mr_driver, struct mr_port and what is in them. A library
+ * refuses drivers of another version.
+ */
+enum { MR_DRIVER_VERSION = 1 };
+
 /** A PCI device that a driver supports; vendor_id 0 ends a list. */
 struct mr_pci_id {
 	uint16_t vendor_id;
@@ -64,6 +70,9 @@ struct mr_port {
  */
 struct mr_driver {
 	const char *name;        /**< the part of a spec before ':' */
+	uint32_t version;        /**< MR_DRIVER_VERSION; for
+				  *   mr_ctx_add_driver() */
+	uint32_t reserved;
 	const char *const *keys; /**< options it knows, NULL-terminated */
 	size_t port_bytes; /**< of its port struct, which begins with mr_port */
 	/** Devices of "vfio:BDF" that it supports; NULL: none. */

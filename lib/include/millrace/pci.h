@@ -253,6 +253,8 @@ struct mr_pci_range {
  * return 0 or -errno unless stated otherwise.
  */
 struct mr_pci_backend {
+	uint32_t size;    /**< sizeof(struct mr_pci_backend) */
+	uint32_t reserved;
 	const char *mode; /**< for mr_pci_mode() */
 	int (*open)(void *device,
 		    struct mr_reason *reterr_reason); /**< or NULL */
@@ -286,7 +288,8 @@ struct mr_pci_backend {
  *
  * @param name  at most 31 characters
  *
- * @return 0, -EINVAL: the name, or a call is missing; -EEXIST, -ENOSPC (16)
+ * @return 0, -EINVAL: the name, the size, or a call is missing; -EEXIST;
+ *         -ENOSPC (16)
  *
  * Owner:  the caller, of all three, which must outlive the context's ports.
  * Thread: as mr_ctx_add_driver().

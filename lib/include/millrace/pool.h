@@ -203,6 +203,7 @@ struct mr_leak {
 	uint64_t oldest_ns;  /**< age of the oldest, as precise as the interval
 			      *   of mr_pool_trim() */
 	uint64_t addr;       /**< of the oldest */
+	uint64_t reserved[4];
 };
 
 /**

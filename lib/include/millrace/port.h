@@ -206,6 +206,7 @@ struct mr_link {
 	uint32_t is_gone;     /**< 1: deleted, or failed for good */
 	uint32_t is_ended;    /**< 1: nothing more will arrive (end of the
 			       *   capture) */
+	uint32_t reserved[4];
 };
 
 /**

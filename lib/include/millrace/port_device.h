@@ -28,8 +28,9 @@ struct mr_driver;
  * @param driver  must outlive the context; see <millrace/driver.h>
  *
  * @return 0, or
- *   -EINVAL  @p driver has no name, open or close, or its port struct is
- *            smaller than struct mr_port
+ *   -ENOEXEC @p driver was compiled for another MR_DRIVER_VERSION
+ *   -EINVAL  it has no name, open or close, or its port struct is smaller than
+ *            struct mr_port
  *   -EEXIST  the list has a driver of this name
  *   -ENOSPC  the list is full (32)
  *
@@ -37,7 +38,8 @@ struct mr_driver;
  * Thread: one; not while ports of the context are being opened.
  */
 MR_API int mr_ctx_add_driver(struct mr_ctx *ctx,
-			     const struct mr_driver *driver);
+			     const struct mr_driver *driver,
+			     struct mr_reason *reterr_reason);
 
 /** What a device does for the frames of a port: mr_port_info.offloads. */
 enum mr_offload {
@@ -117,6 +119,7 @@ struct mr_netdev_session {
 	uint8_t peer[16];
 	uint16_t local_port;
 	uint16_t peer_port; /**< 0: an address, without a peer */
+	uint32_t reserved[4];
 };
 
 typedef void mr_netdev_session_fn(void *opaque,

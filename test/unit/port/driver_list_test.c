@@ -53,6 +53,7 @@ static const struct mr_pci_id ids_18[] = { { 0x8086, 0xfe21 },
 					   { 0 } };
 
 static const struct mr_driver seventeen = { .name = "seventeen",
+					    .version = MR_DRIVER_VERSION,
 					    .port_bytes =
 						    sizeof(struct mr_port),
 					    .need = need_17,
@@ -60,6 +61,7 @@ static const struct mr_driver seventeen = { .name = "seventeen",
 					    .close = never_close,
 					    .pci_ids = ids_17 };
 static const struct mr_driver eighteen = { .name = "eighteen",
+					   .version = MR_DRIVER_VERSION,
 					   .port_bytes = sizeof(struct mr_port),
 					   .need = need_18,
 					   .open = never_open,
@@ -79,8 +81,8 @@ TEST(the_ids_choose_the_driver)
 	nic.config[3] = 0xfe;
 	assert_int_equal(mr_ctx_add_pci_device(ctx, "nic", &soft_backend, &nic),
 			 0);
-	assert_int_equal(mr_ctx_add_driver(ctx, &seventeen), 0);
-	assert_int_equal(mr_ctx_add_driver(ctx, &eighteen), 0);
+	assert_int_equal(mr_ctx_add_driver(ctx, &seventeen, NULL), 0);
+	assert_int_equal(mr_ctx_add_driver(ctx, &eighteen, NULL), 0);
 	assert_int_equal(mr_port_need_pages(ctx, "vfio:nic", 4096, &n, NULL),
 			 0);
 	assert_int_equal(n, 18);
@@ -120,6 +122,7 @@ TEST(a_device_that_is_not_there_is_named)
 static struct mr_driver driver_named(const char *name)
 {
 	return (struct mr_driver){ .name = name,
+				   .version = MR_DRIVER_VERSION,
 				   .port_bytes = sizeof(struct mr_port),
 				   .need = need_17,
 				   .open = never_open,
@@ -130,25 +133,31 @@ TEST(driver_without_its_parts_is_refused)
 {
 	struct test_allocator a = { 0 };
 	struct mr_ctx *ctx = test_ctx(&a);
+	struct mr_reason why = { "" };
 	struct mr_driver d;
 	uint32_t n = 1;
 
+	d = driver_named("of_old");
+	d.version--;
+	assert_int_equal(mr_ctx_add_driver(ctx, &d, &why), -ENOEXEC);
+	assert_reason_has(&why, "driver of_old has version 0 of the interface, "
+				"this library 1");
 	d = driver_named(NULL);
-	assert_int_equal(mr_ctx_add_driver(ctx, &d), -EINVAL);
+	assert_int_equal(mr_ctx_add_driver(ctx, &d, NULL), -EINVAL);
 	d = driver_named("x");
 	d.open = NULL;
-	assert_int_equal(mr_ctx_add_driver(ctx, &d), -EINVAL);
+	assert_int_equal(mr_ctx_add_driver(ctx, &d, NULL), -EINVAL);
 	d = driver_named("x");
 	d.close = NULL;
-	assert_int_equal(mr_ctx_add_driver(ctx, &d), -EINVAL);
+	assert_int_equal(mr_ctx_add_driver(ctx, &d, NULL), -EINVAL);
 	d = driver_named("x");
 	d.port_bytes = sizeof(struct mr_port) - 1;
-	assert_int_equal(mr_ctx_add_driver(ctx, &d), -EINVAL);
+	assert_int_equal(mr_ctx_add_driver(ctx, &d, NULL), -EINVAL);
 	d = driver_named("null"); /* a built-in one */
-	assert_int_equal(mr_ctx_add_driver(ctx, &d), -EEXIST);
+	assert_int_equal(mr_ctx_add_driver(ctx, &d, NULL), -EEXIST);
 	d = driver_named("x");
 	d.need = NULL; /* it holds nothing */
-	assert_int_equal(mr_ctx_add_driver(ctx, &d), 0);
+	assert_int_equal(mr_ctx_add_driver(ctx, &d, NULL), 0);
 	assert_int_equal(mr_port_need_pages(ctx, "x:y", 4096, &n, NULL), 0);
 	assert_int_equal(n, 0);
 	mr_ctx_destroy(ctx);
@@ -169,7 +178,7 @@ TEST(list_has_room_for_32_drivers)
 		snprintf(names[n], sizeof(names[n]), "d%u", n);
 		drivers[n] = driver_named(names[n]);
 		assert_null(mr_ctx_driver_slot(ctx, &drivers[n]));
-		assert_int_equal(mr_ctx_add_driver(ctx, &drivers[n]),
+		assert_int_equal(mr_ctx_add_driver(ctx, &drivers[n], NULL),
 				 n < 32 ? 0 : -ENOSPC);
 		if (n < 32)
 			assert_ptr_equal(mri_driver_at(ctx, n), &drivers[n]);
@@ -185,8 +194,8 @@ TEST(each_driver_has_a_slot_of_its_own)
 	const struct mr_driver d1 = driver_named("d1"), d2 = driver_named("d2");
 	void **s1, **s2;
 
-	assert_int_equal(mr_ctx_add_driver(ctx, &d1), 0);
-	assert_int_equal(mr_ctx_add_driver(ctx, &d2), 0);
+	assert_int_equal(mr_ctx_add_driver(ctx, &d1, NULL), 0);
+	assert_int_equal(mr_ctx_add_driver(ctx, &d2, NULL), 0);
 	s1 = mr_ctx_driver_slot(ctx, &d1);
 	s2 = mr_ctx_driver_slot(ctx, &d2);
 	assert_non_null(s1);

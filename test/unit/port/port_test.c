@@ -83,6 +83,7 @@ static uint32_t fake_drops(const struct mr_port *port,
 static const char *const fake_keys[] = { "key", NULL };
 
 static const struct mr_driver fake_driver = {
+	.version = MR_DRIVER_VERSION,
 	.name = "fake",
 	.keys = fake_keys,
 	.port_bytes = sizeof(struct fake_port),
@@ -95,6 +96,7 @@ static const struct mr_driver fake_driver = {
 };
 
 static const struct mr_driver bare_driver = {
+	.version = MR_DRIVER_VERSION,
 	.name = "bare",
 	.port_bytes = sizeof(struct fake_port),
 	.need = fake_need,
@@ -124,6 +126,7 @@ static int made_open(struct mr_port *base, const struct mr_spec *spec,
 }
 
 static const struct mr_driver made_driver = {
+	.version = MR_DRIVER_VERSION,
 	.name = "made",
 	.port_bytes = sizeof(struct mr_port),
 	.need = fake_need,
@@ -141,9 +144,9 @@ static int set_up(void **state)
 	(void)state;
 	memset(&fake, 0, sizeof(fake));
 	fixture_open(&f, 1024, 4096, 2048);
-	assert_int_equal(mr_ctx_add_driver(f.ctx, &fake_driver), 0);
-	assert_int_equal(mr_ctx_add_driver(f.ctx, &bare_driver), 0);
-	assert_int_equal(mr_ctx_add_driver(f.ctx, &made_driver), 0);
+	assert_int_equal(mr_ctx_add_driver(f.ctx, &fake_driver, NULL), 0);
+	assert_int_equal(mr_ctx_add_driver(f.ctx, &bare_driver, NULL), 0);
+	assert_int_equal(mr_ctx_add_driver(f.ctx, &made_driver, NULL), 0);
 	config = (struct mr_port_config){ .size = sizeof(config),
 					  .pool = f.pool };
 	return 0;
