@@ -24,7 +24,7 @@ LIMIT_S = limit(120)
 def loop(guest, specs):
     """mr-bench loop --bidirectional to its end, without its front end: the trial."""
     requests = [
-        {"request": "begin", "v": 4, "tx": specs, "rx": specs[::-1]},
+        {"request": "begin", "v": 5, "tx": specs, "rx": specs[::-1]},
         {"request": "open", "has_map": True},
         {"request": "trial", "pps": 4000, "frames": N_FRAMES, "settle_ns": 2 * 10**9,
          "max_lag_ns": 10 * 10**9},

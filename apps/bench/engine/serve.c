@@ -60,33 +60,14 @@ static const char *text_at(const json_t *array, size_t i)
 	return text != NULL ? text : "";
 }
 
-/* Decode arbitrary bytes: each character of the text stands for one, as in
- * Latin-1. */
-static const char *bytes_of(const char *text)
-{
-	char *bytes = strdup(text), *to = bytes;
-
-	if (bytes == NULL)
-		abort(); /* as everywhere in an application */
-	for (; *text != '\0'; text++) {
-		const bool is_two = (uint8_t)*text >= 0xc0;
-
-		*to++ = is_two ? (char)((uint8_t)text[0] << 6 |
-					((uint8_t)text[1] & 0x3f)) :
-				 *text;
-		text += is_two;
-	}
-	*to = '\0';
-	return bytes;
-}
-
 /* Returns how many texts there are, at most room. They are never freed. */
 static uint32_t read_texts(const json_t *array, const char **ret, uint32_t room)
 {
 	uint32_t n = 0;
 
-	for (; n < json_array_size(array) && n < room; n++)
-		ret[n] = bytes_of(text_at(array, n));
+	while (n < room &&
+	       (ret[n] = json_bytes(json_array_get(array, n))) != NULL)
+		n++;
 	return n;
 }
 
@@ -158,9 +139,7 @@ static int read_config(struct serving *serving, const json_t *ask,
 		.rx = serving->rx,
 		.n_rx = read_texts(json_object_get(ask, "rx"), serving->rx,
 				   MAX_PORTS),
-		.streams = serving->streams,
-		.n_streams = read_texts(json_object_get(ask, "streams"),
-					serving->streams, STREAMS_MAX + 1),
+		.streams = json_incref(json_object_get(ask, "streams")),
 		.is_virtual = is_at(ask, "is_virtual"),
 		.is_unstamped = is_at(ask, "is_unstamped"),
 		.has_unstamped = is_at(ask, "has_unstamped"),

@@ -18,7 +18,7 @@
 #include "result/document.h"
 #include "stream/stream.h"
 
-#define SERVE_VERSION 4
+#define SERVE_VERSION 5
 
 struct serving {
 	struct tester_config config;
@@ -28,7 +28,7 @@ struct serving {
 	struct nat_path *nat; /* NULL: none is open */
 	const char *specs[2]; /* of its ports */
 	/* Arrays that config points to; texts are never freed. */
-	const char *tx[MAX_PORTS], *rx[MAX_PORTS], *streams[STREAMS_MAX + 1];
+	const char *tx[MAX_PORTS], *rx[MAX_PORTS];
 	struct device_config device;
 	/* Of the trial that runs: when the next line of progress is due, how
 	 * long after the one before, and what it was told of latencies so far

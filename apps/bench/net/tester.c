@@ -86,8 +86,8 @@ int tester_set_streams(struct tester *tester, uint32_t frame_bytes,
 
 		if (t < tester->n_tx)
 			choose_macs(tester, t, &defaults);
-		err = streams_parse(config->streams, config->n_streams,
-				    &defaults, &tester->streams[t], &said);
+		err = streams_make(config->streams, &defaults,
+				   &tester->streams[t], &said);
 		if (err < 0)
 			return fail_with(why, err == -EINVAL ? 2 : 1, "%s",
 					 said.text);

@@ -11,6 +11,7 @@
 #ifndef NET_TESTER_H
 #define NET_TESTER_H
 
+#include <jansson.h>
 #include <millrace/millrace.h>
 
 #include "net/clock.h"
@@ -33,8 +34,7 @@ struct tester_config {
 	const struct device_config *device;
 	/* One thread and a virtual clock: memory ports only. */
 	bool is_virtual;
-	const char *const *streams; /* none: one default stream */
-	uint32_t n_streams;
+	const json_t *streams; /* see streams_make(); outlives the tester */
 	bool is_unstamped; /* frames as they are: nothing can be told of them */
 	bool has_unstamped; /* the command has an option for that */
 	uint64_t seed;

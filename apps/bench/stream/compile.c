@@ -392,7 +392,7 @@ void stream_free(struct stream *stream)
 	     i++)
 		free(stream->shapes[i].bytes);
 	for (uint32_t i = 0; i < stream->n_fields; i++)
-		values_free(&stream->fields[i].values);
+		free(stream->fields[i].values.table);
 	free(stream->shapes);
 	free(stream->sizes);
 	free(stream->fields);

@@ -3,7 +3,7 @@
 #ifndef STREAM_COMPILE_H
 #define STREAM_COMPILE_H
 
-#include "stream/grammar.h"
+#include "stream/words.h"
 
 /*
  * Fill all but text and weight; tables of values go from words to ret. On

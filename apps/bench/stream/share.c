@@ -10,7 +10,6 @@
 #include <stdlib.h>
 
 #include "stream/share.h"
-#include "stream/values.h"
 
 typedef unsigned __int128 wide;
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is sent: streams, read from text, and the frames that they make.
+ * What is sent: streams, as the front end read them, and the frames that they
+ * make.
  *
- *     texts --streams_parse()--> streams --builder_open()--> a sender's builder
+ *     JSON --streams_make()--> streams --builder_open()--> a sender's builder
  *
  * A stream is a template, sizes, and fields that vary. All that a builder does
  * follows from how many frames it has made, so frames can be taken back, and
@@ -15,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <jansson.h>
 #include <millrace/millrace.h>
 
 #include "stream/stamp.h"
@@ -35,14 +37,13 @@ struct stream_defaults {
 };
 
 /*
- * Compile n texts; without any, one stream: UDP from 198.18.0.1 port 1024 to
- * 198.19.0.1 port 9. Returns 0, -EINVAL (the line has the word that is wrong,
- * and the cure), -ENOENT (no such capture), -EIO, -ENOTSUP (built without
- * libpcap) or -ENOMEM.
+ * Compile an array of streams, as mr-bench-engine.schema.json has them; NULL,
+ * or without any: one stream, UDP from 198.18.0.1 port 1024 to 198.19.0.1 port
+ * 9. Returns 0, -EINVAL (the line has what does not fit, and the cure), -ENOENT
+ * (no such capture), -EIO, -ENOTSUP (built without libpcap) or -ENOMEM.
  */
-int streams_parse(const char *const *texts, uint32_t n,
-		  const struct stream_defaults *defaults, struct streams **ret,
-		  struct mr_reason *why);
+int streams_make(const json_t *of, const struct stream_defaults *defaults,
+		 struct streams **ret, struct mr_reason *why);
 void streams_free(struct streams *streams); /* NULL is allowed */
 
 uint32_t streams_n(const struct streams *streams); /* 1..STREAMS_MAX */

@@ -23,10 +23,11 @@ static int fail_stream(uint32_t i, uint32_t n, int err, struct mr_reason *why)
 }
 
 /* The text, for somebody who wants to send the same again. */
-static char *text_of(const char *text, const struct words *words,
-		     const struct stream *stream)
+static char *text_of(const struct words *words, const struct stream *stream)
 {
 	static const char imix[] = "size=imix";
+	const char *const text =
+		words->text != NULL ? words->text : DEFAULT_STREAM;
 	const char *at = strstr(text, imix);
 	const size_t n_bytes = strlen(text) + 64;
 	char *ret;
@@ -46,18 +47,19 @@ static char *text_of(const char *text, const struct words *words,
 	return ret;
 }
 
-static int parse_one(const char *text, const struct stream_defaults *defaults,
-		     struct stream *ret, struct mr_reason *why)
+/* one: NULL for the default. */
+static int make_one(const json_t *one, const struct stream_defaults *defaults,
+		    struct stream *ret, struct mr_reason *why)
 {
-	struct words words;
-	int err = words_parse(text, &words, why);
+	struct words words = { .weight = 1 };
+	int err = one != NULL ? words_read(one, &words, why) : 0;
 
 	if (err < 0)
 		return err;
 	ret->weight = words.weight;
 	err = stream_compile(&words, defaults, ret, why);
 	if (err == 0) {
-		ret->text = text_of(text, &words, ret);
+		ret->text = text_of(&words, ret);
 		if (ret->text == NULL)
 			err = fail_with(why, -ENOMEM, "no memory for a stream");
 	}
@@ -94,11 +96,11 @@ static int finish(struct streams *streams, struct mr_reason *why)
 		       fail_with(why, -ENOMEM, "no memory for streams");
 }
 
-int streams_parse(const char *const *texts, uint32_t n,
-		  const struct stream_defaults *defaults, struct streams **ret,
-		  struct mr_reason *why)
+int streams_make(const json_t *of, const struct stream_defaults *defaults,
+		 struct streams **ret, struct mr_reason *why)
 {
-	static const char *const none[] = { DEFAULT_STREAM };
+	const uint32_t n_given = (uint32_t)json_array_size(of);
+	const uint32_t n = n_given > 0 ? n_given : 1;
 	struct streams *streams;
 	int err = 0;
 
@@ -106,10 +108,6 @@ int streams_parse(const char *const *texts, uint32_t n,
 		return fail_with(why, -EINVAL,
 				 "%u streams; there are at most %d", n,
 				 STREAMS_MAX);
-	if (n == 0) {
-		texts = none;
-		n = 1;
-	}
 	streams = calloc(1, sizeof(*streams));
 	if (streams == NULL)
 		return fail_with(why, -ENOMEM, "no memory for streams");
@@ -120,8 +118,8 @@ int streams_parse(const char *const *texts, uint32_t n,
 	if (streams->of == NULL)
 		err = fail_with(why, -ENOMEM, "no memory for streams");
 	for (; err == 0 && streams->n < n; streams->n++) {
-		err = parse_one(texts[streams->n], defaults,
-				&streams->of[streams->n], why);
+		err = make_one(json_array_get(of, streams->n), defaults,
+			       &streams->of[streams->n], why);
 		if (err < 0)
 			err = fail_stream(streams->n, n, err, why);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Makes frames, and finds in any frame, made or captured, where its headers and
- * fields are. Sources: as in grammar.c; addresses are those for benchmarks, RFC
+ * fields are. Sources: as in words.c; addresses are those for benchmarks, RFC
  * 2544 C.2.2 and RFC 5180 8.
  */
 #include <arpa/inet.h>

@@ -3,7 +3,7 @@
 #ifndef STREAM_TEMPLATE_H
 #define STREAM_TEMPLATE_H
 
-#include "stream/grammar.h"
+#include "stream/words.h"
 
 /* Offsets in a frame; 0: it has none. */
 struct layout {

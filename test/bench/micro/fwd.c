@@ -5,7 +5,7 @@
  */
 #include <stdio.h>
 
-#include "stream/stream.h"
+#include "support/stream_json.h"
 
 #include "alloc.h"
 
@@ -18,20 +18,31 @@ struct sender {
 	bool is_stamped;
 };
 
+/* As a front end writes it. */
+#define FIELD(name, order, pieces)                                             \
+	"{'name': '" name "', 'order': '" order "', 'exponent': 1, 'step': 1," \
+	" 'pieces': [" pieces "]}"
+#define SRC(order) FIELD("ip.src", order, "[167772160, 65536]")
+#define DST(order) FIELD("ip.dst", order, "[184549376, 256]")
+#define PORT(order) FIELD("udp.src", order, "[1024, 64512]")
+#define FOUR(order, last) SRC(order) "," DST(order) "," PORT(order) "," last
+#define STREAM(sizes, fields)                                                  \
+	"[{'text': '', 'weight': 1, 'sizes': [" sizes "],"                     \
+	" 'fields': [" fields "]}]"
+
 /* What is sent, and the plain names of it. */
 static const struct {
 	const char *name, *text;
 } cases[] = {
-	{ "fields=0", "" },
-	{ "fields=1", "ip.src=10.0.0.0/16" },
-	{ "fields=4", "ip.src=10.0.0.0/16 ip.dst=11.0.0.0/24 "
-		      "udp.src=1024-65535 udp.dst=53,80" },
-	{ "fields=4 random", "ip.src=10.0.0.0/16:random "
-			     "ip.dst=11.0.0.0/24:random "
-			     "udp.src=1024-65535:random "
-			     "udp.dst=1-1000:zipf" },
-	{ "fields=1 size=imix", "ip.src=10.0.0.0/16 size=imix" },
-	{ "fields=1 size=1514", "ip.src=10.0.0.0/16 size=1514" },
+	{ "fields=0", STREAM("", "") },
+	{ "fields=1", STREAM("", SRC("seq")) },
+	{ "fields=4", STREAM("", FOUR("seq", FIELD("udp.dst", "seq",
+						   "[53, 1], [80, 1]"))) },
+	{ "fields=4 random",
+	  STREAM("", FOUR("random", FIELD("udp.dst", "zipf", "[1, 1000]"))) },
+	{ "fields=1 size=imix",
+	  STREAM("[60, 7], [566, 4], [1514, 1]", SRC("seq")) },
+	{ "fields=1 size=1514", STREAM("[1514, 1]", SRC("seq")) },
 };
 
 enum { P_CASE, P_IS_STAMPED }; /* of variant.param */
@@ -61,8 +72,8 @@ static int begin_sender(struct variant *variant, struct mr_reason *why)
 	sender->base = sender->our->base;
 	sender->is_stamped = defaults.is_stamped;
 	config.pool = sender->our->pools[0];
-	if (streams_parse(&cases[variant->param[P_CASE]].text, 1, &defaults,
-			  &sender->streams, why) == 0 &&
+	if (streams_from(cases[variant->param[P_CASE]].text, &defaults,
+			 &sender->streams, why) == 0 &&
 	    builder_open(sender->streams, 0, 1, 1, &sender->builder, why) ==
 		    0 &&
 	    mr_port_open(bench_ctx(variant->bench), "null:", &config,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Where modules of these tests are, fixtures of tests of mr-bench, and mr-bench-engine
-without a front end: serve(**members of begin)."""
+without a front end: serve(**members of begin, but for the texts of streams)."""
 import json
 import subprocess
 import sys
@@ -14,12 +14,13 @@ TOP = Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(TOP / "test/support"), str(TOP / "apps")]
 
 from bench_program import BENCH, LIMIT_S, bench, document, files  # noqa: E402,F401 pylint: disable=wrong-import-position,unused-import
+from mr_bench import stream  # noqa: E402 pylint: disable=wrong-import-position
 from schema import expand  # noqa: E402 pylint: disable=wrong-import-position
 
 ENGINE = BENCH.with_name("mr-bench-engine")
 SCHEMA = jsonschema.Draft7Validator(expand(json.loads(
     (TOP / "apps/bench/mr-bench-engine.schema.json").read_text())))
-BEGIN = {"request": "begin", "v": 4, "tx": ["pair:a"], "rx": ["pair:a"], "is_quiet": True}
+BEGIN = {"request": "begin", "v": 5, "tx": ["pair:a"], "rx": ["pair:a"], "is_quiet": True}
 # Through the simulated device, by the virtual clock.
 VIRTUAL = {"rx": ["pair:b"], "is_virtual": True, "device": {}}
 
@@ -27,7 +28,8 @@ VIRTUAL = {"rx": ["pair:b"], "is_virtual": True, "device": {}}
 class Serving:
     """An engine, one request at a time."""
 
-    def __init__(self, before=(), **begin):
+    def __init__(self, before=(), streams=(), **begin):
+        begin["streams"] = stream.read(streams)
         self.process = subprocess.Popen(
             [*before, ENGINE, "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True)
@@ -40,7 +42,7 @@ class Serving:
 
     def ask(self, request, **members):
         """A request, as the schema has it."""
-        line = {"request": request, **members}
+        line = json.loads(json.dumps({"request": request, **members}))  # no tuples
         SCHEMA.validate(line)
         self.say(line)
 

@@ -115,7 +115,7 @@ def test_what_the_engine_is_told():
                     f"pcap={name}", "pair:a", name)
     request = found.request()
     assert (request["tx"], request["rx"]) == (["pair:a"], ["\xff\xc3\xa4"])
-    assert request["streams"] == ["tcp", "pcap=\xff\xc3\xa4"]
+    assert [stream["capture"] for stream in request["streams"]] == [None, "\xff\xc3\xa4"]
     assert (request["seed"], request["dst_mac"]) == (-1, 0x02000000000A)
     assert (request["verbose"], request["plane"]) == (2, [("burst", "8")])
     assert request["device"] == {"loss_every": 2}

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Frames that are taken back; streams_test.py looks at those that are sent. */
+#include "support/stream_json.h"
 #include "support/unit.h"
-
-#include "stream/stream.h"
 
 enum { ROOM = 2048, MAX_FRAMES = 4096 };
 
@@ -48,11 +47,20 @@ static struct builder *opened(const struct streams *streams)
 /* A burst of any length, and what came of it: none, some or all sent. */
 TEST(taken_back_frames_are_made_again)
 {
-	static const char *const texts[] = {
-		"udp.src=1000-1100 ip.ttl=1,2,3 size=60x2,100 weight=3",
-		"udp.src=2000-2009:random ip.src=10.0.0.0/24:zipf",
-		"tcp tcp.src=3000-3002 size=80",
-	};
+	static const char *const text =
+		"[{'text': 'a', 'weight': 3, 'proto': 17,"
+		"  'sizes': [[60, 2], [100, 1]], 'fields': ["
+		"   {'name': 'udp.src', 'step': 1, 'pieces': [[1000, 101]]},"
+		"   {'name': 'ip.ttl', 'step': 1,"
+		"    'pieces': [[1, 1], [2, 1], [3, 1]]}]},"
+		" {'text': 'b', 'weight': 1, 'proto': 17, 'fields': ["
+		"   {'name': 'udp.src', 'step': 1, 'pieces': [[2000, 10]],"
+		"    'order': 'random'},"
+		"   {'name': 'ip.src', 'step': 1, 'pieces': [[167772160, 256]],"
+		"    'order': 'zipf', 'exponent': 1}]},"
+		" {'text': 'c', 'weight': 1, 'proto': 6, 'sizes': [[80, 1]],"
+		"  'fields': ["
+		"   {'name': 'tcp.src', 'step': 1, 'pieces': [[3000, 3]]}]}]";
 	const struct stream_defaults defaults = { .is_stamped = true };
 	struct frames *plain = frames_new(), *frames = frames_new();
 	struct streams *streams = NULL;
@@ -60,7 +68,7 @@ TEST(taken_back_frames_are_made_again)
 	struct mr_reason why;
 	uint32_t n = 0;
 
-	assert_int_equal(streams_parse(texts, 3, &defaults, &streams, &why), 0);
+	assert_int_equal(streams_from(text, &defaults, &streams, &why), 0);
 	once = opened(streams);
 	again = opened(streams);
 	srand(1);

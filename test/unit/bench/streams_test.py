@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Streams as the engine reads and sends them: what is wrong with a text; and frames in a capture,
+"""Streams as they are read and sent: what is wrong with a text; and frames in a capture,
 taken apart by scapy and put together again. Every field is there with the values that its text
 names, no other byte differs from what scapy makes of the same fields, and that includes the
-checksums. Covers stream/*.c; stream_test.c has frames that are taken back."""
+checksums. Covers stream.py and stream/*.c; stream_test.c has frames that are taken back."""
 import ipaddress
 import random
+import re
 import struct
 from collections import Counter
 
@@ -15,6 +16,9 @@ pytest.importorskip("scapy.all", reason="scapy is missing: apt install python3-s
 from scapy.all import (  # noqa: E402 pylint: disable=wrong-import-position
     Dot1AD, Dot1Q, Ether, ICMP, ICMPv6EchoRequest, IP, IPv6, Raw, RawPcapReader, TCP, UDP,
     PcapWriter)
+
+from mr_bench.stream import read  # noqa: E402 pylint: disable=wrong-import-position
+from mr_bench.values import UsageError  # noqa: E402 pylint: disable=wrong-import-position
 
 ETHERNET, COOKED = 1, 113  # link types of captures
 
@@ -56,7 +60,7 @@ def made(serve, tmp_path):
     def send(n, *texts, is_stamped=False, n_senders=1):
         paths = [tmp_path / f"{i}.pcap" for i in range(n_senders)]
         # A burst is no part of a chunk.
-        one = serve(tx=[f"pcap:tx={path}" for path in paths], rx=[], streams=list(texts),
+        one = serve(tx=[f"pcap:tx={path}" for path in paths], rx=[], streams=texts,
                     is_unstamped=not is_stamped, dst_mac=0x020000000002, plane=[["burst", "37"]])
         opened = one.request("open")
         assert opened["reply"] == "open", opened
@@ -70,9 +74,12 @@ def made(serve, tmp_path):
 
 @pytest.fixture
 def wrong(serve):
-    """wrong(text...): what the engine says of it, and the exit status; "" if it is good."""
+    """wrong(text...): what is wrong with it, and the exit status; "" if it is good."""
     def open_(*texts, **begin):
-        one = serve(streams=list(texts), has_unstamped=True, **begin)
+        try:
+            one = serve(streams=texts, has_unstamped=True, **begin)
+        except UsageError as error:
+            return str(error), error.status
         reply = one.request("open")
         one.finish()
         return reply.get("why", ""), reply.get("status", 0)
@@ -348,6 +355,47 @@ def test_each_mistake_has_its_line(wrong, text, line):
     assert wrong(text) == (f"stream: {line}", 1 if text == "pcap=/no/such" else 2)
 
 
+SEEDS = [
+    "ip.src=10.0.0.0/16:random udp.dst=53,80 size=imix",
+    "tcp.flags=syn,ack,fin+ack tcp.src=1024-65535 weight=3",
+    "ip.src=2001:db8::/96:random ip.flow=0-0xfffff ip.ttl=1-9",
+    "qinq.id=1-9:zipf=1.5 vlan.id=7 vlan.pcp=3 size=90x2,101",
+    "eth.src=02:00:00:00:00:00/32 udp.csum=off ip.id=5-9:step=2",
+    "icmp.id=1-9 ip.options=8 ip.tos=0-255 ip.id=7", "ip6 udp", "ip.proto=50 size=60-99"]
+
+
+def changed(rng, text):
+    """Some of it elsewhere, twice, or gone."""
+    for _ in range(rng.randrange(1, 4)):
+        a, b = sorted(rng.randrange(len(text) + 1) for _ in range(2))
+        other = rng.choice(SEEDS)
+        c = rng.randrange(len(other))
+        text = rng.choice([
+            text[:a] + text[b:], text[:b] + text[a:],
+            text[:a] + other[c:c + rng.randrange(1, 12)] + text[a:],
+            text[:a] + rng.choice("0123456789abcdefx.:,-=/ \n\0\xe4") + text[a + 1:]])
+    return text[:2000]
+
+
+def test_texts_from_anywhere_make_whole_frames_or_are_refused(made, wrong):
+    """In a line. ASan has an eye on the engine."""
+    rng = random.Random(8)
+    good = []
+    for _ in range(20000):
+        text = changed(rng, rng.choice(SEEDS))
+        try:
+            read([text])
+            good.append(text)
+        except UsageError as error:
+            assert re.fullmatch("stream: .+", str(error))
+    assert 100 < len(good) < 19000
+    for text in rng.sample(good, 20):
+        why, status = wrong(text, is_unstamped=True)
+        assert status in (0, 2)
+        if not why:
+            check_whole(made(40, text))
+
+
 def test_the_wrong_stream_of_several_is_named(wrong):
     assert wrong("tcp", "size=imix", "size=x") == (f"stream 3: size=x {NO_SIZE}", 2)
     assert wrong(*[""] * 1025) == ("1025 streams; there are at most 1024", 2)
@@ -374,7 +422,7 @@ def test_sizes_that_are_not_said_fit_the_headers(serve, frame_bytes, is_unstampe
 
 @pytest.mark.parametrize("text, n, values", [
     ("5-9:step=2", 3, [5, 7, 9]), ("0x10,5-6", 3, [16, 5, 6]), ("010-12", 3, [10, 11, 12]),
-    ("9-11:random:seq", 3, [9, 10, 11])])
+    ("9-11:random:seq", 3, [9, 10, 11]), ("20,5-9:step=2", 4, [20, 5, 7, 9])])
 def test_values_are_read(made, text, n, values):
     assert [flow(data)[0] for data in made(n + 1, f"udp.src={text}")] == [*values, values[0]]
 

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The options that all commands that send or receive share, and the ports behind them."""
 
-import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mr_bench import device, rates, values
+from mr_bench import device, rates, stream, values
 from mr_bench.rates import Rate
+from mr_bench.stream import bytes_text
 from mr_bench.values import UsageError, seconds_ns
 from mr_support.options import HELP, Option, parse
 from mr_support.text import utf8
@@ -102,11 +102,6 @@ OUTPUT = (
 )
 
 
-def _bytes_text(text: str) -> str:
-    """Encode arbitrary bytes for JSON, one character each."""
-    return os.fsencode(text).decode("latin-1")
-
-
 @dataclass
 class Options:
     """The parsed command line, one member per option. Lengths exclude the FCS. Zero selects
@@ -166,11 +161,11 @@ class Options:
         }
 
     def request(self) -> dict[str, Any]:
-        """The first request to the engine, which opens the ports."""
+        """The first request to the engine, which opens the ports. Raises UsageError."""
         return {
-            "tx": [_bytes_text(spec) for spec in self.tx],
-            "rx": [_bytes_text(spec) for spec in self.rx],
-            "streams": [_bytes_text(text) for text in self.streams],
+            "tx": [bytes_text(spec) for spec in self.tx],
+            "rx": [bytes_text(spec) for spec in self.rx],
+            "streams": stream.read(self.streams),
             "device": device.read(self.device) if self.device else None,
             "is_virtual": self.virtual,
             "is_unstamped": self.unstamped,

@@ -24,7 +24,7 @@ from mr_support import output, program
 from mr_support.options import Option, Wrong
 from mr_support.text import print_error
 
-VERSION = 4
+VERSION = 5
 
 
 class EngineError(Exception):
@@ -125,6 +125,20 @@ def _read_options(command: str, words: list[str], *how: Any) -> Options:
     return options
 
 
+def _first_request(options: Options, is_mix: bool) -> dict[str, Any]:
+    """is_mix: streams are mixes, unless they give a size. Raises EngineEnded."""
+    if is_mix:
+        options.streams = [
+            text if "size=" in text else f"{text} size=imix".strip()
+            for text in options.streams or [""]
+        ]
+    try:
+        return options.request()
+    except Wrong as wrong:
+        print_error(f"mr-bench: {wrong}")
+        raise EngineEnded(2) from None
+
+
 class Engine:
     """The process. A signal that ends this program ends the trial that runs there; the
     second one ends both at once. It ends when this process is killed."""
@@ -140,12 +154,7 @@ class Engine:
         is_mix: bool = False,
     ) -> None:
         self.options = _read_options(command, words, usage, own, without, ports)
-        if is_mix:
-            # Streams are mixes, unless they give a size.
-            self.options.streams = [
-                text if "size=" in text else f"{text} size=imix".strip()
-                for text in self.options.streams or [""]
-            ]
+        request = _first_request(self.options, is_mix)
         self.n_signals = 0
         self.on_progress: Callable[[dict[str, Any]], bool] | None = None
         self.process: subprocess.Popen[bytes] | None = None
@@ -170,7 +179,7 @@ class Engine:
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
         self.result = Result({}, self.options.files)
         try:
-            begun = self.request("begin", v=VERSION, **self.options.request())
+            begun = self.request("begin", v=VERSION, **request)
         except EngineError as error:
             print_error(f"mr-bench: {error}")
             self.drop()

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The words of a stream, as docs/streams.md has them. */
-#ifndef STREAM_GRAMMAR_H
-#define STREAM_GRAMMAR_H
+/* The words of a stream, which the front end has read. */
+#ifndef STREAM_WORDS_H
+#define STREAM_WORDS_H
 
-#include "stream/values.h"
+#include <jansson.h>
+
+#include "stream/compiled.h"
 
 enum { SIZES_MAX = 64, GIVEN_MAX = 32, FRAME_BYTES_MAX = 65535 };
+
+enum value_kind { VALUE_NUMBER, VALUE_MAC, VALUE_IP };
 
 enum layer { LAYER_ETH, LAYER_QINQ, LAYER_VLAN, LAYER_IP, LAYER_L4 };
 
@@ -31,6 +35,7 @@ struct given {
 };
 
 struct words {
+	char *text;
 	struct given given[GIVEN_MAX]; /* in the text's order */
 	uint32_t n_given;
 	struct {
@@ -45,8 +50,11 @@ struct words {
 	uint8_t n_option_bytes;
 };
 
-/* Returns 0, -EINVAL or -ENOMEM with a line that has the word. */
-int words_parse(const char *text, struct words *ret, struct mr_reason *why);
+/*
+ * stream: as mr-bench-engine.schema.json has it. Returns 0, -EINVAL (it is not)
+ * or -ENOMEM, with a line.
+ */
+int words_read(const json_t *stream, struct words *ret, struct mr_reason *why);
 void words_free(struct words *words);
 
 /* The values given for the field, or NULL. */
