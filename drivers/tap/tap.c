@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -141,18 +142,30 @@ static int set_offloads(struct tap_port *port, const struct tap_options *o,
 	return 0;
 }
 
-static uint32_t mtu_of(const char *name)
+/* The interface's; 0: unknown, it may be in another namespace. */
+static uint32_t mtu_of(const struct tap_port *port)
 {
 	struct ifreq request = { 0 };
 	const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	uint32_t mtu_bytes = 0;
 
-	memcpy(request.ifr_name, name, strlen(name));
-	if (fd >= 0 && ioctl(fd, SIOCGIFMTU, &request) == 0)
+	/* It may have been renamed. */
+	if (fd >= 0 && ioctl(port->fds[0], TUNGETIFF, &request) == 0 &&
+	    ioctl(fd, SIOCGIFMTU, &request) == 0)
 		mtu_bytes = (uint32_t)request.ifr_mtu;
 	if (fd >= 0)
 		close(fd);
 	return mtu_bytes;
+}
+
+static int tap_poll(struct mr_port *base)
+{
+	const uint32_t mtu_bytes = mtu_of((struct tap_port *)base);
+
+	if (mtu_bytes == 0 || mtu_bytes == base->info.mtu_bytes)
+		return 0;
+	__atomic_store_n(&base->info.mtu_bytes, mtu_bytes, __ATOMIC_RELAXED);
+	return 1;
 }
 
 static int make_queues(struct tap_port *port, const struct tap_options *o,
@@ -221,7 +234,7 @@ static int tap_open(struct mr_port *base, const struct mr_spec *spec,
 		tap_close(base);
 		return err;
 	}
-	base->info.mtu_bytes = mtu_of(o.name);
+	base->info.mtu_bytes = mtu_of(port);
 	base->info.has_sg = o.has_sg;
 	snprintf(base->info.mode, sizeof(base->info.mode), "copy");
 	return 0;
@@ -241,13 +254,30 @@ static int tap_need(struct mr_ctx *ctx, const struct mr_spec *spec,
 	return err;
 }
 
+/*
+ * Who sleeps on the fd of a deleted device is woken at once, always (EPOLLERR).
+ * So the fds become those of a timer that never expires.
+ */
+static void silence(const struct tap_port *port)
+{
+	const int fd =
+		timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+
+	for (uint32_t i = 0; fd >= 0 && i < port->n_fds; i++)
+		(void)dup3(fd, port->fds[i], O_CLOEXEC);
+	if (fd >= 0)
+		close(fd);
+}
+
 bool mri_tap_is_gone(struct mr_port *base, int error)
 {
 	struct tap_port *port = (struct tap_port *)base;
 
-	if (error == EBADFD)
+	if (error == EBADFD) {
 		__atomic_store_n(&port->is_gone, 1, __ATOMIC_RELAXED);
-	return error == EBADFD;
+		silence(port);
+	}
+	return __atomic_load_n(&port->is_gone, __ATOMIC_RELAXED);
 }
 
 /* The interface's state is not known: it may be in another namespace. */
@@ -271,5 +301,6 @@ const struct mr_driver mr_driver_tap = {
 	.need = tap_need,
 	.open = tap_open,
 	.close = tap_close,
+	.poll = tap_poll,
 	.link = tap_link,
 };

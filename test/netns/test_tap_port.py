@@ -7,11 +7,13 @@ cannot cut them is cut by the library, and what comes from one is merged.
 import os
 import re
 import socket
+from pathlib import Path
 
 import pytest
 from lib import invariants, talk
 from lib.forwarder import Forwarder, Refused
 from lib.namespaces import Star
+from lib.probe import opened
 
 UDP_SEGMENT, SOL_UDP = 103, 17
 MTU = 1500
@@ -131,6 +133,38 @@ def test_segments_are_merged_for_a_port_that_takes_them(lab, mode):
     assert longest_mean(final, 1, "rx") <= MTU + 14
     assert longest_mean(final, 0, "tx") > MTU
     assert invariants.worker_total(final, "merged") > 0
+
+
+def cpu_ticks(probe):
+    fields = Path(f"/proc/{probe.pid}/stat").read_text().rsplit(")")[-1].split()
+    return int(fields[11]) + int(fields[12])
+
+
+def test_a_deleted_interface_lets_its_user_sleep(lab):
+    """Its fd is readable for ever; who waits for a frame must not spin."""
+    middle = lab.namespace("f")
+    probe = opened(lab, middle, "tap:p0,queues=2")
+    middle.ip("link", "set", "p0", "up", "mtu", 1400)
+    probe.do("link", 0)
+    assert probe.do("info", 0)["mtu"] == 1400
+    middle.ip("link", "set", "p0", "down")
+    middle.ip("link", "set", "p0", "name", "other")
+    middle.ip("link", "set", "other", "mtu", 1300)
+    assert probe.do("link", 0)["events"] == 1
+    assert probe.do("info", 0)["mtu"] == 1300
+    probe.do("hold", 0, 1000, 1)
+    ticks = [cpu_ticks(probe)]
+    probe.do("hold", 0, 1000, 1000)
+    ticks.append(cpu_ticks(probe))
+    middle.ip("link", "delete", "other")
+    probe.do("hold", 0, 1000, 1)
+    assert probe.do("link", 0)["gone"]
+    ticks.append(cpu_ticks(probe))
+    probe.do("hold", 0, 1000, 1000)
+    ticks.append(cpu_ticks(probe))
+    # Of 100 a second, unless others have the processor.
+    assert ticks[3] - ticks[2] <= ticks[1] - ticks[0] + 3, ticks
+    probe.close()
 
 
 def test_refusals(lab):
