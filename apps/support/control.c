@@ -539,6 +539,8 @@ static bool accept_client(struct control *c)
 		accept4(c->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct client *client;
 
+	if (fd < 0 && errno != EAGAIN) /* out of fds: it would come again */
+		(void)watch(c, c->listen_fd, 0, WHAT_LISTEN, EPOLL_CTL_MOD);
 	if (fd < 0)
 		return false;
 	client = find_place(c);
@@ -548,7 +550,6 @@ static bool accept_client(struct control *c)
 	}
 	client->fd = fd;
 	client->is_at_end = false;
-	client->n_line = 0;
 	client->since_ns = now_ns(c);
 	client->events = EPOLLIN;
 	if (watch(c, fd, EPOLLIN, (uint32_t)(client - c->clients),
@@ -585,6 +586,7 @@ void control_serve(struct control *c)
 
 void control_tick(struct control *c)
 {
+	(void)watch(c, c->listen_fd, EPOLLIN, WHAT_LISTEN, EPOLL_CTL_MOD);
 	if (c->metrics != NULL)
 		metrics_serve(c->metrics); /* its timeouts */
 	control_advance(c);

@@ -3,13 +3,15 @@
 #ifndef SUPPORT_NOTIFY_H
 #define SUPPORT_NOTIFY_H
 
+#include <stdbool.h>
+
 /*
  * Send a state, such as "READY=1", to the socket that NOTIFY_SOCKET names. Does
- * nothing without that variable, or if the socket would block.
+ * nothing without that variable. False: its queue is full; try again later.
  *
  * Source: sd_notify(3), which documents this protocol for programs that do not
  * link with libsystemd.
  */
-void notify(const char *state);
+bool notify(const char *state);
 
 #endif

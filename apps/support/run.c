@@ -48,6 +48,7 @@ struct running {
 	bool is_warned;                  /* about stdout that fails or blocks */
 	struct mr_link links[MAX_PORTS]; /* as last seen */
 	bool has_link[MAX_PORTS];        /* whether the port reports its link */
+	bool is_ready_known;             /* systemd has READY=1 */
 	bool is_lost; /* a port was lost, with --exit-on-port-loss */
 };
 
@@ -275,7 +276,9 @@ static void forward_until_told(struct running *run)
 			return;
 		if (now >= next_ms) {
 			show(run);
-			notify("WATCHDOG=1");
+			if (!run->is_ready_known)
+				run->is_ready_known = notify("READY=1");
+			(void)notify("WATCHDOG=1");
 			if (run->config->each_second != NULL)
 				run->config->each_second(run->config->app);
 			if (run->config->control != NULL)
@@ -412,9 +415,9 @@ static int forward(struct running *run)
 		run->has_link[p] =
 			mr_port_link(run->plane->ports[p], &run->links[p]) == 0;
 	begin_output(run);
-	notify("READY=1");
+	run->is_ready_known = notify("READY=1");
 	forward_until_told(run);
-	notify("STOPPING=1");
+	(void)notify("STOPPING=1");
 	return finish(run);
 }
 

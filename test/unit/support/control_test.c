@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -426,6 +427,43 @@ TEST(of_programs_that_start_at_once_one_gets_the_path)
 	}
 	assert_int_equal(unlink(path), 0);
 	close(fd);
+	close_bed(&bed);
+}
+
+static int has_event(const struct control *control)
+{
+	struct pollfd fd = { .fd = control_fd(control), .events = POLLIN };
+
+	return poll(&fd, 1, 0);
+}
+
+/* A connection that cannot be accepted does not wake the caller for ever. */
+TEST(without_fds_clients_wait_for_the_next_second)
+{
+	struct rlimit was, none;
+	struct bed bed;
+	char path[64];
+	int fd;
+
+	open_bed(&bed);
+	snprintf(path, sizeof(path), "%s/test.sock", bed.folder);
+	fd = connect_to(path);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+	none = was;
+	none.rlim_cur = (rlim_t)dup(fd);
+	assert_int_equal(close((int)none.rlim_cur), 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_int_equal(has_event(bed.control), 1);
+	control_serve(bed.control);
+	assert_int_equal(has_event(bed.control), 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+	control_tick(bed.control);
+	assert_int_equal(has_event(bed.control), 1);
+	control_serve(bed.control);
+	assert_int_equal(has_event(bed.control), 0);
+	close(fd);
+	assert_int_equal(has_event(bed.control), 1);
+	control_serve(bed.control);
 	close_bed(&bed);
 }
 

@@ -34,12 +34,15 @@ TEST(a_state_goes_to_the_socket_of_the_environment)
 	const int fd = open_service(name, sizeof(name));
 
 	setenv("NOTIFY_SOCKET", name, 1);
-	notify("READY=1");
+	assert_true(notify("READY=1"));
 	assert_int_equal(recv(fd, got, sizeof(got), MSG_DONTWAIT), 7);
 	assert_string_equal(got, "READY=1");
 	/* Nobody reads: it does not block. */
 	for (uint32_t i = 0; i < 1000; i++)
-		notify("WATCHDOG=1");
+		(void)notify("WATCHDOG=1");
+	assert_false(notify("READY=1"));
+	assert_int_equal(recv(fd, got, sizeof(got), MSG_DONTWAIT), 10);
+	assert_true(notify("READY=1"));
 	unsetenv("NOTIFY_SOCKET");
 	close(fd);
 }
@@ -54,8 +57,8 @@ TEST(without_a_usable_socket_nothing_happens)
 	too_long[sizeof(too_long) - 1] = '\0';
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
 		setenv("NOTIFY_SOCKET", values[i], 1);
-		notify("READY=1");
+		assert_true(notify("READY=1"));
 	}
 	unsetenv("NOTIFY_SOCKET");
-	notify("READY=1");
+	assert_true(notify("READY=1"));
 }
