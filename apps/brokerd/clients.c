@@ -102,20 +102,20 @@ static bool evict(struct clients *clients, const uid_t *uid)
 
 static void *close_all(void *opaque)
 {
-	struct litter *litter = opaque;
+	struct closing *closing = opaque;
 
-	for (uint32_t i = 0; i < litter->n; i++)
-		close(litter->fds[i]);
-	atomic_store(&litter->is_busy, false);
+	for (uint32_t i = 0; i < closing->n; i++)
+		close(closing->fds[i]);
+	atomic_store(&closing->is_busy, false);
 	return NULL;
 }
 
 /* Whether fds of the user's are still being closed. */
-static bool has_litter(const struct clients *clients, uid_t uid)
+static bool is_closing(const struct clients *clients, uid_t uid)
 {
-	for (uint32_t i = 0; i < CLIENTS_MAX_LITTER; i++)
-		if (clients->litter[i].uid == uid &&
-		    atomic_load(&clients->litter[i].is_busy))
+	for (uint32_t i = 0; i < CLIENTS_MAX_CLOSINGS; i++)
+		if (clients->closings[i].uid == uid &&
+		    atomic_load(&clients->closings[i].is_busy))
 			return true;
 	return false;
 }
@@ -131,28 +131,28 @@ static bool is_memory(int fd)
 static void close_received(struct clients *clients, uid_t uid, const int *fds,
 			   uint32_t n)
 {
-	struct litter *litter = NULL;
+	struct closing *closing = NULL;
 	pthread_t thread;
 	uint32_t n_bad = 0;
 
-	for (uint32_t i = 0; i < CLIENTS_MAX_LITTER && litter == NULL; i++)
-		if (!atomic_load(&clients->litter[i].is_busy))
-			litter = &clients->litter[i];
+	for (uint32_t i = 0; i < CLIENTS_MAX_CLOSINGS && closing == NULL; i++)
+		if (!atomic_load(&clients->closings[i].is_busy))
+			closing = &clients->closings[i];
 	for (uint32_t i = 0; i < n; i++) {
-		if (litter != NULL && !is_memory(fds[i]))
-			litter->fds[n_bad++] = fds[i];
+		if (closing != NULL && !is_memory(fds[i]))
+			closing->fds[n_bad++] = fds[i];
 		else
 			close(fds[i]);
 	}
 	if (n_bad == 0)
 		return;
-	litter->n = n_bad;
-	litter->uid = uid;
-	atomic_store(&litter->is_busy, true);
-	if (pthread_create(&thread, NULL, close_all, litter) == 0)
+	closing->n = n_bad;
+	closing->uid = uid;
+	atomic_store(&closing->is_busy, true);
+	if (pthread_create(&thread, NULL, close_all, closing) == 0)
 		(void)pthread_detach(thread);
 	else
-		(void)close_all(litter);
+		(void)close_all(closing);
 }
 
 static int identify(int fd, struct peer *ret_peer)
@@ -218,7 +218,7 @@ static bool add(struct clients *clients, int fd)
 	return true;
 }
 
-void clients_accept(struct clients *clients, int listener)
+bool clients_accept(struct clients *clients, int listener)
 {
 	for (uint32_t i = 0; i < ACCEPT_AT_ONCE; i++) {
 		const int fd = accept4(listener, NULL, NULL,
@@ -227,12 +227,13 @@ void clients_accept(struct clients *clients, int listener)
 		/* Out of fds: the connection stays queued until some are
 		 * freed. */
 		if (fd < 0 && (errno == EMFILE || errno == ENFILE))
-			(void)evict(clients, NULL);
+			return evict(clients, NULL);
 		if (fd < 0)
-			return;
+			break;
 		if (!add(clients, fd))
 			close(fd);
 	}
+	return true;
 }
 
 int clients_poll(const struct clients *clients, struct pollfd *fds)
@@ -242,7 +243,7 @@ int clients_poll(const struct clients *clients, struct pollfd *fds)
 
 	for (uint32_t i = 0; i < clients->n; i++) {
 		const struct client *client = clients->clients[i];
-		const bool waits = has_litter(clients, client->peer.uid);
+		const bool waits = is_closing(clients, client->peer.uid);
 
 		/* Without POLLIN, its end alone is reported. */
 		fds[i] = (struct pollfd){ .fd = client->fd };
@@ -254,7 +255,7 @@ int clients_poll(const struct clients *clients, struct pollfd *fds)
 			timeout_ms = CLIENTS_IDLE_MS / 4;
 	}
 	if (is_short)
-		return CLIENTS_LITTER_MS;
+		return CLIENTS_CLOSING_MS;
 	return timeout_ms;
 }
 
@@ -310,7 +311,7 @@ void clients_serve(struct clients *clients, const struct pollfd *fds)
 		bool is_alive = true;
 
 		if (fds[i].revents & POLLIN)
-			is_alive = !has_litter(clients, client->peer.uid) ?
+			is_alive = !is_closing(clients, client->peer.uid) ?
 					   serve(client) :
 					   true;
 		else if (fds[i].revents != 0)

@@ -12,14 +12,14 @@ enum {
 	CLIENTS_MAX = 1024,
 	CLIENTS_MAX_IDLE = 32, /* without a port, of one user */
 	CLIENTS_IDLE_MS = 30000,
-	CLIENTS_MAX_LITTER = 64, /* requests with fds that are no memory */
-	CLIENTS_LITTER_MS = 20,
+	CLIENTS_MAX_CLOSINGS = 64, /* requests with fds that are no memory */
+	CLIENTS_CLOSING_MS = 20,
 };
 
 struct client;
 
 /* Fds that a thread closes. */
-struct litter {
+struct closing {
 	atomic_bool is_busy;
 	uid_t uid;
 	uint32_t n;
@@ -31,11 +31,11 @@ struct clients {
 	const struct rules *rules;
 	struct client *clients[CLIENTS_MAX];
 	uint32_t n;
-	struct litter litter[CLIENTS_MAX_LITTER];
+	struct closing closings[CLIENTS_MAX_CLOSINGS];
 };
 
-/* Accept pending connections. */
-void clients_accept(struct clients *clients, int listener);
+/* Accept pending connections. False: without fds, they have to wait. */
+bool clients_accept(struct clients *clients, int listener);
 /* Fill in fds for poll(2). Returns the timeout in ms, or -1 for none. */
 int clients_poll(const struct clients *clients, struct pollfd *fds);
 /* Serve the clients that poll(2) found; end those idle for too long. */

@@ -23,7 +23,7 @@
 #include "rules.h"
 #include "sandbox.h"
 
-enum { ID_SOCKET = OPTION_LONG, ID_RULES, ID_CHECK };
+enum { ID_SOCKET = OPTION_LONG, ID_RULES, ID_CHECK, FULL_MS = 100 };
 
 struct options {
 	const char *socket, *rules;
@@ -126,19 +126,21 @@ static void run(struct clients *clients, struct rules *rules,
 {
 	static struct pollfd fds[CLIENTS_MAX + 2];
 	enum signals_what what = SIGNALS_NONE;
+	bool is_full = false; /* no fds: poll() would not wait */
 
 	while (what != SIGNALS_END) {
 		const uint32_t n = clients->n;
 		const int timeout_ms = clients_poll(clients, fds);
 
-		fds[n] = (struct pollfd){ .fd = listener, .events = POLLIN };
+		fds[n] = (struct pollfd){ .fd = is_full ? -1 : listener,
+					  .events = POLLIN };
 		fds[n + 1] =
 			(struct pollfd){ .fd = signal_fd, .events = POLLIN };
-		if (poll(fds, n + 2, timeout_ms) < 0)
+		if (poll(fds, n + 2, is_full ? FULL_MS : timeout_ms) < 0)
 			continue;
 		clients_serve(clients, fds);
-		if (fds[n].revents != 0)
-			clients_accept(clients, listener);
+		is_full = fds[n].revents != 0 &&
+			  !clients_accept(clients, listener);
 		what = fds[n + 1].revents != 0 ? signals_take(signal_fd) :
 						 SIGNALS_NONE;
 		if (what == SIGNALS_RELOAD)

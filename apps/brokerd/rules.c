@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "support/values.h"
 #include "support/yaml_keys.h"
@@ -223,13 +225,31 @@ int rules_parse(struct mr_ctx *ctx, const char *name, const char *bytes,
 	return err;
 }
 
+/* Who can write the rules can have any interface. */
+static int check_owner(const char *path, struct mr_reason *ret_why)
+{
+	struct stat status;
+
+	if (stat(path, &status) < 0)
+		return 0; /* yaml_read() says why */
+	if ((status.st_uid == 0 || status.st_uid == geteuid()) &&
+	    !(status.st_mode & (S_IWGRP | S_IWOTH)))
+		return 0;
+	return mr_fail(ret_why, -EPERM,
+		       "%.120s: others than root can write it: 'chown root' "
+		       "and 'chmod go-w' it",
+		       path);
+}
+
 int rules_read(struct mr_ctx *ctx, const char *path, struct rules *ret_rules,
 	       struct mr_reason *ret_why)
 {
 	char *bytes;
 	size_t n;
-	int err = yaml_read(path, &bytes, &n, ret_why);
+	int err = check_owner(path, ret_why);
 
+	if (err == 0)
+		err = yaml_read(path, &bytes, &n, ret_why);
 	if (err < 0)
 		return err;
 	err = rules_parse(ctx, path, bytes, n, ret_rules, ret_why);

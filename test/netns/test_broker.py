@@ -482,6 +482,21 @@ def test_rules_are_read_again(lab, star):
     forwarder(lab, star, broker).stop()
 
 
+def test_rules_that_others_can_write_are_refused(lab, star):
+    """At start and when they are read again."""
+    broker = Broker(lab, star.middle)
+    rules = broker.folder / "rules.yaml"
+    for change in (lambda: rules.chmod(0o664), lambda: rules.chmod(0o646),
+                   lambda: (rules.chmod(0o644), os.chown(rules, 1, 0))):
+        change()
+        broker.process.send_signal(signal.SIGHUP)
+        assert "others than root can write it" in broker.says("keeping the old")
+        second = Process(lab, star.middle, [
+            brokers.BROKERD, "--rules", rules, "--check"])
+        assert second.wait() == 2
+        assert "chmod go-w" in second.err.text()
+
+
 def test_no_broker_and_a_second_one(lab, star, tmp_path):
     nowhere = f"xdp:p0,via=broker,broker={tmp_path}/none"
     Refused(lab, star.middle, "--mode", "drop", nowhere).check(
