@@ -32,6 +32,9 @@ struct client {
 	bool is_heard; /* no: it has its answer, and is not read from */
 };
 
+/* One is served at a time. */
+static _Alignas(8) uint8_t request[XDP_BROKER_MAX_BYTES];
+
 static bool is_idle(const struct client *client)
 {
 	return mri_xdp_served_bytes(client->served) == 0;
@@ -59,45 +62,6 @@ static int allow(void *opaque, const char *interface,
 		return -EPERM;
 	*ret_grant = rule_grant(rule, bytes_of(client->all, client->peer.uid));
 	return 0;
-}
-
-static void end(struct clients *clients, uint32_t i)
-{
-	struct client *client = clients->clients[i];
-	const uint64_t n_bytes = mri_xdp_served_bytes(client->served);
-	const uid_t uid = client->peer.uid;
-	const pid_t pid = client->peer.pid;
-
-	mri_xdp_served_destroy(client->served);
-	/* Tells the client that the interface is restored. */
-	close(client->fd);
-	free(client);
-	clients->clients[i] = clients->clients[--clients->n];
-	if (n_bytes > 0)
-		print_error("mr-brokerd: user %u, process %d has ended: %llu "
-			    "KiB released, %llu KiB left",
-			    uid, (int)pid, (unsigned long long)(n_bytes >> 10),
-			    (unsigned long long)(bytes_of(clients, uid) >> 10));
-}
-
-/* Make room: close the oldest client without a port, of one user or of all. */
-static bool evict(struct clients *clients, const uid_t *uid)
-{
-	uint32_t oldest = clients->n;
-
-	for (uint32_t i = 0; i < clients->n; i++) {
-		const struct client *client = clients->clients[i];
-
-		if (is_idle(client) &&
-		    (uid == NULL || client->peer.uid == *uid) &&
-		    (oldest == clients->n ||
-		     client->since_ns < clients->clients[oldest]->since_ns))
-			oldest = i;
-	}
-	if (oldest == clients->n)
-		return false;
-	end(clients, oldest);
-	return true;
 }
 
 static void *close_all(void *opaque)
@@ -153,6 +117,61 @@ static void close_received(struct clients *clients, uid_t uid, const int *fds,
 		(void)pthread_detach(thread);
 	else
 		(void)close_all(closing);
+}
+
+/* Read what a client has sent in vain: close() would close the fds in it. */
+static void drain(struct client *client)
+{
+	int fds[XDP_BROKER_MAX_FDS];
+	uint32_t n_fds;
+	ssize_t n;
+
+	(void)shutdown(client->fd, SHUT_RD);
+	do {
+		n = mri_xdp_receive(client->fd, request, sizeof(request), fds,
+				    &n_fds);
+		close_received(client->all, client->peer.uid, fds, n_fds);
+	} while (n > 0 || n_fds > 0);
+}
+
+static void end(struct clients *clients, uint32_t i)
+{
+	struct client *client = clients->clients[i];
+	const uint64_t n_bytes = mri_xdp_served_bytes(client->served);
+	const uid_t uid = client->peer.uid;
+	const pid_t pid = client->peer.pid;
+
+	mri_xdp_served_destroy(client->served);
+	drain(client);
+	/* Tells the client that the interface is restored. */
+	close(client->fd);
+	free(client);
+	clients->clients[i] = clients->clients[--clients->n];
+	if (n_bytes > 0)
+		print_error("mr-brokerd: user %u, process %d has ended: %llu "
+			    "KiB released, %llu KiB left",
+			    uid, (int)pid, (unsigned long long)(n_bytes >> 10),
+			    (unsigned long long)(bytes_of(clients, uid) >> 10));
+}
+
+/* Make room: close the oldest client without a port, of one user or of all. */
+static bool evict(struct clients *clients, const uid_t *uid)
+{
+	uint32_t oldest = clients->n;
+
+	for (uint32_t i = 0; i < clients->n; i++) {
+		const struct client *client = clients->clients[i];
+
+		if (is_idle(client) &&
+		    (uid == NULL || client->peer.uid == *uid) &&
+		    (oldest == clients->n ||
+		     client->since_ns < clients->clients[oldest]->since_ns))
+			oldest = i;
+	}
+	if (oldest == clients->n)
+		return false;
+	end(clients, oldest);
+	return true;
 }
 
 static int identify(int fd, struct peer *ret_peer)
@@ -276,19 +295,18 @@ static void report(const struct client *client, uint64_t n_before)
 /* False: end the connection. */
 static bool serve(struct client *client)
 {
-	static _Alignas(8) uint8_t bytes[XDP_BROKER_MAX_BYTES];
 	static struct xdp_answer a;
 	const uint64_t n_before = mri_xdp_served_bytes(client->served);
 	int fds[XDP_BROKER_MAX_FDS];
 	uint32_t n_fds;
-	const ssize_t n =
-		mri_xdp_receive(client->fd, bytes, sizeof(bytes), fds, &n_fds);
+	const ssize_t n = mri_xdp_receive(client->fd, request, sizeof(request),
+					  fds, &n_fds);
 	bool is_alive = n > 0;
 
 	if (n == -EAGAIN || n == -EINTR)
 		return true;
-	if (n > 0 &&
-	    mri_xdp_serve(client->served, bytes, (size_t)n, fds, n_fds, &a) < 0)
+	if (n > 0 && mri_xdp_serve(client->served, request, (size_t)n, fds,
+				   n_fds, &a) < 0)
 		is_alive = false;
 	close_received(client->all, client->peer.uid, fds, n_fds);
 	if (n <= 0)

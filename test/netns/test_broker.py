@@ -373,8 +373,10 @@ def test_nonsense_leaves_the_broker_well(lab, star):
         os.close(fd)
 
 
-def test_a_close_that_waits_holds_up_one_user_alone(lab, star):
-    """A socket with SO_LINGER whose peer does not read, as its only holder."""
+@pytest.mark.parametrize("is_read", [True, False])
+def test_a_close_that_waits_holds_up_one_user_alone(lab, star, is_read):
+    """A socket with SO_LINGER whose peer does not read, as its only holder; in
+    a request, or behind one that ends the connection."""
     broker = Broker(lab, star.middle, rule(user=[0, brokers.NOBODY]))
     with star.middle, socket.create_server(("127.0.0.1", 0)) as listener:
         slow = socket.create_connection(listener.getsockname())
@@ -388,12 +390,19 @@ def test_a_close_that_waits_holds_up_one_user_alone(lab, star):
     with RawClient(broker) as client:
         # Stopped until this is closed here, so that the broker's is the last.
         broker.process.send_signal(signal.SIGSTOP)
+        if not is_read:
+            client.send(b"x")
         client.send(open_request(), [slow.fileno()])
         slow.close()
         broker.process.send_signal(signal.SIGCONT)
-        assert "sealed against shrinking" in client.receive()[2]
+        assert ("sealed against shrinking" if is_read else
+                "not a request") in client.receive()[2]
         # Another user is served. This one is when the close is through.
         forwarder(lab, star, broker).stop()
+        if not is_read:
+            assert client.receive() is None
+            peer.close()
+            return
         client.send(message(brokers.FIND, b"p0".ljust(16, b"\0")))
         client.socket.settimeout(0.2)
         with pytest.raises(TimeoutError):
