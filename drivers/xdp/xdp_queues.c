@@ -20,6 +20,7 @@ enum {
 	TOEPLITZ = 1, /* ETH_RSS_HASH_TOP */
 	PER_WORD = 8, /* entries or bytes in a change */
 	MAX_RULES = 4096,
+	MAX_LOOKS = 4, /* for a free place, if others take it */
 };
 
 static const uint32_t flow_types[] = { TCP_V4_FLOW, UDP_V4_FLOW, TCP_V6_FLOW,
@@ -206,6 +207,16 @@ static int refuse(const struct xdp_port *port, int err, const char *what,
 			       "%s: driver '%s' cannot set %s ('ethtool -x' "
 			       "and '-n' show what it has)",
 			       name, port->dev.driver, what);
+	if (err == -E2BIG || err == -ERANGE)
+		return mr_fail(reason, -EOPNOTSUPP,
+			       "%s: driver '%s' has %s, which could not be "
+			       "restored",
+			       name, port->dev.driver,
+			       err == -ERANGE ?
+				       "an RSS table with queues above 255" :
+				       "an RSS table of more than 1024 "
+				       "entries, or a key of more than 64 "
+				       "bytes");
 	if (err == -EPERM || err == -ENODEV)
 		return mri_xdp_netdev_refuse(name, err, what, "CAP_NET_ADMIN",
 					     reason);
@@ -250,7 +261,13 @@ static int check_rss(const struct xdp_port *port, const struct rxfh *now,
 {
 	const char *const name = port->base.info.name;
 	const bool has_key = !(c->keep & MR_RSS_KEEP_KEY);
+	const uint32_t end = port->options.first_queue + port->n_queues;
 
+	if (!(c->keep & MR_RSS_KEEP_TABLE) && end > UINT8_MAX + 1)
+		return mr_fail(reason, -EOPNOTSUPP,
+			       "%s: an RSS table with queues above 255, up to "
+			       "%u, is not supported",
+			       name, end - 1);
 	if (has_key && now->head.key_size == 0)
 		return mr_fail(reason, -EOPNOTSUPP,
 			       "%s: driver '%s' cannot set the "
@@ -400,6 +417,15 @@ int mri_xdp_steer(struct mr_port *base, const struct mr_steer_rule *rule,
 	if (port->role == XDP_CLIENT)
 		return mri_xdp_broker_steer(port, rule, ret_id, reterr_reason);
 	err = find_place(port, &place);
+	/* Another program may just have taken it: do not replace its rule. */
+	for (int i = 0; i < MAX_LOOKS && err == 0; i++) {
+		uint64_t taken = 0;
+
+		err = use_rule(port, port->dev.name, place, false, &taken);
+		if (err < 0 || taken == 0)
+			break;
+		err = i + 1 < MAX_LOOKS ? find_place(port, &place) : -EEXIST;
+	}
 	if (err == 0) {
 		port->steering = rule;
 		err = mri_xdp_change(port, XDP_SETTING_STEER, place, queue + 1);
@@ -411,6 +437,11 @@ int mri_xdp_steer(struct mr_port *base, const struct mr_steer_rule *rule,
 			       "'ethtool -K %s ntuple on' enables them",
 			       base->info.name, port->dev.driver,
 			       port->dev.name);
+	if (err == -EEXIST)
+		return mr_fail(reterr_reason, -EBUSY,
+			       "%s: others keep adding rules to the places "
+			       "found free: try again",
+			       base->info.name);
 	if (err < 0)
 		return refuse(port, err, "a steering rule", reterr_reason);
 	*ret_id = place;

@@ -23,6 +23,7 @@ static struct {
 	struct ethtool_rx_flow_spec rules[N_PLACES];
 	bool has_rule[N_PLACES];
 	int rule_error;
+	uint32_t n_taken; /* places that others take when they are looked at */
 	uint32_t n_until_refused; /* calls that set; 0: none is */
 } nic;
 
@@ -117,6 +118,15 @@ int mri_xdp_netdev_ethtool(const char *name, void *command)
 		}
 		rxnfc->rule_cnt = n;
 		rxnfc->data = N_PLACES;
+		if (rxnfc->cmd == ETHTOOL_GRXCLSRLALL && nic.n_taken > 0) {
+			uint32_t place = N_PLACES - 1;
+
+			nic.n_taken--;
+			while (nic.has_rule[place])
+				place--;
+			nic.has_rule[place] = true;
+			nic.rules[place].ring_cookie = 9;
+		}
 		return nic.rule_error;
 	default:
 		return use_rule(rxnfc);
@@ -328,6 +338,34 @@ TEST(what_a_device_cannot_is_said)
 	assert_int_equal(set_rss(0, 0, &why), -EOPNOTSUPP);
 	assert_reason_has(&why, "cannot set the hash key");
 	assert_int_equal(port.record.n, N_TABLE / 8);
+	begin();
+	nic.table[N_TABLE - 1] = 256;
+	assert_int_equal(set_rss(MR_RSS_KEEP_KEY, 0, &why), -EOPNOTSUPP);
+	assert_reason_has(&why, "has an RSS table with queues above 255");
+	begin();
+	port.options.first_queue = 255;
+	assert_int_equal(set_rss(MR_RSS_KEEP_KEY, 0, &why), -EOPNOTSUPP);
+	assert_reason_has(&why, "with queues above 255, up to 256,");
+}
+
+/* Between the look for a free place and the insertion. */
+TEST(rules_of_others_are_not_replaced)
+{
+	const struct mr_steer_rule rule = { .size = sizeof(rule),
+					    .ethertype = 0x88b5 };
+	struct mr_reason why = { "" };
+	uint32_t id = 0;
+
+	begin();
+	nic.n_taken = 2;
+	assert_int_equal(mri_xdp_steer(&port.base, &rule, &id, NULL), 0);
+	assert_int_equal(id, 13);
+	assert_int_equal(nic.rules[15].ring_cookie, 9);
+	assert_int_equal(nic.rules[14].ring_cookie, 9);
+	nic.n_taken = 10;
+	assert_int_equal(mri_xdp_steer(&port.base, &rule, &id, &why), -EBUSY);
+	assert_reason_has(&why, "others keep adding rules");
+	assert_int_equal(nic.rules[12].ring_cookie, 9);
 }
 
 TEST(rules_take_the_last_free_places)
