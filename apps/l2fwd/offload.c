@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/text.h"
-
 #include "forward.h"
 #include "offload.h"
 

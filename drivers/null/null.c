@@ -8,7 +8,6 @@
  * burst takes and frees everything. A burst costs only what the library costs:
  * use this driver to measure applications, and read it first.
  */
-#include <errno.h>
 #include <stdio.h>
 
 #include <millrace/driver.h>

@@ -9,7 +9,6 @@
  * front for the kernel's metadata, shared entries that must be written to, and
  * frames of several entries on a socket without SG.
  */
-#include <errno.h>
 #include <string.h>
 
 #include "xdp.h"
@@ -99,9 +98,8 @@ static uint32_t split(struct xdp_txq *txq, struct mr_cache *cache,
 			rest.addr += room;
 			rest.len -= room;
 		}
-		mr_counter_add(
-			&txq->base.stats.events[MR_TX_EVENT_EDGE_SPLIT],
-			n_refs[i]);
+		mr_counter_add(&txq->base.stats.events[MR_TX_EVENT_EDGE_SPLIT],
+			       n_refs[i]);
 	}
 	return n_out;
 }
@@ -145,8 +143,8 @@ static uint32_t copy(struct xdp_txq *txq, struct mr_cache *cache,
 		     struct mr_frame out[MR_MAX_SEGS])
 {
 	const uint32_t offset = txq->port->base.headroom_bytes;
-	const uint32_t room = txq->chunk_mask + 1 - offset -
-			      txq->port->base.tailroom_bytes;
+	const uint32_t room =
+		txq->chunk_mask + 1 - offset - txq->port->base.tailroom_bytes;
 	uint8_t *base = txq->port->base.base;
 	uint64_t addrs[MR_MAX_SEGS];
 	uint32_t n_out, from = 0, from_at = 0;

@@ -18,7 +18,6 @@
  * Distributions backport drivers and fixes without changing the kernel's
  * version.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>

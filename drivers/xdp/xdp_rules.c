@@ -7,7 +7,6 @@
  * Source: linux/Documentation/bpf/map_hash.rst.
  */
 #include <arpa/inet.h>
-#include <errno.h>
 #include <string.h>
 
 #include <bpf/bpf.h>

@@ -12,7 +12,6 @@
  * is filled and emptied before the first, so it has the metadata of all entries
  * that the consumer sees, and room for those that the producer has room for.
  */
-#include <errno.h>
 #include <string.h>
 
 #include "worker/worker.h"

@@ -8,7 +8,6 @@
  *     FIXTURE|CAPABILITY|device, software, none or not tested
  */
 #include <arpa/inet.h>
-#include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The commands of the probe that move frames, and those that count them. */
-#include <errno.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <string.h>

@@ -4,7 +4,6 @@
  * and default, the least that an RFC recommends, and whether it can change at
  * run time.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 

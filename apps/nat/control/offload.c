@@ -5,7 +5,6 @@
 #include "app.h"
 #include "mapping/session.h"
 #include "offload.h"
-#include "support/text.h"
 
 /* 330 bytes of kernel memory each, allocated at the start. */
 enum { MAX_RULES = 131072 };

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <stddef.h>
 #if defined(__x86_64__)
 #include <x86intrin.h>
 #endif

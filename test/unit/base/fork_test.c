@@ -3,7 +3,6 @@
 #include "support/unit.h"
 
 #include <fcntl.h>
-#include <stdbool.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

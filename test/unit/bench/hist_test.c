@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The histogram: its buckets, and what it tells of values it was given. */
-#include <math.h>
 #include <stdlib.h>
 
 #include "net/hist.h"

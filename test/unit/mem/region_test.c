@@ -3,8 +3,6 @@
  * and of tenant.c, by way of pools. */
 #include "support/unit.h"
 
-#include <stdbool.h>
-
 #include <millrace/driver_mem.h>
 #include <millrace/pool.h>
 
@@ -250,8 +248,8 @@ TEST_WITH(setup, teardown, reservation_is_kept_free)
 	uint64_t addr, more;
 
 	assert_int_equal(add(KIB(64)), 0);
-	assert_int_equal(
-		mri_region_reserve(f.region, KIB(200), 0, &addr, &why), 0);
+	assert_int_equal(mri_region_reserve(f.region, KIB(200), 0, &addr, &why),
+			 0);
 	assert_int_equal(addr, KIB(64));
 	assert_int_equal(add(KIB(64)), KIB(64 + 256));
 	assert_int_equal(mri_region_remove_segment(f.region, 0, NULL), 0);

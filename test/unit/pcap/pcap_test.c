@@ -5,7 +5,6 @@
  */
 #include <pcap/pcap.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
