@@ -153,13 +153,15 @@ static uint32_t serve(struct mri_inbound *inbound, struct mr_cache *cache,
 	if (inbound->metas == NULL) {
 		n_taken = mr_tx_burst(inbound->txq, cache, frames, n);
 	} else {
-		struct mr_meta metas[MR_BURST_MAX];
+		union {
+			struct mr_frame entries[MR_BURST_MAX * META_ENTRIES];
+			struct mr_meta metas[MR_BURST_MAX];
+		} u;
 
-		mr_ring_spsc_peek_burst(inbound->metas,
-					(struct mr_frame *)metas,
+		mr_ring_spsc_peek_burst(inbound->metas, u.entries,
 					n * META_ENTRIES);
-		n_taken =
-			mr_tx_burst_meta(inbound->txq, cache, frames, metas, n);
+		n_taken = mr_tx_burst_meta(inbound->txq, cache, frames, u.metas,
+					   n);
 		mr_ring_spsc_release(inbound->metas, n_taken * META_ENTRIES);
 	}
 	mr_ring_spsc_release(inbound->ring, n_taken);
