@@ -15,6 +15,7 @@
 #include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "pcap_port.h"
@@ -231,7 +232,9 @@ static void make_queues(struct pcap_port *port)
 	base->txqs = port->txqs;
 	base->info.n_rxqs = base->info.n_txqs = 1;
 	base->info.has_sg = port->rxq.max_segs > 1;
-	base->info.offloads = MR_OFFLOAD_TIME_RX; /* that of the capture */
+	/* Times of the capture: those read, and those written. */
+	base->info.offloads = MR_OFFLOAD_TIME_RX | MR_OFFLOAD_LAUNCH_TIME;
+	base->info.launch_clock = CLOCK_REALTIME;
 	snprintf(base->info.mode, sizeof(base->info.mode), "file");
 }
 

@@ -78,11 +78,13 @@ uint32_t mri_offload_cuts(uint16_t gso_type)
 	}
 }
 
-/* MR_META_VLAN and MR_META_GSO, as far as the device does not do them. */
+/* What is requested of these, as far as the device does not do it. */
 static uint32_t lacks(const struct mr_txq *txq, const struct mr_meta *meta)
 {
-	const uint32_t offloads = txq->queue.port->info.offloads;
-	uint32_t todo = meta->valid & (MR_META_VLAN | MR_META_GSO);
+	const struct mr_port_info *info = &txq->queue.port->info;
+	const uint32_t offloads = info->offloads;
+	uint32_t todo = meta->valid &
+			(MR_META_VLAN | MR_META_GSO | MR_META_LAUNCH_TIME);
 
 	/* Devices insert 802.1Q tags only. */
 	if (offloads & MR_OFFLOAD_VLAN_TX &&
@@ -90,6 +92,9 @@ static uint32_t lacks(const struct mr_txq *txq, const struct mr_meta *meta)
 		todo &= ~(uint32_t)MR_META_VLAN;
 	if (meta->gso_bytes == 0 || offloads & mri_offload_cuts(meta->gso_type))
 		todo &= ~(uint32_t)MR_META_GSO;
+	if (offloads & MR_OFFLOAD_LAUNCH_TIME &&
+	    meta->launch_clock == info->launch_clock)
+		todo &= ~(uint32_t)MR_META_LAUNCH_TIME;
 	return todo;
 }
 
@@ -393,6 +398,8 @@ void mri_offload_discount(const struct mr_txq *txq, struct mr_tx_stats *stats)
 /* Frames that go as one call: entries of our own, where one has a tag now. */
 struct run {
 	uint32_t n, n_tags, n_copies;
+	enum mri_due due; /* of the frame behind them */
+	struct mri_launch launch;
 	struct mr_frame frames[MR_BURST_MAX];
 	struct mr_meta metas[MR_BURST_MAX];
 };
@@ -445,19 +452,29 @@ static bool write_tag(struct mr_txq *txq, struct mr_cache *cache,
 	return true;
 }
 
-/* Collect leading frames that need at most a tag; of copies not too many. */
+/* Collect leading frames that are due and need at most a tag; of copies not too
+ * many. */
 static void collect(struct mr_txq *txq, struct mr_cache *cache,
 		    const struct mr_frame *frames, const struct mr_meta *meta,
 		    uint32_t n, struct run *run)
 {
 	run->n = run->n_tags = run->n_copies = 0;
+	run->due = MRI_DUE;
 	while (run->n < n && run->n_copies < PIECES) {
 		const uint32_t at = run->n;
 		const uint32_t k = mr_frame_n_entries(&frames[at]);
-		const uint32_t todo = lacks(txq, &meta[at]);
+		uint32_t todo = lacks(txq, &meta[at]);
 
 		memcpy(&run->frames[at], &frames[at], k * sizeof(frames[0]));
 		run->metas[at] = meta[at];
+		if (todo & MR_META_LAUNCH_TIME) {
+			run->due = mri_launch_check(
+				&run->launch, txq->queue.port->ctx, &meta[at]);
+			if (run->due != MRI_DUE)
+				return;
+			todo &= ~(uint32_t)MR_META_LAUNCH_TIME;
+			run->metas[at].valid &= ~(uint32_t)MR_META_LAUNCH_TIME;
+		}
 		if (todo != 0 && is_readable(txq->queue.port, &frames[at], k)) {
 			if (todo & MR_META_GSO ||
 			    !write_tag(txq, cache, &run->frames[at],
@@ -503,6 +520,7 @@ send_mixed(struct mr_txq *txq, struct mr_cache *cache,
 	struct run run;
 	uint32_t i = 0;
 
+	run.launch.clock = MRI_NO_CLOCK;
 	while (i < n) {
 		uint32_t n_sent, k;
 
@@ -516,11 +534,19 @@ send_mixed(struct mr_txq *txq, struct mr_cache *cache,
 				break;
 			continue;
 		}
+		if (run.due == MRI_NOT_DUE) {
+			mr_counter_add(&txq->stats.events[MR_TX_EVENT_NOT_DUE],
+				       1);
+			break;
+		}
 		k = mr_frame_n_entries(&frames[i]);
 		i += k;
-		if (hold(txq, cache, &frames[i - k], k, &meta[i - k],
-			 lacks(txq, &meta[i - k])) &&
-		    !go_on(txq, cache))
+		if (run.due == MRI_NEVER)
+			mr_txq_lose(txq, cache, &frames[i - k], k,
+				    MR_TX_DROP_INVALID);
+		else if (hold(txq, cache, &frames[i - k], k, &meta[i - k],
+			      lacks(txq, &meta[i - k])) &&
+			 !go_on(txq, cache))
 			break;
 	}
 	return i;

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <millrace/wire.h>
 
@@ -27,6 +28,7 @@ struct capability {
 	uint16_t valid;
 	uint16_t gso_type; /* or 0 */
 	enum mr_tx_event software;
+	const char *(*send)(struct harness *harness, bool is_claimed);
 	void (*receive)(struct harness *harness, bool is_claimed);
 };
 
@@ -192,6 +194,56 @@ static const char *check_sent(struct harness *harness,
 					       "none";
 }
 
+static uint64_t now_of(uint32_t clock)
+{
+	struct timespec now;
+
+	assert_int_equal(clock_gettime((clockid_t)clock, &now), 0);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* A frame that may leave in wait_ns. Returns whether it was refused first. */
+static bool is_held_back(struct harness *harness, uint32_t clock,
+			 uint64_t wait_ns)
+{
+	const uint64_t until_ns = harness_deadline_ns();
+	struct mr_meta meta = { .valid = MR_META_LAUNCH_TIME,
+				.launch_clock = (uint16_t)clock };
+	uint8_t bytes[HARNESS_MAX_BYTES];
+	struct mr_frame frame;
+	uint32_t n_refused = 0;
+
+	harness_make_frame(harness, &frame, 1, 128, 100, 0);
+	meta.launch_ns = now_of(clock) + wait_ns;
+	while (mr_tx_burst_meta(harness->txq, harness->cache, &frame, &meta,
+				1) == 0) {
+		assert_true(harness_now_ns() < until_ns);
+		n_refused++;
+	}
+	if (clock == CLOCK_MONOTONIC)
+		assert_true(now_of(clock) >= meta.launch_ns);
+	assert_int_equal(harness_collect_bytes(harness, bytes), 100);
+	return n_refused > 0;
+}
+
+/* A device takes a frame at once; else it is refused until its time. */
+static const char *check_launched(struct harness *harness, bool is_claimed)
+{
+	struct mr_port_info info = { .size = sizeof(info) };
+	uint64_t wait_ns = 2000000;
+
+	assert_int_equal(mr_port_info(harness->port, &info), 0);
+	if (is_claimed) {
+		is_held_back(harness, info.launch_clock, wait_ns);
+		return "device";
+	}
+	/* The host may stand still for as long. */
+	while (!is_held_back(harness, CLOCK_MONOTONIC, wait_ns))
+		wait_ns *= 2;
+	assert_true(harness_tx_stats(harness).events[MR_TX_EVENT_NOT_DUE] > 0);
+	return "software";
+}
+
 /* Inject a frame and receive it, of one entry. */
 static struct mr_frame pass(struct harness *harness, const uint8_t *bytes,
 			    uint32_t n_bytes, struct mr_meta *ret_meta)
@@ -325,8 +377,10 @@ static const struct capability capabilities[] = {
 	  .offload = MR_OFFLOAD_VLAN_TX,
 	  .valid = MR_META_CSUM | MR_META_VLAN,
 	  .software = MR_TX_EVENT_VLAN_SOFTWARE },
-	/* No test: none of the ports claims it. */
-	{ .name = "launch time", .offload = MR_OFFLOAD_LAUNCH_TIME },
+	{ .name = "launch time",
+	  .offload = MR_OFFLOAD_LAUNCH_TIME,
+	  .valid = MR_META_LAUNCH_TIME,
+	  .send = check_launched },
 	{ .name = "checksum rx",
 	  .offload = MR_OFFLOAD_CSUM_RX,
 	  .receive = receive_csum },
@@ -356,7 +410,8 @@ static const char *check(const struct capability *c)
 	assert_int_equal(mr_port_info(harness->port, &info), 0);
 	is_claimed = info.offloads & c->offload;
 	if (c->valid != 0 && traits & FIXTURE_OUT)
-		who = check_sent(harness, c, is_claimed);
+		who = c->send != NULL ? c->send(harness, is_claimed) :
+					check_sent(harness, c, is_claimed);
 	else if (c->receive != NULL && (traits & needs) == needs) {
 		c->receive(harness, is_claimed);
 		who = is_claimed ? "device" : "none";

@@ -313,7 +313,8 @@ static int find_queues(struct tester *tester, struct mr_reason *why)
 						 MAX_SENDERS);
 			tester->sender_port[tester->n_senders++] = t;
 			sender->config.txq = txq;
-			if (info.offloads & MR_OFFLOAD_LAUNCH_TIME)
+			if (info.offloads & MR_OFFLOAD_LAUNCH_TIME &&
+			    info.launch_clock == CLOCK_MONOTONIC)
 				sender->config.launch_lead_ns = LAUNCH_LEAD_NS;
 		}
 	}

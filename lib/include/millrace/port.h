@@ -107,10 +107,11 @@ enum mr_tx_event {
 	MR_TX_EVENT_VLAN_SOFTWARE,  /**< VLAN tags inserted here */
 	MR_TX_EVENT_GSO_ADDED, /**< accepted, but not from the program */
 	MR_TX_EVENT_TIME_LOST,      /**< frames without the time asked for */
+	MR_TX_EVENT_NOT_DUE,        /**< bursts cut short by a launch time */
 };
 
 /** Size of the arrays below; unused slots have no name and stay 0. */
-enum { MR_STATS_SLOTS = 12 };
+enum { MR_STATS_SLOTS = 16 };
 
 /** Counters of one rx queue, in frames; bytes: delivered frames without FCS. */
 struct mr_rx_stats {
@@ -186,7 +187,7 @@ struct mr_port_info {
 	int32_t numa_node;    /**< -1: unknown */
 	uint32_t has_sg;      /**< 1: frames of up to MR_MAX_SEGS entries */
 	uint32_t offloads;    /**< enum mr_offload: by the device */
-	uint32_t reserved;
+	uint32_t launch_clock; /**< of MR_OFFLOAD_LAUNCH_TIME, as in mr_meta */
 	uint64_t locked_bytes; /**< memory that opening locked */
 	uint64_t kernel_bytes; /**< kernel memory it took, approximately */
 	uint8_t mac[6];       /**< 0: none */
@@ -415,6 +416,11 @@ MR_API uint32_t mr_tx_burst_offload(struct mr_txq *txq, struct mr_cache *cache,
  * but one in MR_TX_EVENT_GSO_ADDED; what finds no room in the queue goes first
  * in the next bursts, and is one frame pending. mr_port_need_pages() excludes
  * its MR_MAX_SEGS pages; without a page it is lost: MR_TX_DROP_NO_BUFFER.
+ *
+ * A frame with MR_META_LAUNCH_TIME, in a clock that is not the device's, ends
+ * the burst until its time has come: it and the following ones stay the
+ * caller's, who tries again. So frames leave in order, and as late as he polls.
+ * One whose clock cannot be read is lost: MR_TX_DROP_INVALID.
  *
  * @return entries taken, 0..n; the last one ends a frame
  *
