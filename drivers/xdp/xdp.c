@@ -301,10 +301,15 @@ static void fill_info(struct xdp_port *port)
 	info->has_sg = port->max_segs > 1;
 	memcpy(info->mac, port->dev.mac, sizeof(info->mac));
 	info->has_mac = 1;
-	info->offloads =
-		(port->txqs[0].has_csum ? MR_OFFLOAD_CSUM_TX : 0) |
-		mri_xdp_meta_offloads(port) |
-		(port->txqs[0].times.ring != NULL ? MR_OFFLOAD_TIME_TX : 0);
+	info->offloads = (port->txqs[0].has_csum ? MR_OFFLOAD_CSUM_TX : 0) |
+			 mri_xdp_meta_offloads(port) |
+			 (port->txqs[0].times.asks & MR_META_TX_TIME ?
+				  MR_OFFLOAD_TIME_TX :
+				  0) |
+			 (port->txqs[0].times.asks & MR_META_LAUNCH_TIME ?
+				  MR_OFFLOAD_LAUNCH_TIME :
+				  0);
+	info->launch_clock = MR_CLOCK_DEVICE;
 	mr_log(port->base.ctx, MR_LOG_INFO,
 	       "%s: %llu KiB locked, about %llu KiB of kernel memory, %s "
 	       "attach%s",

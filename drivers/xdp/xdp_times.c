@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * When frames left, with the option "meta": mr_txq_times().
+ * When frames leave and when they left, with the option "meta".
  *
  * A request in front of the frame asks the kernel for its time, and identifies
- * the frame. The kernel writes the time there before it completes the frame: in
- * zero-copy mode the device's, in copy mode its own.
+ * the frame: mr_txq_times(). The kernel writes the time there before it
+ * completes the frame: in zero-copy mode the device's, in copy mode its own.
+ *
+ * A zero-copy device may also delay a frame until a time of its own clock
+ * (LAUNCH_TIME_FIFO). The kernel takes such times in copy mode, too, but
+ * ignores them without such a device; there, lib/port waits.
  *
  * Source: linux/Documentation/networking/xsk-tx-metadata.rst.
  */
@@ -15,20 +19,54 @@
 
 #include "xdp.h"
 
+/* Of a device: NETDEV_XSK_FLAGS_*. */
+enum {
+	TELLS_TIMES = 1 << 0,   /* TX_TIMESTAMP */
+	DELAYS_FRAMES = 1 << 2, /* TX_LAUNCH_TIME_FIFO */
+};
+
+/* Requests that the kernel grants, as MR_META_*. */
+static uint32_t grants(bool is_zc, uint64_t features)
+{
+	if (!is_zc)
+		return MR_META_TX_TIME;
+	return (features & TELLS_TIMES ? MR_META_TX_TIME : 0u) |
+	       (features & DELAYS_FRAMES ? MR_META_LAUNCH_TIME : 0u);
+}
+
+uint32_t mri_xdp_request_bytes(const struct xdp_port *port, bool is_zc,
+			       uint64_t features)
+{
+	/* Only veth and tap hand the note about a sum on to their peer; what a
+	 * NIC does with it depends on the NIC. */
+	const bool has_csum =
+		port->rxqs[0].has_partial_csums && port->is_software;
+	const uint32_t n_max = port->base.headroom_bytes;
+
+	if (port->options.meta && grants(is_zc, features) != 0 &&
+	    n_max >= sizeof(struct xdp_tx_request))
+		return sizeof(struct xdp_tx_request);
+	return has_csum && n_max >= sizeof(struct xsk_tx_meta) ?
+		       sizeof(struct xsk_tx_meta) :
+		       0;
+}
+
 int mri_xdp_times_open(struct xdp_port *port, struct mr_reason *reterr_reason)
 {
-	enum { TELLS_TIMES = 1 << 0 }; /* NETDEV_XSK_FLAGS_TX_TIMESTAMP */
 	const uint32_t n = port->options.ring_entries;
 	uint64_t features = 0;
+	uint32_t asks = 0;
 
-	if (port->tx_metadata_bytes < sizeof(struct xdp_tx_request) ||
-	    (port->n_zc_queues > 0 &&
-	     (mri_xdp_tx_metadata(port->dev.ifindex, &features) < 0 ||
-	      !(features & TELLS_TIMES))))
-		return 0;
+	if (port->tx_metadata_bytes >= sizeof(struct xdp_tx_request) &&
+	    (port->n_zc_queues == 0 ||
+	     mri_xdp_tx_metadata(port->dev.ifindex, &features) == 0))
+		asks = grants(port->n_zc_queues > 0, features);
 	for (uint32_t i = 0; i < port->n_queues; i++) {
 		struct xdp_times *times = &port->txqs[i].times;
 
+		times->asks = asks;
+		if (!(asks & MR_META_TX_TIME))
+			continue;
 		if (getrandom(&times->magic, sizeof(times->magic), 0) < 0)
 			times->magic = 0x9e3779b9;
 		times->magic |= 1; /* not 0, which pages contain */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* When frames left. */
+/* When frames leave, and when they left. */
 #ifndef XDP_TIMES_H
 #define XDP_TIMES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "xdp_uapi.h"
@@ -21,6 +22,7 @@ struct xdp_time {
 
 /* The times requested from a tx queue. */
 struct xdp_times {
+	uint32_t asks;         /* MR_META_* that frames may ask for */
 	struct xdp_time *ring; /* not yet taken; NULL: there are no times */
 	uint32_t mask, head, tail;
 	uint32_t n_asked; /* frames that are not completed */
@@ -36,7 +38,13 @@ struct xdp_tx_request {
 	uint32_t mark;
 };
 
-/* After the queues are bound: allocate room for times, if supported. */
+/*
+ * How much room in front of each entry the device's features are worth: at most
+ * the headroom.
+ */
+uint32_t mri_xdp_request_bytes(const struct xdp_port *port, bool is_zc,
+			       uint64_t features);
+/* After the queues are bound: what they may ask; allocate room for times. */
 int mri_xdp_times_open(struct xdp_port *port, struct mr_reason *reterr_reason);
 /* Request the time of a frame. */
 void mri_xdp_times_ask(struct xdp_txq *txq, const struct mr_meta *meta,

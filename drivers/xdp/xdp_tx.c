@@ -256,21 +256,21 @@ static uint32_t n_room(struct xdp_txq *txq)
 	return xring_n_room(&txq->tx, txq->tx.n_entries - txq->n_outstanding);
 }
 
-static bool asks_for_time(const struct xdp_txq *txq, const struct mr_meta *meta)
+/* What a frame asks of the kernel: MR_META_*. */
+static uint32_t asks_for(const struct xdp_txq *txq, const struct mr_meta *meta)
 {
-	return meta != NULL && (meta->valid & MR_META_TX_TIME) &&
-	       txq->times.ring != NULL;
+	return meta != NULL ? meta->valid & txq->times.asks : 0;
 }
 
-/* How many of n entries precede the first one that requests its time. */
-static uint32_t n_untimed(const struct xdp_txq *txq, const struct mr_meta *meta,
-			  uint32_t n)
+/* How many of n entries precede the first one that asks for something. */
+static uint32_t n_not_asking(const struct xdp_txq *txq,
+			     const struct mr_meta *meta, uint32_t n)
 {
 	uint32_t i = 0;
 
-	if (meta == NULL || txq->times.ring == NULL)
+	if (meta == NULL || txq->times.asks == 0)
 		return n;
-	while (i < n && !asks_for_time(txq, &meta[i]))
+	while (i < n && asks_for(txq, &meta[i]) == 0)
 		i++;
 	return i;
 }
@@ -278,14 +278,18 @@ static uint32_t n_untimed(const struct xdp_txq *txq, const struct mr_meta *meta,
 /* Request what the frame needs from the kernel, in metadata in front of it. */
 static void put_request(struct xdp_txq *txq, struct mr_frame *frames,
 			const struct mr_meta *meta, bool is_partial,
-			bool is_timed)
+			uint32_t asks)
 {
 	struct xdp_tx_request request = { .magic = 0 };
 
 	if (is_partial)
 		mri_xdp_csum_send(txq, frames, meta, &request.kernel);
-	if (is_timed)
+	if (asks & MR_META_TX_TIME)
 		mri_xdp_times_ask(txq, meta, &request);
+	if (asks & MR_META_LAUNCH_TIME) {
+		request.kernel.flags |= XSK_TXMD_LAUNCH_TIME;
+		request.kernel.launch_time = meta->launch_ns;
+	}
 	if (request.kernel.flags == 0)
 		return;
 	memcpy(mr_frame_data(txq->port->base.base, &frames[0]) -
@@ -301,13 +305,13 @@ prepare(struct xdp_txq *txq, struct mr_cache *cache, const struct mr_frame *in,
 	struct mr_frame out[MR_MAX_SEGS])
 {
 	const bool is_partial = in[0].flags & MR_FRAME_CSUM_PARTIAL;
-	const bool is_timed = asks_for_time(txq, meta);
+	const uint32_t asks = asks_for(txq, meta);
 	struct mr_room room;
 	/* The sum is written to the first entry, or a request in front of it.
 	 */
 	bool is_fit = n <= txq->max_segs &&
 		      mr_frame_n_bytes(in, n) >= XDP_MIN_FRAME_BYTES &&
-		      ((!is_partial && !is_timed) ||
+		      ((!is_partial && asks == 0) ||
 		       (mr_frame_room(cache, &in[0], &room) == 0 &&
 			room.front_bytes >= txq->n_front_bytes));
 
@@ -323,8 +327,8 @@ prepare(struct xdp_txq *txq, struct mr_cache *cache, const struct mr_frame *in,
 	/* What the kernel would take for a request of ours, or for invalid. */
 	for (uint32_t i = 0; i < n; i++)
 		out[i].flags &= MR_FRAME_MORE;
-	if (n > 0 && (is_partial || is_timed))
-		put_request(txq, out, meta, is_partial, is_timed);
+	if (n > 0 && (is_partial || asks != 0))
+		put_request(txq, out, meta, is_partial, asks);
 	return n;
 }
 
@@ -431,8 +435,8 @@ static uint32_t send_burst(struct xdp_txq *txq, struct mr_cache *cache,
 		const uint32_t n_left = burst.n_room - burst.n_descriptors;
 		const uint32_t n_plain = post_plain(
 			txq, burst.n_descriptors, frames + i,
-			n_untimed(txq, meta != NULL ? meta + i : NULL,
-				  n - i < n_left ? n - i : n_left),
+			n_not_asking(txq, meta != NULL ? meta + i : NULL,
+				     n - i < n_left ? n - i : n_left),
 			&burst.n_bytes);
 
 		burst.n_descriptors += n_plain;

@@ -45,6 +45,7 @@ enum {
 	/* struct xsk_tx_meta flags */
 	XSK_TXMD_TIMESTAMP = 1 << 0,
 	XSK_TXMD_CHECKSUM = 1 << 1,
+	XSK_TXMD_LAUNCH_TIME = 1 << 2,
 
 	/* Bytes that the kernel keeps free before a received frame. */
 	XSK_PACKET_HEADROOM = 256,

@@ -184,21 +184,11 @@ static int register_patiently(int fd, const struct xsk_umem_config *config,
 	return err;
 }
 
-/* Only veth and tap hand the note on to their peer; what a NIC does with it
- * depends on the NIC. */
-static bool hands_sums_on(const struct xdp_port *port)
-{
-	return port->rxqs[0].has_partial_csums && port->is_software;
-}
-
-static int register_memory(struct xdp_port *port, int fd,
+static int register_memory(struct xdp_port *port, int fd, bool is_zc,
 			   struct mr_reason *reterr_reason)
 {
 	const uint64_t n_bytes = port->n_registered_bytes;
-	const uint32_t n_tx_metadata =
-		port->options.meta  ? sizeof(struct xdp_tx_request) :
-		hands_sums_on(port) ? sizeof(struct xsk_tx_meta) :
-				      0;
+	uint32_t n_tx_metadata = 0;
 	struct xsk_umem_config config = {
 		.addr = (uintptr_t)port->base.base,
 		.len = n_bytes,
@@ -209,10 +199,12 @@ static int register_memory(struct xdp_port *port, int fd,
 	int err = -EINVAL;
 
 	port->tx_metadata_bytes = 0;
+	if (mri_xdp_request_bytes(port, is_zc, UINT64_MAX) > 0 &&
+	    mri_xdp_tx_metadata(port->dev.ifindex, &features) == 0)
+		n_tx_metadata = mri_xdp_request_bytes(port, is_zc, features);
 	/* 6.11 wants the flag, 6.8 knows the length alone; before, it is
 	 * accepted, and then each frame with metadata is invalid. */
-	if (n_tx_metadata > 0 && port->base.headroom_bytes >= n_tx_metadata &&
-	    mri_xdp_tx_metadata(port->dev.ifindex, &features) == 0) {
+	if (n_tx_metadata > 0) {
 		config.tx_metadata_len = n_tx_metadata;
 		config.flags = XSK_UMEM_TX_METADATA_LEN;
 		err = register_patiently(fd, &config, sizeof(config));
@@ -300,7 +292,8 @@ static int refuse_bind(const struct xdp_port *port, uint32_t i, int err,
 		return mr_fail(reason, -ENOTSUP,
 			       "%s: queue %u: the kernel or the driver '%s' "
 			       "refuses this mode: %s",
-			       name, queue, port->dev.driver, mr_strerror(-err));
+			       name, queue, port->dev.driver,
+			       mr_strerror(-err));
 	return mr_fail(reason, err == -EPERM ? -EPERM : -EIO,
 		       "%s: cannot bind to queue %u: %s", name, queue,
 		       mr_strerror(-err));
@@ -348,7 +341,8 @@ static void set_queue(struct xdp_port *port, uint32_t i,
 	txq->n_registered_bytes = port->n_registered_bytes;
 	txq->n_front_bytes = port->tx_metadata_bytes;
 	txq->max_segs = bind_mode.max_segs;
-	txq->has_csum = port->tx_metadata_bytes > 0 && hands_sums_on(port);
+	txq->has_csum = port->tx_metadata_bytes > 0 && port->is_software &&
+			port->rxqs[0].has_partial_csums;
 }
 
 static int refuse_rings(const struct xdp_port *port, int err,
@@ -360,13 +354,13 @@ static int refuse_rings(const struct xdp_port *port, int err,
 }
 
 /* What needs a capability. */
-static int make_socket(struct xdp_port *port, uint32_t i,
+static int make_socket(struct xdp_port *port, uint32_t i, bool is_zc,
 		       struct mr_reason *reason)
 {
 	int err = port->fds[i] >= 0 ? 0 : open_socket(port, i, reason);
 
 	if (err == 0 && i == 0)
-		err = register_memory(port, port->fds[0], reason);
+		err = register_memory(port, port->fds[0], is_zc, reason);
 	if (err < 0)
 		return err;
 	err = size_rings(port, port->fds[i]);
@@ -409,7 +403,7 @@ static int open_queue(struct xdp_port *port, uint32_t i,
 
 	*ret_is_final = true;
 	if (port->role != XDP_CLIENT)
-		err = make_socket(port, i, reason);
+		err = make_socket(port, i, bind_mode.is_zc, reason);
 	if (err == 0 && port->role != XDP_SERVER)
 		err = use_socket(port, i, bind_mode, reason);
 	if (err < 0)

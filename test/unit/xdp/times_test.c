@@ -170,6 +170,73 @@ FAKE_TEST(a_shared_frame_is_timed_in_a_copy)
 	close_times();
 }
 
+/* A time in another clock is lib/port's: test/unit/port/launch_test.c. */
+FAKE_TEST(a_device_that_delays_frames_is_told_when)
+{
+	const uint64_t at_ns[] = { START_NS, START_NS + 5 };
+
+	fake.port->n_zc_queues = 0;
+	fake.txq->n_front_bytes = sizeof(struct xdp_tx_request);
+	fake.txq->times.asks = MR_META_LAUNCH_TIME;
+	fake.port->base.info.offloads = MR_OFFLOAD_LAUNCH_TIME;
+	fake.port->base.info.launch_clock = MR_CLOCK_DEVICE;
+	hold(1);
+	for (uint32_t i = 0; i < 3; i++) {
+		const struct mr_frame frame = fake_frame(100, (uint8_t)i);
+		const struct mr_meta meta = {
+			.valid = i < 2 ? MR_META_LAUNCH_TIME : 0,
+			.launch_ns = i < 2 ? at_ns[i] : 0,
+			.launch_clock = MR_CLOCK_DEVICE,
+		};
+
+		assert_int_equal(mr_tx_burst_meta(&fake.txq->base, fake.cache,
+						  &frame, &meta, 1),
+				 1);
+		assert_int_equal(fake_sent(i).flags,
+				 i < 2 ? XSK_TX_METADATA : 0);
+		if (i == 2)
+			break;
+		assert_int_equal(request_of(i)->flags, XSK_TXMD_LAUNCH_TIME);
+		assert_int_equal(request_of(i)->launch_time, at_ns[i]);
+	}
+	fake_complete(3);
+	collect();
+}
+
+/* No more room than the device's features are worth, or than there is. */
+FAKE_TEST(room_for_requests_is_as_needed)
+{
+	enum { TIMES = 1, SUMS = 2, LAUNCH = 4, NEITHER = 0 };
+	static const struct {
+		bool has_option, is_zc, is_veth;
+		uint32_t features, headroom_bytes, n_bytes;
+	} cases[] = {
+		{ true, false, true, SUMS | TIMES, 128, 32 },
+		{ true, false, true, SUMS | TIMES, 31, 24 },
+		{ true, false, true, SUMS | TIMES, 24, 24 },
+		{ true, false, true, SUMS | TIMES, 23, 0 },
+		{ false, false, true, SUMS | TIMES, 128, 24 },
+		{ false, false, false, SUMS | TIMES, 128, 0 },
+		{ true, true, false, SUMS, 128, 0 },
+		{ true, true, false, NEITHER, 128, 0 },
+		{ true, true, false, TIMES, 128, 32 },
+		{ true, true, false, LAUNCH, 128, 32 },
+		{ true, true, false, TIMES | LAUNCH, 31, 0 },
+	};
+	struct xdp_port port = *fake.port;
+	struct xdp_rxq rxq = { .fd = -1 };
+
+	port.rxqs = &rxq;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		port.options.meta = cases[i].has_option;
+		port.is_software = rxq.has_partial_csums = cases[i].is_veth;
+		port.base.headroom_bytes = cases[i].headroom_bytes;
+		assert_int_equal(mri_xdp_request_bytes(&port, cases[i].is_zc,
+						       cases[i].features),
+				 cases[i].n_bytes);
+	}
+}
+
 FAKE_TEST(without_the_option_there_are_none)
 {
 	struct mr_meta meta;
