@@ -4,7 +4,8 @@
 
 iperf3, offloads as the kernel sets them: between veths (xdp: ports), between
 taps, between taps whose segments arrive merged, and from such a tap to a veth,
-for which the library cuts them. Needs root.
+for which the library cuts them; from a veth to such a tap, for which mr-l2fwd
+merges them, and to one without. Needs root.
 """
 import json
 import statistics

@@ -87,6 +87,8 @@ static const struct workload workloads[] = {
 	  "issue 5: growth without a pause", rows_f04 },
 	{ "W02", "build", "frames of a stream, built and sent to null:",
 	  "issue 6: 100 Mpps with one field, 40 with four", rows_w02 },
+	{ "W03", "segments", "segmentation and merging in software",
+	  "issue 17: cost of software GSO", rows_w03 },
 	{ NULL },
 };
 
