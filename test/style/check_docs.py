@@ -21,7 +21,6 @@ OBJECT = re.compile(r"(?<!const )\bstruct mr_(?:cache|ctx|frame|pool|port|region
                     r"rxq|txq|queue|worker\w*)\s*\*")
 PASSES_ON = re.compile(r"\b[Aa]s (?:mr_\w+\(\)|above|it was)|"
                        r"The other direction|Contract of", re.S)
-ERRNO = re.compile(r"-E[A-Z0-9]+")
 
 
 def words_needed(name, declaration):

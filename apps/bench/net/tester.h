@@ -19,7 +19,6 @@
 #include "support/dataplane.h"
 
 struct device_config;
-struct streams;
 struct tester;
 
 /* Zero is the default of each member, but of the ports and of plane. */

@@ -381,15 +381,15 @@ def test_texts_from_anywhere_make_whole_frames_or_are_refused(made, wrong):
     """In a line. ASan has an eye on the engine."""
     rng = random.Random(8)
     good = []
-    for _ in range(20000):
+    for _ in range(5000):
         text = changed(rng, rng.choice(SEEDS))
         try:
             read([text])
             good.append(text)
         except UsageError as error:
             assert re.fullmatch("stream: .+", str(error))
-    assert 100 < len(good) < 19000
-    for text in rng.sample(good, 20):
+    assert 50 < len(good) < 4500
+    for text in rng.sample(good, 12):
         why, status = wrong(text, is_unstamped=True)
         assert status in (0, 2)
         if not why:
