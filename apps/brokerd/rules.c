@@ -199,14 +199,17 @@ int rules_parse(struct mr_ctx *ctx, const char *name, const char *bytes,
 		struct mr_reason *ret_why)
 {
 	struct rules rules = { .ctx = ctx };
+	struct yaml_errors errors;
 	struct yaml_reader reader;
-	int err = yaml_open(&reader, name, bytes, n_bytes, ret_why);
+	int err = yaml_open(&reader, name, bytes, n_bytes, &errors);
 
-	if (err < 0)
+	if (err < 0) {
+		*ret_why = errors.list[0];
 		return err;
+	}
 	if (yaml_root(&reader) == NULL)
-		err = mr_fail(
-			ret_why, -EINVAL,
+		err = yaml_fail(
+			&errors, -EINVAL,
 			"%.120s:1: 'rules' is missing: no user could open "
 			"a port",
 			name);
@@ -217,11 +220,13 @@ int rules_parse(struct mr_ctx *ctx, const char *name, const char *bytes,
 		err = compile_filters(&reader, &rules);
 	yaml_close(&reader);
 	if (err == -ENOMEM)
-		mr_fail(ret_why, err, "%.120s: no memory", name);
-	if (err == 0)
+		yaml_fail(&errors, err, "%.120s: no memory", name);
+	if (err == 0) {
 		*ret_rules = rules;
-	else
-		rules_free(&rules);
+		return 0;
+	}
+	*ret_why = errors.list[0];
+	rules_free(&rules);
 	return err;
 }
 
@@ -244,14 +249,18 @@ static int check_owner(const char *path, struct mr_reason *ret_why)
 int rules_read(struct mr_ctx *ctx, const char *path, struct rules *ret_rules,
 	       struct mr_reason *ret_why)
 {
+	struct yaml_errors errors;
 	char *bytes;
 	size_t n;
 	int err = check_owner(path, ret_why);
 
-	if (err == 0)
-		err = yaml_read(path, &bytes, &n, ret_why);
 	if (err < 0)
 		return err;
+	err = yaml_read(path, &bytes, &n, &errors);
+	if (err < 0) {
+		*ret_why = errors.list[0];
+		return err;
+	}
 	err = rules_parse(ctx, path, bytes, n, ret_rules, ret_why);
 	free(bytes);
 	return err;

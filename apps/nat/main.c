@@ -6,8 +6,10 @@
 #include "support/run.h"
 #include "support/signals.h"
 
+#include "config/keys.h"
 #include "control/app.h"
 #include "control/keep.h"
+#include "control/reload.h"
 #include "control/verbs.h"
 #include "support/text.h"
 
@@ -45,7 +47,7 @@ static int translate(struct app *app, int signal_fd)
 		.app = app,
 		.each_second = app_each_second,
 		.port_event = nat_offload_event,
-		.hang_up = app_hang_up,
+		.hang_up = nat_reload_hang_up,
 		.give_up = app_give_up,
 		.fds = fds,
 		.n_fds = 2,
@@ -64,18 +66,20 @@ static int serve(const struct options *options)
 		.name = "nat",
 		.verbs = nat_verbs,
 		.n_verbs = N_NAT_VERBS,
+		.settings = &nat_settings_ops,
 	};
 	struct nat_config config;
 	struct control *control;
+	struct yaml_errors errors;
 	struct mr_reason error;
 	struct app app;
 	int signal_fd, status;
 
-	status = options_config(options, &config, &error);
-	if (status != 0) {
-		complain(error.text);
+	status = options_config(options, &config, &errors);
+	for (uint32_t i = 0; status != 0 && i < errors.n; i++)
+		complain(errors.list[i].text);
+	if (status != 0)
 		return status;
-	}
 	advise(&config);
 	if (options->command == NAT_CHECK) {
 		status = nat_keep_check(config.state_path, &error);
@@ -122,6 +126,8 @@ int main(int argc, char **argv)
 	default:
 		break;
 	}
+	if (options.command == NAT_SCHEMA)
+		return settings_print_schema(nat_keys, "mr-nat");
 	if (options.command >= NAT_SESSIONS)
 		return nat_client_ask(&options);
 	return serve(&options);

@@ -23,6 +23,7 @@ enum {
 	MAX_PENDING = 1 << 16,
 	IDLE_S = 60, /* without a request, or without reading the answer */
 	MAX_NAMES = 99,
+	MIN_LINE = 4096, /* of memory for a request */
 	WHAT_LISTEN = MAX_CLIENTS,
 	WHAT_METRICS,
 	WHAT_CAPTURE,
@@ -35,8 +36,8 @@ struct client {
 	struct control_request request;
 	uint64_t since_ns; /* of its connection, or last progress */
 	uint32_t events;   /* it is watched for */
-	size_t n_line;
-	char line[CONTROL_MAX_LINE];
+	size_t n_line, n_max_line;
+	char *line; /* for one request, or the beginning of one */
 };
 
 struct control {
@@ -183,8 +184,17 @@ int control_open(const struct control_config *config,
 	return err;
 }
 
+static void free_line(struct client *client)
+{
+	free(client->line);
+	client->line = NULL;
+	client->n_line = client->n_max_line = 0;
+}
+
 static void forget_request(struct client *client)
 {
+	if (client->fd < 0)
+		free_line(client);
 	json_decref(client->request.args);
 	free(client->request.state);
 	free(client->request.bytes);
@@ -197,9 +207,10 @@ void control_close(struct control *c)
 	if (c == NULL)
 		return;
 	for (uint32_t i = 0; i < MAX_CLIENTS; i++) {
-		forget_request(&c->clients[i]);
 		if (c->clients[i].fd >= 0)
 			close(c->clients[i].fd);
+		c->clients[i].fd = -1;
+		forget_request(&c->clients[i]);
 	}
 	metrics_close(c->metrics);
 	listen_close(c->path, c->listen_fd);
@@ -445,7 +456,8 @@ static void take_line(struct control *c, struct client *client)
 	char *end;
 	size_t n;
 
-	if (client->verb != NULL || client->request.n > 0)
+	if (client->verb != NULL || client->request.n > 0 ||
+	    client->n_line == 0)
 		return;
 	end = memchr(client->line, '\n', client->n_line);
 	if (end == NULL)
@@ -455,6 +467,8 @@ static void take_line(struct control *c, struct client *client)
 	begin_answer(c, client, n);
 	client->n_line -= n + 1;
 	memmove(client->line, end + 1, client->n_line);
+	if (client->n_line == 0)
+		free_line(client);
 }
 
 static void serve_client(struct control *c, uint32_t i)
@@ -481,7 +495,7 @@ static void serve_client(struct control *c, uint32_t i)
 		return;
 	}
 	if (client->request.n > 0 ||
-	    (client->verb == NULL &&
+	    (client->verb == NULL && client->n_line > 0 &&
 	     memchr(client->line, '\n', client->n_line) != NULL) ||
 	    (client->verb != NULL && !is_waiting))
 		events = EPOLLOUT;
@@ -494,12 +508,33 @@ static void serve_client(struct control *c, uint32_t i)
 	client->events = events;
 }
 
+/* Room for more of a line. */
+static bool grow_line(struct client *client)
+{
+	size_t n_max =
+		client->n_max_line > 0 ? 2 * client->n_max_line : MIN_LINE;
+	char *longer;
+
+	if (client->n_line < client->n_max_line)
+		return true;
+	longer = realloc(client->line, n_max);
+	if (longer == NULL)
+		return false;
+	client->line = longer;
+	client->n_max_line = n_max;
+	return true;
+}
+
 static void read_client(struct client *client)
 {
 	ssize_t n;
 
+	if (!grow_line(client)) {
+		drop_client(client);
+		return;
+	}
 	n = read(client->fd, client->line + client->n_line,
-		 CONTROL_MAX_LINE - client->n_line);
+		 client->n_max_line - client->n_line);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {
@@ -509,7 +544,7 @@ static void read_client(struct client *client)
 	client->n_line += (size_t)n;
 	if (client->n_line == CONTROL_MAX_LINE &&
 	    memchr(client->line, '\n', client->n_line) == NULL)
-		turn_away(client, "a request has at most 4095 bytes");
+		turn_away(client, "a request has less than 4 MiB");
 }
 
 /* A free slot, or that of the client without progress for longest. */

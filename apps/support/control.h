@@ -24,8 +24,8 @@
 
 enum {
 	CONTROL_PROTOCOL = 1,
-	CONTROL_MAX_LINE = 4096, /* of a request, with its end */
-	CONTROL_MAX_NAME = 32,   /* of an instance */
+	CONTROL_MAX_LINE = 4 << 20, /* of a request: a file of yaml_keys.h */
+	CONTROL_MAX_NAME = 32,      /* of an instance */
 };
 
 struct capture;
@@ -73,6 +73,7 @@ struct control_config {
 	bool is_optional;
 	const struct control_verb *verbs;
 	uint32_t n_verbs;
+	const struct settings_ops *settings; /* settings.h; NULL: none */
 };
 
 /*
@@ -123,7 +124,7 @@ const struct control_verb *control_parse(const char *line, size_t n,
 					 struct mr_reason *ret_why);
 
 /* control_verbs.c: those of every application; opaque is the control. */
-enum { N_CONTROL_VERBS = 6 };
+enum { N_CONTROL_VERBS = 9 };
 extern const struct control_verb control_verbs[N_CONTROL_VERBS];
 
 /* control_capture.c: two of them, and what they are asked for. False: the

@@ -7,6 +7,7 @@
 #include "control.h"
 #include "json_text.h"
 #include "report.h"
+#include "settings.h"
 
 static void add_names(json_t *names, const struct control_verb *verbs,
 		      uint32_t n)
@@ -169,4 +170,7 @@ const struct control_verb control_verbs[N_CONTROL_VERBS] = {
 	{ "set", 0, answer_set },
 	{ "capture", CONTROL_CAPTURE_STATE, control_answer_capture },
 	{ "trace", CONTROL_CAPTURE_STATE, control_answer_trace },
+	{ "plan", 0, settings_answer_plan },
+	{ "apply", SETTINGS_STATE_BYTES, settings_answer_apply },
+	{ "dump", 0, settings_answer_dump },
 };

@@ -49,11 +49,13 @@ bool value_number(const char *text, uint32_t min, uint32_t max, uint32_t *ret,
 	return true;
 }
 
+/* Of times, in descending order. */
+static const char units[] = "dhms";
+static const uint32_t seconds[] = { 86400, 3600, 60, 1 };
+
 bool value_duration(const char *text, uint32_t *ret_s,
 		    struct mr_reason *ret_why)
 {
-	static const char units[] = "dhms";
-	static const uint32_t seconds[] = { 86400, 3600, 60, 1 };
 	uint32_t n, next_unit = 0;
 	uint64_t sum = 0;
 	const char *at = text;
@@ -82,6 +84,19 @@ bool value_duration(const char *text, uint32_t *ret_s,
 				   text);
 	*ret_s = (uint32_t)sum;
 	return true;
+}
+
+void value_write_duration(uint32_t s, char *ret_text, size_t n_bytes)
+{
+	size_t n = 0;
+
+	ret_text[0] = '\0';
+	for (uint32_t i = 0; units[i] != '\0'; i++) {
+		if (s >= seconds[i] && n < n_bytes)
+			n += (size_t)snprintf(ret_text + n, n_bytes - n, "%u%c",
+					      s / seconds[i], units[i]);
+		s %= seconds[i];
+	}
 }
 
 bool value_word(const char *text, const char *const *words, uint32_t *ret,

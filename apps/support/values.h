@@ -8,6 +8,7 @@
 #define SUPPORT_VALUES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <millrace/millrace.h>
@@ -22,6 +23,9 @@ bool value_number(const char *text, uint32_t min, uint32_t max, uint32_t *ret,
 /* Seconds, from units: 90, 90s, 5m, 2h4m, 1d. */
 bool value_duration(const char *text, uint32_t *ret_s,
 		    struct mr_reason *ret_why);
+
+/* The other way round. */
+void value_write_duration(uint32_t s, char *ret_text, size_t n_bytes);
 
 /* One of the words; NULL ends them. */
 bool value_word(const char *text, const char *const *words, uint32_t *ret,

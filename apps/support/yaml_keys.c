@@ -9,15 +9,30 @@
 #include "values.h"
 #include "yaml_keys.h"
 
-static int fail_at(struct yaml_reader *reader, size_t line, const char *text)
+int yaml_fail(struct yaml_errors *errors, int err, const char *format, ...)
 {
-	snprintf(reader->why->text, sizeof(reader->why->text),
-		 "%.120s:%zu: %.240s", reader->name, line, text);
+	struct mr_reason *why;
+	va_list args;
+
+	if (errors->n == YAML_MAX_ERRORS)
+		return err;
+	why = &errors->list[errors->n++];
+	va_start(args, format);
+	vsnprintf(why->text, sizeof(why->text), format, args);
+	va_end(args);
 	/* A file may contain any byte; a message is one line. */
-	for (char *c = reader->why->text; *c != '\0'; c++)
+	for (char *c = why->text; *c != '\0'; c++)
 		if ((unsigned char)*c < ' ' || *c == 127)
 			*c = '?';
-	return -EINVAL;
+	return err;
+}
+
+static int fail_at(struct yaml_reader *reader, size_t line, const char *text)
+{
+	if (reader->name == NULL)
+		return yaml_fail(reader->errors, -EINVAL, "%s", text);
+	return yaml_fail(reader->errors, -EINVAL, "%.120s:%zu: %.240s",
+			 reader->name, line, text);
 }
 
 int yaml_wrong(struct yaml_reader *reader, const yaml_node_t *node,
@@ -62,7 +77,7 @@ static int check_end(struct yaml_reader *reader, yaml_parser_t *parser)
 }
 
 int yaml_read(const char *path, char **ret_bytes, size_t *ret_n_bytes,
-	      struct mr_reason *ret_why)
+	      struct yaml_errors *ret_errors)
 {
 	char *bytes = malloc(YAML_MAX_BYTES + 1);
 	FILE *file = bytes != NULL ? fopen(path, "re") : NULL;
@@ -81,19 +96,19 @@ int yaml_read(const char *path, char **ret_bytes, size_t *ret_n_bytes,
 		return 0;
 	}
 	free(bytes);
-	snprintf(ret_why->text, sizeof(ret_why->text), "%.200s: %s", path,
-		 strerror(-err));
-	return err;
+	ret_errors->n = 0;
+	return yaml_fail(ret_errors, err, "%.200s: %s", path, strerror(-err));
 }
 
 int yaml_open(struct yaml_reader *reader, const char *name, const char *bytes,
-	      size_t n_bytes, struct mr_reason *ret_why)
+	      size_t n_bytes, struct yaml_errors *ret_errors)
 {
 	yaml_parser_t parser;
 	int err = 0;
 
 	reader->name = name;
-	reader->why = ret_why;
+	reader->errors = ret_errors;
+	ret_errors->n = 0;
 	if (n_bytes > YAML_MAX_BYTES)
 		return fail_at(reader, 1, "the file is larger than 1 MiB");
 	if (!yaml_parser_initialize(&parser))
@@ -208,7 +223,8 @@ static int check_duplicates(struct yaml_reader *reader, yaml_node_t *node,
 	     other < pair; other++) {
 		yaml_node_t *key = node_of(reader, other->key);
 
-		if (strcmp((char *)key->data.scalar.value, name) == 0)
+		if (key->type == YAML_SCALAR_NODE &&
+		    strcmp((char *)key->data.scalar.value, name) == 0)
 			return yaml_wrong(
 				reader, node_of(reader, pair->key),
 				"'%.40s' is given twice, first on line %zu",
@@ -217,40 +233,55 @@ static int check_duplicates(struct yaml_reader *reader, yaml_node_t *node,
 	return 0;
 }
 
+static int take_pair(struct yaml_reader *reader, const struct yaml_key *keys,
+		     yaml_node_t *node, const yaml_node_pair_t *pair, void *to)
+{
+	yaml_node_t *name_node = node_of(reader, pair->key);
+	const char *name = yaml_text(reader, name_node, "a key");
+	const struct yaml_key *key = keys;
+	int err;
+
+	if (name == NULL)
+		return -EINVAL;
+	while (key->name != NULL && strcmp(key->name, name) != 0)
+		key++;
+	/* Unknown keys first, which leaves few for duplicates. */
+	if (key->name == NULL)
+		return complain_unknown(reader, keys, name_node, name);
+	err = check_duplicates(reader, node, pair, name);
+	if (err < 0)
+		return err;
+	return key->take(reader, key, node_of(reader, pair->value), to);
+}
+
+/* Whether to go on after err, for the errors that follow. */
+static bool goes_on(const struct yaml_reader *reader, int err)
+{
+	return err == 0 ||
+	       (err == -EINVAL && reader->errors->n < YAML_MAX_ERRORS);
+}
+
 int yaml_take_keys(struct yaml_reader *reader, const struct yaml_key *keys,
 		   yaml_node_t *node, void *to)
 {
+	int err = 0, now = 0;
+
 	if (node->type != YAML_MAPPING_NODE)
 		return yaml_wrong(reader, node,
 				  "must be a mapping, such as '%s: ...'",
 				  keys[0].name);
 	for (yaml_node_pair_t *pair = node->data.mapping.pairs.start;
-	     pair < node->data.mapping.pairs.top; pair++) {
-		yaml_node_t *name_node = node_of(reader, pair->key);
-		const char *name = yaml_text(reader, name_node, "a key");
-		const struct yaml_key *key = keys;
-		int err;
-
-		if (name == NULL)
-			return -EINVAL;
-		while (key->name != NULL && strcmp(key->name, name) != 0)
-			key++;
-		/* Unknown keys first, which leaves few for duplicates. */
-		if (key->name == NULL)
-			return complain_unknown(reader, keys, name_node, name);
-		err = check_duplicates(reader, node, pair, name);
-		if (err == 0)
-			err = key->take(reader, key,
-					node_of(reader, pair->value), to);
-		if (err < 0)
-			return err;
+	     pair < node->data.mapping.pairs.top && goes_on(reader, now);
+	     pair++) {
+		now = take_pair(reader, keys, node, pair, to);
+		err = now < 0 ? now : err;
 	}
 	for (; keys->name != NULL; keys++)
 		if (keys->is_needed &&
 		    yaml_find(reader, node, keys->name) == NULL)
-			return yaml_wrong(reader, node, "'%s' is missing",
-					  keys->name);
-	return 0;
+			err = yaml_wrong(reader, node, "'%s' is missing",
+					 keys->name);
+	return err;
 }
 
 int yaml_take_mapping(struct yaml_reader *reader, const struct yaml_key *key,
@@ -277,22 +308,62 @@ int yaml_take_each(struct yaml_reader *reader, const struct yaml_key *key,
 		   yaml_node_t *node, void *to)
 {
 	yaml_node_t *item;
-	int err = 0;
+	int err = 0, now = 0;
 
-	for (uint32_t i = 0;
-	     err == 0 && (item = yaml_item(reader, node, i)) != NULL; i++)
-		err = yaml_take_value(reader, key, item, to);
+	for (uint32_t i = 0; goes_on(reader, now) &&
+			     (item = yaml_item(reader, node, i)) != NULL;
+	     i++) {
+		now = yaml_take_value(reader, key, item, to);
+		err = now < 0 ? now : err;
+	}
 	return err;
+}
+
+static int take_text(const struct yaml_key *key, const char *text, void *to,
+		     struct yaml_errors *errors)
+{
+	yaml_node_t node = { .type = YAML_SCALAR_NODE };
+	struct yaml_reader reader = { .errors = errors };
+
+	node.data.scalar.value = (yaml_char_t *)text;
+	node.data.scalar.length = strlen(text);
+	return key->take(&reader, key, &node, to);
 }
 
 void yaml_take_preset(const struct yaml_key *key, void *to)
 {
-	yaml_node_t node = { .type = YAML_SCALAR_NODE };
-	struct yaml_reader reader;
+	take_text(key, key->preset, to, NULL);
+}
 
-	node.data.scalar.value = (yaml_char_t *)key->preset;
-	node.data.scalar.length = strlen(key->preset);
-	key->take(&reader, key, &node, to);
+/* fdb-limit is fdb_limit. */
+static bool is_option(const char *name, const char *key)
+{
+	while (*name != '\0' && (*name == '-' ? '_' : *name) == *key) {
+		name++;
+		key++;
+	}
+	return *name == '\0' && *key == '\0';
+}
+
+int yaml_take_option(const struct yaml_key *keys, const char *name,
+		     const char *text, void *to, struct mr_reason *ret_why)
+{
+	struct yaml_errors errors = { 0 };
+	struct yaml_key one;
+	char option[40];
+	int err;
+
+	while (keys->name != NULL && !is_option(name, keys->name))
+		keys++;
+	if (keys->name == NULL)
+		return -ENOENT;
+	one = *keys;
+	snprintf(option, sizeof(option), "--%s", name);
+	one.name = option;
+	err = take_text(&one, text, to, &errors);
+	if (err < 0)
+		*ret_why = errors.list[0];
+	return err;
 }
 
 int yaml_take_list(struct yaml_reader *reader, const struct yaml_key *key,
@@ -302,6 +373,7 @@ int yaml_take_list(struct yaml_reader *reader, const struct yaml_key *key,
 	void **list = (void **)((char *)to + key->offset);
 	uint32_t *n = (uint32_t *)((char *)to + key->n_offset);
 	const uint32_t n_items = yaml_n_items(node);
+	int err = 0, now = 0;
 
 	if (n_items == 0)
 		return yaml_wrong(reader, node, "%s: empty; remove it",
@@ -315,17 +387,13 @@ int yaml_take_list(struct yaml_reader *reader, const struct yaml_key *key,
 	one.offset = 0; /* in the item */
 	if (key->take_item == NULL)
 		one.take_item = yaml_take_value;
-	for (*n = 0; *n < n_items; (*n)++) {
-		const int err =
-			one.take_item(reader, &one, yaml_item(reader, node, *n),
-				      (char *)*list + *n * key->n_bytes);
-
-		if (err < 0) {
-			(*n)++; /* what it has so far is freed with the rest */
-			return err;
-		}
+	/* On error, what there is of an item is freed with the rest. */
+	for (*n = 0; *n < n_items && goes_on(reader, now); (*n)++) {
+		now = one.take_item(reader, &one, yaml_item(reader, node, *n),
+				    (char *)*list + *n * key->n_bytes);
+		err = now < 0 ? now : err;
 	}
-	return 0;
+	return err;
 }
 
 int yaml_take_bool(struct yaml_reader *reader, const struct yaml_key *key,
@@ -344,6 +412,26 @@ int yaml_take_bool(struct yaml_reader *reader, const struct yaml_key *key,
 		return yaml_wrong(reader, node, "%s: '%.40s' is not yes or no",
 				  key->name, text);
 	memcpy((char *)to + key->offset, &values[word % 2], sizeof(values[0]));
+	return 0;
+}
+
+int yaml_take_word(struct yaml_reader *reader, const struct yaml_key *key,
+		   yaml_node_t *node, void *to)
+{
+	const char *text = yaml_text(reader, node, key->name);
+	struct mr_reason why;
+	uint32_t word = 0;
+	uint8_t narrow;
+
+	if (text == NULL)
+		return -EINVAL;
+	if (!value_word(text, key->words, &word, &why))
+		return yaml_wrong(reader, node, "%s: %s", key->name, why.text);
+	narrow = (uint8_t)word;
+	if (key->n_bytes == sizeof(narrow))
+		memcpy((char *)to + key->offset, &narrow, sizeof(narrow));
+	else
+		memcpy((char *)to + key->offset, &word, sizeof(word));
 	return 0;
 }
 

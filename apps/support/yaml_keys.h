@@ -2,7 +2,7 @@
 /*
  * Reads YAML documents by tables: a table defines the keys of a mapping and
  * their values. libyaml parses the syntax. Errors have file and line, and for
- * an unknown key the nearest known one.
+ * an unknown key the nearest known one. yaml_show.h writes what was read.
  */
 #ifndef SUPPORT_YAML_KEYS_H
 #define SUPPORT_YAML_KEYS_H
@@ -18,23 +18,39 @@
 enum {
 	YAML_MAX_BYTES = 1 << 20,
 	YAML_MAX_KEYS = 24,
+	YAML_MAX_ERRORS = 64,
+};
+
+/* What is wrong with a document, a line each; what exceeds the maximum is left
+ * out. */
+struct yaml_errors {
+	uint32_t n;
+	struct mr_reason list[YAML_MAX_ERRORS];
 };
 
 struct yaml_reader {
 	yaml_document_t document;
-	const char *name;      /* of the file, for messages */
-	struct mr_reason *why; /* set on error */
+	const char *name; /* of the file, for messages; NULL: of none */
+	struct yaml_errors *errors;
 };
 
 struct yaml_key;
 
-/* Read the value of a key: 0, -EINVAL with a reason, -ENOMEM. */
+/* Read the value of a key: 0, -EINVAL with an error added, -ENOMEM. */
 typedef int yaml_take_fn(struct yaml_reader *reader, const struct yaml_key *key,
 			 yaml_node_t *node, void *to);
 
 /* Read a text into *to: true, or false with a reason. */
 typedef bool yaml_read_fn(const char *text, void *to,
 			  struct mr_reason *ret_why);
+
+/* For yaml_show.h. Write *from as read() takes it; "": there is none. */
+typedef void yaml_write_fn(const void *from, char *ret_text, size_t n_bytes);
+
+/* What the file would have, as JSON; NULL: nothing. The caller owns it. */
+struct json_t;
+typedef struct json_t *yaml_show_fn(const struct yaml_key *key,
+				    const void *from);
 
 struct yaml_key {
 	const char *name;
@@ -49,6 +65,10 @@ struct yaml_key {
 	 * number of items is. */
 	yaml_take_fn *take_item;
 	size_t n_offset;
+	const char *const *words; /* of yaml_take_word(); ends with NULL */
+	/* For yaml_show(), unless take is one of those below. */
+	yaml_write_fn *write; /* of values and their lists */
+	yaml_show_fn *show;
 	/* For the program's use, and yaml_take_preset(). */
 	const char *preset; /* the default, as written in a file */
 	bool is_fixed;      /* at run time */
@@ -58,25 +78,30 @@ struct yaml_key {
 
 /*
  * Read a file, up to one byte more than yaml_open() takes. 0 and its bytes, for
- * free(3); or -errno with a reason.
+ * free(3); or -errno with an error.
  */
 int yaml_read(const char *path, char **ret_bytes, size_t *ret_n_bytes,
-	      struct mr_reason *ret_why);
+	      struct yaml_errors *ret_errors);
 
 /*
- * Parse a document. 0, -EINVAL with a reason; close the reader after success.
- * An empty document is a mapping without keys.
+ * Parse a document. 0, -EINVAL with an error; close the reader after success.
+ * Further errors are added to *ret_errors. An empty document is a mapping
+ * without keys.
  */
 int yaml_open(struct yaml_reader *reader, const char *name, const char *bytes,
-	      size_t n_bytes, struct mr_reason *ret_why);
+	      size_t n_bytes, struct yaml_errors *ret_errors);
 void yaml_close(struct yaml_reader *reader);
 yaml_node_t *yaml_root(struct yaml_reader *reader);
 
-/* Set the reason, with file and line of the node; returns -EINVAL. */
+/* Add an error without a line; returns err. */
+int yaml_fail(struct yaml_errors *errors, int err, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* Add an error, with file and line of the node; returns -EINVAL. */
 int yaml_wrong(struct yaml_reader *reader, const yaml_node_t *node,
 	       const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* Fill in *to from a mapping. */
+/* Fill in *to from a mapping. Goes on after an error, to find all. */
 int yaml_take_keys(struct yaml_reader *reader, const struct yaml_key *keys,
 		   yaml_node_t *node, void *to);
 
@@ -101,11 +126,19 @@ yaml_take_fn yaml_take_each;    /* one or more: key->read adds each */
 yaml_take_fn yaml_take_list;    /* its length is known; at most key->max */
 yaml_take_fn yaml_take_mapping; /* of key->keys, into the same struct */
 yaml_take_fn yaml_take_bool;    /* yes, no, true, false, on, off */
+yaml_take_fn yaml_take_word;    /* index of one of key->words, 1 or 4 bytes */
 yaml_take_fn yaml_take_u16;
 yaml_take_fn yaml_take_u32;
 yaml_take_fn yaml_take_text; /* char [key->max] */
 
 /* Set the key's default; its preset is valid. */
 void yaml_take_preset(const struct yaml_key *key, void *to);
+
+/*
+ * Read the value of a command-line option by the key of the same name, with _
+ * for -. 0; -EINVAL with an error; -ENOENT: there is no such key.
+ */
+int yaml_take_option(const struct yaml_key *keys, const char *name,
+		     const char *text, void *to, struct mr_reason *ret_why);
 
 #endif

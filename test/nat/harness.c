@@ -17,7 +17,8 @@
 #include "mapping/map.h"
 #include "offload.h"
 #include "simulated.h"
-#include "support/yaml_keys.h"
+#include "config/keys.h"
+#include "support/yaml_show.h"
 
 enum {
 	N_PAGES = 2048,
@@ -95,14 +96,18 @@ bool harness_key(uint32_t i, char *ret_name, uint32_t n_max)
 static int read_unchecked(const char *text, struct nat_config *config,
 			  struct mr_reason *why)
 {
+	struct yaml_errors errors;
 	struct yaml_reader reader;
-	int err = yaml_open(&reader, "harness", text, strlen(text), why);
+	int err = yaml_open(&reader, "harness", text, strlen(text), &errors);
 
+	if (err == 0) {
+		nat_config_init(config);
+		err = yaml_take_keys(&reader, nat_keys, yaml_root(&reader),
+				     config);
+		yaml_close(&reader);
+	}
 	if (err < 0)
-		return err;
-	nat_config_init(config);
-	err = yaml_take_keys(&reader, nat_keys(), yaml_root(&reader), config);
-	yaml_close(&reader);
+		*why = errors.list[0];
 	return err < 0 ? err : nat_config_complete(config);
 }
 
@@ -177,12 +182,17 @@ static int read_config(const struct harness *harness, const char *text,
 		       bool is_checked, struct nat_config *config,
 		       struct mr_reason *why)
 {
-	const int err =
-		is_checked ?
-			nat_settings_parse("harness", text, strlen(text),
-					   harness->n_shards, config, why) :
-			read_unchecked(text, config, why);
+	struct yaml_errors errors;
+	int err;
 
+	if (!is_checked) {
+		err = read_unchecked(text, config, why);
+	} else {
+		err = nat_settings_parse("harness", text, strlen(text),
+					 harness->n_shards, config, &errors);
+		if (err < 0)
+			*why = errors.list[0];
+	}
 	return err < 0 ? err : nat_addrs_create(config);
 }
 
@@ -230,22 +240,42 @@ failed:
 	return -1;
 }
 
-/* As app.c and request.c do it. */
+/* Whether all keys that differ can change at run time. */
+static int check_changes(const struct nat_config *config,
+			 const struct nat_config *next, struct mr_reason *why)
+{
+	json_t *from = yaml_show(nat_keys, config);
+	json_t *to = yaml_show(nat_keys, next);
+	json_t *changes = yaml_changes(nat_keys, from, to), *change;
+	int err = 0;
+	size_t i;
+
+	json_array_foreach(changes, i, change) if (json_is_true(json_object_get(
+							   change, "restart")))
+	{
+		snprintf(why->text, sizeof(why->text), "%s",
+			 json_string_value(json_object_get(change, "key")));
+		err = -1;
+	}
+	json_decref(from);
+	json_decref(to);
+	json_decref(changes);
+	return err;
+}
+
+/* As reload.c and request.c do it. */
 int harness_reload(struct harness *harness, const char *text, bool is_checked,
 		   char *why, uint32_t n_why)
 {
 	struct nat_config *next =
 		&harness->configs[harness->config == harness->configs];
 	struct mr_reason reason = { "no memory" };
-	struct nat_key key;
 	int err;
 
 	nat_config_free(next);
 	err = read_config(harness, text, is_checked, next, &reason);
-	if (err == 0 && !nat_config_can_follow(harness->config, next, &key)) {
-		snprintf(reason.text, sizeof(reason.text), "%s", key.name);
-		err = -1;
-	}
+	if (err == 0)
+		err = check_changes(harness->config, next, &reason);
 	offload_end(&harness->offload);
 	if (err == 0)
 		err = nat_maps_reload(harness->maps, next, now_s(harness),

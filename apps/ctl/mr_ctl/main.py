@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from mr_ctl import capture, show, trace, watch
+from mr_ctl import capture, settings, show, trace, watch
 from mr_ctl.client import Connection, Object, Refused, connect, running
 from mr_support import program
 from mr_support.options import Option, Wrong, parse
@@ -18,6 +18,9 @@ usage: mrctl [options] list
        mrctl [options] [INSTANCE] set log|idle VALUE
        mrctl [options] [INSTANCE] capture PORT|drops
        mrctl [options] [INSTANCE] trace [PORT]
+       mrctl [options] [INSTANCE] plan FILE
+       mrctl [options] [INSTANCE] apply FILE
+       mrctl [options] [INSTANCE] dump
        mrctl [options] [INSTANCE] nat sessions [FILTER]
        mrctl [options] [INSTANCE] nat clear FILTER|all
        mrctl [options] [INSTANCE] l2 fdb
@@ -71,6 +74,38 @@ def _show(connection: Connection, given: Given, words: list[str]) -> int:
 def _set(connection: Connection, given: Given, words: list[str]) -> int:
     del given
     list(connection.ask("set", **{words[0]: words[1]}))
+    return 0
+
+
+def _plan(connection: Connection, given: Given, words: list[str]) -> int:
+    changes, _ = settings.ask(connection, "plan", words[0])
+    if "json" in given:
+        print_json(changes)
+    else:
+        for change in changes:
+            print(settings.change_line(change))
+    n_fixed = sum(change["restart"] for change in changes)
+    if n_fixed > 0:
+        raise Refused(f"{n_fixed} of {len(changes)} changes: apply would refuse; restart instead")
+    return 0
+
+
+def _apply(connection: Connection, given: Given, words: list[str]) -> int:
+    _, end = settings.ask(connection, "apply", words[0])
+    if "json" in given:
+        print_json([end])
+    else:
+        print(f"{end['changes']} changed")
+    return 0
+
+
+def _dump(connection: Connection, given: Given, words: list[str]) -> int:
+    del words
+    found = connection.ask_one("dump")["settings"]
+    if "json" in given:
+        print_json([found])
+    else:
+        print("\n".join(settings.document(found)))
     return 0
 
 
@@ -193,6 +228,9 @@ VERBS = {
         ("json", "count", "filter", "write", "snap"),
     ),
     ("trace",): Verb(_trace, 0, 1, options=("json", "count", "filter")),
+    ("plan",): Verb(_plan, 1, 1, "needs a file"),
+    ("apply",): Verb(_apply, 1, 1, "needs a file"),
+    ("dump",): Verb(_dump),
     ("nat", "sessions"): Verb(_sessions, 0, 1),
     ("nat", "clear"): Verb(_clear, 1, 1, "needs a filter, or all", ("json", "now")),
     ("l2", "fdb"): Verb(_fdb),

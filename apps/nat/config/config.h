@@ -146,7 +146,13 @@ struct nat_objection {
 	uint32_t idx;        /* in a list; NAT_WHOLE: all of it */
 	struct mr_reason why;
 };
-enum { NAT_WHOLE = UINT32_MAX };
+enum { NAT_WHOLE = UINT32_MAX, NAT_MAX_OBJECTIONS = 64 };
+
+/* What exceeds the maximum is left out. */
+struct nat_objections {
+	uint32_t n;
+	struct nat_objection list[NAT_MAX_OBJECTIONS];
+};
 
 /* Sets the defaults (keys.c); everything else is empty. */
 void nat_config_init(struct nat_config *config);
@@ -167,59 +173,38 @@ int nat_config_complete(struct nat_config *config);
 
 /*
  * Whether a complete configuration is consistent, for n_workers: 0, or -EINVAL
- * with the first objection.
+ * with all objections.
  */
 int nat_config_check(const struct nat_config *config, uint32_t n_workers,
-		     struct nat_objection *ret_objection);
-/* The part of the check for ports and blocks. */
+		     struct nat_objections *ret_objections);
+/* The part of the check for ports and blocks; adds objections. */
 int nat_config_check_ports(const struct nat_config *config, uint32_t n_workers,
-			   struct nat_objection *ret_objection);
+			   struct nat_objections *objections);
 
 /* Line i of warnings about valid settings below an RFC's recommendation; false
  * after the last. */
 bool nat_config_advice(const struct nat_config *config, uint32_t i,
 		       struct mr_reason *ret_advice);
 
+struct yaml_errors; /* support/yaml_keys.h */
+
 /*
  * Read, complete and check a configuration for n_workers. 0, or -EINVAL,
- * -ENOMEM or the errno of opening it, with a line that names file and line.
+ * -ENOMEM or the errno of opening it, with errors that name file and line.
  * *ret_config is set on success only; nat_config_free() it.
  */
 int nat_settings_read(const char *path, uint32_t n_workers,
-		      struct nat_config *ret_config, struct mr_reason *ret_why);
+		      struct nat_config *ret_config,
+		      struct yaml_errors *ret_errors);
 
 /* The same from memory; messages call the file name. */
 int nat_settings_parse(const char *name, const char *bytes, size_t n_bytes,
 		       uint32_t n_workers, struct nat_config *ret_config,
-		       struct mr_reason *ret_why);
-
-struct yaml_key; /* support/yaml_keys.h */
-
-/* All keys, with those of nested mappings; the last has no name.
- * docs/nat-config.md describes them. */
-const struct yaml_key *nat_keys(void);
-
-/* A key with a value, at the top level or in a section. */
-struct nat_key {
-	const struct yaml_key *key;
-	size_t offset; /* of its member in struct nat_config */
-	char name[64]; /* "timeouts: udp" */
-};
-
-/* Key i; false after the last. */
-bool nat_key_at(uint32_t i, struct nat_key *ret);
+		       struct yaml_errors *ret_errors);
 
 /* One more address of a side: 10.0.0.1/24. False, and why. */
 bool nat_add_address(struct nat_side_config *side, const char *text,
 		     struct mr_reason *ret_why);
-
-/*
- * What a running translator cannot change: false, and the first key that
- * differs.
- */
-bool nat_config_can_follow(const struct nat_config *config,
-			   const struct nat_config *next,
-			   struct nat_key *ret_key);
 
 /* Addresses of a range. */
 static inline uint64_t nat_range_n(const struct nat_range *range)

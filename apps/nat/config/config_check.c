@@ -28,18 +28,23 @@ static struct text show(uint32_t addr)
 	return text;
 }
 
-static int object(struct nat_objection *ret, const char *section,
+static int object(struct nat_objections *ret, const char *section,
 		  const char *key, uint32_t idx, const char *format, ...)
 	__attribute__((format(printf, 5, 6)));
 
-static int object(struct nat_objection *ret, const char *section,
+static int object(struct nat_objections *ret, const char *section,
 		  const char *key, uint32_t idx, const char *format, ...)
 {
+	struct nat_objection *objection = &ret->list[ret->n];
 	va_list args;
 
-	*ret = (struct nat_objection){ section, key, idx, { "" } };
+	if (ret->n == NAT_MAX_OBJECTIONS)
+		return -EINVAL;
+	ret->n++;
+	*objection = (struct nat_objection){ section, key, idx, { "" } };
 	va_start(args, format);
-	vsnprintf(ret->why.text, sizeof(ret->why.text), format, args);
+	vsnprintf(objection->why.text, sizeof(objection->why.text), format,
+		  args);
 	va_end(args);
 	return -EINVAL;
 }
@@ -100,62 +105,71 @@ static bool is_subscriber(const struct nat_config *config, uint32_t addr)
 	return false;
 }
 
-static int check_neighbours(const struct nat_side_config *side,
-			    const char *name, struct nat_objection *ret)
+/* Those of an entry of a list return 0, or -EINVAL after its first objection.
+ */
+static int check_neighbour(const struct nat_side_config *side, const char *name,
+			   uint32_t i, struct nat_objections *ret)
 {
-	for (uint32_t i = 0; i < side->n_neighbours; i++) {
-		const struct nat_fixed_neighbour *n = &side->neighbours[i];
+	const struct nat_fixed_neighbour *n = &side->neighbours[i];
 
-		if (!is_on_link(side, n->addr) || is_own(side, n->addr))
-			return object(
-				ret, name, "neighbours", i,
-				"neighbour %s is not another host on this "
-				"link; give an address of its network",
-				show(n->addr).text);
-		if (n->mac[0] & 1)
-			return object(ret, name, "neighbours", i,
-				      "neighbour %s has a multicast MAC "
-				      "address; give a unicast one",
-				      show(n->addr).text);
-	}
+	if (!is_on_link(side, n->addr) || is_own(side, n->addr))
+		return object(ret, name, "neighbours", i,
+			      "neighbour %s is not another host on this link; "
+			      "give an address of its network",
+			      show(n->addr).text);
+	if (n->mac[0] & 1)
+		return object(ret, name, "neighbours", i,
+			      "neighbour %s has a multicast MAC address; give "
+			      "a unicast one",
+			      show(n->addr).text);
+	return 0;
+}
+
+static int check_address(const struct nat_side_config *side, const char *name,
+			 uint32_t i, struct nat_objections *ret)
+{
+	const uint32_t addr = side->addrs[i];
+
+	if (is_no_host(addr) || is_end_of_net(&side->nets[i], addr))
+		return object(ret, name, "addresses", i,
+			      "%s is not a host address; choose one within its "
+			      "network",
+			      show(addr).text);
+	for (uint32_t j = 0; j < i; j++)
+		if (side->addrs[j] == addr)
+			return object(ret, name, "addresses", i,
+				      "%s is listed twice; remove one",
+				      show(addr).text);
 	return 0;
 }
 
 static int check_side(const struct nat_side_config *side, const char *name,
-		      struct nat_objection *ret)
+		      struct nat_objections *ret)
 {
+	int err = 0;
+
 	if (side->spec[0] == '\0')
-		return object(ret, name, NULL, NAT_WHOLE,
-			      "no port: name an interface or a port spec");
+		err = object(ret, name, NULL, NAT_WHOLE,
+			     "no port: name an interface or a port spec");
 	if (side->n_addrs == 0)
 		return object(
 			ret, name, NULL, NAT_WHOLE,
 			"no address; give at least one, such as 10.0.0.1/24");
-	for (uint32_t i = 0; i < side->n_addrs; i++) {
-		const uint32_t addr = side->addrs[i];
-
-		if (is_no_host(addr) || is_end_of_net(&side->nets[i], addr))
-			return object(ret, name, "addresses", i,
-				      "%s is not a host address; choose one "
-				      "within its network",
-				      show(addr).text);
-		for (uint32_t j = 0; j < i; j++)
-			if (side->addrs[j] == addr)
-				return object(ret, name, "addresses", i,
-					      "%s is listed twice; remove one",
-					      show(addr).text);
-	}
+	for (uint32_t i = 0; i < side->n_addrs; i++)
+		err |= check_address(side, name, i, ret);
 	if (side->gateway != 0 &&
 	    (!is_on_link(side, side->gateway) || is_own(side, side->gateway)))
-		return object(ret, name, "gateway", NAT_WHOLE,
-			      "gateway %s is not another host on this link; "
-			      "give an address of its network",
-			      show(side->gateway).text);
+		err = object(ret, name, "gateway", NAT_WHOLE,
+			     "gateway %s is not another host on this link; "
+			     "give an address of its network",
+			     show(side->gateway).text);
 	if (side->mtu != 0 && side->mtu < MIN_MTU)
-		return object(ret, name, "mtu", NAT_WHOLE,
-			      "mtu %u is less than %d (RFC 791)", side->mtu,
-			      MIN_MTU);
-	return check_neighbours(side, name, ret);
+		err = object(ret, name, "mtu", NAT_WHOLE,
+			     "mtu %u is less than %d (RFC 791)", side->mtu,
+			     MIN_MTU);
+	for (uint32_t i = 0; i < side->n_neighbours; i++)
+		err |= check_neighbour(side, name, i, ret);
+	return err;
 }
 
 /* The device of a spec, without driver and options. */
@@ -174,7 +188,7 @@ static const char *device_of(const char *spec, size_t *ret_n)
 }
 
 static int check_both_sides(const struct nat_config *config,
-			    struct nat_objection *ret)
+			    struct nat_objections *ret)
 {
 	const struct nat_side_config *in = &config->sides[NAT_INSIDE];
 	const struct nat_side_config *out = &config->sides[NAT_OUTSIDE];
@@ -201,39 +215,31 @@ static int check_both_sides(const struct nat_config *config,
 	return 0;
 }
 
-static int check_subscribers(const struct nat_config *config,
-			     struct nat_objection *ret)
+static int check_subscriber(const struct nat_config *config, uint32_t i,
+			    struct nat_objections *ret)
 {
 	const struct nat_side_config *out = &config->sides[NAT_OUTSIDE];
+	const struct nat_range range = range_of(&config->subscribers[i]);
 
-	if (config->n_subscribers == 0)
-		return object(ret, "subscribers", NULL, NAT_WHOLE,
-			      "empty; list the networks inside");
-	for (uint32_t i = 0; i < config->n_subscribers; i++) {
-		const struct nat_range range =
-			range_of(&config->subscribers[i]);
-
-		for (uint32_t j = 0; j < i; j++)
-			if (ranges_meet(range,
-					range_of(&config->subscribers[j])))
-				return object(ret, "subscribers", NULL, i,
-					      "%s overlaps entry %u of the "
-					      "list; remove one",
-					      show(range.first).text, j + 1);
-		for (uint32_t j = 0; j < out->n_addrs; j++)
-			if (ranges_meet(range, range_of(&out->nets[j])))
-				return object(ret, "subscribers", NULL, i,
-					      "%s overlaps the network of %s "
-					      "outside; list networks inside",
-					      show(range.first).text,
-					      show(out->addrs[j]).text);
-	}
+	for (uint32_t j = 0; j < i; j++)
+		if (ranges_meet(range, range_of(&config->subscribers[j])))
+			return object(ret, "subscribers", NULL, i,
+				      "%s overlaps entry %u of the list; "
+				      "remove one",
+				      show(range.first).text, j + 1);
+	for (uint32_t j = 0; j < out->n_addrs; j++)
+		if (ranges_meet(range, range_of(&out->nets[j])))
+			return object(ret, "subscribers", NULL, i,
+				      "%s overlaps the network of %s outside; "
+				      "list networks inside",
+				      show(range.first).text,
+				      show(out->addrs[j]).text);
 	return 0;
 }
 
 /* Subscribers may be behind a router, so the inside network is checked, too. */
 static int check_pool_and_inside(const struct nat_config *config, uint32_t i,
-				 struct nat_objection *ret)
+				 struct nat_objections *ret)
 {
 	const struct nat_side_config *in = &config->sides[NAT_INSIDE];
 	const struct nat_range range = config->pool[i];
@@ -256,7 +262,7 @@ static int check_pool_and_inside(const struct nat_config *config, uint32_t i,
 }
 
 static int check_range_of_pool(const struct nat_config *config, uint32_t i,
-			       struct nat_objection *ret)
+			       struct nat_objections *ret)
 {
 	const struct nat_side_config *out = &config->sides[NAT_OUTSIDE];
 	const struct nat_range range = config->pool[i];
@@ -296,18 +302,16 @@ static int check_range_of_pool(const struct nat_config *config, uint32_t i,
 }
 
 static int check_pool(const struct nat_config *config,
-		      struct nat_objection *ret)
+		      struct nat_objections *ret)
 {
 	uint64_t n = 0;
+	int err = 0;
 
 	if (config->n_pool == 0)
 		return object(ret, "pool", NULL, NAT_WHOLE,
 			      "no external address; list at least one");
 	for (uint32_t i = 0; i < config->n_pool; i++) {
-		const int err = check_range_of_pool(config, i, ret);
-
-		if (err < 0)
-			return err;
+		err |= check_range_of_pool(config, i, ret);
 		n += nat_range_n(&config->pool[i]);
 		if (n > MAX_POOL)
 			return object(
@@ -315,47 +319,41 @@ static int check_pool(const struct nat_config *config,
 				"more than %d external addresses; list fewer",
 				MAX_POOL);
 	}
-	return 0;
+	return err;
 }
 
-static int check_one_to_ones(const struct nat_config *config,
-			     struct nat_objection *ret)
+static int check_one_to_one(const struct nat_config *config, uint32_t i,
+			    struct nat_objections *ret)
 {
+	const struct nat_one_to_one *a = &config->one_to_ones[i];
+	const struct nat_side_config *out = &config->sides[NAT_OUTSIDE];
 	const char *const s = "one_to_one";
 
-	for (uint32_t i = 0; i < config->n_one_to_ones; i++) {
-		const struct nat_one_to_one *a = &config->one_to_ones[i];
-
-		if (is_in_pool(config, a->outside_addr) ||
-		    is_own(&config->sides[NAT_OUTSIDE], a->outside_addr))
+	if (is_in_pool(config, a->outside_addr) || is_own(out, a->outside_addr))
+		return object(ret, s, NULL, i,
+			      "%s is in the pool or an address of mr-nat; all "
+			      "of its ports go to one host, so remove it there",
+			      show(a->outside_addr).text);
+	if (is_no_host(a->outside_addr) ||
+	    is_subscriber(config, a->outside_addr) ||
+	    is_on_link(&config->sides[NAT_INSIDE], a->outside_addr) ||
+	    a->outside_addr == out->gateway)
+		return object(ret, s, NULL, i,
+			      "%s cannot be an external address; choose one "
+			      "that no other host has",
+			      show(a->outside_addr).text);
+	if (!is_subscriber(config, a->inside_addr))
+		return object(ret, s, NULL, i,
+			      "%s is not a subscriber; add its network to "
+			      "subscribers",
+			      show(a->inside_addr).text);
+	for (uint32_t j = 0; j < i; j++)
+		if (a->outside_addr == config->one_to_ones[j].outside_addr ||
+		    a->inside_addr == config->one_to_ones[j].inside_addr)
 			return object(ret, s, NULL, i,
-				      "%s is in the pool or an address of "
-				      "mr-nat; all of its ports go to one "
-				      "host, so remove it there",
-				      show(a->outside_addr).text);
-		if (is_no_host(a->outside_addr) ||
-		    is_subscriber(config, a->outside_addr) ||
-		    is_on_link(&config->sides[NAT_INSIDE], a->outside_addr) ||
-		    a->outside_addr == config->sides[NAT_OUTSIDE].gateway)
-			return object(ret, s, NULL, i,
-				      "%s cannot be an external address; "
-				      "choose one that no other host has",
-				      show(a->outside_addr).text);
-		if (!is_subscriber(config, a->inside_addr))
-			return object(ret, s, NULL, i,
-				      "%s is not a subscriber; add its network "
-				      "to subscribers",
-				      show(a->inside_addr).text);
-		for (uint32_t j = 0; j < i; j++)
-			if (a->outside_addr ==
-				    config->one_to_ones[j].outside_addr ||
-			    a->inside_addr ==
-				    config->one_to_ones[j].inside_addr)
-				return object(ret, s, NULL, i,
-					      "has an address of entry %u of "
-					      "the list; remove one",
-					      j + 1);
-	}
+				      "has an address of entry %u of the list; "
+				      "remove one",
+				      j + 1);
 	return 0;
 }
 
@@ -381,7 +379,7 @@ static const char *clash(const struct nat_forward *a,
 }
 
 static int check_forward(const struct nat_config *config, uint32_t i,
-			 struct nat_objection *ret)
+			 struct nat_objections *ret)
 {
 	const struct nat_forward *f = &config->forwards[i];
 
@@ -447,37 +445,33 @@ static uint32_t external_in(const struct nat_config *config,
 	return 0;
 }
 
-static int check_excludes(const struct nat_config *config,
-			  struct nat_objection *ret)
+static int check_exclude(const struct nat_config *config, uint32_t i,
+			 struct nat_objections *ret)
 {
-	for (uint32_t i = 0; i < config->n_excludes; i++) {
-		const struct nat_exclude *e = &config->excludes[i];
-		const bool has_ports =
-			e->first_port > 0 || e->last_port < 65535;
-		const uint32_t external = external_in(config, &e->to);
+	const struct nat_exclude *e = &config->excludes[i];
+	const bool has_ports = e->first_port > 0 || e->last_port < 65535;
+	const uint32_t external = external_in(config, &e->to);
 
-		if (e->first_port > e->last_port)
-			return object(ret, "exclude", NULL, i,
-				      "ports %u-%u: must be ascending",
-				      e->first_port, e->last_port);
-		if (has_ports && e->proto != 6 && e->proto != 17)
-			return object(ret, "exclude", NULL, i,
-				      "ports: only tcp and udp have ports; add "
-				      "protocol");
-		/* It would leave untranslated, and never return. */
-		if (external != 0)
-			return object(ret, "exclude", NULL, i,
-				      "%s contains the external address %s; "
-				      "list networks without it",
-				      show(e->to.addr).text,
-				      show(external).text);
-	}
+	if (e->first_port > e->last_port)
+		return object(ret, "exclude", NULL, i,
+			      "ports %u-%u: must be ascending", e->first_port,
+			      e->last_port);
+	if (has_ports && e->proto != 6 && e->proto != 17)
+		return object(ret, "exclude", NULL, i,
+			      "ports: only tcp and udp have ports; add "
+			      "protocol");
+	/* It would leave untranslated, and never return. */
+	if (external != 0)
+		return object(ret, "exclude", NULL, i,
+			      "%s contains the external address %s; list "
+			      "networks without it",
+			      show(e->to.addr).text, show(external).text);
 	return 0;
 }
 
 /* Each subscriber needs a block, computed or not. */
 static int check_blocks(const struct nat_config *config,
-			struct nat_objection *ret)
+			struct nat_objections *ret)
 {
 	const struct nat_port_config *p = &config->ports;
 	/* Without a size: the largest that suffices for all. */
@@ -503,7 +497,7 @@ static int check_blocks(const struct nat_config *config,
 }
 
 int nat_config_check_ports(const struct nat_config *config, uint32_t n_workers,
-			   struct nat_objection *ret)
+			   struct nat_objections *ret)
 {
 	const struct nat_port_config *p = &config->ports;
 	const uint32_t n = p->last - p->first + 1u;
@@ -538,55 +532,61 @@ int nat_config_check_ports(const struct nat_config *config, uint32_t n_workers,
 }
 
 static int check_rest(const struct nat_config *config,
-		      struct nat_objection *ret)
+		      struct nat_objections *ret)
 {
+	int err = 0;
+
 	if (config->max_mappings == 0)
-		return object(ret, "limits", "mappings", NAT_WHOLE,
-			      "is 0; nothing could be translated");
+		err = object(ret, "limits", "mappings", NAT_WHOLE,
+			     "is 0; nothing could be translated");
 	if (config->max_per_subscriber > config->max_mappings)
-		return object(
+		err = object(
 			ret, "limits", "per_subscriber", NAT_WHOLE,
 			"%u is more than the limit of %u for all subscribers",
 			config->max_per_subscriber, config->max_mappings);
 	if (config->max_sessions_per_subscriber > config->max_sessions)
-		return object(
+		err = object(
 			ret, "limits", "sessions_per_subscriber", NAT_WHOLE,
 			"%u is more than the limit of %u for all subscribers",
 			config->max_sessions_per_subscriber,
 			config->max_sessions);
 	if (config->state_interval_s == 0)
-		return object(ret, "state_interval", NULL, NAT_WHOLE, "is 0");
+		err = object(ret, "state_interval", NULL, NAT_WHOLE, "is 0");
 	if (config->logs_sessions && config->log_path[0] == '\0')
-		return object(ret, "log", "sessions", NAT_WHOLE,
-			      "needs a file; set path");
+		err = object(ret, "log", "sessions", NAT_WHOLE,
+			     "needs a file; set path");
 	if (config->log_path[0] != '\0' &&
 	    strcmp(config->log_path, config->state_path) == 0)
-		return object(ret, "state", NULL, NAT_WHOLE,
-			      "%s is the log file; choose another",
-			      config->state_path);
-	return 0;
+		err = object(ret, "state", NULL, NAT_WHOLE,
+			     "%s is the log file; choose another",
+			     config->state_path);
+	return err;
 }
 
 int nat_config_check(const struct nat_config *config, uint32_t n_workers,
-		     struct nat_objection *ret)
+		     struct nat_objections *ret)
 {
-	int err = check_side(&config->sides[NAT_INSIDE], "inside", ret);
+	int err;
 
-	if (err == 0)
-		err = check_side(&config->sides[NAT_OUTSIDE], "outside", ret);
+	ret->n = 0;
+	err = check_side(&config->sides[NAT_INSIDE], "inside", ret) |
+	      check_side(&config->sides[NAT_OUTSIDE], "outside", ret);
 	if (err == 0)
 		err = check_both_sides(config, ret);
-	if (err == 0)
-		err = check_subscribers(config, ret);
-	if (err == 0)
-		err = check_pool(config, ret);
-	if (err == 0)
-		err = check_one_to_ones(config, ret);
-	for (uint32_t i = 0; i < config->n_forwards && err == 0; i++)
-		err = check_forward(config, i, ret);
-	if (err == 0)
-		err = check_excludes(config, ret);
-	if (err == 0)
-		err = nat_config_check_ports(config, n_workers, ret);
-	return err == 0 ? check_rest(config, ret) : err;
+	if (err < 0) /* objections to the rest would follow from these */
+		return err;
+	if (config->n_subscribers == 0)
+		err = object(ret, "subscribers", NULL, NAT_WHOLE,
+			     "empty; list the networks inside");
+	for (uint32_t i = 0; i < config->n_subscribers; i++)
+		err |= check_subscriber(config, i, ret);
+	err |= check_pool(config, ret);
+	for (uint32_t i = 0; i < config->n_one_to_ones; i++)
+		err |= check_one_to_one(config, i, ret);
+	for (uint32_t i = 0; i < config->n_forwards; i++)
+		err |= check_forward(config, i, ret);
+	for (uint32_t i = 0; i < config->n_excludes; i++)
+		err |= check_exclude(config, i, ret);
+	err |= nat_config_check_ports(config, n_workers, ret);
+	return err | check_rest(config, ret);
 }

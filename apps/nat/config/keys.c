@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "support/yaml_keys.h"
+#include "keys.h"
+#include "support/yaml_show.h"
 #include "values.h"
 
 enum { MAX_MTU = 65535, MAX_RECORDS = 1 << 26, MAX_PROTOCOLS = 8 };
@@ -38,6 +39,23 @@ _Static_assert(offsetof(struct nat_port_config, last) ==
 		       offsetof(struct nat_port_config, first) + 2,
 	       "read_ports");
 
+static void write_duration(const void *from, char *ret_text, size_t n_bytes)
+{
+	value_write_duration(*(const uint32_t *)from, ret_text, n_bytes);
+}
+
+/* Those of excludes: 0-65535 is any. */
+static void write_ports(const void *from, char *ret_text, size_t n_bytes)
+{
+	const uint16_t *ports = from;
+
+	ret_text[0] = '\0';
+	if (ports[0] == ports[1])
+		snprintf(ret_text, n_bytes, "%u", ports[0]);
+	else if (ports[0] != 0)
+		snprintf(ret_text, n_bytes, "%u-%u", ports[0], ports[1]);
+}
+
 static bool read_address(const char *text, void *to, struct mr_reason *why)
 {
 	return nat_add_address(to, text, why);
@@ -55,6 +73,24 @@ bool nat_add_address(struct nat_side_config *side, const char *text,
 		return false;
 	side->n_addrs++;
 	return true;
+}
+
+static json_t *show_addresses(const struct yaml_key *key, const void *from)
+{
+	const struct nat_side_config *side = from;
+	json_t *list = side->n_addrs > 0 ? json_array() : NULL;
+
+	(void)key;
+	for (uint32_t i = 0; i < side->n_addrs; i++) {
+		char addr[20];
+
+		write_addr(&side->addrs[i], addr, sizeof(addr));
+		json_array_append_new(
+			list,
+			json_sprintf("%s/%d", addr,
+				     __builtin_popcount(side->nets[i].mask)));
+	}
+	return list;
 }
 
 /* "ADDRESS MAC" */
@@ -78,6 +114,25 @@ static bool read_neighbour(const char *text, void *to, struct mr_reason *why)
 	return true;
 }
 
+static void write_neighbour(const void *from, char *ret_text, size_t n_bytes)
+{
+	const struct nat_fixed_neighbour *n = from;
+	char addr[20];
+
+	write_addr(&n->addr, addr, sizeof(addr));
+	snprintf(ret_text, n_bytes, "%s %02x:%02x:%02x:%02x:%02x:%02x", addr,
+		 n->mac[0], n->mac[1], n->mac[2], n->mac[3], n->mac[4],
+		 n->mac[5]);
+}
+
+static json_t *show_neighbours(const struct yaml_key *key, const void *from)
+{
+	const struct nat_side_config *side = from;
+
+	return yaml_show_list(key, side->neighbours,
+			      sizeof(side->neighbours[0]), side->n_neighbours);
+}
+
 static bool read_mss(const char *text, void *to, struct mr_reason *why)
 {
 	uint16_t *mss = to;
@@ -95,30 +150,19 @@ static bool read_mss(const char *text, void *to, struct mr_reason *why)
 	return true;
 }
 
-static bool read_local(const char *text, void *to, struct mr_reason *why)
+static void write_mss(const void *from, char *ret_text, size_t n_bytes)
 {
-	static const char *const words[] = { "nat", "kernel", NULL };
-	bool *is_shared = to;
-	uint32_t word;
+	const uint16_t mss = *(const uint16_t *)from;
 
-	if (!value_word(text, words, &word, why))
-		return false;
-	*is_shared = word != 0;
-	return true;
+	if (mss > 1)
+		snprintf(ret_text, n_bytes, "%u", mss);
+	else
+		snprintf(ret_text, n_bytes, "%s", mss == 1 ? "mtu" : "no");
 }
 
-static bool read_filtering(const char *text, void *to, struct mr_reason *why)
-{
-	static const char *const words[] = { "none", "address", "address-port",
-					     NULL };
-	enum nat_filtering *filtering = to;
-	uint32_t word;
-
-	if (!value_word(text, words, &word, why))
-		return false;
-	*filtering = (enum nat_filtering)word;
-	return true;
-}
+static const char *const local_words[] = { "nat", "kernel", NULL };
+static const char *const filtering_words[] = { "none", "address",
+					       "address-port", NULL };
 
 static bool read_outside_end(const char *text, void *to, struct mr_reason *why)
 {
@@ -126,6 +170,28 @@ static bool read_outside_end(const char *text, void *to, struct mr_reason *why)
 
 	return value_end(text, &f->outside_addr, &f->outside_first,
 			 &f->outside_last, why);
+}
+
+static void write_outside_end(const void *from, char *ret_text, size_t n_bytes)
+{
+	const struct nat_forward *f = from;
+	char addr[20];
+
+	write_addr(&f->outside_addr, addr, sizeof(addr));
+	if (f->outside_first == f->outside_last)
+		snprintf(ret_text, n_bytes, "%s:%u", addr, f->outside_first);
+	else
+		snprintf(ret_text, n_bytes, "%s:%u-%u", addr, f->outside_first,
+			 f->outside_last);
+}
+
+static void write_inside_end(const void *from, char *ret_text, size_t n_bytes)
+{
+	const struct nat_forward *f = from;
+	char addr[20];
+
+	write_addr(&f->inside_addr, addr, sizeof(addr));
+	snprintf(ret_text, n_bytes, "%s:%u", addr, f->inside_first);
 }
 
 /* Without a port, the outside port is used; see take_forward(). */
@@ -145,17 +211,29 @@ static bool read_inside_end(const char *text, void *to, struct mr_reason *why)
 			   text);
 }
 
+static const char *const forward_protocols[] = { "udp", "tcp", NULL };
+
 static bool read_forward_proto(const char *text, void *to,
 			       struct mr_reason *why)
 {
-	static const char *const words[] = { "udp", "tcp", NULL };
 	uint8_t *mask = to;
 	uint32_t word;
 
-	if (!value_word(text, words, &word, why))
+	if (!value_word(text, forward_protocols, &word, why))
 		return false;
 	*mask |= (uint8_t)(1u << word);
 	return true;
+}
+
+static json_t *show_forward_protos(const struct yaml_key *key, const void *from)
+{
+	const struct nat_forward *f = from;
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; key->words[i] != NULL; i++)
+		if (f->proto_mask & 1u << i)
+			json_array_append_new(list, json_string(key->words[i]));
+	return list;
 }
 
 /* One word for all protocols, or one for each. */
@@ -163,16 +241,22 @@ static int take_filtering(struct yaml_reader *reader,
 			  const struct yaml_key *key, yaml_node_t *node,
 			  void *to)
 {
-	struct yaml_key one = { .name = key->name, .read = read_filtering };
 	int err = 0;
 
 	if (node->type == YAML_MAPPING_NODE)
 		return yaml_take_keys(reader, key->keys, node, to);
 	for (uint32_t p = 0; p < NAT_PROTOS && err == 0; p++) {
-		one.offset = key->keys[p].offset;
-		err = yaml_take_value(reader, &one, node, to);
+		struct yaml_key one = key->keys[p];
+
+		one.name = key->name;
+		err = yaml_take_word(reader, &one, node, to);
 	}
 	return err;
+}
+
+static json_t *show_filtering(const struct yaml_key *key, const void *from)
+{
+	return yaml_show(key->keys, from);
 }
 
 static int take_forward(struct yaml_reader *reader, const struct yaml_key *key,
@@ -200,9 +284,15 @@ static int take_exclude(struct yaml_reader *reader, const struct yaml_key *key,
 #define MEMBER(type, member)                                                   \
 	.offset = offsetof(struct type, member),                               \
 	.n_bytes = sizeof(((struct type *)0)->member)
-#define VALUE(key, reader, type, member, ...)                                  \
+/* With read_ and write_: kind. */
+#define VALUE(key, kind, type, member, ...)                                    \
 	{                                                                      \
-		.name = key, .take = yaml_take_value, .read = reader,          \
+		.name = key, .take = yaml_take_value, .read = read_##kind,     \
+		.write = write_##kind, MEMBER(type, member), __VA_ARGS__       \
+	}
+#define WORD(key, words_, type, member, ...)                                   \
+	{                                                                      \
+		.name = key, .take = yaml_take_word, .words = words_,          \
 		MEMBER(type, member), __VA_ARGS__                              \
 	}
 #define NUMBER(key, taker, type, member, least_, most, ...)                    \
@@ -221,7 +311,7 @@ static int take_exclude(struct yaml_reader *reader, const struct yaml_key *key,
 		MEMBER(nat_config, member), .preset = default_, __VA_ARGS__    \
 	}
 #define TIME(key, member, default_, ...)                                       \
-	VALUE(key, read_duration, nat_config, member, .preset = default_,      \
+	VALUE(key, duration, nat_config, member, .preset = default_,           \
 	      __VA_ARGS__)
 /* Items are read with read or, if mappings, with take_item. */
 #define LIST(key, list, ...)                                                   \
@@ -246,13 +336,18 @@ static int take_exclude(struct yaml_reader *reader, const struct yaml_key *key,
 
 static const struct yaml_key side_keys[] = {
 	TEXT("port", nat_side_config, spec, FIXED),
-	{ .name = "addresses", .take = yaml_take_each, .read = read_address },
-	VALUE("gateway", read_addr, nat_side_config, gateway),
+	{ .name = "addresses",
+	  .take = yaml_take_each,
+	  .read = read_address,
+	  .show = show_addresses },
+	VALUE("gateway", addr, nat_side_config, gateway),
 	NUMBER("vlan", yaml_take_u16, nat_side_config, vlan, 1, 4094, FIXED),
 	NUMBER("mtu", yaml_take_u16, nat_side_config, mtu, 68, MAX_MTU, FIXED),
 	{ .name = "neighbours",
 	  .take = yaml_take_each,
-	  .read = read_neighbour },
+	  .read = read_neighbour,
+	  .write = write_neighbour,
+	  .show = show_neighbours },
 	END,
 };
 
@@ -260,41 +355,43 @@ static const struct yaml_key forward_keys[] = {
 	{ .name = "outside",
 	  .take = yaml_take_value,
 	  .read = read_outside_end,
+	  .write = write_outside_end,
 	  .is_needed = true },
 	{ .name = "inside",
 	  .take = yaml_take_value,
 	  .read = read_inside_end,
+	  .write = write_inside_end,
 	  .is_needed = true },
 	{ .name = "protocols",
 	  .take = yaml_take_each,
 	  .read = read_forward_proto,
+	  .words = forward_protocols,
+	  .show = show_forward_protos,
 	  .offset = offsetof(struct nat_forward, proto_mask) },
 	END,
 };
 
 static const struct yaml_key one_to_one_keys[] = {
-	VALUE("outside", read_addr, nat_one_to_one, outside_addr,
-	      .is_needed = true),
-	VALUE("inside", read_addr, nat_one_to_one, inside_addr,
-	      .is_needed = true),
+	VALUE("outside", addr, nat_one_to_one, outside_addr, .is_needed = true),
+	VALUE("inside", addr, nat_one_to_one, inside_addr, .is_needed = true),
 	END,
 };
 
 static const struct yaml_key exclude_keys[] = {
-	VALUE("to", read_prefix, nat_exclude, to, .is_needed = true),
-	VALUE("protocol", read_protocol, nat_exclude, proto),
-	VALUE("ports", read_ports, nat_exclude, first_port),
+	VALUE("to", prefix, nat_exclude, to, .is_needed = true),
+	VALUE("protocol", protocol, nat_exclude, proto),
+	VALUE("ports", ports, nat_exclude, first_port),
 	END,
 };
 
 /* RFC 6888 REQ-7, RFC 4787 REQ-8: transparency first. */
 static const struct yaml_key filtering_keys[] = {
-	VALUE("udp", read_filtering, nat_config, filtering[NAT_UDP],
-	      .preset = "none"),
-	VALUE("tcp", read_filtering, nat_config, filtering[NAT_TCP],
-	      .preset = "none"),
-	VALUE("icmp", read_filtering, nat_config, filtering[NAT_ICMP],
-	      .preset = "none"),
+	WORD("udp", filtering_words, nat_config, filtering[NAT_UDP],
+	     .preset = "none"),
+	WORD("tcp", filtering_words, nat_config, filtering[NAT_TCP],
+	     .preset = "none"),
+	WORD("icmp", filtering_words, nat_config, filtering[NAT_ICMP],
+	     .preset = "none"),
 	END,
 };
 
@@ -319,8 +416,7 @@ static const struct yaml_key timeout_keys[] = {
 };
 
 static const struct yaml_key port_keys[] = {
-	VALUE("range", read_ports, nat_config, ports.first,
-	      .preset = "1024-65535"),
+	VALUE("range", ports, nat_config, ports.first, .preset = "1024-65535"),
 	FLAG("keep_port", ports.keeps_port, "yes"),
 	FLAG("keep_parity", ports.keeps_parity, "yes"),
 	FLAG("keep_class", ports.keeps_class, "yes"),
@@ -352,20 +448,25 @@ static const struct yaml_key log_keys[] = {
 	END,
 };
 
-static const struct yaml_key top_keys[] = {
+const struct yaml_key nat_keys[] = {
 	SECTION("inside", offsetof(struct nat_config, sides[NAT_INSIDE]),
 		side_keys),
 	SECTION("outside", offsetof(struct nat_config, sides[NAT_OUTSIDE]),
 		side_keys),
-	LIST("pool", pool, .read = read_range),
-	LIST("subscribers", subscribers, .read = read_prefix),
+	LIST("pool", pool, .read = read_range, .write = write_range),
+	LIST("subscribers", subscribers, .read = read_prefix,
+	     .write = write_prefix),
 	LIST("forwards", forwards, .take_item = take_forward,
 	     .keys = forward_keys),
 	LIST("one_to_one", one_to_ones, .take_item = yaml_take_mapping,
 	     .keys = one_to_one_keys),
 	LIST("exclude", excludes, .take_item = take_exclude,
 	     .keys = exclude_keys),
-	{ .name = "filtering", .take = take_filtering, .keys = filtering_keys },
+	{ .name = "filtering",
+	  .take = take_filtering,
+	  .show = show_filtering,
+	  .words = filtering_words,
+	  .keys = filtering_keys },
 	SECTION("timeouts", 0, timeout_keys),
 	SECTION("ports", 0, port_keys),
 	SECTION("limits", 0, limit_keys),
@@ -376,25 +477,20 @@ static const struct yaml_key top_keys[] = {
 	FLAG("inbound_refresh", refreshes_inbound, "no"),
 	FLAG("other_protocols", passes_other_protocols, "no"),
 	FLAG("ping", answers_ping, "yes"),
-	VALUE("local", read_local, nat_config, is_shared, .preset = "nat",
-	      FIXED),
+	WORD("local", local_words, nat_config, is_shared, .preset = "nat",
+	     FIXED),
 	FLAG("fill_options", fills_options, "yes"),
 	FLAG("source_routes", follows_source_routes, "yes"),
-	VALUE("mss", read_mss, nat_config, mss, .preset = "no"),
+	VALUE("mss", mss, nat_config, mss, .preset = "no"),
 	SECTION("log", 0, log_keys),
 	TEXT("state", nat_config, state_path),
 	TIME("state_interval", state_interval_s, "30s"),
 	END,
 };
 
-const struct yaml_key *nat_keys(void)
-{
-	return top_keys;
-}
-
 bool nat_key_at(uint32_t i, struct nat_key *ret)
 {
-	for (const struct yaml_key *top = top_keys; top->name != NULL; top++) {
+	for (const struct yaml_key *top = nat_keys; top->name != NULL; top++) {
 		const bool is_section =
 			top->keys != NULL && top->take != yaml_take_list;
 		uint32_t n = 1;
@@ -466,17 +562,4 @@ bool nat_config_advice(const struct nat_config *config, uint32_t i,
 		 "outside: no gateway; only hosts on its own networks are "
 		 "reachable");
 	return config->sides[NAT_OUTSIDE].gateway == 0 && n == i;
-}
-
-bool nat_config_can_follow(const struct nat_config *config,
-			   const struct nat_config *next,
-			   struct nat_key *ret_key)
-{
-	for (uint32_t i = 0; nat_key_at(i, ret_key); i++)
-		if (ret_key->key->is_fixed &&
-		    memcmp((const char *)config + ret_key->offset,
-			   (const char *)next + ret_key->offset,
-			   ret_key->key->n_bytes) != 0)
-			return false;
-	return true;
 }

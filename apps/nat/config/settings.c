@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "addrs.h"
-#include "support/yaml_keys.h"
+#include "keys.h"
 
 void nat_config_free(struct nat_config *config)
 {
@@ -78,37 +78,46 @@ static int object(struct yaml_reader *reader,
 			  objection->why.text);
 }
 
+static int check(struct yaml_reader *reader, const struct nat_config *config,
+		 uint32_t n_workers)
+{
+	struct nat_objections objections;
+	int err = nat_config_check(config, n_workers, &objections);
+
+	for (uint32_t i = 0; i < objections.n; i++)
+		object(reader, &objections.list[i]);
+	return err;
+}
+
 static int fill(struct yaml_reader *reader, uint32_t n_workers,
 		struct nat_config *config)
 {
 	yaml_node_t *root = yaml_root(reader);
-	struct nat_objection objection;
 	int err = 0;
 
-	if (root == NULL) {
-		snprintf(reader->why->text, sizeof(reader->why->text),
-			 "%.120s: empty; inside and outside are required",
-			 reader->name);
-		return -EINVAL;
-	}
-	err = yaml_take_keys(reader, nat_keys(), root, config);
+	if (root == NULL)
+		return yaml_fail(reader->errors, -EINVAL,
+				 "%.120s: empty; inside and outside are "
+				 "required",
+				 reader->name);
+	err = yaml_take_keys(reader, nat_keys, root, config);
 	if (err == 0)
 		err = nat_config_complete(config);
-	if (err == 0 && nat_config_check(config, n_workers, &objection) < 0)
-		err = object(reader, &objection);
+	if (err == 0)
+		err = check(reader, config, n_workers);
 	if (err == -ENOMEM)
-		snprintf(reader->why->text, sizeof(reader->why->text),
-			 "%.120s: no memory", reader->name);
+		yaml_fail(reader->errors, err, "%.120s: no memory",
+			  reader->name);
 	return err;
 }
 
 int nat_settings_parse(const char *name, const char *bytes, size_t n_bytes,
 		       uint32_t n_workers, struct nat_config *ret_config,
-		       struct mr_reason *ret_why)
+		       struct yaml_errors *ret_errors)
 {
 	struct yaml_reader reader;
 	struct nat_config config;
-	int err = yaml_open(&reader, name, bytes, n_bytes, ret_why);
+	int err = yaml_open(&reader, name, bytes, n_bytes, ret_errors);
 
 	if (err < 0)
 		return err;
@@ -123,16 +132,17 @@ int nat_settings_parse(const char *name, const char *bytes, size_t n_bytes,
 }
 
 int nat_settings_read(const char *path, uint32_t n_workers,
-		      struct nat_config *ret_config, struct mr_reason *ret_why)
+		      struct nat_config *ret_config,
+		      struct yaml_errors *ret_errors)
 {
 	char *bytes;
 	size_t n;
-	int err = yaml_read(path, &bytes, &n, ret_why);
+	int err = yaml_read(path, &bytes, &n, ret_errors);
 
 	if (err < 0)
 		return err;
 	err = nat_settings_parse(path, bytes, n, n_workers, ret_config,
-				 ret_why);
+				 ret_errors);
 	free(bytes);
 	return err;
 }

@@ -2,6 +2,7 @@
 /* Addresses and protocols in text form. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -142,24 +143,68 @@ bool value_end(const char *text, uint32_t *ret_addr, uint16_t *ret_first,
 	       value_ports(rest, ret_first, ret_last, ret_why);
 }
 
+static const char *const protocols[] = { "udp", "tcp", "icmp", NULL };
+static const uint8_t protocol_numbers[] = { IPPROTO_UDP, IPPROTO_TCP,
+					    IPPROTO_ICMP };
+
 bool value_protocol(const char *text, uint8_t *ret, struct mr_reason *ret_why)
 {
-	static const char *const words[] = { "udp", "tcp", "icmp", NULL };
-	static const uint8_t numbers[] = { IPPROTO_UDP, IPPROTO_TCP,
-					   IPPROTO_ICMP };
 	uint32_t value;
 
 	if (value_number(text, 1, 255, &value, ret_why)) {
 		*ret = (uint8_t)value;
 		return true;
 	}
-	if (!value_word(text, words, &value, ret_why))
+	if (!value_word(text, protocols, &value, ret_why))
 		return value_wrong(ret_why,
 				   "'%.20s' is not one of udp, tcp, icmp, or a "
 				   "number from 1 to 255",
 				   text);
-	*ret = numbers[value];
+	*ret = protocol_numbers[value];
 	return true;
+}
+
+void write_protocol(const void *from, char *ret_text, size_t n_bytes)
+{
+	const uint8_t proto = *(const uint8_t *)from;
+
+	snprintf(ret_text, n_bytes, "%u", proto);
+	if (proto == 0)
+		ret_text[0] = '\0';
+	for (uint32_t i = 0; protocols[i] != NULL; i++)
+		if (protocol_numbers[i] == proto)
+			snprintf(ret_text, n_bytes, "%s", protocols[i]);
+}
+
+void write_addr(const void *from, char *ret_text, size_t n_bytes)
+{
+	struct in_addr in;
+
+	memcpy(&in.s_addr, from, sizeof(in.s_addr));
+	in.s_addr = htonl(in.s_addr);
+	snprintf(ret_text, n_bytes, "%s", in.s_addr != 0 ? inet_ntoa(in) : "");
+}
+
+void write_prefix(const void *from, char *ret_text, size_t n_bytes)
+{
+	const struct nat_prefix *prefix = from;
+	const struct in_addr in = { htonl(prefix->addr) };
+
+	snprintf(ret_text, n_bytes, "%s/%d", inet_ntoa(in),
+		 __builtin_popcount(prefix->mask));
+}
+
+void write_range(const void *from, char *ret_text, size_t n_bytes)
+{
+	const struct nat_range *range = from;
+	size_t n;
+
+	write_addr(&range->first, ret_text, n_bytes);
+	n = strlen(ret_text);
+	if (range->last == range->first || n + 1 >= n_bytes)
+		return;
+	ret_text[n] = '-';
+	write_addr(&range->last, ret_text + n + 1, n_bytes - n - 1);
 }
 
 bool value_mac(const char *text, uint8_t ret[6], struct mr_reason *ret_why)

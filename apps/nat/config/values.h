@@ -34,6 +34,15 @@ bool value_end(const char *text, uint32_t *ret_addr, uint16_t *ret_first,
 /* udp, tcp, icmp, or 1 to 255. */
 bool value_protocol(const char *text, uint8_t *ret, struct mr_reason *ret_why);
 
+/*
+ * The other way round, for keys.c: *from is what the reader of that name sets.
+ * "" if it has no value.
+ */
+void write_addr(const void *from, char *ret_text, size_t n_bytes);
+void write_prefix(const void *from, char *ret_text, size_t n_bytes);
+void write_range(const void *from, char *ret_text, size_t n_bytes);
+void write_protocol(const void *from, char *ret_text, size_t n_bytes);
+
 bool value_mac(const char *text, uint8_t ret[6], struct mr_reason *ret_why);
 
 #endif

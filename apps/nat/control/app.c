@@ -13,6 +13,7 @@
 #include "host.h"
 #include "keep.h"
 #include "ports/ports.h"
+#include "reload.h"
 #include "support/background.h"
 #include "support/text.h"
 #include "verbs.h"
@@ -199,38 +200,6 @@ static int make_workers(struct app *app, struct mr_reason *ret_error)
 	return status;
 }
 
-static void free_config(struct nat_config *config)
-{
-	if (config != NULL)
-		nat_config_free(config);
-	free(config);
-}
-
-/* How many workers use it. */
-static uint32_t n_users(const struct app *app, const struct nat_config *config)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < app->n_workers; i++)
-		n += app->workers[i].config == config;
-	return n;
-}
-
-/* Free what no worker uses any more. */
-static void free_unused(struct app *app)
-{
-	struct nat_config **link = &app->kept, *kept;
-
-	while ((kept = *link) != NULL) {
-		if (n_users(app, kept) > 0) {
-			link = &kept->older;
-			continue;
-		}
-		*link = kept->older;
-		free_config(kept);
-	}
-}
-
 static int create_log_writer(struct app *app, struct mr_reason *ret_error)
 {
 	app->log_writer = background_create(-1);
@@ -252,8 +221,7 @@ static void write_log(void *opaque)
 		print_error("mr-nat: %s", why.text);
 }
 
-/* While it is busy, the rings hold the events. */
-static void start_log_write(struct app *app)
+void app_write_log(struct app *app)
 {
 	if (background_is_idle(app->log_writer))
 		background_do(app->log_writer, write_log, app);
@@ -373,10 +341,8 @@ void app_close(struct app *app)
 		dataplane_close(&app->plane);
 	if (app->answered_fd >= 0)
 		close(app->answered_fd);
-	free_config(app->config);
-	free_config(app->next);
 	app->n_workers = 0;
-	free_unused(app);
+	nat_reload_close(app);
 	*app = (struct app){ .answered_fd = -1 };
 }
 
@@ -444,120 +410,6 @@ void app_each_second(void *opaque)
 
 	follow_mtus(app);
 	nat_offload_follow(app);
-	start_log_write(app);
+	app_write_log(app);
 	nat_answers_ready(app);
-}
-
-static void refuse(struct app *app, const char *why)
-{
-	app->n_refused++;
-	print_error("mr-nat: reload: %s; nothing has changed", why);
-}
-
-static struct nat_config *read_again(struct app *app)
-{
-	struct nat_config *next = calloc(1, sizeof(*next));
-	struct mr_reason error = { "no memory" };
-	struct nat_key key;
-
-	if (next != NULL && options_config(app->options, next, &error) == 0) {
-		snprintf(error.text, sizeof(error.text), "no memory");
-		if (!nat_config_can_follow(app->config, next, &key))
-			snprintf(
-				error.text, sizeof(error.text),
-				"%s: cannot change at run time; restart mr-nat",
-				key.name);
-		else if (nat_addrs_create(next) == 0 &&
-			 nat_host_check(next, &error) == 0)
-			return next;
-	}
-	free_config(next);
-	refuse(app, error.text);
-	return NULL;
-}
-
-void app_hang_up(void *opaque)
-{
-	struct app *app = opaque;
-
-	__atomic_store_n(&app->moves_log, true, __ATOMIC_RELAXED);
-	start_log_write(app);
-	if (app->next != NULL) {
-		refuse(app, "the previous reload is still in progress");
-		return;
-	}
-	app->next = read_again(app);
-	if (app->next == NULL)
-		return;
-	for (uint32_t w = 0; w < app->n_workers; w++)
-		app->workers[w].has_news = true;
-	/* All at once; each worker asks for its sessions' rules again. */
-	nat_offload_follow(app);
-	if (app->rules != NULL)
-		mr_rules_flush(app->rules);
-	app_ask_reload(app);
-}
-
-/* A worker that could not apply it keeps the old one until a later reload. */
-static void finish_reload(struct app *app)
-{
-	const uint32_t n = n_users(app, app->next);
-
-	if (n == 0) {
-		free_config(app->next);
-		app->next = NULL;
-		refuse(app, "no worker applied it");
-		return;
-	}
-	if (!nat_neighbours_follow(app->neighbours, app->config, app->next,
-				   now_s(app)))
-		print_error("mr-nat: reload: neighbours: no room for a static "
-			    "entry; it will be resolved by ARP");
-	app->config->older = app->kept;
-	app->kept = app->config;
-	app->config = app->next;
-	app->next = NULL;
-	nat_offload_follow(app);
-	free_unused(app);
-	app->n_reloads++;
-	if (n == app->n_workers)
-		print_error("mr-nat: reload: done");
-	else
-		print_error("mr-nat: reload: %u of %u workers applied it; "
-			    "reload again to retry the others",
-			    n, app->n_workers);
-}
-
-void app_ask_reload(struct app *app)
-{
-	for (uint32_t i = 0; i < app->n_workers; i++) {
-		struct nat_worker *w = &app->workers[i];
-
-		if (!w->has_news ||
-		    nat_request_state(&w->request) != NAT_REQUEST_FREE)
-			continue;
-		w->request.question = NAT_ASK_RELOAD;
-		w->request.config = app->next;
-		nat_request_set(&w->request, NAT_REQUEST_ASKED);
-		mr_worker_wake(w->worker);
-	}
-}
-
-/* The last answer ends the reload. */
-void app_reload_answered(struct app *app, uint32_t worker_idx)
-{
-	struct nat_worker *w = &app->workers[worker_idx];
-
-	if (w->request.err < 0)
-		print_error("mr-nat: reload: worker %u keeps the old "
-			    "configuration: %s",
-			    worker_idx, w->request.why.text);
-	else
-		w->config = w->request.config;
-	w->has_news = false;
-	nat_request_set(&w->request, NAT_REQUEST_FREE);
-	for (uint32_t i = 0; i < app->n_workers; i++)
-		if (app->workers[i].has_news)
-			return;
-	finish_reload(app);
 }

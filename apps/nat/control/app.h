@@ -16,10 +16,12 @@
 
 struct app {
 	const struct options *options;
-	struct nat_config *config; /* the current one */
-	struct nat_config *next;   /* being applied; NULL: none */
-	struct nat_config *kept;   /* earlier ones, still used by workers that
-				    * could not apply the current one */
+	struct nat_config *config;      /* the current one */
+	struct nat_config *next;        /* being applied; NULL: none */
+	const struct nat_config *asked; /* what workers are to apply: next, or
+					 * again config if one could not */
+	struct nat_config *kept;        /* others that a worker still uses */
+	struct mr_reason not_reloaded; /* why a worker could not; "": all did */
 	struct dataplane plane;
 	struct nat_neighbours *neighbours;
 	struct nat_steering *steering; /* NULL: one worker */
@@ -59,12 +61,8 @@ void app_give_up(void *app);
 void app_drop(void *workers, struct mr_worker *worker,
 	      const struct mr_frame *frames, uint32_t n);
 void app_each_second(void *app);
-/* SIGHUP: reload the configuration, and reopen the log. */
-void app_hang_up(void *app);
-/* Send it to each worker that has not applied it and has no other request. */
-void app_ask_reload(struct app *app);
-/* A worker has answered a reload. */
-void app_reload_answered(struct app *app, uint32_t worker_idx);
+/* Write what is in the log's rings. While the log is busy, they hold it. */
+void app_write_log(struct app *app);
 
 /* counters.c */
 const struct app_counters *app_counters(const struct app *app);

@@ -5,12 +5,14 @@
 
 #include "config/values.h"
 #include "options.h"
+#include "support/yaml_keys.h"
 
 enum {
 	ID_CONFIG = OPTION_LONG,
 	ID_INSIDE,
 	ID_OUTSIDE,
 	ID_CHECK,
+	ID_SCHEMA,
 	ID_NOW,
 	ID_OFFLOAD,
 };
@@ -21,6 +23,8 @@ static const struct option_row rows[] = {
 	  "without a file: the subscribers' side" },
 	{ "outside", ID_OUTSIDE, "SIDE", "without a file: the external side" },
 	{ "check", ID_CHECK, NULL, "check the configuration and exit" },
+	{ "schema", ID_SCHEMA, NULL,
+	  "print the JSON schema of configuration files" },
 	{ "now", ID_NOW, NULL, "clear: also release ports in hold-down" },
 	{ "workers", OPTION_WORKERS, "N", "threads (default 1)" },
 	{ "cores", OPTION_CORES, "LIST",
@@ -151,6 +155,9 @@ static enum parse_result take(const struct option_row *row, const char *arg,
 	case ID_CHECK:
 		o->command = NAT_CHECK;
 		return PARSE_RUN;
+	case ID_SCHEMA:
+		o->command = NAT_SCHEMA;
+		return PARSE_RUN;
 	case ID_NOW:
 		o->is_now = true;
 		return PARSE_RUN;
@@ -176,8 +183,10 @@ static enum parse_result take_words(int n, char **words, struct options *o,
 	for (uint32_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
 		if (strcmp(words[0], verbs[i].verb) != 0)
 			continue;
-		if (o->command == NAT_CHECK)
-			return parse_wrong(error, "--check does not go with %s",
+		if (o->command != NAT_RUN)
+			return parse_wrong(error, "--%s does not go with %s",
+					   o->command == NAT_CHECK ? "check" :
+								     "schema",
 					   words[0]);
 		if (n > verbs[i].n_most)
 			return parse_wrong(error,
@@ -204,7 +213,7 @@ static enum parse_result check_together(struct options *o,
 
 	if (o->is_now && o->command != NAT_CLEAR)
 		return parse_wrong(error, "--now goes with clear");
-	if (o->command >= NAT_SESSIONS)
+	if (o->command >= NAT_SCHEMA)
 		return PARSE_RUN;
 	if (o->config_path != NULL && has_sides)
 		return parse_wrong(
@@ -262,30 +271,33 @@ uint32_t options_n_workers(const struct options *options)
 }
 
 int options_config(const struct options *options, struct nat_config *ret_config,
-		   struct mr_reason *ret_error)
+		   struct yaml_errors *ret_errors)
 {
 	const uint32_t n_workers = options_n_workers(options);
-	struct nat_objection objection;
+	struct nat_objections objections;
 	struct nat_config config;
 	int err;
 
 	if (options->config_path != NULL) {
 		err = nat_settings_read(options->config_path, n_workers,
-					ret_config, ret_error);
+					ret_config, ret_errors);
 		return err == 0 ? 0 : err == -ENOMEM ? 1 : 2;
 	}
+	ret_errors->n = 0;
 	nat_config_init(&config);
 	memcpy(config.sides, options->sides.sides, sizeof(config.sides));
-	err = nat_config_complete(&config);
-	if (err == 0 && nat_config_check(&config, n_workers, &objection) < 0) {
+	if (nat_config_complete(&config) < 0) {
 		nat_config_free(&config);
-		return fail_with(ret_error, 2, "--%s: %s", objection.section,
-				 objection.why.text);
+		return yaml_fail(ret_errors, 1, "no memory");
 	}
-	if (err < 0) {
-		nat_config_free(&config);
-		return fail_with(ret_error, 1, "no memory");
+	err = nat_config_check(&config, n_workers, &objections);
+	if (err == 0) {
+		*ret_config = config;
+		return 0;
 	}
-	*ret_config = config;
-	return 0;
+	for (uint32_t i = 0; i < objections.n; i++)
+		yaml_fail(ret_errors, 2, "--%s: %s", objections.list[i].section,
+			  objections.list[i].why.text);
+	nat_config_free(&config);
+	return 2;
 }

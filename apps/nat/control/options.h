@@ -16,6 +16,7 @@
 enum nat_command {
 	NAT_RUN,
 	NAT_CHECK,    /* read the configuration and report errors */
+	NAT_SCHEMA,   /* print that of the configuration */
 	NAT_SESSIONS, /* this and the rest are requests to a running instance */
 	NAT_CLEAR,
 	NAT_STATS,
@@ -40,10 +41,10 @@ enum parse_result options_parse(int argc, char **argv, struct options *options,
 uint32_t options_n_workers(const struct options *options);
 
 /*
- * Get the complete, checked configuration: 0, or an exit status with a message.
+ * Get the complete, checked configuration: 0, or an exit status with errors.
  * Free it with nat_config_free().
  */
 int options_config(const struct options *options, struct nat_config *ret_config,
-		   struct mr_reason *ret_error);
+		   struct yaml_errors *ret_errors);
 
 #endif

@@ -8,6 +8,7 @@
 #include "app.h"
 #include "keep.h"
 #include "mapping/tcp.h"
+#include "reload.h"
 #include "verbs.h"
 
 enum { SAVE_S = 5 }; /* for the disk to store what was cleared */
@@ -215,7 +216,7 @@ bool nat_answers_ready(void *opaque)
 		if (nat_request_state(request) != NAT_REQUEST_ANSWERED)
 			continue;
 		if (request->question == NAT_ASK_RELOAD) {
-			app_reload_answered(app, w);
+			nat_reload_answered(app, w);
 		} else if (request->question == NAT_ASK_SAVE) {
 			nat_keep_answered(app->keep, w);
 		} else {
@@ -224,7 +225,7 @@ bool nat_answers_ready(void *opaque)
 		}
 	}
 	nat_offload_serve(app);
-	app_ask_reload(app); /* before clients: waits for one request */
+	nat_reload_ask(app); /* before clients: waits for one request */
 	control_advance(app->control);
 	nat_keep_advance(app->keep); /* clients' requests first */
 	return false;

@@ -112,6 +112,14 @@ int nat_maps_create(const struct nat_maps_config *config,
 void nat_maps_destroy(struct nat_maps *maps);
 
 /*
+ * Whether there is room for the static mappings of a configuration: 0, or
+ * -errno with a reason. Any thread.
+ */
+int nat_maps_can_reload(const struct nat_maps *maps,
+			const struct nat_config *config,
+			struct mr_reason *reterr_why);
+
+/*
  * Use another configuration from now on. Mappings that it still allows stay,
  * others end (their external address or subscriber is gone): at once if ports
  * are rebuilt, else in later calls of nat_maps_expire(). On error, the old one

@@ -381,6 +381,36 @@ static void commit(struct nat_maps *maps, struct change *change)
 	maps->static_ends = change->given;
 }
 
+/* The static mappings of a configuration, if there is room for them. */
+static int init_given(const struct nat_maps *maps,
+		      const struct nat_config *config,
+		      struct nat_static_set *given,
+		      struct mr_reason *reterr_why)
+{
+	const int err =
+		nat_static_set_init(given, maps->ctx, config, reterr_why);
+
+	if (err < 0 || given->n <= maps->n_max_static)
+		return err;
+	snprintf(reterr_why->text, sizeof(reterr_why->text),
+		 "%u static mappings need a restart; there is only room for %u",
+		 given->n, maps->n_max_static);
+	nat_static_set_fini(given);
+	return -EINVAL;
+}
+
+int nat_maps_can_reload(const struct nat_maps *maps,
+			const struct nat_config *config,
+			struct mr_reason *reterr_why)
+{
+	struct nat_static_set given;
+	const int err = init_given(maps, config, &given, reterr_why);
+
+	if (err == 0)
+		nat_static_set_fini(&given);
+	return err;
+}
+
 int nat_maps_reload(struct nat_maps *maps, const struct nat_config *config,
 		    uint32_t now_s, struct mr_reason *reterr_why)
 {
@@ -390,16 +420,7 @@ int nat_maps_reload(struct nat_maps *maps, const struct nat_config *config,
 
 	if (reterr_why == NULL)
 		reterr_why = &unused;
-	err = nat_static_set_init(&change.given, maps->ctx, config, reterr_why);
-	if (err < 0)
-		return err;
-	if (change.given.n > maps->n_max_static) {
-		snprintf(reterr_why->text, sizeof(reterr_why->text),
-			 "%u static mappings need a restart; there is only "
-			 "room for %u",
-			 change.given.n, maps->n_max_static);
-		err = -EINVAL;
-	}
+	err = init_given(maps, config, &change.given, reterr_why);
 	if (err == 0)
 		err = choose_ports(maps, &change, reterr_why);
 	if (err == 0)

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Configuration files: sent to a program that plans or applies them, and written from what it
+has in force."""
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from mr_ctl.client import Connection, Object, Refused
+from mr_support.text import escape, print_error
+
+# Of other texts, a reader of YAML might make a number, a boolean or null.
+PLAIN = re.compile(
+    r"(?!(?:y|n|yes|no|on|off|true|false|null)$)[A-Za-z/][\w./-]*"  # words, paths
+    r"|\d+[dhms][\ddhms]*|\d+-\d+|\d+(?:\.\d+){3}(?:/\d+)?",  # times, ranges, addresses
+    re.IGNORECASE,
+)
+
+
+def scalar(value: Any) -> str:
+    """A value as YAML."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str) and not PLAIN.fullmatch(value):
+        return json.dumps(value, ensure_ascii=False)
+    return str(value)
+
+
+def flow(value: Any) -> str:
+    """Any value, on one line."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name}: {flow(one)}" for name, one in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(flow(one) for one in value) + "]"
+    return scalar(value)
+
+
+def document(settings: Object, indent: str = "") -> Iterator[str]:
+    """The lines of a file."""
+    for name, value in settings.items():
+        if isinstance(value, dict):
+            yield f"{indent}{name}:"
+            yield from document(value, indent + "  ")
+        elif isinstance(value, list):
+            yield f"{indent}{name}:"
+            for one in value:
+                yield f"{indent}  - {flow(one)}"
+        else:
+            yield f"{indent}{name}: {scalar(value)}"
+
+
+def ask(connection: Connection, verb: str, path: str) -> tuple[list[Object], Object]:
+    """Send a file ("-": standard input) with a request: the objects of the answer, and its last.
+    Prints a line for each error in the file. Raises Refused, OSError."""
+    data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    name = "standard input" if path == "-" else path
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise Refused(f"{name}:{line}: not UTF-8") from error
+    found = []
+    for answer in connection.ask(verb, name=escape(name), text=text):
+        if "wrong" in answer:
+            print_error(f"mrctl: {answer['wrong']}")
+        else:
+            found.append(answer)
+    return found[:-1], found[-1]
+
+
+def change_line(change: Object) -> str:
+    """A change, for people."""
+    values = [flow(change[side]) for side in ("from", "to") if side in change]
+    mark = " " if len(values) == 2 else "-" if "from" in change else "+"
+    ending = "  (needs a restart)" if change["restart"] else ""
+    return escape(f"{mark} {change['key']}: {' -> '.join(values)}{ending}")

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reloading the configuration. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "app.h"
+#include "config/addrs.h"
+#include "config/keys.h"
+#include "host.h"
+#include "mapping/session.h"
+#include "reload.h"
+#include "support/text.h"
+
+static void destroy(void *settings)
+{
+	struct nat_config *config = settings;
+
+	if (config != NULL)
+		nat_config_free(config);
+	free(config);
+}
+
+/* What only the running program can check. 0, or -errno with an error. */
+static int check_here(const struct app *app, struct nat_config *next,
+		      struct yaml_errors *errors)
+{
+	struct mr_reason why = { "no memory" };
+
+	if (nat_addrs_create(next) == 0 && nat_host_check(next, &why) == 0 &&
+	    nat_maps_can_reload(app->workers[0].maps, next, &why) == 0)
+		return 0;
+	return yaml_fail(errors, -EINVAL, "%s", why.text);
+}
+
+static void *parse(void *opaque, const char *name, const char *bytes,
+		   size_t n_bytes, struct yaml_errors *ret_errors)
+{
+	const struct app *app = opaque;
+	struct nat_config *next = calloc(1, sizeof(*next));
+
+	ret_errors->n = 0;
+	if (next == NULL)
+		yaml_fail(ret_errors, -ENOMEM, "no memory");
+	else if (nat_settings_parse(name, bytes, n_bytes,
+				    options_n_workers(app->options), next,
+				    ret_errors) == 0 &&
+		 check_here(app, next, ret_errors) == 0)
+		return next;
+	destroy(next);
+	return NULL;
+}
+
+static const void *current(void *opaque)
+{
+	const struct app *app = opaque;
+
+	return app->config;
+}
+
+static void ask_all(struct app *app, const struct nat_config *config)
+{
+	app->asked = config;
+	for (uint32_t i = 0; i < app->n_workers; i++)
+		app->workers[i].has_news = app->workers[i].config != config;
+	nat_reload_ask(app);
+}
+
+static int apply(void *opaque, void *settings, struct mr_reason *ret_why)
+{
+	struct app *app = opaque;
+
+	if (app->next != NULL) {
+		destroy(settings);
+		return fail_with(ret_why, -EBUSY,
+				 "the previous reload is still in progress");
+	}
+	app->next = settings;
+	app->not_reloaded.text[0] = '\0';
+	/* All at once; each worker asks for its sessions' rules again. */
+	nat_offload_follow(app);
+	if (app->rules != NULL)
+		mr_rules_flush(app->rules);
+	ask_all(app, app->next);
+	return 1;
+}
+
+static int result(void *opaque, struct mr_reason *ret_why)
+{
+	const struct app *app = opaque;
+
+	if (app->next != NULL)
+		return 1;
+	*ret_why = app->not_reloaded;
+	return ret_why->text[0] != '\0' ? -EIO : 0;
+}
+
+const struct settings_ops nat_settings_ops = {
+	.keys = nat_keys,
+	.parse = parse,
+	.destroy = destroy,
+	.current = current,
+	.apply = apply,
+	.result = result,
+};
+
+/* How many workers use it. */
+static uint32_t n_users(const struct app *app, const struct nat_config *config)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < app->n_workers; i++)
+		n += app->workers[i].config == config;
+	return n;
+}
+
+/* Free what no worker uses any more. */
+static void free_unused(struct app *app)
+{
+	struct nat_config **link = &app->kept, *kept;
+
+	while ((kept = *link) != NULL) {
+		if (n_users(app, kept) > 0) {
+			link = &kept->older;
+			continue;
+		}
+		*link = kept->older;
+		destroy(kept);
+	}
+}
+
+static void keep(struct app *app, struct nat_config *config)
+{
+	config->older = app->kept;
+	app->kept = config;
+	free_unused(app);
+}
+
+static void commit(struct app *app)
+{
+	struct nat_config *old = app->config;
+
+	if (!nat_neighbours_follow(
+		    app->neighbours, old, app->next,
+		    (uint32_t)(mr_ctx_now_ns(app->plane.ctx) / 1000000000u)))
+		print_error("mr-nat: reload: neighbours: no room for a static "
+			    "entry; it will be resolved by ARP");
+	app->config = app->next;
+	app->next = NULL;
+	keep(app, old);
+	nat_offload_follow(app);
+	app->n_reloads++;
+	print_error("mr-nat: reload: done");
+}
+
+/* All have answered. */
+static void finish(struct app *app)
+{
+	const uint32_t n = n_users(app, app->next);
+
+	if (app->not_reloaded.text[0] == '\0') {
+		commit(app);
+		return;
+	}
+	if (n > 0 && app->asked == app->next) {
+		ask_all(app, app->config);
+		return;
+	}
+	/* A worker that cannot go back keeps it until the next reload. */
+	print_error("mr-nat: reload: %s; %s", app->not_reloaded.text,
+		    n == 0 ? "nothing has changed" :
+			     "not all workers could go back");
+	keep(app, app->next);
+	app->next = NULL;
+	app->n_refused++;
+}
+
+void nat_reload_ask(struct app *app)
+{
+	for (uint32_t i = 0; i < app->n_workers; i++) {
+		struct nat_worker *w = &app->workers[i];
+
+		if (!w->has_news ||
+		    nat_request_state(&w->request) != NAT_REQUEST_FREE)
+			continue;
+		w->request.question = NAT_ASK_RELOAD;
+		w->request.config = app->asked;
+		nat_request_set(&w->request, NAT_REQUEST_ASKED);
+		mr_worker_wake(w->worker);
+	}
+}
+
+void nat_reload_answered(struct app *app, uint32_t worker_idx)
+{
+	struct nat_worker *w = &app->workers[worker_idx];
+
+	if (w->request.err < 0)
+		fail_with(&app->not_reloaded, 0, "worker %u: %.300s",
+			  worker_idx, w->request.why.text);
+	else
+		w->config = w->request.config;
+	w->has_news = false;
+	nat_request_set(&w->request, NAT_REQUEST_FREE);
+	for (uint32_t i = 0; i < app->n_workers; i++)
+		if (app->workers[i].has_news)
+			return;
+	finish(app);
+}
+
+void nat_reload_hang_up(void *opaque)
+{
+	struct app *app = opaque;
+	const char *path = app->options->config_path;
+
+	__atomic_store_n(&app->moves_log, true, __ATOMIC_RELAXED);
+	app_write_log(app);
+	if (path == NULL)
+		print_error("mr-nat: reload: there is no --config");
+	else if (settings_reload(&nat_settings_ops, app, "mr-nat", path) < 0)
+		app->n_refused++;
+}
+
+void nat_reload_close(struct app *app)
+{
+	destroy(app->config);
+	destroy(app->next);
+	free_unused(app);
+}
