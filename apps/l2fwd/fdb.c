@@ -183,6 +183,11 @@ static void forget(struct fdb *fdb, uint32_t place, uint64_t word)
 	add(&fdb->aged, 1);
 }
 
+void fdb_set_age(struct fdb *fdb, uint32_t age_s)
+{
+	fdb->age_s = age_s;
+}
+
 void fdb_age(struct fdb *fdb, uint32_t now_s)
 {
 	for (uint32_t i = 0; i < fdb_n_places(fdb); i++) {

@@ -48,6 +48,8 @@ static inline uint64_t fdb_mac(const uint8_t *bytes)
 void fdb_learn(struct fdb *fdb, uint64_t mac, uint32_t port, uint32_t now_s);
 /* The port, or FDB_NOWHERE. Any thread. */
 uint32_t fdb_find(const struct fdb *fdb, uint64_t mac);
+/* The thread that calls fdb_age(). */
+void fdb_set_age(struct fdb *fdb, uint32_t age_s);
 /* Forget what was not seen for age_s, and all of a port that is gone. */
 void fdb_age(struct fdb *fdb, uint32_t now_s);
 void fdb_forget_port(struct fdb *fdb, uint32_t port);

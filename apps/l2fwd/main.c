@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "support/run.h"
+#include "support/settings.h"
 #include "support/signals.h"
 
 #include "session.h"
@@ -44,6 +45,8 @@ static int forward(struct session *session, struct control *control,
 		.workers = session->forwarders,
 		.app = session,
 		.each_second = session_each_second,
+		.hang_up = options->run.config_path != NULL ? session_reload :
+							      NULL,
 		.port_event = session_port_event,
 		.give_up = session_end_offload,
 		.fds = fds,
@@ -51,6 +54,29 @@ static int forward(struct session *session, struct control *control,
 	};
 
 	return run(&config);
+}
+
+/* False: lines on stderr say why not. */
+static bool read_config(struct options *options)
+{
+	const struct run_options *run = &options->run;
+	enum mr_log_level level;
+	struct yaml_errors errors;
+	struct mr_reason why;
+
+	if (options_read(options->run.config_path, options, &errors) < 0) {
+		for (uint32_t i = 0; i < errors.n; i++)
+			complain(errors.list[i].text);
+		return false;
+	}
+	level = options->plane.log_level;
+	if (run_complete_options(run, &options->plane, &why) != PARSE_RUN) {
+		complain(why.text);
+		return false;
+	}
+	if (run->n_verbose == 0 && !run->is_quiet)
+		options->plane.log_level = level;
+	return true;
 }
 
 int main(int argc, char **argv)
@@ -61,6 +87,7 @@ int main(int argc, char **argv)
 		.is_optional = true,
 		.verbs = l2fwd_verbs,
 		.n_verbs = N_L2FWD_VERBS,
+		.settings = &session_settings_ops,
 	};
 	struct control *control;
 	struct session session;
@@ -76,6 +103,14 @@ int main(int argc, char **argv)
 		return 2;
 	default:
 		break;
+	}
+	if (options.run.is_schema)
+		return settings_print_schema(l2fwd_keys, "mr-l2fwd");
+	if (options.run.config_path != NULL && !read_config(&options))
+		return 2;
+	if (options.run.is_check) {
+		printf("the configuration is good\n");
+		return fflush(stdout) == 0 ? 0 : complain("cannot write");
 	}
 	at.options = &options.run.control;
 	signal_fd = signals_open();

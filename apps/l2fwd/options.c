@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The command line of mr-l2fwd. */
+#include <errno.h>
 #include <string.h>
 
 #include "options.h"
 
-enum {
-	MAX_FDB = 1 << 20,
-	MAX_AGE_S = 1000000, /* IEEE 802.1Q-2018, table 8-3 */
-};
 enum {
 	ID_MODE = OPTION_LONG,
 	ID_COUNT,
@@ -47,80 +44,70 @@ static const struct option_row rows[] = {
 	  "CSV on stdout, one line per queue and second" },
 };
 
-static const char *const mode_names[] = { "patch", "macswap", "learn", "drop" };
 static const char usage[] =
 	"usage: mr-l2fwd [options] PORT PORT [PORT...]\n"
+	"       mr-l2fwd [options] --config FILE\n"
 	"Forward Ethernet frames between ports without copying them.\n"
 	"\n"
 	"PORT is an interface name, or driver:device[,key=value...].\n"
 	"Modes: patch connects ports in pairs; macswap also swaps the MAC\n"
-	"addresses; learn is a learning bridge; drop drops all frames.\n";
+	"addresses; learn is a learning bridge; drop drops all frames.\n"
+	"FILE has the ports, and settings with the names of the options.\n";
+
+/* What is being parsed. */
+struct parsing {
+	struct options *options;
+	const char *in_file; /* an option that a file has; NULL: none */
+};
 
 static enum parse_result take(const struct option_row *row, const char *arg,
-			      void *options, struct mr_reason *error)
+			      void *opaque, struct mr_reason *error)
 {
-	const char *const name = row->name;
-	struct options *o = options;
-	enum parse_result r;
-	uint32_t word = 0;
+	struct parsing *parsing = opaque;
+	struct options *o = parsing->options;
+	int err;
 
-	switch (row->id) {
-	case ID_MODE:
-		r = parse_word(name, arg, mode_names, 4, &word, error);
-		o->mode = (enum mode)word;
-		return r;
-	case ID_COUNT:
-		return parse_u64(name, arg, 1, UINT64_MAX, &o->n_frames, error);
-	case ID_AGE:
-		return parse_u32(name, arg, 1, MAX_AGE_S, &o->age_s, error);
-	case ID_FDB_LIMIT:
-		return parse_u32(name, arg, 1, MAX_FDB, &o->fdb_limit, error);
-	case ID_PUNT:
-		o->plane.port.punt = arg;
-		if (strlen(arg) > 0 && strlen(arg) <= MAX_PUNT_BYTES)
-			return PARSE_RUN;
-		return parse_wrong(error,
-				   "--%s: a filter has 1 to %d characters",
-				   name, MAX_PUNT_BYTES);
-	case ID_OFFLOAD:
-		return offload_take(row, arg, &o->offload, error);
-	default:
+	if (row->id == ID_COUNT)
+		return parse_u64(row->name, arg, 1, UINT64_MAX, &o->n_frames,
+				 error);
+	if (arg == NULL)
 		return run_take_option(row, arg, &o->run, &o->plane, error);
-	}
+	err = yaml_take_option(l2fwd_keys, row->name, arg, o, error);
+	if (err == -ENOENT)
+		err = yaml_take_option(dataplane_keys, row->name, arg,
+				       &o->plane, error);
+	if (err == -ENOENT)
+		return run_take_option(row, arg, &o->run, &o->plane, error);
+	parsing->in_file = row->name;
+	return err == 0 ? PARSE_RUN : PARSE_WRONG;
 }
 
-static enum parse_result check_together(struct options *o,
+static enum parse_result take_ports(struct options *o, int n, char **specs,
+				    struct mr_reason *error)
+{
+	struct mr_reason why;
+
+	if (n > MAX_PORTS)
+		return parse_wrong(error, "%d ports are more than %d", n,
+				   MAX_PORTS);
+	for (int i = 0; i < n; i++)
+		if (!options_add_port(o, specs[i], &why))
+			return parse_wrong(error, "%.300s", why.text);
+	return PARSE_RUN;
+}
+
+/* Of the command line alone. */
+static enum parse_result check_together(const struct options *o,
 					struct mr_reason *error)
 {
-	const uint32_t n_ports = o->plane.n_ports;
-	const uint32_t n_least = o->mode == MODE_DROP ? 1 : 2;
+	struct objections objections = { .n = 0 };
 
-	if (run_complete_options(&o->run, &o->plane, error) != PARSE_RUN)
-		return PARSE_WRONG;
-	if (n_ports < n_least)
-		return parse_wrong(error,
-				   "%s ports: mode %s needs %s; "
-				   "see mr-l2fwd --help",
-				   n_ports == 0 ? "no" : "too few",
-				   mode_names[o->mode],
-				   n_least == 1 ? "one" : "two");
-	if (n_ports > MAX_PORTS)
-		return parse_wrong(error, "%u ports are more than %d", n_ports,
-				   MAX_PORTS);
-	if ((o->mode == MODE_PATCH || o->mode == MODE_MACSWAP) &&
-	    n_ports % 2 != 0)
-		return parse_wrong(error,
-				   "%u ports: mode %s needs pairs; add one, or "
-				   "use --mode learn",
-				   n_ports, mode_names[o->mode]);
-	if (o->offload != OFFLOAD_OFF && o->mode == MODE_MACSWAP)
-		return parse_wrong(error, "--offload: mode macswap is done in "
-					  "user space only");
-	if (o->offload != OFFLOAD_OFF && o->n_frames > 0)
-		return parse_wrong(error, "--offload: --count cannot count "
-					  "frames that the kernel forwards");
-	return specs_differ(o->plane.specs, n_ports, error) ? PARSE_RUN :
-							      PARSE_WRONG;
+	if (options_check(o, &objections) == 0)
+		return PARSE_RUN;
+	if (strcmp(objections.list[0].section, "ports") != 0)
+		return objection_of_option(&objections.list[0], error);
+	return parse_wrong(error, "%.300s; see mr-l2fwd --help",
+			   objections.list[0].why.text);
 }
 
 static const struct option_table table = {
@@ -136,21 +123,33 @@ static const struct option_table table = {
 enum parse_result options_parse(int argc, char **argv, struct options *options,
 				struct mr_reason *ret_error)
 {
+	struct parsing parsing = { .options = options };
 	enum parse_result result;
 	int first;
 
-	*options = (struct options){
-		.plane = { .program = table.program,
-			   .burst = MR_BURST_MAX,
-			   .page_bytes = 4096 },
-		.age_s = 300, /* IEEE 802.1Q, table 8-3 */
-		.fdb_limit = 8192,
-	};
-	result = option_table_parse(&table, argc, argv, options, &first,
+	options_init(options);
+	result = option_table_parse(&table, argc, argv, &parsing, &first,
 				    ret_error);
+	if (result != PARSE_RUN || options->run.is_schema)
+		return result;
+	result = take_ports(options, argc - first, argv + first, ret_error);
 	if (result != PARSE_RUN)
 		return result;
-	options->plane.specs = (const char *const *)argv + first;
-	options->plane.n_ports = (uint32_t)(argc - first);
-	return check_together(options, ret_error);
+	if (options->run.config_path == NULL) {
+		result = run_complete_options(&options->run, &options->plane,
+					      ret_error);
+		return result == PARSE_RUN ?
+			       check_together(options, ret_error) :
+			       result;
+	}
+	if (options->plane.n_ports > 0)
+		return parse_wrong(ret_error,
+				   "--config does not go with ports: the file "
+				   "has them");
+	if (parsing.in_file != NULL)
+		return parse_wrong(ret_error,
+				   "--config does not go with --%s: set it in "
+				   "the file",
+				   parsing.in_file);
+	return PARSE_RUN;
 }

@@ -84,7 +84,7 @@ static int open_capture(struct session *session, struct mr_reason *ret_error)
 	return 0;
 }
 
-int session_open(struct session *session, const struct options *options,
+int session_open(struct session *session, struct options *options,
 		 struct mr_reason *ret_error)
 {
 	struct dataplane_config plane = options->plane;

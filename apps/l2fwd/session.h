@@ -13,7 +13,7 @@
 #include "options.h"
 
 struct session {
-	const struct options *options;
+	struct options *options; /* those in force */
 	struct dataplane plane;
 	struct fdb *fdb;
 	struct capture *capture;
@@ -30,11 +30,16 @@ struct session {
  * command line asks for what cannot be, else 1; ret_error says why. On failure
  * nothing is left open.
  */
-int session_open(struct session *session, const struct options *options,
+int session_open(struct session *session, struct options *options,
 		 struct mr_reason *ret_error);
 
 /* Also closes what dataplane_close_ports() has left. */
 void session_close(struct session *session);
+
+/* SIGHUP: read the file again; app is the session. */
+void session_reload(void *app);
+/* reload.c */
+extern const struct settings_ops session_settings_ops;
 
 /* What apps/support calls: see run.h. app is the session. */
 const struct app_counters *session_counters(const struct session *session);

@@ -81,7 +81,7 @@ static int serve(const struct options *options)
 	if (status != 0)
 		return status;
 	advise(&config);
-	if (options->command == NAT_CHECK) {
+	if (options->run.is_check) {
 		status = nat_keep_check(config.state_path, &error);
 		nat_config_free(&config);
 		if (status < 0)
@@ -126,7 +126,7 @@ int main(int argc, char **argv)
 	default:
 		break;
 	}
-	if (options.command == NAT_SCHEMA)
+	if (options.run.is_schema)
 		return settings_print_schema(nat_keys, "mr-nat");
 	if (options.command >= NAT_SESSIONS)
 		return nat_client_ask(&options);

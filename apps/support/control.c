@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Clients of the control socket, and the lines between them and the verbs. */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +10,6 @@
 
 #include "capture.h"
 #include "control.h"
-#include "json_text.h"
 #include "listen.h"
 #include "metrics.h"
 #include "text.h"
@@ -37,7 +35,8 @@ struct client {
 	uint64_t since_ns; /* of its connection, or last progress */
 	uint32_t events;   /* it is watched for */
 	size_t n_line, n_max_line;
-	char *line; /* for one request, or the beginning of one */
+	size_t n_first; /* of the first whole line in it; 0: there is none */
+	char *line;
 };
 
 struct control {
@@ -188,13 +187,11 @@ static void free_line(struct client *client)
 {
 	free(client->line);
 	client->line = NULL;
-	client->n_line = client->n_max_line = 0;
+	client->n_line = client->n_max_line = client->n_first = 0;
 }
 
 static void forget_request(struct client *client)
 {
-	if (client->fd < 0)
-		free_line(client);
 	json_decref(client->request.args);
 	free(client->request.state);
 	free(client->request.bytes);
@@ -209,7 +206,7 @@ void control_close(struct control *c)
 	for (uint32_t i = 0; i < MAX_CLIENTS; i++) {
 		if (c->clients[i].fd >= 0)
 			close(c->clients[i].fd);
-		c->clients[i].fd = -1;
+		free_line(&c->clients[i]);
 		forget_request(&c->clients[i]);
 	}
 	metrics_close(c->metrics);
@@ -262,113 +259,6 @@ const struct snapshot *control_snapshot(struct control *c)
 	return c->now;
 }
 
-/* Answers. */
-
-static int add_bytes(const char *bytes, size_t n, void *opaque)
-{
-	struct control_request *r = opaque;
-
-	if (r->n + n > r->n_max) {
-		const size_t n_max = 2 * (r->n + n);
-		char *longer = realloc(r->bytes, n_max);
-
-		if (longer == NULL) {
-			r->is_broken = true;
-			return -1;
-		}
-		r->bytes = longer;
-		r->n_max = n_max;
-	}
-	memcpy(r->bytes + r->n, bytes, n);
-	r->n += n;
-	return 0;
-}
-
-void control_add(struct control_request *r, json_t *line)
-{
-	if (!r->is_gone && !r->is_broken &&
-	    (line == NULL ||
-	     json_dump_callback(line, add_bytes, r,
-				JSON_COMPACT | JSON_REAL_PRECISION(9)) < 0 ||
-	     add_bytes("\n", 1, r) < 0))
-		r->is_broken = true;
-	json_decref(line);
-}
-
-bool control_end(struct control_request *r, json_t *more)
-{
-	json_t *end = json_pack("{s:b}", "end", 1);
-
-	if (more != NULL)
-		json_object_update_new(end, more);
-	control_add(r, end);
-	return true;
-}
-
-bool control_fail(struct control_request *r, const char *format, ...)
-{
-	struct mr_reason why;
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(why.text, sizeof(why.text), format, args);
-	va_end(args);
-	control_add(r, json_pack("{s:o}", "error", json_text(why.text)));
-	return true;
-}
-
-bool control_args(struct control_request *r, const char *format, ...)
-{
-	json_error_t error;
-	va_list args;
-	int err;
-
-	va_start(args, format);
-	err = json_vunpack_ex(r->args, &error, JSON_STRICT, format, args);
-	va_end(args);
-	if (err < 0)
-		control_fail(r, "%s", error.text);
-	return err == 0;
-}
-
-/* Requests. */
-
-const struct control_verb *control_parse(const char *line, size_t n,
-					 const struct control_verb *verbs,
-					 uint32_t n_verbs, json_t **ret_args,
-					 struct mr_reason *ret_why)
-{
-	json_error_t error;
-	json_t *args = json_loadb(line, n, JSON_REJECT_DUPLICATES, &error);
-	const char *verb = NULL;
-	int v = CONTROL_PROTOCOL;
-
-	*ret_args = NULL;
-	if (args == NULL || json_unpack_ex(args, &error, 0, "{s:s, s?i}",
-					   "verb", &verb, "v", &v) < 0)
-		snprintf(ret_why->text, sizeof(ret_why->text),
-			 "a request is a JSON object with a verb: %s",
-			 error.text);
-	else if (v != CONTROL_PROTOCOL)
-		snprintf(ret_why->text, sizeof(ret_why->text),
-			 "protocol version %d is not supported; use %d", v,
-			 CONTROL_PROTOCOL);
-	else
-		for (uint32_t i = 0; i < n_verbs; i++) {
-			if (strcmp(verb, verbs[i].name) != 0)
-				continue;
-			json_object_del(args, "v");
-			json_object_del(args, "verb");
-			*ret_args = args;
-			return &verbs[i];
-		}
-	if (verb != NULL && v == CONTROL_PROTOCOL)
-		snprintf(ret_why->text, sizeof(ret_why->text),
-			 "unknown verb '%.100s'; hello lists them", verb);
-	json_decref(args);
-	return NULL;
-}
-
 static void begin_answer(struct control *c, struct client *client, size_t n)
 {
 	struct control_request *r = &client->request;
@@ -415,7 +305,7 @@ static void drop_client(struct client *client)
 	if (client->fd >= 0)
 		close(client->fd); /* also removes it from the epoll set */
 	client->fd = -1;
-	client->n_line = 0;
+	free_line(client);
 	client->request.is_gone = true;
 	client->request.n = 0;
 	if (client->verb == NULL)
@@ -450,23 +340,30 @@ static bool send_some(struct control *c, struct client *client)
 	return true;
 }
 
+/* A line that ends at or after the n-th byte. */
+static void find_line(struct client *client, size_t n)
+{
+	const char *end = NULL;
+
+	if (client->n_line > n)
+		end = memchr(client->line + n, '\n', client->n_line - n);
+	if (end != NULL)
+		client->n_first = (size_t)(end + 1 - client->line);
+}
+
 /* One request at most, so that others get their turn. */
 static void take_line(struct control *c, struct client *client)
 {
-	char *end;
-	size_t n;
+	const size_t n = client->n_first;
 
-	if (client->verb != NULL || client->request.n > 0 ||
-	    client->n_line == 0)
+	if (client->verb != NULL || client->request.n > 0 || n == 0)
 		return;
-	end = memchr(client->line, '\n', client->n_line);
-	if (end == NULL)
-		return;
-	n = (size_t)(end - client->line);
 	client->since_ns = now_ns(c);
-	begin_answer(c, client, n);
-	client->n_line -= n + 1;
-	memmove(client->line, end + 1, client->n_line);
+	begin_answer(c, client, n - 1);
+	client->n_line -= n;
+	client->n_first = 0;
+	memmove(client->line, client->line + n, client->n_line);
+	find_line(client, 0);
 	if (client->n_line == 0)
 		free_line(client);
 }
@@ -495,8 +392,7 @@ static void serve_client(struct control *c, uint32_t i)
 		return;
 	}
 	if (client->request.n > 0 ||
-	    (client->verb == NULL && client->n_line > 0 &&
-	     memchr(client->line, '\n', client->n_line) != NULL) ||
+	    (client->verb == NULL && client->n_first > 0) ||
 	    (client->verb != NULL && !is_waiting))
 		events = EPOLLOUT;
 	else if (client->verb == NULL && client->is_at_end)
@@ -542,8 +438,9 @@ static void read_client(struct client *client)
 		return;
 	}
 	client->n_line += (size_t)n;
-	if (client->n_line == CONTROL_MAX_LINE &&
-	    memchr(client->line, '\n', client->n_line) == NULL)
+	if (client->n_first == 0)
+		find_line(client, client->n_line - (size_t)n);
+	if (client->n_line == CONTROL_MAX_LINE && client->n_first == 0)
 		turn_away(client, "a request has less than 4 MiB");
 }
 

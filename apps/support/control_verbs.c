@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Verbs of every application. */
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "control.h"
 #include "json_text.h"
 #include "report.h"
 #include "settings.h"
+#include "values.h"
 
 static void add_names(json_t *names, const struct control_verb *verbs,
 		      uint32_t n)
@@ -45,15 +45,6 @@ static bool answer_stats(struct control_request *r, void *opaque)
 	control_add(r, report_json_object(control_snapshot(opaque)));
 	return control_end(r, NULL);
 }
-
-static const char *const log_names[] = {
-	[MR_LOG_ERROR] = "error",
-	[MR_LOG_WARNING] = "warning",
-	[MR_LOG_INFO] = "info",
-	[MR_LOG_DEBUG] = "debug",
-};
-
-enum { N_LOG_NAMES = sizeof(log_names) / sizeof(log_names[0]) };
 
 /* The program's command line. */
 static json_t *command_line(void)
@@ -97,38 +88,35 @@ static bool answer_config(struct control_request *r, void *opaque)
 	for (uint32_t w = 0; w < now->n_workers; w++)
 		json_array_append_new(cores,
 				      json_integer(now->workers[w].core));
-	control_add(r, json_pack("{s:o, s:s, s:s, s:o, s:o, s:I, s:I}",
-				 "command", command_line(), "log",
-				 log_names[view->plane->log_level], "idle",
-				 dataplane_idle_words[view->plane->idle],
-				 "ports", ports, "cores", cores, "pool_pages",
-				 (json_int_t)now->pool.n_pages, "page_bytes",
-				 (json_int_t)now->pool.page_bytes));
+	control_add(r,
+		    json_pack("{s:o, s:s, s:s, s:o, s:o, s:I, s:I}", "command",
+			      command_line(), "log",
+			      dataplane_log_words[view->plane->log_level],
+			      "idle", dataplane_idle_words[view->plane->idle],
+			      "ports", ports, "cores", cores, "pool_pages",
+			      (json_int_t)now->pool.n_pages, "page_bytes",
+			      (json_int_t)now->pool.page_bytes));
 	return control_end(r, NULL);
 }
 
 static void set_log(struct dataplane *plane, uint32_t word)
 {
-	__atomic_store_n(&plane->log_level, word, __ATOMIC_RELAXED);
+	dataplane_set_log(plane, word);
 }
 
 static void set_idle(struct dataplane *plane, uint32_t word)
 {
-	plane->idle = word;
-	mr_workers_set_idle(plane->workers, word);
+	dataplane_set_idle(plane, word);
 }
 
 /* What can be set. */
 static const struct {
-	const char *name, *valid;
+	const char *name;
 	const char *const *words;
-	uint32_t n_words;
 	void (*set)(struct dataplane *plane, uint32_t word);
 } settings[] = {
-	{ "log", "error, warning, info or debug", log_names, N_LOG_NAMES,
-	  set_log },
-	{ "idle", "adaptive, poll or interrupt", dataplane_idle_words,
-	  N_IDLE_WORDS, set_idle },
+	{ "log", dataplane_log_words, set_log },
+	{ "idle", dataplane_idle_words, set_idle },
 };
 
 enum { N_SETTINGS = sizeof(settings) / sizeof(settings[0]) };
@@ -139,24 +127,18 @@ static bool answer_set(struct control_request *r, void *opaque)
 	struct dataplane *plane = control_view_of(opaque)->plane;
 	const char *given[N_SETTINGS] = { NULL };
 	uint32_t words[N_SETTINGS];
+	struct mr_reason why;
 
 	if (!control_args(r, "{s?s, s?s}", settings[0].name, &given[0],
 			  settings[1].name, &given[1]))
 		return true;
 	if (given[0] == NULL && given[1] == NULL)
 		return control_fail(r, "set: give log or idle");
-	for (uint32_t i = 0; i < N_SETTINGS; i++) {
-		for (words[i] = 0; given[i] != NULL; words[i]++) {
-			const char *const *word = &settings[i].words[words[i]];
-
-			if (words[i] == settings[i].n_words)
-				return control_fail(r, "%s: '%.50s' is not %s",
-						    settings[i].name, given[i],
-						    settings[i].valid);
-			if (*word != NULL && strcmp(given[i], *word) == 0)
-				break;
-		}
-	}
+	for (uint32_t i = 0; i < N_SETTINGS; i++)
+		if (given[i] != NULL &&
+		    !value_word(given[i], settings[i].words, &words[i], &why))
+			return control_fail(r, "%s: %s", settings[i].name,
+					    why.text);
 	for (uint32_t i = 0; i < N_SETTINGS; i++)
 		if (given[i] != NULL)
 			settings[i].set(plane, words[i]);

@@ -415,6 +415,44 @@ void dataplane_close(struct dataplane *plane)
 	*plane = (struct dataplane){ 0 };
 }
 
+void dataplane_set_idle(struct dataplane *plane, enum mr_idle_mode idle)
+{
+	plane->idle = idle;
+	mr_workers_set_idle(plane->workers, idle);
+}
+
+void dataplane_set_log(struct dataplane *plane, enum mr_log_level level)
+{
+	__atomic_store_n(&plane->log_level, level, __ATOMIC_RELAXED);
+}
+
+static int set_punt(struct dataplane *plane, uint32_t p, const char *spec,
+		    const char *filter, struct mr_reason *ret_error)
+{
+	char expression[MAX_PUNT_BYTES + sizeof("not ()")];
+
+	/* The others were opened without a filter. */
+	if (mr_port_takes_option(plane->ctx, spec, "filter", ret_error) <= 0)
+		return 0;
+	snprintf(expression, sizeof(expression), "not (%s)", filter);
+	return mr_port_set_filter(plane->ports[p], expression, ret_error);
+}
+
+int dataplane_set_punt(struct dataplane *plane, const char *const *specs,
+		       const char *before, const char *next,
+		       struct mr_reason *ret_error)
+{
+	struct mr_reason unused;
+	uint32_t p = 0;
+	int err = 0;
+
+	for (; p < plane->n_ports && err == 0; p++)
+		err = set_punt(plane, p, specs[p], next, ret_error);
+	for (p = err < 0 ? p - 1 : 0; p > 0; p--)
+		(void)set_punt(plane, p - 1, specs[p - 1], before, &unused);
+	return err;
+}
+
 void dataplane_print_port(const struct mr_port_info *info)
 {
 	print_error("port %s  mode %s%s%s%s, %u rx, %u tx queues", info->name,

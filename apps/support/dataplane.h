@@ -94,6 +94,19 @@ void dataplane_why_stuck(uint32_t worker_idx, char *ret, size_t n);
 void dataplane_close_ports(struct dataplane *plane);
 void dataplane_close(struct dataplane *plane);
 
+/* Change what idle workers do, which log lines reach stderr. */
+void dataplane_set_idle(struct dataplane *plane, enum mr_idle_mode idle);
+void dataplane_set_log(struct dataplane *plane, enum mr_log_level level);
+
+/*
+ * Replace the frames that the kernel keeps, on all ports that were opened with
+ * "before", or on none. specs: of the ports, as they were opened. 0, or -errno
+ * with a reason.
+ */
+int dataplane_set_punt(struct dataplane *plane, const char *const *specs,
+		       const char *before, const char *next,
+		       struct mr_reason *ret_error);
+
 /* Print a port, its mode, and why not a better one, to stderr. */
 void dataplane_print_port(const struct mr_port_info *info);
 /* Print what was opened, and the core map, to stderr. */
@@ -118,9 +131,8 @@ enum {
 	OPTION_MAX_CPU,
 };
 
-/* Names of idle modes. */
-enum { N_IDLE_WORDS = 3 };
-extern const char *const dataplane_idle_words[N_IDLE_WORDS];
+/* Names of idle modes and log levels; NULL ends them. */
+extern const char *const dataplane_idle_words[], *const dataplane_log_words[];
 
 /* Handle one of them. */
 enum parse_result dataplane_take_option(const struct option_row *row,

@@ -10,14 +10,15 @@
 #include "text.h"
 #include "values.h"
 
+const char *const offload_words[] = { "off", "auto", "on", NULL };
+
 enum parse_result offload_take(const struct option_row *row, const char *arg,
 			       enum offload_choice *choice,
 			       struct mr_reason *ret_error)
 {
-	static const char *const names[] = { "off", "auto", "on" };
 	uint32_t word = 0;
 	const enum parse_result r =
-		parse_word(row->name, arg, names, 3, &word, ret_error);
+		parse_word(row->name, arg, offload_words, 3, &word, ret_error);
 
 	*choice = (enum offload_choice)word;
 	return r;

@@ -11,6 +11,7 @@
 #include "options.h"
 
 enum offload_choice { OFFLOAD_OFF, OFFLOAD_AUTO, OFFLOAD_ON };
+extern const char *const offload_words[]; /* their names; NULL ends them */
 
 enum parse_result offload_take(const struct option_row *row, const char *arg,
 			       enum offload_choice *choice,

@@ -118,52 +118,6 @@ enum parse_result parse_word(const char *name, const char *text,
 			   text, known);
 }
 
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
-enum parse_result parse_cores(const char *name, const char *text, bool has_auto,
-			      uint32_t *ret_cores, uint32_t *ret_n,
-			      struct mr_reason *ret_error)
-{
-	uint32_t cores[MR_WORKERS_MAX], n = 0;
-	const char *at = text;
-
-	if (has_auto && strcmp(text, "auto") == 0) {
-		*ret_n = 0;
-		return PARSE_RUN;
-	}
-	while (is_digit(*at)) {
-		unsigned long first, last;
-		char *end;
-
-		first = last = strtoul(at, &end, 10);
-		if (*end == '-' && is_digit(end[1]))
-			last = strtoul(end + 1, &end, 10);
-		if (last < first || last >= 1024)
-			break;
-		for (unsigned long core = first; core <= last; core++) {
-			if (n == MR_WORKERS_MAX)
-				return parse_wrong(ret_error,
-						   "--%s: more than %d cores",
-						   name, MR_WORKERS_MAX);
-			cores[n++] = (uint32_t)core;
-		}
-		if (*end == '\0') {
-			memcpy(ret_cores, cores, n * sizeof(cores[0]));
-			*ret_n = n;
-			return PARSE_RUN;
-		}
-		if (*end != ',')
-			break;
-		at = end + 1;
-	}
-	return parse_wrong(ret_error,
-			   "--%s: '%s' is not a list of cores such as 1,3-5%s",
-			   name, text, has_auto ? ", or auto" : "");
-}
-
 enum mr_log_level option_log_level(uint32_t n_verbose, bool is_quiet)
 {
 	if (n_verbose == 0)

@@ -89,14 +89,6 @@ enum parse_result parse_word(const char *name, const char *text,
 			     const char *const *words, uint32_t n_words,
 			     uint32_t *ret, struct mr_reason *ret_error);
 
-/*
- * Core numbers, such as "1,3-5": at most MR_WORKERS_MAX. The library checks
- * whether they exist. With has_auto, the word "auto" means none.
- */
-enum parse_result parse_cores(const char *name, const char *text, bool has_auto,
-			      uint32_t *ret_cores, uint32_t *ret_n,
-			      struct mr_reason *ret_error);
-
 /* Log verbosity (-v, -v -v) overrides quiet. */
 enum mr_log_level option_log_level(uint32_t n_verbose, bool is_quiet);
 

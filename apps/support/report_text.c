@@ -28,7 +28,8 @@ static bool text_show(const struct snapshot *now, const struct snapshot *before)
 		idle += report_idle_percent(&now->workers[w], then);
 		awake += report_awake_percent(&now->workers[w], then);
 	}
-	printf("%6.1f s  rx %sframes/s %sbit/s  tx %sframes/s %sbit/s  drops %.0f/s  "
+	printf("%6.1f s  rx %sframes/s %sbit/s  tx %sframes/s %sbit/s  drops "
+	       "%.0f/s  "
 	       "idle %.0f %%, awake %.0f %%\n",
 	       now->t_s, report_scaled(rates.rx_pps, rx, sizeof(rx)),
 	       report_scaled(rates.rx_bps, rx_bits, sizeof(rx_bits)),

@@ -32,10 +32,13 @@ struct run_fd {
 /* Options of the user. */
 struct run_options {
 	enum output output;
-	bool is_quiet;          /* only the final report */
-	uint32_t n_verbose;     /* number of -v options */
-	uint64_t duration_ms;   /* 0: unlimited */
-	bool is_ending_on_loss; /* on loss of a port's link or device */
+	bool is_quiet;           /* only the final report */
+	uint32_t n_verbose;      /* number of -v options */
+	uint64_t duration_ms;    /* 0: unlimited */
+	bool is_ending_on_loss;  /* on loss of a port's link or device */
+	const char *config_path; /* NULL: the command line has it all */
+	bool is_check;           /* check the configuration and exit */
+	bool is_schema;          /* print the schema of the file and exit */
 	struct control_options control;
 };
 
@@ -87,13 +90,16 @@ enum {
 	OPTION_CONTROL,
 	OPTION_INSTANCE,
 	OPTION_METRICS,
+	OPTION_CONFIG,
+	OPTION_CHECK,
+	OPTION_SCHEMA,
 };
 
 /*
  * Those of every application, with the same help. The first ones are of
- * applications with a control socket.
+ * applications with a control socket and a configuration file.
  */
-enum { N_CONTROL_OPTION_ROWS = 3, N_RUN_OPTION_ROWS = 14 };
+enum { N_CONTROL_OPTION_ROWS = 6, N_RUN_OPTION_ROWS = 17 };
 extern const struct option_row run_option_rows[N_RUN_OPTION_ROWS];
 
 /* Handle one of them, or of the data plane's. */

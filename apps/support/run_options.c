@@ -5,6 +5,10 @@
 #include "run.h"
 
 const struct option_row run_option_rows[N_RUN_OPTION_ROWS] = {
+	{ "config", OPTION_CONFIG, "FILE", "configuration file, in YAML" },
+	{ "check", OPTION_CHECK, NULL, "check the configuration and exit" },
+	{ "schema", OPTION_SCHEMA, NULL,
+	  "print the JSON schema of configuration files" },
 	{ "instance", OPTION_INSTANCE, "NAME",
 	  "name of the instance, for mrctl" },
 	{ "control", OPTION_CONTROL, "PATH",
@@ -56,6 +60,15 @@ enum parse_result run_take_option(const struct option_row *row, const char *arg,
 				   "--instance: '%s' is not 1 to 32 letters, "
 				   "digits, - or _",
 				   arg);
+	case OPTION_CONFIG:
+		run->config_path = arg;
+		return PARSE_RUN;
+	case OPTION_CHECK:
+		run->is_check = true;
+		return PARSE_RUN;
+	case OPTION_SCHEMA:
+		run->is_schema = true;
+		return PARSE_RUN;
 	case OPTION_CONTROL:
 		run->control.path = arg;
 		return PARSE_RUN;

@@ -13,7 +13,7 @@ struct common {
 	const char *name; /* of the program's option */
 	char value[2 * MAX_PUNT_BYTES + sizeof("not ()")]; /* "": none */
 	bool is_wanted;
-	bool is_asked; /* given by the user; else only if a port supports it */
+	bool is_asked;  /* given by the user; else only if a port supports it */
 	bool is_strict; /* a spec with a value of its own is refused */
 };
 
@@ -57,12 +57,12 @@ static struct common of_punt(const char *filter)
 {
 	struct common c = { .key = "filter",
 			    .name = "punt",
-			    .is_wanted = filter != NULL,
-			    .is_asked = filter != NULL,
+			    .is_wanted = filter[0] != '\0',
+			    .is_asked = filter[0] != '\0',
 			    .is_strict = true };
 	uint32_t n = (uint32_t)snprintf(c.value, sizeof(c.value), "not (");
 
-	for (; filter != NULL && *filter != '\0'; filter++) {
+	for (; *filter != '\0'; filter++) {
 		if (*filter == ',' || *filter == '\\')
 			c.value[n++] = '\\';
 		c.value[n++] = *filter;

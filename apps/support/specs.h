@@ -20,7 +20,8 @@ enum promisc {
 struct port_options {
 	uint32_t n_queues, n_ring, mtu_bytes;
 	enum promisc promisc;
-	const char *punt; /* frames that the kernel keeps: a filter; or NULL */
+	char punt[MAX_PUNT_BYTES + 1]; /* frames that the kernel keeps: a
+					* filter; "": none */
 };
 
 /*

@@ -2,6 +2,7 @@
 /* Values as people write them. */
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "values.h"
@@ -97,6 +98,51 @@ void value_write_duration(uint32_t s, char *ret_text, size_t n_bytes)
 					      s / seconds[i], units[i]);
 		s %= seconds[i];
 	}
+}
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+bool value_cores(const char *text, uint32_t *ret_cores, uint32_t *ret_n,
+		 struct mr_reason *ret_why)
+{
+	uint32_t cores[MR_WORKERS_MAX], n = 0;
+	const char *at = text;
+
+	if (strcmp(text, "auto") == 0) {
+		*ret_n = 0;
+		return true;
+	}
+	while (is_digit(*at)) {
+		unsigned long first, last;
+		char *end;
+
+		first = last = strtoul(at, &end, 10);
+		if (*end == '-' && is_digit(end[1]))
+			last = strtoul(end + 1, &end, 10);
+		if (last < first || last >= 1024)
+			break;
+		for (unsigned long core = first; core <= last; core++) {
+			if (n == MR_WORKERS_MAX)
+				return value_wrong(ret_why,
+						   "more than %d cores",
+						   MR_WORKERS_MAX);
+			cores[n++] = (uint32_t)core;
+		}
+		if (*end == '\0') {
+			memcpy(ret_cores, cores, n * sizeof(cores[0]));
+			*ret_n = n;
+			return true;
+		}
+		if (*end != ',')
+			break;
+		at = end + 1;
+	}
+	return value_wrong(ret_why,
+			   "'%s' is not a list of cores such as 1,3-5, or auto",
+			   text);
 }
 
 bool value_word(const char *text, const char *const *words, uint32_t *ret,

@@ -27,6 +27,13 @@ bool value_duration(const char *text, uint32_t *ret_s,
 /* The other way round. */
 void value_write_duration(uint32_t s, char *ret_text, size_t n_bytes);
 
+/*
+ * Core numbers, such as "1,3-5": at most MR_WORKERS_MAX. The library checks
+ * whether they exist. "auto" means none.
+ */
+bool value_cores(const char *text, uint32_t *ret_cores, uint32_t *ret_n,
+		 struct mr_reason *ret_why);
+
 /* One of the words; NULL ends them. */
 bool value_word(const char *text, const char *const *words, uint32_t *ret,
 		struct mr_reason *ret_why);

@@ -199,6 +199,9 @@ static json_t *one_schema(const struct yaml_key *key)
 	if (key->take == yaml_take_bool)
 		return json_pack("{s:[b,b,s,s,s,s]}", "enum", 1, 0, "yes", "no",
 				 "on", "off");
+	if (key->words != NULL && key->keys != NULL)
+		return json_pack("{s:[o,o]}", "anyOf", words_schema(key),
+				 object_schema(key->keys));
 	if (key->words != NULL)
 		return words_schema(key);
 	if (key->keys != NULL)

@@ -7,6 +7,7 @@
 #include "config/config.h"
 #include "config/keys.h"
 #include "fuzz.h"
+#include "support/objections.h"
 #include "support/yaml_show.h"
 
 #define SIDES                                                                  \
@@ -30,7 +31,7 @@ const struct fuzz_seed fuzz_seeds[] = {
 
 static void check_good(const struct nat_config *config, uint32_t n_workers)
 {
-	struct nat_objections objections;
+	struct objections objections;
 
 	FUZZ_CHECK(nat_config_check(config, n_workers, &objections) == 0);
 	FUZZ_CHECK(config->n_pool > 0 && config->n_pool <= NAT_MAX_ITEMS);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "config/addrs.h"
+#include "config/keys.h"
 #include "datapath/arp.h"
 #include "datapath/path.h"
 #include "datapath/steer.h"
@@ -17,7 +18,6 @@
 #include "mapping/map.h"
 #include "offload.h"
 #include "simulated.h"
-#include "config/keys.h"
 #include "support/yaml_show.h"
 
 enum {

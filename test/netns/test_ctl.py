@@ -185,7 +185,7 @@ def test_mrctl_shows_what_runs(lab, bridge):
         assert (status, said.count("\n")) == (2, 1) and text in said
     for words, text in ((["x", "show"], "no instance of this name"),
                         (["br", "nat", "sessions"], "unknown verb"),
-                        (["set", "log", "x"], "is not error, warning")):
+                        (["set", "log", "x"], "is not one of: none, error, warning")):
         status, said = ask(lab, *words, check=False)
         assert (status, said.count("\n")) == (1, 1) and text in said
     bridge.stop()

@@ -3,6 +3,7 @@
 
 usage: check_config.py [MR_L2FWD MR_NAT MR_DEVICES]
 """
+import json
 import re
 import shutil
 import subprocess
@@ -12,6 +13,12 @@ from pathlib import Path
 
 import tree
 from tree import limit
+
+try:
+    import jsonschema
+    import yaml
+except ImportError:
+    jsonschema = yaml = None
 
 # What a program waits for, one after the other, after SIGTERM: a constant in
 # ms, and how often. Two xdp: ports are closed.
@@ -88,42 +95,63 @@ def check_options(wrong, paths, program):
                     wrong.add(path, f"{name} has no option {option}")
 
 
-# Rows of the table of keys: what there is, and of those with one, the default.
-ROW = re.compile(r'(?:^\t[A-Z]+\(|\.name = )"(\w+)"((?:[^"\n]|\n\t[\t ])*'
-                 r'(?:"([^"]*)")?.*?)(?=^\t[A-Z{]|^};)', re.M | re.S)
+def keys_of(schema):
+    """Each key of a configuration file: its name, default, and whether it is fixed."""
+    for name, key in schema["properties"].items():
+        forms = [key, *key.get("anyOf", [])]
+        for form in [*forms, *(form["items"] for form in forms if "items" in form)]:
+            if "properties" in form:
+                yield from keys_of(form)
+        said = key.get("description", "")
+        default = re.search(r"default: ([^;]*)", said)
+        yield name, default and default[1], "fixed" in said
 
 
-def check_keys(wrong, page, table):
-    """docs/ has each key, its default, and which a reload cannot change."""
-    fixed = set()
-    for name, rest, default in ROW.findall(table):
-        cells = re.findall(rf"^\|[^|]*`{name}` \|.*\| ([^|]*) \|$", page, re.M)
-        if not cells and not re.search(rf"\b{name}: |`{name}`", page):
-            wrong.add("docs/nat-config.md", f"says nothing about {name}")
-        if cells and default not in ("", "none") and not any(
-                cell.strip("`").startswith(default) for cell in cells):
-            wrong.add("docs/nat-config.md", f"{name} is {default} by default")
-        if "FIXED" in rest:
-            fixed.add(name)
+def fixed_of(page):
+    """The keys that its page calls fixed at run time: in a sentence, or in a column."""
     section = page.partition("## What a reload cannot change\n")[2]
-    named = set(re.findall(r"`(\w+)`", section.partition(". ")[0]))
-    for name in fixed ^ named:
-        wrong.add("docs/nat-config.md", f"whether a reload can change {name}")
+    if section:
+        return set(re.findall(r"`(\w+)`", section.partition(". ")[0]))
+    rows = re.findall(r"^\| (`.*?) \|.*\| ([^|]*) \|$|^\| (`.*?) \|.*\| \|$", page, re.M)
+    return {name for _, _, names in rows for name in re.findall(r"`(\w+)`", names)}
 
 
-def check_nat(wrong, paths, program):
-    """mr-nat takes its samples, and has the keys that docs/ describes."""
-    samples = [path for path in paths if path.parts[1] == "nat"]
+def check_keys(wrong, path, schema):
+    """docs/ has each key, its default, and whether it is fixed."""
+    page, fixed = tree.text(path), set()
+    for name, default, is_fixed in keys_of(schema):
+        cells = re.findall(rf"^\|[^|]*`{name}`[^|]* \|.*?\| ([^|]*) \|(?: [^|]*\|)?$", page, re.M)
+        if not cells and not re.search(rf"\b{name}: |`{name}`", page):
+            wrong.add(path, f"says nothing about {name}")
+        if cells and default and default != "none" and not any(
+                cell.strip("`").startswith(default) for cell in cells):
+            wrong.add(path, f"{name} is {default} by default")
+        if is_fixed:
+            fixed.add(name)
+    for name in fixed ^ fixed_of(page):
+        wrong.add(path, f"whether a reload can change {name}")
+
+
+def check_program(wrong, paths, program):
+    """It takes its samples, as its schema does, and has the keys that docs/ describes."""
+    name = Path(program).name.removeprefix("mr-")
+    schema = json.loads(subprocess.run([program, "--schema"], capture_output=True, check=True,
+                                       timeout=limit(20)).stdout)
+    samples = [path for path in paths if path.parts[1] == name]
     for path in samples:
         done = subprocess.run([program, "--check", "--config",
                                tree.TOP / path], capture_output=True,
                               text=True, check=False, timeout=limit(20))
         if done.returncode != 0 or done.stderr:
             wrong.add(path, done.stderr.strip())
-    check_keys(wrong, tree.text("docs/nat-config.md"),
-               tree.text("apps/nat/config/keys.c"))
+        if jsonschema is None or yaml is None:
+            continue
+        for error in jsonschema.Draft7Validator(schema).iter_errors(
+                yaml.safe_load(tree.text(path))):
+            wrong.add(path, f"--schema of {program}: {error.message}")
+    check_keys(wrong, f"docs/{name}-config.md", schema)
     if not samples:
-        wrong.add("config/nat", "no samples")
+        wrong.add(f"config/{name}", "no samples")
 
 
 @tree.check("samples")
@@ -143,6 +171,6 @@ def main(wrong):
             print("systemd-analyze is missing: units were not verified")
     for program in sys.argv[1:]:
         check_options(wrong, paths, program)
-    if len(sys.argv) > 2:
-        check_nat(wrong, paths, sys.argv[2])
+    for program in sys.argv[1:3]:
+        check_program(wrong, paths, program)
     return len(paths)

@@ -139,20 +139,7 @@ struct nat_config {
 /* Entries per list: people write short ones. */
 enum { NAT_MAX_ITEMS = 4096 };
 
-/* What a check rejects, and where it is in the configuration file. */
-struct nat_objection {
-	const char *section; /* "forwards" */
-	const char *key;     /* "addresses"; NULL: the section itself */
-	uint32_t idx;        /* in a list; NAT_WHOLE: all of it */
-	struct mr_reason why;
-};
-enum { NAT_WHOLE = UINT32_MAX, NAT_MAX_OBJECTIONS = 64 };
-
-/* What exceeds the maximum is left out. */
-struct nat_objections {
-	uint32_t n;
-	struct nat_objection list[NAT_MAX_OBJECTIONS];
-};
+struct objections; /* support/objections.h */
 
 /* Sets the defaults (keys.c); everything else is empty. */
 void nat_config_init(struct nat_config *config);
@@ -176,11 +163,7 @@ int nat_config_complete(struct nat_config *config);
  * with all objections.
  */
 int nat_config_check(const struct nat_config *config, uint32_t n_workers,
-		     struct nat_objections *ret_objections);
-/* The part of the check for ports and blocks; adds objections. */
-int nat_config_check_ports(const struct nat_config *config, uint32_t n_workers,
-			   struct nat_objections *objections);
-
+		     struct objections *ret_objections);
 /* Line i of warnings about valid settings below an RFC's recommendation; false
  * after the last. */
 bool nat_config_advice(const struct nat_config *config, uint32_t i,

@@ -2,11 +2,11 @@
 /* Whether settings are consistent: each address has one use. */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "config.h"
+#include "support/objections.h"
 
 enum {
 	MAX_POOL = 4096, /* external addresses; 1 MiB of memory each, if used */
@@ -26,27 +26,6 @@ static struct text show(uint32_t addr)
 
 	inet_ntop(AF_INET, &in, text.text, sizeof(text.text));
 	return text;
-}
-
-static int object(struct nat_objections *ret, const char *section,
-		  const char *key, uint32_t idx, const char *format, ...)
-	__attribute__((format(printf, 5, 6)));
-
-static int object(struct nat_objections *ret, const char *section,
-		  const char *key, uint32_t idx, const char *format, ...)
-{
-	struct nat_objection *objection = &ret->list[ret->n];
-	va_list args;
-
-	if (ret->n == NAT_MAX_OBJECTIONS)
-		return -EINVAL;
-	ret->n++;
-	*objection = (struct nat_objection){ section, key, idx, { "" } };
-	va_start(args, format);
-	vsnprintf(objection->why.text, sizeof(objection->why.text), format,
-		  args);
-	va_end(args);
-	return -EINVAL;
 }
 
 static bool ranges_meet(struct nat_range a, struct nat_range b)
@@ -108,7 +87,7 @@ static bool is_subscriber(const struct nat_config *config, uint32_t addr)
 /* Those of an entry of a list return 0, or -EINVAL after its first objection.
  */
 static int check_neighbour(const struct nat_side_config *side, const char *name,
-			   uint32_t i, struct nat_objections *ret)
+			   uint32_t i, struct objections *ret)
 {
 	const struct nat_fixed_neighbour *n = &side->neighbours[i];
 
@@ -126,7 +105,7 @@ static int check_neighbour(const struct nat_side_config *side, const char *name,
 }
 
 static int check_address(const struct nat_side_config *side, const char *name,
-			 uint32_t i, struct nat_objections *ret)
+			 uint32_t i, struct objections *ret)
 {
 	const uint32_t addr = side->addrs[i];
 
@@ -144,27 +123,27 @@ static int check_address(const struct nat_side_config *side, const char *name,
 }
 
 static int check_side(const struct nat_side_config *side, const char *name,
-		      struct nat_objections *ret)
+		      struct objections *ret)
 {
 	int err = 0;
 
 	if (side->spec[0] == '\0')
-		err = object(ret, name, NULL, NAT_WHOLE,
+		err = object(ret, name, NULL, OBJECTION_WHOLE,
 			     "no port: name an interface or a port spec");
 	if (side->n_addrs == 0)
 		return object(
-			ret, name, NULL, NAT_WHOLE,
+			ret, name, NULL, OBJECTION_WHOLE,
 			"no address; give at least one, such as 10.0.0.1/24");
 	for (uint32_t i = 0; i < side->n_addrs; i++)
 		err |= check_address(side, name, i, ret);
 	if (side->gateway != 0 &&
 	    (!is_on_link(side, side->gateway) || is_own(side, side->gateway)))
-		err = object(ret, name, "gateway", NAT_WHOLE,
+		err = object(ret, name, "gateway", OBJECTION_WHOLE,
 			     "gateway %s is not another host on this link; "
 			     "give an address of its network",
 			     show(side->gateway).text);
 	if (side->mtu != 0 && side->mtu < MIN_MTU)
-		err = object(ret, name, "mtu", NAT_WHOLE,
+		err = object(ret, name, "mtu", OBJECTION_WHOLE,
 			     "mtu %u is less than %d (RFC 791)", side->mtu,
 			     MIN_MTU);
 	for (uint32_t i = 0; i < side->n_neighbours; i++)
@@ -188,7 +167,7 @@ static const char *device_of(const char *spec, size_t *ret_n)
 }
 
 static int check_both_sides(const struct nat_config *config,
-			    struct nat_objections *ret)
+			    struct objections *ret)
 {
 	const struct nat_side_config *in = &config->sides[NAT_INSIDE];
 	const struct nat_side_config *out = &config->sides[NAT_OUTSIDE];
@@ -199,7 +178,7 @@ static int check_both_sides(const struct nat_config *config,
 	if (in_device != NULL && out_device != NULL && n_in == n_out &&
 	    strncmp(in_device, out_device, n_in) == 0)
 		return object(
-			ret, "outside", "port", NAT_WHOLE,
+			ret, "outside", "port", OBJECTION_WHOLE,
 			"%.*s is also the inside port; each side needs its own",
 			(int)n_in, in_device);
 	for (uint32_t i = 0; i < out->n_addrs; i++)
@@ -216,7 +195,7 @@ static int check_both_sides(const struct nat_config *config,
 }
 
 static int check_subscriber(const struct nat_config *config, uint32_t i,
-			    struct nat_objections *ret)
+			    struct objections *ret)
 {
 	const struct nat_side_config *out = &config->sides[NAT_OUTSIDE];
 	const struct nat_range range = range_of(&config->subscribers[i]);
@@ -239,7 +218,7 @@ static int check_subscriber(const struct nat_config *config, uint32_t i,
 
 /* Subscribers may be behind a router, so the inside network is checked, too. */
 static int check_pool_and_inside(const struct nat_config *config, uint32_t i,
-				 struct nat_objections *ret)
+				 struct objections *ret)
 {
 	const struct nat_side_config *in = &config->sides[NAT_INSIDE];
 	const struct nat_range range = config->pool[i];
@@ -262,7 +241,7 @@ static int check_pool_and_inside(const struct nat_config *config, uint32_t i,
 }
 
 static int check_range_of_pool(const struct nat_config *config, uint32_t i,
-			       struct nat_objections *ret)
+			       struct objections *ret)
 {
 	const struct nat_side_config *out = &config->sides[NAT_OUTSIDE];
 	const struct nat_range range = config->pool[i];
@@ -301,14 +280,13 @@ static int check_range_of_pool(const struct nat_config *config, uint32_t i,
 	return check_pool_and_inside(config, i, ret);
 }
 
-static int check_pool(const struct nat_config *config,
-		      struct nat_objections *ret)
+static int check_pool(const struct nat_config *config, struct objections *ret)
 {
 	uint64_t n = 0;
 	int err = 0;
 
 	if (config->n_pool == 0)
-		return object(ret, "pool", NULL, NAT_WHOLE,
+		return object(ret, "pool", NULL, OBJECTION_WHOLE,
 			      "no external address; list at least one");
 	for (uint32_t i = 0; i < config->n_pool; i++) {
 		err |= check_range_of_pool(config, i, ret);
@@ -323,7 +301,7 @@ static int check_pool(const struct nat_config *config,
 }
 
 static int check_one_to_one(const struct nat_config *config, uint32_t i,
-			    struct nat_objections *ret)
+			    struct objections *ret)
 {
 	const struct nat_one_to_one *a = &config->one_to_ones[i];
 	const struct nat_side_config *out = &config->sides[NAT_OUTSIDE];
@@ -379,7 +357,7 @@ static const char *clash(const struct nat_forward *a,
 }
 
 static int check_forward(const struct nat_config *config, uint32_t i,
-			 struct nat_objections *ret)
+			 struct objections *ret)
 {
 	const struct nat_forward *f = &config->forwards[i];
 
@@ -446,7 +424,7 @@ static uint32_t external_in(const struct nat_config *config,
 }
 
 static int check_exclude(const struct nat_config *config, uint32_t i,
-			 struct nat_objections *ret)
+			 struct objections *ret)
 {
 	const struct nat_exclude *e = &config->excludes[i];
 	const bool has_ports = e->first_port > 0 || e->last_port < 65535;
@@ -470,8 +448,7 @@ static int check_exclude(const struct nat_config *config, uint32_t i,
 }
 
 /* Each subscriber needs a block, computed or not. */
-static int check_blocks(const struct nat_config *config,
-			struct nat_objections *ret)
+static int check_blocks(const struct nat_config *config, struct objections *ret)
 {
 	const struct nat_port_config *p = &config->ports;
 	/* Without a size: the largest that suffices for all. */
@@ -487,7 +464,7 @@ static int check_blocks(const struct nat_config *config,
 	if (n_blocks < n_subscribers)
 		return object(ret, "ports",
 			      p->is_deterministic ? "deterministic" : "block",
-			      NAT_WHOLE,
+			      OBJECTION_WHOLE,
 			      "%llu subscribers need a block each, but the "
 			      "pool has %llu of %u ports; use smaller blocks, "
 			      "more addresses, or fewer subscribers",
@@ -496,34 +473,34 @@ static int check_blocks(const struct nat_config *config,
 	return 0;
 }
 
-int nat_config_check_ports(const struct nat_config *config, uint32_t n_workers,
-			   struct nat_objections *ret)
+static int check_ports(const struct nat_config *config, uint32_t n_workers,
+		       struct objections *ret)
 {
 	const struct nat_port_config *p = &config->ports;
 	const uint32_t n = p->last - p->first + 1u;
 	const uint32_t block = p->block > 0 ? p->block : SLICE;
 
 	if (p->first == 0 || p->first > p->last)
-		return object(ret, "ports", "range", NAT_WHOLE,
+		return object(ret, "ports", "range", OBJECTION_WHOLE,
 			      "%u-%u: must be ascending and within 1-65535",
 			      p->first, p->last);
 	if (p->block > 0 &&
 	    ((p->block & (p->block - 1)) != 0 || p->block < MIN_BLOCK))
-		return object(ret, "ports", "block", NAT_WHOLE,
+		return object(ret, "ports", "block", OBJECTION_WHOLE,
 			      "%u is not a power of two of at least %d",
 			      p->block, MIN_BLOCK);
 	if (p->block > 0 && p->max_blocks == 0)
-		return object(ret, "ports", "max_blocks", NAT_WHOLE,
+		return object(ret, "ports", "max_blocks", OBJECTION_WHOLE,
 			      "is 0; a subscriber needs at least one block");
 	/* Blocks begin at multiples of their size; each worker has its own. */
 	if ((p->last + 1u) / block < (p->first + block - 1) / block + n_workers)
 		return object(ret, "ports", p->block > 0 ? "block" : "range",
-			      NAT_WHOLE,
+			      OBJECTION_WHOLE,
 			      "%u ports are too few for %u worker%s with "
 			      "blocks of %u; widen the range",
 			      n, n_workers, n_workers == 1 ? "" : "s", block);
 	if (p->is_deterministic && n_workers > 1)
-		return object(ret, "ports", "deterministic", NAT_WHOLE,
+		return object(ret, "ports", "deterministic", OBJECTION_WHOLE,
 			      "needs one worker, not %u, because the address "
 			      "alone determines the ports",
 			      n_workers);
@@ -531,40 +508,41 @@ int nat_config_check_ports(const struct nat_config *config, uint32_t n_workers,
 						     0;
 }
 
-static int check_rest(const struct nat_config *config,
-		      struct nat_objections *ret)
+static int check_rest(const struct nat_config *config, struct objections *ret)
 {
 	int err = 0;
 
 	if (config->max_mappings == 0)
-		err = object(ret, "limits", "mappings", NAT_WHOLE,
+		err = object(ret, "limits", "mappings", OBJECTION_WHOLE,
 			     "is 0; nothing could be translated");
 	if (config->max_per_subscriber > config->max_mappings)
 		err = object(
-			ret, "limits", "per_subscriber", NAT_WHOLE,
+			ret, "limits", "per_subscriber", OBJECTION_WHOLE,
 			"%u is more than the limit of %u for all subscribers",
 			config->max_per_subscriber, config->max_mappings);
 	if (config->max_sessions_per_subscriber > config->max_sessions)
 		err = object(
-			ret, "limits", "sessions_per_subscriber", NAT_WHOLE,
+			ret, "limits", "sessions_per_subscriber",
+			OBJECTION_WHOLE,
 			"%u is more than the limit of %u for all subscribers",
 			config->max_sessions_per_subscriber,
 			config->max_sessions);
 	if (config->state_interval_s == 0)
-		err = object(ret, "state_interval", NULL, NAT_WHOLE, "is 0");
+		err = object(ret, "state_interval", NULL, OBJECTION_WHOLE,
+			     "is 0");
 	if (config->logs_sessions && config->log_path[0] == '\0')
-		err = object(ret, "log", "sessions", NAT_WHOLE,
+		err = object(ret, "log", "sessions", OBJECTION_WHOLE,
 			     "needs a file; set path");
 	if (config->log_path[0] != '\0' &&
 	    strcmp(config->log_path, config->state_path) == 0)
-		err = object(ret, "state", NULL, NAT_WHOLE,
+		err = object(ret, "state", NULL, OBJECTION_WHOLE,
 			     "%s is the log file; choose another",
 			     config->state_path);
 	return err;
 }
 
 int nat_config_check(const struct nat_config *config, uint32_t n_workers,
-		     struct nat_objections *ret)
+		     struct objections *ret)
 {
 	int err;
 
@@ -576,7 +554,7 @@ int nat_config_check(const struct nat_config *config, uint32_t n_workers,
 	if (err < 0) /* objections to the rest would follow from these */
 		return err;
 	if (config->n_subscribers == 0)
-		err = object(ret, "subscribers", NULL, NAT_WHOLE,
+		err = object(ret, "subscribers", NULL, OBJECTION_WHOLE,
 			     "empty; list the networks inside");
 	for (uint32_t i = 0; i < config->n_subscribers; i++)
 		err |= check_subscriber(config, i, ret);
@@ -587,6 +565,6 @@ int nat_config_check(const struct nat_config *config, uint32_t n_workers,
 		err |= check_forward(config, i, ret);
 	for (uint32_t i = 0; i < config->n_excludes; i++)
 		err |= check_exclude(config, i, ret);
-	err |= nat_config_check_ports(config, n_workers, ret);
+	err |= check_ports(config, n_workers, ret);
 	return err | check_rest(config, ret);
 }

@@ -7,6 +7,7 @@
 
 #include "addrs.h"
 #include "keys.h"
+#include "support/objections.h"
 
 void nat_config_free(struct nat_config *config)
 {
@@ -53,39 +54,13 @@ int nat_config_complete(struct nat_config *config)
 	return 0;
 }
 
-/* An objection of the check, with the line that it is about. */
-static int object(struct yaml_reader *reader,
-		  const struct nat_objection *objection)
-{
-	yaml_node_t *node = yaml_root(reader), *found;
-
-	found = yaml_find(reader, node, objection->section);
-	if (found != NULL)
-		node = found;
-	if (objection->key != NULL) {
-		found = yaml_find(reader, node, objection->key);
-		if (found != NULL)
-			node = found;
-	}
-	if (objection->idx != NAT_WHOLE) {
-		found = yaml_item(reader, node, objection->idx);
-		if (found != NULL)
-			node = found;
-	}
-	return yaml_wrong(reader, node, "%s: %s%s%s", objection->section,
-			  objection->key != NULL ? objection->key : "",
-			  objection->key != NULL ? ": " : "",
-			  objection->why.text);
-}
-
 static int check(struct yaml_reader *reader, const struct nat_config *config,
 		 uint32_t n_workers)
 {
-	struct nat_objections objections;
+	struct objections objections;
 	int err = nat_config_check(config, n_workers, &objections);
 
-	for (uint32_t i = 0; i < objections.n; i++)
-		object(reader, &objections.list[i]);
+	objections_report(&objections, reader);
 	return err;
 }
 

@@ -5,26 +5,19 @@
 
 #include "config/values.h"
 #include "options.h"
-#include "support/yaml_keys.h"
+#include "support/objections.h"
 
 enum {
-	ID_CONFIG = OPTION_LONG,
-	ID_INSIDE,
+	ID_INSIDE = OPTION_LONG,
 	ID_OUTSIDE,
-	ID_CHECK,
-	ID_SCHEMA,
 	ID_NOW,
 	ID_OFFLOAD,
 };
 
 static const struct option_row rows[] = {
-	{ "config", ID_CONFIG, "FILE", "configuration file, in YAML" },
 	{ "inside", ID_INSIDE, "SIDE",
 	  "without a file: the subscribers' side" },
 	{ "outside", ID_OUTSIDE, "SIDE", "without a file: the external side" },
-	{ "check", ID_CHECK, NULL, "check the configuration and exit" },
-	{ "schema", ID_SCHEMA, NULL,
-	  "print the JSON schema of configuration files" },
 	{ "now", ID_NOW, NULL, "clear: also release ports in hold-down" },
 	{ "workers", OPTION_WORKERS, "N", "threads (default 1)" },
 	{ "cores", OPTION_CORES, "LIST",
@@ -146,18 +139,9 @@ static enum parse_result take(const struct option_row *row, const char *arg,
 	struct options *o = options;
 
 	switch (row->id) {
-	case ID_CONFIG:
-		o->config_path = arg;
-		return PARSE_RUN;
 	case ID_INSIDE:
 	case ID_OUTSIDE:
 		return take_side(row, arg, o, error);
-	case ID_CHECK:
-		o->command = NAT_CHECK;
-		return PARSE_RUN;
-	case ID_SCHEMA:
-		o->command = NAT_SCHEMA;
-		return PARSE_RUN;
 	case ID_NOW:
 		o->is_now = true;
 		return PARSE_RUN;
@@ -183,10 +167,9 @@ static enum parse_result take_words(int n, char **words, struct options *o,
 	for (uint32_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
 		if (strcmp(words[0], verbs[i].verb) != 0)
 			continue;
-		if (o->command != NAT_RUN)
+		if (o->run.is_check || o->run.is_schema)
 			return parse_wrong(error, "--%s does not go with %s",
-					   o->command == NAT_CHECK ? "check" :
-								     "schema",
+					   o->run.is_check ? "check" : "schema",
 					   words[0]);
 		if (n > verbs[i].n_most)
 			return parse_wrong(error,
@@ -213,13 +196,13 @@ static enum parse_result check_together(struct options *o,
 
 	if (o->is_now && o->command != NAT_CLEAR)
 		return parse_wrong(error, "--now goes with clear");
-	if (o->command >= NAT_SCHEMA)
+	if (o->command >= NAT_SESSIONS || o->run.is_schema)
 		return PARSE_RUN;
-	if (o->config_path != NULL && has_sides)
+	if (o->run.config_path != NULL && has_sides)
 		return parse_wrong(
 			error,
 			"--config does not go with --inside and --outside");
-	if (o->config_path == NULL &&
+	if (o->run.config_path == NULL &&
 	    !(o->has_side[NAT_INSIDE] && o->has_side[NAT_OUTSIDE]))
 		return parse_wrong(error,
 				   "--config FILE, or --inside and --outside, "
@@ -274,12 +257,12 @@ int options_config(const struct options *options, struct nat_config *ret_config,
 		   struct yaml_errors *ret_errors)
 {
 	const uint32_t n_workers = options_n_workers(options);
-	struct nat_objections objections;
+	struct objections objections;
 	struct nat_config config;
 	int err;
 
-	if (options->config_path != NULL) {
-		err = nat_settings_read(options->config_path, n_workers,
+	if (options->run.config_path != NULL) {
+		err = nat_settings_read(options->run.config_path, n_workers,
 					ret_config, ret_errors);
 		return err == 0 ? 0 : err == -ENOMEM ? 1 : 2;
 	}

@@ -15,8 +15,6 @@
 
 enum nat_command {
 	NAT_RUN,
-	NAT_CHECK,    /* read the configuration and report errors */
-	NAT_SCHEMA,   /* print that of the configuration */
 	NAT_SESSIONS, /* this and the rest are requests to a running instance */
 	NAT_CLEAR,
 	NAT_STATS,
@@ -26,8 +24,7 @@ struct options {
 	struct dataplane_config plane; /* specs come from the configuration */
 	struct run_options run;
 	enum nat_command command;
-	const char *config_path; /* NULL: the sides are below */
-	struct nat_config sides; /* from --inside and --outside */
+	struct nat_config sides; /* of --inside and --outside: no --config */
 	bool has_side[NAT_SIDES];
 	const char *filter; /* NULL: none */
 	bool is_now;        /* clear also empties hold-down */

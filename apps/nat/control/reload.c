@@ -193,11 +193,11 @@ void nat_reload_answered(struct app *app, uint32_t worker_idx)
 {
 	struct nat_worker *w = &app->workers[worker_idx];
 
-	if (w->request.err < 0)
+	if (w->request.err >= 0)
+		w->config = w->request.config;
+	else if (app->not_reloaded.text[0] == '\0')
 		fail_with(&app->not_reloaded, 0, "worker %u: %.300s",
 			  worker_idx, w->request.why.text);
-	else
-		w->config = w->request.config;
 	w->has_news = false;
 	nat_request_set(&w->request, NAT_REQUEST_FREE);
 	for (uint32_t i = 0; i < app->n_workers; i++)
@@ -209,7 +209,7 @@ void nat_reload_answered(struct app *app, uint32_t worker_idx)
 void nat_reload_hang_up(void *opaque)
 {
 	struct app *app = opaque;
-	const char *path = app->options->config_path;
+	const char *path = app->options->run.config_path;
 
 	__atomic_store_n(&app->moves_log, true, __ATOMIC_RELAXED);
 	app_write_log(app);

@@ -100,8 +100,8 @@ void nat_path_set_mtu(struct nat_path *path, enum nat_side side, uint16_t mtu);
 void nat_path_destroy(struct nat_path *path);
 
 /*
- * Switch to another configuration, which must outlive the path. It must satisfy
- * nat_config_can_follow(), and have its addrs.
+ * Switch to another configuration, which must outlive the path. Keys that are
+ * fixed must not have changed (keys.h), and it must have its addrs.
  */
 void nat_path_reload(struct nat_path *path, const struct nat_config *config);
 

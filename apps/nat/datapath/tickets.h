@@ -21,8 +21,9 @@ void nat_tickets_take(struct nat_tickets *tickets, uint32_t side, uint8_t *base,
 		      const struct mr_frame *frames, uint32_t n);
 /*
  * Call after these frames have been sent, held or dropped, and again now and
- * then. txq: the tx queue of the other side; NULL: it is another worker's, and a
- * delay stands in for its completions. Returns true while tickets are waiting.
+ * then. txq: the tx queue of the other side; NULL: it is another worker's, and
+ * a delay stands in for its completions. Returns true while tickets are
+ * waiting.
  */
 bool nat_tickets_settle(struct nat_tickets *tickets, uint32_t side,
 			const struct mr_txq *txq, uint64_t now_ns);

@@ -16,6 +16,7 @@
 #include "peer_dpdk.h"
 #include "support/options.h"
 #include "support/text.h"
+#include "support/values.h"
 
 static const struct option long_options[] = {
 	{ "list", no_argument, NULL, 'l' },
@@ -121,6 +122,8 @@ static enum parse_result take_sides(struct bench *bench, const char *arg,
 static enum parse_result take(struct bench *bench, int id, const char *arg,
 			      struct mr_reason *why)
 {
+	struct mr_reason wrong;
+
 	switch (id) {
 	case 'l':
 		bench->is_listing = true;
@@ -136,8 +139,9 @@ static enum parse_result take(struct bench *bench, int id, const char *arg,
 	case 'O':
 		return take_sides(bench, arg, why);
 	case 'c':
-		return parse_cores("cores", arg, false, bench->cores,
-				   &bench->n_cores, why);
+		return value_cores(arg, bench->cores, &bench->n_cores, &wrong) ?
+			       PARSE_RUN :
+			       parse_wrong(why, "--cores: %.300s", wrong.text);
 	case 'w':
 		if (bench->n_without == MAX_WITHOUT)
 			return parse_wrong(why, "too many --without");

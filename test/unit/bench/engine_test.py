@@ -59,7 +59,7 @@ def test_no_ports_need_be_named(serve):
 
 
 @pytest.mark.parametrize("plane, why", [
-    ([["burst", "999"]], "--burst: 999 is out of range, 1 to 256"),
+    ([["burst", "999"]], "--burst: '999' is not a whole number from 1 to 256"),
     ([["page-bytes", "3000"]], "--page-bytes: 3000 is not a power of two"),
     ([["fly", "1"]], "no option 'fly'")])
 def test_options_of_ports_and_threads_are_read(serve, plane, why):

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of apps/support: control.c, control_verbs.c and listen.c. */
+/* Tests of apps/support: control.c, control_request.c, control_verbs.c and
+ * listen.c. */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -208,8 +209,9 @@ TEST(what_is_no_request_is_refused_by_name)
 		{ "{\"verb\":\"set\"}", "give log or idle" },
 		{ "{\"verb\":\"trace\"}", "this program cannot capture" },
 		{ "{\"verb\":\"set\",\"log\":\"info\",\"idle\":\"\"}",
-		  "idle: '' is not adaptive" },
-		{ "{\"verb\":\"set\",\"log\":\"x\\u0007\"}", "is not error" },
+		  "idle: '' is not one of: adaptive" },
+		{ "{\"verb\":\"set\",\"log\":\"x\\u0007\"}",
+		  "is not one of: none, error" },
 		{ "\xff{}", "error" },
 	};
 	struct bed bed;

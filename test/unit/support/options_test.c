@@ -215,26 +215,3 @@ TEST(words_are_whole)
 	taken(parse_word("p", "auto", words, 3, &n, &error));
 	assert_int_equal(n, 2);
 }
-
-TEST(cores_are_numbers_and_spans)
-{
-	static const char *const none[] = { "",    ",",    "1,",   "1-",
-					    "3-1", "1024", "1;2",  "-1",
-					    "a",   "1--2", "auto", "1-2-3" };
-	uint32_t cores[MR_WORKERS_MAX], n = 9;
-
-	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
-		refused(parse_cores("cores", none[i], false, cores, &n, &error),
-			"is not a list of cores such as 1,3-5");
-	refused(parse_cores("cores", "0-64", false, cores, &n, &error),
-		"--cores: more than 64");
-	assert_int_equal(n, 9);
-	taken(parse_cores("cores", "7,1-3,1023", true, cores, &n, &error));
-	assert_int_equal(n, 5);
-	assert_int_equal(cores[0], 7);
-	assert_int_equal(cores[1], 1);
-	assert_int_equal(cores[3], 3);
-	assert_int_equal(cores[4], 1023);
-	taken(parse_cores("cores", "auto", true, cores, &n, &error));
-	assert_int_equal(n, 0);
-}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests of apps/support: report.c, json_text.c, report_csv.c, report_json.c, report_live.c
- * and report_text.c, with counters of an application that there is not.
+ * Tests of apps/support: report.c, json_text.c, report_csv.c, report_json.c,
+ * report_live.c and report_text.c, with counters of an application that there
+ * is not.
  */
 #include "capture.h"
 

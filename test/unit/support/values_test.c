@@ -64,6 +64,52 @@ TEST(test_the_nearest_word)
 		"a word that is much longer than any of them is", words));
 }
 
+TEST(times_are_written_as_they_are_read)
+{
+	static const struct {
+		uint32_t s;
+		const char *text;
+	} cases[] = { { 1, "1s" },           { 60, "1m" },
+		      { 7440, "2h4m" },      { 86400, "1d" },
+		      { 90061, "1d1h1m1s" }, { 31536000, "365d" } };
+	struct mr_reason why;
+	uint32_t s;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char text[24];
+
+		value_write_duration(cases[i].s, text, sizeof(text));
+		assert_string_equal(text, cases[i].text);
+		assert_true(value_duration(text, &s, &why));
+		assert_int_equal(s, cases[i].s);
+	}
+}
+
+TEST(cores_are_numbers_and_spans)
+{
+	static const char *const none[] = { "",    ",",    "1,",   "1-",
+					    "3-1", "1024", "1;2",  "-1",
+					    "a",   "1--2", "1-2-3" };
+	uint32_t cores[MR_WORKERS_MAX], n = 9;
+	struct mr_reason why;
+
+	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+		assert_false(value_cores(none[i], cores, &n, &why));
+		assert_reason_has(&why, "is not a list of cores such as 1,3-5");
+	}
+	assert_false(value_cores("0-64", cores, &n, &why));
+	assert_reason_has(&why, "more than 64");
+	assert_int_equal(n, 9);
+	assert_true(value_cores("7,1-3,1023", cores, &n, &why));
+	assert_int_equal(n, 5);
+	assert_int_equal(cores[0], 7);
+	assert_int_equal(cores[1], 1);
+	assert_int_equal(cores[3], 3);
+	assert_int_equal(cores[4], 1023);
+	assert_true(value_cores("auto", cores, &n, &why));
+	assert_int_equal(n, 0);
+}
+
 TEST(test_control_characters_are_escaped)
 {
 	static const char *const cases[][2] = {

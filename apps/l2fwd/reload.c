@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Changing the options of a running forwarder. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/settings.h"
+
+#include "session.h"
+
+static const void *current(void *app)
+{
+	const struct session *session = app;
+	struct options *options = session->options;
+
+	/* mrctl set changes these. */
+	options->plane.idle = session->plane.idle;
+	options->plane.log_level = session->plane.log_level;
+	return options;
+}
+
+/* A filter replaces another, but a port that was opened without has none. */
+static int check_here(const struct session *session, const struct options *next,
+		      const char *name, struct yaml_errors *errors)
+{
+	const char *punt = session->options->plane.port.punt;
+
+	if ((punt[0] == '\0') == (next->plane.port.punt[0] == '\0'))
+		return 0;
+	return yaml_fail(errors, -EINVAL,
+			 "%.120s: punt: ports were opened with%s a filter, "
+			 "which cannot change at run time; restart mr-l2fwd",
+			 name, punt[0] == '\0' ? "out" : "");
+}
+
+static void *parse(void *app, const char *name, const char *bytes,
+		   size_t n_bytes, struct yaml_errors *ret_errors)
+{
+	struct options *next = malloc(sizeof(*next));
+
+	ret_errors->n = 0;
+	if (next == NULL) {
+		yaml_fail(ret_errors, -ENOMEM, "no memory");
+		return NULL;
+	}
+	options_init(next);
+	if (options_read_text(name, bytes, n_bytes, next, ret_errors) == 0 &&
+	    check_here(app, next, name, ret_errors) == 0)
+		return next;
+	free(next);
+	return NULL;
+}
+
+static int apply(void *app, void *settings, struct mr_reason *ret_why)
+{
+	const struct session *session = app;
+	struct options *options = session->options, *next = settings;
+	struct dataplane *plane = (struct dataplane *)&session->plane;
+	int err = 0;
+
+	/* First what can fail. */
+	if (strcmp(options->plane.port.punt, next->plane.port.punt) != 0)
+		err = dataplane_set_punt(plane, options->plane.specs,
+					 options->plane.port.punt,
+					 next->plane.port.punt, ret_why);
+	if (err == 0) {
+		options->plane.port = next->plane.port;
+		options->age_s = next->age_s;
+		if (session->fdb != NULL)
+			fdb_set_age(session->fdb, next->age_s);
+		dataplane_set_log(plane, next->plane.log_level);
+		dataplane_set_idle(plane, next->plane.idle);
+	}
+	free(next);
+	return err;
+}
+
+const struct settings_ops session_settings_ops = {
+	.keys = l2fwd_keys,
+	.parse = parse,
+	.destroy = free,
+	.current = current,
+	.apply = apply,
+};
+
+void session_reload(void *app)
+{
+	const struct session *session = app;
+
+	settings_reload(&session_settings_ops, app, "mr-l2fwd",
+			session->options->run.config_path);
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Settings of the data plane: a table for command lines and files. */
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "dataplane_keys.h"
+#include "json_text.h"
+#include "values.h"
+#include "yaml_show.h"
+
+enum {
+	MAX_QUEUES = 64,
+	MIN_RING = 64,
+	MAX_RING = 32768,
+	MAX_PAGES = 1 << 26,
+	MIN_PAGE_BYTES = 2048,
+	MAX_PAGE_BYTES = 32768,
+	MIN_MTU = 68, /* RFC 791 */
+	MAX_MTU = 65535,
+	MAX_CORES_TEXT = 6 * MR_WORKERS_MAX,
+};
+
+const char *const dataplane_log_words[] = {
+	[0] = "none",
+	[MR_LOG_ERROR] = "error",
+	[MR_LOG_WARNING] = "warning",
+	[MR_LOG_INFO] = "info",
+	[MR_LOG_DEBUG] = "debug",
+	NULL,
+};
+const char *const dataplane_idle_words[] = { "adaptive", "poll", "interrupt",
+					     NULL };
+static const char *const safety_words[] = { "counts", "states", "poison",
+					    "guard", NULL };
+static const char *const promisc_words[] = { "auto", "on", "off", NULL };
+
+static bool read_cores(const char *text, void *to, struct mr_reason *why)
+{
+	struct dataplane_config *c = to;
+
+	return value_cores(text, c->cores, &c->n_cores, why);
+}
+
+static json_t *show_cores(const struct yaml_key *key, const void *from)
+{
+	const struct dataplane_config *c = from;
+	char text[MAX_CORES_TEXT] = "";
+	size_t n = 0;
+
+	(void)key;
+	for (uint32_t i = 0; i < c->n_cores && n < sizeof(text); i++)
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%u",
+				      i > 0 ? "," : "", c->cores[i]);
+	return json_text(c->n_cores > 0 ? text : "auto");
+}
+
+#define MEMBER(member)                                                         \
+	.offset = offsetof(struct dataplane_config, member),                   \
+	.n_bytes = sizeof(((struct dataplane_config *)0)->member)
+#define NUMBER(key, member, least, most, ...)                                  \
+	{                                                                      \
+		.name = key, .take = yaml_take_u32, MEMBER(member),            \
+		.min = least, .max = most, __VA_ARGS__                         \
+	}
+#define WORD(key, member, words_, ...)                                         \
+	{                                                                      \
+		.name = key, .take = yaml_take_word, MEMBER(member),           \
+		.words = words_, __VA_ARGS__                                   \
+	}
+/* Ports, pool and workers are made with it. */
+#define FIXED .is_fixed = true
+
+const struct yaml_key dataplane_keys[] = {
+	NUMBER("workers", n_workers, 1, MR_WORKERS_MAX, FIXED),
+	{ .name = "cores",
+	  .take = yaml_take_value,
+	  .read = read_cores,
+	  .show = show_cores,
+	  FIXED },
+	NUMBER("burst", burst, 1, MR_BURST_MAX, FIXED),
+	WORD("idle", idle, dataplane_idle_words, .preset = "adaptive"),
+	NUMBER("max_cpu", cpu_percent, 1, 100, FIXED),
+	WORD("log", log_level, dataplane_log_words, .preset = "warning"),
+	NUMBER("queues", port.n_queues, 1, MAX_QUEUES, FIXED),
+	NUMBER("ring", port.n_ring, MIN_RING, MAX_RING, FIXED),
+	NUMBER("mtu", port.mtu_bytes, MIN_MTU, MAX_MTU, FIXED),
+	WORD("promisc", port.promisc, promisc_words, FIXED, .preset = "auto"),
+	NUMBER("pool_pages", n_pages, 1, MAX_PAGES, FIXED),
+	NUMBER("page_bytes", page_bytes, MIN_PAGE_BYTES, MAX_PAGE_BYTES, FIXED,
+	       .preset = "4096"),
+	WORD("safety", safety, safety_words, FIXED, .preset = "counts"),
+	{ .name = NULL },
+};
+
+enum parse_result dataplane_take_option(const struct option_row *row,
+					const char *arg,
+					struct dataplane_config *config,
+					struct mr_reason *ret_error)
+{
+	return yaml_take_option(dataplane_keys, row->name, arg, config,
+				ret_error) == 0 ?
+		       PARSE_RUN :
+		       PARSE_WRONG;
+}
+
+int dataplane_check(const struct dataplane_config *c,
+		    struct objections *objections)
+{
+	static const char s[] = "dataplane";
+	int err = 0;
+
+	if ((c->page_bytes & (c->page_bytes - 1)) != 0)
+		err = object(objections, s, "page_bytes", OBJECTION_WHOLE,
+			     "%u is not a power of two", c->page_bytes);
+	if ((c->port.n_ring & (c->port.n_ring - 1)) != 0)
+		err = object(objections, s, "ring", OBJECTION_WHOLE,
+			     "%u is not a power of two", c->port.n_ring);
+	if (c->cpu_percent > 0 && c->idle != MR_IDLE_ADAPTIVE)
+		err = object(objections, s, "max_cpu", OBJECTION_WHOLE,
+			     "requires idle adaptive");
+	if (c->n_cores > 0 && c->n_workers > c->n_cores)
+		err = object(objections, s, "workers", OBJECTION_WHOLE,
+			     "%u, but only %u cores are listed; each worker "
+			     "needs one",
+			     c->n_workers, c->n_cores);
+	return err;
+}
+
+enum parse_result dataplane_check_options(const struct dataplane_config *config,
+					  struct mr_reason *ret_error)
+{
+	struct objections objections = { .n = 0 };
+
+	if (dataplane_check(config, &objections) == 0)
+		return PARSE_RUN;
+	return objection_of_option(&objections.list[0], ret_error);
+}

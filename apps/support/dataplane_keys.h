@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Settings of the data plane: the section "dataplane" of a configuration file,
+ * and options of the same names. */
+#ifndef SUPPORT_DATAPLANE_KEYS_H
+#define SUPPORT_DATAPLANE_KEYS_H
+
+#include "dataplane.h"
+#include "objections.h"
+
+/* Of struct dataplane_config. */
+extern const struct yaml_key dataplane_keys[];
+
+/* Whether they are consistent: 0, or -EINVAL with objections added. */
+int dataplane_check(const struct dataplane_config *config,
+		    struct objections *objections);
+
+#endif
