@@ -8,6 +8,7 @@
 #include "report.h"
 #include "settings.h"
 #include "values.h"
+#include "version.h"
 
 static void add_names(json_t *names, const struct control_verb *verbs,
 		      uint32_t n)
@@ -30,7 +31,7 @@ static bool answer_hello(struct control_request *r, void *opaque)
 	add_names(verbs, control_verbs, N_CONTROL_VERBS);
 	add_names(verbs, config->verbs, config->n_verbs);
 	control_add(r, json_pack("{s:s, s:s, s:s, s:i, s:i, s:o}", "program",
-				 config->program, "version", mr_version(),
+				 config->program, "version", program_version,
 				 "instance", control_name(control), "pid",
 				 (int)getpid(), "v", CONTROL_PROTOCOL, "verbs",
 				 verbs));

@@ -10,6 +10,7 @@
 
 #include "metrics.h"
 #include "text.h"
+#include "version.h"
 
 enum kind { COUNTER, GAUGE, SECONDS }; /* SECONDS: a counter, of ns */
 
@@ -369,7 +370,7 @@ char *metrics_text(const struct snapshot *snapshot, const char *instance,
 	name_ports(&w);
 	snprintf(labels, sizeof(labels),
 		 "program=\"%s\",version=\"%s\",name=\"%s\"",
-		 snapshot->app->program, mr_version(), instance);
+		 snapshot->app->program, program_version, instance);
 	begin(&w, "build_info", "The program, and the name of its instance.",
 	      GAUGE);
 	sample(&w, "build_info", GAUGE, labels, 1);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "options.h"
+#include "version.h"
 
 static uint32_t count_rows(const struct option_table *table)
 {
@@ -152,7 +153,7 @@ static enum parse_result take(const struct option_table *table, int id,
 		return PARSE_DONE;
 	}
 	if (id == OPTION_VERSION) {
-		printf("%s %s\n", table->program, mr_version());
+		printf("%s %s\n", table->program, program_version);
 		return PARSE_DONE;
 	}
 	for (uint32_t i = 0; i < count_rows(table); i++)

@@ -3,7 +3,7 @@
 
 usage: pack.py OUTPUT PYTHON PACKAGE VERSION BINDIR BUILT INSTALLED FILE...
 
-PACKAGE.main.main() is the program, which also gets the files of no package. BINDIR: where OUTPUT
+PACKAGE.main.main() is the program, which also gets the files of no package. VERSION: a file, of which it is the last line. BINDIR: where OUTPUT
 will be installed; BUILT, INSTALLED: the engine or library that it needs, here and there.
 """
 
@@ -29,7 +29,7 @@ def main() -> None:
     places = os.path.relpath(installed, bindir), os.path.relpath(built, os.path.dirname(output))
     entries = {
         "__main__.py": f"from {package}.main import main\n\nmain()\n".encode(),
-        "mr_support/version": version.encode(),
+        "mr_support/version": Path(version).read_bytes().splitlines()[-1],
         "mr_support/companion": "\n".join(places).encode(),
     } | {name_of(path, package): path.read_bytes() for path in map(Path, files)}
     with open(output, "wb") as to:

@@ -5,6 +5,7 @@ the RPMs and run them against Debian's libraries; run the container image.
 usage: package_test.py
 """
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -28,7 +29,7 @@ USE = r"""
 set -eu
 export DEBIAN_FRONTEND=noninteractive
 apt-get install -y --no-install-recommends /tmp/debs/*.deb >/dev/null
-mr-l2fwd --version
+mr-l2fwd --version | grep -q '([0-9a-f]*)$'
 mr-l2fwd --duration 0.2 --json null: null: | tail -1 | grep -q '"pool"'
 mr-devices list >/dev/null
 mr-bench --version
@@ -93,8 +94,8 @@ def try_rpms(packages):
     library = next(root.rglob("libmillrace.so.0")).parent
     environment = {**os.environ, "LD_LIBRARY_PATH": str(library)}
     for program in ("mr-l2fwd", "mr-nat"):
-        assert program in run(root / "usr/bin" / program, "--version",
-                              env=environment)
+        said = run(root / "usr/bin" / program, "--version", env=environment)
+        assert re.fullmatch(program + r" \d+\.\d+\.\d+ \([0-9a-f]{7,}\)\n", said), said
     assert '"pool"' in run(root / "usr/bin/mr-l2fwd", "--duration", "0.2",
                                "--json", "null:", "null:", env=environment)
 

@@ -85,7 +85,7 @@ def test_help_and_version(bench):
     assert re.search(r"(?m)^  tx +send frames", done.out)
     done = bench("--version")
     assert (done.rc, done.err) == (0, "")
-    assert re.fullmatch(r"mr-bench \d+\.\d+\.\d+\n", done.out)
+    assert re.fullmatch(r"mr-bench \d+\.\d+\.\d+( \([0-9a-f]{9,}(-dirty)?\))?\n", done.out)
 
 
 def test_a_known_device_is_found_out(bench):

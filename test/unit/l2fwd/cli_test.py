@@ -118,7 +118,7 @@ class Output(unittest.TestCase):
         self.assertLessEqual(max(map(len, out.splitlines())), 80)
         code, out, err = run("--version")
         self.assertEqual((code, err), (0, ""))
-        self.assertRegex(out, r"^mr-l2fwd \d+\.\d+\.\d+\n$")
+        self.assertRegex(out, r"^mr-l2fwd \d+\.\d+\.\d+( \([0-9a-f]{9,}(-dirty)?\))?\n$")
 
     def test_quiet_json_is_the_final_object(self):
         code, out, _ = run("--json", "--quiet", "-d", "1.3", "null:", "null:")
