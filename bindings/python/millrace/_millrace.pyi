@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 from collections.abc import Iterable, Iterator
 from types import TracebackType
-from typing import Any, Self, TypedDict, final
+from typing import Any, Self, TypedDict, final, type_check_only
 
 from _typeshed import ReadableBuffer
 
@@ -11,12 +11,14 @@ version: str
 
 class Error(OSError): ...
 
+@type_check_only
 class Link(TypedDict):
     is_up: bool
     speed_mbps: int
     is_gone: bool
     is_ended: bool
 
+@type_check_only
 class PortInfo(TypedDict):
     name: str
     mode: str
@@ -30,6 +32,7 @@ class PortInfo(TypedDict):
     kernel_bytes: int
     mac: bytes
 
+@type_check_only
 class RxStats(TypedDict):
     received: int
     delivered: int
@@ -39,6 +42,7 @@ class RxStats(TypedDict):
     drops: dict[str, int]
     events: dict[str, int]
 
+@type_check_only
 class TxStats(TypedDict):
     accepted: int
     completed: int
@@ -47,6 +51,7 @@ class TxStats(TypedDict):
     drops: dict[str, int]
     events: dict[str, int]
 
+@type_check_only
 class _Closing:
     def __enter__(self) -> Self: ...
     def __exit__(
@@ -78,6 +83,7 @@ class Queue(_Closing):
     def release(self) -> None: ...
     def arm(self) -> bool: ...
     def fileno(self) -> int: ...
+    def stats(self) -> RxStats | TxStats: ...
 
 @final
 class RxQueue(Queue):

@@ -84,6 +84,8 @@ struct counter {
 	size_t offset; /**< of a uint64_t */
 };
 
+/** A str, of text that may have been cut within a character. */
+PyObject *mri_text(const char *text);
 /** Raise millrace.Error. @return NULL */
 PyObject *mri_raise(int negative_errno, const char *text);
 /** A converter for PyArg_Parse...(): "O&" to uint32_t. */

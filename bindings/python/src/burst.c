@@ -22,13 +22,14 @@ enum { NOTHING = MR_BURST_MAX }; /* no entry's index */
 static int frames_getbuffer(PyObject *object, Py_buffer *view, int flags)
 {
 	struct py_frames *self = (struct py_frames *)object;
-	const struct mr_frame *frame = &self->entries[self->shown];
+	const struct mr_frame *frame;
 
 	if (self->shown >= self->n) {
 		PyErr_SetString(PyExc_BufferError, "a view is burst[i]");
 		view->obj = NULL;
 		return -1;
 	}
+	frame = &self->entries[self->shown];
 	if (PyBuffer_FillInfo(view, object,
 			      mr_frame_data(self->pool->base, frame),
 			      frame->len, 0, flags) < 0)

@@ -1,14 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The module: its types, its exception, and what the types share. */
+#include <string.h>
+
 #include "binding.h"
 
 PyObject *mri_error;
 PyTypeObject *mri_pool_type, *mri_port_type, *mri_queue_type, *mri_rxq_type,
 	*mri_txq_type, *mri_burst_type, *mri_frames_type;
 
+PyObject *mri_text(const char *text)
+{
+	return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+}
+
 PyObject *mri_raise(int negative_errno, const char *text)
 {
-	PyObject *args = Py_BuildValue("(is)", -negative_errno, text);
+	PyObject *args =
+		Py_BuildValue("(iN)", -negative_errno, mri_text(text));
 
 	if (args != NULL)
 		PyErr_SetObject(mri_error, args);

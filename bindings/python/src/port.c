@@ -128,12 +128,13 @@ static PyObject *port_info(PyObject *object, PyObject *nothing)
 		return NULL;
 	mr_port_info(self->port, info);
 	return Py_BuildValue(
-		"{sssssssIsIsIsNsisKsKsy#}", "name", info->name, "mode",
-		info->mode, "why", info->why, "n_rxqs", info->n_rxqs, "n_txqs",
-		info->n_txqs, "mtu_bytes", info->mtu_bytes, "has_sg",
-		PyBool_FromLong(info->has_sg), "numa_node", info->numa_node,
-		"locked_bytes", info->locked_bytes, "kernel_bytes",
-		info->kernel_bytes, "mac", info->mac,
+		"{sNsNsNsIsIsIsNsisKsKsy#}", "name", mri_text(info->name),
+		"mode", mri_text(info->mode), "why", mri_text(info->why),
+		"n_rxqs", info->n_rxqs, "n_txqs", info->n_txqs, "mtu_bytes",
+		info->mtu_bytes, "has_sg", PyBool_FromLong(info->has_sg),
+		"numa_node", info->numa_node, "locked_bytes",
+		info->locked_bytes, "kernel_bytes", info->kernel_bytes, "mac",
+		info->mac,
 		(Py_ssize_t)(info->has_mac ? sizeof(info->mac) : 0));
 }
 

@@ -45,6 +45,17 @@ def test_errors_have_number_and_reason(pool: Pool) -> None:
         millrace.Pool(1 << 40)
 
 
+def test_text_that_is_cut_within_a_character(pool: Pool) -> None:
+    texts = []
+    for i in range(3):
+        with pytest.raises(Error) as caught:
+            Port(pool, "pcap:rx=/" + "n" * i + "\u20ac" * 130)
+        texts.append(str(caught.value))
+    assert [text[-1] for text in texts].count("\ufffd") == 2
+    with Port(pool, "pair:n" + "\u20ac" * 20) as port:
+        assert port.info()["name"].startswith("pair:n\u20ac")
+
+
 def test_stats_and_info(pool: Pool, pair: tuple[Port, Port]) -> None:
     near, far = pair
     near.tx().send(pool.burst([b"x" * 60] * 3))
