@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Build packages from the committed tree.
 
-usage: ./mr package [--out DIR] [deb|rpm|image]...
+usage: ./mr package [--out DIR] [deb|rpm|image|wheel]...
 
-Builds Debian packages, RPMs for Fedora, and a container image (an archive for
-`podman load`, made of the Debian packages); all three by default. The version
+Builds Debian packages, RPMs for Fedora, a container image (an archive for
+`podman load`, made of the Debian packages), and a wheel for Python that brings
+the library and what it needs; all of them by default. The version
 is that of <millrace/api.h>; between releases, the number of commits and the
 commit follow: 0.1.0~git1234.abcdef0. A commit with the tag v0.1.0 is 0.1.0.
 Packages go to build/packages, or DIR. lintian and rpmlint check them if
@@ -12,6 +13,8 @@ installed.
 """
 import argparse
 import datetime
+import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -144,9 +147,34 @@ def build_image(work, out):
     return [archive]
 
 
+def build_wheel(work, out):
+    """For Python 3.11 and later, and a glibc that is not older than ours."""
+    tree, root = work / "millrace", work / "root"
+    unpack(tree)
+    run("meson", "setup", work / "build", tree, "--prefix", root,
+        "--libdir=lib", "--buildtype=release", "-Dwerror=false",
+        "-Dapps=false", "-Dtests=false", "-Ddpdk=disabled",
+        "-Dpython=disabled", "-Ddrivers=xdp,virtio,intel,tap,pcap,pair,null")
+    run("meson", "install", "-C", work / "build", "--quiet")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(root / "lib"),
+                   "PKG_CONFIG_PATH": str(root / "lib/pkgconfig"),
+                   "PYTHONPATH": os.pathsep.join(map(
+                       str, cache.glob("millrace/python/auditwheel==*")))}
+    run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps",
+        "--no-build-isolation", "--wheel-dir", work,
+        tree / "bindings/python", env=environment)
+    glibc = platform.libc_ver()[1].replace(".", "_")
+    run(sys.executable, "-m", "auditwheel", "repair", "--wheel-dir", out,
+        "--plat", f"manylinux_{glibc}_{platform.machine()}",
+        next(work.glob("*.whl")), env=environment)
+    return sorted(out.glob("*.whl"))
+
+
 KINDS = {"deb": ("dpkg-buildpackage", build_deb),
          "rpm": ("rpmbuild", build_rpm),
-         "image": ("buildah", build_image)}
+         "image": ("buildah", build_image),
+         "wheel": ("patchelf", build_wheel)}
 
 
 def main():
@@ -155,7 +183,7 @@ def main():
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", metavar="DIR", type=Path,
                         default=TOP / "build/packages")
-    parser.add_argument("kinds", metavar="deb|rpm|image", nargs="*",
+    parser.add_argument("kinds", metavar="deb|rpm|image|wheel", nargs="*",
                         choices=[*KINDS, []])
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)

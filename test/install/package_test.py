@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Build the packages; install, use and purge them in a bare Debian root; unpack
-the RPMs and run them against Debian's libraries; run the container image.
+"""Build the packages; install, use and purge them in a bare Debian root, and the
+wheel in another; unpack the RPMs and run them against Debian's libraries; run
+the container image.
 
 usage: package_test.py
 """
@@ -20,7 +21,7 @@ from host import limit  # noqa: E402 pylint: disable=wrong-import-position
 TOP = Path(__file__).resolve().parents[2]
 SKIPPED = 77
 TOOLS = ("dpkg-buildpackage", "lintian", "mmdebstrap", "rpmbuild", "cpio",
-         "buildah")
+         "buildah", "patchelf")
 MAX_IMAGE_BYTES = 60_000_000
 SOURCES = [Path("/etc/apt/sources.list.d/debian.sources"),
            Path("/etc/apt/sources.list")]
@@ -35,6 +36,7 @@ mr-devices list >/dev/null
 mr-bench --version
 mr-brokerd --version
 mrctl list
+python3 /tmp/debs/use.py
 getent passwd millrace
 test -f /usr/include/millrace/millrace.h
 test -f /usr/lib/systemd/system/mr-nat@.service
@@ -44,6 +46,13 @@ apt-get purge -y 'millrace*' 'libmillrace*' >/dev/null
 apt-get autoremove --purge -y >/dev/null
 ! find /etc /usr /var/lib/millrace /run/millrace -name '*millrace*' \
     2>/dev/null | grep .
+"""
+
+USE_PYTHON = r"""
+from millrace import Pool, Port
+with Pool() as pool, Port(pool, "null:") as port:
+    with port.rx().receive() as burst:
+        assert len(burst) == 256
 """
 
 IN_IMAGE = r"""
@@ -71,19 +80,33 @@ def run(*command, **options):
     return done.stdout
 
 
-def try_debs(packages):
-    debs = [deb for deb in packages.glob("*.deb") if "dbgsym" not in deb.name]
-    assert len(debs) == 6, debs
-    use = packages / "use"
-    use.write_text(USE)
-    copies = " ".join(str(deb) for deb in debs)
+def in_bare_root(packages, script, files, *include):
+    """Run a script in a new root that has the files in /tmp/debs."""
+    use, use_py = packages / "use", packages / "use.py"
+    use.write_text(script)
+    use_py.write_text(USE_PYTHON)
+    copies = " ".join(str(file) for file in [*files, use_py])
     run("mmdebstrap", "--variant=minbase",
+        *(f"--include={package}" for package in include),
         "--customize-hook=mkdir $1/tmp/debs",
         f"--customize-hook=cp {copies} $1/tmp/debs",
         f"--customize-hook=cp {use} $1/tmp/use",
         "--customize-hook=chroot $1 sh /tmp/use",
         "bookworm", "/dev/null",
         next(source for source in SOURCES if source.exists()))
+
+
+def try_debs(packages):
+    debs = [deb for deb in packages.glob("*.deb") if "dbgsym" not in deb.name]
+    assert len(debs) == 7, debs
+    in_bare_root(packages, USE, debs)
+
+
+def try_wheel(packages):
+    wheel, = packages.glob("*.whl")
+    in_bare_root(packages, "set -eu\npip install --quiet --no-index "
+                 "--break-system-packages /tmp/debs/*.whl\n"
+                 "python3 /tmp/debs/use.py\n", [wheel], "python3-pip")
 
 
 def try_rpms(packages):
@@ -131,6 +154,7 @@ def main():
         try_rpms(packages)
         try_image(packages)
         try_debs(packages)
+        try_wheel(packages)
     return 0
 
 
