@@ -133,7 +133,8 @@ def test_what_is_punted_stays_with_the_kernel(lab, star):
     Refused(lab, star.middle, "--punt", "arp", "p0,filter=tcp", "p1").check(
         2, "--punt")
     Refused(lab, star.middle, "--punt", "arq", "p0", "p1").check(2, "arq")
-    Refused(lab, star.middle, "--punt", "", "p0", "p1").check(2, "1 to 240")
+    Refused(lab, star.middle, "--punt", "", "p0", "p1").check(
+        2, "--punt: empty, or longer than 240 bytes")
 
 
 def test_a_filter_that_takes_what_an_address_needs_is_warned_of(lab, star):
