@@ -68,6 +68,16 @@ static uint64_t loop(struct mr_worker *worker, struct io_uring *ring,
 	}
 }
 
+static int ctrl_c_fd(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	return signalfd(-1, &set, SFD_CLOEXEC);
+}
+
 int main(int argc, char **argv)
 {
 	struct mr_pool_config pool = { .size = sizeof(pool) };
@@ -81,13 +91,9 @@ int main(int argc, char **argv)
 	struct io_uring ring;
 	struct mr_reason why;
 	struct mr_ctx *ctx;
-	sigset_t set;
 
 	if (argc != 2)
 		errx(2, "usage: %s PORT, for example xdp:eth0", argv[0]);
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigprocmask(SIG_BLOCK, &set, NULL);
 	if (io_uring_queue_init(8, &ring, 0) < 0)
 		errx(1, "io_uring is not available");
 	if (mr_ctx_create(NULL, &ctx, &why) < 0 ||
@@ -99,8 +105,8 @@ int main(int argc, char **argv)
 	    mr_worker_attach(mr_workers_get(workers, 0), &why) < 0)
 		errx(1, "%s", why.text);
 
-	printf("%" PRIu64 " frames\n", loop(mr_workers_get(workers, 0), &ring,
-					    signalfd(-1, &set, SFD_CLOEXEC)));
+	printf("%" PRIu64 " frames\n",
+	       loop(mr_workers_get(workers, 0), &ring, ctrl_c_fd()));
 
 	mr_worker_detach(mr_workers_get(workers, 0));
 	io_uring_queue_exit(&ring);
