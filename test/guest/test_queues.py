@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """RSS of NICs of the kernel, by way of xdp:, and of ours: what is set, that
 frames follow it, and that it goes back."""
+import collections
 import contextlib
 import re
 import struct
+import time
 
 import pytest
 
@@ -15,6 +17,8 @@ from traffic import own_flow
 
 N_FLOWS = 24
 KEEP_KEY = 1
+HASH = 1  # MR_META_RSS_HASH
+IPV4, L4, UDP = 1, 8, 32  # MR_HASH_*
 XDP = "xdp:nic0,ring=256,promisc"
 
 
@@ -117,6 +121,29 @@ def test_both_directions_have_one_queue(guest, probe):
     assert ways(guest, probe) == (N_FLOWS, {0, 1})
     probe.do("close", 0)
     assert rss_of(guest) == before
+
+
+def test_metadata_has_the_hash(guest, probe):
+    """virtio_net tells XDP programs about it (QEMU computes it), igb does not."""
+    guest.run("ethtool -K nic0 rxhash on")
+    driver = re.search(r"driver: (\S+)", guest.run("ethtool -i nic0")[1])[1]
+    probe.do("open", XDP + ",meta")
+    probe.do("rss", 0, KEEP_KEY, 0, 0)
+    probe.begin("metas", 0, 20, 30000)
+    for i in range(20):
+        while not guest.wires["nic0"].try_send(own_flow(i % 5, 100)):
+            time.sleep(0.01)
+    metas = probe.answer()["metas"]
+    assert len(metas) == 20
+    is_told = driver == "virtio_net"
+    assert {meta["valid"] for meta in metas} == {HASH if is_told else 0}
+    assert ("hash" in probe.do("info", 0)["why"]) != is_told
+    if is_told:
+        assert {meta["type"] for meta in metas} == {IPV4 | L4 | UDP}
+        # A tap has two queues, and its flows overtake each other.
+        hashes = collections.Counter(meta["hash"] for meta in metas)
+        assert sorted(hashes.values()) == [4] * 5
+    probe.do("close", 0)
 
 
 def test_by_the_broker(guest, probe):
