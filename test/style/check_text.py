@@ -20,8 +20,8 @@ INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\u00ad]")
 # Other projects' words for things that have a name here (docs/glossary.md). An
 # option of theirs is called what they call it.
 WORDS = re.compile(r"(?<!--)\b(mbufs?|packet buffers?|umem frames?|rte_mbuf)\b", re.I)
-# A word of mdoc(7), and a member of libbpf's.
-CODESPELL = ["--ignore-words-list", "nd,mmaped"]
+# A word of mdoc(7), a member of libbpf's, and what Rust calls a package.
+CODESPELL = ["--ignore-words-list", "nd,mmaped,crate"]
 
 
 def check_spdx(wrong, path, lines):
@@ -64,7 +64,7 @@ def check_lines(wrong, path, text):
 def check_words(wrong, path, text):
     """Other projects' words; a line that cites its source may use them, and so
     may files that are about DPDK."""
-    if path.suffix not in (".c", ".h", ".md") or "dpdk" in str(path) or \
+    if path.suffix not in (".c", ".h", ".md", ".rs") or "dpdk" in str(path) or \
             path.name == "glossary.md":
         return
     for number, line in enumerate(text.splitlines(), 1):

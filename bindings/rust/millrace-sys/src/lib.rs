@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Declarations of `libmillrace` and `libmillrace-ffi`, as far as the crate
+//! `millrace` needs them. Names, contracts and documentation are those of the
+//! C headers: see `<millrace/millrace.h>`.
+//!
+//! tests/headers.rs has the C compiler compare each declaration with them.
+#![allow(missing_docs, non_camel_case_types)]
+
+use core::ffi::{c_char, c_int, c_void};
+
+macro_rules! opaque {
+    ($($name:ident)*) => {
+        $(#[repr(C)]
+        pub struct $name {
+            _private: [u8; 0],
+        })*
+    };
+}
+opaque!(mr_cache mr_ctx mr_pool mr_port mr_queue mr_region mr_rxq mr_txq);
+
+pub const MR_MAX_SEGS: u32 = 18;
+pub const MR_BURST_MAX: u32 = 256;
+pub const MR_STATS_SLOTS: usize = 16;
+pub const MR_FRAME_MORE: u32 = 1;
+pub const MR_FRAME_CSUM_VALID: u32 = 1 << 16;
+pub const MR_FRAME_CSUM_PARTIAL: u32 = 1 << 17;
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct mr_frame {
+    pub addr: u64,
+    pub len: u32,
+    pub flags: u32,
+}
+
+#[repr(C)]
+pub struct mr_reason {
+    pub text: [c_char; 384],
+}
+
+pub type mr_log_fn = unsafe extern "C" fn(opaque: *mut c_void, level: u32, line: *const c_char);
+
+#[repr(C)]
+pub struct mr_ctx_config {
+    pub size: u32,
+    pub reserved: u32,
+    pub opaque: *mut c_void,
+    pub log: Option<mr_log_fn>,
+    pub alloc: *mut c_void,
+    pub free: *mut c_void,
+    pub clock: *mut c_void,
+    pub sysfs: *const c_char,
+}
+
+#[repr(C)]
+pub struct mr_pool_config {
+    pub size: u32,
+    pub n_pages: u32,
+    pub page_bytes: u32,
+    pub headroom_bytes: u32,
+    pub tailroom_bytes: u32,
+    pub chunk_bytes: u32,
+    pub max_caches: u32,
+    pub safety: u32,
+    pub region: *mut mr_region,
+    pub name: *const c_char,
+    pub max_pages: u32,
+    pub segment_pages: u32,
+    pub low_pages: u32,
+    pub numa_node_plus_1: u32,
+    pub magazine_pages: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct mr_pool_stats {
+    pub size: u32,
+    pub page_bytes: u32,
+    pub chunk_bytes: u32,
+    pub headroom_bytes: u32,
+    pub n_pages: u64,
+    pub n_free: u64,
+    pub n_in_flight: u64,
+    pub n_cached: u64,
+    pub n_depot: u64,
+    pub n_open: u64,
+    pub n_committed: u64,
+    pub n_caches: u32,
+    pub max_caches: u32,
+    pub alloc_fast: u64,
+    pub alloc_refill: u64,
+    pub alloc_slow: u64,
+    pub alloc_slow_high_order: u64,
+    pub alloc_empty: u64,
+    pub alloc_waive: u64,
+    pub recycle_cached: u64,
+    pub recycle_cache_full: u64,
+    pub recycle_ring: u64,
+    pub recycle_ring_full: u64,
+    pub recycle_released_refcnt: u64,
+    pub free_invalid: u64,
+    pub free_double: u64,
+    pub free_over: u64,
+    pub poison_broken: u64,
+    pub depot_cas_failed: u64,
+    pub magazine_pages: u32,
+    pub reserved: u32,
+}
+
+#[repr(C)]
+pub struct mr_port_config {
+    pub size: u32,
+    pub n_workers: u32,
+    pub pool: *mut mr_pool,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct mr_port_info {
+    pub size: u32,
+    pub n_rxqs: u32,
+    pub n_txqs: u32,
+    pub mtu_bytes: u32,
+    pub numa_node: i32,
+    pub has_sg: u32,
+    pub offloads: u32,
+    pub launch_clock: u32,
+    pub locked_bytes: u64,
+    pub kernel_bytes: u64,
+    pub mac: [u8; 6],
+    pub has_mac: u8,
+    pub reserved_bytes: u8,
+    pub name: [c_char; 64],
+    pub mode: [c_char; 16],
+    pub why: [c_char; 256],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct mr_link {
+    pub is_up: u32,
+    pub speed_mbps: u32,
+    pub is_gone: u32,
+    pub is_ended: u32,
+    pub reserved: [u32; 4],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct mr_rx_stats {
+    pub size: u32,
+    pub reserved: u32,
+    pub received: u64,
+    pub delivered: u64,
+    pub offloaded: u64,
+    pub passed_to_kernel: u64,
+    pub bytes: u64,
+    pub drops: [u64; MR_STATS_SLOTS],
+    pub events: [u64; MR_STATS_SLOTS],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct mr_tx_stats {
+    pub size: u32,
+    pub reserved: u32,
+    pub accepted: u64,
+    pub completed: u64,
+    pub pending: u64,
+    pub bytes: u64,
+    pub drops: [u64; MR_STATS_SLOTS],
+    pub events: [u64; MR_STATS_SLOTS],
+}
+
+#[rustfmt::skip] // one a line, as tests/headers.rs reads them
+unsafe extern "C" {
+    pub fn mr_version() -> *const c_char;
+    pub fn mr_strerror(error: c_int) -> *const c_char;
+    pub fn mr_ctx_create(config: *const mr_ctx_config, ret_ctx: *mut *mut mr_ctx, why: *mut mr_reason) -> c_int;
+    pub fn mr_ctx_destroy(ctx: *mut mr_ctx);
+
+    pub fn mr_pool_create(ctx: *mut mr_ctx, config: *const mr_pool_config, ret_pool: *mut *mut mr_pool, why: *mut mr_reason) -> c_int;
+    pub fn mr_pool_destroy(pool: *mut mr_pool, why: *mut mr_reason) -> c_int;
+    pub fn mr_pool_region(pool: *const mr_pool) -> *mut mr_region;
+    pub fn mr_pool_stats(pool: *const mr_pool, stats: *mut mr_pool_stats) -> c_int;
+    pub fn mr_pool_frag_free_bulk(pool: *mut mr_pool, addrs: *const u64, n: u32);
+    pub fn mr_region_base(region: *const mr_region) -> *mut c_void;
+    pub fn mr_cache_create(pool: *mut mr_pool, ret_cache: *mut *mut mr_cache, why: *mut mr_reason) -> c_int;
+    pub fn mr_cache_destroy(cache: *mut mr_cache);
+    pub fn mr_cache_adopt(cache: *mut mr_cache) -> *mut mr_cache;
+    pub fn mr_cache_flush(cache: *mut mr_cache);
+    pub fn mr_frag_alloc(cache: *mut mr_cache, n_bytes: u32) -> u64;
+
+    pub fn mr_frame_push(cache: *mut mr_cache, frame: *mut mr_frame, n_bytes: u32) -> c_int;
+    pub fn mr_frame_pull(frame: *mut mr_frame, n_bytes: u32) -> c_int;
+    pub fn mr_frame_put(cache: *mut mr_cache, frame: *mut mr_frame, n_bytes: u32) -> c_int;
+    pub fn mr_frame_trim(frame: *mut mr_frame, n_bytes: u32) -> c_int;
+    pub fn mr_frame_ref(cache: *mut mr_cache, frames: *const mr_frame, n: u32) -> c_int;
+    pub fn mr_frame_unshare(cache: *mut mr_cache, frames: *mut mr_frame, n: u32) -> c_int;
+    pub fn mr_frame_free_bulk(cache: *mut mr_cache, frames: *const mr_frame, n: u32);
+
+    pub fn mr_port_open(ctx: *mut mr_ctx, spec: *const c_char, config: *const mr_port_config, ret_port: *mut *mut mr_port, why: *mut mr_reason) -> c_int;
+    pub fn mr_port_close(port: *mut mr_port);
+    pub fn mr_port_info(port: *const mr_port, info: *mut mr_port_info) -> c_int;
+    pub fn mr_port_link(port: *const mr_port, ret_link: *mut mr_link) -> c_int;
+    pub fn mr_port_poll(port: *mut mr_port) -> c_int;
+    pub fn mr_port_fd(port: *const mr_port) -> c_int;
+    pub fn mr_port_rxq(port: *mut mr_port, i: u32) -> *mut mr_rxq;
+    pub fn mr_port_txq(port: *mut mr_port, i: u32) -> *mut mr_txq;
+    pub fn mr_rxq_stats(rxq: *const mr_rxq, stats: *mut mr_rx_stats) -> c_int;
+    pub fn mr_txq_stats(txq: *const mr_txq, stats: *mut mr_tx_stats) -> c_int;
+    pub fn mr_rx_burst(rxq: *mut mr_rxq, cache: *mut mr_cache, frames: *mut mr_frame, n: u32) -> u32;
+    pub fn mr_tx_burst(txq: *mut mr_txq, cache: *mut mr_cache, frames: *const mr_frame, n: u32) -> u32;
+    /// An rx or tx queue begins with its `mr_queue`.
+    pub fn mr_queue_arm(queue: *mut mr_queue) -> c_int;
+    pub fn mr_queue_fd(queue: *const mr_queue) -> c_int;
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: BSD-3-Clause
+use crate::{Cache, Error, MAX_SEGS, Pool};
+use millrace_sys as sys;
+use std::slice;
+
+/// A frame that owns its buffers, outside a burst. Dropping it frees them,
+/// which may take a lock; pushing it to a [`Burst`](crate::Burst) that is sent
+/// or freed does not.
+pub struct Frame {
+    pool: Pool,
+    n: usize,
+    entries: [sys::mr_frame; MAX_SEGS],
+}
+
+impl Frame {
+    /// The caller gives up `entries`, one whole frame of `pool`.
+    pub(crate) fn new(pool: &Pool, entries: &[sys::mr_frame]) -> Self {
+        let mut frame = Self {
+            pool: pool.clone(),
+            n: entries.len(),
+            entries: [sys::mr_frame::default(); MAX_SEGS],
+        };
+        frame.entries[..entries.len()].copy_from_slice(entries);
+        frame
+    }
+
+    pub(crate) fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    pub(crate) fn entries(&self) -> &[sys::mr_frame] {
+        &self.entries[..self.n]
+    }
+
+    /// Give up the buffers.
+    pub(crate) fn take(mut self) {
+        self.n = 0;
+    }
+
+    /// Look at it.
+    #[must_use]
+    pub fn view(&self) -> View<'_> {
+        View::new(&self.pool, self.entries())
+    }
+
+    /// Change it.
+    pub fn view_mut(&mut self) -> ViewMut<'_> {
+        ViewMut::new(&self.pool, &mut self.entries[..self.n])
+    }
+
+    /// Add an owner, for flooding and mirroring. Its bytes are read-only as
+    /// long as they have several; [`ViewMut::bytes_mut()`] copies them.
+    ///
+    /// # Errors
+    /// EOVERFLOW: it has 255 owners.
+    ///
+    /// # Panics
+    /// The cache is of another pool.
+    pub fn share(&self, cache: &mut Cache) -> Result<Self, Error> {
+        let entries = self.entries();
+        cache.with(&self.pool, |cache| {
+            // SAFETY: `self` owns the entries.
+            unsafe { sys::mr_frame_ref(cache, entries.as_ptr(), entries.len() as u32) }
+        })?;
+        Ok(Self::new(&self.pool, entries))
+    }
+}
+
+impl Drop for Frame {
+    fn drop(&mut self) {
+        self.pool.free(self.entries());
+    }
+}
+
+/// A frame of a burst, or a [`Frame`], to read.
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    pool: &'a Pool,
+    entries: &'a [sys::mr_frame],
+}
+
+impl<'a> View<'a> {
+    pub(crate) fn new(pool: &'a Pool, entries: &'a [sys::mr_frame]) -> Self {
+        Self { pool, entries }
+    }
+
+    /// Bytes of the whole frame, without FCS.
+    #[must_use]
+    #[allow(clippy::len_without_is_empty)] // no frame is
+    pub fn len(&self) -> usize {
+        self.entries.iter().map(|entry| entry.len as usize).sum()
+    }
+
+    /// How many entries it has, 1 to [`MAX_SEGS`].
+    #[must_use]
+    pub fn n_entries(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// The bytes of the first entry: the whole frame, or its headers and more.
+    #[must_use]
+    pub fn bytes(&self) -> &'a [u8] {
+        bytes(self.pool, &self.entries[0])
+    }
+
+    /// The bytes of each entry.
+    pub fn segments(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let pool = self.pool;
+        self.entries.iter().map(move |entry| bytes(pool, entry))
+    }
+
+    /// Whether the device verified its checksums.
+    #[must_use]
+    pub fn has_valid_checksum(&self) -> bool {
+        self.entries[0].flags & sys::MR_FRAME_CSUM_VALID != 0
+    }
+}
+
+fn bytes<'a>(pool: &'a Pool, entry: &'a sys::mr_frame) -> &'a [u8] {
+    // SAFETY: whoever owns the entry is borrowed, and an owner may read it:
+    // nobody writes to it meanwhile, since that takes the only owner, `&mut`.
+    unsafe { slice::from_raw_parts(pool.0.base.add(entry.addr as usize), entry.len as usize) }
+}
+
+/// A frame of a burst, or a [`Frame`], to change.
+///
+/// All but [`view()`](Self::view) and those that shorten it are passed the
+/// thread's cache of its pool, and panic if it is of another.
+pub struct ViewMut<'a> {
+    pool: &'a Pool,
+    entries: &'a mut [sys::mr_frame],
+}
+
+impl<'a> ViewMut<'a> {
+    pub(crate) fn new(pool: &'a Pool, entries: &'a mut [sys::mr_frame]) -> Self {
+        Self { pool, entries }
+    }
+
+    /// Look at it.
+    #[must_use]
+    pub fn view(&self) -> View<'_> {
+        View::new(self.pool, self.entries)
+    }
+
+    /// The bytes of the first entry, to write. A frame with other owners is
+    /// copied first, and the copy is this owner's alone.
+    ///
+    /// # Errors
+    /// ENOMEM: it had to be copied, but there is no free page, or it does not
+    /// fit into pages of the pool.
+    ///
+    /// # Panics
+    /// The cache is of another pool.
+    pub fn bytes_mut(&mut self, cache: &mut Cache) -> Result<&mut [u8], Error> {
+        let n = self.entries.len() as u32;
+        cache.with(self.pool, |cache| {
+            // SAFETY: one whole frame, of this owner.
+            unsafe { sys::mr_frame_unshare(cache, self.entries.as_mut_ptr(), n) }
+        })?;
+        let entry = &self.entries[0];
+        // SAFETY: the only owner is borrowed `&mut`.
+        Ok(unsafe {
+            slice::from_raw_parts_mut(
+                self.pool.0.base.add(entry.addr as usize),
+                entry.len as usize,
+            )
+        })
+    }
+
+    /// Extend it at its front by `n_bytes` with unspecified content, into the
+    /// headroom.
+    ///
+    /// # Errors
+    /// ENOSPC: there is not so much room. EROFS: it has other owners.
+    ///
+    /// # Panics
+    /// The cache is of another pool.
+    pub fn push(&mut self, cache: &mut Cache, n_bytes: u32) -> Result<(), Error> {
+        let first = &raw mut self.entries[0];
+        // SAFETY: the owner of the entry is borrowed `&mut`.
+        cache.with(self.pool, |cache| unsafe {
+            sys::mr_frame_push(cache, first, n_bytes)
+        })
+    }
+
+    /// Shorten it at its front.
+    ///
+    /// # Errors
+    /// ENOSPC: the first entry has no more than `n_bytes`.
+    pub fn pull(&mut self, n_bytes: u32) -> Result<(), Error> {
+        // SAFETY: as push().
+        crate::error::check(unsafe { sys::mr_frame_pull(&raw mut self.entries[0], n_bytes) })
+    }
+
+    /// Extend it at its end by `n_bytes` with unspecified content, into the
+    /// tailroom.
+    ///
+    /// # Errors
+    /// As [`push()`](Self::push).
+    ///
+    /// # Panics
+    /// The cache is of another pool.
+    pub fn put(&mut self, cache: &mut Cache, n_bytes: u32) -> Result<(), Error> {
+        let last = self.last();
+        // SAFETY: as push().
+        cache.with(self.pool, |cache| unsafe {
+            sys::mr_frame_put(cache, last, n_bytes)
+        })
+    }
+
+    /// Shorten it at its end.
+    ///
+    /// # Errors
+    /// ENOSPC: the last entry has no more than `n_bytes`.
+    pub fn trim(&mut self, n_bytes: u32) -> Result<(), Error> {
+        // SAFETY: as push().
+        crate::error::check(unsafe { sys::mr_frame_trim(self.last(), n_bytes) })
+    }
+
+    fn last(&mut self) -> *mut sys::mr_frame {
+        let i = self.entries.len() - 1;
+        &raw mut self.entries[i]
+    }
+}
