@@ -3,14 +3,17 @@
 namespace keeps the other traffic of the interface."""
 import socket
 import struct
+import subprocess
 import threading
 import time
 
 import pytest
+from host import limit
 from lib import invariants, talk
 from lib.forwarder import Forwarder, Refused
 from lib.namespaces import Star, wait_until
 from lib.probe import opened
+from lib.process import CTL
 from lib.wire import Wire, mac
 
 NO_PERFMON = ["setpriv", "--bounding-set=-perfmon,-sys_admin",
@@ -135,6 +138,31 @@ def test_what_is_punted_stays_with_the_kernel(lab, star):
     Refused(lab, star.middle, "--punt", "arq", "p0", "p1").check(2, "arq")
     Refused(lab, star.middle, "--punt", "", "p0", "p1").check(
         2, "--punt: empty, or longer than 240 bytes")
+
+
+def test_what_is_punted_changes_at_run_time(lab, star):
+    star.middle.ip("address", "add", "10.77.0.9/24", "dev", "p0")
+    file, control = lab.tmp_path / "br.yaml", lab.tmp_path / "br.sock"
+
+    def apply(punt):
+        """Exit status and errors of mrctl."""
+        file.write_text(f"ports: [p0, p1]\n{punt}\n", encoding="utf-8")
+        done = subprocess.run([CTL, "--control", control, "apply", file], capture_output=True,
+                              text=True, check=False, timeout=limit(30))
+        return done.returncode, done.stderr
+
+    file.write_text("ports: [p0, p1]\npunt: udp port 9\n", encoding="utf-8")
+    forwarder = Forwarder(lab, star.middle, options=["--config", file, "--control", control])
+    mine = "punt: 'arp and arp[24:4] = 0x0a4d0009 or dst 10.77.0.9'"
+    assert apply(mine) == (0, "")
+    assert talk.ping(star.hosts[0], "10.77.0.9") == 3
+    for wrong, why in ("punt: arq", "arq"), ("age: 10m", "restart"):
+        status, said = apply(wrong)
+        assert (status, "nothing has changed" in said) == (1, True)
+        assert why in said
+    assert apply(mine) == (0, "")
+    assert talk.ping(star.hosts[0], "10.77.0.9") == 3
+    forwarder.stop()
 
 
 def test_a_filter_that_takes_what_an_address_needs_is_warned_of(lab, star):
