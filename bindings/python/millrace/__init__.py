@@ -12,7 +12,8 @@ call raise BufferError instead. docs/embedding.md: threads, ownership, errors.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections import deque
+from collections.abc import AsyncIterator, Iterable
 
 from . import _millrace
 from ._millrace import BURST_MAX, MORE, Burst, Error, Pool, RxQueue, TxQueue, version
@@ -28,36 +29,51 @@ class Port(_millrace.Port):
     Other tasks run in between, also if there is always work.
     """
 
-    async def __aiter__(self) -> AsyncIterator[Burst]:
-        queues = [self.rx(i) for i in range(self.info()["n_rxqs"])]
-        while True:
-            n = 0
-            for queue in queues:
-                with queue.receive() as burst:
-                    if burst:
-                        n += 1
-                        yield burst
-            if n > 0:
-                await asyncio.sleep(0)
-                continue
-            self.poll()
-            link = self.link()
-            if link["is_ended"] or link["is_gone"]:
-                return
-            await self._work(queues)
+    _is_awaited = False
 
-    async def _work(self, queues: list[RxQueue]) -> None:
+    def __aiter__(self) -> AsyncIterator[Burst]:
+        return _Bursts(self)
+
+    async def _work(self, queues: Iterable[RxQueue]) -> None:
         """Until a queue may have a frame, or poll() something to do."""
         if not all(queue.arm() for queue in queues):
-            await asyncio.sleep(0)
             return
+        if self._is_awaited:  # an event loop has one reader per fd
+            raise RuntimeError("another task waits for the port")
         loop = asyncio.get_running_loop()
         is_ready = asyncio.Event()
         fds = [fd for fd in [*(queue.fileno() for queue in queues), self.fileno()] if fd >= 0]
         for fd in fds:
             loop.add_reader(fd, is_ready.set)
+        self._is_awaited = True
         try:
             await is_ready.wait()
         finally:
+            self._is_awaited = False
             for fd in fds:
                 loop.remove_reader(fd)
+
+
+class _Bursts(AsyncIterator[Burst]):
+    """The bursts of a port. No generator: nothing is left to do after a break."""
+
+    def __init__(self, port: Port) -> None:
+        self._port = port
+        self._queues = deque(port.rx(i) for i in range(port.info()["n_rxqs"]))
+        self._burst: Burst | None = None
+
+    async def __anext__(self) -> Burst:
+        if self._burst is not None:
+            self._burst.release()
+        while True:
+            await asyncio.sleep(0)
+            for _ in range(len(self._queues)):
+                self._queues.rotate(-1)
+                self._burst = self._queues[-1].receive()
+                if self._burst:
+                    return self._burst
+            self._port.poll()
+            link = self._port.link()
+            if link["is_ended"] or link["is_gone"]:
+                raise StopAsyncIteration
+            await self._port._work(self._queues)

@@ -196,6 +196,24 @@ def test_asyncio_can_be_cancelled(pair: tuple[Port, Port]) -> None:
         asyncio.run(run())
 
 
+def test_asyncio_has_one_task_per_port(pool: Pool, pair: tuple[Port, Port]) -> None:
+    near, far = pair
+
+    async def run() -> None:
+        first = asyncio.create_task(receive(far, 2))
+        await asyncio.sleep(0.01)
+        with pytest.raises(RuntimeError, match="another task"):
+            await receive(far, 1)
+        for i in range(2):  # what ended the iteration leaves nothing behind
+            near.tx().send(pool.burst([b"%60d" % i] * 2))
+            assert len(await asyncio.wait_for(first, limit(20))) == 2
+            first = asyncio.create_task(receive(far, 2))
+            await asyncio.sleep(0.01)
+        first.cancel()
+
+    asyncio.run(run())
+
+
 def test_asyncio_lets_others_run(pool: Pool) -> None:
     """Though null: always has frames."""
 
