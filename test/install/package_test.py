@@ -5,6 +5,7 @@ the container image.
 
 usage: package_test.py
 """
+import importlib.util
 import os
 import re
 import shutil
@@ -21,7 +22,7 @@ from host import limit  # noqa: E402 pylint: disable=wrong-import-position
 TOP = Path(__file__).resolve().parents[2]
 SKIPPED = 77
 TOOLS = ("dpkg-buildpackage", "lintian", "mmdebstrap", "rpmbuild", "cpio",
-         "buildah", "patchelf")
+         "buildah", "dh_python3", "patchelf")
 MAX_IMAGE_BYTES = 60_000_000
 SOURCES = [Path("/etc/apt/sources.list.d/debian.sources"),
            Path("/etc/apt/sources.list")]
@@ -141,6 +142,8 @@ def try_image(packages):
 
 def main():
     missing = [tool for tool in TOOLS if not shutil.which(tool)]
+    if importlib.util.find_spec("auditwheel") is None:
+        missing.append("auditwheel")
     if missing:
         print(f"skipped: {', '.join(missing)}: missing")
         return SKIPPED
