@@ -22,6 +22,7 @@ sys.path[:0] = [str(TOP / folder) for folder in ("test/support", "apps/ctl", "ap
 
 # pylint: disable=wrong-import-position
 from host import limit, popen  # noqa: E402
+from mr_ctl import client  # noqa: E402
 from mr_ctl.client import Connection, Refused  # noqa: E402
 
 try:
@@ -31,6 +32,7 @@ except ImportError:
 
 PROGRAMS: dict[str, str] = {}
 LIMIT_S = limit(30)
+client.LIMIT_S = int(LIMIT_S)  # of answers
 N_PAIRS = 500  # of each program
 N_STARTS = 5
 
