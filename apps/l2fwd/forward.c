@@ -31,9 +31,8 @@ const char *const forward_drop_names[N_FORWARD_DROPS] = {
 static void drop(struct forwarder *fwd, const struct mr_frame *frames,
 		 uint32_t n, enum forward_drop why)
 {
-	if (capture_is_on(&fwd->recorder))
-		recorder_drop(fwd->recorder, CAPTURE_LAST_PORT, frames, n,
-			      forward_drop_names[why]);
+	capture_drop(&fwd->recorder, CAPTURE_LAST_PORT, frames, n,
+		     forward_drop_names[why]);
 	counter_add(&fwd->stats.drops[why], mr_frame_n_frames(frames, n));
 	mr_frame_free_bulk(fwd->worker->cache, frames, n);
 }
@@ -270,9 +269,7 @@ static inline uint32_t forward_queue(struct forwarder *fwd,
 		return 0;
 	counter_add(&fwd->stats.bursts, 1);
 	counter_add(&fwd->stats.entries, n);
-	if (capture_is_on(&fwd->recorder))
-		recorder_rx(fwd->recorder, rxq->port_idx, rxq->queue_idx,
-			    fwd->frames, fwd->metas, n);
+	capture_rx(&fwd->recorder, rxq, fwd->frames, fwd->metas, n);
 	if (has_limit)
 		count_to_limit(fwd, n);
 	forward(fwd, rxq->port_idx, n);

@@ -21,6 +21,7 @@
 #include <millrace/millrace.h>
 
 #include "dataplane.h"
+#include "probe.h"
 
 enum {
 	CAPTURE_TRACED = 1u << 30, /* of mr_frame.flags; drivers ignore it */
@@ -88,6 +89,28 @@ void recorder_drop(struct recorder *recorder, uint32_t port_idx,
 /* What was decided about a frame; nothing happens unless it is traced. */
 void recorder_note(struct recorder *recorder, const struct mr_frame *frame,
 		   const char *text);
+
+/* A worker received these. */
+static inline void capture_rx(struct recorder *const *slot,
+			      const struct mr_worker_rxq *rxq,
+			      struct mr_frame *frames,
+			      const struct mr_meta *metas, uint32_t n)
+{
+	probe_burst(rxq->port_idx, rxq->queue_idx, n);
+	if (capture_is_on(slot))
+		recorder_rx(*slot, rxq->port_idx, rxq->queue_idx, frames, metas,
+			    n);
+}
+
+/* A worker gives these up. */
+static inline void capture_drop(struct recorder *const *slot, uint32_t port_idx,
+				const struct mr_frame *frames, uint32_t n,
+				const char *why)
+{
+	probe_drop(why, n);
+	if (capture_is_on(slot))
+		recorder_drop(*slot, port_idx, frames, n, why);
+}
 
 /* mr_worker_send_meta(), recorded if somebody captures. */
 static inline uint32_t capture_send(struct recorder *const *slot,

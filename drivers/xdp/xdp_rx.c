@@ -22,6 +22,7 @@
 #include <sys/socket.h>
 
 #include "xdp.h"
+#include "xdp_probe.h"
 
 enum {
 	IDLE_POLLS_PER_CLOCK =
@@ -199,6 +200,7 @@ static uint32_t refill(struct xdp_rxq *rxq, struct mr_cache *cache,
 
 	mark_received(rxq, frames, n_used);
 	post(rxq, fresh, n_used);
+	xdp_probe_refill(rxq->base.queue.idx, n_used);
 	if (n_used < n_fresh)
 		mr_frag_free_bulk(cache, fresh + n_used, n_fresh - n_used);
 	return n_used;

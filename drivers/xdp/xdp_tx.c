@@ -24,6 +24,7 @@
 #include <time.h>
 
 #include "xdp.h"
+#include "xdp_probe.h"
 
 enum {
 	/* Kicks of one burst, but for one more per frame that was lost. */
@@ -108,6 +109,7 @@ static void reap(struct xdp_txq *txq, struct mr_cache *cache)
 		if (n == 0)
 			return;
 		n = take_ours(txq, addrs, n);
+		xdp_probe_completion(txq->base.queue.idx, n);
 		if (txq->times.n_asked > 0)
 			mri_xdp_times_note(txq, addrs, n);
 		if (cache != NULL)

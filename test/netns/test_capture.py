@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import time
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -16,10 +17,11 @@ from lib import nat, talk
 from lib.forwarder import Forwarder
 from lib.namespaces import wait_until
 from lib.nat import Echo, House, Nat, Talker
-from lib.process import CTL, Lines
+from lib.process import CTL, NAT, Lines
 from lib.wire import TEST_TYPE, Wire, frame, mac, number_of
 from scapy.all import IP, TCP, UDP, RawPcapNgReader
 
+EXAMPLES = Path(__file__).parents[2] / "examples" / "bpftrace"
 N_FRAMES = 200
 N_PLANTED = 1000
 
@@ -322,6 +324,48 @@ def check_path(path, side, end):
     notes = [path["note"]] + [step.get("note") for step in path["steps"]]
     assert "mapping created" in notes or "mapping found" in notes or \
         path["note"].startswith("mapping "), path
+
+
+def bpftrace(lab, nat_pid, script):
+    """A script of examples/bpftrace that watches a program."""
+    traced = lab.popen(["bpftrace", "-B", "line", "-p", nat_pid,
+                        EXAMPLES / script], stdout=subprocess.PIPE,
+                       stderr=subprocess.PIPE)
+    lines, errors = Lines(traced.stdout), Lines(traced.stderr)
+    if not lines.wait(lambda line: line.startswith("Attaching"), 30):
+        pytest.skip(f"bpftrace cannot run here: {errors.text()}")
+    return traced, lines
+
+
+def test_bpftrace_shows_mappings_and_drops(lab):
+    if not shutil.which("bpftrace"):
+        pytest.skip("no bpftrace (package bpftrace)")
+    house = House(lab)
+    lab.closing(Echo(house.server))
+    translator = Nat(house)
+    if "mapping_created" not in subprocess.run(
+            ["readelf", "-n", NAT], capture_output=True, text=True,
+            check=True).stdout:
+        pytest.skip("built without <sys/sdt.h> (package systemtap-sdt-dev)")
+    traced = [bpftrace(lab, translator.pid, script)
+              for script in ("mappings.bt", "drops.bt")]
+    seen = []
+    for _ in range(100):  # its probes are in place somewhat later than it says
+        seen.append(lab.closing(Talker(house.a)).ask())
+        raw = lab.closing(Wire(house.server, "h0"))
+        raw.send(mac_of(house.server, nat.OUTSIDE) + mac(7) + b"\x08\0" + bytes(
+            ip(nat.SERVER, nat.OUTSIDE, UDP(dport=65000))))
+        if all(len(lines.text().splitlines()) > 2 for _, lines in traced):
+            break
+        time.sleep(0.1)
+    assert any(f"+ 17 10.0.0.2:{port} = {nat.OUTSIDE}:{port}"
+               in traced[0][1].text() for _, port in seen), \
+        traced[0][1].text()
+    assert "@drops[no_mapping]" in traced[1][1].text()
+    for process, _ in traced:
+        process.send_signal(signal.SIGINT)
+        process.wait(limit(20))
+    translator.stop()
 
 
 @pytest.mark.parametrize("workers", [1, 2])

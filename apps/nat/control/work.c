@@ -32,9 +32,8 @@ static void send(struct nat_worker *w, enum nat_side to)
 		const uint32_t n_frames =
 			mr_frame_n_frames(outbox->frames + at, outbox->n - at);
 
-		if (capture_is_on(&w->recorder))
-			recorder_drop(w->recorder, to ^ 1, outbox->frames + at,
-				      outbox->n - at, nat_reason_name(reason));
+		capture_drop(&w->recorder, to ^ 1, outbox->frames + at,
+			     outbox->n - at, nat_reason_names[reason]);
 		counter_add(&stats->drops[reason], n_frames);
 		counter_add(&stats->sent[to], -(uint64_t)n_frames);
 		mr_frame_free_bulk(w->worker->cache, outbox->frames + at,
@@ -101,9 +100,7 @@ static uint32_t receive(struct nat_worker *w, const struct mr_worker_rxq *rxq,
 		return 0;
 	counter_add(&w->stats.bursts, 1);
 	counter_add(&w->stats.entries, n);
-	if (capture_is_on(&w->recorder))
-		recorder_rx(w->recorder, rxq->port_idx, rxq->queue_idx,
-			    w->frames, NULL, n);
+	capture_rx(&w->recorder, rxq, w->frames, NULL, n);
 	if (w->steer != NULL)
 		n_own = nat_steer_split(w->steer, from, w->frames, n, now_ns,
 					nat_path_stats(w->path));

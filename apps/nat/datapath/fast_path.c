@@ -524,9 +524,7 @@ static inline enum nat_reason forward(struct nat_path *path, enum nat_side from,
 static void drop_plain(struct nat_path *path, enum nat_side from,
 		       const struct mr_frame *frame, enum nat_reason reason)
 {
-	if (capture_is_on(path->recorder))
-		recorder_drop(*path->recorder, from, frame, 1,
-			      nat_reason_name(reason));
+	capture_drop(path->recorder, from, frame, 1, nat_reason_names[reason]);
 	mr_frag_free(path->cache, frame->addr);
 	counter_add(&path->stats.drops[reason], 1);
 }

@@ -5,9 +5,8 @@
 void nat_drop(struct nat_path *path, struct nat_packet *packet,
 	      enum nat_reason reason)
 {
-	if (capture_is_on(path->recorder))
-		recorder_drop(*path->recorder, packet->from, packet->frames,
-			      packet->n, nat_reason_name(reason));
+	capture_drop(path->recorder, packet->from, packet->frames, packet->n,
+		     nat_reason_names[reason]);
 	mr_frame_free_bulk(path->cache, packet->frames, packet->n);
 	counter_add(&path->stats.drops[reason], 1);
 }

@@ -59,7 +59,7 @@ struct nat_steer {
 	struct datagram datagrams[MAX_DATAGRAMS]; /* by slot of index */
 	struct waiting waiting[MAX_WAITING];      /* a ring */
 	uint32_t next_waiting, n_waiting_pages;
-	struct recorder *const *recorder; /* NULL: none */
+	struct recorder *const *recorder; /* the worker's slot */
 	struct queue ready;
 };
 
@@ -123,6 +123,8 @@ static int make_meeting_place(struct nat_steer *steer)
 	return nat_datagrams_init(&steer->index, MAX_DATAGRAMS, &random);
 }
 
+static struct recorder *const none;
+
 static int make_steers(struct nat_steering *s)
 {
 	int err = 0;
@@ -133,6 +135,7 @@ static int make_steers(struct nat_steering *s)
 
 		steer->steering = s;
 		steer->worker = worker;
+		steer->recorder = &none;
 		steer->base = mr_region_base(
 			mr_pool_region(mr_cache_pool(worker->cache)));
 		steer->stages = calloc((size_t)s->n_workers * NAT_LANES,
@@ -222,9 +225,8 @@ static void drop(struct nat_steer *steer, struct nat_stats *stats,
 {
 	const uint32_t n_frames = mr_frame_n_frames(frames, n);
 
-	if (steer->recorder != NULL && capture_is_on(steer->recorder))
-		recorder_drop(*steer->recorder, from, frames, n,
-			      nat_reason_name(reason));
+	capture_drop(steer->recorder, from, frames, n,
+		     nat_reason_names[reason]);
 	counter_add(&stats->received[from], n_frames);
 	counter_add(&stats->drops[reason], n_frames);
 	mr_frame_free_bulk(steer->worker->cache, frames, n);

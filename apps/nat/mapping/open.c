@@ -2,6 +2,7 @@
 /* Beginning and end of mappings. */
 #include <arpa/inet.h>
 
+#include "probe.h"
 #include "session.h"
 
 _Static_assert(sizeof(struct nat_map) == 64, "one cache line");
@@ -38,6 +39,7 @@ static void begin(struct nat_maps *maps, uint32_t id, uint32_t now_s)
 	maps->created++;
 	nat_map_set_timer(maps, id);
 	nat_map_log(maps, map, now_s, true);
+	nat_probe_created(map);
 }
 
 static void say(const struct nat_maps *maps, const struct nat_log_event *event)
@@ -295,6 +297,7 @@ static void empty(struct nat_maps *maps, uint32_t id)
 		subscriber->n_mappings--;
 		maps->n_mappings--;
 		maps->expired++;
+		nat_probe_ended(map);
 	}
 }
 

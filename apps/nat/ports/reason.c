@@ -4,7 +4,7 @@
 
 #include "reason.h"
 
-static const char *const names[NAT_REASONS] = {
+const char *const nat_reason_names[NAT_REASONS] = {
 	[NAT_OK] = "ok",
 	[NAT_DROP_RUNT] = "runt",
 	[NAT_DROP_NOT_FOR_US] = "not_for_us",
@@ -46,5 +46,5 @@ static const char *const names[NAT_REASONS] = {
 
 const char *nat_reason_name(uint32_t reason)
 {
-	return reason < NAT_REASONS ? names[reason] : NULL;
+	return reason < NAT_REASONS ? nat_reason_names[reason] : NULL;
 }

@@ -52,7 +52,9 @@ enum nat_reason {
 	NAT_REASONS,
 };
 
-/* The name of its counter, as in JSON; NULL after the last. */
+/* Names of their counters, as in JSON. */
+extern const char *const nat_reason_names[NAT_REASONS];
+/* NULL after the last. */
 const char *nat_reason_name(uint32_t reason);
 
 #endif
