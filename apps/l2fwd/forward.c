@@ -55,19 +55,32 @@ static enum forward_drop why_not_sent(const struct forwarder *fwd,
 }
 
 /* metas: NULL, or those of the frames. */
-static void send_or_drop(struct forwarder *fwd, uint32_t port,
-			 struct mr_frame *frames, struct mr_meta *metas,
-			 uint32_t n)
+static uint32_t send_with_extras(struct forwarder *fwd, uint32_t port,
+				 struct mr_frame *frames, struct mr_meta *metas,
+				 uint32_t n)
 {
 	const uint32_t merges = fwd->shared->merges[port];
-	uint32_t n_sent;
 
 	if (merges != 0)
 		counter_add(
 			&fwd->stats.merged,
 			mr_gro(fwd->worker->cache, merges, frames, metas, n));
-	n_sent = capture_send(&fwd->recorder, fwd->worker, port, frames, metas,
-			      n);
+	if (fwd->round_recorder != NULL)
+		return recorder_send(fwd->round_recorder, fwd->worker, port,
+				     frames, metas, n);
+	return mr_worker_send_meta(fwd->worker, port, frames, metas, n);
+}
+
+static void send_or_drop(struct forwarder *fwd, uint32_t port,
+			 struct mr_frame *frames, struct mr_meta *metas,
+			 uint32_t n)
+{
+	const uint32_t n_sent =
+		fwd->has_extras[port] ?
+			send_with_extras(fwd, port, frames, metas, n) :
+			mr_worker_send_meta(fwd->worker, port, frames, metas,
+					    n);
+
 	if (n_sent < n)
 		drop(fwd, frames + n_sent, n - n_sent, why_not_sent(fwd, port));
 }
@@ -258,6 +271,7 @@ static void count_to_limit(struct forwarder *fwd, uint32_t n)
 
 /* One burst of one rx queue; returns its entries. */
 static inline uint32_t forward_queue(struct forwarder *fwd,
+				     struct recorder *recorder,
 				     const struct mr_worker_rxq *rxq,
 				     forward_fn *forward, bool has_limit)
 {
@@ -269,10 +283,41 @@ static inline uint32_t forward_queue(struct forwarder *fwd,
 		return 0;
 	counter_add(&fwd->stats.bursts, 1);
 	counter_add(&fwd->stats.entries, n);
-	capture_rx(&fwd->recorder, rxq, fwd->frames, fwd->metas, n);
+	probe_burst(rxq->port_idx, rxq->queue_idx, n);
+	if (recorder != NULL)
+		recorder_rx(recorder, rxq->port_idx, rxq->queue_idx,
+			    fwd->frames, fwd->metas, n);
 	if (has_limit)
 		count_to_limit(fwd, n);
 	forward(fwd, rxq->port_idx, n);
+	return n;
+}
+
+static inline uint32_t forward_round(struct forwarder *fwd,
+				     struct recorder *recorder,
+				     forward_fn *forward, bool has_limit)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < fwd->worker->n_rxqs; i++)
+		n += forward_queue(fwd, recorder, &fwd->worker->rxqs[i],
+				   forward, has_limit);
+	return n;
+}
+
+/* Somebody captures. */
+__attribute__((noinline, cold)) static uint32_t
+recorded_round(struct forwarder *fwd, forward_fn *forward, bool has_limit)
+{
+	uint32_t n;
+
+	fwd->round_recorder = __atomic_load_n(&fwd->recorder, __ATOMIC_RELAXED);
+	for (uint32_t p = 0; p < fwd->worker->n_ports; p++)
+		fwd->has_extras[p] = true;
+	n = forward_round(fwd, fwd->round_recorder, forward, has_limit);
+	for (uint32_t p = 0; p < fwd->worker->n_ports; p++)
+		fwd->has_extras[p] = fwd->shared->merges[p] != 0;
+	fwd->round_recorder = NULL;
 	return n;
 }
 
@@ -295,10 +340,9 @@ int forward_run(struct mr_worker *worker, void *opaque)
 
 	do {
 		look_at_clock(fwd, n);
-		n = 0;
-		for (uint32_t i = 0; i < worker->n_rxqs; i++)
-			n += forward_queue(fwd, &worker->rxqs[i], forward,
-					   has_limit);
+		n = capture_is_on(&fwd->recorder) ?
+			    recorded_round(fwd, forward, has_limit) :
+			    forward_round(fwd, NULL, forward, has_limit);
 		n += mr_worker_serve(worker);
 		if (has_limit &&
 		    __atomic_load_n(&fwd->shared->is_done, __ATOMIC_RELAXED))
@@ -334,6 +378,8 @@ struct forwarder *forward_create(struct forward_shared *shared,
 		fwd->base = shared->base;
 		fwd->fdb = shared->fdb;
 		fwd->n_burst = shared->options->plane.burst;
+		for (uint32_t p = 0; p < MAX_PORTS; p++)
+			fwd->has_extras[p] = shared->merges[p] != 0;
 		if (!make_room(fwd, shared->has_meta)) {
 			forward_destroy(all, n);
 			return NULL;

@@ -60,7 +60,9 @@ struct forwarder {
 	_Alignas(64) struct forward_stats stats;
 	_Alignas(64) struct forward_shared *shared;
 	struct mr_worker *worker;
-	struct recorder *recorder; /* atomic: see capture.h */
+	struct recorder *recorder;       /* atomic: see capture.h */
+	struct recorder *round_recorder; /* NULL: none in this round */
+	bool has_extras[MAX_PORTS]; /* what is sent is merged or recorded */
 	void *base;
 	struct fdb *fdb;
 	uint32_t n_burst;

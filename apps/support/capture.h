@@ -4,9 +4,10 @@
  *
  *     worker --> recorder_*() --> its ring --> main thread --> control socket
  *
- * A worker has a slot for its recorder, which is NULL unless somebody captures:
- * a burst costs a load and a branch then. The rings are bounded: what finds no
- * room is counted as missed, and never makes a worker wait. One capture or
+ * A worker has a slot for its recorder, which is NULL unless somebody captures.
+ * It looks once per round, and does other rounds then; so a capture costs a
+ * load and a branch per round, and per drop. The rings are bounded: what finds
+ * no room is counted as missed, and never makes a worker wait. One capture or
  * trace runs at a time.
  *
  * A trace marks the frames that it follows with a flag of their first entry,
@@ -90,18 +91,6 @@ void recorder_drop(struct recorder *recorder, uint32_t port_idx,
 void recorder_note(struct recorder *recorder, const struct mr_frame *frame,
 		   const char *text);
 
-/* A worker received these. */
-static inline void capture_rx(struct recorder *const *slot,
-			      const struct mr_worker_rxq *rxq,
-			      struct mr_frame *frames,
-			      const struct mr_meta *metas, uint32_t n)
-{
-	probe_burst(rxq->port_idx, rxq->queue_idx, n);
-	if (capture_is_on(slot))
-		recorder_rx(*slot, rxq->port_idx, rxq->queue_idx, frames, metas,
-			    n);
-}
-
 /* A worker gives these up. */
 static inline void capture_drop(struct recorder *const *slot, uint32_t port_idx,
 				const struct mr_frame *frames, uint32_t n,
@@ -110,17 +99,6 @@ static inline void capture_drop(struct recorder *const *slot, uint32_t port_idx,
 	probe_drop(why, n);
 	if (capture_is_on(slot))
 		recorder_drop(*slot, port_idx, frames, n, why);
-}
-
-/* mr_worker_send_meta(), recorded if somebody captures. */
-static inline uint32_t capture_send(struct recorder *const *slot,
-				    struct mr_worker *worker, uint32_t port_idx,
-				    const struct mr_frame *frames,
-				    const struct mr_meta *metas, uint32_t n)
-{
-	if (capture_is_on(slot))
-		return recorder_send(*slot, worker, port_idx, frames, metas, n);
-	return mr_worker_send_meta(worker, port_idx, frames, metas, n);
 }
 
 /* The main thread's side. */

@@ -74,22 +74,36 @@ static const uint8_t *bytes_of(struct recorder *r,
 	return r->linear;
 }
 
-/* Room for an entry and what follows it, in one piece; NULL: there is none. */
-static struct entry *make_room(struct recorder *r, uint32_t n_after)
+/* Bytes of an entry with n_after bytes behind it. */
+static uint32_t n_bytes_of(uint32_t n_after)
 {
-	const uint64_t tail = __atomic_load_n(&r->tail, __ATOMIC_ACQUIRE);
-	const uint32_t n =
-		(uint32_t)(sizeof(struct entry) + n_after + (ALIGN - 1)) &
-		~(uint32_t)(ALIGN - 1);
-	const uint32_t at = r->head & (RECORDER_RING_BYTES - 1);
-	const uint32_t n_left = RECORDER_RING_BYTES - at;
-	struct entry *entry = (void *)(r->ring + at);
+	return (uint32_t)(sizeof(struct entry) + n_after + (ALIGN - 1)) &
+	       ~(uint32_t)(ALIGN - 1);
+}
 
-	if (r->head + n + (n_left < n ? n_left : 0) - tail >
-	    RECORDER_RING_BYTES) {
-		counter_add(&r->missed, 1);
-		return NULL;
-	}
+/* Bytes that are left to the end of the ring. */
+static uint32_t n_to_end(const struct recorder *r)
+{
+	return RECORDER_RING_BYTES - (r->head & (RECORDER_RING_BYTES - 1));
+}
+
+/* Whether there is room for an entry of n bytes in one piece. */
+static bool has_room(const struct recorder *r, uint32_t n)
+{
+	const uint32_t n_hole = n_to_end(r) < n ? n_to_end(r) : 0;
+
+	return r->head + n_hole + n -
+		       __atomic_load_n(&r->tail, __ATOMIC_ACQUIRE) <=
+	       RECORDER_RING_BYTES;
+}
+
+/* An entry of n bytes, for which there is room. */
+static struct entry *take_room(struct recorder *r, uint32_t n)
+{
+	const uint32_t n_left = n_to_end(r);
+	struct entry *entry =
+		(void *)(r->ring + (RECORDER_RING_BYTES - n_left));
+
 	if (n_left < n) {
 		/* Its first members fit: all lengths are multiples. */
 		entry->n_bytes = n_left;
@@ -124,17 +138,20 @@ static bool put(struct recorder *r, const struct wanted *wanted,
 
 	if (place->event == CAPTURE_NOTE)
 		n_bytes = 0;
-	else if (place->text == NULL && r->explain != NULL)
+	n_data = n_bytes < wanted->request.n_bytes ? n_bytes :
+						     wanted->request.n_bytes;
+	/* First: whether it is missed must not depend on its text. */
+	if (!has_room(r, n_bytes_of(CAPTURE_MAX_TEXT + n_data))) {
+		counter_add(&r->missed, 1);
+		return false;
+	}
+	if (place->text == NULL && r->explain != NULL)
 		r->explain(r->worker, place->port_idx,
 			   place->event == CAPTURE_TX, bytes, n_bytes, text);
 	if (meta != NULL && meta->valid & MR_META_VLAN && text[0] == '\0')
 		say = "its VLAN tag is in metadata";
 	n_text = strlen(say) + 1;
-	n_data = n_bytes < wanted->request.n_bytes ? n_bytes :
-						     wanted->request.n_bytes;
-	entry = make_room(r, (uint32_t)n_text + n_data);
-	if (entry == NULL)
-		return false;
+	entry = take_room(r, n_bytes_of((uint32_t)n_text + n_data));
 	entry->event = (uint8_t)place->event;
 	entry->port_idx = (uint16_t)place->port_idx;
 	entry->queue_idx = (uint16_t)place->queue_idx;

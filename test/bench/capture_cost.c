@@ -2,8 +2,8 @@
 /*
  * What mrctl capture and trace cost a worker while nobody uses them, for
  * callgrind to count: docs/performance.md has the command. plain() and
- * prepared() forward bursts between null: ports as mr-l2fwd does, and differ in
- * what it calls for captures alone.
+ * prepared() forward a burst each way between null: ports, as mr-l2fwd does in
+ * a round; the latter looks whether somebody captures.
  */
 #include <err.h>
 #include <inttypes.h>
@@ -24,34 +24,51 @@ struct loop {
 
 __attribute__((noinline)) static void plain(struct loop *loop);
 __attribute__((noinline)) static void prepared(struct loop *loop);
+__attribute__((noinline)) static void recorded(struct loop *loop);
 
-static void plain(struct loop *loop)
+static inline void forward(struct loop *loop, struct recorder *recorder,
+			   const struct mr_worker_rxq *rxq)
 {
-	const struct mr_worker_rxq *rxq = &loop->worker->rxqs[0];
+	const uint32_t to = rxq->port_idx ^ 1;
 	uint32_t n =
 		mr_rx_burst(rxq->rxq, loop->worker->cache, loop->frames, BURST);
 
 	counter_add(&loop->bursts, 1);
 	counter_add(&loop->entries, n);
-	n -= mr_worker_send_meta(loop->worker, rxq->port_idx ^ 1, loop->frames,
-				 NULL, n);
+	if (recorder != NULL)
+		recorder_rx(recorder, rxq->port_idx, rxq->queue_idx,
+			    loop->frames, NULL, n);
+	n -= recorder != NULL ?
+		     recorder_send(recorder, loop->worker, to, loop->frames,
+				   NULL, n) :
+		     mr_worker_send(loop->worker, to, loop->frames, n);
 	if (n > 0)
 		counter_add(&loop->lost, n);
 }
 
+static inline __attribute__((always_inline)) void
+forward_round(struct loop *loop, struct recorder *recorder)
+{
+	for (uint32_t i = 0; i < loop->worker->n_rxqs; i++)
+		forward(loop, recorder, &loop->worker->rxqs[i]);
+}
+
+static void plain(struct loop *loop)
+{
+	forward_round(loop, NULL);
+}
+
+static void recorded(struct loop *loop)
+{
+	forward_round(loop, loop->recorder);
+}
+
 static void prepared(struct loop *loop)
 {
-	const struct mr_worker_rxq *rxq = &loop->worker->rxqs[0];
-	uint32_t n =
-		mr_rx_burst(rxq->rxq, loop->worker->cache, loop->frames, BURST);
-
-	counter_add(&loop->bursts, 1);
-	counter_add(&loop->entries, n);
-	capture_rx(&loop->recorder, rxq, loop->frames, NULL, n);
-	n -= capture_send(&loop->recorder, loop->worker, rxq->port_idx ^ 1,
-			  loop->frames, NULL, n);
-	if (n > 0)
-		counter_add(&loop->lost, n);
+	if (capture_is_on(&loop->recorder))
+		recorded(loop);
+	else
+		forward_round(loop, NULL);
 }
 
 int main(int argc, char **argv)
@@ -59,7 +76,7 @@ int main(int argc, char **argv)
 	const struct mr_region_config region_config = {
 		.size = sizeof(region_config), .max_bytes = REGION_BYTES
 	};
-	const uint64_t n_bursts = argc == 2 ? strtoull(argv[1], NULL, 10) : 0;
+	const uint64_t n_rounds = argc == 2 ? strtoull(argv[1], NULL, 10) : 0;
 	struct mr_port_config port_config = { .size = sizeof(port_config) };
 	struct mr_pool_config pool_config = { .size = sizeof(pool_config) };
 	struct mr_workers_config config = { .size = sizeof(config),
@@ -71,8 +88,8 @@ int main(int argc, char **argv)
 	struct mr_reason why;
 	struct mr_ctx *ctx;
 
-	if (n_bursts == 0)
-		errx(2, "usage: %s N_BURSTS", argv[0]);
+	if (n_rounds == 0)
+		errx(2, "usage: %s N_ROUNDS", argv[0]);
 	if (mr_ctx_create(NULL, &ctx, &why) < 0 ||
 	    mr_region_create(ctx, &region_config, &pool_config.region, &why) <
 		    0 ||
@@ -87,13 +104,13 @@ int main(int argc, char **argv)
 	if (mr_workers_create(ctx, &config, &workers, &why) < 0)
 		errx(1, "%s", why.text);
 	loop.worker = mr_workers_get(workers, 0);
-	for (uint64_t i = 0; i < n_bursts; i++) {
+	for (uint64_t i = 0; i < n_rounds; i++) {
 		plain(&loop);
 		prepared(&loop);
 	}
-	if (loop.entries != 2 * BURST * n_bursts || loop.lost > 0)
+	if (loop.entries != 4 * BURST * n_rounds || loop.lost > 0)
 		errx(1, "a burst was not complete");
-	printf("bursts %" PRIu64 "\n", n_bursts);
+	printf("bursts %" PRIu64 "\n", loop.bursts / 2);
 	mr_workers_destroy(workers);
 	for (uint32_t p = 0; p < 2; p++)
 		mr_port_close(ports[p]);

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The loop of a worker. Port i is side i. */
+/*
+ * The loop of a worker. Port i is side i.
+ *
+ * What takes a recorder is inlined into two rounds: one for when somebody
+ * captures, and one in which the recorder is NULL.
+ */
 #include "work.h"
 #include "mapping/rule.h"
 #include "support/capture.h"
@@ -8,7 +13,8 @@
 enum { PUBLISH_NS = 100000000 };
 
 /* What does not fit into the queue, or the ring to its owner, is lost. */
-static void send(struct nat_worker *w, enum nat_side to)
+static inline void send(struct nat_worker *w, struct recorder *recorder,
+			enum nat_side to)
 {
 	struct nat_outbox *outbox = nat_path_outbox(w->path, to);
 	struct nat_stats *stats = nat_path_stats(w->path);
@@ -20,8 +26,12 @@ static void send(struct nat_worker *w, enum nat_side to)
 		if (n_now > MR_BURST_MAX)
 			n_now = mr_frame_n_whole(outbox->frames + at,
 						 MR_BURST_MAX);
-		n_taken = capture_send(&w->recorder, w->worker, to,
-				       outbox->frames + at, NULL, n_now);
+		n_taken = recorder != NULL ?
+				  recorder_send(recorder, w->worker, to,
+						outbox->frames + at, NULL,
+						n_now) :
+				  mr_worker_send(w->worker, to,
+						 outbox->frames + at, n_now);
 		at += n_taken;
 		if (n_taken < n_now)
 			break;
@@ -66,30 +76,30 @@ static void loop(struct nat_worker *w, uint64_t now_ns)
 
 /* Send the outboxes, and confirm what has left. Returns whether something has
  * yet to leave. */
-static bool send_all(struct nat_worker *w)
+static inline bool send_all(struct nat_worker *w, struct recorder *recorder)
 {
 	bool waits = false;
 
-	send(w, NAT_INSIDE);
-	send(w, NAT_OUTSIDE);
+	send(w, recorder, NAT_INSIDE);
+	send(w, recorder, NAT_OUTSIDE);
 	for (enum nat_side s = 0; s < NAT_SIDES; s++)
 		waits |=
 			nat_path_sent(w->path, s, w->worker->routes[s ^ 1].txq);
 	return waits;
 }
 
-static void translate(struct nat_worker *w, enum nat_side from, uint32_t n,
-		      uint64_t now_ns)
+static inline void translate(struct nat_worker *w, struct recorder *recorder,
+			     enum nat_side from, uint32_t n, uint64_t now_ns)
 {
 	nat_burst(w->path, from, w->frames, n);
 	if (w->steer != NULL)
 		loop(w, now_ns);
-	send_all(w);
+	send_all(w, recorder);
 }
 
 /* One burst of one rx queue; returns its entries. */
-static uint32_t receive(struct nat_worker *w, const struct mr_worker_rxq *rxq,
-			uint64_t now_ns)
+static inline uint32_t receive(struct nat_worker *w, struct recorder *recorder,
+			       const struct mr_worker_rxq *rxq, uint64_t now_ns)
 {
 	const enum nat_side from = (enum nat_side)rxq->port_idx;
 	const uint32_t n =
@@ -100,17 +110,21 @@ static uint32_t receive(struct nat_worker *w, const struct mr_worker_rxq *rxq,
 		return 0;
 	counter_add(&w->stats.bursts, 1);
 	counter_add(&w->stats.entries, n);
-	capture_rx(&w->recorder, rxq, w->frames, NULL, n);
+	probe_burst(rxq->port_idx, rxq->queue_idx, n);
+	if (recorder != NULL)
+		recorder_rx(recorder, rxq->port_idx, rxq->queue_idx, w->frames,
+			    NULL, n);
 	if (w->steer != NULL)
 		n_own = nat_steer_split(w->steer, from, w->frames, n, now_ns,
 					nat_path_stats(w->path));
 	if (n_own > 0)
-		translate(w, from, n_own, now_ns);
+		translate(w, recorder, from, n_own, now_ns);
 	return n;
 }
 
 /* One burst of what other workers handed over. */
-static uint32_t take_over(struct nat_worker *w, uint64_t now_ns)
+static inline uint32_t take_over(struct nat_worker *w,
+				 struct recorder *recorder, uint64_t now_ns)
 {
 	enum nat_side from;
 	const uint32_t n =
@@ -118,19 +132,20 @@ static uint32_t take_over(struct nat_worker *w, uint64_t now_ns)
 				  now_ns, nat_path_stats(w->path));
 
 	if (n > 0)
-		translate(w, from, n, now_ns);
+		translate(w, recorder, from, n, now_ns);
 	return n;
 }
 
 /* Take as much as was received, so that rings do not fill when queues are full;
  * at least a burst. Returns how much. */
-static uint32_t take_over_all(struct nat_worker *w, uint32_t n_received,
-			      uint64_t now_ns)
+static inline uint32_t take_over_all(struct nat_worker *w,
+				     struct recorder *recorder,
+				     uint32_t n_received, uint64_t now_ns)
 {
 	uint32_t n = 0, n_now;
 
 	do {
-		n_now = take_over(w, now_ns);
+		n_now = take_over(w, recorder, now_ns);
 		n += n_now;
 	} while (n_now > 0 && n < n_received);
 	return n;
@@ -149,14 +164,15 @@ void nat_work_publish(struct nat_worker *w)
 
 /* Once per round: update the time, and publish statistics. *ret_n: 1 if the
  * next round must not wait. */
-static uint64_t tick(struct nat_worker *w, uint32_t *ret_n)
+static inline uint64_t tick(struct nat_worker *w, struct recorder *recorder,
+			    uint32_t *ret_n)
 {
 	const uint64_t now_ns = mr_ctx_now_ns(w->ctx);
 
 	nat_path_tick(w->path, now_ns);
 	if (w->steer != NULL)
 		loop(w, now_ns);
-	*ret_n = send_all(w) + nat_rules_tick(w->maps);
+	*ret_n = send_all(w, recorder) + nat_rules_tick(w->maps);
 	if (now_ns >= w->publish_ns) {
 		w->publish_ns = now_ns + PUBLISH_NS;
 		nat_work_publish(w);
@@ -172,22 +188,39 @@ static uint64_t tick(struct nat_worker *w, uint32_t *ret_n)
 	return now_ns;
 }
 
+/* Returns how much was moved. */
+static inline __attribute__((always_inline)) uint32_t
+work_round(struct nat_worker *w, struct recorder *recorder)
+{
+	const struct mr_worker *worker = w->worker;
+	uint32_t n;
+	const uint64_t now_ns = tick(w, recorder, &n);
+
+	for (uint32_t i = 0; i < worker->n_rxqs; i++)
+		n += receive(w, recorder, &worker->rxqs[i], now_ns);
+	if (w->steer != NULL)
+		n += take_over_all(w, recorder, n, now_ns);
+	n += mr_worker_serve(w->worker);
+	n += nat_maps_is_behind(w->maps); /* that counts as work */
+	if (n == 0) /* before sleeping: keep it up to date */
+		nat_work_publish(w);
+	return n;
+}
+
+__attribute__((noinline, cold)) static uint32_t
+recorded_round(struct nat_worker *w)
+{
+	return work_round(w, __atomic_load_n(&w->recorder, __ATOMIC_RELAXED));
+}
+
 int nat_work(struct mr_worker *worker, void *opaque)
 {
 	struct nat_worker *w = (struct nat_worker *)opaque + worker->idx;
 	uint32_t n;
 
 	do {
-		const uint64_t now_ns = tick(w, &n);
-
-		for (uint32_t i = 0; i < worker->n_rxqs; i++)
-			n += receive(w, &worker->rxqs[i], now_ns);
-		if (w->steer != NULL)
-			n += take_over_all(w, n, now_ns);
-		n += mr_worker_serve(worker);
-		n += nat_maps_is_behind(w->maps); /* that counts as work */
-		if (n == 0) /* before sleeping: keep it up to date */
-			nat_work_publish(w);
+		n = capture_is_on(&w->recorder) ? recorded_round(w) :
+						  work_round(w, NULL);
 	} while (mr_worker_wait(worker, n));
 	return 0;
 }

@@ -167,8 +167,8 @@ TEST(what_the_queue_refuses_was_not_sent)
 	start(&bed, (struct capture_request){ .what = CAPTURE_PORT,
 					      .port = "null:" });
 	for (uint32_t round = 0; round < 3; round++) {
-		assert_int_equal(capture_send(&bed.slots[0], bed.workers[0], 0,
-					      bed.frames, NULL, N_FRAMES),
+		assert_int_equal(recorder_send(bed.slots[0], bed.workers[0], 0,
+					       bed.frames, NULL, N_FRAMES),
 				 3);
 		for (uint32_t i = 0; i < 3; i++) {
 			const struct capture_record record = next(&bed);
@@ -179,8 +179,8 @@ TEST(what_the_queue_refuses_was_not_sent)
 		assert_no_more(&bed);
 	}
 	/* To another port, nobody looks. */
-	assert_int_equal(capture_send(&bed.slots[0], bed.workers[0], 1,
-				      bed.frames, NULL, 0),
+	assert_int_equal(recorder_send(bed.slots[0], bed.workers[0], 1,
+				       bed.frames, NULL, 0),
 			 0);
 	assert_no_more(&bed);
 	close_bed(&bed);
