@@ -184,6 +184,22 @@ def test_tshark_shows_frames_while_they_pass(lab, star):
     forwarder.stop()
 
 
+def test_what_the_kernel_forwards_is_counted_as_missed(lab, star):
+    for host in star.hosts:  # its end receives what is redirected to it
+        host.run("ethtool", "-K", "h0", "gro", "on")
+    forwarder = bridge_of(lab, star, "--mode", "learn", "--offload", "on")
+    exchange(forwarder, 10)
+    wait_until("both hosts have rules", lambda: forwarder.next_snapshot()
+               ["offload"]["rules"] == 2)
+    ctl = started(lab, "capture", "p0", "--json")
+    exchange(forwarder)
+    wait_until("all is counted", lambda: forwarder.next_snapshot()
+               ["ports"][0]["queues"][0]["rx"]["offloaded"] >= N_FRAMES)
+    forwarder.next_snapshot()  # by then, mrctl has been told
+    assert f"missed: offloaded {2 * N_FRAMES}" in ctl.stop()
+    forwarder.stop()
+
+
 def test_drops_are_named(lab, star):
     forwarder = bridge_of(lab, star, "--mode", "drop")
     path = lab.tmp_path / "drops.pcapng"
