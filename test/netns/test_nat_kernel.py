@@ -4,6 +4,7 @@ import socket
 import struct
 
 import pytest
+from host import limit
 from lib import talk
 from lib.nat import INSIDE, OUTSIDE, SERVER, Echo, House, Nat, Talker, \
     tcp_between
@@ -75,6 +76,64 @@ def test_ttl_security_and_broadcasts(lab, house):
     out.bind(("h0", 0))
     out.send(lldp.ljust(60, b"\0"))
     assert raw.recv(100)[:14] == lldp
+    nat.stop()
+
+
+def summed(data, at):
+    """With its checksum."""
+    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    total = (total & 0xffff) + (total >> 16)
+    return data[:at] + struct.pack("!H", ~total & 0xffff) + data[at + 2:]
+
+
+def test_errors_about_the_host_s_packets_at_their_last_hop(lab, house):
+    """A TTL of 1 is enough for what is not forwarded."""
+    nat = Nat(house, config=CONFIG)
+    lab.closing(talk.socket_in(house.server, socket.SOCK_DGRAM, SERVER, 9))
+    client = lab.closing(talk.socket_in(
+        house.middle, socket.SOCK_DGRAM, OUTSIDE, 40000))
+    client.connect((SERVER, 9))
+    client.send(b"")
+    sent = summed(struct.pack(
+        "!BBHHHBBH4s4s", 0x45, 0, 28, 0, 0, 64, 17, 0,
+        socket.inet_aton(OUTSIDE), socket.inet_aton(SERVER)), 10) + \
+        struct.pack("!HHHH", 40000, 9, 8, 0)
+    error = summed(struct.pack("!BBHI", 3, 3, 0, 0) + sent, 2)
+    with house.server:
+        raw = lab.closing(socket.socket(socket.AF_INET, socket.SOCK_RAW,
+                                        socket.IPPROTO_ICMP))
+    raw.setsockopt(socket.IPPROTO_IP, socket.IP_TTL, 1)
+    raw.sendto(error, (OUTSIDE, 0))
+    with pytest.raises(ConnectionRefusedError):
+        client.recv(1)
+    nat.stop()
+
+
+def test_source_routed_packets_reach_the_kernel_as_they_came(lab, house):
+    """Even if the next stop of the route is the host again."""
+    nat = Nat(house, config=CONFIG + "source_routes: yes\n")
+    own = socket.inet_aton(OUTSIDE)
+    route = bytes([131, 11, 4]) + own * 2 + b"\0"
+    udp = struct.pack("!HHHH", 9, 40001, 8, 0)
+    packet = summed(struct.pack(
+        "!BBHHHBBH4s4s", 0x48, 0, 40, 1, 0, 64, 17, 0,
+        socket.inet_aton(SERVER), own) + route, 10) + udp
+    with house.middle:
+        seen = lab.closing(socket.socket(socket.AF_PACKET, socket.SOCK_RAW,
+                                         socket.htons(0x0800)))
+    seen.settimeout(limit(20))
+    seen.bind(("p1", 0x0800))
+    with house.server:
+        out = lab.closing(socket.socket(socket.AF_PACKET, socket.SOCK_RAW))
+    out.bind(("h0", 0))
+    mac = house.middle.link("p1")["address"].replace(":", "")
+    out.send(bytes.fromhex(mac) + b"\2" * 6 + b"\x08\x00" +
+             packet.ljust(46, b"\0"))
+    while True:
+        data = seen.recv(100)
+        if data[23] == 17 and data[14] == 0x48:
+            break
+    assert data[14:14 + len(packet)] == packet
     nat.stop()
 
 

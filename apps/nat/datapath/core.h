@@ -65,6 +65,7 @@ struct nat_packet {
 	bool is_first;   /* has the layer-4 header */
 	bool has_more;   /* fragments follow */
 	bool is_looped;  /* hairpinned by another worker */
+	uint32_t stop;   /* dst before a source route changed it; 0: none did */
 	uint16_t l2_bytes, ip_bytes;
 	uint32_t total_bytes;     /* layer 3, including its header */
 	uint32_t fragment_offset; /* bytes */
@@ -322,6 +323,8 @@ void nat_refuse(struct nat_path *path, struct nat_packet *packet,
 enum nat_reason nat_options_route(struct nat_path *path,
 				  struct nat_packet *packet);
 bool nat_options_has_route(const struct nat_packet *packet);
+/* Make the packet what it was before nat_options_route(). */
+void nat_options_unroute(struct nat_packet *packet);
 /* Fill in our address and the time as Record Route and Timestamp request.
  * False: an option is malformed. */
 bool nat_options_fill(struct nat_path *path, struct nat_packet *packet,

@@ -160,6 +160,8 @@ static enum nat_reason revert_source(struct nat_path *path,
 		return NAT_DROP_ICMP_EMBEDDED;
 	if (!nat_maps_may_in(path->maps, id, remote))
 		return NAT_DROP_FILTERED;
+	if (packet->ip->ttl <= 1)
+		return NAT_DROP_TTL;
 	map = nat_maps_at(path->maps, id);
 	replace(packet, e, true, map->inside.addr,
 		nat_map_port(map, map->inside.port, e->sport));
@@ -195,6 +197,8 @@ static enum nat_reason revert_destination(struct nat_path *path,
 	nat_maps_find_out(path->maps, &inside, 1, &id);
 	if (id == MR_FLOW_NONE)
 		return NAT_DROP_ICMP_EMBEDDED;
+	if (packet->ip->ttl <= 1)
+		return NAT_DROP_TTL;
 	map = nat_maps_at(path->maps, id);
 	verdict->src = basic != 0 ? basic : map->outside_addr;
 	if (nat_addrs_of(&path->addrs, e->ip->src) & NAT_ADDR_EXTERNAL) {
@@ -228,8 +232,6 @@ enum nat_reason nat_icmp_translate(struct nat_path *path,
 		return reason;
 	if (e.ip->src != packet->ip->dst)
 		return NAT_DROP_ICMP_EMBEDDED; /* not sent to that host */
-	if (packet->ip->ttl <= 1)
-		return NAT_DROP_TTL;
 	*ret_verdict =
 		(struct nat_verdict){ .src = packet->ip->src,
 				      .dst = packet->ip->dst,
@@ -241,7 +243,7 @@ enum nat_reason nat_icmp_translate(struct nat_path *path,
 		nat_addrs_of(addrs, is_out ? e.ip->dst : e.ip->src) &
 			NAT_ADDR_SUBSCRIBER;
 	if (ret_verdict->is_excluded)
-		return NAT_OK;
+		return packet->ip->ttl > 1 ? NAT_OK : NAT_DROP_TTL;
 	return is_out ? revert_destination(path, packet, &e, ret_verdict) :
 			revert_source(path, packet, &e, e.ip->dst, ret_verdict);
 }

@@ -86,6 +86,7 @@ enum nat_reason nat_options_route(struct nat_path *path,
 	memcpy(&addr, option + option[2] - 1, sizeof(addr));
 	if (!may_stop_at(path, packet, addr))
 		return NAT_DROP_SOURCE_ROUTE;
+	packet->stop = packet->ip->dst;
 	packet->ip->dst = addr;
 	addr = path->links[nat_addrs_of(&path->addrs, addr) & NAT_ADDR_INSIDE ?
 				   NAT_INSIDE :
@@ -95,6 +96,21 @@ enum nat_reason nat_options_route(struct nat_path *path,
 	option[2] += sizeof(addr);
 	fix_sum(packet);
 	return NAT_OK;
+}
+
+void nat_options_unroute(struct nat_packet *packet)
+{
+	uint8_t *option;
+
+	if (packet->stop == 0)
+		return;
+	option = route_of(packet);
+	option[2] -= sizeof(packet->ip->dst);
+	memcpy(option + option[2] - 1, &packet->ip->dst,
+	       sizeof(packet->ip->dst));
+	packet->ip->dst = packet->stop;
+	packet->stop = 0;
+	fix_sum(packet);
 }
 
 /* Milliseconds since midnight UT, network order. */

@@ -91,6 +91,7 @@ void nat_leave(struct nat_path *path, struct nat_packet *packet,
 		nat_drop(path, packet, reason);
 		return;
 	}
+	nat_options_unroute(packet);
 	reason = mr_port_to_kernel(path->ports[packet->from], path->cache,
 				   packet->frames, packet->n) == 1 ?
 			 NAT_TAKEN :

@@ -77,6 +77,7 @@ void nat_one(struct nat_path *path, enum nat_side from,
 
 	packet.from = (uint8_t)from;
 	packet.n = n;
+	packet.stop = 0;
 	packet.is_looped = frames->flags & NAT_FRAME_LOOPED;
 	memcpy(packet.frames, frames, n * sizeof(*frames));
 	packet.frames[0].flags &= ~NAT_FRAME_LOOPED;
