@@ -190,6 +190,9 @@ json_t *report_json_object(const struct snapshot *snapshot)
 		json_object_set_new(object, snapshot->app->groups[i].name,
 				    group_object(&snapshot->app->groups[i],
 						 snapshot->groups[i]));
+	if (snapshot->app->note.text != NULL)
+		json_object_set_new(object, snapshot->app->note.name,
+				    json_text(snapshot->app->note.text));
 	if (snapshot->is_final) {
 		json_object_set_new(object, "final", json_true());
 		json_object_set_new(object, "laws_hold",

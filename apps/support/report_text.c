@@ -86,6 +86,9 @@ bool report_summary(const struct snapshot *final)
 	for (uint32_t i = 0; i < final->app->n_groups; i++)
 		if (report_group(final, NULL, i, false, group, sizeof(group)))
 			printf("%s\n", group);
+	if (final->app->note.text != NULL)
+		printf("%s: %s\n", final->app->note.label,
+		       final->app->note.text);
 	printf("forwarded %" PRIu64 " frames in %.1f s: %sframes/s, %sbit/s\n",
 	       t.tx_frames, final->t_s,
 	       report_scaled(t.tx_frames / seconds, frames, sizeof(frames)),

@@ -59,6 +59,12 @@ struct app_counters {
 	uint32_t n_worker_rows; /* at most MAX_WORKER_COUNTS */
 	const struct count_group *groups;
 	uint32_t n_groups; /* at most MAX_GROUPS */
+	/* What is to be known and is no number; text NULL: nothing. */
+	struct {
+		const char *name;  /* in JSON */
+		const char *label; /* for people */
+		const char *text;
+	} note;
 	/* Names of rows that can fall, up to a NULL; NULL: none. */
 	const char *const *gauges;
 	/*

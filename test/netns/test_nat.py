@@ -62,7 +62,7 @@ def test_it_says_why_frames_are_handed_over(lab, queues, why):
     line = translator.err.wait(lambda line: line.startswith("steering: "), 15)
     assert line.startswith("steering: 2 workers; frames are handed over")
     assert why in line
-    translator.stop()
+    assert why in translator.stop()["not_steered"]
 
 
 def test_with_the_command_line_alone(lab, house, echo):

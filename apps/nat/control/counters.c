@@ -140,6 +140,8 @@ static struct app_counters counters = {
 	.worker_rows = worker_rows,
 	.n_worker_rows = sizeof(worker_rows) / sizeof(worker_rows[0]),
 	.groups = groups,
+	.note = { .name = "not_steered",
+		  .label = "workers hand frames over, because" },
 	.gauges = gauges,
 	.take = take,
 };
@@ -152,5 +154,7 @@ const struct app_counters *app_counters(const struct app *app)
 							   GROUP_OFFLOAD;
 	for (uint32_t i = 0; i < NAT_TAKEN && drop_names[i] == NULL; i++)
 		drop_names[i] = nat_reason_name(i);
+	if (app->not_steered.text[0] != '\0')
+		counters.note.text = app->not_steered.text;
 	return &counters;
 }
