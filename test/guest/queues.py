@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Several queues of a NIC in a guest: each has its flows."""
+import struct
+
 from forwarder import end_l2fwd, start_l2fwd
 from lib import invariants
 from probe import check_idle, opened
@@ -9,6 +11,9 @@ N_FRAMES = 3000
 # Fewer than a ring has places: none is lost.
 N_HASHED = 200
 HASHED_LIMIT_MS = 30000
+N_FLOWS = 24
+# enum mr_rss_keep
+KEEP_KEY = 1
 
 
 def spread(guest, wires, specs, n_queues):
@@ -54,3 +59,34 @@ def hashed(guest, wire, spec):
         assert sorted(got) == sorted(frames)
         for queue in check_idle(probe)["queues"]:
             assert queue["tx"]["completed"] > 0, queue
+
+
+def reverse(data):
+    """The frame that goes the other way."""
+    return data[6:12] + data[:6] + data[12:26] + data[30:34] + data[26:30] + \
+        struct.pack("!HH", *reversed(struct.unpack("!HH", data[34:38]))) + \
+        data[38:]
+
+
+def queue_of(guest, probe, data):
+    """The queue that a frame arrives at."""
+    before = [q["rx"]["received"] for q in probe.stats()["queues"]]
+    assert guest.wires["nic0"].try_send(data)
+    assert probe.do("hold", 0, 1, 10000)["n"] == 1
+    probe.do("release")
+    after = [q["rx"]["received"] for q in probe.stats()["queues"]]
+    moved = [b - a for a, b in zip(before, after)]
+    assert sorted(moved) == [0] * (len(moved) - 1) + [1], moved
+    return moved.index(1)
+
+
+def ways(guest, probe):
+    """Of many flows: how many have both directions on one queue, and queues."""
+    same, seen = 0, set()
+    for i in range(N_FLOWS):
+        data = own_flow(i * 37, 100)
+        queues = queue_of(guest, probe, data), queue_of(guest, probe,
+                                                        reverse(data))
+        same += queues[0] == queues[1]
+        seen.update(queues)
+    return same, seen

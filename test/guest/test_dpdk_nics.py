@@ -10,7 +10,7 @@ from forwarder import end_l2fwd, start_l2fwd
 from guest import Nic
 from kernels import check_left_to_device, tcp_through, two_kernels
 from probe import Probe, check_idle, opened, wait_for_link
-from queues import hashed, spread
+from queues import KEEP_KEY, N_FLOWS, hashed, spread, ways
 from traffic import (Traffic, all_lengths, carry_tags, compare, cut_link, echo,
                      exchange)
 
@@ -67,6 +67,18 @@ def test_spread():
         spread(guest, list(guest.wires.values()), specs, 2)
         hashed(guest, guest.wires["nic0"], specs[0])
         check_log(guest)
+
+
+def test_rss():
+    """Both directions of a flow on one queue; then another table."""
+    with boot_dpdk([Nic("nic0", "igb")]) as guest:
+        bind(guest)
+        with opened(guest, f"dpdk:{guest.nics[0].bdf},queues=2,ring=256,"
+                    "promisc") as probe:
+            probe.do("rss", 0)
+            assert ways(guest, probe) == (N_FLOWS, {0, 1})
+            probe.do("rss", 0, KEEP_KEY, 0, 1)
+            assert ways(guest, probe) == (N_FLOWS, {1})
 
 
 @pytest.mark.parametrize("kind", ["igb", "virtio-split"])

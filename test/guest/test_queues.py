@@ -4,7 +4,6 @@ frames follow it, and that it goes back."""
 import collections
 import contextlib
 import re
-import struct
 import time
 
 import pytest
@@ -12,11 +11,10 @@ import pytest
 from conftest import boot, forget_log, need_driver
 from guest import Nic
 from probe import opened
+from queues import KEEP_KEY, N_FLOWS, queue_of, ways
 from taps import TapWire, new_lab
 from traffic import own_flow
 
-N_FLOWS = 24
-KEEP_KEY = 1
 HASH = 1  # MR_META_RSS_HASH
 IPV4, L4, UDP = 1, 8, 32  # MR_HASH_*
 XDP = "xdp:nic0,ring=256,promisc"
@@ -62,37 +60,6 @@ def rss_of(guest, name="nic0"):
              for n in row.split()]
     key = re.search(r"hash key:\n(\S+)", text)
     return table, key.group(1) if key else ""
-
-
-def reverse(data):
-    """The frame that goes the other way."""
-    return data[6:12] + data[:6] + data[12:26] + data[30:34] + data[26:30] + \
-        struct.pack("!HH", *reversed(struct.unpack("!HH", data[34:38]))) + \
-        data[38:]
-
-
-def queue_of(guest, probe, data):
-    """The queue that a frame arrives at."""
-    before = [q["rx"]["received"] for q in probe.stats()["queues"]]
-    assert guest.wires["nic0"].try_send(data)
-    assert probe.do("hold", 0, 1, 10000)["n"] == 1
-    probe.do("release")
-    after = [q["rx"]["received"] for q in probe.stats()["queues"]]
-    moved = [b - a for a, b in zip(before, after)]
-    assert sorted(moved) == [0] * (len(moved) - 1) + [1], moved
-    return moved.index(1)
-
-
-def ways(guest, probe):
-    """Of many flows: how many have both directions on one queue, and queues."""
-    same, seen = 0, set()
-    for i in range(N_FLOWS):
-        data = own_flow(i * 37, 100)
-        queues = queue_of(guest, probe, data), queue_of(guest, probe,
-                                                        reverse(data))
-        same += queues[0] == queues[1]
-        seen.update(queues)
-    return same, seen
 
 
 def test_a_table_moves_flows_and_goes_back(guest, probe):
