@@ -6,9 +6,9 @@ with Pool() as pool, Port(pool, "xdp:eth1") as port:
         for frame in burst:
             print(bytes(frame[:14]))
 
-A view of a frame ends when its burst is released or sent: access raises
-ValueError. What uses the bytes in another way (a slice, an array) makes that
-call raise BufferError instead. docs/embedding.md: threads, ownership, errors.
+A view of a frame ends when its burst is released or sent: later access raises
+ValueError. If a slice or an array still refers to the bytes, that call raises
+BufferError instead. See docs/embedding.md for threads, ownership and errors.
 """
 
 import asyncio
@@ -25,8 +25,8 @@ class Port(_millrace.Port):
     """An open port; `async for burst in port` receives from all its queues.
 
     The iteration ends when nothing more can arrive: at the end of a capture, or
-    when the device is gone. A burst is released when the next one is asked for.
-    Other tasks run in between, also if there is always work.
+    when the device is gone. Asking for the next burst releases the previous one.
+    Other tasks run in between, even under constant load.
     """
 
     _is_awaited = False
@@ -35,7 +35,7 @@ class Port(_millrace.Port):
         return _Bursts(self)
 
     async def _work(self, queues: Iterable[RxQueue]) -> None:
-        """Until a queue may have a frame, or poll() something to do."""
+        """Wait until a queue may have a frame, or poll() has something to do."""
         if not all(queue.arm() for queue in queues):
             return
         if self._is_awaited:  # an event loop has one reader per fd
@@ -55,7 +55,7 @@ class Port(_millrace.Port):
 
 
 class _Bursts(AsyncIterator[Burst]):
-    """The bursts of a port. No generator: nothing is left to do after a break."""
+    """The bursts of a port. Not a generator, so a break needs no cleanup."""
 
     def __init__(self, port: Port) -> None:
         self._port = port

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bursts as numpy arrays; needs numpy, which the rest of the package does not.
+"""Bursts as numpy arrays. Only this module of the package needs numpy.
 
 The arrays hold copies, so they stay valid when the burst is released. Pass `out`
-to fill the same array each time, which saves allocating it.
+to reuse an array instead of allocating one.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ from . import Burst
 ENTRY = np.dtype([("addr", "<u8"), ("len", "<u4"), ("flags", "<u4")])
 #: IEEE 802.3, without VLAN tag
 ETHERNET = np.dtype([("dst", "u1", 6), ("src", "u1", 6), ("type", ">u2")])
-#: RFC 791, without options, behind ETHERNET
+#: RFC 791, without options, after ETHERNET
 IPV4 = np.dtype(
     [
         *((name, ETHERNET[name]) for name in ETHERNET.names or ()),
@@ -41,9 +41,9 @@ def entries(burst: Burst, out: NDArray[Any] | None = None) -> NDArray[Any]:
 
 
 def headers(burst: Burst, dtype: DTypeLike, out: NDArray[Any] | None = None) -> NDArray[Any]:
-    """The first bytes of each entry as a dtype of any size, zeros behind a short one.
+    """The first bytes of each entry as a dtype of any size; short entries are zero-padded.
 
-    Entries that continue a frame (MORE is set in the one before) have a row too.
+    Entries that continue a frame (the one before has MORE set) also have a row.
     """
     kind = np.dtype(dtype)
     table = np.empty(len(burst), kind) if out is None else out

@@ -7,10 +7,10 @@
  *       ^
  *     Frames <-- Burst --> memoryviews --> Frames
  *
- * A pool has its context, region and cache. It cannot be closed while a port
- * is open or a burst has frames, so nothing here points into a pool that is
- * gone. Each call holds the GIL from beginning to end: that makes one thread at
- * a time the user of the cache, which mr_cache_adopt() hands over.
+ * A pool has its own context, region and cache. It cannot be closed while a
+ * port is open or a burst has frames, so nothing here points into a freed pool.
+ * Each call holds the GIL from beginning to end, so only one thread at a time
+ * uses the cache; mr_cache_adopt() hands it over.
  */
 #ifndef MILLRACE_PYTHON_BINDING_H
 #define MILLRACE_PYTHON_BINDING_H
@@ -22,7 +22,7 @@
 
 #include <millrace/millrace.h>
 
-/** A pool, and what else a program has one of. */
+/** A pool, with its context, region and cache. */
 struct py_pool {
 	PyObject_HEAD
 	struct mr_ctx *ctx;
@@ -34,7 +34,7 @@ struct py_pool {
 	uint32_t headroom_bytes;
 	uint32_t n_users;       /**< ports, and bursts with frames */
 	uint32_t n_forks;       /**< mri_n_forks, when it was created */
-	unsigned long thread;   /**< that uses the cache */
+	unsigned long thread;   /**< the one that uses the cache */
 	struct py_pool *next;   /**< in the list for the fork handler */
 };
 
@@ -49,8 +49,8 @@ struct py_port {
 };
 
 /**
- * The entries of a burst, and the exporter of their bytes. A type of its own,
- * so that the views, to which the burst refers, do not refer to the burst.
+ * The entries of a burst, and the exporter of their bytes. A separate type,
+ * because the burst refers to the views, which must not refer to the burst.
  */
 struct py_frames {
 	PyObject_VAR_HEAD
@@ -68,11 +68,11 @@ struct py_burst {
 	PyObject **views;       /**< one per entry, or NULL; NULL: none yet */
 };
 
-/** Times this process is the child of a fork(). */
+/** The number of fork()s between the first process and this one. */
 extern uint32_t mri_n_forks;
 /** millrace.Error */
 extern PyObject *mri_error;
-/** The types, of which modules are made. */
+/** The types of the module. */
 extern PyTypeObject *mri_pool_type, *mri_port_type, *mri_queue_type,
 	*mri_rxq_type, *mri_txq_type, *mri_burst_type, *mri_frames_type;
 extern PyType_Spec mri_pool_spec, mri_port_spec, mri_queue_spec, mri_rxq_spec,
@@ -84,7 +84,7 @@ struct counter {
 	size_t offset; /**< of a uint64_t */
 };
 
-/** A str, of text that may have been cut within a character. */
+/** A str from text that may have been cut in the middle of a character. */
 PyObject *mri_text(const char *text);
 /** Raise millrace.Error. @return NULL */
 PyObject *mri_raise(int negative_errno, const char *text);
@@ -95,7 +95,7 @@ void mri_free_object(void *object);
 /** Add counters to a dict. @return 0, or -1 with an exception. */
 int mri_add_counters(PyObject *dict, const struct counter *counters,
 		     const void *stats);
-/** For tables of methods: return the object itself. */
+/** For method tables: return the object itself. */
 PyObject *mri_self(PyObject *self, PyObject *nothing);
 
 /** Whether @p pool is open in this process; raises if not. */
@@ -110,13 +110,13 @@ bool mri_port_is_usable(const struct py_port *port);
 /** Queue rx(i) or tx(i) of a port. @return NULL: raised */
 PyObject *mri_queue_new(PyTypeObject *type, PyObject *port, PyObject *args);
 
-/** A burst with room for @p n entries, and none yet. @return NULL: raised */
+/** An empty burst with room for @p n entries. @return NULL: raised */
 struct py_burst *mri_burst_new(struct py_pool *pool, uint32_t n);
 /** Copy frames from an iterable of bytes-like objects into a new burst. */
 PyObject *mri_burst_from(PyObject *pool, PyObject *iterable);
 /** The frames of a burst whose views have ended. @return NULL: raised */
 struct py_frames *mri_burst_take(PyObject *burst);
-/** Tell how many entries there are now; the caller frees none of them. */
+/** Set how many entries there are now; the caller frees none of them. */
 void mri_frames_set_n(struct py_frames *frames, uint32_t n);
 
 #endif

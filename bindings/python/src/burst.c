@@ -2,13 +2,13 @@
 /*
  * Bursts, and views of their bytes that end with them.
  *
- * A memoryview that has left us cannot be revoked, only released by a call of
- * its release(), which fails while somebody (numpy, say) holds its bytes; and a
- * slice of a view is a view on its own. So a burst lists the views that it
- * made, releases them before it gives its frames away, and counts what is left:
- * as long as that is not 0, the frames stay where they are, and the call raises
- * BufferError, like mmap.close(). A burst that is just dropped keeps its frames
- * for as long as there are views.
+ * A memoryview that was handed out cannot be revoked. It can only be released,
+ * by its release(), which fails while somebody (such as numpy) holds its bytes;
+ * and a slice of a view is a view of its own. So a burst lists the views that
+ * it made, releases them before it gives its frames away, and counts those
+ * left. Unless that is 0, the frames stay where they are, and the call raises
+ * BufferError, like mmap.close(). A burst that is merely dropped keeps its
+ * frames for as long as there are views.
  */
 #include <errno.h>
 #include <string.h>
@@ -75,7 +75,7 @@ static void frames_dealloc(PyObject *object)
 }
 
 static PyType_Slot frames_slots[] = {
-	{ Py_tp_doc, "What views of a burst belong to." },
+	{ Py_tp_doc, "The frames that the views of a burst refer to." },
 	{ Py_tp_dealloc, frames_dealloc },
 	{ Py_bf_getbuffer, frames_getbuffer },
 	{ Py_bf_releasebuffer, frames_releasebuffer },
@@ -124,7 +124,7 @@ static void end_views(struct py_burst *self)
 
 	self->views = NULL;
 	for (uint32_t i = 0; views != NULL && i < n; i++) {
-		/* One that only we know ends with its last reference. */
+		/* If this is the last reference, dropping it ends the view. */
 		if (views[i] != NULL && Py_REFCNT(views[i]) > 1) {
 			PyObject *done = PyObject_CallMethod(views[i],
 							     "release", NULL);
@@ -204,7 +204,7 @@ static PyObject *burst_item(PyObject *object, Py_ssize_t i)
 	frames->shown = (uint32_t)i;
 	view = PyMemoryView_FromObject((PyObject *)frames);
 	frames->shown = shown;
-	/* That may have run the garbage collector, and with it any code. */
+	/* That may have run the garbage collector, and thus any code. */
 	if (view == NULL || i >= frames->n)
 		return view;
 	if (self->views == NULL)
@@ -270,8 +270,8 @@ static PyObject *burst_copy_headers(PyObject *object, PyObject *args)
 	return PyLong_FromUnsignedLong(frames->n);
 }
 
-/* Sort the entries: what is kept to the front, in order; what is not is freed.
- * The first entry of a frame decides. */
+/* Move the entries to keep to the front, in order, and free the others. The
+ * first entry of a frame decides. */
 static void keep(struct py_frames *frames, const uint8_t *mask)
 {
 	struct mr_frame freed[MR_BURST_MAX];
@@ -376,17 +376,18 @@ static PyMethodDef methods[] = {
 	{ "__enter__", mri_self, METH_NOARGS, NULL },
 	{ "__exit__", burst_release, METH_VARARGS, NULL },
 	{ "release", burst_release, METH_NOARGS,
-	  "Free the frames, and end their views. BufferError while a slice "
-	  "or an\narray of a view is in use." },
+	  "Free the frames, and end their views. Raises BufferError while a "
+	  "slice or an\narray of a view is in use." },
 	{ "keep", burst_keep, METH_O,
-	  "Free the frames whose byte in a mask is 0, one per entry; that of "
-	  "the\nfirst entry counts. Ends all views." },
+	  "Free the frames whose byte in the mask is 0. The mask has a byte "
+	  "per entry;\nonly that of a frame's first entry counts. Ends all "
+	  "views." },
 	{ "copy_entries", burst_copy_entries, METH_O,
-	  "Fill a writable buffer with the struct mr_frame of each entry: 16 "
-	  "bytes.\nReturns how many." },
+	  "Fill a writable buffer with the struct mr_frame of each entry (16 "
+	  "bytes).\nReturns how many." },
 	{ "copy_headers", burst_copy_headers, METH_VARARGS,
-	  "copy_headers(buffer, n_bytes): the first n_bytes of each entry, "
-	  "one after\nthe other, filled with zeros. Returns how many." },
+	  "copy_headers(buffer, n_bytes): copy the first n_bytes of each "
+	  "entry, one\nafter the other, padded with zeros. Returns how many." },
 	{ NULL, NULL, 0, NULL },
 };
 

@@ -73,8 +73,8 @@ PyObject *mri_self(PyObject *self, PyObject *nothing)
 static struct PyModuleDef definition = {
 	PyModuleDef_HEAD_INIT,
 	.m_name = "millrace._millrace",
-	.m_doc = "What the package millrace has in C.",
-	.m_size = -1, /* its types are static: for the main interpreter */
+	.m_doc = "The part of the package millrace that is written in C.",
+	.m_size = -1, /* static types: only for the main interpreter */
 };
 
 static int add_type(PyObject *module, PyTypeObject **type, PyType_Spec *spec,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Pools. One has a context and a cache of its own; see binding.h. */
+/* Pools. Each has its own context and cache; see binding.h. */
 #include <errno.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -10,8 +10,8 @@ uint32_t mri_n_forks;
 static struct py_pool *pools; /* open ones */
 
 /*
- * A region is not mapped in a child, but views of its frames may be there:
- * let them see zeros.
+ * A region is not mapped in a child, but views of its frames may be: they show
+ * zeros.
  */
 static void after_fork_in_child(void)
 {
@@ -55,7 +55,7 @@ struct mr_cache *mri_pool_cache(struct py_pool *pool)
 	return pool->cache;
 }
 
-/* Give back all that it has; NULL members are allowed. */
+/* Release everything that it has; members may be NULL. */
 static void close_pool(struct py_pool *self)
 {
 	for (struct py_pool **at = &pools; *at != NULL; at = &(*at)->next) {
@@ -181,8 +181,8 @@ static PyMethodDef methods[] = {
 	{ "__enter__", mri_self, METH_NOARGS, NULL },
 	{ "__exit__", pool_close, METH_VARARGS, NULL },
 	{ "close", pool_close, METH_NOARGS,
-	  "Free the pool. Error (EBUSY) while a port is open or a burst has "
-	  "frames." },
+	  "Free the pool. Raises Error (EBUSY) while a port is open or a burst "
+	  "has frames." },
 	{ "burst", pool_burst, METH_O,
 	  "Copy bytes-like objects, a frame each, into buffers of the pool." },
 	{ "stats", pool_stats, METH_NOARGS,
@@ -191,8 +191,7 @@ static PyMethodDef methods[] = {
 };
 
 static PyType_Slot slots[] = {
-	{ Py_tp_doc, "A pool of pages, with the context and the cache for "
-		     "it." },
+	{ Py_tp_doc, "A pool of pages, with its context, region and cache." },
 	{ Py_tp_new, pool_new },
 	{ Py_tp_dealloc, pool_dealloc },
 	{ Py_tp_methods, methods },

@@ -142,13 +142,13 @@ static PyMethodDef methods[] = {
 	{ "__enter__", mri_self, METH_NOARGS, NULL },
 	{ "__exit__", port_close, METH_VARARGS, NULL },
 	{ "close", port_close, METH_NOARGS,
-	  "Close the port. What was received stays with its bursts." },
+	  "Close the port. Frames received stay valid in their bursts." },
 	{ "rx", port_rx, METH_VARARGS, "rx(i=0): rx queue i." },
 	{ "tx", port_tx, METH_VARARGS, "tx(i=0): tx queue i." },
 	{ "poll", port_poll, METH_NOARGS,
-	  "Handle timers, link changes, removal; how many events there were. "
-	  "To be\ncalled when fileno() is readable, or periodically." },
-	{ "fileno", port_fileno, METH_NOARGS, "Of poll(); -1: it has none." },
+	  "Handle timers, link changes and removal. Returns how many events "
+	  "there were.\nCall when fileno() is readable, or periodically." },
+	{ "fileno", port_fileno, METH_NOARGS, "The fd for poll(); -1: none." },
 	{ "link", port_link, METH_NOARGS,
 	  "State of the link, as of the last poll()." },
 	{ "info", port_info, METH_NOARGS, "Properties of the port." },

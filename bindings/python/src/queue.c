@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Queues. One belongs to the thread that first uses it, until it is released:
- * the GIL makes two users safe, but not right. */
+/* Queues. Each belongs to the first thread that uses it, until it is released:
+ * the GIL makes two users safe, but not correct. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -192,7 +192,7 @@ static const struct counter tx_counters[] = {
 	TX(accepted), TX(completed), TX(pending), TX(bytes), { NULL, 0 },
 };
 
-/* Add a dict of the values that have a name, as a member of a dict. */
+/* Add to a dict, under a key, a dict of the values that have a name. */
 static int add_named(PyObject *dict, const char *key,
 		     const char *(*name_of)(uint32_t), const uint64_t *values)
 {
@@ -235,7 +235,7 @@ static PyObject *queue_stats(PyObject *object, PyObject *nothing)
 	PyObject *dict = PyDict_New();
 
 	(void)nothing;
-	/* Making it may have run any code. */
+	/* Creating it may have run any code. */
 	if (dict == NULL || !is_open(self) ||
 	    (is_tx(self) ? add_tx(dict, txq_of(self)) :
 			   add_rx(dict, rxq_of(self))) != 0)
@@ -249,30 +249,31 @@ static PyMethodDef methods[] = {
 	{ "release", queue_release, METH_NOARGS,
 	  "Let another thread use the queue." },
 	{ "arm", queue_arm, METH_NOARGS,
-	  "Request a wake-up: True if fileno() will be readable when there is "
-	  "work,\nFalse if there is work now." },
-	{ "fileno", queue_fileno, METH_NOARGS, "Of arm(); -1: it has none." },
+	  "Request a wake-up. True: fileno() becomes readable when there is "
+	  "work.\nFalse: there is work now." },
+	{ "fileno", queue_fileno, METH_NOARGS, "The fd for arm(); -1: none." },
 	{ "stats", queue_stats, METH_NOARGS, "Counters of the queue." },
 	{ NULL, NULL, 0, NULL },
 };
 
 static PyMethodDef rx_methods[] = {
 	{ "receive", rxq_receive, METH_VARARGS,
-	  "receive(n=256): a burst of up to n entries. Never waits." },
+	  "receive(n=256): return a burst of up to n entries. Never waits." },
 	{ NULL, NULL, 0, NULL },
 };
 
 static PyMethodDef tx_methods[] = {
 	{ "send", txq_send, METH_O,
-	  "Offer a burst; how many entries were taken. The burst keeps the "
-	  "rest. Ends\nits views. Never waits." },
+	  "Offer a burst. Returns how many entries were taken; the burst keeps "
+	  "the rest.\nEnds its views. Never waits." },
 	{ "collect", txq_collect, METH_NOARGS,
-	  "Take back what the device has sent, and wake it." },
+	  "Collect completions from the device, and wake it." },
 	{ NULL, NULL, 0, NULL },
 };
 
 static PyType_Slot slots[] = {
-	{ Py_tp_doc, "A queue of a port. One thread uses it at a time." },
+	{ Py_tp_doc, "A queue of a port. Only one thread may use it at a "
+		     "time." },
 	{ Py_tp_dealloc, queue_dealloc },
 	{ Py_tp_methods, methods },
 	{ 0, NULL },
