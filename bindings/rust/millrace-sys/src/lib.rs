@@ -3,7 +3,7 @@
 //! `millrace` needs them. Names, contracts and documentation are those of the
 //! C headers: see `<millrace/millrace.h>`.
 //!
-//! tests/headers.rs has the C compiler compare each declaration with them.
+//! In tests/headers.rs, the C compiler compares each declaration with them.
 #![allow(missing_docs, non_camel_case_types)]
 
 use core::ffi::{c_char, c_int, c_void};
@@ -172,7 +172,7 @@ pub struct mr_tx_stats {
     pub events: [u64; MR_STATS_SLOTS],
 }
 
-#[rustfmt::skip] // one a line, as tests/headers.rs reads them
+#[rustfmt::skip] // one per line, as tests/headers.rs expects
 unsafe extern "C" {
     pub fn mr_version() -> *const c_char;
     pub fn mr_strerror(error: c_int) -> *const c_char;

@@ -2,15 +2,15 @@
 use crate::{Cache, Frame, MAX_SEGS, Pool, View, ViewMut};
 use millrace_sys as sys;
 
-/// Frames on their way: up to `N` entries, of whole frames. It owns them, and
-/// frees what is left when it is dropped ([`Cache::free()`] is faster).
+/// A burst of whole frames, with up to `N` entries. It owns them, and frees
+/// those left when it is dropped ([`Cache::free()`] is faster).
 ///
-/// It allocates nothing. `N` is 18 ([`MAX_SEGS`]) to 256, or it does not
-/// compile; most frames have one entry.
-#[repr(C, align(64))] // no entry lies in two cache lines
+/// It allocates nothing. `N` must be 18 ([`MAX_SEGS`]) to 256, or the program
+/// does not compile. Most frames have one entry.
+#[repr(C, align(64))] // no entry crosses a cache line
 pub struct Burst<const N: usize> {
     entries: [sys::mr_frame; N],
-    // Frames leave at `start` and come in at `end`.
+    // Frames leave at `start` and enter at `end`.
     start: usize,
     end: usize,
     pool: Pool,
@@ -68,8 +68,8 @@ impl<const N: usize> Burst<N> {
         }
     }
 
-    /// Room for entries, as long as it is enough for any frame; else empty.
-    /// [`extend()`](Self::extend) tells how many were written.
+    /// Room for entries, or empty if the longest frame would not fit.
+    /// [`extend()`](Self::extend) takes how many were written.
     #[inline]
     pub(crate) fn room(&mut self) -> &mut [sys::mr_frame] {
         if N - self.end < MAX_SEGS && self.start > 0 {
@@ -82,19 +82,19 @@ impl<const N: usize> Burst<N> {
         &mut self.entries[self.end..]
     }
 
-    /// Own `n` entries that were written to its room.
+    /// Take ownership of `n` entries that were written to its room.
     #[inline]
     pub(crate) fn extend(&mut self, n: usize) {
         self.end += n;
     }
 
-    /// How many entries are in it.
+    /// How many entries it has.
     #[must_use]
     pub fn n_entries(&self) -> usize {
         self.end - self.start
     }
 
-    /// Whether nothing is in it.
+    /// Whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.start == self.end
@@ -110,7 +110,7 @@ impl<const N: usize> Burst<N> {
         })
     }
 
-    /// Its frames, in order, to change.
+    /// Its frames, in order, for writing.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = ViewMut<'_>> {
         let pool = &self.pool;
         let mut rest = &mut self.entries[self.start..self.end];
@@ -133,9 +133,9 @@ impl<const N: usize> Burst<N> {
     /// Append a frame.
     ///
     /// # Errors
-    /// The frame itself: fewer than [`MAX_SEGS`] entries are free, or it is of
-    /// another pool.
-    #[allow(clippy::result_large_err)] // it is moved, not allocated
+    /// Returns the frame if fewer than [`MAX_SEGS`] entries are free, or if it
+    /// belongs to another pool.
+    #[allow(clippy::result_large_err)] // moved, not allocated
     pub fn push(&mut self, frame: Frame) -> Result<(), Frame> {
         let n = frame.entries().len();
         if !self.pool.is(frame.pool()) || self.room().is_empty() {

@@ -3,12 +3,12 @@ use millrace_sys as sys;
 use std::ffi::{CStr, c_char, c_int};
 use std::{fmt, io};
 
-/// Why a call failed: an errno value, and one line with the cause and, if there
-/// is one, the remedy.
+/// Why a call failed: an errno value, and one line with the cause and the
+/// remedy, if there is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     errno: i32,
-    reason: Option<Box<str>>, // none: the errno says it all
+    reason: Option<Box<str>>, // none: the errno is enough
 }
 
 impl Error {
@@ -35,7 +35,7 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // SAFETY: a constant string for any number.
+        // SAFETY: returns a constant string for any number.
         let name = || unsafe { CStr::from_ptr(sys::mr_strerror(-self.errno)) }.to_string_lossy();
         match &self.reason {
             Some(reason) => f.write_str(reason),
@@ -53,7 +53,7 @@ impl From<Error> for io::Error {
     }
 }
 
-/// Call the library: what it returned, or why it failed.
+/// Call the library. Returns its result, or why it failed.
 pub(crate) fn call(f: impl FnOnce(*mut sys::mr_reason) -> c_int) -> Result<(), Error> {
     let mut why = sys::mr_reason { text: [0; 384] };
     let ret = f(&raw mut why);
@@ -67,7 +67,7 @@ pub(crate) fn call(f: impl FnOnce(*mut sys::mr_reason) -> c_int) -> Result<(), E
     })
 }
 
-/// The same, of calls that give no reason.
+/// The same, for calls that give no reason.
 pub(crate) fn check(ret: c_int) -> Result<(), Error> {
     if ret < 0 {
         return Err(Error::from_errno(-ret));

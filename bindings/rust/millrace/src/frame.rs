@@ -37,19 +37,19 @@ impl Frame {
         self.n = 0;
     }
 
-    /// Look at it.
+    /// Borrow it for reading.
     #[must_use]
     pub fn view(&self) -> View<'_> {
         View::new(&self.pool, self.entries())
     }
 
-    /// Change it.
+    /// Borrow it for writing.
     pub fn view_mut(&mut self) -> ViewMut<'_> {
         ViewMut::new(&self.pool, &mut self.entries[..self.n])
     }
 
-    /// Add an owner, for flooding and mirroring. Its bytes are read-only as
-    /// long as they have several; [`ViewMut::bytes_mut()`] copies them.
+    /// Add an owner, for flooding and mirroring. While a frame has several,
+    /// its bytes are read-only; [`ViewMut::bytes_mut()`] copies them.
     ///
     /// # Errors
     /// EOVERFLOW: it has 255 owners.
@@ -72,7 +72,7 @@ impl Drop for Frame {
     }
 }
 
-/// A frame of a burst, or a [`Frame`], to read.
+/// Read access to a frame of a burst, or to a [`Frame`].
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     pool: &'a Pool,
@@ -84,9 +84,9 @@ impl<'a> View<'a> {
         Self { pool, entries }
     }
 
-    /// Bytes of the whole frame, without FCS.
+    /// The length of the whole frame in bytes, without FCS.
     #[must_use]
-    #[allow(clippy::len_without_is_empty)] // no frame is
+    #[allow(clippy::len_without_is_empty)] // no frame is empty
     pub fn len(&self) -> usize {
         self.entries.iter().map(|entry| entry.len as usize).sum()
     }
@@ -117,15 +117,15 @@ impl<'a> View<'a> {
 }
 
 fn bytes<'a>(pool: &'a Pool, entry: &'a sys::mr_frame) -> &'a [u8] {
-    // SAFETY: whoever owns the entry is borrowed, and an owner may read it:
-    // nobody writes to it meanwhile, since that takes the only owner, `&mut`.
+    // SAFETY: the entry's owner is borrowed, and an owner may read it. Nobody
+    // writes to it meanwhile: that takes `&mut` of its only owner.
     unsafe { slice::from_raw_parts(pool.0.base.add(entry.addr as usize), entry.len as usize) }
 }
 
-/// A frame of a burst, or a [`Frame`], to change.
+/// Write access to a frame of a burst, or to a [`Frame`].
 ///
-/// All but [`view()`](Self::view) and those that shorten it are passed the
-/// thread's cache of its pool, and panic if it is of another.
+/// All methods but [`view()`](Self::view) and those that shorten the frame take
+/// the thread's cache of its pool, and panic if it is of another pool.
 pub struct ViewMut<'a> {
     pool: &'a Pool,
     entries: &'a mut [sys::mr_frame],
@@ -136,18 +136,18 @@ impl<'a> ViewMut<'a> {
         Self { pool, entries }
     }
 
-    /// Look at it.
+    /// Borrow it for reading.
     #[must_use]
     pub fn view(&self) -> View<'_> {
         View::new(self.pool, self.entries)
     }
 
-    /// The bytes of the first entry, to write. A frame with other owners is
-    /// copied first, and the copy is this owner's alone.
+    /// The bytes of the first entry, for writing. A frame with other owners is
+    /// copied first, and only this owner has the copy.
     ///
     /// # Errors
-    /// ENOMEM: it had to be copied, but there is no free page, or it does not
-    /// fit into pages of the pool.
+    /// ENOMEM: it had to be copied, but no page is free, or it does not fit
+    /// into pages of the pool.
     ///
     /// # Panics
     /// The cache is of another pool.
@@ -171,7 +171,7 @@ impl<'a> ViewMut<'a> {
     /// headroom.
     ///
     /// # Errors
-    /// ENOSPC: there is not so much room. EROFS: it has other owners.
+    /// ENOSPC: not enough room. EROFS: it has other owners.
     ///
     /// # Panics
     /// The cache is of another pool.

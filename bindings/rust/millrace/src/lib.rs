@@ -7,12 +7,11 @@
 //! ```
 //!
 //! A [`Pool`] of recycled pages feeds every [`Port`]. A port is opened from a
-//! spec such as `xdp:eth0` and lends out its queues. Frames move between them
+//! spec such as `xdp:eth0` and lends out its queues. Frames move between queues
 //! in a [`Burst`], by address; nothing on that path allocates or locks. Each
-//! thread has a [`Cache`] of the pool, which the calls of the data path are
-//! passed.
+//! thread has a [`Cache`] of the pool, which it passes to data path calls.
 //!
-//! Forward what arrives at one port to another, once:
+//! Forward one burst from one port to another:
 //!
 //! ```
 //! # fn main() -> Result<(), millrace::Error> {
@@ -36,15 +35,14 @@
 //!
 //! A queue and a cache have one user at a time: they can be sent to another
 //! thread, but their calls need `&mut`, and they are not `Sync`. Frames and
-//! bursts can be sent, too. [`Context`] and [`Pool`] are handles: a clone
-//! denotes the same thing. Whatever was obtained from a pool or a port keeps
-//! it open.
+//! bursts can also be sent. [`Context`] and [`Pool`] are handles: clones refer
+//! to the same object. Anything obtained from a pool or a port keeps it open.
 //!
 //! # Ownership
 //!
-//! A [`Frame`] and what is in a [`Burst`] own their buffers, and return them
-//! to the pool when dropped. [`Cache::free()`] does that faster, because it
-//! needs no lock. These do not compile, each for one line:
+//! A [`Frame`] and the frames in a [`Burst`] own their buffers, and return them
+//! to the pool when dropped. [`Cache::free()`] does so faster, because it
+//! needs no lock. None of these examples compiles, each because of one line:
 //!
 //! ```compile_fail,E0382
 //! # use millrace::*;
@@ -100,8 +98,8 @@
 //!
 //! # Misuse
 //!
-//! A cache, a queue, a burst and a frame that meet in a call are of one pool.
-//! If they are not, the call panics, before anything has moved.
+//! The cache, queue, burst and frame of a call must belong to one pool. If
+//! they do not, the call panics before anything has moved.
 
 mod burst;
 mod error;
@@ -112,7 +110,7 @@ mod port;
 pub use burst::Burst;
 pub use error::Error;
 pub use frame::{Frame, View, ViewMut};
-/// Entries of the longest frame.
+/// The maximum number of entries of a frame.
 pub const MAX_SEGS: usize = millrace_sys::MR_MAX_SEGS as usize;
 pub use millrace_sys::{
     mr_link as Link, mr_pool_stats as PoolStats, mr_rx_stats as RxStats, mr_tx_stats as TxStats,

@@ -12,18 +12,18 @@ use std::sync::{Arc, Mutex};
 pub enum Level {
     /// Something failed.
     Error,
-    /// Something works worse than it could.
+    /// Something works less well than it could.
     Warning,
-    /// What was done.
+    /// Normal events.
     Info,
-    /// For those who look for a fault.
+    /// For debugging.
     Debug,
 }
 
 type Hook = Box<dyn Fn(Level, &str) + Send + Sync>;
 
-/// What ports and pools of a program share: a log hook, the list of drivers. A
-/// handle; its clones denote the same context.
+/// What a program's ports and pools share: a log hook and the list of drivers.
+/// This is a handle; clones refer to the same context.
 #[derive(Clone)]
 pub struct Context(pub(crate) Arc<ContextInner>);
 
@@ -34,7 +34,7 @@ pub(crate) struct ContextInner {
     _hook: Option<Box<Hook>>,
 }
 
-// SAFETY: the calls that may not run side by side hold `ports`.
+// SAFETY: calls that must not run concurrently hold `ports`.
 unsafe impl Send for ContextInner {}
 // SAFETY: as above.
 unsafe impl Sync for ContextInner {}
@@ -64,7 +64,7 @@ impl Context {
     }
 
     /// A context that passes each line of its log to `hook`, on the thread
-    /// that causes it.
+    /// that caused it.
     ///
     /// # Errors
     /// No memory.
@@ -108,7 +108,7 @@ pub enum Safety {
     /// Conservation, valid page numbers.
     #[default]
     Counts,
-    /// A state per page, which detects double frees.
+    /// Each page has a state, which detects double frees.
     States,
     /// Freed pages are filled with a pattern that is checked.
     Poison,
@@ -116,39 +116,39 @@ pub enum Safety {
     Guard,
 }
 
-/// How to create a pool. 0 is the default of each number.
+/// How to create a pool. For each number, 0 selects the default.
 #[derive(Clone, Debug, Default)]
 pub struct PoolConfig {
-    /// 0: 8192.
+    /// Pages in the pool; 0: 8192.
     pub n_pages: u32,
-    /// 2048 to 32768, a power of two; 0: 4096.
+    /// Size of a page: a power of two, 2048 to 32768; 0: 4096.
     pub page_bytes: u32,
-    /// Before each frame; 0: 128.
+    /// Room before each frame; 0: 128.
     pub headroom_bytes: u32,
-    /// After each frame.
+    /// Room after each frame.
     pub tailroom_bytes: u32,
-    /// Of a receive buffer: 2048 or 4096; 0: the smaller of page and 4096.
+    /// Size of a receive buffer: 2048 or 4096; 0: the page size, at most 4096.
     pub chunk_bytes: u32,
-    /// Caches alive at a time; 0: 64.
+    /// Maximum number of caches that exist at a time; 0: 64.
     pub max_caches: u32,
-    /// What is checked at run time.
+    /// What the pool checks at run time.
     pub safety: Safety,
 }
 
-/// A pool of pages, for receive buffers and frames of the program. A handle;
-/// its clones denote the same pool, which exists as long as one of them, or
-/// anything obtained from it.
+/// A pool of pages, for receive buffers and frames of the program. This is a
+/// handle; clones refer to the same pool, which exists as long as one of them
+/// or anything obtained from it.
 #[derive(Clone)]
 pub struct Pool(pub(crate) Arc<PoolInner>);
 
 pub(crate) struct PoolInner {
     pub(crate) raw: *mut sys::mr_pool,
-    /// Where address 0 of its region is.
+    /// The address in memory of address 0 of its region.
     pub(crate) base: *mut u8,
     pub(crate) ctx: Context,
 }
 
-// SAFETY: each call here on the pool is documented for any thread.
+// SAFETY: every call made here on the pool is documented for any thread.
 unsafe impl Send for PoolInner {}
 // SAFETY: as above.
 unsafe impl Sync for PoolInner {}
@@ -190,8 +190,8 @@ impl Pool {
         })))
     }
 
-    /// Where the pages are and how they got there. At rest, `n_free` and
-    /// `n_in_flight` are `n_pages` together.
+    /// Where the pages are and how they got there. At rest, `n_free` plus
+    /// `n_in_flight` equals `n_pages`.
     #[must_use]
     pub fn stats(&self) -> PoolStats {
         let mut stats = PoolStats {
@@ -233,8 +233,8 @@ impl Drop for PoolInner {
         // SAFETY: ports, caches, frames and bursts keep the pool.
         let ret = unsafe { sys::mr_pool_destroy(self.raw, null_mut()) };
         if ret < 0 {
-            // A frame was forgotten (mem::forget): so are its pool, which
-            // cannot be freed, and the context that the pool uses.
+            // A frame was leaked (mem::forget). Leak its pool, which cannot
+            // be freed, and the context that the pool uses.
             std::mem::forget(self.ctx.clone());
         }
     }
@@ -265,8 +265,8 @@ impl Cache {
         })
     }
 
-    /// Tell a pool of [`Safety::States`] or above that this thread uses the
-    /// cache from now on, or else it logs a warning.
+    /// Tell a pool with [`Safety::States`] or above that this thread uses the
+    /// cache from now on. Otherwise the pool logs a warning.
     pub fn adopt(&mut self) {
         // SAFETY: `&mut`: its last user's calls happened before.
         self.raw = unsafe { sys::mr_cache_adopt(self.raw) };
@@ -307,8 +307,8 @@ impl Cache {
         })
     }
 
-    /// Return what other pools wait for. Call before not receiving for a long
-    /// time; an empty [`Rxq::receive()`](crate::Rxq::receive) does it.
+    /// Return pages that other pools are waiting for. Call this before a long
+    /// time without receiving; an empty [`Rxq::receive()`](crate::Rxq::receive) also does it.
     pub fn flush(&mut self) {
         // SAFETY: `&mut`: this thread uses the cache.
         unsafe { sys::mr_cache_flush(self.raw) }
@@ -332,7 +332,7 @@ impl Drop for Cache {
     }
 }
 
-/// A C string of a program's.
+/// The program's text as a C string.
 pub(crate) fn c_string(text: &str) -> Result<CString, Error> {
     CString::new(text).map_err(|_| Error::invalid("a NUL in a string"))
 }

@@ -8,7 +8,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 
-/// A device, opened. It is closed when the port and its queues are dropped.
+/// An open device. It is closed when the port and its queues are dropped.
 pub struct Port(Arc<PortInner>);
 
 struct PortInner {
@@ -91,7 +91,7 @@ impl Port {
         })))
     }
 
-    /// Describe it.
+    /// Return its properties.
     #[must_use]
     pub fn info(&self) -> PortInfo {
         let info = raw_info(self.0.raw);
@@ -107,7 +107,7 @@ impl Port {
         }
     }
 
-    /// Rx queue `i`. None if there is none, or it has a user already.
+    /// Rx queue `i`. None if it does not exist or has a user already.
     #[must_use]
     pub fn rxq(&self, i: u32) -> Option<Rxq> {
         // SAFETY: the port is open; NULL if there is no such queue.
@@ -117,7 +117,7 @@ impl Port {
         Some(Rxq { raw, lease })
     }
 
-    /// Tx queue `i`. None if there is none, or it has a user already.
+    /// Tx queue `i`. None if it does not exist or has a user already.
     #[must_use]
     pub fn txq(&self, i: u32) -> Option<Txq> {
         // SAFETY: the port is open; NULL if there is no such queue.
@@ -136,8 +136,8 @@ impl Port {
         usize::try_from(n).unwrap_or(0)
     }
 
-    /// What is readable when [`poll()`](Self::poll) has something to do. None
-    /// if it never has.
+    /// An fd that is readable when [`poll()`](Self::poll) has something to do.
+    /// None if it never has.
     #[must_use]
     pub fn fd(&self) -> Option<BorrowedFd<'_>> {
         // SAFETY: the port owns the fd, and is borrowed.
@@ -171,7 +171,7 @@ impl Drop for PortInner {
     }
 }
 
-/// The use of a queue, by one user at a time. Keeps the port open.
+/// The right to use a queue, for one user at a time. Keeps the port open.
 struct Lease {
     port: Arc<PortInner>,
     i: usize,
@@ -180,7 +180,7 @@ struct Lease {
 impl Lease {
     fn new(port: &Arc<PortInner>, i: u32) -> Option<Self> {
         let (port, i) = (port.clone(), i as usize);
-        // What the last user did with the queue happened before.
+        // What the last user did with the queue happened before this.
         let was_used = port.used[i].swap(true, Ordering::Acquire);
         (!was_used).then_some(Self { port, i })
     }
@@ -203,8 +203,8 @@ pub struct Rxq {
 unsafe impl Send for Rxq {}
 
 impl Rxq {
-    /// Append received frames to `burst`, as many as it has room for. Returns
-    /// how many entries were received. Never blocks.
+    /// Append received frames to `burst`, as many as fit. Returns how many
+    /// entries were received. Never blocks.
     ///
     /// If fewer than 18 entries are free in `burst`, nothing is received.
     ///
@@ -223,7 +223,7 @@ impl Rxq {
     }
 
     /// Request a wake-up before sleeping. None: there is work, do not sleep.
-    /// Else the fd becomes readable when there is.
+    /// Otherwise the fd becomes readable when there is work.
     pub fn arm(&mut self) -> Option<BorrowedFd<'_>> {
         let queue = self.raw.cast();
         // SAFETY: an rx queue begins with its queue; `&mut`: the only user.
@@ -262,7 +262,7 @@ unsafe impl Send for Txq {}
 impl Txq {
     /// Send the frames of `burst`, in order, as many as the queue has room for;
     /// the rest stays in `burst`. Returns how many entries were taken. Never
-    /// blocks. With an empty burst, it collects what has been sent.
+    /// blocks. With an empty burst, it collects completions.
     ///
     /// # Panics
     /// The cache or the burst is of another pool than the port.
