@@ -4,8 +4,8 @@
 usage: ./mr package [--out DIR] [deb|rpm|image|wheel]...
 
 Builds Debian packages, RPMs for Fedora, a container image (an archive for
-`podman load`, made of the Debian packages), and a wheel for Python that brings
-the library and what it needs; all of them by default. The version
+`podman load`, made from the Debian packages), and a Python wheel that includes
+the library and its dependencies; all of them by default. The version
 is that of <millrace/api.h>; between releases, the number of commits and the
 commit follow: 0.1.0~git1234.abcdef0. A commit with the tag v0.1.0 is 0.1.0.
 Packages go to build/packages, or DIR. lintian and rpmlint check them if
@@ -24,7 +24,7 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
 PACKAGE = Path(__file__).parent
-# Of the image. Kubernetes' runAsNonRoot wants a number.
+# In the image. Kubernetes' runAsNonRoot requires a number.
 USER = "10000"
 # What programs in the image do not read.
 EXCLUDED = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*",
@@ -99,8 +99,8 @@ def build_rpm(work, out):
 
 
 def dependencies(debs):
-    """Names of packages that debs need, but for those of alternatives: the
-    image needs no program that makes users."""
+    """Names of packages that debs need, except alternatives: the image needs
+    no program that creates users."""
     needed = set()
     for deb in debs:
         fields = run("dpkg-deb", "-f", deb, "Depends", stdout=subprocess.PIPE)
@@ -110,7 +110,7 @@ def dependencies(debs):
 
 
 def build_image(work, out):
-    """One layer: the programs, and what they need of Debian 12, unpacked."""
+    """One layer: the programs and the Debian 12 packages that they need."""
     name = f"{{}}_{version()}_*.deb"
     if not list(out.glob(name.format("millrace"))):
         build_deb(work, out)
@@ -148,7 +148,7 @@ def build_image(work, out):
 
 
 def build_wheel(work, out):
-    """For Python 3.11 and later, and a glibc that is not older than ours."""
+    """For Python 3.11 and later, and this glibc or a later one."""
     tree, root = work / "millrace", work / "root"
     unpack(tree)
     run("meson", "setup", work / "build", tree, "--prefix", root,
