@@ -158,13 +158,20 @@ static const struct row {
 			      mri_xdp_serve_new_filter, true },
 };
 
-/* Whether the client may make a request for its port. */
-static int check_port(const struct xdp_served *served, const struct row *row,
+/* Whether the client may make a request for its port. Asks again what it may:
+ * reloading the rules frees the grant's filter. */
+static int check_port(struct xdp_served *served, const struct row *row,
 		      struct mr_reason *reason)
 {
+	int err;
+
 	if (served->port == NULL)
 		return mr_fail(reason, -EINVAL,
 			       "this connection has no port yet");
+	err = served->allow(served->opaque, served->port->dev.name,
+			    &served->grant, reason);
+	if (err < 0)
+		return err;
 	if (row->permission == 0 ||
 	    *((const bool *)&served->grant + row->permission))
 		return 0;

@@ -9,8 +9,8 @@ struct xdp_served {
 	struct mr_ctx *ctx;
 	xdp_allow_fn *allow;
 	void *opaque;
-	struct xdp_port *port; /* NULL: none */
-	struct xdp_grant grant;
+	struct xdp_port *port;  /* NULL: none */
+	struct xdp_grant grant; /* valid while a request is served */
 	bool has_told_record;
 	uint32_t prog_id; /* of the program that the client's link has */
 };

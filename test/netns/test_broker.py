@@ -491,6 +491,31 @@ def test_rules_are_read_again(lab, star):
     forwarder(lab, star, broker).stop()
 
 
+def test_open_ports_follow_the_new_rules(lab, star):
+    """Each request is checked by them; the old ones no longer exist."""
+    broker = Broker(lab, star.middle,
+                    rule(user=0, filter="ether proto 0x88b5"))
+    rules = broker.folder / "rules.yaml"
+    probe = opened(lab, star.middle, broker.spec("p0"), wrap=POWERLESS)
+    wire = lab.closing(Wire(star.hosts[0], "h0"))
+    rules.write_text(rule(user=0, filter="arp", settings="no"))
+    broker.process.send_signal(signal.SIGHUP)
+    wait_until("the new rules", lambda: not probe.ask(
+        "mtu", 0, 1400)["ok"])
+    probe.do("take", 0, "greater 0")
+    wire.send_all([frame(60), frame(60)[:12] + b"\x08\x06" + bytes(46)] * 5)
+    assert probe.do("hold", 0, 5, 10000)["n"] == 5
+    probe.do("release")
+    wait_until("all counted", lambda: probe.stats()["queues"][0]["rx"][
+        "passed_to_kernel"] >= 5)
+    assert probe.stats()["queues"][0]["rx"]["delivered"] == 5
+    rules.write_text(rule(user=1))
+    broker.process.send_signal(signal.SIGHUP)
+    wait_until("no rule", lambda: "no rule" in probe.ask(
+        "take", 0, "arp").get("reason", ""))
+    probe.close()
+
+
 def test_rules_that_others_can_write_are_refused(lab, star):
     """At start and when they are read again."""
     broker = Broker(lab, star.middle)
