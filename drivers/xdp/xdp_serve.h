@@ -12,7 +12,8 @@ struct xdp_served {
 	struct xdp_port *port;  /* NULL: none */
 	struct xdp_grant grant; /* valid while a request is served */
 	bool has_told_record;
-	uint32_t prog_id; /* of the program that the client's link has */
+	uint32_t prog_id;  /* of the program that the client's link has */
+	uint32_t count_id; /* of the map with its filter's counters */
 };
 
 struct xdp_request {
@@ -58,6 +59,7 @@ int mri_xdp_serve_filter(struct xdp_served *served,
 			 struct mr_reason *reason);
 /* The program of a link on the port's interface; 0: none. */
 uint32_t mri_xdp_linked_prog(const struct xdp_port *port, int link_fd);
+uint32_t mri_xdp_map_id(int map_fd); /* 0: not a map */
 
 /* xdp_serve_set.c: for a client that has a port, and may. */
 xdp_serve_fn mri_xdp_serve_set, mri_xdp_serve_rss, mri_xdp_serve_steer,

@@ -307,6 +307,15 @@ uint32_t mri_xdp_linked_prog(const struct xdp_port *port, int link_fd)
 		       0;
 }
 
+uint32_t mri_xdp_map_id(int map_fd)
+{
+	struct bpf_map_info info = { 0 };
+	uint32_t n_bytes = sizeof(info);
+
+	return bpf_obj_get_info_by_fd(map_fd, &info, &n_bytes) == 0 ? info.id :
+								      0;
+}
+
 /* Give the fds to the client, and release what only open needed. */
 static void fill_answer(struct xdp_served *served,
 			const struct xdp_wire_open *o,
@@ -337,6 +346,7 @@ static void fill_answer(struct xdp_served *served,
 	give(answer, XDP_WIRE_LINK, port->prog.link_fd);
 	port->prog.link_fd = -1;
 	if (port->filter != NULL) {
+		served->count_id = mri_xdp_map_id(port->filter->count.map_fd);
 		give(answer, XDP_WIRE_PASSED, port->filter->count.map_fd);
 		port->filter->count.map_fd = -1;
 	}
@@ -374,6 +384,7 @@ int mri_xdp_serve_open(struct xdp_served *served,
 		return mr_fail(reason, -ENOMEM, "xdp:%s: no memory",
 			       o->interface);
 	served->has_told_record = false;
+	served->count_id = 0;
 	err = open_port(served, o, request->fds, &memory, reason);
 	if (memory.map != MAP_FAILED)
 		munmap(memory.map, memory.map_bytes);

@@ -5,7 +5,6 @@
  * The requests become calls of the public functions, which check them.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "xdp_ask.h"
@@ -59,9 +58,9 @@ int mri_xdp_serve_steer(struct xdp_served *served,
 			struct xdp_answer *answer, struct mr_reason *reason)
 {
 	const struct xdp_wire_steer *s = request->bytes;
-	struct xdp_wire_answer *a = (struct xdp_wire_answer *)answer->bytes;
 
-	return mr_port_steer(&served->port->base, &s->rule, &a->id, reason);
+	return mr_port_steer(&served->port->base, &s->rule,
+			     &xdp_answer_body(answer)->id, reason);
 }
 
 int mri_xdp_serve_unsteer(struct xdp_served *served,
@@ -110,11 +109,14 @@ int mri_xdp_serve_new_filter(struct xdp_served *served,
 	(void)answer;
 	if (request->n_fds != XDP_WIRE_FILTER_FDS + port->n_queues)
 		return mr_fail(reason, -EPROTO, "not a valid request");
-	/* Nobody but the client has the link, so this stays true. */
-	if (served->prog_id == 0 ||
-	    mri_xdp_linked_prog(port, request->fds[0]) != served->prog_id)
+	/* Nobody but the client has the link, so this stays true. The program
+	 * could write to maps that the client may only read. */
+	if (served->prog_id == 0 || served->count_id == 0 ||
+	    mri_xdp_linked_prog(port, request->fds[0]) != served->prog_id ||
+	    mri_xdp_map_id(request->fds[1]) != served->count_id)
 		return mr_fail(reason, -EINVAL,
-			       "%s: not the link of the port's program",
+			       "%s: not the link of the port's program, or not "
+			       "its filter's counters",
 			       port->base.info.name);
 	err = mri_xdp_serve_filter(served, f->insns, f->n_insns, reason);
 	if (err == 0)

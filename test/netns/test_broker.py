@@ -462,6 +462,25 @@ def test_a_second_open_gains_nothing(lab, star):
     assert star.middle.link("p0")["mtu"] == 1500
 
 
+def test_a_filter_counts_only_in_its_port(lab, star):
+    """No program of the broker's writes to another map that a client has."""
+    broker = Broker(lab, star.middle, rule(user=0))
+    accept = struct.pack("=HBBI", 6, 0, 0, 65535)
+    again = message(brokers.FILTER, struct.pack("=II", 1, 0) + accept)
+    fd = memfd()
+    with RawClient(broker) as client, RawClient(broker) as beside:
+        _, _, _, ours = client.ask(open_request(insns=accept), [fd])
+        _, _, _, theirs = beside.ask(open_request("p1", insns=accept), [fd])
+        queue, link, counts = ours[:3]
+        got = client.ask(again, [link, theirs[2], queue])
+        assert got[0] > 0 and "not its filter's counters" in got[2], got
+        got = client.ask(again, [link, counts, queue])
+        assert got[0] == 0, got
+        for fd_of_port in ours + theirs:
+            os.close(fd_of_port)
+    os.close(fd)
+
+
 def test_a_thousand_idle_connections_do_no_harm(lab, star):
     broker = Broker(lab, star.middle)
     idle = []
