@@ -21,7 +21,8 @@
 
 enum {
 	XDP_BROKER_MAX_BYTES = 65536, /* of a message */
-	XDP_BROKER_MAX_FDS = 72,      /* that come with one */
+	/* SCM_MAX_FD: the kernel would close the rest here, which can wait. */
+	XDP_BROKER_MAX_FDS = 253,
 	XDP_BROKER_MAX_QUEUES = 64,
 };
 

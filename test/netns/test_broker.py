@@ -373,10 +373,11 @@ def test_nonsense_leaves_the_broker_well(lab, star):
         os.close(fd)
 
 
-@pytest.mark.parametrize("is_read", [True, False])
-def test_a_close_that_waits_holds_up_one_user_alone(lab, star, is_read):
+@pytest.mark.parametrize("is_read, n_fds", [(True, 1), (True, 253), (False, 1)])
+def test_a_close_that_waits_holds_up_one_user_alone(lab, star, is_read, n_fds):
     """A socket with SO_LINGER whose peer does not read, as its only holder; in
-    a request, or behind one that ends the connection."""
+    a request, or behind one that ends the connection. Of 253 fds, the most that
+    a message can have, it is the last."""
     broker = Broker(lab, star.middle, rule(user=[0, brokers.NOBODY]))
     with star.middle, socket.create_server(("127.0.0.1", 0)) as listener:
         slow = socket.create_connection(listener.getsockname())
@@ -392,14 +393,16 @@ def test_a_close_that_waits_holds_up_one_user_alone(lab, star, is_read):
         broker.process.send_signal(signal.SIGSTOP)
         if not is_read:
             client.send(b"x")
-        client.send(open_request(), [slow.fileno()])
+        client.send(open_request(), [peer.fileno()] * (n_fds - 1) +
+                    [slow.fileno()])
         slow.close()
         broker.process.send_signal(signal.SIGCONT)
-        assert ("sealed against shrinking" if is_read else
-                "not a request") in client.receive()[2]
+        assert ("not a request" if not is_read else
+                "sealed against shrinking" if n_fds == 1 else
+                "not a valid request") in client.receive()[2]
         # Another user is served. This one is when the close is through.
         forwarder(lab, star, broker).stop()
-        if not is_read:
+        if not is_read or n_fds > 1:
             assert client.receive() is None
             peer.close()
             return
