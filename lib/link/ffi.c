@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * libmillrace-ffi: the inline functions of <millrace/millrace.h> as symbols,
- * for languages that cannot compile C. The headers themselves are the
- * definitions: here, "static inline" reads MR_API.
+ * for languages that cannot compile C. The headers provide the definitions:
+ * here, "static inline" is replaced by MR_API.
  */
 #include <assert.h>
 #include <stdbool.h>

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Software receive offload: which segments can be merged, and the headers of
- * the frame that they become. The inverse of gso.c: only what segmentation
- * restores byte by byte is merged.
+ * the merged frame. The inverse of gso.c: segments are merged only if
+ * segmentation restores them byte for byte.
  *
- * All but the last have the same size; headers differ in what gso.c counts up
- * or clears alone. A flag PSH or FIN ends the merge, CWR begins one. Frames
- * with padding, IP options, extension headers or a wrong IPv4 checksum stay
- * alone. Linux has the same rules but for these: it ignores the TCP window and
- * padding, and takes IPv4 identifications that stay equal.
+ * All but the last have the same size; headers differ only in what gso.c
+ * increments or clears. PSH or FIN ends a merge, CWR begins one. Frames with
+ * padding, IP options, extension headers or a wrong IPv4 checksum are not
+ * merged. Linux has the same rules, except that it ignores the TCP window and
+ * padding, and accepts IPv4 identifications that do not change.
  *
  * Source: linux/Documentation/networking/segmentation-offloads.rst, "Generic
  * Receive Offload"; RFC 793, section 3.1; RFC 3168, section 6.1.2.
@@ -51,7 +51,7 @@ static const struct mr_tcp *tcp_of(const struct mri_gro *gro)
 	return (const struct mr_tcp *)(gro->bytes + gro->view.l4_bytes);
 }
 
-/* Addresses, and with them the ports: in IPv4 they are neighbours. */
+/* Addresses, and with them the ports: in IPv4 they are adjacent. */
 static const uint8_t *addresses_of(const struct mri_gro *gro, uint32_t *ret_n)
 {
 	*ret_n = is_ipv4(&gro->view) ? 2 * 4 : 2 * 16;
@@ -127,7 +127,7 @@ enum mri_gro_kind mri_gro_begin(struct mri_gro *gro, const uint8_t *bytes,
 		take_udp(gro);
 	else if (!take_tcp(gro))
 		return MRI_GRO_ALONE;
-	/* Some of the payload is in the first entry, too. */
+	/* Some of the payload is also in the first entry. */
 	if (gro->n_header_bytes >= n_bytes || gro->n_header_bytes >= n_whole)
 		return MRI_GRO_ALONE;
 	gro->n_payload_bytes = n_whole - gro->n_header_bytes;
@@ -147,7 +147,7 @@ bool mri_gro_is_same_flow(const struct mri_gro *a, const struct mri_gro *b)
 	       memcmp(of_a, addresses_of(b, &n), n) == 0;
 }
 
-/* Everything in front of layer 4 but lengths, identification and checksum. */
+/* Everything before layer 4 except lengths, identification and checksum. */
 static bool is_l3_equal(const struct mri_gro *gro, const struct mri_gro *next)
 {
 	const uint32_t l3 = gro->view.l3_bytes, l4 = gro->view.l4_bytes;

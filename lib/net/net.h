@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Wire constants for lib/net, and segmentation and its inverse in software. */
+/* Wire constants for lib/net; software segmentation and its inverse. */
 #ifndef NET_NET_H
 #define NET_NET_H
 
@@ -43,13 +43,13 @@ void mri_gso_tag(struct mri_gso *gso, const struct mr_meta *meta);
  */
 uint32_t mri_gso_header(const struct mri_gso *gso, uint32_t done, uint8_t *to);
 /*
- * Write the lengths that the view says, the partial checksum, and for IPv4 the
- * header's checksum and its identification plus i.
+ * Write the lengths from the view and the partial checksum and, for IPv4, the
+ * header checksum and the identification plus i.
  */
 void mri_gso_lengths(uint8_t *bytes, const struct mr_net_view *view,
 		     uint32_t i);
 
-/* What a frame is for those that merge segments. */
+/* How segment merging classifies a frame. */
 enum mri_gro_kind {
 	MRI_GRO_OTHER,    /* of no flow */
 	MRI_GRO_FRAGMENT, /* of a flow that it does not name */
@@ -71,14 +71,14 @@ struct mri_gro {
 	bool is_over;             /* nothing can follow the last one */
 };
 
-/* Look at a frame's headers; bytes is its first entry. Checks no layer-4
- * checksum. MRI_GRO_ALONE sets what mri_gro_is_same_flow() needs. */
+/* Parse a frame's headers; bytes is its first entry. Does not check the layer-4
+ * checksum. With MRI_GRO_ALONE, sets what mri_gro_is_same_flow() needs. */
 enum mri_gro_kind mri_gro_begin(struct mri_gro *gro, const uint8_t *bytes,
 				uint32_t n_bytes, uint32_t n_frame);
 bool mri_gro_is_same_flow(const struct mri_gro *a, const struct mri_gro *b);
 /* Add a segment of the same flow. False: segmentation would not restore it. */
 bool mri_gro_add(struct mri_gro *gro, const struct mri_gro *next);
-/* Write the headers of two segments or more, with a partial checksum. */
+/* Write the headers of two or more segments, with a partial checksum. */
 void mri_gro_finish(const struct mri_gro *gro, uint8_t *bytes);
 
 /* The 4 bytes of the tag that a frame's metadata describes. */

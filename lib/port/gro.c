@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Merging the segments of a burst: the frames' part. lib/net/gro.c knows which
+ * Merging the segments of a burst: the entries. lib/net/gro.c decides which
  * headers go together.
  *
  *     A1 X B1 A2 B2 A3  -->  A1 A2' A3'  X  B1 B2'      ': without headers
  *
- * The segments of a frame are linked by the places of their first entries. An
- * entry is moved once, after all links are known. A frame that cannot be merged
- * ends the merge of its flow, so that the flow stays in order.
+ * The segments of a frame are linked by the indices of their first entries. An
+ * entry is moved only once, after all links are known. A frame that cannot be
+ * merged ends the merge of its flow, so that the flow stays in order.
  */
 #include <string.h>
 
@@ -17,12 +17,12 @@
 #include "net/net.h"
 #include "port/offload.h"
 
-/* Flows of a burst that are merged at a time; Linux has 8 per bucket. */
+/* Flows that are merged at the same time; Linux has 8 per bucket. */
 enum { FLOWS = 16 };
 
 struct flow {
 	struct mri_gro gro;
-	uint32_t first, last; /* places of segments */
+	uint32_t first, last; /* indices of segments */
 	uint32_t n_entries;
 };
 
@@ -33,14 +33,14 @@ struct merge {
 	struct mr_frame *frames;
 	struct mr_meta *metas;
 	uint32_t n_flows;
-	uint32_t oldest; /* gives way when there are more flows */
+	uint32_t oldest; /* replaced when there are more flows */
 	uint32_t n_merged;
 	struct flow flows[FLOWS];
 	uint16_t next[MR_BURST_MAX]; /* of a segment; 0: it is the last one */
 	bool is_next[MR_BURST_MAX];  /* of another */
 };
 
-/* The sum in the frame is right, or partial. */
+/* The checksum in the frame is correct, or partial. */
 static bool is_sum_right(const struct merge *m, uint32_t i,
 			 const struct mri_gro *gro)
 {
@@ -67,7 +67,7 @@ static bool is_sum_right(const struct merge *m, uint32_t i,
 		       UINT16_MAX;
 }
 
-/* Whether the metadata says nothing that a merged frame could not. */
+/* Whether a merged frame could have this metadata. */
 static bool is_meta_plain(const struct mr_meta *meta)
 {
 	const uint32_t plain = MR_META_RSS_HASH | MR_META_RX_TIME |
@@ -104,7 +104,7 @@ static enum mri_gro_kind look(const struct merge *m, uint32_t i, uint32_t k,
 	return kind;
 }
 
-/* The flow's merge is over; it may be one segment. */
+/* End the flow's merge, which may be of one segment. */
 static void finish(struct merge *m, const struct flow *flow)
 {
 	const struct mri_gro *gro = &flow->gro;
@@ -157,7 +157,7 @@ static bool append(struct merge *m, struct flow *flow, uint32_t i, uint32_t k,
 	return true;
 }
 
-/* A place for a flow, if need be that of another. */
+/* A slot for a flow, replacing another one if necessary. */
 static struct flow *make_place(struct merge *m)
 {
 	struct flow *flow = &m->flows[m->oldest];
@@ -193,7 +193,7 @@ static void add(struct merge *m, uint32_t i, uint32_t k)
 		*flow = m->flows[--m->n_flows];
 }
 
-/* Entries of a frame and of those linked to it, in a row. Returns how many. */
+/* Gather the entries of a frame and of those linked to it. Returns how many. */
 static uint32_t gather(const struct merge *m, uint32_t i, struct mr_frame *to)
 {
 	uint32_t n = 0;

@@ -2,9 +2,9 @@
 /*
  * Launch times, for devices that have none.
  *
- * A frame that is not due is not accepted, and so stays in front of those
- * behind it. The queue stores nothing, and needs no timer: the caller polls, as
- * for a full ring. docs/design/0013-segments-and-times.md says why.
+ * A frame that is not due is not accepted, so it also holds back the frames
+ * after it. The queue stores nothing and needs no timer: the caller polls, as
+ * with a full ring. docs/design/0013-segments-and-times.md says why.
  */
 #include <time.h>
 
@@ -35,7 +35,7 @@ enum mri_due mri_launch_check(struct mri_launch *launch,
 {
 	const uint32_t clock = meta->launch_clock;
 
-	/* What was due a moment ago needs no look at the clock. */
+	/* No need to read the clock if it was due a moment ago. */
 	if (launch->clock == clock && launch->now_ns >= meta->launch_ns)
 		return MRI_DUE;
 	if (!read_clock(launch, ctx, clock)) {

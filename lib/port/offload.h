@@ -30,7 +30,7 @@ void mri_offload_discount(const struct mr_txq *txq, struct mr_tx_stats *stats);
 /* Frames, 0 or 1, that wait in front of the driver. Any thread. */
 uint32_t mri_offload_n_held(const struct mr_txq *txq);
 
-/* What a clock said last in a burst; initially of MRI_NO_CLOCK. */
+/* The last reading of a clock in a burst; initially of MRI_NO_CLOCK. */
 struct mri_launch {
 	uint64_t now_ns;
 	uint32_t clock;

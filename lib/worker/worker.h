@@ -171,10 +171,10 @@ struct mri_worker {
 	struct pollfd *fds; /* wake_fd, then those of the rx queues */
 	uint32_t n_fds;
 	int wake_fd;
-	int epoll_fd;        /* of fds, or -1: nobody asked */
+	int epoll_fd;        /* of fds; -1: not created yet */
 	bool has_fdless_rxq; /* of a queue that cannot wake it */
-	bool is_running;     /* on a thread of the library's */
-	uint32_t is_taken;   /* atomic: has a thread, whosever */
+	bool is_running;     /* on a thread of the library */
+	uint32_t is_taken;   /* atomic: has a thread, of any kind */
 	uint32_t has_ended;  /* atomic */
 	int result;
 	pthread_t thread;

@@ -29,8 +29,8 @@ extern "C" {
  */
 
 /**
- * The layout of struct mr_driver, struct mr_port and what is in them. A library
- * refuses drivers of another version.
+ * Version of the layout of struct mr_driver, struct mr_port and the structs in
+ * them. The library refuses drivers of another version.
  */
 enum { MR_DRIVER_VERSION = 1 };
 
@@ -70,7 +70,7 @@ struct mr_port {
  */
 struct mr_driver {
 	const char *name;        /**< the part of a spec before ':' */
-	uint32_t version;        /**< MR_DRIVER_VERSION; for
+	uint32_t version;        /**< MR_DRIVER_VERSION; checked by
 				  *   mr_ctx_add_driver() */
 	uint32_t reserved;
 	const char *const *keys; /**< options it knows, NULL-terminated */

@@ -13,39 +13,41 @@ extern "C" {
 
 /**
  * @file
- * Merging received segments in software, for ports that send long frames at the
- * cost of short ones: the inverse of MR_META_GSO.
+ * Merging received segments in software, for ports that can send a long frame
+ * at the cost of a short one: the inverse of MR_META_GSO.
  */
 
 /**
- * Merge the segments of a burst that MR_META_GSO would restore byte by byte.
- * Entries stay in their buffers: a merged frame is the first segment, followed
- * by the payload of the others, with metadata as mr_tx_burst_meta() expects it.
+ * Merge the segments of a burst that MR_META_GSO would restore byte for byte.
+ * No data is copied: a merged frame is the first segment, followed by the
+ * payload of the others, with metadata as mr_tx_burst_meta() expects it.
  *
- * Merged are TCP and UDP over IPv4 without options and IPv6 without extension
- * headers, of the same tags and addresses, whose checksums are right according
- * to the device or to a look at their bytes. Those of a flow are in sequence,
- * have the same size but for a shorter last one, and differ in nothing else: of
- * TCP's flags, FIN and PSH may be set in the last one and CWR in the first. All
- * other frames, shared ones included, stay as they are.
+ * Merges TCP and UDP over IPv4 without options, and over IPv6 without extension
+ * headers. Segments that are merged have the same tags and addresses, and
+ * correct checksums, as verified by the device or by this call. They are in
+ * sequence and of the same size, except that the last one may be shorter, and
+ * do not differ otherwise. Of the TCP flags, FIN and PSH may be set in the last
+ * segment, and CWR in the first. All other frames, including shared ones, stay
+ * as they are.
  *
  * @param         cache     the calling thread's cache of the frames' pool
- * @param         offloads  MR_OFFLOAD_TSO4, _TSO6, _USO: what to merge, for
- *                          instance mr_port_info.offloads of the next port
+ * @param         offloads  MR_OFFLOAD_TSO4, _TSO6, _USO: what to merge, such as
+ *                          mr_port_info.offloads of the port to send to
  * @param[in,out] frames    @p n entries, whole frames; their order may change,
- *                          but not that of the frames of a flow
+ *                          but not within a flow
  * @param[in,out] metas     @p n elements, as from mr_rx_burst_meta(); a merged
  *                          frame keeps those of its first segment
- * @param         n         entries, 0..MR_BURST_MAX; as many afterwards
+ * @param         n         entries, 0..MR_BURST_MAX; unchanged by the call
  *
- * @return how many frames fewer there are
+ * @return by how many the number of frames decreased
  *
  * Owner:  the caller, before and after.
  * Thread: the one that uses @p cache.
- * Cost:   reads the headers, and the payload of segments whose checksum nobody
- *         has verified. Keeps nothing between calls.
- * Source: Linux's generic receive offload, and stricter where that does not
- *         restore a burst: it ignores changes of the TCP window, for one.
+ * Cost:   reads the headers, and the payload of segments whose checksum has not
+ *         been verified. Keeps nothing between calls.
+ * Source: Linux's generic receive offload, but stricter where segmentation
+ *         would not restore the burst: Linux ignores changes of the TCP window,
+ *         for example.
  */
 MR_API uint32_t mr_gro(struct mr_cache *cache, uint32_t offloads,
 		       struct mr_frame *frames, struct mr_meta *metas,

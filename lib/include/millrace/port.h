@@ -187,7 +187,7 @@ struct mr_port_info {
 	int32_t numa_node;    /**< -1: unknown */
 	uint32_t has_sg;      /**< 1: frames of up to MR_MAX_SEGS entries */
 	uint32_t offloads;    /**< enum mr_offload: by the device */
-	uint32_t launch_clock; /**< of MR_OFFLOAD_LAUNCH_TIME, as in mr_meta */
+	uint32_t launch_clock; /**< for MR_OFFLOAD_LAUNCH_TIME; see mr_meta */
 	uint64_t locked_bytes; /**< memory that opening locked */
 	uint64_t kernel_bytes; /**< kernel memory it took, approximately */
 	uint8_t mac[6];       /**< 0: none */
@@ -417,10 +417,10 @@ MR_API uint32_t mr_tx_burst_offload(struct mr_txq *txq, struct mr_cache *cache,
  * in the next bursts, and is one frame pending. mr_port_need_pages() excludes
  * its MR_MAX_SEGS pages; without a page it is lost: MR_TX_DROP_NO_BUFFER.
  *
- * A frame with MR_META_LAUNCH_TIME, in a clock that is not the device's, ends
- * the burst until its time has come: it and the following ones stay the
- * caller's, who tries again. So frames leave in order, and as late as he polls.
- * One whose clock cannot be read is lost: MR_TX_DROP_INVALID.
+ * The burst ends before a frame with an MR_META_LAUNCH_TIME in the future, in a
+ * clock that is not the device's. The caller keeps that frame and those after
+ * it, and retries. So frames leave in order, late by up to the polling
+ * interval. A frame whose clock cannot be read is lost: MR_TX_DROP_INVALID.
  *
  * @return entries taken, 0..n; the last one ends a frame
  *

@@ -65,7 +65,7 @@ enum mr_offload {
 	MR_OFFLOAD_VLAN_RX = 1u << 7,
 	/** Reports when a frame arrived: MR_META_RX_TIME. */
 	MR_OFFLOAD_TIME_RX = 1u << 8,
-	/** Delays a frame until its MR_META_LAUNCH_TIME, if that is in
+	/** Delays a frame until its MR_META_LAUNCH_TIME, if the time is in
 	 * mr_port_info.launch_clock. */
 	MR_OFFLOAD_LAUNCH_TIME = 1u << 9,
 	/** Merges received segments: MR_META_GSO. */

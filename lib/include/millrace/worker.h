@@ -34,8 +34,8 @@ extern "C" {
  *             n += mr_worker_serve(worker);
  *     } while (mr_worker_wait(worker, n));
  *
- * No thread of the library's runs before mr_workers_start() or after
- * mr_workers_join(). A thread of the program's can be a worker, too:
+ * The library runs no thread before mr_workers_start() or after
+ * mr_workers_join(). Threads of the program can also be workers:
  * <millrace/worker_loop.h>.
  */
 
@@ -186,8 +186,8 @@ MR_API int mr_workers_line(const struct mr_workers *workers, uint32_t i,
 			   char *ret_text, uint32_t n_bytes);
 
 /**
- * Start one thread per worker, pinned to its core, all signals blocked. Workers
- * that have a thread of the program's (mr_worker_attach()) keep it.
+ * Start one thread per worker, pinned to its core, with all signals blocked.
+ * Workers on a thread of the program (mr_worker_attach()) keep that thread.
  *
  * @param fn      runs on each of them, with its worker and @p opaque, once all
  *                threads exist

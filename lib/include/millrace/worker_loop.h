@@ -13,9 +13,9 @@ extern "C" {
 
 /**
  * @file
- * Workers on threads of the program, also those with an event loop of their
- * own (epoll, io_uring). They have the statistics, the hand-off and the idle
- * strategy of the others:
+ * Workers on the program's own threads, including those with an event loop
+ * (epoll, io_uring). They have the same statistics, hand-off and idle strategy
+ * as other workers:
  *
  *     mr_worker_attach(worker, &why);
  *     watch(mr_worker_fd(worker, &why));
@@ -34,14 +34,14 @@ struct mr_worker;
 
 /**
  * Make the calling thread the worker's thread, until mr_worker_detach(). Its
- * affinity and signal mask remain as they are; run it on worker->core for the
- * placement that the core map intends.
+ * affinity and signal mask do not change; run it on worker->core to follow the
+ * core map.
  *
- * @return 0, or -EBUSY: the worker has a thread
+ * @return 0, or -EBUSY: the worker already has a thread
  *
  * Owner:  the calling thread uses the worker's queues and its cache.
  * Thread: any, one per worker; mr_workers_join() does not wait for it.
- * Cost:   some system calls.
+ * Cost:   a few system calls.
  */
 MR_API int mr_worker_attach(struct mr_worker *worker,
 			    struct mr_reason *reterr_reason);
@@ -50,31 +50,32 @@ MR_API int mr_worker_attach(struct mr_worker *worker,
  * End what mr_worker_attach() began. Hand-off rings to this worker fill up
  * until another thread attaches; mr_workers_destroy() frees what is in them.
  *
- * Owner:  whoever attaches next, or the caller of mr_workers_destroy().
- * Thread: the worker's. Cost: as a burst of mr_tx_burst() per tx queue.
+ * Owner:  the thread that attaches next, or the caller of mr_workers_destroy().
+ * Thread: the worker's. Cost: as an mr_tx_burst() on each tx queue.
  */
 MR_API void mr_worker_detach(struct mr_worker *worker);
 
 /**
- * An fd for epoll, io_uring or poll(): readable, level-triggered, if a worker
- * that paused has work.
+ * An fd for epoll, io_uring or poll(). It is readable (level-triggered) when a
+ * paused worker has work.
  *
  * @return the fd, or -EIO
  *
  * Owner:  the worker, which closes it.
  * Thread: the worker's. Cost: the first call creates an epoll set. On `xdp:`
- *         ports the kernel then also wakes for frames sent: about a tenth of
- *         the rate between veths. mr_worker_wait() has no such cost.
+ *         ports the kernel then also wakes the worker for frames sent, which
+ *         costs about a tenth of the rate between veths. mr_worker_wait() has
+ *         no such cost.
  */
 MR_API int mr_worker_fd(struct mr_worker *worker,
 			struct mr_reason *reterr_reason);
 
 /**
- * mr_worker_wait() for a thread with an event loop of its own: end a round, and
- * let the caller do the sleeping.
+ * mr_worker_wait() for a thread with its own event loop: end a round, but leave
+ * the sleeping to the caller.
  *
- * @return for how many ms the caller may wait for mr_worker_fd(), at most;
- *         0: run the next round now; or
+ * @return how many ms the caller may wait for mr_worker_fd(), at most; 0: run
+ *         the next round now; or
  *   -ECANCELED  mr_workers_stop() was called
  *
  * Owner: unchanged. Thread: the worker's. Cost: as mr_worker_wait().
@@ -82,7 +83,7 @@ MR_API int mr_worker_fd(struct mr_worker *worker,
 MR_API int mr_worker_pause(struct mr_worker *worker, uint32_t n_moved);
 
 /**
- * After a positive result of mr_worker_pause(), and before the next round.
+ * Call after a positive result of mr_worker_pause(), before the next round.
  *
  * Owner: unchanged. Thread: the worker's. Cost: two system calls.
  */
