@@ -52,12 +52,12 @@ static const char usage[] =
 	"PORT is an interface name, or driver:device[,key=value...].\n"
 	"Modes: patch connects ports in pairs; macswap also swaps the MAC\n"
 	"addresses; learn is a learning bridge; drop drops all frames.\n"
-	"FILE has the ports, and settings with the names of the options.\n";
+	"FILE lists the ports, and settings with the names of options.\n";
 
 /* What is being parsed. */
 struct parsing {
 	struct options *options;
-	const char *in_file; /* an option that a file has; NULL: none */
+	const char *in_file; /* an option that is a key; NULL: none */
 };
 
 static enum parse_result take(const struct option_row *row, const char *arg,

@@ -34,7 +34,7 @@ OPTIONS = [
     Option("now", "", "nat clear: also release ports in hold-down"),
     Option("interval", "S", "watch: seconds between updates, to 50 (default 1)"),
     Option("count", "N", "watch, capture, trace: end after N updates or frames"),
-    Option("filter", "EXPR", "capture, trace: only such frames, as in pcap-filter(7)"),
+    Option("filter", "EXPR", "capture, trace: only frames that match (pcap-filter(7))"),
     Option("write", "FILE", "capture: write pcapng; - is standard output"),
     Option("snap", "N", "capture: N bytes of each frame (default all)"),
     Option("sort", "BY", "watch: sort ports by name, rx, tx or drops"),
