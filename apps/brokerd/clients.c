@@ -74,7 +74,7 @@ static void *close_all(void *opaque)
 	return NULL;
 }
 
-/* Whether fds of the user's are still being closed. */
+/* Whether fds of the user are still being closed. */
 static bool is_closing(const struct clients *clients, uid_t uid)
 {
 	for (uint32_t i = 0; i < CLIENTS_MAX_CLOSINGS; i++)
@@ -119,7 +119,7 @@ static void close_received(struct clients *clients, uid_t uid, const int *fds,
 		(void)close_all(closing);
 }
 
-/* Read what a client has sent in vain: close() would close the fds in it. */
+/* Discard what a client has sent: close() would close the fds in it. */
 static void drain(struct client *client)
 {
 	int fds[XDP_BROKER_MAX_FDS];

@@ -12,7 +12,7 @@ enum {
 	CLIENTS_MAX = 1024,
 	CLIENTS_MAX_IDLE = 32, /* without a port, of one user */
 	CLIENTS_IDLE_MS = 30000,
-	CLIENTS_MAX_CLOSINGS = 64, /* requests with fds that are no memory */
+	CLIENTS_MAX_CLOSINGS = 64, /* requests with fds that are not memory */
 	CLIENTS_CLOSING_MS = 20,
 };
 

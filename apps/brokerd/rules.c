@@ -230,7 +230,7 @@ int rules_parse(struct mr_ctx *ctx, const char *name, const char *bytes,
 	return err;
 }
 
-/* Who can write the rules can have any interface. */
+/* Whoever can write the rules can get any interface. */
 static int check_owner(const char *path, struct mr_reason *ret_why)
 {
 	struct stat status;

@@ -31,7 +31,7 @@ struct forward_stats {
 	uint64_t entries;                /* in them */
 	uint64_t cloned;                 /* frames added by flooding */
 	uint64_t flooded;                /* frames flooded */
-	uint64_t merged;                 /* frames that became part of others */
+	uint64_t merged;                 /* frames that others absorbed */
 	uint64_t drops[N_FORWARD_DROPS]; /* frames */
 };
 
@@ -47,7 +47,7 @@ struct forward_shared {
 	const struct options *options;
 	struct mr_ctx *ctx;
 	void *base;      /* of the region */
-	struct fdb *fdb; /* NULL but in mode learn */
+	struct fdb *fdb; /* NULL except in mode learn */
 	bool has_meta;   /* of the data plane */
 	/* By port: the offloads for mr_gro(). */
 	uint32_t merges[MAX_PORTS];
@@ -62,7 +62,7 @@ struct forwarder {
 	struct mr_worker *worker;
 	struct recorder *recorder;       /* atomic: see capture.h */
 	struct recorder *round_recorder; /* NULL: none in this round */
-	bool has_extras[MAX_PORTS]; /* what is sent is merged or recorded */
+	bool has_extras[MAX_PORTS];      /* tx is merged or recorded */
 	void *base;
 	struct fdb *fdb;
 	uint32_t n_burst;

@@ -56,7 +56,7 @@ static int forward(struct session *session, struct control *control,
 	return run(&config);
 }
 
-/* False: lines on stderr say why not. */
+/* False: stderr says why not. */
 static bool read_config(struct options *options)
 {
 	const struct run_options *run = &options->run;

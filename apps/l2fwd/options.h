@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the command line and the configuration file ask for. */
+/* The settings of the command line and the configuration file. */
 #ifndef OPTIONS_H
 #define OPTIONS_H
 
@@ -31,13 +31,13 @@ struct options {
 enum parse_result options_parse(int argc, char **argv, struct options *options,
 				struct mr_reason *ret_error);
 
-/* settings.c: what a file has, and the options of the same names. */
+/* settings.c: the keys of a file, and the options with the same names. */
 extern const struct yaml_key l2fwd_keys[];
 
 /* Set the defaults. */
 void options_init(struct options *options);
 
-/* One more port. False, and why. */
+/* Add a port. False: the reason says why not. */
 bool options_add_port(struct options *options, const char *spec,
 		      struct mr_reason *ret_why);
 

@@ -19,7 +19,7 @@ static const void *current(void *app)
 	return options;
 }
 
-/* A filter replaces another, but a port that was opened without has none. */
+/* A filter can be replaced, but a port opened without one has none. */
 static int check_here(const struct session *session, const struct options *next,
 		      const char *name, struct yaml_errors *errors)
 {
@@ -58,7 +58,7 @@ static int apply(void *app, void *settings, struct mr_reason *ret_why)
 	struct dataplane *plane = (struct dataplane *)&session->plane;
 	int err = 0;
 
-	/* First what can fail. */
+	/* First, the changes that can fail. */
 	if (strcmp(options->plane.port.punt, next->plane.port.punt) != 0)
 		err = dataplane_set_punt(plane, options->plane.specs,
 					 options->plane.port.punt,

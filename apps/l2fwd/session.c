@@ -8,8 +8,8 @@
 
 #include "session.h"
 
-/* What is merged for a port: segments that it can cut, if it has them merged.
- */
+/* What to merge for a port: segments that it can cut, if it receives merged
+ * ones. */
 static uint32_t merges_for(const struct mr_port *port)
 {
 	struct mr_port_info info = { .size = sizeof(info) };

@@ -16,7 +16,7 @@ struct capture {
 	int fd;
 	uint32_t is_told; /* atomic */
 	uint32_t n_recorders;
-	struct recorder *last; /* whose entry the caller has; NULL: none */
+	struct recorder *last; /* the caller has an entry of it; NULL: none */
 	uint64_t offloaded;    /* when it started */
 	struct recorder *recorders;
 };
@@ -89,7 +89,7 @@ static int fail(struct mr_reason *ret_why, int err, const char *text)
 	return err;
 }
 
-/* By its name, or the device in it. */
+/* By name, or by the device in the name. */
 static int find_port(const struct capture *c, const char *name,
 		     uint32_t *ret_idx, struct mr_reason *ret_why)
 {
@@ -253,8 +253,8 @@ bool capture_next(struct capture *c, struct capture_record *ret)
 				 c->last->tail + first(c->last)->n_bytes,
 				 __ATOMIC_RELEASE);
 	c->last = NULL;
-	/* Who handed a frame over has published what it saw of it before: after
-	 * the receiver's entry, that one is visible. */
+	/* A worker publishes its entries before it hands a frame over, so they
+	 * are visible to whoever sees the receiver's entry. */
 	again = c->is_running ? oldest(c) : NULL;
 	do {
 		r = again;

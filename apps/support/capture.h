@@ -4,14 +4,14 @@
  *
  *     worker --> recorder_*() --> its ring --> main thread --> control socket
  *
- * A worker has a slot for its recorder, which is NULL unless somebody captures.
- * It looks once per round, and does other rounds then; so a capture costs a
- * load and a branch per round, and per drop. The rings are bounded: what finds
- * no room is counted as missed, and never makes a worker wait. One capture or
- * trace runs at a time.
+ * A worker has a slot for its recorder, which is NULL unless a capture runs. It
+ * checks the slot once per round, and runs different rounds during a capture.
+ * So without a capture, the cost is a load and a branch per round and per drop.
+ * The rings are bounded: records that do not fit are counted as missed, and no
+ * worker ever waits. One capture or trace runs at a time.
  *
- * A trace marks the frames that it follows with a flag of their first entry,
- * which goes with them through queues and rings, to other workers, too.
+ * A trace marks the frames that it follows with a flag in their first entry,
+ * which stays with them through queues and rings, also to other workers.
  */
 #ifndef SUPPORT_CAPTURE_H
 #define SUPPORT_CAPTURE_H
@@ -26,13 +26,13 @@
 
 enum {
 	CAPTURE_TRACED = 1u << 30, /* of mr_frame.flags; drivers ignore it */
-	CAPTURE_MAX_TEXT = 160,    /* of an explanation, with its end */
+	CAPTURE_MAX_TEXT = 160,    /* of an explanation, with its NUL */
 	CAPTURE_MAX_BYTES = 65535, /* of a frame */
 };
 
 enum capture_event {
 	CAPTURE_RX,
-	CAPTURE_TX,   /* accepted by the queue, or a ring to its owner */
+	CAPTURE_TX,   /* accepted by the queue, or by a ring to its owner */
 	CAPTURE_DROP, /* by the program, with its reason */
 	CAPTURE_NOTE, /* what was decided about a traced frame */
 };
@@ -41,27 +41,27 @@ struct capture;
 struct recorder;
 
 /*
- * Say what is known about a frame that was received on a port or, if is_tx, is
- * about to be sent: up to CAPTURE_MAX_TEXT bytes; "": nothing. On the worker's
- * thread; worker is what capture_attach() got.
+ * Describe a frame that was received on a port or, if is_tx, is about to be
+ * sent: up to CAPTURE_MAX_TEXT bytes; "": nothing. Called on the worker's
+ * thread; worker is the argument of capture_attach().
  */
 typedef void capture_explain_fn(void *worker, uint32_t port_idx, bool is_tx,
 				const uint8_t *bytes, uint32_t n, char *ret);
 
 struct capture_config {
 	struct dataplane *plane;
-	capture_explain_fn *explain; /* NULL: nothing to say */
-	/* Frames that the ports' drivers have forwarded by themselves, which
+	capture_explain_fn *explain; /* NULL: none */
+	/* Frames that the ports' drivers have forwarded themselves, which
 	 * recorders do not see; NULL: none. */
 	uint64_t (*offloaded)(void *app);
 	void *app;
 };
 
-/* NULL: no memory, or no fd. */
+/* Returns NULL without memory or a free fd. */
 struct capture *capture_create(const struct capture_config *config);
-/* When the workers have ended; NULL is fine. */
+/* After the workers have ended; NULL is allowed. */
 void capture_destroy(struct capture *capture);
-/* Before the worker starts. */
+/* Call before the worker starts. */
 void capture_attach(struct capture *capture, uint32_t worker_idx,
 		    struct recorder **slot, void *worker);
 
@@ -83,11 +83,11 @@ uint32_t recorder_send(struct recorder *recorder, struct mr_worker *worker,
 		       uint32_t port_idx, const struct mr_frame *frames,
 		       const struct mr_meta *metas, uint32_t n);
 /* Whole frames that are about to be freed. port_idx: where they came from, or
- * CAPTURE_LAST_PORT, that of the last burst. why: constant. */
+ * CAPTURE_LAST_PORT: the port of the last burst. why: a constant. */
 enum { CAPTURE_LAST_PORT = UINT32_MAX };
 void recorder_drop(struct recorder *recorder, uint32_t port_idx,
 		   const struct mr_frame *frames, uint32_t n, const char *why);
-/* What was decided about a frame; nothing happens unless it is traced. */
+/* What was decided about a frame. Does nothing unless the frame is traced. */
 void recorder_note(struct recorder *recorder, const struct mr_frame *frame,
 		   const char *text);
 
@@ -103,7 +103,7 @@ static inline void capture_drop(struct recorder *const *slot, uint32_t port_idx,
 
 /* The main thread's side. */
 
-/* What a client wants. */
+/* What a client requests. */
 struct capture_request {
 	enum { CAPTURE_PORT, CAPTURE_DROPS, CAPTURE_TRACE } what;
 	const char *port;   /* CAPTURE_PORT; CAPTURE_TRACE: NULL is all */
@@ -121,11 +121,11 @@ int capture_start(struct capture *capture,
 		  struct mr_reason *ret_why);
 void capture_stop(struct capture *capture);
 
-/* A frame at a moment. */
+/* An event of a frame. */
 struct capture_record {
 	enum capture_event event;
 	uint32_t worker_idx, port_idx, queue_idx;
-	uint64_t burst;   /* of the worker, from 1: when it came, or was sent */
+	uint64_t burst;   /* the worker's, from 1: that it is part of */
 	uint64_t id;      /* of its buffer */
 	uint64_t ns;      /* of CLOCK_REALTIME */
 	uint32_t n_frame; /* its length */
@@ -135,10 +135,10 @@ struct capture_record {
 	const uint8_t *data;
 };
 
-/* The next one, in order of time; valid until the next call. */
+/* The next one, in order of time. Valid until the next call. */
 bool capture_next(struct capture *capture, struct capture_record *ret_record);
 
-/* Frames that match, or may, but are not among the records, since the start. */
+/* Frames since the start that match, or may match, but have no record. */
 struct capture_missed {
 	uint64_t ring_full; /* the client reads too slowly */
 	uint64_t offloaded; /* drivers have forwarded them */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The verbs capture and trace: records as lines, until the client leaves. */
+/* The verbs capture and trace: records as lines, until the client is gone. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ enum {
 struct stream {
 	bool has_begun;
 	uint64_t n, n_max; /* records; capture: as many as asked for */
-	struct capture_missed missed; /* as told */
+	struct capture_missed missed; /* as last reported */
 };
 
 _Static_assert(sizeof(struct stream) <= CONTROL_CAPTURE_STATE, "too small");
@@ -73,7 +73,7 @@ static json_t *missed_line(const struct capture_missed *missed)
 			 (json_int_t)missed->offloaded);
 }
 
-/* What of the answer there is; true: it is complete. */
+/* As much of the answer as there is. True: it is complete. */
 static bool go_on(struct control_request *r, struct stream *stream,
 		  struct capture *capture, const struct dataplane *plane)
 {

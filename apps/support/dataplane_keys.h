@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Settings of the data plane: the section "dataplane" of a configuration file,
- * and options of the same names. */
+ * and the options with the same names. */
 #ifndef SUPPORT_DATAPLANE_KEYS_H
 #define SUPPORT_DATAPLANE_KEYS_H
 

@@ -37,7 +37,7 @@ enum parse_result objection_of_option(const struct objection *objection,
 			   objection->why.text);
 }
 
-/* The node that it is about, as far as the file has it. */
+/* The node that it is about, or the closest one in the file. */
 static yaml_node_t *find(struct yaml_reader *reader,
 			 const struct objection *objection)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a check of settings rejects, and where a file or a command line has it.
- */
+/* What a check of settings rejects, and where it is in a file or on a command
+ * line. */
 #ifndef SUPPORT_OBJECTIONS_H
 #define SUPPORT_OBJECTIONS_H
 
@@ -16,7 +16,7 @@ struct objection {
 	struct mr_reason why;
 };
 
-/* What exceeds the maximum is left out. */
+/* Those above the maximum are omitted. */
 struct objections {
 	uint32_t n;
 	struct objection list[YAML_MAX_ERRORS];
@@ -27,11 +27,11 @@ int object(struct objections *objections, const char *section, const char *key,
 	   uint32_t idx, const char *format, ...)
 	__attribute__((format(printf, 5, 6)));
 
-/* As an error of a command line, whose option is the key; PARSE_WRONG. */
+/* As an error of a command line; the key is the option. Returns PARSE_WRONG. */
 enum parse_result objection_of_option(const struct objection *objection,
 				      struct mr_reason *ret_error);
 
-/* Add errors to those of the reader, with the lines that they are about. */
+/* Add the objections to the reader's errors, with their lines. */
 void objections_report(const struct objections *objections,
 		       struct yaml_reader *reader);
 

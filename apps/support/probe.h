@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Static probes, a nop each: docs/operations.md. Without <sys/sdt.h> nothing.
+/* Static probes, a nop each: docs/operations.md. Without <sys/sdt.h>: nothing.
  */
 #ifndef SUPPORT_PROBE_H
 #define SUPPORT_PROBE_H
@@ -22,7 +22,7 @@ static inline void probe_burst(uint32_t port_idx, uint32_t queue_idx,
 #endif
 }
 
-/* The program is about to free n entries, for a reason by name. */
+/* The program is about to free n entries, for a named reason. */
 static inline void probe_drop(const char *why, uint32_t n)
 {
 	(void)why;

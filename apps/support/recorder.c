@@ -3,9 +3,9 @@
  * A worker's recorder.
  *
  * is_busy and wanted are sequentially consistent: either the worker sees that
- * nothing is wanted any more, or the main thread sees that it is busy and
- * leaves what it uses alone. The same holds for published and is_told, so that
- * no record waits for the next one.
+ * nothing is wanted any more, or the main thread sees that the worker is busy
+ * and does not touch what it uses. The same holds for published and is_told, so
+ * that no record has to wait for the next one.
  */
 #include <string.h>
 #include <time.h>
@@ -24,7 +24,7 @@ static struct wanted *begin(struct recorder *r)
 	return __atomic_load_n(&r->wanted, __ATOMIC_SEQ_CST);
 }
 
-/* Show what was written. If nothing was wanted, the ring is not ours. */
+/* Publish what was written. If nothing was wanted, the ring is not ours. */
 static void end(struct recorder *r, const struct wanted *wanted)
 {
 	const bool has_news = wanted != NULL && r->head != r->published;
@@ -33,7 +33,7 @@ static void end(struct recorder *r, const struct wanted *wanted)
 	if (has_news)
 		__atomic_store_n(&r->published, r->head, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&r->is_busy, 0, __ATOMIC_RELEASE);
-	/* write() fails only if already readable, which is all we want. */
+	/* write() fails only if it is readable already, which is enough. */
 	if (has_news &&
 	    __atomic_exchange_n(r->is_told, 1, __ATOMIC_SEQ_CST) == 0 &&
 	    write(r->fd, &one, sizeof(one)) < 0)
@@ -74,20 +74,20 @@ static const uint8_t *bytes_of(struct recorder *r,
 	return r->linear;
 }
 
-/* Bytes of an entry with n_after bytes behind it. */
+/* Bytes of an entry that n_after bytes follow. */
 static uint32_t n_bytes_of(uint32_t n_after)
 {
 	return (uint32_t)(sizeof(struct entry) + n_after + (ALIGN - 1)) &
 	       ~(uint32_t)(ALIGN - 1);
 }
 
-/* Bytes that are left to the end of the ring. */
+/* Bytes left until the end of the ring. */
 static uint32_t n_to_end(const struct recorder *r)
 {
 	return RECORDER_RING_BYTES - (r->head & (RECORDER_RING_BYTES - 1));
 }
 
-/* Whether there is room for an entry of n bytes in one piece. */
+/* Whether there is contiguous room for an entry of n bytes. */
 static bool has_room(const struct recorder *r, uint32_t n)
 {
 	const uint32_t n_hole = n_to_end(r) < n ? n_to_end(r) : 0;
@@ -140,7 +140,7 @@ static bool put(struct recorder *r, const struct wanted *wanted,
 		n_bytes = 0;
 	n_data = n_bytes < wanted->request.n_bytes ? n_bytes :
 						     wanted->request.n_bytes;
-	/* First: whether it is missed must not depend on its text. */
+	/* Before the text: whether it is missed must not depend on it. */
 	if (!has_room(r, n_bytes_of(CAPTURE_MAX_TEXT + n_data))) {
 		counter_add(&r->missed, 1);
 		return false;
@@ -247,7 +247,7 @@ uint32_t recorder_send(struct recorder *r, struct mr_worker *worker,
 	uint64_t heads[MR_BURST_MAX]; /* before each frame */
 	uint32_t n_sent;
 
-	/* Before the queue gets them: afterwards they are not ours. */
+	/* Before the queue gets them; after that, they are not ours. */
 	for (uint32_t i = 0, n_now; i < n; i += n_now) {
 		n_now = mr_frame_n_entries(frames + i);
 		heads[i] = r->head;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Between recorder.c, which writes rings, and capture.c, which reads them. */
+/* Shared by recorder.c, which writes rings, and capture.c, which reads them. */
 #ifndef SUPPORT_RECORDER_H
 #define SUPPORT_RECORDER_H
 
@@ -10,17 +10,17 @@ enum { RECORDER_RING_BYTES = 1 << 22 }; /* a power of two */
 
 /* In a ring, at a multiple of its alignment: text, then data, follow. */
 struct entry {
-	uint32_t n_bytes; /* with all that follows */
+	uint32_t n_bytes; /* including all that follows */
 	uint8_t is_hole;  /* to the end of the ring */
 	uint8_t event;
 	uint16_t port_idx, queue_idx;
-	uint16_t n_text; /* with its end */
+	uint16_t n_text; /* including its NUL */
 	uint32_t n_frame, n_data;
 	uint64_t ns, id, burst;
 	const char *why;
 };
 
-/* What the workers look for. Constant, but for n_left. */
+/* What the workers look for. Constant, except n_left. */
 struct wanted {
 	struct capture_request request;
 	uint32_t port_idx; /* UINT32_MAX: any */

@@ -95,8 +95,8 @@ int settings_print_schema(const struct yaml_key *keys, const char *program)
 	return 1;
 }
 
-/* The settings of a request, and what they change. NULL: the answer says what
- * is wrong. */
+/* The settings of a request, and what they change. NULL: the answer has the
+ * errors. */
 static void *read_request(struct control_request *r, void *control,
 			  json_t **ret_changes, const char **ret_restart)
 {
@@ -147,7 +147,7 @@ bool settings_answer_plan(struct control_request *r, void *opaque)
 	return control_end(r, json_pack("{s:i}", "changes", (int)i));
 }
 
-/* Of an apply that has ended. */
+/* The result of an apply that has ended. */
 static bool end_apply(struct control_request *r, int err,
 		      const struct mr_reason *why)
 {

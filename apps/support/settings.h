@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The settings of a running application, which a configuration file has: verbs
- * of the control socket that plan and apply changes and dump what is in force,
- * and the reload on SIGHUP. A table of yaml_keys.h says what a file may
- * contain, and what cannot change at run time.
+ * Changing the settings of a running application to those of a configuration
+ * file: verbs of the control socket that plan and apply changes and dump the
+ * settings in force, and the reload on SIGHUP. A table of yaml_keys.h defines
+ * what a file may contain, and what cannot change at run time.
  */
 #ifndef SUPPORT_SETTINGS_H
 #define SUPPORT_SETTINGS_H
@@ -11,14 +11,14 @@
 #include "control.h"
 #include "yaml_keys.h"
 
-/* What an application does with its settings; all in the main thread. */
+/* An application's operations on its settings; all in the main thread. */
 struct settings_ops {
 	const struct yaml_key *keys;
 	/* Read and check: settings, for destroy(); or NULL with errors. */
 	void *(*parse)(void *app, const char *name, const char *bytes,
 		       size_t n_bytes, struct yaml_errors *ret_errors);
 	void (*destroy)(void *settings);
-	/* Those in force; valid until the next call. */
+	/* The settings in force; valid until the next call. */
 	const void *(*current)(void *app);
 	/*
 	 * Apply all or nothing; owns the settings, even on failure. 0; 1: it is
@@ -30,16 +30,16 @@ struct settings_ops {
 };
 
 /*
- * The changes from those in force to next: see yaml_changes(). *ret_restart:
- * the first key that cannot change at run time, valid as long as they; NULL:
- * none.
+ * The changes from the settings in force to next: see yaml_changes().
+ * *ret_restart: the first key that cannot change at run time, valid as long as
+ * the changes; NULL: none.
  */
 json_t *settings_changes(const struct settings_ops *ops, void *app,
 			 const void *next, const char **ret_restart);
 
 /*
- * Read a file, and begin to apply it. As apply() returns; -errno: a line per
- * error was printed, "PROGRAM: reload: ...", and nothing has changed.
+ * Read a file, and begin to apply it. Returns as apply() does. -errno: a line
+ * per error was printed, "PROGRAM: reload: ...", and nothing has changed.
  */
 int settings_reload(const struct settings_ops *ops, void *app,
 		    const char *program, const char *path);
@@ -49,13 +49,13 @@ int settings_print_schema(const struct yaml_key *keys, const char *program);
 
 /*
  * plan: "name" and "text" of a file; an object per change, or a line "wrong"
- * per error. apply: the same, and applies them. dump: "settings", as a file
- * would have them.
+ * per error. apply: the same, and applies them. dump: "settings", as they would
+ * be in a file.
  */
 control_answer_fn settings_answer_plan, settings_answer_apply,
 	settings_answer_dump;
 
-/* Of an apply that is waiting. */
+/* The result of an apply in progress. */
 enum { SETTINGS_STATE_BYTES = 8 };
 
 #endif

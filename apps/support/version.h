@@ -2,7 +2,7 @@
 #ifndef SUPPORT_VERSION_H
 #define SUPPORT_VERSION_H
 
-/* Of the programs: that of the library, and the commit, if known. */
+/* The version of the library and, if known, the commit. */
 extern const char program_version[];
 
 #endif

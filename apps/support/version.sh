@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Print what --version does: VERSION (COMMIT). The commit is that of the tree's
-# git, or of the archive that git made; without either, there is only a version.
+# Print what --version prints: VERSION (COMMIT). The commit comes from the tree's
+# git repository, or from the archive that git made. Without either, print only
+# the version.
 #
 # usage: version.sh VERSION TREE
 set -u

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Settings as JSON: to write, to compare, to describe. */
+/* Settings as JSON: written, compared and described. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,7 +78,7 @@ static json_t *show(const struct yaml_key *key, const void *from)
 		return json_boolean(n);
 	if (key->take == yaml_take_word)
 		return json_string(key->words[n]);
-	/* A number below the least is that of a key that was not given. */
+	/* A number below the minimum means that the key was not given. */
 	return n >= key->min ? json_integer(n) : NULL;
 }
 
@@ -125,7 +125,7 @@ static json_t *set_of(const json_t *list)
 	return set;
 }
 
-/* Add changes for the items that only one of them has: false, there are none.
+/* Add changes for the items that only one of them has. False: there are none.
  */
 static bool add_items(json_t *changes, const char *name,
 		      const struct yaml_key *key, json_t *list, json_t *others,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the tables of yaml_keys.h describe, the other way round: settings as a
- * file would have them, what differs between two, and a schema of files. All as
- * JSON that the caller owns; NULL: no memory.
+ * The inverse of yaml_keys.h, by the same tables: settings as they would be in
+ * a file, the differences between two, and a schema of files. All are JSON that
+ * the caller owns; NULL: no memory.
  */
 #ifndef SUPPORT_YAML_SHOW_H
 #define SUPPORT_YAML_SHOW_H
@@ -17,8 +17,9 @@ json_t *yaml_show(const struct yaml_key *keys, const void *from);
 /*
  * The keys that differ between two results of yaml_show(), as a list of
  *     {"key": "timeouts: udp", "from": VALUE, "to": VALUE, "restart": BOOL}
- * Without "from" or "to", that side has none. Lists are compared by item,
- * unless only their order differs. "restart": the key is fixed at run time.
+ * If "from" or "to" is missing, there is no such value. Lists are compared by
+ * item, unless only their order differs. "restart": the key is fixed at run
+ * time.
  */
 json_t *yaml_changes(const struct yaml_key *keys, const json_t *from,
 		     const json_t *to);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which queue the device gives a frame: RSS, and steering by rte_flow.
+ * Which queue of the device a frame goes to: RSS, and steering by rte_flow.
  *
- * The device may outlive the port, so what it had before the first change is
- * kept, and restored at close.
+ * The device may outlive the port, so its state before the first change is
+ * saved, and restored at close.
  *
  * Source: DPDK 22.11, rte_ethdev.h; Programmer's Guide, "Generic flow API".
  */
@@ -15,7 +15,7 @@
 
 #include "dpdk.h"
 
-enum { KEY_BYTES = 40 }; /* of devices that do not report a length */
+enum { KEY_BYTES = 40 }; /* for devices that do not report a length */
 
 /* Key, fields and table of a device. */
 struct dpdk_rss {
@@ -66,7 +66,7 @@ static uint16_t *entry_of(struct dpdk_rss *rss, uint32_t i)
 			.reta[i % RTE_ETH_RETA_GROUP_SIZE];
 }
 
-/* What the device has; the caller frees it. */
+/* The device's current state; the caller frees it. */
 static int read_rss(const struct dpdk_port *port, struct dpdk_rss **ret_rss)
 {
 	const uint16_t n = port->info.reta_size;
@@ -105,7 +105,7 @@ static int write_rss(const struct dpdk_port *port, struct dpdk_rss *rss)
 	return err;
 }
 
-/* What mr_rss_config requests, that this device lacks. */
+/* Refuse a config that requests what this device lacks. */
 static int check_rss(const struct dpdk_port *port,
 		     const struct mr_rss_config *c, struct mr_reason *reason)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Static probes, a nop each: docs/operations.md. Without <sys/sdt.h> nothing.
+/* Static probes, a nop each: docs/operations.md. Without <sys/sdt.h>: nothing.
  */
 #ifndef XDP_PROBE_H
 #define XDP_PROBE_H

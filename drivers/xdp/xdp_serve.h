@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside of the broker's side. */
+/* Shared by the files of the broker's side. */
 #ifndef XDP_XDP_SERVE_H
 #define XDP_XDP_SERVE_H
 
@@ -12,7 +12,7 @@ struct xdp_served {
 	struct xdp_port *port;  /* NULL: none */
 	struct xdp_grant grant; /* valid while a request is served */
 	bool has_told_record;
-	uint32_t prog_id;  /* of the program that the client's link has */
+	uint32_t prog_id;  /* of the program in the client's link */
 	uint32_t count_id; /* of the map with its filter's counters */
 };
 
@@ -45,7 +45,7 @@ static inline struct xdp_wire_answer *xdp_answer_body(struct xdp_answer *answer)
 extern const struct mr_driver mr_driver_xdp;
 
 /* xdp_prog.c */
-/* Put a program with port->filter and port->fds in the place of the link's. */
+/* Replace the link's program by one with port->filter and port->fds. */
 int mri_xdp_prog_renew(struct xdp_port *port, struct mr_reason *reterr_reason);
 
 /* xdp_serve_open.c */
@@ -61,7 +61,7 @@ int mri_xdp_serve_filter(struct xdp_served *served,
 uint32_t mri_xdp_linked_prog(const struct xdp_port *port, int link_fd);
 uint32_t mri_xdp_map_id(int map_fd); /* 0: not a map */
 
-/* xdp_serve_set.c: for a client that has a port, and may. */
+/* xdp_serve_set.c: for a client that has a port and the permission. */
 xdp_serve_fn mri_xdp_serve_set, mri_xdp_serve_rss, mri_xdp_serve_steer,
 	mri_xdp_serve_unsteer, mri_xdp_serve_new_filter;
 

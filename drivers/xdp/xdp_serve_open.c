@@ -3,8 +3,8 @@
  * The broker's side: opens a port for a client that has no capabilities.
  *
  * The client gets bound sockets, so it cannot use another queue or interface,
- * nor add a tx ring unless it may transmit. It gets the only fd of the link, so
- * that the program ends with it. The broker restores the interface when the
+ * and cannot add a tx ring unless it may transmit. It gets the only fd of the
+ * link, so the program ends with it. The broker restores the interface when the
  * connection ends.
  *
  * The client's memory is mapped only while the kernel pins it, and never read.
@@ -242,7 +242,7 @@ static int make_queues(struct xdp_port *port, struct mr_reason *reason)
 	return port->base.fd < 0 ? port->base.fd : 0;
 }
 
-/* Rules have the names of interfaces; the kernel knows others of them, too. */
+/* Rules name interfaces by one name; the kernel also finds others. */
 static int find(const char *name, struct xdp_netdev *ret_dev,
 		struct mr_reason *reason)
 {

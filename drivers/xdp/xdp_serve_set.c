@@ -2,7 +2,7 @@
 /*
  * The broker's side of a client's open port: settings, RSS, steering, filter.
  *
- * The requests become calls of the public functions, which check them.
+ * The requests become calls to public functions, which check them.
  */
 #include <errno.h>
 #include <string.h>
@@ -73,7 +73,7 @@ int mri_xdp_serve_unsteer(struct xdp_served *served,
 	return mr_port_unsteer(&served->port->base, u->id, reason);
 }
 
-/* Lend the port the client's fds, and load a program that has them. */
+/* Lend the port the client's fds, and load a program that uses them. */
 static int renew(struct xdp_served *served, const int *fds,
 		 struct mr_reason *reason)
 {
@@ -91,7 +91,7 @@ static int renew(struct xdp_served *served, const int *fds,
 		err = mri_xdp_prog_renew(port, reason);
 	if (err == 0)
 		served->prog_id = mri_xdp_linked_prog(port, fds[0]);
-	/* They stay the caller's. */
+	/* The caller still owns them. */
 	count->map_fd = port->prog.link_fd = -1;
 	memset(port->fds, 0xff, port->n_queues * sizeof(port->fds[0]));
 	return err;

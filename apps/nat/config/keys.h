@@ -5,7 +5,7 @@
 
 #include "support/yaml_keys.h"
 
-/* All keys, with those of nested mappings; the last has no name.
+/* All keys, including those of nested mappings; the last one has no name.
  * docs/nat-config.md describes them. */
 extern const struct yaml_key nat_keys[];
 
@@ -16,7 +16,7 @@ struct nat_key {
 	char name[64]; /* "timeouts: udp" */
 };
 
-/* Key i; false after the last. */
+/* Key i. False: there is none. */
 bool nat_key_at(uint32_t i, struct nat_key *ret);
 
 #endif

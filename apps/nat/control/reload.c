@@ -76,7 +76,7 @@ static int apply(void *opaque, void *settings, struct mr_reason *ret_why)
 	}
 	app->next = settings;
 	app->not_reloaded.text[0] = '\0';
-	/* All at once; each worker asks for its sessions' rules again. */
+	/* All at once; each worker requests its sessions' rules again. */
 	nat_offload_follow(app);
 	if (app->rules != NULL)
 		mr_rules_flush(app->rules);
@@ -165,7 +165,7 @@ static void finish(struct app *app)
 		ask_all(app, app->config);
 		return;
 	}
-	/* A worker that cannot go back keeps it until the next reload. */
+	/* A worker that cannot return keeps it until the next reload. */
 	print_error("mr-nat: reload: %s; %s", app->not_reloaded.text,
 		    n == 0 ? "nothing has changed" :
 			     "not all workers could go back");

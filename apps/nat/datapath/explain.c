@@ -58,8 +58,8 @@ void nat_path_explain(void *opaque, uint32_t port, bool is_tx,
 	enum { END_BYTES = INET_ADDRSTRLEN + 6 };
 	const struct nat_path *path = opaque;
 	char inside[END_BYTES], outside[END_BYTES], key[END_BYTES], name[16];
-	/* What was received from inside, or is sent outside, has its mapping's
-	 * end as source. */
+	/* A packet received from inside, or sent outside, has its mapping's end
+	 * as its source. */
 	const bool is_source = (port == NAT_INSIDE) != is_tx;
 	const struct nat_map *map;
 	struct nat_tuple end;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Static probes of mappings: as support/probe.h. */
+/* Static probes of mappings, as in support/probe.h. */
 #ifndef NAT_PROBE_H
 #define NAT_PROBE_H
 
@@ -11,9 +11,9 @@
 #include <sys/sdt.h>
 #endif
 
-/* Of a mapping that is not static: protocol, inside and outside ends. Addresses
- * are in network order, as bpftrace's ntop() takes them; ports in host order.
- */
+/* For mappings that are not static: protocol, inside and outside ends.
+ * Addresses are in network byte order, as bpftrace's ntop() expects; ports are
+ * in host order. */
 static inline void nat_probe_created(const struct nat_map *map)
 {
 	(void)map;
