@@ -27,7 +27,7 @@ static uint32_t receive(struct mr_worker *worker)
 	return n;
 }
 
-/* Polls end with each event, so they see what is still unread. */
+/* Polls are one-shot, so a new one also sees what is still unread. */
 static void wait_for(struct io_uring *ring, int fd, uintptr_t what)
 {
 	struct io_uring_sqe *sqe = io_uring_get_sqe(ring);

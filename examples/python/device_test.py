@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Test a device that forwards between two ports: is what arrives what was sent?
+"""Test a device that forwards between two ports: do frames arrive as they were sent?
 
 device_test.py PORT PORT, for example: device_test.py xdp:t0 xdp:t1
 """
@@ -29,7 +29,7 @@ WAIT_S = 1.0
 
 
 def crossed(near: Port, far: Port, pool: Pool, n: int) -> bool:
-    """Send each frame n times, print which arrived changed, or not so often."""
+    """Send each frame n times. Print those that arrived changed, or fewer than n times."""
     wanted = Counter({bytes(frame): n for frame in FRAMES.values()})
     got: Counter[bytes] = Counter()
     end_s = time.monotonic() + WAIT_S

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sample a port: frames and bits per second by EtherType, and a chart of them.
+"""Sample a port: print, and chart, frames per second by EtherType and bits per second.
 
 rates.py PORT SECONDS [CHART], for example: rates.py xdp:eth1 60 rates.png
 """
@@ -17,11 +17,11 @@ NAMES = {0x0800: "IPv4", 0x0806: "ARP", 0x86DD: "IPv6"}
 
 
 async def count(port: Port, counts: Counter[str]) -> None:
-    """Count what arrives, until nothing more can."""
+    """Count the frames that arrive, until no more can."""
     async for burst in port:
         entries = arrays.entries(burst)
         counts["bits"] += 8 * int(entries["len"].sum())
-        # An entry behind one with MORE continues a frame, and has no header.
+        # An entry after one with MORE continues a frame, and has no header.
         begins = np.append(True, (entries["flags"] & MORE) == 0)[: len(entries)]
         types = arrays.headers(burst, arrays.ETHERNET)["type"][begins]
         for number, n in zip(*np.unique(types, return_counts=True)):
@@ -29,7 +29,7 @@ async def count(port: Port, counts: Counter[str]) -> None:
 
 
 async def sample(port: Port, seconds: float) -> list[dict[str, float]]:
-    """Print the rates of each interval; all of them."""
+    """Print the rates of each interval. Returns all of them."""
     every_s = min(1.0, seconds / 4)
     rows: list[dict[str, float]] = []
     counts: Counter[str] = Counter(bits=0)

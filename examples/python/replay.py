@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Replay a capture through a port, as fast as the port takes it.
+"""Replay a capture through a port, as fast as the port accepts it.
 
 replay.py FILE PORT, for example: replay.py traffic.pcap xdp:eth1
 """
@@ -12,12 +12,12 @@ from millrace import Error, Pool, Port
 
 
 def replay(capture: Port, port: Port) -> int:
-    """Send all of a capture without copying it; how many frames there were."""
+    """Send a capture without copying it. Returns how many frames were sent."""
     rx, tx = capture.rx(), port.tx()
     while not capture.link()["is_ended"]:
         with rx.receive() as burst:
             while burst and not port.link()["is_gone"]:
-                tx.send(burst)  # the burst keeps what the port has no room for
+                tx.send(burst)  # the burst keeps what does not fit
         capture.poll()
     while tx.stats()["pending"] and not port.link()["is_gone"]:
         tx.collect()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""mrctl capture: frames of a running program, into a pcapng file or as lines."""
+"""mrctl capture: write frames of a running program to a pcapng file, or print them."""
 
 import contextlib
 import os
@@ -16,7 +16,7 @@ from mr_support.text import escape, print_error
 
 
 class Ended(Exception):
-    """A signal asked the command to end."""
+    """A signal to end the command."""
 
 
 def _end(*_: Any) -> None:
@@ -30,14 +30,14 @@ def catch_signals() -> None:
 
 
 class Missed:
-    """Frames that match, or may, but were not recorded, by name."""
+    """Frames that match, or may match, but were not recorded, by reason."""
 
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
         self.n_new = 0  # since the last packet
 
     def take(self, line: Object) -> bool:
-        """False: the line is about something else. The first one says that it has begun."""
+        """False: the line is about something else. The first one means that it has begun."""
         if "missed" not in line:
             return False
         if not self.counts:
@@ -53,7 +53,7 @@ class Missed:
 
 
 class File:
-    """A pcapng file; whatever happens, it ends with a whole block."""
+    """A pcapng file. Whatever happens, it ends with a complete block."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -85,7 +85,7 @@ class File:
         self.n_pending = 0
 
     def _cut(self, n_whole: int) -> None:
-        """Remove the part of a block at the end of a regular file."""
+        """Remove an incomplete block at the end of a regular file."""
         for block in self.blocks:
             if n_whole + len(block) > self.n_written:
                 break

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Headers of a frame as text, as far as forwarding and translating change them."""
+"""The headers that forwarding and translation change, as text."""
 
 import ipaddress
 import struct

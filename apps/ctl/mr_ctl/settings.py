@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Configuration files: sent to a program that plans or applies them, and written from what it
-has in force."""
+"""Configuration files: send them to a program that plans or applies them, and write them from
+the settings that it has in force."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from typing import Any
 from mr_ctl.client import Connection, Object, Refused
 from mr_support.text import escape, print_error
 
-# Of other texts, a reader of YAML might make a number, a boolean or null.
+# A YAML reader might take other texts for a number, a boolean or null.
 PLAIN = re.compile(
     r"(?!(?:y|n|yes|no|on|off|true|false|null)$)[A-Za-z/][\w./-]*"  # words, paths
     r"|\d+[dhms][\ddhms]*|\d+-\d+|\d+(?:\.\d+){3}(?:/\d+)?",  # times, ranges, addresses
@@ -53,7 +53,7 @@ def document(settings: Object, indent: str = "") -> Iterator[str]:
 
 
 def ask(connection: Connection, verb: str, path: str) -> tuple[list[Object], Object]:
-    """Send a file ("-": standard input) with a request: the objects of the answer, and its last.
+    """Send a request with a file ("-": standard input). Returns the answer's objects, and its last.
     Prints a line for each error in the file. Raises Refused, OSError."""
     data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     name = "standard input" if path == "-" else path
@@ -72,7 +72,7 @@ def ask(connection: Connection, verb: str, path: str) -> tuple[list[Object], Obj
 
 
 def change_line(change: Object) -> str:
-    """A change, for people."""
+    """A change as a line of text."""
     values = [flow(change[side]) for side in ("from", "to") if side in change]
     mark = " " if len(values) == 2 else "-" if "from" in change else "+"
     ending = "  (needs a restart)" if change["restart"] else ""

@@ -9,9 +9,9 @@ from mr_ctl.capture import Ended, Missed, catch_signals, clock
 from mr_ctl.client import Connection, Object
 from mr_support.text import escape, print_error
 
-# After a frame was sent: flooding sends it again.
+# After a frame was sent: flooding may send it again.
 SETTLED_S = 0.3
-# Without an end: longer than frames wait for neighbours, fragments or (6 s) a SYN.
+# Without an end: longer than the wait for a neighbour, for fragments or (6 s) for a SYN.
 WAIT_S = 8
 Path = list[Object]
 
@@ -74,7 +74,7 @@ class Tracer:
         self.looked_s = 0.0
 
     def take(self, record: Object) -> None:
-        """The next record, in order of time."""
+        """Add the next record, in order of time."""
         buffer = record["frame"]
         if record["event"] == "rx":
             if buffer in self.open:
@@ -86,7 +86,7 @@ class Tracer:
             self.open[buffer] = (path, time.monotonic())
 
     def look(self) -> None:
-        """Show what is complete; now and then."""
+        """Show complete paths. Call now and then."""
         now_s = time.monotonic()
         if now_s - self.looked_s < 0.1:
             return
