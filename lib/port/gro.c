@@ -209,7 +209,7 @@ static uint32_t gather(const struct merge *m, uint32_t i, struct mr_frame *to)
 	}
 }
 
-/* Frames only move up: what is behind a frame goes in front of it, not more. */
+/* Frames only move to higher indices: later segments join earlier frames. */
 static void rearrange(struct merge *m, uint32_t n)
 {
 	struct mr_frame moved[MR_BURST_MAX];

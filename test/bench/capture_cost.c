@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What mrctl capture and trace cost a worker while nobody uses them, for
- * callgrind to count: docs/performance.md has the command. plain() and
+ * The cost of mrctl capture and trace to a worker while they are not in use,
+ * counted by callgrind: docs/performance.md has the command. plain() and
  * prepared() forward a burst each way between null: ports, as mr-l2fwd does in
- * a round; the latter looks whether somebody captures.
+ * a round; the latter also checks whether a capture runs.
  */
 #include <err.h>
 #include <inttypes.h>

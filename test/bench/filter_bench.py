@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""./mr bench filter: what a filter costs the XDP program of a port, per frame.
+"""./mr bench filter: the cost per frame of a filter in a port's XDP program.
 
-The kernel runs the program that an xdp: port attached to a veth again and again
-on one frame (BPF_PROG_RUN), in turns with the program of a port without filter.
-A frame for the port also costs a redirection, one for the kernel does not.
+The kernel repeatedly runs the program that an xdp: port attached to a veth on
+one frame (BPF_PROG_RUN), alternating with the program of a port without filter.
+A frame for the port also costs a redirection; one for the kernel does not.
 attach=generic, because the kernel does not run programs that are loaded for a
 device. Needs root.
 """
@@ -22,7 +22,7 @@ from topology import BenchError, Topology, call, die_with_parent, end
 
 PORTS = " or ".join(f"port {port}" for port in range(7000, 7032))
 NO_MATCH = 5000
-# The port's options, and a UDP port that matches, if it is about ports.
+# The port's options, and a UDP port that matches, if the filter has ports.
 FILTERS = {
     "none": ("", NO_MATCH),
     "udp port 4789": ("filter=udp port 4789", 4789),

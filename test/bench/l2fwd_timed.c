@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * examples/l2fwd.c for some seconds, then its rate: what the same example in
- * Rust prints.
+ * Runs examples/l2fwd.c for some seconds, then prints its rate, as the same
+ * example in Rust does.
  *
  *     l2fwd-timed PORT PORT SECONDS
  */

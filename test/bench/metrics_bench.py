@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""./mr bench metrics: what scraping costs a forwarder.
+"""./mr bench metrics: the cost of scraping to a forwarder.
 
-mr-l2fwd forwards between null: ports. Intervals with a scrape of all metrics 10
-times a second take turns with intervals without. Rates are frames per second of
-CPU time of the worker, so that programs beside it do not count. Needs no root.
+mr-l2fwd forwards between null: ports. Intervals with 10 scrapes of all metrics
+per second alternate with intervals without. Rates are frames per second of the
+worker's CPU time, so other programs do not affect them. Needs no root.
 """
 import pathlib
 import re

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""./mr bench python: what a frame costs a program in Python.
+"""./mr bench python: the cost per frame in a Python program.
 
-Bursts of 256 on null:, a frame of which is 60 bytes; one thread. The ways to
-look at headers take turns, so that a drift hits all alike. A figure is the
-median of the rounds.
+One thread, with bursts of 256 frames of 60 bytes on null:. The ways to read
+headers take turns, so that drift affects all alike. Each figure is the median
+of the rounds.
 """
 import statistics
 import sys

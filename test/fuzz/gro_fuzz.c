@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames to be merged: each of two is one half of the input. What is merged is
- * segmented again, and then it is what it was, but for the checksum. If the
- * last byte is odd, the checksums of the IPv4 headers are mended first.
+ * Merging: each half of the input is a frame. If the two are merged, segmenting
+ * the result must restore them, except for the checksum. If the last byte is
+ * odd, the checksums of the IPv4 headers are corrected first.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +44,7 @@ enum { MAX_BYTES = 65536 };
 
 static uint8_t whole[2 * MAX_BYTES];
 
-/* What segmentation makes of the merged frame, beside the two. */
+/* Compare what segmentation makes of the merged frame with the two. */
 static void check_segments(const struct mri_gro *gro, uint32_t n_whole,
 			   const uint8_t *frames[2], const uint32_t n[2])
 {
@@ -82,7 +82,7 @@ static uint8_t *copy_of(const uint8_t *bytes, uint32_t n, bool is_mended)
 
 	FUZZ_CHECK(copy != NULL);
 	memcpy(copy, bytes, n);
-	/* Else nothing in an IPv4 header could differ but with luck. */
+	/* Otherwise IPv4 headers could differ only by luck. */
 	if (is_mended && mr_net_parse(copy, n, n, &view) == 0 &&
 	    view.ether_type == MRI_ETHER_IPV4 && view.l3_bytes != 0) {
 		uint8_t *ip = copy + view.l3_bytes;

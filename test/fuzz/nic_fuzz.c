@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A NIC that does whatever the input says: lies in registers, descriptors,
- * rings and heads, faults, link, frames. Our driver may lose frames, each under
- * a name; it may not lose a page, hand out one twice or memory that is no
- * frame, and every call returns.
+ * A NIC that does whatever the input says: it lies in registers, descriptors,
+ * rings and heads, and changes faults, link and frames. The driver may lose
+ * frames if it counts each one by reason. It must not lose a page, hand one out
+ * twice, or hand out memory that is not a frame; and every call must return.
  *
- * The first byte chooses the device, the second its features or options, then
- * each action takes a byte and those that it needs.
+ * The first byte selects the device, the second its features or options. Each
+ * action then takes a byte, and the bytes that it needs.
  */
 #include <stdio.h>
 #include <string.h>
@@ -24,12 +24,12 @@ const struct fuzz_seed fuzz_seeds[] = {
 	     "\x10\x02\x00\x40"),
 	SEED("\x41\x01\x01\x10\xff\x00\x20\x03\x04\x07\x01\x10\x50\x00\x20\x02"
 	     "\x20\x18\x00\x20"),
-	/* Descriptors that are written over, in both rings, and the head. */
+	/* Overwritten descriptors, in both rings, and the head. */
 	SEED("\x40\x00\x01\x08\x01\x04\x00\xff\x04\x01\x55\x00\x20\x05\x02\x01"
 	     "\x00\x20\x02\x08\x08\x05\x03\xff\x00\x10"),
 	SEED("\x42\x00\x02\x08\x08\x06\xff\xff\x00\x20\x02\x08\x08\x06\x00\x40"
 	     "\x00\x10"),
-	/* Registers that lie, a link that flaps, a device that goes. */
+	/* Registers that lie, a link that flaps, a device that disappears. */
 	SEED("\x40\x00\x07\x20\xff\x00\x20\x08\x01\x00\x10\x08\x00\x00\x10\x01"
 	     "\x08\x02\x00\x20\x09\x00\x00\x20"),
 	SEED("\xc3\x01\x20\xff\xff\xff\xff\x00\x00\x00\x00\x01\x08\x00\x20"),
@@ -44,7 +44,7 @@ const struct fuzz_seed fuzz_seeds[] = {
 	{ NULL, 0 },
 };
 
-/* What is left of the input; 0 behind its end. */
+/* The rest of the input; 0 after its end. */
 static const uint8_t *input;
 static size_t n_input;
 
@@ -80,7 +80,7 @@ static uint64_t lying_read(struct model *m, uint32_t bar, uint64_t offset,
 	return value ^ take32();
 }
 
-/* Waits end at once: each look at the clock is 100 us later. */
+/* Waits end at once: each reading of the clock is 100 us later. */
 static uint64_t now_ns = 1000000000;
 
 static uint64_t fast_clock(void *arg)
@@ -108,7 +108,7 @@ static void apply_faults(struct harness *harness)
 		vnet_set_faults(harness->v, &more);
 }
 
-/* Another thing goes wrong, one time in n; or ceases to. */
+/* One time in n, something else begins or ceases to go wrong. */
 static void set_fault(struct harness *harness, uint32_t which, uint32_t n)
 {
 	uint32_t *const numbers[] = {
@@ -126,7 +126,7 @@ static void set_fault(struct harness *harness, uint32_t which, uint32_t n)
 	apply_faults(harness);
 }
 
-/* Write over one word of a ring that the driver has set up. */
+/* Overwrite a word of a ring that the driver has set up. */
 static void poke_ring(struct intel *nic, bool is_tx)
 {
 	const uint32_t base = intel_ring_base(is_tx, 0);

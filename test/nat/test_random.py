@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Random packets, reloads, restarts and time, against an oracle that is a plain
+"""Random packets, reloads, restarts and time, checked against an oracle: a plain
 list of what was opened, and when it was last used."""
 import random
 
@@ -14,7 +14,7 @@ FLAGS = ["A", "S", "SA", "FA", "R", "RA", "S", "S"]
 OURS, FAR = "192.0.2.2", "192.0.2.40"
 FORWARDS = [("udp+tcp", OURS, 1050, 1059, HOSTS[1], 2),
             ("tcp", FAR, 80, 80, HOSTS[2], 3)]
-# How long a mapping lasts at least behind its last use; of TCP, a reset one.
+# How long a mapping lasts at least after its last use; for TCP, after a reset.
 LEAST_S = {"udp": 30, "tcp": 10, "icmp": 6}
 TIMEOUTS = {"timeouts_udp": 30, "timeouts_tcp_opening": 24,
             "timeouts_tcp_open": 100, "timeouts_tcp_closing": 20,
@@ -68,12 +68,12 @@ class Oracle:
                            **self.shard)
 
     def must_be(self, key):
-        """Whether it cannot have ended yet."""
+        """Whether it must still exist."""
         return key in self.opened and \
             self.now_s - self.opened[key][0] < LEAST_S[key[0]]
 
     def packet(self):
-        """One that goes out; its answer is let in."""
+        """A packet to the outside, whose answer is let in."""
         rng = self.rng
         key = rng.choice(list(PROTOS)), rng.choice(HOSTS), rng.randrange(16)
         flow = Flow(self.nat, *key)
@@ -98,7 +98,7 @@ class Oracle:
                 self.shard["shard"]
 
     def unsolicited(self):
-        """A packet to where one may have been."""
+        """A packet to an address where there may have been a mapping."""
         if self.opened:
             key = self.rng.choice(list(self.opened))
             flow = Flow(self.nat, *key)
@@ -126,7 +126,7 @@ class Oracle:
             self.forget()
 
     def reload(self):
-        """Refused, it changes nothing."""
+        """Reload. If it is refused, nothing changes."""
         options = self.choose()
         try:
             self.nat.reload(file=text_of(options))
@@ -137,7 +137,7 @@ class Oracle:
         self.forget()
 
     def restart(self):
-        """What is listed, another one takes up."""
+        """Restart; the new instance restores the listed sessions."""
         listed = self.nat.list()
         self.nat.close()
         self.nat = self.start()
@@ -155,14 +155,14 @@ class Oracle:
                 for row in self.nat.sessions]
 
     def forget(self):
-        """What is not there now, nobody misses."""
+        """Forget what is not there now."""
         there = {key for key, _ in self.rows()}
         self.opened = {key: was for key, was in self.opened.items()
                        if key in there}
 
     def check(self):
-        """All that must be there is; what is there was opened; no two have the
-        same external end."""
+        """Everything that must exist does; what exists was opened; no two have
+        the same external end."""
         ends, static = {}, set()
         for key, row in self.rows():
             end = row["outside"], row["outside_port"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""mrctl capture and trace: every frame, what became of it, and why."""
+"""mrctl capture and trace: each frame, what became of it, and why."""
 import itertools
 import json
 import struct
@@ -27,7 +27,7 @@ N_PLANTED = 1000
 
 
 class Ctl:
-    """mrctl that runs until it is stopped, or ends by itself."""
+    """An mrctl that runs until it is stopped, or ends by itself."""
 
     def __init__(self, lab, *words, is_piped=False, wrap=()):
         self.process = lab.popen(
@@ -239,7 +239,7 @@ def test_bad_input_is_one_line(lab, star):
 
 
 def test_a_full_disk_ends_the_capture_alone(lab, star):
-    """The file keeps its whole packets; frames pass all the while."""
+    """The file keeps complete packets; frames pass all the time."""
     forwarder = bridge_of(lab, star)
     path = lab.tmp_path / "short.pcapng"
     ctl = started(lab, "capture", "p0", "--write", path,
@@ -267,7 +267,7 @@ def test_a_client_that_dies_leaves_nothing(lab, star):
 
 
 def test_a_client_that_does_not_read_misses_frames_that_are_counted(lab, star):
-    """A ring is full after 4 MiB; what passes is neither lost nor delayed."""
+    """A ring is full after 4 MiB; frames are neither lost nor delayed."""
     forwarder = bridge_of(lab, star)
     control, = lab.tmp_path.glob("*.sock")
     with socket.socket(socket.AF_UNIX) as client:

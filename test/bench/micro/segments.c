@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * W03: what segmentation and merging in software cost, per segment, beside the
- * same segments without it. Everything is in the caches, payload included.
+ * W03: the cost of software segmentation and merging per segment, compared with
+ * the same segments without it. All data is in the caches, including payload.
  */
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ enum {
 	BURST = 60, /* segments that are merged, or not */
 };
 
-/* Who knows that the checksums are right. */
+/* Who verifies the checksums. */
 enum sum { SUM_PARTIAL, SUM_VERIFIED, SUM_UNKNOWN };
 
 enum { P_FLOWS, P_SUM, P_MERGES }; /* of variant.param */
@@ -107,7 +107,7 @@ static int begin_burst(struct variant *variant, struct mr_reason *why)
 	if (begin_segments(variant, why) < 0)
 		return -1;
 	if (mr_frag_alloc_bulk(s->cache, addrs, BURST, OBJECT_BYTES) < BURST)
-		return -1; /* cannot be: the pool has more */
+		return -1; /* impossible: the pool has more */
 	for (uint32_t i = 0; i < BURST; i++) {
 		uint8_t *bytes = s->our->base + addrs[i] + HEADROOM_BYTES;
 

@@ -355,7 +355,7 @@ class Pairs(unittest.TestCase):
 
 
 class Command(unittest.TestCase):
-    """mrctl as a user meets it."""
+    """mrctl as a user sees it."""
 
     TEXT = "ports: ['pair:a', 'pair:b']\nmode: learn\nage: 10m\n"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests of lib/port/gro.c and lib/net/gro.c. What is merged must be what
- * segmentation, lib/port/offload.c, makes into the same frames again.
+ * Tests of lib/port/gro.c and lib/net/gro.c. Segmentation (lib/port/offload.c)
+ * must turn merged frames back into the same frames.
  */
 #include <stdbool.h>
 
@@ -377,7 +377,7 @@ TEST(the_first_one_counts_too)
 	first = plain;
 	second.flow = 2;
 	assert_false(are_merged(&first, &second, ALL));
-	/* The device has looked at the sum, which is why nobody else does. */
+	/* The device has verified the checksum, so nobody else does. */
 	second = follower();
 	second.is_sum_bad = second.is_sum_marked = true;
 	assert_true(are_merged(&first, &second, ALL));
@@ -428,7 +428,7 @@ TEST(metadata_must_agree)
 	}
 }
 
-/* The partial sum of a packet inside the packet says nothing about ours. */
+/* The partial checksum of an inner packet says nothing about the outer one. */
 TEST(a_tunnels_partial_sum_is_not_that_of_the_frame)
 {
 	struct spec second = follower();

@@ -114,7 +114,7 @@ TEST(frames_leave_when_they_are_due_and_in_order)
 	end();
 }
 
-/* One that no clock of ours can tell is lost, and holds nobody up. */
+/* A frame whose clock cannot be read is lost, and does not delay others. */
 TEST(each_time_has_its_clock)
 {
 	struct timespec now;
@@ -179,7 +179,7 @@ static uint32_t see(struct mr_txq *txq, struct mr_cache *cache,
 	return burst_of_driver(txq, cache, frames, meta, n);
 }
 
-/* In its own clock, a device gets the time; in others it is not asked. */
+/* A device gets times in its own clock, but not those in others. */
 TEST(a_device_is_asked_in_its_own_clock)
 {
 	begin();
