@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * epoll: forward between two ports in a loop that also serves other fds: here, a
- * timer that prints the rate, and signals that end the program.
+ * epoll: forward between two ports in a loop that also serves other fds: here,
+ * a timer that prints the rate, and signals that end the program.
  *
  *     sudo ./epoll xdp:eth0 xdp:eth1
  */

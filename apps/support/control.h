@@ -127,8 +127,8 @@ const struct control_verb *control_parse(const char *line, size_t n,
 enum { N_CONTROL_VERBS = 9 };
 extern const struct control_verb control_verbs[N_CONTROL_VERBS];
 
-/* control_capture.c: two of them, and what they are asked for. False: the
- * answer says what is wrong. */
+/* control_capture.c: two of the verbs, and their requests. False: the answer
+ * says what is wrong. */
 enum { CONTROL_CAPTURE_STATE = 64 }; /* bytes */
 control_answer_fn control_answer_capture, control_answer_trace;
 struct capture_request;

@@ -94,14 +94,14 @@ void dataplane_why_stuck(uint32_t worker_idx, char *ret, size_t n);
 void dataplane_close_ports(struct dataplane *plane);
 void dataplane_close(struct dataplane *plane);
 
-/* Change what idle workers do, which log lines reach stderr. */
+/* Set what idle workers do, and which log lines go to stderr. */
 void dataplane_set_idle(struct dataplane *plane, enum mr_idle_mode idle);
 void dataplane_set_log(struct dataplane *plane, enum mr_log_level level);
 
 /*
- * Replace the frames that the kernel keeps, on all ports that were opened with
- * "before", or on none. specs: of the ports, as they were opened. 0, or -errno
- * with a reason.
+ * Change which frames the kernel keeps, on all ports that were opened with
+ * "before", or on none. specs: the ports' specs, as they were opened. Returns
+ * 0, or -errno with a reason.
  */
 int dataplane_set_punt(struct dataplane *plane, const char *const *specs,
 		       const char *before, const char *next,

@@ -13,8 +13,8 @@
 json_t *json_text(const char *text);
 
 /*
- * Any bytes that came as a string with a character for each, as in Latin-1;
- * NULL: no string. The caller frees them.
+ * Decode bytes from a string that has a character for each, as in Latin-1.
+ * NULL: not such a string. The caller frees them.
  */
 char *json_bytes(const json_t *string);
 

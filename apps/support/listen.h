@@ -11,10 +11,10 @@
 enum { LISTEN_MAX_PATH = 108 }; /* of sun_path */
 
 /*
- * Listen on a path, with a socket of that type (SOCK_STREAM) and mode (0600:
- * only the process's owner may connect). Replaces a socket that no process
- * serves any more, but nothing else. Returns a non-blocking fd, or -errno with
- * a message: -EADDRINUSE if another process serves it.
+ * Listen on a path, with a socket of the given type (such as SOCK_STREAM) and
+ * mode (0600: only the process's owner may connect). Replaces a socket that no
+ * process serves any more, but nothing else. Returns a non-blocking fd, or
+ * -errno with a message: -EADDRINUSE if another process serves it.
  */
 int listen_unix(const char *path, int type, mode_t mode,
 		struct mr_reason *ret_why);

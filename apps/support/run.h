@@ -36,7 +36,7 @@ struct run_options {
 	uint32_t n_verbose;      /* number of -v options */
 	uint64_t duration_ms;    /* 0: unlimited */
 	bool is_ending_on_loss;  /* on loss of a port's link or device */
-	const char *config_path; /* NULL: the command line has it all */
+	const char *config_path; /* NULL: all is on the command line */
 	bool is_check;           /* check the configuration and exit */
 	bool is_schema;          /* print the schema of the file and exit */
 	struct control_options control;

@@ -24,7 +24,7 @@ bool value_number(const char *text, uint32_t min, uint32_t max, uint32_t *ret,
 bool value_duration(const char *text, uint32_t *ret_s,
 		    struct mr_reason *ret_why);
 
-/* The other way round. */
+/* The inverse. */
 void value_write_duration(uint32_t s, char *ret_text, size_t n_bytes);
 
 /*

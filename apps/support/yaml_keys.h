@@ -21,8 +21,8 @@ enum {
 	YAML_MAX_ERRORS = 64,
 };
 
-/* What is wrong with a document, a line each; what exceeds the maximum is left
- * out. */
+/* The errors in a document, a line each; those above the maximum are omitted.
+ */
 struct yaml_errors {
 	uint32_t n;
 	struct mr_reason list[YAML_MAX_ERRORS];
@@ -30,7 +30,7 @@ struct yaml_errors {
 
 struct yaml_reader {
 	yaml_document_t document;
-	const char *name; /* of the file, for messages; NULL: of none */
+	const char *name; /* of the file, for messages; NULL: none */
 	struct yaml_errors *errors;
 };
 
@@ -44,10 +44,10 @@ typedef int yaml_take_fn(struct yaml_reader *reader, const struct yaml_key *key,
 typedef bool yaml_read_fn(const char *text, void *to,
 			  struct mr_reason *ret_why);
 
-/* For yaml_show.h. Write *from as read() takes it; "": there is none. */
+/* For yaml_show.h. Write *from in the form that read() takes; "": none. */
 typedef void yaml_write_fn(const void *from, char *ret_text, size_t n_bytes);
 
-/* What the file would have, as JSON; NULL: nothing. The caller owns it. */
+/* The value in the file, as JSON; NULL: none. The caller owns it. */
 struct json_t;
 typedef struct json_t *yaml_show_fn(const struct yaml_key *key,
 				    const void *from);
@@ -101,7 +101,7 @@ int yaml_fail(struct yaml_errors *errors, int err, const char *format, ...)
 int yaml_wrong(struct yaml_reader *reader, const yaml_node_t *node,
 	       const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* Fill in *to from a mapping. Goes on after an error, to find all. */
+/* Fill in *to from a mapping. Continues after an error, to find them all. */
 int yaml_take_keys(struct yaml_reader *reader, const struct yaml_key *keys,
 		   yaml_node_t *node, void *to);
 
@@ -136,7 +136,7 @@ void yaml_take_preset(const struct yaml_key *key, void *to);
 
 /*
  * Read the value of a command-line option by the key of the same name, with _
- * for -. 0; -EINVAL with an error; -ENOENT: there is no such key.
+ * for -. Returns 0, -EINVAL with an error, or -ENOENT: there is no such key.
  */
 int yaml_take_option(const struct yaml_key *keys, const char *name,
 		     const char *text, void *to, struct mr_reason *ret_why);

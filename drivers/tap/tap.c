@@ -142,7 +142,7 @@ static int set_offloads(struct tap_port *port, const struct tap_options *o,
 	return 0;
 }
 
-/* The interface's; 0: unknown, it may be in another namespace. */
+/* The interface's MTU. 0: unknown, it may be in another namespace. */
 static uint32_t mtu_of(const struct tap_port *port)
 {
 	struct ifreq request = { 0 };
@@ -255,8 +255,8 @@ static int tap_need(struct mr_ctx *ctx, const struct mr_spec *spec,
 }
 
 /*
- * Who sleeps on the fd of a deleted device is woken at once, always (EPOLLERR).
- * So the fds become those of a timer that never expires.
+ * The fd of a deleted device always wakes its waiters at once (EPOLLERR). So
+ * replace the fds by those of a timer that never expires.
  */
 static void silence(const struct tap_port *port)
 {

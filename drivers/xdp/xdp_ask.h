@@ -18,7 +18,7 @@ int mri_xdp_broker_open(struct xdp_port *port, struct mr_reason *reterr_reason);
 /* Ask it to change a setting; value as in struct xdp_change. */
 int mri_xdp_broker_set(struct xdp_port *port, enum xdp_setting setting,
 		       uint64_t value, struct mr_reason *reterr_reason);
-/* Ask it for what <millrace/port_queues.h> and mr_port_set_filter() say. */
+/* Make the broker do <millrace/port_queues.h> and mr_port_set_filter(). */
 int mri_xdp_broker_rss(struct xdp_port *port,
 		       const struct mr_rss_config *config,
 		       struct mr_reason *reterr_reason);
@@ -27,7 +27,7 @@ int mri_xdp_broker_steer(struct xdp_port *port,
 			 struct mr_reason *reterr_reason);
 int mri_xdp_broker_unsteer(struct xdp_port *port, uint32_t id,
 			   struct mr_reason *reterr_reason);
-/* Replace the program by one with port->filter. */
+/* Replace the program with one that has port->filter. */
 int mri_xdp_broker_filter(struct xdp_port *port,
 			  struct mr_reason *reterr_reason);
 /* Return -ENOTSUP: a client cannot do that. */

@@ -20,7 +20,7 @@ enum {
 	TOEPLITZ = 1, /* ETH_RSS_HASH_TOP */
 	PER_WORD = 8, /* entries or bytes in a change */
 	MAX_RULES = 4096,
-	MAX_LOOKS = 4, /* for a free place, if others take it */
+	MAX_LOOKS = 4, /* for a free slot, if others take it */
 };
 
 static const uint32_t flow_types[] = { TCP_V4_FLOW, UDP_V4_FLOW, TCP_V6_FLOW,

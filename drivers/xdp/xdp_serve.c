@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The broker's side: which requests are valid, and may be made. */
+/* The broker's side: which requests are valid and permitted. */
 #include <errno.h>
 #include <string.h>
 
@@ -50,7 +50,7 @@ static bool has_valid_options(const struct xdp_wire_open *request)
 				 *o = &options;
 	const uint32_t ring = o->ring_entries;
 
-	/* Looked at as bytes: another value is no bool. */
+	/* Checked as bytes: any other value is not a bool. */
 	for (size_t i = offsetof(struct xdp_options, promisc);
 	     i <= offsetof(struct xdp_options, meta); i++)
 		if (request->options[i] > 1)
@@ -108,7 +108,7 @@ static bool is_valid_rss(const void *request, size_t n_bytes, uint32_t n_fds)
 	       n_bytes == sizeof(*r) + r->n_entries * sizeof(r->table[0]);
 }
 
-/* The library reads as much as the rule says that it has. */
+/* The library reads as much as the rule's size says. */
 static bool is_valid_steer(const void *request, size_t n_bytes, uint32_t n_fds)
 {
 	const struct xdp_wire_steer *s = request;
@@ -126,7 +126,7 @@ static bool is_valid_filter(const void *request, size_t n_bytes, uint32_t n_fds)
 	       n_bytes == sizeof(*f) + f->n_insns * sizeof(f->insns[0]);
 }
 
-/* Another is valid with this length, and without fds. */
+/* Other requests are valid with this length and without fds. */
 static const struct row {
 	uint32_t n_bytes; /* at least */
 	valid_fn *is_valid;
@@ -153,13 +153,13 @@ static const struct row {
 			       mri_xdp_serve_unsteer, true,
 			       offsetof(struct xdp_grant, may_steer),
 			       "steering" },
-	/* It could also open the port anew, with this filter. */
+	/* It could also reopen the port with this filter. */
 	[XDP_WIRE_FILTER] = { sizeof(struct xdp_wire_filter), is_valid_filter,
 			      mri_xdp_serve_new_filter, true },
 };
 
-/* Whether the client may make a request for its port. Asks again what it may:
- * reloading the rules frees the grant's filter. */
+/* Whether the client may make a request for its port. Looks up the grant again,
+ * because reloading the rules frees its filter. */
 static int check_port(struct xdp_served *served, const struct row *row,
 		      struct mr_reason *reason)
 {
@@ -206,7 +206,7 @@ static int dispatch(struct xdp_served *served, const void *request,
 		err = check_port(served, row, reason);
 	if (err == 0)
 		err = row->serve(served, &r, answer, reason);
-	/* A client that gets an error uses no fd. */
+	/* A client that gets an error does not use the fds. */
 	if (err == 0 && row->is_for_port)
 		mri_xdp_give_record(served, answer);
 	return err;

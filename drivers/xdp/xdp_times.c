@@ -37,8 +37,8 @@ static uint32_t grants(bool is_zc, uint64_t features)
 uint32_t mri_xdp_request_bytes(const struct xdp_port *port, bool is_zc,
 			       uint64_t features)
 {
-	/* Only veth and tap hand the note about a sum on to their peer; what a
-	 * NIC does with it depends on the NIC. */
+	/* Only veth and tap pass the mark of a partial checksum on to their
+	 * peer; what a NIC does with it depends on the NIC. */
 	const bool has_csum =
 		port->rxqs[0].has_partial_csums && port->is_software;
 	const uint32_t n_max = port->base.headroom_bytes;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* When frames leave, and when they left. */
+/* Launch times, and times of sent frames. */
 #ifndef XDP_TIMES_H
 #define XDP_TIMES_H
 
@@ -39,12 +39,13 @@ struct xdp_tx_request {
 };
 
 /*
- * How much room in front of each entry the device's features are worth: at most
+ * How many bytes before each entry to use for the device's features: at most
  * the headroom.
  */
 uint32_t mri_xdp_request_bytes(const struct xdp_port *port, bool is_zc,
 			       uint64_t features);
-/* After the queues are bound: what they may ask; allocate room for times. */
+/* Call after the queues are bound: sets what they may ask for, and allocates
+ * room for times. */
 int mri_xdp_times_open(struct xdp_port *port, struct mr_reason *reterr_reason);
 /* Request the time of a frame. */
 void mri_xdp_times_ask(struct xdp_txq *txq, const struct mr_meta *meta,

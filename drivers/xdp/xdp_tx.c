@@ -258,7 +258,7 @@ static uint32_t n_room(struct xdp_txq *txq)
 	return xring_n_room(&txq->tx, txq->tx.n_entries - txq->n_outstanding);
 }
 
-/* What a frame asks of the kernel: MR_META_*. */
+/* What a frame asks the kernel for: MR_META_*. */
 static uint32_t asks_for(const struct xdp_txq *txq, const struct mr_meta *meta)
 {
 	return meta != NULL ? meta->valid & txq->times.asks : 0;

@@ -8,8 +8,8 @@
  *              the other fds in the order of enum xdp_wire_fd
  *     SET      a setting of the interface
  *     RSS, STEER, UNSTEER: <millrace/port_queues.h>
- *     FILTER   another one, with the fds of the link, of the counters, and of
- *              each socket, of which the broker has kept none
+ *     FILTER   another filter, with the fds of the link, the counters and each
+ *              socket, because the broker has kept none of them
  *
  * The end of the connection ends the port.
  */

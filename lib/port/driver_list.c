@@ -35,7 +35,7 @@ int mr_ctx_add_driver(struct mr_ctx *ctx, const struct mr_driver *driver,
 
 	if (driver->name == NULL)
 		return mr_fail(reterr_reason, -EINVAL, "a driver has no name");
-	/* The rest of the table may be laid out otherwise. */
+	/* The rest of the table may have another layout. */
 	if (driver->version != MR_DRIVER_VERSION)
 		return mr_fail(reterr_reason, -ENOEXEC,
 			       "driver %s has version %u of the interface, "

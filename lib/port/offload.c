@@ -78,7 +78,7 @@ uint32_t mri_offload_cuts(uint16_t gso_type)
 	}
 }
 
-/* What is requested of these, as far as the device does not do it. */
+/* What is requested for these, and the device does not do. */
 static uint32_t lacks(const struct mr_txq *txq, const struct mr_meta *meta)
 {
 	const struct mr_port_info *info = &txq->queue.port->info;
@@ -398,7 +398,7 @@ void mri_offload_discount(const struct mr_txq *txq, struct mr_tx_stats *stats)
 /* Frames that go as one call: entries of our own, where one has a tag now. */
 struct run {
 	uint32_t n, n_tags, n_copies;
-	enum mri_due due; /* of the frame behind them */
+	enum mri_due due; /* of the frame after them */
 	struct mri_launch launch;
 	struct mr_frame frames[MR_BURST_MAX];
 	struct mr_meta metas[MR_BURST_MAX];
@@ -452,8 +452,8 @@ static bool write_tag(struct mr_txq *txq, struct mr_cache *cache,
 	return true;
 }
 
-/* Collect leading frames that are due and need at most a tag; of copies not too
- * many. */
+/* Collect leading frames that are due and need at most a tag; limit the number
+ * of copies. */
 static void collect(struct mr_txq *txq, struct mr_cache *cache,
 		    const struct mr_frame *frames, const struct mr_meta *meta,
 		    uint32_t n, struct run *run)

@@ -21,7 +21,7 @@
  * poll(), not epoll: an fd in an epoll set is waited on all the time, awake or
  * asleep, and an AF_XDP socket calls its waiters for each frame that it has
  * sent. That took 10 % of the rate between veths (docs/performance.md). Only
- * mr_worker_fd() makes an epoll set, for threads with another loop.
+ * mr_worker_fd() creates an epoll set, for threads with their own loop.
  */
 #include <errno.h>
 #include <string.h>
@@ -185,7 +185,7 @@ static void handle(struct mri_worker *worker)
 	}
 }
 
-/* Returns for how many ms to sleep at most; 0: there is work, do not. */
+/* Returns the longest sleep in ms; 0: do not sleep, there is work. */
 static int begin_sleep(struct mri_worker *worker)
 {
 	__atomic_exchange_n(&worker->is_asleep, 1, __ATOMIC_ACQ_REL);
@@ -248,7 +248,7 @@ static bool polls_on(struct mri_worker *worker, uint64_t now)
 	return !adapt->is_spent && now - worker->worked_ns < adapt->limit_ns;
 }
 
-/* Returns for how many ms to sleep at most; 0: continue. */
+/* Returns the longest sleep in ms; 0: continue. */
 static int end_empty_round(struct mri_worker *worker)
 {
 	struct mr_worker_stats *stats = &worker->stats;
@@ -279,7 +279,7 @@ static void end_gap(struct mri_worker *worker, uint32_t n_moved)
 	worker->has_slept = false;
 }
 
-/* Returns for how many ms to sleep at most; 0: continue. */
+/* Returns the longest sleep in ms; 0: continue. */
 static inline int end_round(struct mri_worker *worker, uint32_t n_moved)
 {
 	const uint64_t rounds = worker->stats.rounds + 1;

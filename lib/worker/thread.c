@@ -39,7 +39,7 @@ static void *run(void *opaque)
 	return NULL;
 }
 
-/* Whether the worker had no thread, and now has one. */
+/* True: the worker had no thread, and now has one. */
 static bool take(struct mri_worker *worker)
 {
 	return __atomic_exchange_n(&worker->is_taken, 1, __ATOMIC_ACQUIRE) == 0;

@@ -337,7 +337,7 @@ void mr_workers_destroy(struct mr_workers *workers)
 {
 	if (workers == NULL)
 		return;
-	/* The last thread may have been another. */
+	/* The last user may have been another thread. */
 	for (uint32_t w = 0; workers->workers && w < workers->n_workers; w++) {
 		struct mr_worker *worker = &workers->workers[w].base;
 

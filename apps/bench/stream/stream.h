@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is sent: streams, as the front end read them, and the frames that they
- * make.
+ * What is sent: streams, as parsed by the front end, and the frames made from
+ * them.
  *
  *     JSON --streams_make()--> streams --builder_open()--> a sender's builder
  *
@@ -37,9 +37,9 @@ struct stream_defaults {
 };
 
 /*
- * Compile an array of streams, as mr-bench-engine.schema.json has them; NULL,
- * or without any: one stream, UDP from 198.18.0.1 port 1024 to 198.19.0.1 port
- * 9. Returns 0, -EINVAL (the line has what does not fit, and the cure), -ENOENT
+ * Compile an array of streams, as in mr-bench-engine.schema.json. If it is NULL
+ * or empty: one stream, UDP from 198.18.0.1 port 1024 to 198.19.0.1 port 9.
+ * Returns 0, -EINVAL (the reason says what is wrong, and the remedy), -ENOENT
  * (no such capture), -EIO, -ENOTSUP (built without libpcap) or -ENOMEM.
  */
 int streams_make(const json_t *of, const struct stream_defaults *defaults,

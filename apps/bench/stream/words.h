@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The words of a stream, which the front end has read. */
+/* The words of a stream, as parsed by the front end. */
 #ifndef STREAM_WORDS_H
 #define STREAM_WORDS_H
 
@@ -16,7 +16,7 @@ enum layer { LAYER_ETH, LAYER_QINQ, LAYER_VLAN, LAYER_IP, LAYER_L4 };
 /* Where the part of a field that may vary lies in its layer. */
 struct place {
 	uint16_t at;
-	uint8_t n_bytes; /* 1, 2 or 4; 0: it has no such field */
+	uint8_t n_bytes; /* 1, 2 or 4; 0: there is no such field */
 	uint32_t mask;   /* the field's bits in them */
 	uint8_t shift;
 };
@@ -41,18 +41,18 @@ struct words {
 	struct {
 		uint32_t n_bytes, weight;
 	} sizes[SIZES_MAX];
-	uint32_t n_sizes; /* 0: not said */
-	bool is_imix;     /* they are those of that word */
+	uint32_t n_sizes; /* 0: not given */
+	bool is_imix;     /* they come from the word imix */
 	uint32_t weight;
 	char *capture; /* NULL: none */
-	uint8_t proto; /* IPPROTO_*; 0: not said */
+	uint8_t proto; /* IPPROTO_*; 0: not given */
 	bool is_ipv6, is_raw, is_vlan, is_qinq, is_csum_off;
 	uint8_t n_option_bytes;
 };
 
 /*
- * stream: as mr-bench-engine.schema.json has it. Returns 0, -EINVAL (it is not)
- * or -ENOMEM, with a line.
+ * stream: as in mr-bench-engine.schema.json. Returns 0, -EINVAL (it is invalid)
+ * or -ENOMEM, with a reason.
  */
 int words_read(const json_t *stream, struct words *ret, struct mr_reason *why);
 void words_free(struct words *words);

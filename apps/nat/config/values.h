@@ -35,8 +35,8 @@ bool value_end(const char *text, uint32_t *ret_addr, uint16_t *ret_first,
 bool value_protocol(const char *text, uint8_t *ret, struct mr_reason *ret_why);
 
 /*
- * The other way round, for keys.c: *from is what the reader of that name sets.
- * "" if it has no value.
+ * The inverse, for keys.c: *from is what the reader of the same name sets. ""
+ * if there is no value.
  */
 void write_addr(const void *from, char *ret_text, size_t n_bytes);
 void write_prefix(const void *from, char *ret_text, size_t n_bytes);

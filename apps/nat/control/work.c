@@ -2,8 +2,8 @@
 /*
  * The loop of a worker. Port i is side i.
  *
- * What takes a recorder is inlined into two rounds: one for when somebody
- * captures, and one in which the recorder is NULL.
+ * Functions that take a recorder are inlined into two rounds: one for a running
+ * capture, and one in which the recorder is NULL.
  */
 #include "work.h"
 #include "mapping/rule.h"
@@ -188,7 +188,7 @@ static inline uint64_t tick(struct nat_worker *w, struct recorder *recorder,
 	return now_ns;
 }
 
-/* Returns how much was moved. */
+/* Returns how much work was done. */
 static inline __attribute__((always_inline)) uint32_t
 work_round(struct nat_worker *w, struct recorder *recorder)
 {
