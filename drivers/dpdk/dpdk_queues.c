@@ -111,12 +111,21 @@ static int check_rss(const struct dpdk_port *port,
 {
 	const char *const name = port->base->info.name;
 	const uint16_t n_entries = port->info.reta_size;
+	static const uint64_t needed[] = {
+		[MR_RSS_FIELDS_KEEP] = UINT64_MAX,
+		[MR_RSS_FIELDS_ADDRS] = RTE_ETH_RSS_IP,
+		[MR_RSS_FIELDS_PORTS] = RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP,
+	};
 
 	if (port->n_queues == 1 || dpdk_rss_kinds(port) == 0)
 		return mr_fail(reason, -ENOTSUP, "%s: %s", name,
 			       port->n_queues == 1 ?
 				       "with one queue, it has no RSS" :
 				       "the device has no RSS");
+	if ((dpdk_rss_kinds(port) & needed[c->fields]) == 0)
+		return mr_fail(reason, -ENOTSUP,
+			       "%s: the device does not hash these fields",
+			       name);
 	if (port->info.hash_key_size > MR_RSS_KEY_MAX)
 		return mr_fail(reason, -ENOTSUP,
 			       "%s: the device's key of %u bytes is longer "

@@ -357,8 +357,9 @@ TEST(chain_freed_in_pieces_keeps_its_headers)
 
 /*
  * net_null5 takes chains, which net_null does, too, and does not say; net_null6
- * does not say that it spreads flows, which net_null does not. This is in place
- * of DPDK's, since the program comes before its libraries.
+ * does not say that it spreads flows, which net_null does not; net_null9 does
+ * it by addresses. This is in place of DPDK's, since the program comes before
+ * its libraries.
  */
 int rte_eth_dev_info_get(uint16_t id, struct rte_eth_dev_info *ret_info)
 {
@@ -374,6 +375,9 @@ int rte_eth_dev_info_get(uint16_t id, struct rte_eth_dev_info *ret_info)
 	if (err == 0 &&
 	    strcmp(rte_dev_name(ret_info->device), "net_null6") == 0)
 		ret_info->flow_type_rss_offloads = 0;
+	if (err == 0 &&
+	    strcmp(rte_dev_name(ret_info->device), "net_null9") == 0)
+		ret_info->flow_type_rss_offloads &= RTE_ETH_RSS_IP;
 	return err;
 }
 
@@ -461,6 +465,20 @@ TEST(rss_is_in_the_device_until_the_port_is_closed)
 	assert_non_null(strstr(why.text, "with one queue, it has no RSS"));
 	mr_port_close(port);
 	assert_int_equal(rte_eal_hotplug_remove("vdev", "net_null8"), 0);
+}
+
+TEST(fields_that_a_device_does_not_hash_are_refused)
+{
+	struct mr_rss_config config = { .size = sizeof(config),
+					.fields = MR_RSS_FIELDS_PORTS };
+	struct mr_port *port = open_port("dpdk:net_null9,ring=64,queues=2");
+	struct mr_reason why = { "" };
+
+	assert_int_equal(mr_port_set_rss(port, &config, &why), -ENOTSUP);
+	assert_non_null(strstr(why.text, "does not hash these fields"));
+	config.fields = MR_RSS_FIELDS_ADDRS;
+	assert_int_equal(mr_port_set_rss(port, &config, &why), 0);
+	mr_port_close(port);
 }
 
 /* Mempools of headers. */
