@@ -4,13 +4,14 @@
  *
  *     rx burst --> patch, macswap, learn or drop --> tx burst, or hand-off ring
  *
- * If a port delivers frames that are nothing without their metadata (merged
- * segments, tags beside the frame), metadata goes along; else nobody makes it.
- * Segments for such a port are merged on the way, as far as it can cut them: it
- * was opened for a receiver that handles long frames at the cost of short ones.
+ * Some ports deliver frames that need their metadata (merged segments, tags
+ * outside the frame). If there is one, metadata is forwarded; otherwise none is
+ * produced. Segments for such a port are merged if it can segment them: it was
+ * opened for a receiver that handles a long frame at the cost of a short one.
  *
- * What a tx queue does not take is dropped, by name: a forwarder that waits
- * turns overload into latency, and one slow port into a stop of all.
+ * Frames that a tx queue does not accept are dropped and counted by reason: a
+ * forwarder that waits turns overload into latency, and lets one slow port stop
+ * the others.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -305,7 +306,7 @@ static inline uint32_t forward_round(struct forwarder *fwd,
 	return n;
 }
 
-/* Somebody captures. */
+/* A capture is running. */
 __attribute__((noinline, cold)) static uint32_t
 recorded_round(struct forwarder *fwd, forward_fn *forward, bool has_limit)
 {

@@ -122,7 +122,7 @@ static bool answer(struct control_request *r, struct control *control,
 	return go_on(r, stream, view->capture, view->plane);
 }
 
-/* True: the client is gone, and so is what it asked for. */
+/* True: the client is gone, and so is its capture. */
 static bool is_over(struct control_request *r, void *control)
 {
 	const struct stream *stream = r->state;

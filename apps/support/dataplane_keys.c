@@ -69,7 +69,7 @@ static json_t *show_cores(const struct yaml_key *key, const void *from)
 		.name = key, .take = yaml_take_word, MEMBER(member),           \
 		.words = words_, __VA_ARGS__                                   \
 	}
-/* Ports, pool and workers are made with it. */
+/* Fixed: ports, pool and workers are created with it. */
 #define FIXED .is_fixed = true
 
 const struct yaml_key dataplane_keys[] = {

@@ -39,10 +39,10 @@ static void make_lock_name(const char *path, char name[LISTEN_MAX_PATH + 8])
 }
 
 /*
- * Hold a lock while a dead socket is replaced: otherwise two programs that
- * start at the same time could remove each other's. It is a file that only this
- * user can open; any user who can read a folder could lock that. Returns the
- * lock's fd, or -1 with errno.
+ * Hold a lock while replacing a dead socket: otherwise two programs that start
+ * at the same time could remove each other's. The lock is a file that only this
+ * user can open; a folder could be locked by any user who can read it. Returns
+ * the lock's fd, or -1 with errno.
  */
 static int lock(const char *path)
 {
@@ -128,8 +128,8 @@ int listen_unix(const char *path, int type, mode_t mode,
 	err = is_served(&addr, type, ret_why);
 	if (err == 0) {
 		fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-		/* bind() gives the file the mode of the socket, but for the
-		 * umask: so nobody can connect before chmod(). */
+		/* bind() gives the file the mode of the socket, less the umask,
+		 * so nobody can connect before chmod(). */
 		if (fd < 0 || fchmod(fd, 0600) < 0 ||
 		    bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 ||
 		    chmod(path, mode) < 0 || listen(fd, BACKLOG) < 0)

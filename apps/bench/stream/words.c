@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Words of a stream, from the front end, and the fields that there are. */
+/* The words of a stream, from the front end, and the table of fields. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -80,7 +80,7 @@ static const struct field_row *row_of(const json_t *field)
 	return NULL;
 }
 
-/* Pieces in a row: one alone needs no table. */
+/* Contiguous pieces: a single one needs no table. */
 static bool fill_table(const json_t *pieces, struct values *values)
 {
 	const json_t *piece;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a capture says about a packet: its mapping. */
+/* What a capture reports about a packet: its mapping. */
 #include <stdio.h>
 
 #include "core.h"

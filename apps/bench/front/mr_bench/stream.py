@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Reads the text of a stream, and whether its words go together. The grammar: docs/streams.md.
+"""Parses the text of a stream, and checks that its words go together. Grammar: docs/streams.md.
 
 A value is a number of up to 128 bits, whose last 32 can vary: the engine gets these in pieces of
 a first one and how many there are, and the bits in front of them once."""
@@ -117,7 +117,7 @@ def _prefix(name: str, text: str, bits_text: str) -> tuple[int, int, int]:
 
 
 def _item(name: str, text: str) -> tuple[int, int, int]:
-    """The first value, the last one, and how many bits they have."""
+    """The first and the last value, and how many bits they have."""
     if mark := re.search("[/-]", text):
         first_text, last_text = text[: mark.start()], text[mark.end() :]
         if mark[0] == "/":
@@ -161,7 +161,7 @@ def _options(name: str, text: str) -> dict[str, Any]:
 
 
 def _values(name: str, text: str) -> dict[str, Any]:
-    """A field, as the engine takes it."""
+    """A field in the form that the engine accepts."""
     if len(text) > TEXT_MOST:
         raise UsageError(f"{name}: values of more than {TEXT_MOST} characters; use ranges")
     # Addresses have colons too, but none in front of a letter behind g.
@@ -298,7 +298,7 @@ class Stream:
         return any(one["name"] == name for one in self.fields)
 
     def check(self) -> None:
-        """Whether the frame, made or captured, can have all that was taken. Raises UsageError."""
+        """Check that the frame, built or captured, can have all fields. Raises UsageError."""
         for one in self.fields:
             name = one["name"]
             if self.is_ipv6 and name == "ip.id":
@@ -318,7 +318,7 @@ class Stream:
 
 
 def read(texts: list[str]) -> list[dict[str, Any]]:
-    """The streams, as the engine takes them. Raises UsageError, which names the wrong one."""
+    """The streams in the form that the engine accepts. UsageError names the wrong one."""
     streams = []
     for i, text in enumerate(texts):
         stream = Stream(bytes_text(text))
