@@ -28,7 +28,7 @@ def parse():
 
 
 def programs(build):
-    """Commands by language; cargo builds the one in Rust."""
+    """Commands by language; cargo builds the Rust one."""
     library = build / "lib/link"
     env = {**os.environ, "LD_LIBRARY_PATH": str(library),
            "PKG_CONFIG_PATH": str(build / "meson-uninstalled"),

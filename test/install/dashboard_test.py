@@ -56,7 +56,7 @@ def get(port, path):
 
 
 def queries():
-    """With variables replaced; of drops also those that are 0."""
+    """A query with variables replaced; drops include those that are 0."""
     for panel in json.loads(DASHBOARD.read_text())["panels"]:
         for target in panel["targets"]:
             yield target["expr"].replace("$__rate_interval", "1m").replace(

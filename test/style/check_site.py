@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The documentation builds without a warning, and its links lead somewhere.
+"""The documentation builds without warnings, and its links have targets.
 
 usage: check_site.py DOXYFILE
 """

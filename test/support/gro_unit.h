@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Shared by tests of merging: segments, made with every detail that counts. */
+/* Shared by tests of merging: builds segments in every relevant detail. */
 #ifndef SUPPORT_GRO_UNIT_H
 #define SUPPORT_GRO_UNIT_H
 
@@ -20,7 +20,8 @@ enum {
 	CWR = 128,
 };
 
-/* A frame to be made. Of one type, so that struct change can name a member. */
+/* A frame to build. Its members have one type, so struct change can name one.
+ */
 struct spec {
 	uint32_t flow; /* in the sender's MAC address, address and port */
 	uint32_t is_v6, is_udp, n_tags;
@@ -33,7 +34,7 @@ struct spec {
 	uint32_t is_ip_sum_bad;
 };
 
-/* How a segment differs from the one that would follow. */
+/* How a segment differs from the expected next one. */
 struct change {
 	size_t member;
 	uint32_t flip, plus;

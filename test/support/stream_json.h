@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Streams for tests in C, without the front end that reads texts. */
+/* Streams for tests in C, without the front end that parses texts. */
 #ifndef TEST_STREAM_JSON_H
 #define TEST_STREAM_JSON_H
 
@@ -8,7 +8,7 @@
 
 #include "stream/stream.h"
 
-/* What streams_make() makes of this JSON, in which ' is a quote. */
+/* The result of streams_make() for this JSON, in which ' stands for a quote. */
 static inline int streams_from(const char *text,
 			       const struct stream_defaults *defaults,
 			       struct streams **ret, struct mr_reason *why)

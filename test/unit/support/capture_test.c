@@ -178,7 +178,7 @@ TEST(what_the_queue_refuses_was_not_sent)
 		}
 		assert_no_more(&bed);
 	}
-	/* To another port, nobody looks. */
+	/* Nothing is recorded for another port. */
 	assert_int_equal(recorder_send(bed.slots[0], bed.workers[0], 1,
 				       bed.frames, NULL, 0),
 			 0);
