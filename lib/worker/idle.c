@@ -217,18 +217,20 @@ static void end_sleep(struct mri_worker *worker, int n_readable)
 					  worker->slack_ns;
 	const uint64_t slept = mr_ctx_now_ns(worker->base.workers->ctx) -
 			       worker->slept_from_ns;
+	/* Else a signal ended it, or another event of the caller's loop. */
+	const bool has_timed_out = n_readable == 0 && slept >= tick_ns;
 
 	mr_counter_add(&worker->stats.sleeps, 1);
 	mr_counter_add(&worker->stats.asleep_ns, slept);
 	worker->has_slept = true;
-	if (n_readable == 0 && slept >= tick_ns)
+	if (has_timed_out)
 		mri_adapt_wake(&worker->adapt,
 			       slept > tick_ns + slack_ns ?
 				       slept - tick_ns - slack_ns :
 				       0);
 	if (n_readable > 0)
 		handle(worker);
-	else if (worker->tick_ms < MAX_TICK_MS)
+	if (has_timed_out && worker->tick_ms < MAX_TICK_MS)
 		worker->tick_ms = mri_min_u32(2 * worker->tick_ms, MAX_TICK_MS);
 	__atomic_exchange_n(&worker->is_asleep, 0, __ATOMIC_ACQ_REL);
 	mri_adapt_time(&worker->adapt, stamp(worker, &worker->stats.idle_ns),

@@ -180,12 +180,17 @@ FIXTURE_TEST(interrupt_sleeps_at_once_and_longer_each_time)
 {
 	struct mr_worker *worker = begin(MR_IDLE_INTERRUPT);
 
-	for (uint32_t i = 0; i < 4; i++)
+	sleeper = mri_worker_of(worker);
+	for (uint32_t i = 0; i < 4; i++) {
+		sleeper_wakes_ns = now_ns + 1000 + (1000000u << i);
 		round_of(worker, 0, 1000);
+	}
 	assert_int_equal(stats_of(worker).sleeps, 4);
-	assert_int_equal(mri_worker_of(worker)->tick_ms, 16);
+	assert_int_equal(sleeper->tick_ms, 16);
 	round_of(worker, 1, 1000);
+	sleeper_wakes_ns = now_ns + 1000 + 1000000;
 	round_of(worker, 0, 1000);
+	sleeper = NULL;
 	assert_int_equal(mri_worker_of(worker)->tick_ms, 2);
 }
 
@@ -287,6 +292,11 @@ FIXTURE_TEST(another_loop_is_woken_for_a_worker_that_pauses)
 	assert_int_equal(mr_worker_pause(worker, 0), 0); /* it was heard */
 	assert_int_equal(mr_worker_pause(worker, 0), 1);
 	assert_false(is_due(worker));
+
+	/* An event that is not the worker's. */
+	now_ns += 1000;
+	mr_worker_resume(worker);
+	assert_int_equal(mr_worker_pause(worker, 0), 1);
 
 	/* Nothing: the next wait may be longer. */
 	now_ns += 1000000;
