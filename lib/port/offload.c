@@ -537,6 +537,9 @@ send_mixed(struct mr_txq *txq, struct mr_cache *cache,
 		if (run.due == MRI_NOT_DUE) {
 			mr_counter_add(&txq->stats.events[MR_TX_EVENT_NOT_DUE],
 				       1);
+			/* Completions of what went before, and a wake-up. */
+			if (i == 0)
+				txq->burst(txq, cache, NULL, NULL, 0);
 			break;
 		}
 		k = mr_frame_n_entries(&frames[i]);

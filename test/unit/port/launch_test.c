@@ -170,12 +170,15 @@ TEST(what_else_is_to_be_done_comes_later)
 
 static mr_tx_burst_fn *burst_of_driver;
 static struct mr_meta seen;
+static uint32_t n_calls;
 
 static uint32_t see(struct mr_txq *txq, struct mr_cache *cache,
 		    const struct mr_frame *frames, const struct mr_meta *meta,
 		    uint32_t n)
 {
-	seen = meta[0];
+	if (n > 0)
+		seen = meta[0];
+	n_calls++;
 	return burst_of_driver(txq, cache, frames, meta, n);
 }
 
@@ -196,6 +199,23 @@ TEST(a_device_is_asked_in_its_own_clock)
 	b.f.now_ns = NOW + 1;
 	assert_int_equal(offer(1, 2), 1);
 	assert_int_equal(seen.valid, 0);
+	b.txq->burst = burst_of_driver;
+	end();
+}
+
+/* Whoever polls for the time also collects and sends what went before. */
+TEST(a_device_is_called_for_others_while_a_frame_waits)
+{
+	begin();
+	burst_of_driver = b.txq->burst;
+	b.txq->burst = see;
+	n_calls = 0;
+	make(0, NOW + 1, CLOCK_MONOTONIC);
+	for (uint32_t i = 1; i <= 3; i++) {
+		assert_int_equal(offer(0, 1), 0);
+		assert_int_equal(n_calls, i);
+	}
+	mr_frame_free_bulk(b.f.cache, b.frames, 1);
 	b.txq->burst = burst_of_driver;
 	end();
 }
