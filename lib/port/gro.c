@@ -40,7 +40,7 @@ struct merge {
 	bool is_next[MR_BURST_MAX];  /* of another */
 };
 
-/* The checksum in the frame is correct, or partial. */
+/* The checksum is correct or partial, and segmentation restores it. */
 static bool is_sum_right(const struct merge *m, uint32_t i,
 			 const struct mri_gro *gro)
 {
@@ -51,6 +51,8 @@ static bool is_sum_right(const struct merge *m, uint32_t i,
 	uint16_t field;
 
 	memcpy(&field, gro->bytes + view->csum_bytes, sizeof(field));
+	if (field == 0)
+		return false; /* correct, but segmentation writes 0xffff */
 	if (flags & MR_FRAME_CSUM_PARTIAL) {
 		if (meta->valid & MR_META_CSUM &&
 		    (meta->csum_start_bytes != view->l4_bytes ||

@@ -386,6 +386,10 @@ TEST(the_first_one_counts_too)
 	assert_true(are_merged(&first, &second, ALL));
 	second.is_sum_none = true;
 	assert_false(are_merged(&first, &second, ALL));
+	/* Segmentation writes 0xffff where TCP may have 0. */
+	second = follower();
+	second.is_sum_none = second.is_sum_marked = true;
+	assert_false(are_merged(&plain, &second, ALL));
 }
 
 /* Metadata that a merged frame could not have stays with its frame. */
