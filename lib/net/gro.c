@@ -112,10 +112,9 @@ enum mri_gro_kind mri_gro_begin(struct mri_gro *gro, const uint8_t *bytes,
 	uint32_t n_whole;
 
 	*gro = (struct mri_gro){ .bytes = bytes, .n = 1 };
-	if (mr_net_parse(bytes, n_bytes, n_frame, &gro->view) < 0)
-		return MRI_GRO_OTHER;
-	if (view->is_fragment)
-		return MRI_GRO_FRAGMENT;
+	if (mr_net_parse(bytes, n_bytes, n_frame, &gro->view) < 0 ||
+	    view->is_fragment)
+		return MRI_GRO_UNKNOWN;
 	if (view->l4_bytes == 0 ||
 	    (!is_tcp(view) && view->l4_proto != IPPROTO_UDP))
 		return MRI_GRO_OTHER;

@@ -51,9 +51,9 @@ void mri_gso_lengths(uint8_t *bytes, const struct mr_net_view *view,
 
 /* How segment merging classifies a frame. */
 enum mri_gro_kind {
-	MRI_GRO_OTHER,    /* of no flow */
-	MRI_GRO_FRAGMENT, /* of a flow that it does not name */
-	MRI_GRO_ALONE,    /* of a flow, but not to be merged */
+	MRI_GRO_OTHER,   /* of no flow */
+	MRI_GRO_UNKNOWN, /* of a flow that cannot be told */
+	MRI_GRO_ALONE,   /* of a flow, but not to be merged */
 	MRI_GRO_SEGMENT,
 };
 

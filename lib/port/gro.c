@@ -177,7 +177,7 @@ static void add(struct merge *m, uint32_t i, uint32_t k)
 	const enum mri_gro_kind kind = look(m, i, k, &gro);
 	struct flow *flow;
 
-	if (kind == MRI_GRO_FRAGMENT)
+	if (kind == MRI_GRO_UNKNOWN)
 		finish_all(m);
 	if (kind < MRI_GRO_ALONE)
 		return;

@@ -79,11 +79,11 @@ TEST(frames_are_told_apart)
 		enum mri_gro_kind kind;
 	} cases[] = {
 		{ 15, 4, MRI_GRO_SEGMENT },
-		{ 12, 9, MRI_GRO_OTHER },       /* not IP */
-		{ 23, 1, MRI_GRO_OTHER },       /* ICMP */
-		{ 16, 0x40, MRI_GRO_OTHER },    /* ends behind the frame */
-		{ 20, 0x20, MRI_GRO_FRAGMENT }, /* the first one */
-		{ 21, 3, MRI_GRO_FRAGMENT },
+		{ 12, 9, MRI_GRO_OTHER },      /* not IP */
+		{ 23, 1, MRI_GRO_OTHER },      /* ICMP */
+		{ 16, 0x40, MRI_GRO_UNKNOWN }, /* ends behind the frame */
+		{ 20, 0x20, MRI_GRO_UNKNOWN }, /* the first one */
+		{ 21, 3, MRI_GRO_UNKNOWN },
 		{ 17, 69, MRI_GRO_ALONE },   /* one byte of padding */
 		{ 46, 0x40, MRI_GRO_ALONE }, /* a TCP header of 16 bytes */
 		{ 46, 0xf0,

@@ -392,6 +392,23 @@ TEST(the_first_one_counts_too)
 	assert_false(are_merged(&plain, &second, ALL));
 }
 
+/* UDP over IPv6 has no numbers that would tell that one is missing. */
+TEST(a_flow_is_not_merged_past_a_frame_of_unknown_flow)
+{
+	struct spec s = plain;
+	uint8_t bytes[MAX_BYTES];
+	uint32_t n, n_header;
+
+	begin();
+	s.is_v6 = s.is_udp = true;
+	append_spec(&s);
+	n = make(bytes, &s, &n_header);
+	append(bytes, n, n_header - 4, 0, (struct mr_meta){ 0 });
+	append_spec(&s);
+	assert_int_equal(mr_gro(b.f.cache, ALL, b.frames, b.metas, b.n), 0);
+	end();
+}
+
 /* Metadata that a merged frame could not have stays with its frame. */
 TEST(metadata_must_agree)
 {
