@@ -52,6 +52,7 @@ static void loop(struct mr_worker *worker)
 	uint64_t n_moved = 0, n_ticks;
 	struct epoll_event event;
 	sigset_t signals;
+	uint32_t n;
 	int ms;
 
 	sigemptyset(&signals);
@@ -61,11 +62,8 @@ static void loop(struct mr_worker *worker)
 	watch(epoll, mr_worker_fd(worker, NULL));
 	watch(epoll, signalfd(-1, &signals, SFD_CLOEXEC));
 	watch(epoll, timer);
-	for (;;) {
-		const uint32_t n = forward(worker);
-
+	while ((ms = mr_worker_pause(worker, n = forward(worker))) >= 0) {
 		n_moved += n;
-		ms = mr_worker_pause(worker, n);
 		event.data.fd = -1;
 		epoll_wait(epoll, &event, 1, ms);
 		if (ms > 0)

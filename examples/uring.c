@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <sys/signalfd.h>
 
@@ -41,19 +42,19 @@ static uint64_t loop(struct mr_worker *worker, struct io_uring *ring,
 {
 	uint64_t n_frames = 0;
 	struct io_uring_cqe *cqe;
+	bool is_watched = false; /* the worker's fd */
+	uint32_t n;
+	int ms;
 
-	wait_for(ring, mr_worker_fd(worker, NULL), FRAMES);
 	wait_for(ring, signals, SIGNAL);
-	for (;;) {
-		const uint32_t n = receive(worker);
-		const int ms = mr_worker_pause(worker, n);
-		struct __kernel_timespec limit = {
-			.tv_nsec = ms * INT64_C(1000000)
-		};
+	while ((ms = mr_worker_pause(worker, n = receive(worker))) >= 0) {
+		struct __kernel_timespec limit = { .tv_nsec = ms * 1000000 };
 
 		n_frames += n;
-		if (io_uring_sq_ready(ring) > 0)
-			io_uring_submit(ring);
+		if (ms > 0 && !is_watched)
+			wait_for(ring, mr_worker_fd(worker, NULL), FRAMES);
+		is_watched |= ms > 0;
+		io_uring_submit(ring);
 		if ((ms > 0 ? io_uring_wait_cqe_timeout(ring, &cqe, &limit) :
 			      io_uring_peek_cqe(ring, &cqe)) == 0) {
 			const uintptr_t what = cqe->user_data;
@@ -61,11 +62,12 @@ static uint64_t loop(struct mr_worker *worker, struct io_uring *ring,
 			io_uring_cqe_seen(ring, cqe);
 			if (what == SIGNAL)
 				return n_frames;
-			wait_for(ring, mr_worker_fd(worker, NULL), FRAMES);
+			is_watched = false;
 		}
 		if (ms > 0)
 			mr_worker_resume(worker);
 	}
+	return n_frames;
 }
 
 static int ctrl_c_fd(void)
