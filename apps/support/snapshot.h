@@ -59,7 +59,7 @@ struct app_counters {
 	uint32_t n_worker_rows; /* at most MAX_WORKER_COUNTS */
 	const struct count_group *groups;
 	uint32_t n_groups; /* at most MAX_GROUPS */
-	/* What is to be known and is no number; text NULL: nothing. */
+	/* Text that goes with the counters; text NULL: none. */
 	struct {
 		const char *name;  /* in JSON */
 		const char *label; /* for people */

@@ -158,8 +158,8 @@ static const struct row {
 			      mri_xdp_serve_new_filter, true },
 };
 
-/* Whether the client may make a request for its port. Looks up the grant again,
- * because reloading the rules frees its filter. */
+/* Whether the client may make a request for its port. Looks up name and grant
+ * again: both may have changed, and reloading frees the old grant's filter. */
 static int check_port(struct xdp_served *served, const struct row *row,
 		      struct mr_reason *reason)
 {
@@ -168,6 +168,7 @@ static int check_port(struct xdp_served *served, const struct row *row,
 	if (served->port == NULL)
 		return mr_fail(reason, -EINVAL,
 			       "this connection has no port yet");
+	(void)if_indextoname(served->port->dev.ifindex, served->port->dev.name);
 	err = served->allow(served->opaque, served->port->dev.name,
 			    &served->grant, reason);
 	if (err < 0)

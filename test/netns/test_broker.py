@@ -538,6 +538,18 @@ def test_open_ports_follow_the_new_rules(lab, star):
     probe.close()
 
 
+def test_the_rule_of_a_renamed_interface_is_that_of_its_name(lab, star):
+    broker = Broker(lab, star.middle, rule(user=0, interface="[p0, other]"))
+    probe = opened(lab, star.middle, broker.spec("p0"), wrap=POWERLESS)
+    star.middle.ip("link", "set", "p0", "down")
+    star.middle.ip("link", "set", "p0", "name", "other")
+    probe.do("mtu", 0, 1400)
+    assert star.middle.link("other")["mtu"] == 1400
+    star.middle.ip("link", "set", "other", "name", "third")
+    assert "xdp:third: no rule" in probe.refused("mtu", 0, 1300)
+    probe.close()
+
+
 def test_rules_that_others_can_write_are_refused(lab, star):
     """At start and when they are read again."""
     broker = Broker(lab, star.middle)
