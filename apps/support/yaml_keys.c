@@ -9,6 +9,8 @@
 #include "values.h"
 #include "yaml_keys.h"
 
+enum { MAX_LEVELS = 16, MAX_ANCHORS = 64 };
+
 int yaml_fail(struct yaml_errors *errors, int err, const char *format, ...)
 {
 	struct mr_reason *why;
@@ -100,28 +102,92 @@ int yaml_read(const char *path, char **ret_bytes, size_t *ret_n_bytes,
 	return yaml_fail(ret_errors, err, "%.200s: %s", path, strerror(-err));
 }
 
+static int open_parser(struct yaml_reader *reader, yaml_parser_t *parser,
+		       const char *bytes, size_t n_bytes)
+{
+	if (!yaml_parser_initialize(parser))
+		return fail_at(reader, 1, "no memory");
+	yaml_parser_set_input_string(parser, (const unsigned char *)bytes,
+				     n_bytes);
+	return 0;
+}
+
+/* Levels that a token begins or ends. */
+static int levels_of(yaml_token_type_t type)
+{
+	switch (type) {
+	case YAML_BLOCK_SEQUENCE_START_TOKEN:
+	case YAML_BLOCK_MAPPING_START_TOKEN:
+	case YAML_FLOW_SEQUENCE_START_TOKEN:
+	case YAML_FLOW_MAPPING_START_TOKEN:
+		return 1;
+	case YAML_BLOCK_END_TOKEN:
+	case YAML_FLOW_SEQUENCE_END_TOKEN:
+	case YAML_FLOW_MAPPING_END_TOKEN:
+		return -1;
+	default:
+		return 0;
+	}
+}
+
+/* libyaml would need minutes: its time grows with the square of either. */
+static int check_limits(struct yaml_reader *reader, yaml_parser_t *parser)
+{
+	int n_levels = 0, n_anchors = 0;
+	yaml_token_type_t type;
+	yaml_token_t token;
+	size_t line;
+
+	do {
+		if (!yaml_parser_scan(parser, &token))
+			return fail_parse(reader, parser);
+		type = token.type;
+		line = token.start_mark.line + 1;
+		yaml_token_delete(&token);
+		n_levels += levels_of(type);
+		n_anchors += type == YAML_ANCHOR_TOKEN;
+		if (n_levels > MAX_LEVELS)
+			return fail_at(reader, line, "more than 16 levels");
+		if (n_anchors > MAX_ANCHORS)
+			return fail_at(reader, line, "more than 64 anchors");
+	} while (type != YAML_STREAM_END_TOKEN);
+	return 0;
+}
+
+static int load(struct yaml_reader *reader, yaml_parser_t *parser)
+{
+	int err = 0;
+
+	if (!yaml_parser_load(parser, &reader->document))
+		return fail_parse(reader, parser);
+	if (yaml_root(reader) != NULL)
+		err = check_end(reader, parser);
+	if (err < 0)
+		yaml_close(reader);
+	return err;
+}
+
 int yaml_open(struct yaml_reader *reader, const char *name, const char *bytes,
 	      size_t n_bytes, struct yaml_errors *ret_errors)
 {
 	yaml_parser_t parser;
-	int err = 0;
+	int err;
 
 	reader->name = name;
 	reader->errors = ret_errors;
 	ret_errors->n = 0;
 	if (n_bytes > YAML_MAX_BYTES)
 		return fail_at(reader, 1, "the file is larger than 1 MiB");
-	if (!yaml_parser_initialize(&parser))
-		return fail_at(reader, 1, "no memory");
-	yaml_parser_set_input_string(&parser, (const unsigned char *)bytes,
-				     n_bytes);
-	if (!yaml_parser_load(&parser, &reader->document)) {
-		err = fail_parse(reader, &parser);
-	} else if (yaml_root(reader) != NULL) {
-		err = check_end(reader, &parser);
-		if (err < 0)
-			yaml_close(reader);
-	}
+	err = open_parser(reader, &parser, bytes, n_bytes);
+	if (err < 0)
+		return err;
+	err = check_limits(reader, &parser);
+	yaml_parser_delete(&parser);
+	if (err == 0)
+		err = open_parser(reader, &parser, bytes, n_bytes);
+	if (err < 0)
+		return err;
+	err = load(reader, &parser);
 	yaml_parser_delete(&parser);
 	return err;
 }

@@ -147,6 +147,38 @@ TEST(no_more_errors_than_there_is_room_for)
 	assert_int_equal(errors.n, YAML_MAX_ERRORS);
 }
 
+/* Each would take minutes otherwise. */
+TEST(deep_files_and_many_anchors_are_refused)
+{
+	enum { N = 100000 };
+	static const struct {
+		const char *piece, *words;
+	} cases[] = { { "[", "f:1: more than 16 levels" },
+		      { "{", "f:1: more than 16 levels" },
+		      { "? ", "f:1: more than 16 levels" },
+		      { "- ", "f:1: more than 16 levels" },
+		      { "- &a 1\n", "f:65: more than 64 anchors" } };
+	char *text = malloc(N * 8);
+	struct yaml_errors errors;
+	struct thing thing;
+
+	assert_non_null(text);
+	for (uint32_t i = 0; i < 5; i++) {
+		const size_t n = strlen(cases[i].piece);
+
+		for (uint32_t j = 0; j < N; j++)
+			memcpy(text + j * n, cases[i].piece, n);
+		text[N * n] = '\0';
+		assert_int_equal(parse_thing(text, &thing, &errors), -EINVAL);
+		assert_int_equal(errors.n, 1);
+		assert_reason_has(&errors.list[0], cases[i].words);
+	}
+	free(text);
+	assert_int_equal(
+		parse_thing("flag: &a yes\ntext: *a\n", &thing, &errors), 0);
+	assert_string_equal(thing.text, "yes");
+}
+
 static void assert_changes(const char *from, const char *to, const char *want)
 {
 	json_t *a = shown(from), *b = shown(to);
