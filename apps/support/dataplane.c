@@ -246,7 +246,8 @@ int dataplane_open(struct dataplane *plane,
 
 	*plane = (struct dataplane){ .program = config->program,
 				     .log_level = config->log_level,
-				     .idle = config->idle };
+				     .idle = config->idle,
+				     .cpu_percent = config->cpu_percent };
 	if (config->n_ports > MAX_PORTS)
 		return fail_with(ret_error, 2, "%u ports are more than %d",
 				 config->n_ports, MAX_PORTS);

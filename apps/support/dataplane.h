@@ -52,6 +52,7 @@ struct dataplane {
 	uint32_t n_ports;
 	struct mr_workers *workers; /* not started */
 	enum mr_idle_mode idle;     /* of them */
+	uint32_t cpu_percent;       /* of the configuration */
 	uint32_t n_workers;
 	/* Frames of a port need their metadata: segments are merged
 	 * (MR_OFFLOAD_LRO) or tags are not in the frame. */

@@ -212,6 +212,8 @@ TEST(what_is_no_request_is_refused_by_name)
 		  "idle: '' is not one of: adaptive" },
 		{ "{\"verb\":\"set\",\"log\":\"x\\u0007\"}",
 		  "is not one of: none, error" },
+		{ "{\"verb\":\"set\",\"idle\":\"poll\"}",
+		  "idle: max_cpu requires adaptive" },
 		{ "\xff{}", "error" },
 	};
 	struct bed bed;
@@ -267,6 +269,7 @@ TEST(a_client_that_does_not_read_is_not_waited_for)
 	int fd, other;
 
 	open_bed(&bed);
+	bed.plane.cpu_percent = 50;
 	fd = client(&bed);
 	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
 	say(fd, "{\"verb\":\"flood\"}\n");
