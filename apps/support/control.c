@@ -526,7 +526,11 @@ void control_tick(struct control *c)
 
 void control_advance(struct control *c)
 {
+	/* Results first: the next request may replace them. */
 	for (uint32_t i = 0; i < MAX_CLIENTS; i++)
-		if (c->clients[i].fd >= 0 || c->clients[i].verb != NULL)
+		if (c->clients[i].verb != NULL)
+			serve_client(c, i);
+	for (uint32_t i = 0; i < MAX_CLIENTS; i++)
+		if (c->clients[i].verb == NULL && c->clients[i].fd >= 0)
 			serve_client(c, i);
 }

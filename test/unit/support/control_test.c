@@ -2,6 +2,7 @@
 /* Tests of apps/support: control.c, control_request.c, control_verbs.c and
  * listen.c. */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -17,6 +18,7 @@
 
 #include "support/control.h"
 #include "support/listen.h"
+#include "support/settings.h"
 
 static void take(struct snapshot *snapshot, void *opaque)
 {
@@ -30,6 +32,8 @@ static const struct app_counters counters = { .program = "test", .take = take };
 struct app {
 	bool may_end;
 	uint32_t n_ended, n_lines;
+	bool is_applying;
+	const char *wrong; /* with the last apply; NULL: nothing */
 };
 
 /* Waits until the app lets it end, whether or not anybody still reads. */
@@ -54,6 +58,63 @@ static bool answer_flood(struct control_request *r, void *opaque)
 	control_add(r, json_pack("{s:i}", "n", (int)app->n_lines));
 	return false;
 }
+
+/* A number, which is 0. */
+static const struct yaml_key one_key[] = {
+	{ .name = "n", .take = yaml_take_u32, .n_bytes = 4, .max = 9 },
+	{ .name = NULL },
+};
+
+static void *parse(void *opaque, const char *name, const char *bytes,
+		   size_t n_bytes, struct yaml_errors *ret_errors)
+{
+	uint32_t *next = calloc(1, sizeof(*next));
+
+	(void)opaque;
+	(void)name;
+	assert_int_equal(n_bytes, 1);
+	ret_errors->n = 0;
+	*next = (uint32_t)(bytes[0] - '0');
+	return next;
+}
+
+static const void *current(void *opaque)
+{
+	static const uint32_t zero;
+
+	(void)opaque;
+	return &zero;
+}
+
+static int apply(void *opaque, void *next, struct mr_reason *ret_why)
+{
+	struct app *app = opaque;
+
+	free(next);
+	if (app->is_applying)
+		return fail_with(ret_why, -EBUSY, "busy");
+	app->is_applying = true;
+	return 1;
+}
+
+static int result(void *opaque, struct mr_reason *ret_why)
+{
+	const struct app *app = opaque;
+
+	if (app->is_applying)
+		return 1;
+	return app->wrong != NULL ? fail_with(ret_why, -EIO, "%s", app->wrong) :
+				    0;
+}
+
+static const struct settings_ops settings = {
+	.keys = one_key,
+	.parse = parse,
+	.destroy = free,
+	.current = current,
+	.apply = apply,
+	.result = result,
+};
 
 static const struct control_verb verbs[] = {
 	{ "wait", 0, answer_wait },
@@ -88,7 +149,8 @@ static void open_bed(struct bed *bed)
 					       .program = "mr-test",
 					       .name = "test",
 					       .verbs = verbs,
-					       .n_verbs = 2 };
+					       .n_verbs = 2,
+					       .settings = &settings };
 	assert_int_equal(dataplane_open(&bed->plane, &plane, &why), 0);
 	assert_int_equal(control_open(&bed->config, &bed->control, &why), 0);
 	assert_true(control_begin(bed->control,
@@ -220,6 +282,7 @@ TEST(what_is_no_request_is_refused_by_name)
 	int fd;
 
 	open_bed(&bed);
+	bed.plane.cpu_percent = 50;
 	fd = client(&bed);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const char *text;
@@ -269,7 +332,6 @@ TEST(a_client_that_does_not_read_is_not_waited_for)
 	int fd, other;
 
 	open_bed(&bed);
-	bed.plane.cpu_percent = 50;
 	fd = client(&bed);
 	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
 	say(fd, "{\"verb\":\"flood\"}\n");
@@ -336,6 +398,37 @@ TEST(a_verb_ends_without_its_client)
 	control_advance(bed.control);
 	control_advance(bed.control);
 	assert_int_equal(bed.app.n_ended, 1);
+	close_bed(&bed);
+}
+
+/* It is that of its own apply, even if the next one is already waiting. */
+TEST(each_apply_gets_its_result)
+{
+	static const char one[] = "{\"verb\":\"apply\",\"text\":\"1\"}\n";
+	struct bed bed;
+	int first, second;
+
+	open_bed(&bed);
+	second = client(&bed);
+	serve(&bed);
+	first = client(&bed);
+	say(first, one);
+	serve(&bed);
+	say(second, one);
+	say(second, one);
+	control_serve(bed.control);
+	assert_says(heard(second), "busy; nothing has changed");
+	bed.app.is_applying = false;
+	bed.app.wrong = "no memory";
+	control_advance(bed.control);
+	assert_says(heard(first), "no memory; nothing has changed");
+	assert_true(bed.app.is_applying);
+	bed.app.is_applying = false;
+	bed.app.wrong = NULL;
+	control_advance(bed.control);
+	assert_string_equal(heard(second), "{\"end\":true,\"changes\":1}\n");
+	close(first);
+	close(second);
 	close_bed(&bed);
 }
 
