@@ -51,6 +51,15 @@ class Connection:
         self.lines.close()
         self.socket.close()
 
+    def _send(self, verb: str, args: Object) -> None:
+        request = json.dumps({"v": PROTOCOL, "verb": verb, **args}) + "\n"
+        try:
+            self.socket.sendall(request.encode(), socket.MSG_NOSIGNAL)
+        except ConnectionError:
+            pass  # the answer says why
+        except OSError as error:
+            raise Refused(f"{self.path}: the request cannot be sent: {error}") from error
+
     def _next(self) -> Object:
         try:
             line = self.lines.readline()
@@ -68,9 +77,7 @@ class Connection:
 
     def ask(self, verb: str, **args: Any) -> Iterator[Object]:
         """Yield the objects of the answer; the last one has "end". Raises Refused."""
-        request = json.dumps({"v": PROTOCOL, "verb": verb, **args}) + "\n"
-        with contextlib.suppress(BrokenPipeError):  # its answer says why
-            self.socket.sendall(request.encode())
+        self._send(verb, args)
         while True:
             answer = self._next()
             if "error" in answer:
@@ -82,7 +89,7 @@ class Connection:
     def stream(self, verb: str, **args: Any) -> Iterator[Object]:
         """ask(), for an answer that goes on until the connection is closed; {} while nothing
         comes. Raises Refused."""
-        self.socket.sendall((json.dumps({"v": PROTOCOL, "verb": verb, **args}) + "\n").encode())
+        self._send(verb, args)
         self.socket.settimeout(QUIET_S)
         rest = b""
         while True:

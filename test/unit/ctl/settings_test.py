@@ -7,6 +7,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -426,13 +427,26 @@ class Command(unittest.TestCase):
             running = Running(self, program, text, *options)
             self.assertEqual(running.connection.ask_one("config")["log"], level)
 
+    def test_a_program_that_hangs_is_named(self):
+        path = self.write("# x\n" * (1 << 17))
+        self.running.process.send_signal(signal.SIGSTOP)
+        self.addCleanup(self.running.process.send_signal, signal.SIGCONT)
+        before, client.LIMIT_S = client.LIMIT_S, 1
+        self.addCleanup(setattr, client, "LIMIT_S", before)
+        connection = Connection(self.running.path)
+        self.addCleanup(connection.close)
+        with self.assertRaisesRegex(Refused, "the request cannot be sent: timed out"):
+            list(connection.ask("plan", text=Path(path).read_text(encoding="utf-8")))
+
     def test_files_that_are_none(self):
         binary = self.write(b"ports: [a]\n\xff\n", "binary")
         large = self.write("# x\n" * (1 << 18) + "a: 1\n", "large")
+        huge = self.write("# x\n" * (1 << 21), "huge")
         for path, words in ((str(self.folder), "Is a directory"),
                             (str(self.folder / "none"), "No such file"),
                             (binary, "binary:2: not UTF-8"),
                             (large, "larger than 1 MiB"),
+                            (huge, "a request has less than 4 MiB"),
                             (self.write("", "empty"), "empty; ports are required"),
                             (self.write("a: 1\n---\nb: 2\n"), "a second document begins")):
             status, out, err = self.mrctl("apply", path)
