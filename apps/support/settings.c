@@ -27,12 +27,13 @@ json_t *settings_changes(const struct settings_ops *ops, void *app,
 	json_decref(now);
 	json_decref(then);
 	*ret_restart = NULL;
-	json_array_foreach(
-		changes, i,
-		change) if (*ret_restart == NULL &&
-			    json_is_true(json_object_get(
-				    change, "restart"))) *ret_restart =
-		json_string_value(json_object_get(change, "key"));
+	json_array_foreach(changes, i, change)
+	{
+		if (*ret_restart == NULL &&
+		    json_is_true(json_object_get(change, "restart")))
+			*ret_restart = json_string_value(
+				json_object_get(change, "key"));
+	}
 	return changes;
 }
 
@@ -76,6 +77,8 @@ int settings_reload(const struct settings_ops *ops, void *app,
 	if (err < 0)
 		print_error("%s: reload: %s; nothing has changed", program,
 			    why.text);
+	else if (err == 0)
+		print_error("%s: reload: done", program);
 	return err;
 }
 

@@ -40,6 +40,7 @@ json_t *settings_changes(const struct settings_ops *ops, void *app,
 /*
  * Read a file, and begin to apply it. Returns as apply() does. -errno: a line
  * per error was printed, "PROGRAM: reload: ...", and nothing has changed.
+ * 0: a line says so.
  */
 int settings_reload(const struct settings_ops *ops, void *app,
 		    const char *program, const char *path);

@@ -438,6 +438,19 @@ class Command(unittest.TestCase):
         with self.assertRaisesRegex(Refused, "the request cannot be sent: timed out"):
             list(connection.ask("plan", text=Path(path).read_text(encoding="utf-8")))
 
+    def test_a_hang_up_applies_the_file(self):
+        file = self.running.file
+        for text, said in ((self.TEXT.replace("10m", "20s"), "reload: done"),
+                           ("ports: [a", "not valid YAML"),
+                           (self.TEXT.replace("learn", "drop"), "mode: cannot change at run")):
+            file.write_text(text, encoding="utf-8")
+            self.running.process.send_signal(signal.SIGHUP)
+            deadline = time.monotonic() + LIMIT_S
+            while said not in self.running.said():
+                self.assertLess(time.monotonic(), deadline, self.running.said())
+                time.sleep(0.01)
+            self.assertEqual(self.running.dump()["age"], "20s")
+
     def test_files_that_are_none(self):
         binary = self.write(b"ports: [a]\n\xff\n", "binary")
         large = self.write("# x\n" * (1 << 18) + "a: 1\n", "large")
