@@ -3,8 +3,9 @@
 
 usage: pack.py OUTPUT PYTHON PACKAGE VERSION BINDIR BUILT INSTALLED FILE...
 
-PACKAGE.main.main() is the program, which also gets the files of no package. VERSION: a file, of which it is the last line. BINDIR: where OUTPUT
-will be installed; BUILT, INSTALLED: the engine or library that it needs, here and there.
+PACKAGE.main.main() is the program, which also gets the files of no package. VERSION: a file whose
+last line it is. BINDIR: where OUTPUT will be installed; BUILT, INSTALLED: the engine or library
+that it needs, here and there.
 """
 
 import os
