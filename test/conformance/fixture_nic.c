@@ -9,7 +9,8 @@
  * MR_NIC_FAR takes frames of 9014 bytes. dpdk-nic: the same for DPDK's.
  * MR_NIC_LACKS may say what such a NIC has not: "queues", a second one; and of
  * DPDK's "irqs", "macs", where it still receives an address that was replaced,
- * and "cleanup", where one cannot be asked to look for what was sent.
+ * "steering", where rules are accepted without effect, and "cleanup", where one
+ * cannot be asked to look for what was sent.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -197,6 +198,8 @@ static const char *probe_dpdk(void)
 		fixture_dpdk_nic.traits |= FIXTURE_POLLED;
 	if (lacks("macs"))
 		fixture_dpdk_nic.traits |= FIXTURE_OLD_MAC;
+	if (lacks("steering"))
+		fixture_dpdk_nic.traits |= FIXTURE_NO_STEERING;
 	if (lacks("queues"))
 		fixture_dpdk_nic.traits &= ~(uint32_t)FIXTURE_QUEUES;
 	set_dpdk_spec(&(struct wish){ .n_queues = 1 }, 256, spec, sizeof(spec));

@@ -53,6 +53,7 @@ enum {
 	FIXTURE_SAME_POOL = 1 << 19, /* the peer also uses the harness's pool */
 	FIXTURE_ALONE = 1 << 20,     /* there is no second port */
 	FIXTURE_OLD_MAC = 1 << 21, /* a replaced MAC address is still received */
+	FIXTURE_NO_STEERING = 1 << 22, /* steering rules have no effect */
 };
 
 /* A spec that must be refused. */

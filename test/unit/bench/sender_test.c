@@ -3,6 +3,8 @@
  * device sends by itself when frames are due. */
 #include <time.h>
 
+#include <millrace/driver.h>
+
 #include "net/tester_parts.h"
 #include "support/test.h"
 
@@ -98,9 +100,13 @@ TEST(a_device_that_launches_frames_is_told_when)
 	struct mr_reason why;
 	struct tester *tester;
 	struct sender *first;
+	struct mr_port *port;
 
 	assert_int_equal(tester_open(&config, &tester, &why), 0);
 	first = &tester->senders[0];
+	port = first->config.txq->queue.port;
+	port->info.offloads |= MR_OFFLOAD_LAUNCH_TIME;
+	port->info.launch_clock = CLOCK_MONOTONIC;
 	launcher.tester = tester;
 	launcher.burst = first->config.txq->burst;
 	first->config.txq->burst = launch_burst;
