@@ -312,7 +312,7 @@ recorded_round(struct forwarder *fwd, forward_fn *forward, bool has_limit)
 {
 	uint32_t n;
 
-	fwd->round_recorder = __atomic_load_n(&fwd->recorder, __ATOMIC_RELAXED);
+	fwd->round_recorder = capture_recorder(&fwd->recorder);
 	for (uint32_t p = 0; p < fwd->worker->n_ports; p++)
 		fwd->has_extras[p] = true;
 	n = forward_round(fwd, fwd->round_recorder, forward, has_limit);

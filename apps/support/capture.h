@@ -67,11 +67,16 @@ void capture_attach(struct capture *capture, uint32_t worker_idx,
 
 /* The worker's side. */
 
-static inline bool capture_is_on(struct recorder *const *slot)
+/* NULL unless somebody captures. Load it once: it may be NULL the next time. */
+static inline struct recorder *capture_recorder(struct recorder *const *slot)
 {
 	/* Its content is older than the worker's thread. */
-	return __builtin_expect(__atomic_load_n(slot, __ATOMIC_RELAXED) != NULL,
-				0);
+	return __atomic_load_n(slot, __ATOMIC_RELAXED);
+}
+
+static inline bool capture_is_on(struct recorder *const *slot)
+{
+	return __builtin_expect(capture_recorder(slot) != NULL, 0);
 }
 
 /* Whole frames that were received. metas: NULL, or theirs. */
@@ -96,9 +101,11 @@ static inline void capture_drop(struct recorder *const *slot, uint32_t port_idx,
 				const struct mr_frame *frames, uint32_t n,
 				const char *why)
 {
+	struct recorder *recorder = capture_recorder(slot);
+
 	probe_drop(why, n);
-	if (capture_is_on(slot))
-		recorder_drop(*slot, port_idx, frames, n, why);
+	if (__builtin_expect(recorder != NULL, 0))
+		recorder_drop(recorder, port_idx, frames, n, why);
 }
 
 /* The main thread's side. */

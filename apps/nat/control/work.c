@@ -210,7 +210,7 @@ work_round(struct nat_worker *w, struct recorder *recorder)
 __attribute__((noinline, cold)) static uint32_t
 recorded_round(struct nat_worker *w)
 {
-	return work_round(w, __atomic_load_n(&w->recorder, __ATOMIC_RELAXED));
+	return work_round(w, capture_recorder(&w->recorder));
 }
 
 int nat_work(struct mr_worker *worker, void *opaque)

@@ -73,8 +73,10 @@ static enum nat_reason may_open(const struct nat_path *path,
 static void note(const struct nat_path *path, const struct nat_packet *packet,
 		 const char *text)
 {
-	if (capture_is_on(path->recorder))
-		recorder_note(*path->recorder, packet->frames, text);
+	struct recorder *recorder = capture_recorder(path->recorder);
+
+	if (__builtin_expect(recorder != NULL, 0))
+		recorder_note(recorder, packet->frames, text);
 }
 
 /* The mapping of the packet's source, created if allowed. */

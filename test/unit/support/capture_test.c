@@ -10,7 +10,7 @@
 #include "support/capture.h"
 #include "support/control.h"
 
-enum { N_FRAMES = 8, N_ROUNDS = 2000 };
+enum { N_FRAMES = 8, N_ROUNDS = 2000, N_DROPS = 64 };
 
 struct bed {
 	struct dataplane plane;
@@ -321,12 +321,14 @@ static void *work(void *opaque)
 
 	while (!__atomic_load_n(&busy->is_over, __ATOMIC_RELAXED)) {
 		/* As the loops do: the slot may change in between. */
-		struct recorder *recorder =
-			__atomic_load_n(&bed->slots[0], __ATOMIC_RELAXED);
+		struct recorder *recorder = capture_recorder(&bed->slots[0]);
 
 		if (recorder != NULL)
 			recorder_rx(recorder, 0, 0, bed->frames, NULL,
 				    N_FRAMES);
+		for (uint32_t i = 0; i < N_DROPS; i++)
+			capture_drop(&bed->slots[0], 0, bed->frames, 1,
+				     "tired");
 		sched_yield();
 	}
 	return NULL;
