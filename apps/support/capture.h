@@ -25,7 +25,8 @@
 #include "probe.h"
 
 enum {
-	CAPTURE_TRACED = 1u << 30, /* of mr_frame.flags; drivers ignore it */
+	/* Of mr_frame.flags; drivers ignore it, pair: passes it on. */
+	CAPTURE_TRACED = 1u << 30,
 	CAPTURE_MAX_TEXT = 160,    /* of an explanation, with its NUL */
 	CAPTURE_MAX_BYTES = 65535, /* of a frame */
 };

@@ -209,10 +209,12 @@ void recorder_rx(struct recorder *r, uint32_t port_idx, uint32_t queue_idx,
 	r->last_queue_idx = queue_idx;
 	for (uint32_t i = 0, n_now; is_here && i < n; i += n_now) {
 		n_now = mr_frame_n_entries(frames + i);
+		/* Of an earlier trace, if the other end was ours, too. */
+		frames[i].flags &= ~(uint32_t)CAPTURE_TRACED;
 		if (!matches(r, wanted, frames + i, n_now))
 			continue;
 		if (wanted->request.what == CAPTURE_TRACE && !take_one(wanted))
-			break;
+			continue;
 		if (!put(r, wanted, &place, frames + i, n_now,
 			 metas != NULL ? metas + i : NULL))
 			__atomic_fetch_add(&wanted->n_left, 1,
@@ -248,10 +250,10 @@ uint32_t recorder_send(struct recorder *r, struct mr_worker *worker,
 	uint32_t n_sent;
 
 	/* Before the queue gets them; after that, they are not ours. */
-	for (uint32_t i = 0, n_now; i < n; i += n_now) {
+	for (uint32_t i = 0, n_now; is_here && i < n; i += n_now) {
 		n_now = mr_frame_n_entries(frames + i);
 		heads[i] = r->head;
-		if (is_here && is_wanted(r, wanted, frames + i, n_now))
+		if (is_wanted(r, wanted, frames + i, n_now))
 			put(r, wanted, &place, frames + i, n_now,
 			    metas != NULL ? metas + i : NULL);
 	}
