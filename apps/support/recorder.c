@@ -7,6 +7,7 @@
  * and does not touch what it uses. The same holds for published and is_told, so
  * that no record has to wait for the next one.
  */
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -124,6 +125,15 @@ struct place {
 	const char *why, *text;
 };
 
+/* Of a tag that is not among the frame's bytes. */
+static void say_tag(const struct mr_meta *meta, char text[CAPTURE_MAX_TEXT])
+{
+	const size_t n = strlen(text);
+
+	snprintf(text + n, CAPTURE_MAX_TEXT - n, "%sVLAN %u, in metadata",
+		 n > 0 ? "; " : "", meta->vlan_tci & 0xfffu);
+}
+
 /* False: there is no room. */
 static bool put(struct recorder *r, const struct wanted *wanted,
 		const struct place *place, const struct mr_frame *frames,
@@ -148,8 +158,8 @@ static bool put(struct recorder *r, const struct wanted *wanted,
 	if (place->text == NULL && r->explain != NULL)
 		r->explain(r->worker, place->port_idx,
 			   place->event == CAPTURE_TX, bytes, n_bytes, text);
-	if (meta != NULL && meta->valid & MR_META_VLAN && text[0] == '\0')
-		say = "its VLAN tag is in metadata";
+	if (meta != NULL && meta->valid & MR_META_VLAN)
+		say_tag(meta, text);
 	n_text = strlen(say) + 1;
 	entry = take_room(r, n_bytes_of((uint32_t)n_text + n_data));
 	entry->event = (uint8_t)place->event;

@@ -158,6 +158,22 @@ static uint32_t take_three(struct mr_txq *txq, struct mr_cache *cache,
 	return n < 3 ? n : 3;
 }
 
+TEST(a_tag_beside_a_frame_is_named)
+{
+	struct mr_meta metas[N_FRAMES] = {
+		[1] = { .valid = MR_META_VLAN, .vlan_tci = 0x6007 },
+	};
+	struct bed bed;
+
+	open_bed(&bed);
+	start(&bed, (struct capture_request){ .what = CAPTURE_PORT,
+					      .port = "null:" });
+	recorder_rx(bed.slots[0], 0, 0, bed.frames, metas, 2);
+	assert_null(strstr(next(&bed).text, "VLAN"));
+	assert_non_null(strstr(next(&bed).text, "of 136; VLAN 7, in metadata"));
+	close_bed(&bed);
+}
+
 TEST(what_the_queue_refuses_was_not_sent)
 {
 	struct bed bed;
