@@ -184,6 +184,22 @@ def test_tshark_shows_frames_while_they_pass(lab, star):
     forwarder.stop()
 
 
+def test_a_file_grows_although_frames_keep_coming(lab, star):
+    """Slowly: all of them are fewer than mrctl writes at once."""
+    forwarder = bridge_of(lab, star)
+    path = lab.tmp_path / "p0.pcapng"
+    ctl = started(lab, "capture", "p0", "--write", path)
+    n_empty = path.stat().st_size
+    for one in frames_of(0):
+        forwarder.wires[0].send(one)
+        time.sleep(limit(4) / N_FRAMES)
+        if path.stat().st_size > n_empty:
+            break
+    assert path.stat().st_size > n_empty
+    ctl.stop()
+    forwarder.stop()
+
+
 def test_what_the_kernel_forwards_is_counted_as_missed(lab, star):
     for host in star.hosts:  # its end receives what is redirected to it
         host.run("ethtool", "-K", "h0", "gro", "on")
@@ -232,8 +248,11 @@ def test_bad_input_is_one_line(lab, star):
             done.stderr
         assert text in done.stderr
     ctl = started(lab, "trace")
-    done = ask(lab, "capture", "p0")
+    kept = lab.tmp_path / "kept.pcapng"
+    kept.write_bytes(b"of last night")
+    done = ask(lab, "capture", "p0", "--write", kept)
     assert "another capture or trace is running" in done.stderr
+    assert kept.read_bytes() == b"of last night"
     ctl.stop()
     forwarder.stop()
 

@@ -60,14 +60,8 @@ class File:
         self.fd = 1 if path == "-" else os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         self.ports: dict[str, int] = {}
         self.n_written = 0
-        self.blocks: list[bytes] = []
-        self.n_pending = 0
-        self.write(pcapng.section("mrctl"))
+        self.blocks = [pcapng.section("mrctl")]
         self.flush()
-
-    def write(self, block: bytes) -> None:
-        self.blocks.append(block)
-        self.n_pending += len(block)
 
     def flush(self) -> None:
         """Raises Refused."""
@@ -82,7 +76,6 @@ class File:
             self._cut(n_before)
             raise Refused(f"{self.path}: {error.strerror}; the capture has ended") from None
         self.blocks.clear()
-        self.n_pending = 0
 
     def _cut(self, n_whole: int) -> None:
         """Remove an incomplete block at the end of a regular file."""
@@ -96,13 +89,13 @@ class File:
     def add(self, line: Object, n_missed: int) -> None:
         if line["port"] not in self.ports:
             self.ports[line["port"]] = len(self.ports)
-            self.write(pcapng.interface(line["port"]))
+            self.blocks.append(pcapng.interface(line["port"]))
         about = [f"worker {line['worker']}, queue {line['queue']}, burst {line['burst']}"]
         if "reason" in line:
             about.append(f"drop: {line['reason']}")
         if "note" in line:
             about.append(line["note"])
-        self.write(
+        self.blocks.append(
             pcapng.packet(
                 self.ports[line["port"]],
                 line["ns"],
@@ -131,21 +124,22 @@ def print_line(line: Object) -> None:
 
 
 def _to_file(lines: Iterator[Object], path: str, missed: Missed) -> int:
-    file = File(path)
+    file = None
     n = 0
-    try:
+    with contextlib.suppress(Ended):
         for line in lines:
+            if file is None and line:
+                file = File(path)  # not earlier: a refusal leaves an existing file alone
+            if file is None:
+                continue
             if not line:
                 file.flush()
             elif not missed.take(line) and "event" in line:
                 file.add(line, missed.n_new)
                 missed.n_new = 0
                 n += 1
-                if file.n_pending > 1 << 16:
-                    file.flush()
-    except Ended:
-        pass
-    file.flush()
+    if file is not None:
+        file.flush()
     return n
 
 

@@ -87,8 +87,8 @@ class Connection:
                 return
 
     def stream(self, verb: str, **args: Any) -> Iterator[Object]:
-        """ask(), for an answer that goes on until the connection is closed; {} while nothing
-        comes. Raises Refused."""
+        """ask(), for an answer that goes on until the connection is closed; {} when all that came
+        was yielded, and while nothing comes. Raises Refused."""
         self._send(verb, args)
         self.socket.settimeout(QUIET_S)
         rest = b""
@@ -110,6 +110,7 @@ class Connection:
                 if "end" in answer:
                     return
                 yield answer
+            yield {}
 
     def ask_one(self, verb: str) -> Object:
         """An answer of one object."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """mrctl trace: the path of each frame, joined from the records of its buffer."""
 
+import sys
 import time
 from collections.abc import Callable
 
@@ -126,6 +127,8 @@ def run(
             else:
                 missed.take(line)
             tracer.look()
+            if not line:
+                sys.stdout.flush()
             if n_frames and tracer.n_shown >= n_frames:
                 break
     except Ended:
