@@ -74,7 +74,8 @@ void nat_path_explain(void *opaque, uint32_t port, bool is_tx,
 	put_end(end.addr, end.port, key, sizeof(key));
 	if (id == MR_FLOW_NONE) {
 		snprintf(ret, CAPTURE_MAX_TEXT,
-			 "no mapping: table %s, key %s %s",
+			 "no mapping%s: table %s, key %s %s",
+			 path->has_peers ? " in this worker" : "",
 			 port == NAT_INSIDE ? "inside" : "outside",
 			 proto_name(end.proto, name, sizeof(name)), key);
 		return;
