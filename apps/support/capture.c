@@ -7,14 +7,26 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "background.h"
 #include "recorder.h"
+
+/* A filter that is compiled in the background: libpcap asks DNS for each word
+ * that it does not know. */
+struct compilation {
+	char *expression; /* NULL: none */
+	struct capture_filter filter;
+	struct mr_reason why;
+	int err;
+};
 
 struct capture {
 	struct capture_config config;
 	struct wanted *wanted; /* what workers may use; NULL: nothing */
 	bool is_running;
-	int fd;
-	uint32_t is_told; /* atomic */
+	int fd; /* an eventfd: records have come, or the filter is compiled */
+	struct background *compiler;    /* NULL: no filter yet */
+	struct compilation compilation; /* the compiler's, while it is busy */
+	uint32_t is_told;               /* atomic */
 	uint32_t n_recorders;
 	struct recorder *last; /* the caller has an entry of it; NULL: none */
 	uint64_t offloaded;    /* when it started */
@@ -69,11 +81,21 @@ static void free_wanted(struct capture *c)
 	c->wanted = NULL;
 }
 
+static void forget_compilation(struct capture *c)
+{
+	capture_filter_free(&c->compilation.filter);
+	free(c->compilation.expression);
+	c->compilation.expression = NULL;
+}
+
 void capture_destroy(struct capture *c)
 {
 	if (c == NULL)
 		return;
 	capture_stop(c);
+	if (!background_destroy(c->compiler))
+		return; /* it waits for DNS, and uses what is here */
+	forget_compilation(c);
 	free_wanted(c);
 	for (uint32_t i = 0; c->recorders != NULL && i < c->n_recorders; i++)
 		free(c->recorders[i].ring);
@@ -130,6 +152,46 @@ static uint64_t offloaded(const struct capture *c)
 		       0;
 }
 
+static void compile(void *opaque)
+{
+	struct compilation *compilation = opaque;
+
+	compilation->err =
+		capture_filter_compile(compilation->expression,
+				       &compilation->filter, &compilation->why);
+}
+
+/* As capture_start(): -EAGAIN until the expression is compiled. */
+static int take_filter(struct capture *c, const char *expression,
+		       struct capture_filter *ret, struct mr_reason *ret_why)
+{
+	struct compilation *compilation = &c->compilation;
+
+	if (expression == NULL)
+		return 0;
+	if (c->compiler == NULL)
+		c->compiler = background_create(c->fd);
+	if (c->compiler == NULL)
+		return fail(ret_why, -ENOMEM, "no thread to compile a filter");
+	if (!background_is_idle(c->compiler))
+		return fail(ret_why, -EAGAIN, "a filter is being compiled");
+	if (compilation->expression == NULL ||
+	    strcmp(compilation->expression, expression) != 0) {
+		forget_compilation(c); /* of a client that has left */
+		compilation->expression = strdup(expression);
+		if (compilation->expression == NULL)
+			return fail(ret_why, -ENOMEM, "no memory");
+		background_do(c->compiler, compile, compilation);
+		return fail(ret_why, -EAGAIN, "the filter is being compiled");
+	}
+	if (compilation->err < 0)
+		*ret_why = compilation->why;
+	*ret = compilation->filter;
+	compilation->filter.program = NULL;
+	forget_compilation(c);
+	return compilation->err;
+}
+
 static int make_wanted(struct capture *c, const struct capture_request *request,
 		       struct mr_reason *ret_why)
 {
@@ -143,8 +205,7 @@ static int make_wanted(struct capture *c, const struct capture_request *request,
 	wanted->n_left = (int64_t)request->n_frames;
 	err = find_port(c, request->port, &wanted->port_idx, ret_why);
 	if (err == 0)
-		err = capture_filter_compile(request->filter, &wanted->filter,
-					     ret_why);
+		err = take_filter(c, request->filter, &wanted->filter, ret_why);
 	if (err < 0)
 		free(wanted);
 	else

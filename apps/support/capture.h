@@ -121,8 +121,9 @@ struct capture_request {
 };
 
 /*
- * 0, or -EAGAIN: call again, a worker still uses the previous one; -EBUSY: one
- * is running; -EINVAL, -ENOMEM; with a message.
+ * 0, or -EAGAIN: call again, a worker still uses the previous one, or (then the
+ * fd becomes readable) the filter is being compiled; -EBUSY: one is running;
+ * -EINVAL, -ENOMEM; with a message.
  */
 int capture_start(struct capture *capture,
 		  const struct capture_request *request,
@@ -153,7 +154,8 @@ struct capture_missed {
 };
 struct capture_missed capture_missed(const struct capture *capture);
 
-/* Readable when there are records; capture_heard() before reading them. */
+/* Readable when there are records, or to call capture_start() again;
+ * capture_heard() before either. */
 int capture_fd(const struct capture *capture);
 void capture_heard(struct capture *capture);
 
