@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """mrctl capture and trace: each frame, what became of it, and why."""
+import fcntl
 import itertools
 import json
 import struct
@@ -7,6 +8,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import termios
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -197,6 +199,27 @@ def test_a_file_grows_although_frames_keep_coming(lab, star):
             break
     assert path.stat().st_size > n_empty
     ctl.stop()
+    forwarder.stop()
+
+
+def test_a_pipe_gets_whole_blocks_although_a_signal_ends_it(lab, star):
+    """The signal comes while mrctl waits for the pipe's reader."""
+    forwarder = bridge_of(lab, star)
+    ctl = started(lab, "capture", "p0", "--write", "-", is_piped=True)
+    pipe = ctl.process.stdout
+
+    def fills():
+        exchange(forwarder, 50, 1500)
+        unread = fcntl.ioctl(pipe, termios.FIONREAD, struct.pack("i", 0))
+        return struct.unpack("i", unread)[0] > 30000
+
+    wait_until("the pipe fills", fills)
+    exchange(forwarder, 100, 1500)
+    ctl.process.send_signal(signal.SIGINT)
+    path = lab.tmp_path / "pipe.pcapng"
+    path.write_bytes(pipe.read())
+    assert "frames captured" in ctl.wait()
+    assert {len(packet.data) for packet in read_pcapng(path)} == {1500}
     forwarder.stop()
 
 

@@ -14,6 +14,8 @@ from mr_ctl import packet, pcapng
 from mr_ctl.client import Connection, Object, Refused
 from mr_support.text import escape, print_error
 
+ENDING = (signal.SIGINT, signal.SIGTERM)
+
 
 class Ended(Exception):
     """A signal to end the command."""
@@ -25,7 +27,7 @@ def _end(*_: Any) -> None:
 
 def catch_signals() -> None:
     """SIGINT and SIGTERM raise Ended from now on."""
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in ENDING:
         signal.signal(number, _end)
 
 
@@ -64,7 +66,14 @@ class File:
         self.flush()
 
     def flush(self) -> None:
-        """Raises Refused."""
+        """Raises Refused. A signal waits: after a part of a write, nobody would know its size."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+        try:
+            self._write()
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
+
+    def _write(self) -> None:
         n_before = self.n_written
         data = memoryview(b"".join(self.blocks))
         try:
