@@ -175,14 +175,24 @@ static uint64_t reopen_ns(struct harness *harness)
 	return harness_now_ns() - t_ns;
 }
 
+/* Returns when the child is out of fork(), which closes its copies. */
 static pid_t fork_sleeper(void)
 {
-	const pid_t pid = fork();
+	int fds[2];
+	pid_t pid;
+	char byte;
 
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	pid = fork();
 	assert_true(pid >= 0);
-	if (pid > 0)
+	close(fds[pid == 0 ? 0 : 1]);
+	if (pid > 0) {
+		assert_int_equal(read(fds[0], &byte, 1), 0);
+		close(fds[0]);
 		return pid;
+	}
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	close(fds[1]);
 	for (;;)
 		pause();
 }
