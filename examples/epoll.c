@@ -81,7 +81,7 @@ static void loop(struct mr_worker *worker)
 
 int main(int argc, char **argv)
 {
-	struct mr_pool_config pool = { .size = sizeof(pool) };
+	struct mr_pool_config pool = { .size = sizeof(pool), .n_pages = 16384 };
 	struct mr_port_config config = { .size = sizeof(config) };
 	struct mr_port *ports[2];
 	struct mr_workers_config workers = { .size = sizeof(workers),
