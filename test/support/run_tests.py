@@ -104,7 +104,8 @@ BREAKS = [
      r"|test/support/(?:run_tests|results|command)\.py", ""),
     (r"bindings/python/|examples/python/", "python netns:python"),
     (r"meson(?:\.build|_options\.txt)$|mr$|config/|apps/[^/]*$|lib/[^/]*$"
-     r"|test/install/|examples/", "install"),
+     r"|test/install/", "install"),
+    (r"examples/", "install netns:examples"),
     (r"test/(?:unit/)?meson\.build|drivers/[^/]*$",
      "unit:base/ conformance:null conformance:pair"),
     (r"lib/include/|lib/base/|test/support/.*\.h",

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * firewall: forward between two ports, except frames from listed addresses.
+ * The list is a file with an IPv4 or IPv6 prefix per line; # begins a comment.
+ *
+ *     sudo ./firewall list.txt xdp:eth0,queues=1 xdp:eth1,queues=1
+ */
+#include <arpa/inet.h>
+#include <err.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <millrace/millrace.h>
+
+enum { BURST = 64 };
+/* A trie: each bit of an address leads from one node to the next. */
+struct node {
+	struct node *next[2];
+	int is_listed; /* with all below */
+};
+
+static volatile sig_atomic_t stop;
+static struct node ip4, ip6;
+static unsigned long n_passed, n_listed, n_unsent;
+
+static void on_signal(int sig)
+{
+	stop = sig;
+}
+
+static int bit(const uint8_t *address, uint32_t i)
+{
+	return address[i / 8] >> (7 - i % 8) & 1;
+}
+
+/* "192.0.2.0/24"; without a length, one address. 0: it is not that. */
+static int add(const char *line)
+{
+	const int is_ip6 = strchr(line, ':') != NULL;
+	uint32_t n_max = is_ip6 ? 128 : 32, n_bits = n_max;
+	struct node *node = is_ip6 ? &ip6 : &ip4, **next;
+	char text[46] = "";
+	uint8_t address[16];
+	int end = 0;
+
+	sscanf(line, " %n%45[^/# \t\r\n] %n/%3u %n", &end, text, &end, &n_bits,
+	       &end);
+	if (text[0] == '\0' && strchr("#", line[end]))
+		return 1; /* an empty line, or a comment */
+	if (!strchr("#", line[end]) || n_bits > n_max ||
+	    inet_pton(is_ip6 ? AF_INET6 : AF_INET, text, address) != 1)
+		return 0;
+	for (uint32_t i = 0; i < n_bits; i++, node = *next) {
+		next = &node->next[bit(address, i)];
+		if (*next == NULL && !(*next = calloc(1, sizeof(**next))))
+			err(1, "list");
+	}
+	return node->is_listed = 1;
+}
+
+static void read_list(const char *path)
+{
+	FILE *list = fopen(path, "re");
+	char *line = NULL;
+	size_t size = 0;
+
+	for (int i = 1; list && getline(&line, &size, list) >= 0; i++)
+		if (!add(line))
+			errx(1,
+			     "%s:%d: write a prefix as 192.0.2.0/24 or "
+			     "2001:db8::/32, one per line",
+			     path, i);
+	if (list == NULL || ferror(list))
+		err(1, "%s", path);
+	free(line);
+	fclose(list);
+}
+
+/* Nothing is below an address's last bit, so no bit after it is read. */
+static int is_listed(const uint8_t *bytes, uint32_t n_bytes)
+{
+	const struct node *node = NULL;
+	struct mr_net_view view;
+	uint32_t at;
+
+	mr_net_parse(bytes, n_bytes, n_bytes, &view);
+	at = view.l3_bytes + (view.ether_type == MR_ETHER_IPV4 ? 12 : 8);
+	if (view.ether_type == MR_ETHER_IPV4 && at + 4 <= n_bytes)
+		node = &ip4;
+	if (view.ether_type == MR_ETHER_IPV6 && at + 16 <= n_bytes)
+		node = &ip6;
+	for (uint32_t i = at * 8; node != NULL && !node->is_listed; i++)
+		node = node->next[bit(bytes, i)];
+	return node != NULL;
+}
+
+static void forward(struct mr_port *from, struct mr_port *to,
+		    struct mr_cache *cache, uint8_t *base)
+{
+	struct mr_frame in[BURST], out[BURST];
+	uint32_t n = mr_rx_burst(mr_port_rxq(from, 0), cache, in, BURST);
+	uint32_t n_out = 0, n_tx, len;
+
+	for (uint32_t i = 0; i < n; i += len) {
+		len = mr_frame_n_entries(&in[i]);
+		if (is_listed(mr_frame_data(base, &in[i]), in[i].len)) {
+			mr_frame_free_bulk(cache, &in[i], len);
+			n_listed++;
+		} else {
+			memcpy(&out[n_out], &in[i], len * sizeof(*in));
+			n_out += len;
+		}
+	}
+	n_tx = mr_tx_burst(mr_port_txq(to, 0), cache, out, n_out);
+	mr_frame_free_bulk(cache, out + n_tx, n_out - n_tx);
+	n_passed += mr_frame_n_frames(out, n_tx);
+	n_unsent += mr_frame_n_frames(out + n_tx, n_out - n_tx);
+}
+
+int main(int argc, char **argv)
+{
+	struct mr_pool_config pool = { .size = sizeof(pool), .n_pages = 16384 };
+	struct mr_port_config config = { .size = sizeof(config) };
+	struct mr_port *ports[2];
+	struct mr_cache *cache;
+	struct mr_reason why;
+	struct mr_ctx *ctx;
+	uint8_t *base;
+
+	if (argc != 4)
+		errx(2, "usage: %s LIST PORT PORT", argv[0]);
+	read_list(argv[1]);
+	if (mr_ctx_create(NULL, &ctx, &why) < 0 ||
+	    mr_pool_create(ctx, &pool, &config.pool, &why) < 0 ||
+	    mr_cache_create(config.pool, &cache, &why) < 0 ||
+	    mr_port_open(ctx, argv[2], &config, &ports[0], &why) < 0 ||
+	    mr_port_open(ctx, argv[3], &config, &ports[1], &why) < 0)
+		errx(1, "%s", why.text);
+	base = mr_region_base(mr_pool_region(config.pool));
+
+	signal(SIGINT, on_signal);
+	while (!stop)
+		for (int i = 0; i < 2; i++)
+			forward(ports[i], ports[!i], cache, base);
+	printf("%lu passed, %lu listed, %lu not sent\n", n_passed, n_listed,
+	       n_unsent);
+	mr_port_close(ports[0]);
+	mr_port_close(ports[1]);
+	mr_cache_destroy(cache);
+	mr_pool_destroy(config.pool, NULL);
+	mr_ctx_destroy(ctx);
+	return 0;
+}
