@@ -11,7 +11,7 @@ from collections import Counter
 
 import numpy as np
 
-from millrace import MORE, Error, Pool, Port, arrays
+from millrace import Error, Pool, Port, arrays
 
 NAMES = {0x0800: "IPv4", 0x0806: "ARP", 0x86DD: "IPv6"}
 
@@ -19,11 +19,8 @@ NAMES = {0x0800: "IPv4", 0x0806: "ARP", 0x86DD: "IPv6"}
 async def count(port: Port, counts: Counter[str]) -> None:
     """Count the frames that arrive, until no more can."""
     async for burst in port:
-        entries = arrays.entries(burst)
-        counts["bits"] += 8 * int(entries["len"].sum())
-        # An entry after one with MORE continues a frame, and has no header.
-        begins = np.append(True, (entries["flags"] & MORE) == 0)[: len(entries)]
-        types = arrays.headers(burst, arrays.ETHERNET)["type"][begins]
+        counts["bits"] += 8 * int(arrays.entries(burst)["len"].sum())
+        types = arrays.headers(burst, arrays.ETHERNET)["type"][arrays.begins(burst)]
         for number, n in zip(*np.unique(types, return_counts=True)):
             counts[NAMES.get(int(number), "other")] += int(n)
 

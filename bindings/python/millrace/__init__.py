@@ -14,11 +14,25 @@ BufferError instead. See docs/embedding.md for threads, ownership and errors.
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Iterable
+from typing import Any
 
 from . import _millrace
-from ._millrace import BURST_MAX, MORE, Burst, Error, Pool, RxQueue, TxQueue, version
+from ._millrace import (
+    BURST_MAX,
+    Burst,
+    Error,
+    Flag,
+    Hash,
+    Meta,
+    Offload,
+    Pool,
+    RxQueue,
+    TxQueue,
+    version,
+)
 
-__all__ = ["BURST_MAX", "MORE", "Burst", "Error", "Pool", "Port", "RxQueue", "TxQueue", "version"]
+__all__ = ["BURST_MAX", "Burst", "Error", "Flag", "Hash", "Meta", "Offload", "Pool", "Port"]
+__all__ += ["RxQueue", "TxQueue", "version"]
 
 
 class Port(_millrace.Port):
@@ -33,6 +47,16 @@ class Port(_millrace.Port):
 
     def __aiter__(self) -> AsyncIterator[Burst]:
         return _Bursts(self)
+
+    def stats(self) -> dict[str, Any]:
+        """Counters of the port and its queues, as in the JSON of mr-l2fwd."""
+        info = self.info()
+        queues: list[dict[str, Any]] = [{} for _ in range(max(info["n_rxqs"], info["n_txqs"]))]
+        for i in range(info["n_rxqs"]):
+            queues[i]["rx"] = self.rx(i).stats()
+        for i in range(info["n_txqs"]):
+            queues[i]["tx"] = self.tx(i).stats()
+        return {"port": info["name"], "device_drops": dict(self.device_drops()), "queues": queues}
 
     async def _work(self, queues: Iterable[RxQueue]) -> None:
         """Wait until a queue may have a frame, or poll() has something to do."""

@@ -10,10 +10,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from . import Burst
+from . import Burst, Flag
+from ._millrace import meta_layout
 
 #: struct mr_frame
 ENTRY = np.dtype([("addr", "<u8"), ("len", "<u4"), ("flags", "<u4")])
+#: struct mr_meta
+META = np.dtype(
+    {
+        "names": list(meta_layout),
+        "formats": [form for form, _ in meta_layout.values()],
+        "offsets": [offset for _, offset in meta_layout.values()],
+        "itemsize": 64,
+    }
+)
 #: IEEE 802.3, without VLAN tag
 ETHERNET = np.dtype([("dst", "u1", 6), ("src", "u1", 6), ("type", ">u2")])
 #: RFC 791, without options, after ETHERNET
@@ -38,6 +48,18 @@ def entries(burst: Burst, out: NDArray[Any] | None = None) -> NDArray[Any]:
     """Address in the region, length and flags of each entry."""
     table = np.empty(len(burst), ENTRY) if out is None else out
     return table[: burst.copy_entries(table)]
+
+
+def begins(burst: Burst) -> NDArray[Any]:
+    """Whether each entry begins a frame: the entry before does not have MORE set."""
+    has_more = entries(burst)["flags"] & Flag.MORE != 0
+    return np.append(True, ~has_more)[: len(burst)]
+
+
+def metas(burst: Burst, out: NDArray[Any] | None = None) -> NDArray[Any]:
+    """Metadata of the frames, in the rows of their first entries."""
+    table = np.empty(len(burst), META) if out is None else out
+    return table[: burst.copy_metas(table)]
 
 
 def headers(burst: Burst, dtype: DTypeLike, out: NDArray[Any] | None = None) -> NDArray[Any]:

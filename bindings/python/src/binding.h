@@ -49,7 +49,7 @@ struct py_port {
 };
 
 /**
- * The entries of a burst, and the exporter of their bytes. A separate type,
+ * The entries of a burst with their metadata, and the exporter of their bytes. A separate type,
  * because the burst refers to the views, which must not refer to the burst.
  */
 struct py_frames {
@@ -58,6 +58,7 @@ struct py_frames {
 	uint32_t n;
 	uint32_t n_exports;     /**< buffers that others hold */
 	uint32_t shown;         /**< index of the entry to export next */
+	struct mr_meta *metas;  /**< for as many entries; NULL: none */
 	struct mr_frame entries[];
 };
 
@@ -78,25 +79,61 @@ extern PyTypeObject *mri_pool_type, *mri_port_type, *mri_queue_type,
 extern PyType_Spec mri_pool_spec, mri_port_spec, mri_queue_spec, mri_rxq_spec,
 	mri_txq_spec, mri_burst_spec, mri_frames_spec;
 
-/** A counter in a struct of statistics. */
-struct counter {
-	const char *name;
-	size_t offset; /**< of a uint64_t */
+/** What a member of a struct is in Python. */
+enum field_kind {
+	FIELD_NUMBER,  /**< int: 1, 2, 4 or 8 bytes, unsigned */
+	FIELD_INT32,
+	FIELD_BOOL,
+	FIELD_TEXT,    /**< str */
+	FIELD_BYTES,   /**< bytes */
+	FIELD_ADDRESS, /**< bytes: 4 or all of them */
 };
+
+/** A member of a struct of the library, by the same name in Python. A table of
+ * them ends with one without a name. */
+struct field {
+	const char *name;
+	uint16_t offset;
+	uint16_t n_bytes;
+	uint16_t kind;  /**< enum field_kind */
+	uint16_t valid; /**< in struct mr_meta: MR_META_* */
+};
+
+#define FIELD(type, member, kind, valid)                               \
+	{ #member, offsetof(struct type, member),                      \
+	  sizeof(((struct type *)NULL)->member), kind, valid }
+
+/** A method with keyword arguments, in a table. */
+#define KEYWORDS(name, function, doc)                    \
+	{ name, (PyCFunction)(void (*)(void))(function), \
+	  METH_VARARGS | METH_KEYWORDS, doc }
 
 /** A str from text that may have been cut in the middle of a character. */
 PyObject *mri_text(const char *text);
 /** Raise millrace.Error. @return NULL */
 PyObject *mri_raise(int negative_errno, const char *text);
-/** A converter for PyArg_Parse...(): "O&" to uint32_t. */
-int mri_u32(PyObject *number, void *ret);
 /** Free an object of one of the types above. */
 void mri_free_object(void *object);
-/** Add counters to a dict. @return 0, or -1 with an exception. */
-int mri_add_counters(PyObject *dict, const struct counter *counters,
-		     const void *stats);
 /** For method tables: return the object itself. */
 PyObject *mri_self(PyObject *self, PyObject *nothing);
+
+/** A new dict of the members of a struct that @p valid has.
+ * @return NULL: raised */
+PyObject *mri_dict_of(const struct field *fields, const void *from,
+		      uint32_t valid);
+/** Set members from keyword arguments, and their bits in @p valid. May run any
+ * code. @return 0, or -1: raised */
+int mri_set_fields(const struct field *fields, void *to, uint32_t *valid,
+		   PyObject *kwargs);
+/** Set an item to a new reference or NULL. @return 0, or -1: raised */
+int mri_set_item(PyObject *dict, const char *key, PyObject *value);
+/** An int, or what can be one, up to @p most. @return 0, or -1: raised */
+int mri_number(PyObject *object, uint64_t most, uint64_t *ret);
+/** A converter for PyArg_Parse...(): "O&" to uint32_t. */
+int mri_u32(PyObject *number, void *ret);
+/** Copy a bytes-like object of @p least or @p most bytes.
+ * @return 0, or -1: raised */
+int mri_bytes(PyObject *object, void *to, size_t least, size_t most);
 
 /** Whether @p pool is open in this process; raises if not. */
 bool mri_pool_is_usable(const struct py_pool *pool);
@@ -118,5 +155,27 @@ PyObject *mri_burst_from(PyObject *pool, PyObject *iterable);
 struct py_frames *mri_burst_take(PyObject *burst);
 /** Set how many entries there are now; the caller frees none of them. */
 void mri_frames_set_n(struct py_frames *frames, uint32_t n);
+/** Provide metas for the entries, zeroed. @return 0, or -1: raised */
+int mri_frames_add_metas(struct py_frames *frames);
+
+/** Functions of Burst for metadata: meta(i), set_meta(i, ...), copy_metas(). */
+PyObject *mri_burst_meta(PyObject *burst, PyObject *i);
+PyObject *mri_burst_set_meta(PyObject *burst, PyObject *args, PyObject *kwargs);
+PyObject *mri_burst_copy_metas(PyObject *burst, PyObject *array);
+/** Members of struct mr_meta. */
+extern const struct field mri_meta_fields[];
+/** A dict of name: (numpy's format, offset), for all members of mr_meta. */
+PyObject *mri_meta_layout(void);
+/** A buffer with room for @p n items, for an array that the caller provides.
+ * @return 0, or -1: raised */
+int mri_get_room(PyObject *array, Py_buffer *room, size_t n, size_t item_bytes);
+
+/** Functions of Port for its device. */
+PyObject *mri_port_set(PyObject *port, PyObject *args, PyObject *settings);
+PyObject *mri_port_set_rss(PyObject *port, PyObject *args, PyObject *kwargs);
+PyObject *mri_port_steer(PyObject *port, PyObject *args, PyObject *kwargs);
+PyObject *mri_port_unsteer(PyObject *port, PyObject *id);
+PyObject *mri_port_device_drops(PyObject *port, PyObject *nothing);
+PyObject *mri_port_device_stats(PyObject *port, PyObject *nothing);
 
 #endif

@@ -70,6 +70,7 @@ static void frames_dealloc(PyObject *object)
 	struct py_frames *self = (struct py_frames *)object;
 
 	free_frames(self);
+	PyMem_Free(self->metas);
 	Py_DECREF((PyObject *)self->pool);
 	mri_free_object(self);
 }
@@ -109,6 +110,7 @@ struct py_burst *mri_burst_new(struct py_pool *pool, uint32_t n)
 	self->frames->n = 0;
 	self->frames->n_exports = 0;
 	self->frames->shown = NOTHING;
+	self->frames->metas = NULL;
 	return self;
 }
 
@@ -126,8 +128,8 @@ static void end_views(struct py_burst *self)
 	for (uint32_t i = 0; views != NULL && i < n; i++) {
 		/* If this is the last reference, dropping it ends the view. */
 		if (views[i] != NULL && Py_REFCNT(views[i]) > 1) {
-			PyObject *done = PyObject_CallMethod(views[i],
-							     "release", NULL);
+			PyObject *done =
+				PyObject_CallMethod(views[i], "release", NULL);
 
 			if (done == NULL) { /* somebody has its bytes */
 				PyErr_Clear();
@@ -214,20 +216,17 @@ static PyObject *burst_item(PyObject *object, Py_ssize_t i)
 	return view;
 }
 
-/* A buffer with room for n items, for an array that the caller provides. */
-static int get_room(PyObject *array, Py_buffer *room, size_t n,
-		    size_t item_bytes)
+int mri_get_room(PyObject *array, Py_buffer *room, size_t n, size_t item_bytes)
 {
 	if (PyObject_GetBuffer(array, room, PyBUF_WRITABLE) < 0)
 		return -1;
-	if ((size_t)room->len / item_bytes < n) {
-		PyErr_Format(PyExc_ValueError,
-			     "%zu items of %zu bytes do not fit in %zd bytes",
-			     n, item_bytes, room->len);
-		PyBuffer_Release(room);
-		return -1;
-	}
-	return 0;
+	if ((size_t)room->len / item_bytes >= n)
+		return 0;
+	PyErr_Format(PyExc_ValueError,
+		     "%zu items of %zu bytes do not fit in %zd bytes", n,
+		     item_bytes, room->len);
+	PyBuffer_Release(room);
+	return -1;
 }
 
 static PyObject *burst_copy_entries(PyObject *object, PyObject *array)
@@ -235,7 +234,7 @@ static PyObject *burst_copy_entries(PyObject *object, PyObject *array)
 	struct py_frames *frames = ((struct py_burst *)object)->frames;
 	Py_buffer room;
 
-	if (get_room(array, &room, frames->n, sizeof(struct mr_frame)) < 0)
+	if (mri_get_room(array, &room, frames->n, sizeof(struct mr_frame)) < 0)
 		return NULL;
 	memcpy(room.buf, frames->entries, frames->n * sizeof(struct mr_frame));
 	PyBuffer_Release(&room);
@@ -256,7 +255,7 @@ static PyObject *burst_copy_headers(PyObject *object, PyObject *args)
 		PyErr_SetString(PyExc_ValueError, "headers of 0 bytes");
 		return NULL;
 	}
-	if (get_room(array, &room, frames->n, n_bytes) < 0)
+	if (mri_get_room(array, &room, frames->n, n_bytes) < 0)
 		return NULL;
 	for (uint32_t i = 0; i < frames->n; i++) {
 		const struct mr_frame *frame = &frames->entries[i];
@@ -283,10 +282,13 @@ static void keep(struct py_frames *frames, const uint8_t *mask)
 
 		if (is_first)
 			is_kept = mask[i] != 0;
-		if (is_kept)
-			frames->entries[n_kept++] = frame;
-		else
+		if (!is_kept) {
 			freed[n_freed++] = frame;
+		} else {
+			if (frames->metas != NULL)
+				frames->metas[n_kept] = frames->metas[i];
+			frames->entries[n_kept++] = frame;
+		}
 		is_first = !(frame.flags & MR_FRAME_MORE);
 	}
 	free_entries(frames->pool, freed, n_freed);
@@ -328,9 +330,9 @@ static int append(struct py_frames *self, PyObject *bytes)
 
 	if (PyObject_GetBuffer(bytes, &from, PyBUF_SIMPLE) < 0)
 		return -1;
-	if (self->n == MR_BURST_MAX || from.len == 0 ||
-	    from.len > most) {
-		PyErr_Format(PyExc_ValueError, "frame %u has %zd bytes; "
+	if (self->n == MR_BURST_MAX || from.len == 0 || from.len > most) {
+		PyErr_Format(PyExc_ValueError,
+			     "frame %u has %zd bytes; "
 			     "a burst has up to %d frames of 1 to %u bytes",
 			     self->n, from.len, MR_BURST_MAX, most);
 	} else if (!mri_pool_is_usable(pool)) {
@@ -338,7 +340,7 @@ static int append(struct py_frames *self, PyObject *bytes)
 	} else if (mr_frag_alloc_bulk(mri_pool_cache(pool), &addr, 1,
 				      pool->chunk_bytes) != 1) {
 		mri_raise(-ENOBUFS, "the pool has no free page: release "
-			  "bursts, or create it with more pages");
+				    "bursts, or create it with more pages");
 	} else {
 		*frame = (struct mr_frame){
 			.addr = addr + pool->headroom_bytes,
@@ -385,6 +387,15 @@ static PyMethodDef methods[] = {
 	{ "copy_entries", burst_copy_entries, METH_O,
 	  "Fill a writable buffer with the struct mr_frame of each entry (16 "
 	  "bytes).\nReturns how many." },
+	{ "copy_metas", mri_burst_copy_metas, METH_O,
+	  "Fill a writable buffer with the struct mr_meta of each entry (64 "
+	  "bytes), zeros\nif it has none. Returns how many." },
+	{ "meta", mri_burst_meta, METH_O,
+	  "meta(i): the members of struct mr_meta that are set for the frame "
+	  "that begins\nwith entry i." },
+	KEYWORDS("set_meta", mri_burst_set_meta,
+		 "set_meta(i, **members): replace the metadata of a frame, "
+		 "for send()."),
 	{ "copy_headers", burst_copy_headers, METH_VARARGS,
 	  "copy_headers(buffer, n_bytes): copy the first n_bytes of each "
 	  "entry, one\nafter the other, padded with zeros. Returns how many." },

@@ -15,27 +15,12 @@ PyObject *mri_text(const char *text)
 
 PyObject *mri_raise(int negative_errno, const char *text)
 {
-	PyObject *args =
-		Py_BuildValue("(iN)", -negative_errno, mri_text(text));
+	PyObject *args = Py_BuildValue("(iN)", -negative_errno, mri_text(text));
 
 	if (args != NULL)
 		PyErr_SetObject(mri_error, args);
 	Py_XDECREF(args);
 	return NULL;
-}
-
-int mri_u32(PyObject *number, void *ret)
-{
-	const unsigned long value = PyLong_AsUnsignedLong(number);
-
-	if (value == (unsigned long)-1 && PyErr_Occurred() != NULL)
-		return 0;
-	if (value > UINT32_MAX) {
-		PyErr_SetString(PyExc_OverflowError, "above 4294967295");
-		return 0;
-	}
-	*(uint32_t *)ret = (uint32_t)value;
-	return 1;
 }
 
 void mri_free_object(void *object)
@@ -47,32 +32,92 @@ void mri_free_object(void *object)
 	Py_DECREF(type);
 }
 
-int mri_add_counters(PyObject *dict, const struct counter *counters,
-		     const void *stats)
-{
-	for (; counters->name != NULL; counters++) {
-		const void *at = (const char *)stats + counters->offset;
-		PyObject *value =
-			PyLong_FromUnsignedLongLong(*(const uint64_t *)at);
-		const int rc = value == NULL ?
-			-1 : PyDict_SetItemString(dict, counters->name, value);
-
-		Py_XDECREF(value);
-		if (rc < 0)
-			return rc;
-	}
-	return 0;
-}
-
 PyObject *mri_self(PyObject *self, PyObject *nothing)
 {
 	(void)nothing;
 	return Py_NewRef(self);
 }
 
+#define FLAG(name)                                                             \
+	{                                                                      \
+		"Flag", #name, MR_FRAME_##name                                 \
+	}
+#define META(name)                                                             \
+	{                                                                      \
+		"Meta", #name, MR_META_##name                                  \
+	}
+#define HASH(name)                                                             \
+	{                                                                      \
+		"Hash", #name, MR_HASH_##name                                  \
+	}
+#define OFFLOAD(name)                                                          \
+	{                                                                      \
+		"Offload", #name, MR_OFFLOAD_##name                            \
+	}
+/* Flags, those of a class together. */
+static const struct {
+	const char *class, *name;
+	unsigned int value;
+} flags[] = {
+	FLAG(MORE),         FLAG(CSUM_VALID),
+	FLAG(CSUM_PARTIAL), META(RSS_HASH),
+	META(RX_TIME),      META(VLAN),
+	META(CSUM),         META(GSO),
+	META(LAUNCH_TIME),  META(TX_TIME),
+	META(MARK),         HASH(IPV4),
+	HASH(IPV6),         HASH(L4),
+	HASH(TCP),          HASH(UDP),
+	OFFLOAD(CSUM_TX),   OFFLOAD(CSUM_RX),
+	OFFLOAD(TSO4),      OFFLOAD(TSO6),
+	OFFLOAD(USO),       OFFLOAD(RSS_HASH),
+	OFFLOAD(VLAN_TX),   OFFLOAD(VLAN_RX),
+	OFFLOAD(TIME_RX),   OFFLOAD(LAUNCH_TIME),
+	OFFLOAD(LRO),       OFFLOAD(TIME_TX),
+};
+
+/* Add an enum.IntFlag for each class. */
+static int add_flags(PyObject *module)
+{
+	const size_t n = sizeof(flags) / sizeof(flags[0]);
+	PyObject *enums = PyImport_ImportModule("enum");
+	int rc = enums == NULL ? -1 : 0;
+
+	for (size_t i = 0; rc == 0 && i < n;) {
+		const char *class = flags[i].class;
+		PyObject *type, *members = PyDict_New();
+
+		for (; members != NULL && rc == 0 && i < n &&
+		       strcmp(flags[i].class, class) == 0;
+		     i++)
+			rc = mri_set_item(members, flags[i].name,
+					  PyLong_FromLong(flags[i].value));
+		type = members == NULL || rc < 0 ?
+			       NULL :
+			       PyObject_CallMethod(enums, "IntFlag", "sO",
+						   class, members);
+		rc = type == NULL ? -1 :
+				    PyModule_AddObjectRef(module, class, type);
+		Py_XDECREF(type);
+		Py_XDECREF(members);
+	}
+	Py_XDECREF(enums);
+	return rc;
+}
+
+static int add_layout(PyObject *module)
+{
+	PyObject *layout = mri_meta_layout();
+	const int rc =
+		layout == NULL ?
+			-1 :
+			PyModule_AddObjectRef(module, "meta_layout", layout);
+
+	Py_XDECREF(layout);
+	return rc;
+}
+
 static struct PyModuleDef definition = {
-	PyModuleDef_HEAD_INIT,
-	.m_name = "millrace._millrace",
+	PyModuleDef_HEAD_INIT, .m_name = "millrace._millrace",
 	.m_doc = "The part of the package millrace that is written in C.",
 	.m_size = -1, /* static types: only for the main interpreter */
 };
@@ -100,12 +145,14 @@ PyMODINIT_FUNC PyInit__millrace(void)
 	    PyModule_AddObjectRef(module, "Error", mri_error) < 0 ||
 	    PyModule_AddStringConstant(module, "version", mr_version()) < 0 ||
 	    PyModule_AddIntConstant(module, "BURST_MAX", MR_BURST_MAX) < 0 ||
-	    PyModule_AddIntConstant(module, "MORE", MR_FRAME_MORE) < 0 ||
+	    add_flags(module) < 0 || add_layout(module) < 0 ||
 	    add_type(module, &mri_pool_type, &mri_pool_spec, NULL) < 0 ||
 	    add_type(module, &mri_port_type, &mri_port_spec, NULL) < 0 ||
 	    add_type(module, &mri_queue_type, &mri_queue_spec, NULL) < 0 ||
-	    add_type(module, &mri_rxq_type, &mri_rxq_spec, mri_queue_type) < 0 ||
-	    add_type(module, &mri_txq_type, &mri_txq_spec, mri_queue_type) < 0 ||
+	    add_type(module, &mri_rxq_type, &mri_rxq_spec, mri_queue_type) <
+		    0 ||
+	    add_type(module, &mri_txq_type, &mri_txq_spec, mri_queue_type) <
+		    0 ||
 	    add_type(module, &mri_burst_type, &mri_burst_spec, NULL) < 0 ||
 	    add_type(module, &mri_frames_type, &mri_frames_spec, NULL) < 0) {
 		Py_DECREF(module);

@@ -19,7 +19,8 @@ static void after_fork_in_child(void)
 	for (struct py_pool *pool = pools; pool != NULL; pool = pool->next)
 		(void)mmap(pool->base, pool->n_bytes, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED |
-				   MAP_NORESERVE, -1, 0);
+				   MAP_NORESERVE,
+			   -1, 0);
 	pools = NULL;
 }
 
@@ -109,10 +110,9 @@ static PyObject *pool_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 	uint32_t safety = 0;
 	int rc;
 
-	if (!PyArg_ParseTupleAndKeywords(
-		    args, kwargs, "|O&$O&O&:Pool", names, mri_u32,
-		    &config.n_pages, mri_u32, &config.page_bytes, mri_u32,
-		    &safety))
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O&$O&O&:Pool", names,
+					 mri_u32, &config.n_pages, mri_u32,
+					 &config.page_bytes, mri_u32, &safety))
 		return NULL;
 	config.safety = (enum mr_safety)safety;
 	pthread_once(&once, watch_forks);
@@ -140,7 +140,7 @@ static PyObject *pool_close(PyObject *object, PyObject *nothing)
 	(void)nothing;
 	if (self->n_users > 0 && !mri_pool_is_foreign(self))
 		return mri_raise(-EBUSY, "the pool is in use: close its ports "
-				 "and release its bursts first");
+					 "and release its bursts first");
 	close_pool(self);
 	Py_RETURN_NONE;
 }
@@ -152,29 +152,27 @@ static PyObject *pool_burst(PyObject *object, PyObject *frames)
 	return mri_burst_from(object, frames);
 }
 
-#define COUNTER(name) { #name, offsetof(struct mr_pool_stats, name) }
-static const struct counter counters[] = {
-	COUNTER(n_pages), COUNTER(n_free), COUNTER(n_in_flight),
-	COUNTER(n_committed), COUNTER(alloc_fast), COUNTER(alloc_refill),
-	COUNTER(alloc_slow), COUNTER(alloc_empty), COUNTER(recycle_cached),
-	COUNTER(recycle_cache_full), COUNTER(free_invalid),
-	COUNTER(free_double), COUNTER(poison_broken), { NULL, 0 },
+#define COUNTER(name) FIELD(mr_pool_stats, name, FIELD_NUMBER, 0)
+static const struct field counters[] = {
+	COUNTER(n_pages),        COUNTER(n_free),
+	COUNTER(n_in_flight),    COUNTER(n_committed),
+	COUNTER(alloc_fast),     COUNTER(alloc_refill),
+	COUNTER(alloc_slow),     COUNTER(alloc_empty),
+	COUNTER(recycle_cached), COUNTER(recycle_cache_full),
+	COUNTER(free_invalid),   COUNTER(free_double),
+	COUNTER(poison_broken),  { 0 },
 };
 
 static PyObject *pool_stats(PyObject *object, PyObject *nothing)
 {
 	struct py_pool *self = (struct py_pool *)object;
 	struct mr_pool_stats stats = { .size = sizeof(stats) };
-	PyObject *dict;
 
 	(void)nothing;
 	if (!mri_pool_is_usable(self))
 		return NULL;
 	mr_pool_stats(self->pool, &stats);
-	dict = PyDict_New();
-	if (dict != NULL && mri_add_counters(dict, counters, &stats) < 0)
-		Py_CLEAR(dict);
-	return dict;
+	return mri_dict_of(counters, &stats, 0);
 }
 
 static PyMethodDef methods[] = {

@@ -89,7 +89,8 @@ static PyObject *port_poll(PyObject *object, PyObject *nothing)
 
 	(void)nothing;
 	return mri_port_is_usable(self) ?
-		PyLong_FromLong(mr_port_poll(self->port)) : NULL;
+		       PyLong_FromLong(mr_port_poll(self->port)) :
+		       NULL;
 }
 
 static PyObject *port_fileno(PyObject *object, PyObject *nothing)
@@ -98,8 +99,18 @@ static PyObject *port_fileno(PyObject *object, PyObject *nothing)
 
 	(void)nothing;
 	return mri_port_is_usable(self) ?
-		PyLong_FromLong(mr_port_fd(self->port)) : NULL;
+		       PyLong_FromLong(mr_port_fd(self->port)) :
+		       NULL;
 }
+
+#define LINK(member, kind) FIELD(mr_link, member, kind, 0)
+static const struct field link_fields[] = {
+	LINK(is_up, FIELD_BOOL),
+	LINK(speed_mbps, FIELD_NUMBER),
+	LINK(is_gone, FIELD_BOOL),
+	LINK(is_ended, FIELD_BOOL),
+	{ 0 },
+};
 
 static PyObject *port_link(PyObject *object, PyObject *nothing)
 {
@@ -111,31 +122,37 @@ static PyObject *port_link(PyObject *object, PyObject *nothing)
 		return NULL;
 	if (mr_port_link(self->port, &link) < 0)
 		link.is_up = 1; /* it has no link that could be down */
-	return Py_BuildValue("{sNsIsNsN}", "is_up",
-			     PyBool_FromLong(link.is_up), "speed_mbps",
-			     link.speed_mbps, "is_gone",
-			     PyBool_FromLong(link.is_gone), "is_ended",
-			     PyBool_FromLong(link.is_ended));
+	return mri_dict_of(link_fields, &link, 0);
 }
+
+#define INFO(member, kind) FIELD(mr_port_info, member, kind, 0)
+static const struct field info_fields[] = {
+	INFO(name, FIELD_TEXT),
+	INFO(mode, FIELD_TEXT),
+	INFO(why, FIELD_TEXT),
+	INFO(n_rxqs, FIELD_NUMBER),
+	INFO(n_txqs, FIELD_NUMBER),
+	INFO(mtu_bytes, FIELD_NUMBER),
+	INFO(has_sg, FIELD_BOOL),
+	INFO(numa_node, FIELD_INT32),
+	INFO(offloads, FIELD_NUMBER),
+	INFO(launch_clock, FIELD_NUMBER),
+	INFO(locked_bytes, FIELD_NUMBER),
+	INFO(kernel_bytes, FIELD_NUMBER),
+	INFO(has_mac, FIELD_BOOL),
+	INFO(mac, FIELD_BYTES),
+	{ 0 },
+};
 
 static PyObject *port_info(PyObject *object, PyObject *nothing)
 {
 	struct py_port *self = (struct py_port *)object;
-	struct mr_port_info *info = &self->info;
 
 	(void)nothing;
 	if (!mri_port_is_usable(self))
 		return NULL;
-	mr_port_info(self->port, info);
-	return Py_BuildValue(
-		"{sNsNsNsIsIsIsNsisKsKsy#}", "name", mri_text(info->name),
-		"mode", mri_text(info->mode), "why", mri_text(info->why),
-		"n_rxqs", info->n_rxqs, "n_txqs", info->n_txqs, "mtu_bytes",
-		info->mtu_bytes, "has_sg", PyBool_FromLong(info->has_sg),
-		"numa_node", info->numa_node, "locked_bytes",
-		info->locked_bytes, "kernel_bytes", info->kernel_bytes, "mac",
-		info->mac,
-		(Py_ssize_t)(info->has_mac ? sizeof(info->mac) : 0));
+	mr_port_info(self->port, &self->info);
+	return mri_dict_of(info_fields, &self->info, 0);
 }
 
 static PyMethodDef methods[] = {
@@ -152,6 +169,23 @@ static PyMethodDef methods[] = {
 	{ "link", port_link, METH_NOARGS,
 	  "State of the link, as of the last poll()." },
 	{ "info", port_info, METH_NOARGS, "Properties of the port." },
+	{ "device_drops", mri_port_device_drops, METH_NOARGS,
+	  "Pairs of name and frames lost before they reached a queue." },
+	{ "device_stats", mri_port_device_stats, METH_NOARGS,
+	  "Pairs of name and value: the device's own counters. A name may come "
+	  "twice." },
+	KEYWORDS("set", mri_port_set,
+		 "Change settings of the device until the port is closed, in "
+		 "the order of the\nparameters: filter, mac, mac_filter (6 "
+		 "bytes each), promisc, allmulti, mtu_bytes.\nIf one is "
+		 "refused, those before it stay."),
+	KEYWORDS("set_rss", mri_port_set_rss,
+		 "Distribute frames over the rx queues by hash. key: as long "
+		 "as the device's; table:\na byte per entry, a queue each."),
+	KEYWORDS("steer", mri_port_steer,
+		 "Add a rule that steers frames to a queue: members of struct "
+		 "mr_steer_rule.\nReturns its number."),
+	{ "unsteer", mri_port_unsteer, METH_O, "Remove a rule of steer()." },
 	{ NULL, NULL, 0, NULL },
 };
 

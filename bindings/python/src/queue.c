@@ -8,8 +8,7 @@
 #include "binding.h"
 
 struct py_queue {
-	PyObject_HEAD
-	struct py_port *port;
+	PyObject_HEAD struct py_port *port;
 	uint32_t i;
 };
 
@@ -29,8 +28,8 @@ PyObject *mri_queue_new(PyTypeObject *type, PyObject *port, PyObject *args)
 		return NULL;
 	if (i >= n)
 		return PyErr_Format(PyExc_IndexError,
-				    "%s has %u such queues, not %u",
-				    info->name, n, i);
+				    "%s has %u such queues, not %u", info->name,
+				    n, i);
 	self = PyObject_New(struct py_queue, type);
 	if (self == NULL)
 		return NULL;
@@ -126,25 +125,32 @@ static PyObject *queue_fileno(PyObject *object, PyObject *nothing)
 			       NULL;
 }
 
-static PyObject *rxq_receive(PyObject *object, PyObject *args)
+static PyObject *rxq_receive(PyObject *object, PyObject *args, PyObject *kwargs)
 {
+	static char *names[] = { "", "meta", NULL };
 	struct py_queue *self = (struct py_queue *)object;
 	struct py_port *port = self->port;
 	const uint32_t n_min = port->info.has_sg ? MR_MAX_SEGS : 1;
 	uint32_t n = MR_BURST_MAX;
 	struct py_burst *burst;
+	int has_meta = 0;
 
-	if (!PyArg_ParseTuple(args, "|O&:receive", mri_u32, &n) || !use(self))
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O&$p:receive", names,
+					 mri_u32, &n, &has_meta) ||
+	    !use(self))
 		return NULL;
 	if (n < n_min || n > MR_BURST_MAX)
 		return PyErr_Format(PyExc_ValueError,
 				    "%s: %u entries; a burst has %u to %d",
 				    port->info.name, n, n_min, MR_BURST_MAX);
 	burst = mri_burst_new(port->pool, n);
+	if (burst != NULL && has_meta &&
+	    mri_frames_add_metas(burst->frames) < 0)
+		Py_CLEAR(burst);
 	if (burst == NULL)
 		return NULL;
-	n = mr_rx_burst(rxq_of(self), mri_pool_cache(port->pool),
-			burst->frames->entries, n);
+	n = mr_rx_burst_meta(rxq_of(self), mri_pool_cache(port->pool),
+			     burst->frames->entries, burst->frames->metas, n);
 	mri_frames_set_n(burst->frames, n);
 	return (PyObject *)burst;
 }
@@ -153,7 +159,7 @@ static PyObject *txq_send(PyObject *object, PyObject *burst)
 {
 	struct py_queue *self = (struct py_queue *)object;
 	struct py_frames *frames;
-	uint32_t n;
+	uint32_t n, n_left;
 
 	if (!PyObject_TypeCheck(burst, mri_burst_type))
 		return PyErr_Format(PyExc_TypeError, "send() takes a Burst");
@@ -163,11 +169,15 @@ static PyObject *txq_send(PyObject *object, PyObject *burst)
 	if (frames->pool != self->port->pool)
 		return PyErr_Format(PyExc_ValueError,
 				    "the burst is of another pool");
-	n = mr_tx_burst(txq_of(self), mri_pool_cache(frames->pool),
-			frames->entries, frames->n);
+	n = mr_tx_burst_meta(txq_of(self), mri_pool_cache(frames->pool),
+			     frames->entries, frames->metas, frames->n);
+	n_left = frames->n - n;
 	memmove(frames->entries, &frames->entries[n],
-		(frames->n - n) * sizeof(frames->entries[0]));
-	mri_frames_set_n(frames, frames->n - n);
+		n_left * sizeof(frames->entries[0]));
+	if (frames->metas != NULL)
+		memmove(frames->metas, &frames->metas[n],
+			n_left * sizeof(frames->metas[0]));
+	mri_frames_set_n(frames, n_left);
 	return PyLong_FromUnsignedLong(n);
 }
 
@@ -182,63 +192,74 @@ static PyObject *txq_collect(PyObject *object, PyObject *nothing)
 	Py_RETURN_NONE;
 }
 
-#define RX(name) { #name, offsetof(struct mr_rx_stats, name) }
-#define TX(name) { #name, offsetof(struct mr_tx_stats, name) }
-static const struct counter rx_counters[] = {
-	RX(received), RX(delivered), RX(offloaded), RX(passed_to_kernel),
-	RX(bytes), { NULL, 0 },
+static PyObject *txq_times(PyObject *object, PyObject *nothing)
+{
+	struct py_queue *self = (struct py_queue *)object;
+	struct mr_meta metas[MR_BURST_MAX];
+	PyObject *list;
+	uint32_t n;
+
+	(void)nothing;
+	if (!use(self))
+		return NULL;
+	n = mr_txq_times(txq_of(self), metas, MR_BURST_MAX);
+	list = PyList_New(n);
+	for (uint32_t i = 0; list != NULL && i < n; i++) {
+		PyObject *dict =
+			mri_dict_of(mri_meta_fields, &metas[i], metas[i].valid);
+
+		if (dict == NULL || PyList_SetItem(list, i, dict) < 0)
+			Py_CLEAR(list);
+	}
+	return list;
+}
+
+#define RX(name) FIELD(mr_rx_stats, name, FIELD_NUMBER, 0)
+#define TX(name) FIELD(mr_tx_stats, name, FIELD_NUMBER, 0)
+static const struct field rx_fields[] = {
+	RX(received),         RX(delivered), RX(offloaded),
+	RX(passed_to_kernel), RX(bytes),     { 0 },
 };
-static const struct counter tx_counters[] = {
-	TX(accepted), TX(completed), TX(pending), TX(bytes), { NULL, 0 },
+static const struct field tx_fields[] = {
+	TX(accepted), TX(completed), TX(pending), TX(bytes), { 0 },
 };
 
-/* Add to a dict, under a key, a dict of the values that have a name. */
-static int add_named(PyObject *dict, const char *key,
-		     const char *(*name_of)(uint32_t), const uint64_t *values)
+/* Values by their names. */
+static PyObject *named(const char *(*name_of)(uint32_t), const uint64_t *values)
 {
-	struct counter counters[MR_STATS_SLOTS + 1] = { { NULL, 0 } };
-	PyObject *named = PyDict_New();
-	int rc = -1;
+	struct field fields[MR_STATS_SLOTS + 1] = { { 0 } };
 
 	for (uint32_t i = 0; i < MR_STATS_SLOTS && name_of(i) != NULL; i++)
-		counters[i] = (struct counter){ name_of(i),
-						i * sizeof(values[0]) };
-	if (named != NULL && mri_add_counters(named, counters, values) == 0)
-		rc = PyDict_SetItemString(dict, key, named);
-	Py_XDECREF(named);
-	return rc;
-}
-
-static int add_rx(PyObject *dict, const struct mr_rxq *rxq)
-{
-	struct mr_rx_stats stats = { .size = sizeof(stats) };
-
-	mr_rxq_stats(rxq, &stats);
-	return mri_add_counters(dict, rx_counters, &stats) |
-	       add_named(dict, "drops", mr_rx_drop_name, stats.drops) |
-	       add_named(dict, "events", mr_rx_event_name, stats.events);
-}
-
-static int add_tx(PyObject *dict, const struct mr_txq *txq)
-{
-	struct mr_tx_stats stats = { .size = sizeof(stats) };
-
-	mr_txq_stats(txq, &stats);
-	return mri_add_counters(dict, tx_counters, &stats) |
-	       add_named(dict, "drops", mr_tx_drop_name, stats.drops) |
-	       add_named(dict, "events", mr_tx_event_name, stats.events);
+		fields[i] =
+			(struct field){ name_of(i),
+					(uint16_t)(i * sizeof(values[0])),
+					sizeof(values[0]), FIELD_NUMBER, 0 };
+	return mri_dict_of(fields, values, 0);
 }
 
 static PyObject *queue_stats(PyObject *object, PyObject *nothing)
 {
 	struct py_queue *self = (struct py_queue *)object;
-	PyObject *dict = PyDict_New();
+	struct mr_rx_stats rx = { .size = sizeof(rx) };
+	struct mr_tx_stats tx = { .size = sizeof(tx) };
+	PyObject *dict, *drops, *events;
 
 	(void)nothing;
-	/* Creating it may have run any code. */
-	if (dict == NULL || !is_open(self) ||
-	    (is_tx(self) ? add_tx(dict, txq_of(self)) :
-			   add_rx(dict, rxq_of(self))) != 0)
+	if (!is_open(self))
+		return NULL;
+	if (is_tx(self)) {
+		mr_txq_stats(txq_of(self), &tx);
+		dict = mri_dict_of(tx_fields, &tx, 0);
+		drops = named(mr_tx_drop_name, tx.drops);
+		events = named(mr_tx_event_name, tx.events);
+	} else {
+		mr_rxq_stats(rxq_of(self), &rx);
+		dict = mri_dict_of(rx_fields, &rx, 0);
+		drops = named(mr_rx_drop_name, rx.drops);
+		events = named(mr_rx_event_name, rx.events);
+	}
+	if (dict == NULL || (mri_set_item(dict, "drops", drops) |
+			     mri_set_item(dict, "events", events)) < 0)
 		Py_CLEAR(dict);
 	return dict;
 }
@@ -257,17 +278,21 @@ static PyMethodDef methods[] = {
 };
 
 static PyMethodDef rx_methods[] = {
-	{ "receive", rxq_receive, METH_VARARGS,
-	  "receive(n=256): return a burst of up to n entries. Never waits." },
+	KEYWORDS("receive", rxq_receive,
+		 "receive(n=256, *, meta=False): return a burst of up to n "
+		 "entries, with metadata\nif asked. Never waits."),
 	{ NULL, NULL, 0, NULL },
 };
 
 static PyMethodDef tx_methods[] = {
 	{ "send", txq_send, METH_O,
-	  "Offer a burst. Returns how many entries were taken; the burst keeps "
-	  "the rest.\nEnds its views. Never waits." },
+	  "Offer a burst, with its metadata. Returns how many entries were "
+	  "taken; the burst\nkeeps the rest. Ends its views. Never waits." },
 	{ "collect", txq_collect, METH_NOARGS,
 	  "Collect completions from the device, and wake it." },
+	{ "times", txq_times, METH_NOARGS,
+	  "Take the times at which frames left that had tx_ns set, each with "
+	  "its mark." },
 	{ NULL, NULL, 0, NULL },
 };
 

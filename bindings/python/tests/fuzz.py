@@ -10,19 +10,22 @@ import gc
 import os
 import random
 import signal
+import struct
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import millrace
+from millrace import _millrace
 
 SPECS = ["null:", "null:queues=2", "pair:a,ring=32", "pair:b,sg=on", "pcap:tx=/dev/null", "no:", ""]
 # What misuse may raise; anything else ends the run.
 EXPECTED = (millrace.Error, ValueError, TypeError, IndexError, BufferError, OverflowError)
 # Whose malloc(), in GCC 12, waits for ever in the child if a thread is ending.
 HAS_ASAN = "libasan" in os.environ.get("LD_PRELOAD", "")
+META = [*_millrace.meta_layout, "no"]
 # Objects of each kind that are kept.
 MOST = 6
 
@@ -33,6 +36,17 @@ class Frames:
     def __init__(self, pool: millrace.Pool, stamp: int, n: int) -> None:
         self.stamp = stamp % 256
         self.burst = pool.burst([bytes([self.stamp]) * 60] * n)
+
+
+class Index:
+    """A number that does something when it is read."""
+
+    def __init__(self, fuzzer: "Fuzzer") -> None:
+        self.fuzzer = fuzzer
+
+    def __index__(self) -> int:
+        self.fuzzer.step()
+        return 1
 
 
 class Fuzzer:
@@ -92,7 +106,8 @@ class Fuzzer:
 
     def receive(self) -> None:
         n = self.random.choice([0, 1, 18, 64, 256, 300])
-        self.keep(self.bursts, self.any_of(self.queues).receive(n))
+        has_meta = self.random.choice([False, True, object()])
+        self.keep(self.bursts, self.any_of(self.queues).receive(n, meta=has_meta))
 
     def view(self) -> None:
         frames = self.random.choice(self.frames)
@@ -132,6 +147,61 @@ class Fuzzer:
 
     def send(self) -> None:
         self.any_of(self.queues).send(self.any_burst())
+
+    def any_number(self) -> Any:
+        """Of any size, and sometimes one that does something, or none."""
+        if self.random.random() < 0.1:
+            return self.random.choice([Index(self), *self.others])
+        return self.random.getrandbits(self.random.choice([1, 3, 6, 11, 16, 32, 64]))
+
+    def some_of(self, names: Iterable[str]) -> dict[str, Any]:
+        n = self.random.choice([0, 1, 1, 2, 3, len(META)])
+        return {name: self.any_number() for name in self.random.choices([*names], k=n)}
+
+    def describe(self) -> None:
+        """Metadata that may be nonsense; the frames are sent with it."""
+        burst = self.any_burst()
+        i = self.random.choice([0, 0, 1, 2, self.any_number()])
+        burst.set_meta(i, **self.some_of(META))
+        burst.meta(i)
+        burst.copy_metas(bytearray(self.random.choice([10, 20000])))
+
+    def segments(self) -> None:
+        """Long frames to cut, with a byte wrong here and there."""
+        n_bytes = self.random.randrange(3000)
+        for_tcp = self.random.choice([True, False])
+        ip = struct.pack("!BxHxxxxBBxx8x", 0x45, 40 + n_bytes, 64, 6 if for_tcp else 17)
+        l4 = struct.pack("!12xBx6x" if for_tcp else "!4xH14x", 0x50 if for_tcp else 20 + n_bytes)
+        frame = bytearray(bytes(12) + b"\x08\0" + ip + l4 + bytes(n_bytes))
+        if self.random.random() < 0.3:
+            frame[self.random.randrange(54)] = self.random.randrange(256)
+        burst = self.any_of(self.pools).burst([frame] * 3)
+        at = self.random.choice([34, 34, self.any_number()])
+        for i in range(3):
+            burst.set_meta(
+                i,
+                gso_type=1 if for_tcp else 5,
+                gso_bytes=self.random.choice([1, 100, 1400]),
+                csum_start_bytes=at,
+                csum_offset_bytes=16 if for_tcp else 6,
+                **self.random.choice([{}, {"vlan_tci": 5}]),
+            )
+        self.keep(self.bursts, burst)
+
+    def configure(self) -> None:
+        port = self.any_of(self.ports)
+        names = self.random.choice(
+            [
+                (port.set, ("filter", "mac", "mac_filter", "promisc", "allmulti", "mtu_bytes")),
+                (port.set_rss, ("key", "table", "fields", "keep")),
+                (port.steer, ("queue", "protocol", "dst_port", "dst", "dst_mac", "is_ipv6", "no")),
+            ]
+        )
+        arguments = self.some_of(names[1])
+        for name in arguments:
+            if self.random.random() < 0.5:
+                arguments[name] = self.random.randbytes(self.random.choice([2, 4, 6, 16]))
+        names[0](**arguments)
 
     def mask(self) -> None:
         burst = self.any_burst()
@@ -173,7 +243,7 @@ class Fuzzer:
     STEPS: tuple[Callable[["Fuzzer"], None], ...] = (
         *(new_pool, new_port, new_port, new_queue, new_queue, new_frames, from_iterable),
         *(receive, receive, view, view, view, write, look, look, hook, call, call, send, send),
-        *(mask, gather, forget, thread, fork),
+        *(mask, gather, forget, thread, fork, describe, describe, segments, configure),
     )
 
     def step(self) -> None:
