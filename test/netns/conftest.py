@@ -15,7 +15,7 @@ sys.path[:0] = [str(Path(__file__).parent),
 
 # pylint: disable=wrong-import-position
 from lib import namespaces  # noqa: E402
-from lib.process import L2FWD, PASS_OBJECT, PROBE, TAG_OBJECT  # noqa: E402
+from lib.process import BUILD, L2FWD, PASS_OBJECT, PROBE, TAG_OBJECT  # noqa: E402
 
 NEEDED = {"ip": "iproute2", "ethtool": "ethtool", "tc": "iproute2"}
 os.environ["PATH"] += ":/usr/sbin:/sbin"
@@ -71,6 +71,17 @@ def lab(tmp_path, request):
 def star(lab):
     """Two hosts and the forwarder's namespace between them."""
     return namespaces.Star(lab)
+
+
+@pytest.fixture
+def python_path(monkeypatch):
+    """Lets programs that are started import millrace; "": it is not built."""
+    path = BUILD / "bindings/python"
+    if not (path / "millrace/__init__.py").exists():
+        return ""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(
+        [str(path), os.environ.get("PYTHONPATH", "")]))
+    return path
 
 
 @pytest.fixture

@@ -1,27 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The package for Python on real interfaces, through its examples."""
-import os
 import sys
 from pathlib import Path
 
 import pytest
 from lib.forwarder import Forwarder
-from lib.process import BUILD, Process
+from lib.process import Process
 from lib.wire import TEST_TYPE, Wire, frame
 from scapy.all import IP, UDP, Ether, wrpcap
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples/python"
 
-pytestmark = pytest.mark.skipif(
-    not (BUILD / "bindings/python/millrace/__init__.py").exists(),
-    reason="the package for Python is not built")
-
 
 @pytest.fixture
-def example(lab, monkeypatch):
+def example(lab, python_path):
     """A function that starts one in a namespace."""
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(
-        [str(BUILD / "bindings/python"), os.environ.get("PYTHONPATH", "")]))
+    if not python_path:
+        pytest.skip("the package for Python is not built")
 
     def start(namespace, name, *arguments):
         return Process(lab, namespace, [sys.executable, "-Bu",
