@@ -319,35 +319,58 @@ static PyObject *burst_keep(PyObject *object, PyObject *array)
 	Py_RETURN_NONE;
 }
 
+/* Copy bytes into n new entries. */
+static void fill(struct py_frames *self, const uint64_t *addrs, uint32_t n,
+		 const uint8_t *bytes, uint32_t n_bytes)
+{
+	struct mr_frame *entry = &self->entries[self->n];
+	const uint32_t most =
+		self->pool->chunk_bytes - self->pool->headroom_bytes;
+
+	for (uint32_t i = 0; i < n; i++, entry++) {
+		*entry = (struct mr_frame){
+			.addr = addrs[i] + self->pool->headroom_bytes,
+			.len = n_bytes < most ? n_bytes : most,
+			.flags = i + 1 < n ? MR_FRAME_MORE : 0,
+		};
+		memcpy(mr_frame_data(self->pool->base, entry), bytes,
+		       entry->len);
+		bytes += entry->len;
+		n_bytes -= entry->len;
+	}
+	mri_frames_set_n(self, self->n + n);
+}
+
 /* Append a copy of a frame. */
 static int append(struct py_frames *self, PyObject *bytes)
 {
 	struct py_pool *pool = self->pool;
 	const uint32_t most = pool->chunk_bytes - pool->headroom_bytes;
-	struct mr_frame *frame = &self->entries[self->n];
-	uint64_t addr;
+	uint64_t addrs[MR_MAX_SEGS];
+	uint32_t n, n_got;
 	Py_buffer from;
 
 	if (PyObject_GetBuffer(bytes, &from, PyBUF_SIMPLE) < 0)
 		return -1;
-	if (self->n == MR_BURST_MAX || from.len == 0 || from.len > most) {
+	if (from.len == 0 || from.len > (Py_ssize_t)most * MR_MAX_SEGS ||
+	    (n = (uint32_t)(from.len + most - 1) / most) >
+		    MR_BURST_MAX - self->n) {
 		PyErr_Format(PyExc_ValueError,
-			     "frame %u has %zd bytes; "
-			     "a burst has up to %d frames of 1 to %u bytes",
-			     self->n, from.len, MR_BURST_MAX, most);
-	} else if (!mri_pool_is_usable(pool)) {
-		/* Closed by the iterable, while the burst had no frame. */
-	} else if (mr_frag_alloc_bulk(mri_pool_cache(pool), &addr, 1,
-				      pool->chunk_bytes) != 1) {
-		mri_raise(-ENOBUFS, "the pool has no free page: release "
-				    "bursts, or create it with more pages");
-	} else {
-		*frame = (struct mr_frame){
-			.addr = addr + pool->headroom_bytes,
-			.len = (uint32_t)from.len,
-		};
-		memcpy(mr_frame_data(pool->base, frame), from.buf, frame->len);
-		mri_frames_set_n(self, self->n + 1);
+			     "after %u entries, a frame of %zd bytes; a burst "
+			     "has %d entries of %u bytes, and a frame up to %d",
+			     self->n, from.len, MR_BURST_MAX, most,
+			     MR_MAX_SEGS);
+	} else if (mri_pool_is_usable(pool)) { /* the iterable may close it */
+		n_got = mr_frag_alloc_bulk(mri_pool_cache(pool), addrs, n,
+					   pool->chunk_bytes);
+		if (n_got == n) {
+			fill(self, addrs, n, from.buf, (uint32_t)from.len);
+		} else {
+			mr_frag_free_bulk(mri_pool_cache(pool), addrs, n_got);
+			mri_raise(-ENOBUFS, "the pool has no free page: "
+					    "release bursts, or create it with "
+					    "more pages");
+		}
 	}
 	PyBuffer_Release(&from);
 	return PyErr_Occurred() == NULL ? 0 : -1;

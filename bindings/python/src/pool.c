@@ -182,7 +182,8 @@ static PyMethodDef methods[] = {
 	  "Free the pool. Raises Error (EBUSY) while a port is open or a burst "
 	  "has frames." },
 	{ "burst", pool_burst, METH_O,
-	  "Copy bytes-like objects, a frame each, into buffers of the pool." },
+	  "Copy bytes-like objects, a frame each, into buffers of the pool; a "
+	  "long frame into\nseveral, which a port with has_sg sends." },
 	{ "stats", pool_stats, METH_NOARGS,
 	  "Counters of struct mr_pool_stats by name." },
 	{ NULL, NULL, 0, NULL },

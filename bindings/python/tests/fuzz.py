@@ -168,7 +168,7 @@ class Fuzzer:
 
     def segments(self) -> None:
         """Long frames to cut, with a byte wrong here and there."""
-        n_bytes = self.random.randrange(3000)
+        n_bytes = self.random.randrange(self.random.choice([3000, 20000]))
         for_tcp = self.random.choice([True, False])
         ip = struct.pack("!BxHxxxxBBxx8x", 0x45, 40 + n_bytes, 64, 6 if for_tcp else 17)
         l4 = struct.pack("!12xBx6x" if for_tcp else "!4xH14x", 0x50 if for_tcp else 20 + n_bytes)

@@ -26,6 +26,18 @@ def test_frames_arrive_as_sent(pool: Pool, pair: tuple[Port, Port]) -> None:
             burst[len(FRAMES)]
 
 
+def test_long_frames_have_several_entries(pool: Pool) -> None:
+    frame = bytes(range(256)) * 40
+    with Port(pool, "pair:y,sg=on,ring=64") as near, Port(pool, "pair:y") as far:
+        with pool.burst([frame, b"x" * 60]) as burst:
+            assert [len(view) for view in burst] == [3968, 3968, 2304, 60]
+            assert near.tx().send(burst) == 4
+        with far.rx().receive() as burst:
+            assert b"".join(burst) == frame + b"x" * 60
+            burst.keep(bytes([0, 1, 1, 1]))  # the frame's first entry decides
+            assert [len(view) for view in burst] == [60]
+
+
 def test_rest_stays_with_sender(pool: Pool, pair: tuple[Port, Port]) -> None:
     near, _ = pair
     with pool.burst([b"%60d" % i for i in range(100)]) as burst:
@@ -171,7 +183,10 @@ def closing(pool: Pool) -> Iterator[bytes]:
 
 @pytest.mark.parametrize(
     "frames",
-    [lambda _: [b""], lambda _: [bytes(5000)], lambda _: [b"x"] * 257, lambda _: [1], id, closing],
+    [
+        *(lambda _: [b""], lambda _: [bytes(80000)], lambda _: [b"x"] * 257, lambda _: [1]),
+        *(lambda _: [bytes(5000)] * 129, id, closing),
+    ],
 )
 def test_bad_frames(frames: Callable[[Pool], Any]) -> None:
     with millrace.Pool(512) as pool, pytest.raises((ValueError, TypeError)):
