@@ -75,13 +75,23 @@ def star(lab):
 
 @pytest.fixture
 def python_path(monkeypatch):
-    """Lets programs that are started import millrace; "": it is not built."""
+    """Where millrace is, for this process and those it starts; "": nowhere."""
     path = BUILD / "bindings/python"
     if not (path / "millrace/__init__.py").exists():
         return ""
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(
         [str(path), os.environ.get("PYTHONPATH", "")]))
+    monkeypatch.syspath_prepend(path)
     return path
+
+
+@pytest.fixture
+def end(lab, python_path):
+    """A function that opens the end of a wire: lib.end.End."""
+    if not python_path:
+        pytest.skip("the package for Python is not built")
+    from lib.end import End  # pylint: disable=import-outside-toplevel
+    return lambda *place, **more: lab.closing(End(*place, **more))
 
 
 @pytest.fixture

@@ -417,7 +417,6 @@ static const struct {
 	{ "release", 1, probe_release },
 	{ "hashes", 4, probe_hashes },
 	{ "metas", 4, probe_metas },
-	{ "times", 4, probe_times },
 	{ "forward", 2, probe_forward },
 	{ "send", 5, probe_send },
 	{ "flush", 3, probe_flush },

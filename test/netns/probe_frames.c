@@ -357,14 +357,6 @@ static void fill(uint8_t *bytes, uint32_t n_bytes, uint32_t number)
 	}
 }
 
-static uint64_t tai_ns(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_TAI, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /* One frame as one entry, at an offset in a page of a pool. */
 static bool make_frame(struct probe *probe, uint64_t pool, uint32_t n_bytes,
 		       uint32_t offset, struct mr_frame *ret_frame)
@@ -415,51 +407,6 @@ json_t *probe_send(struct probe *probe)
 	}
 	return json_pack("{s:b, s:i, s:i}", "ok", n_sent == n_want, "n",
 			 (int)n_sent, "first", (int)first);
-}
-
-/*
- * times PORT N MS: send N frames that ask for their times, with marks 0 to
- * N - 1; the times, and CLOCK_TAI before and after.
- */
-json_t *probe_times(struct probe *probe)
-{
-	const uint64_t p = number(probe, 1, 0), n = number(probe, 2, 1);
-	const uint64_t end_ms = now_ms() + number(probe, 3, 0);
-	struct mr_cache *cache = probe->caches[probe->pool_of[p]];
-	struct mr_txq *txq = mr_port_txq(probe->ports[p], 0);
-	const uint64_t before_ns = tai_ns();
-	json_t *times = json_array();
-	uint64_t n_sent = 0;
-
-	while (json_array_size(times) < n && now_ms() < end_ms) {
-		struct mr_meta metas[BURST];
-		struct mr_meta meta = { .valid = MR_META_TX_TIME,
-					.mark = (uint32_t)n_sent };
-		struct mr_frame frame;
-		uint32_t n_times;
-
-		if (n_sent < n &&
-		    make_frame(probe, probe->pool_of[p], 60, 256, &frame)) {
-			if (mr_tx_burst_meta(txq, cache, &frame, &meta, 1) == 1)
-				n_sent++;
-			else
-				mr_frame_free_bulk(cache, &frame, 1);
-		} else {
-			(void)mr_tx_burst(txq, cache, NULL, 0);
-		}
-		n_times = mr_txq_times(txq, metas, BURST);
-		for (uint32_t i = 0; i < n_times; i++)
-			json_array_append_new(
-				times,
-				json_pack("{s:i, s:i, s:I, s:i}", "valid",
-					  (int)metas[i].valid, "mark",
-					  (int)metas[i].mark, "ns",
-					  (json_int_t)metas[i].tx_ns, "clock",
-					  (int)metas[i].tx_clock));
-	}
-	return json_pack("{s:b, s:o, s:I, s:I}", "ok",
-			 json_array_size(times) == n, "times", times, "before",
-			 (json_int_t)before_ns, "after", (json_int_t)tai_ns());
 }
 
 /* flush PORT MS: collect completions until none is pending. */

@@ -6,6 +6,7 @@ is where DPDK makes it.
 """
 import os
 import signal
+import sys
 
 import pytest
 from lib import nat, talk
@@ -141,3 +142,20 @@ def test_device_that_the_kernel_has(lab, one_host):
     name, driver = found
     Refused(lab, one_host.middle, "p0", f"dpdk:{name}").check(
         1, name, f"the kernel's '{driver}'", "vfio-pci")
+
+
+def test_rss_is_set_from_python(lab, python_path):
+    """Whose driver cannot say so has nothing to set: null: and pair:."""
+    if not python_path:
+        pytest.skip("the package for Python is not built")
+    lab.namespace("f").run(sys.executable, "-c", """
+from millrace import Error, Pool, Port
+with Pool(16384) as pool, Port(pool, "dpdk:net_null0,queues=2") as port:
+    port.set_rss(table=bytes([0, 0, 0, 1]), key=bytes(range(40)))
+    try:
+        port.set_rss(key=bytes(4))
+    except Error as error:
+        assert "4 bytes: the device's has 40" in error.strerror, error
+    else:
+        raise AssertionError
+""")

@@ -2,14 +2,14 @@
 """Metadata: what veth's kfuncs report of received frames, and the times that
 the kernel takes of sent ones."""
 import struct
+import time
 
 import pytest
-from lib.probe import Probe, opened
-from lib.wire import Wire, mac
+from lib.probe import opened
+from lib.wire import Wire, frame, mac
 
-HASH = 1  # MR_META_RSS_HASH
 L4 = 8  # MR_HASH_L4
-CLOCK_TAI = 11
+TX_TIME = {"tx_ns": 0}
 
 
 def udp(port):
@@ -20,94 +20,99 @@ def udp(port):
     return (head + struct.pack("!HHHH", 1000, port, 26, 0)).ljust(60, b"x")
 
 
-def received(probe, wire, frames):
+@pytest.fixture
+def wire(lab, star):
+    """The kernel finds the flow of what a socket sends, not of a port's."""
+    return lab.closing(Wire(star.hosts[0], "h0"))
+
+
+def metas_of(receiver, wire, frames):
     """The metadata of each frame, sent from the other end of the veth."""
-    for data in frames:
-        wire.send(data)
-    return probe.do("metas", 0, len(frames), 5000)["metas"]
+    wire.send_all(frames)
+    got = receiver.receive_all(len(frames))
+    assert [data for data, _, _ in got] == frames
+    return [meta for _, meta, _ in got]
 
 
 @pytest.mark.parametrize("options", [
     "", ",filter=udp", ",sg=on,mtu=3000"])
-def test_the_hash_is_of_the_flow(lab, star, options):
-    probe = opened(lab, star.middle, "p0,meta" + options)
-    wire = lab.closing(Wire(star.hosts[0], "h0"))
-    ports = [5000 + i % 10 for i in range(100)]
-    metas = received(probe, wire, [udp(port) for port in ports])
-    assert {meta["valid"] for meta in metas} == {HASH}
-    assert {meta["type"] for meta in metas} == {L4}
-    hashes = {port: meta["hash"] for port, meta in zip(ports, metas)}
-    assert [hashes[port] for port in ports] == [m["hash"] for m in metas]
+def test_the_hash_is_of_the_flow(star, wire, end, options):
+    port = end(star.middle, "p0,meta" + options)
+    frames = [udp(5000 + i % 10) for i in range(100)]
+    metas = metas_of(port, wire, frames)
+    assert [meta["hash_type"] for meta in metas] == [L4] * 100
+    assert all(meta.keys() == {"valid", "rss_hash", "hash_type"}
+               for meta in metas)
+    hashes = {data: meta["rss_hash"] for data, meta in zip(frames, metas)}
+    assert [hashes[data] for data in frames] == [m["rss_hash"] for m in metas]
     assert len(set(hashes.values())) == 10
-    assert "metadata" not in probe.do("info", 0)["why"]
+    assert "metadata" not in port.port.info()["why"]
 
 
-def test_a_frame_with_a_tag_has_both(lab, star, on_vlan):
-    """The tag goes into the frame, behind the hash."""
+def test_a_frame_with_a_tag_has_both(star, wire, end, on_vlan):
+    """The tag goes into the frame, behind the hash, and both go on."""
     on_vlan(star.hosts[0])
-    probe = opened(lab, star.middle, "p0,meta,ring=256",
-                   "p1,ring=256")
-    wire = lab.closing(Wire(star.hosts[0], "h0"))
-    got = lab.closing(Wire(star.hosts[1], "h0"))
+    port, way_out = end(star.middle, "p0,meta"), end(star.middle, "p1")
+    got = end(star.hosts[1], "h0")
     data = udp(5000)
-    meta, = received(probe, wire, [data])
-    assert meta["valid"] == HASH and meta["type"] == L4
-    probe.begin("forward", 0, 1, 1)
+    tagged = data[:12] + struct.pack("!HH", 0x8100, 3 << 13 | 5) + data[12:]
     wire.send(data)
-    tag = struct.pack("!HH", 0x8100, 3 << 13 | 5)
-    assert got.receive(1) == [data[:12] + tag + data[12:]]
-    assert probe.end_forward() == 1
+    [(received, meta, _)] = port.receive_all(1)
+    assert received == tagged and meta["hash_type"] == L4
+    way_out.send([received], meta=lambda i: meta)
+    assert got.receive(1) == [tagged]
+    # The tag of metadata is written into the frame: it has two then.
+    way_out.send([received], meta=lambda i: {"vlan_tci": 7})
+    assert got.receive(1) == [data[:12] + b"\x81\0\0\x07" + tagged[12:]]
 
 
-def test_without_the_option_there_is_none(lab, star):
-    probe = opened(lab, star.middle, "p0")
-    wire = lab.closing(Wire(star.hosts[0], "h0"))
-    metas = received(probe, wire, [udp(5000)] * 10)
-    assert {meta["valid"] for meta in metas} == {0}
-
-
-def test_generic_attach_says_that_there_is_none(lab, star):
+@pytest.mark.parametrize("spec", ["p0", "p0,meta,attach=generic"])
+def test_without_the_option_or_the_driver_there_is_none(star, wire, end,
+                                                        spec):
     star.hosts[0].run("ethtool", "-K", "h0", "txvlan", "off")
-    probe = opened(lab, star.middle, "p0,meta,attach=generic")
-    wire = lab.closing(Wire(star.hosts[0], "h0"))
-    metas = received(probe, wire, [udp(5000)] * 10)
-    assert {meta["valid"] for meta in metas} == {0}
-    assert "no metadata: hash, receive time (generic attach)" in \
-        probe.do("info", 0)["why"]
+    port = end(star.middle, spec)
+    metas = metas_of(port, wire, [udp(5000)] * 10)
+    assert metas == [{"valid": 0}] * 10
+    assert ("no metadata: hash, receive time (generic attach)" in
+            port.port.info()["why"]) == ("meta" in spec)
 
 
-def test_without_perfmon(lab, star):
+def test_without_perfmon(lab, star, wire):
     wrap = ["setpriv", "--bounding-set=-perfmon,-sys_admin",
             "--inh-caps=-perfmon,-sys_admin"]
     probe = opened(lab, star.middle, "p0,meta", wrap=wrap)
-    wire = lab.closing(Wire(star.hosts[0], "h0"))
-    meta, = received(probe, wire, [udp(5000)])
-    assert meta["valid"] == HASH
+    wire.send(udp(5000))
+    assert probe.do("metas", 0, 1, 5000)["metas"][0]["type"] == L4
 
 
-def test_a_value_that_is_none_is_refused(lab, star):
-    probe = Probe(lab, star.middle)
-    probe.do("pool", 4096)
-    assert "meta" in probe.refused("open", "p0,meta=maybe")
+def test_a_value_that_is_none_is_refused(star, end):
+    with pytest.raises(OSError, match="meta"):
+        end(star.middle, "p0,meta=maybe")
 
 
 @pytest.mark.parametrize("options", ["", ",csum=off", ",attach=generic",
                                      ",sg=on,mtu=3000"])
-def test_a_sent_frame_has_a_time(lab, star, options):
+def test_a_sent_frame_has_a_time(star, end, options):
     """In copy mode the kernel takes it, at completion."""
-    probe = opened(lab, star.middle, "p0,meta" + options)
-    got = probe.do("times", 0, 500, 20000)
-    assert [one["mark"] for one in got["times"]] == list(range(500))
-    assert {one["clock"] for one in got["times"]} == {CLOCK_TAI}
-    times = [one["ns"] for one in got["times"]]
-    assert got["before"] <= times[0] and times[-1] <= got["after"]
-    assert times == sorted(times)
-    assert probe.tx_events(0)["time_lost"] == 0
+    port = end(star.middle, "p0,meta" + options)
+    tx = port.port.tx()
+    before = time.clock_gettime_ns(time.CLOCK_TAI)
+    times = []
+    for at in range(0, 500, 100):
+        port.send((frame(60, at + i) for i in range(100)),
+                  meta=lambda i: {**TX_TIME, "mark": at + i})
+        times += tx.times()
+    assert [one["mark"] for one in times] == list(range(500))
+    assert {one["tx_clock"] for one in times} == {time.CLOCK_TAI}
+    seen = [before, *(one["tx_ns"] for one in times),
+            time.clock_gettime_ns(time.CLOCK_TAI)]
+    assert seen == sorted(seen)
+    assert tx.stats()["events"]["time_lost"] == 0
 
 
-def test_no_time_without_the_option(lab, star):
-    probe = opened(lab, star.middle, "p0")
-    answer = probe.ask("times", 0, 10, 200)
-    assert not answer["ok"] and answer["times"] == []
-    probe.flush()
-    assert probe.tx_events(0)["time_lost"] == 0
+def test_no_time_without_the_option(star, end):
+    port = end(star.middle, "p0")
+    port.send([frame(60)] * 10, meta=lambda i: TX_TIME)
+    tx = port.port.tx()
+    assert tx.times() == []
+    assert tx.stats()["events"]["time_lost"] == 0
