@@ -3,7 +3,7 @@
  * firewall: forward between two ports, except frames from listed addresses.
  * The list is a file with an IPv4 or IPv6 prefix per line; # begins a comment.
  *
- *     sudo ./firewall list.txt xdp:eth0,queues=1 xdp:eth1,queues=1
+ *     sudo ./firewall list.txt xdp:eth0 xdp:eth1
  */
 #include <arpa/inet.h>
 #include <err.h>
@@ -21,14 +21,9 @@ struct node {
 	int is_listed; /* with all below */
 };
 
-static volatile sig_atomic_t stop;
 static struct node ip4, ip6;
+static struct mr_workers *workers;
 static unsigned long n_passed, n_listed, n_unsent;
-
-static void on_signal(int sig)
-{
-	stop = sig;
-}
 
 static int bit(const uint8_t *address, uint32_t i)
 {
@@ -96,59 +91,101 @@ static int is_listed(const uint8_t *bytes, uint32_t n_bytes)
 	return node != NULL;
 }
 
-static void forward(struct mr_port *from, struct mr_port *to,
-		    struct mr_cache *cache, uint8_t *base)
+static uint32_t forward(struct mr_worker *worker,
+			const struct mr_worker_rxq *from)
 {
+	uint8_t *base =
+		mr_region_base(mr_pool_region(mr_cache_pool(worker->cache)));
 	struct mr_frame in[BURST], out[BURST];
-	uint32_t n = mr_rx_burst(mr_port_rxq(from, 0), cache, in, BURST);
-	uint32_t n_out = 0, n_tx, len;
+	uint32_t n = mr_rx_burst(from->rxq, worker->cache, in, BURST);
+	uint32_t n_out = 0, n_sent, len;
 
 	for (uint32_t i = 0; i < n; i += len) {
 		len = mr_frame_n_entries(&in[i]);
 		if (is_listed(mr_frame_data(base, &in[i]), in[i].len)) {
-			mr_frame_free_bulk(cache, &in[i], len);
+			mr_frame_free_bulk(worker->cache, &in[i], len);
 			n_listed++;
-		} else {
-			memcpy(&out[n_out], &in[i], len * sizeof(*in));
-			n_out += len;
+			continue;
 		}
+		memcpy(&out[n_out], &in[i], len * sizeof(*in));
+		n_out += len;
 	}
-	n_tx = mr_tx_burst(mr_port_txq(to, 0), cache, out, n_out);
-	mr_frame_free_bulk(cache, out + n_tx, n_out - n_tx);
-	n_passed += mr_frame_n_frames(out, n_tx);
-	n_unsent += mr_frame_n_frames(out + n_tx, n_out - n_tx);
+	n_sent = mr_worker_send(worker, !from->port_idx, out, n_out);
+	mr_frame_free_bulk(worker->cache, out + n_sent, n_out - n_sent);
+	n_passed += mr_frame_n_frames(out, n_sent);
+	n_unsent += mr_frame_n_frames(out + n_sent, n_out - n_sent);
+	return n;
+}
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	mr_workers_stop(workers);
+}
+
+static void run(struct mr_worker *worker)
+{
+	uint32_t n;
+
+	signal(SIGINT, on_signal);
+	do {
+		n = 0;
+		for (uint32_t i = 0; i < worker->n_rxqs; i++)
+			n += forward(worker, &worker->rxqs[i]);
+	} while (mr_worker_wait(worker, n));
+	printf("%lu passed, %lu listed, %lu not sent\n", n_passed, n_listed,
+	       n_unsent);
+}
+
+/* One for all ports, and for what is in this program. */
+static struct mr_pool *pool_for(struct mr_ctx *ctx, char **specs, int n)
+{
+	struct mr_pool_config config = { .size = sizeof(config),
+					 .n_pages = 2048 };
+	struct mr_pool *pool;
+	struct mr_reason why;
+	uint32_t n_pages;
+
+	for (int i = 0; i < n; i++, config.n_pages += n_pages)
+		if (mr_port_need_pages(ctx, specs[i], 4096, &n_pages, &why) < 0)
+			errx(1, "%s", why.text);
+	if (mr_pool_create(ctx, &config, &pool, &why) < 0)
+		errx(1, "%s", why.text);
+	return pool;
 }
 
 int main(int argc, char **argv)
 {
-	struct mr_pool_config pool = { .size = sizeof(pool), .n_pages = 16384 };
+	char **specs = argv + 2;
 	struct mr_port_config config = { .size = sizeof(config) };
 	struct mr_port *ports[2];
-	struct mr_cache *cache;
+	struct mr_workers_config one = { .size = sizeof(one),
+					 .n_workers = 1,
+					 .ports = ports,
+					 .n_ports = 2 };
 	struct mr_reason why;
 	struct mr_ctx *ctx;
-	uint8_t *base;
 
 	if (argc != 4)
 		errx(2, "usage: %s LIST PORT PORT", argv[0]);
 	read_list(argv[1]);
-	if (mr_ctx_create(NULL, &ctx, &why) < 0 ||
-	    mr_pool_create(ctx, &pool, &config.pool, &why) < 0 ||
-	    mr_cache_create(config.pool, &cache, &why) < 0 ||
-	    mr_port_open(ctx, argv[2], &config, &ports[0], &why) < 0 ||
-	    mr_port_open(ctx, argv[3], &config, &ports[1], &why) < 0)
+	if (mr_ctx_create(NULL, &ctx, &why) < 0)
 		errx(1, "%s", why.text);
-	base = mr_region_base(mr_pool_region(config.pool));
+	config.pool = pool_for(ctx, specs, 2);
+	for (int i = 0; i < 2; i++)
+		if (mr_port_open(ctx, specs[i], &config, &ports[i], &why) < 0)
+			errx(1, "%s", why.text);
+	one.pool = config.pool;
+	if (mr_workers_create(ctx, &one, &workers, &why) < 0 ||
+	    mr_worker_attach(mr_workers_get(workers, 0), &why) < 0)
+		errx(1, "%s", why.text);
 
-	signal(SIGINT, on_signal);
-	while (!stop)
-		for (int i = 0; i < 2; i++)
-			forward(ports[i], ports[!i], cache, base);
-	printf("%lu passed, %lu listed, %lu not sent\n", n_passed, n_listed,
-	       n_unsent);
+	run(mr_workers_get(workers, 0));
+
+	mr_worker_detach(mr_workers_get(workers, 0));
 	mr_port_close(ports[0]);
 	mr_port_close(ports[1]);
-	mr_cache_destroy(cache);
+	mr_workers_destroy(workers);
 	mr_pool_destroy(config.pool, NULL);
 	mr_ctx_destroy(ctx);
 	return 0;

@@ -62,10 +62,11 @@ def remove_stale():
 class Topology:
     """The namespaces, while the with statement lasts."""
 
-    def __init__(self, is_two=False):
+    def __init__(self, is_two=False, sink="s0"):
         self.namespaces = {c: f"{PREFIX}{os.getpid()}{c}" for c in "gfs"}
         if is_two:  # one program has both ends
             self.namespaces["s"] = self.namespaces["g"]
+        self.sink = sink
         self.holder = None
 
     def __enter__(self):
@@ -118,11 +119,11 @@ class Topology:
             preexec_fn=die_with_parent, start_new_session=True, **kwargs)
 
     def dev_line(self):
-        """The fields of s0 in /proc/PID/net/dev."""
+        """The fields of the sink in /proc/PID/net/dev."""
         path = f"/proc/{self.holder.pid}/net/dev"
         for line in pathlib.Path(path).read_text().splitlines():
             name, _, fields = line.partition(":")
-            if name.strip() == "s0":
+            if name.strip() == self.sink:
                 return [int(field) for field in fields.split()]
         return None
 

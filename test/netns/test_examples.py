@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The programs of examples/ on real interfaces."""
+import re
 import signal
 import sys
 from pathlib import Path
 
 import pytest
+import signals
 from lib.namespaces import wait_until
 from lib.process import BUILD, Process
+from lib.servers import need
 from lib.wire import TEST_TYPE, Wire, frame
-from scapy.all import ARP, IP, UDP, Dot1Q, Ether, IPv6
+from scapy.all import ARP, DNS, DNSQR, IP, UDP, Dot1Q, Ether, IPv6
 
 TOP = Path(__file__).resolve().parents[2]
 EXAMPLES = BUILD / "examples"
@@ -47,13 +50,13 @@ def packet(source, below=ETHER):
 class Example(Process):
     """A running example, in a namespace between two others."""
 
-    def __init__(self, lab, command, *ports):
+    def __init__(self, lab, command, *ports, more=()):
         self.middle = lab.namespace("f")
         self.hosts = [lab.namespace(f"h{i}") for i in range(len(ports))]
-        for host, port in zip(self.hosts, ports):
-            lab.veth(host, "h0", self.middle, port)
+        for i, host in enumerate(self.hosts):
+            lab.veth(host, "h0", self.middle, f"p{i}")
         self.wires = [lab.closing(Wire(host, "h0")) for host in self.hosts]
-        super().__init__(lab, self.middle, [*command, *ports])
+        super().__init__(lab, self.middle, [*command, *ports, *more])
 
     def crosses(self):
         """Wait until frames cross it; how many have."""
@@ -123,10 +126,12 @@ def test_firewall_of_everything(lab, firewall, prefix, tmp_path):
     (tmp_path / "list").write_text(prefix)
     example = Example(lab, [*firewall, tmp_path / "list"], "p0", "p1")
     example.crosses()
-    packets = [packet("192.0.2.1"), packet("2001:db8::1")]
-    for data in packets:
-        example.wires[0].send(data)
-    assert example.wires[1].receive(1) == [packets[":" not in prefix]]
+    dropped, passed = packet("192.0.2.1"), packet("2001:db8::1")
+    if ":" in prefix:
+        dropped, passed = passed, dropped
+    example.wires[0].send(dropped)
+    example.wires[0].send(passed)
+    assert example.wires[1].receive(1) == [passed]
     assert " 1 listed" in example.stop()
 
 
@@ -148,3 +153,67 @@ def test_firewall_needs_its_list_and_ports(lab, firewall, tmp_path):
     done = middle.run(*firewall, tmp_path / "list", "p0", "p1", check=False)
     assert done.returncode == 1 and "p0" in done.stdout
     assert middle.run(*firewall, check=False).returncode == 2
+
+
+@pytest.fixture
+def dns(lab):
+    """The responder at 10.77.0.1, whose kernel has the address."""
+    need("dig", "bind9-dnsutils")
+    example = Example(lab, [EXAMPLES / "example-dns"],
+                      "xdp:p0,filter=ip and udp dst port 53")
+    example.middle.ip("address", "add", "10.77.0.1/24", "dev", "p0")
+    example.hosts[0].ip("address", "add", "10.77.0.2/24", "dev", "h0")
+    signals.await_sigint(example.process)
+    return example
+
+
+def dig(example, *words):
+    """What dig(1) says about the answer to a query."""
+    return example.hosts[0].run("dig", "@10.77.0.1", "+tries=5", "+timeout=2",
+                                *words).stdout
+
+
+def test_dns_answers_dig(dns):
+    said = dig(dns, "192-0-2-1.Example.org")
+    assert "192-0-2-1.Example.org.\t60\tIN\tA\t192.0.2.1" in said
+    assert "status: NOERROR" in said and "flags: qr aa rd;" in said
+    assert "EDNS: version: 0, flags:; udp: 1232" in said
+    assert "WARNING: Message" not in said and "malformed" not in said
+    said = dig(dns, "+noedns", "+norecurse", "255-255-255-255.")
+    assert "IN\tA\t255.255.255.255" in said and "EDNS" not in said
+    for name in ("www.example.org", "192-168-100-1000.example.org", ".",
+                 "300-0-0-1.example.org", "-".join("1" * 20) + ".org"):
+        said = dig(dns, name)
+        assert "status: NXDOMAIN" in said and "ANSWER: 0" in said
+    said = dig(dns, "-t", "AAAA", "192-0-2-1.example.org")
+    assert "status: NOERROR" in said and "ANSWER: 0" in said
+    # The kernel still has the rest of what comes to its address.
+    assert dns.hosts[0].run("ping", "-c", 1, "-W", 20, "10.77.0.1")
+    assert int(dns.stop().split()[0]) >= 8
+
+
+def test_dns_ignores_what_is_no_query(dns):
+    """It answers no answer, and nothing that it cannot parse."""
+    query = bytes(DNS(id=7, qd=DNSQR(qname="192-0-2-1.example.org")))
+    lies = [query[:n] for n in range(len(query))]  # truncated
+    lies += [query[:2] + b"\x81" + query[3:],  # an answer
+             query[:5] + b"\2" + query[6:],  # two questions
+             query[:12] + b"\xc0\x0c" + query[14:],  # a pointer
+             query[:12] + b"\x3f" + query[13:]]  # a label beyond the end
+    to = dns.middle.link("p0")["address"]
+    for data in lies:
+        dns.wires[0].send(bytes(
+            Ether(dst=to, src="02:00:00:00:00:01") /
+            IP(src="10.77.0.2", dst="10.77.0.1") / UDP(sport=7, dport=53) / data))
+    assert "192.0.2.1" in dig(dns, "+short", "192-0-2-1.example.org")
+    n_answered, n_ignored = map(int, re.findall(r"(\d+) (?:answ|ign)", dns.stop()))
+    assert n_ignored == len(lies) and n_answered >= 1
+
+
+@pytest.mark.parametrize("name", ["dns"])
+def test_wrong_words_get_one_line(lab, name):
+    for words in [], ["no such port"]:
+        done = lab.namespace("x").run(EXAMPLES / f"example-{name}", *words,
+                                      check=False)
+        assert done.returncode == 1 + (not words)
+        assert done.stdout.count("\n") == 1

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * dns: answer queries for names that say their address: 192-0-2-1.example.org
+ * has 192.0.2.1. The answer leaves in the page that the query came in.
+ *
+ *     sudo ./dns 'xdp:eth0,filter=ip and udp dst port 53'
+ *
+ * The kernel keeps the interface's address: it answers ARP, and gets the rest.
+ */
+#include <arpa/inet.h>
+#include <err.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <millrace/millrace.h>
+
+enum {
+	BURST = 64,
+	CACHE = 2048 /* pages, or less */,
+	HEADER = 12,
+	RECORD = 16,
+	EDNS = 11,
+	NO_SUCH_NAME = 3
+};
+
+static struct mr_workers *workers;
+static unsigned long n_answered, n_ignored, n_unsent;
+
+/*
+ * Turn a query into its answer, which may be longer by a record and EDNS.
+ * Returns its bytes, 0 if it gets none. RFC 1035, 4.1; RFC 6891, 6.1.2.
+ */
+static uint32_t answer(uint8_t *dns, uint32_t n)
+{
+	static const uint8_t edns[EDNS] = { 0, 0, 41, 1232 >> 8, 1232 & 255 };
+	uint8_t record[RECORD] = {
+		0xc0, HEADER, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4
+	};
+	uint32_t at = HEADER, has_edns, has_name, has_record;
+	char text[16] = "";
+
+	/* Only queries, of one question: answers to answers would loop. */
+	if (n < HEADER || dns[2] >> 3 || memcmp(dns + 4, "\0\1\0\0\0\0", 6))
+		return 0;
+	while (at < n && dns[at] > 0 && dns[at] < 64)
+		at += 1 + dns[at];
+	if (at + 5 > n || dns[at] != 0)
+		return 0;
+	at += 5; /* the name's end, type and class */
+	if (dns[HEADER] < sizeof(text))
+		memcpy(text, dns + HEADER + 1, dns[HEADER]);
+	for (char *dash = text; (dash = strchr(dash, '-')) != NULL;)
+		*dash = '.';
+	has_name = inet_pton(AF_INET, text, record + 12) == 1;
+	has_record = has_name && !memcmp(dns + at - 4, "\0\1\0\1", 4);
+	has_edns = n >= at + EDNS && !memcmp(dns + at, edns, 3);
+
+	dns[2] = 0x84 | (dns[2] & 1); /* an answer, with authority */
+	dns[3] = has_name ? 0 : NO_SUCH_NAME;
+	memcpy(dns + 6, (uint8_t[]){ 0, has_record, 0, 0, 0, has_edns }, 6);
+	memcpy(dns + at, record, RECORD);
+	at += has_record * RECORD;
+	memcpy(dns + at, edns, EDNS);
+	return at + has_edns * EDNS;
+}
+
+/* Turn a query's frame into its answer's. 0: it gets none. */
+static int reply(struct mr_cache *cache, uint8_t *base, struct mr_frame *frame)
+{
+	uint8_t *bytes = mr_frame_data(base, frame);
+	struct mr_net_view at;
+	struct mr_eth *eth, eth_in;
+	struct mr_ipv4 *ip, ip_in;
+	struct mr_udp *udp, udp_in;
+	uint32_t n;
+
+	if (mr_net_parse(bytes, frame->len, frame->len, &at) < 0 ||
+	    at.ether_type != MR_ETHER_IPV4 || at.is_fragment ||
+	    at.l4_proto != IPPROTO_UDP ||
+	    mr_frame_put(cache, frame, RECORD + EDNS) < 0)
+		return 0;
+	eth_in = *(eth = (struct mr_eth *)bytes);
+	ip_in = *(ip = (struct mr_ipv4 *)(bytes + at.l3_bytes));
+	udp_in = *(udp = (struct mr_udp *)(bytes + at.l4_bytes));
+	n = answer((uint8_t *)(udp + 1), at.l4_len_bytes - sizeof(*udp));
+	if (n == 0)
+		return 0;
+	at.l4_len_bytes = (uint16_t)(n += sizeof(*udp));
+	memcpy(eth->dst, eth_in.src, sizeof(eth->dst));
+	memcpy(eth->src, eth_in.dst, sizeof(eth->src));
+	ip->src = ip_in.dst;
+	ip->dst = ip_in.src;
+	ip->total_bytes = htons((uint16_t)(at.l4_bytes - at.l3_bytes + n));
+	ip->ttl = 64;
+	ip->csum = 0;
+	ip->csum = ~mr_csum_fold(
+		mr_csum_add(bytes + at.l3_bytes, at.l4_bytes - at.l3_bytes, 0));
+	udp->src = udp_in.dst;
+	udp->dst = udp_in.src;
+	udp->n_bytes = htons((uint16_t)n);
+	/* If it becomes 0, that is allowed, and means that there is none. */
+	udp->csum = mr_csum_pseudo(bytes, &at);
+	udp->csum = ~mr_csum_fold(mr_csum_add(bytes + at.l4_bytes, n, 0));
+	frame->flags &= ~MR_FRAME_CSUM_PARTIAL;
+	return mr_frame_trim(frame, frame->len - at.l4_bytes - n) == 0;
+}
+
+static uint32_t serve(struct mr_worker *worker, struct mr_rxq *rxq)
+{
+	uint8_t *base =
+		mr_region_base(mr_pool_region(mr_cache_pool(worker->cache)));
+	struct mr_frame in[BURST], out[BURST];
+	uint32_t n = mr_rx_burst(rxq, worker->cache, in, BURST);
+	uint32_t n_out = 0, n_sent, len;
+
+	for (uint32_t i = 0; i < n; i += len) {
+		len = mr_frame_n_entries(&in[i]);
+		if (len == 1 && reply(worker->cache, base, &in[i])) {
+			out[n_out++] = in[i];
+			continue;
+		}
+		mr_frame_free_bulk(worker->cache, &in[i], len);
+		n_ignored++;
+	}
+	n_sent = mr_worker_send(worker, 0, out, n_out);
+	mr_frame_free_bulk(worker->cache, out + n_sent, n_out - n_sent);
+	n_answered += n_sent;
+	n_unsent += n_out - n_sent;
+	return n;
+}
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	mr_workers_stop(workers);
+}
+
+static void run(struct mr_worker *worker)
+{
+	uint32_t n;
+
+	signal(SIGINT, on_signal);
+	do {
+		n = 0;
+		for (uint32_t i = 0; i < worker->n_rxqs; i++)
+			n += serve(worker, worker->rxqs[i].rxq);
+	} while (mr_worker_wait(worker, n));
+	printf("%lu answered, %lu ignored, %lu not sent\n", n_answered,
+	       n_ignored, n_unsent);
+}
+
+int main(int argc, char **argv)
+{
+	struct mr_pool_config pool = { .size = sizeof(pool) };
+	struct mr_port_config config = { .size = sizeof(config) };
+	struct mr_port *port;
+	struct mr_workers_config one = { .size = sizeof(one),
+					 .n_workers = 1,
+					 .ports = &port,
+					 .n_ports = 1 };
+	struct mr_reason why;
+	struct mr_ctx *ctx;
+
+	if (argc != 2)
+		errx(2, "usage: %s PORT", argv[0]);
+	if (mr_ctx_create(NULL, &ctx, &why) < 0 ||
+	    mr_port_need_pages(ctx, argv[1], 4096, &pool.n_pages, &why) < 0)
+		errx(1, "%s", why.text);
+	pool.n_pages += CACHE;
+	if (mr_pool_create(ctx, &pool, &config.pool, &why) < 0 ||
+	    mr_port_open(ctx, argv[1], &config, &port, &why) < 0)
+		errx(1, "%s", why.text);
+	one.pool = config.pool;
+	if (mr_workers_create(ctx, &one, &workers, &why) < 0 ||
+	    mr_worker_attach(mr_workers_get(workers, 0), &why) < 0)
+		errx(1, "%s", why.text);
+
+	run(mr_workers_get(workers, 0));
+
+	mr_worker_detach(mr_workers_get(workers, 0));
+	mr_port_close(port);
+	mr_workers_destroy(workers);
+	mr_pool_destroy(config.pool, NULL);
+	mr_ctx_destroy(ctx);
+	return 0;
+}
