@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import signals
+from lib import talk
 from lib.namespaces import wait_until
 from lib.process import BUILD, Process
 from lib.servers import need
@@ -210,9 +211,41 @@ def test_dns_ignores_what_is_no_query(dns):
     assert n_ignored == len(lies) and n_answered >= 1
 
 
-@pytest.mark.parametrize("name", ["dns"])
+def test_mirror_shows_each_frame(lab):
+    example = Example(lab, [EXAMPLES / "example-mirror"], "p0", "p1",
+                      more=["tap:m0"])
+    n = n_unseen = example.crosses()  # the tap is not up yet
+    example.middle.ip("link", "set", "m0", "up")
+    tap = lab.closing(Wire(example.middle, "m0", TEST_TYPE))
+    for near, far in (0, 1), (1, 0):
+        frames = [frame(60 + 97 * i, i) for i in range(15)]
+        example.wires[near].send_all(frames)
+        assert example.wires[far].receive(len(frames)) == frames
+        assert tap.receive(len(frames)) == frames
+        n += len(frames)
+    assert example.stop().strip() == (
+        f"{n} forwarded, 0 not sent; {n - n_unseen} mirrored, {n_unseen} not")
+    assert example.middle.link("m0") is None
+
+
+def test_mirror_carries_what_kernels_send(lab):
+    """Their checksums are for the port to complete, in a frame it shares."""
+    example = Example(lab, [EXAMPLES / "example-mirror"], "p0", "p1",
+                      more=["tap:m0"])
+    for i, host in enumerate(example.hosts):
+        host.ip("address", "add", f"10.77.0.{i + 1}/24", "dev", "h0")
+    signals.await_sigint(example.process)
+    example.middle.ip("link", "set", "m0", "up")
+    talk.tcp(*example.hosts, "10.77.0.2")
+    n_forwarded, n_mirrored = map(int, re.findall(r"(\d+) (?:for|mir)",
+                                                  example.stop()))
+    assert n_forwarded >= n_mirrored > (4 << 20) / 1500
+
+
+@pytest.mark.parametrize("name", ["dns", "mirror"])
 def test_wrong_words_get_one_line(lab, name):
-    for words in [], ["no such port"]:
+    wrong = {"mirror": ["no such port"] * 3}
+    for words in [], wrong.get(name, ["no such port"]):
         done = lab.namespace("x").run(EXAMPLES / f"example-{name}", *words,
                                       check=False)
         assert done.returncode == 1 + (not words)
