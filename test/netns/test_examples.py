@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The programs of examples/ on real interfaces."""
+import os
 import re
 import signal
+import struct
 import sys
 from pathlib import Path
 
 import pytest
 import signals
 from lib import talk
-from lib.namespaces import wait_until
+from lib.namespaces import Star, run, wait_until
 from lib.process import BUILD, Process
 from lib.servers import need
 from lib.wire import TEST_TYPE, Wire, frame
-from scapy.all import ARP, DNS, DNSQR, IP, UDP, Dot1Q, Ether, IPv6
+from scapy.all import ARP, DNS, DNSQR, IP, UDP, Dot1Q, Ether, IPv6, rdpcap
 
 TOP = Path(__file__).resolve().parents[2]
 EXAMPLES = BUILD / "examples"
@@ -242,9 +244,76 @@ def test_mirror_carries_what_kernels_send(lab):
     assert n_forwarded >= n_mirrored > (4 << 20) / 1500
 
 
-@pytest.mark.parametrize("name", ["dns", "mirror"])
+def blocks(path):
+    """(type, body) of each whole block of a pcapng file."""
+    data = path.read_bytes() if path.exists() else b""
+    while len(data) >= 12:
+        kind, size = struct.unpack_from("<II", data)
+        if len(data) < size:
+            return
+        assert struct.unpack_from("<I", data, size - 4) == (size,)
+        yield kind, data[8:size - 4]
+        data = data[size:]
+
+
+@pytest.fixture
+def sampler(lab, tmp_path):
+    """A function that starts one on an interface with two queues, sends it 60
+    frames of as many flows, and waits for n samples; its file, the frames."""
+    def start(interval, n):
+        star = Star(lab, 1, queues=2)
+        path = tmp_path / "samples"
+        example = Process(lab, star.middle, [
+            EXAMPLES / "example-sampler", interval, path, "p0"])
+        signals.await_sigint(example.process)
+        frames = [bytes(ETHER / IP() / UDP(sport=i) / bytes(7 * i))
+                  for i in range(1, 61)]
+        lab.closing(Wire(star.hosts[0], "h0")).send_all(frames)
+        wait_until("samples", lambda: n <= len(
+            [kind for kind, _ in blocks(path) if kind == 6]))
+        example.process.send_signal(signal.SIGINT)
+        assert example.wait() == 0, example.err.text()
+        return path, frames
+    return start
+
+
+def test_sampler_of_each_frame(sampler):
+    path, frames = sampler(1, 60)
+    assert sorted(map(bytes, rdpcap(str(path)))) == sorted(frames)
+    need("tshark", "tshark")
+    said = run("tshark", "-r", path, "-Tfields", "-e", "frame.interface_name",
+               "-e", "udp.srcport").stdout
+    assert sorted(map(int, re.findall(r"queue 0[01]\t(\d+)", said))) == list(
+        range(1, 61))
+
+
+def test_sampler_ends_with_its_reader():
+    """A pipe that nobody reads any more."""
+    near, far = os.pipe()
+    with os.fdopen(far, "wb") as out:
+        os.close(near)
+        done = run(EXAMPLES / "example-sampler", 1000, f"/dev/fd/{far}",
+                   "null:", check=False, pass_fds=[far])
+    assert done.returncode == 1 and "Broken pipe" in done.stdout
+
+
+def test_sampler_of_some(sampler):
+    """Every third frame of each queue, beginning with the first."""
+    path, frames = sampler(3, 20)
+    queues = [struct.unpack_from("<I", body)[0]
+              for kind, body in blocks(path) if kind == 6]
+    counters = [struct.unpack("<I8xIQIQI", body)
+                for kind, body in blocks(path) if kind == 5]
+    assert [queue for queue, *_ in counters] == [0, 1]
+    for queue, _, n_seen, _, n_written, _ in counters:
+        assert n_written == queues.count(queue) == (n_seen + 2) // 3 > 0
+    assert 58 <= sum(n_seen for _, _, n_seen, *_ in counters) <= len(frames)
+
+
+@pytest.mark.parametrize("name", ["dns", "mirror", "sampler"])
 def test_wrong_words_get_one_line(lab, name):
-    wrong = {"mirror": ["no such port"] * 3}
+    wrong = {"mirror": ["no such port"] * 3,
+             "sampler": [1, "/dev/null", "no such port"]}
     for words in [], wrong.get(name, ["no such port"]):
         done = lab.namespace("x").run(EXAMPLES / f"example-{name}", *words,
                                       check=False)

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * sampler: write every Nth frame of each queue of a port to a pcapng file, or
+ * to a program. The port is the end of a mirror: nothing is sent on.
+ *
+ *     sudo ./sampler 1000 samples.pcapng xdp:eth1
+ *     sudo ./sampler 100 /dev/stdout xdp:eth1 | tshark -r -
+ */
+#include <err.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <millrace/millrace.h>
+
+enum { BURST = 64, CACHE = 2048 /* pages, or less */, MAX_QUEUES = 64 };
+
+static struct mr_workers *workers;
+static uint64_t n_seen[MAX_QUEUES], n_written[MAX_QUEUES];
+static unsigned long interval;
+static FILE *file;
+
+static void put(uint64_t value, uint32_t n_bytes)
+{
+	for (; n_bytes > 0; n_bytes--, value >>= 8)
+		putc((int)(value & 255), file);
+}
+
+/*
+ * Source of what follows: draft-ietf-opsawg-pcapng, 4.1 to 4.3 and 4.6. Each
+ * block has its length at both ends. A queue is an interface of the file.
+ */
+static void begin_block(uint32_t type, uint32_t n_bytes, uint32_t queue)
+{
+	struct timespec now;
+	uint64_t ns;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	put(type, 4);
+	put(n_bytes, 4);
+	put(queue, 4);
+	put(ns >> 32, 4);
+	put(ns, 4);
+}
+
+static void write_head(uint32_t n_queues)
+{
+	put(0x0a0d0d0a, 4); /* a section, little-endian, version 1.0 */
+	put(28, 4);
+	put(0x1a2b3c4d, 4);
+	put(1, 4);
+	put(UINT64_MAX, 8); /* of unknown length */
+	put(28, 4);
+	for (uint32_t queue = 0; queue < n_queues; queue++) {
+		put(1, 4);
+		put(44, 4);
+		put(1, 4); /* Ethernet */
+		put(0, 4); /* whole frames */
+		put(2 | 8 << 16, 4);
+		fprintf(file, "queue %02u", queue);
+		put(9 | 1 << 16, 4);
+		put(9, 4); /* times are in nanoseconds */
+		put(0, 4);
+		put(44, 4);
+	}
+}
+
+static void write_frame(const struct mr_frame *frames, uint32_t n,
+			uint8_t *base, uint32_t queue)
+{
+	const uint32_t n_frame = (uint32_t)mr_frame_n_bytes(frames, n);
+	const uint32_t n_padding = -n_frame & 3;
+
+	begin_block(6, 32 + n_frame + n_padding, queue);
+	put(n_frame, 4);
+	put(n_frame, 4);
+	for (uint32_t i = 0; i < n; i++)
+		fwrite(mr_frame_data(base, &frames[i]), frames[i].len, 1, file);
+	put(0, n_padding);
+	put(32 + n_frame + n_padding, 4);
+	n_written[queue]++;
+}
+
+static void write_counters(uint32_t queue)
+{
+	begin_block(5, 52, queue);
+	put(4 | 8 << 16, 4); /* frames received */
+	put(n_seen[queue], 8);
+	put(8 | 8 << 16, 4); /* frames written */
+	put(n_written[queue], 8);
+	put(0, 4);
+	put(52, 4);
+}
+
+/* If the reader is slow, this waits, and the port drops and counts frames. */
+static uint32_t sample(struct mr_worker *worker,
+		       const struct mr_worker_rxq *from)
+{
+	uint8_t *base =
+		mr_region_base(mr_pool_region(mr_cache_pool(worker->cache)));
+	struct mr_frame frames[BURST];
+	uint32_t n = mr_rx_burst(from->rxq, worker->cache, frames, BURST);
+
+	for (uint32_t i = 0, len; i < n; i += len) {
+		len = mr_frame_n_entries(&frames[i]);
+		if (n_seen[from->queue_idx]++ % interval == 0)
+			write_frame(&frames[i], len, base, from->queue_idx);
+	}
+	mr_frame_free_bulk(worker->cache, frames, n);
+	if (fflush(file) != 0)
+		mr_workers_stop(workers); /* the reader has ended */
+	return n;
+}
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	mr_workers_stop(workers);
+}
+
+static void run(struct mr_worker *worker)
+{
+	uint32_t n;
+
+	signal(SIGINT, on_signal);
+	signal(SIGPIPE, SIG_IGN);
+	write_head(worker->n_rxqs);
+	do {
+		n = 0;
+		for (uint32_t i = 0; i < worker->n_rxqs; i++)
+			n += sample(worker, &worker->rxqs[i]);
+	} while (mr_worker_wait(worker, n));
+	for (uint32_t i = 0; i < worker->n_rxqs; i++)
+		write_counters(i);
+}
+
+int main(int argc, char **argv)
+{
+	struct mr_pool_config pool = { .size = sizeof(pool) };
+	struct mr_port_config config = { .size = sizeof(config) };
+	struct mr_port *port;
+	struct mr_workers_config one = { .size = sizeof(one),
+					 .n_workers = 1,
+					 .ports = &port,
+					 .n_ports = 1 };
+	struct mr_reason why;
+	struct mr_ctx *ctx;
+
+	interval = argc == 4 ? strtoul(argv[1], NULL, 10) : 0;
+	if (interval == 0)
+		errx(2, "usage: %s N FILE PORT, N from 1", argv[0]);
+	if ((file = fopen(argv[2], "we")) == NULL)
+		err(1, "%s", argv[2]);
+	if (mr_ctx_create(NULL, &ctx, &why) < 0 ||
+	    mr_port_need_pages(ctx, argv[3], 4096, &pool.n_pages, &why) < 0)
+		errx(1, "%s", why.text);
+	pool.n_pages += CACHE;
+	if (mr_pool_create(ctx, &pool, &config.pool, &why) < 0 ||
+	    mr_port_open(ctx, argv[3], &config, &port, &why) < 0)
+		errx(1, "%s", why.text);
+	one.pool = config.pool;
+	if (mr_workers_create(ctx, &one, &workers, &why) < 0 ||
+	    mr_worker_attach(mr_workers_get(workers, 0), &why) < 0)
+		errx(1, "%s", why.text);
+
+	run(mr_workers_get(workers, 0));
+
+	mr_worker_detach(mr_workers_get(workers, 0));
+	mr_port_close(port);
+	mr_workers_destroy(workers);
+	mr_pool_destroy(config.pool, NULL);
+	mr_ctx_destroy(ctx);
+	if (fclose(file) != 0)
+		err(1, "%s", argv[2]);
+	return 0;
+}
