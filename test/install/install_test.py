@@ -109,6 +109,11 @@ def check_examples(installed):
     assert said == "00:00:00:00:00:00 3 frames\n", said
     said = run(programs["memory"], env=installed.env)
     assert "32 more" in said and "16 flows" in said, said
+    (installed.folder / "list").write_text("192.0.2.0/24\n")
+    for name, *words in (("dns",), ("mirror", "null:", "null:"),
+                         ("firewall", installed.folder / "list", "null:"),
+                         ("sampler", "9", installed.folder / "samples")):
+        interrupted(installed, programs[name], *words, "null:")
     return len(programs)
 
 
