@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The package for Python on real interfaces, through its examples."""
+import asyncio
+import collections
 import sys
 from pathlib import Path
 
 import pytest
+from lib import talk
 from lib.forwarder import Forwarder
+from lib.namespaces import Star
 from lib.process import Process
 from lib.wire import TEST_TYPE, Wire, frame
 from scapy.all import IP, UDP, Ether, wrpcap
@@ -22,6 +26,42 @@ def example(lab, python_path):
         return Process(lab, namespace, [sys.executable, "-Bu",
                                         EXAMPLES / f"{name}.py", *arguments])
     return start
+
+
+def test_segments_of_kernels_pass_uncut(lab, end):
+    """Their metadata says how to cut them, and where checksums are due."""
+    if not Path("/dev/net/tun").exists():
+        pytest.skip("no /dev/net/tun")
+    middle, hosts = lab.namespace("f"), [lab.namespace(f"h{i}") for i in "01"]
+    ends = [end(middle, "tap:p0,tso")]
+    ends.append(end(middle, "tap:p1,tso", ends[0]))
+    for i, host in enumerate(hosts):
+        middle.ip("link", "set", f"p{i}", "netns", host.name, "name", "h0")
+        host.ip("link", "set", "h0", "up")
+        host.ip("address", "add", f"{Star.address(i)}/24", "dev", "h0")
+    seen = collections.Counter()
+
+    async def forward(near, far):
+        async for burst in near.port.bursts(meta=True):
+            seen.update(name for i in range(len(burst))
+                        for name in burst.meta(i))
+            while burst:
+                far.port.tx().send(burst)
+
+    async def bridge():
+        both = asyncio.gather(forward(*ends), forward(*ends[::-1]))
+        talking = asyncio.ensure_future(
+            asyncio.to_thread(talk.tcp, *hosts, Star.address(1)))
+        await asyncio.wait([both, talking], return_when="FIRST_COMPLETED")
+        if not both.cancel():
+            both.result()  # raises what ended it
+        await talking
+
+    asyncio.run(bridge())
+    assert min(seen["gso_bytes"], seen["csum_start_bytes"]) > 0
+    for one in ends:
+        events = one.port.tx().stats()["events"]
+        assert events["csum_device"] > 0 and events["gso_software"] == 0
 
 
 def test_device_test_passes_a_forwarder(lab, example):

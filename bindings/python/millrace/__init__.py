@@ -46,7 +46,11 @@ class Port(_millrace.Port):
     _is_awaited = False
 
     def __aiter__(self) -> AsyncIterator[Burst]:
-        return _Bursts(self)
+        return self.bursts()
+
+    def bursts(self, *, meta: bool = False) -> AsyncIterator[Burst]:
+        """The iteration itself, with metadata if asked."""
+        return _Bursts(self, meta)
 
     def stats(self) -> dict[str, Any]:
         """Counters of the port and its queues, as in the JSON of mr-l2fwd."""
@@ -81,8 +85,9 @@ class Port(_millrace.Port):
 class _Bursts(AsyncIterator[Burst]):
     """The bursts of a port. Not a generator, so a break needs no cleanup."""
 
-    def __init__(self, port: Port) -> None:
+    def __init__(self, port: Port, meta: bool) -> None:
         self._port = port
+        self._meta = meta
         self._queues = deque(port.rx(i) for i in range(port.info()["n_rxqs"]))
         self._burst: Burst | None = None
 
@@ -93,7 +98,7 @@ class _Bursts(AsyncIterator[Burst]):
             await asyncio.sleep(0)
             for _ in range(len(self._queues)):
                 self._queues.rotate(-1)
-                self._burst = self._queues[-1].receive()
+                self._burst = self._queues[-1].receive(meta=self._meta)
                 if self._burst:
                     return self._burst
             self._port.poll()

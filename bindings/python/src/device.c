@@ -83,7 +83,7 @@ PyObject *mri_port_set_rss(PyObject *object, PyObject *args, PyObject *kwargs)
 				    "a table has up to %d entries", MAX_TABLE);
 	for (Py_ssize_t i = 0; i < n_table; i++)
 		queues[i] = (uint8_t)table[i];
-	config.key = (const uint8_t *)key;
+	config.key = n_key > 0 ? (const uint8_t *)key : NULL;
 	config.n_key_bytes = (uint32_t)n_key;
 	config.table = n_table > 0 ? queues : NULL;
 	config.n_entries = (uint32_t)n_table;

@@ -12,11 +12,13 @@ AT_ONCE = 64  # frames, of up to 4 entries
 
 
 class End:
-    """A port on a pool of its own. close() checks that no page is missing."""
+    """A port on a pool of its own, or on another end's, which stays open
+    longer. close() checks that no page is missing."""
 
-    def __init__(self, namespace, spec, n_pages=8192, page_bytes=0):
+    def __init__(self, namespace, spec, other=None):
         self.namespace = namespace
-        self.pool = Pool(n_pages, page_bytes=page_bytes)
+        self.own_pool = Pool(8192) if other is None else None
+        self.pool = self.own_pool or other.pool
         with namespace:
             self.port = Port(self.pool, spec)
         n_queues = self.port.info()["n_rxqs"]
@@ -26,9 +28,10 @@ class End:
         """Settings are given back to the interface that this thread sees."""
         with self.namespace:
             self.port.close()
-        stats = self.pool.stats()
-        assert stats["n_in_flight"] == 0, stats
-        self.pool.close()
+        if self.own_pool:
+            stats = self.pool.stats()
+            assert stats["n_in_flight"] == 0, stats
+            self.pool.close()
 
     def set(self, **settings):
         with self.namespace:
