@@ -110,7 +110,9 @@ def check_examples(installed):
     said = run(programs["memory"], env=installed.env)
     assert "32 more" in said and "16 flows" in said, said
     (installed.folder / "list").write_text("192.0.2.0/24\n")
+    (installed.folder / "servers").write_text("02:00:00:00:00:01\n")
     for name, *words in (("dns",), ("mirror", "null:", "null:"),
+                         ("lb", installed.folder / "servers"),
                          ("firewall", installed.folder / "list", "null:"),
                          ("sampler", "9", installed.folder / "samples")):
         interrupted(installed, programs[name], *words, "null:")

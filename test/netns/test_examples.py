@@ -3,8 +3,10 @@
 import os
 import re
 import signal
+import socket
 import struct
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -12,9 +14,9 @@ import signals
 from lib import talk
 from lib.namespaces import Star, run, wait_until
 from lib.process import BUILD, Process
-from lib.servers import need
+from lib.servers import Web, need
 from lib.wire import TEST_TYPE, Wire, frame
-from scapy.all import ARP, DNS, DNSQR, IP, UDP, Dot1Q, Ether, IPv6, rdpcap
+from scapy.all import ARP, DNS, DNSQR, IP, TCP, UDP, Dot1Q, Ether, IPv6, rdpcap
 
 TOP = Path(__file__).resolve().parents[2]
 EXAMPLES = BUILD / "examples"
@@ -310,9 +312,132 @@ def test_sampler_of_some(sampler):
     assert 58 <= sum(n_seen for _, _, n_seen, *_ in counters) <= len(frames)
 
 
-@pytest.mark.parametrize("name", ["dns", "mirror", "sampler"])
+class Balancer(Example):
+    """The balancer of 192.0.2.80, and servers that are numbers: the last byte
+    of a MAC address. What it forwards comes back to its only host."""
+
+    def __init__(self, lab, *servers):
+        self.path = lab.tmp_path / "servers"
+        self.write(servers)
+        super().__init__(lab, [EXAMPLES / "example-lb", self.path],
+                         "xdp:p0,filter=dst host 192.0.2.80 and (tcp or udp)")
+        signals.await_sigint(self.process)
+
+    def write(self, servers):
+        self.path.write_text("# a comment\n\n" + "".join(
+            f"02:00:00:00:00:{server:02x} # a server\n" for server in servers))
+
+    def change(self, *servers):
+        """Another set of servers, while it runs."""
+        self.write(servers)
+        n_before = self.out.count()
+        self.process.send_signal(signal.SIGHUP)
+        assert self.out.wait(f"{len(servers)} servers".__eq__, 10, n_before)
+
+    def servers_of(self, clients, n_ports=100):
+        """{connection: its server}, of 100 connections of each client."""
+        head = Ether(dst=self.middle.link("p0")["address"],
+                     src="02:00:00:00:01:00")
+        wanted = {}
+        for client in clients:
+            packet = bytes(head / IP(src=f"198.18.0.{client}", dst="192.0.2.80") /
+                           TCP(sport=1, dport=80))
+            for port in range(n_ports):
+                data = packet[:34] + struct.pack("!H", 1024 + port) + packet[36:]
+                wanted[data[12:]] = (client, port)
+        self.wires[0].send_all(bytes(head)[:12] + data for data in wanted)
+        got = self.wires[0].receive(len(wanted))
+        assert len(got) == len(wanted)
+        assert {data[6:12] for data in got} == {bytes.fromhex(
+            self.middle.link("p0")["address"].replace(":", ""))}
+        return {wanted[data[12:]]: data[5] for data in got}
+
+
+def test_balancer_balances(lab):
+    """Servers have shares within a tenth of each other, and one that goes
+    takes few of the others' connections along, even if all are new."""
+    before = Balancer(lab, 1, 2, 3, 4).servers_of(range(1, 41))
+    counts = Counter(before.values())
+    assert sorted(counts) == [1, 2, 3, 4]
+    assert all(900 <= n <= 1100 for n in counts.values()), counts
+    after = Balancer(lab, 1, 2, 4).servers_of(range(1, 41))
+    assert 3 not in after.values()
+    n_moved = sum(before[one] not in (3, after[one]) for one in before)
+    assert n_moved < len(before) / 20
+
+
+def test_balancer_keeps_connections(lab):
+    """When servers come and go, those of other servers stay where they are."""
+    balancer = Balancer(lab, 1, 2, 3)
+    first = balancer.servers_of(range(1, 11))
+    balancer.change(1, 2, 3, 4)
+    assert balancer.servers_of(range(1, 11)) == first
+    assert Counter(balancer.servers_of(range(11, 21)).values())[4] > 200
+    balancer.change(4, 3, 1)
+    after = balancer.servers_of(range(1, 11))
+    assert all(after[one] in ((3, 1, 4) if server == 2 else (server,))
+               for one, server in first.items())
+    balancer.change(1, 2, 3, 4)
+    assert balancer.servers_of(range(1, 11)) == after
+    assert " 0 not sent" in balancer.stop()
+
+
+def test_balancer_keeps_its_servers_if_a_file_is_wrong(lab):
+    balancer = Balancer(lab, 1)
+    for text in "02:00:00:00:00:02\n02:00:00:00:03\n", "", "# none\n":
+        balancer.path.write_text(text)
+        n_before = balancer.err.count()
+        balancer.process.send_signal(signal.SIGHUP)
+        line = balancer.err.wait(lambda line: str(balancer.path) in line, 10,
+                                 n_before)
+        assert line and "as 02:00:00:00:00:01" in line
+    assert set(balancer.servers_of([1]).values()) == {1}
+    balancer.path.unlink()
+    balancer.process.send_signal(signal.SIGHUP)
+    balancer.says("No such file")
+    balancer.stop()
+
+
+def test_balancer_of_web_servers(lab, tmp_path):
+    """Real connections, to real servers that all have the address."""
+    switch = lab.namespace("s")
+    switch.ip("link", "add", "br0", "type", "bridge", "forward_delay", 0)
+    hosts = [lab.namespace(f"h{i}") for i in range(4)]
+    for i, host in enumerate(hosts):
+        lab.veth(switch, f"d{i}", host, "h0")
+        switch.ip("link", "set", f"d{i}", "master", "br0")
+        host.ip("address", "add", f"192.0.2.{i + 1}/24", "dev", "h0")
+    switch.ip("link", "set", "br0", "up")
+    client, middle, *servers = hosts
+    middle.ip("address", "add", "192.0.2.80/32", "dev", "h0")
+    for server in servers:  # has the address, but does not say so
+        server.sysctl("net.ipv4.conf.h0.arp_ignore", 1)
+        server.ip("address", "add", "192.0.2.80/32", "dev", "lo")
+        lab.closing(Web(server, 80))
+    macs = [server.link("h0")["address"] + "\n" for server in servers]
+    path = tmp_path / "servers"
+    path.write_text(macs[0])
+    balancer = Process(lab, middle, [
+        EXAMPLES / "example-lb", path,
+        "xdp:h0,filter=tcp and dst host 192.0.2.80"])
+    signals.await_sigint(balancer.process)
+    with talk.socket_in(client, socket.SOCK_STREAM) as old:
+        old.connect(("192.0.2.80", 80))
+        old.sendall(b"GET /who HTTP/1.0\r\n")
+        path.write_text("".join(macs))
+        balancer.process.send_signal(signal.SIGHUP)
+        assert balancer.out.wait("2 servers".__eq__, 10)
+        for _ in range(10):
+            assert client.run("curl", "-sS", "-m", 20, "192.0.2.80/who"
+                              ).stdout.startswith("192.0.2.1:")
+        old.sendall(b"\r\n")
+        assert b"\n192.0.2.1:" in old.makefile("rb").read()
+
+
+@pytest.mark.parametrize("name", ["dns", "lb", "mirror", "sampler"])
 def test_wrong_words_get_one_line(lab, name):
     wrong = {"mirror": ["no such port"] * 3,
+             "lb": ["/dev/null", "null:"],
              "sampler": [1, "/dev/null", "no such port"]}
     for words in [], wrong.get(name, ["no such port"]):
         done = lab.namespace("x").run(EXAMPLES / f"example-{name}", *words,

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * lb: spread the connections to an address over servers, which all have it and
+ * answer the clients themselves (direct server return). A line of the file is
+ * the MAC address of a server; SIGHUP reads it again.
+ *
+ *     sudo ./lb servers.txt 'xdp:eth0,filter=tcp and dst host 192.0.2.80'
+ */
+#include <err.h>
+#include <netinet/ether.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <millrace/millrace.h>
+
+enum {
+	BURST = 64,
+	IDLE_S = 300,
+	MAX_SERVERS = 255,
+	SLOTS = 65537 /* a prime */
+};
+struct key {
+	uint8_t addresses[32], ports[4], proto, zeros[3];
+};
+struct connection {
+	struct key key;
+	uint8_t server[6], zeros[2];
+	uint32_t set,
+		seen_s; /* the set of servers that it was last looked up in */
+};
+
+static const struct mr_flow_config flows = { .size = sizeof(flows),
+					     .key_bytes = sizeof(struct key),
+					     .record_bytes =
+						     sizeof(struct connection),
+					     .n_max = 1 << 20 };
+static struct mr_ctx *ctx;
+static struct mr_workers *workers;
+static struct mr_flow_table *connections;
+static struct mr_port_info port_info = { .size = sizeof(port_info) };
+static volatile sig_atomic_t is_changed;
+static uint8_t servers[MAX_SERVERS][6], slots[SLOTS];
+static uint32_t n_servers, set;
+static unsigned long n_balanced, n_ignored, n_unsent;
+
+static uint64_t hash(const void *data, uint32_t n, uint64_t sum)
+{
+	const uint8_t *bytes = data;
+
+	for (uint32_t i = 0; i < n; i++)
+		sum = (sum ^ bytes[i]) * 0x100000001b3; /* FNV-1a */
+	sum = (sum ^ sum >> 32) * 0x9e3779b97f4a7c15;
+	return sum ^ sum >> 29;
+}
+
+/*
+ * Servers take slots in turn, each in an order of its own: if one comes or
+ * goes, nearly all slots of the others stay theirs. Source: Eisenbud et al.,
+ * "Maglev", NSDI 2016, 3.4.
+ */
+static void fill_slots(void)
+{
+	uint64_t at[MAX_SERVERS], step[MAX_SERVERS];
+
+	for (uint32_t i = 0; i < n_servers; i++) {
+		at[i] = hash(servers[i], 6, 1) % SLOTS;
+		step[i] = hash(servers[i], 6, 2) % (SLOTS - 1) + 1;
+	}
+	memset(slots, MAX_SERVERS, sizeof(slots));
+	for (uint32_t n = 0, i = 0; n < SLOTS; n++, i = (i + 1) % n_servers) {
+		while (slots[at[i]] != MAX_SERVERS)
+			at[i] = (at[i] + step[i]) % SLOTS;
+		slots[at[i]] = (uint8_t)i;
+	}
+}
+
+static const uint8_t *server_by_slot(const struct key *key)
+{
+	return servers[slots[hash(key, sizeof(*key), 0) % SLOTS]];
+}
+
+/* Take the set of servers of a file, or say what is wrong with it. */
+static int read_servers(const char *path)
+{
+	uint8_t found[MAX_SERVERS][6];
+	FILE *file = fopen(path, "re");
+	char line[256], text[19];
+	struct ether_addr mac;
+	uint32_t n = 0, is_good = 1;
+	int i = 0;
+
+	is_changed = 0;
+	for (; file && is_good && fgets(line, sizeof(line), file); i++) {
+		if (sscanf(line, " %18[^# \t\r\n]", text) < 1)
+			continue; /* at most a comment */
+		is_good = n < MAX_SERVERS && strlen(text) < 18 &&
+			  ether_aton_r(text, &mac);
+		if (is_good)
+			memcpy(found[n++], &mac, sizeof(mac));
+	}
+	if (file == NULL)
+		warn("%s", path);
+	else if (fclose(file) == 0 && (!is_good || n == 0))
+		warnx("%s:%d: write 1 to %d servers, a line each, by MAC "
+		      "address, as 02:00:00:00:00:01",
+		      path, i, MAX_SERVERS);
+	if (file == NULL || !is_good || n == 0)
+		return 0;
+	memcpy(servers, found, n * sizeof(*found));
+	n_servers = n;
+	set++;
+	fill_slots();
+	printf("%u servers\n", n);
+	return 1;
+}
+
+/*
+ * A connection keeps its server while that is in the set. If the table has no
+ * room for it, it keeps it while its slot does.
+ */
+static const uint8_t *server_of(const struct key *key, uint32_t id,
+				uint32_t now_s)
+{
+	struct connection *it;
+
+	if (id == MR_FLOW_NONE)
+		mr_flow_add(connections, key, &id);
+	if (id == MR_FLOW_NONE)
+		return server_by_slot(key);
+	it = mr_flow_record(connections, id);
+	for (uint32_t i = 0; i < n_servers && it->set != set; i++)
+		if (memcmp(it->server, servers[i], 6) == 0)
+			it->set = set;
+	if (it->set != set)
+		memcpy(it->server, server_by_slot(key), 6);
+	it->set = set;
+	it->seen_s = now_s;
+	return it->server;
+}
+
+/* Go on around the table with each burst, and forget who is silent. */
+static void age(uint32_t now_s, uint32_t n)
+{
+	static uint32_t id = MR_FLOW_NONE;
+	const struct connection *connection;
+
+	for (; n > 0; n--) {
+		id = mr_flow_next(connections, id);
+		if (id == MR_FLOW_NONE)
+			return;
+		connection = mr_flow_record(connections, id);
+		if (now_s - connection->seen_s > IDLE_S)
+			mr_flow_remove(connections, id);
+	}
+}
+
+/* 0: it is of no connection, or a fragment, of which most have no ports. */
+static int get_key(const uint8_t *bytes, uint32_t n_bytes, struct key *key)
+{
+	struct mr_net_view at;
+
+	memset(key, 0, sizeof(*key));
+	if (mr_net_parse(bytes, n_bytes, n_bytes, &at) < 0 || at.is_fragment ||
+	    (at.l4_proto != IPPROTO_TCP && at.l4_proto != IPPROTO_UDP))
+		return 0;
+	if (at.ether_type == MR_ETHER_IPV4)
+		memcpy(key->addresses, bytes + at.l3_bytes + 12, 8);
+	else
+		memcpy(key->addresses, bytes + at.l3_bytes + 8, 32);
+	memcpy(key->ports, bytes + at.l4_bytes, sizeof(key->ports));
+	key->proto = at.l4_proto;
+	return 1;
+}
+
+static uint32_t balance(struct mr_worker *worker, struct mr_rxq *rxq)
+{
+	uint8_t *base =
+		mr_region_base(mr_pool_region(mr_cache_pool(worker->cache)));
+	const uint32_t now_s = (uint32_t)(mr_ctx_now_ns(ctx) / 1000000000);
+	struct mr_frame in[BURST], out[BURST];
+	uint32_t ids[BURST], n_out = 0, n_sent, len;
+	uint32_t n = mr_rx_burst(rxq, worker->cache, in, BURST);
+	struct key keys[BURST];
+
+	for (uint32_t i = 0; i < n; i += len) {
+		len = mr_frame_n_entries(&in[i]);
+		if (len == 1 && get_key(mr_frame_data(base, &in[i]), in[i].len,
+					&keys[n_out])) {
+			out[n_out++] = in[i];
+			continue;
+		}
+		mr_frame_free_bulk(worker->cache, &in[i], len);
+		n_ignored++;
+	}
+	mr_flow_find_bulk(connections, keys, n_out, ids);
+	for (uint32_t i = 0; i < n_out; i++) {
+		struct mr_eth *eth =
+			(struct mr_eth *)mr_frame_data(base, &out[i]);
+
+		memcpy(eth->dst, server_of(&keys[i], ids[i], now_s), 6);
+		memcpy(eth->src, port_info.mac, 6);
+	}
+	n_sent = mr_worker_send(worker, 0, out, n_out);
+	mr_frame_free_bulk(worker->cache, out + n_sent, n_out - n_sent);
+	n_balanced += n_sent;
+	n_unsent += n_out - n_sent;
+	age(now_s, 1 + n);
+	return n;
+}
+
+static void on_signal(int sig)
+{
+	if (sig == SIGHUP)
+		is_changed = 1;
+	else
+		mr_workers_stop(workers);
+}
+
+static void run(struct mr_worker *worker, const char *path)
+{
+	uint32_t n;
+
+	signal(SIGINT, on_signal);
+	signal(SIGHUP, on_signal);
+	do {
+		n = 0;
+		for (uint32_t i = 0; i < worker->n_rxqs; i++)
+			n += balance(worker, worker->rxqs[i].rxq);
+		if (is_changed)
+			read_servers(path);
+	} while (mr_worker_wait(worker, n));
+	printf("%lu balanced, %lu ignored, %lu not sent\n", n_balanced,
+	       n_ignored, n_unsent);
+}
+
+int main(int argc, char **argv)
+{
+	struct mr_pool_config pool = { .size = sizeof(pool) };
+	struct mr_port_config config = { .size = sizeof(config) };
+	struct mr_port *port;
+	struct mr_workers_config one = { .size = sizeof(one),
+					 .n_workers = 1,
+					 .ports = &port,
+					 .n_ports = 1 };
+	struct mr_reason why;
+
+	if (argc != 3)
+		errx(2, "usage: %s SERVERS PORT", argv[0]);
+	setlinebuf(stdout);
+	if (!read_servers(argv[1]))
+		return 1;
+	if (mr_ctx_create(NULL, &ctx, &why) < 0 ||
+	    mr_flow_create(ctx, &flows, &connections, &why) < 0 ||
+	    mr_port_need_pages(ctx, argv[2], 4096, &pool.n_pages, &why) < 0)
+		errx(1, "%s", why.text);
+	pool.n_pages += 2048; /* for this program */
+	if (mr_pool_create(ctx, &pool, &config.pool, &why) < 0 ||
+	    mr_port_open(ctx, argv[2], &config, &port, &why) < 0 ||
+	    mr_port_info(port, &port_info) < 0)
+		errx(1, "%s", why.text);
+	one.pool = config.pool;
+	if (mr_workers_create(ctx, &one, &workers, &why) < 0 ||
+	    mr_worker_attach(mr_workers_get(workers, 0), &why) < 0)
+		errx(1, "%s", why.text);
+
+	run(mr_workers_get(workers, 0), argv[1]);
+
+	mr_worker_detach(mr_workers_get(workers, 0));
+	mr_port_close(port);
+	mr_workers_destroy(workers);
+	mr_pool_destroy(config.pool, NULL);
+	mr_flow_destroy(connections);
+	mr_ctx_destroy(ctx);
+	return 0;
+}
