@@ -22,24 +22,6 @@ struct mr_ring_spsc {
 	_Alignas(MRI_CACHE_LINE) struct mr_frame entries[];
 };
 
-/*
- * A place of the MPMC ring. turn is n while it waits for the n-th entry ever
- * enqueued, n + 1 while it holds it.
- */
-struct mri_ring_place {
-	struct mr_frame frame;
-	uint32_t turn;
-	uint32_t pad[3];
-};
-
-struct mr_ring_mpmc {
-	const struct mr_ctx *ctx;
-	uint32_t n_entries;
-	_Alignas(MRI_CACHE_LINE) uint32_t head; /* next to be enqueued */
-	_Alignas(MRI_CACHE_LINE) uint32_t tail; /* next to be dequeued */
-	_Alignas(MRI_CACHE_LINE) struct mri_ring_place places[];
-};
-
 static inline bool mri_ring_is_size(uint32_t n_entries)
 {
 	return n_entries >= 2 && n_entries <= MRI_RING_MAX_ENTRIES &&
@@ -48,6 +30,5 @@ static inline bool mri_ring_is_size(uint32_t n_entries)
 
 /* For tests: start counting near the wrap, not at 0. */
 void mri_ring_spsc_start_at(struct mr_ring_spsc *ring, uint32_t count);
-void mri_ring_mpmc_start_at(struct mr_ring_mpmc *ring, uint32_t count);
 
 #endif

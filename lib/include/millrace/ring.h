@@ -17,14 +17,13 @@ extern "C" {
  * Bounded rings of frame entries between threads.
  *
  * The suffix says who may call concurrently: _spsc one producer and one
- * consumer, _mpmc any number of each. A burst call moves as many entries as fit
- * or are available, in order, and never waits. The rings do not know frames:
- * enqueue whole frames, and check the result with mr_frame_n_whole().
+ * consumer. A burst call moves as many entries as fit or are available, in
+ * order, and never waits. The rings do not know frames: enqueue whole frames,
+ * and check the result with mr_frame_n_whole().
  */
 
 struct mr_ctx;
 struct mr_ring_spsc;
-struct mr_ring_mpmc;
 
 /**
  * Create a ring for one producer and one consumer.
@@ -96,46 +95,6 @@ MR_API void mr_ring_spsc_release(struct mr_ring_spsc *ring, uint32_t n);
  * Thread: any.
  */
 MR_API uint32_t mr_ring_spsc_count(const struct mr_ring_spsc *ring);
-
-/** As mr_ring_spsc_create(), for any number of producers and consumers. */
-MR_API int mr_ring_mpmc_create(struct mr_ctx *ctx, uint32_t n_entries,
-			       struct mr_ring_mpmc **ret_ring,
-			       struct mr_reason *reterr_reason);
-
-/**
- * Free the ring, but not the entries in it. NULL is allowed.
- *
- * Owner: the caller, of the entries in it. Thread: one, the last user.
- */
-MR_API void mr_ring_mpmc_destroy(struct mr_ring_mpmc *ring);
-
-/**
- * Append up to @p n entries, adjacent to each other.
- *
- * @return entries appended, 0..n
- *
- * Owner:  the ring, of the entries appended; the rest stay the caller's.
- * Thread: any number.
- * Cost:   one CAS per call, retried if another producer was faster. Not
- *         lock-free: a producer stopped between its CAS and its last store
- *         delays consumers at its entries; they get 0, nobody spins. Likewise a
- *         consumer delays producers: the ring is full at the slots that it has
- *         not released.
- */
-MR_API uint32_t mr_ring_mpmc_enqueue_burst(struct mr_ring_mpmc *ring,
-					   const struct mr_frame *frames,
-					   uint32_t n);
-
-/**
- * Take up to @p n entries from the front.
- *
- * @return entries taken, 0..n
- *
- * Owner: the caller, of the entries taken. Thread: any number.
- * Cost:   as mr_ring_mpmc_enqueue_burst().
- */
-MR_API uint32_t mr_ring_mpmc_dequeue_burst(struct mr_ring_mpmc *ring,
-					   struct mr_frame *frames, uint32_t n);
 
 #ifdef __cplusplus
 }

@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests of all of lib/pool by up to 15 workers: two pools in one region, a
- * cache per thread; buffers, blocks and frags that travel between the threads,
- * by themselves or in objects, are flooded, unshared and freed elsewhere;
- * caches that pass from thread to thread; segments and a third pool that come
- * and go; and a reader of statistics.
+ * All of lib/pool, by up to 15 workers: two pools in one region, a cache per
+ * thread; buffers, blocks and frags that travel between threads, by themselves
+ * or in objects, are flooded, unshared and freed elsewhere; caches that change
+ * threads; segments and a third pool that come and go; a reader of statistics.
  *
  * Each buffer has a word here that says how many owners it should have, from 0
  * to 1 when it is allocated: a buffer that is handed out twice shows at once.
- * All bytes of a frame say which one it is. They are accessed plainly, so two
- * frags that overlap show, and so does, under ThreadSanitizer, a block that is
- * cut again before the last one has read what was in it. The words are relaxed:
- * ordering is up to the library.
+ * All bytes of a frame say which one it is, plainly: two frags that overlap
+ * show, and so does, under ThreadSanitizer, a block that is cut again before the
+ * last one has read it. The words are relaxed: ordering is up to the library.
  */
 #include "support/objpool_unit.h"
 #include "support/page_unit.h"
 
-#include <time.h>
+#include <unistd.h>
 
 #include <millrace/frag.h>
 #include <millrace/ring.h>
@@ -27,7 +25,8 @@ enum {
 	MAX_WORKERS = MT_MAX_THREADS - 1, /* one makes pools and looks on */
 	MAX_HELD = 64,
 	MAX_BURST = 48,
-	MAILBOX = 64,
+	RING = 16, /* from each worker to each */
+	MAX_IN_RINGS = RING * MAX_WORKERS,
 	MAX_BUFFERS = 8192,
 	N_OBJECTS = 3000,
 #ifdef __SANITIZE_THREAD__
@@ -53,7 +52,7 @@ struct shared {
 	struct layout layout;
 	struct objects objects;
 	struct mr_pool *pools[2];
-	struct mr_ring_mpmc *mailboxes[MAX_WORKERS];
+	struct mr_ring_spsc *rings[MAX_WORKERS][MAX_WORKERS]; /* to, from */
 	struct mr_cache *parked; /* for whoever comes; atomic */
 	uint32_t n_working;
 	uint8_t n_owners[MAX_BUFFERS]; /* by address; relaxed */
@@ -238,7 +237,7 @@ static void free_some(struct worker *w, uint32_t n)
 	}
 }
 
-/* False: the mailbox is full, or there is no object. */
+/* False: the ring is full, or there is no object. */
 static bool send_frame(struct worker *w, uint32_t to, struct mr_frame frame)
 {
 	const bool is_parcelled = w->shared->layout.is_parcelled;
@@ -250,21 +249,24 @@ static bool send_frame(struct worker *w, uint32_t to, struct mr_frame frame)
 		memcpy(object, &frame, sizeof(frame));
 		frame.addr = (uintptr_t)object;
 	}
-	if (mr_ring_mpmc_enqueue_burst(w->shared->mailboxes[to], &frame, 1) ==
-	    1)
+	if (mr_ring_spsc_enqueue_burst(w->shared->rings[to][w->thread->id - 1],
+				       &frame, 1) == 1)
 		return true;
 	mr_obj_free_bulk(w->objects, &object, is_parcelled);
 	return false;
 }
 
-/* What a mailbox had; how many, at most n. */
+/* What the rings to a worker had; how many, at most n. */
 static uint32_t receive_frames(struct shared *s, struct mr_objcache *cache,
-			       uint32_t from, struct mr_frame *frames,
-			       uint32_t n)
+			       uint32_t to, struct mr_frame *frames,
+			       uint32_t max)
 {
-	void *objects[MAX_HELD];
+	void *objects[MAX_IN_RINGS];
+	uint32_t n = 0;
 
-	n = mr_ring_mpmc_dequeue_burst(s->mailboxes[from], frames, n);
+	for (uint32_t i = 0; n < max && i < s->layout.n_workers; i++)
+		n += mr_ring_spsc_dequeue_burst(s->rings[to][i], frames + n,
+						max - n);
 	if (!s->layout.is_parcelled)
 		return n;
 	for (uint32_t i = 0; i < n; i++) {
@@ -450,7 +452,6 @@ static void look_on(struct mt_thread *thread)
 	const struct mr_pool_config config = { .size = sizeof(config),
 					       .n_pages = 16,
 					       .region = shared->f.region };
-	const struct timespec nap = { .tv_nsec = 300000 };
 
 	do {
 		struct mr_region_stats region = { .size = sizeof(region) };
@@ -471,7 +472,7 @@ static void look_on(struct mt_thread *thread)
 		mr_region_stats(shared->f.region, &region);
 		mt_check(thread->run, shared->layout.is_growing ||
 					      region.n_segments == 3);
-		nanosleep(&nap, NULL);
+		usleep(300);
 		mt_check(thread->run, mr_pool_destroy(pool, NULL) == 0);
 	} while (__atomic_load_n(&shared->n_working, __ATOMIC_RELAXED) > 0);
 }
@@ -488,18 +489,19 @@ static void body(struct mt_thread *thread)
 	__atomic_fetch_sub(&shared->n_working, 1, __ATOMIC_RELAXED);
 }
 
-static void drain_mailboxes(struct shared *shared)
+static void drain_rings(struct shared *shared)
 {
 	for (uint32_t i = 0; i < shared->layout.n_workers; i++) {
-		struct mr_frame frames[MAILBOX];
-		const uint32_t n = receive_frames(
-			shared, shared->objects.cache, i, frames, MAILBOX);
+		struct mr_frame frames[MAX_IN_RINGS];
+		const uint32_t n = receive_frames(shared, shared->objects.cache,
+						  i, frames, MAX_IN_RINGS);
 
 		for (uint32_t k = 0; k < n && !shared->layout.has_frags; k++)
 			shared->n_owners[frames[k].addr /
 					 shared->layout.chunk_bytes]--;
 		mr_frame_free_bulk(shared->f.cache, frames, n);
-		mr_ring_mpmc_destroy(shared->mailboxes[i]);
+		for (uint32_t k = 0; k < shared->layout.n_workers; k++)
+			mr_ring_spsc_destroy(shared->rings[i][k]);
 	}
 	mr_cache_destroy(shared->parked);
 }
@@ -526,13 +528,11 @@ static void open_pools(struct shared *s, struct layout layout)
 	fixture_open_with(&s->f, config);
 	config.region = s->f.region;
 	s->pools[0] = s->f.pool;
-	assert_int_equal(
-		mr_pool_create(s->f.ctx, &config, &s->pools[1], NULL), 0);
-	assert_int_equal(mr_cache_create(s->pools[1], &s->parked, NULL), 0);
-	for (uint32_t i = 0; i < layout.n_workers; i++)
-		assert_int_equal(mr_ring_mpmc_create(s->f.ctx, MAILBOX,
-						     &s->mailboxes[i], NULL),
-				 0);
+	assert_false(mr_pool_create(s->f.ctx, &config, &s->pools[1], NULL));
+	assert_false(mr_cache_create(s->pools[1], &s->parked, NULL));
+	for (uint32_t i = 0, n = layout.n_workers; i < n * n; i++)
+		assert_false(mr_ring_spsc_create(
+			s->f.ctx, RING, &s->rings[i / n][i % n], NULL));
 }
 
 /*
@@ -554,7 +554,7 @@ static void run_layout(struct layout layout, struct seen *seen)
 	open_pools(&shared, layout);
 	run.n_threads = layout.n_workers + 1;
 	assert_int_equal(mt_run(&run), 0);
-	drain_mailboxes(&shared);
+	drain_rings(&shared);
 	mr_cache_flush(shared.f.cache);
 	for (int i = 0; i < MAX_BUFFERS; i++)
 		assert_int_equal(shared.n_owners[i], 0);

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/ring/spsc.c and mpmc.c by more threads than cores. */
+/* Tests of lib/ring/spsc.c by two threads. */
 #include "support/unit_ctx.h"
 
 #include "support/mt.h"
 
 #include "ring/ring.h"
 
-enum { N_PRODUCERS = 3, N_CONSUMERS = 3, MAX_BURST = 40, CAPACITY = 64 };
+enum { MAX_BURST = 40, CAPACITY = 64 };
 
 struct shared {
 	struct mr_ring_spsc *spsc;
-	struct mr_ring_mpmc *mpmc;
-	uint64_t n_entries; /* from all producers */
-	uint64_t n_taken;   /* relaxed: when the consumers are done */
-	uint8_t *is_taken;  /* by number of entry */
+	uint64_t n_entries;
 };
 
 /* All members follow from the number, so that a torn entry shows. */
@@ -30,10 +27,11 @@ static bool is_entry(const struct mr_frame *frame)
 	return memcmp(frame, &want, sizeof(want)) == 0;
 }
 
-/* Numbers first.. in bursts of random length, as fast as they fit. */
-static void produce(struct mt_thread *thread, uint64_t first, uint64_t n)
+/* In bursts of random length, as fast as they fit. */
+static void produce(struct mt_thread *thread)
 {
 	struct shared *shared = thread->run->shared;
+	const uint64_t n = shared->n_entries;
 	struct mr_frame burst[MAX_BURST];
 	uint64_t n_done = 0;
 
@@ -43,12 +41,8 @@ static void produce(struct mt_thread *thread, uint64_t first, uint64_t n)
 		if (k > n - n_done)
 			k = (uint32_t)(n - n_done);
 		for (uint32_t i = 0; i < k; i++)
-			burst[i] = entry_of(first + n_done + i);
-		n_in = shared->spsc != NULL ?
-			       mr_ring_spsc_enqueue_burst(shared->spsc, burst,
-							  k) :
-			       mr_ring_mpmc_enqueue_burst(shared->mpmc, burst,
-							  k);
+			burst[i] = entry_of(n_done + i);
+		n_in = mr_ring_spsc_enqueue_burst(shared->spsc, burst, k);
 		mt_check(thread->run, n_in <= k);
 		n_done += n_in;
 		if (n_in == 0)
@@ -66,7 +60,7 @@ static void spsc_body(struct mt_thread *thread)
 	uint64_t next = 0;
 
 	if (thread->id == 1) {
-		produce(thread, 0, shared->n_entries);
+		produce(thread);
 		return;
 	}
 	while (next < shared->n_entries && !mt_failed(run)) {
@@ -108,75 +102,4 @@ TEST_CTX(spsc_keeps_order_under_load)
 	mri_ring_spsc_start_at(shared.spsc, UINT32_MAX - 10000);
 	assert_int_equal(mt_run(&run), 0);
 	mr_ring_spsc_destroy(shared.spsc);
-}
-
-/* Many of each: every entry once, and each producer's in order. */
-static void consume_mpmc(struct mt_thread *thread)
-{
-	struct mt_run *run = thread->run;
-	struct shared *shared = run->shared;
-	const uint64_t n_each = shared->n_entries / N_PRODUCERS;
-	uint64_t next_of[N_PRODUCERS] = { 0 };
-	struct mr_frame burst[MAX_BURST];
-
-	while (__atomic_load_n(&shared->n_taken, __ATOMIC_RELAXED) <
-		       shared->n_entries &&
-	       !mt_failed(run)) {
-		const uint32_t k = mr_ring_mpmc_dequeue_burst(
-			shared->mpmc, burst, 1 + mt_random(thread, MAX_BURST));
-
-		for (uint32_t i = 0; i < k; i++) {
-			const uint64_t number = burst[i].addr;
-			const uint64_t producer = number / n_each;
-
-			if (!mt_check(run, number < shared->n_entries) ||
-			    !mt_check(run, is_entry(&burst[i])) ||
-			    !mt_check(run, number >= next_of[producer]) ||
-			    !mt_check(run, __atomic_exchange_n(
-						   &shared->is_taken[number], 1,
-						   __ATOMIC_RELAXED) == 0))
-				return;
-			next_of[producer] = number + 1;
-		}
-		__atomic_fetch_add(&shared->n_taken, k, __ATOMIC_RELAXED);
-		if (k == 0)
-			sched_yield();
-		mt_maybe_yield(thread, 100);
-	}
-}
-
-static void mpmc_body(struct mt_thread *thread)
-{
-	struct shared *shared = thread->run->shared;
-	const uint64_t n_each = shared->n_entries / N_PRODUCERS;
-
-	if (thread->id <= N_PRODUCERS)
-		produce(thread, (thread->id - 1) * n_each, n_each);
-	else
-		consume_mpmc(thread);
-}
-
-TEST_CTX(mpmc_loses_and_doubles_nothing)
-{
-	static const uint32_t capacities[] = { 2, CAPACITY };
-
-	for (size_t c = 0; c < 2; c++) {
-		struct shared shared = {
-			.n_entries = mt_n_ops(c == 0 ? 200000 : 1000000) *
-				     N_PRODUCERS
-		};
-		struct mt_run run = { .body = mpmc_body,
-				      .shared = &shared,
-				      .n_threads = N_PRODUCERS + N_CONSUMERS };
-
-		shared.is_taken = calloc(shared.n_entries, 1);
-		assert_int_equal(mr_ring_mpmc_create(ctx, capacities[c],
-						     &shared.mpmc, NULL),
-				 0);
-		mri_ring_mpmc_start_at(shared.mpmc, UINT32_MAX - 10000);
-		assert_int_equal(mt_run(&run), 0);
-		assert_int_equal(shared.n_taken, shared.n_entries);
-		mr_ring_mpmc_destroy(shared.mpmc);
-		free(shared.is_taken);
-	}
 }

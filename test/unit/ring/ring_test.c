@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Tests of lib/ring/spsc.c and mpmc.c by one thread; ring_mt_test.c has
- * several. What both promise is tested of both.
- */
+/* Tests of lib/ring/spsc.c by one thread; ring_mt_test.c has two. */
 #include "support/unit.h"
 
 #include "ring/ring.h"
@@ -10,52 +7,35 @@
 enum { CAPACITY = 8 };
 
 /*
- * A ring of either kind, against a queue that is too simple to be wrong: the
- * addresses of the entries in it are first, first + 1, ..., next - 1.
+ * A ring, against a queue that is too simple to be wrong: the addresses of the
+ * entries in it are first, first + 1, ..., next - 1.
  */
-enum ring_kind { SPSC, MPMC, N_KINDS };
-
 enum { MODEL_BURST = 31 };
 
 struct ring_model {
 	struct test_allocator allocator;
 	struct mr_ctx *ctx;
-	/* One of them. */
 	struct mr_ring_spsc *spsc;
-	struct mr_ring_mpmc *mpmc;
 	uint32_t n_entries;
 	uint64_t first, next;
 };
-
-static int ring_create(struct ring_model *m, enum ring_kind kind,
-		       uint32_t n_entries, struct mr_reason *why)
-{
-	return kind == SPSC ?
-		       mr_ring_spsc_create(m->ctx, n_entries, &m->spsc, why) :
-		       mr_ring_mpmc_create(m->ctx, n_entries, &m->mpmc, why);
-}
 
 /* No ring is none to destroy. */
 static void ring_destroy(struct ring_model *m)
 {
 	mr_ring_spsc_destroy(m->spsc);
-	mr_ring_mpmc_destroy(m->mpmc);
 	m->spsc = NULL;
-	m->mpmc = NULL;
 }
 
 /* start: of its counters, which wrap at 2^32. */
-static void ring_open(struct ring_model *m, enum ring_kind kind,
-		      uint32_t n_entries, uint32_t start)
+static void ring_open(struct ring_model *m, uint32_t n_entries, uint32_t start)
 {
 	memset(m, 0, sizeof(*m));
 	m->n_entries = n_entries;
 	m->ctx = test_ctx(&m->allocator);
-	assert_int_equal(ring_create(m, kind, n_entries, NULL), 0);
-	if (kind == SPSC)
-		mri_ring_spsc_start_at(m->spsc, start);
-	else
-		mri_ring_mpmc_start_at(m->mpmc, start);
+	assert_int_equal(mr_ring_spsc_create(m->ctx, n_entries, &m->spsc, NULL),
+			 0);
+	mri_ring_spsc_start_at(m->spsc, start);
 }
 
 static void ring_close(struct ring_model *m)
@@ -79,9 +59,7 @@ static void ring_enqueue(struct ring_model *m, uint32_t n)
 
 	for (uint32_t i = 0; i < n; i++)
 		frames[i] = ring_entry(m->next + i);
-	n_in = m->spsc != NULL ?
-		       mr_ring_spsc_enqueue_burst(m->spsc, frames, n) :
-		       mr_ring_mpmc_enqueue_burst(m->mpmc, frames, n);
+	n_in = mr_ring_spsc_enqueue_burst(m->spsc, frames, n);
 	assert_int_equal(n_in, mri_min_u32(n, n_room));
 	m->next += n_in;
 }
@@ -93,10 +71,7 @@ static void ring_dequeue(struct ring_model *m, uint32_t n, bool is_peek)
 	struct mr_frame frames[MODEL_BURST];
 	uint32_t n_out;
 
-	is_peek = is_peek && m->spsc != NULL;
-	n_out = m->mpmc != NULL ?
-			mr_ring_mpmc_dequeue_burst(m->mpmc, frames, n) :
-		is_peek ? mr_ring_spsc_peek_burst(m->spsc, frames, n) :
+	n_out = is_peek ? mr_ring_spsc_peek_burst(m->spsc, frames, n) :
 			  mr_ring_spsc_dequeue_burst(m->spsc, frames, n);
 	assert_int_equal(n_out, mri_min_u32(n, n_there));
 	for (uint32_t i = 0; i < n_out; i++) {
@@ -118,9 +93,7 @@ static void ring_step(struct ring_model *m, uint8_t call)
 		ring_dequeue(m, n, call & 0x40);
 	else
 		ring_enqueue(m, n);
-	if (m->spsc != NULL)
-		assert_int_equal(mr_ring_spsc_count(m->spsc),
-				 m->next - m->first);
+	assert_int_equal(mr_ring_spsc_count(m->spsc), m->next - m->first);
 }
 
 TEST(only_powers_of_two_are_sizes)
@@ -129,27 +102,26 @@ TEST(only_powers_of_two_are_sizes)
 					  6,        1000,    (1u << 20) + 1,
 					  1u << 21, 1u << 31 };
 	struct mr_reason why = { "" };
+	struct ring_model m = { .spsc = NULL };
 
-	for (enum ring_kind kind = 0; kind < N_KINDS; kind++) {
-		struct ring_model m = { .spsc = NULL };
-
-		m.ctx = test_ctx(&m.allocator);
-		for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-			assert_int_equal(ring_create(&m, kind, wrong[i], &why),
-					 -EINVAL);
-			assert_reason_has(&why, "power of two, 2 to 1048576");
-			assert_true(m.spsc == NULL && m.mpmc == NULL);
-		}
-		for (uint32_t n = 2; n <= 1u << 20; n *= 4) {
-			assert_int_equal(ring_create(&m, kind, n, NULL), 0);
-			ring_destroy(&m);
-		}
-		m.allocator.fail_at = m.allocator.n_calls + 1;
-		assert_int_equal(ring_create(&m, kind, 2, &why), -ENOMEM);
-		assert_reason_has(&why, "no memory for a ring of 2 entries");
-		assert_true(m.spsc == NULL && m.mpmc == NULL);
-		ring_close(&m);
+	m.ctx = test_ctx(&m.allocator);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		assert_int_equal(
+			mr_ring_spsc_create(m.ctx, wrong[i], &m.spsc, &why),
+			-EINVAL);
+		assert_reason_has(&why, "power of two, 2 to 1048576");
+		assert_null(m.spsc);
 	}
+	for (uint32_t n = 2; n <= 1u << 20; n *= 4) {
+		assert_int_equal(mr_ring_spsc_create(m.ctx, n, &m.spsc, NULL),
+				 0);
+		ring_destroy(&m);
+	}
+	m.allocator.fail_at = m.allocator.n_calls + 1;
+	assert_int_equal(mr_ring_spsc_create(m.ctx, 2, &m.spsc, &why), -ENOMEM);
+	assert_reason_has(&why, "no memory for a ring of 2 entries");
+	assert_null(m.spsc);
+	ring_close(&m);
 }
 
 /*
@@ -169,37 +141,13 @@ TEST(rings_are_queues)
 
 	/* 2 is the least: full and empty are one turn apart there. */
 	for (uint32_t n = 2; n <= 4 * CAPACITY; n *= 2)
-		for (uint32_t i = 0; i < N_KINDS * 6; i++) {
+		for (uint32_t i = 0; i < 6; i++) {
 			struct ring_model m;
 
-			ring_open(&m, i % N_KINDS, n, starts[i / N_KINDS]);
+			ring_open(&m, n, starts[i]);
 			for (uint32_t k = 0; k < 3000; k++)
 				ring_step(&m, (uint8_t)test_random(&random,
 								   256));
 			ring_close(&m);
 		}
-}
-
-/*
- * A producer that is stopped between its swap and its last store: consumers
- * take what is before it and get 0 at its entry; nobody waits.
- */
-TEST(stopped_producer_delays_nobody_before_it)
-{
-	struct ring_model m;
-
-	ring_open(&m, MPMC, CAPACITY, UINT32_MAX);
-	ring_enqueue(&m, 2);
-	m.mpmc->head++; /* it has claimed a place, and stands */
-	m.next++;
-	ring_enqueue(&m, 1);
-	m.next -= 2; /* as far as consumers can see */
-	ring_dequeue(&m, 4, false);
-	ring_dequeue(&m, 4, false);
-	m.mpmc->places[1].frame = ring_entry(m.next); /* it goes on */
-	__atomic_store_n(&m.mpmc->places[1].turn, 2, __ATOMIC_RELEASE);
-	m.next += 2;
-	ring_dequeue(&m, 4, false);
-	assert_int_equal(m.first, 4);
-	ring_close(&m);
 }
