@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <millrace/flow.h>
 #include <millrace/millrace.h>
 
 enum { BURST = 32, MAX_SENDERS = 1000000, SILENT_S = 60, SLOTS = 64 };
@@ -104,7 +105,6 @@ int main(int argc, char **argv)
 	    mr_cache_create(config.pool, &cache, &why) < 0 ||
 	    mr_port_open(ctx, argv[1], &config, &port, &why) < 0)
 		errx(1, "%s", why.text);
-
 	do {
 		now_s = (uint32_t)(mr_ctx_now_ns(ctx) / 1000000000);
 	} while (receive(port, cache, now_s));

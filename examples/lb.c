@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <millrace/flow.h>
 #include <millrace/millrace.h>
 
 enum {

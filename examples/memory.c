@@ -7,6 +7,8 @@
 #include <err.h>
 #include <stdio.h>
 
+#include <millrace/experimental/frag.h>
+#include <millrace/experimental/objpool.h>
 #include <millrace/millrace.h>
 
 struct flow {

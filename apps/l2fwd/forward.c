@@ -18,6 +18,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <millrace/experimental/gro.h>
+
 #include "forward.h"
 #include "support/counter.h"
 

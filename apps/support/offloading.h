@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The option --offload, and what all sets of rules have: <millrace/offload.h>.
+/* The option --offload, and what all sets of rules have:
+ * <millrace/experimental/offload.h>.
  */
 #ifndef SUPPORT_OFFLOADING_H
 #define SUPPORT_OFFLOADING_H
 
 #include <stdbool.h>
 
-#include <millrace/offload.h>
+#include <millrace/experimental/offload.h>
 
 #include "options.h"
 

@@ -35,7 +35,8 @@
 #include <rte_mempool.h>
 
 #include <millrace/driver.h>
-#include <millrace/driver_offload.h>
+#include <millrace/experimental/driver_offload.h>
+#include <millrace/experimental/port_queues.h>
 
 #include "dpdk_module.h"
 #include "dpdk_options.h"

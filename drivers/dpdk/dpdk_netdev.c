@@ -13,6 +13,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <millrace/experimental/netdev.h>
+
 #include "dpdk.h"
 
 static int control(const struct dpdk_port *port, unsigned long request,

@@ -20,7 +20,8 @@
 #include <stdbool.h>
 
 #include <millrace/driver.h>
-#include <millrace/pci.h>
+#include <millrace/experimental/pci.h>
+#include <millrace/experimental/port_queues.h>
 
 #include "intel_regs.h"
 

@@ -19,6 +19,7 @@
 #define VIRTIO_VIRTIO_H
 
 #include <millrace/driver.h>
+#include <millrace/experimental/port_queues.h>
 
 #include "virtio_ring.h"
 

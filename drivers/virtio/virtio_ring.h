@@ -27,7 +27,7 @@
 
 #include <stdbool.h>
 
-#include <millrace/pci.h>
+#include <millrace/experimental/pci.h>
 
 #include "virtio_spec.h"
 

@@ -15,7 +15,7 @@
 #include <bpf/libbpf.h>
 
 #include <millrace/driver.h>
-#include <millrace/driver_offload.h>
+#include <millrace/experimental/driver_offload.h>
 
 #include "xdp_rx_meta.h"
 #include "xdp_times.h"

@@ -3,6 +3,8 @@
 #ifndef XDP_XDP_ASK_H
 #define XDP_XDP_ASK_H
 
+#include <millrace/experimental/port_queues.h>
+
 #include "xdp.h"
 
 /* XDP_CLIENT or not, as the spec says or the process's capabilities require. */
@@ -18,7 +20,8 @@ int mri_xdp_broker_open(struct xdp_port *port, struct mr_reason *reterr_reason);
 /* Ask it to change a setting; value as in struct xdp_change. */
 int mri_xdp_broker_set(struct xdp_port *port, enum xdp_setting setting,
 		       uint64_t value, struct mr_reason *reterr_reason);
-/* Make the broker do <millrace/port_queues.h> and mr_port_set_filter(). */
+/* Make the broker do <millrace/experimental/port_queues.h> and
+ * mr_port_set_filter(). */
 int mri_xdp_broker_rss(struct xdp_port *port,
 		       const struct mr_rss_config *config,
 		       struct mr_reason *reterr_reason);

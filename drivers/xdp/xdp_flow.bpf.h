@@ -17,7 +17,7 @@
 #include <linux/tcp.h>
 #include <linux/udp.h>
 
-#include <millrace/flow_way.h>
+#include <millrace/experimental/flow_way.h>
 
 enum {
 	VLAN_BYTES = 4,

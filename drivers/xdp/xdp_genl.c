@@ -14,6 +14,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <millrace/experimental/netlink.h>
+
 #include "xdp.h"
 
 enum {

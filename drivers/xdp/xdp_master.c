@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <millrace/experimental/netlink.h>
+
 #include "xdp.h"
 
 #define MORE " ..."

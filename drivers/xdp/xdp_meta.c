@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <millrace/flow_way.h>
+#include <millrace/experimental/flow_way.h>
 
 #include "xdp.h"
 

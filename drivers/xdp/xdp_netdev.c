@@ -24,6 +24,8 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include <millrace/experimental/netlink.h>
+
 #include "xdp.h"
 #include "xdp_ask.h"
 

@@ -3,7 +3,7 @@
 #ifndef XDP_RULES_H
 #define XDP_RULES_H
 
-#include <millrace/flow_way.h>
+#include <millrace/experimental/flow_way.h>
 
 /* struct xdp_rule_slot.word, mr_flow_way.word: the port to send from, how, and
  * whose it is. */

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include <millrace/experimental/netdev.h>
 #include <millrace/port_device.h>
 
 #include "xdp.h"

@@ -7,7 +7,7 @@
  *     OPEN     with the memfds of the memory; the answer has the sockets, then
  *              the other fds in the order of enum xdp_wire_fd
  *     SET      a setting of the interface
- *     RSS, STEER, UNSTEER: <millrace/port_queues.h>
+ *     RSS, STEER, UNSTEER: <millrace/experimental/port_queues.h>
  *     FILTER   another filter, with the fds of the link, the counters and each
  *              socket, because the broker has kept none of them
  *
@@ -17,6 +17,8 @@
 #define XDP_XDP_WIRE_H
 
 #include <linux/filter.h>
+
+#include <millrace/experimental/port_queues.h>
 
 #include "xdp.h"
 #include "xdp_broker.h"

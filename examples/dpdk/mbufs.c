@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <millrace/experimental/page.h>
 #include <millrace/millrace.h>
 
 enum { N = 4096, PAGE = 4096, BURST = 32, ROOM = 1024 };

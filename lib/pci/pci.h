@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include <millrace/driver_mem.h>
-#include <millrace/pci.h>
+#include <millrace/experimental/pci.h>
 
 enum {
 	MRI_PATH_BYTES = 512,

@@ -27,6 +27,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <millrace/experimental/frag.h>
 #include <millrace/pool.h>
 
 #include "base/base.h"

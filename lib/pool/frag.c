@@ -13,7 +13,7 @@
  */
 #include <errno.h>
 
-#include <millrace/frag.h>
+#include <millrace/experimental/frag.h>
 
 #include "mem/mem.h"
 #include "pool/cache.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A pool's calls of <millrace/page.h>: blocks from its page allocator, in
- * arrays of addresses and in lists. The links of a list are in a table outside
- * the pages, where the kernel uses struct page; even so, each step waits for
- * the previous one.
+ * A pool's calls of <millrace/experimental/page.h>: blocks from its page
+ * allocator, in arrays of addresses and in lists. The links of a list are in a
+ * table outside the pages, where the kernel uses struct page; even so, each
+ * step waits for the previous one.
  */
 #include "pool/debug/safety.h"
 

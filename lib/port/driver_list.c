@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <millrace/pci_info.h>
+#include <millrace/experimental/pci_info.h>
 
 #include "base/base.h"
 #include "port/driver_list.h"

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include <millrace/driver.h>
-#include <millrace/gro.h>
+#include <millrace/experimental/gro.h>
 
 #include "net/net.h"
 #include "port/offload.h"

@@ -22,6 +22,8 @@
 #include <sys/socket.h>
 
 #include <millrace/driver.h>
+#include <millrace/experimental/netdev.h>
+#include <millrace/experimental/netlink.h>
 #include <millrace/port_device.h>
 
 enum {

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <millrace/driver.h>
+#include <millrace/experimental/netlink.h>
 
 enum {
 	ANSWER_WAIT_S = 2,

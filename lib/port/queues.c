@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include <millrace/driver.h>
+#include <millrace/experimental/port_queues.h>
 
 #include "base/base.h"
 

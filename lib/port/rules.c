@@ -6,7 +6,7 @@
 #include <sys/random.h>
 
 #include <millrace/driver.h>
-#include <millrace/driver_offload.h>
+#include <millrace/experimental/driver_offload.h>
 
 #include "base/base.h"
 #include "port/soft_rules.h"

@@ -3,7 +3,7 @@
 #ifndef PORT_SOFT_RULES_H
 #define PORT_SOFT_RULES_H
 
-#include <millrace/driver_offload.h>
+#include <millrace/experimental/driver_offload.h>
 
 /* For drivers with has_soft_rules. */
 extern const struct mr_rules_ops mri_soft_rules_ops;

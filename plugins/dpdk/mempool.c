@@ -36,7 +36,7 @@
 #include <rte_spinlock.h>
 
 #include <millrace/ctx.h>
-#include <millrace/objpool.h>
+#include <millrace/experimental/objpool.h>
 #include <millrace/pool.h>
 
 enum { SHARED_LANE = RTE_MAX_LCORE, N_LANES };

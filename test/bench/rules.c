@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <millrace/experimental/offload.h>
 #include <millrace/millrace.h>
 
 enum { BATCH = 256, FIRST_ADDR = 0x0a000000 };

@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include <millrace/experimental/port_queues.h>
+
 #include "suite.h"
 
 enum { OFFSET = 256, MAX_COUNTS = 512, SHORT_MTU = 1000 };

@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <millrace/pci.h>
+#include <millrace/experimental/pci.h>
 
 #include "harness.h"
 #include "model/intel.h"

@@ -10,6 +10,8 @@
 #include <netinet/in.h>
 #include <string.h>
 
+#include <millrace/experimental/frag.h>
+
 #include "suite.h"
 
 enum { N_FRAMES = 24, KEPT_BYTES = 40, TCI = 0x2abc, N_SEGS = 3 };

@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <millrace/experimental/offload.h>
+
 #include "suite.h"
 
 enum { N_PORTS = 2, N_RULES = 4, N = 32, N_BYTES = 60 };

@@ -18,6 +18,8 @@
 #include <rte_dev.h>
 #include <rte_lcore.h>
 
+#include <millrace/experimental/port_queues.h>
+
 #include "fixture.h"
 
 /* ---- what EAL does to the process ---- */

@@ -14,6 +14,7 @@
 #include <rte_dev.h>
 #include <rte_log.h>
 
+#include <millrace/experimental/page.h>
 #include <millrace/net.h>
 
 #include "fixture.h"

@@ -24,6 +24,8 @@
 #include <rte_log.h>
 #include <rte_memory.h>
 
+#include <millrace/experimental/page.h>
+
 #include "fixture.h"
 
 /* ---- what DPDK would keep ---- */

@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <poll.h>
 
+#include <millrace/experimental/offload.h>
+
 #include "fixture.h"
 #include "model/flows.h"
 

@@ -57,22 +57,22 @@ class Installed:
                     "PKG_CONFIG_SYSROOT_DIR": str(self.root),
                     "LD_LIBRARY_PATH": str(self.library)}
 
-    def pkg_config(self, *arguments):
-        return run("pkg-config", *arguments, "libmillrace",
-                   env=self.env).split()
+    def pkg_config(self, *arguments, package="libmillrace"):
+        return run("pkg-config", *arguments, package, env=self.env).split()
 
     def compile(self, compiler, standard, source, *libraries):
         """Build a one-file program; its path."""
         program = self.folder / (source.stem + source.suffix[1:])
         run(compiler, f"-std={standard}", "-O2", *WARNINGS, source, "-o",
-            program, *self.pkg_config("--cflags", "--libs"), *libraries)
+            program, *libraries, *self.pkg_config(
+                "--cflags", "--libs", package="libmillrace-flow"))
         return program
 
 
 def check_files(installed):
     """What was installed is what the tree has."""
-    here = {p.name for p in (TOP / "lib/include/millrace").glob("*.h")}
-    there = {p.name for p in (installed.include / "millrace").iterdir()}
+    here, there = ({p.relative_to(top) for p in top.rglob("*.h")}
+                   for top in (TOP / "lib/include", installed.include))
     assert here == there, f"headers differ: {here ^ there}"
     version = installed.pkg_config("--modversion")[0]
     api = (TOP / "lib/include/millrace/api.h").read_text()

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include <millrace/driver.h>
-#include <millrace/pci.h>
+#include <millrace/experimental/pci.h>
 
 #include "device.h"
 

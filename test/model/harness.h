@@ -6,8 +6,8 @@
 #include <time.h>
 
 #include <millrace/driver.h>
+#include <millrace/experimental/pci.h>
 #include <millrace/millrace.h>
-#include <millrace/pci.h>
 
 #include "model/device.h"
 #include "support/invariants.h"

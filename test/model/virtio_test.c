@@ -5,6 +5,8 @@
  */
 #include <unistd.h>
 
+#include <millrace/experimental/port_queues.h>
+
 #include "devices.h"
 
 static uint64_t count_of(const struct harness *harness, const char *name)

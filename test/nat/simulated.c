@@ -9,7 +9,7 @@
 #include <bpf/bpf.h>
 
 #include <millrace/driver.h>
-#include <millrace/driver_offload.h>
+#include <millrace/experimental/driver_offload.h>
 
 #include "simulated.h"
 #include "xdp_offload.h"

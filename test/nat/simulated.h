@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <millrace/offload.h>
+#include <millrace/experimental/offload.h>
 
 enum { SIMULATED_FRAME = 4096 }; /* bytes of a buffer for simulated_run() */
 

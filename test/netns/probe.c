@@ -17,6 +17,9 @@
 #include <unistd.h>
 
 #include <jansson.h>
+#include <millrace/experimental/offload.h>
+#include <millrace/experimental/page.h>
+#include <millrace/experimental/port_queues.h>
 #include <millrace/millrace.h>
 
 #include "probe.h"

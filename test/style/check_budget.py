@@ -82,15 +82,6 @@ def code_lines(path):
                if line.strip())
 
 
-def api_names(headers):
-    """Exported functions that the headers declare."""
-    names = set()
-    for path in headers:
-        names |= set(re.findall(r"MR_API\b[^;{]*?\b(mr_\w+)\s*\(",
-                                tree.blank_comments(tree.text(path))))
-    return names
-
-
 def check_python(checker, path):
     """Python functions count too."""
     for node in ast.walk(ast.parse(tree.text(path))):
@@ -135,11 +126,14 @@ def main():
         len(tree.text(p).splitlines()) for p in tree.files("apps/bench/*.c", "apps/bench/*.h")))
     checker.check("lines_of_top_meson", "meson.build",
                   len(tree.text("meson.build").splitlines()))
-    headers = tree.public_headers()
-    checker.check("public_functions", "lib/include/millrace", len(api_names(
-        [h for h in headers if h.name not in tree.FOR_DRIVERS])))
-    checker.check("driver_functions", "lib/include/millrace/driver.h", len(
-        api_names([h for h in headers if h.name in tree.FOR_DRIVERS])))
+    n_functions = {"public_functions": 0, "flow_functions": 0,
+                   "experimental_functions": 0}
+    for name, path in tree.public_headers().items():
+        kind = "experimental" if name.startswith("experimental/") else \
+            "flow" if name == "flow.h" else "public"
+        n_functions[kind + "_functions"] += len(tree.exported(path))
+    for budget, n in n_functions.items():
+        checker.check(budget, tree.PUBLIC, n)
     checker.check("reading_path_lines", "the reading path", sum(
         code_lines(path) for path in READING_PATH
         if (tree.TOP / path).exists()))

@@ -47,7 +47,7 @@ def has(doc, word):
 @tree.check("docstrings")
 def main(wrong):
     n = 0
-    for path in tree.public_headers():
+    for path in tree.public_headers().values():
         source = tree.text(path)
         documented = set()
         for match in DECLARATION.finditer(source):

@@ -16,10 +16,13 @@ HEADERS = {header: module for module, headers in {
     "mem": "driver_mem region",
     "net": "net wire",
     "ring": "frame ring",
-    "pci": "pci pci_bar pci_info",
-    "pool": "driver_frame frag objpool page pool pool_inline",
-    "port": "driver driver_offload driver_spec flow_way gro offload port "
-            "port_device port_queues",
+    "pci": "experimental/pci experimental/pci_bar experimental/pci_info",
+    "pool": "driver_frame experimental/frag experimental/objpool "
+            "experimental/page pool pool_inline",
+    "port": "driver driver_spec experimental/driver_offload "
+            "experimental/flow_way experimental/gro experimental/netdev "
+            "experimental/netlink experimental/offload "
+            "experimental/port_queues port port_device",
     "flow": "flow",
     "worker": "worker worker_loop",
 }.items() for header in headers.split()}
@@ -47,8 +50,12 @@ def objection_to_public(path, header):
         return "for driver authors" if header in tree.FOR_DRIVERS else ""
     if top != "lib" or path.name == "millrace.h" or path.parts[1] == "link":
         return ""
-    module = HEADERS[path.stem] if path.parts[1] == "include" else \
-        path.parts[1]
+    module = path.parts[1]
+    if module == "include":
+        name = str(path.relative_to(tree.PUBLIC))
+        module = HEADERS[name[:-2]]
+        if "/" in header and "/" not in name:
+            return "a stable header needs no experimental one"
     other = HEADERS.get(header[:-2])
     if other is None:
         return "not in HEADERS"
@@ -64,7 +71,7 @@ def objection(path, target):
     if ".." in name.split("/"):
         return "no '..' in includes"
     if target.startswith("<millrace/"):
-        return objection_to_public(path, name.split("/")[1])
+        return objection_to_public(path, name.partition("/")[2])
     if target.startswith("<") or "/" not in name:
         return ""  # system, public interface, or same folder
     if top == "test" and module == "conformance":

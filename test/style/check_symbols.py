@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Exported symbols: library, symbol map and headers agree.
+"""Exported symbols: libraries, symbol maps and headers agree.
 
-usage: check_symbols.py LIBRARY.so FFI.so DRIVER...
+usage: check_symbols.py LIBRARY.so FLOW.so FFI.so STATIC.a...
 
-FFI.so has the inline functions of the headers that programs include. Every global symbol of our own objects starts with mr_ or mri_, so that a
-static library collides with nobody.
+FFI.so has the inline functions of the headers that programs include. Every
+global symbol of our own objects starts with mr_ or mri_, so that a static
+library collides with nobody.
 """
 import re
 import subprocess
@@ -13,13 +14,15 @@ import sys
 import tree
 
 PREFIXES = ("mr_", "mri_")
+FLOW = "flow.h"
+VERSIONS = re.compile(r"^(MILLRACE_[\w.]+) \{(.*?)\};", re.M | re.S)
 
 
 def nm(*arguments):
     done = subprocess.run(["nm", "--defined-only", "-g", *arguments],
                           capture_output=True, text=True, check=True)
-    return {line.split()[2].split("@")[0] for line in
-            done.stdout.splitlines() if len(line.split()) == 3}
+    return {line.split()[2] for line in done.stdout.splitlines()
+            if len(line.split()) == 3}
 
 
 def compare(wrong, where, have, what, should):
@@ -30,28 +33,46 @@ def compare(wrong, where, have, what, should):
         wrong.add(where, f"{name} is not in {what}")
 
 
+def inline(headers):
+    return {name for header in headers for name in re.findall(
+        r"static inline\b[^;{]*?\b(mr_\w+)\s*\(",
+        tree.blank_comments(tree.text(header)))}
+
+
+def compare_versions(wrong, library, map_name, declared):
+    """Of the library, its map and {whether experimental: names}; how many."""
+    versions = dict(VERSIONS.findall(tree.blank_comments(tree.text(map_name))))
+    in_map = {f"{name}@@{version}" for version, names in versions.items()
+              for name in re.findall(r"^\t(\w+);", names, re.M)}
+    exported = nm("-D", library) - {f"{v}@@{v}" for v in versions} - \
+        set(versions)
+    compare(wrong, library, exported, map_name, in_map)
+    for is_experimental, names in declared.items():
+        compare(wrong, map_name,
+                {name.partition("@")[0] for name in in_map
+                 if ("EXPERIMENTAL" in name) == is_experimental},
+                "the headers" + " in experimental/" * is_experimental, names)
+    return len(exported)
+
+
 @tree.check("exported symbols")
 def main(wrong):
-    library, ffi, *objects = sys.argv[1:]
-    map_text = tree.blank_comments(tree.text("lib/millrace.map"))
-    releases = set(re.findall(r"^(MILLRACE_[\w.]+) \{", map_text, re.M))
-    in_map = set(re.findall(r"^\t(\w+);", map_text, re.M))
-    in_headers = set()
-    is_inline = set()
-    for path in tree.public_headers():
-        text = tree.blank_comments(tree.text(path))
-        in_headers |= set(re.findall(r"MR_API\b[^;{]*?\b(mr_\w+)\s*\(", text))
-        if path.name not in tree.FOR_DRIVERS:
-            is_inline |= set(re.findall(
-                r"static inline\b[^;{]*?\b(mr_\w+)\s*\(", text))
-    exported = nm("-D", library) - releases
-    compare(wrong, library, exported, "lib/millrace.map", in_map)
-    compare(wrong, "lib/millrace.map", in_map, "the headers (MR_API)",
-            in_headers)
+    library, flow, ffi, *objects = sys.argv[1:]
+    headers = tree.public_headers()
+    declared = {False: set(), True: set()}
+    for name, path in headers.items():
+        if name != FLOW:
+            declared["/" in name] |= tree.exported(path)
+    n = compare_versions(wrong, library, "lib/millrace.map", declared)
+    n += compare_versions(wrong, flow, "lib/millrace-flow.map", {
+        False: tree.exported(headers[FLOW]) | inline([headers[FLOW]])})
+    is_inline = inline(path for name, path in headers.items()
+                       if name not in tree.FOR_DRIVERS | {FLOW}
+                       and "/" not in name)
     compare(wrong, ffi, nm("-D", ffi), "the headers (inline)", is_inline)
     for name in sorted(nm(*objects)):
         # Symbols of sanitizers and coverage begin with two underscores; the
         # third is what <sys/sdt.h> measures distances from.
         if not name.startswith((*PREFIXES, "__", "_.stapsdt.base")):
             wrong.add("libmillrace", f"global {name} lacks mr_ or mri_")
-    return len(exported) + len(is_inline)
+    return n + len(is_inline)

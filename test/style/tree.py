@@ -10,9 +10,12 @@ sys.path.insert(0, str(TOP / "test/support"))
 
 from host import limit  # noqa: E402,F401 pylint: disable=wrong-import-position,unused-import
 
+PUBLIC = Path("lib/include/millrace")
 # Public headers that programs do not need, and millrace.h does not include.
 FOR_DRIVERS = {"driver.h", "driver_base.h", "driver_frame.h", "driver_mem.h",
-               "driver_offload.h", "driver_spec.h", "pci.h", "pci_bar.h"}
+               "driver_spec.h", "experimental/driver_offload.h",
+               "experimental/netlink.h", "experimental/pci.h",
+               "experimental/pci_bar.h"}
 SKIP = 77  # what meson takes for "skipped"
 
 
@@ -44,8 +47,15 @@ def text(name):
 
 
 def public_headers():
-    return [f for f in files("*.h")
-            if f.parts[:3] == ("lib", "include", "millrace")]
+    """{what follows <millrace/: file}."""
+    return {str(f.relative_to(PUBLIC)): f for f in files("*.h")
+            if f.is_relative_to(PUBLIC)}
+
+
+def exported(header):
+    """The functions that a public header declares."""
+    return set(re.findall(r"MR_API\b[^;{]*?\b(mr_\w+)\s*\(",
+                          blank_comments(text(header))))
 
 
 def blank_comments(source):

@@ -15,9 +15,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#include <millrace/frag.h>
+#include <millrace/experimental/frag.h>
+#include <millrace/experimental/page.h>
 #include <millrace/frame.h>
-#include <millrace/page.h>
 
 #include "pool/pool.h"
 

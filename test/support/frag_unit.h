@@ -5,7 +5,7 @@
 
 #include "support/pool_unit.h"
 
-#include <millrace/frag.h>
+#include <millrace/experimental/frag.h>
 
 struct frag_fixture {
 	struct pool_fixture p;

@@ -5,7 +5,7 @@
 
 #include "support/pool_unit.h"
 
-#include <millrace/page.h>
+#include <millrace/experimental/page.h>
 
 static inline struct mr_page_stats page_stats(const struct mr_pool *pool)
 {

@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <millrace/pci.h>
+#include <millrace/experimental/pci.h>
 
 enum {
 	SOFT_CONFIG_BYTES = 256,

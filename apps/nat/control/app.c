@@ -8,6 +8,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <millrace/experimental/port_queues.h>
+
 #include "app.h"
 #include "config/addrs.h"
 #include "host.h"

@@ -22,8 +22,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include <millrace/experimental/offload.h>
 #include <millrace/millrace.h>
-#include <millrace/offload.h>
 
 #include "config/config.h"
 

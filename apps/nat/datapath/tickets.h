@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tickets of received frames, <millrace/flow_way.h>. A ticket is confirmed once
- * its frame, and everything that this worker sent before it, has left, so that
- * frames which the driver forwards cannot overtake them.
+ * Tickets of received frames, <millrace/experimental/flow_way.h>. A ticket is
+ * confirmed once its frame, and everything that this worker sent before it, has
+ * left, so that frames which the driver forwards cannot overtake them.
  */
 #ifndef NAT_TICKETS_H
 #define NAT_TICKETS_H
 
+#include <millrace/experimental/offload.h>
 #include <millrace/millrace.h>
-#include <millrace/offload.h>
 
 struct nat_tickets;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rules for sessions, <millrace/offload.h>: the driver forwards packets of
- * established sessions, and this worker handles the others.
+ * Rules for sessions, <millrace/experimental/offload.h>: the driver forwards
+ * packets of established sessions, and this worker handles the others.
  *
  *     worker:       packet --> ask -----------> batch --> main thread: add
  *                   mapping ends --> inactive --> batch --> main thread: remove
@@ -20,7 +20,7 @@
 #ifndef NAT_RULE_H
 #define NAT_RULE_H
 
-#include <millrace/offload.h>
+#include <millrace/experimental/offload.h>
 
 #include "map.h"
 #include "tcp.h"

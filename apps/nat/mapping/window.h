@@ -14,7 +14,7 @@
 #ifndef NAT_WINDOW_H
 #define NAT_WINDOW_H
 
-#include <millrace/flow_way.h>
+#include <millrace/experimental/flow_way.h>
 
 #include "map.h"
 #include "tcp.h"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Settings and counters of a port's device. Arguments are converted first: that
  * may run any code, which may close the port. */
+#include <millrace/experimental/port_queues.h>
+
 #include "binding.h"
 
 enum { MAX_TABLE = 1024 }; /* entries; that of any device is shorter */

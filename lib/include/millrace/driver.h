@@ -16,7 +16,6 @@
 #include <millrace/pool.h>
 #include <millrace/port.h>
 #include <millrace/port_device.h>
-#include <millrace/port_queues.h>
 #include <millrace/region.h>
 
 #ifdef __cplusplus
@@ -33,6 +32,12 @@ extern "C" {
  * them. The library refuses drivers of another version.
  */
 enum { MR_DRIVER_VERSION = 1 };
+
+/* Of experimental headers, which only drivers that use them include. */
+struct mr_rss_config;
+struct mr_rules;
+struct mr_rules_ops;
+struct mr_steer_rule;
 
 /** A PCI device that a driver supports; vendor_id 0 ends a list. */
 struct mr_pci_id {
@@ -156,8 +161,8 @@ struct mr_driver {
 			  struct mr_reason *reterr_reason);
 
 	/**
-	 * Contracts of <millrace/port_queues.h>, whose arguments lib/port has
-	 * checked as far as it can. NULL: -ENOTSUP.
+	 * Contracts of <millrace/experimental/port_queues.h>, whose arguments
+	 * lib/port has checked as far as it can. NULL: -ENOTSUP.
 	 */
 	int (*set_rss)(struct mr_port *port, const struct mr_rss_config *config,
 		       struct mr_reason *reterr_reason);
@@ -198,34 +203,6 @@ MR_API uint32_t mr_txq_lose(struct mr_txq *txq, struct mr_cache *cache,
 MR_API int mr_port_make_queues(struct mr_port *port, uint32_t n,
 			       size_t rxq_bytes, size_t txq_bytes,
 			       struct mr_reason *reterr_reason);
-
-struct nlmsghdr;
-struct rtattr;
-
-/** Receives each message of an answer, without the end marker. */
-typedef void mr_netlink_fn(void *opaque, const struct nlmsghdr *message);
-
-/**
- * Send a request to the kernel over a netlink socket of its own. @p take may be
- * NULL.
- *
- * @return 0, the kernel's error, -EAGAIN after 2 s without an answer, or -EIO
- *         or -EMSGSIZE for an answer that is malformed or too long
- *
- * Thread: any.
- */
-MR_API int mr_netlink_ask(int protocol, const struct nlmsghdr *request,
-			  mr_netlink_fn *take, void *opaque);
-
-/**
- * Find the attribute @p type of a message whose family's header has @p n_header
- * bytes, and within it the nested attribute @p inner; 0: @p type itself.
- *
- * @return NULL if there is none. Owner: the message's. Thread: any.
- */
-MR_API const struct rtattr *mr_netlink_attribute(const struct nlmsghdr *message,
-						 size_t n_header, uint16_t type,
-						 uint16_t inner);
 
 /**
  * A pointer that the driver keeps in the context, initially NULL, for state

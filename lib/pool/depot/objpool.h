@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <millrace/objpool.h>
+#include <millrace/experimental/objpool.h>
 
 #include "base/base.h"
 #include "pool/depot/pair.h"

@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <millrace/page.h>
+#include <millrace/experimental/page.h>
 
 #include "base/base.h"
 #include "pool/pages/lock.h"

@@ -12,6 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <millrace/experimental/frag.h>
+#include <millrace/experimental/objpool.h>
+#include <millrace/experimental/page.h>
+
 #include "bench.h"
 #include "hop.h"
 #include "kernel_frag.h"

@@ -6,6 +6,8 @@
 #include <arpa/inet.h>
 #include <stdio.h>
 
+#include <millrace/experimental/gro.h>
+
 #include "alloc.h"
 
 enum {

@@ -3,6 +3,8 @@
 #ifndef TABLES_H
 #define TABLES_H
 
+#include <millrace/flow.h>
+
 #include "bench.h"
 
 enum {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/base/reason.c: reasons, and structs that begin with a size. */
+/* Tests of lib/base/reason.c and sized.c. */
 #include "support/unit.h"
 
 #include <millrace/driver_base.h>

@@ -2,7 +2,7 @@
 /* Tests of lib/pci/group.c, on a tree of our own. */
 #include "support/fake_sysfs.h"
 
-#include <millrace/pci.h>
+#include <millrace/experimental/pci.h>
 
 TEST(the_kernel_s_rule_says_who_uses_it)
 {

@@ -3,7 +3,7 @@
 #include "support/fake_sysfs.h"
 #include "support/unit.h"
 
-#include <millrace/pci.h>
+#include <millrace/experimental/pci.h>
 
 static struct {
 	struct fake_sysfs sysfs;

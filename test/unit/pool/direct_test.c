@@ -5,7 +5,7 @@
  */
 #include "support/pool_test.h"
 
-#include <millrace/page.h>
+#include <millrace/experimental/page.h>
 
 static uint32_t n_mutexes;
 

@@ -6,7 +6,7 @@
  */
 #include "support/frag_unit.h"
 
-#include <millrace/page.h>
+#include <millrace/experimental/page.h>
 
 enum { PAGES_4K = 8 }; /* of a block */
 

@@ -2,7 +2,7 @@
 /* Tests of lib/pool/frame.c: one function per promise in <millrace/frame.h>. */
 #include "support/pool_test.h"
 
-#include <millrace/page.h>
+#include <millrace/experimental/page.h>
 
 static struct mr_frame frame_at(uint64_t addr, uint32_t len)
 {

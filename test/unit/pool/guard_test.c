@@ -6,8 +6,8 @@
 
 #include "support/pool_test.h"
 
-#include <millrace/frag.h>
-#include <millrace/page.h>
+#include <millrace/experimental/frag.h>
+#include <millrace/experimental/page.h>
 
 enum { N_PAGES = 64 };
 

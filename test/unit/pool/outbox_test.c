@@ -6,7 +6,7 @@
 
 #include "support/pool_unit.h"
 
-#include <millrace/page.h>
+#include <millrace/experimental/page.h>
 
 enum { MAG = MR_MAGAZINE_PAGES, N_BESIDE = 5 };
 

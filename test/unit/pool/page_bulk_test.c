@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/pool/page_bulk.c: blocks in arrays, as <millrace/page.h> says.
+/* Tests of lib/pool/page_bulk.c: blocks in arrays, as
+ * <millrace/experimental/page.h> says.
  */
 #include "support/page_unit.h"
 

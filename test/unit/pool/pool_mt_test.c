@@ -16,7 +16,7 @@
 
 #include <unistd.h>
 
-#include <millrace/frag.h>
+#include <millrace/experimental/frag.h>
 #include <millrace/ring.h>
 
 #include "support/mt.h"

@@ -3,7 +3,7 @@
 #include "support/pool_test.h"
 #include "support/unit_ctx.h"
 
-#include <millrace/frag.h>
+#include <millrace/experimental/frag.h>
 
 #define SIZE .size = sizeof(struct mr_pool_config)
 

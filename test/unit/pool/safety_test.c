@@ -4,7 +4,7 @@
 
 #include "support/pool_test.h"
 
-#include <millrace/page.h>
+#include <millrace/experimental/page.h>
 
 #include "support/mt.h"
 

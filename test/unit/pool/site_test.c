@@ -4,7 +4,7 @@
 
 #include "support/pool_test.h"
 
-#include <millrace/frag.h>
+#include <millrace/experimental/frag.h>
 
 __attribute__((noinline)) static void take_here(struct mr_cache *cache,
 						uint64_t *addrs, uint32_t n)

@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-#include <millrace/page.h>
+#include <millrace/experimental/page.h>
 
 #include "support/safety_unit.h"
 

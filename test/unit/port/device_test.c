@@ -2,6 +2,7 @@
 /* Tests of lib/port/device.c and queues.c, with a driver that writes down what
  * it is told. */
 #include <millrace/driver.h>
+#include <millrace/experimental/port_queues.h>
 
 #include "support/unit.h"
 

@@ -5,7 +5,7 @@
  */
 #include <stdbool.h>
 
-#include <millrace/gro.h>
+#include <millrace/experimental/gro.h>
 #include <millrace/port.h>
 
 #include "model/packet.h"

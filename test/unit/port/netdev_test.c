@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include <millrace/experimental/netdev.h>
 #include <millrace/port_device.h>
 
 #include "support/unit.h"

@@ -6,8 +6,8 @@
 #include <arpa/inet.h>
 #include <stdbool.h>
 
+#include <millrace/experimental/offload.h>
 #include <millrace/net.h>
-#include <millrace/offload.h>
 #include <millrace/port.h>
 
 #include "model/packet.h"

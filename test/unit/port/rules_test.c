@@ -5,7 +5,7 @@
 #include "support/unit.h"
 
 #include <millrace/driver.h>
-#include <millrace/driver_offload.h>
+#include <millrace/experimental/driver_offload.h>
 
 enum { N_PORTS = 2, N_RULES = 4 };
 

@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include <millrace/offload.h>
+#include <millrace/experimental/offload.h>
 
 #include "support/invariants.h"
 #include "support/pool_unit.h"

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <millrace/experimental/netlink.h>
+
 #include "support/test.h"
 #include "xdp.h"
 

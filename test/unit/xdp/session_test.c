@@ -4,6 +4,7 @@
  * The connections come from a table; test/netns/test_filter.py uses interfaces.
  */
 #include <millrace/driver.h>
+#include <millrace/experimental/netdev.h>
 
 #include "support/unit.h"
 #include "xdp.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef MILLRACE_PCI_BAR_H
-#define MILLRACE_PCI_BAR_H
+#ifndef MILLRACE_EXPERIMENTAL_PCI_BAR_H
+#define MILLRACE_EXPERIMENTAL_PCI_BAR_H
 
 #include <stddef.h>
 #include <stdint.h>

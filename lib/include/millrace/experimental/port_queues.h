@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef MILLRACE_PORT_QUEUES_H
-#define MILLRACE_PORT_QUEUES_H
+#ifndef MILLRACE_EXPERIMENTAL_PORT_QUEUES_H
+#define MILLRACE_EXPERIMENTAL_PORT_QUEUES_H
 
 #include <stdint.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef MILLRACE_DRIVER_OFFLOAD_H
-#define MILLRACE_DRIVER_OFFLOAD_H
+#ifndef MILLRACE_EXPERIMENTAL_DRIVER_OFFLOAD_H
+#define MILLRACE_EXPERIMENTAL_DRIVER_OFFLOAD_H
 
 #include <stdint.h>
 
-#include <millrace/offload.h>
+#include <millrace/experimental/offload.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -12,8 +12,8 @@ extern "C" {
 
 /**
  * @file
- * For authors of drivers that take rules; <millrace/offload.h> has the
- * contracts. lib/port checks arguments, and gives each rule its id.
+ * For authors of drivers that take rules; <millrace/experimental/offload.h> has
+ * the contracts. lib/port checks arguments, and gives each rule its id.
  */
 
 /** Head of a driver's own struct for a set. lib/port fills it before open(). */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef MILLRACE_FLOW_WAY_H
-#define MILLRACE_FLOW_WAY_H
+#ifndef MILLRACE_EXPERIMENTAL_FLOW_WAY_H
+#define MILLRACE_EXPERIMENTAL_FLOW_WAY_H
 
 #include <stdint.h>
 

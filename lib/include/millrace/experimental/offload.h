@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef MILLRACE_OFFLOAD_H
-#define MILLRACE_OFFLOAD_H
+#ifndef MILLRACE_EXPERIMENTAL_OFFLOAD_H
+#define MILLRACE_EXPERIMENTAL_OFFLOAD_H
 
 #include <stdint.h>
 
 #include <millrace/api.h>
 #include <millrace/error.h>
-#include <millrace/flow_way.h>
+#include <millrace/experimental/flow_way.h>
 #include <millrace/port.h>
 
 #ifdef __cplusplus
@@ -244,7 +244,8 @@ MR_API void mr_rules_read(const struct mr_rules *rules, const uint32_t *ids,
  * @return an array of MR_FLOW_WAYS, valid until mr_rules_close(); after the
  *         rule was removed it may be another rule's
  *
- * Owner: the set. Thread: any; <millrace/flow_way.h> says who may write what.
+ * Owner: the set. Thread: any; <millrace/experimental/flow_way.h> says who may
+ *        write what.
  */
 MR_API struct mr_flow_way *mr_rules_ways(const struct mr_rules *rules,
 					 uint32_t id);

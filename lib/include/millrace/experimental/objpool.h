@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef MILLRACE_OBJPOOL_H
-#define MILLRACE_OBJPOOL_H
+#ifndef MILLRACE_EXPERIMENTAL_OBJPOOL_H
+#define MILLRACE_EXPERIMENTAL_OBJPOOL_H
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef MILLRACE_PAGE_H
-#define MILLRACE_PAGE_H
+#ifndef MILLRACE_EXPERIMENTAL_PAGE_H
+#define MILLRACE_EXPERIMENTAL_PAGE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -158,6 +158,49 @@ MR_API int mr_pool_grow(struct mr_pool *pool, uint32_t n_pages,
 MR_API int mr_pool_shrink(struct mr_pool *pool, uint64_t n_keep,
 			  uint64_t *ret_n_pages,
 			  struct mr_reason *reterr_reason);
+
+/** Arguments of mr_pool_trim(). Zero is the default of each member but size. */
+struct mr_trim_config {
+	uint32_t size;       /**< sizeof(struct mr_trim_config) */
+	uint32_t n_keep;     /**< pages to keep at least; 0: config.n_pages */
+	uint64_t idle_ns;    /**< idle time to release a segment; 0: 10 s */
+	uint32_t max_magazines; /**< to look at per call; 0: 256 */
+	uint32_t reserved;   /**< 0 */
+};
+
+/** Results of mr_pool_trim(). */
+struct mr_trim_report {
+	uint32_t size;           /**< sizeof(struct mr_trim_report) */
+	uint32_t n_magazines;    /**< looked at, and sorted by address */
+	uint64_t n_pages_back;   /**< moved from depot to page allocator */
+	uint64_t n_pages_shrunk; /**< released to the system */
+	uint64_t n_pages_grown;  /**< fetched in advance, below the watermark */
+	uint64_t n_duplicates;   /**< pages that were free twice: a bug */
+	char why[160]; /**< why nothing was released; "" if nothing should be */
+};
+
+/**
+ * Trim the pool: call this periodically from a control thread.
+ *
+ * It takes half of the depot's magazines, rounded up, sorts their pages by
+ * address, detects duplicates, moves idle pages to the page allocator, and
+ * releases idle segments to the system. It requests the free pages of caches
+ * that were idle for idle_ns: the owner returns them with its next
+ * mr_cache_idle(), if it stayed idle. Pages in quarantine are released if a
+ * call at least idle_ns ago saw them there.
+ *
+ * @param         config  or NULL for the defaults
+ * @param[in,out] report  size set by the caller; or NULL
+ *
+ * @return 0, or -EINVAL if a size is 0
+ *
+ * Owner:  unchanged. Thread: any, one at a time; the data path continues, and
+ *         may find the depot empty earlier.
+ * Cost:   about 10 ns per page looked at; munmap() for a segment.
+ */
+MR_API int mr_pool_trim(struct mr_pool *pool,
+			const struct mr_trim_config *config,
+			struct mr_trim_report *report);
 
 /**
  * Copy the statistics of the page allocator of @p pool.

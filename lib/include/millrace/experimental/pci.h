@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef MILLRACE_PCI_H
-#define MILLRACE_PCI_H
+#ifndef MILLRACE_EXPERIMENTAL_PCI_H
+#define MILLRACE_EXPERIMENTAL_PCI_H
 
 #include <stdint.h>
 
 #include <millrace/api.h>
 #include <millrace/ctx.h>
 #include <millrace/error.h>
-#include <millrace/pci_bar.h>
-#include <millrace/pci_info.h>
+#include <millrace/experimental/pci_bar.h>
+#include <millrace/experimental/pci_info.h>
 #include <millrace/region.h>
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef MILLRACE_FRAG_H
-#define MILLRACE_FRAG_H
+#ifndef MILLRACE_EXPERIMENTAL_FRAG_H
+#define MILLRACE_EXPERIMENTAL_FRAG_H
 
 #include <stdbool.h>
 #include <stdint.h>

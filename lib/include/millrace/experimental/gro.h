@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef MILLRACE_GRO_H
-#define MILLRACE_GRO_H
+#ifndef MILLRACE_EXPERIMENTAL_GRO_H
+#define MILLRACE_EXPERIMENTAL_GRO_H
 
 #include <stdint.h>
 
