@@ -92,16 +92,24 @@ def test_jumbo_frames_are_lost_whole(lab):
     assert sum(invariants.lost_by_name(final, 0).values()) > 0
 
 
-def test_four_queues_count_each_for_itself(lab):
+def test_four_queues_count_each_for_itself(lab, end):
     star = Star(lab, queues=4)
-    source, sink = both(lab, star)
+    # The sink's rings have room for all that the forwarder's had.
+    source, sink = (end(host, "h0,ring=512") for host in star.hosts)
     forwarder = Forwarder(lab, star.middle, *star.ports,
                           options=["--ring", 64])
-    n = stall_and_send(forwarder, source, (
-        frame(100, i, src=bytes([2, 0, 0, 0, i & 255, i >> 8]))
-        for i in range(1500)))
+    forwarder.process.send_signal(signal.SIGSTOP)
+    n_of = [10, 100, 200, 1000]
+    for queue, n in enumerate(n_of):
+        source.send((frame(100, i) for i in range(n)), queue)
+    forwarder.process.send_signal(signal.SIGCONT)
     got = sink.receive_until_quiet()
-    check_way(forwarder.stop(), n, len(got))
+    final = forwarder.stop()
+    check_way(final, sum(n_of), len(got))
+    queues = [queue["rx"] for queue in final["ports"][0]["queues"]]
+    assert queues[0]["delivered"] == n_of[0]  # less than a ring
+    for rx, n in zip(queues, n_of):
+        assert min(n, 64) <= rx["delivered"] <= rx["received"] <= n, queues
 
 
 def test_a_peer_that_is_down_is_a_drop_of_the_device(lab, star):

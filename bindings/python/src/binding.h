@@ -125,7 +125,8 @@ PyObject *mri_dict_of(const struct field *fields, const void *from,
  * code. @return 0, or -1: raised */
 int mri_set_fields(const struct field *fields, void *to, uint32_t *valid,
 		   PyObject *kwargs);
-/** Set an item to a new reference or NULL. @return 0, or -1: raised */
+/** Set an item to a new reference; each may be NULL, if that has raised.
+ * @return 0, or -1: raised */
 int mri_set_item(PyObject *dict, const char *key, PyObject *value);
 /** An int, or what can be one, up to @p most. @return 0, or -1: raised */
 int mri_number(PyObject *object, uint64_t most, uint64_t *ret);

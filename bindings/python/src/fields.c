@@ -55,8 +55,9 @@ static PyObject *value_of(const struct field *field, const void *from)
 
 int mri_set_item(PyObject *dict, const char *key, PyObject *value)
 {
-	const int rc =
-		value == NULL ? -1 : PyDict_SetItemString(dict, key, value);
+	const int rc = dict == NULL || value == NULL ?
+			       -1 :
+			       PyDict_SetItemString(dict, key, value);
 
 	Py_XDECREF(value);
 	return rc;

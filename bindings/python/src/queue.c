@@ -258,8 +258,8 @@ static PyObject *queue_stats(PyObject *object, PyObject *nothing)
 		drops = named(mr_rx_drop_name, rx.drops);
 		events = named(mr_rx_event_name, rx.events);
 	}
-	if (dict == NULL || (mri_set_item(dict, "drops", drops) |
-			     mri_set_item(dict, "events", events)) < 0)
+	if ((mri_set_item(dict, "drops", drops) |
+	     mri_set_item(dict, "events", events)) < 0)
 		Py_CLEAR(dict);
 	return dict;
 }

@@ -87,6 +87,13 @@ class End:
         """receive_all(), but only the frames, as of a Wire."""
         return [data for data, _, _ in self.receive_all(n, limit_s)]
 
+    def receive_until_quiet(self, quiet_s=2.0):
+        """All frames, until none came for quiet_s."""
+        frames = []
+        while some := self.receive(1, quiet_s):
+            frames += some
+        return frames
+
 
 def whole(burst):
     """Frames of a burst, each with its metadata."""
