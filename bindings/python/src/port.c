@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Ports. */
-#include <millrace/experimental/port_queues.h>
-
 #include "binding.h"
 
 static PyObject *port_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
