@@ -364,13 +364,13 @@ def test_a_filter_changes_under_traffic(lab, star, end, attach):
         left.extend(kernel.receive(1 << 20, 0))
         return len(taken) + len(left)
 
+    wait_until("each side has some", lambda: look() and taken and left)
     for i in range(100):
         port.set(filter=f"udp port {4789 + i % 2}")
         look()
     sent = traffic.stop()
     wait_until("each is somewhere", lambda: look() >= len(sent))
     assert sorted(taken + left) == sorted(sent)
-    assert taken and left
     port.check(delivered=len(taken), passed_to_kernel=len(left))
     for number, other in (4790, 4789), (4789, 4790):
         port.set(filter=f"udp port {number}")

@@ -51,6 +51,24 @@ def test_rates(tmp_path: Path) -> None:
     assert (tmp_path / "chart.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_firewall(pool: Pool, tmp_path: Path) -> None:
+    """With captures; on real interfaces: test/netns."""
+    pytest.importorskip("numpy")
+    frames = [bytes(12) + b"\x08\0" + bytes([*[0] * 12, 10, 0, i % 3, 1, i]) for i in range(240)]
+    with Port(pool, f"pcap:tx={tmp_path}/in.pcap") as port:
+        port.tx().send(pool.burst(frames))
+    (tmp_path / "list").write_text("10.0.1.0/24 # one in three\n")
+    places = (f"pcap:rx={tmp_path}/in.pcap", f"pcap:tx={tmp_path}/out.pcap")
+    done = run(EXAMPLES / "firewall.py", tmp_path / "list", *places)
+    assert done.stdout == "160 passed, 80 listed, 0 not sent\n", done.stderr
+    with Port(pool, f"pcap:rx={tmp_path}/out.pcap") as port, port.rx().receive() as burst:
+        assert list(map(bytes, burst)) == [frame for i, frame in enumerate(frames) if i % 3 != 1]
+    done = run(EXAMPLES / "firewall.py", tmp_path / "list", "nothing:", "null:")
+    assert done.returncode == 1
+    assert "no driver 'nothing'" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
 def test_device_test() -> None:
     """A pair is a device that forwards all of it."""
     pytest.importorskip("scapy")
