@@ -20,6 +20,10 @@ MAC = "02:12:34:56:78:9a"
 SO_NETNS_COOKIE = 71  # asm-generic/socket.h
 
 
+def to_bytes(*macs):
+    return bytes.fromhex("".join(macs).replace(":", ""))
+
+
 def state(namespace, name="p0"):
     """What can be set on an interface, as the kernel has it."""
     link = namespace.link(name)
@@ -47,13 +51,31 @@ def probe(lab, star):
     assert state(star.middle) == before
 
 
-def test_promiscuity_is_switched(star, probe):
-    for kind, command in (("promiscuity", "promisc"),
-                          ("allmulti", "allmulti")):
+@pytest.fixture
+def port(star, end):
+    """The same, opened in this process."""
+    before = state(star.middle)
+    port = end(star.middle, "p0")
+    yield port
+    port.close()
+    assert state(star.middle) == before
+
+
+def test_promiscuity_is_switched(star, port):
+    for kind, name in ("promiscuity", "promisc"), ("allmulti", "allmulti"):
         was = state(star.middle)[kind]
-        for on in (1, 1, 0, 0, 1):
-            probe.do(command, 0, on)
-            assert state(star.middle)[kind] == was + on, command
+        for on in (True, True, False, False, True):
+            port.set(**{name: on})
+            assert state(star.middle)[kind] == was + on, name
+
+
+def test_several_are_set_at_once(star, port):
+    port.set(mac=to_bytes(MAC), mtu_bytes=1400, mac_filter=to_bytes(GROUP))
+    now = state(star.middle)
+    assert (now["mac"], now["mtu"], now["filter"]) == (MAC, 1400, {GROUP})
+    with pytest.raises(OSError, match="at most 3822"):
+        port.set(mac_filter=b"", mtu_bytes=9000)
+    assert not filter_of(star.middle)  # those before the one refused stay
 
 
 def test_the_option_is_switched_off_and_on(lab, star):
@@ -66,11 +88,11 @@ def test_the_option_is_switched_off_and_on(lab, star):
     assert state(star.middle)["promiscuity"] == 0
 
 
-def test_a_list_takes_the_place_of_the_one_before(star, probe):
+def test_a_list_takes_the_place_of_the_one_before(star, port):
     for macs in ([GROUP, UNICAST], [GROUP, OTHER_GROUP], [UNICAST], []):
-        probe.do("filter", 0, *macs)
+        port.set(mac_filter=to_bytes(*macs))
         assert filter_of(star.middle) == set(macs)
-    probe.do("filter", 0, GROUP)  # and is given back
+    port.set(mac_filter=to_bytes(GROUP))  # and is given back
 
 
 def test_the_mtu_is_set_within_the_mode(star, probe):
@@ -266,12 +288,12 @@ def test_the_filter_lets_in_what_it_names(lab, star):
     star.middle.ip("link", "set", "p0", "up")
     wire = lab.closing(Wire(star.hosts[0], "h0", TEST_TYPE))
     probe = opened(lab, star.middle, "m0,attach=generic")
-    own = bytes.fromhex(star.middle.link("m0")["address"].replace(":", ""))
+    own = to_bytes(star.middle.link("m0")["address"])
 
     def arrive(group):
         """Whether one to the group is received, before one to its own."""
         already = probe.stats(0)["queues"][0]["rx"]["received"]
-        wire.send(frame(60, dst=bytes.fromhex(group.replace(":", ""))))
+        wire.send(frame(60, dst=to_bytes(group)))
         # macvlan hands groups on by a work queue: later than its own frames.
         time.sleep(0.2)
         wire.send(frame(60, dst=own))
@@ -293,15 +315,15 @@ def test_the_filter_lets_in_what_it_names(lab, star):
     assert not arrive(GROUP) and not arrive(OTHER_GROUP)
 
 
-def test_counters_of_the_interface_and_of_its_driver(star, probe):
+def test_counters_of_the_interface_and_of_its_driver(star, port):
     def stats():
-        rows = probe.do("device-stats", 0)["stats"]
-        return len(rows), dict(map(tuple, rows))
+        with star.middle:
+            return dict(port.port.device_stats())
 
-    n, before = stats()
-    probe.do("send", 0, 0, 10, 60)
-    again, now = stats()
-    assert again == n and set(now) == set(before)
+    before = stats()
+    port.send(frame(60, i) for i in range(10))
+    now = stats()
+    assert set(now) == set(before)
     link = star.middle.link("p0")["stats64"]
     assert now["tx_packets"] == link["tx"]["packets"] >= 10
     assert now["tx_packets"] - before["tx_packets"] >= 10

@@ -32,6 +32,7 @@ class End:
             stats = self.pool.stats()
             assert stats["n_in_flight"] == 0, stats
             self.pool.close()
+            self.own_pool = None  # for a second call
 
     def set(self, **settings):
         with self.namespace:
