@@ -42,6 +42,14 @@ def inline(headers):
 def compare_versions(wrong, library, map_name, declared):
     """Of the library, its map and {whether experimental: names}; how many."""
     versions = dict(VERSIONS.findall(tree.blank_comments(tree.text(map_name))))
+    # If not, two incompatible libraries in a process would share symbols.
+    done = subprocess.run(["readelf", "-d", library], capture_output=True,
+                          text=True, check=True)
+    major = re.search(r"SONAME.*\.so\.(\d+)\]", done.stdout).group(1)
+    for version in versions:
+        if not re.search(rf"_{major}[._]", version):
+            wrong.add(map_name, f"{version} lacks the soname's number, as "
+                      f"MILLRACE_{major}.1 or MILLRACE_{major}_EXPERIMENTAL")
     in_map = {f"{name}@@{version}" for version, names in versions.items()
               for name in re.findall(r"^\t(\w+);", names, re.M)}
     exported = nm("-D", library) - {f"{v}@@{v}" for v in versions} - \

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a process loads, and what uses the library there. */
+#ifndef PLUGIN_H
+#define PLUGIN_H
+
+/* Found in the loaded file as `plugin`. Its functions return 0 or -errno. */
+struct plugin {
+	int (*open)(void);  /* a context, a pool, ports */
+	int (*start)(void); /* a thread that forwards between the ports */
+	int (*pass)(void);  /* wait until it has forwarded more */
+	int (*end)(void);   /* the thread, if there is one */
+	int (*close)(void); /* the rest; -EBUSY if pages are missing */
+	int (*abandon)(void); /* attach a thread to a worker, end the thread */
+	int (*leave)(int status); /* the process, from another thread */
+	int (*guard)(int fd); /* until release(): a child does not get it */
+	int (*release)(int fd); /* close it */
+	const void *(*library)(void); /* the address of a function there */
+};
+
+#endif
