@@ -11,7 +11,6 @@ Without root the same is shown on pcap: and pair: ports.
 """
 import argparse
 import contextlib
-import json
 import os
 import re
 import signal
@@ -21,7 +20,7 @@ import time
 from pathlib import Path
 
 import rootless
-from forwarder import Display, Failed, Forwarder, summary
+from forwarder import Failed, Forwarder
 from hosts import Namespace, end, is_root, wire
 
 HERE = Path(__file__).resolve().parent
@@ -97,43 +96,40 @@ def start_generator(host_a, build, seconds, busy_core):
     raise Failed(process.stderr.read().strip())
 
 
-def worker_core(line):
+def worker_core(said):
     """The core of the forwarder's first worker, or None."""
-    workers = line.get("workers") or [{}]
-    return workers[0].get("core")
+    found = re.search(r"^worker 0: core (\d+)", "\n".join(said), re.M)
+    return int(found[1]) if found else None
 
 
 def show_full_speed(stack, forwarder, host_a, build, seconds):
-    """The generator, with the live display. The first and last line."""
+    """The generator, with the forwarder's reports."""
     generator, what = start_generator(host_a, build, seconds + 2,
-                                      worker_core(forwarder.lines[-1]))
+                                      worker_core(forwarder.said()))
     stack.callback(end, generator, signal.SIGKILL)
     print(f"\nfull speed for {seconds:g} s, 60-byte frames from host a: {what}")
     time.sleep(1)  # until it runs evenly
-    result = Display().run(forwarder, seconds)
+    forwarder.show(seconds)
     end(generator)
-    return result
 
 
-def with_root(stack, build, seconds):
-    """The demo on AF_XDP ports. The forwarder's final object."""
+def with_root(stack, build, options):
+    """The demo on AF_XDP ports."""
     host_a, host_b, between = make_hosts(stack)
-    forwarder = Forwarder([build / "apps/l2fwd/mr-l2fwd", "--json", "porta",
-                           "portb"], between.command)
+    forwarder = Forwarder([build / "apps/l2fwd/mr-l2fwd", *options.form,
+                           "porta", "portb"], between.command)
     stack.callback(forwarder.close)
-    for port in forwarder.wait_ready()["ports"]:
-        why = f" ({port['why']})" if port.get("why") else ""
-        print(f"{port['port']}: {port['mode']}{why}")
+    forwarder.wait_ready()
+    print(*(line for line in forwarder.said() if line.startswith("port ")),
+          sep="\n")
     try:
         show_ping(host_a)
         show_transfer(host_a, host_b)
-        first, last = show_full_speed(stack, forwarder, host_a, build, seconds)
+        show_full_speed(stack, forwarder, host_a, build, options.seconds)
     except (OSError, Failed, subprocess.SubprocessError):
         forwarder.check()  # if it has ended, that is the reason
         raise
-    final = forwarder.stop()
-    summary(first, last, final)
-    return final
+    forwarder.stop()
 
 
 def on_signal(number, _frame):
@@ -146,8 +142,9 @@ def arguments():
     parser = argparse.ArgumentParser(prog="./mr demo")
     parser.add_argument("--seconds", type=float, default=10,
                         help="how long the generator runs (%(default)s)")
-    parser.add_argument("--json", action="store_true",
-                        help="the last line is the forwarder's final object")
+    parser.add_argument("--json", dest="form", action="store_const",
+                        const=["--json"], default=[],
+                        help="reports as JSON; the last line is the final one")
     parser.add_argument("--build", type=Path, default=HERE.parents[1] / "build",
                         help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -163,16 +160,15 @@ def main():
     show = with_root if is_root() else rootless.show
     try:
         with contextlib.ExitStack() as stack:
-            final = show(stack, options.build.resolve(), options.seconds)
+            show(stack, options.build.resolve(), options)
     except KeyboardInterrupt:
         print("\nstopped; everything has been removed", file=sys.stderr)
         return 130
     except (OSError, Failed, subprocess.SubprocessError) as error:
         print(f"\ndemo: {error}", file=sys.stderr)
         return 1
-    print("\nEverything has been removed.")
-    if options.json:
-        print(json.dumps(final, separators=(",", ":")))
+    if not options.form:
+        print("\nEverything has been removed.")
     return 0
 
 

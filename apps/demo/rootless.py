@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from forwarder import Display, Failed, Forwarder, summary
+from forwarder import Failed, Forwarder
 
 # What hosts a and b send: data, and acknowledgements.
 STREAMS = {
@@ -48,9 +48,9 @@ def show_conversation(stack, apps):
             stdout=subprocess.DEVNULL, check=True, timeout=LIMIT_S)
     ports = [f"pcap:rx={folder}/{host}-sends.pcap,tx={folder}/{host}-gets.pcap"
              for host in STREAMS]
-    forwarder = Forwarder([apps / "l2fwd/mr-l2fwd", "--json", *ports])
+    forwarder = Forwarder([apps / "l2fwd/mr-l2fwd", *ports])
     stack.callback(forwarder.close)
-    final = forwarder.wait(LIMIT_S)
+    forwarder.wait(LIMIT_S)
     for to, source in (("a", "b"), ("b", "a")):
         sent = read_pcap(folder / f"{source}-sends.pcap")
         got = read_pcap(folder / f"{to}-gets.pcap")
@@ -59,25 +59,23 @@ def show_conversation(stack, apps):
                          f"{N_FRAMES} that host {source} sent")
         print(f"  host {to} got all {len(got)} frames of host {source}, "
               "byte for byte")
-    return final
 
 
-def show_full_speed(stack, apps, seconds):
+def show_full_speed(stack, apps, options):
     """null: makes frames, a pair carries them, null: takes them."""
-    forwarder = Forwarder([apps / "l2fwd/mr-l2fwd", "--json", "null:",
+    forwarder = Forwarder([apps / "l2fwd/mr-l2fwd", *options.form, "null:",
                            "pair:demo", "pair:demo", "null:"])
     stack.callback(forwarder.close)
     forwarder.wait_ready()
+    seconds = options.seconds
     print(f"\nfull speed for {seconds:g} s, 60-byte frames: null: -> pair: "
           "-> null:, all in memory")
-    first, last = Display().run(forwarder, seconds)
-    final = forwarder.stop()
-    summary(first, last, final)
-    return final
+    forwarder.show(seconds)
+    forwarder.stop()
 
 
-def show(stack, build, seconds):
-    """The demo. The forwarder's final object."""
+def show(stack, build, options):
+    """The demo."""
     print("Without root there are no network namespaces and no AF_XDP sockets. "
           "Differences:\n"
           "  - the ports are pcap: (capture files) and pair: (memory), not "
@@ -86,4 +84,4 @@ def show(stack, build, seconds):
           "  - the rates are those of memory, not of a device\n"
           "With root, or sudo, ./mr demo uses real interfaces.")
     show_conversation(stack, build / "apps")
-    return show_full_speed(stack, build / "apps", seconds)
+    show_full_speed(stack, build / "apps", options)
