@@ -83,16 +83,6 @@ def test_itself_is_no_difference(bench, files):
     assert "worse" not in done.out
 
 
-def old_units(document):
-    for row in document["rows"]:
-        row["unit"] = row["unit"].replace("frames/s", "frame/s")
-
-
-def test_documents_with_units_of_before_are_read(bench, files):
-    done = bench("compare", *twice(*files(scaled(1, old_units), scaled(1))))
-    assert done.rc == 0, done.err
-
-
 @pytest.mark.parametrize("factor,threshold,rc,verdict", [
     (0.9, 1, 1, "worse"), (1.1, 1, 0, "better"),
     (0.9, 15, 0, "no difference"), (0.996, 0.2, 0, "unclear")])

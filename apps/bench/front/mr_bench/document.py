@@ -32,8 +32,6 @@ NET_SHAPES: Shapes = {
     "ports": (["name", "mode"], [], []),
 }
 WORKLOAD_SHAPES: Shapes = {"rows": (["workload", "name", "unit"], [], [])}
-# Units in older documents.
-RENAMED = {"frame/s": "frames/s", "connection/s": "connections/s"}
 
 
 def member(value: Any, *keys: str) -> Any:
@@ -105,7 +103,6 @@ def _check_shapes(name: str, root: dict[str, Any], shapes: Shapes) -> None:
 
 def _check_units(name: str, rows: list[dict[str, Any]]) -> None:
     for i, row in enumerate(rows):
-        row["unit"] = RENAMED.get(row["unit"], row["unit"])
         if units.direction(row["unit"]) == 0:
             raise Wrong(
                 f'{name}: rows[{i}].unit "{row["unit"][:40]}" is '
