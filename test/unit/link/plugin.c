@@ -17,7 +17,7 @@ static struct mr_port *ports[N_PORTS];
 static struct mr_workers *workers;
 static uint64_t n_forwarded; /* atomic */
 
-static int open_all(void)
+static int open_all(const char *spec)
 {
 	struct mr_port_config config = { .size = sizeof(config) };
 	struct mr_workers_config one = { .size = sizeof(one),
@@ -30,7 +30,8 @@ static int open_all(void)
 		err = mr_pool_create(ctx, NULL, &pool, NULL);
 	config.pool = one.pool = pool;
 	for (int i = 0; i < N_PORTS && err == 0; i++)
-		err = mr_port_open(ctx, "null:", &config, &ports[i], NULL);
+		err = mr_port_open(ctx, i == 0 ? "null:" : spec, &config,
+				   &ports[i], NULL);
 	return err < 0 ? err : mr_workers_create(ctx, &one, &workers, NULL);
 }
 

@@ -5,8 +5,8 @@
 
 /* Found in the loaded file as `plugin`. Its functions return 0 or -errno. */
 struct plugin {
-	int (*open)(void);  /* a context, a pool, ports */
-	int (*start)(void); /* a thread that forwards between the ports */
+	int (*open)(const char *spec); /* null:, and a port that it sends to */
+	int (*start)(void); /* a thread that forwards from one to the other */
 	int (*pass)(void);  /* wait until it has forwarded more */
 	int (*end)(void);   /* the thread, if there is one */
 	int (*close)(void); /* the rest; -EBUSY if pages are missing */

@@ -2,7 +2,8 @@
 /*
  * The library as a part of a process that does what it likes: loads it when it
  * runs and unloads it again, forks, exits in the middle of everything, and has
- * two versions at once. This program is not linked with it.
+ * two versions at once. This program is not linked with it. Its ports are
+ * null:, or those that the environment names.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -16,6 +17,11 @@
 #include "support/unit.h"
 
 enum { N_TIMES = 5, WAIT_MS = 20000, STATUS = 7 };
+
+static const char *spec(const char *name)
+{
+	return getenv(name) ? getenv(name) : "null:";
+}
 
 struct loaded {
 	void *handle;
@@ -85,9 +91,9 @@ static int status_of(pid_t pid)
 	return 128;
 }
 
-static int use(const struct plugin *plugin)
+static int use(const struct plugin *plugin, const char *port)
 {
-	int err = plugin->open();
+	int err = plugin->open(port);
 
 	if (err == 0)
 		err = plugin->start();
@@ -111,8 +117,8 @@ TEST(unloaded_library_leaves_nothing)
 		struct loaded it = load(PLUGIN_ONE, RTLD_LOCAL);
 
 		assert_true(n_mappings() > 0);
-		assert_int_equal(use(it.plugin), 0);
-		assert_int_equal(use(it.plugin), 0);
+		assert_int_equal(use(it.plugin, spec("PORT_ONE")), 0);
+		assert_int_equal(use(it.plugin, spec("PORT_ONE")), 0);
 		unload(it, LIBRARY_ONE);
 		assert_int_equal(n_in("/proc/self/fd"), n_fds);
 		assert_int_equal(n_in("/proc/self/task"), 3); /* . .. one */
@@ -148,13 +154,13 @@ TEST(forked_child_uses_the_library_itself)
 	struct loaded it = load(PLUGIN_ONE, RTLD_LOCAL);
 	const struct plugin *plugin = it.plugin;
 
-	assert_int_equal(plugin->open(), 0);
+	assert_int_equal(plugin->open(spec("PORT_ONE")), 0);
 	assert_int_equal(plugin->start(), 0);
 	for (int i = 0; i < N_TIMES; i++) {
 		const pid_t pid = fork();
 
 		if (pid == 0)
-			ended(use(plugin));
+			ended(use(plugin, spec("PORT_OTHER")));
 		assert_int_equal(plugin->pass(), 0);
 		assert_int_equal(status_of(pid), STATUS);
 	}
@@ -172,8 +178,8 @@ TEST(process_exits)
 		const pid_t pid = fork();
 
 		if (pid == 0) {
-			if (it.plugin->open() < 0 || it.plugin->start() < 0 ||
-			    it.plugin->pass() < 0)
+			if (it.plugin->open(spec("PORT_ONE")) < 0 ||
+			    it.plugin->start() < 0 || it.plugin->pass() < 0)
 				_exit(1);
 			if (how % 4 == 0)
 				exit(STATUS);
@@ -193,7 +199,7 @@ TEST(thread_ends_attached)
 {
 	struct loaded it = load(PLUGIN_ONE, RTLD_LOCAL);
 
-	assert_int_equal(it.plugin->open(), 0);
+	assert_int_equal(it.plugin->open(spec("PORT_ONE")), 0);
 	assert_int_equal(it.plugin->abandon(), 0);
 	assert_int_equal(it.plugin->close(), 0);
 	unload(it, LIBRARY_ONE);
@@ -220,15 +226,16 @@ TEST(two_versions_in_a_process)
 
 		is_in(one.plugin->library(), "libmillrace.so");
 		is_in(other.plugin->library(), "libmillrace-other.so");
-		assert_int_equal(one.plugin->open(), 0);
+		assert_int_equal(one.plugin->open(spec("PORT_ONE")), 0);
 		assert_int_equal(one.plugin->start(), 0);
-		assert_int_equal(use(other.plugin), 0);
-		assert_int_equal(other.plugin->open(), 0);
+		assert_int_equal(use(other.plugin, spec("PORT_OTHER")), 0);
+		assert_int_equal(other.plugin->open(spec("PORT_OTHER")), 0);
 		assert_int_equal(other.plugin->start(), 0);
 		assert_int_equal(one.plugin->pass(), 0);
 		pid = fork();
 		if (pid == 0)
-			ended(use(one.plugin) | use(other.plugin));
+			ended(use(one.plugin, "null:") |
+			      use(other.plugin, "null:"));
 		assert_int_equal(status_of(pid), STATUS);
 		assert_int_equal(one.plugin->end(), 0);
 		assert_int_equal(one.plugin->close(), 0);
