@@ -84,35 +84,16 @@ static int add_flags(PyObject *module)
 
 	for (size_t i = 0; rc == 0 && i < n;) {
 		const char *class = flags[i].class;
-		PyObject *type, *members = PyDict_New();
+		PyObject *members = PyDict_New();
 
-		for (; members != NULL && rc == 0 && i < n &&
-		       strcmp(flags[i].class, class) == 0;
-		     i++)
-			rc = mri_set_item(members, flags[i].name,
-					  PyLong_FromLong(flags[i].value));
-		type = members == NULL || rc < 0 ?
-			       NULL :
-			       PyObject_CallMethod(enums, "IntFlag", "sO",
-						   class, members);
-		rc = type == NULL ? -1 :
-				    PyModule_AddObjectRef(module, class, type);
-		Py_XDECREF(type);
-		Py_XDECREF(members);
+		for (; i < n && strcmp(flags[i].class, class) == 0; i++)
+			rc |= mri_set_item(members, flags[i].name,
+					   PyLong_FromLong(flags[i].value));
+		rc |= mri_set_item(PyModule_GetDict(module), class,
+				   PyObject_CallMethod(enums, "IntFlag", "sN",
+						       class, members));
 	}
 	Py_XDECREF(enums);
-	return rc;
-}
-
-static int add_layout(PyObject *module)
-{
-	PyObject *layout = mri_meta_layout();
-	const int rc =
-		layout == NULL ?
-			-1 :
-			PyModule_AddObjectRef(module, "meta_layout", layout);
-
-	Py_XDECREF(layout);
 	return rc;
 }
 
@@ -122,12 +103,33 @@ static struct PyModuleDef definition = {
 	.m_size = -1, /* static types: only for the main interpreter */
 };
 
-static int add_type(PyObject *module, PyTypeObject **type, PyType_Spec *spec,
-		    PyTypeObject *base)
+/* Bases come first. */
+static const struct {
+	PyTypeObject **type, **base;
+	PyType_Spec *spec;
+} types[] = {
+	{ &mri_pool_type, NULL, &mri_pool_spec },
+	{ &mri_port_type, NULL, &mri_port_spec },
+	{ &mri_queue_type, NULL, &mri_queue_spec },
+	{ &mri_rxq_type, &mri_queue_type, &mri_rxq_spec },
+	{ &mri_txq_type, &mri_queue_type, &mri_txq_spec },
+	{ &mri_burst_type, NULL, &mri_burst_spec },
+	{ &mri_frames_type, NULL, &mri_frames_spec },
+};
+
+static int add_types(PyObject *module)
 {
-	*type = (PyTypeObject *)PyType_FromSpecWithBases(spec,
-							 (PyObject *)base);
-	return *type == NULL ? -1 : PyModule_AddType(module, *type);
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		PyTypeObject **base = types[i].base;
+		PyObject *type = PyType_FromSpecWithBases(
+			types[i].spec, base ? (PyObject *)*base : NULL);
+
+		*types[i].type = (PyTypeObject *)type;
+		if (type == NULL ||
+		    PyModule_AddType(module, *types[i].type) < 0)
+			return -1;
+	}
+	return 0;
 }
 
 PyMODINIT_FUNC PyInit__millrace(void)
@@ -145,16 +147,9 @@ PyMODINIT_FUNC PyInit__millrace(void)
 	    PyModule_AddObjectRef(module, "Error", mri_error) < 0 ||
 	    PyModule_AddStringConstant(module, "version", mr_version()) < 0 ||
 	    PyModule_AddIntConstant(module, "BURST_MAX", MR_BURST_MAX) < 0 ||
-	    add_flags(module) < 0 || add_layout(module) < 0 ||
-	    add_type(module, &mri_pool_type, &mri_pool_spec, NULL) < 0 ||
-	    add_type(module, &mri_port_type, &mri_port_spec, NULL) < 0 ||
-	    add_type(module, &mri_queue_type, &mri_queue_spec, NULL) < 0 ||
-	    add_type(module, &mri_rxq_type, &mri_rxq_spec, mri_queue_type) <
-		    0 ||
-	    add_type(module, &mri_txq_type, &mri_txq_spec, mri_queue_type) <
-		    0 ||
-	    add_type(module, &mri_burst_type, &mri_burst_spec, NULL) < 0 ||
-	    add_type(module, &mri_frames_type, &mri_frames_spec, NULL) < 0) {
+	    mri_set_item(PyModule_GetDict(module), "meta_layout",
+			 mri_meta_layout()) < 0 ||
+	    add_flags(module) < 0 || add_types(module) < 0) {
 		Py_DECREF(module);
 		return NULL;
 	}
