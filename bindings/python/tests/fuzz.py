@@ -2,7 +2,7 @@
 """Random sequences of calls: no crash, no byte of a frame that is not its own,
 no page lost.
 
-usage: fuzz.py [--seconds N] [--seed N]
+usage: fuzz.py [--seconds N] [--seed N] [--spec PORT]...
 """
 
 import argparse
@@ -278,7 +278,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=3600)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--spec", action="append", default=[], help="use this port, too")
     options = parser.parse_args()
+    SPECS.extend(options.spec)
     end_s = time.monotonic() + options.seconds
     seed = options.seed
     n_done = 0
