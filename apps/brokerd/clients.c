@@ -1,177 +1,80 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connections. Serving one request at a time makes checking a limit and using
- * it atomic. Clients that connect and send nothing are closed first.
+ * Connections. Each is served by a process of its own, so nothing that a client
+ * sends is received or released in this one: here, closing an fd could wait for
+ * the client. Clients that connect and send nothing end first.
  *
- * close() of what is no memory can wait for whoever made it: for the server of
- * a FUSE file, without end. So a thread closes it, and until it has, the user
- * is not heard. Those whom no rule names are not heard at all.
- *
- * Source: unix(7), cmsg(3); linux/fs/open.c (filp_flush).
+ * Source: unix(7), prctl(2).
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "support/text.h"
 
 #include "clients.h"
+#include "passrights.h"
 
 enum { ACCEPT_AT_ONCE = 64 };
 
-struct client {
-	struct clients *all;
-	struct peer peer;
-	struct xdp_served *served;
-	uint64_t since_ns;
-	int fd;
-	bool is_heard; /* no: it has its answer, and is not read from */
-};
-
-/* One is served at a time. */
-static _Alignas(8) uint8_t request[XDP_BROKER_MAX_BYTES];
-
-static bool is_idle(const struct client *client)
+int clients_open(struct clients *clients, int listener)
 {
-	return mri_xdp_served_bytes(client->served) == 0;
+	sigset_t set;
+
+	clients->listener = listener;
+	passrights_set(listener, false);
+	clients->shared =
+		mmap(NULL, sizeof(*clients->shared), PROT_READ | PROT_WRITE,
+		     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (clients->shared == MAP_FAILED)
+		return -errno;
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	clients->lock_fd = memfd_create("mr-brokerd", MFD_CLOEXEC);
+	if (clients->lock_fd < 0 || sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+		return -errno;
+	clients->child_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return clients->child_fd < 0 ? -errno : 0;
 }
 
-static uint64_t bytes_of(const struct clients *clients, uid_t uid)
+static bool is_idle(const struct clients *clients, uint32_t i)
 {
-	uint64_t n_bytes = 0;
-
-	for (uint32_t i = 0; i < clients->n; i++)
-		if (clients->clients[i]->peer.uid == uid)
-			n_bytes += mri_xdp_served_bytes(
-				clients->clients[i]->served);
-	return n_bytes;
+	return clients->clients[i].pid > 0 &&
+	       atomic_load(&clients->shared->of[i].n_bytes) == 0;
 }
 
-static int allow(void *opaque, const char *interface,
-		 struct xdp_grant *ret_grant, struct mr_reason *reason)
+static uint32_t n_idle_of(const struct clients *clients, uid_t uid)
 {
-	const struct client *client = opaque;
-	const struct rule *rule = rules_find(client->all->rules, &client->peer,
-					     interface, reason);
+	uint32_t n = 0;
 
-	if (rule == NULL)
-		return -EPERM;
-	*ret_grant = rule_grant(rule, bytes_of(client->all, client->peer.uid));
-	return 0;
+	for (uint32_t i = 0; i < CLIENTS_MAX; i++)
+		n += is_idle(clients, i) && clients->shared->of[i].uid == uid;
+	return n;
 }
 
-static void *close_all(void *opaque)
+/* Make room: end the oldest client without a port, of one user or of all. */
+static void end_oldest(struct clients *clients, const uid_t *uid)
 {
-	struct closing *closing = opaque;
+	struct client *oldest = NULL;
 
-	for (uint32_t i = 0; i < closing->n; i++)
-		close(closing->fds[i]);
-	atomic_store(&closing->is_busy, false);
-	return NULL;
-}
+	for (uint32_t i = 0; i < CLIENTS_MAX; i++) {
+		struct client *client = &clients->clients[i];
 
-/* Whether fds of the user are still being closed. */
-static bool is_closing(const struct clients *clients, uid_t uid)
-{
-	for (uint32_t i = 0; i < CLIENTS_MAX_CLOSINGS; i++)
-		if (clients->closings[i].uid == uid &&
-		    atomic_load(&clients->closings[i].is_busy))
-			return true;
-	return false;
-}
-
-static bool is_memory(int fd)
-{
-	const int seals = fcntl(fd, F_GET_SEALS);
-
-	return seals >= 0 && (seals & F_SEAL_SHRINK);
-}
-
-/* Close the fds of a request. */
-static void close_received(struct clients *clients, uid_t uid, const int *fds,
-			   uint32_t n)
-{
-	struct closing *closing = NULL;
-	pthread_t thread;
-	uint32_t n_bad = 0;
-
-	for (uint32_t i = 0; i < CLIENTS_MAX_CLOSINGS && closing == NULL; i++)
-		if (!atomic_load(&clients->closings[i].is_busy))
-			closing = &clients->closings[i];
-	for (uint32_t i = 0; i < n; i++) {
-		if (closing != NULL && !is_memory(fds[i]))
-			closing->fds[n_bad++] = fds[i];
-		else
-			close(fds[i]);
-	}
-	if (n_bad == 0)
-		return;
-	closing->n = n_bad;
-	closing->uid = uid;
-	atomic_store(&closing->is_busy, true);
-	if (pthread_create(&thread, NULL, close_all, closing) == 0)
-		(void)pthread_detach(thread);
-	else
-		(void)close_all(closing);
-}
-
-/* Discard what a client has sent: close() would close the fds in it. */
-static void drain(struct client *client)
-{
-	int fds[XDP_BROKER_MAX_FDS];
-	uint32_t n_fds;
-	ssize_t n;
-
-	(void)shutdown(client->fd, SHUT_RD);
-	do {
-		n = mri_xdp_receive(client->fd, request, sizeof(request), fds,
-				    &n_fds);
-		close_received(client->all, client->peer.uid, fds, n_fds);
-	} while (n > 0 || n_fds > 0);
-}
-
-static void end(struct clients *clients, uint32_t i)
-{
-	struct client *client = clients->clients[i];
-	const uint64_t n_bytes = mri_xdp_served_bytes(client->served);
-	const uid_t uid = client->peer.uid;
-	const pid_t pid = client->peer.pid;
-
-	mri_xdp_served_destroy(client->served);
-	drain(client);
-	/* Tells the client that the interface is restored. */
-	close(client->fd);
-	free(client);
-	clients->clients[i] = clients->clients[--clients->n];
-	if (n_bytes > 0)
-		print_error("mr-brokerd: user %u, process %d has ended: %llu "
-			    "KiB released, %llu KiB left",
-			    uid, (int)pid, (unsigned long long)(n_bytes >> 10),
-			    (unsigned long long)(bytes_of(clients, uid) >> 10));
-}
-
-/* Make room: close the oldest client without a port, of one user or of all. */
-static bool evict(struct clients *clients, const uid_t *uid)
-{
-	uint32_t oldest = clients->n;
-
-	for (uint32_t i = 0; i < clients->n; i++) {
-		const struct client *client = clients->clients[i];
-
-		if (is_idle(client) &&
+		if (is_idle(clients, i) && !client->is_told &&
 		    (uid == NULL || client->peer.uid == *uid) &&
-		    (oldest == clients->n ||
-		     client->since_ns < clients->clients[oldest]->since_ns))
-			oldest = i;
+		    (oldest == NULL || client->since_ns < oldest->since_ns))
+			oldest = client;
 	}
-	if (oldest == clients->n)
-		return false;
-	end(clients, oldest);
-	return true;
+	if (oldest == NULL)
+		return;
+	oldest->is_told = true;
+	(void)kill(oldest->pid, SIGTERM);
 }
 
 static int identify(int fd, struct peer *ret_peer)
@@ -191,153 +94,139 @@ static int identify(int fd, struct peer *ret_peer)
 	return 0;
 }
 
-/* Answer the request that it will make. */
-static void refuse(const struct client *client)
+/* In the new process: it waits until the other has closed its copy of fd. */
+static void run(struct clients *clients, uint32_t i, int fd, const int gate[2],
+		int err, const struct mr_reason *why)
 {
-	static struct xdp_answer a;
-	struct mr_reason why;
+	const pid_t broker = getppid();
+	char byte;
 
-	mr_fail(&why, -EPERM,
-		"xdp: no rule of the broker allows user %u an interface",
-		client->peer.uid);
-	mri_xdp_answer_error(&a, -EPERM, &why);
-	(void)mri_xdp_send(client->fd, a.bytes, a.n_bytes, NULL, 0);
+	close(clients->listener);
+	close(gate[1]);
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	while (read(gate[0], &byte, 1) < 0 && errno == EINTR)
+		;
+	if (getppid() == broker && err < 0)
+		session_greet(fd, err, why);
+	else if (getppid() == broker)
+		session_run(clients, i, fd);
+	_exit(0);
 }
 
-static bool add(struct clients *clients, int fd)
+/* Serve fd in a process, or refuse it there. */
+static void start(struct clients *clients, int fd, const struct peer *peer,
+		  int err, const struct mr_reason *why)
 {
-	struct client *client = calloc(1, sizeof(*client));
-	uint32_t n_idle = 0;
+	struct client *client;
+	uint32_t i = 0;
+	int gate[2];
 
-	if (client == NULL || identify(fd, &client->peer) < 0) {
-		free(client);
-		return false;
+	while (clients->clients[i].pid > 0)
+		i++;
+	client = &clients->clients[i];
+	*client = (struct client){ .peer = *peer,
+				   .since_ns = mr_ctx_now_ns(clients->ctx) };
+	clients->shared->of[i].uid = peer->uid;
+	if (pipe2(gate, O_CLOEXEC) == 0) {
+		client->pid = fork();
+		if (client->pid == 0)
+			run(clients, i, fd, gate, err, why);
+		close(fd);
+		close(gate[0]);
+		close(gate[1]);
+	} else {
+		client->pid = -1;
+		close(fd);
 	}
-	for (uint32_t i = 0; i < clients->n; i++)
-		n_idle += clients->clients[i]->peer.uid == client->peer.uid &&
-			  is_idle(clients->clients[i]);
-	if ((n_idle >= CLIENTS_MAX_IDLE &&
-	     !evict(clients, &client->peer.uid)) ||
-	    (clients->n == CLIENTS_MAX && !evict(clients, NULL))) {
-		free(client);
-		return false;
+	if (client->pid > 0) {
+		clients->n++;
+		return;
 	}
-	client->all = clients;
-	client->is_heard = rules_name(clients->rules, &client->peer);
-	client->fd = fd;
-	client->since_ns = mr_ctx_now_ns(clients->ctx);
-	client->served = mri_xdp_served_create(clients->ctx, allow, client);
-	if (client->served == NULL) {
-		free(client);
-		return false;
-	}
-	clients->clients[clients->n++] = client;
-	if (!client->is_heard)
-		refuse(client);
-	return true;
+	print_error("mr-brokerd: no process for user %u: %s", peer->uid,
+		    mr_strerror(errno));
+	client->pid = 0;
 }
 
-bool clients_accept(struct clients *clients, int listener)
+static void admit(struct clients *clients, int fd)
+{
+	struct mr_reason why = { .text = "" };
+	struct peer peer;
+	uint32_t n_idle;
+	int err = identify(fd, &peer);
+
+	if (err < 0) {
+		close(fd);
+		return;
+	}
+	n_idle = n_idle_of(clients, peer.uid);
+	if (!rules_name(&clients->rules, &peer))
+		err = mr_fail(&why, -EPERM,
+			      "xdp: no rule of the broker allows user %u an "
+			      "interface",
+			      peer.uid);
+	else if (n_idle >= CLIENTS_MAX_STUCK)
+		err = mr_fail(&why, -EAGAIN,
+			      "xdp: user %u has %u connections to the broker "
+			      "without a port; end them",
+			      peer.uid, n_idle);
+	else if (n_idle >= CLIENTS_MAX_IDLE)
+		end_oldest(clients, &peer.uid);
+	if (err == 0 || passrights_may(fd)) {
+		start(clients, fd, &peer, err, &why);
+		return;
+	}
+	session_greet(fd, err, &why);
+	close(fd);
+}
+
+bool clients_accept(struct clients *clients)
 {
 	for (uint32_t i = 0; i < ACCEPT_AT_ONCE; i++) {
-		const int fd = accept4(listener, NULL, NULL,
-				       SOCK_CLOEXEC | SOCK_NONBLOCK);
+		int fd;
 
-		/* Out of fds: the connection stays queued until some are
-		 * freed. */
-		if (fd < 0 && (errno == EMFILE || errno == ENFILE))
-			return evict(clients, NULL);
+		if (clients->n == CLIENTS_MAX) {
+			end_oldest(clients, NULL);
+			return false;
+		}
+		fd = accept4(clients->listener, NULL, NULL,
+			     SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd < 0)
-			break;
-		if (!add(clients, fd))
-			close(fd);
+			return errno != EMFILE && errno != ENFILE;
+		admit(clients, fd);
 	}
 	return true;
 }
 
-int clients_poll(const struct clients *clients, struct pollfd *fds)
+void clients_reap(struct clients *clients)
 {
-	int timeout_ms = -1;
-	bool is_short = false;
+	struct signalfd_siginfo info;
+	pid_t pid;
 
-	for (uint32_t i = 0; i < clients->n; i++) {
-		const struct client *client = clients->clients[i];
-		const bool waits = is_closing(clients, client->peer.uid);
+	while (read(clients->child_fd, &info, sizeof(info)) > 0)
+		;
+	while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) {
+		uint32_t i = 0;
 
-		/* Without POLLIN, its end alone is reported. */
-		fds[i] = (struct pollfd){ .fd = client->fd };
-		if (client->is_heard && !waits)
-			fds[i].events = POLLIN;
-		if (waits)
-			is_short = true;
-		if (is_idle(client))
-			timeout_ms = CLIENTS_IDLE_MS / 4;
+		while (i < CLIENTS_MAX && clients->clients[i].pid != pid)
+			i++;
+		if (i == CLIENTS_MAX)
+			continue;
+		clients->clients[i].pid = 0;
+		atomic_store(&clients->shared->of[i].n_bytes, 0);
+		clients->n--;
 	}
-	if (is_short)
-		return CLIENTS_CLOSING_MS;
-	return timeout_ms;
 }
 
-static void report(const struct client *client, uint64_t n_before)
+void clients_reload(struct clients *clients)
 {
-	const uint64_t n_bytes = mri_xdp_served_bytes(client->served);
+	struct rules now;
+	struct mr_reason why;
 
-	if (n_bytes != n_before)
-		print_error("mr-brokerd: user %u, process %d: %llu KiB "
-			    "registered, %llu KiB for this user",
-			    client->peer.uid, (int)client->peer.pid,
-			    (unsigned long long)(n_bytes >> 10),
-			    (unsigned long long)(bytes_of(client->all,
-							  client->peer.uid) >>
-						 10));
-}
-
-/* False: end the connection. */
-static bool serve(struct client *client)
-{
-	static struct xdp_answer a;
-	const uint64_t n_before = mri_xdp_served_bytes(client->served);
-	int fds[XDP_BROKER_MAX_FDS];
-	uint32_t n_fds;
-	const ssize_t n = mri_xdp_receive(client->fd, request, sizeof(request),
-					  fds, &n_fds);
-	bool is_alive = n > 0;
-
-	if (n == -EAGAIN || n == -EINTR)
-		return true;
-	if (n > 0 && mri_xdp_serve(client->served, request, (size_t)n, fds,
-				   n_fds, &a) < 0)
-		is_alive = false;
-	close_received(client->all, client->peer.uid, fds, n_fds);
-	if (n <= 0)
-		return false;
-	if (mri_xdp_send(client->fd, a.bytes, a.n_bytes, a.fds, a.n_fds) < 0)
-		is_alive = false;
-	for (uint32_t i = 0; i < a.n_fds; i++)
-		mr_fd_close(a.fds[i]);
-	report(client, n_before);
-	return is_alive;
-}
-
-void clients_serve(struct clients *clients, const struct pollfd *fds)
-{
-	const uint64_t now_ns = mr_ctx_now_ns(clients->ctx);
-
-	/* Backwards, since the last client moves to a removed one's place. */
-	for (uint32_t i = clients->n; i-- > 0;) {
-		struct client *client = clients->clients[i];
-		bool is_alive = true;
-
-		if (fds[i].revents & POLLIN)
-			is_alive = !is_closing(clients, client->peer.uid) ?
-					   serve(client) :
-					   true;
-		else if (fds[i].revents != 0)
-			is_alive = false;
-		else if (is_idle(client))
-			is_alive = now_ns - client->since_ns <
-				   CLIENTS_IDLE_MS * UINT64_C(1000000);
-		if (!is_alive)
-			end(clients, i);
+	if (rules_read(clients->ctx, clients->rules_path, &now, &why) < 0) {
+		print_error("mr-brokerd: %s; keeping the old rules", why.text);
+		return;
 	}
+	rules_free(&clients->rules);
+	clients->rules = now;
+	atomic_store(&clients->shared->n_reloads, ++clients->n_reloads);
 }

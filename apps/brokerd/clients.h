@@ -1,44 +1,63 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The connections of mr-brokerd. */
+/* The connections of mr-brokerd, a process each. */
 #ifndef BROKERD_CLIENTS_H
 #define BROKERD_CLIENTS_H
 
-#include <poll.h>
 #include <stdatomic.h>
 
 #include "rules.h"
 
 enum {
 	CLIENTS_MAX = 1024,
-	CLIENTS_MAX_IDLE = 32, /* without a port, of one user */
+	CLIENTS_MAX_IDLE =
+		32, /* without a port, of one user: the oldest ends */
+	CLIENTS_MAX_STUCK = 64, /* the same, if they do not end: no more */
 	CLIENTS_IDLE_MS = 30000,
-	CLIENTS_MAX_CLOSINGS = 64, /* requests with fds that are not memory */
-	CLIENTS_CLOSING_MS = 20,
 };
 
-struct client;
+/* Memory that all processes share. */
+struct clients_shared {
+	atomic_uint n_reloads; /* of the rules */
+	struct {
+		uid_t uid;
+		_Atomic uint64_t n_bytes; /* registered; 0: no port */
+	} of[CLIENTS_MAX];
+};
 
-/* Fds that a thread closes. */
-struct closing {
-	atomic_bool is_busy;
-	uid_t uid;
-	uint32_t n;
-	int fds[XDP_BROKER_MAX_FDS];
+struct client {
+	struct peer peer;
+	pid_t pid; /* of its process; 0: none */
+	uint64_t since_ns;
+	bool is_told; /* to end */
 };
 
 struct clients {
 	struct mr_ctx *ctx;
-	const struct rules *rules;
-	struct client *clients[CLIENTS_MAX];
+	const char *rules_path;
+	struct rules rules;
+	uint32_t n_reloads; /* that these rules are from */
+	struct clients_shared *shared;
+	int lock_fd;  /* a byte per user: one request at a time */
+	int child_fd; /* readable when a process has ended */
+	int listener;
 	uint32_t n;
-	struct closing closings[CLIENTS_MAX_CLOSINGS];
+	struct client clients[CLIENTS_MAX];
 };
 
-/* Accept pending connections. False: without fds, they have to wait. */
-bool clients_accept(struct clients *clients, int listener);
-/* Fill in fds for poll(2). Returns the timeout in ms, or -1 for none. */
-int clients_poll(const struct clients *clients, struct pollfd *fds);
-/* Serve the clients that poll(2) found; end those idle for too long. */
-void clients_serve(struct clients *clients, const struct pollfd *fds);
+/* Serve those who connect to listener: 0 or -errno. */
+int clients_open(struct clients *clients, int listener);
+/* Accept pending connections. False: there is no room; try again later. */
+bool clients_accept(struct clients *clients);
+/* Forget the clients whose process has ended. */
+void clients_reap(struct clients *clients);
+/* Read the rules again, or keep the old ones and say why. */
+void clients_reload(struct clients *clients);
+
+/* session.c: */
+
+/* Serve clients->clients[i] at fd until its end, in a process of its own. */
+void session_run(struct clients *clients, uint32_t i, int fd);
+/* The first message to a client. err < 0: it is refused. */
+void session_greet(int fd, int err, const struct mr_reason *why);
 
 #endif

@@ -6,10 +6,10 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -20,7 +20,6 @@
 #include "support/text.h"
 
 #include "clients.h"
-#include "rules.h"
 #include "sandbox.h"
 
 enum { ID_SOCKET = OPTION_LONG, ID_RULES, ID_CHECK, FULL_MS = 100 };
@@ -106,62 +105,34 @@ static int activated_socket(void)
 	return 3;
 }
 
-static void reload(struct clients *clients, struct rules *rules,
-		   const char *path)
-{
-	struct rules now;
-	struct mr_reason why;
-
-	if (rules_read(clients->ctx, path, &now, &why) < 0) {
-		print_error("mr-brokerd: %s; keeping the old rules", why.text);
-		return;
-	}
-	rules_free(rules);
-	*rules = now;
-}
-
 /* Serve until a signal. */
-static void run(struct clients *clients, struct rules *rules,
-		const struct options *options, int listener, int signal_fd)
+static void run(struct clients *clients, int signal_fd)
 {
-	static struct pollfd fds[CLIENTS_MAX + 2];
 	enum signals_what what = SIGNALS_NONE;
-	bool is_full = false; /* no fds: poll() would not wait */
+	bool is_full = false;
 
 	while (what != SIGNALS_END) {
-		const uint32_t n = clients->n;
-		const int timeout_ms = clients_poll(clients, fds);
+		struct pollfd fds[] = {
+			{ .fd = is_full ? -1 : clients->listener,
+			  .events = POLLIN },
+			{ .fd = clients->child_fd, .events = POLLIN },
+			{ .fd = signal_fd, .events = POLLIN },
+		};
 
-		fds[n] = (struct pollfd){ .fd = is_full ? -1 : listener,
-					  .events = POLLIN };
-		fds[n + 1] =
-			(struct pollfd){ .fd = signal_fd, .events = POLLIN };
-		if (poll(fds, n + 2, is_full ? FULL_MS : timeout_ms) < 0)
+		if (poll(fds, 3, is_full ? FULL_MS : -1) < 0)
 			continue;
-		clients_serve(clients, fds);
-		is_full = fds[n].revents != 0 &&
-			  !clients_accept(clients, listener);
-		what = fds[n + 1].revents != 0 ? signals_take(signal_fd) :
-						 SIGNALS_NONE;
+		if (fds[1].revents != 0)
+			clients_reap(clients);
+		is_full = fds[0].revents != 0 && !clients_accept(clients);
+		what = fds[2].revents != 0 ? signals_take(signal_fd) :
+					     SIGNALS_NONE;
 		if (what == SIGNALS_RELOAD)
-			reload(clients, rules, options->rules);
+			clients_reload(clients);
 	}
 }
 
-static void allow_files(void)
+static int serve(struct clients *clients, const struct options *options)
 {
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-		limit.rlim_cur = limit.rlim_max;
-		(void)setrlimit(RLIMIT_NOFILE, &limit);
-	}
-}
-
-static int serve(struct mr_ctx *ctx, struct rules *rules,
-		 const struct options *options)
-{
-	static struct clients clients;
 	int listener = activated_socket();
 	const bool is_activated = listener >= 0;
 	const int signal_fd = signals_open();
@@ -175,16 +146,13 @@ static int serve(struct mr_ctx *ctx, struct rules *rules,
 				       &why);
 	if (listener < 0)
 		return complain(why.text, 1);
-	allow_files();
-	if (signal_fd < 0)
-		return complain("cannot create a signalfd", 1);
+	if (signal_fd < 0 || clients_open(clients, listener) < 0)
+		return complain("cannot create a signalfd, or no memory", 1);
 	if (sandbox_enter(&why) < 0)
 		return complain(why.text, 1);
-	clients.ctx = ctx;
-	clients.rules = rules;
-	print_error("mr-brokerd: %u rules, listening on %s", rules->n,
+	print_error("mr-brokerd: %u rules, listening on %s", clients->rules.n,
 		    is_activated ? "systemd's socket" : options->socket);
-	run(&clients, rules, options, listener, signal_fd);
+	run(clients, signal_fd);
 	/* Settings stay as they are: the ports are in use. */
 	if (!is_activated)
 		listen_close(options->socket, listener);
@@ -198,9 +166,8 @@ int main(int argc, char **argv)
 	const struct mr_ctx_config config = { .size = sizeof(config),
 					      .opaque = &options,
 					      .log = write_log };
+	static struct clients clients;
 	struct mr_reason why;
-	struct rules rules;
-	struct mr_ctx *ctx;
 	int first;
 
 	switch (option_table_parse(&table, argc, argv, &options, &first,
@@ -214,9 +181,10 @@ int main(int argc, char **argv)
 	}
 	if (first < argc)
 		return complain("takes options only; see mr-brokerd --help", 2);
-	if (mr_ctx_create(&config, &ctx, &why) < 0)
+	if (mr_ctx_create(&config, &clients.ctx, &why) < 0)
 		return complain(why.text, 1);
-	if (rules_read(ctx, options.rules, &rules, &why) < 0)
+	clients.rules_path = options.rules;
+	if (rules_read(clients.ctx, options.rules, &clients.rules, &why) < 0)
 		return complain(why.text, 2);
-	return options.is_check ? 0 : serve(ctx, &rules, &options);
+	return options.is_check ? 0 : serve(&clients, &options);
 }

@@ -145,15 +145,12 @@ static int receive(int fd, struct received *r)
 	return n == 0 ? -ECONNRESET : n == 1 ? -EMFILE : -EPROTO;
 }
 
-/* Send a request and get the answer; errors and reasons are the broker's. */
-static int ask(int fd, const char *port, const void *request, size_t n_bytes,
-	       const int *fds, uint32_t n_fds, struct received *r,
-	       struct mr_reason *reason)
+/* Get an answer; errors and reasons are the broker's. */
+static int hear(int fd, const char *port, struct received *r,
+		struct mr_reason *reason)
 {
-	int err = mri_xdp_send(fd, request, n_bytes, fds, n_fds);
+	const int err = receive(fd, r);
 
-	if (err == 0)
-		err = receive(fd, r);
 	if (err == -EMFILE)
 		return mr_fail(reason, err,
 			       "%s: too many open files for what the broker "
@@ -170,6 +167,41 @@ static int ask(int fd, const char *port, const void *request, size_t n_bytes,
 	r->answer.reason.text[sizeof(r->answer.reason.text) - 1] = '\0';
 	return mr_fail(reason, r->answer.err < 0 ? r->answer.err : -EPROTO,
 		       "%.380s", r->answer.reason.text);
+}
+
+/* Send a request and get the answer. */
+static int ask(int fd, const char *port, const void *request, size_t n_bytes,
+	       const int *fds, uint32_t n_fds, struct received *r,
+	       struct mr_reason *reason)
+{
+	const int err = mri_xdp_send(fd, request, n_bytes, fds, n_fds);
+
+	if (err < 0)
+		return mr_fail(reason, -EIO,
+			       "%s: the broker does not answer: %s", port,
+			       mr_strerror(-err));
+	return hear(fd, port, r, reason);
+}
+
+/* A connection to a broker that serves this user, or -errno. */
+static int call(const char *interface, const struct xdp_options *o,
+		struct mr_reason *reason)
+{
+	const int fd = dial(path_of(o));
+	struct received r;
+	char port[64];
+	int err;
+
+	if (fd < 0)
+		return refuse_path(interface, path_of(o), fd, reason);
+	snprintf(port, sizeof(port), "xdp:%.32s", interface);
+	err = hear(fd, port, &r, reason);
+	if (err == 0) {
+		close_rest(&r);
+		return fd;
+	}
+	mr_fd_close(fd);
+	return err;
 }
 
 static struct xdp_wire_head head_of(enum xdp_wire_type type, size_t n_bytes)
@@ -190,9 +222,9 @@ int mri_xdp_broker_find(const char *interface, const struct xdp_options *o,
 		return mr_fail(reason, -ENODEV,
 			       "xdp:%.64s: no such network interface",
 			       interface);
-	fd = dial(path_of(o));
+	fd = call(interface, o, reason);
 	if (fd < 0)
-		return refuse_path(interface, path_of(o), fd, reason);
+		return fd;
 	snprintf(f.interface, sizeof(f.interface), "%s", interface);
 	snprintf(port, sizeof(port), "xdp:%s", interface);
 	err = ask(fd, port, &f, sizeof(f), NULL, 0, &r, reason);
@@ -351,10 +383,9 @@ int mri_xdp_broker_open(struct xdp_port *port, struct mr_reason *reason)
 	size_t n_bytes;
 	int err;
 
-	port->broker_fd = dial(path_of(&port->options));
+	port->broker_fd = call(port->dev.name, &port->options, reason);
 	if (port->broker_fd < 0)
-		return refuse_path(port->dev.name, path_of(&port->options),
-				   port->broker_fd, reason);
+		return port->broker_fd;
 	request = make_request(port, &n_bytes);
 	if (request == NULL)
 		return mr_fail(reason, -ENOMEM, "%s: no memory", name);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The messages between a port and mr-brokerd: one request and one answer each,
- * as packets of a SOCK_SEQPACKET socket, in the machine's byte order.
+ * as packets of a SOCK_SEQPACKET socket, in the machine's byte order. The
+ * broker begins: the first answer says whether it serves this user. Before
+ * that, the client may not send fds.
  *
  *     FIND     the interface, before memory is allocated
  *     OPEN     with the memfds of the memory; the answer has the sockets, then
@@ -24,7 +26,7 @@
 #include "xdp_broker.h"
 
 enum {
-	XDP_WIRE_VERSION = 2,
+	XDP_WIRE_VERSION = 3,
 	XDP_WIRE_SEGMENTS = 64,
 	/* Of struct xdp_options: the members that a client sends. */
 	XDP_WIRE_OPTIONS = offsetof(struct xdp_options, rss),

@@ -3,14 +3,12 @@
 import os
 import signal
 import socket
-import struct
-import subprocess
 
 import pytest
-from host import limit
 from lib import broker as brokers
 from lib import talk
-from lib.broker import Broker, RawClient, memfd, message, open_request, rule
+from lib.broker import (POWERLESS, Broker, RawClient, activated, flags,
+                        forwarder, memfd, open_request, rule)
 from lib.forwarder import Forwarder, Refused
 from lib.namespaces import wait_until
 from lib.probe import opened
@@ -18,26 +16,11 @@ from lib.process import Process
 from lib.wire import Wire, frame, number_of
 
 SOL_XDP, XDP_TX_RING, AF_XDP = 283, 3, 44
-# Root without capabilities: the probe's library is in a folder of root.
-POWERLESS = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
-
-
-def forwarder(lab, star, broker, options="", more=()):
-    """mr-l2fwd of a user without privileges."""
-    return Forwarder(lab, star.middle,
-                     *[broker.spec(port, options) for port in star.ports],
-                     options=[*brokers.SMALL, *more],
-                     wrap=brokers.unprivileged(), program=broker.forwarder())
 
 
 def refused(lab, star, broker, spec, *options):
     return Refused(lab, star.middle, "--mode", "drop", *options, spec,
                    wrap=brokers.unprivileged(), program=broker.forwarder())
-
-
-def flags(star):
-    return [(link["flags"], link["mtu"], link.get("xdp"))
-            for link in map(star.middle.link, star.ports)]
 
 
 @pytest.mark.parametrize("options", ["", ",via=broker"])
@@ -312,109 +295,6 @@ def test_queues_are_changed_if_the_rule_says_so(lab, star, key, words):
     probe.close()
 
 
-def test_nonsense_leaves_the_broker_well(lab, star):
-    """Each is refused by one line, or the connection is ended."""
-    broker = Broker(lab, star.middle, rule(user=0))
-    before = flags(star)
-    good, short, unsealed = memfd(), memfd(4096), memfd(seals=False)
-    pipe, file = os.pipe(), os.open("/etc/passwd", os.O_RDONLY)
-    n_files = len(os.listdir(f"/proc/{broker.pid}/fd"))
-    cases = [
-        (b"x", []),
-        (os.urandom(4000), []),
-        (message(9, b""), []),
-        (message(brokers.FIND, b"p0".ljust(16, b"\0"), version=7), []),
-        (message(brokers.FIND, b"x" * 16), []),
-        (message(brokers.FIND, b"../p0".ljust(16, b"\0")), []),
-        (message(brokers.FIND, b"p0".ljust(16, b"\0"), n_bytes=1 << 30), []),
-        (message(brokers.SET, struct.pack("=IIQ", 0, 0, 1400)), []),
-        (message(brokers.SET, struct.pack("=IIQ", 99, 0, 1)), [good]),
-        (open_request(), []),
-        (open_request(), [good, good]),
-        (open_request(segments=(1 << 62,)), [good]),
-        (open_request(segments=(1 << 20,) * 64), [good]),
-        (open_request(segments=(4097,)), [good]),
-        (open_request(ring=63), [good]),
-        (open_request(queues=65), [good]),
-        (open_request(chunk=3), [good]),
-        (open_request(n_insns=4097), [good]),
-        (open_request(insns=b"\xff" * 8), [good]),
-        (open_request(), [short]),
-        (open_request(), [unsealed]),
-        (open_request(), [pipe[1]]),
-        (open_request(), [file]),
-        (open_request(), [broker.process.stdout.fileno()]),
-        (open_request() + bytes(60000), [good]),
-        (message(brokers.RSS, struct.pack("=4I64x", 0, 0, 0, 1)), []),
-        (message(brokers.RSS, struct.pack("=4I64x", 0, 0, 65, 0)), []),
-        (message(brokers.RSS, struct.pack("=4I64x", 0, 0, 0, 0)), []),
-        (message(brokers.STEER, struct.pack("=I", 1 << 30) + bytes(88)), []),
-        (message(brokers.UNSTEER, bytes(8)), []),
-        (message(brokers.FILTER, struct.pack("=II", 1, 0)), [good] * 3),
-        (message(brokers.FILTER, struct.pack("=IIQ", 1, 0, 6)), [good] * 3),
-        (message(brokers.FILTER, struct.pack("=IIQ", 1, 0, 6)), []),
-    ]
-    for i, (data, fds) in enumerate(cases):
-        with RawClient(broker) as client:
-            answer = client.ask(data, fds)
-            assert answer is None or (answer[0] > 0 and answer[2] and
-                                      not answer[3]), (i, answer)
-    # Many fds, and one that goes away before it gets its answer.
-    for _ in range(20):
-        with RawClient(broker) as client:
-            client.send(open_request(), [good])
-        with RawClient(broker) as client:
-            client.send(b"", [good] * 100)
-    wait_until("nothing is left", lambda: flags(star) == before)
-    wait_until("no fd is left", lambda: len(
-        os.listdir(f"/proc/{broker.pid}/fd")) == n_files)
-    opened(lab, star.middle, broker.spec("p0"), wrap=POWERLESS).close()
-    for fd in (good, short, unsealed, *pipe, file):
-        os.close(fd)
-
-
-@pytest.mark.parametrize("is_read, n_fds", [(True, 1), (True, 253), (False, 1)])
-def test_a_close_that_waits_holds_up_one_user_alone(lab, star, is_read, n_fds):
-    """A socket with SO_LINGER whose peer does not read, as its only holder; in
-    a request, or behind one that ends the connection. Of 253 fds, the most that
-    a message can have, it is the last."""
-    broker = Broker(lab, star.middle, rule(user=[0, brokers.NOBODY]))
-    with star.middle, socket.create_server(("127.0.0.1", 0)) as listener:
-        slow = socket.create_connection(listener.getsockname())
-        peer = listener.accept()[0]
-    slow.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
-                    struct.pack("ii", 1, 600))
-    slow.setblocking(False)
-    with pytest.raises(BlockingIOError):
-        while True:
-            slow.send(bytes(1 << 16))
-    with RawClient(broker) as client:
-        # Stopped until this is closed here, so that the broker's is the last.
-        broker.process.send_signal(signal.SIGSTOP)
-        if not is_read:
-            client.send(b"x")
-        client.send(open_request(), [peer.fileno()] * (n_fds - 1) +
-                    [slow.fileno()])
-        slow.close()
-        broker.process.send_signal(signal.SIGCONT)
-        assert ("not a request" if not is_read else
-                "sealed against shrinking" if n_fds == 1 else
-                "not a valid request") in client.receive()[2]
-        # Another user is served. This one is when the close is through.
-        forwarder(lab, star, broker).stop()
-        if not is_read or n_fds > 1:
-            assert client.receive() is None
-            peer.close()
-            return
-        client.send(message(brokers.FIND, b"p0".ljust(16, b"\0")))
-        client.socket.settimeout(0.2)
-        with pytest.raises(TimeoutError):
-            client.receive()
-        client.socket.settimeout(limit(20.0))
-        peer.close()
-        assert client.receive()[0] == 0
-
-
 def test_other_names_of_an_interface_match_no_rule(lab, star):
     """Those that the kernel takes for the same one (ip link property)."""
     broker = Broker(lab, star.middle, "rules:\n"
@@ -436,66 +316,6 @@ def test_without_files_for_the_answer_one_line_says_so(lab, star):
             got.check(1, "ulimit -n")
             return
     pytest.fail("no number of files is too small for the answer alone")
-
-
-def test_a_second_open_gains_nothing(lab, star):
-    """One connection has one port, and that port's rule."""
-    broker = Broker(lab, star.middle,
-                    "rules:\n"
-                    "  - {user: 0, interface: p0, memory: 4M}\n"
-                    "  - {user: 0, interface: p1, memory: 4M, settings: yes}\n")
-    fd = memfd()
-    with RawClient(broker) as client:
-        first = client.ask(open_request(), [fd])
-        assert first[0] == 0, first
-        second = client.ask(open_request("p1"), [fd])
-        assert second[0] > 0 and "already has a port" in second[2]
-        third = client.ask(message(brokers.SET,
-                                   struct.pack("=IIQ", 0, 0, 1400)))
-        assert third[0] > 0 and "settings: yes" in third[2]
-        # Another fd is not the link of its program.
-        accept = message(brokers.FILTER, struct.pack(
-            "=IIHBBI", 1, 0, 6, 0, 0, 65535))
-        for fds in ([fd, fd, first[3][0]], first[3][:1] * 3):
-            got = client.ask(accept, fds)
-            assert got[0] > 0 and "not the link" in got[2], got
-        for other in first[3]:
-            os.close(other)
-    os.close(fd)
-    assert star.middle.link("p0")["mtu"] == 1500
-
-
-def test_a_filter_counts_only_in_its_port(lab, star):
-    """No program of the broker's writes to another map that a client has."""
-    broker = Broker(lab, star.middle, rule(user=0))
-    accept = struct.pack("=HBBI", 6, 0, 0, 65535)
-    again = message(brokers.FILTER, struct.pack("=II", 1, 0) + accept)
-    fd = memfd()
-    with RawClient(broker) as client, RawClient(broker) as beside:
-        _, _, _, ours = client.ask(open_request(insns=accept), [fd])
-        _, _, _, theirs = beside.ask(open_request("p1", insns=accept), [fd])
-        queue, link, counts = ours[:3]
-        got = client.ask(again, [link, theirs[2], queue])
-        assert got[0] > 0 and "not its filter's counters" in got[2], got
-        got = client.ask(again, [link, counts, queue])
-        assert got[0] == 0, got
-        for fd_of_port in ours + theirs:
-            os.close(fd_of_port)
-    os.close(fd)
-
-
-def test_a_thousand_idle_connections_do_no_harm(lab, star):
-    broker = Broker(lab, star.middle)
-    idle = []
-    try:
-        for _ in range(1000):
-            idle.append(RawClient(broker))
-        running = forwarder(lab, star, broker)
-        assert talk.udp(*star.hosts, star.address(1)) == 20
-        running.stop()
-    finally:
-        for client in idle:
-            client.socket.close()
 
 
 def test_rules_are_read_again(lab, star):
@@ -578,16 +398,10 @@ def test_no_broker_and_a_second_one(lab, star, tmp_path):
 
 
 def test_systemd_s_socket_is_used(lab, star, tmp_path):
-    """As sd_listen_fds(3) has it: fd 3, LISTEN_PID, LISTEN_FDS."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     listener.bind(str(tmp_path / "sock"))
     listener.listen()
-    rules = tmp_path / "rules.yaml"
-    rules.write_text(rule(user=0))
-    lab.popen(star.middle.command(
-        "bash", "-c", f"exec 3<&{listener.fileno()}; LISTEN_FDS=1 "
-        f"LISTEN_PID=$$ exec {brokers.BROKERD} --rules {rules}"),
-        pass_fds=[listener.fileno()], stderr=subprocess.DEVNULL)
+    activated(lab, star, tmp_path, listener, rule(user=0))
     probe = opened(lab, star.middle, f"xdp:p0,broker={tmp_path}/sock",
                    wrap=POWERLESS)
     probe.close()

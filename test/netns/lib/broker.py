@@ -6,20 +6,26 @@ import os
 import shutil
 import socket
 import struct
+import subprocess
 import tempfile
 from pathlib import Path
 
 from host import limit
 
+from .forwarder import Forwarder
 from .process import BUILD, L2FWD, Process
 
 BROKERD = BUILD / "apps" / "brokerd" / "mr-brokerd"
 NOBODY = 65534
+# Root without capabilities: the probe's library is in a folder of root.
+POWERLESS = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
 # Small rings, so that little memory is registered.
 SMALL = ["--ring", 64, "--workers", 1, "--page-bytes", 2048]
 
 FIND, OPEN, SET, RSS, STEER, UNSTEER, FILTER = range(1, 8)
-VERSION = 2
+VERSION = 3
+MAX_STUCK = 64  # CLIENTS_MAX_STUCK
+SO_PASSRIGHTS = 83
 ANSWER_HEAD = struct.Struct("=IHHiIII")  # and more
 
 
@@ -70,13 +76,38 @@ class Broker(Process):
         return copy
 
 
-class RawClient:
-    """A client that speaks the protocol as badly as it likes."""
+def activated(lab, star, folder, listener, rules):
+    """mr-brokerd as sd_listen_fds(3) has it: fd 3, LISTEN_PID, LISTEN_FDS."""
+    (folder / "rules.yaml").write_text(rules)
+    lab.popen(star.middle.command(
+        "bash", "-c", f"exec 3<&{listener.fileno()}; LISTEN_FDS=1 "
+        f"LISTEN_PID=$$ exec {BROKERD} --rules {folder}/rules.yaml"),
+        pass_fds=[listener.fileno()], stderr=subprocess.DEVNULL)
 
-    def __init__(self, broker):
+
+def forwarder(lab, star, broker, options="", more=()):
+    """mr-l2fwd of a user without privileges."""
+    return Forwarder(lab, star.middle,
+                     *[broker.spec(port, options) for port in star.ports],
+                     options=[*SMALL, *more], wrap=unprivileged(),
+                     program=broker.forwarder())
+
+
+def flags(star):
+    """What a port changes of its interface."""
+    return [(link["flags"], link["mtu"], link.get("xdp"))
+            for link in map(star.middle.link, star.ports)]
+
+
+class RawClient:
+    """A client that speaks the protocol as badly as it likes; greeting is what
+    the broker says first."""
+
+    def __init__(self, broker, is_greeted=True):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.connect(str(broker.socket))
         self.socket.settimeout(limit(20.0))
+        self.greeting = self.receive() if is_greeted else None
 
     def __enter__(self):
         return self
