@@ -161,11 +161,13 @@ static void fill_rule(const struct mr_steer_rule *rule,
 	}
 }
 
-/* The rule at a location: its queue + 1, or 0 for none. */
+/* The rule at a location: its queue + 1, or 0 for none. Somebody else may have
+ * deleted a rule that is to go. */
 static int use_rule(const struct xdp_port *port, const char *name,
 		    uint32_t place, bool is_write, uint64_t *value)
 {
 	struct ethtool_rxnfc rxnfc = { .fs = { .location = place } };
+	uint64_t left = 0;
 	int err;
 
 	rxnfc.cmd = !is_write   ? ETHTOOL_GRXCLSRULE :
@@ -178,6 +180,9 @@ static int use_rule(const struct xdp_port *port, const char *name,
 		rxnfc.fs.ring_cookie = *value - 1;
 	}
 	err = mri_xdp_netdev_ethtool(name, &rxnfc);
+	if (is_write && *value == 0 && err < 0 &&
+	    use_rule(port, name, place, false, &left) == 0 && left == 0)
+		return 0;
 	if (is_write)
 		return err;
 	*value = err < 0 ? 0 : rxnfc.fs.ring_cookie + 1;

@@ -407,6 +407,10 @@ TEST(rules_take_the_last_free_places)
 	assert_int_equal(mri_xdp_unsteer(&port.base, id, NULL), 0);
 	assert_false(nic.has_rule[14]);
 	assert_int_equal(mri_xdp_unsteer(&port.base, id, NULL), -ENOENT);
+	/* Others can delete ours. */
+	nic.has_rule[other] = false;
+	assert_int_equal(mri_xdp_unsteer(&port.base, other, NULL), 0);
+	assert_int_equal(mri_xdp_unsteer(&port.base, other, NULL), -ENOENT);
 }
 
 TEST(frames_without_ip_by_address_and_type)
