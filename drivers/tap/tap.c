@@ -142,17 +142,24 @@ static int set_offloads(struct tap_port *port, const struct tap_options *o,
 	return 0;
 }
 
-/* The interface's MTU. 0: unknown, it may be in another namespace. */
+/* The interface's MTU. 0: unknown, as it is in another namespace, where another
+ * interface can have its name here. */
 static uint32_t mtu_of(const struct tap_port *port)
 {
-	struct ifreq request = { 0 };
+	struct ifreq request = { 0 }, mac = { 0 }, mac_here;
 	const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	uint32_t mtu_bytes = 0;
 
 	/* It may have been renamed. */
 	if (fd >= 0 && ioctl(port->fds[0], TUNGETIFF, &request) == 0 &&
-	    ioctl(fd, SIOCGIFMTU, &request) == 0)
-		mtu_bytes = (uint32_t)request.ifr_mtu;
+	    ioctl(port->fds[0], SIOCGIFHWADDR, &mac) == 0) {
+		mac_here = request;
+		if (ioctl(fd, SIOCGIFHWADDR, &mac_here) == 0 &&
+		    memcmp(&mac_here.ifr_hwaddr, &mac.ifr_hwaddr,
+			   sizeof(mac.ifr_hwaddr)) == 0 &&
+		    ioctl(fd, SIOCGIFMTU, &request) == 0)
+			mtu_bytes = (uint32_t)request.ifr_mtu;
+	}
 	if (fd >= 0)
 		close(fd);
 	return mtu_bytes;

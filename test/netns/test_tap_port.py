@@ -167,6 +167,20 @@ def test_a_deleted_interface_lets_its_user_sleep(lab):
     probe.close()
 
 
+def test_the_mtu_is_not_that_of_another_interface(lab):
+    """Which has its name here once it has been moved away."""
+    middle, host = lab.namespace("f"), lab.namespace("h")
+    probe = opened(lab, middle, "tap:t0")
+    middle.ip("link", "set", "t0", "mtu", 1400)
+    probe.do("link", 0)  # which takes events
+    assert probe.do("info", 0)["mtu"] == 1400
+    middle.ip("link", "set", "t0", "netns", host.name)
+    middle.ip("link", "add", "t0", "mtu", 9000, "type", "veth", "peer", "t1")
+    probe.do("link", 0)  # which takes events
+    assert probe.do("info", 0)["mtu"] == 1400
+    probe.close()
+
+
 def test_refusals(lab):
     middle = lab.namespace("f")
     for spec, status, part in (
