@@ -13,8 +13,9 @@
  *
  * The cookie identifies the network namespace, until the next boot. Only the
  * holder of the lock removes a file, and whoever locks a file that has been
- * removed opens it again. If no file can be written, a warning says what to do
- * by hand.
+ * removed opens it again. The folder's group shares the files: mr-brokerd runs
+ * as root without CAP_DAC_OVERRIDE, other programs as the user millrace. If no
+ * file can be written, a warning says what to do by hand.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -89,17 +90,37 @@ static int find_path(struct xdp_port *port)
 }
 
 /*
- * Open and lock the interface's file: an fd, -EBUSY if a live process has it
- * locked, -ENOENT if there is none and flags do not create it, or -errno.
+ * Open the file, or create it for the folder's group, which it gets from the
+ * set-group-ID bit. Not with O_CREAT alone: where fs.protected_regular is set,
+ * that fails for a file that somebody else has created.
  */
-static int open_locked(const char *path, int flags, int wait_ms)
+static int open_file(const char *path, bool creates)
+{
+	const int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
+	int fd = open(path, flags);
+
+	if (fd >= 0 || errno != ENOENT || !creates)
+		return fd;
+	fd = open(path, flags | O_CREAT | O_EXCL, 0600);
+	if (fd >= 0)
+		(void)fchmod(fd, 0660);
+	return fd;
+}
+
+/*
+ * Open and lock the interface's file: an fd, -EBUSY if a live process has it
+ * locked, -ENOENT if there is none and it is not created, or -errno.
+ */
+static int open_locked(const char *path, bool creates, int wait_ms)
 {
 	const struct timespec step = { .tv_nsec = LOCK_STEP_MS * 1000000 };
 	struct stat status;
 	int fd;
 
 	for (int ms = 0; ms <= wait_ms; ms += LOCK_STEP_MS) {
-		fd = open(path, flags | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
+		fd = open_file(path, creates);
+		if (fd < 0 && errno == EEXIST)
+			continue;
 		if (fd < 0)
 			return -errno;
 		if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
@@ -130,7 +151,7 @@ static int note(struct xdp_port *port, const struct xdp_change *change)
 			return err;
 		if (mkdir(FOLDER, 0755) < 0 && errno != EEXIST)
 			return -errno;
-		record->fd = open_locked(record->path, O_CREAT, LOCK_STEP_MS);
+		record->fd = open_locked(record->path, true, LOCK_STEP_MS);
 		if (record->fd < 0)
 			return record->fd;
 	}
@@ -333,14 +354,14 @@ int mri_xdp_record_open(struct xdp_port *port, struct mr_reason *reason)
 	int fd = find_path(port);
 
 	if (fd == 0)
-		fd = open_locked(record->path, 0, LOCK_WAIT_MS);
+		fd = open_locked(record->path, false, LOCK_WAIT_MS);
 	if (fd == -EBUSY)
 		return mri_xdp_record_refuse(port, reason);
 	if (fd == -EACCES)
 		mr_log(port->base.ctx, MR_LOG_WARNING,
 		       "%s: cannot read %s: settings that a killed program "
-		       "left behind are not restored; run as its user or as "
-		       "root",
+		       "left behind are not restored; run as its user, in "
+		       "the group of " FOLDER ", or as root",
 		       port->base.info.name, record->path);
 	if (fd < 0)
 		return 0;

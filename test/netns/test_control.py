@@ -2,15 +2,21 @@
 """What a program sets on the interface of an open port, and gives back."""
 import fcntl
 import os
+import shutil
 import signal
 import socket
 import struct
 import time
+from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from lib.broker import SMALL
+from lib.forwarder import Forwarder
 from lib.namespaces import wait_until
 from lib.probe import Probe, opened
+from lib.process import L2FWD
 from lib.wire import TEST_TYPE, Wire, frame
 
 GROUP = "01:00:5e:01:02:03"
@@ -174,6 +180,44 @@ def test_what_a_killed_program_had_set_goes_back(lab, star, since, mtu):
     probe.close()
     assert "UP" not in star.middle.link("p0")["flags"]
     assert not records(star.middle)
+
+
+CAPABILITIES = "+net_raw,+net_admin,+bpf,+ipc_lock"
+AS_ROOT = ["setpriv", f"--bounding-set=-all,{CAPABILITIES}",
+           "--groups=65533", "--"]
+AS_USER = ["setpriv", "--reuid=65533", "--regid=65533", "--clear-groups",
+           f"--inh-caps={CAPABILITIES}", f"--ambient-caps={CAPABILITIES}",
+           "--"]
+
+
+@pytest.mark.parametrize("first, then", [(AS_USER, AS_ROOT),
+                                         (AS_ROOT, AS_USER)])
+def test_another_of_the_group_restores_what_was_set(lab, star, first, then):
+    """As the units are: mr-brokerd is root without CAP_DAC_OVERRIDE, the others
+    are a user; config/tmpfiles makes the folder."""
+    folder = Path(lab.closing(ExitStack()).enter_context(
+        TemporaryDirectory(prefix="mrt-run-")))
+    run = folder / "run"
+    run.mkdir()
+    os.chown(run, 0, 65533)
+    run.chmod(0o3775)
+    folder.chmod(0o755)
+    program = shutil.copy(L2FWD, folder)
+    mount = ["unshare", "-m", "sh", "-c", "mkdir -p /run/millrace && "
+             f'mount --bind {run} /run/millrace && exec "$@"', "sh"]
+    arguments = {"wrap": [*mount, *first], "program": program}
+    killed = Forwarder(lab, star.middle, "p0", options=[
+        "--mode", "drop", "--mtu", 1400, *SMALL], **arguments)
+    lab.checks.remove(killed.check_end)
+    killed.kill()
+    assert len(list(run.glob("xdp-*"))) == 1
+    assert star.middle.link("p0")["mtu"] == 1400
+    arguments["wrap"] = [*mount, *then]
+    running = Forwarder(lab, star.middle, "p0", options=[
+        "--mode", "drop", *SMALL], **arguments)
+    assert "restored 'mtu 1500'" in running.err.text()
+    running.stop()
+    assert star.middle.link("p0")["mtu"] == 1500
 
 
 def test_what_a_program_that_lives_has_set_stays(lab, star):
