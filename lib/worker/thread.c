@@ -119,7 +119,7 @@ int mr_workers_start(struct mr_workers *workers, mr_worker_fn *fn, void *opaque,
 
 		worker->result = 0;
 		worker->has_ended = 0;
-		if (take(worker))
+		if (fn != NULL && take(worker))
 			err = start_one(worker);
 		if (err != 0)
 			mr_fail(reterr_reason, -err,

@@ -188,9 +188,11 @@ MR_API int mr_workers_line(const struct mr_workers *workers, uint32_t i,
 /**
  * Start one thread per worker, pinned to its core, with all signals blocked.
  * Workers on a thread of the program (mr_worker_attach()) keep that thread.
+ * What mr_workers_stop() has said no longer holds.
  *
  * @param fn      runs on each of them, with its worker and @p opaque, once all
- *                threads exist
+ *                threads exist; NULL: starts no thread, for workers on those of
+ *                the program that are to run again after mr_workers_stop()
  *
  * @return 0, or, without a call of @p fn,
  *   -EBUSY   they are running already
@@ -203,7 +205,8 @@ MR_API int mr_workers_start(struct mr_workers *workers, mr_worker_fn *fn,
 			    void *opaque, struct mr_reason *reterr_reason);
 
 /**
- * Tell all workers to end after the current round; wakes those asleep.
+ * Tell all workers to end after the current round; wakes those asleep. Holds
+ * until mr_workers_start(), also for workers that are attached later.
  *
  * Owner:  unchanged.
  * Thread: any, also a signal handler. Cost: one write() per worker.

@@ -249,6 +249,11 @@ FIXTURE_TEST(stop_prevents_a_sleep_and_ends_the_loop)
 	assert_int_equal(mr_worker_wait(worker, 0), 0);
 	assert_int_equal(mr_worker_wait(worker, 1), 0);
 	assert_int_equal(stats_of(worker).sleeps, 0);
+	/* Without a thread of the library's, it can run again. */
+	assert_int_equal(mr_workers_start(fixture.workers, NULL, NULL, NULL),
+			 0);
+	assert_int_equal(mr_worker_wait(worker, 1), 1);
+	assert_int_equal(mr_workers_join(fixture.workers, 0, NULL), 0);
 }
 
 /* Whether a worker's epoll set wakes whoever waits for it. */
