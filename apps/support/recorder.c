@@ -193,11 +193,17 @@ static bool matches(struct recorder *r, const struct wanted *wanted,
 /* Whether another frame may be traced. */
 static bool take_one(struct wanted *wanted)
 {
+	int64_t n = __atomic_load_n(&wanted->n_left, __ATOMIC_RELAXED);
+
 	if (wanted->request.n_frames == 0)
 		return true;
-	if (__atomic_load_n(&wanted->n_left, __ATOMIC_RELAXED) <= 0)
-		return false;
-	return __atomic_fetch_sub(&wanted->n_left, 1, __ATOMIC_RELAXED) > 0;
+	/* Never below 0: another worker may give back what it took. */
+	while (n > 0)
+		if (__atomic_compare_exchange_n(&wanted->n_left, &n, n - 1,
+						true, __ATOMIC_RELAXED,
+						__ATOMIC_RELAXED))
+			return true;
+	return false;
 }
 
 void recorder_rx(struct recorder *r, uint32_t port_idx, uint32_t queue_idx,
