@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reads YAML documents by tables. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "values.h"
 #include "yaml_keys.h"
@@ -19,6 +22,8 @@ int yaml_fail(struct yaml_errors *errors, int err, const char *format, ...)
 	if (errors->n == YAML_MAX_ERRORS)
 		return err;
 	why = &errors->list[errors->n++];
+	if (errors->n == YAML_MAX_ERRORS)
+		format = "more errors than these; correct them first";
 	va_start(args, format);
 	vsnprintf(why->text, sizeof(why->text), format, args);
 	va_end(args);
@@ -82,24 +87,34 @@ int yaml_read(const char *path, char **ret_bytes, size_t *ret_n_bytes,
 	      struct yaml_errors *ret_errors)
 {
 	char *bytes = malloc(YAML_MAX_BYTES + 1);
-	FILE *file = bytes != NULL ? fopen(path, "re") : NULL;
+	/* A FIFO would wait for its writer. */
+	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
+	struct stat status;
 	int err = 0;
 
-	if (file == NULL) {
+	ret_errors->n = 0;
+	if (bytes == NULL || file == NULL || fstat(fd, &status) < 0) {
 		err = -errno;
+	} else if (!S_ISREG(status.st_mode)) {
+		err = S_ISDIR(status.st_mode) ? -EISDIR : -ENODEV;
 	} else {
 		*ret_n_bytes = fread(bytes, 1, YAML_MAX_BYTES + 1, file);
 		if (ferror(file))
 			err = -errno;
-		fclose(file);
 	}
+	if (file != NULL)
+		fclose(file);
+	else if (fd >= 0)
+		close(fd);
 	if (err == 0) {
 		*ret_bytes = bytes;
 		return 0;
 	}
 	free(bytes);
-	ret_errors->n = 0;
-	return yaml_fail(ret_errors, err, "%.200s: %s", path, strerror(-err));
+	return yaml_fail(ret_errors, err, "%.200s: %s", path,
+			 err == -ENODEV ? "not a regular file" :
+					  strerror(-err));
 }
 
 static int open_parser(struct yaml_reader *reader, yaml_parser_t *parser,

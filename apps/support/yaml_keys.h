@@ -21,8 +21,8 @@ enum {
 	YAML_MAX_ERRORS = 64,
 };
 
-/* The errors in a document, a line each; those above the maximum are omitted.
- */
+/* The errors in a document, a line each. Above the maximum, the last one says
+ * that there are more. */
 struct yaml_errors {
 	uint32_t n;
 	struct mr_reason list[YAML_MAX_ERRORS];

@@ -67,6 +67,9 @@ class Connection:
             raise Refused(f"{self.path}: no answer: {error}") from error
         if not line.endswith(b"\n"):
             raise Refused(f"{self.path}: the answer is incomplete")
+        return self._object(line)
+
+    def _object(self, line: bytes) -> Object:
         try:
             answer = json.loads(line)
         except ValueError:
@@ -104,7 +107,7 @@ class Connection:
                 raise Refused(f"{self.path}: the program has ended")
             *lines, rest = (rest + data).split(b"\n")
             for line in lines:
-                answer = json.loads(line)
+                answer = self._object(line)
                 if "error" in answer:
                     raise Refused(str(answer["error"]))
                 if "end" in answer:

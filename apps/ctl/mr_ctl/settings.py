@@ -18,6 +18,8 @@ PLAIN = re.compile(
     r"|\d+[dhms][\ddhms]*|\d+-\d+|\d+(?:\.\d+){3}(?:/\d+)?",  # times, ranges, addresses
     re.IGNORECASE,
 )
+# JSON has them as they are; YAML must not.
+UNPRINTABLE = re.compile(r"[\x7f-\x84\x86-\x9f\ufeff\ufffe\uffff]")
 
 
 def scalar(value: Any) -> str:
@@ -25,7 +27,8 @@ def scalar(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, str) and not PLAIN.fullmatch(value):
-        return json.dumps(value, ensure_ascii=False)
+        text = json.dumps(value, ensure_ascii=False)
+        return UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
     return str(value)
 
 

@@ -8,6 +8,7 @@ import os
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -416,6 +417,41 @@ class Command(unittest.TestCase):
                              ["2: age: 'x' ", "3: unknown k", "5: ring: '3'"])
             self.assertEqual(lines[3:], [" 3 errors; nothing has changed"])
 
+    def test_more_errors_than_are_listed_are_mentioned(self):
+        path = self.write("ports: [a, b]\n" + "".join(f"x{n}: 1\n" for n in range(100)))
+        lines = self.mrctl("plan", path)[2].splitlines()
+        self.assertIn(":64: unknown key 'x62'", lines[62])
+        self.assertEqual(lines[63:], [
+            "mrctl: more errors than these; correct them first",
+            f"mrctl: {path}: 64 errors; nothing has changed"])
+
+    def test_names_with_control_characters_are_dumped(self):
+        """Those that JSON allows and YAML does not."""
+        text = self.TEXT.replace("'pair:a'", '"pair:\\u007f\\u009f"')
+        running = Running(self, "mr-l2fwd", text)
+        words = [PROGRAMS["mrctl"], "--control", str(running.path)]
+        dump = subprocess.run([*words, "dump"], capture_output=True, text=True, check=True,
+                              timeout=LIMIT_S).stdout
+        self.assertEqual(yaml.safe_load(dump), running.dump())
+        self.assertIn("pair:\x7f\x9f", running.dump()["ports"])
+        done = subprocess.run([*words, "plan", "-"], input=dump, capture_output=True, text=True,
+                              check=False, timeout=LIMIT_S)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+
+    def test_a_stream_of_something_else_is_refused(self):
+        path = self.folder / "else"
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(path))
+            listener.listen()
+            connection = Connection(path)
+            self.addCleanup(connection.close)
+            accepted = listener.accept()[0]
+            self.addCleanup(accepted.close)
+            for line in b"[1]\n", b"no\xff\n":
+                accepted.sendall(line)
+                with self.assertRaisesRegex(Refused, "not a JSON object"):
+                    next(connection.stream("trace"))
+
     def test_options_decide_which_messages_are_printed_where_the_file_does_not(self):
         sides = ("inside: {port: 'null:', addresses: 10.0.0.1/24}\n"
                  "outside: {port: 'null:', addresses: 192.0.2.1/24}\n")
@@ -450,6 +486,13 @@ class Command(unittest.TestCase):
                 self.assertLess(time.monotonic(), deadline, self.running.said())
                 time.sleep(0.01)
             self.assertEqual(self.running.dump()["age"], "20s")
+        file.unlink()
+        os.mkfifo(file)
+        self.running.process.send_signal(signal.SIGHUP)
+        deadline = time.monotonic() + LIMIT_S
+        while "not a regular file" not in self.running.said():
+            self.assertLess(time.monotonic(), deadline, self.running.said())
+            time.sleep(0.01)
 
     def test_files_that_are_none(self):
         binary = self.write(b"ports: [a]\n\xff\n", "binary")
