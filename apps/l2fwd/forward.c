@@ -65,9 +65,11 @@ static uint32_t send_with_extras(struct forwarder *fwd, uint32_t port,
 	const uint32_t merges = fwd->shared->merges[port];
 
 	if (merges != 0)
-		counter_add(
-			&fwd->stats.merged,
-			mr_gro(fwd->worker->cache, merges, frames, metas, n));
+		counter_add(&fwd->stats.merged,
+			    mr_gro(fwd->worker->cache, merges,
+				   __atomic_load_n(&fwd->shared->mtus[port],
+						   __ATOMIC_RELAXED),
+				   frames, metas, n));
 	if (fwd->round_recorder != NULL)
 		return recorder_send(fwd->round_recorder, fwd->worker, port,
 				     frames, metas, n);

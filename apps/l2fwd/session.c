@@ -21,6 +21,16 @@ static uint32_t merges_for(const struct mr_port *port)
 		       0;
 }
 
+/* It may change at run time. */
+static void follow_mtu(struct session *session, uint32_t port_idx)
+{
+	struct mr_port_info info = { .size = sizeof(info) };
+
+	mr_port_info(session->plane.ports[port_idx], &info);
+	__atomic_store_n(&session->shared.mtus[port_idx], info.mtu_bytes,
+			 __ATOMIC_RELAXED);
+}
+
 static int make_forwarders(struct session *session, struct mr_reason *ret_error)
 {
 	const struct options *options = session->options;
@@ -44,8 +54,10 @@ static int make_forwarders(struct session *session, struct mr_reason *ret_error)
 		.has_meta = session->plane.has_meta,
 		.done_fd = session->done_fd,
 	};
-	for (uint32_t p = 0; p < session->plane.n_ports; p++)
+	for (uint32_t p = 0; p < session->plane.n_ports; p++) {
 		session->shared.merges[p] = merges_for(session->plane.ports[p]);
+		follow_mtu(session, p);
+	}
 	session->forwarders =
 		forward_create(&session->shared, session->plane.workers,
 			       session->plane.n_workers);
@@ -177,6 +189,7 @@ void session_port_event(void *app, uint32_t port_idx)
 	bool *is_up = &session->is_up[port_idx];
 	struct mr_link link = { 0 };
 
+	follow_mtu(session, port_idx);
 	/* The last one: all of them have been polled. */
 	if (port_idx == session->plane.n_ports - 1)
 		session_offload_event(session);

@@ -30,6 +30,7 @@ struct merge {
 	uint8_t *base;
 	const struct mr_cache *cache;
 	uint32_t offloads;
+	uint32_t mtu_bytes;
 	struct mr_frame *frames;
 	struct mr_meta *metas;
 	uint32_t n_flows;
@@ -99,6 +100,9 @@ static enum mri_gro_kind look(const struct merge *m, uint32_t i, uint32_t k,
 
 	if (kind == MRI_GRO_SEGMENT &&
 	    (!(m->offloads & mri_offload_cuts(gro->gso_type)) ||
+	     (uint32_t)gro->view.l4_bytes + gro->view.l4_len_bytes -
+			     gro->view.l3_bytes >
+		     m->mtu_bytes ||
 	     !is_meta_plain(&m->metas[i]) ||
 	     !mr_frame_is_exclusive(m->cache, frame) ||
 	     !is_sum_right(m, i, gro)))
@@ -231,7 +235,7 @@ static void rearrange(struct merge *m, uint32_t n)
 			m->metas[to[n_heads]] = m->metas[from[n_heads]];
 }
 
-uint32_t mr_gro(struct mr_cache *cache, uint32_t offloads,
+uint32_t mr_gro(struct mr_cache *cache, uint32_t offloads, uint32_t mtu_bytes,
 		struct mr_frame *frames, struct mr_meta *metas, uint32_t n)
 {
 	struct merge m;
@@ -239,6 +243,7 @@ uint32_t mr_gro(struct mr_cache *cache, uint32_t offloads,
 	m.base = mr_region_base(mr_pool_region(mr_cache_pool(cache)));
 	m.cache = cache;
 	m.offloads = offloads;
+	m.mtu_bytes = mtu_bytes != 0 ? mtu_bytes : UINT32_MAX;
 	m.frames = frames;
 	m.metas = metas;
 	m.n_flows = m.oldest = m.n_merged = 0;

@@ -210,7 +210,7 @@ static uint64_t run_burst(struct variant *variant, uint32_t thread, uint64_t n)
 		keep(frames);
 		if (offloads == 0)
 			continue;
-		mr_gro(s->cache, offloads, frames, metas, BURST);
+		mr_gro(s->cache, offloads, 0, frames, metas, BURST);
 		for (uint32_t i = 0; i < BURST; i++)
 			memcpy(s->our->base + s->frames[i].addr, s->headers[i],
 			       HEADER_BYTES);

@@ -29,7 +29,8 @@ static struct {
 	struct mr_frame frames[BURST], got[MR_BURST_MAX];
 	struct mr_meta metas[MR_BURST_MAX];
 	uint32_t n, n_frames;
-	bool has_long; /* frames of several entries */
+	uint32_t mtu_bytes; /* of the next port */
+	bool has_long;      /* frames of several entries */
 } b;
 
 static void begin(void)
@@ -242,7 +243,7 @@ TEST(segmentation_restores_a_burst)
 		make_burst();
 		n_before = b.n_frames;
 		kept = keep_all();
-		n_fewer = mr_gro(b.f.cache, ALL, b.frames, b.metas, b.n);
+		n_fewer = mr_gro(b.f.cache, ALL, 0, b.frames, b.metas, b.n);
 		assert_int_equal(mr_frame_n_whole(b.frames, b.n), b.n);
 		assert_int_equal(mr_frame_n_frames(b.frames, b.n),
 				 n_before - n_fewer);
@@ -295,7 +296,7 @@ TEST(merging_restores_a_long_frame)
 		n = segment();
 		assert_int_equal(n, n_segments);
 		memset(b.metas, 0, sizeof(b.metas));
-		assert_int_equal(mr_gro(b.f.cache, ALL, b.got, b.metas, n),
+		assert_int_equal(mr_gro(b.f.cache, ALL, 0, b.got, b.metas, n),
 				 n - 1);
 		assert_int_equal(mr_frame_n_entries(b.got), n);
 		assert_int_equal(b.metas[0].valid, MR_META_CSUM | MR_META_GSO);
@@ -344,7 +345,8 @@ static bool are_merged(const struct spec *first, const struct spec *second,
 	begin();
 	append_spec(first);
 	append_spec(second);
-	result = mr_gro(b.f.cache, offloads, b.frames, b.metas, b.n) == 1;
+	result = mr_gro(b.f.cache, offloads, b.mtu_bytes, b.frames, b.metas,
+			b.n) == 1;
 	assert_int_equal(mr_frame_n_frames(b.frames, b.n), result ? 1 : 2);
 	end();
 	return result;
@@ -364,6 +366,18 @@ TEST(what_differs_in_more_than_gso_restores_is_not_merged)
 	assert_true(are_merged(&plain, &next, ALL));
 	assert_true(are_merged(&plain, &next, MR_OFFLOAD_TSO4));
 	assert_false(are_merged(&plain, &next, ALL & ~MR_OFFLOAD_TSO4));
+}
+
+TEST(what_the_next_port_could_not_send_is_not_merged)
+{
+	const struct spec next = follower();
+	const uint32_t n = 20 + 20 + 4 * plain.n_tcp_options + MSS;
+
+	b.mtu_bytes = n;
+	assert_true(are_merged(&plain, &next, ALL));
+	b.mtu_bytes = n - 1;
+	assert_false(are_merged(&plain, &next, ALL));
+	b.mtu_bytes = 0;
 }
 
 TEST(the_first_one_counts_too)
@@ -405,7 +419,7 @@ TEST(a_flow_is_not_merged_past_a_frame_of_unknown_flow)
 	n = make(bytes, &s, &n_header);
 	append(bytes, n, n_header - 4, 0, (struct mr_meta){ 0 });
 	append_spec(&s);
-	assert_int_equal(mr_gro(b.f.cache, ALL, b.frames, b.metas, b.n), 0);
+	assert_int_equal(mr_gro(b.f.cache, ALL, 0, b.frames, b.metas, b.n), 0);
 	end();
 }
 
@@ -439,8 +453,9 @@ TEST(metadata_must_agree)
 		append_spec(&second);
 		b.metas[0] = cases[i].first;
 		b.metas[1] = cases[i].second;
-		assert_int_equal(mr_gro(b.f.cache, ALL, b.frames, b.metas, b.n),
-				 cases[i].is_merged);
+		assert_int_equal(
+			mr_gro(b.f.cache, ALL, 0, b.frames, b.metas, b.n),
+			cases[i].is_merged);
 		if (cases[i].is_merged)
 			assert_int_equal(b.metas[0].valid,
 					 cases[i].first.valid | MR_META_CSUM |
@@ -462,8 +477,9 @@ TEST(a_tunnels_partial_sum_is_not_that_of_the_frame)
 		b.metas[1].valid = MR_META_CSUM;
 		b.metas[1].csum_start_bytes = i == 0 ? 34 : 84;
 		b.metas[1].csum_offset_bytes = 16;
-		assert_int_equal(mr_gro(b.f.cache, ALL, b.frames, b.metas, b.n),
-				 1 - i);
+		assert_int_equal(
+			mr_gro(b.f.cache, ALL, 0, b.frames, b.metas, b.n),
+			1 - i);
 		end();
 	}
 }
@@ -478,8 +494,8 @@ TEST(shared_frames_stay_as_they_are)
 		append_spec(&plain);
 		append_spec(&second);
 		assert_int_equal(mr_frame_ref(b.f.cache, &b.frames[i], 1), 0);
-		assert_int_equal(mr_gro(b.f.cache, ALL, b.frames, b.metas, b.n),
-				 0);
+		assert_int_equal(
+			mr_gro(b.f.cache, ALL, 0, b.frames, b.metas, b.n), 0);
 		mr_frame_free_bulk(b.f.cache, &b.frames[i], 1);
 		end();
 	}
@@ -495,7 +511,7 @@ TEST(a_frame_has_no_more_entries_than_ports_take)
 		s.id++;
 		s.seq += MSS;
 	}
-	assert_int_equal(mr_gro(b.f.cache, ALL, b.frames, b.metas, b.n),
+	assert_int_equal(mr_gro(b.f.cache, ALL, 0, b.frames, b.metas, b.n),
 			 MR_MAX_SEGS + 3 - 2);
 	assert_int_equal(mr_frame_n_entries(b.frames), MR_MAX_SEGS);
 	assert_int_equal(mr_frame_n_entries(b.frames + MR_MAX_SEGS), 3);

@@ -33,6 +33,9 @@ extern "C" {
  * @param         cache     the calling thread's cache of the frames' pool
  * @param         offloads  MR_OFFLOAD_TSO4, _TSO6, _USO: what to merge, such as
  *                          mr_port_info.offloads of the port to send to
+ * @param         mtu_bytes of that port, as in mr_port_info: longer packets are
+ *                          not merged, since it could not send the segments; 0:
+ *                          of any length
  * @param[in,out] frames    @p n entries, whole frames; their order may change,
  *                          but not within a flow
  * @param[in,out] metas     @p n elements, as from mr_rx_burst_meta(); a merged
@@ -50,8 +53,8 @@ extern "C" {
  *         for example.
  */
 MR_API uint32_t mr_gro(struct mr_cache *cache, uint32_t offloads,
-		       struct mr_frame *frames, struct mr_meta *metas,
-		       uint32_t n);
+		       uint32_t mtu_bytes, struct mr_frame *frames,
+		       struct mr_meta *metas, uint32_t n);
 
 #ifdef __cplusplus
 }
