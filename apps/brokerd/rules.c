@@ -236,7 +236,7 @@ static int check_owner(const char *path, struct mr_reason *ret_why)
 	struct stat status;
 
 	if (stat(path, &status) < 0)
-		return 0; /* yaml_read() says why */
+		return 0; /* yaml_open() says why */
 	if ((status.st_uid == 0 || status.st_uid == geteuid()) &&
 	    !(status.st_mode & (S_IWGRP | S_IWOTH)))
 		return 0;
@@ -249,21 +249,10 @@ static int check_owner(const char *path, struct mr_reason *ret_why)
 int rules_read(struct mr_ctx *ctx, const char *path, struct rules *ret_rules,
 	       struct mr_reason *ret_why)
 {
-	struct yaml_errors errors;
-	char *bytes;
-	size_t n;
-	int err = check_owner(path, ret_why);
+	const int err = check_owner(path, ret_why);
 
-	if (err < 0)
-		return err;
-	err = yaml_read(path, &bytes, &n, &errors);
-	if (err < 0) {
-		*ret_why = errors.list[0];
-		return err;
-	}
-	err = rules_parse(ctx, path, bytes, n, ret_rules, ret_why);
-	free(bytes);
-	return err;
+	return err < 0 ? err :
+			 rules_parse(ctx, path, NULL, 0, ret_rules, ret_why);
 }
 
 void rules_free(struct rules *rules)

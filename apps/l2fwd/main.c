@@ -64,7 +64,8 @@ static bool read_config(struct options *options)
 	struct yaml_errors errors;
 	struct mr_reason why;
 
-	if (options_read(options->run.config_path, options, &errors) < 0) {
+	if (options_read_text(options->run.config_path, NULL, 0, options,
+			      &errors) < 0) {
 		for (uint32_t i = 0; i < errors.n; i++)
 			complain(errors.list[i].text);
 		return false;

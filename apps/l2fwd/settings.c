@@ -191,17 +191,3 @@ int options_read_text(const char *name, const char *text, size_t n_bytes,
 	yaml_close(&reader);
 	return err;
 }
-
-int options_read(const char *path, struct options *options,
-		 struct yaml_errors *ret_errors)
-{
-	char *bytes;
-	size_t n;
-	int err = yaml_read(path, &bytes, &n, ret_errors);
-
-	if (err < 0)
-		return err;
-	err = options_read_text(path, bytes, n, options, ret_errors);
-	free(bytes);
-	return err;
-}

@@ -55,16 +55,11 @@ int settings_reload(const struct settings_ops *ops, void *app,
 	struct yaml_errors errors;
 	struct mr_reason why;
 	const char *restart;
-	void *next = NULL;
 	json_t *changes;
-	char *bytes;
-	size_t n;
+	void *next;
 	int err;
 
-	if (yaml_read(path, &bytes, &n, &errors) == 0) {
-		next = ops->parse(app, path, bytes, n, &errors);
-		free(bytes);
-	}
+	next = ops->parse(app, path, NULL, 0, &errors);
 	if (next == NULL) {
 		for (uint32_t i = 0; i < errors.n; i++)
 			print_error("%s: reload: %s; nothing has changed",

@@ -83,40 +83,6 @@ static int check_end(struct yaml_reader *reader, yaml_parser_t *parser)
 	return err;
 }
 
-int yaml_read(const char *path, char **ret_bytes, size_t *ret_n_bytes,
-	      struct yaml_errors *ret_errors)
-{
-	char *bytes = malloc(YAML_MAX_BYTES + 1);
-	/* A FIFO would wait for its writer. */
-	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
-	struct stat status;
-	int err = 0;
-
-	ret_errors->n = 0;
-	if (bytes == NULL || file == NULL || fstat(fd, &status) < 0) {
-		err = -errno;
-	} else if (!S_ISREG(status.st_mode)) {
-		err = S_ISDIR(status.st_mode) ? -EISDIR : -ENODEV;
-	} else {
-		*ret_n_bytes = fread(bytes, 1, YAML_MAX_BYTES + 1, file);
-		if (ferror(file))
-			err = -errno;
-	}
-	if (file != NULL)
-		fclose(file);
-	else if (fd >= 0)
-		close(fd);
-	if (err == 0) {
-		*ret_bytes = bytes;
-		return 0;
-	}
-	free(bytes);
-	return yaml_fail(ret_errors, err, "%.200s: %s", path,
-			 err == -ENODEV ? "not a regular file" :
-					  strerror(-err));
-}
-
 static int open_parser(struct yaml_reader *reader, yaml_parser_t *parser,
 		       const char *bytes, size_t n_bytes)
 {
@@ -182,15 +148,45 @@ static int load(struct yaml_reader *reader, yaml_parser_t *parser)
 	return err;
 }
 
-int yaml_open(struct yaml_reader *reader, const char *name, const char *bytes,
-	      size_t n_bytes, struct yaml_errors *ret_errors)
+/* A file, up to one byte more than is allowed: its bytes, for free(3). */
+static int read_file(const char *path, char **ret_bytes, size_t *ret_n_bytes,
+		     struct yaml_errors *errors)
+{
+	char *bytes = malloc(YAML_MAX_BYTES + 1);
+	/* A FIFO would wait for its writer. */
+	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
+	struct stat status;
+	int err = 0;
+
+	if (bytes == NULL || file == NULL || fstat(fd, &status) < 0) {
+		err = -errno;
+	} else if (!S_ISREG(status.st_mode)) {
+		err = S_ISDIR(status.st_mode) ? -EISDIR : -ENODEV;
+	} else {
+		*ret_n_bytes = fread(bytes, 1, YAML_MAX_BYTES + 1, file);
+		if (ferror(file))
+			err = -errno;
+	}
+	if (file != NULL)
+		fclose(file);
+	else if (fd >= 0)
+		close(fd);
+	if (err == 0) {
+		*ret_bytes = bytes;
+		return 0;
+	}
+	free(bytes);
+	return yaml_fail(errors, err, "%.200s: %s", path,
+			 err == -ENODEV ? "not a regular file" :
+					  strerror(-err));
+}
+
+static int parse(struct yaml_reader *reader, const char *bytes, size_t n_bytes)
 {
 	yaml_parser_t parser;
 	int err;
 
-	reader->name = name;
-	reader->errors = ret_errors;
-	ret_errors->n = 0;
 	if (n_bytes > YAML_MAX_BYTES)
 		return fail_at(reader, 1, "the file is larger than 1 MiB");
 	err = open_parser(reader, &parser, bytes, n_bytes);
@@ -204,6 +200,23 @@ int yaml_open(struct yaml_reader *reader, const char *name, const char *bytes,
 		return err;
 	err = load(reader, &parser);
 	yaml_parser_delete(&parser);
+	return err;
+}
+
+int yaml_open(struct yaml_reader *reader, const char *name, const char *bytes,
+	      size_t n_bytes, struct yaml_errors *ret_errors)
+{
+	char *read = NULL;
+	int err = 0;
+
+	reader->name = name;
+	reader->errors = ret_errors;
+	ret_errors->n = 0;
+	if (bytes == NULL)
+		err = read_file(name, &read, &n_bytes, ret_errors);
+	if (err == 0)
+		err = parse(reader, bytes != NULL ? bytes : read, n_bytes);
+	free(read);
 	return err;
 }
 

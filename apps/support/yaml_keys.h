@@ -77,16 +77,9 @@ struct yaml_key {
 };
 
 /*
- * Read a file, up to one byte more than yaml_open() takes. 0 and its bytes, for
- * free(3); or -errno with an error.
- */
-int yaml_read(const char *path, char **ret_bytes, size_t *ret_n_bytes,
-	      struct yaml_errors *ret_errors);
-
-/*
- * Parse a document. 0, -EINVAL with an error; close the reader after success.
- * Further errors are added to *ret_errors. An empty document is a mapping
- * without keys.
+ * Parse a document; bytes: NULL for that in the file called name. 0, or -errno
+ * with an error; close the reader after success. Further errors are added to
+ * *ret_errors. An empty document is a mapping without keys.
  */
 int yaml_open(struct yaml_reader *reader, const char *name, const char *bytes,
 	      size_t n_bytes, struct yaml_errors *ret_errors);

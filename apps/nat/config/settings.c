@@ -105,19 +105,3 @@ int nat_settings_parse(const char *name, const char *bytes, size_t n_bytes,
 		nat_config_free(&config);
 	return err;
 }
-
-int nat_settings_read(const char *path, uint32_t n_workers,
-		      struct nat_config *ret_config,
-		      struct yaml_errors *ret_errors)
-{
-	char *bytes;
-	size_t n;
-	int err = yaml_read(path, &bytes, &n, ret_errors);
-
-	if (err < 0)
-		return err;
-	err = nat_settings_parse(path, bytes, n, n_workers, ret_config,
-				 ret_errors);
-	free(bytes);
-	return err;
-}

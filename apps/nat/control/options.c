@@ -262,8 +262,8 @@ int options_config(const struct options *options, struct nat_config *ret_config,
 	int err;
 
 	if (options->run.config_path != NULL) {
-		err = nat_settings_read(options->run.config_path, n_workers,
-					ret_config, ret_errors);
+		err = nat_settings_parse(options->run.config_path, NULL, 0,
+					 n_workers, ret_config, ret_errors);
 		return err == 0 ? 0 : err == -ENOMEM ? 1 : 2;
 	}
 	ret_errors->n = 0;

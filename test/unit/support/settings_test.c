@@ -72,11 +72,11 @@ static const struct yaml_key keys[] = {
 	{ .name = NULL },
 };
 
-static int parse_thing(const char *text, struct thing *thing,
-		       struct yaml_errors *errors)
+static int parse_bytes(const char *name, const char *bytes, size_t n_bytes,
+		       struct thing *thing, struct yaml_errors *errors)
 {
 	struct yaml_reader reader;
-	int err = yaml_open(&reader, "f", text, strlen(text), errors);
+	int err = yaml_open(&reader, name, bytes, n_bytes, errors);
 
 	*thing = (struct thing){ 0 };
 	if (err < 0)
@@ -84,6 +84,12 @@ static int parse_thing(const char *text, struct thing *thing,
 	err = yaml_take_keys(&reader, keys, yaml_root(&reader), thing);
 	yaml_close(&reader);
 	return err;
+}
+
+static int parse_thing(const char *text, struct thing *thing,
+		       struct yaml_errors *errors)
+{
+	return parse_bytes("f", text, strlen(text), thing, errors);
 }
 
 static void assert_json(json_t *value, const char *want)
@@ -279,13 +285,9 @@ static void *parse(void *opaque, const char *name, const char *bytes,
 		   size_t n_bytes, struct yaml_errors *ret_errors)
 {
 	struct thing *next = calloc(1, sizeof(*next));
-	char *text = strndup(bytes, n_bytes);
-	const int err = parse_thing(text, next, ret_errors);
 
 	(void)opaque;
-	(void)name;
-	free(text);
-	if (err == 0)
+	if (parse_bytes(name, bytes, n_bytes, next, ret_errors) == 0)
 		return next;
 	free(next);
 	return NULL;
