@@ -6,6 +6,20 @@
 #include "report.h"
 #include "text.h"
 
+enum { RATE_BYTES = 32 };
+
+/* "4.000 kframes/s", "0 frames/s". */
+static const char *rate(double value, const char *unit, char *text,
+			size_t n_bytes)
+{
+	char number[16];
+
+	snprintf(text, n_bytes, "%s%s%s",
+		 report_scaled(value, number, sizeof(number)),
+		 value < 1000 ? " " : "", unit);
+	return text;
+}
+
 static bool text_begin(void)
 {
 	return true;
@@ -19,7 +33,8 @@ static bool text_show(const struct snapshot *now, const struct snapshot *before)
 	const double seconds = now->t_s - (before != NULL ? before->t_s : 0);
 	const struct rates rates = report_rates(&t, &b, seconds);
 	double idle = 0, awake = 0;
-	char rx[16], tx[16], rx_bits[16], tx_bits[16];
+	char rx[RATE_BYTES], tx[RATE_BYTES];
+	char rx_bits[RATE_BYTES], tx_bits[RATE_BYTES];
 
 	for (uint32_t w = 0; w < now->n_workers; w++) {
 		const struct worker_snapshot *then =
@@ -28,13 +43,13 @@ static bool text_show(const struct snapshot *now, const struct snapshot *before)
 		idle += report_idle_percent(&now->workers[w], then);
 		awake += report_awake_percent(&now->workers[w], then);
 	}
-	printf("%6.1f s  rx %sframes/s %sbit/s  tx %sframes/s %sbit/s  drops "
+	printf("%6.1f s  rx %s %s  tx %s %s  drops "
 	       "%.0f/s  "
 	       "idle %.0f %%, awake %.0f %%\n",
-	       now->t_s, report_scaled(rates.rx_pps, rx, sizeof(rx)),
-	       report_scaled(rates.rx_bps, rx_bits, sizeof(rx_bits)),
-	       report_scaled(rates.tx_pps, tx, sizeof(tx)),
-	       report_scaled(rates.tx_bps, tx_bits, sizeof(tx_bits)),
+	       now->t_s, rate(rates.rx_pps, "frames/s", rx, sizeof(rx)),
+	       rate(rates.rx_bps, "bit/s", rx_bits, sizeof(rx_bits)),
+	       rate(rates.tx_pps, "frames/s", tx, sizeof(tx)),
+	       rate(rates.tx_bps, "bit/s", tx_bits, sizeof(tx_bits)),
 	       report_drop_rate(now, before), idle / now->n_workers,
 	       awake / now->n_workers);
 	return fflush(stdout) == 0;
@@ -53,25 +68,25 @@ static void print_drop(void *opaque, const char *where, const char *name,
 static void print_port(const struct port_snapshot *port, double seconds)
 {
 	const struct totals t = snapshot_port_totals(port);
-	char rx[16], tx[16], name[4 * sizeof(port->info.name)];
+	char rx[RATE_BYTES], tx[RATE_BYTES], name[4 * sizeof(port->info.name)];
 
 	if (seconds <= 0)
 		seconds = 1;
-	printf("%s (%s%s%s): rx %" PRIu64 " frames (%sframes/s), tx %" PRIu64
-	       " frames (%sframes/s)\n",
+	printf("%s (%s%s%s): rx %" PRIu64 " frames (%s), tx %" PRIu64
+	       " frames (%s)\n",
 	       text_escape(port->info.name, name, sizeof(name)),
 	       port->info.mode, port->info.why[0] != '\0' ? "; " : "",
 	       port->info.why, t.rx_frames,
-	       report_scaled(t.rx_frames / seconds, rx, sizeof(rx)),
+	       rate(t.rx_frames / seconds, "frames/s", rx, sizeof(rx)),
 	       t.tx_frames,
-	       report_scaled(t.tx_frames / seconds, tx, sizeof(tx)));
+	       rate(t.tx_frames / seconds, "frames/s", tx, sizeof(tx)));
 }
 
 bool report_summary(const struct snapshot *final)
 {
 	const struct totals t = snapshot_totals(final);
 	const double seconds = final->t_s > 0 ? final->t_s : 1;
-	char frames[16], bits[16], group[800];
+	char frames[RATE_BYTES], bits[RATE_BYTES], group[800];
 
 	for (uint32_t p = 0; p < final->n_ports; p++)
 		print_port(&final->ports[p], final->t_s);
@@ -89,10 +104,10 @@ bool report_summary(const struct snapshot *final)
 	if (final->app->note.text != NULL)
 		printf("%s: %s\n", final->app->note.label,
 		       final->app->note.text);
-	printf("forwarded %" PRIu64 " frames in %.1f s: %sframes/s, %sbit/s\n",
-	       t.tx_frames, final->t_s,
-	       report_scaled(t.tx_frames / seconds, frames, sizeof(frames)),
-	       report_scaled(8 * t.tx_bytes / seconds, bits, sizeof(bits)));
+	printf("forwarded %" PRIu64 " frames in %.1f s: %s, %s\n", t.tx_frames,
+	       final->t_s,
+	       rate(t.tx_frames / seconds, "frames/s", frames, sizeof(frames)),
+	       rate(8 * t.tx_bytes / seconds, "bit/s", bits, sizeof(bits)));
 	printf("accounting invariants %s%s\n",
 	       final->invariants_hold ? "hold" : "DO NOT hold: ",
 	       final->broken_invariant);

@@ -144,7 +144,7 @@ TEST_WITH(make, NULL, text_sums_up)
 	/* The workers' drops are as many in both. */
 	assert_has(capture.text,
 		   "   3.0 s  rx 4.000 kframes/s 3.200 "
-		   "Mbit/s  tx 3.000 kframes/s 0bit/s  drops 1/s");
+		   "Mbit/s  tx 3.000 kframes/s 0 bit/s  drops 1/s");
 	assert_has(capture.text, "  dropped workers: no_port 12\n");
 	assert_has(capture.text, "mean burst 10.0\n"
 				 "sessions: 500 open, 7000 created, 0 bytes of "
