@@ -117,6 +117,8 @@ static struct entry *take_room(struct recorder *r, uint32_t n)
 	return entry;
 }
 
+struct recorder *const capture_none = NULL;
+
 /* Of a burst, or a part of it. */
 struct place {
 	enum capture_event event;

@@ -34,8 +34,6 @@ struct flight {
 
 static const uint64_t second_ns = 1000000000;
 
-static struct recorder *const none;
-
 static void init_link(struct nat_link *link, const struct nat_side_config *c,
 		      uint64_t mac)
 {
@@ -155,7 +153,8 @@ int nat_path_create(const struct nat_path_config *config,
 	path->headroom_bytes = pool.headroom_bytes;
 	path->worker_idx = config->worker_idx;
 	path->has_peers = config->n_workers > 1;
-	path->recorder = config->recorder != NULL ? config->recorder : &none;
+	path->recorder =
+		config->recorder != NULL ? config->recorder : &capture_none;
 	for (uint32_t s = 0; s < NAT_SIDES; s++) {
 		path->links[s].mac = nat_mac(config->macs[s]);
 		path->port_mtus[s] = config->mtus[s];

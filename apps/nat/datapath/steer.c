@@ -123,8 +123,6 @@ static int make_meeting_place(struct nat_steer *steer)
 	return nat_datagrams_init(&steer->index, MAX_DATAGRAMS, &random);
 }
 
-static struct recorder *const none;
-
 static int make_steers(struct nat_steering *s)
 {
 	int err = 0;
@@ -135,7 +133,7 @@ static int make_steers(struct nat_steering *s)
 
 		steer->steering = s;
 		steer->worker = worker;
-		steer->recorder = &none;
+		steer->recorder = &capture_none;
 		steer->base = mr_region_base(
 			mr_pool_region(mr_cache_pool(worker->cache)));
 		steer->stages = calloc((size_t)s->n_workers * NAT_LANES,
