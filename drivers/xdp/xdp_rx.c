@@ -124,13 +124,15 @@ static void drop_long_frame(struct xdp_rxq *rxq, const struct mr_frame *frames,
 	const uint64_t chunk_mask = (UINT64_C(1) << rxq->chunk_shift) - 1;
 	uint64_t addrs[MR_BURST_MAX];
 	uint32_t n_drop = 0;
-	bool more = true;
+	bool more;
 
-	while (more && n_drop < n) {
+	if (n == 0)
+		return; /* the rest is yet to come */
+	do {
 		more = frames[n_drop].flags & MR_FRAME_MORE;
 		addrs[n_drop] = frames[n_drop].addr & ~chunk_mask;
 		n_drop++;
-	}
+	} while (more && n_drop < n);
 	post(rxq, addrs, n_drop);
 	xring_release(&rxq->rx, n_drop);
 
