@@ -14,6 +14,7 @@
 
 #include "mem/mem.h"
 #include "pool/pool.h"
+#include "support/invariants.h"
 
 struct pool_fixture {
 	struct test_allocator allocator; /* first: the hooks' opaque */
@@ -171,6 +172,16 @@ static inline struct mr_pool *pool_beside(struct pool_fixture *f,
 
 	assert_int_equal(mr_pool_create(f->ctx, &config, &pool, NULL), 0);
 	return pool;
+}
+
+/* The counters of a tx queue, whose invariants hold. */
+static inline struct mr_tx_stats fixture_tx_stats(const struct mr_txq *txq)
+{
+	struct mr_tx_stats stats = { .size = sizeof(stats) };
+
+	assert_int_equal(mr_txq_stats(txq, &stats), 0);
+	assert_true(invariants_of_tx_hold(&stats));
+	return stats;
 }
 
 #endif

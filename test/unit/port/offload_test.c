@@ -11,7 +11,6 @@
 #include <millrace/port.h>
 
 #include "model/packet.h"
-#include "support/invariants.h"
 #include "support/pool_unit.h"
 
 enum {
@@ -62,15 +61,6 @@ static void end(void)
 	mr_port_close(b.near);
 	mr_port_close(b.far);
 	fixture_close(&b.f);
-}
-
-static struct mr_tx_stats tx_stats(void)
-{
-	struct mr_tx_stats stats = { .size = sizeof(stats) };
-
-	assert_int_equal(mr_txq_stats(b.txq, &stats), 0);
-	assert_true(invariants_of_tx_hold(&stats));
-	return stats;
 }
 
 /* What is in the ring now. */
@@ -202,12 +192,15 @@ TEST(long_frames_are_cut)
 		assert_int_equal(receive(), n);
 		for (uint32_t i = 0; i < n; i++)
 			check_piece(i, n, bytes, n_bytes, kind, has_tag);
-		assert_int_equal(tx_stats().accepted, n);
-		assert_int_equal(tx_stats().events[MR_TX_EVENT_GSO_SOFTWARE],
+		assert_int_equal(fixture_tx_stats(b.txq).accepted, n);
+		assert_int_equal(fixture_tx_stats(b.txq)
+					 .events[MR_TX_EVENT_GSO_SOFTWARE],
 				 1);
-		assert_int_equal(tx_stats().events[MR_TX_EVENT_GSO_ADDED],
-				 n - 1);
-		assert_int_equal(tx_stats().events[MR_TX_EVENT_VLAN_SOFTWARE],
+		assert_int_equal(
+			fixture_tx_stats(b.txq).events[MR_TX_EVENT_GSO_ADDED],
+			n - 1);
+		assert_int_equal(fixture_tx_stats(b.txq)
+					 .events[MR_TX_EVENT_VLAN_SOFTWARE],
 				 has_tag);
 		end();
 	}
@@ -253,20 +246,20 @@ static void send_later(bool has_rules)
 	if (has_rules)
 		assert_int_equal(mr_rules_open(&config, &rules, NULL), 0);
 	/* The frame is still there: one more. */
-	assert_int_equal(tx_stats().accepted, RING + 1);
+	assert_int_equal(fixture_tx_stats(b.txq).accepted, RING + 1);
 	/* Without metadata, too, nothing overtakes it. */
 	assert_int_equal(mr_tx_burst(b.txq, b.f.cache, &plain, 1), 0);
 	assert_int_equal(mr_queue_arm(&b.txq->queue), 0);
 	assert_int_equal(receive(), RING);
-	assert_int_equal(tx_stats().pending, 1);
+	assert_int_equal(fixture_tx_stats(b.txq).pending, 1);
 	assert_int_equal(mr_queue_arm(&b.txq->queue), 1);
 	mr_frame_free_bulk(b.f.cache, b.got, n_before);
 	memmove(b.got, b.got + n_before, 3 * sizeof(b.got[0]));
 	b.n_got = 3;
 	assert_int_equal(mr_tx_burst(b.txq, b.f.cache, &plain, 1), 1);
-	assert_int_equal(tx_stats().accepted, RING + n - 3 + 1);
+	assert_int_equal(fixture_tx_stats(b.txq).accepted, RING + n - 3 + 1);
 	assert_int_equal(receive(), n - 3 + 1);
-	assert_int_equal(tx_stats().pending, 0);
+	assert_int_equal(fixture_tx_stats(b.txq).pending, 0);
 	for (uint32_t i = 0; i < n; i++)
 		check_piece(i, n, bytes, n_bytes, kind, false);
 	assert_int_equal(b.got[n].len, 60);
@@ -308,8 +301,9 @@ TEST(without_pages_it_is_a_named_drop)
 		mr_tx_burst_meta(b.txq, b.f.cache, frames, metas, n_entries),
 		n_entries);
 	assert_int_equal(receive(), 2);
-	assert_int_equal(tx_stats().accepted, 3);
-	assert_int_equal(tx_stats().drops[MR_TX_DROP_NO_BUFFER], 1);
+	assert_int_equal(fixture_tx_stats(b.txq).accepted, 3);
+	assert_int_equal(fixture_tx_stats(b.txq).drops[MR_TX_DROP_NO_BUFFER],
+			 1);
 	mr_frag_free_bulk(b.f.cache, addrs + 2, n - 2);
 	end();
 }
@@ -330,7 +324,8 @@ TEST(a_page_too_few_is_given_back)
 	mr_frag_free_bulk(b.f.cache, addrs, 1);
 	assert_int_equal(mr_tx_burst_meta(b.txq, b.f.cache, frames, metas, 2),
 			 2);
-	assert_int_equal(tx_stats().drops[MR_TX_DROP_NO_BUFFER], 1);
+	assert_int_equal(fixture_tx_stats(b.txq).drops[MR_TX_DROP_NO_BUFFER],
+			 1);
 	mr_frag_free_bulk(b.f.cache, addrs + 1, n - 1);
 	end();
 }
@@ -350,7 +345,7 @@ TEST(what_cannot_be_cut_is_a_named_drop)
 			1);
 	}
 	assert_int_equal(receive(), 0);
-	assert_int_equal(tx_stats().drops[MR_TX_DROP_INVALID], 2);
+	assert_int_equal(fixture_tx_stats(b.txq).drops[MR_TX_DROP_INVALID], 2);
 	end();
 }
 
@@ -371,7 +366,7 @@ TEST(headers_longer_than_a_page_are_a_named_drop)
 			mr_tx_burst_meta(b.txq, b.f.cache, &frame, &meta, 1),
 			1);
 	}
-	assert_int_equal(tx_stats().drops[MR_TX_DROP_TOO_LONG], 1);
+	assert_int_equal(fixture_tx_stats(b.txq).drops[MR_TX_DROP_TOO_LONG], 1);
 	assert_int_equal(receive(), 13 + 7); /* 1066 bytes and 554 */
 	end();
 }
@@ -426,7 +421,8 @@ TEST(tags_are_written)
 	/* Its other owner sees what it saw. */
 	assert_memory_equal(b.f.base + own[2].addr, bytes, 62);
 	mr_frame_free_bulk(b.f.cache, &own[2], 1);
-	assert_int_equal(tx_stats().events[MR_TX_EVENT_VLAN_SOFTWARE], 4);
+	assert_int_equal(
+		fixture_tx_stats(b.txq).events[MR_TX_EVENT_VLAN_SOFTWARE], 4);
 	end();
 }
 
@@ -474,7 +470,9 @@ static void refuse(bool is_shared)
 		RING);
 	assert_memory_equal(frames, before, sizeof(frames));
 	assert_memory_equal(b.f.base + frames[RING].addr, bytes, 60);
-	assert_int_equal(tx_stats().events[MR_TX_EVENT_VLAN_SOFTWARE], RING);
+	assert_int_equal(
+		fixture_tx_stats(b.txq).events[MR_TX_EVENT_VLAN_SOFTWARE],
+		RING);
 	mr_frame_free_bulk(b.f.cache, frames + RING, 2);
 	if (is_shared)
 		mr_frame_free_bulk(b.f.cache, frames, RING + 2);
