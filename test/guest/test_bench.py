@@ -26,8 +26,8 @@ def loop(guest, specs):
     requests = [
         {"request": "begin", "v": 5, "tx": specs, "rx": specs[::-1]},
         {"request": "open", "has_map": True},
-        {"request": "trial", "pps": 4000, "frames": N_FRAMES, "settle_ns": 2 * 10**9,
-         "max_lag_ns": 10 * 10**9},
+        {"request": "trial", "pps": 4000, "frames": N_FRAMES,
+         "settle_ns": int(limit(2) * 10**9), "max_lag_ns": int(limit(10) * 10**9)},
         {"request": "finish"}]
     status, _ = guest.run("printf '%s\\n' " + " ".join(
         f"'{json.dumps(request)}'" for request in requests) + " >/tmp/requests")

@@ -10,8 +10,8 @@ import pytest
 from lib.process import BUILD, L2FWD, NAT, Process
 
 BENCH = BUILD / "apps" / "bench" / "mr-bench"
-# A machine that is shared sends late: that is no failure here.
-CALM = ["--trial", "0.2", "--max-lag", "1"]
+# A machine that is shared sends late, or not at all: no trial is made again.
+CALM = ["--trial", "0.5", "--max-lag", "10", "--unsent-tolerance", "50%"]
 
 
 class Wire:
@@ -73,15 +73,13 @@ def test_throughput_through_a_bridge(wire, l2fwd):
                           "64,1518", "--loss-tolerance", "50%", "t0", "t1")
     assert [row["frame_bytes"] for row in measured["rows"]] == [60, 1514]
     # Nothing is lost at so little, so the highest rate is the result and has
-    # no bound above; unless the host has kept the tester or the device waiting.
-    reached = [row["value"] == pytest.approx(2000, rel=0.01)
-               for row in measured["rows"]]
-    assert reached == [row["high"] == 0 for row in measured["rows"]]
-    sent, _, received = check_counts(measured, l2fwd)
-    if all(reached):
-        # The path and the two trials of each size.
-        assert sent >= 2 * (100 + 400 + 400)
-        assert received > 0.5 * sent
+    # no bound above; unless the host has kept the device waiting.
+    for row in measured["rows"]:
+        assert (row["low"] == 2000) == (row["high"] == 0), row
+        assert 0 < row["value"] <= row["low"]
+    check_counts(measured, l2fwd)
+    # The path and the two trials of each size.
+    assert total(measured, "tx", "due") >= 2 * (100 + 1000 + 1000)
 
 
 def test_latency_through_a_bridge(wire, l2fwd):
