@@ -219,7 +219,8 @@ def test_watch_draws_on_a_terminal(lab, bridge):
         os.close(terminal)
         _, status = os.waitpid(pid, 0)
     assert status == 0
-    assert "xdp:p1" in seen.decode() and "frames in and out" in seen.decode()
+    text = seen.decode(errors="replace")  # it may end within a character
+    assert "xdp:p1" in text and "frames in and out" in text
 
 
 def test_completion_asks_who_runs(lab, bridge):
