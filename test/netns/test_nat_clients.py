@@ -115,8 +115,8 @@ def test_200_connections_at_once(lab, town):
 
 def test_dns_over_udp_tcp_and_in_fragments(lab, town):
     servers.need("dig", "bind9-dnsutils")
-    servers.dns(lab, town.server, "--host-record=www.example,203.0.113.7",
-                "--txt-record=long.example," + ",".join(["x" * 250] * 10))
+    servers.dnsmasq(lab, town.server, "--host-record=www.example,203.0.113.7",
+                    "--txt-record=long.example," + ",".join(["x" * 250] * 10))
 
     def dig(*words):
         return town.a.run("dig", "+short", "+tries=1", "+time=5",

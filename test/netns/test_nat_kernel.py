@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """mr-nat and the host's kernel behind the same addresses: local: kernel."""
+import os
+import signal
 import socket
 import struct
+import subprocess
 
 import pytest
 from host import limit
-from lib import talk
+from lib import servers, talk
 from lib.nat import INSIDE, OUTSIDE, SERVER, Echo, House, Nat, Talker, \
     tcp_between
 from lib.process import NAT, Process
@@ -76,6 +79,46 @@ def test_ttl_security_and_broadcasts(lab, house):
     out.bind(("h0", 0))
     out.send(lldp.ljust(60, b"\0"))
     assert raw.recv(100)[:14] == lldp
+    nat.stop()
+
+
+def test_a_session_of_ssh(lab, house):
+    """From outside, with a MiB each way, beside what is translated."""
+    key = lab.tmp_path / "key"
+    servers.sshd(lab, house.middle, key)
+    nat = Nat(house, config=CONFIG)
+    echo = lab.closing(Echo(house.server))
+    talker = lab.closing(Talker(house.a))
+    data = os.urandom(1 << 20)
+    (lab.tmp_path / "data").write_bytes(data)
+    with (lab.tmp_path / "data").open("rb") as sent:
+        came = subprocess.run(house.server.command(
+            "ssh", "-F", "none", "-i", key, "-oBatchMode=yes",
+            "-oStrictHostKeyChecking=no", "-oUserKnownHostsFile=/dev/null",
+            f"root@{OUTSIDE}", "cat"), stdin=sent, timeout=limit(30),
+            check=True, stdout=subprocess.PIPE)
+    assert came.stdout == data
+    assert echo.socket and talker.ask()[0] == OUTSIDE
+    nat.stop()
+
+
+def test_a_dhcp_client_renews_its_lease(lab, house):
+    """Broadcasts at first, then between the two addresses."""
+    servers.need("udhcpc", "udhcpc")
+    servers.dnsmasq(
+        lab, house.server, "--port=0", "--interface=h0", "--dhcp-authoritative",
+        f"--dhcp-range={OUTSIDE},{OUTSIDE},255.255.255.0,10m", "--no-ping",
+        f"--dhcp-leasefile={lab.tmp_path}/leases")
+    script = lab.tmp_path / "script"
+    script.write_text('#!/bin/sh\necho "$1 $ip"\n')
+    script.chmod(0o755)
+    nat = Nat(house, config=CONFIG)
+    client = Process(lab, house.middle, ["udhcpc", "-f", "-i", "p1", "-s",
+                                         script])
+    for event in "bound", "renew":
+        assert client.out.wait(lambda line, wanted=f"{event} {OUTSIDE}":
+                               line == wanted, 20.0), client.err.text()
+        client.process.send_signal(signal.SIGUSR1)  # renew now
     nat.stop()
 
 

@@ -4,6 +4,7 @@ import http.server
 import importlib.util
 import shutil
 import socketserver
+import subprocess
 import sys
 import threading
 
@@ -78,13 +79,13 @@ def ftp(lab, namespace, folder):
     server.says("starting FTP server", LIMIT_S)
 
 
-def dns(lab, namespace, *records):
-    """A name server that knows these records, as options of dnsmasq."""
+def dnsmasq(lab, namespace, *options):
+    """A server of names or leases, by options of dnsmasq."""
     need("dnsmasq", "dnsmasq-base")
     server = Process(lab, namespace, [
         "dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null",
         "--no-resolv", "--no-hosts", "--pid-file", "--user=root",
-        "--log-facility=-", "--edns-packet-max=4096", *records])
+        "--log-facility=-", "--edns-packet-max=4096", *options])
     server.says("started, version", LIMIT_S)
 
 
@@ -93,3 +94,20 @@ def iperf3(lab, namespace):
     server = Process(lab, namespace, ["iperf3", "--server", "--one-off",
                                       "--forceflush"])
     assert server.out.wait(lambda line: "Server listening" in line, LIMIT_S)
+
+
+def sshd(lab, namespace, key):
+    """An SSH server on port 22 that admits root with this key, made here."""
+    need("/usr/sbin/sshd", "openssh-server")
+    need("ssh-keygen", "openssh-client")
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key],
+                   check=True, timeout=LIMIT_S)
+    options = {"HostKey": key, "AuthorizedKeysFile": f"{key}.pub",
+               "PermitRootLogin": "prohibit-password", "StrictModes": "no",
+               "UsePAM": "no", "PidFile": "none"}
+    server = Process(lab, namespace, [
+        "unshare", "-m", "sh", "-c",  # its folder of privilege separation
+        "mount -t tmpfs -o mode=755 none /run && mkdir /run/sshd && "
+        'exec /usr/sbin/sshd -D -e -f /dev/null "$@"', "sh",
+        *[f"-o{name}={value}" for name, value in options.items()]])
+    server.says("Server listening on 0.0.0.0 port 22", LIMIT_S)
