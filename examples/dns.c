@@ -15,14 +15,7 @@
 
 #include <millrace/millrace.h>
 
-enum {
-	BURST = 64,
-	CACHE = 2048 /* pages, or less */,
-	HEADER = 12,
-	RECORD = 16,
-	EDNS = 11,
-	NO_SUCH_NAME = 3
-};
+enum { BURST = 64, HEADER = 12, RECORD = 16, EDNS = 11, NO_SUCH_NAME = 3 };
 
 static struct mr_workers *workers;
 static unsigned long n_answered, n_ignored, n_unsent;
@@ -167,7 +160,7 @@ int main(int argc, char **argv)
 	if (mr_ctx_create(NULL, &ctx, &why) < 0 ||
 	    mr_port_need_pages(ctx, argv[1], 4096, &pool.n_pages, &why) < 0)
 		errx(1, "%s", why.text);
-	pool.n_pages += CACHE;
+	pool.n_pages += 2048; /* for this program */
 	if (mr_pool_create(ctx, &pool, &config.pool, &why) < 0 ||
 	    mr_port_open(ctx, argv[1], &config, &port, &why) < 0)
 		errx(1, "%s", why.text);

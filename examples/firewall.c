@@ -33,19 +33,24 @@ static int bit(const uint8_t *address, uint32_t i)
 /* "192.0.2.0/24"; without a length, one address. 0: it is not that. */
 static int add(const char *line)
 {
-	const int is_ip6 = strchr(line, ':') != NULL;
-	uint32_t n_max = is_ip6 ? 128 : 32, n_bits = n_max;
-	struct node *node = is_ip6 ? &ip6 : &ip4, **next;
+	uint32_t n_max = 32, n_bits = 1000; /* no number of three digits */
+	struct node *node = &ip4, **next;
+	int family = AF_INET, end = 0;
 	char text[46] = "";
 	uint8_t address[16];
-	int end = 0;
 
 	sscanf(line, " %n%45[^/# \t\r\n] %n/%3u %n", &end, text, &end, &n_bits,
 	       &end);
 	if (text[0] == '\0' && strchr("#", line[end]))
 		return 1; /* an empty line, or a comment */
+	if (strchr(text, ':')) {
+		family = AF_INET6;
+		node = &ip6;
+		n_max = 128;
+	}
+	n_bits = n_bits == 1000 ? n_max : n_bits;
 	if (!strchr("#", line[end]) || n_bits > n_max ||
-	    inet_pton(is_ip6 ? AF_INET6 : AF_INET, text, address) != 1)
+	    inet_pton(family, text, address) != 1)
 		return 0;
 	for (uint32_t i = 0; i < n_bits; i++, node = *next) {
 		next = &node->next[bit(address, i)];
@@ -63,9 +68,7 @@ static void read_list(const char *path)
 
 	for (int i = 1; list && getline(&line, &size, list) >= 0; i++)
 		if (!add(line))
-			errx(1,
-			     "%s:%d: write a prefix as 192.0.2.0/24 or "
-			     "2001:db8::/32, one per line",
+			errx(1, "%s:%d: write one prefix, as 192.0.2.0/24",
 			     path, i);
 	if (list == NULL || ferror(list))
 		err(1, "%s", path);

@@ -28,15 +28,16 @@ struct key {
 struct connection {
 	struct key key;
 	uint8_t server[6], zeros[2];
-	uint32_t set,
-		seen_s; /* the set of servers that it was last looked up in */
+	uint32_t set; /* of servers, in which its server was found last */
+	uint32_t seen_s;
 };
 
-static const struct mr_flow_config flows = { .size = sizeof(flows),
-					     .key_bytes = sizeof(struct key),
-					     .record_bytes =
-						     sizeof(struct connection),
-					     .n_max = 1 << 20 };
+static const struct mr_flow_config flows = {
+	.size = sizeof(flows),
+	.key_bytes = sizeof(struct key),
+	.record_bytes = sizeof(struct connection),
+	.n_max = 1 << 20,
+};
 static struct mr_ctx *ctx;
 static struct mr_workers *workers;
 static struct mr_flow_table *connections;

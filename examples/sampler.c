@@ -14,7 +14,7 @@
 
 #include <millrace/millrace.h>
 
-enum { BURST = 64, CACHE = 2048 /* pages, or less */, MAX_QUEUES = 64 };
+enum { BURST = 64, MAX_QUEUES = 64 };
 
 static struct mr_workers *workers;
 static uint64_t n_seen[MAX_QUEUES], n_written[MAX_QUEUES];
@@ -56,9 +56,9 @@ static void write_head(uint32_t n_queues)
 	for (uint32_t queue = 0; queue < n_queues; queue++) {
 		put(1, 4);
 		put(44, 4);
-		put(1, 4); /* Ethernet */
-		put(0, 4); /* whole frames */
-		put(2 | 8 << 16, 4);
+		put(1, 4);           /* Ethernet */
+		put(0, 4);           /* whole frames */
+		put(2 | 8 << 16, 4); /* an option, and its length */
 		fprintf(file, "queue %02u", queue);
 		put(9 | 1 << 16, 4);
 		put(9, 4); /* times are in nanoseconds */
@@ -124,6 +124,8 @@ static void run(struct mr_worker *worker)
 {
 	uint32_t n;
 
+	if (worker->n_rxqs > MAX_QUEUES)
+		errx(1, "the port has more than %d queues", MAX_QUEUES);
 	signal(SIGINT, on_signal);
 	signal(SIGPIPE, SIG_IGN);
 	write_head(worker->n_rxqs);
@@ -156,7 +158,7 @@ int main(int argc, char **argv)
 	if (mr_ctx_create(NULL, &ctx, &why) < 0 ||
 	    mr_port_need_pages(ctx, argv[3], 4096, &pool.n_pages, &why) < 0)
 		errx(1, "%s", why.text);
-	pool.n_pages += CACHE;
+	pool.n_pages += 2048; /* for this program */
 	if (mr_pool_create(ctx, &pool, &config.pool, &why) < 0 ||
 	    mr_port_open(ctx, argv[3], &config, &port, &why) < 0)
 		errx(1, "%s", why.text);
