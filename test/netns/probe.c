@@ -425,7 +425,6 @@ static const struct {
 	{ "flush", 3, probe_flush },
 	{ "fork", 2, do_fork },
 	{ "open-kernel", 2, do_open_kernel },
-	{ "to-kernel", 2, probe_to_kernel },
 	{ "promisc", 3, do_set },
 	{ "allmulti", 3, do_set },
 	{ "mtu", 3, do_set },

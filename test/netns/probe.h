@@ -41,6 +41,6 @@ uint32_t number(const struct probe *probe, uint32_t i, uint32_t otherwise);
 typedef json_t *command_fn(struct probe *probe);
 command_fn probe_info, probe_link, probe_wake, probe_stats, probe_hold,
 	probe_hashes, probe_metas, probe_release, probe_forward,
-	probe_send, probe_flush, probe_to_kernel;
+	probe_send, probe_flush;
 
 #endif

@@ -312,30 +312,6 @@ json_t *probe_forward(struct probe *probe)
 	return answer_number("entries", n_entries);
 }
 
-/* to-kernel PORT: hand all frames to the kernel until the next command. */
-json_t *probe_to_kernel(struct probe *probe)
-{
-	const uint64_t ports[1] = { number(probe, 1, 0) };
-	struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
-	struct mr_cache *cache = probe->caches[probe->pool_of[ports[0]]];
-	struct mr_port *port = probe->ports[ports[0]];
-	struct mr_frame frames[BURST];
-	uint64_t n_received = 0, n_handed = 0;
-
-	while (poll(&input, 1, 0) == 0) {
-		const uint32_t n =
-			mr_rx_burst(mr_port_rxq(port, 0), cache, frames, BURST);
-
-		n_received += mr_frame_n_frames(frames, n);
-		n_handed += mr_port_to_kernel(port, cache, frames, n);
-		if (n == 0)
-			wait_for_work(probe, ports, 1);
-	}
-	return json_pack("{s:b, s:I, s:I}", "ok", 1, "received",
-			 (json_int_t)n_received, "handed",
-			 (json_int_t)n_handed);
-}
-
 /* As wire.py's frame(): its bytes depend on its number. */
 static void fill(uint8_t *bytes, uint32_t n_bytes, uint32_t number)
 {

@@ -102,7 +102,8 @@ STARTS_THREADS = {"pthread_create", "mr_workers_start"}
 BREAKS = [
     (r"docs/|.*\.md$|\.|LICENSE$|test/style/|test/mutation/"
      r"|test/support/(?:run_tests|results|command)\.py", ""),
-    (r"bindings/python/|examples/python/", "python netns:python"),
+    (r"bindings/python/|examples/python/",
+     "python netns:python netns:meta netns:control netns:examples"),
     (r"meson(?:\.build|_options\.txt)$|mr$|config/|apps/[^/]*$|lib/[^/]*$"
      r"|test/install/", "install"),
     (r"examples/", "install netns:examples"),

@@ -152,8 +152,9 @@ PyObject *mri_queue_new(PyTypeObject *type, PyObject *port, PyObject *args);
 struct py_burst *mri_burst_new(struct py_pool *pool, uint32_t n);
 /** Copy frames from an iterable of bytes-like objects into a new burst. */
 PyObject *mri_burst_from(PyObject *pool, PyObject *iterable);
-/** The frames of a burst whose views have ended. @return NULL: raised */
-struct py_frames *mri_burst_take(PyObject *burst);
+/** The frames of a burst of @p pool, whose views have ended. May run any code.
+ * @return NULL: raised */
+struct py_frames *mri_burst_take(PyObject *burst, const struct py_pool *pool);
 /** Set how many entries there are now; the caller frees none of them. */
 void mri_frames_set_n(struct py_frames *frames, uint32_t n);
 /** Provide metas for the entries, zeroed. @return 0, or -1: raised */
@@ -178,5 +179,7 @@ PyObject *mri_port_steer(PyObject *port, PyObject *args, PyObject *kwargs);
 PyObject *mri_port_unsteer(PyObject *port, PyObject *id);
 PyObject *mri_port_device_drops(PyObject *port, PyObject *nothing);
 PyObject *mri_port_device_stats(PyObject *port, PyObject *nothing);
+PyObject *mri_port_open_kernel(PyObject *port, PyObject *nothing);
+PyObject *mri_port_to_kernel(PyObject *port, PyObject *burst);
 
 #endif

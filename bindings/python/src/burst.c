@@ -149,7 +149,8 @@ static void end_views(struct py_burst *self)
 	PyMem_Free(views);
 }
 
-struct py_frames *mri_burst_take(PyObject *burst)
+/* The frames of a burst whose views have ended. NULL: raised. */
+static struct py_frames *take(PyObject *burst)
 {
 	struct py_burst *self = (struct py_burst *)burst;
 
@@ -159,6 +160,18 @@ struct py_frames *mri_burst_take(PyObject *burst)
 	PyErr_Format(PyExc_BufferError,
 		     "%u views of the burst are in use: release them first",
 		     self->frames->n_exports);
+	return NULL;
+}
+
+struct py_frames *mri_burst_take(PyObject *burst, const struct py_pool *pool)
+{
+	if (!PyObject_TypeCheck(burst, mri_burst_type))
+		PyErr_SetString(PyExc_TypeError, "takes a Burst");
+	else if (((struct py_burst *)burst)->frames->pool != pool)
+		PyErr_SetString(PyExc_ValueError,
+				"the burst is of another pool");
+	else
+		return take(burst);
 	return NULL;
 }
 
@@ -175,7 +188,7 @@ static void burst_dealloc(PyObject *object)
 
 static PyObject *burst_release(PyObject *object, PyObject *nothing)
 {
-	struct py_frames *frames = mri_burst_take(object);
+	struct py_frames *frames = take(object);
 
 	(void)nothing;
 	if (frames == NULL)
@@ -308,7 +321,7 @@ static PyObject *burst_keep(PyObject *object, PyObject *array)
 	if (n <= MR_BURST_MAX)
 		memcpy(mask, from.buf, (size_t)n);
 	PyBuffer_Release(&from);
-	frames = mri_burst_take(object);
+	frames = take(object);
 	if (frames == NULL)
 		return NULL;
 	if (n != frames->n)

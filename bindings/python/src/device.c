@@ -184,3 +184,28 @@ PyObject *mri_port_device_stats(PyObject *port, PyObject *nothing)
 	(void)nothing;
 	return counts_of(port, mr_port_device_stats);
 }
+
+PyObject *mri_port_open_kernel(PyObject *object, PyObject *nothing)
+{
+	struct py_port *self = (struct py_port *)object;
+	struct mr_reason why;
+
+	(void)nothing;
+	if (!mri_port_is_usable(self))
+		return NULL;
+	return result(mr_port_open_kernel(self->port, &why), &why);
+}
+
+PyObject *mri_port_to_kernel(PyObject *object, PyObject *burst)
+{
+	struct py_port *self = (struct py_port *)object;
+	struct py_frames *frames = mri_burst_take(burst, self->pool);
+	uint32_t n;
+
+	if (frames == NULL || !mri_port_is_usable(self))
+		return NULL;
+	n = mr_port_to_kernel(self->port, mri_pool_cache(frames->pool),
+			      frames->entries, frames->n);
+	mri_frames_set_n(frames, 0);
+	return PyLong_FromUnsignedLong(n);
+}

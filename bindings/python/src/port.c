@@ -185,6 +185,12 @@ static PyMethodDef methods[] = {
 	KEYWORDS("steer", mri_port_steer,
 		 "Add a rule that steers frames to a queue: members of struct "
 		 "mr_steer_rule.\nReturns its number."),
+	{ "open_kernel", mri_port_open_kernel, METH_NOARGS,
+	  "Prepare the port for to_kernel()." },
+	{ "to_kernel", mri_port_to_kernel, METH_O,
+	  "Hand frames received from this port to the kernel's network stack. "
+	  "Returns how\nmany it took; the others are lost, and the burst is "
+	  "empty." },
 	{ "unsteer", mri_port_unsteer, METH_O, "Remove a rule of steer()." },
 	{ NULL, NULL, 0, NULL },
 };

@@ -158,17 +158,11 @@ static PyObject *rxq_receive(PyObject *object, PyObject *args, PyObject *kwargs)
 static PyObject *txq_send(PyObject *object, PyObject *burst)
 {
 	struct py_queue *self = (struct py_queue *)object;
-	struct py_frames *frames;
+	struct py_frames *frames = mri_burst_take(burst, self->port->pool);
 	uint32_t n, n_left;
 
-	if (!PyObject_TypeCheck(burst, mri_burst_type))
-		return PyErr_Format(PyExc_TypeError, "send() takes a Burst");
-	frames = mri_burst_take(burst);
 	if (frames == NULL || !use(self))
 		return NULL;
-	if (frames->pool != self->port->pool)
-		return PyErr_Format(PyExc_ValueError,
-				    "the burst is of another pool");
 	n = mr_tx_burst_meta(txq_of(self), mri_pool_cache(frames->pool),
 			     frames->entries, frames->metas, frames->n);
 	n_left = frames->n - n;

@@ -125,6 +125,7 @@ def test_received_metadata_is_of_the_frames(pool: Pool) -> None:
         (lambda port: port.steer(protocol=17, dst_port=53, dst_port_mask=65535), "steering"),
         (lambda port: port.steer(src=b"\n\0\0\1"), "need a protocol"),
         (lambda port: port.unsteer(0), "steering"),
+        (lambda port: port.open_kernel(), "driver null"),
     ],
 )
 def test_refused_settings_have_reasons(
@@ -158,6 +159,16 @@ def test_refused_settings_have_reasons(
 def test_wrong_settings(pool: Pool, call: Callable[[Port], object]) -> None:
     with Port(pool, "null:") as port, pytest.raises((TypeError, ValueError, OverflowError)):
         call(port)
+
+
+def test_without_a_way_to_the_kernel_frames_are_lost(pool: Pool) -> None:
+    with Port(pool, "null:") as port, pool.burst(FRAMES[:3]) as burst, Pool(512) as other:
+        with pytest.raises(ValueError, match="another pool"):
+            port.to_kernel(other.burst([b"x"]))
+        view = burst[0]
+        assert port.to_kernel(burst) == len(burst) == 0
+        with pytest.raises(ValueError, match="released memoryview"):
+            view[0]
 
 
 def test_counters_of_port_and_device(pool: Pool, pair: tuple[Port, Port]) -> None:
