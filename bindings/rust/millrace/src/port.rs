@@ -182,7 +182,8 @@ impl Lease {
         let (port, i) = (port.clone(), i as usize);
         // What the last user did with the queue happened before this.
         let was_used = port.used[i].swap(true, Ordering::Acquire);
-        (!was_used).then_some(Self { port, i })
+        // Not then_some(): dropping a lease ends that of the queue's user.
+        (!was_used).then(|| Self { port, i })
     }
 }
 
