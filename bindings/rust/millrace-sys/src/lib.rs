@@ -16,7 +16,7 @@ macro_rules! opaque {
         })*
     };
 }
-opaque!(mr_cache mr_ctx mr_pool mr_port mr_queue mr_region mr_rxq mr_txq);
+opaque!(mr_cache mr_ctx mr_pool mr_port mr_queue mr_region mr_ring_spsc mr_rules mr_rxq mr_txq mr_workers);
 
 pub const MR_MAX_SEGS: u32 = 18;
 pub const MR_BURST_MAX: u32 = 256;
@@ -24,6 +24,15 @@ pub const MR_STATS_SLOTS: usize = 16;
 pub const MR_FRAME_MORE: u32 = 1;
 pub const MR_FRAME_CSUM_VALID: u32 = 1 << 16;
 pub const MR_FRAME_CSUM_PARTIAL: u32 = 1 << 17;
+pub const MR_META_RSS_HASH: u32 = 1 << 0;
+pub const MR_META_RX_TIME: u32 = 1 << 1;
+pub const MR_META_VLAN: u32 = 1 << 2;
+pub const MR_META_LAUNCH_TIME: u32 = 1 << 5;
+pub const MR_META_MARK: u32 = 1 << 7;
+pub const MR_RULE_ANY: u16 = 1;
+pub const MR_RULE_STATION: u16 = 2;
+pub const MR_RULE_FORWARD: u16 = 0;
+pub const MR_RULE_DROP: u16 = 1;
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,6 +40,28 @@ pub struct mr_frame {
     pub addr: u64,
     pub len: u32,
     pub flags: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct mr_meta {
+    pub valid: u32,
+    pub rss_hash: u32,
+    pub hash_type: u32,
+    pub mark: u32,
+    pub rx_ns: u64,
+    pub launch_ns: u64,
+    pub tx_ns: u64,
+    pub rx_clock: u16,
+    pub launch_clock: u16,
+    pub tx_clock: u16,
+    pub vlan_proto: u16,
+    pub vlan_tci: u16,
+    pub csum_start_bytes: u16,
+    pub csum_offset_bytes: u16,
+    pub gso_bytes: u16,
+    pub gso_type: u16,
+    pub reserved: [u16; 3],
 }
 
 #[repr(C)]
@@ -172,6 +203,132 @@ pub struct mr_tx_stats {
     pub events: [u64; MR_STATS_SLOTS],
 }
 
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct mr_partial {
+    pub start_bytes: u32,
+    pub n_bytes: u32,
+    pub field_bytes: u32,
+    pub has_no_zero: u32,
+}
+
+#[repr(C)]
+pub struct mr_workers_config {
+    pub size: u32,
+    pub n_workers: u32,
+    pub pool: *mut mr_pool,
+    pub ports: *const *mut mr_port,
+    pub sends_to: *const u32,
+    pub cores: *const u32,
+    pub n_ports: u32,
+    pub n_cores: u32,
+    pub handoff_entries: u32,
+    pub idle: u32,
+    pub cpu_percent: u32,
+    pub has_meta: u32,
+    pub may_be_fewer: u32,
+}
+
+#[repr(C)]
+pub struct mr_worker_rxq {
+    pub rxq: *mut mr_rxq,
+    pub port_idx: u32,
+    pub queue_idx: u32,
+}
+
+#[repr(C)]
+pub struct mr_worker_route {
+    pub txq: *mut mr_txq,
+    pub handoff: *mut mr_ring_spsc,
+    pub handoff_meta: *mut mr_ring_spsc,
+    pub queue_idx: u32,
+    pub owner_idx: u32,
+}
+
+#[repr(C)]
+pub struct mr_worker {
+    pub workers: *mut mr_workers,
+    pub cache: *mut mr_cache,
+    pub rxqs: *const mr_worker_rxq,
+    pub routes: *const mr_worker_route,
+    pub n_rxqs: u32,
+    pub n_ports: u32,
+    pub idx: u32,
+    pub core: u32,
+    pub numa_node: i32,
+    pub reserved: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct mr_worker_stats {
+    pub size: u32,
+    pub reserved: u32,
+    pub busy_ns: u64,
+    pub idle_ns: u64,
+    pub rounds: u64,
+    pub empty_rounds: u64,
+    pub sleeps: u64,
+    pub handed_off: u64,
+    pub handoff_full: u64,
+    pub asleep_ns: u64,
+}
+
+pub type mr_worker_fn = unsafe extern "C" fn(worker: *mut mr_worker, opaque: *mut c_void) -> c_int;
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct mr_flow_ends {
+    pub src: u32,
+    pub dst: u32,
+    pub sport: u16,
+    pub dport: u16,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct mr_rule {
+    pub r#match: u16,
+    pub action: u16,
+    pub port: u16,
+    pub to: u16,
+    pub mac: [u8; 6],
+    pub proto: u8,
+    pub reserved: u8,
+    pub from: mr_flow_ends,
+    pub r#as: mr_flow_ends,
+}
+
+#[repr(C)]
+pub struct mr_rules_config {
+    pub size: u32,
+    pub n_ports: u32,
+    pub ports: *const *mut mr_port,
+    pub n_max: u32,
+    pub n_hops: u32,
+    pub first_id: u16,
+    pub id_step: u16,
+    pub reserved: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct mr_rule_stats {
+    pub seen_ns: u64,
+    pub held_ns: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct mr_rules_sent {
+    pub size: u32,
+    pub can_send: u32,
+    pub has_drops: u32,
+    pub reserved: u32,
+    pub attempted: u64,
+    pub drops: u64,
+}
+
 #[rustfmt::skip] // one per line, as tests/headers.rs expects
 unsafe extern "C" {
     pub fn mr_version() -> *const c_char;
@@ -197,6 +354,8 @@ unsafe extern "C" {
     pub fn mr_frame_trim(frame: *mut mr_frame, n_bytes: u32) -> c_int;
     pub fn mr_frame_ref(cache: *mut mr_cache, frames: *const mr_frame, n: u32) -> c_int;
     pub fn mr_frame_unshare(cache: *mut mr_cache, frames: *mut mr_frame, n: u32) -> c_int;
+    pub fn mr_partial_find(base: *mut c_void, frames: *const mr_frame, meta: *const mr_meta, ret_partial: *mut mr_partial) -> c_int;
+    pub fn mr_partial_finish(base: *mut c_void, frames: *const mr_frame, partial: *const mr_partial);
     pub fn mr_frame_free_bulk(cache: *mut mr_cache, frames: *const mr_frame, n: u32);
 
     pub fn mr_port_open(ctx: *mut mr_ctx, spec: *const c_char, config: *const mr_port_config, ret_port: *mut *mut mr_port, why: *mut mr_reason) -> c_int;
@@ -214,4 +373,34 @@ unsafe extern "C" {
     /// An rx or tx queue begins with its `mr_queue`.
     pub fn mr_queue_arm(queue: *mut mr_queue) -> c_int;
     pub fn mr_queue_fd(queue: *const mr_queue) -> c_int;
+    pub fn mr_rx_burst_meta(rxq: *mut mr_rxq, cache: *mut mr_cache, frames: *mut mr_frame, meta: *mut mr_meta, n: u32) -> u32;
+    pub fn mr_tx_burst_meta(txq: *mut mr_txq, cache: *mut mr_cache, frames: *const mr_frame, meta: *const mr_meta, n: u32) -> u32;
+
+    pub fn mr_workers_create(ctx: *mut mr_ctx, config: *const mr_workers_config, ret_workers: *mut *mut mr_workers, why: *mut mr_reason) -> c_int;
+    pub fn mr_workers_destroy(workers: *mut mr_workers);
+    pub fn mr_workers_get(workers: *mut mr_workers, i: u32) -> *mut mr_worker;
+    pub fn mr_workers_start(workers: *mut mr_workers, f: Option<mr_worker_fn>, opaque: *mut c_void, why: *mut mr_reason) -> c_int;
+    pub fn mr_workers_stop(workers: *mut mr_workers);
+    pub fn mr_workers_join(workers: *mut mr_workers, timeout_ms: u32, why: *mut mr_reason) -> c_int;
+    pub fn mr_worker_attach(worker: *mut mr_worker, why: *mut mr_reason) -> c_int;
+    pub fn mr_worker_detach(worker: *mut mr_worker);
+    pub fn mr_worker_wake(worker: *mut mr_worker);
+    pub fn mr_worker_serve(worker: *mut mr_worker) -> u32;
+    pub fn mr_worker_wait(worker: *mut mr_worker, n_moved: u32) -> c_int;
+    pub fn mr_worker_fd(worker: *mut mr_worker, why: *mut mr_reason) -> c_int;
+    pub fn mr_worker_pause(worker: *mut mr_worker, n_moved: u32) -> c_int;
+    pub fn mr_worker_resume(worker: *mut mr_worker);
+    pub fn mr_worker_hand_off(worker: *mut mr_worker, port_idx: u32, frames: *const mr_frame, meta: *const mr_meta, n: u32) -> u32;
+    pub fn mr_worker_stats(worker: *const mr_worker, stats: *mut mr_worker_stats) -> c_int;
+
+    pub fn mr_rules_open(config: *const mr_rules_config, ret_rules: *mut *mut mr_rules, why: *mut mr_reason) -> c_int;
+    pub fn mr_rules_stop(rules: *mut mr_rules);
+    pub fn mr_rules_close(rules: *mut mr_rules);
+    pub fn mr_rules_add(rules: *mut mr_rules, new_rules: *const mr_rule, n: u32, ret_ids: *mut u32) -> u32;
+    pub fn mr_rules_remove(rules: *mut mr_rules, ids: *const u32, n: u32);
+    pub fn mr_rules_set(rules: *mut mr_rules, id: u32, to: u32, is_active: u32);
+    pub fn mr_rules_read(rules: *const mr_rules, ids: *const u32, n: u32, ret_stats: *mut mr_rule_stats);
+    pub fn mr_rules_poll(rules: *mut mr_rules) -> c_int;
+    pub fn mr_rules_fd(rules: *const mr_rules) -> c_int;
+    pub fn mr_rules_sent(rules: *mut mr_rules, i: u32, sent: *mut mr_rules_sent) -> c_int;
 }

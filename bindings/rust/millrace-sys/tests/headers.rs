@@ -11,13 +11,14 @@ fn c_type(rust: &str) -> String {
         return c_type(to) + " *";
     }
     if let Some(to) = rust.strip_prefix("*const ") {
-        return format!("const {} *", c_type(to));
+        return c_type(to) + " const *";
     }
     match rust {
         "c_int" => "int".into(),
         "c_char" => "char".into(),
         "c_void" => "void".into(),
         "Option<mr_log_fn>" => "mr_log_fn *".into(),
+        "Option<mr_worker_fn>" => "mr_worker_fn *".into(),
         name if name.starts_with("mr_") => format!("struct {name}"),
         number => {
             let kind = if number.starts_with('i') {
@@ -58,6 +59,7 @@ fn prototype(line: &str) -> String {
 fn member(name: &str, line: &str) -> (String, String) {
     let (field, rust) = line
         .trim_end_matches(',')
+        .trim_start_matches("r#")
         .split_once(": ")
         .expect("a member");
     let (element, n) = rust
@@ -88,7 +90,9 @@ fn member(name: &str, line: &str) -> (String, String) {
 }
 
 fn translate(source: &str) -> (String, usize) {
-    let mut out = String::from("#include <millrace/driver.h>\n#include <millrace/millrace.h>\n");
+    let mut out = String::from(
+        "#include <millrace/driver.h>\n#include <millrace/millrace.h>\n#include <millrace/experimental/offload.h>\n",
+    );
     let mut n_items = 0;
     let mut lines = source.lines().map(str::trim);
     while let Some(line) = lines.next() {

@@ -31,6 +31,13 @@ impl Error {
             reason: Some(reason.into()),
         }
     }
+
+    pub(crate) fn busy(reason: &str) -> Self {
+        Self {
+            errno: 16, // EBUSY
+            reason: Some(reason.into()),
+        }
+    }
 }
 
 impl fmt::Display for Error {

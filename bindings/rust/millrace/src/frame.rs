@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 use crate::{Cache, Error, MAX_SEGS, Pool};
 use millrace_sys as sys;
+use std::ptr::null;
 use std::slice;
 
 /// A frame that owns its buffers, outside a burst. Dropping it frees them,
@@ -114,6 +115,13 @@ impl<'a> View<'a> {
     pub fn has_valid_checksum(&self) -> bool {
         self.entries[0].flags & sys::MR_FRAME_CSUM_VALID != 0
     }
+
+    /// Whether its TCP or UDP checksum is still to be computed, by the device
+    /// that sends it or by [`ViewMut::finish_checksum()`].
+    #[must_use]
+    pub fn has_partial_checksum(&self) -> bool {
+        self.entries[0].flags & sys::MR_FRAME_CSUM_PARTIAL != 0
+    }
 }
 
 fn bytes<'a>(pool: &'a Pool, entry: &'a sys::mr_frame) -> &'a [u8] {
@@ -165,6 +173,33 @@ impl<'a> ViewMut<'a> {
                 entry.len as usize,
             )
         })
+    }
+
+    /// Compute a partial checksum, for programs that verify checksums. A frame
+    /// without one is left as it is.
+    ///
+    /// # Errors
+    /// As [`bytes_mut()`](Self::bytes_mut).
+    ///
+    /// # Panics
+    /// The cache is of another pool.
+    pub fn finish_checksum(&mut self, cache: &mut Cache) -> Result<(), Error> {
+        if !self.view().has_partial_checksum() {
+            return Ok(());
+        }
+        self.bytes_mut(cache)?;
+        let base = self.pool.0.base.cast();
+        let entries = self.entries.as_mut_ptr();
+        let mut partial = sys::mr_partial::default();
+        // SAFETY: one whole frame, whose only owner is borrowed `&mut`; the
+        // library finds only a field in its first entry.
+        unsafe {
+            if sys::mr_partial_find(base, entries, null(), &raw mut partial) == 0 {
+                sys::mr_partial_finish(base, entries, &raw const partial);
+            }
+        }
+        self.entries[0].flags &= !sys::MR_FRAME_CSUM_PARTIAL;
+        Ok(())
     }
 
     /// Extend it at its front by `n_bytes` with unspecified content, into the

@@ -104,19 +104,27 @@
 mod burst;
 mod error;
 mod frame;
+mod lease;
+mod meta;
 mod pool;
 mod port;
+mod rules;
+mod sync;
+mod worker;
 
 pub use burst::Burst;
 pub use error::Error;
 pub use frame::{Frame, View, ViewMut};
 /// The maximum number of entries of a frame.
 pub const MAX_SEGS: usize = millrace_sys::MR_MAX_SEGS as usize;
+pub use meta::{Meta, Time, Vlan};
 pub use millrace_sys::{
     mr_link as Link, mr_pool_stats as PoolStats, mr_rx_stats as RxStats, mr_tx_stats as TxStats,
 };
 pub use pool::{Cache, Context, Level, Pool, PoolConfig, Safety};
 pub use port::{Port, PortInfo, Rxq, Txq};
+pub use rules::{Rule, RuleId, RuleStats, Rules, RulesSent};
+pub use worker::{Idle, Pause, Worker, WorkerStats, Workers, WorkersConfig};
 
 /// The version of the loaded library, such as "0.1.0".
 #[must_use]

@@ -5,7 +5,7 @@ use millrace_sys as sys;
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{null, null_mut};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Severity of a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,7 +30,7 @@ pub struct Context(pub(crate) Arc<ContextInner>);
 pub(crate) struct ContextInner {
     pub(crate) raw: *mut sys::mr_ctx,
     /// Ports of a context are opened and closed one at a time.
-    pub(crate) ports: Mutex<()>,
+    ports: Mutex<()>,
     _hook: Option<Box<Hook>>,
 }
 
@@ -70,6 +70,10 @@ impl Context {
     /// No memory.
     pub fn with_log(hook: impl Fn(Level, &str) + Send + Sync + 'static) -> Result<Self, Error> {
         Self::create(Some(Box::new(Box::new(hook))))
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, ()> {
+        self.0.ports.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn create(hook: Option<Box<Hook>>) -> Result<Self, Error> {

@@ -1,22 +1,41 @@
 // SPDX-License-Identifier: BSD-3-Clause
 use crate::error::{call, text};
+use crate::lease::{HasUsers, Lease, Users};
 use crate::pool::c_string;
-use crate::{Burst, Cache, Error, Link, Pool, RxStats, TxStats};
+use crate::rules::RulesInner;
+use crate::{Burst, Cache, Error, Link, Meta, Pool, RxStats, TxStats};
 use millrace_sys as sys;
 use std::os::fd::BorrowedFd;
-use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError};
+use std::ptr::{null, null_mut};
+use std::sync::Arc;
 
 /// An open device. It is closed when the port and its queues are dropped.
-pub struct Port(Arc<PortInner>);
+pub struct Port {
+    pub(crate) inner: Arc<PortInner>,
+    /// The set of rules that it is in.
+    pub(crate) rules: Option<Arc<RulesInner>>,
+}
 
-struct PortInner {
-    raw: *mut sys::mr_port,
-    pool: Pool,
-    /// Queues that have a user: rx, then tx.
-    used: Box<[AtomicBool]>,
+pub(crate) struct PortInner {
+    pub(crate) raw: *mut sys::mr_port,
+    pub(crate) pool: Pool,
+    /// Of its queues: rx, then tx.
+    users: Users,
     n_rxqs: u32,
+    n_queues: u32,
+}
+
+impl HasUsers for PortInner {
+    fn users(&self) -> &Users {
+        &self.users
+    }
+}
+
+/// The right to use a queue. Keeps the port open, and the rules that replace
+/// functions of the queue.
+pub(crate) struct Queue {
+    port: Lease<PortInner>,
+    _rules: Option<Arc<RulesInner>>,
 }
 
 // SAFETY: calls on a port are documented for any thread; poll() needs `&mut`,
@@ -74,27 +93,51 @@ impl Port {
         let ctx = &pool.0.ctx.0;
         let mut raw = null_mut();
         {
-            let _one_at_a_time = ctx.ports.lock().unwrap_or_else(PoisonError::into_inner);
+            let _one_at_a_time = pool.0.ctx.lock();
             // SAFETY: the pool and the context exist, and the port keeps them.
             call(|why| unsafe {
                 sys::mr_port_open(ctx.raw, spec.as_ptr(), &raw const config, &raw mut raw, why)
             })?;
         }
         let info = raw_info(raw);
-        Ok(Self(Arc::new(PortInner {
-            raw,
-            pool: pool.clone(),
-            used: (0..info.n_rxqs + info.n_txqs)
-                .map(|_| AtomicBool::new(false))
-                .collect(),
-            n_rxqs: info.n_rxqs,
-        })))
+        let n_queues = info.n_rxqs + info.n_txqs;
+        Ok(Self {
+            inner: Arc::new(PortInner {
+                raw,
+                pool: pool.clone(),
+                users: Users::new(n_queues),
+                n_rxqs: info.n_rxqs,
+                n_queues,
+            }),
+            rules: None,
+        })
+    }
+
+    pub(crate) fn pool(&self) -> &Pool {
+        &self.inner.pool
+    }
+
+    pub(crate) fn n_queues(&self) -> u32 {
+        self.inner.n_queues
+    }
+
+    /// Whether a queue has a user.
+    pub(crate) fn is_used(&self) -> bool {
+        self.inner.users.any()
+    }
+
+    /// Queue `i`, which exists: rx, then tx. None if it has a user.
+    pub(crate) fn queue(&self, i: u32) -> Option<Queue> {
+        Some(Queue {
+            port: Lease::new(&self.inner, i)?,
+            _rules: self.rules.clone(),
+        })
     }
 
     /// Return its properties.
     #[must_use]
     pub fn info(&self) -> PortInfo {
-        let info = raw_info(self.0.raw);
+        let info = raw_info(self.inner.raw);
         PortInfo {
             name: text(&info.name),
             mode: text(&info.mode),
@@ -111,20 +154,20 @@ impl Port {
     #[must_use]
     pub fn rxq(&self, i: u32) -> Option<Rxq> {
         // SAFETY: the port is open; NULL if there is no such queue.
-        let raw = unsafe { sys::mr_port_rxq(self.0.raw, i) };
+        let raw = unsafe { sys::mr_port_rxq(self.inner.raw, i) };
         (!raw.is_null()).then_some(())?;
-        let lease = Lease::new(&self.0, i)?;
-        Some(Rxq { raw, lease })
+        let queue = self.queue(i)?;
+        Some(Rxq { raw, queue })
     }
 
     /// Tx queue `i`. None if it does not exist or has a user already.
     #[must_use]
     pub fn txq(&self, i: u32) -> Option<Txq> {
         // SAFETY: the port is open; NULL if there is no such queue.
-        let raw = unsafe { sys::mr_port_txq(self.0.raw, i) };
+        let raw = unsafe { sys::mr_port_txq(self.inner.raw, i) };
         (!raw.is_null()).then_some(())?;
-        let lease = Lease::new(&self.0, self.0.n_rxqs + i)?;
-        Some(Txq { raw, lease })
+        let queue = self.queue(self.inner.n_rxqs + i)?;
+        Some(Txq { raw, queue })
     }
 
     /// Handle timers, link and MTU changes, and removal of the device: call it
@@ -132,7 +175,7 @@ impl Port {
     /// events there were.
     pub fn poll(&mut self) -> usize {
         // SAFETY: `&mut`: one at a time; queues may be used meanwhile.
-        let n = unsafe { sys::mr_port_poll(self.0.raw) };
+        let n = unsafe { sys::mr_port_poll(self.inner.raw) };
         usize::try_from(n).unwrap_or(0)
     }
 
@@ -141,7 +184,7 @@ impl Port {
     #[must_use]
     pub fn fd(&self) -> Option<BorrowedFd<'_>> {
         // SAFETY: the port owns the fd, and is borrowed.
-        unsafe { borrow(sys::mr_port_fd(self.0.raw)) }
+        unsafe { borrow(sys::mr_port_fd(self.inner.raw)) }
     }
 
     /// State of the link, as of the last [`poll()`](Self::poll). None if the
@@ -150,54 +193,91 @@ impl Port {
     pub fn link(&self) -> Option<Link> {
         let mut link = Link::default();
         // SAFETY: the port is open.
-        let ret = unsafe { sys::mr_port_link(self.0.raw, &raw mut link) };
+        let ret = unsafe { sys::mr_port_link(self.inner.raw, &raw mut link) };
         (ret == 0).then_some(link)
     }
 }
 
 /// # Safety
 /// An fd stays open for `'a`.
-unsafe fn borrow<'a>(fd: i32) -> Option<BorrowedFd<'a>> {
+pub(crate) unsafe fn borrow<'a>(fd: i32) -> Option<BorrowedFd<'a>> {
     // SAFETY: the caller's.
     (fd >= 0).then(|| unsafe { BorrowedFd::borrow_raw(fd) })
 }
 
+/// # Safety
+/// The queue exists for `'a`, and the caller is its only user. An rx or tx queue
+/// begins with its queue.
+unsafe fn arm<'a>(queue: *mut sys::mr_queue) -> Option<BorrowedFd<'a>> {
+    // SAFETY: the caller's; the port owns the fd.
+    unsafe {
+        if sys::mr_queue_arm(queue) != 0 {
+            return None;
+        }
+        borrow(sys::mr_queue_fd(queue))
+    }
+}
+
 impl Drop for PortInner {
     fn drop(&mut self) {
-        let ctx = &self.pool.0.ctx.0;
-        let _one_at_a_time = ctx.ports.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_at_a_time = self.pool.0.ctx.lock();
         // SAFETY: queues keep the port, so nobody uses it.
         unsafe { sys::mr_port_close(self.raw) }
     }
 }
 
-/// The right to use a queue, for one user at a time. Keeps the port open.
-struct Lease {
-    port: Arc<PortInner>,
-    i: usize,
+/// Receive into the room of `burst`; `metas`, if any, has as much.
+///
+/// # Safety
+/// The queue of an open port of `pool`; the caller is its only user.
+#[inline]
+pub(crate) unsafe fn receive<const N: usize>(
+    rxq: *mut sys::mr_rxq,
+    pool: &Pool,
+    cache: &mut Cache,
+    burst: &mut Burst<N>,
+    metas: Option<&mut [Meta; N]>,
+) -> usize {
+    pool.must_be(&cache.pool);
+    pool.must_be(burst.pool());
+    let metas = metas.map_or(null_mut(), |metas| metas.as_mut_ptr().cast());
+    let room = burst.room();
+    let (first, n) = (room.as_mut_ptr(), room.len() as u32);
+    // SAFETY: room is 0, or 18 to 256 entries, and no more than N.
+    let n = unsafe { sys::mr_rx_burst_meta(rxq, cache.raw, first, metas, n) };
+    burst.extend(n as usize);
+    n as usize
 }
 
-impl Lease {
-    fn new(port: &Arc<PortInner>, i: u32) -> Option<Self> {
-        let (port, i) = (port.clone(), i as usize);
-        // What the last user did with the queue happened before this.
-        let was_used = port.used[i].swap(true, Ordering::Acquire);
-        // Not then_some(): dropping a lease ends that of the queue's user.
-        (!was_used).then(|| Self { port, i })
-    }
-}
-
-impl Drop for Lease {
-    fn drop(&mut self) {
-        self.port.used[self.i].store(false, Ordering::Release);
-    }
+/// Send the entries of `burst`; `metas`, if any, has one for each.
+///
+/// # Safety
+/// The queue of an open port of `pool`; the caller is its only user.
+#[inline]
+pub(crate) unsafe fn send<const N: usize>(
+    txq: *mut sys::mr_txq,
+    pool: &Pool,
+    cache: &mut Cache,
+    burst: &mut Burst<N>,
+    metas: Option<&[sys::mr_meta; N]>,
+) -> usize {
+    pool.must_be(&cache.pool);
+    pool.must_be(burst.pool());
+    let metas = metas.map_or(null(), |metas| metas.as_ptr());
+    let entries = burst.entries();
+    let (first, n) = (entries.as_ptr(), entries.len() as u32);
+    // SAFETY: the burst owns the entries, whole frames, and gives up those that
+    // are taken.
+    let n = unsafe { sys::mr_tx_burst_meta(txq, cache.raw, first, metas, n) };
+    burst.advance(n as usize);
+    n as usize
 }
 
 /// An rx queue of a port. It can be sent to another thread; dropping it makes
 /// it available again.
 pub struct Rxq {
     raw: *mut sys::mr_rxq,
-    lease: Lease,
+    queue: Queue,
 }
 
 // SAFETY: not tied to a thread; calls that use the queue need `&mut`.
@@ -213,28 +293,44 @@ impl Rxq {
     /// The cache or the burst is of another pool than the port.
     #[inline]
     pub fn receive<const N: usize>(&mut self, cache: &mut Cache, burst: &mut Burst<N>) -> usize {
-        self.lease.port.pool.must_be(&cache.pool);
-        self.lease.port.pool.must_be(burst.pool());
-        let room = burst.room();
-        // SAFETY: `&mut`: the only user; room is 0, or 18 to 256 entries.
-        let n =
-            unsafe { sys::mr_rx_burst(self.raw, cache.raw, room.as_mut_ptr(), room.len() as u32) };
-        burst.extend(n as usize);
-        n as usize
+        // SAFETY: `&mut`: the only user.
+        unsafe { receive(self.raw, &self.queue.port.pool, cache, burst, None) }
+    }
+
+    /// [`receive()`](Self::receive) with metadata: `metas[0]` is that of the
+    /// first frame received now, and so on. If `burst` was empty, they belong to
+    /// the frames of [`Burst::iter()`], in order.
+    ///
+    /// # Panics
+    /// As [`receive()`](Self::receive).
+    pub fn receive_meta<const N: usize>(
+        &mut self,
+        cache: &mut Cache,
+        burst: &mut Burst<N>,
+        metas: &mut [Meta; N],
+    ) -> usize {
+        let pool = &self.queue.port.pool;
+        // SAFETY: `&mut`: the only user.
+        let n = unsafe { receive(self.raw, pool, cache, burst, Some(metas)) };
+        // The library has one for each entry.
+        let entries = burst.entries();
+        let mut n_frames = 0;
+        let mut is_first = true;
+        for (i, entry) in entries[entries.len() - n..].iter().enumerate() {
+            if is_first {
+                metas[n_frames] = metas[i];
+                n_frames += 1;
+            }
+            is_first = entry.flags & sys::MR_FRAME_MORE == 0;
+        }
+        n
     }
 
     /// Request a wake-up before sleeping. None: there is work, do not sleep.
     /// Otherwise the fd becomes readable when there is work.
     pub fn arm(&mut self) -> Option<BorrowedFd<'_>> {
-        let queue = self.raw.cast();
-        // SAFETY: an rx queue begins with its queue; `&mut`: the only user.
-        // The port owns the fd.
-        unsafe {
-            if sys::mr_queue_arm(queue) != 0 {
-                return None;
-            }
-            borrow(sys::mr_queue_fd(queue))
-        }
+        // SAFETY: `&mut`: the only user.
+        unsafe { arm(self.raw.cast()) }
     }
 
     /// Copy its counters.
@@ -254,7 +350,7 @@ impl Rxq {
 /// it available again.
 pub struct Txq {
     raw: *mut sys::mr_txq,
-    lease: Lease,
+    queue: Queue,
 }
 
 // SAFETY: not tied to a thread; calls that use the queue need `&mut`.
@@ -269,16 +365,44 @@ impl Txq {
     /// The cache or the burst is of another pool than the port.
     #[inline]
     pub fn send<const N: usize>(&mut self, cache: &mut Cache, burst: &mut Burst<N>) -> usize {
-        self.lease.port.pool.must_be(&cache.pool);
-        self.lease.port.pool.must_be(burst.pool());
-        let entries = burst.entries();
-        // SAFETY: `&mut`: the only user; the burst owns the entries, whole
-        // frames, and gives up those that are taken.
-        let n = unsafe {
-            sys::mr_tx_burst(self.raw, cache.raw, entries.as_ptr(), entries.len() as u32)
-        };
-        burst.advance(n as usize);
-        n as usize
+        // SAFETY: `&mut`: the only user.
+        unsafe { send(self.raw, &self.queue.port.pool, cache, burst, None) }
+    }
+
+    /// [`send()`](Self::send) with metadata: `metas[0]` is that of the first
+    /// frame of `burst`, and so on. Returns how many frames were taken.
+    ///
+    /// The library does for the device what it cannot. A frame that is to leave
+    /// later stays in the burst, with those after it: call this again.
+    ///
+    /// # Panics
+    /// As [`send()`](Self::send); or there are more frames than `metas`.
+    pub fn send_meta<const N: usize>(
+        &mut self,
+        cache: &mut Cache,
+        burst: &mut Burst<N>,
+        metas: &[Meta],
+    ) -> usize {
+        let mut by_entry = [sys::mr_meta::default(); N];
+        let mut at = 0;
+        for (i, frame) in burst.iter().enumerate() {
+            assert!(i < metas.len(), "a frame without metadata");
+            by_entry[at] = metas[i].sent();
+            at += frame.n_entries();
+        }
+        let before = burst.iter().count();
+        let pool = &self.queue.port.pool;
+        // SAFETY: `&mut`: the only user.
+        unsafe { send(self.raw, pool, cache, burst, Some(&by_entry)) };
+        before - burst.iter().count()
+    }
+
+    /// Request a wake-up before sleeping, for a queue that did not take all of a
+    /// burst. None: send again now. Otherwise the fd becomes readable when the
+    /// device has sent some of the queue's frames.
+    pub fn arm(&mut self) -> Option<BorrowedFd<'_>> {
+        // SAFETY: `&mut`: the only user.
+        unsafe { arm(self.raw.cast()) }
     }
 
     /// Copy its counters.
