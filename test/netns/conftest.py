@@ -86,6 +86,13 @@ def python_path(monkeypatch):
 
 
 @pytest.fixture
+def rust_path(monkeypatch):
+    """Where examples in Rust are, if cargo built them; they find the library."""
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(BUILD / "lib/link"))
+    return BUILD / "bindings/rust/debug/examples"
+
+
+@pytest.fixture
 def end(lab, python_path):
     """A function that opens the end of a wire: lib.end.End."""
     if not python_path:

@@ -24,7 +24,7 @@ EXAMPLES = BUILD / "examples"
 FIREWALLS = {
     "c": [EXAMPLES / "example-firewall"],
     "python": [sys.executable, "-Bu", TOP / "examples/python/firewall.py"],
-    "rust": [BUILD / "bindings/rust/release/examples/firewall"],
+    "rust": [BUILD / "bindings/rust/debug/examples/firewall"],
 }
 LIST = """# a comment
 
@@ -114,7 +114,7 @@ def test_forwarders_forward(lab, name):
 
 
 @pytest.fixture(params=FIREWALLS)
-def firewall(request, python_path):
+def firewall(request, python_path, rust_path):
     command = FIREWALLS[request.param]
     if not command[-1].exists() or (request.param == "python" and
                                     not python_path):

@@ -106,10 +106,14 @@ mod error;
 mod frame;
 mod lease;
 mod meta;
+#[cfg(feature = "smoltcp")]
+pub mod phy;
 mod pool;
 mod port;
 mod rules;
 mod sync;
+#[cfg(feature = "tokio")]
+mod tasks;
 mod worker;
 
 pub use burst::Burst;

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! firewall: forward between two ports, except frames from listed addresses. The
+//! list is a file with an IPv4 or IPv6 prefix per line; # begins a comment.
+//!
+//! ```text
+//! sudo firewall list.txt xdp:eth0 xdp:eth1
+//! ```
+use millrace::{Burst, Cache, Context, Pool, PoolConfig, Port, Rxq, Txq};
+use std::cell::Cell;
+use std::collections::{BTreeMap, HashSet};
+use std::net::IpAddr;
+use std::{env, error, fs, io, process};
+
+/// Prefixes by `EtherType` and length; addresses begin at the highest bit.
+#[derive(Default)]
+struct List(BTreeMap<(u16, u32), HashSet<u128>>);
+
+fn prefix(address: u128, n_bits: u32) -> u128 {
+    address & u128::MAX.checked_shl(128 - n_bits).unwrap_or(0)
+}
+
+impl List {
+    fn read(path: &str) -> Result<Self, String> {
+        let mut list = Self::default();
+        let text = fs::read_to_string(path).map_err(|e| format!("{path}: {e}"))?;
+        for (i, line) in text.lines().enumerate() {
+            let line = line.split('#').next().unwrap_or("").trim();
+            if !line.is_empty() && list.add(line).is_none() {
+                let remedy = "write a prefix as 192.0.2.0/24 or 2001:db8::/32, one per line";
+                return Err(format!("{path}:{}: {remedy}", i + 1));
+            }
+        }
+        Ok(list)
+    }
+
+    /// "192.0.2.0/24"; without a length, one address. None: it is not that.
+    fn add(&mut self, text: &str) -> Option<()> {
+        let (address, n_bits) = text.split_once('/').unzip();
+        let (ether_type, address, max) = match address.unwrap_or(text).trim().parse().ok()? {
+            IpAddr::V4(ip) => (0x0800, u128::from(ip.to_bits()) << 96, 32),
+            IpAddr::V6(ip) => (0x86dd, ip.to_bits(), 128),
+        };
+        let n_bits = n_bits.map_or(Some(max), |n| n.trim().parse().ok())?;
+        let addresses = (n_bits <= max).then(|| self.0.entry((ether_type, n_bits)).or_default())?;
+        addresses.insert(prefix(address, n_bits));
+        Some(())
+    }
+
+    /// Whether the source of a frame is listed.
+    fn has(&self, mut bytes: &[u8]) -> bool {
+        for _ in 0..2 {
+            if matches!(bytes.get(12..14), Some([0x81, 0] | [0x88, 0xa8])) {
+                bytes = &bytes[4..]; // without a VLAN tag
+            }
+        }
+        let (ether_type, source) = match bytes.get(12..14) {
+            Some([0x08, 0x00]) if bytes.len() >= 30 => (0x0800, &bytes[26..30]),
+            Some([0x86, 0xdd]) if bytes.len() >= 38 => (0x86dd, &bytes[22..38]),
+            _ => return false,
+        };
+        let address = source
+            .iter()
+            .rfold(0, |rest, byte| rest >> 8 | u128::from(*byte) << 120);
+        let mut of_type = self.0.range((ether_type, 0)..=(ether_type, 128));
+        of_type.any(|(key, some)| some.contains(&prefix(address, key.1)))
+    }
+}
+
+/// Of frames passed, listed, and not sent.
+type Counts = Cell<[usize; 3]>;
+
+async fn forward(mut rx: Rxq, mut tx: Txq, pool: &Pool, list: &List, n: &Counts) -> io::Result<()> {
+    let mut cache = Cache::new(pool)?;
+    let mut received = Burst::<32>::new(pool);
+    let [mut passed, mut listed] = [(); 2].map(|()| Burst::<64>::new(pool)); // have room
+
+    loop {
+        rx.recv(&mut cache, &mut received).await?;
+        while let Some(frame) = received.pop() {
+            let is_listed = list.has(frame.view().bytes());
+            drop(if is_listed { &mut listed } else { &mut passed }.push(frame));
+        }
+        let n_passed = passed.iter().count();
+        tx.send(&mut cache, &mut passed);
+        let [n_left, n_listed] = [&passed, &listed].map(|burst| burst.iter().count());
+        let [a, b, c] = n.get();
+        n.set([a + n_passed - n_left, b + n_listed, c + n_left]);
+        cache.free(&mut passed);
+        cache.free(&mut listed);
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn run(list: &str, specs: [&str; 2]) -> Result<(), Box<dyn error::Error>> {
+    let list = List::read(list)?;
+    let config = PoolConfig {
+        n_pages: 16384,
+        ..PoolConfig::default()
+    };
+    let pool = Pool::new(&Context::new()?, &config)?;
+    let open = |spec| Port::open(&pool, spec, 1);
+    let [a, b] = [open(specs[0])?, open(specs[1])?];
+    let queues = |port: &Port| port.rxq(0).zip(port.txq(0)).ok_or("no queue");
+    let [(rx_a, tx_a), (rx_b, tx_b)] = [queues(&a)?, queues(&b)?];
+    let n = Counts::default();
+    tokio::select! {
+        failed = forward(rx_a, tx_b, &pool, &list, &n) => failed?,
+        failed = forward(rx_b, tx_a, &pool, &list, &n) => failed?,
+        signal = tokio::signal::ctrl_c() => signal?,
+    }
+    let [passed, listed, unsent] = n.get();
+    println!("{passed} passed, {listed} listed, {unsent} not sent");
+    Ok(())
+}
+
+fn main() {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let [list, a, b] = &arguments[..] else {
+        eprintln!("usage: firewall LIST PORT PORT");
+        process::exit(2);
+    };
+    if let Err(error) = run(list, [a, b]) {
+        eprintln!("firewall: {error}");
+        process::exit(1);
+    }
+}
