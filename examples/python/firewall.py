@@ -37,7 +37,7 @@ Ranges = dict[int, tuple[NDArray[Any], NDArray[Any]]]
 def read(path: str) -> Ranges:
     """First and last addresses of ranges that do not overlap, sorted, by version."""
     networks: dict[int, list[Any]] = {4: [], 6: []}
-    for i, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1):
+    for i, line in enumerate(Path(path).read_text("utf-8", "replace").split("\n"), 1):
         address, slash, n_bits = line.partition("#")[0].strip().partition("/")
         try:
             if address or slash:
