@@ -34,7 +34,7 @@ def programs(build):
            "PKG_CONFIG_PATH": str(build / "meson-uninstalled"),
            "CARGO_TARGET_DIR": str(build / "bindings/rust")}
     done = subprocess.run(
-        ["cargo", "build", "--release", "--offline", "--example", "l2fwd"],
+        ["cargo", "build", "--release", "--example", "l2fwd"],
         cwd=TOP / "bindings/rust", env=env, check=False)
     if done.returncode != 0:
         raise BenchError("cargo failed")
