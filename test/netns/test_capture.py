@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 import pytest
 from host import limit
-from lib import nat, talk
-from lib.forwarder import Forwarder
+from lib import nat
+from lib.forwarder import Bridge, frames_of
 from lib.namespaces import wait_until
 from lib.nat import Echo, House, Nat, Talker
-from lib.process import CTL, NAT, Lines
-from lib.wire import TEST_TYPE, Wire, frame, mac, number_of
+from lib.process import CTL, NAT, Lines, ask_ctl, environment
+from lib.wire import TEST_TYPE, Wire, mac, number_of
 from scapy.all import IP, TCP, UDP, RawPcapNgReader
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "bpftrace"
@@ -33,7 +33,7 @@ class Ctl:
 
     def __init__(self, lab, *words, is_piped=False, wrap=()):
         self.process = lab.popen(
-            [*wrap, "env", f"RUNTIME_DIRECTORY={lab.tmp_path}", CTL, *words],
+            [*wrap, *environment(lab), CTL, *words],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.out = None if is_piped else Lines(self.process.stdout)
         self.err = Lines(self.process.stderr)
@@ -48,15 +48,9 @@ class Ctl:
         return self.wait()
 
 
-def ask(lab, *words):
-    return subprocess.run(
-        ["env", f"RUNTIME_DIRECTORY={lab.tmp_path}", CTL, *words],
-        capture_output=True, text=True, check=False, timeout=limit(30))
-
-
 def is_on(lab):
     """Whether a capture runs: another one is refused for it."""
-    done = ask(lab, "capture", "drops", "--filter", "no such thing")
+    done = ask_ctl(lab, "capture", "drops", "--filter", "no such thing")
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     return "another capture or trace is running" in done.stderr
 
@@ -66,33 +60,6 @@ def started(lab, *words, **more):
     ctl = Ctl(lab, *words, **more)
     assert ctl.err.wait(lambda line: "capturing" in line, 20), ctl.err.text()
     return ctl
-
-
-def bridge_of(lab, star, *options):
-    forwarder = Forwarder(
-        lab, star.middle, *star.ports, options=options,
-        wrap=["env", f"RUNTIME_DIRECTORY={lab.tmp_path}"])
-    forwarder.wires = [lab.closing(Wire(host, "h0", TEST_TYPE))
-                       for host in star.hosts]
-    return forwarder
-
-
-def frames_of(way, n=N_FRAMES, n_bytes=100):
-    """Numbers tell the ways apart."""
-    return [frame(n_bytes, number + (way << 16), src=mac(way),
-                  dst=mac(1 - way)) for number in range(n)]
-
-
-def exchange(forwarder, n=N_FRAMES, n_bytes=100):
-    """Frames both ways, none of which is lost; all of them."""
-    sent = []
-    for way, (here, there) in enumerate((forwarder.wires,
-                                         forwarder.wires[::-1])):
-        frames = frames_of(way, n, n_bytes)
-        here.send_all(frames)
-        assert there.receive(n) == frames
-        sent += frames
-    return sent
 
 
 class Packet(NamedTuple):
@@ -138,11 +105,11 @@ def read_pcapng(path):
 
 
 def test_a_file_has_both_directions_of_a_port(lab, star):
-    forwarder = bridge_of(lab, star)
+    forwarder = Bridge(lab, star)
     path = lab.tmp_path / "p0.pcapng"
     ctl = started(lab, "capture", star.ports[0], "--write", path, "--filter",
                   f"ether proto {TEST_TYPE}", "--count", 2 * N_FRAMES)
-    sent = exchange(forwarder)
+    sent = forwarder.exchange(N_FRAMES)
     assert ctl.wait() == \
         f"mrctl: {2 * N_FRAMES} frames captured, missed none"
     packets = read_pcapng(path)
@@ -154,7 +121,7 @@ def test_a_file_has_both_directions_of_a_port(lab, star):
     # Nothing is left on: the next one begins, and sees only what it asks for.
     ctl = started(lab, "capture", star.ports[1], "--json", "--filter",
                   f"ether src {mac(1).hex(':')}", "--snap", 20)
-    exchange(forwarder)
+    forwarder.exchange(N_FRAMES)
     ctl.out.wait(lambda line: True, limit(10), N_FRAMES - 1)
     assert f"{N_FRAMES} frames captured" in ctl.stop()
     lines = [json.loads(line) for line in ctl.out.text().splitlines()]
@@ -167,7 +134,7 @@ def test_a_file_has_both_directions_of_a_port(lab, star):
 def test_tshark_shows_frames_while_they_pass(lab, star):
     if not shutil.which("tshark"):
         pytest.skip("no tshark (package tshark)")
-    forwarder = bridge_of(lab, star)
+    forwarder = Bridge(lab, star)
     ctl = started(lab, "capture", star.ports[0], "--write", "-",
                   is_piped=True)
     shark = lab.popen(["tshark", "-l", "-n", "-r", "-", "-T", "fields", "-e",
@@ -177,7 +144,7 @@ def test_tshark_shows_frames_while_they_pass(lab, star):
                       stderr=subprocess.DEVNULL)
     ctl.process.stdout.close()
     lines = Lines(shark.stdout)
-    exchange(forwarder, 10)
+    forwarder.exchange(10)
     assert lines.wait(lambda line: True, limit(30), 19), lines.text()
     fields = lines.text().splitlines()[0].split("\t")
     assert fields[:2] == ["xdp:p0", "100"] and "queue 0" in fields[2]
@@ -188,11 +155,11 @@ def test_tshark_shows_frames_while_they_pass(lab, star):
 
 def test_a_file_grows_although_frames_keep_coming(lab, star):
     """Slowly: all of them are fewer than mrctl writes at once."""
-    forwarder = bridge_of(lab, star)
+    forwarder = Bridge(lab, star)
     path = lab.tmp_path / "p0.pcapng"
     ctl = started(lab, "capture", "p0", "--write", path)
     n_empty = path.stat().st_size
-    for one in frames_of(0):
+    for one in frames_of(0, N_FRAMES):
         forwarder.wires[0].send(one)
         time.sleep(limit(4) / N_FRAMES)
         if path.stat().st_size > n_empty:
@@ -204,17 +171,17 @@ def test_a_file_grows_although_frames_keep_coming(lab, star):
 
 def test_a_pipe_gets_whole_blocks_although_a_signal_ends_it(lab, star):
     """The signal comes while mrctl waits for the pipe's reader."""
-    forwarder = bridge_of(lab, star)
+    forwarder = Bridge(lab, star)
     ctl = started(lab, "capture", "p0", "--write", "-", is_piped=True)
     pipe = ctl.process.stdout
 
     def fills():
-        exchange(forwarder, 50, 1500)
+        forwarder.exchange(50, 1500)
         unread = fcntl.ioctl(pipe, termios.FIONREAD, struct.pack("i", 0))
         return struct.unpack("i", unread)[0] > 30000
 
     wait_until("the pipe fills", fills)
-    exchange(forwarder, 100, 1500)
+    forwarder.exchange(100, 1500)
     ctl.process.send_signal(signal.SIGINT)
     path = lab.tmp_path / "pipe.pcapng"
     path.write_bytes(pipe.read())
@@ -226,12 +193,12 @@ def test_a_pipe_gets_whole_blocks_although_a_signal_ends_it(lab, star):
 def test_what_the_kernel_forwards_is_counted_as_missed(lab, star):
     for host in star.hosts:  # its end receives what is redirected to it
         host.run("ethtool", "-K", "h0", "gro", "on")
-    forwarder = bridge_of(lab, star, "--mode", "learn", "--offload", "on")
-    exchange(forwarder, 10)
+    forwarder = Bridge(lab, star, "--mode", "learn", "--offload", "on")
+    forwarder.exchange(10)
     wait_until("both hosts have rules", lambda: forwarder.next_snapshot()
                ["offload"]["rules"] == 2)
     ctl = started(lab, "capture", "p0", "--json")
-    exchange(forwarder)
+    forwarder.exchange(N_FRAMES)
     wait_until("all is counted", lambda: forwarder.next_snapshot()
                ["ports"][0]["queues"][0]["rx"]["offloaded"] >= N_FRAMES)
     forwarder.next_snapshot()  # by then, mrctl has been told
@@ -240,12 +207,12 @@ def test_what_the_kernel_forwards_is_counted_as_missed(lab, star):
 
 
 def test_drops_are_named(lab, star):
-    forwarder = bridge_of(lab, star, "--mode", "drop")
+    forwarder = Bridge(lab, star, "--mode", "drop")
     path = lab.tmp_path / "drops.pcapng"
     ctl = started(lab, "capture", "drops", "--filter",
                   f"ether proto {TEST_TYPE}", "--write", path, "--count",
                   N_FRAMES)
-    frames = frames_of(1)
+    frames = frames_of(1, N_FRAMES)
     forwarder.wires[1].send_all(frames)
     ctl.wait()
     packets = read_pcapng(path)
@@ -256,7 +223,7 @@ def test_drops_are_named(lab, star):
 
 
 def test_bad_input_is_one_line(lab, star):
-    forwarder = bridge_of(lab, star)
+    forwarder = Bridge(lab, star)
     for words, status, text in (
             (["capture"], 2, "needs a port, or drops"),
             (["capture", "nowhere"], 1, "no port 'nowhere'"),
@@ -266,14 +233,14 @@ def test_bad_input_is_one_line(lab, star):
             (["trace", "--filter", "port foo"], 1, "pcap-filter(7)"),
             (["capture", "p0", "--write", lab.tmp_path / "no" / "x"], 1,
              "No such file")):
-        done = ask(lab, *words)
+        done = ask_ctl(lab, *words)
         assert (done.returncode, done.stderr.count("\n")) == (status, 1), \
             done.stderr
         assert text in done.stderr
     ctl = started(lab, "trace")
     kept = lab.tmp_path / "kept.pcapng"
     kept.write_bytes(b"of last night")
-    done = ask(lab, "capture", "p0", "--write", kept)
+    done = ask_ctl(lab, "capture", "p0", "--write", kept)
     assert "another capture or trace is running" in done.stderr
     assert kept.read_bytes() == b"of last night"
     ctl.stop()
@@ -282,26 +249,26 @@ def test_bad_input_is_one_line(lab, star):
 
 def test_a_full_disk_ends_the_capture_alone(lab, star):
     """The file keeps complete packets; frames pass all the time."""
-    forwarder = bridge_of(lab, star)
+    forwarder = Bridge(lab, star)
     path = lab.tmp_path / "short.pcapng"
     ctl = started(lab, "capture", "p0", "--write", path,
                   wrap=["prlimit", "--fsize=10000"])
-    exchange(forwarder)
+    forwarder.exchange(N_FRAMES)
     assert "File too large; the capture has ended" in ctl.wait(1)
     assert 0 < len(read_pcapng(path)) < N_FRAMES
-    done = ask(lab, "capture", "p0", "--write", "/dev/full")
+    done = ask_ctl(lab, "capture", "p0", "--write", "/dev/full")
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert "/dev/full: No space left on device" in done.stderr
     wait_until("it is off", lambda: not is_on(lab))
-    exchange(forwarder)
+    forwarder.exchange(N_FRAMES)
     forwarder.stop()
 
 
 def test_a_client_that_dies_leaves_nothing(lab, star):
-    forwarder = bridge_of(lab, star)
+    forwarder = Bridge(lab, star)
     for _ in range(3):
         ctl = started(lab, "capture", "p0", "--json")
-        exchange(forwarder, 50)
+        forwarder.exchange(50)
         ctl.process.kill()
         ctl.process.wait(limit(10))
         wait_until("it is off", lambda: not is_on(lab))
@@ -310,7 +277,7 @@ def test_a_client_that_dies_leaves_nothing(lab, star):
 
 def test_a_client_that_does_not_read_misses_frames_that_are_counted(lab, star):
     """A ring is full after 4 MiB; frames are neither lost nor delayed."""
-    forwarder = bridge_of(lab, star)
+    forwarder = Bridge(lab, star)
     control, = lab.tmp_path.glob("*.sock")
     with socket.socket(socket.AF_UNIX) as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -320,7 +287,7 @@ def test_a_client_that_does_not_read_misses_frames_that_are_counted(lab, star):
         wait_until("the capture runs", lambda: is_on(lab))
         n_sent = 0
         for _ in range(20):
-            n_sent += len(exchange(forwarder, 200, 1500))
+            n_sent += len(forwarder.exchange(200, 1500))
         missed = 0
         with client.makefile("rb") as lines:
             n_seen = 0

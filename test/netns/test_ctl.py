@@ -14,23 +14,21 @@ import time
 import pytest
 from host import limit
 from lib import nat, talk
-from lib.forwarder import Forwarder, Refused
+from lib.forwarder import Bridge, Forwarder, Refused
 from lib.namespaces import wait_until
 from lib.nat import Echo, House, Nat, Talker
-from lib.process import BUILD, CTL
-from lib.wire import TEST_TYPE, Wire, frame, mac
+from lib.process import BUILD, CTL, ask_ctl
+from lib.wire import mac
 
 SCHEMA = BUILD / "apps" / "mr-control.schema.json"
 N_FRAMES = 500
 
 
-def ask(lab, *words, check=True):
-    """mrctl, in the folder of this test."""
-    done = subprocess.run(
-        ["env", f"RUNTIME_DIRECTORY={lab.tmp_path}", CTL, *words],
-        capture_output=True, text=True, check=False, timeout=limit(30))
-    assert not check or done.returncode == 0, done.stderr
-    return done.stdout if check else (done.returncode, done.stderr)
+def ask(lab, *words):
+    """What mrctl says, in the folder of this test."""
+    done = ask_ctl(lab, *words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def objects(lab, *words):
@@ -78,27 +76,12 @@ def check_format(path):
 @pytest.fixture
 def bridge(lab, star):
     """A learning bridge with a control socket and metrics; its two hosts."""
-    forwarder = Forwarder(
-        lab, star.middle, *star.ports,
-        wrap=["env", f"RUNTIME_DIRECTORY={lab.tmp_path}"],
-        options=["--mode", "learn", "--instance", "br",
-                 "--metrics", f"unix:{lab.tmp_path}/metrics"])
-    forwarder.wires = [lab.closing(Wire(host, "h0", TEST_TYPE))
-                       for host in star.hosts]
-    return forwarder
-
-
-def exchange(bridge):
-    """Frames from one host to the other, until none is under way."""
-    for i, (here, there) in enumerate((bridge.wires, bridge.wires[::-1])):
-        frames = [frame(100, number, src=mac(i), dst=mac(1 - i))
-                  for number in range(N_FRAMES)]
-        here.send_all(frames)
-        assert there.receive(N_FRAMES) == frames
+    return Bridge(lab, star, "--mode", "learn", "--instance", "br",
+                  "--metrics", f"unix:{lab.tmp_path}/metrics")
 
 
 def test_totals_are_those_of_json(lab, bridge):
-    exchange(bridge)
+    bridge.exchange(N_FRAMES)
     bridge.next_snapshot()  # the link's own frames, if any, are over
     for _ in range(5):
         before = bridge.next_snapshot()
@@ -134,7 +117,7 @@ def test_totals_are_those_of_json(lab, bridge):
 def test_each_line_matches_the_schema(lab, bridge):
     jsonschema = pytest.importorskip("jsonschema")
     check = jsonschema.Draft7Validator(json.loads(SCHEMA.read_text()))
-    exchange(bridge)
+    bridge.exchange(N_FRAMES)
     lines = []
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(limit(10))
@@ -161,7 +144,7 @@ def test_each_line_matches_the_schema(lab, bridge):
 
 
 def test_mrctl_shows_what_runs(lab, bridge):
-    exchange(bridge)
+    bridge.exchange(N_FRAMES)
     assert ask(lab, "list", "--names") == "br\n"
     known, = objects(lab, "list")
     assert (known["program"], known["pid"]) == ("mr-l2fwd", bridge.pid)
@@ -178,16 +161,18 @@ def test_mrctl_shows_what_runs(lab, bridge):
     ask(lab, "set", "idle", "interrupt")
     config, = objects(lab, "show", "config")
     assert (config["log"], config["idle"]) == ("debug", "interrupt")
-    exchange(bridge)  # from frame to frame it sleeps
+    bridge.exchange(N_FRAMES)  # from frame to frame it sleeps
     for words, text in ((["watch", "--count", "1.5"], "is not a whole number"),
                         (["watch", "--interval", "60"], "from 0.1 to 50")):
-        status, said = ask(lab, *words, check=False)
-        assert (status, said.count("\n")) == (2, 1) and text in said
+        done = ask_ctl(lab, *words)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+        assert text in done.stderr
     for words, text in ((["x", "show"], "no instance of this name"),
                         (["br", "nat", "sessions"], "unknown verb"),
                         (["set", "log", "x"], "is not one of: none, error, warning")):
-        status, said = ask(lab, *words, check=False)
-        assert (status, said.count("\n")) == (1, 1) and text in said
+        done = ask_ctl(lab, *words)
+        assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+        assert text in done.stderr
     bridge.stop()
     assert not list(lab.tmp_path.glob("*.sock"))
     assert not (lab.tmp_path / "metrics").exists()
@@ -274,7 +259,7 @@ def test_idle_and_garbage_do_not_disturb(lab, bridge):
             except OSError:
                 pass  # the queue of those to be accepted is full
             idle.append(client)
-    exchange(bridge)
+    bridge.exchange(N_FRAMES)
     assert objects(lab, "show", "config")
     for client in idle:
         client.close()
@@ -289,7 +274,7 @@ def test_idle_and_garbage_do_not_disturb(lab, bridge):
 
 
 def test_metrics_of_both(lab, bridge):
-    exchange(bridge)
+    bridge.exchange(N_FRAMES)
     check_format(lab.tmp_path / "metrics")
     bridge.stop()
     house = House(lab)

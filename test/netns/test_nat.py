@@ -11,7 +11,7 @@ import pytest
 from lib import nat, talk
 from lib.namespaces import wait_until
 from lib.nat import Echo, House, Nat, Talker
-from lib.process import NAT, Process
+from lib.process import NAT, Process, environment
 
 RANDOM_PORTS = "ports: {keep_port: no}\n"
 
@@ -139,7 +139,7 @@ def test_a_command_is_carried_out_after_its_sender_has_gone(lab, house):
 def test_a_second_instance_needs_a_name(lab, house):
     translator = Nat(house)
     other = Process(lab, house.middle, [
-        *translator.environment(), NAT, "--config", translator.config])
+        *environment(lab), NAT, "--config", translator.config])
     assert other.wait() == 1
     assert "an instance 'nat' is running" in other.err.text()
     assert translator.sessions() == []  # its socket is still there
@@ -232,7 +232,7 @@ def test_a_damaged_state_is_a_warning(lab, house, damage, why):
     config = f"state: {state}\n"
     Nat(house, config=config).stop()
     state.write_bytes(damage(state.read_bytes()))
-    check = [*Nat.environment_of(lab), NAT, "--check", "--config",
+    check = [*environment(lab), NAT, "--check", "--config",
              lab.tmp_path / "nat.yaml"]
     done = house.middle.run(*check, check=False)
     assert done.returncode == 1 and why in done.stdout

@@ -11,7 +11,7 @@ from host import limit
 from lib import servers, talk
 from lib.nat import INSIDE, OUTSIDE, SERVER, Echo, House, Nat, Talker, \
     tcp_between
-from lib.process import NAT, Process
+from lib.process import NAT, Process, environment
 
 CONFIG = "local: kernel\nports: {range: 1024-32767}\n"
 IP_MINTTL = 21  # linux/in.h
@@ -183,7 +183,7 @@ def test_source_routed_packets_reach_the_kernel_as_they_came(lab, house):
 def refuse(house, config, *parts):
     """It does not start, and one line says why."""
     process = Process(house.lab, house.middle,
-                      [*Nat.environment_of(house.lab), NAT, "--config",
+                      [*environment(house.lab), NAT, "--config",
                        house.write(config)])
     assert process.wait(15) in (1, 2)
     line = process.err.text().splitlines()[-1]
@@ -221,7 +221,7 @@ def test_ports_that_the_host_uses_are_not_given_out(lab, house):
 
 def test_a_port_that_cannot_share_is_refused(house):
     process = Process(house.lab, house.middle,
-                      [*Nat.environment_of(house.lab), NAT, "--config",
+                      [*environment(house.lab), NAT, "--config",
                        house.write(CONFIG, port="p1,attach=generic")])
     assert process.wait(15) == 1
     assert "generic attach" in process.err.text()

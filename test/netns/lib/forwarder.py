@@ -4,7 +4,8 @@ import json
 import signal
 
 from . import invariants
-from .process import L2FWD, Process
+from .process import L2FWD, Process, environment
+from .wire import TEST_TYPE, Wire, frame, mac
 
 
 class Forwarder(Process):
@@ -47,6 +48,32 @@ class Forwarder(Process):
             for port in final["ports"]:
                 assert invariants.total(port, "tx", "pending") == 0, port
         return final
+
+
+def frames_of(way, n, n_bytes=100):
+    """Numbers tell the ways apart."""
+    return [frame(n_bytes, number + (way << 16), src=mac(way),
+                  dst=mac(1 - way)) for number in range(n)]
+
+
+class Bridge(Forwarder):
+    """Between the hosts of a star, with a control socket."""
+
+    def __init__(self, lab, star, *options):
+        super().__init__(lab, star.middle, *star.ports, options=options,
+                         wrap=environment(lab))
+        self.wires = [lab.closing(Wire(host, "h0", TEST_TYPE))
+                      for host in star.hosts]
+
+    def exchange(self, n, n_bytes=100):
+        """Frames both ways, none of which is lost; all of them."""
+        sent = []
+        for way, (here, there) in enumerate((self.wires, self.wires[::-1])):
+            frames = frames_of(way, n, n_bytes)
+            here.send_all(frames)
+            assert there.receive(n) == frames
+            sent += frames
+        return sent
 
 
 class Refused:

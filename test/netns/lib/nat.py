@@ -8,7 +8,7 @@ import threading
 from host import limit
 
 from . import invariants
-from .process import NAT, Process
+from .process import NAT, Process, environment
 from .talk import socket_in
 
 LIMIT_S = limit(10.0)
@@ -64,22 +64,14 @@ class Nat(Process):
         self.house = house
         self.config = house.write(config)
         super().__init__(house.lab, house.middle,
-                         [*self.environment(), NAT, "--json", "--config",
+                         [*environment(self.house.lab), NAT, "--json", "--config",
                           self.config, *options])
         ready = self.err.wait(lambda line: line.startswith("worker "), 15)
         assert ready is not None, f"it did not start:\n{self.err.text()}"
 
-    @staticmethod
-    def environment_of(lab):
-        """Its control socket is in the test's own folder."""
-        return ["env", f"RUNTIME_DIRECTORY={lab.tmp_path}"]
-
-    def environment(self):
-        return self.environment_of(self.house.lab)
-
     def ask(self, *words, check=True):
         """A question from the command line; its output."""
-        return self.house.middle.run(*self.environment(), NAT, *words,
+        return self.house.middle.run(*environment(self.house.lab), NAT, *words,
                                      check=check).stdout
 
     def sessions(self, text=None):

@@ -21,6 +21,18 @@ TAG_OBJECT = BUILD / "test" / "netns" / "tag.bpf.o"
 LOOK_S = 0.5
 
 
+def environment(lab):
+    """Control sockets are in the test's own folder."""
+    return ["env", f"RUNTIME_DIRECTORY={lab.tmp_path}"]
+
+
+def ask_ctl(lab, *words):
+    """How mrctl ended."""
+    return subprocess.run(
+        [*environment(lab), CTL, *words], capture_output=True, text=True,
+        check=False, timeout=limit(30))
+
+
 class Lines:
     """Lines of a pipe. A thread gathers them, so that the pipe never fills."""
 
