@@ -7,8 +7,6 @@
  *
  *     FIXTURE|CAPABILITY|device, software, none or not tested
  */
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,9 +15,9 @@
 #include <millrace/wire.h>
 
 #include "suite.h"
+#include "support/packets.h"
 
-enum { MSS = 1000, LONG_PAYLOAD = 5 * MSS + 57, SHORT_PAYLOAD = 100 };
-enum { TCI = 0x6005, IPV6_BYTES = 40, ETHER_IPV6 = 0x86dd };
+enum { MSS = 1000, TCI = 0x6005 };
 
 struct capability {
 	const char *name;
@@ -32,141 +30,63 @@ struct capability {
 	void (*receive)(struct harness *harness, bool is_claimed);
 };
 
-/* TCP (UDP, with MR_GSO_UDP); returns where the payload begins. */
-static uint32_t make_packet(uint8_t *bytes, uint16_t gso_type,
-			    uint16_t from_port, uint32_t n_payload)
-{
-	const bool is_v6 = gso_type == MR_GSO_TCPV6;
-	const bool is_udp = gso_type == MR_GSO_UDP;
-	const uint32_t l4 =
-		MR_ETH_BYTES + (is_v6 ? IPV6_BYTES : sizeof(struct mr_ipv4));
-	const uint32_t n_header =
-		l4 + (is_udp ? sizeof(struct mr_udp) : sizeof(struct mr_tcp));
-	const uint32_t n_bytes = n_header + n_payload;
-	struct mr_net_view view;
-
-	traffic_make(bytes, n_bytes, from_port);
-	memset(bytes + MR_ETH_BYTES, 0, n_header - MR_ETH_BYTES);
-	((struct mr_eth *)bytes)->type =
-		htons(is_v6 ? ETHER_IPV6 : MR_ETHER_IPV4);
-	if (is_v6) {
-		const uint16_t n = htons((uint16_t)(n_bytes - l4));
-
-		bytes[14] = 0x60;
-		memcpy(bytes + 18, &n, sizeof(n));
-		bytes[20] = is_udp ? IPPROTO_UDP : IPPROTO_TCP;
-		bytes[21] = 64;
-		bytes[22] = bytes[38] = 0xfd;
-		bytes[37] = 1;
-		bytes[53] = 2;
-	} else {
-		struct mr_ipv4 *ip = (struct mr_ipv4 *)(bytes + MR_ETH_BYTES);
-
-		*ip = (struct mr_ipv4){
-			.version_ihl = 0x45,
-			.total_bytes = htons((uint16_t)(n_bytes - 14)),
-			.ttl = 64,
-			.proto = is_udp ? IPPROTO_UDP : IPPROTO_TCP,
-			.src = htonl(0x0a000001),
-			.dst = htonl(0x0a000002),
-		};
-		ip->csum = (uint16_t)~mr_csum_fold(
-			mr_csum_add((uint8_t *)ip, sizeof(*ip), 0));
-	}
-	bytes[l4] = (uint8_t)(from_port >> 8);
-	bytes[l4 + 1] = (uint8_t)from_port;
-	if (is_udp) {
-		struct mr_udp *udp = (struct mr_udp *)(bytes + l4);
-
-		udp->n_bytes = htons((uint16_t)(n_bytes - l4));
-		udp->csum = 1; /* there is one */
-	} else {
-		struct mr_tcp *tcp = (struct mr_tcp *)(bytes + l4);
-
-		tcp->offset = 0x50;
-		tcp->flags = MR_TCP_ACK;
-	}
-	assert_int_equal(mr_net_parse(bytes, n_bytes, n_bytes, &view), 0);
-	assert_true(view.csum_bytes > 0);
-	memcpy(bytes + view.csum_bytes,
-	       &(uint16_t){ mr_csum_pseudo(bytes, &view) }, sizeof(uint16_t));
-	return n_header;
-}
-
-/* Complete a partial checksum. */
-static void finish(uint8_t *bytes, uint32_t n_bytes)
-{
-	struct mr_net_view view;
-	uint16_t sum;
-
-	assert_int_equal(mr_net_parse(bytes, n_bytes, n_bytes, &view), 0);
-	sum = (uint16_t)~mr_csum_fold(
-		mr_csum_add(bytes + view.l4_bytes, view.l4_len_bytes, 0));
-	memcpy(bytes + view.csum_bytes, &sum, sizeof(sum));
-}
-
 /* Check a piece after `done` bytes of payload; returns its own. */
-static uint32_t check_piece(uint8_t *bytes, uint32_t n_bytes,
-			    const struct capability *c, const uint8_t *whole,
-			    uint32_t n_header, uint32_t done, bool is_summed)
+static uint32_t check_piece(uint8_t *bytes, uint32_t n_bytes, bool has_tag,
+			    const struct packet_kind *kind,
+			    const uint8_t *whole, uint32_t done, bool is_summed)
 {
-	const struct mr_ipv4 *ip = (struct mr_ipv4 *)(bytes + MR_ETH_BYTES);
+	const uint32_t l4 = packet_l4(kind), n_header = packet_headers(kind);
 	struct mr_net_view view;
-	uint16_t field;
 
-	if (c->valid & MR_META_VLAN) {
-		assert_int_equal(bytes[12] << 8 | bytes[13], 0x8100);
-		assert_int_equal(bytes[14] << 8 | bytes[15], TCI);
+	if (has_tag) {
+		assert_int_equal(packet_be16(bytes + 12), MR_ETHER_VLAN);
+		assert_int_equal(packet_be16(bytes + 14), TCI);
 		n_bytes -= MR_VLAN_BYTES;
 		memmove(bytes + 12, bytes + 16, n_bytes - 12);
 	}
-	assert_int_equal(mr_net_parse(bytes, n_bytes, n_bytes, &view), 0);
-	assert_int_equal(view.l4_bytes + view.l4_len_bytes, n_bytes);
-	if (view.ether_type == MR_ETHER_IPV4)
-		assert_int_equal(mr_csum_fold(mr_csum_add((const uint8_t *)ip,
-							  sizeof(*ip), 0)),
-				 0xffff);
-	if (view.l4_proto == IPPROTO_TCP)
-		assert_int_equal(
-			ntohl(((struct mr_tcp *)(bytes + view.l4_bytes))->seq),
-			done);
-	memcpy(&field, bytes + view.csum_bytes, sizeof(field));
-	assert_int_equal(
-		is_summed ? mr_csum_fold(mr_csum_add(
-				    bytes + view.l4_bytes, view.l4_len_bytes,
-				    mr_csum_pseudo(bytes, &view))) :
-			    field,
-		is_summed ? 0xffff : mr_csum_pseudo(bytes, &view));
+	if (!is_summed) {
+		assert_int_equal(mr_net_parse(bytes, n_bytes, n_bytes, &view),
+				 0);
+		assert_memory_equal(bytes + view.csum_bytes,
+				    &(uint16_t){ mr_csum_pseudo(bytes, &view) },
+				    2);
+		packet_put16(
+			bytes + view.csum_bytes,
+			(uint16_t)~packet_sum(bytes + l4, n_bytes - l4, 0));
+	}
+	assert_true(packet_is_right(bytes, n_bytes));
+	if (!kind->is_udp)
+		assert_int_equal(packet_be32(bytes + l4 + 4),
+				 packet_be32(whole + l4 + 4) + done);
 	assert_memory_equal(bytes + n_header, whole + n_header + done,
 			    n_bytes - n_header);
 	return n_bytes - n_header;
 }
 
-/* Send a frame with this request; returns who did it. */
-static const char *check_sent(struct harness *harness,
-			      const struct capability *c, bool is_claimed)
+/* Send a packet with this request. */
+static void check_packet(struct harness *harness, const struct capability *c,
+			 const struct packet_kind *kind, bool is_claimed)
 {
 	enum { N_SEGS = 3 };
 	static uint8_t whole[HARNESS_MAX_BYTES], bytes[HARNESS_MAX_BYTES];
-	const uint32_t n_payload =
-		c->gso_type != 0 ? LONG_PAYLOAD : SHORT_PAYLOAD;
-	const uint32_t n_segs = c->gso_type != 0 ? N_SEGS : 1;
-	const uint32_t n_header = make_packet(whole, c->gso_type, 1, n_payload);
-	struct mr_meta metas[N_SEGS] = { { .valid = c->valid,
-					   .vlan_tci = TCI,
-					   .gso_bytes = MSS,
-					   .gso_type = c->gso_type } };
+	const bool is_long = c->gso_type != 0;
+	const bool is_wire = harness->fixture->traits & FIXTURE_WIRE;
+	const uint32_t n_segs = is_long ? N_SEGS : 1;
+	const uint32_t n_bytes = packet_of(whole, kind, true);
+	struct mr_meta metas[N_SEGS] = {
+		{ .valid = c->valid,
+		  .vlan_tci = TCI,
+		  .gso_bytes = MSS,
+		  .gso_type = c->gso_type,
+		  .csum_start_bytes = (uint16_t)packet_l4(kind),
+		  .csum_offset_bytes = kind->is_udp ? 6 : 16 }
+	};
 	struct mr_frame frames[N_SEGS];
 	uint32_t at = 0, done = 0;
-	struct mr_net_view view;
 	struct mr_tx_stats stats;
 	bool is_summed;
 
-	mr_net_parse(whole, n_header + n_payload, n_header + n_payload, &view);
-	metas[0].csum_start_bytes = view.l4_bytes;
-	metas[0].csum_offset_bytes = view.csum_bytes - view.l4_bytes;
-	harness_make_frame(harness, frames, n_segs, 128, n_header + n_payload,
-			   0);
+	harness_make_frame(harness, frames, n_segs, 128, n_bytes, 0);
 	for (uint32_t i = 0; i < n_segs; at += frames[i++].len)
 		memcpy(harness->base + frames[i].addr, whole + at,
 		       frames[i].len);
@@ -177,18 +97,46 @@ static const char *check_sent(struct harness *harness,
 	is_summed = stats.events[MR_TX_EVENT_CSUM_DEVICE] +
 			    stats.events[MR_TX_EVENT_CSUM_SOFTWARE] >
 		    0;
-	while (done < n_payload) {
-		const uint32_t n_bytes = harness_collect_bytes(harness, bytes);
+	while (done < kind->n_payload) {
+		const uint32_t n = check_piece(
+			bytes, harness_collect_bytes(harness, bytes),
+			c->valid & MR_META_VLAN, kind, whole, done, is_summed);
 
-		done += check_piece(bytes, n_bytes, c, whole, n_header, done,
-				    is_summed);
+		assert_true(n <= MSS || !is_long || !is_wire);
+		done += n;
 	}
-	stats = harness_tx_stats(harness);
-	assert_int_equal(invariants_sum(stats.drops), 0);
 	if (is_claimed)
 		assert_int_equal(stats.events[c->software], 0);
 	else if (c->valid != MR_META_CSUM || is_summed)
 		assert_true(stats.events[c->software] > 0);
+}
+
+/* Send frames with this request; returns who did it. */
+static const char *check_sent(struct harness *harness,
+			      const struct capability *c, bool is_claimed)
+{
+	/* No frame is so short that a device would pad it. Of those that may be
+	 * cut, one is not long enough. */
+	static const uint32_t lens[] = { 19, 100, 999, 1400 };
+	static const uint32_t long_lens[] = { 5057, 999, 3000, 9000 };
+	struct mr_tx_stats stats;
+
+	for (uint32_t i = 0; i < 16; i++) {
+		const struct packet_kind kind = {
+			.is_v6 = c->gso_type == MR_GSO_TCPV6 ||
+				 (c->gso_type != MR_GSO_TCPV4 && i & 1),
+			.is_udp = c->gso_type == MR_GSO_UDP ||
+				  (c->gso_type == 0 && i & 2),
+			.n_payload = c->gso_type != 0 ? long_lens[i / 4] :
+							lens[i / 4],
+			.from_port = 1,
+			.to_port = 2,
+		};
+
+		check_packet(harness, c, &kind, is_claimed);
+	}
+	stats = harness_tx_stats(harness);
+	assert_int_equal(invariants_sum(stats.drops), 0);
 	return is_claimed                    ? "device" :
 	       stats.events[c->software] > 0 ? "software" :
 					       "none";
@@ -272,14 +220,12 @@ static struct mr_frame pass(struct harness *harness, const uint8_t *bytes,
 static void receive_csum(struct harness *harness, bool is_claimed)
 {
 	for (int is_wrong = 0; is_wrong < 2; is_wrong++) {
+		const struct packet_kind kind = { .n_payload = 100 };
 		uint8_t bytes[256];
-		const uint32_t n_bytes =
-			make_packet(bytes, MR_GSO_TCPV4, 1, SHORT_PAYLOAD) +
-			SHORT_PAYLOAD;
+		const uint32_t n_bytes = packet_of(bytes, &kind, false);
 		struct mr_meta meta;
 		uint32_t is_valid;
 
-		finish(bytes, n_bytes);
 		bytes[n_bytes - 1] ^= (uint8_t)is_wrong;
 		is_valid = pass(harness, bytes, n_bytes, &meta).flags &
 			   MR_FRAME_CSUM_VALID;
@@ -313,14 +259,14 @@ static void receive_hash(struct harness *harness, bool is_claimed)
 	uint32_t first = 0, n_others = 0;
 
 	for (uint32_t i = 0; i < 18; i++) {
+		const struct packet_kind kind = {
+			.n_payload = 100,
+			.from_port = (uint16_t)(1000 + (i < 2 ? 0 : i)),
+		};
 		uint8_t bytes[256];
-		const uint16_t port = (uint16_t)(1000 + (i < 2 ? 0 : i));
-		const uint32_t n_bytes =
-			make_packet(bytes, MR_GSO_TCPV4, port, SHORT_PAYLOAD) +
-			SHORT_PAYLOAD;
+		const uint32_t n_bytes = packet_of(bytes, &kind, false);
 		struct mr_meta meta;
 
-		finish(bytes, n_bytes);
 		pass(harness, bytes, n_bytes, &meta);
 		assert_int_equal((meta.valid & MR_META_RSS_HASH) != 0,
 				 is_claimed);

@@ -179,7 +179,8 @@ static const struct bad_spec bad_virtio_specs[] = {
 
 #define TRAITS                                                                 \
 	(FIXTURE_IN | FIXTURE_OUT | FIXTURE_LIVE | FIXTURE_CHECKS |            \
-	 FIXTURE_STALLS | FIXTURE_REGISTERS | FIXTURE_EXCLUSIVE)
+	 FIXTURE_STALLS | FIXTURE_REGISTERS | FIXTURE_EXCLUSIVE |              \
+	 FIXTURE_WIRE)
 
 #define OVER_A_MODEL                                                           \
 	.driver = "vfio", .n_sleeps = 20000, .max_frame_bytes = 1514,          \

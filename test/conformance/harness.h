@@ -52,8 +52,11 @@ enum {
 				 * has already taken */
 	FIXTURE_SAME_POOL = 1 << 19, /* the peer also uses the harness's pool */
 	FIXTURE_ALONE = 1 << 20,     /* there is no second port */
-	FIXTURE_OLD_MAC = 1 << 21, /* a replaced MAC address is still received */
+	FIXTURE_OLD_MAC = 1
+			  << 21, /* a replaced MAC address is still received */
 	FIXTURE_NO_STEERING = 1 << 22, /* steering rules have no effect */
+	FIXTURE_WIRE = 1 << 23, /* the peer sees segments as the device sent
+				 * them; a kernel may merge them */
 };
 
 /* A spec that must be refused. */
@@ -72,7 +75,7 @@ struct fixture {
 	uint32_t max_sg_frame_bytes; /* in one with SG */
 	uint32_t n_sleeps;           /* rounds of arm, sleep, wake */
 	uint32_t n_reopens;
-	uint32_t ring_entries;        /* where a test has no wish */
+	uint32_t ring_entries;            /* where a test has no wish */
 	const struct bad_spec *bad_specs; /* spec NULL at the end */
 	/* Another port that sends anything; if possible of the same driver.
 	 * NULL: "null:". */

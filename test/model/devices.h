@@ -9,7 +9,7 @@
 #include "harness.h"
 #include "model/intel.h"
 #include "model/virtio.h"
-#include "packets.h"
+#include "support/packets.h"
 
 /* Bits: the devices of a test. */
 enum {

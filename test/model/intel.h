@@ -18,7 +18,7 @@
 #define MODEL_INTEL_H
 
 #include "device.h"
-#include "packet.h"
+#include "support/packet.h"
 
 enum {
 	INTEL_BAR_BYTES = 0x20000,

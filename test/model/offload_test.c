@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What our drivers request of a device, as its peer sees it: checksums,
- * segments, hashes, queues, settings. The models record no violation.
+ * What our drivers request of a device, as its peer sees it: hashes, queues,
+ * settings, and checksums on receive; on transmit, test/conformance/caps_test.c
+ * tests them. The models record no violation.
  */
 #include "devices.h"
 
@@ -20,134 +21,6 @@ static const struct packet_kind kinds[] = {
 	{ .is_udp = true, .n_payload = 999 },
 	{ .is_v6 = true, .is_udp = true, .n_payload = 1400 },
 };
-
-/* Metadata of a packet with a partial checksum. */
-static struct mr_meta meta_of(const struct packet_kind *kind)
-{
-	return (struct mr_meta){
-		.valid = MR_META_CSUM,
-		.csum_start_bytes = (uint16_t)packet_l4(kind),
-		.csum_offset_bytes = kind->is_udp ? 6 : 16,
-	};
-}
-
-/* Send one packet with a partial checksum. */
-static void send_partial(struct harness *harness, const uint8_t *bytes,
-			 uint32_t n_bytes, struct mr_meta first)
-{
-	struct mr_frame frames[MR_MAX_SEGS];
-	struct mr_meta meta[MR_MAX_SEGS] = { first };
-	const uint32_t n = harness_frame(harness, bytes, n_bytes, frames);
-
-	frames[0].flags |= MR_FRAME_CSUM_PARTIAL;
-	assert_int_equal(
-		mr_tx_burst_meta(harness->txq, harness->cache, frames, meta, n),
-		n);
-	model_step(harness->m);
-}
-
-/* A device has the feature, or the library does its work: only some virtio
- * devices lack it. */
-static int n_variants(void)
-{
-	return device->chip == NULL ? 2 : 1;
-}
-
-DEVICE_TEST(ON_ALL, partial_sums_are_finished_on_the_way)
-{
-	uint8_t bytes[2048], got[WIRE_MAX_BYTES];
-	struct harness harness;
-
-	for (int is_lacking = 0; is_lacking < n_variants(); is_lacking++) {
-		make(&harness,
-		     is_lacking ? vnet_all_features() & ~VNET_BIT(VNET_CSUM) :
-				  0,
-		     1);
-		device_open(&harness, "");
-		for (uint32_t i = 0; i < 40; i++) {
-			struct packet_kind kind = kinds[i % 4];
-			uint32_t n;
-
-			kind.n_payload += i / 4;
-			n = packet_of(bytes, &kind, true);
-			send_partial(&harness, bytes, n, meta_of(&kind));
-			assert_int_equal(model_wire_receive(harness.wire, 1,
-							    got, sizeof(got)),
-					 n);
-			assert_true(packet_is_right(got, n));
-		}
-		if (harness.nic != NULL)
-			assert_true(harness.nic->n_sums > 0 &&
-				    harness.nic->n_bad_sums == 0);
-		else
-			assert_int_equal(vnet_stats(harness.v).n_summed,
-					 is_lacking ? 0 : 40);
-		device_end(&harness);
-	}
-}
-
-/* The pieces of one packet: each is right, and together its payload. */
-static void receive_pieces(struct harness *harness,
-			   const struct packet_kind *kind, const uint8_t *whole,
-			   uint32_t mss)
-{
-	const uint32_t n_headers = packet_headers(kind);
-	uint8_t bytes[WIRE_MAX_BYTES];
-	uint32_t n_done = 0, n;
-
-	while ((n = model_wire_receive(harness->wire, 1, bytes,
-				       sizeof(bytes))) > 0) {
-		assert_true(packet_is_right(bytes, n));
-		assert_true(n - n_headers <= mss);
-		assert_memory_equal(bytes + n_headers,
-				    whole + n_headers + n_done, n - n_headers);
-		if (!kind->is_udp)
-			assert_int_equal(
-				packet_be32(bytes + packet_l4(kind) + 4),
-				packet_be32(whole + packet_l4(kind) + 4) +
-					n_done);
-		n_done += n - n_headers;
-	}
-	assert_int_equal(n_done, kind->n_payload);
-}
-
-DEVICE_TEST(ON_ALL, long_frames_leave_in_segments)
-{
-	const uint64_t gso = VNET_BIT(VNET_HOST_TSO4) |
-			     VNET_BIT(VNET_HOST_TSO6) | VNET_BIT(VNET_HOST_USO);
-	static const uint32_t lens[] = { 100, 1460, 3000, 9000, 60000 };
-	static uint8_t bytes[65536];
-	struct harness harness;
-
-	for (int is_lacking = 0; is_lacking < n_variants(); is_lacking++) {
-		make(&harness, is_lacking ? vnet_all_features() & ~gso : 0, 1);
-		device_open(&harness, "sg=on");
-		for (uint32_t i = 0; i < 4 * 5; i++) {
-			const struct packet_kind kind = {
-				.is_v6 = i & 1,
-				.is_udp = i >> 1 & 1,
-				.n_payload = lens[i / 4],
-			};
-			const uint32_t n = packet_of(bytes, &kind, true);
-			struct mr_meta meta = meta_of(&kind);
-
-			meta.valid |= MR_META_GSO;
-			meta.gso_bytes = 1400;
-			meta.gso_type = kind.is_udp ? MR_GSO_UDP :
-					kind.is_v6  ? MR_GSO_TCPV6 :
-						      MR_GSO_TCPV4;
-			send_partial(&harness, bytes, n, meta);
-			receive_pieces(&harness, &kind, bytes, 1400);
-		}
-		if (harness.nic != NULL)
-			assert_true(harness.nic->n_segmented > 0 &&
-				    harness.nic->n_bad_sums == 0);
-		else
-			assert_int_equal(vnet_stats(harness.v).n_segmented > 0,
-					 !is_lacking);
-		device_end(&harness);
-	}
-}
 
 /* The next frame; its entries and metadata. */
 static uint32_t receive(struct harness *harness, struct mr_frame *frames,

@@ -3,8 +3,8 @@
  * The models' view of packets, compared with published vectors: packet.c, and
  * the hash of virtio_offload.c.
  */
-#include "model/packets.h"
 #include "model/virtio.h"
+#include "support/packets.h"
 #include "support/unit.h"
 
 /* "Verifying the RSS Hash Calculation", Microsoft. */

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "packet.h"
+#include "support/packet.h"
 #include "virtio_core.h"
 
 enum {

@@ -2,7 +2,7 @@
 /* Receive queues: 5.1.6.3 and 5.1.6.4 of the specification. */
 #include <string.h>
 
-#include "packet.h"
+#include "support/packet.h"
 #include "virtio_core.h"
 
 enum { HEADER_BYTES = 20, MIN_BUFFER_BYTES = 1514, BIG_BUFFER_BYTES = 65550 };

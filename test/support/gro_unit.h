@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "model/packet.h"
+#include "support/packet.h"
 
 enum {
 	MSS = 101,

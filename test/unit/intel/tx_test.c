@@ -7,7 +7,7 @@
 
 #include "intel.h"
 #include "model/held_nic.h"
-#include "model/packet.h"
+#include "support/packet.h"
 
 enum { L4 = 34, TCP_HEADERS = 54 };
 

@@ -8,9 +8,9 @@
 #include <millrace/experimental/gro.h>
 #include <millrace/port.h>
 
-#include "model/packet.h"
 #include "support/gro_unit.h"
 #include "support/invariants.h"
+#include "support/packet.h"
 #include "support/pool_unit.h"
 
 enum {

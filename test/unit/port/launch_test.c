@@ -9,7 +9,7 @@
 #include <millrace/port.h>
 #include <millrace/port_device.h>
 
-#include "model/packet.h"
+#include "support/packet.h"
 #include "support/pool_unit.h"
 
 enum { PAGES = 1024, PAGE = 2048, RING = 64, NOW = 1000 };

@@ -10,7 +10,7 @@
 #include <millrace/net.h>
 #include <millrace/port.h>
 
-#include "model/packet.h"
+#include "support/packet.h"
 #include "support/pool_unit.h"
 
 enum {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "model/fake_kernel.h"
-#include "model/packet.h"
+#include "support/packet.h"
 
 enum { PAYLOAD = 101, MAX_FRAME = 2000 };
 

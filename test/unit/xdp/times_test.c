@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "model/fake_kernel.h"
-#include "model/packet.h"
+#include "support/packet.h"
 
 static const uint64_t START_NS = UINT64_C(1800000000000000000);
 

@@ -4,8 +4,8 @@
  * right, its RSS hash. Independent of lib/net, so that a mistake there shows
  * here.
  */
-#ifndef MODEL_PACKET_H
-#define MODEL_PACKET_H
+#ifndef SUPPORT_PACKET_H
+#define SUPPORT_PACKET_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* TCP and UDP packets for tests of offloads; verified with lib/net. */
-#ifndef MODEL_PACKETS_H
-#define MODEL_PACKETS_H
+#ifndef SUPPORT_PACKETS_H
+#define SUPPORT_PACKETS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -44,7 +44,8 @@ static inline bool packet_is_right(const uint8_t *bytes, uint32_t n_bytes)
 					view.l4_len_bytes, sum)) == 0xffff;
 }
 
-/* To the model's address, with these ports. Returns its bytes. */
+/* To the address that models and the conformance suite have, with these ports.
+ * Returns its bytes. */
 static inline uint32_t packet_of(uint8_t *bytes, const struct packet_kind *kind,
 				 bool is_partial)
 {
