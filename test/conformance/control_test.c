@@ -9,6 +9,7 @@
 #include <millrace/experimental/port_queues.h>
 
 #include "suite.h"
+#include "support/packets.h"
 
 enum { OFFSET = 256, MAX_COUNTS = 512, SHORT_MTU = 1000 };
 
@@ -110,10 +111,14 @@ static uint32_t queue_of(struct harness *harness, uint16_t from_port,
 			 uint16_t to_port)
 {
 	const uint64_t until_ns = harness_deadline_ns();
+	const struct packet_kind kind = { .is_udp = true,
+					  .n_payload = 18,
+					  .from_port = from_port,
+					  .to_port = to_port };
 	struct mr_frame frames[MR_MAX_SEGS];
 	uint8_t bytes[60];
 
-	traffic_make_udp(bytes, sizeof(bytes), from_port, to_port);
+	packet_of(bytes, &kind, false);
 	while (!harness->fixture->inject(harness, bytes, sizeof(bytes)))
 		assert_true(harness_now_ns() < until_ns);
 	for (uint32_t i = 0;; i = (i + 1) % 2) {

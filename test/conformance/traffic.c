@@ -34,35 +34,6 @@ void traffic_make(uint8_t *bytes, uint32_t n_bytes, uint32_t id)
 		bytes[i] = byte_at(id, i);
 }
 
-static void put16(uint8_t *bytes, uint32_t value)
-{
-	bytes[0] = (uint8_t)(value >> 8);
-	bytes[1] = (uint8_t)value;
-}
-
-void traffic_make_udp(uint8_t *bytes, uint32_t n_bytes, uint16_t from_port,
-		      uint16_t to_port)
-{
-	enum { ETHER = 14, IP = 20, TTL = 64, UDP = 17 };
-	uint8_t *const ip = bytes + ETHER, *const udp = ip + IP;
-	uint32_t sum = 0;
-
-	traffic_make(bytes, n_bytes, from_port);
-	memset(ip, 0, IP + 8);
-	put16(bytes + 12, 0x0800);
-	ip[0] = 0x45;
-	put16(ip + 2, n_bytes - ETHER);
-	ip[8] = TTL;
-	ip[9] = UDP;
-	memcpy(ip + 12, (uint8_t[]){ 10, 0, 0, 1, 10, 0, 0, 2 }, 8);
-	for (uint32_t i = 0; i < IP; i += 2)
-		sum += (uint32_t)ip[i] << 8 | ip[i + 1];
-	put16(ip + 10, ~((sum & 0xffff) + (sum >> 16)));
-	put16(udp, from_port);
-	put16(udp + 2, to_port);
-	put16(udp + 4, n_bytes - ETHER - IP);
-}
-
 uint32_t traffic_tag(uint8_t *bytes, uint32_t n_bytes, uint16_t tci)
 {
 	const uint8_t tag[] = { 0x81, 0, (uint8_t)(tci >> 8), (uint8_t)tci };

@@ -15,10 +15,6 @@ enum { TRAFFIC_MIN_BYTES = 14, TRAFFIC_ETHER_TYPE = 0x88b5 };
 /* Write frame number id of n_bytes, 14 or more. */
 void traffic_make(uint8_t *bytes, uint32_t n_bytes, uint32_t id);
 
-/* Make it a packet of UDP over IPv4, between these ports; 60 bytes or more. */
-void traffic_make_udp(uint8_t *bytes, uint32_t n_bytes, uint16_t from_port,
-		      uint16_t to_port);
-
 /* Put a VLAN tag into a frame of n_bytes; its bytes with the tag. */
 uint32_t traffic_tag(uint8_t *bytes, uint32_t n_bytes, uint16_t tci);
 
