@@ -6,7 +6,7 @@
         g.wires["nic0"].send(frame)
 
 It is emulated in software: no KVM is needed, and rates mean nothing. Each NIC
-is wired to this process, frame by frame, or joined with others on a hub.
+is wired to this process, frame by frame, or joined with others.
 Every wait has a deadline, and QEMU ends with the statement.
 """
 import json
@@ -63,7 +63,10 @@ NETDEVS = {
     "dgram": "dgram,id={name},local.type=unix,local.path={folder}/{name}.qemu,"
              "remote.type=unix,remote.path={folder}/{name}.host",
     "stream": "stream,id={name},addr.type=unix,addr.path={folder}/{name}.host",
+    # Here, frames overtake those that wait for their receiver.
     "hub": "hubport,id={name},hubid={hub}",
+    "cable": "dgram,id={name},local.type=unix,local.path={folder}/{name}.qemu,"
+             "remote.type=unix,remote.path={folder}/{peer}.qemu",
     "tap": "tap,id={name},ifname={name},script=no,downscript=no,"
            "queues={queues}",
 }
@@ -76,19 +79,20 @@ class Nic:
     wire: "dgram", datagrams of a frame each; "stream", see Stream; "tap", an
     interface of this name that the caller made, with as many queues;
     "tap-plain", one that takes finished frames alone; or a number: joined with
-    the others that have it. Only what is in a slot of its own bridge can be
-    unplugged.
+    all others that have it. peer: the name of the one at the other end. Only
+    what is in a slot of its own bridge can be unplugged.
     """
 
     # pylint: disable=too-many-arguments
     n_made = 0
 
     def __init__(self, name, kind="igb", wire="dgram", options="", queues=1,
-                 is_pluggable=False):
+                 is_pluggable=False, peer=None):
         Nic.n_made += 1
         self.name = name
         self.kind = kind
-        self.wire = wire
+        self.wire = "cable" if peer else wire
+        self.peer = peer
         self.queues = queues
         self.is_pluggable = is_pluggable
         self.mac = f"52:54:00:6d:72:{Nic.n_made & 0xff:02x}"
@@ -119,7 +123,8 @@ class Nic:
         slot = f"{2 + 2 * place:02x}"
         wire = "hub" if isinstance(self.wire, int) else self.wire
         words = ["-netdev", NETDEVS[wire].format(
-            name=self.name, folder=folder, hub=self.wire, queues=self.queues)]
+            name=self.name, folder=folder, hub=self.wire, peer=self.peer,
+            queues=self.queues)]
         device = self.device()
         if self.is_pluggable:
             words += ["-device", f"pcie-root-port,id={device['bus']},"

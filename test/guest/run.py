@@ -30,10 +30,11 @@ from guest import BUILD, COMMAND_LIMIT_S, KINDS, Guest, Nic
 def make_nics(kinds, wiring):
     nics = []
     for i, kind in enumerate(kinds):
-        wire = {"hub": 0, "peer": i}[wiring]
-        nics.append(Nic(f"nic{i}", kind, wire))
-        if wiring == "peer":
-            nics.append(Nic(f"peer{i}", "virtio-net", wire))
+        if wiring == "hub":
+            nics.append(Nic(f"nic{i}", kind, wire=0))
+            continue
+        nics.append(Nic(f"nic{i}", kind, peer=f"peer{i}"))
+        nics.append(Nic(f"peer{i}", "virtio-net", peer=f"nic{i}"))
     return nics
 
 

@@ -43,7 +43,7 @@ def loop(guest, specs):
 @pytest.mark.parametrize("one,other", PAIRS)
 def test_loop(one, other):
     """Both ways at once: what was sent has come, once, in order, whole."""
-    nics = [Nic(one, one, wire=0), Nic(other, other, wire=0)]
+    nics = [Nic(one, one, peer=other), Nic(other, other, peer=one)]
     ours = [nic for nic in nics if nic.kind != "virtio-net"]
     for nic in ours:
         need_driver(nic.kind)
