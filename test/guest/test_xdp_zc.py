@@ -12,9 +12,10 @@ from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
 from conftest import boot, check_log, forget_log
-from forwarder import end_l2fwd, start_l2fwd
+from forwarder import end_l2fwd, last_snapshot, start_l2fwd
 from guest import Nic
 from lib import invariants
+from lib.namespaces import wait_until
 from lib.wire import frame
 from probe import check_idle, opened
 from traffic import (WINDOW, Traffic, all_lengths, cut_link, echo, exchange,
@@ -67,7 +68,8 @@ def test_starved(guest, probe, ring):
     rx = check_idle(probe, 0, 1)["queues"][0]["rx"]
     assert 0 < held < len(frames) and rx["delivered"] == held, rx
     assert rx["events"]["pool_empty"] > 0, rx
-    assert (rx["events"]["fill_ring_empty"] > 0) == (ring == 64), rx
+    # The longer one can be empty if the guest has to wait for the host.
+    assert ring > 64 or rx["events"]["fill_ring_empty"] > 0, rx
     probe.do("release")
     late = hold(probe, traffic)  # they were in the ring
     probe.do("release")
@@ -233,8 +235,9 @@ def test_sessions_are_translated_by_rules(guest, mode):
     for wire in wires:
         while wire.receive() is not None:
             pass  # it announces its addresses
-    n = 200
-    for _ in range(n // 10):
+    n = 100
+
+    def talk():
         for here, there, packet, ends in (
                 (0, 1, out, ("192.0.2.1", "192.0.2.2")),
                 (1, 0, back, ("192.0.2.2", "10.0.0.2"))):
@@ -246,13 +249,20 @@ def test_sessions_are_translated_by_rules(guest, mode):
                 del got[IP].chksum, got[UDP].chksum
                 got = Ether(bytes(got))
                 assert (got[IP].chksum, got[UDP].chksum) == sums
+
+    # The rules come after the first frames, whenever the guest gets to it.
+    wait_until("rules both ways", lambda: talk() or all(
+        invariants.total(port, "rx", "offloaded") > 0
+        for port in last_snapshot(guest)["ports"]), limit_s=120)
+    for _ in range(n // 10):
+        talk()
     final = end_l2fwd(guest, pid, lambda final:
                       invariants.check_ports(final["ports"]))
     assert final["laws_hold"] and final["conserved"]
     assert final["offload"]["rules"] == 0 and final["state"]["mappings"] == 1
     for port in final["ports"]:
         assert invariants.total(port, "rx", "received") >= n
-        assert invariants.total(port, "rx", "offloaded") >= n // 2, port
+        assert invariants.total(port, "rx", "offloaded") >= n, port
 
 
 def test_two_queues(two_cpus):
