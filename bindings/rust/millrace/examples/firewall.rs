@@ -22,8 +22,8 @@ fn prefix(address: u128, n_bits: u32) -> u128 {
 impl List {
     fn read(path: &str) -> Result<Self, String> {
         let mut list = Self::default();
-        let text = fs::read_to_string(path).map_err(|e| format!("{path}: {e}"))?;
-        for (i, line) in text.lines().enumerate() {
+        let text = fs::read(path).map_err(|e| format!("{path}: {e}"))?;
+        for (i, line) in String::from_utf8_lossy(&text).lines().enumerate() {
             let line = line.split('#').next().unwrap_or("").trim();
             if !line.is_empty() && list.add(line).is_none() {
                 let remedy = "write a prefix as 192.0.2.0/24 or 2001:db8::/32, one per line";
