@@ -133,21 +133,21 @@ static bool serve(struct session *session)
 	return is_alive;
 }
 
-/* Wait for a request. SIGTERM ends the process here and nowhere else: without a
- * port, it has nothing to restore. */
+/* Wait for a request. SIGTERM ends the process here and nowhere else, and only
+ * without a port: then it has nothing to restore. */
 static bool await(const struct session *session)
 {
 	const struct timespec idle = { .tv_sec = CLIENTS_IDLE_MS / 1000 };
+	const bool is_idle = atomic_load(session->n_bytes) == 0;
 	struct pollfd fd = { .fd = session->fd, .events = POLLIN };
 	sigset_t mask;
 	int n;
 
 	(void)sigprocmask(SIG_BLOCK, NULL, &mask);
-	(void)sigdelset(&mask, SIGTERM);
+	if (is_idle)
+		(void)sigdelset(&mask, SIGTERM);
 	do
-		n = ppoll(&fd, 1,
-			  atomic_load(session->n_bytes) == 0 ? &idle : NULL,
-			  &mask);
+		n = ppoll(&fd, 1, is_idle ? &idle : NULL, &mask);
 	while (n < 0 && errno == EINTR);
 	return n > 0;
 }

@@ -142,6 +142,23 @@ def test_closes_that_wait_hold_up_their_own_connections(lab, star):
         assert client.ask(message(brokers.FIND, b"p0".ljust(16, b"\0")))[0] == 0
 
 
+def test_a_process_that_is_told_to_end_has_no_port(lab, star):
+    """It may have opened one since the broker chose it."""
+    broker = Broker(lab, star.middle, rule(user=0))
+    fd = memfd()
+    with RawClient(broker) as client:
+        fds = client.ask(open_request(), [fd])[3]
+        process, = processes(broker)
+        os.kill(process, signal.SIGTERM)
+        set_mtu = message(brokers.SET, struct.pack("=IIQ", 0, 0, 1400))
+        assert client.ask(set_mtu)[0] == 0
+        assert star.middle.link("p0")["mtu"] == 1400
+    for other in (fd, *fds):
+        os.close(other)
+    wait_until("it is restored",
+               lambda: star.middle.link("p0")["mtu"] == 1500)
+
+
 def test_a_user_without_a_rule_cannot_send_fds(lab, star):
     """Not before it is refused, either."""
     broker = Broker(lab, star.middle)
