@@ -34,6 +34,8 @@ int clients_open(struct clients *clients, int listener)
 		     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (clients->shared == MAP_FAILED)
 		return -errno;
+	/* Ignored, as a parent can have it, it would not report processes. */
+	(void)signal(SIGCHLD, SIG_DFL);
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
 	clients->lock_fd = memfd_create("mr-brokerd", MFD_CLOEXEC);

@@ -159,6 +159,16 @@ def test_a_process_that_is_told_to_end_has_no_port(lab, star):
                lambda: star.middle.link("p0")["mtu"] == 1500)
 
 
+def test_a_broker_whose_parent_ignores_sigchld(lab, star):
+    """It learns of the end of its processes nevertheless."""
+    broker = Broker(lab, star.middle, rule(user=0),
+                    wrap=["env", "--ignore-signal=CHLD"])
+    for _ in range(brokers.MAX_STUCK + 1):
+        with RawClient(broker) as client:
+            assert client.greeting[0] == 0, client.greeting
+        wait_until("it has ended", lambda: not processes(broker))
+
+
 def test_a_user_without_a_rule_cannot_send_fds(lab, star):
     """Not before it is refused, either."""
     broker = Broker(lab, star.middle)

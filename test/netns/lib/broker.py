@@ -48,7 +48,7 @@ def rule(**changes):
 class Broker(Process):
     """A running mr-brokerd, in a folder that others may enter."""
 
-    def __init__(self, lab, namespace, rules=None, folder=None):
+    def __init__(self, lab, namespace, rules=None, folder=None, wrap=()):
         if folder is None:
             folder = Path(tempfile.mkdtemp(prefix="mrt-broker-"))
             folder.chmod(0o755)
@@ -57,7 +57,7 @@ class Broker(Process):
         self.socket = folder / "sock"
         (folder / "rules.yaml").write_text(rules or rule())
         super().__init__(lab, namespace, [
-            BROKERD, "--verbose", "--rules", folder / "rules.yaml",
+            *wrap, BROKERD, "--verbose", "--rules", folder / "rules.yaml",
             "--socket", self.socket])
         self.says("listening on")
 
