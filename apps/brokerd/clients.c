@@ -28,6 +28,7 @@ int clients_open(struct clients *clients, int listener)
 	sigset_t set;
 
 	clients->listener = listener;
+	clients->pid = getpid();
 	passrights_set(listener, false);
 	clients->shared =
 		mmap(NULL, sizeof(*clients->shared), PROT_READ | PROT_WRITE,
@@ -100,7 +101,6 @@ static int identify(int fd, struct peer *ret_peer)
 static void run(struct clients *clients, uint32_t i, int fd, const int gate[2],
 		int err, const struct mr_reason *why)
 {
-	const pid_t broker = getppid();
 	char byte;
 
 	close(clients->listener);
@@ -108,9 +108,9 @@ static void run(struct clients *clients, uint32_t i, int fd, const int gate[2],
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	while (read(gate[0], &byte, 1) < 0 && errno == EINTR)
 		;
-	if (getppid() == broker && err < 0)
+	if (getppid() == clients->pid && err < 0)
 		session_greet(fd, err, why);
-	else if (getppid() == broker)
+	else if (getppid() == clients->pid)
 		session_run(clients, i, fd);
 	_exit(0);
 }

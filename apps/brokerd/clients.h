@@ -40,6 +40,7 @@ struct clients {
 	int lock_fd;  /* a byte per user: one request at a time */
 	int child_fd; /* readable when a process has ended */
 	int listener;
+	pid_t pid; /* of the broker */
 	uint32_t n;
 	struct client clients[CLIENTS_MAX];
 };
