@@ -68,10 +68,10 @@ void capture_attach(struct capture *capture, uint32_t worker_idx,
 
 /* The worker's side. */
 
-/* NULL unless somebody captures. Load it once: it may be NULL the next time. */
 /* A slot for where there is no worker. */
 extern struct recorder *const capture_none;
 
+/* NULL unless somebody captures. Load it once: it may be NULL the next time. */
 static inline struct recorder *capture_recorder(struct recorder *const *slot)
 {
 	/* Its content is older than the worker's thread. */
