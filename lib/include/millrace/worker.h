@@ -188,11 +188,11 @@ MR_API int mr_workers_line(const struct mr_workers *workers, uint32_t i,
 /**
  * Start one thread per worker, pinned to its core, with all signals blocked.
  * Workers on a thread of the program (mr_worker_attach()) keep that thread.
- * What mr_workers_stop() has said no longer holds.
+ * Cancels an earlier mr_workers_stop().
  *
  * @param fn      runs on each of them, with its worker and @p opaque, once all
- *                threads exist; NULL: starts no thread, for workers on those of
- *                the program that are to run again after mr_workers_stop()
+ *                threads exist; NULL: start no thread, so that only workers on
+ *                threads of the program run (again)
  *
  * @return 0, or, without a call of @p fn,
  *   -EBUSY   they are running already
