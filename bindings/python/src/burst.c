@@ -275,7 +275,8 @@ static PyObject *burst_copy_headers(PyObject *object, PyObject *args)
 		uint8_t *to = (uint8_t *)room.buf + (size_t)i * n_bytes;
 		const uint32_t n = frame->len < n_bytes ? frame->len : n_bytes;
 
-		memcpy(to, mr_frame_data(frames->pool->base, frame), n);
+		/* The array may be a view of the burst. */
+		memmove(to, mr_frame_data(frames->pool->base, frame), n);
 		memset(to + n, 0, n_bytes - n);
 	}
 	PyBuffer_Release(&room);

@@ -176,6 +176,12 @@ def test_headers_and_entries(pool: Pool) -> None:
     assert (table["protocol"][1:] == numpy.arange(40)).all()
 
 
+def test_headers_may_be_copied_within_the_burst(pool: Pool) -> None:
+    with pool.burst([bytes(range(60))]) as burst:
+        burst.copy_headers(burst[0][4:], 40)
+        assert burst[0][:44] == bytes(range(4)) + bytes(range(40))
+
+
 def closing(pool: Pool) -> Iterator[bytes]:
     pool.close()
     yield b"x"
