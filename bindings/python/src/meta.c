@@ -79,12 +79,13 @@ PyObject *mri_burst_set_meta(PyObject *burst, PyObject *args, PyObject *kwargs)
 {
 	struct py_frames *frames = ((struct py_burst *)burst)->frames;
 	struct mr_meta meta = { 0 };
-	uint32_t i;
+	uint32_t i, valid = 0;
 
 	if (!PyArg_ParseTuple(args, "O&:set_meta", mri_u32, &i) ||
-	    mri_set_fields(mri_meta_fields, &meta, &meta.valid, kwargs) < 0 ||
+	    mri_set_fields(mri_meta_fields, &meta, &valid, kwargs) < 0 ||
 	    !has(frames, i) || mri_frames_add_metas(frames) < 0)
 		return NULL;
+	meta.valid |= valid;
 	frames->metas[i] = meta;
 	if (meta.valid & MR_META_CSUM)
 		frames->entries[i].flags |= MR_FRAME_CSUM_PARTIAL;

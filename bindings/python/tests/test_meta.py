@@ -25,6 +25,8 @@ def test_members_are_set_with_their_bits(pool: Pool) -> None:
         }
         burst.set_meta(1, vlan_tci=5)
         assert burst.meta(1) == {"valid": Meta.VLAN, "vlan_tci": 5, "vlan_proto": 0}
+        burst.set_meta(1, mark=7, valid=Meta.VLAN)
+        assert burst.meta(1)["valid"] == Meta.MARK | Meta.VLAN
         assert burst.meta(0) == {"valid": 0}
 
 
