@@ -80,19 +80,26 @@ static int add_flags(PyObject *module)
 {
 	const size_t n = sizeof(flags) / sizeof(flags[0]);
 	PyObject *enums = PyImport_ImportModule("enum");
-	int rc = enums == NULL ? -1 : 0;
+	PyObject *package = PyUnicode_FromString("millrace");
+	int rc = enums == NULL || package == NULL ? -1 : 0;
 
 	for (size_t i = 0; rc == 0 && i < n;) {
 		const char *class = flags[i].class;
 		PyObject *members = PyDict_New();
+		PyObject *type;
 
 		for (; i < n && strcmp(flags[i].class, class) == 0; i++)
 			rc |= mri_set_item(members, flags[i].name,
 					   PyLong_FromLong(flags[i].value));
-		rc |= mri_set_item(PyModule_GetDict(module), class,
-				   PyObject_CallMethod(enums, "IntFlag", "sN",
-						       class, members));
+		type = PyObject_CallMethod(enums, "IntFlag", "sN", class,
+					   members);
+		/* Where pickle looks for it. */
+		if (type != NULL)
+			rc |= PyObject_SetAttrString(type, "__module__",
+						     package);
+		rc |= mri_set_item(PyModule_GetDict(module), class, type);
 	}
+	Py_XDECREF(package);
 	Py_XDECREF(enums);
 	return rc;
 }

@@ -2,6 +2,7 @@
 """Metadata of bursts, and settings of devices. On real ones: test/netns."""
 
 import itertools
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -183,6 +184,11 @@ def test_counters_of_port_and_device(pool: Pool, pair: tuple[Port, Port]) -> Non
     assert near.stats()["queues"][0]["tx"] == near.tx().stats()
     assert near.device_stats() == near.device_drops() == []
     assert Offload(near.info()["offloads"]) & Offload.TSO4 == 0
+
+
+@pytest.mark.parametrize("flag", [Flag.MORE, Meta.VLAN | Meta.MARK, Hash.UDP, Offload.LRO])
+def test_flags_can_be_sent_to_processes(flag: object) -> None:
+    assert pickle.loads(pickle.dumps(flag)) == flag
 
 
 def test_layout_has_no_gaps_that_overlap() -> None:
