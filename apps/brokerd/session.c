@@ -38,19 +38,24 @@ static uint64_t bytes_of_user(const struct session *session)
 	return n_bytes;
 }
 
-/* The rules that the broker has read since. */
+/* The rules that the broker has read since. What is wrong with them now is not
+ * for the client. */
 static int follow_rules(struct session *session, struct mr_reason *reason)
 {
 	struct clients *clients = session->clients;
 	const uint32_t n = atomic_load(&clients->shared->n_reloads);
+	struct mr_reason why;
 	struct rules now;
-	int err;
 
 	if (n == clients->n_reloads)
 		return 0;
-	err = rules_read(clients->ctx, clients->rules_path, &now, reason);
-	if (err < 0)
-		return err;
+	if (rules_read(clients->ctx, clients->rules_path, &now, &why) < 0) {
+		print_error("mr-brokerd: %s; refusing user %u", why.text,
+			    session->peer->uid);
+		return mr_fail(reason, -EPERM,
+			       "the broker cannot read its rules; tell its "
+			       "administrator");
+	}
 	rules_free(&clients->rules);
 	clients->rules = now;
 	clients->n_reloads = n;

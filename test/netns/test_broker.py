@@ -8,7 +8,7 @@ import pytest
 from lib import broker as brokers
 from lib import talk
 from lib.broker import (POWERLESS, Broker, RawClient, activated, flags,
-                        forwarder, memfd, open_request, rule)
+                        forwarder, memfd, message, open_request, rule)
 from lib.forwarder import Forwarder, Refused
 from lib.namespaces import wait_until
 from lib.probe import opened
@@ -355,6 +355,30 @@ def test_open_ports_follow_the_new_rules(lab, star):
     broker.process.send_signal(signal.SIGHUP)
     wait_until("no rule", lambda: "no rule" in probe.ask(
         "take", 0, "arp").get("reason", ""))
+    probe.close()
+
+
+def test_rules_that_are_wrong_when_an_open_port_needs_them(lab, star):
+    """They may have been edited since they were read: the administrator learns
+    what is wrong, the client does not."""
+    broker = Broker(lab, star.middle, rule(user=0))
+    rules = broker.folder / "rules.yaml"
+    probe = opened(lab, star.middle, broker.spec("p0"), wrap=POWERLESS)
+    rules.write_text(rule(user=0, interface="p0"))
+    broker.process.send_signal(signal.SIGHUP)
+
+    find_p1 = message(brokers.FIND, b"p1".ljust(16, b"\0"))
+
+    def has_p1():
+        with RawClient(broker) as client:
+            return client.ask(find_p1)[0] == 0
+    wait_until("the new rules", lambda: not has_p1())
+    rules.write_text("rules:\n  - user: 0\n    memory: secret\n")
+    reason = probe.refused("mtu", 0, 1400)
+    assert "cannot read its rules" in reason and "secret" not in reason
+    assert "rules.yaml:3" in broker.says("'secret'")
+    rules.write_text(rule(user=0))
+    assert probe.ask("mtu", 0, 1400)["ok"]
     probe.close()
 
 
