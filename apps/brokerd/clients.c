@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connections. Each is served by a process of its own, so nothing that a client
- * sends is received or released in this one: here, closing an fd could wait for
- * the client. Clients that connect and send nothing end first.
+ * Connections. A process per connection serves it, so that this process never
+ * receives or closes what a client sends: closing an fd can block on the
+ * client. If there are too many, clients without a port end first.
  *
  * Source: unix(7), prctl(2).
  */
@@ -69,14 +69,14 @@ static void end_oldest(struct clients *clients, const uid_t *uid)
 	for (uint32_t i = 0; i < CLIENTS_MAX; i++) {
 		struct client *client = &clients->clients[i];
 
-		if (is_idle(clients, i) && !client->is_told &&
+		if (is_idle(clients, i) && !client->is_ending &&
 		    (uid == NULL || client->peer.uid == *uid) &&
 		    (oldest == NULL || client->since_ns < oldest->since_ns))
 			oldest = client;
 	}
 	if (oldest == NULL)
 		return;
-	oldest->is_told = true;
+	oldest->is_ending = true;
 	(void)kill(oldest->pid, SIGTERM);
 }
 
@@ -97,7 +97,7 @@ static int identify(int fd, struct peer *ret_peer)
 	return 0;
 }
 
-/* In the new process: it waits until the other has closed its copy of fd. */
+/* In the new process: wait until the broker has closed its copy of fd. */
 static void run(struct clients *clients, uint32_t i, int fd, const int gate[2],
 		int err, const struct mr_reason *why)
 {
@@ -115,7 +115,7 @@ static void run(struct clients *clients, uint32_t i, int fd, const int gate[2],
 	_exit(0);
 }
 
-/* Serve fd in a process, or refuse it there. */
+/* Serve fd, or refuse it, in a new process. */
 static void start(struct clients *clients, int fd, const struct peer *peer,
 		  int err, const struct mr_reason *why)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The connections of mr-brokerd, a process each. */
+/* The connections of mr-brokerd: one process each. */
 #ifndef BROKERD_CLIENTS_H
 #define BROKERD_CLIENTS_H
 
@@ -11,7 +11,7 @@ enum {
 	CLIENTS_MAX = 1024,
 	CLIENTS_MAX_IDLE =
 		32, /* without a port, of one user: the oldest ends */
-	CLIENTS_MAX_STUCK = 64, /* the same, if they do not end: no more */
+	CLIENTS_MAX_STUCK = 64, /* the same, if they do not end: refuse more */
 	CLIENTS_IDLE_MS = 30000,
 };
 
@@ -28,14 +28,14 @@ struct client {
 	struct peer peer;
 	pid_t pid; /* of its process; 0: none */
 	uint64_t since_ns;
-	bool is_told; /* to end */
+	bool is_ending; /* SIGTERM has been sent */
 };
 
 struct clients {
 	struct mr_ctx *ctx;
 	const char *rules_path;
 	struct rules rules;
-	uint32_t n_reloads; /* that these rules are from */
+	uint32_t n_reloads; /* when these rules were read */
 	struct clients_shared *shared;
 	int lock_fd;  /* a byte per user: one request at a time */
 	int child_fd; /* readable when a process has ended */
@@ -45,11 +45,11 @@ struct clients {
 	struct client clients[CLIENTS_MAX];
 };
 
-/* Serve those who connect to listener: 0 or -errno. */
+/* Prepare to serve connections to listener: 0 or -errno. */
 int clients_open(struct clients *clients, int listener);
 /* Accept pending connections. False: there is no room; try again later. */
 bool clients_accept(struct clients *clients);
-/* Forget the clients whose process has ended. */
+/* Forget clients whose process has ended. */
 void clients_reap(struct clients *clients);
 /* Read the rules again, or keep the old ones and say why. */
 void clients_reload(struct clients *clients);
@@ -58,7 +58,7 @@ void clients_reload(struct clients *clients);
 
 /* Serve clients->clients[i] at fd until its end, in a process of its own. */
 void session_run(struct clients *clients, uint32_t i, int fd);
-/* The first message to a client. err < 0: it is refused. */
+/* Send a client its first message. err < 0: it is refused. */
 void session_greet(int fd, int err, const struct mr_reason *why);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whether the peer of a Unix socket can send it fds: since Linux 6.16, the
- * receiver decides, and sockets inherit it from their listener.
+ * Whether the peer of a Unix socket may send fds to it. Since Linux 6.16, the
+ * receiver decides; accepted sockets inherit the choice from their listener.
  *
  * Source: linux/net/unix/af_unix.c (unix_may_passrights).
  */
@@ -19,7 +19,7 @@ static inline void passrights_set(int fd, bool may)
 {
 	const int value = may;
 
-	/* Older kernels fail, and let it. */
+	/* Fails on older kernels, where the peer always may. */
 	(void)setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &value, sizeof(value));
 }
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One client, in a process that does nothing else: closing an fd can wait for
- * whoever made it (for the server of a FUSE file, without end), and a client
- * may send any fd.
+ * One client, in a process of its own: a client may send any fd, and closing
+ * one can block (forever, if it is a file of a FUSE server that hangs).
  *
  * Source: unix(7), fcntl(2); linux/fs/open.c (filp_flush).
  */
@@ -38,8 +37,8 @@ static uint64_t bytes_of_user(const struct session *session)
 	return n_bytes;
 }
 
-/* The rules that the broker has read since. What is wrong with them now is not
- * for the client. */
+/* Read the rules again if the broker has. The client is not told what is wrong
+ * with them. */
 static int follow_rules(struct session *session, struct mr_reason *reason)
 {
 	struct clients *clients = session->clients;
@@ -79,8 +78,8 @@ static int allow(void *opaque, const char *interface,
 	return 0;
 }
 
-/* One request of a user at a time: checking a limit and using it is atomic. The
- * lock ends with the process. */
+/* Serve one request per user at a time, so that checking a limit and using it
+ * is atomic. The lock ends with the process. */
 static void lock_user(const struct session *session, short type)
 {
 	struct flock lock = { .l_type = type,

@@ -44,8 +44,8 @@ bool options_add_port(struct options *options, const char *spec,
 /* Whether they are consistent: 0, or -EINVAL with objections added. */
 int options_check(const struct options *options, struct objections *objections);
 
-/* Read and check a text; NULL: that of the file called name. 0; or -EINVAL or
- * -errno with errors. */
+/* Read and check a text, or the file called name if text is NULL. 0; or
+ * -EINVAL or -errno with errors. */
 int options_read_text(const char *name, const char *text, size_t n_bytes,
 		      struct options *options, struct yaml_errors *ret_errors);
 

@@ -21,7 +21,7 @@ static uint32_t merges_for(const struct mr_port *port)
 		       0;
 }
 
-/* It may change at run time. */
+/* The MTU can change while the port is open. */
 static void follow_mtu(struct session *session, uint32_t port_idx)
 {
 	struct mr_port_info info = { .size = sizeof(info) };

@@ -68,7 +68,7 @@ void capture_attach(struct capture *capture, uint32_t worker_idx,
 
 /* The worker's side. */
 
-/* A slot for where there is no worker. */
+/* An empty slot, for use without a worker. */
 extern struct recorder *const capture_none;
 
 /* NULL unless somebody captures. Load it once: it may be NULL the next time. */

@@ -199,7 +199,7 @@ static bool take_one(struct wanted *wanted)
 
 	if (wanted->request.n_frames == 0)
 		return true;
-	/* Never below 0: another worker may give back what it took. */
+	/* Not below 0, because another worker may still undo its decrement. */
 	while (n > 0)
 		if (__atomic_compare_exchange_n(&wanted->n_left, &n, n - 1,
 						true, __ATOMIC_RELAXED,

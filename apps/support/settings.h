@@ -14,8 +14,8 @@
 /* An application's operations on its settings; all in the main thread. */
 struct settings_ops {
 	const struct yaml_key *keys;
-	/* Read and check: settings, for destroy(); or NULL with errors.
-	 * bytes: NULL for the file called name. */
+	/* Read and check bytes, or the file called name if bytes is NULL:
+	 * settings, for destroy(); or NULL with errors. */
 	void *(*parse)(void *app, const char *name, const char *bytes,
 		       size_t n_bytes, struct yaml_errors *ret_errors);
 	void (*destroy)(void *settings);

@@ -23,7 +23,7 @@ int yaml_fail(struct yaml_errors *errors, int err, const char *format, ...)
 		return err;
 	why = &errors->list[errors->n++];
 	if (errors->n == YAML_MAX_ERRORS)
-		format = "more errors than these; correct them first";
+		format = "there are more errors; correct these first";
 	va_start(args, format);
 	vsnprintf(why->text, sizeof(why->text), format, args);
 	va_end(args);
@@ -148,12 +148,12 @@ static int load(struct yaml_reader *reader, yaml_parser_t *parser)
 	return err;
 }
 
-/* A file, up to one byte more than is allowed: its bytes, for free(3). */
+/* Read up to one byte more than is allowed. The caller frees the bytes. */
 static int read_file(const char *path, char **ret_bytes, size_t *ret_n_bytes,
 		     struct yaml_errors *errors)
 {
 	char *bytes = malloc(YAML_MAX_BYTES + 1);
-	/* A FIFO would wait for its writer. */
+	/* Opening a FIFO must not wait for a writer. */
 	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
 	struct stat status;

@@ -21,8 +21,8 @@ enum {
 	YAML_MAX_ERRORS = 64,
 };
 
-/* The errors in a document, a line each. Above the maximum, the last one says
- * that there are more. */
+/* The errors in a document, a line each. If there are too many, the last one
+ * says so. */
 struct yaml_errors {
 	uint32_t n;
 	struct mr_reason list[YAML_MAX_ERRORS];
@@ -77,8 +77,8 @@ struct yaml_key {
 };
 
 /*
- * Parse a document; bytes: NULL for that in the file called name. 0, or -errno
- * with an error; close the reader after success. Further errors are added to
+ * Parse bytes, or the file called name if bytes is NULL. 0, or -errno with an
+ * error; close the reader after success. Further errors are added to
  * *ret_errors. An empty document is a mapping without keys.
  */
 int yaml_open(struct yaml_reader *reader, const char *name, const char *bytes,

@@ -142,8 +142,8 @@ static int set_offloads(struct tap_port *port, const struct tap_options *o,
 	return 0;
 }
 
-/* The interface's MTU. 0: unknown, as it is in another namespace, where another
- * interface can have its name here. */
+/* The interface's MTU. 0: unknown, because the interface is in another network
+ * namespace; an interface with the same name here is not ours. */
 static uint32_t mtu_of(const struct tap_port *port)
 {
 	struct ifreq request = { 0 }, mac = { 0 }, mac_here;

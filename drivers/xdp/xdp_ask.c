@@ -145,7 +145,7 @@ static int receive(int fd, struct received *r)
 	return n == 0 ? -ECONNRESET : n == 1 ? -EMFILE : -EPROTO;
 }
 
-/* Get an answer; errors and reasons are the broker's. */
+/* Receive an answer; errors and reasons are the broker's. */
 static int hear(int fd, const char *port, struct received *r,
 		struct mr_reason *reason)
 {
@@ -183,7 +183,7 @@ static int ask(int fd, const char *port, const void *request, size_t n_bytes,
 	return hear(fd, port, r, reason);
 }
 
-/* A connection to a broker that serves this user, or -errno. */
+/* Connect to the broker: an fd, or -errno, also if it refuses this user. */
 static int call(const char *interface, const struct xdp_options *o,
 		struct mr_reason *reason)
 {

@@ -59,7 +59,7 @@ struct xdp_served *mri_xdp_served_create(struct mr_ctx *ctx,
 int mri_xdp_serve(struct xdp_served *served, const void *request,
 		  size_t n_bytes, const int *fds, uint32_t n_fds,
 		  struct xdp_answer *ret_answer);
-/* An answer that is an error, or 0, and nothing else. */
+/* An answer that has only an error or 0. */
 void mri_xdp_answer_error(struct xdp_answer *ret_answer, int err,
 			  const struct mr_reason *reason);
 /* Memory registered for it; 0: it has no port. */

@@ -161,8 +161,8 @@ static void fill_rule(const struct mr_steer_rule *rule,
 	}
 }
 
-/* The rule at a location: its queue + 1, or 0 for none. Somebody else may have
- * deleted a rule that is to go. */
+/* The rule at a location: its queue + 1, or 0 for none. Deleting a rule that
+ * somebody else has deleted succeeds. */
 static int use_rule(const struct xdp_port *port, const char *name,
 		    uint32_t place, bool is_write, uint64_t *value)
 {

@@ -13,9 +13,10 @@
  *
  * The cookie identifies the network namespace, until the next boot. Only the
  * holder of the lock removes a file, and whoever locks a file that has been
- * removed opens it again. The folder's group shares the files: mr-brokerd runs
- * as root without CAP_DAC_OVERRIDE, other programs as the user millrace. If no
- * file can be written, a warning says what to do by hand.
+ * removed opens it again. The folder's group can read and write the files,
+ * because mr-brokerd runs as root without CAP_DAC_OVERRIDE, and other programs
+ * run as the user millrace. If no file can be written, a warning says what to
+ * do by hand.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -90,9 +91,9 @@ static int find_path(struct xdp_port *port)
 }
 
 /*
- * Open the file, or create it for the folder's group, which it gets from the
- * set-group-ID bit. Not with O_CREAT alone: where fs.protected_regular is set,
- * that fails for a file that somebody else has created.
+ * Open the file, or create it, writable for the folder's group (the folder's
+ * set-group-ID bit). O_CREAT without O_EXCL would fail for a file that another
+ * user has created, if fs.protected_regular is set.
  */
 static int open_file(const char *path, bool creates)
 {
@@ -109,7 +110,7 @@ static int open_file(const char *path, bool creates)
 
 /*
  * Open and lock the interface's file: an fd, -EBUSY if a live process has it
- * locked, -ENOENT if there is none and it is not created, or -errno.
+ * locked, -ENOENT if there is none and it may not be created, or -errno.
  */
 static int open_locked(const char *path, bool creates, int wait_ms)
 {

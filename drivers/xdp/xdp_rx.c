@@ -127,7 +127,7 @@ static void drop_long_frame(struct xdp_rxq *rxq, const struct mr_frame *frames,
 	bool more;
 
 	if (n == 0)
-		return; /* the rest is yet to come */
+		return; /* the rest has not arrived yet */
 	do {
 		more = frames[n_drop].flags & MR_FRAME_MORE;
 		addrs[n_drop] = frames[n_drop].addr & ~chunk_mask;

@@ -18,7 +18,7 @@ PLAIN = re.compile(
     r"|\d+[dhms][\ddhms]*|\d+-\d+|\d+(?:\.\d+){3}(?:/\d+)?",  # times, ranges, addresses
     re.IGNORECASE,
 )
-# JSON has them as they are; YAML must not.
+# json.dumps() leaves these as they are; YAML does not allow them.
 UNPRINTABLE = re.compile(r"[\x7f-\x84\x86-\x9f\ufeff\ufffe\uffff]")
 
 

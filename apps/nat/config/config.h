@@ -174,8 +174,8 @@ struct yaml_errors; /* support/yaml_keys.h */
 /*
  * Read, complete and check a configuration for n_workers. 0, or -EINVAL,
  * -ENOMEM or the errno of opening it, with errors that name file and line.
- * *ret_config is set on success only; nat_config_free() it. bytes: NULL for the
- * file called name, or what it contains.
+ * *ret_config is set on success only; nat_config_free() it. If bytes is NULL,
+ * the file called name is read.
  */
 int nat_settings_parse(const char *name, const char *bytes, size_t n_bytes,
 		       uint32_t n_workers, struct nat_config *ret_config,

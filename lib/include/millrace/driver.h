@@ -33,7 +33,7 @@ extern "C" {
  */
 enum { MR_DRIVER_VERSION = 1 };
 
-/* Of experimental headers, which only drivers that use them include. */
+/* Declared in experimental headers, which only their users include. */
 struct mr_rss_config;
 struct mr_rules;
 struct mr_rules_ops;

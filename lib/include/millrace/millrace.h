@@ -3,9 +3,9 @@
 #define MILLRACE_MILLRACE_H
 
 /** @file
- * The stable interface of libmillrace, but for driver.h, which is for driver
- * authors. <millrace/experimental/...> may change with any release, and
- * <millrace/flow.h> is of libmillrace-flow.
+ * The stable interface of libmillrace, except driver.h, which is for driver
+ * authors. <millrace/experimental/...> may change in any release;
+ * <millrace/flow.h> belongs to libmillrace-flow.
  */
 
 #include <millrace/api.h>

@@ -63,7 +63,7 @@ enum mr_rx_drop {
 	MR_RX_DROP_RING_FULL,  /**< burst calls too slow; xdp: rx_ring_full */
 	MR_RX_DROP_TOO_LONG,   /**< more than MR_MAX_SEGS entries */
 	MR_RX_DROP_INVALID,    /**< invalid descriptor from the device */
-	MR_RX_DROP_RULE,       /**< dropped by a rule, see offload.h */
+	MR_RX_DROP_RULE,       /**< dropped by a rule (mr_rules) */
 };
 
 /** What happened on an rx queue without loss. Names: mr_rx_event_name(). */

@@ -16,10 +16,10 @@ extern "C" {
  * @file
  * Bounded rings of frame entries between threads.
  *
- * The suffix says who may call concurrently: _spsc one producer and one
- * consumer. A burst call moves as many entries as fit or are available, in
- * order, and never waits. The rings do not know frames: enqueue whole frames,
- * and check the result with mr_frame_n_whole().
+ * The suffix _spsc says who may call concurrently: a single producer and a
+ * single consumer. A burst call moves as many entries as fit or are available,
+ * in order, and never waits. A ring does not know frame boundaries: enqueue
+ * whole frames, and check the result with mr_frame_n_whole().
  */
 
 struct mr_ctx;

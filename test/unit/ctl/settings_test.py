@@ -422,7 +422,7 @@ class Command(unittest.TestCase):
         lines = self.mrctl("plan", path)[2].splitlines()
         self.assertIn(":64: unknown key 'x62'", lines[62])
         self.assertEqual(lines[63:], [
-            "mrctl: more errors than these; correct them first",
+            "mrctl: there are more errors; correct these first",
             f"mrctl: {path}: 64 errors; nothing has changed"])
 
     def test_names_with_control_characters_are_dumped(self):

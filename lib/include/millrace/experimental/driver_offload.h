@@ -12,8 +12,8 @@ extern "C" {
 
 /**
  * @file
- * For authors of drivers that take rules; <millrace/experimental/offload.h> has
- * the contracts. lib/port checks arguments, and gives each rule its id.
+ * For authors of drivers that support rules; <millrace/experimental/offload.h>
+ * has the contracts. lib/port checks arguments, and gives each rule its id.
  */
 
 /** Head of a driver's own struct for a set. lib/port fills it before open(). */

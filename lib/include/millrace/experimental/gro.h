@@ -33,9 +33,8 @@ extern "C" {
  * @param         cache     the calling thread's cache of the frames' pool
  * @param         offloads  MR_OFFLOAD_TSO4, _TSO6, _USO: what to merge, such as
  *                          mr_port_info.offloads of the port to send to
- * @param         mtu_bytes of that port, as in mr_port_info: longer packets are
- *                          not merged, since it could not send the segments; 0:
- *                          of any length
+ * @param         mtu_bytes that port's, as in mr_port_info; longer segments are
+ *                          not merged, because it cannot send them. 0: no limit
  * @param[in,out] frames    @p n entries, whole frames; their order may change,
  *                          but not within a flow
  * @param[in,out] metas     @p n elements, as from mr_rx_burst_meta(); a merged
