@@ -53,10 +53,11 @@ impl Phy {
         })
     }
 
-    /// Request a wake-up before sleeping. None: poll the interface now.
-    /// Otherwise the fd becomes readable when a frame arrives.
+    /// Request a wake-up before sleeping. None: poll the interface now, also
+    /// while a frame waits for the tx queue. Otherwise the fd becomes readable
+    /// when a frame arrives.
     pub fn arm(&mut self) -> Option<BorrowedFd<'_>> {
-        if !self.received.is_empty() {
+        if !self.received.is_empty() || !self.unsent.is_empty() {
             return None;
         }
         self.rxq.arm()

@@ -87,10 +87,12 @@ fn a_full_queue_gives_no_tokens() {
         n_sent += 1;
     }
     assert_eq!(n_sent, 17, "16 in the ring, and one that waits");
+    assert!(near.device.arm().is_none(), "one waits");
     assert!(far.device.arm().is_none(), "16 wait");
     assert!(far.device.receive(Instant::ZERO).is_some());
     assert!(far.device.arm().is_none(), "15 are left");
     assert!(near.device.transmit(Instant::ZERO).is_some());
+    assert!(near.device.arm().is_some(), "none waits");
     drop((near, far));
     at_rest(&pool);
 }
