@@ -69,7 +69,8 @@ impl Meta {
     }
 
     /// Tx: send the frame not earlier. If the device does not have this clock,
-    /// the frame and those after it stay in the burst until then.
+    /// the frame and those after it stay in the burst until then. If nobody can
+    /// read the clock, the frame is lost.
     pub fn set_launch_time(&mut self, time: Time) {
         self.0.valid |= sys::MR_META_LAUNCH_TIME;
         (self.0.launch_ns, self.0.launch_clock) = (time.ns, time.clock);
