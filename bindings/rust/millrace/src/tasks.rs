@@ -30,8 +30,11 @@ impl Rxq {
     /// [`receive()`](Self::receive) that waits for a frame. Returns how many
     /// entries were received; 0: fewer than 18 entries are free in `burst`.
     ///
-    /// Cancel safe: what was received is in `burst`. A sleep costs some system
-    /// calls more than the queue's own.
+    /// Cancel safe: what was received is in `burst`. At the end of a capture, and
+    /// without its device, it goes on waiting: another task has to call
+    /// [`Port::poll()`](crate::Port::poll) and look at
+    /// [`Port::link()`](crate::Port::link). A sleep costs some system calls more
+    /// than the queue's own.
     ///
     /// # Errors
     /// The queue's fd cannot be registered.
