@@ -52,7 +52,7 @@ static int add_default_rules(struct offload *offload, enum mode mode,
 		if (mr_rules_add(offload->rules, &rule, 1, &id) != 1)
 			return fail_with(ret_error, -EIO,
 					 "--offload: port %u takes no rule", i);
-		mr_rules_set(offload->rules, id, rule.to, 1);
+		mr_rules_set(offload->rules, id, rule.to, true);
 		offload->stats.n_active++;
 	}
 	return 0;
@@ -67,7 +67,7 @@ static void moved(void *opaque, uint32_t place, uint32_t port)
 	if (__atomic_load_n(&station->has_rule, __ATOMIC_ACQUIRE))
 		mr_rules_set(offload->rules,
 			     __atomic_load_n(&station->id, __ATOMIC_RELAXED),
-			     port, 0);
+			     port, false);
 	__atomic_store_n(&station->has_moved, true, __ATOMIC_RELEASE);
 	__atomic_add_fetch(&offload->n_moved, 1, __ATOMIC_RELEASE);
 }
@@ -194,7 +194,7 @@ static void consider(struct offload *offload, uint32_t place, uint64_t now_ns)
 	 */
 	if (fdb_word(offload->fdb, place) != station->word) {
 		mr_rules_set(offload->rules, station->id,
-			     fdb_word_port(station->word), 0);
+			     fdb_word_port(station->word), false);
 		return;
 	}
 	station->is_active = true;

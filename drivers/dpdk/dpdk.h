@@ -448,15 +448,15 @@ int mri_dpdk_control_open(struct dpdk_port *port, struct mr_reason *reason);
 void mri_dpdk_control_close(struct dpdk_port *port);
 /* Not between mri_dpdk_enter() and _leave(): it may take long. */
 void mri_dpdk_wait_for_link(struct dpdk_port *port);
-int mri_dpdk_poll(struct mr_port *base);
+uint32_t mri_dpdk_poll(struct mr_port *base);
 int mri_dpdk_link(const struct mr_port *base, struct mr_link *ret_link);
 uint32_t mri_dpdk_device_drops(const struct mr_port *base,
 			       struct mr_named_count *ret_counts, uint32_t n);
 uint32_t mri_dpdk_device_stats(const struct mr_port *base,
 			       struct mr_named_count *ret_counts, uint32_t n);
-int mri_dpdk_set_promisc(struct mr_port *base, uint32_t on,
+int mri_dpdk_set_promisc(struct mr_port *base, bool on,
 			 struct mr_reason *reason);
-int mri_dpdk_set_allmulti(struct mr_port *base, uint32_t on,
+int mri_dpdk_set_allmulti(struct mr_port *base, bool on,
 			  struct mr_reason *reason);
 int mri_dpdk_set_mtu(struct mr_port *base, uint32_t mtu_bytes,
 		     struct mr_reason *reason);

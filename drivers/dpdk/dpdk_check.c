@@ -16,7 +16,7 @@ static int check_mtu(const struct dpdk_port *port, struct mr_reason *reason)
 		return 0;
 	return mr_fail(reason, -EINVAL,
 		       "%s: mtu=%u: the device (driver %s) takes at most %u",
-		       port->base->info.name, port->mtu_bytes,
+		       port->base->info->name, port->mtu_bytes,
 		       info->driver_name, max);
 }
 
@@ -31,7 +31,7 @@ static int check_queues(const struct dpdk_port *port, struct mr_reason *reason)
 	return mr_fail(reason, -EINVAL,
 		       "%s: queues=%u: the device (driver %s) has %u rx and %u "
 		       "tx queues",
-		       port->base->info.name, n, port->info.driver_name,
+		       port->base->info->name, n, port->info.driver_name,
 		       port->info.max_rx_queues, port->info.max_tx_queues);
 }
 
@@ -40,7 +40,7 @@ static int lacks(const struct dpdk_port *port, const char *option,
 {
 	return mr_fail(
 		reason, -ENOTSUP, "%s: %s: the device (driver %s) does not %s",
-		port->base->info.name, option, port->info.driver_name, what);
+		port->base->info->name, option, port->info.driver_name, what);
 }
 
 /* TCP and UDP, both directions. The IPv4 header's is cheap in software. */

@@ -17,7 +17,7 @@ static int refuse(struct mr_port *base, int err, const char *what,
 {
 	if (err != -ENOTSUP && err != -ENODEV && err != -EPERM)
 		err = -EIO;
-	return mr_fail(reason, err, "%s: %s: %s", base->info.name, what,
+	return mr_fail(reason, err, "%s: %s: %s", base->info->name, what,
 		       mri_dpdk_why(-err));
 }
 
@@ -64,7 +64,7 @@ static int watch(struct dpdk_port *port, struct mr_reason *reason)
 	base->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (base->fd < 0)
 		return mr_fail(reason, -EIO, "%s: no eventfd: %s",
-			       base->info.name, mr_strerror(errno));
+			       base->info->name, mr_strerror(errno));
 	port->has_callbacks = true;
 	for (size_t i = 0; i < RTE_DIM(events); i++)
 		(void)rte_eth_dev_callback_register(port->port_id, events[i],
@@ -115,7 +115,7 @@ static int read_names(struct dpdk_port *port, struct mr_reason *reason)
 		mr_alloc(ctx, 0, (size_t)n * sizeof(port->stat_names[0]));
 	if (port->stat_names == NULL)
 		return mr_fail(reason, -ENOMEM, "%s: no memory for counters",
-			       port->base->info.name);
+			       port->base->info->name);
 	if (rte_eth_xstats_get_names(port->port_id, port->stat_names,
 				     (unsigned int)n) == n)
 		port->n_stats = (uint32_t)n;
@@ -124,7 +124,7 @@ static int read_names(struct dpdk_port *port, struct mr_reason *reason)
 
 static void fill_info(struct dpdk_port *port)
 {
-	struct mr_port_info *info = &port->base->info;
+	struct mr_port_info *info = port->base->info;
 	const char *driver = port->info.driver_name;
 	bool is_polled, is_not_spread;
 
@@ -166,7 +166,7 @@ void mri_dpdk_wait_for_link(struct dpdk_port *port)
 	if (i == n && n > 0 && !port->is_up)
 		mr_log(port->base->ctx, MR_LOG_WARNING,
 		       "%s: no link %u ms after it was opened",
-		       port->base->info.name, port->options.link_wait_ms);
+		       port->base->info->name, port->options.link_wait_ms);
 }
 
 int mri_dpdk_control_open(struct dpdk_port *port, struct mr_reason *reason)
@@ -207,7 +207,7 @@ void mri_dpdk_control_close(struct dpdk_port *port)
 	mr_free(base->ctx, port->filter);
 }
 
-int mri_dpdk_poll(struct mr_port *base)
+uint32_t mri_dpdk_poll(struct mr_port *base)
 {
 	struct dpdk_port *port = dpdk_port_of(base);
 	const uint32_t was_up = port->is_up;
@@ -275,7 +275,7 @@ static struct dpdk_port *command(struct mr_port *base)
 	return dpdk_port_of(base);
 }
 
-int mri_dpdk_set_promisc(struct mr_port *base, uint32_t on,
+int mri_dpdk_set_promisc(struct mr_port *base, bool on,
 			 struct mr_reason *reason)
 {
 	const uint16_t id = command(base)->port_id;
@@ -288,7 +288,7 @@ int mri_dpdk_set_promisc(struct mr_port *base, uint32_t on,
 	return err;
 }
 
-int mri_dpdk_set_allmulti(struct mr_port *base, uint32_t on,
+int mri_dpdk_set_allmulti(struct mr_port *base, bool on,
 			  struct mr_reason *reason)
 {
 	const uint16_t id = command(base)->port_id;
@@ -320,7 +320,7 @@ int mri_dpdk_set_mtu(struct mr_port *base, uint32_t mtu_bytes,
 		err = mr_fail(reason, -EINVAL,
 			      "%s: an MTU of %u: the device and its buffers "
 			      "take at most %u",
-			      base->info.name, mtu_bytes, max_mtu(port));
+			      base->info->name, mtu_bytes, max_mtu(port));
 	if (err == 0) {
 		err = rte_eth_dev_set_mtu(port->port_id, (uint16_t)mtu_bytes);
 		if (err < 0)
@@ -418,7 +418,8 @@ static int set_filter(struct dpdk_port *port, const uint8_t (*macs)[6],
 		return mr_fail(reason, err,
 			       "%s: more than the %u addresses that the device "
 			       "holds, including its own",
-			       port->base->info.name, port->info.max_mac_addrs);
+			       port->base->info->name,
+			       port->info.max_mac_addrs);
 	return err < 0 ? refuse(port->base, err, "cannot set the addresses",
 				reason) :
 			 0;
@@ -436,7 +437,7 @@ int mri_dpdk_set_mac_filter(struct mr_port *base, const uint8_t (*macs)[6],
 						sizeof(port->filter[0]));
 	if (port->filter == NULL)
 		err = mr_fail(reason, -ENOMEM, "%s: no memory for addresses",
-			      base->info.name);
+			      base->info->name);
 	else
 		err = set_filter(port, macs, n, reason);
 	mri_dpdk_leave();

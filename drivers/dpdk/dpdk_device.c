@@ -27,7 +27,7 @@ static int refuse(const struct dpdk_port *port, int err, const char *what,
 	default:
 		err = -EIO;
 	}
-	return mr_fail(reason, err, "%s: %s: %s", port->base->info.name, what,
+	return mr_fail(reason, err, "%s: %s: %s", port->base->info->name, what,
 		       mri_dpdk_why(-err));
 }
 
@@ -84,7 +84,7 @@ static bool is_bdf(const char *name)
 static int not_probed(const struct dpdk_port *port, const char *name, int err,
 		      struct mr_reason *reason)
 {
-	const char *port_name = port->base->info.name;
+	const char *port_name = port->base->info->name;
 	char driver[64];
 
 	if (!is_bdf(name))
@@ -147,11 +147,11 @@ static int own_port(struct dpdk_port *port, const char *devargs,
 		return mr_fail(reason, -EBUSY,
 			       "%s: the device is in use by another port of "
 			       "this process",
-			       port->base->info.name);
+			       port->base->info->name);
 	(void)mr_fail(reason, -ENODEV,
 		      "%s: DPDK accepted the device, but created no Ethernet "
 		      "port: %s",
-		      port->base->info.name, mri_dpdk_why(ENODEV));
+		      port->base->info->name, mri_dpdk_why(ENODEV));
 	if (port->did_probe)
 		unprobe(devargs);
 	return -ENODEV;
@@ -194,7 +194,7 @@ static uint32_t buffer_room(const struct dpdk_port *port)
 /* Whether frames have several buffers. -EINVAL: they need to, but may not. */
 static int choose_sg(struct dpdk_port *port, struct mr_reason *reason)
 {
-	struct mr_port_info *info = &port->base->info;
+	struct mr_port_info *info = port->base->info;
 	const uint32_t max_bytes = port->mtu_bytes + DPDK_LINK_BYTES;
 	const uint32_t room = buffer_room(port);
 
@@ -228,7 +228,7 @@ static struct rte_eth_conf conf_of(const struct dpdk_port *port, bool has_irqs)
 	struct rte_eth_conf conf = { 0 };
 
 	conf.rxmode.mtu = port->mtu_bytes;
-	if (port->base->info.has_sg)
+	if (port->base->info->has_sg)
 		conf.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_SCATTER;
 	if (port->options.csum != DPDK_OFF)
 		conf.rxmode.offloads |= sums;
@@ -303,7 +303,7 @@ static int start_with(struct dpdk_port *port, bool has_irqs,
 			return mr_fail(reason, -EINVAL,
 				       "%s: the device does not take an MTU "
 				       "of %u: %s",
-				       port->base->info.name, port->mtu_bytes,
+				       port->base->info->name, port->mtu_bytes,
 				       mri_dpdk_why(-err));
 		if (err == 0)
 			port->set_mtu_bytes = port->mtu_bytes;
@@ -313,7 +313,7 @@ static int start_with(struct dpdk_port *port, bool has_irqs,
 		return mr_fail(reason, -EINVAL,
 			       "%s: ring=%u: the device needs rings of at "
 			       "least %u (rx) and %u (tx)",
-			       port->base->info.name,
+			       port->base->info->name,
 			       port->options.ring_entries,
 			       port->info.rx_desc_lim.nb_min,
 			       port->info.tx_desc_lim.nb_min);
@@ -365,7 +365,7 @@ static int fd_of(const struct dpdk_port *port, uint32_t i, bool *ret_is_eventfd)
  */
 static int check_scatter(struct dpdk_port *port, struct mr_reason *reason)
 {
-	struct mr_port_info *info = &port->base->info;
+	struct mr_port_info *info = port->base->info;
 	const uint32_t max_bytes = port->mtu_bytes + DPDK_LINK_BYTES;
 	struct rte_eth_rxq_info queue = { 0 };
 
@@ -422,7 +422,7 @@ static void finish_queue(struct dpdk_port *port, uint32_t i, bool has_irqs)
 	const uint32_t room = port->rx_room_bytes;
 	const uint16_t id = (uint16_t)i;
 
-	rxq->has_sg = port->base->info.has_sg;
+	rxq->has_sg = port->base->info->has_sg;
 	rxq->base.n_min = rxq->has_sg ? MR_MAX_SEGS : 1;
 	rxq->max_segs =
 		rxq->has_sg ?
@@ -466,7 +466,7 @@ int mri_dpdk_device_start(struct dpdk_port *port, struct mr_reason *reason)
 		return mr_fail(reason, -ENOTSUP,
 			       "%s: irq=on: the device (driver %s) has no rx "
 			       "interrupts",
-			       port->base->info.name, port->info.driver_name);
+			       port->base->info->name, port->info.driver_name);
 	return 0;
 }
 
@@ -532,7 +532,7 @@ static void park(struct dpdk_port *port)
 	mr_log(port->base->ctx, MR_LOG_WARNING,
 	       "%s: closing the program's port, since its queues cannot be set "
 	       "up again: %s",
-	       port->base->info.name, mri_dpdk_why(-err));
+	       port->base->info->name, mri_dpdk_why(-err));
 	(void)rte_eth_dev_close(port->port_id);
 }
 
@@ -577,5 +577,5 @@ void mri_dpdk_device_give_back(struct dpdk_port *port)
 	else if (rte_dev_remove(port->device) < 0)
 		mr_log(port->base->ctx, MR_LOG_WARNING,
 		       "%s: DPDK does not release the device: %s",
-		       port->base->info.name, mri_dpdk_why(EIO));
+		       port->base->info->name, mri_dpdk_why(EIO));
 }

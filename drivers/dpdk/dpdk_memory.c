@@ -235,7 +235,7 @@ static int refuse(const struct dpdk_port *port, int err, const char *what,
 {
 	return mr_fail(reason, err == -ENOMEM ? err : -EIO,
 		       "%s: cannot %s the pool's memory: %s",
-		       port->base->info.name, what,
+		       port->base->info->name, what,
 		       port->is_growing ? rte_strerror(-err) :
 					  mri_dpdk_why(-err));
 }
@@ -277,7 +277,7 @@ static int add_segment(void *opaque, const struct mr_segment_info *info,
 			       "%s: the device needs physical addresses, but "
 			       "the pool uses pages of 4 KiB (%s): reserve "
 			       "huge pages, or enable the IOMMU",
-			       port->base->info.name, info->why);
+			       port->base->info->name, info->why);
 	pthread_mutex_lock(&lock);
 	err = add_and_map(port, base + info->addr, info, reason);
 	if (err == 0 && port->is_growing) {
@@ -350,17 +350,17 @@ int mri_dpdk_memory_probe(const char *devargs)
 int mri_dpdk_memory_open(struct dpdk_port *port, struct mr_reason *reason)
 {
 	struct mr_port *base = port->base;
-	int err = mr_region_pin(base->region, base->info.name, UINT64_MAX);
+	int err = mr_region_pin(base->region, base->info->name, UINT64_MAX);
 
 	if (err == -ENOTSUP)
 		return mr_fail(
 			reason, -ENOTSUP,
 			"%s: its pool is guarded (MR_SAFETY_GUARD), which "
 			"devices cannot register: choose a lower safety level",
-			base->info.name);
+			base->info->name);
 	if (err < 0)
 		return mr_fail(reason, err, "%s: too many ports on one region",
-			       base->info.name);
+			       base->info->name);
 	port->is_pinned = true;
 	if (!mr_pool_is_below(base->pool,
 			      mr_region_n_contiguous_bytes(base->region)))
@@ -368,7 +368,7 @@ int mri_dpdk_memory_open(struct dpdk_port *port, struct mr_reason *reason)
 			reason, -EINVAL,
 			"%s: its pool lies behind a gap in the region: make it "
 			"the first pool, or use a separate region",
-			base->info.name);
+			base->info->name);
 	mri_dpdk_ask(false);
 	err = mr_region_listen(base->region, add_segment, remove_segment, port,
 			       reason);
@@ -406,5 +406,5 @@ void mri_dpdk_memory_close(struct dpdk_port *port)
 	pthread_mutex_unlock(&lock);
 	mri_dpdk_view_put(view);
 	if (port->is_pinned)
-		mr_region_unpin(base->region, base->info.name, UINT64_MAX);
+		mr_region_unpin(base->region, base->info->name, UINT64_MAX);
 }

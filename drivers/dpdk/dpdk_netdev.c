@@ -59,12 +59,12 @@ int mri_dpdk_netdev_open(struct dpdk_port *port, struct mr_reason *reason)
 	use = mr_netdev_use(port->info.if_index, &why);
 	if (use == MR_NETDEV_HAS_ADDRESS)
 		mr_log(port->base->ctx, MR_LOG_WARNING, "%s: %s",
-		       port->base->info.name, why.text);
+		       port->base->info->name, why.text);
 	if (use != MR_NETDEV_IN_USE)
 		return 0;
 	return mr_fail(reason, -EBUSY,
 		       "%s: %s; add the option 'force' to take it anyway",
-		       port->base->info.name, why.text);
+		       port->base->info->name, why.text);
 }
 
 void mri_dpdk_netdev_close(const struct dpdk_port *port)
@@ -83,6 +83,6 @@ void mri_dpdk_netdev_close(const struct dpdk_port *port)
 	if (err < 0)
 		mr_log(port->base->ctx, MR_LOG_WARNING,
 		       "%s: cannot restore the MTU %u: %s",
-		       port->base->info.name, port->netdev_mtu_bytes,
+		       port->base->info->name, port->netdev_mtu_bytes,
 		       mr_strerror(-err));
 }

@@ -55,7 +55,7 @@ static int alloc_queues(struct dpdk_port *port, struct mr_reason *reason)
 		err = alloc_queue(port, i);
 	if (err < 0)
 		return mr_fail(reason, err, "%s: no memory for %u queues",
-			       base->info.name, n);
+			       base->info->name, n);
 	return 0;
 }
 
@@ -111,7 +111,7 @@ static int dpdk_open(struct mr_port *base, const struct mr_spec *spec,
 
 	if (port == NULL)
 		return mr_fail(reterr_reason, -ENOMEM,
-			       "%s: no memory for a port", base->info.name);
+			       "%s: no memory for a port", base->info->name);
 	((struct mri_dpdk_room *)base)->port = port;
 	port->base = base;
 	port->port_id = RTE_MAX_ETHPORTS;

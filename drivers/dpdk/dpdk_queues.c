@@ -109,7 +109,7 @@ static int write_rss(const struct dpdk_port *port, struct dpdk_rss *rss)
 static int check_rss(const struct dpdk_port *port,
 		     const struct mr_rss_config *c, struct mr_reason *reason)
 {
-	const char *const name = port->base->info.name;
+	const char *const name = port->base->info->name;
 	const uint16_t n_entries = port->info.reta_size;
 	static const uint64_t needed[] = {
 		[MR_RSS_FIELDS_KEEP] = UINT64_MAX,
@@ -179,7 +179,7 @@ static int refuse(const struct dpdk_port *port, int err, const char *what,
 		 err != -EINVAL && err != -ENOSPC && err != -ENOMEM)
 		err = -EIO;
 	return mr_fail(reason, err, "%s: the device (driver %s) %s: %s",
-		       port->base->info.name, port->info.driver_name, what,
+		       port->base->info->name, port->info.driver_name, what,
 		       why);
 }
 
@@ -319,7 +319,7 @@ static int steer(struct dpdk_port *port, const struct mr_steer_rule *rule,
 
 	if (steering == NULL)
 		return mr_fail(reason, -ENOMEM, "%s: no memory for a rule",
-			       port->base->info.name);
+			       port->base->info->name);
 	fill(rule, &r);
 	mri_dpdk_ask(false);
 	steering->flow = rte_flow_create(port->port_id, &r.attr, r.pattern,
@@ -378,7 +378,7 @@ int mri_dpdk_unsteer(struct mr_port *base, uint32_t id,
 		at = &(*at)->next;
 	err = *at == NULL ?
 		      mr_fail(reason, -ENOENT, "%s: it has no steering rule %u",
-			      base->info.name, id) :
+			      base->info->name, id) :
 		      unsteer(port, at, reason);
 	mri_dpdk_leave();
 	return err;

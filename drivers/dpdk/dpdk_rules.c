@@ -130,7 +130,7 @@ static int rules_caps(const struct mr_port *base, struct mr_offload_caps *caps,
 		err = mr_fail(reterr_reason, -ENOTSUP,
 			      "%s: the device (driver %s) accepts no rules: to "
 			      "forward: %s; to drop: %s",
-			      base->info.name, port->info.driver_name,
+			      base->info->name, port->info.driver_name,
 			      error.message, drop_error.message);
 	else
 		caps->matches = 1u << MR_RULE_ANY;
@@ -208,7 +208,7 @@ static void begin_flow(struct dpdk_rules *rules, struct dpdk_rule *rule,
 		mr_log(base->ctx, MR_LOG_WARNING,
 		       "%s: the device refuses a rule, and its frames go to "
 		       "user space: %s",
-		       base->info.name,
+		       base->info->name,
 		       error.message != NULL ? error.message :
 					       mri_dpdk_why(EIO));
 }
@@ -253,7 +253,7 @@ static bool enter(struct dpdk_rules *rules, uint32_t id)
 		    &error);
 	if (err < 0)
 		mr_log(base->ctx, MR_LOG_WARNING,
-		       "%s: the device refuses a rule: %s", base->info.name,
+		       "%s: the device refuses a rule: %s", base->info->name,
 		       error.message);
 	mri_dpdk_leave();
 	if (err < 0)
@@ -288,7 +288,7 @@ static void rules_remove(struct mr_rules *base, const uint32_t *ids, uint32_t n)
 }
 
 static void rules_set(struct mr_rules *base, uint32_t id, uint32_t to,
-		      uint32_t is_active)
+		      bool is_active)
 {
 	const uint32_t port = base->rules[mr_rule_slot(id)].port;
 	uint64_t *wish = &rules_of(base)->rules[port].wish;
@@ -318,7 +318,7 @@ static void rules_read(const struct mr_rules *base, const uint32_t *ids,
 
 /* ---- sets ---- */
 
-static int rules_poll(struct mr_rules *base)
+static uint32_t rules_poll(struct mr_rules *base)
 {
 	struct dpdk_rules *rules = rules_of(base);
 	uint64_t n_notes;

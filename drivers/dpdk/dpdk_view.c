@@ -446,7 +446,7 @@ static void no_headers(const struct mr_port *base, uint64_t n_region_bytes,
 		"%s: no memory for headers of the pool's buffers, %llu KiB, or "
 		"no address space for those of a region of %llu MiB, %llu MiB "
 		"(%s)",
-		base->info.name,
+		base->info->name,
 		(unsigned long long)((n_now / base->chunk_bytes * stride) >>
 				     10),
 		(unsigned long long)(n_region_bytes >> 20),

@@ -205,10 +205,10 @@ static int choose_buffers(struct intel_port *port, struct mr_reason *reason)
 			       "%s: the device needs rx buffers of at least "
 			       "1024 bytes: with headroom %u and tailroom %u "
 			       "the pool needs chunks of %u bytes, but has %u",
-			       base->info.name, base->headroom_bytes,
+			       base->info->name, base->headroom_bytes,
 			       base->tailroom_bytes,
 			       around + INTEL_MIN_BUF_BYTES, base->chunk_bytes);
-	base->info.has_sg =
+	base->info->has_sg =
 		o->sg == INTEL_ON ||
 		(o->sg == INTEL_AUTO && frame_bytes > port->buf_bytes);
 	if (o->sg == INTEL_OFF && frame_bytes > port->buf_bytes)
@@ -216,14 +216,14 @@ static int choose_buffers(struct intel_port *port, struct mr_reason *reason)
 			       "%s: sg=off with an MTU of %u needs rx buffers "
 			       "of %u bytes; in chunks of %u bytes, headroom "
 			       "%u and tailroom %u leave room for %u",
-			       base->info.name, o->mtu_bytes, frame_bytes,
+			       base->info->name, o->mtu_bytes, frame_bytes,
 			       base->chunk_bytes, base->headroom_bytes,
 			       base->tailroom_bytes, port->buf_bytes);
 	if (frame_bytes > MR_MAX_SEGS * port->buf_bytes)
 		return mr_fail(reason, -EINVAL,
 			       "%s: an MTU of %u does not fit in %d rx buffers "
 			       "of %u bytes",
-			       base->info.name, o->mtu_bytes, MR_MAX_SEGS,
+			       base->info->name, o->mtu_bytes, MR_MAX_SEGS,
 			       port->buf_bytes);
 	port->mtu_bytes = o->mtu_bytes;
 	return 0;
@@ -231,7 +231,7 @@ static int choose_buffers(struct intel_port *port, struct mr_reason *reason)
 
 static void fill_info(struct intel_port *port)
 {
-	struct mr_port_info *info = &port->base.info;
+	struct mr_port_info *info = port->base.info;
 	const char *const mode = mr_pci_mode(port->pci);
 	struct mr_region_stats region = { .size = sizeof(region) };
 
@@ -270,13 +270,13 @@ static int open_steps(struct intel_port *port, const char *device,
 		.size = sizeof(config),
 		.access = port->options.access,
 		.region = port->base.region,
-		.holder = port->base.info.name,
+		.holder = port->base.info->name,
 	};
 	int err;
 
 	if (mri_intel_stats_open(port) < 0)
 		return mr_fail(reason, -ENOMEM, "%s: no memory for a port",
-			       port->base.info.name);
+			       port->base.info->name);
 	if ((err = mr_pci_open(port->base.ctx, device, &config, &port->pci,
 			       reason)) < 0 ||
 	    (err = mr_pci_map_bar(port->pci, 0, &port->bar, reason)) < 0 ||

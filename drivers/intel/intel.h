@@ -204,9 +204,9 @@ void mri_intel_wait_for_link(struct intel_port *port);
 /* intel_filter.c */
 void mri_intel_filter_start(struct intel_port *port);
 void mri_intel_rss_start(struct intel_port *port);
-int mri_intel_set_promisc(struct mr_port *port, uint32_t on,
+int mri_intel_set_promisc(struct mr_port *port, bool on,
 			  struct mr_reason *reterr_reason);
-int mri_intel_set_allmulti(struct mr_port *port, uint32_t on,
+int mri_intel_set_allmulti(struct mr_port *port, bool on,
 			   struct mr_reason *reterr_reason);
 int mri_intel_set_mtu(struct mr_port *port, uint32_t mtu_bytes,
 		      struct mr_reason *reterr_reason);
@@ -225,7 +225,7 @@ int mri_intel_irq_open(struct intel_port *port,
 		       struct mr_reason *reterr_reason);
 void mri_intel_irq_start(struct intel_port *port);
 void mri_intel_irq_close(struct intel_port *port);
-int mri_intel_poll(struct mr_port *port);
+uint32_t mri_intel_poll(struct mr_port *port);
 /* Forget past and pending interrupts: only later completions fire. */
 void mri_intel_irq_forget(struct intel_port *port, int fd, uint32_t irq_bit);
 /* Make the fd readable for new and later completions. */

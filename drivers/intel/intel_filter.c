@@ -72,7 +72,7 @@ static uint32_t wanted_modes(const struct intel_port *port)
 
 void mri_intel_filter_start(struct intel_port *port)
 {
-	const struct mr_port_info *info = &port->base.info;
+	const struct mr_port_info *info = port->base.info;
 
 	set_rar(port, 0, info->has_mac ? info->mac : NULL);
 	for (uint32_t i = 1; i < INTEL_RARS; i++)
@@ -166,18 +166,18 @@ int mri_intel_set_rss(struct mr_port *base, const struct mr_rss_config *config,
 	if (config->key != NULL && config->n_key_bytes != INTEL_RSS_KEY_BYTES)
 		return mr_fail(reason, -EINVAL,
 			       "%s: a key of %u bytes: the device's has %d",
-			       base->info.name, config->n_key_bytes,
+			       base->info->name, config->n_key_bytes,
 			       INTEL_RSS_KEY_BYTES);
 	if (config->n_entries > INTEL_RETA_ENTRIES)
 		return mr_fail(reason, -EINVAL,
 			       "%s: an RSS table of %u entries: the device's "
 			       "has %d",
-			       base->info.name, config->n_entries,
+			       base->info->name, config->n_entries,
 			       INTEL_RETA_ENTRIES);
 	if (config->fields == MR_RSS_FIELDS_PORTS && !port->chip->is_igb)
 		return mr_fail(reason, -ENOTSUP,
 			       "%s: the 82574 does not hash the ports of UDP",
-			       base->info.name);
+			       base->info->name);
 	if (mri_intel_check(port, reason) < 0)
 		return -ENODEV;
 	fill_rss(port, config);
@@ -200,7 +200,7 @@ static int set_mode(struct mr_port *base, bool *mode, bool is_on,
 	return 0;
 }
 
-int mri_intel_set_promisc(struct mr_port *base, uint32_t on,
+int mri_intel_set_promisc(struct mr_port *base, bool on,
 			  struct mr_reason *reason)
 {
 	struct intel_port *port = (struct intel_port *)base;
@@ -208,7 +208,7 @@ int mri_intel_set_promisc(struct mr_port *base, uint32_t on,
 	return set_mode(base, &port->options.promisc, on, reason);
 }
 
-int mri_intel_set_allmulti(struct mr_port *base, uint32_t on,
+int mri_intel_set_allmulti(struct mr_port *base, bool on,
 			   struct mr_reason *reason)
 {
 	struct intel_port *port = (struct intel_port *)base;
@@ -221,20 +221,20 @@ int mri_intel_set_mtu(struct mr_port *base, uint32_t mtu_bytes,
 {
 	struct intel_port *port = (struct intel_port *)base;
 	const uint32_t in_bufs =
-		port->buf_bytes * (base->info.has_sg ? MR_MAX_SEGS : 1) -
+		port->buf_bytes * (base->info->has_sg ? MR_MAX_SEGS : 1) -
 		INTEL_LINK_BYTES;
 
 	if (mtu_bytes > port->chip->max_mtu_bytes)
 		return mr_fail(reason, -EINVAL,
 			       "%s: an MTU of %u: the %s takes at most %u",
-			       base->info.name, mtu_bytes, port->chip->name,
+			       base->info->name, mtu_bytes, port->chip->name,
 			       port->chip->max_mtu_bytes);
 	if (mtu_bytes > in_bufs)
 		return mr_fail(
 			reason, -EINVAL,
 			"%s: an MTU of %u: its rx buffers take at most %u; "
 			"open it with mtu=%u to use several per frame",
-			base->info.name, mtu_bytes, in_bufs, mtu_bytes);
+			base->info->name, mtu_bytes, in_bufs, mtu_bytes);
 	if (mri_intel_check(port, reason) < 0)
 		return -ENODEV;
 	mri_intel_limit_frames(port, mtu_bytes);
@@ -250,7 +250,7 @@ int mri_intel_set_mac(struct mr_port *base, const uint8_t mac[6],
 	if (err < 0)
 		return err;
 	set_rar(port, 0, mac);
-	base->info.has_mac = 1;
+	base->info->has_mac = 1;
 	return 0;
 }
 
@@ -266,7 +266,7 @@ int mri_intel_set_mac_filter(struct mr_port *base, const uint8_t (*macs)[6],
 		return mr_fail(reason, -ENOSPC,
 			       "%s: the device holds %d unicast addresses in "
 			       "addition to its own, not %u",
-			       base->info.name, INTEL_RARS - 1, n_unicast);
+			       base->info->name, INTEL_RARS - 1, n_unicast);
 	if (mri_intel_check(port, reason) < 0)
 		return -ENODEV;
 	memset(port->mta, 0, sizeof(port->mta));

@@ -57,7 +57,7 @@ int mri_intel_check(struct intel_port *port, struct mr_reason *reason)
 		return mr_fail(reason, -ENODEV,
 			       "%s: the device is gone, or had an error on "
 			       "the bus: close the port",
-			       port->base.info.name);
+			       port->base.info->name);
 	return 0;
 }
 
@@ -133,7 +133,7 @@ static int reset(struct intel_port *port)
 static void read_mac(struct intel_port *port)
 {
 	static const uint8_t none[6];
-	struct mr_port_info *info = &port->base.info;
+	struct mr_port_info *info = port->base.info;
 	const uint32_t low = intel_read(port, INTEL_RAL);
 	const uint32_t high = intel_read(port, INTEL_RAH);
 
@@ -162,7 +162,7 @@ int mri_intel_reset(struct intel_port *port, struct mr_reason *reason)
 		return mr_fail(
 			reason, -EIO,
 			"%s: the device did not come out of reset within %d ms",
-			port->base.info.name, RESET_MAX_US / 1000);
+			port->base.info->name, RESET_MAX_US / 1000);
 	read_mac(port);
 	return 0;
 }
@@ -173,7 +173,7 @@ static void start_phy(struct intel_port *port)
 	if (!take_mdio(port)) {
 		mr_log(port->base.ctx, MR_LOG_WARNING,
 		       "%s: firmware holds the PHY; its link is left alone",
-		       port->base.info.name);
+		       port->base.info->name);
 		return;
 	}
 	intel_write(port, INTEL_MDIC,
@@ -312,7 +312,7 @@ static int run(struct intel_port *port, struct mr_reason *reason)
 			return mr_fail(
 				reason, -EIO,
 				"%s: queue %u did not start within %d ms",
-				port->base.info.name, i, RING_MAX_US / 1000);
+				port->base.info->name, i, RING_MAX_US / 1000);
 		/* All but one: RDT == RDH would mean none. */
 		intel_write(port, rx + INTEL_DT, port->rxqs[i].mask);
 	}
@@ -331,9 +331,9 @@ int mri_intel_start(struct intel_port *port, struct mr_reason *reason)
 		start_txq(port, i);
 	}
 	mri_intel_rss_start(port);
-	if (mr_pci_set_bus_master(port->pci, 1) < 0)
+	if (mr_pci_set_bus_master(port->pci, true) < 0)
 		err = mr_fail(reason, -EIO, "%s: cannot enable bus mastering",
-			      port->base.info.name);
+			      port->base.info->name);
 	else
 		err = run(port, reason);
 	if (err == 0)
@@ -347,7 +347,7 @@ void mri_intel_stop(struct intel_port *port)
 	if (mri_intel_check(port, NULL) == 0)
 		quiesce(port);
 	/* It can no longer access memory, whatever it does. */
-	(void)mr_pci_set_bus_master(port->pci, 0);
+	(void)mr_pci_set_bus_master(port->pci, false);
 	if (!intel_is_gone(port))
 		(void)reset(port);
 }
@@ -386,5 +386,5 @@ void mri_intel_wait_for_link(struct intel_port *port)
 	if (!port->is_up && n > 0)
 		mr_log(port->base.ctx, MR_LOG_WARNING,
 		       "%s: no link %u ms after it was opened",
-		       port->base.info.name, port->options.link_wait_ms);
+		       port->base.info->name, port->options.link_wait_ms);
 }

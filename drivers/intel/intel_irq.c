@@ -81,7 +81,7 @@ static int get_vectors(struct intel_port *port, struct mr_reason *reason)
 		(void)mr_fail(&why, 0, "%d vectors, not %d", n_got, n_least);
 	}
 	mr_log(port->base.ctx, MR_LOG_INFO, "%s: no interrupts, polling: %s",
-	       port->base.info.name, why.text);
+	       port->base.info->name, why.text);
 	return 0;
 }
 
@@ -127,7 +127,7 @@ int mri_intel_irq_open(struct intel_port *port, struct mr_reason *reason)
 	if (port->base.fd < 0 || port->timer_fd < 0 ||
 	    timerfd_settime(port->timer_fd, 0, &tick, NULL) < 0)
 		return mr_fail(reason, -EIO, "%s: no fd for its events: %s",
-			       port->base.info.name, mr_strerror(errno));
+			       port->base.info->name, mr_strerror(errno));
 	err = watch(port, port->timer_fd, SOURCE_TIMER);
 	if (err == 0)
 		err = watch(port, mr_pci_event_fd(port->pci), SOURCE_EVENTS);
@@ -136,7 +136,7 @@ int mri_intel_irq_open(struct intel_port *port, struct mr_reason *reason)
 			    SOURCE_LINK);
 	if (err < 0)
 		return mr_fail(reason, -EIO, "%s: epoll_ctl: %s",
-			       port->base.info.name, mr_strerror(-err));
+			       port->base.info->name, mr_strerror(-err));
 	return 0;
 }
 
@@ -283,16 +283,16 @@ static void handle_events(struct intel_port *port)
 		mr_log(port->base.ctx, MR_LOG_WARNING,
 		       "%s: the device is about to be unplugged: close the "
 		       "port",
-		       port->base.info.name);
+		       port->base.info->name);
 	else
 		mr_log(port->base.ctx, MR_LOG_ERROR,
 		       "%s: the device had an error on the bus: close the port "
 		       "and open it again",
-		       port->base.info.name);
+		       port->base.info->name);
 	__atomic_store_n(&port->is_gone, 1, __ATOMIC_RELAXED);
 }
 
-int mri_intel_poll(struct mr_port *base)
+uint32_t mri_intel_poll(struct mr_port *base)
 {
 	struct intel_port *port = (struct intel_port *)base;
 	struct epoll_event ready[N_SOURCES];

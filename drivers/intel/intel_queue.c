@@ -26,8 +26,8 @@ static int open_rxq(struct intel_port *port, uint32_t i,
 	struct intel_rxq *rxq = &port->rxqs[i];
 
 	rxq->base.burst =
-		base->info.has_sg ? mri_intel_rx_burst_sg : mri_intel_rx_burst;
-	rxq->base.n_min = base->info.has_sg ? MR_MAX_SEGS : 1;
+		base->info->has_sg ? mri_intel_rx_burst_sg : mri_intel_rx_burst;
+	rxq->base.n_min = base->info->has_sg ? MR_MAX_SEGS : 1;
 	rxq->port = port;
 	rxq->mask = n - 1;
 	/* A doorbell per 32 buffers, but never for all of a small ring. */
@@ -41,7 +41,7 @@ static int open_rxq(struct intel_port *port, uint32_t i,
 	rxq->bufs = mr_alloc(base->ctx, 0, n * sizeof(rxq->bufs[0]));
 	if (rxq->bufs == NULL)
 		return mr_fail(reason, -ENOMEM, "%s: no memory for rx queue %u",
-			       base->info.name, i);
+			       base->info->name, i);
 	return mr_pci_dma_alloc(port->pci, n * sizeof(rxq->ring[0]), &rxq->dma,
 				reason);
 }
@@ -76,7 +76,7 @@ static int open_txq(struct intel_port *port, uint32_t i,
 	txq->group_end = mr_alloc(base->ctx, 0, n * sizeof(txq->group_end[0]));
 	if (txq->posted == NULL || txq->group_end == NULL)
 		return mr_fail(reason, -ENOMEM, "%s: no memory for tx queue %u",
-			       base->info.name, i);
+			       base->info->name, i);
 	err = mr_pci_dma_alloc(port->pci, ring_bytes + sizeof(uint64_t),
 			       &txq->dma, reason);
 	if (err < 0)
@@ -107,7 +107,8 @@ static int fill(struct intel_port *port, struct intel_rxq *rxq,
 			return mr_fail(reason, -ENOMEM,
 				       "%s: the pool has too few pages for rx "
 				       "queue %u, which needs %u",
-				       base->info.name, rxq->base.queue.idx, n);
+				       base->info->name, rxq->base.queue.idx,
+				       n);
 		for (uint32_t i = 0; i < n_got; i++)
 			intel_rx_post(rxq, rxq->n_bufs++, addrs[i]);
 	}

@@ -106,7 +106,7 @@ static int null_open(struct mr_port *base, const struct mr_spec *spec,
 		base->txqs[i]->queue.arm = null_tx_arm;
 		base->txqs[i]->burst = null_tx_burst;
 	}
-	snprintf(base->info.mode, sizeof(base->info.mode), "memory");
+	snprintf(base->info->mode, sizeof(base->info->mode), "memory");
 	return 0;
 }
 

@@ -350,8 +350,8 @@ static void make_queues(struct pair_port *port)
 		txq->n_ring_entries = link->n_ring_entries;
 		txq->max_segs = max_segs;
 	}
-	base->info.has_sg = link->has_sg;
-	snprintf(base->info.mode, sizeof(base->info.mode), "memory");
+	base->info->has_sg = link->has_sg;
+	snprintf(base->info->mode, sizeof(base->info->mode), "memory");
 }
 
 static void leave(struct pair_port *port)

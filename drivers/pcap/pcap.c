@@ -230,12 +230,12 @@ static void make_queues(struct pcap_port *port)
 	port->txqs[0] = &port->txq.base;
 	base->rxqs = port->rxqs;
 	base->txqs = port->txqs;
-	base->info.n_rxqs = base->info.n_txqs = 1;
-	base->info.has_sg = port->rxq.max_segs > 1;
+	base->info->n_rxqs = base->info->n_txqs = 1;
+	base->info->has_sg = port->rxq.max_segs > 1;
 	/* Times of the capture: those read, and those written. */
-	base->info.offloads = MR_OFFLOAD_TIME_RX | MR_OFFLOAD_LAUNCH_TIME;
-	base->info.launch_clock = CLOCK_REALTIME;
-	snprintf(base->info.mode, sizeof(base->info.mode), "file");
+	base->info->offloads = MR_OFFLOAD_TIME_RX | MR_OFFLOAD_LAUNCH_TIME;
+	base->info->launch_clock = CLOCK_REALTIME;
+	snprintf(base->info->mode, sizeof(base->info->mode), "file");
 }
 
 static int pcap_port_open(struct mr_port *base, const struct mr_spec *spec,

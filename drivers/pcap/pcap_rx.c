@@ -38,7 +38,7 @@ static void begin_again(struct pcap_rxq *rxq)
 	if (rxq->pcap != NULL)
 		return;
 	mr_log(port->ctx, MR_LOG_ERROR, "%s: cannot read it again: %s",
-	       port->info.name, error);
+	       port->info->name, error);
 	end(rxq);
 }
 
@@ -60,7 +60,8 @@ static bool read_record(struct pcap_rxq *rxq)
 				mr_log(port->ctx, MR_LOG_WARNING,
 				       "%s: the capture is damaged; the rest "
 				       "cannot be read: %s",
-				       port->info.name, pcap_geterr(rxq->pcap));
+				       port->info->name,
+				       pcap_geterr(rxq->pcap));
 			rxq->is_damaged = true;
 			drop(rxq, MR_RX_DROP_INVALID);
 			begin_again(rxq);

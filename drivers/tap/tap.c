@@ -65,7 +65,7 @@ static int fail(const struct tap_port *port, const char *what,
 		struct mr_reason *reason)
 {
 	const int error = errno;
-	const char *name = port->base.info.name;
+	const char *name = port->base.info->name;
 
 	if (error == EPERM)
 		return mr_fail(reason, -EPERM,
@@ -115,7 +115,7 @@ static int add_queue(struct tap_port *port, const struct tap_options *o,
 	port->fds[port->n_fds++] = fd;
 	if (!mr_fd_guard(fd))
 		return mr_fail(reason, -EIO, "%s: too many open ports",
-			       port->base.info.name);
+			       port->base.info->name);
 	if (o->n_queues > 1)
 		request.ifr_flags |= IFF_MULTI_QUEUE;
 	memcpy(request.ifr_name, o->name, strlen(o->name));
@@ -135,10 +135,10 @@ static int set_offloads(struct tap_port *port, const struct tap_options *o,
 
 	if (ioctl(fd, TUNSETOFFLOAD, wanted) < 0)
 		return fail(port, "TUNSETOFFLOAD", reason);
-	port->base.info.offloads = MR_OFFLOAD_CSUM_TX | MR_OFFLOAD_TSO4 |
-				   MR_OFFLOAD_TSO6 |
-				   (has_uso ? MR_OFFLOAD_USO : 0u) |
-				   (o->has_tso ? MR_OFFLOAD_LRO : 0u);
+	port->base.info->offloads = MR_OFFLOAD_CSUM_TX | MR_OFFLOAD_TSO4 |
+				    MR_OFFLOAD_TSO6 |
+				    (has_uso ? MR_OFFLOAD_USO : 0u) |
+				    (o->has_tso ? MR_OFFLOAD_LRO : 0u);
 	return 0;
 }
 
@@ -165,13 +165,13 @@ static uint32_t mtu_of(const struct tap_port *port)
 	return mtu_bytes;
 }
 
-static int tap_poll(struct mr_port *base)
+static uint32_t tap_poll(struct mr_port *base)
 {
 	const uint32_t mtu_bytes = mtu_of((struct tap_port *)base);
 
-	if (mtu_bytes == 0 || mtu_bytes == base->info.mtu_bytes)
+	if (mtu_bytes == 0 || mtu_bytes == base->info->mtu_bytes)
 		return 0;
-	__atomic_store_n(&base->info.mtu_bytes, mtu_bytes, __ATOMIC_RELAXED);
+	__atomic_store_n(&base->info->mtu_bytes, mtu_bytes, __ATOMIC_RELAXED);
 	return 1;
 }
 
@@ -232,7 +232,7 @@ static int tap_open(struct mr_port *base, const struct mr_spec *spec,
 		return mr_fail(reason, -ENOTSUP,
 			       "%s: tso=on needs pages with room for %d bytes "
 			       "beside headroom and tailroom; use larger pages",
-			       base->info.name,
+			       base->info->name,
 			       TAP_MAX_FRAME_BYTES / MR_MAX_SEGS + 1);
 	err = make_queues(port, &o, reason);
 	if (err == 0)
@@ -241,9 +241,9 @@ static int tap_open(struct mr_port *base, const struct mr_spec *spec,
 		tap_close(base);
 		return err;
 	}
-	base->info.mtu_bytes = mtu_of(port);
-	base->info.has_sg = o.has_sg;
-	snprintf(base->info.mode, sizeof(base->info.mode), "copy");
+	base->info->mtu_bytes = mtu_of(port);
+	base->info->has_sg = o.has_sg;
+	snprintf(base->info->mode, sizeof(base->info->mode), "copy");
 	return 0;
 }
 

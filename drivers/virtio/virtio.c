@@ -177,17 +177,17 @@ static int choose_mtu(struct virtio_port *port, struct mr_reason *reason)
 	if (facts->max_mtu_bytes != 0 && o->mtu_bytes > facts->max_mtu_bytes)
 		return mr_fail(reason, -EINVAL,
 			       "%s: mtu=%u: the device takes at most %u",
-			       port->base.info.name, o->mtu_bytes,
+			       port->base.info->name, o->mtu_bytes,
 			       facts->max_mtu_bytes);
 	if (o->n_queues > facts->max_pairs)
 		return mr_fail(reason, -EINVAL,
 			       "%s: queues=%u: the device has %u; QEMU: mq=on, "
 			       "and queues= of its netdev",
-			       port->base.info.name, o->n_queues,
+			       port->base.info->name, o->n_queues,
 			       facts->max_pairs);
 	if (o->mtu_bytes != 0)
 		mtu_bytes = o->mtu_bytes;
-	port->base.info.mtu_bytes = mtu_bytes;
+	port->base.info->mtu_bytes = mtu_bytes;
 	return 0;
 }
 
@@ -207,25 +207,25 @@ static int negotiate(struct virtio_port *port, struct mr_reason *reason)
 	if (err < 0)
 		return err;
 	needs_sg = o->sg == VIRTIO_ON || o->tso ||
-		   is_longer_than_a_buffer(base, base->info.mtu_bytes);
+		   is_longer_than_a_buffer(base, base->info->mtu_bytes);
 	if (needs_sg && o->sg == VIRTIO_OFF)
 		return mr_fail(reason, -EINVAL,
 			       "%s: sg=off: an MTU of %u does not fit in a "
 			       "buffer of %u bytes",
-			       base->info.name, base->info.mtu_bytes,
+			       base->info->name, base->info->mtu_bytes,
 			       buffer_bytes(base));
 	offered = port->offered;
 	if (o->rss == VIRTIO_AUTO && !mri_virtio_has_rss_enough(port))
 		offered &= ~virtio_bit(VIRTIO_F_RSS);
 	err = mri_virtio_choose(offered, o,
 				strcmp(mr_pci_mode(port->pci), "noiommu") != 0,
-				needs_sg, base->info.name, &features, reason);
+				needs_sg, base->info->name, &features, reason);
 	if (err < 0)
 		return err;
 	err = mri_virtio_pci_accept(port, features, reason);
 	if (err < 0)
 		return err;
-	base->info.has_sg = virtio_has(port, VIRTIO_F_MRG_RXBUF);
+	base->info->has_sg = virtio_has(port, VIRTIO_F_MRG_RXBUF);
 	port->header_bytes = virtio_has(port, VIRTIO_F_HASH_REPORT) ?
 				     VIRTIO_HASH_HEADER_BYTES :
 				     VIRTIO_HEADER_BYTES;
@@ -233,7 +233,7 @@ static int negotiate(struct virtio_port *port, struct mr_reason *reason)
 		return mr_fail(reason, -EINVAL,
 			       "%s: the pool has %u bytes of headroom, but the "
 			       "device writes %u before each frame",
-			       base->info.name, base->headroom_bytes,
+			       base->info->name, base->headroom_bytes,
 			       port->header_bytes);
 	return 0;
 }
@@ -247,7 +247,7 @@ static int set_irqs(struct virtio_port *port, struct mr_reason *reason)
 	port->irq_fds = mr_alloc(port->base.ctx, 0, n * sizeof(int));
 	if (port->irq_fds == NULL)
 		return mr_fail(reason, -ENOMEM, "%s: no memory for interrupts",
-			       port->base.info.name);
+			       port->base.info->name);
 	n_got = mr_pci_set_irqs(port->pci, n, port->irq_fds, reason);
 	if (n_got < 0 && n_got != -ENOTSUP)
 		return n_got;
@@ -286,7 +286,7 @@ static uint64_t count_locked(const struct virtio_port *port)
 
 static void fill_info(struct virtio_port *port)
 {
-	struct mr_port_info *info = &port->base.info;
+	struct mr_port_info *info = port->base.info;
 	const struct mr_pci_info *device = mr_pci_device(port->pci);
 
 	info->numa_node = device->numa_node;
@@ -307,7 +307,7 @@ static void fill_info(struct virtio_port *port)
 /* From found registers to a device that receives. */
 static int start(struct virtio_port *port, struct mr_reason *reason)
 {
-	const char *const name = port->base.info.name;
+	const char *const name = port->base.info->name;
 	int err;
 
 	if (port->n_irqs > 0 && mri_virtio_pci_set_config_vector(port, 0) < 0)
@@ -320,7 +320,7 @@ static int start(struct virtio_port *port, struct mr_reason *reason)
 		err = mri_virtio_pci_start_queue(port, &port->ctrl.vq, reason);
 	if (err < 0)
 		return err;
-	if (mr_pci_set_bus_master(port->pci, 1) < 0)
+	if (mr_pci_set_bus_master(port->pci, true) < 0)
 		return mr_fail(reason, -EIO, "%s: cannot enable bus mastering",
 			       name);
 	mri_virtio_pci_add_status(port, VIRTIO_STATUS_DRIVER_OK);
@@ -337,7 +337,7 @@ static void stop(struct virtio_port *port)
 		(void)mri_virtio_pci_reset(port);
 	/* A device that does not even reset is cut off. */
 	if (port->pci != NULL)
-		(void)mr_pci_set_bus_master(port->pci, 0);
+		(void)mr_pci_set_bus_master(port->pci, false);
 }
 
 /*
@@ -378,7 +378,7 @@ static int open_steps(struct virtio_port *port, const char *bdf,
 		.size = sizeof(config),
 		.access = port->options.access,
 		.region = port->base.region,
-		.holder = port->base.info.name,
+		.holder = port->base.info->name,
 	};
 	int err;
 
@@ -404,7 +404,7 @@ static int open_steps(struct virtio_port *port, const char *bdf,
 		mr_log(port->base.ctx, MR_LOG_WARNING,
 		       "%s: the device does not report its counters; opened "
 		       "without DEVICE_STATS",
-		       port->base.info.name);
+		       port->base.info->name);
 	}
 	mri_virtio_read_link(port);
 	fill_info(port);
@@ -455,12 +455,12 @@ static int virtio_set_mtu(struct mr_port *base, uint32_t mtu_bytes,
 	if (mtu_bytes > max)
 		return mr_fail(reason, -EINVAL,
 			       "%s: an MTU of %u: the device takes at most %u",
-			       base->info.name, mtu_bytes, max);
-	if (!base->info.has_sg && is_longer_than_a_buffer(base, mtu_bytes))
+			       base->info->name, mtu_bytes, max);
+	if (!base->info->has_sg && is_longer_than_a_buffer(base, mtu_bytes))
 		return mr_fail(reason, -EINVAL,
 			       "%s: an MTU of %u: its buffers take at most %u; "
 			       "open it with sg=on",
-			       base->info.name, mtu_bytes,
+			       base->info->name, mtu_bytes,
 			       buffer_bytes(base) - VIRTIO_LINK_BYTES);
 	mri_virtio_queues_set_mtu(port, mtu_bytes);
 	return 0;

@@ -361,9 +361,9 @@ int mri_virtio_ctrl_ask(struct virtio_port *port, uint32_t command,
 void mri_virtio_ctrl_service(struct virtio_port *port);
 /* Whether to call it again. */
 bool mri_virtio_ctrl_waits(const struct virtio_ctrl *ctrl);
-int mri_virtio_set_promisc(struct mr_port *base, uint32_t on,
+int mri_virtio_set_promisc(struct mr_port *base, bool on,
 			   struct mr_reason *reason);
-int mri_virtio_set_allmulti(struct mr_port *base, uint32_t on,
+int mri_virtio_set_allmulti(struct mr_port *base, bool on,
 			    struct mr_reason *reason);
 int mri_virtio_set_mac(struct mr_port *base, const uint8_t mac[6],
 		       struct mr_reason *reason);
@@ -384,7 +384,7 @@ uint32_t mri_virtio_device_stats(const struct mr_port *base,
 /* virtio_event.c */
 int mri_virtio_events_open(struct virtio_port *port, struct mr_reason *reason);
 void mri_virtio_events_close(struct virtio_port *port);
-int mri_virtio_poll(struct mr_port *base);
+uint32_t mri_virtio_poll(struct mr_port *base);
 void mri_virtio_read_link(struct virtio_port *port);
 int mri_virtio_rx_arm(struct mr_queue *queue);
 int mri_virtio_tx_arm(struct mr_queue *queue);

@@ -48,7 +48,7 @@ int mri_virtio_ctrl_open(struct virtio_port *port, struct mr_reason *reason)
 	if (n < 4)
 		return mr_fail(reason, -EIO,
 			       "%s: offers a control queue but has none",
-			       port->base.info.name);
+			       port->base.info->name);
 	n = 1u << (31 - __builtin_clz(n));
 	err = mri_virtio_vq_alloc(port, &ctrl->vq, 2 * n_pairs,
 				  n < MAX_ENTRIES ? n : MAX_ENTRIES, reason);
@@ -252,11 +252,11 @@ static int command(struct virtio_port *port, uint32_t feature, uint32_t number,
 	if (!virtio_has(port, feature))
 		return mr_fail(reason, -ENOTSUP,
 			       "%s: the device has no command to %s",
-			       port->base.info.name, what);
+			       port->base.info->name, what);
 	err = mri_virtio_ctrl_send(port, number, data, n_bytes);
 	if (err < 0)
 		return mr_fail(
-			reason, err, "%s: cannot %s: %s", port->base.info.name,
+			reason, err, "%s: cannot %s: %s", port->base.info->name,
 			what,
 			err == -ENODEV ?
 				"the device is gone" :
@@ -264,7 +264,7 @@ static int command(struct virtio_port *port, uint32_t feature, uint32_t number,
 	return 0;
 }
 
-int mri_virtio_set_promisc(struct mr_port *base, uint32_t on,
+int mri_virtio_set_promisc(struct mr_port *base, bool on,
 			   struct mr_reason *reason)
 {
 	const uint8_t data = on != 0;
@@ -274,7 +274,7 @@ int mri_virtio_set_promisc(struct mr_port *base, uint32_t on,
 		       reason);
 }
 
-int mri_virtio_set_allmulti(struct mr_port *base, uint32_t on,
+int mri_virtio_set_allmulti(struct mr_port *base, bool on,
 			    struct mr_reason *reason)
 {
 	const uint8_t data = on != 0;
@@ -318,7 +318,7 @@ int mri_virtio_set_mac_filter(struct mr_port *base, const uint8_t (*macs)[6],
 	if (n > MAX_MACS)
 		return mr_fail(reason, -ENOSPC,
 			       "%s: a filter of %u addresses; at most %d",
-			       base->info.name, n, MAX_MACS);
+			       base->info->name, n, MAX_MACS);
 	n_bytes = put_macs(data, 0, macs, n, false);
 	n_bytes = put_macs(data, n_bytes, macs, n, true);
 	return command((struct virtio_port *)base, VIRTIO_F_CTRL_RX,
@@ -395,7 +395,7 @@ static int send_rss(struct virtio_port *port, const struct virtio_rss *rss,
 			       "%s: its RSS table of %u entries and key of %u "
 			       "bytes are too small for %u queues; with "
 			       "rss=off the device chooses queues",
-			       port->base.info.name,
+			       port->base.info->name,
 			       port->facts.max_table_entries,
 			       port->facts.max_key_bytes, n_queues);
 	memcpy(data, &rss->types, sizeof(rss->types));
@@ -434,23 +434,23 @@ int mri_virtio_set_rss(struct mr_port *base, const struct mr_rss_config *config,
 			reason, -ENOTSUP,
 			"%s: it has no RSS, or was opened with one queue "
 			"or rss=off; rss=on requires it",
-			base->info.name);
+			base->info->name);
 	if (config->key != NULL && config->n_key_bytes != VIRTIO_KEY_BYTES)
 		return mr_fail(reason, -EINVAL,
 			       "%s: a key of %u bytes: the device's has %d",
-			       base->info.name, config->n_key_bytes,
+			       base->info->name, config->n_key_bytes,
 			       VIRTIO_KEY_BYTES);
 	if (config->n_entries > n_entries)
 		return mr_fail(reason, -EINVAL,
 			       "%s: an RSS table of %u entries: the device's "
 			       "has %u",
-			       base->info.name, config->n_entries, n_entries);
+			       base->info->name, config->n_entries, n_entries);
 	if (config->fields != MR_RSS_FIELDS_KEEP &&
 	    hash_types(config->fields) & ~port->facts.hash_types)
 		return mr_fail(reason, -ENOTSUP,
 			       "%s: the device does not hash these fields of "
 			       "TCP and UDP over IPv4 and IPv6",
-			       base->info.name);
+			       base->info->name);
 	fill_rss(port, config, &rss);
 	err = send_rss(port, &rss, reason);
 	if (err == 0)

@@ -84,7 +84,7 @@ int mri_virtio_events_open(struct virtio_port *port, struct mr_reason *reason)
 	    watch(port->base.fd, config_fd) < 0 ||
 	    watch(port->base.fd, mr_pci_event_fd(port->pci)) < 0)
 		return mr_fail(reason, -EIO, "%s: no epoll or timer: %s",
-			       port->base.info.name, mr_strerror(errno));
+			       port->base.info->name, mr_strerror(errno));
 	/* Best effort: close-on-exec, like all fds of the library. */
 	(void)mr_fd_guard(port->base.fd);
 	(void)mr_fd_guard(port->timer_fd);
@@ -147,7 +147,7 @@ static int follow_config(struct virtio_port *port)
 	port->generation = mri_virtio_pci_read_facts(port, &facts);
 	if (follow_link(port, &facts)) {
 		mr_log(port->base.ctx, MR_LOG_INFO, "%s: link %s",
-		       port->base.info.name, port->is_up ? "up" : "down");
+		       port->base.info->name, port->is_up ? "up" : "down");
 		mri_virtio_queues_link(port, port->is_up);
 		n_events++;
 	}
@@ -162,7 +162,7 @@ static int follow_config(struct virtio_port *port)
 		port->ctrl.owes_ack = true;
 		mr_log(port->base.ctx, MR_LOG_INFO,
 		       "%s: the device requests announcements on its link",
-		       port->base.info.name);
+		       port->base.info->name);
 		n_events++;
 	}
 	return n_events;
@@ -179,7 +179,7 @@ void mri_virtio_read_link(struct virtio_port *port)
 
 static int lose(struct virtio_port *port, const char *why)
 {
-	mr_log(port->base.ctx, MR_LOG_ERROR, "%s: %s", port->base.info.name,
+	mr_log(port->base.ctx, MR_LOG_ERROR, "%s: %s", port->base.info->name,
 	       why);
 	mri_virtio_queues_lose(port);
 	return 1;
@@ -212,7 +212,7 @@ static int service(struct virtio_port *port, uint32_t events, bool is_told)
 	return n_events;
 }
 
-int mri_virtio_poll(struct mr_port *base)
+uint32_t mri_virtio_poll(struct mr_port *base)
 {
 	struct virtio_port *port = (struct virtio_port *)base;
 	bool is_told = false;

@@ -58,7 +58,7 @@ static void write64(const struct virtio_block *block, uint64_t offset,
 static int map_block(struct virtio_port *port, const struct virtio_cap *cap,
 		     struct virtio_block *block, struct mr_reason *reason)
 {
-	const char *const name = port->base.info.name;
+	const char *const name = port->base.info->name;
 	struct mr_bar *bar;
 	int err;
 
@@ -137,7 +137,7 @@ int mri_virtio_pci_find(struct virtio_port *port, struct mr_reason *reason)
 		return mr_fail(reason, -ENOTSUP,
 			       "%s: has no virtio 1.x registers: a legacy "
 			       "device; QEMU: disable-modern=off",
-			       port->base.info.name);
+			       port->base.info->name);
 	return 0;
 }
 
@@ -192,7 +192,7 @@ static uint64_t read_features(const struct virtio_port *port)
 
 int mri_virtio_pci_begin(struct virtio_port *port, struct mr_reason *reason)
 {
-	const char *const name = port->base.info.name;
+	const char *const name = port->base.info->name;
 	int err = mri_virtio_pci_reset(port);
 
 	if (err < 0)
@@ -227,7 +227,7 @@ int mri_virtio_pci_accept(struct virtio_port *port, uint64_t features,
 		return mr_fail(reason, -EIO,
 			       "%s: the device offers features 0x%llx but "
 			       "refuses 0x%llx of them",
-			       port->base.info.name,
+			       port->base.info->name,
 			       (unsigned long long)port->offered,
 			       (unsigned long long)features);
 	port->features = features;
@@ -340,7 +340,7 @@ static int find_doorbell(const struct virtio_port *port, struct virtio_vq *vq,
 		return mr_fail(reason, -EIO,
 			       "%s: the doorbell of queue %u is not inside its "
 			       "registers",
-			       port->base.info.name, vq->number);
+			       port->base.info->name, vq->number);
 	vq->notify_bar = port->notify.bar;
 	vq->notify_offset = port->notify.offset + offset;
 	vq->notify_word = (uint16_t)vq->number;
@@ -374,7 +374,7 @@ int mri_virtio_pci_start_queue(const struct virtio_port *port,
 		return mr_fail(
 			reason, -EIO,
 			"%s: the device has no resources for interrupt %u",
-			port->base.info.name, vq->vector);
+			port->base.info->name, vq->vector);
 	err = find_doorbell(port, vq, reason);
 	if (err == 0)
 		write16(common, VIRTIO_QUEUE_ENABLE, 1);

@@ -112,7 +112,7 @@ static int choose_entries(const struct virtio_port *port, uint32_t number,
 	if (wanted > max)
 		return mr_fail(reason, -EINVAL,
 			       "%s: %s of %u: the device has at most %u",
-			       port->base.info.name, what, wanted, max);
+			       port->base.info->name, what, wanted, max);
 	/* The device's packed rings may have any size; ours, powers of two. */
 	while (n > max)
 		n /= 2;
@@ -120,7 +120,7 @@ static int choose_entries(const struct virtio_port *port, uint32_t number,
 		return mr_fail(reason, -ENOTSUP,
 			       "%s: queue %u of the device has %u entries; a "
 			       "port needs %d",
-			       port->base.info.name, number, max, MIN_ENTRIES);
+			       port->base.info->name, number, max, MIN_ENTRIES);
 	*ret_n = n;
 	return 0;
 }
@@ -162,19 +162,19 @@ static int alloc_rxq(struct virtio_port *port, uint32_t i,
 		base->chunk_bytes - rxq->post_offset - base->tailroom_bytes;
 	rxq->iova = mr_pci_region_iova(port->pci) + rxq->post_offset;
 	rxq->has_hash = virtio_has(port, VIRTIO_F_HASH_REPORT);
-	rxq->base.n_min = base->info.has_sg ? MR_MAX_SEGS : 1;
+	rxq->base.n_min = base->info->has_sg ? MR_MAX_SEGS : 1;
 	kind = (struct virtio_rx_kind){
 		.is_packed = rxq->vq.is_packed,
 		.is_in_order = virtio_has(port, VIRTIO_F_IN_ORDER),
-		.has_headers = base->info.has_sg || rxq->has_hash ||
+		.has_headers = base->info->has_sg || rxq->has_hash ||
 			       virtio_has(port, VIRTIO_F_GUEST_CSUM),
-		.is_merged = base->info.has_sg,
+		.is_merged = base->info->has_sg,
 	};
 	rxq->base.burst = mri_virtio_rx_burst_of(kind);
 	rxq->bufs = mr_alloc(base->ctx, 0, n * sizeof(rxq->bufs[0]));
 	if (rxq->bufs == NULL)
 		return mr_fail(reason, -ENOMEM, "%s: no memory for queues",
-			       base->info.name);
+			       base->info->name);
 	for (; rxq->n_bufs < n; rxq->n_bufs += n_now) {
 		n_now = n - rxq->n_bufs;
 		n_now = mr_pool_frag_alloc_bulk(
@@ -184,7 +184,7 @@ static int alloc_rxq(struct virtio_port *port, uint32_t i,
 		if (n_now == 0)
 			return mr_fail(reason, -ENOMEM,
 				       "%s: the pool has no more pages",
-				       base->info.name);
+				       base->info->name);
 	}
 	return 0;
 }
@@ -199,7 +199,7 @@ void mri_virtio_queues_set_mtu(struct virtio_port *port, uint32_t mtu_bytes)
 		const uint32_t room = port->base.page_bytes - txq->header_bytes;
 
 		__atomic_store_n(&rxq->has_batches,
-				 port->base.info.has_sg ||
+				 port->base.info->has_sg ||
 					 rxq->post_bytes - rxq->header_bytes <=
 						 max,
 				 __ATOMIC_RELAXED);
@@ -242,7 +242,7 @@ static int alloc_txq(struct virtio_port *port, uint32_t i,
 	txq->chains = mr_alloc(base->ctx, 0, n);
 	if (txq->bufs == NULL || txq->chains == NULL)
 		return mr_fail(reason, -ENOMEM, "%s: no memory for queues",
-			       base->info.name);
+			       base->info->name);
 	memset(txq->chains, 1, n);
 	return 0;
 }
@@ -263,7 +263,7 @@ int mri_virtio_queues_alloc(struct virtio_port *port, struct mr_reason *reason)
 		if (err == 0)
 			err = alloc_txq(port, i, reason);
 	}
-	mri_virtio_queues_set_mtu(port, base->info.mtu_bytes);
+	mri_virtio_queues_set_mtu(port, base->info->mtu_bytes);
 	return err;
 }
 
@@ -433,7 +433,7 @@ uint32_t mri_virtio_queues_mend(struct virtio_port *port)
 		err = 0;
 	mr_log(port->base.ctx, MR_LOG_ERROR,
 	       "%s: the device wrote invalid entries into %u queues: %s",
-	       port->base.info.name, n_mended,
+	       port->base.info->name, n_mended,
 	       err == 0 ? "they were reset" : "they could not be reset");
 	if (err < 0)
 		mri_virtio_queues_lose(port);

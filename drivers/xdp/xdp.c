@@ -217,12 +217,12 @@ static int alloc_queues(struct xdp_port *port, struct mr_reason *reason)
 	const uint32_t n = port->options.n_queues;
 	int err = 0;
 
-	if (mr_region_pin(base->region, base->info.name, 0) == -ENOTSUP)
+	if (mr_region_pin(base->region, base->info->name, 0) == -ENOTSUP)
 		return mr_fail(reason, -ENOTSUP,
 			       "%s: its pool is guarded (MR_SAFETY_GUARD), and "
 			       "the device cannot register such memory: choose "
 			       "a lower safety level",
-			       base->info.name);
+			       base->info->name);
 	/* Looked up once: tables and registration must agree. */
 	port->n_registered_bytes = mr_region_n_contiguous_bytes(base->region);
 	if (!mr_pool_is_below(base->pool, port->n_registered_bytes))
@@ -231,7 +231,7 @@ static int alloc_queues(struct xdp_port *port, struct mr_reason *reason)
 			       "and a device can only register what is in one "
 			       "piece from the region's start: make that pool "
 			       "the first of the region, or give it a region",
-			       base->info.name);
+			       base->info->name);
 	err = mr_port_make_queues(base, n, sizeof(port->rxqs[0]),
 				  sizeof(port->txqs[0]), reason);
 	if (err < 0)
@@ -241,18 +241,18 @@ static int alloc_queues(struct xdp_port *port, struct mr_reason *reason)
 	port->fds = mr_alloc(base->ctx, 0, n * sizeof(port->fds[0]));
 	if (port->fds == NULL)
 		return mr_fail(reason, -ENOMEM, "%s: no memory for %u queues",
-			       base->info.name, n);
+			       base->info->name, n);
 	memset(port->fds, 0xff, n * sizeof(port->fds[0])); /* -1 */
 	port->n_queues = n; /* from here on tear_down() has queues */
 	for (uint32_t i = 0; i < n && err == 0; i++)
 		err = alloc_queue(port, i);
 	if (err < 0)
 		return mr_fail(reason, err, "%s: no memory for %u queues",
-			       base->info.name, n);
+			       base->info->name, n);
 	/* What leaves by queue i leaves by the device's queue i. */
-	base->info.n_txqs = n;
+	base->info->n_txqs = n;
 	if (port->options.first_queue + n > port->dev.n_tx_channels)
-		base->info.n_txqs =
+		base->info->n_txqs =
 			port->dev.n_tx_channels > port->options.first_queue ?
 				port->dev.n_tx_channels -
 					port->options.first_queue :
@@ -276,7 +276,7 @@ static void wait_for_carrier(struct xdp_port *port)
 		nanosleep(&step, NULL);
 	}
 	mr_log(port->base.ctx, MR_LOG_WARNING,
-	       "%s: no carrier %d s after it was opened", port->base.info.name,
+	       "%s: no carrier %d s after it was opened", port->base.info->name,
 	       CARRIER_WAIT_MS / 1000);
 }
 
@@ -290,7 +290,7 @@ static void add_why(struct mr_port_info *info, const char *why)
 
 static void fill_info(struct xdp_port *port)
 {
-	struct mr_port_info *info = &port->base.info;
+	struct mr_port_info *info = port->base.info;
 	uint64_t node;
 
 	/* -1 without a node, and so without a file. */
@@ -329,7 +329,7 @@ static void name_unserved(const struct xdp_port *port)
 		mr_log(port->base.ctx, MR_LOG_INFO,
 		       "%s: of queues 0 to %u, only %u to %u have a socket: "
 		       "frames on the others go to the kernel",
-		       port->base.info.name, n_channels - 1, first,
+		       port->base.info->name, n_channels - 1, first,
 		       first + port->n_queues - 1);
 }
 
@@ -357,7 +357,7 @@ void mri_xdp_release(struct xdp_port *port)
 	mri_xdp_kernel_close(port);
 	mri_xdp_prog_close(port);
 	if (port->is_pinned)
-		mr_region_unpin(port->base.region, port->base.info.name,
+		mr_region_unpin(port->base.region, port->base.info->name,
 				port->n_registered_bytes);
 	if (port->base.fd >= 0)
 		close(port->base.fd);
@@ -384,7 +384,7 @@ static int open_program(struct xdp_port *port, bool *has_sg,
 
 static void say_what_lacks(struct xdp_port *port)
 {
-	struct mr_port_info *info = &port->base.info;
+	struct mr_port_info *info = port->base.info;
 	char why[sizeof(info->why)];
 
 	if (mri_xdp_loses_tags(port, why, sizeof(why)))
@@ -425,13 +425,13 @@ static int prepare(struct xdp_port *port, struct mr_reason *reason)
 		base->fd = mri_xdp_events_open();
 	if (port->role != XDP_CLIENT && base->fd < 0)
 		return mr_fail(reason, base->fd, "%s: no rtnetlink: %s",
-			       base->info.name, mr_strerror(-base->fd));
+			       base->info->name, mr_strerror(-base->fd));
 	/* Before it is registered: from here on no pool gives a part back. */
-	err = mr_region_pin(base->region, base->info.name,
+	err = mr_region_pin(base->region, base->info->name,
 			    port->n_registered_bytes);
 	if (err < 0)
 		return mr_fail(reason, err, "%s: too many ports on one region",
-			       base->info.name);
+			       base->info->name);
 	port->is_pinned = true;
 	return 0;
 }
@@ -479,7 +479,7 @@ static int xdp_open(struct mr_port *base, const struct mr_spec *spec,
 		err = mr_fail(reterr_reason, -EINVAL,
 			      "%s: a filter is part of the port's own program: "
 			      "omit it, or omit 'prog', 'map' and 'fds'",
-			      port->base.info.name);
+			      port->base.info->name);
 	/* The broker looks itself. */
 	if (err == 0 && port->role != XDP_CLIENT)
 		err = mri_xdp_refuse_used(port, reterr_reason);
@@ -501,7 +501,7 @@ static void xdp_close(struct mr_port *base)
 	mri_xdp_release((struct xdp_port *)base);
 }
 
-static int xdp_poll(struct mr_port *base)
+static uint32_t xdp_poll(struct mr_port *base)
 {
 	return mri_xdp_events_poll((struct xdp_port *)base);
 }

@@ -264,8 +264,7 @@ struct xdp_port {
 	} kernel;
 	uint32_t n_stats; /* the driver's own counters: ethtool -S */
 	char (*stat_names)[XDP_STAT_NAME_BYTES];
-	/* As base.info.mtu_bytes: mr_port_poll() writes, anybody reads; atomic.
-	 */
+	/* As base.info->mtu_bytes: atomic; mr_port_poll() writes. */
 	uint32_t is_up;
 	uint32_t is_gone;
 	uint32_t speed_mbps;
@@ -293,7 +292,7 @@ static inline bool xdp_netdev_is_software(const struct xdp_netdev *dev)
 /* The longest frame that the interface takes now. */
 static inline uint32_t xdp_max_bytes(const struct xdp_port *port)
 {
-	return __atomic_load_n(&port->base.info.mtu_bytes, __ATOMIC_RELAXED) +
+	return __atomic_load_n(&port->base.info->mtu_bytes, __ATOMIC_RELAXED) +
 	       XDP_LINK_BYTES;
 }
 
@@ -575,9 +574,9 @@ int mri_xdp_settings_open(struct xdp_port *port,
 			  struct mr_reason *reterr_reason);
 /* Give everything back that was set, at open or later. */
 void mri_xdp_settings_close(struct xdp_port *port);
-int mri_xdp_set_promisc(struct mr_port *base, uint32_t on,
+int mri_xdp_set_promisc(struct mr_port *base, bool on,
 			struct mr_reason *reterr_reason);
-int mri_xdp_set_allmulti(struct mr_port *base, uint32_t on,
+int mri_xdp_set_allmulti(struct mr_port *base, bool on,
 			 struct mr_reason *reterr_reason);
 int mri_xdp_set_mtu(struct mr_port *base, uint32_t mtu_bytes,
 		    struct mr_reason *reterr_reason);

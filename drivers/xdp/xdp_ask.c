@@ -327,7 +327,7 @@ static int use_answer(struct xdp_port *port, struct received *r,
 		      struct mr_reason *reason)
 {
 	const struct xdp_wire_answer *a = &r->answer;
-	struct mr_port_info *info = &port->base.info;
+	struct mr_port_info *info = port->base.info;
 	const char *const missing = lacks();
 	const struct xdp_bind_mode bind_mode = { a->is_zc, a->max_segs };
 	bool is_final;
@@ -376,7 +376,7 @@ static int use_answer(struct xdp_port *port, struct received *r,
 
 int mri_xdp_broker_open(struct xdp_port *port, struct mr_reason *reason)
 {
-	const char *const name = port->base.info.name;
+	const char *const name = port->base.info->name;
 	struct xdp_wire_open *request;
 	int fds[XDP_WIRE_SEGMENTS];
 	struct received r;
@@ -407,7 +407,7 @@ static int change(struct xdp_port *port, const void *request, size_t n_bytes,
 {
 	struct received r;
 	int fd;
-	const int err = ask(port->broker_fd, port->base.info.name, request,
+	const int err = ask(port->broker_fd, port->base.info->name, request,
 			    n_bytes, fds, n_fds, &r, reason);
 
 	if (err < 0)
@@ -445,12 +445,12 @@ int mri_xdp_broker_rss(struct xdp_port *port, const struct mr_rss_config *c,
 	if (c->n_entries > XDP_MAX_TABLE)
 		return mr_fail(reason, -EINVAL,
 			       "%s: an RSS table of %u entries: at most %d",
-			       port->base.info.name, c->n_entries,
+			       port->base.info->name, c->n_entries,
 			       XDP_MAX_TABLE);
 	request = mr_alloc(port->base.ctx, 0, n_bytes);
 	if (request == NULL)
 		return mr_fail(reason, -ENOMEM, "%s: no memory",
-			       port->base.info.name);
+			       port->base.info->name);
 	*request = (struct xdp_wire_rss){
 		.head = head_of(XDP_WIRE_RSS, n_bytes),
 		.keep = c->keep,
@@ -501,7 +501,7 @@ int mri_xdp_broker_filter(struct xdp_port *port, struct mr_reason *reason)
 
 	if (request == NULL)
 		return mr_fail(reason, -ENOMEM, "%s: no memory",
-			       port->base.info.name);
+			       port->base.info->name);
 	*request = (struct xdp_wire_filter){
 		.head = head_of(XDP_WIRE_FILTER, n_bytes), .n_insns = cbpf->n
 	};
@@ -519,7 +519,7 @@ int mri_xdp_broker_refuse(const struct xdp_port *port, const char *what,
 {
 	return mr_fail(reason, -ENOTSUP,
 		       "%s: not supported through the broker: %s",
-		       port->base.info.name, what);
+		       port->base.info->name, what);
 }
 
 void mri_xdp_broker_close(struct xdp_port *port)
@@ -536,7 +536,7 @@ void mri_xdp_broker_close(struct xdp_port *port)
 		mr_log(port->base.ctx, MR_LOG_WARNING,
 		       "%s: the broker has not restored the interface within "
 		       "%d s",
-		       port->base.info.name, CLOSE_WAIT_MS / 1000);
+		       port->base.info->name, CLOSE_WAIT_MS / 1000);
 	mr_fd_close(port->broker_fd);
 	port->broker_fd = -1;
 }

@@ -28,7 +28,7 @@ static uint32_t room_without_sg(const struct xdp_port *port)
 int mri_xdp_choose_sg(const struct xdp_port *port, bool *ret_has_sg,
 		      struct mr_reason *reason)
 {
-	const uint32_t longest = port->base.info.mtu_bytes + XDP_LINK_BYTES;
+	const uint32_t longest = port->base.info->mtu_bytes + XDP_LINK_BYTES;
 	const uint32_t room = room_without_sg(port);
 
 	if (room < XDP_LINK_BYTES + MIN_MTU_BYTES)
@@ -36,25 +36,25 @@ int mri_xdp_choose_sg(const struct xdp_port *port, bool *ret_has_sg,
 			       "%s: headroom %u and tailroom %u leave no room "
 			       "for a frame in a chunk of %u, of which the "
 			       "kernel takes %d",
-			       port->base.info.name, port->base.headroom_bytes,
+			       port->base.info->name, port->base.headroom_bytes,
 			       port->base.tailroom_bytes,
 			       port->base.chunk_bytes, XSK_PACKET_HEADROOM);
 	*ret_has_sg = port->options.sg == XDP_ON || longest > room;
 	if (*ret_has_sg && port->options.sg == XDP_OFF)
-		return mr_fail(reason, -EINVAL,
-			       "%s: MTU %u is too large for one chunk of %u "
-			       "bytes: %u with headroom %u and tailroom %u; "
-			       "lower it, or leave sg=off out",
-			       port->base.info.name, port->base.info.mtu_bytes,
-			       port->base.chunk_bytes, room - XDP_LINK_BYTES,
-			       port->base.headroom_bytes,
-			       port->base.tailroom_bytes);
+		return mr_fail(
+			reason, -EINVAL,
+			"%s: MTU %u is too large for one chunk of %u "
+			"bytes: %u with headroom %u and tailroom %u; "
+			"lower it, or leave sg=off out",
+			port->base.info->name, port->base.info->mtu_bytes,
+			port->base.chunk_bytes, room - XDP_LINK_BYTES,
+			port->base.headroom_bytes, port->base.tailroom_bytes);
 	if (*ret_has_sg && port->base.tailroom_bytes > 0)
 		return mr_fail(reason, -ENOTSUP,
 			       "%s: frames of several buffers have no tailroom "
 			       "on AF_XDP: MTU at most %u here, or a pool with "
 			       "tailroom 0",
-			       port->base.info.name, room - XDP_LINK_BYTES);
+			       port->base.info->name, room - XDP_LINK_BYTES);
 	return 0;
 }
 
@@ -62,7 +62,7 @@ const char *mri_xdp_sg_cause(const struct xdp_port *port)
 {
 	if (port->options.sg == XDP_ON)
 		return "sg=on";
-	if (port->base.info.mtu_bytes + XDP_LINK_BYTES > room_without_sg(port))
+	if (port->base.info->mtu_bytes + XDP_LINK_BYTES > room_without_sg(port))
 		return "this MTU";
 	return "the peer's larger MTU";
 }
@@ -147,7 +147,7 @@ static int climb_zc(struct xdp_port *port, bool has_sg, bool *ret_is_final,
 			       "%u: use larger pages or a smaller MTU",
 			       port->dev.driver, max_bytes(port, bind_mode),
 			       bind_mode.max_segs, port->base.chunk_bytes,
-			       port->base.info.mtu_bytes);
+			       port->base.info->mtu_bytes);
 	return mri_xdp_sockets_open(port, bind_mode, ret_is_final, why);
 }
 
@@ -165,7 +165,7 @@ static void find_cause(const struct xdp_port *port, struct mr_reason *why)
 static const char *without_name(const struct xdp_port *port,
 				const struct mr_reason *why)
 {
-	const char *const name = port->base.info.name;
+	const char *const name = port->base.info->name;
 	const size_t n = strlen(name);
 
 	return strncmp(why->text, name, n) == 0 && why->text[n] == ':' ?
@@ -175,7 +175,7 @@ static const char *without_name(const struct xdp_port *port,
 
 int mri_xdp_climb(struct xdp_port *port, bool has_sg, struct mr_reason *reason)
 {
-	struct mr_port_info *info = &port->base.info;
+	struct mr_port_info *info = port->base.info;
 	struct mr_reason why = { "" };
 	const struct xdp_bind_mode copy = { .max_segs =
 						    has_sg ? MR_MAX_SEGS : 1 };

@@ -40,7 +40,7 @@ bool mri_xdp_busy_poll(const struct xdp_port *port, int fd)
 		       sizeof(budget)) == 0)
 		return true;
 	mr_log(port->base.ctx, MR_LOG_WARNING, "%s: no busy polling: %s",
-	       port->base.info.name, mr_strerror(errno));
+	       port->base.info->name, mr_strerror(errno));
 	return false;
 }
 
@@ -79,7 +79,7 @@ static int defer(struct xdp_port *port, uint32_t napi)
 
 void mri_xdp_busy_open(struct xdp_port *port)
 {
-	const char *const name = port->base.info.name;
+	const char *const name = port->base.info->name;
 	uint32_t ids[XDP_MAX_NAPIS];
 	int n = 0, err = 0;
 

@@ -229,7 +229,7 @@ static int compile(struct xdp_port *port, const char *expression,
 	struct xdp_filter *filter = port->filter;
 	uint32_t n;
 	const int err =
-		mri_xdp_expr_compile(port->base.ctx, port->base.info.name,
+		mri_xdp_expr_compile(port->base.ctx, port->base.info->name,
 				     expression, &filter->cbpf, reterr_reason);
 
 	if (err < 0)
@@ -239,7 +239,7 @@ static int compile(struct xdp_port *port, const char *expression,
 			       "%s: filter '%.160s': it matches no frame, is "
 			       "too long for a program, or loops: omit "
 			       "'protochain'",
-			       port->base.info.name, expression);
+			       port->base.info->name, expression);
 	return 0;
 }
 
@@ -258,12 +258,12 @@ int mri_xdp_filter_read(struct xdp_port *port, const struct mr_spec *spec,
 	if (filter == NULL)
 		return mr_fail(reterr_reason, -ENOMEM,
 			       "%s: no memory for the filter",
-			       port->base.info.name);
+			       port->base.info->name);
 	*filter = (struct xdp_filter){ .count = { .map_fd = -1 } };
 	port->filter = filter;
 	/* Alone first, so that an error quotes the user's own expression. */
 	if (expression != NULL)
-		err = mri_xdp_expr_compile(ctx, port->base.info.name,
+		err = mri_xdp_expr_compile(ctx, port->base.info->name,
 					   expression, &filter->cbpf,
 					   reterr_reason);
 	if (err < 0)
@@ -295,7 +295,7 @@ int mri_xdp_filter_open(struct xdp_port *port, struct mr_reason *reterr_reason)
 	if (memory == MAP_FAILED)
 		return mr_fail(reterr_reason, -ENOMEM,
 			       "%s: no memory for the filter's counters: %s",
-			       port->base.info.name, mr_strerror(errno));
+			       port->base.info->name, mr_strerror(errno));
 	(void)madvise(memory, n_bytes, MADV_DONTFORK);
 	filter->passed = memory;
 	return 0;
@@ -355,7 +355,7 @@ static int refuse(const struct xdp_port *port, const struct bpf_insn *insns,
 		mr_fail(reason, err,
 			"%s: the kernel's verifier refuses the program with "
 			"its filter: %.200s",
-			port->base.info.name, line);
+			port->base.info->name, line);
 	mr_free(port->base.ctx, log);
 	return err;
 }
@@ -389,7 +389,7 @@ int mri_xdp_filter_load(const struct xdp_port *port,
 	if (insns == NULL)
 		return mr_fail(reterr_reason, -ENOMEM,
 			       "%s: no memory for the program",
-			       port->base.info.name);
+			       port->base.info->name);
 	n = n_filter = add_filter(port, insns);
 	memcpy(insns + n, bpf_program__insns(program),
 	       n_program * sizeof(*insns));
@@ -412,23 +412,23 @@ static int refuse_change(const struct xdp_port *port, struct mr_reason *reason)
 			"%s: a filter is part of the port's own program, "
 			"which does not exist with 'prog', 'map' or libxdp's "
 			"dispatcher",
-			port->base.info.name);
+			port->base.info->name);
 	if (port->filter == NULL)
 		return mr_fail(reason, -ENOTSUP,
 			       "%s: it was opened without a filter: open it "
 			       "with one, such as 'greater 0', which matches "
 			       "every frame",
-			       port->base.info.name);
+			       port->base.info->name);
 	if (mri_xdp_prog_is_detached(port))
 		return mr_fail(reason, -ENODEV,
 			       "%s: its program is no longer attached: the "
 			       "interface is gone, or it was detached",
-			       port->base.info.name);
+			       port->base.info->name);
 	if (port->rules != NULL)
 		return mr_fail(reason, -EBUSY,
 			       "%s: its filter cannot change while rules are "
 			       "open: close them first",
-			       port->base.info.name);
+			       port->base.info->name);
 	return 0;
 }
 
@@ -448,7 +448,7 @@ static int reload(struct xdp_port *port, struct mr_reason *reason)
 		return mr_fail(reason, err == -ENOLINK ? -ENODEV : -EIO,
 			       "%s: the program with the new filter cannot "
 			       "replace the old one: %s",
-			       port->base.info.name, mr_strerror(-err));
+			       port->base.info->name, mr_strerror(-err));
 	}
 	mr_fd_close(prog->copy_fd);
 	prog->fd = prog->copy_fd = fd;

@@ -83,7 +83,7 @@ static int attach(const char *tap, uint32_t ifindex)
 int mri_xdp_open_kernel(struct mr_port *base, struct mr_reason *reterr_reason)
 {
 	struct xdp_port *port = (struct xdp_port *)base;
-	const char *const name = base->info.name;
+	const char *const name = base->info->name;
 	char tap[IFNAMSIZ];
 	int err, fd;
 

@@ -314,7 +314,7 @@ static uint32_t mtu_now(const struct xdp_port *port,
 {
 	struct xdp_netdev now = *dev;
 
-	if (dev->mtu_bytes != port->base.info.mtu_bytes)
+	if (dev->mtu_bytes != port->base.info->mtu_bytes)
 		(void)mri_xdp_netdev_read(dev->ifindex, &now);
 	return now.mtu_bytes;
 }
@@ -323,11 +323,11 @@ static void take_link(struct xdp_port *port, const struct xdp_netdev *dev)
 {
 	const bool is_up = xdp_netdev_has_link(dev);
 	const uint32_t mtu_bytes = mtu_now(port, dev);
-	const uint32_t was_bytes = port->base.info.mtu_bytes;
+	const uint32_t was_bytes = port->base.info->mtu_bytes;
 
 	if (is_up != __atomic_load_n(&port->is_up, __ATOMIC_RELAXED))
 		mr_log(port->base.ctx, MR_LOG_INFO, "%s: link is %s",
-		       port->base.info.name, is_up ? "up" : "down");
+		       port->base.info->name, is_up ? "up" : "down");
 	if (mtu_bytes != was_bytes)
 		mr_log(port->base.ctx, MR_LOG_WARNING,
 		       "%s: MTU is now %u, it was %u", dev->name, mtu_bytes,
@@ -335,11 +335,11 @@ static void take_link(struct xdp_port *port, const struct xdp_netdev *dev)
 	if (strcmp(dev->name, port->dev.name) != 0) {
 		mr_log(port->base.ctx, MR_LOG_WARNING,
 		       "%s: the interface is called %s now",
-		       port->base.info.name, dev->name);
+		       port->base.info->name, dev->name);
 		memcpy(port->dev.name, dev->name, sizeof(port->dev.name));
 	}
 	__atomic_store_n(&port->is_up, is_up, __ATOMIC_RELAXED);
-	__atomic_store_n(&port->base.info.mtu_bytes, mtu_bytes,
+	__atomic_store_n(&port->base.info->mtu_bytes, mtu_bytes,
 			 __ATOMIC_RELAXED);
 	__atomic_store_n(&port->speed_mbps, mri_xdp_netdev_speed_mbps(dev),
 			 __ATOMIC_RELAXED);
@@ -359,7 +359,7 @@ static void take_message(struct xdp_port *port, const struct nlmsghdr *message)
 		mr_log(port->base.ctx, MR_LOG_WARNING,
 		       "%s: the interface was deleted, or moved to another "
 		       "network namespace",
-		       port->base.info.name);
+		       port->base.info->name);
 		__atomic_store_n(&port->is_up, 0, __ATOMIC_RELAXED);
 		__atomic_store_n(&port->is_gone, 1, __ATOMIC_RELAXED);
 		return;
@@ -386,7 +386,7 @@ static int look_at_program(struct xdp_port *port)
 	mr_log(port->base.ctx, MR_LOG_WARNING,
 	       "%s: another program detached the XDP program: nothing arrives "
 	       "until the port is opened again",
-	       port->base.info.name);
+	       port->base.info->name);
 	return 1;
 }
 

@@ -53,20 +53,20 @@ static int rules_caps(const struct mr_port *base, struct mr_offload_caps *caps,
 		return mr_fail(reterr_reason, -ENOTSUP,
 			       "%s: no rules beside other XDP programs: "
 			       "libxdp's dispatcher runs the port's program",
-			       base->info.name);
+			       base->info->name);
 	if (port->role == XDP_CLIENT)
 		return mri_xdp_broker_refuse(port, "rules", reterr_reason);
 	if (port->prog.skeleton == NULL)
 		return mr_fail(reterr_reason, -ENOTSUP,
 			       "%s: no rules with 'prog' or 'map': they would "
 			       "replace that program",
-			       base->info.name);
+			       base->info->name);
 	if (!port->prog.is_native)
 		return mr_fail(
 			reterr_reason, -ENOTSUP,
 			"%s: no rules with generic attach: a redirect is "
 			"no faster than user space there",
-			base->info.name);
+			base->info->name);
 	caps->matches =
 		1u << MR_RULE_ANY | 1u << MR_RULE_STATION | 1u << MR_RULE_FLOW;
 	if (port->n_zc_queues > 0) {
@@ -297,7 +297,7 @@ static void open_tracer(struct xdp_rules *rules)
 		mr_log(rules->base.ctx, MR_LOG_WARNING,
 		       "%s: frames that are lost after a redirect cannot be "
 		       "counted: no tracepoint xdp_devmap_xmit: %s",
-		       rules->base.ports[0]->info.name, mr_strerror(-err));
+		       rules->base.ports[0]->info->name, mr_strerror(-err));
 }
 
 static const struct bpf_program *program_of(const struct xdp_rules *rules,
@@ -360,7 +360,7 @@ static bool refresh(struct xdp_rules *rules, uint32_t i)
 	if (could == (max_bytes != 0))
 		return false;
 	mr_log(port->base.ctx, max_bytes != 0 ? MR_LOG_INFO : MR_LOG_WARNING,
-	       "%s: %s", port->base.info.name,
+	       "%s: %s", port->base.info->name,
 	       max_bytes != 0 ? "rules can send from it" :
 	       is_up ? "its driver no longer sends redirected frames: they go "
 		       "to user space" :
@@ -390,7 +390,7 @@ static void read_features(struct xdp_rules *rules)
 						 rules->features[i]);
 }
 
-static int rules_poll(struct mr_rules *base)
+static uint32_t rules_poll(struct mr_rules *base)
 {
 	struct xdp_rules *rules = (struct xdp_rules *)base;
 	int n_changed = 0;
@@ -451,7 +451,7 @@ static void detach(struct xdp_rules *rules, uint32_t i)
 	if (err < 0 && err != -ENOLINK)
 		mr_log(port->base.ctx, MR_LOG_WARNING,
 		       "%s: the program for rules stays, without rules: %s",
-		       port->base.info.name, mr_strerror(-err));
+		       port->base.info->name, mr_strerror(-err));
 	for (uint32_t q = 0; q < port->n_queues; q++)
 		add_queue(rules, rules->queue_base[i] + q,
 			  &port->rxqs[q].base.stats);
@@ -502,7 +502,7 @@ static int attach(struct xdp_rules *rules, uint32_t i,
 		return mr_fail(reterr_reason, -EIO,
 			       "%s: the program with rules cannot take the "
 			       "place of the port's own: %s",
-			       port->base.info.name, mr_strerror(-err));
+			       port->base.info->name, mr_strerror(-err));
 	port->rules = rules;
 	return 0;
 }

@@ -52,7 +52,7 @@ uint32_t mri_xdp_rules_add(struct mr_rules *base, const uint32_t *ids,
 void mri_xdp_rules_remove(struct mr_rules *base, const uint32_t *ids,
 			  uint32_t n);
 void mri_xdp_rules_set(struct mr_rules *base, uint32_t id, uint32_t to,
-		       uint32_t is_active);
+		       bool is_active);
 void mri_xdp_rules_read(const struct mr_rules *base, const uint32_t *ids,
 			uint32_t n, struct mr_rule_stats *ret_stats);
 void mri_xdp_rules_link(struct mr_rules *base, uint32_t i,

@@ -161,11 +161,11 @@ int mri_xdp_refuse_attached(const struct xdp_port *port, const char *why,
 		return mr_fail(reterr_reason, -EBUSY,
 			       "%s: another program that uses Millrace has "
 			       "this interface (XDP program id %u, attached%s)",
-			       port->base.info.name, prog_id, remedy);
+			       port->base.info->name, prog_id, remedy);
 	return mr_fail(reterr_reason, -EBUSY,
 		       "%s: another XDP program%s%s%s (id %u) is attached%s, "
 		       "or use its XSKMAP with the option 'map'%s%s",
-		       port->base.info.name, name[0] != '\0' ? " '" : "", name,
+		       port->base.info->name, name[0] != '\0' ? " '" : "", name,
 		       name[0] != '\0' ? "'" : "", prog_id, remedy,
 		       why[0] != '\0' ? "; " : "", why);
 }

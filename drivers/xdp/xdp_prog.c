@@ -175,10 +175,10 @@ int mri_xdp_prog_refuse(const struct xdp_port *port, int err, bool has_rules,
 			reterr_reason, -EPERM,
 			"%s: capability %s is missing, which loading "
 			"the XDP program needs: run as root, or " XDP_SETCAP,
-			port->base.info.name, missing);
+			port->base.info->name, missing);
 	return mr_fail(reterr_reason, -EIO,
 		       "%s: the kernel does not load the XDP program: %s",
-		       port->base.info.name, mr_strerror(-err));
+		       port->base.info->name, mr_strerror(-err));
 }
 
 /* Whether the name of what is attached begins so; also if it just went. */
@@ -305,7 +305,7 @@ static int join_others(struct xdp_port *port, struct mr_reason *reterr_reason)
 static int refuse_attach(const struct xdp_port *port, int err, bool is_generic,
 			 struct mr_reason *reason)
 {
-	const char *const name = port->base.info.name;
+	const char *const name = port->base.info->name;
 
 	if (err == -ERANGE)
 		return mr_fail(reason, -ERANGE,
@@ -434,7 +434,7 @@ int mri_xdp_prog_renew(struct xdp_port *port, struct mr_reason *reterr_reason)
 		err = mr_fail(reterr_reason, -EIO,
 			      "%s: the program with the new filter cannot "
 			      "replace the old one: %s",
-			      port->base.info.name, mr_strerror(errno));
+			      port->base.info->name, mr_strerror(errno));
 	return err;
 }
 
@@ -453,12 +453,12 @@ int mri_xdp_prog_steer(struct xdp_port *port, struct mr_reason *reterr_reason)
 			return mr_fail(reterr_reason, -EBUSY,
 				       "%s: queue %u: the map already has a "
 				       "socket for it",
-				       port->base.info.name, queue);
+				       port->base.info->name, queue);
 		else
 			return mr_fail(reterr_reason, -EIO,
 				       "%s: queue %u: cannot enter its socket "
 				       "into the XDP program's map: %s",
-				       port->base.info.name, queue,
+				       port->base.info->name, queue,
 				       mr_strerror(errno));
 	}
 	return 0;

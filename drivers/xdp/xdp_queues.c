@@ -203,7 +203,7 @@ int mri_xdp_queue_setting(const struct xdp_port *port, const char *name,
 static int refuse(const struct xdp_port *port, int err, const char *what,
 		  struct mr_reason *reason)
 {
-	const char *const name = port->base.info.name;
+	const char *const name = port->base.info->name;
 
 	if (err == -EALREADY)
 		return mri_xdp_record_refuse(port, reason);
@@ -264,7 +264,7 @@ static int change_fields(struct xdp_port *port, uint32_t fields)
 static int check_rss(const struct xdp_port *port, const struct rxfh *now,
 		     const struct mr_rss_config *c, struct mr_reason *reason)
 {
-	const char *const name = port->base.info.name;
+	const char *const name = port->base.info->name;
 	const bool has_key = !(c->keep & MR_RSS_KEEP_KEY);
 	const uint32_t end = port->options.first_queue + port->n_queues;
 
@@ -440,13 +440,13 @@ int mri_xdp_steer(struct mr_port *base, const struct mr_steer_rule *rule,
 		return mr_fail(reterr_reason, err,
 			       "%s: driver '%s' has no steering rules, or "
 			       "'ethtool -K %s ntuple on' enables them",
-			       base->info.name, port->dev.driver,
+			       base->info->name, port->dev.driver,
 			       port->dev.name);
 	if (err == -EEXIST)
 		return mr_fail(reterr_reason, -EBUSY,
 			       "%s: others keep adding rules to the places "
 			       "found free: try again",
-			       base->info.name);
+			       base->info->name);
 	if (err < 0)
 		return refuse(port, err, "a steering rule", reterr_reason);
 	*ret_id = place;
@@ -464,7 +464,7 @@ int mri_xdp_unsteer(struct mr_port *base, uint32_t id,
 	if (!mri_xdp_has_changed(port, XDP_SETTING_STEER, id))
 		return mr_fail(reterr_reason, -ENOENT,
 			       "%s: it has no steering rule %u",
-			       base->info.name, id);
+			       base->info->name, id);
 	err = mri_xdp_change(port, XDP_SETTING_STEER, id, 0);
 	return err < 0 ? refuse(port, err, "a steering rule", reterr_reason) :
 			 0;

@@ -219,7 +219,7 @@ int mri_xdp_change(struct xdp_port *port, enum xdp_setting setting, uint32_t id,
 		mr_log(port->base.ctx, MR_LOG_WARNING,
 		       "%s: no record in " FOLDER " (%s): if this program is "
 		       "killed, restore '%s', and what it sets later, by hand",
-		       port->base.info.name, mr_strerror(-err),
+		       port->base.info->name, mr_strerror(-err),
 		       describe(change, change->before, text));
 	record->is_refused = err < 0;
 	err = mri_xdp_setting(port, change, true, &value);
@@ -271,7 +271,7 @@ static bool undo_and_tell(const struct xdp_port *port,
 			  const struct xdp_change *change, uint64_t deadline_ns,
 			  const char *why)
 {
-	const char *const name = port->base.info.name;
+	const char *const name = port->base.info->name;
 	const int err = undo(port, change, deadline_ns);
 	char before[64], since[64];
 
@@ -345,7 +345,7 @@ int mri_xdp_record_refuse(const struct xdp_port *port, struct mr_reason *reason)
 	return mr_fail(reason, -EBUSY,
 		       "%s: another Millrace program is using this interface "
 		       "('fuser %s' names its process)",
-		       port->base.info.name, port->record.path);
+		       port->base.info->name, port->record.path);
 }
 
 int mri_xdp_record_open(struct xdp_port *port, struct mr_reason *reason)
@@ -363,7 +363,7 @@ int mri_xdp_record_open(struct xdp_port *port, struct mr_reason *reason)
 		       "%s: cannot read %s: settings that a killed program "
 		       "left behind are not restored; run as its user, in "
 		       "the group of " FOLDER ", or as root",
-		       port->base.info.name, record->path);
+		       port->base.info->name, record->path);
 	if (fd < 0)
 		return 0;
 	record->fd = fd;

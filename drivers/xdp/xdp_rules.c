@@ -43,7 +43,7 @@ static void fill_word(uint32_t *word, uint32_t id, uint32_t bits)
 }
 
 void mri_xdp_rules_set(struct mr_rules *base, uint32_t id, uint32_t to,
-		       uint32_t is_active)
+		       bool is_active)
 {
 	const uint32_t slot = mr_rule_slot(id);
 	const struct mr_rule *rule = &base->rules[slot];

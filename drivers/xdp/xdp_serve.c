@@ -178,7 +178,7 @@ static int check_port(struct xdp_served *served, const struct row *row,
 		return 0;
 	return mr_fail(reason, -EPERM,
 		       "%s: the broker's rule does not allow this (%s: yes)",
-		       served->port->base.info.name, row->rule_key);
+		       served->port->base.info->name, row->rule_key);
 }
 
 /* -EPROTO: not a valid request. */

@@ -54,7 +54,7 @@ static int check_memory(const struct xdp_port *port,
 		       "%s: the broker may not register %llu bytes more for "
 		       "this user: its rule allows %llu, of which %llu are "
 		       "left (memory:)",
-		       port->base.info.name, (unsigned long long)n_bytes,
+		       port->base.info->name, (unsigned long long)n_bytes,
 		       (unsigned long long)grant->max_bytes,
 		       (unsigned long long)grant->n_bytes_left);
 }
@@ -63,7 +63,7 @@ static int check_grant(const struct xdp_port *port,
 		       const struct xdp_grant *grant, struct mr_reason *reason)
 {
 	const struct xdp_options *o = &port->options;
-	const char *const name = port->base.info.name;
+	const char *const name = port->base.info->name;
 
 	if (o->first_queue < grant->first_queue ||
 	    o->n_queues > grant->n_queues ||
@@ -128,7 +128,7 @@ int mri_xdp_serve_filter(struct xdp_served *served,
 		return mr_fail(reason, -ENOTSUP,
 			       "%s: with the broker's rule, the filter matches "
 			       "no frame, or is too long",
-			       port->base.info.name);
+			       port->base.info->name);
 	return 0;
 }
 
@@ -164,7 +164,7 @@ static int map_memory(const struct xdp_port *port,
 	if (memory->map == MAP_FAILED)
 		return mr_fail(reason, -ENOMEM,
 			       "%s: no address space for the memory",
-			       port->base.info.name);
+			       port->base.info->name);
 	at = ((uintptr_t)memory->map + HUGE_BYTES - 1) / HUGE_BYTES *
 	     HUGE_BYTES;
 	memory->base = (void *)(uintptr_t)at;
@@ -176,12 +176,12 @@ static int map_memory(const struct xdp_port *port,
 	if (err < 0 && err != -EINVAL)
 		return mr_fail(reason, err,
 			       "%s: the broker cannot map the memory: %s",
-			       port->base.info.name, mr_strerror(-err));
+			       port->base.info->name, mr_strerror(-err));
 	if (err < 0)
 		return mr_fail(reason, err,
 			       "%s: the memory is not a memfd of that length "
 			       "that is sealed against shrinking",
-			       port->base.info.name);
+			       port->base.info->name);
 	return 0;
 }
 
@@ -206,7 +206,7 @@ static struct xdp_port *make_port(struct xdp_served *served,
 	if (port == NULL)
 		return NULL;
 	port->base.ctx = served->ctx;
-	snprintf(port->base.info.name, sizeof(port->base.info.name), "xdp:%s",
+	snprintf(port->base.info->name, sizeof(port->base.info->name), "xdp:%s",
 		 o->interface);
 	port->base.driver = &mr_driver_xdp;
 	port->role = XDP_SERVER;
@@ -231,10 +231,10 @@ static int make_queues(struct xdp_port *port, struct mr_reason *reason)
 		mr_free(ctx, port->fds);
 		port->fds = NULL;
 		return mr_fail(reason, -ENOMEM, "%s: the broker has no memory",
-			       port->base.info.name);
+			       port->base.info->name);
 	}
 	memset(port->fds, 0xff, n * sizeof(port->fds[0])); /* -1 */
-	port->n_queues = port->base.info.n_rxqs = n;
+	port->n_queues = port->base.info->n_rxqs = n;
 	for (uint32_t i = 0; i < n; i++)
 		port->rxqs[i].has_partial_csums =
 			mri_xdp_has_partial_csums(port);
@@ -328,7 +328,7 @@ static void fill_answer(struct xdp_served *served,
 	a->n_sockets = port->n_queues;
 	a->is_zc = port->n_zc_queues > 0;
 	a->max_segs = port->max_segs;
-	a->mtu_bytes = port->base.info.mtu_bytes;
+	a->mtu_bytes = port->base.info->mtu_bytes;
 	a->tx_metadata_bytes = port->tx_metadata_bytes;
 	a->is_native = port->prog.is_native;
 	a->has_frags = port->prog.has_frags;
@@ -336,7 +336,7 @@ static void fill_answer(struct xdp_served *served,
 	memcpy(a->kfuncs, port->prog.kfuncs, sizeof(a->kfuncs));
 	a->is_busy = port->rxqs[0].is_busy;
 	a->is_mute = port->is_mute;
-	memcpy(a->why, port->base.info.why, sizeof(a->why));
+	memcpy(a->why, port->base.info->why, sizeof(a->why));
 	a->dev = port->dev;
 	for (uint32_t i = 0; i < port->n_queues; i++) {
 		answer->fds[answer->n_fds++] = port->fds[i];

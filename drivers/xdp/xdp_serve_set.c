@@ -117,7 +117,7 @@ int mri_xdp_serve_new_filter(struct xdp_served *served,
 		return mr_fail(reason, -EINVAL,
 			       "%s: not the link of the port's program, or not "
 			       "its filter's counters",
-			       port->base.info.name);
+			       port->base.info->name);
 	err = mri_xdp_serve_filter(served, f->insns, f->n_insns, reason);
 	if (err == 0)
 		err = renew(served, request->fds, reason);

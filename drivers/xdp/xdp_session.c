@@ -291,10 +291,10 @@ int mri_xdp_refuse_used(const struct xdp_port *port,
 		return 0;
 	if (use == MR_NETDEV_HAS_ADDRESS)
 		mr_log(port->base.ctx, MR_LOG_WARNING, "%s: %s",
-		       port->base.info.name, why.text);
+		       port->base.info->name, why.text);
 	if (use != MR_NETDEV_IN_USE)
 		return 0;
 	return mr_fail(reterr_reason, -EBUSY,
 		       "%s: %s; add the option 'force' to take it anyway",
-		       port->base.info.name, why.text);
+		       port->base.info->name, why.text);
 }

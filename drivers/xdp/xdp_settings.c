@@ -162,7 +162,7 @@ static int join(const struct xdp_port *port, uint16_t type,
 static int refuse(const struct xdp_port *port, int err, const char *what,
 		  const char *capability, struct mr_reason *reason)
 {
-	const char *const name = port->base.info.name;
+	const char *const name = port->base.info->name;
 
 	if (err == -EALREADY)
 		return mri_xdp_record_refuse(port, reason);
@@ -216,8 +216,7 @@ static int set_flag(struct xdp_port *port, enum xdp_setting setting, bool is_on,
 			 0;
 }
 
-int mri_xdp_set_promisc(struct mr_port *base, uint32_t on,
-			struct mr_reason *reason)
+int mri_xdp_set_promisc(struct mr_port *base, bool on, struct mr_reason *reason)
 {
 	struct xdp_port *port = (struct xdp_port *)base;
 
@@ -227,7 +226,7 @@ int mri_xdp_set_promisc(struct mr_port *base, uint32_t on,
 			      "cannot make the interface promiscuous", reason);
 }
 
-int mri_xdp_set_allmulti(struct mr_port *base, uint32_t on,
+int mri_xdp_set_allmulti(struct mr_port *base, bool on,
 			 struct mr_reason *reason)
 {
 	struct xdp_port *port = (struct xdp_port *)base;
@@ -273,11 +272,11 @@ static int change_mtu(struct xdp_port *port, uint32_t mtu_bytes,
 		return mr_fail(reason, -EINVAL,
 			       "%s: the device does not take an MTU of %u: at "
 			       "most %u",
-			       port->base.info.name, mtu_bytes, max_bytes);
+			       port->base.info->name, mtu_bytes, max_bytes);
 	if (err < 0)
 		return mr_fail(reason, -EINVAL,
 			       "%s: the device does not take an MTU of %u: %s",
-			       port->base.info.name, mtu_bytes,
+			       port->base.info->name, mtu_bytes,
 			       mr_strerror(-err));
 	return 0;
 }
@@ -292,7 +291,7 @@ int mri_xdp_set_mtu(struct mr_port *base, uint32_t mtu_bytes,
 		return mr_fail(reason, -EINVAL,
 			       "%s: an MTU of %u does not fit mode %s%s: at "
 			       "most %u; open it anew with the option mtu=%u",
-			       base->info.name, mtu_bytes, base->info.mode,
+			       base->info->name, mtu_bytes, base->info->mode,
 			       port->max_segs > 1 ? " with sg" : " without sg",
 			       max_bytes, mtu_bytes);
 	if (port->role == XDP_CLIENT)
@@ -317,11 +316,11 @@ int mri_xdp_set_mac(struct mr_port *base, const uint8_t mac[6],
 			       "%s: the device changes its MAC address only "
 			       "while it is down: 'ip link set %s down', then "
 			       "address, before the port is opened",
-			       base->info.name, port->dev.name);
+			       base->info->name, port->dev.name);
 	if (err == -EOPNOTSUPP)
 		return mr_fail(reason, err,
 			       "%s: the device has no MAC address to set",
-			       base->info.name);
+			       base->info->name);
 	if (err < 0)
 		return refuse(port, err, "cannot set the MAC address",
 			      "CAP_NET_ADMIN", reason);
@@ -333,9 +332,9 @@ int mri_xdp_settings_open(struct xdp_port *port, struct mr_reason *reason)
 	const struct xdp_options *o = &port->options;
 	int err = 0;
 
-	port->base.info.mtu_bytes =
+	port->base.info->mtu_bytes =
 		o->mtu_bytes != 0 ? o->mtu_bytes : port->dev.mtu_bytes;
-	if (port->base.info.mtu_bytes != port->dev.mtu_bytes)
+	if (port->base.info->mtu_bytes != port->dev.mtu_bytes)
 		err = change_mtu(port, o->mtu_bytes, reason);
 	if (err < 0)
 		return err;

@@ -62,7 +62,7 @@ int mri_xdp_stats_open(struct xdp_port *port, struct mr_reason *reason)
 		mr_free(ctx, strings);
 		return mr_fail(reason, -ENOMEM,
 			       "%s: no memory for the names of %u counters",
-			       port->base.info.name, n);
+			       port->base.info->name, n);
 	}
 	strings->cmd = ETHTOOL_GSTRINGS;
 	strings->string_set = ETH_SS_STATS;
@@ -155,7 +155,7 @@ uint32_t mri_xdp_device_drops(const struct mr_port *base,
 
 	(void)mri_xdp_netdev_read(port->dev.ifindex, &now);
 	/* The device counts as dropped what a socket had no room for, too. */
-	for (uint32_t i = 0; i < base->info.n_rxqs; i++) {
+	for (uint32_t i = 0; i < base->info->n_rxqs; i++) {
 		const struct xsk_statistics kernel =
 			read_socket(port->rxqs[i].fd);
 

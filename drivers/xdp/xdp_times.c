@@ -78,7 +78,7 @@ int mri_xdp_times_open(struct xdp_port *port, struct mr_reason *reterr_reason)
 		if (times->ring == NULL)
 			return mr_fail(reterr_reason, -ENOMEM,
 				       "%s: no memory for the times of frames",
-				       port->base.info.name);
+				       port->base.info->name);
 	}
 	return 0;
 }

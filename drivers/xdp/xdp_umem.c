@@ -141,12 +141,12 @@ static int refuse_umem(const struct xdp_port *port, int err, uint64_t n_bytes,
 		return mr_fail(reason, err,
 			       "%s: fds: the first socket is bound, or has "
 			       "memory: pass it unbound, without UMEM",
-			       port->base.info.name);
+			       port->base.info->name);
 	if (err != -ENOBUFS)
 		return mr_fail(reason, err == -EINVAL ? -ENOTSUP : err,
 			       "%s: the kernel refuses to register %llu KiB in "
 			       "chunks of %u with headroom %u: %s%s",
-			       port->base.info.name,
+			       port->base.info->name,
 			       (unsigned long long)(n_bytes >> 10),
 			       port->base.chunk_bytes,
 			       port->umem_headroom_bytes, mr_strerror(-err),
@@ -158,7 +158,7 @@ static int refuse_umem(const struct xdp_port *port, int err, uint64_t n_bytes,
 		       "%s: cannot lock %llu KiB of memory beside the %llu "
 		       "KiB of other ports, the limit is %llu KiB: raise it "
 		       "(ulimit -l %llu), or grant CAP_IPC_LOCK: " XDP_SETCAP,
-		       port->base.info.name,
+		       port->base.info->name,
 		       (unsigned long long)(n_bytes >> 10),
 		       (unsigned long long)(n_others >> 10),
 		       (unsigned long long)(limit.rlim_cur >> 10),
@@ -275,7 +275,7 @@ static void set_budget(const struct xdp_port *port, int fd)
 static int refuse_bind(const struct xdp_port *port, uint32_t i, int err,
 		       struct xdp_bind_mode bind_mode, struct mr_reason *reason)
 {
-	const char *const name = port->base.info.name;
+	const char *const name = port->base.info->name;
 	const uint32_t queue = port->options.first_queue + i;
 
 	if (err == -EBUSY)
@@ -313,14 +313,14 @@ static int open_socket(struct xdp_port *port, uint32_t i,
 		return mr_fail(reason, -EPERM,
 			       "%s: capability CAP_NET_RAW is missing: run as "
 			       "root, or " XDP_SETCAP,
-			       port->base.info.name);
+			       port->base.info->name);
 	if (errno == EAFNOSUPPORT)
 		return mr_fail(reason, -ENOTSUP,
 			       "%s: this kernel has no AF_XDP "
 			       "(CONFIG_XDP_SOCKETS)",
-			       port->base.info.name);
+			       port->base.info->name);
 	return mr_fail(reason, -EIO, "%s: cannot make an AF_XDP socket: %s",
-		       port->base.info.name, mr_strerror(errno));
+		       port->base.info->name, mr_strerror(errno));
 }
 
 static void set_queue(struct xdp_port *port, uint32_t i,
@@ -349,7 +349,7 @@ static int refuse_rings(const struct xdp_port *port, int err,
 			struct mr_reason *reason)
 {
 	return mr_fail(reason, err, "%s: cannot make rings of %u entries: %s",
-		       port->base.info.name, port->options.ring_entries,
+		       port->base.info->name, port->options.ring_entries,
 		       mr_strerror(-err));
 }
 
@@ -384,7 +384,7 @@ static int use_socket(struct xdp_port *port, uint32_t i,
 		return mr_fail(reason, -ENOMEM,
 			       "%s: the pool has not the %u pages that its "
 			       "rings need: give it more pages",
-			       port->base.info.name,
+			       port->base.info->name,
 			       rxq->n_bufs * port->n_queues);
 	return 0;
 }
@@ -437,8 +437,8 @@ int mri_xdp_sockets_open(struct xdp_port *port, struct xdp_bind_mode bind_mode,
 		return err;
 	}
 	port->max_segs = bind_mode.max_segs;
-	port->base.info.locked_bytes = port->n_registered_bytes;
-	port->base.info.kernel_bytes =
+	port->base.info->locked_bytes = port->n_registered_bytes;
+	port->base.info->kernel_bytes =
 		(port->n_registered_bytes / port->base.chunk_bytes) *
 		KERNEL_BYTES_PER_CHUNK * port->n_queues;
 	return 0;
@@ -511,7 +511,7 @@ static void wait_for_completions(struct xdp_port *port)
 		mr_log(port->base.ctx, MR_LOG_WARNING,
 		       "%s: the kernel has not sent %u buffers within %d ms; "
 		       "they are reused now, so what leaves may be damaged",
-		       port->base.info.name, n, CLOSE_WAIT_MS);
+		       port->base.info->name, n, CLOSE_WAIT_MS);
 }
 
 void mri_xdp_sockets_close(struct xdp_port *port)

@@ -66,7 +66,7 @@ static int choose_program(struct xdp_port *port, const char *file,
 	return mr_fail(reason, -EINVAL,
 		       "%s: prog: %s has %s '%s'; append the section or "
 		       "function, FILE:SECTION; it has:%s",
-		       port->base.info.name, file,
+		       port->base.info->name, file,
 		       n_meant == 0 ? "no program" : "several programs",
 		       section != NULL ? section : "xdp",
 		       names[0] != '\0' ? names : " none");
@@ -94,13 +94,13 @@ int mri_xdp_user_refuse(const struct xdp_port *port, int err,
 		return mri_xdp_prog_refuse(port, err, true, reterr_reason);
 	return mr_fail(reterr_reason, -EINVAL,
 		       "%s: prog: the kernel's verifier refuses %s: %s",
-		       port->base.info.name, port->options.prog, line);
+		       port->base.info->name, port->options.prog, line);
 }
 
 static int open_object(struct xdp_port *port, const char *file,
 		       const char *section, struct mr_reason *reason)
 {
-	const char *const name = port->base.info.name;
+	const char *const name = port->base.info->name;
 	struct xdp_prog *prog = &port->prog;
 	LIBBPF_OPTS(bpf_object_open_opts, options, .kernel_log_buf = prog->log,
 		    .kernel_log_size = LOG_BYTES);
@@ -139,7 +139,7 @@ static int open_object(struct xdp_port *port, const char *file,
 int mri_xdp_user_open(struct xdp_port *port, bool has_frags,
 		      struct mr_reason *reterr_reason)
 {
-	const char *const name = port->base.info.name;
+	const char *const name = port->base.info->name;
 	char file[1024];
 	char *section;
 	int err;
@@ -173,7 +173,7 @@ void mri_xdp_user_close(struct xdp_port *port)
 static int refuse_map(const struct xdp_port *port, int err, const char *why,
 		      struct mr_reason *reason)
 {
-	return mr_fail(reason, err, "%s: map: %s %s", port->base.info.name,
+	return mr_fail(reason, err, "%s: map: %s %s", port->base.info->name,
 		       port->options.map != NULL ? port->options.map :
 						   port->options.fds,
 		       why);
@@ -269,7 +269,7 @@ static int keep(struct xdp_port *port, int fd, uint32_t *n_sockets,
 			"%s: fds: %s: each must be an AF_XDP socket, one "
 			"per queue, a map of type BPF_MAP_TYPE_XSKMAP, "
 			"or the link of an XDP program",
-			port->base.info.name, port->options.fds);
+			port->base.info->name, port->options.fds);
 	}
 	return err;
 }
@@ -277,7 +277,7 @@ static int keep(struct xdp_port *port, int fd, uint32_t *n_sockets,
 /* Duplicate the fds; the caller's stay open. */
 static int take_fds(struct xdp_port *port, struct mr_reason *reason)
 {
-	const char *const name = port->base.info.name;
+	const char *const name = port->base.info->name;
 	const char *text = port->options.fds;
 	uint32_t n_sockets = 0;
 	int err = 0;
@@ -322,7 +322,7 @@ int mri_xdp_map_open(struct xdp_port *port, bool has_frags,
 			       "%s: map: no XDP program is attached that could "
 			       "use it: attach yours first, or let the port "
 			       "do so with 'prog'",
-			       port->base.info.name);
+			       port->base.info->name);
 	if (port->options.fds != NULL) {
 		err = take_fds(port, reterr_reason);
 		if (err < 0)

@@ -28,7 +28,7 @@ struct mr_ctx {
 	struct mr_ctx_config config;
 	/* lib/port's: */
 	uint32_t n_added_drivers; /* to the built-in ones */
-	const struct mr_driver *added_drivers[MRI_MAX_DRIVERS];
+	struct mr_driver *added_drivers[MRI_MAX_DRIVERS]; /* copies */
 	void *driver_slots[MRI_MAX_DRIVERS];
 	/* Of lib/pci: */
 	uint32_t n_soft_devices;

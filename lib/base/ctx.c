@@ -75,8 +75,11 @@ int mr_ctx_create(const struct mr_ctx_config *config, struct mr_ctx **ret_ctx,
 
 void mr_ctx_destroy(struct mr_ctx *ctx)
 {
-	if (ctx != NULL)
-		ctx->config.free(ctx->config.opaque, ctx);
+	if (ctx == NULL)
+		return;
+	while (ctx->n_added_drivers > 0)
+		mr_free(ctx, ctx->added_drivers[--ctx->n_added_drivers]);
+	ctx->config.free(ctx->config.opaque, ctx);
 }
 
 uint64_t mr_ctx_now_ns(const struct mr_ctx *ctx)

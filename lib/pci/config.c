@@ -95,7 +95,7 @@ int mri_pci_quiesce(struct mr_pci *pci)
 			   COMMAND_MASTER);
 }
 
-int mr_pci_set_bus_master(struct mr_pci *pci, int on)
+int mr_pci_set_bus_master(struct mr_pci *pci, bool on)
 {
 	return on ? set_command(pci, COMMAND_MASTER, 0) :
 		    set_command(pci, 0, COMMAND_MASTER);

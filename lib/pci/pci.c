@@ -129,7 +129,7 @@ void mr_pci_close(struct mr_pci *pci)
 	if (pci == NULL)
 		return;
 	/* A device that is gone does no DMA either. */
-	(void)mr_pci_set_bus_master(pci, 0);
+	(void)mr_pci_set_bus_master(pci, false);
 	(void)mr_pci_set_irqs(pci, 0, NULL, NULL);
 	mri_pci_close_events(pci);
 	mri_dma_free_all(pci);

@@ -10,7 +10,7 @@ static int refuse(const struct mr_port *port, const char *what,
 {
 	return mr_fail(reterr_reason, -ENOTSUP,
 		       "%s: driver %s cannot set %s of this device",
-		       port->info.name, port->driver->name, what);
+		       port->info->name, port->driver->name, what);
 }
 
 static bool is_zero(const uint8_t mac[6])
@@ -20,7 +20,7 @@ static bool is_zero(const uint8_t mac[6])
 	return memcmp(mac, zero, sizeof(zero)) == 0;
 }
 
-int mr_port_set_promisc(struct mr_port *port, uint32_t on,
+int mr_port_set_promisc(struct mr_port *port, bool on,
 			struct mr_reason *reterr_reason)
 {
 	if (port->driver->set_promisc == NULL)
@@ -28,7 +28,7 @@ int mr_port_set_promisc(struct mr_port *port, uint32_t on,
 	return port->driver->set_promisc(port, on != 0, reterr_reason);
 }
 
-int mr_port_set_allmulti(struct mr_port *port, uint32_t on,
+int mr_port_set_allmulti(struct mr_port *port, bool on,
 			 struct mr_reason *reterr_reason)
 {
 	if (port->driver->set_allmulti == NULL)
@@ -45,13 +45,13 @@ int mr_port_set_mtu(struct mr_port *port, uint32_t mtu_bytes,
 	if (mtu_bytes < MR_MTU_MIN_BYTES || mtu_bytes > UINT16_MAX)
 		return mr_fail(reterr_reason, -EINVAL,
 			       "%s: an MTU of %u: it is %d to %d",
-			       port->info.name, mtu_bytes, MR_MTU_MIN_BYTES,
+			       port->info->name, mtu_bytes, MR_MTU_MIN_BYTES,
 			       UINT16_MAX);
 	if (port->driver->set_mtu == NULL)
 		return refuse(port, "the MTU", reterr_reason);
 	err = port->driver->set_mtu(port, mtu_bytes, reterr_reason);
 	if (err == 0)
-		__atomic_store_n(&port->info.mtu_bytes, mtu_bytes,
+		__atomic_store_n(&port->info->mtu_bytes, mtu_bytes,
 				 __ATOMIC_RELAXED);
 	return err;
 }
@@ -64,20 +64,20 @@ int mr_port_set_mac(struct mr_port *port, const uint8_t mac[6],
 	if (mac == NULL || is_zero(mac))
 		return mr_fail(reterr_reason, -EINVAL,
 			       "%s: no MAC address: it is NULL, or all zero",
-			       port->info.name);
+			       port->info->name);
 	if (mac[0] & 1)
 		return mr_fail(reterr_reason, -EINVAL,
 			       "%s: %02x:%02x:%02x:%02x:%02x:%02x is the "
 			       "address of a group: a port's is unicast",
-			       port->info.name, mac[0], mac[1], mac[2], mac[3],
+			       port->info->name, mac[0], mac[1], mac[2], mac[3],
 			       mac[4], mac[5]);
 	if (port->driver->set_mac == NULL)
 		return refuse(port, "the MAC address", reterr_reason);
 	err = port->driver->set_mac(port, mac, reterr_reason);
 	if (err < 0)
 		return err;
-	memcpy(port->info.mac, mac, sizeof(port->info.mac));
-	port->info.has_mac = 1;
+	memcpy(port->info->mac, mac, sizeof(port->info->mac));
+	port->info->has_mac = 1;
 	return 0;
 }
 
@@ -87,13 +87,13 @@ int mr_port_set_mac_filter(struct mr_port *port, const uint8_t (*macs)[6],
 	if (macs == NULL && n > 0)
 		return mr_fail(reterr_reason, -EINVAL,
 			       "%s: a MAC filter of %u addresses, and no list",
-			       port->info.name, n);
+			       port->info->name, n);
 	for (uint32_t i = 0; i < n; i++)
 		if (is_zero(macs[i]))
 			return mr_fail(reterr_reason, -EINVAL,
 				       "%s: address %u of the MAC filter is "
 				       "all zero",
-				       port->info.name, i);
+				       port->info->name, i);
 	if (port->driver->set_mac_filter == NULL)
 		return refuse(port, "a MAC filter", reterr_reason);
 	return port->driver->set_mac_filter(port, macs, n, reterr_reason);
@@ -105,7 +105,7 @@ int mr_port_set_filter(struct mr_port *port, const char *expression,
 	if (expression == NULL || expression[0] == '\0')
 		return mr_fail(reterr_reason, -EINVAL,
 			       "%s: no filter: it is NULL, or empty",
-			       port->info.name);
+			       port->info->name);
 	if (port->driver->set_filter == NULL)
 		return refuse(port, "a filter", reterr_reason);
 	return port->driver->set_filter(port, expression, reterr_reason);
@@ -124,7 +124,7 @@ int mr_port_open_kernel(struct mr_port *port, struct mr_reason *reterr_reason)
 	if (port->driver->open_kernel == NULL)
 		return mr_fail(reterr_reason, -ENOTSUP,
 			       "%s: driver %s cannot hand frames to the kernel",
-			       port->info.name, port->driver->name);
+			       port->info->name, port->driver->name);
 	return port->driver->open_kernel(port, reterr_reason);
 }
 

@@ -27,10 +27,15 @@ const struct mr_driver *mri_driver_at(const struct mr_ctx *ctx, uint32_t i)
 	return i < ctx->n_added_drivers ? ctx->added_drivers[i] : NULL;
 }
 
+/* What every driver has; of the members behind, one built with older headers
+ * may lack some. They are NULL in our copy. */
+static const size_t MIN_BYTES = offsetof(struct mr_driver, set_rss);
+
 int mr_ctx_add_driver(struct mr_ctx *ctx, const struct mr_driver *driver,
 		      struct mr_reason *reterr_reason)
 {
 	const struct mr_driver *other;
+	struct mr_driver *copy;
 	uint32_t n;
 
 	if (driver->name == NULL)
@@ -43,6 +48,13 @@ int mr_ctx_add_driver(struct mr_ctx *ctx, const struct mr_driver *driver,
 			       "of Millrace %s",
 			       driver->name, driver->version, MR_DRIVER_VERSION,
 			       mr_version());
+	if (driver->size < MIN_BYTES || driver->size > sizeof(*driver))
+		return mr_fail(reterr_reason, -ENOEXEC,
+			       "driver %s: its struct mr_driver has %u bytes, "
+			       "must have %zu to %zu; compile it with the "
+			       "headers of Millrace %s",
+			       driver->name, driver->size, MIN_BYTES,
+			       sizeof(*driver), mr_version());
 	if (driver->open == NULL || driver->close == NULL ||
 	    driver->port_bytes < sizeof(struct mr_port))
 		return mr_fail(reterr_reason, -EINVAL,
@@ -58,7 +70,12 @@ int mr_ctx_add_driver(struct mr_ctx *ctx, const struct mr_driver *driver,
 		return mr_fail(reterr_reason, -ENOSPC,
 			       "driver %s: the list is full (%d)", driver->name,
 			       MRI_MAX_DRIVERS);
-	ctx->added_drivers[ctx->n_added_drivers++] = driver;
+	copy = mr_alloc(ctx, 0, sizeof(*copy));
+	if (copy == NULL)
+		return mr_fail(reterr_reason, -ENOMEM,
+			       "no memory for driver %s", driver->name);
+	memcpy(copy, driver, driver->size);
+	ctx->added_drivers[ctx->n_added_drivers++] = copy;
 	return 0;
 }
 
@@ -67,7 +84,7 @@ void **mr_ctx_driver_slot(struct mr_ctx *ctx, const struct mr_driver *driver)
 	const struct mr_driver *other;
 
 	for (uint32_t i = 0; (other = mri_driver_at(ctx, i)) != NULL; i++)
-		if (other == driver)
+		if (strcmp(other->name, driver->name) == 0)
 			return &ctx->driver_slots[i];
 	return NULL;
 }

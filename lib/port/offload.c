@@ -81,7 +81,7 @@ uint32_t mri_offload_cuts(uint16_t gso_type)
 /* What is requested for these, and the device does not do. */
 static uint32_t lacks(const struct mr_txq *txq, const struct mr_meta *meta)
 {
-	const struct mr_port_info *info = &txq->queue.port->info;
+	const struct mr_port_info *info = txq->queue.port->info;
 	const uint32_t offloads = info->offloads;
 	uint32_t todo = meta->valid &
 			(MR_META_VLAN | MR_META_GSO | MR_META_LAUNCH_TIME);
@@ -577,14 +577,14 @@ uint32_t mr_tx_burst_offload(struct mr_txq *txq, struct mr_cache *cache,
 
 int mri_offload_open(struct mr_port *port, struct mr_reason *reterr_reason)
 {
-	if (port->info.n_txqs == 0)
+	if (port->info->n_txqs == 0)
 		return 0;
 	port->offload = mr_alloc(
-		port->ctx, 0, port->info.n_txqs * sizeof(struct mri_offload));
+		port->ctx, 0, port->info->n_txqs * sizeof(struct mri_offload));
 	if (port->offload == NULL)
 		return mr_fail(reterr_reason, -ENOMEM,
 			       "%s: no memory for its tx queues",
-			       port->info.name);
+			       port->info->name);
 	return 0;
 }
 
@@ -592,7 +592,7 @@ void mri_offload_close(struct mr_port *port)
 {
 	const struct mri_offload *states = port->offload;
 
-	for (uint32_t i = 0; states != NULL && i < port->info.n_txqs; i++)
+	for (uint32_t i = 0; states != NULL && i < port->info->n_txqs; i++)
 		for (uint32_t k = 0; k < states[i].n; k++)
 			mr_pool_frag_free_bulk(port->pool,
 					       &states[i].frame[k].addr, 1);

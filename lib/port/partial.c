@@ -39,9 +39,11 @@ static int find_by_headers(void *base, const struct mr_frame *frames,
 	memcpy(&field, bytes + view.csum_bytes, sizeof(field));
 	if (field != mr_csum_pseudo(bytes, &view))
 		return -ENOENT;
-	*ret_partial = (struct mr_partial){ view.l4_bytes, view.l4_len_bytes,
-					    view.csum_bytes,
-					    view.l4_proto == IPPROTO_UDP };
+	*ret_partial = (struct mr_partial){ .start_bytes = view.l4_bytes,
+					    .n_bytes = view.l4_len_bytes,
+					    .field_bytes = view.csum_bytes,
+					    .has_no_zero = view.l4_proto ==
+							   IPPROTO_UDP };
 	return 0;
 }
 
@@ -58,8 +60,10 @@ int mr_partial_find(void *base, const struct mr_frame *frames,
 	if (field + sizeof(uint16_t) > frames[0].len)
 		return -ENOENT;
 	/* As skb_checksum_help(): to the end, and 0 is 0xffff. */
-	*ret_partial =
-		(struct mr_partial){ start, n_frame - start, field, true };
+	*ret_partial = (struct mr_partial){ .start_bytes = start,
+					    .n_bytes = n_frame - start,
+					    .field_bytes = field,
+					    .has_no_zero = true };
 	return 0;
 }
 

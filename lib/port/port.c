@@ -97,6 +97,19 @@ int mr_port_takes_option(struct mr_ctx *ctx, const char *text, const char *key,
 }
 
 /* The head of the driver's port struct. */
+/* The driver's struct, and behind it ours, which may grow. */
+static struct mr_port *alloc_port(struct mr_ctx *ctx,
+				  const struct mr_driver *driver)
+{
+	const size_t n_bytes = mri_round_up(driver->port_bytes, MRI_CACHE_LINE);
+	struct mr_port *port =
+		mr_alloc(ctx, 0, n_bytes + sizeof(struct mr_port_info));
+
+	if (port != NULL)
+		port->info = (void *)((uint8_t *)port + n_bytes);
+	return port;
+}
+
 static void fill_head(struct mr_port *port, struct mr_ctx *ctx,
 		      const struct mr_driver *driver,
 		      const struct mr_port_config *config,
@@ -113,13 +126,14 @@ static void fill_head(struct mr_port *port, struct mr_ctx *ctx,
 	port->tailroom_bytes = config->pool->tailroom_bytes;
 	port->n_workers = config->n_workers != 0 ? config->n_workers : 1;
 	port->fd = -1;
-	port->info.size = sizeof(port->info);
-	port->info.numa_node = -1;
+	port->info->size = sizeof(*port->info);
+	port->info->numa_node = -1;
 	/* Where there is no device, the options are what tells ports apart. */
 	if (spec->device[0] == '\0')
-		snprintf(port->info.name, sizeof(port->info.name), "%s", text);
+		snprintf(port->info->name, sizeof(port->info->name), "%s",
+			 text);
 	else
-		snprintf(port->info.name, sizeof(port->info.name), "%s:%s",
+		snprintf(port->info->name, sizeof(port->info->name), "%s:%s",
 			 spec->driver, spec->device);
 }
 
@@ -134,7 +148,7 @@ int mr_port_make_queues(struct mr_port *port, uint32_t n, size_t rxq_bytes,
 
 	if (at == NULL)
 		return mr_fail(reterr_reason, -ENOMEM,
-			       "%s: no memory for %u queues", port->info.name,
+			       "%s: no memory for %u queues", port->info->name,
 			       n);
 	port->queue_memory = at;
 	port->rxqs = (void *)(at + rxqs_bytes + txqs_bytes);
@@ -148,7 +162,7 @@ int mr_port_make_queues(struct mr_port *port, uint32_t n, size_t rxq_bytes,
 		port->txqs[i] = (void *)(at + rxqs_bytes + i * txq_bytes);
 		port->rxqs[i]->queue = port->txqs[i]->queue = queue;
 	}
-	port->info.n_rxqs = port->info.n_txqs = n;
+	port->info->n_rxqs = port->info->n_txqs = n;
 	return 0;
 }
 
@@ -161,7 +175,7 @@ static void free_port(struct mr_port *port)
 static int open_device(struct mr_port *port, const struct mr_spec *spec,
 		       struct mr_reason *reterr_reason)
 {
-	const struct mr_port_info *info = &port->info;
+	const struct mr_port_info *info = port->info;
 	int err = port->driver->open(port, spec, reterr_reason);
 
 	if (err < 0)
@@ -209,12 +223,12 @@ int mr_port_open(struct mr_ctx *ctx, const char *text,
 	if (err < 0)
 		return err;
 
-	port = mr_alloc(ctx, 0, driver->port_bytes);
+	port = alloc_port(ctx, driver);
 	if (port == NULL)
 		return mr_fail(reterr_reason, -ENOMEM, "no memory for a port");
 	fill_head(port, ctx, driver, &c, &spec, text);
 	n_committed = n_pages + (uint64_t)port->n_workers * MR_BURST_MAX;
-	err = mri_pool_commit(c.pool, port->info.name, n_committed,
+	err = mri_pool_commit(c.pool, port->info->name, n_committed,
 			      reterr_reason);
 	if (err < 0)
 		goto free_port;
@@ -246,28 +260,28 @@ int mr_port_info(const struct mr_port *port, struct mr_port_info *info)
 {
 	const size_t behind =
 		offsetof(struct mr_port_info, mtu_bytes) + sizeof(uint32_t);
-	const uint8_t *from = (const uint8_t *)&port->info;
+	const uint8_t *from = (const uint8_t *)port->info;
 	struct mr_port_info now;
 
 	/* In parts: mr_port_poll() may change the MTU meanwhile. */
 	memcpy(&now, from, offsetof(struct mr_port_info, mtu_bytes));
 	now.mtu_bytes =
-		__atomic_load_n(&port->info.mtu_bytes, __ATOMIC_RELAXED);
+		__atomic_load_n(&port->info->mtu_bytes, __ATOMIC_RELAXED);
 	memcpy((uint8_t *)&now + behind, from + behind, sizeof(now) - behind);
 	return mri_fill_sized(info, &now, sizeof(now));
 }
 
 struct mr_rxq *mr_port_rxq(struct mr_port *port, uint32_t i)
 {
-	return i < port->info.n_rxqs ? port->rxqs[i] : NULL;
+	return i < port->info->n_rxqs ? port->rxqs[i] : NULL;
 }
 
 struct mr_txq *mr_port_txq(struct mr_port *port, uint32_t i)
 {
-	return i < port->info.n_txqs ? port->txqs[i] : NULL;
+	return i < port->info->n_txqs ? port->txqs[i] : NULL;
 }
 
-int mr_port_poll(struct mr_port *port)
+uint32_t mr_port_poll(struct mr_port *port)
 {
 	return port->driver->poll != NULL ? port->driver->poll(port) : 0;
 }

@@ -13,17 +13,17 @@ static int refuse(const struct mr_port *port, const char *what,
 		  struct mr_reason *reterr_reason)
 {
 	return mr_fail(reterr_reason, -ENOTSUP, "%s: driver %s has no %s",
-		       port->info.name, port->driver->name, what);
+		       port->info->name, port->driver->name, what);
 }
 
 static int check_queue(const struct mr_port *port, const char *what,
 		       uint32_t queue, struct mr_reason *reterr_reason)
 {
-	if (queue < port->info.n_rxqs)
+	if (queue < port->info->n_rxqs)
 		return 0;
 	return mr_fail(reterr_reason, -EINVAL,
 		       "%s: %s: queue %u: it has %u rx queues, from 0 on",
-		       port->info.name, what, queue, port->info.n_rxqs);
+		       port->info->name, what, queue, port->info->n_rxqs);
 }
 
 static int check_rss(const struct mr_port *port, const struct mr_rss_config *c,
@@ -45,7 +45,7 @@ static int check_rss(const struct mr_port *port, const struct mr_rss_config *c,
 		wrong = "reserved must be 0";
 	if (wrong != NULL)
 		return mr_fail(reterr_reason, -EINVAL, "%s: mr_rss_config: %s",
-			       port->info.name, wrong);
+			       port->info->name, wrong);
 	for (uint32_t i = 0; i < c->n_entries && err == 0; i++)
 		err = check_queue(port, "RSS table", c->table[i],
 				  reterr_reason);
@@ -115,7 +115,7 @@ static int check_rule(const struct mr_port *port, const struct mr_steer_rule *r,
 		wrong = "reserved must be 0";
 	if (wrong != NULL)
 		return mr_fail(reterr_reason, -EINVAL, "%s: mr_steer_rule: %s",
-			       port->info.name, wrong);
+			       port->info->name, wrong);
 	return check_queue(port, "steering", r->queue, reterr_reason);
 }
 

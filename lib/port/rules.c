@@ -38,7 +38,7 @@ int mr_port_offload_caps(const struct mr_port *port,
 		return mr_fail(reterr_reason, -ENOTSUP,
 			       "%s: driver %s has no rules: frames go through "
 			       "user space",
-			       port->info.name, port->driver->name);
+			       port->info->name, port->driver->name);
 	err = ops->caps(port, &c, reterr_reason);
 	return err < 0 ? err : mri_fill_sized(caps, &c, sizeof(c));
 }
@@ -82,22 +82,23 @@ static int check_ports(const struct mr_rules_config *config,
 		if (config->n_hops > 0 && !(caps.matches & 1u << MR_RULE_FLOW))
 			return mr_fail(reterr_reason, -ENOTSUP,
 				       "%s: driver %s has no rules for flows",
-				       port->info.name, port->driver->name);
+				       port->info->name, port->driver->name);
 		if (port->rules != NULL)
-			return mr_fail(reterr_reason, -EBUSY,
-				       "%s: the port already has a set of rules",
-				       port->info.name);
+			return mr_fail(
+				reterr_reason, -EBUSY,
+				"%s: the port already has a set of rules",
+				port->info->name);
 		if (port->driver != config->ports[0]->driver)
 			return mr_fail(reterr_reason, -EINVAL,
 				       "%s and %s: ports of one set of rules "
 				       "have one driver",
-				       config->ports[0]->info.name,
-				       port->info.name);
+				       config->ports[0]->info->name,
+				       port->info->name);
 		for (uint32_t k = 0; k < i; k++)
 			if (config->ports[k] == port)
 				return mr_fail(reterr_reason, -EINVAL,
 					       "%s: twice in one set of rules",
-					       port->info.name);
+					       port->info->name);
 	}
 	return 0;
 }
@@ -258,7 +259,7 @@ void mr_rules_remove(struct mr_rules *rules, const uint32_t *ids, uint32_t n)
 }
 
 void mr_rules_set(struct mr_rules *rules, uint32_t id, uint32_t to,
-		  uint32_t is_active)
+		  bool is_active)
 {
 	if (to < rules->n_ports)
 		rules->ops->set(rules, id, to, is_active);
@@ -295,8 +296,8 @@ void mr_rules_flush(struct mr_rules *rules)
 		rules->ops->flush(rules);
 }
 
-int mr_rules_ticket(const struct mr_rules *rules, uint8_t *data,
-		    struct mr_flow_ticket *ret_ticket)
+bool mr_rules_ticket(const struct mr_rules *rules, uint8_t *data,
+		     struct mr_flow_ticket *ret_ticket)
 {
 	const uint32_t none = 0;
 
@@ -304,10 +305,10 @@ int mr_rules_ticket(const struct mr_rules *rules, uint8_t *data,
 	if (ret_ticket->magic != rules->magic ||
 	    mr_rule_slot(ret_ticket->id) >= rules->n_max ||
 	    ret_ticket->way >= MR_FLOW_WAYS)
-		return 0;
+		return false;
 	/* The next frame in this buffer may have none. */
 	memcpy(data - sizeof(*ret_ticket), &none, sizeof(none));
-	return 1;
+	return true;
 }
 
 void mr_rules_confirm(struct mr_rules *rules,
@@ -327,7 +328,7 @@ void mr_rules_confirm(struct mr_rules *rules,
 				 __ATOMIC_RELEASE);
 }
 
-int mr_rules_poll(struct mr_rules *rules)
+uint32_t mr_rules_poll(struct mr_rules *rules)
 {
 	return rules->ops->poll(rules);
 }

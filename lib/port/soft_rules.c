@@ -154,7 +154,7 @@ static void soft_remove(struct mr_rules *base, const uint32_t *ids, uint32_t n)
 }
 
 static void soft_set(struct mr_rules *base, uint32_t id, uint32_t to,
-		     uint32_t is_active)
+		     bool is_active)
 {
 	struct soft_rules *rules = (struct soft_rules *)base;
 	struct slot *slot = &rules->slots[mr_rule_slot(id)];
@@ -226,11 +226,11 @@ static bool send(struct soft_rules *rules, struct mr_rxq *rxq,
 {
 	struct soft_port *target = &rules->ports[to];
 	const struct mr_port *port = rules->base.ports[to];
-	const uint32_t q = rxq->queue.idx % port->info.n_txqs;
+	const uint32_t q = rxq->queue.idx % port->info->n_txqs;
 	struct soft_queue *queue = &target->queues[q];
 	struct mri_by_rules *by_rules = mri_offload_by_rules(port->txqs[q]);
 
-	if (!target->can_send || (n > 1 && !port->info.has_sg)) {
+	if (!target->can_send || (n > 1 && !port->info->has_sg)) {
 		mr_counter_add(
 			&rxq->stats
 				 .events[target->can_send ?
@@ -330,14 +330,14 @@ static int soft_tx_arm(struct mr_queue *base)
 
 /* ---- sets ---- */
 
-static int soft_poll(struct mr_rules *base)
+static uint32_t soft_poll(struct mr_rules *base)
 {
 	struct soft_rules *rules = (struct soft_rules *)base;
 	int n_changed = 0;
 
 	for (uint32_t i = 0; i < base->n_ports; i++) {
 		const struct mr_port *port = base->ports[i];
-		struct mr_link link = { .is_up = port->info.n_txqs > 0 };
+		struct mr_link link = { .is_up = port->info->n_txqs > 0 };
 
 		(void)mr_port_link(port, &link);
 		pthread_mutex_lock(&rules->lock);
@@ -375,13 +375,13 @@ static int soft_caps(const struct mr_port *port, struct mr_offload_caps *caps,
 
 static void stand_in(struct mr_port *port, struct soft_queue *queues)
 {
-	for (uint32_t q = 0; q < port->info.n_rxqs; q++) {
+	for (uint32_t q = 0; q < port->info->n_rxqs; q++) {
 		struct mr_rxq *rxq = port->rxqs[q];
 
 		queues[q].rx_burst = rxq->burst;
 		rxq->burst = soft_rx_burst;
 	}
-	for (uint32_t q = 0; q < port->info.n_txqs; q++)
+	for (uint32_t q = 0; q < port->info->n_txqs; q++)
 		queues[q].tx = mri_offload_replace(
 			port->txqs[q],
 			(struct mri_tx_calls){ soft_tx_burst, soft_tx_arm });
@@ -389,9 +389,9 @@ static void stand_in(struct mr_port *port, struct soft_queue *queues)
 
 static void step_back(struct mr_port *port, const struct soft_queue *queues)
 {
-	for (uint32_t q = 0; q < port->info.n_rxqs; q++)
+	for (uint32_t q = 0; q < port->info->n_rxqs; q++)
 		port->rxqs[q]->burst = queues[q].rx_burst;
-	for (uint32_t q = 0; q < port->info.n_txqs; q++)
+	for (uint32_t q = 0; q < port->info->n_txqs; q++)
 		(void)mri_offload_replace(port->txqs[q], queues[q].tx);
 }
 
@@ -433,8 +433,8 @@ static int soft_open(struct mr_rules *base, struct mr_reason *reterr_reason)
 			return mr_fail(reterr_reason, -EINVAL,
 				       "%s and %s: rules in software need "
 				       "ports that share a region",
-				       base->ports[0]->info.name,
-				       base->ports[i]->info.name);
+				       base->ports[0]->info->name,
+				       base->ports[i]->info->name);
 	pthread_mutex_init(&rules->lock, NULL);
 	rules->slots = mr_alloc(ctx, 0, n * sizeof(rules->slots[0]));
 	rules->buckets = mr_alloc(ctx, 0, n * sizeof(rules->buckets[0]));
@@ -446,7 +446,7 @@ static int soft_open(struct mr_rules *base, struct mr_reason *reterr_reason)
 		struct mr_port *port = base->ports[i];
 		struct soft_queue *queues =
 			mr_alloc(ctx, 0,
-				 (port->info.n_rxqs + port->info.n_txqs) *
+				 (port->info->n_rxqs + port->info->n_txqs) *
 					 sizeof(queues[0]));
 
 		has_memory = queues != NULL;

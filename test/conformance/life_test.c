@@ -373,6 +373,6 @@ HARNESS_TEST(info_says_what_the_port_is)
 	assert_null(mr_port_rxq(harness->port, info.n_rxqs));
 	assert_null(mr_port_txq(harness->port, info.n_txqs));
 	assert_true(info.has_sg <= 1);
-	assert_true(mr_port_poll(harness->port) >= 0);
+	(void)mr_port_poll(harness->port);
 	harness_end(harness);
 }

@@ -116,9 +116,9 @@ TEST(device_is_told_by_poll)
 	open_rules();
 	fd = (struct pollfd){ .fd = mr_rules_fd(rules), .events = POLLIN };
 	assert_int_equal(mr_rules_add(rules, &forward, 1, &id), 1);
-	mr_rules_set(rules, id, 1, 0); /* as it was */
+	mr_rules_set(rules, id, 1, false); /* as it was */
 	assert_int_equal(poll(&fd, 1, 0), 0);
-	mr_rules_set(rules, id, 1, 1);
+	mr_rules_set(rules, id, 1, true);
 	assert_int_equal(poll(&fd, 1, 0), 1);
 	assert_int_equal(flows_count(), 0);
 	assert_int_equal(mr_rules_poll(rules), 0);
@@ -138,7 +138,7 @@ TEST(rule_that_is_refused_later_stays_inactive)
 	open_rules();
 	assert_int_equal(mr_rules_add(rules, &forward, 1, &id), 1);
 	flows_refusals.create = "no counter left";
-	mr_rules_set(rules, id, 1, 1);
+	mr_rules_set(rules, id, 1, true);
 	mr_rules_poll(rules);
 	line = strstr(log_text, "no counter left");
 	assert_non_null(line);
@@ -146,9 +146,9 @@ TEST(rule_that_is_refused_later_stays_inactive)
 	assert_null(strstr(line + 1, "no counter left"));
 	assert_int_equal(flows_count(), 0);
 	flows_refusals.create = NULL;
-	mr_rules_set(rules, id, 1, 0);
+	mr_rules_set(rules, id, 1, false);
 	mr_rules_poll(rules);
-	mr_rules_set(rules, id, 1, 1);
+	mr_rules_set(rules, id, 1, true);
 	mr_rules_poll(rules);
 	assert_int_equal(flows_count(), 1);
 	close_rules();
@@ -161,7 +161,7 @@ TEST(rule_is_applied_while_its_target_has_a_link)
 
 	open_rules();
 	assert_int_equal(mr_rules_add(rules, &forward, 1, &id), 1);
-	mr_rules_set(rules, id, 1, 1);
+	mr_rules_set(rules, id, 1, true);
 	mr_rules_poll(rules);
 	for (is_up = 0; is_up < 2; is_up++) {
 		for (int i = 0; i < 2; i++)
@@ -189,7 +189,7 @@ TEST(counts_outlive_their_flows)
 		assert_int_equal(
 			rte_eth_dev_get_port_by_name("net_ring_a", &port_id),
 			0);
-		mr_rules_set(rules, id, round % 2, 1);
+		mr_rules_set(rules, id, round % 2, true);
 		mr_rules_poll(rules);
 		for (uint32_t i = 0; i < 10; i++)
 			assert_true(flows_take(port_id) >= 0);

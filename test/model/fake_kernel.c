@@ -252,7 +252,8 @@ void fake_open(struct fake_config config)
 	base->page_bytes = config.page_bytes != 0 ? config.page_bytes : 4096;
 	base->chunk_bytes = base->page_bytes < 4096 ? base->page_bytes : 4096;
 	base->headroom_bytes = 128;
-	fake.port->base.info.mtu_bytes = 9000;
+	fake.info = (struct mr_port_info){ .mtu_bytes = 9000 };
+	base->info = &fake.info;
 	fake.port->n_registered_bytes =
 		mr_region_n_contiguous_bytes(base->region);
 	make_queues(config);

@@ -25,6 +25,7 @@ struct fake {
 	struct mr_pool *pool;
 	struct mr_cache *cache;
 	struct xdp_port *port;
+	struct mr_port_info info; /* of port */
 	struct xdp_rxq *rxq;
 	struct xdp_txq *txq;
 	uint64_t now_ns; /* the clock of ctx */

@@ -66,7 +66,7 @@ static void stop_set(struct mr_rules *base)
 	(void)base;
 }
 
-static int poll_set(struct mr_rules *base)
+static uint32_t poll_set(struct mr_rules *base)
 {
 	(void)base;
 	return 0;

@@ -247,22 +247,17 @@ static json_t *do_open_kernel(struct probe *probe)
 /* promisc PORT 0|1, allmulti PORT 0|1, mtu PORT BYTES */
 static json_t *do_set(struct probe *probe)
 {
-	static const struct {
-		const char *name;
-		int (*set)(struct mr_port *port, uint32_t value,
-			   struct mr_reason *reterr_reason);
-	} settings[] = {
-		{ "promisc", mr_port_set_promisc },
-		{ "allmulti", mr_port_set_allmulti },
-		{ "mtu", mr_port_set_mtu },
-	};
-	uint32_t i = 0;
+	struct mr_port *port = port_of(probe);
+	const uint32_t value = number(probe, 2, 0);
+	const char *what = probe->words[0];
 
-	while (strcmp(probe->words[0], settings[i].name) != 0)
-		i++;
-	return answer(probe,
-		      settings[i].set(port_of(probe), number(probe, 2, 0),
-				      &probe->reason));
+	return answer(
+		probe,
+		strcmp(what, "mtu") == 0 ?
+			mr_port_set_mtu(port, value, &probe->reason) :
+		strcmp(what, "promisc") == 0 ?
+			mr_port_set_promisc(port, value, &probe->reason) :
+			mr_port_set_allmulti(port, value, &probe->reason));
 }
 
 static void read_mac(const char *text, uint8_t mac[6])

@@ -132,7 +132,7 @@ void nat_rule_stop(struct nat_maps *maps, uint32_t number)
 		rule->state = NAT_RULE_UNASKED;
 		return;
 	}
-	mr_rules_set(maps->rules->set, rule->id, 0, 0);
+	mr_rules_set(maps->rules->set, rule->id, 0, false);
 	take(maps, number);
 	nat_rule_bury(maps->rules, number);
 }

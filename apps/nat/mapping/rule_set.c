@@ -192,7 +192,7 @@ static void begin(struct nat_maps *maps, struct nat_rule *rule,
 	/* TCP: the next segment activates it, with its windows. */
 	rule->is_active = !is_tracked;
 	if (rule->is_active)
-		mr_rules_set(maps->rules->set, rule->id, 0, 1);
+		mr_rules_set(maps->rules->set, rule->id, 0, true);
 }
 
 static void hold(struct nat_maps *maps, const struct nat_rules_batch *batch,

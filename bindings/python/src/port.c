@@ -89,7 +89,7 @@ static PyObject *port_poll(PyObject *object, PyObject *nothing)
 
 	(void)nothing;
 	return mri_port_is_usable(self) ?
-		       PyLong_FromLong(mr_port_poll(self->port)) :
+		       PyLong_FromUnsignedLong(mr_port_poll(self->port)) :
 		       NULL;
 }
 

@@ -2,6 +2,7 @@
 #ifndef MILLRACE_DRIVER_H
 #define MILLRACE_DRIVER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,7 +30,9 @@ extern "C" {
 
 /**
  * Version of the layout of struct mr_driver, struct mr_port and the structs in
- * them. The library refuses drivers of another version.
+ * them. The library refuses drivers of another version. Members that are added
+ * to the end of struct mr_driver do not change it: a driver built without them
+ * has a smaller size, and they are NULL.
  */
 enum { MR_DRIVER_VERSION = 1 };
 
@@ -64,8 +67,11 @@ struct mr_port {
 	void *offload;            /**< private to lib/port */
 	struct mr_rules *rules;   /**< the set that it belongs to, or NULL */
 	uint32_t rules_idx;       /**< its index in that set */
-	int fd;                   /**< for mr_port_fd(); initially -1 */
-	struct mr_port_info info; /**< name is set; the driver fills the rest */
+	/** The library's; name is set, the driver fills in the rest. */
+	struct mr_port_info *info;
+	int fd; /**< for mr_port_fd(); initially -1 */
+	uint32_t reserved;
+	uint64_t reserved_words[6];
 };
 
 /**
@@ -75,9 +81,9 @@ struct mr_port {
  */
 struct mr_driver {
 	const char *name;        /**< the part of a spec before ':' */
-	uint32_t version;        /**< MR_DRIVER_VERSION; checked by
-				  *   mr_ctx_add_driver() */
-	uint32_t reserved;
+	uint32_t version;        /**< MR_DRIVER_VERSION; this and size are
+				  *   checked by mr_ctx_add_driver() */
+	uint32_t size;           /**< sizeof(struct mr_driver) */
 	const char *const *keys; /**< options it knows, NULL-terminated */
 	size_t port_bytes; /**< of its port struct, which begins with mr_port */
 	/** Devices of "vfio:BDF" that it supports; NULL: none. */
@@ -104,7 +110,7 @@ struct mr_driver {
 	void (*close)(struct mr_port *port);
 
 	/** Contract of mr_port_poll(). NULL: never anything to do. */
-	int (*poll)(struct mr_port *port);
+	uint32_t (*poll)(struct mr_port *port);
 
 	/** Contract of mr_port_link(). NULL: the device has no link state. */
 	int (*link)(const struct mr_port *port, struct mr_link *ret_link);
@@ -118,9 +124,9 @@ struct mr_driver {
 	 * lib/port has checked the arguments, and updates port->info on
 	 * success; close() restores settings that would outlive the port.
 	 */
-	int (*set_promisc)(struct mr_port *port, uint32_t on,
+	int (*set_promisc)(struct mr_port *port, bool on,
 			   struct mr_reason *reterr_reason);
-	int (*set_allmulti)(struct mr_port *port, uint32_t on,
+	int (*set_allmulti)(struct mr_port *port, bool on,
 			    struct mr_reason *reterr_reason);
 	int (*set_mtu)(struct mr_port *port, uint32_t mtu_bytes,
 		       struct mr_reason *reterr_reason);

@@ -152,6 +152,7 @@ struct mr_partial {
 	uint32_t n_bytes;     /**< from start_bytes */
 	uint32_t field_bytes; /**< from the first byte; in the first entry */
 	uint32_t has_no_zero; /**< 1: store a sum of 0 as 0xffff */
+	uint32_t reserved[4];
 };
 
 /**

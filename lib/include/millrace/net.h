@@ -33,6 +33,7 @@ struct mr_net_view {
 	uint16_t l4_len_bytes; /**< layer-4 header and payload, according to
 				*   layer 3 */
 	uint16_t csum_bytes;  /**< offset of the TCP or UDP sum; 0: none */
+	uint16_t reserved[2]; /**< 0 */
 };
 
 /**

@@ -313,7 +313,7 @@ MR_API struct mr_txq *mr_port_txq(struct mr_port *port, uint32_t i);
  * Thread: any, one at a time; concurrently with the users of the queues.
  * Cost:   some system calls, or register reads; never blocks.
  */
-MR_API int mr_port_poll(struct mr_port *port);
+MR_API uint32_t mr_port_poll(struct mr_port *port);
 
 /**
  * The fd that is readable when mr_port_poll() has something to do.

@@ -2,6 +2,7 @@
 #ifndef MILLRACE_PORT_DEVICE_H
 #define MILLRACE_PORT_DEVICE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <millrace/api.h>
@@ -25,14 +26,17 @@ struct mr_driver;
 /**
  * Append a driver to the list of @p ctx.
  *
- * @param driver  must outlive the context; see <millrace/driver.h>
+ * @param driver  copied; what it points to must outlive the context; see
+ *                <millrace/driver.h>
  *
  * @return 0, or
- *   -ENOEXEC @p driver was compiled for another MR_DRIVER_VERSION
+ *   -ENOEXEC @p driver was compiled for another MR_DRIVER_VERSION, or
+ *            its size is not one that this version knows
  *   -EINVAL  it has no name, open or close, or its port struct is smaller than
  *            struct mr_port
  *   -EEXIST  the list has a driver of this name
  *   -ENOSPC  the list is full (32)
+ *   -ENOMEM  no memory
  *
  * Owner:  the caller, of @p driver.
  * Thread: one; not while ports of the context are being opened.
@@ -90,7 +94,7 @@ enum { MR_MTU_MIN_BYTES = 68 };
  * mr_port_set_allmulti().
  *
  * @param port  an open port
- * @param on    1 or 0
+ * @param on    whether to
  *
  * @return 0, or with nothing changed
  *   -ENOTSUP the device cannot do this
@@ -103,7 +107,7 @@ enum { MR_MTU_MIN_BYTES = 68 };
  *         mr_port_info(). Queues may be in use meanwhile.
  * Cost:   system calls or commands to the device; each wait has a deadline.
  */
-MR_API int mr_port_set_promisc(struct mr_port *port, uint32_t on,
+MR_API int mr_port_set_promisc(struct mr_port *port, bool on,
 			       struct mr_reason *reterr_reason);
 
 /**
@@ -114,7 +118,7 @@ MR_API int mr_port_set_promisc(struct mr_port *port, uint32_t on,
  *
  * Owner: unchanged. Thread, Cost: as mr_port_set_promisc().
  */
-MR_API int mr_port_set_allmulti(struct mr_port *port, uint32_t on,
+MR_API int mr_port_set_allmulti(struct mr_port *port, bool on,
 				struct mr_reason *reterr_reason);
 
 /**

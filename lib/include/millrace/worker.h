@@ -113,6 +113,7 @@ struct mr_worker {
 	uint32_t core;
 	int32_t numa_node; /**< of the core; -1: unknown */
 	uint32_t reserved;
+	uint64_t reserved_words[4];
 };
 
 /** Counters of one worker. */

@@ -105,8 +105,8 @@ TEST(a_device_that_launches_frames_is_told_when)
 	assert_int_equal(tester_open(&config, &tester, &why), 0);
 	first = &tester->senders[0];
 	port = first->config.txq->queue.port;
-	port->info.offloads |= MR_OFFLOAD_LAUNCH_TIME;
-	port->info.launch_clock = CLOCK_MONOTONIC;
+	port->info->offloads |= MR_OFFLOAD_LAUNCH_TIME;
+	port->info->launch_clock = CLOCK_MONOTONIC;
 	launcher.tester = tester;
 	launcher.burst = first->config.txq->burst;
 	first->config.txq->burst = launch_burst;

@@ -73,7 +73,7 @@ PCI_TEST(config_space_is_read_and_written)
 	assert_int_equal(mr_pci_write_config(f.pci, 254, &read, 4), -EIO);
 	/* One that is gone is not written all ones to. */
 	f.nic.is_gone = true;
-	assert_int_equal(mr_pci_set_bus_master(f.pci, 1), -EIO);
+	assert_int_equal(mr_pci_set_bus_master(f.pci, true), -EIO);
 	assert_int_equal(soft_command(&f.nic) & SOFT_MASTER, 0);
 	f.nic.is_gone = false;
 }

@@ -11,7 +11,7 @@ TEST(open_gives_what_there_is_and_close_takes_it_back)
 	assert_int_equal(mr_pci_device(f.pci)->device_id, 0x10c9);
 	/* Memory decoding is on, bus mastering and INTx are not. */
 	assert_int_equal(soft_command(&f.nic), 1 << 1 | 1 << 10);
-	assert_int_equal(mr_pci_set_bus_master(f.pci, 1), 0);
+	assert_int_equal(mr_pci_set_bus_master(f.pci, true), 0);
 	assert_int_equal(soft_command(&f.nic), 1 << 1 | 1 << 2 | 1 << 10);
 	pci_finish();
 	assert_int_equal(soft_command(&f.nic), 1 << 1 | 1 << 10);

@@ -40,7 +40,7 @@ static void use(void)
 	assert_int_equal(d->n_armed[VFIO_IRQ_ERR], 1);
 	assert_int_equal(d->n_armed[VFIO_IRQ_REQ], 1);
 	assert_int_equal(d->fds[VFIO_IRQ_REQ][0], f.pci->req_fd);
-	assert_int_equal(mr_pci_set_bus_master(f.pci, 1), 0);
+	assert_int_equal(mr_pci_set_bus_master(f.pci, true), 0);
 	assert_int_equal(read_command(f.pci), 1 << 1 | 1 << 2 | 1 << 10);
 }
 

@@ -52,10 +52,11 @@ static const uint8_t zero[6] = { 0 };
 
 static struct mr_port port_of(const struct mr_driver *driver)
 {
+	static struct mr_port_info info;
+
 	memset(&told, 0, sizeof(told));
-	return (struct mr_port){ .driver = driver,
-				 .info = { .name = "fake:dev",
-					   .mtu_bytes = 1500 } };
+	info = (struct mr_port_info){ .name = "fake:dev", .mtu_bytes = 1500 };
+	return (struct mr_port){ .driver = driver, .info = &info };
 }
 
 TEST(info_follows_success_alone)
@@ -68,17 +69,17 @@ TEST(info_follows_success_alone)
 	assert_reason_has(&why, "not today");
 	assert_int_equal(mr_port_set_mac(&port, unicast, NULL), -EIO);
 	assert_int_equal(told.n_calls, 2);
-	assert_int_equal(port.info.mtu_bytes, 1500);
-	assert_int_equal(port.info.has_mac, 0);
+	assert_int_equal(port.info->mtu_bytes, 1500);
+	assert_int_equal(port.info->has_mac, 0);
 
 	told.err = 0;
 	assert_int_equal(mr_port_set_mtu(&port, 9000, NULL), 0);
 	assert_int_equal(told.mtu_bytes, 9000);
-	assert_int_equal(port.info.mtu_bytes, 9000);
+	assert_int_equal(port.info->mtu_bytes, 9000);
 	assert_int_equal(mr_port_set_mac(&port, unicast, NULL), 0);
 	assert_memory_equal(told.mac, unicast, 6);
-	assert_memory_equal(port.info.mac, unicast, 6);
-	assert_int_equal(port.info.has_mac, 1);
+	assert_memory_equal(port.info->mac, unicast, 6);
+	assert_int_equal(port.info->has_mac, 1);
 }
 
 TEST(no_driver_sees_a_wrong_argument)
@@ -150,7 +151,7 @@ TEST(wrong_queues_are_refused)
 	struct mr_port port = port_of(&bare);
 	struct mr_reason why = { "" };
 
-	port.info.n_rxqs = 2;
+	port.info->n_rxqs = 2;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		struct mr_rss_config config = wrong[i].config;
 
@@ -190,7 +191,7 @@ TEST(wrong_rules_are_refused)
 	struct mr_reason why = { "" };
 	uint32_t id = 7;
 
-	port.info.n_rxqs = 1;
+	port.info->n_rxqs = 1;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		struct mr_steer_rule rule = wrong[i].rule;
 

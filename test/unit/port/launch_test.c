@@ -181,8 +181,8 @@ TEST(a_device_is_asked_in_its_own_clock)
 	begin();
 	burst_of_driver = b.txq->burst;
 	b.txq->burst = see;
-	b.near->info.offloads |= MR_OFFLOAD_LAUNCH_TIME;
-	b.near->info.launch_clock = MR_CLOCK_DEVICE;
+	b.near->info->offloads |= MR_OFFLOAD_LAUNCH_TIME;
+	b.near->info->launch_clock = MR_CLOCK_DEVICE;
 	make(0, NOW + 1, MR_CLOCK_DEVICE);
 	assert_int_equal(offer(0, 1), 1);
 	assert_int_equal(seen.valid, MR_META_LAUNCH_TIME);

@@ -436,7 +436,7 @@ TEST(a_service_tag_is_written_in_software)
 	uint8_t bytes[60] = { 0 };
 
 	begin(0);
-	b.txq->queue.port->info.offloads |= MR_OFFLOAD_VLAN_TX;
+	b.txq->queue.port->info->offloads |= MR_OFFLOAD_VLAN_TX;
 	(void)put(bytes, sizeof(bytes), 100, &frame);
 	assert_int_equal(mr_tx_burst_meta(b.txq, b.f.cache, &frame, &meta, 1),
 			 1);

@@ -89,7 +89,7 @@ TEST(a_sum_of_zero_is_sent_as_ones)
 {
 	uint8_t memory[] = { 0xff, 0xff, 0, 0 };
 	const struct mr_frame frame = { 0, sizeof(memory), 0 };
-	struct mr_partial partial = { 0, 4, 2, 0 };
+	struct mr_partial partial = { .n_bytes = 4, .field_bytes = 2 };
 
 	mr_partial_finish(memory, &frame, &partial);
 	assert_int_equal(memory[2] | memory[3], 0);
@@ -103,7 +103,7 @@ TEST(a_length_that_lies_ends_with_the_frame)
 {
 	uint8_t *memory = malloc(4); /* so that ASan sees one byte more */
 	const struct mr_frame frame = { 0, 4, 0 };
-	const struct mr_partial partial = { 0, 4000, 2, 0 };
+	const struct mr_partial partial = { .n_bytes = 4000, .field_bytes = 2 };
 
 	memset(memory, 0, 4);
 	memory[0] = 0x12;

@@ -47,8 +47,8 @@ static int fake_open(struct mr_port *base, const struct mr_spec *spec,
 	fake.n_opened++;
 	port->rxqs[0] = &port->rxq;
 	base->rxqs = port->rxqs;
-	base->info.n_rxqs = 1;
-	snprintf(base->info.mode, sizeof(base->info.mode), "fake");
+	base->info->n_rxqs = 1;
+	snprintf(base->info->mode, sizeof(base->info->mode), "fake");
 	return 0;
 }
 
@@ -58,7 +58,7 @@ static void fake_close(struct mr_port *port)
 	fake.n_closed++;
 }
 
-static int fake_poll(struct mr_port *port)
+static uint32_t fake_poll(struct mr_port *port)
 {
 	(void)port;
 	return (int)++fake.n_polled;
@@ -84,6 +84,7 @@ static const char *const fake_keys[] = { "key", NULL };
 
 static const struct mr_driver fake_driver = {
 	.version = MR_DRIVER_VERSION,
+	.size = sizeof(struct mr_driver),
 	.name = "fake",
 	.keys = fake_keys,
 	.port_bytes = sizeof(struct fake_port),
@@ -97,6 +98,7 @@ static const struct mr_driver fake_driver = {
 
 static const struct mr_driver bare_driver = {
 	.version = MR_DRIVER_VERSION,
+	.size = sizeof(struct mr_driver),
 	.name = "bare",
 	.port_bytes = sizeof(struct fake_port),
 	.need = fake_need,
@@ -127,6 +129,7 @@ static int made_open(struct mr_port *base, const struct mr_spec *spec,
 
 static const struct mr_driver made_driver = {
 	.version = MR_DRIVER_VERSION,
+	.size = sizeof(struct mr_driver),
 	.name = "made",
 	.port_bytes = sizeof(struct mr_port),
 	.need = fake_need,

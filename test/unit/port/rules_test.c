@@ -117,6 +117,8 @@ static struct {
 	struct mr_rules *rules;
 } bench;
 
+static struct mr_port_info fake_info = { .name = "fake:dev" };
+
 static int set_up(void **state)
 {
 	(void)state;
@@ -129,7 +131,7 @@ static int set_up(void **state)
 		bench.memory[i] = (struct mr_port){
 			.driver = &fake,
 			.ctx = bench.ctx,
-			.info = { .name = "fake:dev" },
+			.info = &fake_info,
 		};
 		bench.ports[i] = &bench.memory[i];
 	}

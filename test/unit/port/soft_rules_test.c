@@ -54,7 +54,7 @@ static void open_bench(const char *first, const char *second)
 	peers[1] = open_port(f.pool, second);
 	assert_int_equal(open_rules(&why), 0);
 	assert_int_equal(mr_rules_add(rules, &rule, 1, &id), 1);
-	mr_rules_set(rules, id, 1, 1);
+	mr_rules_set(rules, id, 1, true);
 }
 
 static void close_bench(void)

@@ -48,8 +48,9 @@ TEST(ports_decide_whether_there_are_rules)
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct mr_port_info info = { .name = "x:" };
 		struct mr_port port = { .driver = cases[i].driver,
-					.info.name = "x:" };
+					.info = &info };
 		struct mr_port *ports[] = { &port };
 		struct mr_reason why;
 

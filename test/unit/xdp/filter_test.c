@@ -546,15 +546,15 @@ size_t __wrap_bpf_program__insn_cnt(const struct bpf_program *p)
 
 TEST(what_the_verifier_refuses_is_said)
 {
-	static struct xdp_port port;
+	static struct mr_port_info info;
 	static struct xdp_filter filter;
+	static struct xdp_port port = { .base.info = &info, .n_queues = 1 };
 	struct mr_reason reason = { "" };
 
 	if (!can_load)
 		skip();
 	port.base.ctx = ctx;
 	port.filter = &filter;
-	port.n_queues = 1;
 	filter.cbpf = compile("udp");
 	assert_int_equal(mri_xdp_filter_open(&port, &reason), 0);
 	assert_int_equal(mri_xdp_filter_load(&port, NULL, true, &reason), -EIO);

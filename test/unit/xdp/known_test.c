@@ -47,11 +47,13 @@ int mri_xdp_sockets_open(struct xdp_port *port, struct xdp_bind_mode bind_mode,
 static int climb(struct xdp_port *port, const char *driver, uint32_t mode,
 		 bool is_native, struct mr_reason *reason)
 {
+	static struct mr_port_info info;
+
+	info = (struct mr_port_info){ .mtu_bytes = 1500, .name = "xdp:test0" };
 	*port = (struct xdp_port){ .options.mode = mode,
 				   .prog.is_native = is_native,
 				   .base.chunk_bytes = 4096,
-				   .base.info.mtu_bytes = 1500 };
-	strcpy(port->base.info.name, "xdp:test0");
+				   .base.info = &info };
 	strcpy(port->dev.driver, driver);
 	n_zc_tries = 0;
 	return mri_xdp_climb(port, false, reason);
@@ -122,21 +124,21 @@ TEST(auto_does_not_try_what_is_broken_and_zc_does)
 			climb(&port, row->driver, XDP_MODE_AUTO, true, &reason),
 			0);
 		assert_int_equal(n_zc_tries, 0);
-		assert_string_equal(port.base.info.mode, "copy");
-		assert_non_null(strstr(port.base.info.why, row->what));
-		assert_non_null(strstr(port.base.info.why, row->source));
+		assert_string_equal(port.base.info->mode, "copy");
+		assert_non_null(strstr(port.base.info->why, row->what));
+		assert_non_null(strstr(port.base.info->why, row->source));
 
 		assert_int_equal(
 			climb(&port, row->driver, XDP_MODE_ZC, true, &reason),
 			0);
-		assert_string_equal(port.base.info.mode, "zc");
-		assert_string_equal(port.base.info.why, "");
+		assert_string_equal(port.base.info->mode, "zc");
+		assert_string_equal(port.base.info->why, "");
 
 		kernel = row->until;
 		assert_int_equal(
 			climb(&port, row->driver, XDP_MODE_AUTO, true, &reason),
 			0);
-		assert_string_equal(port.base.info.mode, "zc");
+		assert_string_equal(port.base.info->mode, "zc");
 	}
 }
 
@@ -156,13 +158,13 @@ TEST(what_is_absent_is_tried_and_explained)
 			assert_int_equal(climb(&port, row->driver,
 					       XDP_MODE_AUTO, true, &reason),
 					 0);
-			assert_string_equal(port.base.info.mode, "zc");
+			assert_string_equal(port.base.info->mode, "zc");
 			has_zc = false;
 		}
 		assert_int_equal(climb(&port, row->driver, XDP_MODE_AUTO,
 				       row->feature == XDP_ZC, &reason),
 				 0);
-		assert_non_null(strstr(port.base.info.why, row->source));
+		assert_non_null(strstr(port.base.info->why, row->source));
 		assert_int_equal(climb(&port, row->driver, XDP_MODE_ZC,
 				       row->feature == XDP_ZC, &reason),
 				 -ENOTSUP);
@@ -178,7 +180,7 @@ TEST(copy_that_was_asked_for_needs_no_explanation)
 
 	kernel = XDP_LINUX(6, 1, 0);
 	assert_int_equal(climb(&port, "igb", XDP_MODE_COPY, true, &reason), 0);
-	assert_string_equal(port.base.info.why, "mode=copy was asked for");
+	assert_string_equal(port.base.info->why, "mode=copy was asked for");
 }
 
 TEST(the_version_is_read_as_distributions_write_it)

@@ -35,9 +35,10 @@ enum { UNBOUND_FD = 1000 };
 
 static struct xdp_port *make_port(uint32_t attach)
 {
+	static struct mr_port_info info = { .name = "xdp:test0" };
 	struct xdp_port *port = test_calloc(1, sizeof(*port));
 
-	strcpy(port->base.info.name, "xdp:test0");
+	port->base.info = &info;
 	strcpy(port->dev.name, "test0");
 	port->dev.ifindex = 7;
 	port->options.attach = attach;

@@ -139,7 +139,7 @@ int mri_xdp_broker_rss(struct xdp_port *port,
 		       struct mr_reason *reason)
 {
 	(void)config;
-	return mr_fail(reason, -ENOTSUP, "%s", port->base.info.name);
+	return mr_fail(reason, -ENOTSUP, "%s", port->base.info->name);
 }
 
 int mri_xdp_broker_steer(struct xdp_port *port,
@@ -147,14 +147,14 @@ int mri_xdp_broker_steer(struct xdp_port *port,
 			 struct mr_reason *reason)
 {
 	(void)rule, (void)ret_id;
-	return mr_fail(reason, -ENOTSUP, "%s", port->base.info.name);
+	return mr_fail(reason, -ENOTSUP, "%s", port->base.info->name);
 }
 
 int mri_xdp_broker_unsteer(struct xdp_port *port, uint32_t id,
 			   struct mr_reason *reason)
 {
 	(void)id;
-	return mr_fail(reason, -ENOTSUP, "%s", port->base.info.name);
+	return mr_fail(reason, -ENOTSUP, "%s", port->base.info->name);
 }
 
 int mri_xdp_netdev_refuse(const char *port, int err, const char *what,
@@ -165,7 +165,7 @@ int mri_xdp_netdev_refuse(const char *port, int err, const char *what,
 
 int mri_xdp_record_refuse(const struct xdp_port *port, struct mr_reason *reason)
 {
-	return mr_fail(reason, -EBUSY, "%s: another", port->base.info.name);
+	return mr_fail(reason, -EBUSY, "%s: another", port->base.info->name);
 }
 
 /* As xdp_record.c, without a file. */
@@ -216,6 +216,8 @@ static struct xdp_port port;
 /* Two queues from FIRST_QUEUE on; the device has a table and key of its own. */
 static void begin(void)
 {
+	static struct mr_port_info info = { .name = "xdp:nic0" };
+
 	memset(&nic, 0, sizeof(nic));
 	memset(&port, 0, sizeof(port));
 	nic.n_key = N_KEY;
@@ -227,7 +229,7 @@ static void begin(void)
 		nic.table[i] = i % 5;
 	for (uint32_t i = 0; i < 64; i++)
 		nic.fields[i] = i;
-	strcpy(port.base.info.name, "xdp:nic0");
+	port.base.info = &info;
 	strcpy(port.dev.name, "nic0");
 	strcpy(port.dev.driver, "fake");
 	port.n_queues = 2;

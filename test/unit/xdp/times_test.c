@@ -178,8 +178,8 @@ FAKE_TEST(a_device_that_delays_frames_is_told_when)
 	fake.port->n_zc_queues = 0;
 	fake.txq->n_front_bytes = sizeof(struct xdp_tx_request);
 	fake.txq->times.asks = MR_META_LAUNCH_TIME;
-	fake.port->base.info.offloads = MR_OFFLOAD_LAUNCH_TIME;
-	fake.port->base.info.launch_clock = MR_CLOCK_DEVICE;
+	fake.port->base.info->offloads = MR_OFFLOAD_LAUNCH_TIME;
+	fake.port->base.info->launch_clock = MR_CLOCK_DEVICE;
 	hold(1);
 	for (uint32_t i = 0; i < 3; i++) {
 		const struct mr_frame frame = fake_frame(100, (uint8_t)i);

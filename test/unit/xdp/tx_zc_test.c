@@ -210,7 +210,7 @@ FAKE_TEST(a_frame_of_too_many_descriptors_is_copied_or_dropped, .max_segs = MAX_
 	struct mr_frame frames[N];
 	struct mr_tx_stats stats;
 
-	fake.port->base.info.mtu_bytes = 65535;
+	fake.port->base.info->mtu_bytes = 65535;
 	for (uint32_t c = 0, at = 0; c < 4; at += cases[c++].n_sent) {
 		uint32_t n_bytes = 0;
 

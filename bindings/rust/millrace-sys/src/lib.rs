@@ -210,6 +210,7 @@ pub struct mr_partial {
     pub n_bytes: u32,
     pub field_bytes: u32,
     pub has_no_zero: u32,
+    pub reserved: [u32; 4],
 }
 
 #[repr(C)]
@@ -257,6 +258,7 @@ pub struct mr_worker {
     pub core: u32,
     pub numa_node: i32,
     pub reserved: u32,
+    pub reserved_words: [u64; 4],
 }
 
 #[repr(C)]
@@ -362,7 +364,7 @@ unsafe extern "C" {
     pub fn mr_port_close(port: *mut mr_port);
     pub fn mr_port_info(port: *const mr_port, info: *mut mr_port_info) -> c_int;
     pub fn mr_port_link(port: *const mr_port, ret_link: *mut mr_link) -> c_int;
-    pub fn mr_port_poll(port: *mut mr_port) -> c_int;
+    pub fn mr_port_poll(port: *mut mr_port) -> u32;
     pub fn mr_port_fd(port: *const mr_port) -> c_int;
     pub fn mr_port_rxq(port: *mut mr_port, i: u32) -> *mut mr_rxq;
     pub fn mr_port_txq(port: *mut mr_port, i: u32) -> *mut mr_txq;
@@ -398,9 +400,9 @@ unsafe extern "C" {
     pub fn mr_rules_close(rules: *mut mr_rules);
     pub fn mr_rules_add(rules: *mut mr_rules, new_rules: *const mr_rule, n: u32, ret_ids: *mut u32) -> u32;
     pub fn mr_rules_remove(rules: *mut mr_rules, ids: *const u32, n: u32);
-    pub fn mr_rules_set(rules: *mut mr_rules, id: u32, to: u32, is_active: u32);
+    pub fn mr_rules_set(rules: *mut mr_rules, id: u32, to: u32, is_active: bool);
     pub fn mr_rules_read(rules: *const mr_rules, ids: *const u32, n: u32, ret_stats: *mut mr_rule_stats);
-    pub fn mr_rules_poll(rules: *mut mr_rules) -> c_int;
+    pub fn mr_rules_poll(rules: *mut mr_rules) -> u32;
     pub fn mr_rules_fd(rules: *const mr_rules) -> c_int;
     pub fn mr_rules_sent(rules: *mut mr_rules, i: u32, sent: *mut mr_rules_sent) -> c_int;
 }

@@ -160,7 +160,7 @@ impl Rules {
         self.must_be(rule.set);
         assert!(to < self.0.ports.len(), "no such port");
         // SAFETY: for any thread.
-        unsafe { sys::mr_rules_set(self.0.raw, rule.id, to as u32, is_active.into()) }
+        unsafe { sys::mr_rules_set(self.0.raw, rule.id, to as u32, is_active) }
     }
 
     /// The state of a rule of a station.

@@ -70,7 +70,7 @@ struct mr_rules_ops {
 	/** Contracts of the functions of these names. */
 	void (*remove)(struct mr_rules *rules, const uint32_t *ids, uint32_t n);
 	void (*set)(struct mr_rules *rules, uint32_t id, uint32_t to,
-		    uint32_t is_active);
+		    bool is_active);
 	void (*read)(const struct mr_rules *rules, const uint32_t *ids,
 		     uint32_t n, struct mr_rule_stats *ret_stats);
 	void (*link)(struct mr_rules *rules, uint32_t i,
@@ -78,7 +78,7 @@ struct mr_rules_ops {
 	void (*hop)(struct mr_rules *rules, uint32_t hop, uint64_t mac,
 		    uint64_t until_ns);
 	void (*flush)(struct mr_rules *rules);
-	int (*poll)(struct mr_rules *rules);
+	uint32_t (*poll)(struct mr_rules *rules);
 	void (*sent)(struct mr_rules *rules, uint32_t i,
 		     struct mr_rules_sent *sent);
 };

@@ -2,6 +2,7 @@
 #ifndef MILLRACE_EXPERIMENTAL_OFFLOAD_H
 #define MILLRACE_EXPERIMENTAL_OFFLOAD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <millrace/api.h>
@@ -226,7 +227,7 @@ MR_API void mr_rules_remove(struct mr_rules *rules, const uint32_t *ids,
  *         lock.
  */
 MR_API void mr_rules_set(struct mr_rules *rules, uint32_t id, uint32_t to,
-			 uint32_t is_active);
+			 bool is_active);
 
 /**
  * Read the state of rules.
@@ -288,11 +289,11 @@ MR_API void mr_rules_flush(struct mr_rules *rules);
  * Take the ticket of a frame, as received: @p data is its first byte, with
  * sizeof(struct mr_flow_ticket) bytes of its buffer before it.
  *
- * @return 1 and *ret_ticket; 0: it has none
+ * @return whether it has one; *ret_ticket is set if so
  *
  * Thread: the frame's. Cost: some loads from the line before its first one.
  */
-MR_API int mr_rules_ticket(const struct mr_rules *rules, uint8_t *data,
+MR_API bool mr_rules_ticket(const struct mr_rules *rules, uint8_t *data,
 			   struct mr_flow_ticket *ret_ticket);
 
 /**
@@ -315,7 +316,7 @@ MR_API void mr_rules_confirm(struct mr_rules *rules,
  *
  * Thread: as mr_rules_add(). Cost: system calls only when something changed.
  */
-MR_API int mr_rules_poll(struct mr_rules *rules);
+MR_API uint32_t mr_rules_poll(struct mr_rules *rules);
 
 /** @return an fd that is readable when mr_rules_poll() has something to do; -1:
  * there is none. Owner: the set. Thread: any. */

@@ -2,6 +2,7 @@
 #ifndef MILLRACE_EXPERIMENTAL_PCI_H
 #define MILLRACE_EXPERIMENTAL_PCI_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <millrace/api.h>
@@ -134,7 +135,7 @@ MR_API int mr_pci_find_cap(struct mr_pci *pci, uint8_t id, uint32_t after,
  *
  * Thread: as mr_pci_open().
  */
-MR_API int mr_pci_set_bus_master(struct mr_pci *pci, int on);
+MR_API int mr_pci_set_bus_master(struct mr_pci *pci, bool on);
 
 /**
  * Map a BAR; mapping it again returns the same mapping. A hole in it (the MSI-X
