@@ -13,7 +13,10 @@ struct xdp_served *mri_xdp_served_create(struct mr_ctx *ctx,
 
 	if (served != NULL)
 		*served =
-			(struct xdp_served){ ctx, allow, opaque, .port = NULL };
+			(struct xdp_served){ .ctx = ctx,
+					     .allow = allow,
+					     .opaque = opaque,
+					     .record_fd = -1 };
 	return served;
 }
 

@@ -11,7 +11,7 @@ struct xdp_served {
 	void *opaque;
 	struct xdp_port *port;  /* NULL: none */
 	struct xdp_grant grant; /* valid while a request is served */
-	bool has_told_record;
+	int record_fd; /* the client's, as given to it; -1: none */
 	uint32_t prog_id;  /* of the program in the client's link */
 	uint32_t count_id; /* of the map with its filter's counters */
 };
@@ -51,7 +51,7 @@ int mri_xdp_prog_renew(struct xdp_port *port, struct mr_reason *reterr_reason);
 /* xdp_serve_open.c */
 xdp_serve_fn mri_xdp_serve_find, mri_xdp_serve_open;
 void mri_xdp_served_free(struct xdp_served *served);
-/* While the client has it open, the record is not undone. */
+/* The fd whose lock says that the port is open. */
 void mri_xdp_give_record(struct xdp_served *served, struct xdp_answer *answer);
 /* port->filter: the rule's filter, then the client's of n instructions. */
 int mri_xdp_serve_filter(struct xdp_served *served,

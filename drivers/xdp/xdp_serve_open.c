@@ -37,6 +37,8 @@ void mri_xdp_served_free(struct xdp_served *served)
 	if (port == NULL)
 		return;
 	mri_xdp_release(port);
+	mr_fd_close(served->record_fd);
+	served->record_fd = -1;
 	mr_free(served->ctx, port->rxqs);
 	mr_free(served->ctx, port->txqs);
 	mr_free(served->ctx, port);
@@ -286,13 +288,18 @@ static void give(struct xdp_answer *answer, enum xdp_wire_fd kind, int fd)
 	xdp_answer_body(answer)->fds |= kind;
 }
 
-/* While the client has it open, the record is not undone. */
+/* While the client has it open, others do not undo the record; nor before it is
+ * undone here, since this process has it open, too. */
 void mri_xdp_give_record(struct xdp_served *served, struct xdp_answer *answer)
 {
-	if (served->has_told_record || served->port->record.fd < 0)
+	int fd;
+
+	if (served->record_fd >= 0 || served->port->record.fd < 0)
 		return;
-	served->has_told_record = true;
-	give(answer, XDP_WIRE_RECORD, mri_xdp_record_share(served->port));
+	fd = mri_xdp_record_share(served->port);
+	if (fd >= 0)
+		served->record_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	give(answer, XDP_WIRE_RECORD, fd);
 }
 
 uint32_t mri_xdp_linked_prog(const struct xdp_port *port, int link_fd)
@@ -383,7 +390,6 @@ int mri_xdp_serve_open(struct xdp_served *served,
 	if (served->port == NULL)
 		return mr_fail(reason, -ENOMEM, "xdp:%s: no memory",
 			       o->interface);
-	served->has_told_record = false;
 	served->count_id = 0;
 	err = open_port(served, o, request->fds, &memory, reason);
 	if (memory.map != MAP_FAILED)

@@ -159,6 +159,33 @@ def test_a_process_that_is_told_to_end_has_no_port(lab, star):
                lambda: star.middle.link("p0")["mtu"] == 1500)
 
 
+def test_the_next_port_waits_for_what_is_restored(lab, star):
+    """Else it takes the record of the last one, which then restores what the
+    next one has set. A killed program that is started again is as quick."""
+    broker = Broker(lab, star.middle, rule(user=0))
+    fd = memfd()
+    set_mtu = message(brokers.SET, struct.pack("=IIQ", 0, 0, 1400))
+    with RawClient(broker) as client:
+        fds = client.ask(open_request(), [fd])[3] + client.ask(set_mtu)[3]
+        client.ask(set_mtu)  # by now, it has closed what it has sent
+        process, = processes(broker)
+        os.kill(process, signal.SIGSTOP)
+        for other in fds:
+            os.close(other)
+    with RawClient(broker) as client:
+        assert "another Millrace program" in client.ask(
+            open_request(), [fd])[2]
+    os.kill(process, signal.SIGCONT)
+    wait_until("it is restored", lambda: process not in processes(broker))
+    with RawClient(broker) as client:
+        fds = client.ask(open_request(), [fd])[3] + client.ask(set_mtu)[3]
+        assert star.middle.link("p0")["mtu"] == 1400
+        for other in (fd, *fds):
+            os.close(other)
+    wait_until("it is restored again",
+               lambda: star.middle.link("p0")["mtu"] == 1500)
+
+
 def test_a_broker_whose_parent_ignores_sigchld(lab, star):
     """It learns of the end of its processes nevertheless."""
     broker = Broker(lab, star.middle, rule(user=0),
