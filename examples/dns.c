@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * dns: answer queries for names that say their address: 192-0-2-1.example.org
- * has 192.0.2.1. The answer leaves in the page that the query came in.
+ * dns: answer queries for names that contain their address: 192.0.2.1 for
+ * 192-0-2-1.example.org. The answer is written over the query, in its page.
  *
  *     sudo ./dns 'xdp:eth0,filter=ip and udp dst port 53'
  *
- * The kernel keeps the interface's address: it answers ARP, and gets the rest.
+ * The kernel keeps the interface's address, answers ARP, and gets other frames.
  */
 #include <arpa/inet.h>
 #include <err.h>
@@ -21,8 +21,8 @@ static struct mr_workers *workers;
 static unsigned long n_answered, n_ignored, n_unsent;
 
 /*
- * Turn a query into its answer, which may be longer by a record and EDNS.
- * Returns its bytes, 0 if it gets none. RFC 1035, 4.1; RFC 6891, 6.1.2.
+ * Turn a query into its answer, which can be longer by a record and EDNS.
+ * Returns its length, or 0: do not answer. RFC 1035, 4.1; RFC 6891, 6.1.2.
  */
 static uint32_t answer(uint8_t *dns, uint32_t n)
 {
@@ -33,7 +33,7 @@ static uint32_t answer(uint8_t *dns, uint32_t n)
 	uint32_t at = HEADER, has_edns, has_name, has_record;
 	char text[16] = "";
 
-	/* Only queries, of one question: answers to answers would loop. */
+	/* Only queries with one question: answering answers would loop. */
 	if (n < HEADER || dns[2] >> 3 || memcmp(dns + 4, "\0\1\0\0\0\0", 6))
 		return 0;
 	while (at < n && dns[at] > 0 && dns[at] < 64)
@@ -49,7 +49,7 @@ static uint32_t answer(uint8_t *dns, uint32_t n)
 	has_record = has_name && !memcmp(dns + at - 4, "\0\1\0\1", 4);
 	has_edns = n >= at + EDNS && !memcmp(dns + at, edns, 3);
 
-	dns[2] = 0x84 | (dns[2] & 1); /* an answer, with authority */
+	dns[2] = 0x84 | (dns[2] & 1); /* an authoritative answer */
 	dns[3] = has_name ? 0 : NO_SUCH_NAME;
 	memcpy(dns + 6, (uint8_t[]){ 0, has_record, 0, 0, 0, has_edns }, 6);
 	memcpy(dns + at, record, RECORD);
@@ -58,7 +58,7 @@ static uint32_t answer(uint8_t *dns, uint32_t n)
 	return at + has_edns * EDNS;
 }
 
-/* Turn a query's frame into its answer's. 0: it gets none. */
+/* Turn a frame with a query into one with its answer. 0: do not answer. */
 static int reply(struct mr_cache *cache, uint8_t *base, struct mr_frame *frame)
 {
 	uint8_t *bytes = mr_frame_data(base, frame);
@@ -92,7 +92,7 @@ static int reply(struct mr_cache *cache, uint8_t *base, struct mr_frame *frame)
 	udp->src = udp_in.dst;
 	udp->dst = udp_in.src;
 	udp->n_bytes = htons((uint16_t)n);
-	/* If it becomes 0, that is allowed, and means that there is none. */
+	/* If the result is 0, that is valid over IPv4: no checksum. */
 	udp->csum = mr_csum_pseudo(bytes, &at);
 	udp->csum = ~mr_csum_fold(mr_csum_add(bytes + at.l4_bytes, n, 0));
 	frame->flags &= ~MR_FRAME_CSUM_PARTIAL;
@@ -160,7 +160,7 @@ int main(int argc, char **argv)
 	if (mr_ctx_create(NULL, &ctx, &why) < 0 ||
 	    mr_port_need_pages(ctx, argv[1], 4096, &pool.n_pages, &why) < 0)
 		errx(1, "%s", why.text);
-	pool.n_pages += 2048; /* for this program */
+	pool.n_pages += 2048; /* for frames in this program */
 	if (mr_pool_create(ctx, &pool, &config.pool, &why) < 0 ||
 	    mr_port_open(ctx, argv[1], &config, &port, &why) < 0)
 		errx(1, "%s", why.text);

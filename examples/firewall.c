@@ -18,7 +18,7 @@ enum { BURST = 64 };
 /* A trie: each bit of an address leads from one node to the next. */
 struct node {
 	struct node *next[2];
-	int is_listed; /* with all below */
+	int is_listed; /* and all nodes below */
 };
 
 static struct node ip4, ip6;
@@ -30,10 +30,10 @@ static int bit(const uint8_t *address, uint32_t i)
 	return address[i / 8] >> (7 - i % 8) & 1;
 }
 
-/* "192.0.2.0/24"; without a length, one address. 0: it is not that. */
+/* "192.0.2.0/24"; without a length, one address. 0: neither. */
 static int add(const char *line)
 {
-	uint32_t n_max = 32, n_bits = 1000; /* no number of three digits */
+	uint32_t n_max = 32, n_bits = 1000; /* more than three digits can say */
 	struct node *node = &ip4, **next;
 	int family = AF_INET, end = 0;
 	char text[46] = "";
@@ -68,7 +68,7 @@ static void read_list(const char *path)
 
 	for (int i = 1; list && getline(&line, &size, list) >= 0; i++)
 		if (!add(line))
-			errx(1, "%s:%d: write one prefix, as 192.0.2.0/24",
+			errx(1, "%s:%d: write one prefix, such as 192.0.2.0/24",
 			     path, i);
 	if (list == NULL || ferror(list))
 		err(1, "%s", path);
@@ -76,7 +76,7 @@ static void read_list(const char *path)
 	fclose(list);
 }
 
-/* Nothing is below an address's last bit, so no bit after it is read. */
+/* There are no nodes below the last bit of an address, so this ends there. */
 static int is_listed(const uint8_t *bytes, uint32_t n_bytes)
 {
 	const struct node *node = NULL;
@@ -140,7 +140,7 @@ static void run(struct mr_worker *worker)
 	       n_unsent);
 }
 
-/* One for all ports, and for what is in this program. */
+/* One pool for all ports, and for frames in this program. */
 static struct mr_pool *pool_for(struct mr_ctx *ctx, char **specs, int n)
 {
 	struct mr_pool_config config = { .size = sizeof(config),

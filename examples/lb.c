@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lb: spread the connections to an address over servers, which all have it and
- * answer the clients themselves (direct server return). A line of the file is
- * the MAC address of a server; SIGHUP reads it again.
+ * lb: spread the connections to an address over servers. All of them have this
+ * address, and answer clients directly (direct server return). The file has the
+ * MAC address of one server per line; SIGHUP reads it again.
  *
  *     sudo ./lb servers.txt 'xdp:eth0,filter=tcp and dst host 192.0.2.80'
  */
@@ -28,7 +28,7 @@ struct key {
 struct connection {
 	struct key key;
 	uint8_t server[6], zeros[2];
-	uint32_t set; /* of servers, in which its server was found last */
+	uint32_t set; /* the last one that was seen to have its server */
 	uint32_t seen_s;
 };
 
@@ -58,8 +58,8 @@ static uint64_t hash(const void *data, uint32_t n, uint64_t sum)
 }
 
 /*
- * Servers take slots in turn, each in an order of its own: if one comes or
- * goes, nearly all slots of the others stay theirs. Source: Eisenbud et al.,
+ * Servers take slots in turn, each in its own order. If one is added or
+ * removed, the others keep nearly all of their slots. Source: Eisenbud et al.,
  * "Maglev", NSDI 2016, 3.4.
  */
 static void fill_slots(void)
@@ -83,7 +83,7 @@ static const uint8_t *server_by_slot(const struct key *key)
 	return servers[slots[hash(key, sizeof(*key), 0) % SLOTS]];
 }
 
-/* Take the set of servers of a file, or say what is wrong with it. */
+/* Use the servers in a file, or say what is wrong with it. */
 static int read_servers(const char *path)
 {
 	uint8_t found[MAX_SERVERS][6];
@@ -96,7 +96,7 @@ static int read_servers(const char *path)
 	is_changed = 0;
 	for (; file && is_good && fgets(line, sizeof(line), file); i++) {
 		if (sscanf(line, " %18[^# \t\r\n]", text) < 1)
-			continue; /* at most a comment */
+			continue; /* empty, or a comment */
 		is_good = n < MAX_SERVERS && strlen(text) < 18 &&
 			  ether_aton_r(text, &mac);
 		if (is_good)
@@ -105,8 +105,8 @@ static int read_servers(const char *path)
 	if (file == NULL)
 		warn("%s", path);
 	else if (fclose(file) == 0 && (!is_good || n == 0))
-		warnx("%s:%d: write 1 to %d servers, a line each, by MAC "
-		      "address, as 02:00:00:00:00:01",
+		warnx("%s:%d: write the MAC addresses of 1 to %d servers, "
+		      "one per line, such as 02:00:00:00:00:01",
 		      path, i, MAX_SERVERS);
 	if (file == NULL || !is_good || n == 0)
 		return 0;
@@ -119,8 +119,8 @@ static int read_servers(const char *path)
 }
 
 /*
- * A connection keeps its server while that is in the set. If the table has no
- * room for it, it keeps it while its slot does.
+ * A connection keeps its server while the set has that server; if the table is
+ * full, while its slot has it.
  */
 static const uint8_t *server_of(const struct key *key, uint32_t id,
 				uint32_t now_s)
@@ -142,7 +142,7 @@ static const uint8_t *server_of(const struct key *key, uint32_t id,
 	return it->server;
 }
 
-/* Go on around the table with each burst, and forget who is silent. */
+/* Scan a part of the table per burst, and remove idle connections. */
 static void age(uint32_t now_s, uint32_t n)
 {
 	static uint32_t id = MR_FLOW_NONE;
@@ -158,7 +158,7 @@ static void age(uint32_t now_s, uint32_t n)
 	}
 }
 
-/* 0: it is of no connection, or a fragment, of which most have no ports. */
+/* 0: no connection, or a fragment: most fragments have no ports. */
 static int get_key(const uint8_t *bytes, uint32_t n_bytes, struct key *key)
 {
 	struct mr_net_view at;
@@ -257,7 +257,7 @@ int main(int argc, char **argv)
 	    mr_flow_create(ctx, &flows, &connections, &why) < 0 ||
 	    mr_port_need_pages(ctx, argv[2], 4096, &pool.n_pages, &why) < 0)
 		errx(1, "%s", why.text);
-	pool.n_pages += 2048; /* for this program */
+	pool.n_pages += 2048; /* for frames in this program */
 	if (mr_pool_create(ctx, &pool, &config.pool, &why) < 0 ||
 	    mr_port_open(ctx, argv[2], &config, &port, &why) < 0 ||
 	    mr_port_info(port, &port_info) < 0)

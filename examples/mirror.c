@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * mirror: forward between two ports, and show the kernel each frame on a tap
- * interface. A frame has two owners meanwhile; nothing is copied for that.
+ * mirror: forward between two ports, and send each frame to a tap interface,
+ * too. A frame then has two owners: it is not copied to be sent twice.
  *
  *     sudo ./mirror xdp:eth0 xdp:eth1 tap:mirror0
  *     sudo ip link set mirror0 up; sudo tcpdump -i mirror0
@@ -17,7 +17,7 @@ enum { BURST = 64, TAP = 2, N_PORTS = 3 };
 static struct mr_workers *workers;
 static unsigned long n_forwarded, n_unsent, n_unseen;
 
-/* Free what a port did not take of n entries. How many frames that are. */
+/* Free entries that a port did not take. Returns how many frames they are. */
 static uint32_t lose(struct mr_cache *cache, const struct mr_frame *frames,
 		     uint32_t n)
 {
@@ -32,13 +32,13 @@ static uint32_t forward(struct mr_worker *worker,
 	struct mr_frame frames[BURST];
 	uint32_t n = mr_rx_burst(from->rxq, cache, frames, BURST), n_sent;
 
-	if (from->port_idx == TAP) { /* the kernel's own: for nobody */
+	if (from->port_idx == TAP) { /* from the kernel: drop them */
 		mr_frame_free_bulk(cache, frames, n);
 		return n;
 	}
 	/*
-	 * The tap goes first, as it is done with a frame when it has taken it:
-	 * the other port then finds a single owner, and may write a checksum.
+	 * The tap goes first, because it frees a frame as soon as it has taken
+	 * it. The other port is then its only owner, and may write a checksum.
 	 */
 	if (mr_frame_ref(cache, frames, n) == 0) {
 		n_sent = mr_worker_send(worker, TAP, frames, n);
@@ -71,12 +71,12 @@ static void run(struct mr_worker *worker)
 	} while (mr_worker_wait(worker, n));
 	mr_txq_stats(worker->routes[TAP].txq, &tap);
 	for (uint32_t i = 0; i < MR_STATS_SLOTS; i++)
-		n_unseen += tap.drops[i]; /* the interface is down, for one */
+		n_unseen += tap.drops[i]; /* such as: the interface is down */
 	printf("%lu forwarded, %lu not sent; %lu mirrored, %lu not\n",
 	       n_forwarded, n_unsent, (unsigned long)tap.completed, n_unseen);
 }
 
-/* One for all ports, and for what is in this program. */
+/* One pool for all ports, and for frames in this program. */
 static struct mr_pool *pool_for(struct mr_ctx *ctx, char **specs, int n)
 {
 	struct mr_pool_config config = { .size = sizeof(config),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * sampler: write every Nth frame of each queue of a port to a pcapng file, or
- * to a program. The port is the end of a mirror: nothing is sent on.
+ * to a program. The port receives mirrored traffic: nothing is forwarded.
  *
  *     sudo ./sampler 1000 samples.pcapng xdp:eth1
  *     sudo ./sampler 100 /dev/stdout xdp:eth1 | tshark -r -
@@ -28,8 +28,8 @@ static void put(uint64_t value, uint32_t n_bytes)
 }
 
 /*
- * Source of what follows: draft-ietf-opsawg-pcapng, 4.1 to 4.3 and 4.6. Each
- * block has its length at both ends. A queue is an interface of the file.
+ * Source: draft-ietf-opsawg-pcapng, 4.1 to 4.3 and 4.6. Each block has its
+ * length at both ends. A queue is an interface of the file.
  */
 static void begin_block(uint32_t type, uint32_t n_bytes, uint32_t queue)
 {
@@ -58,7 +58,7 @@ static void write_head(uint32_t n_queues)
 		put(44, 4);
 		put(1, 4);           /* Ethernet */
 		put(0, 4);           /* whole frames */
-		put(2 | 8 << 16, 4); /* an option, and its length */
+		put(2 | 8 << 16, 4); /* its name, in 8 bytes */
 		fprintf(file, "queue %02u", queue);
 		put(9 | 1 << 16, 4);
 		put(9, 4); /* times are in nanoseconds */
@@ -152,13 +152,13 @@ int main(int argc, char **argv)
 
 	interval = argc == 4 ? strtoul(argv[1], NULL, 10) : 0;
 	if (interval == 0)
-		errx(2, "usage: %s N FILE PORT, N from 1", argv[0]);
+		errx(2, "usage: %s N FILE PORT, with N >= 1", argv[0]);
 	if ((file = fopen(argv[2], "we")) == NULL)
 		err(1, "%s", argv[2]);
 	if (mr_ctx_create(NULL, &ctx, &why) < 0 ||
 	    mr_port_need_pages(ctx, argv[3], 4096, &pool.n_pages, &why) < 0)
 		errx(1, "%s", why.text);
-	pool.n_pages += 2048; /* for this program */
+	pool.n_pages += 2048; /* for frames in this program */
 	if (mr_pool_create(ctx, &pool, &config.pool, &why) < 0 ||
 	    mr_port_open(ctx, argv[3], &config, &port, &why) < 0)
 		errx(1, "%s", why.text);

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from millrace import Burst, Pool, Port, arrays
 
-# EtherType, and the source address of either version.
+# EtherType, and the source addresses of both IP versions.
 HEADERS = np.dtype(
     {
         "names": ["type", "src4", "src6"],
@@ -46,13 +46,13 @@ def read(path: str) -> Ranges:
                 networks[network.version].append(network)
         except ValueError:
             sys.exit(
-                f"firewall: {path}:{i}: write a prefix as 192.0.2.0/24 or 2001:db8::/32, "
-                "one per line"
+                f"firewall: {path}:{i}: write one prefix per line, "
+                "such as 192.0.2.0/24 or 2001:db8::/32"
             )
     ranges: Ranges = {}
     for version, some in networks.items():
         merged = list(collapse_addresses(some))
-        # As if one more followed that no address of 16 bytes reaches.
+        # A sentinel above all addresses of 16 bytes.
         first = [n[0].packed for n in merged] + [b"\xff" * 17]
         ranges[version] = np.array(first, "S17"), np.array([n[-1].packed for n in merged], "S16")
     return ranges
@@ -110,5 +110,5 @@ if __name__ == "__main__":
         sys.exit(2)
     try:
         main(*sys.argv[1:])
-    except OSError as error:  # Error is one
+    except OSError as error:  # millrace.Error, too
         sys.exit(f"firewall: {error}")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! async: forward between two ports in tasks of tokio, on one thread, and print
-//! the rate each second: l2fwd that sleeps when there is nothing to do.
+//! the rate each second: an l2fwd that sleeps when idle.
 //!
 //! ```text
 //! sudo async xdp:eth0 xdp:eth1 10
@@ -11,8 +11,8 @@ use std::time::Duration;
 use std::{env, error, io, process};
 use tokio::time::{interval, timeout};
 
-/// A task: what `to` does not take at once is waited for. `from` then drops and
-/// counts what does not fit into its ring.
+/// A task. It waits until `to` takes the frames; meanwhile, `from` drops and
+/// counts frames that do not fit into its ring.
 async fn forward(mut from: Rxq, mut to: Txq, pool: &Pool, n_moved: &Cell<usize>) -> io::Result<()> {
     let mut cache = Cache::new(pool)?; // each task has its own
     let mut burst = Burst::<32>::new(pool);
@@ -34,7 +34,7 @@ async fn print_rate(n_moved: &Cell<usize>) -> io::Result<()> {
     }
 }
 
-/// Open a port; its first queues.
+/// Open a port, and return its first queues.
 fn open(pool: &Pool, spec: &str) -> Result<(Rxq, Txq), Box<dyn error::Error>> {
     let port = Port::open(pool, spec, 1)?; // its queues keep it open
     Ok((

@@ -26,14 +26,14 @@ impl List {
         for (i, line) in String::from_utf8_lossy(&text).lines().enumerate() {
             let line = line.split('#').next().unwrap_or("").trim();
             if !line.is_empty() && list.add(line).is_none() {
-                let remedy = "write a prefix as 192.0.2.0/24 or 2001:db8::/32, one per line";
+                let remedy = "write one prefix per line, such as 192.0.2.0/24 or 2001:db8::/32";
                 return Err(format!("{path}:{}: {remedy}", i + 1));
             }
         }
         Ok(list)
     }
 
-    /// "192.0.2.0/24"; without a length, one address. None: it is not that.
+    /// "192.0.2.0/24"; without a length, one address. None: neither.
     fn add(&mut self, text: &str) -> Option<()> {
         let (address, n_bits) = text.split_once('/').unzip();
         let (ether_type, address, max) = match address.unwrap_or(text).trim().parse().ok()? {
@@ -66,7 +66,7 @@ impl List {
     }
 }
 
-/// Of frames passed, listed, and not sent.
+/// Counts of frames passed, listed, and not sent.
 type Counts = Cell<[usize; 3]>;
 
 async fn forward(mut rx: Rxq, mut tx: Txq, pool: &Pool, list: &List, n: &Counts) -> io::Result<()> {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! `udp_echo`: answer each UDP datagram with its payload, with a TCP/IP stack in
-//! this program (smoltcp), and an address that the kernel does not have.
+//! `udp_echo`: answer each UDP datagram with its payload, from an address that
+//! the kernel does not have, through a TCP/IP stack in this program (smoltcp).
 //!
 //! ```text
 //! sudo udp_echo xdp:eth0 192.0.2.7/24 7
@@ -21,7 +21,7 @@ fn buffer() -> PacketBuffer<'static> {
 
 fn run(spec: &str, address: &str, udp_port: &str) -> Result<(), Box<dyn error::Error>> {
     let address: IpCidr = address.parse().map_err(|()| {
-        format!("{address} is not an address with its prefix length, as 192.0.2.7/24")
+        format!("{address} is not an address with its prefix length, such as 192.0.2.7/24")
     })?;
     let pool = Pool::new(&Context::new()?, &PoolConfig::default())?;
     let port = Port::open(&pool, spec, 1)?;

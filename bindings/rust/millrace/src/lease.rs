@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Parts of an object, such as the queues of a port, with one user at a time.
-//! The object exists until the last user is gone.
+//! Parts of an object, such as the queues of a port, that have one user at a
+//! time. The object lives until its last user is gone.
 use crate::sync::{Arc, AtomicBool, Ordering};
 use std::ops::Deref;
 
@@ -12,7 +12,8 @@ impl Users {
         Self((0..n).map(|_| AtomicBool::new(false)).collect())
     }
 
-    /// Whether any part has a user. If not, what its users did happened before.
+    /// Whether any part has a user. If not, all that earlier users did happened
+    /// before this call.
     pub(crate) fn any(&self) -> bool {
         self.0.iter().any(|is_used| is_used.load(Ordering::Acquire))
     }
@@ -22,7 +23,7 @@ pub(crate) trait HasUsers {
     fn users(&self) -> &Users;
 }
 
-/// The right to use part `i` of an object. Keeps the object.
+/// The right to use part `i` of an object, which it keeps alive.
 pub(crate) struct Lease<T: HasUsers> {
     of: Arc<T>,
     i: usize,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 use millrace_sys as sys;
 
-/// Members that a program may set. Checksums and segmentation are not among
-/// them: the library trusts the offsets that come with them.
+/// Members that a program may set. Checksums and segmentation are missing,
+/// because the library trusts the offsets that come with them.
 const SENT: u32 = sys::MR_META_VLAN | sys::MR_META_LAUNCH_TIME | sys::MR_META_MARK;
 
 /// A point in time.
@@ -15,7 +15,7 @@ pub struct Time {
     pub clock: u16,
 }
 
-/// A VLAN tag that is not in the frame's bytes.
+/// A VLAN tag that is not part of the frame's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Vlan {
     /// 0x8100 or 0x88a8.
@@ -24,9 +24,9 @@ pub struct Vlan {
     pub tci: u16,
 }
 
-/// Metadata of one frame. What a device tells about a frame that was received:
-/// [`Rxq::receive_meta()`](crate::Rxq::receive_meta); what it is asked to do
-/// when sending one: [`Txq::send_meta()`](crate::Txq::send_meta).
+/// Metadata of one frame: what a device reports about a received frame
+/// ([`Rxq::receive_meta()`](crate::Rxq::receive_meta)), or what it is to do with
+/// a frame to send ([`Txq::send_meta()`](crate::Txq::send_meta)).
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(transparent)]
 pub struct Meta(pub(crate) sys::mr_meta);
@@ -68,15 +68,15 @@ impl Meta {
         (self.0.vlan_proto, self.0.vlan_tci) = (vlan.proto, vlan.tci);
     }
 
-    /// Tx: send the frame not earlier. If the device does not have this clock,
-    /// the frame and those after it stay in the burst until then. If nobody can
-    /// read the clock, the frame is lost.
+    /// Tx: do not send the frame earlier. If the device does not have this clock,
+    /// the frame and those after it stay in the burst until then. If the clock
+    /// cannot be read, the frame is lost.
     pub fn set_launch_time(&mut self, time: Time) {
         self.0.valid |= sys::MR_META_LAUNCH_TIME;
         (self.0.launch_ns, self.0.launch_clock) = (time.ns, time.clock);
     }
 
-    /// What of it applies to a frame that is sent.
+    /// The part of it that applies to a frame to send.
     pub(crate) fn sent(self) -> sys::mr_meta {
         let mut meta = self.0;
         meta.valid &= SENT;

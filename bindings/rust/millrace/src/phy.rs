@@ -9,8 +9,8 @@ const HEADER_BYTES: u32 = 14;
 
 /// A device of `smoltcp`: one queue of a port in each direction.
 ///
-/// Frames are read and written where they lie, except that a received frame of
-/// several entries is copied. Each frame that is sent is a burst of its own.
+/// Frames are read and written in place, except that a received frame of several
+/// entries is copied. Each frame is sent as a burst of its own.
 ///
 /// While the queue takes no frame, or the pool has no page, the device gives no
 /// tokens, and `smoltcp` tries again when it is polled next.
@@ -19,9 +19,9 @@ pub struct Phy {
     txq: Txq,
     cache: Cache,
     received: Burst<64>,
-    /// What was received and read, to be freed.
+    /// Frames that were read, and are to be freed.
     done: Burst<64>,
-    /// What the queue did not take.
+    /// Frames that the queue did not take.
     unsent: Burst<18>,
     /// A frame of `max_bytes` for the next token.
     spare: Option<Frame>,
@@ -87,7 +87,7 @@ impl phy::Device for Phy {
         }
         let mut frame = self.received.pop()?;
         // The kernel at the other end of a veth leaves checksums to the device.
-        // A copy that fails cannot happen: nobody else owns the frame.
+        // This cannot fail: the frame has no other owner, so it is not copied.
         let _ = frame.view_mut().finish_checksum(&mut self.cache);
         let done = &mut self.done;
         let tx = TxToken {

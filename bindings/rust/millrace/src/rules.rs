@@ -8,13 +8,13 @@ use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Frames that the driver handles below the program, and how. Ports are
+/// Which frames the driver handles without the program, and how. Ports are
 /// indices of those passed to [`Rules::open()`].
 #[derive(Clone, Copy, Debug)]
 pub enum Rule {
     /// Each frame that arrives on `port`.
     Any {
-        /// Where it arrives.
+        /// The port that it arrives on.
         port: usize,
         /// The port to send it from; None: drop it.
         to: Option<usize>,
@@ -29,15 +29,16 @@ pub enum Rule {
     },
 }
 
-/// A rule in a set. [`Rules::remove()`] takes it back; dropping it leaves the
-/// rule in the set.
+/// A rule in a set. Give it to [`Rules::remove()`]; dropping it leaves the rule
+/// in the set.
 #[derive(Debug)]
 pub struct RuleId {
     set: u64,
     id: u32,
 }
 
-/// A set of rules for some ports of one driver: see `<millrace/offload.h>`.
+/// A set of rules for some ports of one driver: see
+/// `<millrace/experimental/offload.h>`.
 /// Dropping it stops all its rules, so that frames reach the program again. The
 /// ports cannot be in another set later.
 pub struct Rules(Arc<RulesInner>);
@@ -54,8 +55,8 @@ unsafe impl Send for RulesInner {}
 // SAFETY: as above.
 unsafe impl Sync for RulesInner {}
 
-/// When a station sent, as its rule knows. Times are of `CLOCK_MONOTONIC`, in
-/// ns; 0: never.
+/// When a station last sent frames, according to its rule. Times are in ns of
+/// `CLOCK_MONOTONIC`; 0: never.
 pub use sys::mr_rule_stats as RuleStats;
 /// Frames that rules sent from a port.
 pub use sys::mr_rules_sent as RulesSent;
@@ -78,7 +79,7 @@ impl Rules {
             port.pool().must_be(&pool);
             // Nobody gets a queue meanwhile: that takes a reference to a port.
             if port.is_used() {
-                return Err(Error::busy("a queue is in use; open rules before"));
+                return Err(Error::busy("a queue is in use; open rules first"));
             }
         }
         let raw_ports: Vec<_> = ports.iter().map(|port| port.inner.raw).collect();

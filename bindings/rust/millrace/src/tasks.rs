@@ -9,15 +9,15 @@ use tokio::io::unix::AsyncFd;
 use tokio::task::{consume_budget, yield_now};
 use tokio::time::timeout;
 
-/// As workers sleep, at most.
+/// The longest sleep, as for workers.
 const RX_LIMIT: Duration = Duration::from_millis(100);
-/// A device that has frames left may need to be told again.
+/// The longest sleep with unsent frames: the device may need another wake-up.
 const TX_LIMIT: Duration = Duration::from_millis(1);
 
 /// Wait until `fd` is readable, or for the limit.
 async fn readable(fd: BorrowedFd<'_>, limit: Duration) -> io::Result<()> {
-    // The two queues of an AF_XDP socket have one fd, which cannot be registered
-    // twice; its duplicate can.
+    // The two queues of an AF_XDP socket share an fd, which cannot be registered
+    // twice; a duplicate can.
     #[allow(deprecated)] // what replaces it is new, and unsafe for other types
     let fd = AsyncFd::with_interest(fd.try_clone_to_owned()?, Interest::READABLE)?;
     match timeout(limit, fd.readable()).await {
@@ -30,11 +30,11 @@ impl Rxq {
     /// [`receive()`](Self::receive) that waits for a frame. Returns how many
     /// entries were received; 0: fewer than 18 entries are free in `burst`.
     ///
-    /// Cancel safe: what was received is in `burst`. At the end of a capture, and
-    /// without its device, it goes on waiting: another task has to call
-    /// [`Port::poll()`](crate::Port::poll) and look at
-    /// [`Port::link()`](crate::Port::link). A sleep costs some system calls more
-    /// than the queue's own.
+    /// Cancel safe: received frames are in `burst`. At the end of a capture, or
+    /// when the device is gone, it keeps waiting: another task must call
+    /// [`Port::poll()`](crate::Port::poll) and check
+    /// [`Port::link()`](crate::Port::link). A sleep costs a few system calls more
+    /// than [`arm()`](Self::arm) and poll(2).
     ///
     /// # Errors
     /// The queue's fd cannot be registered.

@@ -31,7 +31,7 @@ pub struct WorkersConfig {
     /// How many; 0: one per core in `cores`, or one per rx queue of the port
     /// with the most, as far as there are cores.
     pub n_workers: u32,
-    /// One worker on each, in order; empty: chosen.
+    /// One worker on each of these cores, in order; empty: the library chooses.
     pub cores: Vec<u32>,
     /// Entries of each hand-off ring, a power of two; 0: 1024.
     pub handoff_entries: u32,
@@ -170,7 +170,7 @@ impl Workers {
     /// Run `f` on a new thread per worker, pinned to its core, and wait until
     /// all have returned. Signals are blocked on these threads. Workers that are
     /// attached keep their threads. If `f` panics on one of them, all are told
-    /// to stop, and the panic goes on here.
+    /// to stop, and the panic continues in this thread.
     ///
     /// # Errors
     /// EBUSY: they are running already. A thread cannot be started.
@@ -207,8 +207,8 @@ impl Workers {
         unsafe { sys::mr_workers_stop(self.0.raw) }
     }
 
-    /// Make worker `i` look again, if there is one: the current sleep ends or,
-    /// if it is awake, the next one does not begin.
+    /// Wake worker `i`, if there is one: its current sleep ends or, if it is
+    /// awake, its next sleep does not begin.
     pub fn wake(&self, i: usize) {
         if let Some(raw) = self.get(i) {
             // SAFETY: for any thread.
@@ -383,7 +383,7 @@ impl Worker {
     }
 
     /// [`wait()`](Self::wait) for a thread with its own event loop: end a round,
-    /// but leave the sleeping to the caller. None after [`Workers::stop()`].
+    /// but let the caller sleep. None after [`Workers::stop()`].
     pub fn pause(&mut self, n_moved: usize) -> Option<Pause<'_>> {
         let n_moved = u32::try_from(n_moved).unwrap_or(u32::MAX);
         // SAFETY: the worker's thread.
