@@ -9,11 +9,12 @@ struct xdp_served {
 	struct mr_ctx *ctx;
 	xdp_allow_fn *allow;
 	void *opaque;
-	struct xdp_port *port;  /* NULL: none */
-	struct xdp_grant grant; /* valid while a request is served */
-	int record_fd; /* the client's, as given to it; -1: none */
-	uint32_t prog_id;  /* of the program in the client's link */
-	uint32_t count_id; /* of the map with its filter's counters */
+	struct xdp_port *port;    /* NULL: none */
+	struct mr_port_info info; /* the port's; lib/port did not open it */
+	struct xdp_grant grant;   /* valid while a request is served */
+	int record_fd;            /* the client's, as given to it; -1: none */
+	uint32_t prog_id;         /* of the program in the client's link */
+	uint32_t count_id;        /* of the map with its filter's counters */
 };
 
 struct xdp_request {

@@ -208,8 +208,10 @@ static struct xdp_port *make_port(struct xdp_served *served,
 	if (port == NULL)
 		return NULL;
 	port->base.ctx = served->ctx;
-	snprintf(port->base.info->name, sizeof(port->base.info->name), "xdp:%s",
+	served->info = (struct mr_port_info){ .size = sizeof(served->info) };
+	snprintf(served->info.name, sizeof(served->info.name), "xdp:%s",
 		 o->interface);
+	port->base.info = &served->info;
 	port->base.driver = &mr_driver_xdp;
 	port->role = XDP_SERVER;
 	port->promisc_fd = port->allmulti_fd = port->filter_fd = -1;
