@@ -40,10 +40,11 @@ class Port(_millrace.Port):
 
     The iteration ends when nothing more can arrive: at the end of a capture, or
     when the device is gone. Asking for the next burst releases the previous one.
-    Other tasks run in between, even under constant load.
+    Other tasks run in between, even under constant load. If the port is closed,
+    in the loop's thread, the task that waits gets ValueError.
     """
 
-    _is_awaited = False
+    _wait: tuple[asyncio.AbstractEventLoop, list[int], asyncio.Event] | None = None
 
     def __aiter__(self) -> AsyncIterator[Burst]:
         return self.bursts()
@@ -51,6 +52,14 @@ class Port(_millrace.Port):
     def bursts(self, *, meta: bool = False) -> AsyncIterator[Burst]:
         """The iteration itself, with metadata if asked."""
         return _Bursts(self, meta)
+
+    def close(self) -> None:
+        """Close the port. Frames received stay valid in their bursts."""
+        self._end_wait()
+        super().close()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def stats(self) -> dict[str, Any]:
         """Counters of the port and its queues, as in the JSON of mr-l2fwd."""
@@ -66,20 +75,27 @@ class Port(_millrace.Port):
         """Wait until a queue may have a frame, or poll() has something to do."""
         if not all(queue.arm() for queue in queues):
             return
-        if self._is_awaited:  # an event loop has one reader per fd
+        if self._wait is not None:  # an event loop has one reader per fd
             raise RuntimeError("another task waits for the port")
         loop = asyncio.get_running_loop()
         is_ready = asyncio.Event()
         fds = [fd for fd in [*(queue.fileno() for queue in queues), self.fileno()] if fd >= 0]
         for fd in fds:
             loop.add_reader(fd, is_ready.set)
-        self._is_awaited = True
+        self._wait = loop, fds, is_ready
         try:
             await is_ready.wait()
         finally:
-            self._is_awaited = False
+            self._end_wait()
+
+    def _end_wait(self) -> None:
+        """Comes before fds are closed, because others may get their numbers."""
+        if self._wait is not None:
+            loop, fds, is_ready = self._wait
+            self._wait = None
             for fd in fds:
                 loop.remove_reader(fd)
+            is_ready.set()
 
 
 class _Bursts(AsyncIterator[Burst]):

@@ -214,6 +214,20 @@ def test_asyncio_has_one_task_per_port(pool: Pool, pair: tuple[Port, Port]) -> N
     asyncio.run(run())
 
 
+def test_asyncio_notices_that_the_port_is_closed(pair: tuple[Port, Port]) -> None:
+    near, _ = pair
+
+    async def run() -> None:
+        receiver = asyncio.create_task(receive(near, 1))
+        await asyncio.sleep(0.01)
+        with near:
+            pass
+        with pytest.raises(ValueError, match="port is closed"):
+            await asyncio.wait_for(receiver, limit(20))
+
+    asyncio.run(run())
+
+
 def test_asyncio_lets_others_run(pool: Pool) -> None:
     """Though null: always has frames."""
 
