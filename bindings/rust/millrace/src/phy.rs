@@ -57,6 +57,7 @@ impl Phy {
     /// while a frame waits for the tx queue. Otherwise the fd becomes readable
     /// when a frame arrives.
     pub fn arm(&mut self) -> Option<BorrowedFd<'_>> {
+        self.txq.send(&mut self.cache, &mut self.unsent);
         if !self.received.is_empty() || !self.unsent.is_empty() {
             return None;
         }
