@@ -64,7 +64,8 @@ impl Context {
     }
 
     /// A context that passes each line of its log to `hook`, on the thread
-    /// that caused it.
+    /// that caused it. The hook must not open or close a port of the context:
+    /// that may wait for itself.
     ///
     /// # Errors
     /// No memory.

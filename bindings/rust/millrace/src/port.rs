@@ -359,7 +359,8 @@ unsafe impl Send for Txq {}
 impl Txq {
     /// Send the frames of `burst`, in order, as many as the queue has room for;
     /// the rest stays in `burst`. Returns how many entries were taken. Never
-    /// blocks. With an empty burst, it collects completions.
+    /// blocks. With an empty burst, it collects completions, and wakes a device
+    /// that has frames left.
     ///
     /// # Panics
     /// The cache or the burst is of another pool than the port.
