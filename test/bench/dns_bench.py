@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""./mr bench dns: the example dns beside servers with a UDP socket.
+"""./mr bench dns: examples/dns.c beside servers on a UDP socket.
 
 mr-bench sends queries to p0, from core 0, as fast as it can; the servers take
-turns on core 1. All have the same function answer(). One reads and writes up
-to 64 datagrams per system call, the other one. What counts is the answers that
-arrive back at g0. Needs root.
+turns on core 1. All have the same function answer(). One socket
+server reads and writes up to 64 datagrams per system call, the other one. The
+answers that come back to g0 are counted. Needs root.
 """
 import pathlib
 import socket
@@ -30,7 +30,7 @@ def parse():
 
 
 def query(i):
-    """The frame of a query for a name of its own, from a port of its own."""
+    """The frame of query i; each has its own name and source port."""
     label = f"192-0-2-{i % 256}".encode()
     dns = struct.pack("!6H", i, 0x100, 1, 0, 0, 0) + bytes([len(label)]) + \
         label + b"\7example\3org\0" + struct.pack("!2H", 1, 1)
@@ -53,7 +53,7 @@ def write_queries(path):
 
 
 class Client(Topology):
-    """p0 has an address; what arrives is what comes back to g0."""
+    """p0 has an address; g0 counts what comes back."""
 
     def __init__(self):
         super().__init__(is_two=True, sink="g0")
@@ -67,7 +67,7 @@ class Client(Topology):
 
 
 class Running(who.Running):
-    """A server, and who asks it."""
+    """A server, and the queries that it gets."""
 
     def __init__(self, server, topology):
         super().__init__(server.name, server.argv, topology)
@@ -81,7 +81,7 @@ class Running(who.Running):
 
 
 class Server(who.Contestant):
-    """One that is asked as long as it runs."""
+    """A server that gets queries as long as it runs."""
 
     def __init__(self, name, argv, args, queries):
         super().__init__(name, ["taskset", "-c", str(who.FORWARDER_CORE),

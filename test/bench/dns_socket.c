@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The answers of examples/dns.c through a UDP socket, BATCH queries per system
- * call at most: what ./mr bench dns compares that example with.
+ * examples/dns.c on a UDP socket, with at most BATCH queries per system call:
+ * what ./mr bench dns compares that example with.
  *
  *     dns-socket ADDRESS BATCH
  */
@@ -19,7 +19,7 @@ static struct sockaddr_in who[MAX_BATCH];
 static struct iovec vectors[MAX_BATCH];
 static struct mmsghdr messages[MAX_BATCH];
 
-/* Put the answers to n queries to the front. How many there are. */
+/* Answer n queries, with the answers at the front. Returns how many. */
 static uint32_t answer_all(uint32_t n)
 {
 	uint32_t n_out = 0;

@@ -15,7 +15,7 @@ from lib.namespaces import wait_until
 from lib.probe import opened
 
 
-def test_nonsense_leaves_the_broker_well(lab, star):
+def test_nonsense_does_not_harm_the_broker(lab, star):
     """Each is refused by one line, or the connection is ended."""
     broker = Broker(lab, star.middle, rule(user=0))
     before = flags(star)
@@ -77,7 +77,7 @@ def test_nonsense_leaves_the_broker_well(lab, star):
 
 
 def processes(broker):
-    """Those of its clients."""
+    """The processes of its clients."""
     with open(f"/proc/{broker.pid}/task/{broker.pid}/children") as file:
         return set(map(int, file.read().split()))
 
@@ -143,7 +143,7 @@ def test_closes_that_wait_hold_up_their_own_connections(lab, star):
 
 
 def test_a_process_that_is_told_to_end_has_no_port(lab, star):
-    """It may have opened one since the broker chose it."""
+    """It may have opened a port since the broker chose it."""
     broker = Broker(lab, star.middle, rule(user=0))
     fd = memfd()
     with RawClient(broker) as client:
@@ -187,7 +187,7 @@ def test_the_next_port_waits_for_what_is_restored(lab, star):
 
 
 def test_a_broker_whose_parent_ignores_sigchld(lab, star):
-    """It learns of the end of its processes nevertheless."""
+    """The broker still notices when its processes end."""
     broker = Broker(lab, star.middle, rule(user=0),
                     wrap=["env", "--ignore-signal=CHLD"])
     for _ in range(brokers.MAX_STUCK + 1):
@@ -197,7 +197,7 @@ def test_a_broker_whose_parent_ignores_sigchld(lab, star):
 
 
 def test_a_user_without_a_rule_cannot_send_fds(lab, star):
-    """Not before it is refused, either."""
+    """Not even before it is refused."""
     broker = Broker(lab, star.middle)
     broker.process.send_signal(signal.SIGSTOP)
     client = RawClient(broker, is_greeted=False)
@@ -284,7 +284,7 @@ def test_a_filter_counts_only_in_its_port(lab, star):
 
 @pytest.mark.parametrize("user", [0, 1])
 def test_a_thousand_idle_connections_do_no_harm(lab, star, user):
-    """Of a user with a rule, whose oldest ones end, or of one without."""
+    """Those of a user with a rule, whose oldest ones end, or without one."""
     broker = Broker(lab, star.middle, rule(user=[user, brokers.NOBODY]))
     idle = []
     try:

@@ -67,7 +67,7 @@ def port(star, end):
     assert state(star.middle) == before
 
 
-def test_promiscuity_is_switched(star, port):
+def test_promiscuous_modes_are_switched(star, port):
     for kind, name in ("promiscuity", "promisc"), ("allmulti", "allmulti"):
         was = state(star.middle)[kind]
         for on in (True, True, False, False, True):
@@ -75,7 +75,7 @@ def test_promiscuity_is_switched(star, port):
             assert state(star.middle)[kind] == was + on, name
 
 
-def test_several_are_set_at_once(star, port):
+def test_several_settings_change_at_once(star, port):
     port.set(mac=to_bytes(MAC), mtu_bytes=1400, mac_filter=to_bytes(GROUP))
     now = state(star.middle)
     assert (now["mac"], now["mtu"], now["filter"]) == (MAC, 1400, {GROUP})
@@ -94,7 +94,7 @@ def test_the_option_is_switched_off_and_on(lab, star):
     assert state(star.middle)["promiscuity"] == 0
 
 
-def test_a_list_takes_the_place_of_the_one_before(star, port):
+def test_a_new_mac_filter_replaces_the_old_one(star, port):
     for macs in ([GROUP, UNICAST], [GROUP, OTHER_GROUP], [UNICAST], []):
         port.set(mac_filter=to_bytes(*macs))
         assert filter_of(star.middle) == set(macs)
@@ -192,9 +192,9 @@ AS_USER = ["setpriv", "--reuid=65533", "--regid=65533", "--clear-groups",
 
 @pytest.mark.parametrize("first, then", [(AS_USER, AS_ROOT),
                                          (AS_ROOT, AS_USER)])
-def test_another_of_the_group_restores_what_was_set(lab, star, first, then):
-    """As the units are: mr-brokerd is root without CAP_DAC_OVERRIDE, the others
-    are a user; config/tmpfiles makes the folder."""
+def test_another_program_of_the_group_restores_settings(lab, star, first, then):
+    """As under systemd: mr-brokerd is root without CAP_DAC_OVERRIDE, others run as
+    a user; config/tmpfiles creates the folder."""
     folder = Path(lab.closing(ExitStack()).enter_context(
         TemporaryDirectory(prefix="mrt-run-")))
     run = folder / "run"

@@ -65,7 +65,7 @@ class Example(Process):
         super().__init__(lab, self.middle, [*command, *ports, *more])
 
     def stop(self):
-        """End it as a person would; what it printed."""
+        """End it with Ctrl-C. Returns what it printed."""
         self.process.send_signal(signal.SIGINT)
         assert self.wait() == 0, self.err.text()
         assert not any(self.middle.link(f"p{i}").get("xdp")
@@ -74,7 +74,7 @@ class Example(Process):
 
 
 class Firewall(Example):
-    """In any language: it is ready when frames pass."""
+    """A firewall in any language; it is ready when frames pass."""
 
     PROBE = frame(60)
 
@@ -91,7 +91,7 @@ class Firewall(Example):
         return self.n_probes > 0 or self.process.poll() is not None
 
     def receive(self, wire, n):
-        """So many frames, besides probes that were on their way."""
+        """Receive n frames, besides probes that were on their way."""
         frames = []
         while len(frames) < n:
             some = wire.receive(n - len(frames))
@@ -139,8 +139,8 @@ def test_firewall_drops_what_is_listed(lab, firewall):
 
 
 @pytest.mark.parametrize("prefix", ["0.0.0.0/0", "::/0"])
-def test_firewall_of_everything(lab, firewall, prefix):
-    """The shortest prefix has no bits, and is of one family."""
+def test_firewall_with_an_empty_prefix(lab, firewall, prefix):
+    """A prefix of 0 bits matches all addresses of its family only."""
     running = Firewall(lab, firewall, prefix)
     dropped, passed = packet("192.0.2.1"), packet("2001:db8::1")
     if ":" in prefix:
@@ -183,7 +183,7 @@ def dns(lab):
 
 
 def dig(example, *words):
-    """What dig(1) says about the answer to a query."""
+    """The output of dig(1) for a query."""
     return example.hosts[0].run("dig", "@10.77.0.1", "+tries=5", "+timeout=2",
                                 *words).stdout
 
@@ -207,8 +207,8 @@ def test_dns_answers_dig(dns):
     assert int(dns.stop().split()[0]) >= 8
 
 
-def test_dns_ignores_what_is_no_query(dns):
-    """It answers no answer, and nothing that it cannot parse."""
+def test_dns_ignores_other_messages(dns):
+    """Answers, and messages that it cannot parse, get no answer."""
     query = bytes(DNS(id=7, qd=DNSQR(qname="192-0-2-1.example.org")))
     lies = [query[:n] for n in range(len(query))]  # truncated
     lies += [query[:2] + b"\x81" + query[3:],  # an answer
@@ -246,7 +246,7 @@ def test_mirror_shows_each_frame(lab):
 
 
 def test_mirror_carries_what_kernels_send(lab):
-    """Their checksums are for the port to complete, in a frame it shares."""
+    """The port completes their checksums, in frames that it shares."""
     example = Example(lab, [EXAMPLES / "example-mirror"], "p0", "p1",
                       more=["tap:m0"])
     for i, host in enumerate(example.hosts):
@@ -303,7 +303,7 @@ def test_sampler_of_each_frame(sampler):
 
 
 def test_sampler_ends_with_its_reader():
-    """A pipe that nobody reads any more."""
+    """The reader of the pipe has gone."""
     near, far = os.pipe()
     with os.fdopen(far, "wb") as out:
         os.close(near)
@@ -312,7 +312,7 @@ def test_sampler_ends_with_its_reader():
     assert done.returncode == 1 and "Broken pipe" in done.stdout
 
 
-def test_sampler_of_some(sampler):
+def test_sampler_of_every_third_frame(sampler):
     """Every third frame of each queue, beginning with the first."""
     path, frames = sampler(3, 20)
     queues = [struct.unpack_from("<I", body)[0]
@@ -341,7 +341,7 @@ class Balancer(Example):
             f"02:00:00:00:00:{server:02x} # a server\n" for server in servers))
 
     def change(self, *servers):
-        """Another set of servers, while it runs."""
+        """Replace the set of servers while it runs."""
         self.write(servers)
         n_before = self.out.count()
         self.process.send_signal(signal.SIGHUP)
@@ -452,7 +452,7 @@ def test_balancer_of_web_servers(lab, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["dns", "lb", "mirror", "sampler"])
-def test_wrong_words_get_one_line(lab, name):
+def test_wrong_arguments_get_one_line(lab, name):
     wrong = {"mirror": ["no such port"] * 3,
              "lb": ["/dev/null", "null:"],
              "sampler": [1, "/dev/null", "no such port"]}

@@ -84,7 +84,7 @@ def test_the_kernel_answers_as_if_there_were_no_port(lab, star, place, end):
     assert not taps(star)
 
 
-def test_without_a_way_they_are_lost_and_counted(star, place, end):
+def test_frames_are_counted_if_the_path_is_not_open(star, place, end):
     port = end(place, SPEC)
 
     def ping():
@@ -112,7 +112,7 @@ def test_a_killed_program_leaves_no_tap(lab, star):
 
 @pytest.mark.parametrize("spec, part", [
     (SPEC + ",attach=generic", "generic attach"), ("null:", "driver null")])
-def test_who_cannot_says_so(star, end, spec, part):
+def test_ports_without_a_kernel_path_say_so(star, end, spec, part):
     with pytest.raises(OSError, match=part):
         end(star.middle, spec).port.open_kernel()
     assert not taps(star)

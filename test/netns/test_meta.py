@@ -50,7 +50,7 @@ def test_the_hash_is_of_the_flow(star, wire, end, options):
 
 
 def test_a_frame_with_a_tag_has_both(star, wire, end, on_vlan):
-    """The tag goes into the frame, behind the hash, and both go on."""
+    """The tag is inserted in the frame, and the hash stays in the metadata."""
     on_vlan(star.hosts[0])
     port, way_out = end(star.middle, "p0,meta"), end(star.middle, "p1")
     got = end(star.hosts[1], "h0")
@@ -85,7 +85,7 @@ def test_without_perfmon(lab, star, wire):
     assert probe.do("metas", 0, 1, 5000)["metas"][0]["type"] == L4
 
 
-def test_a_value_that_is_none_is_refused(star, end):
+def test_an_unknown_value_is_refused(star, end):
     with pytest.raises(OSError, match="meta"):
         end(star.middle, "p0,meta=maybe")
 

@@ -168,7 +168,7 @@ def test_a_deleted_interface_lets_its_user_sleep(lab):
 
 
 def test_the_mtu_is_not_that_of_another_interface(lab):
-    """Which has its name here once it has been moved away."""
+    """Another interface can take its name here once it is in another namespace."""
     middle, host = lab.namespace("f"), lab.namespace("h")
     probe = opened(lab, middle, "tap:t0")
     middle.ip("link", "set", "t0", "mtu", 1400)

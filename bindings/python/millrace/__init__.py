@@ -50,7 +50,7 @@ class Port(_millrace.Port):
         return self.bursts()
 
     def bursts(self, *, meta: bool = False) -> AsyncIterator[Burst]:
-        """The iteration itself, with metadata if asked."""
+        """Iterate over bursts, optionally with metadata."""
         return _Bursts(self, meta)
 
     def close(self) -> None:

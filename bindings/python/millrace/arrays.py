@@ -51,7 +51,7 @@ def entries(burst: Burst, out: NDArray[Any] | None = None) -> NDArray[Any]:
 
 
 def begins(burst: Burst) -> NDArray[Any]:
-    """Whether each entry begins a frame: the entry before does not have MORE set."""
+    """Whether each entry begins a frame: the entry before it does not have MORE set."""
     has_more = entries(burst)["flags"] & Flag.MORE != 0
     return np.append(True, ~has_more)[: len(burst)]
 

@@ -79,7 +79,7 @@ extern PyTypeObject *mri_pool_type, *mri_port_type, *mri_queue_type,
 extern PyType_Spec mri_pool_spec, mri_port_spec, mri_queue_spec, mri_rxq_spec,
 	mri_txq_spec, mri_burst_spec, mri_frames_spec;
 
-/** What a member of a struct is in Python. */
+/** The Python type of a struct member. */
 enum field_kind {
 	FIELD_NUMBER,  /**< int: 1, 2, 4 or 8 bytes, unsigned */
 	FIELD_INT32,
@@ -89,8 +89,8 @@ enum field_kind {
 	FIELD_ADDRESS, /**< bytes: 4 or all of them */
 };
 
-/** A member of a struct of the library, by the same name in Python. A table of
- * them ends with one without a name. */
+/** A struct member of the library, with the same name in Python. A table ends
+ * with one without a name. */
 struct field {
 	const char *name;
 	uint16_t offset;
@@ -117,7 +117,7 @@ void mri_free_object(void *object);
 /** For method tables: return the object itself. */
 PyObject *mri_self(PyObject *self, PyObject *nothing);
 
-/** A new dict of the members of a struct that @p valid has.
+/** A new dict of the struct's members whose bits are set in @p valid.
  * @return NULL: raised */
 PyObject *mri_dict_of(const struct field *fields, const void *from,
 		      uint32_t valid);
@@ -125,12 +125,12 @@ PyObject *mri_dict_of(const struct field *fields, const void *from,
  * code. @return 0, or -1: raised */
 int mri_set_fields(const struct field *fields, void *to, uint32_t *valid,
 		   PyObject *kwargs);
-/** Set an item to a new reference; each may be NULL, if that has raised.
+/** Set an item, and drop the reference to @p value. A NULL argument has raised.
  * @return 0, or -1: raised */
 int mri_set_item(PyObject *dict, const char *key, PyObject *value);
-/** An int, or what can be one, up to @p most. @return 0, or -1: raised */
+/** Convert to an integer of at most @p most. @return 0, or -1: raised */
 int mri_number(PyObject *object, uint64_t most, uint64_t *ret);
-/** A converter for PyArg_Parse...(): "O&" to uint32_t. */
+/** Converter of PyArg_Parse...() for "O&" to uint32_t. */
 int mri_u32(PyObject *number, void *ret);
 /** Copy a bytes-like object of @p least or @p most bytes.
  * @return 0, or -1: raised */
@@ -152,12 +152,12 @@ PyObject *mri_queue_new(PyTypeObject *type, PyObject *port, PyObject *args);
 struct py_burst *mri_burst_new(struct py_pool *pool, uint32_t n);
 /** Copy frames from an iterable of bytes-like objects into a new burst. */
 PyObject *mri_burst_from(PyObject *pool, PyObject *iterable);
-/** The frames of a burst of @p pool, whose views have ended. May run any code.
+/** End the views of a burst of @p pool; return its frames. May run any code.
  * @return NULL: raised */
 struct py_frames *mri_burst_take(PyObject *burst, const struct py_pool *pool);
 /** Set how many entries there are now; the caller frees none of them. */
 void mri_frames_set_n(struct py_frames *frames, uint32_t n);
-/** Provide metas for the entries, zeroed. @return 0, or -1: raised */
+/** Give the entries metas, all zero. @return 0, or -1: raised */
 int mri_frames_add_metas(struct py_frames *frames);
 
 /** Functions of Burst for metadata: meta(i), set_meta(i, ...), copy_metas(). */
@@ -168,7 +168,7 @@ PyObject *mri_burst_copy_metas(PyObject *burst, PyObject *array);
 extern const struct field mri_meta_fields[];
 /** A dict of name: (numpy's format, offset), for all members of mr_meta. */
 PyObject *mri_meta_layout(void);
-/** A buffer with room for @p n items, for an array that the caller provides.
+/** Get the buffer of a caller's array, with room for @p n items.
  * @return 0, or -1: raised */
 int mri_get_room(PyObject *array, Py_buffer *room, size_t n, size_t item_bytes);
 

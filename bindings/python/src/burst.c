@@ -149,7 +149,7 @@ static void end_views(struct py_burst *self)
 	PyMem_Free(views);
 }
 
-/* The frames of a burst whose views have ended. NULL: raised. */
+/* End the views of a burst, and return its frames. NULL: raised. */
 static struct py_frames *take(PyObject *burst)
 {
 	struct py_burst *self = (struct py_burst *)burst;
@@ -166,7 +166,8 @@ static struct py_frames *take(PyObject *burst)
 struct py_frames *mri_burst_take(PyObject *burst, const struct py_pool *pool)
 {
 	if (!PyObject_TypeCheck(burst, mri_burst_type))
-		PyErr_SetString(PyExc_TypeError, "takes a Burst");
+		PyErr_SetString(PyExc_TypeError,
+				"the argument must be a Burst");
 	else if (((struct py_burst *)burst)->frames->pool != pool)
 		PyErr_SetString(PyExc_ValueError,
 				"the burst is of another pool");

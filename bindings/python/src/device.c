@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Settings and counters of a port's device. Arguments are converted first: that
- * may run any code, which may close the port. */
+/* Settings and counters of a port's device. Arguments are converted before the
+ * port is used, because converting may run any code, which may close the port.
+ */
 #include <millrace/experimental/port_queues.h>
 
 #include "binding.h"
 
-enum { MAX_TABLE = 1024 }; /* entries; that of any device is shorter */
+enum { MAX_TABLE = 1024 }; /* entries; no device has more */
 
 struct number {
 	bool is_set;
@@ -20,7 +21,7 @@ static int to_number(PyObject *object, void *ret)
 	return mri_u32(object, &number->value);
 }
 
-/* None, or an exception. */
+/* Return None, or raise. */
 static PyObject *result(int rc, const struct mr_reason *why)
 {
 	if (rc < 0)
@@ -130,7 +131,7 @@ PyObject *mri_port_unsteer(PyObject *object, PyObject *number)
 	return result(mr_port_unsteer(self->port, id, &why), &why);
 }
 
-/* Pairs, because a name may come twice. */
+/* Pairs, because a name may occur twice. */
 static PyObject *pairs_of(const struct mr_named_count *counts, uint32_t n)
 {
 	PyObject *list = PyList_New(n);

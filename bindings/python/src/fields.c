@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Structs of the library as dicts and keyword arguments: a table each. */
+/* Structs of the library as dicts and keyword arguments, by a table for each.
+ */
 #include <string.h>
 
 #include "binding.h"

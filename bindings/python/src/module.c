@@ -54,7 +54,7 @@ PyObject *mri_self(PyObject *self, PyObject *nothing)
 	{                                                                      \
 		"Offload", #name, MR_OFFLOAD_##name                            \
 	}
-/* Flags, those of a class together. */
+/* Flags, grouped by class. */
 static const struct {
 	const char *class, *name;
 	unsigned int value;

@@ -172,16 +172,17 @@ static PyMethodDef methods[] = {
 	{ "device_drops", mri_port_device_drops, METH_NOARGS,
 	  "Pairs of name and frames lost before they reached a queue." },
 	{ "device_stats", mri_port_device_stats, METH_NOARGS,
-	  "Pairs of name and value: the device's own counters. A name may come "
-	  "twice." },
+	  "Pairs of name and value: the device's own counters. A name may "
+	  "occur twice." },
 	KEYWORDS("set", mri_port_set,
 		 "Change settings of the device until the port is closed, in "
 		 "the order of the\nparameters: filter, mac, mac_filter (6 "
 		 "bytes each), promisc, allmulti, mtu_bytes.\nIf one is "
-		 "refused, those before it stay."),
+		 "refused, the earlier ones stay."),
 	KEYWORDS("set_rss", mri_port_set_rss,
 		 "Distribute frames over the rx queues by hash. key: as long "
-		 "as the device's; table:\na byte per entry, a queue each."),
+		 "as the device's;\ntable: the queue of each entry, one byte "
+		 "each."),
 	KEYWORDS("steer", mri_port_steer,
 		 "Add a rule that steers frames to a queue: members of struct "
 		 "mr_steer_rule.\nReturns its number."),

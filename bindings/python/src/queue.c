@@ -218,7 +218,7 @@ static const struct field tx_fields[] = {
 	TX(accepted), TX(completed), TX(pending), TX(bytes), { 0 },
 };
 
-/* Values by their names. */
+/* A dict of values by name. */
 static PyObject *named(const char *(*name_of)(uint32_t), const uint64_t *values)
 {
 	struct field fields[MR_STATS_SLOTS + 1] = { { 0 } };
@@ -285,7 +285,8 @@ static PyMethodDef tx_methods[] = {
 	{ "collect", txq_collect, METH_NOARGS,
 	  "Collect completions from the device, and wake it." },
 	{ "times", txq_times, METH_NOARGS,
-	  "Take the times at which frames left that had tx_ns set, each with "
+	  "Take the transmit timestamps of frames that had tx_ns set, each "
+	  "with "
 	  "its mark." },
 	{ NULL, NULL, 0, NULL },
 };

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ports of the package millrace as ends of wires, in this process."""
+"""Ends of wires: ports of the Python package, in this process."""
 import select
 import time
 
@@ -25,7 +25,7 @@ class End:
         self.rxqs = [self.port.rx(i) for i in range(n_queues)]
 
     def close(self):
-        """Settings are given back to the interface that this thread sees."""
+        """In its namespace, where the port restores the interface's settings."""
         with self.namespace:
             self.port.close()
         if self.own_pool:
@@ -39,15 +39,15 @@ class End:
             self.port.set(**settings)
 
     def check(self, **wanted):
-        """That the sums of these rx counters are so, and the invariants."""
+        """Check the sums of these rx counters, and the invariants."""
         stats = self.port.stats()
         invariants.check_ports([stats])
         assert {name: invariants.total(stats, "rx", name)
                 for name in wanted} == wanted
 
     def send(self, frames, queue=0, meta=None, limit_s=limit(5.0)):
-        """Send frames in bursts, with meta(i) as the metadata of each; how
-        many there were."""
+        """Send frames in bursts, with meta(i) as the metadata of each.
+        Returns how many there were."""
         end_s = time.monotonic() + limit_s
         tx = self.port.tx(queue)
         frames = list(frames)
@@ -64,13 +64,13 @@ class End:
         return len(frames)
 
     def _wait(self, limit_s):
-        """Until a queue may have frames."""
+        """Wait until a queue may have frames."""
         if all([rx.arm() for rx in self.rxqs]):
             select.select([rx.fileno() for rx in self.rxqs], [], [], limit_s)
 
     def receive_all(self, n, limit_s=limit(5.0)):
-        """Up to n frames with their metadata and queues: all there are when n
-        came or the time is up."""
+        """Receive n frames with their metadata and queues, or fewer if the
+        time is up; and whatever came with them."""
         got = []
         end_s = time.monotonic() + limit_s
         while True:
@@ -85,11 +85,11 @@ class End:
                 self._wait(left_s)
 
     def receive(self, n, limit_s=limit(5.0)):
-        """receive_all(), but only the frames, as of a Wire."""
+        """receive_all(), but only the frames, as Wire.receive() does."""
         return [data for data, _, _ in self.receive_all(n, limit_s)]
 
     def receive_until_quiet(self, quiet_s=2.0):
-        """All frames, until none came for quiet_s."""
+        """Receive until no frame comes for quiet_s."""
         frames = []
         while some := self.receive(1, quiet_s):
             frames += some

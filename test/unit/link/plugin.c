@@ -110,7 +110,7 @@ static int abandon(void)
 	if (pthread_create(&thread, NULL, attach, worker) != 0 ||
 	    pthread_join(thread, &attached) != 0 || attached == NULL)
 		return -EIO;
-	/* Nobody has detached it. */
+	/* mr_worker_detach() was not called. */
 	return mr_worker_attach(worker, NULL) == -EBUSY ? 0 : -EEXIST;
 }
 

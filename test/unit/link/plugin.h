@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a process loads, and what uses the library there. */
+/* The interface of the plug-ins that a process loads, which use the library. */
 #ifndef PLUGIN_H
 #define PLUGIN_H
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The library as a part of a process that does what it likes: loads it when it
- * runs and unloads it again, forks, exits in the middle of everything, and has
- * two versions at once. This program is not linked with it. Its ports are
- * null:, or those that the environment names.
+ * The library in a process that loads and unloads it at run time, forks, exits
+ * with open ports and running threads, and has two versions at once. This
+ * program is not linked with it. Its ports are null:, or those that the
+ * environment names.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -28,7 +28,7 @@ struct loaded {
 	const struct plugin *plugin;
 };
 
-/* File `name` of the build, with a library of its own. */
+/* Load the plug-in in file `name`, and with it the library. */
 static struct loaded load(const char *name, int flags)
 {
 	struct loaded it = { .handle = dlopen(name, RTLD_NOW | flags) };
@@ -58,7 +58,7 @@ static uint32_t n_in(const char *path)
 	return n;
 }
 
-/* Mappings of the library, of what uses it, and of its memory. */
+/* How many mappings there are of the library, its plug-ins and its memory. */
 static uint32_t n_mappings(void)
 {
 	FILE *file = fopen("/proc/self/maps", "re");
@@ -80,7 +80,7 @@ static void pause_1ms(void)
 	nanosleep(&pause, NULL);
 }
 
-/* A thread that was joined is seen for a moment more. */
+/* /proc shows a thread for a moment after it was joined. */
 static bool has_one_thread(void)
 {
 	for (uint32_t ms = 0; ms < test_limit_ms(WAIT_MS); ms++) {
@@ -91,7 +91,7 @@ static bool has_one_thread(void)
 	return false;
 }
 
-/* The exit status of a child; 128 and more: a signal, or it did not end. */
+/* A child's exit status; from 128: a signal, or it did not end. */
 static int status_of(pid_t pid)
 {
 	int status;
@@ -143,7 +143,8 @@ TEST(unloaded_library_leaves_nothing)
 	}
 }
 
-/* Its fork handlers go with it: they would be calls into nothing. */
+/* Its fork handlers are gone, too; otherwise fork() would call unmapped code.
+ */
 TEST(fork_after_unload)
 {
 	for (int i = 0; i < N_TIMES; i++) {
@@ -165,7 +166,7 @@ TEST(fork_after_unload)
 	}
 }
 
-/* The parent forwards on meanwhile. */
+/* The parent keeps forwarding. */
 TEST(forked_child_uses_the_library_itself)
 {
 	struct loaded it = load(PLUGIN_ONE, RTLD_LOCAL);
@@ -186,7 +187,7 @@ TEST(forked_child_uses_the_library_itself)
 	unload(it, LIBRARY_ONE);
 }
 
-/* Ports are open and a thread forwards, in the library, when it ends. */
+/* While ports are open and a thread in the library forwards. */
 TEST(process_exits)
 {
 	struct loaded it = load(PLUGIN_ONE, RTLD_LOCAL);
@@ -211,7 +212,7 @@ TEST(process_exits)
 	unload(it, LIBRARY_ONE);
 }
 
-/* The worker is lost to the program, but nothing that the worker has. */
+/* The worker stays unusable, but leaks nothing. */
 TEST(thread_ends_attached)
 {
 	struct loaded it = load(PLUGIN_ONE, RTLD_LOCAL);
@@ -231,7 +232,7 @@ static void is_in(const void *address, const char *library)
 	assert_non_null(strstr(info.dli_fname, library));
 }
 
-/* Even where one sees the symbols of the other: versions keep them apart. */
+/* Even if each sees the other's symbols: symbol versions keep them apart. */
 TEST(two_versions_in_a_process)
 {
 	const int flags[] = { RTLD_LOCAL, RTLD_GLOBAL };

@@ -31,7 +31,7 @@ fn frames_pass_through_a_cable_in_order() {
 }
 
 #[test]
-fn what_a_queue_does_not_take_stays() {
+fn frames_that_a_queue_does_not_take_stay() {
     let pool = pool(Safety::States);
     let mut cache = Cache::new(&pool).unwrap();
     let [(_, mut tx), (mut rx, _)] = pair(&pool, "");

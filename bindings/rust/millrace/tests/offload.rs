@@ -34,7 +34,7 @@ fn tags_are_inserted_in_frames() {
 }
 
 #[test]
-fn frames_of_the_future_stay() {
+fn frames_with_a_launch_time_stay() {
     let pool = pool(Safety::States);
     let mut cache = Cache::new(&pool).unwrap();
     let [(_, mut tx), _other] = pair(&pool, "");

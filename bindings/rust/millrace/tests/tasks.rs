@@ -96,7 +96,7 @@ fn a_cancelled_receive_loses_nothing() {
 }
 
 #[test]
-fn a_busy_port_leaves_time_for_others() {
+fn a_busy_port_leaves_time_for_other_tasks() {
     let pool = pool(Safety::Counts);
     let port = Port::open(&pool, "null:", 1).unwrap();
     let (mut rx, mut tx) = (port.rxq(0).unwrap(), port.txq(0).unwrap());
