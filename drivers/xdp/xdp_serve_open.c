@@ -290,8 +290,8 @@ static void give(struct xdp_answer *answer, enum xdp_wire_fd kind, int fd)
 	xdp_answer_body(answer)->fds |= kind;
 }
 
-/* While the client has it open, others do not undo the record; nor before it is
- * undone here, since this process has it open, too. */
+/* Nobody else undoes the record while the client has it open, or before this
+ * process, which has it open, too, has undone it. */
 void mri_xdp_give_record(struct xdp_served *served, struct xdp_answer *answer)
 {
 	int fd;

@@ -286,8 +286,7 @@ static PyMethodDef tx_methods[] = {
 	  "Collect completions from the device, and wake it." },
 	{ "times", txq_times, METH_NOARGS,
 	  "Take the transmit timestamps of frames that had tx_ns set, each "
-	  "with "
-	  "its mark." },
+	  "with its mark." },
 	{ NULL, NULL, 0, NULL },
 };
 

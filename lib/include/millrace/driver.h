@@ -30,9 +30,9 @@ extern "C" {
 
 /**
  * Version of the layout of struct mr_driver, struct mr_port and the structs in
- * them. The library refuses drivers of another version. Members that are added
- * to the end of struct mr_driver do not change it: a driver built without them
- * has a smaller size, and they are NULL.
+ * them. The library refuses drivers of another version. Adding a member
+ * to the end of struct mr_driver does not change the version: a driver built
+ * without it has a smaller size, and the member counts as NULL.
  */
 enum { MR_DRIVER_VERSION = 1 };
 

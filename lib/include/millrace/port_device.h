@@ -94,7 +94,7 @@ enum { MR_MTU_MIN_BYTES = 68 };
  * mr_port_set_allmulti().
  *
  * @param port  an open port
- * @param on    whether to
+ * @param on    true: receive all frames
  *
  * @return 0, or with nothing changed
  *   -ENOTSUP the device cannot do this
