@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
-LIBRARIES = ["libmillrace.so", "libmillrace-flow.so"]
+LIBRARIES = ["millrace", "millrace-flow"]
 # Whatever only functions without a promise can reach.
 SUPPRESSIONS = """
 [suppress_function]
@@ -69,12 +69,13 @@ def check_abidiff(folder):
 
 
 def build(source, folder):
-    """The folder with the libraries, with debug information."""
+    """The libraries, with debug information."""
     run("meson", "setup", folder, source, "-Dtests=false", "-Dapps=false",
         "-Dpython=disabled", "-Ddpdk=disabled", "-Dwerror=false",
         "-Dbuildtype=debugoptimized")
-    run("ninja", "-C", folder, *(f"lib/link/{name}" for name in LIBRARIES))
-    return Path(folder, "lib/link")
+    run("meson", "compile", "-C", folder,
+        *(f"{name}:shared_library" for name in LIBRARIES))
+    return [Path(folder, f"lib/link/lib{name}.so") for name in LIBRARIES]
 
 
 def check_release(tag, folder):
@@ -86,8 +87,7 @@ def check_release(tag, folder):
     run("tar", "-xf", archive, "-C", tree)
     old = build(tree, Path(folder, "old"))
     new = build(TOP, Path(folder, "new"))
-    return "".join(compare(old / name, new / name, folder)
-                   for name in LIBRARIES)
+    return "".join(compare(was, now, folder) for was, now in zip(old, new))
 
 
 def main():
