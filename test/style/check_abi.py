@@ -12,6 +12,8 @@ ROW = re.compile(r"^\| `(mr_\w+)` \| (\d+) \| (.*) \|$", re.M)
 STRUCT = re.compile(r"^struct (mr_\w+) \{\n(.*?)^\}(.*?);", re.M | re.S)
 INLINE = re.compile(r"^(?:static|extern) inline\b[^;{]*\{\n(.*?)^\}", re.M | re.S)
 ACCESS = re.compile(r"(?:->|\.)([a-z]\w*)")
+# The name in a declaration of a member: a function pointer's, or the last word.
+MEMBER = re.compile(r"\(\*(\w+)\)\(|\b(\w+)(?:\[[^]]*\])*\s*;")
 
 
 def table():
@@ -29,6 +31,10 @@ def check_structs(wrong, path, source, frozen):
         if not can_grow and name not in frozen and "packed" not in attributes:
             wrong.add(path, f"struct {name} has no size, nothing reserved, "
                       f"and is not in {PAGE}")
+        for names in MEMBER.findall(members) if name in frozen else ():
+            member = "".join(names)
+            if member not in frozen[name][1] and "reserved" not in member:
+                wrong.add(PAGE, f"the row of {name} lacks {member}")
     return n
 
 
@@ -46,8 +52,8 @@ def compile_table(wrong, frozen, headers):
         [os.environ.get("CC", "cc"), "-std=gnu11", "-fsyntax-only", "-xc",
          f"-I{tree.TOP}/lib/include", "-"], input=source, text=True,
         capture_output=True, check=False)
-    for line in re.findall(r"error: .*", done.stderr):
-        wrong.add(PAGE, line)
+    if done.returncode != 0:
+        wrong.add(PAGE, done.stderr.strip())
 
 
 @tree.check("structs")
