@@ -93,6 +93,8 @@ static int dpdk_open(struct mr_port *port, const struct mr_spec *spec,
 		return not_loaded(reterr_reason);
 	module = dlsym(handle, MRI_DPDK_MODULE);
 	if (module == NULL || module->version != MRI_DPDK_VERSION ||
+	    module->driver->version != MR_DRIVER_VERSION ||
+	    module->driver->size != sizeof(struct mr_driver) ||
 	    module->driver->port_bytes != sizeof(struct mri_dpdk_room))
 		return mr_fail(
 			reterr_reason, -ENODEV,

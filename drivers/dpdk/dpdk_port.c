@@ -154,6 +154,8 @@ static void dpdk_txq_stats(const struct mr_txq *base, struct mr_tx_stats *stats)
 
 static const struct mr_driver driver = {
 	.name = "dpdk",
+	.version = MR_DRIVER_VERSION,
+	.size = sizeof(struct mr_driver),
 	.port_bytes = sizeof(struct mri_dpdk_room),
 	.open = dpdk_open,
 	.close = dpdk_close,

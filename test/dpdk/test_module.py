@@ -83,10 +83,16 @@ def test_dpdk_is_not_installed_or_another(folder):
             "of another version than", library.name)
 
 
-def test_module_is_of_another_millrace(folder):
+@pytest.mark.parametrize("version, size", [(1, 0), (0, -8), (0, 8)])
+def test_module_is_of_another_millrace(folder, version, size):
+    """By its version, or since its table has fewer or more members."""
     cc('#include "dpdk_module.h"\n'
+       "static const struct mr_driver driver = {\n"
+       "    .version = MR_DRIVER_VERSION,\n"
+       f"    .size = sizeof(struct mr_driver) + {size},\n"
+       "    .port_bytes = sizeof(struct mri_dpdk_room) };\n"
        "const struct mri_dpdk_module mri_dpdk_module = {\n"
-       "    .version = MRI_DPDK_VERSION + 1 };\n",
+       f"    .version = MRI_DPDK_VERSION + {version}, .driver = &driver }};\n",
        f"-I{HEADERS}", f"-I{HEADERS.parents[1] / 'lib' / 'include'}", "-o",
        folder / MODULE)
     refused(folder, "belongs to another version of Millrace")
