@@ -267,7 +267,7 @@ static int command(struct virtio_port *port, uint32_t feature, uint32_t number,
 int mri_virtio_set_promisc(struct mr_port *base, bool on,
 			   struct mr_reason *reason)
 {
-	const uint8_t data = on != 0;
+	const uint8_t data = on;
 
 	return command((struct virtio_port *)base, VIRTIO_F_CTRL_RX,
 		       VIRTIO_CTRL_PROMISC, &data, 1, "set promiscuous mode",
@@ -277,7 +277,7 @@ int mri_virtio_set_promisc(struct mr_port *base, bool on,
 int mri_virtio_set_allmulti(struct mr_port *base, bool on,
 			    struct mr_reason *reason)
 {
-	const uint8_t data = on != 0;
+	const uint8_t data = on;
 
 	return command((struct virtio_port *)base, VIRTIO_F_CTRL_RX,
 		       VIRTIO_CTRL_ALLMULTI, &data, 1,

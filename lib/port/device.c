@@ -25,7 +25,7 @@ int mr_port_set_promisc(struct mr_port *port, bool on,
 {
 	if (port->driver->set_promisc == NULL)
 		return refuse(port, "promiscuous mode", reterr_reason);
-	return port->driver->set_promisc(port, on != 0, reterr_reason);
+	return port->driver->set_promisc(port, on, reterr_reason);
 }
 
 int mr_port_set_allmulti(struct mr_port *port, bool on,
@@ -34,7 +34,7 @@ int mr_port_set_allmulti(struct mr_port *port, bool on,
 	if (port->driver->set_allmulti == NULL)
 		return refuse(port, "reception of all multicast",
 			      reterr_reason);
-	return port->driver->set_allmulti(port, on != 0, reterr_reason);
+	return port->driver->set_allmulti(port, on, reterr_reason);
 }
 
 int mr_port_set_mtu(struct mr_port *port, uint32_t mtu_bytes,

@@ -96,7 +96,6 @@ int mr_port_takes_option(struct mr_ctx *ctx, const char *text, const char *key,
 	return 0;
 }
 
-/* The head of the driver's port struct. */
 /* The driver's struct, and behind it ours, which may grow. */
 static struct mr_port *alloc_port(struct mr_ctx *ctx,
 				  const struct mr_driver *driver)
@@ -110,6 +109,7 @@ static struct mr_port *alloc_port(struct mr_ctx *ctx,
 	return port;
 }
 
+/* The head of the driver's port struct. */
 static void fill_head(struct mr_port *port, struct mr_ctx *ctx,
 		      const struct mr_driver *driver,
 		      const struct mr_port_config *config,
