@@ -3,7 +3,7 @@
  * dns: answer queries for names that contain their address: 192.0.2.1 for
  * 192-0-2-1.example.org. The answer is written over the query, in its page.
  *
- *     sudo ./dns 'xdp:eth0,filter=ip and udp dst port 53'
+ *     sudo ./dns 'xdp:eth0,filter=udp dst port 53 and dst host 192.0.2.53'
  *
  * The kernel keeps the interface's address, answers ARP, and gets other frames.
  */
@@ -15,22 +15,23 @@
 
 #include <millrace/millrace.h>
 
-enum { BURST = 64, HEADER = 12, RECORD = 16, EDNS = 11, NO_SUCH_NAME = 3 };
+enum { BURST = 64, HEADER = 12, LONGEST_NAME = 255, RECORD = 16, EDNS = 11 };
 
 static struct mr_workers *workers;
+static struct mr_port_info port_info = { .size = sizeof(port_info) };
 static unsigned long n_answered, n_ignored, n_unsent;
 
 /*
  * Turn a query into its answer, which can be longer by a record and EDNS.
- * Returns its length, or 0: do not answer. RFC 1035, 4.1; RFC 6891, 6.1.2.
+ * Returns its length, or 0: do not answer. RFC 1035, 4.1; RFC 6891, 6.1.
  */
 static uint32_t answer(uint8_t *dns, uint32_t n)
 {
-	static const uint8_t edns[EDNS] = { 0, 0, 41, 1232 >> 8, 1232 & 255 };
+	uint8_t edns[EDNS] = { 0, 0, 41, 1232 >> 8, 1232 & 255 };
 	uint8_t record[RECORD] = {
 		0xc0, HEADER, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4
 	};
-	uint32_t at = HEADER, has_edns, has_name, has_record;
+	uint32_t at = HEADER, has_edns, has_name, has_record, is_newer;
 	char text[16] = "";
 
 	/* Only queries with one question: answering answers would loop. */
@@ -38,7 +39,7 @@ static uint32_t answer(uint8_t *dns, uint32_t n)
 		return 0;
 	while (at < n && dns[at] > 0 && dns[at] < 64)
 		at += 1 + dns[at];
-	if (at + 5 > n || dns[at] != 0)
+	if (at + 5 > n || dns[at] != 0 || at >= HEADER + LONGEST_NAME)
 		return 0;
 	at += 5; /* the name's end, type and class */
 	if (dns[HEADER] < sizeof(text))
@@ -48,9 +49,12 @@ static uint32_t answer(uint8_t *dns, uint32_t n)
 	has_name = inet_pton(AF_INET, text, record + 12) == 1;
 	has_record = has_name && !memcmp(dns + at - 4, "\0\1\0\1", 4);
 	has_edns = n >= at + EDNS && !memcmp(dns + at, edns, 3);
+	is_newer = has_edns && dns[at + 6] > 0; /* than version 0 */
+	edns[5] = (uint8_t)is_newer;            /* BADVERS: 1 here, 0 there */
+	has_record &= !is_newer;
 
-	dns[2] = 0x84 | (dns[2] & 1); /* an authoritative answer */
-	dns[3] = has_name ? 0 : NO_SUCH_NAME;
+	dns[2] = 0x84 | (dns[2] & 1);          /* an authoritative answer */
+	dns[3] = has_name || is_newer ? 0 : 3; /* no such name */
 	memcpy(dns + 6, (uint8_t[]){ 0, has_record, 0, 0, 0, has_edns }, 6);
 	memcpy(dns + at, record, RECORD);
 	at += has_record * RECORD;
@@ -58,37 +62,46 @@ static uint32_t answer(uint8_t *dns, uint32_t n)
 	return at + has_edns * EDNS;
 }
 
+/* Whether it is for us, and whole. IP options get no answer. */
+static int is_ours(const uint8_t *bytes, uint32_t n, struct mr_net_view *at)
+{
+	return mr_net_parse(bytes, n, n, at) == 0 &&
+	       memcmp(bytes, port_info.mac, 6) == 0 &&
+	       at->ether_type == MR_ETHER_IPV4 && !at->is_fragment &&
+	       at->l4_proto == IPPROTO_UDP &&
+	       at->l4_bytes == at->l3_bytes + 20 &&
+	       ntohs(((const struct mr_udp *)(bytes + at->l4_bytes))
+			     ->n_bytes) == at->l4_len_bytes &&
+	       mr_csum_fold(mr_csum_add(bytes + at->l3_bytes, 20, 0)) == 0xffff;
+}
+
 /* Turn a frame with a query into one with its answer. 0: do not answer. */
 static int reply(struct mr_cache *cache, uint8_t *base, struct mr_frame *frame)
 {
 	uint8_t *bytes = mr_frame_data(base, frame);
 	struct mr_net_view at;
-	struct mr_eth *eth, eth_in;
+	struct mr_eth *eth = (struct mr_eth *)bytes;
 	struct mr_ipv4 *ip, ip_in;
 	struct mr_udp *udp, udp_in;
 	uint32_t n;
 
-	if (mr_net_parse(bytes, frame->len, frame->len, &at) < 0 ||
-	    at.ether_type != MR_ETHER_IPV4 || at.is_fragment ||
-	    at.l4_proto != IPPROTO_UDP ||
+	if (!is_ours(bytes, frame->len, &at) ||
 	    mr_frame_put(cache, frame, RECORD + EDNS) < 0)
 		return 0;
-	eth_in = *(eth = (struct mr_eth *)bytes);
 	ip_in = *(ip = (struct mr_ipv4 *)(bytes + at.l3_bytes));
 	udp_in = *(udp = (struct mr_udp *)(bytes + at.l4_bytes));
 	n = answer((uint8_t *)(udp + 1), at.l4_len_bytes - sizeof(*udp));
 	if (n == 0)
 		return 0;
 	at.l4_len_bytes = (uint16_t)(n += sizeof(*udp));
-	memcpy(eth->dst, eth_in.src, sizeof(eth->dst));
-	memcpy(eth->src, eth_in.dst, sizeof(eth->src));
+	memcpy(eth->dst, eth->src, sizeof(eth->dst));
+	memcpy(eth->src, port_info.mac, sizeof(eth->src));
 	ip->src = ip_in.dst;
 	ip->dst = ip_in.src;
-	ip->total_bytes = htons((uint16_t)(at.l4_bytes - at.l3_bytes + n));
+	ip->total_bytes = htons((uint16_t)(sizeof(*ip) + n));
 	ip->ttl = 64;
 	ip->csum = 0;
-	ip->csum = ~mr_csum_fold(
-		mr_csum_add(bytes + at.l3_bytes, at.l4_bytes - at.l3_bytes, 0));
+	ip->csum = ~mr_csum_fold(mr_csum_add((uint8_t *)ip, sizeof(*ip), 0));
 	udp->src = udp_in.dst;
 	udp->dst = udp_in.src;
 	udp->n_bytes = htons((uint16_t)n);
@@ -162,7 +175,8 @@ int main(int argc, char **argv)
 		errx(1, "%s", why.text);
 	pool.n_pages += 2048; /* for frames in this program */
 	if (mr_pool_create(ctx, &pool, &config.pool, &why) < 0 ||
-	    mr_port_open(ctx, argv[1], &config, &port, &why) < 0)
+	    mr_port_open(ctx, argv[1], &config, &port, &why) < 0 ||
+	    mr_port_info(port, &port_info) < 0)
 		errx(1, "%s", why.text);
 	one.pool = config.pool;
 	if (mr_workers_create(ctx, &one, &workers, &why) < 0 ||

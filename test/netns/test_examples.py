@@ -16,7 +16,7 @@ from lib.namespaces import Star, run, wait_until
 from lib.process import BUILD, Process
 from lib.servers import Web, need
 from lib.wire import TEST_TYPE, Wire, frame
-from scapy.all import ARP, DNS, DNSQR, IP, TCP, UDP, Dot1Q, Ether, IPv6, rdpcap
+from scapy.all import ARP, DNS, DNSQR, IP, TCP, UDP, Dot1Q, Ether, IPOption, IPv6, rdpcap
 
 TOP = Path(__file__).resolve().parents[2]
 EXAMPLES = BUILD / "examples"
@@ -197,11 +197,15 @@ def test_dns_answers_dig(dns):
     said = dig(dns, "+noedns", "+norecurse", "255-255-255-255.")
     assert "IN\tA\t255.255.255.255" in said and "EDNS" not in said
     for name in ("www.example.org", "192-168-100-1000.example.org", ".",
-                 "300-0-0-1.example.org", "-".join("1" * 20) + ".org"):
+                 "300-0-0-1.example.org", "-".join("1" * 20) + ".org",
+                 ".".join(["a" * 63] * 3 + ["b" * 61])):  # the longest
         said = dig(dns, name)
         assert "status: NXDOMAIN" in said and "ANSWER: 0" in said
     said = dig(dns, "-t", "AAAA", "192-0-2-1.example.org")
     assert "status: NOERROR" in said and "ANSWER: 0" in said
+    said = dig(dns, "+edns=1", "+noednsneg", "192-0-2-1.example.org")
+    assert "status: BADVERS" in said and "ANSWER: 0" in said
+    assert "EDNS: version: 0" in said
     # The kernel still has the rest of what comes to its address.
     assert dns.hosts[0].run("ping", "-c", 1, "-W", 20, "10.77.0.1")
     assert int(dns.stop().split()[0]) >= 8
@@ -214,15 +218,25 @@ def test_dns_ignores_other_messages(dns):
     lies += [query[:2] + b"\x81" + query[3:],  # an answer
              query[:5] + b"\2" + query[6:],  # two questions
              query[:12] + b"\xc0\x0c" + query[14:],  # a pointer
-             query[:12] + b"\x3f" + query[13:]]  # a label beyond the end
-    to = dns.middle.link("p0")["address"]
-    for data in lies:
-        dns.wires[0].send(bytes(
-            Ether(dst=to, src="02:00:00:00:00:01") /
-            IP(src="10.77.0.2", dst="10.77.0.1") / UDP(sport=7, dport=53) / data))
+             query[:12] + b"\x3f" + query[13:],  # a label beyond the end
+             query[:12] + 4 * (b"\x3f" + bytes(63)) + query[-5:]]  # too long
+    between = {"src": "10.77.0.2", "dst": "10.77.0.1"}
+    ether = Ether(dst=dns.middle.link("p0")["address"], src=ETHER.src)
+    frames = [ether / IP(**between) / UDP(sport=7, dport=53) / data
+              for data in lies]
+    frames += [head / IP(**between, **more) / UDP(sport=7, dport=53) / query
+               for head, more in (
+                   (Ether(dst="ff:ff:ff:ff:ff:ff", src=ETHER.src), {}),
+                   (ETHER, {}),  # to another host
+                   (ether, {"chksum": 1}), (ether, {"flags": "MF"}),
+                   (ether, {"options": IPOption(b"\x94\x04\0\0")}))]
+    frames += [ether / IP(**between) / UDP(sport=7, dport=53, len=n) / query
+               for n in (0, 20, 200)]
+    for data in frames:
+        dns.wires[0].send(bytes(data))
     assert "192.0.2.1" in dig(dns, "+short", "192-0-2-1.example.org")
     n_answered, n_ignored = map(int, re.findall(r"(\d+) (?:answ|ign)", dns.stop()))
-    assert n_ignored == len(lies) and n_answered >= 1
+    assert n_ignored == len(frames) and n_answered >= 1
 
 
 def test_mirror_shows_each_frame(lab):
