@@ -18,7 +18,7 @@ enum { BURST = 64, MAX_QUEUES = 64 };
 
 static struct mr_workers *workers;
 static uint64_t n_seen[MAX_QUEUES], n_written[MAX_QUEUES];
-static unsigned long interval;
+static long interval;
 static FILE *file;
 
 static void put(uint64_t value, uint32_t n_bytes)
@@ -105,7 +105,7 @@ static uint32_t sample(struct mr_worker *worker,
 
 	for (uint32_t i = 0, len; i < n; i += len) {
 		len = mr_frame_n_entries(&frames[i]);
-		if (n_seen[from->queue_idx]++ % interval == 0)
+		if (n_seen[from->queue_idx]++ % (uint64_t)interval == 0)
 			write_frame(&frames[i], len, base, from->queue_idx);
 	}
 	mr_frame_free_bulk(worker->cache, frames, n);
@@ -120,12 +120,14 @@ static void on_signal(int sig)
 	mr_workers_stop(workers);
 }
 
-static void run(struct mr_worker *worker)
+static void run(struct mr_worker *worker, const char *path)
 {
 	uint32_t n;
 
 	if (worker->n_rxqs > MAX_QUEUES)
 		errx(1, "the port has more than %d queues", MAX_QUEUES);
+	if ((file = fopen(path, "we")) == NULL)
+		err(1, "%s", path);
 	signal(SIGINT, on_signal);
 	signal(SIGPIPE, SIG_IGN);
 	write_head(worker->n_rxqs);
@@ -149,12 +151,11 @@ int main(int argc, char **argv)
 					 .n_ports = 1 };
 	struct mr_reason why;
 	struct mr_ctx *ctx;
+	char *end;
 
-	interval = argc == 4 ? strtoul(argv[1], NULL, 10) : 0;
-	if (interval == 0)
+	interval = argc == 4 ? strtol(argv[1], &end, 10) : 0;
+	if (interval < 1 || *end != '\0')
 		errx(2, "usage: %s N FILE PORT, with N >= 1", argv[0]);
-	if ((file = fopen(argv[2], "we")) == NULL)
-		err(1, "%s", argv[2]);
 	if (mr_ctx_create(NULL, &ctx, &why) < 0 ||
 	    mr_port_need_pages(ctx, argv[3], 4096, &pool.n_pages, &why) < 0)
 		errx(1, "%s", why.text);
@@ -167,7 +168,7 @@ int main(int argc, char **argv)
 	    mr_worker_attach(mr_workers_get(workers, 0), &why) < 0)
 		errx(1, "%s", why.text);
 
-	run(mr_workers_get(workers, 0));
+	run(mr_workers_get(workers, 0), argv[2]);
 
 	mr_worker_detach(mr_workers_get(workers, 0));
 	mr_port_close(port);

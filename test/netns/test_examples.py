@@ -326,6 +326,17 @@ def test_sampler_ends_with_its_reader():
     assert done.returncode == 1 and "Broken pipe" in done.stdout
 
 
+@pytest.mark.parametrize("words", [
+    ["1e3", "null:"], ["-1", "null:"], [1, "no such port"]])
+def test_sampler_keeps_a_file_if_it_cannot_begin(tmp_path, words):
+    path = tmp_path / "samples"
+    path.write_text("precious")
+    done = run(EXAMPLES / "example-sampler", words[0], path, words[1],
+               check=False, timeout=20)
+    assert done.returncode != 0 and done.stdout.count("\n") == 1
+    assert path.read_text() == "precious"
+
+
 def test_sampler_of_every_third_frame(sampler):
     """Every third frame of each queue, beginning with the first."""
     path, frames = sampler(3, 20)
