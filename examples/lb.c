@@ -11,17 +11,13 @@
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <millrace/flow.h>
 #include <millrace/millrace.h>
 
-enum {
-	BURST = 64,
-	IDLE_S = 300,
-	MAX_SERVERS = 255,
-	SLOTS = 65537 /* a prime */
-};
+enum { BURST = 64, IDLE_S = 300, MAX_SERVERS = 255, SLOTS = 65537 };
 struct key {
 	uint8_t addresses[32], ports[4], proto, zeros[3];
 };
@@ -59,8 +55,8 @@ static uint64_t hash(const void *data, uint32_t n, uint64_t sum)
 
 /*
  * Servers take slots in turn, each in its own order. If one is added or
- * removed, the others keep nearly all of their slots. Source: Eisenbud et al.,
- * "Maglev", NSDI 2016, 3.4.
+ * removed, the others keep nearly all of their slots. SLOTS is a prime. Source:
+ * Eisenbud et al., "Maglev", NSDI 2016, 3.4.
  */
 static void fill_slots(void)
 {
@@ -83,39 +79,42 @@ static const uint8_t *server_by_slot(const struct key *key)
 	return servers[slots[hash(key, sizeof(*key), 0) % SLOTS]];
 }
 
-/* Use the servers in a file, or say what is wrong with it. */
+/* Use the servers in a file, or say what is wrong with it. 0: no servers. */
 static int read_servers(const char *path)
 {
-	uint8_t found[MAX_SERVERS][6];
+	struct ether_addr found[MAX_SERVERS];
 	FILE *file = fopen(path, "re");
-	char line[256], text[19];
-	struct ether_addr mac;
-	uint32_t n = 0, is_good = 1;
-	int i = 0;
+	int i = 0, end = 0, is_good = 1;
+	char *line = NULL, text[18];
+	size_t size = 0;
+	uint32_t n = 0;
 
 	is_changed = 0;
-	for (; file && is_good && fgets(line, sizeof(line), file); i++) {
-		if (sscanf(line, " %18[^# \t\r\n]", text) < 1)
-			continue; /* empty, or a comment */
-		is_good = n < MAX_SERVERS && strlen(text) < 18 &&
-			  ether_aton_r(text, &mac);
-		if (is_good)
-			memcpy(found[n++], &mac, sizeof(mac));
+	for (; file && is_good && getline(&line, &size, file) >= 0; i++) {
+		text[0] = '\0';
+		sscanf(line, " %n%17[^# \t\r\n] %n", &end, text, &end);
+		is_good = strchr("#", line[end]) &&
+			  (text[0] == '\0' ||
+			   (n < MAX_SERVERS && ether_aton_r(text, &found[n]) &&
+			    !(found[n++].ether_addr_octet[0] & 1)));
 	}
-	if (file == NULL)
+	if (file == NULL || ferror(file)) {
 		warn("%s", path);
-	else if (fclose(file) == 0 && (!is_good || n == 0))
+	} else if (!is_good || n == 0) {
 		warnx("%s:%d: write the MAC addresses of 1 to %d servers, "
 		      "one per line, such as 02:00:00:00:00:01",
 		      path, i, MAX_SERVERS);
-	if (file == NULL || !is_good || n == 0)
-		return 0;
-	memcpy(servers, found, n * sizeof(*found));
-	n_servers = n;
-	set++;
-	fill_slots();
-	printf("%u servers\n", n);
-	return 1;
+	} else {
+		memcpy(servers, found, n * sizeof(*found));
+		n_servers = n;
+		set++;
+		fill_slots();
+		printf("%u servers\n", n);
+	}
+	if (file != NULL)
+		fclose(file);
+	free(line);
+	return n_servers > 0;
 }
 
 /*
@@ -158,14 +157,15 @@ static void age(uint32_t now_s, uint32_t n)
 	}
 }
 
-/* 0: no connection, or a fragment: most fragments have no ports. */
+/* 0: no connection, a fragment, or for another host. */
 static int get_key(const uint8_t *bytes, uint32_t n_bytes, struct key *key)
 {
 	struct mr_net_view at;
 
 	memset(key, 0, sizeof(*key));
 	if (mr_net_parse(bytes, n_bytes, n_bytes, &at) < 0 || at.is_fragment ||
-	    (at.l4_proto != IPPROTO_TCP && at.l4_proto != IPPROTO_UDP))
+	    (at.l4_proto != IPPROTO_TCP && at.l4_proto != IPPROTO_UDP) ||
+	    memcmp(bytes, port_info.mac, 6) != 0)
 		return 0;
 	if (at.ether_type == MR_ETHER_IPV4)
 		memcpy(key->addresses, bytes + at.l3_bytes + 12, 8);

@@ -426,7 +426,10 @@ def test_balancer_keeps_connections(lab):
 
 def test_balancer_keeps_its_servers_if_a_file_is_wrong(lab):
     balancer = Balancer(lab, 1)
-    for text in "02:00:00:00:00:02\n02:00:00:00:03\n", "", "# none\n":
+    good = "02:00:00:00:00:02"
+    for text in (f"{good}\n02:00:00:00:03\n", "", "# none\n",
+                 f"{good} {good}\n", "ff:ff:ff:ff:ff:ff\n",
+                 f"#{300 * '#'}{good}\n"):
         balancer.path.write_text(text)
         n_before = balancer.err.count()
         balancer.process.send_signal(signal.SIGHUP)
@@ -437,7 +440,26 @@ def test_balancer_keeps_its_servers_if_a_file_is_wrong(lab):
     balancer.path.unlink()
     balancer.process.send_signal(signal.SIGHUP)
     balancer.says("No such file")
+    balancer.path.mkdir()
+    balancer.process.send_signal(signal.SIGHUP)
+    balancer.says("Is a directory")
     balancer.stop()
+
+
+def test_balancer_ignores_what_is_no_connection(lab):
+    """And what a switch floods: another balancer, for one, may have sent it."""
+    balancer = Balancer(lab, 1)
+    ip = {"src": "198.18.0.1", "dst": "192.0.2.80"}
+    ether = Ether(dst=balancer.middle.link("p0")["address"], src=ETHER.src)
+    frames = [head / packet for head, packet in (
+        (ETHER, IP(**ip) / TCP()), (ether, IP(**ip, flags="MF") / TCP()),
+        (Ether(dst="ff:ff:ff:ff:ff:ff"), IP(**ip) / TCP()),
+        (ether, IP(**ip, len=2000) / TCP()),
+        (ether, IP(**ip, proto=6) / bytes(19)))]
+    for data in frames:
+        balancer.wires[0].send(bytes(data))
+    assert len(balancer.servers_of([1])) == 100
+    assert f"100 balanced, {len(frames)} ignored" in balancer.stop()
 
 
 def test_balancer_of_web_servers(lab, tmp_path):
