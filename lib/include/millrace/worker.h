@@ -139,7 +139,8 @@ typedef int mr_worker_fn(struct mr_worker *worker, void *opaque);
  * another program's worker runs are chosen last; if a worker must share one,
  * even a core that the caller named, a log warning names the other program.
  *
- * @param      config  copied; the ports and the pool must outlive the workers
+ * @param      config  copied; the ports must stay open as long as a thread
+ *                     runs a worker, the pool until mr_workers_destroy()
  *
  * @return 0, or
  *   -EINVAL  config->size, no pool, no ports, a core that is absent, not
