@@ -83,15 +83,24 @@ static void write_frame(const struct mr_frame *frames, uint32_t n,
 	n_written[queue]++;
 }
 
-static void write_counters(uint32_t queue)
+static void write_counters(const struct mr_worker_rxq *from)
 {
-	begin_block(5, 52, queue);
-	put(4 | 8 << 16, 4); /* frames received */
-	put(n_seen[queue], 8);
+	const uint32_t queue = from->queue_idx;
+	struct mr_rx_stats stats = { .size = sizeof(stats) };
+	uint64_t n_lost = 0;
+
+	mr_rxq_stats(from->rxq, &stats);
+	for (uint32_t i = 0; i < MR_STATS_SLOTS; i++)
+		n_lost += stats.drops[i];
+	begin_block(5, 64, queue);
+	put(4 | 8 << 16, 4); /* frames received, with those lost */
+	put(n_seen[queue] + n_lost, 8);
+	put(5 | 8 << 16, 4); /* frames lost */
+	put(n_lost, 8);
 	put(8 | 8 << 16, 4); /* frames written */
 	put(n_written[queue], 8);
 	put(0, 4);
-	put(52, 4);
+	put(64, 4);
 }
 
 /* If the reader is slow, this waits, and the port drops and counts frames. */
@@ -137,7 +146,7 @@ static void run(struct mr_worker *worker, const char *path)
 			n += sample(worker, &worker->rxqs[i]);
 	} while (mr_worker_wait(worker, n));
 	for (uint32_t i = 0; i < worker->n_rxqs; i++)
-		write_counters(i);
+		write_counters(&worker->rxqs[i]);
 }
 
 int main(int argc, char **argv)

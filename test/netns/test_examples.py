@@ -342,12 +342,35 @@ def test_sampler_of_every_third_frame(sampler):
     path, frames = sampler(3, 20)
     queues = [struct.unpack_from("<I", body)[0]
               for kind, body in blocks(path) if kind == 6]
-    counters = [struct.unpack("<I8xIQIQI", body)
+    counters = [struct.unpack("<I8x4xQ4xQ4xQ4x", body)
                 for kind, body in blocks(path) if kind == 5]
     assert [queue for queue, *_ in counters] == [0, 1]
-    for queue, _, n_seen, _, n_written, _ in counters:
+    for queue, n_seen, n_lost, n_written in counters:
+        assert n_lost == 0
         assert n_written == queues.count(queue) == (n_seen + 2) // 3 > 0
-    assert 58 <= sum(n_seen for _, _, n_seen, *_ in counters) <= len(frames)
+    assert 58 <= sum(n_seen for _, n_seen, *_ in counters) <= len(frames)
+
+
+def test_sampler_of_a_slow_reader_counts_what_is_lost(lab, tmp_path):
+    """The reader of a pipe stops, until the ring has overflowed."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    example = Example(lab, [EXAMPLES / "example-sampler", 1, path], "p0")
+    signals.await_sigint(example.process)
+    sent = [frame(1514, i) for i in range(6000)]
+    example.wires[0].send_all(sent)
+    os.set_blocking(reader, True)
+    with open(reader, "rb") as pipe:
+        example.process.send_signal(signal.SIGINT)
+        (tmp_path / "samples").write_bytes(pipe.read())
+    assert example.wait() == 0, example.err.text()
+    found = list(blocks(tmp_path / "samples"))
+    (_, n_received, n_lost, n_written), = [
+        struct.unpack("<I8x4xQ4xQ4xQ4x", body)
+        for kind, body in found if kind == 5]
+    assert n_written == len([kind for kind, _ in found if kind == 6])
+    assert n_received == n_written + n_lost and n_lost > 0
 
 
 class Balancer(Example):
