@@ -250,7 +250,7 @@ def test_sessions_are_translated_by_rules(guest, mode):
                 got = Ether(bytes(got))
                 assert (got[IP].chksum, got[UDP].chksum) == sums
 
-    # The rules come after the first frames, whenever the guest gets to it.
+    # Rules are added after the first frames, when the guest gets CPU time.
     wait_until("rules both ways", lambda: talk() or all(
         invariants.total(port, "rx", "offloaded") > 0
         for port in last_snapshot(guest)["ports"]), limit_s=120)

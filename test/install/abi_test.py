@@ -14,7 +14,7 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
 LIBRARIES = ["millrace", "millrace-flow"]
-# Whatever only functions without a promise can reach.
+# Ignore what only experimental functions can reach.
 SUPPRESSIONS = """
 [suppress_function]
 symbol_version_regexp = EXPERIMENTAL$
@@ -37,8 +37,7 @@ def run(*command, **options):
 
 
 def compare(old, new, folder):
-    """What abidiff says of two libraries; '' if nothing changed for the
-    worse."""
+    """The output of abidiff for two libraries; '' if they are compatible."""
     suppressions = Path(folder, "suppressions")
     suppressions.write_text(SUPPRESSIONS)
     done = subprocess.run(
@@ -49,7 +48,7 @@ def compare(old, new, folder):
 
 
 def check_abidiff(folder):
-    """It finds a struct that has changed, and only that."""
+    """Check that abidiff finds a changed struct, and nothing in equal ones."""
     include = Path(folder, "include")
     shutil.copytree(TOP / "lib/include", include)
     Path(folder, "one.c").write_text(SOURCE)
@@ -79,7 +78,7 @@ def build(source, folder):
 
 
 def check_release(tag, folder):
-    """What has changed since; '' if nothing for the worse."""
+    """Compare this tree with a release; '' if it is compatible."""
     tree = Path(folder, "release")
     tree.mkdir()
     archive = Path(folder, "release.tar")

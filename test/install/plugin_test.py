@@ -24,7 +24,7 @@ class Config(ctypes.Structure):
 
 
 def build(folder, edit):
-    """drivers/null as a plug-in, driver.h edited; what it exports."""
+    """Build drivers/null as a plug-in with driver.h edited, and load it."""
     subprocess.run(["cp", "-r", f"{TOP}/lib/include", folder], check=True)
     header = Path(folder, "include/millrace/driver.h")
     before = header.read_text()
@@ -46,13 +46,13 @@ def same(text):
 
 
 def older(text):
-    """Without the members that were added last."""
+    """driver.h without the members that were added last."""
     return re.sub(r"\n\t/\*\*(?:(?!\n\t/\*\*).)*port_queues\.h.*?\n\};", "\n};",
                   text, count=1, flags=re.S)
 
 
 def newer(text):
-    """With one that this library does not know."""
+    """driver.h with a member that this library does not know."""
     return re.sub(r"(\bint \(\*unsteer\).*?;\n)", r"\1\tint (*more)(void);\n",
                   text, flags=re.S)
 

@@ -10,7 +10,7 @@ import pytest
 from lib.process import BUILD, L2FWD, NAT, Process
 
 BENCH = BUILD / "apps" / "bench" / "mr-bench"
-# A machine that is shared sends late, or not at all: no trial is made again.
+# A shared machine sends late, or not at all, so no trial is repeated.
 CALM = ["--trial", "0.5", "--max-lag", "10", "--unsent-tolerance", "50%"]
 
 

@@ -83,7 +83,7 @@ def test_ttl_security_and_broadcasts(lab, house):
 
 
 def test_a_session_of_ssh(lab, house):
-    """From outside, with a MiB each way, beside what is translated."""
+    """From outside, with 1 MiB each way, beside translated traffic."""
     key = lab.tmp_path / "key"
     servers.sshd(lab, house.middle, key)
     nat = Nat(house, config=CONFIG)
@@ -103,7 +103,7 @@ def test_a_session_of_ssh(lab, house):
 
 
 def test_a_dhcp_client_renews_its_lease(lab, house):
-    """Broadcasts at first, then between the two addresses."""
+    """With broadcasts at first, then with unicasts."""
     servers.need("udhcpc", "udhcpc")
     servers.dnsmasq(
         lab, house.server, "--port=0", "--interface=h0", "--dhcp-authoritative",

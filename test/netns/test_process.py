@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Processes that load the library, fork and exit, with ports of the kernel.
+"""Processes that load the library, fork and exit, with xdp: and tap: ports.
 
-The tests are those of test/unit/link, whose ports are null: there.
+Runs the tests of test/unit/link, which use null: by default.
 """
 import os
 
@@ -14,7 +14,7 @@ PROGRAM = BUILD / "test/unit/link/unit-link-process"
 @pytest.mark.parametrize("driver", ["xdp", "tap"])
 def test_process_with(lab, driver):
     if not PROGRAM.exists():
-        pytest.skip("it is not built (is cmocka there?)")
+        pytest.skip("unit-link-process is not built (is cmocka installed?)")
     if driver == "tap" and not os.path.exists("/dev/net/tun"):
         pytest.skip("no /dev/net/tun")
     middle, far = lab.namespace("f"), lab.namespace("h")

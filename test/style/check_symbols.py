@@ -40,9 +40,9 @@ def inline(headers):
 
 
 def compare_versions(wrong, library, map_name, declared):
-    """Of the library, its map and {whether experimental: names}; how many."""
+    """Compare library, map and {is_experimental: names}; return how many."""
     versions = dict(VERSIONS.findall(tree.blank_comments(tree.text(map_name))))
-    # If not, two incompatible libraries in a process would share symbols.
+    # Otherwise, two incompatible libraries in a process would share symbols.
     done = subprocess.run(["readelf", "-d", library], capture_output=True,
                           text=True, check=True)
     major = re.search(r"SONAME.*\.so\.(\d+)\]", done.stdout).group(1)
