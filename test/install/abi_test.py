@@ -14,21 +14,47 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
 LIBRARIES = ["millrace", "millrace-flow"]
-# Ignore what only experimental functions can reach.
-SUPPRESSIONS = """
+# Structs that grew since the last release, as docs/abi.md allows: abidiff does
+# not know sizes and reserves, so they are reviewed and named here.
+GROWN = []
+# Ignore experimental functions too, and types that no stable header defines.
+SUPPRESSIONS = f"""
 [suppress_function]
 symbol_version_regexp = EXPERIMENTAL$
+
+[suppress_type]
+source_location_not_regexp = include/millrace/[a-z_]+\\.h$
+
+[suppress_type]
+type_kind = struct
+name_regexp = ^({"|".join(GROWN)})$
 """
 # abidiff(1): the change is incompatible, or may be.
 INCOMPATIBLE, CHANGED, BROKEN = 8, 4, 3
-# A library of one function, and the struct that it fills.
+# A library with a struct of its own, and types of the headers.
 SOURCE = """
 #include <millrace/port.h>
+struct mr_pool { int is_private; };
 int mr_port_link(const struct mr_port *port, struct mr_link *ret_link)
 {
-    return port != 0 && ret_link->is_up;
+    return port != 0 && ret_link->is_up + MR_RX_DROP_INVALID;
+}
+struct mr_region *mr_pool_region(const struct mr_pool *pool)
+{
+    return pool->is_private ? 0 : (void *)pool;
 }
 """
+# What is changed in which file, and whether abidiff has to say so.
+CHANGES = [
+    ("one.c", "#include", "#include", False),
+    ("one.c", "int is_private;", "long more, is_private;", False),
+    ("include/millrace/port.h", "\tMR_RX_DROP_RULE,",
+     "\tMR_RX_DROP_RULE, MR_RX_DROP_MORE,", False),
+    ("include/millrace/port.h", "\tMR_RX_DROP_INVALID,",
+     "\tMR_RX_DROP_MORE, MR_RX_DROP_INVALID,", True),
+    ("include/millrace/port.h", "\tuint32_t speed_mbps;",
+     "\tuint64_t speed_mbps;", True),
+]
 
 
 def run(*command, **options):
@@ -41,30 +67,33 @@ def compare(old, new, folder):
     suppressions = Path(folder, "suppressions")
     suppressions.write_text(SUPPRESSIONS)
     done = subprocess.run(
-        ["abidiff", "--no-added-syms", "--suppressions", suppressions, old,
-         new], text=True, capture_output=True, check=False)
+        ["abidiff", "--no-added-syms", "--non-reachable-types",
+         "--suppressions", suppressions, old, new],
+        text=True, capture_output=True, check=False)
     assert not done.returncode & BROKEN, done.stderr
     return done.stdout if done.returncode & (INCOMPATIBLE | CHANGED) else ""
 
 
 def check_abidiff(folder):
-    """Check that abidiff finds a changed struct, and nothing in equal ones."""
-    include = Path(folder, "include")
-    shutil.copytree(TOP / "lib/include", include)
+    """Check that abidiff finds incompatible changes, and nothing else."""
+    shutil.copytree(TOP / "lib/include", Path(folder, "include"))
     Path(folder, "one.c").write_text(SOURCE)
-    header = include / "millrace/port.h"
-    was = header.read_text()
-    made = {}
-    for name, text in (("same", was), ("again", was), ("changed", was.replace(
-            "\tuint32_t speed_mbps;", "\tuint64_t speed_mbps;"))):
-        header.write_text(text)
-        made[name] = Path(folder, name + ".so")
-        run("cc", "-g", "-shared", "-fPIC", f"-I{include}",
-            Path(folder, "one.c"), "-o", made[name])
-    said = compare(made["same"], made["again"], folder)
-    assert said == "", said
-    said = compare(made["same"], made["changed"], folder)
-    assert "speed_mbps" in said, f"abidiff said: {said}"
+
+    def compiled(name):
+        library = Path(folder, name)
+        run("cc", "-g", "-shared", "-fPIC", f"-I{folder}/include",
+            Path(folder, "one.c"), "-o", library)
+        return library
+
+    old = compiled("old.so")
+    for name, before, after, is_worse in CHANGES:
+        file = Path(folder, name)
+        was = file.read_text()
+        assert before in was, before
+        file.write_text(was.replace(before, after))
+        said = compare(old, compiled("new.so"), folder)
+        file.write_text(was)
+        assert (said != "") == is_worse, f"{after}: abidiff said: {said}"
 
 
 def build(source, folder):
