@@ -127,6 +127,28 @@ static PyObject *pool_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 	return mri_raise(rc, why.text);
 }
 
+/* In a context of its own: there is no pool yet. */
+static PyObject *pool_need_pages(PyObject *type, PyObject *args)
+{
+	uint32_t page_bytes = 4096, n_pages = 0;
+	const char *spec;
+	struct mr_reason why;
+	struct mr_ctx *ctx;
+	int rc;
+
+	(void)type;
+	if (!PyArg_ParseTuple(args, "s|O&:need_pages", &spec, mri_u32,
+			      &page_bytes))
+		return NULL;
+	rc = mr_ctx_create(NULL, &ctx, &why);
+	if (rc < 0)
+		return mri_raise(rc, why.text);
+	rc = mr_port_need_pages(ctx, spec, page_bytes, &n_pages, &why);
+	mr_ctx_destroy(ctx);
+	return rc < 0 ? mri_raise(rc, why.text) :
+			PyLong_FromUnsignedLong(n_pages);
+}
+
 static void pool_dealloc(PyObject *object)
 {
 	close_pool((struct py_pool *)object);
@@ -184,6 +206,9 @@ static PyMethodDef methods[] = {
 	{ "burst", pool_burst, METH_O,
 	  "Copy bytes-like objects, a frame each, into buffers of the pool; a "
 	  "long frame into\nseveral, which a port with has_sg sends." },
+	{ "need_pages", pool_need_pages, METH_VARARGS | METH_STATIC,
+	  "How many pages a port of this spec can hold at most, to size a pool "
+	  "before\nopening. Opens nothing." },
 	{ "stats", pool_stats, METH_NOARGS,
 	  "Counters of struct mr_pool_stats by name." },
 	{ NULL, NULL, 0, NULL },

@@ -70,6 +70,12 @@ def test_stats_and_info(pool: Pool, pair: tuple[Port, Port]) -> None:
     assert pool.stats()["n_in_flight"] == 0
 
 
+def test_pages_that_a_port_needs() -> None:
+    assert Pool.need_pages("pair:x") > 0
+    with pytest.raises(Error, match="none"):
+        Pool.need_pages("none:")
+
+
 def test_use_after_close() -> None:
     pool = Pool(2048)
     port = Port(pool, "null:")

@@ -89,6 +89,15 @@ fn frames_grow_into_their_room_and_shrink() {
 }
 
 #[test]
+fn a_port_says_how_many_pages_it_needs() {
+    let ctx = Context::new().unwrap();
+
+    assert!(Port::need_pages(&ctx, "pair:x", 4096).unwrap() > 0);
+    let error = Port::need_pages(&ctx, "none:", 4096).unwrap_err();
+    assert!(error.to_string().contains("none"), "{error}");
+}
+
+#[test]
 fn a_queue_has_one_user_and_keeps_its_port() {
     let pool = pool(Safety::Counts);
     let port = Port::open(&pool, "null:", 1).unwrap();
