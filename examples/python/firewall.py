@@ -40,6 +40,8 @@ def read(path: str) -> Ranges:
     for i, line in enumerate(Path(path).read_text("utf-8", "replace").split("\n"), 1):
         address, slash, n_bits = line.partition("#")[0].strip().partition("/")
         try:
+            if "%" in address:
+                raise ValueError  # a scope
             if address or slash:
                 prefix = (address, int(n_bits)) if slash else address
                 network = ip_network(prefix, strict=False)
@@ -100,7 +102,8 @@ async def bridge(one: Port, other: Port, ranges: Ranges) -> None:
 
 def main(path: str, one: str, other: str) -> None:
     ranges = read(path)
-    with Pool(16384) as pool, Port(pool, one) as near, Port(pool, other) as far:
+    n_pages = 4096 + Pool.need_pages(one) + Pool.need_pages(other)
+    with Pool(n_pages) as pool, Port(pool, one) as near, Port(pool, other) as far:
         asyncio.run(bridge(near, far, ranges))
 
 
@@ -111,4 +114,5 @@ if __name__ == "__main__":
     try:
         main(*sys.argv[1:])
     except OSError as error:  # millrace.Error, too
-        sys.exit(f"firewall: {error}")
+        where = f"{error.filename}: " if error.filename else ""
+        sys.exit(f"firewall: {where}{error.strerror}")

@@ -37,7 +37,7 @@ LIST = """# a comment
 """
 BAD_LINES = ["192.0.2.0/33", "2001:db8::/129", "192.0.2", "192.0.2.0/", "/24",
              "192.0.2.0/24 198.51.100.7", "192.0.2.0/x",
-             "192.0.2.0/-1", "hosts"]
+             "192.0.2.0/-1", "fe80::1%eth0", "hosts"]
 ETHER = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")
 LISTED = ["192.0.2.0", "192.0.2.255", "198.51.100.7", "203.0.113.128",
           "2001:db8:1::", "2001:db8:1:ffff:ffff:ffff:ffff:ffff",
@@ -56,11 +56,13 @@ def packet(source, below=ETHER):
 class Example(Process):
     """A running example, in a namespace between two others."""
 
-    def __init__(self, lab, command, *ports, more=()):
+    def __init__(self, lab, command, *ports, more=(), queues=1):
         self.middle = lab.namespace("f")
         self.hosts = [lab.namespace(f"h{i}") for i in range(len(ports))]
         for i, host in enumerate(self.hosts):
-            lab.veth(host, "h0", self.middle, f"p{i}")
+            lab.veth(host, "h0", self.middle, f"p{i}", queues)
+            for end, name in (host, "h0"), (self.middle, f"p{i}"):
+                end.run("ethtool", "-L", name, "rx", queues, "tx", queues)
         self.wires = [lab.closing(Wire(host, "h0")) for host in self.hosts]
         super().__init__(lab, self.middle, [*command, *ports, *more])
 
@@ -78,9 +80,10 @@ class Firewall(Example):
 
     PROBE = frame(60)
 
-    def __init__(self, lab, command, text):
+    def __init__(self, lab, command, text, queues=1):
         (lab.tmp_path / "list").write_text(text)
-        super().__init__(lab, [*command, lab.tmp_path / "list"], "p0", "p1")
+        super().__init__(lab, [*command, lab.tmp_path / "list"], "p0", "p1",
+                         queues=queues)
         self.n_probes = 0
         wait_until("a frame passes", self.is_passed)
         assert self.n_probes > 0, self.err.text()
@@ -148,6 +151,22 @@ def test_firewall_with_an_empty_prefix(lab, firewall, prefix):
     running.wires[0].send_all([dropped, passed])
     assert running.receive(running.wires[1], 1) == [passed]
     assert " 1 listed" in running.stop()
+
+
+def test_firewall_with_two_queues(lab, firewall):
+    """Frames of both pass, or it says that it reads one."""
+    if firewall == FIREWALLS["rust"]:
+        (lab.tmp_path / "list").write_text(LIST)
+        refused = Example(lab, [*firewall, lab.tmp_path / "list"], "p0", "p1",
+                          queues=2)
+        assert refused.wait() == 1
+        assert "ethtool -L" in refused.out.text() + refused.err.text()
+        return
+    running = Firewall(lab, firewall, LIST, queues=2)
+    others = [packet(source) for source in OTHERS]
+    running.wires[0].send_all(others)
+    assert sorted(running.receive(running.wires[1], len(others))) == sorted(others)
+    running.stop()
 
 
 @pytest.mark.parametrize("line", BAD_LINES)

@@ -93,13 +93,18 @@ async fn forward(mut rx: Rxq, mut tx: Txq, pool: &Pool, list: &List, n: &Counts)
 #[tokio::main(flavor = "current_thread")]
 async fn run(list: &str, specs: [&str; 2]) -> Result<(), Box<dyn error::Error>> {
     let list = List::read(list)?;
+    let ctx = Context::new()?;
+    let need = |spec| Port::need_pages(&ctx, spec, 4096);
     let config = PoolConfig {
-        n_pages: 16384,
+        n_pages: 4096 + need(specs[0])? + need(specs[1])?,
         ..PoolConfig::default()
     };
-    let pool = Pool::new(&Context::new()?, &config)?;
+    let pool = Pool::new(&ctx, &config)?;
     let open = |spec| Port::open(&pool, spec, 1);
     let [a, b] = [open(specs[0])?, open(specs[1])?];
+    if a.info().n_rxqs.max(b.info().n_rxqs) > 1 {
+        Err("this program reads one queue: run 'ethtool -L IFACE combined 1'")?;
+    }
     let queues = |port: &Port| port.rxq(0).zip(port.txq(0)).ok_or("no queue");
     let [(rx_a, tx_a), (rx_b, tx_b)] = [queues(&a)?, queues(&b)?];
     let n = Counts::default();
