@@ -229,8 +229,9 @@ def test_fds_sent_before_the_broker_starts_hold_up_nobody(lab, star):
         client.send(b"x", [slow.fileno()])
         slow.close()
         activated(lab, star, broker.folder, listener, rule())
-        # The fd behind its request is released after this.
-        assert client.receive()[0] > 0
+        # The fd behind its request is released after this. The kernel may
+        # first report that the broker closed without reading the request.
+        assert (client.receive() or client.receive())[0] > 0
         forwarder(lab, star, broker).stop()
         peer.close()
         client.socket.close()
