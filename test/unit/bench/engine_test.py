@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from conftest import ENGINE, LIMIT_S, VIRTUAL
+from conftest import ENGINE, LIMIT_S, SCHEMA, VIRTUAL
 
 
 @pytest.fixture
@@ -32,6 +32,11 @@ def test_a_session_from_begin_to_finish(serving):
     alone = serving.request("alone", device={"dup_every": 2}, pps=1e6, frames=50)
     assert (alone["trial"]["tx"]["sent"], alone["trial"]["rx"]["duplicates"]) == (50, 25)
     assert serving.finish() == ""
+
+
+def test_a_line_of_progress_may_be_without_latencies():
+    """On a busy host, no frame may arrive between two lines."""
+    SCHEMA.validate({"v": 1, "t": 1.2, "latency": None})
 
 
 def test_lines_of_progress_have_latencies(serve):
