@@ -27,7 +27,7 @@ TAIL = r""".SH FILES
 .I share/doc/millrace/port-specs.md
 The same as one table.
 .TP
-.I /run/millrace/xdp\-*
+.IR /run/millrace/xdp\-* ", " /run/millrace\-root/xdp\-*
 Changes that open
 .B xdp:
 ports have made to interfaces; after SIGKILL, the next start undoes them.

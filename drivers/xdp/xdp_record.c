@@ -9,14 +9,18 @@
  * what is still as the owner left it; what somebody else has changed since
  * stays.
  *
- *     /run/millrace/xdp-COOKIE-IFINDEX:  SETTING ID BEFORE SINCE
+ *     xdp-COOKIE-IFINDEX:  SETTING ID BEFORE SINCE
  *
  * The cookie identifies the network namespace, until the next boot. Only the
  * holder of the lock removes a file, and whoever locks a file that has been
- * removed opens it again. The folder's group can read and write the files,
- * because mr-brokerd runs as root without CAP_DAC_OVERRIDE, and other programs
- * run as the user millrace. If no file can be written, a warning says what to
- * do by hand.
+ * removed opens it again.
+ *
+ * Programs of root, mr-brokerd among them, write to a folder of their own: the
+ * group of the other folder can add files there. A file is believed only if it
+ * belongs to root, to this process's user or to the user of the units, and only
+ * its owner can write it. The group millrace can read the files, because
+ * mr-brokerd runs as root without CAP_DAC_OVERRIDE, and the units as the user
+ * millrace. If no file can be written, a warning says what to do by hand.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,6 +35,7 @@
 #include "xdp.h"
 
 #define FOLDER "/run/millrace"
+#define FOLDER_OF_ROOT "/run/millrace-root"
 
 enum {
 	NETNS_COOKIE = 71, /* SO_NETNS_COOKIE, Linux 5.14 */
@@ -77,45 +82,80 @@ int mri_xdp_netns_cookie(uint64_t *ret_cookie)
 	return err;
 }
 
-static int find_path(struct xdp_port *port)
+static const char *own_folder(const struct xdp_port *port)
+{
+	return port->role == XDP_SERVER || geteuid() == 0 ? FOLDER_OF_ROOT :
+							    FOLDER;
+}
+
+static int find_path(struct xdp_port *port, const char *folder)
 {
 	uint64_t cookie;
 	const int err = mri_xdp_netns_cookie(&cookie);
 
 	if (err < 0)
 		return err;
-	snprintf(port->record.path, sizeof(port->record.path),
-		 FOLDER "/xdp-%llu-%u", (unsigned long long)cookie,
-		 port->dev.ifindex);
+	snprintf(port->record.path, sizeof(port->record.path), "%s/xdp-%llu-%u",
+		 folder, (unsigned long long)cookie, port->dev.ifindex);
 	return 0;
 }
 
 /*
- * Open the file, or create it, writable for the folder's group (the folder's
+ * Open the file, or create it, readable for the folder's group (the folder's
  * set-group-ID bit). O_CREAT without O_EXCL would fail for a file that another
  * user has created, if fs.protected_regular is set.
  */
 static int open_file(const char *path, bool creates)
 {
-	const int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
-	int fd = open(path, flags);
+	const int flags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+	int fd = open(path, O_RDWR | flags);
 
+	if (fd < 0 && errno == EACCES && !creates)
+		fd = open(path, O_RDONLY | flags);
 	if (fd >= 0 || errno != ENOENT || !creates)
 		return fd;
-	fd = open(path, flags | O_CREAT | O_EXCL, 0600);
+	fd = open(path, O_RDWR | flags | O_CREAT | O_EXCL, 0600);
 	if (fd >= 0)
-		(void)fchmod(fd, 0660);
+		(void)fchmod(fd, 0640);
 	return fd;
+}
+
+/* The user that config/sysusers creates. getpwnam() could load modules and ask
+ * the network. */
+static bool is_user_of_units(uid_t uid)
+{
+	FILE *file = fopen("/etc/passwd", "re");
+	bool is_user = false;
+	char line[512];
+	unsigned found;
+
+	while (file != NULL && !is_user &&
+	       fgets(line, sizeof(line), file) != NULL)
+		is_user = sscanf(line, "millrace:%*[^:]:%u:", &found) == 1 &&
+			  found == uid;
+	if (file != NULL)
+		fclose(file);
+	return is_user;
+}
+
+/* Whether only those can have written it who may change the interface. */
+static bool is_believed(const struct stat *status)
+{
+	return S_ISREG(status->st_mode) && status->st_nlink == 1 &&
+	       (status->st_mode & (S_IWGRP | S_IWOTH)) == 0 &&
+	       (status->st_uid == 0 || status->st_uid == geteuid() ||
+		is_user_of_units(status->st_uid));
 }
 
 /*
  * Open and lock the interface's file: an fd, -EBUSY if a live process has it
- * locked, -ENOENT if there is none and it may not be created, or -errno.
+ * locked, -ENOENT if there is none and it may not be created, -EPERM if it is
+ * not to be believed, or -errno.
  */
 static int open_locked(const char *path, bool creates, int wait_ms)
 {
 	const struct timespec step = { .tv_nsec = LOCK_STEP_MS * 1000000 };
-	struct stat status;
+	struct stat status = { 0 };
 	int fd;
 
 	for (int ms = 0; ms <= wait_ms; ms += LOCK_STEP_MS) {
@@ -124,6 +164,11 @@ static int open_locked(const char *path, bool creates, int wait_ms)
 			continue;
 		if (fd < 0)
 			return -errno;
+		if (fstat(fd, &status) == 0 && status.st_nlink > 0 &&
+		    !is_believed(&status)) {
+			close(fd);
+			return -EPERM;
+		}
 		if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
 			if (fstat(fd, &status) == 0 && status.st_nlink > 0) {
 				(void)mr_fd_guard(fd);
@@ -147,10 +192,12 @@ static int note(struct xdp_port *port, const struct xdp_change *change)
 	int err;
 
 	if (record->fd < 0) {
-		err = find_path(port);
+		const char *folder = own_folder(port);
+
+		err = find_path(port, folder);
 		if (err < 0)
 			return err;
-		if (mkdir(FOLDER, 0755) < 0 && errno != EEXIST)
+		if (mkdir(folder, 0755) < 0 && errno != EEXIST)
 			return -errno;
 		record->fd = open_locked(record->path, true, LOCK_STEP_MS);
 		if (record->fd < 0)
@@ -217,9 +264,10 @@ int mri_xdp_change(struct xdp_port *port, enum xdp_setting setting, uint32_t id,
 	}
 	if (err < 0 && !record->is_refused)
 		mr_log(port->base.ctx, MR_LOG_WARNING,
-		       "%s: no record in " FOLDER " (%s): if this program is "
+		       "%s: no record in %s (%s): if this program is "
 		       "killed, restore '%s', and what it sets later, by hand",
-		       port->base.info->name, mr_strerror(-err),
+		       port->base.info->name, own_folder(port),
+		       mr_strerror(-err),
 		       describe(change, change->before, text));
 	record->is_refused = err < 0;
 	err = mri_xdp_setting(port, change, true, &value);
@@ -316,7 +364,7 @@ static void keep_rest(struct xdp_port *port)
 }
 
 /* Up to the first line that is not one of ours. */
-static void read_changes(struct xdp_record *record)
+static void read_changes(struct xdp_record *record, int fd)
 {
 	char line[LINE_BYTES + 1] = "";
 	unsigned long long before, since;
@@ -325,8 +373,8 @@ static void read_changes(struct xdp_record *record)
 
 	record->n = 0;
 	while (record->n < XDP_MAX_CHANGES &&
-	       pread(record->fd, line, LINE_BYTES,
-		     (off_t)(record->n * LINE_BYTES)) == LINE_BYTES &&
+	       pread(fd, line, LINE_BYTES, (off_t)(record->n * LINE_BYTES)) ==
+		       LINE_BYTES &&
 	       sscanf(line, "%31s %u %llu %llu", name, &id, &before, &since) ==
 		       4) {
 		for (k = 0; k < XDP_N_SETTINGS; k++)
@@ -348,38 +396,73 @@ int mri_xdp_record_refuse(const struct xdp_port *port, struct mr_reason *reason)
 		       port->base.info->name, port->record.path);
 }
 
-int mri_xdp_record_open(struct xdp_port *port, struct mr_reason *reason)
+static void warn_of_file(const struct xdp_port *port, int err)
+{
+	const char *why = "see the owner and mode of the file and its folder";
+
+	if (err == -EACCES)
+		why = "run as its user, in the group of " FOLDER ", or as root";
+	else if (err == -EPERM)
+		why = "others than root, this user and the user millrace can "
+		      "have written it; remove it";
+	mr_log(port->base.ctx, MR_LOG_WARNING,
+	       "%s: cannot use %s (%s): settings that a killed program left "
+	       "behind are not restored; %s",
+	       port->base.info->name, port->record.path, mr_strerror(-err),
+	       why);
+}
+
+/* Restore what the file lists. One in the folder of others is then done with,
+ * even if it cannot be removed: what is restored is not as it was left. */
+static void restore(struct xdp_port *port, int fd, bool is_own)
 {
 	struct xdp_record *record = &port->record;
-	uint64_t deadline_ns;
-	int fd = find_path(port);
+	const uint64_t deadline_ns = undo_deadline_ns(port);
 
-	if (fd == 0)
-		fd = open_locked(record->path, false, LOCK_WAIT_MS);
-	if (fd == -EBUSY)
-		return mri_xdp_record_refuse(port, reason);
-	if (fd == -EACCES)
-		mr_log(port->base.ctx, MR_LOG_WARNING,
-		       "%s: cannot read %s: settings that a killed program "
-		       "left behind are not restored; run as its user, in "
-		       "the group of " FOLDER ", or as root",
-		       port->base.info->name, record->path);
-	if (fd < 0)
-		return 0;
-	record->fd = fd;
-	deadline_ns = undo_deadline_ns(port);
-	read_changes(record);
+	read_changes(record, fd);
 	for (uint32_t i = record->n; i-- > 0;) {
 		struct xdp_change *change = &record->changes[i];
 
 		/* This port needs the link up, too, and undoes it at close. */
 		change->is_undone =
-			change->setting != XDP_SETTING_UP &&
+			(!is_own || change->setting != XDP_SETTING_UP) &&
 			undo_and_tell(port, change, deadline_ns,
 				      "a program that had set it was killed");
 	}
-	keep_rest(port);
-	return 1;
+	if (is_own) {
+		record->fd = fd;
+		keep_rest(port);
+		return;
+	}
+	record->n = 0;
+	(void)unlink(record->path);
+	mr_fd_close(fd);
+}
+
+int mri_xdp_record_open(struct xdp_port *port, struct mr_reason *reason)
+{
+	const char *own = own_folder(port);
+	const char *const folders[] = {
+		strcmp(own, FOLDER) == 0 ? FOLDER_OF_ROOT : FOLDER, own
+	};
+	int n_found = 0;
+
+	for (uint32_t i = 0; i < 2; i++) {
+		int fd = find_path(port, folders[i]);
+
+		if (fd < 0)
+			return 0;
+		fd = open_locked(port->record.path, false, LOCK_WAIT_MS);
+		if (fd == -EBUSY)
+			return mri_xdp_record_refuse(port, reason);
+		if (fd < 0 && fd != -ENOENT)
+			warn_of_file(port, fd);
+		if (fd < 0)
+			continue;
+		restore(port, fd, folders[i] == own);
+		n_found++;
+	}
+	return n_found > 0;
 }
 
 int mri_xdp_record_share(struct xdp_port *port)

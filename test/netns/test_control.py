@@ -150,7 +150,7 @@ def records(namespace):
     with namespace, socket.socket() as asked:
         cookie, = struct.unpack("=Q", asked.getsockopt(
             socket.SOL_SOCKET, SO_NETNS_COOKIE, 8))
-    return list(Path("/run/millrace").glob(f"xdp-{cookie}-*"))
+    return list(Path("/run/millrace-root").glob(f"xdp-{cookie}-*"))
 
 
 def killed_probe(lab, namespace):
@@ -190,34 +190,85 @@ AS_USER = ["setpriv", "--reuid=65533", "--regid=65533", "--clear-groups",
            "--"]
 
 
+class Folders:
+    """As config/tmpfiles and config/sysusers create them, for programs in a mount
+    namespace of their own."""
+
+    def __init__(self, lab):
+        self.folder = Path(lab.closing(ExitStack()).enter_context(
+            TemporaryDirectory(prefix="mrt-run-")))
+        self.folder.chmod(0o755)
+        for name, mode in ("millrace", 0o3775), ("millrace-root", 0o2755):
+            path = self.folder / name
+            path.mkdir()
+            os.chown(path, 0, 65533)
+            path.chmod(mode)
+        (self.folder / "passwd").write_text(
+            "root:x:0:0::/root:/bin/sh\nmillrace:x:65533:65533::/:\n", "ascii")
+        self.program = shutil.copy(L2FWD, self.folder)
+        binds = "".join(
+            f"mkdir -p /run/{name} && mount --bind {self.folder / name} "
+            f"/run/{name} && " for name in ("millrace", "millrace-root"))
+        self.wrap = ["unshare", "-m", "sh", "-c",
+                     f"{binds} mount --bind {self.folder / 'passwd'} "
+                     '/etc/passwd && exec "$@"', "sh"]
+
+    def records(self):
+        return list(self.folder.glob("millrace*/xdp-*"))
+
+    def start(self, lab, namespace, user, *options):
+        return Forwarder(lab, namespace, "p0", wrap=[*self.wrap, *user],
+                         options=["--mode", "drop", *options, *SMALL],
+                         program=self.program)
+
+
 @pytest.mark.parametrize("first, then", [(AS_USER, AS_ROOT),
                                          (AS_ROOT, AS_USER)])
 def test_another_program_of_the_group_restores_settings(lab, star, first, then):
     """As under systemd: mr-brokerd is root without CAP_DAC_OVERRIDE, others run as
-    a user; config/tmpfiles creates the folder."""
-    folder = Path(lab.closing(ExitStack()).enter_context(
-        TemporaryDirectory(prefix="mrt-run-")))
-    run = folder / "run"
-    run.mkdir()
-    os.chown(run, 0, 65533)
-    run.chmod(0o3775)
-    folder.chmod(0o755)
-    program = shutil.copy(L2FWD, folder)
-    mount = ["unshare", "-m", "sh", "-c", "mkdir -p /run/millrace && "
-             f'mount --bind {run} /run/millrace && exec "$@"', "sh"]
-    arguments = {"wrap": [*mount, *first], "program": program}
-    killed = Forwarder(lab, star.middle, "p0", options=[
-        "--mode", "drop", "--mtu", 1400, *SMALL], **arguments)
+    the user millrace."""
+    folders = Folders(lab)
+    killed = folders.start(lab, star.middle, first, "--mtu", 1400)
     lab.checks.remove(killed.check_end)
     killed.kill()
-    assert len(list(run.glob("xdp-*"))) == 1
+    record, = folders.records()
+    assert record.stat().st_mode & 0o777 == 0o640
+    assert record.parent.name == ("millrace" if first is AS_USER else
+                                  "millrace-root")
     assert star.middle.link("p0")["mtu"] == 1400
-    arguments["wrap"] = [*mount, *then]
-    running = Forwarder(lab, star.middle, "p0", options=[
-        "--mode", "drop", *SMALL], **arguments)
+    running = folders.start(lab, star.middle, then)
     assert "restored 'mtu 1500'" in running.err.text()
     running.stop()
     assert star.middle.link("p0")["mtu"] == 1500
+    # In its own folder, it records what it changes next.
+    running = folders.start(lab, star.middle, then, "--mtu", 1400)
+    assert "no record in" not in running.err.text()
+    running.stop()
+    assert star.middle.link("p0")["mtu"] == 1500
+
+
+@pytest.mark.parametrize("owner, mode", [(65534, 0o640), (0, 0o660),
+                                         (65533, 0o646)])
+@pytest.mark.parametrize("user", [AS_ROOT, AS_USER])
+def test_a_record_that_others_can_write_is_not_believed(lab, star, owner, mode,
+                                                        user):
+    """A member of the folder's group adds one, or writes to one."""
+    before = state(star.middle)
+    with star.middle, socket.socket() as asked:
+        cookie, = struct.unpack("=Q", asked.getsockopt(
+            socket.SOL_SOCKET, SO_NETNS_COOKIE, 8))
+        ifindex = socket.if_nametoindex("p0")
+    folders = Folders(lab)
+    path = folders.folder / f"millrace/xdp-{cookie}-{ifindex}"
+    path.write_text(f"{'mtu':20} {0:10} {68:20} {1500:20}      \n", "ascii")
+    os.chown(path, owner, 65533)
+    path.chmod(mode)
+    running = folders.start(lab, star.middle, user)
+    assert f"cannot use /run/millrace/{path.name}" in running.err.text()
+    assert state(star.middle)["mtu"] == before["mtu"]
+    running.stop()
+    assert state(star.middle) == before
+    assert path.exists()
 
 
 def test_what_a_program_that_lives_has_set_stays(lab, star):

@@ -76,7 +76,14 @@ class Machine:
             for folder in os.path.dirname(NOTES), NOTES:
                 with contextlib.suppress(FileExistsError):
                     os.mkdir(self.root + folder, 0o755)
-            fd = os.open(self.root + NOTES, os.O_RDONLY | os.O_DIRECTORY)
+            fd = os.open(self.root + NOTES, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            found = os.fstat(fd)
+            if found.st_uid not in (0, os.geteuid()) or found.st_mode & 0o022:
+                # The group of /run/millrace could have created it before us.
+                raise Failure(
+                    f"{self.root}{NOTES} belongs to user {found.st_uid}, or others can write to "
+                    "it; remove it"
+                )
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise Failure("another mr-devices is running; wait for it") from None

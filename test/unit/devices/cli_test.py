@@ -448,6 +448,21 @@ class Refusing(Case):
         self.assertIn("another mr-devices", self.refused(machine, "unbind", A))
         self.assertIn(A, self.do(machine))  # to look is allowed
 
+    def test_notes_in_a_folder_of_others_are_not_believed(self):
+        """The group of /run/millrace could create it first."""
+        machine = self.machine()
+        self.do(machine, "bind", A)
+        notes = machine.root / "run/millrace/devices"
+        before = machine.state()
+        notes.chmod(0o777)
+        self.assertIn("others can write to it",
+                      self.refused(machine, "unbind", A))
+        self.assertEqual(machine.state(), before)
+        notes.rename(notes.with_name("elsewhere"))
+        notes.symlink_to("elsewhere")
+        self.assertIn("cannot write", self.refused(machine, "unbind", A))
+        self.assertEqual(machine.state(), before)
+
     def test_what_fails_on_the_way_is_undone(self):
         """The second one cannot be bound: the first is given back."""
         machine = self.machine()
