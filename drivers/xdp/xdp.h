@@ -155,6 +155,7 @@ struct xdp_prog {
 	uint32_t n_steered; /* queues whose sockets are in the map */
 	bool is_foreign;    /* option map: others have attached it */
 	uint32_t kfuncs[XDP_N_KFUNCS]; /* that it calls: ids in BTF, or 0 */
+	char unbound_why[128]; /* why it calls none; "": it could not */
 	uint32_t meta_magic;           /* 0: it writes no metadata */
 	bool is_native;
 	bool has_frags;

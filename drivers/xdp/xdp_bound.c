@@ -244,6 +244,7 @@ bool mri_xdp_loses_tags(const struct xdp_port *port, char *ret_why,
 		 "keeps them inside",
 		 port->prog.dispatched != NULL ? "libxdp's dispatcher" :
 		 !port->prog.is_native         ? "generic attach" :
+		 port->prog.unbound_why[0]     ? port->prog.unbound_why :
 						 "driver or kernel",
 		 strcmp(port->dev.driver, "veth") == 0 ? "PEER txvlan off" :
 							 "IFNAME rxvlan off");

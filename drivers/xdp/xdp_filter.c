@@ -353,9 +353,10 @@ static int refuse(const struct xdp_port *port, const struct bpf_insn *insns,
 	line = mri_xdp_verdict(log);
 	if (line[0] != '\0')
 		mr_fail(reason, err,
-			"%s: the kernel's verifier refuses the program with "
-			"its filter: %.200s",
-			port->base.info->name, line);
+			"%s: the kernel's verifier refuses the program%s: "
+			"%.200s",
+			port->base.info->name,
+			port->filter != NULL ? " with its filter" : "", line);
 	mr_free(port->base.ctx, log);
 	return err;
 }

@@ -94,6 +94,7 @@ bool mri_xdp_lacks_meta(const struct xdp_port *port, char *ret_why,
 		 port->options.prog != NULL    ? "'prog'" :
 		 port->prog.dispatched != NULL ? "libxdp's dispatcher" :
 		 !port->prog.is_native         ? "generic attach" :
+		 port->prog.unbound_why[0]     ? port->prog.unbound_why :
 						 "driver or kernel");
 	return true;
 }

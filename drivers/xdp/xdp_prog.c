@@ -343,6 +343,27 @@ static int load_unbound(struct xdp_port *port, bool has_frags,
 	return load_all(port, has_frags, reterr_reason);
 }
 
+/*
+ * Load for the device. If the kernel refuses that, a port without a filter goes
+ * without tags and metadata, and says why. A filter needs the tags: without
+ * them it would select other frames.
+ */
+static int load_for_device(struct xdp_port *port, bool has_frags,
+			   struct mr_reason *reterr_reason)
+{
+	struct mr_reason why = { "" };
+	const int err = load_all(port, has_frags, &why);
+
+	if (err == 0)
+		return 0;
+	if (err == -ENOMEM || !xdp_is_bound(port) ||
+	    (port->filter != NULL && port->prog.kfuncs[XDP_KFUNC_TAG] != 0))
+		return mr_fail(reterr_reason, err, "%s", why.text);
+	snprintf(port->prog.unbound_why, sizeof(port->prog.unbound_why),
+		 "%.127s", why.text);
+	return load_unbound(port, has_frags, reterr_reason);
+}
+
 static int load_and_attach(struct xdp_port *port, bool has_frags,
 			   struct mr_reason *reterr_reason)
 {
@@ -354,12 +375,10 @@ static int load_and_attach(struct xdp_port *port, bool has_frags,
 	int fd, err;
 
 	unbind(port);
+	port->prog.unbound_why[0] = '\0';
 	if (!is_generic && port->options.prog == NULL)
 		mri_xdp_find_kfuncs(port);
-	err = load_all(port, has_frags, reterr_reason);
-	/* Retry without a device, unless memory has run out. */
-	if (err < 0 && err != -ENOMEM && xdp_is_bound(port))
-		err = load_unbound(port, has_frags, reterr_reason);
+	err = load_for_device(port, has_frags, reterr_reason);
 	if (err < 0)
 		return err;
 	fd = attach(port, is_generic ? XDP_FLAGS_SKB_MODE : XDP_FLAGS_DRV_MODE);

@@ -82,6 +82,12 @@ static int check_grant(const struct xdp_port *port,
 			       "%s: the broker's rule does not allow 'force' "
 			       "(force: yes)",
 			       name);
+	if (grant->filter != NULL && o->attach == XDP_ATTACH_GENERIC)
+		return mr_fail(reason, -EPERM,
+			       "%s: the broker's rule has a filter, which "
+			       "cannot see VLAN tags outside the frame with "
+			       "'attach=generic'",
+			       name);
 	if ((o->promisc || o->mtu_bytes != 0 || o->busy != 0) &&
 	    !grant->may_set)
 		return mr_fail(reason, -EPERM,

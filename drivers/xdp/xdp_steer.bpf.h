@@ -36,18 +36,20 @@ struct xdp_rx_meta simulated_meta; /* without magic */
 /*
  * Functions in place of the kfuncs bpf_xdp_metadata_rx_...(), which replace
  * them in programs bound to a device (xdp_bound.c), so each argument must be
- * passed.
+ * passed. What a and b point to may be read: the compiler must not leave out
+ * the caller's first values, for without CAP_PERFMON the verifier lets a kfunc
+ * have no stack that was never written.
  */
-#define STANDS_FOR(kfunc, ctx)                                                 \
+#define STANDS_FOR(kfunc, ctx, a, b)                                           \
 	asm volatile("r0 = %0"                                                 \
 		     :                                                         \
-		     : "i"(XDP_KFUNC_MARK + (kfunc)), "r"(ctx)                 \
-		     : "r0")
+		     : "i"(XDP_KFUNC_MARK + (kfunc)), "r"(ctx), "r"(a), "r"(b) \
+		     : "r0", "memory")
 
 static __attribute__((noinline)) int rx_timestamp(const struct xdp_md *ctx,
 						  __u64 *ns)
 {
-	STANDS_FOR(XDP_KFUNC_TIME, ctx);
+	STANDS_FOR(XDP_KFUNC_TIME, ctx, ns, ns);
 	if (!(simulated_meta.word & XDP_RX_META_TIME))
 		return -1;
 	*ns = simulated_meta.ns;
@@ -57,7 +59,7 @@ static __attribute__((noinline)) int rx_timestamp(const struct xdp_md *ctx,
 static __attribute__((noinline)) int rx_hash(const struct xdp_md *ctx,
 					     __u32 *hash, __u32 *type)
 {
-	STANDS_FOR(XDP_KFUNC_HASH, ctx);
+	STANDS_FOR(XDP_KFUNC_HASH, ctx, hash, type);
 	if (!(simulated_meta.word & XDP_RX_META_HASH))
 		return -1;
 	*hash = simulated_meta.hash;
@@ -68,7 +70,7 @@ static __attribute__((noinline)) int rx_hash(const struct xdp_md *ctx,
 static __attribute__((noinline)) int rx_vlan_tag(const struct xdp_md *ctx,
 						 __u16 *proto, __u16 *tci)
 {
-	STANDS_FOR(XDP_KFUNC_TAG, ctx);
+	STANDS_FOR(XDP_KFUNC_TAG, ctx, proto, tci);
 	if (simulated_tag.proto == 0)
 		return -1;
 	*proto = simulated_tag.proto;

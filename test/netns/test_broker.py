@@ -142,6 +142,8 @@ REFUSALS = {
     "queues": ({"queues": "1-3"}, "", "allows queues 1 to 3, not 0 to 0"),
     "force": ({}, ",force", "does not allow 'force'"),
     "settings": ({"settings": "no"}, ",mtu=1400", "settings: yes"),
+    "generic": ({"filter": "not vlan"}, ",attach=generic",
+                "cannot see VLAN tags outside"),
     "program": ({}, ",via=broker,prog=x.o", "omit 'prog'"),
 }
 
@@ -219,6 +221,25 @@ def test_a_rule_s_filter_holds_with_any_filter_of_the_client(lab, star):
         rx = receiver.stop()["ports"][0]["queues"][0]["rx"]
         assert rx["delivered"] == 10
         assert rx["passed_to_kernel"] == rx["received"] - 10
+
+
+@pytest.mark.parametrize(("text", "options", "n_taken"), [
+    ("not vlan", "", 0), ("vlan 5", "", 10), ("vlan 5", ",filter=vlan", 10),
+    (None, ",filter=udp", 0)])
+def test_a_rule_s_filter_sees_tags_outside_the_frame(lab, star, on_vlan, text,
+                                                     options, n_taken):
+    broker = Broker(lab, star.middle, rule(filter=text))
+    on_vlan(star.hosts[0])
+    receiver = Forwarder(lab, star.middle, "--mode", "drop",
+                         broker.spec("p0", options), options=brokers.SMALL,
+                         wrap=brokers.unprivileged(),
+                         program=broker.forwarder())
+    assert "VLAN tags" not in receiver.err.text()
+    lab.closing(Wire(star.hosts[0], "h0")).send_all([frame(60)] * 10)
+    wait_until("all counted", lambda: receiver.next_snapshot()["ports"][0][
+        "queues"][0]["rx"]["received"] >= 10)
+    rx = receiver.stop()["ports"][0]["queues"][0]["rx"]
+    assert (rx["delivered"], rx["passed_to_kernel"]) == (n_taken, 10 - n_taken)
 
 
 def test_settings_of_an_open_port(lab, star):

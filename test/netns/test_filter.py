@@ -225,13 +225,16 @@ def test_options_select(lab, star, options):
         len(FRAMES) - len(want)
 
 
+@pytest.mark.parametrize("wrap", [[], NO_PERFMON], ids=["", "no perfmon"])
 @pytest.mark.parametrize(("options", "n_taken"), [
     ("vlan=5,ports=4789", 1), ("filter=vlan", 2), ("filter=udp", 0),
-    ("ports=not 4789", 2)])
-def test_a_tag_outside_the_frame_counts(lab, star, on_vlan, options, n_taken):
+    ("ports=not 4789", 2), ("filter=vlan and udp[ether[9]:2] != 9", 2)])
+def test_a_tag_outside_the_frame_counts(lab, star, on_vlan, options, n_taken,
+                                        wrap):
     on_vlan(star.hosts[0])
     wire = lab.closing(Wire(star.hosts[0], "h0"))
-    forwarder = Forwarder(lab, star.middle, "p0," + options, "p1")
+    forwarder = Forwarder(lab, star.middle, "p0," + options, "p1", wrap=wrap)
+    assert "VLAN tags" not in forwarder.err.text()
     got = lab.closing(Wire(star.hosts[1], "h0"))
     kernel = lab.closing(Wire(star.middle, "p0"))
     tags = [3 << 13 | 5]

@@ -77,12 +77,18 @@ def test_without_the_option_or_the_driver_there_is_none(star, wire, end,
             port.port.info()["why"]) == ("meta" in spec)
 
 
-def test_without_perfmon(lab, star, wire):
+@pytest.mark.parametrize("options", ["", ",vlan=5"])
+def test_without_perfmon(lab, star, wire, on_vlan, options):
+    """The hash is reported, and the tag is in the frame."""
+    on_vlan(star.hosts[0])
     wrap = ["setpriv", "--bounding-set=-perfmon,-sys_admin",
             "--inh-caps=-perfmon,-sys_admin"]
-    probe = opened(lab, star.middle, "p0,meta", wrap=wrap)
+    probe = opened(lab, star.middle, "p0,meta" + options, wrap=wrap)
     wire.send(udp(5000))
     assert probe.do("metas", 0, 1, 5000)["metas"][0]["type"] == L4
+    wire.send(udp(5000))
+    assert probe.do("hold", 0, 1, 5000)["n"] == 1
+    probe.do("release")
 
 
 def test_an_unknown_value_is_refused(star, end):

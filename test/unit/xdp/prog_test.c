@@ -159,17 +159,19 @@ int mri_xdp_netdev_read(uint32_t ifindex, struct xdp_netdev *dev)
 void mri_xdp_find_kfuncs(struct xdp_port *port)
 {
 	port->prog.kfuncs[XDP_KFUNC_HASH] = kfunc;
+	port->prog.kfuncs[XDP_KFUNC_TAG] = kfunc;
 	port->prog.meta_magic = kfunc;
 }
 
-/* Ports in this test have no filter. */
 int mri_xdp_filter_load(const struct xdp_port *port,
 			const struct bpf_program *prog, bool has_frags,
 			struct mr_reason *reason)
 {
-	(void)prog, (void)has_frags, (void)reason;
-	assert_true(xdp_is_bound(port));
-	return bind_errno != 0 ? -bind_errno : dup(0);
+	(void)prog, (void)has_frags;
+	assert_true(xdp_is_bound(port) || port->filter != NULL);
+	if (bind_errno != 0 && xdp_is_bound(port))
+		return mr_fail(reason, -bind_errno, "the verifier's words");
+	return dup(0);
 }
 
 /* libxdp. */
@@ -234,6 +236,7 @@ struct prog_case {
 	int join_errno;
 	uint32_t kfunc;
 	int bind_errno;
+	bool has_filter;
 
 	int result;
 	bool is_native, is_bound;
@@ -290,7 +293,14 @@ static const struct prog_case cases[] = {
 	{ .name = "the kernel refuses that: for any device",
 	  .kfunc = 9,
 	  .bind_errno = EINVAL,
-	  .is_native = true },
+	  .is_native = true,
+	  .reason = "the verifier's words" },
+	{ .name = "the same with a filter, which needs the tags: refused",
+	  .kfunc = 9,
+	  .bind_errno = EACCES,
+	  .has_filter = true,
+	  .result = -EACCES,
+	  .reason = "the verifier's words" },
 	{ .name = "attach=generic: for any device",
 	  .attach = XDP_ATTACH_GENERIC,
 	  .kfunc = 9 },
@@ -313,7 +323,9 @@ static void each_answer_has_its_result(void **state)
 	const struct prog_case *c = *state;
 	struct xdp_port *port = make_port(c->attach);
 	struct mr_reason reason = { "" };
+	struct xdp_filter filter = { .passed = NULL };
 
+	port->filter = c->has_filter ? &filter : NULL;
 	attach_native_errno = c->native_errno;
 	attach_generic_errno = c->generic_errno;
 	n_busy_attaches = c->n_busy;
@@ -328,6 +340,8 @@ static void each_answer_has_its_result(void **state)
 		assert_int_equal(port->prog.is_native, c->is_native);
 		assert_int_equal(xdp_is_bound(port), c->is_bound);
 		assert_int_equal(port->prog.meta_magic != 0, c->is_bound);
+		assert_string_equal(port->prog.unbound_why,
+				    c->reason != NULL ? c->reason : "");
 		if (c->n_joins == 0)
 			assert_int_equal(last_prog_fd != UNBOUND_FD,
 					 c->is_bound);
