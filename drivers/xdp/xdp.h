@@ -28,7 +28,8 @@ _Static_assert((int)XSK_PKT_CONTD == (int)MR_FRAME_MORE,
 /* What lets a user run a program without root; the last is for UMEMs. */
 #define XDP_SETCAP                                                             \
 	"setcap cap_net_raw,cap_net_admin,cap_bpf,cap_perfmon,cap_ipc_lock+ep" \
-	" on the program"
+	" on the program, or CapabilityBoundingSet= and AmbientCapabilities= " \
+	"of its unit"
 
 enum {
 	XDP_MIN_FRAME_BYTES = 14, /* an Ethernet header */
@@ -157,8 +158,7 @@ struct xdp_prog {
 	uint32_t kfuncs[XDP_N_KFUNCS]; /* that it calls: ids in BTF, or 0 */
 	char unbound_why[128]; /* why it calls none; "": it could not */
 	uint32_t meta_magic;           /* 0: it writes no metadata */
-	bool is_native;
-	bool has_frags;
+	bool is_native, has_frags;
 };
 
 /* What a port may change on its interface, to be restored. */

@@ -5,6 +5,7 @@ import math
 import signal
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from host import limit
@@ -12,6 +13,8 @@ from lib import invariants, talk
 from lib.forwarder import Forwarder, Refused
 from lib.namespaces import Star, wait_until
 from lib.wire import BROADCAST, TEST_TYPE, Wire, frame, mac
+
+UNITS = Path(__file__).resolve().parents[2] / "config" / "systemd"
 
 
 class Kernel:
@@ -271,7 +274,23 @@ def test_a_missing_capability_is_named(lab, star):
         host.run("ethtool", "-K", "h0", "gro", "on")
     Refused(lab, star.middle, "--offload", "on", *star.ports,
             wrap=["setpriv", "--bounding-set=-perfmon,-sys_admin"]).check(
-                1, "capability CAP_PERFMON is missing", "cap_perfmon")
+                1, "capability CAP_PERFMON is missing", "cap_perfmon",
+                "AmbientCapabilities= of its unit")
+
+
+@pytest.mark.parametrize("unit", ["mr-l2fwd@.service", "mr-nat@.service"])
+def test_the_units_grant_what_offload_needs(lab, star, unit):
+    for host in star.hosts:
+        host.run("ethtool", "-K", "h0", "gro", "on")
+    keys = dict(line.split("=", 1) for line in (
+        UNITS / unit).read_text().splitlines() if line.startswith("Cap") or
+        line.startswith("Amb"))
+    granted = keys["CapabilityBoundingSet"]
+    assert keys["AmbientCapabilities"] == granted
+    names = ["+" + name[len("CAP_"):].lower() for name in granted.split()]
+    Forwarder(lab, star.middle, "--offload", "on", *star.ports,
+              wrap=["setpriv", "--bounding-set=-all," + ",".join(names),
+                    "--inh-caps=-all"]).stop()
 
 
 def test_a_port_in_another_namespace_is_left_alone(lab):
