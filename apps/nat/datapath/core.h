@@ -360,6 +360,10 @@ enum nat_reason nat_resolve(struct nat_path *path, struct nat_packet *packet,
 void nat_resolver_tick(struct nat_path *path);
 /* Send frames whose next hop is now known. */
 void nat_resolver_release(struct nat_path *path);
+
+/* arp_packet.c: ARP packets. Send one to a MAC address; 0: to all. */
+void nat_arp_send(struct nat_path *path, enum nat_side side, uint16_t op,
+		  uint64_t to_mac, uint32_t sender, uint32_t target);
 void nat_arp_input(struct nat_path *path, struct nat_packet *packet);
 void nat_announce(struct nat_path *path);
 
