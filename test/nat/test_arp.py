@@ -143,15 +143,57 @@ def asks(nat, mac, src, dst):
 
 
 def test_a_scan_has_its_share(quiet):
-    """Whatever source it forges, a host gets 8 queries at a time."""
+    """A host gets 8 queries at a time."""
     scanner = mac_of(HOST)
-    asked = [asks(quiet, scanner, f"10.0.0.{i + 10}", f"192.0.2.{i + 10}")
+    asked = [asks(quiet, scanner, HOST, f"192.0.2.{i + 10}")
              for i in range(200)]
     assert asked == [True] * 8 + [False] * 192
     assert asks(quiet, mac_of("10.0.0.3"), "10.0.0.3", "192.0.2.250")
     assert UDP in quiet.outside(reply("192.0.2.250", OURS, OUTSIDE)).one
     quiet.advance(1.1)  # who is there has answered by now: others have a turn
     assert asks(quiet, scanner, HOST, "192.0.2.249")
+
+
+ROUTER = "02:00:00:00:00:aa"  # all subscribers are behind it
+
+
+@pytest.mark.parametrize("host", [
+    "10.0.{}.2", "10.0.0.{}"], ids=["routed", "on the link"])
+def test_hosts_behind_one_router_have_shares_of_their_own(quiet, host):
+    """One that sends to silent hosts takes no query from the others."""
+    for second in range(8):
+        for i in range(25):
+            asks(quiet, ROUTER, host.format(100),
+                 f"192.0.2.{10 + second * 25 + i}")
+        other = f"192.0.2.{240 + second}"
+        assert asks(quiet, ROUTER, host.format(101 + second), other)
+        assert UDP in quiet.outside(reply(other, OURS, OUTSIDE)).one
+        quiet.advance(1)
+
+
+def test_forged_source_addresses_take_no_query_from_other_hosts(quiet):
+    """Who forges them has one MAC address: that has most, and gives way."""
+    for i in range(200):
+        asks(quiet, ROUTER, f"10.0.{i // 100 + 1}.{i % 100 + 1}",
+             f"192.0.2.{i + 10}")
+    for i in range(8):
+        assert asks(quiet, mac_of(HOST), HOST, f"192.0.2.{i + 240}")
+    for i in range(200):  # nor do more of them
+        asks(quiet, ROUTER, f"10.0.{i // 100 + 3}.{i % 100 + 1}",
+             f"192.0.2.{i + 10}")
+    for i in range(8):
+        got = quiet.outside(reply(f"192.0.2.{i + 240}", OURS, OUTSIDE))
+        assert UDP in got.one
+
+
+def test_forged_source_addresses_leave_time_to_answer_behind_one_router(quiet):
+    for i in range(64):
+        assert asks(quiet, ROUTER, f"10.0.1.{i + 1}", f"192.0.2.{i + 10}")
+    quiet.advance(0.02)
+    assert asks(quiet, ROUTER, "10.0.2.2", "192.0.2.250")
+    for i in range(100):
+        asks(quiet, ROUTER, f"10.0.3.{i + 1}", f"192.0.2.{i + 100}")
+    assert UDP in quiet.outside(reply("192.0.2.250", OURS, OUTSIDE)).one
 
 
 def test_who_has_most_queries_gives_way(quiet):

@@ -9,7 +9,7 @@
 
 enum {
 	MAX_WATCHED = 64, /* neighbours being queried... */
-	MAX_SHARE = 8,    /* ...because of one host */
+	MAX_SHARE = 8,    /* ...because of one asker */
 	MAX_PROBES = 32,  /* never displaced by queries for new neighbours */
 	MAX_WAITING = 16, /* frames per neighbour */
 	MAX_WAITING_ALL = 256,
@@ -19,6 +19,9 @@ enum {
 };
 static const uint64_t retry_ns = 1000000000;
 static const uint64_t grace_ns = 10000000; /* a live host has answered */
+/* Above the bits of a MAC address, so that an asker's is never 0. */
+static const uint64_t from_link = UINT64_C(1) << NAT_MAC_BITS;
+static const uint64_t from_worker = UINT64_C(2) << NAT_MAC_BITS;
 
 /* Why to query a neighbour. */
 enum want {
@@ -27,14 +30,26 @@ enum want {
 	WANT_RETRY, /* failed before */
 };
 
+/*
+ * Who sent the packet that makes a query necessary: an IP address, since one
+ * MAC address may be that of a router with many hosts behind it; and the MAC
+ * address, since one host can forge many IP addresses. mac 0: anybody, for the
+ * gateway.
+ */
+struct asker {
+	uint64_t mac; /* with from_link; or from_worker alone */
+	uint32_t addr;
+};
+
 /* A worker's query for a neighbour. */
 struct watch {
 	uint32_t slot, addr;
 	uint8_t side, n_tries;
-	uint8_t n_share; /* watches of the same asker, including itself */
+	uint8_t n_share; /* watches of the same asker, including itself... */
+	uint8_t n_mac;   /* ...and of all askers with its MAC address */
 	bool is_gateway; /* shared by all: never displaced */
 	bool is_probe;   /* still in use: frames do not wait */
-	uint64_t asker;  /* asker_of(); 0: for the gateway */
+	struct asker asker;
 	uint64_t begin_ns;
 	uint64_t next_ns;
 	struct nat_fifo waiting;
@@ -93,46 +108,47 @@ static struct watch *find_watch(struct nat_resolver *resolver, uint32_t slot)
 	return NULL;
 }
 
-/* Adjust the watch count of an asker; by is 1 or -1. */
-static uint8_t count_share(struct nat_resolver *resolver, uint64_t asker,
-			   int by)
+/* Whether two have the same MAC address; and are the same. */
+static bool is_same_mac(struct asker a, struct asker b)
 {
-	uint8_t n = 0;
+	return a.mac == b.mac;
+}
 
+static bool is_same(struct asker a, struct asker b)
+{
+	return a.mac == b.mac && a.addr == b.addr;
+}
+
+/* Count the watches of an asker and of its MAC address again. */
+static void count_shares(struct nat_resolver *resolver, struct asker asker)
+{
+	uint8_t n_share = 0, n_mac = 0;
+
+	for (uint32_t i = 0; i < resolver->n; i++) {
+		n_mac += is_same_mac(resolver->watches[i].asker, asker);
+		n_share += is_same(resolver->watches[i].asker, asker);
+	}
 	for (uint32_t i = 0; i < resolver->n; i++) {
 		struct watch *watch = &resolver->watches[i];
 
-		if (watch->asker != asker)
-			continue;
-		watch->n_share = (uint8_t)(watch->n_share + by);
-		n = watch->n_share;
+		if (is_same_mac(watch->asker, asker))
+			watch->n_mac = n_mac;
+		if (is_same(watch->asker, asker))
+			watch->n_share = n_share;
 	}
-	return n > 0 ? n : 1;
 }
 
-/*
- * Who sent a packet: its source MAC address, because an IP address is easier to
- * forge; behind a router, the IP address. Never 0.
- */
-static uint64_t asker_of(const struct nat_path *path,
-			 const struct nat_packet *packet)
+static struct asker asker_of(const struct nat_path *path,
+			     const struct nat_packet *packet)
 {
-	const enum nat_side from = (enum nat_side)packet->from;
 	const struct mr_eth *eth =
 		(const void *)mr_frame_data(path->base, packet->frames);
-	const uint32_t gateway = nat_neighbours_find(path->neighbours, from,
-						     path->links[from].gateway);
-	const uint64_t mac = nat_mac(eth->src);
-	uint64_t router;
 
-	if (packet->is_looped ||
-	    (gateway != NAT_SLOT_NONE &&
-	     nat_neighbours_look(path->neighbours, gateway, from,
-				 path->links[from].gateway,
-				 &router) != NAT_NEIGHBOUR_NONE &&
-	     router == mac))
-		return UINT64_C(1) << NAT_MAC_BITS | packet->ip->src;
-	return UINT64_C(2) << NAT_MAC_BITS | mac;
+	return (struct asker){
+		.mac = packet->is_looped ? from_worker :
+					   from_link | nat_mac(eth->src),
+		.addr = packet->ip->src,
+	};
 }
 
 /* End a watch: send or refuse its waiting frames. */
@@ -140,12 +156,13 @@ static void end_watch(struct nat_path *path, uint32_t i, bool is_known,
 		      uint64_t mac)
 {
 	struct nat_resolver *resolver = path->resolver;
+	const struct asker asker = resolver->watches[i].asker;
 	struct nat_fifo waiting = resolver->watches[i].waiting;
 	struct nat_packet packet;
 	struct nat_verdict verdict;
 
-	count_share(resolver, resolver->watches[i].asker, -1);
 	resolver->watches[i] = resolver->watches[--resolver->n];
+	count_shares(resolver, asker);
 	while (nat_fifo_take(&path->hold, &waiting, &packet, &verdict)) {
 		resolver->n_waiting--;
 		counter_sub(&path->stats.held, 1);
@@ -188,16 +205,19 @@ static void evict(struct nat_path *path, uint32_t i)
 	give_up(path, i, NAT_NEIGHBOUR_INCOMPLETE);
 }
 
-/* Whether to displace a before b: its asker has more, or it is older. */
+/* Whether to displace a before b: its MAC address has more, then its asker has
+ * more, or it is older. */
 static bool is_before(const struct watch *a, const struct watch *b)
 {
+	if (a->n_mac != b->n_mac)
+		return a->n_mac > b->n_mac;
 	return a->n_share != b->n_share ? a->n_share > b->n_share :
 					  a->begin_ns < b->begin_ns;
 }
 
 /* Where another query goes: a displaced watch's place, or the end. */
 struct room {
-	uint64_t asker;
+	struct asker asker;
 	uint32_t at;
 };
 
@@ -217,31 +237,41 @@ static bool spares_probes(const struct nat_path *path, enum want want)
 	return want != WANT_NEW || n <= MAX_PROBES;
 }
 
+/* Whether it may be displaced at once for an asker with n_share and n_mac
+ * queries, because its own has more. Else its neighbour needs time to answer. */
+static bool has_more(const struct watch *watch, struct asker asker,
+		     uint32_t n_share, uint32_t n_mac)
+{
+	return is_same_mac(watch->asker, asker) ? watch->n_share > n_share + 1 :
+						  watch->n_mac > n_mac + 1;
+}
+
 /*
- * Find room for another query of an asker (0: for the gateway). An asker that
- * has used up its share loses its oldest hopeless query. If all watches are in
- * use, the asker with the most loses its oldest one; if each has one, as with
- * forged MAC addresses, only after its neighbour has had time to answer, or for
- * the gateway. A probe that may still succeed is displaced by a new query only
- * if there are more than MAX_PROBES; otherwise none would ever fail during a
- * flood. A retry displaces none of its asker's other queries, so that each
- * silent neighbour has its turn. False: no room.
+ * Find room for another query of an asker. One that has used up its share
+ * loses its oldest hopeless query. If all watches are in use, the MAC address
+ * with the most loses one: the oldest of its asker with the most. If both have
+ * as few, as with forged addresses, only after its neighbour has had time to
+ * answer, or for the gateway. A probe that may still succeed is displaced by a
+ * new query only if there are more than MAX_PROBES; otherwise none would ever
+ * fail during a flood. A retry displaces none of its asker's other queries, so
+ * that each silent neighbour has its turn. False: no room.
  */
 static bool find_room(const struct nat_path *path, enum want want,
 		      struct room *room)
 {
 	const struct nat_resolver *resolver = path->resolver;
-	const bool spares = room->asker != 0 && spares_probes(path, want);
-	uint32_t n_own = 0, own = MAX_WATCHED, any = MAX_WATCHED;
-	const struct watch *most;
+	const bool is_shared = room->asker.mac == 0;
+	const bool spares = !is_shared && spares_probes(path, want);
+	uint32_t n_own = 0, n_mac = 0, own = MAX_WATCHED, any = MAX_WATCHED;
 
 	for (uint32_t i = 0; i < resolver->n; i++) {
 		const struct watch *watch = &resolver->watches[i];
-		const bool is_own = watch->asker == room->asker;
+		const bool is_own = is_same(watch->asker, room->asker);
 
 		if (watch->is_gateway)
 			continue;
 		n_own += is_own;
+		n_mac += is_same_mac(watch->asker, room->asker);
 		if (spares && has_hope(path, watch))
 			continue;
 		if (any == MAX_WATCHED ||
@@ -257,9 +287,10 @@ static bool find_room(const struct nat_path *path, enum want want,
 		room->at = want == WANT_RETRY ? MAX_WATCHED : own;
 	} else if (resolver->n < MAX_WATCHED) {
 		room->at = resolver->n;
-	} else if (room->asker != 0 && any != MAX_WATCHED) {
-		most = &resolver->watches[any];
-		if (most->n_share <= n_own + 1 &&
+	} else if (!is_shared && any != MAX_WATCHED) {
+		const struct watch *most = &resolver->watches[any];
+
+		if (!has_more(most, room->asker, n_own, n_mac) &&
 		    path->now_ns - most->begin_ns < grace_ns)
 			return false;
 	}
@@ -281,13 +312,13 @@ static struct watch *add_watch(struct nat_path *path, uint32_t slot,
 		.slot = slot,
 		.addr = addr,
 		.side = side,
-		.n_share = count_share(resolver, room->asker, 1),
 		.is_gateway = addr == path->links[side].gateway,
 		.is_probe = mac != NULL,
 		.asker = room->asker,
 		.begin_ns = path->now_ns,
 	};
 	resolver->n++;
+	count_shares(resolver, room->asker);
 	nat_fifo_init(&watch->waiting);
 	/* A neighbour in use is first queried by unicast, then by broadcast. */
 	ask(path, watch, mac != NULL ? *mac : 0);
@@ -301,7 +332,7 @@ static bool may_ask(const struct nat_path *path,
 		    enum want want, struct room *ret)
 {
 	ret->asker = addr == path->links[verdict->to].gateway ?
-			     0 :
+			     (struct asker){ 0 } :
 			     asker_of(path, packet);
 	return find_room(path, want, ret);
 }
