@@ -193,6 +193,67 @@ def test_a_forged_segment_does_not_cut_a_connection(nat_of, forged):
     assert state_of(nat)[0] == "reset"
 
 
+def silent(nat, who):
+    """A connection of which we saw the handshake alone. Who: opened it."""
+    flow = Flow(nat, "tcp")
+    if who == "client":
+        flow.out(PEER, 80, flags="S", seq=999, window=3000)
+        flow.back(PEER, 80, flags="SA", seq=4999, ack=1000, window=4000)
+        flow.out(PEER, 80, flags="A", seq=1000, ack=5000, window=3000)
+    else:
+        flow.out(PEER2, 9, flags="S")  # a mapping
+        flow.back(PEER, 80, flags="S", seq=4999, window=4000)
+        flow.out(PEER, 80, flags="SA", seq=999, ack=5000, window=3000)
+        flow.back(PEER, 80, flags="A", seq=5000, ack=1000, window=4000)
+    return flow
+
+
+def first_state(nat):
+    """State and seconds left of the session with PEER."""
+    row, = (r for r in nat.sessions if r["remote"] == PEER)
+    return row["tcp_state"], row["left_s"]
+
+
+@requirement("2.2 note 1")
+@pytest.mark.parametrize("way", ["out", "back"])
+@pytest.mark.parametrize("who", ["client", "server"])
+@pytest.mark.parametrize("flags", ["A", "FA", "PA"])
+def test_a_handshake_fixes_the_numbers_of_both_ends(nat_of, way, who, flags):
+    """Forged segments change nothing, though an end has sent nothing since."""
+    first, n = WINDOWS[way]
+    for seq in (first + n + 1, first + 70000, first + 2 ** 31, 2 ** 32 - 70000):
+        nat = nat_of(inbound_refresh=True, filtering="none")
+        flow = silent(nat, who)
+        send = getattr(flow, way)
+        nat.advance(1000)
+        left = first_state(nat)
+        assert left[0] == 2 and left[1] < 7440 - 990
+        send(PEER, 80, flags=flags, seq=seq, ack=77 * 10 ** 6, payload=b"x")
+        assert first_state(nat) == left
+        send(PEER, 80, flags="R", seq=seq + 1)
+        send(PEER, 80, flags="R", seq=77 * 10 ** 6)
+        assert first_state(nat) == left
+        send(PEER, 80, flags="R", seq=first)
+        assert first_state(nat)[0] == 6
+
+
+@requirement("2.2 note 1")
+def test_a_forged_answer_does_not_open_a_connection(nat_of):
+    """A SYN from a forged source, and then the ACK: with a number of chance."""
+    nat = nat_of(filtering="none")
+    flow = Flow(nat, "tcp")
+    flow.out(PEER2, 9, flags="S")
+    flow.back(PEER, 80, flags="S", seq=4999)
+    flow.out(PEER, 80, flags="SA", seq=999, ack=5000, window=3000)
+    flow.back(PEER, 80, flags="A", seq=10 ** 7, ack=77)
+    assert first_state(nat)[0] == 7  # answered
+    # The real one opens another connection meanwhile.
+    flow.back(PEER, 80, flags="S", seq=8 * 10 ** 6)
+    flow.out(PEER, 80, flags="SA", seq=2000, ack=8 * 10 ** 6 + 1, window=3000)
+    flow.back(PEER, 80, flags="A", seq=8 * 10 ** 6 + 1, ack=2001)
+    assert first_state(nat)[0] == 2
+
+
 @requirement("2.2 note 1")
 @pytest.mark.parametrize("ahead", [1000, 10 ** 6, 2 ** 31])
 @pytest.mark.parametrize("fin", ["", "out", "back"])

@@ -33,7 +33,8 @@ struct nat_window_end {
 
 enum {
 	NAT_END_SEEN = 1,      /* ack and window are valid... */
-	NAT_END_CONFIRMED = 2, /* ...and the other end has respected them */
+	NAT_END_CONFIRMED = 2, /* ...and not forged: nat_window_knows(), or the
+				* other end has respected them */
 	NAT_END_SENT = 4,      /* end is valid */
 	NAT_END_STRAY = 8,     /* stray is valid, and nothing came after it */
 };
@@ -73,11 +74,27 @@ static inline void nat_window_scale(struct nat_window *window,
 		window->ends[NAT_OUT].shift = window->ends[NAT_IN].shift = 1;
 }
 
+/*
+ * Whether the sender of this has seen what the other end sent: it acknowledges
+ * all of it, or it is an inside host that answers a SYN. Others would have to
+ * guess the number.
+ */
+static inline bool nat_window_knows(const struct nat_window_end *to,
+				    enum nat_direction direction,
+				    const struct nat_segment *segment,
+				    bool is_opening)
+{
+	return (to->seen & NAT_END_SENT && segment->ack == to->end) ||
+	       (direction == NAT_OUT && is_opening &&
+		segment->flags & NAT_TCP_SYN);
+}
+
 /* Update what the sender of this expects. An acknowledgement of what the other
  * end never sent is forged, or we missed a part: learn nothing from it. */
 static inline void nat_window_learn(struct nat_window_end *from,
 				    const struct nat_window_end *to,
-				    const struct nat_segment *segment)
+				    const struct nat_segment *segment,
+				    bool is_known)
 {
 	uint32_t window = segment->window;
 
@@ -92,7 +109,7 @@ static inline void nat_window_learn(struct nat_window_end *from,
 	from->ack = segment->ack;
 	if (from->window < window)
 		from->window = (uint16_t)window;
-	from->seen |= NAT_END_SEEN;
+	from->seen |= NAT_END_SEEN | (is_known ? NAT_END_CONFIRMED : 0);
 }
 
 /*
@@ -137,8 +154,8 @@ static inline bool nat_window_stray(struct nat_window_end *from,
 /*
  * Check a segment and learn from it; is_opening: it is in a handshake. False:
  * it does not belong to the connection. What an end's first segment implied is
- * forgotten if the other end does not respect it: it may have come from
- * anybody.
+ * forgotten if the other end does not respect it, since it may have come from
+ * anybody; a handshake that we saw does not.
  */
 static inline bool nat_window_see(struct nat_window *window,
 				  enum nat_direction direction,
@@ -167,7 +184,9 @@ static inline bool nat_window_see(struct nat_window *window,
 	if (segment->flags & NAT_TCP_SYN && is_opening)
 		nat_window_scale(window, direction, segment);
 	if (segment->flags & NAT_TCP_ACK)
-		nat_window_learn(from, to, segment);
+		nat_window_learn(from, to, segment,
+				 nat_window_knows(to, direction, segment,
+						  is_opening));
 	return true;
 }
 
