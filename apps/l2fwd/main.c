@@ -48,6 +48,7 @@ static int forward(struct session *session, struct control *control,
 		.hang_up = options->run.config_path != NULL ? session_reload :
 							      NULL,
 		.port_event = session_port_event,
+		.polled = session_polled,
 		.give_up = session_end_offload,
 		.fds = fds,
 		.n_fds = 2,

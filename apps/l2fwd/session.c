@@ -183,20 +183,20 @@ void session_each_second(void *app)
 }
 
 /* Behind a link that went down nobody is where they were. */
-void session_port_event(void *app, uint32_t port_idx)
+void session_port_event(void *app, uint32_t port_idx, uint32_t events)
 {
 	struct session *session = app;
-	bool *is_up = &session->is_up[port_idx];
 	struct mr_link link = { 0 };
 
-	follow_mtu(session, port_idx);
-	/* The last one: all of them have been polled. */
-	if (port_idx == session->plane.n_ports - 1)
-		session_offload_event(session);
-	if (session->fdb == NULL ||
-	    mr_port_link(session->plane.ports[port_idx], &link) < 0)
-		return;
-	if (*is_up && !link.is_up)
+	if (events & MR_PORT_EVENT_MTU)
+		follow_mtu(session, port_idx);
+	if (session->fdb != NULL && events & MR_PORT_EVENT_LINK &&
+	    mr_port_link(session->plane.ports[port_idx], &link) == 0 &&
+	    !link.is_up)
 		fdb_forget_port(session->fdb, port_idx);
-	*is_up = link.is_up;
+}
+
+void session_polled(void *app)
+{
+	(void)session_offload_event(app);
 }

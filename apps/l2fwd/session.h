@@ -22,7 +22,6 @@ struct session {
 	struct forward_shared shared;
 	int done_fd; /* readable when --count frames were received */
 	struct forwarder *forwarders;
-	bool is_up[MAX_PORTS]; /* learn: links, when last looked at */
 };
 
 /*
@@ -47,7 +46,8 @@ void session_each_second(void *app);
 bool session_offload_event(void *app);
 /* Frames arrive in the queues again; before their last counters are read. */
 void session_end_offload(void *app);
-void session_port_event(void *app, uint32_t port_idx);
+void session_port_event(void *app, uint32_t port_idx, uint32_t events);
+void session_polled(void *app);
 /* With the array of forwarders. */
 void session_drop_at_end(void *forwarders, struct mr_worker *worker,
 			 const struct mr_frame *frames, uint32_t n);

@@ -46,7 +46,7 @@ static int translate(struct app *app, int signal_fd)
 		.workers = app->workers,
 		.app = app,
 		.each_second = app_each_second,
-		.port_event = nat_offload_event,
+		.polled = nat_offload_polled,
 		.hang_up = nat_reload_hang_up,
 		.give_up = app_give_up,
 		.fds = fds,

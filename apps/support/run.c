@@ -35,6 +35,12 @@ struct display {
 	uint64_t n_failed;
 };
 
+/* Of a port. */
+struct watch {
+	const struct run_config *config;
+	uint32_t port_idx;
+};
+
 struct running {
 	const struct run_config *config;
 	struct dataplane *plane;
@@ -48,6 +54,7 @@ struct running {
 	bool is_warned;                  /* about stdout that fails or blocks */
 	struct mr_link links[MAX_PORTS]; /* as last seen */
 	bool has_link[MAX_PORTS];        /* whether the port reports its link */
+	struct watch watches[MAX_PORTS];
 	bool is_ready_known;             /* systemd has READY=1 */
 	bool is_lost; /* a port was lost, with --exit-on-port-loss */
 };
@@ -177,6 +184,16 @@ static bool take_signal(struct running *run)
 	}
 }
 
+static void pass_on(void *opaque, struct mr_port *port, uint32_t events)
+{
+	const struct watch *watch = opaque;
+	const struct run_config *config = watch->config;
+
+	(void)port;
+	if (config->port_event != NULL)
+		config->port_event(config->app, watch->port_idx, events);
+}
+
 /* How a port's link changed since the last look; NULL: unchanged. */
 static const char *link_change(struct running *run, uint32_t p)
 {
@@ -252,11 +269,11 @@ static bool wait_for_event(struct running *run, uint64_t until_ms)
 			return true;
 	for (uint32_t p = 0; p < n_ports; p++) {
 		mr_port_poll(run->plane->ports[p]);
-		if (config->port_event != NULL)
-			config->port_event(config->app, p);
 		if (look_at_port(run, p))
 			return true;
 	}
+	if (config->polled != NULL)
+		config->polled(config->app);
 	if (!config->ends_by_fd && all_have_ended(run))
 		return true;
 	if (run->is_live && report_live.is_quit())
@@ -411,9 +428,13 @@ static int forward(struct running *run)
 	if (mr_workers_start(run->plane->workers, config->work, config->workers,
 			     &why) < 0)
 		return complain(run, why.text);
-	for (uint32_t p = 0; p < run->plane->n_ports; p++)
+	for (uint32_t p = 0; p < run->plane->n_ports; p++) {
 		run->has_link[p] =
 			mr_port_link(run->plane->ports[p], &run->links[p]) == 0;
+		run->watches[p] = (struct watch){ config, p };
+		(void)mr_port_subscribe(run->plane->ports[p], pass_on,
+					&run->watches[p]);
+	}
 	begin_output(run);
 	run->is_ready_known = notify("READY=1");
 	forward_until_told(run);

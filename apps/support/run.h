@@ -56,8 +56,10 @@ struct run_config {
 	/* The calling thread calls the rest, with app. */
 	void *app;
 	void (*each_second)(void *app);
-	/* After mr_port_poll(); 10 times a second and at each event. */
-	void (*port_event)(void *app, uint32_t port_idx);
+	/* The device of a port changed: MR_PORT_EVENT_* bits. */
+	void (*port_event)(void *app, uint32_t port_idx, uint32_t events);
+	/* All ports were polled: 10 times a second and at each event. */
+	void (*polled)(void *app);
 	void (*hang_up)(void *app); /* SIGHUP: reload the configuration */
 	/* The workers have ended: drop the frames held in queues. */
 	void (*give_up)(void *app);

@@ -301,6 +301,8 @@ static void fill_info(struct xdp_port *port)
 	info->has_sg = port->max_segs > 1;
 	memcpy(info->mac, port->dev.mac, sizeof(info->mac));
 	info->has_mac = 1;
+	memcpy(info->netdev, port->dev.name, sizeof(info->netdev));
+	mri_xdp_take_channels(port);
 	info->offloads = (port->txqs[0].has_csum ? MR_OFFLOAD_CSUM_TX : 0) |
 			 mri_xdp_meta_offloads(port) |
 			 (port->txqs[0].times.asks & MR_META_TX_TIME ?
@@ -359,8 +361,7 @@ void mri_xdp_release(struct xdp_port *port)
 	if (port->is_pinned)
 		mr_region_unpin(port->base.region, port->base.info->name,
 				port->n_registered_bytes);
-	if (port->base.fd >= 0)
-		close(port->base.fd);
+	mri_xdp_events_close(port);
 	if (port->dev.query_fd_plus_1 > 0)
 		close(port->dev.query_fd_plus_1 - 1);
 	mri_xdp_settings_close(port);
@@ -421,11 +422,9 @@ static int prepare(struct xdp_port *port, struct mr_reason *reason)
 	if ((err = alloc_queues(port, reason)) < 0 ||
 	    (err = mri_xdp_stats_open(port, reason)) < 0)
 		return err;
-	if (port->role != XDP_CLIENT)
-		base->fd = mri_xdp_events_open();
-	if (port->role != XDP_CLIENT && base->fd < 0)
-		return mr_fail(reason, base->fd, "%s: no rtnetlink: %s",
-			       base->info->name, mr_strerror(-base->fd));
+	if (port->role != XDP_CLIENT &&
+	    (err = mri_xdp_events_watch(port, reason)) < 0)
+		return err;
 	/* Before it is registered: from here on no pool gives a part back. */
 	err = mr_region_pin(base->region, base->info->name,
 			    port->n_registered_bytes);
@@ -468,6 +467,7 @@ static int xdp_open(struct mr_port *base, const struct mr_spec *spec,
 	port->promisc_fd = port->allmulti_fd = port->filter_fd = -1;
 	port->prog.link_fd = port->prog.copy_fd = port->prog.fd = -1;
 	port->record.fd = port->kernel.fd = port->broker_fd = -1;
+	port->events_fd = port->channels_fd = -1;
 	if ((err = read_options(spec, &port->options, reterr_reason)) < 0 ||
 	    (err = find_dev(spec, &port->options, &port->role, &port->dev,
 			    reterr_reason)) < 0)
@@ -515,6 +515,9 @@ static int xdp_link(const struct mr_port *base, struct mr_link *ret_link)
 		.speed_mbps =
 			__atomic_load_n(&port->speed_mbps, __ATOMIC_RELAXED),
 		.is_gone = __atomic_load_n(&port->is_gone, __ATOMIC_RELAXED),
+		.is_detached =
+			__atomic_load_n(&port->is_detached, __ATOMIC_RELAXED),
+		.is_returned = port->returned_ifindex != 0,
 	};
 	return 0;
 }

@@ -17,6 +17,7 @@
 #include <millrace/driver.h>
 #include <millrace/experimental/driver_offload.h>
 
+#include "xdp_netdev.h"
 #include "xdp_rx_meta.h"
 #include "xdp_times.h"
 #include "xdp_uapi.h"
@@ -44,7 +45,6 @@ enum {
 	 * polled without a pause starves what else it has to do.
 	 */
 	XDP_BUSY_INTERVAL_NS = 5000,
-	XDP_IFF_LOWER_UP = 1 << 16, /* linux/if.h, which net/if.h excludes */
 };
 
 enum { XDP_TAG_INSNS = 64 }; /* maximum for VLAN tags */
@@ -113,31 +113,6 @@ static inline bool xdp_can_post(const struct xdp_txq *txq, uint64_t addr,
 {
 	return txq->postings[xdp_posting(addr)] + n <= UINT8_MAX;
 }
-
-/* Counters of each interface: struct rtnl_link_stats64, in its order. */
-enum {
-	XDP_LINK_RX_ERRORS = 4,
-	XDP_LINK_RX_DROPPED = 6,
-	XDP_LINK_RX_MISSED = 15,
-	XDP_N_LINK_COUNTS = 24,
-};
-
-/* What the network interface is and was; xdp_netdev.c. */
-struct xdp_netdev {
-	char name[IFNAMSIZ];
-	uint32_t ifindex;
-	uint32_t n_rx_channels, n_tx_channels;
-	uint32_t flags; /* IFF_* */
-	uint32_t mtu_bytes;
-	uint32_t max_mtu_bytes; /* 0: the kernel does not say */
-	uint32_t xdp_prog_id;   /* attached by somebody, 0: none */
-	uint8_t xdp_attached;   /* XDP_ATTACHED_*: in which mode */
-	uint8_t mac[6];
-	char driver[32]; /* "veth", "igb", ... */
-	uint64_t counts[XDP_N_LINK_COUNTS];
-	/* rtnetlink in its network namespace; 0: that is the caller's. */
-	int query_fd_plus_1;
-};
 
 /* Where our program is; xdp_prog.c. */
 struct xdp_prog {
@@ -239,7 +214,7 @@ struct xdp_port {
 	enum xdp_role role;
 	bool is_mute;  /* may not transmit: its sockets have no tx ring */
 	int broker_fd; /* of a client: the connection; -1: none */
-	struct xdp_netdev dev; /* as it was at open, but for the name */
+	struct xdp_netdev dev; /* at open, but for name and n_rx_channels */
 	struct xdp_prog prog;
 	struct xdp_filter *filter; /* NULL: it takes all frames */
 	struct xdp_rules *rules; /* NULL: its program is not attached */
@@ -251,8 +226,12 @@ struct xdp_port {
 	struct xdp_record record;
 	const struct mr_steer_rule *steering; /* while it is being added */
 	bool is_pinned;
-	bool is_detached;     /* somebody took the program off */
-	uint32_t n_polls;     /* of mr_port_poll(), for what is looked at rarely */
+	int events_fd;   /* rtnetlink, perhaps of another network namespace */
+	int channels_fd; /* ethtool netlink; -1: none */
+	char opened_name[IFNAMSIZ]; /* of the interface, when it was opened */
+	bool is_loss_known; /* is_gone was reported */
+	uint32_t returned_ifindex; /* has opened_name again; 0: none */
+	uint32_t n_polls; /* of mr_port_poll(), for what is looked at rarely */
 	bool is_software;
 	uint32_t tx_metadata_bytes; /* before each entry sent; 0: none */
 	uint32_t max_segs;    /* descriptors of a frame, 1: no SG */
@@ -268,27 +247,9 @@ struct xdp_port {
 	/* As base.info->mtu_bytes: atomic; mr_port_poll() writes. */
 	uint32_t is_up;
 	uint32_t is_gone;
+	uint32_t is_detached; /* somebody took the program off */
 	uint32_t speed_mbps;
 };
-
-/*
- * Up, and with a carrier. IFF_RUNNING alone is late by up to a second when the
- * carrier goes (linux/net/core/link_watch.c), IFF_LOWER_UP is not; when it
- * comes, IFF_RUNNING is what says that frames may be queued.
- */
-static inline bool xdp_netdev_has_link(const struct xdp_netdev *dev)
-{
-	const uint32_t wanted = IFF_UP | IFF_RUNNING | XDP_IFF_LOWER_UP;
-
-	return (dev->flags & wanted) == wanted;
-}
-
-/* veth or tap: a kernel's frames, not a wire's. */
-static inline bool xdp_netdev_is_software(const struct xdp_netdev *dev)
-{
-	return strcmp(dev->driver, "veth") == 0 ||
-	       strcmp(dev->driver, "tun") == 0;
-}
 
 /* The longest frame that the interface takes now. */
 static inline uint32_t xdp_max_bytes(const struct xdp_port *port)
@@ -478,8 +439,10 @@ int mri_xdp_features(uint32_t ifindex, uint64_t *ret_features);
 uint64_t mri_xdp_rx_metadata(uint32_t ifindex);
 /* Its NETDEV_XSK_FLAGS_*: 0, or -ENOENT before Linux 6.8. */
 int mri_xdp_tx_metadata(uint32_t ifindex, uint64_t *ret_features);
-/* An fd that is readable when those of some interface changed; or -errno. */
+/* Non-blocking fds that are readable when features, or what ethtool sets, of
+ * some interface changed; or -errno. */
 int mri_xdp_features_open(void);
+int mri_xdp_channels_open(void);
 
 /* xdp_kernel.c */
 int mri_xdp_open_kernel(struct mr_port *base, struct mr_reason *reterr_reason);
@@ -501,26 +464,15 @@ void mri_xdp_busy_open(struct xdp_port *port);
 /* Ask for busy polling of a socket. False: there is none. */
 bool mri_xdp_busy_poll(const struct xdp_port *port, int fd);
 
-/* xdp_netdev.c */
-int mri_xdp_netdev_find(const char *name, struct xdp_netdev *ret_dev,
-			struct mr_reason *reterr_reason);
-/* As the kernel sees it now, by rtnetlink; 0 or -errno. */
-int mri_xdp_netdev_read(uint32_t ifindex, struct xdp_netdev *dev);
-/* 0: unknown. */
-uint32_t mri_xdp_netdev_speed_mbps(const struct xdp_netdev *dev);
-/* err, and a reason that names the capability if that is what is missing. */
-int mri_xdp_netdev_refuse(const char *port, int err, const char *what,
-			  const char *capability, struct mr_reason *reason);
-/* One ioctl on an interface, with its name filled in; 0 or -errno. */
-int mri_xdp_netdev_control(const char *name, unsigned long request,
-			   struct ifreq *ifr);
-int mri_xdp_netdev_ethtool(const char *name, void *command);
-/* Read or write the number in a file of /sys/class/net/NAME; 0 or -errno. */
-int mri_xdp_netdev_file(const char *name, const char *file, bool is_write,
-			uint64_t *value);
+/* xdp_events.c */
 /* rtnetlink events; an fd or -errno. */
 int mri_xdp_events_open(void);
+/* Make port->base.fd readable at each event. */
+int mri_xdp_events_watch(struct xdp_port *port, struct mr_reason *reason);
+void mri_xdp_events_close(struct xdp_port *port);
 int mri_xdp_events_poll(struct xdp_port *port);
+/* Read how many channels there are. */
+void mri_xdp_take_channels(struct xdp_port *port);
 
 /* xdp_master.c */
 /* 0; -ENOTSUP: it is a bond, bridge, VLAN or the like, and the reason names the

@@ -340,13 +340,11 @@ static int use_answer(struct xdp_port *port, struct received *r,
 	if (fd >= 0)
 		err = use_passed(port, fd);
 	port->record.fd = take_fd(r, XDP_WIRE_RECORD);
-	port->base.fd = take_fd(r, XDP_WIRE_EVENTS);
+	port->events_fd = take_fd(r, XDP_WIRE_EVENTS);
 	port->dev = a->dev;
 	port->dev.name[IFNAMSIZ - 1] = port->dev.driver[31] = '\0';
 	port->dev.query_fd_plus_1 = take_fd(r, XDP_WIRE_QUERY) + 1;
-	if (port->base.fd < 0)
-		port->base.fd = mri_xdp_events_open();
-	if (err < 0 || port->prog.link_fd < 0 || port->base.fd < 0 ||
+	if (err < 0 || port->prog.link_fd < 0 ||
 	    a->n_sockets != port->n_queues || a->max_segs < 1 ||
 	    a->max_segs > MR_MAX_SEGS)
 		return mr_fail(reason, -EPROTO,
@@ -371,6 +369,9 @@ static int use_answer(struct xdp_port *port, struct received *r,
 		info->n_txqs = 0;
 	for (uint32_t i = 0; i < port->n_queues; i++)
 		port->rxqs[i].is_busy = port->txqs[i].is_busy = a->is_busy;
+	err = mri_xdp_events_watch(port, reason);
+	if (err < 0)
+		return err;
 	return mri_xdp_sockets_open(port, bind_mode, &is_final, reason);
 }
 

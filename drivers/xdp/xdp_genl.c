@@ -107,13 +107,14 @@ static int ask(const struct request *request, mr_netlink_fn *take, void *opaque)
 	return mr_netlink_ask(NETLINK_GENERIC, &request->header, take, opaque);
 }
 
-/* What the kernel says about the family "netdev". */
-static int ask_family(mr_netlink_fn *take, void *opaque)
+/* What the kernel says about a family, "netdev" for example. */
+static int ask_family(const char *name, mr_netlink_fn *take, void *opaque)
 {
 	struct request request;
 
 	begin(&request, GENL_ID_CTRL, CTRL_CMD_GETFAMILY);
-	put(&request, CTRL_ATTR_FAMILY_NAME, "netdev", sizeof("netdev"));
+	put(&request, CTRL_ATTR_FAMILY_NAME, name,
+	    (uint16_t)(strlen(name) + 1));
 	return ask(&request, take, opaque);
 }
 
@@ -124,7 +125,7 @@ static int ask_netdev(uint8_t command, uint16_t flags,
 {
 	struct answer family = { CTRL_ATTR_FAMILY_ID, 0 };
 	struct request request;
-	const int err = ask_family(take_answer, &family);
+	const int err = ask_family("netdev", take_answer, &family);
 
 	if (err < 0 || family.value == 0)
 		return err < 0 ? err : -ENOENT;
@@ -178,9 +179,14 @@ int mri_xdp_tx_metadata(uint32_t ifindex, uint64_t *ret_features)
 	return 0;
 }
 
-/* The id of the group that tells of changed devices. */
+struct group {
+	const char *name;
+	uint32_t id; /* 0: the family has no such group */
+};
+
 static void take_group(void *opaque, const struct nlmsghdr *message)
 {
+	struct group *wanted = opaque;
 	const struct rtattr *groups = mr_netlink_attribute(
 		message, GENL_HDRLEN, CTRL_ATTR_MCAST_GROUPS, 0);
 	const struct rtattr *group;
@@ -202,18 +208,18 @@ static void take_group(void *opaque, const struct nlmsghdr *message)
 			if (part->rta_type == CTRL_ATTR_MCAST_GRP_ID)
 				memcpy(&id, RTA_DATA(part), sizeof(id));
 		}
-		if (strcmp(name, "mgmt") == 0)
-			*(uint32_t *)opaque = id;
+		if (strcmp(name, wanted->name) == 0)
+			wanted->id = id;
 	}
 }
 
-int mri_xdp_features_open(void)
+static int open_group(const char *family, const char *name)
 {
 	const struct sockaddr_nl address = { .nl_family = AF_NETLINK };
-	uint32_t group = 0;
-	int fd, err = ask_family(take_group, &group);
+	struct group group = { .name = name };
+	int fd, err = ask_family(family, take_group, &group);
 
-	if (err == 0 && group == 0)
+	if (err == 0 && group.id == 0)
 		err = -ENOENT;
 	if (err < 0)
 		return err;
@@ -222,13 +228,23 @@ int mri_xdp_features_open(void)
 	if (fd < 0)
 		return -errno;
 	if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ||
-	    setsockopt(fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &group,
-		       sizeof(group)) < 0) {
+	    setsockopt(fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &group.id,
+		       sizeof(group.id)) < 0) {
 		err = -errno;
 		close(fd);
 		return err;
 	}
 	return fd;
+}
+
+int mri_xdp_features_open(void)
+{
+	return open_group("netdev", "mgmt");
+}
+
+int mri_xdp_channels_open(void)
+{
+	return open_group("ethtool", "monitor");
 }
 
 static void take_napi(void *opaque, const struct nlmsghdr *message)

@@ -1,35 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The network interface under a port: what it is, and what happens to it. All by
- * rtnetlink and ioctl, which see the network namespace of the caller; /sys may
- * show another one.
+ * The network interface under a port: what it is. All by rtnetlink and ioctl,
+ * which see the network namespace of the caller; /sys may show another one.
  *
  * Source: rtnetlink(7), netdevice(7), linux/include/uapi/linux/ethtool.h,
  * if_link.h.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/ethtool.h>
-#include <linux/filter.h>
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
 #include <linux/sockios.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include <millrace/experimental/netlink.h>
 
 #include "xdp.h"
-#include "xdp_ask.h"
 
-enum { REPLY_BYTES = 16384, QUERY_WAIT_S = 2 };
+enum { REPLY_BYTES = 16384 };
 
 static int control_socket(void)
 {
@@ -72,9 +66,7 @@ static void copy(const struct rtattr *attribute, void *ret, size_t n_bytes)
 		memcpy(ret, RTA_DATA(attribute), n_bytes);
 }
 
-/* Attributes of RTM_NEWLINK that we care for. */
-static void read_attributes(const struct nlmsghdr *message,
-			    struct xdp_netdev *dev)
+void mri_xdp_netdev_take(const struct nlmsghdr *message, struct xdp_netdev *dev)
 {
 	const struct ifinfomsg *info = NLMSG_DATA(message);
 	const struct rtattr *name = find(message, IFLA_IFNAME);
@@ -107,7 +99,7 @@ static void take_dev(void *opaque, const struct nlmsghdr *message)
 	struct xdp_netdev *dev = opaque;
 
 	dev->xdp_prog_id = 0;
-	read_attributes(message, dev);
+	mri_xdp_netdev_take(message, dev);
 }
 
 /*
@@ -151,7 +143,7 @@ int mri_xdp_netdev_read(uint32_t ifindex, struct xdp_netdev *dev)
 	return mr_netlink_ask(NETLINK_ROUTE, &request.header, take_dev, dev);
 }
 
-static void read_channels(struct xdp_netdev *dev)
+void mri_xdp_netdev_channels(struct xdp_netdev *dev)
 {
 	struct ethtool_channels channels = { .cmd = ETHTOOL_GCHANNELS };
 
@@ -192,7 +184,7 @@ int mri_xdp_netdev_find(const char *name, struct xdp_netdev *ret_dev,
 		return mr_fail(reterr_reason, err,
 			       "xdp:%s: cannot read the interface: %s", name,
 			       mr_strerror(-err));
-	read_channels(&dev);
+	mri_xdp_netdev_channels(&dev);
 	if (mri_xdp_netdev_ethtool(name, &info) == 0)
 		snprintf(dev.driver, sizeof(dev.driver), "%s", info.driver);
 	*ret_dev = dev;
@@ -253,173 +245,4 @@ uint32_t mri_xdp_netdev_speed_mbps(const struct xdp_netdev *dev)
 	    request.settings.speed == (uint32_t)SPEED_UNKNOWN)
 		return 0;
 	return request.settings.speed;
-}
-
-int mri_xdp_events_open(void)
-{
-	const struct sockaddr_nl address = { .nl_family = AF_NETLINK,
-					     .nl_groups = RTMGRP_LINK };
-	const int fd =
-		socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-
-	if (fd < 0)
-		return -errno;
-	if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0) {
-		const int err = -errno;
-
-		close(fd);
-		return err;
-	}
-	return fd;
-}
-
-int mri_xdp_query_open(uint32_t ifindex)
-{
-	const struct timeval wait = { .tv_sec = QUERY_WAIT_S };
-	const uint32_t index = htonl(ifindex);
-	struct sock_filter insns[] = {
-		BPF_STMT(BPF_LD | BPF_H | BPF_ABS,
-			 offsetof(struct nlmsghdr, nlmsg_type)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htons(NLMSG_ERROR), 7, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htons(RTM_NEWLINK), 1, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htons(RTM_DELLINK), 0, 4),
-		BPF_STMT(BPF_LD | BPF_H | BPF_ABS,
-			 offsetof(struct nlmsghdr, nlmsg_flags)),
-		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, htons(NLM_F_MULTI), 2, 0),
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-			 NLMSG_HDRLEN + offsetof(struct ifinfomsg, ifi_index)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, index, 1, 0),
-		BPF_STMT(BPF_RET | BPF_K, 0),
-		BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
-	};
-	const struct sock_fprog program = {
-		.len = sizeof(insns) / sizeof(insns[0]), .filter = insns
-	};
-	const int fd = mri_xdp_events_open(), one = 1;
-
-	if (fd >= 0 &&
-	    setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program,
-		       sizeof(program)) == 0 &&
-	    setsockopt(fd, SOL_SOCKET, SO_LOCK_FILTER, &one, sizeof(one)) ==
-		    0 &&
-	    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait)) == 0)
-		return fd;
-	mr_fd_close(fd);
-	return -1;
-}
-
-/* An event may be older than a change that the port has made itself. */
-static uint32_t mtu_now(const struct xdp_port *port,
-			const struct xdp_netdev *dev)
-{
-	struct xdp_netdev now = *dev;
-
-	if (dev->mtu_bytes != port->base.info->mtu_bytes)
-		(void)mri_xdp_netdev_read(dev->ifindex, &now);
-	return now.mtu_bytes;
-}
-
-static void take_link(struct xdp_port *port, const struct xdp_netdev *dev)
-{
-	const bool is_up = xdp_netdev_has_link(dev);
-	const uint32_t mtu_bytes = mtu_now(port, dev);
-	const uint32_t was_bytes = port->base.info->mtu_bytes;
-
-	if (is_up != __atomic_load_n(&port->is_up, __ATOMIC_RELAXED))
-		mr_log(port->base.ctx, MR_LOG_INFO, "%s: link is %s",
-		       port->base.info->name, is_up ? "up" : "down");
-	if (mtu_bytes != was_bytes)
-		mr_log(port->base.ctx, MR_LOG_WARNING,
-		       "%s: MTU is now %u, it was %u", dev->name, mtu_bytes,
-		       was_bytes);
-	if (strcmp(dev->name, port->dev.name) != 0) {
-		mr_log(port->base.ctx, MR_LOG_WARNING,
-		       "%s: the interface is called %s now",
-		       port->base.info->name, dev->name);
-		memcpy(port->dev.name, dev->name, sizeof(port->dev.name));
-	}
-	__atomic_store_n(&port->is_up, is_up, __ATOMIC_RELAXED);
-	__atomic_store_n(&port->base.info->mtu_bytes, mtu_bytes,
-			 __ATOMIC_RELAXED);
-	__atomic_store_n(&port->speed_mbps, mri_xdp_netdev_speed_mbps(dev),
-			 __ATOMIC_RELAXED);
-}
-
-static void take_message(struct xdp_port *port, const struct nlmsghdr *message)
-{
-	struct xdp_netdev dev = port->dev;
-	const struct ifinfomsg *info = NLMSG_DATA(message);
-
-	if ((message->nlmsg_type != RTM_NEWLINK &&
-	     message->nlmsg_type != RTM_DELLINK) ||
-	    (uint32_t)info->ifi_index != port->dev.ifindex ||
-	    info->ifi_family == AF_BRIDGE)
-		return;
-	if (message->nlmsg_type == RTM_DELLINK) {
-		mr_log(port->base.ctx, MR_LOG_WARNING,
-		       "%s: the interface was deleted, or moved to another "
-		       "network namespace",
-		       port->base.info->name);
-		__atomic_store_n(&port->is_up, 0, __ATOMIC_RELAXED);
-		__atomic_store_n(&port->is_gone, 1, __ATOMIC_RELAXED);
-		return;
-	}
-	read_attributes(message, &dev);
-	take_link(port, &dev);
-}
-
-/*
- * The kernel sends no event for BPF_LINK_DETACH. A link is detached from a
- * deleted interface, too: that has been reported.
- */
-static int look_at_program(struct xdp_port *port)
-{
-	enum { EACH = 8 }; /* it takes the RTNL lock */
-	struct xdp_netdev dev = port->dev;
-
-	if (port->n_polls++ % EACH != 0 || port->is_detached ||
-	    __atomic_load_n(&port->is_gone, __ATOMIC_RELAXED) ||
-	    !mri_xdp_prog_is_detached(port) ||
-	    mri_xdp_netdev_read(dev.ifindex, &dev) < 0)
-		return 0;
-	port->is_detached = true;
-	mr_log(port->base.ctx, MR_LOG_WARNING,
-	       "%s: another program detached the XDP program: nothing arrives "
-	       "until the port is opened again",
-	       port->base.info->name);
-	return 1;
-}
-
-int mri_xdp_events_poll(struct xdp_port *port)
-{
-	_Alignas(struct nlmsghdr) char buffer[REPLY_BYTES];
-	int n_events = 0;
-
-	for (;;) {
-		const struct nlmsghdr *message =
-			(const struct nlmsghdr *)buffer;
-		ssize_t n = recv(port->base.fd, buffer, sizeof(buffer),
-				 MSG_DONTWAIT);
-
-		if (n < 0 && errno == ENOBUFS) {
-			/* Events were lost: ask for the state instead. */
-			struct xdp_netdev dev = port->dev;
-			const int err =
-				mri_xdp_netdev_read(dev.ifindex, &dev);
-
-			if (err == 0)
-				take_link(port, &dev);
-			else if (err == -ENODEV)
-				__atomic_store_n(&port->is_gone, 1,
-						 __ATOMIC_RELAXED);
-			n_events++;
-			continue;
-		}
-		if (n <= 0)
-			return n_events + look_at_program(port);
-		for (; NLMSG_OK(message, n); message = NLMSG_NEXT(message, n)) {
-			take_message(port, message);
-			n_events++;
-		}
-	}
 }

@@ -116,7 +116,7 @@ static int check_files(const struct xdp_port *port)
 	int fds[N_LOAD_FDS], n = 0, err = 0;
 
 	while (n < N_LOAD_FDS && err == 0) {
-		fds[n] = fcntl(port->base.fd, F_DUPFD_CLOEXEC, 0);
+		fds[n] = fcntl(port->events_fd, F_DUPFD_CLOEXEC, 0);
 		err = fds[n] < 0 ? -errno : 0;
 		n += err == 0;
 	}

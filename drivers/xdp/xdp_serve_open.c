@@ -223,7 +223,7 @@ static struct xdp_port *make_port(struct xdp_served *served,
 	port->promisc_fd = port->allmulti_fd = port->filter_fd = -1;
 	port->prog.link_fd = port->prog.copy_fd = port->prog.fd = -1;
 	port->record.fd = port->kernel.fd = port->broker_fd = -1;
-	port->base.fd = -1;
+	port->base.fd = port->events_fd = port->channels_fd = -1;
 	read_options(port, o);
 	return port;
 }
@@ -248,8 +248,8 @@ static int make_queues(struct xdp_port *port, struct mr_reason *reason)
 	for (uint32_t i = 0; i < n; i++)
 		port->rxqs[i].has_partial_csums =
 			mri_xdp_has_partial_csums(port);
-	port->base.fd = mri_xdp_events_open();
-	return port->base.fd < 0 ? port->base.fd : 0;
+	port->events_fd = mri_xdp_events_open();
+	return port->events_fd < 0 ? port->events_fd : 0;
 }
 
 /* Rules name interfaces by one name; the kernel also finds others. */

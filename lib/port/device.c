@@ -5,6 +5,8 @@
 
 #include <millrace/driver.h>
 
+#include "port/events.h"
+
 static int refuse(const struct mr_port *port, const char *what,
 		  struct mr_reason *reterr_reason)
 {
@@ -53,6 +55,7 @@ int mr_port_set_mtu(struct mr_port *port, uint32_t mtu_bytes,
 	if (err == 0)
 		__atomic_store_n(&port->info->mtu_bytes, mtu_bytes,
 				 __ATOMIC_RELAXED);
+	(void)mri_events_publish(port);
 	return err;
 }
 
@@ -78,6 +81,7 @@ int mr_port_set_mac(struct mr_port *port, const uint8_t mac[6],
 		return err;
 	memcpy(port->info->mac, mac, sizeof(port->info->mac));
 	port->info->has_mac = 1;
+	(void)mri_events_publish(port);
 	return 0;
 }
 

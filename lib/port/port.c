@@ -9,6 +9,7 @@
 #include "base/base.h"
 #include "pool/pool.h"
 #include "port/driver_list.h"
+#include "port/events.h"
 #include "port/offload.h"
 #include "port/spec.h"
 
@@ -102,10 +103,10 @@ static struct mr_port *alloc_port(struct mr_ctx *ctx,
 {
 	const size_t n_bytes = mri_round_up(driver->port_bytes, MRI_CACHE_LINE);
 	struct mr_port *port =
-		mr_alloc(ctx, 0, n_bytes + sizeof(struct mr_port_info));
+		mr_alloc(ctx, 0, n_bytes + sizeof(struct mri_events));
 
 	if (port != NULL)
-		port->info = (void *)((uint8_t *)port + n_bytes);
+		mri_events_begin(port, (void *)((uint8_t *)port + n_bytes));
 	return port;
 }
 
@@ -168,6 +169,7 @@ int mr_port_make_queues(struct mr_port *port, uint32_t n, size_t rxq_bytes,
 
 static void free_port(struct mr_port *port)
 {
+	mri_events_end(port);
 	mr_free(port->ctx, port->queue_memory);
 	mr_free(port->ctx, port);
 }
@@ -185,6 +187,7 @@ static int open_device(struct mr_port *port, const struct mr_spec *spec,
 		port->driver->close(port);
 		return err;
 	}
+	(void)mri_events_publish(port);
 	mr_log(port->ctx, MR_LOG_INFO,
 	       "%s: mode %s%s%s%s, %u rx and %u tx queues", info->name,
 	       info->mode, info->why[0] != '\0' ? " (" : "", info->why,
@@ -256,21 +259,6 @@ void mr_port_close(struct mr_port *port)
 	free_port(port);
 }
 
-int mr_port_info(const struct mr_port *port, struct mr_port_info *info)
-{
-	const size_t behind =
-		offsetof(struct mr_port_info, mtu_bytes) + sizeof(uint32_t);
-	const uint8_t *from = (const uint8_t *)port->info;
-	struct mr_port_info now;
-
-	/* In parts: mr_port_poll() may change the MTU meanwhile. */
-	memcpy(&now, from, offsetof(struct mr_port_info, mtu_bytes));
-	now.mtu_bytes =
-		__atomic_load_n(&port->info->mtu_bytes, __ATOMIC_RELAXED);
-	memcpy((uint8_t *)&now + behind, from + behind, sizeof(now) - behind);
-	return mri_fill_sized(info, &now, sizeof(now));
-}
-
 struct mr_rxq *mr_port_rxq(struct mr_port *port, uint32_t i)
 {
 	return i < port->info->n_rxqs ? port->rxqs[i] : NULL;
@@ -283,17 +271,13 @@ struct mr_txq *mr_port_txq(struct mr_port *port, uint32_t i)
 
 uint32_t mr_port_poll(struct mr_port *port)
 {
-	return port->driver->poll != NULL ? port->driver->poll(port) : 0;
+	const uint32_t n =
+		port->driver->poll != NULL ? port->driver->poll(port) : 0;
+
+	return mri_events_tell(port) && n == 0 ? 1 : n;
 }
 
 int mr_port_fd(const struct mr_port *port)
 {
 	return port->fd;
-}
-
-int mr_port_link(const struct mr_port *port, struct mr_link *ret_link)
-{
-	if (port->driver->link == NULL)
-		return -ENOTSUP;
-	return port->driver->link(port, ret_link);
 }

@@ -188,6 +188,14 @@ static json_t *do_pool_stats(struct probe *probe)
 			 (json_int_t)s.n_committed);
 }
 
+static void note_events(void *opaque, struct mr_port *port, uint32_t events)
+{
+	uint32_t *all = opaque;
+
+	(void)port;
+	*all |= events;
+}
+
 /* open SPEC [POOL [N_WORKERS]] */
 static json_t *do_open(struct probe *probe)
 {
@@ -210,6 +218,7 @@ static json_t *do_open(struct probe *probe)
 		i++;
 	probe->ports[i] = port;
 	probe->pool_of[i] = pool;
+	(void)mr_port_subscribe(port, note_events, &probe->events[i]);
 	return json_pack("{s:b, s:i, s:I}", "ok", 1, "port", (int)i, "ms",
 			 (json_int_t)(now_ms() - start_ms));
 }

@@ -25,6 +25,7 @@ struct probe {
 	struct mr_reason reason;
 	uint32_t n_held;     /* entries received and kept */
 	uint32_t n_numbered; /* frames made so far */
+	uint32_t events[MAX_PORTS]; /* since the last "link" */
 	struct mr_frame held[MAX_HELD];
 };
 

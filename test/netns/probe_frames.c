@@ -16,9 +16,11 @@ json_t *probe_info(struct probe *probe)
 	struct mr_port_info i = { .size = sizeof(i) };
 
 	mr_port_info(port_of(probe), &i);
-	return json_pack("{s:b, s:s, s:s, s:s, s:i, s:i, s:i, s:b, s:b, s:I, "
-			 "s:I}",
-			 "ok", 1, "name", i.name, "mode", i.mode, "why", i.why,
+	return json_pack("{s:s, s:i, s:[iiiiii], s:b, s:s, s:s, s:s, s:i, s:i, "
+			 "s:i, s:b, s:b, s:I, s:I}",
+			 "netdev", i.netdev, "channels", (int)i.n_channels,
+			 "mac", i.mac[0], i.mac[1], i.mac[2], i.mac[3],
+			 i.mac[4], i.mac[5], "ok", 1, "name", i.name, "mode", i.mode, "why", i.why,
 			 "rxqs", (int)i.n_rxqs, "txqs", (int)i.n_txqs, "mtu",
 			 (int)i.mtu_bytes, "sg", (int)i.has_sg, "csum_tx",
 			 !!(i.offloads & MR_OFFLOAD_CSUM_TX), "locked",
@@ -26,16 +28,35 @@ json_t *probe_info(struct probe *probe)
 			 (json_int_t)i.kernel_bytes);
 }
 
-/* link PORT: after the events that have come. */
+static json_t *names_of(uint32_t events)
+{
+	static const char *const names[] = { "link",	 "mac",	 "mtu",
+					     "queues",	 "name", "gone",
+					     "returned", "detached", "ended" };
+	json_t *array = json_array();
+
+	for (uint32_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (events & 1u << i)
+			json_array_append_new(array, json_string(names[i]));
+	return array;
+}
+
+/* link PORT: after the events that have come; and which, since the last. */
 json_t *probe_link(struct probe *probe)
 {
 	struct mr_port *port = port_of(probe);
+	uint32_t *events = &probe->events[number(probe, 1, 0)];
 	const int n_events = mr_port_poll(port);
 	struct mr_link link = { 0 };
 
+	json_t *changed = names_of(*events);
+
+	*events = 0;
 	(void)mr_port_link(port, &link);
-	return json_pack("{s:b, s:i, s:b, s:b}", "ok", 1, "events", n_events,
-			 "up", (int)link.is_up, "gone", (int)link.is_gone);
+	return json_pack("{s:b, s:i, s:b, s:b, s:b, s:b, s:o}", "ok", 1,
+			 "events", n_events, "up", (int)link.is_up, "gone",
+			 (int)link.is_gone, "returned", (int)link.is_returned,
+			 "detached", (int)link.is_detached, "changed", changed);
 }
 
 /* wake PORT MS: sleep until the port's fd says that something happened. */

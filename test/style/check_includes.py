@@ -22,7 +22,7 @@ HEADERS = {header: module for module, headers in {
     "port": "driver driver_spec experimental/driver_offload "
             "experimental/flow_way experimental/gro experimental/netdev "
             "experimental/netlink experimental/offload "
-            "experimental/port_queues port port_device",
+            "experimental/port_queues port port_device port_events",
     "flow": "flow",
     "worker": "worker worker_loop",
 }.items() for header in headers.split()}

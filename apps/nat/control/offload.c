@@ -88,11 +88,9 @@ bool nat_offload_ready(void *opaque)
 	return false;
 }
 
-void nat_offload_event(void *opaque, uint32_t port_idx)
+void nat_offload_polled(void *opaque)
 {
-	/* The last one: all of them have been polled. */
-	if (port_idx == NAT_SIDES - 1)
-		nat_offload_ready(opaque);
+	(void)nat_offload_ready(opaque);
 }
 
 void nat_offload_serve(struct app *app)

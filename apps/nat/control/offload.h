@@ -23,8 +23,8 @@ int nat_offload_open(struct app *app, struct mr_reason *ret_error);
  * again, and what rules know goes to the mappings. */
 void nat_offload_close(struct app *app);
 
-/* For run(): an event of a port or of the rules. */
-void nat_offload_event(void *app, uint32_t port_idx);
+/* For run(): ports were polled, or an event of the rules. */
+void nat_offload_polled(void *app);
 bool nat_offload_ready(void *app);
 /* Workers may have sent batches. */
 void nat_offload_serve(struct app *app);

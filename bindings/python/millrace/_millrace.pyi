@@ -54,6 +54,8 @@ class Link(TypedDict):
     speed_mbps: int
     is_gone: bool
     is_ended: bool
+    is_detached: bool
+    is_returned: bool
 
 @type_check_only
 class PortInfo(TypedDict):
@@ -71,6 +73,8 @@ class PortInfo(TypedDict):
     kernel_bytes: int
     has_mac: bool
     mac: bytes
+    netdev: str
+    n_channels: int
 
 @type_check_only
 class RxStats(TypedDict):

@@ -109,6 +109,8 @@ static const struct field link_fields[] = {
 	LINK(speed_mbps, FIELD_NUMBER),
 	LINK(is_gone, FIELD_BOOL),
 	LINK(is_ended, FIELD_BOOL),
+	LINK(is_detached, FIELD_BOOL),
+	LINK(is_returned, FIELD_BOOL),
 	{ 0 },
 };
 
@@ -141,6 +143,8 @@ static const struct field info_fields[] = {
 	INFO(kernel_bytes, FIELD_NUMBER),
 	INFO(has_mac, FIELD_BOOL),
 	INFO(mac, FIELD_BYTES),
+	INFO(netdev, FIELD_TEXT),
+	INFO(n_channels, FIELD_NUMBER),
 	{ 0 },
 };
 

@@ -17,6 +17,7 @@
 #include <millrace/pool.h>
 #include <millrace/port.h>
 #include <millrace/port_device.h>
+#include <millrace/port_events.h>
 #include <millrace/region.h>
 
 #ifdef __cplusplus
@@ -67,11 +68,16 @@ struct mr_port {
 	void *offload;            /**< private to lib/port */
 	struct mr_rules *rules;   /**< the set that it belongs to, or NULL */
 	uint32_t rules_idx;       /**< its index in that set */
-	/** The library's; name is set, the driver fills in the rest. */
+	/**
+	 * The library's; name is set, the driver fills in the rest. Later it
+	 * may change mac, mtu_bytes, n_channels and netdev in poll(), and
+	 * lib/port tells the program.
+	 */
 	struct mr_port_info *info;
 	int fd; /**< for mr_port_fd(); initially -1 */
 	uint32_t reserved;
-	uint64_t reserved_words[6];
+	void *events; /**< private to lib/port */
+	uint64_t reserved_words[5];
 };
 
 /**

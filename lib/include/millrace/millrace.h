@@ -17,6 +17,7 @@
 #include <millrace/pool_inline.h>
 #include <millrace/port.h>
 #include <millrace/port_device.h>
+#include <millrace/port_events.h>
 #include <millrace/region.h>
 #include <millrace/ring.h>
 #include <millrace/wire.h>

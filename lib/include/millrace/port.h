@@ -198,16 +198,10 @@ struct mr_port_info {
 	char mode[16];        /**< "zc", "copy", "memory", ... */
 	char why[256];        /**< why no better mode is used, or what this mode
 			       *   loses; "" if it is the best */
-};
-
-/** State of a port's link. */
-struct mr_link {
-	uint32_t is_up;       /**< carrier and administratively up */
-	uint32_t speed_mbps;  /**< 0: unknown */
-	uint32_t is_gone;     /**< 1: deleted, or failed for good */
-	uint32_t is_ended;    /**< 1: nothing more will arrive (end of the
-			       *   capture) */
-	uint32_t reserved[4];
+	char netdev[16];      /**< the network interface's name now; "": none */
+	uint32_t n_channels;  /**< rx queues that the device has now, from the
+			       *   port's first one on; 0: unknown */
+	uint32_t reserved;
 };
 
 /**
@@ -277,7 +271,8 @@ MR_API int mr_port_takes_option(struct mr_ctx *ctx, const char *spec,
 MR_API void mr_port_close(struct mr_port *port);
 
 /**
- * Describe @p port. The MTU is as of the last mr_port_poll().
+ * Describe @p port. What may change (mac, mtu_bytes, n_rxqs, n_txqs, netdev,
+ * n_channels) is as of the last mr_port_poll() or setting, and consistent.
  *
  * @return 0, or -EINVAL if info->size, which the caller sets, is 0
  *
@@ -304,8 +299,9 @@ MR_API struct mr_rxq *mr_port_rxq(struct mr_port *port, uint32_t i);
 MR_API struct mr_txq *mr_port_txq(struct mr_port *port, uint32_t i);
 
 /**
- * Handle everything except bursts: timers, link and MTU changes, removal of the
- * device. Call it when mr_port_fd() is readable, or periodically.
+ * Handle everything except bursts: timers, changes and removal of the device,
+ * which it reports (<millrace/port_events.h>). Call it when mr_port_fd() is
+ * readable, or periodically.
  *
  * @return how many events were handled
  *
@@ -323,13 +319,6 @@ MR_API uint32_t mr_port_poll(struct mr_port *port);
  * Owner: the port. Thread: any.
  */
 MR_API int mr_port_fd(const struct mr_port *port);
-
-/**
- * State of the link, as of the last mr_port_poll().
- *
- * @return 0, or -ENOTSUP: the device has no link state. Thread: any.
- */
-MR_API int mr_port_link(const struct mr_port *port, struct mr_link *ret_link);
 
 /**
  * Copy the counters of a queue, including the kernel's.

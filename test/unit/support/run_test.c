@@ -27,7 +27,7 @@ struct app {
 	int signals[2];   /* sent in the first and the second call */
 	int stdout_fd;    /* > 0: stdout and stderr */
 	bool is_widening; /* the pipe stdout_fd, in the second call */
-	uint32_t n_seconds, n_events, n_hang_ups, n_given_up;
+	uint32_t n_seconds, n_polled, n_hang_ups, n_given_up;
 	uint32_t stall_us; /* of the first second */
 };
 
@@ -92,16 +92,13 @@ static void each_second(void *opaque)
 	if (app->n_seconds++ == 0 && app->stall_us > 0)
 		usleep(app->stall_us);
 	/* On a machine that stalls a second may go by without any event. */
-	if (app->end_fd > 0 && app->n_events >= 3)
+	if (app->end_fd > 0 && app->n_polled >= 3)
 		eventfd_write(app->end_fd, 1);
 }
 
-static void port_event(void *opaque, uint32_t port_idx)
+static void polled(void *opaque)
 {
-	struct app *app = opaque;
-
-	assert_int_equal(port_idx, 0);
-	app->n_events++;
+	((struct app *)opaque)->n_polled++;
 }
 
 static void hang_up(void *opaque)
@@ -162,7 +159,7 @@ static int run_app(struct app *app, uint64_t duration_ms)
 		.workers = app,
 		.app = app,
 		.each_second = each_second,
-		.port_event = port_event,
+		.polled = polled,
 		.hang_up = hang_up,
 		.give_up = give_up,
 		.fds = fds,

@@ -164,6 +164,9 @@ pub struct mr_port_info {
     pub name: [c_char; 64],
     pub mode: [c_char; 16],
     pub why: [c_char; 256],
+    pub netdev: [c_char; 16],
+    pub n_channels: u32,
+    pub reserved: u32,
 }
 
 #[repr(C)]
@@ -173,7 +176,9 @@ pub struct mr_link {
     pub speed_mbps: u32,
     pub is_gone: u32,
     pub is_ended: u32,
-    pub reserved: [u32; 4],
+    pub is_detached: u32,
+    pub is_returned: u32,
+    pub reserved: [u32; 2],
 }
 
 #[repr(C)]

@@ -63,6 +63,10 @@ pub struct PortInfo {
     pub mtu_bytes: u32,
     /// Whether frames may have several entries.
     pub has_sg: bool,
+    /// The network interface's name now; empty: none.
+    pub netdev: String,
+    /// Rx queues that the device has now; 0: unknown.
+    pub n_channels: u32,
 }
 
 fn raw_info(raw: *mut sys::mr_port) -> sys::mr_port_info {
@@ -163,6 +167,8 @@ impl Port {
             n_txqs: info.n_txqs,
             mtu_bytes: info.mtu_bytes,
             has_sg: info.has_sg != 0,
+            netdev: text(&info.netdev),
+            n_channels: info.n_channels,
         }
     }
 

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A driver writes port->info while the program's threads read it. So they read
+ * a copy under a lock, which is renewed after each mr_port_poll() and each
+ * setting. What differs then is what happened: a driver needs no code for it.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "port/events.h"
+
+static int read_link(const struct mr_port *port, struct mr_link *ret_link)
+{
+	*ret_link = (struct mr_link){ 0 };
+	return port->driver->link == NULL ? -ENOTSUP :
+					    port->driver->link(port, ret_link);
+}
+
+static uint32_t info_changes(const struct mr_port_info *a,
+			     const struct mr_port_info *b)
+{
+	uint32_t events = 0;
+
+	if (a->has_mac != b->has_mac ||
+	    memcmp(a->mac, b->mac, sizeof(a->mac)) != 0)
+		events |= MR_PORT_EVENT_MAC;
+	if (a->mtu_bytes != b->mtu_bytes)
+		events |= MR_PORT_EVENT_MTU;
+	if (a->n_channels != b->n_channels)
+		events |= MR_PORT_EVENT_QUEUES;
+	if (strcmp(a->netdev, b->netdev) != 0)
+		events |= MR_PORT_EVENT_NAME;
+	return events;
+}
+
+static uint32_t link_changes(const struct mr_link *before,
+			     const struct mr_link *now)
+{
+	uint32_t events = 0;
+
+	if (before->is_up != now->is_up ||
+	    before->speed_mbps != now->speed_mbps)
+		events |= MR_PORT_EVENT_LINK;
+	if (!before->is_gone && now->is_gone)
+		events |= MR_PORT_EVENT_GONE;
+	if (!before->is_returned && now->is_returned)
+		events |= MR_PORT_EVENT_RETURNED;
+	if (!before->is_detached && now->is_detached)
+		events |= MR_PORT_EVENT_DETACHED;
+	if (!before->is_ended && now->is_ended)
+		events |= MR_PORT_EVENT_ENDED;
+	return events;
+}
+
+void mri_events_begin(struct mr_port *port, struct mri_events *events)
+{
+	pthread_mutex_init(&events->lock, NULL); /* cannot fail */
+	port->info = &events->info;
+	port->events = events;
+}
+
+void mri_events_end(struct mr_port *port)
+{
+	struct mri_events *events = port->events;
+
+	pthread_mutex_destroy(&events->lock);
+}
+
+uint32_t mri_events_publish(struct mr_port *port)
+{
+	struct mri_events *events = port->events;
+	struct mr_link link;
+	uint32_t changes;
+	int err;
+
+	if (events == NULL)
+		return 0;
+	err = read_link(port, &link);
+	changes = info_changes(&events->shown, port->info) |
+		  link_changes(&events->link, &link);
+	pthread_mutex_lock(&events->lock);
+	events->shown = *port->info;
+	events->link = link;
+	events->link_err = err;
+	pthread_mutex_unlock(&events->lock);
+	return changes;
+}
+
+bool mri_events_tell(struct mr_port *port)
+{
+	const struct mri_events *events = port->events;
+	const uint32_t changes = mri_events_publish(port);
+
+	if (changes != 0 && events->fn != NULL)
+		events->fn(events->opaque, port, changes);
+	return changes != 0;
+}
+
+int mr_port_subscribe(struct mr_port *port, mr_port_event_fn *fn, void *opaque)
+{
+	struct mri_events *events = port->events;
+
+	if (fn != NULL && events->fn != NULL)
+		return -EBUSY;
+	events->fn = fn;
+	events->opaque = opaque;
+	return 0;
+}
+
+int mr_port_info(const struct mr_port *port, struct mr_port_info *info)
+{
+	struct mri_events *events = port->events;
+	struct mr_port_info now;
+
+	pthread_mutex_lock(&events->lock);
+	now = events->shown;
+	pthread_mutex_unlock(&events->lock);
+	return mri_fill_sized(info, &now, sizeof(now));
+}
+
+int mr_port_link(const struct mr_port *port, struct mr_link *ret_link)
+{
+	struct mri_events *events = port->events;
+	int err;
+
+	/* Without a poll(), only the driver knows when something changed. */
+	if (port->driver->poll == NULL)
+		return read_link(port, ret_link);
+	pthread_mutex_lock(&events->lock);
+	*ret_link = events->link;
+	err = events->link_err;
+	pthread_mutex_unlock(&events->lock);
+	return err;
+}

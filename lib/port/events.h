@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is known of a port's device, for any thread, and what changed. */
+#ifndef MRI_PORT_EVENTS_H
+#define MRI_PORT_EVENTS_H
+
+#include <pthread.h>
+
+#include <millrace/driver.h>
+
+struct mri_events {
+	struct mr_port_info info; /* port->info: the driver's */
+	pthread_mutex_t lock;     /* of what follows, but fn and opaque */
+	struct mr_port_info shown;
+	struct mr_link link;
+	int link_err; /* of mr_port_link() */
+	mr_port_event_fn *fn;
+	void *opaque;
+};
+
+/* At zeroed memory of the port's. */
+void mri_events_begin(struct mr_port *port, struct mri_events *events);
+void mri_events_end(struct mr_port *port);
+
+/*
+ * Show other threads what the driver says now: port->info and the link. Returns
+ * what changed, as MR_PORT_EVENT_* bits.
+ */
+uint32_t mri_events_publish(struct mr_port *port);
+
+/* Publish, and tell the subscriber. Returns whether something changed. */
+bool mri_events_tell(struct mr_port *port);
+
+#endif

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/port/events.c, with a driver whose device the test changes. */
+#include <pthread.h>
+
+#include "support/pool_unit.h"
+
+static struct {
+	struct mr_port_info info; /* what the next poll() finds */
+	struct mr_link link;
+	uint32_t n_told, events;
+	struct mr_port_info seen; /* by the subscriber */
+} fake;
+
+static int fake_open(struct mr_port *port, const struct mr_spec *spec,
+		     struct mr_reason *reterr_reason)
+{
+	(void)spec;
+	(void)reterr_reason;
+	port->info->mtu_bytes = fake.info.mtu_bytes = 1500;
+	return 0;
+}
+
+static void fake_close(struct mr_port *port)
+{
+	(void)port;
+}
+
+static uint32_t fake_poll(struct mr_port *port)
+{
+	memcpy(port->info->mac, fake.info.mac, sizeof(fake.info.mac));
+	memcpy(port->info->netdev, fake.info.netdev, sizeof(fake.info.netdev));
+	port->info->mtu_bytes = fake.info.mtu_bytes;
+	port->info->n_channels = fake.info.n_channels;
+	return 0;
+}
+
+static int fake_link(const struct mr_port *port, struct mr_link *ret_link)
+{
+	(void)port;
+	*ret_link = fake.link;
+	return 0;
+}
+
+static int fake_set_mtu(struct mr_port *port, uint32_t mtu_bytes,
+			struct mr_reason *reterr_reason)
+{
+	(void)port;
+	(void)reterr_reason;
+	fake.info.mtu_bytes = mtu_bytes;
+	return 0;
+}
+
+static const struct mr_driver polled = {
+	.version = MR_DRIVER_VERSION,
+	.size = sizeof(struct mr_driver),
+	.name = "polled",
+	.port_bytes = sizeof(struct mr_port),
+	.open = fake_open,
+	.close = fake_close,
+	.poll = fake_poll,
+	.link = fake_link,
+	.set_mtu = fake_set_mtu,
+};
+
+/* It has a link, and nothing to do between bursts. */
+static const struct mr_driver linked = {
+	.version = MR_DRIVER_VERSION,
+	.size = sizeof(struct mr_driver),
+	.name = "linked",
+	.port_bytes = sizeof(struct mr_port),
+	.open = fake_open,
+	.close = fake_close,
+	.link = fake_link,
+};
+
+static struct pool_fixture f;
+static struct mr_port *port;
+
+static void note(void *opaque, struct mr_port *of, uint32_t events)
+{
+	assert_ptr_equal(opaque, &fake);
+	assert_ptr_equal(of, port);
+	fake.n_told++;
+	fake.events = events;
+	fake.seen.size = sizeof(fake.seen);
+	assert_int_equal(mr_port_info(of, &fake.seen), 0);
+}
+
+static void open_port(const char *spec)
+{
+	const struct mr_port_config config = { .size = sizeof(config),
+					       .pool = f.pool };
+
+	assert_int_equal(mr_port_open(f.ctx, spec, &config, &port, NULL), 0);
+	assert_int_equal(mr_port_subscribe(port, note, &fake), 0);
+}
+
+/* Poll once: what the subscriber was told; 0: it was not called. */
+static uint32_t events_of_poll(void)
+{
+	uint32_t n;
+
+	fake.n_told = fake.events = 0;
+	n = mr_port_poll(port);
+	assert_int_equal(n, fake.n_told);
+	return fake.events;
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	memset(&fake, 0, sizeof(fake));
+	fixture_open(&f, 1024, 4096, 2048);
+	assert_int_equal(mr_ctx_add_driver(f.ctx, &polled, NULL), 0);
+	assert_int_equal(mr_ctx_add_driver(f.ctx, &linked, NULL), 0);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	fixture_close(&f);
+	return 0;
+}
+
+#define EVENTS_TEST(name) TEST_WITH(set_up, tear_down, name)
+
+EVENTS_TEST(each_change_is_told_once_with_its_new_value)
+{
+	open_port("polled:x");
+	assert_int_equal(events_of_poll(), 0);
+	memcpy(fake.info.mac, "\2\0\0\0\0\1", 6);
+	assert_int_equal(events_of_poll(), MR_PORT_EVENT_MAC);
+	assert_memory_equal(fake.seen.mac, fake.info.mac, 6);
+	fake.info.mtu_bytes = 9000;
+	fake.info.n_channels = 4;
+	assert_int_equal(events_of_poll(),
+			 MR_PORT_EVENT_MTU | MR_PORT_EVENT_QUEUES);
+	assert_int_equal(fake.seen.mtu_bytes, 9000);
+	assert_int_equal(fake.seen.n_channels, 4);
+	strcpy(fake.info.netdev, "eth7");
+	assert_int_equal(events_of_poll(), MR_PORT_EVENT_NAME);
+	assert_string_equal(fake.seen.netdev, "eth7");
+	assert_int_equal(events_of_poll(), 0);
+	mr_port_close(port);
+}
+
+EVENTS_TEST(each_state_of_the_link_is_told_when_it_begins)
+{
+	struct mr_link link;
+
+	open_port("polled:x");
+	fake.link.is_up = 1;
+	/* As of the last poll. */
+	assert_int_equal(mr_port_link(port, &link), 0);
+	assert_int_equal(link.is_up, 0);
+	assert_int_equal(events_of_poll(), MR_PORT_EVENT_LINK);
+	assert_int_equal(mr_port_link(port, &link), 0);
+	assert_int_equal(link.is_up, 1);
+	fake.link.speed_mbps = 10000;
+	assert_int_equal(events_of_poll(), MR_PORT_EVENT_LINK);
+	fake.link.is_detached = 1;
+	assert_int_equal(events_of_poll(), MR_PORT_EVENT_DETACHED);
+	fake.link = (struct mr_link){ .is_gone = 1 };
+	assert_int_equal(events_of_poll(),
+			 MR_PORT_EVENT_LINK | MR_PORT_EVENT_GONE);
+	fake.link.is_returned = 1;
+	assert_int_equal(events_of_poll(), MR_PORT_EVENT_RETURNED);
+	fake.link.is_returned = 0;
+	assert_int_equal(events_of_poll(), 0);
+	fake.link.is_ended = 1;
+	assert_int_equal(events_of_poll(), MR_PORT_EVENT_ENDED);
+	mr_port_close(port);
+}
+
+EVENTS_TEST(a_driver_without_poll_has_events_of_its_link)
+{
+	struct mr_link link;
+
+	open_port("linked:x");
+	fake.link.is_up = 1;
+	assert_int_equal(mr_port_link(port, &link), 0);
+	assert_int_equal(link.is_up, 1);
+	assert_int_equal(events_of_poll(), MR_PORT_EVENT_LINK);
+	mr_port_close(port);
+}
+
+EVENTS_TEST(what_the_program_sets_is_known_at_once_and_no_event)
+{
+	struct mr_port_info info = { .size = sizeof(info) };
+
+	open_port("polled:x");
+	assert_int_equal(mr_port_set_mtu(port, 4000, NULL), 0);
+	assert_int_equal(mr_port_info(port, &info), 0);
+	assert_int_equal(info.mtu_bytes, 4000);
+	assert_int_equal(events_of_poll(), 0);
+	mr_port_close(port);
+}
+
+EVENTS_TEST(a_port_has_one_subscriber)
+{
+	open_port("polled:x");
+	assert_int_equal(mr_port_subscribe(port, note, NULL), -EBUSY);
+	assert_int_equal(mr_port_subscribe(port, NULL, NULL), 0);
+	fake.info.mtu_bytes = 9000;
+	fake.n_told = 0;
+	assert_int_equal(mr_port_poll(port), 1);
+	assert_int_equal(fake.n_told, 0);
+	assert_int_equal(mr_port_subscribe(port, note, &fake), 0);
+	mr_port_close(port);
+}
+
+enum { N_MACS = 20000 };
+
+static void *change_macs(void *opaque)
+{
+	bool *is_done = opaque;
+
+	for (uint32_t i = 0; i < N_MACS; i++) {
+		memset(fake.info.mac, (int)(i & 0xff), sizeof(fake.info.mac));
+		(void)mr_port_poll(port);
+	}
+	__atomic_store_n(is_done, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+EVENTS_TEST(another_thread_never_reads_half_a_mac)
+{
+	struct mr_port_info info = { .size = sizeof(info) };
+	bool is_done = false;
+	pthread_t thread;
+
+	open_port("polled:x");
+	assert_int_equal(pthread_create(&thread, NULL, change_macs, &is_done),
+			 0);
+	while (!__atomic_load_n(&is_done, __ATOMIC_ACQUIRE)) {
+		assert_int_equal(mr_port_info(port, &info), 0);
+		for (uint32_t i = 1; i < sizeof(info.mac); i++)
+			assert_int_equal(info.mac[i], info.mac[0]);
+	}
+	pthread_join(thread, NULL);
+	mr_port_close(port);
+}
