@@ -62,7 +62,8 @@ static void take_fdb(uint64_t *counts, const struct session *session)
 	counts[4] = fdb.full;
 }
 
-static void take_offload(uint64_t *counts, const struct session *session)
+static void take_offload(struct snapshot *snapshot, uint64_t *counts,
+			 const struct session *session)
 {
 	struct offload_stats stats = session->offload_stats;
 
@@ -75,6 +76,7 @@ static void take_offload(uint64_t *counts, const struct session *session)
 	counts[4] = stats.counts.attempted;
 	counts[5] = stats.counts.drops;
 	counts[6] = stats.counts.has_drops;
+	offload_fill(snapshot, &stats.counts);
 }
 
 /* As session_counters() has chosen: snapshots may outlive the session. */
@@ -90,7 +92,7 @@ static void take(struct snapshot *snapshot, void *app)
 		if (groups[i].rows == fdb_rows)
 			take_fdb(snapshot->groups[i], session);
 		else
-			take_offload(snapshot->groups[i], session);
+			take_offload(snapshot, snapshot->groups[i], session);
 }
 
 const struct app_counters *session_counters(const struct session *session)

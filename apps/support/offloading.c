@@ -70,15 +70,29 @@ int offload_check_ports(const char *program, enum offload_choice choice,
 
 struct offload_counts offload_count(struct mr_rules *rules, uint32_t n_ports)
 {
-	struct offload_counts counts = { .has_drops = 1 };
+	struct offload_counts counts = { .has_drops = 1, .n_ports = n_ports };
 
 	for (uint32_t i = 0; i < n_ports; i++) {
-		struct mr_rules_sent sent = { .size = sizeof(sent) };
+		struct mr_rules_sent *sent = &counts.sent[i];
 
-		mr_rules_sent(rules, i, &sent);
-		counts.attempted += sent.attempted;
-		counts.drops += sent.drops;
-		counts.has_drops &= sent.has_drops;
+		sent->size = sizeof(*sent);
+		mr_rules_sent(rules, i, sent);
+		counts.attempted += sent->attempted;
+		counts.drops += sent->drops;
+		counts.has_drops &= sent->has_drops;
 	}
 	return counts;
+}
+
+void offload_fill(struct snapshot *snapshot,
+		  const struct offload_counts *counts)
+{
+	for (uint32_t i = 0; i < counts->n_ports; i++) {
+		const struct mr_rules_sent *sent = &counts->sent[i];
+		struct port_snapshot *port = &snapshot->ports[i];
+
+		port->has_rules = true;
+		port->tx_offloaded = sent->attempted;
+		port->offloaded_bytes = sent->bytes;
+	}
 }

@@ -10,6 +10,7 @@
 #include <millrace/experimental/offload.h>
 
 #include "options.h"
+#include "snapshot.h"
 
 enum offload_choice { OFFLOAD_OFF, OFFLOAD_AUTO, OFFLOAD_ON };
 extern const char *const offload_words[]; /* their names; NULL ends them */
@@ -38,8 +39,13 @@ struct offload_counts {
 	uint64_t attempted; /* frames that rules gave a port */
 	uint64_t drops;     /* of those, lost */
 	uint64_t has_drops; /* 0: losses are unknown */
+	uint32_t n_ports;
+	struct mr_rules_sent sent[MAX_PORTS];
 };
 
 struct offload_counts offload_count(struct mr_rules *rules, uint32_t n_ports);
+/* Add what rules sent from each port. */
+void offload_fill(struct snapshot *snapshot,
+		  const struct offload_counts *counts);
 
 #endif

@@ -35,6 +35,13 @@ struct rates report_rates(const struct totals *now, const struct totals *before,
 		.tx_pps = (now->tx_frames - before->tx_frames) / seconds,
 		.tx_bps = 8 * (now->tx_bytes - before->tx_bytes) / seconds,
 		.drops = drops / seconds,
+		.rx_offloaded =
+			(now->rx_offloaded - before->rx_offloaded) / seconds,
+		.tx_offloaded =
+			(now->tx_offloaded - before->tx_offloaded) / seconds,
+		.offloaded_bps =
+			8 * (now->offloaded_bytes - before->offloaded_bytes) /
+			seconds,
 	};
 }
 

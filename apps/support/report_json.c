@@ -102,11 +102,12 @@ static json_t *port_object(const struct port_snapshot *port)
 				    integer(port->device_drops[i].value));
 	for (uint32_t i = 0; i < port->n_queues; i++)
 		json_array_append_new(queues, queue_object(&port->queues[i]));
-	object = json_pack("{s:o, s:o, s:o, s:o, s:o}", "port",
+	object = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "port",
 			   json_text(port->info.name), "mode",
 			   json_text(port->info.mode), "why",
 			   json_text(port->info.why), "device_drops",
-			   device_drops, "queues", queues);
+			   device_drops, "queues", queues, "tx_offloaded",
+			   integer(port->tx_offloaded));
 	if (port->n_device_stats > 0)
 		json_object_set_new(object, "device_stats",
 				    device_stats_object(port));

@@ -90,6 +90,15 @@ static struct totals queue_totals(const struct port_snapshot *port, uint32_t q)
 	return snapshot_port_totals(&alone);
 }
 
+static void print_by_rules(const struct rates *rates)
+{
+	char rx[16], tx[16];
+
+	printw("  by rules, besides: rx %s frames/s, tx %s frames/s\n",
+	       report_scaled(rates->rx_offloaded, rx, sizeof(rx)),
+	       report_scaled(rates->tx_offloaded, tx, sizeof(tx)));
+}
+
 static void show_port(const struct port_snapshot *now,
 		      const struct port_snapshot *before, double seconds)
 {
@@ -106,6 +115,8 @@ static void show_port(const struct port_snapshot *now,
 		 now->info.why[0] != '\0' ? ": " : "", now->info.why,
 		 link_of(now));
 	print_wrapped(text);
+	if (now->has_rules)
+		print_by_rules(&rates);
 	for (uint32_t q = 0; now->n_queues > 1 && q < now->n_queues; q++) {
 		char name[24];
 

@@ -43,13 +43,20 @@ static bool text_show(const struct snapshot *now, const struct snapshot *before)
 		idle += report_idle_percent(&now->workers[w], then);
 		awake += report_awake_percent(&now->workers[w], then);
 	}
-	printf("%6.1f s  rx %s %s  tx %s %s  drops "
-	       "%.0f/s  "
-	       "idle %.0f %%, awake %.0f %%\n",
-	       now->t_s, rate(rates.rx_pps, "frames/s", rx, sizeof(rx)),
-	       rate(rates.rx_bps, "bit/s", rx_bits, sizeof(rx_bits)),
-	       rate(rates.tx_pps, "frames/s", tx, sizeof(tx)),
-	       rate(rates.tx_bps, "bit/s", tx_bits, sizeof(tx_bits)),
+	printf("%6.1f s  rx %s %s  tx %s %s  ", now->t_s,
+	       rate(rates.rx_pps + rates.rx_offloaded, "frames/s", rx,
+		    sizeof(rx)),
+	       rate(rates.rx_bps + rates.offloaded_bps, "bit/s", rx_bits,
+		    sizeof(rx_bits)),
+	       rate(rates.tx_pps + rates.tx_offloaded, "frames/s", tx,
+		    sizeof(tx)),
+	       rate(rates.tx_bps + rates.offloaded_bps, "bit/s", tx_bits,
+		    sizeof(tx_bits)));
+	if (snapshot_has_rules(now))
+		printf("offloaded rx %s tx %s  ",
+		       rate(rates.rx_offloaded, "frames/s", rx, sizeof(rx)),
+		       rate(rates.tx_offloaded, "frames/s", tx, sizeof(tx)));
+	printf("drops %.0f/s  idle %.0f %%, awake %.0f %%\n",
 	       report_drop_rate(now, before), idle / now->n_workers,
 	       awake / now->n_workers);
 	return fflush(stdout) == 0;
@@ -73,20 +80,39 @@ static void print_port(const struct port_snapshot *port, double seconds)
 	if (seconds <= 0)
 		seconds = 1;
 	printf("%s (%s%s%s): rx %" PRIu64 " frames (%s), tx %" PRIu64
-	       " frames (%s)\n",
+	       " frames (%s)",
 	       text_escape(port->info.name, name, sizeof(name)),
 	       port->info.mode, port->info.why[0] != '\0' ? "; " : "",
 	       port->info.why, t.rx_frames,
 	       rate(t.rx_frames / seconds, "frames/s", rx, sizeof(rx)),
 	       t.tx_frames,
 	       rate(t.tx_frames / seconds, "frames/s", tx, sizeof(tx)));
+	if (port->has_rules)
+		printf(", and by rules: rx %" PRIu64 ", tx %" PRIu64,
+		       t.rx_offloaded, t.tx_offloaded);
+	printf("\n");
+}
+
+static void print_forwarded(const struct snapshot *final)
+{
+	const struct totals t = snapshot_totals(final);
+	const double seconds = final->t_s > 0 ? final->t_s : 1;
+	const double n_frames = (double)(t.tx_frames + t.tx_offloaded);
+	const double n_bytes = (double)(t.tx_bytes + t.offloaded_bytes);
+	char frames[RATE_BYTES], bits[RATE_BYTES];
+
+	printf("forwarded %" PRIu64 " frames in %.1f s: %s, %s",
+	       t.tx_frames + t.tx_offloaded, final->t_s,
+	       rate(n_frames / seconds, "frames/s", frames, sizeof(frames)),
+	       rate(8 * n_bytes / seconds, "bit/s", bits, sizeof(bits)));
+	if (snapshot_has_rules(final))
+		printf("; %" PRIu64 " of them by rules", t.tx_offloaded);
+	printf("\n");
 }
 
 bool report_summary(const struct snapshot *final)
 {
-	const struct totals t = snapshot_totals(final);
-	const double seconds = final->t_s > 0 ? final->t_s : 1;
-	char frames[RATE_BYTES], bits[RATE_BYTES], group[800];
+	char group[800];
 
 	for (uint32_t p = 0; p < final->n_ports; p++)
 		print_port(&final->ports[p], final->t_s);
@@ -104,10 +130,7 @@ bool report_summary(const struct snapshot *final)
 	if (final->app->note.text != NULL)
 		printf("%s: %s\n", final->app->note.label,
 		       final->app->note.text);
-	printf("forwarded %" PRIu64 " frames in %.1f s: %s, %s\n", t.tx_frames,
-	       final->t_s,
-	       rate(t.tx_frames / seconds, "frames/s", frames, sizeof(frames)),
-	       rate(8 * t.tx_bytes / seconds, "bit/s", bits, sizeof(bits)));
+	print_forwarded(final);
 	printf("accounting invariants %s%s\n",
 	       final->invariants_hold ? "hold" : "DO NOT hold: ",
 	       final->broken_invariant);

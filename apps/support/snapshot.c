@@ -201,12 +201,15 @@ struct totals snapshot_port_totals(const struct port_snapshot *port)
 
 		t.rx_frames += queue->rx.delivered;
 		t.rx_bytes += queue->rx.bytes;
+		t.rx_offloaded += queue->rx.offloaded;
 		t.rx_drops += sum(queue->rx.drops);
 		t.tx_frames += queue->tx.accepted;
 		t.tx_bytes += queue->tx.bytes;
 		t.n_added += queue->tx.events[MR_TX_EVENT_GSO_ADDED];
 		t.tx_drops += sum(queue->tx.drops);
 	}
+	t.tx_offloaded = port->tx_offloaded;
+	t.offloaded_bytes = port->offloaded_bytes;
 	for (uint32_t i = 0; i < port->n_device_drops; i++)
 		t.device_drops += port->device_drops[i].value;
 	return t;
@@ -227,9 +230,20 @@ struct totals snapshot_totals(const struct snapshot *snapshot)
 		t.tx_bytes += port.tx_bytes;
 		t.n_added += port.n_added;
 		t.tx_drops += port.tx_drops;
+		t.rx_offloaded += port.rx_offloaded;
+		t.tx_offloaded += port.tx_offloaded;
+		t.offloaded_bytes += port.offloaded_bytes;
 		t.device_drops += port.device_drops;
 	}
 	return t;
+}
+
+bool snapshot_has_rules(const struct snapshot *snapshot)
+{
+	for (uint32_t p = 0; p < snapshot->n_ports; p++)
+		if (snapshot->ports[p].has_rules)
+			return true;
+	return false;
 }
 
 uint64_t snapshot_worker_drops(const struct snapshot *snapshot)

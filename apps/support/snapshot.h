@@ -95,6 +95,10 @@ struct port_snapshot {
 	struct mr_named_count device_drops[MAX_DEVICE_DROPS];
 	uint32_t n_device_stats; /* only in the last snapshot */
 	struct device_stat *device_stats;
+	/* offload_fill() */
+	bool has_rules;
+	uint64_t tx_offloaded; /* frames that rules gave it to send */
+	uint64_t offloaded_bytes;
 	uint32_t n_queues; /* the larger of n_rxqs and n_txqs */
 	struct queue_snapshot *queues;
 };
@@ -163,14 +167,17 @@ extern const struct pool_row pool_rows[N_POOL_ROWS];
 uint64_t pool_row_value(const struct pool_row *row,
 			const struct mr_pool_stats *stats);
 
+/* Of frames in user space; by rules, apart. */
 struct totals {
 	uint64_t rx_frames, rx_bytes, rx_drops;
 	uint64_t tx_frames, tx_bytes, tx_drops;
+	uint64_t rx_offloaded, tx_offloaded, offloaded_bytes;
 	uint64_t n_added; /* of tx_frames: more segments than came */
 	uint64_t device_drops;
 };
 struct totals snapshot_port_totals(const struct port_snapshot *port);
 struct totals snapshot_totals(const struct snapshot *snapshot);
+bool snapshot_has_rules(const struct snapshot *snapshot);
 uint64_t snapshot_worker_drops(const struct snapshot *snapshot);
 
 #endif

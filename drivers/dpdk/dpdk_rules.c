@@ -40,7 +40,7 @@ struct dpdk_rule {
 	/* Under the lock: */
 	struct rte_flow *flow;       /* NULL: none */
 	uint16_t port_id;            /* through which flow was created */
-	uint64_t hits;               /* of flow, when last read */
+	uint64_t hits, n_bytes;      /* of flow, when last read */
 	uint64_t offloaded, dropped; /* by earlier flows */
 };
 
@@ -50,7 +50,7 @@ struct dpdk_rules {
 	bool is_stopped;
 	struct dpdk_rule *rules; /* by port, like the next two */
 	uint32_t *can_send;
-	uint64_t *attempted; /* by earlier flows */
+	struct mr_rules_sent *sent; /* by earlier flows */
 };
 
 /* A flow in DPDK's form, from one port to another or, if NULL, dropped. */
@@ -166,8 +166,10 @@ static void read_hits(struct dpdk_rule *rule)
 	if (rule->flow != NULL &&
 	    rte_flow_query(rule->port_id, rule->flow, actions, &count,
 			   &error) == 0 &&
-	    count.hits_set)
+	    count.hits_set) {
 		rule->hits = count.hits;
+		rule->n_bytes = count.bytes_set ? count.bytes : 0;
+	}
 }
 
 static void end_flow(struct dpdk_rules *rules, struct dpdk_rule *rule)
@@ -183,9 +185,10 @@ static void end_flow(struct dpdk_rules *rules, struct dpdk_rule *rule)
 		rule->dropped += rule->hits;
 	} else {
 		rule->offloaded += rule->hits;
-		rules->attempted[to_of(rule)] += rule->hits;
+		rules->sent[to_of(rule)].attempted += rule->hits;
+		rules->sent[to_of(rule)].bytes += rule->n_bytes;
 	}
-	rule->hits = 0;
+	rule->hits = rule->n_bytes = 0;
 }
 
 static void begin_flow(struct dpdk_rules *rules, struct dpdk_rule *rule,
@@ -355,13 +358,16 @@ static void rules_sent(struct mr_rules *base, uint32_t to,
 
 	pthread_mutex_lock(&rules->lock);
 	sent->can_send = rules->can_send[to];
-	sent->attempted = rules->attempted[to];
+	sent->attempted = rules->sent[to].attempted;
+	sent->bytes = rules->sent[to].bytes;
 	for (uint32_t i = 0; i < base->n_ports; i++) {
 		struct dpdk_rule *rule = &rules->rules[i];
 
 		read_hits(rule);
-		if (!(rule->told & WISH_DROP) && to_of(rule) == to)
+		if (!(rule->told & WISH_DROP) && to_of(rule) == to) {
 			sent->attempted += rule->hits;
+			sent->bytes += rule->n_bytes;
+		}
 	}
 	pthread_mutex_unlock(&rules->lock);
 }
@@ -394,7 +400,7 @@ static void free_rules(struct dpdk_rules *rules)
 
 	mr_free(ctx, rules->rules);
 	mr_free(ctx, rules->can_send);
-	mr_free(ctx, rules->attempted);
+	mr_free(ctx, rules->sent);
 	if (rules->base.fd >= 0)
 		close(rules->base.fd);
 	pthread_mutex_destroy(&rules->lock);
@@ -418,11 +424,10 @@ static int rules_open(struct mr_rules *base, struct mr_reason *reterr_reason)
 	rules->rules = mr_alloc(base->ctx, 0, n * sizeof(rules->rules[0]));
 	rules->can_send =
 		mr_alloc(base->ctx, 0, n * sizeof(rules->can_send[0]));
-	rules->attempted =
-		mr_alloc(base->ctx, 0, n * sizeof(rules->attempted[0]));
+	rules->sent = mr_alloc(base->ctx, 0, n * sizeof(rules->sent[0]));
 	base->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (rules->rules == NULL || rules->can_send == NULL ||
-	    rules->attempted == NULL) {
+	    rules->sent == NULL) {
 		free_rules(rules);
 		return mr_fail(reterr_reason, -ENOMEM,
 			       "no memory for the rules of %u ports", n);

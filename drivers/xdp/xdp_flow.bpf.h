@@ -351,6 +351,7 @@ static __always_inline int forward(struct xdp_md *ctx, struct flow_packet *p,
 	way->seen_ns = p->now_ns;
 	way->n_frames++;
 	cell->frames++;
+	cell->bytes += l2_bytes_of(target) + sizeof(*p->ip) + p->l4_bytes;
 	return XDP_REDIRECT;
 refused:
 	++*why;

@@ -556,9 +556,13 @@ static void rules_sent(struct mr_rules *base, uint32_t to,
 
 	sent->can_send = rules->ports[to].max_bytes != 0;
 	sent->has_drops = rules->tracer != NULL;
-	for (uint32_t q = 0; q < rules->n_queues; q++)
-		sent->attempted += xdp_rules_get(
-			&rules->cells[q * base->n_ports + to].frames);
+	for (uint32_t q = 0; q < rules->n_queues; q++) {
+		const struct xdp_rule_cell *cell =
+			&rules->cells[q * base->n_ports + to];
+
+		sent->attempted += xdp_rules_get(&cell->frames);
+		sent->bytes += xdp_rules_get(&cell->bytes);
+	}
 	for (uint32_t i = 0; i < 2 * base->n_ports && sent->has_drops; i++) {
 		const struct xdp_rule_loss key =
 			loss_key(rules, i / 2, to, i & 1);

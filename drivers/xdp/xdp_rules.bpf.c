@@ -324,6 +324,7 @@ static __always_inline int send(struct xdp_md *ctx, const struct ethhdr *eth,
 		return TO_USER;
 	}
 	cell->frames++;
+	cell->bytes += n_bytes;
 	return XDP_REDIRECT;
 }
 

@@ -122,7 +122,8 @@ struct xdp_rule_queue {
 /* What an rx queue gave a target; as many per queue as there are ports. */
 struct xdp_rule_cell {
 	__u64 frames;
-	__u64 reserved[7];
+	__u64 bytes;
+	__u64 reserved[6];
 };
 
 /* Whose frames are lost: from an interface, to an interface or map index. */

@@ -51,7 +51,7 @@ struct soft_port {
 	uint32_t any; /* the rule for all frames */
 	uint32_t can_send;
 	struct soft_queue *queues; /* NULL: not open */
-	uint64_t attempted, drops;
+	uint64_t attempted, drops, bytes;
 };
 
 struct soft_rules {
@@ -229,6 +229,7 @@ static bool send(struct soft_rules *rules, struct mr_rxq *rxq,
 	const uint32_t q = rxq->queue.idx % port->info->n_txqs;
 	struct soft_queue *queue = &target->queues[q];
 	struct mri_by_rules *by_rules = mri_offload_by_rules(port->txqs[q]);
+	const uint64_t n_bytes = mr_frame_n_bytes(frames, n);
 
 	if (!target->can_send || (n > 1 && !port->info->has_sg)) {
 		mr_counter_add(
@@ -241,13 +242,14 @@ static bool send(struct soft_rules *rules, struct mr_rxq *rxq,
 	}
 	if (queue->tx.burst(port->txqs[q], cache, frames, NULL, n) > 0) {
 		by_rules->frames++;
-		by_rules->bytes += mr_frame_n_bytes(frames, n);
+		by_rules->bytes += n_bytes;
 	} else {
 		mr_frame_free_bulk(cache, frames, n);
 		target->drops++;
 	}
 	queue->is_stale = queue->was_cut;
 	target->attempted++;
+	target->bytes += n_bytes;
 	return true;
 }
 
@@ -358,6 +360,7 @@ static void soft_sent(struct mr_rules *base, uint32_t i,
 	sent->has_drops = 1;
 	sent->attempted = rules->ports[i].attempted;
 	sent->drops = rules->ports[i].drops;
+	sent->bytes = rules->ports[i].bytes;
 	pthread_mutex_unlock(&rules->lock);
 }
 

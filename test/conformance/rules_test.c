@@ -256,6 +256,7 @@ RULES_TEST(a_rule_forwards_while_it_is_active)
 	assert_int_equal(set.n_got[0], 2 * N);
 	assert_int_equal(stats_of(0).offloaded, 3 * N);
 	assert_int_equal(sent_from(1).attempted, 3 * N);
+	assert_int_equal(sent_from(1).bytes, 3 * N * N_BYTES);
 	assert_int_equal(sent_from(1).drops, 0);
 	/* It does not match frames of the other port. */
 	feed(1, 6, N);

@@ -3,6 +3,7 @@
 import json
 import math
 import signal
+import subprocess
 import threading
 import time
 from pathlib import Path
@@ -12,6 +13,7 @@ from host import limit
 from lib import invariants, talk
 from lib.forwarder import Forwarder, Refused
 from lib.namespaces import Star, wait_until
+from lib.process import CTL, L2FWD, Process, ask_ctl, environment
 from lib.wire import BROADCAST, TEST_TYPE, Wire, frame, mac
 
 UNITS = Path(__file__).resolve().parents[2] / "config" / "systemd"
@@ -78,8 +80,48 @@ def test_patch_forwards_all_in_the_kernel(lab, offload):
     final = kernel.stop()
     assert kernel.offloaded(final) == 300 == final["offload"]["attempted"]
     assert final["offload"]["tx_drops"] == 0
+    assert [port["tx_offloaded"] for port in final["ports"]] == [100, 200]
     assert sum(invariants.total(port, "rx", "delivered")
                for port in final["ports"]) == 0
+
+
+def test_displays_have_what_rules_forward(lab):
+    star = Star(lab)
+    for host in star.hosts:
+        host.run("ethtool", "-K", "h0", "gro", "on")
+    running = Process(lab, star.middle, [
+        *environment(lab), L2FWD, "--offload", "on", *star.ports])
+    running.says("worker 0")
+    wires = [lab.closing(Wire(host, "h0", TEST_TYPE)) for host in star.hosts]
+    sent = [frame(100, number, dst=BROADCAST) for number in range(100)]
+    seen = []
+
+    def is_in_a_line():
+        wires[0].send_all(sent)
+        assert wires[1].receive(100) == sent
+        seen.append(100)
+        return "offloaded rx " in running.out.text() and any(
+            "offloaded rx 0 " not in line and " rx 0 " not in line
+            for line in running.out.text().splitlines())
+
+    look = subprocess.Popen(
+        [*environment(lab), CTL, "watch", "--json", "--interval", "1",
+         "--count", "1"], stdout=subprocess.PIPE, text=True)
+    wait_until("the live line has them", is_in_a_line)
+    shown = json.loads(look.communicate(timeout=limit(20))[0])
+    ports = {port["port"]: port for port in shown["ports"]}
+    assert ports["xdp:p0"]["rx_offloaded"] > 0
+    assert ports["xdp:p1"]["tx_offloaded"] > 0
+    assert shown["offload"]["frames"] > 0 and shown["offload"]["rules"] == 2
+    table = ask_ctl(lab, "show", "ports").stdout.splitlines()
+    assert table[0].split()[-4:] == ["rx", "offloaded", "tx", "offloaded"]
+    n_sent = sum(seen)
+    assert [line.replace(",", "").split()[-2:] for line in table[1:]] == [
+        [str(n_sent), "0"], ["0", str(n_sent)]]
+    running.process.send_signal(signal.SIGINT)
+    assert running.wait() == 0
+    assert f"forwarded {n_sent} frames in" in running.out.text()
+    assert f"{n_sent} of them by rules" in running.out.text()
 
 
 @pytest.mark.parametrize("is_tagged", [False, True])

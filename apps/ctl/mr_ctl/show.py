@@ -51,7 +51,7 @@ def sums(stats: Object) -> Object:
 
 
 def port_rates(port: Object) -> dict[str, int]:
-    """The sums of a port's queues."""
+    """The sums of a port's queues; frames that rules forwarded are apart."""
     rx = [queue["rx"] for queue in port["queues"] if "rx" in queue]
     tx = [queue["tx"] for queue in port["queues"] if "tx" in queue]
     return {
@@ -62,6 +62,8 @@ def port_rates(port: Object) -> dict[str, int]:
         "tx_bytes": sum(queue["bytes"] for queue in tx),
         "tx_drops": sum(total(queue["drops"]) for queue in tx),
         "device_drops": total(port["device_drops"]),
+        "rx_offloaded": sum(queue["offloaded"] for queue in rx),
+        "tx_offloaded": port["tx_offloaded"],
     }
 
 
@@ -110,16 +112,23 @@ def print_stats(stats: Object) -> None:
         print(line)
 
 
+PORT_HEADS = ["port", "mode", "link", "rx frames", "rx bytes", "rx drops"] + [
+    "tx frames",
+    "tx bytes",
+    "tx drops",
+    "device drops",
+]
+RULE_HEADS = ["rx offloaded", "tx offloaded"]
+
+
 def print_ports(stats: Object) -> None:
     rows = [
         [port["port"], port["mode"], link(port), *port_rates(port).values()]
         for port in stats["ports"]
     ]
-    print_table(
-        ["port", "mode", "link", "rx frames", "rx bytes", "rx drops"]
-        + ["tx frames", "tx bytes", "tx drops", "device drops"],
-        rows,
-    )
+    # A program without rules has no use for their columns.
+    heads = PORT_HEADS + (RULE_HEADS if "offload" in stats else [])
+    print_table(heads, [row[: len(heads)] for row in rows])
 
 
 def print_queues(stats: Object) -> None:

@@ -51,9 +51,16 @@ def rates(now: Object, before: Object) -> Object:
     old_drops = show.drops(before)
     pool = difference(now["pool"], before["pool"])
     n_taken = pool["alloc_fast"] + pool["alloc_refill"] + pool["alloc_slow"]
+    rules = difference(now.get("offload", {}), before.get("offload", {}))
     return {
         "t": now["t"],
         "ports": ports,
+        "offload": {
+            "rules": now["offload"]["rules"],
+            "frames": round(rules["attempted"] / seconds, 1),
+        }
+        if rules
+        else {},
         "workers": [
             dict(zip(show.WORKER_HEADS, show.worker_row(worker), strict=True))
             for worker in (
@@ -91,28 +98,31 @@ def port_rows(shown: Object, sort: str) -> list[tuple[int, Object]]:
     ports: list[tuple[int, Object]] = list(enumerate(shown["ports"]))
     if sort == "name":
         return sorted(ports, key=lambda row: str(row[1]["port"]))
-    return sorted(ports, key=lambda row: -float(row[1][SORTS[sort]]))
+    return sorted(ports, key=lambda row: -all_frames(row[1], SORTS[sort]))
 
 
-PORT_HEADS = ["port", "link", "rx frames/s", "rx bit/s", "tx frames/s", "tx bit/s", "drops/s"]
+def all_frames(port: Object, name: str) -> float:
+    """A port's rate; of frames, with those that rules forwarded."""
+    by_rules = {"rx_frames": "rx_offloaded", "tx_frames": "tx_offloaded"}
+    return float(port[name] + (port[by_rules[name]] if name in by_rules else 0))
 
 
-def port_cells(port: Object) -> list[str]:
-    return [port["port"], port["link"]] + [
-        scaled(value)
-        for value in (
-            port["rx_frames"],
-            8 * port["rx_bytes"],
-            port["tx_frames"],
-            8 * port["tx_bytes"],
-            port["drops"],
-        )
-    ]
+def port_heads(shown: Object) -> list[str]:
+    heads = ["port", "link", "rx frames/s", "rx bit/s", "tx frames/s", "tx bit/s"]
+    return heads + (["rx offl/s", "tx offl/s"] if shown["offload"] else []) + ["drops/s"]
+
+
+def port_cells(shown: Object, port: Object) -> list[str]:
+    rates = [port["rx_frames"], 8 * port["rx_bytes"], port["tx_frames"], 8 * port["tx_bytes"]]
+    if shown["offload"]:
+        rates += [port["rx_offloaded"], port["tx_offloaded"]]
+    return [port["port"], port["link"], *map(scaled, [*rates, port["drops"]])]
 
 
 def print_plain(shown: Object, sort: str) -> None:
     print(f"{shown['t']:.1f} s")
-    show.print_table(PORT_HEADS, [port_cells(port) for _, port in port_rows(shown, sort)])
+    rows = [port_cells(shown, port) for _, port in port_rows(shown, sort)]
+    show.print_table(port_heads(shown), rows)
     show.print_table(show.WORKER_HEADS, [list(one.values()) for one in shown["workers"]])
     for drop in shown["drops"]:
         print(f"{drop['where']}: {drop['reason']} {scaled(drop['frames'])}/s")
@@ -127,10 +137,10 @@ def screen(shown: Object, sort: str, graphs: list[list[float]], title: str) -> A
     from rich.text import Text
 
     ports = Table(title=title, title_justify="left", expand=False)
-    for head in [*PORT_HEADS, "frames in and out"]:
-        ports.add_column(head, justify="left" if head in PORT_HEADS[:2] else "right")
+    for head in [*port_heads(shown), "frames in and out"]:
+        ports.add_column(head, justify="left" if head in ("port", "link") else "right")
     for i, port in port_rows(shown, sort):
-        *cells, lost = port_cells(port)
+        *cells, lost = port_cells(shown, port)
         style = "red" if port["drops"] else "dim"
         state = "green" if port["link"].startswith("up") else "yellow"
         ports.add_row(
@@ -189,7 +199,7 @@ def _on_screen(connection: Connection, wanted: Wanted) -> int:
                 shown = look
                 graphs = graphs or [[] for _ in look["ports"]]
                 for history, port in zip(graphs, look["ports"], strict=True):
-                    history.append(port["rx_frames"] + port["tx_frames"])
+                    history.append(all_frames(port, "rx_frames") + all_frames(port, "tx_frames"))
                     del history[:-N_BARS]
             end_s = time.monotonic() + (0 if look else wanted.interval_s)
             while True:

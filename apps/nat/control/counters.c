@@ -101,7 +101,8 @@ static void add_state(uint64_t *to, const struct nat_worker *w)
 		to[i] += stats[i];
 }
 
-static void take_offload(uint64_t *counts, const struct app *app)
+static void take_offload(struct snapshot *snapshot, uint64_t *counts,
+			 const struct app *app)
 {
 	struct nat_offload_stats stats;
 
@@ -111,6 +112,7 @@ static void take_offload(uint64_t *counts, const struct app *app)
 	counts[2] = stats.counts.attempted;
 	counts[3] = stats.counts.drops;
 	counts[4] = stats.counts.has_drops;
+	offload_fill(snapshot, &stats.counts);
 }
 
 static void take(struct snapshot *snapshot, void *opaque)
@@ -130,7 +132,7 @@ static void take(struct snapshot *snapshot, void *opaque)
 	log[1] = log_stats.n_lost;
 	log[2] = app->n_reloads;
 	log[3] = app->n_refused;
-	take_offload(snapshot->groups[GROUP_OFFLOAD], app);
+	take_offload(snapshot, snapshot->groups[GROUP_OFFLOAD], app);
 }
 
 static struct app_counters counters = {

@@ -154,8 +154,37 @@ TEST_WITH(make, NULL, text_sums_up)
 	assert_has(capture.text, "accounting invariants hold\n");
 }
 
+/* In the first port's rx queue, and sent from the same port. */
+static void offload_frames(void)
+{
+	now.ports[0].has_rules = before.ports[0].has_rules = true;
+	queues[0].rx.offloaded = now.ports[0].tx_offloaded = 5000;
+	queues[0].rx.received += 5000;
+	now.ports[0].offloaded_bytes = 500000;
+}
+
+TEST_WITH(make, NULL, frames_of_rules_are_in_the_sums_and_apart)
+{
+	offload_frames();
+	capture_begin(&capture);
+	assert_true(report_text.show(&now, &before));
+	assert_true(report_text.end(&now));
+	assert_true(report_json.show(&now, &before));
+	capture_end(&capture);
+	assert_has(capture.text,
+		   "rx 9.000 kframes/s 7.200 Mbit/s  tx 8.000 kframes/s 4.000 "
+		   "Mbit/s  offloaded rx 5.000 kframes/s tx 5.000 kframes/s");
+	assert_has(capture.text, ", and by rules: rx 5000, tx 5000\n");
+	assert_has(capture.text, "forwarded 8000 frames in 3.0 s: 2.667 "
+				 "kframes/s, 1.333 Mbit/s; 5000 of them by "
+				 "rules\n");
+	assert_has(capture.text, "\"tx_offloaded\":5000");
+}
+
 TEST_WITH(make, NULL, the_live_display_has_rates)
 {
+	offload_frames();
+
 	setenv("TERM", "xterm", 1);
 	setenv("LINES", "24", 1);
 	setenv("COLUMNS", "100", 1);
@@ -167,6 +196,8 @@ TEST_WITH(make, NULL, the_live_display_has_rates)
 	assert_has(capture.text, "mr-test, 3 s; q ends");
 	assert_has(capture.text, "sessions: 500 open, 2.000 k created/s");
 	assert_has(capture.text, "dropped since the start, now 1/s:");
+	assert_has(capture.text, "by rules, besides: rx 5.000 k frames/s, tx "
+				 "5.000 k frames/s");
 	assert_has(capture.text, "accounting invariants hold\n");
 }
 
@@ -181,8 +212,11 @@ TEST_WITH(make, NULL, drops_of_workers_are_in_the_rate)
 
 TEST(rows_fit_the_smallest_terminal)
 {
-	const struct rates most = { 999.94e6, 999.94e9, 999.94e6, 999.94e9,
-				    999.94e6 };
+	const struct rates most = { .rx_pps = 999.94e6,
+				    .rx_bps = 999.94e9,
+				    .tx_pps = 999.94e6,
+				    .tx_bps = 999.94e9,
+				    .drops = 999.94e6 };
 	const struct rates none = { 0 };
 	static const struct {
 		int n;

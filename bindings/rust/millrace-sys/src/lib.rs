@@ -334,6 +334,7 @@ pub struct mr_rules_sent {
     pub reserved: u32,
     pub attempted: u64,
     pub drops: u64,
+    pub bytes: u64,
 }
 
 #[rustfmt::skip] // one per line, as tests/headers.rs expects

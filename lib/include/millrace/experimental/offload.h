@@ -133,6 +133,7 @@ struct mr_rules_sent {
 	uint64_t attempted; /**< frames that rules gave it */
 	uint64_t drops;     /**< of those, lost later: a full ring, a link
 			     *   that went down */
+	uint64_t bytes;     /**< of the attempted frames; 0: unknown */
 };
 
 /**
