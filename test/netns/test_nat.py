@@ -4,7 +4,9 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -221,6 +223,43 @@ def test_a_killed_one_loses_what_came_after_the_snapshot(lab, house, echo):
                lambda: other.exists() and not state.exists())
     translator.reload(RANDOM_PORTS)
     wait_until("none is left", lambda: not other.exists())
+    translator.stop()
+
+
+def test_a_full_disk_at_the_start_loses_no_sessions(lab, house, echo):
+    """The file stays until a snapshot can replace it, and is read again."""
+    disk = lab.tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", disk],
+                   check=True)
+    lab.closing(ExitStack()).callback(
+        subprocess.run, ["umount", "--lazy", disk], check=True)
+    state = disk / "state"
+    config = f"state: {state}\nstate_interval: 1s\n"
+    translator = Nat(house, config=config)
+    talker = lab.closing(Talker(house.a))
+    seen = talker.ask()
+    translator.stop()
+    with pytest.raises(OSError), (disk / "fill").open("wb") as file:
+        file.write(bytes(1 << 20))
+    for _ in range(2):
+        translator = Nat(house, config=config)
+        translator.says("1 sessions restored, 0 not")
+        translator.says("No space left on device")
+        translator.says(f"{state} keeps the sessions of the last run")
+        assert talker.ask() == seen
+        translator.kill()
+        assert [path.name for path in disk.iterdir()] in (
+            ["state", "fill"], ["fill", "state"])
+    translator = Nat(house, config=config)
+    before = state.stat().st_ino
+    (disk / "fill").unlink()
+    wait_until("a snapshot replaces it", lambda: state.stat().st_ino != before)
+    # What was cleared must not come back: then the file goes.
+    with pytest.raises(OSError), (disk / "fill").open("wb") as file:
+        file.write(bytes(1 << 20))
+    translator.ask("clear", "proto=udp", check=False)
+    translator.says(f"{state}: moved to {state}.old")
     translator.stop()
 
 

@@ -147,9 +147,14 @@ static void write_end(struct nat_keep *keep)
 			print_error("mr-nat: %s", keep->why.text);
 		keep->has_failed = true;
 		/* The old file still has the cleared sessions. */
-		if (keep->wanted >= keep->n_done && keep->path[0] != '\0' &&
-		    retire(keep->path, &why) < 0)
+		if (keep->wanted < keep->n_done || keep->path[0] == '\0')
+			return;
+		if (retire(keep->path, &why) < 0)
 			print_error("mr-nat: %s", why.text);
+		else
+			print_error("mr-nat: state: %s: moved to %s.old, for "
+				    "it has sessions that were cleared",
+				    keep->path, keep->path);
 		return;
 	}
 	keep->has_failed = false;
@@ -192,6 +197,27 @@ static bool restore(void *opaque, const struct nat_session *saved)
 	return true;
 }
 
+/* Write the first snapshot. If the disk is full, the file of the last run is
+ * the best there is. */
+static int replace(struct nat_keep *keep, struct mr_reason *ret_why)
+{
+	const int err = write_now(keep);
+
+	if (err == -EACCES || err == -EPERM || err == -EROFS) {
+		snprintf(ret_why->text, sizeof(ret_why->text),
+			 "%.300s; make its directory writable", keep->why.text);
+		return err;
+	}
+	if (err == -ETIMEDOUT)
+		print_error("mr-nat: state: %s: the disk does not respond",
+			    keep->to);
+	if (err < 0 && keep->path[0] != '\0')
+		print_error("mr-nat: warning: state: %s keeps the sessions of "
+			    "the last run until a snapshot can replace it",
+			    keep->path);
+	return 0;
+}
+
 int nat_keep_restore(struct nat_keep *keep, struct mr_reason *ret_why)
 {
 	const char *path = keep->app->config->state_path;
@@ -215,9 +241,11 @@ int nat_keep_restore(struct nat_keep *keep, struct mr_reason *ret_why)
 			    ret_why->text, path);
 	else if (err != -ENOENT)
 		return err;
-	if (err == -EBADMSG || write_now(keep) < 0)
+	if (err == -EBADMSG)
 		return retire(path, ret_why);
-	return 0;
+	if (err == 0)
+		memcpy(keep->path, path, sizeof(keep->path));
+	return replace(keep, ret_why);
 }
 
 static bool ignore(void *opaque, const struct nat_session *saved)
