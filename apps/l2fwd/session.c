@@ -106,7 +106,8 @@ int session_open(struct session *session, struct options *options,
 	*session = (struct session){ .options = options };
 	session->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (session->done_fd < 0)
-		return fail_with(ret_error, 1, "eventfd: %s", strerror(errno));
+		return fail_with(ret_error, 1, "eventfd: %s",
+				 mr_strerror(errno));
 	for (uint32_t p = 0; p < plane.n_ports; p++)
 		sends_to[p] = options->mode == MODE_LEARN ? MR_SENDS_TO_ANY :
 			      options->mode == MODE_DROP  ? p :

@@ -132,6 +132,15 @@ static int open_metrics(struct control *c, struct mr_reason *ret_why)
 }
 
 static int open_all(struct control *c, struct mr_reason *ret_why)
+static int fail_epoll(struct mr_reason *ret_why)
+{
+	const int err = errno;
+
+	snprintf(ret_why->text, sizeof(ret_why->text),
+		 "control socket: epoll: %s", mr_strerror(err));
+	return -err;
+}
+
 {
 	const struct control_options *options = c->config.options;
 	int err;
@@ -139,7 +148,10 @@ static int open_all(struct control *c, struct mr_reason *ret_why)
 	for (uint32_t i = 0; i < MAX_CLIENTS; i++)
 		c->clients[i].fd = -1;
 	c->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	c->listen_fd = -1;
 	err = listen_somewhere(c, ret_why);
+	if (c->epoll_fd < 0)
+		return fail_epoll(ret_why);
 	if (err < 0 && c->config.is_optional && options->name == NULL &&
 	    options->path == NULL) {
 		print_error("%s: %s; mrctl cannot reach it", c->config.program,
@@ -149,15 +161,11 @@ static int open_all(struct control *c, struct mr_reason *ret_why)
 	if (err == 0)
 		err = open_metrics(c, ret_why);
 	if (err == 0 &&
-	    (c->epoll_fd < 0 ||
-	     (c->listen_fd >= 0 && watch(c, c->listen_fd, EPOLLIN, WHAT_LISTEN,
+	    ((c->listen_fd >= 0 && watch(c, c->listen_fd, EPOLLIN, WHAT_LISTEN,
 					 EPOLL_CTL_ADD) < 0) ||
 	     (c->metrics != NULL && watch(c, metrics_fd(c->metrics), EPOLLIN,
-					  WHAT_METRICS, EPOLL_CTL_ADD) < 0))) {
-		err = -errno;
-		snprintf(ret_why->text, sizeof(ret_why->text),
-			 "control socket: epoll: %s", strerror(-err));
-	}
+					  WHAT_METRICS, EPOLL_CTL_ADD) < 0)))
+		err = fail_epoll(ret_why);
 	return err;
 }
 
@@ -174,7 +182,6 @@ int control_open(const struct control_config *config,
 		return -ENOMEM;
 	}
 	c->config = *config;
-	c->listen_fd = -1;
 	err = open_all(c, ret_why);
 	if (err < 0)
 		control_close(c);

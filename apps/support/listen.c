@@ -30,7 +30,7 @@ static int fail_errno(const char *where, struct mr_reason *ret_why)
 {
 	const int err = errno;
 
-	return fail(where, strerror(err), err, ret_why);
+	return fail(where, mr_strerror(err), err, ret_why);
 }
 
 static void make_lock_name(const char *path, char name[LISTEN_MAX_PATH + 8])

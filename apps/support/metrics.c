@@ -116,7 +116,8 @@ int metrics_open(const char *where, struct control *control,
 		(unsigned)IDLE_S, MHD_OPTION_END);
 	if (m->daemon == NULL) {
 		snprintf(ret_why->text, sizeof(ret_why->text),
-			 "libmicrohttpd does not start: %s", strerror(errno));
+			 "libmicrohttpd does not start: %s",
+			 mr_strerror(errno));
 		metrics_close(m);
 		return -EIO;
 	}

@@ -163,7 +163,7 @@ static void show(struct running *run)
 		return;
 	}
 	if (run->display.err != 0)
-		warn(run, strerror(run->display.err));
+		warn(run, mr_strerror(run->display.err));
 	hand_over(run, write_next);
 }
 
@@ -348,7 +348,7 @@ static int end_output(struct running *run, int status)
 	if (display->err == 0)
 		return status;
 	print_error("%s: cannot write to stdout: %s", run->plane->program,
-		    strerror(display->err));
+		    mr_strerror(display->err));
 	return 1;
 }
 
@@ -423,8 +423,11 @@ static int forward(struct running *run)
 	if (!config->options.is_quiet)
 		dataplane_print_map(run->plane);
 	run->start_ns = view.start_ns = mr_ctx_now_ns(run->plane->ctx);
-	if (config->control != NULL && !control_begin(config->control, &view))
-		return complain(run, "no memory for the control socket");
+	if (config->control != NULL && !control_begin(config->control, &view)) {
+		print_error("%s: control socket: %s", run->plane->program,
+			    mr_strerror(errno));
+		return 1;
+	}
 	if (mr_workers_start(run->plane->workers, config->work, config->workers,
 			     &why) < 0)
 		return complain(run, why.text);

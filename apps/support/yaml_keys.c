@@ -179,7 +179,7 @@ static int read_file(const char *path, char **ret_bytes, size_t *ret_n_bytes,
 	free(bytes);
 	return yaml_fail(errors, err, "%.200s: %s", path,
 			 err == -ENODEV ? "not a regular file" :
-					  strerror(-err));
+					  mr_strerror(-err));
 }
 
 static int parse(struct yaml_reader *reader, const char *bytes, size_t n_bytes)

@@ -113,7 +113,7 @@ static int load_or_say(struct live *live, const struct live_shape *shape,
 		    "live:%s: the kernel does not load the program for live "
 		    "frames (%s): it needs root, or CAP_BPF, CAP_PERFMON and "
 		    "CAP_NET_ADMIN, and a kernel with BTF",
-		    live->ifname, strerror(-err));
+		    live->ifname, mr_strerror(-err));
 }
 
 /* 0: not known, and nothing is counted then. */
@@ -198,7 +198,7 @@ static int take_timer(struct live *live, struct mr_reason *ret_why)
 	event._sigev_un._tid = thread;
 	if (timer_create(CLOCK_MONOTONIC, &event, &timer) < 0)
 		return fail_with(ret_why, -errno, "live:%s: timer_create: %s",
-			    live->ifname, strerror(errno));
+			    live->ifname, mr_strerror(errno));
 	if (live->has_timer)
 		timer_delete(live->timer);
 	live->timer = timer;
@@ -278,7 +278,7 @@ static int send_all(struct live *live, struct mr_reason *ret_why)
 				    live->ifname);
 		if (err < 0 && err != -EINTR)
 			return fail_with(ret_why, err, "live:%s: BPF_PROG_RUN: %s",
-				    live->ifname, strerror(-err));
+				    live->ifname, mr_strerror(-err));
 	}
 	return 0;
 }

@@ -427,7 +427,7 @@ static int take_core(struct nat_path *path,
 	CPU_SET(path->core, &set);
 	if (sched_setaffinity(0, sizeof(set), &set) < 0)
 		return fail_with(why, 1, "--cores: core %u: %s", path->core,
-				 strerror(errno));
+				 mr_strerror(errno));
 	return 0;
 }
 

@@ -555,7 +555,7 @@ static int parse_and_replay(const struct relay_command *command, int argc,
 	replay->n_burst = options.plane.burst;
 	replay->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (replay->done_fd < 0)
-		return relay_complain(command, 1, strerror(errno));
+		return relay_complain(command, 1, mr_strerror(errno));
 	status = replay_to_port(command, &options);
 	close(replay->done_fd);
 	return status;

@@ -106,7 +106,7 @@ int capture_read(const char *path, struct stream *ret, struct mr_reason *why)
 	ret->is_capture = true;
 	if (access(path, R_OK) < 0)
 		return fail_with(why, -ENOENT, "pcap=%s: %s", path,
-				 strerror(errno));
+				 mr_strerror(errno));
 	pcap = pcap_open_offline(path, error);
 	if (pcap == NULL)
 		return fail_with(why, -EINVAL, "pcap=%s: %s", path, error);

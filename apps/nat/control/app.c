@@ -295,7 +295,8 @@ int app_open(struct app *app, const struct options *options,
 		return fail_with(ret_error, 1, "no memory");
 	app->answered_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (app->answered_fd < 0)
-		return fail_with(ret_error, 1, "eventfd: %s", strerror(errno));
+		return fail_with(ret_error, 1, "eventfd: %s",
+				 mr_strerror(errno));
 	status = nat_host_check(app->config, ret_error);
 	if (status == 0)
 		status = open_plane(app, ret_error);

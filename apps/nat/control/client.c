@@ -48,7 +48,7 @@ int nat_client_ask(const struct options *options)
 	if (slash == NULL) {
 		print_error("mr-nat: /proc/self/exe: %s; mount /proc, or use "
 			    "mrctl",
-			    strerror(errno));
+			    mr_strerror(errno));
 		return 1;
 	}
 	slash[1] = '\0';
@@ -64,6 +64,6 @@ int nat_client_ask(const struct options *options)
 	/* A missing interpreter is ENOENT too. */
 	print_error("mr-nat: %s: %s; sessions, clear and stats need it and "
 		    "Python 3",
-		    path, strerror(err));
+		    path, mr_strerror(err));
 	return 1;
 }

@@ -98,7 +98,7 @@ static int check_range(const struct nat_config *config,
 	if (file == NULL || fscanf(file, "%u %u", &first, &last) != 2)
 		err = fail_with(ret_error, 1,
 				"local: kernel: ip_local_port_range: %s",
-				strerror(errno));
+				mr_strerror(errno));
 	if (file != NULL)
 		fclose(file);
 	if (err != 0 || first > config->ports.last ||

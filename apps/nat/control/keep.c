@@ -131,7 +131,7 @@ static int retire(const char *path, struct mr_reason *ret_why)
 	snprintf(ret_why->text, sizeof(ret_why->text),
 		 "state: %.200s: %s; ended sessions would be restored; make "
 		 "its directory writable",
-		 path, strerror(errno));
+		 path, mr_strerror(errno));
 	return err;
 }
 

@@ -61,7 +61,7 @@ static int fail_open(const struct nat_log *log, struct mr_reason *ret_why)
 	snprintf(ret_why->text, sizeof(ret_why->text), "log: %s: %s", log->path,
 		 err == ENXIO ? "a FIFO without a reader; start its reader "
 				"first, or name a file" :
-				strerror(err));
+				mr_strerror(err));
 	return -err;
 }
 

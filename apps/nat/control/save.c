@@ -55,7 +55,7 @@ static int fail_io(struct mr_reason *ret_why, const char *path)
 	const int err = errno;
 
 	snprintf(ret_why->text, sizeof(ret_why->text), "state: %s: %s", path,
-		 strerror(err));
+		 mr_strerror(err));
 	return -err;
 }
 

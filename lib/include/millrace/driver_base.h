@@ -45,15 +45,6 @@ static inline uint64_t mr_counter_get(const uint64_t *counter)
 MR_API int mr_fail(struct mr_reason *reason, int error, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/**
- * The text of an errno value, with the remedy if it is always the same.
- *
- * @param error  positive, as errno
- *
- * @return a constant string. Thread: any.
- */
-MR_API const char *mr_strerror(int error);
-
 /** Send one line to the context's log hook. Thread: any. */
 MR_API void mr_log(const struct mr_ctx *ctx, enum mr_log_level level,
 		   const char *format, ...)

@@ -9,9 +9,28 @@
  * NULL. Unless documented otherwise, outputs (ret_*) are valid on success only.
  */
 
+#include <millrace/api.h>
+
 /** One line for a person: the cause and, if there is one, the remedy. */
 struct mr_reason {
 	char text[384]; /**< NUL-terminated, no newline; truncated if longer */
 };
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * The text of an errno value, with the remedy if it is always the same.
+ *
+ * @param error  positive, as errno
+ *
+ * @return a constant string. Thread: any.
+ */
+MR_API const char *mr_strerror(int error);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif
