@@ -87,7 +87,8 @@ static int open_capture(struct session *session, struct mr_reason *ret_error)
 
 	session->capture = capture_create(&config);
 	if (session->capture == NULL)
-		return fail_with(ret_error, 1, "no memory for captures");
+		return fail_with(ret_error, 1, "captures: %s",
+				 mr_strerror(errno));
 	for (uint32_t i = 0; i < session->plane.n_workers; i++) {
 		struct forwarder *fwd = &session->forwarders[i];
 

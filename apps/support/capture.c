@@ -45,9 +45,13 @@ struct capture *capture_create(const struct capture_config *config)
 	c->config = *config;
 	c->n_recorders = plane->n_workers;
 	c->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	c->recorders = aligned_alloc(64, n_bytes);
-	if (c->fd < 0 || c->recorders == NULL) {
+	if (c->fd >= 0)
+		c->recorders = aligned_alloc(64, n_bytes);
+	if (c->recorders == NULL) {
+		const int err = errno;
+
 		capture_destroy(c);
+		errno = err;
 		return NULL;
 	}
 	memset(c->recorders, 0, n_bytes);

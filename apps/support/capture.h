@@ -58,7 +58,7 @@ struct capture_config {
 	void *app;
 };
 
-/* Returns NULL without memory or a free fd. */
+/* NULL and errno: without memory or a free fd. */
 struct capture *capture_create(const struct capture_config *config);
 /* After the workers have ended; NULL is allowed. */
 void capture_destroy(struct capture *capture);

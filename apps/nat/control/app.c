@@ -272,7 +272,8 @@ static int open_capture(struct app *app, struct mr_reason *ret_error)
 
 	app->capture = capture_create(&config);
 	if (app->capture == NULL)
-		return fail_with(ret_error, 1, "no memory for captures");
+		return fail_with(ret_error, 1, "captures: %s",
+				 mr_strerror(errno));
 	for (uint32_t i = 0; i < app->n_workers; i++) {
 		struct nat_worker *w = &app->workers[i];
 
