@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Clients of the control socket, and the lines between them and the verbs. */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,7 +132,6 @@ static int open_metrics(struct control *c, struct mr_reason *ret_why)
 	return err;
 }
 
-static int open_all(struct control *c, struct mr_reason *ret_why)
 static int fail_epoll(struct mr_reason *ret_why)
 {
 	const int err = errno;
@@ -141,17 +141,18 @@ static int fail_epoll(struct mr_reason *ret_why)
 	return -err;
 }
 
+static int open_all(struct control *c, struct mr_reason *ret_why)
 {
 	const struct control_options *options = c->config.options;
 	int err;
 
 	for (uint32_t i = 0; i < MAX_CLIENTS; i++)
 		c->clients[i].fd = -1;
-	c->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	c->listen_fd = -1;
-	err = listen_somewhere(c, ret_why);
+	c->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (c->epoll_fd < 0)
 		return fail_epoll(ret_why);
+	err = listen_somewhere(c, ret_why);
 	if (err < 0 && c->config.is_optional && options->name == NULL &&
 	    options->path == NULL) {
 		print_error("%s: %s; mrctl cannot reach it", c->config.program,
@@ -263,6 +264,8 @@ const struct snapshot *control_snapshot(struct control *c)
 	snapshot_take(c->now, c->view.plane,
 		      (double)(now_ns(c) - c->view.start_ns) / 1e9,
 		      c->view.app);
+	if (c->view.n_skipped != NULL)
+		c->now->n_skipped = atomic_load(c->view.n_skipped);
 	return c->now;
 }
 

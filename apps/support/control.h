@@ -91,8 +91,9 @@ struct control_view {
 	const struct app_counters *counters;
 	void *app;
 	uint64_t start_ns;
+	const _Atomic uint64_t *n_skipped; /* reports; NULL: none */
 };
-/* False: no memory. */
+/* False and errno: no memory, or no epoll. */
 bool control_begin(struct control *control, const struct control_view *view);
 
 /* Readable when there is work: then call control_serve(). */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdio_ext.h>
 #include <string.h>
@@ -32,7 +33,7 @@ struct display {
 	struct snapshot *now, *before; /* before: the last one shown, if any */
 	bool has_before;
 	int err; /* why stdout did not take the last one; 0: it did */
-	uint64_t n_failed;
+	_Atomic uint64_t n_skipped; /* those, and while the writer was busy */
 };
 
 /* Of a port. */
@@ -48,7 +49,6 @@ struct running {
 	struct display display;
 	struct snapshot *next; /* the snapshot that the writer does not have */
 	uint64_t start_ns;
-	uint64_t n_skipped; /* while the writer was busy */
 	bool is_live;
 	struct termios terminal;         /* original state, if is_live */
 	bool is_warned;                  /* about stdout that fails or blocks */
@@ -97,7 +97,7 @@ static void note_written(struct display *display, bool is_written)
 	display->err = is_written ? 0 : errno;
 	if (is_written)
 		return;
-	display->n_failed++;
+	atomic_fetch_add(&display->n_skipped, 1);
 	__fpurge(stdout);
 	clearerr(stdout);
 }
@@ -134,7 +134,7 @@ static void hand_over(struct running *run, void (*job)(void *))
 	struct display *display = &run->display;
 	struct snapshot *oldest = display->before;
 
-	run->next->n_skipped = run->n_skipped + display->n_failed;
+	run->next->n_skipped = atomic_load(&display->n_skipped);
 	display->before = display->now;
 	display->now = run->next;
 	run->next = oldest;
@@ -158,7 +158,7 @@ static void show(struct running *run)
 	if (run->config->options.is_quiet)
 		return;
 	if (!background_is_idle(run->writer)) {
-		run->n_skipped++;
+		atomic_fetch_add(&run->display.n_skipped, 1);
 		warn(run, "nothing is reading it");
 		return;
 	}
@@ -411,7 +411,8 @@ static int forward(struct running *run)
 	struct control_view view = { .plane = run->plane,
 				     .capture = config->capture,
 				     .counters = config->counters,
-				     .app = config->app };
+				     .app = config->app,
+				     .n_skipped = &run->display.n_skipped };
 	struct mr_reason why;
 
 	if (run->next == NULL || run->display.now == NULL ||
