@@ -131,11 +131,28 @@ static void run(struct clients *clients, int signal_fd)
 	}
 }
 
+/* The exit status. */
+static int serve_on(struct clients *clients, const struct options *options,
+		    int listener, bool is_activated)
+{
+	const int signal_fd = signals_open();
+	struct mr_reason why;
+
+	if (signal_fd < 0 || clients_open(clients, listener) < 0)
+		return complain("cannot create a signalfd, or no memory", 1);
+	if (sandbox_enter(&why) < 0)
+		return complain(why.text, 1);
+	print_error("mr-brokerd: %u rules, listening on %s", clients->rules.n,
+		    is_activated ? "systemd's socket" : options->socket);
+	run(clients, signal_fd);
+	/* Settings stay as they are: the ports are in use. */
+	return 0;
+}
+
 static int serve(struct clients *clients, const struct options *options)
 {
-	int listener = activated_socket();
+	int listener = activated_socket(), status;
 	const bool is_activated = listener >= 0;
-	const int signal_fd = signals_open();
 	struct mr_reason why;
 
 	if (!is_activated && strcmp(options->socket, XDP_BROKER_PATH) == 0)
@@ -146,17 +163,10 @@ static int serve(struct clients *clients, const struct options *options)
 				       &why);
 	if (listener < 0)
 		return complain(why.text, 1);
-	if (signal_fd < 0 || clients_open(clients, listener) < 0)
-		return complain("cannot create a signalfd, or no memory", 1);
-	if (sandbox_enter(&why) < 0)
-		return complain(why.text, 1);
-	print_error("mr-brokerd: %u rules, listening on %s", clients->rules.n,
-		    is_activated ? "systemd's socket" : options->socket);
-	run(clients, signal_fd);
-	/* Settings stay as they are: the ports are in use. */
+	status = serve_on(clients, options, listener, is_activated);
 	if (!is_activated)
 		listen_close(options->socket, listener);
-	return 0;
+	return status;
 }
 
 int main(int argc, char **argv)

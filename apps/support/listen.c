@@ -111,6 +111,7 @@ int listen_unix(const char *path, int type, mode_t mode,
 		struct mr_reason *ret_why)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	bool is_bound = false;
 	int fd = -1, lock_fd, err;
 
 	if (strlen(path) >= sizeof(addr.sun_path))
@@ -130,10 +131,14 @@ int listen_unix(const char *path, int type, mode_t mode,
 		fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 		/* bind() gives the file the mode of the socket, less the umask,
 		 * so nobody can connect before chmod(). */
-		if (fd < 0 || fchmod(fd, 0600) < 0 ||
-		    bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 ||
-		    chmod(path, mode) < 0 || listen(fd, BACKLOG) < 0)
+		is_bound = fd >= 0 && fchmod(fd, 0600) == 0 &&
+			   bind(fd, (struct sockaddr *)&addr, sizeof(addr)) ==
+				   0;
+		if (!is_bound || chmod(path, mode) < 0 ||
+		    listen(fd, BACKLOG) < 0)
 			err = fail_errno(path, ret_why);
+		if (err < 0 && is_bound)
+			(void)unlink(path);
 	}
 	unlock(path, lock_fd);
 	if (err == 0)
