@@ -12,6 +12,7 @@ import signal
 import pytest
 from lib.namespaces import wait_until
 from lib.process import BUILD, Process
+from scapy.all import Ether, Raw, wrpcap
 
 BENCH = BUILD / "apps" / "bench" / "mr-bench"
 TABLE = """table bridge t {{
@@ -183,8 +184,8 @@ def test_runs_of_tx_are_told_apart(lab):
 def test_rx_ends_when_enough_has_come_from_anybody(lab, cable):
     source, sink = cable
     receiver = Receiver(lab, sink, "--count", "50")
-    run(lab, source, "tx", "--rate", "2k", "--count", "500", "--unstamped",
-        "t0")
+    run(lab, source, "tx", "--rate", "2k", "--count", "500", "--max-lag", "5",
+        "--unstamped", "t0")
     got = receiver.trial()
     assert json.loads(receiver.out.text())["streams"] == []
     assert got["rx"]["foreign"] == got["rx"]["received"] >= 50
@@ -192,11 +193,78 @@ def test_rx_ends_when_enough_has_come_from_anybody(lab, cable):
 
 def test_a_software_device_is_pointed_at_live_frames(lab, cable):
     source, sink = cable
-    words = ("tx", "--count", "10", "--rate", "1k", "t0")
+    words = ("tx", "--count", "10", "--rate", "1k", "--max-lag", "5", "t0")
     _, err = run(lab, source, *words)
     assert err.count("mr-bench: live:t0 is faster than xdp:t0") == 1
     _, err = run(lab, source, *words, "--quiet")
     assert "live:" not in err
+
+
+LONG = ("--rate", "1k", "--max-lag", "5", "--settle", "0.2")
+
+
+@pytest.mark.parametrize("words", [
+    ("tx", "--count", "100", "--size", "3000", *LONG, "t0"),
+    ("tx", "--count", "100", "--size", "3000", "t0"),
+    ("loop", "--count", "100", "--size", "3000", *LONG, "t0", "t1")])
+def test_frames_that_the_port_drops_were_not_sent(lab, words):
+    """They are longer than its MTU: the port takes them, and drops them."""
+    namespace = lab.namespace("t")
+    lab.veth(namespace, "t0", namespace, "t1")
+    trial, err = run(lab, namespace, *words, status=1)
+    tx = trial["tx"]
+    assert (tx["due"], tx["sent"], tx["unsent"], tx["bytes"]) == (100, 0, 100, 0)
+    assert trial["rx"]["lost"] == 0
+    why = "100 of 100 frames did not leave: xdp:t0 dropped 100 (too_long)"
+    assert (trial["complete"], trial["why_incomplete"]) == (False, why)
+    assert err.count("did not leave") == 1
+    assert f"mr-bench: {why}" in err.splitlines()
+
+
+def test_what_the_port_drops_is_not_the_loss_of_the_device(lab):
+    """Of two streams the one that is too long has it all, and each direction
+    has its own."""
+    namespace = lab.namespace("t")
+    lab.veth(namespace, "t0", namespace, "t1")
+    trial, _ = run(lab, namespace, "loop", "--bidirectional", "--count", "400",
+                   *LONG, "--stream", "size=60", "--stream", "size=3000", "t0",
+                   "t1", status=1)
+    short, long_ = trial["streams"]
+    assert (short["sent"], short["unique"], short["lost"]) == (200, 200, 0)
+    assert (long_["sent"], long_["unique"], long_["lost"]) == (0, 0, 0)
+    assert trial["tx"]["sent"] == trial["tx"]["unsent"] == 200
+    assert trial["tx"]["bytes"] > 0 == trial["rx"]["lost"]
+    assert [(way["sent"], way["unsent"], way["lost"])
+            for way in trial["directions"]] == [(100, 100, 0)] * 2
+
+
+def capture_of(path, sizes):
+    """Frames of these sizes, a millisecond apart."""
+    wrpcap(str(path), [Ether(dst="02:00:00:00:00:02") / Raw(bytes(n - 14))
+                       for n in sizes])
+    return path
+
+
+@pytest.mark.parametrize("is_up, sizes, n_sent, name", [
+    (True, (60, 3000, 3000), 1, "too_long"), (False, (60, 60), 0, "device")])
+def test_a_replay_is_judged_as_any_trial(lab, is_up, sizes, n_sent, name):
+    tester, middle = lab.namespace("t"), lab.namespace("d")
+    lab.veth(tester, "t0", middle, "p0")
+    if not is_up:
+        middle.ip("link", "set", "p0", "down")
+    path = capture_of(lab.tmp_path / "in.pcap", sizes)
+    out = lab.tmp_path / "out.json"
+    process = Process(lab, tester, [BENCH, "replay", "--max-lag", "60", "--out",
+                                    out, path, "t0"])
+    assert process.wait() == 1, process.err.text()
+    document = json.loads(out.read_text())
+    trial, = document["trials"]
+    n = len(sizes)
+    assert (trial["tx"]["due"], trial["tx"]["sent"]) == (n, n_sent)
+    why = (f"{n - n_sent} of {n} frames did not leave: xdp:t0 dropped "
+           f"{n - n_sent} ({name})")
+    assert document["why_incomplete"] == trial["why_incomplete"] == why
+    assert f"mr-bench replay: {why}" in process.err.text().splitlines()
 
 
 def test_a_link_that_is_down_is_refused(lab):

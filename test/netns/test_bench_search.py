@@ -111,6 +111,16 @@ def test_nothing_forwards(wire):
                         process.err.text().strip().splitlines()[-1])
 
 
+@pytest.mark.parametrize("words", [("throughput", "--sizes", "3000"),
+                                   ("soak", "--size", "3000", "--rate", "1k",
+                                    "--duration", "0.2")])
+def test_a_search_does_not_send_what_its_port_drops(wire, words):
+    process = Process(wire.lab, wire.tester, [BENCH, *words, "--max-lag", "10", "t0", "t1"])
+    assert process.wait(60) == 1
+    assert re.search(r"nothing was sent: 100 of 100 frames did not leave: "
+                     r"xdp:t0 dropped 100 \(too_long\)", process.err.text())
+
+
 class Translator(Process):
     """mr-nat between d0 and d1 of a wire."""
 

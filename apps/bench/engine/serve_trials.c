@@ -110,6 +110,15 @@ static json_t *device_of(const struct tester *tester)
 	return array;
 }
 
+static void describe_trial(const struct trial_result *r, json_t *reply)
+{
+	json_object_set_new(reply, "trial", document_trial(r));
+	json_object_set_new(reply, "is_cut_short",
+			    json_boolean(r->is_cut_short));
+	json_object_set_new(reply, "n_dropped",
+			    json_integer((json_int_t)r->n_dropped));
+}
+
 /* Of a trial on the ports. */
 static void describe_on_ports(const struct tester *tester,
 			      const struct trial_result *r, json_t *reply)
@@ -154,7 +163,7 @@ int serve_trial(struct serving *serving, const json_t *request, json_t *reply,
 	status = run_trial(serving, request, why);
 	if (status != 0)
 		return status;
-	json_object_set_new(reply, "trial", document_trial(r));
+	describe_trial(r, reply);
 	describe_on_ports(serving->tester, r, reply);
 	trial_result_free(r);
 	return 0;
@@ -203,8 +212,7 @@ int serve_alone(struct serving *serving, const json_t *request, json_t *reply,
 		return status;
 	status = tester_run(tester, &trial, serving->result, why);
 	if (status == 0) {
-		json_object_set_new(reply, "trial",
-				    document_trial(serving->result));
+		describe_trial(serving->result, reply);
 		trial_result_free(serving->result);
 	}
 	if (tester_close(tester) != 0 && status == 0)

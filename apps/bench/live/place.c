@@ -254,6 +254,7 @@ static void place_counts(const struct place *place, struct send_counts *ret,
 	/* What the device cannot send at all has not left. */
 	ret->sent = counts.n_passed - counts.n_no_way;
 	ret->unsent = counts.n_unsent + counts.n_no_way;
+	ret->refused = counts.n_refused;
 	ret->bytes = counts.n_bytes;
 	ret->last_ns = counts.last_ns;
 	if (lateness != NULL)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "nat/nat_path.h"
+#include "net/drops.h"
 #include "net/tester.h"
 #include "support/text.h"
 
@@ -19,7 +20,7 @@ enum {
 	STATE_ANSWERED = 2, /* in this validation */
 	ARP_TRIES = 30,
 	HEADROOM = 128,
-	MAX_COUNTERS = 32, /* of losses, of a device */
+	MAX_ROWS = 256, /* counters of losses */
 };
 
 static const uint64_t arp_wait_ns = 100 * 1000000ull;
@@ -137,29 +138,12 @@ static void receive_both(struct nat_path *path)
 	reclaim(path, &path->server);
 }
 
-/* Frames that reached a port of ours and were dropped there, so far. */
-static uint64_t dropped_by(const struct nat_side *side)
+/* Counters of losses of both ports. */
+static void read_drops(const struct nat_path *path, struct drop_rows *ret)
 {
-	struct mr_rx_stats stats = { .size = sizeof(stats) };
-	struct mr_named_count lost[MAX_COUNTERS];
-	const uint32_t n_lost =
-		mr_port_device_drops(side->port, lost, MAX_COUNTERS);
-	uint64_t n = 0;
-
-	for (uint32_t q = 0; q < side->n_rxqs; q++) {
-		mr_rxq_stats(side->rxqs[q], &stats);
-		for (uint32_t i = 0; i < MR_STATS_SLOTS; i++)
-			n += stats.drops[i];
-	}
-	for (uint32_t i = 0; i < n_lost && i < MAX_COUNTERS; i++)
-		if (strncmp(lost[i].name, "rx", 2) == 0)
-			n += lost[i].value;
-	return n;
-}
-
-static uint64_t dropped_here(const struct nat_path *path)
-{
-	return dropped_by(&path->client) + dropped_by(&path->server);
+	ret->n = 0;
+	drops_add(ret, path->client.port, true);
+	drops_add(ret, path->server.port, true);
 }
 
 /* A phase: frames at pps, one for each of n numbers from first on. */
@@ -245,16 +229,12 @@ static void send_due(struct nat_path *path, struct phase *p, uint64_t now_ns)
 	p->n_sent += n;
 }
 
-/* Sends, then waits for what is late; the counts of both. */
-static int run_phase(struct nat_path *path, struct phase *p,
-		     struct nat_counts *ret, struct mr_reason *why)
+/* Sends, then waits for what is late. */
+static int send_phase(struct nat_path *path, struct phase *p,
+		      uint64_t *ret_sent_ns, struct mr_reason *why)
 {
-	const uint64_t dropped_before = dropped_here(path);
-	uint64_t now, dropped, sent_ns = 0;
+	uint64_t now, sent_ns = 0;
 
-	path->n_arrived = 0;
-	path->awaited = p->is_answer ? STATE_ANSWERED : STATE_SEEN;
-	path->first = p->first;
 	clock_start(&path->clock);
 	do {
 		now = clock_now(&path->clock);
@@ -272,16 +252,52 @@ static int run_phase(struct nat_path *path, struct phase *p,
 					 p->is_answer ? "second" : "first");
 	} while (sent_ns == 0 ||
 		 (path->n_arrived < p->n_sent && now < sent_ns + settle_ns));
-	ret->sent = p->n_sent;
+	*ret_sent_ns = sent_ns;
+	return 0;
+}
+
+/* What left of the phase's frames, as of every trial. */
+static int judge(const struct nat_path *path, const struct phase *p,
+		 const struct trial_drop *before, struct nat_counts *ret,
+		 struct mr_reason *why)
+{
+	struct trial_drop rows[MAX_ROWS];
+	struct drop_rows moved = { rows, 0, MAX_ROWS };
+	struct trial_result trial = { .sent = p->n_sent, .drops = rows };
+
+	read_drops(path, &moved);
+	drops_since(&moved, before);
+	trial.n_drops = moved.n;
+	trial_judge(&trial, drops_unsent(&moved, p->side->port), 0, true);
+	if (trial.sent == 0 && trial.unsent > 0)
+		return fail_with(why, -EIO, "%s", trial.why_incomplete);
+	ret->sent = trial.sent;
+	ret->is_unsent |= trial.unsent > 0;
+	ret->n_dropped_here = drops_received(&moved, path->client.port) +
+			      drops_received(&moved, path->server.port);
+	return 0;
+}
+
+static int run_phase(struct nat_path *path, struct phase *p,
+		     struct nat_counts *ret, struct mr_reason *why)
+{
+	struct trial_drop rows[MAX_ROWS];
+	struct drop_rows before = { rows, 0, MAX_ROWS };
+	uint64_t sent_ns = 0;
+	int err;
+
+	path->n_arrived = 0;
+	path->awaited = p->is_answer ? STATE_ANSWERED : STATE_SEEN;
+	path->first = p->first;
+	read_drops(path, &before);
+	err = send_phase(path, p, &sent_ns, why);
+	if (err < 0)
+		return err;
 	ret->arrived = path->n_arrived;
-	/* A device's counters may fall, behind a reset. */
-	dropped = dropped_here(path);
-	ret->n_dropped_here =
-		dropped > dropped_before ? dropped - dropped_before : 0;
 	/* 2 % and 10 ms: the rate was not what it should have been. */
 	ret->is_unsent =
 		(double)sent_ns > 1.02e9 * (double)p->n_sent / p->pps + 1e7;
-	return 0;
+	return judge(path, p, rows, ret, why);
 }
 
 void nat_path_forget(struct nat_path *path)

@@ -30,6 +30,7 @@ struct send_orders {
 /* due = sent + unsent, as soon as it has ended. */
 struct send_counts {
 	uint64_t sent, unsent, bytes;
+	uint64_t refused; /* of those sent: the device had no room for them */
 	uint64_t last_ns; /* when the last one left */
 };
 

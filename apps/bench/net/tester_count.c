@@ -9,52 +9,6 @@
 #include "stream/stream.h"
 #include "support/counter.h"
 
-struct drop_rows {
-	struct trial_drop *rows;
-	uint32_t n;
-	bool is_receivers; /* those that are added */
-};
-
-static void add_row(struct drop_rows *to, const char *port, const char *side,
-		    const char *name, uint64_t n)
-{
-	struct trial_drop *row = &to->rows[to->n];
-
-	if (to->n == MAX_DROP_ROWS)
-		return;
-	snprintf(row->port, sizeof(row->port), "%s", port);
-	snprintf(row->side, sizeof(row->side), "%s", side);
-	snprintf(row->name, sizeof(row->name), "%s", name);
-	row->n = n;
-	row->is_receivers = to->is_receivers;
-	to->n++;
-}
-
-static void add_queues(struct drop_rows *to, struct mr_port *port,
-		       const char *name)
-{
-	uint64_t rx[MR_STATS_SLOTS] = { 0 }, tx[MR_STATS_SLOTS] = { 0 };
-	struct mr_rx_stats rx_stats = { .size = sizeof(rx_stats) };
-	struct mr_tx_stats tx_stats = { .size = sizeof(tx_stats) };
-	struct mr_rxq *rxq;
-	struct mr_txq *txq;
-
-	for (uint32_t q = 0; (rxq = mr_port_rxq(port, q)) != NULL; q++) {
-		mr_rxq_stats(rxq, &rx_stats);
-		for (uint32_t i = 0; i < MR_STATS_SLOTS; i++)
-			rx[i] += rx_stats.drops[i];
-	}
-	for (uint32_t q = 0; (txq = mr_port_txq(port, q)) != NULL; q++) {
-		mr_txq_stats(txq, &tx_stats);
-		for (uint32_t i = 0; i < MR_STATS_SLOTS; i++)
-			tx[i] += tx_stats.drops[i];
-	}
-	for (uint32_t i = 0; mr_rx_drop_name(i) != NULL; i++)
-		add_row(to, name, "rx", mr_rx_drop_name(i), rx[i]);
-	for (uint32_t i = 0; mr_tx_drop_name(i) != NULL; i++)
-		add_row(to, name, "tx", mr_tx_drop_name(i), tx[i]);
-}
-
 static bool receives(const struct tester *tester, struct mr_port *port)
 {
 	for (uint32_t i = 0; i < tester->n_receivers; i++)
@@ -64,27 +18,13 @@ static bool receives(const struct tester *tester, struct mr_port *port)
 	return false;
 }
 
-/* Every counter of losses that the user's ports have, in an order that stays.
- */
-static uint32_t read_drops(const struct tester *tester, struct trial_drop *ret)
+/* Every counter of losses that the user's ports have. */
+static void read_drops(const struct tester *tester, struct drop_rows *to)
 {
-	struct drop_rows to = { .rows = ret };
-
-	for (uint32_t p = 0; p < tester->n_ports; p++) {
-		struct mr_port_info info = { .size = sizeof(info) };
-		struct mr_named_count lost[32];
-		struct mr_port *port = tester->plane.ports[p];
-		uint32_t n;
-
-		mr_port_info(port, &info);
-		to.is_receivers = receives(tester, port);
-		add_queues(&to, port, info.name);
-		n = mr_port_device_drops(port, lost, 32);
-		for (uint32_t i = 0; i < n && i < 32; i++)
-			add_row(&to, info.name, "dev", lost[i].name,
-				lost[i].value);
-	}
-	return to.n;
+	to->n = 0;
+	for (uint32_t p = 0; p < tester->n_ports; p++)
+		drops_add(to, tester->plane.ports[p],
+			  receives(tester, tester->plane.ports[p]));
 }
 
 static uint64_t tx_bytes(const struct tester *tester)
@@ -113,7 +53,9 @@ static uint64_t rx_bytes(const struct tester *tester)
 
 void tester_count_before(struct tester *tester)
 {
-	read_drops(tester, tester->drops_before);
+	struct drop_rows before = { tester->drops_before, 0, MAX_DROP_ROWS };
+
+	read_drops(tester, &before);
 	tester->tx_bytes_before = tx_bytes(tester);
 	tester->rx_bytes_before = rx_bytes(tester);
 }
@@ -231,7 +173,8 @@ static void count_rates(const struct tester *tester, struct trial_result *ret)
 			      (double)(last - first);
 }
 
-void tester_count_so_far(const struct tester *tester, struct trial_result *ret)
+/* What threads and queues say, as if all left that they were given. */
+static void count_accepted(const struct tester *tester, struct trial_result *ret)
 {
 	const struct send_counts by_places = places_counts(tester);
 	const uint32_t n_lanes = count_lanes(tester);
@@ -261,26 +204,6 @@ void tester_count_so_far(const struct tester *tester, struct trial_result *ret)
 	ret->tx_bytes =
 		tx_bytes(tester) - tester->tx_bytes_before + by_places.bytes;
 	ret->rx_bytes = rx_bytes(tester) - tester->rx_bytes_before;
-	count_rates(tester, ret);
-}
-
-static void count_drops(const struct tester *tester, struct trial_result *ret,
-			struct trial_drop *rows)
-{
-	const uint32_t n = read_drops(tester, rows);
-
-	for (uint32_t i = 0; i < n; i++) {
-		const uint64_t before = tester->drops_before[i].n;
-
-		/* A device's may fall: where it is a difference of two that
-		 * are not read at once, and behind a reset. */
-		rows[i].n = rows[i].n > before ? rows[i].n - before : 0;
-		if (rows[i].n > 0)
-			rows[ret->n_drops++] = rows[i];
-	}
-	ret->n_drops += places_drops(tester, rows + ret->n_drops,
-				     MAX_DROP_ROWS - ret->n_drops);
-	ret->drops = rows;
 }
 
 /* Where a source sends that is no sender, else NULL. */
@@ -292,7 +215,75 @@ static const struct sending_place *place_of(const struct tester *tester,
 		       &tester->places[source - tester->n_senders];
 }
 
-static uint64_t lane_sent(const struct tester *tester, uint32_t lane)
+/* The port, by its place in tx, that a source sends by. */
+static uint32_t direction_of(const struct tester *tester, uint32_t source)
+{
+	const struct sending_place *at = place_of(tester, source);
+
+	return at != NULL ? at->t : tester->sender_port[source];
+}
+
+/* Accepted and not sent, by place in tx. */
+struct kept {
+	uint64_t by_tx[MAX_PORTS];
+	uint64_t n_no_room; /* of all, at full speed */
+};
+
+static void count_kept(const struct tester *tester,
+		       const struct drop_rows *moved, struct kept *ret)
+{
+	const bool is_full_speed = tester->orders.pps == 0 &&
+				   tester->orders.n_frames == UINT64_MAX;
+
+	*ret = (struct kept){ .n_no_room = 0 };
+	for (uint32_t t = 0; t < tester->n_tx; t++)
+		if (tester->tx[t] < tester->n_ports)
+			ret->by_tx[t] = drops_unsent(
+				moved, tester->plane.ports[tester->tx[t]]);
+	for (uint32_t i = 0; i < tester->n_places; i++) {
+		const struct sending_place *at = &tester->places[i];
+		struct send_counts counts;
+
+		at->ops->counts(at->place, &counts, NULL);
+		ret->by_tx[at->t] = counts.refused;
+		if (is_full_speed)
+			ret->n_no_room += counts.refused;
+	}
+}
+
+static void judge(const struct tester *tester, const struct kept *kept,
+		  struct trial_result *ret)
+{
+	const struct send_orders *orders = &tester->orders;
+	uint64_t n = 0;
+
+	for (uint32_t t = 0; t < tester->n_tx; t++)
+		n += kept->by_tx[t];
+	trial_judge(ret, n, kept->n_no_room,
+		    orders->end_ns != UINT64_MAX ||
+			    orders->n_frames != UINT64_MAX);
+	count_rates(tester, ret);
+}
+
+static void read_moved(const struct tester *tester, struct drop_rows *ret)
+{
+	read_drops(tester, ret);
+	drops_since(ret, tester->drops_before);
+}
+
+void tester_count_so_far(const struct tester *tester, struct trial_result *ret)
+{
+	struct trial_drop rows[MAX_DROP_ROWS];
+	struct drop_rows moved = { rows, 0, MAX_DROP_ROWS };
+	struct kept kept;
+
+	count_accepted(tester, ret);
+	read_moved(tester, &moved);
+	count_kept(tester, &moved, &kept);
+	judge(tester, &kept, ret);
+}
+
+static uint64_t lane_accepted(const struct tester *tester, uint32_t lane)
 {
 	const uint32_t n = tester->n_sources;
 	const struct sending_place *at;
@@ -305,9 +296,53 @@ static uint64_t lane_sent(const struct tester *tester, uint32_t lane)
 		       builder_n_sent(tester->builders[lane % n], lane / n);
 }
 
+/* Frames of a lane that did not come; if none is expected back, all. */
+static uint64_t n_missing(const struct tester *tester, uint32_t lane,
+			  uint64_t n_sent)
+{
+	struct trial_lane sum = { 0 };
+
+	if (tester->n_receivers == 0)
+		return n_sent;
+	add_lane(tester, lane, n_sent, &sum);
+	return sum.lost;
+}
+
+/*
+ * Of the numbers that a port's lanes gave to frames, take away those that never
+ * left. Nobody knows which they were: each lane has a part of them, in
+ * proportion to its frames that did not come.
+ */
+static void take_kept(const struct tester *tester, uint32_t t,
+		      uint32_t n_lanes, uint64_t *lane_sent, uint64_t *n_kept)
+{
+	uint64_t n_all = 0, n_left;
+
+	for (uint32_t l = 0; l < n_lanes; l++)
+		if (direction_of(tester, l % tester->n_sources) == t)
+			n_all += n_missing(tester, l, lane_sent[l]);
+	/* A device's counters are of others' frames, too. */
+	if (*n_kept > n_all)
+		*n_kept = n_all;
+	n_left = *n_kept;
+	for (uint32_t l = 0; l < n_lanes && n_left > 0; l++) {
+		uint64_t n, part;
+
+		if (direction_of(tester, l % tester->n_sources) != t)
+			continue;
+		n = n_missing(tester, l, lane_sent[l]);
+		part = n == n_all ? n_left :
+				    (uint64_t)((double)n_left * (double)n /
+					       (double)n_all);
+		lane_sent[l] -= part;
+		n_left -= part;
+		n_all -= n;
+	}
+}
+
 /* Of what is sent here, by stream; of other programs, each lane of each run. */
 static void count_streams(const struct tester *tester, uint32_t n_lanes,
-			  struct trial_result *ret)
+			  const uint64_t *lane_sent, struct trial_result *ret)
 {
 	const uint32_t n_sources =
 		tester->n_sources > 0 ? tester->n_sources : 1;
@@ -315,7 +350,7 @@ static void count_streams(const struct tester *tester, uint32_t n_lanes,
 	for (uint32_t l = 0; l < n_lanes; l++) {
 		struct trial_lane *lane = &ret->streams[l / n_sources];
 
-		add_lane(tester, l, lane_sent(tester, l), lane);
+		add_lane(tester, l, lane_sent[l], lane);
 		lane->stream = l / n_sources;
 		if (tester->n_sources > 0 || runs_n(tester->runs) == 0)
 			continue;
@@ -330,67 +365,6 @@ static void count_streams(const struct tester *tester, uint32_t n_lanes,
 		if (ret->n_runs <= 1 || lane->received > 0)
 			ret->streams[ret->n_streams++] = *lane;
 	}
-}
-
-static const struct away *sender_away(const struct tester *tester, uint32_t i)
-{
-	for (uint32_t w = 0; w < tester->plane.n_workers; w++)
-		for (uint32_t k = 0; k < tester->seats[w].n_senders; k++)
-			if (tester->seats[w].senders[k] == &tester->senders[i])
-				return &tester->seats[w].away;
-	return NULL; /* it is a place */
-}
-
-static void explain_receiver(const struct tester *tester,
-			     const struct away *away,
-			     const struct receiver *receiver, uint64_t least_ns,
-			     struct trial_tail *ret)
-{
-	const struct spans *late = receiver->late;
-
-	if (late != NULL && late->least_ns > least_ns &&
-	    late->least_ns > ret->least_ns)
-		ret->least_ns = late->least_ns;
-	for (uint32_t i = 0; late != NULL && i < late->n; i++) {
-		const struct span *span = &late->all[i];
-
-		if (span->end_ns - span->start_ns >= least_ns)
-			tail_add(ret, span,
-				 sender_away(tester,
-					     span->lane % tester->n_sources),
-				 away);
-	}
-}
-
-/* What of the latencies is the tester's own. */
-static void explain_tail(const struct tester *tester, struct trial_result *ret)
-{
-	const uint64_t least_ns = hist_at(&ret->latency, 99.9);
-
-	for (uint32_t w = 0; w < tester->plane.n_workers; w++) {
-		const struct seat *seat = &tester->seats[w];
-		const struct away *away = &seat->away;
-
-		for (uint32_t i = 0; i < seat->n_receivers; i++)
-			explain_receiver(tester, away, seat->receivers[i],
-					 least_ns, &ret->tail);
-		if (seat->n_senders > 0 &&
-		    away->longest_ns > ret->tail.tx_away_ns)
-			ret->tail.tx_away_ns = away->longest_ns;
-		if (seat->n_receivers > 0 &&
-		    away->longest_ns > ret->tail.rx_away_ns)
-			ret->tail.rx_away_ns = away->longest_ns;
-		ret->tail.all_waited_ns += away->waited_ns;
-		ret->tail.all_still_ns += away->still_ns;
-	}
-}
-
-/* The port, by its place in tx, that a source sends by. */
-static uint32_t direction_of(const struct tester *tester, uint32_t source)
-{
-	const struct sending_place *at = place_of(tester, source);
-
-	return at != NULL ? at->t : tester->sender_port[source];
 }
 
 static uint64_t n_unsent(const struct tester *tester, uint32_t source)
@@ -432,6 +406,7 @@ static void add_latency(const struct tester *tester, uint32_t r,
 
 /* What each pair of ports had: what the one sent, and what came of it. */
 static int count_directions(const struct tester *tester, uint32_t n_lanes,
+			    const uint64_t *lane_sent, const struct kept *kept,
 			    struct trial_result *ret)
 {
 	const uint32_t n = tester->n_tx;
@@ -451,12 +426,13 @@ static int count_directions(const struct tester *tester, uint32_t n_lanes,
 		copy_name(tester, tester->tx[t], rows[t].from, sizeof(rows[t].from));
 		copy_name(tester, tester->rx[t], rows[t].to, sizeof(rows[t].to));
 		add_latency(tester, t, hist, &rows[t]);
+		rows[t].unsent = kept->by_tx[t];
 	}
 	for (uint32_t s = 0; s < tester->n_sources; s++)
 		rows[direction_of(tester, s)].unsent += n_unsent(tester, s);
 	for (uint32_t l = 0; l < n_lanes; l++)
 		add_lane(
-			tester, l, lane_sent(tester, l),
+			tester, l, lane_sent[l],
 			&rows[direction_of(tester, l % tester->n_sources)].sum);
 	free(hist);
 	ret->directions = rows;
@@ -464,21 +440,10 @@ static int count_directions(const struct tester *tester, uint32_t n_lanes,
 	return 0;
 }
 
-int tester_count_all(struct tester *tester, struct trial_result *ret)
+static void count_threads(const struct tester *tester, struct trial_result *ret)
 {
-	const uint32_t n_lanes = count_lanes(tester);
-	struct trial_drop *rows = calloc(MAX_DROP_ROWS, sizeof(*rows));
 	uint64_t busy = 0, all = 0;
 
-	ret->streams = calloc(n_lanes, sizeof(ret->streams[0]));
-	if (rows == NULL || ret->streams == NULL) {
-		free(rows);
-		return -ENOMEM;
-	}
-	tester_count_so_far(tester, ret);
-	ret->unique = ret->duplicates = ret->reordered = ret->too_old = 0;
-	ret->lost = 0;
-	count_streams(tester, n_lanes, ret);
 	for (uint32_t i = 0; i < tester->n_senders; i++)
 		hist_merge(&ret->lateness, tester->lateness[i]);
 	if (tester->orders.pps > 0)
@@ -486,7 +451,7 @@ int tester_count_all(struct tester *tester, struct trial_result *ret)
 	for (uint32_t i = 0; i < tester->n_receivers; i++)
 		if (tester->receivers[i].latency != NULL)
 			hist_merge(&ret->latency, tester->latency[i]);
-	explain_tail(tester, ret);
+	tester_explain_tail(tester, ret);
 	for (uint32_t w = 0; w < tester->plane.n_workers; w++) {
 		busy += tester->seats[w].busy_ns;
 		all += tester->seats[w].all_ns;
@@ -494,8 +459,48 @@ int tester_count_all(struct tester *tester, struct trial_result *ret)
 		ret->system_ns += tester->seats[w].system_ns;
 	}
 	ret->cpu_share = all > 0 ? (double)busy / (double)all : 0;
-	count_drops(tester, ret, rows);
-	return count_directions(tester, n_lanes, ret);
+}
+
+/* Of each lane, and of all that depends on what left. */
+static int count_left(const struct tester *tester, struct trial_result *ret)
+{
+	const uint32_t n_lanes = count_lanes(tester);
+	uint64_t *const lane_sent = calloc(n_lanes, sizeof(*lane_sent));
+	struct drop_rows moved = { ret->drops, 0, MAX_DROP_ROWS };
+	struct kept kept;
+	int err;
+
+	ret->streams = calloc(n_lanes, sizeof(ret->streams[0]));
+	if (lane_sent == NULL || ret->streams == NULL) {
+		free(lane_sent);
+		return -ENOMEM;
+	}
+	read_moved(tester, &moved);
+	count_kept(tester, &moved, &kept);
+	ret->n_drops = moved.n + places_drops(tester, ret->drops + moved.n,
+					      MAX_DROP_ROWS - moved.n);
+	for (uint32_t l = 0; l < n_lanes; l++)
+		lane_sent[l] = lane_accepted(tester, l);
+	for (uint32_t t = 0; t < tester->n_tx; t++)
+		if (kept.by_tx[t] > 0)
+			take_kept(tester, t, n_lanes, lane_sent, &kept.by_tx[t]);
+	judge(tester, &kept, ret);
+	ret->unique = ret->duplicates = ret->reordered = ret->too_old = 0;
+	ret->lost = 0;
+	count_streams(tester, n_lanes, lane_sent, ret);
+	err = count_directions(tester, n_lanes, lane_sent, &kept, ret);
+	free(lane_sent);
+	return err;
+}
+
+int tester_count_all(struct tester *tester, struct trial_result *ret)
+{
+	ret->drops = calloc(MAX_DROP_ROWS, sizeof(*ret->drops));
+	if (ret->drops == NULL)
+		return -ENOMEM;
+	count_accepted(tester, ret);
+	count_threads(tester, ret);
+	return count_left(tester, ret);
 }
 
 void tester_latency_since(const struct tester *tester, struct hist *before,
@@ -543,15 +548,4 @@ bool tester_invariants_hold(const struct tester *tester, char *ret,
 		}
 	}
 	return true;
-}
-
-void trial_result_free(struct trial_result *result)
-{
-	free(result->streams);
-	free(result->directions);
-	free(result->drops);
-	result->streams = NULL;
-	result->directions = NULL;
-	result->drops = NULL;
-	result->n_streams = result->n_directions = result->n_drops = 0;
 }

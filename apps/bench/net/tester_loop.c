@@ -22,6 +22,7 @@ enum {
 	VIRTUAL_ROUNDS = 1024, /* between two looks at signals */
 	WAIT_NS = 1000,
 	LAST_BURSTS = 1024, /* more than any ring holds */
+	COMPLETIONS_MS = 20,
 };
 
 #define MS 1000000ull
@@ -61,6 +62,23 @@ static void end_senders(struct seat *seat, uint64_t now)
 	for (uint32_t i = 0; i < seat->n_senders; i++)
 		if (!seat->senders[i]->is_done)
 			sender_end(seat->senders[i], now);
+}
+
+/* Whether a queue drops what it took shows when it gives frames back: some
+ * devices do that late. */
+static void await_completions(struct seat *seat)
+{
+	const uint64_t until_ns = clock_monotonic_ns() + COMPLETIONS_MS * MS;
+	struct mr_tx_stats stats = { .size = sizeof(stats) };
+
+	for (uint32_t i = 0; i < seat->n_senders; i++) {
+		const struct sender_config *config = &seat->senders[i]->config;
+
+		do {
+			mr_tx_burst(config->txq, config->cache, NULL, 0);
+			mr_txq_stats(config->txq, &stats);
+		} while (stats.pending > 0 && clock_monotonic_ns() < until_ns);
+	}
 }
 
 /* What had come before it was time to end is counted, too. */
@@ -133,6 +151,7 @@ static int sit(struct mr_worker *worker, void *opaque)
 	count_usage(seat);
 	end_senders(seat, now);
 	take_the_rest(seat);
+	await_completions(seat);
 	return 0;
 }
 
@@ -384,6 +403,7 @@ void tester_run_virtual(struct tester *tester,
 		if (!is_sending && now > sent_at + settle_of(config))
 			break;
 	}
+	await_completions(seat);
 	ret->whole_ns = now;
 	ret->sending_ns = sent_at;
 	if (tester->orders.end_ns != UINT64_MAX && !ret->is_cut_short)

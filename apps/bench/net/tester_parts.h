@@ -5,6 +5,7 @@
 
 #include "net/away.h"
 #include "net/device.h"
+#include "net/drops.h"
 #include "net/receiver.h"
 #include "net/sender.h"
 #include "net/tester.h"
@@ -117,7 +118,10 @@ void tester_run_virtual(struct tester *tester,
 /* tester_count.c: the counters of the trial, histograms apart. */
 void tester_count_before(struct tester *tester);
 void tester_count_so_far(const struct tester *tester, struct trial_result *ret);
-/* All of it, when the threads have ended. 0 or -ENOMEM. */
+/* tester_tail.c: what of the latencies is the tester's own. */
+void tester_explain_tail(const struct tester *tester, struct trial_result *ret);
+/* All of it, when the threads have ended, and is_cut_short and why_stopped are
+ * set. 0 or -ENOMEM. */
 int tester_count_all(struct tester *tester, struct trial_result *ret);
 /* Of the trial's frames, how many came at least once. */
 uint64_t tester_n_unique(const struct tester *tester);

@@ -106,6 +106,7 @@ struct send_counts places_counts(const struct tester *tester)
 		all.sent += counts.sent;
 		all.unsent += counts.unsent;
 		all.bytes += counts.bytes;
+		all.refused += counts.refused;
 		if (counts.last_ns > all.last_ns)
 			all.last_ns = counts.last_ns;
 	}
@@ -145,7 +146,8 @@ uint32_t places_drops(const struct tester *tester, struct trial_drop *ret,
 			if (lost[d].value == 0)
 				continue;
 			*row = (struct trial_drop){ .side = "tx",
-						    .n = lost[d].value };
+						    .n = lost[d].value,
+						    .is_departure = true };
 			snprintf(row->port, sizeof(row->port), "%s", info.name);
 			snprintf(row->name, sizeof(row->name), "%s",
 				 lost[d].name);

@@ -300,11 +300,11 @@ int tester_run(struct tester *tester, const struct trial_config *config,
 	}
 	if (tester->is_hung)
 		return status;
-	if (status == 0 && tester_count_all(tester, ret) < 0)
-		status = fail_with(why, 1, "no memory for the result");
 	if (status == 0)
 		check_clock(tester, ret);
-	else
+	if (status == 0 && tester_count_all(tester, ret) < 0)
+		status = fail_with(why, 1, "no memory for the result");
+	if (status != 0)
 		trial_result_free(ret);
 	free_trial(tester);
 	return status;

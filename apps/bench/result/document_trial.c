@@ -173,7 +173,7 @@ static json_t *tail_object(const struct trial_result *r)
 json_t *document_trial(const struct trial_result *r)
 {
 	return json_pack(
-		"{so so so so so so so so so so so so so sb so}", "asked_pps",
+		"{so so so so so so so so so so so so so sb so so}", "asked_pps",
 		document_real(r->asked_pps), "duration_s",
 		document_real(seconds(r->sending_ns)), "whole_s",
 		document_real(seconds(r->whole_ns)), "tx", tx_object(r), "rx",
@@ -182,6 +182,7 @@ json_t *document_trial(const struct trial_result *r)
 		"clock_error_ns", document_count(r->clock_error_ns), "streams",
 		streams_array(r), "directions", directions_array(r), "drops",
 		drops_array(r), "cpu_share", document_real(r->cpu_share),
-		"complete", !r->is_cut_short, "why_stopped",
+		"complete", r->why_incomplete[0] == '\0', "why_incomplete",
+		json_text(r->why_incomplete), "why_stopped",
 		json_text(r->why_stopped));
 }

@@ -117,8 +117,8 @@ def test_a_document_has_what_was_sent(document, words, streams):
 
 
 def test_json_lines_are_as_the_schema_says(bench):
-    done = bench("loop", "--json-lines", "--rate", "1k", "-d", "2.2",
-                 "--device", "loss=10", *PAIR.split())
+    done = bench("loop", "--json-lines", "--rate", "1k", "-d", "2.2", "--max-lag",
+                 "5", "--device", "loss=10", *PAIR.split())
     assert done.rc == 0, done.err
     *lines, document = [json.loads(line) for line in done.out.splitlines()]
     assert document["trials"][0]["tx"]["due"] == 2200
@@ -235,6 +235,27 @@ def test_a_terminal_has_a_live_view_and_q_ends_it():
     # The terminal is as it was, and the summary stays on it.
     assert b"\x1b[?1049l" in said
     assert re.search(rb"sent +\d+ frames in", said.rpartition(b"\x1b[?1049l")[2])
+
+
+@pytest.mark.parametrize("number, words, rc, why", [
+    (signal.SIGINT, (), 0, ""), (signal.SIGTERM, (), 0, ""),
+    (signal.SIGINT, ("-d", "600"), 1, "ended by a signal"),
+    (signal.SIGTERM, ("--count", "1000000"), 1, "ended by a signal")])
+def test_a_signal_is_success_only_where_nothing_else_ends_it(
+        tmp_path, number, words, rc, why):
+    path = tmp_path / "out.json"
+    # CI may ignore it, and so would its children.
+    with popen(["env", "--default-signal=INT,TERM,HUP", BENCH, "tx", "-q",
+                "--rate", "1k", "--max-lag", "60", "--out", path, *words,
+                "null:"], text=True, stdout=subprocess.PIPE,
+               stderr=subprocess.PIPE) as process:
+        signals.await_sigint(process)
+        time.sleep(0.5)
+        process.send_signal(number)
+        _, err = process.communicate(timeout=LIMIT_S)
+    assert process.returncode == rc, err
+    found = json.loads(path.read_text())
+    assert (found["complete"], found["why_incomplete"]) == (not why, why)
 
 
 def test_sigint_ends_tx_with_its_figures():

@@ -37,21 +37,10 @@ def _is_cause(trial: dict[str, Any], n: int, ends: Ends) -> bool:
     return n > 0 and n >= (trial["tx"]["sent"] + trial["rx"]["received"]) // 1000
 
 
-def _is_of_departures(drop: dict[str, Any]) -> bool:
-    return bool(drop["side"] == "tx" or drop["name"].startswith("tx"))
-
-
 def _is_of_arrivals(drop: dict[str, Any]) -> bool:
-    """By a receiving port; a device has losses of both directions."""
-    return drop["is_receivers"] and not _is_of_departures(drop)
-
-
-def _tells_of(drop: dict[str, Any], ends: Ends) -> bool:
-    """What the kernel's pauses cost never left: it is unsent, and none of those that did and are
-    missing."""
-    if ends.knows_losses and drop["name"] == "kernel_set_up":
-        return False
-    return _is_of_arrivals(drop) or _is_of_departures(drop)
+    """By a receiving port; a device has losses of both directions. What its sender dropped is not
+    among the frames that left."""
+    return bool(drop["is_receivers"] and drop["side"] != "tx" and drop["name"][:2] != "tx")
 
 
 def _explain_nothing(trial: dict[str, Any], n_pending: int, ends: Ends) -> str:
@@ -76,15 +65,13 @@ def explain(trial: dict[str, Any], drops: list[dict[str, Any]], n_pending: int, 
     """The line on a trial in which frames were lost or none came, by the ports' counters; empty:
     nothing to say. n_pending: frames that the queues were given and did not send."""
     # The largest that a port counted, if it explains what is missing.
-    worst = max((d for d in drops if _tells_of(d, ends)), key=lambda d: int(d["n"]), default=None)
+    worst = max(filter(_is_of_arrivals, drops), key=lambda d: int(d["n"]), default=None)
     if worst is not None and _is_cause(trial, worst["n"], ends):
         port, n, name = worst["port"], worst["n"], worst["name"]
-        if _is_of_arrivals(worst):
-            return (
-                f"the receiver was slower than the sender: {port} dropped {n} frames ({name}); "
-                "more --workers or --queues, or a longer --ring"
-            )
-        return f"{port}: {n} frames did not leave ({name})"
+        return (
+            f"the receiver was slower than the sender: {port} dropped {n} frames ({name}); "
+            "more --workers or --queues, or a longer --ring"
+        )
     if not is_silent(trial, ends):
         return ""
     if not ends.sender:  # another program sends

@@ -6,7 +6,7 @@ from textwrap import indent
 from mr_bench.rates import WIRE_BYTES
 from mr_bench.search import Found, Limit, Outcome, SearchError
 from mr_bench.search_options import Group
-from mr_bench.session import Command, Session, rate_text
+from mr_bench.session import Command, Session, complain, rate_text
 from mr_bench.steps import Bursts, back2back, frame_loss
 
 OWN_TRIAL_NS = 1_000_000_000
@@ -62,7 +62,17 @@ def frameloss(session: Session) -> int:
     finally:
         for point in points:
             _report_point(session, point)
-    return 0
+    return max(_fail_dropped(session, point) for point in points)
+
+
+def _fail_dropped(session: Session, outcome: Outcome) -> int:
+    """The exit status, of a point that says nothing if its sender dropped frames."""
+    if not outcome.why_dropped:
+        return 0
+    why = f"at {outcome.asked_pps:.0f} frames/s {outcome.why_dropped}"
+    complain(f"{session.size_text}: {why}")
+    session.fail(why)
+    return 1
 
 
 def _report_point(session: Session, point: Outcome) -> None:
@@ -202,6 +212,7 @@ def latency_at_shares(session: Session) -> int:
             raise SearchError(f"no throughput: {found.note}")
     if session.n_done == 0 and not session.shared.virtual:
         _measure_own(session, whole * max(o.shares))
+    status = 0
     for share in o.shares:
         outcome = session.search.trial(whole * share, o.trial_ns)
         if session.last.latency.n == 0:
@@ -210,7 +221,8 @@ def latency_at_shares(session: Session) -> int:
                 f"{outcome.asked_pps:.0f} frames/s: there is no latency"
             )
         _report_latency(session, share, outcome)
-    return 0
+        status |= _fail_dropped(session, outcome)
+    return status
 
 
 _RATES = Group.SEARCH | Group.TRIAL | Group.CEILING

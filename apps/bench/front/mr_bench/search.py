@@ -77,6 +77,7 @@ class Outcome:
     n_lost: int = 0
     is_unsent: bool = False  # the sender failed, each time that it tried
     is_by_receiver: bool = False  # most of the loss has a counter of a receiver
+    why_dropped: str = ""  # by the sending ports, so that they were not sent
 
     @property
     def limit(self) -> Limit:
@@ -153,7 +154,7 @@ class Search:
         if trial.why_stopped:
             raise BrokenOff(f"the trial broke off: {trial.why_stopped}")
         if trial.sent == 0:
-            raise BrokenOff(f"nothing was sent of {trial.due} frames")
+            raise BrokenOff(f"nothing was sent: {trial.why_incomplete}")
         return trial
 
     def _judge(self, pps: float, trial: Trial) -> Outcome:
@@ -163,6 +164,7 @@ class Search:
             sent = trial.sent / trial.due if trial.due else 1.0
             outcome.load_pps = pps * sent * asked_ns / (asked_ns + overrun_ns(trial))
             outcome.is_unsent = outcome.load_pps < pps * (1 - self.unsent_tolerance)
+        outcome.why_dropped = trial.why_incomplete if trial.n_dropped else ""
         outcome.loss = trial.lost / trial.sent if trial.sent else 0.0
         outcome.is_by_receiver = 0 < trial.lost <= 2 * lost_by_receiver(trial)
         return outcome

@@ -76,6 +76,7 @@ class Soak:
     sent: int = 0
     lost: int = 0
     unsent: int = 0
+    why_dropped: str = ""  # by the sending ports, the first time
     elapsed_ns: int = 0
     n_lossy: int = 0  # intervals
     median_ns: Drift = field(default_factory=Drift)
@@ -91,6 +92,8 @@ class Soak:
         self.sent += trial.sent
         self.lost += trial.lost
         self.unsent += trial.unsent
+        if trial.n_dropped:
+            self.why_dropped = self.why_dropped or f"interval {self.n}: {trial.why_incomplete}"
         self.n_lossy += trial.lost > 0
         if trial.latency.n > 0:
             self.median_ns.add(hours, trial.latency.p50)
@@ -193,6 +196,8 @@ def run(session: Session) -> int:
         soak.summarize()
     if soak.median_ns.n == 0:
         raise SearchError(f"of {soak.sent} frames sent none came back")
+    if soak.why_dropped:
+        raise SearchError(soak.why_dropped)
     return 1 if soak.lost > options.loss_tolerance * soak.sent else 0
 
 

@@ -79,6 +79,8 @@ class Trial:
     tail: str = ""  # lines that explain the highest latencies
     is_cut_short: bool = False  # by a signal, or by why_stopped
     why_stopped: str = ""
+    why_incomplete: str = ""  # why not all left that was asked for
+    n_dropped: int = 0  # of unsent: by the sending ports
     seen: str = ""  # where frames were seen last, if none came back
     number: int = 0  # in the document
 
@@ -101,8 +103,10 @@ def trial_of(reply: dict[str, Any]) -> Trial:
         latency=Latency(**_known(Latency, trial["latency"] or {})),
         drops=reply["drops"],
         tail=tail_text(trial["tail"], reply["tail_least_ns"]),
-        is_cut_short=not trial["complete"],
+        is_cut_short=reply["is_cut_short"],
         why_stopped=trial["why_stopped"],
+        why_incomplete=trial["why_incomplete"],
+        n_dropped=reply["n_dropped"],
         seen=reply.get("seen", ""),
         number=reply.get("number", 0),
     )

@@ -121,17 +121,17 @@ class _Run:
 
     def _judge(self, reply: dict[str, Any]) -> tuple[int, str]:
         """The exit status, and why the trial is not complete."""
-        trial, status, why = reply["trial"], 0, ""
-        if trial["why_stopped"]:
-            status, why = 1, trial["why_stopped"]
+        trial, status, why = reply["trial"], 0, reply["trial"]["why_incomplete"]
+        # Without a bound it is watched: a signal ends it, and frames may come later.
+        is_bounded = self.options.duration_ns or self.options.count
+        if not is_bounded and not trial["why_stopped"] and not reply["n_dropped"]:
+            why = ""
+        if why:
+            status = 1
             complain(why)
-        elif not trial["complete"] and self.options.duration_ns:
-            why = "ended by a signal"
         if reply["seen"]:
             complain(reply["seen"])
-        # Without a bound it is watched: frames may come later.
-        is_bounded = self.options.duration_ns or self.options.count
-        if is_bounded and trial["complete"] and reply["is_silent"]:
+        if is_bounded and not reply["is_cut_short"] and reply["is_silent"]:
             status, why = 1, why or "nothing came"
         return status, why
 

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a replay counts, and the trial that it was. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "net/replay.h"
+#include "support/counter.h"
+#include "support/json_text.h"
+
+static const char *const drop_names[N_DROPS] = {
+	[DROP_LATE] = "late",
+	[DROP_SHUTDOWN] = "shutdown",
+};
+
+static const struct count_row replay_rows[] = {
+	{ "passes", "passes", LIVE_NUMBER },
+	{ "unsent", "unsent", LIVE_NUMBER },
+	{ "paced", "paced", LIVE_NOTHING },
+	{ "late_mean_ns", "ns late on average", LIVE_NUMBER },
+	{ "late_p50_ns", "ns half of them", LIVE_NOTHING },
+	{ "late_p99_ns", "ns 99 % of them", LIVE_NUMBER },
+	{ "late_max_ns", "ns at most", LIVE_NUMBER },
+};
+
+enum { N_REPLAY_ROWS = sizeof(replay_rows) / sizeof(replay_rows[0]) };
+
+static const struct count_group replay_group = { "replay", "replay",
+						 replay_rows, N_REPLAY_ROWS };
+
+/* How late frames left so far. The sending thread waits for nobody: meanwhile
+ * it is told by buckets, at the end exactly. */
+static const struct hist *lateness_of(struct replay *replay)
+{
+	if (__atomic_load_n(&replay->has_ended, __ATOMIC_ACQUIRE))
+		return &replay->lateness;
+	hist_since(&replay->lateness, &replay->before, &replay->seen);
+	return &replay->seen;
+}
+
+/* The capture's own count: times of frames do not tell passes apart. */
+static uint64_t n_passes(const struct replay *replay)
+{
+	struct mr_named_count passes = { .value = 0 };
+
+	mr_port_device_stats(replay->plane.ports[CAPTURE_PORT], &passes, 1);
+	return passes.value;
+}
+
+/* Records of the capture that were no whole frame, so far. */
+static uint64_t n_unread(const struct replay *replay)
+{
+	struct mr_rx_stats stats = { .size = sizeof(stats) };
+	uint64_t n = 0;
+
+	mr_rxq_stats(mr_port_rxq(replay->plane.ports[CAPTURE_PORT], 0), &stats);
+	for (uint32_t i = 0; i < MR_STATS_SLOTS; i++)
+		n += stats.drops[i];
+	return n;
+}
+
+static void read_drops(const struct replay *replay, struct drop_rows *to)
+{
+	for (uint32_t p = 0; p < N_PORTS; p++)
+		drops_add(to, replay->plane.ports[p], false);
+}
+
+void replay_count_before(struct replay *replay)
+{
+	struct drop_rows before = { replay->drops_before, 0, MAX_REPLAY_ROWS };
+
+	replay->opened_ns = clock_monotonic_ns();
+	read_drops(replay, &before);
+}
+
+/* Frames that the port accepted and did not send; the counters that moved. */
+static uint64_t n_kept(const struct replay *replay, struct drop_rows *moved)
+{
+	moved->n = 0;
+	read_drops(replay, moved);
+	drops_since(moved, replay->drops_before);
+	return drops_unsent(moved, replay->plane.ports[TO_PORT]);
+}
+
+static void take_counters(struct snapshot *snapshot, void *app)
+{
+	struct replay *replay = app;
+	const struct hist *late = lateness_of(replay);
+	struct worker_snapshot *to = &snapshot->workers[0];
+	uint64_t *counts = snapshot->groups[0];
+	struct trial_drop found[MAX_REPLAY_ROWS];
+	struct drop_rows moved = { found, 0, MAX_REPLAY_ROWS };
+
+	snapshot->about = replay->document;
+	snapshot_copy_counters(&to->bursts, &replay->n_bursts, 1);
+	snapshot_copy_counters(&to->entries, &replay->n_entries, 1);
+	snapshot_copy_counters(to->drops, replay->drops, N_DROPS);
+	counts[0] = n_passes(replay);
+	counts[1] = to->drops[DROP_LATE] + to->drops[DROP_SHUTDOWN] +
+		    n_kept(replay, &moved);
+	counts[2] = late->n;
+	counts[3] = (uint64_t)hist_mean(late);
+	counts[4] = hist_at(late, 50);
+	counts[5] = hist_at(late, 99);
+	counts[6] = late->max;
+}
+
+const struct app_counters replay_counters = {
+	.program = "mr-bench replay",
+	.drop_names = drop_names,
+	.n_drops = N_DROPS,
+	.groups = &replay_group,
+	.n_groups = 1,
+	.take = take_counters,
+};
+
+static bool is_timed_out(const struct replay *replay)
+{
+	const uint64_t ms = replay->options->run.duration_ms;
+
+	return ms > 0 &&
+	       clock_monotonic_ns() >= replay->opened_ns + ms * 1000000;
+}
+
+/* Why the capture was not read to its end, or not all that it has. */
+static void explain_part(struct replay *replay, struct trial_result *trial)
+{
+	char *to = trial->why_stopped;
+
+	if (!replay->is_whole)
+		snprintf(to, sizeof(trial->why_stopped), "%s",
+			 is_timed_out(replay) ? "ended before the capture" :
+						"ended by a signal");
+	else if (replay->n_unread > 0)
+		snprintf(to, sizeof(trial->why_stopped),
+			 "%llu records of the capture are damaged, cut off or "
+			 "too long, and were not sent",
+			 (unsigned long long)replay->n_unread);
+	trial->is_cut_short = to[0] != '\0';
+}
+
+/* What left, and why not all. */
+static void judge(struct replay *replay, struct trial_result *trial)
+{
+	struct drop_rows moved = { trial->drops, 0, MAX_REPLAY_ROWS };
+	const uint64_t n = n_kept(replay, &moved);
+
+	trial->n_drops = moved.n;
+	if (n == 0)
+		explain_part(replay, trial);
+	trial_judge(trial, n, 0, replay->n_loops > 0);
+	if (replay->is_whole && n == 0 && replay->n_unread > 0)
+		fail_with(&replay->why_failed, 0,
+			  "not all of the capture was sent: records are "
+			  "damaged, cut off or too long; capture again, with "
+			  "-s 0");
+	/* The time that was asked for is an end as any. */
+	else if (replay->is_whole || n > 0 || !is_timed_out(replay))
+		fail_with(&replay->why_failed, 0, "%s", trial->why_incomplete);
+}
+
+/* The front end adds the trial, and why it is not all. */
+static void tell_trial(struct replay *replay, const struct trial_result *trial)
+{
+	json_t *document =
+		relay_ask(replay->options,
+			  json_pack("{so so}", "trial", document_trial(trial),
+				    "why_incomplete",
+				    json_text(trial->why_incomplete)));
+
+	json_object_update_new(replay->document, document);
+}
+
+void replay_add_trial(void *app)
+{
+	struct replay *replay = app;
+	struct trial_result *trial = calloc(1, sizeof(*trial));
+	const uint64_t n_unsent =
+		replay->drops[DROP_LATE] + replay->drops[DROP_SHUTDOWN];
+	const uint64_t due_ns =
+		replay->speed == 0 ? 0 :
+				     (uint64_t)((double)replay->timing.due_ns /
+						replay->speed);
+
+	/* As everywhere in an application: no memory is the end. */
+	if (trial == NULL)
+		abort();
+	trial->drops = calloc(MAX_REPLAY_ROWS, sizeof(*trial->drops));
+	if (trial->drops == NULL)
+		abort();
+	/* What is in the queue may still be dropped. */
+	dataplane_drain(&replay->plane, replay_drop_at_end, replay);
+	trial->sent = replay->n_sent;
+	trial->unsent = n_unsent;
+	trial->tx_bytes = replay->n_sent_bytes;
+	trial->sending_ns = trial->whole_ns = replay->last_ns;
+	replay->n_unread = n_unread(replay);
+	judge(replay, trial);
+	/* From the first to the last there is one gap less than frames. */
+	if (due_ns > 0)
+		trial->asked_pps =
+			(double)(trial->due - 1) * 1e9 / (double)due_ns;
+	if (trial->sent > 1)
+		trial->tx_pps = (double)(trial->sent - 1) * 1e9 /
+				(double)trial->sending_ns;
+	trial->lateness = replay->lateness;
+	trial->clock_error_ns =
+		clock_error_ns(&replay->clock) + clock_drift_ns(&replay->clock);
+	tell_trial(replay, trial);
+	trial_result_free(trial);
+	free(trial);
+}
