@@ -239,6 +239,7 @@ def test_a_terminal_has_a_live_view_and_q_ends_it():
 
 @pytest.mark.parametrize("number, words, rc, why", [
     (signal.SIGINT, (), 0, ""), (signal.SIGTERM, (), 0, ""),
+    (signal.SIGHUP, (), 1, "ended by a signal"),
     (signal.SIGINT, ("-d", "600"), 1, "ended by a signal"),
     (signal.SIGTERM, ("--count", "1000000"), 1, "ended by a signal")])
 def test_a_signal_is_success_only_where_nothing_else_ends_it(

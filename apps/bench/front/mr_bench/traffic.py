@@ -160,6 +160,7 @@ class Engine:
         self.options = _read_options(command, words, usage, own, without, ports)
         request = _first_request(self.options, is_mix)
         self.n_signals = 0
+        self.signal = 0  # the first
         self.on_progress: Callable[[dict[str, Any]], bool] | None = None
         self.process: subprocess.Popen[bytes] | None = None
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -203,6 +204,7 @@ class Engine:
 
     def _forward(self, number: int, _frame: FrameType | None) -> None:
         self.n_signals += 1
+        self.signal = self.signal or number
         if self.process is not None and self.n_signals == 1:
             # To the engine, SIGHUP need not mean the end.
             self.process.send_signal(signal.SIGTERM if number == signal.SIGHUP else number)

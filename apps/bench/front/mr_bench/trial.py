@@ -3,6 +3,7 @@
 
 import curses
 import json
+import signal
 from dataclasses import dataclass
 from typing import Any
 
@@ -124,7 +125,8 @@ class _Run:
         trial, status, why = reply["trial"], 0, reply["trial"]["why_incomplete"]
         # Without a bound it is watched: a signal ends it, and frames may come later.
         is_bounded = self.options.duration_ns or self.options.count
-        if not is_bounded and not trial["why_stopped"] and not reply["n_dropped"]:
+        is_to_end = not is_bounded and self.engine.signal != signal.SIGHUP
+        if is_to_end and not trial["why_stopped"] and not reply["n_dropped"]:
             why = ""
         if why:
             status = 1
