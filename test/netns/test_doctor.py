@@ -19,7 +19,7 @@ class Host:
         self.space = lab.namespace("d")
         lab.veth(self.space, "v0", self.space, "v1")
         for name in "v0", "v1":
-            self.do(f"ethtool -K {name} txvlan off")
+            self.do(f"ethtool -K {name} txvlan off gro on")
 
     def do(self, script):
         return self.space.run("sh", "-ec", script)
@@ -43,6 +43,8 @@ def host(lab):
 FAULTS = {
     "MTU": ("ip link set v1 mtu 9000; ip link set v0 mtu 9000", "mtu",
             "MTU 9000", "ip link set dev v0 mtu 3498"),
+    "offload": ("ethtool -K v1 gro off", "offload", "its peer v1 has GRO off",
+                "ethtool -K v1 gro on"),
     "deferral by half": (
         "echo 2 > /sys/class/net/v0/napi_defer_hard_irqs", "deferral",
         "gro_flush_timeout is not", "echo 0 > "),

@@ -31,6 +31,7 @@ OURS = "millrace"  # prefix of our XDP programs' names
 XDP_GENERIC = 2  # XDP_ATTACHED_SKB
 # Whose VLAN tags ports see outside the frame, from this kernel on (drivers/xdp/README.md).
 TELL_TAGS, TELL_TAGS_SINCE = ("veth", "ice", "mlx5_core"), [6, 8]
+UNLISTED = "the kernel does not list AF_XDP sockets: modprobe xsk_diag"
 XDP_MODES = {1: "xdpdrv", XDP_GENERIC: "xdpgeneric", 3: "xdpoffload"}
 FEATURES = {
     "XDP_ZC": "zero-copy",
@@ -61,7 +62,7 @@ def ask(*words: str) -> str:
             check=False,
         )
     except FileNotFoundError:
-        package = words[0] if words[0] == "ethtool" else "iproute2"
+        package = words[0] if words[0] in ("bpftool", "ethtool") else "iproute2"
         raise Failure(
             f"{words[0]} is not in PATH; run as root, or install the package {package}"
         ) from None
@@ -141,6 +142,18 @@ class Interface:
         queues = rf"(?<!\S){re.escape(self.name)}:q(\d+)"
         return set(map(int, re.findall(queues, ask("ss", "-Hn", "--xdp"))))
 
+    def n_of_map(self) -> int:
+        """How many queues have an entry in our program's map of sockets; 0: unknown."""
+        for one in self.programs():
+            if not one["prog"].get("name", "").startswith(OURS):
+                continue
+            shown = ask("bpftool", "-j", "prog", "show", "id", str(one["prog"].get("id", 0)))
+            for number in json.loads(shown or "{}").get("map_ids", []):
+                found = json.loads(ask("bpftool", "-j", "map", "show", "id", str(number)) or "{}")
+                if found.get("type") == "xskmap":
+                    return int(found["max_entries"])
+        return 0
+
     def is_deferring(self) -> bool:
         """Whether interrupts are deferred while a worker polls."""
         return self.number("napi_defer_hard_irqs") > 0 and self.number("gro_flush_timeout") > 0
@@ -193,7 +206,13 @@ def queues(i: Interface) -> Iterator[Finding]:
     table = re.findall(r"^ *\d+:((?: +\d+)+)$", ask("ethtool", "-x", i.name), re.MULTILINE)
     fed = {int(word) for row in table for word in row.split()} or set(range(n))
     if not sockets and any(one["prog"].get("name", "").startswith(OURS) for one in i.programs()):
-        raise Unknown("the kernel lists no AF_XDP sockets: modprobe xsk_diag")
+        # The map has no entries for later queues; others may lack a socket, too.
+        try:
+            sockets = set(range(i.n_of_map()))
+        except Failure as error:
+            raise Unknown(f"{UNLISTED}; {error}") from None
+        if not fed - sockets or not sockets:
+            raise Unknown(UNLISTED)
     if not sockets:
         return
     # This mends both, so that only one of them is said.
@@ -246,6 +265,25 @@ def offloads(i: Interface) -> Iterator[Finding]:
         yield Finding(f"the NIC {lost}", f"ethtool -K {i.name} rxvlan off")
     elif i.kind == "veth" and peer and "tx-vlan-offload: on" in ask("ethtool", "-k", peer):
         yield Finding(f"the peer {peer} {lost}", f"ethtool -K {peer} txvlan off")
+
+
+def offload(i: Interface) -> Iterator[Finding]:
+    """Veths that rules cannot send frames to."""
+    if i.kind != "veth":
+        return
+    peer = i.link.get("link", "")
+    if not peer:
+        raise Unknown(
+            "the peer is in another network namespace; offload needs 'ethtool -K PEER gro on' there"
+        )
+    links = json.loads(ask("ip", "-json", "-details", "link", "show", "dev", peer) or "[]")
+    has_xdp = any("xdp" in link for link in links)
+    if not has_xdp and "generic-receive-offload: off" in ask("ethtool", "-k", peer):
+        yield Finding(
+            f"its peer {peer} has GRO off, so it does not receive redirected frames: "
+            "no offload to this port",
+            f"ethtool -K {peer} gro on",
+        )
 
 
 def irqs(i: Interface) -> Iterator[Finding]:
@@ -374,6 +412,7 @@ CHECKS: tuple[Callable[[Interface], Iterator[Finding]], ...] = (
     queues,
     rings,
     offloads,
+    offload,
     irqs,
     numa,
     frequency,
@@ -395,7 +434,8 @@ def examine(machine: Machine, name: str, cores: set[int]) -> dict[str, Any]:
     for check in CHECKS:
         word = check.__name__.replace("_", "-")
         try:
-            findings += [{"check": word, **found._asdict()} for found in check(interface)]
+            for found in check(interface):
+                findings.append({"check": word, **found._asdict()})
         except Unknown as why:
             unknown.append({"check": word, "why": str(why)})
         if check is kind and findings:
@@ -411,4 +451,6 @@ def print_findings(shown: dict[str, Any]) -> None:
     for other in shown["unknown"]:
         print(escape(f"{other['check']}: not checked: {other['why']}"))
     if not shown["findings"]:
-        print(escape(f"{shown['interface']}: nothing found"))
+        n = len(shown["unknown"])
+        but = f" by the other {len(CHECKS) - n} checks" if n else ""
+        print(escape(f"{shown['interface']}: nothing found{but}"))

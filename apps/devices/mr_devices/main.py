@@ -142,7 +142,7 @@ def _check(word: str, given: Given, bdfs: list[str]) -> None:
 def run(words: list[str]) -> int:
     """Run a command line without the program name. Returns the exit status."""
     try:
-        parsed = parse(words, USAGE, OPTIONS)
+        parsed = parse(words, USAGE, OPTIONS, statuses="; 3 if doctor found something")
         if parsed is None:
             return 0
         given, (word, *bdfs) = parsed[0], parsed[1] or ["list"]

@@ -27,12 +27,12 @@ HELP = Option("help", "", "print this help", letter="h")
 ENDING = (HELP, Option("version", "", "print the version", letter="V"))
 
 
-def _print_help(usage: str, options: Sequence[Option]) -> None:
+def _print_help(usage: str, options: Sequence[Option], statuses: str) -> None:
     print(usage)
     for o in options:
         short = f"-{o.letter}, " if o.letter else "    "
         print(f"  {short}--{f'{o.name} {o.value}'.strip():16} {o.help}")
-    print("\nExit status: 0; 1 on failure; 2 on a usage error.")
+    print(f"\nExit status: 0; 1 on failure; 2 on a usage error{statuses}.")
 
 
 def parse(
@@ -40,10 +40,11 @@ def parse(
     usage: str,
     options: Sequence[Option],
     ending: Sequence[Option] = ENDING,
+    statuses: str = "",
 ) -> tuple[dict[str, list[str]], list[str]] | None:
     """Returns the values of each option given ("" if it takes none), and the other
     words; None if help or version was printed. usage begins with "usage: PROGRAM [" or
-    "usage: PROGRAM COMMAND [". Raises Wrong."""
+    "usage: PROGRAM COMMAND [". statuses: more of them, for the help. Raises Wrong."""
     options = [*options, *ending]
     command = usage.partition(" [")[0].removeprefix("usage: ")
     letters = "".join(o.letter + ":" * (o.value != "") for o in options if o.letter)
@@ -63,7 +64,7 @@ def parse(
     for word, value in pairs:
         name = by_name[word].name
         if name == "help":
-            _print_help(usage, options)
+            _print_help(usage, options, statuses)
             return None
         if name == "version":
             print(command.split()[0], program.version())

@@ -31,6 +31,7 @@ for word; do
 done
 exit 1
 """
+BPFTOOL = '#!/bin/sh\nexec /bin/cat "$0-$2"\n'
 SAY = '#!/bin/sh\nexec /bin/cat "$0.out"\n'
 
 
@@ -130,6 +131,12 @@ FAULTS = {
     "sockets here and there": ({"tools/ss.out": sockets(0, 2)}, "queues",
                                "queues 1,3 have no AF_XDP socket",
                                "ethtool -X eth0 weight 1 0 1"),
+    "queues without a place in the map": (
+        {"tools/ss.out": "", "tools/bpftool": BPFTOOL,
+         "tools/bpftool-prog": '{"id":7,"map_ids":[1]}',
+         "tools/bpftool-map": '{"type":"xskmap","max_entries":3}'},
+        "queues", "queues 3 have no AF_XDP socket",
+        "ethtool -X eth0 start 0 equal 3"),
     "small ring": ({"tools/ethtool-g": ring(512)}, "rings", "512 entries",
                    "ethtool -G eth0 rx 2048"),
     "LRO": ({"tools/ethtool-k": features("large-receive-offload")},
@@ -259,10 +266,18 @@ class Case(unittest.TestCase):
             return {one["check"]: one["why"]
                     for one in self.shown(*words, **differing)["unknown"]}
         self.assertEqual(set(unknown()), {"irqs", "numa"})
-        self.assertIn("xsk_diag", unknown("-c", "0", **{"tools/ss.out": ""})
-                      ["queues"])
+        unlisted = {"tools/ss.out": "", "tools/bpftool": BPFTOOL,
+                    "tools/bpftool-prog": '{"id":7,"map_ids":[1]}',
+                    "tools/bpftool-map": '{"type":"xskmap","max_entries":4}'}
+        for lacks in {}, {"tools/bpftool": None}:
+            self.assertIn("xsk_diag", unknown("-c", "0", **unlisted | lacks)[
+                "queues"])
+        peer = link(linkinfo={"info_kind": "veth"}, link_netnsid=1)
+        self.assertIn("gro on", unknown("-c", "0", **{"tools/ip.out": peer})[
+            "offload"])
         _, out, _ = self.run_it()
         self.assertIn("irqs: not checked: the workers' cores are not given", out)
+        self.assertIn("eth0: nothing found by the other 12 checks\n", out)
 
     def test_what_the_device_lacks_is_no_finding(self):
         self.assertEqual(self.shown("-c", "0-1", **{
