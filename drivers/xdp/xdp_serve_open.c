@@ -91,9 +91,12 @@ static int check_grant(const struct xdp_port *port,
 	if ((o->promisc || o->mtu_bytes != 0 || o->busy != 0) &&
 	    !grant->may_set)
 		return mr_fail(reason, -EPERM,
-			       "%s: the broker's rule does not allow 'mtu', "
-			       "'promisc' and 'busy' (settings: yes)",
-			       name);
+			       "%s: the broker's rule does not allow%s%s%s: "
+			       "it needs 'settings: yes', or omit %s",
+			       name, o->promisc ? " 'promisc'" : "",
+			       o->mtu_bytes != 0 ? " 'mtu'" : "",
+			       o->busy != 0 ? " 'busy'" : "",
+			       o->promisc ? "them (--promisc off)" : "them");
 	return check_memory(port, grant, reason);
 }
 

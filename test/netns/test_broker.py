@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Ports for programs without privileges, by mr-brokerd."""
 import os
+import re
 import signal
 import socket
+from pathlib import Path
 
 import pytest
 from lib import broker as brokers
@@ -141,7 +143,8 @@ REFUSALS = {
     "memory": ({"memory": "1M"}, "", r"rule allows 1048576"),
     "queues": ({"queues": "1-3"}, "", "allows queues 1 to 3, not 0 to 0"),
     "force": ({}, ",force", "does not allow 'force'"),
-    "settings": ({"settings": "no"}, ",mtu=1400", "settings: yes"),
+    "settings": ({"settings": "no"}, ",mtu=1400",
+                 "does not allow 'mtu': it needs 'settings: yes', or omit"),
     "generic": ({"filter": "not vlan"}, ",attach=generic",
                 "cannot see VLAN tags outside"),
     "program": ({}, ",via=broker,prog=x.o", "omit 'prog'"),
@@ -158,6 +161,14 @@ def test_a_rule_refuses(lab, star, changes, options, text):
     got.check(got.status, text)
     assert got.status in (1, 2)
     assert flags(star) == before
+
+
+def test_a_refused_setting_of_the_program_s_own_is_named(lab, star):
+    """mr-l2fwd asks for promiscuous mode, unless told not to."""
+    broker = Broker(lab, star.middle, rule(settings="no"))
+    Refused(lab, star.middle, broker.spec("p0"), "null:",
+            wrap=brokers.unprivileged(), program=broker.forwarder()).check(
+                1, "does not allow 'promisc'", "--promisc off")
 
 
 def test_memory_is_counted_for_all_ports_of_a_user(lab, star):
@@ -428,6 +439,19 @@ def test_rules_that_others_can_write_are_refused(lab, star):
             brokers.BROKERD, "--rules", rules, "--check"])
         assert second.wait() == 2
         assert "chmod go-w" in second.err.text()
+
+
+def test_the_documented_rules_are_accepted(lab, star, tmp_path):
+    text = (Path(__file__).parents[2] / "docs" / "containers.md").read_text()
+    sample = next(block for block in re.findall(r"```yaml\n(.*?)```", text,
+                                                re.DOTALL)
+                  if block.startswith("rules:"))
+    rules = tmp_path / "rules.yaml"
+    rules.write_text(sample.replace("millrace-clients", "root"))
+    rules.chmod(0o644)
+    check = Process(lab, star.middle, [
+        brokers.BROKERD, "--rules", rules, "--check"])
+    assert check.wait() == 0, check.err.text()
 
 
 def test_no_broker_and_a_second_one(lab, star, tmp_path):
