@@ -19,18 +19,25 @@ static const void *current(void *app)
 	return options;
 }
 
-/* A filter can be replaced, but a port opened without one has none. */
+/* A filter can be replaced, but a port opened without one gets none. */
 static int check_here(const struct session *session, const struct options *next,
-		      const char *name, struct yaml_errors *errors)
+		      const char *name, const char *bytes, size_t n_bytes,
+		      struct yaml_errors *errors)
 {
-	const char *punt = session->options->plane.port.punt;
+	struct yaml_reader reader;
+	int err;
 
-	if ((punt[0] == '\0') == (next->plane.port.punt[0] == '\0'))
+	if (session->plane.has_filter || next->plane.port.punt[0] == '\0')
 		return 0;
-	return yaml_fail(errors, -EINVAL,
-			 "%.120s: punt: ports were opened with%s a filter, "
-			 "which cannot change at run time; restart mr-l2fwd",
-			 name, punt[0] == '\0' ? "out" : "");
+	err = yaml_open(&reader, name, bytes, n_bytes, errors);
+	if (err < 0)
+		return err;
+	err = yaml_wrong(&reader,
+			 yaml_find(&reader, yaml_root(&reader), "punt"),
+			 "punt: the ports were opened without a filter, and "
+			 "get none at run time; restart mr-l2fwd");
+	yaml_close(&reader);
+	return err;
 }
 
 static void *parse(void *app, const char *name, const char *bytes,
@@ -45,7 +52,7 @@ static void *parse(void *app, const char *name, const char *bytes,
 	}
 	options_init(next);
 	if (options_read_text(name, bytes, n_bytes, next, ret_errors) == 0 &&
-	    check_here(app, next, name, ret_errors) == 0)
+	    check_here(app, next, name, bytes, n_bytes, ret_errors) == 0)
 		return next;
 	free(next);
 	return NULL;

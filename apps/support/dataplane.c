@@ -247,7 +247,9 @@ int dataplane_open(struct dataplane *plane,
 	*plane = (struct dataplane){ .program = config->program,
 				     .log_level = config->log_level,
 				     .idle = config->idle,
-				     .cpu_percent = config->cpu_percent };
+				     .cpu_percent = config->cpu_percent,
+				     .has_filter =
+					     config->port.punt[0] != '\0' };
 	if (config->n_ports > MAX_PORTS)
 		return fail_with(ret_error, 2, "%u ports are more than %d",
 				 config->n_ports, MAX_PORTS);
@@ -430,12 +432,13 @@ void dataplane_set_log(struct dataplane *plane, enum mr_log_level level)
 static int set_punt(struct dataplane *plane, uint32_t p, const char *spec,
 		    const char *filter, struct mr_reason *ret_error)
 {
-	char expression[MAX_PUNT_BYTES + sizeof("not ()")];
+	char expression[MAX_PUNT_BYTES + sizeof("not ()")] = "greater 0";
 
 	/* The others were opened without a filter. */
 	if (mr_port_takes_option(plane->ctx, spec, "filter", ret_error) <= 0)
 		return 0;
-	snprintf(expression, sizeof(expression), "not (%s)", filter);
+	if (filter[0] != '\0')
+		snprintf(expression, sizeof(expression), "not (%s)", filter);
 	return mr_port_set_filter(plane->ports[p], expression, ret_error);
 }
 

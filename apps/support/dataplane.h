@@ -57,6 +57,7 @@ struct dataplane {
 	/* Frames of a port need their metadata: segments are merged
 	 * (MR_OFFLOAD_LRO) or tags are not in the frame. */
 	bool has_meta;
+	bool has_filter; /* ports were opened with that of port.punt */
 };
 
 /*
@@ -101,7 +102,7 @@ void dataplane_set_log(struct dataplane *plane, enum mr_log_level level);
 
 /*
  * Change which frames the kernel keeps, on all ports that were opened with
- * "before", or on none. specs: the ports' specs, as they were opened. Returns
+ * "before", or on none; "": it keeps none. specs: the ports' specs, as they were opened. Returns
  * 0, or -errno with a reason.
  */
 int dataplane_set_punt(struct dataplane *plane, const char *const *specs,

@@ -156,10 +156,15 @@ def test_what_is_punted_changes_at_run_time(lab, star):
     mine = "punt: 'arp and arp[24:4] = 0x0a4d0009 or dst 10.77.0.9'"
     assert apply(mine) == (0, "")
     assert talk.ping(star.hosts[0], "10.77.0.9") == 3
-    for wrong, why in ("punt: arq", "arq"), ("age: 10m", "restart"):
+    for wrong, why in ("punt: arq", "arq"), ("mode: learn", "restart"):
         status, said = apply(wrong)
         assert (status, "nothing has changed" in said) == (1, True)
         assert why in said
+    assert apply("") == (0, "")  # and every frame is forwarded
+    wire = lab.closing(Wire(star.hosts[0], "h0"))
+    got = lab.closing(Wire(star.hosts[1], "h0"))
+    wire.send(udp(port=9))
+    assert got.receive(1) == [udp(port=9)]
     assert apply(mine) == (0, "")
     assert talk.ping(star.hosts[0], "10.77.0.9") == 3
     forwarder.stop()

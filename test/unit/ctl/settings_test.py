@@ -396,7 +396,7 @@ class Command(unittest.TestCase):
         path = self.write(self.TEXT.replace("learn", "drop") + "punt: arp\n")
         status, out, err = self.mrctl("plan", path)
         self.assertEqual((status, out), (1, ""))
-        self.assertIn("punt: ports were opened without a filter", err)
+        self.assertIn(":4: punt: the ports were opened without a filter", err)
         path = self.write(self.TEXT.replace("learn", "drop").replace("10m", "1m"))
         self.assertEqual(self.mrctl("plan", path), (
             1, "  mode: learn -> drop  (needs a restart)\n  age: 10m -> 1m\n",
