@@ -14,7 +14,7 @@
 
 #include <millrace/millrace.h>
 
-enum { BURST = 64, POLL_MS = 200 };
+enum { BURST = 64, POLL_MS = 200, MAX_QUEUES = 64 };
 
 static volatile sig_atomic_t stop;
 static uint64_t n_frames[UINT16_MAX + 1], n_bytes[UINT16_MAX + 1];
@@ -45,14 +45,20 @@ static uint32_t count(const struct mr_frame *frames, uint8_t *base)
  * Nothing came: sleep until something does. Arming says whether it may: what
  * came since the last burst would else never wake us. False: the link is down.
  */
-static int wait_for_work(struct mr_port *port, struct mr_rxq *rxq)
+static int wait_for_work(struct mr_port *port)
 {
-	struct pollfd fd = { .fd = mr_queue_fd(&rxq->queue), .events = POLLIN };
+	struct pollfd fds[MAX_QUEUES];
 	struct mr_link link;
+	struct mr_rxq *rxq;
+	uint32_t n;
 
-	if (mr_queue_arm(&rxq->queue) == 1)
-		return 1;
-	poll(&fd, 1, POLL_MS);
+	for (n = 0; n < MAX_QUEUES && (rxq = mr_port_rxq(port, n)); n++) {
+		fds[n].fd = mr_queue_fd(&rxq->queue);
+		fds[n].events = POLLIN;
+		if (mr_queue_arm(&rxq->queue) == 1)
+			return 1;
+	}
+	poll(fds, n, POLL_MS);
 	mr_port_poll(port);
 	/* Not every port has a notion of a link: then it is never down. */
 	return mr_port_link(port, &link) < 0 || link.is_up;
@@ -60,22 +66,25 @@ static int wait_for_work(struct mr_port *port, struct mr_rxq *rxq)
 
 static void receive(struct mr_port *port, struct mr_cache *cache, uint8_t *base)
 {
-	struct mr_rxq *rxq = mr_port_rxq(port, 0);
 	struct mr_frame frames[BURST];
+	struct mr_rxq *rxq;
+	uint32_t n, n_all;
 
-	while (!stop) {
-		uint32_t n = mr_rx_burst(rxq, cache, frames, BURST);
-
-		for (uint32_t i = 0; i < n;)
-			i += count(&frames[i], base);
-		mr_frame_free_bulk(cache, frames, n);
-		if (n == 0 && !wait_for_work(port, rxq))
-			break;
-	}
+	do {
+		n_all = 0;
+		for (uint32_t q = 0; (rxq = mr_port_rxq(port, q)); q++) {
+			n = mr_rx_burst(rxq, cache, frames, BURST);
+			for (uint32_t i = 0; i < n;)
+				i += count(&frames[i], base);
+			mr_frame_free_bulk(cache, frames, n);
+			n_all += n;
+		}
+	} while (!stop && (n_all > 0 || wait_for_work(port)));
 }
 
 int main(int argc, char **argv)
 {
+	struct mr_pool_config pool = { .size = sizeof(pool) };
 	struct mr_port_config config = { .size = sizeof(config) };
 	struct mr_ctx *ctx;
 	struct mr_cache *cache;
@@ -85,7 +94,9 @@ int main(int argc, char **argv)
 	if (argc != 2)
 		errx(2, "usage: %s PORT, for example pcap:rx=FILE", argv[0]);
 	if (mr_ctx_create(NULL, &ctx, &why) < 0 ||
-	    mr_pool_create(ctx, NULL, &config.pool, &why) < 0 ||
+	    mr_pool_size_for(ctx, (const char **)argv + 1, 1, 1, 1, &pool,
+			     &why) < 0 ||
+	    mr_pool_create(ctx, &pool, &config.pool, &why) < 0 ||
 	    mr_cache_create(config.pool, &cache, &why) < 0 ||
 	    mr_port_open(ctx, argv[1], &config, &port, &why) < 0)
 		errx(1, "%s", why.text);

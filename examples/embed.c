@@ -23,6 +23,8 @@ int main(int argc, char **argv)
 	struct mr_ctx *ctx;
 
 	if (mr_ctx_create(NULL, &ctx, &why) < 0 ||
+	    mr_pool_size_for(ctx, (const char **)argv + 1, 1, 1, 1, &pool,
+			     &why) < 0 ||
 	    mr_pool_create(ctx, &pool, &config.pool, &why) < 0 ||
 	    mr_cache_create(config.pool, &cache, &why) < 0 ||
 	    mr_port_open(ctx, argv[1], &config, &port, &why) < 0)

@@ -81,7 +81,7 @@ static void loop(struct mr_worker *worker)
 
 int main(int argc, char **argv)
 {
-	struct mr_pool_config pool = { .size = sizeof(pool), .n_pages = 16384 };
+	struct mr_pool_config pool = { .size = sizeof(pool) };
 	struct mr_port_config config = { .size = sizeof(config) };
 	struct mr_port *ports[2];
 	struct mr_workers_config workers = { .size = sizeof(workers),
@@ -96,6 +96,8 @@ int main(int argc, char **argv)
 		errx(2, "usage: %s PORT PORT, for example xdp:eth0", argv[0]);
 	setlinebuf(stdout);
 	if (mr_ctx_create(NULL, &ctx, &why) < 0 ||
+	    mr_pool_size_for(ctx, (const char **)argv + 1, 2, 1, 1, &pool,
+			     &why) < 0 ||
 	    mr_pool_create(ctx, &pool, &config.pool, &why) < 0 ||
 	    mr_port_open(ctx, argv[1], &config, &ports[0], &why) < 0 ||
 	    mr_port_open(ctx, argv[2], &config, &ports[1], &why) < 0)

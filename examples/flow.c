@@ -63,14 +63,14 @@ static uint32_t age(uint32_t now_s)
 	return n;
 }
 
-/* One burst. 0: there is nothing, and the link is down. */
-static int receive(struct mr_port *port, struct mr_cache *cache, uint32_t now_s)
+/* One burst of a queue; returns its entries. */
+static uint32_t receive(struct mr_rxq *rxq, struct mr_cache *cache,
+			uint32_t now_s)
 {
 	uint8_t *base = mr_region_base(mr_pool_region(mr_cache_pool(cache)));
 	uint8_t macs[BURST][8] = { 0 };
 	struct mr_frame frames[BURST];
-	struct mr_link link;
-	uint32_t n = mr_rx_burst(mr_port_rxq(port, 0), cache, frames, BURST);
+	uint32_t n = mr_rx_burst(rxq, cache, frames, BURST);
 	uint32_t n_macs = 0;
 
 	for (uint32_t i = 0; i < n; i++) /* headers are in a first entry */
@@ -79,6 +79,19 @@ static int receive(struct mr_port *port, struct mr_cache *cache, uint32_t now_s)
 			       mr_frame_data(base, &frames[i]) + 6, 6);
 	learn(macs, n_macs, now_s);
 	mr_frame_free_bulk(cache, frames, n);
+	return n;
+}
+
+/* One burst of each queue. 0: there is nothing, and the link is down. */
+static int receive_all(struct mr_port *port, struct mr_cache *cache,
+		       uint32_t now_s)
+{
+	struct mr_link link;
+	struct mr_rxq *rxq;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; (rxq = mr_port_rxq(port, i)) != NULL; i++)
+		n += receive(rxq, cache, now_s);
 	age(now_s);
 	return n > 0 || mr_port_link(port, &link) < 0 || link.is_up;
 }
@@ -89,6 +102,7 @@ int main(int argc, char **argv)
 					.key_bytes = 8,
 					.record_bytes = sizeof(struct sender),
 					.n_max = MAX_SENDERS };
+	struct mr_pool_config pool = { .size = sizeof(pool) };
 	struct mr_port_config config = { .size = sizeof(config) };
 	struct mr_cache *cache;
 	struct mr_reason why;
@@ -101,13 +115,15 @@ int main(int argc, char **argv)
 	if (mr_ctx_create(NULL, &ctx, &why) < 0 ||
 	    mr_flow_create(ctx, &flows, &table, &why) < 0 ||
 	    mr_wheel_create(ctx, MAX_SENDERS, SLOTS, 0, &wheel, &why) < 0 ||
-	    mr_pool_create(ctx, NULL, &config.pool, &why) < 0 ||
+	    mr_pool_size_for(ctx, (const char **)argv + 1, 1, 1, 1, &pool,
+			     &why) < 0 ||
+	    mr_pool_create(ctx, &pool, &config.pool, &why) < 0 ||
 	    mr_cache_create(config.pool, &cache, &why) < 0 ||
 	    mr_port_open(ctx, argv[1], &config, &port, &why) < 0)
 		errx(1, "%s", why.text);
 	do {
 		now_s = (uint32_t)(mr_ctx_now_ns(ctx) / 1000000000);
-	} while (receive(port, cache, now_s));
+	} while (receive_all(port, cache, now_s));
 	while (age(now_s + SILENT_S) > 0)
 		; /* all go */
 	mr_port_close(port);

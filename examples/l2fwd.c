@@ -12,7 +12,7 @@
 
 #include <millrace/millrace.h>
 
-enum { BURST = 32, N_PAGES = 16384 }; /* BURST: MR_MAX_SEGS or more */
+enum { BURST = 32 }; /* MR_MAX_SEGS or more */
 
 static volatile sig_atomic_t stop;
 
@@ -22,26 +22,32 @@ static void on_signal(int sig)
 }
 
 /*
- * Move one burst. What `to` does not take is still ours, whole frames of it;
- * we drop it: a forwarder that waits turns overload into latency. Returns the
- * entries dropped.
+ * Move one burst of each queue. What `to` does not take is still ours, whole
+ * frames of it; we drop it: a forwarder that waits turns overload into latency.
+ * Returns the entries dropped.
  */
 static uint64_t forward(struct mr_port *from, struct mr_port *to,
 			struct mr_cache *cache)
 {
+	struct mr_txq *txq = mr_port_txq(to, 0);
 	struct mr_frame frames[BURST];
-	uint32_t n_rx = mr_rx_burst(mr_port_rxq(from, 0), cache, frames, BURST);
-	uint32_t n_tx = mr_tx_burst(mr_port_txq(to, 0), cache, frames, n_rx);
+	uint64_t n_dropped = 0;
+	struct mr_rxq *rxq;
 
-	mr_frame_free_bulk(cache, frames + n_tx, n_rx - n_tx);
-	return n_rx - n_tx;
+	for (uint32_t i = 0; (rxq = mr_port_rxq(from, i)) != NULL; i++) {
+		uint32_t n_rx = mr_rx_burst(rxq, cache, frames, BURST);
+		uint32_t n_tx = mr_tx_burst(txq, cache, frames, n_rx);
+
+		mr_frame_free_bulk(cache, frames + n_tx, n_rx - n_tx);
+		n_dropped += n_rx - n_tx;
+	}
+	return n_dropped;
 }
 
 int main(int argc, char **argv)
 {
 	/* Members that are not named are 0: the default. */
-	struct mr_pool_config pool_config = { .size = sizeof(pool_config),
-					      .n_pages = N_PAGES };
+	struct mr_pool_config pool_config = { .size = sizeof(pool_config) };
 	struct mr_port_config port_config = { .size = sizeof(port_config) };
 	struct mr_ctx *ctx;
 	struct mr_cache *cache; /* this thread's share of the pool */
@@ -54,10 +60,11 @@ int main(int argc, char **argv)
 
 	if (mr_ctx_create(NULL, &ctx, &why) < 0)
 		errx(1, "context: %s", why.text);
-	if (mr_pool_create(ctx, &pool_config, &port_config.pool, &why) < 0)
+	if (mr_pool_size_for(ctx, (const char **)argv + 1, 2, 1, 1,
+			     &pool_config, &why) < 0 ||
+	    mr_pool_create(ctx, &pool_config, &port_config.pool, &why) < 0 ||
+	    mr_cache_create(port_config.pool, &cache, &why) < 0)
 		errx(1, "pool: %s", why.text);
-	if (mr_cache_create(port_config.pool, &cache, &why) < 0)
-		errx(1, "cache: %s", why.text);
 	for (int i = 0; i < 2; i++)
 		if (mr_port_open(ctx, argv[1 + i], &port_config, &port[i],
 				 &why) < 0)

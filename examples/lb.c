@@ -239,7 +239,8 @@ static void run(struct mr_worker *worker, const char *path)
 
 int main(int argc, char **argv)
 {
-	struct mr_pool_config pool = { .size = sizeof(pool) };
+	struct mr_pool_config pool = { .size = sizeof(pool),
+				       .n_pages = 2048 }; /* for us */
 	struct mr_port_config config = { .size = sizeof(config) };
 	struct mr_port *port;
 	struct mr_workers_config one = { .size = sizeof(one),
@@ -255,10 +256,9 @@ int main(int argc, char **argv)
 		return 1;
 	if (mr_ctx_create(NULL, &ctx, &why) < 0 ||
 	    mr_flow_create(ctx, &flows, &connections, &why) < 0 ||
-	    mr_port_need_pages(ctx, argv[2], 4096, &pool.n_pages, &why) < 0)
-		errx(1, "%s", why.text);
-	pool.n_pages += 2048; /* for frames in this program */
-	if (mr_pool_create(ctx, &pool, &config.pool, &why) < 0 ||
+	    mr_pool_size_for(ctx, (const char **)argv + 2, 1, 1, 1, &pool,
+			     &why) < 0 ||
+	    mr_pool_create(ctx, &pool, &config.pool, &why) < 0 ||
 	    mr_port_open(ctx, argv[2], &config, &port, &why) < 0 ||
 	    mr_port_info(port, &port_info) < 0)
 		errx(1, "%s", why.text);

@@ -77,18 +77,17 @@ static void run(struct mr_worker *worker)
 }
 
 /* One pool for all ports, and for frames in this program. */
-static struct mr_pool *pool_for(struct mr_ctx *ctx, char **specs, int n)
+static struct mr_pool *pool_for(struct mr_ctx *ctx, char **specs,
+				uint32_t n)
 {
 	struct mr_pool_config config = { .size = sizeof(config),
 					 .n_pages = 2048 };
 	struct mr_pool *pool;
 	struct mr_reason why;
-	uint32_t n_pages;
 
-	for (int i = 0; i < n; i++, config.n_pages += n_pages)
-		if (mr_port_need_pages(ctx, specs[i], 4096, &n_pages, &why) < 0)
-			errx(1, "%s", why.text);
-	if (mr_pool_create(ctx, &config, &pool, &why) < 0)
+	if (mr_pool_size_for(ctx, (const char **)specs, n, 1, 1, &config,
+			     &why) < 0 ||
+	    mr_pool_create(ctx, &config, &pool, &why) < 0)
 		errx(1, "%s", why.text);
 	return pool;
 }

@@ -99,6 +99,8 @@ int main(int argc, char **argv)
 	if (io_uring_queue_init(8, &ring, 0) < 0)
 		errx(1, "io_uring is not available");
 	if (mr_ctx_create(NULL, &ctx, &why) < 0 ||
+	    mr_pool_size_for(ctx, (const char **)argv + 1, 1, 1, 1, &pool,
+			     &why) < 0 ||
 	    mr_pool_create(ctx, &pool, &config.pool, &why) < 0 ||
 	    mr_port_open(ctx, argv[1], &config, &port, &why) < 0)
 		errx(1, "%s", why.text);

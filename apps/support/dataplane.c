@@ -72,27 +72,31 @@ static uint32_t fit_magazines(uint32_t n_pages, uint64_t n_others,
 	return n;
 }
 
-/* The least pages that let a port fill its rings. */
+/* The least pages for ports and caches: those with the smallest magazines. */
 static int count_pages(struct dataplane *plane,
 		       const struct dataplane_config *config,
 		       char (*specs)[MAX_SPEC_BYTES], uint32_t n_workers,
-		       uint64_t *ret_n, struct mr_reason *ret_error)
+		       uint32_t *ret_n, struct mr_reason *ret_error)
 {
-	/* Each port reserves a burst per worker. */
-	*ret_n = config->n_kept_pages +
-		 (uint64_t)n_workers * config->n_ports * MR_BURST_MAX;
+	struct mr_pool_config pool = { .size = sizeof(pool),
+				       .n_pages = config->n_kept_pages,
+				       .page_bytes = config->page_bytes,
+				       .magazine_pages = MR_MAGAZINE_PAGES };
+	struct mr_reason why;
+
+	/* Port by port, so that a refusal names the one that the user gave. */
 	for (uint32_t p = 0; p < config->n_ports; p++) {
-		struct mr_reason why;
-		uint32_t n_pages;
-		const int err =
-			mr_port_need_pages(plane->ctx, specs[p],
-					   config->page_bytes, &n_pages, &why);
+		const char *spec = specs[p];
+		const int err = mr_pool_size_for(plane->ctx, &spec, 1,
+						 n_workers,
+						 p == 0 ? n_workers : 0, &pool,
+						 &why);
 
 		if (err < 0)
 			return fail_port(ret_error, status_of(err),
 					 config->specs[p], &why);
-		*ret_n += n_pages;
 	}
+	*ret_n = pool.n_pages;
 	return 0;
 }
 
@@ -106,16 +110,16 @@ static int make_pool(struct dataplane *plane,
 				       .page_bytes = config->page_bytes,
 				       .safety = config->safety,
 				       .name = config->program };
-	const uint64_t n_caches =
-		(uint64_t)n_workers * mr_cache_max_pages(MR_MAGAZINE_PAGES);
-	uint64_t n_least, n_rings = 0;
+	const uint32_t n_caches =
+		n_workers * mr_cache_max_pages(MR_MAGAZINE_PAGES);
+	uint64_t n_rings = 0;
 	struct mr_reason why;
+	uint32_t n_least = 0;
 	int err;
 
 	err = count_pages(plane, config, specs, n_workers, &n_least, ret_error);
 	if (err != 0)
 		return err;
-	n_least += n_caches;
 	if (n_workers > 1)
 		n_rings = (uint64_t)n_workers * config->n_ports *
 			  handoff_entries(config);
@@ -123,9 +127,8 @@ static int make_pool(struct dataplane *plane,
 		return fail_with(
 			ret_error, 2,
 			"--pool-pages %u is too small: the ports' rings, "
-			"%u caches and bursts need %llu",
-			config->n_pages, n_workers,
-			(unsigned long long)n_least);
+			"%u caches and bursts need %u",
+			config->n_pages, n_workers, n_least);
 	if (n_least + n_rings > UINT32_MAX)
 		return fail_with(ret_error, 2, "%llu pages are too many",
 				 (unsigned long long)(n_least + n_rings));

@@ -33,11 +33,13 @@ def crossed(near: Port, far: Port, pool: Pool, n: int) -> bool:
     wanted = Counter({bytes(frame): n for frame in FRAMES.values()})
     got: Counter[bytes] = Counter()
     end_s = time.monotonic() + WAIT_S
-    with near.tx() as tx, far.rx() as rx, pool.burst(wanted.elements()) as burst:
+    queues = [far.rx(i) for i in range(far.info()["n_rxqs"])]
+    with near.tx() as tx, pool.burst(wanted.elements()) as burst:
         while got != wanted and time.monotonic() < end_s:
             tx.send(burst)
-            with rx.receive() as arrived:
-                got.update(map(bytes, arrived))
+            for rx in queues:
+                with rx.receive() as arrived:
+                    got.update(map(bytes, arrived))
     for name, frame in FRAMES.items():
         print(f"  {name:10} {got[bytes(frame)]} of {n}")
     for frame in got - wanted:
@@ -46,7 +48,8 @@ def crossed(near: Port, far: Port, pool: Pool, n: int) -> bool:
 
 
 def main(one: str, other: str) -> bool:
-    with Pool(1 << 15) as pool, Port(pool, one) as near, Port(pool, other) as far:
+    n_pages = Pool.size_for([one, other], n_pages=2048)
+    with Pool(n_pages) as pool, Port(pool, one) as near, Port(pool, other) as far:
         print(f"{one} to {other}")
         there = crossed(near, far, pool, 5)
         print(f"{other} to {one}")

@@ -102,7 +102,7 @@ async def bridge(one: Port, other: Port, ranges: Ranges) -> None:
 
 def main(path: str, one: str, other: str) -> None:
     ranges = read(path)
-    n_pages = 4096 + Pool.need_pages(one) + Pool.need_pages(other)
+    n_pages = Pool.size_for([one, other], n_pages=2048)
     with Pool(n_pages) as pool, Port(pool, one) as near, Port(pool, other) as far:
         asyncio.run(bridge(near, far, ranges))
 

@@ -53,7 +53,7 @@ def draw(rows: list[dict[str, float]], path: str) -> None:
 
 
 def main(spec: str, seconds: str, chart: str = "") -> None:
-    with Pool() as pool, Port(pool, spec) as port:
+    with Pool(Pool.size_for([spec])) as pool, Port(pool, spec) as port:
         rows = asyncio.run(sample(port, float(seconds)))
     if chart:
         draw(rows, chart)

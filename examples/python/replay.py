@@ -26,7 +26,12 @@ def replay(capture: Port, port: Port) -> int:
 
 
 def main(file: str, spec: str) -> None:
-    with Pool() as pool, Port(pool, f"pcap:rx={file}") as capture, Port(pool, spec) as port:
+    specs = [f"pcap:rx={file}", spec]
+    with (
+        Pool(Pool.size_for(specs)) as pool,
+        Port(pool, specs[0]) as capture,
+        Port(pool, specs[1]) as port,
+    ):
         begin_s = time.monotonic()
         n = replay(capture, port)
         rate = n / (time.monotonic() - begin_s)

@@ -48,6 +48,14 @@ int mri_copy_sized(void *to, const void *from, uint32_t n_known_bytes,
 /* The other direction, for statistics: fills to->size bytes, keeps to->size. */
 int mri_fill_sized(void *to, const void *from, uint32_t n_known_bytes);
 
+/*
+ * Zeroed memory for a table, aligned to two cache lines. What lies behind the
+ * first n_used_bytes takes memory when it is first used. NULL: none.
+ * lib/base/table.c
+ */
+void *mri_table_alloc(size_t n_bytes, size_t n_used_bytes);
+void mri_table_free(void *table); /* NULL is allowed */
+
 static inline int mri_is_power_of_two(uint64_t x)
 {
 	return x != 0 && (x & (x - 1)) == 0;

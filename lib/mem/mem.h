@@ -30,6 +30,13 @@ struct mri_extent {
 	uint64_t end; /* 0: free */
 };
 
+/* Addresses that one tenant fills with segments. */
+struct mri_reservation {
+	uint64_t begin;
+	uint64_t end; /* 0: none */
+	bool is_soft; /* ends where others want to begin */
+};
+
 /* A device that is told of each segment. */
 struct mri_listener {
 	mr_segment_add_fn *add; /* NULL: this place is free */
@@ -62,7 +69,7 @@ struct mr_region {
 	struct mr_segment_info segments[MRI_MAX_SEGMENTS];
 	int fds[MRI_MAX_SEGMENTS]; /* their memfds */
 	struct mri_extent extents[MRI_MAX_SEGMENTS]; /* in no order */
-	struct mri_extent reserved[MRI_MAX_TENANTS]; /* end 0: none */
+	struct mri_reservation reserved[MRI_MAX_TENANTS];
 	struct mri_pin pins[MRI_MAX_PINS];
 	uint32_t n_guarded; /* tenants that no device can register */
 	struct mri_listener listeners[MRI_MAX_LISTENERS];
@@ -75,7 +82,10 @@ struct mr_region {
  */
 int mri_region_join(struct mr_region *region, uint64_t begin, uint64_t n_bytes,
 		    void *owner);
-void mri_region_leave(struct mr_region *region, int place);
+/* How many bytes belonged to it, to join again. */
+uint64_t mri_region_leave(struct mr_region *region, int place);
+/* The tenant that begins there ends here, under the region's lock. */
+void mri_tenant_cut(struct mr_region *region, uint64_t begin, uint64_t end);
 uint32_t mri_region_n_tenants(struct mr_region *region);
 /* The owner of addr, or NULL. No lock. */
 void *mri_region_tenant(const struct mr_region *region, uint64_t addr);
@@ -84,6 +94,7 @@ struct mri_segment_wish {
 	uint64_t addr; /* in a reservation; or MRI_ADDR_ANY: the lowest gap */
 	uint64_t n_bytes;          /* at least */
 	uint32_t numa_node_plus_1; /* preferred; 0: none */
+	uint64_t reserved_addr;    /* of the reservation that addr is in */
 };
 
 #define MRI_ADDR_ANY UINT64_MAX
@@ -98,10 +109,12 @@ int mri_region_add(struct mr_region *region,
 
 /*
  * Reserve the lowest gap of n_bytes for segments to be added in it. -ENOMEM: no
- * such gap, or too many reservations.
+ * such gap, or too many reservations. Of a soft reservation only what is filled
+ * is safe: the rest goes to the next one that has no other place as low, and
+ * then no longer belongs to the tenant, either.
  */
 int mri_region_reserve(struct mr_region *region, uint64_t n_bytes,
-		       uint64_t align, uint64_t *ret_addr,
+		       uint64_t align, bool is_soft, uint64_t *ret_addr,
 		       struct mr_reason *reterr_reason);
 void mri_region_release(struct mr_region *region, uint64_t addr);
 
@@ -111,6 +124,13 @@ void mri_region_release(struct mr_region *region, uint64_t addr);
  */
 int mri_region_remove_segment(struct mr_region *region, uint64_t addr,
 			      struct mr_reason *reterr_reason);
+
+/*
+ * Name those who have registered the region, but not up to n_bytes. 0: nobody,
+ * else the length of the text.
+ */
+size_t mri_region_name_short_pins(struct mr_region *region, uint64_t n_bytes,
+				  char *ret_text, size_t n_text);
 
 /*
  * Announce a new segment to all listeners, or undo that; under the region's

@@ -130,12 +130,25 @@ static uint64_t end_of_taken(const struct mr_region *region, uint64_t addr,
 			return s->addr + s->n_bytes;
 	}
 	for (uint32_t i = 0; i < MRI_MAX_TENANTS; i++) {
-		const struct mri_extent *r = &region->reserved[i];
+		const struct mri_reservation *r = &region->reserved[i];
 
-		if (addr < r->end && r->begin < addr + n_bytes)
+		if (!r->is_soft && addr < r->end && r->begin < addr + n_bytes)
 			return r->end;
 	}
 	return 0;
+}
+
+/* End the soft reservation that has addr there: somebody else begins. */
+static void cut_reservation(struct mr_region *region, uint64_t addr)
+{
+	for (uint32_t i = 0; i < MRI_MAX_TENANTS; i++) {
+		struct mri_reservation *r = &region->reserved[i];
+
+		if (!r->is_soft || addr < r->begin || addr >= r->end)
+			continue;
+		mri_tenant_cut(region, r->begin, addr);
+		r->end = addr;
+	}
 }
 
 /* The lowest gap of n_bytes between segments and reservations. */
@@ -151,17 +164,20 @@ static bool find_gap(const struct mr_region *region, uint64_t n_bytes,
 }
 
 /*
- * Whether n_bytes may begin at addr, in a reservation: aligned, and not past
- * its end. Its owner knows that there is no segment.
+ * Whether n_bytes may begin at wish->addr, in its reservation: aligned, and not
+ * past its end. Its owner knows that there is no segment.
  */
-static bool fits_at(const struct mr_region *region, uint64_t addr,
-		    uint64_t n_bytes, uint64_t align)
+static bool fits_at(const struct mr_region *region,
+		    const struct mri_segment_wish *wish, uint64_t n_bytes,
+		    uint64_t align)
 {
 	for (uint32_t i = 0; i < MRI_MAX_TENANTS; i++) {
-		const struct mri_extent *r = &region->reserved[i];
+		const struct mri_reservation *r = &region->reserved[i];
 
-		if (addr >= r->begin && addr < r->end)
-			return addr % align == 0 && n_bytes <= r->end - addr;
+		if (wish->reserved_addr == r->begin && wish->addr >= r->begin &&
+		    wish->addr < r->end)
+			return wish->addr % align == 0 &&
+			       n_bytes <= r->end - wish->addr;
 	}
 	return false;
 }
@@ -183,12 +199,14 @@ static int add_on_os_pages(struct mr_region *region, enum mr_os_pages os_pages,
 	int err;
 
 	if (addr == MRI_ADDR_ANY ? !find_gap(region, n_bytes, align, &addr) :
-				   !fits_at(region, addr, n_bytes, align))
+				   !fits_at(region, wish, n_bytes, align))
 		return -ENOSPC;
 	err = mri_segment_map(region->name, region->base + addr, n_bytes,
 			      os_pages, node_plus_1, is_bound, ret_fd);
 	if (err < 0)
 		return err;
+	if (wish->addr == MRI_ADDR_ANY)
+		cut_reservation(region, addr);
 	ret_info->addr = addr;
 	ret_info->n_bytes = n_bytes;
 	ret_info->numa_node = (int32_t)node_plus_1 - 1;
@@ -379,10 +397,10 @@ int mri_region_add(struct mr_region *region,
 }
 
 int mri_region_reserve(struct mr_region *region, uint64_t n_bytes,
-		       uint64_t align, uint64_t *ret_addr,
+		       uint64_t align, bool is_soft, uint64_t *ret_addr,
 		       struct mr_reason *reterr_reason)
 {
-	struct mri_extent *place = NULL;
+	struct mri_reservation *place = NULL;
 	int err = 0;
 
 	if (align < SEGMENT_ALIGN_BYTES)
@@ -392,14 +410,18 @@ int mri_region_reserve(struct mr_region *region, uint64_t n_bytes,
 	for (uint32_t i = 0; i < MRI_MAX_TENANTS && place == NULL; i++)
 		if (region->reserved[i].end == 0)
 			place = &region->reserved[i];
-	if (place == NULL)
+	if (place == NULL) {
 		err = mr_fail(reterr_reason, -ENOMEM,
 			      "a region has room for %d pools, all in use",
 			      MRI_MAX_TENANTS);
-	else if (!find_gap(region, n_bytes, align, ret_addr))
+	} else if (!find_gap(region, n_bytes, align, ret_addr)) {
 		err = refuse_segment(region, n_bytes, -ENOSPC, reterr_reason);
-	else
-		*place = (struct mri_extent){ *ret_addr, *ret_addr + n_bytes };
+	} else {
+		cut_reservation(region, *ret_addr);
+		*place = (struct mri_reservation){ *ret_addr,
+						   *ret_addr + n_bytes,
+						   is_soft };
+	}
 	pthread_mutex_unlock(&region->lock);
 	return err;
 }
@@ -409,7 +431,7 @@ void mri_region_release(struct mr_region *region, uint64_t addr)
 	pthread_mutex_lock(&region->lock);
 	for (uint32_t i = 0; i < MRI_MAX_TENANTS; i++)
 		if (region->reserved[i].begin == addr)
-			region->reserved[i] = (struct mri_extent){ 0 };
+			region->reserved[i] = (struct mri_reservation){ 0 };
 	pthread_mutex_unlock(&region->lock);
 }
 
@@ -490,6 +512,23 @@ void mr_region_unpin(struct mr_region *region, const char *holder,
 		break;
 	}
 	pthread_mutex_unlock(&region->lock);
+}
+
+size_t mri_region_name_short_pins(struct mr_region *region, uint64_t n_bytes,
+				  char *ret_text, size_t n_text)
+{
+	size_t n = 0;
+
+	ret_text[0] = '\0';
+	pthread_mutex_lock(&region->lock);
+	for (uint32_t i = 0; i < MRI_MAX_PINS && n < n_text; i++)
+		if (region->pins[i].n_bytes != 0 &&
+		    region->pins[i].n_bytes < n_bytes)
+			n += (size_t)snprintf(ret_text + n, n_text - n, "%s%s",
+					      n > 0 ? ", " : "",
+					      region->pins[i].holder);
+	pthread_mutex_unlock(&region->lock);
+	return n;
 }
 
 uint64_t mr_region_n_contiguous_bytes(const struct mr_region *region)

@@ -5,9 +5,10 @@
  * Tenants join and leave while bursts look them up. The tenant that owns an
  * address stays, because something in its range is in use. For any other slot,
  * a reader may see a mix of the old and the new tenant; then end was 0 between
- * its first and its last load of end. Ordering: the release store of each word
- * pairs with the acquire load in mri_region_tenant(), so a reader that sees the
- * new begin or owner also sees that end was 0, or a later value.
+ * its first and its last load of end. A tenant that is cut loses addresses that
+ * nobody uses yet. Ordering: the release store of each word pairs with the
+ * acquire load in mri_region_tenant(), so a reader that sees the new begin or
+ * owner also sees that end was 0, or a later value.
  */
 #include <errno.h>
 
@@ -34,13 +35,27 @@ int mri_region_join(struct mr_region *region, uint64_t begin, uint64_t n_bytes,
 	return place;
 }
 
-void mri_region_leave(struct mr_region *region, int place)
+uint64_t mri_region_leave(struct mr_region *region, int place)
 {
+	uint64_t n_bytes;
+
 	if (place < 0) /* it left, and found no free slot on return */
-		return;
+		return 0;
 	pthread_mutex_lock(&region->lock);
+	n_bytes = region->tenants[place].end - region->tenants[place].begin;
 	__atomic_store_n(&region->tenants[place].end, 0, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&region->lock);
+	return n_bytes;
+}
+
+void mri_tenant_cut(struct mr_region *region, uint64_t begin, uint64_t end)
+{
+	for (int i = 0; i < MRI_MAX_TENANTS; i++) {
+		struct mri_tenant *tenant = &region->tenants[i];
+
+		if (tenant->begin == begin && tenant->end > end)
+			__atomic_store_n(&tenant->end, end, __ATOMIC_RELEASE);
+	}
 }
 
 uint32_t mri_region_n_tenants(struct mr_region *region)
@@ -64,9 +79,11 @@ void *mri_region_tenant(const struct mr_region *region, uint64_t addr)
 			__atomic_load_n(&tenant->begin, __ATOMIC_ACQUIRE);
 		void *owner = __atomic_load_n(&tenant->owner, __ATOMIC_ACQUIRE);
 
-		if (addr >= begin && addr < end &&
-		    __atomic_load_n(&tenant->end, __ATOMIC_RELAXED) == end)
+		if (addr < begin || addr >= end)
+			continue;
+		if (__atomic_load_n(&tenant->end, __ATOMIC_RELAXED) == end)
 			return owner;
+		i--; /* it was cut, or another one came: once more */
 	}
 	return NULL;
 }

@@ -19,7 +19,6 @@
  */
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "pool/cache.h"
 #include "pool/debug/safety.h"
@@ -32,19 +31,15 @@ int mri_blocks_init(struct mri_blocks *blocks, uint32_t max_pages,
 {
 	const uint32_t block_shift = (uint32_t)__builtin_ctz(MRI_BLOCK_BYTES);
 	size_t n_lines;
-	void *map;
 
 	blocks->max_order = block_shift - page_shift;
 	blocks->n_groups = (max_pages + (1u << blocks->max_order) - 1) >>
 			   blocks->max_order;
 	n_lines = (size_t)blocks->n_groups << blocks->max_order;
-	blocks->map_bytes = n_lines * (sizeof(struct mri_block) + 1);
-	/* Not mr_alloc(): zeroing it would touch all of it. */
-	map = mmap(NULL, blocks->map_bytes, PROT_READ | PROT_WRITE,
-		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (map == MAP_FAILED)
+	blocks->lines =
+		mri_table_alloc(n_lines * (sizeof(struct mri_block) + 1), 0);
+	if (blocks->lines == NULL)
 		return -ENOMEM;
-	blocks->lines = map;
 	blocks->orders = (uint8_t *)(blocks->lines + n_lines);
 	mri_stack_init(&blocks->depot, blocks->lines, sizeof(struct mri_block));
 	mri_stack_init(&blocks->small, blocks->lines, sizeof(struct mri_block));
@@ -53,8 +48,7 @@ int mri_blocks_init(struct mri_blocks *blocks, uint32_t max_pages,
 
 void mri_blocks_fini(struct mri_blocks *blocks)
 {
-	if (blocks->lines != NULL)
-		munmap(blocks->lines, blocks->map_bytes);
+	mri_table_free(blocks->lines);
 	blocks->lines = NULL;
 }
 

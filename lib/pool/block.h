@@ -68,7 +68,6 @@ _Static_assert(sizeof(struct mri_block) == MRI_CACHE_LINE,
 struct mri_blocks {
 	struct mri_block *lines;
 	uint8_t *orders; /* by page, for those marked as block in owners[] */
-	size_t map_bytes;
 	uint32_t max_order; /* 32 KiB of pages */
 	uint32_t n_groups;  /* blocks of the largest order */
 	/* Free ones: of the largest order, and of all below but pages. */

@@ -6,7 +6,7 @@
 #include "pool/debug/safety.h"
 
 /* Under the pool's lock: whether it may have another cache. */
-static int check_room(const struct mr_pool *pool,
+static int check_room(struct mr_pool *pool,
 		      struct mr_reason *reterr_reason)
 {
 	if (pool->n_caches == pool->max_caches)

@@ -22,6 +22,14 @@ static bool reclaim_magazine(struct mr_pool *pool)
 	return magazine != NULL;
 }
 
+void mri_pool_empty_depot(struct mr_pool *pool)
+{
+	uint32_t n = mri_depot_n(&pool->depot);
+
+	while (n-- > 0 && reclaim_magazine(pool))
+		;
+}
+
 static bool reclaim_held(struct mr_pool *pool)
 {
 	uint32_t pages[MR_MAGAZINE_PAGES];

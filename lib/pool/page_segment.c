@@ -9,7 +9,8 @@
  *
  * So page numbers are dense, and [0, n_pages) exist. Segments are removed in
  * reverse order. A pool that never grows reserves nothing, and its memory goes
- * where it fits.
+ * where it fits. One whose size nobody chose grows for ports only, and what it
+ * has reserved for that goes to a second pool of the region.
  *
  * Locks: grow_lock, then the pool's or the region's, then the allocator's.
  */
@@ -47,6 +48,7 @@ static int add_memory(struct mr_pool *pool, uint64_t addr, uint64_t n_bytes,
 		.addr = addr,
 		.n_bytes = n_bytes,
 		.numa_node_plus_1 = pool->numa_node_plus_1,
+		.reserved_addr = pool->addr,
 	};
 	struct mri_page_alloc *pa = &pool->page_alloc;
 	struct mr_segment_info info;
@@ -68,8 +70,8 @@ static int add_memory(struct mr_pool *pool, uint64_t addr, uint64_t n_bytes,
 	if (addr == MRI_ADDR_ANY)
 		pool->addr = info.addr;
 	end_page = (info.addr + info.n_bytes - pool->addr) >> pool->page_shift;
-	if (end_page > pa->max_pages)
-		end_page = pa->max_pages;
+	if (end_page > pool->n_pages)
+		end_page = pool->n_pages;
 	/* An unknown node counts as near. */
 	is_near = pool->numa_node_plus_1 == 0 || info.numa_node < 0 ||
 		  (uint32_t)info.numa_node + 1 == pool->numa_node_plus_1;
@@ -86,11 +88,35 @@ static void populate(struct mri_page_alloc *pa, uint32_t n_pages)
 	mri_lock_give(&pa->lock);
 }
 
+/*
+ * Its largest range; of a pool whose size nobody chose, what is to be had of
+ * it.
+ */
+static int reserve(struct mr_pool *pool, uint64_t n_bytes, uint64_t align,
+		   struct mr_reason *reterr_reason)
+{
+	uint64_t max_bytes;
+	int err;
+
+	for (;;) {
+		max_bytes = mri_round_up((uint64_t)pool->n_pages
+						 << pool->page_shift,
+					 pool->granule_bytes);
+		err = mri_region_reserve(pool->region, max_bytes, align,
+					 pool->is_elastic, &pool->addr,
+					 reterr_reason);
+		if (err == 0 || !pool->is_elastic || max_bytes / 2 < n_bytes)
+			break;
+		pool->n_pages /= 2;
+	}
+	pool->is_reserved = err == 0;
+	return err;
+}
+
 int mri_pool_segments_init(struct mr_pool *pool, uint32_t n_pages,
 			   struct mr_reason *reterr_reason)
 {
 	const uint64_t n_bytes = (uint64_t)n_pages << pool->page_shift;
-	const uint64_t max_bytes = (uint64_t)pool->n_pages << pool->page_shift;
 	const uint64_t step_bytes = (uint64_t)pool->segment_pages
 				    << pool->page_shift;
 	uint64_t addr = MRI_ADDR_ANY, align;
@@ -104,12 +130,8 @@ int mri_pool_segments_init(struct mr_pool *pool, uint32_t n_pages,
 			pool, n_bytes > step_bytes ? n_bytes : step_bytes);
 		if (align < pool->granule_bytes)
 			align = pool->granule_bytes;
-		err = mri_region_reserve(
-			pool->region,
-			mri_round_up(max_bytes, pool->granule_bytes), align,
-			&addr, reterr_reason);
-		pool->addr = addr;
-		pool->is_reserved = err == 0;
+		err = reserve(pool, n_bytes, align, reterr_reason);
+		addr = pool->addr;
 	}
 	if (err == 0)
 		err = add_memory(pool, addr,
@@ -207,6 +229,27 @@ int mr_pool_grow(struct mr_pool *pool, uint32_t n_pages,
 	return err;
 }
 
+int mri_pool_grow_to(struct mr_pool *pool, uint64_t n_pages,
+		     struct mr_reason *reterr_reason)
+{
+	struct mri_page_alloc *pa = &pool->page_alloc;
+	const uint32_t max_before = pa->max_pages;
+	int err;
+
+	if (n_pages > pool->n_pages)
+		return mr_fail(reterr_reason, -ENOSPC,
+			       "%s grows by itself up to %u pages", pool->name,
+			       pool->n_pages);
+	__atomic_store_n(&pa->max_pages, (uint32_t)n_pages, __ATOMIC_RELAXED);
+	err = grow(pool, (uint32_t)n_pages - pa->n_pages, reterr_reason);
+	__atomic_store_n(&pa->max_pages, err == 0 ? pa->n_pages : max_before,
+			 __ATOMIC_RELAXED);
+	if (err == 0)
+		mri_depot_grow(&pool->depot,
+			       mri_pool_n_magazines(pool, pa->n_pages));
+	return err;
+}
+
 /* Take one, and put it back: the lists alone do not show it. Under the lock. */
 static bool has_block(struct mri_page_alloc *pa, uint32_t order)
 {
@@ -226,7 +269,7 @@ bool mri_pool_grow_if_empty(struct mr_pool *pool, uint32_t order)
 	struct mr_reason why;
 	bool has_pages;
 
-	if (mri_page_alloc_n_pages(pa) == pa->max_pages)
+	if (mri_page_alloc_n_pages(pa) == mri_page_alloc_max_pages(pa))
 		return false;
 	pthread_mutex_lock(&pool->grow_lock);
 	mri_lock_take(&pa->lock);

@@ -10,6 +10,7 @@
 
 enum {
 	DEFAULT_PAGES = 8192,
+	ELASTIC_PAGES = 1 << 20, /* 170 queues with rings of 2048 */
 	DEFAULT_PAGE_BYTES = 4096,
 	DEFAULT_HEADROOM_BYTES = 128,
 	DEFAULT_MAX_CACHES = 64,
@@ -59,12 +60,13 @@ static int check_sizes(const struct mr_pool_config *c,
 			       "chunks of %u bytes: must be 2048 or 4096, and "
 			       "at most a page of %u",
 			       c->chunk_bytes, c->page_bytes);
-	if (c->n_pages > 1u << 28 || c->max_pages > 1u << 28)
+	if (c->n_pages > MRI_POOL_MAX_PAGES ||
+	    c->max_pages > MRI_POOL_MAX_PAGES)
 		return mr_fail(reterr_reason, -EINVAL,
 			       "%u pages: a pool has at most %u",
-			       c->n_pages > 1u << 28 ? c->n_pages :
+			       c->n_pages > MRI_POOL_MAX_PAGES ? c->n_pages :
 						       c->max_pages,
-			       1u << 28);
+			       MRI_POOL_MAX_PAGES);
 	if (c->max_pages < c->n_pages)
 		return mr_fail(reterr_reason, -EINVAL,
 			       "mr_pool_config.max_pages: %u is less than its "
@@ -113,37 +115,51 @@ static int check_config(const struct mr_pool_config *c,
 
 static void free_tables(struct mr_pool *pool)
 {
-	mr_free(pool->ctx, pool->owners);
-	mr_free(pool->ctx, pool->live);
-	mri_depot_fini(&pool->depot, pool->ctx);
+	mri_table_free(pool->owners);
+	mri_table_free(pool->live);
+	mri_depot_fini(&pool->depot);
 	mri_blocks_fini(&pool->blocks);
+}
+
+/*
+ * Each cache holds two and may have others open; the slack is for those that
+ * are sent before they are full, and for other pools.
+ */
+static uint32_t count_magazines(uint32_t n_pages, uint32_t magazine_pages,
+				uint32_t max_caches)
+{
+	return 2 * (n_pages / magazine_pages) + 1 +
+	       n_pages / MRI_SHELVES_SHARE / magazine_pages +
+	       2 * (2 + MR_OPEN_MAGAZINES) * max_caches;
+}
+
+uint32_t mri_pool_n_magazines(const struct mr_pool *pool, uint32_t n_pages)
+{
+	return count_magazines(n_pages, mri_magazine_pages(pool),
+			       pool->max_caches);
 }
 
 static int alloc_tables(struct mr_pool *pool, const struct mr_pool_config *c)
 {
-	const size_t n_chunks = (size_t)pool->n_pages
-				<< (pool->page_shift - pool->chunk_shift);
+	const uint32_t shift = pool->page_shift - pool->chunk_shift;
 	/* Between guards there are no blocks of several pages. */
 	const uint32_t block_shift =
 		mri_is_guarded(pool) ? MRI_GROUP_SHIFT : pool->page_shift;
-	/*
-	 * Each cache holds two and may have others open; the slack is for
-	 * those that are sent before they are full, and for other pools.
-	 */
-	const uint32_t n_magazines =
-		2 * (pool->n_pages / c->magazine_pages) + 1 +
-		pool->n_pages / MRI_SHELVES_SHARE / c->magazine_pages +
-		2 * (2 + MR_OPEN_MAGAZINES) * pool->max_caches;
+	const uint32_t max_magazines = count_magazines(
+		pool->n_pages, c->magazine_pages, c->max_caches);
+	const uint32_t n_magazines = count_magazines(
+		c->max_pages, c->magazine_pages, c->max_caches);
 
-	pool->owners = mr_alloc(pool->ctx, 0, n_chunks);
-	if (pool->page_shift != pool->chunk_shift)
-		pool->live = mr_alloc(pool->ctx, 0, pool->n_pages);
+	pool->owners = mri_table_alloc((size_t)pool->n_pages << shift,
+				       (size_t)c->max_pages << shift);
+	if (shift > 0)
+		pool->live = mri_table_alloc(pool->n_pages, c->max_pages);
 	if (pool->owners == NULL ||
-	    mri_depot_init(&pool->depot, pool->ctx, n_magazines,
+	    mri_depot_init(&pool->depot, max_magazines, n_magazines,
 			   c->magazine_pages) < 0 ||
-	    (pool->page_shift != pool->chunk_shift && pool->live == NULL) ||
+	    (shift > 0 && pool->live == NULL) ||
 	    mri_blocks_init(&pool->blocks, pool->n_pages, block_shift) < 0 ||
-	    mri_page_alloc_init(&pool->page_alloc, pool->ctx, pool->n_pages,
+	    mri_page_alloc_init(&pool->page_alloc, pool->n_pages, c->max_pages,
 				block_shift) < 0) {
 		free_tables(pool);
 		return -ENOMEM;
@@ -170,11 +186,11 @@ static int make_region(struct mr_pool *pool, struct mr_reason *reterr_reason)
 }
 
 /* From here on frames that other caches free find the pool. */
-static int join_region(struct mr_pool *pool, struct mr_reason *reterr_reason)
+static int join_region(struct mr_pool *pool, uint64_t n_bytes,
+		       struct mr_reason *reterr_reason)
 {
-	pool->place = mri_region_join(
-		pool->region, pool->addr,
-		(uint64_t)pool->n_pages << pool->page_shift, pool);
+	pool->place =
+		mri_region_join(pool->region, pool->addr, n_bytes, pool);
 	if (pool->place >= 0)
 		return 0;
 	return mr_fail(reterr_reason, -ENOMEM,
@@ -198,7 +214,9 @@ static int begin(struct mr_pool *pool, enum mr_safety safety,
 		return err;
 	err = mri_safety_set(pool, safety, reterr_reason);
 	if (err == 0)
-		err = join_region(pool, reterr_reason);
+		err = join_region(pool,
+				  (uint64_t)pool->n_pages << pool->page_shift,
+				  reterr_reason);
 	if (err < 0)
 		end(pool);
 	return err;
@@ -210,7 +228,12 @@ static void take_config(struct mr_pool *pool,
 {
 	pool->asked_caches = asked->max_caches;
 	pool->has_default_magazines = asked->magazine_pages == 0;
-	pool->n_pages = c->max_pages;
+	/* Guarded memory is for no device, and each page of it for two. */
+	pool->is_elastic = asked->n_pages == 0 &&
+			   c->safety != MR_SAFETY_GUARD;
+	pool->n_pages = pool->is_elastic && asked->max_pages == 0 ?
+				ELASTIC_PAGES :
+				c->max_pages;
 	pool->trim.n_first = c->n_pages;
 	for (uint32_t s = 0; s < MRI_PAGE_SEGMENTS; s++)
 		pool->trim.free_since_ns[s] = UINT64_MAX;
@@ -284,7 +307,7 @@ free_region:
 	if (pool->owns_region)
 		mr_region_destroy(pool->region, NULL);
 free_tables:
-	mri_page_alloc_fini(&pool->page_alloc, ctx);
+	mri_page_alloc_fini(&pool->page_alloc);
 	free_tables(pool);
 free_pool:
 	pthread_mutex_destroy(&pool->grow_lock);
@@ -329,6 +352,7 @@ int mr_pool_destroy(struct mr_pool *pool, struct mr_reason *reterr_reason)
 {
 	struct mr_pool_stats stats = { .size = sizeof(stats) };
 	struct mri_pool_places places;
+	uint64_t n_bytes;
 	int err;
 
 	if (pool == NULL)
@@ -351,16 +375,16 @@ int mr_pool_destroy(struct mr_pool *pool, struct mr_reason *reterr_reason)
 			       "destroy that one first",
 			       pool->name);
 	/* Before its memory goes, nobody may find the pool any more. */
-	mri_region_leave(pool->region, pool->place);
+	n_bytes = mri_region_leave(pool->region, pool->place);
 	err = mri_pool_segments_fini(pool, reterr_reason);
 	if (err < 0) {
-		(void)join_region(pool, NULL); /* its place is free */
+		(void)join_region(pool, n_bytes, NULL); /* its place is free */
 		return err;
 	}
 	end(pool);
 	if (pool->owns_region)
 		mr_region_destroy(pool->region, NULL);
-	mri_page_alloc_fini(&pool->page_alloc, pool->ctx);
+	mri_page_alloc_fini(&pool->page_alloc);
 	free_tables(pool);
 	pthread_mutex_destroy(&pool->grow_lock);
 	pthread_mutex_destroy(&pool->lock);
@@ -381,66 +405,144 @@ struct mr_region *mr_pool_region(const struct mr_pool *pool)
 	return pool->region;
 }
 
-int mri_pool_check_room(const struct mr_pool *pool, const char *who,
-			uint64_t n_pages, struct mr_reason *reterr_reason)
+/* There are four sizes of magazines, so it settles. */
+uint64_t mri_pool_with_caches(uint64_t n_others, uint32_t n_caches,
+			      const struct mr_pool_config *asked)
 {
-	const uint64_t n_needed = pool->n_committed + n_pages;
-	const uint32_t n_there = mri_pool_population(pool);
+	struct mr_pool_config c;
+	uint64_t n = n_others;
 
-	if (pool->n_ports == 0 || n_needed <= n_there)
-		return 0;
-	return mr_fail(reterr_reason, -ENOMEM,
-		       "%s may hold %llu pages, and others of %s hold %llu: "
-		       "the pool needs at least %llu pages and has %u",
-		       who, (unsigned long long)n_pages, pool->name,
-		       (unsigned long long)pool->n_committed,
-		       (unsigned long long)n_needed, n_there);
-}
-
-/*
- * A larger pool has larger caches, where nobody said how large: so many pages
- * are enough for both. There are four sizes of magazines, so it settles.
- */
-static uint64_t enough_pages(const struct mr_pool *pool, uint64_t n_needed)
-{
-	const uint32_t now = pool->depot.magazine_pages;
-	const uint64_t n_magazines =
-		(uint64_t)pool->n_caches * (mri_cache_max_pages(pool) / now);
-	uint64_t n = n_needed;
-
-	for (uint32_t i = 0; i < 4 && pool->has_default_magazines; i++)
-		n = n_needed +
-		    n_magazines *
-			    (mri_magazine_default(n, pool->asked_caches) - now);
+	set_defaults(asked, &c);
+	for (uint32_t i = 0; i < 5; i++) {
+		if (asked->magazine_pages == 0)
+			c.magazine_pages =
+				mri_magazine_default(n, asked->max_caches);
+		n = n_others + (uint64_t)n_caches *
+				       (mr_cache_max_pages(c.magazine_pages) -
+					(c.page_bytes == c.chunk_bytes));
+	}
 	return n;
 }
 
-int mri_pool_commit(struct mr_pool *pool, const char *who, uint64_t n_pages,
-		    struct mr_reason *reterr_reason)
+/* For the same ports and n_caches, those that there are included. */
+static uint64_t enough_pages(const struct mr_pool *pool, uint64_t n_wanted,
+			     uint32_t n_caches)
 {
-	uint64_t n_needed;
-	uint32_t n_there;
-	int err = 0;
+	const struct mr_pool_config asked = {
+		.page_bytes = pool->page_bytes,
+		.chunk_bytes = pool->chunk_bytes,
+		.max_caches = pool->asked_caches,
+		.magazine_pages = pool->has_default_magazines ?
+					  0 :
+					  mri_magazine_pages(pool),
+	};
+
+	return mri_pool_with_caches(
+		n_wanted - (uint64_t)n_caches * mri_cache_max_pages(pool),
+		n_caches, &asked);
+}
+
+/* What it means for the ports that are open. */
+static void report_growth(const struct mr_pool *pool, uint32_t n_before,
+			  const char *who)
+{
+	const uint32_t n_now = mri_pool_population(pool);
+	char holders[256];
+
+	if (mri_region_name_short_pins(pool->region,
+				       pool->addr + ((uint64_t)n_now
+						     << pool->page_shift),
+				       holders, sizeof(holders)) == 0)
+		mr_log(pool->ctx, MR_LOG_INFO,
+		       "%s has grown from %u to %u pages for %s", pool->name,
+		       n_before, n_now, who);
+	else
+		mr_log(pool->ctx, MR_LOG_WARNING,
+		       "%s has grown from %u to %u pages for %s; frames in the "
+		       "new pages are copied when they leave by %s, which was "
+		       "opened before (foreign_copied): create the pool with "
+		       "the pages that mr_pool_size_for() returns",
+		       pool->name, n_before, n_now, who, holders);
+}
+
+/*
+ * Whether the pool has n_needed pages. An elastic one gets them, n_wanted in
+ * all. -ENOMEM.
+ */
+static int ensure_pages(struct mr_pool *pool, const char *who,
+			uint64_t n_needed, uint64_t n_wanted,
+			struct mr_reason *ret_why)
+{
+	const uint32_t n_before = mri_pool_population(pool);
+
+	ret_why->text[0] = '\0';
+	if (n_needed <= n_before)
+		return 0;
+	if (!pool->is_elastic || mri_pool_grow_to(pool, n_wanted, ret_why) < 0)
+		return -ENOMEM;
+	report_growth(pool, n_before, who);
+	return 0;
+}
+
+int mri_pool_check_room(struct mr_pool *pool, const char *who, uint64_t n_pages,
+			struct mr_reason *reterr_reason)
+{
+	const uint64_t n_needed = pool->n_committed + n_pages;
+	struct mr_reason why;
+
+	if (pool->n_ports == 0 ||
+	    ensure_pages(pool, who, n_needed, n_needed, &why) == 0)
+		return 0;
+	return mr_fail(reterr_reason, -ENOMEM,
+		       "%s may hold %llu pages, and others of %s hold %llu: "
+		       "the pool needs at least %llu pages and has %u%s%s",
+		       who, (unsigned long long)n_pages, pool->name,
+		       (unsigned long long)pool->n_committed,
+		       (unsigned long long)n_needed, mri_pool_population(pool),
+		       why.text[0] != '\0' ? ": " : "", why.text);
+}
+
+/* As mri_pool_commit(), under both locks. */
+static int commit(struct mr_pool *pool, const char *who, uint64_t n_pages,
+		  uint32_t n_workers, struct mr_reason *reterr_reason)
+{
+	const uint32_t n_caches =
+		n_workers > pool->n_caches ? n_workers : pool->n_caches;
+	const uint64_t n_needed = pool->n_committed + n_pages;
+	const uint64_t n_wanted =
+		n_needed + (uint64_t)(n_caches - pool->n_caches) *
+				   mri_cache_max_pages(pool);
+	struct mr_reason why;
+
+	if (ensure_pages(pool, who, n_needed, n_wanted, &why) < 0)
+		return mr_fail(
+			reterr_reason, -ENOMEM,
+			"%s needs %llu pages for its rings and a burst per "
+			"worker, and others of %s hold %llu: the pool needs at "
+			"least %llu pages and has %u%s%s",
+			who, (unsigned long long)n_pages, pool->name,
+			(unsigned long long)pool->n_committed,
+			(unsigned long long)enough_pages(pool, n_wanted,
+							 n_caches),
+			mri_pool_population(pool),
+			why.text[0] != '\0' ? ": " : "", why.text);
+	mri_pool_set_committed(pool, n_needed);
+	pool->n_ports++;
+	return 0;
+}
+
+int mri_pool_commit(struct mr_pool *pool, const char *who, uint64_t n_pages,
+		    uint32_t n_workers, struct mr_reason *reterr_reason)
+{
+	int err;
 
 	/* Not while segments go that it would count on. */
 	pthread_mutex_lock(&pool->grow_lock);
 	pthread_mutex_lock(&pool->lock);
-	n_there = mri_pool_population(pool);
-	n_needed = pool->n_committed + n_pages;
-	if (n_needed > n_there) {
-		err = mr_fail(reterr_reason, -ENOMEM,
-			      "%s needs %llu pages for its rings and a burst "
-			      "per worker, and others of %s hold %llu: the "
-			      "pool needs at least %llu pages and has %u",
-			      who, (unsigned long long)n_pages, pool->name,
-			      (unsigned long long)pool->n_committed,
-			      (unsigned long long)enough_pages(pool, n_needed),
-			      n_there);
-	} else {
-		mri_pool_set_committed(pool, n_needed);
-		pool->n_ports++;
-	}
+	err = commit(pool, who, n_pages, n_workers, reterr_reason);
 	pthread_mutex_unlock(&pool->lock);
+	if (err == 0 && pool->page_alloc.n_segments > 1)
+		mri_pool_empty_depot(pool);
 	pthread_mutex_unlock(&pool->grow_lock);
 	return err;
 }

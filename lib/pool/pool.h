@@ -29,6 +29,8 @@
 #include "pool/pages/page_alloc.h"
 #include "pool/shelf.h"
 
+#define MRI_POOL_MAX_PAGES (1u << 28)
+
 /* In owners[]: owners are counted for a block that the page is part of. */
 enum { MRI_OWNER_BLOCK = UINT8_MAX };
 
@@ -127,6 +129,7 @@ struct mr_pool {
 	uint32_t max_caches;
 	uint32_t asked_caches; /* of the configuration; 0: by the CPUs */
 	bool has_default_magazines;
+	bool is_elastic; /* nobody chose its size: it grows for ports */
 	uint32_t segment_pages;    /* to grow by */
 	uint32_t numa_node_plus_1; /* preferred; 0: none */
 	uint64_t granule_bytes;    /* of its segments */
@@ -207,6 +210,14 @@ uint32_t mri_cache_sums(const struct mr_cache *cache,
 /* Segments, with n_pages of the first. lib/pool/page_segment.c */
 int mri_pool_segments_init(struct mr_pool *pool, uint32_t n_pages,
 			   struct mr_reason *reterr_reason);
+/*
+ * Let a pool grow to n_pages, which are more than it has, whatever its limit.
+ * -ENOSPC, -ENOMEM. Under grow_lock.
+ */
+int mri_pool_grow_to(struct mr_pool *pool, uint64_t n_pages,
+		     struct mr_reason *reterr_reason);
+/* Magazines that so many pages may need. lib/pool/pool.c */
+uint32_t mri_pool_n_magazines(const struct mr_pool *pool, uint32_t n_pages);
 /* On failure nothing was changed. */
 int mri_pool_segments_fini(struct mr_pool *pool,
 			   struct mr_reason *reterr_reason);
@@ -237,6 +248,14 @@ uint64_t mri_cache_activity(const struct mr_cache *cache);
 
 /* Pages that caches have in open magazines. lib/pool/stats.c */
 uint64_t mri_pool_n_held(const struct mr_pool *pool);
+
+/*
+ * Pages of a pool of that configuration for n_others and so many caches: a
+ * larger pool has larger caches, where nobody said how large.
+ * lib/pool/pool.c
+ */
+uint64_t mri_pool_with_caches(uint64_t n_others, uint32_t n_caches,
+			      const struct mr_pool_config *asked);
 
 /* Pages that a magazine has room for. */
 static inline uint32_t mri_magazine_pages(const struct mr_pool *pool)
@@ -293,12 +312,12 @@ static inline uint32_t mri_cache_max_pages(const struct mr_pool *pool)
 
 /*
  * Whether n_pages may be held besides what is promised: a port that is open
- * must not starve because somebody came later. -ENOMEM. Under grow_lock, so
- * that no segments go that are counted on, and the pool's lock; the caller adds
- * to n_committed. lib/pool/pool.c
+ * must not starve because somebody came later. An elastic pool grows. -ENOMEM.
+ * Under grow_lock, so that no segments go that are counted on, and the pool's
+ * lock; the caller adds to n_committed. lib/pool/pool.c
  */
-int mri_pool_check_room(const struct mr_pool *pool, const char *who,
-			uint64_t n_pages, struct mr_reason *reterr_reason);
+int mri_pool_check_room(struct mr_pool *pool, const char *who, uint64_t n_pages,
+			struct mr_reason *reterr_reason);
 
 /* Under the pool's lock; shelves look at it without. */
 static inline void mri_pool_set_committed(struct mr_pool *pool, uint64_t n)
@@ -308,10 +327,11 @@ static inline void mri_pool_set_committed(struct mr_pool *pool, uint64_t n)
 
 /*
  * Promise a port n pages, so that rings, caches and a burst per worker always
- * fit. -ENOMEM, with the number needed.
+ * fit. n_workers: whose caches are there or will be. An elastic pool grows.
+ * -ENOMEM, with the number needed.
  */
 int mri_pool_commit(struct mr_pool *pool, const char *who, uint64_t n_pages,
-		    struct mr_reason *reterr_reason);
+		    uint32_t n_workers, struct mr_reason *reterr_reason);
 void mri_pool_uncommit(struct mr_pool *pool, uint64_t n_pages);
 
 /* The place in owners[] that counts for an address of the pool. */
@@ -453,6 +473,12 @@ static inline struct mr_pool *mri_pool_of(const struct mr_region *region,
  * there is nothing more, and only growing helps. lib/pool/direct.c
  */
 bool mri_pool_reclaim(struct mr_pool *pool, uint32_t order);
+
+/*
+ * The depot's pages to the page allocator, which gives out the lowest first:
+ * those that most ports have registered.
+ */
+void mri_pool_empty_depot(struct mr_pool *pool);
 
 /* Pages that came back with no cache of the pool involved. */
 void mri_pool_put_pages(struct mr_pool *pool, const uint32_t *pages,

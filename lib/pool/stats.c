@@ -60,9 +60,10 @@ static uint32_t n_idle_open_pages(const struct mr_cache *cache)
 
 uint64_t mri_pool_n_held(const struct mr_pool *pool)
 {
+	const uint32_t n_magazines = mri_depot_n(&pool->depot);
 	uint64_t n = 0;
 
-	for (uint32_t i = 0; i < pool->depot.n_magazines; i++) {
+	for (uint32_t i = 0; i < n_magazines; i++) {
 		const struct mri_magazine *magazine =
 			mri_depot_at(&pool->depot, i);
 

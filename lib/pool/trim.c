@@ -183,7 +183,7 @@ static void sort_depot(struct round *r, uint32_t max_magazines)
 {
 	struct mr_pool *pool = r->pool;
 	const uint32_t n_there =
-		mri_stack_n(&pool->depot.filled, pool->depot.n_magazines);
+		mri_stack_n(&pool->depot.filled, mri_depot_n(&pool->depot));
 	const uint32_t n = mri_min_u32((n_there + 1) / 2, max_magazines);
 
 	if (n == 0)
@@ -310,7 +310,7 @@ static void grow_ahead(struct round *r)
 	const uint32_t n_before = mri_page_alloc_n_pages(pa);
 
 	if (mri_page_alloc_n_free(pa) >= pa->low_pages ||
-	    n_before == pa->max_pages)
+	    n_before == mri_page_alloc_max_pages(pa))
 		return;
 	if (mr_pool_grow(pool, 0, NULL) == 0)
 		r->report.n_pages_grown = mri_page_alloc_n_pages(pa) - n_before;

@@ -66,18 +66,67 @@ static int ask_need(struct mr_ctx *ctx, const struct mr_driver *driver,
 	return 0;
 }
 
-int mr_port_need_pages(struct mr_ctx *ctx, const char *text,
-		       uint32_t page_bytes, uint32_t *ret_n_pages,
-		       struct mr_reason *reterr_reason)
+/* What a port holds at most, and what the pool reserves for its workers. */
+static uint64_t n_port_pages(uint32_t n_need, uint32_t n_workers)
+{
+	return n_need + (uint64_t)(n_workers > 0 ? n_workers : 1) *
+				MR_BURST_MAX;
+}
+
+/* Of all ports. */
+static int sum_pages(struct mr_ctx *ctx, const char *const *specs,
+		     uint32_t n_specs, uint32_t n_workers, uint32_t page_bytes,
+		     uint64_t *ret_n, struct mr_reason *reterr_reason)
 {
 	const struct mr_driver *driver;
 	struct mr_spec spec;
-	int err = read_spec(ctx, text, &spec, &driver, reterr_reason);
+	uint32_t n_need;
+	int err;
 
+	*ret_n = 0;
+	for (uint32_t i = 0; i < n_specs; i++) {
+		err = read_spec(ctx, specs[i], &spec, &driver, reterr_reason);
+		if (err == 0)
+			err = ask_need(ctx, driver, &spec, page_bytes, &n_need,
+				       reterr_reason);
+		if (err < 0)
+			return err;
+		*ret_n += n_port_pages(n_need, n_workers);
+	}
+	return 0;
+}
+
+int mr_pool_size_for(struct mr_ctx *ctx, const char *const *specs,
+		     uint32_t n_specs, uint32_t n_workers, uint32_t n_caches,
+		     struct mr_pool_config *config,
+		     struct mr_reason *reterr_reason)
+{
+	struct mr_pool_config c;
+	uint64_t n_pages;
+	int err;
+
+	if (config == NULL)
+		return mr_fail(reterr_reason, -EINVAL,
+			       "mr_pool_size_for(): no config");
+	err = mri_copy_sized(&c, config, sizeof(c), "mr_pool_config",
+			     reterr_reason);
 	if (err < 0)
 		return err;
-	return ask_need(ctx, driver, &spec, page_bytes, ret_n_pages,
+	if (n_workers > MAX_WORKERS || n_caches > MAX_WORKERS)
+		return mr_fail(reterr_reason, -EINVAL,
+			       "%u workers and %u caches: at most %d",
+			       n_workers, n_caches, MAX_WORKERS);
+	err = sum_pages(ctx, specs, n_specs, n_workers, c.page_bytes, &n_pages,
 			reterr_reason);
+	if (err < 0)
+		return err;
+	n_pages = mri_pool_with_caches(c.n_pages + n_pages, n_caches, &c);
+	if (n_pages > MRI_POOL_MAX_PAGES)
+		return mr_fail(reterr_reason, -EINVAL,
+			       "%llu pages: a pool has at most %u",
+			       (unsigned long long)n_pages, MRI_POOL_MAX_PAGES);
+	config->n_pages = (uint32_t)n_pages;
+	return 0;
 }
 
 int mr_port_takes_option(struct mr_ctx *ctx, const char *text, const char *key,
@@ -230,9 +279,9 @@ int mr_port_open(struct mr_ctx *ctx, const char *text,
 	if (port == NULL)
 		return mr_fail(reterr_reason, -ENOMEM, "no memory for a port");
 	fill_head(port, ctx, driver, &c, &spec, text);
-	n_committed = n_pages + (uint64_t)port->n_workers * MR_BURST_MAX;
+	n_committed = n_port_pages(n_pages, port->n_workers);
 	err = mri_pool_commit(c.pool, port->info->name, n_committed,
-			      reterr_reason);
+			      port->n_workers, reterr_reason);
 	if (err < 0)
 		goto free_port;
 	port->n_committed_pages = (uint32_t)n_committed; /* a pool has fewer */

@@ -331,26 +331,26 @@ HARNESS_TEST(pool_too_small_is_refused_with_the_number)
 {
 	const struct wish wish = { .is_closed = true, .n_pages = 2048 };
 	struct harness *harness = harness_make(&wish);
+	const char *const spec = harness->spec;
 	const struct mr_pool_config pool_config = { .size = sizeof(pool_config),
 						    .n_pages = 100,
 						    .region = harness->region };
 	struct mr_port_config config = { .size = sizeof(config) };
 	struct mr_reason why = { .text = "" };
 	struct mr_port *port = NULL;
-	uint32_t n_need = 0;
+	struct mr_pool_config need = { .size = sizeof(need) };
 	char number[16];
 
 	assert_int_equal(
 		mr_pool_create(harness->ctx, &pool_config, &config.pool, NULL),
 		0);
-	assert_int_equal(mr_port_need_pages(harness->ctx, harness->spec, 4096,
-					    &n_need, NULL),
+	assert_int_equal(mr_pool_size_for(harness->ctx, &spec, 1, 1, 0, &need,
+					  NULL),
 			 0);
 	assert_int_equal(
 		mr_port_open(harness->ctx, harness->spec, &config, &port, &why),
 		-ENOMEM);
-	/* A burst for the one worker, besides what the port holds. */
-	snprintf(number, sizeof(number), "%u", n_need + MR_BURST_MAX);
+	snprintf(number, sizeof(number), "%u", need.n_pages);
 	assert_non_null(strstr(why.text, number));
 	assert_int_equal(mr_pool_destroy(config.pool, NULL), 0);
 	harness_end(harness);

@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Where frames lie in memory, and what becomes of them on the way out."""
+import asyncio
+import importlib
+import re
+
 import pytest
 from lib import invariants
+from lib.namespaces import Star
 from lib.probe import Probe, opened
 from lib.wire import TEST_TYPE, Wire, frame
+from scapy.all import IP, UDP, Ether
 
 CHUNK = 4096
 PAGE = 16384  # four chunks
@@ -250,3 +256,87 @@ def test_closing_waits_for_what_the_kernel_is_sending(lab, star):
     assert probe.stats(0)["queues"][0]["tx"]["pending"] == 1
     assert probe.do("close", 0)["ms"] > 200
     assert "has not sent" not in probe.err.text()
+
+
+def forward_both_ways(lab, star, ports):
+    """Frames of many flows, so that they come in by all queues, in Python."""
+    hosts = [lab.closing(Wire(host, "h0")) for host in star.hosts]
+    frames = [bytes(Ether(dst="02:00:00:00:00:02") / IP(dst="192.0.2.1") /
+                    UDP(sport=i, dport=9) / bytes(64)) for i in range(200)]
+
+    async def forward(near, far):
+        tx = far.tx()
+        async for burst in near:
+            while burst:
+                tx.send(burst)
+
+    async def bridge():
+        both = asyncio.gather(forward(*ports), forward(*ports[::-1]))
+        for near, far in hosts, hosts[::-1]:
+            for i in range(0, len(frames), 40):
+                await asyncio.to_thread(near.send_all, frames[i:i + 40])
+            got = await asyncio.to_thread(far.receive, len(frames))
+            assert sorted(got) == sorted(frames)
+        both.cancel()
+
+    asyncio.run(bridge())
+
+
+def no_page_was_strange(port):
+    """Each frame came and left in memory that the port has registered."""
+    stats = port.stats()
+    used = [queue["rx"]["received"] > 0 for queue in stats["queues"]]
+    assert len(used) == 4 and sum(used) > 1
+    for queue in stats["queues"]:
+        assert queue["rx"]["events"]["unregistered"] == 0
+        assert queue["rx"]["events"]["foreign_copied"] == 0
+        assert queue["tx"]["events"]["foreign_copied"] == 0
+
+
+@pytest.mark.parametrize("is_sized", [True, False])
+def test_two_ports_of_four_queues_share_a_pool(lab, python_path, is_sized):
+    """One of their size, or one of the default size that grows."""
+    if not python_path:
+        pytest.skip("the package for Python is not built")
+    millrace = importlib.import_module("millrace")
+    star = Star(lab, queues=4)
+    specs = ["xdp:p0,csum=off", "xdp:p1,csum=off"]
+    with star.middle:
+        size = millrace.Pool.size_for(specs)
+    with millrace.Pool(size if is_sized else 0) as pool:
+        with star.middle:
+            ports = [millrace.Port(pool, spec) for spec in specs]
+        assert pool.stats()["n_pages"] >= size or not is_sized
+        forward_both_ways(lab, star, ports)
+        for port in ports:
+            no_page_was_strange(port)
+            with star.middle:
+                port.close()
+
+
+def test_two_default_pools_of_a_region_open_ports(lab, star):
+    """The first has reserved no range that the second lies behind."""
+    probe = Probe(lab, star.middle)
+    probe.do("region")
+    for pool, port in enumerate(("p0", "p1")):
+        assert probe.do("pool", 0)["pool"] == pool
+    for pool, port in enumerate(("p0", "p1")):
+        probe.do("open", f"{port},csum=off,ring=256", pool)
+    pass_through(lab, star, probe, range(60, 1500, 35))
+
+
+def test_growth_says_which_frames_will_be_copied(lab):
+    star = Star(lab, queues=4)
+    probe = opened(lab, star.middle, "p0,csum=off", "p1,csum=off", pool=(0,))
+    said = [line for line in probe.err.text().splitlines() if "has grown" in line]
+    assert len(said) == 2 and "copied" not in said[0]
+    assert "copied when they leave by xdp:p0, which" in said[1]
+
+
+def test_limit_that_is_set_refuses_with_the_number_that_is_enough(lab):
+    star = Star(lab, queues=4)
+    probe = opened(lab, star.middle, "p0,csum=off", pool=(30000,))
+    why = probe.refused("open", "p1,csum=off")
+    enough = int(re.search("at least ([0-9]+) pages and has 30000", why)[1])
+    probe.close()
+    opened(lab, star.middle, "p0,csum=off", "p1,csum=off", pool=(enough,))

@@ -25,7 +25,7 @@ static struct pci_fixture f;
 
 static inline int pci_grow(struct mr_reason *reason)
 {
-	const struct mri_segment_wish wish = { MRI_ADDR_ANY, 65536, 0 };
+	const struct mri_segment_wish wish = { MRI_ADDR_ANY, 65536, 0, 0 };
 	struct mr_segment_info info;
 	const int err = mri_region_add(f.region, &wish, &info, reason);
 

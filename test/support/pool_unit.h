@@ -119,7 +119,7 @@ static inline void fixture_close(struct pool_fixture *f)
 
 	mr_cache_destroy(f->cache);
 	assert_in_flight(f->pool, 0);
-	n = f->pool->n_pages;
+	n = mri_page_alloc_max_pages(&f->pool->page_alloc);
 	addrs = calloc(n + 1, sizeof(*addrs));
 	is_seen = calloc(n, sizeof(*is_seen));
 	assert_int_equal(mr_pool_frag_alloc_bulk(f->pool, addrs, n + 1,

@@ -13,6 +13,7 @@
 #define mri_stack_n stepped_stack_n
 #define mri_magazine_default stepped_magazine_default
 #define mri_depot_init stepped_depot_init
+#define mri_depot_grow stepped_depot_grow
 #define mri_depot_fini stepped_depot_fini
 
 #endif

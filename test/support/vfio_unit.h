@@ -45,7 +45,7 @@ static inline void vfio_set_device(struct fake_device *d, const char *bdf)
 
 static inline int vfio_grow(struct mr_region *region, struct mr_reason *reason)
 {
-	const struct mri_segment_wish wish = { MRI_ADDR_ANY, 65536, 0 };
+	const struct mri_segment_wish wish = { MRI_ADDR_ANY, 65536, 0, 0 };
 	struct mr_segment_info info;
 	const int err = mri_region_add(region, &wish, &info, reason);
 

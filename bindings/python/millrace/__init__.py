@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Millrace: ports, pools and bursts of Ethernet frames.
 
-with Pool() as pool, Port(pool, "xdp:eth1") as port:
+with Pool(Pool.size_for(["xdp:eth1"])) as pool, Port(pool, "xdp:eth1") as port:
     with port.rx().receive() as burst:
         for frame in burst:
             print(bytes(frame[:14]))

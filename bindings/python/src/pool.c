@@ -127,26 +127,70 @@ static PyObject *pool_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 	return mri_raise(rc, why.text);
 }
 
-/* In a context of its own: there is no pool yet. */
-static PyObject *pool_need_pages(PyObject *type, PyObject *args)
+enum { MAX_SPECS = 64 };
+
+/* The texts of a sequence, which keeps them. How many; -1: an exception. */
+static int read_specs(PyObject *tuple, const char **specs)
 {
-	uint32_t page_bytes = 4096, n_pages = 0;
-	const char *spec;
+	const Py_ssize_t n = PyTuple_Size(tuple);
+
+	if (n > MAX_SPECS) {
+		PyErr_Format(PyExc_ValueError, "%zd ports are more than %d", n,
+			     MAX_SPECS);
+		return -1;
+	}
+	for (Py_ssize_t i = 0; i < n; i++) {
+		specs[i] = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(tuple, i),
+						   NULL);
+		if (specs[i] == NULL)
+			return -1;
+	}
+	return (int)n;
+}
+
+/* In a context of its own: there is no pool yet. */
+static PyObject *size_pool(const char **specs, int n,
+			   struct mr_pool_config *config)
+{
 	struct mr_reason why;
 	struct mr_ctx *ctx;
-	int rc;
+	int rc = mr_ctx_create(NULL, &ctx, &why);
 
-	(void)type;
-	if (!PyArg_ParseTuple(args, "s|O&:need_pages", &spec, mri_u32,
-			      &page_bytes))
-		return NULL;
-	rc = mr_ctx_create(NULL, &ctx, &why);
 	if (rc < 0)
 		return mri_raise(rc, why.text);
-	rc = mr_port_need_pages(ctx, spec, page_bytes, &n_pages, &why);
+	rc = mr_pool_size_for(ctx, specs, (uint32_t)n, 1, 1, config, &why);
 	mr_ctx_destroy(ctx);
 	return rc < 0 ? mri_raise(rc, why.text) :
-			PyLong_FromUnsignedLong(n_pages);
+			PyLong_FromUnsignedLong(config->n_pages);
+}
+
+static PyObject *pool_size_for(PyObject *type, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = { "specs", "n_pages", "page_bytes", NULL };
+	struct mr_pool_config config = { .size = sizeof(config) };
+	const char *specs[MAX_SPECS];
+	PyObject *sequence, *tuple, *size = NULL;
+	int n;
+
+	(void)type;
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$O&O&:size_for",
+					 names, &sequence, mri_u32,
+					 &config.n_pages, mri_u32,
+					 &config.page_bytes))
+		return NULL;
+	if (PyUnicode_Check(sequence)) {
+		PyErr_SetString(PyExc_TypeError,
+				"specs is a list of strings, not a string");
+		return NULL;
+	}
+	tuple = PySequence_Tuple(sequence);
+	if (tuple == NULL)
+		return NULL;
+	n = read_specs(tuple, specs);
+	if (n >= 0)
+		size = size_pool(specs, n, &config);
+	Py_DECREF(tuple);
+	return size;
 }
 
 static void pool_dealloc(PyObject *object)
@@ -206,9 +250,11 @@ static PyMethodDef methods[] = {
 	{ "burst", pool_burst, METH_O,
 	  "Copy bytes-like objects, a frame each, into buffers of the pool; a "
 	  "long frame into\nseveral, which a port with has_sg sends." },
-	{ "need_pages", pool_need_pages, METH_VARARGS | METH_STATIC,
-	  "How many pages a port of this spec can hold at most, to size a pool "
-	  "before\nopening. Opens nothing." },
+	{ "size_for", (PyCFunction)(void (*)(void))pool_size_for,
+	  METH_VARARGS | METH_KEYWORDS | METH_STATIC,
+	  "How many pages a pool needs for ports of these specs, and n_pages "
+	  "besides.\nCreate the pool with it before the first port opens. "
+	  "Opens nothing." },
 	{ "stats", pool_stats, METH_NOARGS,
 	  "Counters of struct mr_pool_stats by name." },
 	{ NULL, NULL, 0, NULL },

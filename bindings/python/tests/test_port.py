@@ -70,10 +70,21 @@ def test_stats_and_info(pool: Pool, pair: tuple[Port, Port]) -> None:
     assert pool.stats()["n_in_flight"] == 0
 
 
-def test_pages_that_a_port_needs() -> None:
-    assert Pool.need_pages("pair:x") > 0
+def test_pool_is_sized_for_its_ports() -> None:
+    specs = ["pair:x,ring=4096"] * 2
+    n_pages = Pool.size_for(specs)
+    assert Pool.size_for(specs, n_pages=1000) >= n_pages + 1000
+    with Pool(n_pages) as pool, Port(pool, specs[0]), Port(pool, specs[1]):
+        assert pool.stats()["n_pages"] == n_pages
     with pytest.raises(Error, match="none"):
-        Pool.need_pages("none:")
+        Pool.size_for(["pair:x", "none:"])
+    with pytest.raises(TypeError, match="not a string"):
+        Pool.size_for("pair:x")
+
+
+def test_default_pool_grows_for_its_ports() -> None:
+    with Pool() as pool, Port(pool, "pair:x,ring=4096,queues=4"):
+        assert pool.stats()["n_pages"] > 8192
 
 
 def test_use_after_close() -> None:

@@ -98,7 +98,7 @@ struct mr_driver {
 	/**
 	 * Maximum number of pages that a port of @p spec holds. Opens nothing.
 	 * NULL: it holds none between bursts.
-	 * @return 0, or as mr_port_need_pages()
+	 * @return 0, or -EINVAL or -ENODEV as mr_port_open()
 	 */
 	int (*need)(struct mr_ctx *ctx, const struct mr_spec *spec,
 		    uint32_t page_bytes, uint32_t *ret_n_pages,

@@ -58,7 +58,10 @@ enum mr_safety {
 /** Zero is the default of each member but size. */
 struct mr_pool_config {
 	uint32_t size;           /**< sizeof(struct mr_pool_config) */
-	uint32_t n_pages;        /**< 0: 8192 */
+	uint32_t n_pages;        /**< see mr_pool_size_for(); 0: 8192, and
+				  *   mr_port_open() and mr_cache_create() add
+				  *   what they need, up to max_pages or
+				  *   1048576 */
 	uint32_t page_bytes;     /**< 2048..32768, a power of two; 0: 4096 */
 	uint32_t headroom_bytes; /**< before each frame; 0: 128 */
 	uint32_t tailroom_bytes; /**< after each frame */
@@ -124,6 +127,38 @@ struct mr_pool_stats {
 	uint32_t magazine_pages;     /**< capacity of a magazine */
 	uint32_t reserved;           /**< 0 */
 };
+
+/**
+ * Choose the number of pages of a pool for all ports of a program, before the
+ * first one opens, so that each registers every page. Opens nothing.
+ *
+ *     config = { .size = sizeof(config), .n_pages = 2048 };
+ *     mr_pool_size_for(ctx, specs, 2, 1, 1, &config, &why);
+ *     mr_pool_create(ctx, &config, &pool, &why);
+ *
+ * @param         specs      of the ports, as for mr_port_open()
+ * @param         n_specs    how many, 0 allowed
+ * @param         n_workers  mr_port_config.n_workers of each port; 0: 1
+ * @param         n_caches   caches that will exist, one per worker and those
+ *                           that the program creates
+ * @param[in,out] config     of the pool to create. In: all members; n_pages is
+ *                           what the program holds besides: frames between
+ *                           bursts, hand-off rings, frag caches, other pools'
+ *                           ports. Out: n_pages is what all of it needs
+ *
+ * @return 0; n_pages is then enough to open these ports and to create these
+ *         caches, in any order. Or, with config unchanged,
+ *   -EINVAL  a spec does not parse, a value is out of range, or the pool would
+ *            be too large
+ *   -ENODEV  no such driver in @p ctx, or no such device
+ *
+ * Owner:  unchanged. Thread: as mr_port_open().
+ * Cost:   reads how many queues each device has.
+ */
+MR_API int mr_pool_size_for(struct mr_ctx *ctx, const char *const *specs,
+			    uint32_t n_specs, uint32_t n_workers,
+			    uint32_t n_caches, struct mr_pool_config *config,
+			    struct mr_reason *reterr_reason);
 
 /**
  * Create a pool and its pages.
@@ -224,7 +259,8 @@ MR_API uint32_t mr_pool_leaks(const struct mr_pool *pool,
  *
  * @return 0, or
  *   -ENOMEM  no memory, or one more cache could starve the open ports of pages;
- *            the reason has the number of pages needed
+ *            the reason has the number of pages needed. A pool with the default
+ *            n_pages grows instead
  *   -ENOSPC  the pool already has config.max_caches caches
  *
  * Owner:  the caller, of the cache; one thread uses it at a time. Thread: any.

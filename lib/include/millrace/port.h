@@ -219,7 +219,8 @@ struct mr_port_info {
  *   -EBUSY   the device, or a queue of it, is already in use
  *   -EPERM   a capability is missing; the reason names it
  *   -ENOMEM  no memory, or the pool cannot hold all rings, caches and a burst
- *            per worker; the reason has the number of pages needed
+ *            per worker; the reason has the number of pages needed. A pool with
+ *            the default n_pages grows, and logs that it did
  *   -ENOTSUP the device cannot do what the spec asks for
  *   -EIO     a system call failed in another way; the reason has it
  *
@@ -233,18 +234,6 @@ MR_API int mr_port_open(struct mr_ctx *ctx, const char *spec,
 			const struct mr_port_config *config,
 			struct mr_port **ret_port,
 			struct mr_reason *reterr_reason);
-
-/**
- * How many pages of @p page_bytes a port of this spec can hold at most, to size
- * a pool before opening. Opens nothing.
- *
- * @return 0, or as mr_port_open(): -EINVAL, -ENODEV
- *
- * Owner: unchanged. Thread: as mr_port_open().
- */
-MR_API int mr_port_need_pages(struct mr_ctx *ctx, const char *spec,
-			      uint32_t page_bytes, uint32_t *ret_n_pages,
-			      struct mr_reason *reterr_reason);
 
 /**
  * Whether an option can be added to a spec: its driver knows the option, and
@@ -403,8 +392,8 @@ MR_API uint32_t mr_tx_burst_offload(struct mr_txq *txq, struct mr_cache *cache,
  * For MR_META_GSO and MR_META_VLAN the library does what the device cannot
  * (mr_port_info.offloads). A frame segmented here counts as its segments, all
  * but one in MR_TX_EVENT_GSO_ADDED; what finds no room in the queue goes first
- * in the next bursts, and is one frame pending. mr_port_need_pages() excludes
- * its MR_MAX_SEGS pages; without a page it is lost: MR_TX_DROP_NO_BUFFER.
+ * in the next bursts, and is one frame pending. mr_pool_size_for() excludes its
+ * MR_MAX_SEGS pages; without a page it is lost: MR_TX_DROP_NO_BUFFER.
  *
  * The burst ends before a frame with an MR_META_LAUNCH_TIME in the future, in a
  * clock that is not the device's. The caller keeps that frame and those after

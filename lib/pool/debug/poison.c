@@ -29,7 +29,7 @@
 int mri_quarantine_init(struct mr_pool *pool, struct mri_quarantine *q)
 {
 	q->n_places = pool->n_pages;
-	q->bound = pool->n_pages / 4;
+	q->bound = mri_pool_population(pool) / 4;
 	q->pages = mr_alloc(pool->ctx, 0, q->n_places * sizeof(q->pages[0]));
 	if (q->pages == NULL)
 		return -ENOMEM;

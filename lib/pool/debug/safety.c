@@ -43,7 +43,8 @@ void mri_safety_destroy(struct mr_pool *pool)
 					MR_MAGAZINE_PAGES, 0)) > 0)
 		mri_page_free_bulk(&pool->page_alloc, pages, n);
 	mri_poison_allow(pool, pool->addr,
-			 (uint64_t)pool->n_pages << pool->page_shift);
+			 (uint64_t)mri_pool_population(pool)
+				 << pool->page_shift);
 	mri_quarantine_fini(pool, &safety->quarantine);
 	mr_free(pool->ctx, safety->states);
 	mr_free(pool->ctx, safety->chunks);

@@ -123,32 +123,38 @@ uint32_t mri_magazine_default(uint64_t n, uint32_t max_caches)
 		n < UINT32_MAX ? (uint32_t)n : UINT32_MAX, max_caches);
 }
 
-int mri_depot_init(struct mri_depot *depot, const struct mr_ctx *ctx,
+int mri_depot_init(struct mri_depot *depot, uint32_t max_magazines,
 		   uint32_t n_magazines, uint32_t magazine_pages)
 {
-	uint64_t n_failed = 0;
-
 	/* Pairs of lines, none shared: CPUs prefetch a line's other half. */
 	depot->magazine_bytes =
 		mri_round_up(offsetof(struct mri_magazine, numbers[0]) +
 				     magazine_pages * sizeof(uint32_t),
 			     2 * MRI_CACHE_LINE);
 	depot->magazine_pages = magazine_pages;
-	depot->magazines = mr_alloc(ctx, 2 * MRI_CACHE_LINE,
-				    n_magazines * depot->magazine_bytes);
+	depot->magazines =
+		mri_table_alloc(max_magazines * depot->magazine_bytes,
+				n_magazines * depot->magazine_bytes);
 	if (depot->magazines == NULL)
 		return -ENOMEM;
-	depot->n_magazines = n_magazines;
 	mri_stack_init(&depot->filled, depot->magazines, depot->magazine_bytes);
 	mri_stack_init(&depot->empty, depot->magazines, depot->magazine_bytes);
-	for (uint32_t i = 0; i < n_magazines; i++) {
-		mri_depot_at(depot, i)->place = i;
-		mri_stack_push(&depot->empty, i, &n_failed);
-	}
+	mri_depot_grow(depot, n_magazines);
 	return 0;
 }
 
-void mri_depot_fini(struct mri_depot *depot, const struct mr_ctx *ctx)
+void mri_depot_grow(struct mri_depot *depot, uint32_t n_magazines)
 {
-	mr_free(ctx, depot->magazines);
+	uint64_t n_failed = 0;
+
+	for (uint32_t i = depot->n_magazines; i < n_magazines; i++) {
+		mri_depot_at(depot, i)->place = i;
+		__atomic_store_n(&depot->n_magazines, i + 1, __ATOMIC_RELAXED);
+		mri_stack_push(&depot->empty, i, &n_failed);
+	}
+}
+
+void mri_depot_fini(struct mri_depot *depot)
+{
+	mri_table_free(depot->magazines);
 }

@@ -82,18 +82,25 @@ struct mri_depot {
 	struct mri_stack empty;
 	char *magazines; /* one every magazine_bytes */
 	size_t magazine_bytes;
-	/* Never written. */
-	_Alignas(MRI_CACHE_LINE) uint32_t n_magazines;
-	uint32_t magazine_pages; /* capacity of each */
+	/* Not written by bursts. */
+	_Alignas(MRI_CACHE_LINE) uint32_t n_magazines; /* atomic */
+	uint32_t magazine_pages;                       /* capacity of each */
 };
 
 _Static_assert(offsetof(struct mri_depot, n_magazines) == MRI_CACHE_LINE,
 	       "both stacks are on one line");
 
-/* All magazines are empty at first. -ENOMEM. */
-int mri_depot_init(struct mri_depot *depot, const struct mr_ctx *ctx,
+/* Room for max_magazines; n_magazines are there, all empty. -ENOMEM. */
+int mri_depot_init(struct mri_depot *depot, uint32_t max_magazines,
 		   uint32_t n_magazines, uint32_t magazine_pages);
-void mri_depot_fini(struct mri_depot *depot, const struct mr_ctx *ctx);
+/* Add empty magazines up to n_magazines. One thread at a time. */
+void mri_depot_grow(struct mri_depot *depot, uint32_t n_magazines);
+void mri_depot_fini(struct mri_depot *depot);
+
+static inline uint32_t mri_depot_n(const struct mri_depot *depot)
+{
+	return __atomic_load_n(&depot->n_magazines, __ATOMIC_RELAXED);
+}
 
 static inline struct mri_magazine *mri_depot_at(const struct mri_depot *depot,
 						uint32_t place)

@@ -138,6 +138,7 @@ int mr_objpool_create(struct mr_ctx *ctx,
 {
 	struct mr_objpool_config c;
 	struct mr_objpool *pool;
+	uint32_t n_magazines;
 	int err;
 
 	err = mri_copy_sized(&c, config, sizeof(c), "mr_objpool_config",
@@ -156,9 +157,9 @@ int mr_objpool_create(struct mr_ctx *ctx,
 	pool->max_caches = c.max_caches;
 	snprintf(pool->name, sizeof(pool->name), "%s", c.name);
 	set_layout(pool, &c);
-	if (mri_depot_init(&pool->depot, ctx,
-			   (uint32_t)(c.n_objects / c.magazine_objects) + 1 +
-				   3 * c.max_caches,
+	n_magazines = (uint32_t)(c.n_objects / c.magazine_objects) + 1 +
+		      3 * c.max_caches;
+	if (mri_depot_init(&pool->depot, n_magazines, n_magazines,
 			   c.magazine_objects) < 0)
 		goto free_pool;
 	mri_stack_init(&pool->partial, pool->depot.magazines,
@@ -176,7 +177,7 @@ int mr_objpool_create(struct mr_ctx *ctx,
 	return 0;
 
 free_depot:
-	mri_depot_fini(&pool->depot, ctx);
+	mri_depot_fini(&pool->depot);
 free_pool:
 	mr_free(ctx, pool);
 no_memory:
@@ -204,7 +205,7 @@ int mr_objpool_destroy(struct mr_objpool *pool, struct mr_reason *reterr_reason)
 			(unsigned long long)s.n_in_flight, pool->name);
 	if (pool->owns_memory)
 		mr_free(pool->ctx, pool->layout.memory);
-	mri_depot_fini(&pool->depot, pool->ctx);
+	mri_depot_fini(&pool->depot);
 	pthread_mutex_destroy(&pool->lock);
 	mr_free(pool->ctx, pool);
 	return 0;

@@ -414,25 +414,28 @@ bool mri_page_alloc_remove_last(struct mri_page_alloc *pa)
 	return true;
 }
 
-int mri_page_alloc_init(struct mri_page_alloc *pa, const struct mr_ctx *ctx,
+int mri_page_alloc_init(struct mri_page_alloc *pa, uint32_t n_places,
 			uint32_t max_pages, uint32_t page_shift)
 {
 	const uint32_t group_shift = MRI_GROUP_SHIFT - page_shift;
-	const size_t n_groups = ((size_t)max_pages >> group_shift) + 1;
+	const size_t n_groups = ((size_t)n_places >> group_shift) + 1;
+	const size_t n_used = ((size_t)max_pages >> group_shift) + 1;
 
 	pa->group_shift = group_shift;
 	pa->max_pages = max_pages;
-	pa->groups = mr_alloc(ctx, 0, n_groups * sizeof(pa->groups[0]));
-	pa->links = mr_alloc(ctx, 0, max_pages * sizeof(pa->links[0]));
+	pa->groups = mri_table_alloc(n_groups * sizeof(pa->groups[0]),
+				     n_used * sizeof(pa->groups[0]));
+	pa->links = mri_table_alloc(n_places * sizeof(pa->links[0]),
+				    max_pages * sizeof(pa->links[0]));
 	if (pa->groups == NULL || pa->links == NULL) {
-		mri_page_alloc_fini(pa, ctx);
+		mri_page_alloc_fini(pa);
 		return -ENOMEM;
 	}
 	return 0;
 }
 
-void mri_page_alloc_fini(struct mri_page_alloc *pa, const struct mr_ctx *ctx)
+void mri_page_alloc_fini(struct mri_page_alloc *pa)
 {
-	mr_free(ctx, pa->groups);
-	mr_free(ctx, pa->links);
+	mri_table_free(pa->groups);
+	mri_table_free(pa->links);
 }

@@ -76,7 +76,7 @@ struct mri_page_alloc {
 	uint32_t near;        /* bit s: segment s is where the pool wants it;
 			       * atomic, written under the lock */
 	uint32_t n_pages;     /* population; atomic, written under the lock */
-	uint32_t max_pages;
+	uint32_t max_pages;     /* limit of growth; atomic */
 	uint32_t low_pages;
 	uint32_t n_segments;
 	struct mri_page_group *groups;
@@ -85,10 +85,13 @@ struct mri_page_alloc {
 	struct mri_page_segment segments[MRI_PAGE_SEGMENTS];
 };
 
-/* Tables for max_pages pages, none of which is there yet. -ENOMEM. */
-int mri_page_alloc_init(struct mri_page_alloc *pa, const struct mr_ctx *ctx,
+/*
+ * Tables for n_places pages, none of which is there yet; max_pages, which may
+ * rise, is the limit of growth. -ENOMEM.
+ */
+int mri_page_alloc_init(struct mri_page_alloc *pa, uint32_t n_places,
 			uint32_t max_pages, uint32_t page_shift);
-void mri_page_alloc_fini(struct mri_page_alloc *pa, const struct mr_ctx *ctx);
+void mri_page_alloc_fini(struct mri_page_alloc *pa);
 
 /*
  * Append a segment whose memory ends at page end_page; and let the population
@@ -131,6 +134,12 @@ bool mri_page_back_one(struct mri_page_alloc *pa, uint32_t page);
 static inline uint32_t mri_page_alloc_n_pages(const struct mri_page_alloc *pa)
 {
 	return __atomic_load_n(&pa->n_pages, __ATOMIC_RELAXED);
+}
+
+/* How far it may grow by itself. Thread: any. */
+static inline uint32_t mri_page_alloc_max_pages(const struct mri_page_alloc *pa)
+{
+	return __atomic_load_n(&pa->max_pages, __ATOMIC_RELAXED);
 }
 
 /* Pages that are free in it. Thread: any. */

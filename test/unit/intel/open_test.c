@@ -6,6 +6,7 @@
  */
 #include "intel.h"
 #include "model/held_nic.h"
+#include "support/port_pages.h"
 
 /* By the name that a refusal has, each id is its chip. */
 TEST(what_a_device_does_not_have_is_refused)
@@ -81,9 +82,8 @@ TEST(rings_are_powers_of_two)
 
 	held_prepare((struct held_config){ 0 });
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		assert_int_equal(mr_port_need_pages(held.harness.ctx,
-						    cases[i].spec, 4096, &n,
-						    &why),
+		assert_int_equal(pages_for_port(held.harness.ctx, cases[i].spec,
+					       &n, &why),
 				 cases[i].words != NULL ? -EINVAL : 0);
 		if (cases[i].words != NULL)
 			assert_reason_has(&why, cases[i].words);

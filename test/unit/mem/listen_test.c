@@ -39,7 +39,7 @@ static void forget(void *opaque, const struct mr_segment_info *segment)
 
 static int grow(struct mr_region *region, struct mr_reason *reason)
 {
-	const struct mri_segment_wish wish = { MRI_ADDR_ANY, 65536, 0 };
+	const struct mri_segment_wish wish = { MRI_ADDR_ANY, 65536, 0, 0 };
 	struct mr_segment_info info;
 
 	return mri_region_add(region, &wish, &info, reason);

@@ -248,7 +248,8 @@ TEST_WITH(setup, teardown, reservation_is_kept_free)
 	uint64_t addr, more;
 
 	assert_int_equal(add(KIB(64)), 0);
-	assert_int_equal(mri_region_reserve(f.region, KIB(200), 0, &addr, &why),
+	assert_int_equal(mri_region_reserve(f.region, KIB(200), 0, false, &addr,
+					    &why),
 			 0);
 	assert_int_equal(addr, KIB(64));
 	assert_int_equal(add(KIB(64)), KIB(64 + 256));
@@ -256,6 +257,7 @@ TEST_WITH(setup, teardown, reservation_is_kept_free)
 	assert_int_equal(add(KIB(128)), KIB(64 + 256 + 64));
 	assert_int_equal(add(KIB(64)), 0);
 	/* Its own, from the beginning or not, and not past its end. */
+	wish.reserved_addr = addr;
 	wish.addr = addr + KIB(64);
 	assert_int_equal(mri_region_add(f.region, &wish, &info, &why), 0);
 	assert_int_equal(info.addr, KIB(128));
@@ -279,10 +281,12 @@ TEST_WITH(setup, teardown, reservation_is_kept_free)
 		assert_true(before.addr < info.addr);
 	}
 	/* Aligned; too large; released. */
-	assert_int_equal(
-		mri_region_reserve(f.region, KIB(64), MIB(2), &more, &why), 0);
+	assert_int_equal(mri_region_reserve(f.region, KIB(64), MIB(2), false,
+					    &more, &why),
+			 0);
 	assert_int_equal(more, MIB(2));
-	assert_int_equal(mri_region_reserve(f.region, GIB(1), 0, &more, &why),
+	assert_int_equal(mri_region_reserve(f.region, GIB(1), 0, false, &more,
+					    &why),
 			 -ENOMEM);
 	assert_reason_has(&why, "no room for");
 	mri_region_release(f.region, addr);
@@ -295,13 +299,17 @@ TEST_WITH(setup, teardown, too_many_reservations_are_enomem)
 	uint64_t addr;
 
 	for (uint32_t i = 0; i < MRI_MAX_TENANTS; i++)
-		assert_int_equal(
-			mri_region_reserve(f.region, 1, 0, &addr, NULL), 0);
-	assert_int_equal(mri_region_reserve(f.region, 1, 0, &addr, &why),
+		assert_int_equal(mri_region_reserve(f.region, 1, 0, false,
+						    &addr, NULL),
+				 0);
+	assert_int_equal(mri_region_reserve(f.region, 1, 0, false, &addr,
+					    &why),
 			 -ENOMEM);
 	assert_reason_has(&why, "16 pools");
 	mri_region_release(f.region, 0);
-	assert_int_equal(mri_region_reserve(f.region, 1, 0, &addr, NULL), 0);
+	assert_int_equal(mri_region_reserve(f.region, 1, 0, false, &addr,
+					    NULL),
+			 0);
 	assert_int_equal(addr, 0);
 }
 

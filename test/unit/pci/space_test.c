@@ -60,7 +60,7 @@ PCI_TEST(the_region_is_held_while_it_is_mapped)
 /* An IOMMU of 32 bits, whose upper part is taken by MSI. */
 PCI_CLOSED_TEST(a_narrow_iommu_gets_a_part_of_the_region)
 {
-	struct mri_segment_wish wish = { MRI_ADDR_ANY, 65536, 0 };
+	struct mri_segment_wish wish = { MRI_ADDR_ANY, 65536, 0, 0 };
 	struct mr_segment_info info;
 	uint64_t addr;
 
@@ -69,8 +69,9 @@ PCI_CLOSED_TEST(a_narrow_iommu_gets_a_part_of_the_region)
 	/* Of 4 GiB there is room for 2, from 1 GiB on. */
 	assert_int_equal(mr_pci_region_iova(f.pci), 1 << 30);
 	assert_int_equal(mri_region_reserve(f.region, UINT64_C(3) << 30,
-					    1 << 30, &addr, NULL),
+					    1 << 30, false, &addr, NULL),
 			 0);
+	wish.reserved_addr = addr;
 	wish.addr = addr + (UINT64_C(1) << 30);
 	assert_failure(mri_region_add(f.region, &wish, &info, &f.why), -ENOSPC,
 		       "nic: its IOMMU has room for 2 GiB");

@@ -214,13 +214,13 @@ TEST(a_frag_cache_is_promised_its_blocks)
 	uint64_t addr;
 
 	fixture_open(&p, 256, 4096, 4096);
-	assert_int_equal(mri_pool_commit(p.pool, "xdp:a", 97, NULL), 0);
+	assert_int_equal(mri_pool_commit(p.pool, "xdp:a", 97, 0, NULL), 0);
 	assert_int_equal(mr_frag_cache_create(p.cache, &frags, &why), -ENOMEM);
 	assert_reason_has(&why, "a frag cache may hold 32 pages");
 	assert_reason_has(&why, "at least 257 pages and has 256");
 	assert_int_equal(pool_stats(p.pool).n_committed, 128 + 97);
 	mri_pool_uncommit(p.pool, 97);
-	assert_int_equal(mri_pool_commit(p.pool, "xdp:a", 96, NULL), 0);
+	assert_int_equal(mri_pool_commit(p.pool, "xdp:a", 96, 0, NULL), 0);
 	assert_int_equal(mr_frag_cache_create(p.cache, &frags, NULL), 0);
 	assert_int_equal(pool_stats(p.pool).n_committed, 256);
 	/* And no more than that. */

@@ -18,7 +18,7 @@ static void open_pages(struct fixture *f, uint32_t page_shift, uint32_t n_pages,
 	memset(f, 0, sizeof(*f));
 	f->ctx = test_ctx(&f->allocator);
 	assert_int_equal(
-		mri_page_alloc_init(&f->pa, f->ctx, n_pages, page_shift), 0);
+		mri_page_alloc_init(&f->pa, n_pages, n_pages, page_shift), 0);
 	for (uint32_t end = 0; end < n_pages;) {
 		end = mri_min_u32(end + n_per_segment, n_pages);
 		mri_page_alloc_append(&f->pa, end, -1, true);
@@ -30,7 +30,7 @@ static void open_pages(struct fixture *f, uint32_t page_shift, uint32_t n_pages,
 static void close_pages(struct fixture *f)
 {
 	assert_page_lists(&f->pa);
-	mri_page_alloc_fini(&f->pa, f->ctx);
+	mri_page_alloc_fini(&f->pa);
 	mr_ctx_destroy(f->ctx);
 	assert_int_equal(f->allocator.n_out, 0);
 }
@@ -181,19 +181,4 @@ TEST(last_segment_is_removed_when_it_is_free)
 	assert_int_equal(assert_page_lists(&f.pa), 190);
 	take(&f, 0, pages, 190);
 	close_pages(&f);
-}
-
-TEST(no_memory_is_enomem)
-{
-	for (uint32_t k = 1; k <= 2; k++) {
-		struct test_allocator a = { 0 };
-		struct mr_ctx *ctx = test_ctx(&a);
-		struct mri_page_alloc pa = { 0 };
-
-		a.fail_at = a.n_calls + k;
-		assert_int_equal(mri_page_alloc_init(&pa, ctx, 10, 12),
-				 -ENOMEM);
-		assert_int_equal(a.n_out, 1);
-		mr_ctx_destroy(ctx);
-	}
 }

@@ -139,9 +139,9 @@ TEST_POOL(committed_pages_are_not_given_back)
 
 	fixture_open_with(&f, (struct mr_pool_config){ .n_pages = 256,
 						       .max_pages = 1024 });
-	assert_int_equal(mri_pool_commit(f.pool, "p", 300, NULL), -ENOMEM);
+	assert_int_equal(mri_pool_commit(f.pool, "p", 300, 0, NULL), -ENOMEM);
 	assert_int_equal(mr_pool_grow(f.pool, 768, NULL), 0);
-	assert_int_equal(mri_pool_commit(f.pool, "p", 300, NULL), 0);
+	assert_int_equal(mri_pool_commit(f.pool, "p", 300, 0, NULL), 0);
 	assert_int_equal(mr_pool_shrink(f.pool, 0, &n_back, NULL), 0);
 	assert_int_equal(n_back, 0);
 	mri_pool_uncommit(f.pool, 300);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Tests of lib/port/driver_list.c: the list, and "vfio:NAME" through
- * mr_port_need_pages().
+ * mr_pool_size_for().
  */
 #include "port/driver_list.h"
+#include "support/port_pages.h"
 #include "support/soft_pci.h"
 
 #include <millrace/driver.h>
@@ -85,7 +86,7 @@ TEST(the_ids_choose_the_driver)
 			 0);
 	assert_int_equal(mr_ctx_add_driver(ctx, &seventeen, NULL), 0);
 	assert_int_equal(mr_ctx_add_driver(ctx, &eighteen, NULL), 0);
-	assert_int_equal(mr_port_need_pages(ctx, "vfio:nic", 4096, &n, NULL),
+	assert_int_equal(pages_for_port(ctx, "vfio:nic", &n, NULL),
 			 0);
 	assert_int_equal(n, 18);
 	assert_int_equal(mr_pci_info(ctx, "nic", &info, NULL), 0);
@@ -93,12 +94,12 @@ TEST(the_ids_choose_the_driver)
 	info.device_id = 1;
 	assert_null(mr_pci_driver_name(ctx, &info));
 	nic.config[2] = 0xd3;
-	assert_int_equal(mr_port_need_pages(ctx, "vfio:nic", 4096, &n, NULL),
+	assert_int_equal(pages_for_port(ctx, "vfio:nic", &n, NULL),
 			 0);
 	assert_int_equal(n, 17);
 	nic.config[0] = 0xf4;
 	nic.config[1] = 0x1a;
-	assert_int_equal(mr_port_need_pages(ctx, "vfio:nic", 4096, &n, &why),
+	assert_int_equal(pages_for_port(ctx, "vfio:nic", &n, &why),
 			 -ENODEV);
 	assert_reason_has(&why, "vfio:nic is 1af4:fed3, which no driver of "
 				"this build drives; it has:");
@@ -115,7 +116,7 @@ TEST(a_device_that_is_not_there_is_named)
 	uint32_t n = 0;
 
 	assert_int_equal(
-		mr_port_need_pages(ctx, "ffff:ff:1f.7", 4096, &n, &why),
+		pages_for_port(ctx, "ffff:ff:1f.7", &n, &why),
 		-ENODEV);
 	assert_reason_has(&why, "no PCI device ffff:ff:1f.7");
 	mr_ctx_destroy(ctx);
@@ -161,7 +162,7 @@ TEST(driver_without_its_parts_is_refused)
 	d = driver_named("x");
 	d.need = NULL; /* it holds nothing */
 	assert_int_equal(mr_ctx_add_driver(ctx, &d, NULL), 0);
-	assert_int_equal(mr_port_need_pages(ctx, "x:y", 4096, &n, NULL), 0);
+	assert_int_equal(pages_for_port(ctx, "x:y", &n, NULL), 0);
 	assert_int_equal(n, 0);
 	mr_ctx_destroy(ctx);
 }

@@ -318,25 +318,6 @@ PORT_TEST(queues_of_a_failed_open_are_given_back)
 	assert_int_equal(f.allocator.n_out, n_out);
 }
 
-PORT_TEST(need_is_the_drivers)
-{
-	uint32_t n = 77;
-
-	fake.n_need = 123;
-	assert_int_equal(mr_port_need_pages(f.ctx, "fake:x", 4096, &n, NULL),
-			 0);
-	assert_int_equal(n, 123);
-	assert_int_equal(mr_port_need_pages(f.ctx, "no:x", 4096, &n, &why),
-			 -ENODEV);
-	assert_int_equal(mr_port_need_pages(f.ctx, "fake:,", 4096, &n, &why),
-			 -EINVAL);
-	fake.need_err = -ENODEV;
-	assert_int_equal(mr_port_need_pages(f.ctx, "fake:x", 4096, &n, &why),
-			 -ENODEV);
-	assert_int_equal(n, 123);
-	assert_int_equal(fake.n_opened, 0);
-}
-
 PORT_TEST(hooks_that_are_not_there_have_an_answer)
 {
 	struct mr_named_count counts[2] = { { "untouched", 1 } };

@@ -367,7 +367,7 @@ unsafe extern "C" {
     pub fn mr_frame_free_bulk(cache: *mut mr_cache, frames: *const mr_frame, n: u32);
 
     pub fn mr_port_open(ctx: *mut mr_ctx, spec: *const c_char, config: *const mr_port_config, ret_port: *mut *mut mr_port, why: *mut mr_reason) -> c_int;
-    pub fn mr_port_need_pages(ctx: *mut mr_ctx, spec: *const c_char, page_bytes: u32, ret_n_pages: *mut u32, why: *mut mr_reason) -> c_int;
+    pub fn mr_pool_size_for(ctx: *mut mr_ctx, specs: *const *const c_char, n_specs: u32, n_workers: u32, n_caches: u32, config: *mut mr_pool_config, why: *mut mr_reason) -> c_int;
     pub fn mr_port_close(port: *mut mr_port);
     pub fn mr_port_info(port: *const mr_port, info: *mut mr_port_info) -> c_int;
     pub fn mr_port_link(port: *const mr_port, ret_link: *mut mr_link) -> c_int;

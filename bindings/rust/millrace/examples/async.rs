@@ -7,62 +7,58 @@
 //! ```
 use millrace::{Burst, Cache, Context, Pool, PoolConfig, Port, Rxq, Txq};
 use std::cell::Cell;
+use std::rc::Rc;
 use std::time::Duration;
 use std::{env, error, io, process};
+use tokio::task::{JoinSet, LocalSet};
 use tokio::time::{interval, timeout};
+
+const MAX_TASKS: u32 = 32;
 
 /// A task. It waits until `to` takes the frames; meanwhile, `from` drops and
 /// counts frames that do not fit into its ring.
-async fn forward(mut from: Rxq, mut to: Txq, pool: &Pool, n_moved: &Cell<usize>) -> io::Result<()> {
-    let mut cache = Cache::new(pool)?; // each task has its own
-    let mut burst = Burst::<32>::new(pool);
+async fn forward(mut from: Rxq, mut to: Txq, pool: Pool, n: Rc<Cell<usize>>) -> io::Result<()> {
+    let mut cache = Cache::new(&pool)?; // each task has its own
+    let mut burst = Burst::<32>::new(&pool);
 
     loop {
-        let n = from.recv(&mut cache, &mut burst).await?;
+        let n_received = from.recv(&mut cache, &mut burst).await?;
         to.send_all(&mut cache, &mut burst).await?;
-        n_moved.set(n_moved.get() + n);
+        n.set(n.get() + n_received);
     }
 }
 
-async fn print_rate(n_moved: &Cell<usize>) -> io::Result<()> {
+async fn print_rate(n: Rc<Cell<usize>>) -> io::Result<()> {
     let mut second = interval(Duration::from_secs(1));
     second.tick().await; // the first one is due
 
     loop {
         second.tick().await;
-        println!("{} frames/s", n_moved.take());
+        println!("{} frames/s", n.take());
     }
-}
-
-/// Open a port, and return its first queues.
-fn open(pool: &Pool, spec: &str) -> Result<(Rxq, Txq), Box<dyn error::Error>> {
-    let port = Port::open(pool, spec, 1)?; // its queues keep it open
-    Ok((
-        port.rxq(0).ok_or("no rx queue")?,
-        port.txq(0).ok_or("no tx queue")?,
-    ))
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn run(a: &str, b: &str, seconds: &str) -> Result<(), Box<dyn error::Error>> {
     let limit = Duration::from_secs_f64(seconds.parse()?);
-    let config = PoolConfig {
-        n_pages: 16384,
-        ..PoolConfig::default()
-    };
-    let pool = Pool::new(&Context::new()?, &config)?;
-    let ((rx_a, tx_a), (rx_b, tx_b)) = (open(&pool, a)?, open(&pool, b)?);
-    let n_moved = Cell::new(0);
-    let tasks = async {
-        tokio::try_join!(
-            forward(rx_a, tx_b, &pool, &n_moved),
-            forward(rx_b, tx_a, &pool, &n_moved),
-            print_rate(&n_moved),
-        )
-    };
+    let (ctx, mut config) = (Context::new()?, PoolConfig::default());
+    config.n_pages = Pool::size_for(&ctx, &[a, b], 1, MAX_TASKS, &config)?;
+    let pool = Pool::new(&ctx, &config)?;
+    let (a, b) = (Port::open(&pool, a, 1)?, Port::open(&pool, b, 1)?);
+    let n_moved = Rc::new(Cell::new(0));
+    let (local, mut tasks) = (LocalSet::new(), JoinSet::new());
 
-    match timeout(limit, tasks).await {
-        Ok(failed) => Ok(failed.map(drop)?),
+    for (from, to) in [(&a, &b), (&b, &a)] {
+        for i in 0..from.info().n_rxqs {
+            let queues = from.rxq(i).zip(to.txq(i));
+            let (rx, tx) = queues.ok_or("the ports differ in their number of queues")?;
+            let task = forward(rx, tx, pool.clone(), n_moved.clone());
+            tasks.spawn_local_on(task, &local);
+        }
+    }
+    tasks.spawn_local_on(print_rate(n_moved), &local);
+    match timeout(limit, local.run_until(tasks.join_next())).await {
+        Ok(failed) => Ok(failed.ok_or("no task")???),
         Err(_time_is_up) => Ok(()),
     }
 }

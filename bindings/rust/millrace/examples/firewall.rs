@@ -9,7 +9,11 @@ use millrace::{Burst, Cache, Context, Pool, PoolConfig, Port, Rxq, Txq};
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashSet};
 use std::net::IpAddr;
+use std::rc::Rc;
 use std::{env, error, fs, io, process};
+use tokio::task::{JoinSet, LocalSet};
+
+const MAX_TASKS: u32 = 32;
 
 /// Prefixes by `EtherType` and length; addresses begin at the highest bit.
 #[derive(Default)]
@@ -69,7 +73,15 @@ impl List {
 /// Counts of frames passed, listed, and not sent.
 type Counts = Cell<[usize; 3]>;
 
-async fn forward(mut rx: Rxq, mut tx: Txq, pool: &Pool, list: &List, n: &Counts) -> io::Result<()> {
+/// What the tasks share, a task per rx queue.
+struct Shared {
+    list: List,
+    pool: Pool,
+    n: Counts,
+}
+
+async fn forward(mut rx: Rxq, mut tx: Txq, shared: Rc<Shared>) -> io::Result<()> {
+    let Shared { list, pool, n } = &*shared;
     let mut cache = Cache::new(pool)?;
     let mut received = Burst::<32>::new(pool);
     let [mut passed, mut listed] = [(); 2].map(|()| Burst::<64>::new(pool)); // have room
@@ -94,26 +106,26 @@ async fn forward(mut rx: Rxq, mut tx: Txq, pool: &Pool, list: &List, n: &Counts)
 async fn run(list: &str, specs: [&str; 2]) -> Result<(), Box<dyn error::Error>> {
     let list = List::read(list)?;
     let ctx = Context::new()?;
-    let need = |spec| Port::need_pages(&ctx, spec, 4096);
-    let config = PoolConfig {
-        n_pages: 4096 + need(specs[0])? + need(specs[1])?,
-        ..PoolConfig::default()
-    };
+    let mut config = PoolConfig::default();
+    config.n_pages = Pool::size_for(&ctx, &specs, 1, MAX_TASKS, &config)?;
     let pool = Pool::new(&ctx, &config)?;
     let open = |spec| Port::open(&pool, spec, 1);
     let [a, b] = [open(specs[0])?, open(specs[1])?];
-    if a.info().n_rxqs.max(b.info().n_rxqs) > 1 {
-        Err("this program reads one queue: run 'ethtool -L IFACE combined 1'")?;
-    }
-    let queues = |port: &Port| port.rxq(0).zip(port.txq(0)).ok_or("no queue");
-    let [(rx_a, tx_a), (rx_b, tx_b)] = [queues(&a)?, queues(&b)?];
     let n = Counts::default();
+    let shared = Rc::new(Shared { list, pool, n });
+    let (local, mut tasks) = (LocalSet::new(), JoinSet::new());
+    for (from, to) in [(&a, &b), (&b, &a)] {
+        for i in 0..from.info().n_rxqs {
+            let queues = from.rxq(i).zip(to.txq(i));
+            let (rx, tx) = queues.ok_or("the ports differ in their number of queues")?;
+            tasks.spawn_local_on(forward(rx, tx, shared.clone()), &local);
+        }
+    }
     tokio::select! {
-        failed = forward(rx_a, tx_b, &pool, &list, &n) => failed?,
-        failed = forward(rx_b, tx_a, &pool, &list, &n) => failed?,
+        failed = local.run_until(tasks.join_next()) => failed.ok_or("no task")???,
         signal = tokio::signal::ctrl_c() => signal?,
     }
-    let [passed, listed, unsent] = n.get();
+    let [passed, listed, unsent] = shared.n.get();
     println!("{passed} passed, {listed} listed, {unsent} not sent");
     Ok(())
 }

@@ -17,36 +17,35 @@ fn forward(from: &mut Rxq, to: &mut Txq, cache: &mut Cache, burst: &mut Burst<32
     [n_received, cache.free(burst)]
 }
 
-/// Open a port; its first queues.
-fn open(pool: &Pool, spec: &str) -> Result<(Rxq, Txq), Box<dyn error::Error>> {
+/// Open a port; all its rx queues, and one to send.
+fn open(pool: &Pool, spec: &str) -> Result<(Vec<Rxq>, Txq), Box<dyn error::Error>> {
     let port = Port::open(pool, spec, 1)?; // its queues keep it open
-    Ok((
-        port.rxq(0).ok_or("no rx queue")?,
-        port.txq(0).ok_or("no tx queue")?,
-    ))
+    let rxqs = (0..port.info().n_rxqs)
+        .filter_map(|i| port.rxq(i))
+        .collect();
+    Ok((rxqs, port.txq(0).ok_or("no tx queue")?))
 }
 
 fn run(a: &str, b: &str, seconds: &str) -> Result<(), Box<dyn error::Error>> {
     let limit = Duration::from_secs_f64(seconds.parse()?);
-    let config = PoolConfig {
-        n_pages: 16384,
-        ..PoolConfig::default()
-    };
-    let pool = Pool::new(&Context::new()?, &config)?;
+    let (ctx, mut config) = (Context::new()?, PoolConfig::default());
+    config.n_pages = Pool::size_for(&ctx, &[a, b], 1, 1, &config)?;
+    let pool = Pool::new(&ctx, &config)?;
     let mut cache = Cache::new(&pool)?; // this thread's share of the pool
-    let (mut rx_a, mut tx_a) = open(&pool, a)?;
-    let (mut rx_b, mut tx_b) = open(&pool, b)?;
+    let (mut rxqs_a, mut tx_a) = open(&pool, a)?;
+    let (mut rxqs_b, mut tx_b) = open(&pool, b)?;
     let mut burst = Burst::new(&pool);
     let mut n = [0; 2];
     let start = Instant::now();
 
     while start.elapsed() < limit {
         for _ in 0..256 {
-            let [ab, ba] = [
-                forward(&mut rx_a, &mut tx_b, &mut cache, &mut burst),
-                forward(&mut rx_b, &mut tx_a, &mut cache, &mut burst),
-            ];
-            n = [n[0] + ab[0] + ba[0], n[1] + ab[1] + ba[1]];
+            for (rxqs, tx) in [(&mut rxqs_a, &mut tx_b), (&mut rxqs_b, &mut tx_a)] {
+                for rx in rxqs {
+                    let [received, dropped] = forward(rx, tx, &mut cache, &mut burst);
+                    n = [n[0] + received, n[1] + dropped];
+                }
+            }
         }
     }
     let rate = n[0] as u128 * 1_000_000_000 / start.elapsed().as_nanos();

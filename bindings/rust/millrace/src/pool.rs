@@ -124,7 +124,8 @@ pub enum Safety {
 /// How to create a pool. For each number, 0 selects the default.
 #[derive(Clone, Debug, Default)]
 pub struct PoolConfig {
-    /// Pages in the pool; 0: 8192.
+    /// Pages in the pool, from `Pool::size_for()`; 0: 8192, and what ports and
+    /// caches add as they need it.
     pub n_pages: u32,
     /// Size of a page: a power of two, 2048 to 32768; 0: 4096.
     pub page_bytes: u32,
@@ -138,6 +139,28 @@ pub struct PoolConfig {
     pub max_caches: u32,
     /// What the pool checks at run time.
     pub safety: Safety,
+}
+
+impl PoolConfig {
+    fn raw(&self) -> sys::mr_pool_config {
+        sys::mr_pool_config {
+            size: size_of::<sys::mr_pool_config>() as u32,
+            n_pages: self.n_pages,
+            page_bytes: self.page_bytes,
+            headroom_bytes: self.headroom_bytes,
+            tailroom_bytes: self.tailroom_bytes,
+            chunk_bytes: self.chunk_bytes,
+            max_caches: self.max_caches,
+            safety: self.safety as u32,
+            region: null_mut(),
+            name: null(),
+            max_pages: 0,
+            segment_pages: 0,
+            low_pages: 0,
+            numa_node_plus_1: 0,
+            magazine_pages: 0,
+        }
+    }
 }
 
 /// A pool of pages, for receive buffers and frames of the program. This is a
@@ -164,23 +187,7 @@ impl Pool {
     /// # Errors
     /// A value is out of range; no memory.
     pub fn new(ctx: &Context, config: &PoolConfig) -> Result<Self, Error> {
-        let config = sys::mr_pool_config {
-            size: size_of::<sys::mr_pool_config>() as u32,
-            n_pages: config.n_pages,
-            page_bytes: config.page_bytes,
-            headroom_bytes: config.headroom_bytes,
-            tailroom_bytes: config.tailroom_bytes,
-            chunk_bytes: config.chunk_bytes,
-            max_caches: config.max_caches,
-            safety: config.safety as u32,
-            region: null_mut(),
-            name: null(),
-            max_pages: 0,
-            segment_pages: 0,
-            low_pages: 0,
-            numa_node_plus_1: 0,
-            magazine_pages: 0,
-        };
+        let config = config.raw();
         let mut raw = null_mut();
         // SAFETY: the context is open.
         call(|why| unsafe {
@@ -193,6 +200,42 @@ impl Pool {
             base: base.cast(),
             ctx: ctx.clone(),
         })))
+    }
+
+    /// How many pages a pool of this configuration needs for ports of these
+    /// specs, with so many workers each, and for `n_caches` caches. In
+    /// `config`, `n_pages` is what the program holds besides. Create the pool
+    /// with it before the first port opens. Opens nothing.
+    ///
+    /// # Errors
+    /// A spec does not parse, or no such device.
+    pub fn size_for(
+        ctx: &Context,
+        specs: &[&str],
+        n_workers: u32,
+        n_caches: u32,
+        config: &PoolConfig,
+    ) -> Result<u32, Error> {
+        let specs = specs
+            .iter()
+            .map(|spec| c_string(spec))
+            .collect::<Result<Vec<_>, _>>()?;
+        let texts: Vec<_> = specs.iter().map(|spec| spec.as_ptr()).collect();
+        let mut config = config.raw();
+        let _one_at_a_time = ctx.lock();
+        // SAFETY: the context exists, and the pointers are valid for the call.
+        call(|why| unsafe {
+            sys::mr_pool_size_for(
+                ctx.0.raw,
+                texts.as_ptr(),
+                texts.len() as u32,
+                n_workers,
+                n_caches,
+                &raw mut config,
+                why,
+            )
+        })?;
+        Ok(config.n_pages)
     }
 
     /// Where the pages are and how they got there. At rest, `n_free` plus

@@ -3,7 +3,7 @@ use crate::error::{call, text};
 use crate::lease::{HasUsers, Lease, Users};
 use crate::pool::c_string;
 use crate::rules::RulesInner;
-use crate::{Burst, Cache, Context, Error, Link, Meta, Pool, RxStats, TxStats};
+use crate::{Burst, Cache, Error, Link, Meta, Pool, RxStats, TxStats};
 use millrace_sys as sys;
 use std::os::fd::BorrowedFd;
 use std::ptr::{null, null_mut};
@@ -115,22 +115,6 @@ impl Port {
             }),
             rules: None,
         })
-    }
-
-    /// How many pages of `page_bytes` a port of this spec can hold at most, to
-    /// size a pool before opening. Opens nothing.
-    ///
-    /// # Errors
-    /// The spec does not parse, or no such device.
-    pub fn need_pages(ctx: &Context, spec: &str, page_bytes: u32) -> Result<u32, Error> {
-        let spec = c_string(spec)?;
-        let mut n_pages = 0;
-        let _one_at_a_time = ctx.lock();
-        // SAFETY: the context exists, and the pointers are valid for the call.
-        call(|why| unsafe {
-            sys::mr_port_need_pages(ctx.0.raw, spec.as_ptr(), page_bytes, &raw mut n_pages, why)
-        })?;
-        Ok(n_pages)
     }
 
     pub(crate) fn pool(&self) -> &Pool {

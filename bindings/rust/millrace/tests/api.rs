@@ -89,11 +89,17 @@ fn frames_grow_into_their_room_and_shrink() {
 }
 
 #[test]
-fn a_port_says_how_many_pages_it_needs() {
+fn a_pool_is_sized_for_its_ports() {
+    let specs = ["pair:x,ring=4096"; 2];
     let ctx = Context::new().unwrap();
+    let mut config = PoolConfig::default();
 
-    assert!(Port::need_pages(&ctx, "pair:x", 4096).unwrap() > 0);
-    let error = Port::need_pages(&ctx, "none:", 4096).unwrap_err();
+    config.n_pages = Pool::size_for(&ctx, &specs, 1, 1, &config).unwrap();
+    let pool = Pool::new(&ctx, &config).unwrap();
+    let _cache = Cache::new(&pool).unwrap();
+    let _ports = specs.map(|spec| Port::open(&pool, spec, 1).unwrap());
+    assert_eq!(pool.stats().n_pages, u64::from(config.n_pages));
+    let error = Pool::size_for(&ctx, &["none:"], 1, 1, &config).unwrap_err();
     assert!(error.to_string().contains("none"), "{error}");
 }
 

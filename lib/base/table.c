@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Tables for more than there may ever be: zeroed memory that costs nothing
+ * until it is used. mr_alloc() would touch all of it.
+ */
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/base.h"
+
+/* In front of the table, which begins on a pair of cache lines. */
+struct head {
+	_Alignas(2 * MRI_CACHE_LINE) size_t map_bytes;
+};
+
+void *mri_table_alloc(size_t n_bytes, size_t n_used_bytes)
+{
+	const size_t map_bytes = sizeof(struct head) + n_bytes;
+	struct head *head =
+		mmap(NULL, map_bytes, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (head == MAP_FAILED)
+		return NULL;
+	head->map_bytes = map_bytes;
+	/* No page faults later for what is in use from the start. */
+	memset(head + 1, 0, n_used_bytes);
+	return head + 1;
+}
+
+void mri_table_free(void *table)
+{
+	struct head *head = (struct head *)table - 1;
+
+	if (table != NULL)
+		munmap(head, head->map_bytes);
+}
