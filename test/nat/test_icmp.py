@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """ICMP: what test_rfc5508.py does not show of errors and of our own messages."""
-from scapy.all import ICMP, IP, UDP, ICMPerror, raw
+import pytest
+from scapy.all import ICMP, IP, TCP, UDP, ICMPerror, IPerror, TCPerror, raw
 
-from harness import MACS, mac_of, ping, tcp, udp
-from rfc import HOST, OURS, PEER, ROUTER, error, quoted
+from harness import MACS, mac_of, ping, sum16, tcp, udp
+from rfc import HOST, OTHER, OURS, PEER, ROUTER, error, opened, quoted
 
 
 def test_sums_of_a_message_without_a_bit_set(nat):
@@ -40,6 +41,62 @@ def test_errors_about_later_fragments_and_errors_are_dropped(nat):
     nested = error(OURS, PEER, quoted(udp(HOST, 5000, PEER, 53)))
     assert not nat.outside(error(ROUTER, OURS, raw(nested)))
     assert nat.drops == {"icmp_embedded": 2}
+
+
+# What routers do to the headers that they quote.
+CHANGES = {
+    "a checksum of 0": lambda q: q[:10] + b"\0\0" + q[12:],
+    "another TTL": lambda q: q[:8] + b"\1" + q[9:],
+    "a length without the header": lambda q: q[:2] + (
+        int.from_bytes(q[2:4], "big") - 20).to_bytes(2, "big") + q[4:],
+    "a length in another order": lambda q: q[:2] + q[3:4] + q[2:3] + q[4:],
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("make, layer", [(udp, UDP), (tcp, TCP)])
+def test_errors_pass_whose_quotes_were_changed(nat_of, change, make, layer):
+    """Linux's NAT passes them. What was changed stays as it is."""
+    for strict in (False, True):
+        nat = nat_of(**({"icmp_errors": "strict"} if strict else {}))
+        opened(nat, "udp", OTHER, 5000)  # so that the ports are others
+        opened(nat, "tcp", OTHER, 5000)
+        sent = make(HOST, 5000, PEER, 53)
+        out = nat.inside(sent).one
+        quote = CHANGES[change](quoted(out))
+        got = nat.outside(error(ROUTER, OURS, quote, 3, 1))
+        if strict:
+            assert not got and nat.drops == {"icmp_embedded_csum": 1}
+            continue
+        inner = got.one[IPerror]
+        assert (got.one[IP].dst, inner.src, inner.dst) == (HOST, HOST, PEER)
+        assert raw(inner)[:4] == quote[:4]
+        assert raw(inner)[6:10] == quote[6:10]
+        if quote[10:12] == b"\0\0":
+            assert inner.chksum == 0
+        assert raw(got.one[IP])[28 + 20:] == raw(sent)[20:]
+        # And from inside.
+        got = nat.outside(make(PEER, 53, OURS, out[layer].sport)).one
+        back = nat.inside(error(HOST, PEER, CHANGES[change](quoted(got)))).one
+        assert (back[IP].dst, back[IPerror].dst) == (PEER, OURS)
+
+
+@pytest.mark.parametrize("octet", [1, 2, 6, 7, 10, 31, 32, 255])
+@pytest.mark.parametrize("kind", [3, 11, 12])
+@pytest.mark.parametrize("n_quoted", [28, 40])
+def test_errors_pass_whose_unused_octet_is_not_0(nat, octet, kind, n_quoted):
+    """RFC 4884: it is a length, but of 128 bytes or more."""
+    sent = tcp(HOST, 5000, PEER, 53)
+    quote = quoted(nat.inside(sent).one)[:n_quoted]
+    packet = IP(raw(IP(src=ROUTER, dst=OURS) / ICMP(type=kind, chksum=0) /
+                    quote))
+    data = bytearray(raw(packet[ICMP]))
+    data[5] = octet
+    data[2:4] = (0xffff - sum16(bytes(data))).to_bytes(2, "big")
+    got = nat.outside(IP(raw(IP(src=ROUTER, dst=OURS, proto=1) /
+                             bytes(data)))).one
+    assert got[IP].dst == HOST
+    assert raw(got[TCPerror]) == raw(sent)[20:n_quoted]
 
 
 def is_about(answer, packet):

@@ -156,7 +156,7 @@ def test_an_error_about_nothing_is_dropped_by_name(both_of):
         IP(src=OTHER, dst=OURS) / ICMP(type=3, code=3) / raw(lost))
     frame, = both.nats[1].looped()
     assert not both.nats[0].send(OUTSIDE, frame, flags=LOOPED)
-    assert both.nats[0].drops == {"icmp_embedded": 1}
+    assert both.nats[0].drops == {"icmp_no_mapping": 1}
 
 
 def test_ping_of_a_one_to_one(both_of):

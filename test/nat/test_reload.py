@@ -7,7 +7,7 @@ from scapy.all import IP, TCP, UDP, IPerror, IPOption_LSRR, IPOption_RR, raw
 
 from harness import keys, ping, tcp, udp
 from rfc import (HOST, OTHER, OURS, OURS2, PEER, PEER2, ROUTER, THIRD, Flow,
-                 opened)
+                 error, opened, quoted)
 
 BASE = {
     "inside": {"port": "p0", "addresses": "10.0.0.1/24", "mtu": 1500,
@@ -130,6 +130,13 @@ def recorded(nat):
     return nat.inside(sent).outside[0][IP].options[0].pointer
 
 
+def changed_quote(nat):
+    """Whether an error passes that quotes an IP checksum of 0."""
+    quote = quoted(Flow(nat, "udp").out().outside[0])
+    packet = error(ROUTER, OURS, quote[:10] + b"\0\0" + quote[12:])
+    return len(nat.outside(packet).inside)
+
+
 def hairpin(nat):
     """Whether a host reaches the external end of another one."""
     flow = opened(nat, "udp")
@@ -230,6 +237,7 @@ APPLIED = {
     "mss": ("no", 1200, clamped, {}),
     "fill_options": ("yes", "no", recorded, {}),
     "source_routes": ("yes", "no", count("inside", ROUTED, "outside"), {}),
+    "icmp_errors": ("lenient", "strict", changed_quote, {}),
     "log.sessions": ("no", "yes", events("mapping_begin"), {}),
 }
 # What tables, rings and files were made from: (before, after).

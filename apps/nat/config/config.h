@@ -125,6 +125,7 @@ struct nat_config {
 	bool is_shared; /* the kernel gets what is for our addresses; false */
 	bool fills_options;         /* Record Route, Timestamp; true */
 	bool follows_source_routes; /* 1812 5.3.13.4; true */
+	bool checks_embedded_sums;  /* 5508 REQ-3a; false */
 	uint16_t mss;               /* clamp; 0: none, 1: by the MTU */
 	uint16_t max_fragments;     /* held out of order, per worker */
 	char log_path[256];         /* JSON lines; "": none */

@@ -161,6 +161,7 @@ static void write_mss(const void *from, char *ret_text, size_t n_bytes)
 }
 
 static const char *const local_words[] = { "nat", "kernel", NULL };
+static const char *const error_words[] = { "lenient", "strict", NULL };
 static const char *const filtering_words[] = { "none", "address",
 					       "address-port", NULL };
 
@@ -481,6 +482,8 @@ const struct yaml_key nat_keys[] = {
 	     FIXED),
 	FLAG("fill_options", fills_options, "yes"),
 	FLAG("source_routes", follows_source_routes, "yes"),
+	WORD("icmp_errors", error_words, nat_config, checks_embedded_sums,
+	     .preset = "lenient"),
 	VALUE("mss", mss, nat_config, mss, .preset = "no"),
 	SECTION("log", 0, log_keys),
 	TEXT("state", nat_config, state_path),

@@ -11,6 +11,7 @@ enum {
 	ERRORS_BURST = 50,
 	ANSWER_BYTES = 576, /* of an error with its quote: RFC 1812 */
 	TOS_CONTROL = 0xc0, /* internetwork control: RFC 1812 4.3.2.5 */
+	MAX_CHANGED = 80,   /* of an embedded packet: both headers */
 };
 
 /* The packet that an error is about, as far as it is embedded. */
@@ -19,6 +20,7 @@ struct embedded {
 	uint8_t *l4;
 	uint32_t n_l4; /* available bytes of it, at least 8 */
 	uint16_t sport, dport;
+	bool has_sum; /* its IP checksum is right */
 };
 
 bool nat_icmp_is_error(uint8_t type)
@@ -51,46 +53,102 @@ static void find_ports(struct embedded *e)
 	}
 }
 
-/* RFC 5508 REQ-3. */
+/* Whether ICMP extensions (RFC 4884) begin at a byte of an error's n. */
+static bool has_extensions(const uint8_t *icmp, uint32_t at, uint32_t n)
+{
+	enum { VERSION = 2, HEADER_BYTES = 4 };
+
+	return at + HEADER_BYTES <= n && icmp[at] == VERSION << 4 &&
+	       icmp[at + 1] == 0;
+}
+
+/*
+ * How many of the n bytes behind an error's header belong to the embedded
+ * packet. Extensions follow it after 32 words or more, and nothing that we
+ * change is so far behind. Less may be what senders write to an octet that was
+ * unused, so it counts only where there are extensions.
+ */
+static uint32_t embedded_bytes(const uint8_t *icmp, uint32_t n)
+{
+	const uint32_t n_head = sizeof(struct mr_icmp);
+	const uint32_t n_before = icmp[5] * 4u;
+
+	return n_before < n && n_before < MAX_CHANGED &&
+			       has_extensions(icmp, n_head + n_before,
+					      n_head + n) ?
+		       n_before :
+		       n;
+}
+
+/* The IP header of the n bytes of an embedded packet. */
+static enum nat_reason parse_ip(const struct nat_path *path, uint32_t n,
+				struct embedded *e)
+{
+	uint32_t n_ip;
+
+	if (n < sizeof(*e->ip))
+		return NAT_DROP_ICMP_EMBEDDED;
+	n_ip = (e->ip->version_ihl & 15u) * 4;
+	if (e->ip->version_ihl >> 4 != 4 || n_ip < sizeof(*e->ip) ||
+	    n < n_ip + 8 || (e->ip->fragment & htons(MR_IPV4_OFFSET)) != 0)
+		return NAT_DROP_ICMP_EMBEDDED;
+	e->has_sum = mr_csum_fold(mr_csum_add((const uint8_t *)e->ip, n_ip,
+					      0)) == UINT16_MAX;
+	if (!e->has_sum && path->config->checks_embedded_sums)
+		return NAT_DROP_ICMP_EMBEDDED_CSUM;
+	/* Where the sum is wrong, the length may be, too. */
+	if (e->has_sum && ntohs(e->ip->total_bytes) < n)
+		n = ntohs(e->ip->total_bytes);
+	if (n < n_ip + 8)
+		return NAT_DROP_ICMP_EMBEDDED;
+	e->l4 = (uint8_t *)e->ip + n_ip;
+	e->n_l4 = n - n_ip;
+	return NAT_OK;
+}
+
+/*
+ * RFC 5508 REQ-3. Routers and hosts quote headers that they have changed: with
+ * another TTL, an IP checksum of 0, or a length without the header. Unless
+ * errors are handled strictly, their sum may be wrong.
+ */
 static enum nat_reason parse(struct nat_path *path, struct nat_packet *packet,
 			     struct embedded *e)
 {
 	const uint32_t at = packet->l2_bytes + packet->ip_bytes;
 	const uint32_t n_icmp = packet->total_bytes - packet->ip_bytes;
 	const uint32_t n_head = sizeof(struct mr_icmp);
-	uint32_t n = n_icmp - n_head, n_ip;
-	const uint8_t *icmp;
+	const uint32_t n = n_icmp - n_head;
+	enum nat_reason reason;
 
 	if (nat_sum_of(path, packet, at, n_icmp) != UINT16_MAX)
 		return NAT_DROP_ICMP_CSUM;
-	/* As much as may have to change: both headers with options. */
-	if (!nat_pull_up(path, packet, at + n_head + (n < 80 ? n : 80)))
-		return NAT_DROP_ICMP_EMBEDDED;
+	if (!nat_pull_up(path, packet,
+			 at + n_head + (n < MAX_CHANGED ? n : MAX_CHANGED)))
+		return NAT_DROP_NO_PAGE;
 	packet->ip = (void *)(mr_frame_data(path->base, packet->frames) +
 			      packet->l2_bytes);
 	packet->l4 = (uint8_t *)packet->ip + packet->ip_bytes;
-	icmp = packet->l4;
-	/* If extensions follow, this is the packet's length: RFC 4884. */
-	if (icmp[5] != 0 && icmp[5] * 4u < n)
-		n = icmp[5] * 4u;
 	e->ip = (void *)(packet->l4 + n_head);
-	if (n < sizeof(*e->ip))
-		return NAT_DROP_ICMP_EMBEDDED;
-	n_ip = (e->ip->version_ihl & 15u) * 4;
-	if (ntohs(e->ip->total_bytes) < n)
-		n = ntohs(e->ip->total_bytes);
-	if (e->ip->version_ihl >> 4 != 4 || n_ip < sizeof(*e->ip) ||
-	    n < n_ip + 8 || (e->ip->fragment & htons(MR_IPV4_OFFSET)) != 0 ||
-	    mr_csum_fold(mr_csum_add((const uint8_t *)e->ip, n_ip, 0)) !=
-		    UINT16_MAX)
-		return NAT_DROP_ICMP_EMBEDDED;
-	e->l4 = (uint8_t *)e->ip + n_ip;
-	e->n_l4 = n - n_ip;
+	reason = parse_ip(path, embedded_bytes(packet->l4, n), e);
+	if (reason != NAT_OK)
+		return reason;
 	if (e->ip->proto == IPPROTO_ICMP && !nat_icmp_is_query(e->l4[0]) &&
 	    !nat_icmp_is_reply(e->l4[0]))
 		return NAT_DROP_ICMP_EMBEDDED;
 	find_ports(e);
 	return NAT_OK;
+}
+
+/* Fix the embedded IP checksum by a delta, and return that of this. A wrong one
+ * of 0 was never computed, and stays 0. */
+static uint32_t fix_ip_sum(struct embedded *e, uint32_t delta)
+{
+	const uint16_t before = e->ip->csum;
+
+	if (before == 0 && !e->has_sum)
+		return 0;
+	e->ip->csum = mr_csum_fix(before, delta);
+	return mr_csum_delta16(before, e->ip->csum);
 }
 
 /*
@@ -108,9 +166,7 @@ static void replace(struct nat_packet *packet, struct embedded *e,
 	uint32_t port_delta = 0, delta;
 	uint16_t before, after;
 
-	before = e->ip->csum;
-	e->ip->csum = mr_csum_fix(before, addr_delta);
-	delta = addr_delta + mr_csum_delta16(before, e->ip->csum);
+	delta = addr_delta + fix_ip_sum(e, addr_delta);
 	if (is_source)
 		e->ip->src = addr;
 	else
@@ -157,7 +213,7 @@ static enum nat_reason revert_source(struct nat_path *path,
 		return NAT_OK;
 	}
 	if (id == MR_FLOW_NONE)
-		return NAT_DROP_ICMP_EMBEDDED;
+		return NAT_DROP_ICMP_NO_MAPPING;
 	if (!nat_maps_may_in(path->maps, id, remote))
 		return NAT_DROP_FILTERED;
 	if (packet->ip->ttl <= 1)
@@ -196,7 +252,7 @@ static enum nat_reason revert_destination(struct nat_path *path,
 
 	nat_maps_find_out(path->maps, &inside, 1, &id);
 	if (id == MR_FLOW_NONE)
-		return NAT_DROP_ICMP_EMBEDDED;
+		return NAT_DROP_ICMP_NO_MAPPING;
 	if (packet->ip->ttl <= 1)
 		return NAT_DROP_TTL;
 	map = nat_maps_at(path->maps, id);
@@ -231,7 +287,7 @@ enum nat_reason nat_icmp_translate(struct nat_path *path,
 	if (reason != NAT_OK)
 		return reason;
 	if (e.ip->src != packet->ip->dst)
-		return NAT_DROP_ICMP_EMBEDDED; /* not sent to that host */
+		return NAT_DROP_ICMP_EMBEDDED_SENDER;
 	*ret_verdict =
 		(struct nat_verdict){ .src = packet->ip->src,
 				      .dst = packet->ip->dst,

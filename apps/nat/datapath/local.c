@@ -135,6 +135,9 @@ bool nat_kernel_takes(const struct nat_path *path,
 	case NAT_DROP_PROTOCOL:
 	case NAT_DROP_ICMP_TYPE:
 	case NAT_DROP_ICMP_EMBEDDED:
+	case NAT_DROP_ICMP_EMBEDDED_CSUM:
+	case NAT_DROP_ICMP_EMBEDDED_SENDER:
+	case NAT_DROP_ICMP_NO_MAPPING:
 		return true;
 	case NAT_DROP_NO_MAPPING:
 	case NAT_DROP_UNSOLICITED_SYN:

@@ -33,7 +33,12 @@ enum nat_reason {
 	NAT_DROP_HAIRPIN_OFF,
 	NAT_DROP_ICMP_TYPE, /* neither a query nor a known error */
 	NAT_DROP_ICMP_CSUM,
-	NAT_DROP_ICMP_EMBEDDED,  /* embedded packet invalid or not ours */
+	NAT_DROP_ICMP_EMBEDDED, /* embedded packet too short, a later fragment,
+				 * an error itself, or not IPv4 */
+	NAT_DROP_ICMP_EMBEDDED_CSUM, /* its IP checksum; icmp_errors: strict */
+	NAT_DROP_ICMP_EMBEDDED_SENDER, /* the error goes to another host than
+					* its sender */
+	NAT_DROP_ICMP_NO_MAPPING,      /* about a packet without a mapping */
 	NAT_DROP_TOO_BIG,        /* DF set; answered */
 	NAT_DROP_FRAGMENT_FULL,  /* no room to hold it */
 	NAT_DROP_FRAGMENT_OLD,   /* the first fragment never came */

@@ -178,6 +178,7 @@ def set_behaviour(file, rng):
         value = rng.random() < 0.5
         file.set([name], rng.choice([(None, default), ("yes" if value else "off", value)]))
     file.set(["mss"], rng.choice([(None, "no"), ("mtu", "mtu"), (1400, "1400")]))
+    file.set(["icmp_errors"], rng.choice([(None, "lenient"), same("strict")]))
     file.set(["local"], (None, "nat"))
     file.set(["log", "sessions"], (None, False))
     file.set(["state_interval"], duration(rng))
