@@ -178,6 +178,27 @@ static __always_inline __u64 mac_of(__u32 number, __u64 now_ns)
 	return hop->mac;
 }
 
+/* Give the packet an id of the queue's. Returns what that adds to a sum. */
+static __always_inline __u32 replace_id(struct xdp_rule_queue *queue,
+					struct iphdr *ip)
+{
+	const __u16 number = (__u16)queue->next_id;
+	const __u16 before = ip->id, after = bpf_htons(number);
+	const __u32 idx = number / 2;
+	struct xdp_old_ids *ids = bpf_map_lookup_elem(&old_ids, &idx);
+
+	if (ids != NULL) {
+		struct mr_flow_old_id *old = &ids->pair[number & 1];
+
+		old->id = before;
+		old->mark =
+			mr_flow_id_mark(ip->saddr, ip->daddr, ip->protocol);
+	}
+	queue->next_id += id_step;
+	ip->id = after;
+	return (__u16)~before + (__u32)after;
+}
+
 /* Layer 3 and 4 as they leave. */
 static __always_inline void translate(const struct mr_flow_way *way,
 				      struct xdp_rule_queue *queue,
@@ -189,13 +210,8 @@ static __always_inline void translate(const struct mr_flow_way *way,
 	struct tcphdr *tcp = (void *)(ip + 1);
 
 	if ((way->tcp.flags & MR_FLOW_NEW_ID) &&
-	    !(ip->frag_off & bpf_htons(DF))) {
-		const __u16 id = bpf_htons((__u16)queue->next_id);
-
-		queue->next_id += id_step;
-		delta += (__u16)~ip->id + (__u32)id;
-		ip->id = id;
-	}
+	    !(ip->frag_off & bpf_htons(DF)))
+		delta += replace_id(queue, ip);
 	ip->saddr = way->src;
 	ip->daddr = way->dst;
 	ip->ttl--;

@@ -133,6 +133,7 @@ static void size_maps(const struct xdp_rules *rules,
 	bpf_map__set_max_entries(skeleton->maps.flows, rules->n_buckets);
 	bpf_map__set_max_entries(skeleton->maps.ways, rules->base.n_max);
 	bpf_map__set_max_entries(skeleton->maps.hops, rules->base.n_hops);
+	bpf_map__set_max_entries(skeleton->maps.old_ids, MR_FLOW_IDS / 2);
 }
 
 /* Load the port's program, or with is_tracer the one that counts losses. */
@@ -213,10 +214,11 @@ static int share_arrays(struct xdp_rules *rules)
 	rules->base.ways = share_memory(first->maps.ways);
 	rules->flows = share_memory(first->maps.flows);
 	rules->hops = share_memory(first->maps.hops);
+	rules->base.old_ids = share_memory(first->maps.old_ids);
 	if (rules->slots == NULL || rules->ports == NULL ||
 	    rules->queues == NULL || rules->cells == NULL ||
 	    rules->base.ways == NULL || rules->flows == NULL ||
-	    rules->hops == NULL)
+	    rules->hops == NULL || rules->base.old_ids == NULL)
 		return -ENOMEM;
 	for (uint32_t q = 0; q < rules->n_queues; q++)
 		rules->queues[q].next_id = rules->base.first_id + q;
@@ -259,6 +261,7 @@ void mri_xdp_rules_unload(struct xdp_rules *rules)
 		unmap(rules->base.ways, first->maps.ways);
 		unmap(rules->flows, first->maps.flows);
 		unmap(rules->hops, first->maps.hops);
+		unmap(rules->base.old_ids, first->maps.old_ids);
 	}
 	for (uint32_t i = rules->base.n_ports; i > 0; i--)
 		if (rules->programs[i - 1] != NULL)

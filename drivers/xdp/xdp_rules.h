@@ -105,6 +105,11 @@ struct xdp_hop {
 	__u64 generation;
 };
 
+/* Two of mr_rules_old_ids(): elements of an array map have 8 bytes or more. */
+struct xdp_old_ids {
+	struct mr_flow_old_id pair[2];
+};
+
 /* An rx queue; one CPU at a time runs the program for it. */
 struct xdp_rule_queue {
 	__u64 dropped;

@@ -276,6 +276,11 @@ struct mr_flow_way *mr_rules_ways(const struct mr_rules *rules, uint32_t id)
 	return rules->ways[mr_rule_slot(id)];
 }
 
+const struct mr_flow_old_id *mr_rules_old_ids(const struct mr_rules *rules)
+{
+	return rules->n_hops > 0 ? rules->old_ids : NULL;
+}
+
 void mr_rules_link(struct mr_rules *rules, uint32_t i,
 		   const struct mr_rules_link *link)
 {

@@ -7,8 +7,8 @@ usage: differential.py [PACKETS [SEED]]
 
 There must be no difference in what leaves, from where, what is dropped and why,
 sessions and their times, TCP windows, and what is logged. Only ids of packets
-without DF and of fragments may differ: rx queues and workers have numbers of
-their own. Time goes in steps that the driver's clock does not round.
+without DF and of fragments may differ, also where errors quote them: rx queues
+and workers have numbers of their own. Time goes in steps that the driver's clock does not round.
 
 The packets are of a few hosts and their peers, plausible and not: flows that
 live long enough for the program to forward them, and everything else that may
@@ -345,9 +345,14 @@ class Raw(Nat):
 
 
 def without_id(ip):
-    """A packet without what may differ, and what depends on it."""
+    """A packet without what may differ, and what depends on it; of the packet
+    that an error quotes, too."""
     n = (ip[0] & 15) * 4 if ip else 0
-    if len(ip) < max(n, 20) or (ip[6] & 0x7f == 0x40 and ip[7] == 0):
+    if len(ip) < max(n, 20):
+        return ip
+    if ip[9] == ICMP and ip[n:n + 1] in (b"\3", b"\x0b"):
+        ip = ip[:n + 8] + without_id(ip[n + 8:])
+    if ip[6] & 0x7f == 0x40 and ip[7] == 0:
         return ip
     is_right = checksum(ip[:n]) == 0
     return ip[:4] + b"\0\0" + ip[6:10] + bytes([is_right] * 2) + ip[12:]

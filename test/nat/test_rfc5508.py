@@ -4,9 +4,9 @@ import pytest
 from scapy.all import (ICMP, IP, TCP, UDP, ICMPerror, IPerror, IPOption_NOP,
                        IPOption_RR, TCPerror, UDPerror, raw)
 
-from harness import ping, tcp, udp
-from rfc import (HOST, OTHER, OURS, PEER, PEER2, ROUTER, THIRD, Flow, error,
-                 opened, pong, quoted)
+from harness import ping, sum16, tcp, udp
+from rfc import (HOST, OTHER, OURS, PEER, PEER2, ROUTER, THIRD, Flow, cut,
+                 error, opened, pong, quoted)
 from rfc import requirement as any_requirement
 
 ERRORS = [(3, code) for code in range(16)] + [(11, 0), (11, 1), (12, 0),
@@ -158,8 +158,9 @@ def test_error_from_outside(nat, kind, code):
             inner = got[IPerror]
             assert (inner.src, inner.dst, inner.tos) == (HOST, PEER, 0x10)
             assert (got[layer].sport, got[layer].dport) == (5000, 53)
-        # As a whole: what the host has sent, but for TTL and id.
+        # As a whole: what the host has sent, but for the TTL.
         assert raw(got[layer]) == raw(sent)[20:]
+        assert inner.id == sent.id
 
 
 @requirement("REQ-4a")
@@ -175,6 +176,32 @@ def test_error_from_outside_about_a_query(nat, kind, code):
     assert (got[ICMP].type, got[ICMP].code) == (kind, code)
     assert (got[IP].dst, got[IPerror].src) == (HOST, HOST)
     assert raw(got[ICMPerror]) == raw(sent)[20:]
+
+
+@requirement("REQ-4a")
+def test_quoted_ids_are_those_that_the_host_has_sent(nat):
+    """Of each of many packets of two hosts, whichever way they left."""
+    sent = [udp((HOST, OTHER)[i % 2], 5000, (PEER, PEER2)[i % 3 % 2], 53,
+                id=500 + i) for i in range(40)]
+    sent += [ping(HOST, PEER, id=77), udp(HOST, 5000, PEER, 53, id=78,
+                                          flags="DF"), cut(udp(
+                                              HOST, 5000, PEER, 53, bytes(50),
+                                              id=79))[0]]
+    out = [nat.inside(packet).outside[0] for packet in sent]
+    assert len({packet[IP].id for packet in out}) == len(out)
+    for packet, left in zip(sent, out):
+        got = nat.outside(error(ROUTER, OURS, quoted(left, 8), 11, 0)).one
+        assert (got[IP].dst, got[IPerror].id) == (packet.src, packet.id)
+        assert sum16(raw(got[IP])[28:48]) == 0xffff
+    # Of a hairpinned one, too.
+    sent = udp(HOST, 5000, left[IP].src, left[UDP].sport, id=81)
+    got = nat.inside(sent).inside[0]
+    back = nat.inside(error(got[IP].dst, OURS, quoted(got))).inside[0]
+    assert (back[IP].dst, back[IPerror].id) == (HOST, 81)
+    # An error from inside quotes what came in: its id is nobody's of ours.
+    flow = opened(nat, "udp", THIRD)
+    got = nat.outside(udp(PEER, 53, flow.addr, flow.ident, id=80)).one
+    assert nat.inside(error(THIRD, PEER, quoted(got))).one[IPerror].id == 80
 
 
 @requirement("REQ-5")

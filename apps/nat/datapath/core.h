@@ -19,6 +19,8 @@
 #include <netinet/in.h>
 #include <string.h>
 
+#include <millrace/experimental/flow_way.h>
+
 #include "arp.h"
 #include "config/addrs.h"
 #include "path.h"
@@ -89,6 +91,8 @@ struct nat_path {
 	/* For datagrams that we send; workers start at different numbers and
 	 * step by a power of two, so they never collide. */
 	uint16_t next_id, id_step;
+	struct mr_flow_old_id *old_ids; /* 65536 / id_step: nat_new_id() */
+	const struct mr_flow_old_id *rule_ids; /* of rules; NULL: none */
 	uint16_t mss; /* clamp, host order; 0: none */
 	uint64_t now_ns;
 	struct mr_port *ports[NAT_SIDES];
@@ -157,12 +161,33 @@ static inline uint16_t nat_fix_l4(uint16_t csum, uint32_t addr_delta,
 	return mr_csum_fix_nonzero(csum, addr_delta + port_delta);
 }
 
-/* Our address, so our id: RFC 6864 5.3.1. Returns the checksum delta. */
-static inline uint32_t nat_new_id(struct nat_path *path, struct mr_ipv4 *ip)
+/* Where the old id of a packet with one of this worker's is. */
+static inline struct mr_flow_old_id *nat_old_id_at(const struct nat_path *path,
+						   uint16_t id)
+{
+	return &path->old_ids[ntohs(id) >> __builtin_ctz(path->id_step)];
+}
+
+/* An id of ours for a packet whose source becomes our address: RFC 6864 5.3.1.
+ * Call it before the addresses change. */
+static inline uint16_t nat_new_id(struct nat_path *path,
+				  const struct mr_ipv4 *ip)
+{
+	const uint16_t id = nat_take_id(path);
+
+	*nat_old_id_at(path, id) = (struct mr_flow_old_id){
+		.id = ip->id,
+		.mark = mr_flow_id_mark(ip->src, ip->dst, ip->proto)
+	};
+	return id;
+}
+
+/* Give it a new id. Returns the checksum delta. */
+static inline uint32_t nat_replace_id(struct nat_path *path, struct mr_ipv4 *ip)
 {
 	const uint16_t before = ip->id;
 
-	ip->id = nat_take_id(path);
+	ip->id = nat_new_id(path, ip);
 	return mr_csum_delta16(before, ip->id);
 }
 

@@ -119,14 +119,18 @@ static int create_parts(struct nat_path *path,
 					   config->n_workers,
 		 &random);
 	if (config->rules != NULL) {
+		path->rule_ids = mr_rules_old_ids(config->rules);
 		path->tickets = nat_tickets_create(config->rules);
 		if (path->tickets == NULL)
 			return -ENOMEM;
 	}
 	path->resolver = nat_resolver_create();
+	path->old_ids = calloc((UINT16_MAX + 1u) / path->id_step,
+			       sizeof(*path->old_ids));
 	path->fragments = nat_fragments_create(path->config, &random);
 	path->syns = nat_syns_create();
-	return path->resolver == NULL || path->fragments == NULL ||
+	return path->resolver == NULL || path->old_ids == NULL ||
+			       path->fragments == NULL ||
 			       path->syns == NULL ?
 		       -ENOMEM :
 		       nat_pending_init(&path->hold, n_held,
@@ -189,6 +193,7 @@ void nat_path_destroy(struct nat_path *path)
 	nat_fragments_destroy(path->fragments);
 	nat_syns_destroy(path->syns);
 	nat_tickets_destroy(path->tickets);
+	free(path->old_ids);
 	free(path);
 }
 
@@ -402,11 +407,11 @@ static inline void translate(struct nat_path *path, const struct nat_map *map,
 		if (has_port)
 			udp->dst = map->inside.port;
 	} else {
+		if ((ip->fragment & htons(MR_IPV4_DF)) == 0)
+			ip_delta += nat_replace_id(path, ip);
 		ip->src = map->outside_addr;
 		if (has_port)
 			udp->src = map->outside_port;
-		if ((ip->fragment & htons(MR_IPV4_DF)) == 0)
-			ip_delta += nat_new_id(path, ip);
 	}
 	ip->ttl--;
 	ip->csum = mr_csum_fix(ip->csum, ip_delta);

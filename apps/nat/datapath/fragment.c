@@ -205,7 +205,7 @@ static void decide_first(struct nat_path *path, struct datagram *d,
 	d->state = reason == NAT_OK ? STATE_KNOWN : STATE_LOCAL;
 	if (d->verdict.src != packet->ip->src) {
 		/* Ids are per source, which changes: RFC 6864. */
-		d->verdict.id = nat_take_id(path);
+		d->verdict.id = nat_new_id(path, packet->ip);
 		d->verdict.has_id = true;
 	}
 	follow(path, d, packet);

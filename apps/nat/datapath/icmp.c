@@ -194,6 +194,32 @@ static void replace(struct nat_packet *packet, struct embedded *e,
 	outer->csum = mr_csum_fix(outer->csum, delta);
 }
 
+/* What replaced the id of a packet: this worker, or the driver by a rule. */
+static const struct mr_flow_old_id *find_old_id(const struct nat_path *path,
+						uint16_t id)
+{
+	if (((ntohs(id) ^ path->next_id) & (path->id_step - 1)) == 0)
+		return nat_old_id_at(path, id);
+	return path->rule_ids != NULL ? &path->rule_ids[ntohs(id)] : NULL;
+}
+
+/* Put back the id that was replaced, unless another packet got it since. */
+static void restore_id(const struct nat_path *path, struct nat_packet *packet,
+		       struct embedded *e, uint32_t inside, uint32_t remote)
+{
+	struct mr_icmp *outer = (void *)packet->l4;
+	const struct mr_flow_old_id *old = find_old_id(path, e->ip->id);
+	uint32_t delta;
+
+	if ((e->ip->fragment & htons(MR_IPV4_DF)) || old == NULL ||
+	    old->mark != mr_flow_id_mark(inside, remote, e->ip->proto))
+		return;
+	delta = mr_csum_delta16(e->ip->id, old->id);
+	e->ip->id = old->id;
+	delta += fix_ip_sum(e, delta);
+	outer->csum = mr_csum_fix(outer->csum, delta);
+}
+
 /* The packet left as outside, to remote; restore it: REQ-4. */
 static enum nat_reason revert_source(struct nat_path *path,
 				     struct nat_packet *packet,
@@ -219,6 +245,7 @@ static enum nat_reason revert_source(struct nat_path *path,
 	if (packet->ip->ttl <= 1)
 		return NAT_DROP_TTL;
 	map = nat_maps_at(path->maps, id);
+	restore_id(path, packet, e, map->inside.addr, remote);
 	replace(packet, e, true, map->inside.addr,
 		nat_map_port(map, map->inside.port, e->sport));
 	verdict->dst = map->inside.addr;

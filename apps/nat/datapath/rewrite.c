@@ -182,7 +182,7 @@ void nat_rewrite(struct nat_path *path, struct nat_packet *packet,
 		ip->id = verdict->id;
 	} else if (ip->src != verdict->src &&
 		   (ip->fragment & htons(MR_IPV4_DF)) == 0) {
-		delta += nat_new_id(path, ip);
+		delta += nat_replace_id(path, ip);
 	}
 	ip->src = verdict->src;
 	ip->dst = verdict->dst;

@@ -43,6 +43,7 @@ enum {
 	MR_FLOW_HOP_BITS = 24,         /**< above: mr_rules_hop() */
 	MR_FLOW_WAYS = 2,
 	MR_FLOW_FORCE_MS = 1000,
+	MR_FLOW_IDS = 1 << 16, /**< of mr_rules_old_ids() */
 };
 
 /** The sender of one direction of a TCP connection. */
@@ -82,6 +83,27 @@ struct mr_flow_ticket {
 	uint32_t way;   /**< 0: from mr_rule.port; 1: back */
 	uint32_t number;
 };
+
+/** The IP id of a packet before MR_FLOW_NEW_ID: what its sender recognises in an
+ * ICMP error that quotes it. */
+struct mr_flow_old_id {
+	uint16_t id;   /**< network order */
+	uint16_t mark; /**< mr_flow_id_mark() of the packet as it arrived */
+};
+
+/**
+ * Tell whose packet had an id: ids are used again after 65536 packets or less.
+ *
+ * @return a hash of the addresses, network order, and the protocol
+ *
+ * Thread: any. Cost: some instructions.
+ */
+static inline uint16_t mr_flow_id_mark(uint32_t src, uint32_t dst,
+				       uint8_t proto)
+{
+	return (uint16_t)(((src ^ proto) * 0x9e3779b1u ^ dst * 0x85ebca6bu) >>
+			  16);
+}
 
 /**
  * @return the window, in bytes, of an end with these fields

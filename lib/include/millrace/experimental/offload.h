@@ -253,6 +253,18 @@ MR_API struct mr_flow_way *mr_rules_ways(const struct mr_rules *rules,
 					 uint32_t id);
 
 /**
+ * The ids of packets before MR_FLOW_NEW_ID, by the id that they got, in host
+ * order.
+ *
+ * @return an array of MR_FLOW_IDS, valid until mr_rules_close(); NULL: the set
+ *         has no rules of MR_RULE_FLOW
+ *
+ * Owner: the set; the driver writes it. Thread: any.
+ */
+MR_API const struct mr_flow_old_id *
+mr_rules_old_ids(const struct mr_rules *rules);
+
+/**
  * Describe port @p i for rules of MR_RULE_FLOW. Until then, they match no frame
  * that arrives there.
  *
