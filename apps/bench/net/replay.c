@@ -22,6 +22,7 @@ enum {
 	OPTION_SPEED = RELAY_OWN,
 	OPTION_LOOP,
 	OPTION_MAX_LAG,
+	OPTION_MAX_GAP,
 	OPTION_OUT,
 	OPTION_ROWS,
 	OPTION_LABEL,
@@ -36,6 +37,8 @@ static const struct option_row rows[] = {
 	  "send the capture N times (default 1); 0: endlessly" },
 	{ "max-lag", OPTION_MAX_LAG, "S",
 	  "give up frames that are S seconds late (default 0.01)" },
+	{ "max-gap", OPTION_MAX_GAP, "S",
+	  "shorten longer gaps of the capture to S seconds (default: none)" },
 	{ "out", OPTION_OUT, "FILE", "write the document of the run to FILE" },
 	{ "csv", OPTION_ROWS, "FILE", "write its trial as CSV" },
 	{ "label", OPTION_LABEL, "TEXT", "name of the document in reports" },
@@ -82,7 +85,9 @@ static enum parse_result take(const struct option_row *row, const char *arg,
 		return PARSE_RUN;
 	default:
 		result = parse_seconds(row->name, arg, &ms, error);
-		if (result == PARSE_RUN)
+		if (result == PARSE_RUN && row->id == OPTION_MAX_GAP)
+			replay->timing.max_gap_ns = ms * 1000000;
+		else if (result == PARSE_RUN)
 			replay->max_lag_ns = ms * 1000000;
 		return result;
 	}
@@ -99,9 +104,11 @@ static void describe(struct replay *replay)
 	json_t *found = relay_found(
 		replay->options, &replay->plane, 1 << TO_PORT,
 		1 << CAPTURE_PORT,
-		json_pack("{so sf si sf}", "file", json_text(replay->path),
+		json_pack("{so sf si sf sf}", "file", json_text(replay->path),
 			  "speed", replay->speed, "loop", (int)replay->n_loops,
-			  "max_lag_s", (double)replay->max_lag_ns / 1e9));
+			  "max_lag_s", (double)replay->max_lag_ns / 1e9,
+			  "max_gap_s",
+			  (double)replay->timing.max_gap_ns / 1e9));
 
 	replay_count_before(replay);
 	document_clock(found, clock_source(&replay->clock),
@@ -153,6 +160,7 @@ static int replay_to_port(const struct relay_command *command,
 				     .drop = replay_drop_at_end,
 				     .workers = replay,
 				     .app = replay,
+				     .each_second = replay_warn,
 				     .give_up = replay_add_trial,
 				     .fds = fds,
 				     .n_fds = 1,

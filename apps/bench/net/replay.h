@@ -28,6 +28,8 @@ struct replay {
 	uint64_t due_ns[MR_BURST_MAX];
 	uint32_t n, at, n_burst;
 	struct timing timing;
+	uint64_t pass;   /* of the frames at hand, from 1 on */
+	uint64_t far_ns; /* when the next frame is due, if that is far off */
 	uint64_t n_bursts, n_entries;
 	uint64_t n_sent, n_sent_bytes, last_ns; /* frames; the last one's */
 	uint64_t drops[N_DROPS];
@@ -42,6 +44,9 @@ struct replay {
 	const struct relay_options *options;
 	const char *path;              /* of the capture */
 	const char *out, *csv, *label; /* NULL: none */
+	/* Of the thread that reports: what it has said of the times. */
+	uint64_t told_far_ns;
+	bool has_told_steps, has_told_untimed, has_told_gapless;
 	/* Of the thread that reports: copies of lateness meanwhile. */
 	struct hist seen, before;
 };
@@ -52,6 +57,9 @@ void replay_drop_at_end(void *opaque, struct mr_worker *worker,
 			const struct mr_frame *frames, uint32_t n);
 
 /* replay_trial.c: what it counts, and what came of it. */
+uint64_t replay_n_passes(const struct replay *replay);
+/* Print what is odd about the capture's times, each once. */
+void replay_warn(void *app);
 extern const struct app_counters replay_counters;
 void replay_count_before(struct replay *replay);
 /* The worker has ended: all of it is one trial. */

@@ -13,6 +13,18 @@ enum {
 	SLEEP_NS = 10000000,
 };
 
+/* A wait that a user may take for a program that hangs. */
+static const uint64_t far_ns = 10000000000;
+/* No frame is due later: 146 years. */
+static const double last_due_ns = 0x1p62;
+
+static uint64_t at_speed(const struct replay *replay, uint64_t due_ns)
+{
+	const double ns = (double)due_ns / replay->speed;
+
+	return ns < last_due_ns ? (uint64_t)ns : (uint64_t)last_due_ns;
+}
+
 /* Read on. False: the capture has ended. */
 static bool read_burst(struct replay *replay, struct mr_worker *worker,
 		       struct mr_rxq *rxq)
@@ -27,6 +39,10 @@ static bool read_burst(struct replay *replay, struct mr_worker *worker,
 		return mr_queue_arm(&rxq->queue) != 0;
 	counter_add(&replay->n_bursts, 1);
 	counter_add(&replay->n_entries, replay->n);
+	/* Times of frames do not tell passes apart. No burst has two. */
+	if (replay->pass > 0 && replay->pass != replay_n_passes(replay))
+		timing_begin_again(&replay->timing);
+	replay->pass = replay_n_passes(replay);
 	for (uint32_t i = 0; i < replay->n; i++) {
 		const bool is_first = i == 0 || !(replay->frames[i - 1].flags &
 						  MR_FRAME_MORE);
@@ -34,9 +50,7 @@ static bool read_burst(struct replay *replay, struct mr_worker *worker,
 		if (is_first)
 			due_ns = timing_due(&replay->timing, meta[i].rx_ns);
 		replay->due_ns[i] =
-			replay->speed == 0 ?
-				0 :
-				(uint64_t)((double)due_ns / replay->speed);
+			replay->speed == 0 ? 0 : at_speed(replay, due_ns);
 	}
 	return true;
 }
@@ -52,13 +66,16 @@ static uint32_t n_due(const struct replay *replay, uint64_t now_ns)
 }
 
 /* The next frame is due later: sleep while that is far off. */
-static void wait_for_next(const struct replay *replay, uint64_t now_ns)
+static void wait_for_next(struct replay *replay, uint64_t now_ns)
 {
 	const uint64_t left_ns = replay->due_ns[replay->at] - now_ns;
 	struct timespec pause = { 0 };
 
 	if (left_ns < 2 * SPIN_NS)
 		return;
+	if (left_ns > far_ns)
+		__atomic_store_n(&replay->far_ns, replay->due_ns[replay->at],
+				 __ATOMIC_RELAXED);
 	pause.tv_nsec = left_ns - SPIN_NS < SLEEP_NS ?
 				(long)(left_ns - SPIN_NS) :
 				SLEEP_NS;

@@ -6,6 +6,7 @@
 #include "net/replay.h"
 #include "support/counter.h"
 #include "support/json_text.h"
+#include "support/text.h"
 
 static const char *const drop_names[N_DROPS] = {
 	[DROP_LATE] = "late",
@@ -20,6 +21,9 @@ static const struct count_row replay_rows[] = {
 	{ "late_p50_ns", "ns half of them", LIVE_NOTHING },
 	{ "late_p99_ns", "ns 99 % of them", LIVE_NUMBER },
 	{ "late_max_ns", "ns at most", LIVE_NUMBER },
+	{ "untimed", "without a time", LIVE_NOTHING },
+	{ "steps_back", "steps back of its clock", LIVE_NOTHING },
+	{ "shortened", "gaps shortened", LIVE_NOTHING },
 };
 
 enum { N_REPLAY_ROWS = sizeof(replay_rows) / sizeof(replay_rows[0]) };
@@ -37,8 +41,7 @@ static const struct hist *lateness_of(struct replay *replay)
 	return &replay->seen;
 }
 
-/* The capture's own count: times of frames do not tell passes apart. */
-static uint64_t n_passes(const struct replay *replay)
+uint64_t replay_n_passes(const struct replay *replay)
 {
 	struct mr_named_count passes = { .value = 0 };
 
@@ -94,7 +97,7 @@ static void take_counters(struct snapshot *snapshot, void *app)
 	snapshot_copy_counters(&to->bursts, &replay->n_bursts, 1);
 	snapshot_copy_counters(&to->entries, &replay->n_entries, 1);
 	snapshot_copy_counters(to->drops, replay->drops, N_DROPS);
-	counts[0] = n_passes(replay);
+	counts[0] = replay_n_passes(replay);
 	counts[1] = to->drops[DROP_LATE] + to->drops[DROP_SHUTDOWN] +
 		    n_kept(replay, &moved);
 	counts[2] = late->n;
@@ -102,6 +105,9 @@ static void take_counters(struct snapshot *snapshot, void *app)
 	counts[4] = hist_at(late, 50);
 	counts[5] = hist_at(late, 99);
 	counts[6] = late->max;
+	counts[7] = counter_get(&replay->timing.n_untimed);
+	counts[8] = counter_get(&replay->timing.n_steps);
+	counts[9] = counter_get(&replay->timing.n_shortened);
 }
 
 const struct app_counters replay_counters = {
@@ -112,6 +118,43 @@ const struct app_counters replay_counters = {
 	.n_groups = 1,
 	.take = take_counters,
 };
+
+static void warn_once(struct replay *replay, uint64_t n, bool *has_told,
+		      const char *what)
+{
+	if (n == 0 || *has_told)
+		return;
+	*has_told = true;
+	print_error("mr-bench replay: %s: %s", replay->path, what);
+}
+
+void replay_warn(void *app)
+{
+	struct replay *replay = app;
+	const struct timing *timing = &replay->timing;
+	const uint64_t far_ns =
+		__atomic_load_n(&replay->far_ns, __ATOMIC_RELAXED);
+
+	if (replay->speed == 0)
+		return;
+	warn_once(replay, counter_get(&timing->n_untimed),
+		  &replay->has_told_untimed,
+		  "records without a time are sent behind their predecessors "
+		  "at once");
+	warn_once(replay, counter_get(&timing->n_steps),
+		  &replay->has_told_steps,
+		  "its clock was set back: times count from there");
+	warn_once(replay, counter_get(&timing->n_gapless),
+		  &replay->has_told_gapless,
+		  "it has no gaps, so a pass begins 1 ms after the last one; "
+		  "--speed max waits for nothing");
+	if (far_ns == replay->told_far_ns)
+		return;
+	replay->told_far_ns = far_ns;
+	print_error("mr-bench replay: %s: the next frame is due %.0f s after "
+		    "the first; --max-gap shortens longer gaps",
+		    replay->path, (double)far_ns / 1e9);
+}
 
 static bool is_timed_out(const struct replay *replay)
 {
@@ -195,6 +238,7 @@ void replay_add_trial(void *app)
 	trial->sending_ns = trial->whole_ns = replay->last_ns;
 	replay->n_unread = n_unread(replay);
 	judge(replay, trial);
+	replay_warn(replay);
 	/* From the first to the last there is one gap less than frames. */
 	if (due_ns > 0)
 		trial->asked_pps =

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import struct
 import time
 
 import pytest
@@ -234,6 +235,52 @@ def test_passes_of_one_time(capture):
     sent, final = capture.replayed("--loop", 4, "--max-lag", 5)
     assert len(sent) == 200
     assert final["replay"]["passes"] == 4
+
+
+def test_a_pass_of_one_frame_has_a_pace(capture):
+    capture.write(FRAMES[:1])
+    code, said, err = run("replay", "-q", "--loop", 0, "-d", 0.5, capture.inp,
+                          "null:")
+    assert code == 0
+    assert int(re.search(r"tx (\d+) frames", said)[1]) <= 502
+    assert "it has no gaps, so a pass begins 1 ms after the last one" in err
+
+
+def write_times(path, times):
+    """A capture of frames of these times, in seconds."""
+    path.write_bytes(struct.pack("<IHHiIII", 0xa1b2c3d4, 2, 4, 0, 0, 65535, 1) + b"".join(
+        struct.pack("<IIII", int(t), round(t % 1 * 1e6), 60, 60) + bytes(ETH) + bytes(46)
+        for t in times))
+
+
+@pytest.mark.parametrize("times, words, at_s, key, line", [
+    ([100, 101, 100, 101.1], (), [0, 1, 1, 1.1], "", ""),
+    ([9100, 9100.1, 100, 100.1, 100.2], (), [0, .1, .1, .2, .3], "steps_back",
+     "its clock was set back: times count from there"),
+    ([0, 1.7e9, 1.7e9 + .1], (), [0, 0, .1], "untimed",
+     "records without a time are sent behind their predecessors at once"),
+    ([0, .1, .2], (), [0, .1, .2], "", ""),
+    ([100, 100.1, 1.7e9, 1.7e9 + .1], ("--max-gap", .3), [0, .1, .4, .5], "shortened", "")])
+def test_times_that_go_wrong_are_made_good(capture, times, words, at_s, key, line):
+    write_times(capture.inp, times)
+    code, out, err = run("replay", "-j", "--max-lag", 5, *words, capture.inp,
+                         f"pcap:tx={capture.out}")
+    assert code == 0, err
+    replayed = last_object(out)["replay"]
+    sent = [float(frame.time) for frame in rdpcap(str(capture.out))]
+    late = replayed["late_max_ns"] / 1e9 + 0.01
+    for found, due in zip(sent, at_s, strict=True):
+        assert due - late < found - sent[0] < due + late
+    assert [k for k in ("untimed", "steps_back", "shortened") if replayed[k]] == \
+        [key] * bool(key)
+    assert line in err and (f"{capture.inp}: " in err) == bool(line)
+
+
+def test_a_long_wait_is_announced(capture):
+    write_times(capture.inp, [100, 900])
+    code, _, err = run("replay", "-q", "-d", 2.5, capture.inp, "null:")
+    assert code == 0
+    assert err.count("the next frame is due 800 s after the first; --max-gap") == 1
 
 
 def test_the_last_gap_is_between_passes(capture):
