@@ -76,18 +76,25 @@ static int open_file(const char *path, int flags, int lock,
 	return err;
 }
 
-pcap_t *mri_pcap_read_from_start(int fd, char *ret_error)
+FILE *mri_pcap_file(int fd)
 {
 	const int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	FILE *file = NULL;
-	pcap_t *pcap;
 
 	if (copy >= 0 && lseek(fd, 0, SEEK_SET) == 0)
 		file = fdopen(copy, "r");
+	if (file == NULL && copy >= 0)
+		close(copy);
+	return file;
+}
+
+pcap_t *mri_pcap_read_from_start(int fd, char *ret_error)
+{
+	FILE *file = mri_pcap_file(fd);
+	pcap_t *pcap;
+
 	if (file == NULL) {
 		snprintf(ret_error, PCAP_ERRBUF_SIZE, "%s", mr_strerror(errno));
-		if (copy >= 0)
-			close(copy);
 		return NULL;
 	}
 	pcap = pcap_fopen_offline_with_tstamp_precision(
@@ -102,15 +109,28 @@ static int open_rx(struct pcap_port *port, const char *path,
 {
 	struct pcap_rxq *rxq = &port->rxq;
 	char error[PCAP_ERRBUF_SIZE];
+	struct pcapng_facts facts;
 	const char *link_type;
+	int extension;
 
 	rxq->fd = open_file(path, O_RDONLY, LOCK_SH, reterr_reason);
 	if (rxq->fd < 0)
 		return rxq->fd;
+	/* pcap has the length of the FCS in the link type. */
+	if (mri_pcapng_read(rxq->fd, false, &facts))
+		rxq->fcs_bytes = facts.fcs_bytes;
 	rxq->pcap = mri_pcap_read_from_start(rxq->fd, error);
 	if (rxq->pcap == NULL)
 		return mr_fail(reterr_reason, -EINVAL,
 			       "pcap: '%s' is not a capture: %s", path, error);
+	extension = pcap_datalink_ext(rxq->pcap);
+	if (LT_FCS_LENGTH_PRESENT(extension))
+		rxq->fcs_bytes = 2 * LT_FCS_LENGTH((uint32_t)extension);
+	if (facts.has_other_fcs)
+		return mr_fail(reterr_reason, -ENOTSUP,
+			       "pcap: '%s': its interfaces differ in the length "
+			       "of the FCS; capture them apart",
+			       path);
 	if (pcap_datalink(rxq->pcap) == DLT_EN10MB)
 		return 0;
 	link_type = pcap_datalink_val_to_name(pcap_datalink(rxq->pcap));
@@ -290,6 +310,22 @@ static uint32_t pcap_port_device_stats(const struct mr_port *base,
 	return 1;
 }
 
+static uint32_t pcap_port_device_drops(const struct mr_port *base,
+				       struct mr_named_count *ret_counts,
+				       uint32_t n)
+{
+	const struct pcap_port *port = (const struct pcap_port *)base;
+
+	if (!port->has_rx)
+		return 0;
+	if (n > 0)
+		ret_counts[0] = (struct mr_named_count){
+			"rx_other_link_type",
+			mr_counter_get(&port->rxq.n_other_link)
+		};
+	return 1;
+}
+
 static const char *const pcap_keys[] = { "rx", "tx", "loop", "sg", NULL };
 
 extern const struct mr_driver mr_driver_pcap;
@@ -300,5 +336,6 @@ const struct mr_driver mr_driver_pcap = {
 	.open = pcap_port_open,
 	.close = pcap_port_close,
 	.link = pcap_port_link,
+	.device_drops = pcap_port_device_drops,
 	.device_stats = pcap_port_device_stats,
 };

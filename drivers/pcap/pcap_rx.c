@@ -33,6 +33,7 @@ static void begin_again(struct pcap_rxq *rxq)
 	if (rxq->n_passes > 1)
 		rxq->n_passes--;
 	rxq->has_begun = false;
+	rxq->n_records = 0;
 	pcap_close(rxq->pcap);
 	rxq->pcap = mri_pcap_read_from_start(rxq->fd, error);
 	if (rxq->pcap != NULL)
@@ -42,10 +43,47 @@ static void begin_again(struct pcap_rxq *rxq)
 	end(rxq);
 }
 
+/* libpcap reads no further: the file ends within a record, is damaged, or has
+ * an interface of another link type, and records behind it. */
+static void end_early(struct pcap_rxq *rxq)
+{
+	struct mr_port *port = rxq->base.queue.port;
+	struct pcapng_facts facts;
+
+	if (mri_pcapng_read(rxq->fd, true, &facts) && facts.has_other &&
+	    facts.n_records > rxq->n_records) {
+		mr_counter_add(&rxq->n_other_link,
+			       facts.n_records - rxq->n_records);
+		if (!rxq->is_damaged)
+			mr_log(port->ctx, MR_LOG_ERROR,
+			       "%s: %llu records cannot be read: they are "
+			       "behind an interface of link type %s (%u), and "
+			       "only Ethernet is supported; capture one "
+			       "interface at a time",
+			       port->info->name,
+			       (unsigned long long)(facts.n_records -
+						    rxq->n_records),
+			       pcap_datalink_val_to_name(
+				       facts.other_link_type) != NULL ?
+				       pcap_datalink_val_to_name(
+					       facts.other_link_type) :
+				       "?",
+			       facts.other_link_type);
+	} else {
+		if (!rxq->is_damaged)
+			mr_log(port->ctx, MR_LOG_WARNING,
+			       "%s: the capture is damaged; the rest cannot "
+			       "be read: %s",
+			       port->info->name, pcap_geterr(rxq->pcap));
+		drop(rxq, MR_RX_DROP_INVALID);
+	}
+	rxq->is_damaged = true;
+	begin_again(rxq);
+}
+
 /* Read on to the next record that is a frame. False: none now, or at all. */
 static bool read_record(struct pcap_rxq *rxq)
 {
-	struct mr_port *port = rxq->base.queue.port;
 	struct pcap_pkthdr *record;
 
 	for (uint32_t n_bad = 0; n_bad < MAX_BAD_RECORDS; n_bad++) {
@@ -55,24 +93,19 @@ static bool read_record(struct pcap_rxq *rxq)
 		case PCAP_ERROR_BREAK: /* the end of the file */
 			begin_again(rxq);
 			return false;
-		default: /* the file ends within a record, or is damaged */
-			if (!rxq->is_damaged)
-				mr_log(port->ctx, MR_LOG_WARNING,
-				       "%s: the capture is damaged; the rest "
-				       "cannot be read: %s",
-				       port->info->name,
-				       pcap_geterr(rxq->pcap));
-			rxq->is_damaged = true;
-			drop(rxq, MR_RX_DROP_INVALID);
-			begin_again(rxq);
+		default:
+			end_early(rxq);
 			return false;
 		}
+		rxq->n_records++;
 		/* Truncated by the capture, or not a frame. */
-		if (record->caplen != record->len || record->len < 14) {
+		if (record->caplen != record->len ||
+		    record->len < 14 + rxq->fcs_bytes) {
 			drop(rxq, MR_RX_DROP_INVALID);
 			continue;
 		}
-		if (record->len > rxq->max_segs * rxq->room_bytes) {
+		rxq->n_bytes = record->len - rxq->fcs_bytes;
+		if (rxq->n_bytes > rxq->max_segs * rxq->room_bytes) {
 			drop(rxq, MR_RX_DROP_TOO_LONG);
 			continue;
 		}
@@ -91,7 +124,7 @@ static void fill(const struct pcap_rxq *rxq, const uint64_t *addrs,
 {
 	const struct mr_port *port = rxq->base.queue.port;
 	const uint8_t *from = rxq->bytes;
-	uint32_t n_left = rxq->record->len;
+	uint32_t n_left = rxq->n_bytes;
 
 	for (uint32_t i = 0; i < n; i++) {
 		const uint32_t len =
@@ -135,8 +168,7 @@ uint32_t mri_pcap_rx_burst(struct mr_rxq *base, struct mr_cache *cache,
 
 		if (rxq->record == NULL && !read_record(rxq))
 			break;
-		n_segs = (rxq->record->len + rxq->room_bytes - 1) /
-			 rxq->room_bytes;
+		n_segs = (rxq->n_bytes + rxq->room_bytes - 1) / rxq->room_bytes;
 		if (n_segs > n - n_done)
 			break; /* left to the next burst */
 		n_got = mr_frag_alloc_bulk(cache, addrs, n_segs, buffer_bytes);
@@ -151,7 +183,7 @@ uint32_t mri_pcap_rx_burst(struct mr_rxq *base, struct mr_cache *cache,
 			fill_meta(rxq, meta + n_done);
 		n_done += n_segs;
 		n_frames++;
-		n_bytes += rxq->record->len;
+		n_bytes += rxq->n_bytes;
 		rxq->record = NULL;
 	}
 	mr_counter_add(&base->stats.received, n_frames);

@@ -2,6 +2,7 @@
 /* What a replay counts, and the trial that it was. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "net/replay.h"
 #include "support/counter.h"
@@ -47,18 +48,6 @@ uint64_t replay_n_passes(const struct replay *replay)
 
 	mr_port_device_stats(replay->plane.ports[CAPTURE_PORT], &passes, 1);
 	return passes.value;
-}
-
-/* Records of the capture that were no whole frame, so far. */
-static uint64_t n_unread(const struct replay *replay)
-{
-	struct mr_rx_stats stats = { .size = sizeof(stats) };
-	uint64_t n = 0;
-
-	mr_rxq_stats(mr_port_rxq(replay->plane.ports[CAPTURE_PORT], 0), &stats);
-	for (uint32_t i = 0; i < MR_STATS_SLOTS; i++)
-		n += stats.drops[i];
-	return n;
 }
 
 static void read_drops(const struct replay *replay, struct drop_rows *to)
@@ -164,6 +153,15 @@ static bool is_timed_out(const struct replay *replay)
 	       clock_monotonic_ns() >= replay->opened_ns + ms * 1000000;
 }
 
+/* libpcap stops there. */
+static bool has_other_link(const struct trial_result *trial)
+{
+	for (uint32_t i = 0; i < trial->n_drops; i++)
+		if (strcmp(trial->drops[i].name, "rx_other_link_type") == 0)
+			return true;
+	return false;
+}
+
 /* Why the capture was not read to its end, or not all that it has. */
 static void explain_part(struct replay *replay, struct trial_result *trial)
 {
@@ -175,9 +173,12 @@ static void explain_part(struct replay *replay, struct trial_result *trial)
 						"ended by a signal");
 	else if (replay->n_unread > 0)
 		snprintf(to, sizeof(trial->why_stopped),
-			 "%llu records of the capture are damaged, cut off or "
-			 "too long, and were not sent",
-			 (unsigned long long)replay->n_unread);
+			 "%llu records of the capture are %s, and were not "
+			 "sent",
+			 (unsigned long long)replay->n_unread,
+			 has_other_link(trial) ?
+				 "behind an interface of another link type" :
+				 "damaged, cut off or too long");
 	trial->is_cut_short = to[0] != '\0';
 }
 
@@ -188,14 +189,18 @@ static void judge(struct replay *replay, struct trial_result *trial)
 	const uint64_t n = n_kept(replay, &moved);
 
 	trial->n_drops = moved.n;
+	replay->n_unread = drops_received(&moved,
+					  replay->plane.ports[CAPTURE_PORT]);
 	if (n == 0)
 		explain_part(replay, trial);
 	trial_judge(trial, n, 0, replay->n_loops > 0);
 	if (replay->is_whole && n == 0 && replay->n_unread > 0)
 		fail_with(&replay->why_failed, 0,
-			  "not all of the capture was sent: records are "
-			  "damaged, cut off or too long; capture again, with "
-			  "-s 0");
+			  "not all of the capture was sent: %s; capture again, "
+			  "%s",
+			  trial->why_stopped,
+			  has_other_link(trial) ? "one interface at a time" :
+						  "with -s 0");
 	/* The time that was asked for is an end as any. */
 	else if (replay->is_whole || n > 0 || !is_timed_out(replay))
 		fail_with(&replay->why_failed, 0, "%s", trial->why_incomplete);
@@ -236,7 +241,6 @@ void replay_add_trial(void *app)
 	trial->unsent = n_unsent;
 	trial->tx_bytes = replay->n_sent_bytes;
 	trial->sending_ns = trial->whole_ns = replay->last_ns;
-	replay->n_unread = n_unread(replay);
 	judge(replay, trial);
 	replay_warn(replay);
 	/* From the first to the last there is one gap less than frames. */

@@ -70,9 +70,20 @@ static int count_sizes(struct stream *ret)
 	return 0;
 }
 
+/* At the end of each frame, as its link type says. */
+static uint32_t fcs_bytes_of(pcap_t *pcap)
+{
+	const int extension = pcap_datalink_ext(pcap);
+
+	return LT_FCS_LENGTH_PRESENT(extension) ?
+		       2 * LT_FCS_LENGTH((uint32_t)extension) :
+		       0;
+}
+
 static int read_frames(pcap_t *pcap, const char *path, struct stream *ret,
 		       struct mr_reason *why)
 {
+	const uint32_t fcs_bytes = fcs_bytes_of(pcap);
 	struct pcap_pkthdr *head;
 	const uint8_t *bytes;
 	int n_read;
@@ -82,6 +93,8 @@ static int read_frames(pcap_t *pcap, const char *path, struct stream *ret,
 
 		if (err < 0)
 			return err;
+		if (head->len >= MR_ETH_BYTES + fcs_bytes)
+			head->len -= fcs_bytes;
 		if (add_frame(bytes, head->len, ret) < 0)
 			return fail_with(why, -ENOMEM,
 					 "pcap=%s: no memory for its frames",

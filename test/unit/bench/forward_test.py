@@ -324,6 +324,28 @@ def test_what_the_port_drops_was_not_sent(capture):
     assert "60 unsent" in said
 
 
+def block(kind, body):
+    """Of pcapng."""
+    n = struct.pack("<I", 12 + len(body))
+    return struct.pack("<I", kind) + n + body + n
+
+
+def test_another_link_type_is_the_reason_that_is_told(capture):
+    capture.inp.write_bytes(
+        block(0x0a0d0d0a, struct.pack("<IHHq", 0x1a2b3c4d, 1, 0, -1)) +
+        b"".join(block(1, struct.pack("<HHI", link, 0, 65535)) for link in (1, 113)) +
+        block(6, struct.pack("<IIIII", 0, 0, 1, 60, 60) + bytes(60)) * 3)
+    out = capture.out.with_name("a.json")
+    code, _, err = run("replay", "-q", "--out", out, capture.inp, "null:")
+    assert code == 1
+    why = "3 records of the capture are behind an interface of another link type"
+    assert re.search(r"3 records cannot be read: they are behind an interface of link type "
+                     r"LINUX_SLL \(113\)", err)
+    assert f"not all of the capture was sent: {why}" in err and "damaged" not in err
+    document = json.loads(out.read_text("utf-8"))
+    assert document["why_incomplete"] == f"{why}, and were not sent"
+
+
 def test_what_has_no_end_is_whole_at_any_time(capture):
     capture.write(FRAMES, gap_s=0.001)
     out = capture.out.with_name("a.json")

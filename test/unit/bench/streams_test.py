@@ -283,6 +283,13 @@ def test_a_capture_is_sent_as_it_is_or_with_a_field_that_varies(made, tmp_path):
             for i in range(1, 4)]
     write(path, sent)
     assert made(6, f"pcap={path}") == sent + sent
+    # With an FCS, as its link type says: it is none of the frame.
+    with_fcs = tmp_path / "fcs.pcap"
+    write(with_fcs, [data + b"\xde\xad\xbe\xef" for data in sent])
+    with with_fcs.open("r+b") as file:
+        file.seek(23)
+        file.write(b"\x24")
+    assert made(3, f"pcap={with_fcs}") == sent
     got = made(4, f"pcap={path} ip.src=10.0.0.0/30", is_stamped=True)
     check_whole(got)
     assert [Ether(data)[IP].src for data in got] == prefix("10.0.0.0/30")

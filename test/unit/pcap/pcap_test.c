@@ -224,6 +224,134 @@ TEST_PCAP(other_link_types_are_refused_by_name)
 	refuse("rx", -ENOTSUP, bench.in);
 }
 
+/* 60 bytes, and an FCS. */
+static void check_fcs_is_cut_off(void)
+{
+	struct mr_frame frame;
+	struct mr_port *port = open_port("rx", bench.in, "");
+
+	assert_int_equal(mr_rx_burst(mr_port_rxq(port, 0), bench.cache, &frame,
+				     1 + MR_MAX_SEGS),
+			 1);
+	assert_int_equal(frame.len, 60);
+	assert_int_equal(rx_stats(port).bytes, 60);
+	mr_frame_free_bulk(bench.cache, &frame, 1);
+	mr_port_close(port);
+}
+
+TEST_PCAP(fcs_of_pcap_is_cut_off)
+{
+	const struct record record = { 64, 64, 0, 0 };
+	const uint32_t link_type = 0x24000001; /* Ethernet, 2 words of FCS */
+	FILE *file;
+
+	write_input(DLT_EN10MB, &record, 1);
+	file = fopen(bench.in, "r+e");
+	assert_non_null(file);
+	assert_int_equal(fseek(file, 20, SEEK_SET), 0);
+	assert_int_equal(fwrite(&link_type, 4, 1, file), 1);
+	assert_int_equal(fclose(file), 0);
+	check_fcs_is_cut_off();
+}
+
+/* Blocks of a pcapng file, in either byte order. */
+static FILE *ng;
+static bool is_swapped;
+
+static void put32(uint32_t value)
+{
+	value = is_swapped ? __builtin_bswap32(value) : value;
+	assert_int_equal(fwrite(&value, 4, 1, ng), 1);
+}
+
+static void begin_ng(bool swapped)
+{
+	is_swapped = swapped;
+	ng = fopen(bench.in, "we");
+	assert_non_null(ng);
+	put32(0x0a0d0d0a);
+	put32(28);
+	put32(0x1a2b3c4d);
+	put32(swapped ? 1 << 16 : 1);
+	put32(UINT32_MAX);
+	put32(UINT32_MAX);
+	put32(28);
+}
+
+/* fcs_bytes: 0: not said. */
+static void add_interface(uint16_t link_type, uint8_t fcs_bytes)
+{
+	const uint32_t n = fcs_bytes > 0 ? 32 : 20;
+
+	put32(1);
+	put32(n);
+	put32(is_swapped ? (uint32_t)link_type << 16 : link_type);
+	put32(65535);
+	if (fcs_bytes > 0) {
+		put32(is_swapped ? 13 << 16 | 1 : 13 | 1 << 16);
+		put32(is_swapped ? (uint32_t)fcs_bytes << 24 : fcs_bytes);
+		put32(0);
+	}
+	put32(n);
+}
+
+static void add_packets(uint32_t interface, uint32_t n, uint32_t n_bytes)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		put32(6);
+		put32(32 + n_bytes);
+		put32(interface);
+		put32(0);
+		put32(1000000 + i);
+		put32(n_bytes);
+		put32(n_bytes);
+		for (uint32_t b = 0; b < n_bytes; b += 4)
+			put32(0x78787878);
+		put32(32 + n_bytes);
+	}
+}
+
+TEST_PCAP(fcs_of_pcapng_is_cut_off)
+{
+	for (uint32_t i = 0; i < 2; i++) {
+		begin_ng(i == 1);
+		add_interface(1, 4);
+		add_interface(1, 4);
+		add_packets(0, 1, 64);
+		assert_int_equal(fclose(ng), 0);
+		check_fcs_is_cut_off();
+	}
+	begin_ng(false);
+	add_interface(1, 4);
+	add_interface(1, 0);
+	add_packets(0, 1, 64);
+	assert_int_equal(fclose(ng), 0);
+	refuse("rx", -ENOTSUP, "differ in the length of the FCS");
+}
+
+TEST_PCAP(what_is_behind_another_link_type_is_counted)
+{
+	for (uint32_t n_before = 0; n_before < 8; n_before += 3) {
+		struct mr_named_count lost;
+		struct mr_port *port;
+
+		begin_ng(n_before == 3);
+		add_interface(1, 0);
+		add_packets(0, n_before, 60);
+		add_interface(113, 0);
+		add_packets(1, 2, 60);
+		add_packets(0, 5, 60);
+		assert_int_equal(fclose(ng), 0);
+		port = open_port("rx", bench.in, "");
+		assert_int_equal(receive_all(port), n_before);
+		assert_int_equal(mr_port_device_drops(port, &lost, 1), 1);
+		assert_string_equal(lost.name, "rx_other_link_type");
+		assert_int_equal(lost.value, 7);
+		assert_int_equal(rx_stats(port).received, n_before);
+		mr_port_close(port);
+	}
+}
+
 TEST_PCAP(pipes_are_refused_and_nobody_waits)
 {
 	assert_int_equal(mkfifo(bench.in, 0600), 0);
