@@ -93,6 +93,18 @@ def test_exit_status_is_for_ci(bench, files, factor, threshold, rc, verdict):
     assert verdict in done.out
 
 
+def test_nothing_but_unclear_figures_is_no_success(bench, files):
+    """Of runs that differ more from each other than the sides do."""
+    def alone(document):
+        document["rows"] = [row for row in document["rows"]
+                            if row["unit"] == "frames/s"]
+        document["trials"] = []
+    a, b, c = files(*(scaled(factor, alone) for factor in (0.9, 1.1, 1.05)))
+    done = bench("compare", "--baseline", a, "--baseline", b, a, c)
+    assert "unclear" in done.out and "no difference;" not in done.out, done.out
+    assert done.rc == 3, done.out
+
+
 def test_runs_of_a_side_make_its_median(bench, files):
     baseline = files(*(scaled(f) for f in (0.98, 0.99, 1, 1.01, 1.02)))
     compared = files(*(scaled(f) for f in (1.18, 1.19, 1.2, 1.21, 1.22)))

@@ -52,7 +52,7 @@ usage: mr-bench compare [options] BASELINE FILE...
 Compare documents of mr-bench --json. Several files of one side are repeated
 runs, which yield its median and interval.
 Exit status: 1 if a figure is worse, 2 if they cannot be compared,
-3 if none is worse but some are unclear because a side has one run.
+3 if none is worse but all are unclear, or some because a side has one run.
 """
 OPTIONS = [
     Option("baseline", "FILE", "document to compare with (repeatable)"),
@@ -217,7 +217,8 @@ class Compare:
             return _complain("no figure is on both sides")
         if any(c.verdict is Verdict.WORSE for c in self.figures):
             return 1
-        return 3 if any(c.has_few_runs for c in self.figures) else 0
+        is_told = any(c.verdict in (Verdict.SAME, Verdict.BETTER) for c in self.figures)
+        return 3 if not is_told or any(c.has_few_runs for c in self.figures) else 0
 
 
 def _utf8(text: str) -> str:
@@ -301,8 +302,8 @@ def _read(baseline: list[str], files: list[str]) -> tuple[list[Document], list[D
 
 def main(words: list[str]) -> int:
     """The exit status: 0; 1: something is worse; 2: there is nothing to
-    compare; 3: nothing is worse, but some figure has only one run on a
-    side."""
+    compare; 3: nothing is worse, but all is unclear, or some figure has only
+    one run on a side."""
     try:
         asked = parse(words, USAGE, OPTIONS)
         if asked is None:
