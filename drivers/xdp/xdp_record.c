@@ -346,6 +346,7 @@ static void keep_rest(struct xdp_port *port)
 {
 	struct xdp_record *record = &port->record;
 	uint32_t n_kept = 0;
+	bool is_cut;
 
 	for (uint32_t i = 0; i < record->n; i++)
 		if (!record->changes[i].is_undone)
@@ -356,9 +357,9 @@ static void keep_rest(struct xdp_port *port)
 	for (uint32_t i = 0; i < n_kept; i++)
 		(void)note(port, &record->changes[i]);
 	/* First: a file that cannot be removed must not keep old lines. */
-	if (ftruncate(record->fd, (off_t)n_kept * LINE_BYTES) < 0 || n_kept > 0)
+	is_cut = ftruncate(record->fd, (off_t)n_kept * LINE_BYTES) == 0;
+	if (n_kept > 0 || (unlink(record->path) < 0 && !is_cut))
 		return;
-	(void)unlink(record->path);
 	mr_fd_close(record->fd);
 	record->fd = -1;
 }
