@@ -84,6 +84,7 @@ SUITES = {
     "gen": Suite(lane="waits", time_factor=2, n_at_once=3),
     "package": Suite(lane="waits", is_long=True),
     "dpdk": Suite(lane="waits", is_long=True),
+    "faults": Suite(lane="waits", is_long=True),
     "guest": Suite(lane="boots", is_long=True, time_factor=3, n_at_once=3),
     "mutation": Suite(is_long=True),
     "libfuzzer": Suite("libfuzzer", ("fuzz",), is_long=True),
@@ -135,7 +136,7 @@ BREAKS = [
     (r"test/model/", "unit:model/ conformance:igb conformance:virtio"),
     (r"test/conformance/", "conformance:null conformance:pair "
                            "conformance:virtio"),
-    (r"test/(nat|fuzz)/", r"\1"),
+    (r"test/(nat|fuzz|faults)/", r"\1"),
     (r"test/(netns|guest|gen|dpdk)/test_(\w+)\.py", r"\1:\2"),
     (r"test/dpdk/(\w+)_test\.c", r"dpdk:\1"),
     (r"test/(netns|gen|dpdk)/", r"\1"),

@@ -1,0 +1,327 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Programs whose system calls and allocations fail while they start.
+
+usage: faults_test.py [--all] [--only WORD] BUILD FAIL_MALLOC
+
+Without --all, each pair of a system call and the place that makes it fails once,
+and so does the first allocation of each place that allocates. With --all, so do
+the first 40 calls of each system call and the first 2,000 allocations: hours.
+
+However a program ends, it must not crash or hang, and must leave no socket, no
+record and no changed setting behind. If it does not start, it says why.
+"""
+import argparse
+import os
+import re
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import Queue
+
+sys.dont_write_bytecode = True
+TEST = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(TEST / "support"), str(TEST / "netns")]
+
+# pylint: disable=wrong-import-position
+from host import limit, popen  # noqa: E402
+from lib import namespaces  # noqa: E402
+
+SKIPPED = 77
+SO_NETNS_COOKIE = 71  # asm-generic/socket.h
+N_AT_ONCE = 4
+N_CALLS, N_ALLOCATIONS = 40, 2000  # of --all
+DOCUMENT_FD = 3  # to which the traffic engine writes its results
+RUN_LIMIT_S = 20
+TRACE_LIMIT_S = 200  # it looks up the stack at each call
+# The end of the process, and what glibc relies on or nobody can do without.
+# What fails to be released stays, for that is what the error says.
+EXCEPT = {"execve", "brk", "exit", "exit_group", "futex", "rt_sigreturn", "munmap",
+          "close", "unlink", "rmdir", "restart_syscall", "sched_yield",
+          "arch_prctl", "set_tid_address", "set_robust_list", "rseq"}
+ERRORS = {
+    "EMFILE": ("openat socket eventfd2 epoll_create1 signalfd4 pipe2 dup dup2 "
+               "dup3 timerfd_create memfd_create accept4 inotify_init1"),
+    "ENOMEM": "mmap mremap clone clone3 mprotect madvise mlock",
+    "EINTR": "poll ppoll epoll_wait epoll_pwait clock_nanosleep nanosleep",
+    "EACCES": "access faccessat faccessat2 readlink newfstatat statx mkdir",
+    "ENOSPC": "write pwrite64 ftruncate fallocate fsync",
+}
+ERROR_OF = {call: error for error, calls in ERRORS.items()
+            for call in calls.split()}
+SYSTEM = re.compile(r"/(libc|ld-linux[-\w]*|libpthread)\.so")
+FRAME = re.compile(r" > (\S+?)\((.*?)\) \[(0x[0-9a-f]+)\]")
+
+NAT_YAML = """
+inside: {{port: 'xdp:p0', addresses: [10.0.0.1/24]}}
+outside: {{port: 'xdp:p1', addresses: [192.0.2.1/24], gateway: 192.0.2.254}}
+state: {folder}/state
+log: {{path: {folder}/log, sessions: yes}}
+"""
+RULES_YAML = "rules:\n- {user: root, interface: 'p*', memory: 64M}\n"
+
+
+class Program:
+    """One that is started again and again."""
+
+    def __init__(self, name, path, *arguments, ends=True):
+        self.name, self.path, self.arguments = name, path, arguments
+        self.ends = ends  # by itself
+
+    def command(self, folder):
+        return [str(self.path), *(word.replace("FOLDER", str(folder))
+                                  for word in self.arguments)]
+
+
+def programs(build):
+    apps = build / "apps"
+    pause = ["--duration", "0.03"]
+    return [
+        Program("mr-l2fwd", apps / "l2fwd/mr-l2fwd", *pause, "--ring", "64",
+                "--mtu", "1400", "--promisc", "on", "--offload", "auto",
+                "--punt", "udp port 53", "--control", "FOLDER/sock",
+                "--metrics", "unix:FOLDER/metrics", "p0", "p1"),
+        Program("mr-nat", apps / "nat/mr-nat", *pause, "--config",
+                "FOLDER/nat.yaml", "--control", "FOLDER/sock"),
+        Program("mr-bench", apps / "bench/mr-bench-engine", "reflect",
+                str(DOCUMENT_FD), *pause, "p0,mtu=1400"),
+        Program("mr-brokerd", apps / "brokerd/mr-brokerd", "--rules",
+                "FOLDER/rules.yaml", "--socket", "FOLDER/sock", ends=False),
+    ]
+
+
+class Place:
+    """Two interfaces and a folder, as each run must leave them."""
+
+    def __init__(self, number):
+        self.folder = Path(tempfile.mkdtemp(prefix="mrt-faults-"))
+        self.lab = namespaces.Lab(self.folder)
+        self.inside = self.lab.namespace(f"x{number}")
+        outside = self.lab.namespace(f"y{number}")
+        for name in "p0", "p1":
+            self.lab.veth(self.inside, name, outside, name)
+            outside.run("ethtool", "-K", name, "gro", "on")  # for --offload
+        with self.inside, socket.socket() as asked:
+            self.cookie, = struct.unpack("=Q", asked.getsockopt(
+                socket.SOL_SOCKET, SO_NETNS_COOKIE, 8))
+        (self.folder / "nat.yaml").write_text(
+            NAT_YAML.format(folder=self.folder), "ascii")
+        (self.folder / "rules.yaml").write_text(RULES_YAML, "ascii")
+        self.before = self.state()
+
+    def close(self):
+        self.lab.close()
+        shutil.rmtree(self.folder)
+
+    def state(self):
+        links = [self.inside.link(name) for name in ("p0", "p1")]
+        return [(link["mtu"], link["address"], link["promiscuity"],
+                 [flag for flag in link["flags"] if flag != "LOWER_UP"],
+                 link.get("xdp")) for link in links]
+
+    def left_behind(self):
+        """What a run has left, which this also removes."""
+        found = []
+        for path in self.folder.iterdir():
+            if path.is_socket() or path.suffix in (".lock", ".new"):
+                found.append(path.name)
+                path.unlink()
+        for path in Path("/run").glob(f"millrace*/xdp-{self.cookie}-*"):
+            found.append(str(path))
+            path.unlink()
+        state = self.state()
+        if state != self.before:
+            found.append(f"interfaces: {state}")
+            for name, (mtu, address, *_) in zip(("p0", "p1"), self.before):
+                self.inside.ip("link", "set", name, "mtu", mtu, "address",
+                               address, "up")
+        return found
+
+    def run(self, program, wrap=(), environment=None, limit_s=RUN_LIMIT_S):
+        """Start a program and let it end: its status and what it says."""
+        process = popen(
+            self.inside.command("sh", "-c",
+                                f'exec "$@" {DOCUMENT_FD}>/dev/null', "sh",
+                                *wrap, *program.command(self.folder)),
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE, text=True, errors="replace",
+            env={**os.environ, "RUNTIME_DIRECTORY": str(self.folder),
+                 **(environment or {})})
+        said = []
+        try:
+            if not program.ends:
+                for line in process.stderr:
+                    said.append(line)
+                    if "listening on" in line:
+                        process.terminate()
+            said.append(process.communicate(timeout=limit(limit_s))[1])
+        except subprocess.TimeoutExpired:
+            process.kill()
+            said.append(process.communicate()[1])
+            return "it hangs", "".join(said)
+        return process.returncode, "".join(said)
+
+
+def objection(program, status, said, left):
+    """What is wrong with the end of a run, or ''."""
+    lines = [line for line in said.splitlines()
+             if re.match(r"mr-[\w-]+( reflect)?: (?!warning: )", line)]
+    if not isinstance(status, int):
+        return status
+    if status < 0 or status >= 128:
+        return f"status {status}"
+    if left and "by hand" not in said:
+        return f"left behind: {', '.join(left)}"
+    if status != 0 and not lines:
+        return f"{program.name} ends with {status} without a reason"
+    return ""
+
+
+class Faults:
+    """Of one program."""
+
+    def __init__(self, program, places, fail_malloc):
+        self.program, self.places = program, places
+        self.fail_malloc = fail_malloc
+        self.failures = []
+        self.n = 0
+
+    def inject(self, label, wrap=(), environment=None):
+        place = self.places.get()
+        try:
+            status, said = place.run(self.program, wrap, environment)
+            left = place.left_behind()
+        finally:
+            self.places.put(place)
+        why = objection(self.program, status, said, left)
+        self.n += 1
+        if why:
+            last = said.splitlines()[-3:]
+            self.failures.append(f"{self.program.name}: {label}: {why}: {last}")
+            print(self.failures[-1], flush=True)
+
+    def inject_call(self, call, number, where):
+        error = ERROR_OF.get(call, "EIO")
+        self.inject(f"{call} #{number} {error} {where}", [
+            "strace", "-D", "-f", "--seccomp-bpf", "-o", "/dev/null", "-e",
+            f"trace={call}", "-e", "signal=none", "-e",
+            f"inject={call}:error={error}:when={number}"])
+
+    def inject_allocation(self, number):
+        self.inject(f"allocation #{number}", (), {
+            "LD_PRELOAD": self.fail_malloc, "MR_FAIL_AT": str(number)})
+
+    def calls(self, place):
+        """{(call, place of code): (number in its thread, name of the place)}
+        of a run without faults."""
+        found = {}
+        with tempfile.TemporaryDirectory(prefix="mrt-trace-") as folder:
+            status, said = place.run(self.program, [
+                "strace", "-D", "-ff", "-k", "-o", f"{folder}/t", "-e",
+                "signal=none"], limit_s=TRACE_LIMIT_S)
+            assert status == 0, (status, said)
+            # The main thread first: strace cannot tell the threads apart, and
+            # what the loader does must not fail.
+            of_loader = Counter()
+            for path in sorted(Path(folder).iterdir(),
+                               key=lambda path: int(path.suffix[1:])):
+                self.read_trace(path, found, of_loader)
+        return found
+
+    def read_trace(self, path, found, of_loader):
+        """Add a thread's calls to found."""
+        numbers, is_loaded = Counter(), bool(of_loader)
+        call, frames = "", []
+        for line in path.read_text("utf-8", "replace").splitlines() + [""]:
+            frame = FRAME.match(line)
+            if frame:
+                frames.append(frame.groups())
+                continue
+            ours = [f for f in frames
+                    if f[0].endswith(self.program.path.name)]
+            is_loaded = is_loaded or bool(ours)
+            if not is_loaded:
+                of_loader[call] += 1
+            if ours and numbers[call] > of_loader[call]:
+                self.note(call, numbers[call], frames, ours[0][1], found)
+            call, frames = line.partition("(")[0], []
+            numbers[call] += 1
+
+    @staticmethod
+    def note(call, number, frames, where, found):
+        name, _, address = next(f for f in frames if not SYSTEM.search(f[0]))
+        if call not in EXCEPT and call.isidentifier() and \
+                "print_error" not in where:
+            found.setdefault((call, name, address), (number, where))
+
+    def allocations(self, place):
+        """The number of the first allocation of each place in the code."""
+        with tempfile.NamedTemporaryFile("r") as log:
+            status, said = place.run(self.program, (), {
+                "LD_PRELOAD": self.fail_malloc, "MR_FAIL_LOG": log.name})
+            assert status == 0, said
+            return sorted({int(line) for line in log})
+
+
+def jobs(faults, place, is_all):
+    calls = faults.calls(place)
+    if is_all:
+        for call in sorted({call for call, *_ in calls}):
+            for number in range(1, N_CALLS + 1):
+                yield faults.inject_call, (call, number, "")
+        for number in range(1, N_ALLOCATIONS + 1):
+            yield faults.inject_allocation, (number,)
+        return
+    for (call, *_), (number, where) in calls.items():
+        yield faults.inject_call, (call, number, where)
+    for number in faults.allocations(place):
+        yield faults.inject_allocation, (number,)
+
+
+def why_not():
+    if os.geteuid() != 0:
+        return "not root"
+    return "" if shutil.which("strace") else "strace is missing"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("--only", default="")
+    parser.add_argument("build", type=Path)
+    parser.add_argument("fail_malloc")
+    given = parser.parse_args()
+    if why_not():
+        print(f"skipped: {why_not()}")
+        return SKIPPED
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    places, failures = Queue(), []
+    mine = [Place(number) for number in range(N_AT_ONCE)]
+    try:
+        for place in mine:
+            places.put(place)
+        for program in programs(given.build):
+            if given.only not in program.name:
+                continue
+            faults = Faults(program, places, given.fail_malloc)
+            with ThreadPoolExecutor(N_AT_ONCE) as pool:
+                for done in [pool.submit(job, *words) for job, words in
+                             list(jobs(faults, mine[0], given.all))]:
+                    done.result()
+            print(f"{program.name}: {faults.n} faults, "
+                  f"{len(faults.failures)} not handled", flush=True)
+            failures += faults.failures
+    finally:
+        for place in mine:
+            place.close()
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
