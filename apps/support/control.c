@@ -239,6 +239,11 @@ int control_fd(const struct control *c)
 	return c->epoll_fd;
 }
 
+bool control_has_work(const struct control *c)
+{
+	return c->metrics != NULL && metrics_has_work(c->metrics);
+}
+
 const struct control_config *control_config_of(const struct control *c)
 {
 	return &c->config;
@@ -521,6 +526,8 @@ void control_serve(struct control *c)
 		else if (events[i].events & (EPOLLERR | EPOLLHUP))
 			drop_client(client);
 	}
+	if (control_has_work(c))
+		metrics_serve(c->metrics);
 	for (uint32_t i = 0; i < MAX_ACCEPTED && accept_client(c); i++)
 		;
 	control_advance(c);
@@ -530,7 +537,7 @@ void control_tick(struct control *c)
 {
 	(void)watch(c, c->listen_fd, EPOLLIN, WHAT_LISTEN, EPOLL_CTL_MOD);
 	if (c->metrics != NULL)
-		metrics_serve(c->metrics); /* its timeouts */
+		metrics_tick(c->metrics);
 	control_advance(c);
 }
 

@@ -96,8 +96,10 @@ struct control_view {
 /* False and errno: no memory, or no epoll. */
 bool control_begin(struct control *control, const struct control_view *view);
 
-/* Readable when there is work: then call control_serve(). */
+/* Readable when there is work: then call control_serve(), and as long as
+ * control_has_work(). */
 int control_fd(const struct control *control);
+bool control_has_work(const struct control *control);
 void control_serve(struct control *control);
 /* Each second, for timeouts. */
 void control_tick(struct control *control);

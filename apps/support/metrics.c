@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* HTTP with libmicrohttpd, in the caller's loop. */
+/*
+ * HTTP with libmicrohttpd, in the caller's loop. We accept connections
+ * ourselves, so that a new one can replace the oldest, and end those whose
+ * request takes too long: clients that are slow or silent keep nobody out.
+ *
+ * Source: microhttpd.h (MHD_run(), MHD_get_timeout(), MHD_add_connection()).
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <microhttpd.h>
@@ -14,18 +22,27 @@
 
 enum {
 	MAX_CONNECTIONS = 32,
-	IDLE_S = 5, /* then a connection is closed */
+	MAX_ACCEPTED = 16, /* per call */
+	MAX_RUNS = 64,     /* the same */
+	REQUEST_S = 5,     /* until it is answered, or else the next begins */
 };
 
 static const char openmetrics[] =
 	"application/openmetrics-text; version=1.0.0; charset=utf-8";
 static const char text_format[] = "text/plain; version=0.0.4; charset=utf-8";
 
+struct connection {
+	int fd; /* the library's; -1: none */
+	uint64_t since_ns; /* of its start, or its last answer */
+};
+
 struct metrics {
 	struct control *control;
 	struct MHD_Daemon *daemon;
 	char path[LISTEN_MAX_PATH]; /* "": none */
-	int fd;
+	int listen_fd, epoll_fd;
+	bool has_work; /* more than one call does */
+	struct connection connections[MAX_CONNECTIONS];
 };
 
 static enum MHD_Result reply(struct MHD_Connection *to, unsigned status,
@@ -82,6 +99,124 @@ static enum MHD_Result answer(void *opaque, struct MHD_Connection *to,
 		is_open ? openmetrics : text_format);
 }
 
+static uint64_t now_ns(const struct metrics *m)
+{
+	return mr_ctx_now_ns(control_view_of(m->control)->plane->ctx);
+}
+
+/* The library has a connection, or closes one. */
+static void note_connection(void *opaque, struct MHD_Connection *connection,
+			    void **slot, enum MHD_ConnectionNotificationCode code)
+{
+	struct metrics *m = opaque;
+	uint32_t i = 0;
+
+	if (code == MHD_CONNECTION_NOTIFY_CLOSED && *slot != NULL)
+		((struct connection *)*slot)->fd = -1;
+	if (code != MHD_CONNECTION_NOTIFY_STARTED)
+		return;
+	while (i < MAX_CONNECTIONS - 1 && m->connections[i].fd >= 0)
+		i++;
+	m->connections[i] = (struct connection){
+		.fd = MHD_get_connection_info(connection,
+					      MHD_CONNECTION_INFO_CONNECTION_FD)
+			      ->connect_fd,
+		.since_ns = now_ns(m),
+	};
+	*slot = &m->connections[i];
+}
+
+/* A request is done with. */
+static void note_answer(void *opaque, struct MHD_Connection *connection,
+			void **state, enum MHD_RequestTerminationCode code)
+{
+	struct connection *c =
+		MHD_get_connection_info(connection,
+					MHD_CONNECTION_INFO_SOCKET_CONTEXT)
+			->socket_context;
+
+	(void)state;
+	if (c != NULL && code == MHD_REQUEST_TERMINATED_COMPLETED_OK)
+		c->since_ns = now_ns(opaque);
+}
+
+/* Until there is nothing left to do: the library stops at each step. */
+static void run_some(struct metrics *m)
+{
+	MHD_UNSIGNED_LONG_LONG ms = 0;
+
+	for (uint32_t i = 0; i < MAX_RUNS; i++) {
+		MHD_run(m->daemon);
+		m->has_work = MHD_get_timeout(m->daemon, &ms) == MHD_YES &&
+			      ms == 0;
+		if (!m->has_work)
+			return;
+	}
+}
+
+/* End connections that began by then: the library notices, and closes them. */
+static void end_before(struct metrics *m, uint64_t since_ns)
+{
+	bool has_ended = false;
+
+	for (uint32_t i = 0; i < MAX_CONNECTIONS; i++) {
+		const struct connection *c = &m->connections[i];
+
+		if (c->fd < 0 || c->since_ns > since_ns)
+			continue;
+		(void)shutdown(c->fd, SHUT_RDWR);
+		has_ended = true;
+	}
+	if (has_ended)
+		run_some(m);
+}
+
+/* Whether there is a free place; if all are taken, the oldest makes room. */
+static bool make_place(struct metrics *m)
+{
+	for (uint32_t n = 0; n < 2; n++) {
+		uint64_t oldest_ns = UINT64_MAX;
+
+		for (uint32_t i = 0; i < MAX_CONNECTIONS; i++) {
+			const struct connection *c = &m->connections[i];
+
+			if (c->fd < 0)
+				return true;
+			if (c->since_ns < oldest_ns)
+				oldest_ns = c->since_ns;
+		}
+		end_before(m, oldest_ns);
+	}
+	return false;
+}
+
+static void watch_listener(const struct metrics *m, uint32_t events)
+{
+	struct epoll_event event = { .events = events };
+
+	(void)epoll_ctl(m->epoll_fd, EPOLL_CTL_MOD, m->listen_fd, &event);
+}
+
+/* False: none is waiting. */
+static bool accept_one(struct metrics *m)
+{
+	struct sockaddr_storage peer;
+	socklen_t n_bytes = sizeof(peer);
+	const int fd = accept4(m->listen_fd, (struct sockaddr *)&peer, &n_bytes,
+			       SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd < 0 && errno != EAGAIN) /* out of fds: it would come again */
+		watch_listener(m, 0);
+	if (fd < 0)
+		return false;
+	if (make_place(m)) /* takes the fd, even if it fails */
+		(void)MHD_add_connection(m->daemon, fd,
+					 (struct sockaddr *)&peer, n_bytes);
+	else
+		close(fd);
+	return true;
+}
+
 static int listen_at(struct metrics *m, const char *where,
 		     struct mr_reason *ret_why)
 {
@@ -91,10 +226,35 @@ static int listen_at(struct metrics *m, const char *where,
 	return listen_unix(where + 5, SOCK_STREAM, 0600, ret_why);
 }
 
+/* Start the library, and watch it and the socket. 0 or -errno. */
+static int start(struct metrics *m)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+
+	m->daemon = MHD_start_daemon(
+		MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET, 0, NULL, NULL, answer,
+		m, MHD_OPTION_CONNECTION_LIMIT, (unsigned)MAX_CONNECTIONS,
+		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)REQUEST_S,
+		MHD_OPTION_NOTIFY_CONNECTION, note_connection, m,
+		MHD_OPTION_NOTIFY_COMPLETED, note_answer, m, MHD_OPTION_END);
+	if (m->daemon == NULL)
+		return errno != 0 ? -errno : -EIO;
+	m->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (m->epoll_fd < 0 ||
+	    epoll_ctl(m->epoll_fd, EPOLL_CTL_ADD, m->listen_fd, &event) < 0 ||
+	    epoll_ctl(m->epoll_fd, EPOLL_CTL_ADD,
+		      MHD_get_daemon_info(m->daemon, MHD_DAEMON_INFO_EPOLL_FD)
+			      ->epoll_fd,
+		      &event) < 0)
+		return -errno;
+	return 0;
+}
+
 int metrics_open(const char *where, struct control *control,
 		 struct metrics **ret_metrics, struct mr_reason *ret_why)
 {
 	struct metrics *m = calloc(1, sizeof(*m));
+	int err;
 
 	*ret_metrics = NULL;
 	if (m == NULL) {
@@ -102,24 +262,22 @@ int metrics_open(const char *where, struct control *control,
 		return -ENOMEM;
 	}
 	m->control = control;
-	m->fd = listen_at(m, where, ret_why);
-	if (m->fd < 0) {
-		const int err = m->fd;
-
+	m->epoll_fd = -1;
+	for (uint32_t i = 0; i < MAX_CONNECTIONS; i++)
+		m->connections[i].fd = -1;
+	m->listen_fd = listen_at(m, where, ret_why);
+	if (m->listen_fd < 0) {
+		err = m->listen_fd;
 		free(m);
 		return err;
 	}
-	m->daemon = MHD_start_daemon(
-		MHD_USE_EPOLL, 0, NULL, NULL, answer, m,
-		MHD_OPTION_LISTEN_SOCKET, m->fd, MHD_OPTION_CONNECTION_LIMIT,
-		(unsigned)MAX_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
-		(unsigned)IDLE_S, MHD_OPTION_END);
-	if (m->daemon == NULL) {
+	errno = 0;
+	err = start(m);
+	if (err < 0) {
 		snprintf(ret_why->text, sizeof(ret_why->text),
-			 "libmicrohttpd does not start: %s",
-			 mr_strerror(errno));
+			 "libmicrohttpd does not start: %s", mr_strerror(-err));
 		metrics_close(m);
-		return -EIO;
+		return err;
 	}
 	*ret_metrics = m;
 	return 0;
@@ -132,19 +290,36 @@ void metrics_close(struct metrics *m)
 	if (m->path[0] != '\0')
 		unlink(m->path);
 	if (m->daemon != NULL)
-		MHD_stop_daemon(m->daemon); /* closes the fd */
-	else
-		close(m->fd);
+		MHD_stop_daemon(m->daemon);
+	close(m->listen_fd);
+	if (m->epoll_fd >= 0)
+		close(m->epoll_fd);
 	free(m);
 }
 
 int metrics_fd(const struct metrics *m)
 {
-	return MHD_get_daemon_info(m->daemon, MHD_DAEMON_INFO_EPOLL_FD)
-		->epoll_fd;
+	return m->epoll_fd;
+}
+
+bool metrics_has_work(const struct metrics *m)
+{
+	return m->has_work;
 }
 
 void metrics_serve(struct metrics *m)
 {
-	MHD_run(m->daemon);
+	const uint64_t now = now_ns(m);
+
+	for (uint32_t i = 0; i < MAX_ACCEPTED && accept_one(m); i++)
+		;
+	run_some(m);
+	if (now >= REQUEST_S * UINT64_C(1000000000))
+		end_before(m, now - REQUEST_S * UINT64_C(1000000000));
+}
+
+void metrics_tick(struct metrics *m)
+{
+	watch_listener(m, EPOLLIN);
+	metrics_serve(m);
 }

@@ -15,15 +15,17 @@ struct metrics;
 
 /*
  * Listen on "unix:PATH" or "tcp:ADDRESS:PORT". It has no thread: call
- * metrics_serve() when its fd is readable, and each second for timeouts. 0, or
- * -errno with a message; the control outlives it, and has begun before the
- * first call of metrics_serve().
+ * metrics_serve() when its fd is readable and while it has work, and
+ * metrics_tick() each second. 0, or -errno with a message; the control outlives
+ * it, and has begun before the first call of metrics_serve().
  */
 int metrics_open(const char *where, struct control *control,
 		 struct metrics **ret_metrics, struct mr_reason *ret_why);
 void metrics_close(struct metrics *metrics);
 int metrics_fd(const struct metrics *metrics);
+bool metrics_has_work(const struct metrics *metrics);
 void metrics_serve(struct metrics *metrics);
+void metrics_tick(struct metrics *metrics);
 
 /* metrics_text.c: for the caller to free; NULL: no memory. */
 char *metrics_text(const struct snapshot *snapshot, const char *instance,

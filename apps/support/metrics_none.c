@@ -32,3 +32,14 @@ void metrics_serve(struct metrics *metrics)
 {
 	(void)metrics;
 }
+
+bool metrics_has_work(const struct metrics *m)
+{
+	(void)m;
+	return false;
+}
+
+void metrics_tick(struct metrics *m)
+{
+	(void)m;
+}

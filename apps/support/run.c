@@ -234,6 +234,11 @@ static bool all_have_ended(const struct running *run)
 	return true;
 }
 
+static bool has_control_work(const struct run_config *config)
+{
+	return config->control != NULL && control_has_work(config->control);
+}
+
 /* Wait for a signal, an event, or until_ms. True: stop. */
 static bool wait_for_event(struct running *run, uint64_t until_ms)
 {
@@ -246,6 +251,8 @@ static bool wait_for_event(struct running *run, uint64_t until_ms)
 
 	if (wait_ms > MAX_WAIT_MS)
 		wait_ms = MAX_WAIT_MS;
+	if (has_control_work(config))
+		wait_ms = 0;
 	fds[0] = (struct pollfd){ .fd = config->signal_fd, .events = POLLIN };
 	fds[1] = (struct pollfd){ .fd = config->control != NULL ?
 						control_fd(config->control) :
@@ -262,7 +269,7 @@ static bool wait_for_event(struct running *run, uint64_t until_ms)
 		    0 &&
 	    errno != EINTR)
 		return true;
-	if (fds[1].revents != 0)
+	if (fds[1].revents != 0 || has_control_work(config))
 		control_serve(config->control);
 	for (uint32_t i = 0; i < config->n_fds; i++)
 		if (own[i].revents != 0 && config->fds[i].ready(config->app))

@@ -273,6 +273,45 @@ def test_idle_and_garbage_do_not_disturb(lab, bridge):
     bridge.stop()
 
 
+def test_a_request_of_any_length_is_answered(lab, bridge):
+    for n_bytes, status in (1000, 200), (30_000, 200), (100_000, 431):
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(limit(10))
+            client.connect(str(lab.tmp_path / "metrics"))
+            with contextlib.suppress(BrokenPipeError):
+                client.sendall(b"GET /metrics HTTP/1.0\r\nX: " +
+                               b"a" * n_bytes + b"\r\n\r\n")
+            assert client.recv(1 << 16).split(b" ")[1] == b"%d" % status
+    bridge.stop()
+
+
+@pytest.mark.parametrize("request_text", [b"", b"GET /met"])
+def test_connections_that_wait_do_not_keep_others_out(lab, bridge, request_text):
+    """The oldest makes room; those that stay are ended after a while."""
+    clients = []
+    for _ in range(100):
+        client = lab.closing(socket.socket(socket.AF_UNIX))
+        client.settimeout(limit(20))
+        client.connect(str(lab.tmp_path / "metrics"))
+        with contextlib.suppress(OSError):
+            client.send(request_text)
+        clients.append(client)
+        assert len(clients) % 20 or "millrace_build_info" in get(
+            lab.tmp_path / "metrics")
+    end_s = time.monotonic() + limit(20)
+    while time.monotonic() < end_s:
+        try:  # a byte now and then is not enough
+            clients[-1].send(b"x")
+        except OSError:
+            break
+        time.sleep(0.05)
+    for client in clients:
+        with contextlib.suppress(ConnectionResetError):
+            while client.recv(4096):
+                pass
+    bridge.stop()
+
+
 def test_metrics_of_both(lab, bridge):
     bridge.exchange(N_FRAMES)
     check_format(lab.tmp_path / "metrics")
