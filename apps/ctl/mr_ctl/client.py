@@ -6,14 +6,21 @@ import json
 import os
 import socket
 import struct
+import time
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from mr_support.text import print_error
+
 PROTOCOL = 1
-LIMIT_S = 10  # for each part of an answer
+LIMIT_S = 10  # for each object of an answer
+MAX_LINE = 16 << 20  # bytes
+HELLO_S = 5  # for one of several instances
 QUIET_S = 0.1  # of a stream
 Object = dict[str, Any]
+HELLO = {"instance": str, "program": str, "version": str, "pid": int, "verbs": list}
 
 
 class Refused(Exception):
@@ -45,10 +52,10 @@ class Connection:
         except OSError as error:
             self.socket.close()
             raise Refused(f"{path}: {error.strerror or error}") from error
-        self.lines = self.socket.makefile("rb")
+        self.lines: deque[bytes] = deque()  # of answers, and what came of the next one
+        self.rest = b""
 
     def close(self) -> None:
-        self.lines.close()
         self.socket.close()
 
     def _send(self, verb: str, args: Object) -> None:
@@ -60,19 +67,32 @@ class Connection:
         except OSError as error:
             raise Refused(f"{self.path}: the request cannot be sent: {error}") from error
 
-    def _next(self) -> Object:
-        try:
-            line = self.lines.readline()
-        except OSError as error:
-            raise Refused(f"{self.path}: no answer: {error}") from error
-        if not line.endswith(b"\n"):
-            raise Refused(f"{self.path}: the answer is incomplete")
-        return self._object(line)
+    def _take(self, data: bytes) -> None:
+        *lines, self.rest = (self.rest + data).split(b"\n")
+        self.lines.extend(lines)
+        if len(self.rest) > MAX_LINE:
+            raise Refused(f"{self.path}: the answer has a line of more than {MAX_LINE} bytes")
+
+    def _next(self, end_s: float) -> Object:
+        """The next object, if all of it comes by then."""
+        while not self.lines:
+            left_s = end_s - time.monotonic()
+            try:
+                if left_s < 0:
+                    raise TimeoutError("timed out")
+                self.socket.settimeout(max(left_s, 0.001))
+                data = self.socket.recv(1 << 16)
+            except OSError as error:
+                raise Refused(f"{self.path}: no answer: {error}") from error
+            if not data:
+                raise Refused(f"{self.path}: the answer is incomplete")
+            self._take(data)
+        return self._object(self.lines.popleft())
 
     def _object(self, line: bytes) -> Object:
         try:
             answer = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             answer = None
         if not isinstance(answer, dict):
             raise Refused(f"{self.path}: the answer is not a JSON object")
@@ -82,7 +102,7 @@ class Connection:
         """Yield the objects of the answer; the last one has "end". Raises Refused."""
         self._send(verb, args)
         while True:
-            answer = self._next()
+            answer = self._next(time.monotonic() + LIMIT_S)
             if "error" in answer:
                 raise Refused(str(answer["error"]))
             yield answer
@@ -94,7 +114,6 @@ class Connection:
         was yielded, and while nothing comes. Raises Refused."""
         self._send(verb, args)
         self.socket.settimeout(QUIET_S)
-        rest = b""
         while True:
             try:
                 data = self.socket.recv(1 << 16)
@@ -105,9 +124,9 @@ class Connection:
                 raise Refused(f"{self.path}: {error}") from None
             if not data:
                 raise Refused(f"{self.path}: the program has ended")
-            *lines, rest = (rest + data).split(b"\n")
-            for line in lines:
-                answer = self._object(line)
+            self._take(data)
+            while self.lines:
+                answer = self._object(self.lines.popleft())
                 if "error" in answer:
                     raise Refused(str(answer["error"]))
                 if "end" in answer:
@@ -115,22 +134,44 @@ class Connection:
                 yield answer
             yield {}
 
-    def ask_one(self, verb: str) -> Object:
-        """An answer of one object."""
-        first, *_ = self.ask(verb)
+    def ask_one(self, verb: str, limit_s: float | None = None) -> Object:
+        """An answer of one object, and its end, within a time. Raises Refused."""
+        end_s = time.monotonic() + (LIMIT_S if limit_s is None else limit_s)
+        self._send(verb, {})
+        first = self._next(end_s)
+        if "error" in first:
+            raise Refused(str(first["error"]))
+        if "end" not in first and "end" not in self._next(end_s):
+            raise Refused(f"{self.path}: the answer has more than one object")
         return first
+
+    def hello(self, limit_s: float) -> Object:
+        """The answer to hello, with all members that it must have. Raises Refused."""
+        found = self.ask_one("hello", limit_s)
+        for name, kind in HELLO.items():
+            if not isinstance(found.get(name), kind):
+                raise Refused(f"{self.path}: the answer has no '{name}'")
+        return found | {"path": str(self.path)}
 
 
 def running() -> Iterator[Object]:
-    """The answers to hello of all running instances, each with its "path"."""
+    """The answers to hello of all running instances, each with its "path". Sockets of programs
+    that have ended are skipped, others that do not answer are named on standard error."""
+    end_s = time.monotonic() + 2 * HELLO_S
     with contextlib.suppress(OSError):
         for path in sorted(folder().glob("*.sock"), key=lambda path: path.stem):
-            with contextlib.suppress(Refused):
+            try:
                 connection = Connection(path)
                 try:
-                    yield connection.ask_one("hello") | {"path": str(path)}
+                    # The more that do not answer, the less time for each.
+                    found = connection.hello((end_s - time.monotonic()) / 2)
                 finally:
                     connection.close()
+            except Refused as refused:
+                if not isinstance(refused.__cause__, FileNotFoundError | ConnectionRefusedError):
+                    print_error(f"mrctl: {refused}")
+                continue
+            yield found
 
 
 def _whose() -> str:

@@ -303,6 +303,9 @@ def run(words: list[str]) -> int:
     except Refused as refused:
         print_error(f"mrctl: {refused}")
         return 1
+    except KeyError as member:
+        print_error(f"mrctl: the answer has no {member}: is it of another version?")
+        return 1
 
 
 def main() -> None:
