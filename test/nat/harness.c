@@ -471,6 +471,13 @@ uint32_t harness_list(const struct harness *harness, uint64_t *cursor,
 			     n);
 }
 
+uint32_t harness_save(const struct harness *harness, uint64_t *cursor,
+		      struct nat_session *sessions, uint32_t n)
+{
+	return nat_maps_save(harness->maps, cursor, now_s(harness), sessions,
+			     n);
+}
+
 int harness_restore(struct harness *harness, const struct nat_session *session)
 {
 	return nat_maps_restore(harness->maps, session, now_s(harness));

@@ -71,6 +71,9 @@ int64_t harness_pages_in_use(const struct harness *harness);
 /* As nat_maps_list() and nat_maps_restore(). */
 uint32_t harness_list(const struct harness *harness, uint64_t *cursor,
 		      struct nat_session *sessions, uint32_t n);
+/* What a snapshot has. */
+uint32_t harness_save(const struct harness *harness, uint64_t *cursor,
+		      struct nat_session *sessions, uint32_t n);
 int harness_restore(struct harness *harness, const struct nat_session *session);
 /* What the main thread asks: how many sessions, and in how many rounds. -1: the
  * filter is wrong, and why. */

@@ -36,7 +36,7 @@ LOOPED = 1 << 31  # NAT_FRAME_LOOPED
 EVENTS = ("block_begin", "block_end", "mapping_begin", "mapping_end",
           "no_port", "quota")
 LIST, SAVE, CLEAR = 0, 1, 2  # enum nat_question
-STATIC = 1  # NAT_MAP_STATIC, of flags
+STATIC, RESTS = 1, 1 << 7  # NAT_MAP_STATIC, NAT_MAP_RESTS: of flags
 N_WINDOW = 16  # HARNESS_WINDOW_NUMBERS
 MAX_FRAME = 65536 + 64
 U8, U16, U32, U64 = (ctypes.c_uint8, ctypes.c_uint16, ctypes.c_uint32,
@@ -434,14 +434,21 @@ class Nat:
         return [numbers[i:i + N_WINDOW]
                 for i in range(0, n * N_WINDOW, N_WINDOW)]
 
-    def list(self, n_max=256):
-        """All sessions, n_max at a time."""
+    def _listed(self, function, n_max):
+        """What function fills in, n_max at a time."""
         cursor, some = ctypes.c_uint64(), (Session * n_max)()
         listed = []
-        while n := LIB.harness_list(self.harness, ctypes.byref(cursor), some,
-                                    n_max):
+        while n := function(self.harness, ctypes.byref(cursor), some, n_max):
             listed += [Session.from_buffer_copy(one) for one in some[:n]]
         return listed
+
+    def list(self, n_max=256):
+        """All sessions, n_max at a time."""
+        return self._listed(LIB.harness_list, n_max)
+
+    def saved(self, n_max=256):
+        """What a snapshot has: sessions, then ports in hold-down."""
+        return self._listed(LIB.harness_save, n_max)
 
     def restore(self, one):
         """Take up a session: 0, or an errno."""

@@ -10,7 +10,7 @@ from calendar import timegm
 
 import pytest
 
-from harness import LIB, U64, Event, Session, session
+from harness import LIB, RESTS, U64, Event, Session, session
 
 MAPPING_BEGIN, BLOCK_BEGIN = 2, 0
 NOW_S = 1000000
@@ -55,7 +55,7 @@ def save(path, sessions):
                            why), why)
 
 
-def saved(path, time_s=NOW_S, n_most=99):
+def saved(path, time_s=NOW_S, n_most=99, read=LIB.nat_saved_read):
     """The sessions of a state file, as dicts; no more than n_most."""
     got, why = [], ctypes.create_string_buffer(400)
 
@@ -63,8 +63,7 @@ def saved(path, time_s=NOW_S, n_most=99):
         got.append(one.contents.shown())
         return len(got) < n_most
 
-    err = LIB.nat_saved_read(str(path).encode(), U64(time_s), TAKE(take), None,
-                             why)
+    err = read(str(path).encode(), U64(time_s), TAKE(take), None, why)
     assert err == 0 or not got
     check(err, why)
     return got
@@ -97,6 +96,43 @@ def test_time_goes_on_while_nobody_runs(state):
     assert len(got) == 3 and (got[0]["left_s"], got[0]["age_s"]) == (10, 22)
     got = saved(state, 5)  # the clock was set back
     assert len(got) == 5 and got[0]["left_s"] == 10
+
+
+def resumed(path, time_s):
+    """What a start makes of a state file."""
+    return saved(path, time_s, read=LIB.nat_saved_resume)
+
+
+def test_ports_in_hold_down_follow_the_sessions(tmp_path, some):
+    held = [session(("10.0.0.5", 0), ("192.0.2.1", 900 + i), flags=RESTS,
+                    age_s=age_s, left_s=121 - age_s)
+            for i, age_s in enumerate((100, 50))]
+    save(tmp_path / "state", [held[0], *some, held[1]])
+    assert saved(tmp_path / "state") == [one.shown() for one in some + held]
+    got = saved(tmp_path / "state", NOW_S + 30)
+    assert [(one["outside_port"], one["age_s"], one["left_s"])
+            for one in got] == [(203, 33, 10), (204, 34, 20), (901, 80, 41)]
+    # The ports of sessions that have ended since rest, too.
+    got = resumed(tmp_path / "state", NOW_S + 30)
+    assert [(one["outside_port"], one["flags"], one["age_s"])
+            for one in got] == [(203, 0, 33), (204, 0, 34), (200, RESTS, 20),
+                                (201, RESTS, 10), (202, RESTS, 0),
+                                (901, RESTS, 80)]
+
+
+def test_a_file_of_the_first_version_is_read(state, some):
+    data = bytearray(state.read_bytes())
+    assert data[8] == 2
+    data[8] = 1
+    checked = data[32:-8] + data[:32]
+    total = 0
+    for i in range(0, len(checked), 8):  # FNV-1a, as save.c has it
+        total = (total ^ int.from_bytes(checked[i:i + 8], "little")) * \
+            0x100000001b3 % 2 ** 64
+        total ^= total >> 32
+    data[-8:] = total.to_bytes(8, "little")
+    state.write_bytes(data)
+    assert saved(state) == [one.shown() for one in some]
 
 
 def test_each_byte_and_each_length_counts(state):

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """RFC 6888, carrier-grade NAT: a test for each requirement."""
+import errno
+
 import pytest
 from scapy.all import ICMP, IP, UDP, raw
 
-from harness import ping, tcp, udp
-from rfc import HOST, OTHER, OURS, PEER, PEER2, Flow
+from harness import RESTS, ping, tcp, udp
+from rfc import HOST, OTHER, OURS, PEER, PEER2, Flow, opened
 from rfc import requirement as any_requirement
 
 # A range of 64 ports, so that it is soon used up.
@@ -171,6 +173,51 @@ def test_ports_rest(nat_of, proto, idle_s, wait_s):
     assert nat.drops == {"no_port": 3}
     nat.advance(2.5)
     assert late.out().outside
+    assert nat.counter("quarantined") == 0
+
+
+@requirement("REQ-8")
+@pytest.mark.parametrize("n_max", [1, 3, 512])
+@pytest.mark.parametrize("proto", ["udp", "tcp", "icmp"])
+def test_ports_rest_over_a_restart(nat_of, proto, n_max):
+    """Those that rest are saved, and wait no less; nor do others wait."""
+    old = nat_of(**FEW)
+    for n in (10, 20, 2):  # each freed in a second of its own
+        flows = [Flow(old, proto, HOST, 5000 + n + i) for i in range(n)]
+        assert all(flow.out().outside for flow in flows)
+        old.advance(30)
+        old.clear(f"proto={proto}")
+    saved = old.saved(n_max)
+    assert [one.age_s for one in saved] == [60] * 10 + [30] * 20 + [0] * 2
+    assert {one.flags for one in saved} == {RESTS}
+    nat, other = (nat_of(**FEW, start_s=77777) for _ in range(2))
+    for one in saved:
+        assert nat.restore(one) == other.restore(one) == 0
+        assert nat.restore(one) == errno.EADDRINUSE
+    fill(other, 32, OTHER, proto)
+    assert not Flow(other, proto, OTHER, 6000).out().outside
+    for seconds, n in ((59.5, 32), (2, 22), (28, 22), (2, 2), (28, 2), (3, 0)):
+        nat.advance(seconds)
+        assert nat.counter("quarantined") == n
+    fill(nat, 64, OTHER, proto)
+
+
+@requirement("REQ-8")
+def test_blocks_rest_for_their_owner_over_a_restart(nat_of):
+    """His ports are no other's, and he has none of them too soon."""
+    options = {"ports_block": 64, "ports_range": "1024-1151",
+               "ports_max_blocks": 1}
+    old, nat = nat_of(**options), nat_of(**options)
+    flows = [opened(old, "udp", HOST, 1024 + i) for i in range(8)]
+    old.clear()
+    saved = old.saved()
+    assert {one.shown()["inside"] for one in saved} == {HOST}
+    assert [nat.restore(one) for one in saved] == [0] * 8
+    idents = {opened(nat, "udp", OTHER, 1024 + i).ident for i in range(64)}
+    idents |= {opened(nat, "udp", HOST, 1024 + i).ident for i in range(56)}
+    assert len(idents) == 120
+    assert not idents & {flow.ident for flow in flows}
+    nat.advance(130)
     assert nat.counter("quarantined") == 0
 
 

@@ -57,7 +57,7 @@ def test_what_was_listed_is_restored(nat_of, block):
     for one in reversed(before):
         assert nat.restore(one) == 0
     for one, other in zip(before, sorted(nat.list(), key=ends), strict=True):
-        for name in ("tcp_state", "age_s", "left_s"):
+        for name in ("tcp_state", "age_s", "left_s", "n_out", "n_in"):
             assert getattr(one, name) == getattr(other, name)
         assert ends(one) == ends(other)
         assert nat.restore(one) == errno.EEXIST

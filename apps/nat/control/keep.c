@@ -94,7 +94,7 @@ static void gather(struct nat_keep *keep)
 		uint64_t cursor = 0;
 		uint32_t n;
 
-		while ((n = nat_maps_list(keep->app->workers[w].maps, &cursor,
+		while ((n = nat_maps_save(keep->app->workers[w].maps, &cursor,
 					  now_s(keep), sessions,
 					  NAT_REQUEST_SAVED)) > 0)
 			put(keep, sessions, n);
@@ -178,8 +178,23 @@ static int write_now(struct nat_keep *keep)
 
 struct restored {
 	struct nat_keep *keep;
-	uint64_t n, n_refused;
+	uint64_t n, n_refused; /* sessions */
+	uint64_t n_held;       /* ports in hold-down */
 };
+
+/* It waits at the worker that gives it out. */
+static void restore_held(struct restored *restored,
+			 const struct nat_session *saved)
+{
+	struct app *app = restored->keep->app;
+
+	for (uint32_t w = 0; w < app->n_workers; w++)
+		if (nat_maps_restore(app->workers[w].maps, saved,
+				     now_s(restored->keep)) == 0) {
+			restored->n_held++;
+			return;
+		}
+}
 
 static bool restore(void *opaque, const struct nat_session *saved)
 {
@@ -187,9 +202,14 @@ static bool restore(void *opaque, const struct nat_session *saved)
 	struct app *app = restored->keep->app;
 	const uint32_t owner =
 		nat_steer_subscriber(saved->inside.addr, app->n_workers);
-	const int err = nat_maps_restore(app->workers[owner].maps, saved,
-					 now_s(restored->keep));
+	int err;
 
+	if (saved->flags & NAT_MAP_RESTS) {
+		restore_held(restored, saved);
+		return true;
+	}
+	err = nat_maps_restore(app->workers[owner].maps, saved,
+			       now_s(restored->keep));
 	if (err == 0)
 		restored->n++;
 	else
@@ -226,15 +246,17 @@ int nat_keep_restore(struct nat_keep *keep, struct mr_reason *ret_why)
 
 	if (path[0] == '\0')
 		return 0;
-	err = nat_saved_read(path, (uint64_t)time(NULL), restore, &restored,
-			     ret_why);
+	err = nat_saved_resume(path, (uint64_t)time(NULL), restore, &restored,
+			       ret_why);
 	/* -ENOENT: no snapshot yet. */
 	if (err == 0)
 		print_error(
 			"mr-nat: %s: %llu sessions restored, %llu not (they do "
-			"not fit the configuration or the number of workers)",
+			"not fit the configuration or the number of workers), "
+			"%llu ports in hold-down",
 			path, (unsigned long long)restored.n,
-			(unsigned long long)restored.n_refused);
+			(unsigned long long)restored.n_refused,
+			(unsigned long long)restored.n_held);
 	else if (err == -EBADMSG)
 		print_error("mr-nat: warning: %s; no sessions restored, file "
 			    "moved to %s.old",

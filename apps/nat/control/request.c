@@ -8,10 +8,12 @@
 
 static void list(struct nat_request *request, const struct nat_request_to *to)
 {
-	const uint32_t n_seen = nat_maps_list(
-		to->maps, &request->cursor, to->now_s, request->sessions,
-		request->question == NAT_ASK_SAVE ? NAT_REQUEST_SAVED :
-						    NAT_REQUEST_SESSIONS);
+	const uint32_t n_seen =
+		request->question == NAT_ASK_SAVE ?
+			nat_maps_save(to->maps, &request->cursor, to->now_s,
+				      request->sessions, NAT_REQUEST_SAVED) :
+			nat_maps_list(to->maps, &request->cursor, to->now_s,
+				      request->sessions, NAT_REQUEST_SESSIONS);
 
 	request->is_end = n_seen == 0;
 	request->n = 0;

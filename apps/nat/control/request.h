@@ -20,7 +20,7 @@ enum {
 
 enum nat_question {
 	NAT_ASK_LIST,   /* the next matching sessions after cursor */
-	NAT_ASK_SAVE,   /* the same, for keep.h */
+	NAT_ASK_SAVE,   /* all sessions and ports in hold-down, for keep.h */
 	NAT_ASK_CLEAR,  /* end matching sessions */
 	NAT_ASK_RELOAD, /* apply config */
 };
@@ -39,7 +39,7 @@ struct nat_request {
 	enum nat_question question;
 	struct nat_filter filter;
 	const struct nat_config *config;
-	uint64_t cursor;     /* of nat_maps_list() */
+	uint64_t cursor;     /* of nat_maps_list() or nat_maps_save() */
 	bool is_now;         /* clear: also release ports from hold-down */
 	struct nat_ask *ask; /* whose list or clear it is */
 	/* The answer. */

@@ -12,7 +12,8 @@
 
 #include "save.h"
 
-enum { VERSION = 1 };
+/* Version 1 had sessions only. */
+enum { VERSION = 2, OLDEST = 1 };
 
 static const char magic[8] = "mr-nat\n"; /* the last byte is the NUL */
 
@@ -206,9 +207,42 @@ static struct nat_session session_of(const struct record *r, uint64_t gone_s)
 	};
 }
 
-int nat_saved_parse(const char *name, const uint8_t *bytes, size_t n_bytes,
-		    uint64_t time_s, nat_saved_fn *fn, void *opaque,
-		    struct mr_reason *ret_why)
+/* The record as it is gone_s later. False: there is nothing left of it. */
+static bool age_record(const struct record *record, uint64_t gone_s,
+		       bool resumes, struct nat_session *ret)
+{
+	const uint32_t left_s = le32toh(record->left_s);
+
+	*ret = session_of(record, gone_s);
+	if (left_s > gone_s)
+		return true;
+	if (!resumes || ret->flags & NAT_MAP_RESTS)
+		return false;
+	ret->flags = NAT_MAP_RESTS;
+	ret->age_s = (uint32_t)(gone_s - left_s);
+	return gone_s - left_s < INT32_MAX / 2;
+}
+
+/* First all sessions, which may have the port of one that has expired; then
+ * ports in hold-down. */
+static void tell_all(const uint8_t *bytes, uint64_t n, uint64_t gone_s,
+		     bool resumes, nat_saved_fn *fn, void *opaque)
+{
+	for (uint64_t i = 0; i < 2 * n; i++) {
+		struct nat_session session;
+		struct record record;
+
+		memcpy(&record, bytes + i % n * sizeof(record), sizeof(record));
+		if (age_record(&record, gone_s, resumes, &session) &&
+		    ((session.flags & NAT_MAP_RESTS) != 0) == (i >= n) &&
+		    !fn(opaque, &session))
+			return;
+	}
+}
+
+static int parse(const char *name, const uint8_t *bytes, size_t n_bytes,
+		 uint64_t time_s, bool resumes, nat_saved_fn *fn, void *opaque,
+		 struct mr_reason *ret_why)
 {
 	const size_t n_room =
 		n_bytes - sizeof(struct header) - sizeof(uint64_t);
@@ -223,7 +257,8 @@ int nat_saved_parse(const char *name, const uint8_t *bytes, size_t n_bytes,
 	if (n_bytes < sizeof(header) + sizeof(sum))
 		return damaged(ret_why, name, "is truncated");
 	memcpy(&header, bytes, sizeof(header));
-	if (le32toh(header.version) != VERSION ||
+	if (le32toh(header.version) < OLDEST ||
+	    le32toh(header.version) > VERSION ||
 	    le32toh(header.record_bytes) != sizeof(struct record))
 		return damaged(ret_why, name, "has an unsupported version");
 	n = le64toh(header.n);
@@ -239,18 +274,15 @@ int nat_saved_parse(const char *name, const uint8_t *bytes, size_t n_bytes,
 	gone_s = time_s > le64toh(header.time_s) ?
 			 time_s - le64toh(header.time_s) :
 			 0;
-	for (uint64_t i = 0; i < n; i++) {
-		struct nat_session session;
-		struct record record;
-
-		memcpy(&record, bytes + i * sizeof(record), sizeof(record));
-		if (le32toh(record.left_s) <= gone_s)
-			continue;
-		session = session_of(&record, gone_s);
-		if (!fn(opaque, &session))
-			break;
-	}
+	tell_all(bytes, n, gone_s, resumes, fn, opaque);
 	return 0;
+}
+
+int nat_saved_parse(const char *name, const uint8_t *bytes, size_t n_bytes,
+		    uint64_t time_s, nat_saved_fn *fn, void *opaque,
+		    struct mr_reason *ret_why)
+{
+	return parse(name, bytes, n_bytes, time_s, false, fn, opaque, ret_why);
 }
 
 /* 0, or -1 with errno. */
@@ -266,8 +298,8 @@ static int read_all(int fd, uint8_t *bytes, size_t n_bytes)
 	return 0;
 }
 
-int nat_saved_read(const char *path, uint64_t time_s, nat_saved_fn *fn,
-		   void *opaque, struct mr_reason *ret_why)
+static int read_file(const char *path, uint64_t time_s, bool resumes,
+		     nat_saved_fn *fn, void *opaque, struct mr_reason *ret_why)
 {
 	/* Opening a FIFO would wait for its other end. */
 	const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -289,10 +321,22 @@ int nat_saved_read(const char *path, uint64_t time_s, nat_saved_fn *fn,
 		if (bytes == NULL || read_all(fd, bytes, n) < 0)
 			err = fail_io(ret_why, path);
 		else
-			err = nat_saved_parse(path, bytes, n, time_s, fn,
-					      opaque, ret_why);
+			err = parse(path, bytes, n, time_s, resumes, fn, opaque,
+				    ret_why);
 	}
 	free(bytes);
 	close(fd);
 	return err;
+}
+
+int nat_saved_read(const char *path, uint64_t time_s, nat_saved_fn *fn,
+		   void *opaque, struct mr_reason *ret_why)
+{
+	return read_file(path, time_s, false, fn, opaque, ret_why);
+}
+
+int nat_saved_resume(const char *path, uint64_t time_s, nat_saved_fn *fn,
+		     void *opaque, struct mr_reason *ret_why)
+{
+	return read_file(path, time_s, true, fn, opaque, ret_why);
 }

@@ -3,9 +3,10 @@
  * Sessions in a file, from one run to the next.
  *
  *     +--------------------------+---------------------------+-----+
- *     | magic, version, time, n  | n sessions of 40 bytes    | sum |
+ *     | magic, version, time, n  | n records of 40 bytes     | sum |
  *     +--------------------------+---------------------------+-----+
  *
+ * A record is a session, or since version 2 a port in hold-down (NAT_MAP_RESTS).
  * Numbers are little-endian; addresses and ports as on the wire. The new file
  * is written next to the old one and replaces it atomically, so that there is
  * always a complete one.
@@ -44,13 +45,17 @@ int nat_save_end(struct nat_save *save, const char *path, uint64_t time_s,
 typedef bool nat_saved_fn(void *opaque, const struct nat_session *session);
 
 /*
- * Call fn with each session that has not expired, as it is at time_s. 0,
+ * Call fn with each session that has not expired, as it is at time_s, and then
+ * with each port in hold-down, those that were freed first first. 0,
  * -ENOENT, -EINVAL if the file is not ours, -EBADMSG if it is ours but empty,
  * truncated, damaged or of another version, or the errno of reading; with a
  * message. fn is called only if the whole file is valid.
  */
 int nat_saved_read(const char *path, uint64_t time_s, nat_saved_fn *fn,
 		   void *opaque, struct mr_reason *ret_why);
+/* The same, but a session that has expired is a port in hold-down since. */
+int nat_saved_resume(const char *path, uint64_t time_s, nat_saved_fn *fn,
+		     void *opaque, struct mr_reason *ret_why);
 /* The same from memory. */
 int nat_saved_parse(const char *name, const uint8_t *bytes, size_t n_bytes,
 		    uint64_t time_s, nat_saved_fn *fn, void *opaque,

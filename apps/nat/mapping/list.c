@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 
+#include "ports/ports_set.h"
 #include "session.h"
 
 /*
@@ -117,6 +118,92 @@ uint32_t nat_maps_list(const struct nat_maps *maps, uint64_t *cursor,
 	return n_filled;
 }
 
+static void fill_held(const struct nat_maps *maps, uint32_t place,
+		      uint32_t age_s, struct nat_session *session)
+{
+	const struct nat_ports *ports = maps->ports;
+	const uint32_t owner_id = nat_blocks_owner(ports, place);
+
+	*session = (struct nat_session){
+		.inside.proto = nat_ip_proto_of(ports, place),
+		.outside = { htonl(nat_ports_addr_of(ports, place)),
+			     htons(nat_ports_port_of(ports, place)) },
+		.flags = NAT_MAP_RESTS,
+		.age_s = age_s,
+		.left_s = ports->hold_down_s + 1 - age_s,
+	};
+	if (owner_id != MR_FLOW_NONE)
+		session->inside.addr =
+			nat_subscriber_at(maps->subscribers, owner_id)->addr;
+}
+
+/* Their cursor: when the last one was freed, above 1 + its place. */
+#define HELD (UINT64_C(1) << 63)
+
+uint32_t nat_maps_save(const struct nat_maps *maps, uint64_t *cursor,
+		       uint32_t now_s, struct nat_session *sessions, uint32_t n)
+{
+	uint32_t place = (uint32_t)*cursor - 1, n_filled = 0, age_s;
+	uint32_t freed_s = (uint32_t)((*cursor & ~HELD) >> 32);
+
+	if ((*cursor & HELD) == 0) {
+		n_filled = nat_maps_list(maps, cursor, now_s, sessions, n);
+		if (n_filled > 0)
+			return n_filled;
+		place = NAT_PLACE_NONE;
+	}
+	while (n_filled < n) {
+		place = nat_ports_next_held(maps->ports, place, &freed_s);
+		if (place == NAT_PLACE_NONE)
+			break;
+		age_s = now_s - freed_s;
+		if (age_s <= maps->ports->hold_down_s)
+			fill_held(maps, place, age_s, &sessions[n_filled++]);
+		*cursor = HELD | (uint64_t)freed_s << 32 | (place + 1);
+	}
+	return n_filled;
+}
+
+/* A port that was in hold-down when it was saved. */
+static int restore_held(struct nat_maps *maps,
+			const struct nat_session *session, uint32_t now_s)
+{
+	const struct nat_tuple outside = { session->outside.addr,
+					   session->outside.port,
+					   session->inside.proto, 0 };
+	const uint32_t place = nat_place_of(maps->ports, &outside);
+	const uint32_t ordinal = nat_subscriber_ordinal(
+		&maps->static_ends.ordinals, session->inside.addr);
+	uint32_t owner_id;
+	bool is_admitted;
+
+	if (session->age_s > maps->ports->hold_down_s ||
+	    place == NAT_PLACE_NONE || !nat_ports_in_range(maps->ports, place))
+		return -EINVAL;
+	if (maps->ports->index[place] != 0)
+		return -EADDRINUSE;
+	/* In a block it waits for its owner, or not at all. */
+	if (maps->ports->blocks != NULL) {
+		if (ordinal == NAT_NO_ORDINAL)
+			return -EINVAL;
+		owner_id = nat_subscriber_get(maps->subscribers,
+					      session->inside.addr);
+		if (owner_id == MR_FLOW_NONE)
+			return -ENOSPC;
+		nat_subscriber_at(maps->subscribers, owner_id)->ordinal =
+			ordinal;
+		is_admitted =
+			nat_blocks_admit(maps->ports, place, owner_id, now_s);
+		nat_subscriber_put(maps->subscribers, owner_id);
+		if (!is_admitted)
+			return -EADDRINUSE;
+	}
+	return nat_ports_hold(maps->ports, place, now_s - session->age_s,
+			      now_s) ?
+		       0 :
+		       -EINVAL;
+}
+
 /* Restore its remote end, as the first session or a further one. */
 static int restore_remote(struct nat_maps *maps,
 			  const struct nat_session *session, uint32_t id,
@@ -193,6 +280,8 @@ int nat_maps_restore(struct nat_maps *maps, const struct nat_session *session,
 	uint32_t last_s = now_s - session->age_s, id;
 	const struct nat_map *map;
 
+	if (session->flags & NAT_MAP_RESTS)
+		return restore_held(maps, session, now_s);
 	if (!is_sound(maps, session))
 		return -EINVAL;
 	nat_maps_find_out(maps, &session->inside, 1, &id);
@@ -204,6 +293,8 @@ int nat_maps_restore(struct nat_maps *maps, const struct nat_session *session,
 		switch (nat_map_make(maps, &session->inside, ordinal,
 				     session->outside, last_s, now_s, &id)) {
 		case NAT_OK:
+			nat_map_at(maps, id)->n_out = session->n_out;
+			nat_map_at(maps, id)->n_in = session->n_in;
 			return restore_remote(maps, session, id, last_s, now_s);
 		case NAT_DROP_NO_PORT:
 			return -EADDRINUSE;

@@ -55,6 +55,8 @@ enum {
 	NAT_MAP_KIND = NAT_MAP_STATIC | NAT_MAP_ADDRESS,
 	NAT_MAP_RULE = 1 << 2,  /* the first session has a rule: rule.h */
 	NAT_MAP_RULES = 1 << 3, /* any session has a rule */
+	NAT_MAP_RESTS = 1 << 7, /* of struct nat_session only: a port that is in
+				 * hold-down, not a session */
 };
 
 /* One cache line. */
@@ -213,7 +215,13 @@ uint32_t nat_maps_list(const struct nat_maps *maps, uint64_t *cursor,
 		       uint32_t now_s, struct nat_session *sessions,
 		       uint32_t n);
 
-/* Restore a saved session: 0, -EEXIST, -EADDRINUSE, -EINVAL, -ENOSPC. */
+/* The same for saving: then the ports in hold-down, with the addresses of the
+ * subscribers that own their blocks. */
+uint32_t nat_maps_save(const struct nat_maps *maps, uint64_t *cursor,
+		       uint32_t now_s, struct nat_session *sessions,
+		       uint32_t n);
+
+/* Restore a saved session or port: 0, -EEXIST, -EADDRINUSE, -EINVAL, -ENOSPC. */
 int nat_maps_restore(struct nat_maps *maps, const struct nat_session *session,
 		     uint32_t now_s);
 

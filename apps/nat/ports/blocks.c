@@ -118,7 +118,6 @@ static void slots_of(const struct nat_ports *ports, uint32_t block,
 static void log_block(const struct nat_ports *ports, uint32_t block,
 		      bool begins, uint32_t now_s)
 {
-	static const uint8_t ip_protos[NAT_PROTOS] = { 17, 6, 1 };
 	uint32_t set = block / ports->blocks_per_set, first, end;
 	const struct nat_subscriber *owner;
 	uint32_t n;
@@ -134,7 +133,7 @@ static void log_block(const struct nat_ports *ports, uint32_t block,
 			.what = begins ? NAT_LOG_BLOCK_BEGIN :
 					 NAT_LOG_BLOCK_END,
 			.now_s = now_s,
-			.proto = ip_protos[set / ports->n_addrs_max],
+			.proto = nat_ip_proto_of(ports, place),
 			.inside_addr = owner->addr,
 			.outside_addr = htonl(nat_ports_addr_of(ports, place)),
 			.outside_port = htons(nat_ports_port_of(ports, place)),

@@ -91,6 +91,54 @@ uint32_t nat_ports_release_all(struct nat_ports *ports, uint32_t now_s,
 	return release(ports, now_s, -1, n);
 }
 
+uint32_t nat_ports_next_held(const struct nat_ports *ports, uint32_t place,
+			     uint32_t *freed_s)
+{
+	const bool begins = place == NAT_PLACE_NONE;
+	const bool is_there =
+		!begins && ports->index[place] & NAT_INDEX_QUARANTINED;
+
+	if (is_there &&
+	    ports->index[place] != (NAT_INDEX_QUARANTINED | QUARANTINE_END))
+		return ports->index[place] & ~NAT_INDEX_QUARANTINED;
+	/* The next batch, or this one if the port has been released since: the
+	 * first ones are released first. */
+	for (uint32_t i = 0; i < ports->n_batches; i++) {
+		const struct nat_batch *batch = batch_at(ports, i);
+		const int32_t later_s = (int32_t)(batch->freed_s - *freed_s);
+
+		if (batch->head == QUARANTINE_END ||
+		    (!begins && later_s < is_there))
+			continue;
+		*freed_s = batch->freed_s;
+		return batch->head;
+	}
+	return NAT_PLACE_NONE;
+}
+
+/* Into the batch of that second, or the last one if that is newer. */
+static void hold(struct nat_ports *ports, uint32_t place, uint32_t freed_s)
+{
+	const struct nat_batch *last =
+		batch_at(ports, ports->n_batches + ports->n_batches_max - 1);
+
+	if (ports->n_batches > 0 && (int32_t)(last->freed_s - freed_s) > 0)
+		freed_s = last->freed_s;
+	nat_set_take(ports, place, 0);
+	ports->n_used--;
+	push(ports, batch_of(ports, freed_s), place);
+}
+
+bool nat_ports_hold(struct nat_ports *ports, uint32_t place, uint32_t freed_s,
+		    uint32_t now_s)
+{
+	if (ports->index[place] != 0 || ports->hold_down_s == 0 ||
+	    (int32_t)(now_s - freed_s) > (int32_t)ports->hold_down_s)
+		return false;
+	hold(ports, place, freed_s);
+	return true;
+}
+
 /* Take over a port of an earlier configuration, if it exists and is free. */
 static void inherit(struct nat_ports *ports, const struct nat_ports *old,
 		    uint32_t old_place, uint32_t freed_s, uint32_t now_s)
@@ -109,9 +157,7 @@ static void inherit(struct nat_ports *ports, const struct nat_ports *old,
 	    (owner_id == MR_FLOW_NONE ||
 	     !nat_blocks_admit(ports, place, owner_id, now_s)))
 		return;
-	nat_set_take(ports, place, 0);
-	ports->n_used--;
-	push(ports, batch_of(ports, freed_s), place);
+	hold(ports, place, freed_s);
 }
 
 void nat_ports_inherit(struct nat_ports *ports, const struct nat_ports *old,

@@ -171,6 +171,15 @@ static inline uint32_t nat_proto_of(uint8_t ip_proto)
 				NAT_PROTOS;
 }
 
+/* The IP protocol of places; the opposite. */
+static inline uint8_t nat_ip_proto_of(const struct nat_ports *ports,
+				      uint32_t place)
+{
+	static const uint8_t ip_protos[NAT_PROTOS] = { 17, 6, 1 };
+
+	return ip_protos[place / ports->n_slots / ports->n_addrs_max];
+}
+
 /*
  * The slot of a port (host order), or NAT_PLACE_NONE if it belongs to another
  * worker. The quotient by multiplication is exact: 1024 * n_shards <= 2^20, and
@@ -254,6 +263,19 @@ uint32_t nat_ports_release(struct nat_ports *ports, uint32_t now_s, uint32_t n);
 /* The same, however briefly they have been there. */
 uint32_t nat_ports_release_all(struct nat_ports *ports, uint32_t now_s,
 			       uint32_t n);
+
+/*
+ * The port in hold-down that follows a place, NAT_PLACE_NONE at first, and when
+ * it was freed. NAT_PLACE_NONE: the end.
+ */
+uint32_t nat_ports_next_held(const struct nat_ports *ports, uint32_t place,
+			     uint32_t *freed_s);
+
+/* Put a free port into hold-down, where it has been since freed_s; but it stays
+ * until those that are there have gone. False: it is not free, or has been
+ * there for long enough. */
+bool nat_ports_hold(struct nat_ports *ports, uint32_t place, uint32_t freed_s,
+		    uint32_t now_s);
 
 /* Take over the ports in hold-down from an earlier configuration. */
 void nat_ports_inherit(struct nat_ports *ports, const struct nat_ports *old,
