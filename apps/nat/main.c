@@ -8,6 +8,7 @@
 
 #include "config/keys.h"
 #include "control/app.h"
+#include "control/check.h"
 #include "control/keep.h"
 #include "control/reload.h"
 #include "control/verbs.h"
@@ -82,10 +83,15 @@ static int serve(const struct options *options)
 		return status;
 	advise(&config);
 	if (options->run.is_check) {
-		status = nat_keep_check(config.state_path, &error);
+		status = nat_check(&config, &error);
+		if (status == 0 &&
+		    nat_keep_check(config.state_path, &error) < 0)
+			status = 1;
 		nat_config_free(&config);
-		if (status < 0)
-			return complain(error.text);
+		if (status != 0) {
+			complain(error.text);
+			return status;
+		}
 		printf("the configuration is good\n");
 		return fflush(stdout) == 0 ? 0 : complain("cannot write");
 	}

@@ -181,14 +181,15 @@ def test_source_routed_packets_reach_the_kernel_as_they_came(lab, house):
 
 
 def refuse(house, config, *parts):
-    """It does not start, and one line says why."""
-    process = Process(house.lab, house.middle,
-                      [*environment(house.lab), NAT, "--config",
-                       house.write(config)])
-    assert process.wait(15) in (1, 2)
-    line = process.err.text().splitlines()[-1]
-    for part in ("local: kernel: ", *parts):
-        assert part in line, line
+    """It does not start, and one line says why; --check says the same."""
+    for check in [], ["--check"]:
+        process = Process(house.lab, house.middle,
+                          [*environment(house.lab), NAT, "--config",
+                           house.write(config), *check])
+        assert process.wait(15) in (1, 2)
+        line = process.err.text().splitlines()[-1]
+        for part in ("local: kernel: ", *parts):
+            assert part in line, line
 
 
 def test_ports_that_the_host_uses_are_not_given_out(lab, house):

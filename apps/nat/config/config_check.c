@@ -59,12 +59,28 @@ static bool is_on_link(const struct nat_side_config *side, uint32_t addr)
 	return false;
 }
 
+/* Whether it is the first or last address of a network of the link. */
+static bool is_end_on_link(const struct nat_side_config *side, uint32_t addr)
+{
+	for (uint32_t i = 0; i < side->n_addrs; i++)
+		if (is_end_of_net(&side->nets[i], addr))
+			return true;
+	return false;
+}
+
 static bool is_own(const struct nat_side_config *side, uint32_t addr)
 {
 	for (uint32_t i = 0; i < side->n_addrs; i++)
 		if (side->addrs[i] == addr)
 			return true;
 	return false;
+}
+
+/* Whether another host of the link may have it. */
+static bool is_neighbour(const struct nat_side_config *side, uint32_t addr)
+{
+	return is_on_link(side, addr) && !is_end_on_link(side, addr) &&
+	       !is_own(side, addr);
 }
 
 static bool is_in_pool(const struct nat_config *config, uint32_t addr)
@@ -91,7 +107,7 @@ static int check_neighbour(const struct nat_side_config *side, const char *name,
 {
 	const struct nat_fixed_neighbour *n = &side->neighbours[i];
 
-	if (!is_on_link(side, n->addr) || is_own(side, n->addr))
+	if (!is_neighbour(side, n->addr))
 		return object(ret, name, "neighbours", i,
 			      "neighbour %s is not another host on this link; "
 			      "give an address of its network",
@@ -136,8 +152,7 @@ static int check_side(const struct nat_side_config *side, const char *name,
 			"no address; give at least one, such as 10.0.0.1/24");
 	for (uint32_t i = 0; i < side->n_addrs; i++)
 		err |= check_address(side, name, i, ret);
-	if (side->gateway != 0 &&
-	    (!is_on_link(side, side->gateway) || is_own(side, side->gateway)))
+	if (side->gateway != 0 && !is_neighbour(side, side->gateway))
 		err = object(ret, name, "gateway", OBJECTION_WHOLE,
 			     "gateway %s is not another host on this link; "
 			     "give an address of its network",
@@ -300,6 +315,25 @@ static int check_pool(const struct nat_config *config, struct objections *ret)
 	return err;
 }
 
+/* The inside host of an entry. */
+static int check_inside_host(const struct nat_config *config, const char *list,
+			     uint32_t i, uint32_t addr, struct objections *ret)
+{
+	const struct nat_side_config *in = &config->sides[NAT_INSIDE];
+
+	if (!is_subscriber(config, addr))
+		return object(ret, list, NULL, i,
+			      "%s is not a subscriber; add its network to "
+			      "subscribers",
+			      show(addr).text);
+	if (is_no_host(addr) || is_end_on_link(in, addr) || is_own(in, addr))
+		return object(ret, list, NULL, i,
+			      "no inside host can have %s: it is an address of "
+			      "mr-nat, or the first or last of a network",
+			      show(addr).text);
+	return 0;
+}
+
 static int check_one_to_one(const struct nat_config *config, uint32_t i,
 			    struct objections *ret)
 {
@@ -315,16 +349,14 @@ static int check_one_to_one(const struct nat_config *config, uint32_t i,
 	if (is_no_host(a->outside_addr) ||
 	    is_subscriber(config, a->outside_addr) ||
 	    is_on_link(&config->sides[NAT_INSIDE], a->outside_addr) ||
+	    is_end_on_link(out, a->outside_addr) ||
 	    a->outside_addr == out->gateway)
 		return object(ret, s, NULL, i,
 			      "%s cannot be an external address; choose one "
 			      "that no other host has",
 			      show(a->outside_addr).text);
-	if (!is_subscriber(config, a->inside_addr))
-		return object(ret, s, NULL, i,
-			      "%s is not a subscriber; add its network to "
-			      "subscribers",
-			      show(a->inside_addr).text);
+	if (check_inside_host(config, s, i, a->inside_addr, ret) < 0)
+		return -EINVAL;
 	for (uint32_t j = 0; j < i; j++)
 		if (a->outside_addr == config->one_to_ones[j].outside_addr ||
 		    a->inside_addr == config->one_to_ones[j].inside_addr)
@@ -374,11 +406,8 @@ static int check_forward(const struct nat_config *config, uint32_t i,
 			      "%s is not an address of mr-nat; use an outside "
 			      "address or one of the pool",
 			      show(f->outside_addr).text);
-	if (!is_subscriber(config, f->inside_addr))
-		return object(ret, "forwards", NULL, i,
-			      "%s is not a subscriber; add its network to "
-			      "subscribers",
-			      show(f->inside_addr).text);
+	if (check_inside_host(config, "forwards", i, f->inside_addr, ret) < 0)
+		return -EINVAL;
 	if (f->proto_mask == 0)
 		return object(ret, "forwards", NULL, i,
 			      "no protocol; give tcp, udp or both");

@@ -11,8 +11,7 @@
 #include <millrace/experimental/port_queues.h>
 
 #include "app.h"
-#include "config/addrs.h"
-#include "host.h"
+#include "check.h"
 #include "keep.h"
 #include "ports/ports.h"
 #include "reload.h"
@@ -292,13 +291,11 @@ int app_open(struct app *app, const struct options *options,
 	if (app->config == NULL)
 		return fail_with(ret_error, 1, "no memory");
 	*app->config = *config;
-	if (nat_addrs_create(app->config) < 0)
-		return fail_with(ret_error, 1, "no memory");
 	app->answered_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (app->answered_fd < 0)
 		return fail_with(ret_error, 1, "eventfd: %s",
 				 mr_strerror(errno));
-	status = nat_host_check(app->config, ret_error);
+	status = nat_check(app->config, ret_error);
 	if (status == 0)
 		status = open_plane(app, ret_error);
 	if (status == 0 && config->is_shared)

@@ -74,7 +74,7 @@ static int check_sockets(const struct nat_config *config,
 		if (sscanf(line, " %*u: %32[0-9A-F]:%x %*32[0-9A-F]:%*x %x",
 			   addr, &port, &state) == 3 &&
 		    state != TIME_WAIT && collides(config, addr, port))
-			err = fail_with(ret_error, 2,
+			err = fail_with(ret_error, 1,
 					"local: kernel: a program of this host "
 					"uses %s port %u: end it, or leave the "
 					"port out of 'range' of 'ports' and of "

@@ -4,9 +4,8 @@
 #include <stdlib.h>
 
 #include "app.h"
-#include "config/addrs.h"
+#include "check.h"
 #include "config/keys.h"
-#include "host.h"
 #include "mapping/session.h"
 #include "reload.h"
 #include "support/text.h"
@@ -24,9 +23,9 @@ static void destroy(void *settings)
 static int check_here(const struct app *app, struct nat_config *next,
 		      struct yaml_errors *errors)
 {
-	struct mr_reason why = { "no memory" };
+	struct mr_reason why;
 
-	if (nat_addrs_create(next) == 0 && nat_host_check(next, &why) == 0 &&
+	if (nat_check(next, &why) == 0 &&
 	    nat_maps_can_reload(app->workers[0].maps, next, &why) == 0)
 		return 0;
 	return yaml_fail(errors, -EINVAL, "%s", why.text);

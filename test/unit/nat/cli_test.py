@@ -121,6 +121,56 @@ class Check(unittest.TestCase):
              "outside: no gateway; only hosts on its own networks are "
              "reachable"])
 
+    def test_an_address_that_no_host_can_have(self):
+        """What mr-nat itself has, and the first and last of a network."""
+        cases = {
+            "inside: {port: a, addresses: 10.0.0.1/24, gateway: 10.0.0.255}\n"
+            "outside: {port: b, addresses: 192.0.2.1/24}\n":
+                "gateway 10.0.0.255 is not another host",
+            "inside: {port: a, addresses: 10.0.0.1/24}\n"
+            "outside: {port: b, addresses: 192.0.2.1/24, gateway: 192.0.2.0}\n":
+                "gateway 192.0.2.0 is not another host",
+            "inside: {port: a, addresses: 10.0.0.1/24, neighbours: "
+            "10.0.0.0 02:00:00:00:00:09}\n"
+            "outside: {port: b, addresses: 192.0.2.1/24}\n":
+                "neighbour 10.0.0.0 is not another host",
+        }
+        for host in ("10.0.0.0", "10.0.0.1", "10.0.0.255"):
+            said = f"no inside host can have {host}"
+            cases[self.SIDES + "forwards: [{outside: '192.0.2.1:80', inside: "
+                  f"'{host}:80'}}]\n"] = said
+            cases[self.SIDES + "one_to_one: [{outside: 192.0.2.9, inside: "
+                  f"{host}}}]\n"] = said
+        for outside in ("192.0.2.0", "192.0.2.255"):
+            cases[self.SIDES + f"one_to_one: [{{outside: {outside}, inside: "
+                  "10.0.0.9}]\n"] = f"{outside} cannot be an external address"
+        for text, said in cases.items():
+            status, out, err = self.check(text)
+            self.assertEqual((status, out), (2, ""), text)
+            self.assertIn(said, err)
+
+    def test_what_a_start_refuses(self):
+        """With the same line: a folder that is not there, ports of the host."""
+        sides = self.SIDES.replace("nowhere0", "'null:'").replace("nowhere1",
+                                                                  "'null:'")
+        for text, status, said in (
+                ("log: {path: /nowhere/x/log}\n", 1,
+                 "log: /nowhere/x/log: there is no folder /nowhere/x; create"),
+                ("state: /nowhere/state\n", 1,
+                 "state: /nowhere/state: there is no folder /nowhere; create"),
+                ("log: {path: /}\n", 1, "log: /: Is a directory"),
+                ("local: kernel\nports: {range: 1024-65535}\n", 2,
+                 "local: kernel: this host uses ports")):
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / "c.yaml"
+                path.write_text(sides + text)
+                done = [run("--config", str(path), "--control",
+                            f"{folder}/control", *options)
+                        for options in (["--check"], ["-d", "1"])]
+            self.assertEqual(*done)
+            self.assertEqual(done[0][:2], (status, ""), text)
+            self.assertIn(said, done[0][2])
+
     def test_a_wrong_one_names_file_and_line(self):
         status, out, err = self.check(self.SIDES + "pong: yes\n")
         self.assertEqual((status, out), (2, ""))
