@@ -308,8 +308,8 @@ static void take_address(void *opaque, const struct nlmsghdr *message)
 	question->local = map(info->ifa_family, RTA_DATA(address));
 	question->use =
 		mr_fail(question->why, MR_NETDEV_HAS_ADDRESS,
-			"has the address %s; this machine cannot be reached at "
-			"it while the port is open",
+			"has the address %s; while the port is open, this "
+			"machine receives only what the program passes to it",
 			print(&question->local, text));
 	err = ask_connections(question);
 	if (err < 0)

@@ -32,6 +32,7 @@ def house(lab):
 @pytest.mark.parametrize("workers", [1, 2])
 def test_the_host_is_reached_beside_the_translator(lab, house, workers):
     nat = Nat(house, "--workers", workers, config=CONFIG)
+    nat.says("receives only what the program passes to it")
     echo = lab.closing(Echo(house.server))
     talker = lab.closing(Talker(house.a))
     assert echo.socket and talker.ask()[0] == OUTSIDE
