@@ -144,6 +144,9 @@ static int serve_on(struct clients *clients, const struct options *options,
 		return complain(why.text, 1);
 	print_error("mr-brokerd: %u rules, listening on %s", clients->rules.n,
 		    is_activated ? "systemd's socket" : options->socket);
+	if (signals_ignore_hang_up())
+		print_error("mr-brokerd: note: SIGHUP was ignored at the "
+			    "start, and does not reload the rules");
 	run(clients, signal_fd);
 	/* Settings stay as they are: the ports are in use. */
 	return 0;

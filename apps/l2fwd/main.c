@@ -76,7 +76,7 @@ static bool read_config(struct options *options)
 		complain(why.text);
 		return false;
 	}
-	if (run->n_verbose == 0 && !run->is_quiet)
+	if (run->n_verbose == 0)
 		options->plane.log_level = level;
 	return true;
 }

@@ -21,6 +21,7 @@ enum {
 	REPORT_MS = 1000,
 	MAX_WAIT_MS = 100, /* also how often link events are checked */
 	STDOUT_MS = 5000,  /* for the rest of the output at the end */
+	STUCK_S = 5,       /* a worker without a round; then it is said */
 	N_SERVED = 1,      /* the fd of the control socket */
 };
 
@@ -56,6 +57,10 @@ struct running {
 	bool has_link[MAX_PORTS];        /* whether the port reports its link */
 	struct watch watches[MAX_PORTS];
 	bool is_ready_known;             /* systemd has READY=1 */
+	struct {
+		uint64_t n_rounds; /* as last seen */
+		uint32_t n_stuck;  /* seconds without another */
+	} workers[MR_WORKERS_MAX];
 	bool is_lost; /* a port was lost, with --exit-on-port-loss */
 };
 
@@ -288,6 +293,31 @@ static bool wait_for_event(struct running *run, uint64_t until_ms)
 	return take_signal(run);
 }
 
+/* Whether each worker has done a round since the last call; one that sleeps
+ * wakes ten times a second. */
+static bool all_advance(struct running *run)
+{
+	bool do_all = true;
+
+	for (uint32_t w = 0; w < run->plane->n_workers; w++) {
+		struct mr_worker_stats now = { .size = sizeof(now) };
+
+		mr_worker_stats(mr_workers_get(run->plane->workers, w), &now);
+		if (now.rounds != run->workers[w].n_rounds) {
+			run->workers[w].n_rounds = now.rounds;
+			run->workers[w].n_stuck = 0;
+			continue;
+		}
+		do_all = false;
+		if (++run->workers[w].n_stuck == STUCK_S)
+			print_error("%s: worker %u has been stuck for %u "
+				    "seconds; the watchdog gets nothing until "
+				    "it goes on",
+				    run->plane->program, w, STUCK_S);
+	}
+	return do_all;
+}
+
 static void forward_until_told(struct running *run)
 {
 	const uint64_t end_ms = run->config->options.duration_ms;
@@ -302,7 +332,8 @@ static void forward_until_told(struct running *run)
 			show(run);
 			if (!run->is_ready_known)
 				run->is_ready_known = notify("READY=1");
-			(void)notify("WATCHDOG=1");
+			if (all_advance(run))
+				(void)notify("WATCHDOG=1");
 			if (run->config->each_second != NULL)
 				run->config->each_second(run->config->app);
 			if (run->config->control != NULL)
@@ -427,6 +458,9 @@ static int forward(struct running *run)
 		return complain(run, "no memory for statistics");
 	if (run->writer == NULL)
 		return complain(run, "no thread for stdout");
+	if (config->options.config_path != NULL && signals_ignore_hang_up())
+		complain(run, "note: SIGHUP was ignored at the start, and does "
+			      "not reload the configuration");
 	unblock_stderr();
 	if (!config->options.is_quiet)
 		dataplane_print_map(run->plane);

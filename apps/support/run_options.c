@@ -30,7 +30,7 @@ const struct option_row run_option_rows[N_RUN_OPTION_ROWS] = {
 	{ "exit-on-port-loss", OPTION_EXIT_ON_PORT_LOSS, NULL,
 	  "exit with status 1 if a port is down or gone" },
 	{ "quiet", OPTION_QUIET, NULL,
-	  "print only errors and the final summary" },
+	  "print only errors (with a file, warnings) and a summary" },
 	{ "verbose", OPTION_VERBOSE, NULL,
 	  "log library messages; twice: debug messages too" },
 	{ "help", OPTION_HELP, NULL, "print this help" },
@@ -108,6 +108,8 @@ enum parse_result run_complete_options(const struct run_options *run,
 				       struct dataplane_config *plane,
 				       struct mr_reason *ret_error)
 {
-	plane->log_level = option_log_level(run->n_verbose, run->is_quiet);
+	/* A service, whose warnings somebody may read later. */
+	plane->log_level = option_log_level(
+		run->n_verbose, run->is_quiet && run->config_path == NULL);
 	return dataplane_check_options(plane, ret_error);
 }

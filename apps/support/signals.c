@@ -9,7 +9,7 @@
 #include "signals.h"
 
 /* Signals and the terminal belong to the process. */
-static bool had_terminal;
+static bool had_terminal, ignores_hang_up;
 
 static bool has_terminal(void)
 {
@@ -29,14 +29,20 @@ int signals_open(void)
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
-	if (sigaction(SIGHUP, NULL, &hang_up) == 0 &&
-	    hang_up.sa_handler != SIG_IGN)
+	ignores_hang_up = sigaction(SIGHUP, NULL, &hang_up) == 0 &&
+			  hang_up.sa_handler == SIG_IGN;
+	if (!ignores_hang_up)
 		sigaddset(&set, SIGHUP);
 	/* A reader that went away is a write error, not a signal. */
 	signal(SIGPIPE, SIG_IGN);
 	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
 		return -1;
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+bool signals_ignore_hang_up(void)
+{
+	return ignores_hang_up;
 }
 
 enum signals_what signals_take(int fd)

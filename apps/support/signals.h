@@ -3,14 +3,18 @@
 #ifndef SUPPORT_SIGNALS_H
 #define SUPPORT_SIGNALS_H
 
+#include <stdbool.h>
+
 enum signals_what { SIGNALS_NONE, SIGNALS_END, SIGNALS_RELOAD };
 
 /*
  * Block SIGINT, SIGTERM and SIGHUP, and return an fd that receives them, or -1.
  * Call before any thread is started, so that nothing is interrupted halfway.
- * A SIGHUP that is ignored (nohup) stays ignored.
+ * A SIGHUP that is ignored (nohup) stays ignored: then
+ * signals_ignore_hang_up().
  */
 int signals_open(void);
+bool signals_ignore_hang_up(void);
 
 /*
  * The next signal of that fd. SIGHUP means reload the configuration, if the

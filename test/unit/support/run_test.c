@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
 #include "capture.h"
 
@@ -29,6 +30,7 @@ struct app {
 	bool is_widening; /* the pipe stdout_fd, in the second call */
 	uint32_t n_seconds, n_polled, n_hang_ups, n_given_up;
 	uint32_t stall_us; /* of the first second */
+	uint32_t n_stuck;  /* seconds in which the worker does no round */
 };
 
 static void take(struct snapshot *snapshot, void *opaque)
@@ -57,6 +59,9 @@ static int work(struct mr_worker *worker, void *opaque)
 	uint64_t addr;
 	uint32_t n;
 
+	while (__atomic_load_n(&app->n_seconds, __ATOMIC_RELAXED) <
+	       app->n_stuck)
+		usleep(1000);
 	if (app->is_keeping)
 		mr_frag_alloc_bulk(worker->cache, &app->kept_addr, 1, 4096);
 	if (app->is_sending) {
@@ -89,10 +94,12 @@ static void each_second(void *opaque)
 		assert_true(fcntl(app->stdout_fd, F_SETPIPE_SZ, 1 << 16) > 0);
 	if (app->n_seconds < 2 && app->signals[app->n_seconds] != 0)
 		kill(getpid(), app->signals[app->n_seconds]);
-	if (app->n_seconds++ == 0 && app->stall_us > 0)
+	if (__atomic_fetch_add(&app->n_seconds, 1, __ATOMIC_RELAXED) == 0 &&
+	    app->stall_us > 0)
 		usleep(app->stall_us);
 	/* On a machine that stalls a second may go by without any event. */
-	if (app->end_fd > 0 && app->n_polled >= 3)
+	if (app->end_fd > 0 && app->n_polled >= 3 &&
+	    (app->n_stuck == 0 || app->n_seconds > app->n_stuck + 1))
 		eventfd_write(app->end_fd, 1);
 }
 
@@ -212,6 +219,41 @@ TEST(after_a_stall_it_reports_once)
 
 	assert_int_equal(run_app(&app, 3500), 0);
 	assert_in_range(app.n_seconds, 1, 2); /* at 1 s and 3.1 s */
+}
+
+/* Bound at an abstract address that NOTIFY_SOCKET names. */
+static int open_service(void)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+	char name[64];
+
+	snprintf(name, sizeof(name), "@mr-run-%d", (int)getpid());
+	memcpy(at.sun_path + 1, name + 1, strlen(name) - 1);
+	assert_int_equal(
+		bind(fd, (struct sockaddr *)&at,
+		     (socklen_t)(offsetof(struct sockaddr_un, sun_path) +
+				 strlen(name))),
+		0);
+	setenv("NOTIFY_SOCKET", name, 1);
+	return fd;
+}
+
+TEST(a_watchdog_gets_nothing_while_a_worker_is_stuck)
+{
+	struct app app = { .end_fd = eventfd(0, EFD_CLOEXEC), .n_stuck = 3 };
+	const int service = open_service();
+	uint32_t n_fed = 0;
+	char said[64];
+	ssize_t n;
+
+	assert_int_equal(run_app(&app, 20000), 0);
+	unsetenv("NOTIFY_SOCKET");
+	while ((n = recv(service, said, sizeof(said), 0)) > 0)
+		n_fed += n == 10 && memcmp(said, "WATCHDOG=1", 10) == 0;
+	assert_in_range(n_fed, 1, app.n_seconds - app.n_stuck);
+	close(service);
+	close(app.end_fd);
 }
 
 TEST(an_fd_of_the_application_may_end_it)
