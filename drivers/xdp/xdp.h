@@ -400,9 +400,12 @@ bool mri_xdp_prog_name(uint32_t prog_id, char name[BPF_OBJ_NAME_LEN]);
 int mri_xdp_refuse_attached(const struct xdp_port *port, const char *why,
 			    struct mr_reason *reterr_reason);
 
-/* xdp_prog.c: a print function that keeps libbpf silent. */
-int mri_xdp_silent(enum libbpf_print_level level, const char *format,
-		   va_list args);
+/*
+ * xdp_quiet.c: between them, this thread's calls of libbpf and libxdp print
+ * nothing. They nest.
+ */
+void mri_xdp_quiet_begin(void);
+void mri_xdp_quiet_end(void);
 
 /* xdp_bound.c */
 /* Find the kfuncs that the device implements and the port wants. */

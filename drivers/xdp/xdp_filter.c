@@ -460,13 +460,12 @@ int mri_xdp_set_filter(struct mr_port *base, const char *expression,
 		       struct mr_reason *reterr_reason)
 {
 	struct xdp_port *port = (struct xdp_port *)base;
-	libbpf_print_fn_t print;
 	struct xdp_cbpf old;
 	int err = refuse_change(port, reterr_reason);
 
 	if (err < 0)
 		return err;
-	print = libbpf_set_print(mri_xdp_silent);
+	mri_xdp_quiet_begin();
 	old = port->filter->cbpf;
 	port->filter->cbpf = (struct xdp_cbpf){ 0 };
 	err = compile(port, expression, reterr_reason);
@@ -475,7 +474,7 @@ int mri_xdp_set_filter(struct mr_port *base, const char *expression,
 	else if (err == 0 &&
 		 (err = mri_xdp_refuse_used(port, reterr_reason)) == 0)
 		err = reload(port, reterr_reason);
-	libbpf_set_print(print);
+	mri_xdp_quiet_end();
 	if (err == 0) {
 		mr_free(base->ctx, old.insns);
 		return 0;

@@ -63,7 +63,6 @@ static int attach(const char *tap, uint32_t ifindex)
 		{ BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_redirect },
 		{ BPF_JMP | BPF_EXIT, 0, 0, 0, 0 },
 	};
-	const libbpf_print_fn_t print = libbpf_set_print(mri_xdp_silent);
 	const int fd = bpf_prog_load(BPF_PROG_TYPE_SCHED_CLS, "mr_to_kernel",
 				     "Dual BSD/GPL", insns,
 				     sizeof(insns) / sizeof(insns[0]), NULL);
@@ -76,7 +75,6 @@ static int attach(const char *tap, uint32_t ifindex)
 		err = bpf_tc_attach(&hook, &options);
 	if (fd >= 0)
 		close(fd); /* the hook holds the program */
-	libbpf_set_print(print);
 	return err;
 }
 
@@ -102,7 +100,9 @@ int mri_xdp_open_kernel(struct mr_port *base, struct mr_reason *reterr_reason)
 		return mri_xdp_netdev_refuse(name, fd,
 					     "create a tap (/dev/net/tun)",
 					     "CAP_NET_ADMIN", reterr_reason);
+	mri_xdp_quiet_begin();
 	err = attach(tap, port->dev.ifindex);
+	mri_xdp_quiet_end();
 	if (err < 0) {
 		close(fd);
 		return mri_xdp_netdev_refuse(

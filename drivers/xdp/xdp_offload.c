@@ -477,8 +477,8 @@ static void rules_stop(struct mr_rules *base)
 static void rules_close(struct mr_rules *base)
 {
 	struct xdp_rules *rules = (struct xdp_rules *)base;
-	const libbpf_print_fn_t print = libbpf_set_print(mri_xdp_silent);
 
+	mri_xdp_quiet_begin();
 	if (rules->ports != NULL)
 		rules_stop(base);
 	for (uint32_t i = 0; i < base->n_ports; i++)
@@ -491,7 +491,7 @@ static void rules_close(struct mr_rules *base)
 	for (uint32_t i = 0; i < base->n_ports; i++)
 		mr_fd_close(rules->copy_fds[i]);
 	mri_xdp_rules_unload(rules);
-	libbpf_set_print(print);
+	mri_xdp_quiet_end();
 }
 
 static int attach(struct xdp_rules *rules, uint32_t i,
@@ -540,14 +540,14 @@ static int open_steps(struct xdp_rules *rules, struct mr_reason *reterr_reason)
 static int rules_open(struct mr_rules *base, struct mr_reason *reterr_reason)
 {
 	struct xdp_rules *rules = (struct xdp_rules *)base;
-	const libbpf_print_fn_t print = libbpf_set_print(mri_xdp_silent);
 	int err;
 
+	mri_xdp_quiet_begin();
 	memset(rules->copy_fds, 0xff, sizeof(rules->copy_fds)); /* -1 */
 	err = open_steps(rules, reterr_reason);
 	if (err < 0)
 		rules_close(base);
-	libbpf_set_print(print);
+	mri_xdp_quiet_end();
 	return err;
 }
 

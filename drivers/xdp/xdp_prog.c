@@ -31,15 +31,6 @@
 
 enum { ATTACH_WAIT_MS = 1000, ATTACH_STEP_MS = 2, N_LOAD_FDS = 12 };
 
-int mri_xdp_silent(enum libbpf_print_level level, const char *format,
-		   va_list args)
-{
-	(void)level;
-	(void)format;
-	(void)args;
-	return 0;
-}
-
 /* Which capability the kernel missed when it did not load the program; NULL:
  * none, so the verifier has refused it. */
 static const char *missing_capability(bool has_rules)
@@ -401,20 +392,19 @@ static int load_and_attach(struct xdp_port *port, bool has_frags,
 	return refuse_attach(port, fd, is_generic, reterr_reason);
 }
 
-/* The library does not print, so silence libbpf meanwhile. */
 int mri_xdp_prog_open(struct xdp_port *port, bool has_frags,
 		      struct mr_reason *reterr_reason)
 {
-	const libbpf_print_fn_t print = libbpf_set_print(mri_xdp_silent);
 	int err;
 
+	mri_xdp_quiet_begin();
 	port->prog.link_fd = port->prog.copy_fd = -1;
 	err = port->options.map != NULL || port->options.fds != NULL ?
 		      mri_xdp_map_open(port, has_frags, reterr_reason) :
 		      load_and_attach(port, has_frags, reterr_reason);
 	if (err < 0)
 		mri_xdp_prog_close(port);
-	libbpf_set_print(print);
+	mri_xdp_quiet_end();
 	return err;
 }
 
@@ -442,10 +432,11 @@ int mri_xdp_prog_replace(struct xdp_port *port, int old_fd, int new_fd)
 
 int mri_xdp_prog_renew(struct xdp_port *port, struct mr_reason *reterr_reason)
 {
-	const libbpf_print_fn_t print = libbpf_set_print(mri_xdp_silent);
-	int err = load_all(port, port->prog.has_frags, reterr_reason);
+	int err;
 
-	libbpf_set_print(print);
+	mri_xdp_quiet_begin();
+	err = load_all(port, port->prog.has_frags, reterr_reason);
+	mri_xdp_quiet_end();
 	if (err == 0)
 		err = mri_xdp_prog_steer(port, reterr_reason);
 	if (err == 0 &&
@@ -497,15 +488,13 @@ void mri_xdp_prog_close(struct xdp_port *port)
 	struct xdp_program *program = port->prog.dispatched;
 
 	if (program != NULL) {
-		const libbpf_print_fn_t print =
-			libbpf_set_print(mri_xdp_silent);
-
+		mri_xdp_quiet_begin();
 		(void)xdp_program__detach(
 			program, (int)port->dev.ifindex,
 			port->prog.is_native ? XDP_MODE_NATIVE : XDP_MODE_SKB,
 			0);
 		xdp_program__close(program);
-		libbpf_set_print(print);
+		mri_xdp_quiet_end();
 	}
 	port->prog.dispatched = NULL;
 	mr_fd_close(port->prog.link_fd);

@@ -7,10 +7,10 @@
  * interface promiscuous, after the parent has closed it. Linux has no flag for
  * that, so the child closes them itself, in a fork handler.
  *
- * This table is the library's only state outside a context: fork() concerns the
- * process, and its handlers get no argument. docs/design/0002-fork.md describes
- * the alternatives. The handler calls only close(), which is safe in the child
- * of a process with threads.
+ * This table is outside any context: fork() concerns the process, and its
+ * handlers get no argument. docs/design/0002-fork.md describes the
+ * alternatives. The handler calls only close(), which is safe in the child of a
+ * process with threads.
  */
 #include <pthread.h>
 #include <unistd.h>

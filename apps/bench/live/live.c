@@ -97,14 +97,14 @@ static int load(struct live *live, const struct live_shape *shape)
 static int load_or_say(struct live *live, const struct live_shape *shape,
 		       struct mr_reason *ret_why)
 {
-	const libbpf_print_fn_t print = libbpf_set_print(silent);
 	const struct rlimit unlimited = { RLIM_INFINITY, RLIM_INFINITY };
 	int err;
 
+	/* Of this process, and for good: what fails has our own message. */
+	libbpf_set_print(silent);
 	/* Kernels before 5.11 count maps here; not raising it is no matter. */
 	(void)setrlimit(RLIMIT_MEMLOCK, &unlimited);
 	err = load(live, shape);
-	libbpf_set_print(print);
 	if (err == 0)
 		return 0;
 	/* The verifier says by EINVAL or EACCES that a capability is missing,

@@ -47,6 +47,11 @@ static struct xdp_port *make_port(uint32_t attach)
 	return port;
 }
 
+libxdp_print_fn_t libxdp_set_print(libxdp_print_fn_t fn)
+{
+	return fn;
+}
+
 /* libbpf: a skeleton that always loads. */
 int bpf_object__open_skeleton(struct bpf_object_skeleton *s,
 			      const struct bpf_object_open_opts *opts)
