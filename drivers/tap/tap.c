@@ -108,14 +108,12 @@ static int add_queue(struct tap_port *port, const struct tap_options *o,
 {
 	struct ifreq request = { .ifr_flags =
 					 IFF_TAP | IFF_NO_PI | IFF_VNET_HDR };
-	const int fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	const int fd = mr_fd_guard(
+		open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC));
 
 	if (fd < 0)
 		return fail(port, "/dev/net/tun", reason);
 	port->fds[port->n_fds++] = fd;
-	if (!mr_fd_guard(fd))
-		return mr_fail(reason, -EIO, "%s: too many open ports",
-			       port->base.info->name);
 	if (o->n_queues > 1)
 		request.ifr_flags |= IFF_MULTI_QUEUE;
 	memcpy(request.ifr_name, o->name, strlen(o->name));

@@ -76,18 +76,15 @@ int mri_virtio_events_open(struct virtio_port *port, struct mr_reason *reason)
 {
 	const int config_fd = port->n_irqs > 0 ? port->irq_fds[0] : -1;
 
-	port->base.fd = epoll_create1(EPOLL_CLOEXEC);
-	port->timer_fd =
-		timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	port->base.fd = mr_fd_guard(epoll_create1(EPOLL_CLOEXEC));
+	port->timer_fd = mr_fd_guard(
+		timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
 	if (port->base.fd < 0 || port->timer_fd < 0 ||
 	    watch(port->base.fd, port->timer_fd) < 0 ||
 	    watch(port->base.fd, config_fd) < 0 ||
 	    watch(port->base.fd, mr_pci_event_fd(port->pci)) < 0)
 		return mr_fail(reason, -EIO, "%s: no epoll or timer: %s",
 			       port->base.info->name, mr_strerror(errno));
-	/* Best effort: close-on-exec, like all fds of the library. */
-	(void)mr_fd_guard(port->base.fd);
-	(void)mr_fd_guard(port->timer_fd);
 	return 0;
 }
 

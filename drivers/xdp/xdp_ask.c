@@ -51,10 +51,8 @@ static int dial(const char *path)
 	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait)) == 0 &&
 	    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait)) == 0 &&
-	    connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0) {
-		(void)mr_fd_guard(fd);
-		return fd;
-	}
+	    connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
+		return mr_fd_guard(fd);
 	err = -errno;
 	close(fd);
 	return err;
@@ -291,11 +289,8 @@ static int take_fd(struct received *r, uint32_t kind)
 {
 	const bool has =
 		(kind == 0 || r->answer.fds & kind) && r->n_taken < r->n_fds;
-	const int fd = has ? r->fds[r->n_taken++] : -1;
 
-	if (fd >= 0)
-		(void)mr_fd_guard(fd);
-	return fd;
+	return has ? mr_fd_guard(r->fds[r->n_taken++]) : -1;
 }
 
 static int use_passed(struct xdp_port *port, int fd)

@@ -284,12 +284,11 @@ int mri_xdp_filter_open(struct xdp_port *port, struct mr_reason *reterr_reason)
 		return 0;
 	filter->count.first_queue = port->options.first_queue;
 	filter->count.n_queues = port->n_queues;
-	filter->count.map_fd =
+	filter->count.map_fd = mr_fd_guard(
 		bpf_map_create(BPF_MAP_TYPE_ARRAY, "millrace_passed",
-			       sizeof(uint32_t), n_bytes, 1, &options);
+			       sizeof(uint32_t), n_bytes, 1, &options));
 	if (filter->count.map_fd < 0)
 		return mri_xdp_prog_refuse(port, -errno, false, reterr_reason);
-	(void)mr_fd_guard(filter->count.map_fd);
 	memory = mmap(NULL, n_bytes, PROT_READ, MAP_SHARED,
 		      filter->count.map_fd, 0);
 	if (memory == MAP_FAILED)
@@ -331,10 +330,7 @@ static int load(const struct xdp_port *port, const struct bpf_insn *insns,
 							    "millrace_tags",
 				     "Dual BSD/GPL", insns, n, &options);
 
-	if (fd < 0)
-		return -errno;
-	(void)mr_fd_guard(fd);
-	return fd;
+	return fd < 0 ? -errno : mr_fd_guard(fd);
 }
 
 static int refuse(const struct xdp_port *port, const struct bpf_insn *insns,

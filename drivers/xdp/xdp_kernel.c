@@ -33,7 +33,8 @@
 static int make_tap(char ret_name[IFNAMSIZ])
 {
 	struct ifreq ifr = { .ifr_flags = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR };
-	const int fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	const int fd = mr_fd_guard(
+		open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC));
 	int err, off = 0;
 
 	if (fd < 0)
@@ -41,7 +42,7 @@ static int make_tap(char ret_name[IFNAMSIZ])
 	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "mrk%%d");
 	if (ioctl(fd, TUNSETIFF, &ifr) < 0) {
 		err = -errno;
-		close(fd);
+		mr_fd_close(fd);
 		return err;
 	}
 	memcpy(ret_name, ifr.ifr_name, IFNAMSIZ);
@@ -50,7 +51,7 @@ static int make_tap(char ret_name[IFNAMSIZ])
 	err = mri_xdp_netdev_control(ret_name, SIOCSIFFLAGS, &ifr);
 	if (err == 0)
 		return fd;
-	close(fd);
+	mr_fd_close(fd);
 	return err;
 }
 
@@ -104,12 +105,11 @@ int mri_xdp_open_kernel(struct mr_port *base, struct mr_reason *reterr_reason)
 	err = attach(tap, port->dev.ifindex);
 	mri_xdp_quiet_end();
 	if (err < 0) {
-		close(fd);
+		mr_fd_close(fd);
 		return mri_xdp_netdev_refuse(
 			name, err, "attach a tc program to a tap",
 			"CAP_BPF or CAP_NET_ADMIN", reterr_reason);
 	}
-	(void)mr_fd_guard(fd);
 	port->kernel.fd = fd;
 	return 0;
 }

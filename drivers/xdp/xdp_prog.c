@@ -195,10 +195,7 @@ static int attach_once(const struct xdp_port *port, uint32_t mode_flag)
 	const int fd = bpf_link_create(port->prog.fd, (int)port->dev.ifindex,
 				       BPF_XDP, &options);
 
-	if (fd < 0)
-		return -errno;
-	(void)mr_fd_guard(fd);
-	return fd;
+	return fd < 0 ? -errno : mr_fd_guard(fd);
 }
 
 /*

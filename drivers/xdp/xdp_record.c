@@ -170,10 +170,8 @@ static int open_locked(const char *path, bool creates, int wait_ms)
 			return -EPERM;
 		}
 		if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
-			if (fstat(fd, &status) == 0 && status.st_nlink > 0) {
-				(void)mr_fd_guard(fd);
-				return fd;
-			}
+			if (fstat(fd, &status) == 0 && status.st_nlink > 0)
+				return mr_fd_guard(fd);
 			wait_ms += LOCK_STEP_MS; /* it was just removed */
 		}
 		close(fd);

@@ -155,8 +155,7 @@ static int join(const struct xdp_port *port, uint16_t type,
 		close(fd);
 		return err;
 	}
-	(void)mr_fd_guard(fd);
-	return fd;
+	return mr_fd_guard(fd);
 }
 
 static int refuse(const struct xdp_port *port, int err, const char *what,

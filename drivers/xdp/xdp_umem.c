@@ -302,10 +302,10 @@ static int refuse_bind(const struct xdp_port *port, uint32_t i, int err,
 static int open_socket(struct xdp_port *port, uint32_t i,
 		       struct mr_reason *reason)
 {
-	const int fd = socket(FAMILY_XDP, SOCK_RAW | SOCK_CLOEXEC, 0);
+	const int fd =
+		mr_fd_guard(socket(FAMILY_XDP, SOCK_RAW | SOCK_CLOEXEC, 0));
 
 	if (fd >= 0) {
-		(void)mr_fd_guard(fd);
 		port->fds[i] = fd;
 		return 0;
 	}

@@ -237,8 +237,7 @@ static int open_map(const struct xdp_port *port, struct mr_reason *reason)
 		close(fd);
 		return err;
 	}
-	(void)mr_fd_guard(fd);
-	return fd;
+	return mr_fd_guard(fd);
 }
 
 /* Store an fd by type: socket, XSKMAP or link. */
@@ -292,11 +291,11 @@ static int take_fds(struct xdp_port *port, struct mr_reason *reason)
 				       "%s: fds: '%.80s' is not a list of "
 				       "numbers separated by +",
 				       name, port->options.fds);
-		fd = fcntl((int)strtoul(text, NULL, 10), F_DUPFD_CLOEXEC, 3);
+		fd = mr_fd_guard(fcntl((int)strtoul(text, NULL, 10),
+				       F_DUPFD_CLOEXEC, 3));
 		if (fd < 0)
 			return mr_fail(reason, -errno, "%s: fds: %.*s: %s",
 				       name, (int)n, text, mr_strerror(errno));
-		(void)mr_fd_guard(fd);
 		err = keep(port, fd, &n_sockets, reason);
 		text = text[n] == '+' ? text + n + 1 : NULL;
 	}

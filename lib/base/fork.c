@@ -12,14 +12,19 @@
  * alternatives. The handler calls only close(), which is safe in the child of a
  * process with threads.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/base.h"
 
-enum { MAX_FDS = 1024 };
+/* As many as fs.nr_open allows by default. Unused words take no memory. */
+enum { MAX_FDS = 1 << 20, WORD_BITS = 64 };
 
-static int fds_plus_1[MAX_FDS]; /* 0: free */
+static uint64_t guarded[MAX_FDS / WORD_BITS]; /* a bit per fd */
+static int n_words;                           /* those behind are 0 */
 /* Held through fork(), so that a child sees each fd open and in the table, or
  * closed and not in it. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -37,11 +42,9 @@ static void after_fork_in_parent(void)
 
 static void after_fork_in_child(void)
 {
-	for (int i = 0; i < MAX_FDS; i++) {
-		if (fds_plus_1[i] != 0)
-			close(fds_plus_1[i] - 1);
-		fds_plus_1[i] = 0;
-	}
+	for (int i = 0; i < n_words; i++)
+		for (; guarded[i] != 0; guarded[i] &= guarded[i] - 1)
+			close(i * WORD_BITS + __builtin_ctzll(guarded[i]));
 	pthread_mutex_unlock(&lock);
 }
 
@@ -51,38 +54,51 @@ static void install(void)
 			     after_fork_in_child);
 }
 
-/* The index of value, or -1. */
-static int find(int value)
+int mr_fd_guard(int fd)
 {
-	for (int i = 0; i < MAX_FDS; i++)
-		if (fds_plus_1[i] == value)
-			return i;
-	return -1;
-}
+	const int word = fd / WORD_BITS;
 
-bool mr_fd_guard(int fd)
-{
-	int place;
-
+	if (fd < 0)
+		return fd;
+	if (fd >= MAX_FDS) {
+		close(fd);
+		errno = EMFILE;
+		return -EMFILE;
+	}
 	(void)pthread_once(&once, install);
 	pthread_mutex_lock(&lock);
-	place = find(0);
-	if (place >= 0)
-		fds_plus_1[place] = fd + 1;
+	guarded[word] |= UINT64_C(1) << fd % WORD_BITS;
+	if (n_words <= word)
+		n_words = word + 1;
 	pthread_mutex_unlock(&lock);
-	return place >= 0;
+	return fd;
+}
+
+/*
+ * What the last close() of a queue or a device does may take long, and every
+ * fork() waits for the lock. So the file goes first, without the lock: another
+ * one takes its number, which so nobody else gets, and which a child may close.
+ */
+static void release_file(int fd)
+{
+	const int filler = eventfd(0, EFD_CLOEXEC);
+
+	if (filler < 0)
+		return; /* close() does it, under the lock */
+	(void)dup3(filler, fd, O_CLOEXEC);
+	close(filler);
 }
 
 void mr_fd_close(int fd)
 {
-	int place;
-
 	if (fd < 0)
 		return;
+	if (fd < MAX_FDS)
+		release_file(fd);
 	pthread_mutex_lock(&lock);
-	place = find(fd + 1);
-	if (place >= 0)
-		fds_plus_1[place] = 0;
+	if (fd < MAX_FDS)
+		guarded[fd / WORD_BITS] &=
+			~(UINT64_C(1) << fd % WORD_BITS);
 	close(fd);
 	pthread_mutex_unlock(&lock);
 }

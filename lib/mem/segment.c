@@ -105,10 +105,9 @@ int mri_segment_map(const char *name, uint8_t *at, uint64_t n_bytes,
 		flags |= MFD_HUGETLB | 30u << HUGE_SHIFT;
 	else if (os_pages == MR_OS_PAGES_2M)
 		flags |= MFD_HUGETLB | 21u << HUGE_SHIFT;
-	fd = memfd_create(name, flags);
+	fd = mr_fd_guard(memfd_create(name, flags));
 	if (fd < 0)
 		return -errno;
-	(void)mr_fd_guard(fd);
 	if (ftruncate(fd, (off_t)n_bytes) < 0 ||
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) <
 		    0 ||

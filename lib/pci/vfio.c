@@ -20,12 +20,9 @@
 
 int mri_vfio_open_node(const char *path)
 {
-	const int fd = open(path, O_RDWR | O_CLOEXEC);
+	const int fd = mr_fd_guard(open(path, O_RDWR | O_CLOEXEC));
 
-	if (fd < 0)
-		return -errno;
-	(void)mr_fd_guard(fd);
-	return fd;
+	return fd < 0 ? -errno : fd;
 }
 
 struct mri_container *mri_container_find(const struct mri_vfio *vfio)

@@ -238,8 +238,8 @@ static int group_join(struct mri_vfio *vfio, struct mr_reason *reterr_reason)
 
 	if (err < 0)
 		return err;
-	vfio->fd = ioctl(vfio->group->fd, VFIO_GROUP_GET_DEVICE_FD,
-			 vfio->info->bdf);
+	vfio->fd = mr_fd_guard(ioctl(vfio->group->fd, VFIO_GROUP_GET_DEVICE_FD,
+				     vfio->info->bdf));
 	if (vfio->fd < 0) {
 		err = mri_refuse_call(vfio->info, "VFIO_GROUP_GET_DEVICE_FD",
 				      -errno, reterr_reason);
@@ -248,7 +248,6 @@ static int group_join(struct mri_vfio *vfio, struct mr_reason *reterr_reason)
 		mri_container_put(vfio);
 		return err;
 	}
-	(void)mr_fd_guard(vfio->fd);
 	vfio->group->n_users++;
 	vfio->container->n_users++;
 	return 0;

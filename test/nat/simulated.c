@@ -39,10 +39,10 @@ static void close_set(struct mr_rules *base)
 static int open_set(struct mr_rules *base, struct mr_reason *reterr_reason)
 {
 	struct xdp_rules *rules = (struct xdp_rules *)base;
-	const libbpf_print_fn_t print = libbpf_set_print(mri_xdp_silent);
 	const uint32_t ifindex = LOOPBACK;
 	int err;
 
+	mri_xdp_quiet_begin();
 	rules->is_simulated = true;
 	err = mri_xdp_rules_load(rules);
 	for (uint32_t i = 0; i < N_PORTS && err == 0; i++) {
@@ -53,7 +53,7 @@ static int open_set(struct mr_rules *base, struct mr_reason *reterr_reason)
 	}
 	if (err < 0)
 		close_set(base);
-	libbpf_set_print(print);
+	mri_xdp_quiet_end();
 	return err < 0 ? mr_fail(reterr_reason, err,
 				 "the XDP program with rules cannot be "
 				 "loaded: %s",

@@ -71,16 +71,22 @@ MR_API void mr_free(const struct mr_ctx *ctx, void *memory);
 
 /**
  * Close @p fd in children forked from now on. For an fd that keeps a queue busy
- * while any process has it open.
+ * while any process has it open. To be wrapped around the call that makes it.
  *
- * @return false if the table is full (1024): children keep the fd
+ * @return @p fd, also if it is negative; or -EMFILE, and errno is EMFILE: it is
+ *         1048576 or higher, and was closed
  *
- * Owner:  the caller, of the fd; mr_fd_close() closes it.
- * Thread: any. Cost: a search of the table.
+ * Owner:  the caller, of the fd; mr_fd_close() closes it. On failure, nobody.
+ * Thread: any. Cost: a lock.
  */
-MR_API bool mr_fd_guard(int fd);
+MR_API int mr_fd_guard(int fd) __attribute__((warn_unused_result));
 
-/** Close an fd, guarded or not; -1 is allowed. Thread: any. */
+/**
+ * Close an fd, guarded or not; -1 is allowed.
+ *
+ * Thread: any.
+ * Cost:   that of close(), which fork() in another thread does not wait for.
+ */
 MR_API void mr_fd_close(int fd);
 
 #ifdef __cplusplus

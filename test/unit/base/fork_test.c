@@ -2,8 +2,13 @@
 /* Tests of lib/base/fork.c: a child that only forks keeps no guarded fd. */
 #include "support/unit.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <millrace/driver_base.h>
@@ -36,7 +41,7 @@ TEST(child_has_no_guarded_fd)
 	const int guarded = any_fd(), other = any_fd();
 
 	assert_int_equal(fds_in_child(guarded, other), 3);
-	assert_true(mr_fd_guard(guarded));
+	assert_int_equal(mr_fd_guard(guarded), guarded);
 	assert_int_equal(fds_in_child(guarded, other), 2);
 	assert_int_equal(fds_in_child(guarded, other), 2); /* the next too */
 	assert_true(fcntl(guarded, F_GETFD) >= 0); /* the parent has it */
@@ -52,10 +57,111 @@ TEST(closed_fd_is_guarded_no_more)
 {
 	int fd = any_fd(), again;
 
-	assert_true(mr_fd_guard(fd));
+	assert_int_equal(mr_fd_guard(fd), fd);
 	mr_fd_close(fd);
 	again = any_fd();
 	assert_int_equal(again, fd);
 	assert_int_equal(fds_in_child(again, again), 3);
 	mr_fd_close(again);
+}
+
+/* Each is guarded, however many there are. */
+TEST(child_has_none_of_many_guarded_fds)
+{
+	enum { N_FDS = 3000 };
+	struct rlimit before, limit;
+	int fds[N_FDS];
+
+	getrlimit(RLIMIT_NOFILE, &before);
+	if (before.rlim_max < N_FDS + 100)
+		skip();
+	limit = before;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	for (int i = 0; i < N_FDS; i++) {
+		fds[i] = any_fd();
+		assert_int_equal(mr_fd_guard(fds[i]), fds[i]);
+	}
+	for (int i = 0; i < N_FDS; i += 250)
+		assert_int_equal(fds_in_child(fds[i], fds[N_FDS - 1]), 0);
+	for (int i = 0; i < N_FDS; i++)
+		mr_fd_close(fds[i]);
+	setrlimit(RLIMIT_NOFILE, &before);
+}
+
+TEST(what_is_no_fd_stays_an_error)
+{
+	errno = ENOENT;
+	assert_int_equal(mr_fd_guard(-1), -1);
+	assert_int_equal(errno, ENOENT);
+	assert_int_equal(mr_fd_guard(-EPERM), -EPERM);
+	assert_int_equal(mr_fd_guard(1 << 20), -EMFILE);
+	assert_int_equal(errno, EMFILE);
+}
+
+/* A connection with data that its peer does not read: close() lingers. */
+static int slow_fd(int *ret_peer)
+{
+	const struct linger linger = { .l_onoff = 1, .l_linger = 60 };
+	struct sockaddr_in at = { .sin_family = AF_INET,
+				  .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	static const char bytes[1 << 16];
+	socklen_t n_bytes = sizeof(at);
+
+	if (bind(listener, (struct sockaddr *)&at, n_bytes) < 0 ||
+	    listen(listener, 1) < 0 ||
+	    getsockname(listener, (struct sockaddr *)&at, &n_bytes) < 0 ||
+	    connect(fd, (struct sockaddr *)&at, n_bytes) < 0)
+		skip(); /* no loopback here */
+	*ret_peer = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	close(listener);
+	while (send(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+		;
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
+	return fd;
+}
+
+static int is_closed; /* atomic */
+
+static void *close_slowly(void *opaque)
+{
+	mr_fd_close(*(int *)opaque);
+	__atomic_store_n(&is_closed, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* What an fd refers to, or "". */
+static void read_target(int fd, char *target, size_t n)
+{
+	char path[64];
+	ssize_t n_read;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	n_read = readlink(path, target, n - 1);
+	target[n_read > 0 ? n_read : 0] = '\0';
+}
+
+TEST(fork_does_not_wait_for_a_slow_close)
+{
+	const struct timespec step = { .tv_nsec = 1000000 };
+	char before[64], now[64];
+	pthread_t thread;
+	int fd, peer = -1;
+
+	fd = slow_fd(&peer);
+	assert_int_equal(mr_fd_guard(fd), fd);
+	read_target(fd, before, sizeof(before));
+	pthread_create(&thread, NULL, close_slowly, &fd);
+	do {
+		nanosleep(&step, NULL);
+		read_target(fd, now, sizeof(now));
+	} while (strcmp(before, now) == 0);
+	/* It has begun: the child has neither the file nor what took its place. */
+	assert_int_equal(fds_in_child(fd, fd), 0);
+	assert_int_equal(__atomic_load_n(&is_closed, __ATOMIC_ACQUIRE), 0);
+	close(peer); /* a reset ends it */
+	pthread_join(thread, NULL);
+	assert_true(fcntl(fd, F_GETFD) < 0);
 }

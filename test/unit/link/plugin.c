@@ -132,7 +132,7 @@ static int leave(int status)
 
 static int guard(int fd)
 {
-	return mr_fd_guard(fd) ? 0 : -ENOSPC;
+	return mr_fd_guard(fd) == fd ? 0 : -EMFILE;
 }
 
 static int release(int fd)
