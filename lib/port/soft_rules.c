@@ -226,10 +226,10 @@ static bool send(struct soft_rules *rules, struct mr_rxq *rxq,
 {
 	struct soft_port *target = &rules->ports[to];
 	const struct mr_port *port = rules->base.ports[to];
-	const uint32_t q = rxq->queue.idx % port->info->n_txqs;
-	struct soft_queue *queue = &target->queues[q];
-	struct mri_by_rules *by_rules = mri_offload_by_rules(port->txqs[q]);
 	const uint64_t n_bytes = mr_frame_n_bytes(frames, n);
+	struct mri_by_rules *by_rules;
+	struct soft_queue *queue;
+	uint32_t q;
 
 	if (!target->can_send || (n > 1 && !port->info->has_sg)) {
 		mr_counter_add(
@@ -240,6 +240,9 @@ static bool send(struct soft_rules *rules, struct mr_rxq *rxq,
 			1);
 		return false;
 	}
+	q = rxq->queue.idx % port->info->n_txqs; /* it can send: it has some */
+	queue = &target->queues[q];
+	by_rules = mri_offload_by_rules(port->txqs[q]);
 	if (queue->tx.burst(port->txqs[q], cache, frames, NULL, n) > 0) {
 		by_rules->frames++;
 		by_rules->bytes += n_bytes;
@@ -339,9 +342,10 @@ static uint32_t soft_poll(struct mr_rules *base)
 
 	for (uint32_t i = 0; i < base->n_ports; i++) {
 		const struct mr_port *port = base->ports[i];
-		struct mr_link link = { .is_up = port->info->n_txqs > 0 };
+		struct mr_link link = { .is_up = 1 };
 
 		(void)mr_port_link(port, &link);
+		link.is_up = link.is_up && port->info->n_txqs > 0;
 		pthread_mutex_lock(&rules->lock);
 		n_changed += rules->ports[i].can_send != link.is_up;
 		rules->ports[i].can_send = link.is_up;

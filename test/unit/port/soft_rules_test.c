@@ -144,6 +144,20 @@ TEST(a_target_is_used_while_its_link_is_up)
 	close_bench();
 }
 
+/* A device that only receives, and says that its link is up. */
+TEST(target_without_tx_queues_is_not_used)
+{
+	open_bench("pair:a", "pair:b");
+	ports[1]->info->n_txqs = 0;
+	mr_rules_poll(rules);
+	assert_int_equal(rules_sent().can_send, 0);
+	assert_int_equal(send_from(peers[0], 3, 1), 3);
+	assert_int_equal(receive_at(ports[0]), 3);
+	assert_int_equal(rx_stats().events[MR_RX_EVENT_OFFLOAD_NO_TARGET], 3);
+	ports[1]->info->n_txqs = 1;
+	close_bench();
+}
+
 TEST(what_a_full_ring_does_not_take_is_lost)
 {
 	open_bench("pair:a", "pair:b,ring=64");
