@@ -43,17 +43,18 @@ static struct mri_magazine *take_magazine(struct mr_cache *cache)
 static bool load_cache(struct mr_cache *cache)
 {
 	struct mr_pool *pool = cache->pool;
-	struct mri_magazine *loaded = take_magazine(cache);
-	struct mri_magazine *prev = take_magazine(cache);
+	struct mri_magazine *loaded = take_magazine(cache), *prev;
 
-	if (loaded != NULL && prev != NULL) {
-		mri_pair_begin(&cache->pair, loaded, prev);
-		return true;
-	}
-	if (loaded != NULL)
+	if (loaded == NULL)
+		return false;
+	prev = take_magazine(cache);
+	if (prev == NULL) {
 		mri_depot_put(&pool->depot.empty, loaded,
 			      &cache->counters.depot_cas_failed);
-	return false;
+		return false;
+	}
+	mri_pair_begin(&cache->pair, loaded, prev);
+	return true;
 }
 
 int mr_cache_create(struct mr_pool *pool, struct mr_cache **ret_cache,

@@ -273,16 +273,17 @@ void mr_obj_free_bulk(struct mr_objcache *cache, void *const *objects,
 static bool load_cache(struct mr_objcache *cache)
 {
 	struct mri_stack *empty = &cache->pool->depot.empty;
-	struct mri_magazine *loaded = take(cache, empty);
-	struct mri_magazine *prev = take(cache, empty);
+	struct mri_magazine *loaded = take(cache, empty), *prev;
 
-	if (loaded != NULL && prev != NULL) {
-		mri_pair_begin(&cache->pair, loaded, prev);
-		return true;
-	}
-	if (loaded != NULL)
+	if (loaded == NULL)
+		return false;
+	prev = take(cache, empty);
+	if (prev == NULL) {
 		put(cache, empty, loaded);
-	return false;
+		return false;
+	}
+	mri_pair_begin(&cache->pair, loaded, prev);
+	return true;
 }
 
 int mr_objcache_create(struct mr_objpool *pool, struct mr_objcache **ret_cache,

@@ -207,3 +207,30 @@ TEST_POOL(more_freed_than_allocated_is_seen)
 	assert_int_equal(alloc_one(f.cache, 4096), addr);
 	assert_int_equal(pool_stats(f.pool).free_over, 0);
 }
+
+/* Takes from the depot that find nothing, as if another cache came first. */
+static uint32_t n_failing;
+
+int64_t __real_mri_stack_pop(struct mri_stack *stack, uint64_t *n_failed);
+int64_t __wrap_mri_stack_pop(struct mri_stack *stack, uint64_t *n_failed);
+
+int64_t __wrap_mri_stack_pop(struct mri_stack *stack, uint64_t *n_failed)
+{
+	if (n_failing > 0) {
+		n_failing--;
+		return -1;
+	}
+	return __real_mri_stack_pop(stack, n_failed);
+}
+
+TEST_POOL(cache_that_gets_no_magazine_loses_none)
+{
+	struct mr_cache *cache = NULL;
+
+	fixture_open(&f, 256, 4096, 4096);
+	/* For the first magazine, neither an empty one nor one with pages. */
+	n_failing = 2;
+	assert_int_equal(mr_cache_create(f.pool, &cache, NULL), -ENOMEM);
+	assert_null(cache);
+	/* fixture_close() counts them. */
+}

@@ -220,3 +220,34 @@ TEST(no_cache_without_empty_magazines)
 	mr_obj_free_bulk(f.cache, objects, M);
 	objects_close(&f);
 }
+
+/* Takes from the depot that find nothing, as if another cache came first. */
+static uint32_t n_failing;
+
+int64_t __real_mri_stack_pop(struct mri_stack *stack, uint64_t *n_failed);
+int64_t __wrap_mri_stack_pop(struct mri_stack *stack, uint64_t *n_failed);
+
+int64_t __wrap_mri_stack_pop(struct mri_stack *stack, uint64_t *n_failed)
+{
+	if (n_failing > 0) {
+		n_failing--;
+		return -1;
+	}
+	return __real_mri_stack_pop(stack, n_failed);
+}
+
+TEST(cache_that_gets_no_magazine_loses_none)
+{
+	const struct mr_objpool_config config = { .object_bytes = 8,
+						  .n_objects = M };
+	struct mr_objcache *second = NULL;
+	struct objects f;
+	uint32_t n_empty;
+
+	objects_open(&f, &config);
+	n_empty = mri_stack_n(&f.pool->depot.empty, 1000);
+	n_failing = 1;
+	assert_int_equal(mr_objcache_create(f.pool, &second, NULL), -ENOMEM);
+	assert_int_equal(mri_stack_n(&f.pool->depot.empty, 1000), n_empty);
+	objects_close(&f);
+}
