@@ -60,8 +60,6 @@ static int forward(struct session *session, struct control *control,
 /* False: stderr says why not. */
 static bool read_config(struct options *options)
 {
-	const struct run_options *run = &options->run;
-	enum mr_log_level level;
 	struct yaml_errors errors;
 	struct mr_reason why;
 
@@ -71,13 +69,11 @@ static bool read_config(struct options *options)
 			complain(errors.list[i].text);
 		return false;
 	}
-	level = options->plane.log_level;
-	if (run_complete_options(run, &options->plane, &why) != PARSE_RUN) {
+	if (run_complete_file(&options->run, &options->plane, &why) !=
+	    PARSE_RUN) {
 		complain(why.text);
 		return false;
 	}
-	if (run->n_verbose == 0)
-		options->plane.log_level = level;
 	return true;
 }
 

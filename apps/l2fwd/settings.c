@@ -114,6 +114,12 @@ const struct yaml_key l2fwd_keys[] = {
 	  .take = yaml_take_mapping,
 	  .keys = dataplane_keys,
 	  .offset = offsetof(struct options, plane) },
+	{ .name = "metrics",
+	  .take = yaml_take_value,
+	  .read = dataplane_read_metrics,
+	  .write = dataplane_write_metrics,
+	  MEMBER(plane.metrics),
+	  FIXED },
 	{ .name = NULL },
 };
 

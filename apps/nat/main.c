@@ -59,7 +59,7 @@ static int translate(struct app *app, int signal_fd)
 	return run(&config);
 }
 
-static int serve(const struct options *options)
+static int serve(struct options *options)
 {
 	const struct control_config at = {
 		.options = &options->run.control,

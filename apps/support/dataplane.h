@@ -12,7 +12,7 @@
 #include "options.h"
 #include "specs.h"
 
-enum { MAX_PORTS = 32 };
+enum { MAX_PORTS = 32, MAX_METRICS_BYTES = 128 };
 
 /* Zero is the default, except of program, specs, n_ports, burst, page_bytes. */
 struct dataplane_config {
@@ -39,6 +39,9 @@ struct dataplane_config {
 	 * any, for all. Only read by dataplane_open(). */
 	const uint32_t *sends_to;
 	bool takes_meta; /* false: ports that merge segments are refused */
+	/* Of a file: where to serve metrics, as for metrics_open(); "":
+	 * nowhere. Not for dataplane_open(). */
+	char metrics[MAX_METRICS_BYTES];
 };
 
 /* Read-only for callers; must not move. */

@@ -56,6 +56,22 @@ static json_t *show_cores(const struct yaml_key *key, const void *from)
 	return json_text(c->n_cores > 0 ? text : "auto");
 }
 
+bool dataplane_read_metrics(const char *text, void *to, struct mr_reason *why)
+{
+	if (!value_place(text, why))
+		return false;
+	if (strlen(text) >= MAX_METRICS_BYTES)
+		return value_wrong(why, "longer than %d bytes",
+				   MAX_METRICS_BYTES - 1);
+	snprintf(to, MAX_METRICS_BYTES, "%s", text);
+	return true;
+}
+
+void dataplane_write_metrics(const void *from, char *ret_text, size_t n_bytes)
+{
+	snprintf(ret_text, n_bytes, "%s", (const char *)from);
+}
+
 #define MEMBER(member)                                                         \
 	.offset = offsetof(struct dataplane_config, member),                   \
 	.n_bytes = sizeof(((struct dataplane_config *)0)->member)

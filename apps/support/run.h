@@ -115,4 +115,10 @@ enum parse_result run_complete_options(const struct run_options *run,
 				       struct dataplane_config *plane,
 				       struct mr_reason *ret_error);
 
+/* The same if the data plane is that of a file; options come first. *plane must
+ * stay where it is while run is used. */
+enum parse_result run_complete_file(struct run_options *run,
+				    struct dataplane_config *plane,
+				    struct mr_reason *ret_error);
+
 #endif

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "run.h"
+#include "values.h"
 
 const struct option_row run_option_rows[N_RUN_OPTION_ROWS] = {
 	{ "config", OPTION_CONFIG, "FILE", "configuration file, in YAML" },
@@ -51,6 +52,8 @@ enum parse_result run_take_option(const struct option_row *row, const char *arg,
 				  struct dataplane_config *plane,
 				  struct mr_reason *ret_error)
 {
+	struct mr_reason why;
+
 	switch (row->id) {
 	case OPTION_INSTANCE:
 		run->control.name = arg;
@@ -74,13 +77,9 @@ enum parse_result run_take_option(const struct option_row *row, const char *arg,
 		return PARSE_RUN;
 	case OPTION_METRICS:
 		run->control.metrics = arg;
-		if ((strncmp(arg, "unix:", 5) == 0 && arg[5] != '\0') ||
-		    strncmp(arg, "tcp:", 4) == 0)
+		if (value_place(arg, &why))
 			return PARSE_RUN;
-		return parse_wrong(ret_error,
-				   "--metrics: '%s' is neither unix:PATH nor "
-				   "tcp:ADDRESS:PORT",
-				   arg);
+		return parse_wrong(ret_error, "--metrics: %s", why.text);
 	case OPTION_DURATION:
 		return parse_seconds(row->name, arg, &run->duration_ms,
 				     ret_error);
@@ -112,4 +111,19 @@ enum parse_result run_complete_options(const struct run_options *run,
 	plane->log_level = option_log_level(
 		run->n_verbose, run->is_quiet && run->config_path == NULL);
 	return dataplane_check_options(plane, ret_error);
+}
+
+enum parse_result run_complete_file(struct run_options *run,
+				    struct dataplane_config *plane,
+				    struct mr_reason *ret_error)
+{
+	const enum mr_log_level level = plane->log_level;
+	const enum parse_result result =
+		run_complete_options(run, plane, ret_error);
+
+	if (run->n_verbose == 0)
+		plane->log_level = level;
+	if (run->control.metrics == NULL && plane->metrics[0] != '\0')
+		run->control.metrics = plane->metrics;
+	return result;
 }

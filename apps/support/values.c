@@ -22,6 +22,15 @@ bool value_wrong(struct mr_reason *ret_why, const char *format, ...)
 	return false;
 }
 
+bool value_place(const char *text, struct mr_reason *ret_why)
+{
+	return (strncmp(text, "unix:", 5) == 0 && text[5] != '\0') ||
+	       strncmp(text, "tcp:", 4) == 0 ||
+	       value_wrong(ret_why,
+			   "'%.80s' is neither unix:PATH nor tcp:ADDRESS:PORT",
+			   text);
+}
+
 /* Parse leading digits; returns their end. NULL: none, or more than max. */
 static const char *digits(const char *text, uint32_t max, uint32_t *ret)
 {

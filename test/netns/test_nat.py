@@ -13,7 +13,7 @@ import pytest
 from lib import nat, talk
 from lib.namespaces import wait_until
 from lib.nat import Echo, House, Nat, Talker
-from lib.process import NAT, Process, environment
+from lib.process import NAT, Process, ask_ctl, environment
 
 RANDOM_PORTS = "ports: {keep_port: no}\n"
 
@@ -149,6 +149,28 @@ def test_a_second_instance_needs_a_name(lab, house):
     assert not list(lab.tmp_path.glob("*.sock"))
     assert "no instance of this name is running" in translator.ask(
         "stats", check=False)
+
+
+def test_the_file_says_how_the_data_plane_runs(lab, house, echo):
+    place = lab.tmp_path / "metrics.sock"
+    text = ("dataplane: {workers: 2, ring: 256, idle: interrupt}\n"
+            f"metrics: 'unix:{place}'\n")
+    for options, n in ([], 2), (["--workers", "1", "--idle", "poll"], 1):
+        translator = Nat(house, *options, config=text)
+        config = json.loads(ask_ctl(lab, "show", "config", "--json").stdout)
+        assert len(config["cores"]) == n
+        assert config["idle"] == ("poll" if options else "interrupt")
+        assert place.exists()
+        lab.closing(Talker(house.a)).ask()
+        # An option stands for its key in what is applied, too.
+        house.write(text.replace("interrupt", "adaptive"))
+        assert ask_ctl(lab, "apply", translator.config).returncode == 0
+        config = json.loads(ask_ctl(lab, "show", "config", "--json").stdout)
+        assert config["idle"] == ("poll" if options else "adaptive")
+        house.write(text.replace("256", "512"))
+        done = ask_ctl(lab, "apply", translator.config)
+        assert done.returncode == 1 and "restart" in done.stderr
+        translator.stop()
 
 
 def test_a_reload_loses_no_session(lab, house, echo):

@@ -13,6 +13,8 @@
 
 #include <millrace/millrace.h>
 
+#include "support/dataplane.h"
+
 enum nat_side { NAT_INSIDE, NAT_OUTSIDE, NAT_SIDES };
 
 /* Protocols with separate external ports; index of many arrays. */
@@ -135,6 +137,7 @@ struct nat_config {
 	/* Classes of addresses, for all workers: nat_addrs_create(). */
 	struct nat_addrs *addrs;
 	struct nat_config *older; /* app.c: one that a worker still uses */
+	struct dataplane_config plane; /* without specs */
 };
 
 /* Entries per list: people write short ones. */
@@ -144,6 +147,17 @@ struct objections; /* support/objections.h */
 
 /* Sets the defaults (keys.c); everything else is empty. */
 void nat_config_init(struct nat_config *config);
+
+/* Number of workers. More than one only on request, since frames are then
+ * handed over. */
+static inline uint32_t nat_config_n_workers(const struct nat_config *config)
+{
+	const struct dataplane_config *plane = &config->plane;
+
+	return plane->n_workers > 0 ? plane->n_workers :
+	       plane->n_cores > 0   ? plane->n_cores :
+				      1;
+}
 
 /* Frees the lists and addrs, not the struct. */
 void nat_config_free(struct nat_config *config);
@@ -173,8 +187,9 @@ bool nat_config_advice(const struct nat_config *config, uint32_t i,
 struct yaml_errors; /* support/yaml_keys.h */
 
 /*
- * Read, complete and check a configuration for n_workers. 0, or -EINVAL,
- * -ENOMEM or the errno of opening it, with errors that name file and line.
+ * Read, complete and check a configuration for n_workers; 0: as many as it
+ * says. 0, or -EINVAL, -ENOMEM or the errno of opening it, with errors that
+ * name file and line.
  * *ret_config is set on success only; nat_config_free() it. If bytes is NULL,
  * the file called name is read.
  */

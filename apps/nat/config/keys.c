@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "keys.h"
+#include "support/dataplane_keys.h"
 #include "support/yaml_show.h"
 #include "values.h"
 
@@ -488,6 +489,14 @@ const struct yaml_key nat_keys[] = {
 	SECTION("log", 0, log_keys),
 	TEXT("state", nat_config, state_path),
 	TIME("state_interval", state_interval_s, "30s"),
+	SECTION("dataplane", offsetof(struct nat_config, plane),
+		dataplane_keys),
+	{ .name = "metrics",
+	  .take = yaml_take_value,
+	  .read = dataplane_read_metrics,
+	  .write = dataplane_write_metrics,
+	  MEMBER(nat_config, plane.metrics),
+	  FIXED },
 	END,
 };
 
@@ -519,7 +528,12 @@ void nat_config_init(struct nat_config *config)
 {
 	struct nat_key key;
 
-	*config = (struct nat_config){ 0 };
+	*config = (struct nat_config){
+		.plane = { .program = "mr-nat",
+			   .n_ports = NAT_SIDES,
+			   .burst = MR_BURST_MAX,
+			   .page_bytes = 4096 },
+	};
 	for (uint32_t i = 0; nat_key_at(i, &key); i++)
 		if (key.key->preset != NULL)
 			yaml_take_preset(key.key, config);

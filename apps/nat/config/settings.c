@@ -7,7 +7,7 @@
 
 #include "addrs.h"
 #include "keys.h"
-#include "support/objections.h"
+#include "support/dataplane_keys.h"
 
 void nat_config_free(struct nat_config *config)
 {
@@ -54,12 +54,13 @@ int nat_config_complete(struct nat_config *config)
 	return 0;
 }
 
-static int check(struct yaml_reader *reader, const struct nat_config *config,
-		 uint32_t n_workers)
+static int check(struct yaml_reader *reader, const struct nat_config *config)
 {
 	struct objections objections;
-	int err = nat_config_check(config, n_workers, &objections);
+	int err = nat_config_check(config, nat_config_n_workers(config),
+				   &objections);
 
+	err |= dataplane_check(&config->plane, &objections);
 	objections_report(&objections, reader);
 	return err;
 }
@@ -76,10 +77,14 @@ static int fill(struct yaml_reader *reader, uint32_t n_workers,
 				 "required",
 				 reader->name);
 	err = yaml_take_keys(reader, nat_keys, root, config);
+	if (n_workers > 0) {
+		config->plane.n_workers = n_workers;
+		config->plane.n_cores = 0;
+	}
 	if (err == 0)
 		err = nat_config_complete(config);
 	if (err == 0)
-		err = check(reader, config, n_workers);
+		err = check(reader, config);
 	if (err == -ENOMEM)
 		yaml_fail(reader->errors, err, "%.120s: no memory",
 			  reader->name);

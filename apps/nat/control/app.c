@@ -38,9 +38,10 @@ static int open_plane(struct app *app, struct mr_reason *ret_error)
 	const char *const specs[NAT_SIDES] = { c->sides[NAT_INSIDE].spec,
 					       c->sides[NAT_OUTSIDE].spec };
 	/* Each worker sends to both ports. */
-	struct dataplane_config plane = app->options->plane;
-	const uint32_t n = options_n_workers(app->options);
+	struct dataplane_config plane = c->plane;
+	const uint32_t n = nat_config_n_workers(c);
 
+	plane.n_workers = n;
 	plane.specs = specs;
 	plane.n_kept_pages =
 		n * nat_held_pages(c) + n * (n - 1) * STEER_ENTRIES;
@@ -104,7 +105,7 @@ static int make_worker(struct app *app, uint32_t i, struct mr_reason *ret_error)
 	w->ctx = app->plane.ctx;
 	w->config = app->config;
 	w->worker = mr_workers_get(app->plane.workers, i);
-	w->n_burst = app->options->plane.burst;
+	w->n_burst = app->config->plane.burst;
 	w->request.answered_fd = app->answered_fd;
 	if (nat_maps_create(&maps, &w->maps, ret_error) < 0 ||
 	    (app->rules != NULL &&

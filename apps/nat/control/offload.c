@@ -33,7 +33,7 @@ static uint32_t n_rxqs(const struct app *app)
 int nat_offload_open(struct app *app, struct mr_reason *ret_error)
 {
 	const enum offload_choice choice = app->options->offload;
-	const char *const program = app->options->plane.program;
+	const char *const program = app->config->plane.program;
 	const uint32_t n_owners = app->plane.n_workers + n_rxqs(app);
 	struct mr_rules_config config = {
 		.size = sizeof(config),

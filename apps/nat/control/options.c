@@ -5,7 +5,7 @@
 
 #include "config/values.h"
 #include "options.h"
-#include "support/objections.h"
+#include "support/dataplane_keys.h"
 
 enum {
 	ID_INSIDE = OPTION_LONG,
@@ -133,10 +133,29 @@ static enum parse_result take_side(const struct option_row *row,
 	return PARSE_RUN;
 }
 
+/* Of a key of the file's section "dataplane". -ENOENT: it is another one. */
+static int take_plane(struct options *o, const char *name, const char *value,
+		      struct mr_reason *error)
+{
+	uint32_t i = 0;
+	int err = yaml_take_option(dataplane_keys, name, value, &o->plane,
+				   error);
+
+	if (err < 0)
+		return err;
+	while (i < o->n_given && strcmp(o->given[i].name, name) != 0)
+		i++;
+	o->given[i].name = name;
+	o->given[i].value = value;
+	o->n_given += i == o->n_given;
+	return 0;
+}
+
 static enum parse_result take(const struct option_row *row, const char *arg,
 			      void *options, struct mr_reason *error)
 {
 	struct options *o = options;
+	int err;
 
 	switch (row->id) {
 	case ID_INSIDE:
@@ -148,7 +167,12 @@ static enum parse_result take(const struct option_row *row, const char *arg,
 	case ID_OFFLOAD:
 		return offload_take(row, arg, &o->offload, error);
 	default:
-		return run_take_option(row, arg, &o->run, &o->plane, error);
+		err = arg != NULL ? take_plane(o, row->name, arg, error) :
+				    -ENOENT;
+		if (err == -ENOENT)
+			return run_take_option(row, arg, &o->run, &o->plane,
+					       error);
+		return err == 0 ? PARSE_RUN : PARSE_WRONG;
 	}
 }
 
@@ -207,7 +231,9 @@ static enum parse_result check_together(struct options *o,
 		return parse_wrong(error,
 				   "--config FILE, or --inside and --outside, "
 				   "is required; see mr-nat --help");
-	return run_complete_options(&o->run, &o->plane, error);
+	return o->run.config_path != NULL ?
+		       PARSE_RUN :
+		       run_complete_options(&o->run, &o->plane, error);
 }
 
 static const struct option_table table = {
@@ -226,12 +252,9 @@ enum parse_result options_parse(int argc, char **argv, struct options *options,
 	enum parse_result result;
 	int first;
 
-	*options = (struct options){
-		.plane = { .program = table.program,
-			   .n_ports = NAT_SIDES,
-			   .burst = MR_BURST_MAX,
-			   .page_bytes = 4096 },
-	};
+	*options = (struct options){ .n_given = 0 };
+	nat_config_init(&options->sides);
+	options->plane = options->sides.plane;
 	result = option_table_parse(&table, argc, argv, options, &first,
 				    ret_error);
 	if (result != PARSE_RUN)
@@ -239,41 +262,56 @@ enum parse_result options_parse(int argc, char **argv, struct options *options,
 	if (first < argc && take_words(argc - first, argv + first, options,
 				       ret_error) != PARSE_RUN)
 		return PARSE_WRONG;
-	options->plane.n_workers = options_n_workers(options);
 	return check_together(options, ret_error);
 }
 
-uint32_t options_n_workers(const struct options *options)
+int options_parse_file(const struct options *options, struct run_options *run,
+		       const char *name, const char *bytes, size_t n_bytes,
+		       struct nat_config *ret_config,
+		       struct yaml_errors *ret_errors)
 {
-	const struct dataplane_config *plane = &options->plane;
+	/* Options with workers or cores stand for both keys. */
+	const uint32_t n_workers = options->plane.n_workers > 0 ?
+					   options->plane.n_workers :
+					   options->plane.n_cores;
+	struct dataplane_config *plane = &ret_config->plane;
+	struct mr_reason why;
+	int err = nat_settings_parse(name, bytes, n_bytes, n_workers,
+				     ret_config, ret_errors);
 
-	/* More than one only on request, since frames are then handed over. */
-	return plane->n_workers > 0 ? plane->n_workers :
-	       plane->n_cores > 0   ? plane->n_cores :
-				      1;
+	if (err < 0)
+		return err;
+	for (uint32_t i = 0; i < options->n_given; i++)
+		(void)yaml_take_option(dataplane_keys, options->given[i].name,
+				       options->given[i].value, plane, &why);
+	if (run_complete_file(run, plane, &why) == PARSE_RUN)
+		return 0;
+	nat_config_free(ret_config);
+	return yaml_fail(ret_errors, -EINVAL, "%s", why.text);
 }
 
-int options_config(const struct options *options, struct nat_config *ret_config,
+int options_config(struct options *options, struct nat_config *ret_config,
 		   struct yaml_errors *ret_errors)
 {
-	const uint32_t n_workers = options_n_workers(options);
 	struct objections objections;
 	struct nat_config config;
 	int err;
 
 	if (options->run.config_path != NULL) {
-		err = nat_settings_parse(options->run.config_path, NULL, 0,
-					 n_workers, ret_config, ret_errors);
+		err = options_parse_file(options, &options->run,
+					 options->run.config_path, NULL, 0,
+					 ret_config, ret_errors);
 		return err == 0 ? 0 : err == -ENOMEM ? 1 : 2;
 	}
 	ret_errors->n = 0;
-	nat_config_init(&config);
-	memcpy(config.sides, options->sides.sides, sizeof(config.sides));
+	config = options->sides;
+	config.plane = options->plane;
 	if (nat_config_complete(&config) < 0) {
 		nat_config_free(&config);
 		return yaml_fail(ret_errors, 1, "no memory");
 	}
-	err = nat_config_check(&config, n_workers, &objections);
+	err = nat_config_check(&config, nat_config_n_workers(&config),
+			       &objections);
 	if (err == 0) {
 		*ret_config = config;
 		return 0;

@@ -20,8 +20,14 @@ enum nat_command {
 	NAT_STATS,
 };
 
+enum { NAT_MAX_GIVEN = 16 }; /* options that are keys of dataplane_keys */
+
 struct options {
-	struct dataplane_config plane; /* specs come from the configuration */
+	struct dataplane_config plane; /* of the command line */
+	struct {
+		const char *name, *value;
+	} given[NAT_MAX_GIVEN];
+	uint32_t n_given;
 	struct run_options run;
 	enum nat_command command;
 	struct nat_config sides; /* of --inside and --outside: no --config */
@@ -34,14 +40,19 @@ struct options {
 enum parse_result options_parse(int argc, char **argv, struct options *options,
 				struct mr_reason *ret_error);
 
-/* Number of forwarding threads. */
-uint32_t options_n_workers(const struct options *options);
+/* Read a configuration as nat_settings_parse() does; options override what it
+ * says of the data plane. run: those of the options, or a copy. */
+int options_parse_file(const struct options *options, struct run_options *run,
+		       const char *name, const char *bytes, size_t n_bytes,
+		       struct nat_config *ret_config,
+		       struct yaml_errors *ret_errors);
 
 /*
  * Get the complete, checked configuration: 0, or an exit status with errors.
- * Free it with nat_config_free().
+ * Free it with nat_config_free(). It must stay where it is while the options
+ * are used.
  */
-int options_config(const struct options *options, struct nat_config *ret_config,
+int options_config(struct options *options, struct nat_config *ret_config,
 		   struct yaml_errors *ret_errors);
 
 #endif

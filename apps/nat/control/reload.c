@@ -35,14 +35,14 @@ static void *parse(void *opaque, const char *name, const char *bytes,
 		   size_t n_bytes, struct yaml_errors *ret_errors)
 {
 	const struct app *app = opaque;
+	struct run_options run = app->options->run;
 	struct nat_config *next = calloc(1, sizeof(*next));
 
 	ret_errors->n = 0;
 	if (next == NULL)
 		yaml_fail(ret_errors, -ENOMEM, "no memory");
-	else if (nat_settings_parse(name, bytes, n_bytes,
-				    options_n_workers(app->options), next,
-				    ret_errors) == 0 &&
+	else if (options_parse_file(app->options, &run, name, bytes, n_bytes,
+				    next, ret_errors) == 0 &&
 		 check_here(app, next, ret_errors) == 0)
 		return next;
 	destroy(next);
@@ -53,6 +53,9 @@ static const void *current(void *opaque)
 {
 	const struct app *app = opaque;
 
+	/* mrctl set changes these. */
+	app->config->plane.idle = app->plane.idle;
+	app->config->plane.log_level = app->plane.log_level;
 	return app->config;
 }
 
@@ -146,6 +149,8 @@ static void commit(struct app *app)
 	app->config = app->next;
 	app->next = NULL;
 	keep(app, old);
+	dataplane_set_idle(&app->plane, app->config->plane.idle);
+	dataplane_set_log(&app->plane, app->config->plane.log_level);
 	nat_offload_follow(app);
 	app->n_reloads++;
 	print_error("mr-nat: reload: done");

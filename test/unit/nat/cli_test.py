@@ -105,6 +105,16 @@ class Check(unittest.TestCase):
         self.assertEqual(self.check(self.SIDES),
                          (0, "the configuration is good\n", ""))
 
+    def test_the_data_plane_has_lines_too(self):
+        for text, words in (
+                ("dataplane: {ring: 300}", ":3: dataplane: ring: 300 is not a power"),
+                ("dataplane: {wokers: 2}", ":3: "),
+                ("dataplane: {cores: 0, workers: 2}", ":3: dataplane: workers: 2, but"),
+                ("metrics: udp:x", ":3: metrics: 'udp:x' is neither unix:PATH")):
+            status, out, err = self.check(self.SIDES + text + "\n")
+            self.assertEqual((status, out), (2, ""), err)
+            self.assertIn(words, err)
+
     def test_less_than_an_rfc_asks_for_is_a_note(self):
         status, out, err = self.check(
             self.SIDES.replace("gateway: 192.0.2.254", "") +
