@@ -47,6 +47,7 @@ static int translate(struct app *app, int signal_fd)
 		.workers = app->workers,
 		.app = app,
 		.each_second = app_each_second,
+		.port_event = app_port_event,
 		.polled = nat_offload_polled,
 		.hang_up = nat_reload_hang_up,
 		.give_up = app_give_up,

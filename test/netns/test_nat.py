@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from lib import nat, talk
+from lib import invariants, nat, talk
 from lib.namespaces import wait_until
 from lib.nat import Echo, House, Nat, Talker
 from lib.process import NAT, Process, ask_ctl, environment
@@ -348,3 +348,18 @@ def test_a_log_that_nobody_reads_holds_up_nothing(lab, house, echo):
     assert [json.loads(line)["outside_port"] for line in lines
             if "mapping_begin" in line] == [port for _, port in seen]
     os.close(fifo)
+
+
+def test_few_packets_are_lost_when_the_mtu_shrinks(house):
+    """A host learns it from the first that follow."""
+    translator = Nat(house)
+    for _ in range(5):
+        house.middle.ip("link", "set", "p1", "mtu", 1500)
+        assert talk.ping(house.a, nat.SERVER, size=1400) == 3
+        house.middle.ip("link", "set", "p1", "mtu", 1300)
+        done = house.a.run("ping", "-n", "-c", 20, "-i", 0.01, "-W", 1, "-M",
+                           "do", "-s", 1400, nat.SERVER, check=False)
+        assert "mtu=1300" in done.stdout.replace(" ", ""), done.stdout
+        house.a.ip("route", "flush", "cache")
+    final = translator.stop()
+    assert invariants.drops(final["ports"][1], "tx").get("too_long", 0) < 10

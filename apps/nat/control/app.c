@@ -21,7 +21,6 @@
 
 enum {
 	STEER_ENTRIES = 1024, /* of each ring between workers */
-	DEFAULT_MTU = 1500,
 	LOG_MS = 5000, /* for the last lines of the log */
 	MAX_STEERED =
 		16, /* workers: two rules each, of few that devices have */
@@ -61,13 +60,6 @@ static int share(struct app *app, struct mr_reason *ret_error)
 	return status;
 }
 
-static uint16_t mtu_of(const struct mr_port_info *info)
-{
-	return info->mtu_bytes > 0 && info->mtu_bytes < 65535 ?
-		       (uint16_t)info->mtu_bytes :
-		       DEFAULT_MTU;
-}
-
 void app_describe_port(const struct app *app, uint32_t side, uint8_t mac[6],
 		       uint16_t *ret_mtu)
 {
@@ -76,7 +68,7 @@ void app_describe_port(const struct app *app, uint32_t side, uint8_t mac[6],
 
 	mr_port_info(app->plane.ports[side], &info);
 	memcpy(mac, info.has_mac ? info.mac : local, 6);
-	*ret_mtu = mtu_of(&info);
+	*ret_mtu = nat_port_mtu(&info);
 }
 
 static int make_worker(struct app *app, uint32_t i, struct mr_reason *ret_error)
@@ -393,25 +385,24 @@ void app_drop(void *opaque, struct mr_worker *worker,
 	mr_frame_free_bulk(worker->cache, frames, n);
 }
 
-/* The MTU of an interface may change at run time. */
-static void follow_mtus(const struct app *app)
+void app_port_event(void *opaque, uint32_t port_idx, uint32_t events)
 {
-	for (uint32_t s = 0; s < NAT_SIDES; s++) {
-		struct mr_port_info info = { .size = sizeof(info) };
+	struct app *app = opaque;
+	uint8_t mac[6];
+	uint16_t mtu;
 
-		mr_port_info(app->plane.ports[s], &info);
-		for (uint32_t i = 0; i < app->n_workers; i++)
-			nat_path_set_mtu(app->workers[i].path, s,
-					 mtu_of(&info));
-	}
+	if ((events & MR_PORT_EVENT_MTU) == 0)
+		return;
+	app_describe_port(app, port_idx, mac, &mtu);
+	for (uint32_t i = 0; i < app->n_workers; i++)
+		nat_path_set_mtu(app->workers[i].path, port_idx, mtu);
+	nat_offload_follow(app);
 }
 
 void app_each_second(void *opaque)
 {
 	struct app *app = opaque;
 
-	follow_mtus(app);
-	nat_offload_follow(app);
 	app_write_log(app);
 	nat_answers_ready(app);
 }

@@ -61,6 +61,7 @@ void app_give_up(void *app);
 void app_drop(void *workers, struct mr_worker *worker,
 	      const struct mr_frame *frames, uint32_t n);
 void app_each_second(void *app);
+void app_port_event(void *app, uint32_t port_idx, uint32_t events);
 /* Write what is in the log's rings. While the log is busy, they hold it. */
 void app_write_log(struct app *app);
 

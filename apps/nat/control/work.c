@@ -82,9 +82,13 @@ static inline bool send_all(struct nat_worker *w, struct recorder *recorder)
 
 	send(w, recorder, NAT_INSIDE);
 	send(w, recorder, NAT_OUTSIDE);
-	for (enum nat_side s = 0; s < NAT_SIDES; s++)
-		waits |=
-			nat_path_sent(w->path, s, w->worker->routes[s ^ 1].txq);
+	for (enum nat_side s = 0; s < NAT_SIDES; s++) {
+		const struct mr_txq *txq = w->worker->routes[s ^ 1].txq;
+
+		waits |= nat_path_sent(w->path, s, txq);
+		if (txq != NULL)
+			nat_path_check_mtu(w->path, s ^ 1, txq);
+	}
 	return waits;
 }
 

@@ -111,7 +111,11 @@ struct nat_path {
 	uint32_t n_announced;
 	bool is_announced;
 	bool has_peers;
-	uint16_t port_mtus[NAT_SIDES]; /* atomic: nat_path_set_mtu() */
+	/* Atomic: nat_path_set_mtu(); the second counts its calls. */
+	uint16_t port_mtus[NAT_SIDES];
+	uint32_t n_news;
+	uint32_t n_followed; /* of them */
+	uint64_t n_too_long[NAT_SIDES]; /* frames that a port has refused */
 	struct nat_outbox outboxes[NAT_SIDES];
 	struct nat_outbox loop; /* last: touched only by hairpins */
 };
@@ -358,6 +362,10 @@ bool nat_options_fill(struct nat_path *path, struct nat_packet *packet,
 enum nat_reason nat_options_forward(struct nat_path *path,
 				    struct nat_packet *packet,
 				    const struct nat_verdict *verdict);
+
+/* links.c: as configured; and again after news of the ports. */
+void nat_links_init(struct nat_path *path);
+void nat_links_follow(struct nat_path *path);
 
 /* local.c: packets to our own addresses. */
 void nat_local(struct nat_path *path, struct nat_packet *packet);

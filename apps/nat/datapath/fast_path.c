@@ -34,62 +34,11 @@ struct flight {
 
 static const uint64_t second_ns = 1000000000;
 
-static void init_link(struct nat_link *link, const struct nat_side_config *c,
-		      uint64_t mac)
-{
-	*link = (struct nat_link){
-		.mac = mac,
-		.vlan = htons(c->vlan),
-		.l2_bytes = (uint16_t)(MR_ETH_BYTES +
-				       (c->vlan != 0 ? MR_VLAN_BYTES : 0)),
-		.own = htonl(c->addrs[0]),
-		.gateway = htonl(c->gateway),
-		.n_nets = c->n_addrs,
-	};
-	for (uint32_t i = 0; i < c->n_addrs; i++) {
-		link->nets[i].addr = htonl(c->nets[i].addr);
-		link->nets[i].mask = htonl(c->nets[i].mask);
-		link->nets[i].own = htonl(c->addrs[i]);
-	}
-}
-
-/* The MSS clamp: what fits both links, or the configured value. */
-static uint16_t mss_of(const struct nat_path *path)
-{
-	const uint16_t in = path->links[NAT_INSIDE].mtu;
-	const uint16_t out = path->links[NAT_OUTSIDE].mtu;
-	const uint16_t mtu = in < out ? in : out;
-
-	if (path->config->mss != 1)
-		return path->config->mss;
-	return (uint16_t)(mtu - sizeof(struct mr_ipv4) - sizeof(struct mr_tcp));
-}
-
-/* The MTU of one side, by configuration. */
-static uint16_t mtu_of(const struct nat_side_config *side, uint16_t port_mtu)
-{
-	return side->mtu != 0 && (port_mtu == 0 || side->mtu < port_mtu) ?
-		       side->mtu :
-		       port_mtu;
-}
-
-static void follow_mtus(struct nat_path *path)
-{
-	for (uint32_t s = 0; s < NAT_SIDES; s++)
-		path->links[s].mtu = mtu_of(
-			&path->config->sides[s],
-			__atomic_load_n(&path->port_mtus[s], __ATOMIC_RELAXED));
-	path->mss = mss_of(path);
-}
-
 void nat_path_reload(struct nat_path *path, const struct nat_config *config)
 {
 	path->config = config;
 	path->addrs = *config->addrs; /* with the configuration's tables */
-	for (uint32_t s = 0; s < NAT_SIDES; s++)
-		init_link(&path->links[s], &config->sides[s],
-			  path->links[s].mac);
-	follow_mtus(path);
+	nat_links_init(path);
 	/* External addresses may have changed; one worker announces for all. */
 	path->n_announced = 0;
 	path->is_announced = path->worker_idx != 0;
@@ -177,11 +126,6 @@ no_memory:
 	return -ENOMEM;
 }
 
-void nat_path_set_mtu(struct nat_path *path, enum nat_side side, uint16_t mtu)
-{
-	__atomic_store_n(&path->port_mtus[side], mtu, __ATOMIC_RELAXED);
-}
-
 void nat_path_destroy(struct nat_path *path)
 {
 	if (path == NULL)
@@ -221,11 +165,17 @@ struct nat_stats *nat_path_stats(struct nat_path *path)
 
 void nat_path_tick(struct nat_path *path, uint64_t now_ns)
 {
+	const uint32_t n_news =
+		__atomic_load_n(&path->n_news, __ATOMIC_ACQUIRE);
+
 	path->now_ns = now_ns;
 	if (now_ns >= path->next_s_ns) {
 		path->now_s = (uint32_t)(now_ns / second_ns);
 		path->next_s_ns = (path->now_s + UINT64_C(1)) * second_ns;
-		follow_mtus(path);
+	}
+	if (n_news != path->n_followed) {
+		path->n_followed = n_news;
+		nat_links_follow(path);
 	}
 	if (!path->is_announced)
 		nat_announce(path);

@@ -93,7 +93,9 @@ struct nat_path;
 
 int nat_path_create(const struct nat_path_config *config,
 		    struct nat_path **ret_path, struct mr_reason *reterr_why);
-/* A port's MTU has changed. Any thread; takes effect within a second. */
+/* The MTU of a port with these properties. */
+uint16_t nat_port_mtu(const struct mr_port_info *info);
+/* A port's MTU has changed. Any thread; takes effect in the next round. */
 void nat_path_set_mtu(struct nat_path *path, enum nat_side side, uint16_t mtu);
 
 /* Frees held frames as NAT_DROP_SHUTDOWN. */
@@ -123,6 +125,11 @@ void nat_burst(struct nat_path *path, enum nat_side from,
  * call again soon. */
 bool nat_path_sent(struct nat_path *path, enum nat_side from,
 		   const struct mr_txq *txq);
+
+/* After an outbox was sent: a frame that is too long for the port means that its
+ * MTU has changed. */
+void nat_path_check_mtu(struct nat_path *path, enum nat_side to,
+			const struct mr_txq *txq);
 
 struct nat_outbox *nat_path_outbox(struct nat_path *path, enum nat_side to);
 /* Frames with NAT_FRAME_LOOPED for the workers that have their ends; counted as

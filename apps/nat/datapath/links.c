@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a worker knows of its two ports: their addresses and MTUs. */
+#include "core.h"
+
+enum { DEFAULT_MTU = 1500 };
+
+static void init_link(struct nat_link *link, const struct nat_side_config *c,
+		      uint64_t mac)
+{
+	*link = (struct nat_link){
+		.mac = mac,
+		.vlan = htons(c->vlan),
+		.l2_bytes = (uint16_t)(MR_ETH_BYTES +
+				       (c->vlan != 0 ? MR_VLAN_BYTES : 0)),
+		.own = htonl(c->addrs[0]),
+		.gateway = htonl(c->gateway),
+		.n_nets = c->n_addrs,
+	};
+	for (uint32_t i = 0; i < c->n_addrs; i++) {
+		link->nets[i].addr = htonl(c->nets[i].addr);
+		link->nets[i].mask = htonl(c->nets[i].mask);
+		link->nets[i].own = htonl(c->addrs[i]);
+	}
+}
+
+/* The MSS clamp: what fits both links, or the configured value. */
+static uint16_t mss_of(const struct nat_path *path)
+{
+	const uint16_t in = path->links[NAT_INSIDE].mtu;
+	const uint16_t out = path->links[NAT_OUTSIDE].mtu;
+	const uint16_t mtu = in < out ? in : out;
+
+	if (path->config->mss != 1)
+		return path->config->mss;
+	return (uint16_t)(mtu - sizeof(struct mr_ipv4) - sizeof(struct mr_tcp));
+}
+
+/* The MTU of one side, by configuration. */
+static uint16_t mtu_of(const struct nat_side_config *side, uint16_t port_mtu)
+{
+	return side->mtu != 0 && (port_mtu == 0 || side->mtu < port_mtu) ?
+		       side->mtu :
+		       port_mtu;
+}
+
+void nat_links_follow(struct nat_path *path)
+{
+	for (uint32_t s = 0; s < NAT_SIDES; s++)
+		path->links[s].mtu = mtu_of(
+			&path->config->sides[s],
+			__atomic_load_n(&path->port_mtus[s], __ATOMIC_RELAXED));
+	path->mss = mss_of(path);
+}
+
+void nat_links_init(struct nat_path *path)
+{
+	for (uint32_t s = 0; s < NAT_SIDES; s++)
+		init_link(&path->links[s], &path->config->sides[s],
+			  path->links[s].mac);
+	nat_links_follow(path);
+}
+
+void nat_path_set_mtu(struct nat_path *path, enum nat_side side, uint16_t mtu)
+{
+	__atomic_store_n(&path->port_mtus[side], mtu, __ATOMIC_RELAXED);
+	/* Pairs with the acquire in nat_path_tick(). */
+	__atomic_fetch_add(&path->n_news, 1, __ATOMIC_RELEASE);
+}
+
+uint16_t nat_port_mtu(const struct mr_port_info *info)
+{
+	return info->mtu_bytes > 0 && info->mtu_bytes < UINT16_MAX ?
+		       (uint16_t)info->mtu_bytes :
+		       DEFAULT_MTU;
+}
+
+static __attribute__((noinline, cold)) void look_at_mtu(struct nat_path *path,
+							enum nat_side side)
+{
+	struct mr_port_info info = { .size = sizeof(info) };
+
+	mr_port_info(path->ports[side], &info);
+	nat_path_set_mtu(path, side, nat_port_mtu(&info));
+	nat_links_follow(path);
+}
+
+void nat_path_check_mtu(struct nat_path *path, enum nat_side to,
+			const struct mr_txq *txq)
+{
+	const uint64_t n = txq->stats.drops[MR_TX_DROP_TOO_LONG];
+
+	if (n == path->n_too_long[to])
+		return;
+	path->n_too_long[to] = n;
+	look_at_mtu(path, to);
+}
