@@ -363,3 +363,24 @@ def test_few_packets_are_lost_when_the_mtu_shrinks(house):
         house.a.ip("route", "flush", "cache")
     final = translator.stop()
     assert invariants.drops(final["ports"][1], "tx").get("too_long", 0) < 10
+
+
+@pytest.mark.parametrize("options", [(), ("--workers", 2), ("--offload", "on")],
+                         ids=["one", "two", "offload"])
+def test_the_mac_address_of_a_port_is_followed(house, echo, lab, options):
+    """It is announced: nobody has to ask. Sessions go on."""
+    translator = Nat(house, *options)
+    talker = lab.closing(Talker(house.a))
+    seen = talker.ask()
+    for name, mac, host, dev, ours in (
+            ("p1", "02:00:00:00:aa:02", house.server, "h0", nat.OUTSIDE),
+            ("p0", "02:00:00:00:aa:01", house.a, "h0", nat.INSIDE)):
+        house.middle.ip("link", "set", name, "address", mac)
+        wait_until("it is announced", lambda h=host, d=dev, o=ours, m=mac:
+                   m in h.ip("neigh", "show", o, "dev", d).stdout)
+        translator.says(f"MAC address {mac}: announced")
+        for _ in range(20):
+            assert talker.ask() == seen
+        assert talk.ping(house.a, nat.SERVER) == 3
+        assert talk.ping(house.server, nat.OUTSIDE) == 3
+    translator.stop()

@@ -391,12 +391,19 @@ void app_port_event(void *opaque, uint32_t port_idx, uint32_t events)
 	uint8_t mac[6];
 	uint16_t mtu;
 
-	if ((events & MR_PORT_EVENT_MTU) == 0)
+	if ((events & (MR_PORT_EVENT_MTU | MR_PORT_EVENT_MAC)) == 0)
 		return;
 	app_describe_port(app, port_idx, mac, &mtu);
-	for (uint32_t i = 0; i < app->n_workers; i++)
-		nat_path_set_mtu(app->workers[i].path, port_idx, mtu);
+	for (uint32_t i = 0; i < app->n_workers; i++) {
+		nat_path_set_port(app->workers[i].path, port_idx, mac, mtu);
+		mr_worker_wake(app->workers[i].worker);
+	}
 	nat_offload_follow(app);
+	if (events & MR_PORT_EVENT_MAC)
+		print_error("mr-nat: %s port: MAC address %02x:%02x:%02x:%02x:"
+			    "%02x:%02x: announced to its link",
+			    port_idx == NAT_INSIDE ? "inside" : "outside",
+			    mac[0], mac[1], mac[2], mac[3], mac[4], mac[5]);
 }
 
 void app_each_second(void *opaque)

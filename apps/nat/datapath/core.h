@@ -111,10 +111,11 @@ struct nat_path {
 	uint32_t n_announced;
 	bool is_announced;
 	bool has_peers;
-	/* Atomic: nat_path_set_mtu(); the second counts its calls. */
+	/* Atomic: nat_path_set_port(), whose calls n_news counts. */
+	uint64_t port_macs[NAT_SIDES];
 	uint16_t port_mtus[NAT_SIDES];
 	uint32_t n_news;
-	uint32_t n_followed; /* of them */
+	uint32_t n_followed;            /* of them */
 	uint64_t n_too_long[NAT_SIDES]; /* frames that a port has refused */
 	struct nat_outbox outboxes[NAT_SIDES];
 	struct nat_outbox loop; /* last: touched only by hairpins */

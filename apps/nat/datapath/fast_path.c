@@ -39,9 +39,6 @@ void nat_path_reload(struct nat_path *path, const struct nat_config *config)
 	path->config = config;
 	path->addrs = *config->addrs; /* with the configuration's tables */
 	nat_links_init(path);
-	/* External addresses may have changed; one worker announces for all. */
-	path->n_announced = 0;
-	path->is_announced = path->worker_idx != 0;
 }
 
 /* Start ids at random; the last bits identify the worker. */
@@ -109,7 +106,7 @@ int nat_path_create(const struct nat_path_config *config,
 	path->recorder =
 		config->recorder != NULL ? config->recorder : &capture_none;
 	for (uint32_t s = 0; s < NAT_SIDES; s++) {
-		path->links[s].mac = nat_mac(config->macs[s]);
+		path->port_macs[s] = nat_mac(config->macs[s]);
 		path->port_mtus[s] = config->mtus[s];
 		path->ports[s] = config->ports[s];
 	}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a worker knows of its two ports: their addresses and MTUs. */
+/* What a worker knows of its two ports: their addresses and MTUs, which may
+ * change. */
 #include "core.h"
 
 enum { DEFAULT_MTU = 1500 };
@@ -43,12 +44,27 @@ static uint16_t mtu_of(const struct nat_side_config *side, uint16_t port_mtu)
 		       port_mtu;
 }
 
+/* One worker announces for all. */
+static void announce_again(struct nat_path *path)
+{
+	path->n_announced = 0;
+	path->is_announced = path->worker_idx != 0;
+}
+
 void nat_links_follow(struct nat_path *path)
 {
-	for (uint32_t s = 0; s < NAT_SIDES; s++)
-		path->links[s].mtu = mtu_of(
-			&path->config->sides[s],
-			__atomic_load_n(&path->port_mtus[s], __ATOMIC_RELAXED));
+	for (uint32_t s = 0; s < NAT_SIDES; s++) {
+		struct nat_link *link = &path->links[s];
+		const uint64_t mac = __atomic_load_n(&path->port_macs[s],
+						     __ATOMIC_RELAXED);
+
+		if (link->mac != mac)
+			announce_again(path);
+		link->mac = mac;
+		link->mtu = mtu_of(&path->config->sides[s],
+				   __atomic_load_n(&path->port_mtus[s],
+						   __ATOMIC_RELAXED));
+	}
 	path->mss = mss_of(path);
 }
 
@@ -58,10 +74,15 @@ void nat_links_init(struct nat_path *path)
 		init_link(&path->links[s], &path->config->sides[s],
 			  path->links[s].mac);
 	nat_links_follow(path);
+	/* External addresses may be others. */
+	announce_again(path);
 }
 
-void nat_path_set_mtu(struct nat_path *path, enum nat_side side, uint16_t mtu)
+void nat_path_set_port(struct nat_path *path, enum nat_side side,
+		       const uint8_t mac[6], uint16_t mtu)
 {
+	__atomic_store_n(&path->port_macs[side], nat_mac(mac),
+			 __ATOMIC_RELAXED);
 	__atomic_store_n(&path->port_mtus[side], mtu, __ATOMIC_RELAXED);
 	/* Pairs with the acquire in nat_path_tick(). */
 	__atomic_fetch_add(&path->n_news, 1, __ATOMIC_RELEASE);
@@ -80,7 +101,8 @@ static __attribute__((noinline, cold)) void look_at_mtu(struct nat_path *path,
 	struct mr_port_info info = { .size = sizeof(info) };
 
 	mr_port_info(path->ports[side], &info);
-	nat_path_set_mtu(path, side, nat_port_mtu(&info));
+	__atomic_store_n(&path->port_mtus[side], nat_port_mtu(&info),
+			 __ATOMIC_RELAXED);
 	nat_links_follow(path);
 }
 

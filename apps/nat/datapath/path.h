@@ -95,8 +95,10 @@ int nat_path_create(const struct nat_path_config *config,
 		    struct nat_path **ret_path, struct mr_reason *reterr_why);
 /* The MTU of a port with these properties. */
 uint16_t nat_port_mtu(const struct mr_port_info *info);
-/* A port's MTU has changed. Any thread; takes effect in the next round. */
-void nat_path_set_mtu(struct nat_path *path, enum nat_side side, uint16_t mtu);
+/* A port has another MAC address, which is then announced, or MTU. Any thread;
+ * takes effect in the next round. */
+void nat_path_set_port(struct nat_path *path, enum nat_side side,
+		       const uint8_t mac[6], uint16_t mtu);
 
 /* Frees held frames as NAT_DROP_SHUTDOWN. */
 void nat_path_destroy(struct nat_path *path);
