@@ -151,6 +151,42 @@ def test_a_second_instance_needs_a_name(lab, house):
         "stats", check=False)
 
 
+def test_neighbours_are_listed_and_forgotten(lab, house, echo):
+    text = ("inside:\n  neighbours: 10.0.0.9 02:00:00:00:00:09\n"
+            "  port: p0\n  addresses: 10.0.0.1/24\n"
+            "outside: {port: p1, addresses: 192.0.2.1/24, "
+            "gateway: 192.0.2.254}\n")
+    translator = Nat(house)
+    translator.config.write_text(text)
+    assert ask_ctl(lab, "apply", translator.config).returncode == 0
+    talker = lab.closing(Talker(house.a))
+    talker.ask()
+
+    def shown():
+        done = ask_ctl(lab, "nat", "neighbours", "--json")
+        return {one["address"]: one
+                for one in map(json.loads, done.stdout.splitlines())}
+
+    found = shown()
+    assert set(found) == {"10.0.0.2", "10.0.0.9", "192.0.2.254"}
+    assert found["10.0.0.2"]["mac"] == house.a.link("h0")["address"]
+    assert [found[one]["side"] for one in sorted(found)] == [
+        "inside", "inside", "outside"]
+    assert found["10.0.0.9"]["state"] == "static"
+    assert "reachable" in ask_ctl(lab, "nat", "neighbours").stdout
+    assert ask_ctl(lab, "nat", "neighbours", "flush", "10.0.0.2").stdout == \
+        "1 forgotten\n"
+    assert set(shown()) == {"10.0.0.9", "192.0.2.254"}
+    talker.ask()  # it is asked for again
+    assert set(shown()) == set(found)
+    assert ask_ctl(lab, "nat", "neighbours", "flush").stdout == \
+        "2 forgotten\n"
+    assert set(shown()) == {"10.0.0.9"}
+    done = ask_ctl(lab, "nat", "neighbours", "flush", "x")
+    assert "'x' is not an IPv4 address" in done.stderr
+    translator.stop()
+
+
 def test_the_file_says_how_the_data_plane_runs(lab, house, echo):
     place = lab.tmp_path / "metrics.sock"
     text = ("dataplane: {workers: 2, ring: 256, idle: interrupt}\n"

@@ -23,6 +23,7 @@ usage: mrctl [options] list
        mrctl [options] [INSTANCE] dump
        mrctl [options] [INSTANCE] nat sessions [FILTER]
        mrctl [options] [INSTANCE] nat clear FILTER|all
+       mrctl [options] [INSTANCE] nat neighbours [flush [ADDRESS]]
        mrctl [options] [INSTANCE] l2 fdb
 Inspect and control a running mr-l2fwd or mr-nat. INSTANCE is optional if only
 one is running. WHAT is {", ".join(show.SECTIONS)}.
@@ -132,6 +133,25 @@ def _clear(connection: Connection, given: Given, words: list[str]) -> int:
     return 0
 
 
+def _neighbours(connection: Connection, given: Given, words: list[str]) -> int:
+    if words and words[0] != "flush":
+        raise Wrong(f"nat neighbours: '{words[0]}' is not flush")
+    if words:
+        args = {"address": words[1]} if len(words) > 1 else {}
+        (end,) = connection.ask("nat neighbours flush", **args)
+        if "json" in given:
+            print_json([end])
+        else:
+            print(f"{end['cleared']} forgotten")
+        return 0
+    *found, _ = connection.ask("nat neighbours")
+    if "json" in given:
+        print_json(found)
+    else:
+        show.print_neighbours(found)
+    return 0
+
+
 def _fdb(connection: Connection, given: Given, words: list[str]) -> int:
     del words
     *entries, _ = connection.ask("l2 fdb")
@@ -233,6 +253,7 @@ VERBS = {
     ("dump",): Verb(_dump),
     ("nat", "sessions"): Verb(_sessions, 0, 1),
     ("nat", "clear"): Verb(_clear, 1, 1, "needs a filter, or all", ("json", "now")),
+    ("nat", "neighbours"): Verb(_neighbours, 0, 2),
     ("l2", "fdb"): Verb(_fdb),
 }
 

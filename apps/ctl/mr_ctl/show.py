@@ -225,6 +225,16 @@ def print_sessions(sessions: Sequence[Object]) -> None:
         print_table(SESSION_HEADS, [session_row(session) for session in sessions])
 
 
+def print_neighbours(neighbours: Sequence[Object]) -> None:
+    rows = [
+        [one["side"], one["address"], one.get("mac", ""), one["state"]]
+        + [f"{one['age_s']} s" if "age_s" in one else ""]
+        for one in neighbours
+    ]
+    if rows:
+        print_table(["side", "address", "mac", "state", "for"], rows)
+
+
 def print_fdb(entries: Sequence[Object]) -> None:
     rows = [[entry["mac"], entry["port"], f"{entry['age_s']} s"] for entry in entries]
     if rows:

@@ -200,6 +200,8 @@ static bool answer_clear(struct control_request *request, void *app)
 const struct control_verb nat_verbs[N_NAT_VERBS] = {
 	{ "nat sessions", sizeof(struct nat_ask), answer_sessions },
 	{ "nat clear", sizeof(struct nat_ask), answer_clear },
+	{ "nat neighbours", sizeof(struct nat_listing), nat_neighbours_answer },
+	{ "nat neighbours flush", 0, nat_neighbours_answer_flush },
 };
 
 bool nat_answers_ready(void *opaque)

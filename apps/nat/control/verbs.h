@@ -10,8 +10,11 @@
  * nat clear: "filter", "now"; ends sessions, and then says how many as
  * "cleared", and "saved": false if the state file was not written within 5 s.
  * It is carried out even if the client leaves.
+ * nat neighbours: an object per neighbour, then "listed".
+ * nat neighbours flush: "address" (none: all); forgets neighbours that are
+ * neither static nor being queried, and says how many as "cleared".
  */
-enum { N_NAT_VERBS = 2 };
+enum { N_NAT_VERBS = 4 };
 extern const struct control_verb nat_verbs[N_NAT_VERBS];
 
 struct nat_ask;
@@ -19,6 +22,14 @@ struct nat_request;
 
 /* A worker has answered a request of one of them. */
 void nat_ask_answered(struct nat_ask *ask, const struct nat_request *request);
+
+/* neighbours.c */
+struct nat_listing {
+	uint32_t slot; /* next */
+	uint32_t n;
+};
+
+control_answer_fn nat_neighbours_answer, nat_neighbours_answer_flush;
 
 /* For run(): the workers' answers are there; app is the struct app. */
 bool nat_answers_ready(void *app);

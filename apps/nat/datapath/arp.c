@@ -265,6 +265,35 @@ bool nat_neighbours_move(struct nat_neighbours *neighbours, uint32_t slot,
 	return true;
 }
 
+enum nat_neighbour_state
+nat_neighbours_at(const struct nat_neighbours *neighbours, uint32_t slot,
+		  enum nat_side *ret_side, uint32_t *ret_addr,
+		  uint64_t *ret_mac)
+{
+	const uint64_t key = __atomic_load_n(&neighbours->slots[slot].key,
+					     __ATOMIC_ACQUIRE);
+
+	*ret_side = (enum nat_side)(key >> 32 & 1);
+	*ret_addr = (uint32_t)key;
+	return nat_neighbours_look(neighbours, slot, *ret_side, *ret_addr,
+				   ret_mac);
+}
+
+bool nat_neighbours_forget(struct nat_neighbours *neighbours, uint32_t slot,
+			   uint32_t now_s)
+{
+	enum nat_side side;
+	uint32_t addr;
+	uint64_t mac;
+	const enum nat_neighbour_state state =
+		nat_neighbours_at(neighbours, slot, &side, &addr, &mac);
+
+	return (state == NAT_NEIGHBOUR_REACHABLE ||
+		state == NAT_NEIGHBOUR_FAILED) &&
+	       nat_neighbours_move(neighbours, slot, side, addr, state,
+				   NAT_NEIGHBOUR_NONE, now_s);
+}
+
 /* False: too many static ones in one bucket. */
 static bool fix(struct nat_neighbours *neighbours, enum nat_side side,
 		const struct nat_fixed_neighbour *fixed, uint32_t now_s)

@@ -94,6 +94,16 @@ bool nat_neighbours_move(struct nat_neighbours *neighbours, uint32_t slot,
 			 enum nat_neighbour_state from,
 			 enum nat_neighbour_state to, uint32_t now_s);
 
+/* Whose entry a slot is, with its state and MAC address; NONE: nobody's. */
+enum nat_neighbour_state
+nat_neighbours_at(const struct nat_neighbours *neighbours, uint32_t slot,
+		  enum nat_side *ret_side, uint32_t *ret_addr,
+		  uint64_t *ret_mac);
+/* Forget an entry that was learned or has failed; false: it is static, being
+ * queried, or not there. Its next user queries it anew. */
+bool nat_neighbours_forget(struct nat_neighbours *neighbours, uint32_t slot,
+			   uint32_t now_s);
+
 /* Six bytes as 48 bits, in memory order. */
 static inline uint64_t nat_mac(const uint8_t *bytes)
 {

@@ -41,6 +41,42 @@ TEST(a_large_link_has_room)
 	}
 }
 
+TEST(what_is_forgotten_is_queried_anew)
+{
+	const struct nat_config config = {
+		.sides[NAT_OUTSIDE] = { .n_neighbours = 1,
+					.neighbours = { { 0x0a000003,
+							  { 2 } } } },
+	};
+	struct nat_neighbours *n = table(&config);
+	const uint32_t addr = htonl(0x0a000002);
+	const uint32_t slot = nat_neighbours_add(n, NAT_INSIDE, addr, true, 10);
+	const uint32_t fixed = nat_neighbours_find(n, NAT_OUTSIDE,
+						   htonl(0x0a000003));
+	enum nat_side side;
+	uint32_t found;
+	uint64_t mac;
+
+	assert_int_equal(nat_neighbours_at(n, slot, &side, &found, &mac),
+			 NAT_NEIGHBOUR_INCOMPLETE);
+	assert_int_equal(side, NAT_INSIDE);
+	assert_int_equal(found, addr);
+	assert_false(nat_neighbours_forget(n, slot, 10));
+	nat_neighbours_learn(n, slot, NAT_INSIDE, addr, 0x112233445566, 11);
+	assert_true(nat_neighbours_forget(n, slot, 11));
+	assert_int_equal(nat_neighbours_at(n, slot, &side, &found, &mac),
+			 NAT_NEIGHBOUR_NONE);
+	assert_int_equal(nat_neighbours_find(n, NAT_INSIDE, addr),
+			 NAT_SLOT_NONE);
+	assert_false(nat_neighbours_forget(n, slot, 11));
+	assert_false(nat_neighbours_forget(n, fixed, 11));
+	assert_int_equal(nat_neighbours_add(n, NAT_INSIDE, addr, true, 12),
+			 slot);
+	assert_int_equal(nat_neighbours_at(n, slot, &side, &found, &mac),
+			 NAT_NEIGHBOUR_INCOMPLETE);
+	nat_neighbours_destroy(n);
+}
+
 /* Workers are up to a second apart. */
 TEST(who_is_ahead_makes_nothing_stale)
 {
