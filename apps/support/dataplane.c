@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Open pool, ports and workers in this order, close them in reverse. */
-#include <dirent.h>
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
 #include "dataplane.h"
 #include "text.h"
@@ -14,7 +12,6 @@
 enum {
 	HANDOFF_ENTRIES = 1024, /* unless configured */
 	MAX_AUTO_WORKERS = 16,  /* more only on request: each costs pages */
-	DRAIN_MS = 1000,
 };
 
 static void print_log(void *opaque, enum mr_log_level level, const char *line)
@@ -270,138 +267,6 @@ int dataplane_open(struct dataplane *plane,
 	if (status != 0)
 		dataplane_close(plane);
 	return status;
-}
-
-/* True if a tx queue of the worker, or a ring to it, still has frames. */
-static bool flush(struct dataplane *plane, uint32_t w)
-{
-	struct mr_worker *worker = mr_workers_get(plane->workers, w);
-	bool has_left = mr_worker_serve(worker) > 0;
-
-	for (uint32_t p = 0; p < plane->n_ports; p++) {
-		const struct mr_worker_route *route = &worker->routes[p];
-		struct mr_tx_stats stats = { .size = sizeof(stats) };
-
-		if (route->handoff != NULL)
-			has_left |= mr_ring_spsc_count(route->handoff) > 0;
-		if (route->txq == NULL)
-			continue;
-		mr_tx_burst(route->txq, worker->cache, NULL, 0);
-		mr_txq_stats(route->txq, &stats);
-		has_left |= stats.pending > 0;
-	}
-	return has_left;
-}
-
-/* Drop what no tx queue took in time. */
-static void drop_handed_off(struct dataplane *plane, uint32_t w,
-			    dataplane_drop_fn *drop, void *opaque)
-{
-	struct mr_worker *worker = mr_workers_get(plane->workers, w);
-
-	for (uint32_t p = 0; p < plane->n_ports; p++) {
-		struct mr_ring_spsc *ring = worker->routes[p].handoff;
-		struct mr_frame frames[MR_BURST_MAX];
-		uint32_t n;
-
-		while (ring != NULL &&
-		       (n = mr_ring_spsc_dequeue_burst(ring, frames,
-						       MR_BURST_MAX)) > 0)
-			drop(opaque, worker, frames, n);
-	}
-}
-
-/* Time running, and time waiting for a core, so far. */
-static void sched_times(const char *tid, unsigned long long ret[2])
-{
-	char line[128];
-
-	read_line(line, sizeof(line), "/proc/self/task/%s/schedstat", tid);
-	ret[0] = ret[1] = 0;
-	sscanf(line, "%llu %llu", &ret[0], &ret[1]);
-}
-
-static void explain_task(const char *tid, char *ret, size_t n)
-{
-	const struct timespec look = { .tv_nsec = 50000000 };
-	unsigned long long before[2], after[2];
-	char line[512], wchan[64];
-	const char *state;
-
-	read_line(line, sizeof(line), "/proc/self/task/%s/stat", tid);
-	state = strrchr(line, ')'); /* after the name: " S ..." */
-	if (state != NULL && state[1] == ' ' && state[2] != 'R') {
-		read_line(wchan, sizeof(wchan), "/proc/self/task/%s/wchan",
-			  tid);
-		snprintf(ret, n,
-			 "it waits in the kernel (%s): a device or a file does "
-			 "not respond; see dmesg",
-			 wchan[0] > '0' ? wchan : "no name");
-		return;
-	}
-	sched_times(tid, before);
-	nanosleep(&look, NULL);
-	sched_times(tid, after);
-	snprintf(ret, n, "%s",
-		 after[1] - before[1] > after[0] - before[0] ?
-			 "another thread uses its core; choose a free one with "
-			 "--cores" :
-			 "it is still running; please report this");
-}
-
-void dataplane_why_stuck(uint32_t worker_idx, char *ret, size_t n)
-{
-	DIR *tasks = opendir("/proc/self/task");
-	const struct dirent *task;
-	char wanted[32], name[32];
-
-	ret[0] = '\0';
-	snprintf(wanted, sizeof(wanted), "mr-worker-%u", worker_idx);
-	while (tasks != NULL && (task = readdir(tasks)) != NULL) {
-		read_line(name, sizeof(name), "/proc/self/task/%s/comm",
-			  task->d_name);
-		if (strcmp(name, wanted) == 0)
-			explain_task(task->d_name, ret, n);
-	}
-	if (tasks != NULL)
-		closedir(tasks);
-}
-
-int dataplane_join(struct dataplane *plane, struct mr_reason *ret_error)
-{
-	const int err =
-		mr_workers_join(plane->workers, DATAPLANE_JOIN_MS, ret_error);
-	uint32_t idx;
-	char why[200];
-	size_t n;
-
-	if (err != -ETIMEDOUT ||
-	    sscanf(ret_error->text, "worker %u", &idx) != 1)
-		return err;
-	dataplane_why_stuck(idx, why, sizeof(why));
-	n = strlen(ret_error->text);
-	snprintf(ret_error->text + n, sizeof(ret_error->text) - n,
-		 " after %d s: %s", DATAPLANE_JOIN_MS / 1000, why);
-	return err;
-}
-
-void dataplane_drain(struct dataplane *plane, dataplane_drop_fn *drop,
-		     void *opaque)
-{
-	const uint64_t end_ns =
-		mr_ctx_now_ns(plane->ctx) + DRAIN_MS * 1000000ull;
-	const struct timespec pause = { .tv_nsec = 1000000 };
-	bool has_left = true;
-
-	while (has_left && mr_ctx_now_ns(plane->ctx) < end_ns) {
-		has_left = false;
-		for (uint32_t w = 0; w < plane->n_workers; w++)
-			has_left |= flush(plane, w);
-		if (has_left)
-			nanosleep(&pause, NULL);
-	}
-	for (uint32_t w = 0; w < plane->n_workers; w++)
-		drop_handed_off(plane, w, drop, opaque);
 }
 
 void dataplane_close_ports(struct dataplane *plane)

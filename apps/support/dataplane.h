@@ -93,6 +93,17 @@ int dataplane_join(struct dataplane *plane, struct mr_reason *ret_error);
 void dataplane_why_stuck(uint32_t worker_idx, char *ret, size_t n);
 
 /*
+ * While queues are added or ports are opened again: end the workers, send or
+ * drop() what is in hand-off rings; then give the workers the queues that there
+ * are now, and start them. Returns 0; -ETIMEDOUT: a worker still runs; another
+ * -errno: the workers can only be destroyed. With ret_error.
+ */
+int dataplane_pause(struct dataplane *plane, dataplane_drop_fn *drop,
+		    void *opaque, struct mr_reason *ret_error);
+int dataplane_resume(struct dataplane *plane, mr_worker_fn *work, void *opaque,
+		     struct mr_reason *ret_error);
+
+/*
  * Close ports and workers; the pool stays, for inspection, until
  * dataplane_close(), which also closes what is still open.
  */

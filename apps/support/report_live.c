@@ -121,7 +121,9 @@ static void show_port(const struct port_snapshot *now,
 		char name[24];
 
 		t = queue_totals(now, q);
-		b = before != NULL ? queue_totals(before, q) : none;
+		b = before != NULL && q < before->n_queues ?
+			    queue_totals(before, q) :
+			    none;
 		rates = report_rates(&t, &b, seconds);
 		snprintf(name, sizeof(name), "  queue %" PRIu32, q);
 		print_rates(name, &rates);

@@ -14,6 +14,7 @@
 #include "background.h"
 #include "notify.h"
 #include "run.h"
+#include "run_ports.h"
 #include "signals.h"
 #include "text.h"
 
@@ -37,12 +38,6 @@ struct display {
 	_Atomic uint64_t n_skipped; /* those, and while the writer was busy */
 };
 
-/* Of a port. */
-struct watch {
-	const struct run_config *config;
-	uint32_t port_idx;
-};
-
 struct running {
 	const struct run_config *config;
 	struct dataplane *plane;
@@ -53,15 +48,12 @@ struct running {
 	bool is_live;
 	struct termios terminal;         /* original state, if is_live */
 	bool is_warned;                  /* about stdout that fails or blocks */
-	struct mr_link links[MAX_PORTS]; /* as last seen */
-	bool has_link[MAX_PORTS];        /* whether the port reports its link */
-	struct watch watches[MAX_PORTS];
+	struct run_ports ports;
 	bool is_ready_known;             /* systemd has READY=1 */
 	struct {
 		uint64_t n_rounds; /* as last seen */
 		uint32_t n_stuck;  /* seconds without another */
 	} workers[MR_WORKERS_MAX];
-	bool is_lost; /* a port was lost, with --exit-on-port-loss */
 };
 
 static int complain(const struct running *run, const char *text)
@@ -189,56 +181,6 @@ static bool take_signal(struct running *run)
 	}
 }
 
-static void pass_on(void *opaque, struct mr_port *port, uint32_t events)
-{
-	const struct watch *watch = opaque;
-	const struct run_config *config = watch->config;
-
-	(void)port;
-	if (config->port_event != NULL)
-		config->port_event(config->app, watch->port_idx, events);
-}
-
-/* How a port's link changed since the last look; NULL: unchanged. */
-static const char *link_change(struct running *run, uint32_t p)
-{
-	const struct mr_link before = run->links[p];
-	struct mr_link *now = &run->links[p];
-
-	if (!run->has_link[p] || before.is_gone ||
-	    mr_port_link(run->plane->ports[p], now) < 0)
-		return NULL;
-	if (now->is_gone)
-		return "the device is gone";
-	/* The end of a capture is not a lost link. */
-	if (now->is_up == before.is_up || now->is_ended)
-		return NULL;
-	return now->is_up ? "link up" : "link down";
-}
-
-/* Report changes of a port. True: stop. */
-static bool look_at_port(struct running *run, uint32_t p)
-{
-	const char *change = link_change(run, p);
-
-	if (change == NULL)
-		return false;
-	print_error("%s: %s: %s", run->plane->program,
-		    run->next->ports[p].info.name, change);
-	run->is_lost = (run->links[p].is_gone || !run->links[p].is_up) &&
-		       run->config->options.is_ending_on_loss;
-	return run->is_lost;
-}
-
-/* Whether no port can receive any more: all captures have ended. */
-static bool all_have_ended(const struct running *run)
-{
-	for (uint32_t p = 0; p < run->plane->n_ports; p++)
-		if (!run->has_link[p] || !run->links[p].is_ended)
-			return false;
-	return true;
-}
-
 static bool has_control_work(const struct run_config *config)
 {
 	return config->control != NULL && control_has_work(config->control);
@@ -279,14 +221,9 @@ static bool wait_for_event(struct running *run, uint64_t until_ms)
 	for (uint32_t i = 0; i < config->n_fds; i++)
 		if (own[i].revents != 0 && config->fds[i].ready(config->app))
 			return true;
-	for (uint32_t p = 0; p < n_ports; p++) {
-		mr_port_poll(run->plane->ports[p]);
-		if (look_at_port(run, p))
-			return true;
-	}
-	if (config->polled != NULL)
-		config->polled(config->app);
-	if (!config->ends_by_fd && all_have_ended(run))
+	if (run_ports_poll(&run->ports))
+		return true;
+	if (!config->ends_by_fd && run_ports_have_ended(&run->ports))
 		return true;
 	if (run->is_live && report_live.is_quit())
 		return true;
@@ -410,7 +347,7 @@ static int finish(struct running *run)
 	struct snapshot *final = run->next;
 	const double t_s = now_ms(run) / 1000.0;
 	struct mr_reason why;
-	int err, status = run->is_lost;
+	int err, status = run->ports.is_lost;
 
 	mr_workers_stop(plane->workers);
 	err = dataplane_join(plane, &why);
@@ -473,13 +410,7 @@ static int forward(struct running *run)
 	if (mr_workers_start(run->plane->workers, config->work, config->workers,
 			     &why) < 0)
 		return complain(run, why.text);
-	for (uint32_t p = 0; p < run->plane->n_ports; p++) {
-		run->has_link[p] =
-			mr_port_link(run->plane->ports[p], &run->links[p]) == 0;
-		run->watches[p] = (struct watch){ config, p };
-		(void)mr_port_subscribe(run->plane->ports[p], pass_on,
-					&run->watches[p]);
-	}
+	run_ports_begin(&run->ports, config);
 	begin_output(run);
 	run->is_ready_known = notify("READY=1");
 	forward_until_told(run);

@@ -8,6 +8,26 @@
 #include "counter.h"
 #include "snapshot.h"
 
+/* For all queues of the port, which may have become more. */
+static bool make_room(struct port_snapshot *port)
+{
+	const uint32_t n = port->info.n_rxqs > port->info.n_txqs ?
+				   port->info.n_rxqs :
+				   port->info.n_txqs;
+	struct queue_snapshot *queues;
+
+	if (n <= port->n_queues && port->queues != NULL)
+		return true;
+	queues = realloc(port->queues, (n + 1) * sizeof(queues[0]));
+	if (queues == NULL)
+		return false;
+	memset(queues + port->n_queues, 0,
+	       (n + 1 - port->n_queues) * sizeof(queues[0]));
+	port->queues = queues;
+	port->n_queues = n;
+	return true;
+}
+
 struct snapshot *snapshot_create(const struct dataplane *plane,
 				 const struct app_counters *app)
 {
@@ -23,12 +43,7 @@ struct snapshot *snapshot_create(const struct dataplane *plane,
 
 		port->info.size = sizeof(port->info);
 		mr_port_info(plane->ports[p], &port->info);
-		port->n_queues = port->info.n_rxqs > port->info.n_txqs ?
-					 port->info.n_rxqs :
-					 port->info.n_txqs;
-		port->queues =
-			calloc(port->n_queues + 1, sizeof(port->queues[0]));
-		if (port->queues == NULL) {
+		if (!make_room(port)) {
 			snapshot_destroy(snapshot);
 			return NULL;
 		}
@@ -55,6 +70,7 @@ static void take_port(struct port_snapshot *snapshot, struct mr_port *port)
 {
 	snapshot->info.size = sizeof(snapshot->info);
 	mr_port_info(port, &snapshot->info);
+	(void)make_room(snapshot); /* without, the new ones are not shown */
 	snapshot->has_link = mr_port_link(port, &snapshot->link) == 0;
 	snapshot->n_device_drops = mr_port_device_drops(
 		port, snapshot->device_drops, MAX_DEVICE_DROPS);

@@ -20,7 +20,6 @@
 
 enum {
 	DEFAULT_RING_ENTRIES = 2048,
-	MAX_QUEUES = 64,
 	CARRIER_WAIT_MS = 10000,
 	CARRIER_STEP_MS = 10,
 };
@@ -48,7 +47,7 @@ static int read_options(const struct mr_spec *spec, struct xdp_options *o,
 				    reason)) < 0 ||
 	    (err = mr_spec_get_word(spec, "rss", rss_words, &o->rss, reason)) <
 		    0 ||
-	    (err = mr_spec_get_u32(spec, "queues", 0, 1, MAX_QUEUES,
+	    (err = mr_spec_get_u32(spec, "queues", 0, 1, XDP_MAX_QUEUES,
 				   &o->n_queues, reason)) < 0 ||
 	    (err = mr_spec_get_u32(spec, "start", 0, 0, UINT16_MAX,
 				   &o->first_queue, reason)) < 0 ||
@@ -108,11 +107,11 @@ int mri_xdp_choose_queues(const struct xdp_netdev *dev, struct xdp_options *o,
 			       "%u on; 'ethtool -L' changes that",
 			       dev->name, o->n_queues,
 			       n_channels - o->first_queue, o->first_queue);
-	if (o->n_queues > MAX_QUEUES)
+	if (o->n_queues > XDP_MAX_QUEUES)
 		return mr_fail(reason, -EINVAL,
 			       "xdp:%s: has %u rx channels, a port at most %d; "
 			       "'ethtool -L' changes that",
-			       dev->name, n_channels, MAX_QUEUES);
+			       dev->name, n_channels, XDP_MAX_QUEUES);
 	if (o->n_queues < n_channels && !o->partial)
 		return mr_fail(reason, -EINVAL,
 			       "xdp:%s: the device feeds %u rx channels and "
@@ -165,99 +164,10 @@ static int xdp_need(struct mr_ctx *ctx, const struct mr_spec *spec,
 	return 0;
 }
 
-static void free_queues(struct xdp_port *port)
-{
-	const struct mr_ctx *ctx = port->base.ctx;
-
-	for (uint32_t i = 0; i < port->n_queues; i++) {
-		mr_free(ctx, port->rxqs[i].posted);
-		mr_free(ctx, port->txqs[i].postings);
-		mr_free(ctx, port->txqs[i].ends);
-		mr_free(ctx, port->txqs[i].times.ring);
-	}
-	mr_free(ctx, port->fds);
-}
-
 bool mri_xdp_has_partial_csums(const struct xdp_port *port)
 {
 	return port->options.csum == XDP_AUTO ? port->is_software :
 						port->options.csum == XDP_ON;
-}
-
-static int alloc_queue(struct xdp_port *port, uint32_t i)
-{
-	struct mr_port *base = &port->base;
-	const uint32_t chunk_shift = (uint32_t)__builtin_ctz(base->chunk_bytes);
-	const uint64_t n_chunks = port->n_registered_bytes >> chunk_shift;
-	struct xdp_rxq *rxq = &port->rxqs[i];
-	struct xdp_txq *txq = &port->txqs[i];
-
-	rxq->port = txq->port = port;
-	rxq->chunk_shift = txq->chunk_shift = chunk_shift;
-	txq->chunk_mask = base->chunk_bytes - 1;
-	rxq->tailroom_bytes = base->tailroom_bytes;
-	rxq->has_partial_csums = mri_xdp_has_partial_csums(port);
-	rxq->base.burst = mri_xdp_rx_burst;
-	rxq->base.queue.arm = mri_xdp_rx_arm;
-	txq->base.burst = mri_xdp_tx_burst;
-	txq->base.queue.arm = mri_xdp_tx_arm;
-	rxq->posted = mr_alloc(base->ctx, 0, n_chunks);
-	txq->postings =
-		mr_alloc(base->ctx, 0, xdp_posting(port->n_registered_bytes));
-	txq->ends = mr_alloc(base->ctx, 0,
-			     (port->options.ring_entries + 63) / 64 * 8);
-	if (rxq->posted == NULL || txq->postings == NULL || txq->ends == NULL)
-		return -ENOMEM;
-	return 0;
-}
-
-static int alloc_queues(struct xdp_port *port, struct mr_reason *reason)
-{
-	struct mr_port *base = &port->base;
-	const uint32_t n = port->options.n_queues;
-	int err = 0;
-
-	if (mr_region_pin(base->region, base->info->name, 0) == -ENOTSUP)
-		return mr_fail(reason, -ENOTSUP,
-			       "%s: its pool is guarded (MR_SAFETY_GUARD), and "
-			       "the device cannot register such memory: choose "
-			       "a lower safety level",
-			       base->info->name);
-	/* Looked up once: tables and registration must agree. */
-	port->n_registered_bytes = mr_region_n_contiguous_bytes(base->region);
-	if (!mr_pool_is_below(base->pool, port->n_registered_bytes))
-		return mr_fail(reason, -EINVAL,
-			       "%s: its pool lies behind a gap of its region, "
-			       "and a device can only register what is in one "
-			       "piece from the region's start: make that pool "
-			       "the first of the region, or give it a region",
-			       base->info->name);
-	err = mr_port_make_queues(base, n, sizeof(port->rxqs[0]),
-				  sizeof(port->txqs[0]), reason);
-	if (err < 0)
-		return err;
-	port->rxqs = (struct xdp_rxq *)base->rxqs[0];
-	port->txqs = (struct xdp_txq *)base->txqs[0];
-	port->fds = mr_alloc(base->ctx, 0, n * sizeof(port->fds[0]));
-	if (port->fds == NULL)
-		return mr_fail(reason, -ENOMEM, "%s: no memory for %u queues",
-			       base->info->name, n);
-	memset(port->fds, 0xff, n * sizeof(port->fds[0])); /* -1 */
-	port->n_queues = n; /* from here on tear_down() has queues */
-	for (uint32_t i = 0; i < n && err == 0; i++)
-		err = alloc_queue(port, i);
-	if (err < 0)
-		return mr_fail(reason, err, "%s: no memory for %u queues",
-			       base->info->name, n);
-	/* What leaves by queue i leaves by the device's queue i. */
-	base->info->n_txqs = n;
-	if (port->options.first_queue + n > port->dev.n_tx_channels)
-		base->info->n_txqs =
-			port->dev.n_tx_channels > port->options.first_queue ?
-				port->dev.n_tx_channels -
-					port->options.first_queue :
-				0;
-	return 0;
 }
 
 /*
@@ -367,7 +277,7 @@ void mri_xdp_release(struct xdp_port *port)
 	mri_xdp_settings_close(port);
 	mri_xdp_stats_close(port);
 	mri_xdp_filter_close(port);
-	free_queues(port);
+	mri_xdp_queues_free(port);
 }
 
 static int open_program(struct xdp_port *port, bool *has_sg,
@@ -419,7 +329,7 @@ static int prepare(struct xdp_port *port, struct mr_reason *reason)
 	int err;
 
 	port->is_software = xdp_netdev_is_software(&port->dev);
-	if ((err = alloc_queues(port, reason)) < 0 ||
+	if ((err = mri_xdp_queues_alloc(port, reason)) < 0 ||
 	    (err = mri_xdp_stats_open(port, reason)) < 0)
 		return err;
 	if (port->role != XDP_CLIENT &&
@@ -455,6 +365,8 @@ static int open_steps(struct xdp_port *port, struct mr_reason *reason)
 	read_link_state(port);
 	name_unserved(port);
 	fill_info(port);
+	/* Until its sockets were in the map, it was not open. */
+	port->n_unserved_before = mri_xdp_n_unserved(port);
 	return 0;
 }
 
@@ -467,7 +379,7 @@ static int xdp_open(struct mr_port *base, const struct mr_spec *spec,
 	port->promisc_fd = port->allmulti_fd = port->filter_fd = -1;
 	port->prog.link_fd = port->prog.copy_fd = port->prog.fd = -1;
 	port->record.fd = port->kernel.fd = port->broker_fd = -1;
-	port->events_fd = port->channels_fd = -1;
+	port->events_fd = port->channels_fd = port->unserved_fd = -1;
 	if ((err = read_options(spec, &port->options, reterr_reason)) < 0 ||
 	    (err = find_dev(spec, &port->options, &port->role, &port->dev,
 			    reterr_reason)) < 0)
@@ -550,6 +462,7 @@ const struct mr_driver mr_driver_xdp = {
 	.set_rss = mri_xdp_set_rss,
 	.steer = mri_xdp_steer,
 	.unsteer = mri_xdp_unsteer,
+	.add_queues = mri_xdp_add_queues,
 	.device_stats = mri_xdp_device_stats,
 	.open_kernel = mri_xdp_open_kernel,
 	.to_kernel = mri_xdp_to_kernel,

@@ -33,6 +33,7 @@ _Static_assert((int)XSK_PKT_CONTD == (int)MR_FRAME_MORE,
 	"of its unit"
 
 enum {
+	XDP_MAX_QUEUES = 64, /* of a port */
 	XDP_MIN_FRAME_BYTES = 14, /* an Ethernet header */
 	/* Linux devices take an MTU, an Ethernet header and a VLAN tag. */
 	XDP_LINK_BYTES = 14 + 4,
@@ -127,6 +128,7 @@ struct xdp_prog {
 	int fd;
 	int link_fd;
 	int map_fd;
+	int attached_fd; /* by the link: this one, or one with rules */
 	int copy_fd; /* with a filter, or bound to the device; -1: none */
 	uint32_t n_steered; /* queues whose sockets are in the map */
 	bool is_foreign;    /* option map: others have attached it */
@@ -221,6 +223,13 @@ struct xdp_port {
 	struct xdp_rxq *rxqs;
 	struct xdp_txq *txqs;
 	uint32_t n_queues;                      /* sockets */
+	uint32_t n_queues_max; /* that channels may be added for */
+	/* Of the program's map: frames on queues without a socket. */
+	int unserved_fd; /* -1: none */
+	const uint64_t *unserved; /* NULL: none */
+	uint64_t n_unserved_before; /* the port was open */
+	uint64_t n_unserved_seen;   /* at the last look */
+	bool has_named_unserved;
 	int *fds;                               /* one socket per queue */
 	int promisc_fd, allmulti_fd, filter_fd; /* -1: not set; end with us */
 	struct xdp_record record;
@@ -347,6 +356,12 @@ uint32_t mri_xdp_max_mtu(const struct xdp_port *port);
 int mri_xdp_climb(struct xdp_port *port, bool has_sg,
 		  struct mr_reason *reterr_reason);
 
+/* xdp_add.c */
+int mri_xdp_queues_alloc(struct xdp_port *port, struct mr_reason *reason);
+void mri_xdp_queues_free(struct xdp_port *port);
+int mri_xdp_add_queues(struct mr_port *base, uint32_t n,
+		       struct mr_reason *reterr_reason);
+
 /* xdp_umem.c */
 /* One way to bind; several are tried. */
 struct xdp_bind_mode {
@@ -361,6 +376,11 @@ int mri_xdp_sockets_open(struct xdp_port *port, struct xdp_bind_mode bind_mode,
 			 bool *ret_is_final, struct mr_reason *reterr_reason);
 /* Close them, wait for the device, take back what they held. */
 void mri_xdp_sockets_close(struct xdp_port *port);
+/* The same for queue i alone: not the first, whose memory the others share. */
+int mri_xdp_socket_open(struct xdp_port *port, uint32_t i,
+			struct xdp_bind_mode bind_mode, bool *ret_is_final,
+			struct mr_reason *reterr_reason);
+void mri_xdp_socket_close(struct xdp_port *port, uint32_t i);
 /* Wait until closed zero-copy sockets are released. */
 void mri_xdp_sockets_wait(const struct xdp_port *port);
 
@@ -376,6 +396,8 @@ bool mri_xdp_prog_is_detached(const struct xdp_port *port);
 /* Replace the attached program; -EPERM: it is not old_fd's; -ENOLINK: the
  * interface is gone. */
 int mri_xdp_prog_replace(struct xdp_port *port, int old_fd, int new_fd);
+/* Attach it again, for a driver that has not given it to new channels. */
+int mri_xdp_prog_spread(struct xdp_port *port, struct mr_reason *reterr_reason);
 /* Why a program was not loaded, as a reason. */
 int mri_xdp_prog_refuse(const struct xdp_port *port, int err, bool has_rules,
 			struct mr_reason *reterr_reason);
@@ -542,6 +564,14 @@ int mri_xdp_set_mac_filter(struct mr_port *base, const uint8_t (*macs)[6],
 			   uint32_t n, struct mr_reason *reterr_reason);
 
 /* xdp_stats.c */
+/* Read the counter of unserved_fd from now on. */
+int mri_xdp_unserved_open(struct xdp_port *port, struct mr_reason *reason);
+/* The same, of a program's map: it outlives the program, which may be replaced
+ * by one that counts there, too. */
+int mri_xdp_unserved_keep(struct xdp_port *port, int map_fd,
+			  struct mr_reason *reason);
+/* Frames that were dropped on queues without a socket. */
+uint64_t mri_xdp_n_unserved(const struct xdp_port *port);
 /* Reads the names of the driver's counters: they outlive a rename. */
 int mri_xdp_stats_open(struct xdp_port *port, struct mr_reason *reterr_reason);
 void mri_xdp_stats_close(struct xdp_port *port);

@@ -339,6 +339,9 @@ static int use_answer(struct xdp_port *port, struct received *r,
 	port->dev = a->dev;
 	port->dev.name[IFNAMSIZ - 1] = port->dev.driver[31] = '\0';
 	port->dev.query_fd_plus_1 = take_fd(r, XDP_WIRE_QUERY) + 1;
+	port->unserved_fd = take_fd(r, XDP_WIRE_UNSERVED);
+	if (err == 0 && port->unserved_fd >= 0)
+		err = mri_xdp_unserved_open(port, reason);
 	if (err < 0 || port->prog.link_fd < 0 ||
 	    a->n_sockets != port->n_queues || a->max_segs < 1 ||
 	    a->max_segs > MR_MAX_SEGS)

@@ -294,6 +294,20 @@ static bool drain_channel_events(const struct xdp_port *port)
 	return has_event;
 }
 
+/* A veth does not run its program for new channels (Linux 6.18). */
+static void cover_channels(struct xdp_port *port)
+{
+	struct mr_reason why;
+
+	if (!port->prog.is_native || port->options.partial ||
+	    mri_xdp_prog_spread(port, &why) == 0)
+		return;
+	mr_log(port->base.ctx, MR_LOG_WARNING,
+	       "%s: frames of the new channels go to the kernel until the port "
+	       "is opened again (%s)",
+	       port->base.info->name, why.text);
+}
+
 void mri_xdp_take_channels(struct xdp_port *port)
 {
 	struct mr_port_info *info = port->base.info;
@@ -308,10 +322,30 @@ void mri_xdp_take_channels(struct xdp_port *port)
 	info->n_channels = port->options.partial   ? port->n_queues :
 			   dev.n_rx_channels > first ? dev.n_rx_channels - first :
 						       0;
-	if (dev.n_rx_channels != was)
+	if (dev.n_rx_channels == was)
+		return;
+	mr_log(port->base.ctx, MR_LOG_WARNING,
+	       "%s: the interface has %u rx channels now, it had %u",
+	       info->name, dev.n_rx_channels, was);
+	if (dev.n_rx_channels > was && port->is_software)
+		cover_channels(port);
+	port->has_named_unserved = false;
+}
+
+/* Some seconds after channels appeared, so that queues could be added. */
+static void name_unserved(struct xdp_port *port)
+{
+	const uint64_t n = mri_xdp_n_unserved(port);
+
+	if (n > port->n_unserved_seen && port->n_unserved_seen > 0 &&
+	    !port->has_named_unserved) {
+		port->has_named_unserved = true;
 		mr_log(port->base.ctx, MR_LOG_WARNING,
-		       "%s: the interface has %u rx channels now, it had %u",
-		       info->name, dev.n_rx_channels, was);
+		       "%s: frames arrive on channels that the port has no "
+		       "queue for; they are dropped (queue_without_socket)",
+		       port->base.info->name);
+	}
+	port->n_unserved_seen = n;
 }
 
 /*
@@ -344,5 +378,8 @@ int mri_xdp_events_poll(struct xdp_port *port)
 	if (drain_channel_events(port) || is_time)
 		mri_xdp_take_channels(port);
 	n_events += port->dev.n_rx_channels != n_before;
-	return n_events + (is_time ? look_at_program(port) : 0);
+	if (!is_time)
+		return n_events;
+	name_unserved(port);
+	return n_events + look_at_program(port);
 }

@@ -148,10 +148,12 @@ void mri_xdp_netdev_channels(struct xdp_netdev *dev)
 	struct ethtool_channels channels = { .cmd = ETHTOOL_GCHANNELS };
 
 	dev->n_rx_channels = dev->n_tx_channels = 1;
+	dev->n_most_rx_channels = 1;
 	if (mri_xdp_netdev_ethtool(dev->name, &channels) < 0)
 		return; /* lo, tap with one queue, ... */
 	if (channels.rx_count + channels.combined_count > 0)
 		dev->n_rx_channels = channels.rx_count + channels.combined_count;
+	dev->n_most_rx_channels = channels.max_rx + channels.max_combined;
 	if (channels.tx_count + channels.combined_count > 0)
 		dev->n_tx_channels = channels.tx_count + channels.combined_count;
 }

@@ -27,6 +27,7 @@ struct xdp_netdev {
 	char name[IFNAMSIZ];
 	uint32_t ifindex;
 	uint32_t n_rx_channels, n_tx_channels;
+	uint32_t n_most_rx_channels; /* that it can have */
 	uint32_t flags; /* IFF_* */
 	uint32_t mtu_bytes;
 	uint32_t max_mtu_bytes; /* 0: the kernel does not say */
@@ -77,7 +78,7 @@ int mri_xdp_netdev_file(const char *name, const char *file, bool is_write,
 /* What RTM_NEWLINK says, of attributes that we care for. */
 void mri_xdp_netdev_take(const struct nlmsghdr *message,
 			 struct xdp_netdev *dev);
-/* Read n_rx_channels and n_tx_channels; 1 each if the driver has none. */
+/* Read how many channels there are; 1 each if the driver has none. */
 void mri_xdp_netdev_channels(struct xdp_netdev *dev);
 
 #endif

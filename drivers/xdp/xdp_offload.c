@@ -89,7 +89,7 @@ static int rules_caps(const struct mr_port *base, struct mr_offload_caps *caps,
 	return 0;
 }
 
-/* The port's own map of sockets; all others are those of the first program. */
+/* The port's own maps, of sockets and what had none; all others are those of the first program. */
 static int share_maps(struct xdp_rules *rules, struct xdp_port *port,
 		      struct xdp_rules_bpf *skeleton)
 {
@@ -100,6 +100,9 @@ static int share_maps(struct xdp_rules *rules, struct xdp_port *port,
 	if (!rules->is_simulated)
 		err = bpf_map__reuse_fd(skeleton->maps.sockets,
 					port->prog.map_fd);
+	if (!rules->is_simulated && err == 0)
+		err = bpf_map__reuse_fd(skeleton->maps.unserved,
+					port->unserved_fd);
 	if (first == NULL)
 		return err;
 	bpf_object__for_each_map(map, skeleton->obj)
@@ -107,6 +110,7 @@ static int share_maps(struct xdp_rules *rules, struct xdp_port *port,
 		const char *name = bpf_map__name(map);
 
 		if (err == 0 && map != skeleton->maps.sockets &&
+		    map != skeleton->maps.unserved &&
 		    !bpf_map__is_internal(map))
 			err = bpf_map__reuse_fd(
 				map, bpf_object__find_map_fd_by_name(first->obj,
@@ -169,6 +173,8 @@ static struct xdp_rules_bpf *load(struct xdp_rules *rules, uint32_t idx,
 	s->rodata->has_tags_in =
 		port->prog.kfuncs[XDP_KFUNC_TAG] != 0 && port->filter != NULL;
 	s->rodata->meta_magic = port->prog.meta_magic;
+	s->rodata->passes_unserved =
+		port->options.partial || rules->is_simulated;
 	s->rodata->n_buckets = rules->n_buckets;
 	s->rodata->magic = rules->base.magic;
 	s->rodata->id_step = rules->base.id_step;

@@ -85,7 +85,11 @@ static int open_program(struct xdp_port *port, bool is_plain, bool has_frags,
 	if (skeleton == NULL)
 		return mri_xdp_prog_refuse(port, -ENOMEM, false, reterr_reason);
 	bpf_map__set_max_entries(skeleton->maps.sockets,
-				 port->options.first_queue + port->n_queues);
+				 port->options.first_queue + port->n_queues_max);
+	skeleton->rodata->passes_unserved = port->options.partial;
+	if (port->unserved_fd >= 0)
+		(void)bpf_map__reuse_fd(skeleton->maps.unserved,
+					port->unserved_fd);
 	/* With a filter, the code in front of it has inserted the tag. */
 	skeleton->rodata->has_tags =
 		prog->kfuncs[XDP_KFUNC_TAG] != 0 && port->filter == NULL;
@@ -129,7 +133,11 @@ static int load(struct xdp_port *port, struct mr_reason *reterr_reason)
 						   reterr_reason);
 	port->prog.fd = bpf_program__fd(port->prog.program);
 	port->prog.map_fd = bpf_map__fd(port->prog.map);
-	return 0;
+	return port->prog.skeleton == NULL ?
+		       0 :
+		       mri_xdp_unserved_keep(
+			       port, bpf_map__fd(port->prog.skeleton->maps.unserved),
+			       reterr_reason);
 }
 
 /* Load the program again, with the port's filter and bound to the device. */
@@ -382,6 +390,7 @@ static int load_and_attach(struct xdp_port *port, bool has_frags,
 	}
 	if (fd >= 0) {
 		port->prog.link_fd = fd;
+		port->prog.attached_fd = port->prog.fd;
 		return 0;
 	}
 	if (fd == -EBUSY || fd == -EEXIST)
@@ -424,7 +433,34 @@ int mri_xdp_prog_replace(struct xdp_port *port, int old_fd, int new_fd)
 
 	if (bpf_link_update(port->prog.link_fd, new_fd, &options) < 0)
 		return -errno;
+	port->prog.attached_fd = new_fd;
 	return 0;
+}
+
+/* To replace it by itself does nothing; a copy takes its place meanwhile. */
+int mri_xdp_prog_spread(struct xdp_port *port, struct mr_reason *reterr_reason)
+{
+	const struct xdp_prog *prog = &port->prog;
+	const int fd = prog->attached_fd;
+	int err, copy_fd;
+
+	if (port->role == XDP_CLIENT || prog->skeleton == NULL ||
+	    prog->link_fd < 0)
+		return mr_fail(reterr_reason, -ENOTSUP,
+			       "%s: the program belongs to others",
+			       port->base.info->name);
+	copy_fd = mri_xdp_filter_load(port, prog->program, prog->has_frags,
+				      reterr_reason);
+	if (copy_fd < 0)
+		return copy_fd;
+	err = mri_xdp_prog_replace(port, fd, copy_fd);
+	if (err == 0)
+		err = mri_xdp_prog_replace(port, copy_fd, fd);
+	if (err < 0)
+		mr_fail(reterr_reason, err, "%s: %s", port->base.info->name,
+			mr_strerror(-err));
+	mr_fd_close(copy_fd);
+	return err;
 }
 
 int mri_xdp_prog_renew(struct xdp_port *port, struct mr_reason *reterr_reason)
@@ -450,7 +486,7 @@ int mri_xdp_prog_steer(struct xdp_port *port, struct mr_reason *reterr_reason)
 	/* Do not replace sockets of others. */
 	const uint64_t flags = port->prog.is_foreign ? BPF_NOEXIST : BPF_ANY;
 
-	for (uint32_t i = 0; i < port->n_queues; i++) {
+	for (uint32_t i = port->prog.n_steered; i < port->n_queues; i++) {
 		const uint32_t queue = port->options.first_queue + i;
 
 		if (bpf_map_update_elem(port->prog.map_fd, &queue,

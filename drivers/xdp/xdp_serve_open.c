@@ -227,6 +227,7 @@ static struct xdp_port *make_port(struct xdp_served *served,
 	port->prog.link_fd = port->prog.copy_fd = port->prog.fd = -1;
 	port->record.fd = port->kernel.fd = port->broker_fd = -1;
 	port->base.fd = port->events_fd = port->channels_fd = -1;
+	port->unserved_fd = -1;
 	read_options(port, o);
 	return port;
 }
@@ -247,7 +248,7 @@ static int make_queues(struct xdp_port *port, struct mr_reason *reason)
 			       port->base.info->name);
 	}
 	memset(port->fds, 0xff, n * sizeof(port->fds[0])); /* -1 */
-	port->n_queues = port->base.info->n_rxqs = n;
+	port->n_queues = port->n_queues_max = port->base.info->n_rxqs = n;
 	for (uint32_t i = 0; i < n; i++)
 		port->rxqs[i].has_partial_csums =
 			mri_xdp_has_partial_csums(port);
@@ -376,6 +377,9 @@ static void fill_answer(struct xdp_served *served,
 		give(answer, XDP_WIRE_QUERY,
 		     mri_xdp_query_open(port->dev.ifindex));
 	}
+	/* The next program counts there, too. */
+	give(answer, XDP_WIRE_UNSERVED,
+	     fcntl(port->unserved_fd, F_DUPFD_CLOEXEC, 0));
 	port->prog.n_steered = 0; /* they end with their sockets */
 	mri_xdp_prog_close(port);
 	mri_xdp_filter_close(port);

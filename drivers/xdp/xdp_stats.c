@@ -7,8 +7,10 @@
  * ethtool.h (struct ethtool_stats), linux/net/ethtool/ioctl.c.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/ethtool.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 
 #include "xdp.h"
@@ -77,9 +79,49 @@ int mri_xdp_stats_open(struct xdp_port *port, struct mr_reason *reason)
 	return 0;
 }
 
+int mri_xdp_unserved_open(struct xdp_port *port, struct mr_reason *reason)
+{
+	void *memory;
+
+	if (port->role == XDP_SERVER)
+		return 0;
+	memory = mmap(NULL, sizeof(*port->unserved), PROT_READ, MAP_SHARED,
+		      port->unserved_fd, 0);
+	if (memory == MAP_FAILED)
+		return mr_fail(reason, -ENOMEM,
+			       "%s: no memory for a counter: %s",
+			       port->base.info->name, mr_strerror(errno));
+	(void)madvise(memory, sizeof(*port->unserved), MADV_DONTFORK);
+	port->unserved = memory;
+	return 0;
+}
+
+int mri_xdp_unserved_keep(struct xdp_port *port, int map_fd,
+			  struct mr_reason *reason)
+{
+	if (port->unserved_fd >= 0)
+		return 0;
+	port->unserved_fd = fcntl(map_fd, F_DUPFD_CLOEXEC, 0);
+	if (port->unserved_fd < 0)
+		return mr_fail(reason, -EIO, "%s: no file for a counter: %s",
+			       port->base.info->name, mr_strerror(errno));
+	return mri_xdp_unserved_open(port, reason);
+}
+
+uint64_t mri_xdp_n_unserved(const struct xdp_port *port)
+{
+	return port->unserved == NULL ?
+		       0 :
+		       __atomic_load_n(port->unserved, __ATOMIC_RELAXED) -
+			       port->n_unserved_before;
+}
+
 void mri_xdp_stats_close(struct xdp_port *port)
 {
 	mr_free(port->base.ctx, port->stat_names);
+	if (port->unserved != NULL)
+		munmap((void *)port->unserved, sizeof(*port->unserved));
+	mr_fd_close(port->unserved_fd);
 }
 
 static uint64_t above(uint64_t now, uint64_t before)
@@ -167,10 +209,13 @@ uint32_t mri_xdp_device_drops(const struct mr_port *base,
 			n_in_queues) },
 		{ "rx_missed", since_open(port, &now, XDP_LINK_RX_MISSED) },
 		{ "rx_errors", since_open(port, &now, XDP_LINK_RX_ERRORS) },
+		{ "queue_without_socket", mri_xdp_n_unserved(port) },
 	};
-	for (uint32_t i = 0; i < n && i < 3; i++)
+	const uint32_t n_counts = sizeof(counts) / sizeof(counts[0]);
+
+	for (uint32_t i = 0; i < n && i < n_counts; i++)
 		ret_counts[i] = counts[i];
-	return 3;
+	return n_counts;
 }
 
 /* The driver's own, or NULL: the interface is gone, or has others by now. */

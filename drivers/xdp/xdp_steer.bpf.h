@@ -9,6 +9,8 @@
 #ifndef XDP_STEER_BPF_H
 #define XDP_STEER_BPF_H
 
+#include <stddef.h>
+
 #include "xdp_rx_meta.h"
 
 struct {
@@ -18,6 +20,17 @@ struct {
 	__uint(max_entries,
 	       1); /* set at load, or the map is replaced */
 } sockets SEC(".maps");
+
+/* Frames that arrived on a queue without a socket, and were dropped. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, __u32);
+	__type(value, __u64);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+} unserved SEC(".maps");
+
+const volatile bool passes_unserved; /* option partial: not dropped */
 
 const volatile bool has_tags;    /* the device reports tags outside */
 const volatile bool has_tags_in; /* and the filter's code inserted them */
@@ -131,11 +144,29 @@ static __always_inline void take_tag_out(struct xdp_md *ctx)
 	(void)bpf_xdp_adjust_head(ctx, TAG_BYTES);
 }
 
-/* Redirect to the socket of the queue; without one, XDP_PASS. */
-static __always_inline int to_socket(struct xdp_md *ctx)
+/*
+ * Redirect to the socket of the queue. A queue without one appeared after the
+ * port was opened: its frames must not go around the program.
+ */
+static __always_inline int redirect(struct xdp_md *ctx)
 {
 	const int action =
 		(int)bpf_redirect_map(&sockets, ctx->rx_queue_index, XDP_PASS);
+	const __u32 zero = 0;
+	__u64 *n;
+
+	if (action == XDP_REDIRECT || passes_unserved)
+		return action;
+	n = bpf_map_lookup_elem(&unserved, &zero);
+	if (n != NULL)
+		__sync_fetch_and_add(n, 1);
+	return XDP_DROP;
+}
+
+/* The same, with metadata. */
+static __always_inline int to_socket(struct xdp_md *ctx)
+{
+	const int action = redirect(ctx);
 
 	/* Before anything is written in front of the frame, where some devices
 	 * put its time. */
@@ -144,7 +175,7 @@ static __always_inline int to_socket(struct xdp_md *ctx)
 	return action;
 }
 
-/* The same; without a socket, the frame is passed unchanged. */
+/* The same, with the tag; what is passed to the kernel is unchanged. */
 static __always_inline int steer(struct xdp_md *ctx)
 {
 	const int action = to_socket(ctx);

@@ -51,36 +51,53 @@ uint32_t mri_xdp_request_bytes(const struct xdp_port *port, bool is_zc,
 		       0;
 }
 
-int mri_xdp_times_open(struct xdp_port *port, struct mr_reason *reterr_reason)
+static uint32_t asks_of(const struct xdp_port *port)
+{
+	uint64_t features = 0;
+
+	if (port->tx_metadata_bytes < sizeof(struct xdp_tx_request) ||
+	    (port->n_zc_queues > 0 &&
+	     mri_xdp_tx_metadata(port->dev.ifindex, &features) < 0))
+		return 0;
+	return grants(port->n_zc_queues > 0, features);
+}
+
+static int open_queue(struct xdp_port *port, uint32_t i, uint32_t asks,
+		      struct mr_reason *reterr_reason)
 {
 	const uint32_t n = port->options.ring_entries;
-	uint64_t features = 0;
-	uint32_t asks = 0;
+	struct xdp_times *times = &port->txqs[i].times;
 
-	if (port->tx_metadata_bytes >= sizeof(struct xdp_tx_request) &&
-	    (port->n_zc_queues == 0 ||
-	     mri_xdp_tx_metadata(port->dev.ifindex, &features) == 0))
-		asks = grants(port->n_zc_queues > 0, features);
-	for (uint32_t i = 0; i < port->n_queues; i++) {
-		struct xdp_times *times = &port->txqs[i].times;
-
-		times->asks = asks;
-		if (!(asks & MR_META_TX_TIME))
-			continue;
-		if (getrandom(&times->magic, sizeof(times->magic), 0) < 0)
-			times->magic = 0x9e3779b9;
-		times->magic |= 1; /* not 0, which pages contain */
-		times->clock =
-			port->n_zc_queues > 0 ? MR_CLOCK_DEVICE : CLOCK_TAI;
-		times->mask = n - 1;
-		times->ring =
-			mr_alloc(port->base.ctx, 0, n * sizeof(times->ring[0]));
-		if (times->ring == NULL)
-			return mr_fail(reterr_reason, -ENOMEM,
-				       "%s: no memory for the times of frames",
-				       port->base.info->name);
-	}
+	times->asks = asks;
+	if (!(asks & MR_META_TX_TIME))
+		return 0;
+	if (getrandom(&times->magic, sizeof(times->magic), 0) < 0)
+		times->magic = 0x9e3779b9;
+	times->magic |= 1; /* not 0, which pages contain */
+	times->clock = port->n_zc_queues > 0 ? MR_CLOCK_DEVICE : CLOCK_TAI;
+	times->mask = n - 1;
+	times->ring = mr_alloc(port->base.ctx, 0, n * sizeof(times->ring[0]));
+	if (times->ring == NULL)
+		return mr_fail(reterr_reason, -ENOMEM,
+			       "%s: no memory for the times of frames",
+			       port->base.info->name);
 	return 0;
+}
+
+int mri_xdp_times_open(struct xdp_port *port, struct mr_reason *reterr_reason)
+{
+	const uint32_t asks = asks_of(port);
+	int err = 0;
+
+	for (uint32_t i = 0; i < port->n_queues && err == 0; i++)
+		err = open_queue(port, i, asks, reterr_reason);
+	return err;
+}
+
+int mri_xdp_times_open_queue(struct xdp_port *port, uint32_t i,
+			     struct mr_reason *reterr_reason)
+{
+	return open_queue(port, i, port->txqs[0].times.asks, reterr_reason);
 }
 
 void mri_xdp_times_ask(struct xdp_txq *txq, const struct mr_meta *meta,

@@ -395,9 +395,9 @@ static int use_socket(struct xdp_port *port, uint32_t i,
  * the first frames were lost and not counted (igb, Linux 7.2). A broker binds
  * before its client has the socket, so the client wakes the device.
  */
-static int open_queue(struct xdp_port *port, uint32_t i,
-		      struct xdp_bind_mode bind_mode, bool *ret_is_final,
-		      struct mr_reason *reason)
+int mri_xdp_socket_open(struct xdp_port *port, uint32_t i,
+			struct xdp_bind_mode bind_mode, bool *ret_is_final,
+			struct mr_reason *reason)
 {
 	int err = 0;
 
@@ -430,8 +430,8 @@ int mri_xdp_sockets_open(struct xdp_port *port, struct xdp_bind_mode bind_mode,
 	int err = 0;
 
 	for (uint32_t i = 0; i < port->n_queues && err == 0; i++)
-		err = open_queue(port, i, bind_mode, ret_is_final,
-				 reterr_reason);
+		err = mri_xdp_socket_open(port, i, bind_mode, ret_is_final,
+					  reterr_reason);
 	if (err < 0) {
 		mri_xdp_sockets_close(port);
 		return err;
@@ -514,15 +514,28 @@ static void wait_for_completions(struct xdp_port *port)
 		       port->base.info->name, n, CLOSE_WAIT_MS);
 }
 
+static void unmap_rings(struct xdp_port *port, uint32_t i)
+{
+	unmap_ring(&port->rxqs[i].rx);
+	unmap_ring(&port->rxqs[i].fill);
+	unmap_ring(&port->txqs[i].tx);
+	unmap_ring(&port->txqs[i].comp);
+}
+
+static void take_back(struct xdp_port *port, uint32_t i)
+{
+	/* NULL: opening has failed before there were tables. */
+	if (port->rxqs[i].posted != NULL)
+		mri_xdp_rx_take_back(&port->rxqs[i]);
+	if (port->txqs[i].postings != NULL)
+		mri_xdp_tx_take_back(&port->txqs[i]);
+}
+
 void mri_xdp_sockets_close(struct xdp_port *port)
 {
 	wait_for_completions(port);
-	for (uint32_t i = 0; i < port->n_queues; i++) {
-		unmap_ring(&port->rxqs[i].rx);
-		unmap_ring(&port->rxqs[i].fill);
-		unmap_ring(&port->txqs[i].tx);
-		unmap_ring(&port->txqs[i].comp);
-	}
+	for (uint32_t i = 0; i < port->n_queues; i++)
+		unmap_rings(port, i);
 	/* The first one last: the others share its registration. */
 	for (uint32_t i = port->n_queues; i-- > 0;) {
 		mr_fd_close(port->fds[i]);
@@ -533,11 +546,25 @@ void mri_xdp_sockets_close(struct xdp_port *port)
 	else if (port->n_zc_queues > 0)
 		mri_xdp_sockets_wait(port);
 	port->n_zc_queues = 0;
-	for (uint32_t i = 0; i < port->n_queues; i++) {
-		/* NULL: opening has failed before there were tables. */
-		if (port->rxqs[i].posted != NULL)
-			mri_xdp_rx_take_back(&port->rxqs[i]);
-		if (port->txqs[i].postings != NULL)
-			mri_xdp_tx_take_back(&port->txqs[i]);
+	for (uint32_t i = 0; i < port->n_queues; i++)
+		take_back(port, i);
+}
+
+void mri_xdp_socket_close(struct xdp_port *port, uint32_t i)
+{
+	void *page = MAP_FAILED;
+
+	unmap_rings(port, i);
+	mr_fd_close(port->fds[i]);
+	port->fds[i] = -1;
+	if (port->n_zc_queues > i)
+		page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (page != MAP_FAILED) {
+		wait_for_queue(port, i, page);
+		munmap(page, 4096);
 	}
+	if (port->n_zc_queues > i)
+		port->n_zc_queues = i;
+	take_back(port, i);
 }

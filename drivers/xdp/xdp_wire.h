@@ -26,7 +26,7 @@
 #include "xdp_broker.h"
 
 enum {
-	XDP_WIRE_VERSION = 3,
+	XDP_WIRE_VERSION = 4,
 	XDP_WIRE_SEGMENTS = 64,
 	/* Of struct xdp_options: the members that a client sends. */
 	XDP_WIRE_OPTIONS = offsetof(struct xdp_options, rss),
@@ -101,6 +101,7 @@ enum xdp_wire_fd {
 	XDP_WIRE_RECORD = 1 << 2, /* whose lock says that the port is open */
 	XDP_WIRE_EVENTS = 1 << 3, /* rtnetlink, if the namespaces differ */
 	XDP_WIRE_QUERY = 1 << 4,
+	XDP_WIRE_UNSERVED = 1 << 5, /* the counter of queues without a socket */
 };
 
 struct xdp_wire_answer {

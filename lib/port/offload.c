@@ -577,10 +577,10 @@ uint32_t mr_tx_burst_offload(struct mr_txq *txq, struct mr_cache *cache,
 
 int mri_offload_open(struct mr_port *port, struct mr_reason *reterr_reason)
 {
-	if (port->info->n_txqs == 0)
+	if (port->n_queues_made == 0)
 		return 0;
 	port->offload = mr_alloc(
-		port->ctx, 0, port->info->n_txqs * sizeof(struct mri_offload));
+		port->ctx, 0, port->n_queues_made * sizeof(struct mri_offload));
 	if (port->offload == NULL)
 		return mr_fail(reterr_reason, -ENOMEM,
 			       "%s: no memory for its tx queues",
@@ -592,7 +592,7 @@ void mri_offload_close(struct mr_port *port)
 {
 	const struct mri_offload *states = port->offload;
 
-	for (uint32_t i = 0; states != NULL && i < port->info->n_txqs; i++)
+	for (uint32_t i = 0; states != NULL && i < port->n_queues_made; i++)
 		for (uint32_t k = 0; k < states[i].n; k++)
 			mr_pool_frag_free_bulk(port->pool,
 					       &states[i].frame[k].addr, 1);

@@ -201,6 +201,7 @@ int mr_port_make_queues(struct mr_port *port, uint32_t n, size_t rxq_bytes,
 			       "%s: no memory for %u queues", port->info->name,
 			       n);
 	port->queue_memory = at;
+	port->n_queues_made = n;
 	port->rxqs = (void *)(at + rxqs_bytes + txqs_bytes);
 	port->txqs = (struct mr_txq **)port->rxqs + n;
 	for (uint32_t i = 0; i < n; i++) {
@@ -231,6 +232,8 @@ static int open_device(struct mr_port *port, const struct mr_spec *spec,
 
 	if (err < 0)
 		return err;
+	if (port->n_queues_made < info->n_txqs) /* it made them itself */
+		port->n_queues_made = info->n_txqs;
 	err = mri_offload_open(port, reterr_reason);
 	if (err < 0) {
 		port->driver->close(port);
@@ -308,14 +311,56 @@ void mr_port_close(struct mr_port *port)
 	free_port(port);
 }
 
+/* Pages that each queue holds at most. */
+static uint64_t pages_per_queue(const struct mr_port *port)
+{
+	const uint64_t n_bursts = (uint64_t)port->n_workers * MR_BURST_MAX;
+
+	return (port->n_committed_pages - n_bursts) / port->info->n_rxqs;
+}
+
+int mr_port_add_queues(struct mr_port *port, struct mr_reason *reterr_reason)
+{
+	const struct mr_port_info *info = port->info;
+	const uint32_t n = info->n_channels > info->n_rxqs ?
+				   info->n_channels - info->n_rxqs :
+				   0;
+	uint64_t n_pages;
+	int err;
+
+	if (n == 0)
+		return 0;
+	if (port->driver->add_queues == NULL)
+		return mr_fail(reterr_reason, -ENOTSUP,
+			       "%s: driver %s cannot add queues to an open port",
+			       info->name, port->driver->name);
+	n_pages = n * pages_per_queue(port);
+	err = mri_pool_commit(port->pool, info->name, n_pages, port->n_workers,
+			      reterr_reason);
+	if (err < 0)
+		return err;
+	err = port->driver->add_queues(port, n, reterr_reason);
+	/* It counts ports, too, and this is still one. */
+	mri_pool_uncommit(port->pool, err < 0 ? n_pages : 0);
+	if (err < 0)
+		return err;
+	port->n_committed_pages += (uint32_t)n_pages; /* a pool has fewer */
+	(void)mri_events_publish(port);
+	return (int)n;
+}
+
 struct mr_rxq *mr_port_rxq(struct mr_port *port, uint32_t i)
 {
-	return i < port->info->n_rxqs ? port->rxqs[i] : NULL;
+	return i < __atomic_load_n(&port->info->n_rxqs, __ATOMIC_ACQUIRE) ?
+		       port->rxqs[i] :
+		       NULL;
 }
 
 struct mr_txq *mr_port_txq(struct mr_port *port, uint32_t i)
 {
-	return i < port->info->n_txqs ? port->txqs[i] : NULL;
+	return i < __atomic_load_n(&port->info->n_txqs, __ATOMIC_ACQUIRE) ?
+		       port->txqs[i] :
+		       NULL;
 }
 
 uint32_t mr_port_poll(struct mr_port *port)

@@ -77,6 +77,8 @@ void mri_idle_fini(struct mri_worker *worker)
 	worker->wake_fd = worker->epoll_fd = -1;
 	mr_free(worker->base.workers->ctx, worker->fds);
 	worker->fds = NULL;
+	worker->n_fds = 0;
+	worker->has_fdless_rxq = false;
 }
 
 void mri_idle_begin(struct mri_worker *worker)

@@ -173,6 +173,22 @@ static int check(const struct mr_workers_config *config,
 	return 0;
 }
 
+/* What may change while they are open. */
+static void read_ports(struct mr_workers *workers)
+{
+	for (uint32_t p = 0; p < workers->n_ports; p++) {
+		struct mr_port_info *info = &workers->infos[p];
+		struct mri_map_port *map = &workers->map_ports[p];
+
+		info->size = sizeof(*info);
+		mr_port_info(workers->ports[p], info);
+		map->name = info->name;
+		map->n_rxqs = info->n_rxqs;
+		map->n_txqs = info->n_txqs;
+		map->numa_node = info->numa_node;
+	}
+}
+
 /* Describe the ports for the map. */
 static int describe_ports(struct mr_workers *workers,
 			  const struct mr_workers_config *config)
@@ -180,6 +196,7 @@ static int describe_ports(struct mr_workers *workers,
 	const uint32_t n = config->n_ports;
 	struct mr_ctx *ctx = workers->ctx;
 
+	workers->n_ports = workers->map.n_ports = n;
 	workers->ports = mr_alloc(ctx, 0, n * sizeof(workers->ports[0]));
 	workers->infos = mr_alloc(ctx, 0, n * sizeof(workers->infos[0]));
 	workers->map_ports =
@@ -188,23 +205,13 @@ static int describe_ports(struct mr_workers *workers,
 	    workers->map_ports == NULL)
 		return -ENOMEM;
 	for (uint32_t p = 0; p < n; p++) {
-		struct mr_port_info *info = &workers->infos[p];
-
-		info->size = sizeof(*info);
-		mr_port_info(config->ports[p], info);
 		workers->ports[p] = config->ports[p];
-		workers->map_ports[p] = (struct mri_map_port){
-			.name = info->name,
-			.n_rxqs = info->n_rxqs,
-			.n_txqs = info->n_txqs,
-			.numa_node = info->numa_node,
-			.sends_to = config->sends_to != NULL ?
-					    config->sends_to[p] :
-					    MR_SENDS_TO_ANY,
-		};
+		workers->map_ports[p].sends_to = config->sends_to != NULL ?
+							 config->sends_to[p] :
+							 MR_SENDS_TO_ANY;
 	}
-	workers->n_ports = workers->map.n_ports = n;
 	workers->map.ports = workers->map_ports;
+	read_ports(workers);
 	return 0;
 }
 
@@ -333,6 +340,52 @@ int mr_workers_create(struct mr_ctx *ctx,
 	return 0;
 }
 
+static void take_queues(struct mri_worker *worker)
+{
+	const struct mr_ctx *ctx = worker->base.workers->ctx;
+
+	mr_free(ctx, worker->inbounds);
+	mr_free(ctx, worker->txqs);
+	mr_free(ctx, (void *)worker->base.routes);
+	mr_free(ctx, (void *)worker->base.rxqs);
+	worker->inbounds = NULL;
+	worker->txqs = NULL;
+	worker->base.routes = NULL;
+	worker->base.rxqs = NULL;
+	worker->base.n_rxqs = worker->n_txqs = 0;
+}
+
+int mr_workers_reassign(struct mr_workers *workers,
+			struct mr_reason *reterr_reason)
+{
+	int err;
+
+	for (uint32_t w = 0; w < workers->n_workers; w++)
+		if (__atomic_load_n(&workers->workers[w].is_taken,
+				    __ATOMIC_RELAXED))
+			return mr_fail(reterr_reason, -EBUSY,
+				       "worker %u has a thread", w);
+	mri_handoff_fini(workers);
+	mri_core_map_fini(&workers->map, workers->ctx);
+	read_ports(workers);
+	err = mri_core_map_init(&workers->map, workers->ctx);
+	for (uint32_t w = 0; w < workers->n_workers && err == 0; w++) {
+		struct mri_worker *worker = &workers->workers[w];
+
+		take_queues(worker);
+		mri_idle_fini(worker);
+		err = give_queues(workers, worker);
+		if (err == 0)
+			err = mri_idle_init(worker, NULL);
+	}
+	if (err == 0)
+		err = mri_handoff_init(workers, NULL);
+	return err == 0 ? 0 :
+			  mr_fail(reterr_reason, err,
+				  "no memory, or no files, for the workers' "
+				  "new queues");
+}
+
 void mr_workers_destroy(struct mr_workers *workers)
 {
 	if (workers == NULL)
@@ -351,10 +404,7 @@ void mr_workers_destroy(struct mr_workers *workers)
 
 		mri_idle_fini(worker);
 		mr_cache_destroy(worker->base.cache);
-		mr_free(workers->ctx, worker->inbounds);
-		mr_free(workers->ctx, worker->txqs);
-		mr_free(workers->ctx, (void *)worker->base.routes);
-		mr_free(workers->ctx, (void *)worker->base.rxqs);
+		take_queues(worker);
 	}
 	mri_core_map_fini(&workers->map, workers->ctx);
 	mr_free(workers->ctx, workers->workers);

@@ -223,6 +223,14 @@ static json_t *do_open(struct probe *probe)
 			 (json_int_t)(now_ms() - start_ms));
 }
 
+/* add-queues PORT: how many there were to add. */
+static json_t *do_add_queues(struct probe *probe)
+{
+	const int n = mr_port_add_queues(port_of(probe), &probe->reason);
+
+	return n < 0 ? answer(probe, n) : answer_number("n", (uint64_t)n);
+}
+
 /* close PORT */
 static json_t *do_close(struct probe *probe)
 {
@@ -416,6 +424,7 @@ static const struct {
 	{ "pool-stats", 1, do_pool_stats },
 	{ "open", 2, do_open },
 	{ "close", 2, do_close },
+	{ "add-queues", 2, do_add_queues },
 	{ "info", 2, probe_info },
 	{ "link", 2, probe_link },
 	{ "wake", 3, probe_wake },

@@ -75,7 +75,7 @@ struct mr_port {
 	 */
 	struct mr_port_info *info;
 	int fd; /**< for mr_port_fd(); initially -1 */
-	uint32_t reserved;
+	uint32_t n_queues_made; /**< by mr_port_make_queues(), of each kind */
 	void *events; /**< private to lib/port */
 	uint64_t reserved_words[5];
 };
@@ -182,6 +182,11 @@ struct mr_driver {
 		     uint32_t *ret_id, struct mr_reason *reterr_reason);
 	int (*unsteer)(struct mr_port *port, uint32_t id,
 		       struct mr_reason *reterr_reason);
+
+	/** Contract of mr_port_add_queues(): @p n of them, or none. The pages
+	 * are committed, in proportion to those of the queues it has. */
+	int (*add_queues)(struct mr_port *port, uint32_t n,
+			  struct mr_reason *reterr_reason);
 };
 
 /**
@@ -201,7 +206,8 @@ MR_API uint32_t mr_txq_lose(struct mr_txq *txq, struct mr_cache *cache,
  * tables mr_port.rxqs and mr_port.txqs that point to them. The arrays are
  * cache-line aligned; declare the structs _Alignas(64), so that the queues of
  * two workers share no line. A struct is zero except for its port, its idx and
- * its fd, which is -1. Sets info.n_rxqs and info.n_txqs.
+ * its fd, which is -1. Sets info.n_rxqs and info.n_txqs, which the driver may
+ * lower: the others are for add_queues().
  *
  * @param n          queues of each kind
  * @param rxq_bytes  of a struct that begins with struct mr_rxq

@@ -91,6 +91,25 @@ typedef void mr_port_event_fn(void *opaque, struct mr_port *port,
 MR_API int mr_port_subscribe(struct mr_port *port, mr_port_event_fn *fn,
 			     void *opaque);
 
+/**
+ * Open queues for the channels that the device has and the port has not, after
+ * MR_PORT_EVENT_QUEUES; all or none. Until then, what arrives there is lost,
+ * and counted by mr_port_device_drops().
+ *
+ * @return how many rx queues were added, at most mr_port_info.n_channels -
+ *         n_rxqs; there may be fewer tx queues; or
+ *   -ENOTSUP the driver cannot, or not with the port's options
+ *   -ENOMEM  no memory, or the pool has too few pages for more rings
+ *   others   as mr_port_open()
+ *
+ * Owner:  the port, of the queues.
+ * Thread: that of mr_port_poll(); concurrently with the users of the queues
+ *         that the port had.
+ * Cost:   as mr_port_open().
+ */
+MR_API int mr_port_add_queues(struct mr_port *port,
+			      struct mr_reason *reterr_reason);
+
 #ifdef __cplusplus
 }
 #endif

@@ -232,6 +232,21 @@ MR_API int mr_workers_join(struct mr_workers *workers, uint32_t timeout_ms,
 			   struct mr_reason *reterr_reason);
 
 /**
+ * Assign the queues that the ports have now, after mr_port_add_queues() or
+ * mr_port_reopen(). Workers, their cores, caches and counters stay; each struct
+ * mr_worker has its new queues and routes. Frames left in hand-off rings return
+ * to the pool.
+ *
+ * @return 0, or
+ *   -EBUSY   a worker has a thread; nothing has changed
+ *   -ENOMEM, -EIO  the workers can only be destroyed
+ *
+ * Owner: unchanged. Thread: the one that joined the workers' threads.
+ */
+MR_API int mr_workers_reassign(struct mr_workers *workers,
+			       struct mr_reason *reterr_reason);
+
+/**
  * Change what idle workers do, from their next round on.
  *
  * @return 0, or -EINVAL: no such mode

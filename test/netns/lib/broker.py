@@ -23,7 +23,7 @@ POWERLESS = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
 SMALL = ["--ring", 64, "--workers", 1, "--page-bytes", 2048]
 
 FIND, OPEN, SET, RSS, STEER, UNSTEER, FILTER = range(1, 8)
-VERSION = 3
+VERSION = 4
 MAX_STUCK = 64  # CLIENTS_MAX_STUCK
 SO_PASSRIGHTS = 83
 ANSWER_HEAD = struct.Struct("=IHHiIII")  # and more

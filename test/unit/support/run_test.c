@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of apps/support: run.c, background.c and signals.c. */
+/* Tests of apps/support: run.c, run_ports.c, background.c and signals.c. */
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/eventfd.h>

@@ -129,6 +129,35 @@ FIXTURE_TEST(frames_pass_in_order_in_each_idle_mode)
 	}
 }
 
+FIXTURE_TEST(workers_take_their_queues_anew_between_two_runs)
+{
+	struct mr_worker_stats stats = { .size = sizeof(stats) };
+	struct mr_reason why = { "" };
+	struct mr_worker *worker;
+	struct mr_cache *cache;
+
+	fixture_need_two_cores();
+	fixture_open(NULL, 2, MR_IDLE_ADAPTIVE);
+	worker = mr_workers_get(fixture.workers, 0);
+	cache = worker->cache;
+	fixture_start(forward_to_next, NULL);
+	assert_int_equal(mr_workers_reassign(fixture.workers, &why), -EBUSY);
+	assert_reason_has(&why, "worker 0 has a thread");
+	pump(100);
+	mr_workers_stop(fixture.workers);
+	fixture_join();
+	assert_int_equal(mr_workers_reassign(fixture.workers, NULL), 0);
+	assert_ptr_equal(mr_workers_get(fixture.workers, 0), worker);
+	assert_ptr_equal(worker->cache, cache);
+	mr_worker_stats(worker, &stats);
+	assert_true(stats.rounds > 0);
+	fixture_start(forward_to_next, NULL);
+	pump(100);
+	mr_workers_stop(fixture.workers);
+	fixture_join();
+	fixture_close();
+}
+
 /* Worker 0 has a thread of the test's, one after another; 1 the library's. */
 FIXTURE_TEST(a_thread_of_the_program_can_be_a_worker)
 {

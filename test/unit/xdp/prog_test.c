@@ -43,6 +43,7 @@ static struct xdp_port *make_port(uint32_t attach)
 	port->dev.ifindex = 7;
 	port->options.attach = attach;
 	port->n_queues = 1;
+	port->unserved_fd = -1;
 	n_attaches = n_joins = n_detaches = 0;
 	return port;
 }
@@ -158,6 +159,13 @@ int mri_xdp_netdev_read(uint32_t ifindex, struct xdp_netdev *dev)
 {
 	(void)ifindex;
 	dev->xdp_prog_id = attached_name != NULL ? 42 : 0;
+	return 0;
+}
+
+int mri_xdp_unserved_keep(struct xdp_port *port, int map_fd,
+			  struct mr_reason *reason)
+{
+	(void)port, (void)map_fd, (void)reason;
 	return 0;
 }
 

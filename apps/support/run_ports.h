@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What happens to the ports of a running program, and what is done about it.
+ * Called by the thread of run().
+ */
+#ifndef SUPPORT_RUN_PORTS_H
+#define SUPPORT_RUN_PORTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <millrace/millrace.h>
+
+#include "dataplane.h"
+
+struct run_config;
+struct run_ports;
+
+struct run_port {
+	struct run_ports *all;
+	uint32_t idx;
+	bool has_link; /* it reports its link */
+	struct mr_link link;
+	char name[sizeof(((struct mr_port_info *)0)->name)];
+	bool must_add; /* channels that it has no queue for */
+};
+
+struct run_ports {
+	const struct run_config *config;
+	struct run_port ports[MAX_PORTS];
+	bool is_lost; /* a port was lost, with --exit-on-port-loss */
+	bool has_new_queues; /* which no worker has yet */
+};
+
+/* The workers have started. */
+void run_ports_begin(struct run_ports *all, const struct run_config *config);
+
+/* Handle the events of all ports. True: stop. */
+bool run_ports_poll(struct run_ports *all);
+
+/* Whether no port can receive any more: all captures have ended. */
+bool run_ports_have_ended(const struct run_ports *all);
+
+#endif
