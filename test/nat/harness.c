@@ -471,6 +471,11 @@ uint32_t harness_list(const struct harness *harness, uint64_t *cursor,
 			     n);
 }
 
+void harness_link_event(struct harness *harness, uint32_t side)
+{
+	nat_neighbours_doubt(harness->neighbours, side);
+}
+
 uint32_t harness_save(const struct harness *harness, uint64_t *cursor,
 		      struct nat_session *sessions, uint32_t n)
 {

@@ -71,6 +71,8 @@ int64_t harness_pages_in_use(const struct harness *harness);
 /* As nat_maps_list() and nat_maps_restore(). */
 uint32_t harness_list(const struct harness *harness, uint64_t *cursor,
 		      struct nat_session *sessions, uint32_t n);
+/* The link of a side went down or came up. */
+void harness_link_event(struct harness *harness, uint32_t side);
 /* What a snapshot has. */
 uint32_t harness_save(const struct harness *harness, uint64_t *cursor,
 		      struct nat_session *sessions, uint32_t n);

@@ -446,6 +446,10 @@ class Nat:
         """All sessions, n_max at a time."""
         return self._listed(LIB.harness_list, n_max)
 
+    def link_event(self, side):
+        """The link of a side went down or came up."""
+        LIB.harness_link_event(self.harness, side)
+
     def saved(self, n_max=256):
         """What a snapshot has: sessions, then ports in hold-down."""
         return self._listed(LIB.harness_save, n_max)

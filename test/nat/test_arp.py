@@ -424,6 +424,33 @@ def test_stale_and_probed(quiet):
     assert quiet.drops == {"neighbour": 1}
 
 
+def test_neighbours_are_doubted_after_the_link_was_down(nat_of):
+    """Used on, but all are asked at once, not only who it was."""
+    nat = nat_of(answers_arp=False,
+                 inside_neighbours={HOST: "02:00:00:00:00:42"})
+    packet = udp(HOST, 5000, PEER, 53)
+    nat.inside(packet)
+    nat.outside(reply(GATEWAY, OURS, OUTSIDE))
+    nat.link_event(INSIDE)  # of the other side; and static ones are believed
+    assert UDP in nat.inside(packet).one
+    assert nat.outside(udp(PEER, 53, OURS, 5000)).one.dst == \
+        "02:00:00:00:00:42"
+    nat.link_event(OUTSIDE)
+    assert not nat.advance(1)  # it is not used
+    got = nat.inside(packet).outside
+    assert sorted(ARP in p for p in got) == [False, True]
+    assert {p.dst for p in got if ARP in p} == {ALL}
+    assert UDP in nat.inside(packet).one  # asked once
+    moved = "02:00:00:00:00:99"
+    nat.outside(reply(GATEWAY, OURS, OUTSIDE, mac=moved))
+    assert nat.inside(packet).one.dst == moved
+    nat.link_event(OUTSIDE)
+    nat.link_event(OUTSIDE)
+    assert len(nat.inside(packet).outside) == 2
+    nat.advance(3.2)  # nobody there
+    assert ICMP in nat.inside(packet).one
+
+
 def test_idle_neighbours_are_not_probed(quiet):
     quiet.inside(udp(HOST, 5000, PEER, 53))
     quiet.outside(reply(GATEWAY, OURS, OUTSIDE))

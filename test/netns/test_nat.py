@@ -420,3 +420,26 @@ def test_the_mac_address_of_a_port_is_followed(house, echo, lab, options):
         assert talk.ping(house.a, nat.SERVER) == 3
         assert talk.ping(house.server, nat.OUTSIDE) == 3
     translator.stop()
+
+
+@pytest.mark.parametrize("options", [(), ("--offload", "on")],
+                         ids=["plain", "offload"])
+def test_a_new_gateway_behind_a_link_that_was_down_is_found(
+        house, echo, lab, options):
+    """At once, not when the old one's address is no longer believed."""
+    translator = Nat(house, *options)
+    talker = lab.closing(Talker(house.a))
+    seen = talker.ask()
+    house.server.ip("link", "set", "h0", "down")
+    translator.says("link down")
+    house.server.ip("link", "set", "h0", "address", "02:00:00:00:bb:01")
+    house.server.sysctl("net.ipv4.conf.h0.arp_notify", 0)
+    house.server.ip("link", "set", "h0", "up")
+    translator.says("link up")
+    start_s = time.monotonic()
+    wait_until("an answer", lambda: house.a.run(
+        "ping", "-n", "-c", 1, "-W", 1, nat.SERVER,
+        check=False).returncode == 0)
+    assert time.monotonic() - start_s < 15  # 30 s without the link's event
+    assert talker.ask() == seen
+    translator.stop()

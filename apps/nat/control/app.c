@@ -391,6 +391,8 @@ void app_port_event(void *opaque, uint32_t port_idx, uint32_t events)
 	uint8_t mac[6];
 	uint16_t mtu;
 
+	if (events & MR_PORT_EVENT_LINK)
+		nat_neighbours_doubt(app->neighbours, port_idx);
 	if ((events & (MR_PORT_EVENT_MTU | MR_PORT_EVENT_MAC)) == 0)
 		return;
 	app_describe_port(app, port_idx, mac, &mtu);

@@ -14,6 +14,7 @@ static const char *const state_names[] = {
 	[NAT_NEIGHBOUR_PROBE] = "probe",
 	[NAT_NEIGHBOUR_REACHABLE] = "reachable",
 	[NAT_NEIGHBOUR_FIXED] = "static",
+	[NAT_NEIGHBOUR_DOUBTFUL] = "doubtful",
 };
 
 static uint32_t now_s(const struct app *app)

@@ -105,6 +105,7 @@ static bool is_idle(const struct nat_neighbour *n, uint32_t now_s)
 	const int32_t age_s = nat_neighbour_age_s(n, now_s);
 
 	return state_of(word) == NAT_NEIGHBOUR_FAILED ||
+	       state_of(word) == NAT_NEIGHBOUR_DOUBTFUL ||
 	       (state_of(word) == NAT_NEIGHBOUR_INCOMPLETE &&
 		age_s > NAT_INCOMPLETE_S) ||
 	       (state_of(word) == NAT_NEIGHBOUR_REACHABLE &&
@@ -289,9 +290,26 @@ bool nat_neighbours_forget(struct nat_neighbours *neighbours, uint32_t slot,
 		nat_neighbours_at(neighbours, slot, &side, &addr, &mac);
 
 	return (state == NAT_NEIGHBOUR_REACHABLE ||
+		state == NAT_NEIGHBOUR_DOUBTFUL ||
 		state == NAT_NEIGHBOUR_FAILED) &&
 	       nat_neighbours_move(neighbours, slot, side, addr, state,
 				   NAT_NEIGHBOUR_NONE, now_s);
+}
+
+void nat_neighbours_doubt(struct nat_neighbours *neighbours, enum nat_side side)
+{
+	for (uint32_t slot = 0; slot < NAT_NEIGHBOUR_SLOTS; slot++) {
+		enum nat_side its;
+		uint32_t addr;
+		uint64_t mac;
+
+		if (nat_neighbours_at(neighbours, slot, &its, &addr, &mac) ==
+			    NAT_NEIGHBOUR_REACHABLE &&
+		    its == side)
+			nat_neighbours_move(neighbours, slot, side, addr,
+					    NAT_NEIGHBOUR_REACHABLE,
+					    NAT_NEIGHBOUR_DOUBTFUL, 0);
+	}
 }
 
 /* False: too many static ones in one bucket. */

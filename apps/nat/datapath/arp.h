@@ -34,6 +34,7 @@ enum nat_neighbour_state {
 	NAT_NEIGHBOUR_PROBE,      /* in use, and being queried again */
 	NAT_NEIGHBOUR_REACHABLE,  /* stale NAT_REACHABLE_S after it answered */
 	NAT_NEIGHBOUR_FIXED,      /* static, from the configuration */
+	NAT_NEIGHBOUR_DOUBTFUL,   /* it answered before the link was down */
 };
 
 /* RFC 4861's value; there is none for ARP. */
@@ -73,6 +74,11 @@ bool nat_neighbours_follow(struct nat_neighbours *neighbours,
 /* Tell a set of rules of all next hops, and of all changes. */
 void nat_neighbours_share(struct nat_neighbours *neighbours,
 			  struct mr_rules *rules);
+
+/* Another host may be behind the link: all that were learned on a side are
+ * DOUBTFUL. Any thread. */
+void nat_neighbours_doubt(struct nat_neighbours *neighbours,
+			  enum nat_side side);
 
 /* addr below: network order. The slot of an address, or NAT_SLOT_NONE. */
 uint32_t nat_neighbours_find(const struct nat_neighbours *neighbours,

@@ -49,6 +49,7 @@ struct watch {
 	uint8_t n_mac;   /* ...and of all askers with its MAC address */
 	bool is_gateway; /* shared by all: never displaced */
 	bool is_probe;   /* still in use: frames do not wait */
+	uint8_t was;     /* if so: enum nat_neighbour_state before */
 	struct asker asker;
 	uint64_t begin_ns;
 	uint64_t next_ns;
@@ -200,7 +201,7 @@ static void evict(struct nat_path *path, uint32_t i)
 	nat_neighbours_move(path->neighbours, watch->slot, watch->side,
 			    watch->addr, NAT_NEIGHBOUR_PROBE,
 			    is_hopeless(path, watch) ? NAT_NEIGHBOUR_FAILED :
-						       NAT_NEIGHBOUR_REACHABLE,
+						       watch->was,
 			    path->now_s);
 	give_up(path, i, NAT_NEIGHBOUR_INCOMPLETE);
 }
@@ -297,7 +298,7 @@ static bool find_room(const struct nat_path *path, enum want want,
 	return room->at != MAX_WATCHED;
 }
 
-/* mac: of a probed neighbour, else NULL. */
+/* mac: of a probed neighbour, 0: a doubtful one; else NULL. */
 static struct watch *add_watch(struct nat_path *path, uint32_t slot,
 			       enum nat_side side, uint32_t addr,
 			       const uint64_t *mac, const struct room *room)
@@ -314,6 +315,8 @@ static struct watch *add_watch(struct nat_path *path, uint32_t slot,
 		.side = side,
 		.is_gateway = addr == path->links[side].gateway,
 		.is_probe = mac != NULL,
+		.was = mac != NULL && *mac == 0 ? NAT_NEIGHBOUR_DOUBTFUL :
+						  NAT_NEIGHBOUR_REACHABLE,
 		.asker = room->asker,
 		.begin_ns = path->now_ns,
 	};
@@ -402,6 +405,8 @@ enum nat_reason nat_resolve(struct nat_path *path, struct nat_packet *packet,
 {
 	struct nat_neighbours *neighbours = path->neighbours;
 	const uint32_t addr = nat_next_hop(path, verdict->to, verdict->dst);
+	const uint64_t all = 0;
+	enum nat_neighbour_state state;
 	struct room room;
 	uint32_t slot;
 
@@ -420,14 +425,18 @@ enum nat_reason nat_resolve(struct nat_path *path, struct nat_packet *packet,
 		return NAT_OK;
 	/* First check that it may be queried, then change its state, which
 	 * another worker may do first; only then displace another query. */
-	switch (nat_neighbours_look(neighbours, slot, verdict->to, addr,
-				    ret_mac)) {
+	state = nat_neighbours_look(neighbours, slot, verdict->to, addr,
+				    ret_mac);
+	switch (state) {
 	case NAT_NEIGHBOUR_REACHABLE: /* stale: query again, use meanwhile */
+	case NAT_NEIGHBOUR_DOUBTFUL:  /* another host may have its address */
 		if (may_ask(path, packet, verdict, addr, WANT_PROBE, &room) &&
 		    nat_neighbours_move(neighbours, slot, verdict->to, addr,
-					NAT_NEIGHBOUR_REACHABLE,
-					NAT_NEIGHBOUR_PROBE, path->now_s))
-			add_watch(path, slot, verdict->to, addr, ret_mac,
+					state, NAT_NEIGHBOUR_PROBE,
+					path->now_s))
+			add_watch(path, slot, verdict->to, addr,
+				  state == NAT_NEIGHBOUR_DOUBTFUL ? &all :
+								    ret_mac,
 				  &room);
 		return NAT_OK;
 	case NAT_NEIGHBOUR_PROBE:
