@@ -78,7 +78,11 @@ def build_deb(work, out):
     if shutil.which("lintian"):
         run("lintian", "--allow-root", "--fail-on", "error,warning",
             *work.glob("*.changes"))
-    return [shutil.copy(package, out) for package in packages]
+    # Apart from the others, so that these can be installed as *.deb.
+    symbols = out / "dbgsym"
+    symbols.mkdir(exist_ok=True)
+    return [shutil.copy(package, symbols if "-dbgsym_" in package.name else out)
+            for package in packages]
 
 
 def build_rpm(work, out):

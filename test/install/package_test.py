@@ -39,6 +39,7 @@ mr-brokerd --version
 mrctl list
 python3 /tmp/debs/use.py
 getent passwd millrace
+mr-nat --check --config /usr/share/doc/millrace-doc/examples/nat/home.yaml
 test -f /usr/include/millrace/millrace.h
 test -f /usr/lib/systemd/system/mr-nat@.service
 test -f /usr/lib/systemd/system/mr-brokerd.socket
@@ -48,6 +49,22 @@ apt-get autoremove --purge -y >/dev/null
 ! find /etc /usr /var/lib/millrace /run/millrace -name '*millrace*' \
     2>/dev/null | grep .
 """
+
+USE_DEV = r"""
+set -eu
+export DEBIAN_FRONTEND=noninteractive
+apt-get install -y --no-install-recommends /tmp/debs/*.deb >/dev/null
+mkdir /tmp/examples
+cp /tmp/debs/embed.c /tmp/examples
+cd /tmp
+%s
+./embed null: | grep -q entries
+for name in libmillrace-ffi libmillrace-flow; do
+    cc -o embed examples/embed.c $(pkg-config --cflags --libs $name)
+done
+"""
+# Of the doc package: what builds the documentation.
+NO_DOCS = re.compile(r"/meson\.build$|Doxyfile|/docs/.*\.py$", re.M)
 
 USE_PYTHON = r"""
 from millrace import Pool, Port
@@ -98,10 +115,24 @@ def in_bare_root(packages, script, files, *include):
 
 
 def try_debs(packages):
-    debs = [deb for deb in packages.glob("*.deb") if "dbgsym" not in deb.name]
+    debs = list(packages.glob("*.deb"))
     control = (TOP / "config/package/debian/control").read_text()
     assert len(debs) == control.count("\nPackage: "), debs
+    doc, = packages.glob("millrace-doc_*.deb")
+    assert not NO_DOCS.search(run("dpkg-deb", "--contents", doc))
     in_bare_root(packages, USE, debs)
+
+
+def try_dev(packages):
+    """The command of docs/start.md, with libmillrace-dev and a compiler."""
+    start = (TOP / "docs/start.md").read_text()
+    command, = re.findall("^cc -o embed .*", start, re.M)
+    debs = [next(packages.glob(f"{name}_*.deb")) for name in (
+        "libmillrace-dev", "libmillrace0", "libmillrace-ffi0",
+        "libmillrace-flow0")]
+    in_bare_root(packages, USE_DEV % command,
+                 [*debs, TOP / "examples/embed.c"], "gcc", "libc6-dev",
+                 "pkgconf")
 
 
 def try_wheel(packages):
@@ -158,6 +189,7 @@ def main():
         try_rpms(packages)
         try_image(packages)
         try_debs(packages)
+        try_dev(packages)
         try_wheel(packages)
     return 0
 
