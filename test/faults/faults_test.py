@@ -189,6 +189,7 @@ class Faults:
     def __init__(self, program, places, fail_malloc):
         self.program, self.places = program, places
         self.fail_malloc = fail_malloc
+        self.of_loader = Counter()  # calls before the program's own
         self.failures = []
         self.n = 0
 
@@ -228,15 +229,14 @@ class Faults:
             assert status == 0, (status, said)
             # The main thread first: strace cannot tell the threads apart, and
             # what the loader does must not fail.
-            of_loader = Counter()
             for path in sorted(Path(folder).iterdir(),
                                key=lambda path: int(path.suffix[1:])):
-                self.read_trace(path, found, of_loader)
+                self.read_trace(path, found)
         return found
 
-    def read_trace(self, path, found, of_loader):
+    def read_trace(self, path, found):
         """Add a thread's calls to found."""
-        numbers, is_loaded = Counter(), bool(of_loader)
+        numbers, is_loaded = Counter(), bool(self.of_loader)
         call, frames = "", []
         for line in path.read_text("utf-8", "replace").splitlines() + [""]:
             frame = FRAME.match(line)
@@ -247,8 +247,8 @@ class Faults:
                     if f[0].endswith(self.program.path.name)]
             is_loaded = is_loaded or bool(ours)
             if not is_loaded:
-                of_loader[call] += 1
-            if ours and numbers[call] > of_loader[call]:
+                self.of_loader[call] += 1
+            if ours and numbers[call] > self.of_loader[call]:
                 self.note(call, numbers[call], frames, ours[0][1], found)
             call, frames = line.partition("(")[0], []
             numbers[call] += 1
@@ -273,7 +273,8 @@ def jobs(faults, place, is_all):
     calls = faults.calls(place)
     if is_all:
         for call in sorted({call for call, *_ in calls}):
-            for number in range(1, N_CALLS + 1):
+            first = faults.of_loader[call] + 1
+            for number in range(first, first + N_CALLS):
                 yield faults.inject_call, (call, number, "")
         for number in range(1, N_ALLOCATIONS + 1):
             yield faults.inject_allocation, (number,)
