@@ -39,7 +39,9 @@ mr-brokerd --version
 mrctl list
 python3 /tmp/debs/use.py
 getent passwd millrace
-mr-nat --check --config /usr/share/doc/millrace-doc/examples/nat/home.yaml
+mkdir /var/lib/millrace # StateDirectory= of the unit
+mr-nat --check --config /usr/share/doc/millrace/examples/nat/home.yaml
+rmdir /var/lib/millrace
 test -f /usr/include/millrace/millrace.h
 test -f /usr/lib/systemd/system/mr-nat@.service
 test -f /usr/lib/systemd/system/mr-brokerd.socket
