@@ -219,6 +219,32 @@ def test_completion_asks_who_runs(lab, bridge):
     assert done.stdout == "br\nwatch\n"
 
 
+PLANTED = r"""
+mount -t tmpfs none /run && mkdir -m 1777 /run/millrace
+setpriv --reuid=65534 --clear-groups /usr/bin/python3 -c '
+import socket
+s = socket.socket(socket.AF_UNIX)
+s.bind("/run/millrace/nat.sock")
+s.listen()
+print("ready", flush=True)
+[s.accept() for _ in range(3)]' | (read line; "$1" nat show stats; "$1" list; "$1" list --names) 2>&1
+"""
+
+
+def test_a_socket_that_another_user_planted_is_not_asked():
+    """The group of /run/millrace can add sockets there."""
+    environment = {key: value for key, value in os.environ.items()
+                   if key != "RUNTIME_DIRECTORY"}
+    done = subprocess.run(
+        ["timeout", "--foreground", "--signal=KILL", str(limit(30)), "unshare",
+         "-mpf", "--kill-child", "sh", "-c", PLANTED, "sh", CTL],
+        capture_output=True, text=True, check=False, env=environment)
+    refused = ("mrctl: /run/millrace/nat.sock: its program runs as user 65534; "
+               "--control PATH asks it anyway")
+    assert done.stdout.splitlines() == [
+        refused, refused, "mrctl: nothing is running", refused], done
+
+
 def test_an_instance_may_be_called_as_a_verb(lab, star):
     forwarder = Forwarder(
         lab, star.middle, *star.ports, options=["--instance", "show"],

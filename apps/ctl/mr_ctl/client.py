@@ -4,6 +4,7 @@
 import contextlib
 import json
 import os
+import pwd
 import socket
 import struct
 import time
@@ -20,6 +21,7 @@ MAX_LINE = 16 << 20  # bytes
 HELLO_S = 5  # for one of several instances
 QUIET_S = 0.1  # of a stream
 Object = dict[str, Any]
+PEER = struct.Struct("iii")  # pid, uid, gid: struct ucred
 HELLO = {"instance": str, "program": str, "version": str, "pid": int, "verbs": list}
 
 
@@ -38,10 +40,22 @@ def folder() -> Path:
     return Path(users, "millrace") if users is not None else Path(f"/tmp/millrace-{os.geteuid()}")
 
 
-class Connection:
-    """A connection to a program, which answers requests in order."""
+def _owners() -> set[int] | None:
+    """Whose programs are asked by name: others can add sockets to the folder. None: the caller
+    has chosen the folder."""
+    if "RUNTIME_DIRECTORY" in os.environ:
+        return None
+    owners = {0, os.geteuid()}
+    with contextlib.suppress(KeyError):
+        owners.add(pwd.getpwnam("millrace").pw_uid)  # of the units
+    return owners
 
-    def __init__(self, path: Path) -> None:
+
+class Connection:
+    """A connection to a program, which answers requests in order. One of other users than those
+    is refused."""
+
+    def __init__(self, path: Path, owners: set[int] | None = None) -> None:
         self.path = path
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         # A non-blocking connect() fails while the backlog is full.
@@ -52,6 +66,11 @@ class Connection:
         except OSError as error:
             self.socket.close()
             raise Refused(f"{path}: {error.strerror or error}") from error
+        found = self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, PEER.size)
+        _, uid, _ = PEER.unpack(found)
+        if owners is not None and uid not in owners:
+            self.socket.close()
+            raise Refused(f"{path}: its program runs as user {uid}; --control PATH asks it anyway")
         self.lines: deque[bytes] = deque()  # of answers, and what came of the next one
         self.rest = b""
 
@@ -161,7 +180,7 @@ def running() -> Iterator[Object]:
     with contextlib.suppress(OSError):
         for path in sorted(folder().glob("*.sock"), key=lambda path: path.stem):
             try:
-                connection = Connection(path)
+                connection = Connection(path, _owners())
                 try:
                     # The more that do not answer, the less time for each.
                     found = connection.hello((end_s - time.monotonic()) / 2)
@@ -185,7 +204,7 @@ def connect(instance: str | None, path: str | None) -> Connection:
     if instance is not None:
         at = folder() / f"{instance}.sock"
         try:
-            return Connection(at)
+            return Connection(at, _owners())
         except Refused as refused:
             cause = refused.__cause__
             if not isinstance(cause, FileNotFoundError | ConnectionRefusedError):
@@ -195,7 +214,7 @@ def connect(instance: str | None, path: str | None) -> Connection:
             ) from None
     found = list(running())
     if len(found) == 1:
-        return Connection(Path(found[0]["path"]))
+        return Connection(Path(found[0]["path"]), _owners())
     names = ", ".join(str(one["instance"]) for one in found)
     if found:
         raise Refused(f"several instances are running; use mrctl INSTANCE VERB: {names}")
