@@ -12,6 +12,7 @@ BufferError instead. See docs/embedding.md for threads, ownership and errors.
 """
 
 import asyncio
+import json
 from collections import deque
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
@@ -62,14 +63,9 @@ class Port(_millrace.Port):
         self.close()
 
     def stats(self) -> dict[str, Any]:
-        """Counters of the port and its queues, as in the JSON of mr-l2fwd."""
-        info = self.info()
-        queues: list[dict[str, Any]] = [{} for _ in range(max(info["n_rxqs"], info["n_txqs"]))]
-        for i in range(info["n_rxqs"]):
-            queues[i]["rx"] = self.rx(i).stats()
-        for i in range(info["n_txqs"]):
-            queues[i]["tx"] = self.tx(i).stats()
-        return {"port": info["name"], "device_drops": dict(self.device_drops()), "queues": queues}
+        """Counters of the port and its queues: stats_json() as a dict."""
+        stats: dict[str, Any] = json.loads(self.stats_json())
+        return stats
 
     async def _work(self, queues: Iterable[RxQueue]) -> None:
         """Wait until a queue may have a frame, or poll() has something to do."""

@@ -159,6 +159,46 @@ static PyObject *port_info(PyObject *object, PyObject *nothing)
 	return mri_dict_of(info_fields, &self->info, 0);
 }
 
+typedef size_t print_fn(const struct mr_port *port, char *ret_text,
+			size_t n_bytes);
+
+/* The text of a call that needs to know its length. */
+static PyObject *print_stats(PyObject *object, print_fn *print)
+{
+	struct py_port *self = (struct py_port *)object;
+	PyObject *text;
+	size_t n_bytes = 0, n;
+	char *bytes = NULL, *more;
+
+	if (!mri_port_is_usable(self))
+		return NULL;
+	/* The counters may become longer in between. */
+	while ((n = print(self->port, bytes, n_bytes)) >= n_bytes) {
+		n_bytes = n + 64;
+		more = PyMem_Realloc(bytes, n_bytes);
+		if (more == NULL) {
+			PyMem_Free(bytes);
+			return PyErr_NoMemory();
+		}
+		bytes = more;
+	}
+	text = PyUnicode_DecodeUTF8(bytes, (Py_ssize_t)n, "replace");
+	PyMem_Free(bytes);
+	return text;
+}
+
+static PyObject *port_stats_text(PyObject *object, PyObject *nothing)
+{
+	(void)nothing;
+	return print_stats(object, mr_port_stats_text);
+}
+
+static PyObject *port_stats_json(PyObject *object, PyObject *nothing)
+{
+	(void)nothing;
+	return print_stats(object, mr_port_stats_json);
+}
+
 static PyMethodDef methods[] = {
 	{ "__enter__", mri_self, METH_NOARGS, NULL },
 	{ "__exit__", port_close, METH_VARARGS, NULL },
@@ -175,6 +215,10 @@ static PyMethodDef methods[] = {
 	{ "info", port_info, METH_NOARGS, "Properties of the port." },
 	{ "device_drops", mri_port_device_drops, METH_NOARGS,
 	  "Pairs of name and frames lost before they reached a queue." },
+	{ "stats_text", port_stats_text, METH_NOARGS,
+	  "All counters of the port and its queues by name, a line each." },
+	{ "stats_json", port_stats_json, METH_NOARGS,
+	  "The same as an object of JSON." },
 	{ "device_stats", mri_port_device_stats, METH_NOARGS,
 	  "Pairs of name and value: the device's own counters. A name may "
 	  "occur twice." },

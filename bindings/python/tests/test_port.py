@@ -4,6 +4,7 @@
 import asyncio
 import copy
 import errno
+import json
 import os
 import threading
 from collections.abc import Callable
@@ -80,6 +81,19 @@ def test_pool_is_sized_for_its_ports() -> None:
         Pool.size_for(["pair:x", "none:"])
     with pytest.raises(TypeError, match="not a string"):
         Pool.size_for("pair:x")
+
+
+def test_stats_by_name(pair: tuple[Port, Port], pool: Pool) -> None:
+    near, far = pair
+    near.tx().send(pool.burst([b"x" * 60] * 3))
+    far.rx().receive().release()
+    stats = far.stats()
+    assert stats == json.loads(far.stats_json())
+    assert stats["port"] == far.info()["name"]
+    assert stats["device_drops"] == dict(far.device_drops())
+    assert stats["queues"][0]["rx"] == far.rx().stats()
+    assert stats["queues"][0]["tx"] == far.tx().stats()
+    assert "queue 0 rx received 3\n" in far.stats_text()
 
 
 def test_default_pool_grows_for_its_ports() -> None:

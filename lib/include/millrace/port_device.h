@@ -3,6 +3,7 @@
 #define MILLRACE_PORT_DEVICE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <millrace/api.h>
@@ -215,6 +216,44 @@ MR_API int mr_port_set_filter(struct mr_port *port, const char *expression,
 MR_API uint32_t mr_port_device_drops(const struct mr_port *port,
 				     struct mr_named_count *ret_counts,
 				     uint32_t n);
+
+/**
+ * Print a port's counters by name: those of all queues, with drops and events,
+ * and the device drops. A line each:
+ *
+ *     port xdp:eth0
+ *     device_drops rx_missed 0
+ *     queue 0 rx received 1200
+ *     queue 0 rx drops ring_full 12
+ *
+ * The device's own counters are not among them: mr_port_device_stats().
+ *
+ * @param[out] ret_text  room for @p n_bytes; may be NULL if that is 0. What does
+ *                       not fit is cut off, and there is a 0 at the end
+ *
+ * @return length of the whole text, as of snprintf(): it was cut off if that is
+ *         @p n_bytes or more. Counters may have more digits in the next call
+ *
+ * Owner:  unchanged.
+ * Thread: any, also while others use the queues.
+ * Cost:   that of mr_rxq_stats(), mr_txq_stats() and mr_port_device_drops().
+ */
+MR_API size_t mr_port_stats_text(const struct mr_port *port, char *ret_text,
+				 size_t n_bytes);
+
+/**
+ * As mr_port_stats_text(), as one object of JSON, without a newline:
+ *
+ *     {"port": "xdp:eth0", "device_drops": {"rx_missed": 0}, "queues": [
+ *      {"rx": {"received": 1200, ..., "drops": {...}, "events": {...}},
+ *       "tx": {"accepted": 1100, ..., "drops": {...}, "events": {...}}}]}
+ *
+ * @return as mr_port_stats_text()
+ *
+ * Owner, Thread, Cost: as mr_port_stats_text().
+ */
+MR_API size_t mr_port_stats_json(const struct mr_port *port, char *ret_text,
+				 size_t n_bytes);
 
 /**
  * The device's own counters, with the names of its datasheet or kernel driver.

@@ -375,6 +375,8 @@ unsafe extern "C" {
     pub fn mr_port_fd(port: *const mr_port) -> c_int;
     pub fn mr_port_rxq(port: *mut mr_port, i: u32) -> *mut mr_rxq;
     pub fn mr_port_txq(port: *mut mr_port, i: u32) -> *mut mr_txq;
+    pub fn mr_port_stats_text(port: *const mr_port, ret_text: *mut c_char, n_bytes: usize) -> usize;
+    pub fn mr_port_stats_json(port: *const mr_port, ret_text: *mut c_char, n_bytes: usize) -> usize;
     pub fn mr_rxq_stats(rxq: *const mr_rxq, stats: *mut mr_rx_stats) -> c_int;
     pub fn mr_txq_stats(txq: *const mr_txq, stats: *mut mr_tx_stats) -> c_int;
     pub fn mr_rx_burst(rxq: *mut mr_rxq, cache: *mut mr_cache, frames: *mut mr_frame, n: u32) -> u32;

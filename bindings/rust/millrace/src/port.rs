@@ -5,6 +5,7 @@ use crate::pool::c_string;
 use crate::rules::RulesInner;
 use crate::{Burst, Cache, Error, Link, Meta, Pool, RxStats, TxStats};
 use millrace_sys as sys;
+use std::ffi::c_char;
 use std::os::fd::BorrowedFd;
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
@@ -176,6 +177,51 @@ impl Port {
         Some(Txq { raw, queue })
     }
 
+    /// Copy the counters of rx queue `i`, whoever uses it. None if it does not
+    /// exist.
+    #[must_use]
+    pub fn rxq_stats(&self, i: u32) -> Option<RxStats> {
+        // SAFETY: the port is open; NULL if there is no such queue.
+        let raw = unsafe { sys::mr_port_rxq(self.inner.raw, i) };
+        // SAFETY: the port is open; counters are for any thread.
+        (!raw.is_null()).then(|| unsafe { rx_stats(raw) })
+    }
+
+    /// Copy the counters of tx queue `i`, whoever uses it. None if it does not
+    /// exist.
+    #[must_use]
+    pub fn txq_stats(&self, i: u32) -> Option<TxStats> {
+        // SAFETY: the port is open; NULL if there is no such queue.
+        let raw = unsafe { sys::mr_port_txq(self.inner.raw, i) };
+        // SAFETY: the port is open; counters are for any thread.
+        (!raw.is_null()).then(|| unsafe { tx_stats(raw) })
+    }
+
+    /// All counters of the port and its queues by name, a line each.
+    #[must_use]
+    pub fn stats_text(&self) -> String {
+        self.print(sys::mr_port_stats_text)
+    }
+
+    /// The same as an object of JSON.
+    #[must_use]
+    pub fn stats_json(&self) -> String {
+        self.print(sys::mr_port_stats_json)
+    }
+
+    fn print(&self, print: PrintFn) -> String {
+        let mut text: Vec<u8> = Vec::new();
+        loop {
+            // SAFETY: the port is open, and the text has this length.
+            let n = unsafe { print(self.inner.raw, text.as_mut_ptr().cast(), text.len()) };
+            if n < text.len() {
+                text.truncate(n);
+                return String::from_utf8_lossy(&text).into_owned();
+            }
+            text.resize(n + 64, 0); // counters may become longer
+        }
+    }
+
     /// Handle timers, link and MTU changes, and removal of the device: call it
     /// when [`fd()`](Self::fd) is readable, or periodically. Returns how many
     /// events there were.
@@ -202,6 +248,32 @@ impl Port {
         let ret = unsafe { sys::mr_port_link(self.inner.raw, &raw mut link) };
         (ret == 0).then_some(link)
     }
+}
+
+type PrintFn = unsafe extern "C" fn(*const sys::mr_port, *mut c_char, usize) -> usize;
+
+/// # Safety
+/// The queue exists.
+unsafe fn rx_stats(raw: *const sys::mr_rxq) -> RxStats {
+    let mut stats = RxStats {
+        size: size_of::<RxStats>() as u32,
+        ..RxStats::default()
+    };
+    // SAFETY: the caller's; the size is right, so it cannot fail.
+    unsafe { sys::mr_rxq_stats(raw, &raw mut stats) };
+    stats
+}
+
+/// # Safety
+/// The queue exists.
+unsafe fn tx_stats(raw: *const sys::mr_txq) -> TxStats {
+    let mut stats = TxStats {
+        size: size_of::<TxStats>() as u32,
+        ..TxStats::default()
+    };
+    // SAFETY: the caller's; the size is right, so it cannot fail.
+    unsafe { sys::mr_txq_stats(raw, &raw mut stats) };
+    stats
 }
 
 /// # Safety
@@ -342,13 +414,8 @@ impl Rxq {
     /// Copy its counters.
     #[must_use]
     pub fn stats(&self) -> RxStats {
-        let mut stats = RxStats {
-            size: size_of::<RxStats>() as u32,
-            ..RxStats::default()
-        };
-        // SAFETY: the port is open; the size is right, so it cannot fail.
-        unsafe { sys::mr_rxq_stats(self.raw, &raw mut stats) };
-        stats
+        // SAFETY: the port is open.
+        unsafe { rx_stats(self.raw) }
     }
 }
 
@@ -415,12 +482,7 @@ impl Txq {
     /// Copy its counters.
     #[must_use]
     pub fn stats(&self) -> TxStats {
-        let mut stats = TxStats {
-            size: size_of::<TxStats>() as u32,
-            ..TxStats::default()
-        };
-        // SAFETY: the port is open; the size is right, so it cannot fail.
-        unsafe { sys::mr_txq_stats(self.raw, &raw mut stats) };
-        stats
+        // SAFETY: the port is open.
+        unsafe { tx_stats(self.raw) }
     }
 }

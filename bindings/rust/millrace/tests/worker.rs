@@ -65,6 +65,15 @@ fn threads_of_the_library_run_until_they_are_stopped() {
         16
     );
     assert!(ports[0].rxq(0).is_none(), "the workers have it");
+    // Counters are there for all to see.
+    let stats = ports[0].rxq_stats(0).unwrap();
+    assert!(stats.delivered > 0);
+    assert!(ports[1].txq_stats(0).unwrap().accepted > 0);
+    assert!(ports[0].rxq_stats(99).is_none() && ports[0].txq_stats(99).is_none());
+    let line = format!("queue 0 rx delivered {}\n", stats.delivered);
+    assert!(ports[0].stats_text().contains(&line));
+    let json = ports[0].stats_json();
+    assert!(json.starts_with("{\"port\": ") && json.ends_with("]}"));
     drop(workers);
     assert!(ports[0].rxq(0).is_some());
     drop(ports);
