@@ -151,7 +151,11 @@ static json_t *worker_object(const struct worker_snapshot *worker,
 
 static json_t *pool_object(const struct mr_pool_stats *pool)
 {
-	json_t *object = json_object();
+	const struct page_sources from = snapshot_page_sources(pool, NULL);
+	json_t *object = json_pack("{s:o, s:o, s:o}", "from_cache",
+				   integer(from.cache), "from_depot",
+				   integer(from.depot), "from_allocator",
+				   integer(from.allocator));
 
 	for (uint32_t i = 0; i < N_POOL_ROWS; i++)
 		json_object_set_new(

@@ -149,16 +149,12 @@ static void show_workers(const struct snapshot *now,
 	}
 }
 
-/* Where the allocated pages came from. */
 static void show_pool(const struct mr_pool_stats *now,
 		      const struct mr_pool_stats *before)
 {
-	const uint64_t fast = now->alloc_fast - before->alloc_fast;
-	const uint64_t depot = now->magazine_pages *
-			       (now->alloc_refill - before->alloc_refill);
-	const uint64_t slow = now->alloc_slow - before->alloc_slow;
-	const uint64_t cached = fast > depot + slow ? fast - depot - slow : 0;
-	const double all = fast > 0 ? (double)fast : 1;
+	const struct page_sources from = snapshot_page_sources(now, before);
+	const uint64_t n = from.cache + from.depot + from.allocator;
+	const double all = n > 0 ? (double)n : 1;
 	char text[240];
 
 	snprintf(text, sizeof(text),
@@ -166,7 +162,8 @@ static void show_pool(const struct mr_pool_stats *now,
 		 " in flight; from caches %.0f %%, depot %.0f %%, allocator "
 		 "%.0f %%; none left %" PRIu64,
 		 now->n_pages, now->n_free, now->n_in_flight,
-		 100 * cached / all, 100 * depot / all, 100 * slow / all,
+		 n > 0 ? 100 * from.cache / all : 100, 100 * from.depot / all,
+		 100 * from.allocator / all,
 		 now->alloc_empty);
 	print_wrapped(text);
 }
@@ -191,7 +188,6 @@ static void show_drop(void *opaque, const char *where, const char *name,
 
 static bool live_show(const struct snapshot *now, const struct snapshot *before)
 {
-	static const struct mr_pool_stats no_stats;
 	const double seconds = now->t_s - (before != NULL ? before->t_s : 0);
 
 	follow_size();
@@ -205,7 +201,7 @@ static bool live_show(const struct snapshot *now, const struct snapshot *before)
 			  before != NULL ? &before->ports[p] : NULL, seconds);
 	printw("\n");
 	show_workers(now, before);
-	show_pool(&now->pool, before != NULL ? &before->pool : &no_stats);
+	show_pool(&now->pool, before != NULL ? &before->pool : NULL);
 	show_groups(now, before);
 	printw("\ndropped since the start, now %.0f/s:\n",
 	       report_drop_rate(now, before));

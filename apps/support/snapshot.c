@@ -199,6 +199,26 @@ uint64_t pool_row_value(const struct pool_row *row,
 	return value;
 }
 
+struct page_sources snapshot_page_sources(const struct mr_pool_stats *now,
+					  const struct mr_pool_stats *before)
+{
+	static const struct mr_pool_stats start;
+	const struct mr_pool_stats *b = before != NULL ? before : &start;
+	const uint64_t n = now->alloc_fast - b->alloc_fast;
+	struct page_sources from = {
+		.depot = now->magazine_pages *
+			 (now->alloc_refill - b->alloc_refill),
+		.allocator = now->alloc_slow - b->alloc_slow,
+	};
+
+	/* Fetched, but not yet handed out: not more than were. */
+	from.allocator = from.allocator < n ? from.allocator : n;
+	if (from.depot > n - from.allocator)
+		from.depot = n - from.allocator;
+	from.cache = n - from.allocator - from.depot;
+	return from;
+}
+
 static uint64_t sum(const uint64_t *slots)
 {
 	uint64_t n = 0;

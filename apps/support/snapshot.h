@@ -167,6 +167,17 @@ extern const struct pool_row pool_rows[N_POOL_ROWS];
 uint64_t pool_row_value(const struct pool_row *row,
 			const struct mr_pool_stats *stats);
 
+/*
+ * Where the pages taken from the pool since "before" (NULL: the start) came
+ * from. A cache hands out all of them: those that it did not fetch from the
+ * depot or the allocator for that were in it. docs/operations.md
+ */
+struct page_sources {
+	uint64_t cache, depot, allocator;
+};
+struct page_sources snapshot_page_sources(const struct mr_pool_stats *now,
+					  const struct mr_pool_stats *before);
+
 /* Of frames in user space; by rules, apart. */
 struct totals {
 	uint64_t rx_frames, rx_bytes, rx_drops;

@@ -50,7 +50,7 @@ def rates(now: Object, before: Object) -> Object:
         ports.append({"port": port["port"], "link": show.link(port), **each, "drops": lost})
     old_drops = show.drops(before)
     pool = difference(now["pool"], before["pool"])
-    n_taken = pool["alloc_fast"] + pool["alloc_refill"] + pool["alloc_slow"]
+    taken = [max(pool[f"from_{place}"], 0) for place in ("cache", "depot", "allocator")]
     rules = difference(now.get("offload", {}), before.get("offload", {}))
     return {
         "t": now["t"],
@@ -74,7 +74,7 @@ def rates(now: Object, before: Object) -> Object:
             if (lost := n - old_drops.get(where, 0))
         ],
         "pool": {name: now["pool"][name] for name in POOL}
-        | {"cache %": round(100 * pool["alloc_fast"] / n_taken, 1) if n_taken else 100.0},
+        | {"cache %": round(100 * taken[0] / sum(taken), 1) if sum(taken) else 100.0},
     }
 
 

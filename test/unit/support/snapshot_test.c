@@ -50,6 +50,28 @@ static void make(struct sums *sums)
 	s->workers[1].drops[1] = 1;
 }
 
+TEST(pages_that_were_not_fetched_came_from_a_cache)
+{
+	const struct mr_pool_stats before = { .magazine_pages = 64,
+					      .alloc_fast = 1000,
+					      .alloc_refill = 2 };
+	struct mr_pool_stats now = { .magazine_pages = 64,
+				     .alloc_fast = 2000,
+				     .alloc_refill = 7,
+				     .alloc_slow = 80 };
+	struct page_sources from = snapshot_page_sources(&now, &before);
+
+	assert_int_equal(from.cache, 600);
+	assert_int_equal(from.depot, 320);
+	assert_int_equal(from.allocator, 80);
+	/* All were fetched, and some of them not yet handed out. */
+	now.alloc_fast = 1300;
+	from = snapshot_page_sources(&now, &before);
+	assert_int_equal(from.cache, 0);
+	assert_int_equal(from.depot + from.allocator, 300);
+	assert_int_equal(snapshot_page_sources(&now, NULL).cache, 1300 - 528);
+}
+
 TEST(sums_are_over_queues_and_workers)
 {
 	struct sums sums;
