@@ -21,6 +21,12 @@ N_BARS = 40
 # A port's column by which rows are sorted; the largest first.
 SORTS = {"name": "", "rx": "rx_frames", "tx": "tx_frames", "drops": "drops"}
 POOL = ("n_pages", "n_free", "n_in_flight", "n_cached", "n_depot")
+# Of the table of a program: what is there, and what comes and goes.
+TABLES = {
+    "state": (("mappings", "sessions", "subscribers"), ("created", "expired")),
+    "fdb": (("entries",), ("learned", "moved")),
+}
+MIN_BARS = 8  # a shorter graph is left out
 
 
 class Wanted(NamedTuple):
@@ -37,6 +43,18 @@ def difference(now: Any, before: Any) -> Any:
     if isinstance(now, dict):
         return {key: difference(value, before.get(key, 0)) for key, value in now.items()}
     return now - before if isinstance(now, int) and not isinstance(now, bool) else now
+
+
+def table(now: Object, before: Object, seconds: float) -> Object:
+    """Mappings and sessions of a NAT, addresses of a bridge."""
+    found: Object = {}
+    for name, (levels, flows) in TABLES.items():
+        if name in now:
+            found |= {one: now[name][one] for one in levels}
+            for one in flows:
+                n = now[name][one] - before[name][one]
+                found[f"{one}/s"] = round(n / seconds, 1)
+    return found
 
 
 def rates(now: Object, before: Object) -> Object:
@@ -61,6 +79,7 @@ def rates(now: Object, before: Object) -> Object:
         }
         if rules
         else {},
+        "table": table(now, before, seconds),
         "workers": [
             dict(zip(show.WORKER_HEADS, show.worker_row(worker), strict=True))
             for worker in (
@@ -108,15 +127,24 @@ def all_frames(port: Object, name: str) -> float:
 
 
 def port_heads(shown: Object) -> list[str]:
-    heads = ["port", "link", "rx frames/s", "rx bit/s", "tx frames/s", "tx bit/s"]
+    heads = ["port", "link", "rx fr/s", "rx bit/s", "tx fr/s", "tx bit/s"]
     return heads + (["rx offl/s", "tx offl/s"] if shown["offload"] else []) + ["drops/s"]
+
+
+def short(link: str) -> str:
+    """up 10G for "up 10000 Mb/s"."""
+    state, _, speed = link.partition(" ")
+    if not speed:
+        return state
+    mbps = int(speed.split()[0])
+    return f"{state} {mbps / 1000:g}G" if mbps >= 1000 else f"{state} {mbps}M"
 
 
 def port_cells(shown: Object, port: Object) -> list[str]:
     rates = [port["rx_frames"], 8 * port["rx_bytes"], port["tx_frames"], 8 * port["tx_bytes"]]
     if shown["offload"]:
         rates += [port["rx_offloaded"], port["tx_offloaded"]]
-    return [port["port"], port["link"], *map(scaled, [*rates, port["drops"]])]
+    return [port["port"], short(port["link"]), *map(scaled, [*rates, port["drops"]])]
 
 
 def print_plain(shown: Object, sort: str) -> None:
@@ -126,30 +154,58 @@ def print_plain(shown: Object, sort: str) -> None:
     show.print_table(show.WORKER_HEADS, [list(one.values()) for one in shown["workers"]])
     for drop in shown["drops"]:
         print(f"{drop['where']}: {drop['reason']} {scaled(drop['frames'])}/s")
-    print("pool:", ", ".join(f"{name} {show.cell(n)}" for name, n in shown["pool"].items()))
+    print(*lines(shown), sep="\n")
     print(flush=True)
 
 
-def screen(shown: Object, sort: str, graphs: list[list[float]], title: str) -> Any:
+def lines(shown: Object) -> list[str]:
+    """What is no table: the pool, and what the program keeps."""
+    parts = {"pool": shown["pool"], "table": shown["table"]}
+    return [
+        f"{name}: " + ", ".join(f"{one} {show.cell(n)}" for one, n in part.items())
+        for name, part in parts.items()
+        if part
+    ]
+
+
+def port_table(shown: Object, sort: str, graphs: list[list[float]], n_columns: int) -> Any:
+    """Names are not cut: graphs get what the rest leaves of the columns, if anything."""
+    from rich.table import Table
+    from rich.text import Text
+
+    heads = port_heads(shown)
+    rows = [(i, port, port_cells(shown, port)) for i, port in port_rows(shown, sort)]
+    lengths = [max(map(len, column)) for column in zip(heads, *(r[2] for r in rows), strict=True)]
+    n_bars = n_columns - sum(lengths) - 2 * len(heads) - 2
+    table = Table(box=None, header_style="underline", padding=(0, 2, 0, 0), pad_edge=False)
+    for head, length in zip(heads, lengths, strict=True):
+        table.add_column(
+            head,
+            justify="left" if head in ("port", "link") else "right",
+            no_wrap=True,
+            min_width=length if head == "port" else None,
+        )
+    if n_bars >= MIN_BARS:
+        table.add_column("in and out")
+    for i, port, (name, link, *cells, lost) in rows:
+        table.add_row(
+            Text(name),
+            Text(link, "green" if link.startswith("up") else "yellow"),
+            *cells,
+            Text(lost, "red" if port["drops"] else "dim"),
+            *([Text(graph(graphs[i][-n_bars:]), "cyan")] if n_bars >= MIN_BARS else []),
+        )
+    return table
+
+
+def screen(
+    shown: Object, sort: str, graphs: list[list[float]], title: str, n_columns: int
+) -> Any:
     """The same with colours and graphs."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
-    ports = Table(title=title, title_justify="left", expand=False)
-    for head in [*port_heads(shown), "frames in and out"]:
-        ports.add_column(head, justify="left" if head in ("port", "link") else "right")
-    for i, port in port_rows(shown, sort):
-        *cells, lost = port_cells(shown, port)
-        style = "red" if port["drops"] else "dim"
-        state = "green" if port["link"].startswith("up") else "yellow"
-        ports.add_row(
-            Text(cells[0]),
-            Text(cells[1], state),
-            *cells[2:],
-            Text(lost, style),
-            Text(graph(graphs[i]), "cyan"),
-        )
     workers = Table()
     for head in show.WORKER_HEADS:
         workers.add_column(head, justify="right")
@@ -158,8 +214,13 @@ def screen(shown: Object, sort: str, graphs: list[list[float]], title: str) -> A
     drops = Table("where", "reason", "frames/s")
     for drop in sorted(shown["drops"], key=lambda one: -float(one["frames"])):
         drops.add_row(Text(drop["where"]), Text(drop["reason"], "red"), scaled(drop["frames"]))
-    pool = ", ".join(f"{name} {show.cell(n)}" for name, n in shown["pool"].items())
-    parts: list[Any] = [ports, workers, *([drops] if shown["drops"] else []), Text("pool: " + pool)]
+    parts: list[Any] = [
+        Text(title, "italic"),
+        port_table(shown, sort, graphs, n_columns),
+        workers,
+        *([drops] if shown["drops"] else []),
+        *map(Text, lines(shown)),
+    ]
     return Group(*parts, Text("s: sort by the next column  q: quit", "dim"))
 
 
@@ -205,7 +266,8 @@ def _on_screen(connection: Connection, wanted: Wanted) -> int:
             while True:
                 if shown:
                     title = f"{hello['program']} {hello['instance']}, ports by {sort}"
-                    live.update(screen(shown, sort, graphs, title), refresh=True)
+                    width = live.console.width
+                    live.update(screen(shown, sort, graphs, title, width), refresh=True)
                 left_s = end_s - time.monotonic()
                 if left_s <= 0 or not select.select([0], [], [], left_s)[0]:
                     break
