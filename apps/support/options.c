@@ -163,6 +163,51 @@ static enum parse_result take(const struct option_table *table, int id,
 	return PARSE_RUN; /* getopt_long() returned an id of the table */
 }
 
+/* Options that the long word is an abbreviation of: how many, and their names. */
+static uint32_t find_meant(const struct option_table *table, const char *word,
+			   char *ret_names, size_t n_bytes)
+{
+	const size_t n = strcspn(word, "=");
+	uint32_t n_meant = 0;
+	size_t at = 0;
+
+	for (uint32_t i = 0; i < count_rows(table); i++) {
+		const char *name = row_at(table, i)->name;
+
+		if (strncmp(name, word, n) != 0)
+			continue;
+		n_meant++;
+		if (at < n_bytes)
+			at += (size_t)snprintf(ret_names + at, n_bytes - at,
+					       " --%s", name);
+	}
+	return n_meant;
+}
+
+/* getopt_long() did not take a word: why. */
+static enum parse_result refuse_word(const struct option_table *table,
+				     const char *word,
+				     struct mr_reason *ret_error)
+{
+	char names[sizeof(ret_error->text)];
+
+	for (uint32_t i = 0; i < count_rows(table); i++)
+		if (row_at(table, i)->id == optopt)
+			return parse_wrong(ret_error,
+					   "option '--%s' takes no value",
+					   row_at(table, i)->name);
+	if (optopt != 0)
+		return parse_wrong(ret_error,
+				   "unknown option '-%c'; see %s --help",
+				   optopt, table->program);
+	if (find_meant(table, word + 2, names, sizeof(names)) > 1)
+		return parse_wrong(ret_error,
+				   "option '%.40s' is ambiguous; it may be:%s",
+				   word, names);
+	return parse_wrong(ret_error, "unknown option '%s'; see %s --help",
+			   word, table->program);
+}
+
 enum parse_result option_table_parse(const struct option_table *table, int argc,
 				     char **argv, void *options, int *ret_first,
 				     struct mr_reason *ret_error)
@@ -179,10 +224,7 @@ enum parse_result option_table_parse(const struct option_table *table, int argc,
 		enum parse_result result;
 
 		if (id == '?')
-			return parse_wrong(ret_error,
-					   "unknown option '%s'; see %s --help",
-					   argv[optind > 1 ? optind - 1 : 1],
-					   table->program);
+			return refuse_word(table, argv[optind - 1], ret_error);
 		if (id == ':')
 			return parse_wrong(ret_error,
 					   "option '%s' needs a value",

@@ -287,6 +287,13 @@ def _list(given: Given) -> int:
     return 0
 
 
+def _check_options(verb: str, given: Given, known: tuple[str, ...]) -> None:
+    """Raises Wrong if there are others."""
+    for option in given:
+        if option not in known:
+            raise Wrong(f"--{option} cannot be used with {verb}")
+
+
 def _run(words: list[str]) -> int:
     parsed = parse(words, USAGE, OPTIONS)
     if parsed is None:
@@ -295,6 +302,7 @@ def _run(words: list[str]) -> int:
     if not rest:
         raise Wrong("no verb; see mrctl --help")
     if rest == ["list"]:
+        _check_options("list", given, ("json", "names"))
         return _list(given)
     instance, key, words = _find(rest)
     verb, name = VERBS[key], " ".join(key)
@@ -302,9 +310,7 @@ def _run(words: list[str]) -> int:
         raise Wrong(f"{name}: {verb.lacks}")
     if len(words) > verb.n_most:
         raise Wrong(f"{name}: unexpected word '{words[verb.n_most]}'")
-    for option in given:
-        if option != "control" and option not in verb.options:
-            raise Wrong(f"--{option} cannot be used with {name}")
+    _check_options(name, given, ("control", *verb.options))
     if instance is not None and "control" in given:
         raise Wrong("give --control or an instance's name, not both")
     connection = connect(instance, given.get("control", [None])[-1])

@@ -151,12 +151,21 @@ static int take_plane(struct options *o, const char *name, const char *value,
 	return 0;
 }
 
+/* What goes with sessions, clear and stats, too. */
+static bool is_of_requests(const struct option_row *row)
+{
+	return row->id == ID_NOW || row->id == OPTION_JSON ||
+	       row->id == OPTION_INSTANCE || row->id == OPTION_CONTROL;
+}
+
 static enum parse_result take(const struct option_row *row, const char *arg,
 			      void *options, struct mr_reason *error)
 {
 	struct options *o = options;
 	int err;
 
+	if (!is_of_requests(row))
+		o->not_of_requests = row->name;
 	switch (row->id) {
 	case ID_INSIDE:
 	case ID_OUTSIDE:
@@ -191,10 +200,9 @@ static enum parse_result take_words(int n, char **words, struct options *o,
 	for (uint32_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
 		if (strcmp(words[0], verbs[i].verb) != 0)
 			continue;
-		if (o->run.is_check || o->run.is_schema)
+		if (o->not_of_requests != NULL)
 			return parse_wrong(error, "--%s does not go with %s",
-					   o->run.is_check ? "check" : "schema",
-					   words[0]);
+					   o->not_of_requests, words[0]);
 		if (n > verbs[i].n_most)
 			return parse_wrong(error,
 					   "%s: unexpected argument '%s'",

@@ -35,6 +35,8 @@ struct options {
 	const char *filter; /* NULL: none */
 	bool is_now;        /* clear also empties hold-down */
 	enum offload_choice offload;
+	/* An option that requests to a running instance lack; NULL: none. */
+	const char *not_of_requests;
 };
 
 enum parse_result options_parse(int argc, char **argv, struct options *options,

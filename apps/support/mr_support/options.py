@@ -59,6 +59,9 @@ def parse(
             raise Wrong(f"option '{dashes}{error.opt}' needs a value") from None
         if "must not have" in error.msg:
             raise Wrong(f"option '--{error.opt}' takes no value") from None
+        if "not a unique prefix" in error.msg:
+            meant = ", ".join(f"--{o.name}" for o in options if o.name.startswith(error.opt))
+            raise Wrong(f"option '--{error.opt}' is ambiguous; it may be: {meant}") from None
         raise Wrong(f"unknown option '{dashes}{error.opt}'; see {command} --help") from None
     given: dict[str, list[str]] = {}
     for word, value in pairs:

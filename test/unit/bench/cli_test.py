@@ -52,6 +52,8 @@ ERRORS = [
     (2, "trials of --trial seconds", f"throughput --duration 9 {PAIR}"),
     (2, "unknown option '--count'", f"soak --count 9 {PAIR}"),
     (2, "unknown option '--stream'", f"nat --stream udp {PAIR}"),
+    (2, "unknown option '--rate'", "rx --rate 1k null:"),
+    (2, "unknown option '--settle'", "tx --settle 1 null:"),
     (2, "one of them says", f"throughput --size 60 --sizes 64 {PAIR}"),
     (2, "has lengths of its own",
      f"throughput --stream size=99 --sizes 64 {PAIR}"),
@@ -198,7 +200,7 @@ def test_a_bounded_run_that_receives_nothing_has_failed(bench):
 
 def test_what_figures_depend_on_is_in_the_document(document):
     found = document(
-        *"loop --count 100 --rate 10k --cores 0 --dst-mac 02:00:00:00:00:0A "
+        *"loop --count 100 --rate 10k --max-lag 5 --cores 0 --dst-mac 02:00:00:00:00:0A "
         "--page-bytes 8192 --pool-pages 9000".split(), *LOOP.split())
     assert {"cores": [0], "dst_mac": "02:00:00:00:00:0a", "page_bytes": 8192,
             "pool_pages": 9000, "promisc": "auto"}.items() <= \

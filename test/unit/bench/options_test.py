@@ -104,6 +104,10 @@ def test_what_cannot_be_is_refused(words, why):
 
 def test_a_command_has_only_its_options():
     assert options("--own", "1", "--own", "2", "a", "b").own == [("own", "1"), ("own", "2")]
+    with pytest.raises(Wrong, match="option '--quiet' takes no value"):
+        options("--quiet=1", "a", "b")
+    with pytest.raises(Wrong, match="option '--co' is ambiguous; it may be: --count, --cores"):
+        options("--co", "1", "a", "b")
     with pytest.raises(Wrong, match="unknown option '--count'; see mr-bench loop --help"):
         options("--count", "1", "a", "b", without=("count",))
 

@@ -90,6 +90,9 @@ class Errors(unittest.TestCase):
         ("--fdb-limit: '0' is not a whole number from 1 to", "--fdb-limit 0 a b"),
         ("--age: '0' is not a time", "--age 0 a b"),
         ("unknown option '--nonsense'; see mr-l2fwd", "--nonsense a b"),
+        ("option '--quiet' takes no value", "--quiet=1 a b"),
+        ("option '--con' is ambiguous; it may be: --config --control",
+         "--con x a b"),
     ]
 
     def test_one_line_and_the_exit_code(self):

@@ -110,7 +110,9 @@ TEST(what_the_table_lacks_is_refused)
 	} cases[] = {
 		{ "--nope", "unknown option '--nope'; see mr-test --help" },
 		{ "a -x", "unknown option '-x'" },
-		{ "--check=1", "unknown option '--check=1'" },
+		{ "a -xh", "unknown option '-x'" },
+		{ "--check=1", "option '--check' takes no value" },
+		{ "--che=1", "option '--check' takes no value" },
 		{ "--burst", "option '--burst' needs a value" },
 		{ "-b", "option '-b' needs a value" },
 		{ "-b 257", "--burst: 257 is out of range, 1 to 256" },

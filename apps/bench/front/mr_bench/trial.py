@@ -25,11 +25,12 @@ class Command:
     name: str
     ports: str
     usage: str
+    without: tuple[str, ...] = ()  # shared options that it would not obey
 
     def main(self, words: list[str]) -> int:
         """The exit status."""
         try:
-            engine = Engine(self.name, words, self.usage, OPTIONS, ports=self.ports)
+            engine = Engine(self.name, words, self.usage, OPTIONS, self.without, self.ports)
         except EngineEnded as end:
             return end.status
         if why := _wrong_pace(engine.options):
@@ -161,6 +162,7 @@ COMMANDS = {
             "sends",
             "usage: mr-bench tx [options] PORT...\n"
             "Send frames until Ctrl-C, or as --duration or --count says.\n",
+            ("bidirectional", "settle"),
         ),
         Command(
             "rx",
@@ -168,6 +170,7 @@ COMMANDS = {
             "usage: mr-bench rx [options] PORT...\n"
             "Receive the frames of mr-bench tx and report losses, up to the last\n"
             "number received. Another program sends, so there are no latencies.\n",
+            ("rate", "pace", "pace-frames", "dst-mac", "bidirectional", "max-lag"),
         ),
         Command(
             "loop",
