@@ -7,6 +7,7 @@
 
 #include "control.h"
 #include "json_text.h"
+#include "text.h"
 
 static int add_bytes(const char *bytes, size_t n, void *opaque)
 {
@@ -55,7 +56,7 @@ bool control_fail(struct control_request *r, const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(why.text, sizeof(why.text), format, args);
+	text_format(why.text, sizeof(why.text), format, args);
 	va_end(args);
 	control_add(r, json_pack("{s:o}", "error", json_text(why.text)));
 	return true;
@@ -70,9 +71,16 @@ bool control_args(struct control_request *r, const char *format, ...)
 	va_start(args, format);
 	err = json_vunpack_ex(r->args, &error, JSON_STRICT, format, args);
 	va_end(args);
-	if (err < 0)
-		control_fail(r, "%s", error.text);
-	return err == 0;
+	if (err == 0)
+		return true;
+	/* The names of those that are left follow a colon. */
+	if (json_error_code(&error) == json_error_end_of_input_expected)
+		return !control_fail(r, "unknown argument: %s",
+				     strchr(error.text, ':') != NULL ?
+					     strchr(error.text, ':') + 2 :
+					     "there are too many");
+	return !control_fail(r, "an argument is missing, or of another type: %s",
+			     error.text);
 }
 
 const struct control_verb *control_parse(const char *line, size_t n,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Verbs of every application. */
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "control.h"
@@ -122,14 +123,35 @@ static const struct {
 
 enum { N_SETTINGS = sizeof(settings) / sizeof(settings[0]) };
 
+/* The first that is no setting; NULL: all are. */
+static const char *find_unknown(json_t *args)
+{
+	const char *name;
+	json_t *value;
+
+	json_object_foreach(args, name, value) {
+		uint32_t i = 0;
+
+		while (i < N_SETTINGS && strcmp(settings[i].name, name) != 0)
+			i++;
+		if (i == N_SETTINGS)
+			return name;
+	}
+	return NULL;
+}
+
 /* Sets all values, or none. */
 static bool answer_set(struct control_request *r, void *opaque)
 {
 	struct dataplane *plane = control_view_of(opaque)->plane;
 	const char *given[N_SETTINGS] = { NULL };
+	const char *unknown = find_unknown(r->args);
 	uint32_t words[N_SETTINGS];
 	struct mr_reason why;
 
+	if (unknown != NULL)
+		return control_fail(r, "no setting '%s'; there are: log, idle",
+				    unknown);
 	if (!control_args(r, "{s?s, s?s}", settings[0].name, &given[0],
 			  settings[1].name, &given[1]))
 		return true;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "objections.h"
+#include "text.h"
 
 int object(struct objections *objections, const char *section, const char *key,
 	   uint32_t idx, const char *format, ...)
@@ -17,8 +18,8 @@ int object(struct objections *objections, const char *section, const char *key,
 	objection = &objections->list[objections->n++];
 	*objection = (struct objection){ section, key, idx, { "" } };
 	va_start(args, format);
-	vsnprintf(objection->why.text, sizeof(objection->why.text), format,
-		  args);
+	text_format(objection->why.text, sizeof(objection->why.text), format,
+		    args);
 	va_end(args);
 	return -EINVAL;
 }

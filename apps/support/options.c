@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "options.h"
+#include "text.h"
 #include "version.h"
 
 static uint32_t count_rows(const struct option_table *table)
@@ -44,7 +45,7 @@ enum parse_result parse_wrong(struct mr_reason *ret_error, const char *format,
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(ret_error->text, sizeof(ret_error->text), format, args);
+	text_format(ret_error->text, sizeof(ret_error->text), format, args);
 	va_end(args);
 	return PARSE_WRONG;
 }
@@ -104,7 +105,7 @@ enum parse_result parse_word(const char *name, const char *text,
 			     const char *const *words, uint32_t n_words,
 			     uint32_t *ret, struct mr_reason *ret_error)
 {
-	char known[120] = "";
+	char known[sizeof(ret_error->text)] = "";
 
 	for (uint32_t i = 0; i < n_words; i++) {
 		const size_t n = strlen(known);

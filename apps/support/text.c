@@ -32,6 +32,21 @@ static size_t printable(const unsigned char *at)
 	return n;
 }
 
+void text_format(char *ret, size_t n, const char *format, va_list args)
+{
+	const int n_wanted = vsnprintf(ret, n, format, args);
+	size_t at = n - sizeof("…");
+
+	if (n_wanted < 0 || (size_t)n_wanted < n)
+		return;
+	while (at > 0 && ret[at - 1] != ' ')
+		at--;
+	if (at == 0) /* one word: not within a character of it */
+		for (at = n - sizeof("…"); at > 0 && (ret[at] & 0xc0) == 0x80;)
+			at--;
+	memcpy(ret + at, "…", sizeof("…"));
+}
+
 char *text_escape(const char *text, char *ret, size_t n)
 {
 	const unsigned char *c = (const unsigned char *)text;

@@ -6,12 +6,18 @@
 #ifndef SUPPORT_TEXT_H
 #define SUPPORT_TEXT_H
 
+#include <stdarg.h>
 #include <stddef.h>
 
 /* Write control characters, and bytes that are not UTF-8, as \n, \t or \x1b.
  * Truncates to n bytes; 4 bytes per byte of text always suffice. Returns
  * ret. */
 char *text_escape(const char *text, char *ret, size_t n);
+
+/* Format into n bytes, more than 4. What does not fit ends with "…" behind a
+ * whole word. */
+void text_format(char *ret, size_t n, const char *format, va_list args)
+	__attribute__((format(printf, 3, 0)));
 
 /* The first line of a file, whose path has at most 511 bytes; or "". */
 void read_line(char *ret, size_t n, const char *path_format, ...)

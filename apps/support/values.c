@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "text.h"
 #include "values.h"
 
 enum {
@@ -17,7 +18,7 @@ bool value_wrong(struct mr_reason *ret_why, const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(ret_why->text, sizeof(ret_why->text), format, args);
+	text_format(ret_why->text, sizeof(ret_why->text), format, args);
 	va_end(args);
 	return false;
 }
@@ -157,7 +158,7 @@ bool value_cores(const char *text, uint32_t *ret_cores, uint32_t *ret_n,
 bool value_word(const char *text, const char *const *words, uint32_t *ret,
 		struct mr_reason *ret_why)
 {
-	char known[160] = "";
+	char known[sizeof(ret_why->text)] = "";
 
 	for (uint32_t i = 0; words[i] != NULL; i++) {
 		const size_t n = strlen(known);

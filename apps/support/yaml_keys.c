@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "text.h"
 #include "values.h"
 #include "yaml_keys.h"
 
@@ -25,7 +26,7 @@ int yaml_fail(struct yaml_errors *errors, int err, const char *format, ...)
 	if (errors->n == YAML_MAX_ERRORS)
 		format = "there are more errors; correct these first";
 	va_start(args, format);
-	vsnprintf(why->text, sizeof(why->text), format, args);
+	text_format(why->text, sizeof(why->text), format, args);
 	va_end(args);
 	/* A file may contain any byte; a message is one line. */
 	for (char *c = why->text; *c != '\0'; c++)
@@ -45,11 +46,11 @@ static int fail_at(struct yaml_reader *reader, size_t line, const char *text)
 int yaml_wrong(struct yaml_reader *reader, const yaml_node_t *node,
 	       const char *format, ...)
 {
-	char text[240];
+	char text[241];
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
+	text_format(text, sizeof(text), format, args);
 	va_end(args);
 	return fail_at(reader, node->start_mark.line + 1, text);
 }
@@ -291,7 +292,7 @@ static int complain_unknown(struct yaml_reader *reader,
 			    const yaml_node_t *node, const char *name)
 {
 	const char *names[YAML_MAX_KEYS + 1] = { NULL }, *nearest;
-	char known[200] = "";
+	char known[sizeof(reader->errors->list[0].text)] = "";
 
 	for (uint32_t i = 0; i < YAML_MAX_KEYS && keys[i].name != NULL; i++) {
 		const size_t n = strlen(known);

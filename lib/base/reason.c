@@ -7,13 +7,31 @@
 
 #include "base/base.h"
 
+/* What does not fit ends with "…" behind a whole word. */
+static void end_cut(char *text, size_t n_bytes)
+{
+	size_t at = n_bytes - sizeof("…");
+
+	while (at > 0 && text[at - 1] != ' ')
+		at--;
+	if (at == 0) /* one word: not within a character of it */
+		for (at = n_bytes - sizeof("…");
+		     at > 0 && (text[at] & 0xc0) == 0x80;)
+			at--;
+	memcpy(text + at, "…", sizeof("…"));
+}
+
 int mr_fail(struct mr_reason *reason, int error, const char *format, ...)
 {
 	va_list args;
 
 	if (reason != NULL) {
+		const size_t n_bytes = sizeof(reason->text);
+
 		va_start(args, format);
-		vsnprintf(reason->text, sizeof(reason->text), format, args);
+		if (vsnprintf(reason->text, n_bytes, format, args) >=
+		    (int)n_bytes)
+			end_cut(reason->text, n_bytes);
 		va_end(args);
 		for (char *c = reason->text; *c != '\0'; c++)
 			if (*c == '\n')

@@ -374,9 +374,8 @@ static int add_locked(struct mr_region *region,
 	region->n_segments++;
 	publish(region, info.addr, info.addr + info.n_bytes);
 	mr_log(region->ctx, info.why[0] != '\0' ? MR_LOG_WARNING : MR_LOG_INFO,
-	       "segment of %llu KiB at 0x%llx on OS pages of %llu KiB%s%s",
+	       "segment of %llu KiB on OS pages of %llu KiB%s%s",
 	       (unsigned long long)(info.n_bytes >> 10),
-	       (unsigned long long)info.addr,
 	       (unsigned long long)(info.os_page_bytes >> 10),
 	       info.why[0] != '\0' ? ": " : "", info.why);
 	*ret_info = info;

@@ -146,7 +146,7 @@ int mri_spec_parse(struct mr_spec *spec, const char *text,
 int mri_spec_check_keys(const struct mr_spec *spec, const char *const *keys,
 			struct mr_reason *reterr_reason)
 {
-	char known[200] = "";
+	char known[sizeof(reterr_reason->text)] = "";
 
 	for (uint32_t i = 0; i < spec->n_options; i++) {
 		uint32_t k = 0;

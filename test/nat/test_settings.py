@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The configuration file: what is refused, with its line, and what follows from
 what is left out. What each key does is in test_reload.py."""
+import re
+
 import pytest
 from scapy.all import ARP, IP, UDP
 
@@ -176,6 +178,9 @@ WRONG_SIDES = [
      "inside"),
     ("inside:\n  port: a\n  addresses:\n  - 10.0.0.1/24\n  - 10.0.0.1/24\n"
      "outside: {}", "5: inside: addresses: 10.0.0.1 is listed twice; remove one"),
+    ("inside: {port: a, addresses: [10.0.0.1/16, 10.0.3.1/24]}\n"
+     "outside: {port: b, addresses: 192.0.2.1/24, gateway: 192.0.2.2}",
+     "1: inside: addresses: 10.0.3.0 overlaps entry 1; remove one"),
     (inside("10.0.0.255/24"),
      "1: inside: addresses: 10.0.0.255 is not a host address"),
     (inside("10.0.0.1/24, gateway: 10.0.1.9"),
@@ -206,6 +211,13 @@ def test_each_error_names_its_line(text, wanted):
     with pytest.raises(ValueError) as refused:
         Nat(file=text, n_shards=2)
     assert str(refused.value).startswith(f"harness:{wanted}")
+
+
+def test_a_list_without_room_ends_behind_a_whole_word():
+    with pytest.raises(ValueError) as refused:
+        Nat(file=SIDES + "zzz: 1\n")
+    known = str(refused.value).partition("valid: ")[2]
+    assert re.fullmatch(r"(\w+, )+…", known) and "source_routes, " in known
 
 
 def test_deterministic_blocks_are_enough_for_all(nat_of):

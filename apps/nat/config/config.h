@@ -106,6 +106,7 @@ struct nat_config {
 	struct nat_prefix
 		*subscribers; /* inside networks; others are spoofed */
 	uint32_t n_subscribers;
+	bool is_inside_subscribed; /* they are the networks of the inside */
 	struct nat_forward *forwards;
 	uint32_t n_forwards;
 	struct nat_one_to_one *one_to_ones;

@@ -213,13 +213,14 @@ static int check_subscriber(const struct nat_config *config, uint32_t i,
 			    struct objections *ret)
 {
 	const struct nat_side_config *out = &config->sides[NAT_OUTSIDE];
+	const bool is_own = !config->is_inside_subscribed;
 	const struct nat_range range = range_of(&config->subscribers[i]);
 
 	for (uint32_t j = 0; j < i; j++)
 		if (ranges_meet(range, range_of(&config->subscribers[j])))
-			return object(ret, "subscribers", NULL, i,
-				      "%s overlaps entry %u of the list; "
-				      "remove one",
+			return object(ret, is_own ? "subscribers" : "inside",
+				      is_own ? NULL : "addresses", i,
+				      "%s overlaps entry %u; remove one",
 				      show(range.first).text, j + 1);
 	for (uint32_t j = 0; j < out->n_addrs; j++)
 		if (ranges_meet(range, range_of(&out->nets[j])))

@@ -38,6 +38,7 @@ int nat_config_complete(struct nat_config *config)
 			calloc(inside->n_addrs, sizeof(config->subscribers[0]));
 		if (config->subscribers == NULL)
 			return -ENOMEM;
+		config->is_inside_subscribed = true;
 		/* Two addresses in the same network count once. */
 		for (uint32_t i = 0; i < inside->n_addrs; i++) {
 			const struct nat_prefix *net = &inside->nets[i];

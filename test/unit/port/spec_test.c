@@ -148,6 +148,25 @@ TEST(unknown_options_are_named_with_those_there_are)
 	assert_int_equal(mri_spec_check_keys(&spec, NULL, NULL), 0);
 }
 
+TEST(a_list_without_room_ends_behind_a_whole_word)
+{
+	const char *keys[100] = { NULL };
+	struct mr_reason why;
+	struct mr_spec spec;
+
+	for (uint32_t i = 0; i < 99; i++)
+		keys[i] = "abcdef";
+	mri_spec_parse(&spec, "xdp:eth0,quest=1", NULL);
+	assert_int_equal(mri_spec_check_keys(&spec, keys, &why), -EINVAL);
+	assert_reason_has(&why, " abcdef …");
+	assert_string_equal(strstr(why.text, "…"), "…");
+	/* A text of one word is cut between two characters. */
+	memset(why.text, 0, sizeof(why.text));
+	assert_int_equal(mr_fail(&why, -EINVAL, "%0500d", 0), -EINVAL);
+	assert_int_equal(strlen(why.text), sizeof(why.text) - 1);
+	assert_string_equal(strstr(why.text, "…"), "…");
+}
+
 TEST(numbers_are_read_and_their_range_is_checked)
 {
 	static const struct {
