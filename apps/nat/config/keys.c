@@ -536,7 +536,8 @@ void nat_config_init(struct nat_config *config)
 	};
 	for (uint32_t i = 0; nat_key_at(i, &key); i++)
 		if (key.key->preset != NULL)
-			yaml_take_preset(key.key, config);
+			yaml_take_preset(key.key, (char *)config + key.offset -
+							  key.key->offset);
 }
 
 /* Explain a value below an RFC's recommendation. False: it is fine. */
