@@ -109,7 +109,7 @@ static void run(struct clients *clients, uint32_t i, int fd, const int gate[2],
 	while (read(gate[0], &byte, 1) < 0 && errno == EINTR)
 		;
 	if (getppid() == clients->pid && err < 0)
-		session_greet(fd, err, why);
+		(void)session_greet(fd, err, why);
 	else if (getppid() == clients->pid)
 		session_run(clients, i, fd);
 	_exit(0);
@@ -177,7 +177,7 @@ static void admit(struct clients *clients, int fd)
 		start(clients, fd, &peer, err, &why);
 		return;
 	}
-	session_greet(fd, err, &why);
+	(void)session_greet(fd, err, &why);
 	close(fd);
 }
 

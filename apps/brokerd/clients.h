@@ -59,6 +59,6 @@ void clients_reload(struct clients *clients);
 /* Serve clients->clients[i] at fd until its end, in a process of its own. */
 void session_run(struct clients *clients, uint32_t i, int fd);
 /* Send a client its first message. err < 0: it is refused. */
-void session_greet(int fd, int err, const struct mr_reason *why);
+int session_greet(int fd, int err, const struct mr_reason *why);
 
 #endif

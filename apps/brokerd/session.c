@@ -170,12 +170,12 @@ static void end(struct session *session)
 			    (unsigned long long)(bytes_of_user(session) >> 10));
 }
 
-void session_greet(int fd, int err, const struct mr_reason *why)
+int session_greet(int fd, int err, const struct mr_reason *why)
 {
 	static struct xdp_answer a;
 
 	mri_xdp_answer_error(&a, err, why);
-	(void)mri_xdp_send(fd, a.bytes, a.n_bytes, NULL, 0);
+	return mri_xdp_send(fd, a.bytes, a.n_bytes, NULL, 0);
 }
 
 void session_run(struct clients *clients, uint32_t i, int fd)
@@ -191,8 +191,9 @@ void session_run(struct clients *clients, uint32_t i, int fd)
 	if (session.served == NULL)
 		return;
 	passrights_set(fd, true);
-	session_greet(fd, 0, NULL);
-	while (await(&session) && serve(&session))
-		;
+	/* A client waits for it, and must not wait for nothing. */
+	if (session_greet(fd, 0, NULL) == 0)
+		while (await(&session) && serve(&session))
+			;
 	end(&session);
 }
