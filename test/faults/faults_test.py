@@ -20,6 +20,8 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -56,6 +58,7 @@ ERRORS = {
 ERROR_OF = {call: error for error, calls in ERRORS.items()
             for call in calls.split()}
 SYSTEM = re.compile(r"/(libc|ld-linux[-\w]*|libpthread)\.so")
+CRASH = re.compile(r"\+\+\+ killed by SIG(?:SEGV|ABRT|BUS|FPE|ILL|$)")
 FRAME = re.compile(r" > (\S+?)\((.*?)\) \[(0x[0-9a-f]+)\]")
 
 NAT_YAML = """
@@ -64,19 +67,25 @@ outside: {{port: 'xdp:p1', addresses: [192.0.2.1/24], gateway: 192.0.2.254}}
 state: {folder}/state
 log: {{path: {folder}/log, sessions: yes}}
 """
-RULES_YAML = "rules:\n- {user: root, interface: 'p*', memory: 64M}\n"
+RULES_YAML = """
+rules:
+- {user: root, interface: 'p*', memory: 64M, transmit: yes, settings: yes}
+"""
 
 
 class Program:
     """One that is started again and again."""
 
-    def __init__(self, name, path, *arguments, ends=True):
+    def __init__(self, name, path, *arguments, client=()):
         self.name, self.path, self.arguments = name, path, arguments
-        self.ends = ends  # by itself
+        self.client = client  # it serves this one, and then gets a signal
 
     def command(self, folder):
-        return [str(self.path), *(word.replace("FOLDER", str(folder))
-                                  for word in self.arguments)]
+        return in_folder([self.path, *self.arguments], folder)
+
+
+def in_folder(words, folder):
+    return [str(word).replace("FOLDER", str(folder)) for word in words]
 
 
 def programs(build):
@@ -92,7 +101,11 @@ def programs(build):
         Program("mr-bench", apps / "bench/mr-bench-engine", "reflect",
                 str(DOCUMENT_FD), *pause, "p0,mtu=1400"),
         Program("mr-brokerd", apps / "brokerd/mr-brokerd", "--rules",
-                "FOLDER/rules.yaml", "--socket", "FOLDER/sock", ends=False),
+                "FOLDER/rules.yaml", "--socket", "FOLDER/sock",
+                client=[apps / "l2fwd/mr-l2fwd", *pause, "--quiet", "--ring",
+                        "64", "--mtu", "1400", "--control", "FOLDER/client",
+                        "--mode", "drop", "xdp:p0,via=broker,"
+                        "broker=FOLDER/sock,filter=udp port 53"]),
     ]
 
 
@@ -151,21 +164,37 @@ class Place:
                                 *wrap, *program.command(self.folder)),
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE, text=True, errors="replace",
-            env={**os.environ, "RUNTIME_DIRECTORY": str(self.folder),
-                 **(environment or {})})
+            env={**os.environ, **(environment or {})})
+        timer = threading.Timer(limit(limit_s), process.kill)
+        timer.start()
         said = []
-        try:
-            if not program.ends:
-                for line in process.stderr:
-                    said.append(line)
-                    if "listening on" in line:
-                        process.terminate()
-            said.append(process.communicate(timeout=limit(limit_s))[1])
-        except subprocess.TimeoutExpired:
-            process.kill()
-            said.append(process.communicate()[1])
+        for line in process.stderr:
+            said.append(line)
+            if program.client and "listening on" in line:
+                said.append(self.run_client(program))
+                process.terminate()
+        status = process.wait()
+        is_over = not timer.is_alive()
+        timer.cancel()
+        if is_over or "it hangs" in said:
             return "it hangs", "".join(said)
-        return process.returncode, "".join(said)
+        return status, "".join(said)
+
+    def run_client(self, program):
+        """What it says of the end of its client. Settings go back later."""
+        with subprocess.Popen(self.inside.command(
+                *in_folder(program.client, self.folder)),
+                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                text=True) as client:
+            try:
+                said = client.communicate(timeout=limit(RUN_LIMIT_S))[1]
+            except subprocess.TimeoutExpired:
+                client.kill()
+                return "it hangs"
+        end_s = time.monotonic() + limit(2)
+        while self.state() != self.before and time.monotonic() < end_s:
+            time.sleep(0.01)
+        return said if client.returncode in (0, 1, 2) else "+++ killed by SIG"
 
 
 def objection(program, status, said, left):
@@ -174,6 +203,8 @@ def objection(program, status, said, left):
              if re.match(r"mr-[\w-]+( reflect)?: (?!warning: )", line)]
     if not isinstance(status, int):
         return status
+    if CRASH.search(said):
+        return "a process crashes"
     if status < 0 or status >= 128:
         return f"status {status}"
     if left and "by hand" not in said:
@@ -189,18 +220,27 @@ class Faults:
     def __init__(self, program, places, fail_malloc):
         self.program, self.places = program, places
         self.fail_malloc = fail_malloc
-        self.of_loader = Counter()  # calls before the program's own
+        self.of_loader = Counter()  # calls that must not fail, the first ones
         self.failures = []
         self.n = 0
 
-    def inject(self, label, wrap=(), environment=None):
+    def try_once(self, place, options):
+        """What is wrong, and the end of what it says."""
+        trace = place.folder / "trace"
+        status, said = place.run(self.program, [
+            "strace", "-D", "-f", "-o", trace, *options])
+        left = place.left_behind()
+        said += "".join(CRASH.findall(trace.read_text("utf-8", "replace")))
+        return objection(self.program, status, said, left), said
+
+    def inject(self, label, options):
         place = self.places.get()
         try:
-            status, said = place.run(self.program, wrap, environment)
-            left = place.left_behind()
+            why, said = self.try_once(place, options)
+            if why:  # strace -D rarely hangs at its start
+                why, said = self.try_once(place, options)
         finally:
             self.places.put(place)
-        why = objection(self.program, status, said, left)
         self.n += 1
         if why:
             last = said.splitlines()[-3:]
@@ -210,13 +250,13 @@ class Faults:
     def inject_call(self, call, number, where):
         error = ERROR_OF.get(call, "EIO")
         self.inject(f"{call} #{number} {error} {where}", [
-            "strace", "-D", "-f", "--seccomp-bpf", "-o", "/dev/null", "-e",
-            f"trace={call}", "-e", "signal=none", "-e",
+            "--seccomp-bpf", "-e", f"trace={call}", "-e", "signal=none", "-e",
             f"inject={call}:error={error}:when={number}"])
 
     def inject_allocation(self, number):
-        self.inject(f"allocation #{number}", (), {
-            "LD_PRELOAD": self.fail_malloc, "MR_FAIL_AT": str(number)})
+        self.inject(f"allocation #{number}", [
+            "--seccomp-bpf", "-e", "trace=exit_group", "-E",
+            f"LD_PRELOAD={self.fail_malloc}", "-E", f"MR_FAIL_AT={number}"])
 
     def calls(self, place):
         """{(call, place of code): (number in its thread, name of the place)}
@@ -236,7 +276,8 @@ class Faults:
 
     def read_trace(self, path, found):
         """Add a thread's calls to found."""
-        numbers, is_loaded = Counter(), bool(self.of_loader)
+        numbers, is_main = Counter(), not self.of_loader
+        is_loaded = not is_main
         call, frames = "", []
         for line in path.read_text("utf-8", "replace").splitlines() + [""]:
             frame = FRAME.match(line)
@@ -246,8 +287,10 @@ class Faults:
             ours = [f for f in frames
                     if f[0].endswith(self.program.path.name)]
             is_loaded = is_loaded or bool(ours)
-            if not is_loaded:
-                self.of_loader[call] += 1
+            # Nor may messages fail, which are read here.
+            if not is_loaded or (is_main and ours and
+                                 "print_error" in ours[0][1]):
+                self.of_loader[call] = numbers[call]
             if ours and numbers[call] > self.of_loader[call]:
                 self.note(call, numbers[call], frames, ours[0][1], found)
             call, frames = line.partition("(")[0], []
@@ -256,8 +299,7 @@ class Faults:
     @staticmethod
     def note(call, number, frames, where, found):
         name, _, address = next(f for f in frames if not SYSTEM.search(f[0]))
-        if call not in EXCEPT and call.isidentifier() and \
-                "print_error" not in where:
+        if call not in EXCEPT and call.isidentifier():
             found.setdefault((call, name, address), (number, where))
 
     def allocations(self, place):
