@@ -30,8 +30,10 @@ void *mri_table_alloc(size_t n_bytes, size_t n_used_bytes)
 
 void mri_table_free(void *table)
 {
-	struct head *head = (struct head *)table - 1;
+	struct head *head = table;
 
-	if (table != NULL)
-		munmap(head, head->map_bytes);
+	if (table == NULL)
+		return;
+	head--;
+	munmap(head, head->map_bytes);
 }
