@@ -95,8 +95,10 @@ uint32_t nat_ports_next_held(const struct nat_ports *ports, uint32_t place,
 			     uint32_t *freed_s)
 {
 	const bool begins = place == NAT_PLACE_NONE;
+	/* A reload may have changed which places there are. */
 	const bool is_there =
-		!begins && ports->index[place] & NAT_INDEX_QUARANTINED;
+		!begins && place / ports->n_slots < ports->n_sets &&
+		ports->index[place] & NAT_INDEX_QUARANTINED;
 
 	if (is_there &&
 	    ports->index[place] != (NAT_INDEX_QUARANTINED | QUARANTINE_END))
