@@ -11,6 +11,7 @@ enum {
 	ERRORS_BURST = 50,
 	ANSWER_BYTES = 576, /* of an error with its quote: RFC 1812 */
 	TOS_CONTROL = 0xc0, /* internetwork control: RFC 1812 4.3.2.5 */
+	MIN_EMBEDDED = 28,  /* an IP header, and 8 bytes: RFC 792 */
 	MAX_CHANGED = 80,   /* of an embedded packet: both headers */
 };
 
@@ -73,7 +74,8 @@ static uint32_t embedded_bytes(const uint8_t *icmp, uint32_t n)
 	const uint32_t n_head = sizeof(struct mr_icmp);
 	const uint32_t n_before = icmp[5] * 4u;
 
-	return n_before < n && n_before < MAX_CHANGED &&
+	return n_before < n && n_before >= MIN_EMBEDDED &&
+			       n_before < MAX_CHANGED &&
 			       has_extensions(icmp, n_head + n_before,
 					      n_head + n) ?
 		       n_before :
