@@ -165,6 +165,7 @@ static inline bool nat_window_see(struct nat_window *window,
 	struct nat_window_end *from = &window->ends[direction];
 	struct nat_window_end *to = &window->ends[!direction];
 	const uint32_t end = segment->seq + segment->n_bytes;
+	bool knows;
 
 	if (to->seen & NAT_END_SEEN) {
 		if (nat_window_fits(to, segment) &&
@@ -178,15 +179,18 @@ static inline bool nat_window_see(struct nat_window *window,
 	}
 	if (segment->flags & NAT_TCP_RST)
 		return true;
-	if (!(from->seen & NAT_END_SENT) || (int32_t)(end - from->end) > 0)
+	knows = segment->flags & NAT_TCP_ACK &&
+		nat_window_knows(to, direction, segment, is_opening);
+	/* An answer to a SYN counts more than what nobody confirmed. */
+	if (!(from->seen & NAT_END_SENT) || (int32_t)(end - from->end) > 0 ||
+	    (knows && segment->flags & NAT_TCP_SYN &&
+	     !(from->seen & NAT_END_CONFIRMED)))
 		from->end = end;
 	from->seen = (from->seen & ~NAT_END_STRAY) | NAT_END_SENT;
 	if (segment->flags & NAT_TCP_SYN && is_opening)
 		nat_window_scale(window, direction, segment);
 	if (segment->flags & NAT_TCP_ACK)
-		nat_window_learn(from, to, segment,
-				 nat_window_knows(to, direction, segment,
-						  is_opening));
+		nat_window_learn(from, to, segment, knows);
 	return true;
 }
 
