@@ -9,6 +9,7 @@ import os
 import pkgutil
 import re
 import subprocess
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -142,17 +143,17 @@ class Interface:
         queues = rf"(?<!\S){re.escape(self.name)}:q(\d+)"
         return set(map(int, re.findall(queues, ask("ss", "-Hn", "--xdp"))))
 
-    def n_of_map(self) -> int:
-        """How many queues have an entry in our program's map of sockets; 0: unknown."""
+    def our_maps(self) -> dict[str, dict[str, Any]]:
+        """The maps of our program, by name. Raises Failure."""
+        found: dict[str, dict[str, Any]] = {}
         for one in self.programs():
-            if not one["prog"].get("name", "").startswith(OURS):
-                continue
-            shown = ask("bpftool", "-j", "prog", "show", "id", str(one["prog"].get("id", 0)))
-            for number in json.loads(shown or "{}").get("map_ids", []):
-                found = json.loads(ask("bpftool", "-j", "map", "show", "id", str(number)) or "{}")
-                if found.get("type") == "xskmap":
-                    return int(found["max_entries"])
-        return 0
+            if one["prog"].get("name", "").startswith(OURS):
+                shown = ask("bpftool", "-j", "prog", "show", "id", str(one["prog"].get("id", 0)))
+                for number in json.loads(shown or "{}").get("map_ids", []):
+                    text = ask("bpftool", "-j", "map", "show", "id", str(number))
+                    info = json.loads(text or "{}")
+                    found[info.get("name", "")] = info
+        return found
 
     def is_deferring(self) -> bool:
         """Whether interrupts are deferred while a worker polls."""
@@ -199,6 +200,15 @@ def program(i: Interface) -> Iterator[Finding]:
             )
 
 
+def n_unserved(maps: dict[str, dict[str, Any]]) -> int:
+    """Frames that our program has dropped on queues without a socket."""
+    if "unserved" not in maps:
+        return 0
+    text = ask("bpftool", "-j", "map", "dump", "id", str(maps["unserved"]["id"]))
+    (entry,) = json.loads(text or '[{"value": []}]')
+    return int.from_bytes(bytes(int(byte, 16) for byte in entry["value"]), sys.byteorder)
+
+
 def queues(i: Interface) -> Iterator[Finding]:
     """Queues without a socket that RSS feeds."""
     sockets = i.sockets()
@@ -208,10 +218,17 @@ def queues(i: Interface) -> Iterator[Finding]:
     if not sockets and any(one["prog"].get("name", "").startswith(OURS) for one in i.programs()):
         # The map has no entries for later queues; others may lack a socket, too.
         try:
-            sockets = set(range(i.n_of_map()))
+            maps = i.our_maps()
+            sockets = set(range(maps.get("sockets", {}).get("max_entries", 0)))
+            n_lost = n_unserved(maps)
         except Failure as error:
             raise Unknown(f"{UNLISTED}; {error}") from None
-        if not fed - sockets or not sockets:
+        if n_lost:
+            yield Finding(
+                f"{n_lost} frames came on queues without an AF_XDP socket, and were dropped",
+                f"mrctl show queues  # then give {i.name} as many: ethtool -L",
+            )
+        if n_lost or not fed - sockets or not sockets:
             raise Unknown(UNLISTED)
     if not sockets:
         return
@@ -224,7 +241,7 @@ def queues(i: Interface) -> Iterator[Finding]:
     if fed - sockets:
         channels = "rx" if i.kind == "veth" else "combined"
         yield Finding(
-            f"queues {spell(fed - sockets)} have no AF_XDP socket: the kernel gets their frames",
+            f"queues {spell(fed - sockets)} have no AF_XDP socket: no program gets their frames",
             share if table else f"ethtool -L {i.name} {channels} {len(sockets)}",
         )
     elif sockets - fed:

@@ -31,7 +31,7 @@ for word; do
 done
 exit 1
 """
-BPFTOOL = '#!/bin/sh\nexec /bin/cat "$0-$2"\n'
+BPFTOOL = '#!/bin/sh\nexec /bin/cat "$0-$2-$3-$5"\n'
 SAY = '#!/bin/sh\nexec /bin/cat "$0.out"\n'
 
 
@@ -133,8 +133,8 @@ FAULTS = {
                                "ethtool -X eth0 weight 1 0 1"),
     "queues without a place in the map": (
         {"tools/ss.out": "", "tools/bpftool": BPFTOOL,
-         "tools/bpftool-prog": '{"id":7,"map_ids":[1]}',
-         "tools/bpftool-map": '{"type":"xskmap","max_entries":3}'},
+         "tools/bpftool-prog-show-7": '{"id":7,"map_ids":[1]}',
+         "tools/bpftool-map-show-1": '{"name":"sockets","max_entries":3}'},
         "queues", "queues 3 have no AF_XDP socket",
         "ethtool -X eth0 start 0 equal 3"),
     "small ring": ({"tools/ethtool-g": ring(512)}, "rings", "512 entries",
@@ -267,11 +267,19 @@ class Case(unittest.TestCase):
                     for one in self.shown(*words, **differing)["unknown"]}
         self.assertEqual(set(unknown()), {"irqs", "numa"})
         unlisted = {"tools/ss.out": "", "tools/bpftool": BPFTOOL,
-                    "tools/bpftool-prog": '{"id":7,"map_ids":[1]}',
-                    "tools/bpftool-map": '{"type":"xskmap","max_entries":4}'}
+                    "tools/bpftool-prog-show-7": '{"id":7,"map_ids":[1]}',
+                    "tools/bpftool-map-show-1":
+                        '{"name":"sockets","max_entries":4}'}
         for lacks in {}, {"tools/bpftool": None}:
             self.assertIn("xsk_diag", unknown("-c", "0", **unlisted | lacks)[
                 "queues"])
+        lost = unlisted | {
+            "tools/bpftool-prog-show-7": '{"id":7,"map_ids":[1,2]}',
+            "tools/bpftool-map-show-2": '{"name":"unserved","id":2}',
+            "tools/bpftool-map-dump-2": json.dumps([
+                {"key": ["0x00"] * 4, "value": ["0x05"] + ["0x00"] * 7}])}
+        (found,) = self.shown("-c", "0", **lost)["findings"]
+        self.assertIn("5 frames came on queues without", found["finding"])
         peer = link(linkinfo={"info_kind": "veth"}, link_netnsid=1)
         self.assertIn("gro on", unknown("-c", "0", **{"tools/ip.out": peer})[
             "offload"])
