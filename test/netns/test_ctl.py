@@ -312,6 +312,18 @@ def test_a_request_of_any_length_is_answered(lab, bridge):
     bridge.stop()
 
 
+def test_a_file_may_say_where_metrics_are_served(lab, star):
+    file, places = lab.tmp_path / "br.yaml", [lab.tmp_path / n for n in "ab"]
+    file.write_text(f"ports: [p0, p1]\nmetrics: 'unix:{places[0]}'\n")
+    for options, place in ([], 0), (["--metrics", f"unix:{places[1]}"], 1):
+        bridge = Forwarder(lab, star.middle, options=[
+            "--config", file, *options],
+            wrap=["env", f"RUNTIME_DIRECTORY={lab.tmp_path}"])
+        assert b"millrace" in get(places[place]).encode()
+        assert not places[1 - place].exists()
+        bridge.stop()
+
+
 @pytest.mark.parametrize("request_text", [b"", b"GET /met"])
 def test_connections_that_wait_do_not_keep_others_out(lab, bridge, request_text):
     """The oldest makes room; those that stay are ended after a while."""
