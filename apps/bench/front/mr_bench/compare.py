@@ -305,7 +305,7 @@ def main(words: list[str]) -> int:
     compare; 3: nothing is worse, but all is unclear, or some figure has only
     one run on a side."""
     try:
-        asked = parse(words, USAGE, OPTIONS)
+        asked = parse(words, USAGE, OPTIONS, statuses="; 3 if it is unclear whether one is worse")
         if asked is None:
             return 0
         given, files = asked
