@@ -248,9 +248,18 @@ REFUSED = {
     "local": ("nat", "kernel"),
     "limits.mappings": (4096, 4097), "limits.sessions": (4096, 4097),
     "limits.fragments": (256, 257), "log.path": ("/log", "/other"),
+    "dataplane.burst": (64, 65), "dataplane.max_cpu": (50, 51),
+    "dataplane.queues": (1, 2), "dataplane.ring": (512, 1024),
+    "dataplane.mtu": (1400, 1500), "dataplane.promisc": ("on", "off"),
+    "dataplane.pool_pages": (9999, 10000),
+    "dataplane.page_bytes": (4096, 8192),
+    "dataplane.safety": ("counts", "poison"),
+    "metrics": ("tcp:127.0.0.1:9100", "tcp:127.0.0.1:9101"),
 }
-# Applied by the main thread: test_nat.py of test/netns.
-OF_THE_PROGRAM = {"state", "state_interval"}
+# Applied or refused by the main thread: test_nat.py of test/netns. Here, there
+# is one worker, whatever the file says.
+OF_THE_PROGRAM = {"state", "state_interval", "dataplane.idle",
+                  "dataplane.log", "dataplane.workers", "dataplane.cores"}
 
 
 def test_all_keys_are_here():
