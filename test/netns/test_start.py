@@ -97,3 +97,19 @@ def test_reports_that_nobody_reads_are_counted(lab, program):
     os.close(read_fd)
     process.terminate()
     process.wait(limit(30))
+
+
+def test_an_ignored_hang_up_is_said_to_reload_nothing(lab, broker):
+    """As nohup leaves it."""
+    config = lab.tmp_path / "nat.yaml"
+    config.write_text(
+        "inside: {port: 'pair:a', addresses: [10.0.0.1/24]}\n"
+        "outside: {port: 'pair:b', addresses: [192.0.2.1/24]}\n", "ascii")
+    for command in [*environment(lab), NAT, "--quiet", "--config", config], broker:
+        process = lab.popen(["sh", "-c", 'trap "" HUP; exec "$@"', "sh",
+                             *command], stdout=subprocess.DEVNULL,
+                            stderr=subprocess.PIPE, text=True)
+        assert any("SIGHUP was ignored at the start" in line
+                   for line in process.stderr)
+        process.terminate()
+        assert process.wait(limit(20)) == 0

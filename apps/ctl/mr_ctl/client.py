@@ -62,7 +62,6 @@ class Connection:
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", LIMIT_S, 0))
         try:
             self.socket.connect(os.fsencode(path))
-            self.socket.settimeout(LIMIT_S)
         except OSError as error:
             self.socket.close()
             raise Refused(f"{path}: {error.strerror or error}") from error
@@ -79,6 +78,7 @@ class Connection:
 
     def _send(self, verb: str, args: Object) -> None:
         request = json.dumps({"v": PROTOCOL, "verb": verb, **args}) + "\n"
+        self.socket.settimeout(LIMIT_S)
         try:
             self.socket.sendall(request.encode(), socket.MSG_NOSIGNAL)
         except ConnectionError:
