@@ -77,6 +77,18 @@ class File:
         written[name], dumped[name] = pair
 
 
+def set_plane(file, rng):
+    """What both programs have: what can change, and defaults."""
+    for name, words, default in (
+            ("idle", ["poll", "adaptive", "interrupt"], "adaptive"),
+            ("log", ["none", "error", "warning", "info"], "warning")):
+        file.set(["dataplane", name],
+                 (None, default) if rng.random() < 0.3 else same(rng.choice(words)))
+    for name, value in (("cores", "auto"), ("burst", 256), ("promisc", "auto"),
+                        ("page_bytes", 4096), ("safety", "counts")):
+        file.set(["dataplane", name], (None, value))
+
+
 def of_l2fwd(rng, fixed):
     """A random configuration of mr-l2fwd; fixed: choose what cannot change, too."""
     file = File()
@@ -90,17 +102,9 @@ def of_l2fwd(rng, fixed):
         fixed |= rng.choice([{"mode": "drop"}, {"fdb_limit": 77}, {"ports": ["null:", "null:"]}])
     for name, value in fixed.items():
         file.set([name], same(value))
-    for path, pair, default in (
-            (["age"], duration(rng, 1000000), "5m"),
-            (["dataplane", "idle"], same(rng.choice(["poll", "adaptive", "interrupt"])),
-             "adaptive"),
-            (["dataplane", "log"], same(rng.choice(["none", "error", "warning", "info"])),
-             "warning")):
-        file.set(path, (None, default) if rng.random() < 0.3 else pair)
-    for path, value in ((["offload"], "off"), (["dataplane", "cores"], "auto"),
-                        (["dataplane", "burst"], 256), (["dataplane", "promisc"], "auto"),
-                        (["dataplane", "page_bytes"], 4096), (["dataplane", "safety"], "counts")):
-        file.set(path, (None, value))
+    file.set(["age"], (None, "5m") if rng.random() < 0.3 else duration(rng, 1000000))
+    file.set(["offload"], (None, "off"))
+    set_plane(file, rng)
     return file
 
 
@@ -182,6 +186,7 @@ def set_behaviour(file, rng):
     file.set(["local"], (None, "nat"))
     file.set(["log", "sessions"], (None, False))
     file.set(["state_interval"], duration(rng))
+    set_plane(file, rng)
 
 
 def of_nat(rng, fixed):
@@ -339,13 +344,20 @@ class Pairs(unittest.TestCase):
             subprocess.check_output([PROGRAMS[program], "--schema"], timeout=LIMIT_S)))
         for seed in range(N_STARTS):
             rng = random.Random(f"{program} {seed}")
-            first = make(rng, None)
-            running = Running(self, program, text_of(first, rng),
-                              *options[seed % len(options)])
+            chosen = options[seed % len(options)]
+
+            def made(fixed, rng=rng, chosen=chosen):
+                file = make(rng, fixed)
+                if "--workers" in chosen:  # in force, whatever the file says
+                    file.dumped["dataplane"]["workers"] = 2
+                return file
+
+            first = made(None)
+            running = Running(self, program, text_of(first, rng), *chosen)
             self.assertEqual(running.dump(), first.dumped)
             now = first.dumped
             for _ in range(N_PAIRS // N_STARTS):
-                before, now = now, self.check_pair(running, now, make(rng, first.fixed), rng)
+                before, now = now, self.check_pair(running, now, made(first.fixed), rng)
                 n_applied += now != before
             self.assertEqual(running.end(), 0, running.said())
         self.assertGreater(n_applied, N_PAIRS // 2)
@@ -460,7 +472,7 @@ class Command(unittest.TestCase):
         for program, text, options, level in (
                 ("mr-nat", sides, [], "warning"), ("mr-nat", sides, ["-v", "-v"], "debug"),
                 ("mr-l2fwd", self.TEXT, [], "warning"), ("mr-l2fwd", info, [], "info"),
-                ("mr-l2fwd", info, ["--quiet"], "error")):
+                ("mr-l2fwd", info, ["--quiet"], "info")):
             running = Running(self, program, text, *options)
             self.assertEqual(running.connection.ask_one("config")["log"], level)
 
