@@ -12,9 +12,11 @@ import signal
 import pytest
 from lib.namespaces import wait_until
 from lib.process import BUILD, Process
+from lib.wire import Wire
 from scapy.all import Ether, Raw, wrpcap
 
 BENCH = BUILD / "apps" / "bench" / "mr-bench"
+NOBODY = "02:00:00:00:00:99"
 TABLE = """table bridge t {{
 \tchain c {{
 \t\ttype filter hook forward priority 0
@@ -265,6 +267,47 @@ def test_a_replay_is_judged_as_any_trial(lab, is_up, sizes, n_sent, name):
            f"{n - n_sent} ({name})")
     assert document["why_incomplete"] == trial["why_incomplete"] == why
     assert f"mr-bench replay: {why}" in process.err.text().splitlines()
+
+
+def macs_from(wire, mac):
+    """Wait for a frame from that address; all the destinations it has."""
+    found = set()
+    wait_until("frames come from it", lambda: found.update(
+        frame[:6].hex(":") for frame in wire.receive(100000, 0.2)
+        if frame[6:12].hex(":") == mac) or found)
+    return found
+
+
+def test_frames_follow_the_addresses_of_their_ports(lab, cable):
+    """In the middle of a trial."""
+    source, sink = cable
+    wire = lab.closing(Wire(sink, "t1", 0x0800))
+    process = Process(lab, source, [BENCH, "tx", "--rate", "2k", "--max-lag", "9",
+                                    "--dst-mac", NOBODY, "t0"])
+    process.says("thread 0")
+    for i in range(3):
+        mac = f"02:00:00:00:cc:0{i}"
+        source.ip("link", "set", "t0", "address", mac)
+        assert macs_from(wire, mac) == {NOBODY}
+        process.says(f"mr-bench: xdp:t0: MAC address {mac}: frames follow it")
+    process.process.terminate()
+    assert process.wait() == 0, process.err.text()
+
+
+def test_frames_are_sent_to_the_address_of_the_receiving_port(lab):
+    namespace, other = lab.namespace("t"), lab.namespace("o")
+    lab.veth(namespace, "t0", other, "o0")
+    lab.veth(namespace, "t1", other, "o1")
+    wire = lab.closing(Wire(other, "o0", 0x0800))
+    process = Process(lab, namespace, [BENCH, "loop", "--rate", "2k",
+                                       "--max-lag", "9", "t0", "t1"])
+    process.says("thread 0")
+    mac = "02:00:00:00:cc:05"
+    namespace.ip("link", "set", "t1", "address", mac)
+    wait_until("frames are sent to it", lambda: any(
+        frame[:6].hex(":") == mac for frame in wire.receive(100000, 0.2)))
+    process.process.terminate()
+    assert process.wait() == 0, process.err.text()
 
 
 def test_a_link_that_is_down_is_refused(lab):

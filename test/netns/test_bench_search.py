@@ -7,6 +7,7 @@ import json
 import re
 
 import pytest
+from lib.namespaces import wait_until
 from lib.process import BUILD, L2FWD, NAT, Process
 
 BENCH = BUILD / "apps" / "bench" / "mr-bench"
@@ -161,6 +162,25 @@ def test_ports_in_hold_down_are_no_rate(lab, now):
         assert bench.wait(60) == 1
         assert "refused all 200" in bench.err.text()
         assert "--now" in bench.err.text()
+    translator.stop()
+
+
+def test_a_nat_hears_of_new_addresses_of_its_hosts(lab):
+    """Of both ports, before frames go on."""
+    wire = Wire(lab, 1)
+    translator = Translator(wire, more="limits: {mappings: 1500}")
+    process = Process(wire.lab, wire.tester, [
+        BENCH, "nat", "--json", "--rate", "2k", "--connections", "400",
+        "--resolution", "50%", "--max-connections", "4000", "--reset",
+        translator.clear(), "t0", "t1"])
+    wait_until("it sends", lambda: wire.device.link("d0")["stats64"]["rx"][
+        "packets"] > 50)
+    for name, mac in (("t0", "02:00:00:00:dd:00"), ("t1", "02:00:00:00:dd:01")):
+        wire.tester.ip("link", "set", name, "address", mac)
+        process.says(f"mr-bench: xdp:{name}: MAC address {mac}: announced to its link")
+    assert process.wait(100) == 0, process.err.text()
+    rows = {row["goal"]: row for row in json.loads(process.out.text())["rows"]}
+    assert rows["table-capacity"]["value"] == 1500
     translator.stop()
 
 

@@ -46,6 +46,18 @@ def test_a_host_pings_whom_it_likes(lab):
     assert final["ports"][0]["queues"][0]["tx"]["completed"] >= 12
 
 
+def test_arp_is_answered_with_the_address_that_the_port_has_now(lab):
+    host, port = cable(lab)
+    process = reflector(lab, port, "--arp")
+    mac = "02:00:00:00:bb:01"
+    port.ip("link", "set", "p0", "address", mac)
+    process.says(f"mr-bench reflect: xdp:p0: MAC address {mac}")
+    host.ip("address", "add", "10.9.0.1/24", "dev", "h0")
+    assert "1 received" in host.run("ping", "-c", 1, "-W", 20, "10.9.0.2").stdout
+    assert mac in host.ip("neigh", "show", "10.9.0.2", "dev", "h0").stdout
+    end(process)
+
+
 def test_round_trips_are_measured(lab, tmp_path):
     """The generator of one end, the reflector at the other."""
     host, port = cable(lab)

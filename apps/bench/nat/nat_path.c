@@ -11,6 +11,7 @@
 
 #include "nat/nat_path.h"
 #include "net/drops.h"
+#include "net/mac.h"
 #include "net/tester.h"
 #include "support/text.h"
 
@@ -27,6 +28,7 @@ static const uint64_t arp_wait_ns = 100 * 1000000ull;
 /* How long late frames are waited for, and what a sender may be late. */
 static const uint64_t settle_ns = 500 * 1000000ull;
 static const uint64_t stuck_ns = 2000 * 1000000ull;
+static const uint64_t poll_ns = 100 * 1000000ull;
 
 /* Room for n frames of this thread; returns how many there are. */
 static uint32_t take_buffers(struct nat_path *path, struct mr_frame *frames,
@@ -229,15 +231,68 @@ static void send_due(struct nat_path *path, struct phase *p, uint64_t now_ns)
 	p->n_sent += n;
 }
 
+/* Those that the port stands for have its address: say so to their link. */
+static void announce(struct nat_path *path, struct nat_side *side)
+{
+	const bool is_client = side == &path->client;
+	const uint32_t n = is_client ? path->plan.n_clients : 1;
+	const uint32_t first = is_client ? path->plan.client :
+					   path->plan.server;
+
+	for (uint32_t i = 0; i < n; i++) {
+		send_arp(path, side, MR_ARP_REQUEST, first + i, first + i);
+		reclaim(path, side);
+	}
+}
+
+static void take_event(void *opaque, struct mr_port *port, uint32_t events)
+{
+	struct nat_path *path = opaque;
+	struct nat_side *side = port == path->client.port ? &path->client :
+							    &path->server;
+	uint64_t mac;
+
+	if ((events & MR_PORT_EVENT_MAC) == 0)
+		return;
+	mac_follow(port, "mr-bench", "announced to its link", &mac);
+	memcpy(side->macs.src, &mac, sizeof(side->macs.src));
+	announce(path, side);
+}
+
+/* Now and then: 0, or -errno if a port is gone. */
+static int poll_ports(struct nat_path *path, uint64_t now_ns,
+		      struct mr_reason *why)
+{
+	struct nat_side *const sides[] = { &path->client, &path->server };
+
+	if (now_ns < path->next_poll_ns)
+		return 0;
+	path->next_poll_ns = now_ns + poll_ns;
+	for (uint32_t i = 0; i < 2; i++) {
+		struct mr_link link;
+
+		mr_port_poll(sides[i]->port);
+		if (mr_port_link(sides[i]->port, &link) == 0 && link.is_gone)
+			return fail_with(why, -ENODEV, "the %s port is gone",
+					 i == 0 ? "first" : "second");
+	}
+	return 0;
+}
+
 /* Sends, then waits for what is late. */
 static int send_phase(struct nat_path *path, struct phase *p,
 		      uint64_t *ret_sent_ns, struct mr_reason *why)
 {
 	uint64_t now, sent_ns = 0;
+	int err;
 
+	path->next_poll_ns = 0;
 	clock_start(&path->clock);
 	do {
 		now = clock_now(&path->clock);
+		err = poll_ports(path, now, why);
+		if (err < 0)
+			return err;
 		if (p->n_done < p->n)
 			send_due(path, p, now);
 		if (p->n_done == p->n && sent_ns == 0)
@@ -422,6 +477,8 @@ static int open_parts(struct nat_path *path, uint32_t n_room,
 	status = take_port(&path->client, path->plane.ports[0], why);
 	if (status == 0)
 		status = take_port(&path->server, path->plane.ports[1], why);
+	for (uint32_t p = 0; status == 0 && p < 2; p++)
+		(void)mr_port_subscribe(path->plane.ports[p], take_event, path);
 	if (status != 0)
 		return status;
 	clock_open(&path->clock, false);

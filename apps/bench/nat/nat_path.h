@@ -39,6 +39,7 @@ struct nat_path {
 	uint8_t awaited;          /* state, of the phase at hand, */
 	uint32_t first, n_last;   /* and its numbers */
 	uint64_t n_arrived;       /* of it, each number once */
+	uint64_t next_poll_ns;    /* of the ports, in it */
 };
 
 /*

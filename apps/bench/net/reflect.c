@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "net/mac.h"
 #include "net/relay.h"
 #include "net/swap.h"
 #include "support/counter.h"
@@ -34,7 +35,7 @@ struct reflect {
 	bool answers_arp;
 	uint32_t n_workers;
 	struct dataplane plane;
-	uint8_t macs[MAX_PORTS][6];
+	uint64_t macs[MAX_PORTS]; /* see mac.h */
 	uint32_t n_burst;
 	void *base;
 	struct reflector *reflectors;
@@ -92,7 +93,7 @@ static bool turn(struct reflector *r, struct mr_worker *worker, uint32_t port,
 		 struct mr_frame *frame, uint32_t n)
 {
 	const struct reflect *reflect = r->reflect;
-	uint64_t n_bytes;
+	uint64_t n_bytes, mac;
 	uint8_t *bytes;
 
 	if (mr_frame_unshare(worker->cache, frame, n) < 0) {
@@ -100,8 +101,9 @@ static bool turn(struct reflector *r, struct mr_worker *worker, uint32_t port,
 		return false;
 	}
 	bytes = mr_frame_data(reflect->base, frame);
+	mac = mac_get(&reflect->macs[port]);
 	if (reflect->answers_arp &&
-	    swap_arp(bytes, frame->len, reflect->macs[port])) {
+	    swap_arp(bytes, frame->len, (const uint8_t *)&mac)) {
 		counter_add(&r->n_arp, 1);
 		return true;
 	}
@@ -202,7 +204,7 @@ static int open_reflectors(struct reflect *reflect, struct mr_reason *why)
 		struct mr_port_info info = { .size = sizeof(info) };
 
 		mr_port_info(plane->ports[p], &info);
-		memcpy(reflect->macs[p], info.mac, sizeof(info.mac));
+		reflect->macs[p] = mac_of_port(plane->ports[p]);
 		if (reflect->answers_arp && !info.has_mac)
 			return fail_with(why, 2,
 					 "--arp: %s has no address to answer "
@@ -221,6 +223,15 @@ static int open_reflectors(struct reflect *reflect, struct mr_reason *why)
 	return 0;
 }
 
+static void port_event(void *app, uint32_t port_idx, uint32_t events)
+{
+	struct reflect *reflect = app;
+
+	if (reflect->answers_arp && (events & MR_PORT_EVENT_MAC) != 0)
+		mac_follow(reflect->plane.ports[port_idx], "mr-bench reflect",
+			   "ARP is answered with it", &reflect->macs[port_idx]);
+}
+
 static int reflect_ports(const struct relay_command *command,
 			 const struct relay_options *options)
 {
@@ -232,6 +243,7 @@ static int reflect_ports(const struct relay_command *command,
 				     .options = options->run,
 				     .work = reflect_run,
 				     .drop = drop_at_end,
+				     .port_event = port_event,
 				     .app = reflect };
 	int status;
 

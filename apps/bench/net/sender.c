@@ -3,6 +3,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "net/mac.h"
 #include "net/sender.h"
 #include "stream/stream.h"
 #include "support/counter.h"
@@ -62,6 +63,21 @@ static void give_up(struct sender *sender, uint64_t before_ns)
 		    n + pacer_skip(&sender->pacer, before_ns));
 }
 
+static void follow_macs(struct sender *sender)
+{
+	for (uint32_t i = 0; i < 2; i++) {
+		const uint64_t now = sender->macs[i] != NULL ?
+					     mac_get(sender->macs[i]) :
+					     sender->had_macs[i];
+
+		if (now == sender->had_macs[i])
+			continue;
+		builder_set_mac(sender->builder, 6 * i, &sender->had_macs[i],
+				&now);
+		sender->had_macs[i] = now;
+	}
+}
+
 /* Build those that are due, as far as there are buffers. */
 static void build(struct sender *sender)
 {
@@ -72,6 +88,7 @@ static void build(struct sender *sender)
 					      sender->n_due - sender->n_held,
 					      config->buffer_bytes);
 
+	follow_macs(sender);
 	for (uint32_t i = 0; i < n; i++)
 		frames[i].addr = addrs[i] + config->headroom_bytes;
 	builder_fill(sender->builder, config->base, frames,

@@ -34,6 +34,10 @@ struct sender {
 	const struct clock *clock;
 	struct builder *builder;
 	struct hist *lateness; /* of paced frames */
+	/* Addresses that frames have because ports have them, to and from, and
+	 * those of the ports now; see mac.h. NULL: they have others. */
+	const uint64_t *macs[2];
+	uint64_t had_macs[2];
 	struct pacer pacer;
 	uint64_t lead_ns; /* of the trial: launch_lead_ns, if it is paced */
 	uint64_t max_lag_ns;

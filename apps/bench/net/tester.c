@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "net/mac.h"
 #include "net/tester_parts.h"
 #include "stream/stream.h"
 #include "support/text.h"
@@ -25,35 +26,68 @@ uint64_t tester_n_pending(const struct tester *tester)
 	return n;
 }
 
-/* Where frames of a sending port are to go, as far as nobody said it. With one
- * port they come back from whoever reflects them, to no group: to nobody's
- * address, which switches flood as well. */
-static void choose_macs(const struct tester *tester, uint32_t t,
-			struct stream_defaults *defaults)
+void tester_port_event(void *opaque, struct mr_port *port, uint32_t events)
 {
-	static const uint8_t ours[6] = { 2, 'm', 'r', 0, 0, 1 };
-	static const uint8_t nobody[6] = { 2, 'm', 'r', 0, 0, 2 };
+	struct tester *tester = opaque;
+
+	for (uint32_t p = 0; p < tester->n_ports; p++)
+		if (tester->plane.ports[p] == port &&
+		    (events & MR_PORT_EVENT_MAC) != 0)
+			mac_follow(port, tester->plane.program,
+				   "frames follow it", &tester->macs[p]);
+}
+
+void tester_read_macs(struct tester *tester)
+{
 	struct mr_port_info info;
 	struct mr_link link;
 
+	for (uint32_t p = 0; p < tester_n_ports(tester); p++) {
+		if (p < tester->n_ports)
+			mr_port_poll(tester->plane.ports[p]);
+		tester_port(tester, p, &info, &link);
+		tester->macs[p] = 0;
+		if (info.has_mac)
+			memcpy(&tester->macs[p], info.mac, sizeof(info.mac));
+	}
+}
+
+static const uint64_t *mac_or_none(const uint64_t *mac)
+{
+	return *mac != 0 ? mac : NULL;
+}
+
+void tester_choose_macs(const struct tester *tester, uint32_t t,
+			const uint64_t *ret[2])
+{
+	ret[1] = mac_or_none(&tester->macs[tester->tx[t]]);
+	ret[0] = tester->config.has_dst_mac || t >= tester->n_rx ||
+				 tester->rx[t] == tester->tx[t] ?
+			 NULL :
+			 mac_or_none(&tester->macs[tester->rx[t]]);
+}
+
+/* Where frames of a sending port are to go, as far as nobody said it. With one
+ * port they come back from whoever reflects them, to no group: to nobody's
+ * address, which switches flood as well. */
+static void choose_defaults(const struct tester *tester, uint32_t t,
+			    struct stream_defaults *defaults)
+{
+	static const uint8_t ours[6] = { 2, 'm', 'r', 0, 0, 1 };
+	static const uint8_t nobody[6] = { 2, 'm', 'r', 0, 0, 2 };
+	const uint64_t *macs[2];
+
 	memcpy(defaults->src_mac, ours, 6);
 	memset(defaults->dst_mac, 0xff, 6);
-	tester_port(tester, tester->tx[t], &info, &link);
-	if (info.has_mac)
-		memcpy(defaults->src_mac, info.mac, 6);
-	if (tester->config.has_dst_mac) {
+	if (tester->config.has_dst_mac)
 		memcpy(defaults->dst_mac, tester->config.dst_mac, 6);
-		return;
-	}
-	if (t >= tester->n_rx)
-		return;
-	if (tester->rx[t] == tester->tx[t]) {
+	else if (t < tester->n_rx && tester->rx[t] == tester->tx[t])
 		memcpy(defaults->dst_mac, nobody, 6);
-		return;
-	}
-	tester_port(tester, tester->rx[t], &info, &link);
-	if (info.has_mac)
-		memcpy(defaults->dst_mac, info.mac, 6);
+	tester_choose_macs(tester, t, macs);
+	if (macs[0] != NULL)
+		memcpy(defaults->dst_mac, macs[0], 6);
+	if (macs[1] != NULL)
+		memcpy(defaults->src_mac, macs[1], 6);
 }
 
 static void forget_streams(struct tester *tester)
@@ -85,7 +119,7 @@ int tester_set_streams(struct tester *tester, uint32_t frame_bytes,
 		int err;
 
 		if (t < tester->n_tx)
-			choose_macs(tester, t, &defaults);
+			choose_defaults(tester, t, &defaults);
 		err = streams_make(config->streams, &defaults,
 				   &tester->streams[t], &said);
 		if (err < 0)

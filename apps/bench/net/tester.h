@@ -54,7 +54,8 @@ int tester_open(const struct tester_config *config, struct tester **ret,
 
 /*
  * One trial, again and again: each has sequence numbers of its own; frames of
- * an earlier one are foreign to it. Prints nothing. A trial that a signal or a
+ * an earlier one are foreign to it. Prints only that a port has another MAC
+ * address, which frames follow. A trial that a signal or a
  * port that went away ended has its figures so far. Returns 0, or the exit
  * status, and ret then needs no freeing.
  */

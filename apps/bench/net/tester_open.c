@@ -284,6 +284,10 @@ static int check_ports(struct tester *tester, struct mr_reason *why)
 	}
 	for (uint32_t i = 0; i < tester_n_ports(tester) && status == 0; i++)
 		status = check_link(tester, i, why);
+	for (uint32_t p = 0; p < tester->n_ports; p++)
+		(void)mr_port_subscribe(plane->ports[p], tester_port_event,
+					tester);
+	tester_read_macs(tester);
 	return status;
 }
 

@@ -59,6 +59,7 @@ struct tester {
 	/* Numbers of ports; from n_ports on those of places. */
 	uint32_t tx[MAX_PORTS], rx[MAX_PORTS];
 	uint32_t n_tx, n_rx;
+	uint64_t macs[MAX_PORTS]; /* by port; see mac.h */
 	void *base;
 	uint32_t page_bytes, headroom_bytes;
 
@@ -104,6 +105,13 @@ int tester_set_streams(struct tester *tester, uint32_t frame_bytes,
 		       bool is_stamped, struct mr_reason *why);
 
 void tester_free(struct tester *tester);
+/* tester.c: follow what the ports' devices are changed to. */
+mr_port_event_fn tester_port_event;
+/* Before a trial: as they are now. */
+void tester_read_macs(struct tester *tester);
+/* Of the frames that a port of tx sends: to and from; see struct sender. */
+void tester_choose_macs(const struct tester *tester, uint32_t t,
+			const uint64_t *ret[2]);
 /* tester_count.c: the ports' invariants; the line says which does not hold. */
 bool tester_invariants_hold(const struct tester *tester, char *ret,
 			    size_t n_bytes);

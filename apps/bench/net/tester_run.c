@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/mac.h"
 #include "net/tester_parts.h"
 #include "stream/stream.h"
 #include "support/signals.h"
@@ -139,6 +140,11 @@ static int make_senders(struct tester *tester, struct mr_reason *why)
 		if (sender->config.buffer_bytes > tester->page_bytes)
 			sender->config.buffer_bytes = tester->page_bytes;
 		orders.sender = i;
+		tester_choose_macs(tester, tester->sender_port[i],
+				   sender->macs);
+		for (uint32_t m = 0; m < 2; m++)
+			if (sender->macs[m] != NULL)
+				sender->had_macs[m] = mac_get(sender->macs[m]);
 		sender_begin(sender, &orders, tester->builders[i],
 			     tester->lateness[i]);
 	}
@@ -234,6 +240,7 @@ static int prepare(struct tester *tester, const struct trial_config *config,
 					     tester->config.frame_bytes;
 	int status;
 
+	tester_read_macs(tester);
 	choose_magic(tester);
 	tester->n_trials++;
 	status = tester_set_streams(tester, frame_bytes,

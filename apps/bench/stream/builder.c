@@ -335,3 +335,17 @@ uint64_t builder_n_sent(const struct builder *builder, uint32_t stream)
 {
 	return builder->lanes[stream].n_sent;
 }
+
+void builder_set_mac(struct builder *builder, uint32_t at, const void *from,
+		     const void *to)
+{
+	for (uint32_t i = 0; i < builder->n_lanes; i++) {
+		struct lane *lane = &builder->lanes[i];
+
+		if (builder->streams->of[i].is_capture)
+			continue;
+		for (uint32_t j = 0; j < lane->n_shapes; j++)
+			if (memcmp(lane->shapes[j].bytes + at, from, 6) == 0)
+				memcpy(lane->shapes[j].bytes + at, to, 6);
+	}
+}

@@ -85,6 +85,11 @@ void builder_fill(struct builder *builder, void *base, struct mr_frame *frames,
  */
 void builder_take_back(struct builder *builder, uint32_t n);
 
+/* At this offset, 0 or 6, frames that have one MAC address get another; those of
+ * captures stay as they are. */
+void builder_set_mac(struct builder *builder, uint32_t at, const void *from,
+		     const void *to);
+
 /* Frames made of a stream and not taken back: its next sequence number. */
 uint64_t builder_n_sent(const struct builder *builder, uint32_t stream);
 

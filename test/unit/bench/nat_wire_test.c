@@ -141,6 +141,12 @@ TEST(arp_is_answered_for_our_addresses_alone)
 		assert_int_equal(seen.asker, 0x0a000001);
 		assert_memory_equal(seen.src_mac, macs.src, 6);
 	}
+	/* The gateway's announcement of itself is an answer, too. */
+	plan.gateway = 0x0a0000fe;
+	nat_wire_arp(MR_ARP_REQUEST, plan.gateway, plan.gateway, &macs, frame);
+	assert_int_equal(
+		nat_wire_read(&plan, false, frame, sizeof(frame), &seen),
+		NAT_ARP_REPLY);
 	nat_wire_arp(MR_ARP_REQUEST, EXTERNAL, plan.server, &macs, frame);
 	assert_int_equal(
 		nat_wire_read(&plan, true, frame, sizeof(frame), &seen),
