@@ -91,33 +91,48 @@ static __attribute__((noinline)) int rx_vlan_tag(const struct xdp_md *ctx,
 	return 0;
 }
 
+/*
+ * A slot of the stack, all of which is written first. Without CAP_PERFMON, old
+ * kernels (6.1) do not let a part of one be written that holds a number, even
+ * in a branch that is never taken; and the compiler gives slots of one function
+ * to the next.
+ */
+union slot {
+	__u64 whole;
+	__u32 u32;
+	__u16 u16;
+};
+
 /* Write the metadata in front of the frame, if there is room. */
 static __always_inline void put_meta(struct xdp_md *ctx)
 {
-	struct xdp_rx_meta meta = { .word = meta_magic }, *to;
-	__u32 type = 0;
+	union slot hash = { 0 }, type = { 0 };
+	__u64 word = meta_magic, ns = 0;
+	struct xdp_rx_meta *to;
 
-	if (rx_hash(ctx, &meta.hash, &type) == 0)
-		meta.word |=
-			XDP_RX_META_HASH | (type & XDP_RX_META_TYPES)
+	if (rx_hash(ctx, &hash.u32, &type.u32) == 0)
+		word |= XDP_RX_META_HASH | (type.u32 & XDP_RX_META_TYPES)
 						   << XDP_RX_META_TYPE_SHIFT;
 	/* A veth reports the time 0 for frames that no NIC received. */
-	if (rx_timestamp(ctx, &meta.ns) == 0 && (__s64)meta.ns > 0)
-		meta.word |= XDP_RX_META_TIME;
-	if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(meta)) != 0)
+	if (rx_timestamp(ctx, &ns) == 0 && (__s64)ns > 0)
+		word |= XDP_RX_META_TIME;
+	if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(*to)) != 0)
 		return;
 	to = (void *)(long)ctx->data_meta;
-	if ((void *)(to + 1) <= (void *)(long)ctx->data)
-		*to = meta;
+	if ((void *)(to + 1) > (void *)(long)ctx->data)
+		return;
+	to->word = (__u32)word;
+	to->hash = hash.u32;
+	to->ns = ns;
 }
 
 /* Write the tag, if the kernel holds one, into the frame. False: no room. */
 static __always_inline bool put_tag_back(struct xdp_md *ctx)
 {
-	__u16 proto = 0, tci = 0;
+	union slot proto = { 0 }, tci = { 0 };
 	__u32 *words;
 
-	if (rx_vlan_tag(ctx, &proto, &tci) != 0)
+	if (rx_vlan_tag(ctx, &proto.u16, &tci.u16) != 0)
 		return true;
 	if (bpf_xdp_adjust_head(ctx, -TAG_BYTES) != 0)
 		return false;
@@ -126,7 +141,7 @@ static __always_inline bool put_tag_back(struct xdp_md *ctx)
 		return false;
 	for (int i = 0; i < 3; i++) /* both addresses */
 		words[i] = words[i + 1];
-	words[3] = proto | (__u32)bpf_htons(tci) << 16;
+	words[3] = proto.u16 | (__u32)bpf_htons(tci.u16) << 16;
 	return true;
 }
 
@@ -134,10 +149,10 @@ static __always_inline bool put_tag_back(struct xdp_md *ctx)
 static __always_inline void take_tag_out(struct xdp_md *ctx)
 {
 	__u32 *words = (void *)(long)ctx->data;
-	__u16 proto = 0, tci = 0;
+	union slot proto = { 0 }, tci = { 0 };
 
 	if ((void *)(words + 4) > (void *)(long)ctx->data_end ||
-	    rx_vlan_tag(ctx, &proto, &tci) != 0)
+	    rx_vlan_tag(ctx, &proto.u16, &tci.u16) != 0)
 		return;
 	for (int i = 3; i > 0; i--)
 		words[i] = words[i - 1];
