@@ -315,7 +315,8 @@ int mri_xdp_take(struct xdp_port *port, struct mr_reason *reason)
 	    (err = mri_xdp_choose_sg(port, &has_sg, reason)) < 0 ||
 	    (err = mri_xdp_filter_open(port, reason)) < 0 ||
 	    (err = open_program(port, &has_sg, reason)) < 0 ||
-	    (err = mri_xdp_climb(port, has_sg, reason)) < 0)
+	    (err = mri_xdp_climb(port, has_sg, reason)) < 0 ||
+	    (err = mri_xdp_unbound_open(port, reason)) < 0)
 		return err;
 	mri_xdp_busy_open(port);
 	say_what_lacks(port);

@@ -245,6 +245,8 @@ struct xdp_port {
 	uint32_t tx_metadata_bytes; /* before each entry sent; 0: none */
 	uint32_t max_segs;    /* descriptors of a frame, 1: no SG */
 	uint32_t n_zc_queues; /* bound without copies: all, or none at all */
+	/* The broker's, before Linux 6.4: sockets that are still to be bound. */
+	bool is_unbound, is_unbound_zc, may_pass_unbound;
 	uint64_t n_registered_bytes;
 	uint32_t umem_headroom_bytes;
 	struct {
@@ -381,8 +383,16 @@ int mri_xdp_socket_open(struct xdp_port *port, uint32_t i,
 			struct xdp_bind_mode bind_mode, bool *ret_is_final,
 			struct mr_reason *reterr_reason);
 void mri_xdp_socket_close(struct xdp_port *port, uint32_t i);
+/* What opening it begins with: a socket with its memory and rings. */
+int mri_xdp_socket_make(struct xdp_port *port, uint32_t i, bool is_zc,
+			struct mr_reason *reason);
 /* Wait until closed zero-copy sockets are released. */
 void mri_xdp_sockets_wait(const struct xdp_port *port);
+
+/* xdp_unbound.c */
+/* Replace the broker's sockets by such that its client can map, if those that
+ * are bound cannot be mapped. */
+int mri_xdp_unbound_open(struct xdp_port *port, struct mr_reason *reason);
 
 /* xdp_prog.c */
 /* -ERANGE: the MTU, here or at the peer, needs a program with frags. */

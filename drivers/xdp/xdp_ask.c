@@ -317,6 +317,19 @@ static int use_passed(struct xdp_port *port, int fd)
 	return 0;
 }
 
+/* The rings are mapped and filled: now the broker may bind the sockets. */
+static int ask_bind(const struct xdp_port *port, struct mr_reason *reason)
+{
+	const struct xdp_wire_head head = head_of(XDP_WIRE_BIND, sizeof(head));
+	struct received r;
+	const int err = ask(port->broker_fd, port->base.info->name, &head,
+			    sizeof(head), NULL, 0, &r, reason);
+
+	if (err == 0)
+		close_rest(&r);
+	return err;
+}
+
 /* The port owns the received fds, and closes them even if this fails. */
 static int use_answer(struct xdp_port *port, struct received *r,
 		      struct mr_reason *reason)
@@ -368,9 +381,9 @@ static int use_answer(struct xdp_port *port, struct received *r,
 	for (uint32_t i = 0; i < port->n_queues; i++)
 		port->rxqs[i].is_busy = port->txqs[i].is_busy = a->is_busy;
 	err = mri_xdp_events_watch(port, reason);
-	if (err < 0)
-		return err;
-	return mri_xdp_sockets_open(port, bind_mode, &is_final, reason);
+	if (err == 0)
+		err = mri_xdp_sockets_open(port, bind_mode, &is_final, reason);
+	return err == 0 && a->is_unbound ? ask_bind(port, reason) : err;
 }
 
 int mri_xdp_broker_open(struct xdp_port *port, struct mr_reason *reason)

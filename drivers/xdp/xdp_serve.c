@@ -159,6 +159,8 @@ static const struct row {
 	/* It could also reopen the port with this filter. */
 	[XDP_WIRE_FILTER] = { sizeof(struct xdp_wire_filter), is_valid_filter,
 			      mri_xdp_serve_new_filter, true },
+	[XDP_WIRE_BIND] = { sizeof(struct xdp_wire_head), NULL,
+			    mri_xdp_serve_bind, true },
 };
 
 /* Whether the client may make a request for its port. Looks up name and grant

@@ -62,6 +62,9 @@ int mri_xdp_serve_filter(struct xdp_served *served,
 uint32_t mri_xdp_linked_prog(const struct xdp_port *port, int link_fd);
 uint32_t mri_xdp_map_id(int map_fd); /* 0: not a map */
 
+/* xdp_unbound.c */
+xdp_serve_fn mri_xdp_serve_bind;
+
 /* xdp_serve_set.c: for a client that has a port and the permission. */
 xdp_serve_fn mri_xdp_serve_set, mri_xdp_serve_rss, mri_xdp_serve_steer,
 	mri_xdp_serve_unsteer, mri_xdp_serve_new_filter;

@@ -3,7 +3,8 @@
  * The broker's side: opens a port for a client that has no capabilities.
  *
  * The client gets bound sockets, so it cannot use another queue or interface,
- * and cannot add a tx ring unless it may transmit. It gets the only fd of the
+ * and cannot add a tx ring unless it may transmit; before Linux 6.4, see
+ * xdp_unbound.c. It gets the only fd of the
  * link, so the program ends with it. The broker restores the interface when the
  * connection ends.
  *
@@ -287,6 +288,10 @@ static int open_port(struct xdp_served *served, const struct xdp_wire_open *o,
 	    (err = map_memory(port, o, fds, memory, reason)) < 0)
 		return err;
 	port->is_mute = !served->grant.may_transmit;
+	port->may_pass_unbound =
+		served->grant.may_transmit && served->grant.first_queue == 0 &&
+		served->grant.n_queues >= port->dev.n_rx_channels &&
+		served->grant.n_queues >= port->dev.n_tx_channels;
 	port->base.base = memory->base;
 	return mri_xdp_take(port, reason);
 }
@@ -345,7 +350,9 @@ static void fill_answer(struct xdp_served *served,
 	uint64_t netns = 0;
 
 	a->n_sockets = port->n_queues;
-	a->is_zc = port->n_zc_queues > 0;
+	a->is_unbound = port->is_unbound;
+	a->is_zc = port->is_unbound ? port->is_unbound_zc :
+				      port->n_zc_queues > 0;
 	a->max_segs = port->max_segs;
 	a->mtu_bytes = port->base.info->mtu_bytes;
 	a->tx_metadata_bytes = port->tx_metadata_bytes;
@@ -358,8 +365,12 @@ static void fill_answer(struct xdp_served *served,
 	memcpy(a->why, port->base.info->why, sizeof(a->why));
 	a->dev = port->dev;
 	for (uint32_t i = 0; i < port->n_queues; i++) {
-		answer->fds[answer->n_fds++] = port->fds[i];
-		port->fds[i] = -1;
+		answer->fds[answer->n_fds++] =
+			port->is_unbound ?
+				fcntl(port->fds[i], F_DUPFD_CLOEXEC, 0) :
+				port->fds[i];
+		if (!port->is_unbound)
+			port->fds[i] = -1;
 	}
 	served->prog_id = mri_xdp_linked_prog(port, port->prog.link_fd);
 	give(answer, XDP_WIRE_LINK, port->prog.link_fd);

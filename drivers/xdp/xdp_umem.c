@@ -354,8 +354,8 @@ static int refuse_rings(const struct xdp_port *port, int err,
 }
 
 /* What needs a capability. */
-static int make_socket(struct xdp_port *port, uint32_t i, bool is_zc,
-		       struct mr_reason *reason)
+int mri_xdp_socket_make(struct xdp_port *port, uint32_t i, bool is_zc,
+			struct mr_reason *reason)
 {
 	int err = port->fds[i] >= 0 ? 0 : open_socket(port, i, reason);
 
@@ -402,8 +402,8 @@ int mri_xdp_socket_open(struct xdp_port *port, uint32_t i,
 	int err = 0;
 
 	*ret_is_final = true;
-	if (port->role != XDP_CLIENT)
-		err = make_socket(port, i, bind_mode.is_zc, reason);
+	if (port->role != XDP_CLIENT && !port->is_unbound)
+		err = mri_xdp_socket_make(port, i, bind_mode.is_zc, reason);
 	if (err == 0 && port->role != XDP_SERVER)
 		err = use_socket(port, i, bind_mode, reason);
 	if (err < 0)

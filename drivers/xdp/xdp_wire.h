@@ -12,6 +12,8 @@
  *     RSS, STEER, UNSTEER: <millrace/experimental/port_queues.h>
  *     FILTER   another filter, with the fds of the link, the counters and each
  *              socket, because the broker has kept none of them
+ *     BIND     the sockets, whose rings are mapped and filled, if the answer
+ *              to OPEN said that they are not bound (xdp_unbound.c)
  *
  * The end of the connection ends the port.
  */
@@ -26,7 +28,7 @@
 #include "xdp_broker.h"
 
 enum {
-	XDP_WIRE_VERSION = 4,
+	XDP_WIRE_VERSION = 5,
 	XDP_WIRE_SEGMENTS = 64,
 	/* Of struct xdp_options: the members that a client sends. */
 	XDP_WIRE_OPTIONS = offsetof(struct xdp_options, rss),
@@ -41,6 +43,7 @@ enum xdp_wire_type {
 	XDP_WIRE_STEER,
 	XDP_WIRE_UNSTEER,
 	XDP_WIRE_FILTER,
+	XDP_WIRE_BIND,
 	XDP_WIRE_N_TYPES,
 };
 
@@ -109,7 +112,7 @@ struct xdp_wire_answer {
 	int32_t err;
 	uint32_t n_sockets, fds;
 	uint32_t id; /* of a steering rule */
-	uint32_t is_zc, max_segs, mtu_bytes;
+	uint32_t is_zc, max_segs, mtu_bytes, is_unbound;
 	uint8_t is_native, has_frags, is_busy, is_mute;
 	uint32_t tx_metadata_bytes, meta_magic, kfuncs[XDP_N_KFUNCS];
 	struct mr_reason reason;

@@ -59,7 +59,7 @@ def boot(nics, programs=(), needs_all=True, **options):
         if not program.exists():
             pytest.skip(f"{program} is not built")
     try:
-        guest = Guest(nics, programs, kernel=KERNEL, **options)
+        guest = Guest(nics, programs, **{"kernel": KERNEL} | options)
     except Missing as why:
         pytest.skip(str(why))
     if needs_all:

@@ -22,8 +22,8 @@ POWERLESS = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
 # Small rings, so that little memory is registered.
 SMALL = ["--ring", 64, "--workers", 1, "--page-bytes", 2048]
 
-FIND, OPEN, SET, RSS, STEER, UNSTEER, FILTER = range(1, 8)
-VERSION = 4
+FIND, OPEN, SET, RSS, STEER, UNSTEER, FILTER, BIND = range(1, 9)
+VERSION = 5
 MAX_STUCK = 64  # CLIENTS_MAX_STUCK
 SO_PASSRIGHTS = 83
 ANSWER_HEAD = struct.Struct("=IHHiIII")  # and more
@@ -133,7 +133,7 @@ class RawClient:
         for _, _, part in more:
             fds.frombytes(part[:len(part) // 4 * 4])
         _, _, _, err, n_sockets, _, _ = ANSWER_HEAD.unpack_from(data)
-        reason = data[60:60 + 384].split(b"\0")[0].decode()
+        reason = data[64:64 + 384].split(b"\0")[0].decode()
         return -err, n_sockets, reason, list(fds)
 
     def ask(self, data, fds=()):
