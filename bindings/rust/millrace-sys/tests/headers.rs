@@ -18,6 +18,7 @@ fn c_type(rust: &str) -> String {
         "c_char" => "char".into(),
         "c_void" => "void".into(),
         "bool" => "_Bool".into(),
+        "usize" => "size_t".into(),
         "Option<mr_log_fn>" => "mr_log_fn *".into(),
         "Option<mr_worker_fn>" => "mr_worker_fn *".into(),
         name if name.starts_with("mr_") => format!("struct {name}"),
