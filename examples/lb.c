@@ -239,8 +239,8 @@ static void run(struct mr_worker *worker, const char *path)
 
 int main(int argc, char **argv)
 {
-	struct mr_pool_config pool = { .size = sizeof(pool),
-				       .n_pages = 2048 }; /* for us */
+	/* 2048 are for frames that the program holds. */
+	struct mr_pool_config pool = { .size = sizeof(pool), .n_pages = 2048 };
 	struct mr_port_config config = { .size = sizeof(config) };
 	struct mr_port *port;
 	struct mr_workers_config one = { .size = sizeof(one),

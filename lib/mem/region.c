@@ -266,9 +266,16 @@ static int go_down(struct mr_region *region,
 	return err;
 }
 
-static int refuse_segment(const struct mr_region *region, uint64_t n_bytes,
-			  int err, struct mr_reason *reterr_reason)
+static int refuse_segment(const struct mr_region *region, uint64_t addr,
+			  uint64_t n_bytes, int err,
+			  struct mr_reason *reterr_reason)
 {
+	if (err == -ENOSPC && addr != MRI_ADDR_ANY)
+		return mr_fail(reterr_reason, -ENOMEM,
+			       "no room for %llu KiB more at 0x%llx: another "
+			       "pool of the region begins there",
+			       (unsigned long long)(n_bytes >> 10),
+			       (unsigned long long)addr);
 	if (err == -ENOSPC)
 		return mr_fail(reterr_reason, -ENOMEM,
 			       "no room for %llu KiB more in a region of %llu "
@@ -353,7 +360,7 @@ static int add_locked(struct mr_region *region,
 			       MRI_MAX_SEGMENTS);
 	err = go_down(region, wish, &info, &fd);
 	if (err < 0)
-		return refuse_segment(region, wish->n_bytes, err,
+		return refuse_segment(region, wish->addr, wish->n_bytes, err,
 				      reterr_reason);
 	err = mri_listeners_add(region, &info, reterr_reason);
 	if (err < 0) {
@@ -414,7 +421,8 @@ int mri_region_reserve(struct mr_region *region, uint64_t n_bytes,
 			      "a region has room for %d pools, all in use",
 			      MRI_MAX_TENANTS);
 	} else if (!find_gap(region, n_bytes, align, ret_addr)) {
-		err = refuse_segment(region, n_bytes, -ENOSPC, reterr_reason);
+		err = refuse_segment(region, MRI_ADDR_ANY, n_bytes, -ENOSPC,
+				     reterr_reason);
 	} else {
 		cut_reservation(region, *ret_addr);
 		*place = (struct mri_reservation){ *ret_addr,

@@ -234,16 +234,23 @@ int mri_pool_grow_to(struct mr_pool *pool, uint64_t n_pages,
 {
 	struct mri_page_alloc *pa = &pool->page_alloc;
 	const uint32_t max_before = pa->max_pages;
+	uint32_t max_pages = max_before;
 	int err;
 
 	if (n_pages > pool->n_pages)
 		return mr_fail(reterr_reason, -ENOSPC,
 			       "%s grows by itself up to %u pages", pool->name,
 			       pool->n_pages);
-	__atomic_store_n(&pa->max_pages, (uint32_t)n_pages, __ATOMIC_RELAXED);
+	if (max_pages < n_pages)
+		max_pages = (uint32_t)n_pages;
+	__atomic_store_n(&pa->max_pages, max_pages, __ATOMIC_RELAXED);
 	err = grow(pool, (uint32_t)n_pages - pa->n_pages, reterr_reason);
-	__atomic_store_n(&pa->max_pages, err == 0 ? pa->n_pages : max_before,
-			 __ATOMIC_RELAXED);
+	/* Memory comes in whole granules. */
+	if (err < 0)
+		max_pages = max_before;
+	else if (max_pages < pa->n_pages)
+		max_pages = pa->n_pages;
+	__atomic_store_n(&pa->max_pages, max_pages, __ATOMIC_RELAXED);
 	if (err == 0)
 		mri_depot_grow(&pool->depot,
 			       mri_pool_n_magazines(pool, pa->n_pages));

@@ -478,6 +478,8 @@ static int ensure_pages(struct mr_pool *pool, const char *who,
 	ret_why->text[0] = '\0';
 	if (n_needed <= n_before)
 		return 0;
+	if (n_wanted > pool->n_pages && n_needed <= pool->n_pages)
+		n_wanted = pool->n_pages;
 	if (!pool->is_elastic || mri_pool_grow_to(pool, n_wanted, ret_why) < 0)
 		return -ENOMEM;
 	report_growth(pool, n_before, who);

@@ -275,6 +275,29 @@ SIZE_TEST(limit_that_the_program_set_is_kept)
 	}
 }
 
+/* And it may still grow by itself, as far as that goes. */
+SIZE_TEST(limit_that_the_program_set_is_reached_in_two_ways)
+{
+	const struct mr_pool_config bound = { .max_pages = 20000 };
+	struct mr_pool *pool = make_pool(bound);
+	uint64_t *addrs = calloc(20001, sizeof(*addrs));
+
+	assert_int_equal(open_port(pool, 0, 1), 0);
+	assert_int_equal(open_port(pool, 1, 1), 0);
+	assert_in_range(pool_stats(pool).n_pages, 10000, 15000);
+	assert_int_equal(mr_pool_frag_alloc_bulk(pool, addrs, 20001, 4096),
+			 20000);
+	mr_pool_frag_free_bulk(pool, addrs, 20000);
+	free(addrs);
+	close_all(pool);
+	/* The caches of four workers would not fit, and the port does. */
+	pool = make_pool((struct mr_pool_config){ .max_pages = 12600 });
+	assert_int_equal(open_port(pool, 0, 1), 0);
+	assert_int_equal(open_port(pool, 1, 8), 0);
+	assert_int_equal(pool_stats(pool).n_pages, 12600);
+	close_all(pool);
+}
+
 SIZE_TEST(growth_names_the_ports_that_lack_the_new_pages)
 {
 	struct mr_pool *pool = make_pool((struct mr_pool_config){ 0 });
@@ -343,6 +366,7 @@ SIZE_TEST(second_pool_of_a_region_follows_the_first_without_a_gap)
 	assert_int_equal(open_port(first, 2, 1), 0);
 	assert_int_equal(open_port(first, 3, 1), -ENOMEM);
 	assert_reason_has(&why, "and has 8192: no room for");
+	assert_reason_has(&why, "another pool of the region begins there");
 	mr_port_close(ports[2]);
 	ports[2] = NULL;
 	close_all(second);
