@@ -11,6 +11,7 @@ Without root the same is shown on pcap: and pair: ports.
 """
 import argparse
 import contextlib
+import json
 import os
 import re
 import signal
@@ -87,7 +88,7 @@ def start_generator(host_a, build, seconds, busy_core):
                        ("xdp:eth0", "frames sent by AF_XDP")):
         process = host_a.popen(build / "apps/bench/mr-bench", "tx", port,
                                "--cores", core, "--duration", seconds,
-                               "--quiet", "--json", stderr=subprocess.PIPE,
+                               "--quiet", stderr=subprocess.PIPE,
                                stdout=subprocess.DEVNULL, text=True)
         try:
             process.wait(1)
@@ -102,15 +103,30 @@ def worker_core(said):
     return int(found[1]) if found else None
 
 
-def show_full_speed(stack, forwarder, host_a, build, seconds):
+def n_received(host):
+    """Frames that its interface has received."""
+    link, = json.loads(host.run("ip", "-s", "-j", "link", "show", "eth0"))
+    return link["stats64"]["rx"]["packets"]
+
+
+def show_full_speed(stack, forwarder, hosts, build, seconds):
     """The generator, with the forwarder's reports."""
+    host_a, host_b = hosts
+    n_before = n_received(host_b)
     generator, what = start_generator(host_a, build, seconds + 2,
                                       worker_core(forwarder.said()))
     stack.callback(end, generator, signal.SIGKILL)
     print(f"\nfull speed for {seconds:g} s, 60-byte frames from host a: {what}")
     time.sleep(1)  # until it runs evenly
     forwarder.show(seconds)
-    end(generator)
+    errors = generator.communicate(timeout=LIMIT_S)[1].strip().splitlines()
+    if generator.returncode != 0:
+        raise Failed(f"the generator ended with {generator.returncode}: "
+                     f"{(errors or ['no output'])[-1]}")
+    n = n_received(host_b) - n_before
+    print(f"  host b received {n:,} frames")
+    if n == 0:
+        raise Failed("no frame of the generator reached host b")
 
 
 def with_root(stack, build, options):
@@ -125,7 +141,8 @@ def with_root(stack, build, options):
     try:
         show_ping(host_a)
         show_transfer(host_a, host_b)
-        show_full_speed(stack, forwarder, host_a, build, options.seconds)
+        show_full_speed(stack, forwarder, (host_a, host_b), build,
+                        options.seconds)
     except (OSError, Failed, subprocess.SubprocessError):
         forwarder.check()  # if it has ended, that is the reason
         raise
