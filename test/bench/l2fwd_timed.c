@@ -13,8 +13,7 @@
 
 int main(int argc, char **argv)
 {
-	struct mr_pool_config pool_config = { .size = sizeof(pool_config),
-					      .n_pages = N_PAGES };
+	struct mr_pool_config pool_config = { .size = sizeof(pool_config) };
 	struct mr_port_config port_config = { .size = sizeof(port_config) };
 	struct mr_rx_stats stats = { .size = sizeof(stats) };
 	struct mr_ctx *ctx;
@@ -27,6 +26,8 @@ int main(int argc, char **argv)
 		errx(2, "usage: %s PORT PORT SECONDS", argv[0]);
 	limit_ns = (uint64_t)(atof(argv[3]) * 1e9);
 	if (mr_ctx_create(NULL, &ctx, &why) < 0 ||
+	    mr_pool_size_for(ctx, (const char **)argv + 1, 2, 1, 1,
+			     &pool_config, &why) < 0 ||
 	    mr_pool_create(ctx, &pool_config, &port_config.pool, &why) < 0 ||
 	    mr_cache_create(port_config.pool, &cache, &why) < 0 ||
 	    mr_port_open(ctx, argv[1], &port_config, &port[0], &why) < 0 ||
