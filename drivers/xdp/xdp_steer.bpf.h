@@ -49,9 +49,9 @@ struct xdp_rx_meta simulated_meta; /* without magic */
 /*
  * Functions in place of the kfuncs bpf_xdp_metadata_rx_...(), which replace
  * them in programs bound to a device (xdp_bound.c), so each argument must be
- * passed. What a and b point to may be read: the compiler must not leave out
- * the caller's first values, for without CAP_PERFMON the verifier lets a kfunc
- * have no stack that was never written.
+ * passed. What a and b point to counts as read, so that the compiler keeps the
+ * caller's first values: without CAP_PERFMON, the verifier refuses to pass
+ * stack to a kfunc that was never written.
  */
 #define STANDS_FOR(kfunc, ctx, a, b)                                           \
 	asm volatile("r0 = %0"                                                 \
