@@ -84,8 +84,11 @@ int mri_region_join(struct mr_region *region, uint64_t begin, uint64_t n_bytes,
 		    void *owner);
 /* How many bytes belonged to it, to join again. */
 uint64_t mri_region_leave(struct mr_region *region, int place);
-/* The tenant that begins there ends here, under the region's lock. */
-void mri_tenant_cut(struct mr_region *region, uint64_t begin, uint64_t end);
+/*
+ * A soft reservation that has addr ends there, for somebody else begins; and so
+ * does its tenant. Under the region's lock.
+ */
+void mri_region_cut(struct mr_region *region, uint64_t addr);
 uint32_t mri_region_n_tenants(struct mr_region *region);
 /* The owner of addr, or NULL. No lock. */
 void *mri_region_tenant(const struct mr_region *region, uint64_t addr);

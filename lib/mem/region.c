@@ -138,19 +138,6 @@ static uint64_t end_of_taken(const struct mr_region *region, uint64_t addr,
 	return 0;
 }
 
-/* End the soft reservation that has addr there: somebody else begins. */
-static void cut_reservation(struct mr_region *region, uint64_t addr)
-{
-	for (uint32_t i = 0; i < MRI_MAX_TENANTS; i++) {
-		struct mri_reservation *r = &region->reserved[i];
-
-		if (!r->is_soft || addr < r->begin || addr >= r->end)
-			continue;
-		mri_tenant_cut(region, r->begin, addr);
-		r->end = addr;
-	}
-}
-
 /* The lowest gap of n_bytes between segments and reservations. */
 static bool find_gap(const struct mr_region *region, uint64_t n_bytes,
 		     uint64_t align, uint64_t *ret_addr)
@@ -206,7 +193,7 @@ static int add_on_os_pages(struct mr_region *region, enum mr_os_pages os_pages,
 	if (err < 0)
 		return err;
 	if (wish->addr == MRI_ADDR_ANY)
-		cut_reservation(region, addr);
+		mri_region_cut(region, addr);
 	ret_info->addr = addr;
 	ret_info->n_bytes = n_bytes;
 	ret_info->numa_node = (int32_t)node_plus_1 - 1;
@@ -424,7 +411,7 @@ int mri_region_reserve(struct mr_region *region, uint64_t n_bytes,
 		err = refuse_segment(region, MRI_ADDR_ANY, n_bytes, -ENOSPC,
 				     reterr_reason);
 	} else {
-		cut_reservation(region, *ret_addr);
+		mri_region_cut(region, *ret_addr);
 		*place = (struct mri_reservation){ *ret_addr,
 						   *ret_addr + n_bytes,
 						   is_soft };

@@ -48,13 +48,26 @@ uint64_t mri_region_leave(struct mr_region *region, int place)
 	return n_bytes;
 }
 
-void mri_tenant_cut(struct mr_region *region, uint64_t begin, uint64_t end)
+/* The tenant that begins there ends here. */
+static void cut_tenant(struct mr_region *region, uint64_t begin, uint64_t end)
 {
 	for (int i = 0; i < MRI_MAX_TENANTS; i++) {
 		struct mri_tenant *tenant = &region->tenants[i];
 
 		if (tenant->begin == begin && tenant->end > end)
 			__atomic_store_n(&tenant->end, end, __ATOMIC_RELEASE);
+	}
+}
+
+void mri_region_cut(struct mr_region *region, uint64_t addr)
+{
+	for (int i = 0; i < MRI_MAX_TENANTS; i++) {
+		struct mri_reservation *r = &region->reserved[i];
+
+		if (!r->is_soft || addr < r->begin || addr >= r->end)
+			continue;
+		cut_tenant(region, r->begin, addr);
+		r->end = addr;
 	}
 }
 
