@@ -406,6 +406,8 @@ bool mri_xdp_prog_is_detached(const struct xdp_port *port);
 /* Replace the attached program; -EPERM: it is not old_fd's; -ENOLINK: the
  * interface is gone. */
 int mri_xdp_prog_replace(struct xdp_port *port, int old_fd, int new_fd);
+/* Take it off an interface that is no longer the port's. */
+void mri_xdp_prog_detach(struct xdp_port *port);
 /* Attach it again, for a driver that has not given it to new channels. */
 int mri_xdp_prog_spread(struct xdp_port *port, struct mr_reason *reterr_reason);
 /* Why a program was not loaded, as a reason. */

@@ -416,7 +416,7 @@ static int refuse_change(const struct xdp_port *port, struct mr_reason *reason)
 			       "with one, such as 'greater 0', which matches "
 			       "every frame",
 			       port->base.info->name);
-	if (mri_xdp_prog_is_detached(port))
+	if (port->is_loss_known || mri_xdp_prog_is_detached(port))
 		return mr_fail(reason, -ENODEV,
 			       "%s: its program is no longer attached: the "
 			       "interface is gone, or it was detached",

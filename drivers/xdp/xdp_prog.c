@@ -437,6 +437,13 @@ int mri_xdp_prog_replace(struct xdp_port *port, int old_fd, int new_fd)
 	return 0;
 }
 
+/* libxdp finds an interface by its number, which means another one by now. */
+void mri_xdp_prog_detach(struct xdp_port *port)
+{
+	mr_fd_close(port->prog.link_fd);
+	port->prog.link_fd = -1;
+}
+
 /* To replace it by itself does nothing; a copy takes its place meanwhile. */
 int mri_xdp_prog_spread(struct xdp_port *port, struct mr_reason *reterr_reason)
 {
