@@ -65,10 +65,9 @@ static void take_fdb(uint64_t *counts, const struct session *session)
 static void take_offload(struct snapshot *snapshot, uint64_t *counts,
 			 const struct session *session)
 {
-	struct offload_stats stats = session->offload_stats;
+	struct offload_stats stats;
 
-	if (session->offload != NULL)
-		offload_stats(session->offload, &stats);
+	session_offload_stats(session, &stats);
 	counts[0] = stats.n_active;
 	counts[1] = stats.n_pending;
 	counts[2] = stats.forced;

@@ -28,11 +28,6 @@ static int forward(struct session *session, struct control *control,
 		   int signal_fd)
 {
 	const struct options *options = session->options;
-	const struct run_fd fds[] = {
-		{ session->done_fd, end },
-		{ session->offload != NULL ? offload_fd(session->offload) : -1,
-		  session_offload_event },
-	};
 	const struct run_config config = {
 		.plane = &session->plane,
 		.control = control,
@@ -49,11 +44,18 @@ static int forward(struct session *session, struct control *control,
 							      NULL,
 		.port_event = session_port_event,
 		.polled = session_polled,
+		.port_closing = session_port_closing,
+		.port_opened = session_port_opened,
 		.give_up = session_end_offload,
-		.fds = fds,
+		.fds = session->fds,
 		.n_fds = 2,
 	};
 
+	session->fds[0] = (struct run_fd){ session->done_fd, end };
+	session->fds[1] = (struct run_fd){
+		session->offload != NULL ? offload_fd(session->offload) : -1,
+		session_offload_event
+	};
 	return run(&config);
 }
 

@@ -6,6 +6,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "support/text.h"
+
 #include "session.h"
 
 /* What to merge for a port: segments that it can cut, if it receives merged
@@ -67,14 +69,23 @@ static int make_forwarders(struct session *session, struct mr_reason *ret_error)
 	return 0;
 }
 
+/* Rules may have been opened more than once. */
+void session_offload_stats(const struct session *session,
+			   struct offload_stats *ret_stats)
+{
+	*ret_stats = session->offload_stats;
+	if (session->offload == NULL)
+		return;
+	offload_stats(session->offload, ret_stats);
+	offload_add(&ret_stats->counts, &session->offload_stats.counts);
+}
+
 /* Frames that the driver has forwarded. */
 static uint64_t offloaded(void *app)
 {
-	const struct session *session = app;
-	struct offload_stats stats = session->offload_stats;
+	struct offload_stats stats;
 
-	if (session->offload != NULL)
-		offload_stats(session->offload, &stats);
+	session_offload_stats(app, &stats);
 	return stats.counts.attempted;
 }
 
@@ -163,13 +174,16 @@ bool session_offload_event(void *app)
 void session_end_offload(void *app)
 {
 	struct session *session = app;
+	struct offload_stats last;
 
 	if (session->offload == NULL)
 		return;
 	offload_stop(session->offload);
-	offload_stats(session->offload, &session->offload_stats);
+	session_offload_stats(session, &last);
+	session->offload_stats = last;
 	offload_close(session->offload);
 	session->offload = NULL;
+	session->fds[1].fd = -1;
 }
 
 void session_each_second(void *app)
@@ -196,6 +210,31 @@ void session_port_event(void *app, uint32_t port_idx, uint32_t events)
 	    mr_port_link(session->plane.ports[port_idx], &link) == 0 &&
 	    !link.is_up)
 		fdb_forget_port(session->fdb, port_idx);
+}
+
+/* Rules belong to open ports. */
+void session_port_closing(void *app, uint32_t port_idx)
+{
+	(void)port_idx;
+	session_end_offload(app);
+}
+
+void session_port_opened(void *app, uint32_t port_idx)
+{
+	struct session *session = app;
+	struct options *options = session->options;
+	struct mr_reason why;
+
+	follow_mtu(session, port_idx);
+	if (session->fdb != NULL)
+		fdb_forget_port(session->fdb, port_idx);
+	if (options->offload == OFFLOAD_OFF)
+		return;
+	if (offload_open(&session->offload, options, session->plane.ports,
+			 session->plane.n_ports, session->fdb, &why) < 0)
+		print_error("mr-l2fwd: offload is off: %s", why.text);
+	else if (session->offload != NULL)
+		session->fds[1].fd = offload_fd(session->offload);
 }
 
 void session_polled(void *app)

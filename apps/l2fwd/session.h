@@ -6,6 +6,7 @@
 #include <millrace/millrace.h>
 
 #include "support/dataplane.h"
+#include "support/run.h"
 #include "support/snapshot.h"
 
 #include "forward.h"
@@ -22,6 +23,7 @@ struct session {
 	struct forward_shared shared;
 	int done_fd; /* readable when --count frames were received */
 	struct forwarder *forwarders;
+	struct run_fd fds[2]; /* for run(): done_fd, that of offload */
 };
 
 /*
@@ -48,6 +50,10 @@ bool session_offload_event(void *app);
 void session_end_offload(void *app);
 void session_port_event(void *app, uint32_t port_idx, uint32_t events);
 void session_polled(void *app);
+void session_offload_stats(const struct session *session,
+			   struct offload_stats *ret_stats);
+void session_port_closing(void *app, uint32_t port_idx);
+void session_port_opened(void *app, uint32_t port_idx);
 /* With the array of forwarders. */
 void session_drop_at_end(void *forwarders, struct mr_worker *worker,
 			 const struct mr_frame *frames, uint32_t n);

@@ -30,11 +30,6 @@ static void advise(const struct nat_config *config)
 
 static int translate(struct app *app, int signal_fd)
 {
-	const struct run_fd fds[2] = {
-		{ app->answered_fd, nat_answers_ready },
-		{ app->rules != NULL ? mr_rules_fd(app->rules) : -1,
-		  nat_offload_ready },
-	};
 	const struct run_config config = {
 		.control = app->control,
 		.capture = app->capture,
@@ -49,10 +44,18 @@ static int translate(struct app *app, int signal_fd)
 		.each_second = app_each_second,
 		.port_event = app_port_event,
 		.polled = nat_offload_polled,
+		.port_closing = app_port_closing,
+		.port_opened = app_port_opened,
 		.hang_up = nat_reload_hang_up,
 		.give_up = app_give_up,
-		.fds = fds,
+		.fds = app->fds,
 		.n_fds = 2,
+	};
+
+	app->fds[0] = (struct run_fd){ app->answered_fd, nat_answers_ready };
+	app->fds[1] = (struct run_fd){
+		app->rules != NULL ? mr_rules_fd(app->rules) : -1,
+		nat_offload_ready
 	};
 
 	if (!app->options->run.is_quiet)

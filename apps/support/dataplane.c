@@ -160,6 +160,7 @@ static int open_ports(struct dataplane *plane,
 			return fail_port(ret_error, status_of(err),
 					 config->specs[p], &why);
 		plane->n_ports++;
+		memcpy(plane->specs[p], specs[p], sizeof(plane->specs[p]));
 		mr_port_info(plane->ports[p], &info);
 		if (info.has_sg && config->burst < MR_MAX_SEGS)
 			return fail_with(

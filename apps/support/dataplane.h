@@ -52,6 +52,8 @@ struct dataplane {
 	struct mr_pool *pool;
 	uint32_t n_pages; /* of the pool */
 	struct mr_port *ports[MAX_PORTS];
+	char specs[MAX_PORTS][MAX_SPEC_BYTES]; /* as they were opened */
+	uint64_t n_reopened[MAX_PORTS];
 	uint32_t n_ports;
 	struct mr_workers *workers; /* not started */
 	enum mr_idle_mode idle;     /* of them */

@@ -251,13 +251,22 @@ static void write_ports(const struct writer *w)
 				 drop->name);
 			sample(w, "device_drops", COUNTER, labels, drop->value);
 		}
-	begin(w, "port_up", "1: the link is up.", GAUGE);
+	begin(w, "port_up", "1: the link is up, and frames arrive.", GAUGE);
 	for (uint32_t p = 0; p < w->now->n_ports; p++) {
 		snprintf(labels, sizeof(labels), "port=\"%s\"", w->ports[p]);
 		if (w->now->ports[p].has_link)
 			sample(w, "port_up", GAUGE, labels,
 			       w->now->ports[p].link.is_up &&
-				       !w->now->ports[p].link.is_gone);
+				       !w->now->ports[p].link.is_gone &&
+				       !w->now->ports[p].link.is_detached);
+	}
+	begin(w, "port_reopened",
+	      "How often the port was opened again after its device had gone.",
+	      COUNTER);
+	for (uint32_t p = 0; p < w->now->n_ports; p++) {
+		snprintf(labels, sizeof(labels), "port=\"%s\"", w->ports[p]);
+		sample(w, "port_reopened", COUNTER, labels,
+		       w->now->ports[p].n_reopened);
 	}
 	begin(w, "port_speed_bytes_per_second", "Speed of the link.", GAUGE);
 	for (uint32_t p = 0; p < w->now->n_ports; p++) {

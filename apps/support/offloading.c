@@ -84,6 +84,20 @@ struct offload_counts offload_count(struct mr_rules *rules, uint32_t n_ports)
 	return counts;
 }
 
+void offload_add(struct offload_counts *counts,
+		 const struct offload_counts *before)
+{
+	if (before->n_ports == 0) /* there were none */
+		return;
+	counts->attempted += before->attempted;
+	counts->drops += before->drops;
+	counts->has_drops &= before->has_drops;
+	for (uint32_t i = 0; i < before->n_ports; i++) {
+		counts->sent[i].attempted += before->sent[i].attempted;
+		counts->sent[i].bytes += before->sent[i].bytes;
+	}
+}
+
 void offload_fill(struct snapshot *snapshot,
 		  const struct offload_counts *counts)
 {

@@ -102,21 +102,24 @@ static json_t *port_object(const struct port_snapshot *port)
 				    integer(port->device_drops[i].value));
 	for (uint32_t i = 0; i < port->n_queues; i++)
 		json_array_append_new(queues, queue_object(&port->queues[i]));
-	object = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "port",
+	object = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "port",
 			   json_text(port->info.name), "mode",
 			   json_text(port->info.mode), "why",
 			   json_text(port->info.why), "device_drops",
 			   device_drops, "queues", queues, "tx_offloaded",
-			   integer(port->tx_offloaded));
+			   integer(port->tx_offloaded), "reopened",
+			   integer(port->n_reopened));
 	if (port->n_device_stats > 0)
 		json_object_set_new(object, "device_stats",
 				    device_stats_object(port));
 	if (port->has_link)
 		json_object_set_new(object, "link",
-				    json_pack("{s:b, s:i, s:b}", "up",
+				    json_pack("{s:b, s:i, s:b, s:b}", "up",
 					      port->link.is_up, "mbps",
 					      (int)port->link.speed_mbps,
-					      "gone", port->link.is_gone));
+					      "gone", port->link.is_gone,
+					      "detached",
+					      port->link.is_detached));
 	return object;
 }
 

@@ -78,6 +78,8 @@ static const char *link_of(const struct port_snapshot *port)
 		return "";
 	if (port->link.is_gone)
 		return "  GONE";
+	if (port->link.is_detached)
+		return "  DETACHED";
 	return port->link.is_up ? "" : "  link down";
 }
 

@@ -58,6 +58,12 @@ struct run_config {
 	void (*each_second)(void *app);
 	/* The device of a port changed: MR_PORT_EVENT_* bits. */
 	void (*port_event)(void *app, uint32_t port_idx, uint32_t events);
+	/*
+	 * Around opening a port again: let go of what belongs to it, such as
+	 * rules, and set it up again. The workers are at rest.
+	 */
+	void (*port_closing)(void *app, uint32_t port_idx);
+	void (*port_opened)(void *app, uint32_t port_idx);
 	/* All ports were polled: 10 times a second and at each event. */
 	void (*polled)(void *app);
 	void (*hang_up)(void *app); /* SIGHUP: reload the configuration */

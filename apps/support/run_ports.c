@@ -1,15 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "run.h"
 #include "run_ports.h"
 #include "text.h"
 
+enum {
+	FIRST_WAIT_MS = 100, /* to open a port again */
+	MAX_WAIT_MS = 5000,
+	/* For a link, at the start: attaching a program resets many a NIC. */
+	LINK_WAIT_MS = 10000,
+};
+
 static void say(const struct run_port *port, const char *text)
 {
 	print_error("%s: %s: %s", port->all->config->plane->program, port->name,
 		    text);
+}
+
+static uint64_t now_ns(const struct run_port *port)
+{
+	return mr_ctx_now_ns(port->all->config->plane->ctx);
 }
 
 /* What is lost, with --exit-on-port-loss; NULL: nothing. */
@@ -19,6 +32,8 @@ static const char *find_loss(const struct run_port *port)
 		return NULL;
 	if (port->link.is_gone)
 		return "the device is gone";
+	if (port->up_by_ns > now_ns(port))
+		return NULL;
 	if (port->link.is_detached)
 		return "another program took its frames";
 	return port->link.is_up ? NULL : "the link is down";
@@ -51,7 +66,16 @@ static void take_link(struct run_port *port, uint32_t events)
 	else if (was_up != port->link.is_up && !port->link.is_ended &&
 		 !port->link.is_gone)
 		say(port, port->link.is_up ? "link up" : "link down");
+	if (port->link.is_up)
+		port->up_by_ns = 0;
 	look_for_loss(port);
+}
+
+static void leave(struct run_port *port)
+{
+	port->is_away = true;
+	port->wait_ns = FIRST_WAIT_MS * UINT64_C(1000000);
+	port->retry_ns = now_ns(port) + port->wait_ns;
 }
 
 static void take_events(void *opaque, struct mr_port *mr_port, uint32_t events)
@@ -62,6 +86,10 @@ static void take_events(void *opaque, struct mr_port *mr_port, uint32_t events)
 	(void)mr_port;
 	take_link(port, events);
 	port->must_add |= (events & MR_PORT_EVENT_QUEUES) != 0;
+	if (events & (MR_PORT_EVENT_GONE | MR_PORT_EVENT_DETACHED))
+		leave(port);
+	if (events & MR_PORT_EVENT_RETURNED)
+		port->retry_ns = 0;
 	if (config->port_event != NULL)
 		config->port_event(config->app, port->idx, events);
 }
@@ -83,22 +111,89 @@ static void add_queues(struct run_port *port)
 	port->all->has_new_queues |= n > 0;
 }
 
-/* End the workers, and let them begin again with the queues that there are. */
-static void restart_workers(struct run_ports *all)
+/* A worker may still use what would be freed. */
+static void end_process(const struct run_ports *all,
+			const struct mr_reason *why)
+{
+	print_error("%s: %s", all->config->plane->program, why->text);
+	_exit(1);
+}
+
+static void pause_workers(const struct run_ports *all)
 {
 	const struct run_config *config = all->config;
-	struct dataplane *plane = config->plane;
 	struct mr_reason why;
-	int err = dataplane_pause(plane, config->drop, config->workers, &why);
 
-	if (err == 0)
-		err = dataplane_resume(plane, config->work, config->workers,
-				       &why);
+	if (dataplane_pause(config->plane, config->drop, config->workers,
+			    &why) < 0)
+		end_process(all, &why);
+}
+
+/* With the queues that there are now. */
+static void resume_workers(struct run_ports *all)
+{
+	const struct run_config *config = all->config;
+	struct mr_reason why;
+
+	if (dataplane_resume(config->plane, config->work, config->workers,
+			     &why) < 0)
+		end_process(all, &why);
 	all->has_new_queues = false;
-	if (err == 0)
+}
+
+/* Without a look at the workers: most of the time there is none. */
+static bool has_device(const struct run_port *port)
+{
+	const struct dataplane *plane = port->all->config->plane;
+	const char *const spec = plane->specs[port->idx];
+	struct mr_pool_config size = { .size = sizeof(size),
+				       .page_bytes = 4096 };
+	struct mr_reason why;
+
+	return mr_pool_size_for(plane->ctx, &spec, 1, 1, 0, &size, &why) == 0;
+}
+
+static int reopen(struct run_port *port, struct mr_reason *why)
+{
+	const struct run_config *config = port->all->config;
+	struct mr_port *mr_port = config->plane->ports[port->idx];
+	int err;
+
+	pause_workers(port->all);
+	if (config->port_closing != NULL)
+		config->port_closing(config->app, port->idx);
+	err = mr_port_reopen(mr_port, why);
+	(void)mr_port_link(mr_port, &port->link);
+	if (err == 0 && config->port_opened != NULL)
+		config->port_opened(config->app, port->idx);
+	resume_workers(port->all);
+	return err;
+}
+
+static void try_to_reopen(struct run_port *port)
+{
+	struct dataplane *plane = port->all->config->plane;
+	struct mr_reason why;
+	int err = -ENODEV;
+
+	if (now_ns(port) < port->retry_ns)
 		return;
-	print_error("%s: %s", plane->program, why.text);
-	_exit(1); /* a worker may still use what would be freed */
+	if (has_device(port))
+		err = reopen(port, &why);
+	if (err == 0) {
+		port->is_away = port->has_failed = false;
+		plane->n_reopened[port->idx]++;
+		say(port, port->link.is_up ? "opened again, link up" :
+					     "opened again, link down");
+		return;
+	}
+	if (err != -ENODEV && !port->has_failed) {
+		port->has_failed = true;
+		print_error("%s: %s: cannot be opened again yet: %s",
+			    plane->program, port->name, why.text);
+	}
+	port->wait_ns *= port->wait_ns < MAX_WAIT_MS * UINT64_C(1000000) ? 2 : 1;
+	port->retry_ns = now_ns(port) + port->wait_ns;
 }
 
 bool run_ports_poll(struct run_ports *all)
@@ -108,13 +203,20 @@ bool run_ports_poll(struct run_ports *all)
 
 	for (uint32_t p = 0; p < n_ports; p++)
 		mr_port_poll(config->plane->ports[p]);
+	for (uint32_t p = 0; p < n_ports; p++)
+		look_for_loss(&all->ports[p]);
 	if (all->is_lost)
 		return true;
 	for (uint32_t p = 0; p < n_ports; p++)
 		if (all->ports[p].must_add)
 			add_queues(&all->ports[p]);
-	if (all->has_new_queues)
-		restart_workers(all);
+	if (all->has_new_queues) {
+		pause_workers(all);
+		resume_workers(all);
+	}
+	for (uint32_t p = 0; p < n_ports; p++)
+		if (all->ports[p].is_away)
+			try_to_reopen(&all->ports[p]);
 	if (config->polled != NULL)
 		config->polled(config->app);
 	return false;
@@ -142,5 +244,13 @@ void run_ports_begin(struct run_ports *all, const struct run_config *config)
 		mr_port_info(mr_port, &info);
 		snprintf(port->name, sizeof(port->name), "%s", info.name);
 		(void)mr_port_subscribe(mr_port, take_events, port);
+		if (port->has_link && !port->link.is_up &&
+		    !port->link.is_gone && !port->link.is_ended) {
+			port->up_by_ns = now_ns(port) +
+					 LINK_WAIT_MS * UINT64_C(1000000);
+			say(port, "link down");
+		}
+		if (port->link.is_gone || port->link.is_detached)
+			leave(port);
 	}
 }

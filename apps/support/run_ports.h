@@ -22,7 +22,12 @@ struct run_port {
 	bool has_link; /* it reports its link */
 	struct mr_link link;
 	char name[sizeof(((struct mr_port_info *)0)->name)];
+	uint64_t up_by_ns; /* it is down from the start; 0: it was up */
 	bool must_add; /* channels that it has no queue for */
+	/* Its device went: when to try to open it again, and after that. */
+	bool is_away;
+	uint64_t retry_ns, wait_ns;
+	bool has_failed; /* which was said */
 };
 
 struct run_ports {

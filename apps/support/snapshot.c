@@ -100,8 +100,10 @@ void snapshot_take(struct snapshot *snapshot, const struct dataplane *plane,
 		   double t_s, void *app)
 {
 	snapshot->t_s = t_s;
-	for (uint32_t p = 0; p < snapshot->n_ports; p++)
+	for (uint32_t p = 0; p < snapshot->n_ports; p++) {
 		take_port(&snapshot->ports[p], plane->ports[p]);
+		snapshot->ports[p].n_reopened = plane->n_reopened[p];
+	}
 	for (uint32_t w = 0; w < snapshot->n_workers; w++) {
 		struct worker_snapshot *worker = &snapshot->workers[w];
 		const struct mr_worker *from =

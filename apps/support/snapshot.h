@@ -99,6 +99,7 @@ struct port_snapshot {
 	bool has_rules;
 	uint64_t tx_offloaded; /* frames that rules gave it to send */
 	uint64_t offloaded_bytes;
+	uint64_t n_reopened; /* since its device went */
 	uint32_t n_queues; /* the larger of n_rxqs and n_txqs */
 	struct queue_snapshot *queues;
 };

@@ -259,6 +259,7 @@ struct xdp_port {
 	uint32_t is_up;
 	uint32_t is_gone;
 	uint32_t is_detached; /* somebody took the program off */
+	uint64_t n_detached_at; /* frames received by then */
 	uint32_t speed_mbps;
 };
 

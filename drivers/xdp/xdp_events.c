@@ -362,7 +362,9 @@ static int look_at_program(struct xdp_port *port)
 	    !mri_xdp_prog_is_detached(port) ||
 	    mri_xdp_netdev_read(dev.ifindex, &dev) < 0)
 		return 0;
-	__atomic_store_n(&port->is_detached, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&port->n_detached_at,
+			 dev.counts[XDP_LINK_RX_PACKETS], __ATOMIC_RELAXED);
+	__atomic_store_n(&port->is_detached, 1, __ATOMIC_RELEASE);
 	mr_log(port->base.ctx, MR_LOG_WARNING,
 	       "%s: another program detached the XDP program: nothing arrives "
 	       "until the port is opened again",

@@ -16,6 +16,7 @@ enum { XDP_IFF_LOWER_UP = 1 << 16 };
 
 /* Counters of each interface: struct rtnl_link_stats64, in its order. */
 enum {
+	XDP_LINK_RX_PACKETS = 0,
 	XDP_LINK_RX_ERRORS = 4,
 	XDP_LINK_RX_DROPPED = 6,
 	XDP_LINK_RX_MISSED = 15,

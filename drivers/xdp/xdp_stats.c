@@ -188,6 +188,16 @@ static uint64_t since_open(const struct xdp_port *port,
 	return above(now->counts[i], port->dev.counts[i]);
 }
 
+/* What arrived since somebody took the program off. */
+static uint64_t count_detached(const struct xdp_port *port,
+			       const struct xdp_netdev *now)
+{
+	if (!__atomic_load_n(&port->is_detached, __ATOMIC_ACQUIRE))
+		return 0;
+	return above(now->counts[XDP_LINK_RX_PACKETS],
+		     __atomic_load_n(&port->n_detached_at, __ATOMIC_RELAXED));
+}
+
 uint32_t mri_xdp_device_drops(const struct mr_port *base,
 			      struct mr_named_count *ret_counts, uint32_t n)
 {
@@ -210,6 +220,7 @@ uint32_t mri_xdp_device_drops(const struct mr_port *base,
 		{ "rx_missed", since_open(port, &now, XDP_LINK_RX_MISSED) },
 		{ "rx_errors", since_open(port, &now, XDP_LINK_RX_ERRORS) },
 		{ "queue_without_socket", mri_xdp_n_unserved(port) },
+		{ "program_detached", count_detached(port, &now) },
 	};
 	const uint32_t n_counts = sizeof(counts) / sizeof(counts[0]);
 

@@ -147,14 +147,6 @@ uint32_t mr_port_to_kernel(struct mr_port *port, struct mr_cache *cache,
 	return n_handed;
 }
 
-uint32_t mr_port_device_drops(const struct mr_port *port,
-			      struct mr_named_count *ret_counts, uint32_t n)
-{
-	if (port->driver->device_drops == NULL)
-		return 0;
-	return port->driver->device_drops(port, ret_counts, n);
-}
-
 uint32_t mr_port_device_stats(const struct mr_port *port,
 			      struct mr_named_count *ret_counts, uint32_t n)
 {

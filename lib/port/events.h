@@ -7,6 +7,27 @@
 
 #include <millrace/driver.h>
 
+#include "port/spec.h"
+
+enum { MRI_KEPT_DROPS = 32 };
+
+/* Of the device. */
+struct mri_kept_drop {
+	char name[40];
+	uint64_t value;
+};
+
+/* What a port keeps when it is opened again. */
+struct mri_kept {
+	char spec[MRI_SPEC_MAX_BYTES];
+	const struct mr_driver *driver;
+	/* What all its queues have counted; queue 0 shows it. */
+	struct mr_rx_stats rx;
+	struct mr_tx_stats tx;
+	struct mri_kept_drop drops[MRI_KEPT_DROPS];
+	uint32_t n_drops;
+};
+
 struct mri_events {
 	struct mr_port_info info; /* port->info: the driver's */
 	pthread_mutex_t lock;     /* of what follows, but fn and opaque */
@@ -15,6 +36,7 @@ struct mri_events {
 	int link_err; /* of mr_port_link() */
 	mr_port_event_fn *fn;
 	void *opaque;
+	struct mri_kept kept;
 };
 
 /* At zeroed memory of the port's. */
@@ -26,6 +48,10 @@ void mri_events_end(struct mr_port *port);
  * what changed, as MR_PORT_EVENT_* bits.
  */
 uint32_t mri_events_publish(struct mr_port *port);
+
+/* Add what was kept. */
+void mri_kept_add_rx(const struct mr_rxq *rxq, struct mr_rx_stats *stats);
+void mri_kept_add_tx(const struct mr_txq *txq, struct mr_tx_stats *stats);
 
 /* Publish, and tell the subscriber. Returns whether something changed. */
 bool mri_events_tell(struct mr_port *port);

@@ -11,6 +11,7 @@
 #include "port/driver_list.h"
 #include "port/events.h"
 #include "port/offload.h"
+#include "port/open.h"
 #include "port/spec.h"
 
 enum { MAX_WORKERS = 4096 }; /* as many as a pool may have caches */
@@ -160,10 +161,10 @@ static struct mr_port *alloc_port(struct mr_ctx *ctx,
 }
 
 /* The head of the driver's port struct. */
-static void fill_head(struct mr_port *port, struct mr_ctx *ctx,
-		      const struct mr_driver *driver,
-		      const struct mr_port_config *config,
-		      const struct mr_spec *spec, const char *text)
+void mri_port_fill_head(struct mr_port *port, struct mr_ctx *ctx,
+			const struct mr_driver *driver,
+			const struct mr_port_config *config,
+			const struct mr_spec *spec, const char *text)
 {
 	port->driver = driver;
 	port->ctx = ctx;
@@ -176,6 +177,8 @@ static void fill_head(struct mr_port *port, struct mr_ctx *ctx,
 	port->tailroom_bytes = config->pool->tailroom_bytes;
 	port->n_workers = config->n_workers != 0 ? config->n_workers : 1;
 	port->fd = -1;
+	snprintf(((struct mri_events *)port->events)->kept.spec,
+		 MRI_SPEC_MAX_BYTES, "%s", text);
 	port->info->size = sizeof(*port->info);
 	port->info->numa_node = -1;
 	/* Where there is no device, the options are what tells ports apart. */
@@ -220,7 +223,6 @@ int mr_port_make_queues(struct mr_port *port, uint32_t n, size_t rxq_bytes,
 static void free_port(struct mr_port *port)
 {
 	mri_events_end(port);
-	mr_free(port->ctx, port->queue_memory);
 	mr_free(port->ctx, port);
 }
 
@@ -247,6 +249,48 @@ static int open_device(struct mr_port *port, const struct mr_spec *spec,
 	return 0;
 }
 
+static void give_back(struct mr_port *port)
+{
+	mri_pool_uncommit(port->pool, port->n_committed_pages);
+	mr_free(port->ctx, port->queue_memory);
+	port->queue_memory = NULL;
+}
+
+int mri_port_start(struct mr_port *port, const struct mr_spec *spec,
+		   uint32_t n_pages, struct mr_reason *reterr_reason)
+{
+	const uint64_t n_committed = n_port_pages(n_pages, port->n_workers);
+	int err = mri_pool_commit(port->pool, port->info->name, n_committed,
+				  port->n_workers, reterr_reason);
+
+	if (err < 0)
+		return err;
+	port->n_committed_pages = (uint32_t)n_committed; /* a pool has fewer */
+	err = open_device(port, spec, reterr_reason);
+	if (err == 0)
+		return 0;
+	give_back(port);
+	return err;
+}
+
+void mri_port_end(struct mr_port *port)
+{
+	mri_offload_close(port);
+	port->driver->close(port);
+	give_back(port);
+}
+
+int mri_port_read(struct mr_ctx *ctx, const char *text, uint32_t page_bytes,
+		  struct mr_spec *spec, const struct mr_driver **ret_driver,
+		  uint32_t *ret_n_pages, struct mr_reason *reterr_reason)
+{
+	const int err = read_spec(ctx, text, spec, ret_driver, reterr_reason);
+
+	return err < 0 ? err :
+			 ask_need(ctx, *ret_driver, spec, page_bytes,
+				  ret_n_pages, reterr_reason);
+}
+
 int mr_port_open(struct mr_ctx *ctx, const char *text,
 		 const struct mr_port_config *config, struct mr_port **ret_port,
 		 struct mr_reason *reterr_reason)
@@ -255,7 +299,6 @@ int mr_port_open(struct mr_ctx *ctx, const char *text,
 	struct mr_port_config c;
 	struct mr_spec spec;
 	struct mr_port *port;
-	uint64_t n_committed;
 	uint32_t n_pages;
 	int err;
 
@@ -270,83 +313,29 @@ int mr_port_open(struct mr_ctx *ctx, const char *text,
 		return mr_fail(reterr_reason, -EINVAL,
 			       "mr_port_config.n_workers is %u, at most %d",
 			       c.n_workers, MAX_WORKERS);
-	err = read_spec(ctx, text, &spec, &driver, reterr_reason);
+	err = mri_port_read(ctx, text, c.pool->page_bytes, &spec, &driver,
+			    &n_pages, reterr_reason);
 	if (err < 0)
 		return err;
-	err = ask_need(ctx, driver, &spec, c.pool->page_bytes, &n_pages,
-		       reterr_reason);
-	if (err < 0)
-		return err;
-
 	port = alloc_port(ctx, driver);
 	if (port == NULL)
 		return mr_fail(reterr_reason, -ENOMEM, "no memory for a port");
-	fill_head(port, ctx, driver, &c, &spec, text);
-	n_committed = n_port_pages(n_pages, port->n_workers);
-	err = mri_pool_commit(c.pool, port->info->name, n_committed,
-			      port->n_workers, reterr_reason);
-	if (err < 0)
-		goto free_port;
-	port->n_committed_pages = (uint32_t)n_committed; /* a pool has fewer */
-	err = open_device(port, &spec, reterr_reason);
-	if (err < 0)
-		goto uncommit;
+	mri_port_fill_head(port, ctx, driver, &c, &spec, text);
+	err = mri_port_start(port, &spec, n_pages, reterr_reason);
+	if (err < 0) {
+		free_port(port);
+		return err;
+	}
 	*ret_port = port;
 	return 0;
-
-uncommit:
-	mri_pool_uncommit(c.pool, port->n_committed_pages);
-free_port:
-	free_port(port);
-	return err;
 }
 
 void mr_port_close(struct mr_port *port)
 {
 	if (port == NULL)
 		return;
-	mri_offload_close(port);
-	port->driver->close(port);
-	mri_pool_uncommit(port->pool, port->n_committed_pages);
+	mri_port_end(port);
 	free_port(port);
-}
-
-/* Pages that each queue holds at most. */
-static uint64_t pages_per_queue(const struct mr_port *port)
-{
-	const uint64_t n_bursts = (uint64_t)port->n_workers * MR_BURST_MAX;
-
-	return (port->n_committed_pages - n_bursts) / port->info->n_rxqs;
-}
-
-int mr_port_add_queues(struct mr_port *port, struct mr_reason *reterr_reason)
-{
-	const struct mr_port_info *info = port->info;
-	const uint32_t n = info->n_channels > info->n_rxqs ?
-				   info->n_channels - info->n_rxqs :
-				   0;
-	uint64_t n_pages;
-	int err;
-
-	if (n == 0)
-		return 0;
-	if (port->driver->add_queues == NULL)
-		return mr_fail(reterr_reason, -ENOTSUP,
-			       "%s: driver %s cannot add queues to an open port",
-			       info->name, port->driver->name);
-	n_pages = n * pages_per_queue(port);
-	err = mri_pool_commit(port->pool, info->name, n_pages, port->n_workers,
-			      reterr_reason);
-	if (err < 0)
-		return err;
-	err = port->driver->add_queues(port, n, reterr_reason);
-	/* It counts ports, too, and this is still one. */
-	mri_pool_uncommit(port->pool, err < 0 ? n_pages : 0);
-	if (err < 0)
-		return err;
-	port->n_committed_pages += (uint32_t)n_pages; /* a pool has fewer */
-	(void)mri_events_publish(port);
-	return (int)n;
 }
 
 struct mr_rxq *mr_port_rxq(struct mr_port *port, uint32_t i)

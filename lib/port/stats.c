@@ -8,6 +8,7 @@
 #include <millrace/driver.h>
 
 #include "base/base.h"
+#include "port/events.h"
 #include "port/offload.h"
 #include "port/soft_rules.h"
 
@@ -114,6 +115,7 @@ int mr_rxq_stats(const struct mr_rxq *rxq, struct mr_rx_stats *stats)
 	mri_soft_rules_unlock(rxq->queue.port);
 	if (driver->rxq_stats != NULL)
 		driver->rxq_stats(rxq, &s);
+	mri_kept_add_rx(rxq, &s);
 	return mri_fill_sized(stats, &s, sizeof(s));
 }
 
@@ -131,5 +133,6 @@ int mr_txq_stats(const struct mr_txq *txq, struct mr_tx_stats *stats)
 	mri_soft_rules_unlock(txq->queue.port);
 	s.accepted += n_held;
 	s.pending += n_held;
+	mri_kept_add_tx(txq, &s);
 	return mri_fill_sized(stats, &s, sizeof(s));
 }

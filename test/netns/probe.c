@@ -231,6 +231,12 @@ static json_t *do_add_queues(struct probe *probe)
 	return n < 0 ? answer(probe, n) : answer_number("n", (uint64_t)n);
 }
 
+/* reopen PORT */
+static json_t *do_reopen(struct probe *probe)
+{
+	return answer(probe, mr_port_reopen(port_of(probe), &probe->reason));
+}
+
 /* close PORT */
 static json_t *do_close(struct probe *probe)
 {
@@ -425,6 +431,7 @@ static const struct {
 	{ "open", 2, do_open },
 	{ "close", 2, do_close },
 	{ "add-queues", 2, do_add_queues },
+	{ "reopen", 2, do_reopen },
 	{ "info", 2, probe_info },
 	{ "link", 2, probe_link },
 	{ "wake", 3, probe_wake },

@@ -549,3 +549,19 @@ def test_wrong_arguments_get_one_line(lab, name):
                                       check=False)
         assert done.returncode == 1 + (not words)
         assert done.stdout.count("\n") == 1
+
+
+def test_reopen_counts_on_after_its_device_was_gone(lab, star):
+    example = Process(lab, star.middle,
+                      [EXAMPLES / "example-reopen", "xdp:p0"])
+    says = {0: "the device is gone", 1: "opened again after 0 entries"}
+    wait_until("its program", lambda: star.middle.link("p0").get("xdp"))
+    star.middle.ip("link", "delete", "p0")
+    assert example.out.wait(lambda line: line == says[0], 15)
+    lab.veth(star.hosts[0], "h0", star.middle, "p0")
+    assert example.out.wait(lambda line: line == says[1], 15)
+    wire = lab.closing(Wire(star.hosts[0], "h0", TEST_TYPE))
+    wire.send_all([frame(100, i) for i in range(10)])
+    example.process.send_signal(signal.SIGINT)
+    assert example.wait() == 0
+    assert example.out.text().splitlines()[-1].endswith(" entries")

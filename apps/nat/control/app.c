@@ -385,6 +385,11 @@ void app_drop(void *opaque, struct mr_worker *worker,
 	mr_frame_free_bulk(worker->cache, frames, n);
 }
 
+static const char *side_name(uint32_t side)
+{
+	return side == NAT_INSIDE ? "inside" : "outside";
+}
+
 void app_port_event(void *opaque, uint32_t port_idx, uint32_t events)
 {
 	struct app *app = opaque;
@@ -404,8 +409,35 @@ void app_port_event(void *opaque, uint32_t port_idx, uint32_t events)
 	if (events & MR_PORT_EVENT_MAC)
 		print_error("mr-nat: %s port: MAC address %02x:%02x:%02x:%02x:"
 			    "%02x:%02x: announced to its link",
-			    port_idx == NAT_INSIDE ? "inside" : "outside",
+			    side_name(port_idx),
 			    mac[0], mac[1], mac[2], mac[3], mac[4], mac[5]);
+}
+
+/* Rules belong to open ports. */
+void app_port_closing(void *opaque, uint32_t port_idx)
+{
+	struct app *app = opaque;
+
+	if (app->rules != NULL)
+		print_error("mr-nat: %s port: it is opened again: offload is "
+			    "off from now on",
+			    side_name(port_idx));
+	nat_offload_close(app);
+}
+
+void app_port_opened(void *opaque, uint32_t port_idx)
+{
+	struct app *app = opaque;
+	struct mr_reason why;
+
+	if (app->config->is_shared &&
+	    mr_port_open_kernel(app->plane.ports[port_idx], &why) < 0)
+		print_error("mr-nat: %s port: local: kernel: %s",
+			    side_name(port_idx), why.text);
+	if (port_idx == NAT_OUTSIDE && app->n_workers > 1 &&
+	    app->not_steered.text[0] == '\0')
+		request_steering(app);
+	app_port_event(app, port_idx, MR_PORT_EVENT_MAC | MR_PORT_EVENT_MTU);
 }
 
 void app_each_second(void *opaque)

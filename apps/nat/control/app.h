@@ -6,6 +6,7 @@
 #include "support/capture.h"
 #include "support/control.h"
 #include "support/dataplane.h"
+#include "support/run.h"
 #include "support/snapshot.h"
 
 #include "datapath/arp.h"
@@ -36,6 +37,7 @@ struct app {
 	struct nat_worker *workers; /* by index */
 	struct capture *capture;
 	uint32_t n_workers;
+	struct run_fd fds[2]; /* for run(): answered_fd, that of rules */
 	int answered_fd;         /* readable after a request was answered */
 	struct control *control; /* from main(), for its events */
 	uint32_t n_reloads, n_refused; /* configurations */
@@ -62,6 +64,9 @@ void app_drop(void *workers, struct mr_worker *worker,
 	      const struct mr_frame *frames, uint32_t n);
 void app_each_second(void *app);
 void app_port_event(void *app, uint32_t port_idx, uint32_t events);
+/* Before and after a port is opened again; the workers are at rest. */
+void app_port_closing(void *app, uint32_t port_idx);
+void app_port_opened(void *app, uint32_t port_idx);
 /* Write what is in the log's rings. While the log is busy, they hold it. */
 void app_write_log(struct app *app);
 

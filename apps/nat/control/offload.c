@@ -77,6 +77,7 @@ void nat_offload_close(struct app *app)
 		nat_neighbours_share(app->neighbours, NULL);
 	mr_rules_close(app->rules);
 	app->rules = NULL;
+	app->fds[1].fd = -1;
 }
 
 bool nat_offload_ready(void *opaque)

@@ -92,6 +92,28 @@ MR_API int mr_port_subscribe(struct mr_port *port, mr_port_event_fn *fn,
 			     void *opaque);
 
 /**
+ * Close the device of @p port and open it again with the same spec and config,
+ * after MR_PORT_EVENT_GONE, _RETURNED or _DETACHED. The port, its subscriber
+ * and its counters stay; queue 0 has what all queues counted before. What was
+ * pending is lost: MR_TX_DROP_PORT_GONE. The queues are others: ask for them
+ * again. What was set since it was opened must be set again.
+ *
+ * @return 0, or as mr_port_open(). Until the spec names a device that has what
+ *         it asks for (-ENODEV, -EINVAL), nothing changes. After other errors
+ *         the port has no device: it is gone, mr_port_info.mode is "absent",
+ *         and it has an rx queue without frames and a tx queue that drops them;
+ *         call again later.
+ *   -EBUSY  also: the port belongs to a set of rules; nothing changes
+ *
+ * Owner:  the port, of the new queues; the old ones have ended.
+ * Thread: that of mr_port_poll(), with nobody using the queues; otherwise as
+ *         mr_port_open().
+ * Cost:   as mr_port_close() and mr_port_open().
+ */
+MR_API int mr_port_reopen(struct mr_port *port,
+			  struct mr_reason *reterr_reason);
+
+/**
  * Open queues for the channels that the device has and the port has not, after
  * MR_PORT_EVENT_QUEUES; all or none. Until then, what arrives there is lost,
  * and counted by mr_port_device_drops().

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/port/events.c, with a driver whose device the test changes. */
+/* Tests of lib/port/events.c and reopen.c, with a driver whose device the test
+ * changes. */
 #include <pthread.h>
 
 #include "support/pool_unit.h"
@@ -8,16 +9,22 @@ static struct {
 	struct mr_port_info info; /* what the next poll() finds */
 	struct mr_link link;
 	uint32_t n_told, events;
+	int open_err;
 	struct mr_port_info seen; /* by the subscriber */
 } fake;
 
 static int fake_open(struct mr_port *port, const struct mr_spec *spec,
 		     struct mr_reason *reterr_reason)
 {
+	int err;
+
 	(void)spec;
-	(void)reterr_reason;
+	if (fake.open_err < 0)
+		return mr_fail(reterr_reason, fake.open_err, "not today");
+	err = mr_port_make_queues(port, 2, sizeof(struct mr_rxq),
+				  sizeof(struct mr_txq), reterr_reason);
 	port->info->mtu_bytes = fake.info.mtu_bytes = 1500;
-	return 0;
+	return err;
 }
 
 static void fake_close(struct mr_port *port)
@@ -207,6 +214,59 @@ EVENTS_TEST(a_port_has_one_subscriber)
 	assert_int_equal(mr_port_poll(port), 1);
 	assert_int_equal(fake.n_told, 0);
 	assert_int_equal(mr_port_subscribe(port, note, &fake), 0);
+	mr_port_close(port);
+}
+
+EVENTS_TEST(a_port_opened_again_is_the_same_and_counts_on)
+{
+	struct mr_rx_stats rx = { .size = sizeof(rx) };
+	struct mr_tx_stats tx = { .size = sizeof(tx) };
+	struct mr_port *before;
+
+	open_port("polled:x");
+	before = port;
+	port->rxqs[0]->stats.received = port->rxqs[0]->stats.delivered = 3;
+	port->rxqs[1]->stats.received = port->rxqs[1]->stats.delivered = 4;
+	port->txqs[1]->stats.accepted = port->txqs[1]->stats.pending = 5;
+	fake.link.is_gone = 1;
+	assert_int_equal(events_of_poll(), MR_PORT_EVENT_GONE);
+	fake.link.is_gone = 0;
+	assert_int_equal(mr_port_reopen(port, NULL), 0);
+	assert_ptr_equal(port, before);
+	assert_int_equal(events_of_poll(), 0); /* the program did it */
+	mr_rxq_stats(mr_port_rxq(port, 0), &rx);
+	mr_txq_stats(mr_port_txq(port, 0), &tx);
+	assert_int_equal(rx.received, 7);
+	assert_int_equal(rx.delivered, 7);
+	assert_int_equal(tx.accepted, 5);
+	assert_int_equal(tx.pending, 0);
+	assert_int_equal(tx.drops[MR_TX_DROP_PORT_GONE], 5);
+	mr_rxq_stats(mr_port_rxq(port, 1), &rx);
+	assert_int_equal(rx.received, 0);
+	mr_port_close(port);
+}
+
+EVENTS_TEST(a_port_that_cannot_be_opened_again_has_no_device)
+{
+	struct mr_port_info info = { .size = sizeof(info) };
+	struct mr_reason why = { "" };
+	struct mr_link link;
+
+	open_port("polled:x");
+	fake.open_err = -EIO;
+	assert_int_equal(mr_port_reopen(port, &why), -EIO);
+	assert_reason_has(&why, "not today");
+	mr_port_info(port, &info);
+	assert_string_equal(info.mode, "absent");
+	assert_string_equal(info.name, "polled:x");
+	assert_int_equal(info.n_rxqs, 1);
+	assert_int_equal(mr_port_link(port, &link), 0);
+	assert_int_equal(link.is_gone, 1);
+	assert_int_equal(mr_queue_arm(&mr_port_rxq(port, 0)->queue), 0);
+	fake.open_err = 0;
+	assert_int_equal(mr_port_reopen(port, &why), 0);
+	mr_port_info(port, &info);
+	assert_int_equal(info.n_rxqs, 2);
 	mr_port_close(port);
 }
 

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Steps of opening a port, which opening it again repeats. */
+#ifndef MRI_PORT_OPEN_H
+#define MRI_PORT_OPEN_H
+
+#include <millrace/driver.h>
+
+#include "port/spec.h"
+
+/* Parse and look up, and ask for the pages that it needs. Opens nothing. */
+int mri_port_read(struct mr_ctx *ctx, const char *text, uint32_t page_bytes,
+		  struct mr_spec *spec, const struct mr_driver **ret_driver,
+		  uint32_t *ret_n_pages, struct mr_reason *reterr_reason);
+/* In zeroed memory, whose events have the same config and text as before. */
+void mri_port_fill_head(struct mr_port *port, struct mr_ctx *ctx,
+			const struct mr_driver *driver,
+			const struct mr_port_config *config,
+			const struct mr_spec *spec, const char *text);
+/* Commit the pages and open the device; undone on failure. */
+int mri_port_start(struct mr_port *port, const struct mr_spec *spec,
+		   uint32_t n_pages, struct mr_reason *reterr_reason);
+/* Close the device, and free what start and the driver have made. */
+void mri_port_end(struct mr_port *port);
+
+#endif
