@@ -164,7 +164,7 @@ static enum parse_result take(const struct option_table *table, int id,
 	return PARSE_RUN; /* getopt_long() returned an id of the table */
 }
 
-/* Options that the long word is an abbreviation of: how many, and their names. */
+/* How many options the long word is an abbreviation of, and their names. */
 static uint32_t find_meant(const struct option_table *table, const char *word,
 			   char *ret_names, size_t n_bytes)
 {

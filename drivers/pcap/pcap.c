@@ -128,8 +128,8 @@ static int open_rx(struct pcap_port *port, const char *path,
 		rxq->fcs_bytes = 2 * LT_FCS_LENGTH((uint32_t)extension);
 	if (facts.has_other_fcs)
 		return mr_fail(reterr_reason, -ENOTSUP,
-			       "pcap: '%s': its interfaces differ in the length "
-			       "of the FCS; capture them apart",
+			       "pcap: '%s': its interfaces differ in the "
+			       "length of the FCS; capture them apart",
 			       path);
 	if (pcap_datalink(rxq->pcap) == DLT_EN10MB)
 		return 0;

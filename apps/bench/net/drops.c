@@ -96,8 +96,8 @@ static uint64_t n_stuck(struct mr_port *port)
 	return n;
 }
 
-static uint64_t sum_of(const struct drop_rows *moved, const struct mr_port *port,
-		       bool is_departure)
+static uint64_t sum_of(const struct drop_rows *moved,
+		       const struct mr_port *port, bool is_departure)
 {
 	uint64_t n = 0;
 

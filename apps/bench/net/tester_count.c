@@ -174,7 +174,8 @@ static void count_rates(const struct tester *tester, struct trial_result *ret)
 }
 
 /* What threads and queues say, as if all left that they were given. */
-static void count_accepted(const struct tester *tester, struct trial_result *ret)
+static void count_accepted(const struct tester *tester,
+			   struct trial_result *ret)
 {
 	const struct send_counts by_places = places_counts(tester);
 	const uint32_t n_lanes = count_lanes(tester);
@@ -483,7 +484,8 @@ static int count_left(const struct tester *tester, struct trial_result *ret)
 		lane_sent[l] = lane_accepted(tester, l);
 	for (uint32_t t = 0; t < tester->n_tx; t++)
 		if (kept.by_tx[t] > 0)
-			take_kept(tester, t, n_lanes, lane_sent, &kept.by_tx[t]);
+			take_kept(tester, t, n_lanes, lane_sent,
+				  &kept.by_tx[t]);
 	judge(tester, &kept, ret);
 	ret->unique = ret->duplicates = ret->reordered = ret->too_old = 0;
 	ret->lost = 0;

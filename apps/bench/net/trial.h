@@ -112,8 +112,8 @@ struct trial_result {
 	uint64_t user_ns, system_ns;
 	bool is_cut_short;     /* by a signal, or by why_stopped */
 	char why_stopped[160]; /* link down, port gone, ...; "" */
-	/* From trial_judge(): of unsent, what the sending ports dropped; and why
-	 * it is incomplete, or "". */
+	/* From trial_judge(): of unsent, what the sending ports dropped; and
+	 * why it is incomplete, or "". */
 	uint64_t n_dropped;
 	char why_incomplete[256];
 };

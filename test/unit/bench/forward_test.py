@@ -7,12 +7,16 @@ import json
 import os
 import re
 import shutil
+import signal
 import struct
+import subprocess
 import time
 
 import pytest
 
-from bench_program import complaints, run
+import signals
+from bench_program import BENCH, LIMIT_S, complaints, run
+from host import popen
 
 pytest.importorskip("scapy")
 from scapy.all import (Dot1Q, Ether, ICMP, ICMPv6EchoRequest, IP, IPv6,  # noqa: E402
@@ -344,6 +348,22 @@ def test_another_link_type_is_the_reason_that_is_told(capture):
     assert f"not all of the capture was sent: {why}" in err and "damaged" not in err
     document = json.loads(out.read_text("utf-8"))
     assert document["why_incomplete"] == f"{why}, and were not sent"
+
+
+@pytest.mark.parametrize("loops, rc, why", [(1, 1, "ended by a signal"), (0, 0, "")])
+def test_a_signal_ends_what_has_an_end_too_early(capture, loops, rc, why):
+    capture.write(FRAMES, gap_s=1)
+    out = capture.out.with_name("a.json")
+    with popen([BENCH, "replay", "-q", "--max-lag", "60", "--loop", str(loops), "--out", out,
+                capture.inp, "null:"], text=True, stdout=subprocess.PIPE,
+               stderr=subprocess.PIPE) as process:
+        signals.await_sigint(process)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=LIMIT_S)
+    assert process.returncode == rc, err
+    document = json.loads(out.read_text("utf-8"))
+    assert (document["complete"], document["why_incomplete"]) == (not why, why)
 
 
 def test_what_has_no_end_is_whole_at_any_time(capture):
