@@ -202,7 +202,7 @@ def test_a_software_device_is_pointed_at_live_frames(lab, cable):
     assert "live:" not in err
 
 
-LONG = ("--rate", "1k", "--max-lag", "5", "--settle", "0.2")
+LONG = ("--rate", "1k", "--max-lag", "5")
 
 
 @pytest.mark.parametrize("words", [
