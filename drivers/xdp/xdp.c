@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "xdp.h"
@@ -20,8 +19,6 @@
 
 enum {
 	DEFAULT_RING_ENTRIES = 2048,
-	CARRIER_WAIT_MS = 10000,
-	CARRIER_STEP_MS = 10,
 };
 
 static const char *const mode_words[] = { "auto", "zc", "copy", NULL };
@@ -168,26 +165,6 @@ bool mri_xdp_has_partial_csums(const struct xdp_port *port)
 {
 	return port->options.csum == XDP_AUTO ? port->is_software :
 						port->options.csum == XDP_ON;
-}
-
-/*
- * Attaching natively resets many a NIC, and so does a zero-copy bind; what is
- * sent while there is no carrier is lost. Wait for it, but not for ever.
- */
-static void wait_for_carrier(struct xdp_port *port)
-{
-	const struct timespec step = { .tv_nsec = CARRIER_STEP_MS * 1000000 };
-	struct xdp_netdev dev = port->dev;
-
-	for (int i = 0; i < CARRIER_WAIT_MS / CARRIER_STEP_MS; i++) {
-		if (mri_xdp_netdev_read(dev.ifindex, &dev) < 0 ||
-		    xdp_netdev_has_link(&dev))
-			return;
-		nanosleep(&step, NULL);
-	}
-	mr_log(port->base.ctx, MR_LOG_WARNING,
-	       "%s: no carrier %d s after it was opened", port->base.info->name,
-	       CARRIER_WAIT_MS / 1000);
 }
 
 static void add_why(struct mr_port_info *info, const char *why)
@@ -358,8 +335,6 @@ static int open_steps(struct xdp_port *port, struct mr_reason *reason)
 		err = mri_xdp_times_open(port, reason);
 	if (err < 0)
 		return err;
-	if (port->prog.is_native && !port->is_software)
-		wait_for_carrier(port);
 	err = mri_xdp_rss_open(port, reason);
 	if (err < 0)
 		return err;

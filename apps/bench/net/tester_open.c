@@ -3,12 +3,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "net/tester_parts.h"
 #include "stream/stream.h"
 
 enum {
+	LINK_WAIT_MS = 10000, /* of all ports together */
+	LINK_STEP_MS = 10,
 	DEFAULT_PAGE_BYTES = 4096,
 	/* More than a thread is away for on a core of its own. */
 	LAUNCH_LEAD_NS = 100000,
@@ -261,6 +264,37 @@ static int check_link(const struct tester *tester, uint32_t i,
 				 "; is its peer up, and the cable in?");
 }
 
+static bool is_up(const struct tester *tester, uint32_t i)
+{
+	struct mr_port_info info;
+	struct mr_link link;
+
+	tester_port(tester, i, &info, &link);
+	return link.is_up || link.is_gone || is_pair(info.name);
+}
+
+/*
+ * Opening resets many a NIC, and what is sent without a link is lost. The ports
+ * wait together.
+ */
+static void wait_for_links(const struct tester *tester)
+{
+	const struct timespec step = { .tv_nsec = LINK_STEP_MS * 1000000 };
+	const struct dataplane *plane = &tester->plane;
+
+	for (int t = 0; t < LINK_WAIT_MS / LINK_STEP_MS; t++) {
+		uint32_t n_up = 0;
+
+		for (uint32_t p = 0; p < plane->n_ports; p++)
+			mr_port_poll(plane->ports[p]);
+		for (uint32_t i = 0; i < tester_n_ports(tester); i++)
+			n_up += is_up(tester, i);
+		if (n_up == tester_n_ports(tester))
+			return;
+		nanosleep(&step, NULL);
+	}
+}
+
 static int check_ports(struct tester *tester, struct mr_reason *why)
 {
 	struct mr_pool_stats stats = { .size = sizeof(stats) };
@@ -280,8 +314,8 @@ static int check_ports(struct tester *tester, struct mr_reason *why)
 			return fail_with(why, 2,
 					 "--device: %s: one queue, without sg",
 					 info.name);
-		mr_port_poll(plane->ports[p]);
 	}
+	wait_for_links(tester);
 	for (uint32_t i = 0; i < tester_n_ports(tester) && status == 0; i++)
 		status = check_link(tester, i, why);
 	for (uint32_t p = 0; p < tester->n_ports; p++)
