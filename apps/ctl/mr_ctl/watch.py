@@ -198,9 +198,7 @@ def port_table(shown: Object, sort: str, graphs: list[list[float]], n_columns: i
     return table
 
 
-def screen(
-    shown: Object, sort: str, graphs: list[list[float]], title: str, n_columns: int
-) -> Any:
+def screen(shown: Object, sort: str, graphs: list[list[float]], title: str, n_columns: int) -> Any:
     """The same with colours and graphs."""
     from rich.console import Group
     from rich.table import Table
