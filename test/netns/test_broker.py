@@ -137,6 +137,15 @@ def test_a_container_needs_only_the_socket(lab, star):
     wait_until("restored", lambda: flags(star) == before)
 
 
+def test_a_moved_interface_of_a_client_is_left_without_a_program(lab, star):
+    running = brokers.forwarder(lab, star, Broker(lab, star.middle))
+    other = lab.namespace("x")
+    star.middle.ip("link", "set", "p0", "netns", other.name)
+    running.says("xdp:p0: the device is gone")
+    assert "prog" not in other.link("p0").get("xdp", {})
+    running.stop(pending=True)
+
+
 REFUSALS = {
     "user": ({"user": 12345}, "", "no rule of the broker allows user 65534"),
     "interface": ({"interface": "p1"}, "", "no rule"),
