@@ -3,8 +3,10 @@
 import json
 
 import pytest
+from lib import talk
 from lib.forwarder import Bridge, Forwarder
 from lib.namespaces import wait_until
+from lib.nat import SERVER, House, Nat
 from lib.probe import opened
 from lib.wire import TEST_TYPE, Wire, frame
 
@@ -168,3 +170,20 @@ def test_a_port_that_is_down_from_the_start_is_lost(lab, star):
         ends.err.wait(lambda line: line.endswith("p0: link down"), 5)
     assert ends.wait(NEVER_S) == 1
     assert "the link is down: ends" in ends.err.text()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_translator_opens_its_port_again(lab, workers):
+    house = House(lab)
+    nat = Nat(house, "--workers", workers)
+    assert talk.ping(house.a, SERVER) == 3
+    house.middle.ip("link", "delete", "p1")
+    nat.says("xdp:p1: the device is gone")
+    lab.veth(house.server, "h0", house.middle, "p1")
+    house.server.ip("address", "add", f"{SERVER}/24", "dev", "h0")
+    nat.says("xdp:p1: opened again")
+    # The new interfaces have other MAC addresses.
+    wait_until("an answer", lambda: house.a.run(
+        "ping", "-c", 1, "-W", 1, SERVER, check=False).returncode == 0)
+    assert talk.ping(house.b, SERVER) == 3
+    assert nat.stop()["ports"][1]["reopened"] == 1

@@ -437,7 +437,9 @@ void app_port_opened(void *opaque, uint32_t port_idx)
 	if (port_idx == NAT_OUTSIDE && app->n_workers > 1 &&
 	    app->not_steered.text[0] == '\0')
 		request_steering(app);
-	app_port_event(app, port_idx, MR_PORT_EVENT_MAC | MR_PORT_EVENT_MTU);
+	app_port_event(app, port_idx,
+		       MR_PORT_EVENT_LINK | MR_PORT_EVENT_MAC |
+			       MR_PORT_EVENT_MTU);
 }
 
 void app_each_second(void *opaque)
