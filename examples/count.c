@@ -43,7 +43,7 @@ static uint32_t count(const struct mr_frame *frames, uint8_t *base)
 
 /*
  * Nothing came: sleep until something does. Arming says whether it may: what
- * came since the last burst would else never wake us. False: the link is down.
+ * came since the last burst would else never wake us. False: nothing more comes.
  */
 static int wait_for_work(struct mr_port *port)
 {
@@ -60,8 +60,9 @@ static int wait_for_work(struct mr_port *port)
 	}
 	poll(fds, n, POLL_MS);
 	mr_port_poll(port);
-	/* Not every port has a notion of a link: then it is never down. */
-	return mr_port_link(port, &link) < 0 || link.is_up;
+	/* Not every port has a notion of a link. */
+	return mr_port_link(port, &link) < 0 ||
+	       !(link.is_ended || link.is_gone);
 }
 
 static void receive(struct mr_port *port, struct mr_cache *cache, uint8_t *base)

@@ -82,7 +82,7 @@ static uint32_t receive(struct mr_rxq *rxq, struct mr_cache *cache,
 	return n;
 }
 
-/* One burst of each queue. 0: there is nothing, and the link is down. */
+/* One burst of each queue. 0: there is nothing, and nothing more comes. */
 static int receive_all(struct mr_port *port, struct mr_cache *cache,
 		       uint32_t now_s)
 {
@@ -93,7 +93,8 @@ static int receive_all(struct mr_port *port, struct mr_cache *cache,
 	for (uint32_t i = 0; (rxq = mr_port_rxq(port, i)) != NULL; i++)
 		n += receive(rxq, cache, now_s);
 	age(now_s);
-	return n > 0 || mr_port_link(port, &link) < 0 || link.is_up;
+	return n > 0 || mr_port_link(port, &link) < 0 ||
+	       !(link.is_ended || link.is_gone);
 }
 
 int main(int argc, char **argv)

@@ -110,10 +110,9 @@ static void dpdk_close(struct mr_port *port)
 	(void)port;
 }
 
-static const char *const dpdk_keys[] = { "queues",    "ring",  "mtu",
-					 "promisc",   "sg",    "csum",
-					 "irq",       "vlan",  "eal",
-					 "link-wait", "force", NULL };
+static const char *const dpdk_keys[] = { "queues", "ring", "mtu",   "promisc",
+					 "sg",     "csum", "irq",   "vlan",
+					 "eal",    "force", NULL };
 
 const struct mr_driver mr_driver_dpdk = {
 	.name = "dpdk",

@@ -447,7 +447,6 @@ void mri_dpdk_netdev_close(const struct dpdk_port *port);
 int mri_dpdk_control_open(struct dpdk_port *port, struct mr_reason *reason);
 void mri_dpdk_control_close(struct dpdk_port *port);
 /* Not between mri_dpdk_enter() and _leave(): it may take long. */
-void mri_dpdk_wait_for_link(struct dpdk_port *port);
 uint32_t mri_dpdk_poll(struct mr_port *base);
 int mri_dpdk_link(const struct mr_port *base, struct mr_link *ret_link);
 uint32_t mri_dpdk_device_drops(const struct mr_port *base,

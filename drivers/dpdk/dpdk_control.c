@@ -5,12 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "dpdk.h"
-
-enum { LINK_STEP_MS = 10 };
 
 static int refuse(struct mr_port *base, int err, const char *what,
 		  struct mr_reason *reason)
@@ -148,27 +145,6 @@ static void fill_info(struct dpdk_port *port)
 	       port->txqs[0].extras->n_all);
 }
 
-/*
- * A NIC loses frames until its link is up, which takes seconds after its start.
- * Other ports must not wait for that, and reading the link takes no lock.
- */
-void mri_dpdk_wait_for_link(struct dpdk_port *port)
-{
-	const struct timespec step = { .tv_nsec = LINK_STEP_MS * 1000000L };
-	const uint32_t n = port->options.link_wait_ms / LINK_STEP_MS;
-	uint32_t i;
-
-	read_link(port);
-	for (i = 0; i < n && !port->is_up && !is_gone(port); i++) {
-		nanosleep(&step, NULL);
-		read_link(port);
-	}
-	if (i == n && n > 0 && !port->is_up)
-		mr_log(port->base->ctx, MR_LOG_WARNING,
-		       "%s: no link %u ms after it was opened",
-		       port->base->info->name, port->options.link_wait_ms);
-}
-
 int mri_dpdk_control_open(struct dpdk_port *port, struct mr_reason *reason)
 {
 	int err;
@@ -178,6 +154,7 @@ int mri_dpdk_control_open(struct dpdk_port *port, struct mr_reason *reason)
 		return err;
 	(void)rte_eth_macaddr_get(port->port_id, &port->first_mac);
 	(void)rte_eth_stats_get(port->port_id, &port->first_stats);
+	read_link(port);
 	if (port->options.promisc) {
 		err = rte_eth_promiscuous_enable(port->port_id);
 		if (err < 0)

@@ -6,8 +6,6 @@
 enum {
 	DEFAULT_RING_ENTRIES = 1024,
 	MAX_QUEUES = 64,
-	DEFAULT_LINK_WAIT_MS = 5000,
-	MAX_LINK_WAIT_MS = 60000,
 };
 
 static const char *const switch_words[] = { "auto", "on", "off", NULL };
@@ -31,9 +29,6 @@ int mri_dpdk_read_options(const struct mr_spec *spec,
 				   32768, &o.ring_entries, reason)) < 0 ||
 	    (err = mr_spec_get_u32(spec, "mtu", 0, MR_MTU_MIN_BYTES, 65535,
 				   &o.mtu_bytes, reason)) < 0 ||
-	    (err = mr_spec_get_u32(spec, "link-wait", DEFAULT_LINK_WAIT_MS, 0,
-				   MAX_LINK_WAIT_MS, &o.link_wait_ms, reason)) <
-		    0 ||
 	    (err = mr_spec_get_word(spec, "sg", switch_words, &o.sg, reason)) <
 		    0 ||
 	    (err = mr_spec_get_word(spec, "csum", switch_words, &o.csum,

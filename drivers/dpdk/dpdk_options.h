@@ -14,7 +14,6 @@ struct dpdk_options {
 	uint32_t ring_entries;  /* of each rx and each tx queue */
 	uint32_t mtu_bytes;     /* 0: unchanged */
 	uint32_t sg, csum, irq; /* enum dpdk_switch */
-	uint32_t link_wait_ms;  /* at most, after the start */
 	bool promisc;
 	bool strip_vlan;
 	bool force;      /* even if this machine uses the interface */

@@ -125,8 +125,6 @@ static int dpdk_open(struct mr_port *base, const struct mr_spec *spec,
 	mri_dpdk_leave();
 	if (err < 0)
 		mr_free(base->ctx, port);
-	else
-		mri_dpdk_wait_for_link(port);
 	return err;
 }
 

@@ -16,8 +16,6 @@ enum {
 	MAX_RING_ENTRIES = 4096,
 	DEFAULT_RING_ENTRIES = 512,
 	DEFAULT_ITR_US = 20,
-	MAX_LINK_WAIT_MS = 60000,
-	DEFAULT_LINK_WAIT_MS = 5000,
 	MIN_MTU_BYTES = 68,
 };
 
@@ -116,9 +114,6 @@ static int read_options(const struct mr_spec *spec, struct intel_options *o,
 				    reason)) < 0 ||
 	    (err = mr_spec_get_u32(spec, "itr", DEFAULT_ITR_US, 0,
 				   INTEL_EITR_INTERVAL_MAX, &o->itr_us,
-				   reason)) < 0 ||
-	    (err = mr_spec_get_u32(spec, "link-wait", DEFAULT_LINK_WAIT_MS, 0,
-				   MAX_LINK_WAIT_MS, &o->link_wait_ms,
 				   reason)) < 0 ||
 	    (err = mr_spec_get_bool(spec, "promisc", &o->promisc, reason)) <
 		    0 ||
@@ -285,7 +280,7 @@ static int open_steps(struct intel_port *port, const char *device,
 	    (err = mri_intel_irq_open(port, reason)) < 0 ||
 	    (err = mri_intel_start(port, reason)) < 0)
 		return err;
-	mri_intel_wait_for_link(port);
+	(void)mri_intel_look(port);
 	return mri_intel_check(port, reason);
 }
 
@@ -331,7 +326,7 @@ static const char *const intel_keys[] = { "iommu",     "queues",  "ring",
 					  "rx-ring",   "tx-ring", "mtu",
 					  "sg",        "head-wb", "itr",
 					  "vlan",      "promisc", "allmulti",
-					  "link-wait", "rss",     NULL };
+					  "rss",       NULL };
 
 extern const struct mr_driver mr_driver_intel;
 const struct mr_driver mr_driver_intel = {

@@ -122,7 +122,6 @@ struct intel_options {
 	uint32_t n_rx_entries, n_tx_entries;
 	uint32_t mtu_bytes;
 	uint32_t itr_us;
-	uint32_t link_wait_ms;
 	uint32_t sg;      /* enum intel_switch */
 	uint32_t head_wb; /* enum intel_switch */
 	uint32_t rss;     /* enum intel_rss_word */
@@ -199,7 +198,6 @@ void mri_intel_stop(struct intel_port *port);
 int mri_intel_check(struct intel_port *port, struct mr_reason *reterr_reason);
 /* Read link and presence from STATUS. Returns 1 if the link changed, else 0. */
 int mri_intel_look(struct intel_port *port);
-void mri_intel_wait_for_link(struct intel_port *port);
 
 /* intel_filter.c */
 void mri_intel_filter_start(struct intel_port *port);

@@ -30,7 +30,6 @@ enum {
 	MDIO_TRIES = 10,
 	PHY_MAX_US = 2000,
 	RING_MAX_US = 100000,
-	LINK_STEP_MS = 10,
 	PHY_ADDRESS = 1,
 };
 
@@ -372,19 +371,4 @@ int mri_intel_look(struct intel_port *port)
 	__atomic_store_n(&port->speed_mbps, is_up ? speed_mbps : 0,
 			 __ATOMIC_RELAXED);
 	return n_events;
-}
-
-void mri_intel_wait_for_link(struct intel_port *port)
-{
-	const uint32_t n = port->options.link_wait_ms / LINK_STEP_MS;
-
-	(void)mri_intel_look(port);
-	for (uint32_t i = 0; i < n && !port->is_up && !port->is_gone; i++) {
-		pause_us(LINK_STEP_MS * 1000);
-		(void)mri_intel_look(port);
-	}
-	if (!port->is_up && n > 0)
-		mr_log(port->base.ctx, MR_LOG_WARNING,
-		       "%s: no link %u ms after it was opened",
-		       port->base.info->name, port->options.link_wait_ms);
 }

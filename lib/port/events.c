@@ -6,9 +6,12 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/base.h"
 #include "port/events.h"
+
+enum { LINK_STEP_MS = 5 };
 
 static int read_link(const struct mr_port *port, struct mr_link *ret_link)
 {
@@ -136,4 +139,42 @@ int mr_port_link(const struct mr_port *port, struct mr_link *ret_link)
 		*ret_link = events->link;
 	pthread_mutex_unlock(&events->lock);
 	return err;
+}
+
+/* 1: its link is not waited for, or not any more; 0: it is; or -ENODEV. */
+static int has_link(struct mr_port *port)
+{
+	struct mr_link link = { 0 };
+
+	(void)mr_port_poll(port);
+	if (mr_port_link(port, &link) < 0)
+		return 1;
+	return link.is_gone ? -ENODEV : link.is_up || link.is_ended;
+}
+
+int mr_ports_wait_link(struct mr_port *const *ports, uint32_t n_ports,
+		       uint32_t timeout_ms)
+{
+	const struct timespec step = { .tv_nsec = LINK_STEP_MS * 1000000L };
+	const uint64_t end_ns =
+		n_ports == 0 ? 0 :
+			       mr_ctx_now_ns(ports[0]->ctx) +
+				       timeout_ms * UINT64_C(1000000);
+
+	for (;;) {
+		uint32_t n = 0;
+
+		for (uint32_t p = 0; p < n_ports; p++) {
+			const int has = has_link(ports[p]);
+
+			if (has < 0)
+				return has;
+			n += (uint32_t)has;
+		}
+		if (n == n_ports)
+			return 0;
+		if (mr_ctx_now_ns(ports[0]->ctx) >= end_ns)
+			return -ETIMEDOUT;
+		nanosleep(&step, NULL);
+	}
 }

@@ -39,6 +39,14 @@ static bool lacks(const char *what)
 	return words != NULL && strstr(words, what) != NULL;
 }
 
+/* What is sent before the link is up is lost. */
+static void wait_for_link(struct harness *harness)
+{
+	if (harness->far != NULL && /* else nothing is sent */
+	    mr_ports_wait_link(&harness->port, 1, harness_deadline_ms()) < 0)
+		fail_msg("%s: no link", harness->spec);
+}
+
 static void setup_nic(struct harness *harness)
 {
 	far_socket_open(harness, getenv("MR_NIC_FAR"));
@@ -70,6 +78,7 @@ const struct fixture fixture_nic = {
 	.probe = probe,
 	.setup = setup_nic,
 	.teardown = far_socket_close,
+	.opened = wait_for_link,
 	.inject = far_socket_inject,
 	.collect = far_socket_collect,
 };
@@ -115,6 +124,7 @@ struct fixture fixture_vfio = {
 	.probe = probe_vfio,
 	.setup = setup_vfio,
 	.teardown = far_socket_close,
+	.opened = wait_for_link,
 	.inject = far_socket_inject,
 	.collect = far_socket_collect,
 };
@@ -176,6 +186,7 @@ struct fixture fixture_dpdk_nic = {
 	.probe = probe_dpdk,
 	.setup = setup_dpdk,
 	.teardown = far_socket_close,
+	.opened = wait_for_link,
 	.inject = far_socket_inject,
 	.collect = far_socket_collect,
 };

@@ -7,13 +7,10 @@
  *     link_test TEST
  */
 #include <dlfcn.h>
-#include <pthread.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "fixture.h"
-#include "support/limit.h"
 
 static uint32_t n_asked; /* all of these are atomic */
 static uint32_t is_up;
@@ -76,83 +73,32 @@ int mr_pool_stats(const struct mr_pool *of, struct mr_pool_stats *stats)
 	return real(of, stats);
 }
 
-static uint64_t now_s(void)
+TEST(opening_does_not_wait_for_the_link)
 {
-	struct timespec now;
+	struct mr_port *port = open_port("dpdk:net_null1,ring=64");
+	struct mr_link link;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec;
-}
-
-enum { LIMIT_S = 25 };
-
-struct waiter {
-	bool saw_up; /* when its port was open */
-	int err;
-};
-
-/* A context of its own: a port without a link, waited for. */
-static void *open_and_wait(void *opaque)
-{
-	const struct mr_pool_config pool_config = { .size = sizeof(
-							    pool_config) };
-	struct mr_port_config config = { .size = sizeof(config) };
-	struct waiter *waiter = opaque;
-	struct mr_port *port;
-	struct mr_ctx *own;
-
-	waiter->err = mr_ctx_create(NULL, &own, NULL);
-	if (waiter->err < 0)
-		return NULL;
-	waiter->err = mr_pool_create(own, &pool_config, &config.pool, NULL);
-	if (waiter->err == 0)
-		waiter->err = mr_port_open(
-			own, "dpdk:net_null1,ring=64,link-wait=30000", &config,
-			&port, NULL);
-	waiter->saw_up = __atomic_load_n(&is_up, __ATOMIC_RELAXED);
-	if (waiter->err == 0) {
-		mr_port_close(port);
-		waiter->err = mr_pool_destroy(config.pool, NULL);
-	}
-	mr_ctx_destroy(own);
-	return NULL;
-}
-
-/* Else the link would come up only when nobody waits for it any more. */
-TEST(others_do_not_wait_for_the_link)
-{
-	const struct timespec nap = { .tv_nsec = 1000000 };
-	struct waiter waiter = { 0 };
-	const uint8_t mac[6] = { 2, 0, 0, 0, 0, 7 };
-	struct mr_port *port;
-	pthread_t thread;
-
-	assert_int_equal(pthread_create(&thread, NULL, open_and_wait, &waiter),
-			 0);
-	while (__atomic_load_n(&n_asked, __ATOMIC_RELAXED) < 3)
-		nanosleep(&nap, NULL);
-	port = open_port("dpdk:net_null2,ring=64,link-wait=0");
-	(void)mr_port_set_mac(port, mac, NULL);
+	assert_int_equal(n_asked, 1);
+	assert_int_equal(mr_port_link(port, &link), 0);
+	assert_int_equal(link.is_up, 0);
+	assert_int_equal(mr_ports_wait_link(&port, 1, 1), -ETIMEDOUT);
+	is_up = 1;
+	assert_int_equal(mr_ports_wait_link(&port, 1, 60000), 0);
+	assert_int_equal(mr_port_link(port, &link), 0);
+	assert_int_equal(link.is_up, 1);
 	mr_port_close(port);
-	__atomic_store_n(&is_up, 1, __ATOMIC_RELAXED);
-	pthread_join(thread, NULL);
-	assert_int_equal(waiter.err, 0);
-	assert_true(waiter.saw_up);
 }
 
-/* Pulled out while it is waited for: the port is open, and says so. */
+/* Pulled out while its link is waited for. */
 TEST(removed_device_is_not_waited_for)
 {
 	struct mr_frame frames[BURST];
-	const uint64_t t_s = now_s();
 	struct mr_link link;
 	struct mr_port *port;
 
 	n_until_gone = 3;
-	port = open_port("dpdk:net_null1,ring=64,link-wait=60000");
-	assert_true(now_s() - t_s < test_limit_ms(LIMIT_S * 1000) / 1000);
-	assert_int_equal(n_asked, 3);
-	assert_null(strstr(log_text, "no link"));
+	port = open_port("dpdk:net_null1,ring=64");
+	assert_int_equal(mr_ports_wait_link(&port, 1, 60000), -ENODEV);
 	assert_int_equal(mr_port_link(port, &link), 0);
 	assert_true(link.is_gone);
 	make_frames(frames, BURST);
@@ -160,13 +106,6 @@ TEST(removed_device_is_not_waited_for)
 	assert_int_equal(tx_stats(port).drops[MR_TX_DROP_PORT_GONE], BURST);
 	assert_int_equal(tx_stats(port).pending, 0);
 	mr_port_close(port);
-}
-
-TEST(link_that_stays_down_is_said)
-{
-	mr_port_close(open_port("dpdk:net_null1,ring=64,link-wait=100"));
-	assert_non_null(strstr(log_text, "no link 100 ms after"));
-	assert_true(n_asked >= 10);
 }
 
 /* Arm a queue, which looks at no magazine and allocates nothing. */

@@ -7,16 +7,18 @@ from host import limit
 from lib import invariants
 
 START_LIMIT_S = limit(120)
+LAST_LINE = "grep '^{.*}$' /tmp/l2fwd.json | tail -n 1"
 
 
 def start_l2fwd(guest, *arguments, program="mr-l2fwd"):
-    """It, or another forwarder, in the guest: its pid."""
+    """It, or another forwarder, in the guest: its pid. Its ports have their
+    links: what comes before is lost."""
     status, text = guest.run(
         program + " --json --idle adaptive " + " ".join(arguments) +
         " >/tmp/l2fwd.json 2>/tmp/l2fwd.log & echo $!")
     assert status == 0, text
     deadline = time.monotonic() + START_LIMIT_S
-    while not guest.run("head -n 1 /tmp/l2fwd.json")[1]:
+    while not has_links(guest):
         assert time.monotonic() < deadline, guest.run("cat /tmp/l2fwd.log")
         time.sleep(0.2)
     return int(text)
@@ -31,7 +33,13 @@ def end_l2fwd(guest, pid, check=invariants.check_final):
     return final
 
 
+def has_links(guest):
+    """Whether it has printed something, and its links are up in that."""
+    text = guest.run(LAST_LINE)[1]
+    return text and all(port.get("link", {"up": True})["up"]
+                        for port in json.loads(text)["ports"])
+
+
 def last_snapshot(guest):
     """What it printed last, of once a second."""
-    return json.loads(guest.run("grep '^{.*}$' /tmp/l2fwd.json | "
-                                "tail -n 1")[1])
+    return json.loads(guest.run(LAST_LINE)[1])

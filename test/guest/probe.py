@@ -35,6 +35,14 @@ class Probe(Asked):
         # What is sent before the line is open is lost.
         assert self.channel.try_line(START_LIMIT_S) == "ready"
 
+    def do(self, *words, **options):
+        """What is sent to a NIC before its link is up is lost: "open" ends when
+        it is."""
+        answer = super().do(*words, **options)
+        if words[0] == "open":
+            wait_for_link(self, True, port=answer["port"])
+        return answer
+
     def begin(self, *words):
         """Give a command and do not wait for its answer."""
         self.channel.write_line(" ".join(map(str, words)))

@@ -45,7 +45,6 @@ def test_mode(probe):
         info = probe.do("info", port)
         assert info["mode"] == "zc" and "rxvlan off" in info["why"], info
         assert info["sg"] == 0, info
-        assert probe.do("link", port)["up"], "no carrier after open"
         probe.do("close", port)
     port = probe.do("open", "xdp:nic0")["port"]  # auto finds it too
     assert probe.do("info", port)["mode"] == "zc"

@@ -258,7 +258,7 @@ def test_a_replay_is_judged_as_any_trial(lab, is_up, sizes, n_sent, name):
     out = lab.tmp_path / "out.json"
     process = Process(lab, tester, [BENCH, "replay", "--max-lag", "60", "--out",
                                     out, path, "t0"])
-    assert process.wait() == 1, process.err.text()
+    assert process.wait(30) == 1  # it waits for its link, process.err.text()
     document = json.loads(out.read_text())
     trial, = document["trials"]
     n = len(sizes)

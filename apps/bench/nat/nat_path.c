@@ -482,6 +482,9 @@ static int open_parts(struct nat_path *path, uint32_t n_room,
 	if (status != 0)
 		return status;
 	clock_open(&path->clock, false);
+	/* Without a link, there is no NAT to be found. */
+	(void)mr_ports_wait_link(path->plane.ports, path->plane.n_ports,
+				 LINK_WAIT_MS);
 	return find_nat(path, why);
 }
 

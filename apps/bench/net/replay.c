@@ -174,6 +174,9 @@ static int replay_to_port(const struct relay_command *command,
 	clock_open(&replay->clock, false);
 	status = dataplane_open(&replay->plane, &options->plane, &why);
 	if (status == 0) {
+		/* Without a link, the run counts what did not leave. */
+		(void)mr_ports_wait_link(&replay->plane.ports[TO_PORT], 1,
+					 LINK_WAIT_MS);
 		describe(replay);
 		status = run(&config);
 		if (replay->why_failed.text[0] != '\0')

@@ -10,7 +10,6 @@
 #include "stream/stream.h"
 
 enum {
-	LINK_WAIT_MS = 10000, /* of all ports together */
 	LINK_STEP_MS = 10,
 	DEFAULT_PAGE_BYTES = 4096,
 	/* More than a thread is away for on a core of its own. */

@@ -14,6 +14,10 @@ enum pace { PACE_CONSTANT, PACE_POISSON, PACE_BURSTS };
 
 enum { DEFAULT_PACE_FRAMES = 32, DEFAULT_LAG_MS = 10 };
 
+/* For the links of all ports together, before anything is sent: opening resets
+ * many a NIC, and what leaves before its link is back is lost. */
+enum { LINK_WAIT_MS = 10000 };
+
 /* Overhead of a frame on the wire (IEEE 802.3, clause 4.2):
  * preamble 8, FCS 4, gap 12. */
 enum { WIRE_BYTES = 24 };

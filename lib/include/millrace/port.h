@@ -228,7 +228,8 @@ struct mr_port_info {
  *         buffer is back in the pool. An open port pins the segments that it
  *         registered.
  * Thread: any; of one context one at a time.
- * Cost:   blocks in system calls; each wait has a deadline.
+ * Cost:   blocks in system calls; each wait has a deadline. Does not wait for
+ *         the link: mr_ports_wait_link().
  */
 MR_API int mr_port_open(struct mr_ctx *ctx, const char *spec,
 			const struct mr_port_config *config,

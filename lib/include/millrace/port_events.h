@@ -68,6 +68,24 @@ enum mr_port_event {
 MR_API int mr_port_link(const struct mr_port *port, struct mr_link *ret_link);
 
 /**
+ * Wait until each of @p ports has its link, has none to report, or has ended
+ * (mr_link.is_ended). Opening a port does not wait: a NIC that opening resets
+ * needs seconds for its link, and what is sent before that may be lost. Calls
+ * mr_port_poll() on all ports, again and again, so that their subscribers are
+ * called.
+ *
+ * @return 0, or
+ *   -ENODEV    a port is gone (mr_link.is_gone)
+ *   -ETIMEDOUT a link is still down after @p timeout_ms
+ *
+ * Owner:  unchanged.
+ * Thread: that of mr_port_poll() of all these ports.
+ * Cost:   sleeps, and looks again every few milliseconds.
+ */
+MR_API int mr_ports_wait_link(struct mr_port *const *ports, uint32_t n_ports,
+			      uint32_t timeout_ms);
+
+/**
  * A subscriber of a port's events. Must not close the port.
  *
  * @param events  MR_PORT_EVENT_* bits, at least one

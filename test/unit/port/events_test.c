@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/port/events.c and reopen.c, with a driver whose device the test
  * changes. */
+#include <errno.h>
 #include <pthread.h>
 
 #include "support/pool_unit.h"
@@ -10,6 +11,7 @@ static struct {
 	struct mr_link link;
 	uint32_t n_told, events;
 	int open_err;
+	uint32_t n_looks; /* at the link, of late: */
 	struct mr_port_info seen; /* by the subscriber */
 } fake;
 
@@ -202,6 +204,60 @@ EVENTS_TEST(what_the_program_sets_is_known_at_once_and_no_event)
 	assert_int_equal(info.mtu_bytes, 4000);
 	assert_int_equal(events_of_poll(), 0);
 	mr_port_close(port);
+}
+
+/* Its link is up from the third call on. */
+static int late_link(const struct mr_port *of, struct mr_link *ret_link)
+{
+	(void)of;
+	*ret_link = fake.link;
+	ret_link->is_up = ++fake.n_looks > 2;
+	return 0;
+}
+
+static const struct mr_driver late = {
+	.version = MR_DRIVER_VERSION,
+	.size = sizeof(struct mr_driver),
+	.name = "late",
+	.port_bytes = sizeof(struct mr_port),
+	.open = fake_open,
+	.close = fake_close,
+	.poll = fake_poll,
+	.link = late_link,
+};
+
+/* All of them are polled, so that the deadline is one for all. */
+EVENTS_TEST(links_of_several_ports_are_waited_for_together)
+{
+	const struct mr_port_config config = { .size = sizeof(config),
+					       .pool = f.pool };
+	struct mr_port *ports[3];
+
+	assert_int_equal(mr_ctx_add_driver(f.ctx, &late, NULL), 0);
+	assert_int_equal(mr_ports_wait_link(NULL, 0, 0), 0);
+	fake.link.is_up = 1;
+	open_port("polled:x");
+	ports[0] = port;
+	assert_int_equal(mr_port_open(f.ctx, "null:", &config, &ports[1], NULL),
+			 0);
+	assert_int_equal(mr_port_open(f.ctx, "late:x", &config, &ports[2],
+				      NULL),
+			 0);
+	assert_int_equal(mr_ports_wait_link(ports, 3, 0), -ETIMEDOUT);
+	assert_int_equal(mr_ports_wait_link(ports, 3, 60000), 0);
+	/* The subscriber was told meanwhile. */
+	fake.n_told = 0;
+	fake.link.is_up = 0;
+	assert_int_equal(mr_ports_wait_link(ports, 3, 1), -ETIMEDOUT);
+	assert_int_equal(fake.n_told, 1);
+	assert_int_equal(fake.events, MR_PORT_EVENT_LINK);
+	/* What cannot come is not waited for. */
+	fake.link.is_ended = 1;
+	assert_int_equal(mr_ports_wait_link(ports, 3, 60000), 0);
+	fake.link.is_gone = 1;
+	assert_int_equal(mr_ports_wait_link(ports, 3, 60000), -ENODEV);
+	for (int i = 0; i < 3; i++)
+		mr_port_close(ports[i]);
 }
 
 EVENTS_TEST(a_port_has_one_subscriber)
