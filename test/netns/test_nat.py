@@ -422,6 +422,18 @@ def test_the_mac_address_of_a_port_is_followed(house, echo, lab, options):
     translator.stop()
 
 
+def test_addresses_are_announced_when_a_link_comes_up(house):
+    """It starts without a link, and what it announces then is lost."""
+    house.server.sysctl("net.ipv4.conf.h0.arp_accept", 1)
+    house.server.ip("link", "set", "h0", "down")
+    translator = Nat(house)
+    house.server.ip("link", "set", "h0", "up")
+    translator.says("link up")
+    wait_until("it is announced", lambda: "lladdr" in house.server.ip(
+        "neigh", "show", nat.OUTSIDE, "dev", "h0").stdout)
+    translator.stop()
+
+
 @pytest.mark.parametrize("options", [(), ("--offload", "on")],
                          ids=["plain", "offload"])
 def test_a_new_gateway_behind_a_link_that_was_down_is_found(

@@ -390,6 +390,20 @@ static const char *side_name(uint32_t side)
 	return side == NAT_INSIDE ? "inside" : "outside";
 }
 
+/* Whoever is behind a link may be another, and must know where we are. */
+static void take_link(struct app *app, uint32_t port_idx)
+{
+	struct mr_link link;
+
+	nat_neighbours_doubt(app->neighbours, port_idx);
+	if (mr_port_link(app->plane.ports[port_idx], &link) < 0 || !link.is_up)
+		return;
+	for (uint32_t i = 0; i < app->n_workers; i++) {
+		nat_path_announce(app->workers[i].path);
+		mr_worker_wake(app->workers[i].worker);
+	}
+}
+
 void app_port_event(void *opaque, uint32_t port_idx, uint32_t events)
 {
 	struct app *app = opaque;
@@ -397,7 +411,7 @@ void app_port_event(void *opaque, uint32_t port_idx, uint32_t events)
 	uint16_t mtu;
 
 	if (events & MR_PORT_EVENT_LINK)
-		nat_neighbours_doubt(app->neighbours, port_idx);
+		take_link(app, port_idx);
 	if ((events & (MR_PORT_EVENT_MTU | MR_PORT_EVENT_MAC)) == 0)
 		return;
 	app_describe_port(app, port_idx, mac, &mtu);

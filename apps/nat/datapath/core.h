@@ -111,7 +111,9 @@ struct nat_path {
 	uint32_t n_announced;
 	bool is_announced;
 	bool has_peers;
-	/* Atomic: nat_path_set_port(), whose calls n_news counts. */
+	/* Atomic: nat_path_set_port(), nat_path_announce(), whose calls n_news
+	 * counts. */
+	bool must_announce;
 	uint64_t port_macs[NAT_SIDES];
 	uint16_t port_mtus[NAT_SIDES];
 	uint32_t n_news;

@@ -65,6 +65,8 @@ void nat_links_follow(struct nat_path *path)
 				   __atomic_load_n(&path->port_mtus[s],
 						   __ATOMIC_RELAXED));
 	}
+	if (__atomic_exchange_n(&path->must_announce, false, __ATOMIC_RELAXED))
+		announce_again(path);
 	path->mss = mss_of(path);
 }
 
@@ -85,6 +87,12 @@ void nat_path_set_port(struct nat_path *path, enum nat_side side,
 			 __ATOMIC_RELAXED);
 	__atomic_store_n(&path->port_mtus[side], mtu, __ATOMIC_RELAXED);
 	/* Pairs with the acquire in nat_path_tick(). */
+	__atomic_fetch_add(&path->n_news, 1, __ATOMIC_RELEASE);
+}
+
+void nat_path_announce(struct nat_path *path)
+{
+	__atomic_store_n(&path->must_announce, true, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&path->n_news, 1, __ATOMIC_RELEASE);
 }
 

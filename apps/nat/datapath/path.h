@@ -100,6 +100,9 @@ uint16_t nat_port_mtu(const struct mr_port_info *info);
 void nat_path_set_port(struct nat_path *path, enum nat_side side,
 		       const uint8_t mac[6], uint16_t mtu);
 
+/* A link has come up: what was announced before it was is lost. As above. */
+void nat_path_announce(struct nat_path *path);
+
 /* Frees held frames as NAT_DROP_SHUTDOWN. */
 void nat_path_destroy(struct nat_path *path);
 
