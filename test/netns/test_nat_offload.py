@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """mr-nat --offload: sessions that the kernel forwards by rules."""
+import json
 import signal
 import socket
+import struct
 import threading
 import time
 
@@ -234,6 +236,45 @@ def test_killed_and_started_again(lab):
     kernel.translator = Nat(kernel.house, "--offload", "on")
     kernel.known(talker)
     kernel.stop()
+
+
+def unreachable(host, sender, ident):
+    """An ICMP error about a UDP datagram that had this id."""
+    quote = struct.pack("!BBHHHBBH4s4sHHHH", 0x45, 0, 28, ident, 0, 64, 17, 0,
+                        socket.inet_aton(sender[0]),
+                        socket.inet_aton(nat.SERVER), sender[1], 7777, 8, 0)
+    head = struct.pack("!BBHI", 3, 3, 0, 0)
+    total = sum(struct.unpack("!18H", head + quote))
+    total = (total & 0xffff) + (total >> 16)
+    with host:
+        icmp = socket.socket(socket.AF_INET, socket.SOCK_RAW,
+                             socket.IPPROTO_ICMP)
+    with icmp:
+        icmp.sendto(head[:2] + struct.pack("!H", total ^ 0xffff) + head[4:] +
+                    quote, (sender[0], 0))
+
+
+def test_without_rules_after_a_port_was_opened_again(lab):
+    kernel = Kernel(lab)
+    middle = kernel.house.middle
+    talker = kernel.talker()
+    seen, = kernel.known(talker)
+    program = middle.link("p1")["xdp"]["prog"]["id"]
+    for link in json.loads(middle.run("bpftool", "--json", "link",
+                                      "show").stdout):
+        if link.get("prog_id") == program:
+            middle.run("bpftool", "link", "detach", "id", link["id"])
+    assert kernel.translator.err.wait(
+        lambda line: "opened again" in line and "is opened" not in line,
+        limit(15))
+    before = kernel.offloaded()
+    for _ in range(ASKS):
+        assert talker.ask() == seen
+    for ident in range(64):  # of each worker and of the driver
+        unreachable(kernel.house.server, seen, ident)
+    assert talker.ask() == seen
+    assert kernel.offloaded() == before
+    kernel.translator.stop()
 
 
 def test_auto_says_why_not(lab):

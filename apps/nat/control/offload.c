@@ -70,9 +70,14 @@ void nat_offload_close(struct app *app)
 		return;
 	mr_rules_stop(app->rules);
 	app->offload_counts = offload_count(app->rules, NAT_SIDES);
-	for (uint32_t i = 0; i < app->n_workers; i++)
-		if (app->workers[i].maps != NULL)
-			nat_rules_end_all(app->workers[i].maps);
+	for (uint32_t i = 0; i < app->n_workers; i++) {
+		const struct nat_worker *w = &app->workers[i];
+
+		if (w->maps != NULL)
+			nat_rules_end_all(w->maps);
+		if (w->path != NULL)
+			nat_path_end_rules(w->path);
+	}
 	if (app->neighbours != NULL)
 		nat_neighbours_share(app->neighbours, NULL);
 	mr_rules_close(app->rules);

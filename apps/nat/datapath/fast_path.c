@@ -123,6 +123,13 @@ no_memory:
 	return -ENOMEM;
 }
 
+void nat_path_end_rules(struct nat_path *path)
+{
+	nat_tickets_destroy(path->tickets);
+	path->tickets = NULL;
+	path->rule_ids = NULL;
+}
+
 void nat_path_destroy(struct nat_path *path)
 {
 	if (path == NULL)

@@ -103,6 +103,9 @@ void nat_path_set_port(struct nat_path *path, enum nat_side side,
 /* A link has come up: what was announced before it was is lost. As above. */
 void nat_path_announce(struct nat_path *path);
 
+/* The rules are about to be closed. The worker is at rest. */
+void nat_path_end_rules(struct nat_path *path);
+
 /* Frees held frames as NAT_DROP_SHUTDOWN. */
 void nat_path_destroy(struct nat_path *path);
 
