@@ -13,7 +13,7 @@ import pytest
 from lib import invariants, nat, talk
 from lib.namespaces import wait_until
 from lib.nat import Echo, House, Nat, Talker
-from lib.process import NAT, Process, ask_ctl, environment
+from lib.process import BUILD, NAT, Process, ask_ctl, environment
 
 RANDOM_PORTS = "ports: {keep_port: no}\n"
 
@@ -152,6 +152,7 @@ def test_a_second_instance_needs_a_name(lab, house):
 
 
 def test_neighbours_are_listed_and_forgotten(lab, house, echo):
+    jsonschema = pytest.importorskip("jsonschema")
     text = ("inside:\n  neighbours: 10.0.0.9 02:00:00:00:00:09\n"
             "  port: p0\n  addresses: 10.0.0.1/24\n"
             "outside: {port: p1, addresses: 192.0.2.1/24, "
@@ -162,13 +163,26 @@ def test_neighbours_are_listed_and_forgotten(lab, house, echo):
     talker = lab.closing(Talker(house.a))
     talker.ask()
 
+    schema = json.loads((BUILD / "apps" /
+                         "mr-control.schema.json").read_text())
+
     def shown():
         done = ask_ctl(lab, "nat", "neighbours", "--json")
-        return {one["address"]: one
-                for one in map(json.loads, done.stdout.splitlines())}
+        found = [json.loads(line) for line in done.stdout.splitlines()]
+        for one in found:
+            jsonschema.validate(one, schema)
+        return {one["address"]: one for one in found}
 
     found = shown()
     assert set(found) == {"10.0.0.2", "10.0.0.9", "192.0.2.254"}
+    house.switch.ip("link", "set", "u", "down")
+    wait_until("the link's neighbours are doubted",
+               lambda: shown()["10.0.0.2"]["state"] == "doubtful")
+    house.switch.ip("link", "set", "u", "up")
+    translator.says("link up")
+    talker.ask()
+    wait_until("it has answered",
+               lambda: shown()["10.0.0.2"]["state"] == "reachable")
     assert found["10.0.0.2"]["mac"] == house.a.link("h0")["address"]
     assert [found[one]["side"] for one in sorted(found)] == [
         "inside", "inside", "outside"]
