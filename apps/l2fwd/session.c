@@ -33,6 +33,14 @@ static void follow_mtu(struct session *session, uint32_t port_idx)
 			 __ATOMIC_RELAXED);
 }
 
+/* A port that is opened again may have another device. */
+static void follow_device(struct session *session, uint32_t port_idx)
+{
+	session->shared.merges[port_idx] =
+		merges_for(session->plane.ports[port_idx]);
+	follow_mtu(session, port_idx);
+}
+
 static int make_forwarders(struct session *session, struct mr_reason *ret_error)
 {
 	const struct options *options = session->options;
@@ -56,10 +64,8 @@ static int make_forwarders(struct session *session, struct mr_reason *ret_error)
 		.has_meta = session->plane.has_meta,
 		.done_fd = session->done_fd,
 	};
-	for (uint32_t p = 0; p < session->plane.n_ports; p++) {
-		session->shared.merges[p] = merges_for(session->plane.ports[p]);
-		follow_mtu(session, p);
-	}
+	for (uint32_t p = 0; p < session->plane.n_ports; p++)
+		follow_device(session, p);
 	session->forwarders =
 		forward_create(&session->shared, session->plane.workers,
 			       session->plane.n_workers);
@@ -225,7 +231,13 @@ void session_port_opened(void *app, uint32_t port_idx)
 	struct options *options = session->options;
 	struct mr_reason why;
 
-	follow_mtu(session, port_idx);
+	follow_device(session, port_idx);
+	if (session->plane.has_filter &&
+	    dataplane_set_port_punt(&session->plane, port_idx,
+				    options->plane.specs[port_idx],
+				    options->plane.port.punt, &why) < 0)
+		print_error("mr-l2fwd: punt: as it was at the start: %s",
+			    why.text);
 	if (session->fdb != NULL)
 		fdb_forget_port(session->fdb, port_idx);
 	if (options->offload == OFFLOAD_OFF)

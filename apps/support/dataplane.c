@@ -298,8 +298,9 @@ void dataplane_set_log(struct dataplane *plane, enum mr_log_level level)
 	__atomic_store_n(&plane->log_level, level, __ATOMIC_RELAXED);
 }
 
-static int set_punt(struct dataplane *plane, uint32_t p, const char *spec,
-		    const char *filter, struct mr_reason *ret_error)
+int dataplane_set_port_punt(struct dataplane *plane, uint32_t p,
+			    const char *spec, const char *filter,
+			    struct mr_reason *ret_error)
 {
 	char expression[MAX_PUNT_BYTES + sizeof("not ()")] = "greater 0";
 
@@ -320,9 +321,11 @@ int dataplane_set_punt(struct dataplane *plane, const char *const *specs,
 	int err = 0;
 
 	for (; p < plane->n_ports && err == 0; p++)
-		err = set_punt(plane, p, specs[p], next, ret_error);
+		err = dataplane_set_port_punt(plane, p, specs[p], next,
+					      ret_error);
 	for (p = err < 0 ? p - 1 : 0; p > 0; p--)
-		(void)set_punt(plane, p - 1, specs[p - 1], before, &unused);
+		(void)dataplane_set_port_punt(plane, p - 1, specs[p - 1],
+					      before, &unused);
 	return err;
 }
 

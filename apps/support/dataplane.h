@@ -118,12 +118,16 @@ void dataplane_set_log(struct dataplane *plane, enum mr_log_level level);
 
 /*
  * Change which frames the kernel keeps, on all ports that were opened with
- * "before", or on none; "": it keeps none. specs: the ports' specs, as they were opened. Returns
- * 0, or -errno with a reason.
+ * "before", or on none; "": it keeps none. specs: the ports' specs, as they
+ * were opened. Returns 0, or -errno with a reason.
  */
 int dataplane_set_punt(struct dataplane *plane, const char *const *specs,
 		       const char *before, const char *next,
 		       struct mr_reason *ret_error);
+/* The same on one port, which was opened again with the filter of the start. */
+int dataplane_set_port_punt(struct dataplane *plane, uint32_t p,
+			    const char *spec, const char *filter,
+			    struct mr_reason *ret_error);
 
 /* Print a port, its mode, and why not a better one, to stderr. */
 void dataplane_print_port(const struct mr_port_info *info);

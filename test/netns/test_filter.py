@@ -170,6 +170,24 @@ def test_what_is_punted_changes_at_run_time(lab, star):
     forwarder.stop()
 
 
+def test_what_is_punted_stays_so_if_a_port_is_opened_again(lab, star):
+    file, control = lab.tmp_path / "br.yaml", lab.tmp_path / "br.sock"
+    file.write_text("ports: [p0, p1]\npunt: udp port 9\n", encoding="utf-8")
+    forwarder = Forwarder(lab, star.middle, options=["--config", file, "--control", control])
+    file.write_text("ports: [p0, p1]\npunt: udp port 8\n", encoding="utf-8")
+    done = subprocess.run([CTL, "--control", control, "apply", file], capture_output=True,
+                          text=True, check=False, timeout=limit(30))
+    assert done.returncode == 0, done.stderr
+    star.middle.ip("link", "delete", "p0")
+    lab.veth(star.hosts[0], "h0", star.middle, "p0")
+    assert forwarder.err.wait(lambda line: "opened again" in line, limit(15))
+    wire = lab.closing(Wire(star.hosts[0], "h0"))
+    got = lab.closing(Wire(star.hosts[1], "h0"))
+    wire.send_all([udp(port=8), udp(port=9)])
+    assert got.receive(1) == [udp(port=9)]
+    forwarder.stop(pending=True)
+
+
 def test_a_filter_that_takes_what_an_address_needs_is_warned_of(lab, star):
     star.middle.ip("address", "add", "10.88.0.1/24", "dev", "p0")
     for options, warns in (("filter=arp", True), ("ports=4789", False)):
