@@ -39,17 +39,17 @@ mr-brokerd --version
 mrctl list
 python3 /tmp/debs/use.py
 getent passwd millrace
-mkdir /var/lib/millrace # StateDirectory= of the unit
-mr-nat --check --config /usr/share/doc/millrace/examples/nat/home.yaml
-rmdir /var/lib/millrace
+for name in home carrier; do
+    mr-nat --check --config /usr/share/doc/millrace/examples/nat/$name.yaml
+done
 test -f /usr/include/millrace/millrace.h
 test -f /usr/lib/systemd/system/mr-nat@.service
 test -f /usr/lib/systemd/system/mr-brokerd.socket
 if grep -r /usr/local /usr/lib/systemd/system/mr-*; then exit 1; fi
 apt-get purge -y 'millrace*' 'libmillrace*' >/dev/null
 apt-get autoremove --purge -y >/dev/null
-! find /etc /usr /var/lib/millrace /run/millrace -name '*millrace*' \
-    2>/dev/null | grep .
+! find /etc /usr /var/lib/millrace /var/log/millrace /run/millrace \
+    -name '*millrace*' 2>/dev/null | grep .
 """
 
 USE_DEV = r"""
