@@ -72,7 +72,8 @@ struct run_config {
 	const struct run_fd *fds;
 	uint32_t n_fds; /* at most MAX_RUN_FDS */
 	/* One of fds ends the program; captures that were read do not: their
-	 * last frames may be due much later. */
+	 * last frames may be due much later. work() runs once, so ports stay as
+	 * they were opened. */
 	bool ends_by_fd;
 };
 

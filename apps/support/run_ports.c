@@ -196,6 +196,23 @@ static void try_to_reopen(struct run_port *port)
 	port->retry_ns = now_ns(port) + port->wait_ns;
 }
 
+/* Add queues, and open again what went. The workers rest meanwhile. */
+static void repair_ports(struct run_ports *all)
+{
+	const uint32_t n_ports = all->config->plane->n_ports;
+
+	for (uint32_t p = 0; p < n_ports; p++)
+		if (all->ports[p].must_add)
+			add_queues(&all->ports[p]);
+	if (all->has_new_queues) {
+		pause_workers(all);
+		resume_workers(all);
+	}
+	for (uint32_t p = 0; p < n_ports; p++)
+		if (all->ports[p].is_away)
+			try_to_reopen(&all->ports[p]);
+}
+
 bool run_ports_poll(struct run_ports *all)
 {
 	const struct run_config *config = all->config;
@@ -207,16 +224,8 @@ bool run_ports_poll(struct run_ports *all)
 		look_for_loss(&all->ports[p]);
 	if (all->is_lost)
 		return true;
-	for (uint32_t p = 0; p < n_ports; p++)
-		if (all->ports[p].must_add)
-			add_queues(&all->ports[p]);
-	if (all->has_new_queues) {
-		pause_workers(all);
-		resume_workers(all);
-	}
-	for (uint32_t p = 0; p < n_ports; p++)
-		if (all->ports[p].is_away)
-			try_to_reopen(&all->ports[p]);
+	if (!config->ends_by_fd)
+		repair_ports(all);
 	if (config->polled != NULL)
 		config->polled(config->app);
 	return false;

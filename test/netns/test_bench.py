@@ -242,8 +242,11 @@ def test_what_the_port_drops_is_not_the_loss_of_the_device(lab):
 
 def capture_of(path, sizes):
     """Frames of these sizes, a millisecond apart."""
-    wrpcap(str(path), [Ether(dst="02:00:00:00:00:02") / Raw(bytes(n - 14))
-                       for n in sizes])
+    frames = [Ether(dst="02:00:00:00:00:02") / Raw(bytes(n - 14))
+              for n in sizes]
+    for i, frame in enumerate(frames):
+        frame.time = 1 + i / 1000
+    wrpcap(str(path), frames)
     return path
 
 
@@ -267,6 +270,22 @@ def test_a_replay_is_judged_as_any_trial(lab, is_up, sizes, n_sent, name):
            f"{n - n_sent} ({name})")
     assert document["why_incomplete"] == trial["why_incomplete"] == why
     assert f"mr-bench replay: {why}" in process.err.text().splitlines()
+
+
+def test_a_replay_goes_on_if_its_program_is_detached(lab):
+    """To send, it needs none; opening the port again would end the trial."""
+    tester, middle = lab.namespace("t"), lab.namespace("d")
+    lab.veth(tester, "t0", middle, "p0")
+    path = capture_of(lab.tmp_path / "in.pcap", (60,) * 3000)
+    process = Process(lab, tester, [BENCH, "replay", "--max-lag", "60", path, "t0"])
+    process.says("worker 0")
+    program = tester.link("t0")["xdp"]["prog"]["id"]
+    link, = [one["id"] for one in json.loads(
+        tester.run("bpftool", "--json", "link", "show").stdout)
+        if one.get("prog_id") == program]
+    tester.run("bpftool", "link", "detach", "id", link)
+    process.says("mr-bench replay: xdp:t0: another program took its frames")
+    assert process.wait(60) == 0, process.err.text()
 
 
 def macs_from(wire, mac):
