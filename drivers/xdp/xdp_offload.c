@@ -442,11 +442,10 @@ void mri_xdp_rules_stats(const struct mr_rxq *base, struct mr_rx_stats *stats)
 {
 	const struct xdp_port *port = ((const struct xdp_rxq *)base)->port;
 	const struct xdp_rules *rules = port->rules;
+	const uint32_t i = port->base.rules_idx;
 
-	if (rules != NULL)
-		add_queue(rules,
-			  rules->queue_base[port->base.rules_idx] + base->queue.idx,
-			  stats);
+	if (rules != NULL && base->queue.idx < xdp_rules_n_queues(rules, i))
+		add_queue(rules, rules->queue_base[i] + base->queue.idx, stats);
 }
 
 /* What the rules counted goes to the counters of the queues. */
@@ -461,7 +460,7 @@ static void detach(struct xdp_rules *rules, uint32_t i)
 		mr_log(port->base.ctx, MR_LOG_WARNING,
 		       "%s: the program for rules stays, without rules: %s",
 		       port->base.info->name, mr_strerror(-err));
-	for (uint32_t q = 0; q < port->n_queues; q++)
+	for (uint32_t q = 0; q < xdp_rules_n_queues(rules, i); q++)
 		add_queue(rules, rules->queue_base[i] + q,
 			  &port->rxqs[q].base.stats);
 	port->rules = NULL;

@@ -30,6 +30,17 @@ struct xdp_rules {
 	struct xdp_hop *hops;
 };
 
+/* Queues of port i that its rules count for: those added later have none. */
+static inline uint32_t xdp_rules_n_queues(const struct xdp_rules *rules,
+					  uint32_t i)
+{
+	const uint32_t end = i + 1 < rules->base.n_ports ?
+				     rules->queue_base[i + 1] :
+				     rules->n_queues;
+
+	return end - rules->queue_base[i];
+}
+
 static inline struct xdp_port *xdp_rules_port(const struct xdp_rules *rules,
 					      uint32_t i)
 {

@@ -117,6 +117,27 @@ def test_a_forwarder_adds_them_to_its_workers(lab, one_channel):
                for queue in final["ports"][0]["queues"]) == 4
 
 
+def test_added_queues_count_no_frames_of_rules(lab, one_channel):
+    star = one_channel
+    for host in star.hosts:  # it receives what is redirected to it
+        host.run("ethtool", "-K", "h0", "gro", "on")
+    forwarder = Forwarder(lab, star.middle, *star.ports,
+                          options=["--ring", 1024, "--pool-pages", 49152,
+                                   "--mode", "patch", "--offload", "on"])
+    wires = [lab.closing(Wire(host, "h0")) for host in star.hosts]
+    sent = flows()
+    wires[1].send_all(sent)  # the rules of the second port count them
+    assert len(wires[0].receive(N_FRAMES)) == N_FRAMES
+    set_channels(star, 4)
+    for port in star.ports:
+        assert forwarder.err.wait(lambda line, port=port: line ==
+                                  f"mr-l2fwd: xdp:{port}: 3 rx queues added", 15)
+    final = forwarder.stop()
+    offloaded = [[queue["rx"]["offloaded"] for queue in port["queues"]]
+                 for port in final["ports"]]
+    assert offloaded == [[0, 0, 0, 0], [N_FRAMES, 0, 0, 0]]
+
+
 def test_a_forwarder_without_pages_says_what_is_lost(lab, one_channel):
     star = one_channel
     forwarder = Forwarder(lab, star.middle, *star.ports)
