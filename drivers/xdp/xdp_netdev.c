@@ -146,10 +146,14 @@ int mri_xdp_netdev_read(uint32_t ifindex, struct xdp_netdev *dev)
 void mri_xdp_netdev_channels(struct xdp_netdev *dev)
 {
 	struct ethtool_channels channels = { .cmd = ETHTOOL_GCHANNELS };
+	const int err = mri_xdp_netdev_ethtool(dev->name, &channels);
 
+	/* It was just renamed or deleted, or there is no fd to ask with. */
+	if (err < 0 && err != -EOPNOTSUPP && dev->n_rx_channels > 0)
+		return;
 	dev->n_rx_channels = dev->n_tx_channels = 1;
 	dev->n_most_rx_channels = 1;
-	if (mri_xdp_netdev_ethtool(dev->name, &channels) < 0)
+	if (err < 0)
 		return; /* lo, tap with one queue, ... */
 	if (channels.rx_count + channels.combined_count > 0)
 		dev->n_rx_channels = channels.rx_count + channels.combined_count;

@@ -79,7 +79,8 @@ int mri_xdp_netdev_file(const char *name, const char *file, bool is_write,
 /* What RTM_NEWLINK says, of attributes that we care for. */
 void mri_xdp_netdev_take(const struct nlmsghdr *message,
 			 struct xdp_netdev *dev);
-/* Read how many channels there are; 1 each if the driver has none. */
+/* Read how many channels there are; 1 each if the driver has none; as before if
+ * it cannot be asked. */
 void mri_xdp_netdev_channels(struct xdp_netdev *dev);
 
 #endif

@@ -74,6 +74,20 @@ def test_queues_are_added_for_them(lab, one_channel):
     probe.do("release")
 
 
+def test_queues_are_added_after_a_rename(lab, one_channel):
+    """The port may not know the new name yet."""
+    star = one_channel
+    probe = opened(lab, star.middle, "xdp:p0,ring=1024", pool=POOL)
+    star.middle.run("ethtool", "-L", "p0", "tx", 4)
+    set_channels(star, 4)
+    wait_until("the event", lambda: "queues" in
+               probe.do("link", 0)["changed"])
+    star.middle.run("ip", "link", "set", "p0", "name", "renamed")
+    assert probe.do("add-queues", 0)["n"] == 3
+    info = probe.do("info", 0)
+    assert info["rxqs"] == 4 and info["txqs"] == 4
+
+
 def test_a_pool_without_pages_for_them_is_named(lab, one_channel):
     star = one_channel
     probe = opened(lab, star.middle, "xdp:p0")
