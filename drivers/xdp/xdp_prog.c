@@ -431,6 +431,8 @@ int mri_xdp_prog_replace(struct xdp_port *port, int old_fd, int new_fd)
 	LIBBPF_OPTS(bpf_link_update_opts, options, .flags = BPF_F_REPLACE,
 		    .old_prog_fd = (uint32_t)old_fd);
 
+	if (port->is_loss_known) /* there is no link any more */
+		return -ENOLINK;
 	if (bpf_link_update(port->prog.link_fd, new_fd, &options) < 0)
 		return -errno;
 	port->prog.attached_fd = new_fd;

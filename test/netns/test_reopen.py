@@ -106,6 +106,15 @@ def test_a_forwarder_opens_it_again(lab, star):
     assert len(said) <= 2, said
 
 
+def test_rules_of_a_port_that_went_end_silently(lab, star):
+    bridge = Bridge(lab, star, "--offload", "on")
+    delete(star)
+    assert bridge.err.wait(lambda line: line ==
+                           "mr-l2fwd: xdp:p0: the device is gone", 15)
+    bridge.stop(pending=True)
+    assert "the program for rules stays" not in bridge.err.text()
+
+
 def detach(star, port):
     """As somebody else would: 'bpftool link detach'."""
     program = star.middle.link(port)["xdp"]["prog"]["id"]
