@@ -5,6 +5,7 @@ import re
 import signal
 import socket
 import struct
+import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -120,6 +121,23 @@ def test_forwarders_forward(lab, name, queues):
         assert sorted(got) == sorted(frames)
         assert queues > 1 or got == frames
     example.stop()
+
+
+def test_count_waits_for_a_link(lab):
+    middle, host = lab.namespace("f"), lab.namespace("h0")
+    lab.veth(host, "h0", middle, "p0")
+    host.run("ip", "link", "set", "h0", "down")
+    counter = Process(lab, middle, [EXAMPLES / "example-count", "xdp:p0"])
+    wait_until("the port is open", lambda: middle.link("p0").get("xdp"))
+    with pytest.raises(subprocess.TimeoutExpired):  # it goes on
+        counter.process.wait(0.5)
+    host.run("ip", "link", "set", "h0", "up")
+    wire = lab.closing(Wire(host, "h0"))
+    wire.send_all([frame(60)] * 5)
+    signals.await_sigint(counter.process)
+    counter.process.send_signal(signal.SIGINT)
+    assert counter.wait() == 0, counter.err.text()
+    assert f"{TEST_TYPE:04x}" in counter.out.text()
 
 
 @pytest.fixture(params=FIREWALLS)
