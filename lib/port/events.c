@@ -127,11 +127,13 @@ int mr_port_info(const struct mr_port *port, struct mr_port_info *info)
 
 int mr_port_link(const struct mr_port *port, struct mr_link *ret_link)
 {
+	const struct mr_driver *driver =
+		__atomic_load_n(&port->driver, __ATOMIC_RELAXED);
 	struct mri_events *events = port->events;
 	int err;
 
 	/* Without a poll(), only the driver knows when something changed. */
-	if (port->driver->poll == NULL || events == NULL)
+	if (driver->poll == NULL || events == NULL)
 		return read_link(port, ret_link);
 	pthread_mutex_lock(&events->lock);
 	err = events->link_err;

@@ -166,7 +166,8 @@ void mri_port_fill_head(struct mr_port *port, struct mr_ctx *ctx,
 			const struct mr_port_config *config,
 			const struct mr_spec *spec, const char *text)
 {
-	port->driver = driver;
+	/* mr_port_link() reads it while a port is opened again. */
+	__atomic_store_n(&port->driver, driver, __ATOMIC_RELAXED);
 	port->ctx = ctx;
 	port->pool = config->pool;
 	port->region = mr_pool_region(config->pool);

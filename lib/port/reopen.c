@@ -164,7 +164,8 @@ uint32_t mr_port_device_drops(const struct mr_port *port,
 	return n_all;
 }
 
-/* As before it was opened, but for what is kept. */
+/* As before it was opened, but for what is kept. Other threads may read where
+ * its events are, and its driver. */
 static void reset(struct mr_port *port, const struct mr_driver *driver,
 		  const struct mr_spec *spec)
 {
@@ -176,10 +177,12 @@ static void reset(struct mr_port *port, const struct mr_driver *driver,
 	char text[MRI_SPEC_MAX_BYTES];
 
 	memcpy(text, events->kept.spec, sizeof(text));
-	memset(port, 0, (size_t)((char *)events - (char *)port));
 	memset(&events->info, 0, sizeof(events->info));
-	port->events = events;
-	port->info = &events->info;
+	memset(port + 1, 0, (size_t)((char *)events - (char *)(port + 1)));
+	port->n_committed_pages = port->n_queues_made = 0;
+	port->rxqs = NULL;
+	port->txqs = NULL;
+	port->queue_memory = port->offload = NULL;
 	mri_port_fill_head(port, ctx, driver, &config, spec, text);
 }
 

@@ -124,8 +124,9 @@ MR_API int mr_port_subscribe(struct mr_port *port, mr_port_event_fn *fn,
  *   -EBUSY  also: the port belongs to a set of rules; nothing changes
  *
  * Owner:  the port, of the new queues; the old ones have ended.
- * Thread: that of mr_port_poll(), with nobody using the queues; otherwise as
- *         mr_port_open().
+ * Thread: that of mr_port_poll(), with nobody using the queues or reading their
+ *         counters and the port's; otherwise as mr_port_open(). Others may call
+ *         mr_port_info() and mr_port_link().
  * Cost:   as mr_port_close() and mr_port_open().
  */
 MR_API int mr_port_reopen(struct mr_port *port,

@@ -326,6 +326,37 @@ EVENTS_TEST(a_port_that_cannot_be_opened_again_has_no_device)
 	mr_port_close(port);
 }
 
+enum { N_REOPENS = 5000 };
+
+static void *open_again(void *opaque)
+{
+	bool *is_done = opaque;
+
+	for (uint32_t i = 0; i < N_REOPENS; i++)
+		(void)mr_port_reopen(port, NULL);
+	__atomic_store_n(is_done, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+EVENTS_TEST(another_thread_may_ask_while_a_port_is_opened_again)
+{
+	struct mr_port_info info = { .size = sizeof(info) };
+	bool is_done = false;
+	struct mr_link link;
+	pthread_t thread;
+
+	open_port("polled:x");
+	assert_int_equal(pthread_create(&thread, NULL, open_again, &is_done),
+			 0);
+	while (!__atomic_load_n(&is_done, __ATOMIC_ACQUIRE)) {
+		assert_int_equal(mr_port_info(port, &info), 0);
+		assert_int_equal(info.n_rxqs, 2);
+		assert_int_equal(mr_port_link(port, &link), 0);
+	}
+	pthread_join(thread, NULL);
+	mr_port_close(port);
+}
+
 enum { N_MACS = 20000 };
 
 static void *change_macs(void *opaque)
