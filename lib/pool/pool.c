@@ -467,23 +467,29 @@ static void report_growth(const struct mr_pool *pool, uint32_t n_before,
 
 /*
  * Whether the pool has n_needed pages. An elastic one gets them, n_wanted in
- * all. -ENOMEM.
+ * all; meanwhile its lock is free, for this takes long, and calls the log hook.
+ * -ENOMEM.
  */
 static int ensure_pages(struct mr_pool *pool, const char *who,
 			uint64_t n_needed, uint64_t n_wanted,
 			struct mr_reason *ret_why)
 {
 	const uint32_t n_before = mri_pool_population(pool);
+	int err;
 
 	ret_why->text[0] = '\0';
 	if (n_needed <= n_before)
 		return 0;
+	if (!pool->is_elastic)
+		return -ENOMEM;
 	if (n_wanted > pool->n_pages && n_needed <= pool->n_pages)
 		n_wanted = pool->n_pages;
-	if (!pool->is_elastic || mri_pool_grow_to(pool, n_wanted, ret_why) < 0)
-		return -ENOMEM;
-	report_growth(pool, n_before, who);
-	return 0;
+	pthread_mutex_unlock(&pool->lock);
+	err = mri_pool_grow_to(pool, n_wanted, ret_why);
+	if (err == 0)
+		report_growth(pool, n_before, who);
+	pthread_mutex_lock(&pool->lock);
+	return err < 0 ? -ENOMEM : 0;
 }
 
 int mri_pool_check_room(struct mr_pool *pool, const char *who, uint64_t n_pages,
@@ -528,7 +534,7 @@ static int commit(struct mr_pool *pool, const char *who, uint64_t n_pages,
 							 n_caches),
 			mri_pool_population(pool),
 			why.text[0] != '\0' ? ": " : "", why.text);
-	mri_pool_set_committed(pool, n_needed);
+	mri_pool_set_committed(pool, pool->n_committed + n_pages);
 	pool->n_ports++;
 	return 0;
 }

@@ -314,7 +314,8 @@ static inline uint32_t mri_cache_max_pages(const struct mr_pool *pool)
  * Whether n_pages may be held besides what is promised: a port that is open
  * must not starve because somebody came later. An elastic pool grows. -ENOMEM.
  * Under grow_lock, so that no segments go that are counted on, and the pool's
- * lock; the caller adds to n_committed. lib/pool/pool.c
+ * lock, which is free while it grows; the caller adds to n_committed.
+ * lib/pool/pool.c
  */
 int mri_pool_check_room(struct mr_pool *pool, const char *who, uint64_t n_pages,
 			struct mr_reason *reterr_reason);

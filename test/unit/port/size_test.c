@@ -248,6 +248,46 @@ SIZE_TEST(pool_of_the_default_size_grows_for_ports_and_caches)
 }
 
 /* It grows for ports, and not because frames are not freed. */
+static struct mr_pool *logged_pool;
+static uint32_t n_asked;
+
+/* As a program that adds its state to each line. */
+static void ask_pool(void *opaque, enum mr_log_level level, const char *text)
+{
+	struct mr_pool_stats stats = { .size = sizeof(stats) };
+
+	(void)opaque, (void)level, (void)text;
+	if (logged_pool == NULL)
+		return;
+	mr_pool_stats(logged_pool, &stats);
+	n_asked++;
+}
+
+SIZE_TEST(log_hook_may_ask_a_pool_that_grows)
+{
+	const struct mr_ctx_config hooks = { .size = sizeof(hooks),
+					     .log = ask_pool };
+	struct mr_port_config c = { .size = sizeof(c) };
+	struct mr_ctx *asking;
+	struct mr_port *port;
+	uint32_t n_before;
+
+	assert_int_equal(mr_ctx_create(&hooks, &asking, &why), 0);
+	assert_int_equal(mr_ctx_add_driver(asking, &size_driver, NULL), 0);
+	assert_int_equal(mr_pool_create(asking, NULL, &c.pool, &why), 0);
+	logged_pool = c.pool;
+	assert_int_equal(mr_port_open(asking, "size:a", &c, &port, &why), 0);
+	mr_port_close(port);
+	n_before = n_asked;
+	c.n_workers = 256; /* a burst each */
+	assert_int_equal(mr_port_open(asking, "size:a", &c, &port, &why), 0);
+	assert_true(n_asked > n_before + 1); /* one line says that it is open */
+	mr_port_close(port);
+	logged_pool = NULL;
+	assert_int_equal(mr_pool_destroy(c.pool, &why), 0);
+	mr_ctx_destroy(asking);
+}
+
 SIZE_TEST(pool_of_the_default_size_does_not_grow_when_it_runs_dry)
 {
 	struct mr_pool *pool = make_pool((struct mr_pool_config){ 0 });
