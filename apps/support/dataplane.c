@@ -106,7 +106,9 @@ static int make_pool(struct dataplane *plane,
 				       .n_pages = config->n_pages,
 				       .page_bytes = config->page_bytes,
 				       .safety = config->safety,
-				       .name = config->program };
+				       .name = config->program,
+				       /* For queues that are added later. */
+				       .is_elastic = config->n_pages == 0 };
 	const uint32_t n_caches =
 		n_workers * mr_cache_max_pages(MR_MAGAZINE_PAGES);
 	uint64_t n_rings = 0;

@@ -229,9 +229,10 @@ static void take_config(struct mr_pool *pool,
 	pool->asked_caches = asked->max_caches;
 	pool->has_default_magazines = asked->magazine_pages == 0;
 	/* Guarded memory is for no device, and each page of it for two. */
-	pool->is_elastic = asked->n_pages == 0 &&
+	pool->is_elastic = (asked->n_pages == 0 || asked->is_elastic != 0) &&
 			   c->safety != MR_SAFETY_GUARD;
-	pool->n_pages = pool->is_elastic && asked->max_pages == 0 ?
+	pool->n_pages = pool->is_elastic && asked->max_pages == 0 &&
+					c->n_pages < ELASTIC_PAGES ?
 				ELASTIC_PAGES :
 				c->max_pages;
 	pool->trim.n_first = c->n_pages;

@@ -129,7 +129,7 @@ struct mr_pool {
 	uint32_t max_caches;
 	uint32_t asked_caches; /* of the configuration; 0: by the CPUs */
 	bool has_default_magazines;
-	bool is_elastic; /* nobody chose its size: it grows for ports */
+	bool is_elastic; /* its size is an estimate: it grows for ports */
 	uint32_t segment_pages;    /* to grow by */
 	uint32_t numa_node_plus_1; /* preferred; 0: none */
 	uint64_t granule_bytes;    /* of its segments */

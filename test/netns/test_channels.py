@@ -117,7 +117,7 @@ def test_a_partial_port_leaves_them_to_the_kernel(lab, one_channel):
 def test_a_forwarder_adds_them_to_its_workers(lab, one_channel):
     star = one_channel
     forwarder = Forwarder(lab, star.middle, *star.ports,
-                          options=["--ring", 1024, "--pool-pages", 49152])
+                          options=["--ring", 1024])
     wires = [lab.closing(Wire(host, "h0")) for host in star.hosts]
     set_channels(star, 4)
     for port in star.ports:
@@ -154,7 +154,8 @@ def test_added_queues_count_no_frames_of_rules(lab, one_channel):
 
 def test_a_forwarder_without_pages_says_what_is_lost(lab, one_channel):
     star = one_channel
-    forwarder = Forwarder(lab, star.middle, *star.ports)
+    forwarder = Forwarder(lab, star.middle, *star.ports,
+                          options=["--pool-pages", 16384])
     wires = [lab.closing(Wire(host, "h0")) for host in star.hosts]
     set_channels(star, 4)
     for port in star.ports:

@@ -81,6 +81,8 @@ struct mr_pool_config {
 	 * and half of what a cache holds; 0: mr_magazine_default_pages()
 	 */
 	uint32_t magazine_pages;
+	uint32_t is_elastic; /**< 1: grow for ports and caches as with n_pages 0,
+			      *   whatever n_pages is */
 };
 
 /**

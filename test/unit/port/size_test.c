@@ -247,6 +247,17 @@ SIZE_TEST(pool_of_the_default_size_grows_for_ports_and_caches)
 	close_all(pool);
 }
 
+SIZE_TEST(elastic_pool_of_a_chosen_size_grows_for_ports)
+{
+	struct mr_pool *pool = make_pool((struct mr_pool_config){
+		.n_pages = 256, .magazine_pages = 64, .is_elastic = 1 });
+
+	assert_int_equal(pool_stats(pool).n_pages, 256);
+	assert_int_equal(open_port(pool, 0, 1), 0);
+	assert_true(pool_stats(pool).n_pages > 256);
+	close_all(pool);
+}
+
 /* It grows for ports, and not because frames are not freed. */
 static struct mr_pool *logged_pool;
 static uint32_t n_asked;

@@ -100,6 +100,7 @@ pub struct mr_pool_config {
     pub low_pages: u32,
     pub numa_node_plus_1: u32,
     pub magazine_pages: u32,
+    pub is_elastic: u32,
 }
 
 #[repr(C)]

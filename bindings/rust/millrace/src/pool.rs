@@ -159,6 +159,7 @@ impl PoolConfig {
             low_pages: 0,
             numa_node_plus_1: 0,
             magazine_pages: 0,
+            is_elastic: 0,
         }
     }
 }
