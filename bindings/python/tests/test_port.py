@@ -47,12 +47,11 @@ def test_errors_have_number_and_reason(pool: Pool) -> None:
 
 
 def test_text_that_is_cut_within_a_character(pool: Pool) -> None:
-    texts = []
     for i in range(3):
         with pytest.raises(Error) as caught:
             Port(pool, "pcap:rx=/" + "n" * i + "\u20ac" * 130)
-        texts.append(str(caught.value))
-    assert [text[-1] for text in texts].count("\ufffd") == 2
+        text = str(caught.value)
+        assert text.endswith("\u2026") and "\ufffd" not in text
     with Port(pool, "pair:n" + "\u20ac" * 20) as port:
         assert port.info()["name"].startswith("pair:n\u20ac")
 
