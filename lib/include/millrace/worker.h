@@ -235,7 +235,7 @@ MR_API int mr_workers_join(struct mr_workers *workers, uint32_t timeout_ms,
  * Assign the queues that the ports have now, after mr_port_add_queues() or
  * mr_port_reopen(). Workers, their cores, caches and counters stay; each struct
  * mr_worker has its new queues and routes. Frames left in hand-off rings return
- * to the pool.
+ * to the pool. The fds of mr_worker_fd() are closed: ask for them again.
  *
  * @return 0, or
  *   -EBUSY   a worker has a thread; nothing has changed
