@@ -224,11 +224,8 @@ PLANTED = r"""
 mount -t tmpfs none /run && mkdir -m 1777 /run/millrace
 setpriv --reuid=65534 --clear-groups /usr/bin/python3 -c '
 import socket
-s = socket.socket(socket.AF_UNIX)
-s.bind("/run/millrace/nat.sock")
-s.listen()
-print("ready", flush=True)
-[s.accept() for _ in range(3)]' | (read line; "$1" nat show stats; "$1" list; "$1" list --names) 2>&1
+socket.socket(socket.AF_UNIX).bind("/run/millrace/nat.sock")'
+("$1" nat show stats; "$1" list; "$1" list --names) 2>&1
 """
 
 

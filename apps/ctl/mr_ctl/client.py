@@ -55,23 +55,32 @@ class Connection:
     """A connection to a program, which answers requests in order. One of other users than those
     is refused."""
 
-    def __init__(self, path: Path, owners: set[int] | None = None) -> None:
+    def __init__(
+        self, path: Path, owners: set[int] | None = None, limit_s: float = LIMIT_S
+    ) -> None:
         self.path = path
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         # A non-blocking connect() fails while the backlog is full.
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", LIMIT_S, 0))
+        limit = struct.pack("ll", *divmod(int(max(limit_s, 0.001) * 1e6), 1000000))
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
         try:
+            self._check(os.lstat(path).st_uid, owners)  # before it can keep us waiting
             self.socket.connect(os.fsencode(path))
         except OSError as error:
             self.socket.close()
             raise Refused(f"{path}: {error.strerror or error}") from error
         found = self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, PEER.size)
         _, uid, _ = PEER.unpack(found)
-        if owners is not None and uid not in owners:
-            self.socket.close()
-            raise Refused(f"{path}: its program runs as user {uid}; --control PATH asks it anyway")
+        self._check(uid, owners)
         self.lines: deque[bytes] = deque()  # of answers, and what came of the next one
         self.rest = b""
+
+    def _check(self, uid: int, owners: set[int] | None) -> None:
+        if owners is not None and uid not in owners:
+            self.socket.close()
+            raise Refused(
+                f"{self.path}: its program runs as user {uid}; --control PATH asks it anyway"
+            )
 
     def close(self) -> None:
         self.socket.close()
@@ -180,9 +189,9 @@ def running() -> Iterator[Object]:
     with contextlib.suppress(OSError):
         for path in sorted(folder().glob("*.sock"), key=lambda path: path.stem):
             try:
-                connection = Connection(path, _owners())
+                # The more that do not answer, the less time for each.
+                connection = Connection(path, _owners(), (end_s - time.monotonic()) / 2)
                 try:
-                    # The more that do not answer, the less time for each.
                     found = connection.hello((end_s - time.monotonic()) / 2)
                 finally:
                     connection.close()

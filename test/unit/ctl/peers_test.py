@@ -126,6 +126,19 @@ class BesideBadPeers(unittest.TestCase):
         self.assertEqual((status, out), (0, "good\n"))
         self.assertEqual(err.count("no answer: timed out"), 2, err)
 
+    def test_one_that_accepts_nobody_leaves_time_for_others(self):
+        full = socket.socket(socket.AF_UNIX)
+        self.addCleanup(full.close)
+        full.bind(f"{self.folder}/a.sock")
+        full.listen(0)
+        waiting = socket.socket(socket.AF_UNIX)
+        self.addCleanup(waiting.close)
+        waiting.connect(f"{self.folder}/a.sock")
+        begin_s = time.monotonic()
+        status, out, err = self.run_it("list", "--names")
+        self.assertLess(time.monotonic() - begin_s, limit(9))
+        self.assertEqual((status, out), (0, "good\n"), err)
+
     def test_the_only_good_one_is_asked_without_a_name(self):
         self.beside("deep", "lacking")
         status, out, _ = self.run_it("show", "pool")
