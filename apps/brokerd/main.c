@@ -135,11 +135,15 @@ static void run(struct clients *clients, int signal_fd)
 static int serve_on(struct clients *clients, const struct options *options,
 		    int listener, bool is_activated)
 {
-	const int signal_fd = signals_open();
 	struct mr_reason why;
+	const int signal_fd = signals_open(&why);
+	int err;
 
-	if (signal_fd < 0 || clients_open(clients, listener) < 0)
-		return complain("cannot create a signalfd, or no memory", 1);
+	if (signal_fd < 0)
+		return complain(why.text, 1);
+	err = clients_open(clients, listener);
+	if (err < 0)
+		return complain(mr_strerror(-err), 1);
 	if (sandbox_enter(&why) < 0)
 		return complain(why.text, 1);
 	print_error("mr-brokerd: %u rules, listening on %s", clients->rules.n,

@@ -113,9 +113,9 @@ int main(int argc, char **argv)
 		return fflush(stdout) == 0 ? 0 : complain("cannot write");
 	}
 	at.options = &options.run.control;
-	signal_fd = signals_open();
+	signal_fd = signals_open(&error);
 	if (signal_fd < 0)
-		return complain("no signalfd");
+		return complain(error.text);
 	status = session_open(&session, &options, &error);
 	if (status != 0) {
 		complain(error.text);

@@ -104,10 +104,10 @@ static int serve(struct options *options)
 		nat_config_free(&config);
 		return complain(error.text);
 	}
-	signal_fd = signals_open();
+	signal_fd = signals_open(&error);
 	if (signal_fd < 0) {
 		control_close(control);
-		return complain("no signalfd");
+		return complain(error.text);
 	}
 	status = app_open(&app, options, &config, &error);
 	if (status != 0) {

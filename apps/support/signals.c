@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -20,10 +22,11 @@ static bool has_terminal(void)
 	return fd >= 0;
 }
 
-int signals_open(void)
+int signals_open(struct mr_reason *ret_why)
 {
 	struct sigaction hang_up;
 	sigset_t set;
+	int fd = -1;
 
 	had_terminal = has_terminal();
 	sigemptyset(&set);
@@ -35,9 +38,13 @@ int signals_open(void)
 		sigaddset(&set, SIGHUP);
 	/* A reader that went away is a write error, not a signal. */
 	signal(SIGPIPE, SIG_IGN);
-	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
-		return -1;
-	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (sigprocmask(SIG_BLOCK, &set, NULL) == 0)
+		fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (fd < 0)
+		snprintf(ret_why->text, sizeof(ret_why->text),
+			 "cannot receive signals: signalfd: %s",
+			 mr_strerror(errno));
+	return fd;
 }
 
 bool signals_ignore_hang_up(void)

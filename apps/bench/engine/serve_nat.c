@@ -54,9 +54,10 @@ int serve_nat_open(struct serving *serving, const json_t *request,
 	tester->plane.n_ports = tester->n_tx + tester->n_rx;
 	tester->plane.n_workers = 1;
 	tester->plane.n_kept_pages = N_KEPT_PAGES;
-	ending_open();
-	status = nat_path_open(path, &tester->plane, number_at(request, "room"),
-			       why);
+	status = ending_open(why) < 0 ? 1 :
+					nat_path_open(path, &tester->plane,
+						      number_at(request, "room"),
+						      why);
 	if (status != 0) {
 		free(path);
 		return status;

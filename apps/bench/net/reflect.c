@@ -247,9 +247,9 @@ static int reflect_ports(const struct relay_command *command,
 				     .app = reflect };
 	int status;
 
-	config.signal_fd = signals_open();
+	config.signal_fd = signals_open(&why);
 	if (config.signal_fd < 0)
-		return relay_complain(command, 1, "no signalfd");
+		return relay_complain(command, 1, why.text);
 	status = dataplane_open(&reflect->plane, &options->plane, &why);
 	if (status == 0) {
 		status = open_reflectors(reflect, &why);

@@ -168,9 +168,9 @@ static int replay_to_port(const struct relay_command *command,
 	struct mr_reason why;
 	int status;
 
-	config.signal_fd = signals_open();
+	config.signal_fd = signals_open(&why);
 	if (config.signal_fd < 0)
-		return relay_complain(command, 1, "no signalfd");
+		return relay_complain(command, 1, why.text);
 	clock_open(&replay->clock, false);
 	status = dataplane_open(&replay->plane, &options->plane, &why);
 	if (status == 0) {

@@ -510,9 +510,9 @@ int tester_open(const struct tester_config *config, struct tester **ret,
 
 	if (tester == NULL)
 		return fail_with(why, 1, "no memory for the tester");
-	if (ending_open() < 0) {
+	if (ending_open(why) < 0) {
 		free(tester);
-		return fail_with(why, 1, "no signalfd");
+		return 1;
 	}
 	tester->config = *config;
 	status = open_all(tester, why);

@@ -155,6 +155,6 @@ uint32_t places_drops(const struct tester *tester, struct trial_drop *ret,
 		      uint32_t room);
 
 /* tester_run.c: before tester_is_ending(). */
-int ending_open(void);
+int ending_open(struct mr_reason *ret_why);
 
 #endif

@@ -28,10 +28,10 @@ enum {
 static int signal_fd = -1;
 static bool is_ending;
 
-int ending_open(void)
+int ending_open(struct mr_reason *ret_why)
 {
 	if (signal_fd < 0)
-		signal_fd = signals_open();
+		signal_fd = signals_open(ret_why);
 	return signal_fd;
 }
 

@@ -155,12 +155,13 @@ static int run_app(struct app *app, uint64_t duration_ms)
 						.burst = MR_BURST_MAX,
 						.page_bytes = 4096 };
 	const struct run_fd fds[] = { { app->end_fd, end } };
+	struct mr_reason error;
 	const struct run_config config = {
 		.plane = &app->plane,
 		.counters = &counters,
 		.options = { .output = OUTPUT_JSON,
 			     .duration_ms = duration_ms },
-		.signal_fd = signals_open(),
+		.signal_fd = signals_open(&error),
 		.work = work,
 		.drop = drop,
 		.workers = app,
@@ -173,7 +174,6 @@ static int run_app(struct app *app, uint64_t duration_ms)
 		.n_fds = app->end_fd > 0,
 	};
 	const int stderr_fd = dup(STDERR_FILENO);
-	struct mr_reason error;
 	uint64_t start_ns;
 	int status;
 
