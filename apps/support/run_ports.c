@@ -141,16 +141,15 @@ static void resume_workers(struct run_ports *all)
 	all->has_new_queues = false;
 }
 
-/* Without a look at the workers: most of the time there is none. */
-static bool has_device(const struct run_port *port)
+/* Without a look at the workers: most of the time there is none (-ENODEV). */
+static int find_device(const struct run_port *port, struct mr_reason *why)
 {
 	const struct dataplane *plane = port->all->config->plane;
 	const char *const spec = plane->specs[port->idx];
 	struct mr_pool_config size = { .size = sizeof(size),
 				       .page_bytes = 4096 };
-	struct mr_reason why;
 
-	return mr_pool_size_for(plane->ctx, &spec, 1, 1, 0, &size, &why) == 0;
+	return mr_pool_size_for(plane->ctx, &spec, 1, 1, 0, &size, why);
 }
 
 static int reopen(struct run_port *port, struct mr_reason *why)
@@ -174,11 +173,12 @@ static void try_to_reopen(struct run_port *port)
 {
 	struct dataplane *plane = port->all->config->plane;
 	struct mr_reason why;
-	int err = -ENODEV;
+	int err;
 
 	if (now_ns(port) < port->retry_ns)
 		return;
-	if (has_device(port))
+	err = find_device(port, &why);
+	if (err == 0)
 		err = reopen(port, &why);
 	if (err == 0) {
 		port->is_away = port->has_failed = false;

@@ -115,6 +115,20 @@ def test_rules_of_a_port_that_went_end_silently(lab, star):
     assert "the program for rules stays" not in bridge.err.text()
 
 
+def test_a_device_that_lacks_what_the_port_needs_is_said_once(lab, star):
+    delete(star)
+    lab.veth(star.hosts[0], "h0", star.middle, "p0", queues=2)
+    forwarder = Forwarder(lab, star.middle, "p0,queues=2", "p1")
+    delete(star)
+    create(lab, star)  # with one channel
+    forwarder.says("xdp:p0: cannot be opened again yet: xdp:p0: queues=2: ")
+    delete(star)
+    lab.veth(star.hosts[0], "h0", star.middle, "p0", queues=2)
+    forwarder.says("xdp:p0: opened again")
+    assert forwarder.err.text().count("cannot be opened again") == 1
+    assert forwarder.stop(pending=True)["ports"][0]["reopened"] == 1
+
+
 def detach(star, port):
     """As somebody else would: 'bpftool link detach'."""
     program = star.middle.link(port)["xdp"]["prog"]["id"]

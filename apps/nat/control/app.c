@@ -449,8 +449,11 @@ void app_port_opened(void *opaque, uint32_t port_idx)
 		print_error("mr-nat: %s port: local: kernel: %s",
 			    side_name(port_idx), why.text);
 	if (port_idx == NAT_OUTSIDE && app->n_workers > 1 &&
-	    app->not_steered.text[0] == '\0')
+	    app->not_steered.text[0] == '\0') {
 		request_steering(app);
+		if (app->not_steered.text[0] != '\0')
+			app_print_steering(app);
+	}
 	app_port_event(app, port_idx,
 		       MR_PORT_EVENT_LINK | MR_PORT_EVENT_MAC |
 			       MR_PORT_EVENT_MTU);
