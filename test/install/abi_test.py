@@ -34,6 +34,7 @@ INCOMPATIBLE, CHANGED, BROKEN = 8, 4, 3
 # A library with a struct of its own, and types of the headers.
 SOURCE = """
 #include <millrace/port.h>
+#include <millrace/port_events.h>
 struct mr_pool { int is_private; };
 int mr_port_link(const struct mr_port *port, struct mr_link *ret_link)
 {
@@ -52,7 +53,7 @@ CHANGES = [
      "\tMR_RX_DROP_RULE, MR_RX_DROP_MORE,", False),
     ("include/millrace/port.h", "\tMR_RX_DROP_INVALID,",
      "\tMR_RX_DROP_MORE, MR_RX_DROP_INVALID,", True),
-    ("include/millrace/port.h", "\tuint32_t speed_mbps;",
+    ("include/millrace/port_events.h", "\tuint32_t speed_mbps;",
      "\tuint64_t speed_mbps;", True),
 ]
 

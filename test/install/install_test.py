@@ -84,7 +84,7 @@ def check_files(installed):
     share = installed.include.parent / "share"
     assert (share / "doc/millrace/port-specs.md").exists()
     page = (share / "man/man7/mr-ports.7").read_text()
-    assert "\\fBlink\\-wait\\fP" in page, page
+    assert "\\fBhead\\-wb\\fP" in page, page
 
 
 def check_examples(installed):
