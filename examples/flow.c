@@ -63,9 +63,9 @@ static uint32_t age(uint32_t now_s)
 	return n;
 }
 
-/* One burst of a queue; returns its entries. */
-static uint32_t receive(struct mr_rxq *rxq, struct mr_cache *cache,
-			uint32_t now_s)
+/* Receive one burst of a queue. Returns its number of entries. */
+static uint32_t receive_burst(struct mr_rxq *rxq, struct mr_cache *cache,
+			      uint32_t now_s)
 {
 	uint8_t *base = mr_region_base(mr_pool_region(mr_cache_pool(cache)));
 	uint8_t macs[BURST][8] = { 0 };
@@ -82,7 +82,7 @@ static uint32_t receive(struct mr_rxq *rxq, struct mr_cache *cache,
 	return n;
 }
 
-/* One burst of each queue. 0: there is nothing, and nothing more comes. */
+/* Receive one burst of each queue. 0: no frame came, and none will come. */
 static int receive_all(struct mr_port *port, struct mr_cache *cache,
 		       uint32_t now_s)
 {
@@ -91,7 +91,7 @@ static int receive_all(struct mr_port *port, struct mr_cache *cache,
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; (rxq = mr_port_rxq(port, i)) != NULL; i++)
-		n += receive(rxq, cache, now_s);
+		n += receive_burst(rxq, cache, now_s);
 	age(now_s);
 	return n > 0 || mr_port_link(port, &link) < 0 ||
 	       !(link.is_ended || link.is_gone);

@@ -22,9 +22,9 @@ static void on_signal(int sig)
 }
 
 /*
- * Move one burst of each queue. What `to` does not take is still ours, whole
- * frames of it; we drop it: a forwarder that waits turns overload into latency.
- * Returns the entries dropped.
+ * Move one burst of each queue. Frames that `to` does not take are still ours,
+ * and we drop them: a forwarder that waits turns overload into latency. Returns
+ * the number of entries dropped.
  */
 static uint64_t forward(struct mr_port *from, struct mr_port *to,
 			struct mr_cache *cache)

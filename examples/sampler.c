@@ -151,7 +151,7 @@ static void run(struct mr_worker *worker, const char *path)
 
 int main(int argc, char **argv)
 {
-	/* 2048 are for frames that the program holds. */
+	/* 2048 pages are for frames that the program holds. */
 	struct mr_pool_config pool = { .size = sizeof(pool), .n_pages = 2048 };
 	struct mr_port_config config = { .size = sizeof(config) };
 	struct mr_port *port;

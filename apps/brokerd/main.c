@@ -131,7 +131,7 @@ static void run(struct clients *clients, int signal_fd)
 	}
 }
 
-/* The exit status. */
+/* Serve clients of a listening socket. Returns the exit status. */
 static int serve_on(struct clients *clients, const struct options *options,
 		    int listener, bool is_activated)
 {
@@ -150,7 +150,7 @@ static int serve_on(struct clients *clients, const struct options *options,
 		    is_activated ? "systemd's socket" : options->socket);
 	if (signals_ignore_hang_up())
 		print_error("mr-brokerd: note: SIGHUP was ignored at the "
-			    "start, and does not reload the rules");
+			    "start, so it does not reload the rules");
 	run(clients, signal_fd);
 	/* Settings stay as they are: the ports are in use. */
 	return 0;

@@ -191,7 +191,7 @@ void session_run(struct clients *clients, uint32_t i, int fd)
 	if (session.served == NULL)
 		return;
 	passrights_set(fd, true);
-	/* A client waits for it, and must not wait for nothing. */
+	/* A client waits for the greeting, so end if it cannot be sent. */
 	if (session_greet(fd, 0, NULL) == 0)
 		while (await(&session) && serve(&session))
 			;

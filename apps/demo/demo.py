@@ -104,7 +104,7 @@ def worker_core(said):
 
 
 def n_received(host):
-    """Frames that its interface has received."""
+    """How many frames the host's interface has received."""
     link, = json.loads(host.run("ip", "-s", "-j", "link", "show", "eth0"))
     return link["stats64"]["rx"]["packets"]
 

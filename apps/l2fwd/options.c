@@ -70,7 +70,7 @@ static enum parse_result take(const struct option_row *row, const char *arg,
 	if (row->id == ID_COUNT)
 		return parse_u64(row->name, arg, 1, UINT64_MAX, &o->n_frames,
 				 error);
-	/* With a file, it replaces the key. */
+	/* With a file, the option overrides the key. */
 	if (arg == NULL || row->id == OPTION_METRICS)
 		return run_take_option(row, arg, &o->run, &o->plane, error);
 	err = yaml_take_option(l2fwd_keys, row->name, arg, o, error);

@@ -19,7 +19,7 @@ static const void *current(void *app)
 	return options;
 }
 
-/* A filter can be replaced, but a port opened without one gets none. */
+/* A filter can be replaced, but not added to a port opened without one. */
 static int check_here(const struct session *session, const struct options *next,
 		      const char *name, const char *bytes, size_t n_bytes,
 		      struct yaml_errors *errors)
@@ -35,7 +35,7 @@ static int check_here(const struct session *session, const struct options *next,
 	err = yaml_wrong(&reader,
 			 yaml_find(&reader, yaml_root(&reader), "punt"),
 			 "punt: the ports were opened without a filter, and "
-			 "get none at run time; restart mr-l2fwd");
+			 "none can be added at run time; restart mr-l2fwd");
 	yaml_close(&reader);
 	return err;
 }

@@ -58,7 +58,7 @@ struct capture_config {
 	void *app;
 };
 
-/* NULL and errno: without memory or a free fd. */
+/* NULL with errno: no memory or no free fd. */
 struct capture *capture_create(const struct capture_config *config);
 /* After the workers have ended; NULL is allowed. */
 void capture_destroy(struct capture *capture);

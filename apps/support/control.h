@@ -93,7 +93,7 @@ struct control_view {
 	uint64_t start_ns;
 	const _Atomic uint64_t *n_skipped; /* reports; NULL: none */
 };
-/* False and errno: no memory, or no epoll. */
+/* False with errno: no memory or no epoll fd. */
 bool control_begin(struct control *control, const struct control_view *view);
 
 /* Readable when there is work: then call control_serve(), and as long as

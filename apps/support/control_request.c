@@ -73,13 +73,13 @@ bool control_args(struct control_request *r, const char *format, ...)
 	va_end(args);
 	if (err == 0)
 		return true;
-	/* The names of those that are left follow a colon. */
+	/* The names of the arguments that are left follow a colon. */
 	if (json_error_code(&error) == json_error_end_of_input_expected)
 		return !control_fail(r, "unknown argument: %s",
 				     strchr(error.text, ':') != NULL ?
 					     strchr(error.text, ':') + 2 :
 					     "there are too many");
-	return !control_fail(r, "an argument is missing, or of another type: %s",
+	return !control_fail(r, "missing argument, or wrong type: %s",
 			     error.text);
 }
 

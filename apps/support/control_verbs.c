@@ -123,7 +123,7 @@ static const struct {
 
 enum { N_SETTINGS = sizeof(settings) / sizeof(settings[0]) };
 
-/* The first that is no setting; NULL: all are. */
+/* The name of the first unknown setting; NULL: all are known. */
 static const char *find_unknown(json_t *args)
 {
 	const char *name;
@@ -150,7 +150,7 @@ static bool answer_set(struct control_request *r, void *opaque)
 	struct mr_reason why;
 
 	if (unknown != NULL)
-		return control_fail(r, "no setting '%s'; there are: log, idle",
+		return control_fail(r, "unknown setting '%s'; valid: log, idle",
 				    unknown);
 	if (!control_args(r, "{s?s, s?s}", settings[0].name, &given[0],
 			  settings[1].name, &given[1]))

@@ -69,7 +69,7 @@ static uint32_t fit_magazines(uint32_t n_pages, uint64_t n_others,
 	return n;
 }
 
-/* The least pages for ports and caches: those with the smallest magazines. */
+/* Count the pages that ports and caches need with the smallest magazines. */
 static int count_pages(struct dataplane *plane,
 		       const struct dataplane_config *config,
 		       char (*specs)[MAX_SPEC_BYTES], uint32_t n_workers,
@@ -81,7 +81,7 @@ static int count_pages(struct dataplane *plane,
 				       .magazine_pages = MR_MAGAZINE_PAGES };
 	struct mr_reason why;
 
-	/* Port by port, so that a refusal names the one that the user gave. */
+	/* One port at a time, so that an error names the port. */
 	for (uint32_t p = 0; p < config->n_ports; p++) {
 		const char *spec = specs[p];
 		const int err = mr_pool_size_for(plane->ctx, &spec, 1,

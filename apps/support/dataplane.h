@@ -39,8 +39,8 @@ struct dataplane_config {
 	 * any, for all. Only read by dataplane_open(). */
 	const uint32_t *sends_to;
 	bool takes_meta; /* false: ports that merge segments are refused */
-	/* Of a file: where to serve metrics, as for metrics_open(); "":
-	 * nowhere. Not for dataplane_open(). */
+	/* From a file: where to serve metrics, as for metrics_open(); "":
+	 * nowhere. dataplane_open() ignores it. */
 	char metrics[MAX_METRICS_BYTES];
 };
 
@@ -62,7 +62,7 @@ struct dataplane {
 	/* Frames of a port need their metadata: segments are merged
 	 * (MR_OFFLOAD_LRO) or tags are not in the frame. */
 	bool has_meta;
-	bool has_filter; /* ports were opened with that of port.punt */
+	bool has_filter; /* ports were opened with the filter port.punt */
 };
 
 /*
@@ -95,10 +95,11 @@ int dataplane_join(struct dataplane *plane, struct mr_reason *ret_error);
 void dataplane_why_stuck(uint32_t worker_idx, char *ret, size_t n);
 
 /*
- * While queues are added or ports are opened again: end the workers, send or
- * drop() what is in hand-off rings; then give the workers the queues that there
- * are now, and start them. Returns 0; -ETIMEDOUT: a worker still runs; another
- * -errno: the workers can only be destroyed. With ret_error.
+ * For adding queues or opening ports again. dataplane_pause() ends the workers,
+ * and sends or drop()s the frames in hand-off rings; dataplane_resume() gives
+ * the workers the queues that exist now, and starts them. Both return 0, or an
+ * error with a reason: -ETIMEDOUT if a worker still runs; after another -errno,
+ * the workers can only be destroyed.
  */
 int dataplane_pause(struct dataplane *plane, dataplane_drop_fn *drop,
 		    void *opaque, struct mr_reason *ret_error);
@@ -117,9 +118,9 @@ void dataplane_set_idle(struct dataplane *plane, enum mr_idle_mode idle);
 void dataplane_set_log(struct dataplane *plane, enum mr_log_level level);
 
 /*
- * Change which frames the kernel keeps, on all ports that were opened with
- * "before", or on none; "": it keeps none. specs: the ports' specs, as they
- * were opened. Returns 0, or -errno with a reason.
+ * Change the filter of frames that the kernel keeps, on all ports that were
+ * opened with the filter "before", or on none; "": it keeps none. specs are
+ * those with which the ports were opened. Returns 0, or -errno with a reason.
  */
 int dataplane_set_punt(struct dataplane *plane, const char *const *specs,
 		       const char *before, const char *next,

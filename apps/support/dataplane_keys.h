@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Settings of the data plane: the section "dataplane" of a configuration file,
- * and the options with the same names; and the key "metrics" beside it. */
+ * options with the same names, and the key "metrics". */
 #ifndef SUPPORT_DATAPLANE_KEYS_H
 #define SUPPORT_DATAPLANE_KEYS_H
 
@@ -10,7 +10,7 @@
 /* Of struct dataplane_config. */
 extern const struct yaml_key dataplane_keys[];
 
-/* Of dataplane_config.metrics. */
+/* For dataplane_config.metrics. */
 yaml_read_fn dataplane_read_metrics;
 yaml_write_fn dataplane_write_metrics;
 

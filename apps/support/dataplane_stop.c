@@ -152,7 +152,8 @@ int dataplane_pause(struct dataplane *plane, dataplane_drop_fn *drop,
 	err = dataplane_join(plane, ret_error);
 	if (err < 0)
 		return err;
-	/* What a tx queue takes now leaves as usual; it is not waited for. */
+	/* Frames that a tx queue takes now leave later; do not wait for
+	 * them. */
 	for (uint32_t w = 0; w < plane->n_workers; w++)
 		(void)mr_worker_serve(mr_workers_get(plane->workers, w));
 	for (uint32_t w = 0; w < plane->n_workers; w++)

@@ -2,7 +2,7 @@
 /*
  * HTTP with libmicrohttpd, in the caller's loop. We accept connections
  * ourselves, so that a new one can replace the oldest, and end those whose
- * request takes too long: clients that are slow or silent keep nobody out.
+ * request takes too long: slow or silent clients do not keep others out.
  *
  * Source: microhttpd.h (MHD_run(), MHD_get_timeout(), MHD_add_connection()).
  */
@@ -23,8 +23,8 @@
 enum {
 	MAX_CONNECTIONS = 32,
 	MAX_ACCEPTED = 16, /* per call */
-	MAX_RUNS = 64,     /* the same */
-	REQUEST_S = 5,     /* until it is answered, or else the next begins */
+	MAX_RUNS = 64,     /* of the library, per call */
+	REQUEST_S = 5,     /* limit from connection or answer to answer */
 };
 
 static const char openmetrics[] =
@@ -32,8 +32,8 @@ static const char openmetrics[] =
 static const char text_format[] = "text/plain; version=0.0.4; charset=utf-8";
 
 struct connection {
-	int fd; /* the library's; -1: none */
-	uint64_t since_ns; /* of its start, or its last answer */
+	int fd; /* owned by the library; -1: none */
+	uint64_t since_ns; /* when it began, or had its last answer */
 };
 
 struct metrics {
@@ -41,7 +41,7 @@ struct metrics {
 	struct MHD_Daemon *daemon;
 	char path[LISTEN_MAX_PATH]; /* "": none */
 	int listen_fd, epoll_fd;
-	bool has_work; /* more than one call does */
+	bool has_work; /* more than one call of metrics_serve() does */
 	struct connection connections[MAX_CONNECTIONS];
 };
 
@@ -104,7 +104,7 @@ static uint64_t now_ns(const struct metrics *m)
 	return mr_ctx_now_ns(control_view_of(m->control)->plane->ctx);
 }
 
-/* The library has a connection, or closes one. */
+/* Called when the library adds or closes a connection. */
 static void note_connection(void *opaque, struct MHD_Connection *connection,
 			    void **slot, enum MHD_ConnectionNotificationCode code)
 {
@@ -126,7 +126,7 @@ static void note_connection(void *opaque, struct MHD_Connection *connection,
 	*slot = &m->connections[i];
 }
 
-/* A request is done with. */
+/* Called when a request has ended. */
 static void note_answer(void *opaque, struct MHD_Connection *connection,
 			void **state, enum MHD_RequestTerminationCode code)
 {
@@ -140,7 +140,7 @@ static void note_answer(void *opaque, struct MHD_Connection *connection,
 		c->since_ns = now_ns(opaque);
 }
 
-/* Until there is nothing left to do: the library stops at each step. */
+/* Run the library, which does one step per call, until it has no work. */
 static void run_some(struct metrics *m)
 {
 	MHD_UNSIGNED_LONG_LONG ms = 0;
@@ -154,7 +154,7 @@ static void run_some(struct metrics *m)
 	}
 }
 
-/* End connections that began by then: the library notices, and closes them. */
+/* Shut down connections that are this old; the library then closes them. */
 static void end_before(struct metrics *m, uint64_t since_ns)
 {
 	bool has_ended = false;
@@ -171,7 +171,7 @@ static void end_before(struct metrics *m, uint64_t since_ns)
 		run_some(m);
 }
 
-/* Whether there is a free place; if all are taken, the oldest makes room. */
+/* Make sure that a place is free, by ending the oldest connection if needed. */
 static bool make_place(struct metrics *m)
 {
 	for (uint32_t n = 0; n < 2; n++) {
@@ -197,7 +197,7 @@ static void watch_listener(const struct metrics *m, uint32_t events)
 	(void)epoll_ctl(m->epoll_fd, EPOLL_CTL_MOD, m->listen_fd, &event);
 }
 
-/* False: none is waiting. */
+/* Accept a connection. False: none is waiting. */
 static bool accept_one(struct metrics *m)
 {
 	struct sockaddr_storage peer;
@@ -205,7 +205,7 @@ static bool accept_one(struct metrics *m)
 	const int fd = accept4(m->listen_fd, (struct sockaddr *)&peer, &n_bytes,
 			       SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-	if (fd < 0 && errno != EAGAIN) /* out of fds: it would come again */
+	if (fd < 0 && errno != EAGAIN) /* no fd: the event would repeat */
 		watch_listener(m, 0);
 	if (fd < 0)
 		return false;
@@ -227,7 +227,7 @@ static int listen_at(struct metrics *m, const char *where,
 }
 
 /* Start the library, and watch it and the socket. 0 or -errno. */
-static int start(struct metrics *m)
+static int start_daemon(struct metrics *m)
 {
 	struct epoll_event event = { .events = EPOLLIN };
 
@@ -272,7 +272,7 @@ int metrics_open(const char *where, struct control *control,
 		return err;
 	}
 	errno = 0;
-	err = start(m);
+	err = start_daemon(m);
 	if (err < 0) {
 		snprintf(ret_why->text, sizeof(ret_why->text),
 			 "libmicrohttpd does not start: %s", mr_strerror(-err));

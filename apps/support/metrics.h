@@ -16,8 +16,8 @@ struct metrics;
 /*
  * Listen on "unix:PATH" or "tcp:ADDRESS:PORT". It has no thread: call
  * metrics_serve() when its fd is readable and while it has work, and
- * metrics_tick() each second. 0, or -errno with a message; the control outlives
- * it, and has begun before the first call of metrics_serve().
+ * metrics_tick() each second. The control must outlive it, and must have begun
+ * before the first call of metrics_serve(). 0, or -errno with a message.
  */
 int metrics_open(const char *where, struct control *control,
 		 struct metrics **ret_metrics, struct mr_reason *ret_why);

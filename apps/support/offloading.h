@@ -44,10 +44,10 @@ struct offload_counts {
 };
 
 struct offload_counts offload_count(struct mr_rules *rules, uint32_t n_ports);
-/* Add those of rules that were closed before. */
+/* Add the counts of rules that were closed before. */
 void offload_add(struct offload_counts *counts,
 		 const struct offload_counts *before);
-/* Add what rules sent from each port. */
+/* Add the frames that rules sent by each port. */
 void offload_fill(struct snapshot *snapshot,
 		  const struct offload_counts *counts);
 

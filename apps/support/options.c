@@ -164,9 +164,10 @@ static enum parse_result take(const struct option_table *table, int id,
 	return PARSE_RUN; /* getopt_long() returned an id of the table */
 }
 
-/* How many options the long word is an abbreviation of, and their names. */
-static uint32_t find_meant(const struct option_table *table, const char *word,
-			   char *ret_names, size_t n_bytes)
+/* Count and name the options that begin with a long word. */
+static uint32_t find_by_prefix(const struct option_table *table,
+			       const char *word, char *ret_names,
+			       size_t n_bytes)
 {
 	const size_t n = strcspn(word, "=");
 	uint32_t n_meant = 0;
@@ -185,7 +186,7 @@ static uint32_t find_meant(const struct option_table *table, const char *word,
 	return n_meant;
 }
 
-/* getopt_long() did not take a word: why. */
+/* Say why getopt_long() refused a word. */
 static enum parse_result refuse_word(const struct option_table *table,
 				     const char *word,
 				     struct mr_reason *ret_error)
@@ -201,7 +202,7 @@ static enum parse_result refuse_word(const struct option_table *table,
 		return parse_wrong(ret_error,
 				   "unknown option '-%c'; see %s --help",
 				   optopt, table->program);
-	if (find_meant(table, word + 2, names, sizeof(names)) > 1)
+	if (find_by_prefix(table, word + 2, names, sizeof(names)) > 1)
 		return parse_wrong(ret_error,
 				   "option '%.40s' is ambiguous; it may be:%s",
 				   word, names);

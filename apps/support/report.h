@@ -40,8 +40,8 @@ bool report_summary(const struct snapshot *final);
 /* Rates between two snapshots, per second. */
 struct rates {
 	double rx_pps, rx_bps, tx_pps, tx_bps;
-	double drops;                      /* of all reasons */
-	double rx_offloaded, tx_offloaded; /* frames; not in the others */
+	double drops;                      /* for all reasons */
+	double rx_offloaded, tx_offloaded; /* frames; not in rx_pps, tx_pps */
 	double offloaded_bps;
 };
 struct rates report_rates(const struct totals *now, const struct totals *before,

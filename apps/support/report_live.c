@@ -96,7 +96,7 @@ static void print_by_rules(const struct rates *rates)
 {
 	char rx[16], tx[16];
 
-	printw("  by rules, besides: rx %s frames/s, tx %s frames/s\n",
+	printw("  by rules, in addition: rx %s frames/s, tx %s frames/s\n",
 	       report_scaled(rates->rx_offloaded, rx, sizeof(rx)),
 	       report_scaled(rates->tx_offloaded, tx, sizeof(tx)));
 }

@@ -22,7 +22,7 @@ enum {
 	REPORT_MS = 1000,
 	MAX_WAIT_MS = 100, /* also how often link events are checked */
 	STDOUT_MS = 5000,  /* for the rest of the output at the end */
-	STUCK_S = 5,       /* a worker without a round; then it is said */
+	STUCK_S = 5,       /* report a worker that does no round for so long */
 	N_SERVED = 1,      /* the fd of the control socket */
 };
 
@@ -35,7 +35,7 @@ struct display {
 	struct snapshot *now, *before; /* before: the last one shown, if any */
 	bool has_before;
 	int err; /* why stdout did not take the last one; 0: it did */
-	_Atomic uint64_t n_skipped; /* those, and while the writer was busy */
+	_Atomic uint64_t n_skipped; /* not taken, or the writer was busy */
 };
 
 struct running {
@@ -52,7 +52,7 @@ struct running {
 	bool is_ready_known;             /* systemd has READY=1 */
 	struct {
 		uint64_t n_rounds; /* as last seen */
-		uint32_t n_stuck;  /* seconds without another */
+		uint32_t n_stuck;  /* seconds since it changed */
 	} workers[MR_WORKERS_MAX];
 };
 
@@ -230,7 +230,7 @@ static bool wait_for_event(struct running *run, uint64_t until_ms)
 	return take_signal(run);
 }
 
-/* Whether each worker has done a round since the last call; one that sleeps
+/* Whether each worker has done a round since the last call. A sleeping worker
  * wakes ten times a second. */
 static bool all_advance(struct running *run)
 {
@@ -248,8 +248,8 @@ static bool all_advance(struct running *run)
 		do_all = false;
 		if (++run->workers[w].n_stuck == STUCK_S)
 			print_error("%s: worker %u has been stuck for %u "
-				    "seconds; the watchdog gets nothing until "
-				    "it goes on",
+				    "seconds; the watchdog is not fed until it "
+				    "continues",
 				    run->plane->program, w, STUCK_S);
 	}
 	return do_all;
@@ -396,8 +396,8 @@ static int forward(struct running *run)
 	if (run->writer == NULL)
 		return complain(run, "no thread for stdout");
 	if (config->options.config_path != NULL && signals_ignore_hang_up())
-		complain(run, "note: SIGHUP was ignored at the start, and does "
-			      "not reload the configuration");
+		complain(run, "note: SIGHUP was ignored at the start, so it "
+			      "does not reload the configuration");
 	unblock_stderr();
 	if (!config->options.is_quiet)
 		dataplane_print_map(run->plane);

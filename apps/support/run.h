@@ -59,12 +59,12 @@ struct run_config {
 	/* The device of a port changed: MR_PORT_EVENT_* bits. */
 	void (*port_event)(void *app, uint32_t port_idx, uint32_t events);
 	/*
-	 * Around opening a port again: let go of what belongs to it, such as
-	 * rules, and set it up again. The workers are at rest.
+	 * Called before and after a port is opened again, while the workers are
+	 * stopped: release what belongs to it, such as rules; set it up again.
 	 */
 	void (*port_closing)(void *app, uint32_t port_idx);
 	void (*port_opened)(void *app, uint32_t port_idx);
-	/* All ports were polled: 10 times a second and at each event. */
+	/* After all ports were polled: 10 times a second and at each event. */
 	void (*polled)(void *app);
 	void (*hang_up)(void *app); /* SIGHUP: reload the configuration */
 	/* The workers have ended: drop the frames held in queues. */
@@ -122,8 +122,8 @@ enum parse_result run_complete_options(const struct run_options *run,
 				       struct dataplane_config *plane,
 				       struct mr_reason *ret_error);
 
-/* The same if the data plane is that of a file; options come first. *plane must
- * stay where it is while run is used. */
+/* The same for a data plane from a file; options override it. *plane must stay
+ * where it is while run is used. */
 enum parse_result run_complete_file(struct run_options *run,
 				    struct dataplane_config *plane,
 				    struct mr_reason *ret_error);

@@ -107,7 +107,7 @@ enum parse_result run_complete_options(const struct run_options *run,
 				       struct dataplane_config *plane,
 				       struct mr_reason *ret_error)
 {
-	/* A service, whose warnings somebody may read later. */
+	/* With a file it is a service, whose warnings are read later. */
 	plane->log_level = option_log_level(
 		run->n_verbose, run->is_quiet && run->config_path == NULL);
 	return dataplane_check_options(plane, ret_error);

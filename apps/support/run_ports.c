@@ -10,11 +10,11 @@
 enum {
 	FIRST_WAIT_MS = 100, /* to open a port again */
 	MAX_WAIT_MS = 5000,
-	/* For a link, at the start: attaching a program resets many a NIC. */
+	/* For a link at the start: attaching a program resets many NICs. */
 	LINK_WAIT_MS = 10000,
 };
 
-static void say(const struct run_port *port, const char *text)
+static void print_event(const struct run_port *port, const char *text)
 {
 	print_error("%s: %s: %s", port->all->config->plane->program, port->name,
 		    text);
@@ -25,7 +25,7 @@ static uint64_t now_ns(const struct run_port *port)
 	return mr_ctx_now_ns(port->all->config->plane->ctx);
 }
 
-/* What is lost, with --exit-on-port-loss; NULL: nothing. */
+/* Why a port counts as lost for --exit-on-port-loss; NULL: it does not. */
 static const char *find_loss(const struct run_port *port)
 {
 	if (!port->has_link || port->link.is_ended)
@@ -47,11 +47,11 @@ static void look_for_loss(struct run_port *port)
 	    port->all->is_lost)
 		return;
 	port->all->is_lost = true;
-	print_error("%s: %s: %s: ends, because of --exit-on-port-loss",
+	print_error("%s: %s: %s: stopping (--exit-on-port-loss)",
 		    port->all->config->plane->program, port->name, loss);
 }
 
-/* Report changes of the link. The end of a capture is no lost link. */
+/* Report changes of the link. The end of a capture is not a lost link. */
 static void take_link(struct run_port *port, uint32_t events)
 {
 	const bool was_up = port->link.is_up;
@@ -60,12 +60,12 @@ static void take_link(struct run_port *port, uint32_t events)
 			 &port->link) < 0)
 		return;
 	if (events & MR_PORT_EVENT_GONE)
-		say(port, "the device is gone");
+		print_event(port, "the device is gone");
 	else if (events & MR_PORT_EVENT_DETACHED)
-		say(port, "another program took its frames");
+		print_event(port, "another program took its frames");
 	else if (was_up != port->link.is_up && !port->link.is_ended &&
 		 !port->link.is_gone)
-		say(port, port->link.is_up ? "link up" : "link down");
+		print_event(port, port->link.is_up ? "link up" : "link down");
 	if (port->link.is_up)
 		port->up_by_ns = 0;
 	look_for_loss(port);
@@ -111,7 +111,7 @@ static void add_queues(struct run_port *port)
 	port->all->has_new_queues |= n > 0;
 }
 
-/* A worker may still use what would be freed. */
+/* End the process at once: a worker may still use what would be freed. */
 static void end_process(const struct run_ports *all,
 			const struct mr_reason *why)
 {
@@ -129,7 +129,7 @@ static void pause_workers(const struct run_ports *all)
 		end_process(all, &why);
 }
 
-/* With the queues that there are now. */
+/* Start the workers again with all queues that exist now. */
 static void resume_workers(struct run_ports *all)
 {
 	const struct run_config *config = all->config;
@@ -141,7 +141,7 @@ static void resume_workers(struct run_ports *all)
 	all->has_new_queues = false;
 }
 
-/* Without a look at the workers: most of the time there is none (-ENODEV). */
+/* -ENODEV: no device. This is usual, so workers are not stopped for it. */
 static int find_device(const struct run_port *port, struct mr_reason *why)
 {
 	const struct dataplane *plane = port->all->config->plane;
@@ -152,7 +152,7 @@ static int find_device(const struct run_port *port, struct mr_reason *why)
 	return mr_pool_size_for(plane->ctx, &spec, 1, 1, 0, &size, why);
 }
 
-static int reopen(struct run_port *port, struct mr_reason *why)
+static int reopen_port(struct run_port *port, struct mr_reason *why)
 {
 	const struct run_config *config = port->all->config;
 	struct mr_port *mr_port = config->plane->ports[port->idx];
@@ -179,12 +179,13 @@ static void try_to_reopen(struct run_port *port)
 		return;
 	err = find_device(port, &why);
 	if (err == 0)
-		err = reopen(port, &why);
+		err = reopen_port(port, &why);
 	if (err == 0) {
 		port->is_away = port->has_failed = false;
 		plane->n_reopened[port->idx]++;
-		say(port, port->link.is_up ? "opened again, link up" :
-					     "opened again, link down");
+		print_event(port, port->link.is_up ?
+					  "opened again, link up" :
+					  "opened again, link down");
 		return;
 	}
 	if (err != -ENODEV && !port->has_failed) {
@@ -196,7 +197,7 @@ static void try_to_reopen(struct run_port *port)
 	port->retry_ns = now_ns(port) + port->wait_ns;
 }
 
-/* Add queues, and open again what went. The workers rest meanwhile. */
+/* Add queues and open lost ports again, while the workers are stopped. */
 static void repair_ports(struct run_ports *all)
 {
 	const uint32_t n_ports = all->config->plane->n_ports;
@@ -257,7 +258,7 @@ void run_ports_begin(struct run_ports *all, const struct run_config *config)
 		    !port->link.is_gone && !port->link.is_ended) {
 			port->up_by_ns = now_ns(port) +
 					 LINK_WAIT_MS * UINT64_C(1000000);
-			say(port, "link down");
+			print_event(port, "link down");
 		}
 		if (port->link.is_gone || port->link.is_detached)
 			leave(port);

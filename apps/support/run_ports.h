@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What happens to the ports of a running program, and what is done about it.
+ * Handle events of the ports of a running program.
  * Called by the thread of run().
  */
 #ifndef SUPPORT_RUN_PORTS_H
@@ -22,22 +22,23 @@ struct run_port {
 	bool has_link; /* it reports its link */
 	struct mr_link link;
 	char name[sizeof(((struct mr_port_info *)0)->name)];
-	uint64_t up_by_ns; /* it is down from the start; 0: it was up */
-	bool must_add; /* channels that it has no queue for */
-	/* Its device went: when to try to open it again, and after that. */
+	uint64_t up_by_ns; /* limit for its first link; 0: it was up */
+	bool must_add; /* there are channels without a queue */
+	/* Its device is gone: when to try to open it again, and the next
+	 * wait. */
 	bool is_away;
 	uint64_t retry_ns, wait_ns;
-	bool has_failed; /* which was said */
+	bool has_failed; /* and the failure was reported */
 };
 
 struct run_ports {
 	const struct run_config *config;
 	struct run_port ports[MAX_PORTS];
 	bool is_lost; /* a port was lost, with --exit-on-port-loss */
-	bool has_new_queues; /* which no worker has yet */
+	bool has_new_queues; /* some queues have no worker yet */
 };
 
-/* The workers have started. */
+/* Call it when the workers have started. */
 void run_ports_begin(struct run_ports *all, const struct run_config *config);
 
 /* Handle the events of all ports. True: stop. */

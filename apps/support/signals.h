@@ -11,9 +11,9 @@ enum signals_what { SIGNALS_NONE, SIGNALS_END, SIGNALS_RELOAD };
 
 /*
  * Block SIGINT, SIGTERM and SIGHUP, and return an fd that receives them, or -1
- * with a reason. Call before any thread is started, so that nothing is interrupted halfway.
- * A SIGHUP that is ignored (nohup) stays ignored: then
- * signals_ignore_hang_up().
+ * with a reason. Call before any thread is started, so that nothing is
+ * interrupted halfway. If SIGHUP is ignored (nohup), it stays ignored, and
+ * signals_ignore_hang_up() returns true.
  */
 int signals_open(struct mr_reason *ret_why);
 bool signals_ignore_hang_up(void);

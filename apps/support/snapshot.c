@@ -8,7 +8,7 @@
 #include "counter.h"
 #include "snapshot.h"
 
-/* For all queues of the port, which may have become more. */
+/* Make room for all queues of the port, whose number may have grown. */
 static bool make_room(struct port_snapshot *port)
 {
 	const uint32_t n = port->info.n_rxqs > port->info.n_txqs ?
@@ -70,7 +70,7 @@ static void take_port(struct port_snapshot *snapshot, struct mr_port *port)
 {
 	snapshot->info.size = sizeof(snapshot->info);
 	mr_port_info(port, &snapshot->info);
-	(void)make_room(snapshot); /* without, the new ones are not shown */
+	(void)make_room(snapshot); /* if it fails, new queues are not shown */
 	snapshot->has_link = mr_port_link(port, &snapshot->link) == 0;
 	snapshot->n_device_drops = mr_port_device_drops(
 		port, snapshot->device_drops, MAX_DEVICE_DROPS);
@@ -213,7 +213,7 @@ struct page_sources snapshot_page_sources(const struct mr_pool_stats *now,
 		.allocator = now->alloc_slow - b->alloc_slow,
 	};
 
-	/* Fetched, but not yet handed out: not more than were. */
+	/* Some may have been fetched but not handed out: count at most n. */
 	from.allocator = from.allocator < n ? from.allocator : n;
 	if (from.depot > n - from.allocator)
 		from.depot = n - from.allocator;

@@ -97,7 +97,7 @@ struct port_snapshot {
 	struct device_stat *device_stats;
 	/* offload_fill() */
 	bool has_rules;
-	uint64_t tx_offloaded; /* frames that rules gave it to send */
+	uint64_t tx_offloaded; /* frames that rules sent by it */
 	uint64_t offloaded_bytes;
 	uint64_t n_reopened; /* since its device went */
 	uint32_t n_queues; /* the larger of n_rxqs and n_txqs */
@@ -169,9 +169,9 @@ uint64_t pool_row_value(const struct pool_row *row,
 			const struct mr_pool_stats *stats);
 
 /*
- * Where the pages taken from the pool since "before" (NULL: the start) came
- * from. A cache hands out all of them: those that it did not fetch from the
- * depot or the allocator for that were in it. docs/operations.md
+ * Where the pages that were allocated since "before" (NULL: the start) came
+ * from. A cache hands out all pages. It held those that it did not have to
+ * fetch from the depot or the allocator. docs/operations.md
  */
 struct page_sources {
 	uint64_t cache, depot, allocator;
@@ -179,7 +179,7 @@ struct page_sources {
 struct page_sources snapshot_page_sources(const struct mr_pool_stats *now,
 					  const struct mr_pool_stats *before);
 
-/* Of frames in user space; by rules, apart. */
+/* Frames in user space; those forwarded by rules are counted separately. */
 struct totals {
 	uint64_t rx_frames, rx_bytes, rx_drops;
 	uint64_t tx_frames, tx_bytes, tx_drops;

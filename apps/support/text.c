@@ -41,7 +41,7 @@ void text_format(char *ret, size_t n, const char *format, va_list args)
 		return;
 	while (at > 0 && ret[at - 1] != ' ')
 		at--;
-	if (at == 0) /* one word: not within a character of it */
+	if (at == 0) /* one word: cut between two characters */
 		for (at = n - sizeof("…"); at > 0 && (ret[at] & 0xc0) == 0x80;)
 			at--;
 	memcpy(ret + at, "…", sizeof("…"));

@@ -14,8 +14,8 @@
  * ret. */
 char *text_escape(const char *text, char *ret, size_t n);
 
-/* Format into n bytes, more than 4. What does not fit ends with "…" behind a
- * whole word. */
+/* Format into n bytes, more than 4. Text that does not fit is cut after a whole
+ * word, and ends with "…". */
 void text_format(char *ret, size_t n, const char *format, va_list args)
 	__attribute__((format(printf, 3, 0)));
 

@@ -38,7 +38,7 @@ bool value_cores(const char *text, uint32_t *ret_cores, uint32_t *ret_n,
 bool value_word(const char *text, const char *const *words, uint32_t *ret,
 		struct mr_reason *ret_why);
 
-/* A place to serve at: unix:PATH or tcp:ADDRESS:PORT. */
+/* Whether text is an address to serve at: unix:PATH or tcp:ADDRESS:PORT. */
 bool value_place(const char *text, struct mr_reason *ret_why);
 
 /* The word that was probably meant; NULL: none is close. */

@@ -78,7 +78,7 @@ def build_deb(work, out):
     if shutil.which("lintian"):
         run("lintian", "--allow-root", "--fail-on", "error,warning",
             *work.glob("*.changes"))
-    # Apart from the others, so that these can be installed as *.deb.
+    # In their own folder, so that *.deb installs the other packages.
     symbols = out / "dbgsym"
     symbols.mkdir(exist_ok=True)
     return [shutil.copy(package, symbols if "-dbgsym_" in package.name else out)

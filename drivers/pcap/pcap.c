@@ -116,7 +116,7 @@ static int open_rx(struct pcap_port *port, const char *path,
 	rxq->fd = open_file(path, O_RDONLY, LOCK_SH, reterr_reason);
 	if (rxq->fd < 0)
 		return rxq->fd;
-	/* pcap has the length of the FCS in the link type. */
+	/* A pcap file has the length of the FCS in its link type: see below. */
 	if (mri_pcapng_read(rxq->fd, false, &facts))
 		rxq->fcs_bytes = facts.fcs_bytes;
 	rxq->pcap = mri_pcap_read_from_start(rxq->fd, error);

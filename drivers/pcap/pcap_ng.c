@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What libpcap does not tell of a pcapng file: how long the FCS of frames is,
- * and what there is behind an interface of another link type, where it stops.
- * Blocks are as in draft-ietf-opsawg-pcapng, section 3 and 4.
+ * Facts about a pcapng file that libpcap does not report: the length of the FCS
+ * of frames, and the records after an interface of another link type, where
+ * libpcap stops. Source: draft-ietf-opsawg-pcapng, sections 3 and 4.
  */
 #include <string.h>
 
@@ -11,20 +11,20 @@
 enum {
 	BLOCK_SECTION = 0x0a0d0d0a,
 	BLOCK_INTERFACE = 1,
-	BLOCK_OBSOLETE = 2, /* a packet, as the next two */
+	BLOCK_OBSOLETE = 2, /* a packet, like the next two */
 	BLOCK_SIMPLE = 3,
 	BLOCK_PACKET = 6,
 	MAGIC = 0x1a2b3c4d,
 	OPTION_FCS_LEN = 13,
-	INTERFACE_BYTES = 8, /* in front of its options */
+	INTERFACE_BYTES = 8, /* before its options */
 	MAX_BODY_BYTES = 4096,
 };
 
 struct block {
 	bool is_swapped; /* the section is in the other byte order */
 	uint32_t type;
-	uint32_t n_body;               /* in the file, and */
-	uint8_t body[MAX_BODY_BYTES]; /* the first of them */
+	uint32_t n_body;              /* in the file */
+	uint8_t body[MAX_BODY_BYTES]; /* its first bytes */
 };
 
 static uint16_t get16(const struct block *block, uint32_t at)
@@ -35,12 +35,12 @@ static uint16_t get16(const struct block *block, uint32_t at)
 	return block->is_swapped ? __builtin_bswap16(value) : value;
 }
 
-/* False: the file has ended, or is damaged there. */
+/* False: the file ends or is damaged here. */
 static bool read_block(FILE *file, struct block *block)
 {
 	uint32_t head[3], n_read;
 
-	/* The body of a section begins with a word that tells its order. */
+	/* The body of a section begins with a word in its byte order. */
 	if (fread(head, 1, sizeof(head), file) != sizeof(head))
 		return false;
 	if (head[0] == BLOCK_SECTION)

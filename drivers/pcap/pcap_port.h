@@ -24,12 +24,12 @@ struct pcap_rxq {
 	uint32_t room_bytes; /* of a buffer, without headroom and tailroom */
 	uint32_t fcs_bytes;  /* at the end of each record */
 	uint64_t n_records;  /* of this pass, so far */
-	/* Atomic: records behind an interface of another link type. */
+	/* Atomic: records after an interface of another link type. */
 	uint64_t n_other_link;
 	/* The next record; valid until pcap reads on. */
 	const struct pcap_pkthdr *record; /* NULL: read one */
 	const uint8_t *bytes;
-	uint32_t n_bytes; /* of the frame: without FCS */
+	uint32_t n_bytes; /* of the frame, without FCS */
 };
 
 struct pcap_txq {
@@ -62,19 +62,20 @@ FILE *mri_pcap_file(int fd);
 /* The same, through libpcap; NULL with its reason. */
 pcap_t *mri_pcap_read_from_start(int fd, char *ret_error);
 
-/* Of the interfaces of a pcapng file. */
+/* The interfaces of a pcapng file. */
 struct pcapng_facts {
 	uint32_t n_interfaces;
-	uint16_t link_type, other_link_type; /* LINKTYPE_*; of the first */
-	bool has_other;     /* one that the first has not */
-	uint32_t fcs_bytes; /* of the first */
-	bool has_other_fcs; /* an interface has another length */
+	uint16_t link_type;       /* of the first: LINKTYPE_* */
+	uint16_t other_link_type; /* of the first that has another one */
+	bool has_other;           /* there is such an interface */
+	uint32_t fcs_bytes;       /* of the first */
+	bool has_other_fcs;       /* an interface has another length */
 	uint64_t n_records;
 };
 
 /*
- * Read what is in front of the first record, or the whole file. False: it is no
- * pcapng file.
+ * Read the blocks before the first record, or the whole file. False: it is not
+ * a pcapng file.
  */
 bool mri_pcapng_read(int fd, bool is_whole, struct pcapng_facts *ret);
 

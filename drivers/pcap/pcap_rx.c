@@ -44,7 +44,7 @@ static void begin_again(struct pcap_rxq *rxq)
 }
 
 /* libpcap reads no further: the file ends within a record, is damaged, or has
- * an interface of another link type, and records behind it. */
+ * records after an interface of another link type. */
 static void end_early(struct pcap_rxq *rxq)
 {
 	struct mr_port *port = rxq->base.queue.port;
@@ -57,7 +57,7 @@ static void end_early(struct pcap_rxq *rxq)
 		if (!rxq->is_damaged)
 			mr_log(port->ctx, MR_LOG_ERROR,
 			       "%s: %llu records cannot be read: they are "
-			       "behind an interface of link type %s (%u), and "
+			       "after an interface of link type %s (%u), and "
 			       "only Ethernet is supported; capture one "
 			       "interface at a time",
 			       port->info->name,

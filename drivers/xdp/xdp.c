@@ -341,7 +341,7 @@ static int open_steps(struct xdp_port *port, struct mr_reason *reason)
 	read_link_state(port);
 	name_unserved(port);
 	fill_info(port);
-	/* Until its sockets were in the map, it was not open. */
+	/* Frames before its sockets were in the map are not its drops. */
 	port->n_unserved_before = mri_xdp_n_unserved(port);
 	return 0;
 }

@@ -128,12 +128,12 @@ struct xdp_prog {
 	int fd;
 	int link_fd;
 	int map_fd;
-	int attached_fd; /* by the link: this one, or one with rules */
+	int attached_fd; /* the attached program: this one, or one with rules */
 	int copy_fd; /* with a filter, or bound to the device; -1: none */
 	uint32_t n_steered; /* queues whose sockets are in the map */
 	bool is_foreign;    /* option map: others have attached it */
 	uint32_t kfuncs[XDP_N_KFUNCS]; /* that it calls: ids in BTF, or 0 */
-	char unbound_why[128]; /* why it calls none; "": it could not */
+	char unbound_why[128]; /* why the kernel refused them; "": it did not */
 	uint32_t meta_magic;           /* 0: it writes no metadata */
 	bool is_native, has_frags;
 };
@@ -216,19 +216,19 @@ struct xdp_port {
 	enum xdp_role role;
 	bool is_mute;  /* may not transmit: its sockets have no tx ring */
 	int broker_fd; /* of a client: the connection; -1: none */
-	struct xdp_netdev dev; /* at open, but for name and n_rx_channels */
+	struct xdp_netdev dev; /* as at open, except name and n_rx_channels */
 	struct xdp_prog prog;
 	struct xdp_filter *filter; /* NULL: it takes all frames */
 	struct xdp_rules *rules; /* NULL: its program is not attached */
 	struct xdp_rxq *rxqs;
 	struct xdp_txq *txqs;
 	uint32_t n_queues;                      /* sockets */
-	uint32_t n_queues_max; /* that channels may be added for */
-	/* Of the program's map: frames on queues without a socket. */
+	uint32_t n_queues_max; /* after adding queues for new channels */
+	/* The program's counter of frames on queues without a socket. */
 	int unserved_fd; /* -1: none */
 	const uint64_t *unserved; /* NULL: none */
-	uint64_t n_unserved_before; /* the port was open */
-	uint64_t n_unserved_seen;   /* at the last look */
+	uint64_t n_unserved_before; /* before the port was open */
+	uint64_t n_unserved_seen;   /* at the last check */
 	bool has_named_unserved;
 	int *fds;                               /* one socket per queue */
 	int promisc_fd, allmulti_fd, filter_fd; /* -1: not set; end with us */
@@ -240,12 +240,12 @@ struct xdp_port {
 	char opened_name[IFNAMSIZ]; /* of the interface, when it was opened */
 	bool is_loss_known; /* is_gone was reported */
 	uint32_t returned_ifindex; /* has opened_name again; 0: none */
-	uint32_t n_polls; /* of mr_port_poll(), for what is looked at rarely */
+	uint32_t n_polls; /* calls of mr_port_poll(), for rare checks */
 	bool is_software;
 	uint32_t tx_metadata_bytes; /* before each entry sent; 0: none */
 	uint32_t max_segs;    /* descriptors of a frame, 1: no SG */
 	uint32_t n_zc_queues; /* bound without copies: all, or none at all */
-	/* The broker's, before Linux 6.4: sockets that are still to be bound. */
+	/* Of the broker before Linux 6.4: the sockets are still to be bound. */
 	bool is_unbound, is_unbound_zc, may_pass_unbound;
 	uint64_t n_registered_bytes;
 	uint32_t umem_headroom_bytes;
@@ -258,8 +258,8 @@ struct xdp_port {
 	/* As base.info->mtu_bytes: atomic; mr_port_poll() writes. */
 	uint32_t is_up;
 	uint32_t is_gone;
-	uint32_t is_detached; /* somebody took the program off */
-	uint64_t n_detached_at; /* frames received by then */
+	uint32_t is_detached; /* another program detached ours */
+	uint64_t n_detached_at; /* frames received until then */
 	uint32_t speed_mbps;
 };
 
@@ -384,15 +384,15 @@ int mri_xdp_socket_open(struct xdp_port *port, uint32_t i,
 			struct xdp_bind_mode bind_mode, bool *ret_is_final,
 			struct mr_reason *reterr_reason);
 void mri_xdp_socket_close(struct xdp_port *port, uint32_t i);
-/* What opening it begins with: a socket with its memory and rings. */
+/* The first step of opening it: a socket with its memory and rings. */
 int mri_xdp_socket_make(struct xdp_port *port, uint32_t i, bool is_zc,
 			struct mr_reason *reason);
 /* Wait until closed zero-copy sockets are released. */
 void mri_xdp_sockets_wait(const struct xdp_port *port);
 
 /* xdp_unbound.c */
-/* Replace the broker's sockets by such that its client can map, if those that
- * are bound cannot be mapped. */
+/* If rings of bound sockets cannot be mapped, replace the broker's sockets by
+ * unbound ones, which its client can map. */
 int mri_xdp_unbound_open(struct xdp_port *port, struct mr_reason *reason);
 
 /* xdp_prog.c */
@@ -407,9 +407,9 @@ bool mri_xdp_prog_is_detached(const struct xdp_port *port);
 /* Replace the attached program; -EPERM: it is not old_fd's; -ENOLINK: the
  * interface is gone. */
 int mri_xdp_prog_replace(struct xdp_port *port, int old_fd, int new_fd);
-/* Take it off an interface that is no longer the port's. */
+/* Detach the program from an interface that is no longer the port's. */
 void mri_xdp_prog_detach(struct xdp_port *port);
-/* Attach it again, for a driver that has not given it to new channels. */
+/* Attach it again, for a driver that does not run it on new channels. */
 int mri_xdp_prog_spread(struct xdp_port *port, struct mr_reason *reterr_reason);
 /* Why a program was not loaded, as a reason. */
 int mri_xdp_prog_refuse(const struct xdp_port *port, int err, bool has_rules,
@@ -436,8 +436,8 @@ int mri_xdp_refuse_attached(const struct xdp_port *port, const char *why,
 			    struct mr_reason *reterr_reason);
 
 /*
- * xdp_quiet.c: between them, this thread's calls of libbpf and libxdp print
- * nothing. They nest.
+ * xdp_quiet.c: between these calls, libbpf and libxdp print nothing for this
+ * thread. The calls nest.
  */
 void mri_xdp_quiet_begin(void);
 void mri_xdp_quiet_end(void);
@@ -477,8 +477,8 @@ int mri_xdp_features(uint32_t ifindex, uint64_t *ret_features);
 uint64_t mri_xdp_rx_metadata(uint32_t ifindex);
 /* Its NETDEV_XSK_FLAGS_*: 0, or -ENOENT before Linux 6.8. */
 int mri_xdp_tx_metadata(uint32_t ifindex, uint64_t *ret_features);
-/* Non-blocking fds that are readable when features, or what ethtool sets, of
- * some interface changed; or -errno. */
+/* Non-blocking fds that become readable when the features of any interface, or
+ * its ethtool settings, change; or -errno. */
 int mri_xdp_features_open(void);
 int mri_xdp_channels_open(void);
 
@@ -579,8 +579,8 @@ int mri_xdp_set_mac_filter(struct mr_port *base, const uint8_t (*macs)[6],
 /* xdp_stats.c */
 /* Read the counter of unserved_fd from now on. */
 int mri_xdp_unserved_open(struct xdp_port *port, struct mr_reason *reason);
-/* The same, of a program's map: it outlives the program, which may be replaced
- * by one that counts there, too. */
+/* The same for the map of a program. It outlives the program; one that replaces
+ * the program may use the same map. */
 int mri_xdp_unserved_keep(struct xdp_port *port, int map_fd,
 			  struct mr_reason *reason);
 /* Frames that were dropped on queues without a socket. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The port's queues: their memory, and those that are added later. */
+/* The memory of the port's queues, and adding queues later. */
 #include <errno.h>
 #include <string.h>
 
@@ -24,7 +24,7 @@ void mri_xdp_queues_free(struct xdp_port *port)
 	mr_free(ctx, port->fds);
 }
 
-/* How many queues it may have at most, if channels are added. */
+/* How many queues the port may have at most, after channels were added. */
 static uint32_t most_queues(const struct xdp_port *port)
 {
 	const struct xdp_options *o = &port->options;
@@ -63,7 +63,7 @@ static int alloc_queue(struct xdp_port *port, uint32_t i)
 	return 0;
 }
 
-/* What leaves by queue i leaves by the device's queue i. */
+/* The number of tx queues: queue i sends by the device's tx channel i. */
 static uint32_t count_txqs(const struct xdp_port *port,
 			   const struct xdp_netdev *dev)
 {
@@ -119,7 +119,7 @@ int mri_xdp_queues_alloc(struct xdp_port *port, struct mr_reason *reason)
 	return 0;
 }
 
-/* The sockets of other queues are in use meanwhile. */
+/* Add a queue while the sockets of the others are in use. */
 static int add_queue(struct xdp_port *port, struct mr_reason *reason)
 {
 	const struct xdp_bind_mode bind_mode = {
@@ -152,7 +152,7 @@ static int add_queue(struct xdp_port *port, struct mr_reason *reason)
 	return 0;
 }
 
-/* Close those from this one on, which nobody has used. */
+/* Close unused queues, all but the first n_kept. */
 static void drop_queues(struct xdp_port *port, uint32_t n_kept)
 {
 	while (port->n_queues > n_kept) {
@@ -174,9 +174,10 @@ int mri_xdp_add_queues(struct mr_port *base, uint32_t n,
 
 	if (n_before + n > port->n_queues_max)
 		return mr_fail(reterr_reason, -ENOTSUP,
-			       "%s: %u more queues: it was opened for at most "
-			       "%u (by a broker, or with 'prog', 'map', 'fds' "
-			       "or 'partial': for those it has)",
+			       "%s: cannot add %u queues: the port was opened "
+			       "for at most %u (none can be added if a broker "
+			       "opened it, or with 'prog', 'map', 'fds' or "
+			       "'partial')",
 			       base->info->name, n, port->n_queues_max);
 	for (uint32_t i = 0; i < n && err == 0; i++)
 		err = add_queue(port, reterr_reason);

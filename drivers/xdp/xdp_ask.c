@@ -317,7 +317,8 @@ static int use_passed(struct xdp_port *port, int fd)
 	return 0;
 }
 
-/* The rings are mapped and filled: now the broker may bind the sockets. */
+/* Ask the broker to bind the sockets, after their rings were mapped and
+ * filled. */
 static int ask_bind(const struct xdp_port *port, struct mr_reason *reason)
 {
 	const struct xdp_wire_head head = head_of(XDP_WIRE_BIND, sizeof(head));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What happens to the interface of an open port: the only place that reads the
- * kernel's events. It fills in what lib/port compares, and reports.
+ * Events of the interface of an open port. Only this file reads the kernel's
+ * events. It updates the values that lib/port compares and reports.
  *
  * Source: rtnetlink(7); linux/Documentation/networking/ethtool-netlink.rst.
  */
@@ -23,7 +23,7 @@
 enum {
 	MESSAGE_BYTES = 16384,
 	QUERY_WAIT_S = 2,
-	EACH = 8, /* polls: how often to look at what may send no event */
+	EACH = 8, /* polls: how often to check what may send no event */
 };
 
 int mri_xdp_events_open(void)
@@ -79,8 +79,8 @@ int mri_xdp_query_open(uint32_t ifindex)
 	return -1;
 }
 
-/* What it returns is readable when one of the fds is. */
-static int watch(const int *fds, uint32_t n)
+/* Make an fd that is readable when one of these is. */
+static int watch_fds(const int *fds, uint32_t n)
 {
 	const int fd = epoll_create1(EPOLL_CLOEXEC);
 
@@ -108,11 +108,11 @@ int mri_xdp_events_watch(struct xdp_port *port, struct mr_reason *reason)
 		return mr_fail(reason, port->events_fd, "%s: no rtnetlink: %s",
 			       port->base.info->name,
 			       mr_strerror(-port->events_fd));
-	/* Linux 5.6; without it, look_rarely() does. */
+	/* Linux 5.6; without it, mri_xdp_events_poll() checks now and then. */
 	if (port->dev.query_fd_plus_1 == 0)
 		port->channels_fd = mri_xdp_channels_open();
-	port->base.fd =
-		watch((const int[]){ port->events_fd, port->channels_fd }, 2);
+	port->base.fd = watch_fds(
+		(const int[]){ port->events_fd, port->channels_fd }, 2);
 	if (port->base.fd < 0)
 		return mr_fail(reason, port->base.fd, "%s: no epoll: %s",
 			       port->base.info->name,
@@ -129,10 +129,10 @@ void mri_xdp_events_close(struct xdp_port *port)
 }
 
 /*
- * An event may be older than a change that the port has made itself: ask. Does
- * nothing if the interface cannot be read: then an event is on its way.
+ * An event may be older than a change that the port made itself, so read the
+ * interface. If it cannot be read, do nothing: another event will follow.
  */
-static void refresh(const struct xdp_port *port, struct xdp_netdev *dev)
+static void refresh_state(const struct xdp_port *port, struct xdp_netdev *dev)
 {
 	const struct mr_port_info *info = port->base.info;
 
@@ -148,7 +148,7 @@ static void take_name(struct xdp_port *port, const struct xdp_netdev *dev)
 	if (strcmp(dev->name, port->dev.name) == 0)
 		return;
 	mr_log(port->base.ctx, MR_LOG_WARNING,
-	       "%s: the interface is called %s now", info->name, dev->name);
+	       "%s: the interface was renamed to %s", info->name, dev->name);
 	memcpy(port->dev.name, dev->name, sizeof(port->dev.name));
 	memcpy(info->netdev, dev->name, sizeof(info->netdev));
 }
@@ -172,7 +172,7 @@ static void take_mtu(struct xdp_port *port, uint32_t mtu_bytes)
 	if (mtu_bytes == info->mtu_bytes)
 		return;
 	mr_log(port->base.ctx, MR_LOG_WARNING,
-	       "%s: MTU is now %u, it was %u", info->name, mtu_bytes,
+	       "%s: MTU is now %u (before: %u)", info->name, mtu_bytes,
 	       info->mtu_bytes);
 	/* Bursts read it. */
 	__atomic_store_n(&info->mtu_bytes, mtu_bytes, __ATOMIC_RELAXED);
@@ -182,7 +182,7 @@ static void take_link(struct xdp_port *port, struct xdp_netdev *dev)
 {
 	bool is_up;
 
-	refresh(port, dev);
+	refresh_state(port, dev);
 	is_up = xdp_netdev_has_link(dev);
 	if (is_up != __atomic_load_n(&port->is_up, __ATOMIC_RELAXED))
 		mr_log(port->base.ctx, MR_LOG_INFO, "%s: link is %s",
@@ -215,7 +215,7 @@ static void lose_interface(struct xdp_port *port)
 	mri_xdp_prog_detach(port);
 }
 
-/* Of another interface: what the port was opened on may return. */
+/* An event of another interface: the one that was lost may have returned. */
 static void take_return(struct xdp_port *port, const struct xdp_netdev *dev,
 			bool is_deleted)
 {
@@ -247,7 +247,7 @@ static void take_message(struct xdp_port *port, const struct nlmsghdr *message)
 		take_link(port, &dev);
 }
 
-/* Events were lost: ask for the state instead. */
+/* Read the state after events were lost. */
 static void read_state(struct xdp_port *port)
 {
 	struct xdp_netdev dev = port->dev;
@@ -281,7 +281,7 @@ static int take_messages(struct xdp_port *port)
 	}
 }
 
-/* Whether there was an event of ethtool, of some interface. */
+/* Whether there was an ethtool event of any interface. */
 static bool drain_channel_events(const struct xdp_port *port)
 {
 	bool has_event = false;
@@ -317,7 +317,7 @@ void mri_xdp_take_channels(struct xdp_port *port)
 	const uint32_t was = port->dev.n_rx_channels;
 	struct xdp_netdev dev = port->dev;
 
-	/* In another network namespace it cannot be asked. */
+	/* This cannot be read in another network namespace. */
 	if (dev.query_fd_plus_1 == 0 && !is_gone(port))
 		mri_xdp_netdev_channels(&dev);
 	port->dev.n_rx_channels = dev.n_rx_channels;
@@ -327,14 +327,14 @@ void mri_xdp_take_channels(struct xdp_port *port)
 	if (dev.n_rx_channels == was)
 		return;
 	mr_log(port->base.ctx, MR_LOG_WARNING,
-	       "%s: the interface has %u rx channels now, it had %u",
+	       "%s: the interface now has %u rx channels (before: %u)",
 	       info->name, dev.n_rx_channels, was);
 	if (dev.n_rx_channels > was && port->is_software)
 		cover_channels(port);
 	port->has_named_unserved = false;
 }
 
-/* Some seconds after channels appeared, so that queues could be added. */
+/* Warn some time after channels appeared: queues may have been added first. */
 static void name_unserved(struct xdp_port *port)
 {
 	const uint64_t n = mri_xdp_n_unserved(port);
@@ -351,8 +351,8 @@ static void name_unserved(struct xdp_port *port)
 }
 
 /*
- * The kernel sends no event for BPF_LINK_DETACH. A link is detached from a
- * deleted interface, too: that has been reported.
+ * The kernel sends no event for BPF_LINK_DETACH. A deleted interface also has
+ * its link detached, but that has been reported already.
  */
 static int look_at_program(struct xdp_port *port)
 {
@@ -375,7 +375,7 @@ static int look_at_program(struct xdp_port *port)
 int mri_xdp_events_poll(struct xdp_port *port)
 {
 	int n_events = take_messages(port);
-	/* Both take the RTNL lock. */
+	/* These checks take the RTNL lock, so make them rarely. */
 	const bool is_time = port->n_polls++ % EACH == 0;
 	const uint32_t n_before = port->dev.n_rx_channels;
 

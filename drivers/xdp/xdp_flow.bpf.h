@@ -178,7 +178,7 @@ static __always_inline __u64 mac_of(__u32 number, __u64 now_ns)
 	return hop->mac;
 }
 
-/* Give the packet an id of the queue's. Returns what that adds to a sum. */
+/* Replace the packet's id by the queue's next one. Returns the sum's delta. */
 static __always_inline __u32 replace_id(struct xdp_rule_queue *queue,
 					struct iphdr *ip)
 {

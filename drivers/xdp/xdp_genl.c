@@ -107,7 +107,7 @@ static int ask(const struct request *request, mr_netlink_fn *take, void *opaque)
 	return mr_netlink_ask(NETLINK_GENERIC, &request->header, take, opaque);
 }
 
-/* What the kernel says about a family, "netdev" for example. */
+/* Ask the kernel about a family such as "netdev". */
 static int ask_family(const char *name, mr_netlink_fn *take, void *opaque)
 {
 	struct request request;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The network interface under a port: what it is. All by rtnetlink and ioctl,
- * which see the network namespace of the caller; /sys may show another one.
+ * The properties of the network interface under a port. They are read by
+ * rtnetlink and ioctl, which see the network namespace of the caller; /sys may
+ * show another one.
  *
  * Source: rtnetlink(7), netdevice(7), linux/include/uapi/linux/ethtool.h,
  * if_link.h.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The network interface under a port: what it is. */
+/* The properties of the network interface under a port. */
 #ifndef XDP_XDP_NETDEV_H
 #define XDP_XDP_NETDEV_H
 
@@ -23,12 +23,11 @@ enum {
 	XDP_N_LINK_COUNTS = 24,
 };
 
-/* What it is and was. */
 struct xdp_netdev {
 	char name[IFNAMSIZ];
 	uint32_t ifindex;
 	uint32_t n_rx_channels, n_tx_channels;
-	uint32_t n_most_rx_channels; /* that it can have */
+	uint32_t n_most_rx_channels; /* how many it can have */
 	uint32_t flags; /* IFF_* */
 	uint32_t mtu_bytes;
 	uint32_t max_mtu_bytes; /* 0: the kernel does not say */
@@ -62,7 +61,7 @@ static inline bool xdp_netdev_is_software(const struct xdp_netdev *dev)
 
 int mri_xdp_netdev_find(const char *name, struct xdp_netdev *ret_dev,
 			struct mr_reason *reterr_reason);
-/* As the kernel sees it now, by rtnetlink; 0 or -errno. */
+/* Read the interface by rtnetlink; 0 or -errno. */
 int mri_xdp_netdev_read(uint32_t ifindex, struct xdp_netdev *dev);
 /* 0: unknown. */
 uint32_t mri_xdp_netdev_speed_mbps(const struct xdp_netdev *dev);
@@ -76,7 +75,7 @@ int mri_xdp_netdev_ethtool(const char *name, void *command);
 /* Read or write the number in a file of /sys/class/net/NAME; 0 or -errno. */
 int mri_xdp_netdev_file(const char *name, const char *file, bool is_write,
 			uint64_t *value);
-/* What RTM_NEWLINK says, of attributes that we care for. */
+/* Take the attributes that we use from an RTM_NEWLINK message. */
 void mri_xdp_netdev_take(const struct nlmsghdr *message,
 			 struct xdp_netdev *dev);
 /* Read how many channels there are; 1 each if the driver has none; as before if

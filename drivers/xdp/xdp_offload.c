@@ -89,7 +89,7 @@ static int rules_caps(const struct mr_port *base, struct mr_offload_caps *caps,
 	return 0;
 }
 
-/* The port's own maps, of sockets and what had none; all others are those of the first program. */
+/* Share the maps of the first program, except "sockets" and "unserved". */
 static int share_maps(struct xdp_rules *rules, struct xdp_port *port,
 		      struct xdp_rules_bpf *skeleton)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
 /*
- * The program on the interface: each frame to the socket of the queue that it
- * came in on; without a socket there, dropped and counted or, with the option
- * partial, to the kernel as usual.
+ * The program on the interface. It sends each frame to the socket of the queue
+ * on which it arrived. If there is none, it drops and counts the frame or, with
+ * the option partial, leaves it to the kernel.
  *
  * Each program exists twice, with one body: only a program in a "frags" section
  * gets frames of several buffers, and a veth allows its peer an MTU above one
@@ -34,13 +34,13 @@ int millrace_frags(struct xdp_md *ctx)
 SEC("xdp")
 int millrace_plain(struct xdp_md *ctx)
 {
-	return redirect(ctx);
+	return redirect_or_drop(ctx);
 }
 
 SEC("xdp.frags")
 int millrace_plain_frags(struct xdp_md *ctx)
 {
-	return redirect(ctx);
+	return redirect_or_drop(ctx);
 }
 
 char licence_text[] SEC("license") = "Dual BSD/GPL";

@@ -340,9 +340,9 @@ static int load_unbound(struct xdp_port *port, bool has_frags,
 }
 
 /*
- * Load for the device. If the kernel refuses that, a port without a filter goes
- * without tags and metadata, and says why. A filter needs the tags: without
- * them it would select other frames.
+ * Load the program for the device. If the kernel refuses that, a port without a
+ * filter does without tags and metadata, and keeps the reason. A filter needs
+ * the tags: without them it would select other frames.
  */
 static int load_for_device(struct xdp_port *port, bool has_frags,
 			   struct mr_reason *reterr_reason)
@@ -439,14 +439,16 @@ int mri_xdp_prog_replace(struct xdp_port *port, int old_fd, int new_fd)
 	return 0;
 }
 
-/* libxdp finds an interface by its number, which means another one by now. */
+/* Not with libxdp: it finds an interface by number, which may be another
+ * now. */
 void mri_xdp_prog_detach(struct xdp_port *port)
 {
 	mr_fd_close(port->prog.link_fd);
 	port->prog.link_fd = -1;
 }
 
-/* To replace it by itself does nothing; a copy takes its place meanwhile. */
+/* Replacing a program by itself has no effect, so a copy takes its place for a
+ * moment. */
 int mri_xdp_prog_spread(struct xdp_port *port, struct mr_reason *reterr_reason)
 {
 	const struct xdp_prog *prog = &port->prog;
@@ -456,7 +458,7 @@ int mri_xdp_prog_spread(struct xdp_port *port, struct mr_reason *reterr_reason)
 	if (port->role == XDP_CLIENT || prog->skeleton == NULL ||
 	    prog->link_fd < 0)
 		return mr_fail(reterr_reason, -ENOTSUP,
-			       "%s: the program belongs to others",
+			       "%s: the XDP program is not the port's own",
 			       port->base.info->name);
 	copy_fd = mri_xdp_filter_load(port, prog->program, prog->has_frags,
 				      reterr_reason);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * libbpf and libxdp print on stderr, by a function that the process can
+ * libbpf and libxdp print to stderr with a function that the process can
  * replace. Our drivers print nothing, so they replace it while they call these
- * libraries: once for all threads, with a function that drops what the calling
- * thread says and passes on what others say to the function that was there.
+ * libraries. The new function drops the messages of threads that are in such a
+ * call, and passes those of other threads to the function that was set before.
  *
- * The hooks are the process's, so this state is, too. There is no call that
- * reads a hook without replacing it: a program that sets its own at the very
- * moment when ours goes may find the one before for an instant.
+ * The hooks are process-wide, so this state is as well. A hook cannot be read
+ * without replacing it: if a program sets its own at the moment when we remove
+ * ours, the previous one may be set for an instant.
  */
 #include <pthread.h>
 
@@ -20,7 +20,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static uint32_t n_users; /* of all threads; under the lock */
 static _Thread_local uint32_t n_mine;
-/* Who prints for the program; atomic. NULL: nobody. */
+/* The program's own print functions; atomic. NULL: it prints nothing. */
 static libbpf_print_fn_t host_bpf;
 static libxdp_print_fn_t host_xdp;
 
@@ -42,7 +42,7 @@ static int pass_on_xdp(enum libxdp_print_level level, const char *format,
 	return n_mine > 0 || host == NULL ? 0 : host(level, format, args);
 }
 
-/* What was there is the host's, unless it is ours already. */
+/* Set our functions, and keep those of the program. */
 static void set_hooks(void)
 {
 	const libbpf_print_fn_t bpf = libbpf_set_print(pass_on_bpf);
@@ -54,7 +54,7 @@ static void set_hooks(void)
 		__atomic_store_n(&host_xdp, xdp, __ATOMIC_RELEASE);
 }
 
-/* What the host has set meanwhile stays. */
+/* Restore the program's functions, unless it has set others meanwhile. */
 static void restore_hooks(void)
 {
 	const libbpf_print_fn_t bpf = libbpf_set_print(host_bpf);
@@ -76,7 +76,7 @@ static void after_fork_in_parent(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* The other threads are gone. */
+/* The child has only this thread. */
 static void after_fork_in_child(void)
 {
 	n_users = n_mine;

@@ -15,12 +15,13 @@
  * holder of the lock removes a file, and whoever locks a file that has been
  * removed opens it again.
  *
- * Programs of root, mr-brokerd among them, write to a folder of their own: the
- * group of the other folder can add files there. A file is believed only if it
- * belongs to root, to this process's user or to the user of the units, and only
- * its owner can write it. The group millrace can read the files, because
- * mr-brokerd runs as root without CAP_DAC_OVERRIDE, and the units as the user
- * millrace. If no file can be written, a warning says what to do by hand.
+ * Programs of root, including mr-brokerd, have a separate folder, because the
+ * group of the other folder can add files there. A file is used only if it
+ * belongs to root, to this process's user or to the user of the systemd units,
+ * and only its owner can write to it. The group millrace can read the files,
+ * because mr-brokerd runs as root without CAP_DAC_OVERRIDE, and the units as
+ * the user millrace. If no file can be written, a warning says what to do by
+ * hand.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -120,8 +121,8 @@ static int open_file(const char *path, bool creates)
 	return fd;
 }
 
-/* The user that config/sysusers creates. getpwnam() could load modules and ask
- * the network. */
+/* Whether uid is the user that config/sysusers creates. getpwnam() could load
+ * modules and use the network. */
 static bool is_user_of_units(uid_t uid)
 {
 	FILE *file = fopen("/etc/passwd", "re");
@@ -138,8 +139,8 @@ static bool is_user_of_units(uid_t uid)
 	return is_user;
 }
 
-/* Whether only those can have written it who may change the interface. */
-static bool is_believed(const struct stat *status)
+/* Whether only users who may change the interface can have written the file. */
+static bool is_trusted(const struct stat *status)
 {
 	return S_ISREG(status->st_mode) && status->st_nlink == 1 &&
 	       (status->st_mode & (S_IWGRP | S_IWOTH)) == 0 &&
@@ -149,8 +150,8 @@ static bool is_believed(const struct stat *status)
 
 /*
  * Open and lock the interface's file: an fd, -EBUSY if a live process has it
- * locked, -ENOENT if there is none and it may not be created, -EPERM if it is
- * not to be believed, or -errno.
+ * locked, -ENOENT if there is none and it may not be created, -EPERM if others
+ * can have written it, or -errno.
  */
 static int open_locked(const char *path, bool creates, int wait_ms)
 {
@@ -165,7 +166,7 @@ static int open_locked(const char *path, bool creates, int wait_ms)
 		if (fd < 0)
 			return -errno;
 		if (fstat(fd, &status) == 0 && status.st_nlink > 0 &&
-		    !is_believed(&status)) {
+		    !is_trusted(&status)) {
 			close(fd);
 			return -EPERM;
 		}
@@ -402,8 +403,8 @@ static void warn_of_file(const struct xdp_port *port, int err)
 	if (err == -EACCES)
 		why = "run as its user, in the group of " FOLDER ", or as root";
 	else if (err == -EPERM)
-		why = "others than root, this user and the user millrace can "
-		      "have written it; remove it";
+		why = "users other than root, millrace and this one can have "
+		      "written it; remove it";
 	mr_log(port->base.ctx, MR_LOG_WARNING,
 	       "%s: cannot use %s (%s): settings that a killed program left "
 	       "behind are not restored; %s",
@@ -411,9 +412,10 @@ static void warn_of_file(const struct xdp_port *port, int err)
 	       why);
 }
 
-/* Restore what the file lists. One in the folder of others is then done with,
- * even if it cannot be removed: what is restored is not as it was left. */
-static void restore(struct xdp_port *port, int fd, bool is_own)
+/* Restore what the file lists. Then remove it if it is not in our own folder.
+ * If that fails, it has no effect: restored settings differ from those it
+ * lists. */
+static void restore_settings(struct xdp_port *port, int fd, bool is_own)
 {
 	struct xdp_record *record = &port->record;
 	const uint64_t deadline_ns = undo_deadline_ns(port);
@@ -458,7 +460,7 @@ int mri_xdp_record_open(struct xdp_port *port, struct mr_reason *reason)
 			warn_of_file(port, fd);
 		if (fd < 0)
 			continue;
-		restore(port, fd, folders[i] == own);
+		restore_settings(port, fd, folders[i] == own);
 		n_found++;
 	}
 	return n_found > 0;

@@ -105,7 +105,8 @@ struct xdp_hop {
 	__u64 generation;
 };
 
-/* Two of mr_rules_old_ids(): elements of an array map have 8 bytes or more. */
+/* Two entries of mr_rules_old_ids(), because elements of array maps have at
+ * least 8 bytes. */
 struct xdp_old_ids {
 	struct mr_flow_old_id pair[2];
 };

@@ -3,10 +3,9 @@
  * The broker's side: opens a port for a client that has no capabilities.
  *
  * The client gets bound sockets, so it cannot use another queue or interface,
- * and cannot add a tx ring unless it may transmit; before Linux 6.4, see
- * xdp_unbound.c. It gets the only fd of the
- * link, so the program ends with it. The broker restores the interface when the
- * connection ends.
+ * and cannot add a tx ring unless it may transmit; for Linux before 6.4, see
+ * xdp_unbound.c. It gets the only fd of the link, so the program ends with it.
+ * The broker restores the interface when the connection ends.
  *
  * The client's memory is mapped only while the kernel pins it, and never read.
  */
@@ -388,7 +387,7 @@ static void fill_answer(struct xdp_served *served,
 		give(answer, XDP_WIRE_QUERY,
 		     mri_xdp_query_open(port->dev.ifindex));
 	}
-	/* The next program counts there, too. */
+	/* The next program uses the same counter. */
 	give(answer, XDP_WIRE_UNSERVED,
 	     fcntl(port->unserved_fd, F_DUPFD_CLOEXEC, 0));
 	port->prog.n_steered = 0; /* they end with their sockets */

@@ -49,9 +49,9 @@ struct xdp_rx_meta simulated_meta; /* without magic */
 /*
  * Functions in place of the kfuncs bpf_xdp_metadata_rx_...(), which replace
  * them in programs bound to a device (xdp_bound.c), so each argument must be
- * passed. What a and b point to counts as read, so that the compiler keeps the
- * caller's first values: without CAP_PERFMON, the verifier refuses to pass
- * stack to a kfunc that was never written.
+ * passed. The "memory" clobber makes the compiler keep the caller's first
+ * values of *a and *b: without CAP_PERFMON, the verifier refuses to pass
+ * unwritten stack to a kfunc.
  */
 #define STANDS_FOR(kfunc, ctx, a, b)                                           \
 	asm volatile("r0 = %0"                                                 \
@@ -92,10 +92,10 @@ static __attribute__((noinline)) int rx_vlan_tag(const struct xdp_md *ctx,
 }
 
 /*
- * A slot of the stack, all of which is written first. Without CAP_PERFMON, old
- * kernels (6.1) do not let a part of one be written that holds a number, even
- * in a branch that is never taken; and the compiler gives slots of one function
- * to the next.
+ * A slot of the stack, which is first written as a whole. Without CAP_PERFMON,
+ * old kernels (6.1) refuse to write a part of a slot that holds a number, even
+ * in a branch that is never taken, and the compiler reuses slots between
+ * functions.
  */
 union slot {
 	__u64 whole;
@@ -161,9 +161,9 @@ static __always_inline void take_tag_out(struct xdp_md *ctx)
 
 /*
  * Redirect to the socket of the queue. A queue without one appeared after the
- * port was opened: its frames must not go around the program.
+ * port was opened: its frames must not bypass the port.
  */
-static __always_inline int redirect(struct xdp_md *ctx)
+static __always_inline int redirect_or_drop(struct xdp_md *ctx)
 {
 	const int action =
 		(int)bpf_redirect_map(&sockets, ctx->rx_queue_index, XDP_PASS);
@@ -181,7 +181,7 @@ static __always_inline int redirect(struct xdp_md *ctx)
 /* The same, with metadata. */
 static __always_inline int to_socket(struct xdp_md *ctx)
 {
-	const int action = redirect(ctx);
+	const int action = redirect_or_drop(ctx);
 
 	/* Before anything is written in front of the frame, where some devices
 	 * put its time. */
@@ -190,7 +190,7 @@ static __always_inline int to_socket(struct xdp_md *ctx)
 	return action;
 }
 
-/* The same, with the tag; what is passed to the kernel is unchanged. */
+/* The same, with the tag. Frames for the kernel are not changed. */
 static __always_inline int steer(struct xdp_md *ctx)
 {
 	const int action = to_socket(ctx);

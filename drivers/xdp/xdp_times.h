@@ -47,7 +47,7 @@ uint32_t mri_xdp_request_bytes(const struct xdp_port *port, bool is_zc,
 /* Call after the queues are bound: sets what they may ask for, and allocates
  * room for times. */
 int mri_xdp_times_open(struct xdp_port *port, struct mr_reason *reterr_reason);
-/* The same for one that is added. */
+/* The same for a queue that is added. */
 int mri_xdp_times_open_queue(struct xdp_port *port, uint32_t i,
 			     struct mr_reason *reterr_reason);
 /* Request the time of a frame. */

@@ -524,7 +524,7 @@ static void unmap_rings(struct xdp_port *port, uint32_t i)
 
 static void take_back(struct xdp_port *port, uint32_t i)
 {
-	/* NULL: opening has failed before there were tables. */
+	/* NULL: opening failed before the tables were allocated. */
 	if (port->rxqs[i].posted != NULL)
 		mri_xdp_rx_take_back(&port->rxqs[i]);
 	if (port->txqs[i].postings != NULL)

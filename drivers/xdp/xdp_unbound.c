@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The broker on kernels before Linux 6.4, which let nobody map the rings of a
- * socket that is bound. The client gets sockets that are not, maps and fills
- * their rings, and has the broker bind them.
+ * The broker on kernels before Linux 6.4, where the rings of a bound socket
+ * cannot be mapped. The client gets unbound sockets, maps and fills their
+ * rings, and has the broker bind them.
  *
- * Meanwhile it could bind them itself: to this interface alone, since they are
- * locked to it, but to any of its queues, and with a tx ring. So the rule must
- * allow both.
+ * Until then, the client could bind them itself: only to this interface,
+ * because they are locked to it, but to any of its queues, and with a tx ring.
+ * So the rule must allow both.
  *
  * Source: linux/net/xdp/xsk.c, xsk_mmap(), xsk_bind(); "xsk: allow remap of
  * fill and/or completion rings" (6.4), "xsk: Honor SO_BINDTODEVICE on bind"
@@ -21,7 +21,7 @@
 
 static bool can_map_bound(const struct xdp_port *port)
 {
-	const size_t n_bytes = 4096; /* of the ring, which has at least that */
+	const size_t n_bytes = 4096; /* of the ring, which is not smaller */
 	void *map = mmap(NULL, n_bytes, PROT_READ, MAP_SHARED, port->fds[0],
 			 XSK_PGOFF_RX);
 
@@ -31,7 +31,8 @@ static bool can_map_bound(const struct xdp_port *port)
 	return true;
 }
 
-/* A kernel that does not heed it looks for the interface, which is none. */
+/* Lock a socket to the interface. An old kernel ignores the lock: then bind()
+ * fails because the interface does not exist, not because of the lock. */
 static int lock_to_device(const struct xdp_port *port, int fd,
 			  struct mr_reason *reason)
 {

@@ -49,8 +49,8 @@ int mri_copy_sized(void *to, const void *from, uint32_t n_known_bytes,
 int mri_fill_sized(void *to, const void *from, uint32_t n_known_bytes);
 
 /*
- * Zeroed memory for a table, aligned to two cache lines. What lies behind the
- * first n_used_bytes takes memory when it is first used. NULL: none.
+ * Zeroed memory for a table, aligned to two cache lines. Pages after the first
+ * n_used_bytes take no memory until they are used. NULL: no memory.
  * lib/base/table.c
  */
 void *mri_table_alloc(size_t n_bytes, size_t n_used_bytes);

@@ -24,7 +24,7 @@
 enum { MAX_FDS = 1 << 20, WORD_BITS = 64 };
 
 static uint64_t guarded[MAX_FDS / WORD_BITS]; /* a bit per fd */
-static int n_words;                           /* those behind are 0 */
+static int n_words;                           /* later words are 0 */
 /* Held through fork(), so that a child sees each fd open and in the table, or
  * closed and not in it. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -75,9 +75,9 @@ int mr_fd_guard(int fd)
 }
 
 /*
- * What the last close() of a queue or a device does may take long, and every
- * fork() waits for the lock. So the file goes first, without the lock: another
- * one takes its number, which so nobody else gets, and which a child may close.
+ * The last close() of a queue or a device may take long, and every fork() waits
+ * for the lock. So release the file first, without the lock, by putting another
+ * file in its place: the number stays in use, and a child may close it.
  */
 static void release_file(int fd)
 {

@@ -7,14 +7,14 @@
 
 #include "base/base.h"
 
-/* What does not fit ends with "…" behind a whole word. */
+/* Cut text that does not fit after a whole word, and end it with "…". */
 static void end_cut(char *text, size_t n_bytes)
 {
 	size_t at = n_bytes - sizeof("…");
 
 	while (at > 0 && text[at - 1] != ' ')
 		at--;
-	if (at == 0) /* one word: not within a character of it */
+	if (at == 0) /* one word: cut between two characters */
 		for (at = n_bytes - sizeof("…");
 		     at > 0 && (text[at] & 0xc0) == 0x80;)
 			at--;

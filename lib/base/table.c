@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tables for more than there may ever be: zeroed memory that costs nothing
- * until it is used. mr_alloc() would touch all of it.
+ * Tables that may be much larger than what is used: zeroed memory that costs
+ * nothing until it is used. mr_alloc() would touch all of it.
  */
 #include <string.h>
 #include <sys/mman.h>
 
 #include "base/base.h"
 
-/* In front of the table, which begins on a pair of cache lines. */
+/* Before the table, which begins on a pair of cache lines. */
 struct head {
 	_Alignas(2 * MRI_CACHE_LINE) size_t map_bytes;
 };
@@ -23,7 +23,7 @@ void *mri_table_alloc(size_t n_bytes, size_t n_used_bytes)
 	if (head == MAP_FAILED)
 		return NULL;
 	head->map_bytes = map_bytes;
-	/* No page faults later for what is in use from the start. */
+	/* Avoid page faults later in the part that is used from the start. */
 	memset(head + 1, 0, n_used_bytes);
 	return head + 1;
 }

@@ -34,7 +34,7 @@ struct mri_extent {
 struct mri_reservation {
 	uint64_t begin;
 	uint64_t end; /* 0: none */
-	bool is_soft; /* ends where others want to begin */
+	bool is_soft; /* others may take the part without segments */
 };
 
 /* A device that is told of each segment. */
@@ -82,11 +82,11 @@ struct mr_region {
  */
 int mri_region_join(struct mr_region *region, uint64_t begin, uint64_t n_bytes,
 		    void *owner);
-/* How many bytes belonged to it, to join again. */
+/* Returns how many bytes the tenant had, so that it can join again. */
 uint64_t mri_region_leave(struct mr_region *region, int place);
 /*
- * A soft reservation that has addr ends there, for somebody else begins; and so
- * does its tenant. Under the region's lock.
+ * End a soft reservation that contains addr, and its tenant, at addr, where
+ * another reservation begins. Under the region's lock.
  */
 void mri_region_cut(struct mr_region *region, uint64_t addr);
 uint32_t mri_region_n_tenants(struct mr_region *region);
@@ -112,9 +112,9 @@ int mri_region_add(struct mr_region *region,
 
 /*
  * Reserve the lowest gap of n_bytes for segments to be added in it. -ENOMEM: no
- * such gap, or too many reservations. Of a soft reservation only what is filled
- * is safe: the rest goes to the next one that has no other place as low, and
- * then no longer belongs to the tenant, either.
+ * such gap, or too many reservations. A soft reservation keeps only the part
+ * with segments: a later reservation takes the rest if that is its lowest gap,
+ * and the tenant loses it as well.
  */
 int mri_region_reserve(struct mr_region *region, uint64_t n_bytes,
 		       uint64_t align, bool is_soft, uint64_t *ret_addr,
@@ -129,8 +129,8 @@ int mri_region_remove_segment(struct mr_region *region, uint64_t addr,
 			      struct mr_reason *reterr_reason);
 
 /*
- * Name those who have registered the region, but not up to n_bytes. 0: nobody,
- * else the length of the text.
+ * Name the ports that have registered less than n_bytes of the region. Returns
+ * the length of the text; 0: there are none.
  */
 size_t mri_region_name_short_pins(struct mr_region *region, uint64_t n_bytes,
 				  char *ret_text, size_t n_text);

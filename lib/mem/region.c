@@ -151,8 +151,8 @@ static bool find_gap(const struct mr_region *region, uint64_t n_bytes,
 }
 
 /*
- * Whether n_bytes may begin at wish->addr, in its reservation: aligned, and not
- * past its end. Its owner knows that there is no segment.
+ * Whether n_bytes fit at wish->addr: aligned, and before the end of the
+ * reservation. The caller, its owner, knows that no segment is there.
  */
 static bool fits_at(const struct mr_region *region,
 		    const struct mri_segment_wish *wish, uint64_t n_bytes,

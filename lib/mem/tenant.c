@@ -5,8 +5,8 @@
  * Tenants join and leave while bursts look them up. The tenant that owns an
  * address stays, because something in its range is in use. For any other slot,
  * a reader may see a mix of the old and the new tenant; then end was 0 between
- * its first and its last load of end. A tenant that is cut loses addresses that
- * nobody uses yet. Ordering: the release store of each word pairs with the
+ * its first and its last load of end. A tenant that is cut loses only unused
+ * addresses. Ordering: the release store of each word pairs with the
  * acquire load in mri_region_tenant(), so a reader that sees the new begin or
  * owner also sees that end was 0, or a later value.
  */
@@ -48,7 +48,7 @@ uint64_t mri_region_leave(struct mr_region *region, int place)
 	return n_bytes;
 }
 
-/* The tenant that begins there ends here. */
+/* End the tenant that begins at begin. */
 static void cut_tenant(struct mr_region *region, uint64_t begin, uint64_t end)
 {
 	for (int i = 0; i < MRI_MAX_TENANTS; i++) {
@@ -96,7 +96,7 @@ void *mri_region_tenant(const struct mr_region *region, uint64_t addr)
 			continue;
 		if (__atomic_load_n(&tenant->end, __ATOMIC_RELAXED) == end)
 			return owner;
-		i--; /* it was cut, or another one came: once more */
+		i--; /* it was cut or replaced: try again */
 	}
 	return NULL;
 }

@@ -9,8 +9,8 @@
  *
  * So page numbers are dense, and [0, n_pages) exist. Segments are removed in
  * reverse order. A pool that never grows reserves nothing, and its memory goes
- * where it fits. One whose size nobody chose grows for ports only, and what it
- * has reserved for that goes to a second pool of the region.
+ * where it fits. A pool of the default size grows only for ports and caches;
+ * the rest of its reservation goes to a second pool of the region.
  *
  * Locks: grow_lock, then the pool's or the region's, then the allocator's.
  */
@@ -89,11 +89,11 @@ static void populate(struct mri_page_alloc *pa, uint32_t n_pages)
 }
 
 /*
- * Its largest range; of a pool whose size nobody chose, what is to be had of
- * it.
+ * Reserve the largest range of the pool. A pool of the default size makes do
+ * with a smaller one.
  */
-static int reserve(struct mr_pool *pool, uint64_t n_bytes, uint64_t align,
-		   struct mr_reason *reterr_reason)
+static int reserve_range(struct mr_pool *pool, uint64_t n_bytes, uint64_t align,
+			 struct mr_reason *reterr_reason)
 {
 	uint64_t max_bytes;
 	int err;
@@ -130,7 +130,7 @@ int mri_pool_segments_init(struct mr_pool *pool, uint32_t n_pages,
 			pool, n_bytes > step_bytes ? n_bytes : step_bytes);
 		if (align < pool->granule_bytes)
 			align = pool->granule_bytes;
-		err = reserve(pool, n_bytes, align, reterr_reason);
+		err = reserve_range(pool, n_bytes, align, reterr_reason);
 		addr = pool->addr;
 	}
 	if (err == 0)
@@ -239,13 +239,13 @@ int mri_pool_grow_to(struct mr_pool *pool, uint64_t n_pages,
 
 	if (n_pages > pool->n_pages)
 		return mr_fail(reterr_reason, -ENOSPC,
-			       "%s grows by itself up to %u pages", pool->name,
+			       "%s can grow to %u pages at most", pool->name,
 			       pool->n_pages);
 	if (max_pages < n_pages)
 		max_pages = (uint32_t)n_pages;
 	__atomic_store_n(&pa->max_pages, max_pages, __ATOMIC_RELAXED);
 	err = grow(pool, (uint32_t)n_pages - pa->n_pages, reterr_reason);
-	/* Memory comes in whole granules. */
+	/* Growth is in whole granules, so it may have passed the limit. */
 	if (err < 0)
 		max_pages = max_before;
 	else if (max_pages < pa->n_pages)

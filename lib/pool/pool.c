@@ -123,7 +123,7 @@ static void free_tables(struct mr_pool *pool)
 
 /*
  * Each cache holds two and may have others open; the slack is for those that
- * are sent before they are full, and for other pools.
+ * are passed on before they are full, and for other pools.
  */
 static uint32_t count_magazines(uint32_t n_pages, uint32_t magazine_pages,
 				uint32_t max_caches)
@@ -228,7 +228,7 @@ static void take_config(struct mr_pool *pool,
 {
 	pool->asked_caches = asked->max_caches;
 	pool->has_default_magazines = asked->magazine_pages == 0;
-	/* Guarded memory is for no device, and each page of it for two. */
+	/* No device can use guarded memory, whose pages take double room. */
 	pool->is_elastic = (asked->n_pages == 0 || asked->is_elastic != 0) &&
 			   c->safety != MR_SAFETY_GUARD;
 	pool->n_pages = pool->is_elastic && asked->max_pages == 0 &&
@@ -406,7 +406,7 @@ struct mr_region *mr_pool_region(const struct mr_pool *pool)
 	return pool->region;
 }
 
-/* There are four sizes of magazines, so it settles. */
+/* The loop converges, because magazines have only four sizes. */
 uint64_t mri_pool_with_caches(uint64_t n_others, uint32_t n_caches,
 			      const struct mr_pool_config *asked)
 {
@@ -425,7 +425,7 @@ uint64_t mri_pool_with_caches(uint64_t n_others, uint32_t n_caches,
 	return n;
 }
 
-/* For the same ports and n_caches, those that there are included. */
+/* Pages that are enough for n_wanted, which include n_caches in all. */
 static uint64_t enough_pages(const struct mr_pool *pool, uint64_t n_wanted,
 			     uint32_t n_caches)
 {
@@ -443,7 +443,7 @@ static uint64_t enough_pages(const struct mr_pool *pool, uint64_t n_wanted,
 		n_caches, &asked);
 }
 
-/* What it means for the ports that are open. */
+/* Log growth, and what it means for the ports that are open. */
 static void report_growth(const struct mr_pool *pool, uint32_t n_before,
 			  const char *who)
 {
@@ -467,9 +467,9 @@ static void report_growth(const struct mr_pool *pool, uint32_t n_before,
 }
 
 /*
- * Whether the pool has n_needed pages. An elastic one gets them, n_wanted in
- * all; meanwhile its lock is free, for this takes long, and calls the log hook.
- * -ENOMEM.
+ * Make sure that the pool has n_needed pages. An elastic pool grows to
+ * n_wanted, without the pool's lock, because this takes long and calls the log
+ * hook. -ENOMEM.
  */
 static int ensure_pages(struct mr_pool *pool, const char *who,
 			uint64_t n_needed, uint64_t n_wanted,
@@ -503,8 +503,9 @@ int mri_pool_check_room(struct mr_pool *pool, const char *who, uint64_t n_pages,
 	    ensure_pages(pool, who, n_needed, n_needed, &why) == 0)
 		return 0;
 	return mr_fail(reterr_reason, -ENOMEM,
-		       "%s may hold %llu pages, and others of %s hold %llu: "
-		       "the pool needs at least %llu pages and has %u%s%s",
+		       "%s may hold %llu pages, and other ports and caches of "
+		       "%s hold %llu: the pool needs at least %llu pages and "
+		       "has %u%s%s",
 		       who, (unsigned long long)n_pages, pool->name,
 		       (unsigned long long)pool->n_committed,
 		       (unsigned long long)n_needed, mri_pool_population(pool),
@@ -527,8 +528,8 @@ static int commit(struct mr_pool *pool, const char *who, uint64_t n_pages,
 		return mr_fail(
 			reterr_reason, -ENOMEM,
 			"%s needs %llu pages for its rings and a burst per "
-			"worker, and others of %s hold %llu: the pool needs at "
-			"least %llu pages and has %u%s%s",
+			"worker, and other ports and caches of %s hold %llu: "
+			"the pool needs at least %llu pages and has %u%s%s",
 			who, (unsigned long long)n_pages, pool->name,
 			(unsigned long long)pool->n_committed,
 			(unsigned long long)enough_pages(pool, n_wanted,

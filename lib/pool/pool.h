@@ -129,7 +129,7 @@ struct mr_pool {
 	uint32_t max_caches;
 	uint32_t asked_caches; /* of the configuration; 0: by the CPUs */
 	bool has_default_magazines;
-	bool is_elastic; /* its size is an estimate: it grows for ports */
+	bool is_elastic; /* its size is an estimate: grows for ports, caches */
 	uint32_t segment_pages;    /* to grow by */
 	uint32_t numa_node_plus_1; /* preferred; 0: none */
 	uint64_t granule_bytes;    /* of its segments */
@@ -211,12 +211,12 @@ uint32_t mri_cache_sums(const struct mr_cache *cache,
 int mri_pool_segments_init(struct mr_pool *pool, uint32_t n_pages,
 			   struct mr_reason *reterr_reason);
 /*
- * Let a pool grow to n_pages, which are more than it has, whatever its limit.
- * -ENOSPC, -ENOMEM. Under grow_lock.
+ * Grow a pool to n_pages, more than it has, beyond max_pages of the allocator
+ * if necessary. -ENOSPC, -ENOMEM. Under grow_lock.
  */
 int mri_pool_grow_to(struct mr_pool *pool, uint64_t n_pages,
 		     struct mr_reason *reterr_reason);
-/* Magazines that so many pages may need. lib/pool/pool.c */
+/* How many magazines n_pages may need. lib/pool/pool.c */
 uint32_t mri_pool_n_magazines(const struct mr_pool *pool, uint32_t n_pages);
 /* On failure nothing was changed. */
 int mri_pool_segments_fini(struct mr_pool *pool,
@@ -250,8 +250,8 @@ uint64_t mri_cache_activity(const struct mr_cache *cache);
 uint64_t mri_pool_n_held(const struct mr_pool *pool);
 
 /*
- * Pages of a pool of that configuration for n_others and so many caches: a
- * larger pool has larger caches, where nobody said how large.
+ * How many pages a pool of this configuration needs for n_caches caches and
+ * n_others other pages. A larger pool has larger caches by default.
  * lib/pool/pool.c
  */
 uint64_t mri_pool_with_caches(uint64_t n_others, uint32_t n_caches,
@@ -311,11 +311,11 @@ static inline uint32_t mri_cache_max_pages(const struct mr_pool *pool)
 }
 
 /*
- * Whether n_pages may be held besides what is promised: a port that is open
- * must not starve because somebody came later. An elastic pool grows. -ENOMEM.
- * Under grow_lock, so that no segments go that are counted on, and the pool's
- * lock, which is free while it grows; the caller adds to n_committed.
- * lib/pool/pool.c
+ * Check that n_pages can be held in addition to what was committed, so that a
+ * later user does not starve an open port. An elastic pool grows. -ENOMEM.
+ * Under grow_lock, so that no segment that is counted on is removed, and the
+ * pool's lock, which is released while the pool grows; the caller adds to
+ * n_committed. lib/pool/pool.c
  */
 int mri_pool_check_room(struct mr_pool *pool, const char *who, uint64_t n_pages,
 			struct mr_reason *reterr_reason);
@@ -327,9 +327,9 @@ static inline void mri_pool_set_committed(struct mr_pool *pool, uint64_t n)
 }
 
 /*
- * Promise a port n pages, so that rings, caches and a burst per worker always
- * fit. n_workers: whose caches are there or will be. An elastic pool grows.
- * -ENOMEM, with the number needed.
+ * Commit n pages to a port, so that rings, caches and a burst per worker always
+ * fit. n_workers have a cache or will have one. An elastic pool grows. -ENOMEM,
+ * with the number needed.
  */
 int mri_pool_commit(struct mr_pool *pool, const char *who, uint64_t n_pages,
 		    uint32_t n_workers, struct mr_reason *reterr_reason);
@@ -476,8 +476,8 @@ static inline struct mr_pool *mri_pool_of(const struct mr_region *region,
 bool mri_pool_reclaim(struct mr_pool *pool, uint32_t order);
 
 /*
- * The depot's pages to the page allocator, which gives out the lowest first:
- * those that most ports have registered.
+ * Move the depot's pages to the page allocator, which allocates the lowest
+ * first: those that most ports have registered.
  */
 void mri_pool_empty_depot(struct mr_pool *pool);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A driver writes port->info while the program's threads read it. So they read
- * a copy under a lock, which is renewed after each mr_port_poll() and each
- * setting. What differs then is what happened: a driver needs no code for it.
+ * A driver writes port->info, and threads of the program read a copy under a
+ * lock. The copy is updated after each mr_port_poll() and each setting. The
+ * differences are the events, so drivers need no code to report them.
  */
 #include <errno.h>
 #include <string.h>
@@ -76,7 +76,7 @@ uint32_t mri_events_publish(struct mr_port *port)
 	uint32_t changes;
 	int err;
 
-	if (events == NULL) /* a port of a test */
+	if (events == NULL) /* a port that a test made */
 		return 0;
 	err = read_link(port, &link);
 	changes = info_changes(&events->shown, port->info) |
@@ -132,7 +132,7 @@ int mr_port_link(const struct mr_port *port, struct mr_link *ret_link)
 	struct mri_events *events = port->events;
 	int err;
 
-	/* Without a poll(), only the driver knows when something changed. */
+	/* A driver without poll() publishes no changes, so ask it. */
 	if (driver->poll == NULL || events == NULL)
 		return read_link(port, ret_link);
 	pthread_mutex_lock(&events->lock);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is known of a port's device, for any thread, and what changed. */
+/* The state of a port's device, for any thread, and its changes. */
 #ifndef MRI_PORT_EVENTS_H
 #define MRI_PORT_EVENTS_H
 
@@ -30,22 +30,22 @@ struct mri_kept {
 
 struct mri_events {
 	struct mr_port_info info; /* port->info: the driver's */
-	pthread_mutex_t lock;     /* of what follows, but fn and opaque */
+	pthread_mutex_t lock;     /* of shown, link and link_err */
 	struct mr_port_info shown;
 	struct mr_link link;
-	int link_err; /* of mr_port_link() */
+	int link_err; /* returned by mr_port_link() */
 	mr_port_event_fn *fn;
 	void *opaque;
 	struct mri_kept kept;
 };
 
-/* At zeroed memory of the port's. */
+/* events: zeroed memory that belongs to the port. */
 void mri_events_begin(struct mr_port *port, struct mri_events *events);
 void mri_events_end(struct mr_port *port);
 
 /*
- * Show other threads what the driver says now: port->info and the link. Returns
- * what changed, as MR_PORT_EVENT_* bits.
+ * Publish the driver's port->info and link for other threads. Returns the
+ * changes as MR_PORT_EVENT_* bits.
  */
 uint32_t mri_events_publish(struct mr_port *port);
 

@@ -67,14 +67,14 @@ static int ask_need(struct mr_ctx *ctx, const struct mr_driver *driver,
 	return 0;
 }
 
-/* What a port holds at most, and what the pool reserves for its workers. */
+/* The pages that a port holds at most, plus those reserved for its workers. */
 static uint64_t n_port_pages(uint32_t n_need, uint32_t n_workers)
 {
 	return n_need + (uint64_t)(n_workers > 0 ? n_workers : 1) *
 				MR_BURST_MAX;
 }
 
-/* Of all ports. */
+/* Sum up the pages of all ports. */
 static int sum_pages(struct mr_ctx *ctx, const char *const *specs,
 		     uint32_t n_specs, uint32_t n_workers, uint32_t page_bytes,
 		     uint64_t *ret_n, struct mr_reason *reterr_reason)
@@ -235,7 +235,7 @@ static int open_device(struct mr_port *port, const struct mr_spec *spec,
 
 	if (err < 0)
 		return err;
-	if (port->n_queues_made < info->n_txqs) /* it made them itself */
+	if (port->n_queues_made < info->n_txqs) /* the driver made them */
 		port->n_queues_made = info->n_txqs;
 	err = mri_offload_open(port, reterr_reason);
 	if (err < 0) {

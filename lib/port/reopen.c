@@ -267,7 +267,7 @@ int mr_port_add_queues(struct mr_port *port, struct mr_reason *reterr_reason)
 	if (err < 0)
 		return err;
 	err = port->driver->add_queues(port, n, reterr_reason);
-	/* It counts ports, too, and this is still one. */
+	/* mri_pool_commit() also counted a port; it still is only one. */
 	mri_pool_uncommit(port->pool, err < 0 ? n_pages : 0);
 	if (err < 0)
 		return err;

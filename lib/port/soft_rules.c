@@ -240,7 +240,7 @@ static bool send(struct soft_rules *rules, struct mr_rxq *rxq,
 			1);
 		return false;
 	}
-	q = rxq->queue.idx % port->info->n_txqs; /* it can send: it has some */
+	q = rxq->queue.idx % port->info->n_txqs; /* not 0: it can send */
 	queue = &target->queues[q];
 	by_rules = mri_offload_by_rules(port->txqs[q]);
 	if (queue->tx.burst(port->txqs[q], cache, frames, NULL, n) > 0) {

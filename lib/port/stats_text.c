@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The counters of a port by name, as text and as JSON: two forms of one walk.
+ * The counters of a port by name, as text or as JSON, with the same code.
  *
  *     text: queue 0 rx drops ring_full 12
  *     JSON: { ..., "queues": [{"rx": {..., "drops": {"ring_full": 12}}}] }
@@ -20,10 +20,10 @@ enum { MAX_DEVICE_DROPS = 64, PATH_BYTES = 64 };
 struct writer {
 	char *text;
 	size_t n_bytes; /* room */
-	size_t n;       /* of the whole text; what does not fit is left out */
+	size_t n;       /* of the whole text, including what does not fit */
 	bool is_json;
-	bool is_first;         /* in its object */
-	char path[PATH_BYTES]; /* of a line of text */
+	bool is_first;         /* the next member is the first of its object */
+	char path[PATH_BYTES]; /* the words before the name in a line of text */
 };
 
 static void put(struct writer *w, const char *format, ...)
@@ -38,7 +38,7 @@ static void put(struct writer *w, const char *format, ...)
 	w->n += n > 0 ? (size_t)n : 0;
 }
 
-/* Bytes of the character of UTF-8 that a text begins with; 0: of none. */
+/* Length of the UTF-8 character at the start of text; 0: there is none. */
 static size_t n_of_utf8(const char *text)
 {
 	const uint8_t *t = (const uint8_t *)text;
@@ -52,14 +52,14 @@ static size_t n_of_utf8(const char *text)
 	for (size_t i = 1; i < n; i++)
 		if ((t[i] & 0xc0) != 0x80)
 			return 0;
-	/* Too long a form, a surrogate, or past the last character. */
+	/* An overlong form, a surrogate, or above U+10FFFF. */
 	if ((t[0] == 0xe0 && t[1] < 0xa0) || (t[0] == 0xed && t[1] > 0x9f) ||
 	    (t[0] == 0xf0 && t[1] < 0x90) || (t[0] == 0xf4 && t[1] > 0x8f))
 		return 0;
 	return n;
 }
 
-/* A string of JSON. A path may have any bytes, and a name may be cut. */
+/* Print a JSON string. A path may have any bytes, and a name may be cut. */
 static void put_string(struct writer *w, const char *text)
 {
 	put(w, "\"");
@@ -95,7 +95,7 @@ static void put_count(struct writer *w, const char *name, uint64_t value)
 	put(w, "%llu%s", (unsigned long long)value, w->is_json ? "" : "\n");
 }
 
-/* Returns the length of the path before, for close_object(). */
+/* Returns the previous length of the path, for close_object(). */
 static size_t open_object(struct writer *w, const char *name)
 {
 	const size_t n = strlen(w->path);
@@ -117,7 +117,7 @@ static void close_object(struct writer *w, size_t n_path)
 	w->path[n_path] = '\0';
 }
 
-/* All that have a name, zeros too, so that a reader sees what exists. */
+/* Print all counters with a name, also zeros, so that readers see them. */
 static void put_slots(struct writer *w, const char *name, const uint64_t *slots,
 		      const char *(*name_of)(uint32_t))
 {

@@ -173,7 +173,7 @@ static int check(const struct mr_workers_config *config,
 	return 0;
 }
 
-/* What may change while they are open. */
+/* Read what may change while the ports are open. */
 static void read_ports(struct mr_workers *workers)
 {
 	for (uint32_t p = 0; p < workers->n_ports; p++) {
@@ -382,8 +382,8 @@ int mr_workers_reassign(struct mr_workers *workers,
 		err = mri_handoff_init(workers, NULL);
 	return err == 0 ? 0 :
 			  mr_fail(reterr_reason, err,
-				  "no memory, or no files, for the workers' "
-				  "new queues");
+				  "no memory or file descriptors for the "
+				  "workers' new queues");
 }
 
 void mr_workers_destroy(struct mr_workers *workers)

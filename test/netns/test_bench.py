@@ -308,7 +308,7 @@ def test_frames_follow_the_addresses_of_their_ports(lab, cable):
         mac = f"02:00:00:00:cc:0{i}"
         source.ip("link", "set", "t0", "address", mac)
         assert macs_from(wire, mac) == {NOBODY}
-        process.says(f"mr-bench: xdp:t0: MAC address {mac}: frames follow it")
+        process.says(f"mr-bench: xdp:t0: MAC address {mac}: frames now use it")
     process.process.terminate()
     assert process.wait() == 0, process.err.text()
 

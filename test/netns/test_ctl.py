@@ -170,7 +170,7 @@ def test_mrctl_shows_what_runs(lab, bridge):
     for words, text in ((["x", "show"], "no instance of this name"),
                         (["br", "nat", "sessions"], "unknown verb"),
                         (["set", "log", "x"], "is not one of: none, error, warning"),
-                        (["set", "foo", "x"], "no setting 'foo'; there are: log, idle")):
+                        (["set", "foo", "x"], "unknown setting 'foo'; valid: log, idle")):
         done = ask_ctl(lab, *words)
         assert (done.returncode, done.stderr.count("\n")) == (1, 1)
         assert text in done.stderr

@@ -180,7 +180,7 @@ def test_the_kind_of_loss_that_ends_it_is_named(lab, star, how, text):
                      options=["--exit-on-port-loss"])
     how(star, "p0")
     assert ends.wait(20) == 1
-    assert (f"mr-l2fwd: xdp:p0: {text}: ends, because of "
+    assert (f"mr-l2fwd: xdp:p0: {text}: stopping ("
             "--exit-on-port-loss") in ends.err.text()
 
 
@@ -192,7 +192,7 @@ def test_a_port_that_is_down_from_the_start_is_lost(lab, star):
     assert "mr-l2fwd: xdp:p0: link down" in ends.err.text() or \
         ends.err.wait(lambda line: line.endswith("p0: link down"), 5)
     assert ends.wait(NEVER_S) == 1
-    assert "the link is down: ends" in ends.err.text()
+    assert "the link is down: stopping" in ends.err.text()
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -100,7 +100,7 @@ static int load_or_say(struct live *live, const struct live_shape *shape,
 	const struct rlimit unlimited = { RLIM_INFINITY, RLIM_INFINITY };
 	int err;
 
-	/* Of this process, and for good: what fails has our own message. */
+	/* For the whole process: failures have our own messages. */
 	libbpf_set_print(silent);
 	/* Kernels before 5.11 count maps here; not raising it is no matter. */
 	(void)setrlimit(RLIMIT_MEMLOCK, &unlimited);

@@ -21,7 +21,7 @@ enum {
 	STATE_ANSWERED = 2, /* in this validation */
 	ARP_TRIES = 30,
 	HEADROOM = 128,
-	MAX_ROWS = 256, /* counters of losses */
+	MAX_ROWS = 256, /* loss counters */
 };
 
 static const uint64_t arp_wait_ns = 100 * 1000000ull;
@@ -140,7 +140,7 @@ static void receive_both(struct nat_path *path)
 	reclaim(path, &path->server);
 }
 
-/* Counters of losses of both ports. */
+/* Read the loss counters of both ports. */
 static void read_drops(const struct nat_path *path, struct drop_rows *ret)
 {
 	ret->n = 0;
@@ -231,8 +231,8 @@ static void send_due(struct nat_path *path, struct phase *p, uint64_t now_ns)
 	p->n_sent += n;
 }
 
-/* Those that the port stands for have its address: say so to their link. */
-static void announce(struct nat_path *path, struct nat_side *side)
+/* Announce the port's MAC address for all hosts that it plays. */
+static void announce_hosts(struct nat_path *path, struct nat_side *side)
 {
 	const bool is_client = side == &path->client;
 	const uint32_t n = is_client ? path->plan.n_clients : 1;
@@ -256,10 +256,10 @@ static void take_event(void *opaque, struct mr_port *port, uint32_t events)
 		return;
 	mac_follow(port, "mr-bench", "announced to its link", &mac);
 	memcpy(side->macs.src, &mac, sizeof(side->macs.src));
-	announce(path, side);
+	announce_hosts(path, side);
 }
 
-/* Now and then: 0, or -errno if a port is gone. */
+/* Poll the ports now and then. 0, or -errno if a port is gone. */
 static int poll_ports(struct nat_path *path, uint64_t now_ns,
 		      struct mr_reason *why)
 {
@@ -279,7 +279,7 @@ static int poll_ports(struct nat_path *path, uint64_t now_ns,
 	return 0;
 }
 
-/* Sends, then waits for what is late. */
+/* Send, then wait for late frames. */
 static int send_phase(struct nat_path *path, struct phase *p,
 		      uint64_t *ret_sent_ns, struct mr_reason *why)
 {
@@ -311,10 +311,10 @@ static int send_phase(struct nat_path *path, struct phase *p,
 	return 0;
 }
 
-/* What left of the phase's frames, as of every trial. */
-static int judge(const struct nat_path *path, const struct phase *p,
-		 const struct trial_drop *before, struct nat_counts *ret,
-		 struct mr_reason *why)
+/* Count the frames of the phase that left, as every trial does. */
+static int judge_phase(const struct nat_path *path, const struct phase *p,
+		       const struct trial_drop *before, struct nat_counts *ret,
+		       struct mr_reason *why)
 {
 	struct trial_drop rows[MAX_ROWS];
 	struct drop_rows moved = { rows, 0, MAX_ROWS };
@@ -352,7 +352,7 @@ static int run_phase(struct nat_path *path, struct phase *p,
 	/* 2 % and 10 ms: the rate was not what it should have been. */
 	ret->is_unsent =
 		(double)sent_ns > 1.02e9 * (double)p->n_sent / p->pps + 1e7;
-	return judge(path, p, rows, ret, why);
+	return judge_phase(path, p, rows, ret, why);
 }
 
 void nat_path_forget(struct nat_path *path)

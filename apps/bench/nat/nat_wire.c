@@ -168,7 +168,7 @@ static enum nat_kind read_arp(const struct nat_plan *plan, bool is_server_side,
 	memcpy(ret->src_mac, arp->sender_mac, sizeof(ret->src_mac));
 	if (arp->op == htons(MR_ARP_REPLY))
 		return NAT_ARP_REPLY;
-	/* The NAT announces an address of its own, which may have changed. */
+	/* The NAT announces its own address, which may have changed. */
 	if (!is_server_side && ret->asker == plan->gateway &&
 	    ret->asked == plan->gateway)
 		return NAT_ARP_REPLY;

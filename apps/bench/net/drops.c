@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counters of losses that ports have. */
+/* The counters of ports that count losses. */
 #include <stdio.h>
 #include <string.h>
 
@@ -70,16 +70,16 @@ void drops_since(struct drop_rows *now, const struct trial_drop *before)
 	for (uint32_t i = 0; i < n; i++) {
 		struct trial_drop row = now->rows[i];
 
-		/* A device's may fall: where it is a difference of two that
-		 * are not read at once, and behind a reset. */
+		/* A device's counter may fall: after a reset, or if it is the
+		 * difference of two counters that are read one by one. */
 		row.n = row.n > before[i].n ? row.n - before[i].n : 0;
 		if (row.n > 0)
 			add_row(now, &row);
 	}
 }
 
-/* A device without a link keeps what it has. Others send it, even if some
- * report that late. */
+/* A device without a link keeps the frames in its queues. With a link it sends
+ * them, even if it reports that late. */
 static uint64_t n_stuck(struct mr_port *port)
 {
 	struct mr_tx_stats stats = { .size = sizeof(stats) };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counters of losses that ports have: who dropped what, and what never left. */
+/* The counters of ports that count losses: which frames were dropped where. */
 #ifndef NET_DROPS_H
 #define NET_DROPS_H
 
@@ -13,16 +13,16 @@ struct drop_rows {
 	uint32_t n, room;
 };
 
-/* Add all counters of losses of a port, in an order that stays. */
+/* Add all loss counters of a port, always in the same order. */
 void drops_add(struct drop_rows *to, struct mr_port *port, bool is_receivers);
 
-/* Keep the rows that moved, by how much; before: as many, read earlier. */
+/* Keep the rows that changed, as differences to the rows read before. */
 void drops_since(struct drop_rows *now, const struct trial_drop *before);
 
-/* Frames that the rows say the port accepted and did not send, and those that
- * its queues still hold if its link is down. */
+/* Frames that the port accepted but did not send: those that the rows count,
+ * and if its link is down, those that its queues still hold. */
 uint64_t drops_unsent(const struct drop_rows *moved, struct mr_port *port);
-/* Frames that reached the port, and that it dropped. */
+/* Frames that reached the port and that it dropped. */
 uint64_t drops_received(const struct drop_rows *moved, struct mr_port *port);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A port's MAC address that changes. */
+/* Follow changes of a port's MAC address. */
 #include "net/mac.h"
 #include "support/text.h"
 

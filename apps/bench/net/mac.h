@@ -7,7 +7,7 @@
 
 #include <millrace/millrace.h>
 
-/* 0: the port has none. Its first 6 bytes are the address. */
+/* The first 6 bytes are the address; 0: the port has none. */
 static inline uint64_t mac_of_port(struct mr_port *port)
 {
 	struct mr_port_info info = { .size = sizeof(info) };
@@ -24,7 +24,7 @@ static inline uint64_t mac_get(const uint64_t *mac)
 	return __atomic_load_n(mac, __ATOMIC_RELAXED);
 }
 
-/* After MR_PORT_EVENT_MAC: set it, and print a line with what follows it. */
+/* Call it after MR_PORT_EVENT_MAC. Sets mac, and prints it and what. */
 void mac_follow(struct mr_port *port, const char *program, const char *what,
 		uint64_t *mac);
 

@@ -229,7 +229,7 @@ static void port_event(void *app, uint32_t port_idx, uint32_t events)
 
 	if (reflect->answers_arp && (events & MR_PORT_EVENT_MAC) != 0)
 		mac_follow(reflect->plane.ports[port_idx], "mr-bench reflect",
-			   "ARP is answered with it", &reflect->macs[port_idx]);
+			   "ARP answers now use it", &reflect->macs[port_idx]);
 }
 
 static int reflect_ports(const struct relay_command *command,

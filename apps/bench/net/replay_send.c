@@ -8,12 +8,12 @@
 #include "support/counter.h"
 
 enum {
-	/* Further away than that the thread may sleep. */
+	/* If the next frame is due later than this, the thread may sleep. */
 	SPIN_NS = 100000,
 	SLEEP_NS = 10000000,
 };
 
-/* A wait that a user may take for a program that hangs. */
+/* A user may take a longer wait for a program that hangs. */
 static const uint64_t far_ns = 10000000000;
 /* No frame is due later: 146 years. */
 static const double last_due_ns = 0x1p62;
@@ -25,7 +25,7 @@ static uint64_t at_speed(const struct replay *replay, uint64_t due_ns)
 	return ns < last_due_ns ? (uint64_t)ns : (uint64_t)last_due_ns;
 }
 
-/* Read on. False: the capture has ended. */
+/* Read the next entries. False: the capture has ended. */
 static bool read_burst(struct replay *replay, struct mr_worker *worker,
 		       struct mr_rxq *rxq)
 {
@@ -39,7 +39,7 @@ static bool read_burst(struct replay *replay, struct mr_worker *worker,
 		return mr_queue_arm(&rxq->queue) != 0;
 	counter_add(&replay->n_bursts, 1);
 	counter_add(&replay->n_entries, replay->n);
-	/* Times of frames do not tell passes apart. No burst has two. */
+	/* Passes cannot be told apart by times. A burst has only one. */
 	if (replay->pass > 0 && replay->pass != replay_n_passes(replay))
 		timing_begin_again(&replay->timing);
 	replay->pass = replay_n_passes(replay);
@@ -55,7 +55,7 @@ static bool read_burst(struct replay *replay, struct mr_worker *worker,
 	return true;
 }
 
-/* Entries, from replay->at on, that are due; those of a frame are together. */
+/* How many entries from replay->at on are due. Frames stay whole. */
 static uint32_t n_due(const struct replay *replay, uint64_t now_ns)
 {
 	uint32_t i = replay->at;
@@ -65,7 +65,7 @@ static uint32_t n_due(const struct replay *replay, uint64_t now_ns)
 	return i - replay->at;
 }
 
-/* The next frame is due later: sleep while that is far off. */
+/* Wait for the next frame; sleep if it is not due soon. */
 static void wait_for_next(struct replay *replay, uint64_t now_ns)
 {
 	const uint64_t left_ns = replay->due_ns[replay->at] - now_ns;
@@ -82,7 +82,7 @@ static void wait_for_next(struct replay *replay, uint64_t now_ns)
 	nanosleep(&pause, NULL);
 }
 
-static void drop(struct replay *replay, struct mr_worker *worker,
+static void drop_frames(struct replay *replay, struct mr_worker *worker,
 		 const struct mr_frame *frames, uint32_t n,
 		 enum replay_drop why)
 {
@@ -97,7 +97,7 @@ static void give_up_late(struct replay *replay, struct mr_worker *worker,
 
 	while (i < replay->n && replay->due_ns[i] + replay->max_lag_ns < now_ns)
 		i++;
-	drop(replay, worker, replay->frames + replay->at, i - replay->at,
+	drop_frames(replay, worker, replay->frames + replay->at, i - replay->at,
 	     DROP_LATE);
 	replay->at = i;
 }
@@ -118,7 +118,7 @@ static void send_due(struct replay *replay, struct mr_worker *worker)
 	}
 	n_sent =
 		mr_worker_send(worker, TO_PORT, replay->frames + replay->at, n);
-	/* As the tester's: a copy takes its time. */
+	/* Like in the tester: copying the frames takes time. */
 	sent_ns = clock_now(&replay->clock);
 	for (uint32_t i = 0; i < n_sent && replay->speed != 0; i++)
 		if (!(replay->frames[replay->at + i].flags & MR_FRAME_MORE))
@@ -141,7 +141,7 @@ int replay_run(struct mr_worker *worker, void *opaque)
 	bool goes_on = true;
 
 	clock_start(&replay->clock);
-	/* 1: a round is never empty; what is waited for is the clock. */
+	/* 1: no round counts as empty, because it waits for the clock. */
 	do {
 		if (replay->at == replay->n)
 			goes_on = read_burst(replay, worker, rxq);
@@ -149,15 +149,15 @@ int replay_run(struct mr_worker *worker, void *opaque)
 			send_due(replay, worker);
 	} while (mr_worker_wait(worker, 1) && goes_on);
 	replay->is_whole = !goes_on || replay->n_loops == 0;
-	drop(replay, worker, replay->frames + replay->at,
+	drop_frames(replay, worker, replay->frames + replay->at,
 	     replay->n - replay->at, DROP_SHUTDOWN);
 	__atomic_store_n(&replay->has_ended, true, __ATOMIC_RELEASE);
-	/* Cannot fail but for being readable already. */
+	/* Fails only if it is readable already. */
 	return write(replay->done_fd, &one, sizeof(one)) < 0 ? -errno : 0;
 }
 
 void replay_drop_at_end(void *opaque, struct mr_worker *worker,
 			const struct mr_frame *frames, uint32_t n)
 {
-	drop(opaque, worker, frames, n, DROP_SHUTDOWN);
+	drop_frames(opaque, worker, frames, n, DROP_SHUTDOWN);
 }

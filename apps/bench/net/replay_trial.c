@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a replay counts, and the trial that it was. */
+/* The counters of a replay, and its result as a trial. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,8 +32,8 @@ enum { N_REPLAY_ROWS = sizeof(replay_rows) / sizeof(replay_rows[0]) };
 static const struct count_group replay_group = { "replay", "replay",
 						 replay_rows, N_REPLAY_ROWS };
 
-/* How late frames left so far. The sending thread waits for nobody: meanwhile
- * it is told by buckets, at the end exactly. */
+/* How late frames left so far. The sending thread takes no lock, so the answer
+ * is read bucket by bucket; it is exact only at the end. */
 static const struct hist *lateness_of(struct replay *replay)
 {
 	if (__atomic_load_n(&replay->has_ended, __ATOMIC_ACQUIRE))
@@ -64,7 +64,7 @@ void replay_count_before(struct replay *replay)
 	read_drops(replay, &before);
 }
 
-/* Frames that the port accepted and did not send; the counters that moved. */
+/* Count frames that the port accepted but did not send. */
 static uint64_t n_kept(const struct replay *replay, struct drop_rows *moved)
 {
 	moved->n = 0;
@@ -128,15 +128,16 @@ void replay_warn(void *app)
 		return;
 	warn_once(replay, counter_get(&timing->n_untimed),
 		  &replay->has_told_untimed,
-		  "records without a time are sent behind their predecessors "
-		  "at once");
+		  "records without a time are sent right after their "
+		  "predecessors");
 	warn_once(replay, counter_get(&timing->n_steps),
 		  &replay->has_told_steps,
-		  "its clock was set back: times count from there");
+		  "the clock was set back during the capture: times count "
+		  "from there");
 	warn_once(replay, counter_get(&timing->n_gapless),
 		  &replay->has_told_gapless,
 		  "it has no gaps, so a pass begins 1 ms after the last one; "
-		  "--speed max waits for nothing");
+		  "--speed max does not wait");
 	if (far_ns == replay->told_far_ns)
 		return;
 	replay->told_far_ns = far_ns;
@@ -162,7 +163,7 @@ static bool has_other_link(const struct trial_result *trial)
 	return false;
 }
 
-/* Why the capture was not read to its end, or not all that it has. */
+/* Say why some records of the capture were not read. */
 static void explain_part(struct replay *replay, struct trial_result *trial)
 {
 	char *to = trial->why_stopped;
@@ -173,17 +174,17 @@ static void explain_part(struct replay *replay, struct trial_result *trial)
 						"ended by a signal");
 	else if (replay->n_unread > 0)
 		snprintf(to, sizeof(trial->why_stopped),
-			 "%llu records of the capture are %s, and were not "
+			 "%llu records of the capture are %s and were not "
 			 "sent",
 			 (unsigned long long)replay->n_unread,
 			 has_other_link(trial) ?
-				 "behind an interface of another link type" :
+				 "after an interface of another link type" :
 				 "damaged, cut off or too long");
 	trial->is_cut_short = to[0] != '\0';
 }
 
-/* What left, and why not all. */
-static void judge(struct replay *replay, struct trial_result *trial)
+/* Count what left, and say why some frames did not. */
+static void judge_replay(struct replay *replay, struct trial_result *trial)
 {
 	struct drop_rows moved = { trial->drops, 0, MAX_REPLAY_ROWS };
 	const uint64_t n = n_kept(replay, &moved);
@@ -201,12 +202,12 @@ static void judge(struct replay *replay, struct trial_result *trial)
 			  trial->why_stopped,
 			  has_other_link(trial) ? "one interface at a time" :
 						  "with -s 0");
-	/* The time that was asked for is an end as any. */
+	/* Ending after --duration is no failure. */
 	else if (replay->is_whole || n > 0 || !is_timed_out(replay))
 		fail_with(&replay->why_failed, 0, "%s", trial->why_incomplete);
 }
 
-/* The front end adds the trial, and why it is not all. */
+/* Have the front end add the trial, and why it is incomplete. */
 static void tell_trial(struct replay *replay, const struct trial_result *trial)
 {
 	json_t *document =
@@ -229,21 +230,21 @@ void replay_add_trial(void *app)
 				     (uint64_t)((double)replay->timing.due_ns /
 						replay->speed);
 
-	/* As everywhere in an application: no memory is the end. */
+	/* Applications end if they have no memory. */
 	if (trial == NULL)
 		abort();
 	trial->drops = calloc(MAX_REPLAY_ROWS, sizeof(*trial->drops));
 	if (trial->drops == NULL)
 		abort();
-	/* What is in the queue may still be dropped. */
+	/* Frames in the queue may still be dropped. */
 	dataplane_drain(&replay->plane, replay_drop_at_end, replay);
 	trial->sent = replay->n_sent;
 	trial->unsent = n_unsent;
 	trial->tx_bytes = replay->n_sent_bytes;
 	trial->sending_ns = trial->whole_ns = replay->last_ns;
-	judge(replay, trial);
+	judge_replay(replay, trial);
 	replay_warn(replay);
-	/* From the first to the last there is one gap less than frames. */
+	/* There is one gap less than frames. */
 	if (due_ns > 0)
 		trial->asked_pps =
 			(double)(trial->due - 1) * 1e9 / (double)due_ns;

@@ -34,8 +34,8 @@ struct sender {
 	const struct clock *clock;
 	struct builder *builder;
 	struct hist *lateness; /* of paced frames */
-	/* Addresses that frames have because ports have them, to and from, and
-	 * those of the ports now; see mac.h. NULL: they have others. */
+	/* Destination and source address, if frames use those of ports (else
+	 * NULL), and the addresses that the frames have; see mac.h. */
 	const uint64_t *macs[2];
 	uint64_t had_macs[2];
 	struct pacer pacer;

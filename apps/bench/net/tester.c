@@ -34,7 +34,7 @@ void tester_port_event(void *opaque, struct mr_port *port, uint32_t events)
 		if (tester->plane.ports[p] == port &&
 		    (events & MR_PORT_EVENT_MAC) != 0)
 			mac_follow(port, tester->plane.program,
-				   "frames follow it", &tester->macs[p]);
+				   "frames now use it", &tester->macs[p]);
 }
 
 void tester_read_macs(struct tester *tester)

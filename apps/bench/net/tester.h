@@ -54,10 +54,9 @@ int tester_open(const struct tester_config *config, struct tester **ret,
 
 /*
  * One trial, again and again: each has sequence numbers of its own; frames of
- * an earlier one are foreign to it. Prints only that a port has another MAC
- * address, which frames follow. A trial that a signal or a
- * port that went away ended has its figures so far. Returns 0, or the exit
- * status, and ret then needs no freeing.
+ * an earlier one are foreign to it. Prints nothing but changes of the ports'
+ * MAC addresses. If a signal or the loss of a port ends the trial, it has its
+ * figures so far. Returns 0, or the exit status; ret then needs no freeing.
  */
 int tester_run(struct tester *tester, const struct trial_config *config,
 	       struct trial_result *ret, struct mr_reason *why);

@@ -18,7 +18,7 @@ static bool receives(const struct tester *tester, struct mr_port *port)
 	return false;
 }
 
-/* Every counter of losses that the user's ports have. */
+/* Read every loss counter of the user's ports. */
 static void read_drops(const struct tester *tester, struct drop_rows *to)
 {
 	to->n = 0;
@@ -173,7 +173,7 @@ static void count_rates(const struct tester *tester, struct trial_result *ret)
 			      (double)(last - first);
 }
 
-/* What threads and queues say, as if all left that they were given. */
+/* Count what threads and queues accepted, as if all of it left. */
 static void count_accepted(const struct tester *tester,
 			   struct trial_result *ret)
 {
@@ -216,7 +216,7 @@ static const struct sending_place *place_of(const struct tester *tester,
 		       &tester->places[source - tester->n_senders];
 }
 
-/* The port, by its place in tx, that a source sends by. */
+/* The place in tx of the port by which a source sends. */
 static uint32_t direction_of(const struct tester *tester, uint32_t source)
 {
 	const struct sending_place *at = place_of(tester, source);
@@ -224,10 +224,10 @@ static uint32_t direction_of(const struct tester *tester, uint32_t source)
 	return at != NULL ? at->t : tester->sender_port[source];
 }
 
-/* Accepted and not sent, by place in tx. */
+/* Frames that were accepted but not sent, by place in tx. */
 struct kept {
 	uint64_t by_tx[MAX_PORTS];
-	uint64_t n_no_room; /* of all, at full speed */
+	uint64_t n_no_room; /* of these, without room at full speed */
 };
 
 static void count_kept(const struct tester *tester,
@@ -252,8 +252,8 @@ static void count_kept(const struct tester *tester,
 	}
 }
 
-static void judge(const struct tester *tester, const struct kept *kept,
-		  struct trial_result *ret)
+static void judge_trial(const struct tester *tester, const struct kept *kept,
+			struct trial_result *ret)
 {
 	const struct send_orders *orders = &tester->orders;
 	uint64_t n = 0;
@@ -281,7 +281,7 @@ void tester_count_so_far(const struct tester *tester, struct trial_result *ret)
 	count_accepted(tester, ret);
 	read_moved(tester, &moved);
 	count_kept(tester, &moved, &kept);
-	judge(tester, &kept, ret);
+	judge_trial(tester, &kept, ret);
 }
 
 static uint64_t lane_accepted(const struct tester *tester, uint32_t lane)
@@ -297,7 +297,7 @@ static uint64_t lane_accepted(const struct tester *tester, uint32_t lane)
 		       builder_n_sent(tester->builders[lane % n], lane / n);
 }
 
-/* Frames of a lane that did not come; if none is expected back, all. */
+/* Frames of a lane that did not arrive; if none is expected back, all. */
 static uint64_t n_missing(const struct tester *tester, uint32_t lane,
 			  uint64_t n_sent)
 {
@@ -310,9 +310,9 @@ static uint64_t n_missing(const struct tester *tester, uint32_t lane,
 }
 
 /*
- * Of the numbers that a port's lanes gave to frames, take away those that never
- * left. Nobody knows which they were: each lane has a part of them, in
- * proportion to its frames that did not come.
+ * Subtract the frames that never left from what a port's lanes sent. The port
+ * does not report which they were, so divide them among the lanes in proportion
+ * to the frames of each that did not arrive.
  */
 static void take_kept(const struct tester *tester, uint32_t t,
 		      uint32_t n_lanes, uint64_t *lane_sent, uint64_t *n_kept)
@@ -322,7 +322,7 @@ static void take_kept(const struct tester *tester, uint32_t t,
 	for (uint32_t l = 0; l < n_lanes; l++)
 		if (direction_of(tester, l % tester->n_sources) == t)
 			n_all += n_missing(tester, l, lane_sent[l]);
-	/* A device's counters are of others' frames, too. */
+	/* A device also counts frames of other programs. */
 	if (*n_kept > n_all)
 		*n_kept = n_all;
 	n_left = *n_kept;
@@ -462,7 +462,7 @@ static void count_threads(const struct tester *tester, struct trial_result *ret)
 	ret->cpu_share = all > 0 ? (double)busy / (double)all : 0;
 }
 
-/* Of each lane, and of all that depends on what left. */
+/* Count what left, by lane, and compute what depends on it. */
 static int count_left(const struct tester *tester, struct trial_result *ret)
 {
 	const uint32_t n_lanes = count_lanes(tester);
@@ -486,7 +486,7 @@ static int count_left(const struct tester *tester, struct trial_result *ret)
 		if (kept.by_tx[t] > 0)
 			take_kept(tester, t, n_lanes, lane_sent,
 				  &kept.by_tx[t]);
-	judge(tester, &kept, ret);
+	judge_trial(tester, &kept, ret);
 	ret->unique = ret->duplicates = ret->reordered = ret->too_old = 0;
 	ret->lost = 0;
 	count_streams(tester, n_lanes, lane_sent, ret);

@@ -64,8 +64,8 @@ static void end_senders(struct seat *seat, uint64_t now)
 			sender_end(seat->senders[i], now);
 }
 
-/* Whether a queue drops what it took shows when it gives frames back: some
- * devices do that late. */
+/* A queue that drops frames counts them when it gives them back, which some
+ * devices do late. */
 static void await_completions(struct seat *seat)
 {
 	const uint64_t until_ns = clock_monotonic_ns() + COMPLETIONS_MS * MS;

@@ -105,11 +105,11 @@ int tester_set_streams(struct tester *tester, uint32_t frame_bytes,
 		       bool is_stamped, struct mr_reason *why);
 
 void tester_free(struct tester *tester);
-/* tester.c: follow what the ports' devices are changed to. */
+/* tester.c: follow changes of the ports' devices. */
 mr_port_event_fn tester_port_event;
-/* Before a trial: as they are now. */
+/* Read the ports' MAC addresses before a trial. */
 void tester_read_macs(struct tester *tester);
-/* Of the frames that a port of tx sends: to and from; see struct sender. */
+/* The MAC addresses for frames of port t of tx; see struct sender. */
 void tester_choose_macs(const struct tester *tester, uint32_t t,
 			const uint64_t *ret[2]);
 /* tester_count.c: the ports' invariants; the line says which does not hold. */
@@ -126,10 +126,10 @@ void tester_run_virtual(struct tester *tester,
 /* tester_count.c: the counters of the trial, histograms apart. */
 void tester_count_before(struct tester *tester);
 void tester_count_so_far(const struct tester *tester, struct trial_result *ret);
-/* tester_tail.c: what of the latencies is the tester's own. */
+/* tester_tail.c: which part of the latencies the tester caused. */
 void tester_explain_tail(const struct tester *tester, struct trial_result *ret);
-/* All of it, when the threads have ended, and is_cut_short and why_stopped are
- * set. 0 or -ENOMEM. */
+/* Count everything, after the threads have ended and is_cut_short and
+ * why_stopped are set. 0 or -ENOMEM. */
 int tester_count_all(struct tester *tester, struct trial_result *ret);
 /* Of the trial's frames, how many came at least once. */
 uint64_t tester_n_unique(const struct tester *tester);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What of a trial's latencies is the tester's own. */
+/* Which part of a trial's latencies the tester caused. */
 #include "net/tester_parts.h"
 
 static const struct away *sender_away(const struct tester *tester, uint32_t i)

@@ -3,10 +3,10 @@
 #include "net/timing.h"
 #include "support/counter.h"
 
-/* Behind time 0 so much is a gap; more is the time of day. */
+/* After time 0, a larger time is the time of day, not a gap. */
 static const uint64_t relative_ns = 86400 * 1000000000ull;
 
-static void advance(struct timing *t, uint64_t gap_ns)
+static void advance_due(struct timing *t, uint64_t gap_ns)
 {
 	if (t->max_gap_ns > 0 && gap_ns > t->max_gap_ns) {
 		gap_ns = t->max_gap_ns;
@@ -18,14 +18,14 @@ static void advance(struct timing *t, uint64_t gap_ns)
 						      UINT64_MAX;
 }
 
-static void begin(struct timing *t, uint64_t time_ns)
+static void begin_pass(struct timing *t, uint64_t time_ns)
 {
 	t->has_begun = true;
 	t->latest_ns = time_ns;
 	if (t->n_zero == 0 || time_ns > relative_ns)
 		return;
 	counter_sub(&t->n_untimed, t->n_zero);
-	advance(t, time_ns);
+	advance_due(t, time_ns);
 }
 
 uint64_t timing_due(struct timing *t, uint64_t time_ns)
@@ -36,14 +36,14 @@ uint64_t timing_due(struct timing *t, uint64_t time_ns)
 		return t->due_ns;
 	}
 	if (!t->has_begun) {
-		begin(t, time_ns);
+		begin_pass(t, time_ns);
 	} else if (time_ns >= t->latest_ns) {
-		advance(t, time_ns - t->latest_ns);
+		advance_due(t, time_ns - t->latest_ns);
 		t->latest_ns = time_ns;
 		t->is_back = false;
 	} else if (t->is_back && time_ns >= t->last_ns &&
 		   t->latest_ns - time_ns > TIMING_REORDER_NS) {
-		advance(t, time_ns - t->last_ns);
+		advance_due(t, time_ns - t->last_ns);
 		t->latest_ns = time_ns;
 		t->is_back = false;
 		counter_add(&t->n_steps, 1);
@@ -59,7 +59,7 @@ void timing_begin_again(struct timing *t)
 	t->has_begun = t->is_back = false;
 	t->n_zero = 0;
 	if (t->gap_ns > 0) {
-		advance(t, t->gap_ns);
+		advance_due(t, t->gap_ns);
 		return;
 	}
 	counter_add(&t->n_gapless, 1);

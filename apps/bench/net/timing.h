@@ -7,37 +7,36 @@
 #include <stdint.h>
 
 enum {
-	/* Records of several queues may be out of order by that much. */
+	/* Records of several queues may be out of order by this much. */
 	TIMING_REORDER_NS = 10000000,
-	/* Between passes over a capture without a gap. */
+	/* Pause between passes over a capture without gaps. */
 	TIMING_PASS_NS = 1000000,
 };
 
-/* In ns of the capture's own time. */
+/* All in ns of the capture's own time. */
 struct timing {
 	uint64_t max_gap_ns; /* longer ones are shortened; 0: none is */
 	uint64_t due_ns;     /* of the last frame */
-	/* Of the pass at hand, as captured: the latest, and the last. */
+	/* Captured times of this pass: the latest, and the last. */
 	bool has_begun, is_back; /* the last is older than the latest */
-	uint64_t n_zero;         /* that it began with: of time 0 */
+	uint64_t n_zero;         /* records of time 0 at its begin */
 	uint64_t latest_ns, last_ns;
-	uint64_t gap_ns; /* the last one that was one */
+	uint64_t gap_ns; /* the last one that was not 0 */
 	/* Records without a time, steps back of the clock, gaps that were
-	 * shortened, and passes of a capture without a gap. */
+	 * shortened, and passes of a capture without gaps. */
 	uint64_t n_untimed, n_steps, n_shortened, n_gapless;
 };
 
 /*
- * When the frame that was captured at time_ns is due. 0 is no time, unless a
- * capture whose times are relative begins with it: the frame comes behind its
- * predecessor at once. So does one that is older; but if the one behind that is
- * older as well, and not out of order with it, the capturing host's clock was
- * set back, and times count from there.
+ * When the frame that was captured at time_ns is due. Time 0 means unknown,
+ * unless a capture with relative times begins with it; such a frame is due at
+ * once after its predecessor. So is a frame that is older than its predecessor.
+ * If the frame after that is older as well, and the two are in order, the
+ * capturing host's clock was set back, and times count from there.
  */
 uint64_t timing_due(struct timing *timing, uint64_t time_ns);
 
-/* The capture begins anew. It has no gap of its own there: the last one is
- * repeated. */
+/* Begin the next pass over the capture. It follows after the last gap. */
 void timing_begin_again(struct timing *timing);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What every kind of trial is judged by. */
+/* How trials of all kinds are judged. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "net/trial.h"
 
-/* The counter that has most of what did not leave, if that is half of it. */
+/* The counter with most of the unsent frames, if it has half of them. */
 static const struct trial_drop *find_cause(const struct trial_result *r)
 {
 	const struct trial_drop *most = NULL;
@@ -36,10 +36,10 @@ void trial_judge(struct trial_result *r, uint64_t n_kept, uint64_t n_no_room,
 {
 	const uint64_t n_accepted = r->sent;
 
-	/* A device's counters are of others' frames, too. */
+	/* A device also counts frames of other programs. */
 	n_kept = n_kept < n_accepted ? n_kept : n_accepted;
 	n_no_room = n_no_room < n_kept ? n_no_room : n_kept;
-	/* Nobody counts the bytes of what was dropped. */
+	/* There is no counter of the dropped bytes. */
 	if (n_kept > 0)
 		r->tx_bytes = (uint64_t)((double)r->tx_bytes *
 					 (double)(n_accepted - n_kept) /

@@ -55,7 +55,7 @@ struct trial_drop {
 	char name[40];
 	uint64_t n;
 	bool is_receivers; /* its port is one of those that receive */
-	bool is_departure; /* of frames that the port was to send */
+	bool is_departure; /* counts frames that the port was to send */
 	const struct mr_port *from; /* NULL: a place */
 };
 
@@ -116,19 +116,19 @@ struct trial_result {
 	uint64_t user_ns, system_ns;
 	bool is_cut_short;     /* by a signal, or by why_stopped */
 	char why_stopped[160]; /* link down, port gone, ...; "" */
-	/* From trial_judge(): of unsent, what the sending ports dropped; and
-	 * why it is incomplete, or "". */
+	/* From trial_judge(): unsent frames that the sending ports dropped; why
+	 * the trial is incomplete, or "". */
 	uint64_t n_dropped;
 	char why_incomplete[256];
 };
 
 /*
- * Judge a trial, whatever its kind: it is complete if all left that was asked
- * for. On entry sent is what the ports accepted, and unsent what was given up
- * before; then sent is what left, and unsent the rest. n_kept: accepted, and
- * not sent. n_no_room of them were only due because there seemed to be room.
- * is_bounded: a number of frames or a time was asked for, so that what was
- * given up is missing from it.
+ * Judge a trial of any kind: it is complete if all requested frames left. On
+ * entry, sent is what the ports accepted, and unsent what was given up before;
+ * on return, sent is what left, and unsent the rest. n_kept frames were
+ * accepted but not sent; n_no_room of them were due only because there seemed
+ * to be room. is_bounded: a number of frames or a time was requested, so frames
+ * that were given up make the trial incomplete.
  */
 void trial_judge(struct trial_result *result, uint64_t n_kept,
 		 uint64_t n_no_room, bool is_bounded);

@@ -70,7 +70,7 @@ static int count_sizes(struct stream *ret)
 	return 0;
 }
 
-/* At the end of each frame, as its link type says. */
+/* Length of the FCS at the end of each frame, by the link type. */
 static uint32_t fcs_bytes_of(pcap_t *pcap)
 {
 	const int extension = pcap_datalink_ext(pcap);

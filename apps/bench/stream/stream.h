@@ -85,8 +85,8 @@ void builder_fill(struct builder *builder, void *base, struct mr_frame *frames,
  */
 void builder_take_back(struct builder *builder, uint32_t n);
 
-/* At this offset, 0 or 6, frames that have one MAC address get another; those of
- * captures stay as they are. */
+/* Replace a MAC address at this offset, 0 or 6, of frames that have it. Frames
+ * of captures stay as they are. */
 void builder_set_mac(struct builder *builder, uint32_t at, const void *from,
 		     const void *to);
 

@@ -41,19 +41,19 @@ def folder() -> Path:
 
 
 def _owners() -> set[int] | None:
-    """Whose programs are asked by name: others can add sockets to the folder. None: the caller
-    has chosen the folder."""
+    """Users whose programs are asked by name, because others can add sockets to the folder. None:
+    all, because the caller chose the folder."""
     if "RUNTIME_DIRECTORY" in os.environ:
         return None
     owners = {0, os.geteuid()}
     with contextlib.suppress(KeyError):
-        owners.add(pwd.getpwnam("millrace").pw_uid)  # of the units
+        owners.add(pwd.getpwnam("millrace").pw_uid)  # the user of the systemd units
     return owners
 
 
 class Connection:
-    """A connection to a program, which answers requests in order. One of other users than those
-    is refused."""
+    """A connection to a program, which answers requests in order. If owners are given, programs
+    of other users are refused."""
 
     def __init__(
         self, path: Path, owners: set[int] | None = None, limit_s: float = LIMIT_S
@@ -72,7 +72,7 @@ class Connection:
         found = self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, PEER.size)
         _, uid, _ = PEER.unpack(found)
         self._check(uid, owners)
-        self.lines: deque[bytes] = deque()  # of answers, and what came of the next one
+        self.lines: deque[bytes] = deque()  # of answers; rest: the part of the next one
         self.rest = b""
 
     def _check(self, uid: int, owners: set[int] | None) -> None:
@@ -102,7 +102,7 @@ class Connection:
             raise Refused(f"{self.path}: the answer has a line of more than {MAX_LINE} bytes")
 
     def _next(self, end_s: float) -> Object:
-        """The next object, if all of it comes by then."""
+        """The next object. Raises Refused if it is not complete by end_s."""
         while not self.lines:
             left_s = end_s - time.monotonic()
             try:
@@ -163,7 +163,7 @@ class Connection:
             yield {}
 
     def ask_one(self, verb: str, limit_s: float | None = None) -> Object:
-        """An answer of one object, and its end, within a time. Raises Refused."""
+        """An answer that has one object. Raises Refused, also after limit_s."""
         end_s = time.monotonic() + (LIMIT_S if limit_s is None else limit_s)
         self._send(verb, {})
         first = self._next(end_s)
@@ -174,7 +174,7 @@ class Connection:
         return first
 
     def hello(self, limit_s: float) -> Object:
-        """The answer to hello, with all members that it must have. Raises Refused."""
+        """The answer to hello. Raises Refused, also if a member is missing."""
         found = self.ask_one("hello", limit_s)
         for name, kind in HELLO.items():
             if not isinstance(found.get(name), kind):
@@ -189,7 +189,7 @@ def running() -> Iterator[Object]:
     with contextlib.suppress(OSError):
         for path in sorted(folder().glob("*.sock"), key=lambda path: path.stem):
             try:
-                # The more that do not answer, the less time for each.
+                # Each one that does not answer leaves less time for the others.
                 connection = Connection(path, _owners(), (end_s - time.monotonic()) / 2)
                 try:
                     found = connection.hello((end_s - time.monotonic()) / 2)

@@ -288,7 +288,7 @@ def _list(given: Given) -> int:
 
 
 def _check_options(verb: str, given: Given, known: tuple[str, ...]) -> None:
-    """Raises Wrong if there are others."""
+    """Raises Wrong if an option is not known to the verb."""
     for option in given:
         if option not in known:
             raise Wrong(f"--{option} cannot be used with {verb}")

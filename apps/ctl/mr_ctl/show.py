@@ -51,7 +51,7 @@ def sums(stats: Object) -> Object:
 
 
 def port_rates(port: Object) -> dict[str, int]:
-    """The sums of a port's queues; frames that rules forwarded are apart."""
+    """The sums of a port's queues; frames that rules forwarded are separate."""
     rx = [queue["rx"] for queue in port["queues"] if "rx" in queue]
     tx = [queue["tx"] for queue in port["queues"] if "tx" in queue]
     return {
@@ -126,7 +126,7 @@ def print_ports(stats: Object) -> None:
         [port["port"], port["mode"], link(port), *port_rates(port).values()]
         for port in stats["ports"]
     ]
-    # A program without rules has no use for their columns.
+    # A program without rules does not have their columns.
     heads = PORT_HEADS + (RULE_HEADS if "offload" in stats else [])
     print_table(heads, [row[: len(heads)] for row in rows])
 

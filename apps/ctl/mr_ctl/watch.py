@@ -21,7 +21,7 @@ N_BARS = 40
 # A port's column by which rows are sorted; the largest first.
 SORTS = {"name": "", "rx": "rx_frames", "tx": "tx_frames", "drops": "drops"}
 POOL = ("n_pages", "n_free", "n_in_flight", "n_cached", "n_depot")
-# Of the table of a program: what is there, and what comes and goes.
+# For the tables of programs: members that are levels, and those shown as rates.
 TABLES = {
     "state": (("mappings", "sessions", "subscribers"), ("created", "expired")),
     "fdb": (("entries",), ("learned", "moved")),
@@ -121,7 +121,7 @@ def port_rows(shown: Object, sort: str) -> list[tuple[int, Object]]:
 
 
 def all_frames(port: Object, name: str) -> float:
-    """A port's rate; of frames, with those that rules forwarded."""
+    """A port's rate; rates of frames include those that rules forwarded."""
     by_rules = {"rx_frames": "rx_offloaded", "tx_frames": "tx_offloaded"}
     return float(port[name] + (port[by_rules[name]] if name in by_rules else 0))
 
@@ -159,7 +159,7 @@ def print_plain(shown: Object, sort: str) -> None:
 
 
 def lines(shown: Object) -> list[str]:
-    """What is no table: the pool, and what the program keeps."""
+    """The lines below the tables: the pool, and the sizes of the program's table."""
     parts = {"pool": shown["pool"], "table": shown["table"]}
     return [
         f"{name}: " + ", ".join(f"{one} {show.cell(n)}" for one, n in part.items())
@@ -169,7 +169,7 @@ def lines(shown: Object) -> list[str]:
 
 
 def port_table(shown: Object, sort: str, graphs: list[list[float]], n_columns: int) -> Any:
-    """Names are not cut: graphs get what the rest leaves of the columns, if anything."""
+    """A table with whole names. Graphs get the remaining width; too short ones are left out."""
     from rich.table import Table
     from rich.text import Text
 

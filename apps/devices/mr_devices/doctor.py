@@ -216,7 +216,7 @@ def queues(i: Interface) -> Iterator[Finding]:
     table = re.findall(r"^ *\d+:((?: +\d+)+)$", ask("ethtool", "-x", i.name), re.MULTILINE)
     fed = {int(word) for row in table for word in row.split()} or set(range(n))
     if not sockets and any(one["prog"].get("name", "").startswith(OURS) for one in i.programs()):
-        # The map has no entries for later queues; others may lack a socket, too.
+        # The map has no entries for later queues; earlier ones may also lack a socket.
         try:
             maps = i.our_maps()
             sockets = set(range(maps.get("sockets", {}).get("max_entries", 0)))
@@ -225,7 +225,7 @@ def queues(i: Interface) -> Iterator[Finding]:
             raise Unknown(f"{UNLISTED}; {error}") from None
         if n_lost:
             yield Finding(
-                f"{n_lost} frames came on queues without an AF_XDP socket, and were dropped",
+                f"{n_lost} frames arrived on queues without an AF_XDP socket and were dropped",
                 f"mrctl show queues  # then give {i.name} as many: ethtool -L",
             )
         if n_lost or not fed - sockets or not sockets:
@@ -285,7 +285,7 @@ def offloads(i: Interface) -> Iterator[Finding]:
 
 
 def offload(i: Interface) -> Iterator[Finding]:
-    """Veths that rules cannot send frames to."""
+    """Veths to which rules cannot send frames."""
     if i.kind != "veth":
         return
     peer = i.link.get("link", "")

@@ -79,7 +79,7 @@ class Machine:
             fd = os.open(self.root + NOTES, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             found = os.fstat(fd)
             if found.st_uid not in (0, os.geteuid()) or found.st_mode & 0o022:
-                # The group of /run/millrace could have created it before us.
+                # A member of the group of /run/millrace may have created it.
                 raise Failure(
                     f"{self.root}{NOTES} belongs to user {found.st_uid}, or others can write to "
                     "it; remove it"

@@ -106,7 +106,7 @@ struct nat_config {
 	struct nat_prefix
 		*subscribers; /* inside networks; others are spoofed */
 	uint32_t n_subscribers;
-	bool is_inside_subscribed; /* they are the networks of the inside */
+	bool is_inside_subscribed; /* subscribers are the inside networks */
 	struct nat_forward *forwards;
 	uint32_t n_forwards;
 	struct nat_one_to_one *one_to_ones;
@@ -149,8 +149,8 @@ struct objections; /* support/objections.h */
 /* Sets the defaults (keys.c); everything else is empty. */
 void nat_config_init(struct nat_config *config);
 
-/* Number of workers. More than one only on request, since frames are then
- * handed over. */
+/* Number of workers: one unless more were requested, because several have to
+ * hand frames over. */
 static inline uint32_t nat_config_n_workers(const struct nat_config *config)
 {
 	const struct dataplane_config *plane = &config->plane;
@@ -188,9 +188,9 @@ bool nat_config_advice(const struct nat_config *config, uint32_t i,
 struct yaml_errors; /* support/yaml_keys.h */
 
 /*
- * Read, complete and check a configuration for n_workers; 0: as many as it
- * says. 0, or -EINVAL, -ENOMEM or the errno of opening it, with errors that
- * name file and line.
+ * Read, complete and check a configuration for n_workers; 0: as many as the
+ * configuration says. 0, or -EINVAL, -ENOMEM or the errno of opening it, with
+ * errors that name file and line.
  * *ret_config is set on success only; nat_config_free() it. If bytes is NULL,
  * the file called name is read.
  */

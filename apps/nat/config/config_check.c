@@ -59,7 +59,7 @@ static bool is_on_link(const struct nat_side_config *side, uint32_t addr)
 	return false;
 }
 
-/* Whether it is the first or last address of a network of the link. */
+/* Whether addr is the first or last address of a network on the link. */
 static bool is_end_on_link(const struct nat_side_config *side, uint32_t addr)
 {
 	for (uint32_t i = 0; i < side->n_addrs; i++)
@@ -76,7 +76,7 @@ static bool is_own(const struct nat_side_config *side, uint32_t addr)
 	return false;
 }
 
-/* Whether another host of the link may have it. */
+/* Whether another host on the link may have addr. */
 static bool is_neighbour(const struct nat_side_config *side, uint32_t addr)
 {
 	return is_on_link(side, addr) && !is_end_on_link(side, addr) &&
@@ -316,7 +316,7 @@ static int check_pool(const struct nat_config *config, struct objections *ret)
 	return err;
 }
 
-/* The inside host of an entry. */
+/* Check the inside host of an entry. */
 static int check_inside_host(const struct nat_config *config, const char *list,
 			     uint32_t i, uint32_t addr, struct objections *ret)
 {

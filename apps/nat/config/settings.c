@@ -55,7 +55,8 @@ int nat_config_complete(struct nat_config *config)
 	return 0;
 }
 
-static int check(struct yaml_reader *reader, const struct nat_config *config)
+static int check_all(struct yaml_reader *reader,
+		     const struct nat_config *config)
 {
 	struct objections objections;
 	int err = nat_config_check(config, nat_config_n_workers(config),
@@ -85,7 +86,7 @@ static int fill(struct yaml_reader *reader, uint32_t n_workers,
 	if (err == 0)
 		err = nat_config_complete(config);
 	if (err == 0)
-		err = check(reader, config);
+		err = check_all(reader, config);
 	if (err == -ENOMEM)
 		yaml_fail(reader->errors, err, "%.120s: no memory",
 			  reader->name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is checked before ports are opened: check.h. */
+/* Checks before ports are opened; see check.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -17,7 +17,7 @@ static bool may_write(const char *path, int mode)
 	return faccessat(AT_FDCWD, path, mode, AT_EACCESS) == 0;
 }
 
-/* Whether files can be created beside path. */
+/* Check that files can be created in the folder of path. */
 static int check_folder(const char *key, const char *path,
 			struct mr_reason *ret_error)
 {
@@ -39,7 +39,8 @@ static int check_folder(const char *key, const char *path,
 			 key, path, folder, mr_strerror(errno));
 }
 
-/* The log is appended to, so it may be in a folder that nobody can write to. */
+/* Check that the log can be written. If it exists, its folder may be
+ * read-only. */
 static int check_log(const char *path, struct mr_reason *ret_error)
 {
 	struct stat file;

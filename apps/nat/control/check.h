@@ -5,9 +5,9 @@
 #include "config/config.h"
 
 /*
- * What --check, a start and a reload check of a valid configuration on this
- * host: ports that its kernel uses, and where files will be written. Creates
- * config->addrs, and nothing else. 0, or an exit status with a message.
+ * Check a valid configuration against this host, for --check, a start and a
+ * reload: ports that its kernel uses, and folders of files to be written.
+ * Creates only config->addrs. 0, or an exit status with a message.
  */
 int nat_check(struct nat_config *config, struct mr_reason *ret_error);
 

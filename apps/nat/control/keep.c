@@ -152,8 +152,8 @@ static void write_end(struct nat_keep *keep)
 		if (retire(keep->path, &why) < 0)
 			print_error("mr-nat: %s", why.text);
 		else
-			print_error("mr-nat: state: %s: moved to %s.old, for "
-				    "it has sessions that were cleared",
+			print_error("mr-nat: state: %s: moved to %s.old, "
+				    "because it has sessions that were cleared",
 				    keep->path, keep->path);
 		return;
 	}
@@ -182,7 +182,7 @@ struct restored {
 	uint64_t n_held;       /* ports in hold-down */
 };
 
-/* It waits at the worker that gives it out. */
+/* Restore a port in hold-down at the worker that allocates it. */
 static void restore_held(struct restored *restored,
 			 const struct nat_session *saved)
 {
@@ -217,9 +217,9 @@ static bool restore(void *opaque, const struct nat_session *saved)
 	return true;
 }
 
-/* Write the first snapshot. If the disk is full, the file of the last run is
- * the best there is. */
-static int replace(struct nat_keep *keep, struct mr_reason *ret_why)
+/* Write the first snapshot. If the disk is full, keep the file of the last
+ * run. */
+static int replace_file(struct nat_keep *keep, struct mr_reason *ret_why)
 {
 	const int err = write_now(keep);
 
@@ -267,7 +267,7 @@ int nat_keep_restore(struct nat_keep *keep, struct mr_reason *ret_why)
 		return retire(path, ret_why);
 	if (err == 0)
 		memcpy(keep->path, path, sizeof(keep->path));
-	return replace(keep, ret_why);
+	return replace_file(keep, ret_why);
 }
 
 static bool ignore(void *opaque, const struct nat_session *saved)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The neighbour table, for mrctl. Workers go on: the table needs no lock. */
+/* The neighbour table, for mrctl. It needs no lock, so workers continue. */
 #include <arpa/inet.h>
 #include <stdio.h>
 
@@ -22,8 +22,8 @@ static uint32_t now_s(const struct app *app)
 	return (uint32_t)(mr_ctx_now_ns(app->plane.ctx) / 1000000000u);
 }
 
-/* NULL: the slot is free. */
-static json_t *entry(const struct app *app, uint32_t slot)
+/* Describe the neighbour in a slot. NULL: the slot is free. */
+static json_t *describe_entry(const struct app *app, uint32_t slot)
 {
 	const struct nat_neighbours *neighbours = app->neighbours;
 	const int32_t age_s = nat_neighbour_age_s(&neighbours->slots[slot],
@@ -68,7 +68,7 @@ bool nat_neighbours_answer(struct control_request *r, void *opaque)
 	if (r->is_gone || (at->slot == 0 && !control_args(r, "{}")))
 		return true;
 	for (; at->slot < NAT_NEIGHBOUR_SLOTS && at->n < end; at->slot++) {
-		json_t *object = entry(app, at->slot);
+		json_t *object = describe_entry(app, at->slot);
 
 		if (object == NULL)
 			continue;

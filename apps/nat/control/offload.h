@@ -23,7 +23,7 @@ int nat_offload_open(struct app *app, struct mr_reason *ret_error);
  * again, and what rules know goes to the mappings. */
 void nat_offload_close(struct app *app);
 
-/* For run(): ports were polled, or an event of the rules. */
+/* For run(), after ports were polled or rules had an event. */
 void nat_offload_polled(void *app);
 bool nat_offload_ready(void *app);
 /* Workers may have sent batches. */

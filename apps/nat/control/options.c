@@ -133,7 +133,7 @@ static enum parse_result take_side(const struct option_row *row,
 	return PARSE_RUN;
 }
 
-/* Of a key of the file's section "dataplane". -ENOENT: it is another one. */
+/* Take an option for a key of "dataplane" in the file. -ENOENT: another one. */
 static int take_plane(struct options *o, const char *name, const char *value,
 		      struct mr_reason *error)
 {
@@ -151,7 +151,7 @@ static int take_plane(struct options *o, const char *name, const char *value,
 	return 0;
 }
 
-/* What goes with sessions, clear and stats, too. */
+/* Whether sessions, clear and stats also have this option. */
 static bool is_of_requests(const struct option_row *row)
 {
 	return row->id == ID_NOW || row->id == OPTION_JSON ||
@@ -278,7 +278,7 @@ int options_parse_file(const struct options *options, struct run_options *run,
 		       struct nat_config *ret_config,
 		       struct yaml_errors *ret_errors)
 {
-	/* Options with workers or cores stand for both keys. */
+	/* --workers or --cores overrides both keys. */
 	const uint32_t n_workers = options->plane.n_workers > 0 ?
 					   options->plane.n_workers :
 					   options->plane.n_cores;

@@ -35,15 +35,15 @@ struct options {
 	const char *filter; /* NULL: none */
 	bool is_now;        /* clear also empties hold-down */
 	enum offload_choice offload;
-	/* An option that requests to a running instance lack; NULL: none. */
+	/* A given option that requests to an instance lack; NULL: none. */
 	const char *not_of_requests;
 };
 
 enum parse_result options_parse(int argc, char **argv, struct options *options,
 				struct mr_reason *ret_error);
 
-/* Read a configuration as nat_settings_parse() does; options override what it
- * says of the data plane. run: those of the options, or a copy. */
+/* Read a configuration like nat_settings_parse(); options override its section
+ * "dataplane". run is options->run or a copy of it. */
 int options_parse_file(const struct options *options, struct run_options *run,
 		       const char *name, const char *bytes, size_t n_bytes,
 		       struct nat_config *ret_config,

@@ -53,7 +53,7 @@ static const void *current(void *opaque)
 {
 	const struct app *app = opaque;
 
-	/* mrctl set changes these. */
+	/* mrctl set may have changed these. */
 	app->config->plane.idle = app->plane.idle;
 	app->config->plane.log_level = app->plane.log_level;
 	return app->config;

@@ -207,7 +207,7 @@ static struct nat_session session_of(const struct record *r, uint64_t gone_s)
 	};
 }
 
-/* The record as it is gone_s later. False: there is nothing left of it. */
+/* Set ret to the record gone_s later. False: it has expired. */
 static bool age_record(const struct record *record, uint64_t gone_s,
 		       bool resumes, struct nat_session *ret)
 {
@@ -223,8 +223,8 @@ static bool age_record(const struct record *record, uint64_t gone_s,
 	return gone_s - left_s < INT32_MAX / 2;
 }
 
-/* First all sessions, which may have the port of one that has expired; then
- * ports in hold-down. */
+/* Report all sessions first, because one may use the port of an expired one;
+ * then ports in hold-down. */
 static void tell_all(const uint8_t *bytes, uint64_t n, uint64_t gone_s,
 		     bool resumes, nat_saved_fn *fn, void *opaque)
 {
@@ -240,7 +240,7 @@ static void tell_all(const uint8_t *bytes, uint64_t n, uint64_t gone_s,
 	}
 }
 
-static int parse(const char *name, const uint8_t *bytes, size_t n_bytes,
+static int parse_file(const char *name, const uint8_t *bytes, size_t n_bytes,
 		 uint64_t time_s, bool resumes, nat_saved_fn *fn, void *opaque,
 		 struct mr_reason *ret_why)
 {
@@ -282,7 +282,8 @@ int nat_saved_parse(const char *name, const uint8_t *bytes, size_t n_bytes,
 		    uint64_t time_s, nat_saved_fn *fn, void *opaque,
 		    struct mr_reason *ret_why)
 {
-	return parse(name, bytes, n_bytes, time_s, false, fn, opaque, ret_why);
+	return parse_file(name, bytes, n_bytes, time_s, false, fn, opaque,
+			  ret_why);
 }
 
 /* 0, or -1 with errno. */
@@ -321,8 +322,8 @@ static int read_file(const char *path, uint64_t time_s, bool resumes,
 		if (bytes == NULL || read_all(fd, bytes, n) < 0)
 			err = fail_io(ret_why, path);
 		else
-			err = parse(path, bytes, n, time_s, resumes, fn, opaque,
-				    ret_why);
+			err = parse_file(path, bytes, n, time_s, resumes, fn,
+					 opaque, ret_why);
 	}
 	free(bytes);
 	close(fd);

@@ -46,14 +46,14 @@ typedef bool nat_saved_fn(void *opaque, const struct nat_session *session);
 
 /*
  * Call fn with each session that has not expired, as it is at time_s, and then
- * with each port in hold-down, those that were freed first first. 0,
+ * with each port in hold-down, in the order in which they were freed. 0,
  * -ENOENT, -EINVAL if the file is not ours, -EBADMSG if it is ours but empty,
  * truncated, damaged or of another version, or the errno of reading; with a
  * message. fn is called only if the whole file is valid.
  */
 int nat_saved_read(const char *path, uint64_t time_s, nat_saved_fn *fn,
 		   void *opaque, struct mr_reason *ret_why);
-/* The same, but a session that has expired is a port in hold-down since. */
+/* The same, but the port of an expired session is in hold-down since then. */
 int nat_saved_resume(const char *path, uint64_t time_s, nat_saved_fn *fn,
 		     void *opaque, struct mr_reason *ret_why);
 /* The same from memory. */

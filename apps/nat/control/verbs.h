@@ -12,7 +12,7 @@
  * It is carried out even if the client leaves.
  * nat neighbours: an object per neighbour, then "listed".
  * nat neighbours flush: "address" (none: all); forgets neighbours that are
- * neither static nor being queried, and says how many as "cleared".
+ * neither static nor being queried, and answers with their number as "cleared".
  */
 enum { N_NAT_VERBS = 4 };
 extern const struct control_verb nat_verbs[N_NAT_VERBS];

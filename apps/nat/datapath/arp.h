@@ -34,7 +34,7 @@ enum nat_neighbour_state {
 	NAT_NEIGHBOUR_PROBE,      /* in use, and being queried again */
 	NAT_NEIGHBOUR_REACHABLE,  /* stale NAT_REACHABLE_S after it answered */
 	NAT_NEIGHBOUR_FIXED,      /* static, from the configuration */
-	NAT_NEIGHBOUR_DOUBTFUL,   /* it answered before the link was down */
+	NAT_NEIGHBOUR_DOUBTFUL,   /* the link has changed since it answered */
 };
 
 /* RFC 4861's value; there is none for ARP. */
@@ -75,8 +75,8 @@ bool nat_neighbours_follow(struct nat_neighbours *neighbours,
 void nat_neighbours_share(struct nat_neighbours *neighbours,
 			  struct mr_rules *rules);
 
-/* Another host may be behind the link: all that were learned on a side are
- * DOUBTFUL. Any thread. */
+/* Make all learned neighbours of a side DOUBTFUL, because another host may now
+ * be on the link. Any thread. */
 void nat_neighbours_doubt(struct nat_neighbours *neighbours,
 			  enum nat_side side);
 
@@ -100,13 +100,14 @@ bool nat_neighbours_move(struct nat_neighbours *neighbours, uint32_t slot,
 			 enum nat_neighbour_state from,
 			 enum nat_neighbour_state to, uint32_t now_s);
 
-/* Whose entry a slot is, with its state and MAC address; NONE: nobody's. */
+/* The neighbour in a slot, its state and MAC address; NONE: the slot is
+ * free. */
 enum nat_neighbour_state
 nat_neighbours_at(const struct nat_neighbours *neighbours, uint32_t slot,
 		  enum nat_side *ret_side, uint32_t *ret_addr,
 		  uint64_t *ret_mac);
-/* Forget an entry that was learned or has failed; false: it is static, being
- * queried, or not there. Its next user queries it anew. */
+/* Forget an entry that was learned or has failed; its next user queries it
+ * anew. False: it is static, being queried, or unused. */
 bool nat_neighbours_forget(struct nat_neighbours *neighbours, uint32_t slot,
 			   uint32_t now_s);
 

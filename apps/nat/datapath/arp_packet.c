@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ARP packets: what we answer, learn and announce. RFC 826, RFC 5227. */
+/* ARP packets: answer, learn and announce. RFC 826, RFC 5227. */
 #include "core.h"
 
 enum {
@@ -74,7 +74,8 @@ void nat_arp_input(struct nat_path *path, struct nat_packet *packet)
 	is_for_us = is_ours(path, side, arp->target);
 	asks = arp->op == htons(MR_ARP_REQUEST);
 	if (is_plausible(path, side, eth, arp) && arp->sender != 0) {
-		/* RFC 826: learn who queries us; else only renew entries. */
+		/* RFC 826: learn from queries to us; else only renew
+		 * entries. */
 		slot = is_for_us && asks ?
 			       nat_neighbours_add(path->neighbours, side,
 						  arp->sender, false,
@@ -91,14 +92,14 @@ void nat_arp_input(struct nat_path *path, struct nat_packet *packet)
 			     arp->target, arp->sender);
 	else if (slot == NAT_SLOT_NONE)
 		reason = NAT_DROP_ARP;
-	/* The kernel learns from ARP, too, but must not answer as well. */
+	/* The kernel also learns from ARP, but only we answer queries. */
 	(is_for_us && asks ? nat_drop : nat_leave)(path, packet, reason);
 	if (reason == NAT_TAKEN)
 		nat_resolver_release(path);
 }
 
-/* The i-th address that we answer for outside, or 0 after the last. Those of
- * forwards are in the pool, or our own. */
+/* The i-th address for which we answer outside, or 0 after the last. Addresses
+ * of forwards are in the pool or our own. */
 static uint32_t external_at(const struct nat_config *config, uint32_t i)
 {
 	if (i < config->n_one_to_ones)

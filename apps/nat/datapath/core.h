@@ -92,7 +92,7 @@ struct nat_path {
 	 * step by a power of two, so they never collide. */
 	uint16_t next_id, id_step;
 	struct mr_flow_old_id *old_ids; /* 65536 / id_step: nat_new_id() */
-	const struct mr_flow_old_id *rule_ids; /* of rules; NULL: none */
+	const struct mr_flow_old_id *rule_ids; /* by rules; NULL: none */
 	uint16_t mss; /* clamp, host order; 0: none */
 	uint64_t now_ns;
 	struct mr_port *ports[NAT_SIDES];
@@ -111,13 +111,13 @@ struct nat_path {
 	uint32_t n_announced;
 	bool is_announced;
 	bool has_peers;
-	/* Atomic: nat_path_set_port(), nat_path_announce(), whose calls n_news
-	 * counts. */
+	/* Atomic: set by nat_path_set_port() and nat_path_announce(); n_news
+	 * counts their calls. */
 	bool must_announce;
 	uint64_t port_macs[NAT_SIDES];
 	uint16_t port_mtus[NAT_SIDES];
 	uint32_t n_news;
-	uint32_t n_followed;            /* of them */
+	uint32_t n_followed;            /* calls that took effect */
 	uint64_t n_too_long[NAT_SIDES]; /* frames that a port has refused */
 	struct nat_outbox outboxes[NAT_SIDES];
 	struct nat_outbox loop; /* last: touched only by hairpins */
@@ -168,15 +168,15 @@ static inline uint16_t nat_fix_l4(uint16_t csum, uint32_t addr_delta,
 	return mr_csum_fix_nonzero(csum, addr_delta + port_delta);
 }
 
-/* Where the old id of a packet with one of this worker's is. */
+/* The place of the id that one of this worker's ids replaced. */
 static inline struct mr_flow_old_id *nat_old_id_at(const struct nat_path *path,
 						   uint16_t id)
 {
 	return &path->old_ids[ntohs(id) >> __builtin_ctz(path->id_step)];
 }
 
-/* An id of ours for a packet whose source becomes our address: RFC 6864 5.3.1.
- * Call it before the addresses change. */
+/* Choose a new id for a packet whose source becomes our address, and keep its
+ * old one: RFC 6864 5.3.1. Call it before the addresses change. */
 static inline uint16_t nat_new_id(struct nat_path *path,
 				  const struct mr_ipv4 *ip)
 {
@@ -193,7 +193,7 @@ static inline uint16_t nat_new_id(struct nat_path *path,
 	return id;
 }
 
-/* Give it a new id. Returns the checksum delta. */
+/* Replace the id of a packet. Returns the checksum delta. */
 static inline uint32_t nat_replace_id(struct nat_path *path, struct mr_ipv4 *ip)
 {
 	const uint16_t before = ip->id;
@@ -370,7 +370,7 @@ enum nat_reason nat_options_forward(struct nat_path *path,
 				    struct nat_packet *packet,
 				    const struct nat_verdict *verdict);
 
-/* links.c: as configured; and again after news of the ports. */
+/* links.c: set up the links; follow changes of the ports. */
 void nat_links_init(struct nat_path *path);
 void nat_links_follow(struct nat_path *path);
 

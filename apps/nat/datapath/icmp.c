@@ -12,7 +12,7 @@ enum {
 	ANSWER_BYTES = 576, /* of an error with its quote: RFC 1812 */
 	TOS_CONTROL = 0xc0, /* internetwork control: RFC 1812 4.3.2.5 */
 	MIN_EMBEDDED = 28,  /* an IP header, and 8 bytes: RFC 792 */
-	MAX_CHANGED = 80,   /* of an embedded packet: both headers */
+	MAX_CHANGED = 80,   /* bytes of an embedded packet: both headers */
 };
 
 /* The packet that an error is about, as far as it is embedded. */
@@ -54,7 +54,7 @@ static void find_ports(struct embedded *e)
 	}
 }
 
-/* Whether ICMP extensions (RFC 4884) begin at a byte of an error's n. */
+/* Whether ICMP extensions (RFC 4884) begin at this offset of an error. */
 static bool has_extensions(const uint8_t *icmp, uint32_t at, uint32_t n)
 {
 	enum { VERSION = 2, HEADER_BYTES = 4 };
@@ -64,10 +64,10 @@ static bool has_extensions(const uint8_t *icmp, uint32_t at, uint32_t n)
 }
 
 /*
- * How many of the n bytes behind an error's header belong to the embedded
- * packet. Extensions follow it after 32 words or more, and nothing that we
- * change is so far behind. Less may be what senders write to an octet that was
- * unused, so it counts only where there are extensions.
+ * How many of the n bytes after an error's header belong to the embedded
+ * packet. Extensions follow it after 32 words or more, further than anything
+ * that we change. A smaller length may be what a sender wrote to an octet that
+ * used to be unused, so it counts only if extensions begin there.
  */
 static uint32_t embedded_bytes(const uint8_t *icmp, uint32_t n)
 {
@@ -82,7 +82,7 @@ static uint32_t embedded_bytes(const uint8_t *icmp, uint32_t n)
 		       n;
 }
 
-/* The IP header of the n bytes of an embedded packet. */
+/* Parse the IP header of an embedded packet of n bytes. */
 static enum nat_reason parse_ip(const struct nat_path *path, uint32_t n,
 				struct embedded *e)
 {
@@ -98,7 +98,7 @@ static enum nat_reason parse_ip(const struct nat_path *path, uint32_t n,
 					      0)) == UINT16_MAX;
 	if (!e->has_sum && path->config->checks_embedded_sums)
 		return NAT_DROP_ICMP_EMBEDDED_CSUM;
-	/* Where the sum is wrong, the length may be, too. */
+	/* If the sum is wrong, the length may be wrong as well. */
 	if (e->has_sum && ntohs(e->ip->total_bytes) < n)
 		n = ntohs(e->ip->total_bytes);
 	if (n < n_ip + 8)
@@ -110,8 +110,8 @@ static enum nat_reason parse_ip(const struct nat_path *path, uint32_t n,
 
 /*
  * RFC 5508 REQ-3. Routers and hosts quote headers that they have changed: with
- * another TTL, an IP checksum of 0, or a length without the header. Unless
- * errors are handled strictly, their sum may be wrong.
+ * another TTL, an IP checksum of 0, or a length without the header. So the
+ * embedded sum may be wrong, unless errors are handled strictly.
  */
 static enum nat_reason parse(struct nat_path *path, struct nat_packet *packet,
 			     struct embedded *e)
@@ -141,8 +141,8 @@ static enum nat_reason parse(struct nat_path *path, struct nat_packet *packet,
 	return NAT_OK;
 }
 
-/* Fix the embedded IP checksum by a delta, and return that of this. A wrong one
- * of 0 was never computed, and stays 0. */
+/* Update the embedded IP checksum by a delta, and return the delta of that. A
+ * wrong checksum of 0 was never computed and stays 0. */
 static uint32_t fix_ip_sum(struct embedded *e, uint32_t delta)
 {
 	const uint16_t before = e->ip->csum;
@@ -196,7 +196,7 @@ static void replace(struct nat_packet *packet, struct embedded *e,
 	outer->csum = mr_csum_fix(outer->csum, delta);
 }
 
-/* What replaced the id of a packet: this worker, or the driver by a rule. */
+/* Find the id that this id replaced, by this worker or by a rule. */
 static const struct mr_flow_old_id *find_old_id(const struct nat_path *path,
 						uint16_t id)
 {
@@ -205,7 +205,7 @@ static const struct mr_flow_old_id *find_old_id(const struct nat_path *path,
 	return path->rule_ids != NULL ? &path->rule_ids[ntohs(id)] : NULL;
 }
 
-/* Put back the id that was replaced, unless another packet got it since. */
+/* Restore the replaced id, unless the new id was used again since. */
 static void restore_id(const struct nat_path *path, struct nat_packet *packet,
 		       struct embedded *e, uint32_t inside, uint32_t remote)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a worker knows of its two ports: their addresses and MTUs, which may
+/* A worker's view of its two ports: MAC addresses and MTUs, which may
  * change. */
 #include "core.h"
 
@@ -36,7 +36,7 @@ static uint16_t mss_of(const struct nat_path *path)
 	return (uint16_t)(mtu - sizeof(struct mr_ipv4) - sizeof(struct mr_tcp));
 }
 
-/* The MTU of one side, by configuration. */
+/* The MTU of a side: of its port, or the configured one if that is smaller. */
 static uint16_t mtu_of(const struct nat_side_config *side, uint16_t port_mtu)
 {
 	return side->mtu != 0 && (port_mtu == 0 || side->mtu < port_mtu) ?
@@ -44,7 +44,7 @@ static uint16_t mtu_of(const struct nat_side_config *side, uint16_t port_mtu)
 		       port_mtu;
 }
 
-/* One worker announces for all. */
+/* Announce all addresses again; the first worker does. */
 static void announce_again(struct nat_path *path)
 {
 	path->n_announced = 0;
@@ -76,7 +76,7 @@ void nat_links_init(struct nat_path *path)
 		init_link(&path->links[s], &path->config->sides[s],
 			  path->links[s].mac);
 	nat_links_follow(path);
-	/* External addresses may be others. */
+	/* The external addresses may have changed. */
 	announce_again(path);
 }
 
@@ -103,7 +103,7 @@ uint16_t nat_port_mtu(const struct mr_port_info *info)
 		       DEFAULT_MTU;
 }
 
-static __attribute__((noinline, cold)) void look_at_mtu(struct nat_path *path,
+static __attribute__((noinline, cold)) void update_mtu(struct nat_path *path,
 							enum nat_side side)
 {
 	struct mr_port_info info = { .size = sizeof(info) };
@@ -122,5 +122,5 @@ void nat_path_check_mtu(struct nat_path *path, enum nat_side to,
 	if (n == path->n_too_long[to])
 		return;
 	path->n_too_long[to] = n;
-	look_at_mtu(path, to);
+	update_mtu(path, to);
 }

@@ -95,8 +95,8 @@ int nat_path_create(const struct nat_path_config *config,
 		    struct nat_path **ret_path, struct mr_reason *reterr_why);
 /* The MTU of a port with these properties. */
 uint16_t nat_port_mtu(const struct mr_port_info *info);
-/* A port has another MAC address, which is then announced, or MTU. Any thread;
- * takes effect in the next round. */
+/* Set a port's MAC address, which is announced if it changed, and its MTU. Any
+ * thread; takes effect in the next round. */
 void nat_path_set_port(struct nat_path *path, enum nat_side side,
 		       const uint8_t mac[6], uint16_t mtu);
 
@@ -134,8 +134,8 @@ void nat_burst(struct nat_path *path, enum nat_side from,
 bool nat_path_sent(struct nat_path *path, enum nat_side from,
 		   const struct mr_txq *txq);
 
-/* After an outbox was sent: a frame that is too long for the port means that its
- * MTU has changed. */
+/* After an outbox was sent: if a frame was too long for the port, read the
+ * port's MTU, which must have changed. */
 void nat_path_check_mtu(struct nat_path *path, enum nat_side to,
 			const struct mr_txq *txq);
 

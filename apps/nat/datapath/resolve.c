@@ -19,7 +19,7 @@ enum {
 };
 static const uint64_t retry_ns = 1000000000;
 static const uint64_t grace_ns = 10000000; /* a live host has answered */
-/* Above the bits of a MAC address, so that an asker's is never 0. */
+/* Bits above those of a MAC address, so that asker.mac is never 0. */
 static const uint64_t from_link = UINT64_C(1) << NAT_MAC_BITS;
 static const uint64_t from_worker = UINT64_C(2) << NAT_MAC_BITS;
 
@@ -31,13 +31,13 @@ enum want {
 };
 
 /*
- * Who sent the packet that makes a query necessary: an IP address, since one
- * MAC address may be that of a router with many hosts behind it; and the MAC
- * address, since one host can forge many IP addresses. mac 0: anybody, for the
- * gateway.
+ * The sender of a packet that needs a query: its IP address, because many hosts
+ * may share the MAC address of their router, and its MAC address, because one
+ * host can forge many IP addresses. mac is 0 for a query for the gateway, which
+ * all senders share.
  */
 struct asker {
-	uint64_t mac; /* with from_link; or from_worker alone */
+	uint64_t mac; /* | from_link; or only from_worker */
 	uint32_t addr;
 };
 
@@ -49,7 +49,7 @@ struct watch {
 	uint8_t n_mac;   /* ...and of all askers with its MAC address */
 	bool is_gateway; /* shared by all: never displaced */
 	bool is_probe;   /* still in use: frames do not wait */
-	uint8_t was;     /* if so: enum nat_neighbour_state before */
+	uint8_t was;     /* the state before, if is_probe */
 	struct asker asker;
 	uint64_t begin_ns;
 	uint64_t next_ns;
@@ -109,18 +109,19 @@ static struct watch *find_watch(struct nat_resolver *resolver, uint32_t slot)
 	return NULL;
 }
 
-/* Whether two have the same MAC address; and are the same. */
+/* Whether two askers have the same MAC address. */
 static bool is_same_mac(struct asker a, struct asker b)
 {
 	return a.mac == b.mac;
 }
 
+/* Whether two askers are the same. */
 static bool is_same(struct asker a, struct asker b)
 {
 	return a.mac == b.mac && a.addr == b.addr;
 }
 
-/* Count the watches of an asker and of its MAC address again. */
+/* Update n_share and n_mac of the watches of an asker and its MAC address. */
 static void count_shares(struct nat_resolver *resolver, struct asker asker)
 {
 	uint8_t n_share = 0, n_mac = 0;
@@ -206,8 +207,8 @@ static void evict(struct nat_path *path, uint32_t i)
 	give_up(path, i, NAT_NEIGHBOUR_INCOMPLETE);
 }
 
-/* Whether to displace a before b: its MAC address has more, then its asker has
- * more, or it is older. */
+/* Whether to displace a before b: because its MAC address has more watches,
+ * then because its asker has more, then because it is older. */
 static bool is_before(const struct watch *a, const struct watch *b)
 {
 	if (a->n_mac != b->n_mac)
@@ -238,8 +239,9 @@ static bool spares_probes(const struct nat_path *path, enum want want)
 	return want != WANT_NEW || n <= MAX_PROBES;
 }
 
-/* Whether it may be displaced at once for an asker with n_share and n_mac
- * queries, because its own has more. Else its neighbour needs time to answer. */
+/* Whether a watch may be displaced at once for an asker with n_share and n_mac
+ * watches, because its own asker or MAC address has more. If not, its neighbour
+ * gets time to answer. */
 static bool has_more(const struct watch *watch, struct asker asker,
 		     uint32_t n_share, uint32_t n_mac)
 {
@@ -248,14 +250,15 @@ static bool has_more(const struct watch *watch, struct asker asker,
 }
 
 /*
- * Find room for another query of an asker. One that has used up its share
+ * Find room for another query of an asker. An asker that has used up its share
  * loses its oldest hopeless query. If all watches are in use, the MAC address
- * with the most loses one: the oldest of its asker with the most. If both have
- * as few, as with forged addresses, only after its neighbour has had time to
- * answer, or for the gateway. A probe that may still succeed is displaced by a
- * new query only if there are more than MAX_PROBES; otherwise none would ever
- * fail during a flood. A retry displaces none of its asker's other queries, so
- * that each silent neighbour has its turn. False: no room.
+ * with the most loses one: the oldest of its asker with the most. If both MAC
+ * addresses have equally few, as with forged addresses, it loses one only after
+ * the neighbour has had time to answer, or for the gateway. A probe that may
+ * still succeed is displaced by a new query only if there are more than
+ * MAX_PROBES; otherwise no probe would ever fail during a flood. A retry
+ * displaces none of its asker's other queries, so that each silent neighbour
+ * has its turn. False: no room.
  */
 static bool find_room(const struct nat_path *path, enum want want,
 		      struct room *room)
@@ -298,7 +301,7 @@ static bool find_room(const struct nat_path *path, enum want want,
 	return room->at != MAX_WATCHED;
 }
 
-/* mac: of a probed neighbour, 0: a doubtful one; else NULL. */
+/* mac: of a probed neighbour, 0 if it is doubtful; NULL: not a probe. */
 static struct watch *add_watch(struct nat_path *path, uint32_t slot,
 			       enum nat_side side, uint32_t addr,
 			       const uint64_t *mac, const struct room *room)

@@ -137,7 +137,8 @@ static void fill_held(const struct nat_maps *maps, uint32_t place,
 			nat_subscriber_at(maps->subscribers, owner_id)->addr;
 }
 
-/* Their cursor: when the last one was freed, above 1 + its place. */
+/* Set in the cursor for ports: bits 32 to 62 are when the last port was freed,
+ * bits 0 to 31 its place + 1. */
 #define HELD (UINT64_C(1) << 63)
 
 uint32_t nat_maps_save(const struct nat_maps *maps, uint64_t *cursor,
@@ -164,7 +165,7 @@ uint32_t nat_maps_save(const struct nat_maps *maps, uint64_t *cursor,
 	return n_filled;
 }
 
-/* A port that was in hold-down when it was saved. */
+/* Restore a port that was in hold-down when it was saved. */
 static int restore_held(struct nat_maps *maps,
 			const struct nat_session *session, uint32_t now_s)
 {
@@ -182,7 +183,7 @@ static int restore_held(struct nat_maps *maps,
 		return -EINVAL;
 	if (maps->ports->index[place] != 0)
 		return -EADDRINUSE;
-	/* In a block it waits for its owner, or not at all. */
+	/* A port of a block is held only for the owner of the block. */
 	if (maps->ports->blocks != NULL) {
 		if (ordinal == NAT_NO_ORDINAL)
 			return -EINVAL;

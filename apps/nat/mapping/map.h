@@ -55,8 +55,8 @@ enum {
 	NAT_MAP_KIND = NAT_MAP_STATIC | NAT_MAP_ADDRESS,
 	NAT_MAP_RULE = 1 << 2,  /* the first session has a rule: rule.h */
 	NAT_MAP_RULES = 1 << 3, /* any session has a rule */
-	NAT_MAP_RESTS = 1 << 7, /* of struct nat_session only: a port that is in
-				 * hold-down, not a session */
+	NAT_MAP_RESTS = 1 << 7, /* struct nat_session only: not a session, but a
+				 * port in hold-down */
 };
 
 /* One cache line. */
@@ -215,8 +215,8 @@ uint32_t nat_maps_list(const struct nat_maps *maps, uint64_t *cursor,
 		       uint32_t now_s, struct nat_session *sessions,
 		       uint32_t n);
 
-/* The same for saving: then the ports in hold-down, with the addresses of the
- * subscribers that own their blocks. */
+/* The same for saving: list sessions, then ports in hold-down, with the address
+ * of the subscriber that owns the block. */
 uint32_t nat_maps_save(const struct nat_maps *maps, uint64_t *cursor,
 		       uint32_t now_s, struct nat_session *sessions,
 		       uint32_t n);

@@ -33,8 +33,8 @@ struct nat_window_end {
 
 enum {
 	NAT_END_SEEN = 1,      /* ack and window are valid... */
-	NAT_END_CONFIRMED = 2, /* ...and not forged: nat_window_knows(), or the
-				* other end has respected them */
+	NAT_END_CONFIRMED = 2, /* ...and not forged: nat_window_knows() held, or
+				* the other end has respected them */
 	NAT_END_SENT = 4,      /* end is valid */
 	NAT_END_STRAY = 8,     /* stray is valid, and nothing came after it */
 };
@@ -75,9 +75,9 @@ static inline void nat_window_scale(struct nat_window *window,
 }
 
 /*
- * Whether the sender of this has seen what the other end sent: it acknowledges
- * all of it, or it is an inside host that answers a SYN. Others would have to
- * guess the number.
+ * Whether the sender of a segment has seen what the other end sent: it
+ * acknowledges all of it, or it is an inside host that answers a SYN. An
+ * attacker would have to guess the number.
  */
 static inline bool nat_window_knows(const struct nat_window_end *to,
 				    enum nat_direction direction,
@@ -154,8 +154,8 @@ static inline bool nat_window_stray(struct nat_window_end *from,
 /*
  * Check a segment and learn from it; is_opening: it is in a handshake. False:
  * it does not belong to the connection. What an end's first segment implied is
- * forgotten if the other end does not respect it, since it may have come from
- * anybody; a handshake that we saw does not.
+ * forgotten if the other end does not respect it, because an attacker may have
+ * sent it. What a handshake implied is kept, if we saw the handshake.
  */
 static inline bool nat_window_see(struct nat_window *window,
 				  enum nat_direction direction,
@@ -181,7 +181,7 @@ static inline bool nat_window_see(struct nat_window *window,
 		return true;
 	knows = segment->flags & NAT_TCP_ACK &&
 		nat_window_knows(to, direction, segment, is_opening);
-	/* An answer to a SYN counts more than what nobody confirmed. */
+	/* An answer to a SYN overrides what was not confirmed. */
 	if (!(from->seen & NAT_END_SENT) || (int32_t)(end - from->end) > 0 ||
 	    (knows && segment->flags & NAT_TCP_SYN &&
 	     !(from->seen & NAT_END_CONFIRMED)))

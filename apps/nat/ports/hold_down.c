@@ -95,7 +95,7 @@ uint32_t nat_ports_next_held(const struct nat_ports *ports, uint32_t place,
 			     uint32_t *freed_s)
 {
 	const bool begins = place == NAT_PLACE_NONE;
-	/* A reload may have changed which places there are. */
+	/* A reload may have changed the set of places. */
 	const bool is_there =
 		!begins && place / ports->n_slots < ports->n_sets &&
 		ports->index[place] & NAT_INDEX_QUARANTINED;
@@ -103,8 +103,8 @@ uint32_t nat_ports_next_held(const struct nat_ports *ports, uint32_t place,
 	if (is_there &&
 	    ports->index[place] != (NAT_INDEX_QUARANTINED | QUARANTINE_END))
 		return ports->index[place] & ~NAT_INDEX_QUARANTINED;
-	/* The next batch, or this one if the port has been released since: the
-	 * first ones are released first. */
+	/* Take the next batch; or this one again if the port has been released
+	 * since, because ports are released from the front. */
 	for (uint32_t i = 0; i < ports->n_batches; i++) {
 		const struct nat_batch *batch = batch_at(ports, i);
 		const int32_t later_s = (int32_t)(batch->freed_s - *freed_s);
@@ -118,8 +118,9 @@ uint32_t nat_ports_next_held(const struct nat_ports *ports, uint32_t place,
 	return NAT_PLACE_NONE;
 }
 
-/* Into the batch of that second, or the last one if that is newer. */
-static void hold(struct nat_ports *ports, uint32_t place, uint32_t freed_s)
+/* Add to the batch of that second, or to the last one if that is newer. */
+static void add_to_batch(struct nat_ports *ports, uint32_t place,
+			 uint32_t freed_s)
 {
 	const struct nat_batch *last =
 		batch_at(ports, ports->n_batches + ports->n_batches_max - 1);
@@ -137,7 +138,7 @@ bool nat_ports_hold(struct nat_ports *ports, uint32_t place, uint32_t freed_s,
 	if (ports->index[place] != 0 || ports->hold_down_s == 0 ||
 	    (int32_t)(now_s - freed_s) > (int32_t)ports->hold_down_s)
 		return false;
-	hold(ports, place, freed_s);
+	add_to_batch(ports, place, freed_s);
 	return true;
 }
 
@@ -159,7 +160,7 @@ static void inherit(struct nat_ports *ports, const struct nat_ports *old,
 	    (owner_id == MR_FLOW_NONE ||
 	     !nat_blocks_admit(ports, place, owner_id, now_s)))
 		return;
-	hold(ports, place, freed_s);
+	add_to_batch(ports, place, freed_s);
 }
 
 void nat_ports_inherit(struct nat_ports *ports, const struct nat_ports *old,

@@ -171,7 +171,7 @@ static inline uint32_t nat_proto_of(uint8_t ip_proto)
 				NAT_PROTOS;
 }
 
-/* The IP protocol of places; the opposite. */
+/* The IP protocol of a place; the inverse of that. */
 static inline uint8_t nat_ip_proto_of(const struct nat_ports *ports,
 				      uint32_t place)
 {
@@ -265,15 +265,15 @@ uint32_t nat_ports_release_all(struct nat_ports *ports, uint32_t now_s,
 			       uint32_t n);
 
 /*
- * The port in hold-down that follows a place, NAT_PLACE_NONE at first, and when
- * it was freed. NAT_PLACE_NONE: the end.
+ * The next port in hold-down after a place, and when it was freed. Begin with
+ * NAT_PLACE_NONE; it is also returned at the end.
  */
 uint32_t nat_ports_next_held(const struct nat_ports *ports, uint32_t place,
 			     uint32_t *freed_s);
 
-/* Put a free port into hold-down, where it has been since freed_s; but it stays
- * until those that are there have gone. False: it is not free, or has been
- * there for long enough. */
+/* Put a free port into hold-down as if since freed_s. It is not released before
+ * the ports that are already there. False: it is not free, or its hold-down is
+ * over. */
 bool nat_ports_hold(struct nat_ports *ports, uint32_t place, uint32_t freed_s,
 		    uint32_t now_s);
 

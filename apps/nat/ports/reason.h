@@ -35,7 +35,7 @@ enum nat_reason {
 	NAT_DROP_ICMP_CSUM,
 	NAT_DROP_ICMP_EMBEDDED, /* embedded packet too short, a later fragment,
 				 * an error itself, or not IPv4 */
-	NAT_DROP_ICMP_EMBEDDED_CSUM, /* its IP checksum; icmp_errors: strict */
+	NAT_DROP_ICMP_EMBEDDED_CSUM, /* bad IP checksum; icmp_errors: strict */
 	NAT_DROP_ICMP_EMBEDDED_SENDER, /* the error goes to another host than
 					* its sender */
 	NAT_DROP_ICMP_NO_MAPPING,      /* about a packet without a mapping */

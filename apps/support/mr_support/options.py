@@ -44,7 +44,7 @@ def parse(
 ) -> tuple[dict[str, list[str]], list[str]] | None:
     """Returns the values of each option given ("" if it takes none), and the other
     words; None if help or version was printed. usage begins with "usage: PROGRAM [" or
-    "usage: PROGRAM COMMAND [". statuses: more of them, for the help. Raises Wrong."""
+    "usage: PROGRAM COMMAND [". statuses: further exit statuses, for the help. Raises Wrong."""
     options = [*options, *ending]
     command = usage.partition(" [")[0].removeprefix("usage: ")
     letters = "".join(o.letter + ":" * (o.value != "") for o in options if o.letter)

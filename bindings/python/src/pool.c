@@ -252,9 +252,9 @@ static PyMethodDef methods[] = {
 	  "long frame into\nseveral, which a port with has_sg sends." },
 	{ "size_for", (PyCFunction)(void (*)(void))pool_size_for,
 	  METH_VARARGS | METH_KEYWORDS | METH_STATIC,
-	  "How many pages a pool needs for ports of these specs, and n_pages "
-	  "besides.\nCreate the pool with it before the first port opens. "
-	  "Opens nothing." },
+	  "The number of pages that a pool needs for ports of these specs, "
+	  "plus n_pages.\nCreate the pool with it before the first port opens. "
+	  "Opens no port." },
 	{ "stats", pool_stats, METH_NOARGS,
 	  "Counters of struct mr_pool_stats by name." },
 	{ NULL, NULL, 0, NULL },

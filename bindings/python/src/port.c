@@ -162,7 +162,7 @@ static PyObject *port_info(PyObject *object, PyObject *nothing)
 typedef size_t print_fn(const struct mr_port *port, char *ret_text,
 			size_t n_bytes);
 
-/* The text of a call that needs to know its length. */
+/* Returns what a printing function writes into a buffer of the right size. */
 static PyObject *print_stats(PyObject *object, print_fn *print)
 {
 	struct py_port *self = (struct py_port *)object;
@@ -216,9 +216,9 @@ static PyMethodDef methods[] = {
 	{ "device_drops", mri_port_device_drops, METH_NOARGS,
 	  "Pairs of name and frames lost before they reached a queue." },
 	{ "stats_text", port_stats_text, METH_NOARGS,
-	  "All counters of the port and its queues by name, a line each." },
+	  "All counters of the port and its queues by name, one per line." },
 	{ "stats_json", port_stats_json, METH_NOARGS,
-	  "The same as an object of JSON." },
+	  "The same as a JSON object." },
 	{ "device_stats", mri_port_device_stats, METH_NOARGS,
 	  "Pairs of name and value: the device's own counters. A name may "
 	  "occur twice." },

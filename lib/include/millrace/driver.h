@@ -69,13 +69,13 @@ struct mr_port {
 	struct mr_rules *rules;   /**< the set that it belongs to, or NULL */
 	uint32_t rules_idx;       /**< its index in that set */
 	/**
-	 * The library's; name is set, the driver fills in the rest. Later it
-	 * may change mac, mtu_bytes, n_channels and netdev in poll(), and
-	 * lib/port tells the program.
+	 * Belongs to the library, which sets name; the driver fills in the
+	 * rest. Later it may change mac, mtu_bytes, n_channels and netdev in
+	 * poll(), and lib/port reports that to the program.
 	 */
 	struct mr_port_info *info;
 	int fd; /**< for mr_port_fd(); initially -1 */
-	uint32_t n_queues_made; /**< by mr_port_make_queues(), of each kind */
+	uint32_t n_queues_made; /**< of each kind, by mr_port_make_queues() */
 	void *events; /**< private to lib/port */
 	uint64_t reserved_words[5];
 };
@@ -183,8 +183,8 @@ struct mr_driver {
 	int (*unsteer)(struct mr_port *port, uint32_t id,
 		       struct mr_reason *reterr_reason);
 
-	/** Contract of mr_port_add_queues(): @p n of them, or none. The pages
-	 * are committed, in proportion to those of the queues it has. */
+	/** Contract of mr_port_add_queues(): add @p n queues, or none. The
+	 * library has committed as many pages per queue as the others have. */
 	int (*add_queues)(struct mr_port *port, uint32_t n,
 			  struct mr_reason *reterr_reason);
 };
@@ -207,7 +207,7 @@ MR_API uint32_t mr_txq_lose(struct mr_txq *txq, struct mr_cache *cache,
  * cache-line aligned; declare the structs _Alignas(64), so that the queues of
  * two workers share no line. A struct is zero except for its port, its idx and
  * its fd, which is -1. Sets info.n_rxqs and info.n_txqs, which the driver may
- * lower: the others are for add_queues().
+ * lower to keep the other queues for add_queues().
  *
  * @param n          queues of each kind
  * @param rxq_bytes  of a struct that begins with struct mr_rxq

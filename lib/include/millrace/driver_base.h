@@ -71,12 +71,12 @@ MR_API void mr_free(const struct mr_ctx *ctx, void *memory);
 
 /**
  * Close @p fd in children forked from now on. For an fd that keeps a queue busy
- * while any process has it open. To be wrapped around the call that makes it.
+ * while any process has it open. Pass it the result of the call that makes it.
  *
- * @return @p fd, also if it is negative; or -EMFILE, and errno is EMFILE: it is
- *         1048576 or higher, and was closed
+ * @return @p fd, also if it is negative; or -EMFILE, with errno set, if it is
+ *         1048576 or higher: then it has been closed
  *
- * Owner:  the caller, of the fd; mr_fd_close() closes it. On failure, nobody.
+ * Owner:  the caller, of the fd; mr_fd_close() closes it.
  * Thread: any. Cost: a lock.
  */
 MR_API int mr_fd_guard(int fd) __attribute__((warn_unused_result));
@@ -85,7 +85,7 @@ MR_API int mr_fd_guard(int fd) __attribute__((warn_unused_result));
  * Close an fd, guarded or not; -1 is allowed.
  *
  * Thread: any.
- * Cost:   that of close(), which fork() in another thread does not wait for.
+ * Cost:   that of close(); fork() in another thread does not wait for it.
  */
 MR_API void mr_fd_close(int fd);
 

@@ -21,7 +21,8 @@ extern "C" {
 #endif
 
 /**
- * The text of an errno value, with the remedy if it is always the same.
+ * Return the text of an errno value. If its remedy is always the same, the
+ * text includes it.
  *
  * @param error  positive, as errno
  *

@@ -141,12 +141,12 @@ struct mr_pool_stats {
  * @param         specs      of the ports, as for mr_port_open()
  * @param         n_specs    how many, 0 allowed
  * @param         n_workers  mr_port_config.n_workers of each port; 0: 1
- * @param         n_caches   caches that will exist, one per worker and those
+ * @param         n_caches   caches that will exist: one per worker, and those
  *                           that the program creates
  * @param[in,out] config     of the pool to create. In: all members; n_pages is
- *                           what the program holds besides: frames between
+ *                           what the program holds in addition: frames between
  *                           bursts, hand-off rings, frag caches, other pools'
- *                           ports. Out: n_pages is what all of it needs
+ *                           ports. Out: n_pages is the total
  *
  * @return 0; n_pages is then enough to open these ports and to create these
  *         caches, in any order. Or, with config unchanged,

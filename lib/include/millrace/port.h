@@ -261,8 +261,8 @@ MR_API int mr_port_takes_option(struct mr_ctx *ctx, const char *spec,
 MR_API void mr_port_close(struct mr_port *port);
 
 /**
- * Describe @p port. What may change (mac, mtu_bytes, n_rxqs, n_txqs, netdev,
- * n_channels) is as of the last mr_port_poll() or setting, and consistent.
+ * Describe @p port. Members that may change (mac, mtu_bytes, n_rxqs, n_txqs,
+ * netdev, n_channels) are consistent, as of the last mr_port_poll() or setting.
  *
  * @return 0, or -EINVAL if info->size, which the caller sets, is 0
  *

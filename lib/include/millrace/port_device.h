@@ -219,20 +219,20 @@ MR_API uint32_t mr_port_device_drops(const struct mr_port *port,
 
 /**
  * Print a port's counters by name: those of all queues, with drops and events,
- * and the device drops. A line each:
+ * and the device drops. One per line:
  *
  *     port xdp:eth0
  *     device_drops rx_missed 0
  *     queue 0 rx received 1200
  *     queue 0 rx drops ring_full 12
  *
- * The device's own counters are not among them: mr_port_device_stats().
+ * It does not print the device's own counters: see mr_port_device_stats().
  *
- * @param[out] ret_text  room for @p n_bytes; may be NULL if that is 0. What does
- *                       not fit is cut off, and there is a 0 at the end
+ * @param[out] ret_text  room for @p n_bytes; may be NULL if that is 0. Text
+ *                       that does not fit is cut off; a 0 ends it in any case
  *
- * @return length of the whole text, as of snprintf(): it was cut off if that is
- *         @p n_bytes or more. Counters may have more digits in the next call
+ * @return length of the whole text, like snprintf(): if it is @p n_bytes or
+ *         more, the text was cut off. Counters may be longer in the next call
  *
  * Owner:  unchanged.
  * Thread: any, also while others use the queues.
@@ -242,7 +242,7 @@ MR_API size_t mr_port_stats_text(const struct mr_port *port, char *ret_text,
 				 size_t n_bytes);
 
 /**
- * As mr_port_stats_text(), as one object of JSON, without a newline:
+ * Like mr_port_stats_text(), but print one JSON object, without a newline:
  *
  *     {"port": "xdp:eth0", "device_drops": {"rx_missed": 0}, "queues": [
  *      {"rx": {"received": 1200, ..., "drops": {...}, "events": {...}},

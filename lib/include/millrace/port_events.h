@@ -97,7 +97,7 @@ typedef void mr_port_event_fn(void *opaque, struct mr_port *port,
 
 /**
  * Set the subscriber of @p port. Changes that the program makes itself, with
- * mr_port_set_mtu() and the like, are no events.
+ * mr_port_set_mtu() and the like, are not reported.
  *
  * @param fn  called from mr_port_poll() only; NULL ends the subscription
  *
@@ -112,16 +112,16 @@ MR_API int mr_port_subscribe(struct mr_port *port, mr_port_event_fn *fn,
 /**
  * Close the device of @p port and open it again with the same spec and config,
  * after MR_PORT_EVENT_GONE, _RETURNED or _DETACHED. The port, its subscriber
- * and its counters stay; queue 0 has what all queues counted before. What was
- * pending is lost: MR_TX_DROP_PORT_GONE. The queues are others: ask for them
- * again. What was set since it was opened must be set again.
+ * and its counters stay; queue 0 has what all queues counted before. Pending
+ * frames are lost: MR_TX_DROP_PORT_GONE. The queues are new: get them again.
+ * Settings that were made after opening must be made again.
  *
- * @return 0, or as mr_port_open(). Until the spec names a device that has what
- *         it asks for (-ENODEV, -EINVAL), nothing changes. After other errors
- *         the port has no device: it is gone, mr_port_info.mode is "absent",
- *         and it has an rx queue without frames and a tx queue that drops them;
- *         call again later.
- *   -EBUSY  also: the port belongs to a set of rules; nothing changes
+ * @return 0, or as mr_port_open(). If the spec names no device, or one that
+ *         lacks what the spec requires (-ENODEV, -EINVAL), nothing changes.
+ *         After other errors the port has no device: it is gone,
+ *         mr_port_info.mode is "absent", and it has an rx queue without frames
+ *         and a tx queue that drops them; call again later.
+ *   -EBUSY  also if the port belongs to a set of rules; nothing changes
  *
  * Owner:  the port, of the new queues; the old ones have ended.
  * Thread: that of mr_port_poll(), with nobody using the queues or reading their
@@ -133,13 +133,13 @@ MR_API int mr_port_reopen(struct mr_port *port,
 			  struct mr_reason *reterr_reason);
 
 /**
- * Open queues for the channels that the device has and the port has not, after
- * MR_PORT_EVENT_QUEUES; all or none. Until then, what arrives there is lost,
- * and counted by mr_port_device_drops().
+ * Open queues for all channels for which the port has none, or for none of
+ * them. Call it after MR_PORT_EVENT_QUEUES: until then, frames on these
+ * channels are lost, and mr_port_device_drops() counts them.
  *
  * @return how many rx queues were added, at most mr_port_info.n_channels -
  *         n_rxqs; there may be fewer tx queues; or
- *   -ENOTSUP the driver cannot, or not with the port's options
+ *   -ENOTSUP the driver cannot do this, or not with the port's options
  *   -ENOMEM  no memory, or the pool has too few pages for more rings
  *   others   as mr_port_open()
  *

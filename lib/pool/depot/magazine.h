@@ -90,7 +90,8 @@ struct mri_depot {
 _Static_assert(offsetof(struct mri_depot, n_magazines) == MRI_CACHE_LINE,
 	       "both stacks are on one line");
 
-/* Room for max_magazines; n_magazines are there, all empty. -ENOMEM. */
+/* Create a depot of n_magazines, all empty, with room for max_magazines.
+ * -ENOMEM. */
 int mri_depot_init(struct mri_depot *depot, uint32_t max_magazines,
 		   uint32_t n_magazines, uint32_t magazine_pages);
 /* Add empty magazines up to n_magazines. One thread at a time. */

@@ -86,8 +86,8 @@ struct mri_page_alloc {
 };
 
 /*
- * Tables for n_places pages, none of which is there yet; max_pages, which may
- * rise, is the limit of growth. -ENOMEM.
+ * Create tables for n_places pages, without any page. max_pages is the limit of
+ * growth, which may be raised. -ENOMEM.
  */
 int mri_page_alloc_init(struct mri_page_alloc *pa, uint32_t n_places,
 			uint32_t max_pages, uint32_t page_shift);
@@ -136,7 +136,7 @@ static inline uint32_t mri_page_alloc_n_pages(const struct mri_page_alloc *pa)
 	return __atomic_load_n(&pa->n_pages, __ATOMIC_RELAXED);
 }
 
-/* How far it may grow by itself. Thread: any. */
+/* The limit to which it may grow by itself. Thread: any. */
 static inline uint32_t mri_page_alloc_max_pages(const struct mri_page_alloc *pa)
 {
 	return __atomic_load_n(&pa->max_pages, __ATOMIC_RELAXED);

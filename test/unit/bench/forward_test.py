@@ -260,9 +260,9 @@ def write_times(path, times):
 @pytest.mark.parametrize("times, words, at_s, key, line", [
     ([100, 101, 100, 101.1], (), [0, 1, 1, 1.1], "", ""),
     ([9100, 9100.1, 100, 100.1, 100.2], (), [0, .1, .1, .2, .3], "steps_back",
-     "its clock was set back: times count from there"),
+     "the clock was set back during the capture: times count from there"),
     ([0, 1.7e9, 1.7e9 + .1], (), [0, 0, .1], "untimed",
-     "records without a time are sent behind their predecessors at once"),
+     "records without a time are sent right after their predecessors"),
     ([0, .1, .2], (), [0, .1, .2], "", ""),
     ([100, 100.1, 1.7e9, 1.7e9 + .1], ("--max-gap", .3), [0, .1, .4, .5], "shortened", "")])
 def test_times_that_go_wrong_are_made_good(capture, times, words, at_s, key, line):
@@ -334,7 +334,7 @@ def block(kind, body):
     return struct.pack("<I", kind) + n + body + n
 
 
-def test_another_link_type_is_the_reason_that_is_told(capture):
+def test_the_reason_names_another_link_type(capture):
     capture.inp.write_bytes(
         block(0x0a0d0d0a, struct.pack("<IHHq", 0x1a2b3c4d, 1, 0, -1)) +
         b"".join(block(1, struct.pack("<HHI", link, 0, 65535)) for link in (1, 113)) +
@@ -342,12 +342,12 @@ def test_another_link_type_is_the_reason_that_is_told(capture):
     out = capture.out.with_name("a.json")
     code, _, err = run("replay", "-q", "--out", out, capture.inp, "null:")
     assert code == 1
-    why = "3 records of the capture are behind an interface of another link type"
-    assert re.search(r"3 records cannot be read: they are behind an interface of link type "
+    why = "3 records of the capture are after an interface of another link type"
+    assert re.search(r"3 records cannot be read: they are after an interface of link type "
                      r"LINUX_SLL \(113\)", err)
     assert f"not all of the capture was sent: {why}" in err and "damaged" not in err
     document = json.loads(out.read_text("utf-8"))
-    assert document["why_incomplete"] == f"{why}, and were not sent"
+    assert document["why_incomplete"] == f"{why} and were not sent"
 
 
 @pytest.mark.parametrize("loops, rc, why", [(1, 1, "ended by a signal"), (0, 0, "")])

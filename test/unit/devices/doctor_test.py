@@ -279,7 +279,7 @@ class Case(unittest.TestCase):
             "tools/bpftool-map-dump-2": json.dumps([
                 {"key": ["0x00"] * 4, "value": ["0x05"] + ["0x00"] * 7}])}
         (found,) = self.shown("-c", "0", **lost)["findings"]
-        self.assertIn("5 frames came on queues without", found["finding"])
+        self.assertIn("5 frames arrived on queues without", found["finding"])
         peer = link(linkinfo={"info_kind": "veth"}, link_netnsid=1)
         self.assertIn("gro on", unknown("-c", "0", **{"tools/ip.out": peer})[
             "offload"])

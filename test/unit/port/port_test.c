@@ -224,9 +224,8 @@ PORT_TEST(failure_is_undone_and_has_its_reason)
 		{ "fake:x", 0, -EPERM, 0, -EPERM, "no luck" },
 		{ "fake:x", 0, 0, 640, -ENOMEM,
 		  "fake:x needs 896 pages for its rings and a burst per "
-		  "worker, and others of pool hold 129: the pool needs at "
-		  "least 1025 "
-		  "pages and has 1024" },
+		  "worker, and other ports and caches of pool hold 129: "
+		  "the pool needs at least 1025 pages and has 1024" },
 		{ "fake:x", 0, 0, UINT32_MAX, -ENOMEM,
 		  "the pool needs at least" },
 	};

@@ -196,8 +196,8 @@ TEST_WITH(make, NULL, the_live_display_has_rates)
 	assert_has(capture.text, "mr-test, 3 s; q ends");
 	assert_has(capture.text, "sessions: 500 open, 2.000 k created/s");
 	assert_has(capture.text, "dropped since the start, now 1/s:");
-	assert_has(capture.text, "by rules, besides: rx 5.000 k frames/s, tx "
-				 "5.000 k frames/s");
+	assert_has(capture.text, "by rules, in addition: rx 5.000 k frames/s, "
+				 "tx 5.000 k frames/s");
 	assert_has(capture.text, "accounting invariants hold\n");
 }
 

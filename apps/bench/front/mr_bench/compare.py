@@ -52,7 +52,7 @@ usage: mr-bench compare [options] BASELINE FILE...
 Compare documents of mr-bench --json. Several files of one side are repeated
 runs, which yield its median and interval.
 Exit status: 1 if a figure is worse, 2 if they cannot be compared,
-3 if none is worse but all are unclear, or some because a side has one run.
+3 if none is worse, but all are unclear or one has only one run on a side.
 """
 OPTIONS = [
     Option("baseline", "FILE", "document to compare with (repeatable)"),
@@ -301,9 +301,9 @@ def _read(baseline: list[str], files: list[str]) -> tuple[list[Document], list[D
 
 
 def main(words: list[str]) -> int:
-    """The exit status: 0; 1: something is worse; 2: there is nothing to
-    compare; 3: nothing is worse, but all is unclear, or some figure has only
-    one run on a side."""
+    """The exit status: 0; 1: a figure is worse; 2: there is nothing to
+    compare; 3: none is worse, but all are unclear, or one has only one run on
+    a side."""
     try:
         asked = parse(words, USAGE, OPTIONS, statuses="; 3 if it is unclear whether one is worse")
         if asked is None:

@@ -37,9 +37,9 @@ def _is_cause(trial: dict[str, Any], n: int, ends: Ends) -> bool:
     return n > 0 and n >= (trial["tx"]["sent"] + trial["rx"]["received"]) // 1000
 
 
-def _is_of_arrivals(drop: dict[str, Any]) -> bool:
-    """By a receiving port; a device has losses of both directions. What its sender dropped is not
-    among the frames that left."""
+def _is_loss_of_arrivals(drop: dict[str, Any]) -> bool:
+    """Whether a receiving port dropped frames that had left the sender. A device's counters have
+    both directions; frames that its sender dropped never left."""
     return bool(drop["is_receivers"] and drop["side"] != "tx" and drop["name"][:2] != "tx")
 
 
@@ -65,7 +65,7 @@ def explain(trial: dict[str, Any], drops: list[dict[str, Any]], n_pending: int, 
     """The line on a trial in which frames were lost or none came, by the ports' counters; empty:
     nothing to say. n_pending: frames that the queues were given and did not send."""
     # The largest that a port counted, if it explains what is missing.
-    worst = max(filter(_is_of_arrivals, drops), key=lambda d: int(d["n"]), default=None)
+    worst = max(filter(_is_loss_of_arrivals, drops), key=lambda d: int(d["n"]), default=None)
     if worst is not None and _is_cause(trial, worst["n"], ends):
         port, n, name = worst["port"], worst["n"], worst["name"]
         return (

@@ -66,7 +66,7 @@ def frameloss(session: Session) -> int:
 
 
 def _fail_dropped(session: Session, outcome: Outcome) -> int:
-    """The exit status, of a point that says nothing if its sender dropped frames."""
+    """The exit status of a point. If the sender dropped frames, the point says nothing."""
     if not outcome.why_dropped:
         return 0
     why = f"at {outcome.asked_pps:.0f} frames/s {outcome.why_dropped}"

@@ -77,7 +77,7 @@ class Outcome:
     n_lost: int = 0
     is_unsent: bool = False  # the sender failed, each time that it tried
     is_by_receiver: bool = False  # most of the loss has a counter of a receiver
-    why_dropped: str = ""  # by the sending ports, so that they were not sent
+    why_dropped: str = ""  # why the sending ports dropped frames, which never left
 
     @property
     def limit(self) -> Limit:

@@ -76,7 +76,7 @@ class Soak:
     sent: int = 0
     lost: int = 0
     unsent: int = 0
-    why_dropped: str = ""  # by the sending ports, the first time
+    why_dropped: str = ""  # why the sending ports first dropped frames
     elapsed_ns: int = 0
     n_lossy: int = 0  # intervals
     median_ns: Drift = field(default_factory=Drift)

@@ -79,8 +79,8 @@ class Trial:
     tail: str = ""  # lines that explain the highest latencies
     is_cut_short: bool = False  # by a signal, or by why_stopped
     why_stopped: str = ""
-    why_incomplete: str = ""  # why not all left that was asked for
-    n_dropped: int = 0  # of unsent: by the sending ports
+    why_incomplete: str = ""  # why some requested frames did not leave
+    n_dropped: int = 0  # unsent frames that the sending ports dropped
     seen: str = ""  # where frames were seen last, if none came back
     number: int = 0  # in the document
 

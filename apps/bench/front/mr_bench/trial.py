@@ -25,7 +25,7 @@ class Command:
     name: str
     ports: str
     usage: str
-    without: tuple[str, ...] = ()  # shared options that it would not obey
+    without: tuple[str, ...] = ()  # shared options that do not apply to it
 
     def main(self, words: list[str]) -> int:
         """The exit status."""
@@ -124,7 +124,7 @@ class _Run:
     def _judge(self, reply: dict[str, Any]) -> tuple[int, str]:
         """The exit status, and why the trial is not complete."""
         trial, status, why = reply["trial"], 0, reply["trial"]["why_incomplete"]
-        # Without a bound it is watched: a signal ends it, and frames may come later.
+        # Without a bound, a user watches it: a signal ends it, and frames may come later.
         is_bounded = self.options.duration_ns or self.options.count
         is_to_end = not is_bounded and self.engine.signal != signal.SIGHUP
         if is_to_end and not trial["why_stopped"] and not reply["n_dropped"]:

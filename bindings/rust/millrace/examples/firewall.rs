@@ -73,7 +73,7 @@ impl List {
 /// Counts of frames passed, listed, and not sent.
 type Counts = Cell<[usize; 3]>;
 
-/// What the tasks share, a task per rx queue.
+/// The state that the tasks, one per rx queue, share.
 struct Shared {
     list: List,
     pool: Pool,

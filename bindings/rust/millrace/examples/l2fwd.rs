@@ -17,7 +17,7 @@ fn forward(from: &mut Rxq, to: &mut Txq, cache: &mut Cache, burst: &mut Burst<32
     [n_received, cache.free(burst)]
 }
 
-/// Open a port; all its rx queues, and one to send.
+/// Open a port. Returns all its rx queues, and a tx queue.
 fn open(pool: &Pool, spec: &str) -> Result<(Vec<Rxq>, Txq), Box<dyn error::Error>> {
     let port = Port::open(pool, spec, 1)?; // its queues keep it open
     let rxqs = (0..port.info().n_rxqs)

@@ -203,13 +203,13 @@ impl Pool {
         })))
     }
 
-    /// How many pages a pool of this configuration needs for ports of these
-    /// specs, with so many workers each, and for `n_caches` caches. In
-    /// `config`, `n_pages` is what the program holds besides. Create the pool
-    /// with it before the first port opens. Opens nothing.
+    /// The number of pages that a pool of this configuration needs for ports
+    /// of these specs, with `n_workers` workers each, and for `n_caches`
+    /// caches. In `config`, `n_pages` is what the program holds in addition.
+    /// Create the pool with it before the first port opens. Opens no port.
     ///
     /// # Errors
-    /// A spec does not parse, or no such device.
+    /// A spec does not parse, or there is no such device.
     pub fn size_for(
         ctx: &Context,
         specs: &[&str],

@@ -197,13 +197,13 @@ impl Port {
         (!raw.is_null()).then(|| unsafe { tx_stats(raw) })
     }
 
-    /// All counters of the port and its queues by name, a line each.
+    /// All counters of the port and its queues by name, one per line.
     #[must_use]
     pub fn stats_text(&self) -> String {
         self.print(sys::mr_port_stats_text)
     }
 
-    /// The same as an object of JSON.
+    /// The same as a JSON object.
     #[must_use]
     pub fn stats_json(&self) -> String {
         self.print(sys::mr_port_stats_json)

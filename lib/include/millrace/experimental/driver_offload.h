@@ -34,7 +34,7 @@ struct mr_rules {
 	uint32_t magic; /**< of tickets */
 	uint16_t first_id, id_step;
 	struct mr_flow_way (*ways)[MR_FLOW_WAYS]; /**< the driver's, by slot */
-	struct mr_flow_old_id *old_ids; /**< the driver's: MR_FLOW_IDS */
+	struct mr_flow_old_id *old_ids; /**< the driver's, MR_FLOW_IDS */
 };
 
 enum { MR_RULE_SLOT_BITS = 24 };

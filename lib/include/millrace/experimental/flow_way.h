@@ -43,7 +43,7 @@ enum {
 	MR_FLOW_HOP_BITS = 24,         /**< above: mr_rules_hop() */
 	MR_FLOW_WAYS = 2,
 	MR_FLOW_FORCE_MS = 1000,
-	MR_FLOW_IDS = 1 << 16, /**< of mr_rules_old_ids() */
+	MR_FLOW_IDS = 1 << 16, /**< length of mr_rules_old_ids() */
 };
 
 /** The sender of one direction of a TCP connection. */
@@ -84,15 +84,16 @@ struct mr_flow_ticket {
 	uint32_t number;
 };
 
-/** The IP id of a packet before MR_FLOW_NEW_ID: what its sender recognises in an
- * ICMP error that quotes it. */
+/** The IP id that a packet had before MR_FLOW_NEW_ID. Its sender expects this
+ * id in an ICMP error that quotes the packet. */
 struct mr_flow_old_id {
 	uint16_t id;   /**< network order */
 	uint16_t mark; /**< mr_flow_id_mark() of the packet as it arrived */
 };
 
 /**
- * Tell whose packet had an id: ids are used again after 65536 packets or less.
+ * Hash the flow of a packet. It tells whether an id is still that of the
+ * packet: an id is used again after at most 65536 packets.
  *
  * @return a hash of the addresses, network order, and the protocol
  *

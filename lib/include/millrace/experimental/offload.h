@@ -253,11 +253,11 @@ MR_API struct mr_flow_way *mr_rules_ways(const struct mr_rules *rules,
 					 uint32_t id);
 
 /**
- * The ids of packets before MR_FLOW_NEW_ID, by the id that they got, in host
- * order.
+ * Return the IP ids that MR_FLOW_NEW_ID replaced. The index is the new id, in
+ * host order.
  *
- * @return an array of MR_FLOW_IDS, valid until mr_rules_close(); NULL: the set
- *         has no rules of MR_RULE_FLOW
+ * @return an array of MR_FLOW_IDS entries, valid until mr_rules_close(); NULL
+ *         if the set has no rules of MR_RULE_FLOW
  *
  * Owner: the set; the driver writes it. Thread: any.
  */
