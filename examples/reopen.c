@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * reopen: count frames on a port whose device may go and come back.
+ * reopen: count frames on a port whose device may disappear and return.
  *
  *     ./reopen xdp:eth0
  */
@@ -21,8 +21,8 @@ static void stop(int number)
 	is_stopping = 1;
 }
 
-/* Only note it: a port must not be closed in here. */
-static void note(void *opaque, struct mr_port *port, uint32_t events)
+/* Only note that the device is gone: the port must not be closed here. */
+static void note_loss(void *opaque, struct mr_port *port, uint32_t events)
 {
 	(void)port;
 	if (events & (MR_PORT_EVENT_GONE | MR_PORT_EVENT_DETACHED)) {
@@ -52,7 +52,7 @@ static unsigned long long count(struct mr_port *port, struct mr_cache *cache)
 	struct mr_reason why;
 	uint32_t n;
 
-	mr_port_subscribe(port, note, &is_away);
+	mr_port_subscribe(port, note_loss, &is_away);
 	while (!is_stopping) {
 		/* Between two bursts, nobody uses the queues. */
 		if (is_away && mr_port_reopen(port, &why) == 0) {

@@ -75,7 +75,7 @@ static int make_forwarders(struct session *session, struct mr_reason *ret_error)
 	return 0;
 }
 
-/* Rules may have been opened more than once. */
+/* Add the counts of rules that were closed before. */
 void session_offload_stats(const struct session *session,
 			   struct offload_stats *ret_stats)
 {
@@ -218,7 +218,7 @@ void session_port_event(void *app, uint32_t port_idx, uint32_t events)
 		fdb_forget_port(session->fdb, port_idx);
 }
 
-/* Rules belong to open ports. */
+/* Close the rules, which cannot outlive a port. */
 void session_port_closing(void *app, uint32_t port_idx)
 {
 	(void)port_idx;

@@ -71,7 +71,7 @@ static void take_link(struct run_port *port, uint32_t events)
 	look_for_loss(port);
 }
 
-static void leave(struct run_port *port)
+static void begin_absence(struct run_port *port)
 {
 	port->is_away = true;
 	port->wait_ns = FIRST_WAIT_MS * UINT64_C(1000000);
@@ -87,7 +87,7 @@ static void take_events(void *opaque, struct mr_port *mr_port, uint32_t events)
 	take_link(port, events);
 	port->must_add |= (events & MR_PORT_EVENT_QUEUES) != 0;
 	if (events & (MR_PORT_EVENT_GONE | MR_PORT_EVENT_DETACHED))
-		leave(port);
+		begin_absence(port);
 	if (events & MR_PORT_EVENT_RETURNED)
 		port->retry_ns = 0;
 	if (config->port_event != NULL)
@@ -261,6 +261,6 @@ void run_ports_begin(struct run_ports *all, const struct run_config *config)
 			print_event(port, "link down");
 		}
 		if (port->link.is_gone || port->link.is_detached)
-			leave(port);
+			begin_absence(port);
 	}
 }

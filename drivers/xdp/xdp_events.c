@@ -211,7 +211,7 @@ static void lose_interface(struct xdp_port *port)
 	__atomic_store_n(&port->is_up, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&port->is_gone, 1, __ATOMIC_RELAXED);
 	port->is_loss_known = true;
-	/* Where it is now, it would drop all frames. */
+	/* A moved interface would drop all frames. */
 	mri_xdp_prog_detach(port);
 }
 

@@ -188,7 +188,7 @@ static uint64_t since_open(const struct xdp_port *port,
 	return above(now->counts[i], port->dev.counts[i]);
 }
 
-/* What arrived since somebody took the program off. */
+/* Frames that arrived since another program detached ours. */
 static uint64_t count_detached(const struct xdp_port *port,
 			       const struct xdp_netdev *now)
 {

@@ -11,7 +11,7 @@
 
 enum { MRI_KEPT_DROPS = 32 };
 
-/* Of the device. */
+/* A device drop. */
 struct mri_kept_drop {
 	char name[40];
 	uint64_t value;
@@ -21,7 +21,7 @@ struct mri_kept_drop {
 struct mri_kept {
 	char spec[MRI_SPEC_MAX_BYTES];
 	const struct mr_driver *driver;
-	/* What all its queues have counted; queue 0 shows it. */
+	/* Counters of all its earlier queues; queue 0 includes them. */
 	struct mr_rx_stats rx;
 	struct mr_tx_stats tx;
 	struct mri_kept_drop drops[MRI_KEPT_DROPS];
@@ -49,7 +49,7 @@ void mri_events_end(struct mr_port *port);
  */
 uint32_t mri_events_publish(struct mr_port *port);
 
-/* Add what was kept. */
+/* Add the kept counters to those of queue 0. */
 void mri_kept_add_rx(const struct mr_rxq *rxq, struct mr_rx_stats *stats);
 void mri_kept_add_tx(const struct mr_txq *txq, struct mr_tx_stats *stats);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Steps of opening a port, which opening it again repeats. */
+/* The steps of opening a port, also again. */
 #ifndef MRI_PORT_OPEN_H
 #define MRI_PORT_OPEN_H
 
@@ -7,11 +7,11 @@
 
 #include "port/spec.h"
 
-/* Parse and look up, and ask for the pages that it needs. Opens nothing. */
+/* Parse a spec, and find its driver and the pages needed. Opens nothing. */
 int mri_port_read(struct mr_ctx *ctx, const char *text, uint32_t page_bytes,
 		  struct mr_spec *spec, const struct mr_driver **ret_driver,
 		  uint32_t *ret_n_pages, struct mr_reason *reterr_reason);
-/* In zeroed memory, whose events have the same config and text as before. */
+/* Fill in the members of a port in zeroed memory. Its driver then opens it. */
 void mri_port_fill_head(struct mr_port *port, struct mr_ctx *ctx,
 			const struct mr_driver *driver,
 			const struct mr_port_config *config,

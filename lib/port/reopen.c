@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A port whose device went: opened again in the same place, so that the
- * program's pointer to it stays valid and its counters go on. If that fails, it
- * has no device, and one queue of each kind that moves no frame. And a port
- * that gets more queues.
+ * Open a port again after its device has gone, at the same address, so that the
+ * program's pointer stays valid and its counters continue. If that fails, the
+ * port has no device, and one queue of each kind that moves no frames. Also:
+ * add queues to a port.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -42,7 +42,7 @@ static uint32_t absent_tx(struct mr_txq *txq, struct mr_cache *cache,
 	return mr_txq_lose(txq, cache, frames, n, MR_TX_DROP_PORT_GONE);
 }
 
-/* There is nothing to wake up for. */
+/* No event will come. */
 static int absent_arm(struct mr_queue *queue)
 {
 	(void)queue;
@@ -55,7 +55,7 @@ static const struct mr_driver absent = {
 	.link = absent_link,
 };
 
-/* All members behind the first 8 bytes are counters. */
+/* All members after the first 8 bytes are counters. */
 static void add_counters(void *to, const void *from, size_t n_bytes)
 {
 	const uint64_t *f = from;
@@ -88,7 +88,7 @@ static struct mri_kept *kept_of(const struct mr_port *port)
 	return &events->kept;
 }
 
-/* What is pending now is lost with the device. */
+/* Keep the counters of all queues. Pending frames are lost with the device. */
 static void keep_counters(struct mr_port *port)
 {
 	struct mri_kept *kept = kept_of(port);
@@ -107,7 +107,7 @@ static void keep_counters(struct mr_port *port)
 	kept->tx = tx;
 }
 
-/* Drivers may free the names with the port. */
+/* Keep the device drops, with their names, which drivers may free. */
 static void keep_drops(const struct mr_port *port)
 {
 	struct mri_kept *kept = kept_of(port);
@@ -164,10 +164,10 @@ uint32_t mr_port_device_drops(const struct mr_port *port,
 	return n_all;
 }
 
-/* As before it was opened, but for what is kept. Other threads may read where
- * its events are, and its driver. */
-static void reset(struct mr_port *port, const struct mr_driver *driver,
-		  const struct mr_spec *spec)
+/* Reset a port to its state before it was opened, except what is kept. Other
+ * threads may read its pointers to the events and the driver meanwhile. */
+static void reset_port(struct mr_port *port, const struct mr_driver *driver,
+		       const struct mr_spec *spec)
 {
 	struct mri_events *events = port->events;
 	const struct mr_port_config config = { .size = sizeof(config),
@@ -186,11 +186,11 @@ static void reset(struct mr_port *port, const struct mr_driver *driver,
 	mri_port_fill_head(port, ctx, driver, &config, spec, text);
 }
 
-/* Without a device. */
-static void be_absent(struct mr_port *port, const struct mr_spec *spec)
+/* Make it a port without a device. */
+static void make_absent(struct mr_port *port, const struct mr_spec *spec)
 {
-	reset(port, &absent, spec);
-	/* Of no page: it counts ports, too. */
+	reset_port(port, &absent, spec);
+	/* No pages, but mri_pool_commit() also counts ports. */
 	(void)mri_pool_commit(port->pool, port->info->name, 0, port->n_workers,
 			      NULL);
 	if (mr_port_make_queues(port, 1, sizeof(struct mr_rxq),
@@ -223,18 +223,18 @@ int mr_port_reopen(struct mr_port *port, struct mr_reason *reterr_reason)
 		return err;
 	if (kept->driver == NULL)
 		kept->driver = port->driver;
-	/* The port's memory is of the first one's size. */
+	/* The port's memory has the size that the first driver needs. */
 	if (driver != kept->driver)
 		return mr_fail(reterr_reason, -ENODEV,
-			       "%s: a device of another driver is there now",
+			       "%s: the device now needs another driver",
 			       port->info->name);
 	keep_counters(port);
 	keep_drops(port);
 	mri_port_end(port);
-	reset(port, driver, &spec);
+	reset_port(port, driver, &spec);
 	err = mri_port_start(port, &spec, n_pages, reterr_reason);
 	if (err < 0)
-		be_absent(port, &spec);
+		make_absent(port, &spec);
 	return err;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Preloaded: the MR_FAIL_AT-th allocation fails. With MR_FAIL_LOG, a file gets
- * a line per place that allocates, the first time that it does: the number of
- * the allocation.
+ * A library to preload. It makes allocation number MR_FAIL_AT fail, and writes
+ * the number of the first allocation of each place in the code to the file
+ * MR_FAIL_LOG.
  *
  * Source: dladdr(3), ld.so(8).
  */
@@ -56,7 +56,7 @@ static bool is_new(uintptr_t place)
 	}
 }
 
-static bool fails(void *place)
+static bool must_fail(void *place)
 {
 	const uint64_t n = atomic_fetch_add(&n_calls, 1) + 1;
 
@@ -70,30 +70,30 @@ static bool fails(void *place)
 
 void *malloc(size_t n)
 {
-	return fails(__builtin_return_address(0)) ? NULL : __libc_malloc(n);
+	return must_fail(__builtin_return_address(0)) ? NULL : __libc_malloc(n);
 }
 
 void *calloc(size_t n, size_t n_bytes)
 {
-	return fails(__builtin_return_address(0)) ? NULL :
+	return must_fail(__builtin_return_address(0)) ? NULL :
 						    __libc_calloc(n, n_bytes);
 }
 
 void *realloc(void *old, size_t n)
 {
-	return fails(__builtin_return_address(0)) ? NULL :
+	return must_fail(__builtin_return_address(0)) ? NULL :
 						    __libc_realloc(old, n);
 }
 
 void *aligned_alloc(size_t align, size_t n)
 {
-	return fails(__builtin_return_address(0)) ? NULL :
+	return must_fail(__builtin_return_address(0)) ? NULL :
 						    __libc_memalign(align, n);
 }
 
 int posix_memalign(void **ret, size_t align, size_t n)
 {
-	if (fails(__builtin_return_address(0)))
+	if (must_fail(__builtin_return_address(0)))
 		return ENOMEM;
 	*ret = __libc_memalign(align, n);
 	return *ret == NULL ? ENOMEM : 0;

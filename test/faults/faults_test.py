@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs whose system calls and allocations fail while they start.
+"""Start programs while their system calls and allocations fail.
 
 usage: faults_test.py [--all] [--only WORD] BUILD FAIL_MALLOC
 
-Without --all, each pair of a system call and the place that makes it fails once,
-and so does the first allocation of each place that allocates. With --all, so do
-the first 40 calls of each system call and the first 2,000 allocations: hours.
+Without --all, each system call fails once at each place in the code that makes
+it, and so does the first allocation at each place. With --all, the first 40 calls
+of each system call and the first 2,000 allocations also fail, which takes hours.
 
 However a program ends, it must not crash or hang, and must leave no socket, no
 record and no changed setting behind. If it does not start, it says why.
@@ -42,8 +42,8 @@ N_CALLS, N_ALLOCATIONS = 40, 2000  # of --all
 DOCUMENT_FD = 3  # to which the traffic engine writes its results
 RUN_LIMIT_S = 20
 TRACE_LIMIT_S = 200  # it looks up the stack at each call
-# The end of the process, and what glibc relies on or nobody can do without.
-# What fails to be released stays, for that is what the error says.
+# Calls that do not fail here: those that end the process, those that glibc needs,
+# and those that release something, because it would be left behind.
 EXCEPT = {"execve", "brk", "exit", "exit_group", "futex", "rt_sigreturn", "munmap",
           "close", "unlink", "rmdir", "restart_syscall", "sched_yield",
           "arch_prctl", "set_tid_address", "set_robust_list", "rseq"}
@@ -74,7 +74,7 @@ rules:
 
 
 class Program:
-    """One that is started again and again."""
+    """A program that is started once per fault."""
 
     def __init__(self, name, path, *arguments, client=()):
         self.name, self.path, self.arguments = name, path, arguments
@@ -110,7 +110,7 @@ def programs(build):
 
 
 class Place:
-    """Two interfaces and a folder, as each run must leave them."""
+    """Two interfaces and a folder, which a run must leave as they were."""
 
     def __init__(self, number):
         self.folder = Path(tempfile.mkdtemp(prefix="mrt-faults-"))
@@ -139,7 +139,7 @@ class Place:
                  link.get("xdp")) for link in links]
 
     def left_behind(self):
-        """What a run has left, which this also removes."""
+        """What a run has left behind. This also removes it."""
         found = []
         for path in self.folder.iterdir():
             if path.is_socket() or path.suffix in (".lock", ".new"):
@@ -157,7 +157,7 @@ class Place:
         return found
 
     def run(self, program, wrap=(), environment=None, limit_s=RUN_LIMIT_S):
-        """Start a program and let it end: its status and what it says."""
+        """Run a program. Returns its status and what it printed."""
         process = popen(
             self.inside.command("sh", "-c",
                                 f'exec "$@" {DOCUMENT_FD}>/dev/null', "sh",
@@ -181,7 +181,7 @@ class Place:
         return status, "".join(said)
 
     def run_client(self, program):
-        """What it says of the end of its client. Settings go back later."""
+        """Run the client. Returns what it printed, after its settings were restored."""
         with subprocess.Popen(self.inside.command(
                 *in_folder(program.client, self.folder)),
                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
@@ -215,7 +215,7 @@ def objection(program, status, said, left):
 
 
 class Faults:
-    """Of one program."""
+    """The faults of one program."""
 
     def __init__(self, program, places, fail_malloc):
         self.program, self.places = program, places
@@ -287,7 +287,7 @@ class Faults:
             ours = [f for f in frames
                     if f[0].endswith(self.program.path.name)]
             is_loaded = is_loaded or bool(ours)
-            # Nor may messages fail, which are read here.
+            # Messages must not fail either, because they are read here.
             if not is_loaded or (is_main and ours and
                                  "print_error" in ours[0][1]):
                 self.of_loader[call] = numbers[call]

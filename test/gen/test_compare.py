@@ -93,7 +93,7 @@ def test_exit_status_is_for_ci(bench, files, factor, threshold, rc, verdict):
     assert verdict in done.out
 
 
-def test_nothing_but_unclear_figures_is_no_success(bench, files):
+def test_compare_fails_if_every_figure_is_unclear(bench, files):
     """Of runs that differ more from each other than the sides do."""
     def alone(document):
         document["rows"] = [row for row in document["rows"]

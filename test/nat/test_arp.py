@@ -172,7 +172,7 @@ def test_hosts_behind_one_router_have_shares_of_their_own(quiet, host):
 
 
 def test_forged_source_addresses_take_no_query_from_other_hosts(quiet):
-    """Who forges them has one MAC address: that has most, and gives way."""
+    """The forger has one MAC address: that has the most queries, so it loses some."""
     for i in range(200):
         asks(quiet, ROUTER, f"10.0.{i // 100 + 1}.{i % 100 + 1}",
              f"192.0.2.{i + 10}")
@@ -425,7 +425,7 @@ def test_stale_and_probed(quiet):
 
 
 def test_neighbours_are_doubted_after_the_link_was_down(nat_of):
-    """Used on, but all are asked at once, not only who it was."""
+    """They stay in use, but are queried at once by broadcast."""
     nat = nat_of(answers_arp=False,
                  inside_neighbours={HOST: "02:00:00:00:00:42"})
     packet = udp(HOST, 5000, PEER, 53)

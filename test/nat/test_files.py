@@ -112,7 +112,7 @@ def test_ports_in_hold_down_follow_the_sessions(tmp_path, some):
     got = saved(tmp_path / "state", NOW_S + 30)
     assert [(one["outside_port"], one["age_s"], one["left_s"])
             for one in got] == [(203, 33, 10), (204, 34, 20), (901, 80, 41)]
-    # The ports of sessions that have ended since rest, too.
+    # The ports of sessions that have ended since are also in hold-down.
     got = resumed(tmp_path / "state", NOW_S + 30)
     assert [(one["outside_port"], one["flags"], one["age_s"])
             for one in got] == [(203, 0, 33), (204, 0, 34), (200, RESTS, 20),

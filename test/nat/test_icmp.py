@@ -55,8 +55,8 @@ CHANGES = {
 
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("make, layer", [(udp, UDP), (tcp, TCP)])
-def test_errors_pass_whose_quotes_were_changed(nat_of, change, make, layer):
-    """Linux's NAT passes them. What was changed stays as it is."""
+def test_errors_with_changed_quotes_pass(nat_of, change, make, layer):
+    """As in Linux. What routers changed stays as it is."""
     for strict in (False, True):
         nat = nat_of(**({"icmp_errors": "strict"} if strict else {}))
         opened(nat, "udp", OTHER, 5000)  # so that the ports are others
@@ -84,7 +84,7 @@ def test_errors_pass_whose_quotes_were_changed(nat_of, change, make, layer):
 @pytest.mark.parametrize("octet", [1, 2, 6, 7, 10, 31, 32, 255])
 @pytest.mark.parametrize("kind", [3, 11, 12])
 @pytest.mark.parametrize("n_quoted", [28, 40])
-def test_errors_pass_whose_unused_octet_is_not_0(nat, octet, kind, n_quoted):
+def test_errors_with_a_nonzero_unused_octet_pass(nat, octet, kind, n_quoted):
     """RFC 4884: it is a length, but of 128 bytes or more."""
     sent = tcp(HOST, 5000, PEER, 53)
     quote = quoted(nat.inside(sent).one)[:n_quoted]

@@ -193,12 +193,12 @@ def test_quoted_ids_are_those_that_the_host_has_sent(nat):
         got = nat.outside(error(ROUTER, OURS, quoted(left, 8), 11, 0)).one
         assert (got[IP].dst, got[IPerror].id) == (packet.src, packet.id)
         assert sum16(raw(got[IP])[28:48]) == 0xffff
-    # Of a hairpinned one, too.
+    # Also of a hairpinned packet.
     sent = udp(HOST, 5000, left[IP].src, left[UDP].sport, id=81)
     got = nat.inside(sent).inside[0]
     back = nat.inside(error(got[IP].dst, OURS, quoted(got))).inside[0]
     assert (back[IP].dst, back[IPerror].id) == (HOST, 81)
-    # An error from inside quotes what came in: its id is nobody's of ours.
+    # An error from inside quotes an incoming packet, whose id is not ours.
     flow = opened(nat, "udp", THIRD)
     got = nat.outside(udp(PEER, 53, flow.addr, flow.ident, id=80)).one
     assert nat.inside(error(THIRD, PEER, quoted(got))).one[IPerror].id == 80

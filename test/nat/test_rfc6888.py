@@ -180,7 +180,7 @@ def test_ports_rest(nat_of, proto, idle_s, wait_s):
 @pytest.mark.parametrize("n_max", [1, 3, 512])
 @pytest.mark.parametrize("proto", ["udp", "tcp", "icmp"])
 def test_ports_rest_over_a_restart(nat_of, proto, n_max):
-    """Those that rest are saved, and wait no less; nor do others wait."""
+    """Ports in hold-down are saved and wait for the rest of their time; others do not."""
     old = nat_of(**FEW)
     for n in (10, 20, 2):  # each freed in a second of its own
         flows = [Flow(old, proto, HOST, 5000 + n + i) for i in range(n)]
@@ -204,7 +204,7 @@ def test_ports_rest_over_a_restart(nat_of, proto, n_max):
 
 @requirement("REQ-8")
 def test_blocks_rest_for_their_owner_over_a_restart(nat_of):
-    """His ports are no other's, and he has none of them too soon."""
+    """No other subscriber gets the ports, and the owner does not get them too soon."""
     options = {"ports_block": 64, "ports_range": "1024-1151",
                "ports_max_blocks": 1}
     old, nat = nat_of(**options), nat_of(**options)

@@ -213,7 +213,7 @@ def test_each_error_names_its_line(text, wanted):
     assert str(refused.value).startswith(f"harness:{wanted}")
 
 
-def test_a_list_without_room_ends_behind_a_whole_word():
+def test_a_long_list_is_cut_after_a_whole_word():
     with pytest.raises(ValueError) as refused:
         Nat(file=SIDES + "zzz: 1\n")
     known = str(refused.value).partition("valid: ")[2]

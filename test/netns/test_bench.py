@@ -223,8 +223,8 @@ def test_frames_that_the_port_drops_were_not_sent(lab, words):
     assert f"mr-bench: {why}" in err.splitlines()
 
 
-def test_what_the_port_drops_is_not_the_loss_of_the_device(lab):
-    """Of two streams the one that is too long has it all, and each direction
+def test_drops_of_the_port_are_not_losses_of_the_device(lab):
+    """The stream with frames that are too long has all drops, and each direction
     has its own."""
     namespace = lab.namespace("t")
     lab.veth(namespace, "t0", namespace, "t1")
@@ -252,7 +252,7 @@ def capture_of(path, sizes):
 
 @pytest.mark.parametrize("is_up, sizes, n_sent, name", [
     (True, (60, 3000, 3000), 1, "too_long"), (False, (60, 60), 0, "device")])
-def test_a_replay_is_judged_as_any_trial(lab, is_up, sizes, n_sent, name):
+def test_a_replay_reports_unsent_frames(lab, is_up, sizes, n_sent, name):
     tester, middle = lab.namespace("t"), lab.namespace("d")
     lab.veth(tester, "t0", middle, "p0")
     if not is_up:
@@ -298,7 +298,7 @@ def macs_from(wire, mac):
 
 
 def test_frames_follow_the_addresses_of_their_ports(lab, cable):
-    """In the middle of a trial."""
+    """The addresses change in the middle of a trial."""
     source, sink = cable
     wire = lab.closing(Wire(sink, "t1", 0x0800))
     process = Process(lab, source, [BENCH, "tx", "--rate", "2k", "--max-lag", "9",

@@ -115,7 +115,7 @@ def test_nothing_forwards(wire):
 @pytest.mark.parametrize("words", [("throughput", "--sizes", "3000"),
                                    ("soak", "--size", "3000", "--rate", "1k",
                                     "--duration", "0.2")])
-def test_a_search_does_not_send_what_its_port_drops(wire, words):
+def test_a_search_fails_if_its_port_drops_all_frames(wire, words):
     process = Process(wire.lab, wire.tester, [BENCH, *words, "--max-lag", "10", "t0", "t1"])
     assert process.wait(60) == 1
     assert re.search(r"nothing was sent: 100 of 100 frames did not leave: "
@@ -165,8 +165,8 @@ def test_ports_in_hold_down_are_no_rate(lab, now):
     translator.stop()
 
 
-def test_a_nat_hears_of_new_addresses_of_its_hosts(lab):
-    """Of both ports, before frames go on."""
+def test_new_mac_addresses_are_announced_to_the_nat(lab):
+    """Both ports announce theirs before they send more frames."""
     wire = Wire(lab, 1)
     translator = Translator(wire, more="limits: {mappings: 1500}")
     process = Process(wire.lab, wire.tester, [

@@ -172,7 +172,7 @@ def test_a_rule_refuses(lab, star, changes, options, text):
     assert flags(star) == before
 
 
-def test_a_refused_setting_of_the_program_s_own_is_named(lab, star):
+def test_the_error_names_a_setting_that_the_program_added(lab, star):
     """mr-l2fwd asks for promiscuous mode, unless told not to."""
     broker = Broker(lab, star.middle, rule(settings="no"))
     Refused(lab, star.middle, broker.spec("p0"), "null:",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Channels that appear while a port is open: no frame goes around the port."""
+"""Channels appear while a port is open. No frame may bypass the port."""
 import pytest
 from lib.forwarder import Forwarder
 from lib.namespaces import Star, wait_until
@@ -56,7 +56,7 @@ def test_frames_without_a_socket_are_dropped_and_counted(lab, one_channel):
     probe.do("release")
 
 
-def test_queues_are_added_for_them(lab, one_channel):
+def test_queues_are_added_for_new_channels(lab, one_channel):
     star = one_channel
     probe = opened(lab, star.middle, "xdp:p0,ring=1024", pool=POOL)
     wire = lab.closing(Wire(star.hosts[0], "h0"))
@@ -88,7 +88,7 @@ def test_queues_are_added_after_a_rename(lab, one_channel):
     assert info["rxqs"] == 4 and info["txqs"] == 4
 
 
-def test_a_pool_without_pages_for_them_is_named(lab, one_channel):
+def test_queues_are_not_added_without_pages(lab, one_channel):
     star = one_channel
     probe = opened(lab, star.middle, "xdp:p0")
     set_channels(star, 4)
@@ -98,7 +98,7 @@ def test_a_pool_without_pages_for_them_is_named(lab, one_channel):
     assert probe.do("info", 0)["rxqs"] == 1
 
 
-def test_a_partial_port_leaves_them_to_the_kernel(lab, one_channel):
+def test_a_partial_port_leaves_new_channels_to_the_kernel(lab, one_channel):
     star = one_channel
     probe = opened(lab, star.middle, "xdp:p0,partial")
     inside = lab.closing(Wire(star.middle, "p0"))
@@ -114,7 +114,7 @@ def test_a_partial_port_leaves_them_to_the_kernel(lab, one_channel):
     probe.do("release")
 
 
-def test_a_forwarder_adds_them_to_its_workers(lab, one_channel):
+def test_a_forwarder_serves_new_channels(lab, one_channel):
     star = one_channel
     forwarder = Forwarder(lab, star.middle, *star.ports,
                           options=["--ring", 1024])
@@ -152,7 +152,7 @@ def test_added_queues_count_no_frames_of_rules(lab, one_channel):
     assert offloaded == [[0, 0, 0, 0], [N_FRAMES, 0, 0, 0]]
 
 
-def test_a_forwarder_without_pages_says_what_is_lost(lab, one_channel):
+def test_a_forwarder_without_pages_reports_the_drops(lab, one_channel):
     star = one_channel
     forwarder = Forwarder(lab, star.middle, *star.ports,
                           options=["--pool-pages", 16384])

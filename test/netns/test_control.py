@@ -250,9 +250,9 @@ def test_another_program_of_the_group_restores_settings(lab, star, first, then):
 @pytest.mark.parametrize("owner, mode", [(65534, 0o640), (0, 0o660),
                                          (65533, 0o646)])
 @pytest.mark.parametrize("user", [AS_ROOT, AS_USER])
-def test_a_record_that_others_can_write_is_not_believed(lab, star, owner, mode,
+def test_a_record_that_others_can_write_is_not_used(lab, star, owner, mode,
                                                         user):
-    """A member of the folder's group adds one, or writes to one."""
+    """A member of the folder's group has added or changed the record."""
     before = state(star.middle)
     with star.middle, socket.socket() as asked:
         cookie, = struct.unpack("=Q", asked.getsockopt(

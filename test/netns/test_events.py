@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What happens to an interface, as the port that is open on it tells."""
+"""Events of an interface, as the port that is open on it reports them."""
 import pytest
 
 from lib.namespaces import Star, wait_until
@@ -9,7 +9,7 @@ MOVED = "0a:00:00:00:00:07"
 
 
 def wait_for(probe, *events):
-    """Until the port has told all of them; the last answer."""
+    """Wait until the port has reported all of these events. Returns the last answer."""
     told = set()
 
     def has_told():
@@ -27,7 +27,7 @@ def probe(lab, star):
     return probe
 
 
-def test_a_new_mac_and_name_are_told(probe, star):
+def test_a_new_mac_and_name_are_reported(probe, star):
     star.middle.ip("link", "set", "p0", "address", MOVED)
     assert probe.do("wake", 0, 5000)
     wait_for(probe, "mac")
@@ -40,14 +40,14 @@ def test_a_new_mac_and_name_are_told(probe, star):
     assert info["netdev"] == "other" and info["name"] == "xdp:p0"
 
 
-def test_a_mac_that_the_program_set_is_no_event(probe):
+def test_changes_by_the_program_are_not_reported(probe):
     probe.do("mac", 0, MOVED)
     assert bytes(probe.do("info", 0)["mac"]).hex(":") == MOVED
     probe.do("mtu", 0, 1400)
     assert probe.do("link", 0)["changed"] == []
 
 
-def test_channels_that_appear_are_told_at_once(lab):
+def test_new_channels_are_reported_at_once(lab):
     star = Star(lab, queues=4)
     star.hosts[0].run("ethtool", "-L", "h0", "rx", 1, "tx", 1)
     star.middle.run("ethtool", "-L", "p0", "rx", 1, "tx", 1)
@@ -61,7 +61,7 @@ def test_channels_that_appear_are_told_at_once(lab):
     assert probe.do("info", 0)["channels"] == 4
 
 
-def test_an_interface_that_is_deleted_and_comes_back_is_told(probe, star):
+def test_a_deleted_interface_and_its_return_are_reported(probe, star):
     star.middle.ip("link", "delete", "p0")
     answer = wait_for(probe, "gone", "link")
     assert answer["gone"] and not answer["up"] and not answer["returned"]
@@ -72,7 +72,7 @@ def test_an_interface_that_is_deleted_and_comes_back_is_told(probe, star):
     wait_until("it to go again", lambda: not probe.do("link", 0)["returned"])
 
 
-def test_an_interface_that_moves_away_and_back_is_told(probe, star):
+def test_a_moved_interface_and_its_return_are_reported(probe, star):
     star.middle.ip("link", "set", "p0", "netns", star.hosts[1].name)
     wait_for(probe, "gone")
     star.hosts[1].ip("link", "set", "p0", "netns", star.middle.name)

@@ -569,7 +569,7 @@ def test_wrong_arguments_get_one_line(lab, name):
         assert done.stdout.count("\n") == 1
 
 
-def test_reopen_counts_on_after_its_device_was_gone(lab, star):
+def test_reopen_goes_on_counting_after_its_device_returned(lab, star):
     example = Process(lab, star.middle,
                       [EXAMPLES / "example-reopen", "xdp:p0"])
     says = {0: "the device is gone", 1: "opened again after 0 entries"}

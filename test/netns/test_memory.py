@@ -315,7 +315,7 @@ def test_two_ports_of_four_queues_share_a_pool(lab, python_path, is_sized):
 
 
 def test_two_default_pools_of_a_region_open_ports(lab, star):
-    """The first has reserved no range that the second lies behind."""
+    """The first pool does not keep the second one out of contiguous memory."""
     probe = Probe(lab, star.middle)
     probe.do("region")
     for pool, port in enumerate(("p0", "p1")):
@@ -333,7 +333,7 @@ def test_growth_says_which_frames_will_be_copied(lab):
     assert "copied when they leave by xdp:p0, which" in said[1]
 
 
-def test_limit_that_is_set_refuses_with_the_number_that_is_enough(lab):
+def test_an_error_states_how_many_pages_are_enough(lab):
     star = Star(lab, queues=4)
     probe = opened(lab, star.middle, "p0,csum=off", pool=(30000,))
     why = probe.refused("open", "p1,csum=off")

@@ -401,7 +401,7 @@ def test_a_log_that_nobody_reads_holds_up_nothing(lab, house, echo):
 
 
 def test_few_packets_are_lost_when_the_mtu_shrinks(house):
-    """A host learns it from the first that follow."""
+    """The host learns the new MTU from the first packets."""
     translator = Nat(house)
     for _ in range(5):
         house.middle.ip("link", "set", "p1", "mtu", 1500)
@@ -418,7 +418,7 @@ def test_few_packets_are_lost_when_the_mtu_shrinks(house):
 @pytest.mark.parametrize("options", [(), ("--workers", 2), ("--offload", "on")],
                          ids=["one", "two", "offload"])
 def test_the_mac_address_of_a_port_is_followed(house, echo, lab, options):
-    """It is announced: nobody has to ask. Sessions go on."""
+    """The new address is announced, and sessions continue."""
     translator = Nat(house, *options)
     talker = lab.closing(Talker(house.a))
     seen = talker.ask()
@@ -450,9 +450,9 @@ def test_addresses_are_announced_when_a_link_comes_up(house):
 
 @pytest.mark.parametrize("options", [(), ("--offload", "on")],
                          ids=["plain", "offload"])
-def test_a_new_gateway_behind_a_link_that_was_down_is_found(
+def test_a_new_gateway_is_found_after_the_link_was_down(
         house, echo, lab, options):
-    """At once, not when the old one's address is no longer believed."""
+    """At once, not when the old address becomes stale."""
     translator = Nat(house, *options)
     talker = lab.closing(Talker(house.a))
     seen = talker.ask()

@@ -85,7 +85,7 @@ def test_patch_forwards_all_in_the_kernel(lab, offload):
                for port in final["ports"]) == 0
 
 
-def test_displays_have_what_rules_forward(lab):
+def test_displays_show_frames_forwarded_by_rules(lab):
     star = Star(lab)
     for host in star.hosts:
         host.run("ethtool", "-K", "h0", "gro", "on")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A device that goes and comes back: the port is opened again in its place."""
+"""A device disappears and returns, and its port is opened again."""
 import json
 
 import pytest
@@ -87,7 +87,7 @@ def lines(forwarder):
             if line.startswith("mr-l2fwd: xdp:p0: ")]
 
 
-def test_a_forwarder_opens_it_again(lab, star):
+def test_a_forwarder_opens_a_returned_port_again(lab, star):
     bridge = Bridge(lab, star)
     bridge.exchange(20)
     delete(star)
@@ -138,7 +138,7 @@ def detach(star, port):
     star.middle.run("bpftool", "link", "detach", "id", ours)
 
 
-def test_a_detached_program_is_a_state_and_a_loss(lab, star):
+def test_a_detached_program_is_reported_and_its_losses_counted(lab, star):
     probe = opened(lab, star.middle, "xdp:p0")
     wire = lab.closing(Wire(star.hosts[0], "h0", TEST_TYPE))
     detach(star, "p0")
@@ -175,7 +175,7 @@ def test_a_forwarder_attaches_its_program_again(lab, star):
     (lambda star, port: star.middle.ip("link", "set", port, "down"),
      "the link is down"),
 ])
-def test_the_kind_of_loss_that_ends_it_is_named(lab, star, how, text):
+def test_exit_on_port_loss_names_the_kind_of_loss(lab, star, how, text):
     ends = Forwarder(lab, star.middle, *star.ports,
                      options=["--exit-on-port-loss"])
     how(star, "p0")

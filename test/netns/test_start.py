@@ -61,7 +61,7 @@ def test_a_broker_without_a_capability_leaves_no_socket(lab, broker):
 
 
 @pytest.mark.parametrize("program", PORTS)
-def test_too_few_files_are_named_with_the_remedy(lab, program):
+def test_too_few_file_descriptors_are_reported_with_the_remedy(lab, program):
     n, status = 4, 1
     while status != 0:
         n += 1
@@ -78,8 +78,8 @@ def test_too_few_files_are_named_with_the_remedy(lab, program):
 
 
 @pytest.mark.parametrize("program", PORTS)
-def test_reports_that_nobody_reads_are_counted(lab, program):
-    """And those who ask the program see the number, too."""
+def test_unread_reports_are_counted(lab, program):
+    """mrctl shows the number."""
     read_fd, write_fd = os.pipe()
     os.set_blocking(write_fd, False)
     os.write(write_fd, b"x" * (1 << 20))  # as much as it takes
@@ -99,7 +99,7 @@ def test_reports_that_nobody_reads_are_counted(lab, program):
     process.wait(limit(30))
 
 
-def test_an_ignored_hang_up_is_said_to_reload_nothing(lab, broker):
+def test_a_note_says_that_an_ignored_sighup_reloads_nothing(lab, broker):
     """As nohup leaves it."""
     config = lab.tmp_path / "nat.yaml"
     config.write_text(

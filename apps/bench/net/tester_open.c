@@ -273,8 +273,8 @@ static bool is_up(const struct tester *tester, uint32_t i)
 }
 
 /*
- * Opening resets many a NIC, and what is sent without a link is lost. The ports
- * wait together.
+ * Opening resets many NICs, and frames sent without a link are lost, so wait
+ * for the links of all ports together.
  */
 static void wait_for_links(const struct tester *tester)
 {

@@ -427,13 +427,13 @@ void app_port_event(void *opaque, uint32_t port_idx, uint32_t events)
 			    mac[0], mac[1], mac[2], mac[3], mac[4], mac[5]);
 }
 
-/* Rules belong to open ports. */
+/* Close the rules, which cannot outlive a port. */
 void app_port_closing(void *opaque, uint32_t port_idx)
 {
 	struct app *app = opaque;
 
 	if (app->rules != NULL)
-		print_error("mr-nat: %s port: it is opened again: offload is "
+		print_error("mr-nat: %s port: opening it again: offload is "
 			    "off from now on",
 			    side_name(port_idx));
 	nat_offload_close(app);

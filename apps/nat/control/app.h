@@ -64,7 +64,7 @@ void app_drop(void *workers, struct mr_worker *worker,
 	      const struct mr_frame *frames, uint32_t n);
 void app_each_second(void *app);
 void app_port_event(void *app, uint32_t port_idx, uint32_t events);
-/* Before and after a port is opened again; the workers are at rest. */
+/* Called before and after a port is opened again, with the workers stopped. */
 void app_port_closing(void *app, uint32_t port_idx);
 void app_port_opened(void *app, uint32_t port_idx);
 /* Write what is in the log's rings. While the log is busy, they hold it. */

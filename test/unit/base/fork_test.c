@@ -65,7 +65,7 @@ TEST(closed_fd_is_guarded_no_more)
 	mr_fd_close(again);
 }
 
-/* Each is guarded, however many there are. */
+/* All of them are guarded. */
 TEST(child_has_none_of_many_guarded_fds)
 {
 	enum { N_FDS = 3000 };
@@ -158,7 +158,7 @@ TEST(fork_does_not_wait_for_a_slow_close)
 		nanosleep(&step, NULL);
 		read_target(fd, now, sizeof(now));
 	} while (strcmp(before, now) == 0);
-	/* It has begun: the child has neither the file nor what took its place. */
+	/* It has begun: the child has neither the file nor its replacement. */
 	assert_int_equal(fds_in_child(fd, fd), 0);
 	assert_int_equal(__atomic_load_n(&is_closed, __ATOMIC_ACQUIRE), 0);
 	close(peer); /* a reset ends it */

@@ -244,7 +244,7 @@ def test_a_terminal_has_a_live_view_and_q_ends_it():
     (signal.SIGHUP, (), 1, "ended by a signal"),
     (signal.SIGINT, ("-d", "600"), 1, "ended by a signal"),
     (signal.SIGTERM, ("--count", "1000000"), 1, "ended by a signal")])
-def test_a_signal_is_success_only_where_nothing_else_ends_it(
+def test_a_signal_is_success_only_for_a_run_without_an_end(
         tmp_path, number, words, rc, why):
     path = tmp_path / "out.json"
     # CI may ignore it, and so would its children.

@@ -241,7 +241,7 @@ def test_passes_of_one_time(capture):
     assert final["replay"]["passes"] == 4
 
 
-def test_a_pass_of_one_frame_has_a_pace(capture):
+def test_passes_of_one_frame_are_paced(capture):
     capture.write(FRAMES[:1])
     code, said, err = run("replay", "-q", "--loop", 0, "-d", 0.5, capture.inp,
                           "null:")
@@ -265,7 +265,7 @@ def write_times(path, times):
      "records without a time are sent right after their predecessors"),
     ([0, .1, .2], (), [0, .1, .2], "", ""),
     ([100, 100.1, 1.7e9, 1.7e9 + .1], ("--max-gap", .3), [0, .1, .4, .5], "shortened", "")])
-def test_times_that_go_wrong_are_made_good(capture, times, words, at_s, key, line):
+def test_odd_capture_times_are_corrected(capture, times, words, at_s, key, line):
     write_times(capture.inp, times)
     code, out, err = run("replay", "-j", "--max-lag", 5, *words, capture.inp,
                          f"pcap:tx={capture.out}")
@@ -308,7 +308,7 @@ def test_what_is_given_up_is_counted(capture):
     assert final["workers"][0]["drops"]["shutdown"] == 59
 
 
-def test_what_the_port_drops_was_not_sent(capture):
+def test_frames_that_the_port_drops_are_unsent(capture):
     """A port without a file to write drops all that it takes."""
     capture.write(FRAMES)
     other = capture.out.with_name("other.pcap")
@@ -351,7 +351,7 @@ def test_the_reason_names_another_link_type(capture):
 
 
 @pytest.mark.parametrize("loops, rc, why", [(1, 1, "ended by a signal"), (0, 0, "")])
-def test_a_signal_ends_what_has_an_end_too_early(capture, loops, rc, why):
+def test_a_signal_fails_only_a_replay_that_has_an_end(capture, loops, rc, why):
     capture.write(FRAMES, gap_s=1)
     out = capture.out.with_name("a.json")
     with popen([BENCH, "replay", "-q", "--max-lag", "60", "--loop", str(loops), "--out", out,

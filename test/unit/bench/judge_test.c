@@ -13,7 +13,7 @@ static struct trial_drop too_long = {
 	.is_departure = true,
 };
 
-static struct trial_result of(uint64_t n_accepted, uint64_t n_unsent)
+static struct trial_result make_result(uint64_t n_accepted, uint64_t n_unsent)
 {
 	return (struct trial_result){
 		.sent = n_accepted,
@@ -24,9 +24,9 @@ static struct trial_result of(uint64_t n_accepted, uint64_t n_unsent)
 	};
 }
 
-TEST(what_the_port_drops_was_not_sent)
+TEST(frames_that_the_port_drops_are_unsent)
 {
-	struct trial_result r = of(100, 0);
+	struct trial_result r = make_result(100, 0);
 
 	trial_judge(&r, 60, 0, true);
 	assert_int_equal(r.sent, 40);
@@ -39,33 +39,33 @@ TEST(what_the_port_drops_was_not_sent)
 			    "(too_long)");
 }
 
-TEST(what_is_late_is_missing_from_what_was_asked_for)
+TEST(late_frames_make_a_bounded_trial_incomplete)
 {
-	struct trial_result r = of(100, 500);
+	struct trial_result r = make_result(100, 500);
 
 	trial_judge(&r, 0, 0, true);
 	assert_int_equal(r.due, 600);
-	/* A counter that has little of it is no cause. */
+	/* A counter with a small part of them is not the cause. */
 	assert_string_equal(r.why_incomplete,
 			    "500 of 600 frames did not leave: the sender was "
 			    "late by more than --max-lag");
-	r = of(100, 500);
+	r = make_result(100, 500);
 	trial_judge(&r, 0, 0, false);
 	assert_string_equal(r.why_incomplete, "");
 }
 
 TEST(a_complete_trial_has_no_reason)
 {
-	struct trial_result r = of(100, 0);
+	struct trial_result r = make_result(100, 0);
 
 	trial_judge(&r, 0, 0, true);
 	assert_string_equal(r.why_incomplete, "");
 	assert_int_equal(r.sent, 100);
 }
 
-TEST(at_full_speed_what_there_is_no_room_for_was_never_due)
+TEST(at_full_speed_frames_without_room_were_never_due)
 {
-	struct trial_result r = of(100, 0);
+	struct trial_result r = make_result(100, 0);
 
 	trial_judge(&r, 60, 60, true);
 	assert_int_equal(r.sent, 40);
@@ -73,9 +73,9 @@ TEST(at_full_speed_what_there_is_no_room_for_was_never_due)
 	assert_string_equal(r.why_incomplete, "");
 }
 
-TEST(others_frames_in_a_counter_are_not_ours)
+TEST(drops_are_limited_to_the_frames_of_the_trial)
 {
-	struct trial_result r = of(5, 0);
+	struct trial_result r = make_result(5, 0);
 
 	trial_judge(&r, 60, 0, true);
 	assert_int_equal(r.sent, 0);
@@ -84,7 +84,7 @@ TEST(others_frames_in_a_counter_are_not_ours)
 
 TEST(an_early_end_has_its_own_reason)
 {
-	struct trial_result r = of(100, 0);
+	struct trial_result r = make_result(100, 0);
 
 	r.is_cut_short = true;
 	trial_judge(&r, 0, 0, true);
@@ -94,8 +94,7 @@ TEST(an_early_end_has_its_own_reason)
 	assert_string_equal(r.why_incomplete, "xdp:a has lost its link");
 }
 
-/* Rows are differences, of the port's own sides. */
-TEST(counters_of_a_port_tell_what_left)
+TEST(only_increases_of_counters_are_kept)
 {
 	struct trial_drop before[2] = { { .n = 7 }, { .n = 3 } };
 	struct trial_drop rows[2] = { too_long, too_long };

@@ -35,9 +35,9 @@ TEST_WITH(begin, NULL, gaps_are_those_of_the_capture)
 	check(rows, 4);
 }
 
-TEST_WITH(begin, NULL, one_that_is_out_of_order_follows_at_once)
+TEST_WITH(begin, NULL, a_frame_out_of_order_follows_at_once)
 {
-	/* With the first one's time, or older than all; or a few in a row. */
+	/* Some have the time of the first, some are older than all. */
 	static const int64_t rows[][2] = { { 0, 0 },	  { 1000, 1000 },
 					   { 0, 1000 },	  { 1100, 1100 },
 					   { -50, 1100 }, { 1200, 1200 },
@@ -107,7 +107,7 @@ TEST_WITH(begin, NULL, a_pass_without_a_gap_takes_a_millisecond)
 		timing_begin_again(&timing);
 	}
 	assert_int_equal(timing.n_gapless, 3);
-	/* Time cannot run over. */
+	/* Time must not overflow. */
 	timing.due_ns = UINT64_MAX - 5;
 	due(1);
 	assert_true(timing_due(&timing, DAY) == UINT64_MAX);

@@ -109,7 +109,7 @@ class BesideBadPeers(unittest.TestCase):
         peers = Peers(self.folder, names)
         self.addCleanup(peers.close)
 
-    def test_each_is_named_and_the_others_are_listed(self):
+    def test_bad_sockets_are_named_and_good_ones_listed(self):
         quick = [name for name in PEERS if name not in ("slow", "silent")]
         self.beside(*quick)
         status, out, err = self.run_it("list", "--names")
@@ -118,7 +118,7 @@ class BesideBadPeers(unittest.TestCase):
             self.assertEqual(err.count(f"{self.folder}/{name}.sock: "), 1, err)
         self.assertNotIn("Traceback", err)
 
-    def test_slow_ones_hold_nobody_up_for_long(self):
+    def test_slow_sockets_delay_the_list_only_briefly(self):
         self.beside("slow", "silent")
         begin_s = time.monotonic()
         status, out, err = self.run_it("list", "--names")
@@ -139,13 +139,13 @@ class BesideBadPeers(unittest.TestCase):
         self.assertLess(time.monotonic() - begin_s, limit(9))
         self.assertEqual((status, out), (0, "good\n"), err)
 
-    def test_the_only_good_one_is_asked_without_a_name(self):
+    def test_the_only_good_instance_needs_no_name(self):
         self.beside("deep", "lacking")
         status, out, _ = self.run_it("show", "pool")
         self.assertEqual(status, 0)
         self.assertIn("n_pages", out)
 
-    def test_a_bad_one_that_is_asked_is_an_error(self):
+    def test_asking_a_bad_socket_fails(self):
         self.beside("deep", "garbage", "empty")
         for name in "deep", "garbage":
             status, _, err = self.run_it(name, "show", "stats")

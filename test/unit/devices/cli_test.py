@@ -448,7 +448,7 @@ class Refusing(Case):
         self.assertIn("another mr-devices", self.refused(machine, "unbind", A))
         self.assertIn(A, self.do(machine))  # to look is allowed
 
-    def test_notes_in_a_folder_of_others_are_not_believed(self):
+    def test_notes_in_a_folder_of_others_are_not_used(self):
         """The group of /run/millrace could create it first."""
         machine = self.machine()
         self.do(machine, "bind", A)

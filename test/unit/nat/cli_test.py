@@ -108,7 +108,7 @@ class Check(unittest.TestCase):
         self.assertEqual(self.check(self.SIDES),
                          (0, "the configuration is good\n", ""))
 
-    def test_the_data_plane_has_lines_too(self):
+    def test_errors_in_the_data_plane_have_line_numbers(self):
         for text, words in (
                 ("dataplane: {ring: 300}", ":3: dataplane: ring: 300 is not a power"),
                 ("dataplane: {wokers: 2}", ":3: "),
@@ -134,7 +134,7 @@ class Check(unittest.TestCase):
              "outside: no gateway; only hosts on its own networks are "
              "reachable"])
 
-    def test_an_address_that_no_host_can_have(self):
+    def test_addresses_that_no_host_can_have_are_refused(self):
         """What mr-nat itself has, and the first and last of a network."""
         cases = {
             "inside: {port: a, addresses: 10.0.0.1/24, gateway: 10.0.0.255}\n"
@@ -162,7 +162,7 @@ class Check(unittest.TestCase):
             self.assertEqual((status, out), (2, ""), text)
             self.assertIn(said, err)
 
-    def test_what_a_start_refuses(self):
+    def test_check_and_start_refuse_the_same_files(self):
         """With the same line: a folder that is not there, ports of the host."""
         sides = self.SIDES.replace("nowhere0", "'null:'").replace("nowhere1",
                                                                   "'null:'")

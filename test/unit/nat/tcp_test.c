@@ -117,7 +117,7 @@ static const struct {
 	    { NAT_OUT, { 101, 501, 0, 10, ACK, 0 }, true },
 	    { NAT_IN, { 500, 101, 1, 10, SYN | ACK, 0 }, true },
 	    { NAT_IN, { 501 + 1280, 0, 1, 0, ACK, 0 }, true } } },
-	{ "what acknowledges all that the other end sent is not forgotten",
+	{ "a segment that acknowledges everything is not forgotten",
 	  { { NAT_OUT, { 100, 0, 1, 100, SYN, 1 }, true },
 	    { NAT_IN, { 500, 101, 1, 100, SYN | ACK, 1 }, true },
 	    { NAT_OUT, { 101, 501, 0, 100, ACK, 0 }, true },
