@@ -93,6 +93,8 @@ static int receive_all(struct mr_port *port, struct mr_cache *cache,
 	for (uint32_t i = 0; (rxq = mr_port_rxq(port, i)) != NULL; i++)
 		n += receive_burst(rxq, cache, now_s);
 	age(now_s);
+	if (n == 0)
+		mr_port_poll(port);
 	return n > 0 || mr_port_link(port, &link) < 0 ||
 	       !(link.is_ended || link.is_gone);
 }
