@@ -71,9 +71,11 @@ static void take_link(struct run_port *port, uint32_t events)
 	look_for_loss(port);
 }
 
+/* Only network interfaces return: while a NIC is pulled, the kernel waits for its
+ * users, and opening it would block. */
 static void begin_absence(struct run_port *port)
 {
-	port->is_away = true;
+	port->is_away = port->has_netdev;
 	port->wait_ns = FIRST_WAIT_MS * UINT64_C(1000000);
 	port->retry_ns = now_ns(port) + port->wait_ns;
 }
@@ -253,6 +255,7 @@ void run_ports_begin(struct run_ports *all, const struct run_config *config)
 		port->has_link = mr_port_link(mr_port, &port->link) == 0;
 		mr_port_info(mr_port, &info);
 		snprintf(port->name, sizeof(port->name), "%s", info.name);
+		port->has_netdev = info.netdev[0] != '\0';
 		(void)mr_port_subscribe(mr_port, take_events, port);
 		if (port->has_link && !port->link.is_up &&
 		    !port->link.is_gone && !port->link.is_ended) {

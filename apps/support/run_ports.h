@@ -20,6 +20,7 @@ struct run_port {
 	struct run_ports *all;
 	uint32_t idx;
 	bool has_link; /* it reports its link */
+	bool has_netdev; /* a network interface: it is opened again */
 	struct mr_link link;
 	char name[sizeof(((struct mr_port_info *)0)->name)];
 	uint64_t up_by_ns; /* limit for its first link; 0: it was up */
