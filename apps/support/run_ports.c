@@ -71,8 +71,8 @@ static void take_link(struct run_port *port, uint32_t events)
 	look_for_loss(port);
 }
 
-/* Only network interfaces return: while a NIC is pulled, the kernel waits for its
- * users, and opening it would block. */
+/* Only network interfaces are opened again: while a NIC is pulled, the kernel
+ * waits for its users, and opening it would block. */
 static void begin_absence(struct run_port *port)
 {
 	port->is_away = port->has_netdev;
