@@ -55,7 +55,8 @@ static const char *missing_capability(bool has_rules)
 	return words[0].effective >> NET_ADMIN & 1 ? NULL : "CAP_NET_ADMIN";
 }
 
-/* Choose the program to load; is_plain: one that cannot change frames. */
+/* Choose the program to load; is_plain: one that cannot change frames, for a
+ * dispatcher. */
 static struct bpf_program *choose(const struct xdp_prog_bpf *skeleton,
 				  bool is_plain, bool has_frags)
 {
@@ -86,7 +87,8 @@ static int open_program(struct xdp_port *port, bool is_plain, bool has_frags,
 		return mri_xdp_prog_refuse(port, -ENOMEM, false, reterr_reason);
 	bpf_map__set_max_entries(skeleton->maps.sockets,
 				 port->options.first_queue + port->n_queues_max);
-	skeleton->rodata->passes_unserved = port->options.partial;
+	/* A dispatcher keeps the program of a port that was killed. */
+	skeleton->rodata->passes_unserved = port->options.partial || is_plain;
 	if (port->unserved_fd >= 0)
 		(void)bpf_map__reuse_fd(skeleton->maps.unserved,
 					port->unserved_fd);

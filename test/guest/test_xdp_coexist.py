@@ -30,9 +30,10 @@ def fixture_guest():
         for words in ("link add v0 type veth peer name w0",
                       "link add v1 type veth peer name w1",
                       "link add v2 type veth peer name w2",
+                      "link set w0 up", "link set v1 up", "link set w1 up",
                       "link set v2 up", "link set w2 up",
                       "link add bond9 type bond",
-                      "link set v0 master bond9",
+                      "link set v0 master bond9", "link set v0 up",
                       "link add link v1 name v1.5 type vlan id 5"):
             run(guest, f"/bin/ip {words}")
         yield guest
