@@ -6,8 +6,8 @@ Without a word, what needs minutes: each check in each build that can find
 something with it. Suites that wait (for interfaces, processes, clocks) run on
 the programs as they are installed; meanwhile, the others run under
 AddressSanitizer and UBSan, and of those the programs that start threads once
-more under ThreadSanitizer. `all` adds emulated machines, faults put into the
-library, DPDK's own programs and libFuzzer. `changed` runs what the files that
+more under ThreadSanitizer. `all` adds emulated machines, system calls
+that fail, DPDK's own programs and libFuzzer. `changed` runs what the files that
 differ from the main branch can break, and names those that no test is known
 for; SUITE:NAME are tests of a suite whose names begin so.
 
@@ -86,7 +86,6 @@ SUITES = {
     "dpdk": Suite(lane="waits", is_long=True),
     "faults": Suite(lane="waits", is_long=True),
     "guest": Suite(lane="boots", is_long=True, time_factor=3, n_at_once=3),
-    "mutation": Suite(is_long=True),
     "libfuzzer": Suite("libfuzzer", ("fuzz",), is_long=True),
 }
 # Sanitizers slow a test down by about this factor.
