@@ -11,7 +11,7 @@
 
 #include <millrace/millrace.h>
 
-#include "xdp/xdp_broker.h"
+#include "xdp/lease/broker.h"
 
 enum {
 	RULE_FILTER_BYTES = 1024,

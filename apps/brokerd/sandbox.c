@@ -15,7 +15,7 @@
 #include <seccomp.h>
 #endif
 
-#include "xdp/xdp_broker.h"
+#include "xdp/lease/broker.h"
 
 #include "sandbox.h"
 

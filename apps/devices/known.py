@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The table of drivers and kernels of drivers/xdp/xdp_known.c, as JSON.
+"""The table of drivers and kernels of drivers/xdp/device/known.c, as JSON.
 
-usage: known.py xdp_known.c
+usage: known.py device/known.c
 """
 
 import json

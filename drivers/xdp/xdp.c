@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "xdp.h"
-#include "xdp_ask.h"
-#include "xdp_filter.h"
+#include "lease/client.h"
+#include "program/filter.h"
 
 enum {
 	DEFAULT_RING_ENTRIES = 2048,

@@ -17,11 +17,11 @@
 #include <millrace/driver.h>
 #include <millrace/experimental/driver_offload.h>
 
-#include "xdp_netdev.h"
-#include "xdp_rx_meta.h"
-#include "xdp_times.h"
-#include "xdp_uapi.h"
-#include "xring.h"
+#include "device/netdev.h"
+#include "program/rx_meta.h"
+#include "socket/times.h"
+#include "uapi.h"
+#include "socket/ring.h"
 
 _Static_assert((int)XSK_PKT_CONTD == (int)MR_FRAME_MORE,
 	       "an rx descriptor is a struct mr_frame");
@@ -60,7 +60,7 @@ struct xdp_rxq {
 	struct xdp_port *port;
 	uint8_t *posted; /* per chunk: with the kernel, or in a ring */
 	uint32_t chunk_shift;
-	uint32_t n_bufs; /* always with us and the kernel: see xdp_rx.c */
+	uint32_t n_bufs; /* always with us and the kernel: see socket/rx.c */
 	uint32_t tailroom_bytes;
 	uint32_t meta_magic; /* of metadata in front of frames; 0: none */
 	bool has_partial_csums;
@@ -115,7 +115,7 @@ static inline bool xdp_can_post(const struct xdp_txq *txq, uint64_t addr,
 	return txq->postings[xdp_posting(addr)] + n <= UINT8_MAX;
 }
 
-/* Where our program is; xdp_prog.c. */
+/* Where our program is; program/program.c. */
 struct xdp_prog {
 	struct xdp_prog_bpf *skeleton; /* NULL: not our own program */
 	struct bpf_object *user;       /* from the option prog */
@@ -149,7 +149,7 @@ enum xdp_setting {
 	/* napi_defer_hard_irqs and gro_flush_timeout. */
 	XDP_SETTING_DEFER,
 	XDP_SETTING_FLUSH,
-	/* xdp_queues.c */
+	/* device/rss.c */
 	XDP_SETTING_RSS_FIELDS,
 	XDP_SETTING_RSS_KEY,
 	XDP_SETTING_RSS_TABLE,
@@ -195,7 +195,7 @@ struct xdp_options {
 	uint32_t budget;    /* copy mode: descriptors per sendto(); 0: a ring */
 	uint32_t busy;      /* busy poll budget; 0: off */
 	bool promisc, force, partial, meta;
-	uint32_t rss; /* from here on, not for the broker: xdp_wire.h */
+	uint32_t rss; /* from here on, not for the broker: lease/wire.h */
 	uint32_t via; /* enum xdp_via */
 	/* Valid during open; NULL: not given. */
 	const char *prog, *map, *fds, *broker;
@@ -288,7 +288,7 @@ static inline struct xdp_txq *xdp_txq_of(struct mr_txq *base)
 	return (struct xdp_txq *)base;
 }
 
-/* xdp_rx.c */
+/* socket/rx.c */
 mr_rx_burst_fn mri_xdp_rx_burst;
 int mri_xdp_rx_arm(struct mr_queue *queue);
 /* Give the kernel its n_bufs buffers, -ENOMEM if the pool has not as many. */
@@ -296,7 +296,7 @@ int mri_xdp_rx_fill(struct xdp_rxq *rxq);
 /* Take back what the kernel has; its socket is closed, the device done. */
 void mri_xdp_rx_take_back(struct xdp_rxq *rxq);
 
-/* xdp_tx.c */
+/* socket/tx.c */
 mr_tx_burst_fn mri_xdp_tx_burst;
 int mri_xdp_tx_arm(struct mr_queue *queue);
 /*
@@ -306,7 +306,7 @@ int mri_xdp_tx_arm(struct mr_queue *queue);
 uint32_t mri_xdp_tx_wait(struct xdp_txq *txq, uint64_t deadline_ns);
 void mri_xdp_tx_take_back(struct xdp_txq *txq);
 
-/* xdp_meta.c */
+/* socket/meta.c */
 /* Set the metadata of n received entries. */
 void mri_xdp_read_meta(const struct xdp_rxq *rxq, const struct mr_frame *frames,
 		       struct mr_meta *ret_meta, uint32_t n);
@@ -316,7 +316,7 @@ uint32_t mri_xdp_meta_offloads(const struct xdp_port *port);
 bool mri_xdp_lacks_meta(const struct xdp_port *port, char *ret_why,
 			size_t n_bytes);
 
-/* xdp_csum.c */
+/* socket/csum.c */
 /* Mark those of n entries that begin a frame with a partial sum; how many. */
 uint32_t mri_xdp_csum_mark(const struct mr_port *port, struct mr_frame *frames,
 			   uint32_t n);
@@ -325,7 +325,7 @@ uint32_t mri_xdp_csum_mark(const struct mr_port *port, struct mr_frame *frames,
 void mri_xdp_csum_send(struct xdp_txq *txq, const struct mr_frame *frames,
 		       const struct mr_meta *meta, struct xsk_tx_meta *request);
 
-/* xdp_copy.c */
+/* socket/copy.c */
 /*
  * Make a frame that the kernel would refuse into one that it takes: split
  * entries at chunk edges where that is enough, else copy. Consumes the n
@@ -348,7 +348,7 @@ int mri_xdp_choose_queues(const struct xdp_netdev *dev, struct xdp_options *o,
 			  struct mr_reason *reterr_reason);
 bool mri_xdp_has_partial_csums(const struct xdp_port *port);
 
-/* xdp_bind.c */
+/* socket/bind.c */
 /* Whether frames have several buffers; -EINVAL, -ENOTSUP: not with this pool */
 int mri_xdp_choose_sg(const struct xdp_port *port, bool *ret_has_sg,
 		      struct mr_reason *reterr_reason);
@@ -359,13 +359,13 @@ uint32_t mri_xdp_max_mtu(const struct xdp_port *port);
 int mri_xdp_climb(struct xdp_port *port, bool has_sg,
 		  struct mr_reason *reterr_reason);
 
-/* xdp_add.c */
+/* socket/queues.c */
 int mri_xdp_queues_alloc(struct xdp_port *port, struct mr_reason *reason);
 void mri_xdp_queues_free(struct xdp_port *port);
 int mri_xdp_add_queues(struct mr_port *base, uint32_t n,
 		       struct mr_reason *reterr_reason);
 
-/* xdp_umem.c */
+/* socket/umem.c */
 /* One way to bind; several are tried. */
 struct xdp_bind_mode {
 	bool is_zc;
@@ -390,12 +390,12 @@ int mri_xdp_socket_make(struct xdp_port *port, uint32_t i, bool is_zc,
 /* Wait until closed zero-copy sockets are released. */
 void mri_xdp_sockets_wait(const struct xdp_port *port);
 
-/* xdp_unbound.c */
+/* lease/unbound.c */
 /* If rings of bound sockets cannot be mapped, replace the broker's sockets by
  * unbound ones, which its client can map. */
 int mri_xdp_unbound_open(struct xdp_port *port, struct mr_reason *reason);
 
-/* xdp_prog.c */
+/* program/program.c */
 /* -ERANGE: the MTU, here or at the peer, needs a program with frags. */
 int mri_xdp_prog_open(struct xdp_port *port, bool has_frags,
 		      struct mr_reason *reterr_reason);
@@ -414,7 +414,7 @@ int mri_xdp_prog_spread(struct xdp_port *port, struct mr_reason *reterr_reason);
 /* Why a program was not loaded, as a reason. */
 int mri_xdp_prog_refuse(const struct xdp_port *port, int err, bool has_rules,
 			struct mr_reason *reterr_reason);
-/* xdp_user.c */
+/* program/user.c */
 /* Open the program of the option prog and its map, without loading them. */
 int mri_xdp_user_open(struct xdp_port *port, bool has_frags,
 		      struct mr_reason *reterr_reason);
@@ -428,21 +428,20 @@ void mri_xdp_user_close(struct xdp_port *port);
 int mri_xdp_map_open(struct xdp_port *port, bool has_frags,
 		     struct mr_reason *reterr_reason);
 
-/* xdp_owner.c */
+/* program/owner.c */
 /* Get a program's name, or "". Returns whether it no longer exists. */
 bool mri_xdp_prog_name(uint32_t prog_id, char name[BPF_OBJ_NAME_LEN]);
 /* -EBUSY because of program dev.xdp_prog_id; why: further text, or "". */
 int mri_xdp_refuse_attached(const struct xdp_port *port, const char *why,
 			    struct mr_reason *reterr_reason);
 
-/*
- * xdp_quiet.c: between these calls, libbpf and libxdp print nothing for this
- * thread. The calls nest.
- */
+/* program/quiet.c */
+/* Between these calls, libbpf and libxdp print nothing for this thread. The
+ * calls nest. */
 void mri_xdp_quiet_begin(void);
 void mri_xdp_quiet_end(void);
 
-/* xdp_bound.c */
+/* program/bound.c */
 /* Find the kfuncs that the device implements and the port wants. */
 void mri_xdp_find_kfuncs(struct xdp_port *port);
 /* Make a program of n instructions call them. Returns the new number. */
@@ -460,7 +459,7 @@ size_t mri_xdp_add_tag_out(const struct xdp_port *port, struct bpf_insn *insns,
 bool mri_xdp_loses_tags(const struct xdp_port *port, char *ret_why,
 			size_t n_bytes);
 
-/* xdp_genl.c */
+/* device/genl.c */
 /* Most descriptors of a frame in zero-copy mode; 1 if the driver has no SG. */
 uint32_t mri_xdp_zc_max_segs(uint32_t ifindex);
 /* Ids of the interface's NAPIs: how many, or -errno. */
@@ -482,7 +481,7 @@ int mri_xdp_tx_metadata(uint32_t ifindex, uint64_t *ret_features);
 int mri_xdp_features_open(void);
 int mri_xdp_channels_open(void);
 
-/* xdp_kernel.c */
+/* device/to_kernel.c */
 int mri_xdp_open_kernel(struct mr_port *base, struct mr_reason *reterr_reason);
 bool mri_xdp_to_kernel(struct mr_port *base, const struct mr_frame *frames,
 		       uint32_t n);
@@ -491,18 +490,18 @@ uint32_t mri_xdp_kernel_stats(const struct xdp_port *port,
 			      struct mr_named_count *ret_counts, uint32_t n);
 void mri_xdp_kernel_close(struct xdp_port *port);
 
-/* xdp_offload.c */
+/* program/rule_set.c */
 extern const struct mr_rules_ops mri_xdp_rules_ops;
 /* Add what the rules did with frames of the queue. */
 void mri_xdp_rules_stats(const struct mr_rxq *base, struct mr_rx_stats *stats);
 
-/* xdp_busy.c */
+/* socket/busy.c */
 /* Start busy polling on all queues, if the options ask for it and it helps. */
 void mri_xdp_busy_open(struct xdp_port *port);
 /* Ask for busy polling of a socket. False: there is none. */
 bool mri_xdp_busy_poll(const struct xdp_port *port, int fd);
 
-/* xdp_events.c */
+/* device/events.c */
 /* rtnetlink events; an fd or -errno. */
 int mri_xdp_events_open(void);
 /* Make port->base.fd readable at each event. */
@@ -512,13 +511,13 @@ int mri_xdp_events_poll(struct xdp_port *port);
 /* Read how many channels there are. */
 void mri_xdp_take_channels(struct xdp_port *port);
 
-/* xdp_master.c */
+/* device/master.c */
 /* 0; -ENOTSUP: it is a bond, bridge, VLAN or the like, and the reason names the
  * underlying devices; or -errno. */
 int mri_xdp_refuse_master(const struct xdp_netdev *dev,
 			  struct mr_reason *reterr_reason);
 
-/* xdp_record.c */
+/* device/record.c */
 /* What tells the caller's network namespace from all others. */
 int mri_xdp_netns_cookie(uint64_t *ret_cookie);
 /*
@@ -540,7 +539,7 @@ int mri_xdp_record_share(struct xdp_port *port);
 /* Restore the settings from this one on, unless others changed them since. */
 void mri_xdp_record_undo(struct xdp_port *port, enum xdp_setting first);
 
-/* xdp_queues.c */
+/* device/rss.c */
 /* As mri_xdp_setting(), for RSS and steering. */
 int mri_xdp_queue_setting(const struct xdp_port *port, const char *name,
 			  const struct xdp_change *change, bool is_write,
@@ -554,7 +553,7 @@ int mri_xdp_steer(struct mr_port *base, const struct mr_steer_rule *rule,
 int mri_xdp_unsteer(struct mr_port *base, uint32_t id,
 		    struct mr_reason *reterr_reason);
 
-/* xdp_settings.c */
+/* device/settings.c */
 extern const char *const mri_xdp_setting_names[XDP_N_SETTINGS];
 /* Read or write the setting of a change: 0 or -errno; -ENOENT: it is gone. */
 int mri_xdp_setting(const struct xdp_port *port,
@@ -576,7 +575,7 @@ int mri_xdp_set_mac(struct mr_port *base, const uint8_t mac[6],
 int mri_xdp_set_mac_filter(struct mr_port *base, const uint8_t (*macs)[6],
 			   uint32_t n, struct mr_reason *reterr_reason);
 
-/* xdp_stats.c */
+/* device/stats.c */
 /* Read the counter of unserved_fd from now on. */
 int mri_xdp_unserved_open(struct xdp_port *port, struct mr_reason *reason);
 /* The same for the map of a program. It outlives the program; one that replaces

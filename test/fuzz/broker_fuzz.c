@@ -11,7 +11,7 @@
 
 #include "fuzz.h"
 #include "rules.h"
-#include "xdp_wire.h"
+#include "lease/wire.h"
 
 const struct fuzz_seed fuzz_seeds[] = {
 	SEED("\0\x18\0\x18\0\0\0\2\0\1\0none\0\0\0\0\0\0\0\0\0\0\0\0"),

@@ -12,7 +12,7 @@
 #include <millrace/experimental/driver_offload.h>
 
 #include "simulated.h"
-#include "xdp_offload.h"
+#include "program/rule_set.h"
 
 enum {
 	N_PORTS = 2,

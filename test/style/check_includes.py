@@ -84,13 +84,15 @@ def objection(path, target):
         return ""
     if top == "apps" and module != "support" and name.startswith("support/"):
         return ""  # what the applications share; it knows none of them
-    if (top, module) == ("apps", "brokerd") and name == "xdp/xdp_broker.h":
+    if (top, module) == ("apps", "brokerd") and name == "xdp/lease/broker.h":
         return ""  # the driver's own code, in the process that may run it
     if top == "apps" and (tree.TOP / top / module / name).exists():
         other = name.split("/")[0]
         if module == "nat" and path.parts[2] in NAT and \
                 NAT.index(other) > NAT.index(path.parts[2]):
             return f"{path.parts[2]} may not look at {other}"
+        return ""  # a folder of its own folder
+    if top == "drivers" and (tree.TOP / top / module / name).exists():
         return ""  # a folder of its own folder
     if top != "lib":
         return f"{top}/ sees only <millrace/...> and its own folder"

@@ -133,7 +133,7 @@ def main():
             checker.wrong.add(name, "is missing")
     readme = tree.text("README.md") if (tree.TOP / "README.md").exists() else ""
     for path in ("examples/l2fwd.c", "lib/include/millrace/port.h",
-                 "drivers/null/null.c", "drivers/xdp/xdp_rx.c"):
+                 "drivers/null/null.c", "drivers/xdp/socket/rx.c"):
         if path not in readme:
             checker.wrong.add("README.md", f"reading path: {path} is not named")
     check_maturity(checker, readme)

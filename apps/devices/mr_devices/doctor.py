@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What makes AF_XDP fail or run slowly on an interface, each with a command that fixes it.
 
-Facts are from sysfs, ip(8), ss(8) and ethtool(8), and from drivers/xdp/xdp_known.c.
+Facts are from sysfs, ip(8), ss(8) and ethtool(8), and from drivers/xdp/device/known.c.
 """
 
 import json

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * drivers/xdp/xdp_busy.c on a kernel whose NAPIs have no settings of their own:
- * files of /sys, which are in a temporary folder here. /run is not writable.
+ * drivers/xdp/socket/busy.c on a kernel whose NAPIs have no settings of their
+ * own: files of /sys, which are in a temporary folder here. /run is not
+ * writable.
  */
 #include <errno.h>
 #include <fcntl.h>

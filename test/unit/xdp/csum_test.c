@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of drivers/xdp/xdp_csum.c: partial checksums above a fake kernel. */
+/* Tests of drivers/xdp/socket/csum.c: partial checksums above a fake kernel. */
 #include <netinet/in.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests of drivers/xdp/xdp_cbpf.c: the translation of a filter must match the
- * same frames as libpcap's interpreter.
+ * Tests of drivers/xdp/program/filter_ebpf.c: the translation of a filter
+ * must match the same frames as libpcap's interpreter.
  */
 #include <arpa/inet.h>
 #include <err.h>
@@ -15,7 +15,7 @@
 
 #include "support/unit.h"
 #include "xdp.h"
-#include "xdp_filter.h"
+#include "program/filter.h"
 
 enum { N_FRAMES = 2000, LONG_BYTES = 9000, N_DRAWN = 300 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests of drivers/xdp/xdp_known.c, for each row of its table, and of how
- * xdp_bind.c uses them. The test replaces sockets and uname(2).
+ * Tests of drivers/xdp/device/known.c, for each row of its table, and of how
+ * socket/bind.c uses them. The test replaces sockets and uname(2).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include <sys/utsname.h>
 
 #include "support/test.h"
-#include "xdp_known.h"
+#include "device/known.h"
 
 static uint32_t kernel; /* reported by uname() */
 static bool has_zc;     /* whether the kernel binds without copies */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of drivers/xdp/xdp_master.c, on a table of links. */
+/* Tests of drivers/xdp/device/master.c, on a table of links. */
 #include <errno.h>
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests of drivers/xdp/xdp_prog.c: who is attached already, and what then.
+ * Tests of drivers/xdp/program/program.c: who is attached already,
+ * and what then.
  *
  * Loading, attaching and libxdp are the test's own functions here: this shows
  * what the driver does with each of their results. test/guest has the real
@@ -18,7 +19,7 @@
 
 #include "support/test.h"
 #include "xdp.h"
-#include "xdp_filter.h"
+#include "program/filter.h"
 
 /* What the kernel and libxdp answer. */
 static int attach_native_errno, attach_generic_errno; /* 0: it works */

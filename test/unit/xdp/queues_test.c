@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of drivers/xdp/xdp_queues.c, on a NIC that ethtool's calls set. */
+/* Tests of drivers/xdp/device/rss.c, on a NIC that ethtool's calls set. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/ethtool.h>
@@ -8,7 +8,7 @@
 #include "support/test.h"
 #include "support/unit.h"
 #include "xdp.h"
-#include "xdp_ask.h"
+#include "lease/client.h"
 
 enum { N_TABLE = 128, N_KEY = 40, N_PLACES = 16, FIRST_QUEUE = 3 };
 
@@ -168,7 +168,7 @@ int mri_xdp_record_refuse(const struct xdp_port *port, struct mr_reason *reason)
 	return mr_fail(reason, -EBUSY, "%s: another", port->base.info->name);
 }
 
-/* As xdp_record.c, without a file. */
+/* As device/record.c, without a file. */
 static struct xdp_change *find(struct xdp_port *port, uint32_t setting,
 			       uint32_t id)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of drivers/xdp/xdp_quiet.c: the host keeps its messages. */
+/* Tests of drivers/xdp/program/quiet.c: the host keeps its messages. */
 #include <pthread.h>
 #include <stdarg.h>
 

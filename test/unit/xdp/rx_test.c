@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of drivers/xdp/xdp_rx.c above a fake kernel. */
+/* Tests of drivers/xdp/socket/rx.c above a fake kernel. */
 #include <string.h>
 
 #include "model/fake_kernel.h"

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests of drivers/xdp/xdp_session.c: which filters do not affect a session.
- * The connections come from a table; test/netns/test_filter.py uses interfaces.
+ * Tests of drivers/xdp/program/filter_session.c: which filters do not
+ * affect a session. The connections come from a table;
+ * test/netns/test_filter.py uses interfaces.
  */
 #include <millrace/driver.h>
 #include <millrace/experimental/netdev.h>
 
 #include "support/unit.h"
 #include "xdp.h"
-#include "xdp_filter.h"
+#include "program/filter.h"
 
 enum { HERE = 7, ABOVE = 8 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests of drivers/xdp/xdp_times.c above a fake kernel, which this test makes
- * write the times. test/netns has the real one, in copy mode.
+ * Tests of drivers/xdp/socket/times.c above a fake kernel, which this test
+ * makes write the times. test/netns has the real one, in copy mode.
  */
 #include <string.h>
 #include <time.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of drivers/xdp/xdp_tx.c and xdp_copy.c above a fake kernel. */
+/* Tests of drivers/xdp/socket/tx.c and socket/copy.c above a fake kernel. */
 #include <errno.h>
 #include <string.h>
 

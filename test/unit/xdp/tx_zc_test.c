@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* drivers/xdp/xdp_tx.c above a kernel whose driver sends without copies. */
+/* drivers/xdp/socket/tx.c above a kernel whose driver sends without copies. */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Receive half of the AF_XDP driver.
+ *
+ * We and the kernel share two rings. We produce empty buffers on the fill
+ * ring; the kernel writes frames into them and hands them back on the rx ring.
+ *
+ *     caller's cache --> fill ring --> kernel --> rx ring --> application
+ *
+ * Invariant, from open to close: fill ring + kernel + rx ring hold exactly
+ * rxq->n_bufs buffers, those that rxq->posted[] marks. So a burst takes
+ * an entry only if it can put a fresh buffer in its place, and a busy
+ * application can never starve the kernel.
+ *
+ * A long frame is several descriptors. The rx ring may show only the first of
+ * them; those stay in the ring until the last one has come.
+ *
+ * Source: linux/Documentation/networking/af_xdp.rst, "Rings",
+ * "XDP_USE_NEED_WAKEUP bind flag", "Multi-Buffer Support".
+ */
+#include <errno.h>
+#include <sys/socket.h>
+
+#include "xdp.h"
+#include "socket/probe.h"
+
+enum {
+	IDLE_POLLS_PER_CLOCK =
+		256, /* empty bursts between looks at the clock */
+	IDLE_KICK_NS = 1000 * 1000,
+};
+
+static void wake_kernel(struct xdp_rxq *rxq)
+{
+	(void)recvfrom(rxq->fd, NULL, 0, MSG_DONTWAIT, NULL, NULL);
+	mr_counter_add(&rxq->base.stats.events[MR_RX_EVENT_WAKEUP], 1);
+}
+
+/*
+ * An empty burst. The kernel raises its flag when it finds the fill ring empty,
+ * and may do so just after we looked; so the flag is looked at on each burst,
+ * and after a millisecond without a frame the kernel is woken whatever the
+ * flag says. Some drivers stop receiving for good otherwise.
+ */
+static void idle(struct xdp_rxq *rxq)
+{
+	uint64_t now_ns;
+
+	if (++rxq->n_idle_polls % IDLE_POLLS_PER_CLOCK != 0)
+		return;
+	now_ns = mr_ctx_now_ns(rxq->port->base.ctx);
+	if (rxq->idle_since_ns == 0)
+		rxq->idle_since_ns = now_ns;
+	if (now_ns - rxq->idle_since_ns < IDLE_KICK_NS)
+		return;
+	rxq->idle_since_ns = now_ns;
+	/* The watchdog: all buffers taken and no frame for a millisecond. */
+	if (xring_n_left(&rxq->fill) == 0)
+		mr_counter_add(
+			&rxq->base.stats.events[MR_RX_EVENT_STARVED_KICK], 1);
+	wake_kernel(rxq);
+}
+
+/* An empty burst of a busy-polled queue: nothing else runs its NAPI. */
+static void poll_device(struct xdp_rxq *rxq)
+{
+	const struct mr_ctx *ctx = rxq->port->base.ctx;
+
+	if (mr_ctx_now_ns(ctx) - rxq->polled_ns < XDP_BUSY_INTERVAL_NS)
+		return;
+	wake_kernel(rxq);
+	rxq->polled_ns = mr_ctx_now_ns(ctx);
+}
+
+/*
+ * Entries at the head of the ring that make up whole frames of at most
+ * MR_MAX_SEGS entries. 0 of MR_MAX_SEGS or more: the first frame is longer.
+ */
+static uint32_t n_deliverable(const struct mr_frame *frames, uint32_t n)
+{
+	uint32_t n_whole = 0;
+
+	for (uint32_t i = 0; i < n && i - n_whole < MR_MAX_SEGS; i++)
+		if (!(frames[i].flags & MR_FRAME_MORE))
+			n_whole = i + 1;
+	return n_whole;
+}
+
+/* Give the kernel n buffers. Room is certain: the fill ring has n_bufs places
+ */
+static void post(struct xdp_rxq *rxq, const uint64_t *addrs, uint32_t n)
+{
+	/* Read once: bytes may be anything, rxq among it, to the compiler. */
+	uint8_t *const posted = rxq->posted;
+	uint64_t *const entries = rxq->fill.entries;
+	const uint32_t shift = rxq->chunk_shift, mask = rxq->fill.mask;
+	const uint32_t at = rxq->fill.cached;
+
+	for (uint32_t i = 0; i < n; i++) {
+		entries[(at + i) & mask] = addrs[i];
+		posted[addrs[i] >> shift] = 1;
+	}
+	xring_submit(&rxq->fill, n);
+}
+
+static void mark_received(struct xdp_rxq *rxq, const struct mr_frame *frames,
+			  uint32_t n)
+{
+	uint8_t *const posted = rxq->posted;
+	const uint32_t shift = rxq->chunk_shift;
+
+	for (uint32_t i = 0; i < n; i++)
+		posted[frames[i].addr >> shift] = 0;
+}
+
+/*
+ * Cold. Consume entries of a frame that is too long for any burst, to its end
+ * or to the end of what the ring shows; then the next burst goes on here. The
+ * buffers return to the fill ring at once, so the invariant holds.
+ */
+static void drop_long_frame(struct xdp_rxq *rxq, const struct mr_frame *frames,
+			    uint32_t n)
+{
+	const uint64_t chunk_mask = (UINT64_C(1) << rxq->chunk_shift) - 1;
+	uint64_t addrs[MR_BURST_MAX];
+	uint32_t n_drop = 0;
+	bool more;
+
+	if (n == 0)
+		return; /* the rest has not arrived yet */
+	do {
+		more = frames[n_drop].flags & MR_FRAME_MORE;
+		addrs[n_drop] = frames[n_drop].addr & ~chunk_mask;
+		n_drop++;
+	} while (more && n_drop < n);
+	post(rxq, addrs, n_drop);
+	xring_release(&rxq->rx, n_drop);
+
+	rxq->in_long_frame = more;
+	if (!more) {
+		mr_counter_add(&rxq->base.stats.drops[MR_RX_DROP_TOO_LONG], 1);
+		mr_counter_add(&rxq->base.stats.received, 1);
+	}
+}
+
+/*
+ * Cold. Of n fresh buffers those that the device can reach. The others, of a
+ * segment that came after the port, go back to the page allocator, not to the
+ * cache, which would give them again.
+ */
+static uint32_t keep_registered(struct xdp_rxq *rxq, struct mr_pool *pool,
+				uint64_t *addrs, uint32_t n)
+{
+	uint64_t others[MR_BURST_MAX];
+	uint32_t n_kept = 0, n_others = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (addrs[i] < rxq->port->n_registered_bytes)
+			addrs[n_kept++] = addrs[i];
+		else
+			others[n_others++] = addrs[i];
+	}
+	mr_pool_frag_free_bulk(pool, others, n_others);
+	mr_counter_add(&rxq->base.stats.events[MR_RX_EVENT_UNREGISTERED],
+		       n_others);
+	return n_kept;
+}
+
+/* Up to n buffers that the device can reach. */
+static uint32_t alloc_registered(struct xdp_rxq *rxq, struct mr_cache *cache,
+				 uint64_t *addrs, uint32_t n)
+{
+	const uint32_t chunk_bytes = 1u << rxq->chunk_shift;
+	const uint64_t last = rxq->port->n_registered_bytes - 1;
+	struct mr_pool *pool;
+	uint64_t beyond = 0;
+	uint32_t n_got = mr_frag_alloc_bulk(cache, addrs, n, chunk_bytes);
+
+	/* The difference borrows, and sets the top bit, behind the last. */
+	for (uint32_t i = 0; i < n_got; i++)
+		beyond |= last - addrs[i];
+	if (beyond >> 63 == 0)
+		return n_got;
+	/* Once more; the page allocator prefers low segments. */
+	pool = mr_cache_pool(cache);
+	n_got = keep_registered(rxq, pool, addrs, n_got);
+	n = mr_pool_frag_alloc_bulk(pool, addrs + n_got, n - n_got,
+				    chunk_bytes);
+	return n_got + keep_registered(rxq, pool, addrs + n_got, n);
+}
+
+/*
+ * Replace the buffers of n entries that are about to leave the rx ring.
+ * Returns for how many, in whole frames, the pool had a replacement.
+ */
+static uint32_t refill(struct xdp_rxq *rxq, struct mr_cache *cache,
+		       const struct mr_frame *frames, uint32_t n)
+{
+	uint64_t fresh[MR_BURST_MAX];
+	const uint32_t n_fresh = alloc_registered(rxq, cache, fresh, n);
+	const uint32_t n_used = mr_frame_n_whole(frames, n_fresh);
+
+	mark_received(rxq, frames, n_used);
+	post(rxq, fresh, n_used);
+	xdp_probe_refill(rxq->base.queue.idx, n_used);
+	if (n_used < n_fresh)
+		mr_frag_free_bulk(cache, fresh + n_used, n_fresh - n_used);
+	return n_used;
+}
+
+/*
+ * A device may deliver more than its MTU said at open; what reaches into the
+ * pool's tailroom is a named drop. Returns the entries that are left; ports
+ * with tailroom have no SG, so each is a frame.
+ */
+static uint32_t drop_without_tailroom(struct xdp_rxq *rxq,
+				      struct mr_cache *cache,
+				      struct mr_frame *frames, uint32_t n)
+{
+	const uint32_t chunk_bytes = 1u << rxq->chunk_shift;
+	uint32_t n_kept = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t at =
+			(uint32_t)frames[i].addr & (chunk_bytes - 1);
+
+		if (at + frames[i].len + rxq->tailroom_bytes <= chunk_bytes)
+			frames[n_kept++] = frames[i];
+		else
+			mr_frame_free_bulk(cache, &frames[i], 1);
+	}
+	mr_counter_add(&rxq->base.stats.drops[MR_RX_DROP_TOO_LONG], n - n_kept);
+	mr_counter_add(&rxq->base.stats.received, n - n_kept);
+	return n_kept;
+}
+
+static void count(struct mr_rxq *rxq, const struct mr_frame *frames, uint32_t n)
+{
+	const uint32_t n_frames =
+		rxq->n_min > 1 ? mr_frame_n_frames(frames, n) : n;
+
+	mr_counter_add(&rxq->stats.bytes, mr_frame_n_bytes(frames, n));
+	mr_counter_add(&rxq->stats.delivered, n_frames);
+	mr_counter_add(&rxq->stats.received, n_frames);
+}
+
+uint32_t mri_xdp_rx_burst(struct mr_rxq *base, struct mr_cache *cache,
+			  struct mr_frame *frames, struct mr_meta *meta,
+			  uint32_t n)
+{
+	struct xdp_rxq *rxq = xdp_rxq_of(base);
+	/* A copy of descriptors: an rx descriptor is a struct mr_frame. */
+	const uint32_t n_ready = xring_peek_frames(&rxq->rx, frames, n);
+	const bool has_sg = base->n_min > 1;
+	const uint32_t n_whole =
+		has_sg ? n_deliverable(frames, n_ready) : n_ready;
+	uint32_t n_rx = 0;
+
+	if (rxq->in_long_frame || (n_whole == 0 && n_ready >= MR_MAX_SEGS))
+		drop_long_frame(rxq, frames, n_ready);
+	else if (n_whole > 0) {
+		n_rx = refill(rxq, cache, frames, n_whole);
+		xring_release(&rxq->rx, n_rx);
+		if (n_rx < n_whole)
+			mr_counter_add(
+				&base->stats.events[MR_RX_EVENT_POOL_EMPTY], 1);
+		if (rxq->tailroom_bytes > 0)
+			n_rx = drop_without_tailroom(rxq, cache, frames, n_rx);
+		count(base, frames, n_rx);
+		rxq->idle_since_ns = 0;
+	}
+
+	if (xring_needs_wakeup(&rxq->fill))
+		wake_kernel(rxq);
+	if (n_ready == 0 && rxq->is_busy)
+		poll_device(rxq);
+	else if (n_ready == 0)
+		idle(rxq);
+	if (rxq->has_partial_csums && n_rx > 0)
+		mr_counter_add(
+			&base->stats.events[MR_RX_EVENT_CSUM_PARTIAL],
+			mri_xdp_csum_mark(&rxq->port->base, frames, n_rx));
+	if (meta != NULL)
+		mri_xdp_read_meta(rxq, frames, meta, n_rx);
+	return n_rx;
+}
+
+int mri_xdp_rx_arm(struct mr_queue *queue)
+{
+	struct xdp_rxq *rxq = (struct xdp_rxq *)queue;
+
+	if (__atomic_load_n(&rxq->port->is_gone, __ATOMIC_RELAXED))
+		return 0; /* nothing comes any more; the fd stays quiet */
+	if (xring_n_ready(&rxq->rx, 1) > 0)
+		return 1;
+	if (xring_needs_wakeup(&rxq->fill))
+		wake_kernel(rxq);
+	return 0;
+}
+
+int mri_xdp_rx_fill(struct xdp_rxq *rxq)
+{
+	struct mr_pool *pool = rxq->port->base.pool;
+	uint64_t addrs[MR_BURST_MAX];
+
+	for (uint32_t n_left = rxq->n_bufs, n; n_left > 0; n_left -= n) {
+		n = n_left < MR_BURST_MAX ? n_left : MR_BURST_MAX;
+		n = mr_pool_frag_alloc_bulk(pool, addrs, n,
+					    1u << rxq->chunk_shift);
+		/* The pool may have grown since we looked. */
+		n = keep_registered(rxq, pool, addrs, n);
+		post(rxq, addrs, n);
+		if (n == 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+void mri_xdp_rx_take_back(struct xdp_rxq *rxq)
+{
+	const uint64_t n_chunks =
+		rxq->port->n_registered_bytes >> rxq->chunk_shift;
+
+	for (uint64_t chunk = 0; chunk < n_chunks; chunk++) {
+		const uint64_t addr = chunk << rxq->chunk_shift;
+
+		if (rxq->posted[chunk])
+			mr_pool_frag_free_bulk(rxq->port->base.pool, &addr, 1);
+		rxq->posted[chunk] = 0;
+	}
+}

@@ -1,0 +1,519 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Transmit half of the AF_XDP driver.
+ *
+ *     application --> tx ring --> kernel --> completion ring --> caller's cache
+ *
+ * Invariant: n_outstanding entries are posted and not completed, at most what
+ * the completion ring holds; postings[] has them by chunk, so that closing the
+ * queue takes back exactly its own references.
+ *
+ * Every entry is checked before it is posted: the kernel skips an invalid one,
+ * and whether its buffer comes back depends on the kernel's version. What the
+ * kernel would refuse but can be mended is reshaped (copy.c), the rest is a
+ * named drop. Frame flags that the kernel does not know are masked out.
+ *
+ * In copy mode the kernel works inside sendto(): the kick. Its errno values are
+ * those of drivers/xdp/README.md; none is waited for without bound.
+ *
+ * Source: linux/Documentation/networking/af_xdp.rst; net/xdp/xsk.c.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "xdp.h"
+#include "socket/probe.h"
+
+enum {
+	/* Kicks of one burst, but for one more per frame that was lost. */
+	MAX_KICKS = 8,
+	/* Bursts in which a zero-copy driver that was woken is left alone, and
+	 * for how long: who sleeps in between has few of them. */
+	PATIENT_BURSTS = 16,
+	PATIENT_NS = 1000 * 1000,
+	WAIT_STEP_NS = 200 * 1000,
+};
+
+static void count_event(struct xdp_txq *txq, enum mr_tx_event event)
+{
+	mr_counter_add(&txq->base.stats.events[event], 1);
+}
+
+static void count_drop(struct xdp_txq *txq, enum mr_tx_drop drop, uint64_t n)
+{
+	mr_counter_add(&txq->base.stats.drops[drop], n);
+}
+
+/* Of the next n completed entries, those that end a frame. */
+static uint32_t n_frames_reaped(struct xdp_txq *txq, uint32_t n)
+{
+	uint32_t n_frames = 0;
+
+	if (txq->max_segs == 1)
+		return n;
+	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t place = (txq->n_reaped + i) & txq->tx.mask;
+
+		n_frames += txq->ends[place / 64] >> (place % 64) & 1;
+	}
+	return n_frames;
+}
+
+/* A frame that the device took and lost is completed like any other. */
+static void count_reaped(struct xdp_txq *txq, uint32_t n_frames)
+{
+	const uint32_t n_lost = txq->n_lost < n_frames ? txq->n_lost : n_frames;
+
+	txq->n_lost -= n_lost;
+	if (n_lost > 0)
+		count_drop(txq, MR_TX_DROP_DEVICE, n_lost);
+	mr_counter_add(&txq->base.stats.completed, n_frames - n_lost);
+	mr_counter_add(&txq->base.stats.pending, (uint64_t)0 - n_frames);
+}
+
+/*
+ * The next n completions, of entries that we have posted; how many. One of
+ * anything else would be somebody's page freed under him.
+ */
+static uint32_t take_ours(struct xdp_txq *txq, uint64_t *addrs, uint32_t n)
+{
+	/* Read once: bytes may be anything, txq among it, to the compiler. */
+	const struct xring comp = txq->comp;
+	const uint64_t n_registered_bytes = txq->n_registered_bytes;
+	uint8_t *const postings = txq->postings;
+	uint32_t n_ours = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const uint64_t addr = xring_addr_at(&comp, i);
+
+		if (addr >= n_registered_bytes ||
+		    postings[xdp_posting(addr)] == 0)
+			continue;
+		postings[xdp_posting(addr)]--;
+		addrs[n_ours++] = addr;
+	}
+	xring_release(&txq->comp, n);
+	return n_ours;
+}
+
+/* Completed buffers to the caller's cache; without one, to the pool. */
+static void reap(struct xdp_txq *txq, struct mr_cache *cache)
+{
+	uint64_t addrs[MR_BURST_MAX];
+	uint32_t n;
+
+	while (txq->n_outstanding > 0) {
+		n = xring_n_ready(&txq->comp, MR_BURST_MAX);
+		if (n == 0)
+			return;
+		n = take_ours(txq, addrs, n);
+		xdp_probe_completion(txq->base.queue.idx, n);
+		if (txq->times.n_asked > 0)
+			mri_xdp_times_note(txq, addrs, n);
+		if (cache != NULL)
+			mr_frag_free_bulk(cache, addrs, n);
+		else
+			mr_pool_frag_free_bulk(txq->port->base.pool, addrs, n);
+		count_reaped(txq, n_frames_reaped(txq, n));
+		txq->n_reaped += n;
+		txq->n_outstanding -= n;
+	}
+}
+
+/*
+ * Whether frames leave within sendto(): in copy mode; and with busy polling,
+ * where it is what runs the driver, for one budget of frames.
+ */
+static bool call_sends(const struct xdp_txq *txq)
+{
+	return txq->port->n_zc_queues == 0 || txq->is_busy;
+}
+
+/*
+ * Whether a zero-copy driver knows already of all that it has not taken. It is
+ * told once, by an interrupt that may take its time (igb: up to that of its
+ * moderation), and again after some bursts, or some time, that find it idle.
+ * With busy polling it is called while that moves frames, else now and then.
+ */
+static bool was_woken(struct xdp_txq *txq)
+{
+	if (txq->is_stalled || txq->n_woken_for != txq->tx.cached ||
+	    txq->port->n_zc_queues == 0)
+		return false;
+	if (txq->is_busy)
+		return xring_n_left(&txq->tx) == txq->n_left_before &&
+		       mr_ctx_now_ns(txq->port->base.ctx) - txq->woken_ns <
+			       XDP_BUSY_INTERVAL_NS;
+	return ++txq->n_patient < PATIENT_BURSTS &&
+	       mr_ctx_now_ns(txq->port->base.ctx) - txq->woken_ns < PATIENT_NS;
+}
+
+/*
+ * Make the kernel send what is in the ring. It may stop early: its budget is
+ * used up, the device is full, a frame was lost. Go on while that helps.
+ */
+static void kick(struct xdp_txq *txq, struct mr_cache *cache)
+{
+	/* Each loss takes a descriptor at least, so there are at most so many.
+	 */
+	uint32_t n_may_be_lost = xring_n_left(&txq->tx);
+	uint32_t n_kicks = 0;
+	/* A zero-copy driver that is busy drops nothing. */
+	const bool is_copying = txq->port->n_zc_queues == 0;
+	/* The clock is read last, and only where there is something to do. */
+	const bool is_wanted = n_may_be_lost > 0 &&
+			       xring_needs_wakeup(&txq->tx) && !was_woken(txq);
+
+	txq->is_stalled = false;
+	if (!is_wanted)
+		return;
+	for (;;) {
+		const uint32_t n_before = xring_n_left(&txq->tx);
+		ssize_t sent;
+
+		if (n_before == 0 || !xring_needs_wakeup(&txq->tx) ||
+		    n_kicks == MAX_KICKS)
+			return;
+		sent = sendto(txq->fd, NULL, 0, MSG_DONTWAIT, NULL, 0);
+		count_event(txq, MR_TX_EVENT_WAKEUP);
+		if (sent < 0 && errno == EBUSY && is_copying &&
+		    n_may_be_lost > 0) {
+			txq->n_lost++; /* dropped and completed; go on */
+			n_may_be_lost--;
+			continue;
+		}
+		n_kicks++;
+		if (sent < 0 && (errno == ENXIO || errno == ENETDOWN)) {
+			/* A zero-copy driver says ENXIO in a reset, too. */
+			if (errno == ENXIO && is_copying)
+				__atomic_store_n(&txq->port->is_gone, 1,
+						 __ATOMIC_RELAXED);
+			txq->is_stalled = true;
+			return;
+		}
+		if (sent < 0)
+			count_event(txq, MR_TX_EVENT_AGAIN);
+		if (!is_copying) {
+			/* The driver works on its own from here, if it said so.
+			 */
+			txq->n_woken_for =
+				sent < 0 ? txq->tx.cached - 1 : txq->tx.cached;
+			txq->n_patient = 0;
+			txq->n_left_before = n_before;
+			txq->woken_ns = mr_ctx_now_ns(txq->port->base.ctx);
+			return;
+		}
+		if (xring_n_left(&txq->tx) == n_before) {
+			/* No room for completions, or the device is full. */
+			reap(txq, cache);
+			if (n_kicks > 1 || txq->n_outstanding == 0)
+				return;
+		}
+	}
+}
+
+/*
+ * Whether the kernel takes this entry, of a byte or more and of a frame of n,
+ * as it lies.
+ */
+static inline bool is_plain(const struct xdp_txq *txq, uint64_t addr,
+			    uint32_t len, uint32_t n)
+{
+	const uint64_t in_chunk = addr & txq->chunk_mask;
+
+	return in_chunk >= txq->n_front_bytes &&
+	       in_chunk + len <= (uint64_t)txq->chunk_mask + 1 &&
+	       addr < txq->n_registered_bytes && xdp_can_post(txq, addr, n);
+}
+
+/* n entries were posted behind those submitted. */
+static void mark_ends(struct xdp_txq *txq, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t at = (txq->n_posted + i) & txq->tx.mask;
+		const uint64_t bit = UINT64_C(1) << (at % 64);
+
+		if (xring_frame_at(&txq->tx, i)->flags & XSK_PKT_CONTD)
+			txq->ends[at / 64] &= ~bit;
+		else
+			txq->ends[at / 64] |= bit;
+	}
+}
+
+static void post(struct xdp_txq *txq, uint32_t place,
+		 const struct mr_frame *entry)
+{
+	struct mr_frame *descriptor = xring_frame_at(&txq->tx, place);
+
+	*descriptor = *entry;
+	descriptor->flags &= XSK_PKT_CONTD | XSK_TX_METADATA;
+	txq->postings[xdp_posting(entry->addr)]++;
+}
+
+/* Room for descriptors, with every completion certain of its place too. */
+static uint32_t n_room(struct xdp_txq *txq)
+{
+	return xring_n_room(&txq->tx, txq->tx.n_entries - txq->n_outstanding);
+}
+
+/* What a frame asks the kernel for: MR_META_*. */
+static uint32_t asks_for(const struct xdp_txq *txq, const struct mr_meta *meta)
+{
+	return meta != NULL ? meta->valid & txq->times.asks : 0;
+}
+
+/* How many of n entries precede the first one that asks for something. */
+static uint32_t n_not_asking(const struct xdp_txq *txq,
+			     const struct mr_meta *meta, uint32_t n)
+{
+	uint32_t i = 0;
+
+	if (meta == NULL || txq->times.asks == 0)
+		return n;
+	while (i < n && asks_for(txq, &meta[i]) == 0)
+		i++;
+	return i;
+}
+
+/* Request what the frame needs from the kernel, in metadata in front of it. */
+static void put_request(struct xdp_txq *txq, struct mr_frame *frames,
+			const struct mr_meta *meta, bool is_partial,
+			uint32_t asks)
+{
+	struct xdp_tx_request request = { .magic = 0 };
+
+	if (is_partial)
+		mri_xdp_csum_send(txq, frames, meta, &request.kernel);
+	if (asks & MR_META_TX_TIME)
+		mri_xdp_times_ask(txq, meta, &request);
+	if (asks & MR_META_LAUNCH_TIME) {
+		request.kernel.flags |= XSK_TXMD_LAUNCH_TIME;
+		request.kernel.launch_time = meta->launch_ns;
+	}
+	if (request.kernel.flags == 0)
+		return;
+	memcpy(mr_frame_data(txq->port->base.base, &frames[0]) -
+		       txq->n_front_bytes,
+	       &request, txq->n_front_bytes);
+	frames[0].flags |= XSK_TX_METADATA;
+}
+
+/* Cold: a frame that is not one plain entry. Returns the entries to post. */
+__attribute__((noinline)) static uint32_t
+prepare(struct xdp_txq *txq, struct mr_cache *cache, const struct mr_frame *in,
+	uint32_t n, const struct mr_meta *meta,
+	struct mr_frame out[MR_MAX_SEGS])
+{
+	const bool is_partial = in[0].flags & MR_FRAME_CSUM_PARTIAL;
+	const uint32_t asks = asks_for(txq, meta);
+	struct mr_room room;
+	/* The sum is written to the first entry, or a request in front of it.
+	 */
+	bool is_fit = n <= txq->max_segs &&
+		      mr_frame_n_bytes(in, n) >= XDP_MIN_FRAME_BYTES &&
+		      ((!is_partial && asks == 0) ||
+		       (mr_frame_room(cache, &in[0], &room) == 0 &&
+			room.front_bytes >= txq->n_front_bytes));
+
+	for (uint32_t i = 0; i < n && is_fit; i++)
+		is_fit = in[i].len > 0 &&
+			 is_plain(txq, in[i].addr, in[i].len, n);
+	if (is_fit) {
+		for (uint32_t i = 0; i < n; i++)
+			out[i] = in[i];
+	} else {
+		n = mri_xdp_reshape(txq, cache, in, n, out);
+	}
+	/* What the kernel would take for a request of ours, or for invalid. */
+	for (uint32_t i = 0; i < n; i++)
+		out[i].flags &= MR_FRAME_MORE;
+	if (n > 0 && (is_partial || asks != 0))
+		put_request(txq, out, meta, is_partial, asks);
+	return n;
+}
+
+/* What one burst posts, counted once at its end. */
+struct burst {
+	uint32_t n_room;
+	uint32_t n_descriptors;
+	uint32_t n_dropped_frames;
+	uint32_t n_frames;
+	uint64_t n_bytes;
+};
+
+/*
+ * Post plain frames from the first of n on, nearly all: one entry that goes out
+ * as it lies. Ends at one that is not plain. Returns how many.
+ */
+static uint32_t post_plain(const struct xdp_txq *base, uint32_t place,
+			   const struct mr_frame *frames, uint32_t n,
+			   uint64_t *n_bytes)
+{
+	/* Read once: bytes may be anything, the queue among it. */
+	const struct xdp_txq txq = {
+		.tx = base->tx,
+		.postings = base->postings,
+		.n_registered_bytes = base->n_registered_bytes,
+		.chunk_mask = base->chunk_mask,
+		.n_front_bytes = base->n_front_bytes,
+	};
+	const uint32_t asks = MR_FRAME_MORE | MR_FRAME_CSUM_PARTIAL;
+	const uint32_t max_above =
+		xdp_max_bytes(base->port) - XDP_MIN_FRAME_BYTES;
+	uint64_t n_sum_bytes = 0;
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		struct mr_frame *descriptor =
+			xring_frame_at(&txq.tx, place + i);
+		const uint64_t addr = frames[i].addr;
+		const uint32_t len = frames[i].len;
+
+		if ((frames[i].flags & asks) != 0 ||
+		    len - XDP_MIN_FRAME_BYTES > max_above ||
+		    !is_plain(&txq, addr, len, 1))
+			break;
+		descriptor->addr = addr;
+		descriptor->len = len;
+		descriptor->flags = 0;
+		txq.postings[xdp_posting(addr)]++;
+		n_sum_bytes += len;
+	}
+	*n_bytes += n_sum_bytes;
+	return i;
+}
+
+/* One frame of n entries. False: no room for it now. */
+static bool send_frame(struct xdp_txq *txq, struct mr_cache *cache,
+		       const struct mr_frame *frames, uint32_t n,
+		       const struct mr_meta *meta, struct burst *burst)
+{
+	struct mr_frame out[MR_MAX_SEGS];
+	uint32_t n_out;
+
+	/* Reshaping may need as many descriptors as a frame can have. */
+	if (burst->n_room - burst->n_descriptors <
+	    (n > MR_MAX_SEGS ? 0u : (uint32_t)MR_MAX_SEGS))
+		return false;
+	burst->n_frames++;
+	burst->n_bytes += mr_frame_n_bytes(frames, n);
+	if (mr_frame_n_bytes(frames, n) > xdp_max_bytes(txq->port)) {
+		count_drop(txq, MR_TX_DROP_TOO_LONG, 1);
+		mr_frame_free_bulk(cache, frames, n);
+		burst->n_dropped_frames++;
+		return true;
+	}
+	n_out = prepare(txq, cache, frames, n, meta, out);
+	for (uint32_t i = 0; i < n_out; i++)
+		post(txq, burst->n_descriptors++, &out[i]);
+	burst->n_dropped_frames += n_out == 0;
+	return true;
+}
+
+static void submit(struct xdp_txq *txq, const struct burst *burst)
+{
+	if (txq->max_segs > 1)
+		mark_ends(txq, burst->n_descriptors);
+	xring_submit(&txq->tx, burst->n_descriptors);
+	txq->n_posted += burst->n_descriptors;
+	txq->n_outstanding += burst->n_descriptors;
+	mr_counter_add(&txq->base.stats.accepted, burst->n_frames);
+	mr_counter_add(&txq->base.stats.bytes, burst->n_bytes);
+	mr_counter_add(&txq->base.stats.pending,
+		       burst->n_frames - burst->n_dropped_frames);
+}
+
+/* Post what there is room for, in whole frames; how many entries. */
+static uint32_t send_burst(struct xdp_txq *txq, struct mr_cache *cache,
+			   const struct mr_frame *frames,
+			   const struct mr_meta *meta, uint32_t n)
+{
+	struct burst burst = { .n_room = n_room(txq) };
+	uint32_t i = 0;
+
+	for (;;) {
+		const uint32_t n_left = burst.n_room - burst.n_descriptors;
+		const uint32_t n_plain = post_plain(
+			txq, burst.n_descriptors, frames + i,
+			n_not_asking(txq, meta != NULL ? meta + i : NULL,
+				     n - i < n_left ? n - i : n_left),
+			&burst.n_bytes);
+
+		burst.n_descriptors += n_plain;
+		burst.n_frames += n_plain;
+		i += n_plain;
+		if (i == n ||
+		    !send_frame(txq, cache, &frames[i],
+				mr_frame_n_entries(&frames[i]),
+				meta != NULL ? &meta[i] : NULL, &burst))
+			break;
+		i += mr_frame_n_entries(&frames[i]);
+	}
+	if (burst.n_frames > 0)
+		submit(txq, &burst);
+	if (i < n)
+		count_event(txq, MR_TX_EVENT_RING_FULL);
+	return i;
+}
+
+uint32_t mri_xdp_tx_burst(struct mr_txq *base, struct mr_cache *cache,
+			  const struct mr_frame *frames,
+			  const struct mr_meta *meta, uint32_t n)
+{
+	struct xdp_txq *txq = xdp_txq_of(base);
+
+	n = mr_frame_n_whole(frames, n);
+	if (__atomic_load_n(&txq->port->is_gone, __ATOMIC_RELAXED))
+		return mr_txq_lose(base, cache, frames, n,
+				   MR_TX_DROP_PORT_GONE);
+	reap(txq, cache);
+	if (n > 0)
+		n = send_burst(txq, cache, frames, meta, n);
+	if (txq->n_outstanding > 0) {
+		kick(txq, cache);
+		if (call_sends(txq))
+			reap(txq, cache);
+	}
+	return n;
+}
+
+int mri_xdp_tx_arm(struct mr_queue *queue)
+{
+	const struct xdp_txq *txq = (const struct xdp_txq *)queue;
+
+	/* A device that is down keeps its entries: waiting for them is idle. */
+	return txq->n_outstanding > 0 && !txq->is_stalled;
+}
+
+uint32_t mri_xdp_tx_wait(struct xdp_txq *txq, uint64_t deadline_ns)
+{
+	const struct timespec step = { .tv_nsec = WAIT_STEP_NS };
+	uint32_t n_left;
+
+	for (;;) {
+		reap(txq, NULL);
+		if (txq->n_outstanding == 0)
+			return 0;
+		n_left = xring_n_left(&txq->tx);
+		if (txq->n_outstanding <= n_left)
+			return 0;
+		if (mr_ctx_now_ns(txq->port->base.ctx) >= deadline_ns)
+			return txq->n_outstanding - n_left;
+		nanosleep(&step, NULL);
+	}
+}
+
+void mri_xdp_tx_take_back(struct xdp_txq *txq)
+{
+	const uint64_t n_places = xdp_posting(txq->port->n_registered_bytes);
+
+	for (uint64_t i = 0; i < n_places; i++) {
+		const uint64_t addr = i << XDP_POSTING_SHIFT;
+
+		for (; txq->postings[i] > 0; txq->postings[i]--)
+			mr_pool_frag_free_bulk(txq->port->base.pool, &addr, 1);
+	}
+	txq->n_outstanding = 0;
+}
