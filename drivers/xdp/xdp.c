@@ -13,9 +13,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "xdp.h"
+#include "device/events.h"
+#include "device/stats.h"
 #include "lease/client.h"
+#include "lease/server.h"
 #include "program/filter.h"
+#include "socket/queue.h"
+#include "socket/socket.h"
+#include "xdp.h"
 
 enum {
 	DEFAULT_RING_ENTRIES = 2048,

@@ -7,6 +7,7 @@
 #ifndef FAKE_KERNEL_H
 #define FAKE_KERNEL_H
 
+#include "socket/queue.h"
 #include "support/test.h"
 #include "xdp.h"
 

@@ -11,8 +11,10 @@
 #include <millrace/driver.h>
 #include <millrace/experimental/driver_offload.h>
 
-#include "simulated.h"
 #include "program/rule_set.h"
+#include "simulated.h"
+#include "socket/queue.h"
+#include "xdp.h"
 
 enum {
 	N_PORTS = 2,

@@ -17,8 +17,10 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "xdp.h"
+#include "device/events.h"
+#include "device/stats.h"
 #include "lease/client.h"
+#include "xdp.h"
 
 enum {
 	MESSAGE_BYTES = 16384,

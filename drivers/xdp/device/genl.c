@@ -16,7 +16,8 @@
 
 #include <millrace/experimental/netlink.h>
 
-#include "xdp.h"
+#include "device/netdev.h"
+#include "device/settings.h"
 
 enum {
 	DEV_GET = 1, /* Linux 6.3 */

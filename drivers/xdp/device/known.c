@@ -22,8 +22,8 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-#include "xdp.h"
 #include "device/known.h"
+#include "xdp.h"
 
 /* clang-format off */
 static const struct xdp_known rows[] = {

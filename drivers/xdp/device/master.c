@@ -14,7 +14,7 @@
 
 #include <millrace/experimental/netlink.h>
 
-#include "xdp.h"
+#include "device/netdev.h"
 
 #define MORE " ..."
 

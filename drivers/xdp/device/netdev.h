@@ -11,6 +11,8 @@
 
 #include <millrace/error.h>
 
+#include "device/settings.h"
+
 /* linux/if.h, which net/if.h excludes. */
 enum { XDP_IFF_LOWER_UP = 1 << 16 };
 
@@ -81,5 +83,33 @@ void mri_xdp_netdev_take(const struct nlmsghdr *message,
 /* Read how many channels there are; 1 each if the driver has none; as before if
  * it cannot be asked. */
 void mri_xdp_netdev_channels(struct xdp_netdev *dev);
+
+/* genl.c */
+/* Most descriptors of a frame in zero-copy mode; 1 if the driver has no SG. */
+uint32_t mri_xdp_zc_max_segs(uint32_t ifindex);
+/* Ids of the interface's NAPIs: how many, or -errno. */
+int mri_xdp_napi_list(uint32_t ifindex, uint32_t ret_ids[XDP_MAX_NAPIS]);
+/* The NAPI of an rx queue; 0: the driver does not report it. */
+uint32_t mri_xdp_queue_napi(uint32_t ifindex, uint32_t queue);
+/* As mri_xdp_setting(), of a NAPI; -EOPNOTSUPP: before Linux 6.13. */
+int mri_xdp_napi_setting(uint32_t id, enum xdp_setting setting, bool is_write,
+			 uint64_t *value);
+
+/* The kernel's NETDEV_XDP_ACT_*: 0, -ENOENT before Linux 6.3, or -errno. */
+int mri_xdp_features(uint32_t ifindex, uint64_t *ret_features);
+/* Its NETDEV_XDP_RX_METADATA_*; 0 before Linux 6.7. */
+uint64_t mri_xdp_rx_metadata(uint32_t ifindex);
+/* Its NETDEV_XSK_FLAGS_*: 0, or -ENOENT before Linux 6.8. */
+int mri_xdp_tx_metadata(uint32_t ifindex, uint64_t *ret_features);
+/* Non-blocking fds that become readable when the features of any interface, or
+ * its ethtool settings, change; or -errno. */
+int mri_xdp_features_open(void);
+int mri_xdp_channels_open(void);
+
+/* master.c */
+/* 0; -ENOTSUP: it is a bond, bridge, VLAN or the like, and the reason names the
+ * underlying devices; or -errno. */
+int mri_xdp_refuse_master(const struct xdp_netdev *dev,
+			  struct mr_reason *reterr_reason);
 
 #endif

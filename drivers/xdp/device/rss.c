@@ -13,8 +13,8 @@
 #include <netinet/in.h>
 #include <string.h>
 
-#include "xdp.h"
 #include "lease/client.h"
+#include "xdp.h"
 
 enum {
 	TOEPLITZ = 1, /* ETH_RSS_HASH_TOP */

@@ -17,8 +17,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "xdp.h"
 #include "lease/client.h"
+#include "socket/socket.h"
+#include "xdp.h"
 
 /* As ip(8) and /sys call them. */
 const char *const mri_xdp_setting_names[XDP_N_SETTINGS] = {

@@ -13,8 +13,10 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
-#include "xdp.h"
+#include "device/stats.h"
 #include "program/filter.h"
+#include "socket/queue.h"
+#include "xdp.h"
 
 /*
  * The kernel writes as many values as the device has, whatever the buffer

@@ -26,8 +26,9 @@
 
 #include <bpf/bpf.h>
 
-#include "xdp.h"
+#include "device/stats.h"
 #include "lease/client.h"
+#include "xdp.h"
 
 /* Create the tap, up and without a carrier. Returns its fd, or -errno. */
 static int make_tap(char ret_name[IFNAMSIZ])

@@ -18,8 +18,14 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "device/events.h"
+#include "device/stats.h"
 #include "lease/client.h"
 #include "lease/wire.h"
+#include "program/filter.h"
+#include "socket/queue.h"
+#include "socket/socket.h"
+#include "xdp.h"
 
 enum { ANSWER_WAIT_S = 30, CLOSE_WAIT_MS = 3000 };
 

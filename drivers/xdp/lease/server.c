@@ -3,8 +3,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "lease/client.h"
 #include "lease/server.h"
+#include "program/filter.h"
+#include "xdp.h"
 
 struct xdp_served *mri_xdp_served_create(struct mr_ctx *ctx,
 					 xdp_allow_fn *allow, void *opaque)

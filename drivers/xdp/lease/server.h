@@ -49,7 +49,7 @@ extern const struct mr_driver mr_driver_xdp;
 /* Replace the link's program by one with port->filter and port->fds. */
 int mri_xdp_prog_renew(struct xdp_port *port, struct mr_reason *reterr_reason);
 
-/* lease/server_open.c */
+/* server_open.c */
 xdp_serve_fn mri_xdp_serve_find, mri_xdp_serve_open;
 void mri_xdp_served_free(struct xdp_served *served);
 /* The fd whose lock says that the port is open. */
@@ -62,10 +62,13 @@ int mri_xdp_serve_filter(struct xdp_served *served,
 uint32_t mri_xdp_linked_prog(const struct xdp_port *port, int link_fd);
 uint32_t mri_xdp_map_id(int map_fd); /* 0: not a map */
 
-/* lease/unbound.c */
+/* unbound.c */
+/* If rings of bound sockets cannot be mapped, replace the broker's sockets by
+ * unbound ones, which its client can map. */
+int mri_xdp_unbound_open(struct xdp_port *port, struct mr_reason *reason);
 xdp_serve_fn mri_xdp_serve_bind;
 
-/* lease/server_set.c: for a client that has a port and the permission. */
+/* server_set.c: for a client that has a port and the permission. */
 xdp_serve_fn mri_xdp_serve_set, mri_xdp_serve_rss, mri_xdp_serve_steer,
 	mri_xdp_serve_unsteer, mri_xdp_serve_new_filter;
 

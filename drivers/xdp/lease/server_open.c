@@ -19,8 +19,12 @@
 
 #include <bpf/bpf.h>
 
+#include "device/events.h"
 #include "lease/client.h"
 #include "lease/server.h"
+#include "program/filter.h"
+#include "socket/queue.h"
+#include "xdp.h"
 
 enum { HUGE_BYTES = 1 << 30 }; /* alignment that any memfd can be mapped at */
 

@@ -7,8 +7,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "lease/client.h"
 #include "lease/server.h"
+#include "program/filter.h"
+#include "xdp.h"
 
 int mri_xdp_serve_set(struct xdp_served *served,
 		      const struct xdp_request *request,

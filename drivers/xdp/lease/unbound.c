@@ -18,6 +18,8 @@
 #include <sys/socket.h>
 
 #include "lease/server.h"
+#include "socket/socket.h"
+#include "xdp.h"
 
 static bool can_map_bound(const struct xdp_port *port)
 {

@@ -18,9 +18,9 @@
 #include <bpf/bpf.h>
 #include <linux/filter.h>
 
-#include "xdp.h"
 #include "lease/client.h"
 #include "program/filter.h"
+#include "xdp.h"
 
 enum {
 	LOG_BYTES = 1 << 20,

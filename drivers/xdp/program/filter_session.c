@@ -14,8 +14,8 @@
 #include <millrace/experimental/netdev.h>
 #include <millrace/port_device.h>
 
-#include "xdp.h"
 #include "program/filter.h"
+#include "xdp.h"
 
 enum { ARP = 0x0806, IPV4 = 0x0800, IPV6 = 0x86dd, TAG = 0x8100 };
 enum { ICMP = 1, TCP = 6, UDP = 17, FRAGMENT = 44, ICMPV6 = 58 };

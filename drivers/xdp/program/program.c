@@ -23,11 +23,12 @@
 #include <bpf/bpf.h>
 #include <xdp/libxdp.h>
 
-#include "xdp.h"
-#include "program/filter.h"
 #include "device/known.h"
-#include "xdp_prog.skel.h"
+#include "device/stats.h"
 #include "lease/server.h"
+#include "program/filter.h"
+#include "xdp.h"
+#include "xdp_prog.skel.h"
 
 enum { ATTACH_WAIT_MS = 1000, ATTACH_STEP_MS = 2, N_LOAD_FDS = 12 };
 

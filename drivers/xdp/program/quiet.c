@@ -14,7 +14,7 @@
 #include <bpf/libbpf.h>
 #include <xdp/libxdp.h>
 
-#include "xdp.h"
+#include "program/program.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;

@@ -28,6 +28,8 @@
 #include "lease/client.h"
 #include "program/filter.h"
 #include "program/rule_set.h"
+#include "socket/queue.h"
+#include "xdp.h"
 
 enum {
 	CAN_XMIT = 1 << 2,    /* NETDEV_XDP_ACT_NDO_XMIT */

@@ -14,6 +14,7 @@
 #include <millrace/wire.h>
 
 #include "program/rule_set.h"
+#include "xdp.h"
 
 static struct xdp_rules *rules_of(struct mr_rules *base)
 {

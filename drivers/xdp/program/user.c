@@ -25,6 +25,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "socket/socket.h"
 #include "xdp.h"
 
 enum { LOG_BYTES = 1 << 18, LIBBPF_ERRORS = 4000 /* LIBBPF_ERRNO__START */ };

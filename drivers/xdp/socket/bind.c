@@ -8,8 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "xdp.h"
 #include "device/known.h"
+#include "socket/socket.h"
+#include "xdp.h"
 
 enum { MIN_MTU_BYTES = 68 }; /* RFC 791: the least that IPv4 works with */
 

@@ -13,6 +13,8 @@
 #include <errno.h>
 #include <sys/socket.h>
 
+#include "socket/queue.h"
+#include "socket/socket.h"
 #include "xdp.h"
 
 enum {

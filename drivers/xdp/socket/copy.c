@@ -11,6 +11,7 @@
  */
 #include <string.h>
 
+#include "socket/queue.h"
 #include "xdp.h"
 
 static void drop(struct xdp_txq *txq, struct mr_cache *cache,

@@ -14,6 +14,7 @@
  * Source: linux/Documentation/networking/xsk-tx-metadata.rst,
  * checksum-offloads.rst; RFC 1071; RFC 768 (a UDP sum of 0 is sent as 0xffff).
  */
+#include "socket/queue.h"
 #include "xdp.h"
 
 uint32_t mri_xdp_csum_mark(const struct mr_port *port, struct mr_frame *frames,

@@ -14,6 +14,7 @@
 
 #include <millrace/experimental/flow_way.h>
 
+#include "socket/queue.h"
 #include "xdp.h"
 
 _Static_assert((int)XDP_RX_META_HASH == (int)MR_META_RSS_HASH << 1 &&

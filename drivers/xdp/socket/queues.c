@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "socket/queue.h"
+#include "socket/socket.h"
 #include "xdp.h"
 
 static void free_queue(struct xdp_port *port, uint32_t i)

@@ -21,8 +21,9 @@
 #include <errno.h>
 #include <sys/socket.h>
 
-#include "xdp.h"
 #include "socket/probe.h"
+#include "socket/queue.h"
+#include "xdp.h"
 
 enum {
 	IDLE_POLLS_PER_CLOCK =

@@ -17,6 +17,7 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "socket/queue.h"
 #include "xdp.h"
 
 /* Of a device: NETDEV_XSK_FLAGS_*. */

@@ -23,8 +23,9 @@
 #include <sys/socket.h>
 #include <time.h>
 
-#include "xdp.h"
 #include "socket/probe.h"
+#include "socket/queue.h"
+#include "xdp.h"
 
 enum {
 	/* Kicks of one burst, but for one more per frame that was lost. */

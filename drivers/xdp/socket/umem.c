@@ -26,8 +26,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "xdp.h"
 #include "lease/client.h"
+#include "socket/queue.h"
+#include "socket/socket.h"
+#include "xdp.h"
 
 enum {
 	FAMILY_XDP = 44, /* AF_XDP */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "model/fake_kernel.h"
+#include "socket/socket.h"
 #include "support/test.h"
 
 enum { LO = 1 }; /* its ifindex, in every network namespace */

@@ -13,9 +13,9 @@
 
 #include <millrace/driver.h>
 
+#include "program/filter.h"
 #include "support/unit.h"
 #include "xdp.h"
-#include "program/filter.h"
 
 enum { N_FRAMES = 2000, LONG_BYTES = 9000, N_DRAWN = 300 };
 

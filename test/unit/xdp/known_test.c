@@ -8,8 +8,10 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-#include "support/test.h"
 #include "device/known.h"
+#include "socket/socket.h"
+#include "support/test.h"
+#include "xdp.h"
 
 static uint32_t kernel; /* reported by uname() */
 static bool has_zc;     /* whether the kernel binds without copies */

@@ -8,8 +8,8 @@
 
 #include <millrace/experimental/netlink.h>
 
+#include "device/netdev.h"
 #include "support/test.h"
-#include "xdp.h"
 
 enum { N_LINKS = 40 };
 

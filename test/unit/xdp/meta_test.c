@@ -11,6 +11,7 @@
 #include <bpf/bpf.h>
 #include <linux/filter.h>
 
+#include "socket/queue.h"
 #include "support/test.h"
 #include "xdp.h"
 #include "xdp_prog.skel.h"

@@ -17,9 +17,11 @@
 #include <bpf/libbpf.h>
 #include <xdp/libxdp.h>
 
+#include "device/stats.h"
+#include "program/filter.h"
+#include "socket/socket.h"
 #include "support/test.h"
 #include "xdp.h"
-#include "program/filter.h"
 
 /* What the kernel and libxdp answer. */
 static int attach_native_errno, attach_generic_errno; /* 0: it works */

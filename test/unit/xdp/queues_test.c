@@ -5,10 +5,10 @@
 #include <linux/ethtool.h>
 #include <string.h>
 
+#include "lease/client.h"
 #include "support/test.h"
 #include "support/unit.h"
 #include "xdp.h"
-#include "lease/client.h"
 
 enum { N_TABLE = 128, N_KEY = 40, N_PLACES = 16, FIRST_QUEUE = 3 };
 

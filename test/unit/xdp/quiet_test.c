@@ -6,9 +6,8 @@
 #include <bpf/libbpf.h>
 #include <xdp/libxdp.h>
 
+#include "program/program.h"
 #include "support/test.h"
-
-#include "xdp.h"
 
 static uint32_t n_bpf, n_xdp, n_other; /* messages that the host got */
 

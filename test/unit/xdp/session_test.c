@@ -7,9 +7,9 @@
 #include <millrace/driver.h>
 #include <millrace/experimental/netdev.h>
 
+#include "program/filter.h"
 #include "support/unit.h"
 #include "xdp.h"
-#include "program/filter.h"
 
 enum { HERE = 7, ABOVE = 8 };
 

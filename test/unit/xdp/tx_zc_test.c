@@ -4,7 +4,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "device/stats.h"
 #include "model/fake_kernel.h"
+#include "socket/socket.h"
 #include "support/invariants.h"
 #include "support/test.h"
 

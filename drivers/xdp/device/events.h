@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Events of the interface. */
+#ifndef XDP_DEVICE_EVENTS_H
+#define XDP_DEVICE_EVENTS_H
+
+#include <millrace/error.h>
+
+struct xdp_port;
+
+/* events.c */
+/* rtnetlink events; an fd or -errno. */
+int mri_xdp_events_open(void);
+/* Make port->base.fd readable at each event. */
+int mri_xdp_events_watch(struct xdp_port *port, struct mr_reason *reason);
+void mri_xdp_events_close(struct xdp_port *port);
+int mri_xdp_events_poll(struct xdp_port *port);
+/* Read how many channels there are. */
+void mri_xdp_take_channels(struct xdp_port *port);
+
+#endif

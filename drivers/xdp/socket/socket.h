@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The sockets of a port: memory registration, bind modes, queues. */
+#ifndef XDP_SOCKET_SOCKET_H
+#define XDP_SOCKET_SOCKET_H
+
+#include <millrace/driver.h>
+
+struct xdp_port;
+
+/* umem.c */
+/* One way to bind; several are tried. */
+struct xdp_bind_mode {
+	bool is_zc;
+	uint32_t max_segs; /* 1: without SG */
+};
+/*
+ * Sockets, registration, rings, buffers and bind of all queues. On failure
+ * nothing is left; *ret_is_final tells that no other bind mode would help.
+ */
+int mri_xdp_sockets_open(struct xdp_port *port, struct xdp_bind_mode bind_mode,
+			 bool *ret_is_final, struct mr_reason *reterr_reason);
+/* Close them, wait for the device, take back what they held. */
+void mri_xdp_sockets_close(struct xdp_port *port);
+/* The same for queue i alone: not the first, whose memory the others share. */
+int mri_xdp_socket_open(struct xdp_port *port, uint32_t i,
+			struct xdp_bind_mode bind_mode, bool *ret_is_final,
+			struct mr_reason *reterr_reason);
+void mri_xdp_socket_close(struct xdp_port *port, uint32_t i);
+/* The first step of opening it: a socket with its memory and rings. */
+int mri_xdp_socket_make(struct xdp_port *port, uint32_t i, bool is_zc,
+			struct mr_reason *reason);
+/* Wait until closed zero-copy sockets are released. */
+void mri_xdp_sockets_wait(const struct xdp_port *port);
+
+/* bind.c */
+/* Whether frames have several buffers; -EINVAL, -ENOTSUP: not with this pool */
+int mri_xdp_choose_sg(const struct xdp_port *port, bool *ret_has_sg,
+		      struct mr_reason *reterr_reason);
+/* What requires several buffers per frame, for a message; with has_sg. */
+const char *mri_xdp_sg_cause(const struct xdp_port *port);
+/* Longest MTU in the mode that was reached; the device may take less. */
+uint32_t mri_xdp_max_mtu(const struct xdp_port *port);
+int mri_xdp_climb(struct xdp_port *port, bool has_sg,
+		  struct mr_reason *reterr_reason);
+
+/* queues.c */
+int mri_xdp_queues_alloc(struct xdp_port *port, struct mr_reason *reason);
+void mri_xdp_queues_free(struct xdp_port *port);
+int mri_xdp_add_queues(struct mr_port *base, uint32_t n,
+		       struct mr_reason *reterr_reason);
+
+/* busy.c */
+/* Start busy polling on all queues, if the options ask for it and it helps. */
+void mri_xdp_busy_open(struct xdp_port *port);
+/* Ask for busy polling of a socket. False: there is none. */
+bool mri_xdp_busy_poll(const struct xdp_port *port, int fd);
+
+#endif
