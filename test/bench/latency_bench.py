@@ -21,7 +21,6 @@ import command
 import contestants as who
 import nat_wire
 import report
-from series_device import Bridge
 from topology import ROUTER_MAC, BenchError, Topology, call
 
 RATES = {"10k": "10%", "100k": "100%"}
@@ -65,6 +64,31 @@ class Cable:
 
     def stop(self):
         call(*self.ip, "delete", "c0")
+
+
+class Bridge:
+    """The kernel's bridge, which works in p0's NAPI thread, on one core."""
+
+    def __init__(self, namespace):
+        self.namespace = namespace
+        before = nat_wire.napi_threads()
+        # The bridge does not forward frames to its own address.
+        self.shell("ip link set p0 address 02:00:00:00:00:98 && "
+                   "ethtool -K p0 gro on && "
+                   "echo 1 > /sys/class/net/p0/threaded && "
+                   "ip link add br0 type bridge mcast_snooping 0 && "
+                   "ip link set p0 master br0 && "
+                   "ip link set p1 master br0 && ip link set br0 up")
+        for thread in nat_wire.napi_threads() - before:
+            os.sched_setaffinity(thread, {who.FORWARDER_CORE})
+
+    def shell(self, command):
+        return call("ip", "netns", "exec", self.namespace, "sh", "-c", command)
+
+    def stop(self):
+        self.shell("ip link delete br0; echo 0 > /sys/class/net/p0/threaded; "
+                   "ethtool -K p0 gro off; "
+                   f"ip link set p0 address {ROUTER_MAC}")
 
 
 def start(name, topology, argv):

@@ -84,7 +84,7 @@ def trial(dice, frame_bytes, asked_pps, start_s, duration_s=10.0,
                    "n": n_lost}] if n_lost else []}
 
 
-def document(kind, label, rows, trials, series=()):
+def document(kind, label, rows, trials):
     root = copy.deepcopy(measured())
     for name, port in zip(("p0", "p1"), root["ports"]):
         port |= {"name": f"xdp:{name}", "mode": "zc", "mtu": 1500,
@@ -97,7 +97,7 @@ def document(kind, label, rows, trials, series=()):
         "selftest": [{"frame_bytes": size, "mean_bytes": size,
                       "ceiling_pps": min(13.2e6, line_pps(size))}
                      for size in SIZES],
-        "rows": rows, "trials": trials, "series": list(series)}
+        "rows": rows, "trials": trials}
 
 
 def row(frame_bytes, goal, value, unit, trials, width=0.0025, **more):
@@ -147,28 +147,6 @@ def frameloss_document(label="bridge", seed=2):
         for one in rows[-(100 - percent) // 10:]:
             one["trials"] = list(range(before[0], len(trials)))
     return document("frameloss", label, rows, trials)
-
-
-def soak_document(label="bridge", seed=3, n=600):
-    """Ten minutes at one rate, with a disturbance in the middle."""
-    dice = random.Random(seed)
-    pps, series = 4e6, []
-    for second in range(n):
-        lost = int(dice.uniform(2e3, 9e4)) if 300 <= second < 304 else 0
-        p50 = 9000 * dice.lognormvariate(0, 0.03)
-        p99 = p50 * dice.uniform(1.5, 1.8) + (lost > 0) * 9e4
-        series.append({
-            "frame_bytes": 60, "start_s": float(second), "duration_s": 1.0,
-            "tx_pps": pps * dice.uniform(0.9995, 1), "rx_pps": pps - lost,
-            "sent": int(pps), "unsent": 0, "lost": lost,
-            "lateness": {"p50": 60, "p99": 140, "max": 9000},
-            "latency": {"p50": int(p50), "p99": int(p99),
-                        "max": int(p99 * dice.uniform(1.5, 4))}})
-    n_lost = sum(interval["lost"] for interval in series)
-    # The path check is the only trial: no row rests on it.
-    return document("soak", label, [
-        row(60, "loss", n_lost / (pps * n), "ratio", [], 0)],
-        [trial(dice, 60, 1000, 0.0, 0.1)], series)
 
 
 def latency_document(label="bridge", seed=4):

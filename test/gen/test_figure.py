@@ -109,7 +109,7 @@ def test_ratios_can_be_worked_out_by_hand():
 def text_of(rows, trials=()):
     return json.dumps({
         "schema": "mr-bench-net", "v": 1, "machine": {}, "ports": [],
-        "series": [], "selftest": [], "rows": rows, "trials": trials}).encode()
+        "selftest": [], "rows": rows, "trials": trials}).encode()
 
 
 def figures_of(*sides):
@@ -197,11 +197,9 @@ SEED_NET = json.loads(text_of(
     "kind": "frameloss", "line_bps": 1e9, "label": "<script>",
     "ports": [{"name": "a", "mode": "b", "nic": {"pci": {}, "rings": {}}}],
     "selftest": [{"frame_bytes": 60, "ceiling_pps": 99}],
-    "series": [{"frame_bytes": 60, "start_s": i, "tx_pps": 9, "rx_pps": 9,
-                "latency": TIMES} for i in range(3)],
     "config": {"rate": "1M"}, "clock": {}, "streams": ["x"], "cores": [1]}
 SEEDS = [
-    SEED_NET, SEED_NET | {"rows": [], "series": []},
+    SEED_NET, SEED_NET | {"rows": []},
     {"v": 1, "command": "mem", "machine": {}, "rows": [
         {"workload": "<script>", "name": "x", "unit": "y",
          "players": [{"name": "z", "ns": {"median": 1}}]}]}]

@@ -15,8 +15,7 @@ import pytest
 
 import browser
 from bench_program import BENCH, limit, run, saved
-from sample import (frameloss_document, latency_document, sample_document,
-                    soak_document)
+from sample import frameloss_document, latency_document, sample_document
 
 NASTY = "<script>alert(1)</script> & \"quoted\" 'text' \u2028 <svg onload=x>"
 
@@ -25,7 +24,7 @@ NASTY = "<script>alert(1)</script> & \"quoted\" 'text' \u2028 <svg onload=x>"
 def made_up():
     """A document of each kind that has a chart of its own."""
     return [sample_document("bridge"), sample_document("l2fwd", 1.25, 9),
-            frameloss_document(), soak_document()]
+            frameloss_document(), latency_document()]
 
 
 def written(folder):
@@ -60,14 +59,13 @@ def pages(tmp_path_factory):
     nasty["complete"] = False
     one_size = copy.deepcopy(made_up()[0])
     one_size["rows"] = one_size["rows"][:2]
-    # As a plan calls its steps; and one with as much as there is room for.
+    # A label as a script makes it; and one with as much as there is room for.
     long = [dict(document, label=label) for document in (made_up()[0], one_size)
             for label in ("mr-l2fwd, throughput, 1518 bytes, round 2",
                           "device under test " * 3 + "\u00b5" * 9)]
     sets = {"all": made_up(), "one": made_up()[:1], "nasty": [nasty],
             "one_size": [one_size], "long": long, "long_bars": long[2:],
-            "latency": [latency_document()], "soak": [soak_document()],
-            "written": written(folder)}
+            "latency": [latency_document()], "written": written(folder)}
     for name, documents in sets.items():
         done = run("report", "--out", folder / f"{name}.html",
                    *saved(folder, *documents))
@@ -133,8 +131,7 @@ def test_each_chart_has_its_table(pages):
     text = pages["all"].read_text(encoding="utf-8")
     for words in ("Frames per second by frame size", "Bits on the wire",
                   "Frame loss by load", "Latency by percentile",
-                  "Latency: how often", "Lateness by percentile",
-                  "over time"):
+                  "Latency: how often", "Lateness by percentile"):
         assert f"{words}" in text
     # Each section with a chart has a table, too.
     for section in text.split("<h2 ")[1:]:
@@ -164,8 +161,6 @@ def test_a_trial_is_shown_if_a_row_rests_on_it(pages, section):
     assert re.findall(r"<tr><th>(64 B, [^<]*)</th>", table) == [
         f"64 B, {load}frames/s"
         for load in ("910.0 k", "4.550 M", "8.190 M")]
-    # A soak has intervals, and no trials that were its own.
-    assert f'id="{section}"' not in pages["soak"].read_text(encoding="utf-8")
 
 
 def test_a_rate_that_the_sender_missed_is_marked(bench, files):
@@ -196,7 +191,7 @@ def test_curves_of_many_trials_are_of_several_charts(bench, files):
         assert not any(":" in name for name in names)
 
 
-def test_names_are_whole_as_a_plan_makes_them(pages):
+def test_long_labels_are_shown_whole(pages):
     text = pages["long"].read_text(encoding="utf-8")
     assert ">mr-l2fwd, throughput, 1518 bytes, round 2<" in text
 
@@ -264,7 +259,7 @@ def test_a_package_that_is_missing_is_named():
                            "install the package python3-jinja2\n")
 
 
-def test_a_whole_plan_has_room_and_no_half_letters(bench, files):
+def test_many_documents_have_room_and_no_half_letters(bench, files):
     done = bench("report", *files(*(
         dict(made_up()[2], label="d" * (i % 2 + 57) + 4 * "\u00b5")
         for i in range(65))))

@@ -165,30 +165,6 @@ def test_the_tester_alone_has_no_known_device(bench):
         done.out.count("the tester alone") == 1
 
 
-def test_a_soak_counts_each_interval(document, bench):
-    soak = ["soak", "--virtual", "--rate", "100k", "--duration", "1",
-            "--interval", "0.2", "--device", "loss=5000", *PORTS]
-    measured = document(*soak, rc=1)
-    assert len(measured["series"]) == 5
-    assert rows(measured, "loss")[60]["value"] == pytest.approx(0.0002)
-    assert rows(measured, "intervals-with-loss")[60]["value"] == 1
-    assert all(row["trials"] == [] for row in measured["rows"])
-    assert bench(*soak, "--loss-tolerance", "0.1%").rc == 0
-    # The last one is as long as is left.
-    soak[soak.index("0.2")] = "0.4"
-    measured = document(*soak, rc=1)
-    assert [round(one["duration_s"], 2) for one in measured["series"]] == \
-        [0.4, 0.4, 0.2]
-
-
-def test_the_known_device_goes_on_through_a_soak(document):
-    """It loses one frame in 50,000: 2 of 100,000, in 5 intervals of 20,000."""
-    measured = document("soak", "--virtual", "--rate", "100k", "--duration",
-                        "1", "--interval", "0.2", "--device", "loss=50000",
-                        *PORTS, rc=1)
-    assert [one["lost"] for one in measured["series"]] == [0, 0, 1, 0, 1]
-
-
 def test_selftest_finds_what_was_injected(bench):
     done = bench("selftest")
     assert done.rc == 0, done.err
@@ -290,20 +266,9 @@ def test_a_file_that_cannot_be_written_is_told_first(bench, tmp_path, option):
         done = bench("throughput", option, path, *PORTS, timeout_s=limit(20))
         assert (done.rc, done.out) == (1, "")
         assert re.fullmatch(f"mr-bench: cannot write {path}: .*\n", done.err)
-    done = bench("soak", "--virtual", "--duration", "0.1", "--rate", "1k",
+    done = bench("frameloss", "--virtual", "--trial", "0.1", "--rate", "1k",
                  option, "/dev/null", "--device", "delay=1us", *PORTS)
     assert done.rc == 0, done.err
-
-
-def test_a_log_has_a_line_now_and_then(bench):
-    soak = ["soak", "--rate", "1k", "--interval", "0.5", "--duration", "11",
-            "pair:a", "pair:a"]
-    done = bench(*soak)
-    assert done.rc == 0
-    lines = [line for line in done.errors if "soak:" in line]
-    assert len(lines) == 1
-    assert re.fullmatch(r"mr-bench: soak: \d+ intervals, \d+ with loss"
-                        r"(, about \d+ s left)?", lines[0])
 
 
 def test_a_terminal_has_a_line_with_the_time_left(tmp_path):
@@ -397,7 +362,7 @@ def test_what_was_measured_outlives_standard_output(tmp_path, redirection, why):
     path = tmp_path / "out.json"
     script = f'set -o pipefail; "$@" {redirection}'
     done = subprocess.run(
-        ["bash", "-c", script, "bash", BENCH, "soak", "--virtual", "--duration", "0.1",
+        ["bash", "-c", script, "bash", BENCH, "frameloss", "--virtual", "--trial", "0.1",
          "--rate", "1k", "--device", "delay=1us", "--out", path, *PORTS],
         capture_output=True, text=True, check=False, timeout=limit(60))
     assert json.loads(path.read_text())["complete"]

@@ -86,7 +86,6 @@ static struct trial_config config_of(const json_t *request)
 		.settle_ns = serve_count(request, "settle_ns"),
 		.max_lag_ns = serve_count(request, "max_lag_ns"),
 		.frame_bytes = (uint32_t)serve_count(request, "frame_bytes"),
-		.goes_on = json_is_true(json_object_get(request, "goes_on")),
 	};
 }
 

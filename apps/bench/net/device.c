@@ -253,7 +253,7 @@ void device_counts(const struct device *device, struct device_counts *ret)
 	ret->held = device->n + (device->n_to_wait > 0);
 }
 
-void device_empty(struct device *device, struct mr_cache *cache)
+void device_reset(struct device *device, struct mr_cache *cache)
 {
 	if (device->n_to_wait > 0)
 		put_aside(device, cache);
@@ -262,11 +262,6 @@ void device_empty(struct device *device, struct mr_cache *cache)
 		     cache, &device->counts.lost);
 	device->n = device->first = 0;
 	device->free_ns = 0;
-}
-
-void device_reset(struct device *device, struct mr_cache *cache)
-{
-	device_empty(device, cache);
 	device->counts = (struct device_counts){ 0 };
 	device->n_passed = device->n_queued = device->n_put = 0;
 }

@@ -58,9 +58,7 @@ uint64_t device_next_ns(const struct device *device);
 
 void device_counts(const struct device *device, struct device_counts *ret);
 
-/* The clock begins anew: what it holds is lost. Every Nth frame stays that. */
-void device_empty(struct device *device, struct mr_cache *cache);
-/* The same, and all counters begin anew. */
+/* Drop what it holds. The clock and all counters begin anew. */
 void device_reset(struct device *device, struct mr_cache *cache);
 
 /* Frames that it holds go back to the pool. NULL is allowed. */

@@ -222,14 +222,13 @@ static void free_trial(struct tester *tester)
 	tester->n_lanes = 0;
 }
 
-static void reset_device(struct tester *tester, bool goes_on)
+static void reset_devices(struct tester *tester)
 {
 	struct mr_cache *cache =
 		mr_workers_get(tester->plane.workers, 0)->cache;
 
 	for (uint32_t i = 0; i < tester->n_crossings; i++)
-		(goes_on ? device_empty :
-			   device_reset)(tester->crossings[i].device, cache);
+		device_reset(tester->crossings[i].device, cache);
 }
 
 static int prepare(struct tester *tester, const struct trial_config *config,
@@ -292,7 +291,7 @@ int tester_run(struct tester *tester, const struct trial_config *config,
 	if (status == 0)
 		status = places_begin(tester, why);
 	if (status == 0) {
-		reset_device(tester, config->goes_on);
+		reset_devices(tester);
 		tester_count_before(tester);
 		clock_start(&tester->clock);
 		status = places_begin(tester, why);

@@ -33,8 +33,6 @@ struct trial_config {
 	uint64_t max_lag_ns;   /* due longer ago: given up; 0: 10 ms */
 	uint32_t frame_bytes;  /* of streams that do not say their size, without
 				* FCS; 0: as opened */
-	/* The simulated DUT does not begin anew: one trial with the last. */
-	bool goes_on;
 };
 
 /* A stream, summed over the senders that have a share in it; of another program

@@ -50,7 +50,7 @@ ERRORS = [
      f"throughput {VIRTUAL} --ceiling /nowhere {LOOP}"),
     # What would not be obeyed.
     (2, "trials of --trial seconds", f"throughput --duration 9 {PAIR}"),
-    (2, "unknown option '--count'", f"soak --count 9 {PAIR}"),
+    (2, "unknown option '--count'", f"throughput --count 9 {PAIR}"),
     (2, "unknown option '--stream'", f"nat --stream udp {PAIR}"),
     (2, "unknown option '--rate'", "rx --rate 1k null:"),
     (2, "unknown option '--settle'", "tx --settle 1 null:"),

@@ -74,8 +74,6 @@ def folder(tmp_path_factory):
         kind: str(made / f"a.{kind}") for kind in ("out", "csv", "hdr")})
     written.add_trial(first, buckets)
     written.add_trial(late, [])
-    for _ in range(2):
-        written.add_interval(dict(first))
     written.add(**copy.deepcopy(FOUND))
     assert written.write() == 0
     return made
@@ -93,7 +91,7 @@ def test_json_is_as_its_schema_says(written):
     for key in written:
         less = {k: v for k, v in written.items() if k != key}
         assert complaints(less), key
-    for place in ("rows", "trials", "series", "selftest"):
+    for place in ("rows", "trials", "selftest"):
         more = copy.deepcopy(written)
         more[place][0]["x"] = 1
         assert complaints(more), place
@@ -107,10 +105,7 @@ def test_a_command_is_as_it_was_typed():
 
 
 def test_a_trial_begins_where_the_one_before_ended(written):
-    for place in ("trials", "series"):
-        assert [one["start_s"] for one in written[place]] == [0, 2.1]
-    assert written["series"][0]["latency"]["p99"] == \
-        written["trials"][0]["latency"]["p99"]
+    assert [one["start_s"] for one in written["trials"]] == [0, 2.1]
 
 
 def test_csv_has_the_trials_where_there_are_no_rows(written):

@@ -13,7 +13,6 @@ from mr_bench import units
 from mr_support.options import Wrong
 
 VERSION = 1
-# The document of a one-day soak has tens of MB.
 MAX_BYTES = 256 << 20
 CURE = "it was changed since mr-bench wrote it: measure again"
 WORKLOADS = ("mem", "flow", "fwd")
@@ -27,7 +26,6 @@ NET_SHAPES: Shapes = {
         ["frame_bytes", "asked_pps", "start_s", "duration_s"],
         ["tx", "rx", "percentiles", "histogram"],
     ),
-    "series": ([], ["frame_bytes", "start_s", "tx_pps", "rx_pps"], []),
     "selftest": ([], ["frame_bytes", "ceiling_pps"], []),
     "ports": (["name", "mode"], [], []),
 }

@@ -72,11 +72,9 @@ def size_text(frame_bytes: float) -> str:
 
 
 def _sent_of_row(root: Any, row: Any) -> float:
-    """Frames that a row's figure is of: its last trial's, or the series'."""
+    """Frames sent in the trial that a row's figure comes from, the last one."""
     trials = list_of(row, "trials")
-    if trials:
-        return number_of(at(list_of(root, "trials"), trials[-1]), "tx", "sent")
-    return sum(number_of(interval, "sent") for interval in list_of(root, "series"))
+    return number_of(at(list_of(root, "trials"), trials[-1] if trials else None), "tx", "sent")
 
 
 def _is_figure(row: Any) -> bool:

@@ -22,10 +22,8 @@ COMMANDS = {
     "back2back": ("the longest burst without loss", "rfc2544"),
     "latency": ("latency at shares of the throughput", "rfc2544"),
     "imix": ("throughput with a mix of sizes", "rfc2544"),
-    "soak": ("a long run: loss, latency and drift", "soak"),
     "nat": ("a NAT's connections: rate, capacity (RFC 9693)", "nat"),
     "selftest": ("the tester's own limits and accuracy", "selftest"),
-    "plan": ("run a series of measurements from a file", "plan"),
     "compare": ("compare results, with a verdict", "compare"),
     "report": ("results as an HTML page with charts", "report"),
 }

@@ -191,7 +191,6 @@ def begin(kind: str, label: str, words: list[str], built: dict[str, str]) -> dic
         "selftest": [],
         "rows": [],
         "trials": [],
-        "series": [],
     }
 
 
@@ -204,19 +203,13 @@ def describe(root: dict[str, Any], found: dict[str, Any]) -> None:
         port["nic"] = machine.nic(port["name"].partition(":")[2], root["cores"])
 
 
-def _point(times: dict[str, Any] | None) -> dict[str, Any] | None:
-    return times and {key: times[key] for key in ("p50", "p99", "max")}
-
-
 class Result:
     """The document as it grows. A path of files is None where nothing was asked for."""
 
     def __init__(self, root: dict[str, Any], files: dict[str, str | None]) -> None:
         self.root = root
         self.files = {kind: path for kind, path in files.items() if path}
-        # Of testing, so far: where the next trial, or interval, begins. A virtual clock has
-        # them, too.
-        self.trials_s = self.intervals_s = 0.0
+        self.trials_s = 0.0  # of testing, so far: where the next trial begins
         self.buckets: list[Buckets] = []  # by trial
 
     def add_trial(self, trial: dict[str, Any], buckets: Buckets) -> int:
@@ -226,25 +219,6 @@ class Result:
         self.root["trials"].append(trial)
         self.buckets.append(buckets)
         return len(self.buckets) - 1
-
-    def add_interval(self, trial: dict[str, Any]) -> None:
-        """A point of a time series, where a trial would say too much."""
-        tx = trial["tx"]
-        self.root["series"].append(
-            {
-                "frame_bytes": trial["frame_bytes"],
-                "start_s": self.intervals_s,
-                "duration_s": trial["duration_s"],
-                "tx_pps": tx["pps"],
-                "rx_pps": trial["rx"]["pps"],
-                "sent": tx["sent"],
-                "unsent": tx["unsent"],
-                "lost": trial["rx"]["lost"],
-                "lateness": _point(trial["lateness"]),
-                "latency": _point(trial["latency"]),
-            }
-        )
-        self.intervals_s += trial["whole_s"]
 
     def add(self, why_incomplete: str = "", **found: Any) -> None:
         """What was found: rows, selftest, config, measured."""

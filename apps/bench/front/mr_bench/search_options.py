@@ -26,7 +26,6 @@ class Group(enum.Flag):
     STEP = enum.auto()
     BURSTS = enum.auto()
     SHARES = enum.auto()
-    INTERVAL = enum.auto()
     CEILING = enum.auto()
 
 
@@ -46,13 +45,11 @@ class SearchOptions:
     trial_ns: int = SECOND
     confirm_ns: int = 0  # 0: as long as a trial
     duration_sum_ns: int = 0
-    interval_ns: int = 10 * SECOND
     max_burst_ns: int = 2 * SECOND
     verify: int = 2
     tests: int = 50
     shares: list[float] = field(default_factory=lambda: [0.1, 0.5, 0.9])
     ceiling: str = ""  # a rate, or a document of selftest
-    pid: int = 0  # of the device; 0: none
 
 
 def _sizes(name: str, text: str) -> list[int]:
@@ -114,11 +111,10 @@ ROWS = (
     Row(
         "loss-tolerance",
         "P%",
-        "binary, tst009, soak: tolerated loss (default 0%)",
+        "binary, tst009: tolerated loss (default 0%)",
         percent,
-        _G.SEARCH | _G.INTERVAL,
+        _G.SEARCH,
         _BINARY,
-        _G.INTERVAL,
     ),
     Row("pdr", "P%", "mlr: loss of the second goal (default 0.5%)", percent, _G.SEARCH, _MLR),
     Row(
@@ -148,15 +144,6 @@ ROWS = (
     Row("tests", "N", "repetitions (default 50)", whole(1, 1000), _G.BURSTS),
     Row("max-burst", "S", "length of the longest burst (default 2)", seconds_ns, _G.BURSTS),
     Row("shares", "LIST", "in % of the throughput (default 10,50,90)", _shares, _G.SHARES),
-    Row("interval", "S", "length of an interval (default 10)", seconds_ns, _G.INTERVAL),
-    Row(
-        "pid",
-        "N",
-        "process ID of the device, to watch its memory",
-        whole(1, 2**31 - 1),
-        _G.INTERVAL,
-        is_in_document=False,
-    ),
     Row(
         "ceiling",
         "RATE|FILE",
@@ -185,7 +172,7 @@ def read_options(name: str, groups: Group, shared: Options) -> SearchOptions:
         if option == "sizes":
             options.is_rfc2544 = text == "rfc2544"
     # Without that option its name would be short for --duration-sum.
-    if shared.duration_ns and not groups & Group.INTERVAL:
+    if shared.duration_ns:
         raise UsageError(f"--duration: {name} makes trials of --trial seconds")
     if 0 < options.duration_sum_ns < options.trial_ns:
         raise UsageError("--duration-sum: shorter than one --trial")

@@ -113,7 +113,7 @@ class Session:
         """Not all was measured. The first reason stays."""
         self.why_incomplete = self.why_incomplete or why
 
-    def measure(self, wanted: Wanted, **more: Any) -> Trial:
+    def _run_trial(self, wanted: Wanted) -> Trial:
         """A trial of the size at hand."""
         return trial_of(
             self.engine.measure(
@@ -123,12 +123,8 @@ class Session:
                 settle_ns=wanted.settle_ns,
                 frame_bytes=self.asked_bytes,
                 as_bytes=self.frame_bytes,
-                **more,
             )
         )
-
-    def _run_trial(self, wanted: Wanted) -> Trial:
-        return self.measure(wanted)
 
     def _on_trial(self, search: Search, trial: Trial) -> None:
         self.last = trial

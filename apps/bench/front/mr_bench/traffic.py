@@ -287,18 +287,13 @@ class Engine:
         reply["buckets"] = describe_trial(trial, as_bytes).counts
         return reply
 
-    def measure(
-        self, is_interval: bool = False, as_bytes: int = 0, **members: Any
-    ) -> dict[str, Any]:
-        """A trial on the ports, which the document has: a point of its series, if it is an
-        interval. as_bytes: of its frames; 0: a mix."""
+    def measure(self, as_bytes: int = 0, **members: Any) -> dict[str, Any]:
+        """A trial on the ports, which is added to the document. as_bytes: of its frames; 0: a
+        mix."""
         reply = self._trial("trial", as_bytes, members)
         buckets = reply.pop("buckets")
-        if is_interval:
-            self.result.add_interval(reply["trial"])
-        else:
-            has_log = "hdr" in self.result.files
-            reply["number"] = self.result.add_trial(reply["trial"], buckets if has_log else [])
+        has_log = "hdr" in self.result.files
+        reply["number"] = self.result.add_trial(reply["trial"], buckets if has_log else [])
         reply["seen"] = explain(reply["trial"], reply["drops"], reply["pending"], self.ends)
         reply["is_silent"] = is_silent(reply["trial"], self.ends)
         return reply

@@ -120,7 +120,6 @@ SECTIONS = {
     "loss": loss.loss,
     "latency": times.latency,
     "results": rates.others,
-    "time": loss.over_time,
     "pacing": times.pacing,
 }
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Loss by load, and long runs over time."""
+"""Loss by load."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from mr_bench import units
@@ -17,14 +17,11 @@ from mr_bench.page.model import (
     Line,
     Point,
     Shown,
-    Table,
     cut,
     table,
 )
 from mr_bench.page.rates import l1_bps
 
-MAX_TIMES = 480
-Worst = Callable[[Iterable[float]], float]
 SAME_LOAD = 1e-5  # a goal has six digits of its share
 
 
@@ -136,91 +133,3 @@ def loss(shown: list[Shown]) -> list[Block]:
     }
     shown_loads = table("Frame loss by load", loads, columns)
     return [_loss_chart(lines), *cut(len(lines)), shown_loads] if loads else []
-
-
-# Of each chart over time: its title, what y is, the unit and the scale; the lines, with their
-# colours. Of many intervals a point has the worst one: a disturbance must not be lost.
-TIME_CHARTS: tuple[tuple[str, str, str, str, dict[str, tuple[int, Worst, list[str]]]], ...] = (
-    (
-        "frames per second",
-        "frames/s",
-        "frames/s",
-        "linear",
-        {"sent": (1, min, ["tx_pps"]), "received": (0, min, ["rx_pps"])},
-    ),
-    (
-        "losses",
-        "frames in an interval",
-        "frames",
-        "linear",
-        {"lost": (1, max, ["lost"]), "not sent": (2, max, ["unsent"])},
-    ),
-    (
-        "latency",
-        "no more than",
-        "ns",
-        "log",
-        {
-            "highest": (1, max, ["latency", "max"]),
-            "99 %": (5, max, ["latency", "p99"]),
-            "50 %": (0, max, ["latency", "p50"]),
-        },
-    ),
-)
-TIME_ROWS = {
-    "sent": ("frames/s", "tx_pps"),
-    "received": ("frames/s", "rx_pps"),
-    "lost": ("frames", "lost"),
-    "not sent": ("frames", "unsent"),
-    "latency 50 %": ("ns", "latency", "p50"),
-    "latency 99 %": ("ns", "latency", "p99"),
-    "latency highest": ("ns", "latency", "max"),
-}
-
-
-def _time_charts(one: Shown, series: list[Any]) -> Iterator[Chart]:
-    n_each = -(-len(series) // MAX_TIMES)
-    groups = [series[i : i + n_each] for i in range(0, len(series), n_each)]
-    for title, y_name, unit, scale, lines in TIME_CHARTS:
-        yield Chart(
-            f"{one.name}: {title} over time",
-            [
-                Line(
-                    name,
-                    colour,
-                    "curve",
-                    [
-                        Point(
-                            number_of(some[0], "start_s"), worst(number_of(x, *keys) for x in some)
-                        )
-                        for some in groups
-                    ],
-                )
-                for name, (colour, worst, keys) in lines.items()
-            ],
-            "seconds",
-            y_name,
-            "Over the time of the run. The table below has the extremes.",
-            y_unit=unit,
-            y_scale=scale,
-        )
-
-
-def _time_table(one: Shown, series: list[Any]) -> Table:
-    rows = []
-    for name, (unit, *keys) in TIME_ROWS.items():
-        values = [number_of(interval, *keys) for interval in series]
-        three = min(values), sum(values) / len(values), max(values)
-        rows.append([name, *(units.text(one, unit) for one in three)])
-    head = ["Of an interval", "Lowest", "Mean", "Highest"]
-    return Table(f"{one.name}: {len(series)} intervals", head, rows)
-
-
-def over_time(shown: list[Shown]) -> list[Block]:
-    """Runs that have intervals."""
-    blocks: list[Block] = []
-    for one in shown:
-        series = one.root["series"]
-        if len(series) > 1:
-            blocks += [*_time_charts(one, series), _time_table(one, series)]
-    return blocks
