@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sending on one tx queue. */
 #include <string.h>
-#include <time.h>
 
 #include "net/mac.h"
 #include "net/sender.h"
@@ -22,8 +21,6 @@ void sender_begin(struct sender *sender, const struct send_orders *orders,
 	sender->n_due = sender->n_held = 0;
 	sender->is_done = false;
 	pacer_begin(&sender->pacer, orders);
-	sender->lead_ns =
-		sender->pacer.is_paced ? sender->config.launch_lead_ns : 0;
 }
 
 /* Frames that were built were never sent: their numbers come again. */
@@ -96,42 +93,18 @@ static void build(struct sender *sender)
 	sender->n_held += n;
 }
 
-/* With the time when each is due, by the clock that the run's is read from. */
-static uint32_t launch(struct sender *sender)
-{
-	const uint64_t origin_ns = clock_origin_ns(sender->clock);
-	struct mr_meta meta[MR_BURST_MAX];
-
-	for (uint32_t i = 0; i < sender->n_held; i++)
-		meta[i] = (struct mr_meta){
-			.valid = MR_META_LAUNCH_TIME,
-			.launch_ns = origin_ns + sender->due_ns[i],
-			.launch_clock = CLOCK_MONOTONIC,
-		};
-	return mr_tx_burst_meta(sender->config.txq, sender->config.cache,
-				sender->frames, meta, sender->n_held);
-}
-
 /* Offer what is built. Returns how many frames the queue took. */
 static uint32_t offer(struct sender *sender, uint64_t now)
 {
-	const uint32_t n =
-		sender->lead_ns > 0 ?
-			launch(sender) :
-			mr_tx_burst(sender->config.txq, sender->config.cache,
-				    sender->frames, sender->n_held);
+	const uint32_t n = mr_tx_burst(sender->config.txq, sender->config.cache,
+				       sender->frames, sender->n_held);
 
 	if (n == 0)
 		return 0;
 	if (sender->pacer.is_paced) {
 		now = clock_now(sender->clock);
 		for (uint32_t i = 0; i < n; i++)
-			hist_add(sender->lateness,
-				 now > sender->due_ns[i] ?
-					 now - sender->due_ns[i] :
-					 0);
-		if (sender->due_ns[n - 1] > now)
-			now = sender->due_ns[n - 1];
+			hist_add(sender->lateness, now - sender->due_ns[i]);
 	}
 	sender->n_held -= n;
 	sender->n_due -= n;
@@ -148,9 +121,7 @@ static uint32_t offer(struct sender *sender, uint64_t now)
 
 static uint32_t idle(struct sender *sender, uint64_t now_ns)
 {
-	/* A device that launches frames has the last one until then. */
-	if (!sender->is_done && pacer_is_done(&sender->pacer, now_ns) &&
-	    now_ns >= sender->last_ns)
+	if (!sender->is_done && pacer_is_done(&sender->pacer, now_ns))
 		__atomic_store_n(&sender->is_done, true, __ATOMIC_RELEASE);
 	if (++sender->n_idle % IDLE_ROUNDS == 0)
 		mr_tx_burst(sender->config.txq, sender->config.cache, NULL, 0);
@@ -168,7 +139,7 @@ uint32_t sender_step(struct sender *sender, uint64_t now_ns)
 		now_ns = clock_now(sender->clock);
 	if (is_paced && now_ns > sender->max_lag_ns)
 		give_up(sender, now_ns - sender->max_lag_ns);
-	sender->n_due += pacer_take(&sender->pacer, now_ns + sender->lead_ns,
+	sender->n_due += pacer_take(&sender->pacer, now_ns,
 				    sender->due_ns + sender->n_due,
 				    sender->config.burst - sender->n_due);
 	if (!is_paced && now_ns >= sender->pacer.end_ns)
@@ -184,9 +155,5 @@ uint64_t sender_next_ns(const struct sender *sender)
 {
 	if (sender->n_due > 0)
 		return sender->due_ns[0] + sender->max_lag_ns + 1;
-	if (sender->lead_ns > 0 && sender->pacer.next_ns == UINT64_MAX)
-		return sender->last_ns;
-	if (sender->pacer.next_ns < sender->lead_ns)
-		return sender->pacer.next_ns;
-	return sender->pacer.next_ns - sender->lead_ns;
+	return sender->pacer.next_ns;
 }

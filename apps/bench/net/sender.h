@@ -23,9 +23,6 @@ struct sender_config {
 	/* Headroom and the longest frame. Less than a page: then frames begin
 	 * at different lines of it (mr_frag_alloc_bulk()). */
 	uint32_t buffer_bytes;
-	/* The device holds frames back until they are due: so long before it
-	 * they are handed to it. 0: it does not. */
-	uint64_t launch_lead_ns;
 };
 
 /* due = sent + unsent + those that wait. One thread writes, others read. */
@@ -39,7 +36,6 @@ struct sender {
 	const uint64_t *macs[2];
 	uint64_t had_macs[2];
 	struct pacer pacer;
-	uint64_t lead_ns; /* of the trial: launch_lead_ns, if it is paced */
 	uint64_t max_lag_ns;
 	uint64_t n_sent, n_unsent;
 	uint64_t last_ns; /* when the last one left; at full speed its round */

@@ -12,8 +12,6 @@
 enum {
 	LINK_STEP_MS = 10,
 	DEFAULT_PAGE_BYTES = 4096,
-	/* More than a thread is away for on a core of its own. */
-	LAUNCH_LEAD_NS = 100000,
 	/* Of an interface that only receives: entries of its rings, those of
 	 * all queues together, and what a port has by itself. */
 	DEEP_RING = 16384,
@@ -330,14 +328,12 @@ static int find_queues(struct tester *tester, struct mr_reason *why)
 	const uint32_t burst = tester->config.plane.burst;
 
 	for (uint32_t t = 0; t < tester->n_tx; t++) {
-		struct mr_port_info info = { .size = sizeof(info) };
 		struct mr_port *port;
 		struct mr_txq *txq;
 
 		if (tester->tx[t] >= tester->n_ports)
 			continue;
 		port = tester->plane.ports[tester->tx[t]];
-		mr_port_info(port, &info);
 		for (uint32_t q = 0; (txq = mr_port_txq(port, q)) != NULL;
 		     q++) {
 			struct sender *sender =
@@ -350,9 +346,6 @@ static int find_queues(struct tester *tester, struct mr_reason *why)
 						 MAX_SENDERS);
 			tester->sender_port[tester->n_senders++] = t;
 			sender->config.txq = txq;
-			if (info.offloads & MR_OFFLOAD_LAUNCH_TIME &&
-			    info.launch_clock == CLOCK_MONOTONIC)
-				sender->config.launch_lead_ns = LAUNCH_LEAD_NS;
 		}
 	}
 	for (uint32_t r = 0; r < tester->n_rx; r++) {
@@ -495,9 +488,6 @@ static bool has_kernel_times(const struct tester *tester)
 {
 	for (uint32_t i = 0; i < tester->n_receivers; i++)
 		if (tester->receivers[i].has_times)
-			return true;
-	for (uint32_t i = 0; i < tester->n_senders; i++)
-		if (tester->senders[i].config.launch_lead_ns > 0)
 			return true;
 	return tester->n_places > 0;
 }
