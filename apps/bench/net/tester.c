@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Closing a tester, its streams, and what can be asked of it. */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,10 +10,41 @@
 #include "net/mac.h"
 #include "net/tester_parts.h"
 #include "stream/stream.h"
+#include "support/signals.h"
 #include "support/text.h"
 
 /* Link speed of memory ports under a virtual clock. */
 enum { VIRTUAL_MBPS = 10000 };
+
+/*
+ * Signals that end the program. They arrive by fd, so that nothing is ever
+ * interrupted half-way; the second one ends it at once. They are the process's,
+ * and so is this.
+ */
+static int signal_fd = -1;
+static bool is_ending;
+
+int ending_open(struct mr_reason *ret_why)
+{
+	if (signal_fd < 0)
+		signal_fd = signals_open(ret_why);
+	return signal_fd;
+}
+
+bool tester_is_ending(void)
+{
+	sigset_t set;
+
+	if (is_ending || signal_fd < 0 ||
+	    signals_take(signal_fd) != SIGNALS_END)
+		return is_ending;
+	is_ending = true;
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	return true;
+}
 
 uint64_t tester_n_pending(const struct tester *tester)
 {
@@ -137,10 +169,17 @@ int tester_set_streams(struct tester *tester, uint32_t frame_bytes,
 	return 0;
 }
 
+static void close_places(struct tester *tester)
+{
+	for (uint32_t i = 0; i < tester->n_places; i++)
+		tester->places[i].ops->close(tester->places[i].place);
+	tester->n_places = 0;
+}
+
 void tester_free(struct tester *tester)
 {
 	forget_streams(tester);
-	places_close(tester);
+	close_places(tester);
 	dataplane_close(&tester->plane);
 	free(tester->so_far);
 	free(tester->receivers);
@@ -163,6 +202,44 @@ static int complain(const struct tester *tester, const char *text)
 	return 1;
 }
 
+/* The invariants of <millrace/port.h>. */
+static bool do_invariants_hold(const struct tester *tester, char *ret,
+			       size_t n_bytes)
+{
+	for (uint32_t p = 0; p < tester->plane.n_ports; p++) {
+		struct mr_port *port = tester->plane.ports[p];
+		struct mr_rx_stats rx = { .size = sizeof(rx) };
+		struct mr_tx_stats tx = { .size = sizeof(tx) };
+		struct mr_rxq *rxq;
+		struct mr_txq *txq;
+
+		for (uint32_t q = 0; (rxq = mr_port_rxq(port, q)) != NULL;
+		     q++) {
+			mr_rxq_stats(rxq, &rx);
+			for (uint32_t i = 0; i < MR_STATS_SLOTS; i++)
+				rx.delivered += rx.drops[i];
+			if (rx.received ==
+			    rx.delivered + rx.offloaded + rx.passed_to_kernel)
+				continue;
+			snprintf(ret, n_bytes,
+				 "accounting: port %u, rx queue %u", p, q);
+			return false;
+		}
+		for (uint32_t q = 0; (txq = mr_port_txq(port, q)) != NULL;
+		     q++) {
+			mr_txq_stats(txq, &tx);
+			for (uint32_t i = 0; i < MR_STATS_SLOTS; i++)
+				tx.completed += tx.drops[i];
+			if (tx.accepted == tx.completed + tx.pending)
+				continue;
+			snprintf(ret, n_bytes,
+				 "accounting: port %u, tx queue %u", p, q);
+			return false;
+		}
+	}
+	return true;
+}
+
 int tester_close(struct tester *tester)
 {
 	struct dataplane *plane = &tester->plane;
@@ -178,7 +255,7 @@ int tester_close(struct tester *tester)
 	for (uint32_t i = 0; i < tester->n_crossings; i++)
 		device_close(tester->crossings[i].device, cache);
 	dataplane_drain(plane, drop_handed_off, NULL);
-	if (!tester_invariants_hold(tester, text, sizeof(text)))
+	if (!do_invariants_hold(tester, text, sizeof(text)))
 		status = complain(tester, text);
 	dataplane_close_ports(plane);
 	mr_pool_stats(plane->pool, &stats);

@@ -9,6 +9,41 @@
 #include "stream/stream.h"
 #include "support/counter.h"
 
+struct send_counts places_counts(const struct tester *tester)
+{
+	struct send_counts all = { 0 };
+
+	for (uint32_t i = 0; i < tester->n_places; i++) {
+		const struct sending_place *at = &tester->places[i];
+		struct send_counts counts;
+
+		at->ops->counts(at->place, &counts, NULL);
+		all.sent += counts.sent;
+		all.unsent += counts.unsent;
+		all.bytes += counts.bytes;
+		all.refused += counts.refused;
+		if (counts.last_ns > all.last_ns)
+			all.last_ns = counts.last_ns;
+	}
+	return all;
+}
+
+static void add_lateness_of_places(const struct tester *tester,
+				   struct hist *ret)
+{
+	struct hist *hist = malloc(sizeof(*hist));
+
+	for (uint32_t i = 0; hist != NULL && i < tester->n_places; i++) {
+		const struct sending_place *at = &tester->places[i];
+		struct send_counts counts;
+
+		memset(hist, 0, sizeof(*hist));
+		at->ops->counts(at->place, &counts, hist);
+		hist_merge(ret, hist);
+	}
+	free(hist);
+}
+
 static bool receives(const struct tester *tester, struct mr_port *port)
 {
 	for (uint32_t i = 0; i < tester->n_receivers; i++)
@@ -96,13 +131,22 @@ uint64_t tester_n_unique(const struct tester *tester)
 	return n;
 }
 
+static bool are_places_done(const struct tester *tester)
+{
+	for (uint32_t i = 0; i < tester->n_places; i++)
+		if (!__atomic_load_n(&tester->places[i].is_done,
+				     __ATOMIC_ACQUIRE))
+			return false;
+	return true;
+}
+
 bool tester_is_sending(const struct tester *tester)
 {
 	for (uint32_t i = 0; i < tester->n_senders; i++)
 		if (!__atomic_load_n(&tester->senders[i].is_done,
 				     __ATOMIC_ACQUIRE))
 			return true;
-	return !places_are_done(tester);
+	return !are_places_done(tester);
 }
 
 /* What a lane lost: of its sender's numbers, or, where the sender is another
@@ -314,8 +358,8 @@ static uint64_t n_missing(const struct tester *tester, uint32_t lane,
  * does not report which they were, so divide them among the lanes in proportion
  * to the frames of each that did not arrive.
  */
-static void take_kept(const struct tester *tester, uint32_t t,
-		      uint32_t n_lanes, uint64_t *lane_sent, uint64_t *n_kept)
+static void take_kept(const struct tester *tester, uint32_t t, uint32_t n_lanes,
+		      uint64_t *lane_sent, uint64_t *n_kept)
 {
 	uint64_t n_all = 0, n_left;
 
@@ -380,7 +424,7 @@ static uint64_t n_unsent(const struct tester *tester, uint32_t source)
 }
 
 static void copy_name(const struct tester *tester, uint32_t number, char *ret,
-		 size_t n_bytes)
+		      size_t n_bytes)
 {
 	struct mr_port_info info;
 	struct mr_link link;
@@ -424,8 +468,10 @@ static int count_directions(const struct tester *tester, uint32_t n_lanes,
 		return -ENOMEM;
 	}
 	for (uint32_t t = 0; t < n; t++) {
-		copy_name(tester, tester->tx[t], rows[t].from, sizeof(rows[t].from));
-		copy_name(tester, tester->rx[t], rows[t].to, sizeof(rows[t].to));
+		copy_name(tester, tester->tx[t], rows[t].from,
+			  sizeof(rows[t].from));
+		copy_name(tester, tester->rx[t], rows[t].to,
+			  sizeof(rows[t].to));
 		add_latency(tester, t, hist, &rows[t]);
 		rows[t].unsent = kept->by_tx[t];
 	}
@@ -448,7 +494,7 @@ static void count_threads(const struct tester *tester, struct trial_result *ret)
 	for (uint32_t i = 0; i < tester->n_senders; i++)
 		hist_merge(&ret->lateness, tester->lateness[i]);
 	if (tester->orders.pps > 0)
-		places_lateness(tester, &ret->lateness);
+		add_lateness_of_places(tester, &ret->lateness);
 	for (uint32_t i = 0; i < tester->n_receivers; i++)
 		if (tester->receivers[i].latency != NULL)
 			hist_merge(&ret->latency, tester->latency[i]);
@@ -460,6 +506,36 @@ static void count_threads(const struct tester *tester, struct trial_result *ret)
 		ret->system_ns += tester->seats[w].system_ns;
 	}
 	ret->cpu_share = all > 0 ? (double)busy / (double)all : 0;
+}
+
+/* What places were refused by their devices. Returns how many rows. */
+static uint32_t list_drops_of_places(const struct tester *tester,
+				     struct trial_drop *ret, uint32_t room)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < tester->n_places; i++) {
+		const struct sending_place *at = &tester->places[i];
+		struct mr_named_count lost[16];
+		struct mr_port_info info = { .size = sizeof(info) };
+		const uint32_t n_lost = at->ops->drops(at->place, lost, 16);
+
+		at->ops->info(at->place, &info);
+		for (uint32_t d = 0; d < n_lost && n < room; d++) {
+			struct trial_drop *row = &ret[n];
+
+			if (lost[d].value == 0)
+				continue;
+			*row = (struct trial_drop){ .side = "tx",
+						    .n = lost[d].value,
+						    .is_departure = true };
+			snprintf(row->port, sizeof(row->port), "%s", info.name);
+			snprintf(row->name, sizeof(row->name), "%s",
+				 lost[d].name);
+			n++;
+		}
+	}
+	return n;
 }
 
 /* Count what left, by lane, and compute what depends on it. */
@@ -478,8 +554,9 @@ static int count_left(const struct tester *tester, struct trial_result *ret)
 	}
 	read_moved(tester, &moved);
 	count_kept(tester, &moved, &kept);
-	ret->n_drops = moved.n + places_drops(tester, ret->drops + moved.n,
-					      MAX_DROP_ROWS - moved.n);
+	ret->n_drops =
+		moved.n + list_drops_of_places(tester, ret->drops + moved.n,
+					       MAX_DROP_ROWS - moved.n);
 	for (uint32_t l = 0; l < n_lanes; l++)
 		lane_sent[l] = lane_accepted(tester, l);
 	for (uint32_t t = 0; t < tester->n_tx; t++)
@@ -512,42 +589,4 @@ void tester_latency_since(const struct tester *tester, struct hist *before,
 		if (tester->receivers[i].latency != NULL)
 			hist_since(tester->receivers[i].latency, &before[i],
 				   ret);
-}
-
-/* The invariants of <millrace/port.h>. */
-bool tester_invariants_hold(const struct tester *tester, char *ret,
-			    size_t n_bytes)
-{
-	for (uint32_t p = 0; p < tester->plane.n_ports; p++) {
-		struct mr_port *port = tester->plane.ports[p];
-		struct mr_rx_stats rx = { .size = sizeof(rx) };
-		struct mr_tx_stats tx = { .size = sizeof(tx) };
-		struct mr_rxq *rxq;
-		struct mr_txq *txq;
-
-		for (uint32_t q = 0; (rxq = mr_port_rxq(port, q)) != NULL;
-		     q++) {
-			mr_rxq_stats(rxq, &rx);
-			for (uint32_t i = 0; i < MR_STATS_SLOTS; i++)
-				rx.delivered += rx.drops[i];
-			if (rx.received == rx.delivered + rx.offloaded +
-						   rx.passed_to_kernel)
-				continue;
-			snprintf(ret, n_bytes,
-				 "accounting: port %u, rx queue %u", p, q);
-			return false;
-		}
-		for (uint32_t q = 0; (txq = mr_port_txq(port, q)) != NULL;
-		     q++) {
-			mr_txq_stats(txq, &tx);
-			for (uint32_t i = 0; i < MR_STATS_SLOTS; i++)
-				tx.completed += tx.drops[i];
-			if (tx.accepted == tx.completed + tx.pending)
-				continue;
-			snprintf(ret, n_bytes,
-				 "accounting: port %u, tx queue %u", p, q);
-			return false;
-		}
-	}
-	return true;
 }

@@ -12,7 +12,7 @@
 #include "net/tracker.h"
 
 enum {
-	MAX_QUEUES = 64,  /* of a port */
+	MAX_QUEUES = 64, /* of a port */
 	MAX_SENDERS = 64,
 	MAX_RECEIVERS = 256,
 	MAX_DROP_ROWS = 512, /* counters of losses of all ports */
@@ -100,61 +100,43 @@ struct tester {
 	void *progress_opaque;
 };
 
-/* tester.c: set the streams up, with their stamps. 0 or an exit status. */
+/* tester.c: signals that end the program. 0 or -errno. */
+int ending_open(struct mr_reason *ret_why);
+/* Set the streams up, with their stamps. 0 or an exit status. */
 int tester_set_streams(struct tester *tester, uint32_t frame_bytes,
 		       bool is_stamped, struct mr_reason *why);
-
 void tester_free(struct tester *tester);
-/* tester.c: follow changes of the ports' devices. */
+/* Follow changes of the ports' devices. */
 mr_port_event_fn tester_port_event;
 /* Read the ports' MAC addresses before a trial. */
 void tester_read_macs(struct tester *tester);
 /* The MAC addresses for frames of port t of tx; see struct sender. */
 void tester_choose_macs(const struct tester *tester, uint32_t t,
 			const uint64_t *ret[2]);
-/* tester_count.c: the ports' invariants; the line says which does not hold. */
-bool tester_invariants_hold(const struct tester *tester, char *ret,
-			    size_t n_bytes);
 
-/* tester_loop.c: until the trial is over. */
-int tester_run_threads(struct tester *tester, const struct trial_config *config,
-		       struct trial_result *ret, struct mr_reason *why);
-void tester_run_virtual(struct tester *tester,
-			const struct trial_config *config,
-			struct trial_result *ret);
+/* tester_seats.c: the work of a thread in a trial; opaque is the tester. */
+mr_worker_fn tester_sit;
+/* One round of it. Returns how many frames it moved. */
+uint32_t seat_step(struct seat *seat, struct mr_cache *cache, uint64_t now_ns);
+/* Frames that are due and have not left are unsent. */
+void seat_end_senders(struct seat *seat, uint64_t now_ns);
+/* Wait until queues have returned frames, which counts those they dropped:
+ * some devices return them late. */
+void seat_await_completions(struct seat *seat);
+/* Which part of the latencies the tester caused. */
+void tester_explain_tail(const struct tester *tester, struct trial_result *ret);
 
 /* tester_count.c: the counters of the trial, histograms apart. */
 void tester_count_before(struct tester *tester);
 void tester_count_so_far(const struct tester *tester, struct trial_result *ret);
-/* tester_tail.c: which part of the latencies the tester caused. */
-void tester_explain_tail(const struct tester *tester, struct trial_result *ret);
 /* Count everything, after the threads have ended and is_cut_short and
  * why_stopped are set. 0 or -ENOMEM. */
 int tester_count_all(struct tester *tester, struct trial_result *ret);
-/* Of the trial's frames, how many came at least once. */
+/* How many of the trial's frames arrived at least once. */
 uint64_t tester_n_unique(const struct tester *tester);
 uint64_t tester_n_sent(const struct tester *tester);
 bool tester_is_sending(const struct tester *tester);
-
-/* tester_places.c: those of tx that are no ports; 0 or an exit status. */
-bool is_place(const char *spec);
-int places_open(struct tester *tester, const char *spec, uint32_t t,
-		struct mr_reason *why);
-void places_close(struct tester *tester);
-int places_begin(struct tester *tester, struct mr_reason *why);
-void places_run(struct sending_place *place); /* on its thread */
-void places_stop(struct tester *tester);
-/* Set why_stopped if one has failed. */
-void places_look(const struct tester *tester, struct trial_result *ret);
-bool places_are_done(const struct tester *tester);
-/* The sum of all. */
+/* The sum of all places. */
 struct send_counts places_counts(const struct tester *tester);
-void places_lateness(const struct tester *tester, struct hist *ret);
-/* Of the trial, by name; returns how many rows, room at most. */
-uint32_t places_drops(const struct tester *tester, struct trial_drop *ret,
-		      uint32_t room);
-
-/* tester_run.c: before tester_is_ending(). */
-int ending_open(struct mr_reason *ret_why);
 
 #endif

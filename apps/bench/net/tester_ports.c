@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Opening a tester: ports, queues dealt to threads, the simulated DUT. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "live/live.h"
 #include "net/tester_parts.h"
 #include "stream/stream.h"
 
@@ -18,6 +20,11 @@ enum {
 	DEEP_ENTRIES = 32768,
 	USUAL_RING = 2048,
 };
+
+static bool is_place(const char *spec)
+{
+	return strncmp(spec, live_place.prefix, strlen(live_place.prefix)) == 0;
+}
 
 static bool is_pair(const char *spec)
 {
@@ -458,6 +465,24 @@ static int make_parts(struct tester *tester, struct mr_reason *why)
 	return 0;
 }
 
+static int open_place(struct tester *tester, const char *spec, uint32_t t,
+		      struct mr_reason *why)
+{
+	struct sending_place *at = &tester->places[tester->n_places];
+	struct mr_reason said;
+	int err;
+
+	if (tester->n_places == MAX_PLACES)
+		return fail_with(why, 2, "more than %d places as %s",
+				 MAX_PLACES, spec);
+	*at = (struct sending_place){ .ops = &live_place, .t = t };
+	err = at->ops->open(tester->plane.ctx, spec, &at->place, &said);
+	if (err < 0)
+		return fail_with(why, err == -EINVAL ? 2 : 1, "%s", said.text);
+	tester->tx[t] = tester->n_ports + tester->n_places++;
+	return 0;
+}
+
 static int open_all(struct tester *tester, struct mr_reason *why)
 {
 	const struct tester_config *config = &tester->config;
@@ -471,7 +496,7 @@ static int open_all(struct tester *tester, struct mr_reason *why)
 		status = open_plane(tester, why);
 	for (uint32_t t = 0; t < tester->n_tx && status == 0; t++)
 		if (tester->tx[t] >= tester->n_ports)
-			status = places_open(tester, config->tx[t], t, why);
+			status = open_place(tester, config->tx[t], t, why);
 	if (status == 0)
 		status = check_ports(tester, why);
 	if (status == 0)
