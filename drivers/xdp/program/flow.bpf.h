@@ -268,12 +268,19 @@ static __always_inline __u32 ms_of(__u64 ns)
 	return (__u32)(ns >> 20); /* nearly */
 }
 
+/* Whether no frame of it got a ticket yet. Others may have gone up before there
+ * was a rule. */
+static __always_inline bool is_new(const struct mr_flow_way *way)
+{
+	return way->passed == 0 && way->confirmed == XDP_FLOW_NEW;
+}
+
 /* Whether user space has sent every frame of it, or has taken too long. */
 static __always_inline bool may_begin(struct mr_flow_way *way, __u64 now_ns)
 {
 	if (way->passed == way->confirmed)
 		return true;
-	if (ms_of(now_ns) - way->since_ms < MR_FLOW_FORCE_MS)
+	if (is_new(way) || ms_of(now_ns) - way->since_ms < MR_FLOW_FORCE_MS)
 		return false;
 	way->confirmed = way->passed;
 	return true;
@@ -291,7 +298,7 @@ static __always_inline int pass(struct xdp_md *ctx, __u64 ref,
 {
 	struct mr_flow_ticket *ticket;
 
-	if (way->passed == way->confirmed)
+	if (way->passed == way->confirmed || is_new(way))
 		way->since_ms = ms_of(now_ns);
 	way->passed++;
 	if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(*ticket)) == 0) {

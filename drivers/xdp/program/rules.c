@@ -99,7 +99,7 @@ static void fill_way(struct mr_flow_way *way, const struct mr_flow_ends *from,
 
 	*way = (struct mr_flow_way){
 		.word = way->word,
-		.confirmed = UINT32_MAX,
+		.confirmed = XDP_FLOW_NEW,
 		.src = as->src,
 		.dst = as->dst,
 		.sport = as->sport,

@@ -51,6 +51,9 @@ struct xdp_pair {
 
 enum { XDP_REF_WAY = 32, XDP_BUCKET_REFS = 8 };
 
+/* mr_flow_way.confirmed, while there was no ticket. */
+#define XDP_FLOW_NEW 0xffffffffu
+
 /* A hash table of references in cache lines. A flow is in the bucket of its
  * hash, or in the other bucket of the pair. */
 struct xdp_flow_bucket {
