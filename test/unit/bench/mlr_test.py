@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""mlr.py of mr-bench: the RFC's examples, simulated DUT, and CSIT's own search on them."""
+"""mlr_search.py of mr-bench: the RFC's examples, simulated DUT, and CSIT's own search on them."""
 import pytest
 
 from search_model import MAX_PPS, SECOND, Model, search_of, within
 
-from mr_bench.mlr import Goal, LoadClass, LoadSums, MlrSearch, MlrTrial, classify, \
+from mr_bench.mlr_search import Goal, LoadClass, LoadSums, MlrSearch, MlrTrial, classify, \
     conditional_throughput
-from mr_bench.search import Interrupted, Limit, Wanted
+from mr_bench.search_trials import Interrupted, Limit, Wanted
 
 # The goals of the RFC's appendix C.
 RFC_GOALS = (

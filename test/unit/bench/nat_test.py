@@ -10,7 +10,7 @@ import pytest
 
 from mr_bench.nat import run_reset
 from mr_bench.nat_search import Counts, NatSearch
-from mr_bench.search import SearchError
+from mr_bench.search_trials import SearchError
 
 TABLE = 1 << 16
 ALL = 2**32

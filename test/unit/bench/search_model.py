@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, field
 
-from mr_bench.search import Search, Wanted
+from mr_bench.search_trials import Search, Wanted
 from mr_bench.traffic import Trial
 
 SECOND = 10**9

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""search.py, binary.py and steps.py of mr-bench, on devices of which the result is known."""
+"""search_trials.py, binary_search.py and loss_and_bursts.py, on devices of which the result is
+known."""
 import pytest
 
 from search_model import FOREVER, MAX_PPS, SECOND, Model, search_of, within
 
-from mr_bench.binary import BinarySearch
-from mr_bench.search import BrokenOff, Interrupted, Limit, MAX_TRIALS, NoPath, SearchError, \
+from mr_bench.binary_search import BinarySearch
+from mr_bench.search_trials import BrokenOff, Interrupted, Limit, MAX_TRIALS, NoPath, SearchError, \
     Unsteady
-from mr_bench.steps import Bursts, back2back, frame_loss
+from mr_bench.loss_and_bursts import Bursts, back2back, frame_loss
 
 
 def binary(model, n_verify=0):

@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 from mr_bench import rates
-from mr_bench.search import SearchError
+from mr_bench.search_trials import SearchError
 from mr_bench.values import UsageError
 
 CURE = "mr-bench selftest with these ports and options measures ours"

@@ -15,7 +15,7 @@ from typing import Any
 from mr_bench import values
 from mr_bench.nat_search import Counts, NatSearch, Rate
 from mr_bench.progress import Progress
-from mr_bench.search import SearchError
+from mr_bench.search_trials import SearchError
 from mr_bench.session import complain
 from mr_bench.shared_options import Row, as_it_is, whole
 from mr_bench.traffic import Engine, EngineEnded, EngineError

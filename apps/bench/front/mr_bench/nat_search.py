@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from mr_bench.search import SearchError
+from mr_bench.search_trials import SearchError
 
 UNSENT_REPEATS = 2
 AGAIN = 10  # rounds of sending what did not arrive,

@@ -3,11 +3,11 @@
 
 from textwrap import indent
 
+from mr_bench.loss_and_bursts import Bursts, back2back, frame_loss
 from mr_bench.rates import WIRE_BYTES
-from mr_bench.search import Found, Limit, Outcome, SearchError
 from mr_bench.search_options import Group
+from mr_bench.search_trials import Found, Limit, Outcome, SearchError
 from mr_bench.session import Command, Session, complain, rate_text
-from mr_bench.steps import Bursts, back2back, frame_loss
 
 OWN_TRIAL_NS = 1_000_000_000
 POINTS = ("min", "p50", "p90", "p99", "p99.9", "max")

@@ -9,7 +9,7 @@ from typing import Any
 
 from mr_bench import shared_options, values
 from mr_bench.rates import FCS_BYTES
-from mr_bench.search import SECOND
+from mr_bench.search_trials import SECOND
 from mr_bench.shared_options import SIZES_WITH_FCS, Options, as_it_is, whole
 from mr_bench.values import UsageError, percent, seconds_ns
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mr_bench import device
-from mr_bench.search import Limit
 from mr_bench.search_options import Group
+from mr_bench.search_trials import Limit
 from mr_bench.session import Command, Session, complain, rate_text
 from mr_bench.traffic import EngineError, Trial
 

@@ -9,13 +9,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mr_bench.binary import BinarySearch
+from mr_bench.binary_search import BinarySearch
 from mr_bench.ceiling import read_ceiling
-from mr_bench.mlr import Goal, MlrSearch
+from mr_bench.mlr_search import Goal, MlrSearch
 from mr_bench.progress import Progress
 from mr_bench.rates import FCS_BYTES
-from mr_bench.search import SECOND, Found, Limit, Search, SearchError, Wanted
 from mr_bench.search_options import ROWS, Group, describe, read_options
+from mr_bench.search_trials import SECOND, Found, Limit, Search, SearchError, Wanted
 from mr_bench.traffic import Engine, EngineEnded, EngineError, Trial, trial_of
 from mr_bench.values import UsageError
 from mr_support import output

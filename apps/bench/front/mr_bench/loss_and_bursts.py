@@ -10,7 +10,7 @@ import math
 import statistics
 from dataclasses import dataclass, field
 
-from mr_bench.search import Limit, Outcome, Search, SearchError, Unsteady
+from mr_bench.search_trials import Limit, Outcome, Search, SearchError, Unsteady
 
 MAX_POINTS = 64
 FIRST_BURST = 64

@@ -15,7 +15,7 @@ import enum
 import math
 from dataclasses import dataclass, field, replace
 
-from mr_bench.search import MAX_TRIALS, Found, Limit, Outcome, Search, Unsteady
+from mr_bench.search_trials import MAX_TRIALS, Found, Limit, Outcome, Search, Unsteady
 
 N_LEVELS = 3
 N_WIDE = 4  # widths of the first step of the first level

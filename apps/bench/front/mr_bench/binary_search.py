@@ -4,7 +4,7 @@ or without loss verification (NFV-TST009, 12.3.3)."""
 
 import math
 
-from mr_bench.search import Found, Limit, Outcome, Search, Unsteady
+from mr_bench.search_trials import Found, Limit, Outcome, Search, Unsteady
 
 MAX_STEPS_DOWN = 10
 
