@@ -20,7 +20,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-ROW = re.compile(r"^  (?:-(\w), |    )--([\w-]+)(?: ([A-Z]\S*|\S+\|\S+))? +(\S.*)$",
+ROW = re.compile(r"^  (?:-(\w), |    )--([\w-]+)(?: ([A-Z]\S*|\S+\|\S+))?(?:\n {25}| +)(\S.*)$",
                  re.M)
 BOLD = re.compile(r"(?<![\w*-])\*\*(?=[^\s*])([^*]+)\*\*")
 ITALIC = re.compile(r"(?:(?<=\\fR)|(?<![\w*-]))\*(?=[^\s*])([^*]+)\*")

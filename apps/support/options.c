@@ -34,7 +34,11 @@ void option_table_print_help(const struct option_table *table, FILE *to)
 		snprintf(left, sizeof(left), "--%s%s%s", row->name,
 			 row->arg != NULL ? " " : "",
 			 row->arg != NULL ? row->arg : "");
-		fprintf(to, "  %s%-18s %s\n", letter, left, row->help);
+		if (strlen(left) > 18) /* its help is on the next line */
+			fprintf(to, "  %s%s\n%25s%s\n", letter, left, "",
+				row->help);
+		else
+			fprintf(to, "  %s%-18s %s\n", letter, left, row->help);
 	}
 	fprintf(to, "\nExit status: 0; 1 on failure; 2 on a usage error.\n");
 }

@@ -31,7 +31,10 @@ def _print_help(usage: str, options: Sequence[Option], statuses: str) -> None:
     print(usage)
     for o in options:
         short = f"-{o.letter}, " if o.letter else "    "
-        print(f"  {short}--{f'{o.name} {o.value}'.strip():16} {o.help}")
+        left = f"--{o.name} {o.value}".strip()
+        # The help of a long option is on the next line.
+        gap = "\n" + 25 * " " if len(left) > 18 else (19 - len(left)) * " "
+        print(f"  {short}{left}{gap}{o.help}")
     print(f"\nExit status: 0; 1 on failure; 2 on a usage error{statuses}.")
 
 
