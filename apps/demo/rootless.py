@@ -17,7 +17,7 @@ STREAMS = {
     "a": "ip.src=10.77.0.1 ip.dst=10.77.0.2 tcp.dst=5001 tcp.seq=0-999999",
     "b": "ip.src=10.77.0.2 ip.dst=10.77.0.1 tcp.src=5001 tcp.ack=0-999999",
 }
-FRAME_BYTES = {"a": 1514, "b": 72}
+FRAME_BYTES = {"a": 1518, "b": 76}  # with FCS
 N_FRAMES = 1000
 LIMIT_S = 30
 

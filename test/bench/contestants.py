@@ -149,12 +149,12 @@ def live_streams(flows, ethertype):
 
 
 class Generator:
-    """Live XDP frames from g0, by its core, until stop()."""
+    """Live XDP frames from g0, by its core, until stop(). size: without FCS."""
 
     def __init__(self, bench, topology, ethertype=0x0800, size=60, flows=1):
         self.process = topology.start(
             "g", [bench, "tx", "live:g0", "--cores", str(GENERATOR_CORE),
-                  "--size", str(size), "--unstamped", "--json", "--quiet",
+                  "--size", str(size + 4), "--unstamped", "--json", "--quiet",
                   "--dst-mac", ROUTER_MAC,
                   "--stream", live_streams(flows, ethertype)],
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)

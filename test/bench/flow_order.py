@@ -47,7 +47,7 @@ def count(capture):
 def send(topology, bench):
     sender = topology.start(
         "g", [bench, "tx", "xdp:g0", "--cores", str(who.GENERATOR_CORE),
-              "--size", "64", "--quiet", "--rate", RATE, "-d", str(SECONDS),
+              "--size", "68", "--quiet", "--rate", RATE, "-d", str(SECONDS),
               "--dst-mac", ROUTER_MAC,
               "--stream", who.live_streams(FLOWS, 0x0800)],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)

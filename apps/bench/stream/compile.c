@@ -14,7 +14,7 @@
 #include "stream/template.h"
 #include "support/specs.h"
 
-enum { N_FCS = 4 }; /* which lengths here are without, and --sizes with */
+enum { N_FCS = 4 }; /* lengths here exclude it; those of --size include it */
 
 struct turn {
 	double at;
@@ -314,7 +314,7 @@ static int make_frames(struct words *words,
 			return fail_with(
 				why, -EINVAL,
 				"size=%u: headers%s need %u bytes: give such "
-				"sizes (size=, --size; --sizes from %u on)%s",
+				"sizes (size=; --size and --sizes from %u on)%s",
 				bytes[i], n_stamp > 0 ? " and the stamp" : "",
 				n_least, n_least + N_FCS,
 				n_stamp > 0 && defaults->has_unstamped ?

@@ -43,7 +43,7 @@ def test_a_hard_limit_is_found_to_the_resolution(rate, n_verify):
 def test_the_tolerated_loss_moves_the_result(tolerance, pps):
     """0.1 % of all frames are lost above 300000, all above 800000."""
     model = Model(rate_pps=800000, soft_loss=0.001, soft_from=300000)
-    found = BinarySearch(search_of(model, loss_tolerance=tolerance)).run()
+    found = BinarySearch(search_of(model, loss_tolerance_ratio=tolerance)).run()
     within(found.value, pps * 0.995, pps)
     assert found.goal == ("pdr" if tolerance else "ndr")
 
@@ -200,10 +200,10 @@ def test_the_loss_curve_ends_behind_two_clean_steps():
     assert len(points) == 2
 
 
-def bursts_of(model, resolution=0.005, n_tests=2, max_burst_ns=SECOND, n_verify=0,
+def bursts_of(model, resolution_ratio=0.005, n_tests=2, max_burst_ns=SECOND, n_verify=0,
               throughput_pps=0, **more):
     """Bursts into the model's buffer."""
-    search = search_of(model, resolution=resolution, **more)
+    search = search_of(model, resolution_ratio=resolution_ratio, **more)
     bursts = Bursts(search.max_pps, throughput_pps)
     back2back(search, bursts, n_tests, max_burst_ns, n_verify)
     assert bursts.is_complete
@@ -252,7 +252,7 @@ def test_bursts_that_the_tester_ends_are_not_the_devices():
 def test_confirming_stays_above_the_lowest_rate():
     """Steps down never reach 0, which would be full speed."""
     model = Model(rate_pps=600000, drift=0.9)
-    search = search_of(model, resolution=0.5, max_pps=500000)
+    search = search_of(model, resolution_ratio=0.5, max_pps=500000)
     found, _ = no_rate(search, Unsteady)
     assert model.n_calls > 5
     assert found.high >= search.min_pps

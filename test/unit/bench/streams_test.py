@@ -352,8 +352,8 @@ MISTAKES = {
     "pcap=/no/such": "pcap=/no/such: No such file or directory",
     "pcap=/no/such size=60":
         "pcap and size: frames of a capture have their sizes; leave size out",
-    "tcp size=71": "size=71: headers and the stamp need 72 bytes: give such sizes (size=, "
-                   "--size; --sizes from 76 on), or --unstamped",
+    "tcp size=71": "size=71: headers and the stamp need 72 bytes: give such sizes (size=; "
+                   "--size and --sizes from 76 on), or --unstamped",
 }
 
 

@@ -19,14 +19,14 @@ class BinarySearch:
     def __init__(self, search: Search, n_verify: int = 0, confirm_ns: int = 0) -> None:
         self.search, self.n_verify = search, n_verify
         self.confirm_ns = confirm_ns or search.trial_ns
-        self.found = Found("pdr" if search.loss_tolerance > 0 else "ndr")
+        self.found = Found("pdr" if search.loss_tolerance_ratio > 0 else "ndr")
 
     def _try(self, pps: float, duration_ns: int) -> tuple[bool, Outcome]:
         """Whether the rate holds, and the last trial of it."""
         found = self.found
         for _ in range(1 + self.n_verify):
             outcome = self.search.trial(pps, duration_ns)
-            holds = not outcome.is_unsent and outcome.loss <= self.search.loss_tolerance
+            holds = not outcome.is_unsent and outcome.loss <= self.search.loss_tolerance_ratio
             if holds or outcome.is_unsent:
                 break
         if holds:
@@ -40,7 +40,7 @@ class BinarySearch:
     def _time_left(self, pps: float) -> float:
         """Bisect, then confirm."""
         s = self.search
-        n = math.log2(max(1, (pps - self.found.low) / (s.resolution * pps)))
+        n = math.log2(max(1, (pps - self.found.low) / (s.resolution_ratio * pps)))
         return math.ceil(n) * (s.trial_ns + s.settle_ns) + self.confirm_ns + s.settle_ns
 
     def _halve(self) -> None:
@@ -53,7 +53,7 @@ class BinarySearch:
             if (
                 found.high <= 0
                 or found.high <= s.min_pps
-                or found.high - found.low <= s.resolution * found.high
+                or found.high - found.low <= s.resolution_ratio * found.high
             ):
                 return
             pps = (found.low + found.high) / 2
@@ -69,7 +69,7 @@ class BinarySearch:
         s, found = self.search, self.found
         first, is_by_sender = found.low, True
         for i in range(MAX_STEPS_DOWN):
-            pps = first * (1 - s.resolution) ** i
+            pps = first * (1 - s.resolution_ratio) ** i
             if pps < s.min_pps:
                 break
             s.left_ns = self.confirm_ns + s.settle_ns

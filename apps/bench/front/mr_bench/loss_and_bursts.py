@@ -82,7 +82,7 @@ def _longest_burst(search: Search, longest: int, n_verify: int) -> tuple[int, Li
             low = n
         else:
             high, limit = n, failed
-        if high - low <= 1 or (high <= longest and high - low <= search.resolution * high):
+        if high - low <= 1 or (high <= longest and high - low <= search.resolution_ratio * high):
             break
         n = 2 * n if high > longest else low + (high - low) // 2
     if low == 0 and limit == Limit.SENDER:
@@ -100,7 +100,7 @@ def back2back(
     longest = int(search.max_pps * max_burst_ns / 1e9)
     if longest == 0:
         raise SearchError(f"--max-burst is shorter than one frame at {search.max_pps:.0f} frames/s")
-    n_halvings = max(1.0, -math.log2(search.resolution))
+    n_halvings = max(1.0, -math.log2(search.resolution_ratio))
     for i in range(n_tests):
         search.left_ns = (n_tests - i) * n_halvings * search.settle_ns
         search.n_before = len(search.trials)

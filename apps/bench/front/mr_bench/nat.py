@@ -94,7 +94,7 @@ class Options:
     connections: int = 10000
     max_connections: int = 1 << 20
     reset: str = ""
-    resolution: float = 0.01
+    resolution_ratio: float = 0.01
 
 
 def run_reset(command: str, is_ending: Callable[[], bool], limit_s: float = RESET_S) -> float:
@@ -163,7 +163,7 @@ class Run:
         self.search = NatSearch(
             EnginePath(engine, options.reset),
             0,
-            options.resolution,
+            options.resolution_ratio,
             options.connections,
             options.max_connections,
             self._show,
@@ -282,7 +282,8 @@ class Run:
         """What was asked for."""
         shared = self.engine.options
         ports = {"inside": shared.tx[0], "outside": shared.rx[0]}
-        return ports | asdict(self.options) | {"rate": str(shared.rate)}
+        asked = {key.removesuffix("_ratio"): value for key, value in asdict(self.options).items()}
+        return ports | asked | {"rate": str(shared.rate)}
 
 
 def _run(engine: Engine) -> int:
@@ -292,7 +293,7 @@ def _run(engine: Engine) -> int:
         for name, text in engine.options.own:
             next(row for row in OPTIONS if row.name == name).take(text, options)
         # Finer than any rate can be told.
-        options.resolution = max(options.resolution, 1e-5)
+        options.resolution_ratio = max(options.resolution_ratio, 1e-5)
         max_pps = engine.options.rate.pps(FRAME_BYTES, 0)
         if max_pps < 0:
             raise UsageError("--rate: nat takes no %; give frames or bits per second")

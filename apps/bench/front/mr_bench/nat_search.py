@@ -106,7 +106,7 @@ class NatSearch:
 
     path: Path
     max_pps: float  # of setting up
-    resolution: float  # share of the rate
+    resolution_ratio: float  # share of the rate
     n: int  # connections of a trial of the rate
     n_max: int  # that are ever made: room for their tuples
     # Is called before each trial: what is tried, and how many more like it there are at most;
@@ -168,7 +168,7 @@ class NatSearch:
         """Until the interval is as narrow as the resolution; one, where it is not known that
         there are more."""
         n, width = 1, rate.high - rate.low
-        while rate.low > 0 and width > self.resolution * rate.high:
+        while rate.low > 0 and width > self.resolution_ratio * rate.high:
             width /= 2
             n += 1
         return n
@@ -196,7 +196,7 @@ class NatSearch:
             if (
                 rate.high <= 0
                 or rate.high <= self.max_pps / LEAST_SHARE
-                or rate.high - rate.low <= self.resolution * rate.high
+                or rate.high - rate.low <= self.resolution_ratio * rate.high
             ):
                 return rate
             pps = (rate.low + rate.high) / 2

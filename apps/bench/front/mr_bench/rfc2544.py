@@ -58,7 +58,7 @@ def frameloss(session: Session) -> int:
     """Loss by rate, down to a rate without loss."""
     points: list[Outcome] = []
     try:
-        frame_loss(session.search, session.options.step, points)
+        frame_loss(session.search, session.options.step_ratio, points)
     finally:
         for point in points:
             _report_point(session, point)

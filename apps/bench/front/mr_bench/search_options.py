@@ -10,10 +10,11 @@ from typing import Any
 from mr_bench import shared_options, values
 from mr_bench.rates import FCS_BYTES
 from mr_bench.search_trials import SECOND
-from mr_bench.shared_options import SIZES_WITH_FCS, Options, as_it_is, whole
+from mr_bench.shared_options import Options, as_it_is, whole
 from mr_bench.values import UsageError, percent, seconds_ns
 
 METHODS = ("binary", "tst009", "mlr")
+RFC2544_SIZES = (64, 128, 256, 512, 1024, 1280, 1518)  # with FCS
 
 
 class Group(enum.Flag):
@@ -36,12 +37,12 @@ class SearchOptions:
     method: str = "binary"
     sizes: list[int] = field(default_factory=list)  # empty: as the streams are
     is_rfc2544: bool = False  # they are those of that word
-    loss_tolerance: float = 0.0
-    pdr: float = 0.005
-    resolution: float = 0.005
-    unsent_tolerance: float = 0.005
+    loss_tolerance_ratio: float = 0.0
+    pdr_ratio: float = 0.005
+    resolution_ratio: float = 0.005
+    unsent_tolerance_ratio: float = 0.005
     exceed_ratio: float = 0.5
-    step: float = 0.1
+    step_ratio: float = 0.1
     trial_ns: int = SECOND
     confirm_ns: int = 0  # 0: as long as a trial
     duration_sum_ns: int = 0
@@ -54,7 +55,7 @@ class SearchOptions:
 
 def _sizes(name: str, text: str) -> list[int]:
     sizes: Sequence[float] = (
-        SIZES_WITH_FCS if text == "rfc2544" else values.numbers(name, text, 64, 9728, 32)
+        RFC2544_SIZES if text == "rfc2544" else values.numbers(name, text, 64, 9728, 32)
     )
     return [int(size) - FCS_BYTES for size in sizes]
 
@@ -157,7 +158,7 @@ ROWS = (
 def _check_sizes(options: SearchOptions, shared: Options) -> None:
     """What says how long frames are."""
     if options.sizes and shared.size:
-        raise UsageError("--size and --sizes: one of them says how long frames are")
+        raise UsageError("--size and --sizes exclude each other")
     for stream in shared.streams if options.sizes else []:
         if "size=" in stream or "pcap=" in stream:
             raise UsageError(f"--sizes: the stream '{stream:.200}' has lengths of its own")
@@ -184,8 +185,8 @@ def read_options(name: str, groups: Group, shared: Options) -> SearchOptions:
             )
     _check_sizes(options, shared)
     # Finer than any rate can be told.
-    options.resolution = max(options.resolution, 1e-5)
-    options.step = max(options.step, 0.02)
+    options.resolution_ratio = max(options.resolution_ratio, 1e-5)
+    options.step_ratio = max(options.step_ratio, 0.02)
     options.duration_sum_ns = options.duration_sum_ns or 21 * options.trial_ns
     return options
 
@@ -196,6 +197,7 @@ def describe(options: SearchOptions, groups: Group) -> dict[str, Any]:
     for row in ROWS:
         if row.groups & groups and row.is_in_document:
             value = getattr(options, row.key)
+            name = row.name.replace("-", "_")
             is_time = row.key.endswith("_ns")
-            config[f"{row.key[:-3]}_s" if is_time else row.key] = value / 1e9 if is_time else value
+            config[f"{name}_s" if is_time else name] = value / 1e9 if is_time else value
     return config

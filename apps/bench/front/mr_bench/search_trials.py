@@ -128,9 +128,9 @@ class Search:
     min_pps: float = 0.0
     trial_ns: int = SECOND
     settle_ns: int = 0
-    resolution: float = 0.005  # share of the rate
-    loss_tolerance: float = 0.0  # share of the frames sent
-    unsent_tolerance: float = 0.005  # share of the frames due
+    resolution_ratio: float = 0.005  # share of the rate
+    loss_tolerance_ratio: float = 0.0  # share of the frames sent
+    unsent_tolerance_ratio: float = 0.005  # share of the frames due
     max_trials: int = MAX_TRIALS
     # Is called after each trial.
     on_trial: Callable[[Search, Trial], None] | None = None
@@ -163,7 +163,7 @@ class Search:
             asked_ns = trial.due * 1e9 / pps
             sent = trial.sent / trial.due if trial.due else 1.0
             outcome.load_pps = pps * sent * asked_ns / (asked_ns + overrun_ns(trial))
-            outcome.is_unsent = outcome.load_pps < pps * (1 - self.unsent_tolerance)
+            outcome.is_unsent = outcome.load_pps < pps * (1 - self.unsent_tolerance_ratio)
         outcome.why_dropped = trial.why_incomplete if trial.n_dropped else ""
         outcome.loss = trial.lost / trial.sent if trial.sent else 0.0
         outcome.is_by_receiver = 0 < trial.lost <= 2 * lost_by_receiver(trial)

@@ -156,9 +156,9 @@ class Session:
             0,
             trial_ns=options.trial_ns,
             settle_ns=self.settle_ns,
-            resolution=options.resolution,
-            loss_tolerance=options.loss_tolerance,
-            unsent_tolerance=options.unsent_tolerance,
+            resolution_ratio=options.resolution_ratio,
+            loss_tolerance_ratio=options.loss_tolerance_ratio,
+            unsent_tolerance_ratio=options.unsent_tolerance_ratio,
             on_trial=self._on_trial,
         )
 
@@ -254,10 +254,19 @@ class Session:
         them, also where this raises."""
         o = self.options
         if o.method == "mlr":
-            goals = [Goal("ndr", 0, o.exceed_ratio, o.resolution, o.trial_ns, o.duration_sum_ns)]
-            if o.pdr > 0:
+            goals = [
+                Goal("ndr", 0, o.exceed_ratio, o.resolution_ratio, o.trial_ns, o.duration_sum_ns)
+            ]
+            if o.pdr_ratio > 0:
                 goals.append(
-                    Goal("pdr", o.pdr, o.exceed_ratio, o.resolution, o.trial_ns, o.duration_sum_ns)
+                    Goal(
+                        "pdr",
+                        o.pdr_ratio,
+                        o.exceed_ratio,
+                        o.resolution_ratio,
+                        o.trial_ns,
+                        o.duration_sum_ns,
+                    )
                 )
             mlr = MlrSearch(self.search, goals, o.trial_ns)
             self.found = mlr.found
@@ -278,7 +287,7 @@ class Session:
         device's, and the note on that. One above the ceiling is refused."""
         ceiling, highest = self.ceiling_pps, self.search.max_pps
         # Each of the two searches ends within its resolution of a limit.
-        if 0 < ceiling * (1 + 2 * self.options.resolution) < pps:
+        if 0 < ceiling * (1 + 2 * self.options.resolution_ratio) < pps:
             return (
                 False,
                 True,

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mr_bench import device, rates, stream, values
-from mr_bench.rates import Rate
+from mr_bench.rates import FCS_BYTES, Rate
 from mr_bench.stream import bytes_text
-from mr_bench.values import UsageError, seconds_ns
+from mr_bench.values import UsageError, percent, seconds_ns
 from mr_support.options import HELP, Option, parse
 from mr_support.text import utf8
 
@@ -17,8 +17,6 @@ PACES = ("constant", "poisson", "bursts")
 DEFAULT_PACE_FRAMES = 32
 DEFAULT_LAG_NS = 10_000_000
 MAX_PORTS = 8
-# The lengths of RFC 2544, which include the FCS.
-SIZES_WITH_FCS = (64, 128, 256, 512, 1024, 1280, 1518)
 
 
 def whole(least: int, most: int) -> Callable[[str, str], int]:
@@ -41,9 +39,17 @@ def _device(_: str, text: str) -> str:
     return text
 
 
+def _size(name: str, text: str) -> int:
+    return values.whole(name, text, 14 + FCS_BYTES, 32768 + FCS_BYTES) - FCS_BYTES
+
+
 def as_it_is(_: str, text: str) -> str:
     """Return a reader for values that are not numbers."""
     return text
+
+
+# Units of options, by what reads them.
+UNITS: dict[Callable[[str, str], Any] | None, str] = {seconds_ns: "_ns", percent: "_ratio"}
 
 
 @dataclass(frozen=True)
@@ -55,7 +61,7 @@ class Row(Option):
     @property
     def key(self) -> str:
         """The member of options that it sets."""
-        return self.name.replace("-", "_") + ("_ns" if self.read is seconds_ns else "")
+        return self.name.replace("-", "_") + UNITS.get(self.read, "")
 
     def take(self, text: str, options: object) -> None:
         """Set it. Raises UsageError."""
@@ -69,7 +75,7 @@ TRAFFIC = (
     Row("duration", "S", "send for S seconds, such as 10 or 0.5", seconds_ns, letter="d"),
     Row("count", "N", "frames to send, or to receive", whole(1, 1 << 47)),
     Row("stream", "TEXT", "what to send, e.g. 'ip.src=10.0.0.0/16'; repeatable", as_it_is),
-    Row("size", "BYTES", "length of other streams' frames, without FCS (60)", whole(14, 32768)),
+    Row("size", "BYTES", "length of other streams' frames, with FCS (64)", _size),
     Row("dst-mac", "MAC", "destination (default: receiving port's, or broadcast)", _mac),
     Row("unstamped", "", "write no stamps: received frames cannot be identified"),
     Row("seed", "N", "for random fields and gaps; rx: that of its tx (0)", whole(0, 2**64 - 1)),
@@ -104,7 +110,7 @@ OUTPUT = (
 
 @dataclass
 class Options:
-    """The parsed command line, one member per option. Lengths exclude the FCS. Zero selects
+    """The parsed command line, one member per option. Its lengths exclude the FCS. Zero selects
     the command's default."""
 
     tx: list[str] = field(default_factory=list)

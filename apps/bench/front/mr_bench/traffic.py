@@ -15,9 +15,9 @@ from types import FrameType
 from typing import Any
 
 from mr_bench.explain import Ends, explain, is_silent, tail_text
-from mr_bench.rates import FCS_BYTES, WIRE_BYTES
+from mr_bench.rates import WIRE_BYTES
 from mr_bench.result import Result, begin, cannot_write, check, describe
-from mr_bench.shared_options import SIZES_WITH_FCS, Options, read
+from mr_bench.shared_options import Options, read
 from mr_bench.times import Times
 from mr_bench.times import describe as describe_trial
 from mr_support import output, program
@@ -121,11 +121,6 @@ def _read_options(command: str, words: list[str], *how: Any) -> Options:
         raise EngineEnded(2) from None
     if options is None:
         raise EngineEnded(0)
-    if not options.quiet and options.size in SIZES_WITH_FCS:
-        print_error(
-            f"mr-bench: --size excludes the FCS: frames have {options.size + FCS_BYTES} bytes on "
-            f"the wire; for {options.size}, give {options.size - FCS_BYTES}"
-        )
     return options
 
 
