@@ -146,19 +146,19 @@ NET = '{"schema": "mr-bench-net", "v": 1'
 
 @pytest.mark.parametrize("text,words", [
     ("", "truncated"), (NET, "truncated"), ("[" * 100000, "truncated"),
-    (NET + ', "v": 1}', "twice"), (NET + ', "a": NaN}', "NaN is no number"),
+    (NET + ', "v": 1}', "twice"), (NET + ', "a": NaN}', "NaN is not a number"),
     (NET + ', "a": 1e999}', "too large"), (NET + f', "a": {9 ** 99}}}', "large"),
     (NET + r', "a": "\ud800"}', "surrogates"),
-    (b"\xff", "can't decode"), ("[]", "no document of mr-bench"),
-    ('{"schema": "other"}', "no document of mr-bench"),
+    (b"\xff", "can't decode"), ("[]", "not a document of mr-bench"),
+    ('{"schema": "other"}', "not a document of mr-bench"),
     ('{"schema": "mr-bench-net", "v": 2}', "version 2 of the schema"),
     (NET + "}", 'no "machine"; measure again'),
     (NET + ', "machine": {}}', 'no "rows"; measure again'),
-    (text_of([7]), "rows[0] is no object"),
-    (text_of([{}]), "rows[0].goal is no text"),
-    (text_of([ROW | {"value": "7"}]), "rows[0].value is no number"),
-    (text_of([ROW | {"value": True}]), "rows[0].value is no number"),
-    (text_of([ROW], [TRIAL | {"tx": []}]), "trials[0].tx is no object"),
+    (text_of([7]), "rows[0] is not an object"),
+    (text_of([{}]), "rows[0].goal is not text"),
+    (text_of([ROW | {"value": "7"}]), "rows[0].value is not a number"),
+    (text_of([ROW | {"value": True}]), "rows[0].value is not a number"),
+    (text_of([ROW], [TRIAL | {"tx": []}]), "trials[0].tx is not an object"),
     (text_of([ROW | {"unit": "miles"}]), 'rows[0].unit "miles" is unknown')])
 def test_what_is_no_document_is_one_line_with_a_cure(text, words):
     data = text if isinstance(text, bytes) else text.encode()

@@ -210,8 +210,8 @@ def test_a_ceiling_marks_and_refuses(document, bench, tmp_path):
 
 @pytest.mark.parametrize("change,words", [
     (lambda d: d["machine"].update(cpu="Z80"),
-     "is of another machine, with a 'Z80'"),
-    (lambda d: d["config"].update(workers=7), "is of other --workers (7"),
+     "is from another machine, with a 'Z80'"),
+    (lambda d: d["config"].update(workers=7), "is from other --workers (7"),
     (lambda d: d["ports"][0].update(mode="copy") or
      d["ports"][1].update(mode="copy"), "no port of the mode"),
     (lambda d: [port.update(tx_queues=4) for port in d["ports"]],

@@ -74,7 +74,7 @@ static int place_open(struct mr_ctx *ctx, const char *spec, struct place **ret,
 	(void)ctx;
 	if (ifname[0] == '\0' || strlen(ifname) >= IF_NAMESIZE)
 		return wrong(why, -EINVAL, spec,
-			     "an interface's name is wanted, as live:eth0");
+			     "give the name of an interface, such as live:eth0");
 	if (if_nametoindex(ifname) == 0)
 		return wrong(why, -ENODEV, spec,
 			     "no such network interface here");
@@ -205,7 +205,7 @@ static int place_begin(struct place *place, const struct streams *streams,
 	if (info.mtu_bytes > 0 &&
 	    streams_max_bytes(streams) > info.mtu_bytes + MORE_THAN_MTU)
 		return wrong(why, -EINVAL, place->name,
-			     "frames are longer than its MTU lets pass");
+			     "frames are longer than its MTU allows");
 	live_ready(place->live);
 	return 0;
 }

@@ -31,7 +31,7 @@ static int refuse(const struct filling *filling, const char *format, ...)
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	snprintf(filling->why->text, sizeof(filling->why->text),
-		 "live frames, stream %u: %s; send it to an xdp: port",
+		 "live frames, stream %u: %s; use an xdp: port",
 		 filling->stream + 1, text);
 	return -ENOTSUP;
 }
@@ -56,15 +56,15 @@ static int check_frame(const struct filling *filling, const struct shape *from)
 			      LIVE_MAX_FRAMES);
 	if (n < LIVE_MIN_BYTES || n > LIVE_MAX_BYTES)
 		return refuse(filling,
-			      "a frame of %u bytes; they have %d to %d", n,
+			      "a frame of %u bytes, not of %d to %d", n,
 			      LIVE_MIN_BYTES, LIVE_MAX_BYTES);
 	if (is_zero(from, n_written, n))
 		return 0;
 	if (n > LIVE_HEADER_BYTES)
-		return refuse(filling, "a payload; theirs is 0");
+		return refuse(filling, "a payload other than zeros");
 	return refuse(filling,
-		      "headers up to byte %u; size=%u has room for "
-		      "them",
+		      "headers up to byte %u, for which size=%u has "
+		      "room",
 		      n, (n + 7) / 8 * 8);
 }
 
@@ -117,7 +117,7 @@ static int take_set(struct filling *filling, const struct field *from,
 	const uint64_t n = from->values.n;
 
 	if (n > LIVE_MAX_VALUES - filling->n_values)
-		return refuse(filling, "'%s': they have %d values in sets",
+		return refuse(filling, "'%s': more than %d values in sets",
 			      from->name, LIVE_MAX_VALUES);
 	field->set_at = (uint16_t)filling->n_values;
 	for (uint64_t i = 0; i < n; i++)
@@ -134,8 +134,8 @@ static int take_field(struct filling *filling, const struct field *from,
 
 	if (values->order == ORDER_ZIPF)
 		return refuse(filling,
-			      "'%s' by Zipf's law; they vary in "
-			      "sequence or at random",
+			      "'%s' varies by Zipf's law, not in sequence "
+			      "or at random",
 			      from->name);
 	if (from->at + 4 > LIVE_HEADER_BYTES)
 		return refuse(filling, "'%s' behind byte %d", from->name,
@@ -190,7 +190,7 @@ static int take_stream(struct filling *filling, const struct stream *from,
 	if (from->is_capture)
 		return refuse(filling, "frames of a capture");
 	if (from->n_fields > LIVE_MAX_FIELDS)
-		return refuse(filling, "%u fields that vary; they have %d",
+		return refuse(filling, "%u fields vary, more than %d",
 			      from->n_fields, LIVE_MAX_FIELDS);
 	err = take_sizes(filling, from, stream);
 	stream->n_fields = from->n_fields;

@@ -423,7 +423,8 @@ static int find_nat(struct nat_path *path, struct mr_reason *why)
 		return 0;
 	return fail_with(why, 1,
 			 "no answer to ARP for --gateway %u.%u.%u.%u on the "
-			 "first port: is the NAT up, and its inside there?",
+			 "first port: check that the NAT runs, and that this "
+			 "is its inside",
 			 plan->gateway >> 24, plan->gateway >> 16 & 255,
 			 plan->gateway >> 8 & 255, plan->gateway & 255);
 }
@@ -516,8 +517,8 @@ int nat_path_open(struct nat_path *path, const struct dataplane_config *config,
 	plane.burst = BURST;
 	if (config->n_ports != 2)
 		return fail_with(why, 2,
-				 "%u ports: a NAT has two sides, its inside "
-				 "first",
+				 "%u ports instead of two, the NAT's inside "
+				 "and outside",
 				 config->n_ports);
 	status = dataplane_open(&path->plane, &plane, why);
 	if (status != 0)

@@ -207,7 +207,7 @@ static int open_reflectors(struct reflect *reflect, struct mr_reason *why)
 		reflect->macs[p] = mac_of_port(plane->ports[p]);
 		if (reflect->answers_arp && !info.has_mac)
 			return fail_with(why, 2,
-					 "--arp: %s has no address to answer "
+					 "--arp: %s has no MAC address to answer "
 					 "with",
 					 info.name);
 	}

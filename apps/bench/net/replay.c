@@ -208,7 +208,7 @@ static int parse_and_replay(const struct relay_command *command, int argc,
 		return status;
 	if (argc - first != N_PORTS)
 		return relay_complain(command, 2,
-				      "two words: mr-bench replay FILE PORT");
+				      "give a file and a port: mr-bench replay FILE PORT");
 	if (!make_spec(argv[first], replay->n_loops, spec))
 		return relay_complain(command, 2,
 				      "the file's name is too long");

@@ -106,8 +106,8 @@ static int add_device(struct tester *tester, const struct device_config *device,
 	    !is_pair(tester->specs[1]) ||
 	    strcmp(tester->specs[0], tester->specs[1]) == 0)
 		return fail_with(why, 2,
-				 "--device stands between two pair: ports of "
-				 "different names, as pair:a pair:b");
+				 "--device needs two pair: ports of "
+				 "different names, such as pair:a pair:b");
 	tester->specs[2] = tester->specs[0];
 	tester->specs[3] = tester->specs[1];
 	return 0;
@@ -126,13 +126,13 @@ static int check_virtual(const struct tester *tester, struct mr_reason *why)
 {
 	if (count_places(tester) > 0)
 		return fail_with(why, 2,
-				 "--virtual: the kernel has a clock of its "
-				 "own; only pair: ports go with it");
+				 "--virtual: live: has the kernel's clock; "
+				 "only pair: ports have a simulated one");
 	for (uint32_t i = 0; i < tester->n_ports; i++)
 		if (!is_pair(tester->specs[i]))
 			return fail_with(why, 2,
-					 "--virtual: time stands still for %s; "
-					 "only pair: ports go with it",
+					 "--virtual: %s has no simulated clock; "
+					 "only pair: ports have one",
 					 tester->specs[i]);
 	return 0;
 }
@@ -159,8 +159,8 @@ static int choose_workers(const struct tester *tester,
 	}
 	if (n_places > 0 && n_asked > 0 && n_asked < n_least)
 		return fail_with(why, 2,
-				 "%u threads are too few: each live: has one "
-				 "for itself; --workers %u",
+				 "%u threads are too few: each live: port "
+				 "needs its own; --workers %u",
 				 n_asked, n_least);
 	return 0;
 }
@@ -264,8 +264,8 @@ static int check_link(const struct tester *tester, uint32_t i,
 		return 0;
 	return fail_with(why, 1, "%s: its link is down%s", info.name,
 			 is_pair(info.name) ?
-				 ": nobody has its other end" :
-				 "; is its peer up, and the cable in?");
+				 ": its other end is not open" :
+				 "; check its cable, and whether its peer is up");
 }
 
 static bool is_up(const struct tester *tester, uint32_t i)
@@ -316,7 +316,7 @@ static int check_ports(struct tester *tester, struct mr_reason *why)
 		if (tester->config.device != NULL &&
 		    (info.n_rxqs > 1 || info.has_sg))
 			return fail_with(why, 2,
-					 "--device: %s: one queue, without sg",
+					 "--device: %s must have one queue, without sg",
 					 info.name);
 	}
 	wait_for_links(tester);
@@ -473,7 +473,7 @@ static int open_place(struct tester *tester, const char *spec, uint32_t t,
 	int err;
 
 	if (tester->n_places == MAX_PLACES)
-		return fail_with(why, 2, "more than %d places as %s",
+		return fail_with(why, 2, "more than %d ports such as %s",
 				 MAX_PLACES, spec);
 	*at = (struct sending_place){ .ops = &live_place, .t = t };
 	err = at->ops->open(tester->plane.ctx, spec, &at->place, &said);

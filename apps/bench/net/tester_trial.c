@@ -68,7 +68,7 @@ static int choose_orders(struct tester *tester,
 	    pps > (double)MOST_POISSON_PPS * tester->n_sources)
 		return fail_with(why, 2,
 				 "--pace poisson: %.3g frames per second are "
-				 "more than %u queues are paced for (%d each)",
+				 "too many for %u queues (at most %d each)",
 				 pps, tester->n_sources, MOST_POISSON_PPS);
 	if (pps == 0 && tester->config.is_virtual)
 		pps = line;

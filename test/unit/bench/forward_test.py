@@ -148,7 +148,7 @@ def test_a_port_without_address_answers_no_arp(capture):
     done = run("reflect", "--arp", "null:")
     assert done.rc == 2
     assert done.errors == [
-        "mr-bench reflect: --arp: null: has no address to answer with"]
+        "mr-bench reflect: --arp: null: has no MAC address to answer with"]
 
 
 def test_bytes_and_gaps(capture):
@@ -401,7 +401,7 @@ def test_errors(capture):
     capture.write(FRAMES[:1])
     for arguments, code, line in (
             (["no.pcap", "null:"], 1, "cannot read 'no.pcap'"),
-            ([capture.inp], 2, "two words: mr-bench replay FILE PORT"),
+            ([capture.inp], 2, "give a file and a port: mr-bench replay FILE PORT"),
             (["--speed", "fast", capture.inp, "null:"], 2,
              "--speed: 'fast' is neither max nor a factor"),
             (["--speed", "0", capture.inp, "null:"], 2, "--speed: '0'"),

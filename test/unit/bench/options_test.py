@@ -92,7 +92,7 @@ def test_what_words_behind_the_options_are(ports, words, tx, rx):
 @pytest.mark.parametrize("words,why", [
     ([], "loop: no port; name one"), (["a"], "'a' has no partner"), (["a"] * 10, "10 ports"),
     (["--size", "17", "a", "b"], "--size: 17 is out of range, 18 to 32772"),
-    (["--pace", "fast", "a", "b"], "--pace: no 'fast'"),
+    (["--pace", "fast", "a", "b"], "--pace: unknown word 'fast'"),
     (["--seed", str(2**64), "a", "b"], "out of range"),
     (["--duration", "0", "a", "b"], "--duration: '0' is not a number of seconds"),
     (["--own", os.fsdecode(b"\xff"), "a", "b"], "--own: not UTF-8"),

@@ -297,16 +297,16 @@ def test_a_capture_is_sent_as_it_is_or_with_a_field_that_varies(made, tmp_path):
     assert got[0][42:64] == bytes(range(22)) and stamp(got[3])[1:3] == (0, 3)
 
 
-NO_SIZE = "is not a size of 60 to 65535 bytes without FCS, as 60, 60x7,1514 or imix"
-NO_OPTION = "of values; there are seq, random, zipf, zipf=EXPONENT, step=N"
+NO_SIZE = "is not a size of 60 to 65535 bytes without FCS, such as 60, 60x7,1514 or imix"
+NO_OPTION = "of values; valid: seq, random, zipf, zipf=EXPONENT, step=N"
 MISTAKES = {
     "sice=60": "no field 'sice'; docs/streams.md and mr-bench(1) have a list",
-    "sctp": "'sctp' is no word of a stream; there are udp, tcp, icmp, ip6 and KEY=VALUE",
-    "udp.dst=1 udp.dst=2": "udp.dst is there twice; commas make a set: udp.dst=A,B-C",
+    "sctp": "'sctp' is not a word of a stream; valid: udp, tcp, icmp, ip6 and KEY=VALUE",
+    "udp.dst=1 udp.dst=2": "udp.dst is given twice; commas make a set: udp.dst=A,B-C",
     "udp.dst=65536": "udp.dst=65536 is more than 65535",
-    "udp.dst=53,": "udp.dst= is not a number, as 53",
-    "udp.dst=010x": "udp.dst=010x is not a number, as 53",
-    "udp.dst=-1": "udp.dst= is not a number, as 53",
+    "udp.dst=53,": "udp.dst= is not a number such as 53",
+    "udp.dst=010x": "udp.dst=010x is not a number such as 53",
+    "udp.dst=-1": "udp.dst= is not a number such as 53",
     "udp.dst=9-3": "udp.dst=9-3 ends before it begins; did you mean 3-9?",
     "udp.dst=0/8": "udp.dst=0/8: addresses have prefixes; a range is FROM-TO",
     "udp.dst=1-9:rnd": f"udp.dst: no option 'rnd' {NO_OPTION}",
@@ -318,7 +318,7 @@ MISTAKES = {
     "ip.src=10.0.0.0/33": "ip.src=10.0.0.0/33: the prefix has 0 to 32 bits",
     "ip.src=2001:db8::/64":
         "ip.src=2001:db8::/64 has more than 2^32 values; /96 is the shortest prefix",
-    "ip.src=1.2.3": "ip.src=1.2.3 is not an IP address, as 198.18.0.1 or 2001:2::1",
+    "ip.src=1.2.3": "ip.src=1.2.3 is not an IP address such as 198.18.0.1 or 2001:2::1",
     "ip.src=2001::-2002::":
         "ip.src=2001::-2002::: only the last 32 bits of an address can vary",
     "ip.src=2001::1,2002::1":
@@ -331,12 +331,12 @@ MISTAKES = {
     "ip6 ip.options=4": "IPv6 has no ip.options",
     "ip6 udp.csum=off": "udp.csum=off is for IPv4 (RFC 8200 8.1)",
     "eth.src=02:00:00:00:00":
-        "eth.src=02:00:00:00:00 is not a MAC address, as 02:00:00:00:00:01",
+        "eth.src=02:00:00:00:00 is not a MAC address such as 02:00:00:00:00:01",
     "eth.type=0x88b5 ip.src=10.0.0.1":
         "ip.src: with eth.type a frame has no IP; leave one of them out",
     "tcp udp.dst=5":
         "udp.dst: a stream has one of udp, tcp, icmp and ip.proto; use several streams",
-    "tcp.flags=syn+fyn": "tcp.flags=syn+fyn is not TCP flags, as syn or fin+ack",
+    "tcp.flags=syn+fyn": "tcp.flags=syn+fyn is not TCP flags such as syn or fin+ack",
     "ip.proto=6": "ip.proto=6 is a word of its own: udp, tcp or icmp",
     "ip.proto=50-51": "ip.proto cannot vary; use several streams",
     "qinq.id=5": "qinq is the outer tag; give vlan.id, too",
@@ -344,8 +344,8 @@ MISTAKES = {
         "vlan.id and vlan.pcp share a word; only one of them can vary",
     "size=59": f"size=59 {NO_SIZE}",
     "size=60x0": f"size=60x0 {NO_SIZE}",
-    "size=60 size=70": "size is there twice; a mix is size=60x7,1514",
-    "weight=0": "weight=0 is not a number of 1 to 1000",
+    "size=60 size=70": "size is given twice; a mix is size=60x7,1514",
+    "weight=0": "weight=0 is not a number from 1 to 1000",
     "ip.options=3": "ip.options=3 is not 0, 4, 8, ... 40 bytes",
     "udp.csum=no": "udp.csum=no is not on or off",
     "pcap=": "pcap= needs a file",

@@ -133,11 +133,11 @@ TWICE = ["null:", "pair:a", "null:"]
 
 @pytest.mark.parametrize("begin, status, why", [
     ({"tx": ["null:"], "rx": ["null:"], "is_virtual": True}, 2, "only pair: ports"),
-    ({"is_virtual": True} | LOSSY, 2, "between two pair:"),
-    ({"rx": ["pair:b"]}, 1, "nobody has its other end"),
+    ({"is_virtual": True} | LOSSY, 2, "needs two pair:"),
+    ({"rx": ["pair:b"]}, 1, "its other end is not open"),
     ({"tx": ["pair:a,queues=2"], "rx": ["pair:b,queues=2"]} | LOSSY, 2, "one queue"),
     ({"tx": ["nope:a"]}, 2, "nope"),
-    ({"tx": ["live:g0"], "is_virtual": True}, 2, "a clock of its own"),
+    ({"tx": ["live:g0"], "is_virtual": True}, 2, "has the kernel's clock"),
     ({"tx": ["live:g0", "null:"], "rx": [], "plane": [["workers", "1"]]}, 2, "--workers 2"),
     ({"streams": ["tcp size=60"]}, 2, "headers and the stamp need 72 bytes"),
     # The device has room for one frame that is overtaken; others would be lost, with their pages.

@@ -30,10 +30,12 @@ def _check_tester(path: str, theirs: dict[str, Any], ours: dict[str, Any]) -> No
     cpu = theirs.get("machine", {}).get("cpu", "")
     workers = theirs.get("config", {}).get("workers")
     if cpu != ours["machine"].get("cpu", ""):
-        raise SearchError(f"--ceiling {path:.60} is of another machine, with a '{cpu:.40}'; {CURE}")
+        raise SearchError(
+            f"--ceiling {path:.60} is from another machine, with a '{cpu:.40}'; {CURE}"
+        )
     if workers != ours["config"]["workers"]:
         raise SearchError(
-            f"--ceiling {path:.60} is of other --workers ({workers}; 0: the default); {CURE}"
+            f"--ceiling {path:.60} is from other --workers ({workers}; 0: the default); {CURE}"
         )
     for port in ours["ports"]:
         if not any(_is_alike(other, port) for other in theirs.get("ports", [])):
@@ -73,9 +75,11 @@ def read_ceiling(text: str, ours: dict[str, Any], frame_bytes: int, mean_bytes: 
             _check_tester(text, theirs, ours)
             return ceiling
     except OSError as error:
-        raise SearchError(f"--ceiling {text}: no rate, and no document: {error.strerror}") from None
+        raise SearchError(
+            f"--ceiling {text}: neither a rate nor a document: {error.strerror}"
+        ) from None
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise SearchError(f"--ceiling {text}: no rate, and no document: {error}") from None
+        raise SearchError(f"--ceiling {text}: neither a rate nor a document: {error}") from None
     raise SearchError(
         f"--ceiling {text}: it has no ceiling for frames of {mean_bytes:g} bytes"
         f"{'' if frame_bytes else ' on average'} without FCS; mr-bench selftest "

@@ -87,16 +87,16 @@ def _check_shapes(name: str, root: dict[str, Any], shapes: Shapes) -> None:
         for i, entry in enumerate(root[array]):
             where = f"{name}: {array}[{i}]"
             if not isinstance(entry, dict):
-                raise Wrong(f"{where} is no object; {CURE}")
+                raise Wrong(f"{where} is not an object; {CURE}")
             for keys, kind, what in (
                 (texts, str, "text"),
-                (numbers, (int, float), "number"),
-                (objects, dict, "object"),
+                (numbers, (int, float), "a number"),
+                (objects, dict, "an object"),
             ):
                 for key in keys:
                     value = entry.get(key)
                     if not isinstance(value, kind) or isinstance(value, bool):
-                        raise Wrong(f"{where}.{key} is no {what}; {CURE}")
+                        raise Wrong(f"{where}.{key} is not {what}; {CURE}")
 
 
 def _check_units(name: str, rows: list[dict[str, Any]]) -> None:
@@ -112,7 +112,7 @@ def _check(name: str, root: Any) -> Document:
     schema = text_of(root, "schema")
     is_net = schema == "mr-bench-net"
     if not is_net and (schema or text_of(root, "command") not in WORKLOADS):
-        raise Wrong(f"{name}: no document of mr-bench; it takes those that --json prints")
+        raise Wrong(f"{name}: not a document of mr-bench --json")
     if number_of(root, "v") != VERSION:
         raise Wrong(
             f"{name}: version {number_of(root, 'v'):.0f} of the "
@@ -129,7 +129,7 @@ def _check(name: str, root: Any) -> Document:
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a key stands twice in an object")
+        raise ValueError("a key occurs twice in an object")
     return found
 
 
@@ -147,7 +147,7 @@ def _whole(text: str) -> int:
 
 
 def _no_constant(text: str) -> None:
-    raise ValueError(f"{text} is no number")
+    raise ValueError(f"{text} is not a number")
 
 
 def read_bytes(name: str, data: bytes) -> Document:

@@ -45,19 +45,18 @@ def _is_loss_of_arrivals(drop: dict[str, Any]) -> bool:
 
 def _explain_nothing(trial: dict[str, Any], n_pending: int, ends: Ends) -> str:
     sent, foreign = trial["tx"]["sent"], trial["rx"]["foreign"]
-    # A few are always somebody else's.
+    # Other programs always send a few.
     if foreign > sent // 2:
         return (
             f"none of the {sent} frames came back as sent, but {ends.receiver} received {foreign} "
-            "without our stamp: what is between rewrites the end of frames, or they are somebody "
-            "else's"
+            "without our stamp: the device rewrites the end of frames, or others sent them"
         )
     if not ends.is_live and n_pending >= sent:
         return f"{ends.sender} took {sent} frames and sent none: the device does not transmit"
     return (
         f"{sent - n_pending} frames left {ends.sender} and none reached {ends.receiver}, which "
-        "counts no loss: there is no path between them, or what is between forwards nothing "
-        "(--dst-mac says whom it is to forward to)"
+        "counts no loss: there is no path between them, or the device forwards nothing "
+        "(--dst-mac sets the destination)"
     )
 
 
@@ -77,7 +76,7 @@ def explain(trial: dict[str, Any], drops: list[dict[str, Any]], n_pending: int, 
     if not ends.sender:  # another program sends
         return (
             f"{ends.receiver} received nothing in {trial['whole_s']:.3g} s: is the sender "
-            "running, and does what it sends come here (--dst-mac of tx)?"
+            "running, and are its frames for this port (--dst-mac of tx)?"
         )
     return _explain_nothing(trial, n_pending, ends)
 

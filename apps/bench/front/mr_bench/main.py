@@ -60,8 +60,8 @@ def run(words: list[str]) -> int:
         print("mr-bench", program.version())
         return 0
     if word not in COMMANDS:
-        which = "" if word is None else f" '{word}'"
-        print_error(f"mr-bench: no command{which}; there are: {' '.join(COMMANDS)}")
+        what = "no command" if word is None else f"unknown command '{word}'"
+        print_error(f"mr-bench: {what}; valid: {' '.join(COMMANDS)}")
         return 2
     try:
         command = importlib.import_module(f"mr_bench.{COMMANDS[word][1]}")

@@ -105,8 +105,8 @@ WHOLE_TRIAL = {
 LONGER = {
     Limit.DEVICE: "",
     Limit.HIGHEST: "the longest burst was passed",
-    Limit.SENDER: "longer ones, the sender does not keep up",
-    Limit.RECEIVER: "of longer ones, the receiver loses frames",
+    Limit.SENDER: "the sender does not keep up with longer ones",
+    Limit.RECEIVER: "the receiver loses frames of longer ones",
 }
 
 
@@ -217,8 +217,7 @@ def latency_at_shares(session: Session) -> int:
         outcome = session.search.trial(whole * share, o.trial_ns)
         if session.last.latency.n == 0:
             raise SearchError(
-                f"nothing came back of {outcome.n_sent} frames at "
-                f"{outcome.asked_pps:.0f} frames/s: there is no latency"
+                f"none of {outcome.n_sent} frames came back at {outcome.asked_pps:.0f} frames/s"
             )
         _report_latency(session, share, outcome)
         status |= _fail_dropped(session, outcome)

@@ -174,7 +174,7 @@ def read_options(name: str, groups: Group, shared: Options) -> SearchOptions:
             options.is_rfc2544 = text == "rfc2544"
     # Without that option its name would be short for --duration-sum.
     if shared.duration_ns:
-        raise UsageError(f"--duration: {name} makes trials of --trial seconds")
+        raise UsageError(f"--duration: the trials of {name} last --trial seconds")
     if 0 < options.duration_sum_ns < options.trial_ns:
         raise UsageError("--duration-sum: shorter than one --trial")
     for row in (rows[option] for option, _ in shared.own):

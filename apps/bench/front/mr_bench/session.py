@@ -349,7 +349,7 @@ def _run(session: Session) -> int:
     if session.command.before is not None:
         status = session.command.before(session)
         if status != 0:
-            session.fail("a check before it failed")
+            session.fail("the check of the tester failed")
             return session.finish() or status
     if session.shared.tx:
         try:

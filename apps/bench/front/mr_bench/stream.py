@@ -25,9 +25,9 @@ WORDS_OF_PROTO = (*PROTOS.values(), 58)
 TCP_FLAGS = ("fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr")
 # IMIX of RFC 6985's simple form, 7:4:1, less the FCS.
 IMIX = "60x7,566x4,1514x1"
-MAC = "a MAC address, as 02:00:00:00:00:01"
-IP = "an IP address, as 198.18.0.1 or 2001:2::1"
-FLAGS = "TCP flags, as syn or fin+ack"
+MAC = "a MAC address such as 02:00:00:00:00:01"
+IP = "an IP address such as 198.18.0.1 or 2001:2::1"
+FLAGS = "TCP flags such as syn or fin+ack"
 # Fields by the kind of their values; of numbers, the highest one.
 BY_KIND: dict[int | str, str] = {
     MAC: "eth.src eth.dst",
@@ -93,7 +93,7 @@ def _value(name: str, text: str) -> tuple[int, int]:
             raise UsageError(f"{name}={text} is more than {most}")
         found = None if number is None else (number, 32)
     if found is None:
-        what = kind if isinstance(kind, str) else "a number, as 53"
+        what = kind if isinstance(kind, str) else "a number such as 53"
         raise UsageError(f"{name}={text} is not {what}")
     return found
 
@@ -154,7 +154,7 @@ def _options(name: str, text: str) -> dict[str, Any]:
             found["step"] = step
         else:
             raise UsageError(
-                f"{name}: no option '{option}' of values; there are seq, random, zipf, "
+                f"{name}: no option '{option}' of values; valid: seq, random, zipf, "
                 "zipf=EXPONENT, step=N"
             )
     return found
@@ -191,7 +191,7 @@ def _size(text: str) -> tuple[int, int]:
     n_bytes, weight = _below(bytes_, MOST_BYTES), _below(weight_text, 1000) if cross else 1
     if n_bytes is None or n_bytes < LEAST_BYTES or not weight:
         raise UsageError(
-            f"size={text} is not a size of {LEAST_BYTES} to {MOST_BYTES} bytes without FCS, as "
+            f"size={text} is not a size of {LEAST_BYTES} to {MOST_BYTES} bytes without FCS, such as "
             "60, 60x7,1514 or imix"
         )
     return n_bytes, weight
@@ -224,7 +224,7 @@ class Stream:
 
     def _take_sizes(self, text: str) -> None:
         if self.sizes:
-            raise UsageError("size is there twice; a mix is size=60x7,1514")
+            raise UsageError("size is given twice; a mix is size=60x7,1514")
         self.is_imix = text == "imix"
         self.sizes = [_size(size) for size in (IMIX if self.is_imix else text).split(",")]
         if len(self.sizes) > SIZES_MOST:
@@ -234,7 +234,7 @@ class Stream:
         if name not in FIELDS:
             raise UsageError(f"no field '{name}'; docs/streams.md and mr-bench(1) have a list")
         if self._has(name):
-            raise UsageError(f"{name} is there twice; commas make a set: {name}=A,B-C")
+            raise UsageError(f"{name} is given twice; commas make a set: {name}=A,B-C")
         if len(self.fields) == FIELDS_MOST:
             raise UsageError(f"{name}: more than {FIELDS_MOST} fields")
         values = _values(name, text)
@@ -259,14 +259,14 @@ class Stream:
             self._take_sizes(value)
         elif key == "pcap":
             if self.capture:
-                raise UsageError("pcap is there twice; use two streams")
+                raise UsageError("pcap is given twice; use two streams")
             if not value:
                 raise UsageError("pcap= needs a file")
             self.capture = bytes_text(value)
         elif key == "weight":
             self.weight = _below(value, 1000) or 0
             if not self.weight:
-                raise UsageError(f"weight={value} is not a number of 1 to 1000")
+                raise UsageError(f"weight={value} is not a number from 1 to 1000")
         elif key == "ip.options":
             number = _below(value, 40)
             if number is None or number % 4:
@@ -291,7 +291,7 @@ class Stream:
             self.is_ipv6 = True
         else:
             raise UsageError(
-                f"'{word}' is no word of a stream; there are udp, tcp, icmp, ip6 and KEY=VALUE"
+                f"'{word}' is not a word of a stream; valid: udp, tcp, icmp, ip6 and KEY=VALUE"
             )
 
     def _has(self, name: str) -> bool:

@@ -82,9 +82,8 @@ class _Run:
             name, nic = port["name"], port["nic"] or {}
             if name.startswith("xdp:") and nic.get("driver") in ("veth", "tun"):
                 complain(
-                    f"live:{name[4:]} is faster than {name} on this software device: there the "
-                    "kernel makes the frames itself, and copies none out of a socket "
-                    "(docs/streams.md: what it can vary)"
+                    f"live:{name[4:]} is faster than {name} on this software device, because the "
+                    "kernel makes the frames (docs/streams.md lists what can vary)"
                 )
 
     def _trial(self) -> dict[str, Any]:

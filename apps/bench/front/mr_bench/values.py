@@ -24,7 +24,9 @@ def percent(name: str, text: str, most: float = 50) -> float:
     """ "0.5%", as a share of 1."""
     value = _number(text[:-1]) if text.endswith("%") else None
     if value is None or not 0 <= value <= most:
-        raise UsageError(f"--{name} {text}: write per cent of 0 to {most:g}, as 0.5%")
+        raise UsageError(
+            f"--{name}: '{text}' is not a percentage from 0% to {most:g}%, such as 0.5%"
+        )
     return value / 100
 
 
@@ -48,7 +50,7 @@ def whole(name: str, text: str, least: int, most: int) -> int:
 def word(name: str, text: str, words: Sequence[str]) -> str:
     """One of the words."""
     if text not in words:
-        raise UsageError(f"--{name}: no '{text}'; there are: {' '.join(words)}")
+        raise UsageError(f"--{name}: unknown word '{text}'; valid: {' '.join(words)}")
     return text
 
 
@@ -59,8 +61,8 @@ def numbers(name: str, text: str, least: float, most: float, room: int) -> list[
     for i, value in enumerate(values):
         if value is None or not least <= value <= most:
             raise UsageError(
-                f'--{name} {text}: "{",".join(parts[i:])}" is no number of {least:g} to {most:g}'
+                f"--{name}: '{','.join(parts[i:])}' is not a number from {least:g} to {most:g}"
             )
     if len(values) > room:
-        raise UsageError(f"--{name} {text}: more than {room}")
+        raise UsageError(f"--{name}: more than {room} numbers")
     return [value for value in values if value is not None]
