@@ -9,21 +9,21 @@ static const struct worker_row worker_rows[] = {
 };
 
 static const struct count_row fdb_rows[] = {
-	{ "entries", "known", LIVE_NUMBER },
-	{ "learned", "learned", LIVE_NOTHING },
-	{ "moved", "moved", LIVE_NUMBER },
-	{ "aged", "aged", LIVE_NOTHING },
-	{ "full", "not learned", LIVE_NUMBER },
+	{ "entries", "known" },
+	{ "learned", "learned" },
+	{ "moved", "moved" },
+	{ "aged", "aged" },
+	{ "full", "not learned" },
 };
 
 static const struct count_row offload_rows[] = {
-	{ "rules", "rules", LIVE_NUMBER },
-	{ "pending", "pending", LIVE_NOTHING },
-	{ "forced", "forced", LIVE_NOTHING },
-	{ "full", "no room", LIVE_NOTHING },
-	{ "attempted", "forwarded by rules", LIVE_RATE },
-	{ "tx_drops", "lost by it", LIVE_NUMBER },
-	{ "tx_drops_known", "losses known", LIVE_NOTHING },
+	{ "rules", "rules" },
+	{ "pending", "pending" },
+	{ "forced", "forced" },
+	{ "full", "no room" },
+	{ "attempted", "forwarded by rules" },
+	{ "tx_drops", "lost by it" },
+	{ "tx_drops_known", "losses known" },
 };
 
 static const char *const gauges[] = { "entries", "rules", "pending",

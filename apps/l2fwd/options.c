@@ -40,8 +40,6 @@ static const struct option_row rows[] = {
 	{ "punt", ID_PUNT, "FILTER",
 	  "leave frames that match a pcap filter to the kernel" },
 	{ "json", OPTION_JSON, NULL, "one JSON object per second on stdout" },
-	{ "csv", OPTION_CSV, NULL,
-	  "CSV on stdout, one line per queue and second" },
 };
 
 static const char usage[] =

@@ -229,19 +229,13 @@ static bool print(const struct snapshot *snapshot)
 	return is_printed;
 }
 
-static bool json_begin(void)
-{
-	return true;
-}
-
-static bool json_show(const struct snapshot *now, const struct snapshot *before)
+static bool show_json(const struct snapshot *now, const struct snapshot *before)
 {
 	(void)before;
 	return print(now);
 }
 
 const struct report report_json = {
-	.begin = json_begin,
-	.show = json_show,
+	.show = show_json,
 	.end = print,
 };

@@ -8,6 +8,63 @@
 
 enum { RATE_BYTES = 32 };
 
+/* Rates between two snapshots, per second. */
+struct rates {
+	double rx_pps, rx_bps, tx_pps, tx_bps;
+	double drops;                      /* of ports and workers */
+	double rx_offloaded, tx_offloaded; /* frames; not in rx_pps, tx_pps */
+	double offloaded_bps;
+};
+
+static struct rates rates_between(const struct snapshot *now,
+				  const struct snapshot *before)
+{
+	const struct totals n = snapshot_totals(now);
+	struct totals b = { 0 };
+	double seconds = now->t_s;
+	uint64_t n_drops = n.rx_drops + n.tx_drops + n.device_drops +
+			   snapshot_worker_drops(now);
+
+	if (before != NULL) {
+		b = snapshot_totals(before);
+		seconds -= before->t_s;
+		n_drops -= b.rx_drops + b.tx_drops + b.device_drops +
+			   snapshot_worker_drops(before);
+	}
+	if (seconds <= 0)
+		return (struct rates){ 0 };
+	return (struct rates){
+		.rx_pps = (n.rx_frames - b.rx_frames) / seconds,
+		.rx_bps = 8 * (n.rx_bytes - b.rx_bytes) / seconds,
+		.tx_pps = (n.tx_frames - b.tx_frames) / seconds,
+		.tx_bps = 8 * (n.tx_bytes - b.tx_bytes) / seconds,
+		.drops = n_drops / seconds,
+		.rx_offloaded = (n.rx_offloaded - b.rx_offloaded) / seconds,
+		.tx_offloaded = (n.tx_offloaded - b.tx_offloaded) / seconds,
+		.offloaded_bps =
+			8 * (n.offloaded_bytes - b.offloaded_bytes) / seconds,
+	};
+}
+
+/* "12.3 M" for 12300000. */
+static const char *scale(double value, char *text, size_t n_bytes)
+{
+	static const char *const units[] = { "", " k", " M", " G", " T" };
+	uint32_t unit = 0;
+
+	while (value >= 1000 && unit < 4) {
+		value /= 1000;
+		unit++;
+	}
+	snprintf(text, n_bytes, "%.*f%s",
+		 unit == 0   ? 0 :
+		 value < 10  ? 3 :
+		 value < 100 ? 2 :
+			       1,
+		 value, units[unit]);
+	return text;
+}
+
 /* "4.000 kframes/s", "0 frames/s". */
 static const char *rate(double value, const char *unit, char *text,
 			size_t n_bytes)
@@ -15,33 +72,54 @@ static const char *rate(double value, const char *unit, char *text,
 	char number[16];
 
 	snprintf(text, n_bytes, "%s%s%s",
-		 report_scaled(value, number, sizeof(number)),
+		 scale(value, number, sizeof(number)),
 		 value < 1000 ? " " : "", unit);
 	return text;
 }
 
-static bool text_begin(void)
+/* What a worker did between two snapshots. */
+struct work {
+	double idle_percent;  /* of the time, without work or asleep */
+	double awake_percent; /* of the time */
+	double mean_burst;    /* frames */
+};
+
+static struct work work_between(const struct worker_snapshot *now,
+				const struct worker_snapshot *before)
 {
-	return true;
+	const struct worker_snapshot none = { 0 };
+	const struct worker_snapshot *b = before != NULL ? before : &none;
+	const uint64_t idle = now->stats.idle_ns - b->stats.idle_ns;
+	const uint64_t all = now->stats.busy_ns - b->stats.busy_ns + idle;
+	const uint64_t asleep = now->stats.asleep_ns - b->stats.asleep_ns;
+	const uint64_t n_bursts = now->bursts - b->bursts;
+	/* No time counted: it sleeps longer than the interval. */
+	struct work work = { .idle_percent = 100 };
+
+	if (all > 0) {
+		work.idle_percent = 100.0 * idle / all;
+		work.awake_percent = 100 - 100.0 * asleep / all;
+	}
+	if (n_bursts > 0)
+		work.mean_burst =
+			(double)(now->entries - b->entries) / n_bursts;
+	return work;
 }
 
-static bool text_show(const struct snapshot *now, const struct snapshot *before)
+static bool show_text(const struct snapshot *now, const struct snapshot *before)
 {
-	const struct totals t = snapshot_totals(now);
-	const struct totals b =
-		before != NULL ? snapshot_totals(before) : (struct totals){ 0 };
-	const double seconds = now->t_s - (before != NULL ? before->t_s : 0);
-	const struct rates rates = report_rates(&t, &b, seconds);
+	const struct rates rates = rates_between(now, before);
 	double idle = 0, awake = 0;
 	char rx[RATE_BYTES], tx[RATE_BYTES];
 	char rx_bits[RATE_BYTES], tx_bits[RATE_BYTES];
 
 	for (uint32_t w = 0; w < now->n_workers; w++) {
-		const struct worker_snapshot *then =
-			before != NULL ? &before->workers[w] : NULL;
+		const struct work work = work_between(
+			&now->workers[w],
+			before != NULL ? &before->workers[w] : NULL);
 
-		idle += report_idle_percent(&now->workers[w], then);
-		awake += report_awake_percent(&now->workers[w], then);
+		idle += work.idle_percent;
+		awake += work.awake_percent;
 	}
 	printf("%6.1f s  rx %s %s  tx %s %s  ", now->t_s,
 	       rate(rates.rx_pps + rates.rx_offloaded, "frames/s", rx,
@@ -56,20 +134,58 @@ static bool text_show(const struct snapshot *now, const struct snapshot *before)
 		printf("offloaded rx %s tx %s  ",
 		       rate(rates.rx_offloaded, "frames/s", rx, sizeof(rx)),
 		       rate(rates.tx_offloaded, "frames/s", tx, sizeof(tx)));
-	printf("drops %.0f/s  idle %.0f %%, awake %.0f %%\n",
-	       report_drop_rate(now, before), idle / now->n_workers,
-	       awake / now->n_workers);
+	printf("drops %.0f/s  idle %.0f %%, awake %.0f %%\n", rates.drops,
+	       idle / now->n_workers, awake / now->n_workers);
 	return fflush(stdout) == 0;
 }
 
-static void print_drop(void *opaque, const char *where, const char *name,
-		       uint64_t n_frames)
+static void print_drop(const char *where, const char *name, uint64_t n_frames)
 {
-	(void)opaque;
 	char escaped[4 * sizeof(((struct mr_port_info *)NULL)->name)];
 
+	if (n_frames == 0)
+		return;
 	printf("  dropped %s: %s %" PRIu64 "\n",
 	       text_escape(where, escaped, sizeof(escaped)), name, n_frames);
+}
+
+/* Each named drop of ports and workers. */
+static void print_drops(const struct snapshot *snapshot)
+{
+	for (uint32_t p = 0; p < snapshot->n_ports; p++) {
+		const struct port_snapshot *port = &snapshot->ports[p];
+
+		for (uint32_t i = 0; i < port->n_device_drops; i++)
+			print_drop(port->info.name, port->device_drops[i].name,
+				   port->device_drops[i].value);
+		for (uint32_t d = 0; d < MR_STATS_SLOTS; d++) {
+			uint64_t rx = 0, tx = 0;
+
+			for (uint32_t i = 0; i < port->n_queues; i++) {
+				rx += port->queues[i].rx.drops[d];
+				tx += port->queues[i].tx.drops[d];
+			}
+			print_drop(port->info.name, mr_rx_drop_name(d), rx);
+			print_drop(port->info.name, mr_tx_drop_name(d), tx);
+		}
+	}
+	for (uint32_t d = 0; d < snapshot->app->n_drops; d++) {
+		uint64_t n = 0;
+
+		for (uint32_t w = 0; w < snapshot->n_workers; w++)
+			n += snapshot->workers[w].drops[d];
+		print_drop("workers", snapshot->app->drop_names[d], n);
+	}
+}
+
+/* A line: "addresses: 2 known, 1 learned". */
+static void print_group(const struct count_group *group, const uint64_t *counts)
+{
+	printf("%s", group->label);
+	for (uint32_t i = 0; i < group->n_rows; i++)
+		printf("%s %" PRIu64 " %s", i == 0 ? ":" : ",", counts[i],
+		       group->rows[i].label);
+	printf("\n");
 }
 
 static void print_port(const struct port_snapshot *port, double seconds)
@@ -110,23 +226,21 @@ static void print_forwarded(const struct snapshot *final)
 	printf("\n");
 }
 
-bool report_summary(const struct snapshot *final)
+static bool show_summary(const struct snapshot *final)
 {
-	char group[800];
-
 	for (uint32_t p = 0; p < final->n_ports; p++)
 		print_port(&final->ports[p], final->t_s);
-	report_each_drop(final, print_drop, NULL);
-	for (uint32_t w = 0; w < final->n_workers; w++)
+	print_drops(final);
+	for (uint32_t w = 0; w < final->n_workers; w++) {
+		const struct work work = work_between(&final->workers[w], NULL);
+
 		printf("worker %u: core %u, idle %.1f %%, awake %.1f %%, "
 		       "mean burst %.1f\n",
-		       w, final->workers[w].core,
-		       report_idle_percent(&final->workers[w], NULL),
-		       report_awake_percent(&final->workers[w], NULL),
-		       report_mean_burst(&final->workers[w], NULL));
+		       w, final->workers[w].core, work.idle_percent,
+		       work.awake_percent, work.mean_burst);
+	}
 	for (uint32_t i = 0; i < final->app->n_groups; i++)
-		if (report_group(final, NULL, i, false, group, sizeof(group)))
-			printf("%s\n", group);
+		print_group(&final->app->groups[i], final->groups[i]);
 	if (final->app->note.text != NULL)
 		printf("%s: %s\n", final->app->note.label,
 		       final->app->note.text);
@@ -141,7 +255,6 @@ bool report_summary(const struct snapshot *final)
 }
 
 const struct report report_text = {
-	.begin = text_begin,
-	.show = text_show,
-	.end = report_summary,
+	.show = show_text,
+	.end = show_summary,
 };

@@ -8,7 +8,6 @@
 #include <stdio_ext.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <termios.h>
 #include <unistd.h>
 
 #include "background.h"
@@ -45,8 +44,6 @@ struct running {
 	struct display display;
 	struct snapshot *next; /* the snapshot that the writer does not have */
 	uint64_t start_ns;
-	bool is_live;
-	struct termios terminal;         /* original state, if is_live */
 	bool is_warned;                  /* about stdout that fails or blocks */
 	struct run_ports ports;
 	bool is_ready_known;             /* systemd has READY=1 */
@@ -100,13 +97,6 @@ static void note_written(struct display *display, bool is_written)
 }
 
 /* Jobs of the writer thread. */
-static void write_begin(void *opaque)
-{
-	struct display *display = opaque;
-
-	note_written(display, display->report->begin());
-}
-
 static void write_next(void *opaque)
 {
 	struct display *display = opaque;
@@ -225,8 +215,6 @@ static bool wait_for_event(struct running *run, uint64_t until_ms)
 		return true;
 	if (!config->ends_by_fd && run_ports_have_ended(&run->ports))
 		return true;
-	if (run->is_live && report_live.is_quit())
-		return true;
 	return take_signal(run);
 }
 
@@ -286,23 +274,6 @@ static void forward_until_told(struct running *run)
 	}
 }
 
-/* A terminal unknown to ncurses gets lines. */
-static void begin_output(struct running *run)
-{
-	struct display *display = &run->display;
-
-	if (run->config->options.is_quiet)
-		return;
-	if (display->report != &report_live) {
-		background_do(run->writer, write_begin, display);
-		return;
-	}
-	run->is_live = tcgetattr(STDOUT_FILENO, &run->terminal) == 0 &&
-		       report_live.begin();
-	if (!run->is_live)
-		display->report = &report_text;
-}
-
 /* The last report. Returns the exit status. */
 static int end_output(struct running *run, int status)
 {
@@ -314,8 +285,6 @@ static int end_output(struct running *run, int status)
 	if (!is_idle || !background_wait(run->writer, STDOUT_MS)) {
 		if (background_destroy(run->writer))
 			run->writer = NULL;
-		if (run->is_live)
-			tcsetattr(STDOUT_FILENO, TCSANOW, &run->terminal);
 		__fpurge(stdout); /* exit() would also wait */
 		return complain(run, "stdout: nothing is reading it; the last "
 				     "report is lost");
@@ -411,7 +380,6 @@ static int forward(struct running *run)
 			     &why) < 0)
 		return complain(run, why.text);
 	run_ports_begin(&run->ports, config);
-	begin_output(run);
 	run->is_ready_known = notify("READY=1");
 	forward_until_told(run);
 	(void)notify("STOPPING=1");
@@ -429,8 +397,8 @@ int run(const struct run_config *config)
 		.config = config,
 		.plane = config->plane,
 		.writer = background_create(-1),
-		.display = { .report = report_choose(config->options.output,
-						     config->options.is_quiet),
+		.display = { .report = config->options.is_json ? &report_json :
+								 &report_text,
 			     .now = new_snapshot(config),
 			     .before = new_snapshot(config) },
 		.next = new_snapshot(config),

@@ -31,7 +31,7 @@ struct run_fd {
 
 /* Options of the user. */
 struct run_options {
-	enum output output;
+	bool is_json;            /* not text for people */
 	bool is_quiet;           /* only the final report */
 	uint32_t n_verbose;      /* number of -v options */
 	uint64_t duration_ms;    /* 0: unlimited */
@@ -94,7 +94,6 @@ enum {
 	OPTION_JSON = 'j',
 	OPTION_QUIET = 'q',
 	OPTION_VERBOSE = 'v',
-	OPTION_CSV = OPTION_LONG + 100,
 	OPTION_EXIT_ON_PORT_LOSS = OPTION_LONG + 120,
 	OPTION_CONTROL,
 	OPTION_INSTANCE,

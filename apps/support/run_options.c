@@ -84,10 +84,7 @@ enum parse_result run_take_option(const struct option_row *row, const char *arg,
 		return parse_seconds(row->name, arg, &run->duration_ms,
 				     ret_error);
 	case OPTION_JSON:
-		run->output = OUTPUT_JSON;
-		return PARSE_RUN;
-	case OPTION_CSV:
-		run->output = OUTPUT_CSV;
+		run->is_json = true;
 		return PARSE_RUN;
 	case OPTION_EXIT_ON_PORT_LOSS:
 		run->is_ending_on_loss = true;

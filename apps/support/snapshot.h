@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A copy of every counter at one moment, from which all displays are made.
+ * A copy of every counter at one moment, from which all reports are made.
  * Those of ports, queues, workers and pool are defined here; an application
  * adds its own.
  */
@@ -36,8 +36,6 @@ struct worker_row {
 struct count_row {
 	const char *name;  /* in JSON */
 	const char *label; /* for people, after the number */
-	/* In the live display. */
-	enum { LIVE_NOTHING, LIVE_NUMBER, LIVE_RATE } live;
 };
 
 /* A line of counters for people, an object in JSON. */

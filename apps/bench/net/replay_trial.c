@@ -15,16 +15,16 @@ static const char *const drop_names[N_DROPS] = {
 };
 
 static const struct count_row replay_rows[] = {
-	{ "passes", "passes", LIVE_NUMBER },
-	{ "unsent", "unsent", LIVE_NUMBER },
-	{ "paced", "paced", LIVE_NOTHING },
-	{ "late_mean_ns", "ns late on average", LIVE_NUMBER },
-	{ "late_p50_ns", "ns half of them", LIVE_NOTHING },
-	{ "late_p99_ns", "ns 99 % of them", LIVE_NUMBER },
-	{ "late_max_ns", "ns at most", LIVE_NUMBER },
-	{ "untimed", "without a time", LIVE_NOTHING },
-	{ "steps_back", "steps back of its clock", LIVE_NOTHING },
-	{ "shortened", "gaps shortened", LIVE_NOTHING },
+	{ "passes", "passes" },
+	{ "unsent", "unsent" },
+	{ "paced", "paced" },
+	{ "late_mean_ns", "ns late on average" },
+	{ "late_p50_ns", "ns half of them" },
+	{ "late_p99_ns", "ns 99 % of them" },
+	{ "late_max_ns", "ns at most" },
+	{ "untimed", "without a time" },
+	{ "steps_back", "steps back of its clock" },
+	{ "shortened", "gaps shortened" },
 };
 
 enum { N_REPLAY_ROWS = sizeof(replay_rows) / sizeof(replay_rows[0]) };

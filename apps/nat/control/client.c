@@ -40,7 +40,7 @@ int nat_client_ask(const struct options *options)
 		words[n++] = options->filter;
 	if (options->is_now)
 		words[n++] = "--now";
-	if (options->run.output == OUTPUT_JSON)
+	if (options->run.is_json)
 		words[n++] = "--json";
 	self[n_self > 0 ? n_self : 0] = '\0';
 	slash = strrchr(self, '/');

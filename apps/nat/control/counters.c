@@ -19,30 +19,30 @@ enum {
 
 /* In the order of struct nat_maps_stats. */
 static const struct count_row state_rows[] = {
-	{ "mappings", "mappings", LIVE_NUMBER },
-	{ "sessions", "more sessions", LIVE_NUMBER },
-	{ "subscribers", "subscribers", LIVE_NUMBER },
-	{ "quarantined", "ports in hold-down", LIVE_NUMBER },
-	{ "ports", "ports", LIVE_NOTHING },
-	{ "ports_used", "in use", LIVE_NOTHING },
-	{ "created", "created", LIVE_RATE },
-	{ "expired", "expired", LIVE_RATE },
-	{ "bytes", "bytes", LIVE_NOTHING },
+	{ "mappings", "mappings" },
+	{ "sessions", "more sessions" },
+	{ "subscribers", "subscribers" },
+	{ "quarantined", "ports in hold-down" },
+	{ "ports", "ports" },
+	{ "ports_used", "in use" },
+	{ "created", "created" },
+	{ "expired", "expired" },
+	{ "bytes", "bytes" },
 };
 
 static const struct count_row operation_rows[] = {
-	{ "log_written", "lines of log", LIVE_NUMBER },
-	{ "log_lost", "lost", LIVE_NUMBER },
-	{ "reloads", "reloads", LIVE_NUMBER },
-	{ "reloads_refused", "refused", LIVE_NUMBER },
+	{ "log_written", "lines of log" },
+	{ "log_lost", "lost" },
+	{ "reloads", "reloads" },
+	{ "reloads_refused", "refused" },
 };
 
 static const struct count_row offload_rows[] = {
-	{ "rules", "rules", LIVE_NUMBER },
-	{ "full", "no room", LIVE_NOTHING },
-	{ "attempted", "forwarded by the kernel", LIVE_RATE },
-	{ "tx_drops", "lost by it", LIVE_NUMBER },
-	{ "tx_drops_known", "losses known", LIVE_NOTHING },
+	{ "rules", "rules" },
+	{ "full", "no room" },
+	{ "attempted", "forwarded by the kernel" },
+	{ "tx_drops", "lost by it" },
+	{ "tx_drops_known", "losses known" },
 };
 
 static const struct count_group groups[] = {

@@ -32,8 +32,6 @@ static const struct option_row rows[] = {
 	  "let the kernel forward known sessions (default off)" },
 	{ "json", OPTION_JSON, NULL,
 	  "one JSON object per second, or per session" },
-	{ "csv", OPTION_CSV, NULL,
-	  "CSV on stdout, one line per queue and second" },
 };
 
 static const char usage[] =

@@ -36,7 +36,7 @@ TEST(the_defaults_are_those_of_the_man_page)
 			 0);
 	assert_int_equal(o.run.duration_ms, 0);
 	assert_int_equal(o.n_frames, 0);
-	assert_int_equal(o.run.output, OUTPUT_AUTO);
+	assert_false(o.run.is_json);
 	assert_int_equal(o.plane.log_level, MR_LOG_WARNING);
 }
 
@@ -72,7 +72,7 @@ TEST(every_option_arrives)
 	assert_int_equal(o.age_s, 10);
 	assert_int_equal(o.fdb_limit, 99);
 	assert_int_equal(o.plane.safety, MR_SAFETY_POISON);
-	assert_int_equal(o.run.output, OUTPUT_JSON);
+	assert_true(o.run.is_json);
 	assert_true(o.run.is_quiet);
 	assert_int_equal(o.plane.log_level, MR_LOG_DEBUG);
 	assert_int_equal(o.plane.n_ports, 3);
@@ -84,12 +84,11 @@ TEST(options_may_stand_behind_the_ports)
 	struct options o;
 
 	assert_int_equal(
-		parse("a --cores auto b --mode drop --csv", &o, &error),
+		parse("a --cores auto b --mode drop", &o, &error),
 		PARSE_RUN);
 	assert_int_equal(o.plane.n_ports, 2);
 	assert_string_equal(o.plane.specs[1], "b");
 	assert_int_equal(o.mode, MODE_DROP);
-	assert_int_equal(o.run.output, OUTPUT_CSV);
 	assert_int_equal(o.plane.n_cores, 0);
 	assert_int_equal(parse("-q a b", &o, &error), PARSE_RUN);
 	assert_int_equal(o.plane.log_level, MR_LOG_ERROR);

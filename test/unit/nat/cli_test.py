@@ -67,7 +67,6 @@ class Errors(unittest.TestCase):
         ("--config does not go with --inside", [*SIDES, "--config", "x"]),
         ("--check does not go with sessions", ["--check", "sessions"]),
         ("unknown option '--sessions'", ["--sessions"]),
-        ("--csv does not go with sessions", ["sessions", "--csv"]),
         ("--cores does not go with stats", ["stats", "--cores", "1", "--json"]),
         ("--config does not go with clear", ["clear", "all", "--config", "x"]),
         ("--cores: '1,' is not a list of cores such as 1,3-5", ["-c", "1,"]),

@@ -17,13 +17,13 @@ static const struct worker_row nat_worker[N_NAT_WORKER] = {
 };
 
 static const struct count_row nat_session[N_NAT_SESSION] = {
-	[NAT_OPEN] = { "open", "open", LIVE_NUMBER },
-	[NAT_CREATED] = { "created", "created", LIVE_RATE },
-	[NAT_BYTES] = { "bytes", "bytes of memory", LIVE_NOTHING },
+	[NAT_OPEN] = { "open", "open" },
+	[NAT_CREATED] = { "created", "created" },
+	[NAT_BYTES] = { "bytes", "bytes of memory" },
 };
 
 static const struct count_row nat_quiet[] = {
-	{ "blocks", "blocks", LIVE_NOTHING },
+	{ "blocks", "blocks" },
 };
 
 static const struct count_group nat_groups[] = {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests of apps/support: report.c, json_text.c, report_csv.c, report_json.c,
- * report_live.c and report_text.c, with counters of an application that there
- * is not.
+ * Tests of apps/support: json_text.c, report_json.c and report_text.c, with
+ * counters of an imaginary application.
  */
 #include "capture.h"
 
@@ -58,20 +57,6 @@ static int make(void **state)
 	return 0;
 }
 
-TEST_WITH(make, NULL, groups_are_lines_for_people)
-{
-	char text[200];
-
-	assert_true(report_group(&now, NULL, 0, false, text, sizeof(text)));
-	assert_string_equal(text, "sessions: 500 open, 7000 created, 0 bytes "
-				  "of memory");
-	assert_true(report_group(&now, &before, 0, true, text, sizeof(text)));
-	assert_string_equal(text, "sessions: 500 open, 2.000 k created/s");
-	assert_true(report_group(&now, &before, 1, false, text, sizeof(text)));
-	assert_string_equal(text, "subscribers: 3 blocks");
-	assert_false(report_group(&now, &before, 1, true, text, sizeof(text)));
-}
-
 TEST_WITH(make, NULL, json_has_the_application_s_own)
 {
 	struct device_stat stats[2] = { { "gprc", 7 }, { "Tx Bytes", 8 } };
@@ -122,19 +107,6 @@ TEST_WITH(make, NULL, a_name_that_is_no_utf_8_is_escaped)
 	}
 }
 
-TEST_WITH(make, NULL, csv_has_a_line_per_queue)
-{
-	capture_begin(&capture);
-	assert_true(report_csv.begin());
-	assert_true(report_csv.show(&now, &before));
-	capture_end(&capture);
-	assert_has(capture.text, "t,port,queue,rx_received,rx_delivered,"
-				 "rx_offloaded,rx_passed_to_kernel,rx_bytes,"
-				 "rx_drop_");
-	assert_has(capture.text, "\r\n3.000000,\"x:\"\"y\",0,4001,4000,0,"
-				 "0,400000,1,");
-}
-
 TEST_WITH(make, NULL, text_sums_up)
 {
 	capture_begin(&capture);
@@ -181,89 +153,39 @@ TEST_WITH(make, NULL, frames_of_rules_are_in_the_sums_and_apart)
 	assert_has(capture.text, "\"tx_offloaded\":5000");
 }
 
-TEST_WITH(make, NULL, the_live_display_has_rates)
+/* What the line for people has. */
+static void assert_shown(const struct snapshot *from, const char *words)
 {
-	offload_frames();
-
-	setenv("TERM", "xterm", 1);
-	setenv("LINES", "24", 1);
-	setenv("COLUMNS", "100", 1);
 	capture_begin(&capture);
-	assert_true(report_live.begin());
-	assert_true(report_live.show(&now, &before));
-	assert_true(report_live.end(&now));
+	assert_true(report_text.show(&now, from));
 	capture_end(&capture);
-	assert_has(capture.text, "mr-test, 3 s; q ends");
-	assert_has(capture.text, "sessions: 500 open, 2.000 k created/s");
-	assert_has(capture.text, "dropped since the start, now 1/s:");
-	assert_has(capture.text, "by rules, in addition: rx 5.000 k frames/s, "
-				 "tx 5.000 k frames/s");
-	assert_has(capture.text, "accounting invariants hold\n");
+	assert_has(capture.text, words);
 }
 
 TEST_WITH(make, NULL, drops_of_workers_are_in_the_rate)
 {
 	now.workers[0].drops[1] = 30;
-	assert_true(report_drop_rate(&now, &before) == 31);
+	assert_shown(&before, "drops 31/s");
 	now.t_s = 4;
-	assert_true(report_drop_rate(&now, &before) == 15.5);
-	assert_true(report_drop_rate(&now, &now) == 0);
+	assert_shown(&before, "drops 16/s");
+	assert_shown(&now, "drops 0/s");
 }
 
-TEST(rows_fit_the_smallest_terminal)
+TEST_WITH(make, NULL, numbers_are_scaled_for_people)
 {
-	const struct rates most = { .rx_pps = 999.94e6,
-				    .rx_bps = 999.94e9,
-				    .tx_pps = 999.94e6,
-				    .tx_bps = 999.94e9,
-				    .drops = 999.94e6 };
-	const struct rates none = { 0 };
 	static const struct {
-		int n;
-		size_t n_used;
-	} columns[] = { { 20, 69 }, { 79, 79 }, { 200, 88 } };
-	char row[100];
+		uint64_t n;
+		const char *text;
+	} cases[] = {
+		{ 0, "rx 0 frames/s" },
+		{ 999, "rx 999 frames/s" },
+		{ 1000, "rx 1.000 kframes/s" },
+		{ 12345678, "rx 12.35 Mframes/s" },
+		{ 123456789000, "rx 123.5 Gframes/s" },
+	};
 
-	report_rates_row("vfio:0000:03:00.0-and-more", &most, 69, row,
-			 sizeof(row));
-	assert_string_equal(row, "vfio:0000:03:00.0-     999.9 M  999.9 G"
-				 "     999.9 M  999.9 G  999.9 M");
-	report_rates_row("port", NULL, 69, row, sizeof(row));
-	assert_string_equal(row, "port               rx frames/s rx bit/s"
-				 " tx frames/s tx bit/s  drops/s");
-	for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
-		report_rates_row("  queue 1", &none, columns[i].n, row,
-				 sizeof(row));
-		assert_int_equal(strlen(row), columns[i].n_used);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		queues[0].rx.delivered = cases[i].n;
+		assert_shown(&before, cases[i].text);
 	}
-}
-
-TEST(lines_end_at_a_blank)
-{
-	assert_int_equal(report_fitting("one two", 7), 7);
-	assert_int_equal(report_fitting("one two", 6), 3);
-	assert_int_equal(report_fitting("one two", 3), 3);
-	assert_int_equal(report_fitting("one two", 2), 2);
-	assert_int_equal(report_fitting("  three", 4), 4);
-	assert_int_equal(report_fitting("", 4), 0);
-}
-
-TEST(numbers_are_scaled_for_people)
-{
-	char text[16];
-
-	assert_string_equal(report_scaled(0, text, sizeof(text)), "0");
-	assert_string_equal(report_scaled(999, text, sizeof(text)), "999");
-	assert_string_equal(report_scaled(1000, text, sizeof(text)), "1.000 k");
-	assert_string_equal(report_scaled(12345678, text, sizeof(text)),
-			    "12.35 M");
-	assert_string_equal(report_scaled(123456789e3, text, sizeof(text)),
-			    "123.5 G");
-}
-
-TEST(the_form_is_chosen)
-{
-	assert_ptr_equal(report_choose(OUTPUT_JSON, false), &report_json);
-	assert_ptr_equal(report_choose(OUTPUT_CSV, true), &report_csv);
-	assert_ptr_equal(report_choose(OUTPUT_AUTO, true), &report_text);
 }

@@ -159,7 +159,7 @@ static int run_app(struct app *app, uint64_t duration_ms)
 	const struct run_config config = {
 		.plane = &app->plane,
 		.counters = &counters,
-		.options = { .output = OUTPUT_JSON,
+		.options = { .is_json = true,
 			     .duration_ms = duration_ms },
 		.signal_fd = signals_open(&error),
 		.work = work,
