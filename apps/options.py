@@ -10,8 +10,8 @@ program where it names none, that no list before it has. What follows a line
 .\" --name before it is added to that option and goes on from its help. **Text**
 is bold, *text* italic.
 
-A program with an option --names prints with "list --names" what else may stand
-for a word; completion asks it.
+A program with an option --names prints with "list --names" the values of its
+option --instance; completion asks it.
 """
 
 import re
@@ -86,7 +86,7 @@ def man(path: str, page: str) -> str:
 
 
 def asks(options: list[Option]) -> bool:
-    """Whether the program knows names of its own."""
+    """Whether the program knows the running instances."""
     return any(option.name == "names" for option in options)
 
 
@@ -94,8 +94,9 @@ def bash(program: str, options: list[Option], verbs: list[str]) -> str:
     """Words, or files."""
     words = [word for option in options for word in option.spellings()]
     if asks(options):
-        return (f"_{program}() {{\n    mapfile -t COMPREPLY < <(compgen -W \"{' '.join(verbs + words)}"
-                f" $({program} list --names 2>/dev/null)\" -- \"$2\")\n}}\n"
+        return (f"_{program}() {{\n    local words=\"{' '.join(verbs + words)}\"\n"
+                f"    case $3 in -n|--instance) words=$({program} list --names 2>/dev/null) ;; esac\n"
+                f"    mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$2\")\n}}\n"
                 f"complete -o default -F _{program} {program}\n")
     return f"complete -o default -W '{' '.join(verbs + words)}' {program}\n"
 
@@ -107,25 +108,22 @@ def zsh(program: str, options: list[Option], verbs: list[str]) -> str:
         names = option.spellings()
         text = re.sub(r"([\[\]:'])", "", option.help)
         value = f":{option.value}:_files" if option.value else ""
+        if option.name == "instance" and asks(options):
+            value = f":{option.value}:{{_values name $({program} list --names 2>/dev/null)}}"
         spelled = "{" + ",".join(names) + "}" if len(names) > 1 else names[0]
         lines.append(f"  {spelled}'[{text}]{value}' \\")
-    words = f"'*:word:({' '.join(verbs)})'"
-    if asks(options):
-        words = (f"'*:word:{{_values word {' '.join(verbs)} "
-                 f"$({program} list --names 2>/dev/null)}}'")
-    return "\n".join([*lines, f"  {words}\n"])
+    return "\n".join([*lines, f"  '*:word:({' '.join(verbs)})'\n"])
 
 
 def fish(program: str, options: list[Option], verbs: list[str]) -> str:
     """The same."""
     lines = [f"complete -c {program} -n __fish_use_subcommand -a '{verb}'"
              for verb in verbs]
-    if asks(options):
-        lines.append(f"complete -c {program} -n __fish_use_subcommand"
-                     f" -a '({program} list --names 2>/dev/null)'")
     for option in options:
         letter = f" -s {option.letter}" if option.letter else ""
         value = " -r" if option.value else ""
+        if option.name == "instance" and asks(options):
+            value = f" -x -a '({program} list --names 2>/dev/null)'"
         text = option.help.replace("'", "")
         lines.append(f"complete -c {program}{letter} -l {option.name}{value}"
                      f" -d '{text}'")
@@ -141,7 +139,7 @@ def main() -> None:
     program, text = Path(path).name, help_of(path)
     usage = text.partition("\n\n")[0]
     verbs = list(dict.fromkeys(re.findall(
-        rf"{program} (?:\[options\] )?(?:\[[A-Z]+\] )?\[?(?!options)([a-z]\w*)\b", usage)))
+        rf"{program} (?:\[options\] )?\[?(?!options)([a-z]\w*)\b", usage)))
     print({"bash": bash, "zsh": zsh, "fish": fish}[form](
         program, options_of(text), verbs), end="")
 

@@ -149,12 +149,12 @@ def test_mrctl_shows_what_runs(lab, bridge):
     known, = objects(lab, "list")
     assert (known["program"], known["pid"]) == ("mr-l2fwd", bridge.pid)
     for what in "stats", "ports", "queues", "workers", "pool", "config":
-        assert ask(lab, "br", "show", what).strip()
+        assert ask(lab, "-n", "br", "show", what).strip()
         assert objects(lab, "show", what)
     assert "xdp:p0" in ask(lab, "show", "ports")
     assert "no drops" in ask(lab, "show", "drops") or \
         "workers" in ask(lab, "show", "drops")
-    assert len(ask(lab, "br", "l2", "fdb").splitlines()) >= 3
+    assert len(ask(lab, "l2", "fdb").splitlines()) >= 3
     look, = objects(lab, "watch", "--count", "1", "--interval", "0.2")
     assert [port["port"] for port in look["ports"]] == ["xdp:p0", "xdp:p1"]
     ask(lab, "set", "log", "debug")
@@ -167,8 +167,8 @@ def test_mrctl_shows_what_runs(lab, bridge):
         done = ask_ctl(lab, *words)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1)
         assert text in done.stderr
-    for words, text in ((["x", "show"], "no instance of this name"),
-                        (["br", "nat", "sessions"], "unknown verb"),
+    for words, text in ((["-n", "x", "show"], "no instance of this name"),
+                        (["nat", "sessions"], "unknown verb"),
                         (["set", "log", "x"], "is not one of: none, error, warning"),
                         (["set", "foo", "x"], "unknown setting 'foo'; valid: log, idle")):
         done = ask_ctl(lab, *words)
@@ -188,7 +188,7 @@ def test_watch_draws_on_a_terminal(lab, bridge):
     if pid == 0:
         os.environ.update(RUNTIME_DIRECTORY=str(lab.tmp_path), TERM="xterm",
                           COLUMNS="150", LINES="50")
-        os.execv(CTL, ["mrctl", "br", "watch", "--interval", "0.2"])
+        os.execv(CTL, ["mrctl", "--instance", "br", "watch", "--interval", "0.2"])
     seen, end_s = b"", time.monotonic() + limit(20)
     try:
         while b"ports by rx" not in seen:
@@ -212,7 +212,7 @@ def test_watch_draws_on_a_terminal(lab, bridge):
 def test_completion_asks_who_runs(lab, bridge):
     del bridge
     done = subprocess.run(
-        ["bash", "-c", f"source {BUILD}/apps/mrctl; _mrctl mrctl b mrctl; "
+        ["bash", "-c", f"source {BUILD}/apps/mrctl; _mrctl mrctl b -n; "
          "echo ${COMPREPLY[@]}; _mrctl mrctl wa mrctl; echo ${COMPREPLY[@]}"],
         env={"PATH": f"{CTL.parent}:{os.environ['PATH']}",
              "RUNTIME_DIRECTORY": str(lab.tmp_path)},
@@ -225,7 +225,7 @@ mount -t tmpfs none /run && mkdir -m 1777 /run/millrace
 setpriv --reuid=65534 --clear-groups /usr/bin/python3 -c '
 import socket
 socket.socket(socket.AF_UNIX).bind("/run/millrace/nat.sock")'
-("$1" nat show stats; "$1" list; "$1" list --names) 2>&1
+("$1" -n nat show stats; "$1" list; "$1" list --names) 2>&1
 """
 
 
@@ -247,7 +247,7 @@ def test_an_instance_may_be_called_as_a_verb(lab, star):
     forwarder = Forwarder(
         lab, star.middle, *star.ports, options=["--instance", "show"],
         wrap=["env", f"RUNTIME_DIRECTORY={lab.tmp_path}"])
-    for words in ["show", "show", "pool"], ["show", "pool"]:
+    for words in ["-n", "show", "show", "pool"], ["show", "pool"]:
         assert "n_pages" in ask(lab, *words)
     forwarder.stop()
 
@@ -363,7 +363,7 @@ def test_metrics_of_both(lab, bridge):
     assert samples(more)["millrace_nat_state_mappings"] == 1
     assert 0 < samples(more)["millrace_nat_state_ports_used"] <= \
         samples(more)["millrace_nat_state_ports"]
-    # The same code: mr-nat sessions is mrctl nat nat sessions.
-    assert [one["inside"] for one in objects(lab, "nat", "nat", "sessions")] \
+    # The same code: mr-nat sessions is mrctl -n nat nat sessions.
+    assert [one["inside"] for one in objects(lab, "-n", "nat", "nat", "sessions")] \
         == [one["inside"] for one in translator.sessions()]
     translator.stop()

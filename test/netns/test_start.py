@@ -90,7 +90,7 @@ def test_unread_reports_are_counted(lab, program):
     os.close(write_fd)
 
     def skipped():
-        done = ask_ctl(lab, "mute", "show", "stats", "--json")
+        done = ask_ctl(lab, "-n", "mute", "show", "stats", "--json")
         return done.returncode == 0 and json.loads(
             done.stdout.splitlines()[0])["skipped"]
     wait_until("they are counted", lambda: skipped() > 0, limit_s=20)

@@ -226,5 +226,5 @@ def connect(instance: str | None, path: str | None) -> Connection:
         return Connection(Path(found[0]["path"]), _owners())
     names = ", ".join(str(one["instance"]) for one in found)
     if found:
-        raise Refused(f"several instances are running; use mrctl INSTANCE VERB: {names}")
+        raise Refused(f"several instances are running; choose one with -n: {names}")
     raise Refused(f"no instance is running: {folder()} has no live socket{_whose()}")

@@ -13,23 +13,24 @@ from mr_support.text import print_error
 
 USAGE = f"""\
 usage: mrctl [options] list
-       mrctl [options] [INSTANCE] show WHAT
-       mrctl [options] [INSTANCE] watch
-       mrctl [options] [INSTANCE] set log|idle VALUE
-       mrctl [options] [INSTANCE] capture PORT|drops
-       mrctl [options] [INSTANCE] trace [PORT]
-       mrctl [options] [INSTANCE] plan FILE
-       mrctl [options] [INSTANCE] apply FILE
-       mrctl [options] [INSTANCE] dump
-       mrctl [options] [INSTANCE] nat sessions [FILTER]
-       mrctl [options] [INSTANCE] nat clear FILTER|all
-       mrctl [options] [INSTANCE] nat neighbours [flush [ADDRESS]]
-       mrctl [options] [INSTANCE] l2 fdb
-Inspect and control a running mr-l2fwd or mr-nat. INSTANCE is optional if only
-one is running. WHAT is {", ".join(show.SECTIONS)}.
+       mrctl [options] show WHAT
+       mrctl [options] watch
+       mrctl [options] set log|idle VALUE
+       mrctl [options] capture PORT|drops
+       mrctl [options] trace [PORT]
+       mrctl [options] plan FILE
+       mrctl [options] apply FILE
+       mrctl [options] dump
+       mrctl [options] nat sessions [FILTER]
+       mrctl [options] nat clear FILTER|all
+       mrctl [options] nat neighbours [flush [ADDRESS]]
+       mrctl [options] l2 fdb
+Inspect and control a running mr-l2fwd or mr-nat. If several are running, -n
+says which. WHAT is {", ".join(show.SECTIONS)}.
 """
 OPTIONS = [
-    Option("control", "PATH", "control socket, instead of an INSTANCE"),
+    Option("instance", "NAME", "ask this instance (mrctl list)", letter="n"),
+    Option("control", "PATH", "ask the program with this control socket"),
     Option("json", "", "print JSON, one object per line", letter="j"),
     Option("names", "", "list: print only the instances' names"),
     Option("now", "", "nat clear: also release ports in hold-down"),
@@ -258,19 +259,14 @@ VERBS = {
 }
 
 
-def _find(words: list[str]) -> tuple[str | None, tuple[str, ...], list[str]]:
-    """Instance, verb, and the words after it. Raises Wrong."""
-    # An instance can have the name of a verb: "mrctl show show stats".
-    for instance, rest in ((words[0], words[1:]), (None, words)):
-        for n in (2, 1):
-            if tuple(rest[:n]) in VERBS:
-                return instance, tuple(rest[:n]), rest[n:]
-    wrong = next((word for word in words if word not in {key[0] for key in VERBS}), words[-1])
+def _find(words: list[str]) -> tuple[tuple[str, ...], list[str]]:
+    """The verb, and the words after it. Raises Wrong."""
+    for n in (2, 1):
+        if tuple(words[:n]) in VERBS:
+            return tuple(words[:n]), words[n:]
+    n_words = 2 if words[0] in {key[0] for key in VERBS} else 1
     verbs = ", ".join(" ".join(key) for key in VERBS)
-    raise Wrong(
-        f"no verb '{' '.join(words[-2:]) if wrong == words[0] else wrong}'; there are: "
-        f"list, {verbs}"
-    )
+    raise Wrong(f"no verb '{' '.join(words[:n_words])}'; there are: list, {verbs}")
 
 
 def _list(given: Given) -> int:
@@ -304,16 +300,16 @@ def _run(words: list[str]) -> int:
     if rest == ["list"]:
         _check_options("list", given, ("json", "names"))
         return _list(given)
-    instance, key, words = _find(rest)
+    key, words = _find(rest)
     verb, name = VERBS[key], " ".join(key)
     if len(words) < verb.n_least:
         raise Wrong(f"{name}: {verb.lacks}")
     if len(words) > verb.n_most:
         raise Wrong(f"{name}: unexpected word '{words[verb.n_most]}'")
-    _check_options(name, given, ("control", *verb.options))
-    if instance is not None and "control" in given:
-        raise Wrong("give --control or an instance's name, not both")
-    connection = connect(instance, given.get("control", [None])[-1])
+    _check_options(name, given, ("instance", "control", *verb.options))
+    if "instance" in given and "control" in given:
+        raise Wrong("--instance does not go with --control")
+    connection = connect(given.get("instance", [None])[-1], given.get("control", [None])[-1])
     try:
         return verb.run(connection, given, words)
     finally:

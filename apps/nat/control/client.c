@@ -30,6 +30,7 @@ int nat_client_ask(const struct options *options)
 		words[n++] = "--control";
 		words[n++] = options->run.control.path;
 	} else {
+		words[n++] = "-n";
 		words[n++] = options->run.control.name != NULL ?
 				     options->run.control.name :
 				     "nat";

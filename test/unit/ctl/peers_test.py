@@ -148,10 +148,10 @@ class BesideBadPeers(unittest.TestCase):
     def test_asking_a_bad_socket_fails(self):
         self.beside("deep", "garbage", "empty")
         for name in "deep", "garbage":
-            status, _, err = self.run_it(name, "show", "stats")
+            status, _, err = self.run_it("-n", name, "show", "stats")
             self.assertEqual(status, 1)
             self.assertIn("is not a JSON object", err)
-        status, _, err = self.run_it("empty", "show", "pool")
+        status, _, err = self.run_it("-n", "empty", "show", "pool")
         self.assertEqual((status, err.count("\n")), (1, 1), err)
         self.assertNotIn("Traceback", err)
 
