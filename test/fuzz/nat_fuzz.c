@@ -274,9 +274,6 @@ static void send_frame(struct run *run, uint32_t what, uint32_t side,
 	if (n >= n_l2 + 20 && !is_partial &&
 	    !is_l4_right(frame + n_l2, n - n_l2))
 		run->is_tainted = true;
-	/* Behind a source route a sum is right at its last stop. */
-	if (n > n_l2 + 20 && (frame[n_l2] & 15) > 5)
-		run->is_tainted = true;
 	/* What the device is to finish, and finds something else there. */
 	if (is_partial && (what & DO_SUMS) == 0)
 		run->is_tainted = true;

@@ -176,8 +176,8 @@ def wrong_sums(frame):
     fragment = int.from_bytes(data[6:8], "big")
     body, proto = data[n_header:n_total], data[9]
     wrong = ["IP"] if sum16(data[:n_header]) != 0xffff else []
-    if fragment & 0x3fff or (n_header > 20 and data[20] in (131, 137)):
-        return wrong  # behind a source route they are for its last stop
+    if fragment & 0x3fff:
+        return wrong
     if proto == 1 and sum16(body) != 0xffff:
         wrong.append("ICMP")
     pseudo = data[12:20] + bytes([0, proto]) + len(body).to_bytes(2, "big")

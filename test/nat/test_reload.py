@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from scapy.all import IP, TCP, UDP, IPerror, IPOption_LSRR, IPOption_RR, raw
+from scapy.all import IP, TCP, UDP, IPerror, IPOption_RR, raw
 
 from harness import keys, ping, tcp, udp
 from rfc import (HOST, OTHER, OURS, OURS2, PEER, PEER2, ROUTER, THIRD, Flow,
@@ -160,8 +160,6 @@ def sessions(nat):
 
 
 GRE = IP(raw(IP(src=HOST, dst=PEER, proto=47) / b"12345678"))
-ROUTED = IP(raw(IP(src=HOST, dst=PEER, options=[IPOption_LSRR(
-    routers=[PEER2])]) / UDP(sport=5000, dport=53)))
 RANDOM = {"ports.keep_port": "no"}
 FIXED = "02:00:00:00:00:99"
 
@@ -236,7 +234,6 @@ APPLIED = {
     "ping": ("yes", "no", count("outside", ping(PEER, OURS), "outside"), {}),
     "mss": ("no", 1200, clamped, {}),
     "fill_options": ("yes", "no", recorded, {}),
-    "source_routes": ("yes", "no", count("inside", ROUTED, "outside"), {}),
     "icmp_errors": ("lenient", "strict", changed_quote, {}),
     "log.sessions": ("no", "yes", events("mapping_begin"), {}),
 }

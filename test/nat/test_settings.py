@@ -217,7 +217,7 @@ def test_a_long_list_is_cut_after_a_whole_word():
     with pytest.raises(ValueError) as refused:
         Nat(file=SIDES + "zzz: 1\n")
     known = str(refused.value).partition("valid: ")[2]
-    assert re.fullmatch(r"(\w+, )+…", known) and "source_routes, " in known
+    assert re.fullmatch(r"(\w+, )+…", known) and "fill_options, " in known
 
 
 def test_deterministic_blocks_are_enough_for_all(nat_of):

@@ -126,15 +126,14 @@ struct nat_config {
 	bool passes_other_protocols;          /* address-only mappings; false */
 	bool answers_ping;                    /* true */
 	bool is_shared; /* the kernel gets what is for our addresses; false */
-	bool fills_options;         /* Record Route, Timestamp; true */
-	bool follows_source_routes; /* 1812 5.3.13.4; true */
-	bool checks_embedded_sums;  /* 5508 REQ-3a; false */
-	uint16_t mss;               /* clamp; 0: none, 1: by the MTU */
-	uint16_t max_fragments;     /* held out of order, per worker */
-	char log_path[256];         /* JSON lines; "": none */
-	bool logs_sessions;         /* else blocks and errors only */
-	char state_path[256];       /* sessions saved and restored; "" none */
-	uint32_t state_interval_s;  /* 30: between snapshots */
+	bool fills_options;        /* Record Route, Timestamp; true */
+	bool checks_embedded_sums; /* 5508 REQ-3a; false */
+	uint16_t mss;              /* clamp; 0: none, 1: by the MTU */
+	uint16_t max_fragments;    /* held out of order, per worker */
+	char log_path[256];        /* JSON lines; "": none */
+	bool logs_sessions;        /* else blocks and errors only */
+	char state_path[256];      /* sessions saved and restored; "" none */
+	uint32_t state_interval_s; /* 30: between snapshots */
 	/* Classes of addresses, for all workers: nat_addrs_create(). */
 	struct nat_addrs *addrs;
 	struct nat_config *older; /* app.c: one that a worker still uses */

@@ -482,7 +482,6 @@ const struct yaml_key nat_keys[] = {
 	WORD("local", local_words, nat_config, is_shared, .preset = "nat",
 	     FIXED),
 	FLAG("fill_options", fills_options, "yes"),
-	FLAG("source_routes", follows_source_routes, "yes"),
 	WORD("icmp_errors", error_words, nat_config, checks_embedded_sums,
 	     .preset = "lenient"),
 	VALUE("mss", mss, nat_config, mss, .preset = "no"),

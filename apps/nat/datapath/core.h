@@ -67,7 +67,6 @@ struct nat_packet {
 	bool is_first;   /* has the layer-4 header */
 	bool has_more;   /* fragments follow */
 	bool is_looped;  /* hairpinned by another worker */
-	uint32_t stop;   /* dst before a source route changed it; 0: none did */
 	uint16_t l2_bytes, ip_bytes;
 	uint32_t total_bytes;     /* layer 3, including its header */
 	uint32_t fragment_offset; /* bytes */
@@ -332,7 +331,6 @@ enum {
 	NAT_ICMP_NO_HOST = 1,
 	NAT_ICMP_NO_PORT = 3,
 	NAT_ICMP_TOO_BIG = 4,
-	NAT_ICMP_ROUTE_FAILED = 5,
 	NAT_ICMP_PROHIBITED = 13,
 };
 
@@ -352,23 +350,10 @@ bool nat_may_tell(struct nat_path *path, const struct nat_packet *packet);
 void nat_refuse(struct nat_path *path, struct nat_packet *packet,
 		enum nat_reason reason);
 
-/*
- * ip_options.c, for packets with options. If a source route leads through us,
- * its next stop becomes the destination. NAT_OK, or a drop reason.
- */
-enum nat_reason nat_options_route(struct nat_path *path,
-				  struct nat_packet *packet);
-bool nat_options_has_route(const struct nat_packet *packet);
-/* Make the packet what it was before nat_options_route(). */
-void nat_options_unroute(struct nat_packet *packet);
-/* Fill in our address and the time as Record Route and Timestamp request.
- * False: an option is malformed. */
+/* ip_options.c: fill in our address and the time as Record Route and Timestamp
+ * request. False: an option is malformed. */
 bool nat_options_fill(struct nat_path *path, struct nat_packet *packet,
 		      enum nat_side to);
-/* The same for a packet to be forwarded, if configured; obeys strict routes. */
-enum nat_reason nat_options_forward(struct nat_path *path,
-				    struct nat_packet *packet,
-				    const struct nat_verdict *verdict);
 
 /* links.c: set up the links; follow changes of the ports. */
 void nat_links_init(struct nat_path *path);

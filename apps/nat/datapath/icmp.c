@@ -435,9 +435,6 @@ void nat_refuse(struct nat_path *path, struct nat_packet *packet,
 	case NAT_DROP_UNSOLICITED_SYN:
 		code = NAT_ICMP_NO_PORT;
 		break;
-	case NAT_DROP_SOURCE_ROUTE:
-		code = NAT_ICMP_ROUTE_FAILED;
-		break;
 	default:
 		nat_drop(path, packet, reason);
 		return;

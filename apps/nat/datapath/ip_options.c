@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * IPv4 options that a router processes: source routes, Record Route and
- * Timestamp. parse.c has checked their lengths. Sources: RFC 791 3.1, RFC 1812
- * 5.3.13.4 to 5.3.13.6.
+ * IPv4 options that a router fills in: Record Route and Timestamp. parse.c has
+ * checked their lengths, and dropped source routes. Sources: RFC 791 3.1, RFC
+ * 1812 5.3.13.5 and 5.3.13.6.
  */
 #include <time.h>
 
@@ -13,8 +13,6 @@ enum {
 	OPTION_NOP = 1,
 	OPTION_RECORD_ROUTE = 7,
 	OPTION_TIMESTAMP = 68,
-	OPTION_LSRR = 131,
-	OPTION_SSRR = 137,
 };
 
 /* Flags of a timestamp, in the lower half of its fourth byte. */
@@ -35,82 +33,6 @@ static void fix_sum(const struct nat_packet *packet)
 	packet->ip->csum = 0;
 	packet->ip->csum = (uint16_t)~mr_csum_fold(
 		mr_csum_add((const uint8_t *)packet->ip, packet->ip_bytes, 0));
-}
-
-/* Its source route, or NULL. */
-static uint8_t *route_of(const struct nat_packet *packet)
-{
-	uint8_t *option = (uint8_t *)(packet->ip + 1);
-	const uint8_t *end = end_of(packet);
-
-	for (; option < end && *option != OPTION_END; option = next_of(option))
-		if (*option == OPTION_LSRR || *option == OPTION_SSRR)
-			return option;
-	return NULL;
-}
-
-bool nat_options_has_route(const struct nat_packet *packet)
-{
-	return route_of(packet) != NULL;
-}
-
-/*
- * Whether a packet may continue to this stop through us. From outside, only to
- * our external addresses, where mappings and filters decide; and only if this
- * worker has all of them, since it was chosen by the previous stop's address.
- */
-static bool may_stop_at(const struct nat_path *path,
-			const struct nat_packet *packet, uint32_t addr)
-{
-	return packet->from == NAT_INSIDE ||
-	       (!path->has_peers &&
-		nat_addrs_of(&path->addrs, addr) & NAT_ADDR_EXTERNAL);
-}
-
-enum nat_reason nat_options_route(struct nat_path *path,
-				  struct nat_packet *packet)
-{
-	const uint32_t is = nat_addrs_of(&path->addrs, packet->ip->dst);
-	uint8_t *option = route_of(packet);
-	uint32_t addr;
-
-	if (option == NULL)
-		return NAT_OK;
-	if (!path->config->follows_source_routes || option[1] < 3 ||
-	    option[2] < 4)
-		return NAT_DROP_SOURCE_ROUTE;
-	if ((is & NAT_ADDR_OURS) == 0 || option[2] > option[1])
-		return NAT_OK; /* we are not a stop of it, or the last one */
-	if (option[2] + 3 > option[1])
-		return NAT_DROP_SOURCE_ROUTE;
-	memcpy(&addr, option + option[2] - 1, sizeof(addr));
-	if (!may_stop_at(path, packet, addr))
-		return NAT_DROP_SOURCE_ROUTE;
-	packet->stop = packet->ip->dst;
-	packet->ip->dst = addr;
-	addr = path->links[nat_addrs_of(&path->addrs, addr) & NAT_ADDR_INSIDE ?
-				   NAT_INSIDE :
-				   NAT_OUTSIDE]
-		       .own;
-	memcpy(option + option[2] - 1, &addr, sizeof(addr));
-	option[2] += sizeof(addr);
-	fix_sum(packet);
-	return NAT_OK;
-}
-
-void nat_options_unroute(struct nat_packet *packet)
-{
-	uint8_t *option;
-
-	if (packet->stop == 0)
-		return;
-	option = route_of(packet);
-	option[2] -= sizeof(packet->ip->dst);
-	memcpy(option + option[2] - 1, &packet->ip->dst,
-	       sizeof(packet->ip->dst));
-	packet->ip->dst = packet->stop;
-	packet->stop = 0;
-	fix_sum(packet);
 }
 
 /* Milliseconds since midnight UT, network order. */
@@ -184,22 +106,4 @@ bool nat_options_fill(struct nat_path *path, struct nat_packet *packet,
 	}
 	fix_sum(packet);
 	return is_right;
-}
-
-enum nat_reason nat_options_forward(struct nat_path *path,
-				    struct nat_packet *packet,
-				    const struct nat_verdict *verdict)
-{
-	const enum nat_side to = (enum nat_side)verdict->to;
-	uint8_t *option = (uint8_t *)(packet->ip + 1);
-	const uint8_t *end = end_of(packet);
-
-	while (option < end && *option != OPTION_END && *option != OPTION_SSRR)
-		option = next_of(option);
-	if (option < end && *option == OPTION_SSRR &&
-	    nat_next_hop(path, to, verdict->dst) != verdict->dst)
-		return NAT_DROP_SOURCE_ROUTE;
-	if (path->config->fills_options && !nat_options_fill(path, packet, to))
-		return NAT_DROP_MALFORMED;
-	return NAT_OK;
 }

@@ -91,7 +91,6 @@ void nat_leave(struct nat_path *path, struct nat_packet *packet,
 		nat_drop(path, packet, reason);
 		return;
 	}
-	nat_options_unroute(packet);
 	reason = mr_port_to_kernel(path->ports[packet->from], path->cache,
 				   packet->frames, packet->n) == 1 ?
 			 NAT_TAKEN :
@@ -153,11 +152,6 @@ void nat_local(struct nat_path *path, struct nat_packet *packet)
 
 	if (path->config->is_shared) {
 		nat_leave(path, packet, NAT_TAKEN);
-		return;
-	}
-	/* We do not answer along the reverse route. */
-	if (nat_options_has_route(packet)) {
-		nat_drop(path, packet, NAT_DROP_SOURCE_ROUTE);
 		return;
 	}
 	if (path->config->answers_ping && packet->proto == IPPROTO_ICMP &&

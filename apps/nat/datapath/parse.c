@@ -5,7 +5,12 @@
  */
 #include "core.h"
 
-enum { OPTION_END = 0, OPTION_NOP = 1 };
+enum {
+	OPTION_END = 0,
+	OPTION_NOP = 1,
+	OPTION_LSRR = 131, /* source routes */
+	OPTION_SSRR = 137,
+};
 
 /* Move k bytes of the other entries to the first one. */
 static bool move_up(struct nat_path *path, struct nat_packet *packet,
@@ -151,8 +156,11 @@ enum nat_reason nat_parse_link(struct nat_path *path, struct nat_packet *packet,
 	return NAT_OK;
 }
 
+/* Source routes are dropped: RFC 7126 4.3.5, 4.4.5. */
 static enum nat_reason check_options(const uint8_t *option, uint32_t n)
 {
+	enum nat_reason reason = NAT_OK;
+
 	while (n > 0 && *option != OPTION_END) {
 		uint32_t n_option = 1;
 
@@ -161,10 +169,12 @@ static enum nat_reason check_options(const uint8_t *option, uint32_t n)
 				return NAT_DROP_MALFORMED;
 			n_option = option[1];
 		}
+		if (*option == OPTION_LSRR || *option == OPTION_SSRR)
+			reason = NAT_DROP_SOURCE_ROUTE;
 		option += n_option;
 		n -= n_option;
 	}
-	return NAT_OK;
+	return reason;
 }
 
 static enum nat_reason check_addrs(const struct nat_path *path,
@@ -190,7 +200,7 @@ static enum nat_reason check_addrs(const struct nat_path *path,
 enum nat_reason nat_parse_ip(struct nat_path *path, struct nat_packet *packet)
 {
 	const uint32_t at = packet->l2_bytes;
-	enum nat_reason reason, route = NAT_OK;
+	enum nat_reason reason;
 	struct mr_ipv4 *ip;
 	uint16_t fragment;
 
@@ -220,12 +230,8 @@ enum nat_reason nat_parse_ip(struct nat_path *path, struct nat_packet *packet)
 	packet->tcp_flags = 0;
 	reason = check_options((const uint8_t *)(ip + 1),
 			       packet->ip_bytes - (uint32_t)sizeof(*ip));
-	if (reason == NAT_OK && packet->ip_bytes > sizeof(*ip))
-		route = nat_options_route(path, packet);
 	if (reason == NAT_OK)
 		reason = check_addrs(path, packet);
-	if (reason == NAT_OK)
-		reason = route; /* its sender may get an error */
 	if (reason == NAT_OK)
 		nat_trim(path, packet);
 	return reason;

@@ -209,7 +209,6 @@ void nat_forward_to(struct nat_path *path, struct nat_packet *packet,
 {
 	const uint16_t mtu = path->links[verdict->to].mtu;
 	const bool is_too_big = packet->total_bytes > mtu;
-	enum nat_reason reason = NAT_OK;
 
 	if (is_too_big && (packet->ip->fragment & htons(MR_IPV4_DF))) {
 		nat_icmp_tell(path, packet, NAT_ICMP_UNREACHABLE,
@@ -217,10 +216,10 @@ void nat_forward_to(struct nat_path *path, struct nat_packet *packet,
 		nat_drop(path, packet, NAT_DROP_TOO_BIG);
 		return;
 	}
-	if (packet->ip_bytes > sizeof(*packet->ip))
-		reason = nat_options_forward(path, packet, verdict);
-	if (reason != NAT_OK) {
-		nat_refuse(path, packet, reason);
+	if (packet->ip_bytes > sizeof(*packet->ip) &&
+	    path->config->fills_options &&
+	    !nat_options_fill(path, packet, verdict->to)) {
+		nat_drop(path, packet, NAT_DROP_MALFORMED);
 		return;
 	}
 	if ((packet->tcp_flags & MR_TCP_SYN) && path->mss != 0)

@@ -52,9 +52,7 @@ static void ipv4(struct nat_path *path, struct nat_packet *packet)
 {
 	const enum nat_reason reason = nat_parse_ip(path, packet);
 
-	if (reason == NAT_DROP_SOURCE_ROUTE)
-		nat_refuse(path, packet, reason);
-	else if (reason != NAT_OK)
+	if (reason != NAT_OK)
 		nat_drop(path, packet, reason);
 	else if (packet->fragment_offset != 0 || packet->has_more)
 		nat_fragment(path, packet);
@@ -77,7 +75,6 @@ void nat_one(struct nat_path *path, enum nat_side from,
 
 	packet.from = (uint8_t)from;
 	packet.n = n;
-	packet.stop = 0;
 	packet.is_looped = frames->flags & NAT_FRAME_LOOPED;
 	memcpy(packet.frames, frames, n * sizeof(*frames));
 	packet.frames[0].flags &= ~NAT_FRAME_LOOPED;

@@ -20,7 +20,7 @@ enum nat_reason {
 	NAT_DROP_MARTIAN,         /* an invalid address */
 	NAT_DROP_SPOOFED,         /* from inside, not a subscriber's address, or
 				   * from outside, an inside or own one */
-	NAT_DROP_SOURCE_ROUTE,    /* it ends here, or is not obeyed */
+	NAT_DROP_SOURCE_ROUTE,    /* LSRR or SSRR: RFC 7126 */
 	NAT_DROP_TTL,             /* expired; answered */
 	NAT_DROP_PROTOCOL,        /* not translated */
 	NAT_DROP_NO_MAPPING,      /* from outside, unsolicited */

@@ -130,7 +130,7 @@ NAT_TIMES = {"udp": "5m", "tcp_opening": "4m", "tcp_open": "2h4m", "tcp_closing"
              "tcp_reset": "4m", "tcp_unsolicited": "6s", "icmp": "1m", "other": "5m",
              "fragment": "2s", "quarantine": "2m"}
 NAT_FLAGS = {"hairpin": True, "pairing": True, "inbound_refresh": False, "other_protocols": False,
-             "ping": True, "fill_options": True, "source_routes": True}
+             "ping": True, "fill_options": True}
 
 
 def set_sides(file, rng, vlan):
