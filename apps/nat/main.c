@@ -138,7 +138,5 @@ int main(int argc, char **argv)
 	}
 	if (options.run.is_schema)
 		return settings_print_schema(nat_keys, "mr-nat");
-	if (options.command >= NAT_SESSIONS)
-		return nat_client_ask(&options);
 	return serve(&options);
 }

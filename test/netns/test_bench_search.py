@@ -8,7 +8,7 @@ import re
 
 import pytest
 from lib.namespaces import wait_until
-from lib.process import BUILD, L2FWD, NAT, Process
+from lib.process import BUILD, CTL, L2FWD, NAT, Process, environment
 
 BENCH = BUILD / "apps" / "bench" / "mr-bench"
 # A shared machine sends late, or not at all, so no trial is repeated.
@@ -130,15 +130,16 @@ class Translator(Process):
         config.write_text("inside: {port: d0, addresses: 10.0.0.1/24}\n"
                           "outside: {port: d1, addresses: 192.0.2.1/24, "
                           f"gateway: 192.0.2.2}}\n{more}\n")
-        self.command = ["env", f"RUNTIME_DIRECTORY={wire.lab.tmp_path}", NAT]
+        self.environment = environment(wire.lab)
         super().__init__(wire.lab, wire.device, [
-            *self.command, "--json", "--config", config, *options])
+            *self.environment, NAT, "--json", "--config", config,
+            *options])
         assert self.err.wait(lambda line: line.startswith("worker "), 15)
 
     def clear(self, *options):
         """A command line that ends all sessions."""
-        return " ".join(map(str, [*self.command, "clear", "all", *options,
-                                  ">/dev/null"]))
+        return " ".join(map(str, [*self.environment, CTL, "nat", "clear", "all",
+                                  *options, ">/dev/null"]))
 
     def stop(self):
         self.process.terminate()

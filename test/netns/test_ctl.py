@@ -6,7 +6,6 @@ import json
 import os
 import pty
 import select
-import shutil
 import socket
 import subprocess
 import time
@@ -252,14 +251,6 @@ def test_an_instance_may_be_called_as_a_verb(lab, star):
     forwarder.stop()
 
 
-def test_mr_nat_names_the_mrctl_that_it_lacks(tmp_path):
-    alone = shutil.copy(BUILD / "apps" / "nat" / "mr-nat", tmp_path)
-    done = subprocess.run([alone, "sessions"], capture_output=True, text=True,
-                          check=False, timeout=limit(20))
-    assert done.returncode == 1 and done.stderr.count("\n") == 1
-    assert f"{tmp_path}/mrctl: No such file or directory" in done.stderr
-
-
 def test_a_port_in_use_is_refused_with_the_remedy(lab, star):
     with talk.socket_in(star.middle, socket.SOCK_STREAM, "127.0.0.1",
                         9100) as used:
@@ -363,7 +354,6 @@ def test_metrics_of_both(lab, bridge):
     assert samples(more)["millrace_nat_state_mappings"] == 1
     assert 0 < samples(more)["millrace_nat_state_ports_used"] <= \
         samples(more)["millrace_nat_state_ports"]
-    # The same code: mr-nat sessions is mrctl -n nat nat sessions.
     assert [one["inside"] for one in objects(lab, "-n", "nat", "nat", "sessions")] \
         == [one["inside"] for one in translator.sessions()]
     translator.stop()

@@ -170,7 +170,7 @@ def test_a_session_that_is_cleared_is_not_forwarded(lab):
     kernel = Kernel(lab, config="ports: {keep_port: no}\n")
     talker, other = kernel.talker(), kernel.talker(kernel.house.b)
     seen, stays = kernel.known(talker, other)
-    kernel.translator.ask("clear", f"port={seen[1]}")
+    kernel.translator.ask("nat", "clear", f"port={seen[1]}")
     before = kernel.offloaded()
     kernel.echo.socket.sendto(b"late", seen)
     wait_until("it is dropped", lambda:

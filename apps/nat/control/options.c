@@ -10,7 +10,6 @@
 enum {
 	ID_INSIDE = OPTION_LONG,
 	ID_OUTSIDE,
-	ID_NOW,
 	ID_OFFLOAD,
 };
 
@@ -18,7 +17,6 @@ static const struct option_row rows[] = {
 	{ "inside", ID_INSIDE, "SIDE",
 	  "without a file: the subscribers' side" },
 	{ "outside", ID_OUTSIDE, "SIDE", "without a file: the external side" },
-	{ "now", ID_NOW, NULL, "clear: also release ports in hold-down" },
 	{ "workers", OPTION_WORKERS, "N", "threads (default 1)" },
 	{ "cores", OPTION_CORES, "LIST",
 	  "cores to use, such as 1,3-5, or auto (default)" },
@@ -30,18 +28,13 @@ static const struct option_row rows[] = {
 	  "adaptive: limit of a core's CPU time (default 100)" },
 	{ "offload", ID_OFFLOAD, "off|auto|on",
 	  "let the kernel forward known sessions (default off)" },
-	{ "json", OPTION_JSON, NULL,
-	  "one JSON object per second, or per session" },
+	{ "json", OPTION_JSON, NULL, "one JSON object per second" },
 };
 
 static const char usage[] =
 	"usage: mr-nat --inside SIDE --outside SIDE [options]\n"
 	"       mr-nat --config FILE [options]\n"
-	"       mr-nat sessions [FILTER] [--instance NAME]\n"
-	"       mr-nat clear FILTER|all [--now] [--instance NAME]\n"
-	"       mr-nat stats [--instance NAME]\n"
-	"Translate addresses (NAT44) between two ports, as the RFCs require;\n"
-	"list or end sessions of a running instance, or print its counters.\n"
+	"Translate addresses (NAT44) between two ports, as the RFCs require.\n"
 	"\n"
 	"  mr-nat --inside eth1=10.0.0.1/24 \\\n"
 	"         --outside eth2=192.0.2.1/24,gw=192.0.2.254\n"
@@ -50,10 +43,8 @@ static const char usage[] =
 	"by\n"
 	"more addresses, gw=ADDRESS (the gateway) and vlan=N, separated by\n"
 	"commas. PORT is an interface name, or driver:device[,key=value...].\n"
-	"FILE also has port forwards, pools, limits and a log. FILTER is a "
-	"list\n"
-	"of conditions: inside=, outside=, remote= (an address or network),\n"
-	"port=, proto=.\n";
+	"FILE also has port forwards, pools, limits and a log. mrctl shows and\n"
+	"ends sessions of a running instance, and prints its counters.\n";
 
 /* One item of --inside or --outside. */
 static bool take_piece(struct nat_side_config *side, const char *piece,
@@ -149,28 +140,16 @@ static int take_plane(struct options *o, const char *name, const char *value,
 	return 0;
 }
 
-/* Whether sessions, clear and stats also have this option. */
-static bool is_of_requests(const struct option_row *row)
-{
-	return row->id == ID_NOW || row->id == OPTION_JSON ||
-	       row->id == OPTION_INSTANCE || row->id == OPTION_CONTROL;
-}
-
 static enum parse_result take(const struct option_row *row, const char *arg,
 			      void *options, struct mr_reason *error)
 {
 	struct options *o = options;
 	int err;
 
-	if (!is_of_requests(row))
-		o->not_of_requests = row->name;
 	switch (row->id) {
 	case ID_INSIDE:
 	case ID_OUTSIDE:
 		return take_side(row, arg, o, error);
-	case ID_NOW:
-		o->is_now = true;
-		return PARSE_RUN;
 	case ID_OFFLOAD:
 		return offload_take(row, arg, &o->offload, error);
 	default:
@@ -183,50 +162,13 @@ static enum parse_result take(const struct option_row *row, const char *arg,
 	}
 }
 
-/* A request to a running instance, and its argument. */
-static enum parse_result take_words(int n, char **words, struct options *o,
-				    struct mr_reason *error)
-{
-	static const struct {
-		const char *verb;
-		enum nat_command command;
-		int n_most;
-	} verbs[] = { { "sessions", NAT_SESSIONS, 2 },
-		      { "clear", NAT_CLEAR, 2 },
-		      { "stats", NAT_STATS, 1 } };
-
-	for (uint32_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
-		if (strcmp(words[0], verbs[i].verb) != 0)
-			continue;
-		if (o->not_of_requests != NULL)
-			return parse_wrong(error, "--%s does not go with %s",
-					   o->not_of_requests, words[0]);
-		if (n > verbs[i].n_most)
-			return parse_wrong(error,
-					   "%s: unexpected argument '%s'",
-					   words[0], words[verbs[i].n_most]);
-		o->command = verbs[i].command;
-		o->filter = n > 1 ? words[1] : NULL;
-		if (o->command == NAT_CLEAR && o->filter == NULL)
-			return parse_wrong(error, "clear: which sessions? Give "
-						  "a filter, or all");
-		return PARSE_RUN;
-	}
-	return parse_wrong(error,
-			   "unknown command '%s'; valid: sessions, clear, "
-			   "stats; give ports with --inside and --outside",
-			   words[0]);
-}
-
 static enum parse_result check_together(struct options *o,
 					struct mr_reason *error)
 {
 	const bool has_sides =
 		o->has_side[NAT_INSIDE] || o->has_side[NAT_OUTSIDE];
 
-	if (o->is_now && o->command != NAT_CLEAR)
-		return parse_wrong(error, "--now goes with clear");
-	if (o->command >= NAT_SESSIONS || o->run.is_schema)
+	if (o->run.is_schema)
 		return PARSE_RUN;
 	if (o->run.config_path != NULL && has_sides)
 		return parse_wrong(
@@ -265,9 +207,11 @@ enum parse_result options_parse(int argc, char **argv, struct options *options,
 				    ret_error);
 	if (result != PARSE_RUN)
 		return result;
-	if (first < argc && take_words(argc - first, argv + first, options,
-				       ret_error) != PARSE_RUN)
-		return PARSE_WRONG;
+	if (first < argc)
+		return parse_wrong(ret_error,
+				   "unexpected argument '%s'; give ports with "
+				   "--inside and --outside",
+				   argv[first]);
 	return check_together(options, ret_error);
 }
 

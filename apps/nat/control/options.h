@@ -13,13 +13,6 @@
 
 #include "config/config.h"
 
-enum nat_command {
-	NAT_RUN,
-	NAT_SESSIONS, /* this and the rest are requests to a running instance */
-	NAT_CLEAR,
-	NAT_STATS,
-};
-
 enum { NAT_MAX_GIVEN = 16 }; /* options that are keys of dataplane_keys */
 
 struct options {
@@ -29,14 +22,9 @@ struct options {
 	} given[NAT_MAX_GIVEN];
 	uint32_t n_given;
 	struct run_options run;
-	enum nat_command command;
 	struct nat_config sides; /* of --inside and --outside: no --config */
 	bool has_side[NAT_SIDES];
-	const char *filter; /* NULL: none */
-	bool is_now;        /* clear also empties hold-down */
 	enum offload_choice offload;
-	/* A given option that requests to an instance lack; NULL: none. */
-	const char *not_of_requests;
 };
 
 enum parse_result options_parse(int argc, char **argv, struct options *options,

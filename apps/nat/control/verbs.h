@@ -34,8 +34,4 @@ control_answer_fn nat_neighbours_answer, nat_neighbours_answer_flush;
 /* For run(): the workers' answers are there; app is the struct app. */
 bool nat_answers_ready(void *app);
 
-/* Be mrctl, and ask the running instance. Returns the exit status if it cannot.
- */
-int nat_client_ask(const struct options *options);
-
 #endif

@@ -8,7 +8,7 @@ import threading
 from host import limit
 
 from . import invariants
-from .process import NAT, Process, environment
+from .process import CTL, NAT, Process, environment
 from .talk import socket_in
 
 LIMIT_S = limit(10.0)
@@ -70,18 +70,19 @@ class Nat(Process):
         assert ready is not None, f"it did not start:\n{self.err.text()}"
 
     def ask(self, *words, check=True):
-        """A question from the command line; its output."""
-        return self.house.middle.run(*environment(self.house.lab), NAT, *words,
-                                     check=check).stdout
+        """A question that mrctl asks; its output."""
+        return self.house.middle.run(
+            CTL, "--control", self.house.lab.tmp_path / "nat.sock", *words,
+            check=check).stdout
 
     def sessions(self, text=None):
         """The sessions that a filter has."""
         more = [text] if text else []
         return [json.loads(line) for line in self.ask(
-            "sessions", "--json", *more).splitlines()]
+            "nat", "sessions", "--json", *more).splitlines()]
 
     def stats(self):
-        return json.loads(self.ask("stats", "--json").splitlines()[0])
+        return json.loads(self.ask("show", "stats", "--json").splitlines()[0])
 
     def reload(self, text="", port="p1"):
         """Another configuration, and a SIGHUP; what it says about it."""

@@ -177,7 +177,7 @@ def test_a_search_that_ends_early_leaves_what_it_found():
 def test_a_trial_that_was_refused_is_an_error(capacity, measure):
     """Ports in hold-down: trials soon find none free, whatever the rate."""
     toy = Toy(max_pps=123456, capacity=capacity, holds_down=True)
-    with pytest.raises(SearchError, match="refused all 1000 .*mr-nat clear all --now"):
+    with pytest.raises(SearchError, match="refused all 1000 .*mrctl nat clear all --now"):
         measure(search_of(toy))
 
 

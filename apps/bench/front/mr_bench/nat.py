@@ -57,7 +57,7 @@ OPTIONS = (
     Row("protocol", "udp|tcp", "udp (default), or tcp: SYN and its answer", _word),
     Row("connections", "N", "connections per trial of the rate (default 10000)", _COUNT),
     Row("max-connections", "N", "most connections at once (default 1048576)", _COUNT),
-    Row("reset", "COMMAND", "empties the NAT's table, e.g. 'mr-nat clear all --now'", as_it_is),
+    Row("reset", "COMMAND", "empties the NAT's table, e.g. 'mrctl nat clear all --now'", as_it_is),
     Row("resolution", "P%", "share of the rate found (default 1%)", values.percent),
 )
 # The RFC says what is sent, when, and by whom.

@@ -142,7 +142,7 @@ class NatSearch:
         ):
             return
         cure = (
-            "--reset must empty its table and free the ports, as 'mr-nat clear all --now' does"
+            "--reset must empty its table and free the ports, as 'mrctl nat clear all --now' does"
             if self.path.has_reset
             else "its table is full, or ports are in hold-down; give --reset"
         )
