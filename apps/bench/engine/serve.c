@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests of the front end: handles the first ones, and dispatches the others.
- */
+/* Reads requests of the front end, answers the first ones, and dispatches the
+ * others. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -206,7 +206,7 @@ static const char *name_of(const json_t *request)
 }
 
 /* False: the front end has gone. */
-static bool answer(struct serving *serving, const json_t *request)
+static bool answer_request(struct serving *serving, const json_t *request)
 {
 	const char *name = name_of(request);
 	struct mr_reason why = { .text = "no such request" };
@@ -232,8 +232,9 @@ int serve_main(int argc, char **argv)
 	bool is_last = false;
 	int status;
 
-	/* Not all requests look whether the front end is still there. One that
-	 * goes before this asks for nothing, for it awaits the first reply. */
+	/* Not all requests notice that the front end has gone. One that goes
+	 * before this call has asked for nothing, because it awaits the first
+	 * reply. */
 	(void)argc;
 	(void)argv;
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -252,7 +253,7 @@ int serve_main(int argc, char **argv)
 		bool goes_on;
 
 		is_last = strcmp(name_of(request), "finish") == 0;
-		goes_on = !is_last && answer(&serving, request);
+		goes_on = !is_last && answer_request(&serving, request);
 		json_decref(request);
 		if (!goes_on)
 			break;

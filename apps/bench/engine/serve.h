@@ -30,15 +30,15 @@ struct serving {
 	/* Arrays that config points to; texts are never freed. */
 	const char *tx[MAX_PORTS], *rx[MAX_PORTS];
 	struct device_config device;
-	/* Of the trial that runs: when the next line of progress is due, how
-	 * long after the one before, and what it was told of latencies so far
-	 * (by receiver; NULL: nothing). */
+	/* Of the running trial: when the next line of progress is due, the
+	 * interval between lines, and the latencies reported so far (by
+	 * receiver; NULL: none are). */
 	uint64_t line_ns, interval_ns;
 	struct hist *told;
 };
 
-/* Answer a request: fill reply and return 0; or the exit status that the front
- * end may want to end with, with the reason. */
+/* Answer a request: fill reply and return 0; or return the exit status that the
+ * front end may end with, and a reason. */
 typedef int request_fn(struct serving *serving, const json_t *request,
 		       json_t *reply, struct mr_reason *why);
 
@@ -49,7 +49,7 @@ request_fn serve_nat_open, serve_nat_phase;
 uint64_t serve_count(const json_t *request, const char *key);
 struct device_config serve_device(const json_t *device);
 
-/* Returns 0, or 1: pages are missing, which is a line on stderr. */
+/* Returns 0, or 1 if pages are missing, with a line on stderr. */
 int serve_nat_close(struct serving *serving);
 
 /* Serve a front end. Returns the exit status. */

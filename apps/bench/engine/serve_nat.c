@@ -54,10 +54,10 @@ int serve_nat_open(struct serving *serving, const json_t *request,
 	tester->plane.n_ports = tester->n_tx + tester->n_rx;
 	tester->plane.n_workers = 1;
 	tester->plane.n_kept_pages = N_KEPT_PAGES;
-	status = ending_open(why) < 0 ? 1 :
-					nat_path_open(path, &tester->plane,
-						      number_at(request, "room"),
-						      why);
+	status = ending_open(why) < 0 ?
+			 1 :
+			 nat_path_open(path, &tester->plane,
+				       number_at(request, "room"), why);
 	if (status != 0) {
 		free(path);
 		return status;
@@ -68,8 +68,8 @@ int serve_nat_open(struct serving *serving, const json_t *request,
 	return 0;
 }
 
-/* Establish, validate or again, by its name. Returns as of the path: 0, or
- * -errno with the reason; or 2, there are not as many connections. */
+/* Run the phase that the request names. Returns what the path does: 0, or
+ * -errno with a reason; or 2: there are not so many connections. */
 static int run_phase(struct nat_path *path, const json_t *request, double pps,
 		     struct nat_counts *counts, struct mr_reason *why)
 {

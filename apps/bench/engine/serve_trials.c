@@ -12,7 +12,8 @@
 
 static const uint64_t second = 1000000000;
 
-/* While a trial runs: lines of progress; without a front end, its end. */
+/* While a trial runs: print lines of progress, and end it if the front end has
+ * gone. */
 static void on_progress(void *opaque, const struct trial_result *so_far)
 {
 	struct serving *serving = opaque;
@@ -33,7 +34,7 @@ static void on_progress(void *opaque, const struct trial_result *so_far)
 	document_line(so_far, serving->config.n_tx > 0,
 		      serving->config.n_rx > 0, latency, stdout);
 	free(latency);
-	/* A line that came late is no reason for two at once. */
+	/* A late line must not cause two at once. */
 	while (serving->line_ns <= so_far->whole_ns)
 		serving->line_ns += serving->interval_ns;
 }
@@ -131,7 +132,7 @@ static void describe_on_ports(const struct tester *tester,
 			    json_integer((json_int_t)r->system_ns));
 }
 
-/* Run it, with the progress that is asked for. */
+/* Run it, with the requested progress. */
 static int run_trial(struct serving *serving, const json_t *request,
 		     struct mr_reason *why)
 {
@@ -169,9 +170,9 @@ int serve_trial(struct serving *serving, const json_t *request, json_t *reply,
 }
 
 /*
- * A trial of the tester alone, which is in no document: frames pass through
- * memory, and through a simulated DUT, if one is given; else on the cores and
- * with the streams of the ports that are open.
+ * A trial of the tester alone, which is not in the document: frames pass
+ * through memory, and through a simulated device if one is given; else on the
+ * cores and with the streams of the open ports.
  */
 int serve_alone(struct serving *serving, const json_t *request, json_t *reply,
 		struct mr_reason *why)

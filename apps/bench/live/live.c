@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The sender in the kernel, seen from here. */
+/* Loads and runs the sender in the kernel. */
 #include <errno.h>
 #include <math.h>
 #include <net/if.h>
@@ -23,9 +23,9 @@
 
 enum {
 	/*
-	 * Runs in a call. It ends by a signal long before: a round of the
-	 * kernel's takes 20 ns at least, that is 85 s; one that ends by itself
-	 * is begun anew, which costs 20 ms.
+	 * Runs of the program in a call. A signal ends it long before that: a
+	 * run takes at least 20 ns, so this many take 85 s. A call that ends by
+	 * itself is repeated, which costs 20 ms.
 	 */
 	RUNS_PER_CALL = UINT32_MAX,
 	NSEC_PER_SEC = 1000000000,
@@ -45,8 +45,8 @@ struct live {
 	pid_t timer_thread; /* that its signals go to */
 };
 
-static int silent(enum libbpf_print_level level, const char *format,
-		  va_list args)
+static int print_nothing(enum libbpf_print_level level, const char *format,
+			 va_list args)
 {
 	(void)level;
 	(void)format;
@@ -54,7 +54,7 @@ static int silent(enum libbpf_print_level level, const char *format,
 	return 0;
 }
 
-/* Quantiles of the exponential distribution, their mean 1; the program has no
+/* Quantiles of the exponential distribution, with mean 1; the program has no
  * room for the last 4 bits of each. */
 static void fill_gaps(__u32 *ret_gaps)
 {
@@ -70,7 +70,7 @@ static void fill_gaps(__u32 *ret_gaps)
 			<< 4;
 }
 
-static int load(struct live *live, const struct live_shape *shape)
+static int load_program(struct live *live, const struct live_shape *shape)
 {
 	struct live_bpf *skeleton = live_bpf__open();
 	struct live_shape *own;
@@ -100,23 +100,25 @@ static int load_or_say(struct live *live, const struct live_shape *shape,
 	const struct rlimit unlimited = { RLIM_INFINITY, RLIM_INFINITY };
 	int err;
 
-	/* For the whole process: failures have our own messages. */
-	libbpf_set_print(silent);
-	/* Kernels before 5.11 count maps here; not raising it is no matter. */
+	/* For the whole process: we report failures ourselves. */
+	libbpf_set_print(print_nothing);
+	/* Kernels before 5.11 count maps here; failing to raise it does not
+	 * matter. */
 	(void)setrlimit(RLIMIT_MEMLOCK, &unlimited);
-	err = load(live, shape);
+	err = load_program(live, shape);
 	if (err == 0)
 		return 0;
-	/* The verifier says by EINVAL or EACCES that a capability is missing,
-	 * libbpf by ESRCH that there is no BTF. */
-	return fail_with(ret_why, err == -EPERM ? -EPERM : -ENOTSUP,
-		    "live:%s: the kernel does not load the program for live "
-		    "frames (%s): it needs root, or CAP_BPF, CAP_PERFMON and "
-		    "CAP_NET_ADMIN, and a kernel with BTF",
-		    live->ifname, mr_strerror(-err));
+	/* The verifier returns EINVAL or EACCES if a capability is missing,
+	 * libbpf ESRCH if there is no BTF. */
+	return fail_with(
+		ret_why, err == -EPERM ? -EPERM : -ENOTSUP,
+		"live:%s: the kernel does not load the program for live "
+		"frames (%s): it needs root, or CAP_BPF, CAP_PERFMON and "
+		"CAP_NET_ADMIN, and a kernel with BTF",
+		live->ifname, mr_strerror(-err));
 }
 
-/* 0: not known, and nothing is counted then. */
+/* 0: not known, and then nothing is counted. */
 static uint32_t current_netns(void)
 {
 	struct stat found;
@@ -134,14 +136,16 @@ int live_open(const char *ifname, const struct live_shape *shape,
 
 	live = calloc(1, sizeof(*live));
 	if (live == NULL)
-		return fail_with(ret_why, -ENOMEM, "live:%s: no memory", ifname);
+		return fail_with(ret_why, -ENOMEM, "live:%s: no memory",
+				 ifname);
 	snprintf(live->ifname, sizeof(live->ifname), "%s", ifname);
 	live->max_bytes = shape->max_bytes;
 	live->ifindex = if_nametoindex(ifname);
 	live->netns = current_netns();
 	if (live->ifindex == 0)
 		err = fail_with(ret_why, -ENODEV,
-			   "live:%s: no such network interface here", ifname);
+				"live:%s: no such network interface here",
+				ifname);
 	else
 		err = load_or_say(live, shape, ret_why);
 	if (err < 0) {
@@ -167,7 +171,7 @@ static void on_alarm(int sig)
 	(void)sig; /* that the kernel's loop ends is all it is for */
 }
 
-static void arm(struct live *live, uint64_t first_ns)
+static void arm_timer(struct live *live, uint64_t first_ns)
 {
 	const struct itimerspec times = {
 		.it_value = { (time_t)(first_ns / NSEC_PER_SEC),
@@ -178,14 +182,14 @@ static void arm(struct live *live, uint64_t first_ns)
 	timer_settime(live->timer, 0, &times, NULL);
 }
 
-static void disarm(struct live *live)
+static void disarm_timer(struct live *live)
 {
 	const struct itimerspec none = { .it_value = { 0, 0 } };
 
 	timer_settime(live->timer, 0, &none, NULL);
 }
 
-/* A timer for this thread; it stays, so that live_stop() can always use it. */
+/* A timer for this thread. It stays, so that live_stop() can always use it. */
 static int take_timer(struct live *live, struct mr_reason *ret_why)
 {
 	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID,
@@ -198,7 +202,7 @@ static int take_timer(struct live *live, struct mr_reason *ret_why)
 	event._sigev_un._tid = thread;
 	if (timer_create(CLOCK_MONOTONIC, &event, &timer) < 0)
 		return fail_with(ret_why, -errno, "live:%s: timer_create: %s",
-			    live->ifname, mr_strerror(errno));
+				 live->ifname, mr_strerror(errno));
 	if (live->has_timer)
 		timer_delete(live->timer);
 	live->timer = timer;
@@ -215,7 +219,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
 }
 
-/* How long the kernel is to be left alone; 0: until live_stop(). */
+/* How long the kernel may run without a signal; 0: until live_stop(). */
 static uint64_t until_end(const struct live *live,
 			  const struct live_orders *orders)
 {
@@ -264,8 +268,8 @@ static int send_all(struct live *live, struct mr_reason *ret_why)
 		if (orders->n_frames != 0 &&
 		    counts->n_passed + counts->n_unsent >= orders->n_frames)
 			break;
-		arm(live, until_end(live, orders));
-		/* Behind that: live_stop() may have armed it just before. */
+		arm_timer(live, until_end(live, orders));
+		/* After arming: live_stop() may have armed it just before. */
 		if (__atomic_load_n(&live->is_stopped, __ATOMIC_SEQ_CST))
 			break;
 		counts->is_set_up = 1;
@@ -273,18 +277,19 @@ static int send_all(struct live *live, struct mr_reason *ret_why)
 		err = bpf_prog_test_run_opts(fd, &opts);
 		if (err == -EINVAL && counts->n_passed == 0)
 			return fail_with(ret_why, -ENOTSUP,
-				    "live:%s: this kernel has no live XDP "
-				    "frames (Linux 5.18 and later do)",
-				    live->ifname);
+					 "live:%s: this kernel has no live XDP "
+					 "frames (Linux 5.18 and later do)",
+					 live->ifname);
 		if (err < 0 && err != -EINTR)
-			return fail_with(ret_why, err, "live:%s: BPF_PROG_RUN: %s",
-				    live->ifname, mr_strerror(-err));
+			return fail_with(ret_why, err,
+					 "live:%s: BPF_PROG_RUN: %s",
+					 live->ifname, mr_strerror(-err));
 	}
 	return 0;
 }
 
-/* What was due before the end, or before it was told to stop, and has not gone
- * is late for good. */
+/* Count frames as unsent that were due before the end or live_stop() and have
+ * not left. */
 static void count_rest(struct live *live)
 {
 	const struct live_orders *orders = &live->skeleton->bss->orders;
@@ -310,7 +315,7 @@ static void count_rest(struct live *live)
 int live_run(struct live *live, const struct live_orders *orders,
 	     struct mr_reason *ret_why)
 {
-	/* No SA_RESTART: a signal is to end the kernel's loop with EINTR. */
+	/* No SA_RESTART: a signal must end the kernel's loop with EINTR. */
 	const struct sigaction action = { .sa_handler = on_alarm };
 	sigset_t alarm, before;
 	int err;
@@ -331,7 +336,7 @@ int live_run(struct live *live, const struct live_orders *orders,
 	if (__atomic_load_n(&live->is_stopped, __ATOMIC_RELAXED))
 		live->skeleton->bss->orders.is_stopped = 1;
 	err = send_all(live, ret_why);
-	disarm(live);
+	disarm_timer(live);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	count_rest(live);
 	return err;
@@ -350,7 +355,7 @@ void live_stop(struct live *live)
 	__atomic_store_n(&live->skeleton->bss->orders.is_stopped, 1,
 			 __ATOMIC_RELAXED);
 	if (__atomic_load_n(&live->has_timer, __ATOMIC_ACQUIRE))
-		arm(live, 1);
+		arm_timer(live, 1);
 }
 
 const uint64_t *live_lateness(const struct live *live)
@@ -362,6 +367,6 @@ void live_read(const struct live *live, struct live_counts *ret)
 {
 	const struct live_counts *counts = &live->skeleton->bss->counts;
 
-	/* Words of the kernel's, each whole, one beside the other. */
+	/* The kernel writes each word at once. */
 	memcpy(ret, (const void *)counts, sizeof(*ret));
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * When bursts are due, as the program in the kernel and the one that loads it
- * both reckon: ns apart from their fraction, for in 64 bits both together would
- * wrap after 78 hours. A gap is in parts of a ns, 65536 of them.
+ * When bursts are due, for the program in the kernel and its loader: ns, and
+ * their fraction apart, because both together would wrap after 78 hours in 64
+ * bits. A gap is in 1/65536 ns.
  */
 #ifndef LIVE_DUE_H
 #define LIVE_DUE_H
@@ -23,7 +23,8 @@ static inline void live_due_add(struct live_due *due, __u64 parts)
 	due->part = part & 0xffff;
 }
 
-/* Bursts that are due before until_ns, which is not 2^47 ns (39 hours) away. */
+/* Bursts that are due before until_ns, which is less than 2^47 ns (39 hours)
+ * away. */
 static inline __u64 live_due_before(const struct live_due *due, __u64 until_ns,
 				    __u64 gap)
 {

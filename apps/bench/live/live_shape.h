@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the program in the kernel and the one that loads it both see: what is
- * sent (struct live_shape, fixed when it is loaded), when (struct live_orders,
- * of each run), and what became of it (struct live_counts).
+ * What the program in the kernel and its loader share: what is sent (struct
+ * live_shape, fixed when it is loaded), when (struct live_orders, of each run),
+ * and the result (struct live_counts).
  */
 #ifndef LIVE_SHAPE_H
 #define LIVE_SHAPE_H
@@ -33,9 +33,10 @@ enum {
 enum live_sum { LIVE_SUM_IP = 1, LIVE_SUM_L4 = 2 };
 
 /*
- * One value that changes from frame to frame, in host order. Its index among n
- * values is random, or (turn / every) % n: with every = 1 the next one each
- * time, with the product of the n of other fields once they are all through.
+ * A value that changes from frame to frame, in host order. Its index among n
+ * values is random, or (turn / every) % n: every = 1 takes the next value in
+ * each frame, and the product of the n of other fields the next one after these
+ * have taken all of theirs.
  */
 struct live_field {
 	__u16 offset; /* even, if it has more than one byte */
@@ -50,9 +51,9 @@ struct live_field {
 };
 
 /*
- * A frame of one size: its headers as they are with 0 in each value that
- * changes and in the checksums, and the sums of their 16-bit words, pseudo
- * header included. What lies behind them is 0, up to the stamp.
+ * A frame of one size: its headers, with 0 in each value that changes and in
+ * the checksums, and the sums of their 16-bit words, pseudo header included.
+ * The bytes between headers and stamp are 0.
  */
 struct live_frame {
 	__u8 header[LIVE_HEADER_BYTES];
@@ -77,7 +78,7 @@ struct live_shape {
 	__u64 seed;
 	__u32 ifindex, netns; /* inode number of the namespace */
 	__u32 n_stamps, reserved;
-	/* Where stamps of other frames may have been left in a page. */
+	/* Where a page may still have stamps of other frames. */
 	__u16 stamps_at[LIVE_MAX_STAMPS];
 	__u8 turns[LIVE_MAX_TURNS];
 	__u8 sizes[LIVE_MAX_SIZES];
@@ -88,7 +89,7 @@ struct live_shape {
 
 enum live_pace { LIVE_CONSTANT, LIVE_POISSON };
 
-/* Times are in ns of a clock that began at origin_ns of CLOCK_MONOTONIC. */
+/* Times are in ns since origin_ns of CLOCK_MONOTONIC. */
 struct live_orders {
 	__u64 origin_ns;
 	__u64 begin_ns, end_ns; /* end 0: none */
@@ -100,8 +101,7 @@ struct live_orders {
 	__u32 run, reserved; /* see stream/stamp.h */
 };
 
-/* Written by the kernel, one thread; in front of each of its calls, and behind
- * the last one, by whoever makes it. */
+/* Written by one thread: in the kernel, and before and after its calls. */
 struct live_counts {
 	__u64 n_passed;          /* handed to the interface */
 	__u64 n_refused;         /* of them: what its driver had no room for */

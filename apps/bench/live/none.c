@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* live:IFACE in a build without what it needs. */
+/* live:IFACE in a build without libbpf, clang and bpftool. */
 #include <errno.h>
 #include <stdio.h>
 

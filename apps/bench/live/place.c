@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The sender in the kernel as a part of the tester. */
+/* The sender in the kernel, as a place of the tester. */
 #include <errno.h>
 #include <math.h>
 #include <net/if.h>
@@ -17,12 +17,12 @@
 
 enum {
 	PREFIX_CHARS = sizeof("live:") - 1,
-	/* What the kernel lets pass above the MTU: an Ethernet header and a
-	 * VLAN tag (xdp_ok_fwd_dev()). */
+	/* What the kernel allows above the MTU: an Ethernet header and a VLAN
+	 * tag (xdp_ok_fwd_dev()). */
 	MORE_THAN_MTU = 18,
 	MOST_GAP_S = 60, /* less is no rate, but a wrong unit */
-	/* Poisson's longest gap is 7.6 times that, as parts of ns times 2^12 in
-	 * 64 bits. */
+	/* The longest gap of Poisson's is 7.6 times that; it is kept in 64 bits
+	 * as 2^-12 ns. */
 	MOST_MEAN_GAP_S = 8,
 	MOST_LAG_S = 86400, /* live_due_before() knows no longer ones */
 };
@@ -40,7 +40,8 @@ static const char *ifname_of(const struct place *place)
 	return place->name + PREFIX_CHARS;
 }
 
-static int ask(const struct place *place, unsigned long what, struct ifreq *ret)
+static int ask_interface(const struct place *place, unsigned long what,
+			 struct ifreq *ret)
 {
 	memset(ret, 0, sizeof(*ret));
 	memcpy(ret->ifr_name, ifname_of(place), strlen(ifname_of(place)));
@@ -58,8 +59,8 @@ static void place_close(struct place *place)
 	free(place);
 }
 
-static int wrong(struct mr_reason *why, int err, const char *spec,
-		 const char *text)
+static int fail_place(struct mr_reason *why, int err, const char *spec,
+		      const char *text)
 {
 	snprintf(why->text, sizeof(why->text), "%.60s: %s", spec, text);
 	return err;
@@ -73,33 +74,34 @@ static int place_open(struct mr_ctx *ctx, const char *spec, struct place **ret,
 
 	(void)ctx;
 	if (ifname[0] == '\0' || strlen(ifname) >= IF_NAMESIZE)
-		return wrong(why, -EINVAL, spec,
-			     "give the name of an interface, such as live:eth0");
+		return fail_place(
+			why, -EINVAL, spec,
+			"give the name of an interface, such as live:eth0");
 	if (if_nametoindex(ifname) == 0)
-		return wrong(why, -ENODEV, spec,
-			     "no such network interface here");
+		return fail_place(why, -ENODEV, spec,
+				  "no such network interface here");
 	place = calloc(1, sizeof(*place));
 	if (place == NULL)
-		return wrong(why, -ENOMEM, spec, "no memory");
+		return fail_place(why, -ENOMEM, spec, "no memory");
 	snprintf(place->name, sizeof(place->name), "%s", spec);
 	place->socket_fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (place->socket_fd < 0) {
 		place_close(place);
-		return wrong(why, -errno, spec, "no socket");
+		return fail_place(why, -errno, spec, "no socket");
 	}
 	*ret = place;
 	return 0;
 }
 
-/* What a stream looks like is fixed when the program is loaded. */
-static int load(struct place *place, const struct streams *streams,
-		const struct send_orders *orders, struct mr_reason *why)
+/* Streams are fixed when the program is loaded. */
+static int load_streams(struct place *place, const struct streams *streams,
+			const struct send_orders *orders, struct mr_reason *why)
 {
 	struct live_shape *shape = calloc(1, sizeof(*shape));
 	int err;
 
 	if (shape == NULL)
-		return wrong(why, -ENOMEM, place->name, "no memory");
+		return fail_place(why, -ENOMEM, place->name, "no memory");
 	err = live_shape_of(streams, orders->sender, orders->n_senders,
 			    orders->seed, shape, why);
 	if (err == 0 && place->live != NULL &&
@@ -121,7 +123,7 @@ static int load(struct place *place, const struct streams *streams,
 	return 0;
 }
 
-/* An equal part of what all senders do; the first ones take the rest. */
+/* An equal part of what all senders do; the first senders do the rest. */
 static uint64_t share_of(uint64_t n, const struct send_orders *orders)
 {
 	return n / orders->n_senders + (orders->sender < n % orders->n_senders);
@@ -136,9 +138,9 @@ static int place_info(const struct place *place, struct mr_port_info *ret)
 				     .mode = "live" };
 
 	snprintf(info.name, sizeof(info.name), "%s", place->name);
-	if (ask(place, SIOCGIFMTU, &request) == 0)
+	if (ask_interface(place, SIOCGIFMTU, &request) == 0)
 		info.mtu_bytes = (uint32_t)request.ifr_mtu;
-	if (ask(place, SIOCGIFHWADDR, &request) == 0) {
+	if (ask_interface(place, SIOCGIFHWADDR, &request) == 0) {
 		memcpy(info.mac, request.ifr_hwaddr.sa_data, 6);
 		info.has_mac = 1;
 	}
@@ -146,7 +148,7 @@ static int place_info(const struct place *place, struct mr_port_info *ret)
 	return 0;
 }
 
-/* Of one sender: all of them share the rate. */
+/* The gap is that of one sender, because all share the rate. */
 static int check_gap(const struct place *place,
 		     const struct send_orders *orders, double gap_ns,
 		     struct mr_reason *why)
@@ -178,8 +180,8 @@ static int place_begin(struct place *place, const struct streams *streams,
 	if (err < 0)
 		return err;
 	if (orders->max_lag_ns > 1000000000ull * MOST_LAG_S)
-		return wrong(why, -EINVAL, place->name,
-			     "--max-lag of more than a day");
+		return fail_place(why, -EINVAL, place->name,
+				  "--max-lag of more than a day");
 	place->orders = (struct live_orders){
 		.origin_ns = clock_origin_ns(orders->clock),
 		/* Senders take turns. */
@@ -198,14 +200,14 @@ static int place_begin(struct place *place, const struct streams *streams,
 		.magic = streams->magic,
 		.run = streams->run,
 	};
-	err = load(place, streams, orders, why);
+	err = load_streams(place, streams, orders, why);
 	if (err < 0)
 		return err;
 	place_info(place, &info);
 	if (info.mtu_bytes > 0 &&
 	    streams_max_bytes(streams) > info.mtu_bytes + MORE_THAN_MTU)
-		return wrong(why, -EINVAL, place->name,
-			     "frames are longer than its MTU allows");
+		return fail_place(why, -EINVAL, place->name,
+				  "frames are longer than its MTU allows");
 	live_ready(place->live);
 	return 0;
 }
@@ -251,7 +253,7 @@ static void place_counts(const struct place *place, struct send_counts *ret,
 	if (place->live == NULL)
 		return;
 	live_read(place->live, &counts);
-	/* What the device cannot send at all has not left. */
+	/* Frames that the device cannot send at all have not left. */
 	ret->sent = counts.n_passed - counts.n_no_way;
 	ret->unsent = counts.n_unsent + counts.n_no_way;
 	ret->refused = counts.n_refused;
@@ -274,7 +276,7 @@ static uint64_t place_n_sent(const struct place *place, uint32_t stream)
 static int place_link(const struct place *place, struct mr_link *ret)
 {
 	struct ifreq request;
-	const int err = ask(place, SIOCGIFFLAGS, &request);
+	const int err = ask_interface(place, SIOCGIFFLAGS, &request);
 
 	*ret = (struct mr_link){ .is_gone = err == -ENODEV };
 	if (err == 0)

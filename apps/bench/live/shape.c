@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Compiled streams to tables of the program in the kernel: fixed sizes, no
- * pointers. What has no place there is refused by name.
- */
+/* Turns compiled streams into tables for the program in the kernel: fixed
+ * sizes, no pointers. Refuses what has no room there by name. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,7 +9,7 @@
 #include "live/live.h"
 #include "stream/compiled.h"
 
-/* What has been used up of the tables that streams share. */
+/* How much of the tables that streams share is used. */
 struct filling {
 	struct live_shape *shape;
 	uint32_t stream; /* that is looked at */
@@ -19,10 +17,10 @@ struct filling {
 	struct mr_reason *why;
 };
 
-static int refuse(const struct filling *filling, const char *format, ...)
+static int refuse_stream(const struct filling *filling, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-static int refuse(const struct filling *filling, const char *format, ...)
+static int refuse_stream(const struct filling *filling, const char *format, ...)
 {
 	char text[160];
 	va_list args;
@@ -44,7 +42,7 @@ static bool is_zero(const struct shape *from, uint32_t first, uint32_t end)
 	return true;
 }
 
-/* Headers are written anew in words of 8 bytes; zeros follow, and a stamp. */
+/* The program writes headers in words of 8 bytes; zeros and a stamp follow. */
 static int check_frame(const struct filling *filling, const struct shape *from)
 {
 	const uint32_t n = from->n_bytes;
@@ -52,23 +50,23 @@ static int check_frame(const struct filling *filling, const struct shape *from)
 		n < LIVE_HEADER_BYTES ? n / 8 * 8 : LIVE_HEADER_BYTES;
 
 	if (filling->shape->n_frames == LIVE_MAX_FRAMES)
-		return refuse(filling, "more than %d sizes of frames",
-			      LIVE_MAX_FRAMES);
+		return refuse_stream(filling, "more than %d sizes of frames",
+				     LIVE_MAX_FRAMES);
 	if (n < LIVE_MIN_BYTES || n > LIVE_MAX_BYTES)
-		return refuse(filling,
-			      "a frame of %u bytes, not of %d to %d", n,
-			      LIVE_MIN_BYTES, LIVE_MAX_BYTES);
+		return refuse_stream(filling,
+				     "a frame of %u bytes, not of %d to %d", n,
+				     LIVE_MIN_BYTES, LIVE_MAX_BYTES);
 	if (is_zero(from, n_written, n))
 		return 0;
 	if (n > LIVE_HEADER_BYTES)
-		return refuse(filling, "a payload other than zeros");
-	return refuse(filling,
-		      "headers up to byte %u, for which size=%u has "
-		      "room",
-		      n, (n + 7) / 8 * 8);
+		return refuse_stream(filling, "a payload other than zeros");
+	return refuse_stream(filling,
+			     "headers up to byte %u, for which size=%u has "
+			     "room",
+			     n, (n + 7) / 8 * 8);
 }
 
-/* The place of a stamp, if it is none that is known. */
+/* Add the place of a stamp, unless it is known. */
 static int take_stamp(struct filling *filling, uint32_t n_bytes)
 {
 	struct live_shape *shape = filling->shape;
@@ -78,8 +76,9 @@ static int take_stamp(struct filling *filling, uint32_t n_bytes)
 		if (shape->stamps_at[i] == place)
 			return 0;
 	if (shape->n_stamps == LIVE_MAX_STAMPS)
-		return refuse(filling, "stamped frames of more than %d sizes",
-			      LIVE_MAX_STAMPS);
+		return refuse_stream(filling,
+				     "stamped frames of more than %d sizes",
+				     LIVE_MAX_STAMPS);
 	shape->stamps_at[shape->n_stamps++] = place;
 	return 0;
 }
@@ -117,8 +116,9 @@ static int take_set(struct filling *filling, const struct field *from,
 	const uint64_t n = from->values.n;
 
 	if (n > LIVE_MAX_VALUES - filling->n_values)
-		return refuse(filling, "'%s': more than %d values in sets",
-			      from->name, LIVE_MAX_VALUES);
+		return refuse_stream(filling,
+				     "'%s': more than %d values in sets",
+				     from->name, LIVE_MAX_VALUES);
 	field->set_at = (uint16_t)filling->n_values;
 	for (uint64_t i = 0; i < n; i++)
 		filling->shape->values[filling->n_values++] =
@@ -126,20 +126,21 @@ static int take_set(struct filling *filling, const struct field *from,
 	return 0;
 }
 
-/* *every: how many turns the fields in front take to be through. */
+/* *every: after how many turns the fields before it begin again. */
 static int take_field(struct filling *filling, const struct field *from,
 		      struct live_field *field, uint64_t *every)
 {
 	const struct values *values = &from->values;
 
 	if (values->order == ORDER_ZIPF)
-		return refuse(filling,
-			      "'%s' varies by Zipf's law, not in sequence "
-			      "or at random",
-			      from->name);
+		return refuse_stream(
+			filling,
+			"'%s' varies by Zipf's law, not in sequence "
+			"or at random",
+			from->name);
 	if (from->at + 4 > LIVE_HEADER_BYTES)
-		return refuse(filling, "'%s' behind byte %d", from->name,
-			      LIVE_HEADER_BYTES);
+		return refuse_stream(filling, "'%s' behind byte %d", from->name,
+				     LIVE_HEADER_BYTES);
 	*field = (struct live_field){
 		.offset = from->at,
 		.n_bytes = from->n_bytes,
@@ -165,8 +166,8 @@ static int take_sizes(struct filling *filling, const struct stream *from,
 	const uint32_t first = filling->shape->n_frames;
 
 	if (from->n_sizes > LIVE_MAX_SIZES - filling->n_sizes)
-		return refuse(filling, "a mix of more than %d sizes",
-			      LIVE_MAX_SIZES);
+		return refuse_stream(filling, "a mix of more than %d sizes",
+				     LIVE_MAX_SIZES);
 	stream->sizes_at = (uint16_t)filling->n_sizes;
 	stream->n_sizes = (uint16_t)from->n_sizes;
 	for (uint32_t i = 0; i < from->n_sizes; i++)
@@ -188,10 +189,10 @@ static int take_stream(struct filling *filling, const struct stream *from,
 	int err;
 
 	if (from->is_capture)
-		return refuse(filling, "frames of a capture");
+		return refuse_stream(filling, "frames of a capture");
 	if (from->n_fields > LIVE_MAX_FIELDS)
-		return refuse(filling, "%u fields vary, more than %d",
-			      from->n_fields, LIVE_MAX_FIELDS);
+		return refuse_stream(filling, "%u fields vary, more than %d",
+				     from->n_fields, LIVE_MAX_FIELDS);
 	err = take_sizes(filling, from, stream);
 	stream->n_fields = from->n_fields;
 	for (uint32_t i = 0; err == 0 && i < from->n_fields; i++)
@@ -214,11 +215,12 @@ int live_shape_of(const struct streams *streams, uint32_t sender,
 	ret->n_streams = streams->n;
 	ret->n_turns = streams->n_turns;
 	if (streams->n > LIVE_MAX_STREAMS)
-		return refuse(&filling, "is one of %u; there can be %d",
-			      streams->n, LIVE_MAX_STREAMS);
+		return refuse_stream(&filling, "is one of %u; there can be %d",
+				     streams->n, LIVE_MAX_STREAMS);
 	if (streams->n_turns > LIVE_MAX_TURNS)
-		return refuse(&filling, "its weight makes more than %d turns",
-			      LIVE_MAX_TURNS);
+		return refuse_stream(&filling,
+				     "its weight makes more than %d turns",
+				     LIVE_MAX_TURNS);
 	for (uint32_t i = 0; i < streams->n_turns; i++)
 		ret->turns[i] = (uint8_t)streams->turns[i];
 	for (uint32_t i = 0; i < streams->n; i++) {

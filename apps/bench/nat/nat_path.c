@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * One thread sends what is due and looks at what arrives, in turn. ARP is
- * answered on the way, so that a NAT needs no static neighbours.
- */
+/* One thread sends what is due and receives what has arrived, in turn. It also
+ * answers ARP, so that a NAT needs no static neighbours. */
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
@@ -25,12 +23,12 @@ enum {
 };
 
 static const uint64_t arp_wait_ns = 100 * 1000000ull;
-/* How long late frames are waited for, and what a sender may be late. */
+/* How long it waits for late frames. */
 static const uint64_t settle_ns = 500 * 1000000ull;
 static const uint64_t stuck_ns = 2000 * 1000000ull;
 static const uint64_t poll_ns = 100 * 1000000ull;
 
-/* Room for n frames of this thread; returns how many there are. */
+/* Allocate n frames; returns how many there are. */
 static uint32_t take_buffers(struct nat_path *path, struct mr_frame *frames,
 			     uint32_t n)
 {
@@ -62,15 +60,15 @@ static void send_arp(struct nat_path *path, struct nat_side *side, uint16_t op,
 		mr_frame_free_bulk(path->cache, &frame, 1);
 }
 
-static void learn(struct nat_side *side, const struct nat_seen *seen)
+static void learn_nat(struct nat_side *side, const struct nat_seen *seen)
 {
 	memcpy(side->macs.dst, seen->src_mac, sizeof(side->macs.dst));
 	side->knows_nat = true;
 }
 
-/* A connection that is seen at the server, or an answer to its client. */
-static void count(struct nat_path *path, const struct nat_seen *seen,
-		  uint8_t state)
+/* Count a connection that is seen at the server, or an answer to its client. */
+static void count_seen(struct nat_path *path, const struct nat_seen *seen,
+		       uint8_t state)
 {
 	uint8_t *states = path->states;
 
@@ -78,7 +76,7 @@ static void count(struct nat_path *path, const struct nat_seen *seen,
 		return;
 	if (state == STATE_SEEN)
 		path->tuples[seen->number] = seen->tuple;
-	/* What is late from another phase is none of this one's. */
+	/* Frames of an earlier phase do not count. */
 	if (state == path->awaited && seen->number >= path->first &&
 	    (states[seen->number] & state) == 0)
 		path->n_arrived++;
@@ -93,25 +91,25 @@ static void take_frame(struct nat_path *path, struct nat_side *side,
 	switch (nat_wire_read(&path->plan, side == &path->server, bytes,
 			      n_bytes, &seen)) {
 	case NAT_QUERY:
-		learn(side, &seen);
-		count(path, &seen, STATE_SEEN);
+		learn_nat(side, &seen);
+		count_seen(path, &seen, STATE_SEEN);
 		break;
 	case NAT_ANSWER:
-		count(path, &seen, STATE_ANSWERED);
+		count_seen(path, &seen, STATE_ANSWERED);
 		break;
 	case NAT_ARP_REQUEST:
-		learn(side, &seen);
+		learn_nat(side, &seen);
 		send_arp(path, side, MR_ARP_REPLY, seen.asked, seen.asker);
 		break;
 	case NAT_ARP_REPLY:
-		learn(side, &seen);
+		learn_nat(side, &seen);
 		break;
 	case NAT_OTHER:
 		break;
 	}
 }
 
-static void receive(struct nat_path *path, struct nat_side *side)
+static void receive_frames(struct nat_path *path, struct nat_side *side)
 {
 	for (uint32_t q = 0; q < side->n_rxqs; q++) {
 		struct mr_frame frames[BURST];
@@ -125,8 +123,8 @@ static void receive(struct nat_path *path, struct nat_side *side)
 	}
 }
 
-/* Take back what the queues have sent. */
-static void reclaim(struct nat_path *path, struct nat_side *side)
+/* Free the frames that the queues have sent. */
+static void reclaim_frames(struct nat_path *path, struct nat_side *side)
 {
 	for (uint32_t q = 0; q < side->n_txqs; q++)
 		mr_tx_burst(side->txqs[q], path->cache, NULL, 0);
@@ -134,10 +132,10 @@ static void reclaim(struct nat_path *path, struct nat_side *side)
 
 static void receive_both(struct nat_path *path)
 {
-	receive(path, &path->client);
-	receive(path, &path->server);
-	reclaim(path, &path->client);
-	reclaim(path, &path->server);
+	receive_frames(path, &path->client);
+	receive_frames(path, &path->server);
+	reclaim_frames(path, &path->client);
+	reclaim_frames(path, &path->server);
 }
 
 /* Read the loss counters of both ports. */
@@ -148,7 +146,7 @@ static void read_drops(const struct nat_path *path, struct drop_rows *ret)
 	drops_add(ret, path->server.port, true);
 }
 
-/* A phase: frames at pps, one for each of n numbers from first on. */
+/* A phase: frames at pps, one for each of n numbers, starting with first. */
 struct phase {
 	struct nat_side *side;
 	bool is_answer;
@@ -159,7 +157,7 @@ struct phase {
 	bool is_stuck;
 };
 
-/* A connection that was never seen cannot be asked. */
+/* A connection that was never seen cannot be queried. */
 static bool is_wanted(const struct nat_path *path, const struct phase *p,
 		      uint32_t number)
 {
@@ -171,8 +169,8 @@ static bool is_wanted(const struct nat_path *path, const struct phase *p,
 }
 
 /* At most n frames, of numbers before end. */
-static uint32_t build(struct nat_path *path, struct phase *p,
-		      struct mr_frame *frames, uint32_t n, uint32_t end)
+static uint32_t build_frames(struct nat_path *path, struct phase *p,
+			     struct mr_frame *frames, uint32_t n, uint32_t end)
 {
 	uint32_t n_built = 0;
 
@@ -196,7 +194,7 @@ static uint32_t build(struct nat_path *path, struct phase *p,
 	return n_built;
 }
 
-/* Frames that are due now are sent, as far as the queue takes them. */
+/* Send the frames that are due, as far as the queue accepts them. */
 static void send_due(struct nat_path *path, struct phase *p, uint64_t now_ns)
 {
 	const double due = (double)now_ns / 1e9 * p->pps + 1;
@@ -210,14 +208,15 @@ static void send_due(struct nat_path *path, struct phase *p, uint64_t now_ns)
 		p->n_done++;
 	if (p->n_done == p->n || n_due <= p->n_sent)
 		return;
-	/* A connection's queue is the same one each time, as a NIC's of a host
-	 * would be: neighbours share it, so that bursts are long. */
+	/* A connection always uses the same queue, as on a host's NIC;
+	 * neighbours share it, so that bursts are long. */
 	group = (p->first + p->n_done) / BURST;
 	txq = p->side->txqs[group % p->side->n_txqs];
 	n = n_due - (uint32_t)p->n_sent;
-	n = build(path, p, frames, n < BURST ? n : BURST, (group + 1) * BURST);
-	/* It is tried until it is taken: how late that is, is judged below. A
-	 * port that takes nothing at all is gone. */
+	n = build_frames(path, p, frames, n < BURST ? n : BURST,
+			 (group + 1) * BURST);
+	/* Repeat until the queue accepts them; whether that was too late is
+	 * judged below. A port that accepts nothing at all is gone. */
 	for (uint32_t n_out = 0; n_out < n; receive_both(path)) {
 		n_out += mr_tx_burst(txq, path->cache, frames + n_out,
 				     n - n_out);
@@ -231,25 +230,25 @@ static void send_due(struct nat_path *path, struct phase *p, uint64_t now_ns)
 	p->n_sent += n;
 }
 
-/* Announce the port's MAC address for all hosts that it plays. */
+/* Announce the port's MAC address for all hosts that the tester plays. */
 static void announce_hosts(struct nat_path *path, struct nat_side *side)
 {
 	const bool is_client = side == &path->client;
 	const uint32_t n = is_client ? path->plan.n_clients : 1;
-	const uint32_t first = is_client ? path->plan.client :
-					   path->plan.server;
+	const uint32_t first =
+		is_client ? path->plan.client : path->plan.server;
 
 	for (uint32_t i = 0; i < n; i++) {
 		send_arp(path, side, MR_ARP_REQUEST, first + i, first + i);
-		reclaim(path, side);
+		reclaim_frames(path, side);
 	}
 }
 
 static void take_event(void *opaque, struct mr_port *port, uint32_t events)
 {
 	struct nat_path *path = opaque;
-	struct nat_side *side = port == path->client.port ? &path->client :
-							    &path->server;
+	struct nat_side *side =
+		port == path->client.port ? &path->client : &path->server;
 	uint64_t mac;
 
 	if ((events & MR_PORT_EVENT_MAC) == 0)
@@ -311,7 +310,7 @@ static int send_phase(struct nat_path *path, struct phase *p,
 	return 0;
 }
 
-/* Count the frames of the phase that left, as every trial does. */
+/* Count the frames of the phase that left, as in every trial. */
 static int judge_phase(const struct nat_path *path, const struct phase *p,
 		       const struct trial_drop *before, struct nat_counts *ret,
 		       struct mr_reason *why)
@@ -349,7 +348,7 @@ static int run_phase(struct nat_path *path, struct phase *p,
 	if (err < 0)
 		return err;
 	ret->arrived = path->n_arrived;
-	/* 2 % and 10 ms: the rate was not what it should have been. */
+	/* 2 % and 10 ms late: that was not the requested rate. */
 	ret->is_unsent =
 		(double)sent_ns > 1.02e9 * (double)p->n_sent / p->pps + 1e7;
 	return judge_phase(path, p, rows, ret, why);
@@ -358,7 +357,7 @@ static int run_phase(struct nat_path *path, struct phase *p,
 void nat_path_forget(struct nat_path *path)
 {
 	path->n_known = 0;
-	/* So far away that no late number of before is one of the new. */
+	/* Far enough away that no late frame has one of the new numbers. */
 	path->plan.magic += path->n_room;
 }
 
@@ -404,7 +403,7 @@ int nat_path_again(struct nat_path *path, double pps, struct nat_counts *ret,
 	return run_phase(path, &p, ret, why);
 }
 
-/* The gateway's address is asked for, on the clients' side. */
+/* Ask for the gateway's address, on the clients' side. */
 static int find_nat(struct nat_path *path, struct mr_reason *why)
 {
 	const struct nat_plan *plan = &path->plan;
@@ -483,13 +482,12 @@ static int open_parts(struct nat_path *path, uint32_t n_room,
 	if (status != 0)
 		return status;
 	clock_open(&path->clock, false);
-	/* Without a link, there is no NAT to be found. */
 	(void)mr_ports_wait_link(path->plane.ports, path->plane.n_ports,
 				 LINK_WAIT_MS);
 	return find_nat(path, why);
 }
 
-/* The thread is this one, not one of the workers'. */
+/* Sending and receiving is done by this thread, not by a worker. */
 static int take_core(struct nat_path *path,
 		     const struct dataplane_config *config,
 		     struct mr_reason *why)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Both sides of a NAT, on two ports and one thread: clients on the first, the
- * server on the second. A front end searches (RFC 9693); here are the phases
- * that its trials consist of. Only what is seen from outside counts: a
- * connection is there if what the server sends to it reaches the client.
+ * server on the second. The front end searches (RFC 9693); these are the phases
+ * of its trials. A connection exists if what the server sends to it reaches the
+ * client.
  */
 #ifndef NAT_NAT_PATH_H
 #define NAT_NAT_PATH_H
@@ -42,38 +42,35 @@ struct nat_path {
 	uint64_t next_poll_ns;    /* of the ports, in it */
 };
 
-/*
- * Open two ports and find the NAT by ARP. plan is set by the caller, the rest
- * is 0. Returns 0 or the exit status, with nothing left open.
- */
+/* Open two ports and find the NAT by ARP. The caller sets plan; the rest is 0.
+ * Returns 0 or the exit status, with nothing left open. */
 int nat_path_open(struct nat_path *path, const struct dataplane_config *config,
 		  uint32_t n_room, struct mr_reason *why);
-/* Returns 0, or 1: pages are missing, which is a line on stderr. */
+/* Returns 0, or 1 if pages are missing, with a line on stderr. */
 int nat_path_close(struct nat_path *path);
 
 struct nat_counts {
 	uint64_t sent;
 	uint64_t arrived; /* connections seen on the other side */
-	/* Frames that reached the tester's ports and that those dropped, by
-	 * their own account: so many were not lost by the NAT. */
+	/* Frames that the tester's ports received and dropped, by their own
+	 * counters: the NAT did not lose these. */
 	uint64_t n_dropped_here;
 	bool is_unsent; /* not at the rate: says nothing of the NAT */
 };
 
 /* The phases return 0, or -errno with the reason. */
 
-/* n new connections, behind those that are known; with them at most as many as
- * there is room for. */
+/* Make n new connections after the known ones; there must be room for them. */
 int nat_path_establish(struct nat_path *path, double pps, uint32_t n,
 		       struct nat_counts *ret, struct mr_reason *why);
-/* Ask all connections but the first n_skipped, from outside. */
+/* Query all connections except the first n_skipped, from outside. */
 int nat_path_validate(struct nat_path *path, double pps, uint32_t n_skipped,
 		      struct nat_counts *ret, struct mr_reason *why);
 /* Resend the frames of the last of these two that have not arrived, and count
- * those that now do. */
+ * those that arrive now. */
 int nat_path_again(struct nat_path *path, double pps, struct nat_counts *ret,
 		   struct mr_reason *why);
-/* Its table was emptied: the next connection has number 0 again. */
+/* The NAT's table was emptied: the next connection has number 0 again. */
 void nat_path_forget(struct nat_path *path);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The frames are all of one form: Ethernet, IPv4, UDP or TCP. */
+/* Makes and reads the frames: Ethernet, IPv4, UDP or TCP. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -12,7 +12,7 @@ enum {
 	TTL = 64,
 };
 
-/* Behind a UDP header, in network order. */
+/* After a UDP header, in network order. */
 struct mark {
 	uint32_t magic, number;
 } __attribute__((packed));
@@ -48,7 +48,7 @@ static void write_eth(const struct nat_macs *macs, uint16_t type,
 	eth->type = htons(type);
 }
 
-static void finish(uint8_t *frame)
+static void write_sums(uint8_t *frame)
 {
 	struct mr_ipv4 *ip = (struct mr_ipv4 *)(frame + MR_ETH_BYTES);
 	struct mr_net_view view;
@@ -118,7 +118,7 @@ void nat_wire_query(const struct nat_plan *plan, uint32_t number,
 	write_eth(macs, MR_ETHER_IPV4, frame);
 	write_ip(&ends, plan->is_tcp, frame);
 	write_l4(plan, &ends, number, false, frame);
-	finish(frame);
+	write_sums(frame);
 }
 
 void nat_wire_answer(const struct nat_plan *plan, uint32_t number,
@@ -133,7 +133,7 @@ void nat_wire_answer(const struct nat_plan *plan, uint32_t number,
 	write_eth(macs, MR_ETHER_IPV4, frame);
 	write_ip(&ends, plan->is_tcp, frame);
 	write_l4(plan, &ends, number, true, frame);
-	finish(frame);
+	write_sums(frame);
 }
 
 void nat_wire_arp(uint16_t op, uint32_t sender, uint32_t target,
@@ -168,7 +168,7 @@ static enum nat_kind read_arp(const struct nat_plan *plan, bool is_server_side,
 	memcpy(ret->src_mac, arp->sender_mac, sizeof(ret->src_mac));
 	if (arp->op == htons(MR_ARP_REPLY))
 		return NAT_ARP_REPLY;
-	/* The NAT announces its own address, which may have changed. */
+	/* The NAT announces its own address, whose MAC may have changed. */
 	if (!is_server_side && ret->asker == plan->gateway &&
 	    ret->asked == plan->gateway)
 		return NAT_ARP_REPLY;
@@ -180,7 +180,7 @@ static enum nat_kind read_arp(const struct nat_plan *plan, bool is_server_side,
 							     NAT_OTHER;
 }
 
-/* The number that a frame carries; false: it is none of ours. */
+/* The number that a frame carries; false: the frame is not ours. */
 static bool read_number(const struct nat_plan *plan, bool is_answer,
 			const uint8_t *l4, uint32_t *ret)
 {
@@ -199,7 +199,8 @@ static bool read_number(const struct nat_plan *plan, bool is_answer,
 	       ntohl(tcp->ack) - plan->magic == *ret + 1;
 }
 
-/* An entry that is another's by now leads elsewhere: that is no answer. */
+/* If the NAT's entry belongs to another connection by now, the frame goes to
+ * another client, and is no answer. */
 static bool is_for(const struct nat_plan *plan, uint32_t number,
 		   const struct mr_ipv4 *ip, const struct mr_udp *l4)
 {

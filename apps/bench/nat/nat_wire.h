@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Frames of connections through a NAT: what a client sends, what the server
- * sees of it, and what it answers. Connection k is known by its number, which
- * the frame carries (UDP: payload; TCP: sequence number).
+ * receives of it, and what it answers. A frame carries the number of its
+ * connection (UDP: in the payload; TCP: as the sequence number).
  */
 #ifndef NAT_NAT_WIRE_H
 #define NAT_NAT_WIRE_H
@@ -19,7 +19,7 @@ enum {
 	NAT_SERVER_PORT = 5000,
 };
 
-/* Who talks to whom. Addresses in host order. */
+/* The addresses of both sides, in host order. */
 struct nat_plan {
 	uint32_t client, n_clients; /* the first of them */
 	uint32_t server, gateway;
@@ -62,7 +62,7 @@ void nat_wire_answer(const struct nat_plan *plan, uint32_t number,
 void nat_wire_arp(uint16_t op, uint32_t sender, uint32_t target,
 		  const struct nat_macs *macs, uint8_t *frame);
 
-/* What a frame is, that arrived on the side of the clients or the server. */
+/* Classify a frame that arrived on the side of the clients or the server. */
 enum nat_kind nat_wire_read(const struct nat_plan *plan, bool is_server_side,
 			    const uint8_t *frame, uint32_t n_bytes,
 			    struct nat_seen *ret);

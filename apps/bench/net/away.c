@@ -27,7 +27,7 @@ static void make_room(struct spans *spans)
 	uint32_t n = 0, first = spans->n;
 	uint64_t ns = spans->least_ns;
 
-	/* A sender that was behind has added shorter ones. */
+	/* A sender that was behind has added shorter spans. */
 	if (n_as_long(spans, ns) > MAX_SPANS / 8 * 7) {
 		ns = 2 * ns + 1;
 		if (n_as_long(spans, ns) >= MAX_SPANS / 2) {
@@ -100,7 +100,7 @@ void away_end(struct away *away)
 	away->schedstat_fd = -1;
 }
 
-/* The last span, if it lasts until then: its thread did not catch up. */
+/* The last span, if it lasts until then: the thread did not catch up. */
 static struct span *last_until(struct away *away, uint64_t then_ns)
 {
 	struct spans *spans = &away->spans;

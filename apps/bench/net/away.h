@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the tester itself adds to latencies: when its threads did not poll, and
+ * How the tester itself adds to latencies: when its threads did not poll, and
  * how much of the latency of late frames that explains.
  *
  * A thread is away between two rounds that are too far apart. It waited for its
- * core (/proc/PID/task/TID/schedstat counts that), it was stopped while it had
- * the core and made no call (by the host or a signal), or it was in calls that
- * send and receive. A sender that falls behind is away until it has caught up.
+ * core (counted in /proc/PID/task/TID/schedstat), was stopped while it had the
+ * core and made no call (by the host or a signal), or was in calls that send
+ * and receive. A sender that falls behind is away until it has caught up.
  */
 #ifndef NET_AWAY_H
 #define NET_AWAY_H
@@ -20,9 +20,8 @@ enum {
 	MAX_SPANS = 4096,
 	AWAY_NS = 20000, /* a round without frames takes some 100 ns */
 	AWAY_MOVING_NS = 100000,
-	/* Between two looks at the kernel's count, which costs 1 us: what the
-	 * thread waited in short rounds before a long one is charged to that.
-	 */
+	/* How often the kernel's count is read, which costs 1 us. A long round
+	 * is charged with what the thread waited in short rounds before it. */
 	AWAY_READ_NS = 10000000,
 	LATE_NS = 20000, /* faster frames need no explanation */
 };
@@ -34,8 +33,8 @@ struct span {
 	bool is_moving;     /* of a thread: it sent or received meanwhile */
 };
 
-/* Ordered by time. When they are full, the shortest ones are dropped; where
- * most are about as long as these, the oldest of them. */
+/* Ordered by time. When there is no more room, the shortest spans are dropped;
+ * if most are about equally long, the oldest ones. */
 struct spans {
 	uint64_t least_ns; /* all that are as long are there... */
 	uint64_t since_ns; /* ...and began then, or later */
@@ -45,7 +44,7 @@ struct spans {
 
 void spans_add(struct spans *spans, const struct span *span);
 
-/* Of one thread, which alone writes it. */
+/* Of one thread, which is the only one that writes it. */
 struct away {
 	struct spans spans;
 	uint64_t longest_ns;          /* between two rounds */
@@ -55,7 +54,8 @@ struct away {
 	int schedstat_fd;             /* -1: the kernel does not count */
 };
 
-/* Call on the new thread. If the trial has already begun, it was away. */
+/* Call it on the new thread. If the trial has already begun, the thread was
+ * away. */
 void away_begin(struct away *away, uint64_t start_ns, uint64_t now_ns);
 void away_end(struct away *away);
 
@@ -63,8 +63,8 @@ void away_end(struct away *away);
 void away_note(struct away *away, uint64_t then_ns, uint64_t now_ns,
 	       bool is_moving, bool is_behind);
 
-/* One round began at then_ns and the next at now_ns. is_behind: frames that are
- * due have not been sent. */
+/* A round began at then_ns and the next one at now_ns. is_behind: frames that
+ * are due have not been sent. */
 static inline void away_round(struct away *away, uint64_t then_ns,
 			      uint64_t now_ns, bool is_moving, bool is_behind)
 {
@@ -73,10 +73,8 @@ static inline void away_round(struct away *away, uint64_t then_ns,
 		away_note(away, then_ns, now_ns, is_moving, is_behind);
 }
 
-/*
- * Add the parts of a late frame's latency; one of the threads may be NULL. What
- * began before their spans were dropped is left out.
- */
+/* Add the parts of a late frame's latency; one of the threads may be NULL.
+ * Frames that began before spans were dropped are left out. */
 void tail_add(struct trial_tail *tail, const struct span *late,
 	      const struct away *sender, const struct away *receiver);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The run's clock, and how far it can be trusted. */
+/* The run's clock, and its errors. */
 #include "net/clock.h"
 
 #ifdef __x86_64__
@@ -9,15 +9,15 @@
 enum {
 	CALIBRATE_MS = 20,
 	N_READINGS = 64,
-	/* What may stand between two clocks that both run evenly: NTP's slew
-	 * is 500 millionths at most. */
+	/* How far two clocks that run evenly may differ: NTP corrects by 500
+	 * millionths at most. */
 	MAX_SLEW_PPM = 500,
 	MAX_STEP_NS = 100000,
 };
 
-/* Whether the counter runs evenly in all states of the processor, and alike on
+/* Whether the counter runs evenly in all states of the processor and alike on
  * all cores: "invariant TSC", CPUID 80000007h, EDX bit 8 (Intel SDM 18.17.1,
- * AMD APM volume 3). Where a hypervisor does not promise it, it is not used. */
+ * AMD APM volume 3). It is not used if a hypervisor does not promise it. */
 static bool has_invariant_counter(void)
 {
 #ifdef __x86_64__
@@ -35,7 +35,7 @@ struct pair {
 	uint64_t width_ns; /* it lies within that */
 };
 
-/* The counter between two readings of the other, the closest of some. */
+/* The counter between two readings of the clock: the closest of some. */
 static struct pair read_pair(void)
 {
 	struct pair best = { .width_ns = UINT64_MAX };

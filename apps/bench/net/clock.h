@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The run's clock: nanoseconds since it began. Sender and receiver of a program
- * read the same one, so that their difference is a latency.
+ * The run's clock: nanoseconds since the run began. Sender and receiver of a
+ * program read the same clock, so the difference is a latency.
  *
- * A real one is CLOCK_MONOTONIC, read through the processor's counter where
- * that is invariant (about 10 ns less per reading); a virtual one stands still
- * until it is moved, so that a whole run is the same each time.
+ * The real clock is CLOCK_MONOTONIC, read through the processor's counter if
+ * that is invariant (about 10 ns less per reading). The virtual clock stands
+ * still until it is moved, so that each run has the same result.
  */
 #ifndef NET_CLOCK_H
 #define NET_CLOCK_H
@@ -26,42 +26,38 @@ struct clock {
 	uint64_t start_ticks; /* the counter at that moment */
 	uint64_t ns_per_tick; /* 32 bits of it are behind the point */
 	uint64_t error_ns;
-	/* The pair that the counter's speed is measured from. */
+	/* The first pair of readings, to measure the counter's speed. */
 	uint64_t first_ns, first_ticks;
 };
 
 /* Measures the counter's speed, for 20 ms. */
 void clock_open(struct clock *clock, bool is_virtual);
 
-/* Read CLOCK_MONOTONIC itself, to compare with times of the kernel's. */
+/* Read CLOCK_MONOTONIC itself, to compare it with times of the kernel. */
 void clock_use_kernel(struct clock *clock);
 
-/*
- * Begin a run: now is 0. The speed of the counter is measured anew, each time
- * over a longer time. Not while others read it.
- */
+/* Begin a run: now is 0. Measures the speed of the counter again, each time
+ * over a longer time. Nobody may read the clock meanwhile. */
 void clock_start(struct clock *clock);
 
-/* What a single reading may be wrong by, measured; 0 for a virtual one. */
+/* The measured error of a reading; 0 for the virtual clock. */
 uint64_t clock_error_ns(const struct clock *clock);
 
-/* CLOCK_MONOTONIC at its zero, for others that stamp in the kernel. */
+/* CLOCK_MONOTONIC at its zero, for stamps by the kernel. */
 uint64_t clock_origin_ns(const struct clock *clock);
 
 /* "tsc", "CLOCK_MONOTONIC" or "virtual". */
 const char *clock_source(const struct clock *clock);
 
-/*
- * How far it has come away from CLOCK_MONOTONIC since the run began; a clock
- * that runs evenly differs by its error and some millionths of the time.
- */
+/* How far it has drifted from CLOCK_MONOTONIC since the run began. A clock that
+ * runs evenly differs by its error and some millionths of the time. */
 uint64_t clock_drift_ns(const struct clock *clock);
 
-/* Further than that is no clock to measure with. */
+/* False: the clock drifted too far to measure with. */
 bool clock_is_stable(const struct clock *clock, uint64_t run_ns,
 		     uint64_t drift_ns);
 
-/* Move a virtual one: never back. */
+/* Move the virtual clock, never back. */
 void clock_move(struct clock *clock, uint64_t to_ns);
 
 static inline uint64_t clock_monotonic_ns(void)

@@ -18,7 +18,7 @@ enum {
 	DELAY_ROOM = 16384, /* frames on the way, where there is a delay */
 	SPARE_ROOM = 4 * MR_BURST_MAX + 4,
 	STAMP_AT = 18, /* before the end of a frame: the stamp's first byte */
-	/* A frame that is to be overtaken goes on if none comes. */
+	/* A frame that is to be overtaken continues if no other arrives. */
 	MAX_ASIDE_NS = 10000000,
 };
 
@@ -31,14 +31,14 @@ struct device {
 	struct device_config config;
 	uint8_t *base;
 	struct device_counts counts;
-	/* Frames that came as far as: corruption, reordering, doubling. */
+	/* Frames that got as far as corruption, reordering, doubling. */
 	uint64_t n_passed, n_queued, n_put;
 	double free_ns; /* when the server has none to serve */
 	double period_ns;
-	/* The frame that is being overtaken, by so many more. */
+	/* The frame that is held back until so many more have overtaken it. */
 	struct held aside;
 	uint32_t n_to_wait; /* 0: there is none */
-	/* Those on their way, in order of out_ns. */
+	/* Frames on their way, in order of out_ns. */
 	struct held *ring;
 	uint32_t room, first, n;
 };
@@ -77,20 +77,20 @@ int device_open(const struct device_config *config, void *base,
 	return 0;
 }
 
-static void drop(const struct mr_frame *frame, struct mr_cache *cache,
-		 uint64_t *counter)
+static void drop_frame(const struct mr_frame *frame, struct mr_cache *cache,
+		       uint64_t *counter)
 {
 	(*counter)++;
 	mr_frame_free_bulk(cache, frame, 1);
 }
 
-static void append(struct device *device, const struct held *held)
+static void append_held(struct device *device, const struct held *held)
 {
 	struct held *last =
 		&device->ring[(device->first + device->n) % device->room];
 
 	*last = *held;
-	/* What was overtaken leaves behind those that overtook it. */
+	/* A frame that was overtaken leaves after those that overtook it. */
 	if (device->n > 0) {
 		const struct held *before =
 			&device->ring[(device->first + device->n - 1) %
@@ -102,29 +102,29 @@ static void append(struct device *device, const struct held *held)
 	device->n++;
 }
 
-static void put(struct device *device, const struct held *held,
-		struct mr_cache *cache)
+static void put_held(struct device *device, const struct held *held,
+		     struct mr_cache *cache)
 {
 	const uint32_t every = device->config.dup_every;
 
-	append(device, held);
+	append_held(device, held);
 	device->n_put++;
 	if (every > 0 && device->n_put % every == 0 &&
 	    mr_frame_ref(cache, &held->frame, 1) == 0) {
 		device->counts.duplicated++;
-		append(device, held);
+		append_held(device, held);
 	}
 }
 
 static void put_aside(struct device *device, struct mr_cache *cache)
 {
-	put(device, &device->aside, cache);
+	put_held(device, &device->aside, cache);
 	device->n_to_wait = 0;
 }
 
-/* Into the order in which they leave; there is room. */
-static void queue(struct device *device, const struct held *held,
-		  struct mr_cache *cache)
+/* Put a frame in the order of departure; there is room. */
+static void order_held(struct device *device, const struct held *held,
+		       struct mr_cache *cache)
 {
 	const struct device_config *config = &device->config;
 
@@ -136,14 +136,15 @@ static void queue(struct device *device, const struct held *held,
 		device->n_to_wait = config->reorder_by;
 		return;
 	}
-	put(device, held, cache);
+	put_held(device, held, cache);
 	if (device->n_to_wait > 0 && --device->n_to_wait == 0)
 		put_aside(device, cache);
 }
 
-/* When the server is through with a frame that came now. False: its queue is
+/* When the server has finished a frame that arrives now. False: its queue is
  * full. */
-static bool serve(struct device *device, uint64_t now_ns, uint64_t *ret_ns)
+static bool serve_frame(struct device *device, uint64_t now_ns,
+			uint64_t *ret_ns)
 {
 	const double now = (double)now_ns;
 
@@ -161,8 +162,8 @@ static bool serve(struct device *device, uint64_t now_ns, uint64_t *ret_ns)
 	return true;
 }
 
-static void arrive(struct device *device, const struct mr_frame *frame,
-		   struct mr_cache *cache, uint64_t now_ns)
+static void take_arrival(struct device *device, const struct mr_frame *frame,
+			 struct mr_cache *cache, uint64_t now_ns)
 {
 	const struct device_config *config = &device->config;
 	struct device_counts *counts = &device->counts;
@@ -171,7 +172,7 @@ static void arrive(struct device *device, const struct mr_frame *frame,
 	counts->received++;
 	if (config->loss_every > 0 &&
 	    counts->received % config->loss_every == 0) {
-		drop(frame, cache, &counts->lost);
+		drop_frame(frame, cache, &counts->lost);
 		return;
 	}
 	device->n_passed++;
@@ -180,17 +181,17 @@ static void arrive(struct device *device, const struct mr_frame *frame,
 		device->base[frame->addr + frame->len - STAMP_AT] ^= 1;
 		counts->corrupted++;
 	}
-	if (!serve(device, now_ns, &held.out_ns)) {
-		drop(frame, cache, &counts->overrun);
+	if (!serve_frame(device, now_ns, &held.out_ns)) {
+		drop_frame(frame, cache, &counts->overrun);
 		return;
 	}
 	held.out_ns += config->delay_ns;
-	queue(device, &held, cache);
+	order_held(device, &held, cache);
 }
 
 /* Send what is due. Returns how many frames. */
-static uint32_t leave(struct device *device, struct mr_txq *to,
-		      struct mr_cache *cache, uint64_t now_ns)
+static uint32_t send_due(struct device *device, struct mr_txq *to,
+			 struct mr_cache *cache, uint64_t now_ns)
 {
 	struct mr_frame frames[MR_BURST_MAX];
 	uint32_t n = 0;
@@ -215,9 +216,9 @@ static uint32_t leave(struct device *device, struct mr_txq *to,
 	return n;
 }
 
-/* How many may come: each may double, and bring one along that was set aside.
- * What there is no room for waits where it is, and is not lost. */
-static uint32_t welcome(const struct device *device)
+/* How many frames may arrive: each may double, and release one that was held
+ * back. Others wait where they are and are not lost. */
+static uint32_t count_room(const struct device *device)
 {
 	const uint32_t n_free = device->room - device->n;
 	const uint32_t n = n_free > 4 ? (n_free - 4) / 4 : 0;
@@ -229,13 +230,13 @@ uint32_t device_step(struct device *device, struct mr_rxq *from,
 		     struct mr_txq *to, struct mr_cache *cache, uint64_t now_ns)
 {
 	struct mr_frame frames[MR_BURST_MAX];
-	uint32_t n_moved = leave(device, to, cache, now_ns);
-	const uint32_t n = mr_rx_burst(from, cache, frames, welcome(device));
+	uint32_t n_moved = send_due(device, to, cache, now_ns);
+	const uint32_t n = mr_rx_burst(from, cache, frames, count_room(device));
 
 	for (uint32_t i = 0; i < n; i++)
-		arrive(device, &frames[i], cache, now_ns);
+		take_arrival(device, &frames[i], cache, now_ns);
 	n_moved += n;
-	return n > 0 ? n_moved + leave(device, to, cache, now_ns) : n_moved;
+	return n > 0 ? n_moved + send_due(device, to, cache, now_ns) : n_moved;
 }
 
 uint64_t device_next_ns(const struct device *device)
@@ -258,8 +259,9 @@ void device_reset(struct device *device, struct mr_cache *cache)
 	if (device->n_to_wait > 0)
 		put_aside(device, cache);
 	for (uint32_t i = 0; i < device->n; i++)
-		drop(&device->ring[(device->first + i) % device->room].frame,
-		     cache, &device->counts.lost);
+		drop_frame(
+			&device->ring[(device->first + i) % device->room].frame,
+			cache, &device->counts.lost);
 	device->n = device->first = 0;
 	device->free_ns = 0;
 	device->counts = (struct device_counts){ 0 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The counters of ports that count losses. */
+/* Loss counters of ports. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The counters of ports that count losses: which frames were dropped where. */
+/* Loss counters of ports: which frames were dropped where. */
 #ifndef NET_DROPS_H
 #define NET_DROPS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a histogram of times can tell. */
+/* Statistics of a histogram of times. */
 #include <math.h>
 
 #include "net/hist.h"

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * A histogram of times over their full range: HdrHistogram's layout with three
- * significant digits, 0 to 2^40 ns (18 minutes). A value is off by less than
- * one part in 1024.
- */
+/* A histogram of times: HdrHistogram's layout with three significant digits, 0
+ * to 2^40 ns (18 minutes). A value is off by less than 1/1024. */
 #ifndef NET_HIST_H
 #define NET_HIST_H
 
@@ -17,7 +14,7 @@ enum {
 	HIST_BUCKETS = (HIST_VALUE_BITS - HIST_SUB_BITS + 1) << HIST_SUB_BITS,
 };
 
-/* One thread writes; another may ask hist_since() meanwhile. */
+/* One thread writes; another may call hist_since() meanwhile. */
 struct hist {
 	uint64_t n;        /* values */
 	uint64_t n_over;   /* of them, above the range: in the top bucket */
@@ -56,16 +53,16 @@ uint64_t hist_low(uint32_t i);
 void hist_merge(struct hist *hist, const struct hist *other);
 
 /*
- * The values that a hist that another thread writes has more than before: what
- * lies between two looks. before is brought up to date. Of ret, minimum and
- * maximum are those of buckets, sum_sq is not set.
+ * Add the values that another thread added to now since the last call to ret,
+ * and bring before up to date. Minimum and maximum of ret are those of buckets;
+ * sum_sq is not set.
  */
 void hist_since(const struct hist *now, struct hist *before, struct hist *ret);
 
 /*
- * The value that percentile of all values are not above, 0 to 100: the highest
- * one of its bucket, as HdrHistogram has it, and never above the maximum.
- * 0 without values.
+ * The value that percentile (0 to 100) of all values do not exceed: the highest
+ * one of its bucket, as in HdrHistogram, but at most the maximum. 0 without
+ * values.
  */
 uint64_t hist_at(const struct hist *hist, double percentile);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A port's MAC address in one word, which one thread sets and others read. */
+/* A port's MAC address in one word, written by one thread and read by others.
+ */
 #ifndef NET_MAC_H
 #define NET_MAC_H
 
@@ -24,7 +25,8 @@ static inline uint64_t mac_get(const uint64_t *mac)
 	return __atomic_load_n(mac, __ATOMIC_RELAXED);
 }
 
-/* Call it after MR_PORT_EVENT_MAC. Sets mac, and prints it and what. */
+/* Call it after MR_PORT_EVENT_MAC. Sets mac, and prints it with the text what.
+ */
 void mac_follow(struct mr_port *port, const char *program, const char *what,
 		uint64_t *mac);
 

@@ -4,8 +4,8 @@
 
 #include "net/pacer.h"
 
-/* xorshift64* (Vigna 2016): 53 bits of it, above 0 and at most 1. */
-static double draw(struct pacer *pacer)
+/* A random number above 0, at most 1: 53 bits of xorshift64* (Vigna 2016). */
+static double draw_fraction(struct pacer *pacer)
 {
 	uint64_t x = pacer->random;
 
@@ -23,7 +23,7 @@ static uint64_t due_of(const struct pacer *pacer)
 	       (uint64_t)((double)pacer->n * pacer->period_ns);
 }
 
-static void schedule(struct pacer *pacer)
+static void schedule_next(struct pacer *pacer)
 {
 	switch (pacer->pace) {
 	case PACE_CONSTANT:
@@ -31,9 +31,10 @@ static void schedule(struct pacer *pacer)
 		pacer->next_ns = due_of(pacer);
 		break;
 	case PACE_POISSON:
-		/* Each sender's own; their sum is one of the whole rate. */
-		pacer->poisson_ns +=
-			-log(draw(pacer)) * pacer->period_ns * pacer->n_senders;
+		/* Each sender has its own process; their sum has the whole
+		 * rate. */
+		pacer->poisson_ns += -log(draw_fraction(pacer)) *
+				     pacer->period_ns * pacer->n_senders;
 		pacer->next_ns = pacer->start_ns + (uint64_t)pacer->poisson_ns;
 		break;
 	case PACE_BURSTS:
@@ -48,12 +49,12 @@ static void schedule(struct pacer *pacer)
 		pacer->next_ns = UINT64_MAX;
 }
 
-static void advance(struct pacer *pacer)
+static void advance_frame(struct pacer *pacer)
 {
 	if (--pacer->n_left == 0)
 		pacer->next_ns = UINT64_MAX;
 	else
-		schedule(pacer);
+		schedule_next(pacer);
 }
 
 void pacer_begin(struct pacer *pacer, const struct send_orders *orders)
@@ -81,7 +82,7 @@ void pacer_begin(struct pacer *pacer, const struct send_orders *orders)
 	if (pacer->pace == PACE_BURSTS)
 		pacer->period_ns *= pacer->burst_frames;
 	if (pacer->pace == PACE_POISSON) {
-		schedule(pacer);
+		schedule_next(pacer);
 		return;
 	}
 	pacer->next_ns = due_of(pacer);
@@ -113,16 +114,14 @@ uint32_t pacer_take(struct pacer *pacer, uint64_t now_ns, uint64_t *ret_due_ns,
 		return take_full(pacer, now_ns, ret_due_ns, room);
 	while (n < room && pacer->next_ns <= now_ns) {
 		ret_due_ns[n++] = pacer->next_ns;
-		advance(pacer);
+		advance_frame(pacer);
 	}
 	return n;
 }
 
-/*
- * Skip whole periods at once, however many there are, up to the last few before
- * before_ns. Returns how many frames.
- */
-static uint64_t jump(struct pacer *pacer, uint64_t before_ns)
+/* Skip whole periods at once, up to the last few before before_ns. Returns how
+ * many frames. */
+static uint64_t jump_periods(struct pacer *pacer, uint64_t before_ns)
 {
 	const uint64_t until =
 		before_ns < pacer->end_ns ? before_ns : pacer->end_ns;
@@ -134,7 +133,7 @@ static uint64_t jump(struct pacer *pacer, uint64_t before_ns)
 	if (!pacer->is_paced || pacer->pace == PACE_POISSON ||
 	    pacer->next_ns >= until)
 		return 0;
-	/* Two short of it: the walk that follows is exact. */
+	/* Stop two short: the steps that follow are exact. */
 	n_steps = (double)(until - pacer->next_ns) /
 			  (pacer->period_ns * pacer->n_senders) -
 		  2;
@@ -150,10 +149,10 @@ static uint64_t jump(struct pacer *pacer, uint64_t before_ns)
 
 uint64_t pacer_skip(struct pacer *pacer, uint64_t before_ns)
 {
-	uint64_t n = jump(pacer, before_ns);
+	uint64_t n = jump_periods(pacer, before_ns);
 
 	while (pacer->is_paced && pacer->next_ns < before_ns) {
-		advance(pacer);
+		advance_frame(pacer);
 		n++;
 	}
 	return n;

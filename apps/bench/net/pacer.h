@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * When one sender's frames are due. Open loop: it follows from the orders and
- * the seed alone, not from how sending goes.
+ * When the frames of one sender are due. Open loop: this depends on the orders
+ * and the seed, and not on the sending.
  *
  * The frames of all senders together have the pace that was ordered: at a
- * constant one, sender i of s has each s-th frame, beginning with the i-th.
+ * constant pace, sender i of s has every s-th frame, starting with the i-th.
  */
 #ifndef NET_PACER_H
 #define NET_PACER_H
@@ -30,17 +30,15 @@ struct pacer {
 
 void pacer_begin(struct pacer *pacer, const struct send_orders *orders);
 
-/*
- * The frames that are due at now, room of them at most: sets when each was due,
- * in order. The rest come with the next call.
- */
+/* Frames that are due now, at most room: sets when each was due, in order. The
+ * next call returns the rest. */
 uint32_t pacer_take(struct pacer *pacer, uint64_t now_ns, uint64_t *ret_due_ns,
 		    uint32_t room);
 
-/* Give up what was due before before_ns. Returns how many frames. */
+/* Skip frames that were due before before_ns. Returns how many. */
 uint64_t pacer_skip(struct pacer *pacer, uint64_t before_ns);
 
-/* No frame will become due at now or later. */
+/* No further frame will become due. */
 static inline bool pacer_is_done(const struct pacer *pacer, uint64_t now_ns)
 {
 	return pacer->n_left == 0 ||

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Places to send to that are no tx queue: something that makes and paces frames
- * itself, as the kernel does with live XDP frames. It has a thread of the
- * tester for the time of a trial.
+ * Places to send to that are not tx queues: they make and pace frames
+ * themselves, as the kernel does with live XDP frames. During a trial, each has
+ * a thread of the tester.
  */
 #ifndef NET_PLACE_H
 #define NET_PLACE_H
@@ -27,7 +27,7 @@ struct send_orders {
 	uint64_t seed;
 };
 
-/* due = sent + unsent, as soon as it has ended. */
+/* due = sent + unsent, once it has ended. */
 struct send_counts {
 	uint64_t sent, unsent, bytes;
 	uint64_t refused; /* of those sent: the device had no room for them */
@@ -41,20 +41,20 @@ struct place_ops {
 	int (*open)(struct mr_ctx *ctx, const char *spec, struct place **ret,
 		    struct mr_reason *why);
 	void (*close)(struct place *place);
-	/* Streams of a trial, which outlive it. 0 or -errno. */
+	/* Prepare a trial with these streams, which outlive it. 0 or -errno. */
 	int (*begin)(struct place *place, const struct streams *streams,
 		     const struct send_orders *orders, struct mr_reason *why);
-	/* On a thread of its own; returns at the end, or after stop(): 0, or
-	 * -errno with the reason. */
+	/* Send, on a thread of its own, until the end or stop(). Returns 0, or
+	 * -errno with a reason. */
 	int (*run)(struct place *place, struct mr_reason *why);
 	void (*stop)(struct place *place); /* any thread */
-	/* Any thread, also while it runs; lateness is NULL while it does. */
+	/* Any thread, also during run(); then lateness is NULL. */
 	void (*counts)(const struct place *place, struct send_counts *ret,
 		       struct hist *lateness);
 	uint64_t (*n_sent)(const struct place *place, uint32_t stream);
 	int (*info)(const struct place *place, struct mr_port_info *ret);
 	int (*link)(const struct place *place, struct mr_link *ret);
-	/* What it was refused by the device, by name; as a port's drops. */
+	/* Frames that the device refused, by name, like a port's drops. */
 	uint32_t (*drops)(const struct place *place, struct mr_named_count *ret,
 			  uint32_t room);
 };

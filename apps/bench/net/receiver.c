@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Receiving on one rx queue. */
+/* Receives on one rx queue. */
 #include <string.h>
 #include <time.h>
 
@@ -12,7 +12,7 @@ enum {
 	OFFSET_NS = 100000000, /* how long one is good for */
 };
 
-/* Counters of two cores may be a few ns apart: that is no time at all. */
+/* Counters of two cores may differ by a few ns; an age below 0 is 0. */
 static inline uint64_t age_of(uint64_t due_ns, uint64_t now_ns)
 {
 	const uint64_t age = (now_ns - due_ns) & STAMP_MASK;
@@ -20,9 +20,9 @@ static inline uint64_t age_of(uint64_t due_ns, uint64_t now_ns)
 	return age > STAMP_MASK / 2 ? 0 : age;
 }
 
-/* Returns false: the frame is none of this trial. */
-static inline bool see(struct receiver *receiver, const uint8_t *end,
-		       uint64_t now_ns)
+/* Returns false: the frame does not belong to this trial. */
+static inline bool see_stamp(struct receiver *receiver, const uint8_t *end,
+			     uint64_t now_ns)
 {
 	struct stamp stamp;
 
@@ -51,7 +51,7 @@ static inline bool see(struct receiver *receiver, const uint8_t *end,
 	return true;
 }
 
-/* The end of a frame of several entries may lie in more than one of them. */
+/* The stamp of a frame of several entries may lie in more than one of them. */
 static bool see_entries(struct receiver *receiver,
 			const struct mr_frame *entries, uint32_t n,
 			uint64_t now_ns)
@@ -68,11 +68,13 @@ static bool see_entries(struct receiver *receiver,
 		       receiver->base + entries[i].addr + len - n_bytes,
 		       n_bytes);
 	}
-	return n_missing == 0 && see(receiver, tail + STAMP_BYTES, now_ns);
+	return n_missing == 0 &&
+	       see_stamp(receiver, tail + STAMP_BYTES, now_ns);
 }
 
-/* How far the device's clock is before the run's: the closest of some readings,
- * as an interrupt may come between any two. Returns 0, or -1: no such clock. */
+/* The difference between the device's clock and the run's: the closest of some
+ * readings, because an interrupt may come between two. Returns 0, or -1: no
+ * such clock. */
 static int read_offset(struct receiver *receiver, uint16_t clock_id)
 {
 	uint64_t best_ns = UINT64_MAX;
@@ -99,12 +101,13 @@ static int read_offset(struct receiver *receiver, uint16_t clock_id)
 
 /*
  * The run's time of a device's timestamp, if its clock is one of the kernel's
- * (frame.h: rx_clock); else when the burst was taken. How far the two clocks
- * are apart is read again each 100 ms: at 500 us per second, NTP's most, that
- * is an error of 50 us, and 0.1 us at the usual millionth.
+ * (frame.h: rx_clock); else the time when the burst was received. The
+ * difference of the two clocks is read every 100 ms: at 500 us per second, the
+ * most that NTP corrects, that is an error of 50 us, and 0.1 us at the usual
+ * millionth.
  */
-static uint64_t arrival(struct receiver *receiver, const struct mr_meta *meta,
-			uint64_t now_ns)
+static uint64_t arrival_ns(struct receiver *receiver,
+			   const struct mr_meta *meta, uint64_t now_ns)
 {
 	uint64_t at;
 
@@ -122,7 +125,8 @@ static uint64_t arrival(struct receiver *receiver, const struct mr_meta *meta,
 	if (!receiver->device_clock.is_readable)
 		return now_ns;
 	at = meta->rx_ns - receiver->device_clock.offset_ns;
-	/* A frame came before it was taken: else the clock is another one. */
+	/* A frame arrives before it is received; otherwise the clock is another
+	 * one. */
 	return at <= now_ns ? at : now_ns;
 }
 
@@ -132,7 +136,8 @@ static inline bool see_frame(struct receiver *receiver,
 {
 	if (n_entries > 1 || frame->len < STAMP_BYTES)
 		return see_entries(receiver, frame, n_entries, now_ns);
-	return see(receiver, receiver->base + frame->addr + frame->len, now_ns);
+	return see_stamp(receiver, receiver->base + frame->addr + frame->len,
+			 now_ns);
 }
 
 uint32_t receiver_step(struct receiver *receiver)
@@ -152,10 +157,10 @@ uint32_t receiver_step(struct receiver *receiver)
 				   frames[i].len - 1);
 	for (uint32_t i = 0, n_entries; i < n; i += n_entries) {
 		n_entries = mr_frame_n_entries(frames + i);
-		n_ours += see_frame(receiver, frames + i, n_entries,
-				    metas == NULL ?
-					    now :
-					    arrival(receiver, metas + i, now));
+		n_ours += see_frame(
+			receiver, frames + i, n_entries,
+			metas == NULL ? now :
+					arrival_ns(receiver, metas + i, now));
 		n_frames++;
 	}
 	mr_frame_free_bulk(receiver->cache, frames, n);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Receiving on one rx queue: every frame is counted, those with a stamp of this
- * trial by what their stamp says.
- */
+/* Receives on one rx queue. Counts all frames, and those with a stamp of this
+ * trial by their stamps. */
 #ifndef NET_RECEIVER_H
 #define NET_RECEIVER_H
 
@@ -28,15 +26,16 @@ struct receiver {
 	uint32_t run_at;      /* the last one's; see runs.h */
 	struct track *tracks; /* by lane */
 	struct hist *latency; /* NULL: the sender's clock is another */
-	struct spans *late;   /* the latest of each burst; NULL: none are kept */
-	struct span latest;   /* of the burst at hand */
+	struct spans *late; /* the latest of each burst; NULL: none are kept */
+	struct span latest; /* of the burst at hand */
 	uint64_t n_received, n_foreign;
 	uint32_t n_lanes; /* one more than the highest that came */
-	/* Arrivals of the trial's frames; UINT64_MAX and 0: none yet. */
+	/* First and last arrival of the trial's frames; UINT64_MAX and 0: none
+	 * yet. */
 	uint64_t first_ns, last_ns;
 	struct mr_frame frames[MR_BURST_MAX];
 	struct mr_meta metas[MR_BURST_MAX]; /* with has_times */
-	/* What a device's time is behind the run's clock, by clock. */
+	/* The difference between the device's clock and the run's. */
 	struct {
 		uint16_t clock_id;
 		bool is_known, is_readable;
@@ -45,7 +44,7 @@ struct receiver {
 	} device_clock;
 };
 
-/* Take a burst. Returns how many entries there were. */
+/* Receive a burst. Returns how many entries it had. */
 uint32_t receiver_step(struct receiver *receiver);
 
 #endif

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * mr-bench reflect: sends what it receives back to who sent it, so that the
- * other side can measure round trips. Stamps are left as they are.
- */
+/* mr-bench reflect: sends received frames back to their sender, to measure
+ * round trips. Stamps stay as they are. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -57,8 +55,9 @@ static const struct option_row rows[] = {
 	  "threads (default: one per queue of a port)" },
 };
 
-static enum parse_result take(const struct option_row *row, const char *arg,
-			      void *own, struct mr_reason *error)
+static enum parse_result take_option(const struct option_row *row,
+				     const char *arg, void *own,
+				     struct mr_reason *error)
 {
 	struct reflect *reflect = own;
 	enum parse_result result;
@@ -80,24 +79,24 @@ static enum parse_result take(const struct option_row *row, const char *arg,
 	}
 }
 
-static void drop(struct reflector *r, struct mr_worker *worker,
-		 const struct mr_frame *frames, uint32_t n,
-		 enum reflect_drop why)
+static void drop_frames(struct reflector *r, struct mr_worker *worker,
+			const struct mr_frame *frames, uint32_t n,
+			enum reflect_drop why)
 {
 	counter_add(&r->drops[why], mr_frame_n_frames(frames, n));
 	mr_frame_free_bulk(worker->cache, frames, n);
 }
 
-/* Turn one frame of n entries round; false: it was dropped. */
-static bool turn(struct reflector *r, struct mr_worker *worker, uint32_t port,
-		 struct mr_frame *frame, uint32_t n)
+/* Swap the directions of a frame of n entries; false: it was dropped. */
+static bool turn_frame(struct reflector *r, struct mr_worker *worker,
+		       uint32_t port, struct mr_frame *frame, uint32_t n)
 {
 	const struct reflect *reflect = r->reflect;
 	uint64_t n_bytes, mac;
 	uint8_t *bytes;
 
 	if (mr_frame_unshare(worker->cache, frame, n) < 0) {
-		drop(r, worker, frame, n, DROP_NO_PAGE);
+		drop_frames(r, worker, frame, n, DROP_NO_PAGE);
 		return false;
 	}
 	bytes = mr_frame_data(reflect->base, frame);
@@ -113,10 +112,10 @@ static bool turn(struct reflector *r, struct mr_worker *worker, uint32_t port,
 	case SWAP_DONE:
 		return true;
 	case SWAP_RUNT:
-		drop(r, worker, frame, n, DROP_RUNT);
+		drop_frames(r, worker, frame, n, DROP_RUNT);
 		return false;
 	default:
-		drop(r, worker, frame, n, DROP_GROUP);
+		drop_frames(r, worker, frame, n, DROP_GROUP);
 		return false;
 	}
 }
@@ -135,14 +134,15 @@ static uint32_t reflect_queue(struct reflector *r, struct mr_worker *worker,
 	counter_add(&r->n_entries, n);
 	for (uint32_t i = 0, n_entries; i < n; i += n_entries) {
 		n_entries = mr_frame_n_entries(frames + i);
-		if (!turn(r, worker, rxq->port_idx, frames + i, n_entries))
+		if (!turn_frame(r, worker, rxq->port_idx, frames + i,
+				n_entries))
 			continue;
 		memmove(frames + n_kept, frames + i,
 			n_entries * sizeof(frames[0]));
 		n_kept += n_entries;
 	}
 	n_sent = mr_worker_send(worker, rxq->port_idx, frames, n_kept);
-	drop(r, worker, frames + n_sent, n_kept - n_sent, DROP_TX_FULL);
+	drop_frames(r, worker, frames + n_sent, n_kept - n_sent, DROP_TX_FULL);
 	return n;
 }
 
@@ -163,8 +163,8 @@ static int reflect_run(struct mr_worker *worker, void *opaque)
 static void drop_at_end(void *opaque, struct mr_worker *worker,
 			const struct mr_frame *frames, uint32_t n)
 {
-	drop((struct reflector *)opaque + worker->idx, worker, frames, n,
-	     DROP_SHUTDOWN);
+	drop_frames((struct reflector *)opaque + worker->idx, worker, frames, n,
+		    DROP_SHUTDOWN);
 }
 
 static void take_counters(struct snapshot *snapshot, void *app)
@@ -194,7 +194,7 @@ static const struct app_counters counters = {
 	.take = take_counters,
 };
 
-/* Where the workers find all they need. Returns 0 or the exit status. */
+/* Make the workers' data. Returns 0 or the exit status. */
 static int open_reflectors(struct reflect *reflect, struct mr_reason *why)
 {
 	const struct dataplane *plane = &reflect->plane;
@@ -206,10 +206,11 @@ static int open_reflectors(struct reflect *reflect, struct mr_reason *why)
 		mr_port_info(plane->ports[p], &info);
 		reflect->macs[p] = mac_of_port(plane->ports[p]);
 		if (reflect->answers_arp && !info.has_mac)
-			return fail_with(why, 2,
-					 "--arp: %s has no MAC address to answer "
-					 "with",
-					 info.name);
+			return fail_with(
+				why, 2,
+				"--arp: %s has no MAC address to answer "
+				"with",
+				info.name);
 	}
 	reflect->reflectors = aligned_alloc(
 		_Alignof(struct reflector),
@@ -285,7 +286,7 @@ int reflect_main(int argc, char **argv)
 			"addresses\nand ports swapped.\n",
 		.rows = rows,
 		.n_rows = sizeof(rows) / sizeof(rows[0]),
-		.take = take,
+		.take = take_option,
 		.own = &reflect,
 	};
 	uint32_t sends_to[MAX_PORTS];

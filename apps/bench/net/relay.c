@@ -27,8 +27,9 @@ struct taker {
 	struct relay_options *options;
 };
 
-static enum parse_result take(const struct option_row *row, const char *arg,
-			      void *opaque, struct mr_reason *error)
+static enum parse_result take_option(const struct option_row *row,
+				     const char *arg, void *opaque,
+				     struct mr_reason *error)
 {
 	const struct taker *taker = opaque;
 	struct relay_options *o = taker->options;
@@ -56,7 +57,7 @@ int relay_options_main(const struct relay_command *command, int argc,
 		.usage = command->usage,
 		.rows = rows,
 		.n_rows = command->n_rows + N_SHARED,
-		.take = take,
+		.take = take_option,
 		.shared_rows = run_option_rows + N_CONTROL_OPTION_ROWS,
 		.n_shared_rows = N_RUN_OPTION_ROWS - N_CONTROL_OPTION_ROWS,
 	};
@@ -110,9 +111,8 @@ json_t *relay_found(const struct relay_options *options,
 		cores[w] = mr_workers_get(plane->workers, w)->core;
 	document_plane(found, plane, cores, plane->n_workers, sends, receives);
 	json_object_set_new(found, "label", json_text(options->label));
-	json_object_set_new(
-		config, "duration_s",
-		json_real((double)options->run.duration_ms / 1e3));
+	json_object_set_new(config, "duration_s",
+			    json_real((double)options->run.duration_ms / 1e3));
 	json_object_update_new(json_object_get(found, "config"), config);
 	return found;
 }

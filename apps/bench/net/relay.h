@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Commands that pass frames on as a forwarder does, and report as one: reflect
- * and replay. What they have in common, over support/run.h.
- */
+/* What reflect and replay share: they forward frames and report like a
+ * forwarder, over support/run.h. */
 #ifndef NET_RELAY_H
 #define NET_RELAY_H
 
@@ -26,7 +24,7 @@ enum { RELAY_OWN = 512 };
 struct relay_command {
 	const char *program; /* "mr-bench reflect" */
 	const char *usage;   /* of the help, in front of the options */
-	/* Options of its own, which stand in front; take() gets own. */
+	/* Its own options, which come first; take() gets own. */
 	const struct option_row *rows;
 	uint32_t n_rows;
 	option_fn *take;
@@ -42,16 +40,17 @@ struct relay_command {
 int relay_options_main(const struct relay_command *command, int argc,
 		       char **argv, struct relay_options *ret, int *ret_first);
 
-/* What the front end answers; NULL: it has gone. Owner: the caller. Takes
- * question over. */
+/* The answer of the front end; NULL: it has gone. Owner: the caller. Takes
+ * ownership of question. */
 json_t *relay_ask(const struct relay_options *options, json_t *question);
 
 /* A path of any bytes, in hex; NULL: "". */
 json_t *relay_path(const char *path);
 
 /*
- * An open plane: the first question, whose answer is the document. sends and
- * receives have a bit per port. config: options of the command, taken over.
+ * Describes an open plane: the first question, whose answer is the document.
+ * sends and receives have a bit per port. config has the options of the
+ * command; takes ownership of it.
  */
 json_t *relay_found(const struct relay_options *options,
 		    const struct dataplane *plane, uint32_t sends,

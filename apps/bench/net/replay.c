@@ -4,8 +4,8 @@
  *
  *     pcap: port --rx burst, times--> due when? --tx burst--> port
  *
- * Open loop: when a frame is due follows from the capture alone, not from when
- * the one before it left. What is given up is counted, by name.
+ * Open loop: when a frame is due depends on the capture alone, not on when the
+ * previous one left. Frames that are given up are counted by name.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -61,8 +61,9 @@ static enum parse_result parse_speed(const char *arg, double *ret,
 	return PARSE_RUN;
 }
 
-static enum parse_result take(const struct option_row *row, const char *arg,
-			      void *own, struct mr_reason *error)
+static enum parse_result take_option(const struct option_row *row,
+				     const char *arg, void *own,
+				     struct mr_reason *error)
 {
 	struct replay *replay = own;
 	enum parse_result result;
@@ -93,13 +94,13 @@ static enum parse_result take(const struct option_row *row, const char *arg,
 	}
 }
 
-static bool end(void *app)
+static bool end_run(void *app)
 {
 	(void)app;
 	return true;
 }
 
-static void describe(struct replay *replay)
+static void describe_run(struct replay *replay)
 {
 	json_t *found = relay_found(
 		replay->options, &replay->plane, 1 << TO_PORT,
@@ -116,8 +117,8 @@ static void describe(struct replay *replay)
 	replay->document = relay_ask(replay->options, found);
 }
 
-/* The front end writes them: a process that it left behind, our child. Returns
- * the exit status. */
+/* The front end, which is our child, writes the files. Returns the exit status.
+ */
 static int write_files(const struct replay *replay)
 {
 	int status = 1;
@@ -134,7 +135,7 @@ static int write_files(const struct replay *replay)
 	return status == 0 ? 0 : 1;
 }
 
-/* The capture as a port: what a spec takes for its own has a backslash. */
+/* The spec of the capture's port: special characters get a backslash. */
 static bool make_spec(const char *path, uint32_t n_loops, char *ret)
 {
 	int n = snprintf(ret, MAX_SPEC_BYTES, "pcap:rx=");
@@ -152,7 +153,7 @@ static int replay_to_port(const struct relay_command *command,
 			  const struct relay_options *options)
 {
 	struct replay *replay = command->own;
-	const struct run_fd fds[] = { { replay->done_fd, end } };
+	const struct run_fd fds[] = { { replay->done_fd, end_run } };
 	struct run_config config = { .plane = &replay->plane,
 				     .counters = &replay_counters,
 				     .options = options->run,
@@ -177,7 +178,7 @@ static int replay_to_port(const struct relay_command *command,
 		/* Without a link, the run counts what did not leave. */
 		(void)mr_ports_wait_link(&replay->plane.ports[TO_PORT], 1,
 					 LINK_WAIT_MS);
-		describe(replay);
+		describe_run(replay);
 		status = run(&config);
 		if (replay->why_failed.text[0] != '\0')
 			status = relay_complain(command, 1,
@@ -207,8 +208,9 @@ static int parse_and_replay(const struct relay_command *command, int argc,
 	if (status >= 0)
 		return status;
 	if (argc - first != N_PORTS)
-		return relay_complain(command, 2,
-				      "give a file and a port: mr-bench replay FILE PORT");
+		return relay_complain(
+			command, 2,
+			"give a file and a port: mr-bench replay FILE PORT");
 	if (!make_spec(argv[first], replay->n_loops, spec))
 		return relay_complain(command, 2,
 				      "the file's name is too long");
@@ -240,7 +242,7 @@ int replay_main(int argc, char **argv)
 			 "gaps.\n",
 		.rows = rows,
 		.n_rows = sizeof(rows) / sizeof(rows[0]),
-		.take = take,
+		.take = take_option,
 		.own = replay,
 	};
 	int status;

@@ -23,7 +23,8 @@ struct replay {
 	struct dataplane plane;
 	int done_fd;
 	struct clock clock;
-	/* Entries read but not sent; due_ns: when the frame of each is due. */
+	/* Entries that were read and not sent; due_ns: when the frame of each
+	 * is due. */
 	struct mr_frame frames[MR_BURST_MAX];
 	uint64_t due_ns[MR_BURST_MAX];
 	uint32_t n, at, n_burst;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sending the frames of a capture when they are due. */
+/* Sends the frames of a capture when they are due. */
 #include <errno.h>
 #include <time.h>
 #include <unistd.h>
@@ -8,12 +8,12 @@
 #include "support/counter.h"
 
 enum {
-	/* If the next frame is due later than this, the thread may sleep. */
+	/* The thread may sleep if the next frame is due later than this. */
 	SPIN_NS = 100000,
 	SLEEP_NS = 10000000,
 };
 
-/* A user may take a longer wait for a program that hangs. */
+/* A user may think that the program hangs if it waits longer. */
 static const uint64_t far_ns = 10000000000;
 /* No frame is due later: 146 years. */
 static const double last_due_ns = 0x1p62;
@@ -39,7 +39,7 @@ static bool read_burst(struct replay *replay, struct mr_worker *worker,
 		return mr_queue_arm(&rxq->queue) != 0;
 	counter_add(&replay->n_bursts, 1);
 	counter_add(&replay->n_entries, replay->n);
-	/* Passes cannot be told apart by times. A burst has only one. */
+	/* Times do not tell passes apart. A burst belongs to one pass. */
 	if (replay->pass > 0 && replay->pass != replay_n_passes(replay))
 		timing_begin_again(&replay->timing);
 	replay->pass = replay_n_passes(replay);
@@ -83,8 +83,8 @@ static void wait_for_next(struct replay *replay, uint64_t now_ns)
 }
 
 static void drop_frames(struct replay *replay, struct mr_worker *worker,
-		 const struct mr_frame *frames, uint32_t n,
-		 enum replay_drop why)
+			const struct mr_frame *frames, uint32_t n,
+			enum replay_drop why)
 {
 	counter_add(&replay->drops[why], mr_frame_n_frames(frames, n));
 	mr_frame_free_bulk(worker->cache, frames, n);
@@ -98,7 +98,7 @@ static void give_up_late(struct replay *replay, struct mr_worker *worker,
 	while (i < replay->n && replay->due_ns[i] + replay->max_lag_ns < now_ns)
 		i++;
 	drop_frames(replay, worker, replay->frames + replay->at, i - replay->at,
-	     DROP_LATE);
+		    DROP_LATE);
 	replay->at = i;
 }
 
@@ -150,7 +150,7 @@ int replay_run(struct mr_worker *worker, void *opaque)
 	} while (mr_worker_wait(worker, 1) && goes_on);
 	replay->is_whole = !goes_on || replay->n_loops == 0;
 	drop_frames(replay, worker, replay->frames + replay->at,
-	     replay->n - replay->at, DROP_SHUTDOWN);
+		    replay->n - replay->at, DROP_SHUTDOWN);
 	__atomic_store_n(&replay->has_ended, true, __ATOMIC_RELEASE);
 	/* Fails only if it is readable already. */
 	return write(replay->done_fd, &one, sizeof(one)) < 0 ? -errno : 0;

@@ -32,8 +32,8 @@ enum { N_REPLAY_ROWS = sizeof(replay_rows) / sizeof(replay_rows[0]) };
 static const struct count_group replay_group = { "replay", "replay",
 						 replay_rows, N_REPLAY_ROWS };
 
-/* How late frames left so far. The sending thread takes no lock, so the answer
- * is read bucket by bucket; it is exact only at the end. */
+/* How late frames left so far. The sending thread takes no lock, so this reads
+ * bucket by bucket, and is exact only at the end. */
 static const struct hist *lateness_of(struct replay *replay)
 {
 	if (__atomic_load_n(&replay->has_ended, __ATOMIC_ACQUIRE))
@@ -190,8 +190,8 @@ static void judge_replay(struct replay *replay, struct trial_result *trial)
 	const uint64_t n = n_kept(replay, &moved);
 
 	trial->n_drops = moved.n;
-	replay->n_unread = drops_received(&moved,
-					  replay->plane.ports[CAPTURE_PORT]);
+	replay->n_unread =
+		drops_received(&moved, replay->plane.ports[CAPTURE_PORT]);
 	if (n == 0)
 		explain_part(replay, trial);
 	trial_judge(trial, n, 0, replay->n_loops > 0);
@@ -210,11 +210,10 @@ static void judge_replay(struct replay *replay, struct trial_result *trial)
 /* Have the front end add the trial, and why it is incomplete. */
 static void tell_trial(struct replay *replay, const struct trial_result *trial)
 {
-	json_t *document =
-		relay_ask(replay->options,
-			  json_pack("{so so}", "trial", document_trial(trial),
-				    "why_incomplete",
-				    json_text(trial->why_incomplete)));
+	json_t *document = relay_ask(
+		replay->options,
+		json_pack("{so so}", "trial", document_trial(trial),
+			  "why_incomplete", json_text(trial->why_incomplete)));
 
 	json_object_update_new(replay->document, document);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Runs of tx that rx hears. What is there is read without a lock. */
+/* Runs of tx that rx receives. Entries that exist are read without a lock. */
 #include <stdlib.h>
 
 #include "net/runs.h"
@@ -25,14 +25,14 @@ uint32_t runs_n(const struct runs *runs)
 	return __atomic_load_n(&runs->n, __ATOMIC_ACQUIRE);
 }
 
-/* Of one that another thread adds at this moment: 0 or its number. */
+/* The number of a run; 0 is possible for one that another thread is adding. */
 static uint32_t number_of(const struct runs *runs, uint32_t run)
 {
 	return __atomic_load_n(&runs->numbers[run], __ATOMIC_RELAXED);
 }
 
-/* The newest first. RUNS_MAX: it is not there. */
-static uint32_t find(const struct runs *runs, uint32_t number)
+/* Search from the newest run. RUNS_MAX: not found. */
+static uint32_t find_run(const struct runs *runs, uint32_t number)
 {
 	for (uint32_t i = runs_n(runs); i-- > 0;)
 		if (number_of(runs, i) == number)
@@ -40,10 +40,10 @@ static uint32_t find(const struct runs *runs, uint32_t number)
 	return RUNS_MAX;
 }
 
-/* Under the lock: nobody else has added it meanwhile. */
+/* Holds the lock. Another thread may have added it before. */
 static uint32_t add_run(struct runs *runs, uint32_t number)
 {
-	uint32_t run = find(runs, number);
+	uint32_t run = find_run(runs, number);
 
 	if (run < RUNS_MAX || runs->n == RUNS_MAX)
 		return run;
@@ -75,7 +75,7 @@ uint32_t runs_lane(struct runs *runs, uint32_t *run_at, uint32_t number,
 	uint32_t run = *run_at, block;
 
 	if (number_of(runs, run) != number || number == 0) {
-		run = find(runs, number);
+		run = find_run(runs, number);
 		if (run == RUNS_MAX && number != 0) {
 			pthread_mutex_lock(&runs->lock);
 			run = add_run(runs, number);

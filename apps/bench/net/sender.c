@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sending on one tx queue. */
+/* Sends on one tx queue. */
 #include <string.h>
 
 #include "net/mac.h"
@@ -7,7 +7,7 @@
 #include "stream/stream.h"
 #include "support/counter.h"
 
-/* Rounds without frames after which completions are looked for. */
+/* Rounds without frames, after which it looks for completions. */
 enum { IDLE_ROUNDS = 64 };
 
 void sender_begin(struct sender *sender, const struct send_orders *orders,
@@ -23,8 +23,8 @@ void sender_begin(struct sender *sender, const struct send_orders *orders,
 	pacer_begin(&sender->pacer, orders);
 }
 
-/* Frames that were built were never sent: their numbers come again. */
-static void unbuild(struct sender *sender)
+/* Free frames that were built and not sent, and reuse their numbers. */
+static void unbuild_frames(struct sender *sender)
 {
 	builder_take_back(sender->builder, sender->n_held);
 	mr_frame_free_bulk(sender->config.cache, sender->frames,
@@ -34,8 +34,8 @@ static void unbuild(struct sender *sender)
 
 void sender_end(struct sender *sender, uint64_t now_ns)
 {
-	unbuild(sender);
-	/* At full speed what was not taken was never due. */
+	unbuild_frames(sender);
+	/* At full speed, frames that were not accepted were never due. */
 	if (sender->pacer.is_paced)
 		counter_add(&sender->n_unsent,
 			    sender->n_due + pacer_skip(&sender->pacer, now_ns));
@@ -43,15 +43,15 @@ void sender_end(struct sender *sender, uint64_t now_ns)
 	__atomic_store_n(&sender->is_done, true, __ATOMIC_RELEASE);
 }
 
-/* What was due too long ago is not sent any more. */
-static void give_up(struct sender *sender, uint64_t before_ns)
+/* Give up frames that were due too long ago. */
+static void give_up_late(struct sender *sender, uint64_t before_ns)
 {
 	uint32_t n = 0;
 
 	while (n < sender->n_due && sender->due_ns[n] < before_ns)
 		n++;
 	if (n > 0) {
-		unbuild(sender);
+		unbuild_frames(sender);
 		sender->n_due -= n;
 		memmove(sender->due_ns, sender->due_ns + n,
 			sender->n_due * sizeof(sender->due_ns[0]));
@@ -75,8 +75,8 @@ static void follow_macs(struct sender *sender)
 	}
 }
 
-/* Build those that are due, as far as there are buffers. */
-static void build(struct sender *sender)
+/* Build the frames that are due, as far as there are buffers. */
+static void build_due(struct sender *sender)
 {
 	const struct sender_config *config = &sender->config;
 	struct mr_frame *frames = sender->frames + sender->n_held;
@@ -93,8 +93,8 @@ static void build(struct sender *sender)
 	sender->n_held += n;
 }
 
-/* Offer what is built. Returns how many frames the queue took. */
-static uint32_t offer(struct sender *sender, uint64_t now)
+/* Offer the built frames. Returns how many the queue accepted. */
+static uint32_t offer_built(struct sender *sender, uint64_t now)
 {
 	const uint32_t n = mr_tx_burst(sender->config.txq, sender->config.cache,
 				       sender->frames, sender->n_held);
@@ -119,7 +119,7 @@ static uint32_t offer(struct sender *sender, uint64_t now)
 	return n;
 }
 
-static uint32_t idle(struct sender *sender, uint64_t now_ns)
+static uint32_t idle_round(struct sender *sender, uint64_t now_ns)
 {
 	if (!sender->is_done && pacer_is_done(&sender->pacer, now_ns))
 		__atomic_store_n(&sender->is_done, true, __ATOMIC_RELEASE);
@@ -133,22 +133,22 @@ uint32_t sender_step(struct sender *sender, uint64_t now_ns)
 	const bool is_paced = sender->pacer.is_paced;
 
 	if (sender->is_done)
-		return idle(sender, now_ns);
-	/* What others did in this round is not the frames' age. */
+		return idle_round(sender, now_ns);
+	/* The time that others took in this round must not age the frames. */
 	if (!is_paced)
 		now_ns = clock_now(sender->clock);
 	if (is_paced && now_ns > sender->max_lag_ns)
-		give_up(sender, now_ns - sender->max_lag_ns);
+		give_up_late(sender, now_ns - sender->max_lag_ns);
 	sender->n_due += pacer_take(&sender->pacer, now_ns,
 				    sender->due_ns + sender->n_due,
 				    sender->config.burst - sender->n_due);
 	if (!is_paced && now_ns >= sender->pacer.end_ns)
 		sender_end(sender, now_ns);
 	if (sender->n_due == 0)
-		return idle(sender, now_ns);
+		return idle_round(sender, now_ns);
 	if (sender->n_held < sender->n_due)
-		build(sender);
-	return sender->n_held > 0 ? offer(sender, now_ns) : 0;
+		build_due(sender);
+	return sender->n_held > 0 ? offer_built(sender, now_ns) : 0;
 }
 
 uint64_t sender_next_ns(const struct sender *sender)

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Sending on one tx queue: what is due is built, stamped with the time when it
- * is due, and offered; what the queue does not take is offered again until it
- * is given up.
- */
+/* Sends on one tx queue: builds the frames that are due, stamps them with that
+ * time, and offers them to the queue until they are accepted or given up. */
 #ifndef NET_SENDER_H
 #define NET_SENDER_H
 
@@ -13,26 +10,26 @@
 
 struct builder;
 
-/* Where the frames of a sender go and come from; the same for all trials. */
+/* Where a sender sends and allocates its frames; constant over trials. */
 struct sender_config {
 	struct mr_txq *txq;
 	struct mr_cache *cache;
 	void *base; /* of the region */
 	uint32_t burst;
 	uint32_t headroom_bytes;
-	/* Headroom and the longest frame. Less than a page: then frames begin
-	 * at different lines of it (mr_frag_alloc_bulk()). */
+	/* Headroom and the longest frame. If that is less than a page, frames
+	 * begin at different cache lines (mr_frag_alloc_bulk()). */
 	uint32_t buffer_bytes;
 };
 
-/* due = sent + unsent + those that wait. One thread writes, others read. */
+/* due = sent + unsent + frames that wait. One thread writes, others read. */
 struct sender {
 	_Alignas(64) struct sender_config config;
 	const struct clock *clock;
 	struct builder *builder;
 	struct hist *lateness; /* of paced frames */
 	/* Destination and source address, if frames use those of ports (else
-	 * NULL), and the addresses that the frames have; see mac.h. */
+	 * NULL), and the addresses that frames have now; see mac.h. */
 	const uint64_t *macs[2];
 	uint64_t had_macs[2];
 	struct pacer pacer;
@@ -51,16 +48,14 @@ struct sender {
 void sender_begin(struct sender *sender, const struct send_orders *orders,
 		  struct builder *builder, struct hist *lateness);
 
-/*
- * A round: returns how many frames the queue took. Behind the end, too: a
- * driver may need a call to go on with what it took.
- */
+/* One round: returns how many frames the queue accepted. Call it after the end,
+ * too: a driver may need calls to send what it accepted. */
 uint32_t sender_step(struct sender *sender, uint64_t now_ns);
 
-/* Give up what was due and waits: it is unsent. */
+/* Give up the frames that are due and wait: they are unsent. */
 void sender_end(struct sender *sender, uint64_t now_ns);
 
-/* Frames were due at that time, and have not left. */
+/* Frames that were due at that time have not left. */
 static inline bool sender_is_behind(const struct sender *sender, uint64_t ns)
 {
 	return !sender->is_done && sender->pacer.is_paced &&
@@ -68,7 +63,7 @@ static inline bool sender_is_behind(const struct sender *sender, uint64_t ns)
 		(sender->n_due > 0 && sender->due_ns[0] < ns));
 }
 
-/* When there will be something to do, nothing else happening. */
+/* When it has something to do next, if nothing else happens. */
 uint64_t sender_next_ns(const struct sender *sender);
 
 #endif

@@ -40,7 +40,7 @@ static void answer_echo(uint8_t *l4, uint8_t request, uint8_t answer)
 	l4[0] = answer;
 }
 
-/* Of first fragments too: the others have no ports to disagree. */
+/* Also of first fragments; the others have no ports. */
 static void swap_l4(uint8_t *bytes, uint32_t n_bytes,
 		    const struct mr_net_view *view)
 {

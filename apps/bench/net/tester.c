@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Closing a tester, its streams, and what can be asked of it. */
+/* Closes a tester, sets its streams up, and answers questions about it. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,9 +17,9 @@
 enum { VIRTUAL_MBPS = 10000 };
 
 /*
- * Signals that end the program. They arrive by fd, so that nothing is ever
- * interrupted half-way; the second one ends it at once. They are the process's,
- * and so is this.
+ * Signals that end the program. They arrive through an fd, so that they
+ * interrupt nothing; the second one ends the program at once. They belong to
+ * the process, and so do these.
  */
 static int signal_fd = -1;
 static bool is_ending;
@@ -99,9 +99,9 @@ void tester_choose_macs(const struct tester *tester, uint32_t t,
 			 mac_or_none(&tester->macs[tester->rx[t]]);
 }
 
-/* Where frames of a sending port are to go, as far as nobody said it. With one
- * port they come back from whoever reflects them, to no group: to nobody's
- * address, which switches flood as well. */
+/* Choose destinations that nobody gave. With a single port, a reflector returns
+ * the frames; the address is then one that nobody has, which switches flood
+ * like a group address. */
 static void choose_defaults(const struct tester *tester, uint32_t t,
 			    struct stream_defaults *defaults)
 {
@@ -191,7 +191,7 @@ void tester_free(struct tester *tester)
 static void drop_handed_off(void *opaque, struct mr_worker *worker,
 			    const struct mr_frame *frames, uint32_t n)
 {
-	/* Senders have their queues themselves: there is nothing in rings. */
+	/* Senders own their queues, so the hand-off rings are empty. */
 	(void)opaque;
 	mr_frame_free_bulk(worker->cache, frames, n);
 }
@@ -248,8 +248,8 @@ int tester_close(struct tester *tester)
 	char text[80];
 	int status = 0;
 
-	/* Nothing may be freed under a thread; the kernel takes back what the
-	 * process holds. */
+	/* A thread still uses the memory; the kernel frees what the process
+	 * holds. */
 	if (tester->is_hung)
 		_exit(1);
 	for (uint32_t i = 0; i < tester->n_crossings; i++)
@@ -270,7 +270,7 @@ int tester_close(struct tester *tester)
 	return status;
 }
 
-/* Senders that a port of tx has: each of them has an equal part of the rate. */
+/* The number of senders of a port; each has an equal part of the rate. */
 static uint32_t n_senders_of(const struct tester *tester, uint32_t t)
 {
 	uint32_t n = 0;
@@ -294,7 +294,7 @@ double tester_line_bps(const struct tester *tester)
 			     0 ||
 		     link.speed_mbps == 0))
 			return 0;
-		/* What all send when this one is full. */
+		/* The rate of all ports when this one is full. */
 		all = (double)link.speed_mbps * tester->n_sources /
 		      n_senders_of(tester, t);
 		if (t == 0 || all < mbps)

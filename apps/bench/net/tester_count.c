@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From the counters of threads and ports to a result. */
+/* Makes a result of the counters of threads and ports. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,8 +104,8 @@ uint64_t tester_n_sent(const struct tester *tester)
 	return n + places_counts(tester).sent;
 }
 
-/* Lanes that there is something to tell of: where nothing is sent here, those
- * up to the last that something came on. */
+/* Lanes with something to report: if another program sends, those up to the
+ * last that received frames. */
 static uint32_t count_lanes(const struct tester *tester)
 {
 	uint32_t n = tester->n_sources > 0 ? tester->n_lanes : 1;
@@ -149,8 +149,8 @@ bool tester_is_sending(const struct tester *tester)
 	return !are_places_done(tester);
 }
 
-/* What a lane lost: of its sender's numbers, or, where the sender is another
- * program's, of those up to the highest that came. */
+/* The frames that a lane lost: of those sent, or, if another program sends, of
+ * those up to the highest number received. */
 static uint64_t lost_of(const struct tester *tester, uint64_t sent,
 			uint64_t highest, uint64_t unique)
 {
@@ -159,7 +159,7 @@ static uint64_t lost_of(const struct tester *tester, uint64_t sent,
 	return n > unique ? n - unique : 0;
 }
 
-/* A lane's counters, added: of all receivers, and of its sender. */
+/* Add a lane's counters of all receivers and of its sender. */
 static void add_lane(const struct tester *tester, uint32_t lane,
 		     uint64_t n_sent, struct trial_lane *ret)
 {
@@ -206,7 +206,7 @@ static void count_rates(const struct tester *tester, struct trial_result *ret)
 		first = f < first ? f : first;
 		last = l > last ? l : last;
 	}
-	/* From the first to the last there is one gap less than frames. */
+	/* There is one gap less than frames. */
 	n_gaps = ret->sent;
 	if (tester->orders.end_ns == UINT64_MAX && ret->sent > 0)
 		n_gaps--;
@@ -217,7 +217,7 @@ static void count_rates(const struct tester *tester, struct trial_result *ret)
 			      (double)(last - first);
 }
 
-/* Count what threads and queues accepted, as if all of it left. */
+/* Count the frames that threads and queues accepted, as if all had left. */
 static void count_accepted(const struct tester *tester,
 			   struct trial_result *ret)
 {
@@ -243,7 +243,7 @@ static void count_accepted(const struct tester *tester,
 	ret->unique = ret->duplicates = ret->reordered = ret->too_old = 0;
 	ret->lost = 0;
 	add_to_sum(ret, &all);
-	/* How many of them are still on their way nobody knows. */
+	/* Nobody knows how many frames are still on their way. */
 	if (tester->n_sources > 0)
 		ret->lost = 0;
 	ret->tx_bytes =
@@ -251,7 +251,7 @@ static void count_accepted(const struct tester *tester,
 	ret->rx_bytes = rx_bytes(tester) - tester->rx_bytes_before;
 }
 
-/* Where a source sends that is no sender, else NULL. */
+/* The place of a source that is not a sender, else NULL. */
 static const struct sending_place *place_of(const struct tester *tester,
 					    uint32_t source)
 {
@@ -260,7 +260,7 @@ static const struct sending_place *place_of(const struct tester *tester,
 		       &tester->places[source - tester->n_senders];
 }
 
-/* The place in tx of the port by which a source sends. */
+/* The index in tx of the port that a source sends on. */
 static uint32_t direction_of(const struct tester *tester, uint32_t source)
 {
 	const struct sending_place *at = place_of(tester, source);
@@ -268,7 +268,7 @@ static uint32_t direction_of(const struct tester *tester, uint32_t source)
 	return at != NULL ? at->t : tester->sender_port[source];
 }
 
-/* Frames that were accepted but not sent, by place in tx. */
+/* Frames that were accepted but not sent, by index in tx. */
 struct kept {
 	uint64_t by_tx[MAX_PORTS];
 	uint64_t n_no_room; /* of these, without room at full speed */
@@ -341,7 +341,7 @@ static uint64_t lane_accepted(const struct tester *tester, uint32_t lane)
 		       builder_n_sent(tester->builders[lane % n], lane / n);
 }
 
-/* Frames of a lane that did not arrive; if none is expected back, all. */
+/* Frames of a lane that did not arrive; all of them if nothing receives. */
 static uint64_t n_missing(const struct tester *tester, uint32_t lane,
 			  uint64_t n_sent)
 {
@@ -354,9 +354,9 @@ static uint64_t n_missing(const struct tester *tester, uint32_t lane,
 }
 
 /*
- * Subtract the frames that never left from what a port's lanes sent. The port
- * does not report which they were, so divide them among the lanes in proportion
- * to the frames of each that did not arrive.
+ * Subtract the frames that never left from those that a port's lanes sent. The
+ * port does not report which they were, so divide them among the lanes in
+ * proportion to the frames of each that did not arrive.
  */
 static void take_kept(const struct tester *tester, uint32_t t, uint32_t n_lanes,
 		      uint64_t *lane_sent, uint64_t *n_kept)
@@ -385,7 +385,7 @@ static void take_kept(const struct tester *tester, uint32_t t, uint32_t n_lanes,
 	}
 }
 
-/* Of what is sent here, by stream; of other programs, each lane of each run. */
+/* Count by stream; of other programs, each lane of each run. */
 static void count_streams(const struct tester *tester, uint32_t n_lanes,
 			  const uint64_t *lane_sent, struct trial_result *ret)
 {
@@ -406,7 +406,7 @@ static void count_streams(const struct tester *tester, uint32_t n_lanes,
 		struct trial_lane *lane = &ret->streams[i];
 
 		add_to_sum(ret, lane);
-		/* Between the lanes of two runs some have nothing. */
+		/* Some lanes between those of two runs are unused. */
 		if (ret->n_runs <= 1 || lane->received > 0)
 			ret->streams[ret->n_streams++] = *lane;
 	}
@@ -433,7 +433,7 @@ static void copy_name(const struct tester *tester, uint32_t number, char *ret,
 	snprintf(ret, n_bytes, "%s", info.name);
 }
 
-/* Of what came where the direction ends. */
+/* Add the latencies of frames received on the port where a direction ends. */
 static void add_latency(const struct tester *tester, uint32_t r,
 			struct hist *hist, struct trial_direction *ret)
 {
@@ -449,7 +449,7 @@ static void add_latency(const struct tester *tester, uint32_t r,
 	ret->latency_max_ns = hist->max;
 }
 
-/* What each pair of ports had: what the one sent, and what came of it. */
+/* Count, for each pair of ports, what one sent and the other received. */
 static int count_directions(const struct tester *tester, uint32_t n_lanes,
 			    const uint64_t *lane_sent, const struct kept *kept,
 			    struct trial_result *ret)
@@ -538,7 +538,7 @@ static uint32_t list_drops_of_places(const struct tester *tester,
 	return n;
 }
 
-/* Count what left, by lane, and compute what depends on it. */
+/* Count what left, by lane, and all that depends on it. */
 static int count_left(const struct tester *tester, struct trial_result *ret)
 {
 	const uint32_t n_lanes = count_lanes(tester);

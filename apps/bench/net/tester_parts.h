@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a tester is made of: for its own files. */
+/* The parts of a tester, for its own files. */
 #ifndef NET_TESTER_PARTS_H
 #define NET_TESTER_PARTS_H
 
@@ -20,7 +20,7 @@ enum {
 	MAX_PLACES = 8,
 };
 
-/* A place to send to that is no port. */
+/* A place to send to that is not a port. */
 struct sending_place {
 	const struct place_ops *ops;
 	struct place *place;
@@ -30,14 +30,14 @@ struct sending_place {
 	struct mr_reason why;
 };
 
-/* A direction through the simulated DUT. */
+/* A direction through the simulated device. */
 struct crossing {
 	struct device *device;
 	struct mr_rxq *from;
 	struct mr_txq *to;
 };
 
-/* What a thread of the tester does, round after round. */
+/* The work of a thread of the tester, in rounds. */
 struct seat {
 	_Alignas(64) struct tester *tester;
 	struct sender *senders[MAX_SENDERS];
@@ -56,7 +56,7 @@ struct tester {
 	struct clock clock;
 	const char *specs[MAX_PORTS];
 	uint32_t n_ports; /* that the user named; the device's are behind */
-	/* Numbers of ports; from n_ports on those of places. */
+	/* Numbers of ports; those of places begin at n_ports. */
 	uint32_t tx[MAX_PORTS], rx[MAX_PORTS];
 	uint32_t n_tx, n_rx;
 	uint64_t macs[MAX_PORTS]; /* by port; see mac.h */
@@ -102,7 +102,7 @@ struct tester {
 
 /* tester.c: signals that end the program. 0 or -errno. */
 int ending_open(struct mr_reason *ret_why);
-/* Set the streams up, with their stamps. 0 or an exit status. */
+/* Set up the streams, with their stamps. 0 or an exit status. */
 int tester_set_streams(struct tester *tester, uint32_t frame_bytes,
 		       bool is_stamped, struct mr_reason *why);
 void tester_free(struct tester *tester);
@@ -110,7 +110,7 @@ void tester_free(struct tester *tester);
 mr_port_event_fn tester_port_event;
 /* Read the ports' MAC addresses before a trial. */
 void tester_read_macs(struct tester *tester);
-/* The MAC addresses for frames of port t of tx; see struct sender. */
+/* The MAC addresses for frames of the sending port t; see struct sender. */
 void tester_choose_macs(const struct tester *tester, uint32_t t,
 			const uint64_t *ret[2]);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Opening a tester: ports, queues dealt to threads, the simulated DUT. */
+/* Opens a tester: ports and places, their queues dealt to threads, and the
+ * simulated device. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +15,8 @@
 enum {
 	LINK_STEP_MS = 10,
 	DEFAULT_PAGE_BYTES = 4096,
-	/* Of an interface that only receives: entries of its rings, those of
-	 * all queues together, and what a port has by itself. */
+	/* For interfaces that only receive: the size of a ring, of the rings of
+	 * all queues together, and the default size of a port. */
 	DEEP_RING = 16384,
 	DEEP_ENTRIES = 32768,
 	USUAL_RING = 2048,
@@ -31,8 +32,7 @@ static bool is_pair(const char *spec)
 	return strncmp(spec, "pair:", 5) == 0;
 }
 
-/* The number of a port that is named by these words; a new one if there is
- * none yet. */
+/* The number of the port with this spec; a new one if there is none. */
 static uint32_t number_of(struct tester *tester, const char *spec)
 {
 	for (uint32_t i = 0; i < tester->n_ports; i++)
@@ -42,7 +42,7 @@ static uint32_t number_of(struct tester *tester, const char *spec)
 	return tester->n_ports++;
 }
 
-/* A queue has one user, so that a port stands in a list but once. */
+/* A queue has one user, so a port may be only once in a list. */
 static int check_list(const char *const *specs, uint32_t n, const char *what,
 		      struct mr_reason *why)
 {
@@ -61,7 +61,7 @@ static int list_ports(struct tester *tester, const struct tester_config *config,
 {
 	if (config->n_tx + config->n_rx == 0)
 		return fail_with(why, 2, "no port");
-	/* Behind each there may be one of the simulated DUT. */
+	/* Each port may need one for the simulated device. */
 	if (config->n_tx + config->n_rx > MAX_PORTS / 2)
 		return fail_with(why, 2, "%u ports are more than %d",
 				 config->n_tx + config->n_rx, MAX_PORTS / 2);
@@ -71,14 +71,14 @@ static int list_ports(struct tester *tester, const struct tester_config *config,
 	for (uint32_t i = 0; i < config->n_tx; i++) {
 		const char *spec = config->tx[i];
 
-		/* Places are opened, and counted, when the context is there. */
+		/* Places are opened later, when there is a context. */
 		tester->tx[tester->n_tx++] =
 			is_place(spec) ? UINT32_MAX : number_of(tester, spec);
 	}
 	for (uint32_t i = 0; i < config->n_rx; i++) {
 		const char *spec = config->rx[i];
 
-		/* pair:x behind pair:x is its other end. */
+		/* The second pair:x is the other end of the first. */
 		if (i < config->n_tx && is_pair(spec) &&
 		    strcmp(spec, config->tx[i]) == 0) {
 			tester->specs[tester->n_ports] = spec;
@@ -90,12 +90,12 @@ static int list_ports(struct tester *tester, const struct tester_config *config,
 	return 0;
 }
 
-/* The device has the other ends of two pair: ports. */
+/* The simulated device opens the other ends of two pair: ports. */
 static int add_device(struct tester *tester, const struct device_config *device,
 		      struct mr_reason *why)
 {
 	tester->device = *device;
-	/* It holds one frame at a time. */
+	/* It can hold back only one frame. */
 	if (device->reorder_every > 0 &&
 	    (device->reorder_by == 0 ||
 	     device->reorder_by >= device->reorder_every))
@@ -130,16 +130,16 @@ static int check_virtual(const struct tester *tester, struct mr_reason *why)
 				 "only pair: ports have a simulated one");
 	for (uint32_t i = 0; i < tester->n_ports; i++)
 		if (!is_pair(tester->specs[i]))
-			return fail_with(why, 2,
-					 "--virtual: %s has no simulated clock; "
-					 "only pair: ports have one",
-					 tester->specs[i]);
+			return fail_with(
+				why, 2,
+				"--virtual: %s has no simulated clock; "
+				"only pair: ports have one",
+				tester->specs[i]);
 	return 0;
 }
 
-/* A place has its thread for itself. Else one that sends and one that
- * receives, if there are two cores; if a device polls on one of them, a single
- * thread does both. */
+/* A place needs a thread of its own. Ports have one thread that sends and one
+ * that receives if there are two cores, or a single thread that does both. */
 static int choose_workers(const struct tester *tester,
 			  struct dataplane_config *plane, struct mr_reason *why)
 {
@@ -165,7 +165,7 @@ static int choose_workers(const struct tester *tester,
 	return 0;
 }
 
-/* A NIC has a queue per core, unless it is told. */
+/* By default, a NIC has a queue per core. */
 static uint32_t most_queues(const struct dataplane_config *plane)
 {
 	return plane->port.n_queues > 0 ?
@@ -173,7 +173,7 @@ static uint32_t most_queues(const struct dataplane_config *plane)
 		       (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
-/* Frames that senders have built and no queue has taken. */
+/* Frames that senders have built and not yet sent, at most. */
 static uint32_t most_built(const struct tester *tester,
 			   const struct dataplane_config *plane)
 {
@@ -196,9 +196,10 @@ static bool is_sending(const struct tester *tester, uint32_t port)
 }
 
 /*
- * A receiver that is away for some milliseconds, as each virtual machine is now
- * and then, loses what its rings have no room for, and that would be taken for
- * the device's loss. So they are deep where nobody said how deep.
+ * A receiver that does not run for some milliseconds, as happens now and then
+ * in a virtual machine, loses the frames that its rings have no room for, and
+ * they would count as the device's loss. So the rings are deep unless the user
+ * chose their size.
  */
 static void deepen_rings(const struct tester *tester,
 			 struct dataplane_config *plane, const char **specs,
@@ -239,7 +240,7 @@ static int open_plane(struct tester *tester, struct mr_reason *why)
 	status = choose_workers(tester, &plane, why);
 	if (status != 0)
 		return status;
-	/* Workers want a port; to live: alone, one that does nothing. */
+	/* Workers need a port; live: alone gets one that does nothing. */
 	if (plane.n_ports == 0) {
 		tester->specs[0] = "null:";
 		plane.n_ports = 1;
@@ -262,10 +263,11 @@ static int check_link(const struct tester *tester, uint32_t i,
 	tester_port(tester, i, &info, &link);
 	if (link.is_up)
 		return 0;
-	return fail_with(why, 1, "%s: its link is down%s", info.name,
-			 is_pair(info.name) ?
-				 ": its other end is not open" :
-				 "; check its cable, and whether its peer is up");
+	return fail_with(
+		why, 1, "%s: its link is down%s", info.name,
+		is_pair(info.name) ?
+			": its other end is not open" :
+			"; check its cable, and whether its peer is up");
 }
 
 static bool is_up(const struct tester *tester, uint32_t i)
@@ -277,10 +279,8 @@ static bool is_up(const struct tester *tester, uint32_t i)
 	return link.is_up || link.is_gone || is_pair(info.name);
 }
 
-/*
- * Opening resets many NICs, and frames sent without a link are lost, so wait
- * for the links of all ports together.
- */
+/* Opening a port resets many NICs, and frames sent without a link are lost, so
+ * wait for the links of all ports. */
 static void wait_for_links(const struct tester *tester)
 {
 	const struct timespec step = { .tv_nsec = LINK_STEP_MS * 1000000 };
@@ -315,9 +315,10 @@ static int check_ports(struct tester *tester, struct mr_reason *why)
 		mr_port_info(plane->ports[p], &info);
 		if (tester->config.device != NULL &&
 		    (info.n_rxqs > 1 || info.has_sg))
-			return fail_with(why, 2,
-					 "--device: %s must have one queue, without sg",
-					 info.name);
+			return fail_with(
+				why, 2,
+				"--device: %s must have one queue, without sg",
+				info.name);
 	}
 	wait_for_links(tester);
 	for (uint32_t i = 0; i < tester_n_ports(tester) && status == 0; i++)
@@ -329,7 +330,7 @@ static int check_ports(struct tester *tester, struct mr_reason *why)
 	return status;
 }
 
-/* Returns 0, or the exit status: too many. */
+/* Returns 0, or the exit status: too many queues. */
 static int find_queues(struct tester *tester, struct mr_reason *why)
 {
 	const uint32_t burst = tester->config.plane.burst;
@@ -371,7 +372,7 @@ static int find_queues(struct tester *tester, struct mr_reason *why)
 			tester->receiver_port[tester->n_receivers] = r;
 			tester->receivers[tester->n_receivers].has_times =
 				(info.offloads & MR_OFFLOAD_TIME_RX) != 0;
-			/* A burst has room for a whole frame. */
+			/* A burst must have room for a whole frame. */
 			tester->receivers[tester->n_receivers].burst =
 				info.has_sg && burst < MR_MAX_SEGS ?
 					MR_MAX_SEGS :
@@ -382,8 +383,8 @@ static int find_queues(struct tester *tester, struct mr_reason *why)
 	return 0;
 }
 
-/* Senders first, then receivers, round and round: with as many threads as
- * queues each thread has one. */
+/* Deal senders, then receivers, to the threads in turn. With as many threads as
+ * queues, each thread has one. */
 static void deal_queues(struct tester *tester)
 {
 	const uint32_t n_workers = tester->plane.n_workers - tester->n_places;
@@ -507,8 +508,8 @@ static int open_all(struct tester *tester, struct mr_reason *why)
 	return status;
 }
 
-/* The kernel's times are of CLOCK_MONOTONIC or close to it, which the counter
- * runs away from by about a millionth, and more while NTP corrects it. */
+/* The kernel's times are those of CLOCK_MONOTONIC, from which the counter
+ * drifts by about a millionth, and more while NTP corrects it. */
 static bool has_kernel_times(const struct tester *tester)
 {
 	for (uint32_t i = 0; i < tester->n_receivers; i++)

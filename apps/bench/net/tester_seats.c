@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the threads of a tester do in a trial, and which part of the latencies
- * they caused. */
+/* The threads of a tester: what they do in a trial, and which part of the
+ * latencies they caused. */
 #include <sys/resource.h>
 
 #include "net/tester_parts.h"
@@ -12,8 +12,8 @@ enum {
 
 #define MS 1000000ull
 
-static uint32_t cross(struct tester *tester, struct mr_cache *cache,
-		      uint64_t now)
+static uint32_t cross_devices(struct tester *tester, struct mr_cache *cache,
+			      uint64_t now)
 {
 	uint32_t n = 0;
 
@@ -26,7 +26,6 @@ static uint32_t cross(struct tester *tester, struct mr_cache *cache,
 	return n;
 }
 
-/* A round of all that a thread has to do. Returns what it moved. */
 uint32_t seat_step(struct seat *seat, struct mr_cache *cache, uint64_t now)
 {
 	uint32_t n = 0;
@@ -34,13 +33,12 @@ uint32_t seat_step(struct seat *seat, struct mr_cache *cache, uint64_t now)
 	for (uint32_t i = 0; i < seat->n_senders; i++)
 		n += sender_step(seat->senders[i], now);
 	if (seat->has_device)
-		n += cross(seat->tester, cache, now);
+		n += cross_devices(seat->tester, cache, now);
 	for (uint32_t i = 0; i < seat->n_receivers; i++)
 		n += receiver_step(seat->receivers[i]);
 	return n;
 }
 
-/* What was due and has not gone by now never goes. */
 void seat_end_senders(struct seat *seat, uint64_t now)
 {
 	for (uint32_t i = 0; i < seat->n_senders; i++)
@@ -48,8 +46,6 @@ void seat_end_senders(struct seat *seat, uint64_t now)
 			sender_end(seat->senders[i], now);
 }
 
-/* A queue that drops frames counts them when it gives them back, which some
- * devices do late. */
 void seat_await_completions(struct seat *seat)
 {
 	const uint64_t until_ns = clock_monotonic_ns() + COMPLETIONS_MS * MS;
@@ -65,7 +61,7 @@ void seat_await_completions(struct seat *seat)
 	}
 }
 
-/* What had come before it was time to end is counted, too. */
+/* Count the frames that arrived before the end. */
 static void take_the_rest(struct seat *seat)
 {
 	for (uint32_t i = 0; i < seat->n_receivers; i++)
@@ -79,7 +75,7 @@ static uint64_t ns_of(const struct timeval *t)
 	return (uint64_t)t->tv_sec * 1000000000 + (uint64_t)t->tv_usec * 1000;
 }
 
-/* CPU time of the calling thread since the last call. */
+/* The CPU time of the calling thread since the last call. */
 static void count_usage(struct seat *seat)
 {
 	struct rusage usage;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One trial: from its streams to its result, by the clock of the threads or by
- * the virtual one. */
+/* Runs a trial, from its streams to its result, on threads by the real clock,
+ * or on the calling thread by the virtual clock. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,8 +12,8 @@
 #include "support/counter.h"
 
 enum {
-	/* Threads run before the first frame is due, and take away what is
-	 * left of an earlier trial. */
+	/* Threads run before the first frame is due, and discard frames of an
+	 * earlier trial. */
 	START_MS = 20,
 	PLACE_START_MS = 100, /* the kernel's set-up takes up to 30 ms */
 	MOST_POISSON_PPS = 20000000,
@@ -29,7 +29,7 @@ enum {
 
 #define MS 1000000ull
 
-static uint64_t mix(uint64_t x)
+static uint64_t mix_bits(uint64_t x)
 {
 	x += 0x9e3779b97f4a7c15ull;
 	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
@@ -37,11 +37,8 @@ static uint64_t mix(uint64_t x)
 	return x >> 32;
 }
 
-/*
- * Numbers of different trials are not to be mixed up. Where only one side is
- * here the other has to know the magic, too: what tells runs apart is a number
- * of their own then.
- */
+/* Frames of different trials must differ. If the other side is another program,
+ * it has to know the magic, too, so runs differ by a number of their own. */
 static void choose_magic(struct tester *tester)
 {
 	const uint64_t now = ((uint64_t)tester->n_trials << 32) +
@@ -49,10 +46,10 @@ static void choose_magic(struct tester *tester)
 	const bool has_both = tester->n_tx > 0 && tester->n_rx > 0;
 
 	tester->magic =
-		(uint32_t)mix(tester->config.seed + (has_both ? now : 0));
+		(uint32_t)mix_bits(tester->config.seed + (has_both ? now : 0));
 	tester->run = has_both || tester->n_tx == 0 ?
 			      0 :
-			      (uint16_t)(1 + mix(now) % UINT16_MAX);
+			      (uint16_t)(1 + mix_bits(now) % UINT16_MAX);
 }
 
 static int choose_orders(struct tester *tester,
@@ -63,7 +60,7 @@ static int choose_orders(struct tester *tester,
 	const double line = tester_line_bps(tester) / (8 * (mean + WIRE_BYTES));
 	double pps = config->pps;
 
-	/* Each gap costs a logarithm, also of frames that nobody takes. */
+	/* Each gap costs a logarithm, even of frames that are given up. */
 	if (config->pace == PACE_POISSON &&
 	    pps > (double)MOST_POISSON_PPS * tester->n_sources)
 		return fail_with(why, 2,
@@ -112,7 +109,7 @@ static int make_senders(struct tester *tester, struct mr_reason *why)
 				 tester->config.seed, &tester->builders[i],
 				 &said) < 0)
 			return fail_with(why, 1, "%s", said.text);
-		/* With 64 a line stays the frame's alone. */
+		/* A multiple of 64: no two frames share a cache line. */
 		sender->config.buffer_bytes =
 			tester->headroom_bytes +
 			(streams_max_bytes(streams) + 63) / 64 * 64;
@@ -158,7 +155,7 @@ static int make_receivers(struct tester *tester, struct mr_reason *why)
 		receiver->magic = tester->magic;
 		receiver->runs = tester->runs;
 		receiver->run_at = 0;
-		/* Another program's clock began at another time. */
+		/* The clock of another program started at another time. */
 		receiver->latency =
 			tester->n_sources > 0 ? tester->latency[i] : NULL;
 		receiver->late = NULL;
@@ -210,8 +207,9 @@ static void reset_devices(struct tester *tester)
 		device_reset(tester->crossings[i].device, cache);
 }
 
-static int prepare(struct tester *tester, const struct trial_config *config,
-		   struct mr_reason *why)
+static int prepare_trial(struct tester *tester,
+			 const struct trial_config *config,
+			 struct mr_reason *why)
 {
 	const uint32_t frame_bytes = config->frame_bytes > 0 ?
 					     config->frame_bytes :
@@ -232,7 +230,7 @@ static int prepare(struct tester *tester, const struct trial_config *config,
 	return status;
 }
 
-/* Of the receiver that knows its device's clock the least. */
+/* The largest error of a receiver's device clock. */
 static uint64_t device_clock_error(const struct tester *tester)
 {
 	uint64_t most = 0;
@@ -300,7 +298,7 @@ static void check_places(const struct tester *tester, struct trial_result *ret)
 	}
 }
 
-/* Set why_stopped if a port cannot go on. */
+/* Set why_stopped if a port is down or gone. */
 static void look_at_ports(struct tester *tester, struct trial_result *ret)
 {
 	for (uint32_t p = 0; p < tester_n_ports(tester); p++) {
@@ -346,8 +344,8 @@ static uint64_t last_arrival(const struct tester *tester)
 	return last;
 }
 
-/* Until when to wait for late frames: sooner if all are here, and longer while
- * they still come, within bounds. */
+/* When to stop waiting for late frames: sooner if all have arrived, later while
+ * they still arrive, within bounds. */
 static uint64_t settled_at(const struct tester *tester, uint64_t sent_at,
 			   uint64_t settle_ns, uint64_t *all_here_at,
 			   uint64_t now)
@@ -367,7 +365,7 @@ static uint64_t settled_at(const struct tester *tester, uint64_t sent_at,
 	return end;
 }
 
-/* A program that only receives ends by time or by number. */
+/* A program that only receives ends after a time or a number of frames. */
 static bool is_enough(const struct tester *tester, uint64_t now)
 {
 	uint64_t n_received = 0;
@@ -384,7 +382,7 @@ static uint64_t settle_of(const struct trial_config *config)
 				       DEFAULT_SETTLE_MS * MS;
 }
 
-/* It may be over before it has begun. */
+/* 0: a trial may end before its first frame is due. */
 static uint64_t since_start(const struct tester *tester, uint64_t at)
 {
 	const uint64_t start = tester->orders.start_ns;
@@ -392,10 +390,8 @@ static uint64_t since_start(const struct tester *tester, uint64_t at)
 	return at > start ? at - start : 0;
 }
 
-/*
- * End sending before its time, if a signal or a port says so; what is on its
- * way is waited for as ever, so that it is not taken for lost.
- */
+/* End sending early if a signal or a port requires it. Frames on their way are
+ * still awaited, so that they do not count as lost. */
 static void cut_if_asked(struct tester *tester, struct trial_result *ret)
 {
 	if (ret->is_cut_short)
@@ -409,9 +405,11 @@ static void cut_if_asked(struct tester *tester, struct trial_result *ret)
 	stop_places(tester);
 }
 
-/* The calling thread's part: look, tell, and say when it is over. */
-static void watch(struct tester *tester, const struct trial_config *config,
-		  struct trial_result *ret)
+/* The calling thread's part: check the ports, report progress, and decide when
+ * the trial is over. */
+static void watch_trial(struct tester *tester,
+			const struct trial_config *config,
+			struct trial_result *ret)
 {
 	const struct timespec pause = { .tv_nsec = LOOK_MS * 1000000 };
 	uint64_t sent_at = 0, all_here_at = 0, next_show = 0, cut_at = 0;
@@ -431,7 +429,7 @@ static void watch(struct tester *tester, const struct trial_config *config,
 		    now >= settled_at(tester, sent_at, settle_of(config),
 				      &all_here_at, now))
 			break;
-		/* A thread that hangs is the join's to tell. */
+		/* dataplane_join() reports a thread that hangs. */
 		if (cut_at > 0 && sent_at == 0 &&
 		    now > cut_at + DATAPLANE_JOIN_MS * MS)
 			break;
@@ -450,8 +448,8 @@ static void watch(struct tester *tester, const struct trial_config *config,
 		sent_at > 0 ? since_start(tester, sent_at) : ret->whole_ns;
 }
 
-/* A trial of a given length lasted that long; one of a given number of frames
- * until the last of them left. */
+/* A trial of a given duration lasted that long; one of a number of frames
+ * lasted until the last of them left. */
 static void correct_length(const struct tester *tester,
 			   struct trial_result *ret)
 {
@@ -480,7 +478,7 @@ static int run_threads(struct tester *tester, const struct trial_config *config,
 
 	if (mr_workers_start(workers, tester_sit, tester, &said) < 0)
 		return fail_with(why, 1, "%s", said.text);
-	watch(tester, config, ret);
+	watch_trial(tester, config, ret);
 	__atomic_store_n(&tester->is_stopping, 1, __ATOMIC_RELAXED);
 	stop_places(tester);
 	err = dataplane_join(&tester->plane, &said);
@@ -494,7 +492,7 @@ static int run_threads(struct tester *tester, const struct trial_config *config,
 	return 0;
 }
 
-/* When something will happen next, nothing else happening before. */
+/* The time of the next event. */
 static uint64_t next_event(const struct tester *tester)
 {
 	uint64_t next = UINT64_MAX;
@@ -542,7 +540,7 @@ static void run_virtual(struct tester *tester,
 		next = next_event(tester);
 		if (next == UINT64_MAX && !is_sending)
 			break;
-		/* What is due and cannot go has to wait. */
+		/* A frame is due that cannot leave now. */
 		clock_move(&tester->clock, next > now ? next : now + WAIT_NS);
 		now = clock_now(&tester->clock);
 		if (!is_sending && now > sent_at + settle_of(config))
@@ -558,11 +556,11 @@ static void run_virtual(struct tester *tester,
 int tester_run(struct tester *tester, const struct trial_config *config,
 	       struct trial_result *ret, struct mr_reason *why)
 {
-	int status = prepare(tester, config, why);
+	int status = prepare_trial(tester, config, why);
 
 	memset(ret, 0, sizeof(*ret));
-	/* Twice: the first time, which may take long, prepares; the second has
-	 * the clock that counts. */
+	/* Begin twice: the first time prepares, which may take long, and the
+	 * second has the clock of the trial. */
 	if (status == 0)
 		status = begin_places(tester, why);
 	if (status == 0) {

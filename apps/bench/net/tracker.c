@@ -27,8 +27,8 @@ int tracker_open(struct tracker *tracker, uint32_t n_lanes, bool is_shared)
 		.window_bits = n_lanes > MANY_LANES ? LEAST_BITS : MOST_BITS,
 		.is_shared = is_shared,
 	};
-	/* Pages of lanes that nothing comes on are never touched, and need not
-	 * be there: all lanes that there may be are 1 GiB. */
+	/* The window of all possible lanes has 1 GiB; pages of unused lanes are
+	 * never touched and need no memory. */
 	tracker->words =
 		mmap(NULL, bytes_of(tracker), PROT_READ | PROT_WRITE,
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

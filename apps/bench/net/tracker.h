@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which sequence numbers have come: what is new, what came twice, what came out
- * of order.
+ * Which sequence numbers have arrived: new ones, duplicates, and numbers out of
+ * order.
  *
- * A lane has its window of numbers, shared by all receivers: one frame that
- * comes twice is found even if it comes to two of them. A word of it holds 32
- * numbers and which turn of the window they are of, so nothing has to be
- * cleared as it moves on, and one compare-and-swap does all.
+ * A lane has a window of numbers that all receivers share, so a frame that
+ * arrives at two receivers is found, too. A word of the window holds 32 numbers
+ * and the turn of the window that they belong to, so nothing needs to be
+ * cleared as it moves on, and one compare-and-swap does everything.
  *
- * Order is seen by each receiver for itself: between two there is none.
+ * Each receiver sees the order of its own frames only: there is none between
+ * two receivers.
  */
 #ifndef NET_TRACKER_H
 #define NET_TRACKER_H
@@ -37,14 +38,14 @@ struct tracker {
 int tracker_open(struct tracker *tracker, uint32_t n_lanes, bool is_shared);
 void tracker_close(struct tracker *tracker);
 
-/* Numbers behind the highest one of a lane that are still known. */
+/* How far below the highest number of a lane others are still known. */
 uint64_t tracker_window(const struct tracker *tracker);
 
 enum seen { SEEN_NEW, SEEN_BEFORE, SEEN_TOO_OLD };
 
 enum { TRACKER_NUMBERS = 32, TRACKER_NUMBER_BITS = 5 }; /* in a word */
 
-/* What becomes of a word when a number of the given turn comes. */
+/* The word after a number of this turn arrived. */
 static inline enum seen tracker_word(uint64_t word, uint32_t turn, uint32_t bit,
 				     uint64_t *ret_word)
 {
@@ -65,7 +66,7 @@ static inline enum seen tracker_mark(struct tracker *tracker, uint32_t lane,
 	uint64_t *word =
 		&tracker->words[((uint64_t)lane << tracker->window_bits) +
 				(block & mask)];
-	/* From 1 on: a word of zeros is of no turn. */
+	/* Turns begin at 1; a word of zeros belongs to none. */
 	const uint32_t turn = (uint32_t)(block >> tracker->window_bits) + 1;
 	const uint32_t bit = 1u << (seq % TRACKER_NUMBERS);
 	uint64_t old = __atomic_load_n(word, __ATOMIC_RELAXED), to;
@@ -83,7 +84,7 @@ static inline enum seen tracker_mark(struct tracker *tracker, uint32_t lane,
 	return seen;
 }
 
-/* A frame came. Written by one thread, read by others. */
+/* Count a frame. One thread writes a track, others read it. */
 static inline void track_see(struct track *track, struct tracker *tracker,
 			     uint32_t lane, uint64_t seq)
 {

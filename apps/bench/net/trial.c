@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How trials of all kinds are judged. */
+/* Judges trials of all kinds. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "net/trial.h"
 
-/* The counter with most of the unsent frames, if it has half of them. */
+/* The largest counter of unsent frames, if it explains half of them. */
 static const struct trial_drop *find_cause(const struct trial_result *r)
 {
 	const struct trial_drop *most = NULL;

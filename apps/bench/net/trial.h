@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One trial: what is asked of the tester, and what came of it. */
+/* A trial: its configuration and its result. */
 #ifndef NET_TRIAL_H
 #define NET_TRIAL_H
 
@@ -14,8 +14,8 @@ enum pace { PACE_CONSTANT, PACE_POISSON, PACE_BURSTS };
 
 enum { DEFAULT_PACE_FRAMES = 32, DEFAULT_LAG_MS = 10 };
 
-/* For the links of all ports together, before anything is sent: opening resets
- * many a NIC, and what leaves before its link is back is lost. */
+/* Wait so long for the links of all ports. Opening resets many NICs, and frames
+ * sent before the link is back are lost. */
 enum { LINK_WAIT_MS = 10000 };
 
 /* Overhead of a frame on the wire (IEEE 802.3, clause 4.2):
@@ -35,18 +35,17 @@ struct trial_config {
 				* FCS; 0: as opened */
 };
 
-/* A stream, summed over the senders that have a share in it; of another program
- * one of its lanes (stamp.h). */
+/* A stream, summed over its senders; or a lane (stamp.h) of another program. */
 struct trial_lane {
 	uint32_t stream;
 	uint32_t run; /* of another program, from 1 on; 0: of this one */
 	uint64_t sent, received, unique, duplicates, reordered, too_old, lost;
-	/* Sequence numbers that one arrival skipped, at most; with several
-	 * receivers 0: none of them sees them all. */
+	/* The longest gap in the sequence numbers; 0 with several receivers,
+	 * because none of them receives all. */
 	uint64_t longest_gap;
 };
 
-/* A counter of losses of a port that moved during the trial. */
+/* A loss counter of a port that changed during the trial. */
 struct trial_drop {
 	char port[64];
 	char side[4]; /* "rx", "tx": of queues, here; "dev": before them */
@@ -57,8 +56,9 @@ struct trial_drop {
 	const struct mr_port *from; /* NULL: a place */
 };
 
-/* Of several pairs of ports, and of both ways of one: what a port sent,
- * wherever it came. Latencies are of all that came at the other port. */
+/* One direction of several pairs of ports, or of both ways of one pair: what a
+ * port sent, wherever it arrived. Latencies are those of all frames that
+ * arrived at the other port. */
 struct trial_direction {
 	char from[64], to[64];
 	struct trial_lane sum; /* of all of its streams */
@@ -68,28 +68,27 @@ struct trial_direction {
 };
 
 /*
- * What late frames waited for in the tester. late_ns: the sum of the latencies
- * of the first frames of bursts that took the 99.9th percentile or longer. The
- * others: parts of it in which a thread of the tester waited for its core, was
- * stopped, or was in calls that send and receive (away.h). The rest belongs to
- * the device and to the kernel in between.
+ * What late frames waited for in the tester. late_ns is the sum of the
+ * latencies of the first frames of bursts at or above the 99.9th percentile.
+ * The others are parts of it during which a thread of the tester waited for its
+ * core, was stopped, or was in calls that send and receive (away.h). The rest
+ * belongs to the device and to the kernel in between.
  */
 struct trial_tail {
 	uint64_t late_ns, waited_ns, still_ns, called_ns;
 	uint64_t least_ns; /* if shorter ones than that are not in late_ns */
-	/* Longest time between two polls, of senders and of receivers. */
+	/* The longest time between two polls of a sender and of a receiver. */
 	uint64_t tx_away_ns, rx_away_ns;
-	/* Of all threads in all of the trial. */
+	/* Sums over all threads and the whole trial. */
 	uint64_t all_waited_ns, all_still_ns;
 };
 
-/*
- * due = sent + unsent; sent = unique + lost; received is foreign + those with a
- * stamp of this trial, which are unique + duplicates + too_old.
- */
+/* due = sent + unsent; sent = unique + lost; received = foreign + frames with a
+ * stamp of this trial, which are unique + duplicates + too_old. */
 struct trial_result {
 	double asked_pps; /* 0: full speed */
-	/* From the first frame that could be due to the last; with settling. */
+	/* From the first frame that could be due to the last frame sent; and to
+	 * the end of settling. */
 	uint64_t start_ns, sending_ns, whole_ns;
 	uint64_t due, sent, unsent, tx_bytes;
 	uint64_t received, unique, lost, duplicates, reordered, too_old;
@@ -107,15 +106,15 @@ struct trial_result {
 	struct trial_drop *drops;
 	uint32_t n_drops;
 	double cpu_share; /* of the tester's threads: in rounds with frames */
-	/* What a time of it may be wrong by: a reading, and the drift since its
-	 * begin; of a device's clock what it was compared within, too. */
+	/* The error of a time: of a reading, plus the drift since the trial
+	 * began, plus that of comparing the clock with a device's. */
 	uint64_t clock_error_ns;
-	/* CPU time of its threads: in the program, and in the kernel for it. */
+	/* The CPU time of its threads in user space and in the kernel. */
 	uint64_t user_ns, system_ns;
 	bool is_cut_short;     /* by a signal, or by why_stopped */
 	char why_stopped[160]; /* link down, port gone, ...; "" */
-	/* From trial_judge(): unsent frames that the sending ports dropped; why
-	 * the trial is incomplete, or "". */
+	/* Set by trial_judge(): unsent frames that the sending ports dropped,
+	 * and why the trial is incomplete, or "". */
 	uint64_t n_dropped;
 	char why_incomplete[256];
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What was asked for, and what was opened: ports, the clock, streams. */
+/* Describes what was requested and what was opened: ports, clock, streams. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -118,10 +118,10 @@ void document_ports(json_t *document, const struct tester *t)
 		struct mr_link link;
 
 		tester_port(t, i, &info, &link);
-		json_array_append_new(
-			ports, port_json(&info, &link,
-					 is_among(t->tx, t->n_tx, i),
-					 is_among(t->rx, t->n_rx, i)));
+		json_array_append_new(ports,
+				      port_json(&info, &link,
+						is_among(t->tx, t->n_tx, i),
+						is_among(t->rx, t->n_rx, i)));
 	}
 	json_object_set_new(document, "ports", ports);
 	for (uint32_t i = 0; t->n_tx > 0 && i < streams_n(t->streams[0]); i++)

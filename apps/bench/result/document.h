@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What the engine knows of a document (mr-bench-net.schema.json), as JSON. The
- * front end completes it: statistics of histograms, the machine, NICs
+ * front end adds statistics of histograms, the machine and NICs
  * (front/mr_bench/result.py).
  *
  * One thread. Texts are copied. Lengths of frames are without FCS.
@@ -43,8 +43,8 @@ void document_ports(json_t *document, const struct tester *tester);
 json_t *document_trial(const struct trial_result *result);
 
 /*
- * What a trial has counted so far, as one line of JSON: "progress" of the
- * engine's schema; and latencies, unless they are NULL. Returns false: it was
+ * Write what a trial has counted so far as one line of JSON, "progress" of the
+ * engine's schema, with latencies unless they are NULL. Returns false: it was
  * not written.
  */
 bool document_line(const struct trial_result *so_far, bool has_tx, bool has_rx,
@@ -52,7 +52,7 @@ bool document_line(const struct trial_result *so_far, bool has_tx, bool has_rx,
 
 json_t *document_count(uint64_t n);
 
-/* JSON has no infinity; what is none, of 0 seconds or frames, is 0. */
+/* JSON has no infinity and no NaN: these are 0. */
 json_t *document_real(double value);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Trials: what the front end makes those of a document from. */
+/* Describes trials, for the front end to complete. */
 #include "net/hist.h"
 #include "net/trial.h"
 #include "result/document.h"
@@ -12,7 +12,7 @@ static double seconds(uint64_t ns)
 	return (double)ns / 1e9;
 }
 
-/* As it is: the front end has the statistics. */
+/* All buckets: the front end computes statistics. */
 static json_t *histogram(const struct hist *hist)
 {
 	json_t *counts;
@@ -79,7 +79,7 @@ bool document_line(const struct trial_result *so_far, bool has_tx, bool has_rx,
 	return is_good;
 }
 
-/* What came of a lane's frames, or of those of several lanes. */
+/* The fate of a lane's frames, or of those of several lanes. */
 static json_t *arrivals(const struct trial_lane *lane)
 {
 	return json_pack("{so so so so so so}", "received",
@@ -153,7 +153,7 @@ static json_t *drops_array(const struct trial_result *r)
 	return array;
 }
 
-/* What the tester itself has a part in. */
+/* What the tester itself contributes to latencies. */
 static json_t *tail_object(const struct trial_result *r)
 {
 	const struct trial_tail *const tail = &r->tail;
@@ -173,8 +173,8 @@ static json_t *tail_object(const struct trial_result *r)
 json_t *document_trial(const struct trial_result *r)
 {
 	return json_pack(
-		"{so so so so so so so so so so so so so sb so so}", "asked_pps",
-		document_real(r->asked_pps), "duration_s",
+		"{so so so so so so so so so so so so so sb so so}",
+		"asked_pps", document_real(r->asked_pps), "duration_s",
 		document_real(seconds(r->sending_ns)), "whole_s",
 		document_real(seconds(r->whole_ns)), "tx", tx_object(r), "rx",
 		rx_object(r), "lateness", histogram(&r->lateness), "latency",

@@ -4,10 +4,10 @@
  *
  *     copy templates -> per field: values, sums, stores -> stamps -> checksums
  *
- * A burst is worked off in chunks of 64 frames, one short loop after another
- * over arrays that stay in the first cache, so that nothing is decided by frame
- * and the compiler can use vectors. Templates are copied whole: a buffer has
- * what others left in it.
+ * A burst is built in chunks of 64 frames, by one short loop after another over
+ * arrays that stay in the L1 cache, so that there are no decisions per frame
+ * and the compiler can use vectors. Templates are copied whole, because a
+ * buffer has old bytes in it.
  */
 #include <endian.h>
 #include <string.h>
@@ -229,10 +229,8 @@ static void fill_single(struct builder *b, uint8_t *base,
 	set_lengths(b->lanes, &c, frames);
 }
 
-/*
- * Whose turn each frame is: b->first has the first frame of each lane, next the
- * following one of the same lane.
- */
+/* Choose the lane of each frame: b->first has the first frame of each lane,
+ * next the following one of the same lane. */
 static void deal_turns(struct builder *b, uint16_t *lane_of, uint8_t *next,
 		       uint32_t n)
 {
@@ -297,7 +295,7 @@ void builder_fill(struct builder *builder, void *base, struct mr_frame *frames,
 	}
 }
 
-/* After a change of n_sent: what follows from it. */
+/* Update what depends on n_sent. */
 static void lane_seek(struct lane *lane)
 {
 	lane->size_at = (uint32_t)(lane->n_sent % lane->n_sizes);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A builder's state: builder_open.c makes it, builder.c works with it. */
+/* A builder's state: builder_open.c makes it, builder.c uses it. */
 #ifndef STREAM_BUILDER_H
 #define STREAM_BUILDER_H
 

@@ -9,7 +9,7 @@
 
 enum { NO_FIELD = FIELDS_MAX };
 
-/* Another one for each stream, sender and field (splitmix64, S. Vigna). */
+/* A different one for each stream, sender and field (splitmix64, S. Vigna). */
 static uint64_t next_seed(uint64_t *state)
 {
 	uint64_t seed = *state += UINT64_C(0x9e3779b97f4a7c15);
@@ -19,10 +19,8 @@ static uint64_t next_seed(uint64_t *state)
 	return seed ^ seed >> 31;
 }
 
-/*
- * The field that is dealt out: that with the most values. Not a Zipf one: the
- * first sender would have most of the frequent values.
- */
+/* The field that is dealt out: the one with the most values, except Zipf's, of
+ * which the first sender would have most of the frequent values. */
 static uint32_t dealt_field(const struct stream *stream)
 {
 	uint32_t dealt = NO_FIELD;
@@ -49,7 +47,7 @@ static void stamp_shape(struct shape *shape, uint32_t magic, uint32_t lane)
 	shape->l4_sum = mr_csum_fold32(shape->l4_sum + sum);
 }
 
-/* A copy of every n_senders-th shape; all that n_senders is 1 for. */
+/* Copy every n_senders-th shape. */
 static int copy_shapes(const struct stream *stream, uint32_t sender,
 		       uint32_t n_senders, struct lane *lane)
 {
@@ -72,7 +70,7 @@ static int copy_shapes(const struct stream *stream, uint32_t sender,
 		memcpy(to->bytes, from->bytes, from->n_bytes);
 		lane->has_sums |= to->l3_csum != 0 || to->l4_csum != 0;
 	}
-	/* Of a capture, sizes are the numbers of its frames. */
+	/* The sizes of a capture are the numbers of its frames. */
 	lane->n_sizes = stream->is_capture ? n : stream->n_sizes;
 	memcpy(lane->sizes, stream->sizes,
 	       lane->n_sizes * sizeof(lane->sizes[0]));

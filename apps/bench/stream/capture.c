@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads captures by libpcap, where it is there. */
+/* Reads captures with libpcap, if it was there at build time. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +36,7 @@ static int check_frame(const char *path, uint32_t n,
 	return 0;
 }
 
-/* Behind those there are; the array grows by doubling. */
+/* Append a frame; the array grows by doubling. */
 static int add_frame(const uint8_t *bytes, uint32_t n_bytes, struct stream *ret)
 {
 	const uint32_t n = ret->n_shapes;
@@ -50,8 +50,8 @@ static int add_frame(const uint8_t *bytes, uint32_t n_bytes, struct stream *ret)
 	if (shapes == NULL)
 		return -ENOMEM;
 	ret->shapes = shapes;
-	shapes[n] = (struct shape){ .bytes = calloc(1, n_room),
-				    .n_bytes = n_room };
+	shapes[n] =
+		(struct shape){ .bytes = calloc(1, n_room), .n_bytes = n_room };
 	if (shapes[n].bytes == NULL)
 		return -ENOMEM;
 	memcpy(shapes[n].bytes, bytes, n_bytes);

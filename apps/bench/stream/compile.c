@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Compiles one stream. What varies is taken out of templates and sums once,
- * here, so that a builder only adds.
- */
+/* Compiles one stream. Values that vary are taken out of templates and sums
+ * here, once, so that a builder only adds. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -86,7 +84,8 @@ static void put_sum(uint8_t *at, uint32_t sum, bool is_zero_none)
 	window_put(at, 2, csum);
 }
 
-/* Room for a stamp behind the headers, inside what a sum is over. */
+/* Check that a stamp has room after the headers, inside what a checksum covers.
+ */
 static int check_stamp(const struct layout *layout, uint32_t n_bytes,
 		       struct mr_reason *why)
 {
@@ -105,7 +104,8 @@ static int check_stamp(const struct layout *layout, uint32_t n_bytes,
 	return 0;
 }
 
-/* What does not vary is summed; what is computed by frame is left 0. */
+/* Sum what does not vary; fields that are computed for each frame are left 0.
+ */
 static void sum_shape(const struct layout *layout, struct shape *shape)
 {
 	const uint16_t l3 = layout->layers[LAYER_IP];
@@ -131,7 +131,7 @@ static void sum_shape(const struct layout *layout, struct shape *shape)
 	}
 }
 
-/* shape has the bytes of a frame, whose headers are set here. */
+/* Set the headers of a shape, which has the bytes of a frame. */
 static int make_shape(const struct words *words, bool is_stamped,
 		      struct shape *shape, struct layout *layout,
 		      struct mr_reason *why)
@@ -162,7 +162,7 @@ static int make_shape(const struct words *words, bool is_stamped,
 	return 0;
 }
 
-/* What fields of a stream rely on is the same in all its shapes. */
+/* All shapes must have what the fields of a stream rely on. */
 static bool is_same_layout(const struct layout *a, const struct layout *b)
 {
 	return memcmp(a->layers, b->layers, sizeof(a->layers)) == 0 &&
@@ -221,7 +221,7 @@ static int add_field(const struct given *given, const struct layout *layout,
 	return 0;
 }
 
-/* The values go from the words to the stream. */
+/* The values move from the words to the stream. */
 static int add_fields(struct words *words, const struct layout *layout,
 		      struct stream *stream, struct mr_reason *why)
 {
@@ -246,7 +246,7 @@ static int add_fields(struct words *words, const struct layout *layout,
 	return err;
 }
 
-/* Sums that no field and no stamp changes are written into the template. */
+/* Write sums that no field and no stamp changes into the template. */
 static void settle_sums(struct stream *stream)
 {
 	bool has_l3 = false, has_l4 = false;
@@ -272,8 +272,8 @@ static void settle_sums(struct stream *stream)
 	}
 }
 
-/* Nobody chose the lengths of imix for these headers: its shortest is as short
- * as they let it be. */
+/* Nobody chose the lengths of imix for these headers, so its shortest is as
+ * short as they allow. */
 static void raise_imix(struct words *words, uint32_t n_least,
 		       struct stream *ret)
 {
@@ -314,7 +314,8 @@ static int make_frames(struct words *words,
 			return fail_with(
 				why, -EINVAL,
 				"size=%u: headers%s need %u bytes: give such "
-				"sizes (size=; --size and --sizes from %u on)%s",
+				"sizes (size=; --size and --sizes from %u "
+				"on)%s",
 				bytes[i], n_stamp > 0 ? " and the stamp" : "",
 				n_least, n_least + N_FCS,
 				n_stamp > 0 && defaults->has_unstamped ?
@@ -330,7 +331,7 @@ static int make_frames(struct words *words,
 	return 0;
 }
 
-/* With the frame's number in a capture in front of what is wrong. */
+/* Put the frame's number in a capture before what is wrong. */
 static int fail_shape(const struct words *words, uint32_t i, int err,
 		      struct mr_reason *why)
 {
@@ -379,7 +380,7 @@ int stream_compile(struct words *words, const struct stream_defaults *defaults,
 			  capture_read(words->capture, ret, why) :
 			  make_frames(words, defaults, ret, why);
 
-	/* A capture that nothing is asked to change in is sent as it is. */
+	/* A capture that needs no change is sent as it is. */
 	if (err < 0 || (words->capture != NULL && words->n_given == 0 &&
 			!defaults->is_stamped))
 		return err;

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Streams as they are compiled: what builders work from, and whoever else makes
- * frames of them (live frames do it in BPF).
+ * Compiled streams, from which builders, and live frames in BPF, make frames.
  *
- * Sums are of 16-bit words in host order, not folded and not complemented; what
- * varies is 0 in them and in the templates, and so is a checksum that has to be
- * computed. The frame's checksum is ~fold(sum of the shape + sum of the
- * values).
+ * Sums are of 16-bit words in host order, not folded and not complemented.
+ * Values that vary, and checksums to be computed, are 0 in sums and templates.
+ * The frame's checksum is ~fold(sum of the shape + sum of the values).
  */
 #ifndef STREAM_COMPILED_H
 #define STREAM_COMPILED_H
@@ -25,7 +23,7 @@ struct values {
 	enum field_order order;
 	double exponent; /* ORDER_ZIPF: value i has 1 / (i + 1)^exponent */
 	/* A constant longer than 4 bytes, in network order: MAC and IPv6
-	 * addresses, of which the last 4 bytes vary. */
+	 * addresses, of which only the last 4 bytes can vary. */
 	uint8_t high[12];
 	bool is_ipv6;
 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Shares of values. Draws depend on the number of the frame alone, so that any
- * frame can be made again: a counter through a hash of one multiplication
- * (wyrand of W. Yi), scaled to the range by another (D. Lemire, 2019); the
- * fraction that this leaves chooses in an alias table (M. Vose, 1991).
+ * Shares of values. Random values depend on the number of the frame alone, so
+ * that any frame can be made again: a counter through a hash of one
+ * multiplication (wyrand of W. Yi), scaled to the range by another (D. Lemire,
+ * 2019); its fraction selects in an alias table (M. Vose, 1991).
  */
 #include <errno.h>
 #include <math.h>
@@ -13,7 +13,7 @@
 
 typedef unsigned __int128 wide;
 
-static inline uint64_t draw(uint64_t seed, uint64_t k)
+static inline uint64_t draw_number(uint64_t seed, uint64_t k)
 {
 	const uint64_t state = seed + k * UINT64_C(0xa0761d6478bd642f);
 	const wide product =
@@ -22,7 +22,7 @@ static inline uint64_t draw(uint64_t seed, uint64_t k)
 	return (uint64_t)(product >> 64) ^ (uint64_t)product;
 }
 
-/* Each column of the table gets what one value lacks from one that has more. */
+/* Fill what a value lacks in its column of the table from one that has more. */
 static void fill_alias(struct share_alias *alias, double *mass, uint32_t *stack,
 		       uint32_t n)
 {
@@ -46,7 +46,7 @@ static void fill_alias(struct share_alias *alias, double *mass, uint32_t *stack,
 			stack[n_small++] = large;
 		}
 	}
-	/* What is left has its column to itself, but for rounding. */
+	/* Each of the rest has a column of its own, except for rounding. */
 	while (n_small > 0) {
 		const uint32_t i = stack[--n_small];
 
@@ -127,7 +127,7 @@ static inline uint32_t value_at(const struct share *share, uint64_t index)
 		       share->first + (uint32_t)index * share->step;
 }
 
-/* The fastest of a stream's sequences: another value in each frame. */
+/* The fastest sequence of a stream: another value in each frame. */
 static void make_fast(struct share *share, uint32_t *ret, uint32_t n)
 {
 	while (n > 0) {
@@ -174,7 +174,8 @@ static void make_random(const struct share *share, uint64_t k, uint32_t *ret,
 			uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
-		ret[i] = (uint32_t)((wide)draw(share->seed, k + i) * share->n >>
+		ret[i] = (uint32_t)((wide)draw_number(share->seed, k + i) *
+					    share->n >>
 				    64);
 }
 
@@ -182,7 +183,8 @@ static void make_zipf(const struct share *share, uint64_t k, uint32_t *ret,
 		      uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		const wide scaled = (wide)draw(share->seed, k + i) * share->n;
+		const wide scaled =
+			(wide)draw_number(share->seed, k + i) * share->n;
 		const uint32_t column = (uint32_t)(scaled >> 64);
 		const uint32_t rest = (uint32_t)((uint64_t)scaled >> 32);
 		const struct share_alias *alias = &share->alias[column];

@@ -5,8 +5,7 @@
 
 #include "stream/compiled.h"
 
-/* Value i is drawn where the rest is below the threshold, else the other one.
- */
+/* Value i if the rest is below the threshold, else the other one. */
 struct share_alias {
 	uint32_t threshold, other;
 };

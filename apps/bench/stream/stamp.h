@@ -4,13 +4,12 @@
  *
  *     magic 4 | lane 2 | sequence number 6 | due 6
  *
- * A lane is what has sequence numbers of its own: a stream of one sender, at
- * stream * n_senders + sender. due is in ns of the run's clock, of which 48
- * bits are 78 hours. 18 bytes are what a 60-byte frame of UDP over IPv4 has
- * room for.
+ * A lane has its own sequence numbers: a stream of one sender, at stream *
+ * n_senders + sender. due is in ns of the run's clock; 48 bits are 78 hours. A
+ * 60-byte frame of UDP over IPv4 has room for 18 bytes.
  *
- * Where another program receives, it knows nothing of the clock, nor which run
- * of how many it hears: the upper 2 bytes of due are then the run's number.
+ * If another program receives, it knows neither the clock nor which run it
+ * receives: then the upper 2 bytes of due are the run's number.
  */
 #ifndef STREAM_STAMP_H
 #define STREAM_STAMP_H
@@ -29,7 +28,7 @@ struct stamp {
 	uint64_t seq, due_ns;
 };
 
-/* What is written for due; run 0: who receives is this program. */
+/* The value of due in a stamp; run 0: this program receives. */
 static inline uint64_t stamp_due(uint64_t due_ns, uint32_t run)
 {
 	return run == 0 ? due_ns : (uint64_t)run << 32 | (uint32_t)due_ns;
@@ -40,7 +39,7 @@ static inline uint32_t stamp_run(uint64_t due)
 	return (uint32_t)(due >> 32);
 }
 
-/* Read the stamp that ends at frame_end; false: it is none of this run. */
+/* Read the stamp that ends at frame_end; false: it is not of this run. */
 static inline bool stamp_read(const uint8_t *frame_end, uint32_t magic,
 			      struct stamp *ret)
 {
@@ -61,7 +60,7 @@ static inline bool stamp_read(const uint8_t *frame_end, uint32_t magic,
 	return true;
 }
 
-/* Sequence number and due, where magic and lane are there already. */
+/* Write sequence number and due; magic and lane are there already. */
 static inline void stamp_write_numbers(uint8_t *frame_end, uint64_t seq,
 				       uint64_t due_ns)
 {
@@ -72,7 +71,7 @@ static inline void stamp_write_numbers(uint8_t *frame_end, uint64_t seq,
 	memcpy(frame_end - 4, &rest, sizeof(rest));
 }
 
-/* The whole; a checksum over it is the caller's to keep right. */
+/* Write all of it; the caller updates a checksum that covers it. */
 static inline void stamp_write(uint8_t *frame_end, uint32_t magic,
 			       uint32_t lane, uint64_t seq, uint64_t due_ns)
 {
@@ -84,7 +83,7 @@ static inline void stamp_write(uint8_t *frame_end, uint32_t magic,
 	stamp_write_numbers(frame_end, seq, due_ns);
 }
 
-/* What both add to a sum of 16-bit words, if they begin at an even offset. */
+/* What both add to a sum of 16-bit words, at an even offset. */
 static inline uint32_t stamp_sum(uint64_t seq, uint64_t due_ns)
 {
 	return (uint32_t)((seq & 0xffff) + (seq >> 16 & 0xffff) +

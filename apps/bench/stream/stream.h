@@ -5,10 +5,10 @@
  *
  *     JSON --streams_make()--> streams --builder_open()--> a sender's builder
  *
- * A stream is a template, sizes, and fields that vary. All that a builder does
- * follows from how many frames it has made, so frames can be taken back, and
- * the same seed makes the same frames. Bytes are without FCS everywhere. The
- * grammar: docs/streams.md.
+ * A stream is a template, sizes, and fields that vary. A builder's frames
+ * depend on nothing but their number, so frames can be taken back, and the same
+ * seed makes the same frames. Lengths are without FCS. The grammar:
+ * docs/streams.md.
  */
 #ifndef STREAM_STREAM_H
 #define STREAM_STREAM_H
@@ -28,7 +28,7 @@ struct streams;
 
 struct stream_defaults {
 	uint8_t src_mac[6], dst_mac[6];
-	/* Of streams that do not say; 0: 60, or what their headers need. */
+	/* Of streams without a size; 0: 60, or what their headers need. */
 	uint32_t frame_bytes;
 	bool is_stamped;    /* room at the end is the stamp's */
 	bool has_unstamped; /* the command has an option for frames without */
@@ -37,8 +37,8 @@ struct stream_defaults {
 };
 
 /*
- * Compile an array of streams, as in mr-bench-engine.schema.json. If it is NULL
- * or empty: one stream, UDP from 198.18.0.1 port 1024 to 198.19.0.1 port 9.
+ * Compile an array of streams, as in mr-bench-engine.schema.json; NULL or an
+ * empty one is one stream, UDP from 198.18.0.1 port 1024 to 198.19.0.1 port 9.
  * Returns 0, -EINVAL (the reason says what is wrong, and the remedy), -ENOENT
  * (no such capture), -EIO, -ENOTSUP (built without libpcap) or -ENOMEM.
  */
@@ -47,22 +47,21 @@ int streams_make(const json_t *of, const struct stream_defaults *defaults,
 void streams_free(struct streams *streams); /* NULL is allowed */
 
 uint32_t streams_n(const struct streams *streams); /* 1..STREAMS_MAX */
-/* Of the frames that are sent, by their weights. */
+/* Of the frames that are sent, weighted. */
 double streams_mean_bytes(const struct streams *streams);
 uint32_t streams_max_bytes(const struct streams *streams);
-/* As given, for reports; an imix whose shortest frame was raised says its
- * sizes.
+/* As given, for reports; an imix whose shortest frame was raised has its sizes.
  */
 const char *streams_text(const struct streams *streams, uint32_t i);
-/* The length that headers and stamp raise an imix's 60 bytes to; 0: none does.
- */
+/* The length to which headers and stamp raise an imix's 60 bytes; 0: they do
+ * not. */
 uint32_t streams_raised_bytes(const struct streams *streams);
 
 /*
  * The share of one sender of n_senders, for one thread. The values of the field
- * with the most of them, or the frames of a capture, are dealt out, so that the
- * flows do not depend on the number of senders; with fewer values than senders
- * some have the same. streams must outlive it. Returns 0 or -ENOMEM.
+ * with most of them, or the frames of a capture, are dealt out, so that the
+ * flows do not depend on the number of senders; if there are fewer values than
+ * senders, some share them. streams must outlive it. Returns 0 or -ENOMEM.
  */
 struct builder;
 int builder_open(const struct streams *streams, uint32_t sender,
@@ -72,17 +71,15 @@ void builder_free(struct builder *builder); /* NULL is allowed */
 
 /*
  * Build n frames: frames[i].addr is a buffer with room for streams_max_bytes(),
- * all of whose bytes are written; len and flags are set. due_ns (NULL: 0) is
- * stamped: when the frame is due, not when it leaves, so that latency is safe
- * against coordinated omission.
+ * all of which are written; len and flags are set. due_ns (NULL: 0) is stamped:
+ * when the frame is due, not when it leaves, so that latencies include delays
+ * of the sender (coordinated omission).
  */
 void builder_fill(struct builder *builder, void *base, struct mr_frame *frames,
 		  const uint64_t *due_ns, uint32_t n);
 
-/*
- * The newest n frames were never sent: the next builder_fill() makes them
- * again, so that no sequence number is missing.
- */
+/* The newest n frames were not sent: the next builder_fill() makes them again,
+ * so that no sequence number is missing. */
 void builder_take_back(struct builder *builder, uint32_t n);
 
 /* Replace a MAC address at this offset, 0 or 6, of frames that have it. Frames
@@ -90,7 +87,7 @@ void builder_take_back(struct builder *builder, uint32_t n);
 void builder_set_mac(struct builder *builder, uint32_t at, const void *from,
 		     const void *to);
 
-/* Frames made of a stream and not taken back: its next sequence number. */
+/* Frames made of a stream and not taken back; also its next sequence number. */
 uint64_t builder_n_sent(const struct builder *builder, uint32_t stream);
 
 #endif

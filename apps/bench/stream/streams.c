@@ -8,11 +8,11 @@
 #include "stream/compile.h"
 #include "support/specs.h"
 
-/* RFC 2544, appendix C.2: as written, for who wants to send it again. */
+/* RFC 2544, appendix C.2, in the words of --stream. */
 #define DEFAULT_STREAM                                                         \
 	"udp ip.src=198.18.0.1 ip.dst=198.19.0.1 udp.src=1024 udp.dst=9"
 
-/* With the stream's number in front, where there are several. */
+/* Put the stream's number before the reason, if there are several. */
 static int fail_stream(uint32_t i, uint32_t n, int err, struct mr_reason *why)
 {
 	const struct mr_reason what = *why;
@@ -22,7 +22,7 @@ static int fail_stream(uint32_t i, uint32_t n, int err, struct mr_reason *why)
 	return fail_with(why, err, "stream %u: %.360s", i + 1, what.text);
 }
 
-/* The text, for somebody who wants to send the same again. */
+/* The text to send the same stream again. */
 static char *text_of(const struct words *words, const struct stream *stream)
 {
 	static const char imix[] = "size=imix";
@@ -67,8 +67,8 @@ static int make_one(const json_t *one, const struct stream_defaults *defaults,
 	return err;
 }
 
-/* Turns, and how long the frames are. */
-static int finish(struct streams *streams, struct mr_reason *why)
+/* Compute turns and the lengths of frames. */
+static int finish_streams(struct streams *streams, struct mr_reason *why)
 {
 	uint32_t weights[STREAMS_MAX];
 	double n_bytes = 0, n_frames = 0;
@@ -124,7 +124,7 @@ int streams_make(const json_t *of, const struct stream_defaults *defaults,
 			err = fail_stream(streams->n, n, err, why);
 	}
 	if (err == 0)
-		err = finish(streams, why);
+		err = finish_streams(streams, why);
 	if (err < 0) {
 		streams_free(streams);
 		return err;

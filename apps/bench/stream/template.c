@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Makes frames, and finds in any frame, made or captured, where its headers and
- * fields are. Sources: as in words.c; addresses are those for benchmarks, RFC
- * 2544 C.2.2 and RFC 5180 8.
+ * Makes frames, and finds headers and fields in any frame, made or captured.
+ * Sources: as in words.c; benchmark addresses: RFC 2544 C.2.2 and RFC 5180 8.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -204,7 +203,8 @@ static uint32_t l4_header_bytes(const uint8_t *bytes,
 	}
 }
 
-/* Sums that can be computed: of whole packets, and UDP's only if it has one. */
+/* Find checksums that can be computed: of whole packets, and UDP's only if it
+ * has one. */
 static void find_sums(struct layout *layout)
 {
 	const struct mr_net_view *view = &layout->view;
@@ -273,7 +273,7 @@ const struct place *layout_place(const struct layout *layout,
 	    (row->layer == LAYER_L4 && proto != layout->proto))
 		return NULL;
 	*ret_at = (uint16_t)(layout->layers[row->layer] + place->at);
-	/* The type stands behind the tags. */
+	/* The type follows the tags. */
 	if (row->layer == LAYER_ETH && place->at == 12 &&
 	    layout->layers[LAYER_VLAN] != 0)
 		*ret_at = (uint16_t)(layout->layers[LAYER_VLAN] + 2);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A frame with the headers that a stream's words ask for; where they lie. */
+/* Makes frames with the headers that a stream's words ask for, and finds the
+ * headers of any frame. */
 #ifndef STREAM_TEMPLATE_H
 #define STREAM_TEMPLATE_H
 
@@ -20,7 +21,8 @@ struct layout {
 /* Bytes of the headers of a frame that template_make() makes. */
 uint32_t template_n_headers(const struct words *words);
 
-/* Make a frame of n_bytes, template_n_headers() at least; no sum is right. */
+/* Make a frame of n_bytes, at least template_n_headers(); checksums are not
+ * set. */
 void template_make(const struct words *words,
 		   const struct stream_defaults *defaults, uint8_t *bytes,
 		   uint32_t n_bytes);
@@ -28,15 +30,13 @@ void template_make(const struct words *words,
 /* Returns 0, or -EBADMSG: headers are cut off or contradict themselves. */
 int layout_find(const uint8_t *bytes, uint32_t n_bytes, struct layout *ret);
 
-/*
- * Where the field lies, NULL: the frame has none. *ret_at is the offset of the
- * window in the frame.
- */
+/* Where the field is; NULL: the frame has none. *ret_at is the offset of the
+ * window in the frame. */
 const struct place *layout_place(const struct layout *layout,
 				 const struct field_row *row, uint16_t *ret_at);
 
-/* Write constants, and 0 where a field varies. False: the frame has no such
- * field, given[*ret_missing]. */
+/* Write constants, and 0 in fields that vary. False: the frame has no field
+ * given[*ret_missing]. */
 bool template_set(const struct words *words, const struct layout *layout,
 		  uint8_t *bytes, uint32_t *ret_missing);
 

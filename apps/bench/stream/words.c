@@ -80,7 +80,7 @@ static const struct field_row *row_of(const json_t *field)
 	return NULL;
 }
 
-/* Contiguous pieces: a single one needs no table. */
+/* Make a table of several contiguous pieces; a single one needs none. */
 static bool fill_table(const json_t *pieces, struct values *values)
 {
 	const json_t *piece;

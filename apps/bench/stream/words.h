@@ -13,7 +13,7 @@ enum value_kind { VALUE_NUMBER, VALUE_MAC, VALUE_IP };
 
 enum layer { LAYER_ETH, LAYER_QINQ, LAYER_VLAN, LAYER_IP, LAYER_L4 };
 
-/* Where the part of a field that may vary lies in its layer. */
+/* Where the variable part of a field is in its layer. */
 struct place {
 	uint16_t at;
 	uint8_t n_bytes; /* 1, 2 or 4; 0: there is no such field */
