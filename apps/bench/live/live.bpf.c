@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
 /*
- * The sender in the kernel. BPF_PROG_RUN runs it again and again on frames of a
- * page pool; it makes one that is due and says XDP_TX, or drops the frame if
- * none is. So a rate is kept as exactly as the kernel's loop comes round, which
- * is a batch of 64 runs.
+ * The sender in the kernel. BPF_PROG_RUN runs it repeatedly on frames of a page
+ * pool. It makes a frame that is due and returns XDP_TX, or drops the frame if
+ * none is due. So a rate is as exact as the kernel's loop, which runs in
+ * batches of 64.
  *
- * A frame's page comes back as its receiver left it, so that its headers are
- * written each time.
+ * The page of a frame returns as its receiver left it, so headers are written
+ * each time.
  *
  * Source: Documentation/bpf/bpf_prog_run.rst, "Running XDP programs in live
  * frame mode"; net/bpf/test_run.c.
@@ -22,10 +22,10 @@
 #include "live/live_shape.h"
 #include "net/hist.h"
 
-/* Runs from one reading of the clock to the next, which costs 20 ns. */
+/* Runs between two readings of the clock, which cost 20 ns. */
 enum { READ_EVERY = 16 };
 
-/* What is used of the kernel's; libbpf finds its place in the one that runs. */
+/* The used members of the kernel's structs; libbpf finds their offsets. */
 struct ns_common {
 	unsigned int inum;
 } __attribute__((preserve_access_index));
@@ -111,7 +111,8 @@ static __always_inline void next_burst(void)
 	counts.due.in_burst = 0;
 }
 
-/* Those due longer ago than may be: what is left of a burst, and whole ones. */
+/* Give up frames that are due for too long: the rest of a burst, and whole
+ * ones. */
 static __always_inline void give_up(__u64 now)
 {
 	const __u64 n_bursts = live_due_before(
@@ -128,7 +129,7 @@ static __always_inline void give_up(__u64 now)
 		counts.n_set_up += n;
 }
 
-/* hist_bucket(), without the count of leading zeros that clang 14 cannot. */
+/* hist_bucket() without counting leading zeros, which clang 14 cannot. */
 static __always_inline __u32 bucket_of(__u64 ns)
 {
 	__u64 rest = ns >> HIST_SUB_BITS;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The simulated DUT.
+ * The simulated device.
  *
  *     rx --> loss --> corruption --> rate and its queue --> reordering -->
  *         doubling --> delay --> tx
  *
- * What happens to every Nth frame counts those that come so far on this way.
+ * Every Nth frame is the Nth of those that get as far as that step.
  */
 #include <errno.h>
 #include <stdio.h>
