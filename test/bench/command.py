@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What benchmarks do alike as commands: options, what they need, how they end."""
+"""What all benchmarks share: options, requirements, and how they end."""
 import argparse
 import json
 import os
@@ -15,7 +15,7 @@ BUILD = pathlib.Path(__file__).resolve().parents[2] / "build"
 
 
 def parser(name, doc, numbers=(), parts="", is_nice=False):
-    """With the options that most of them have.
+    """A parser with the options that most benchmarks have.
 
     numbers: of each option (name, usual value, that with --quick, what it is).
     parts: what --only chooses from.
@@ -42,7 +42,7 @@ def parser(name, doc, numbers=(), parts="", is_nice=False):
 
 
 def parse(made, argv=None):
-    """The options, and what samples are taken with (contestants.sample())."""
+    """The options, and the settings of contestants.sample()."""
     args = made.parse_args(argv)
     for option, usual, quick, _ in args.numbers:
         name = option.replace("-", "_")
@@ -57,12 +57,12 @@ def parse(made, argv=None):
 
 
 def document(**more):
-    """What --json writes, so far."""
+    """The start of the document of --json."""
     return {"v": 1, "machine": report.machine(), "argv": sys.argv[1:], **more}
 
 
 def need_root(instead=""):
-    """instead: what does not need it."""
+    """instead: text about what does not need root."""
     if os.geteuid() != 0:
         raise BenchError("makes network namespaces and interfaces, which "
                          f"needs root{instead}")
@@ -74,15 +74,15 @@ def need_program(program, package):
 
 
 def write_json(path, result):
-    """All of it; path is None where --json was not given."""
+    """Write the document; path is None without --json."""
     if path:
         pathlib.Path(path).write_text(json.dumps(result) + "\n",
                                       encoding="ascii")
 
 
 def run(name, main):
-    """The exit status of main(): 1 and a line where it cannot go on."""
-    # As Ctrl-C: what was made is taken away.
+    """The exit status of main(); 1 after a BenchError, which is printed."""
+    # As after Ctrl-C: with statements clean up.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return main()

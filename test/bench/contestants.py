@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What forwards between p0 and p1, and how its cost is read."""
+"""Forwarders between p0 and p1, and how to measure their cost."""
 import ipaddress
 import json
 import os
@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 
-# Last: it has a module named command, too.
+# Last, because it has a module named command, too.
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 
 # pylint: disable=wrong-import-position
@@ -62,7 +62,7 @@ class Contestant:
 
 
 def family(pid):
-    """It, and what it started: trafgen forks, mr-bench has an engine."""
+    """A process and those that it started: trafgen forks, mr-bench has an engine."""
     yield pid
     for path in pathlib.Path("/proc").glob("[0-9]*"):
         try:
@@ -80,7 +80,7 @@ def cpu_of(pid):
 
 
 def scheduled_of(pid):
-    """Seconds that its threads (ran, were ready to run and did not)."""
+    """Seconds that its threads (ran, waited for a core)."""
     tasks = pathlib.Path(f"/proc/{pid}/task").iterdir()
     fields = [(task / "schedstat").read_text().split() for task in tasks]
     return (sum(int(field[0]) for field in fields) * 1e-9,
@@ -125,7 +125,7 @@ class Running:
         return 0
 
     def stop(self):
-        """End it; (exit code, what it printed)."""
+        """End it; (exit code, output)."""
         code = end(self.process)
         self.process.stdin.close()
         text = self.output()
@@ -134,7 +134,7 @@ class Running:
 
 
 def live_streams(flows, ethertype):
-    """So many flows, and no fewer, by ports and by addresses."""
+    """Streams of exactly so many flows, by ports and addresses."""
     if ethertype != 0x0800:
         return f"eth.type={ethertype:#x}"
     ports = max(n for n in range(1, 257) if flows % n == 0)
@@ -149,7 +149,7 @@ def live_streams(flows, ethertype):
 
 
 class Generator:
-    """Live XDP frames from g0, by its core, until stop(). size: without FCS."""
+    """Live XDP frames from g0, on its core, until stop(). size: without FCS."""
 
     def __init__(self, bench, topology, ethertype=0x0800, size=60, flows=1):
         self.process = topology.start(
@@ -160,7 +160,7 @@ class Generator:
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
     def stop(self):
-        """End it; how many frames it sent."""
+        """End it; the number of frames that it sent."""
         code = end(self.process)
         text = self.process.stdout.read()
         self.process.stdout.close()
@@ -174,8 +174,8 @@ def is_kernel_thread(pid):
 
 
 def favour(processes, niceness):
-    """Put all threads of processes, and of what they started, before what else
-    the machine does.
+    """Give all threads of processes, and of their children, priority over other
+    programs.
 
     With autogroups (CONFIG_SCHED_AUTOGROUP) niceness counts inside a session
     only, and sessions have one of their own; the kernel's threads have none.
@@ -189,16 +189,16 @@ def favour(processes, niceness):
 
 
 def steal_ticks():
-    """Ticks that the hypervisor took from both cores."""
+    """Ticks that the hypervisor took from all cores."""
     with open("/proc/stat", encoding="ascii") as stat:
         return int(stat.readline().split()[8])
 
 
 def wait_until_attached(topology, running, n_devs=2, seconds=20):
-    """Until p0 and p1 have XDP programs, and half a second for the rest.
+    """Wait until p0 and p1 have XDP programs, and half a second for the rest.
 
-    What is sent before that is lost in the cable, and no count of a forwarder
-    can have it.
+    Frames sent before that are lost in the cable, where no forwarder counts
+    them.
     """
     deadline = time.monotonic() + seconds
     while True:
@@ -214,7 +214,7 @@ def wait_until_attached(topology, running, n_devs=2, seconds=20):
 
 
 def wait_for_traffic(topology, running, seconds=20):
-    """Until frames arrive at the sink, whatever the forwarder's start-up."""
+    """Wait until frames arrive at the sink."""
     deadline = time.monotonic() + seconds
     _, first = topology.arrived()
     while topology.arrived()[1] < first + 1000:
@@ -225,7 +225,7 @@ def wait_for_traffic(topology, running, seconds=20):
 
 
 def window(topology, running, seconds):
-    """What happens in a window of time: a sample."""
+    """A sample: what happens in a window of time."""
     steal, (ran, waited) = steal_ticks(), running.scheduled()
     begin, frames = topology.arrived()
     user, system = running.cpu()
@@ -273,9 +273,9 @@ def sample(topology, contestant, args, traffic):
 
 
 def undisturbed(topology, contestant, args, traffic):
-    """A sample that neither the hypervisor nor a program here disturbed.
+    """A sample that neither the hypervisor nor another program disturbed.
 
-    If there is none in MAX_RETRIES, the least disturbed one, marked so.
+    After MAX_RETRIES, the least disturbed one, marked as disturbed.
     """
     tried = []
     for _ in range(MAX_RETRIES):
@@ -291,7 +291,7 @@ def undisturbed(topology, contestant, args, traffic):
 
 def turns(topology, contestants, n, args, traffic, take=undisturbed):
     """n samples of each by name; the order is reversed each round, so that a
-    drift hits all alike."""
+    drift affects all of them equally."""
     taken = {one.name: [] for one in contestants}
     for i in range(n):
         for one in contestants[::-1 if i % 2 else 1]:
@@ -303,7 +303,7 @@ def turns(topology, contestants, n, args, traffic, take=undisturbed):
 
 
 def count_system_calls(syscount, topology, running, seconds):
-    """System calls per frame, by a BPF program on sys_enter: its own run."""
+    """System calls per frame, by a BPF program on sys_enter, in a run of its own."""
     begin, frames = topology.arrived()
     counted = json.loads(subprocess.run(
         [syscount, "--pid", str(running.process.pid),
@@ -322,8 +322,8 @@ def count_system_calls(syscount, topology, running, seconds):
 
 
 class HugePages(huge_pages.HugePages):
-    """What testpmd is given. Other programs may take free ones at any time, so
-    they are topped up before each use."""
+    """The huge pages of testpmd. Other programs may take free ones at any time,
+    so top them up before each use."""
 
     N_MIB = 600  # testpmd's 512 and a rest
 

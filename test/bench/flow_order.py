@@ -23,7 +23,7 @@ NUMBER = slice(-12, -6)  # of mr-bench's stamp
 
 
 def frames_of(capture):
-    """Each IPv4 packet's (source, number), in the order of the capture."""
+    """The (source, number) of each IPv4 packet, in the order of the capture."""
     at = FILE_HEADER
     while at < len(capture):
         n_bytes, = struct.unpack_from("<I", capture, at + 8)
@@ -36,7 +36,7 @@ def frames_of(capture):
 
 
 def count(capture):
-    """How many flows there are, and frames that another one overtook."""
+    """The number of flows, and of frames that another one overtook."""
     last, n_late = {}, 0
     for source, number in frames_of(capture):
         n_late += number < last.get(source, -1)

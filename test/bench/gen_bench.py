@@ -45,7 +45,7 @@ def parse():
 
 
 class LiveRunning(who.Running):
-    """Live frames, which the sink takes in NAPI; the others, as it is."""
+    """Live frames, for which the sink needs NAPI, that is, GRO."""
 
     def stop(self):
         ended = super().stop()
@@ -68,7 +68,7 @@ def set_gro(topology, state):
 
 
 def senders(args, folder):
-    """Who sends from p1, each with one thread on the forwarder's core."""
+    """Senders on p1, each with one thread on the forwarder's core."""
     frame = pathlib.Path(folder) / "frame.cfg"
     frame.write_text(TRAFGEN_FRAME)
     core = str(who.FORWARDER_CORE)
@@ -96,7 +96,7 @@ def measure_tx(args):
 
 
 def run_tx(topology, argv, seconds):
-    """mr-bench tx to its end: its document's one trial."""
+    """Run mr-bench tx; the trial of its document."""
     process = topology.start("g", [*argv, "--duration", str(seconds), "--json",
                                    "--quiet"], text=True,
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -108,7 +108,7 @@ def run_tx(topology, argv, seconds):
 
 
 def drop_on_arrival(topology, args):
-    """A receiver that costs little: its NAPI runs on the sender's core."""
+    """A cheap receiver: its NAPI runs on the sender's core."""
     topology.run("f", "ip", "link", "set", "p0", "xdpdrv", "object",
                  str(args.build / "test/bench/drop.bpf.o"), "section", "xdp")
 
@@ -135,7 +135,7 @@ def measure_live(args):
 
 
 def measure_null(args):
-    """What a frame costs that goes nowhere."""
+    """The cost of a frame to null:."""
     with Topology() as topology:
         return measure_alone(args, topology, [
             "null:", "--workers", "1", "--cores", str(who.FORWARDER_CORE)],
@@ -143,7 +143,8 @@ def measure_null(args):
 
 
 def arrived_pps(trial):
-    """What the far end took: what it refused was not sent."""
+    """The frames that the far end accepted: it refused the others, which were
+    not sent."""
     return trial["tx"]["sent"] / trial["duration_s"]
 
 
@@ -152,7 +153,7 @@ def stamped(row):
 
 
 def goals(result):
-    """Issue "mr-bench", section 3."""
+    """The goals in docs/performance.md."""
     found = []
     if "tx" in result:
         for ours, theirs, goal in (("mr-bench", "testpmd", 1.05),
@@ -168,7 +169,7 @@ def goals(result):
         found.append(report.at_least(
             f"live: Mpps per core, {row['what']}, {stamped(row)},",
             row["mpps"], 4, 2))
-    # A stamp is a field that varies, too, and a time.
+    # A stamp has a field that varies, too, and a time.
     for row, goal in zip(result.get("null", [])[::3], (100, 40)):
         found.append(report.at_least(
             f"null: Mpps per core, {row['what']}, unstamped,", row["mpps"],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which rates a receiver loses nothing of.
+"""At which rates a receiver loses nothing.
 
     mr-bench tx live:g0 --rate R ==> p0  receiver
 
@@ -23,7 +23,7 @@ MOST_UNSENT = 0.01
 
 
 def receivers(args):
-    """Who receives on p0, and how the number is read from what it prints."""
+    """Receivers on p0, and how to read the number from their output."""
     testpmd = who.testpmd_on_veths(args.has_huge_pages, "p0", mode="rxonly")
 
     def of_testpmd(text):
@@ -43,7 +43,7 @@ def receivers(args):
 
 
 def n_sent(topology, args, mpps):
-    """Send for a while; how many frames, and how many not in time."""
+    """Send for a while; the number of frames, and of those not sent in time."""
     process = topology.start(
         "g", [args.bench, "tx", "live:g0", "--rate", f"{mpps:.4f}M",
               "--duration", str(args.seconds), "--json", "--quiet", "--cores",
@@ -51,7 +51,7 @@ def n_sent(topology, args, mpps):
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     with process:
         out, err = process.communicate(timeout=args.seconds + 30)
-    # 1: frames were not sent in time, which is looked at below.
+    # 1: frames were not sent in time, which is checked below.
     if process.returncode not in (0, 1) or not out:
         raise BenchError(f"mr-bench tx: {err.strip()}")
     tx = json.loads(out)["trials"][0]["tx"]
@@ -59,7 +59,7 @@ def n_sent(topology, args, mpps):
 
 
 def trial(topology, args, receiver, read, mpps):
-    """One receiver at one rate: what was sent, and what of it arrived."""
+    """One receiver at one rate: frames sent and received."""
     args.before_each()
     running = receiver.start(topology)
     try:
@@ -73,12 +73,12 @@ def trial(topology, args, receiver, read, mpps):
 
 
 def is_in_time(taken):
-    """The rate is what was sent, and not only what was asked for."""
+    """Whether the requested rate was sent."""
     return taken["unsent"] <= MOST_UNSENT * (taken["sent"] + taken["unsent"])
 
 
 def timely_trial(*args):
-    """A trial at its rate; one whose sender was held up is made again."""
+    """A trial at the rate; repeated if the sender was too slow."""
     for _ in range(3):
         taken = trial(*args)
         if is_in_time(taken):
@@ -110,26 +110,26 @@ def measure(args):
 
 
 def n_clean(row, name):
-    """Trials of a receiver at a rate that lost nothing."""
+    """The number of trials at a rate without loss."""
     return sum(map(is_clean, row["trials"][name]))
 
 
 def lost_share(row, name):
-    """Of all that was sent to it at a rate."""
+    """The share of lost frames at a rate."""
     taken = row["trials"][name]
     sent = sum(one["sent"] for one in taken)
     return (sent - sum(one["received"] for one in taken)) / max(sent, 1)
 
 
 def highest(rows):
-    """The row of the highest rate that testpmd mostly loses nothing of."""
+    """The row of the highest rate at which testpmd mostly loses nothing."""
     mostly = [row for row in rows if n_clean(row, "testpmd") * 2 >
               len(row["trials"]["testpmd"])]
     return max(mostly, key=lambda row: row["mpps"], default=None)
 
 
 def goal(rows):
-    """That we lose nothing at the rate of highest()."""
+    """We lose nothing at the rate of highest()."""
     row = highest(rows)
     if row is None:
         return ("rx: no loss where testpmd has none",

@@ -35,7 +35,7 @@ ROWS = {
     "virtio-packed": ("virtio-packed", "vfio-pci", 256),
     "xdp-zc": ("igb", "igb", 1024),
 }
-# Frames put into the NIC at once; its ring has more places.
+# Frames put into the NIC at once; its ring is larger.
 LUMP = 240
 LUMP_LIMIT_S = 20
 FRAME = bytes.fromhex("020000000002020000000001") + b"\x88\xb5" + bytes(46)
@@ -102,7 +102,7 @@ class Machine:
                 "echo 2 >/proc/irq/$i/smp_affinity; done")
 
     def executed(self):
-        """Instructions of the forwarder's processor, which is asleep now."""
+        """Instructions of the forwarder's processor, which sleeps now."""
         data = (self.guest.folder / "counts").read_bytes()
         return int.from_bytes(data[8:16], sys.byteorder)
 
@@ -116,7 +116,7 @@ class Machine:
         assert status == 0, text
 
     def forward(self, running, n_frames):
-        """Let the forwarder go on and send frames through; how many came out.
+        """Let the forwarder continue and send frames; the number that came out.
 
         The machine stands still but for as long as it takes them.
         """
@@ -137,7 +137,7 @@ class Machine:
 
 
 def run_once(machine, contestant, n_frames):
-    """One life of a forwarder: (instructions, its counters, frames out)."""
+    """One run of a forwarder: (instructions, its counters, frames out)."""
     before = machine.executed()
     running = contestant.start(machine.guest)
     if machine.driver != "vfio-pci":
@@ -222,7 +222,7 @@ def show_pair(pair):
 
 
 def lost(results):
-    """Runs in which frames did not come out: nothing is said of these."""
+    """Runs in which frames did not come out, which count for nothing."""
     return [f"{pair['row']} {name}: {r['frames_out']} of {n} frames"
             for pair, n in results
             for name, r in pair.items()
@@ -231,7 +231,7 @@ def lost(results):
 
 
 def goals(results):
-    """Issue "vfio", section 4, at the largest burst."""
+    """The goals in docs/performance.md, at the largest burst."""
     at = max(pair["burst"] for pair in results)
     ratios = {pair["row"]: how for pair in results
               if pair["burst"] == at and (how := ratio(pair)) is not None}

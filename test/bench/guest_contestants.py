@@ -10,13 +10,13 @@ L2FWD_LOG = "/tmp/l2fwd.json"
 
 
 def testpmd_programs():
-    """testpmd, if it is there."""
+    """testpmd, if it is installed."""
     found = shutil.which("dpdk-testpmd")
     return [found] if found else []
 
 
 def missing(build):
-    """What is needed and not there, or ''."""
+    """What is missing, or ''."""
     if not testpmd_programs():
         return "no dpdk-testpmd; install dpdk (Debian: dpdk-dev)"
     for name in ("apps/l2fwd/mr-l2fwd", "test/bench/libinsn_count.so"):
@@ -54,16 +54,16 @@ class Forwarder:
         self.pid = int(text)
 
     def begin_to_go_on(self):
-        """Let it go on as soon as the machine does."""
+        """Continue it as soon as the machine continues."""
         self.guest.start(f"kill -CONT {self.pid}")
 
     def _begin_to_end(self, command):
-        """Give a command that ends it, as soon as the machine goes on."""
+        """End it by a command as soon as the machine continues."""
         self.guest.finish()
         self.guest.start(command)
 
     def _output(self, log):
-        """Wait until it is gone; its output."""
+        """Wait until it has ended; its output."""
         status, text = self.guest.finish()
         assert status == 0, text
         status, _ = self.guest.run(
@@ -133,7 +133,7 @@ class L2fwd(Forwarder):
         self._begin_to_end(f"kill -INT {self.pid}")
 
     def counters(self):
-        """What it counted, when it has ended. A round polls each port."""
+        """Its counters, after it has ended. A round polls each port."""
         final = json.loads(self._output(L2FWD_LOG).splitlines()[-1])
         if not final["laws_hold"] or not final["conserved"]:
             raise RuntimeError(f"mr-l2fwd: counters do not add up: {final}")

@@ -79,7 +79,7 @@ def measure(args):
 
 
 def goals(result):
-    """Issue "Forward real traffic", section 7."""
+    """The goals in docs/performance.md."""
     found = []
     if "pairs" in result:
         theirs, ours = result["pairs"]

@@ -213,7 +213,7 @@ def show(taken, devices):
 
 
 def goals(taken):
-    """Those of what was measured."""
+    """Goals of the devices that were measured."""
     found = []
     for name, ours, theirs, rate, point, most in GOALS:
         ratios = [one[ours][rate][point] / one[theirs][rate][point]

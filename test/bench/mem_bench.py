@@ -28,12 +28,12 @@ PLOTTED = ["B06/from=cache", "B06/from=depot", "B08/drop", "B08/frames",
 
 
 class HugePages(who.HugePages):
-    """600 MB for rte_mempool, as much again for the pools beside it."""
+    """600 MB for rte_mempool, and as much for the pools beside it."""
     N_MIB = 1200
 
 
 def taken(arguments, option):
-    """Take a flag out of the arguments; say whether it was there."""
+    """Remove a flag from the arguments; whether it was there."""
     if option not in arguments:
         return False
     arguments.remove(option)
@@ -41,7 +41,7 @@ def taken(arguments, option):
 
 
 def value_taken(arguments, option):
-    """Take an option and its value out of the arguments; None: not there."""
+    """Remove an option from the arguments; its value, or None."""
     if option not in arguments:
         return None
     at = arguments.index(option)
@@ -61,7 +61,7 @@ def build_native():
 
 
 def run(call):
-    """With root: what call() returns, while there are huge pages."""
+    """The result of call(), with huge pages if we are root."""
     if os.geteuid() != 0:
         print("bench mem: not root: both sides get small pages",
               file=sys.stderr)

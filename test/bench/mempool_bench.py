@@ -43,7 +43,7 @@ def parse():
 
 
 def cache_of(row):
-    """Whose cache is in front of the handler."""
+    """Whose cache is used before the handler."""
     if "user-owned" in row["section"]:
         return "user-owned"
     return "rte_mempool's" if row["cache"] else "none"
@@ -66,7 +66,7 @@ def measure(args, handlers):
         with dpdk.HugePages() as pages:
             if not pages.are_there(dpdk.NEEDED_MIB):
                 print("no huge pages to be had: 4 KiB pages", file=sys.stderr)
-            # Who goes first changes, so that a drift hits all alike.
+            # The order alternates, so that a drift affects all equally.
             for handler in handlers[i % len(handlers):] + \
                     handlers[:i % len(handlers)]:
                 if handler not in handlers:

@@ -71,7 +71,7 @@ def show_null(null):
 
 
 def goals(result):
-    """Issue "mr-nat", section 4."""
+    """The goals in docs/performance.md."""
     found = []
     if "null" in result:
         null = result["null"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The translator on null: ports: what a packet costs without the kernel."""
+"""mr-nat on null: ports: the cost of a packet without the kernel."""
 import json
 import statistics
 import subprocess
@@ -18,7 +18,7 @@ ROWS = ((MILLION, 64, False), (MILLION, 64, True), (MILLION, 32, False),
 
 def run(program, mode, *, sessions=MILLION, burst=64, zipf=False,
         addresses=ADDRESSES, seconds=1.0, rules=0):
-    """One sample of nat_bench; what it prints."""
+    """One sample of nat_bench; its output."""
     # Two workers need two cores, even if one thread plays both.
     cores = ("0", "1") if mode in ("workers", "flood") else (
         str(who.FORWARDER_CORE),)
@@ -68,7 +68,7 @@ def ratio(program, n, one, other, **how):
 
 
 def measure(args):
-    """All of it; lines of progress meanwhile."""
+    """Measure everything, with lines of progress."""
     program = args.build / "test/bench/nat_bench"
     n, seconds = (3, 0.3) if args.quick else (7, 1.0)
     result = {"rows": []}

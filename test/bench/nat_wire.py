@@ -51,7 +51,7 @@ def napi_threads():
 
 
 class Router:
-    """The kernel as a forwarder: its work is one NAPI thread on one core."""
+    """The kernel as a forwarder: one NAPI thread on one core."""
 
     def __init__(self, name, topology):
         self.name = name
@@ -82,7 +82,7 @@ class Router:
         return call("ip", "netns", "exec", self.namespace, "sh", "-c", command)
 
     def check(self):
-        """It cannot end on its own."""
+        """It cannot end by itself."""
 
     def cpu(self):
         return who.cpu_of(self.process.pid)
@@ -91,7 +91,7 @@ class Router:
         return who.scheduled_of(self.process.pid)
 
     def n_translated(self):
-        """Flows: the hook sees the first packet of each."""
+        """The number of flows: the hook sees the first packet of each."""
         listed = json.loads(self.shell("nft -j list table ip mrb"))
         return sum(part["counter"]["packets"]
                    for item in listed["nftables"] if "rule" in item
@@ -129,7 +129,7 @@ def millrace_nat(build, folder, *options, name="mr-nat"):
 
 
 def measure(args):
-    """mr-nat in turns with each of both others, for each number of flows."""
+    """mr-nat in turns with each of the two others, for each number of flows."""
     result = []
     others = (who.Contestant("mr-l2fwd", who.l2fwd_command(args.build)),
               Nftables())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""null: to null: beside testpmd on net_null: what the user part costs."""
+"""null: to null: beside testpmd on net_null: the cost in user space."""
 import json
 import re
 import signal
@@ -16,7 +16,7 @@ PERIODS_S = 4       # of testpmd's own statistics; the first is warm-up
 
 
 def testpmd(huge_pages, burst):
-    """One sample of testpmd: its own Tx-pps of both ports, a second each."""
+    """One sample of testpmd: its own Tx-pps of both ports, per second."""
     argv = who.testpmd_command(
         ["net_null0", "net_null1"], huge_pages=huge_pages,
         extra=["--stats-period=1", f"--burst={burst}"])
@@ -65,8 +65,8 @@ def mr_l2fwd(build, burst, seconds=3, ports=("null:a", "null:b")):
 
 
 def compare(n, burst, huge_pages, ours):
-    """n pairs of testpmd's and ours(), in ns per frame. Who goes first changes,
-    so that a drift hits both alike."""
+    """n pairs of testpmd's and ours(), in ns per frame. The order
+    alternates, so that a drift affects both equally."""
     pairs = []
     for i in range(n):
         has_huge_pages = huge_pages.top_up()
@@ -83,7 +83,7 @@ def compare(n, burst, huge_pages, ours):
 
 
 def measure(args):
-    """Both by burst, testpmd's own and its best one among them."""
+    """Both by burst, including testpmd's default and its best one."""
     return [compare(2 if args.quick else 5, burst, args.huge_pages,
                     lambda burst=burst: mr_l2fwd(args.build, burst))
             for burst in (32, 64, 256)]

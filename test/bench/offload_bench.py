@@ -49,7 +49,7 @@ s.send(bytes.fromhex("{'ff' * 6}{ROUTER_MAC.replace(':', '')}88b5") +
 
 
 class Learning(who.Contestant):
-    """A bridge that knows where the generator's frames go to."""
+    """A bridge that has learned where the generator's frames go."""
 
     def start(self, topology):
         running = super().start(topology)
@@ -86,7 +86,7 @@ def bridges(build, huge_pages):
 
 
 def set_sink(topology, sink, build):
-    """What the frames end at; g0 must receive redirected frames, too."""
+    """The sink of the frames; g0 must receive redirected frames, too."""
     for key, dev in (("g", "g0"), ("s", "s0")):
         topology.run(key, "ethtool", "-K", dev, "gro", "on")
     if sink == "xdp":
@@ -126,7 +126,7 @@ def in_order(result):
 
 
 def goals(result):
-    """Those of what was measured."""
+    """Goals of what was measured."""
     found = []
     if result["rules"]:
         found.append(report.at_least(f"{N_RULES} rules added per second",
@@ -171,7 +171,7 @@ def measure(args, folder, huge_pages):
 
 
 def measure_rules(args):
-    """What test/bench/rules.c says, in each round."""
+    """The output of test/bench/rules.c, in each round."""
     if "rules" not in args.parts:
         return []
     with Topology() as topology:

@@ -12,7 +12,7 @@ RSS_SLACK_KIB = 256  # of one sample to the next; a leak of a page per frame
 
 
 def final_object(text):
-    """mr-l2fwd's last line, or None for who prints no JSON."""
+    """mr-l2fwd's last line, or None for programs without JSON."""
     lines = [line for line in text.splitlines() if line.startswith("{")]
     if not lines:
         return None
@@ -28,7 +28,7 @@ def total(port, direction, member):
 
 
 def check(final, sent, arrived, rss):
-    """What must hold after a run: (name, held, in words).
+    """Checks after a run: (name, whether it holds, text).
 
     sent is counted by the generator's program and arrived by the sink's
     device, so neither is a sum of ours.
@@ -120,7 +120,7 @@ def long_run(topology, contestant, args, traffic):
 
 
 def sampled_window(topology, running, seconds, rss):
-    """contestants.window() in pieces, with the memory between them."""
+    """contestants.window() in pieces, with the memory after each."""
     pieces = []
     n = max(1, round(seconds / RSS_PERIOD_S))
     for _ in range(n):
@@ -146,7 +146,7 @@ def sampled_window(topology, running, seconds, rss):
 
 
 def holds(result):
-    """Whether every check of every run held."""
+    """Whether all checks of all runs held."""
     return all(held for run in result.get("long", [])
                for _, held, _ in run.get("checks", []))
 

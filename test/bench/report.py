@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Figures of samples, and tables of them: samples are those of
-contestants.turns(), by the name of who was measured."""
+"""Figures and tables of samples, which are those of contestants.turns(): by the
+name of the contestant."""
 import os
 import pathlib
 import platform
@@ -30,13 +30,13 @@ def ratio_of(pairs):
 
 
 def ratio(samples, ours, theirs):
-    """How many times their rate ours is, by rounds."""
+    """The ratio of our rate to theirs, by rounds."""
     return ratio_of([(a["mpps"], b["mpps"]) for a, b in
                      zip(samples[theirs], samples[ours])])
 
 
 def core_ratio(samples, ours, theirs):
-    """The same by the core time of a frame; None where it takes none."""
+    """The same by core time per frame; None if there is none."""
     key = "core_ns_per_frame"
     if not all(one[key] for name in (ours, theirs) for one in samples[name]):
         return None
@@ -45,7 +45,7 @@ def core_ratio(samples, ours, theirs):
 
 
 def median_of(taken, key):
-    """Median of one member of many samples."""
+    """The median of one member of samples."""
     return statistics.median(sample[key] for sample in taken)
 
 
@@ -86,7 +86,7 @@ def show_goals(found, what=""):
 
 
 def show_samples(title, samples, base=None, has_core=True):
-    """base: who the others are compared with; the first one. has_core: the
+    """base: the contestant to compare with (default: the first). has_core: the
     forwarders' core does all of the work."""
     base = base or next(iter(samples))
     print(f"\n{title}: {len(samples[base])} samples in turns")

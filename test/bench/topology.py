@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Three network namespaces in a row, and what arrives at the end of it.
+"""Three network namespaces in a row, and the frames that arrive at its end.
 
     mrb<pid>g           mrb<pid>f            mrb<pid>s
     mr-bench --> g0 ==> p0  forwarder  p1 ==> s0  (sink)
@@ -23,11 +23,11 @@ ROUTER_MAC = "02:00:00:00:00:02"  # of p0, the generator's destination
 
 
 class BenchError(Exception):
-    """Something that a person has to look at; one line."""
+    """A failure, in one line."""
 
 
 def die_with_parent():
-    """Between fork and exec: what we start ends when we are killed."""
+    """Between fork and exec: the child ends when we are killed."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
@@ -41,7 +41,7 @@ def call(*argv):
 
 
 def end(process, *, sig=signal.SIGINT, seconds=15):
-    """End a process that we started; its exit code, -9 if it would not go."""
+    """End a process that we started; its exit code, -9 if it had to be killed."""
     if process.poll() is None:
         process.send_signal(sig)
     try:
@@ -52,7 +52,7 @@ def end(process, *, sig=signal.SIGINT, seconds=15):
 
 
 def remove_stale():
-    """Take away the namespaces of benchmarks that were killed."""
+    """Delete namespaces of benchmarks that were killed."""
     for path in pathlib.Path("/run/netns").glob(PREFIX + "[0-9]*"):
         pid = path.name[len(PREFIX):-1]
         if pid.isdigit() and not os.path.exists(f"/proc/{pid}"):
@@ -86,7 +86,7 @@ class Topology:
                 call("ip", "netns", "delete", name)
 
     def make(self):
-        """Namespaces, cables, and nothing that sends on its own."""
+        """Create namespaces and cables in which nothing sends by itself."""
         ns = self.namespaces
         for name in set(ns.values()):
             call("ip", "netns", "add", name)
@@ -100,7 +100,7 @@ class Topology:
                      f"net.ipv6.conf.{dev}.disable_ipv6=1")
             self.run(key, "ip", "link", "set", dev, "arp", "off", "up")
         self.run("f", "ip", "link", "set", "p0", "address", ROUTER_MAC)
-        # A process to see the sink's counters through, in /proc.
+        # Its /proc has the counters of the sink.
         self.holder = self.start("s", ["sleep", "infinity"])
         deadline = time.monotonic() + 5
         while self.dev_line() is None:
