@@ -115,7 +115,7 @@ static struct rte_ring *route(struct far *far, const uint8_t *bytes,
 			      uint32_t n_bytes)
 {
 	const int queue = flows_queue(far->port_id, bytes, n_bytes);
-	const int to = flows_take(far->port_id);
+	const int to = flows_take(far->port_id, n_bytes);
 
 	if (to == FLOWS_DROP)
 		return NULL;

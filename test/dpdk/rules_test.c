@@ -192,11 +192,12 @@ TEST(counts_outlive_their_flows)
 		mr_rules_set(rules, id, round % 2, true);
 		mr_rules_poll(rules);
 		for (uint32_t i = 0; i < 10; i++)
-			assert_true(flows_take(port_id) >= 0);
+			assert_true(flows_take(port_id, 60) >= 0);
 	}
 	for (uint32_t i = 0; i < 2; i++) {
 		assert_int_equal(mr_rules_sent(rules, i, &sent), 0);
 		assert_int_equal(sent.attempted, i == 0 ? 20 : 10);
+		assert_int_equal(sent.bytes, 60 * sent.attempted);
 		assert_int_equal(sent.has_drops, 0);
 	}
 	mr_rules_close(rules);

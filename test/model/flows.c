@@ -14,7 +14,7 @@ struct rte_flow {
 	struct rte_flow *next;
 	uint16_t from;
 	int to;
-	uint64_t hits;
+	uint64_t hits, n_bytes;
 	bool is_steering; /* to is a queue */
 	uint16_t dst_port;
 };
@@ -47,7 +47,7 @@ int flows_queue(uint16_t port_id, const uint8_t *bytes, uint32_t n_bytes)
 	return to;
 }
 
-int flows_take(uint16_t port_id)
+int flows_take(uint16_t port_id, uint32_t n_bytes)
 {
 	struct rte_flow *flow;
 	int to = FLOWS_NONE;
@@ -56,6 +56,7 @@ int flows_take(uint16_t port_id)
 	flow = find(port_id);
 	if (flow != NULL) {
 		flow->hits++;
+		flow->n_bytes += n_bytes;
 		to = flow->to;
 	}
 	pthread_mutex_unlock(&lock);
@@ -237,10 +238,11 @@ int rte_flow_query(uint16_t port_id, struct rte_flow *flow,
 	if (action->type != RTE_FLOW_ACTION_TYPE_COUNT)
 		return refuse(error, ENOTSUP, "query");
 	pthread_mutex_lock(&lock);
-	count->hits_set = 1;
+	count->hits_set = count->bytes_set = 1;
 	count->hits = flow->hits;
+	count->bytes = flow->n_bytes;
 	if (count->reset)
-		flow->hits = 0;
+		flow->hits = flow->n_bytes = 0;
 	pthread_mutex_unlock(&lock);
 	return 0;
 }

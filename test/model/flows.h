@@ -26,7 +26,7 @@ int flows_queue(uint16_t port_id, const uint8_t *bytes, uint32_t n_bytes);
 
 /* Count a frame from the wire. Returns the port that a flow sends it from, or
  * one of the above. */
-int flows_take(uint16_t port_id);
+int flows_take(uint16_t port_id, uint32_t n_bytes);
 
 /* The number of flows in the device. */
 uint32_t flows_count(void);
