@@ -13,7 +13,7 @@
 #include "support/invariants.h"
 #include "support/unit.h"
 
-enum { HARNESS_BURST = 32, HARNESS_PAGES = 4096, HARNESS_OFFSET = 256 };
+enum { HARNESS_BURST = 32, HARNESS_PAGES = 2560, HARNESS_OFFSET = 256 };
 
 struct harness {
 	struct test_allocator allocator;
