@@ -23,6 +23,11 @@ os.environ["PATH"] += ":/usr/sbin:/sbin"
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
+def pytest_configure(config):
+    """./mr test runs what is marked so; ./mr test all runs everything."""
+    config.addinivalue_line("markers", "short: a scenario of a feature")
+
+
 def why_not():
     """What this machine lacks for any of these tests, or ''."""
     if os.geteuid() != 0:

@@ -116,6 +116,7 @@ def test_a_bridge_loses_one_in_n(lab, bridge):
     assert trial["latency"]["min"] > 500
 
 
+@pytest.mark.short
 def test_both_ways_over_a_cable(lab):
     namespace = lab.namespace("t")
     lab.veth(namespace, "t0", namespace, "t1", queues=2)

@@ -69,6 +69,7 @@ def check_counts(measured, l2fwd):
     return sent, forwarded, received
 
 
+@pytest.mark.short
 def test_throughput_through_a_bridge(wire, l2fwd):
     measured = wire.bench("throughput", *CALM, "--rate", "2k", "--sizes",
                           "64,1518", "--loss-tolerance", "50%", "t0", "t1")

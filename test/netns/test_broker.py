@@ -26,6 +26,7 @@ def refused(lab, star, broker, spec, *options):
 
 
 @pytest.mark.parametrize("options", ["", ",via=broker"])
+@pytest.mark.short
 def test_a_user_without_capabilities_forwards(lab, star, options):
     broker = Broker(lab, star.middle)
     before = flags(star)
@@ -57,6 +58,7 @@ def test_what_the_broker_keeps(lab, star):
         pytest.skip("built without libseccomp")
 
 
+@pytest.mark.short
 def test_a_killed_broker_loses_nothing(lab, star):
     """Frames before, while and after it is killed: all arrive, in order."""
     broker = Broker(lab, star.middle)
@@ -162,6 +164,7 @@ REFUSALS = {
 
 @pytest.mark.parametrize("changes, options, text", REFUSALS.values(),
                          ids=REFUSALS.keys())
+@pytest.mark.short
 def test_a_rule_refuses(lab, star, changes, options, text):
     broker = Broker(lab, star.middle, rule(**changes))
     before = flags(star)

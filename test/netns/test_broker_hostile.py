@@ -15,6 +15,7 @@ from lib.namespaces import wait_until
 from lib.probe import opened
 
 
+@pytest.mark.short
 def test_nonsense_does_not_harm_the_broker(lab, star):
     """Each is refused by one line, or the connection is ended."""
     broker = Broker(lab, star.middle, rule(user=0))

@@ -36,6 +36,7 @@ def test_after_a_kill_the_next_start_undoes_it(lab, star, before):
     assert "restored 'napi_defer_hard_irqs 0'" in probe.err.text()
 
 
+@pytest.mark.short
 def test_frames_arrive_while_it_polls(lab, star):
     wire = lab.closing(Wire(star.hosts[0], "h0", TEST_TYPE))
     probe = opened(lab, star.middle, "p0,busy=64")

@@ -104,6 +104,7 @@ def read_pcapng(path):
     return packets
 
 
+@pytest.mark.short
 def test_a_file_has_both_directions_of_a_port(lab, star):
     forwarder = Bridge(lab, star)
     path = lab.tmp_path / "p0.pcapng"

@@ -56,6 +56,7 @@ def test_frames_without_a_socket_are_dropped_and_counted(lab, one_channel):
     probe.do("release")
 
 
+@pytest.mark.short
 def test_queues_are_added_for_new_channels(lab, one_channel):
     star = one_channel
     probe = opened(lab, star.middle, "xdp:p0,ring=1024", pool=POOL)

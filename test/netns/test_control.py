@@ -67,6 +67,7 @@ def port(star, end):
     assert state(star.middle) == before
 
 
+@pytest.mark.short
 def test_promiscuous_modes_are_switched(star, port):
     for kind, name in ("promiscuity", "promisc"), ("allmulti", "allmulti"):
         was = state(star.middle)[kind]
@@ -101,6 +102,7 @@ def test_a_new_mac_filter_replaces_the_old_one(star, port):
     port.set(mac_filter=to_bytes(GROUP))  # and is given back
 
 
+@pytest.mark.short
 def test_the_mtu_is_set_within_the_mode(star, probe):
     for mtu in (1400, 68, 3000):
         probe.do("mtu", 0, mtu)
@@ -165,6 +167,7 @@ def killed_probe(lab, namespace):
 
 
 @pytest.mark.parametrize("since, mtu", [(None, 1500), (1300, 1300)])
+@pytest.mark.short
 def test_what_a_killed_program_had_set_goes_back(lab, star, since, mtu):
     """But not what someone else has changed since."""
     before = state(star.middle)

@@ -92,6 +92,7 @@ def test_jumbo_frames_are_lost_whole(lab):
     assert sum(invariants.lost_by_name(final, 0).values()) > 0
 
 
+@pytest.mark.short
 def test_four_queues_count_each_for_itself(lab, end):
     star = Star(lab, queues=4)
     # The sink's rings have room for all that the forwarder's had.

@@ -79,6 +79,7 @@ def bridge(lab, star):
                   "--metrics", f"unix:{lab.tmp_path}/metrics")
 
 
+@pytest.mark.short
 def test_totals_are_those_of_json(lab, bridge):
     bridge.exchange(N_FRAMES)
     bridge.next_snapshot()  # the link's own frames, if any, are over
@@ -113,6 +114,7 @@ def test_totals_are_those_of_json(lab, bridge):
     bridge.stop()
 
 
+@pytest.mark.short
 def test_each_line_matches_the_schema(lab, bridge):
     jsonschema = pytest.importorskip("jsonschema")
     check = jsonschema.Draft7Validator(json.loads(SCHEMA.read_text()))

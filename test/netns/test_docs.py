@@ -64,6 +64,7 @@ def router(lab):
 
 
 @pytest.mark.parametrize("line", commands())
+@pytest.mark.short
 def test_a_command_starts_without_force(lab, router, line):
     words = line.replace("build/", f"{BUILD}/", 1).split()
     started(Process(lab, router, ["env", f"RUNTIME_DIRECTORY={lab.tmp_path}",

@@ -68,6 +68,7 @@ if [int(n) for n in os.uname().release.split(".")[:2]] < [6, 8]:
 
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS.keys())
+@pytest.mark.short
 def test_the_fix_removes_the_fault(host, pass_object, fault):
     plant, check, words, fix = fault
     host.do(plant.format(pass_object))

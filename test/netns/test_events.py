@@ -47,6 +47,7 @@ def test_changes_by_the_program_are_not_reported(probe):
     assert probe.do("link", 0)["changed"] == []
 
 
+@pytest.mark.short
 def test_new_channels_are_reported_at_once(lab):
     star = Star(lab, queues=4)
     star.hosts[0].run("ethtool", "-L", "h0", "rx", 1, "tx", 1)
@@ -61,6 +62,7 @@ def test_new_channels_are_reported_at_once(lab):
     assert probe.do("info", 0)["channels"] == 4
 
 
+@pytest.mark.short
 def test_a_deleted_interface_and_its_return_are_reported(probe, star):
     star.middle.ip("link", "delete", "p0")
     answer = wait_for(probe, "gone", "link")

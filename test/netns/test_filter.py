@@ -123,6 +123,7 @@ def test_a_filter_that_may_cut_a_session_needs_force(lab, star, options,
     Forwarder(lab, star.middle, f"p0,{options},force", "p1").stop()
 
 
+@pytest.mark.short
 def test_what_is_punted_stays_with_the_kernel(lab, star):
     """The host's own address answers beside traffic that is forwarded."""
     star.middle.ip("address", "add", "10.77.0.9/24", "dev", "p0")
@@ -228,6 +229,7 @@ SELECTIONS = {
 
 
 @pytest.mark.parametrize("options", SELECTIONS)
+@pytest.mark.short
 def test_options_select(lab, star, options):
     star.hosts[0].run("ethtool", "-K", "h0", "txvlan", "off")
     wire = lab.closing(Wire(star.hosts[0], "h0"))
@@ -378,6 +380,7 @@ class Traffic:
 
 
 @pytest.mark.parametrize("attach", ["native", "generic"])
+@pytest.mark.short
 def test_a_filter_changes_under_traffic(lab, star, end, attach):
     """Each frame is on one side, once; after a change, on the right one."""
     kernel = lab.closing(Wire(star.middle, "p0", 0x0800))

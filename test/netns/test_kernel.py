@@ -54,6 +54,7 @@ def hand_over(port, meanwhile):
     return counts
 
 
+@pytest.mark.short
 def test_the_kernel_answers_as_if_there_were_no_port(lab, star, place, end):
     """ARP, ICMP, UDP to a socket bound to the device, and TCP whose checksums
     are partial, with reverse path filtering."""

@@ -47,6 +47,7 @@ def bridge(lab):
     return Bridge(lab)
 
 
+@pytest.mark.short
 def test_kernels_talk_through_the_bridge(bridge):
     star = bridge.star
     for i, sender in enumerate(star.hosts):

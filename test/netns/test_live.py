@@ -90,6 +90,7 @@ SAME = {
 
 
 @pytest.mark.parametrize("streams", SAME.values(), ids=SAME.keys())
+@pytest.mark.short
 def test_frames_are_those_of_the_builder(cable, streams, tmp_path):
     count = 300
     # One program for both: nobody's addresses.
@@ -223,6 +224,7 @@ def test_a_device_that_takes_none_is_not_sent_to(lab):
     assert {d["name"]: d["n"] for d in trial["drops"]} == {"no_xdp_xmit": 500}
 
 
+@pytest.mark.short
 def test_what_is_sent_is_received_and_timed(lab):
     here = lab.namespace("h")
     lab.veth(here, "g0", here, "h0")

@@ -195,6 +195,7 @@ def test_a_pool_grows_under_a_bound_port(lab, star):
     no_tx_drop(probe)
 
 
+@pytest.mark.short
 def test_a_forwarded_frame_keeps_its_place(lab, star):
     """Forwarding copies nothing: no frame is copied or split on the way."""
     probe = opened(lab, star.middle, *(f"{port},csum=off,ring=256"

@@ -36,6 +36,7 @@ def metas_of(receiver, wire, frames):
 
 @pytest.mark.parametrize("options", [
     "", ",filter=udp", ",sg=on,mtu=3000"])
+@pytest.mark.short
 def test_the_hash_is_of_the_flow(star, wire, end, options):
     port = end(star.middle, "p0,meta" + options)
     frames = [udp(5000 + i % 10) for i in range(100)]

@@ -29,6 +29,7 @@ def echo(lab, house):
 
 
 @pytest.mark.parametrize("workers, vlan", [(1, None), (2, None), (2, 5)])
+@pytest.mark.short
 def test_hosts_inside_reach_a_server(lab, workers, vlan, on_vlan):
     house = House(lab, vlan=vlan)
     lab.closing(Echo(house.server))
@@ -98,6 +99,7 @@ def test_hosts_inside_meet_at_their_external_ends(lab, house, echo, workers):
     assert sum(w["hairpinned"] for w in final["workers"]) == 50
 
 
+@pytest.mark.short
 def test_sessions_are_listed_filtered_and_cleared(lab, house, echo):
     translator = Nat(house, config=RANDOM_PORTS)
     talkers = [lab.closing(Talker(host)) for host in (house.a, house.b)]
@@ -221,6 +223,7 @@ def test_the_file_says_how_the_data_plane_runs(lab, house, echo):
         translator.stop()
 
 
+@pytest.mark.short
 def test_a_reload_loses_no_session(lab, house, echo):
     translator = Nat(house, "--workers", 2, config=RANDOM_PORTS)
     talkers = [lab.closing(Talker(host))
@@ -245,6 +248,7 @@ def test_a_reload_loses_no_session(lab, house, echo):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.short
 def test_sessions_live_through_a_restart(lab, house, echo, workers):
     state = lab.tmp_path / "state"
     config = RANDOM_PORTS + f"state: {state}\n"

@@ -57,6 +57,7 @@ def curl(host, url, *more):
 
 
 @pytest.mark.parametrize("size", [56, 1472, 4000])
+@pytest.mark.short
 def test_ping(town, size):
     dont_fragment = ["-M", "do"] if size == 1472 else []
     assert talk.ping(town.a, nat.SERVER, size=size, more=dont_fragment) == 3

@@ -30,6 +30,7 @@ def house(lab):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.short
 def test_the_host_is_reached_beside_the_translator(lab, house, workers):
     nat = Nat(house, "--workers", workers, config=CONFIG)
     nat.says("receives only what the program passes to it")

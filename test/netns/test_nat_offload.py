@@ -93,6 +93,7 @@ def test_udp_is_forwarded_both_ways(lab, workers, vlan, spec, on_vlan):
     assert final["offload"]["tx_drops"] == 0
 
 
+@pytest.mark.short
 def test_tcp_ends_with_its_fins(lab):
     kernel = Kernel(lab)
     sender = nat.tcp_between(kernel.house.a, kernel.house.server, nat.SERVER,

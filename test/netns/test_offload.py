@@ -73,6 +73,7 @@ class Kernel:
 
 
 @pytest.mark.parametrize("offload", ["on", "auto"])
+@pytest.mark.short
 def test_patch_forwards_all_in_the_kernel(lab, offload):
     kernel = Kernel(lab, "patch", offload=offload)
     kernel.send(0, [1], 200)
@@ -137,6 +138,7 @@ def test_displays_show_frames_forwarded_by_rules(lab):
 
 @pytest.mark.parametrize("is_tagged", [False, True])
 @pytest.mark.parametrize("mode", ["patch", "learn"])
+@pytest.mark.short
 def test_kernels_talk(lab, mode, is_tagged, on_vlan):
     """Their partial checksums go through user space, which finishes them."""
     kernel = Kernel(lab, mode)

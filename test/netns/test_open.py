@@ -54,6 +54,7 @@ USAGE = {
 
 @pytest.mark.usefixtures("unchanged")
 @pytest.mark.parametrize("arguments, parts", USAGE.values(), ids=USAGE.keys())
+@pytest.mark.short
 def test_usage_is_refused(lab, star, arguments, parts):
     Refused(lab, star.middle, *arguments).check(2, *parts)
 
@@ -242,6 +243,7 @@ def address(_lab, middle, _host):
     (upper, ["default route", "dev m0"]),
     (connection, ["10.88.0.1", "TCP", "10.88.0.2"]),
     (mapped, ["10.88.0.1", "TCP", "10.88.0.2"])])
+@pytest.mark.short
 def test_an_interface_in_use_needs_force(lab, star, prepare, parts):
     prepare(lab, star.middle, star.hosts[0])
     before = state(star)
@@ -293,6 +295,7 @@ def test_fewer_rx_queues_than_the_peer_has_tx_queues(lab, star):
         1, "fewer rx queues", "ethtool -L")
 
 
+@pytest.mark.short
 def test_mtu_and_promisc_are_set_and_restored(lab, star):
     before = state(star)
     for sig in (signal.SIGINT, signal.SIGTERM):

@@ -61,6 +61,7 @@ class Stream(threading.Thread):
 
 
 @pytest.mark.parametrize("whose", ["port", "peer"])
+@pytest.mark.short
 def test_down_and_up_again_during_traffic(lab, star, whose):
     source, sink = both(lab, star)
     Forwarder(lab, star.middle, *star.ports)
@@ -230,6 +231,7 @@ def no_program_left(star):
         star.has_program(p) for p in star.ports), 10)
 
 
+@pytest.mark.short
 def test_killed_and_restarted_at_once(lab, star):
     source, sink = both(lab, star)
     namespaces = run("ip", "netns", "list").stdout.count(star.middle.name)

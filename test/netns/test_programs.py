@@ -105,6 +105,7 @@ def test_a_section_or_a_function_is_chosen(lab, section, options):
     assert attached(star) is None
 
 
+@pytest.mark.short
 def test_a_killed_port_takes_the_program_with_it(lab, star):
     wire = lab.closing(Wire(star.hosts[0], "h0", TEST_TYPE))
     spec = f"p0,prog={USERS}:all"
@@ -175,6 +176,7 @@ def test_a_program_without_the_capability_is_refused(lab, star):
 
 
 @pytest.mark.parametrize("mode", ["xdpdrv", "xdpgeneric"])
+@pytest.mark.short
 def test_the_map_of_others_is_used_and_left(lab, star, pins, mode):
     wire = lab.closing(Wire(star.hosts[0], "h0", TEST_TYPE))
     path = attach(star, pins, "p0", mode=mode)

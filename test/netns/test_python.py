@@ -28,6 +28,7 @@ def example(lab, python_path):
     return start
 
 
+@pytest.mark.short
 def test_segments_of_kernels_pass_uncut(lab, end):
     """Their metadata says how to cut them, and where checksums are due."""
     if not Path("/dev/net/tun").exists():

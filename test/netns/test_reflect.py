@@ -3,6 +3,7 @@
 import json
 import signal
 
+import pytest
 from lib.namespaces import wait_until
 from lib.process import BUILD, Process
 
@@ -32,6 +33,7 @@ def reflector(lab, port, *options):
     return process
 
 
+@pytest.mark.short
 def test_a_host_pings_whom_it_likes(lab):
     host, port = cable(lab)
     process = reflector(lab, port, "--arp")

@@ -87,6 +87,7 @@ def lines(forwarder):
             if line.startswith("mr-l2fwd: xdp:p0: ")]
 
 
+@pytest.mark.short
 def test_a_forwarder_opens_a_returned_port_again(lab, star):
     bridge = Bridge(lab, star)
     bridge.exchange(20)

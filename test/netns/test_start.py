@@ -61,6 +61,7 @@ def test_a_broker_without_a_capability_leaves_no_socket(lab, broker):
 
 
 @pytest.mark.parametrize("program", PORTS)
+@pytest.mark.short
 def test_too_few_file_descriptors_are_reported_with_the_remedy(lab, program):
     n, status = 4, 1
     while status != 0:

@@ -38,6 +38,7 @@ def one_host(lab):
 
 @pytest.mark.parametrize("has_wait", [True, False])
 @pytest.mark.parametrize("attach", ["native", "generic"])
+@pytest.mark.short
 def test_frames_are_intact_both_ways(lab, one_host, attach, has_wait):
     tap = lab.closing(Tap(one_host.middle, "t0", has_wait=has_wait))
     forwarder = Forwarder(lab, one_host.middle, "p0",

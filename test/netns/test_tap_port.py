@@ -87,6 +87,7 @@ def events(final, port, name):
     ("--mode", "patch"), ("--mode", "learn"),
     # One worker has no queue of a port, and hands over with the metadata.
     ("--mode", "learn", "-w", "2")])
+@pytest.mark.short
 def test_segments_pass_uncut(lab, options):
     if "-w" in options and len(os.sched_getaffinity(0)) < 2:
         pytest.skip("needs two cores")

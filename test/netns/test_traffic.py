@@ -44,6 +44,7 @@ def pass_all(lab, star, frames, sender=0):
                                   f"{len(received)} received, or others")
 
 
+@pytest.mark.short
 def test_ping_tcp_udp_with_offloads_at_their_defaults(lab, star):
     for host in star.hosts:
         features = host.run("ethtool", "-k", "h0").stdout
@@ -173,6 +174,7 @@ def test_a_vlan_tag_in_the_frame_stays(lab, star):
 
 @pytest.mark.parametrize("mtu", [1500, 9000])
 @pytest.mark.parametrize("txvlan", ["on", "off"])
+@pytest.mark.short
 def test_a_vlan_tag_stays_wherever_the_sender_leaves_it(lab, on_vlan, txvlan,
                                                         mtu):
     """Outside of the frame, or in it."""
@@ -207,6 +209,7 @@ def test_one_entry_per_frame_at_mtu_1500(lab, star):
     pass_all(lab, star, (frame(MAX_LENGTH, i) for i in range(100)))
 
 
+@pytest.mark.short
 def test_jumbo_frames_pass_by_mtu_9000(lab):
     star = Star(lab)
     for host in star.hosts:
@@ -231,6 +234,7 @@ def test_jumbo_frames_pass_by_mtu_9000(lab):
 
 
 @pytest.mark.parametrize("mtu", [1500, 9000])
+@pytest.mark.short
 def test_each_of_four_queues_is_served(lab, end, mtu):
     """From port to port; of 9000, in several entries: the other sockets have
     their memory, and SG with it, from the first."""

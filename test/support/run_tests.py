@@ -2,14 +2,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Run tests and count what they did: ./mr test [all | changed | SUITE[:NAME]...].
 
-Without a word, what needs minutes: each check in each build that can find
-something with it. Suites that wait (for interfaces, processes, clocks) run on
-the programs as they are installed; meanwhile, the others run under
-AddressSanitizer and UBSan, and of those the programs that start threads once
-more under ThreadSanitizer. `all` adds emulated machines, system calls
-that fail, DPDK's own programs and libFuzzer. `changed` runs what the files that
-differ from the main branch can break, and names those that no test is known
-for; SUITE:NAME are tests of a suite whose names begin so.
+Without a word, what takes minutes: unit tests, each driver, a scenario of each
+feature on real interfaces, installation. `all`: everything, that is, each check
+in each build that can find something with it. Suites that wait (for interfaces,
+processes, clocks) run on the programs as they are installed; meanwhile, the
+others run under AddressSanitizer and UBSan, and of those the programs that
+start threads once more under ThreadSanitizer. `changed` runs what the files
+that differ from the main branch can break, and names those that no test is
+known for; SUITE:NAME are tests of a suite whose names begin so.
+
+meson.build says which tests `./mr test` leaves out (suite `long`), and which
+stand there for a selection of others, and are no part of `all` (`short`).
 
 A test that needs what the machine lacks is skipped and says why. Limits of time
 grow with the share of the CPU time that the host takes, which is measured
@@ -52,7 +55,7 @@ class Suite(NamedTuple):
     build: str = ""
     of_meson: tuple[str, ...] = ()  # its own name
     lane: str = "works"  # one of LANES
-    is_long: bool = False  # run by `all`
+    is_short: bool = False  # run by `./mr test`
     time_factor: float = 1.0
     n_at_once: int = 0  # meson's own number
 
@@ -67,26 +70,27 @@ class Suite(NamedTuple):
 # emulated machines, which wait for their links, to tests that wait for less.
 LANES = {"waits": 0, "boots": 5, "works": 10}
 # In the order in which they are run. Suites that are not here wait. `plain` is
-# tests of unit that a sanitizer would say nothing about, or does not let run.
+# tests of unit and conformance that a sanitizer would say nothing about, or
+# does not let run.
 SUITES = {
     "style": Suite(),
-    "unit": Suite("asan"),
-    "conformance": Suite("asan"),
-    "nat": Suite("asan"),
+    "unit": Suite("asan", is_short=True),
+    "conformance": Suite("asan", is_short=True),
+    "nat": Suite("asan", is_short=True),
     "fuzz": Suite("asan"),
     "python": Suite("asan"),
-    "plain": Suite(),
+    "plain": Suite(is_short=True),
     "rust": Suite(),
     "tsan": Suite("tsan", ("unit", "conformance", "fuzz")),
-    "netns": Suite(lane="waits", time_factor=2, n_at_once=4),
-    "demo": Suite(lane="waits"),
-    "install": Suite(lane="waits"),
+    "netns": Suite(lane="waits", is_short=True, time_factor=2, n_at_once=4),
+    "demo": Suite(lane="waits", is_short=True),
+    "install": Suite(lane="waits", is_short=True),
     "gen": Suite(lane="waits", time_factor=2, n_at_once=3),
-    "package": Suite(lane="waits", is_long=True),
-    "dpdk": Suite(lane="waits", is_long=True),
-    "faults": Suite(lane="waits", is_long=True),
-    "guest": Suite(lane="boots", is_long=True, time_factor=3, n_at_once=3),
-    "libfuzzer": Suite("libfuzzer", ("fuzz",), is_long=True),
+    "package": Suite(lane="waits"),
+    "dpdk": Suite(lane="waits"),
+    "faults": Suite(lane="waits"),
+    "guest": Suite(lane="boots", time_factor=3, n_at_once=3),
+    "libfuzzer": Suite("libfuzzer", ("fuzz",)),
 }
 # Sanitizers slow a test down by about this factor.
 SANITIZER_TIME_FACTOR = 4.0
@@ -119,7 +123,7 @@ BREAKS = [
     (r"drivers/intel/", "unit:intel/ unit:model/ conformance:igb "
                         "conformance:e1000e"),
     (r"drivers/virtio/", "unit:virtio/ unit:model/virtio conformance:virtio"),
-    (r"drivers/dpdk/", "conformance:dpdk-"),
+    (r"drivers/dpdk/", "plain:dpdk-"),
     (r"drivers/(\w+)/", r"unit:\1/ conformance:\1"),
     (r"plugins/", "dpdk"),
     (r"bindings/rust/", "rust"),
@@ -188,23 +192,23 @@ class Runner:
                 check=True, capture_output=True, text=True).stdout)
         return self.introspected[build, what]
 
-    def tests(self, build, suites, names=None):
-        """Tests of suites: all of them (None), or what begins with names."""
+    def tests(self, build, suites):
+        """Tests of suites."""
         return [test for test in self.introspect(build, "tests")
-                if {suite.split(":")[-1] for suite in test["suite"]}
-                & set(suites)
-                and (names is None
-                     or test["name"].startswith(tuple(names)))]
+                if suites_of(test) & set(suites)]
 
-    def names_by_suite(self):
-        """Names of the tests of each suite that there is."""
+    def names_by_suite(self, is_short):
+        """Names of the tests of each suite; is_short: for `./mr test`."""
         build = TOP / "build"
-        known = {suite.split(":")[-1] for test in self.introspect(
-            build, "tests") for suite in test["suite"]} | {
-                label for label, suite in SUITES.items() if suite.build}
+        known = {suite for test in self.introspect(build, "tests")
+                 for suite in suites_of(test)} | {
+                     label for label, suite in SUITES.items() if suite.build}
         return {label: [test["name"] for test in self.tests(
-            build, SUITES.get(label, Suite()).of_meson or (label,))]
-                for label in known}
+            build, SUITES.get(label, OTHER).of_meson or (label,))
+                        if not {"long" if is_short else "short"}
+                        & suites_of(test)]
+                for label in known - {"long", "short"}
+                if not is_short or SUITES.get(label, OTHER).is_short}
 
     def files(self, build, tests):
         """What must be built for tests, as paths in the build."""
@@ -247,25 +251,25 @@ class Runner:
         build = self.configured("asan")
         if build is None:
             return None
-        tests = self.tests(build, suite.of_meson, names)
+        tests = [test for test in self.tests(build, suite.of_meson)
+                 if test["name"] in names]
         if not self.built("asan", ["ninja", "-C", build,
                                    *self.files(build, tests)]):
             return None
         return [t["name"] for t in tests if self.starts_threads(build, t)]
 
-    def run(self, label, names=None):
-        """Build what a suite needs, and run it, or those of its tests whose
-        names begin so."""
+    def run(self, label, names):
+        """Build what tests of a suite need, and run them."""
         suite = SUITES.get(label, OTHER)
         build = None if self.commands.is_over else self.configured(suite.build)
         if build is None:
             return
-        tests = self.tests(build, suite.of_meson or (label,), names)
         if label == "tsan":
             names = self.threaded(suite, names)
             if names is None:
                 return
-            tests = [test for test in tests if test["name"] in names]
+        tests = [test for test in self.tests(build, suite.of_meson or (label,))
+                 if test["name"] in names]
         if not tests:
             print(f"=== {label}: no test has such a name" if label != "tsan"
                   else "=== tsan: none of them starts threads", flush=True)
@@ -275,15 +279,15 @@ class Runner:
             if not self.built(suite.build, ["ninja", "-C", build,
                                             *self.files(build, tests)]):
                 return
-        self.run_tests(label, suite, build, tests, names)
+        self.run_tests(label, suite, build, tests)
 
-    def run_tests(self, label, suite, build, tests, names):
+    def run_tests(self, label, suite, build, tests):
         """Run tests of a suite that are built. Of a suite that waits, a few
         that fail are run again, alone: the host may have stopped them. The
         summary names those that passed only then."""
         print(f"=== {label}: {len(tests)} tests", flush=True)
-        found = self.meson_test(label, suite, build, len(tests), sorted(
-            {t["name"] for t in tests} if names is not None else ()))
+        found = self.meson_test(label, suite, build, len(tests),
+                                sorted({t["name"] for t in tests}))
         failed = [r for r in found if r.failed]
         if (suite.waits and 0 < len(failed) <= MAX_AGAIN
                 and not self.commands.is_over):
@@ -298,7 +302,7 @@ class Runner:
         self.results[label] = found
 
     def meson_test(self, label, suite, build, n_tests, names):
-        """Results of a suite, or of those of its tests that have names."""
+        """Results of tests of a suite."""
         factor = self.time_factor * suite.time_factor
         env, prefix = dict(os.environ), []
         if suite.build:
@@ -328,11 +332,12 @@ class Runner:
                           n_tests, status, output)
 
     def run_all(self, chosen):
-        """Run suites, {name: names of tests or None}, lanes side by side."""
+        """Run {suite: names of tests}, lanes side by side."""
         build = TOP / "build"
         plain = [test for label, names in chosen.items()
                  if not SUITES.get(label, OTHER).build
-                 for test in self.tests(build, (label,), names)]
+                 for test in self.tests(build, (label,))
+                 if test["name"] in names]
         if not self.built("", ["ninja", "-C", build, "programs",
                                *self.files(build, plain)]):
             return
@@ -346,6 +351,11 @@ class Runner:
                                               for label in labels],
                               lanes.values()):
                 pass
+
+
+def suites_of(test):
+    """Of what suites a test is, as meson.build calls them."""
+    return {suite.split(":")[-1] for suite in test["suite"]}
 
 
 def results_of(label, log, n_tests, status, output):
@@ -376,20 +386,17 @@ def has_libfuzzer():
 
 
 def chosen_by(words, names_by_suite):
-    """What words choose: {suite: beginnings of names, or None for all of it};
-    and the words that choose nothing. `unit` includes `plain`."""
+    """What words choose: {suite: names of tests}; and the words that choose
+    nothing. `unit` includes `plain`."""
     chosen, useless = {}, []
     for word in words:
         suite, _, beginning = word.partition(":")
-        found = [label for label in {suite, "plain"} if
-                 label == suite or suite == "unit" if any(
-                     name.startswith(beginning)
-                     for name in names_by_suite.get(label, ()))]
-        for label in found:
-            if not beginning:
-                chosen[label] = None
-            elif chosen.setdefault(label, []) is not None:
-                chosen[label].append(beginning)
+        found = {label: names for label in {suite, "plain"}
+                 if label == suite or suite == "unit"
+                 if (names := {name for name in names_by_suite.get(label, ())
+                               if name.startswith(beginning)})}
+        for label, names in found.items():
+            chosen.setdefault(label, set()).update(names)
         if not found:
             useless.append(word)
     return chosen, useless
@@ -430,8 +437,7 @@ def choose(wanted, names_by_suite):
         # Not all that can break is built everywhere.
         return chosen_by(words, names_by_suite)[0]
     if wanted in ([], ["all"]):
-        return {label: None for label in names_by_suite if wanted
-                or not SUITES.get(label, Suite()).is_long}
+        return names_by_suite
     if unknown := sorted({word.partition(":")[0] for word in wanted}
                          - set(names_by_suite)):
         print(f"no suite {', '.join(unknown)}; there are: all, changed, "
@@ -461,7 +467,7 @@ def main(wanted):
     # Tests and targets are asked for by name: meson.build may have changed.
     if not runner.built("", ["ninja", "-C", TOP / "build", "build.ninja"]):
         return results.report(runner.results, runner.seconds, 0)
-    chosen = choose(wanted, runner.names_by_suite())
+    chosen = choose(wanted, runner.names_by_suite(is_short=not wanted))
     if chosen is None:
         return 2
     print(f"the host takes {share:.0%} of the CPU time: limits of time times "

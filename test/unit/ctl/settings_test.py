@@ -35,7 +35,7 @@ except ImportError:
 PROGRAMS: dict[str, str] = {}
 LIMIT_S = limit(30)
 client.LIMIT_S = int(LIMIT_S)  # of answers
-N_PAIRS = 500  # of each program
+N_PAIRS = 200  # of each program
 N_STARTS = 5
 
 
