@@ -69,6 +69,8 @@ def test_nonsense_does_not_harm_the_broker(lab, star):
             client.send(open_request(), [good])
         with RawClient(broker) as client:
             client.send(b"", [good] * 100)
+    with RawClient(broker) as client:  # accepted after all of them
+        client.ask(*cases[0])
     wait_until("nothing is left", lambda: flags(star) == before)
     wait_until("no fd is left", lambda: len(
         os.listdir(f"/proc/{broker.pid}/fd")) == n_files)
