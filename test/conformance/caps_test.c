@@ -391,12 +391,12 @@ static void check_all(bool is_sent)
 			report(capabilities[i].name, check(&capabilities[i]));
 }
 
-HARNESS_TEST(capabilities_to_send_are_what_the_port_says)
+HARNESS_TEST(a_port_sends_as_its_capabilities_state)
 {
 	check_all(true);
 }
 
-HARNESS_TEST(capabilities_to_receive_are_what_the_port_says)
+HARNESS_TEST(a_port_receives_as_its_capabilities_state)
 {
 	check_all(false);
 }

@@ -73,7 +73,7 @@ HARNESS_TEST(each_setting_is_made_or_refused_with_a_reason)
 	harness_end(harness);
 }
 
-HARNESS_TEST(queues_are_chosen_or_it_is_said_why_not)
+HARNESS_TEST(queues_are_chosen_or_refused_with_the_reason)
 {
 	static const uint32_t first[1] = { 0 };
 	const struct mr_rss_config configs[] = {
@@ -219,7 +219,7 @@ HARNESS_TEST(nonsense_is_refused_and_changes_nothing)
 	harness_end(harness);
 }
 
-HARNESS_TEST(mtu_is_told_and_put_back)
+HARNESS_TEST(mtu_is_set_and_restored)
 {
 	struct harness *harness = harness_make(&(struct wish){ 0 });
 	const uint32_t before = info_of(harness).mtu_bytes;
@@ -276,7 +276,7 @@ HARNESS_TEST(mtu_holds_for_what_is_sent)
 	harness_end(harness);
 }
 
-HARNESS_TEST(mac_is_told_and_put_back)
+HARNESS_TEST(mac_is_set_and_restored)
 {
 	static const uint8_t mac[6] = { 0x02, 0xaa, 0xbb, 0xcc, 0xdd, 0xee };
 	struct harness *harness = harness_make(&(struct wish){ 0 });
@@ -343,7 +343,7 @@ static bool arrives(struct harness *harness, const uint8_t mac[6])
 	return is_there;
 }
 
-HARNESS_TEST(device_receives_what_it_was_told_to)
+HARNESS_TEST(device_receives_only_addresses_it_was_set_to)
 {
 	static const uint8_t macs[2][6] = { { 0x02, 9, 8, 7, 6, 5 },
 					    { 0x01, 0, 0x5e, 1, 2, 3 } };
@@ -411,7 +411,7 @@ static bool have_grown(const struct mr_named_count *now,
 	return false;
 }
 
-HARNESS_TEST(device_counts_what_is_sent)
+HARNESS_TEST(device_counts_sent_frames)
 {
 	enum { N_FRAMES = 100 };
 	static struct mr_named_count before[MAX_COUNTS], now[MAX_COUNTS];

@@ -404,7 +404,7 @@ RULES_TEST(a_bridge_forwards_between_stations_that_it_knows)
 	end();
 }
 
-RULES_TEST(a_bridge_drops_what_is_for_where_it_came_from)
+RULES_TEST(a_bridge_drops_a_frame_for_the_port_it_came_from)
 {
 	make_set(MR_RULE_STATION);
 	change(add_station(THERE, 1), 1, 1);
@@ -415,7 +415,7 @@ RULES_TEST(a_bridge_drops_what_is_for_where_it_came_from)
 	end();
 }
 
-RULES_TEST(a_rule_for_all_frames_stands_before_a_bridge)
+RULES_TEST(a_rule_for_all_frames_precedes_the_bridge)
 {
 	uint32_t id;
 

@@ -336,7 +336,7 @@ HARNESS_TEST(exhausted_pool_loses_nothing_without_a_name)
 	harness_end(harness);
 }
 
-HARNESS_TEST(metadata_says_what_is_set)
+HARNESS_TEST(metadata_flags_name_the_valid_fields)
 {
 	const uint32_t known = MR_META_RSS_HASH | MR_META_RX_TIME | MR_META_VLAN |
 			       MR_META_CSUM | MR_META_GSO;

@@ -142,7 +142,7 @@ static bool sleep_until_work(struct mr_queue *queue)
 }
 
 /* Arming returns 1 exactly if there is something to receive. */
-HARNESS_TEST(arm_says_whether_there_is_work)
+HARNESS_TEST(arm_returns_whether_there_is_work)
 {
 	const struct wish wish = { .n_in = 0 };
 	struct mr_frame frames[BURST];

@@ -108,7 +108,7 @@ TEST(refused_rule_is_logged_in_the_devices_words)
 	close_rules();
 }
 
-TEST(device_is_told_by_poll)
+TEST(poll_notifies_the_device)
 {
 	struct pollfd fd;
 	uint32_t id;

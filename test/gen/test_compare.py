@@ -139,7 +139,7 @@ def another_kind(document):
 @pytest.mark.parametrize("change,word", [
     (another_machine, "machine.cpu"), (another_rate, "config"),
     (another_mode, "ports[0].mode"), (another_kind, "kind")])
-def test_what_was_measured_differently_is_refused(bench, files, change, word):
+def test_results_measured_differently_are_refused(bench, files, change, word):
     names = files(scaled(1), scaled(0.5, change))
     done = bench("compare", *names)
     assert (done.rc, done.err.count("\n")) == (2, 1)
@@ -175,7 +175,7 @@ def refused(document):
     document["rows"][2] |= {"value": 0, "low": 0, "high": 0}
 
 
-def test_what_was_refused_or_of_no_frame_is_no_figure(bench, files):
+def test_refused_trials_and_trials_without_frames_give_no_figure(bench, files):
     for pair in ((scaled(1), scaled(1, refused)),
                  (scaled(1, refused), scaled(1))):
         assert verdicts(bench, files(*pair)) == ["on one side only"] * 2
@@ -203,8 +203,8 @@ def slower(document):
 @pytest.mark.parametrize("factor,is_first,verdict", [
     (0.5, True, "worse"), (0.5, False, "unclear"),
     (2, True, "unclear"), (2, False, "better")])
-def test_what_the_tester_limits_is_the_least(bench, files, factor, is_first,
-                                             verdict):
+def test_the_testers_limit_is_a_lower_bound(bench, files, factor, is_first,
+                                            verdict):
     a = scaled(1, limited if is_first else None)
     b = scaled(factor, None if is_first else limited)
     slower(b)
@@ -217,7 +217,7 @@ def another_load(document):
     document["date"] = "2020-01-01T00:00:00Z"
 
 
-def test_another_version_is_told_and_compared(bench, files):
+def test_documents_of_two_versions_are_compared_with_a_note(bench, files):
     done = bench("compare", *twice(*files(scaled(1), scaled(1, another_load))))
     assert done.rc == 0
     assert "9.9.9" in done.out and "9.99" not in done.out

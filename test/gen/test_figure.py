@@ -160,7 +160,7 @@ NET = '{"schema": "mr-bench-net", "v": 1'
     (text_of([ROW | {"value": True}]), "rows[0].value is not a number"),
     (text_of([ROW], [TRIAL | {"tx": []}]), "trials[0].tx is not an object"),
     (text_of([ROW | {"unit": "miles"}]), 'rows[0].unit "miles" is unknown')])
-def test_what_is_no_document_is_one_line_with_a_cure(text, words):
+def test_an_invalid_document_is_a_one_line_error_with_a_remedy(text, words):
     data = text if isinstance(text, bytes) else text.encode()
     with pytest.raises(Wrong) as wrong:
         document.read_bytes("x.json", data)
@@ -170,7 +170,7 @@ def test_what_is_no_document_is_one_line_with_a_cure(text, words):
 
 @pytest.mark.parametrize("path,words", [
     ("/nowhere/x", "/nowhere/x: No such file"), ("/", "/: Is a directory")])
-def test_what_cannot_be_read_is_one_line(path, words):
+def test_an_unreadable_file_is_a_one_line_error(path, words):
     with pytest.raises(Wrong, match=words):
         document.read(path)
 

@@ -120,7 +120,7 @@ def test_the_page_is_whole_and_needs_nothing(pages, name):
     assert not re.search(r"\b(nan|inf)\b", text)
 
 
-def test_what_has_no_chart_is_in_tables(pages):
+def test_results_without_a_chart_are_in_tables(pages):
     text = pages["written"].read_text(encoding="utf-8")
     for words in ("imix", "selftest", "known-loss-1000", "set-up-rate",
                   "table-capacity", "a note of nat; of a length"):
@@ -229,7 +229,7 @@ def test_other_results_are_marked_and_options_are_those_given(bench, files):
         assert f"<dt>{key}</dt><dd>0" in out
 
 
-def test_what_is_not_complete_is_said_first(pages):
+def test_an_incomplete_run_is_marked_at_the_top(pages):
     text = pages["nasty"].read_text(encoding="utf-8")
     assert "not complete: &lt;script&gt;alert(1)" in text.split("<h2")[0]
 

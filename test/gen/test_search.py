@@ -261,7 +261,7 @@ def test_a_ceiling_is_of_one_mix(bench, tmp_path):
 
 
 @pytest.mark.parametrize("option", ["--out", "--csv", "--hdr"])
-def test_a_file_that_cannot_be_written_is_told_first(bench, tmp_path, option):
+def test_an_unwritable_file_is_refused_at_once(bench, tmp_path, option):
     for path in (tmp_path / "none/x.json", tmp_path):
         done = bench("throughput", option, path, *PORTS, timeout_s=limit(20))
         assert (done.rc, done.out) == (1, "")
@@ -322,7 +322,7 @@ def engine_of(process):
     return int(children[0])
 
 
-def test_a_thread_that_hangs_leaves_what_there_is(tmp_path):
+def test_results_are_written_if_a_thread_hangs(tmp_path):
     """The process ends under it, but not before the files are written."""
     path = tmp_path / "hung.json"
     with subprocess.Popen(
@@ -357,7 +357,7 @@ def test_a_thread_that_hangs_leaves_what_there_is(tmp_path):
 @pytest.mark.parametrize("redirection, why", [
     ("> /dev/full", "No space left on device"),
     ("| true", "Broken pipe"), (">&-", ""), ("2>&-", ""), ("2> /dev/full", "")])
-def test_what_was_measured_outlives_standard_output(tmp_path, redirection, why):
+def test_results_are_kept_if_standard_output_fails(tmp_path, redirection, why):
     """A terminal that has gone is no reason to measure again."""
     path = tmp_path / "out.json"
     script = f'set -o pipefail; "$@" {redirection}'
@@ -386,7 +386,7 @@ def test_a_second_signal_ends_an_engine_that_hangs():
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
-def test_ctrl_c_gives_what_there_is(tmp_path, number):
+def test_ctrl_c_prints_the_results_so_far(tmp_path, number):
     path = tmp_path / "cut.json"
     with subprocess.Popen(
             [BENCH, "throughput", "--virtual", "--trial", "0.3", "--out", path,

@@ -132,7 +132,7 @@ def test_the_fixes_of_doctor_work_on_a_nic(guest):
     assert not {"rings", "offloads"} & set(findings(guest, name))
 
 
-def test_the_doctor_on_what_lies_on_others(guest):
+def test_the_doctor_names_the_device_below_a_bond_or_vlan(guest):
     for words in ("v0 type veth peer name w0", "v1 type veth peer name w1",
                   "bond9 type bond", "link v1 name v1.5 type vlan id 5"):
         assert guest.run(f"/bin/ip link add {words}")[0] == 0

@@ -339,7 +339,7 @@ DEVICE_TEST(ON_82574 | ON_82576 | ON_PACKED_IN_ORDER,
 }
 
 /* Unplugged, requested by the kernel, or an error on the bus (AER). */
-DEVICE_TEST(ON_ALL, device_that_goes_under_traffic_is_given_up)
+DEVICE_TEST(ON_ALL, device_removed_under_traffic_is_reported_gone)
 {
 	const struct model_faults gone = { .all_ones = 1 };
 	enum { UNPLUGGED, REQUESTED, BUS_ERROR, N };
@@ -385,7 +385,7 @@ DEVICE_TEST(ON_ALL, device_that_goes_under_traffic_is_given_up)
 	}
 }
 
-DEVICE_TEST(ON_ALL, link_comes_and_goes)
+DEVICE_TEST(ON_ALL, link_changes_are_reported)
 {
 	struct harness harness;
 

@@ -187,7 +187,7 @@ DEVICE_TEST(ON_SPLIT, wrong_accesses_are_recorded)
 	}
 }
 
-DEVICE_TEST(ON_SPLIT, features_without_what_they_need_are_refused)
+DEVICE_TEST(ON_SPLIT, features_are_refused_without_those_they_depend_on)
 {
 	static const struct {
 		uint64_t taken;

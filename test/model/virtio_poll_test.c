@@ -219,7 +219,7 @@ static bool sends(struct harness *harness)
 	return n > 0;
 }
 
-DEVICE_TEST(ON_VIRTIO, port_opened_without_a_link_sends_when_it_comes)
+DEVICE_TEST(ON_VIRTIO, port_opened_without_a_link_sends_when_the_link_is_up)
 {
 	struct harness harness;
 
@@ -295,7 +295,7 @@ DEVICE_TEST(ON_PACKED_IN_ORDER, link_of_a_device_without_interrupts_is_followed)
 }
 
 /* Nor is it news while it waits, whatever else interrupts. */
-DEVICE_TEST(ON_PACKED_IN_ORDER, announcement_is_told_once)
+DEVICE_TEST(ON_PACKED_IN_ORDER, announcement_is_sent_once)
 {
 	const struct vnet_faults hangs = { .generation_lags = true,
 					   .ctrl_hangs = true };

@@ -55,7 +55,7 @@ DEVICE_TEST(ON_VIRTIO, device_counts_are_read)
 	device_end(&harness);
 }
 
-DEVICE_TEST(ON_SPLIT, counts_are_of_all_queues_and_of_what_was_negotiated)
+DEVICE_TEST(ON_SPLIT, counts_add_up_all_queues_and_follow_the_features)
 {
 	const struct vnet_config without = {
 		.features = vnet_all_features() & ~VNET_BIT(VNET_DEVICE_STATS),
@@ -167,7 +167,7 @@ DEVICE_TEST(ON_SPLIT, an_answer_that_is_missing_is_not_the_one_before_it)
 }
 
 /* If no other command comes first: refused is what needs one. */
-DEVICE_TEST(ON_PACKED, control_queue_that_does_not_answer_is_done_without)
+DEVICE_TEST(ON_PACKED, port_works_if_its_control_queue_does_not_answer)
 {
 	const struct vnet_config config = {
 		.features = vnet_all_features() & ~VNET_BIT(VNET_MQ) &
@@ -196,7 +196,7 @@ DEVICE_TEST(ON_PACKED, control_queue_that_does_not_answer_is_done_without)
 	device_end(&harness);
 }
 
-DEVICE_TEST(ON_SPLIT | ON_PACKED, rss_is_what_the_device_was_told_last)
+DEVICE_TEST(ON_SPLIT | ON_PACKED, rss_is_what_was_set_last)
 {
 	static const uint32_t table[2] = { 1, 0 };
 	static const uint8_t key[40] = { [39] = 7 };

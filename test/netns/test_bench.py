@@ -342,7 +342,7 @@ def test_a_link_that_is_down_is_refused(lab):
 
 
 @pytest.mark.parametrize("how", ["deleted", "down"])
-def test_a_device_that_goes_ends_the_run_with_its_figures(lab, how):
+def test_a_run_whose_device_is_removed_ends_with_its_figures(lab, how):
     tester, middle = lab.namespace("t"), lab.namespace("d")
     lab.veth(tester, "t0", middle, "p0")
     process = Process(lab, tester, [BENCH, "tx", "--rate", "1k", "--json",

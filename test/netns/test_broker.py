@@ -44,7 +44,7 @@ def test_a_user_without_capabilities_forwards(lab, star, options):
     assert flags(star) == before
 
 
-def test_what_the_broker_keeps(lab, star):
+def test_the_broker_keeps_only_four_capabilities(lab, star):
     """Four capabilities, and system calls filtered."""
     broker = Broker(lab, star.middle)
     status = dict(line.split(":\t", 1) for line in

@@ -110,7 +110,7 @@ def small_server(namespace):
         return listener
 
 
-def test_closes_that_wait_hold_up_their_own_connections(lab, star):
+def test_a_slow_close_delays_only_its_own_connection(lab, star):
     """As many as one user can have: others are served. The last fd of a request
     waits, alone or among more than the broker receives."""
     broker = Broker(lab, star.middle, rule(user=[0, brokers.NOBODY]))
@@ -145,7 +145,7 @@ def test_closes_that_wait_hold_up_their_own_connections(lab, star):
         assert client.ask(message(brokers.FIND, b"p0".ljust(16, b"\0")))[0] == 0
 
 
-def test_a_process_that_is_told_to_end_has_no_port(lab, star):
+def test_a_port_process_that_gets_sigterm_closes_its_port(lab, star):
     """It may have opened a port since the broker chose it."""
     broker = Broker(lab, star.middle, rule(user=0))
     fd = memfd()
@@ -216,7 +216,7 @@ def test_a_user_without_a_rule_cannot_send_fds(lab, star):
         assert client.receive() is None
 
 
-def test_fds_sent_before_the_broker_starts_hold_up_nobody(lab, star):
+def test_fds_sent_before_the_broker_starts_delay_no_client(lab, star):
     """systemd's socket takes them, as any does before Linux 6.16."""
     broker = Broker(lab, star.middle)
     broker.process.terminate()

@@ -47,7 +47,7 @@ def test_frames_arrive_while_it_polls(lab, star):
 
 
 @pytest.mark.parametrize("is_tap", [False, True])
-def test_it_says_when_it_is_of_no_use(lab, star, is_tap):
+def test_it_warns_if_busy_polling_has_no_effect(lab, star, is_tap):
     spec = "p0,attach=generic"
     if is_tap:
         star.middle.ip("tuntap", "add", "t0", "mode", "tap")

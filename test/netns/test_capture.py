@@ -191,7 +191,7 @@ def test_a_pipe_gets_whole_blocks_although_a_signal_ends_it(lab, star):
     forwarder.stop()
 
 
-def test_what_the_kernel_forwards_is_counted_as_missed(lab, star):
+def test_frames_forwarded_by_the_kernel_count_as_missed(lab, star):
     for host in star.hosts:  # its end receives what is redirected to it
         host.run("ethtool", "-K", "h0", "gro", "on")
     forwarder = Bridge(lab, star, "--mode", "learn", "--offload", "on")

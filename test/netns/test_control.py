@@ -135,7 +135,7 @@ def test_an_mtu_that_the_device_refuses(lab, star):
     assert "does not take an MTU of 65530" in reason and "at most" in reason
 
 
-def test_what_the_port_set_goes_back_to_a_renamed_interface(lab, star):
+def test_settings_are_restored_on_a_renamed_interface(lab, star):
     before = state(star.middle)
     probe = opened(lab, star.middle, "p0")
     if star.middle.ip("link", "set", "p0", "name", "new0",
@@ -168,7 +168,7 @@ def killed_probe(lab, namespace):
 
 @pytest.mark.parametrize("since, mtu", [(None, 1500), (1300, 1300)])
 @pytest.mark.short
-def test_what_a_killed_program_had_set_goes_back(lab, star, since, mtu):
+def test_settings_of_a_killed_program_are_restored(lab, star, since, mtu):
     """But not what someone else has changed since."""
     before = state(star.middle)
     killed_probe(lab, star.middle)
@@ -274,7 +274,7 @@ def test_a_record_that_others_can_write_is_not_used(lab, star, owner, mode,
     assert path.exists()
 
 
-def test_what_a_program_that_lives_has_set_stays(lab, star):
+def test_settings_of_a_running_program_stay(lab, star):
     probes = [Probe(lab, star.middle) for _ in range(2)]
     for probe in probes:
         probe.do("pool", 8192)
@@ -317,7 +317,7 @@ def test_a_record_that_cannot_be_removed_is_empty(lab, star):
     star.middle.ip("link", "set", "p0", "up")
 
 
-def test_without_a_record_it_says_once_what_to_do(lab, star):
+def test_a_missing_record_is_reported_once_with_the_remedy(lab, star):
     star.middle.ip("link", "set", "p0", "down")
     probe = opened(lab, star.middle, "p0,mtu=1400", wrap=[
         "unshare", "-m", "sh", "-c",
@@ -356,7 +356,7 @@ def test_a_child_does_not_keep_it(lab, star):
         os.kill(child, signal.SIGKILL)
 
 
-def test_a_deleted_interface_is_said_to_be_gone(lab, star):
+def test_a_deleted_interface_is_reported_as_gone(lab, star):
     probe = opened(lab, star.middle, "p0")
     star.middle.ip("link", "delete", "p0")
     for command in (("promisc", 0, 1), ("allmulti", 0, 1), ("mtu", 0, 1400),
@@ -379,7 +379,7 @@ def test_a_capability_that_was_dropped_is_named(star, probe):
     assert state(star.middle) == before
 
 
-def test_the_filter_lets_in_what_it_names(lab, star):
+def test_the_filter_passes_the_addresses_it_names(lab, star):
     """A macvlan drops groups that nobody asked for before XDP sees them."""
     star.middle.ip("link", "add", "link", "p0", "name", "m0", "type",
                    "macvlan", "mode", "private")

@@ -43,7 +43,7 @@ def stall_and_send(forwarder, source, frames, gap=64):
 
 
 @pytest.mark.parametrize("options", ["", ",attach=generic"])
-def test_what_a_stalled_forwarder_loses_has_a_name(lab, star, options):
+def test_losses_of_a_stalled_forwarder_are_named(lab, star, options):
     source, sink = both(lab, star)
     forwarder = Forwarder(lab, star.middle, *(p + options for p in star.ports),
                           options=["--ring", RING])

@@ -210,7 +210,7 @@ def test_watch_draws_on_a_terminal(lab, bridge):
     assert "xdp:p1" in text and "in and out" in text
 
 
-def test_completion_asks_who_runs(lab, bridge):
+def test_completion_offers_running_instances(lab, bridge):
     del bridge
     done = subprocess.run(
         ["bash", "-c", f"source {BUILD}/apps/mrctl; _mrctl mrctl b -n; "

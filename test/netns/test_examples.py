@@ -295,7 +295,7 @@ def test_mirror_shows_each_frame(lab):
     assert example.middle.link("m0") is None
 
 
-def test_mirror_carries_what_kernels_send(lab):
+def test_mirror_forwards_frames_of_kernels(lab):
     """The port completes their checksums, in frames that it shares."""
     example = Example(lab, [EXAMPLES / "example-mirror"], "p0", "p1",
                       more=["tap:m0"])
@@ -505,7 +505,7 @@ def test_balancer_keeps_its_servers_if_a_file_is_wrong(lab):
     balancer.stop()
 
 
-def test_balancer_ignores_what_is_no_connection(lab):
+def test_balancer_ignores_frames_of_no_connection(lab):
     """And what a switch floods: another balancer, for one, may have sent it."""
     balancer = Balancer(lab, 1)
     ip = {"src": "198.18.0.1", "dst": "192.0.2.80"}

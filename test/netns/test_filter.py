@@ -124,7 +124,7 @@ def test_a_filter_that_may_cut_a_session_needs_force(lab, star, options,
 
 
 @pytest.mark.short
-def test_what_is_punted_stays_with_the_kernel(lab, star):
+def test_punted_frames_stay_with_the_kernel(lab, star):
     """The host's own address answers beside traffic that is forwarded."""
     star.middle.ip("address", "add", "10.77.0.9/24", "dev", "p0")
     forwarder = Forwarder(lab, star.middle, "--punt",
@@ -141,7 +141,7 @@ def test_what_is_punted_stays_with_the_kernel(lab, star):
         2, "--punt: empty, or longer than 240 bytes")
 
 
-def test_what_is_punted_changes_at_run_time(lab, star):
+def test_punting_changes_at_run_time(lab, star):
     star.middle.ip("address", "add", "10.77.0.9/24", "dev", "p0")
     file, control = lab.tmp_path / "br.yaml", lab.tmp_path / "br.sock"
 
@@ -171,7 +171,7 @@ def test_what_is_punted_changes_at_run_time(lab, star):
     forwarder.stop()
 
 
-def test_what_is_punted_stays_so_if_a_port_is_opened_again(lab, star):
+def test_punting_stays_set_if_a_port_is_opened_again(lab, star):
     file, control = lab.tmp_path / "br.yaml", lab.tmp_path / "br.sock"
     file.write_text("ports: [p0, p1]\npunt: udp port 9\n", encoding="utf-8")
     forwarder = Forwarder(lab, star.middle, options=["--config", file, "--control", control])
@@ -189,7 +189,7 @@ def test_what_is_punted_stays_so_if_a_port_is_opened_again(lab, star):
     forwarder.stop(pending=True)
 
 
-def test_a_filter_that_takes_what_an_address_needs_is_warned_of(lab, star):
+def test_a_filter_that_hides_an_address_from_the_kernel_warns(lab, star):
     star.middle.ip("address", "add", "10.88.0.1/24", "dev", "p0")
     for options, warns in (("filter=arp", True), ("ports=4789", False)):
         forwarder = Forwarder(lab, star.middle, "p0," + options, "p1")

@@ -172,7 +172,7 @@ CANNOT = {
 
 
 @pytest.mark.parametrize("stream,why", CANNOT.items())
-def test_what_they_cannot_is_said(cable, stream, why):
+def test_unsupported_options_are_named(cable, stream, why):
     source, _ = cable
     done = source.run(BENCH, "tx", "live:g0", "--count", 1, "--stream", stream,
                       check=False)
@@ -225,7 +225,7 @@ def test_a_device_that_takes_none_is_not_sent_to(lab):
 
 
 @pytest.mark.short
-def test_what_is_sent_is_received_and_timed(lab):
+def test_sent_frames_are_received_and_timed(lab):
     here = lab.namespace("h")
     lab.veth(here, "g0", here, "h0")
     done = here.run(BENCH, "loop", "live:g0", "xdp:h0", "--rate", "20k",
@@ -247,7 +247,7 @@ def test_what_is_sent_is_received_and_timed(lab):
     assert trial["lateness"]["n"] == trial["tx"]["sent"]
 
 
-def test_what_its_receiver_loses_is_not_its_own_loss(lab):
+def test_a_loss_of_the_receiver_is_not_one_of_the_sender(lab):
     """Both ends have the same number, and one task runs both programs."""
     source, sink = lab.namespace("g"), lab.namespace("s")
     lab.veth(source, "g0", sink, "h0")
@@ -274,7 +274,7 @@ def thread_of(pid):
     return None
 
 
-def test_what_was_due_while_a_call_was_set_up_has_a_name(lab, cable):
+def test_frames_due_during_a_setup_call_are_named(lab, cable):
     """As after 2^32 rounds, some minutes: the call ends, the next one begins,
     and what is due meanwhile is given up."""
     source, _ = cable
@@ -297,7 +297,7 @@ def test_what_was_due_while_a_call_was_set_up_has_a_name(lab, cable):
     assert 300 < drops["kernel_set_up"] <= trial["tx"]["unsent"]
 
 
-def test_what_was_due_when_it_was_told_to_end_is_counted(lab, cable):
+def test_frames_due_at_the_end_are_counted(lab, cable):
     source, wire = cable
     bench = Process(lab, source, [BENCH, "tx", "live:g0", "--json", "--quiet",
                                   "--rate", "10k", "--pace", "bursts",
@@ -319,7 +319,7 @@ NEEDS = {
 
 
 @pytest.mark.parametrize("without", NEEDS.values(), ids=NEEDS.keys())
-def test_what_it_needs_is_said(cable, without):
+def test_a_missing_requirement_is_named(cable, without):
     source, _ = cable
     done = source.run(*without, BENCH, "tx", "live:g0", "--quiet", "--count",
                       100, check=False)

@@ -238,7 +238,7 @@ def test_a_copy_without_a_page_is_a_named_drop(lab, star):
     assert probe.do("pool-stats", later)["in_flight"] == 0
 
 
-def test_closing_waits_for_what_the_kernel_is_sending(lab, star):
+def test_closing_waits_for_frames_the_kernel_is_sending(lab, star):
     """Behind the port is one that sends 2000 bytes a second."""
     host = star.hosts[0]
     host.ip("link", "add", "slow0", "type", "veth", "peer", "name", "slow1")

@@ -54,7 +54,7 @@ def test_hosts_inside_reach_a_server(lab, workers, vlan, on_vlan):
 @pytest.mark.parametrize("queues, why", [
     (1, "worker 0 has no queue of the outside port"),
     (2, "xdp:p1: driver 'veth' has no steering rules")])
-def test_it_says_why_frames_are_handed_over(lab, queues, why):
+def test_it_prints_why_frames_are_handed_over(lab, queues, why):
     """It asks the outside port to steer, which no device here can."""
     house = House(lab, queues)
     if queues > 1:
@@ -83,7 +83,7 @@ def test_with_the_command_line_alone(lab, house, echo):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_hosts_inside_meet_at_their_external_ends(lab, house, echo, workers):
+def test_inside_hosts_talk_by_hairpinning(lab, house, echo, workers):
     """Hairpinning between mappings that nobody configured."""
     translator = Nat(house, "--workers", workers, config=RANDOM_PORTS)
     ones, others = ([lab.closing(Talker(host)) for _ in range(5)]
@@ -263,7 +263,7 @@ def test_sessions_live_through_a_restart(lab, house, echo, workers):
     translator.stop()
 
 
-def test_a_killed_one_loses_what_came_after_the_snapshot(lab, house, echo):
+def test_a_killed_nat_loses_sessions_newer_than_its_snapshot(lab, house, echo):
     state = lab.tmp_path / "state"
     config = RANDOM_PORTS + f"state: {state}\nstate_interval: 1s\n"
     translator = Nat(house, "--workers", 2, config=config)
@@ -381,7 +381,7 @@ def test_the_log_has_a_line_per_mapping(lab, house, echo):
     translator.stop()
 
 
-def test_a_log_that_nobody_reads_holds_up_nothing(lab, house, echo):
+def test_an_unread_log_does_not_block_the_nat(lab, house, echo):
     path = lab.tmp_path / "log"
     os.mkfifo(path)
     fifo = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)

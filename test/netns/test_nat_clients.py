@@ -93,7 +93,7 @@ def test_iperf3(lab, town, way):
         assert end["sum_received"]["bytes"] >= 8 << 20
 
 
-def test_curl_gets_what_the_web_server_has(lab, town):
+def test_curl_fetches_a_file_of_the_web_server(lab, town):
     lab.closing(servers.Web(town.server, 80))
     got = lab.tmp_path / "body"
     curl(town.a, f"http://{nat.SERVER}/body", "--output", got)

@@ -278,7 +278,7 @@ def test_without_rules_after_a_port_was_opened_again(lab):
     kernel.translator.stop()
 
 
-def test_auto_says_why_not(lab):
+def test_auto_prints_why_there_is_no_offload(lab):
     kernel = Kernel(lab, mode="auto", gro="off")
     assert kernel.translator.err.wait(
         lambda line: "--offload auto: off: " in line and

@@ -118,7 +118,7 @@ def test_a_missing_capability_is_named(lab, star, without, missing, options):
 
 
 @pytest.mark.usefixtures("unchanged")
-def test_memlock_too_small_says_how_much_is_needed(lab, star):
+def test_memlock_too_small_error_states_how_much_is_needed(lab, star):
     # Small enough for the hard limit of a machine where root may not raise it.
     options = ["--ring", 64, "--workers", 1, "--page-bytes", 2048]
 
@@ -154,7 +154,7 @@ def test_too_many_files_has_its_remedy(lab, star):
 
 
 @pytest.mark.usefixtures("unchanged")
-def test_pool_too_small_says_how_much_is_needed(lab, star):
+def test_pool_too_small_error_states_how_much_is_needed(lab, star):
     refused = Refused(lab, star.middle, "--pool-pages", "100", *star.ports)
     refused.check(2, "100", "too small")
     n_pages = int(re.search(r"need (\d+)", refused.text).group(1))
@@ -164,7 +164,7 @@ def test_pool_too_small_says_how_much_is_needed(lab, star):
               options=["--pool-pages", n_pages]).stop()
 
 
-def test_not_enough_huge_pages_falls_back_and_says_so(lab, star):
+def test_not_enough_huge_pages_falls_back_with_a_warning(lab, star):
     with open("/proc/meminfo", encoding="ascii") as meminfo:
         if re.search(r"Hugepagesize: *1048576 kB", meminfo.read()):
             pytest.skip("this machine has 1 GiB pages by default")

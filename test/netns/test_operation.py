@@ -103,7 +103,7 @@ def test_frames_wait_while_the_way_out_is_down(lab, star):
     assert [number_of(f) for f in got] == list(range(n))
 
 
-def test_it_ends_in_good_order_while_a_port_is_down(lab, star):
+def test_it_ends_with_status_0_while_a_port_is_down(lab, star):
     source = both(lab, star)[0]
     forwarder = Forwarder(lab, star.middle, *star.ports)
     star.middle.ip("link", "set", "p1", "down")
@@ -116,7 +116,7 @@ def test_it_ends_in_good_order_while_a_port_is_down(lab, star):
     assert not star.has_program("p0")
 
 
-def test_deleted_during_traffic_the_other_pair_goes_on(lab):
+def test_a_pair_forwards_after_another_pair_was_deleted(lab):
     star = Star(lab, n_hosts=4)
     wires = [lab.closing(Wire(h, "h0", TEST_TYPE)) for h in star.hosts]
     forwarder = Forwarder(lab, star.middle, *star.ports,
@@ -139,7 +139,7 @@ def test_deleted_during_traffic_the_other_pair_goes_on(lab):
     (("set", "p1", "down"), "link down"),
     (("delete", "p1"), "the device is gone"),
 ])
-def test_the_loss_of_a_port_is_said_and_may_end_it(lab, star, change, text):
+def test_a_lost_port_is_reported_and_may_end_it(lab, star, change, text):
     ends = Forwarder(lab, star.middle, *star.ports,
                      options=["--exit-on-port-loss"])
     star.middle.ip("link", *change)
@@ -162,7 +162,7 @@ def deleted(_lab, star):
 
 
 @pytest.mark.parametrize("lose", [without_its_namespace, moved, deleted])
-def test_it_ends_in_good_order_without_its_devices(lab, star, lose):
+def test_it_ends_with_status_0_without_its_devices(lab, star, lose):
     # No socket in the other host: it would keep the namespace alive.
     source = lab.closing(Wire(star.hosts[0], "h0"))
     forwarder = Forwarder(lab, star.middle, *star.ports)
@@ -296,7 +296,7 @@ def test_two_forwarders_in_one_namespace(lab):
     second.stop()
 
 
-def test_systemd_is_told_when_it_is_ready_alive_and_stopping(lab, star):
+def test_systemd_is_notified_of_ready_watchdog_and_stopping(lab, star):
     """Type=notify, WatchdogSec=: the unit in config/systemd relies on it."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as service:
         path = lab.tmp_path / "notify"

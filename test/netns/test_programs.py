@@ -320,7 +320,7 @@ def blocked(lab, star):
 
 
 @pytest.mark.parametrize("mode", ["xdp", "xdpgeneric"])
-def test_a_program_of_nobody_is_named(lab, star, pass_object, mode):
+def test_a_program_without_an_owner_is_named(lab, star, pass_object, mode):
     star.middle.run("ip", "link", "set", "dev", "p0", mode, "obj",
                     pass_object, "sec", "xdp")
     with blocked(lab, star) as refuse:

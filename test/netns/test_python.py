@@ -86,7 +86,7 @@ def test_rates_sleep_until_frames_arrive(lab, star, example):
         assert sample.out.wait("bits/s 0".__eq__, 15, sample.out.count())
 
 
-def test_replay_sends_what_the_capture_has(lab, star, example, tmp_path):
+def test_replay_sends_the_frames_of_the_capture(lab, star, example, tmp_path):
     frames = [Ether() / IP(dst="192.0.2.1") / UDP(dport=i + 1) / bytes(64)
               for i in range(500)]
     wrpcap(str(tmp_path / "in.pcap"), frames)

@@ -34,7 +34,7 @@ def reflector(lab, port, *options):
 
 
 @pytest.mark.short
-def test_a_host_pings_whom_it_likes(lab):
+def test_a_ping_to_any_address_is_answered(lab):
     host, port = cable(lab)
     process = reflector(lab, port, "--arp")
     host.ip("address", "add", "10.9.0.1/24", "dev", "h0")

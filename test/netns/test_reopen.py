@@ -116,7 +116,7 @@ def test_rules_of_a_port_that_went_end_silently(lab, star):
     assert "the program for rules stays" not in bridge.err.text()
 
 
-def test_a_device_that_lacks_what_the_port_needs_is_said_once(lab, star):
+def test_a_device_that_cannot_be_reopened_is_reported_once(lab, star):
     delete(star)
     lab.veth(star.hosts[0], "h0", star.middle, "p0", queues=2)
     forwarder = Forwarder(lab, star.middle, "p0,queues=2", "p1")

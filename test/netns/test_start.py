@@ -100,7 +100,7 @@ def test_unread_reports_are_counted(lab, program):
     process.wait(limit(30))
 
 
-def test_a_note_says_that_an_ignored_sighup_reloads_nothing(lab, broker):
+def test_an_ignored_sighup_is_noted_at_start(lab, broker):
     """As nohup leaves it."""
     config = lab.tmp_path / "nat.yaml"
     config.write_text(

@@ -188,7 +188,7 @@ def test_a_vlan_tag_stays_wherever_the_sender_leaves_it(lab, on_vlan, txvlan,
     assert sink.receive(4) == [tagged(data, 3 << 13 | 5) for data in sent]
 
 
-def test_a_port_says_if_it_loses_vlan_tags(lab, star):
+def test_a_port_warns_if_it_loses_vlan_tags(lab, star):
     forwarder = Forwarder(lab, star.middle, "xdp:p0,attach=generic", "p1")
     ports = forwarder.stop()["ports"]
     assert "tags outside the frame are lost (generic" in ports[0]["why"]
@@ -277,7 +277,7 @@ def skip_without_tx_budget():
 
 @pytest.mark.parametrize("options, budget", [
     ("", 1024), (",budget=32", 32), (",budget=128", 128)])
-def test_budget_is_what_one_system_call_sends(lab, star, options, budget):
+def test_one_system_call_sends_at_most_the_budget(lab, star, options, budget):
     skip_without_tx_budget()
     probe = opened(lab, star.middle, f"p0,ring=1024,csum=off{options}")
     sink = lab.closing(Wire(star.hosts[0], "h0", TEST_TYPE))

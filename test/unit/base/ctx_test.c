@@ -138,7 +138,7 @@ TEST(log_hook_gets_one_line)
 }
 
 /* Counters wrap, and the one that is read later may be ahead. */
-TEST(a_distance_goes_over_the_wrap)
+TEST(a_distance_may_span_the_wrap)
 {
 	assert_int_equal(mri_distance(10, 17), 7);
 	assert_int_equal(mri_distance(17, 10), 0);

@@ -89,7 +89,7 @@ TEST(child_has_none_of_many_guarded_fds)
 	setrlimit(RLIMIT_NOFILE, &before);
 }
 
-TEST(what_is_no_fd_stays_an_error)
+TEST(an_error_passes_through_fd_guard)
 {
 	errno = ENOENT;
 	assert_int_equal(mr_fd_guard(-1), -1);

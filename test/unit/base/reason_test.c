@@ -72,7 +72,7 @@ TEST(no_config_is_all_defaults)
 
 /* A caller of an older version has a shorter struct, of a newer one a longer.
  */
-TEST(statistics_fill_what_the_caller_knows)
+TEST(statistics_fill_only_the_size_of_the_caller)
 {
 	static const struct {
 		uint32_t size;

@@ -78,7 +78,7 @@ TEST_CTX(chunks_end_at_a_huge_page)
 	}
 }
 
-TEST_CTX(an_empty_chunk_goes_back)
+TEST_CTX(an_empty_chunk_is_returned)
 {
 	struct mri_slab slab;
 
@@ -124,7 +124,7 @@ TEST_CTX(a_little_stays)
 	mri_slab_fini(&slab, ctx);
 }
 
-TEST_CTX(what_it_started_with_stays)
+TEST_CTX(the_first_memory_is_kept)
 {
 	const uint32_t n_start = CHUNK / 2;
 	struct mri_slab slab;
@@ -144,7 +144,7 @@ TEST_CTX(what_it_started_with_stays)
 	mri_slab_fini(&slab, ctx);
 }
 
-TEST_CTX(no_memory_is_said_and_harmless)
+TEST_CTX(no_memory_is_an_error_and_changes_nothing)
 {
 	struct mri_slab slab;
 

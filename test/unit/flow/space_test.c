@@ -37,7 +37,7 @@ int __wrap_madvise(void *at, size_t n, int advice)
 	return __real_madvise(at, n, advice);
 }
 
-TEST(memory_comes_by_steps)
+TEST(memory_grows_by_steps)
 {
 	struct mri_space space;
 
@@ -62,7 +62,7 @@ TEST(memory_comes_by_steps)
 	mri_space_free(&space);
 }
 
-TEST(memory_goes_back)
+TEST(unused_memory_is_returned)
 {
 	struct mri_space space;
 
@@ -100,7 +100,7 @@ TEST(touched_memory_is_there)
 	has_no_populate = false;
 }
 
-TEST(what_fails_can_be_tried_again)
+TEST(a_failed_reservation_can_be_repeated)
 {
 	struct mri_space space = { 0 };
 
@@ -141,7 +141,7 @@ TEST(a_child_has_none_of_it)
 	mri_space_free(&space);
 }
 
-TEST(what_is_taken_is_whole_pages)
+TEST(memory_is_taken_in_whole_pages)
 {
 	assert_int_equal(mri_space_taken(0, 0), 0);
 	assert_int_equal(mri_space_taken(0, 1), 4096);

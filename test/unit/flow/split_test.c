@@ -90,7 +90,7 @@ TEST_CTX(without_memory_chains_get_longer)
 	mr_flow_destroy(table);
 }
 
-TEST_CTX(memory_of_buckets_goes_back)
+TEST_CTX(unused_memory_of_buckets_is_returned)
 {
 	enum { N_MANY = 1 << 20, N_FEW = N_MANY / 8 };
 	struct mr_flow_table *table = flow_table(N_MANY, 0);

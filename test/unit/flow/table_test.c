@@ -163,7 +163,7 @@ TEST_CTX(lists_are_in_order)
 	mr_flow_destroy(table);
 }
 
-TEST_CTX(memory_comes_and_goes)
+TEST_CTX(memory_follows_the_number_of_flows)
 {
 	enum { N = 300000 };
 	struct mr_flow_table *table = flow_table(N, 0);
@@ -197,7 +197,7 @@ TEST_CTX(memory_comes_and_goes)
 	mr_flow_destroy(table);
 }
 
-TEST_CTX(what_it_started_with_needs_no_memory)
+TEST_CTX(expected_flows_need_no_more_memory)
 {
 	enum { N = 60000 };
 	struct mr_flow_table *table = flow_table(2 * N, N);

@@ -38,7 +38,7 @@ HELD_TEST(addresses_have_their_places)
 	assert_int_equal(*held_reg(INTEL_RAH + 16), 0);
 }
 
-TEST(options_set_what_is_received)
+TEST(options_set_which_frames_are_received)
 {
 	static const struct {
 		const char *options;
@@ -62,7 +62,7 @@ TEST(options_set_what_is_received)
 }
 
 /* 3072 bytes of a chunk are the igb's; the 82574 knows long or not. */
-TEST(an_mtu_is_what_buffers_and_device_take)
+TEST(the_largest_mtu_is_that_of_buffers_and_device)
 {
 	static const struct {
 		uint16_t device_id;

@@ -9,7 +9,7 @@
 #include "support/port_pages.h"
 
 /* By the name that a refusal has, each id is its chip. */
-TEST(what_a_device_does_not_have_is_refused)
+TEST(a_missing_feature_of_a_device_is_refused)
 {
 	static const struct {
 		struct held_config config;
@@ -97,7 +97,7 @@ TEST(rings_are_powers_of_two)
 }
 
 /* Headroom, tailroom and the device's units decide what a buffer has. */
-TEST(buffers_are_what_a_chunk_leaves)
+TEST(buffers_have_the_room_a_chunk_leaves)
 {
 	static const struct {
 		struct held_config config;
@@ -316,7 +316,7 @@ static void go(void)
 }
 
 /* Behind a write of each of these; the device is looked at before it is open */
-TEST(a_device_that_goes_while_it_is_opened_is_an_error)
+TEST(a_device_removed_while_it_is_opened_is_an_error)
 {
 	static const uint32_t at[] = { INTEL_TCTL, INTEL_EIMC, INTEL_EIMS };
 

@@ -66,7 +66,7 @@ static const struct rx_script scripts[] = {
 	{ NULL, "b R0=0", .delivered = 0 },
 };
 
-TEST(what_a_device_writes_is_received_or_dropped_by_name)
+TEST(frames_of_a_device_are_received_or_a_named_drop)
 {
 	for (size_t i = 0; i < sizeof(scripts) / sizeof(scripts[0]); i++) {
 		const bool has_wrong = strchr(scripts[i].script, 'b') != NULL;
@@ -159,7 +159,7 @@ TEST(flags_and_metadata_are_what_the_descriptor_says)
 }
 
 /* RDT moves for 16 places at a time here, and never to where RDH is. */
-HELD_TEST(the_device_is_told_of_several_buffers_at_once)
+HELD_TEST(the_device_is_notified_once_for_several_buffers)
 {
 	struct mr_frame frames[16];
 	uint32_t n_writes;
@@ -178,7 +178,7 @@ HELD_TEST(the_device_is_told_of_several_buffers_at_once)
 	assert_int_equal(held_in_flight(), HELD_RING);
 }
 
-HELD_TEST(armed_is_what_has_nothing_and_is_told_of_the_next)
+HELD_TEST(arming_an_empty_queue_waits_for_the_next_frame)
 {
 	struct mr_queue *queue;
 	struct mr_frame frame;

@@ -93,7 +93,7 @@ static void assert_idle(uint64_t n_out)
 }
 
 /* One report for each burst, at its end, however it is made. */
-TEST(the_last_descriptor_asks_for_the_report)
+TEST(only_the_last_descriptor_requests_a_report)
 {
 	static const struct held_config configs[] = {
 		{ 0 }, { .options = "head-wb=off" }, { .device_id = HELD_82574 }
@@ -137,7 +137,7 @@ HELD_TEST(sent_buffers_come_back_in_bulk)
 	assert_idle(0);
 }
 
-HELD_TEST(a_full_ring_takes_what_fits)
+HELD_TEST(a_nearly_full_ring_takes_part_of_a_burst)
 {
 	struct mr_frame frames[MR_MAX_SEGS];
 
@@ -196,7 +196,7 @@ HELD_TEST(frames_that_no_device_may_see_are_named_drops)
 }
 
 /* TCTL.PSP does not: 14 to 16 bytes, in one entry or several. */
-HELD_TEST(what_the_device_cannot_pad_is_padded)
+HELD_TEST(short_frames_are_padded_if_the_device_cannot)
 {
 	uint8_t got[WIRE_MAX_BYTES];
 
@@ -373,7 +373,7 @@ TEST(segments_that_cannot_be_are_refused)
 }
 
 /* An entry that ends where the known segment does; and one that ends behind. */
-HELD_TEST(what_ends_behind_the_known_segment_is_searched_for)
+HELD_TEST(an_entry_behind_the_known_segment_is_looked_up)
 {
 	struct mr_frame frame;
 	struct intel_txq *txq;
@@ -419,7 +419,7 @@ HELD_TEST(memory_that_came_later_is_sent_from)
 }
 
 /* Contexts, entries that go on and entries that end: each once. */
-HELD_TEST(closing_takes_back_what_was_not_sent)
+HELD_TEST(closing_frees_frames_that_were_not_sent)
 {
 	struct mr_frame frames[4];
 
@@ -434,7 +434,7 @@ static void send_all(void)
 	model_step(held.harness.m);
 }
 
-HELD_TEST(armed_is_what_waits_for_a_report)
+HELD_TEST(arming_a_tx_queue_waits_for_a_pending_report)
 {
 	struct mr_queue *queue;
 

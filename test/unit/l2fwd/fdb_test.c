@@ -8,7 +8,7 @@
 
 static const uint64_t alice = 0x020000000001, bob = 0x020000000002;
 
-TEST(what_was_learned_is_found_and_nothing_else)
+TEST(only_learned_addresses_are_found)
 {
 	struct fdb *fdb = fdb_create(100, 300, 42);
 	struct fdb_stats stats;
@@ -45,7 +45,7 @@ TEST(an_address_moves_with_its_host)
 	fdb_destroy(fdb);
 }
 
-TEST(what_is_silent_is_forgotten_after_the_age)
+TEST(silent_stations_are_forgotten_after_the_age)
 {
 	struct fdb *fdb = fdb_create(100, 300, 42);
 	struct fdb_stats stats;
@@ -117,7 +117,7 @@ TEST(a_table_at_its_limit_has_room_in_its_buckets)
 	fdb_destroy(fdb);
 }
 
-TEST(the_seed_decides_who_shares_a_bucket)
+TEST(the_seed_decides_which_flows_share_a_bucket)
 {
 	uint32_t n_differ = 0;
 

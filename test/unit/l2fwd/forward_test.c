@@ -237,7 +237,7 @@ TEST_WITH(NULL, forget, macswap_swaps_and_drops_runts)
 }
 
 /* The sender still owns the page: the copy is swapped, not the original. */
-TEST_WITH(NULL, forget, macswap_unshares_what_another_owns)
+TEST_WITH(NULL, forget, macswap_copies_a_shared_frame_before_it_writes)
 {
 	struct mr_frame kept;
 

@@ -57,7 +57,7 @@ static struct mr_region *make_region(void)
 	return region;
 }
 
-TEST_CTX(a_listener_knows_all_segments)
+TEST_CTX(a_listener_learns_of_every_segment)
 {
 	struct mr_region *region = make_region();
 	struct ear ear = { .region = region };
@@ -74,7 +74,7 @@ TEST_CTX(a_listener_knows_all_segments)
 	assert_int_equal(mr_region_destroy(region, NULL), 0);
 }
 
-TEST_CTX(one_that_refuses_has_none)
+TEST_CTX(a_listener_that_refuses_is_not_registered)
 {
 	struct mr_region *region = make_region();
 	struct ear ear = { .region = region, .err = -EIO, .refuses = 65536 };

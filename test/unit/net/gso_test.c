@@ -71,7 +71,7 @@ static void finish_ip(uint8_t *bytes)
 	memcpy(bytes + 24, &sum, sizeof(sum));
 }
 
-TEST(frames_are_told_apart)
+TEST(frames_are_classified_for_merging)
 {
 	static const struct {
 		uint32_t at;

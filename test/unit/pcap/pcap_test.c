@@ -329,7 +329,7 @@ TEST_PCAP(fcs_of_pcapng_is_cut_off)
 	refuse("rx", -ENOTSUP, "differ in the length of the FCS");
 }
 
-TEST_PCAP(what_is_behind_another_link_type_is_counted)
+TEST_PCAP(records_of_another_link_type_are_counted)
 {
 	for (uint32_t n_before = 0; n_before < 8; n_before += 3) {
 		struct mr_named_count lost;
@@ -352,7 +352,7 @@ TEST_PCAP(what_is_behind_another_link_type_is_counted)
 	}
 }
 
-TEST_PCAP(pipes_are_refused_and_nobody_waits)
+TEST_PCAP(pipes_are_refused_without_waiting)
 {
 	assert_int_equal(mkfifo(bench.in, 0600), 0);
 	refuse("rx", -EINVAL, "regular file");

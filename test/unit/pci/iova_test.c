@@ -26,7 +26,7 @@ TEST(the_lowest_gap_is_taken)
 	assert_int_equal(d.first, 1 << 20);
 }
 
-TEST(what_is_reserved_is_stepped_over)
+TEST(reserved_ranges_are_skipped)
 {
 	struct mri_iova iova = { 0 };
 	struct mri_iova_span low, high;
@@ -96,7 +96,7 @@ TEST(ranges_that_make_no_sense_are_none)
 }
 
 /* Against a map of 64 pages, by a walk that is always the same. */
-TEST(what_is_out_never_meets)
+TEST(allocated_iova_ranges_never_overlap)
 {
 	const struct mr_pci_range range = { 0, 64 * 4096 - 1 };
 	struct mri_iova_span spans[64] = { { 0 } };

@@ -80,7 +80,7 @@ PCI_TEST(failure_leaves_no_interrupt)
 	assert_int_equal(f.nic.n_irqs, 0);
 }
 
-PCI_TEST(a_wrong_number_leaves_what_there_is)
+PCI_TEST(a_wrong_number_changes_nothing)
 {
 	int fds[2], others[2];
 

@@ -2,7 +2,7 @@
 /* Tests of lib/pci/pci.c, soft.c and info.c, on a device in software. */
 #include "support/pci_unit.h"
 
-TEST(open_gives_what_there_is_and_close_takes_it_back)
+TEST(open_enables_the_device_and_close_restores_it)
 {
 	pci_open();
 	assert_string_equal(mr_pci_mode(f.pci), "soft");

@@ -64,7 +64,7 @@ SYSFS_TEST(a_function_is_described)
 	assert_reason_has(&why, "mr_pci_info.size");
 }
 
-SYSFS_TEST(what_sysfs_does_not_say_is_left_out)
+SYSFS_TEST(facts_missing_in_sysfs_are_left_out)
 {
 	struct mr_pci_info info = { .size = sizeof(info) };
 
@@ -121,7 +121,7 @@ SYSFS_TEST(the_cdev_of_vfio_is_found)
 	assert_string_equal(info.vfio_cdev, "vfio7");
 }
 
-SYSFS_TEST(what_is_no_address_is_refused)
+SYSFS_TEST(an_invalid_address_is_refused)
 {
 	static const char *const odd[] = {
 		"",

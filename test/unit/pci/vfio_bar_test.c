@@ -117,7 +117,7 @@ static const struct {
 	  8192 },
 };
 
-TEST(what_the_kernel_lets_be_mapped_is_the_devices)
+TEST(only_mappable_ranges_of_a_bar_are_mapped)
 {
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const uint32_t idx = cases[i].idx;
@@ -154,7 +154,7 @@ TEST(what_the_kernel_lets_be_mapped_is_the_devices)
 	}
 }
 
-TEST(a_bar_that_cannot_be_mapped_says_why)
+TEST(unmappable_bar_is_refused_with_the_reason)
 {
 	struct mr_reason why = { "" };
 	struct mr_bar bar;

@@ -68,7 +68,7 @@ TEST(ring_memory_that_stays_mapped_is_kept)
 	}
 }
 
-VFIO_TEST(what_is_not_there_is_done_without)
+VFIO_TEST(missing_features_of_vfio_are_tolerated)
 {
 	fail_next("CHECK_EXTENSION"); /* version 2: then it is version 1 */
 	fail_next("GET_IRQ_INFO");    /* ERR: then there is REQ */

@@ -53,7 +53,7 @@ VFIO_TEST(other_members_of_the_group_are_named)
 	assert_refused(MR_PCI_AUTO, -EBUSY, NIC_1 " (igb)");
 }
 
-VFIO_TEST(no_iommu_says_where_it_is_switched_on)
+VFIO_TEST(no_iommu_error_names_the_setting)
 {
 	fake_nic(&f.sysfs, "0000:04:00.0", "0x8086", "0x10c9", "vfio-pci",
 		 NULL);
@@ -117,7 +117,7 @@ TEST(nodes_that_cannot_be_opened_say_why)
 	vfio_finish();
 }
 
-VFIO_TEST(who_may_not_open_a_node_is_told_what_helps)
+VFIO_TEST(a_node_without_permission_is_refused_with_the_remedy)
 {
 	fake.open_errno[FAKE_GROUP] = EACCES;
 	assert_refused(MR_PCI_AUTO, -EACCES,
@@ -166,7 +166,7 @@ TEST(calls_that_are_refused_say_why)
 }
 
 /* The number is the whole of it, though the first segment was refused. */
-VFIO_TEST(locked_memory_is_said_in_kib)
+VFIO_TEST(locked_memory_is_printed_in_kib)
 {
 	struct rlimit limit, small;
 	struct mr_dma dma;

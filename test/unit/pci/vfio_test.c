@@ -74,7 +74,7 @@ TEST(each_way_opens_works_and_leaves_nothing)
 	}
 }
 
-VFIO_TEST(auto_takes_what_the_user_may_open)
+VFIO_TEST(auto_uses_a_node_that_the_user_may_open)
 {
 	vfio_add_cdev();
 	fake.open_errno[FAKE_IOMMUFD] = EACCES;
@@ -230,7 +230,7 @@ TEST(no_memory_is_an_error)
 	}
 }
 
-VFIO_TEST(a_kernel_that_says_no_ranges_has_39_bits)
+VFIO_TEST(without_ranges_from_the_kernel_iova_has_39_bits)
 {
 	fake.says_no_ranges = true;
 	assert_int_equal(vfio_try(NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
@@ -299,7 +299,7 @@ TEST(events_are_what_the_device_has)
 	vfio_finish();
 }
 
-VFIO_TEST(what_is_not_a_pci_device_is_refused)
+VFIO_TEST(a_name_of_no_pci_device_is_refused)
 {
 	fake.devices[0].flags = 0;
 	assert_failure(vfio_try(NIC_0, MR_PCI_AUTO, &f.pci, &f.why), -EIO,

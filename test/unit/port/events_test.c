@@ -134,7 +134,7 @@ static int tear_down(void **state)
 
 #define EVENTS_TEST(name) TEST_WITH(set_up, tear_down, name)
 
-EVENTS_TEST(each_change_is_told_once_with_its_new_value)
+EVENTS_TEST(each_change_is_reported_once_with_its_new_value)
 {
 	open_port("polled:x");
 	assert_int_equal(events_of_poll(), 0);
@@ -154,7 +154,7 @@ EVENTS_TEST(each_change_is_told_once_with_its_new_value)
 	mr_port_close(port);
 }
 
-EVENTS_TEST(each_state_of_the_link_is_told_when_it_begins)
+EVENTS_TEST(each_link_state_is_reported_when_it_begins)
 {
 	struct mr_link link;
 
@@ -194,7 +194,7 @@ EVENTS_TEST(a_driver_without_poll_has_events_of_its_link)
 	mr_port_close(port);
 }
 
-EVENTS_TEST(what_the_program_sets_is_known_at_once_and_no_event)
+EVENTS_TEST(a_change_by_the_program_is_visible_at_once_without_event)
 {
 	struct mr_port_info info = { .size = sizeof(info) };
 

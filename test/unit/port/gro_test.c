@@ -352,7 +352,7 @@ static bool are_merged(const struct spec *first, const struct spec *second,
 	return result;
 }
 
-TEST(what_differs_in_more_than_gso_restores_is_not_merged)
+TEST(segments_gso_cannot_restore_are_not_merged)
 {
 	const struct spec next = follower();
 
@@ -368,7 +368,7 @@ TEST(what_differs_in_more_than_gso_restores_is_not_merged)
 	assert_false(are_merged(&plain, &next, ALL & ~MR_OFFLOAD_TSO4));
 }
 
-TEST(what_the_next_port_could_not_send_is_not_merged)
+TEST(segments_the_next_port_cannot_send_are_not_merged)
 {
 	const struct spec next = follower();
 	const uint32_t n = 20 + 20 + 4 * plain.n_tcp_options + MSS;

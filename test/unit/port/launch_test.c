@@ -138,7 +138,7 @@ TEST(each_time_has_its_clock)
 }
 
 /* A frame that is also segmented or tagged waits first. */
-TEST(what_else_is_to_be_done_comes_later)
+TEST(held_frames_are_cut_and_tagged_when_they_leave)
 {
 	static const uint8_t mac[6] = { 2 };
 	const uint32_t gso = MR_META_GSO | MR_META_CSUM;

@@ -185,7 +185,7 @@ static void count(void *opaque, const struct mr_netdev_session *session)
 	++*(uint32_t *)opaque;
 }
 
-TEST(sessions_of_what_is_always_in_use_are_not_told)
+TEST(services_always_in_use_report_no_sessions)
 {
 	struct mr_reason why;
 	uint32_t n = 0;
@@ -200,7 +200,7 @@ TEST(sessions_of_what_is_always_in_use_are_not_told)
 	assert_int_equal(n, 0);
 }
 
-TEST(what_the_kernel_does_not_tell_is_in_use)
+TEST(an_interface_of_unknown_use_counts_as_in_use)
 {
 	struct mr_reason why;
 

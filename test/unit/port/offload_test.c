@@ -277,7 +277,7 @@ static void send_later(bool has_rules)
 	end();
 }
 
-TEST(what_does_not_fit_is_sent_later)
+TEST(frames_that_do_not_fit_are_sent_later)
 {
 	send_later(false);
 	send_later(true);
@@ -330,7 +330,7 @@ TEST(a_page_too_few_is_given_back)
 	end();
 }
 
-TEST(what_cannot_be_cut_is_a_named_drop)
+TEST(a_frame_that_cannot_be_cut_is_a_named_drop)
 {
 	struct mr_meta meta = gso((struct kind){ .is_v6 = true }, false);
 	struct mr_frame frame;

@@ -64,7 +64,7 @@ TEST(metadata_goes_before_headers)
 }
 
 /* Cut in two at each place behind the field, odd ones too; and in three. */
-TEST(a_sum_goes_over_entries)
+TEST(a_sum_covers_all_entries)
 {
 	for (uint32_t cut = FIELD + 2; cut < N_FRAME; cut++) {
 		uint8_t memory[256] = { 0 };

@@ -188,7 +188,7 @@ RULES_TEST(wrong_sets_are_refused)
 }
 
 /* Of one port, and of one kind for all. */
-RULES_TEST(a_set_is_for_what_its_ports_can_do)
+RULES_TEST(a_set_accepts_only_matches_of_all_its_ports)
 {
 	const struct mr_rule station = { .match = MR_RULE_STATION, .to = 1 };
 	struct mr_rules *rules;
@@ -393,7 +393,7 @@ RULES_TEST(a_slot_rests_before_it_is_used_again)
 	mr_rules_close(bench.rules);
 }
 
-RULES_TEST(what_was_sent_is_of_a_port_of_the_set)
+RULES_TEST(sent_counters_are_of_ports_of_the_set)
 {
 	struct mr_rules_sent sent = { .size = sizeof(sent) };
 

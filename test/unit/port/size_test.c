@@ -201,7 +201,7 @@ SIZE_TEST(refusal_has_a_number_that_is_enough)
 	assert_true(config.n_pages < 4 * (N_NEED + 2 * MR_BURST_MAX) + 3000);
 }
 
-SIZE_TEST(what_cannot_be_sized_is_refused_and_changes_nothing)
+SIZE_TEST(a_pool_that_cannot_be_sized_changes_nothing)
 {
 	static const char *const wrong[] = { "size:a", "nosuch:x" };
 	struct mr_pool_config config = { .size = sizeof(config),

@@ -158,7 +158,7 @@ TEST(target_without_tx_queues_is_not_used)
 	close_bench();
 }
 
-TEST(what_a_full_ring_does_not_take_is_lost)
+TEST(frames_beyond_a_full_ring_are_lost)
 {
 	open_bench("pair:a", "pair:b,ring=64");
 	assert_int_equal(send_from(peers[0], RING + 10, 1), RING + 10);
@@ -217,7 +217,7 @@ TEST(an_application_that_waits_for_room_is_not_forgotten)
 }
 
 /* They share a ring, so it is not known at once whose frames have left. */
-TEST(what_rules_send_is_not_counted_as_the_applications)
+TEST(frames_sent_by_rules_are_not_counted_as_the_applications)
 {
 	open_bench("pair:a", "pair:b");
 	send_from(ports[1], 3, 1);

@@ -142,7 +142,7 @@ PRINT_TEST(json_has_the_same_in_objects)
 }
 
 /* As snprintf(): whatever the room is, and never past it. */
-PRINT_TEST(what_does_not_fit_is_cut_off)
+PRINT_TEST(text_that_does_not_fit_is_cut_off)
 {
 	size_t (*const prints[])(const struct mr_port *, char *, size_t) = {
 		mr_port_stats_text, mr_port_stats_json

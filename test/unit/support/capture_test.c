@@ -132,7 +132,7 @@ static void receive(struct bed *bed, uint32_t port)
 	recorder_rx(bed->slots[0], port, 3, bed->frames, NULL, N_FRAMES);
 }
 
-TEST(a_port_has_what_came_and_what_was_sent)
+TEST(a_port_lists_frames_received_and_sent)
 {
 	struct capture_record record;
 	struct bed bed;
@@ -190,7 +190,7 @@ TEST(a_tag_beside_a_frame_is_named)
 	close_bed(&bed);
 }
 
-TEST(what_the_queue_refuses_was_not_sent)
+TEST(refused_frames_are_not_captured_as_sent)
 {
 	struct bed bed;
 
@@ -294,7 +294,7 @@ TEST(a_trace_follows_marked_frames_and_no_others)
 	close_bed(&bed);
 }
 
-TEST(what_finds_no_room_is_counted_and_nothing_else)
+TEST(frames_beyond_the_ring_only_count_as_missed)
 {
 	struct capture_record record;
 	uint64_t n_read = 0, n_received = 0, n_missed;
@@ -324,7 +324,7 @@ TEST(what_finds_no_room_is_counted_and_nothing_else)
 	close_bed(&bed);
 }
 
-TEST(one_runs_at_a_time_and_the_fd_says_when_to_read)
+TEST(one_capture_runs_at_a_time_and_its_fd_signals_records)
 {
 	struct capture_request request = { .what = CAPTURE_TRACE };
 	struct pollfd at;

@@ -253,7 +253,7 @@ TEST(requests_are_answered_in_order)
 	close_bed(&bed);
 }
 
-TEST(what_is_no_request_is_refused_by_name)
+TEST(an_unknown_request_is_refused_by_name)
 {
 	static const struct {
 		const char *line, *words;
@@ -352,7 +352,7 @@ TEST(a_client_that_does_not_read_is_not_waited_for)
 	close_bed(&bed);
 }
 
-TEST(the_idlest_gives_way_to_a_new_client)
+TEST(a_new_client_replaces_the_one_idle_longest)
 {
 	struct bed bed;
 	int fds[200], waits;

@@ -50,7 +50,7 @@ static void close_plane(struct dataplane *plane)
 	assert_null(plane->ctx);
 }
 
-TEST(the_pool_holds_what_is_needed)
+TEST(the_pool_has_the_pages_that_ports_need)
 {
 	struct dataplane_config config = config_of(nulls, 2);
 	struct mr_reason error;
@@ -162,7 +162,7 @@ static bool is_told(const char *words, const char *or_words)
 	return is_it;
 }
 
-TEST(what_keeps_a_worker_is_told)
+TEST(the_reason_why_a_worker_hangs_is_reported)
 {
 	enum { MAX_THREADS = 4 };
 	static const struct {

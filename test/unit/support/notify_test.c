@@ -28,7 +28,7 @@ static int open_service(char *ret_name, size_t n_bytes)
 	return fd;
 }
 
-TEST(a_state_goes_to_the_socket_of_the_environment)
+TEST(a_state_is_sent_to_the_socket_in_the_environment)
 {
 	char name[64], got[64] = "";
 	const int fd = open_service(name, sizeof(name));

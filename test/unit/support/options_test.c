@@ -103,7 +103,7 @@ TEST(an_option_may_be_given_again)
 	assert_reason_has(&run.error, "--inside: more than 3");
 }
 
-TEST(what_the_table_lacks_is_refused)
+TEST(unknown_options_are_refused)
 {
 	static const struct {
 		const char *line, *says;

@@ -113,7 +113,7 @@ static json_t *shown(const char *text)
 	return value;
 }
 
-TEST(what_was_read_is_shown)
+TEST(a_read_configuration_is_shown)
 {
 	assert_json(shown("flag: no"),
 		    "{\"inner\":{\"word\":\"zero\"},\"flag\":false}");

@@ -46,7 +46,7 @@ TEST_CTX(options_go_to_ports_that_know_them)
 }
 
 /* xdp: ports have filters; a spec is not opened here. */
-TEST_CTX(what_is_punted_does_not_match_the_ports_filter)
+TEST_CTX(punted_frames_do_not_match_the_ports_filter)
 {
 	check("xdp:eth0",
 	      "null:", (struct port_options){ .punt = "arp or ip[2:2] > 5\\" },
@@ -67,7 +67,7 @@ static void refuse(const char *spec, struct port_options options,
 	assert_reason_has(&error, says);
 }
 
-TEST_CTX(what_no_port_takes_is_refused_if_asked_for)
+TEST_CTX(an_option_that_no_port_takes_is_refused)
 {
 	const struct port_options off = { .promisc = PROMISC_OFF };
 	char too_long[MAX_SPEC_BYTES + 10] = "null:";
@@ -123,7 +123,7 @@ TEST(a_device_is_there_once)
 	}
 }
 
-TEST(the_name_is_said_once)
+TEST(an_error_names_its_port_once)
 {
 	const struct mr_reason with = { "eth0: no such device" };
 	const struct mr_reason without = { "no such device" };

@@ -186,7 +186,7 @@ static const struct refusal refusals[] = {
 	  "tx-frames" },
 };
 
-TEST(what_was_asked_for_and_is_not_there_is_refused)
+TEST(a_requested_feature_that_is_missing_is_refused)
 {
 	for (uint32_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
 		const struct refusal *r = &refusals[i];

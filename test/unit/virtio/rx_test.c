@@ -155,7 +155,7 @@ static const struct {
 	    .pool_empty = 2 } },
 };
 
-RING_TEST(what_a_device_writes_is_received_or_dropped_by_name)
+RING_TEST(frames_of_a_device_are_received_or_a_named_drop)
 {
 	for (size_t i = 0; i < sizeof(scripts) / sizeof(scripts[0]); i++)
 		for (which_bad = 0; which_bad < scripts[i].n_bad; which_bad++) {
@@ -507,7 +507,7 @@ FAKE_TEST(a_queue_is_its_users_until_the_burst_has_ended,
 }
 
 /* A batch is seen from its end: QEMU and vhost write its first one last. */
-FAKE_TEST_IF(F_PACKED, 0, a_used_buffer_behind_one_that_is_not_waits)
+FAKE_TEST_IF(F_PACKED, 0, used_buffer_waits_for_the_unused_one_before_it)
 {
 	struct mr_frame frames[8];
 

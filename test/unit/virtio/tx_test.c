@@ -320,7 +320,7 @@ FAKE_TEST(arming_waits_for_used_frames)
 }
 
 /* poll() would return at once for ever. */
-FAKE_TEST(arming_takes_what_the_fd_said)
+FAKE_TEST(arming_clears_the_fd)
 {
 	const uint64_t one = 1;
 	struct mr_queue *queue;
@@ -506,7 +506,7 @@ static const struct {
 	{ F_PACKED, { 1, 1, 1, 1 }, 0, 1, 4 },
 };
 
-RING_TEST(what_cannot_be_used_breaks_the_queue)
+RING_TEST(an_unusable_buffer_breaks_the_queue)
 {
 	for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
 		struct mr_frame frames[4];
@@ -531,7 +531,7 @@ RING_TEST(what_cannot_be_used_breaks_the_queue)
 }
 
 /* Without a whole header, outside the region, of too many entries. */
-FAKE_TEST(what_no_device_may_see_is_a_named_drop)
+FAKE_TEST(frames_outside_the_region_are_a_named_drop)
 {
 	struct mr_frame frames[MR_MAX_SEGS + 1];
 

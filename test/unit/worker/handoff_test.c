@@ -115,7 +115,7 @@ FIXTURE_TEST(metadata_waits_with_its_frame)
 }
 
 /* The ring of the fixture has 64 places. */
-FIXTURE_TEST(what_does_not_fit_stays_the_callers_and_is_counted)
+FIXTURE_TEST(frames_that_do_not_fit_stay_with_the_caller)
 {
 	struct mr_frame frames[100];
 	struct mr_worker *from;

@@ -250,7 +250,7 @@ static const struct mri_poller *find_poller(const struct mri_poller *pollers,
 }
 
 /* Its name is in the warning where all cores are like that. */
-FIXTURE_TEST(who_polls_on_a_core_is_found)
+FIXTURE_TEST(a_thread_polling_on_a_core_is_found)
 {
 	struct mri_poller pollers[MRI_MAX_POLLERS];
 	const struct mri_poller *found;
