@@ -98,7 +98,7 @@ uint32_t nat_neighbours_find(const struct nat_neighbours *neighbours,
 }
 
 /* It may be reused: it failed, was not confirmed for some time, or no worker
- * had a free watch to keep asking. */
+ * had room for its query. */
 static bool is_idle(const struct nat_neighbour *n, uint32_t now_s)
 {
 	const uint64_t word = __atomic_load_n(&n->mac, __ATOMIC_RELAXED);
@@ -271,8 +271,8 @@ nat_neighbours_at(const struct nat_neighbours *neighbours, uint32_t slot,
 		  enum nat_side *ret_side, uint32_t *ret_addr,
 		  uint64_t *ret_mac)
 {
-	const uint64_t key = __atomic_load_n(&neighbours->slots[slot].key,
-					     __ATOMIC_ACQUIRE);
+	const uint64_t key =
+		__atomic_load_n(&neighbours->slots[slot].key, __ATOMIC_ACQUIRE);
 
 	*ret_side = (enum nat_side)(key >> 32 & 1);
 	*ret_addr = (uint32_t)key;

@@ -13,7 +13,7 @@
  *     +---------+----------+---------------------------+
  *
  * An address may be in any of the eight slots of two buckets. resolve.c has
- * each worker's queries and waiting frames.
+ * each worker's pending queries, held.c the frames that wait for them.
  */
 #ifndef NAT_ARP_H
 #define NAT_ARP_H

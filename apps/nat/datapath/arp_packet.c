@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ARP packets: answer, learn and announce. RFC 826, RFC 5227. */
-#include "core.h"
+#include "arp_packet.h"
+
+#include <arpa/inet.h>
+
+#include "frame.h"
+#include "kernel.h"
 
 enum {
 	ANNOUNCE_BURST = 32,  /* per tick */
@@ -56,7 +61,7 @@ static bool is_plausible(const struct nat_path *path, enum nat_side side,
 		 !nat_addrs_is_martian(&path->addrs, side, arp->sender)));
 }
 
-void nat_arp_input(struct nat_path *path, struct nat_packet *packet)
+bool nat_arp_input(struct nat_path *path, struct nat_packet *packet)
 {
 	const enum nat_side side = packet->from;
 	const struct mr_eth *eth;
@@ -67,7 +72,7 @@ void nat_arp_input(struct nat_path *path, struct nat_packet *packet)
 
 	if (!nat_pull_up(path, packet, packet->l2_bytes + sizeof(*arp))) {
 		nat_drop(path, packet, NAT_DROP_ARP);
-		return;
+		return false;
 	}
 	eth = (const void *)mr_frame_data(path->base, packet->frames);
 	arp = (const void *)((const uint8_t *)eth + packet->l2_bytes);
@@ -93,9 +98,9 @@ void nat_arp_input(struct nat_path *path, struct nat_packet *packet)
 	else if (slot == NAT_SLOT_NONE)
 		reason = NAT_DROP_ARP;
 	/* The kernel also learns from ARP, but only we answer queries. */
-	(is_for_us && asks ? nat_drop : nat_leave)(path, packet, reason);
-	if (reason == NAT_TAKEN)
-		nat_resolver_release(path);
+	(is_for_us && asks ? nat_drop : nat_leave_to_kernel)(path, packet,
+							     reason);
+	return reason == NAT_TAKEN;
 }
 
 /* The i-th address for which we answer outside, or 0 after the last. Addresses

@@ -4,8 +4,15 @@
  * outside, and from inside to one of our external addresses, which is both
  * (hairpinning).
  */
-#include "core.h"
+#include "decide.h"
+
+#include "header.h"
+#include "icmp.h"
+#include "kernel.h"
 #include "mapping/window.h"
+#include "support/capture.h"
+#include "syn.h"
+#include "tcp_option.h"
 
 static struct nat_tuple tuple_of(uint32_t addr, uint16_t port, uint8_t proto)
 {
@@ -307,11 +314,24 @@ static enum nat_reason decide_in(struct nat_path *path,
 	return reason;
 }
 
-enum nat_reason nat_decide_plain(struct nat_path *path,
-				 const struct nat_packet *packet,
-				 struct nat_verdict *ret_verdict)
+static enum nat_reason decide_plain(struct nat_path *path,
+				    const struct nat_packet *packet,
+				    struct nat_verdict *ret_verdict)
 {
 	return packet->from == NAT_INSIDE ?
 		       decide_out(path, packet, ret_verdict) :
 		       decide_in(path, packet, ret_verdict);
+}
+
+enum nat_reason nat_decide(struct nat_path *path, struct nat_packet *packet,
+			   struct nat_verdict *ret_verdict)
+{
+	const struct mr_icmp *icmp = (const void *)packet->l4;
+
+	if (packet->proto != IPPROTO_ICMP || nat_icmp_is_query(icmp->type) ||
+	    nat_icmp_is_reply(icmp->type))
+		return decide_plain(path, packet, ret_verdict);
+	if (nat_icmp_is_error(icmp->type))
+		return nat_icmp_translate(path, packet, ret_verdict);
+	return NAT_DROP_ICMP_TYPE;
 }

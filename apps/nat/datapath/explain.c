@@ -2,7 +2,9 @@
 /* What a capture reports about a packet: its mapping. */
 #include <stdio.h>
 
-#include "core.h"
+#include "header.h"
+#include "icmp.h"
+#include "support/capture.h"
 
 /* The end of a packet on a side: what a mapping of that side has. */
 static bool find_end(const uint8_t *bytes, uint32_t n, bool is_source,

@@ -11,8 +11,19 @@
  */
 #include <stdlib.h>
 
-#include "core.h"
+#include "fragment.h"
+
 #include "datagrams.h"
+#include "decide.h"
+#include "forward.h"
+#include "frame.h"
+#include "header.h"
+#include "icmp.h"
+#include "icmp_send.h"
+#include "kernel.h"
+#include "local.h"
+#include "parse.h"
+#include "syn.h"
 
 enum {
 	MIN_DATAGRAMS = 64,
@@ -171,9 +182,9 @@ static void follow(struct nat_path *path, const struct datagram *d,
 	if (d->state == STATE_LOCAL)
 		nat_local(path, packet);
 	else if (packet->ip->ttl <= 1)
-		nat_refuse(path, packet, NAT_DROP_TTL);
+		nat_refuse_packet(path, packet, NAT_DROP_TTL);
 	else
-		nat_forward(path, packet, &d->verdict);
+		nat_forward_packet(path, packet, &d->verdict);
 }
 
 static void decide_first(struct nat_path *path, struct datagram *d,
@@ -193,7 +204,7 @@ static void decide_first(struct nat_path *path, struct datagram *d,
 		if (reason == NAT_DROP_UNSOLICITED_SYN)
 			nat_syn_hold(path, packet);
 		else
-			nat_refuse(path, packet, reason);
+			nat_refuse_packet(path, packet, reason);
 		return;
 	}
 	if (reason == NAT_TAKEN && !path->config->is_shared &&

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ICMP errors: those in transit, with the packets embedded in them, and those
- * that we send. Sources: RFC 792, RFC 1122 3.2.2, RFC 1812 4.3.2, RFC 4884, RFC
- * 5508.
+ * ICMP errors in transit, with the packets embedded in them. Sources: RFC 792,
+ * RFC 4884, RFC 5508.
  */
-#include "core.h"
+#include "icmp.h"
+
+#include "frame.h"
+#include "header.h"
 
 enum {
-	ERRORS_PER_S = 1000,
-	ERRORS_BURST = 50,
-	ANSWER_BYTES = 576, /* of an error with its quote: RFC 1812 */
-	TOS_CONTROL = 0xc0, /* internetwork control: RFC 1812 4.3.2.5 */
-	MIN_EMBEDDED = 28,  /* an IP header, and 8 bytes: RFC 792 */
-	MAX_CHANGED = 80,   /* bytes of an embedded packet: both headers */
+	MIN_EMBEDDED = 28, /* an IP header, and 8 bytes: RFC 792 */
+	MAX_CHANGED = 80,  /* bytes of an embedded packet: both headers */
 };
 
 /* The packet that an error is about, as far as it is embedded. */
@@ -23,22 +21,6 @@ struct embedded {
 	uint16_t sport, dport;
 	bool has_sum; /* its IP checksum is right */
 };
-
-bool nat_icmp_is_error(uint8_t type)
-{
-	return type == NAT_ICMP_UNREACHABLE || type == NAT_ICMP_TIME ||
-	       type == NAT_ICMP_PARAMETER;
-}
-
-bool nat_icmp_is_query(uint8_t type)
-{
-	return type == NAT_ICMP_ECHO || type == NAT_ICMP_TIMESTAMP;
-}
-
-bool nat_icmp_is_reply(uint8_t type)
-{
-	return type == NAT_ICMP_ECHO_REPLY || type == NAT_ICMP_TIMESTAMP_REPLY;
-}
 
 static void find_ports(struct embedded *e)
 {
@@ -331,114 +313,4 @@ enum nat_reason nat_icmp_translate(struct nat_path *path,
 		return packet->ip->ttl > 1 ? NAT_OK : NAT_DROP_TTL;
 	return is_out ? revert_destination(path, packet, &e, ret_verdict) :
 			revert_source(path, packet, &e, e.ip->dst, ret_verdict);
-}
-
-/* A token bucket of ERRORS_BURST that fills with ERRORS_PER_S, without
- * division. One per side: outside hosts cannot use up the errors for
- * subscribers. */
-bool nat_may_tell(struct nat_path *path, const struct nat_packet *packet)
-{
-	const uint64_t one_ns = 1000000000 / ERRORS_PER_S;
-	uint64_t *ready_ns = &path->tell_ready_ns[packet->from];
-
-	if (*ready_ns < path->now_ns)
-		*ready_ns = path->now_ns;
-	if (*ready_ns - path->now_ns >= ERRORS_BURST * one_ns)
-		return false;
-	*ready_ns += one_ns;
-	return true;
-}
-
-/* RFC 1122 3.2.2: never for an error, a later fragment, multicast. */
-static bool is_tellable(const struct nat_packet *packet, uint64_t mac)
-{
-	return packet->is_first && (mac & 1) == 0 &&
-	       (packet->proto != IPPROTO_ICMP ||
-		(packet->l4 != NULL && nat_icmp_is_query(packet->l4[0])));
-}
-
-void nat_icmp_tell(struct nat_path *path, const struct nat_packet *packet,
-		   uint8_t type, uint8_t code, uint16_t mtu)
-{
-	const struct mr_eth *eth =
-		(const void *)mr_frame_data(path->base, packet->frames);
-	const uint64_t mac = nat_mac(eth->src);
-	const uint32_t n_head = sizeof(struct mr_ipv4) + sizeof(struct mr_icmp);
-	const uint32_t n_quote = packet->total_bytes < ANSWER_BYTES - n_head ?
-					 packet->total_bytes :
-					 ANSWER_BYTES - n_head;
-	struct nat_packet answer;
-	struct mr_icmp *icmp;
-
-	if (!is_tellable(packet, mac) || !nat_may_tell(path, packet) ||
-	    !nat_make(path, &answer, n_head + n_quote))
-		return;
-	icmp = nat_put_ip(
-		path, &answer,
-		&(struct mr_ipv4){ .tos = TOS_CONTROL,
-				   .total_bytes =
-					   htons((uint16_t)(n_head + n_quote)),
-				   .id = nat_take_id(path),
-				   .proto = IPPROTO_ICMP,
-				   .src = path->links[packet->from].own,
-				   .dst = packet->ip->src });
-	*icmp = (struct mr_icmp){ .type = type,
-				  .code = code,
-				  .seq = htons(mtu) };
-	nat_copy_from(path, packet, packet->l2_bytes, n_quote,
-		      (uint8_t *)(icmp + 1));
-	icmp->csum = (uint16_t)~mr_csum_fold(mr_csum_add(
-		(const uint8_t *)icmp, (uint32_t)sizeof(*icmp) + n_quote, 0));
-	if (packet->is_looped)
-		nat_send_looped(path, &answer); /* its sender is inside */
-	else
-		nat_send(path, &answer, packet->from, mac);
-}
-
-/*
- * A NAT with many subscribers reports "host unreachable" when out of resources
- * or over a subscriber's limit (RFC 6888 REQ-11), others report "prohibited"
- * (RFC 5508 REQ-8).
- */
-static uint8_t no_session_code(const struct nat_config *config)
-{
-	return config->max_per_subscriber != 0 || config->ports.block != 0 ?
-		       NAT_ICMP_NO_HOST :
-		       NAT_ICMP_PROHIBITED;
-}
-
-void nat_refuse(struct nat_path *path, struct nat_packet *packet,
-		enum nat_reason reason)
-{
-	uint8_t type = NAT_ICMP_UNREACHABLE, code;
-
-	switch (reason) {
-	case NAT_DROP_TTL:
-		type = NAT_ICMP_TIME;
-		code = 0;
-		break;
-	case NAT_DROP_NO_PORT:
-	case NAT_DROP_QUOTA:
-	case NAT_DROP_TABLE_FULL:
-		code = no_session_code(path->config);
-		break;
-	case NAT_DROP_PROTOCOL:
-	case NAT_DROP_HAIRPIN_OFF:
-		code = NAT_ICMP_PROHIBITED;
-		break;
-	case NAT_DROP_NEIGHBOUR:
-		code = NAT_ICMP_NO_HOST;
-		break;
-	case NAT_DROP_NO_ROUTE:
-		code = NAT_ICMP_NO_NET;
-		break;
-	case NAT_DROP_UNSOLICITED_SYN:
-		code = NAT_ICMP_NO_PORT;
-		break;
-	default:
-		nat_drop(path, packet, reason);
-		return;
-	}
-	nat_icmp_tell(path, packet, type, code, 0);
-	nat_drop(path, packet, reason);
 }

@@ -6,7 +6,10 @@
  */
 #include <time.h>
 
-#include "core.h"
+#include "ip_options.h"
+
+#include <arpa/inet.h>
+#include <string.h>
 
 enum {
 	OPTION_END = 0,

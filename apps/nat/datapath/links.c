@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A worker's view of its two ports: MAC addresses and MTUs, which may
  * change. */
-#include "core.h"
+#include "links.h"
+
+#include <arpa/inet.h>
 
 enum { DEFAULT_MTU = 1500 };
 
@@ -55,15 +57,15 @@ void nat_links_follow(struct nat_path *path)
 {
 	for (uint32_t s = 0; s < NAT_SIDES; s++) {
 		struct nat_link *link = &path->links[s];
-		const uint64_t mac = __atomic_load_n(&path->port_macs[s],
-						     __ATOMIC_RELAXED);
+		const uint64_t mac =
+			__atomic_load_n(&path->port_macs[s], __ATOMIC_RELAXED);
 
 		if (link->mac != mac)
 			announce_again(path);
 		link->mac = mac;
-		link->mtu = mtu_of(&path->config->sides[s],
-				   __atomic_load_n(&path->port_mtus[s],
-						   __ATOMIC_RELAXED));
+		link->mtu = mtu_of(
+			&path->config->sides[s],
+			__atomic_load_n(&path->port_mtus[s], __ATOMIC_RELAXED));
 	}
 	if (__atomic_exchange_n(&path->must_announce, false, __ATOMIC_RELAXED))
 		announce_again(path);
@@ -104,7 +106,7 @@ uint16_t nat_port_mtu(const struct mr_port_info *info)
 }
 
 static __attribute__((noinline, cold)) void update_mtu(struct nat_path *path,
-							enum nat_side side)
+						       enum nat_side side)
 {
 	struct mr_port_info info = { .size = sizeof(info) };
 

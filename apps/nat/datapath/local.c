@@ -4,7 +4,14 @@
  * SYNs, because no service listens (RFC 9293 3.10.7.1). If the kernel shares
  * our addresses, hand the packets to it unchanged.
  */
-#include "core.h"
+#include "local.h"
+
+#include "frame.h"
+#include "header.h"
+#include "icmp.h"
+#include "icmp_send.h"
+#include "ip_options.h"
+#include "kernel.h"
 
 static void echo(struct nat_path *path, struct nat_packet *packet)
 {
@@ -67,7 +74,7 @@ static void reset(struct nat_path *path, const struct nat_packet *packet)
 			  nat_sum_of(path, packet,
 				     packet->l2_bytes + packet->ip_bytes,
 				     n_l4)) != UINT16_MAX) ||
-	    !nat_may_tell(path, packet) ||
+	    !nat_may_answer(path, packet) ||
 	    !nat_make(path, &answer, sizeof(ip) + sizeof(*tcp)))
 		return;
 	tcp = nat_put_ip(path, &answer, &ip);
@@ -84,74 +91,12 @@ static void reset(struct nat_path *path, const struct nat_packet *packet)
 	nat_send(path, &answer, packet->from, mac);
 }
 
-void nat_leave(struct nat_path *path, struct nat_packet *packet,
-	       enum nat_reason reason)
-{
-	if (!path->config->is_shared) {
-		nat_drop(path, packet, reason);
-		return;
-	}
-	reason = mr_port_to_kernel(path->ports[packet->from], path->cache,
-				   packet->frames, packet->n) == 1 ?
-			 NAT_TAKEN :
-			 NAT_DROP_TX_FULL;
-	counter_add(&path->stats.drops[reason], 1);
-}
-
-static bool has_ports(const struct nat_packet *packet)
-{
-	return packet->proto == IPPROTO_TCP || packet->proto == IPPROTO_UDP;
-}
-
-/* Whether a mapping may have its destination port. */
-static bool has_mapped_port(const struct nat_path *path,
-			    const struct nat_packet *packet)
-{
-	return has_ports(packet) &&
-	       nat_config_has_port(path->config, ntohl(packet->ip->dst),
-				   ntohs(packet->dport));
-}
-
-bool nat_is_for_kernel(const struct nat_path *path,
-		       const struct nat_packet *packet)
-{
-	return path->config->is_shared && has_ports(packet) &&
-	       nat_addrs_of(&path->addrs, packet->ip->dst) &
-		       NAT_ADDR_OWN << NAT_OUTSIDE &&
-	       !has_mapped_port(path, packet);
-}
-
-bool nat_kernel_takes(const struct nat_path *path,
-		      const struct nat_packet *packet, enum nat_reason reason)
-{
-	const uint32_t is = nat_addrs_of(&path->addrs, packet->ip->dst);
-
-	if (!path->config->is_shared || packet->is_looped ||
-	    !(is & NAT_ADDR_OURS))
-		return false;
-	switch (reason) {
-	case NAT_TAKEN:
-	case NAT_DROP_PROTOCOL:
-	case NAT_DROP_ICMP_TYPE:
-	case NAT_DROP_ICMP_EMBEDDED:
-	case NAT_DROP_ICMP_EMBEDDED_CSUM:
-	case NAT_DROP_ICMP_EMBEDDED_SENDER:
-	case NAT_DROP_ICMP_NO_MAPPING:
-		return true;
-	case NAT_DROP_NO_MAPPING:
-	case NAT_DROP_UNSOLICITED_SYN:
-		return !(is & NAT_ADDR_GIVEN) || !has_mapped_port(path, packet);
-	default:
-		return false;
-	}
-}
-
 void nat_local(struct nat_path *path, struct nat_packet *packet)
 {
 	const struct mr_icmp *icmp = (const void *)packet->l4;
 
 	if (path->config->is_shared) {
-		nat_leave(path, packet, NAT_TAKEN);
+		nat_leave_to_kernel(path, packet, NAT_TAKEN);
 		return;
 	}
 	if (path->config->answers_ping && packet->proto == IPPROTO_ICMP &&
@@ -165,7 +110,7 @@ void nat_local(struct nat_path *path, struct nat_packet *packet)
 		reset(path, packet);
 	/* Traceroute's last step, from inside: RFC 1122 3.2.2.1. */
 	if (packet->from == NAT_INSIDE && packet->proto == IPPROTO_UDP)
-		nat_icmp_tell(path, packet, NAT_ICMP_UNREACHABLE,
+		nat_icmp_send(path, packet, NAT_ICMP_UNREACHABLE,
 			      NAT_ICMP_NO_PORT, 0);
 	nat_drop(path, packet, NAT_DROP_NO_MAPPING);
 }

@@ -3,7 +3,12 @@
  * One frame: find its headers, and check them and its addresses. Sources: RFC
  * 791, RFC 768, RFC 9293 3.1, RFC 7126, RFC 1122 3.2.1.
  */
-#include "core.h"
+#include "parse.h"
+
+#include <arpa/inet.h>
+
+#include "frame.h"
+#include "icmp.h"
 
 enum {
 	OPTION_END = 0,
@@ -11,117 +16,6 @@ enum {
 	OPTION_LSRR = 131, /* source routes */
 	OPTION_SSRR = 137,
 };
-
-/* Move k bytes of the other entries to the first one. */
-static bool move_up(struct nat_path *path, struct nat_packet *packet,
-		    uint32_t k)
-{
-	struct mr_frame *frames = packet->frames;
-	const uint32_t at = frames[0].len;
-
-	if (mr_frame_put(path->cache, &frames[0], k) < 0)
-		return false;
-	nat_copy_from(path, packet, at + k, k,
-		      mr_frame_data(path->base, &frames[0]) + at);
-	while (k > 0) {
-		const uint32_t n = k < frames[1].len ? k : frames[1].len;
-
-		k -= n;
-		if (mr_frame_pull(&frames[1], n) == 0)
-			continue;
-		/* Consumed: an entry has at least one byte. */
-		frames[0].flags = (frames[0].flags & ~(uint32_t)MR_FRAME_MORE) |
-				  (frames[1].flags & MR_FRAME_MORE);
-		mr_frame_free_bulk(path->cache, &frames[1], 1);
-		packet->n--;
-		memmove(&frames[1], &frames[2],
-			(packet->n - 1) * sizeof(*frames));
-	}
-	return true;
-}
-
-bool nat_pull_up(struct nat_path *path, struct nat_packet *packet,
-		 uint32_t n_bytes)
-{
-	const uint32_t n_first = packet->frames[0].len;
-
-	if (n_first >= n_bytes)
-		return true;
-	return mr_frame_n_bytes(packet->frames, packet->n) >= n_bytes &&
-	       move_up(path, packet, n_bytes - n_first);
-}
-
-void nat_copy_from(const struct nat_path *path, const struct nat_packet *packet,
-		   uint32_t offset, uint32_t n_bytes, uint8_t *to)
-{
-	for (uint32_t i = 0; n_bytes > 0 && i < packet->n; i++) {
-		const struct mr_frame *f = &packet->frames[i];
-		uint32_t n;
-
-		if (offset >= f->len) {
-			offset -= f->len;
-			continue;
-		}
-		n = f->len - offset;
-		if (n > n_bytes)
-			n = n_bytes;
-		memcpy(to, mr_frame_data(path->base, f) + offset, n);
-		to += n;
-		n_bytes -= n;
-		offset = 0;
-	}
-}
-
-uint16_t nat_sum_of(const struct nat_path *path,
-		    const struct nat_packet *packet, uint32_t offset,
-		    uint32_t n_bytes)
-{
-	uint32_t sum = 0;
-	bool is_odd = false;
-
-	for (uint32_t i = 0; n_bytes > 0 && i < packet->n; i++) {
-		const struct mr_frame *f = &packet->frames[i];
-		uint16_t part;
-		uint32_t n;
-
-		if (offset >= f->len) {
-			offset -= f->len;
-			continue;
-		}
-		n = f->len - offset;
-		if (n > n_bytes)
-			n = n_bytes;
-		part = mr_csum_fold(mr_csum_add(
-			mr_frame_data(path->base, f) + offset, n, 0));
-		/* It begins in the middle of a word: RFC 1071 2 (B). */
-		sum += is_odd ? (uint16_t)(part << 8 | part >> 8) : part;
-		is_odd ^= n & 1;
-		n_bytes -= n;
-		offset = 0;
-	}
-	return mr_csum_fold32(sum);
-}
-
-void nat_trim(struct nat_path *path, struct nat_packet *packet)
-{
-	const uint32_t n_packet = packet->l2_bytes + packet->total_bytes;
-	const uint32_t n_keep =
-		n_packet < MR_ETH_MIN_BYTES ? MR_ETH_MIN_BYTES : n_packet;
-	uint64_t n_frame = mr_frame_n_bytes(packet->frames, packet->n);
-
-	while (n_frame > n_keep) {
-		struct mr_frame *last = &packet->frames[packet->n - 1];
-
-		if (n_frame - n_keep < last->len) {
-			last->len -= (uint32_t)(n_frame - n_keep);
-			return;
-		}
-		n_frame -= last->len;
-		mr_frame_free_bulk(path->cache, last, 1);
-		packet->n--;
-		packet->frames[packet->n - 1].flags &= ~(uint32_t)MR_FRAME_MORE;
-	}
-}
 
 enum nat_reason nat_parse_link(struct nat_path *path, struct nat_packet *packet,
 			       uint16_t *ret_ether_type)

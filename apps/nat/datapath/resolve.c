@@ -5,13 +5,17 @@
  */
 #include <stdlib.h>
 
-#include "core.h"
+#include "resolve.h"
+
+#include "arp_packet.h"
+#include "frame.h"
+#include "icmp_send.h"
 
 enum {
-	MAX_WATCHED = 64, /* neighbours being queried... */
-	MAX_SHARE = 8,    /* ...because of one asker */
-	MAX_PROBES = 32,  /* never displaced by queries for new neighbours */
-	MAX_WAITING = 16, /* frames per neighbour */
+	MAX_QUERIES = 64,  /* that a worker has pending */
+	MAX_OF_SENDER = 8, /* of these, because of packets of one sender */
+	MAX_PROBES = 32,   /* never displaced by queries for new neighbours */
+	MAX_WAITING = 16,  /* frames per neighbour */
 	MAX_WAITING_ALL = 256,
 	MAX_TRIES = 3,
 	HOPELESS_TRIES = 2, /* a live host answers the first one */
@@ -19,7 +23,7 @@ enum {
 };
 static const uint64_t retry_ns = 1000000000;
 static const uint64_t grace_ns = 10000000; /* a live host has answered */
-/* Bits above those of a MAC address, so that asker.mac is never 0. */
+/* Bits above those of a MAC address, so that sender.mac is never 0. */
 static const uint64_t from_link = UINT64_C(1) << NAT_MAC_BITS;
 static const uint64_t from_worker = UINT64_C(2) << NAT_MAC_BITS;
 
@@ -36,28 +40,29 @@ enum want {
  * host can forge many IP addresses. mac is 0 for a query for the gateway, which
  * all senders share.
  */
-struct asker {
+struct sender {
 	uint64_t mac; /* | from_link; or only from_worker */
 	uint32_t addr;
 };
 
 /* A worker's query for a neighbour. */
-struct watch {
+struct query {
 	uint32_t slot, addr;
 	uint8_t side, n_tries;
-	uint8_t n_share; /* watches of the same asker, including itself... */
-	uint8_t n_mac;   /* ...and of all askers with its MAC address */
-	bool is_gateway; /* shared by all: never displaced */
-	bool is_probe;   /* still in use: frames do not wait */
-	uint8_t was;     /* the state before, if is_probe */
-	struct asker asker;
+	uint8_t n_of_sender; /* queries of the same sender, including itself...
+			      */
+	uint8_t n_of_mac;    /* ...and of all senders with its MAC address */
+	bool is_gateway;     /* shared by all: never displaced */
+	bool is_probe;       /* still in use: frames do not wait */
+	uint8_t was;         /* the state before, if is_probe */
+	struct sender sender;
 	uint64_t begin_ns;
 	uint64_t next_ns;
 	struct nat_fifo waiting;
 };
 
 struct nat_resolver {
-	struct watch watches[MAX_WATCHED];
+	struct query queries[MAX_QUERIES];
 	uint32_t n;
 	uint32_t n_waiting;
 };
@@ -72,17 +77,6 @@ void nat_resolver_destroy(struct nat_resolver *resolver)
 	free(resolver);
 }
 
-uint32_t nat_next_hop(const struct nat_path *path, enum nat_side side,
-		      uint32_t dst)
-{
-	const struct nat_link *link = &path->links[side];
-
-	for (uint32_t i = 0; i < link->n_nets; i++)
-		if ((dst & link->nets[i].mask) == link->nets[i].addr)
-			return dst;
-	return link->gateway;
-}
-
 /* Our address in the network of addr: RFC 826's target may not know others. */
 static uint32_t own_beside(const struct nat_link *link, uint32_t addr)
 {
@@ -92,140 +86,145 @@ static uint32_t own_beside(const struct nat_link *link, uint32_t addr)
 	return link->own;
 }
 
-static void ask(struct nat_path *path, struct watch *watch, uint64_t mac)
+static void send_query(struct nat_path *path, struct query *query, uint64_t mac)
 {
-	watch->n_tries++;
-	watch->next_ns = path->now_ns + retry_ns;
-	nat_arp_send(path, watch->side, MR_ARP_REQUEST, mac,
-		     own_beside(&path->links[watch->side], watch->addr),
-		     watch->addr);
+	query->n_tries++;
+	query->next_ns = path->now_ns + retry_ns;
+	nat_arp_send(path, query->side, MR_ARP_REQUEST, mac,
+		     own_beside(&path->links[query->side], query->addr),
+		     query->addr);
 }
 
-static struct watch *find_watch(struct nat_resolver *resolver, uint32_t slot)
+static struct query *find_query(struct nat_resolver *resolver, uint32_t slot)
 {
 	for (uint32_t i = 0; i < resolver->n; i++)
-		if (resolver->watches[i].slot == slot)
-			return &resolver->watches[i];
+		if (resolver->queries[i].slot == slot)
+			return &resolver->queries[i];
 	return NULL;
 }
 
-/* Whether two askers have the same MAC address. */
-static bool is_same_mac(struct asker a, struct asker b)
+/* Whether two senders have the same MAC address. */
+static bool is_same_mac(struct sender a, struct sender b)
 {
 	return a.mac == b.mac;
 }
 
-/* Whether two askers are the same. */
-static bool is_same(struct asker a, struct asker b)
+/* Whether two senders are the same. */
+static bool is_same_sender(struct sender a, struct sender b)
 {
 	return a.mac == b.mac && a.addr == b.addr;
 }
 
-/* Update n_share and n_mac of the watches of an asker and its MAC address. */
-static void count_shares(struct nat_resolver *resolver, struct asker asker)
+/* Update n_of_sender and n_of_mac of the queries of an sender and its MAC
+ * address. */
+static void count_queries(struct nat_resolver *resolver, struct sender sender)
 {
-	uint8_t n_share = 0, n_mac = 0;
+	uint8_t n_of_sender = 0, n_of_mac = 0;
 
 	for (uint32_t i = 0; i < resolver->n; i++) {
-		n_mac += is_same_mac(resolver->watches[i].asker, asker);
-		n_share += is_same(resolver->watches[i].asker, asker);
+		n_of_mac += is_same_mac(resolver->queries[i].sender, sender);
+		n_of_sender +=
+			is_same_sender(resolver->queries[i].sender, sender);
 	}
 	for (uint32_t i = 0; i < resolver->n; i++) {
-		struct watch *watch = &resolver->watches[i];
+		struct query *query = &resolver->queries[i];
 
-		if (is_same_mac(watch->asker, asker))
-			watch->n_mac = n_mac;
-		if (is_same(watch->asker, asker))
-			watch->n_share = n_share;
+		if (is_same_mac(query->sender, sender))
+			query->n_of_mac = n_of_mac;
+		if (is_same_sender(query->sender, sender))
+			query->n_of_sender = n_of_sender;
 	}
 }
 
-static struct asker asker_of(const struct nat_path *path,
-			     const struct nat_packet *packet)
+static struct sender sender_of(const struct nat_path *path,
+			       const struct nat_packet *packet)
 {
 	const struct mr_eth *eth =
 		(const void *)mr_frame_data(path->base, packet->frames);
 
-	return (struct asker){
+	return (struct sender){
 		.mac = packet->is_looped ? from_worker :
 					   from_link | nat_mac(eth->src),
 		.addr = packet->ip->src,
 	};
 }
 
-/* End a watch: send or refuse its waiting frames. */
-static void end_watch(struct nat_path *path, uint32_t i, bool is_known,
-		      uint64_t mac)
+static void remove_query(struct nat_resolver *resolver, uint32_t i)
 {
-	struct nat_resolver *resolver = path->resolver;
-	const struct asker asker = resolver->watches[i].asker;
-	struct nat_fifo waiting = resolver->watches[i].waiting;
-	struct nat_packet packet;
-	struct nat_verdict verdict;
+	const struct sender sender = resolver->queries[i].sender;
 
-	resolver->watches[i] = resolver->watches[--resolver->n];
-	count_shares(resolver, asker);
-	while (nat_fifo_take(&path->hold, &waiting, &packet, &verdict)) {
-		resolver->n_waiting--;
-		counter_sub(&path->stats.held, 1);
-		if (is_known)
-			nat_forward_to(path, &packet, &verdict, mac);
-		else
-			nat_refuse(path, &packet, NAT_DROP_NEIGHBOUR);
-	}
+	resolver->queries[i] = resolver->queries[--resolver->n];
+	count_queries(resolver, sender);
 }
 
-static void give_up(struct nat_path *path, uint32_t i,
-		    enum nat_neighbour_state state)
+static bool take_waiting(struct nat_path *path, struct nat_fifo *waiting,
+			 struct nat_packet *ret_packet,
+			 struct nat_verdict *ret_verdict)
 {
-	const struct watch *watch = &path->resolver->watches[i];
+	if (!nat_fifo_take(&path->hold, waiting, ret_packet, ret_verdict))
+		return false;
+	path->resolver->n_waiting--;
+	counter_sub(&path->stats.held, 1);
+	return true;
+}
 
-	nat_neighbours_move(path->neighbours, watch->slot, watch->side,
-			    watch->addr, state, NAT_NEIGHBOUR_FAILED,
+/* The neighbour does not answer: refuse what waits for it. */
+static void give_up_query(struct nat_path *path, uint32_t i,
+			  enum nat_neighbour_state state)
+{
+	const struct query *query = &path->resolver->queries[i];
+	struct nat_fifo waiting = query->waiting;
+	struct nat_packet packet;
+
+	nat_neighbours_move(path->neighbours, query->slot, query->side,
+			    query->addr, state, NAT_NEIGHBOUR_FAILED,
 			    path->now_s);
-	end_watch(path, i, false, 0);
+	remove_query(path->resolver, i);
+	while (take_waiting(path, &waiting, &packet, NULL))
+		nat_refuse_packet(path, &packet, NAT_DROP_NEIGHBOUR);
 }
 
 /* It was queried by broadcast, and had time to answer. */
-static bool is_hopeless(const struct nat_path *path, const struct watch *watch)
+static bool is_hopeless(const struct nat_path *path, const struct query *query)
 {
-	return watch->n_tries >= HOPELESS_TRIES &&
-	       path->now_ns + retry_ns - watch->next_ns >= grace_ns;
+	return query->n_tries >= HOPELESS_TRIES &&
+	       path->now_ns + retry_ns - query->next_ns >= grace_ns;
 }
 
 /* End a query early. A probed neighbour stays in use, and is probed again
  * later, unless the probe is hopeless. */
-static void evict(struct nat_path *path, uint32_t i)
+static void evict_query(struct nat_path *path, uint32_t i)
 {
-	const struct watch *watch = &path->resolver->watches[i];
+	const struct query *query = &path->resolver->queries[i];
 
-	nat_neighbours_move(path->neighbours, watch->slot, watch->side,
-			    watch->addr, NAT_NEIGHBOUR_PROBE,
-			    is_hopeless(path, watch) ? NAT_NEIGHBOUR_FAILED :
-						       watch->was,
+	nat_neighbours_move(path->neighbours, query->slot, query->side,
+			    query->addr, NAT_NEIGHBOUR_PROBE,
+			    is_hopeless(path, query) ? NAT_NEIGHBOUR_FAILED :
+						       query->was,
 			    path->now_s);
-	give_up(path, i, NAT_NEIGHBOUR_INCOMPLETE);
+	give_up_query(path, i, NAT_NEIGHBOUR_INCOMPLETE);
 }
 
-/* Whether to displace a before b: because its MAC address has more watches,
- * then because its asker has more, then because it is older. */
-static bool is_before(const struct watch *a, const struct watch *b)
+/* Whether to displace a before b: because its MAC address has more queries,
+ * then because its sender has more, then because it is older. */
+static bool is_before(const struct query *a, const struct query *b)
 {
-	if (a->n_mac != b->n_mac)
-		return a->n_mac > b->n_mac;
-	return a->n_share != b->n_share ? a->n_share > b->n_share :
-					  a->begin_ns < b->begin_ns;
+	if (a->n_of_mac != b->n_of_mac)
+		return a->n_of_mac > b->n_of_mac;
+	return a->n_of_sender != b->n_of_sender ?
+		       a->n_of_sender > b->n_of_sender :
+		       a->begin_ns < b->begin_ns;
 }
 
-/* Where another query goes: a displaced watch's place, or the end. */
+/* Where another query goes: a displaced query's place, or the end. */
 struct room {
-	struct asker asker;
+	struct sender sender;
 	uint32_t at;
 };
 
-static bool has_hope(const struct nat_path *path, const struct watch *watch)
+static bool has_hope(const struct nat_path *path, const struct query *query)
 {
-	return watch->is_probe && !is_hopeless(path, watch);
+	return query->is_probe && !is_hopeless(path, query);
 }
 
 /* Whether there are so few probes that none may be displaced. */
@@ -235,84 +234,85 @@ static bool spares_probes(const struct nat_path *path, enum want want)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < resolver->n; i++)
-		n += has_hope(path, &resolver->watches[i]);
+		n += has_hope(path, &resolver->queries[i]);
 	return want != WANT_NEW || n <= MAX_PROBES;
 }
 
-/* Whether a watch may be displaced at once for an asker with n_share and n_mac
- * watches, because its own asker or MAC address has more. If not, its neighbour
- * gets time to answer. */
-static bool has_more(const struct watch *watch, struct asker asker,
-		     uint32_t n_share, uint32_t n_mac)
+/* Whether a query may be displaced at once for an sender with n_of_sender and
+ * n_of_mac queries, because its own sender or MAC address has more. If not, its
+ * neighbour gets time to answer. */
+static bool has_more(const struct query *query, struct sender sender,
+		     uint32_t n_of_sender, uint32_t n_of_mac)
 {
-	return is_same_mac(watch->asker, asker) ? watch->n_share > n_share + 1 :
-						  watch->n_mac > n_mac + 1;
+	return is_same_mac(query->sender, sender) ?
+		       query->n_of_sender > n_of_sender + 1 :
+		       query->n_of_mac > n_of_mac + 1;
 }
 
 /*
- * Find room for another query of an asker. An asker that has used up its share
- * loses its oldest hopeless query. If all watches are in use, the MAC address
- * with the most loses one: the oldest of its asker with the most. If both MAC
- * addresses have equally few, as with forged addresses, it loses one only after
- * the neighbour has had time to answer, or for the gateway. A probe that may
- * still succeed is displaced by a new query only if there are more than
- * MAX_PROBES; otherwise no probe would ever fail during a flood. A retry
- * displaces none of its asker's other queries, so that each silent neighbour
+ * Find room for another query of an sender. An sender that has used up its
+ * share loses its oldest hopeless query. If all queries are in use, the MAC
+ * address with the most loses one: the oldest of its sender with the most. If
+ * both MAC addresses have equally few, as with forged addresses, it loses one
+ * only after the neighbour has had time to answer, or for the gateway. A probe
+ * that may still succeed is displaced by a new query only if there are more
+ * than MAX_PROBES; otherwise no probe would ever fail during a flood. A retry
+ * displaces none of its sender's other queries, so that each silent neighbour
  * has its turn. False: no room.
  */
 static bool find_room(const struct nat_path *path, enum want want,
 		      struct room *room)
 {
 	const struct nat_resolver *resolver = path->resolver;
-	const bool is_shared = room->asker.mac == 0;
-	const bool spares = !is_shared && spares_probes(path, want);
-	uint32_t n_own = 0, n_mac = 0, own = MAX_WATCHED, any = MAX_WATCHED;
+	const bool is_gateway = room->sender.mac == 0;
+	const bool spares = !is_gateway && spares_probes(path, want);
+	uint32_t n_own = 0, n_of_mac = 0, own = MAX_QUERIES, any = MAX_QUERIES;
 
 	for (uint32_t i = 0; i < resolver->n; i++) {
-		const struct watch *watch = &resolver->watches[i];
-		const bool is_own = is_same(watch->asker, room->asker);
+		const struct query *query = &resolver->queries[i];
+		const bool is_own = is_same_sender(query->sender, room->sender);
 
-		if (watch->is_gateway)
+		if (query->is_gateway)
 			continue;
 		n_own += is_own;
-		n_mac += is_same_mac(watch->asker, room->asker);
-		if (spares && has_hope(path, watch))
+		n_of_mac += is_same_mac(query->sender, room->sender);
+		if (spares && has_hope(path, query))
 			continue;
-		if (any == MAX_WATCHED ||
-		    is_before(watch, &resolver->watches[any]))
+		if (any == MAX_QUERIES ||
+		    is_before(query, &resolver->queries[any]))
 			any = i;
-		if (is_own && is_hopeless(path, watch) &&
-		    (own == MAX_WATCHED ||
-		     is_before(watch, &resolver->watches[own])))
+		if (is_own && is_hopeless(path, query) &&
+		    (own == MAX_QUERIES ||
+		     is_before(query, &resolver->queries[own])))
 			own = i;
 	}
 	room->at = any;
-	if (n_own >= MAX_SHARE) {
-		room->at = want == WANT_RETRY ? MAX_WATCHED : own;
-	} else if (resolver->n < MAX_WATCHED) {
+	if (n_own >= MAX_OF_SENDER) {
+		room->at = want == WANT_RETRY ? MAX_QUERIES : own;
+	} else if (resolver->n < MAX_QUERIES) {
 		room->at = resolver->n;
-	} else if (!is_shared && any != MAX_WATCHED) {
-		const struct watch *most = &resolver->watches[any];
+	} else if (!is_gateway && any != MAX_QUERIES) {
+		const struct query *most = &resolver->queries[any];
 
-		if (!has_more(most, room->asker, n_own, n_mac) &&
+		if (!has_more(most, room->sender, n_own, n_of_mac) &&
 		    path->now_ns - most->begin_ns < grace_ns)
 			return false;
 	}
-	return room->at != MAX_WATCHED;
+	return room->at != MAX_QUERIES;
 }
 
 /* mac: of a probed neighbour, 0 if it is doubtful; NULL: not a probe. */
-static struct watch *add_watch(struct nat_path *path, uint32_t slot,
+static struct query *add_query(struct nat_path *path, uint32_t slot,
 			       enum nat_side side, uint32_t addr,
 			       const uint64_t *mac, const struct room *room)
 {
 	struct nat_resolver *resolver = path->resolver;
-	struct watch *watch;
+	struct query *query;
 
 	if (room->at < resolver->n)
-		evict(path, room->at);
-	watch = &resolver->watches[resolver->n];
-	*watch = (struct watch){
+		evict_query(path, room->at);
+	query = &resolver->queries[resolver->n];
+	*query = (struct query){
 		.slot = slot,
 		.addr = addr,
 		.side = side,
@@ -320,26 +320,26 @@ static struct watch *add_watch(struct nat_path *path, uint32_t slot,
 		.is_probe = mac != NULL,
 		.was = mac != NULL && *mac == 0 ? NAT_NEIGHBOUR_DOUBTFUL :
 						  NAT_NEIGHBOUR_REACHABLE,
-		.asker = room->asker,
+		.sender = room->sender,
 		.begin_ns = path->now_ns,
 	};
 	resolver->n++;
-	count_shares(resolver, room->asker);
-	nat_fifo_init(&watch->waiting);
+	count_queries(resolver, room->sender);
+	nat_fifo_init(&query->waiting);
 	/* A neighbour in use is first queried by unicast, then by broadcast. */
-	ask(path, watch, mac != NULL ? *mac : 0);
-	return watch;
+	send_query(path, query, mac != NULL ? *mac : 0);
+	return query;
 }
 
 /* Whether there is room to query addr for this packet. */
-static bool may_ask(const struct nat_path *path,
-		    const struct nat_packet *packet,
-		    const struct nat_verdict *verdict, uint32_t addr,
-		    enum want want, struct room *ret)
+static bool may_query(const struct nat_path *path,
+		      const struct nat_packet *packet,
+		      const struct nat_verdict *verdict, uint32_t addr,
+		      enum want want, struct room *ret)
 {
-	ret->asker = addr == path->links[verdict->to].gateway ?
-			     (struct asker){ 0 } :
-			     asker_of(path, packet);
+	ret->sender = addr == path->links[verdict->to].gateway ?
+			      (struct sender){ 0 } :
+			      sender_of(path, packet);
 	return find_room(path, want, ret);
 }
 
@@ -352,18 +352,18 @@ static bool make_room_to_wait(struct nat_path *path, const struct nat_fifo *own,
 			      uint32_t n)
 {
 	struct nat_resolver *resolver = path->resolver;
-	const struct nat_pending *hold = &path->hold;
+	const struct nat_hold *hold = &path->hold;
 
 	for (;;) {
 		const bool has_entries =
 			n <= hold->max_entries - hold->n_entries;
-		struct nat_fifo *most = &resolver->watches[0].waiting;
+		struct nat_fifo *most = &resolver->queries[0].waiting;
 		struct nat_packet packet;
 
 		if (has_entries && resolver->n_waiting < MAX_WAITING_ALL)
 			return true;
 		for (uint32_t i = 1; i < resolver->n; i++) {
-			struct nat_fifo *other = &resolver->watches[i].waiting;
+			struct nat_fifo *other = &resolver->queries[i].waiting;
 
 			if (has_entries ? other->n > most->n :
 					  other->n_entries > most->n_entries)
@@ -371,31 +371,29 @@ static bool make_room_to_wait(struct nat_path *path, const struct nat_fifo *own,
 		}
 		if ((has_entries ? most->n <= own->n + 1 :
 				   most->n_entries <= own->n_entries + n) ||
-		    !nat_fifo_take(&path->hold, most, &packet, NULL))
+		    !take_waiting(path, most, &packet, NULL))
 			return false;
-		resolver->n_waiting--;
-		counter_sub(&path->stats.held, 1);
 		nat_drop(path, &packet, NAT_DROP_NEIGHBOUR_FULL);
 	}
 }
 
-static enum nat_reason hold_for(struct nat_path *path, uint32_t slot,
-				const struct nat_packet *packet,
-				const struct nat_verdict *verdict,
-				uint32_t addr, enum want want)
+static enum nat_reason hold_packet(struct nat_path *path, uint32_t slot,
+				   const struct nat_packet *packet,
+				   const struct nat_verdict *verdict,
+				   uint32_t addr, enum want want)
 {
 	struct nat_resolver *resolver = path->resolver;
-	struct watch *watch = find_watch(resolver, slot);
+	struct query *query = find_query(resolver, slot);
 	struct room room;
 
-	if (watch == NULL) {
-		if (!may_ask(path, packet, verdict, addr, want, &room))
+	if (query == NULL) {
+		if (!may_query(path, packet, verdict, addr, want, &room))
 			return NAT_DROP_NEIGHBOUR_FULL;
-		watch = add_watch(path, slot, verdict->to, addr, NULL, &room);
+		query = add_query(path, slot, verdict->to, addr, NULL, &room);
 	}
-	if (watch->waiting.n == MAX_WAITING ||
-	    !make_room_to_wait(path, &watch->waiting, packet->n) ||
-	    !nat_fifo_put(&path->hold, &watch->waiting, packet, verdict))
+	if (query->waiting.n == MAX_WAITING ||
+	    !make_room_to_wait(path, &query->waiting, packet->n) ||
+	    !nat_fifo_put(&path->hold, &query->waiting, packet, verdict))
 		return NAT_DROP_NEIGHBOUR_FULL;
 	resolver->n_waiting++;
 	counter_add(&path->stats.held, 1);
@@ -418,7 +416,7 @@ enum nat_reason nat_resolve(struct nat_path *path, struct nat_packet *packet,
 	slot = nat_neighbours_find(neighbours, verdict->to, addr);
 	/* Without permission to query, take no slot either. */
 	if (slot == NAT_SLOT_NONE &&
-	    may_ask(path, packet, verdict, addr, WANT_NEW, &room))
+	    may_query(path, packet, verdict, addr, WANT_NEW, &room))
 		slot = nat_neighbours_add(neighbours, verdict->to, addr, true,
 					  path->now_s);
 	if (slot == NAT_SLOT_NONE)
@@ -433,11 +431,11 @@ enum nat_reason nat_resolve(struct nat_path *path, struct nat_packet *packet,
 	switch (state) {
 	case NAT_NEIGHBOUR_REACHABLE: /* stale: query again, use meanwhile */
 	case NAT_NEIGHBOUR_DOUBTFUL:  /* another host may have its address */
-		if (may_ask(path, packet, verdict, addr, WANT_PROBE, &room) &&
+		if (may_query(path, packet, verdict, addr, WANT_PROBE, &room) &&
 		    nat_neighbours_move(neighbours, slot, verdict->to, addr,
 					state, NAT_NEIGHBOUR_PROBE,
 					path->now_s))
-			add_watch(path, slot, verdict->to, addr,
+			add_query(path, slot, verdict->to, addr,
 				  state == NAT_NEIGHBOUR_DOUBTFUL ? &all :
 								    ret_mac,
 				  &room);
@@ -447,53 +445,59 @@ enum nat_reason nat_resolve(struct nat_path *path, struct nat_packet *packet,
 	case NAT_NEIGHBOUR_FAILED:
 		if (nat_neighbour_age_s(&neighbours->slots[slot], path->now_s) <
 			    RETRY_S ||
-		    !may_ask(path, packet, verdict, addr, WANT_RETRY, &room) ||
+		    !may_query(path, packet, verdict, addr, WANT_RETRY,
+			       &room) ||
 		    !nat_neighbours_move(neighbours, slot, verdict->to, addr,
 					 NAT_NEIGHBOUR_FAILED,
 					 NAT_NEIGHBOUR_INCOMPLETE, path->now_s))
 			return NAT_DROP_NEIGHBOUR;
-		return hold_for(path, slot, packet, verdict, addr, WANT_RETRY);
+		return hold_packet(path, slot, packet, verdict, addr,
+				   WANT_RETRY);
 	default:
-		return hold_for(path, slot, packet, verdict, addr, WANT_NEW);
+		return hold_packet(path, slot, packet, verdict, addr, WANT_NEW);
 	}
 }
 
-void nat_resolver_release(struct nat_path *path)
+bool nat_resolver_take_ready(struct nat_path *path,
+			     struct nat_packet *ret_packet,
+			     struct nat_verdict *ret_verdict, uint64_t *ret_mac)
 {
 	struct nat_resolver *resolver = path->resolver;
 
 	for (uint32_t i = 0; i < resolver->n;) {
-		const struct watch *watch = &resolver->watches[i];
-		uint64_t mac;
+		struct query *query = &resolver->queries[i];
 
-		if (nat_neighbours_is_fresh(path->neighbours, watch->slot,
-					    watch->side, watch->addr,
-					    path->now_s, &mac))
-			end_watch(path, i, true, mac);
-		else
+		if (!nat_neighbours_is_fresh(path->neighbours, query->slot,
+					     query->side, query->addr,
+					     path->now_s, ret_mac)) {
 			i++;
+			continue;
+		}
+		if (take_waiting(path, &query->waiting, ret_packet,
+				 ret_verdict))
+			return true;
+		remove_query(resolver, i);
 	}
+	return false;
 }
 
 void nat_resolver_tick(struct nat_path *path)
 {
 	struct nat_resolver *resolver = path->resolver;
 
-	if (resolver->n == 0)
-		return;
-	nat_resolver_release(path);
 	for (uint32_t i = 0; i < resolver->n; i++) {
-		struct watch *watch = &resolver->watches[i];
+		struct query *query = &resolver->queries[i];
 		enum nat_neighbour_state state;
 		uint64_t mac = 0;
 
-		if (path->now_ns < watch->next_ns)
+		if (path->now_ns < query->next_ns)
 			continue;
-		state = nat_neighbours_look(path->neighbours, watch->slot,
-					    watch->side, watch->addr, &mac);
-		if (watch->n_tries < MAX_TRIES && state != NAT_NEIGHBOUR_NONE)
-			ask(path, watch, 0);
+		state = nat_neighbours_look(path->neighbours, query->slot,
+					    query->side, query->addr, &mac);
+		if (query->n_tries < MAX_TRIES && state != NAT_NEIGHBOUR_NONE)
+			send_query(path, query, 0);
 		else
-			give_up(path, i--, state); /* the last one is here */
+			give_up_query(path, i--,
+				      state); /* the last one is here */
 	}
 }

@@ -1,30 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The slow path: handles a single frame of any kind. */
-#include "core.h"
+#include "slow_path.h"
 
-void nat_drop(struct nat_path *path, struct nat_packet *packet,
-	      enum nat_reason reason)
-{
-	capture_drop(path->recorder, packet->from, packet->frames, packet->n,
-		     nat_reason_names[reason]);
-	mr_frame_free_bulk(path->cache, packet->frames, packet->n);
-	counter_add(&path->stats.drops[reason], 1);
-}
+#include "arp_packet.h"
+#include "decide.h"
+#include "forward.h"
+#include "fragment.h"
+#include "frame.h"
+#include "icmp_send.h"
+#include "kernel.h"
+#include "local.h"
+#include "parse.h"
+#include "syn.h"
 
-enum nat_reason nat_decide(struct nat_path *path, struct nat_packet *packet,
-			   struct nat_verdict *ret_verdict)
-{
-	const struct mr_icmp *icmp = (const void *)packet->l4;
-
-	if (packet->proto != IPPROTO_ICMP || nat_icmp_is_query(icmp->type) ||
-	    nat_icmp_is_reply(icmp->type))
-		return nat_decide_plain(path, packet, ret_verdict);
-	if (nat_icmp_is_error(icmp->type))
-		return nat_icmp_translate(path, packet, ret_verdict);
-	return NAT_DROP_ICMP_TYPE;
-}
-
-static void whole(struct nat_path *path, struct nat_packet *packet)
+static void handle_whole(struct nat_path *path, struct nat_packet *packet)
 {
 	enum nat_reason reason = nat_parse_l4(path, packet);
 	struct nat_verdict verdict;
@@ -35,7 +24,7 @@ static void whole(struct nat_path *path, struct nat_packet *packet)
 		reason = NAT_TAKEN;
 	switch (reason) {
 	case NAT_OK:
-		nat_forward(path, packet, &verdict);
+		nat_forward_packet(path, packet, &verdict);
 		break;
 	case NAT_TAKEN:
 		nat_local(path, packet);
@@ -44,11 +33,11 @@ static void whole(struct nat_path *path, struct nat_packet *packet)
 		nat_syn_hold(path, packet);
 		break;
 	default:
-		nat_refuse(path, packet, reason);
+		nat_refuse_packet(path, packet, reason);
 	}
 }
 
-static void ipv4(struct nat_path *path, struct nat_packet *packet)
+static void handle_ipv4(struct nat_path *path, struct nat_packet *packet)
 {
 	const enum nat_reason reason = nat_parse_ip(path, packet);
 
@@ -57,7 +46,7 @@ static void ipv4(struct nat_path *path, struct nat_packet *packet)
 	else if (packet->fragment_offset != 0 || packet->has_more)
 		nat_fragment(path, packet);
 	else
-		whole(path, packet);
+		handle_whole(path, packet);
 }
 
 static bool is_group(const struct nat_path *path,
@@ -84,13 +73,13 @@ void nat_one(struct nat_path *path, enum nat_side from,
 	/* DHCP, IPv6; VLANs of the host. */
 	if (reason == NAT_DROP_VLAN ||
 	    (reason == NAT_DROP_NOT_FOR_US && is_group(path, &packet)))
-		nat_leave(path, &packet, reason);
+		nat_leave_to_kernel(path, &packet, reason);
 	else if (reason != NAT_OK)
 		nat_drop(path, &packet, reason);
-	else if (ether_type == MR_ETHER_ARP)
-		nat_arp_input(path, &packet);
 	else if (ether_type == MR_ETHER_IPV4)
-		ipv4(path, &packet);
-	else
-		nat_leave(path, &packet, NAT_DROP_ETHER_TYPE);
+		handle_ipv4(path, &packet);
+	else if (ether_type != MR_ETHER_ARP)
+		nat_leave_to_kernel(path, &packet, NAT_DROP_ETHER_TYPE);
+	else if (nat_arp_input(path, &packet))
+		nat_forward_ready(path);
 }

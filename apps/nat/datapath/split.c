@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Fragment a packet that is too big for the next link. Source: RFC 791. */
-#include "core.h"
+#include "split.h"
+
+#include "frame.h"
+#include "header.h"
 
 enum { OPTION_COPIED = 0x80, OPTION_NOP = 1 };
 

@@ -6,7 +6,10 @@
  */
 #include <stdlib.h>
 
-#include "core.h"
+#include "syn.h"
+
+#include "frame.h"
+#include "icmp_send.h"
 
 enum { MAX_HELD = 128 }; /* per worker; more are dropped silently */
 
@@ -86,6 +89,7 @@ void nat_syns_tick(struct nat_path *path)
 		if (syns->ring[syns->tail++ % MAX_HELD].is_answered)
 			nat_drop(path, &packet, NAT_DROP_UNSOLICITED_SYN);
 		else
-			nat_refuse(path, &packet, NAT_DROP_UNSOLICITED_SYN);
+			nat_refuse_packet(path, &packet,
+					  NAT_DROP_UNSOLICITED_SYN);
 	}
 }

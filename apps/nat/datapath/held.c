@@ -3,8 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "core.h"
-#include "pending.h"
+#include "frame.h"
 
 struct nat_held {
 	struct nat_packet packet; /* without entries: this slot is free */
@@ -12,7 +11,7 @@ struct nat_held {
 	uint32_t next; /* in its queue, or the free list */
 };
 
-int nat_pending_init(struct nat_pending *hold, uint32_t n, uint32_t max_entries)
+int nat_hold_init(struct nat_hold *hold, uint32_t n, uint32_t max_entries)
 {
 	hold->slots = calloc(n, sizeof(*hold->slots));
 	if (hold->slots == NULL)
@@ -26,7 +25,7 @@ int nat_pending_init(struct nat_pending *hold, uint32_t n, uint32_t max_entries)
 	return 0;
 }
 
-void nat_pending_end(struct nat_pending *hold)
+void nat_hold_end(struct nat_hold *hold)
 {
 	free(hold->slots);
 }
@@ -37,7 +36,7 @@ void nat_fifo_init(struct nat_fifo *fifo)
 				   .last = NAT_HELD_NONE };
 }
 
-bool nat_fifo_put(struct nat_pending *hold, struct nat_fifo *fifo,
+bool nat_fifo_put(struct nat_hold *hold, struct nat_fifo *fifo,
 		  const struct nat_packet *packet,
 		  const struct nat_verdict *verdict)
 {
@@ -63,7 +62,7 @@ bool nat_fifo_put(struct nat_pending *hold, struct nat_fifo *fifo,
 	return true;
 }
 
-bool nat_fifo_take(struct nat_pending *hold, struct nat_fifo *fifo,
+bool nat_fifo_take(struct nat_hold *hold, struct nat_fifo *fifo,
 		   struct nat_packet *ret_packet,
 		   struct nat_verdict *ret_verdict)
 {

@@ -3,8 +3,8 @@
  * Frames that wait: for a neighbour, for the first fragment, for a SYN from
  * inside. One bounded store per worker, with a FIFO per awaited event.
  */
-#ifndef NAT_PENDING_H
-#define NAT_PENDING_H
+#ifndef NAT_HELD_H
+#define NAT_HELD_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,7 +17,7 @@ struct nat_packet;
 struct nat_verdict;
 struct nat_held;
 
-struct nat_pending {
+struct nat_hold {
 	struct nat_held *slots;
 	uint32_t n;
 	uint32_t n_entries, max_entries; /* of all frames in it */
@@ -31,17 +31,16 @@ struct nat_fifo {
 };
 
 /* For n frames with max_entries in all, a page each. 0 or -ENOMEM. */
-int nat_pending_init(struct nat_pending *hold, uint32_t n,
-		     uint32_t max_entries);
-void nat_pending_end(struct nat_pending *hold);
+int nat_hold_init(struct nat_hold *hold, uint32_t n, uint32_t max_entries);
+void nat_hold_end(struct nat_hold *hold);
 
 void nat_fifo_init(struct nat_fifo *fifo);
 /* False: the store is full. verdict may be NULL. */
-bool nat_fifo_put(struct nat_pending *hold, struct nat_fifo *fifo,
+bool nat_fifo_put(struct nat_hold *hold, struct nat_fifo *fifo,
 		  const struct nat_packet *packet,
 		  const struct nat_verdict *verdict);
 /* False: empty. */
-bool nat_fifo_take(struct nat_pending *hold, struct nat_fifo *fifo,
+bool nat_fifo_take(struct nat_hold *hold, struct nat_fifo *fifo,
 		   struct nat_packet *ret_packet,
 		   struct nat_verdict *ret_verdict);
 

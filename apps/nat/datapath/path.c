@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A worker's packet path: its parts, its clock, and what others ask of it. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <millrace/experimental/flow_way.h>
+
+#include "arp_packet.h"
+#include "forward.h"
+#include "fragment.h"
+#include "links.h"
+#include "resolve.h"
+#include "support/capture.h"
+#include "syn.h"
+#include "tickets.h"
+
+static const uint64_t second_ns = 1000000000;
+
+void nat_path_reload(struct nat_path *path, const struct nat_config *config)
+{
+	path->config = config;
+	path->addrs = *config->addrs; /* with the configuration's tables */
+	nat_links_init(path);
+}
+
+/* Start ids at random; the last bits identify the worker. */
+static void init_ids(struct nat_path *path, uint32_t n_owners,
+		     struct nat_random *random)
+{
+	path->id_step = nat_id_step(n_owners);
+	path->next_id =
+		(uint16_t)((nat_random_u64(random) & ~(path->id_step - 1ull)) |
+			   path->worker_idx);
+}
+
+static int create_parts(struct nat_path *path,
+			const struct nat_path_config *config)
+{
+	struct nat_random random;
+	/* Frames held for neighbours and SYNs, and fragments. */
+	const uint32_t n_held = 256 + 128 + path->config->max_fragments;
+
+	if (nat_random_init(&random, 0) < 0)
+		return -EIO;
+	init_ids(path,
+		 config->n_id_owners > 0 ? config->n_id_owners :
+					   config->n_workers,
+		 &random);
+	if (config->rules != NULL) {
+		path->rule_ids = mr_rules_old_ids(config->rules);
+		path->tickets = nat_tickets_create(config->rules);
+		if (path->tickets == NULL)
+			return -ENOMEM;
+	}
+	path->resolver = nat_resolver_create();
+	path->old_ids = calloc((UINT16_MAX + 1u) / path->id_step,
+			       sizeof(*path->old_ids));
+	path->fragments = nat_fragments_create(path->config, &random);
+	path->syns = nat_syns_create();
+	return path->resolver == NULL || path->old_ids == NULL ||
+			       path->fragments == NULL || path->syns == NULL ?
+		       -ENOMEM :
+		       nat_hold_init(&path->hold, n_held,
+				     nat_held_pages(path->config) -
+					     NAT_STEER_PAGES);
+}
+
+int nat_path_create(const struct nat_path_config *config,
+		    struct nat_path **ret_path, struct mr_reason *reterr_why)
+{
+	struct mr_pool_stats pool = { .size = sizeof(pool) };
+	struct nat_path *path =
+		aligned_alloc(64, (sizeof(*path) + 63) & ~(size_t)63);
+
+	if (path == NULL)
+		goto no_memory;
+	memset(path, 0, sizeof(*path));
+	mr_pool_stats(mr_cache_pool(config->cache), &pool);
+	path->cache = config->cache;
+	path->base = config->base;
+	path->maps = config->maps;
+	path->neighbours = config->neighbours;
+	path->chunk_bytes = pool.chunk_bytes;
+	path->headroom_bytes = pool.headroom_bytes;
+	path->worker_idx = config->worker_idx;
+	path->has_peers = config->n_workers > 1;
+	path->recorder =
+		config->recorder != NULL ? config->recorder : &capture_none;
+	for (uint32_t s = 0; s < NAT_SIDES; s++) {
+		path->port_macs[s] = nat_mac(config->macs[s]);
+		path->port_mtus[s] = config->mtus[s];
+		path->ports[s] = config->ports[s];
+	}
+	nat_path_reload(path, config->config);
+	if (create_parts(path, config) == 0) {
+		*ret_path = path;
+		return 0;
+	}
+	nat_path_destroy(path);
+no_memory:
+	snprintf(reterr_why->text, sizeof(reterr_why->text),
+		 "no memory or random numbers for the packet path of worker %u",
+		 config->worker_idx);
+	return -ENOMEM;
+}
+
+void nat_path_end_rules(struct nat_path *path)
+{
+	nat_tickets_destroy(path->tickets);
+	path->tickets = NULL;
+	path->rule_ids = NULL;
+}
+
+void nat_path_destroy(struct nat_path *path)
+{
+	if (path == NULL)
+		return;
+	if (path->hold.slots != NULL)
+		nat_path_give_up(path);
+	nat_hold_end(&path->hold);
+	nat_resolver_destroy(path->resolver);
+	nat_fragments_destroy(path->fragments);
+	nat_syns_destroy(path->syns);
+	nat_tickets_destroy(path->tickets);
+	free(path->old_ids);
+	free(path);
+}
+
+bool nat_path_sent(struct nat_path *path, enum nat_side from,
+		   const struct mr_txq *txq)
+{
+	return path->tickets != NULL &&
+	       nat_tickets_settle(path->tickets, from, txq, path->now_ns);
+}
+
+struct nat_outbox *nat_path_outbox(struct nat_path *path, enum nat_side to)
+{
+	return &path->outboxes[to];
+}
+
+struct nat_outbox *nat_path_loop(struct nat_path *path)
+{
+	return &path->loop;
+}
+
+struct nat_stats *nat_path_stats(struct nat_path *path)
+{
+	return &path->stats;
+}
+
+void nat_path_tick(struct nat_path *path, uint64_t now_ns)
+{
+	const uint32_t n_news =
+		__atomic_load_n(&path->n_news, __ATOMIC_ACQUIRE);
+
+	path->now_ns = now_ns;
+	if (now_ns >= path->next_s_ns) {
+		path->now_s = (uint32_t)(now_ns / second_ns);
+		path->next_s_ns = (path->now_s + UINT64_C(1)) * second_ns;
+	}
+	if (n_news != path->n_followed) {
+		path->n_followed = n_news;
+		nat_links_follow(path);
+	}
+	if (!path->is_announced)
+		nat_announce(path);
+	nat_forward_ready(path);
+	nat_resolver_tick(path);
+	nat_fragments_tick(path);
+	nat_syns_tick(path);
+	nat_maps_expire(path->maps, path->now_s);
+}
