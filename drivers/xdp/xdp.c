@@ -70,18 +70,16 @@ static int read_options(const struct mr_spec *spec, struct xdp_options *o,
 		return err;
 	o->prog = mr_spec_get(spec, "prog");
 	o->map = mr_spec_get(spec, "map");
-	o->fds = mr_spec_get(spec, "fds");
 	o->broker = mr_spec_get(spec, "broker");
-	if ((o->prog != NULL) + (o->map != NULL) + (o->fds != NULL) > 1)
+	if (o->prog != NULL && o->map != NULL)
 		return mr_fail(reason, -EINVAL,
-			       "xdp: 'prog', 'map' and 'fds' are mutually "
-			       "exclusive: either the port loads a program, or "
-			       "others did");
-	if ((o->map != NULL || o->fds != NULL) && o->attach != XDP_ATTACH_AUTO)
+			       "xdp: 'prog' and 'map' are mutually exclusive: "
+			       "either the port loads a program, or others "
+			       "did");
+	if (o->map != NULL && o->attach != XDP_ATTACH_AUTO)
 		return mr_fail(reason, -EINVAL,
-			       "xdp: with '%s', the port attaches no program: "
-			       "omit 'attach'",
-			       o->map != NULL ? "map" : "fds");
+			       "xdp: with 'map', the port attaches no program: "
+			       "omit 'attach'");
 	if (o->budget > o->ring_entries)
 		return mr_fail(reason, -EINVAL,
 			       "xdp: option budget: %u is more than the ring's "
@@ -367,11 +365,10 @@ static int xdp_open(struct mr_port *base, const struct mr_spec *spec,
 		return err;
 	err = mri_xdp_filter_read(port, spec, reterr_reason);
 	if (err == 0 && port->filter != NULL &&
-	    (port->options.prog != NULL || port->options.map != NULL ||
-	     port->options.fds != NULL))
+	    (port->options.prog != NULL || port->options.map != NULL))
 		err = mr_fail(reterr_reason, -EINVAL,
 			      "%s: a filter is part of the port's own program: "
-			      "omit it, or omit 'prog', 'map' and 'fds'",
+			      "omit it, or omit 'prog' and 'map'",
 			      port->base.info->name);
 	/* The broker looks itself. */
 	if (err == 0 && port->role != XDP_CLIENT)
@@ -420,7 +417,7 @@ static const char *const xdp_keys[] = {
 	"promisc",   "csum",   "sg",     "force",     "partial", "budget",
 	"busy",      "filter", "vlan",   "ethertype", "dst",     "ports",
 	"fragments", "prog",   "map",    "meta",      "rss",     "via",
-	"broker",    "fds",    NULL
+	"broker",    NULL
 };
 
 extern const struct mr_driver mr_driver_xdp;

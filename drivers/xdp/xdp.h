@@ -42,7 +42,7 @@ struct xdp_options {
 	uint32_t rss; /* from here on, not for the broker: lease/wire.h */
 	uint32_t via; /* enum xdp_via */
 	/* Valid during open; NULL: not given. */
-	const char *prog, *map, *fds, *broker;
+	const char *prog, *map, *broker;
 };
 
 enum xdp_via { XDP_VIA_AUTO, XDP_VIA_BROKER, XDP_VIA_SELF };

@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """XDP programs of others: loaded by the port (prog), attached and shared (map),
 or attached and blocking the port."""
-import ctypes
 import json
 import os
 import signal
-import socket
-import struct
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -229,75 +226,6 @@ def test_a_bad_map_is_refused(lab, pins):
         "open", f"p1,ring=256,map={path}")
     assert attached(star) == number
     probe.do("open", f"p0,ring=256,map={path},queues=1,partial")
-
-
-# Sockets, map and link from a broker of the user's.
-
-POWERLESS = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
-
-
-def pinned(path):
-    """An fd of what is pinned there: BPF_OBJ_GET."""
-    name = ctypes.create_string_buffer(os.fsencode(path))
-    attr = ctypes.create_string_buffer(struct.pack(
-        "=QII", ctypes.addressof(name), 0, 0))
-    fd = ctypes.CDLL(None).syscall(321, 7, attr, len(attr.raw))
-    assert fd >= 0
-    return fd
-
-
-@pytest.fixture(name="passed")
-def fixture_passed(star, pins):
-    """An AF_XDP socket of the namespace, and the map of its program."""
-    with star.middle:
-        xsk = socket.socket(44, socket.SOCK_RAW, 0)
-    fds = [xsk.detach(), pinned(attach(star, pins, "p0"))]
-    yield fds
-    for fd in fds:
-        os.close(fd)
-
-
-def test_passed_fds_are_used_without_a_capability(lab, star, passed):
-    wire = lab.closing(Wire(star.hosts[0], "h0", TEST_TYPE))
-    xsk, xskmap = passed
-    number = attached(star)
-    # So little memory can be locked without CAP_IPC_LOCK.
-    probe = opened(lab, star.middle, f"p0,ring=64,fds={xskmap}+{xsk}",
-                   pool=(1024,), wrap=POWERLESS, fds=passed)
-    reflect(probe, wire, frames_of())
-    # A socket that is bound is not taken again, and goes on.
-    assert "is bound, or has memory" in probe.refused(
-        "open", f"p0,ring=64,fds={xsk}+{xskmap}")
-    reflect(probe, wire, frames_of())
-    probe.close()
-    assert attached(star) == number
-
-
-def test_passed_fds_of_the_wrong_kind_are_refused(lab, star, passed):
-    xsk, xskmap = passed
-    pipe, file = os.pipe(), os.open("/etc/passwd", os.O_RDONLY)
-    fds = (xsk, xskmap, *pipe, file)
-    probe = opened(lab, star.middle, fds=fds)
-    n_files = len(os.listdir(f"/proc/{probe.pid}/fd"))
-    for text, parts in (
-            (f"{pipe[0]}+{xskmap}", ["each must be an AF_XDP socket"]),
-            (f"{xsk}+{file}", ["each must be an AF_XDP socket"]),
-            (f"{xsk}+{xsk}+{xskmap}", ["one per queue"]),
-            (f"{xsk}+{xskmap}+{xskmap}", ["each must be"]),
-            (f"{xsk}", ["1 sockets and no map"]),
-            (f"{xskmap}", ["0 sockets and a map"]),
-            ("999", ["999: Bad file descriptor"]),
-            (f"{xsk}+", ["not a list of numbers"]),
-            ("x", ["not a list of numbers"]),
-            (f"{xsk}+{xskmap},map=/x", ["mutually exclusive"]),
-            (f"{xsk}+{xskmap},via=broker", ["omit 'prog', 'map' and 'fds'"]),
-            (f"{xsk}+{xskmap},attach=native", ["with 'fds', the port"])):
-        reason = probe.refused("open", f"p0,fds={text}")
-        assert all(part in reason for part in parts), reason
-    assert len(os.listdir(f"/proc/{probe.pid}/fd")) == n_files
-    probe.do("open", f"p0,fds={xsk}+{xskmap}")
-    for fd in (*pipe, file):
-        os.close(fd)
 
 
 def test_a_map_that_may_not_be_opened_is_refused(lab, star, pins):

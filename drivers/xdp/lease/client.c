@@ -107,13 +107,13 @@ int mri_xdp_choose_role(const char *interface, const struct xdp_options *o,
 
 	*ret_role = XDP_ALONE;
 	if (o->via == XDP_VIA_BROKER &&
-	    (o->prog != NULL || o->map != NULL || o->fds != NULL))
+	    (o->prog != NULL || o->map != NULL))
 		return mr_fail(reason, -EINVAL,
 			       "xdp:%s: the broker loads its own program: omit "
-			       "'prog', 'map' and 'fds', or 'via'",
+			       "'prog' and 'map', or 'via'",
 			       interface);
 	if (o->via == XDP_VIA_SELF || o->prog != NULL || o->map != NULL ||
-	    o->fds != NULL || (o->via == XDP_VIA_AUTO && lacks() == NULL))
+	    (o->via == XDP_VIA_AUTO && lacks() == NULL))
 		return 0;
 	fd = dial(path);
 	if (fd < 0 && o->via == XDP_VIA_BROKER)

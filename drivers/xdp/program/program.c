@@ -408,7 +408,7 @@ int mri_xdp_prog_open(struct xdp_port *port, bool has_frags,
 
 	mri_xdp_quiet_begin();
 	port->prog.link_fd = port->prog.copy_fd = -1;
-	err = port->options.map != NULL || port->options.fds != NULL ?
+	err = port->options.map != NULL ?
 		      mri_xdp_map_open(port, has_frags, reterr_reason) :
 		      load_and_attach(port, has_frags, reterr_reason);
 	if (err < 0)

@@ -7,8 +7,6 @@
  *                          like our own; its map is "xsks_map"
  *     map=PATH             the pinned map of a program that somebody else has
  *                          attached, and that stays attached
- *     fds=FD+FD+...        such a map, unbound sockets, and optionally the
- *                          program's link, all opened by another process
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,9 +14,7 @@
 #include <linux/if_link.h>
 #include <linux/magic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -175,9 +171,7 @@ static int refuse_map(const struct xdp_port *port, int err, const char *why,
 		      struct mr_reason *reason)
 {
 	return mr_fail(reason, err, "%s: map: %s %s", port->base.info->name,
-		       port->options.map != NULL ? port->options.map :
-						   port->options.fds,
-		       why);
+		       port->options.map, why);
 }
 
 static bool is_xskmap(int fd, struct bpf_map_info *ret_info)
@@ -241,80 +235,11 @@ static int open_map(const struct xdp_port *port, struct mr_reason *reason)
 	return mr_fd_guard(fd);
 }
 
-/* Store an fd by type: socket, XSKMAP or link. */
-static int keep(struct xdp_port *port, int fd, uint32_t *n_sockets,
-		struct mr_reason *reason)
-{
-	struct bpf_map_info map = { 0 };
-	struct bpf_link_info link = { 0 };
-	uint32_t n_bytes = sizeof(link);
-	socklen_t n_domain = sizeof(int);
-	int domain, err = 0;
-
-	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n_domain) == 0 &&
-	    domain == AF_XDP && *n_sockets < port->n_queues) {
-		port->fds[(*n_sockets)++] = fd;
-	} else if (port->prog.map_fd < 0 && is_xskmap(fd, &map)) {
-		port->prog.map_fd = fd;
-		port->prog.is_foreign = true;
-		err = check_places(port, &map, reason);
-	} else if (port->prog.link_fd < 0 &&
-		   bpf_obj_get_info_by_fd(fd, &link, &n_bytes) == 0 &&
-		   link.type == BPF_LINK_TYPE_XDP) {
-		port->prog.link_fd = fd;
-	} else {
-		mr_fd_close(fd);
-		return mr_fail(
-			reason, -EINVAL,
-			"%s: fds: %s: each must be an AF_XDP socket, one "
-			"per queue, a map of type BPF_MAP_TYPE_XSKMAP, "
-			"or the link of an XDP program",
-			port->base.info->name, port->options.fds);
-	}
-	return err;
-}
-
-/* Duplicate the fds; the caller's stay open. */
-static int take_fds(struct xdp_port *port, struct mr_reason *reason)
-{
-	const char *const name = port->base.info->name;
-	const char *text = port->options.fds;
-	uint32_t n_sockets = 0;
-	int err = 0;
-
-	port->prog.map_fd = -1;
-	while (err == 0 && text != NULL) {
-		const size_t n = strspn(text, "0123456789");
-		int fd;
-
-		if (n == 0 || n > 9 || (text[n] != '+' && text[n] != '\0'))
-			return mr_fail(reason, -EINVAL,
-				       "%s: fds: '%.80s' is not a list of "
-				       "numbers separated by +",
-				       name, port->options.fds);
-		fd = mr_fd_guard(fcntl((int)strtoul(text, NULL, 10),
-				       F_DUPFD_CLOEXEC, 3));
-		if (fd < 0)
-			return mr_fail(reason, -errno, "%s: fds: %.*s: %s",
-				       name, (int)n, text, mr_strerror(errno));
-		err = keep(port, fd, &n_sockets, reason);
-		text = text[n] == '+' ? text + n + 1 : NULL;
-	}
-	if (err == 0 && (n_sockets < port->n_queues || port->prog.map_fd < 0))
-		err = mr_fail(reason, -EINVAL,
-			      "%s: fds: %s has %u sockets and %s map; it needs "
-			      "%u, one per queue, and the map",
-			      name, port->options.fds, n_sockets,
-			      port->prog.map_fd < 0 ? "no" : "a",
-			      port->n_queues);
-	return err;
-}
-
 int mri_xdp_map_open(struct xdp_port *port, bool has_frags,
 		     struct mr_reason *reterr_reason)
 {
 	struct xdp_netdev now = port->dev;
-	int fd, err;
+	int fd;
 
 	if (mri_xdp_netdev_read(port->dev.ifindex, &now) == 0 &&
 	    now.xdp_prog_id == 0)
@@ -323,17 +248,11 @@ int mri_xdp_map_open(struct xdp_port *port, bool has_frags,
 			       "use it: attach yours first, or let the port "
 			       "do so with 'prog'",
 			       port->base.info->name);
-	if (port->options.fds != NULL) {
-		err = take_fds(port, reterr_reason);
-		if (err < 0)
-			return err;
-	} else {
-		fd = open_map(port, reterr_reason);
-		if (fd < 0)
-			return fd;
-		port->prog.is_foreign = true;
-		port->prog.map_fd = fd;
-	}
+	fd = open_map(port, reterr_reason);
+	if (fd < 0)
+		return fd;
+	port->prog.is_foreign = true;
+	port->prog.map_fd = fd;
 	port->prog.is_native = now.xdp_attached != XDP_ATTACHED_SKB;
 	port->prog.has_frags = has_frags;
 	return 0;

@@ -122,10 +122,6 @@ static int climb_zc(struct xdp_port *port, bool has_sg, bool *ret_is_final,
 	*ret_is_final = false;
 	if (port->options.mode == XDP_MODE_COPY)
 		return mr_fail(why, -ENOTSUP, "mode=copy was asked for");
-	if (port->options.fds != NULL && port->options.mode == XDP_MODE_AUTO)
-		return mr_fail(why, -ENOTSUP,
-			       "passed sockets can be bound only once: set "
-			       "mode=zc for zero-copy");
 	if (!port->prog.is_native)
 		return mr_fail(why, -ENOTSUP,
 			       "the XDP program is attached in generic mode; "

@@ -33,7 +33,7 @@ static uint32_t most_queues(const struct xdp_port *port)
 	const uint32_t n = o->n_queues, n_most = port->dev.n_most_rx_channels;
 
 	if (port->role == XDP_CLIENT || o->partial || o->prog != NULL ||
-	    o->map != NULL || o->fds != NULL || n_most < n)
+	    o->map != NULL || n_most < n)
 		return n;
 	return n_most < XDP_MAX_QUEUES ? n_most : XDP_MAX_QUEUES;
 }
@@ -178,7 +178,7 @@ int mri_xdp_add_queues(struct mr_port *base, uint32_t n,
 		return mr_fail(reterr_reason, -ENOTSUP,
 			       "%s: cannot add %u queues: the port was opened "
 			       "for at most %u (none can be added if a broker "
-			       "opened it, or with 'prog', 'map', 'fds' or "
+			       "opened it, or with 'prog', 'map' or "
 			       "'partial')",
 			       base->info->name, n, port->n_queues_max);
 	for (uint32_t i = 0; i < n && err == 0; i++)

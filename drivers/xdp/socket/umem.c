@@ -139,11 +139,6 @@ static int refuse_umem(const struct xdp_port *port, int err, uint64_t n_bytes,
 	const uint64_t n_others = locked_by_others(port);
 	struct rlimit limit = { 0 };
 
-	if (err == -EBUSY)
-		return mr_fail(reason, err,
-			       "%s: fds: the first socket is bound, or has "
-			       "memory: pass it unbound, without UMEM",
-			       port->base.info->name);
 	if (err != -ENOBUFS)
 		return mr_fail(reason, err == -EINVAL ? -ENOTSUP : err,
 			       "%s: the kernel refuses to register %llu KiB in "
