@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The AF_XDP driver: options, opening, closing.
- *
- * Opening: interface, without what a killed process had set -> its settings ->
- * program attached -> buffers in the fill rings -> sockets bound -> sockets in
- * the program's map. Closing is the same backwards: no frame is steered to a
- * socket that is being closed.
+ * The AF_XDP driver: options, opening, closing. Who makes the port's lease also
+ * does what needs capabilities later: struct xdp_lessor.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -15,7 +11,6 @@
 
 #include "device/events.h"
 #include "device/stats.h"
-#include "lease/client.h"
 #include "lease/server.h"
 #include "program/filter.h"
 #include "socket/queue.h"
@@ -24,6 +19,7 @@
 
 enum {
 	DEFAULT_RING_ENTRIES = 2048,
+	KERNEL_BYTES_PER_CHUNK = 128, /* measured, Linux 6.18 */
 };
 
 static const char *const mode_words[] = { "auto", "zc", "copy", NULL };
@@ -124,20 +120,16 @@ int mri_xdp_choose_queues(const struct xdp_netdev *dev, struct xdp_options *o,
 	return 0;
 }
 
-/* The interface, where it is, and its queues. */
+/* The interface, who leases it, and its queues. */
 static int find_dev(const struct mr_spec *spec, struct xdp_options *o,
-		    enum xdp_role *ret_role, struct xdp_netdev *ret_dev,
-		    struct mr_reason *reason)
+		    const struct xdp_lessor **ret_lessor,
+		    struct xdp_netdev *ret_dev, struct mr_reason *reason)
 {
 	const char *const name = mr_spec_device(spec);
-	int err = mri_xdp_choose_role(name, o, ret_role, reason);
+	int err = mri_xdp_choose_lessor(name, o, ret_lessor, reason);
 
 	if (err == 0)
-		err = *ret_role == XDP_CLIENT ?
-			      mri_xdp_broker_find(name, o, ret_dev, reason) :
-			      mri_xdp_netdev_find(name, ret_dev, reason);
-	if (err == 0 && *ret_role != XDP_CLIENT)
-		err = mri_xdp_refuse_master(ret_dev, reason);
+		err = (*ret_lessor)->find(name, o, ret_dev, reason);
 	return err == 0 ? mri_xdp_choose_queues(ret_dev, o, reason) : err;
 }
 
@@ -147,13 +139,13 @@ static int xdp_need(struct mr_ctx *ctx, const struct mr_spec *spec,
 {
 	struct xdp_options options = { 0 };
 	struct xdp_netdev dev;
-	enum xdp_role role;
+	const struct xdp_lessor *lessor;
 	uint32_t n_entries;
 	int err = read_options(spec, &options, reterr_reason);
 
 	(void)ctx;
 	if (err == 0)
-		err = find_dev(spec, &options, &role, &dev, reterr_reason);
+		err = find_dev(spec, &options, &lessor, &dev, reterr_reason);
 	if (err < 0)
 		return err;
 	/* Fill side of a zero-copy device: two rings; tx side: one. */
@@ -170,8 +162,9 @@ bool mri_xdp_has_partial_csums(const struct xdp_port *port)
 						port->options.csum == XDP_ON;
 }
 
-static void add_why(struct mr_port_info *info, const char *why)
+void mri_xdp_add_why(struct xdp_port *port, const char *why)
 {
+	struct mr_port_info *info = port->base.info;
 	const size_t n = strlen(info->why);
 
 	snprintf(info->why + n, sizeof(info->why) - n, "%s%s",
@@ -180,6 +173,7 @@ static void add_why(struct mr_port_info *info, const char *why)
 
 static void fill_info(struct xdp_port *port)
 {
+	const struct xdp_lease *lease = &port->lease;
 	struct mr_port_info *info = port->base.info;
 	uint64_t node;
 
@@ -188,7 +182,10 @@ static void fill_info(struct xdp_port *port)
 	    mri_xdp_netdev_file(port->dev.name, "device/numa_node", false,
 				&node) == 0)
 		info->numa_node = (int32_t)node;
-	info->has_sg = port->max_segs > 1;
+	info->has_sg = lease->max_segs > 1;
+	info->locked_bytes = lease->n_bytes;
+	info->kernel_bytes = lease->n_bytes / lease->chunk_bytes *
+			     KERNEL_BYTES_PER_CHUNK * lease->n_queues;
 	memcpy(info->mac, port->dev.mac, sizeof(info->mac));
 	info->has_mac = 1;
 	memcpy(info->netdev, port->dev.name, sizeof(info->netdev));
@@ -207,7 +204,7 @@ static void fill_info(struct xdp_port *port)
 	       "attach%s",
 	       info->name, (unsigned long long)(info->locked_bytes >> 10),
 	       (unsigned long long)(info->kernel_bytes >> 10),
-	       port->prog.is_native ? "native" : "generic",
+	       port->lease.is_native ? "native" : "generic",
 	       port->prog.dispatched != NULL ? " by libxdp's dispatcher" : "");
 }
 
@@ -215,14 +212,14 @@ static void fill_info(struct xdp_port *port)
 static void name_unserved(const struct xdp_port *port)
 {
 	const uint32_t n_channels = port->dev.n_rx_channels;
-	const uint32_t first = port->options.first_queue;
+	const uint32_t first = port->lease.first_queue;
 
-	if (port->n_queues < n_channels)
+	if (port->lease.n_queues < n_channels)
 		mr_log(port->base.ctx, MR_LOG_INFO,
 		       "%s: of queues 0 to %u, only %u to %u have a socket: "
 		       "frames on the others go to the kernel",
 		       port->base.info->name, n_channels - 1, first,
-		       first + port->n_queues - 1);
+		       first + port->lease.n_queues - 1);
 }
 
 static void read_link_state(struct xdp_port *port)
@@ -235,75 +232,20 @@ static void read_link_state(struct xdp_port *port)
 	port->speed_mbps = mri_xdp_netdev_speed_mbps(&dev);
 }
 
-/* Undo whatever of opening was done. Nothing is steered to us any more. */
 void mri_xdp_release(struct xdp_port *port)
 {
-	/* A client's sockets go last: the broker restores the rest then. */
-	if (port->role == XDP_CLIENT)
-		mri_xdp_prog_close(port);
-	mri_xdp_prog_unsteer(port);
-	/* NAPIs may go with the program. */
-	mri_xdp_record_undo(port, XDP_SETTING_DEFER);
-	if (port->fds != NULL)
-		mri_xdp_sockets_close(port);
-	mri_xdp_kernel_close(port);
-	mri_xdp_prog_close(port);
+	port->lessor->close(port);
 	if (port->is_pinned)
 		mr_region_unpin(port->base.region, port->base.info->name,
-				port->n_registered_bytes);
+				port->lease.n_bytes);
 	mri_xdp_events_close(port);
-	if (port->dev.query_fd_plus_1 > 0)
-		close(port->dev.query_fd_plus_1 - 1);
-	mri_xdp_settings_close(port);
 	mri_xdp_stats_close(port);
 	mri_xdp_filter_close(port);
 	mri_xdp_queues_free(port);
+	mri_xdp_lease_close(&port->lease);
 }
 
-static int open_program(struct xdp_port *port, bool *has_sg,
-			struct mr_reason *reason)
-{
-	int err = mri_xdp_prog_open(port, *has_sg, reason);
-
-	if (err == -ERANGE && !*has_sg && port->options.sg == XDP_AUTO) {
-		/* A peer whose MTU is larger than ours may send such frames. */
-		*has_sg = true;
-		err = mri_xdp_prog_open(port, *has_sg, reason);
-	}
-	return err == -ERANGE ? -ENOTSUP : err;
-}
-
-static void say_what_lacks(struct xdp_port *port)
-{
-	struct mr_port_info *info = port->base.info;
-	char why[sizeof(info->why)];
-
-	if (mri_xdp_loses_tags(port, why, sizeof(why)))
-		add_why(info, why);
-	if (mri_xdp_lacks_meta(port, why, sizeof(why)))
-		add_why(info, why);
-}
-
-int mri_xdp_take(struct xdp_port *port, struct mr_reason *reason)
-{
-	bool has_sg;
-	int err = mri_xdp_record_open(port, reason);
-
-	if (err > 0)
-		err = mri_xdp_netdev_read(port->dev.ifindex, &port->dev);
-	if (err < 0 || (err = mri_xdp_settings_open(port, reason)) < 0 ||
-	    (err = mri_xdp_choose_sg(port, &has_sg, reason)) < 0 ||
-	    (err = mri_xdp_filter_open(port, reason)) < 0 ||
-	    (err = open_program(port, &has_sg, reason)) < 0 ||
-	    (err = mri_xdp_climb(port, has_sg, reason)) < 0 ||
-	    (err = mri_xdp_unbound_open(port, reason)) < 0)
-		return err;
-	mri_xdp_busy_open(port);
-	say_what_lacks(port);
-	return mri_xdp_prog_steer(port, reason);
-}
-
-/* What needs no capability: queues, counters, events, the pool pinned. */
+/* What needs no lease: queues, names of counters, the pool pinned. */
 static int prepare(struct xdp_port *port, struct mr_reason *reason)
 {
 	struct mr_port *base = &port->base;
@@ -313,12 +255,9 @@ static int prepare(struct xdp_port *port, struct mr_reason *reason)
 	if ((err = mri_xdp_queues_alloc(port, reason)) < 0 ||
 	    (err = mri_xdp_stats_open(port, reason)) < 0)
 		return err;
-	if (port->role != XDP_CLIENT &&
-	    (err = mri_xdp_events_watch(port, reason)) < 0)
-		return err;
 	/* Before it is registered: from here on no pool gives a part back. */
 	err = mr_region_pin(base->region, base->info->name,
-			    port->n_registered_bytes);
+			    port->lease.n_bytes);
 	if (err < 0)
 		return mr_fail(reason, err, "%s: too many ports on one region",
 			       base->info->name);
@@ -330,16 +269,10 @@ static int open_steps(struct xdp_port *port, struct mr_reason *reason)
 {
 	int err = prepare(port, reason);
 
-	if (err == 0)
-		err = port->role == XDP_CLIENT ?
-			      mri_xdp_broker_open(port, reason) :
-			      mri_xdp_take(port, reason);
-	if (err == 0)
-		err = mri_xdp_times_open(port, reason);
-	if (err < 0)
-		return err;
-	err = mri_xdp_rss_open(port, reason);
-	if (err < 0)
+	if (err < 0 || (err = port->lessor->open(port, reason)) < 0 ||
+	    (err = mri_xdp_counters_map(port, reason)) < 0 ||
+	    (err = mri_xdp_times_open(port, reason)) < 0 ||
+	    (err = mri_xdp_rss_open(port, reason)) < 0)
 		return err;
 	read_link_state(port);
 	name_unserved(port);
@@ -349,38 +282,34 @@ static int open_steps(struct xdp_port *port, struct mr_reason *reason)
 	return 0;
 }
 
+void mri_xdp_port_init(struct xdp_port *port)
+{
+	mri_xdp_lease_init(&port->lease);
+	port->promisc_fd = port->allmulti_fd = port->filter_fd = -1;
+	port->prog.copy_fd = port->prog.fd = -1;
+	port->kernel.fd = port->channels_fd = port->base.fd = -1;
+}
+
 static int xdp_open(struct mr_port *base, const struct mr_spec *spec,
 		    struct mr_reason *reterr_reason)
 {
 	struct xdp_port *port = (struct xdp_port *)base;
 	int err;
 
-	port->promisc_fd = port->allmulti_fd = port->filter_fd = -1;
-	port->prog.link_fd = port->prog.copy_fd = port->prog.fd = -1;
-	port->record.fd = port->kernel.fd = port->broker_fd = -1;
-	port->events_fd = port->channels_fd = port->unserved_fd = -1;
+	mri_xdp_port_init(port);
 	if ((err = read_options(spec, &port->options, reterr_reason)) < 0 ||
-	    (err = find_dev(spec, &port->options, &port->role, &port->dev,
+	    (err = find_dev(spec, &port->options, &port->lessor, &port->dev,
 			    reterr_reason)) < 0)
 		return err;
 	err = mri_xdp_filter_read(port, spec, reterr_reason);
-	if (err == 0 && port->filter != NULL &&
+	if (err == 0 && port->filter.n > 0 &&
 	    (port->options.prog != NULL || port->options.map != NULL))
 		err = mr_fail(reterr_reason, -EINVAL,
 			      "%s: a filter is part of the port's own program: "
 			      "omit it, or omit 'prog' and 'map'",
 			      port->base.info->name);
-	/* The broker looks itself. */
-	if (err == 0 && port->role != XDP_CLIENT)
-		err = mri_xdp_refuse_used(port, reterr_reason);
-	if (err < 0) {
-		mri_xdp_filter_close(port);
-		return err;
-	}
-	if (base->headroom_bytes > XSK_PACKET_HEADROOM)
-		port->umem_headroom_bytes =
-			base->headroom_bytes - XSK_PACKET_HEADROOM;
-	err = open_steps(port, reterr_reason);
+	if (err == 0)
+		err = open_steps(port, reterr_reason);
 	if (err < 0)
 		mri_xdp_release(port);
 	return err;
@@ -412,6 +341,90 @@ static int xdp_link(const struct mr_port *base, struct mr_link *ret_link)
 	return 0;
 }
 
+static int xdp_set_promisc(struct mr_port *base, bool on,
+			   struct mr_reason *reterr_reason)
+{
+	struct xdp_port *port = (struct xdp_port *)base;
+
+	return port->lessor->set(port, XDP_SETTING_PROMISC, on, reterr_reason);
+}
+
+static int xdp_set_allmulti(struct mr_port *base, bool on,
+			    struct mr_reason *reterr_reason)
+{
+	struct xdp_port *port = (struct xdp_port *)base;
+
+	return port->lessor->set(port, XDP_SETTING_ALLMULTI, on, reterr_reason);
+}
+
+static int xdp_set_mtu(struct mr_port *base, uint32_t mtu_bytes,
+		       struct mr_reason *reterr_reason)
+{
+	struct xdp_port *port = (struct xdp_port *)base;
+	const uint32_t max_bytes = mri_xdp_max_mtu(port);
+
+	if (mtu_bytes > max_bytes)
+		return mr_fail(reterr_reason, -EINVAL,
+			       "%s: an MTU of %u does not fit mode %s%s: at "
+			       "most %u; open it anew with the option mtu=%u",
+			       base->info->name, mtu_bytes, base->info->mode,
+			       port->lease.max_segs > 1 ? " with sg" :
+							  " without sg",
+			       max_bytes, mtu_bytes);
+	return port->lessor->set(port, XDP_SETTING_MTU, mtu_bytes,
+				 reterr_reason);
+}
+
+static int xdp_set_mac(struct mr_port *base, const uint8_t mac[6],
+		       struct mr_reason *reterr_reason)
+{
+	struct xdp_port *port = (struct xdp_port *)base;
+	uint64_t value = 0;
+
+	memcpy(&value, mac, 6);
+	return port->lessor->set(port, XDP_SETTING_MAC, value, reterr_reason);
+}
+
+static int xdp_set_mac_filter(struct mr_port *base, const uint8_t (*macs)[6],
+			      uint32_t n, struct mr_reason *reterr_reason)
+{
+	struct xdp_port *port = (struct xdp_port *)base;
+
+	return port->lessor->set_mac_filter(port, macs, n, reterr_reason);
+}
+
+static int xdp_set_rss(struct mr_port *base, const struct mr_rss_config *config,
+		       struct mr_reason *reterr_reason)
+{
+	struct xdp_port *port = (struct xdp_port *)base;
+
+	return port->lessor->set_rss(port, config, reterr_reason);
+}
+
+static int xdp_steer(struct mr_port *base, const struct mr_steer_rule *rule,
+		     uint32_t *ret_id, struct mr_reason *reterr_reason)
+{
+	struct xdp_port *port = (struct xdp_port *)base;
+
+	return port->lessor->steer(port, rule, ret_id, reterr_reason);
+}
+
+static int xdp_unsteer(struct mr_port *base, uint32_t id,
+		       struct mr_reason *reterr_reason)
+{
+	struct xdp_port *port = (struct xdp_port *)base;
+
+	return port->lessor->unsteer(port, id, reterr_reason);
+}
+
+static int xdp_open_kernel(struct mr_port *base,
+			   struct mr_reason *reterr_reason)
+{
+	struct xdp_port *port = (struct xdp_port *)base;
+
+	return port->lessor->open_kernel(port, reterr_reason);
+}
+
 static const char *const xdp_keys[] = {
 	"mode",      "attach", "queues", "start",     "ring",    "mtu",
 	"promisc",   "csum",   "sg",     "force",     "partial", "budget",
@@ -431,18 +444,18 @@ const struct mr_driver mr_driver_xdp = {
 	.poll = xdp_poll,
 	.link = xdp_link,
 	.device_drops = mri_xdp_device_drops,
-	.set_promisc = mri_xdp_set_promisc,
-	.set_allmulti = mri_xdp_set_allmulti,
-	.set_mtu = mri_xdp_set_mtu,
-	.set_mac = mri_xdp_set_mac,
-	.set_mac_filter = mri_xdp_set_mac_filter,
+	.set_promisc = xdp_set_promisc,
+	.set_allmulti = xdp_set_allmulti,
+	.set_mtu = xdp_set_mtu,
+	.set_mac = xdp_set_mac,
+	.set_mac_filter = xdp_set_mac_filter,
 	.set_filter = mri_xdp_set_filter,
-	.set_rss = mri_xdp_set_rss,
-	.steer = mri_xdp_steer,
-	.unsteer = mri_xdp_unsteer,
+	.set_rss = xdp_set_rss,
+	.steer = xdp_steer,
+	.unsteer = xdp_unsteer,
 	.add_queues = mri_xdp_add_queues,
 	.device_stats = mri_xdp_device_stats,
-	.open_kernel = mri_xdp_open_kernel,
+	.open_kernel = xdp_open_kernel,
 	.to_kernel = mri_xdp_to_kernel,
 	.rxq_stats = mri_xdp_rxq_stats,
 	.txq_stats = mri_xdp_txq_stats,

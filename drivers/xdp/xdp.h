@@ -7,6 +7,8 @@
 
 #include "device/netdev.h"
 #include "device/settings.h"
+#include "lease/lease.h"
+#include "program/filter.h"
 #include "program/program.h"
 #include "uapi.h"
 
@@ -17,7 +19,6 @@
 	"of its unit"
 
 enum {
-	XDP_MAX_QUEUES = 64, /* of a port */
 	XDP_MIN_FRAME_BYTES = 14, /* an Ethernet header */
 	/* Linux devices take an MTU, an Ethernet header and a VLAN tag. */
 	XDP_LINK_BYTES = 14 + 4,
@@ -47,52 +48,35 @@ struct xdp_options {
 
 enum xdp_via { XDP_VIA_AUTO, XDP_VIA_BROKER, XDP_VIA_SELF };
 
-/* Who performs privileged steps: docs/design/0012-broker.md. */
-enum xdp_role {
-	XDP_ALONE,
-	XDP_CLIENT, /* of the broker, which performed them */
-	XDP_SERVER, /* in the broker: it has no pool and no rings */
-};
-
 struct xdp_port {
 	struct mr_port base;
 	struct xdp_options options;
-	enum xdp_role role;
-	bool is_mute;  /* may not transmit: its sockets have no tx ring */
-	int broker_fd; /* of a client: the connection; -1: none */
+	const struct xdp_lessor *lessor;
+	struct xdp_lease lease;
 	struct xdp_netdev dev; /* as at open, except name and n_rx_channels */
 	struct xdp_prog prog;
-	struct xdp_filter *filter; /* NULL: it takes all frames */
+	struct xdp_cbpf filter;  /* n is 0: it takes all frames */
 	struct xdp_rules *rules; /* NULL: its program is not attached */
 	struct xdp_rxq *rxqs;
 	struct xdp_txq *txqs;
-	uint32_t n_queues;                      /* sockets */
-	uint32_t n_queues_max; /* after adding queues for new channels */
-	/* The program's counter of frames on queues without a socket. */
-	int unserved_fd; /* -1: none */
-	const uint64_t *unserved; /* NULL: none */
+	/* Counters of the program, mapped; NULL: none. By queue, and: frames on
+	 * queues without a socket. */
+	uint64_t (*passed)[XDP_FILTER_COUNT_BYTES / sizeof(uint64_t)];
+	const uint64_t *unserved;
 	uint64_t n_unserved_before; /* before the port was open */
 	uint64_t n_unserved_seen;   /* at the last check */
 	bool has_named_unserved;
-	int *fds;                               /* one socket per queue */
 	int promisc_fd, allmulti_fd, filter_fd; /* -1: not set; end with us */
 	struct xdp_record record;
 	const struct mr_steer_rule *steering; /* while it is being added */
 	bool is_pinned;
-	int events_fd;   /* rtnetlink, perhaps of another network namespace */
-	int channels_fd; /* ethtool netlink; -1: none */
+	int channels_fd;            /* ethtool netlink; -1: none */
 	char opened_name[IFNAMSIZ]; /* of the interface, when it was opened */
-	bool is_loss_known; /* is_gone was reported */
-	uint32_t returned_ifindex; /* has opened_name again; 0: none */
+	bool is_loss_known;         /* is_gone was reported */
+	uint32_t returned_ifindex;  /* has opened_name again; 0: none */
 	uint32_t n_polls; /* calls of mr_port_poll(), for rare checks */
 	bool is_software;
-	uint32_t tx_metadata_bytes; /* before each entry sent; 0: none */
-	uint32_t max_segs;    /* descriptors of a frame, 1: no SG */
-	uint32_t n_zc_queues; /* bound without copies: all, or none at all */
-	/* Of the broker before Linux 6.4: the sockets are still to be bound. */
-	bool is_unbound, is_unbound_zc, may_pass_unbound;
-	uint64_t n_registered_bytes;
-	uint32_t umem_headroom_bytes;
+	uint8_t *posted; /* the memory of XDP_LEASE_POSTED, mapped */
 	struct {
 		int fd; /* of a tap; -1: not open */
 		uint64_t handed, lost;
@@ -102,7 +86,7 @@ struct xdp_port {
 	/* As base.info->mtu_bytes: atomic; mr_port_poll() writes. */
 	uint32_t is_up;
 	uint32_t is_gone;
-	uint32_t is_detached; /* another program detached ours */
+	uint32_t is_detached;   /* another program detached ours */
 	uint64_t n_detached_at; /* frames received until then */
 	uint32_t speed_mbps;
 };
@@ -117,18 +101,18 @@ static inline uint32_t xdp_max_bytes(const struct xdp_port *port)
 /* Whether its program is loaded for its device alone. */
 static inline bool xdp_is_bound(const struct xdp_port *port)
 {
-	return port->prog.kfuncs[XDP_KFUNC_TIME] != 0 ||
-	       port->prog.kfuncs[XDP_KFUNC_HASH] != 0 ||
-	       port->prog.kfuncs[XDP_KFUNC_TAG] != 0;
+	return port->lease.kfuncs[XDP_KFUNC_TIME] != 0 ||
+	       port->lease.kfuncs[XDP_KFUNC_HASH] != 0 ||
+	       port->lease.kfuncs[XDP_KFUNC_TAG] != 0;
 }
 
 /* xdp.c */
-/*
- * What needs capabilities: settings, program, sockets, as the options ask. On
- * failure, mri_xdp_release() undoes what was done.
- */
-int mri_xdp_take(struct xdp_port *port, struct mr_reason *reterr_reason);
+/* Set all fds to -1. */
+void mri_xdp_port_init(struct xdp_port *port);
+/* Undo whatever of opening was done. */
 void mri_xdp_release(struct xdp_port *port);
+/* Add to info.why. */
+void mri_xdp_add_why(struct xdp_port *port, const char *why);
 /* Check the queues that the options ask for, and fill in how many. */
 int mri_xdp_choose_queues(const struct xdp_netdev *dev, struct xdp_options *o,
 			  struct mr_reason *reterr_reason);

@@ -209,7 +209,7 @@ static void make_queues(struct fake_config config)
 	txq->max_segs = config.max_segs != 0 ? config.max_segs : 1;
 	txq->has_csum = config.has_csum;
 	txq->n_front_bytes = config.has_csum ? sizeof(struct xsk_tx_meta) : 0;
-	txq->n_registered_bytes = fake.port->n_registered_bytes;
+	txq->n_registered_bytes = fake.port->lease.n_bytes;
 	txq->postings = test_calloc(4096 * 64, 1);
 	txq->ends = test_calloc(FAKE_RING / 64, 8);
 	*txq->tx.flags = XSK_RING_NEED_WAKEUP; /* always, as in copy mode */
@@ -254,8 +254,7 @@ void fake_open(struct fake_config config)
 	base->headroom_bytes = 128;
 	fake.info = (struct mr_port_info){ .mtu_bytes = 9000 };
 	base->info = &fake.info;
-	fake.port->n_registered_bytes =
-		mr_region_n_contiguous_bytes(base->region);
+	fake.port->lease.n_bytes = mr_region_n_contiguous_bytes(base->region);
 	make_queues(config);
 	assert_int_equal(mri_xdp_rx_fill(fake.rxq), 0);
 }

@@ -130,7 +130,7 @@ static struct xdp_port *make_port(struct mr_ctx *ctx)
 	memset(rxq, 0, sizeof(*rxq));
 	rxq->has_partial_csums = true;
 	port->rxqs = rxq;
-	port->n_queues = 1;
+	port->lease.n_queues = 1;
 	port->base.driver = &simulated_driver;
 	port->base.ctx = ctx;
 	return port;

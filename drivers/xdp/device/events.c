@@ -19,7 +19,6 @@
 
 #include "device/events.h"
 #include "device/stats.h"
-#include "lease/client.h"
 #include "xdp.h"
 
 enum {
@@ -104,17 +103,17 @@ static int watch_fds(const int *fds, uint32_t n)
 
 int mri_xdp_events_watch(struct xdp_port *port, struct mr_reason *reason)
 {
-	if (port->events_fd < 0)
-		port->events_fd = mri_xdp_events_open();
-	if (port->events_fd < 0)
-		return mr_fail(reason, port->events_fd, "%s: no rtnetlink: %s",
-			       port->base.info->name,
-			       mr_strerror(-port->events_fd));
+	int *fd = &port->lease.fds[XDP_LEASE_EVENTS];
+
+	if (*fd < 0)
+		*fd = mri_xdp_events_open();
+	if (*fd < 0)
+		return mr_fail(reason, *fd, "%s: no rtnetlink: %s",
+			       port->base.info->name, mr_strerror(-*fd));
 	/* Linux 5.6; without it, mri_xdp_events_poll() checks now and then. */
 	if (port->dev.query_fd_plus_1 == 0)
 		port->channels_fd = mri_xdp_channels_open();
-	port->base.fd = watch_fds(
-		(const int[]){ port->events_fd, port->channels_fd }, 2);
+	port->base.fd = watch_fds((const int[]){ *fd, port->channels_fd }, 2);
 	if (port->base.fd < 0)
 		return mr_fail(reason, port->base.fd, "%s: no epoll: %s",
 			       port->base.info->name,
@@ -127,7 +126,6 @@ void mri_xdp_events_close(struct xdp_port *port)
 {
 	mr_fd_close(port->base.fd);
 	mr_fd_close(port->channels_fd);
-	mr_fd_close(port->events_fd);
 }
 
 /*
@@ -173,9 +171,8 @@ static void take_mtu(struct xdp_port *port, uint32_t mtu_bytes)
 
 	if (mtu_bytes == info->mtu_bytes)
 		return;
-	mr_log(port->base.ctx, MR_LOG_WARNING,
-	       "%s: MTU is now %u (before: %u)", info->name, mtu_bytes,
-	       info->mtu_bytes);
+	mr_log(port->base.ctx, MR_LOG_WARNING, "%s: MTU is now %u (before: %u)",
+	       info->name, mtu_bytes, info->mtu_bytes);
 	/* Bursts read it. */
 	__atomic_store_n(&info->mtu_bytes, mtu_bytes, __ATOMIC_RELAXED);
 }
@@ -271,8 +268,8 @@ static int take_messages(struct xdp_port *port)
 	for (;; n_events++) {
 		const struct nlmsghdr *message =
 			(const struct nlmsghdr *)buffer;
-		ssize_t n = recv(port->events_fd, buffer, sizeof(buffer),
-				 MSG_DONTWAIT);
+		ssize_t n = recv(port->lease.fds[XDP_LEASE_EVENTS], buffer,
+				 sizeof(buffer), MSG_DONTWAIT);
 
 		if (n < 0 && errno == ENOBUFS)
 			read_state(port);
@@ -303,7 +300,7 @@ static void cover_channels(struct xdp_port *port)
 {
 	struct mr_reason why;
 
-	if (!port->prog.is_native || port->options.partial ||
+	if (!port->lease.is_native || port->options.partial ||
 	    mri_xdp_prog_spread(port, &why) == 0)
 		return;
 	mr_log(port->base.ctx, MR_LOG_WARNING,
@@ -315,7 +312,7 @@ static void cover_channels(struct xdp_port *port)
 void mri_xdp_take_channels(struct xdp_port *port)
 {
 	struct mr_port_info *info = port->base.info;
-	const uint32_t first = port->options.first_queue;
+	const uint32_t first = port->lease.first_queue;
 	const uint32_t was = port->dev.n_rx_channels;
 	struct xdp_netdev dev = port->dev;
 
@@ -323,9 +320,10 @@ void mri_xdp_take_channels(struct xdp_port *port)
 	if (dev.query_fd_plus_1 == 0 && !is_gone(port))
 		mri_xdp_netdev_channels(&dev);
 	port->dev.n_rx_channels = dev.n_rx_channels;
-	info->n_channels = port->options.partial   ? port->n_queues :
-			   dev.n_rx_channels > first ? dev.n_rx_channels - first :
-						       0;
+	info->n_channels = port->options.partial ? port->lease.n_queues :
+			   dev.n_rx_channels > first ?
+						   dev.n_rx_channels - first :
+						   0;
 	if (dev.n_rx_channels == was)
 		return;
 	mr_log(port->base.ctx, MR_LOG_WARNING,
@@ -364,8 +362,8 @@ static int look_at_program(struct xdp_port *port)
 	    !mri_xdp_prog_is_detached(port) ||
 	    mri_xdp_netdev_read(dev.ifindex, &dev) < 0)
 		return 0;
-	__atomic_store_n(&port->n_detached_at,
-			 dev.counts[XDP_LINK_RX_PACKETS], __ATOMIC_RELAXED);
+	__atomic_store_n(&port->n_detached_at, dev.counts[XDP_LINK_RX_PACKETS],
+			 __ATOMIC_RELAXED);
 	__atomic_store_n(&port->is_detached, 1, __ATOMIC_RELEASE);
 	mr_log(port->base.ctx, MR_LOG_WARNING,
 	       "%s: another program detached the XDP program: nothing arrives "

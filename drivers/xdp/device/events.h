@@ -3,6 +3,8 @@
 #ifndef XDP_DEVICE_EVENTS_H
 #define XDP_DEVICE_EVENTS_H
 
+#include <stdint.h>
+
 #include <millrace/error.h>
 
 struct xdp_port;
@@ -16,5 +18,11 @@ void mri_xdp_events_close(struct xdp_port *port);
 int mri_xdp_events_poll(struct xdp_port *port);
 /* Read how many channels there are. */
 void mri_xdp_take_channels(struct xdp_port *port);
+
+/*
+ * For a client in another network namespace: a netlink socket that tells its
+ * reader only of one interface, as the kernel lets anyone ask for all; or -1.
+ */
+int mri_xdp_query_open(uint32_t ifindex);
 
 #endif

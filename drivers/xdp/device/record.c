@@ -83,10 +83,9 @@ int mri_xdp_netns_cookie(uint64_t *ret_cookie)
 	return err;
 }
 
-static const char *own_folder(const struct xdp_port *port)
+static const char *own_folder(void)
 {
-	return port->role == XDP_SERVER || geteuid() == 0 ? FOLDER_OF_ROOT :
-							    FOLDER;
+	return geteuid() == 0 ? FOLDER_OF_ROOT : FOLDER;
 }
 
 static int find_path(struct xdp_port *port, const char *folder)
@@ -190,23 +189,25 @@ static int note(struct xdp_port *port, const struct xdp_change *change)
 	char line[LINE_BYTES + 1];
 	int err;
 
-	if (record->fd < 0) {
-		const char *folder = own_folder(port);
+	if (port->lease.fds[XDP_LEASE_RECORD] < 0) {
+		const char *folder = own_folder();
 
 		err = find_path(port, folder);
 		if (err < 0)
 			return err;
 		if (mkdir(folder, 0755) < 0 && errno != EEXIST)
 			return -errno;
-		record->fd = open_locked(record->path, true, LOCK_STEP_MS);
-		if (record->fd < 0)
-			return record->fd;
+		port->lease.fds[XDP_LEASE_RECORD] =
+			open_locked(record->path, true, LOCK_STEP_MS);
+		if (port->lease.fds[XDP_LEASE_RECORD] < 0)
+			return port->lease.fds[XDP_LEASE_RECORD];
 	}
 	snprintf(line, sizeof(line), "%-20s %10u %20llu %20llu      \n",
 		 mri_xdp_setting_names[change->setting], change->id,
 		 (unsigned long long)change->before,
 		 (unsigned long long)change->since);
-	if (pwrite(record->fd, line, LINE_BYTES, (off_t)(i * LINE_BYTES)) < 0)
+	if (pwrite(port->lease.fds[XDP_LEASE_RECORD], line, LINE_BYTES,
+		   (off_t)(i * LINE_BYTES)) < 0)
 		return -errno;
 	return 0;
 }
@@ -265,8 +266,7 @@ int mri_xdp_change(struct xdp_port *port, enum xdp_setting setting, uint32_t id,
 		mr_log(port->base.ctx, MR_LOG_WARNING,
 		       "%s: no record in %s (%s): if this program is "
 		       "killed, restore '%s', and what it sets later, by hand",
-		       port->base.info->name, own_folder(port),
-		       mr_strerror(-err),
+		       port->base.info->name, own_folder(), mr_strerror(-err),
 		       describe(change, change->before, text));
 	record->is_refused = err < 0;
 	err = mri_xdp_setting(port, change, true, &value);
@@ -351,16 +351,17 @@ static void keep_rest(struct xdp_port *port)
 		if (!record->changes[i].is_undone)
 			record->changes[n_kept++] = record->changes[i];
 	record->n = n_kept;
-	if (record->fd < 0)
+	if (port->lease.fds[XDP_LEASE_RECORD] < 0)
 		return;
 	for (uint32_t i = 0; i < n_kept; i++)
 		(void)note(port, &record->changes[i]);
 	/* First: a file that cannot be removed must not keep old lines. */
-	is_cut = ftruncate(record->fd, (off_t)n_kept * LINE_BYTES) == 0;
+	is_cut = ftruncate(port->lease.fds[XDP_LEASE_RECORD],
+			   (off_t)n_kept * LINE_BYTES) == 0;
 	if (n_kept > 0 || (unlink(record->path) < 0 && !is_cut))
 		return;
-	mr_fd_close(record->fd);
-	record->fd = -1;
+	mr_fd_close(port->lease.fds[XDP_LEASE_RECORD]);
+	port->lease.fds[XDP_LEASE_RECORD] = -1;
 }
 
 /* Up to the first line that is not one of ours. */
@@ -431,7 +432,7 @@ static void restore_settings(struct xdp_port *port, int fd, bool is_own)
 				      "a program that had set it was killed");
 	}
 	if (is_own) {
-		record->fd = fd;
+		port->lease.fds[XDP_LEASE_RECORD] = fd;
 		keep_rest(port);
 		return;
 	}
@@ -442,7 +443,7 @@ static void restore_settings(struct xdp_port *port, int fd, bool is_own)
 
 int mri_xdp_record_open(struct xdp_port *port, struct mr_reason *reason)
 {
-	const char *own = own_folder(port);
+	const char *own = own_folder();
 	const char *const folders[] = {
 		strcmp(own, FOLDER) == 0 ? FOLDER_OF_ROOT : FOLDER, own
 	};
@@ -473,7 +474,7 @@ int mri_xdp_record_share(struct xdp_port *port)
 
 	if (fd < 0)
 		return -1;
-	if (flock(port->record.fd, LOCK_UN) == 0 &&
+	if (flock(port->lease.fds[XDP_LEASE_RECORD], LOCK_UN) == 0 &&
 	    flock(fd, LOCK_EX | LOCK_NB) == 0)
 		return fd;
 	close(fd);

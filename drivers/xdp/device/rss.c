@@ -13,7 +13,6 @@
 #include <netinet/in.h>
 #include <string.h>
 
-#include "lease/client.h"
 #include "xdp.h"
 
 enum {
@@ -200,8 +199,8 @@ int mri_xdp_queue_setting(const struct xdp_port *port, const char *name,
 	return use_rxfh(name, change, is_write, value);
 }
 
-static int refuse(const struct xdp_port *port, int err, const char *what,
-		  struct mr_reason *reason)
+static int refuse_value(const struct xdp_port *port, int err, const char *what,
+			struct mr_reason *reason)
 {
 	const char *const name = port->base.info->name;
 
@@ -266,7 +265,7 @@ static int check_rss(const struct xdp_port *port, const struct rxfh *now,
 {
 	const char *const name = port->base.info->name;
 	const bool has_key = !(c->keep & MR_RSS_KEEP_KEY);
-	const uint32_t end = port->options.first_queue + port->n_queues;
+	const uint32_t end = port->lease.first_queue + port->lease.n_queues;
 
 	if (!(c->keep & MR_RSS_KEEP_TABLE) && end > UINT8_MAX + 1)
 		return mr_fail(reason, -EOPNOTSUPP,
@@ -305,8 +304,8 @@ static int change_rss(struct xdp_port *port, const struct rxfh *now,
 	int err = 0;
 
 	for (uint32_t i = 0; i < now->head.indir_size; i++)
-		table[i] = (uint8_t)(port->options.first_queue +
-				     mr_rss_queue(c, i, port->n_queues));
+		table[i] = (uint8_t)(port->lease.first_queue +
+				     mr_rss_queue(c, i, port->lease.n_queues));
 	for (uint32_t i = 0; i < now->head.key_size; i++)
 		key[i] = mr_rss_key_byte(c, i);
 	*ret_what = "these fields of the RSS hash";
@@ -338,23 +337,19 @@ static void go_back(struct xdp_port *port, const uint64_t *was, uint32_t n)
 	}
 }
 
-int mri_xdp_set_rss(struct mr_port *base, const struct mr_rss_config *config,
+int mri_xdp_set_rss(struct xdp_port *port, const struct mr_rss_config *config,
 		    struct mr_reason *reterr_reason)
 {
-	struct xdp_port *port = (struct xdp_port *)base;
 	const uint32_t n = port->record.n;
 	uint64_t was[XDP_MAX_CHANGES];
 	const char *what = "RSS";
 	struct rxfh now;
-	int err;
+	int err = read_rxfh(port->dev.name, &now);
 
-	if (port->role == XDP_CLIENT)
-		return mri_xdp_broker_rss(port, config, reterr_reason);
-	err = read_rxfh(port->dev.name, &now);
 	if (err == 0 && now.head.indir_size == 0)
 		err = -EOPNOTSUPP;
 	if (err < 0)
-		return refuse(port, err, what, reterr_reason);
+		return refuse_value(port, err, what, reterr_reason);
 	err = check_rss(port, &now, config, reterr_reason);
 	if (err < 0)
 		return err;
@@ -364,7 +359,7 @@ int mri_xdp_set_rss(struct mr_port *base, const struct mr_rss_config *config,
 	if (err == 0)
 		return 0;
 	go_back(port, was, n);
-	return refuse(port, err, what, reterr_reason);
+	return refuse_value(port, err, what, reterr_reason);
 }
 
 int mri_xdp_rss_open(struct xdp_port *port, struct mr_reason *reterr_reason)
@@ -372,7 +367,7 @@ int mri_xdp_rss_open(struct xdp_port *port, struct mr_reason *reterr_reason)
 	const struct mr_rss_config symmetric = { .size = sizeof(symmetric) };
 
 	return port->options.rss == XDP_RSS_SYMMETRIC ?
-		       mri_xdp_set_rss(&port->base, &symmetric, reterr_reason) :
+		       port->lessor->set_rss(port, &symmetric, reterr_reason) :
 		       0;
 }
 
@@ -411,17 +406,13 @@ static int find_place(const struct xdp_port *port, uint32_t *ret_place)
 	return -ENOSPC;
 }
 
-int mri_xdp_steer(struct mr_port *base, const struct mr_steer_rule *rule,
+int mri_xdp_steer(struct xdp_port *port, const struct mr_steer_rule *rule,
 		  uint32_t *ret_id, struct mr_reason *reterr_reason)
 {
-	struct xdp_port *port = (struct xdp_port *)base;
-	const uint32_t queue = port->options.first_queue + rule->queue;
+	const uint32_t queue = port->lease.first_queue + rule->queue;
 	uint32_t place;
-	int err;
+	int err = find_place(port, &place);
 
-	if (port->role == XDP_CLIENT)
-		return mri_xdp_broker_steer(port, rule, ret_id, reterr_reason);
-	err = find_place(port, &place);
 	/* Another program may just have taken it: do not replace its rule. */
 	for (int i = 0; i < MAX_LOOKS && err == 0; i++) {
 		uint64_t taken = 0;
@@ -440,32 +431,31 @@ int mri_xdp_steer(struct mr_port *base, const struct mr_steer_rule *rule,
 		return mr_fail(reterr_reason, err,
 			       "%s: driver '%s' has no steering rules, or "
 			       "'ethtool -K %s ntuple on' enables them",
-			       base->info->name, port->dev.driver,
+			       port->base.info->name, port->dev.driver,
 			       port->dev.name);
 	if (err == -EEXIST)
 		return mr_fail(reterr_reason, -EBUSY,
 			       "%s: others keep adding rules to the places "
 			       "found free: try again",
-			       base->info->name);
+			       port->base.info->name);
 	if (err < 0)
-		return refuse(port, err, "a steering rule", reterr_reason);
+		return refuse_value(port, err, "a steering rule",
+				    reterr_reason);
 	*ret_id = place;
 	return 0;
 }
 
-int mri_xdp_unsteer(struct mr_port *base, uint32_t id,
+int mri_xdp_unsteer(struct xdp_port *port, uint32_t id,
 		    struct mr_reason *reterr_reason)
 {
-	struct xdp_port *port = (struct xdp_port *)base;
 	int err;
 
-	if (port->role == XDP_CLIENT)
-		return mri_xdp_broker_unsteer(port, id, reterr_reason);
 	if (!mri_xdp_has_changed(port, XDP_SETTING_STEER, id))
 		return mr_fail(reterr_reason, -ENOENT,
 			       "%s: it has no steering rule %u",
-			       base->info->name, id);
+			       port->base.info->name, id);
 	err = mri_xdp_change(port, XDP_SETTING_STEER, id, 0);
-	return err < 0 ? refuse(port, err, "a steering rule", reterr_reason) :
+	return err < 0 ? refuse_value(port, err, "a steering rule",
+				      reterr_reason) :
 			 0;
 }

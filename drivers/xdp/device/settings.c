@@ -17,7 +17,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "lease/client.h"
 #include "socket/socket.h"
 #include "xdp.h"
 
@@ -159,8 +158,9 @@ static int join(const struct xdp_port *port, uint16_t type,
 	return mr_fd_guard(fd);
 }
 
-static int refuse(const struct xdp_port *port, int err, const char *what,
-		  const char *capability, struct mr_reason *reason)
+static int refuse_setting(const struct xdp_port *port, int err,
+			  const char *what, const char *capability,
+			  struct mr_reason *reason)
 {
 	const char *const name = port->base.info->name;
 
@@ -194,63 +194,34 @@ static int set_membership(struct xdp_port *port, int *fd, uint16_t type,
 	}
 	new_fd = join(port, type, NULL, 0);
 	if (new_fd < 0)
-		return refuse(port, new_fd, what, "CAP_NET_RAW", reason);
+		return refuse_setting(port, new_fd, what, "CAP_NET_RAW",
+				      reason);
 	*fd = new_fd;
 	return 0;
 }
 
-/*
- * A client must not get a packet socket, which could send anywhere; one in the
- * broker would end with the broker.
- */
-static int set_flag(struct xdp_port *port, enum xdp_setting setting, bool is_on,
-		    struct mr_reason *reason)
+int mri_xdp_set_flag(struct xdp_port *port, enum xdp_setting setting,
+		     bool is_on, struct mr_reason *reason)
 {
-	int err;
+	const int err = mri_xdp_change(port, setting, 0, is_on);
 
-	if (port->role == XDP_CLIENT)
-		return mri_xdp_broker_set(port, setting, is_on, reason);
-	err = mri_xdp_change(port, setting, 0, is_on);
-	return err < 0 ? refuse(port, err, "cannot set the interface's flags",
-				"CAP_NET_ADMIN", reason) :
+	return err < 0 ? refuse_setting(port, err,
+					"cannot set the interface's flags",
+					"CAP_NET_ADMIN", reason) :
 			 0;
 }
 
-int mri_xdp_set_promisc(struct mr_port *base, bool on, struct mr_reason *reason)
-{
-	struct xdp_port *port = (struct xdp_port *)base;
-
-	if (port->role != XDP_ALONE)
-		return set_flag(port, XDP_SETTING_PROMISC, on, reason);
-	return set_membership(port, &port->promisc_fd, PACKET_MR_PROMISC, on,
-			      "cannot make the interface promiscuous", reason);
-}
-
-int mri_xdp_set_allmulti(struct mr_port *base, bool on,
-			 struct mr_reason *reason)
-{
-	struct xdp_port *port = (struct xdp_port *)base;
-
-	if (port->role != XDP_ALONE)
-		return set_flag(port, XDP_SETTING_ALLMULTI, on, reason);
-	return set_membership(port, &port->allmulti_fd, PACKET_MR_ALLMULTI, on,
-			      "cannot receive all multicast", reason);
-}
-
-int mri_xdp_set_mac_filter(struct mr_port *base, const uint8_t (*macs)[6],
+int mri_xdp_set_mac_filter(struct xdp_port *port, const uint8_t (*macs)[6],
 			   uint32_t n, struct mr_reason *reason)
 {
-	struct xdp_port *port = (struct xdp_port *)base;
 	int fd = -1;
 
-	if (port->role == XDP_CLIENT)
-		return mri_xdp_broker_refuse(
-			port, "MAC filters (use promiscuous mode)", reason);
 	if (n > 0) {
 		fd = join(port, 0, macs, n);
 		if (fd < 0)
-			return refuse(port, fd, "cannot set the MAC filter",
-				      "CAP_NET_RAW", reason);
+			return refuse_setting(port, fd,
+					      "cannot set the MAC filter",
+					      "CAP_NET_RAW", reason);
 	}
 	/* Second: what is in both lists is never out of the filter. */
 	mr_fd_close(port->filter_fd);
@@ -266,8 +237,8 @@ static int change_mtu(struct xdp_port *port, uint32_t mtu_bytes,
 
 	if (err == -EALREADY || err == -EPERM || err == -ENODEV ||
 	    err == -ENXIO)
-		return refuse(port, err, "cannot set the MTU", "CAP_NET_ADMIN",
-			      reason);
+		return refuse_setting(port, err, "cannot set the MTU",
+				      "CAP_NET_ADMIN", reason);
 	if (err < 0 && max_bytes != 0 && mtu_bytes > max_bytes)
 		return mr_fail(reason, -EINVAL,
 			       "%s: the device does not take an MTU of %u: at "
@@ -281,50 +252,45 @@ static int change_mtu(struct xdp_port *port, uint32_t mtu_bytes,
 	return 0;
 }
 
-int mri_xdp_set_mtu(struct mr_port *base, uint32_t mtu_bytes,
-		    struct mr_reason *reason)
+static int change_mac(struct xdp_port *port, uint64_t mac,
+		      struct mr_reason *reason)
 {
-	struct xdp_port *port = (struct xdp_port *)base;
-	const uint32_t max_bytes = mri_xdp_max_mtu(port);
+	const char *const name = port->base.info->name;
+	const int err = mri_xdp_change(port, XDP_SETTING_MAC, 0, mac);
 
-	if (mtu_bytes > max_bytes)
-		return mr_fail(reason, -EINVAL,
-			       "%s: an MTU of %u does not fit mode %s%s: at "
-			       "most %u; open it anew with the option mtu=%u",
-			       base->info->name, mtu_bytes, base->info->mode,
-			       port->max_segs > 1 ? " with sg" : " without sg",
-			       max_bytes, mtu_bytes);
-	if (port->role == XDP_CLIENT)
-		return mri_xdp_broker_set(port, XDP_SETTING_MTU, mtu_bytes,
-					  reason);
-	return change_mtu(port, mtu_bytes, reason);
-}
-
-int mri_xdp_set_mac(struct mr_port *base, const uint8_t mac[6],
-		    struct mr_reason *reason)
-{
-	struct xdp_port *port = (struct xdp_port *)base;
-	uint64_t value = 0;
-	int err;
-
-	memcpy(&value, mac, 6);
-	if (port->role == XDP_CLIENT)
-		return mri_xdp_broker_set(port, XDP_SETTING_MAC, value, reason);
-	err = mri_xdp_change(port, XDP_SETTING_MAC, 0, value);
 	if (err == -EBUSY)
 		return mr_fail(reason, err,
 			       "%s: the device changes its MAC address only "
 			       "while it is down: 'ip link set %s down', then "
 			       "address, before the port is opened",
-			       base->info->name, port->dev.name);
+			       name, port->dev.name);
 	if (err == -EOPNOTSUPP)
 		return mr_fail(reason, err,
 			       "%s: the device has no MAC address to set",
-			       base->info->name);
+			       name);
 	if (err < 0)
-		return refuse(port, err, "cannot set the MAC address",
-			      "CAP_NET_ADMIN", reason);
+		return refuse_setting(port, err, "cannot set the MAC address",
+				      "CAP_NET_ADMIN", reason);
 	return 0;
+}
+
+int mri_xdp_set(struct xdp_port *port, enum xdp_setting setting, uint64_t value,
+		struct mr_reason *reason)
+{
+	switch (setting) {
+	case XDP_SETTING_MTU:
+		return change_mtu(port, (uint32_t)value, reason);
+	case XDP_SETTING_MAC:
+		return change_mac(port, value, reason);
+	case XDP_SETTING_PROMISC:
+		return set_membership(
+			port, &port->promisc_fd, PACKET_MR_PROMISC, value != 0,
+			"cannot make the interface promiscuous", reason);
+	default:
+		return set_membership(port, &port->allmulti_fd,
+				      PACKET_MR_ALLMULTI, value != 0,
+				      "cannot receive all multicast", reason);
+	}
 }
 
 int mri_xdp_settings_open(struct xdp_port *port, struct mr_reason *reason)
@@ -342,11 +308,13 @@ int mri_xdp_settings_open(struct xdp_port *port, struct mr_reason *reason)
 	if (!(port->dev.flags & IFF_UP)) {
 		err = mri_xdp_change(port, XDP_SETTING_UP, 0, 1);
 		if (err < 0)
-			return refuse(port, err,
-				      "cannot bring the interface up",
-				      "CAP_NET_ADMIN", reason);
+			return refuse_setting(port, err,
+					      "cannot bring the interface up",
+					      "CAP_NET_ADMIN", reason);
 	}
-	return o->promisc ? mri_xdp_set_promisc(&port->base, 1, reason) : 0;
+	return o->promisc ?
+		       port->lessor->set(port, XDP_SETTING_PROMISC, 1, reason) :
+		       0;
 }
 
 void mri_xdp_settings_close(struct xdp_port *port)
@@ -355,5 +323,4 @@ void mri_xdp_settings_close(struct xdp_port *port)
 	mr_fd_close(port->allmulti_fd);
 	mr_fd_close(port->filter_fd);
 	mri_xdp_record_undo(port, XDP_SETTING_MTU);
-	mr_fd_close(port->record.fd);
 }

@@ -3,6 +3,8 @@
 #ifndef XDP_DEVICE_SETTINGS_H
 #define XDP_DEVICE_SETTINGS_H
 
+#include <stdbool.h>
+
 #include <millrace/driver.h>
 
 struct xdp_port;
@@ -43,7 +45,6 @@ struct xdp_change {
 };
 
 struct xdp_record {
-	int fd; /* of its file, locked; -1: there is none */
 	uint32_t n;
 	bool is_refused; /* a change could not be recorded, which was logged */
 	char path[64];
@@ -83,16 +84,15 @@ int mri_xdp_settings_open(struct xdp_port *port,
 			  struct mr_reason *reterr_reason);
 /* Give everything back that was set, at open or later. */
 void mri_xdp_settings_close(struct xdp_port *port);
-int mri_xdp_set_promisc(struct mr_port *base, bool on,
-			struct mr_reason *reterr_reason);
-int mri_xdp_set_allmulti(struct mr_port *base, bool on,
-			 struct mr_reason *reterr_reason);
-int mri_xdp_set_mtu(struct mr_port *base, uint32_t mtu_bytes,
-		    struct mr_reason *reterr_reason);
-int mri_xdp_set_mac(struct mr_port *base, const uint8_t mac[6],
-		    struct mr_reason *reterr_reason);
-int mri_xdp_set_mac_filter(struct mr_port *base, const uint8_t (*macs)[6],
+/* Of struct xdp_lessor, for a process that has the capabilities. Promiscuity,
+ * multicast and the MAC filter end with the process. */
+int mri_xdp_set(struct xdp_port *port, enum xdp_setting setting, uint64_t value,
+		struct mr_reason *reterr_reason);
+int mri_xdp_set_mac_filter(struct xdp_port *port, const uint8_t (*macs)[6],
 			   uint32_t n, struct mr_reason *reterr_reason);
+/* Set a flag of the interface itself, which is recorded. */
+int mri_xdp_set_flag(struct xdp_port *port, enum xdp_setting setting,
+		     bool is_on, struct mr_reason *reterr_reason);
 
 /* rss.c */
 /* As mri_xdp_setting(), for RSS and steering. */
@@ -101,11 +101,11 @@ int mri_xdp_queue_setting(const struct xdp_port *port, const char *name,
 			  uint64_t *value);
 /* What the option rss asks for. */
 int mri_xdp_rss_open(struct xdp_port *port, struct mr_reason *reterr_reason);
-int mri_xdp_set_rss(struct mr_port *base, const struct mr_rss_config *config,
+int mri_xdp_set_rss(struct xdp_port *port, const struct mr_rss_config *config,
 		    struct mr_reason *reterr_reason);
-int mri_xdp_steer(struct mr_port *base, const struct mr_steer_rule *rule,
+int mri_xdp_steer(struct xdp_port *port, const struct mr_steer_rule *rule,
 		  uint32_t *ret_id, struct mr_reason *reterr_reason);
-int mri_xdp_unsteer(struct mr_port *base, uint32_t id,
+int mri_xdp_unsteer(struct xdp_port *port, uint32_t id,
 		    struct mr_reason *reterr_reason);
 
 #endif

@@ -81,33 +81,51 @@ int mri_xdp_stats_open(struct xdp_port *port, struct mr_reason *reason)
 	return 0;
 }
 
-int mri_xdp_unserved_open(struct xdp_port *port, struct mr_reason *reason)
+/* NULL: no memory. */
+static void *map_counters(int fd, size_t n_bytes)
 {
-	void *memory;
+	void *memory = mmap(NULL, n_bytes, PROT_READ, MAP_SHARED, fd, 0);
 
-	if (port->role == XDP_SERVER)
-		return 0;
-	memory = mmap(NULL, sizeof(*port->unserved), PROT_READ, MAP_SHARED,
-		      port->unserved_fd, 0);
 	if (memory == MAP_FAILED)
+		return NULL;
+	(void)madvise(memory, n_bytes, MADV_DONTFORK);
+	return memory;
+}
+
+static size_t n_passed_bytes(const struct xdp_port *port)
+{
+	return port->lease.n_queues * XDP_FILTER_COUNT_BYTES;
+}
+
+int mri_xdp_counters_map(struct xdp_port *port, struct mr_reason *reason)
+{
+	const int *fds = port->lease.fds;
+
+	if (fds[XDP_LEASE_PASSED] >= 0)
+		port->passed = map_counters(fds[XDP_LEASE_PASSED],
+					    n_passed_bytes(port));
+	if (fds[XDP_LEASE_UNSERVED] >= 0)
+		port->unserved = map_counters(fds[XDP_LEASE_UNSERVED],
+					      sizeof(*port->unserved));
+	if ((fds[XDP_LEASE_PASSED] >= 0 && port->passed == NULL) ||
+	    (fds[XDP_LEASE_UNSERVED] >= 0 && port->unserved == NULL))
 		return mr_fail(reason, -ENOMEM,
-			       "%s: no memory for a counter: %s",
+			       "%s: no memory for the program's counters: %s",
 			       port->base.info->name, mr_strerror(errno));
-	(void)madvise(memory, sizeof(*port->unserved), MADV_DONTFORK);
-	port->unserved = memory;
 	return 0;
 }
 
 int mri_xdp_unserved_keep(struct xdp_port *port, int map_fd,
 			  struct mr_reason *reason)
 {
-	if (port->unserved_fd >= 0)
-		return 0;
-	port->unserved_fd = fcntl(map_fd, F_DUPFD_CLOEXEC, 0);
-	if (port->unserved_fd < 0)
+	int *fd = &port->lease.fds[XDP_LEASE_UNSERVED];
+
+	if (*fd < 0)
+		*fd = mr_fd_guard(fcntl(map_fd, F_DUPFD_CLOEXEC, 0));
+	if (*fd < 0)
 		return mr_fail(reason, -EIO, "%s: no file for a counter: %s",
 			       port->base.info->name, mr_strerror(errno));
-	return mri_xdp_unserved_open(port, reason);
+	return 0;
 }
 
 uint64_t mri_xdp_n_unserved(const struct xdp_port *port)
@@ -121,9 +139,10 @@ uint64_t mri_xdp_n_unserved(const struct xdp_port *port)
 void mri_xdp_stats_close(struct xdp_port *port)
 {
 	mr_free(port->base.ctx, port->stat_names);
+	if (port->passed != NULL)
+		munmap(port->passed, n_passed_bytes(port));
 	if (port->unserved != NULL)
 		munmap((void *)port->unserved, sizeof(*port->unserved));
-	mr_fd_close(port->unserved_fd);
 }
 
 static uint64_t above(uint64_t now, uint64_t before)

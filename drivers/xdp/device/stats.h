@@ -8,10 +8,10 @@
 struct xdp_port;
 
 /* stats.c */
-/* Read the counter of unserved_fd from now on. */
-int mri_xdp_unserved_open(struct xdp_port *port, struct mr_reason *reason);
-/* The same for the map of a program. It outlives the program; one that replaces
- * the program may use the same map. */
+/* Map the program's counters. */
+int mri_xdp_counters_map(struct xdp_port *port, struct mr_reason *reason);
+/* Keep the map of a program's counter in the lease. It outlives the program;
+ * one that replaces the program may use the same map. */
 int mri_xdp_unserved_keep(struct xdp_port *port, int map_fd,
 			  struct mr_reason *reason);
 /* Frames that were dropped on queues without a socket. */
@@ -27,7 +27,7 @@ uint32_t mri_xdp_device_stats(const struct mr_port *base,
 			      struct mr_named_count *ret_counts, uint32_t n);
 
 /* to_kernel.c */
-int mri_xdp_open_kernel(struct mr_port *base, struct mr_reason *reterr_reason);
+int mri_xdp_open_kernel(struct xdp_port *port, struct mr_reason *reterr_reason);
 bool mri_xdp_to_kernel(struct mr_port *base, const struct mr_frame *frames,
 		       uint32_t n);
 /* Its counters. Returns how many there are. */

@@ -27,7 +27,6 @@
 #include <bpf/bpf.h>
 
 #include "device/stats.h"
-#include "lease/client.h"
 #include "xdp.h"
 
 /* Create the tap, up and without a carrier. Returns its fd, or -errno. */
@@ -80,19 +79,15 @@ static int attach(const char *tap, uint32_t ifindex)
 	return err;
 }
 
-int mri_xdp_open_kernel(struct mr_port *base, struct mr_reason *reterr_reason)
+int mri_xdp_open_kernel(struct xdp_port *port, struct mr_reason *reterr_reason)
 {
-	struct xdp_port *port = (struct xdp_port *)base;
-	const char *const name = base->info->name;
+	const char *const name = port->base.info->name;
 	char tap[IFNAMSIZ];
 	int err, fd;
 
 	if (port->kernel.fd >= 0)
 		return 0;
-	if (port->role == XDP_CLIENT)
-		return mri_xdp_broker_refuse(
-			port, "handing frames to the kernel", reterr_reason);
-	if (!port->prog.is_native)
+	if (!port->lease.is_native)
 		return mr_fail(reterr_reason, -ENOTSUP,
 			       "%s: frames cannot be handed to the kernel with "
 			       "generic attach: it would hand them back",

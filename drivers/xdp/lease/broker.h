@@ -21,8 +21,7 @@
 
 enum {
 	XDP_BROKER_MAX_BYTES = 65536, /* of a message */
-	XDP_BROKER_MAX_QUEUES = 64,
-	XDP_BROKER_MAX_FDS = XDP_BROKER_MAX_QUEUES + 8,
+	XDP_BROKER_MAX_FDS = 64 + 8,  /* XDP_MAX_QUEUES + XDP_LEASE_N_FDS */
 };
 
 /* What a client may use of an interface. */

@@ -13,17 +13,16 @@ struct xdp_served *mri_xdp_served_create(struct mr_ctx *ctx,
 	struct xdp_served *served = mr_alloc(ctx, 0, sizeof(*served));
 
 	if (served != NULL)
-		*served =
-			(struct xdp_served){ .ctx = ctx,
-					     .allow = allow,
-					     .opaque = opaque,
-					     .record_fd = -1 };
+		*served = (struct xdp_served){ .ctx = ctx,
+					       .allow = allow,
+					       .opaque = opaque,
+					       .record_fd = -1 };
 	return served;
 }
 
 uint64_t mri_xdp_served_bytes(const struct xdp_served *served)
 {
-	return served->port != NULL ? served->port->n_registered_bytes : 0;
+	return served->port != NULL ? served->port->lease.n_bytes : 0;
 }
 
 void mri_xdp_served_destroy(struct xdp_served *served)
@@ -62,8 +61,8 @@ static bool has_valid_options(const struct xdp_wire_open *request)
 	return is_name(request->interface) && o->mode <= XDP_MODE_COPY &&
 	       o->attach <= XDP_ATTACH_GENERIC && o->sg <= XDP_OFF &&
 	       o->csum <= XDP_OFF && o->first_queue <= UINT16_MAX &&
-	       o->n_queues <= XDP_BROKER_MAX_QUEUES &&
-	       is_within(ring, 64, 32768) && (ring & (ring - 1)) == 0 &&
+	       o->n_queues <= XDP_MAX_QUEUES && is_within(ring, 64, 32768) &&
+	       (ring & (ring - 1)) == 0 &&
 	       (o->mtu_bytes == 0 || is_within(o->mtu_bytes, 68, 65535)) &&
 	       (o->budget == 0 || is_within(o->budget, 32, ring)) &&
 	       o->busy <= UINT16_MAX &&
@@ -77,7 +76,7 @@ static bool has_valid_options(const struct xdp_wire_open *request)
 static bool has_valid_lengths(const struct xdp_wire_open *o, size_t n_bytes,
 			      uint32_t n_fds)
 {
-	if (!is_within(o->n_segments, 1, XDP_WIRE_SEGMENTS) ||
+	if (!is_within(o->n_segments, 1, XDP_MAX_SEGMENTS) ||
 	    o->n_segments != n_fds || o->n_insns > XDP_FILTER_MAX ||
 	    n_bytes != sizeof(*o) + o->n_insns * sizeof(o->insns[0]))
 		return false;
@@ -215,7 +214,8 @@ static int dispatch(struct xdp_served *served, const void *request,
 		err = row->serve(served, &r, answer, reason);
 	/* A client that gets an error does not use the fds. */
 	if (err == 0 && row->is_for_port)
-		mri_xdp_give_record(served, answer);
+		xdp_answer_body(answer)->lease.fds[XDP_LEASE_RECORD] =
+			mri_xdp_record_for_client(served);
 	return err;
 }
 
@@ -225,6 +225,7 @@ void mri_xdp_answer_error(struct xdp_answer *ret_answer, int err,
 	struct xdp_wire_answer *a = xdp_answer_body(ret_answer);
 
 	memset(a, 0, sizeof(*a));
+	mri_xdp_lease_init(&a->lease);
 	ret_answer->n_fds = 0;
 	ret_answer->n_bytes = sizeof(*a);
 	a->head = (struct xdp_wire_head){ sizeof(*a), XDP_WIRE_VERSION, 0 };
@@ -245,5 +246,6 @@ int mri_xdp_serve(struct xdp_served *served, const void *request,
 	if (a->err < 0 && a->reason.text[0] == '\0')
 		mr_fail(&a->reason, a->err, "the broker: %s",
 			mr_strerror(-a->err));
+	ret_answer->n_fds = mri_xdp_lease_pack(&a->lease, ret_answer->fds);
 	return a->err == -EPROTO ? -EPROTO : 0;
 }

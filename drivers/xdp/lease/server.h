@@ -46,14 +46,15 @@ static inline struct xdp_wire_answer *xdp_answer_body(struct xdp_answer *answer)
 extern const struct mr_driver mr_driver_xdp;
 
 /* program/program.c */
-/* Replace the link's program by one with port->filter and port->fds. */
+/* Replace the link's program by one with port->filter and the sockets. */
 int mri_xdp_prog_renew(struct xdp_port *port, struct mr_reason *reterr_reason);
 
 /* server_open.c */
 xdp_serve_fn mri_xdp_serve_find, mri_xdp_serve_open;
 void mri_xdp_served_free(struct xdp_served *served);
-/* The fd whose lock says that the port is open. */
-void mri_xdp_give_record(struct xdp_served *served, struct xdp_answer *answer);
+/* An fd whose lock says that the port is open; -1: it has one, or there is no
+ * record. */
+int mri_xdp_record_for_client(struct xdp_served *served);
 /* port->filter: the rule's filter, then the client's of n instructions. */
 int mri_xdp_serve_filter(struct xdp_served *served,
 			 const struct sock_filter *insns, uint32_t n,
@@ -65,7 +66,8 @@ uint32_t mri_xdp_map_id(int map_fd); /* 0: not a map */
 /* unbound.c */
 /* If rings of bound sockets cannot be mapped, replace the broker's sockets by
  * unbound ones, which its client can map. */
-int mri_xdp_unbound_open(struct xdp_port *port, struct mr_reason *reason);
+int mri_xdp_unbound_open(struct xdp_port *port, bool is_allowed,
+			 struct mr_reason *reason);
 xdp_serve_fn mri_xdp_serve_bind;
 
 /* server_set.c: for a client that has a port and the permission. */

@@ -20,7 +20,6 @@
 #include <bpf/bpf.h>
 
 #include "device/events.h"
-#include "lease/client.h"
 #include "lease/server.h"
 #include "program/filter.h"
 #include "socket/queue.h"
@@ -52,7 +51,7 @@ void mri_xdp_served_free(struct xdp_served *served)
 static int check_memory(const struct xdp_port *port,
 			const struct xdp_grant *grant, struct mr_reason *reason)
 {
-	const uint64_t n_bytes = port->n_registered_bytes;
+	const uint64_t n_bytes = port->lease.n_bytes;
 
 	if (n_bytes <= grant->n_bytes_left)
 		return 0;
@@ -109,37 +108,33 @@ int mri_xdp_serve_filter(struct xdp_served *served,
 			 const struct sock_filter *insns, uint32_t n_insns,
 			 struct mr_reason *reason)
 {
+	const struct xdp_filter_count count = { .n_queues = 1 };
 	const struct xdp_cbpf *rule = served->grant.filter;
 	const uint32_t n_rule = rule != NULL ? rule->n : 0;
 	struct xdp_port *port = served->port;
-	struct xdp_filter *filter;
+	struct xdp_cbpf *filter = &port->filter;
 	uint32_t n;
 
 	if (n_rule + n_insns == 0)
 		return 0;
-	filter = mr_alloc(served->ctx, 0, sizeof(*filter));
-	if (filter == NULL)
+	filter->insns = mr_alloc(served->ctx, 0,
+				 (n_rule + n_insns) * sizeof(filter->insns[0]));
+	if (filter->insns == NULL)
 		return -ENOMEM;
-	filter->count.map_fd = -1;
-	port->filter = filter;
-	filter->cbpf.n = n_rule + n_insns;
-	filter->cbpf.insns = mr_alloc(
-		served->ctx, 0, filter->cbpf.n * sizeof(filter->cbpf.insns[0]));
-	if (filter->cbpf.insns == NULL)
-		return -ENOMEM;
+	filter->n = n_rule + n_insns;
 	if (n_rule > 0)
-		memcpy(filter->cbpf.insns, rule->insns,
+		memcpy(filter->insns, rule->insns,
 		       n_rule * sizeof(rule->insns[0]));
-	memcpy(filter->cbpf.insns + n_rule, insns, n_insns * sizeof(insns[0]));
+	memcpy(filter->insns + n_rule, insns, n_insns * sizeof(insns[0]));
 	for (uint32_t i = 0; i < n_rule && n_insns > 0; i++) {
-		struct sock_filter *insn = &filter->cbpf.insns[i];
+		struct sock_filter *insn = &filter->insns[i];
 
 		if (insn->code == (BPF_RET | BPF_K) && insn->k != 0)
 			*insn = (struct sock_filter){ .code = BPF_JMP | BPF_JA,
 						      .k = n_rule - i - 1 };
 	}
-	if (filter->cbpf.n > XDP_FILTER_MAX ||
-	    mri_xdp_cbpf_translate(&filter->cbpf, &filter->count, NULL, &n) < 0)
+	if (filter->n > XDP_FILTER_MAX ||
+	    mri_xdp_cbpf_translate(filter, &count, NULL, &n) < 0)
 		return mr_fail(reason, -ENOTSUP,
 			       "%s: with the broker's rule, the filter matches "
 			       "no frame, or is too long",
@@ -169,7 +164,7 @@ static int map_memory(const struct xdp_port *port,
 		      const struct xdp_wire_open *o, const int *fds,
 		      struct memory *memory, struct mr_reason *reason)
 {
-	const uint64_t n_bytes = port->n_registered_bytes;
+	const uint64_t n_bytes = port->lease.n_bytes;
 	uint64_t at;
 	int err = 0;
 
@@ -206,12 +201,35 @@ static void read_options(struct xdp_port *port, const struct xdp_wire_open *o)
 	port->base.chunk_bytes = o->chunk_bytes;
 	port->base.headroom_bytes = o->headroom_bytes;
 	port->base.tailroom_bytes = o->tailroom_bytes;
-	if (o->headroom_bytes > XSK_PACKET_HEADROOM)
-		port->umem_headroom_bytes =
-			o->headroom_bytes - XSK_PACKET_HEADROOM;
-	for (uint32_t i = 0; i < o->n_segments; i++)
-		port->n_registered_bytes += o->segment_bytes[i];
+	mri_xdp_lease_sizes(port);
+	port->lease.n_segments = o->n_segments;
+	for (uint32_t i = 0; i < o->n_segments; i++) {
+		port->lease.segment_bytes[i] = o->segment_bytes[i];
+		port->lease.n_bytes += o->segment_bytes[i];
+	}
 }
+
+/*
+ * A client must not get a packet socket, which could send anywhere; one in the
+ * broker would end with the broker.
+ */
+static int set_for_client(struct xdp_port *port, enum xdp_setting setting,
+			  uint64_t value, struct mr_reason *reason)
+{
+	return setting == XDP_SETTING_PROMISC ||
+			       setting == XDP_SETTING_ALLMULTI ?
+		       mri_xdp_set_flag(port, setting, value != 0, reason) :
+		       mri_xdp_set(port, setting, value, reason);
+}
+
+/* What a client may ask for. */
+static const struct xdp_lessor for_client = {
+	.close = mri_xdp_lease_end,
+	.set = set_for_client,
+	.set_rss = mri_xdp_set_rss,
+	.steer = mri_xdp_steer,
+	.unsteer = mri_xdp_unsteer,
+};
 
 static struct xdp_port *make_port(struct xdp_served *served,
 				  const struct xdp_wire_open *o)
@@ -226,12 +244,10 @@ static struct xdp_port *make_port(struct xdp_served *served,
 		 o->interface);
 	port->base.info = &served->info;
 	port->base.driver = &mr_driver_xdp;
-	port->role = XDP_SERVER;
-	port->promisc_fd = port->allmulti_fd = port->filter_fd = -1;
-	port->prog.link_fd = port->prog.copy_fd = port->prog.fd = -1;
-	port->record.fd = port->kernel.fd = port->broker_fd = -1;
-	port->base.fd = port->events_fd = port->channels_fd = -1;
-	port->unserved_fd = -1;
+	mri_xdp_port_init(port);
+	port->lessor = &for_client;
+	/* Nobody could detach it from a dispatcher after the broker's end. */
+	port->prog.is_alone = true;
 	read_options(port, o);
 	return port;
 }
@@ -240,24 +256,21 @@ static int make_queues(struct xdp_port *port, struct mr_reason *reason)
 {
 	const uint32_t n = port->options.n_queues;
 	const struct mr_ctx *ctx = port->base.ctx;
+	int *fd = &port->lease.fds[XDP_LEASE_EVENTS];
 
 	port->is_software = xdp_netdev_is_software(&port->dev);
 	port->rxqs = mr_alloc(ctx, 0, n * sizeof(port->rxqs[0]));
 	port->txqs = mr_alloc(ctx, 0, n * sizeof(port->txqs[0]));
-	port->fds = mr_alloc(ctx, 0, n * sizeof(port->fds[0]));
-	if (port->rxqs == NULL || port->txqs == NULL || port->fds == NULL) {
-		mr_free(ctx, port->fds);
-		port->fds = NULL;
+	if (port->rxqs == NULL || port->txqs == NULL)
 		return mr_fail(reason, -ENOMEM, "%s: the broker has no memory",
 			       port->base.info->name);
-	}
-	memset(port->fds, 0xff, n * sizeof(port->fds[0])); /* -1 */
-	port->n_queues = port->n_queues_max = port->base.info->n_rxqs = n;
+	port->lease.n_queues = port->lease.n_queues_max = n;
+	port->base.info->n_rxqs = n;
 	for (uint32_t i = 0; i < n; i++)
 		port->rxqs[i].has_partial_csums =
 			mri_xdp_has_partial_csums(port);
-	port->events_fd = mri_xdp_events_open();
-	return port->events_fd < 0 ? port->events_fd : 0;
+	*fd = mri_xdp_events_open();
+	return *fd < 0 ? *fd : 0;
 }
 
 /* Rules name interfaces by one name; the kernel also finds others. */
@@ -278,6 +291,7 @@ static int open_port(struct xdp_served *served, const struct xdp_wire_open *o,
 		     struct mr_reason *reason)
 {
 	struct xdp_port *port = served->port;
+	bool may_pass_unbound;
 	int err = find(o->interface, &port->dev, reason);
 
 	if (err < 0 ||
@@ -290,36 +304,31 @@ static int open_port(struct xdp_served *served, const struct xdp_wire_open *o,
 	    (err = make_queues(port, reason)) < 0 ||
 	    (err = map_memory(port, o, fds, memory, reason)) < 0)
 		return err;
-	port->is_mute = !served->grant.may_transmit;
-	port->may_pass_unbound =
-		served->grant.may_transmit && served->grant.first_queue == 0 &&
-		served->grant.n_queues >= port->dev.n_rx_channels &&
-		served->grant.n_queues >= port->dev.n_tx_channels;
+	port->lease.is_mute = !served->grant.may_transmit;
+	may_pass_unbound = served->grant.may_transmit &&
+			   served->grant.first_queue == 0 &&
+			   served->grant.n_queues >= port->dev.n_rx_channels &&
+			   served->grant.n_queues >= port->dev.n_tx_channels;
 	port->base.base = memory->base;
-	return mri_xdp_take(port, reason);
-}
-
-/* Add an fd to the answer. Only the client keeps it. */
-static void give(struct xdp_answer *answer, enum xdp_wire_fd kind, int fd)
-{
-	if (fd < 0)
-		return;
-	answer->fds[answer->n_fds++] = fd;
-	xdp_answer_body(answer)->fds |= kind;
+	if ((err = mri_xdp_lease_take(port, reason)) < 0 ||
+	    (err = mri_xdp_unbound_open(port, may_pass_unbound, reason)) < 0)
+		return err;
+	return mri_xdp_lease_finish(port, reason);
 }
 
 /* Nobody else undoes the record while the client has it open, or before this
  * process, which has it open, too, has undone it. */
-void mri_xdp_give_record(struct xdp_served *served, struct xdp_answer *answer)
+int mri_xdp_record_for_client(struct xdp_served *served)
 {
 	int fd;
 
-	if (served->record_fd >= 0 || served->port->record.fd < 0)
-		return;
+	if (served->record_fd >= 0 ||
+	    served->port->lease.fds[XDP_LEASE_RECORD] < 0)
+		return -1;
 	fd = mri_xdp_record_share(served->port);
 	if (fd >= 0)
 		served->record_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	give(answer, XDP_WIRE_RECORD, fd);
+	return fd;
 }
 
 uint32_t mri_xdp_linked_prog(const struct xdp_port *port, int link_fd)
@@ -343,57 +352,51 @@ uint32_t mri_xdp_map_id(int map_fd)
 								      0;
 }
 
-/* Give the fds to the client, and release what only open needed. */
+/* Move the lease to the answer: only the client keeps sockets, link and the
+ * filter's counters. The broker keeps sockets that are still to be bound. */
+static void give_lease(struct xdp_served *served, const struct xdp_wire_open *o,
+		       struct xdp_lease *given)
+{
+	struct xdp_lease *lease = &served->port->lease;
+	const uint32_t ifindex = served->port->dev.ifindex;
+	uint64_t netns = 0;
+
+	*given = *lease;
+	for (uint32_t i = 0; i < lease->n_queues; i++) {
+		if (lease->is_unbound)
+			given->sockets[i] =
+				fcntl(lease->sockets[i], F_DUPFD_CLOEXEC, 0);
+		else
+			lease->sockets[i] = -1;
+	}
+	lease->fds[XDP_LEASE_LINK] = lease->fds[XDP_LEASE_PASSED] = -1;
+	/* The next program uses the same counter. */
+	given->fds[XDP_LEASE_UNSERVED] =
+		fcntl(lease->fds[XDP_LEASE_UNSERVED], F_DUPFD_CLOEXEC, 0);
+	given->fds[XDP_LEASE_EVENTS] = -1;
+	given->fds[XDP_LEASE_RECORD] = mri_xdp_record_for_client(served);
+	(void)mri_xdp_netns_cookie(&netns);
+	if (netns == o->netns)
+		return;
+	given->fds[XDP_LEASE_EVENTS] = mri_xdp_query_open(ifindex);
+	given->fds[XDP_LEASE_QUERY] = mri_xdp_query_open(ifindex);
+}
+
+/* Give the client its lease, and release what only open needed. */
 static void fill_answer(struct xdp_served *served,
 			const struct xdp_wire_open *o,
 			struct xdp_answer *answer)
 {
 	struct xdp_port *port = served->port;
 	struct xdp_wire_answer *a = xdp_answer_body(answer);
-	uint64_t netns = 0;
 
-	a->n_sockets = port->n_queues;
-	a->is_unbound = port->is_unbound;
-	a->is_zc = port->is_unbound ? port->is_unbound_zc :
-				      port->n_zc_queues > 0;
-	a->max_segs = port->max_segs;
 	a->mtu_bytes = port->base.info->mtu_bytes;
-	a->tx_metadata_bytes = port->tx_metadata_bytes;
-	a->is_native = port->prog.is_native;
-	a->has_frags = port->prog.has_frags;
-	a->meta_magic = port->prog.meta_magic;
-	memcpy(a->kfuncs, port->prog.kfuncs, sizeof(a->kfuncs));
-	a->is_busy = port->rxqs[0].is_busy;
-	a->is_mute = port->is_mute;
 	memcpy(a->why, port->base.info->why, sizeof(a->why));
 	a->dev = port->dev;
-	for (uint32_t i = 0; i < port->n_queues; i++) {
-		answer->fds[answer->n_fds++] =
-			port->is_unbound ?
-				fcntl(port->fds[i], F_DUPFD_CLOEXEC, 0) :
-				port->fds[i];
-		if (!port->is_unbound)
-			port->fds[i] = -1;
-	}
-	served->prog_id = mri_xdp_linked_prog(port, port->prog.link_fd);
-	give(answer, XDP_WIRE_LINK, port->prog.link_fd);
-	port->prog.link_fd = -1;
-	if (port->filter != NULL) {
-		served->count_id = mri_xdp_map_id(port->filter->count.map_fd);
-		give(answer, XDP_WIRE_PASSED, port->filter->count.map_fd);
-		port->filter->count.map_fd = -1;
-	}
-	mri_xdp_give_record(served, answer);
-	(void)mri_xdp_netns_cookie(&netns);
-	if (netns != o->netns) {
-		give(answer, XDP_WIRE_EVENTS,
-		     mri_xdp_query_open(port->dev.ifindex));
-		give(answer, XDP_WIRE_QUERY,
-		     mri_xdp_query_open(port->dev.ifindex));
-	}
-	/* The next program uses the same counter. */
-	give(answer, XDP_WIRE_UNSERVED,
-	     fcntl(port->unserved_fd, F_DUPFD_CLOEXEC, 0));
+	served->prog_id =
+		mri_xdp_linked_prog(port, port->lease.fds[XDP_LEASE_LINK]);
+	served->count_id = mri_xdp_map_id(port->lease.fds[XDP_LEASE_PASSED]);
+	give_lease(served, o, &a->lease);
 	port->prog.n_steered = 0; /* they end with their sockets */
 	mri_xdp_prog_close(port);
 	mri_xdp_filter_close(port);

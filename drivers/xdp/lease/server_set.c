@@ -79,22 +79,21 @@ static int renew(struct xdp_served *served, const int *fds,
 		 struct mr_reason *reason)
 {
 	struct xdp_port *port = served->port;
-	struct xdp_filter_count *count = &port->filter->count;
+	struct xdp_lease *lease = &port->lease;
+	const size_t n_bytes = lease->n_queues * sizeof(lease->sockets[0]);
 	int err;
 
-	*count = (struct xdp_filter_count){ fds[1], port->options.first_queue,
-					    port->n_queues };
-	memcpy(port->fds, fds + XDP_WIRE_FILTER_FDS,
-	       port->n_queues * sizeof(port->fds[0]));
-	port->prog.link_fd = fds[0];
+	lease->fds[XDP_LEASE_LINK] = fds[0];
+	lease->fds[XDP_LEASE_PASSED] = fds[1];
+	memcpy(lease->sockets, fds + XDP_WIRE_FILTER_FDS, n_bytes);
 	err = mri_xdp_refuse_used(port, reason);
 	if (err == 0)
 		err = mri_xdp_prog_renew(port, reason);
 	if (err == 0)
 		served->prog_id = mri_xdp_linked_prog(port, fds[0]);
 	/* The caller still owns them. */
-	count->map_fd = port->prog.link_fd = -1;
-	memset(port->fds, 0xff, port->n_queues * sizeof(port->fds[0]));
+	lease->fds[XDP_LEASE_LINK] = lease->fds[XDP_LEASE_PASSED] = -1;
+	memset(lease->sockets, 0xff, n_bytes);
 	return err;
 }
 
@@ -108,7 +107,7 @@ int mri_xdp_serve_new_filter(struct xdp_served *served,
 	int err;
 
 	(void)answer;
-	if (request->n_fds != XDP_WIRE_FILTER_FDS + port->n_queues)
+	if (request->n_fds != XDP_WIRE_FILTER_FDS + port->lease.n_queues)
 		return mr_fail(reason, -EPROTO, "not a valid request");
 	/* Nobody but the client has the link, so this stays true. The program
 	 * could write to maps that the client may only read. */

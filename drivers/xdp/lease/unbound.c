@@ -24,8 +24,8 @@
 static bool can_map_bound(const struct xdp_port *port)
 {
 	const size_t n_bytes = 4096; /* of the ring, which is not smaller */
-	void *map = mmap(NULL, n_bytes, PROT_READ, MAP_SHARED, port->fds[0],
-			 XSK_PGOFF_RX);
+	void *map = mmap(NULL, n_bytes, PROT_READ, MAP_SHARED,
+			 port->lease.sockets[0], XSK_PGOFF_RX);
 
 	if (map == MAP_FAILED)
 		return errno != EBUSY;
@@ -54,27 +54,31 @@ static int lock_to_device(const struct xdp_port *port, int fd,
 		       port->base.info->name);
 }
 
-int mri_xdp_unbound_open(struct xdp_port *port, struct mr_reason *reason)
+int mri_xdp_unbound_open(struct xdp_port *port, bool is_allowed,
+			 struct mr_reason *reason)
 {
-	const bool is_zc = port->n_zc_queues > 0;
+	const bool is_zc = port->lease.n_zc_queues > 0;
 	int err = 0;
 
-	if (port->role != XDP_SERVER || can_map_bound(port))
+	if (can_map_bound(port))
 		return 0;
-	if (!port->may_pass_unbound)
-		return mr_fail(reason, -EPERM,
-			       "%s: before Linux 6.4, the broker can serve only "
-			       "a rule that allows all queues of the interface, "
-			       "and to transmit (queues:, transmit: yes)",
-			       port->base.info->name);
+	if (!is_allowed)
+		return mr_fail(
+			reason, -EPERM,
+			"%s: before Linux 6.4, the broker can serve only "
+			"a rule that allows all queues of the interface, "
+			"and to transmit (queues:, transmit: yes)",
+			port->base.info->name);
 	mri_xdp_sockets_close(port);
-	for (uint32_t i = 0; i < port->n_queues && err == 0; i++) {
+	mri_xdp_sockets_wait(port);
+	for (uint32_t i = 0; i < port->lease.n_queues && err == 0; i++) {
 		err = mri_xdp_socket_make(port, i, is_zc, reason);
 		if (err == 0)
-			err = lock_to_device(port, port->fds[i], reason);
+			err = lock_to_device(port, port->lease.sockets[i],
+					     reason);
 	}
-	port->is_unbound = true;
-	port->is_unbound_zc = is_zc;
+	port->lease.is_unbound = true;
+	port->lease.n_zc_queues = is_zc ? port->lease.n_queues : 0;
 	return err;
 }
 
@@ -83,26 +87,26 @@ int mri_xdp_serve_bind(struct xdp_served *served,
 		       struct xdp_answer *answer, struct mr_reason *reason)
 {
 	struct xdp_port *port = served->port;
-	const struct xdp_bind_mode bind_mode = { port->is_unbound_zc,
-						 port->max_segs };
+	const struct xdp_bind_mode bind_mode = { port->lease.n_zc_queues > 0,
+						 port->lease.max_segs };
 	bool is_final;
 	int err = 0;
 
 	(void)request;
 	(void)answer;
-	if (!port->is_unbound)
+	if (!port->lease.is_unbound)
 		return mr_fail(reason, -EINVAL, "%s: its sockets are bound",
 			       port->base.info->name);
-	for (uint32_t i = 0; i < port->n_queues && err == 0; i++)
-		err = mri_xdp_socket_open(port, i, bind_mode, &is_final,
+	for (uint32_t i = 0; i < port->lease.n_queues && err == 0; i++)
+		err = mri_xdp_socket_bind(port, i, bind_mode, &is_final,
 					  reason);
 	if (err < 0)
 		return err;
 	/* The client has them. */
-	for (uint32_t i = 0; i < port->n_queues; i++) {
-		mr_fd_close(port->fds[i]);
-		port->fds[i] = -1;
+	for (uint32_t i = 0; i < port->lease.n_queues; i++) {
+		mr_fd_close(port->lease.sockets[i]);
+		port->lease.sockets[i] = -1;
 	}
-	port->is_unbound = false;
+	port->lease.is_unbound = false;
 	return 0;
 }

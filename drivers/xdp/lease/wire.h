@@ -6,14 +6,13 @@
  * that, the client may not send fds.
  *
  *     FIND     the interface, before memory is allocated
- *     OPEN     with the memfds of the memory; the answer has the sockets, then
- *              the other fds in the order of enum xdp_wire_fd
+ *     OPEN     with the memfds of the memory; the answer has the lease
  *     SET      a setting of the interface
  *     RSS, STEER, UNSTEER: <millrace/experimental/port_queues.h>
  *     FILTER   another filter, with the fds of the link, the counters and each
  *              socket, because the broker has kept none of them
  *     BIND     the sockets, whose rings are mapped and filled, if the answer
- *              to OPEN said that they are not bound (lease/unbound.c)
+ *              to OPEN said that they are not bound (unbound.c)
  *
  * The end of the connection ends the port.
  */
@@ -24,12 +23,11 @@
 
 #include <millrace/experimental/port_queues.h>
 
-#include "xdp.h"
 #include "lease/broker.h"
+#include "xdp.h"
 
 enum {
-	XDP_WIRE_VERSION = 5,
-	XDP_WIRE_SEGMENTS = 64,
+	XDP_WIRE_VERSION = 6,
 	/* Of struct xdp_options: the members that a client sends. */
 	XDP_WIRE_OPTIONS = offsetof(struct xdp_options, rss),
 	XDP_WIRE_FILTER_FDS = 2, /* and one per queue */
@@ -64,7 +62,7 @@ struct xdp_wire_open {
 	uint8_t options[XDP_WIRE_OPTIONS];
 	uint32_t chunk_bytes, headroom_bytes, tailroom_bytes;
 	uint32_t n_segments, n_insns;
-	uint64_t segment_bytes[XDP_WIRE_SEGMENTS];
+	uint64_t segment_bytes[XDP_MAX_SEGMENTS];
 	struct sock_filter insns[]; /* the filter */
 };
 
@@ -97,25 +95,14 @@ struct xdp_wire_filter {
 	struct sock_filter insns[];
 };
 
-/* Bits of xdp_wire_answer.fds; those set follow the sockets in this order. */
-enum xdp_wire_fd {
-	XDP_WIRE_LINK = 1 << 0,
-	XDP_WIRE_PASSED = 1 << 1, /* the map with the filter's counters */
-	XDP_WIRE_RECORD = 1 << 2, /* whose lock says that the port is open */
-	XDP_WIRE_EVENTS = 1 << 3, /* rtnetlink, if the namespaces differ */
-	XDP_WIRE_QUERY = 1 << 4,
-	XDP_WIRE_UNSERVED = 1 << 5, /* the counter of queues without a socket */
-};
-
+/* The fds of the lease follow: those that are not -1. */
 struct xdp_wire_answer {
 	struct xdp_wire_head head;
 	int32_t err;
-	uint32_t n_sockets, fds;
 	uint32_t id; /* of a steering rule */
-	uint32_t is_zc, max_segs, mtu_bytes, is_unbound;
-	uint8_t is_native, has_frags, is_busy, is_mute;
-	uint32_t tx_metadata_bytes, meta_magic, kfuncs[XDP_N_KFUNCS];
 	struct mr_reason reason;
+	struct xdp_lease lease;
+	uint32_t mtu_bytes;
 	char why[sizeof(((struct mr_port_info *)0)->why)];
 	struct xdp_netdev dev;
 };
@@ -123,8 +110,9 @@ struct xdp_wire_answer {
 _Static_assert(sizeof(struct xdp_wire_answer) <=
 		       sizeof(((struct xdp_answer *)0)->bytes),
 	       "an answer fits");
-_Static_assert(XDP_WIRE_FILTER_FDS + XDP_BROKER_MAX_QUEUES <=
-		       XDP_BROKER_MAX_FDS,
+_Static_assert(XDP_MAX_QUEUES + XDP_LEASE_N_FDS <= XDP_BROKER_MAX_FDS,
+	       "the fds of a lease fit");
+_Static_assert(XDP_WIRE_FILTER_FDS + XDP_MAX_QUEUES <= XDP_BROKER_MAX_FDS,
 	       "the fds of a request fit");
 _Static_assert(sizeof(struct xdp_wire_rss) + XDP_MAX_TABLE * sizeof(uint32_t) <=
 		       XDP_BROKER_MAX_BYTES,

@@ -62,12 +62,12 @@ void mri_xdp_find_kfuncs(struct xdp_port *port)
 			btf__find_by_name_kind(kernel, names[i], BTF_KIND_FUNC);
 
 		if (is_wanted && has >> i & 1 && id > 0)
-			port->prog.kfuncs[i] = (uint32_t)id;
+			port->lease.kfuncs[i] = (uint32_t)id;
 	}
 	btf__free(kernel);
-	if (port->prog.kfuncs[XDP_KFUNC_TIME] != 0 ||
-	    port->prog.kfuncs[XDP_KFUNC_HASH] != 0)
-		port->prog.meta_magic = choose_magic();
+	if (port->lease.kfuncs[XDP_KFUNC_TIME] != 0 ||
+	    port->lease.kfuncs[XDP_KFUNC_HASH] != 0)
+		port->lease.meta_magic = choose_magic();
 }
 
 /* The kfunc that a function of the object stands for. */
@@ -100,11 +100,11 @@ size_t mri_xdp_bind_calls(const struct xdp_port *port, struct bpf_insn *insns,
 			continue;
 		kfunc = kfunc_of(insns + at, n - at);
 		n_left = at < n_left ? at : n_left;
-		if (kfunc == XDP_N_KFUNCS || port->prog.kfuncs[kfunc] == 0) {
+		if (kfunc == XDP_N_KFUNCS || port->lease.kfuncs[kfunc] == 0) {
 			insns[i] = fail;
 		} else {
 			insns[i].src_reg = KFUNC_CALL;
-			insns[i].imm = (int32_t)port->prog.kfuncs[kfunc];
+			insns[i].imm = (int32_t)port->lease.kfuncs[kfunc];
 		}
 	}
 	return n_left;
@@ -190,14 +190,14 @@ static uint32_t add(const struct xdp_port *port, struct bpf_insn *to,
 		to[i] = from[i];
 		if (to[i].src_reg == KFUNC_CALL &&
 		    to[i].code == (BPF_JMP | BPF_CALL))
-			to[i].imm = (int32_t)port->prog.kfuncs[XDP_KFUNC_TAG];
+			to[i].imm = (int32_t)port->lease.kfuncs[XDP_KFUNC_TAG];
 	}
 	return n;
 }
 
 uint32_t mri_xdp_add_tag_in(const struct xdp_port *port, struct bpf_insn *insns)
 {
-	return port->prog.kfuncs[XDP_KFUNC_TAG] == 0 ?
+	return port->lease.kfuncs[XDP_KFUNC_TAG] == 0 ?
 		       0 :
 		       add(port, insns, tag_in,
 			   sizeof(tag_in) / sizeof(tag_in[0]));
@@ -208,7 +208,7 @@ size_t mri_xdp_add_tag_out(const struct xdp_port *port, struct bpf_insn *insns,
 {
 	size_t i = sizeof(tag_in) / sizeof(tag_in[0]);
 
-	if (port->prog.kfuncs[XDP_KFUNC_TAG] == 0)
+	if (port->lease.kfuncs[XDP_KFUNC_TAG] == 0)
 		return n;
 	while (i < n_filter && insns[i].code != (BPF_JMP | BPF_EXIT))
 		i++;
@@ -236,14 +236,14 @@ bool mri_xdp_loses_tags(const struct xdp_port *port, char *ret_why,
 			size_t n_bytes)
 {
 	/* We cannot tell what a program of others does. */
-	if (port->prog.kfuncs[XDP_KFUNC_TAG] != 0 ||
+	if (port->lease.kfuncs[XDP_KFUNC_TAG] != 0 ||
 	    port->prog.skeleton == NULL || !may_hold_tags(port))
 		return false;
 	snprintf(ret_why, n_bytes,
 		 "VLAN tags outside the frame are lost (%s): 'ethtool -K %s' "
 		 "keeps them inside",
 		 port->prog.dispatched != NULL ? "libxdp's dispatcher" :
-		 !port->prog.is_native         ? "generic attach" :
+		 !port->lease.is_native        ? "generic attach" :
 		 port->prog.unbound_why[0]     ? port->prog.unbound_why :
 						 "driver or kernel",
 		 strcmp(port->dev.driver, "veth") == 0 ? "PEER txvlan off" :

@@ -13,12 +13,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include <bpf/bpf.h>
 #include <linux/filter.h>
 
-#include "lease/client.h"
 #include "program/filter.h"
 #include "xdp.h"
 
@@ -222,19 +220,19 @@ static int make_expression(struct text *text, const struct mr_spec *spec,
 	return err;
 }
 
-/* Set port->filter->cbpf. */
+/* Compile to port->filter. */
 static int compile(struct xdp_port *port, const char *expression,
 		   struct mr_reason *reterr_reason)
 {
-	struct xdp_filter *filter = port->filter;
+	const struct xdp_filter_count count = { .n_queues = 1 };
 	uint32_t n;
 	const int err =
 		mri_xdp_expr_compile(port->base.ctx, port->base.info->name,
-				     expression, &filter->cbpf, reterr_reason);
+				     expression, &port->filter, reterr_reason);
 
 	if (err < 0)
 		return err;
-	if (mri_xdp_cbpf_translate(&filter->cbpf, &filter->count, NULL, &n) < 0)
+	if (mri_xdp_cbpf_translate(&port->filter, &count, NULL, &n) < 0)
 		return mr_fail(reterr_reason, -ENOTSUP,
 			       "%s: filter '%.160s': it matches no frame, is "
 			       "too long for a program, or loops: omit "
@@ -246,72 +244,42 @@ static int compile(struct xdp_port *port, const char *expression,
 int mri_xdp_filter_read(struct xdp_port *port, const struct mr_spec *spec,
 			struct mr_reason *reterr_reason)
 {
-	const struct mr_ctx *ctx = port->base.ctx;
 	const char *expression = mr_spec_get(spec, "filter");
 	struct text text = { .n = 0 };
-	struct xdp_filter *filter;
 	int err = make_expression(&text, spec, reterr_reason);
 
 	if (err < 0 || text.n == 0)
 		return err;
-	filter = mr_alloc(ctx, 0, sizeof(*filter));
-	if (filter == NULL)
-		return mr_fail(reterr_reason, -ENOMEM,
-			       "%s: no memory for the filter",
-			       port->base.info->name);
-	*filter = (struct xdp_filter){ .count = { .map_fd = -1 } };
-	port->filter = filter;
 	/* Alone first, so that an error quotes the user's own expression. */
 	if (expression != NULL)
-		err = mri_xdp_expr_compile(ctx, port->base.info->name,
-					   expression, &filter->cbpf,
-					   reterr_reason);
+		err = mri_xdp_expr_compile(port->base.ctx,
+					   port->base.info->name, expression,
+					   &port->filter, reterr_reason);
 	if (err < 0)
 		return err;
-	mr_free(ctx, filter->cbpf.insns);
-	filter->cbpf.insns = NULL;
+	mri_xdp_filter_close(port);
 	return compile(port, text.bytes, reterr_reason);
 }
 
 int mri_xdp_filter_open(struct xdp_port *port, struct mr_reason *reterr_reason)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE);
-	struct xdp_filter *filter = port->filter;
-	const uint32_t n_bytes = port->n_queues * XDP_FILTER_COUNT_BYTES;
-	void *memory;
+	struct xdp_lease *lease = &port->lease;
 
-	if (filter == NULL)
+	if (port->filter.n == 0)
 		return 0;
-	filter->count.first_queue = port->options.first_queue;
-	filter->count.n_queues = port->n_queues;
-	filter->count.map_fd = mr_fd_guard(
-		bpf_map_create(BPF_MAP_TYPE_ARRAY, "millrace_passed",
-			       sizeof(uint32_t), n_bytes, 1, &options));
-	if (filter->count.map_fd < 0)
-		return mri_xdp_prog_refuse(port, -errno, false, reterr_reason);
-	memory = mmap(NULL, n_bytes, PROT_READ, MAP_SHARED,
-		      filter->count.map_fd, 0);
-	if (memory == MAP_FAILED)
-		return mr_fail(reterr_reason, -ENOMEM,
-			       "%s: no memory for the filter's counters: %s",
-			       port->base.info->name, mr_strerror(errno));
-	(void)madvise(memory, n_bytes, MADV_DONTFORK);
-	filter->passed = memory;
-	return 0;
+	lease->fds[XDP_LEASE_PASSED] = mr_fd_guard(bpf_map_create(
+		BPF_MAP_TYPE_ARRAY, "millrace_passed", sizeof(uint32_t),
+		lease->n_queues * XDP_FILTER_COUNT_BYTES, 1, &options));
+	return lease->fds[XDP_LEASE_PASSED] >= 0 ?
+		       0 :
+		       mri_xdp_prog_refuse(port, -errno, false, reterr_reason);
 }
 
 void mri_xdp_filter_close(struct xdp_port *port)
 {
-	struct xdp_filter *filter = port->filter;
-
-	if (filter == NULL)
-		return;
-	if (filter->passed != NULL)
-		munmap(filter->passed, port->n_queues * XDP_FILTER_COUNT_BYTES);
-	mr_fd_close(filter->count.map_fd);
-	mr_free(port->base.ctx, filter->cbpf.insns);
-	mr_free(port->base.ctx, filter);
-	port->filter = NULL;
+	mr_free(port->base.ctx, port->filter.insns);
+	port->filter = (struct xdp_cbpf){ 0 };
 }
 
 static int load(const struct xdp_port *port, const struct bpf_insn *insns,
@@ -326,15 +294,16 @@ static int load(const struct xdp_port *port, const struct bpf_insn *insns,
 		    .log_level = log != NULL, .log_buf = log,
 		    .log_size = log != NULL ? LOG_BYTES : 0);
 	const int fd = bpf_prog_load(BPF_PROG_TYPE_XDP,
-				     port->filter != NULL ? "millrace_filter" :
-							    "millrace_tags",
+				     port->filter.n > 0 ? "millrace_filter" :
+							  "millrace_tags",
 				     "Dual BSD/GPL", insns, n, &options);
 
 	return fd < 0 ? -errno : mr_fd_guard(fd);
 }
 
-static int refuse(const struct xdp_port *port, const struct bpf_insn *insns,
-		  size_t n, bool has_frags, int err, struct mr_reason *reason)
+static int refuse_program(const struct xdp_port *port,
+			  const struct bpf_insn *insns, size_t n,
+			  bool has_frags, int err, struct mr_reason *reason)
 {
 	char *log = mr_alloc(port->base.ctx, 0, LOG_BYTES);
 	const char *line;
@@ -352,7 +321,7 @@ static int refuse(const struct xdp_port *port, const struct bpf_insn *insns,
 			"%s: the kernel's verifier refuses the program%s: "
 			"%.200s",
 			port->base.info->name,
-			port->filter != NULL ? " with its filter" : "", line);
+			port->filter.n > 0 ? " with its filter" : "", line);
 	mr_free(port->base.ctx, log);
 	return err;
 }
@@ -360,14 +329,18 @@ static int refuse(const struct xdp_port *port, const struct bpf_insn *insns,
 /* Emit the port's filter, if any. Returns the number of instructions. */
 static uint32_t add_filter(const struct xdp_port *port, struct bpf_insn *insns)
 {
-	const struct xdp_filter *filter = port->filter;
+	const struct xdp_filter_count count = {
+		.map_fd = port->lease.fds[XDP_LEASE_PASSED],
+		.first_queue = port->lease.first_queue,
+		.n_queues = port->lease.n_queues,
+	};
 	uint32_t n_tag = 0, n;
 
-	if (filter == NULL)
+	if (port->filter.n == 0)
 		return 0;
 	if (insns != NULL)
 		n_tag = mri_xdp_add_tag_in(port, insns);
-	(void)mri_xdp_cbpf_translate(&filter->cbpf, &filter->count,
+	(void)mri_xdp_cbpf_translate(&port->filter, &count,
 				     insns == NULL ? NULL : insns + n_tag, &n);
 	return n_tag + n;
 }
@@ -394,7 +367,8 @@ int mri_xdp_filter_load(const struct xdp_port *port,
 	n = mri_xdp_add_tag_out(port, insns, n_filter, n);
 	fd = load(port, insns, n, has_frags, NULL);
 	if (fd < 0)
-		fd = refuse(port, insns, n, has_frags, fd, reterr_reason);
+		fd = refuse_program(port, insns, n, has_frags, fd,
+				    reterr_reason);
 	mr_free(port->base.ctx, insns);
 	return fd;
 }
@@ -410,7 +384,7 @@ static int refuse_change(const struct xdp_port *port, struct mr_reason *reason)
 			"which does not exist with 'prog', 'map' or libxdp's "
 			"dispatcher",
 			port->base.info->name);
-	if (port->filter == NULL)
+	if (port->lease.fds[XDP_LEASE_PASSED] < 0)
 		return mr_fail(reason, -ENOTSUP,
 			       "%s: it was opened without a filter: open it "
 			       "with one, such as 'greater 0', which matches "
@@ -429,14 +403,15 @@ static int refuse_change(const struct xdp_port *port, struct mr_reason *reason)
 	return 0;
 }
 
-/* Load a program with port->filter, and replace the current one. */
-static int reload(struct xdp_port *port, struct mr_reason *reason)
+int mri_xdp_filter_reload(struct xdp_port *port, struct mr_reason *reason)
 {
 	struct xdp_prog *prog = &port->prog;
-	const int fd = mri_xdp_filter_load(port, prog->program, prog->has_frags,
-					   reason);
-	int err;
+	int err = mri_xdp_refuse_used(port, reason), fd;
 
+	if (err < 0)
+		return err;
+	fd = mri_xdp_filter_load(port, prog->program, port->lease.has_frags,
+				 reason);
 	if (fd < 0)
 		return fd;
 	err = mri_xdp_prog_replace(port, prog->fd, fd);
@@ -462,21 +437,18 @@ int mri_xdp_set_filter(struct mr_port *base, const char *expression,
 	if (err < 0)
 		return err;
 	mri_xdp_quiet_begin();
-	old = port->filter->cbpf;
-	port->filter->cbpf = (struct xdp_cbpf){ 0 };
+	old = port->filter;
+	port->filter = (struct xdp_cbpf){ 0 };
 	err = compile(port, expression, reterr_reason);
-	if (err == 0 && port->role == XDP_CLIENT)
-		err = mri_xdp_broker_filter(port, reterr_reason);
-	else if (err == 0 &&
-		 (err = mri_xdp_refuse_used(port, reterr_reason)) == 0)
-		err = reload(port, reterr_reason);
+	if (err == 0)
+		err = port->lessor->set_filter(port, reterr_reason);
 	mri_xdp_quiet_end();
 	if (err == 0) {
 		mr_free(base->ctx, old.insns);
 		return 0;
 	}
-	mr_free(base->ctx, port->filter->cbpf.insns);
-	port->filter->cbpf = old;
+	mr_free(base->ctx, port->filter.insns);
+	port->filter = old;
 	return err;
 }
 
@@ -485,9 +457,9 @@ void mri_xdp_filter_stats(const struct xdp_port *port, uint32_t queue,
 {
 	uint64_t n;
 
-	if (port->filter == NULL)
+	if (port->passed == NULL)
 		return;
-	n = __atomic_load_n(&port->filter->passed[queue][0], __ATOMIC_RELAXED);
+	n = __atomic_load_n(&port->passed[queue][0], __ATOMIC_RELAXED);
 	stats->received += n;
 	stats->passed_to_kernel += n;
 }

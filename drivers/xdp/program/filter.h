@@ -44,19 +44,16 @@ struct xdp_filter_count {
 	uint32_t first_queue, n_queues;
 };
 
-/* The filter of a port. */
-struct xdp_filter {
-	struct xdp_cbpf cbpf;
-	struct xdp_filter_count count;
-	uint64_t (*passed)[XDP_FILTER_COUNT_BYTES / sizeof(uint64_t)];
-};
-
-/* Set port->filter from the options; NULL: no filter. */
+/* Set port->filter from the options. */
 int mri_xdp_filter_read(struct xdp_port *port, const struct mr_spec *spec,
 			struct mr_reason *reterr_reason);
 /* Create the counters. Call it before programs are loaded. */
 int mri_xdp_filter_open(struct xdp_port *port, struct mr_reason *reterr_reason);
+/* Free port->filter. */
 void mri_xdp_filter_close(struct xdp_port *port);
+/* Load a program with port->filter, and replace the current one. */
+int mri_xdp_filter_reload(struct xdp_port *port,
+			  struct mr_reason *reterr_reason);
 /* Replace the filter of an open port, and its program. */
 int mri_xdp_set_filter(struct mr_port *base, const char *expression,
 		       struct mr_reason *reterr_reason);

@@ -58,7 +58,7 @@ enum { N_NEEDS = sizeof(needs) / sizeof(needs[0]) };
 struct check {
 	const struct xdp_port *port;
 	const struct mr_netdev_session *session;
-	bool is_tagged; /* arrives for a VLAN device on the interface */
+	bool is_tagged;    /* arrives for a VLAN device on the interface */
 	const char *taken; /* NULL: nothing yet */
 	struct mr_netdev_session of;
 };
@@ -153,7 +153,7 @@ static bool is_taken(struct check *check, const struct xdp_shape *shape,
 		     const char *what)
 {
 	if (check->taken == NULL &&
-	    mri_xdp_cbpf_may_match(&check->port->filter->cbpf, shape)) {
+	    mri_xdp_cbpf_may_match(&check->port->filter, shape)) {
 		check->taken = what;
 		check->of = *check->session;
 	}
@@ -286,7 +286,7 @@ int mri_xdp_refuse_used(const struct xdp_port *port,
 	if (port->options.force)
 		return 0;
 	use = mr_netdev_use(port->dev.ifindex, &why);
-	if (use != MR_NETDEV_UNUSED && port->filter != NULL &&
+	if (use != MR_NETDEV_UNUSED && port->filter.n > 0 &&
 	    mri_xdp_session_check(port, &why) == 0)
 		return 0;
 	if (use == MR_NETDEV_HAS_ADDRESS)

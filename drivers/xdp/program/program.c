@@ -87,22 +87,23 @@ static int open_program(struct xdp_port *port, bool is_plain, bool has_frags,
 	if (skeleton == NULL)
 		return mri_xdp_prog_refuse(port, -ENOMEM, false, reterr_reason);
 	bpf_map__set_max_entries(skeleton->maps.sockets,
-				 port->options.first_queue + port->n_queues_max);
+				 port->lease.first_queue +
+					 port->lease.n_queues_max);
 	/* A dispatcher keeps the program of a port that was killed. */
 	skeleton->rodata->passes_unserved = port->options.partial || is_plain;
-	if (port->unserved_fd >= 0)
+	if (port->lease.fds[XDP_LEASE_UNSERVED] >= 0)
 		(void)bpf_map__reuse_fd(skeleton->maps.unserved,
-					port->unserved_fd);
+					port->lease.fds[XDP_LEASE_UNSERVED]);
 	/* With a filter, the code in front of it has inserted the tag. */
 	skeleton->rodata->has_tags =
-		prog->kfuncs[XDP_KFUNC_TAG] != 0 && port->filter == NULL;
+		port->lease.kfuncs[XDP_KFUNC_TAG] != 0 && port->filter.n == 0;
 	skeleton->rodata->has_tags_in =
-		prog->kfuncs[XDP_KFUNC_TAG] != 0 && port->filter != NULL;
-	skeleton->rodata->meta_magic = prog->meta_magic;
+		port->lease.kfuncs[XDP_KFUNC_TAG] != 0 && port->filter.n > 0;
+	skeleton->rodata->meta_magic = port->lease.meta_magic;
 	prog->object = skeleton->obj;
 	prog->program = choose(skeleton, is_plain, has_frags);
 	prog->map = skeleton->maps.sockets;
-	prog->has_frags = has_frags;
+	port->lease.has_frags = has_frags;
 	snprintf(prog->name, sizeof(prog->name), "millrace");
 	return 0;
 }
@@ -114,7 +115,8 @@ static int check_files(const struct xdp_port *port)
 	int fds[N_LOAD_FDS], n = 0, err = 0;
 
 	while (n < N_LOAD_FDS && err == 0) {
-		fds[n] = fcntl(port->events_fd, F_DUPFD_CLOEXEC, 0);
+		fds[n] = fcntl(port->lease.fds[XDP_LEASE_EVENTS],
+			       F_DUPFD_CLOEXEC, 0);
 		err = fds[n] < 0 ? -errno : 0;
 		n += err == 0;
 	}
@@ -139,15 +141,16 @@ static int load(struct xdp_port *port, struct mr_reason *reterr_reason)
 	return port->prog.skeleton == NULL ?
 		       0 :
 		       mri_xdp_unserved_keep(
-			       port, bpf_map__fd(port->prog.skeleton->maps.unserved),
+			       port,
+			       bpf_map__fd(port->prog.skeleton->maps.unserved),
 			       reterr_reason);
 }
 
 /* Load the program again, with the port's filter and bound to the device. */
 static int add_parts(struct xdp_port *port, struct mr_reason *reterr_reason)
 {
-	const int fd = mri_xdp_filter_load(port, port->prog.program,
-					   port->prog.has_frags, reterr_reason);
+	const int fd = mri_xdp_filter_load(
+		port, port->prog.program, port->lease.has_frags, reterr_reason);
 
 	if (fd < 0)
 		return fd;
@@ -162,7 +165,7 @@ static int load_all(struct xdp_port *port, bool has_frags,
 
 	if (err == 0)
 		err = load(port, reterr_reason);
-	if (err == 0 && (port->filter != NULL || xdp_is_bound(port)))
+	if (err == 0 && (port->filter.n > 0 || xdp_is_bound(port)))
 		err = add_parts(port, reterr_reason);
 	return err;
 }
@@ -230,8 +233,8 @@ static int attach(struct xdp_port *port, uint32_t mode_flag)
 
 static void unbind(struct xdp_port *port)
 {
-	memset(port->prog.kfuncs, 0, sizeof(port->prog.kfuncs));
-	port->prog.meta_magic = 0;
+	memset(port->lease.kfuncs, 0, sizeof(port->lease.kfuncs));
+	port->lease.meta_magic = 0;
 }
 
 /*
@@ -244,7 +247,7 @@ static int join_dispatcher(struct xdp_port *port,
 	const int ifindex = (int)port->dev.ifindex;
 	struct xdp_multiprog *others = xdp_multiprog__get_from_ifindex(ifindex);
 	DECLARE_LIBXDP_OPTS(xdp_program_opts, options, );
-	const bool has_frags = port->prog.has_frags;
+	const bool has_frags = port->lease.has_frags;
 	enum xdp_attach_mode mode;
 	struct xdp_program *program;
 	int err;
@@ -269,7 +272,7 @@ static int join_dispatcher(struct xdp_port *port,
 		return err;
 	}
 	port->prog.dispatched = program;
-	port->prog.is_native = mode == XDP_MODE_NATIVE;
+	port->lease.is_native = mode == XDP_MODE_NATIVE;
 	port->prog.map_fd = bpf_map__fd(port->prog.map);
 	return 0;
 }
@@ -281,18 +284,18 @@ static int join_others(struct xdp_port *port, struct mr_reason *reterr_reason)
 	int err = -EBUSY;
 
 	/* Nobody could detach ours after the broker has ended. */
-	if (port->role == XDP_SERVER)
+	if (port->prog.is_alone)
 		return mri_xdp_refuse_attached(
 			port, "the broker cannot join another program",
 			reterr_reason);
 	/* Do not ask libxdp about other programs: 1.3.1 leaks an fd then. */
 	if (!is_attached(port, "xdp_dispatcher"))
 		return mri_xdp_refuse_attached(port, "", reterr_reason);
-	if (port->filter == NULL)
+	if (port->filter.n == 0)
 		err = join_dispatcher(port, reterr_reason);
 	if (err == 0)
 		return 0;
-	if (port->filter != NULL)
+	if (port->filter.n > 0)
 		snprintf(why, sizeof(why),
 			 "it accepts no program with a filter");
 	else
@@ -356,7 +359,7 @@ static int load_for_device(struct xdp_port *port, bool has_frags,
 	if (err == 0)
 		return 0;
 	if (err == -ENOMEM || !xdp_is_bound(port) ||
-	    (port->filter != NULL && port->prog.kfuncs[XDP_KFUNC_TAG] != 0))
+	    (port->filter.n > 0 && port->lease.kfuncs[XDP_KFUNC_TAG] != 0))
 		return mr_fail(reterr_reason, err, "%s", why.text);
 	snprintf(port->prog.unbound_why, sizeof(port->prog.unbound_why),
 		 "%.127s", why.text);
@@ -381,7 +384,7 @@ static int load_and_attach(struct xdp_port *port, bool has_frags,
 	if (err < 0)
 		return err;
 	fd = attach(port, is_generic ? XDP_FLAGS_SKB_MODE : XDP_FLAGS_DRV_MODE);
-	port->prog.is_native = !is_generic;
+	port->lease.is_native = !is_generic;
 	if (fd == -EOPNOTSUPP && port->options.attach == XDP_ATTACH_AUTO) {
 		/* Generic mode rejects programs bound to a device. */
 		if (xdp_is_bound(port))
@@ -389,10 +392,10 @@ static int load_and_attach(struct xdp_port *port, bool has_frags,
 		if (err < 0)
 			return err;
 		fd = attach(port, XDP_FLAGS_SKB_MODE);
-		port->prog.is_native = false;
+		port->lease.is_native = false;
 	}
 	if (fd >= 0) {
-		port->prog.link_fd = fd;
+		port->lease.fds[XDP_LEASE_LINK] = fd;
 		port->prog.attached_fd = port->prog.fd;
 		return 0;
 	}
@@ -407,7 +410,7 @@ int mri_xdp_prog_open(struct xdp_port *port, bool has_frags,
 	int err;
 
 	mri_xdp_quiet_begin();
-	port->prog.link_fd = port->prog.copy_fd = -1;
+	port->lease.fds[XDP_LEASE_LINK] = port->prog.copy_fd = -1;
 	err = port->options.map != NULL ?
 		      mri_xdp_map_open(port, has_frags, reterr_reason) :
 		      load_and_attach(port, has_frags, reterr_reason);
@@ -423,9 +426,9 @@ bool mri_xdp_prog_is_detached(const struct xdp_port *port)
 	uint32_t n_bytes = sizeof(info);
 
 	/* The link outlives its place, and names no interface then. */
-	return port->prog.link_fd >= 0 &&
-	       bpf_obj_get_info_by_fd(port->prog.link_fd, &info, &n_bytes) ==
-		       0 &&
+	return port->lease.fds[XDP_LEASE_LINK] >= 0 &&
+	       bpf_obj_get_info_by_fd(port->lease.fds[XDP_LEASE_LINK], &info,
+				      &n_bytes) == 0 &&
 	       info.xdp.ifindex == 0;
 }
 
@@ -436,7 +439,8 @@ int mri_xdp_prog_replace(struct xdp_port *port, int old_fd, int new_fd)
 
 	if (port->is_loss_known) /* there is no link any more */
 		return -ENOLINK;
-	if (bpf_link_update(port->prog.link_fd, new_fd, &options) < 0)
+	if (bpf_link_update(port->lease.fds[XDP_LEASE_LINK], new_fd, &options) <
+	    0)
 		return -errno;
 	port->prog.attached_fd = new_fd;
 	return 0;
@@ -446,8 +450,8 @@ int mri_xdp_prog_replace(struct xdp_port *port, int old_fd, int new_fd)
  * now. */
 void mri_xdp_prog_detach(struct xdp_port *port)
 {
-	mr_fd_close(port->prog.link_fd);
-	port->prog.link_fd = -1;
+	mr_fd_close(port->lease.fds[XDP_LEASE_LINK]);
+	port->lease.fds[XDP_LEASE_LINK] = -1;
 }
 
 /* Replacing a program by itself has no effect, so a copy takes its place for a
@@ -458,13 +462,12 @@ int mri_xdp_prog_spread(struct xdp_port *port, struct mr_reason *reterr_reason)
 	const int fd = prog->attached_fd;
 	int err, copy_fd;
 
-	if (port->role == XDP_CLIENT || prog->skeleton == NULL ||
-	    prog->link_fd < 0)
+	if (prog->skeleton == NULL || port->lease.fds[XDP_LEASE_LINK] < 0)
 		return mr_fail(reterr_reason, -ENOTSUP,
 			       "%s: the XDP program is not the port's own",
 			       port->base.info->name);
-	copy_fd = mri_xdp_filter_load(port, prog->program, prog->has_frags,
-				      reterr_reason);
+	copy_fd = mri_xdp_filter_load(port, prog->program,
+				      port->lease.has_frags, reterr_reason);
 	if (copy_fd < 0)
 		return copy_fd;
 	err = mri_xdp_prog_replace(port, fd, copy_fd);
@@ -482,12 +485,12 @@ int mri_xdp_prog_renew(struct xdp_port *port, struct mr_reason *reterr_reason)
 	int err;
 
 	mri_xdp_quiet_begin();
-	err = load_all(port, port->prog.has_frags, reterr_reason);
+	err = load_all(port, port->lease.has_frags, reterr_reason);
 	mri_xdp_quiet_end();
 	if (err == 0)
 		err = mri_xdp_prog_steer(port, reterr_reason);
-	if (err == 0 &&
-	    bpf_link_update(port->prog.link_fd, port->prog.fd, NULL) < 0)
+	if (err == 0 && bpf_link_update(port->lease.fds[XDP_LEASE_LINK],
+					port->prog.fd, NULL) < 0)
 		err = mr_fail(reterr_reason, -EIO,
 			      "%s: the program with the new filter cannot "
 			      "replace the old one: %s",
@@ -500,11 +503,11 @@ int mri_xdp_prog_steer(struct xdp_port *port, struct mr_reason *reterr_reason)
 	/* Do not replace sockets of others. */
 	const uint64_t flags = port->prog.is_foreign ? BPF_NOEXIST : BPF_ANY;
 
-	for (uint32_t i = port->prog.n_steered; i < port->n_queues; i++) {
-		const uint32_t queue = port->options.first_queue + i;
+	for (uint32_t i = port->prog.n_steered; i < port->lease.n_queues; i++) {
+		const uint32_t queue = port->lease.first_queue + i;
 
 		if (bpf_map_update_elem(port->prog.map_fd, &queue,
-					&port->fds[i], flags) == 0)
+					&port->lease.sockets[i], flags) == 0)
 			port->prog.n_steered++;
 		else if (errno == EEXIST)
 			return mr_fail(reterr_reason, -EBUSY,
@@ -524,7 +527,7 @@ int mri_xdp_prog_steer(struct xdp_port *port, struct mr_reason *reterr_reason)
 void mri_xdp_prog_unsteer(struct xdp_port *port)
 {
 	for (uint32_t i = 0; i < port->prog.n_steered; i++) {
-		const uint32_t queue = port->options.first_queue + i;
+		const uint32_t queue = port->lease.first_queue + i;
 
 		(void)bpf_map_delete_elem(port->prog.map_fd, &queue);
 	}
@@ -538,15 +541,15 @@ void mri_xdp_prog_close(struct xdp_port *port)
 		mri_xdp_quiet_begin();
 		(void)xdp_program__detach(
 			program, (int)port->dev.ifindex,
-			port->prog.is_native ? XDP_MODE_NATIVE : XDP_MODE_SKB,
+			port->lease.is_native ? XDP_MODE_NATIVE : XDP_MODE_SKB,
 			0);
 		xdp_program__close(program);
 		mri_xdp_quiet_end();
 	}
 	port->prog.dispatched = NULL;
-	mr_fd_close(port->prog.link_fd);
+	mr_fd_close(port->lease.fds[XDP_LEASE_LINK]);
 	mr_fd_close(port->prog.copy_fd);
-	port->prog.link_fd = port->prog.copy_fd = -1;
+	port->lease.fds[XDP_LEASE_LINK] = port->prog.copy_fd = -1;
 	if (port->prog.skeleton != NULL)
 		xdp_prog_bpf__destroy(port->prog.skeleton);
 	port->prog.skeleton = NULL;

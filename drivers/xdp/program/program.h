@@ -30,16 +30,13 @@ struct xdp_prog {
 	void *dispatched; /* struct xdp_program *, with libxdp's dispatcher */
 	char name[BPF_OBJ_NAME_LEN];
 	int fd;
-	int link_fd;
 	int map_fd;
 	int attached_fd; /* the attached program: this one, or one with rules */
-	int copy_fd; /* with a filter, or bound to the device; -1: none */
-	uint32_t n_steered; /* queues whose sockets are in the map */
-	bool is_foreign;    /* option map: others have attached it */
-	uint32_t kfuncs[XDP_N_KFUNCS]; /* that it calls: ids in BTF, or 0 */
+	int copy_fd;     /* with a filter, or bound to the device; -1: none */
+	uint32_t n_steered;    /* queues whose sockets are in the map */
+	bool is_foreign;       /* option map: others have attached it */
+	bool is_alone;         /* it cannot join libxdp's dispatcher */
 	char unbound_why[128]; /* why the kernel refused them; "": it did not */
-	uint32_t meta_magic;           /* 0: it writes no metadata */
-	bool is_native, has_frags;
 };
 
 /* program.c */
@@ -49,7 +46,8 @@ int mri_xdp_prog_open(struct xdp_port *port, bool has_frags,
 int mri_xdp_prog_steer(struct xdp_port *port, struct mr_reason *reterr_reason);
 void mri_xdp_prog_unsteer(struct xdp_port *port);
 void mri_xdp_prog_close(struct xdp_port *port);
-/* Whether somebody else took it off the interface, which has another or none. */
+/* Whether somebody else took it off the interface, which has another or none.
+ */
 bool mri_xdp_prog_is_detached(const struct xdp_port *port);
 /* Replace the attached program; -EPERM: it is not old_fd's; -ENOLINK: the
  * interface is gone. */
@@ -109,6 +107,9 @@ bool mri_xdp_loses_tags(const struct xdp_port *port, char *ret_why,
 
 /* rule_set.c */
 extern const struct mr_rules_ops mri_xdp_rules_ops;
+int mri_xdp_rules_caps(const struct xdp_port *port,
+		       struct mr_offload_caps *caps,
+		       struct mr_reason *reterr_reason);
 /* Add what the rules did with frames of the queue. */
 void mri_xdp_rules_stats(const struct mr_rxq *base, struct mr_rx_stats *stats);
 

@@ -25,7 +25,6 @@
 
 #include <bpf/bpf.h>
 
-#include "lease/client.h"
 #include "program/filter.h"
 #include "program/rule_set.h"
 #include "socket/queue.h"
@@ -46,32 +45,29 @@ static uint64_t features_of(const struct xdp_port *port, uint64_t before)
 	return err == -ENOENT ? CAN_XMIT | CAN_XMIT_SG : before;
 }
 
-static int rules_caps(const struct mr_port *base, struct mr_offload_caps *caps,
-		      struct mr_reason *reterr_reason)
+int mri_xdp_rules_caps(const struct xdp_port *port,
+		       struct mr_offload_caps *caps,
+		       struct mr_reason *reterr_reason)
 {
-	const struct xdp_port *port = (const struct xdp_port *)base;
-
 	if (port->prog.dispatched != NULL)
 		return mr_fail(reterr_reason, -ENOTSUP,
 			       "%s: no rules beside other XDP programs: "
 			       "libxdp's dispatcher runs the port's program",
-			       base->info->name);
-	if (port->role == XDP_CLIENT)
-		return mri_xdp_broker_refuse(port, "rules", reterr_reason);
+			       port->base.info->name);
 	if (port->prog.skeleton == NULL)
 		return mr_fail(reterr_reason, -ENOTSUP,
 			       "%s: no rules with 'prog' or 'map': they would "
 			       "replace that program",
-			       base->info->name);
-	if (!port->prog.is_native)
+			       port->base.info->name);
+	if (!port->lease.is_native)
 		return mr_fail(
 			reterr_reason, -ENOTSUP,
 			"%s: no rules with generic attach: a redirect is "
 			"no faster than user space there",
-			base->info->name);
+			port->base.info->name);
 	caps->matches =
 		1u << MR_RULE_ANY | 1u << MR_RULE_STATION | 1u << MR_RULE_FLOW;
-	if (port->n_zc_queues > 0) {
+	if (port->lease.n_zc_queues > 0) {
 		caps->is_advised = 0;
 		snprintf(caps->why, sizeof(caps->why),
 			 "zero-copy: a redirect copies each frame");
@@ -91,6 +87,14 @@ static int rules_caps(const struct mr_port *base, struct mr_offload_caps *caps,
 	return 0;
 }
 
+static int rules_caps(const struct mr_port *base, struct mr_offload_caps *caps,
+		      struct mr_reason *reterr_reason)
+{
+	const struct xdp_port *port = (const struct xdp_port *)base;
+
+	return port->lessor->rules_caps(port, caps, reterr_reason);
+}
+
 /* Share the maps of the first program, except "sockets" and "unserved". */
 static int share_maps(struct xdp_rules *rules, struct xdp_port *port,
 		      struct xdp_rules_bpf *skeleton)
@@ -104,7 +108,7 @@ static int share_maps(struct xdp_rules *rules, struct xdp_port *port,
 					port->prog.map_fd);
 	if (!rules->is_simulated && err == 0)
 		err = bpf_map__reuse_fd(skeleton->maps.unserved,
-					port->unserved_fd);
+					port->lease.fds[XDP_LEASE_UNSERVED]);
 	if (first == NULL)
 		return err;
 	bpf_object__for_each_map(map, skeleton->obj)
@@ -156,25 +160,25 @@ static struct xdp_rules_bpf *load(struct xdp_rules *rules, uint32_t idx,
 		return NULL;
 	size_maps(rules, s);
 	bpf_program__set_autoload(s->progs.millrace_rules,
-				  !is_tracer && !port->prog.has_frags);
+				  !is_tracer && !port->lease.has_frags);
 	bpf_program__set_autoload(s->progs.millrace_rules_frags,
-				  !is_tracer && port->prog.has_frags);
+				  !is_tracer && port->lease.has_frags);
 	bpf_program__set_autoload(s->progs.millrace_xmit, is_tracer);
 	bpf_program__set_autoload(s->progs.millrace_refused, is_tracer);
 	s->rodata->port_idx = idx;
 	s->rodata->n_ports = rules->base.n_ports;
-	s->rodata->first_queue = port->options.first_queue;
-	s->rodata->n_queues = port->n_queues;
+	s->rodata->first_queue = port->lease.first_queue;
+	s->rodata->n_queues = port->lease.n_queues;
 	s->rodata->queue_base = rules->queue_base[idx];
 	s->rodata->has_partial_csums = port->rxqs[0].has_partial_csums;
 	s->rodata->has_flows = rules->base.n_hops > 0;
 	s->rodata->is_simulated = rules->is_simulated;
-	s->rodata->has_tags = (port->prog.kfuncs[XDP_KFUNC_TAG] != 0 &&
-			       port->filter == NULL) ||
+	s->rodata->has_tags = (port->lease.kfuncs[XDP_KFUNC_TAG] != 0 &&
+			       port->filter.n == 0) ||
 			      rules->is_simulated;
 	s->rodata->has_tags_in =
-		port->prog.kfuncs[XDP_KFUNC_TAG] != 0 && port->filter != NULL;
-	s->rodata->meta_magic = port->prog.meta_magic;
+		port->lease.kfuncs[XDP_KFUNC_TAG] != 0 && port->filter.n > 0;
+	s->rodata->meta_magic = port->lease.meta_magic;
 	s->rodata->passes_unserved =
 		port->options.partial || rules->is_simulated;
 	s->rodata->n_buckets = rules->n_buckets;
@@ -244,7 +248,7 @@ int mri_xdp_rules_load(struct xdp_rules *rules)
 		rules->n_buckets *= 2;
 	for (uint32_t i = 0; i < n; i++) {
 		rules->queue_base[i] = rules->n_queues;
-		rules->n_queues += xdp_rules_port(rules, i)->n_queues;
+		rules->n_queues += xdp_rules_port(rules, i)->lease.n_queues;
 	}
 	for (uint32_t i = 0; i < n && err == 0; i++)
 		rules->programs[i] = load(rules, i, false, &err);
@@ -316,30 +320,29 @@ static const struct bpf_program *program_of(const struct xdp_rules *rules,
 {
 	const struct xdp_rules_bpf *s = rules->programs[i];
 
-	return xdp_rules_port(rules, i)->prog.has_frags ?
+	return xdp_rules_port(rules, i)->lease.has_frags ?
 		       s->progs.millrace_rules_frags :
 		       s->progs.millrace_rules;
 }
 
 static int add_parts(struct xdp_rules *rules, uint32_t i,
-		      struct mr_reason *reterr_reason)
+		     struct mr_reason *reterr_reason)
 {
 	const struct xdp_port *port = xdp_rules_port(rules, i);
 	int fd;
 
-	if (port->filter == NULL && !xdp_is_bound(port))
+	if (port->filter.n == 0 && !xdp_is_bound(port))
 		return 0;
 	fd = mri_xdp_filter_load(port, program_of(rules, i),
-				 port->prog.has_frags, reterr_reason);
+				 port->lease.has_frags, reterr_reason);
 	rules->copy_fds[i] = fd < 0 ? -1 : fd;
 	return fd < 0 ? fd : 0;
 }
 
 static int prog_fd(const struct xdp_rules *rules, uint32_t i)
 {
-	return rules->copy_fds[i] >= 0 ?
-		       rules->copy_fds[i] :
-		       bpf_program__fd(program_of(rules, i));
+	return rules->copy_fds[i] >= 0 ? rules->copy_fds[i] :
+					 bpf_program__fd(program_of(rules, i));
 }
 
 /* What the port can send now, as the program is to see it. */

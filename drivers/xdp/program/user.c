@@ -122,12 +122,13 @@ static int open_object(struct xdp_port *port, const char *file,
 			       "BPF_MAP_TYPE_XSKMAP, through which the port "
 			       "receives",
 			       name, file, map_name);
-	(void)bpf_map__set_max_entries(prog->map, port->options.first_queue +
-							  port->n_queues);
+	(void)bpf_map__set_max_entries(prog->map, port->lease.first_queue +
+							  port->lease.n_queues);
 	(void)bpf_program__set_autoload(prog->program, true);
 	(void)bpf_program__set_type(prog->program, BPF_PROG_TYPE_XDP);
-	prog->has_frags = strncmp(bpf_program__section_name(prog->program),
-				  "xdp.frags", 9) == 0;
+	port->lease.has_frags =
+		strncmp(bpf_program__section_name(prog->program), "xdp.frags",
+			9) == 0;
 	snprintf(prog->name, sizeof(prog->name), "%.15s",
 		 bpf_program__name(prog->program));
 	return 0;
@@ -150,7 +151,7 @@ int mri_xdp_user_open(struct xdp_port *port, bool has_frags,
 	if (section != NULL)
 		*section++ = '\0';
 	err = open_object(port, file, section, reterr_reason);
-	if (err == 0 && has_frags && !port->prog.has_frags)
+	if (err == 0 && has_frags && !port->lease.has_frags)
 		return mr_fail(reterr_reason, -EINVAL,
 			       "%s: prog: frames of several buffers, which %s "
 			       "requires, need a program in a section "
@@ -189,7 +190,8 @@ static int check_places(const struct xdp_port *port,
 			const struct bpf_map_info *info,
 			struct mr_reason *reason)
 {
-	const uint32_t n_places = port->options.first_queue + port->n_queues;
+	const uint32_t n_places =
+		port->lease.first_queue + port->lease.n_queues;
 	char why[64];
 
 	if (info->max_entries >= n_places)
@@ -253,7 +255,7 @@ int mri_xdp_map_open(struct xdp_port *port, bool has_frags,
 		return fd;
 	port->prog.is_foreign = true;
 	port->prog.map_fd = fd;
-	port->prog.is_native = now.xdp_attached != XDP_ATTACHED_SKB;
-	port->prog.has_frags = has_frags;
+	port->lease.is_native = now.xdp_attached != XDP_ATTACHED_SKB;
+	port->lease.has_frags = has_frags;
 	return 0;
 }

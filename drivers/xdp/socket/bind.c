@@ -18,11 +18,11 @@ enum { MIN_MTU_BYTES = 68 }; /* RFC 791: the least that IPv4 works with */
 static uint32_t room_without_sg(const struct xdp_port *port)
 {
 	const uint32_t n_taken = XSK_PACKET_HEADROOM +
-				 port->umem_headroom_bytes +
+				 port->lease.headroom_bytes +
 				 port->base.tailroom_bytes;
 
-	return n_taken < port->base.chunk_bytes ?
-		       port->base.chunk_bytes - n_taken :
+	return n_taken < port->lease.chunk_bytes ?
+		       port->lease.chunk_bytes - n_taken :
 		       0;
 }
 
@@ -39,7 +39,7 @@ int mri_xdp_choose_sg(const struct xdp_port *port, bool *ret_has_sg,
 			       "kernel takes %d",
 			       port->base.info->name, port->base.headroom_bytes,
 			       port->base.tailroom_bytes,
-			       port->base.chunk_bytes, XSK_PACKET_HEADROOM);
+			       port->lease.chunk_bytes, XSK_PACKET_HEADROOM);
 	*ret_has_sg = port->options.sg == XDP_ON || longest > room;
 	if (*ret_has_sg && port->options.sg == XDP_OFF)
 		return mr_fail(
@@ -48,7 +48,7 @@ int mri_xdp_choose_sg(const struct xdp_port *port, bool *ret_has_sg,
 			"bytes: %u with headroom %u and tailroom %u; "
 			"lower it, or leave sg=off out",
 			port->base.info->name, port->base.info->mtu_bytes,
-			port->base.chunk_bytes, room - XDP_LINK_BYTES,
+			port->lease.chunk_bytes, room - XDP_LINK_BYTES,
 			port->base.headroom_bytes, port->base.tailroom_bytes);
 	if (*ret_has_sg && port->base.tailroom_bytes > 0)
 		return mr_fail(reason, -ENOTSUP,
@@ -78,8 +78,8 @@ const char *mri_xdp_sg_cause(const struct xdp_port *port)
 static uint32_t room_of_zc(const struct xdp_port *port)
 {
 	static const char *const with_kib_steps[] = { "igb", "igc", "ixgbe" };
-	uint32_t room = port->base.chunk_bytes - XSK_PACKET_HEADROOM -
-			port->umem_headroom_bytes;
+	uint32_t room = port->lease.chunk_bytes - XSK_PACKET_HEADROOM -
+			port->lease.headroom_bytes;
 	uint32_t step = 128;
 
 	for (uint32_t i = 0; i < 3; i++)
@@ -93,8 +93,8 @@ static uint32_t room_of_zc(const struct xdp_port *port)
 static uint32_t max_bytes(const struct xdp_port *port,
 			  struct xdp_bind_mode bind_mode)
 {
-	uint32_t room = port->base.chunk_bytes - XSK_PACKET_HEADROOM -
-			port->umem_headroom_bytes;
+	uint32_t room = port->lease.chunk_bytes - XSK_PACKET_HEADROOM -
+			port->lease.headroom_bytes;
 
 	if (bind_mode.max_segs == 1)
 		return bind_mode.is_zc ? room_of_zc(port) :
@@ -107,8 +107,10 @@ static uint32_t max_bytes(const struct xdp_port *port,
 
 uint32_t mri_xdp_max_mtu(const struct xdp_port *port)
 {
-	const struct xdp_bind_mode bind_mode = { .is_zc = port->n_zc_queues > 0,
-						 .max_segs = port->max_segs };
+	const struct xdp_bind_mode bind_mode = {
+		.is_zc = port->lease.n_zc_queues > 0,
+		.max_segs = port->lease.max_segs
+	};
 
 	return max_bytes(port, bind_mode) - XDP_LINK_BYTES;
 }
@@ -122,7 +124,7 @@ static int climb_zc(struct xdp_port *port, bool has_sg, bool *ret_is_final,
 	*ret_is_final = false;
 	if (port->options.mode == XDP_MODE_COPY)
 		return mr_fail(why, -ENOTSUP, "mode=copy was asked for");
-	if (!port->prog.is_native)
+	if (!port->lease.is_native)
 		return mr_fail(why, -ENOTSUP,
 			       "the XDP program is attached in generic mode; "
 			       "zero-copy needs native mode");
@@ -143,7 +145,7 @@ static int climb_zc(struct xdp_port *port, bool has_sg, bool *ret_is_final,
 			       "%u bytes in %u chunks of %u, too few for MTU "
 			       "%u: use larger pages or a smaller MTU",
 			       port->dev.driver, max_bytes(port, bind_mode),
-			       bind_mode.max_segs, port->base.chunk_bytes,
+			       bind_mode.max_segs, port->lease.chunk_bytes,
 			       port->base.info->mtu_bytes);
 	return mri_xdp_sockets_open(port, bind_mode, ret_is_final, why);
 }
@@ -151,7 +153,7 @@ static int climb_zc(struct xdp_port *port, bool has_sg, bool *ret_is_final,
 /* Why climb_zc() failed, if the table of known drivers has a cause. */
 static void find_cause(const struct xdp_port *port, struct mr_reason *why)
 {
-	if (port->prog.is_native)
+	if (port->lease.is_native)
 		(void)mri_xdp_known(port, XDP_ZC, XDP_ABSENT, why);
 	else if (port->options.attach == XDP_ATTACH_AUTO &&
 		 !mri_xdp_known(port, XDP_DRV, XDP_BROKEN, why))

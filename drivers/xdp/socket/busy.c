@@ -55,9 +55,9 @@ static int find_napis(const struct xdp_port *port, uint32_t *ids)
 	const uint32_t ifindex = port->dev.ifindex;
 	uint32_t n = 0, k;
 
-	for (uint32_t i = 0; i < port->n_queues; i++) {
+	for (uint32_t i = 0; i < port->lease.n_queues; i++) {
 		const uint32_t id = mri_xdp_queue_napi(
-			ifindex, port->options.first_queue + i);
+			ifindex, port->lease.first_queue + i);
 
 		if (id == 0)
 			return mri_xdp_napi_list(ifindex, ids);
@@ -87,23 +87,24 @@ void mri_xdp_busy_open(struct xdp_port *port)
 
 	if (port->options.busy == 0)
 		return;
-	if (port->prog.is_native)
+	if (port->lease.is_native)
 		n = find_napis(port, ids);
 	if (n == 0) {
 		mr_log(port->base.ctx, MR_LOG_WARNING,
 		       "%s: busy=%u has no effect: there is no NAPI to poll "
 		       "%s",
 		       name, port->options.busy,
-		       port->prog.is_native ?
+		       port->lease.is_native ?
 			       "with this driver" :
 			       "if the program is attached in generic mode");
 		return;
 	}
-	for (uint32_t i = 0; i < port->n_queues; i++) {
-		if (!mri_xdp_busy_poll(port, port->fds[i]))
+	for (uint32_t i = 0; i < port->lease.n_queues; i++) {
+		if (!mri_xdp_busy_poll(port, port->lease.sockets[i]))
 			return;
 		port->rxqs[i].is_busy = port->txqs[i].is_busy = true;
 	}
+	port->lease.is_busy = true;
 	for (int i = 0; i < n && err == 0; i++)
 		err = defer(port, ids[i]);
 	if (n < 0 || err == -EOPNOTSUPP)

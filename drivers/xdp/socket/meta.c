@@ -69,7 +69,7 @@ void mri_xdp_read_meta(const struct xdp_rxq *rxq, const struct mr_frame *frames,
 
 uint32_t mri_xdp_meta_offloads(const struct xdp_port *port)
 {
-	const uint32_t *kfuncs = port->prog.kfuncs;
+	const uint32_t *kfuncs = port->lease.kfuncs;
 
 	/* A veth has times only for frames that a NIC received. */
 	return (kfuncs[XDP_KFUNC_HASH] != 0 ? MR_OFFLOAD_RSS_HASH : 0) |
@@ -81,7 +81,7 @@ uint32_t mri_xdp_meta_offloads(const struct xdp_port *port)
 bool mri_xdp_lacks_meta(const struct xdp_port *port, char *ret_why,
 			size_t n_bytes)
 {
-	const uint32_t *kfuncs = port->prog.kfuncs;
+	const uint32_t *kfuncs = port->lease.kfuncs;
 	const bool has_hash = kfuncs[XDP_KFUNC_HASH] != 0;
 	const bool has_time = kfuncs[XDP_KFUNC_TIME] != 0;
 
@@ -94,7 +94,7 @@ bool mri_xdp_lacks_meta(const struct xdp_port *port, char *ret_why,
 		 port->options.map != NULL     ? "'map'" :
 		 port->options.prog != NULL    ? "'prog'" :
 		 port->prog.dispatched != NULL ? "libxdp's dispatcher" :
-		 !port->prog.is_native         ? "generic attach" :
+		 !port->lease.is_native        ? "generic attach" :
 		 port->prog.unbound_why[0]     ? port->prog.unbound_why :
 						 "driver or kernel");
 	return true;

@@ -2,6 +2,8 @@
 /* The memory of the port's queues, and adding queues later. */
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "socket/queue.h"
 #include "socket/socket.h"
@@ -11,19 +13,24 @@ static void free_queue(struct xdp_port *port, uint32_t i)
 {
 	const struct mr_ctx *ctx = port->base.ctx;
 
-	mr_free(ctx, port->rxqs[i].posted);
 	mr_free(ctx, port->txqs[i].postings);
 	mr_free(ctx, port->txqs[i].ends);
 	mr_free(ctx, port->txqs[i].times.ring);
 }
 
+/* A byte per chunk and queue. */
+static uint64_t n_posted_bytes(const struct xdp_port *port)
+{
+	return port->lease.n_bytes / port->lease.chunk_bytes *
+	       port->lease.n_queues_max;
+}
+
 void mri_xdp_queues_free(struct xdp_port *port)
 {
-	const struct mr_ctx *ctx = port->base.ctx;
-
-	for (uint32_t i = 0; i < port->n_queues; i++)
+	for (uint32_t i = 0; i < port->lease.n_queues; i++)
 		free_queue(port, i);
-	mr_free(ctx, port->fds);
+	if (port->posted != NULL)
+		munmap(port->posted, n_posted_bytes(port));
 }
 
 /* How many queues the port may have at most, after channels were added. */
@@ -32,8 +39,7 @@ static uint32_t most_queues(const struct xdp_port *port)
 	const struct xdp_options *o = &port->options;
 	const uint32_t n = o->n_queues, n_most = port->dev.n_most_rx_channels;
 
-	if (port->role == XDP_CLIENT || o->partial || o->prog != NULL ||
-	    o->map != NULL || n_most < n)
+	if (o->partial || o->prog != NULL || o->map != NULL || n_most < n)
 		return n;
 	return n_most < XDP_MAX_QUEUES ? n_most : XDP_MAX_QUEUES;
 }
@@ -41,39 +47,73 @@ static uint32_t most_queues(const struct xdp_port *port)
 static int alloc_queue(struct xdp_port *port, uint32_t i)
 {
 	struct mr_port *base = &port->base;
-	const uint32_t chunk_shift = (uint32_t)__builtin_ctz(base->chunk_bytes);
-	const uint64_t n_chunks = port->n_registered_bytes >> chunk_shift;
+	const struct xdp_lease *lease = &port->lease;
+	const uint32_t chunk_shift =
+		(uint32_t)__builtin_ctz(lease->chunk_bytes);
 	struct xdp_rxq *rxq = &port->rxqs[i];
 	struct xdp_txq *txq = &port->txqs[i];
 
 	rxq->port = txq->port = port;
 	rxq->chunk_shift = txq->chunk_shift = chunk_shift;
-	txq->chunk_mask = base->chunk_bytes - 1;
+	txq->chunk_mask = lease->chunk_bytes - 1;
 	rxq->tailroom_bytes = base->tailroom_bytes;
 	rxq->has_partial_csums = mri_xdp_has_partial_csums(port);
 	rxq->base.burst = mri_xdp_rx_burst;
 	rxq->base.queue.arm = mri_xdp_rx_arm;
 	txq->base.burst = mri_xdp_tx_burst;
 	txq->base.queue.arm = mri_xdp_tx_arm;
-	rxq->posted = mr_alloc(base->ctx, 0, n_chunks);
-	txq->postings =
-		mr_alloc(base->ctx, 0, xdp_posting(port->n_registered_bytes));
-	txq->ends = mr_alloc(base->ctx, 0,
-			     (port->options.ring_entries + 63) / 64 * 8);
-	if (rxq->posted == NULL || txq->postings == NULL || txq->ends == NULL)
-		return -ENOMEM;
-	return 0;
+	rxq->posted = port->posted + i * (lease->n_bytes >> chunk_shift);
+	txq->postings = mr_alloc(base->ctx, 0, xdp_posting(lease->n_bytes));
+	txq->ends = mr_alloc(base->ctx, 0, (lease->n_entries + 63) / 64 * 8);
+	return txq->postings == NULL || txq->ends == NULL ? -ENOMEM : 0;
 }
 
 /* The number of tx queues: queue i sends by the device's tx channel i. */
 static uint32_t count_txqs(const struct xdp_port *port,
 			   const struct xdp_netdev *dev)
 {
-	const uint32_t first = port->options.first_queue;
+	const uint32_t first = port->lease.first_queue;
 	const uint32_t n =
 		dev->n_tx_channels > first ? dev->n_tx_channels - first : 0;
 
-	return n < port->n_queues ? n : port->n_queues;
+	return n < port->lease.n_queues ? n : port->lease.n_queues;
+}
+
+/* What is known before the sockets are there; the segments are those from the
+ * region's start that are in one piece. */
+static void fill_lease(struct xdp_port *port)
+{
+	const struct mr_region *region = port->base.region;
+	struct xdp_lease *lease = &port->lease;
+	struct mr_segment_info info;
+	uint64_t end = 0;
+
+	mri_xdp_lease_sizes(port);
+	/* Looked up once: tables and registration must agree. */
+	lease->n_bytes = mr_region_n_contiguous_bytes(region);
+	while (lease->n_segments < XDP_MAX_SEGMENTS && end < lease->n_bytes &&
+	       mr_region_segment(region, lease->n_segments, &info) == 0) {
+		lease->segment_bytes[lease->n_segments++] = info.n_bytes;
+		end += info.n_bytes;
+	}
+}
+
+/* In memory that another process can map. */
+static int make_posted(struct xdp_port *port)
+{
+	const uint64_t n_bytes = n_posted_bytes(port);
+	const int fd =
+		mr_fd_guard(memfd_create("millrace-posted", MFD_CLOEXEC));
+	void *memory;
+
+	port->lease.fds[XDP_LEASE_POSTED] = fd;
+	if (fd < 0 || ftruncate(fd, (off_t)n_bytes) < 0)
+		return -errno;
+	memory = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (memory == MAP_FAILED)
+		return -errno;
+	port->posted = memory;
+	return madvise(memory, n_bytes, MADV_DONTFORK) < 0 ? -errno : 0;
 }
 
 int mri_xdp_queues_alloc(struct xdp_port *port, struct mr_reason *reason)
@@ -81,7 +121,7 @@ int mri_xdp_queues_alloc(struct xdp_port *port, struct mr_reason *reason)
 	struct mr_port *base = &port->base;
 	const uint32_t n = port->options.n_queues;
 	const uint32_t n_max = most_queues(port);
-	int err = 0;
+	int err;
 
 	if (mr_region_pin(base->region, base->info->name, 0) == -ENOTSUP)
 		return mr_fail(reason, -ENOTSUP,
@@ -89,9 +129,8 @@ int mri_xdp_queues_alloc(struct xdp_port *port, struct mr_reason *reason)
 			       "the device cannot register such memory: choose "
 			       "a lower safety level",
 			       base->info->name);
-	/* Looked up once: tables and registration must agree. */
-	port->n_registered_bytes = mr_region_n_contiguous_bytes(base->region);
-	if (!mr_pool_is_below(base->pool, port->n_registered_bytes))
+	fill_lease(port);
+	if (!mr_pool_is_below(base->pool, port->lease.n_bytes))
 		return mr_fail(reason, -EINVAL,
 			       "%s: its pool lies behind a gap of its region, "
 			       "and a device can only register what is in one "
@@ -105,13 +144,10 @@ int mri_xdp_queues_alloc(struct xdp_port *port, struct mr_reason *reason)
 	base->info->n_rxqs = n;
 	port->rxqs = (struct xdp_rxq *)base->rxqs[0];
 	port->txqs = (struct xdp_txq *)base->txqs[0];
-	port->fds = mr_alloc(base->ctx, 0, n_max * sizeof(port->fds[0]));
-	if (port->fds == NULL)
-		return mr_fail(reason, -ENOMEM, "%s: no memory for %u queues",
-			       base->info->name, n);
-	memset(port->fds, 0xff, n_max * sizeof(port->fds[0])); /* -1 */
-	port->n_queues_max = n_max;
-	port->n_queues = n; /* from here on mri_xdp_release() has queues */
+	port->lease.n_queues_max = n_max;
+	port->lease.n_queues =
+		n; /* from here on mri_xdp_release() has queues */
+	err = make_posted(port);
 	for (uint32_t i = 0; i < n && err == 0; i++)
 		err = alloc_queue(port, i);
 	if (err < 0)
@@ -121,13 +157,29 @@ int mri_xdp_queues_alloc(struct xdp_port *port, struct mr_reason *reason)
 	return 0;
 }
 
+/* Close an unused queue, also one that was opened in part. */
+static void drop_queue(struct xdp_port *port, uint32_t i)
+{
+	mri_xdp_socket_close(port, i);
+	free_queue(port, i);
+	/* It may be added again. */
+	memset((uint8_t *)&port->rxqs[i] + sizeof(struct mr_rxq), 0,
+	       sizeof(port->rxqs[i]) - sizeof(struct mr_rxq));
+	memset((uint8_t *)&port->txqs[i] + sizeof(struct mr_txq), 0,
+	       sizeof(port->txqs[i]) - sizeof(struct mr_txq));
+	/* Places in the map end with their sockets. */
+	if (port->prog.n_steered > i)
+		port->prog.n_steered = i;
+}
+
 /* Add a queue while the sockets of the others are in use. */
 static int add_queue(struct xdp_port *port, struct mr_reason *reason)
 {
 	const struct xdp_bind_mode bind_mode = {
-		.is_zc = port->n_zc_queues > 0, .max_segs = port->max_segs
+		.is_zc = port->lease.n_zc_queues > 0,
+		.max_segs = port->lease.max_segs
 	};
-	const uint32_t i = port->n_queues;
+	const uint32_t i = port->lease.n_queues;
 	bool is_final;
 	int err = alloc_queue(port, i);
 
@@ -140,59 +192,44 @@ static int add_queue(struct xdp_port *port, struct mr_reason *reason)
 		err = mri_xdp_socket_open(port, i, bind_mode, &is_final,
 					  reason);
 	if (err < 0) {
-		mri_xdp_socket_close(port, i);
-		free_queue(port, i);
-		memset((uint8_t *)&port->rxqs[i] + sizeof(struct mr_rxq), 0,
-		       sizeof(port->rxqs[i]) - sizeof(struct mr_rxq));
-		memset((uint8_t *)&port->txqs[i] + sizeof(struct mr_txq), 0,
-		       sizeof(port->txqs[i]) - sizeof(struct mr_txq));
+		drop_queue(port, i);
 		return err;
 	}
-	if (port->rxqs[0].is_busy && mri_xdp_busy_poll(port, port->fds[i]))
+	if (port->rxqs[0].is_busy &&
+	    mri_xdp_busy_poll(port, port->lease.sockets[i]))
 		port->rxqs[i].is_busy = port->txqs[i].is_busy = true;
-	port->n_queues++;
+	port->lease.n_queues++;
 	return 0;
-}
-
-/* Close unused queues, all but the first n_kept. */
-static void drop_queues(struct xdp_port *port, uint32_t n_kept)
-{
-	while (port->n_queues > n_kept) {
-		mri_xdp_socket_close(port, --port->n_queues);
-		free_queue(port, port->n_queues);
-	}
-	/* Places in the map end with their sockets. */
-	if (port->prog.n_steered > n_kept)
-		port->prog.n_steered = n_kept;
 }
 
 int mri_xdp_add_queues(struct mr_port *base, uint32_t n,
 		       struct mr_reason *reterr_reason)
 {
 	struct xdp_port *port = (struct xdp_port *)base;
-	const uint32_t n_before = port->n_queues;
+	const uint32_t n_before = port->lease.n_queues;
 	struct xdp_netdev dev = port->dev;
 	int err = 0;
 
-	if (n_before + n > port->n_queues_max)
+	if (n_before + n > port->lease.n_queues_max)
 		return mr_fail(reterr_reason, -ENOTSUP,
 			       "%s: cannot add %u queues: the port was opened "
 			       "for at most %u (none can be added if a broker "
 			       "opened it, or with 'prog', 'map' or "
 			       "'partial')",
-			       base->info->name, n, port->n_queues_max);
+			       base->info->name, n, port->lease.n_queues_max);
 	for (uint32_t i = 0; i < n && err == 0; i++)
 		err = add_queue(port, reterr_reason);
 	if (err == 0)
 		err = mri_xdp_prog_steer(port, reterr_reason);
 	if (err < 0) {
-		drop_queues(port, n_before);
+		while (port->lease.n_queues > n_before)
+			drop_queue(port, --port->lease.n_queues);
 		return err;
 	}
 	mri_xdp_netdev_channels(&dev);
 	__atomic_store_n(&base->info->n_txqs, count_txqs(port, &dev),
 			 __ATOMIC_RELEASE);
-	__atomic_store_n(&base->info->n_rxqs, port->n_queues,
+	__atomic_store_n(&base->info->n_rxqs, port->lease.n_queues,
 			 __ATOMIC_RELEASE);
 	return 0;
 }

@@ -156,7 +156,7 @@ static uint32_t keep_registered(struct xdp_rxq *rxq, struct mr_pool *pool,
 	uint32_t n_kept = 0, n_others = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		if (addrs[i] < rxq->port->n_registered_bytes)
+		if (addrs[i] < rxq->port->lease.n_bytes)
 			addrs[n_kept++] = addrs[i];
 		else
 			others[n_others++] = addrs[i];
@@ -172,7 +172,7 @@ static uint32_t alloc_registered(struct xdp_rxq *rxq, struct mr_cache *cache,
 				 uint64_t *addrs, uint32_t n)
 {
 	const uint32_t chunk_bytes = 1u << rxq->chunk_shift;
-	const uint64_t last = rxq->port->n_registered_bytes - 1;
+	const uint64_t last = rxq->port->lease.n_bytes - 1;
 	struct mr_pool *pool;
 	uint64_t beyond = 0;
 	uint32_t n_got = mr_frag_alloc_bulk(cache, addrs, n, chunk_bytes);
@@ -319,8 +319,7 @@ int mri_xdp_rx_fill(struct xdp_rxq *rxq)
 
 void mri_xdp_rx_take_back(struct xdp_rxq *rxq)
 {
-	const uint64_t n_chunks =
-		rxq->port->n_registered_bytes >> rxq->chunk_shift;
+	const uint64_t n_chunks = rxq->port->lease.n_bytes >> rxq->chunk_shift;
 
 	for (uint64_t chunk = 0; chunk < n_chunks; chunk++) {
 		const uint64_t addr = chunk << rxq->chunk_shift;

@@ -19,18 +19,26 @@ struct xdp_bind_mode {
  */
 int mri_xdp_sockets_open(struct xdp_port *port, struct xdp_bind_mode bind_mode,
 			 bool *ret_is_final, struct mr_reason *reterr_reason);
-/* Close them, wait for the device, take back what they held. */
+/* Map and fill the rings of sockets that somebody else has made, and wake the
+ * device. */
+int mri_xdp_sockets_use(struct xdp_port *port, struct mr_reason *reterr_reason);
+/* Close them in three steps: unmap and close; wait until zero-copy sockets are
+ * released; take back the buffers. */
 void mri_xdp_sockets_close(struct xdp_port *port);
+void mri_xdp_sockets_wait(struct xdp_port *port);
+void mri_xdp_sockets_take_back(struct xdp_port *port);
 /* The same for queue i alone: not the first, whose memory the others share. */
 int mri_xdp_socket_open(struct xdp_port *port, uint32_t i,
 			struct xdp_bind_mode bind_mode, bool *ret_is_final,
 			struct mr_reason *reterr_reason);
 void mri_xdp_socket_close(struct xdp_port *port, uint32_t i);
-/* The first step of opening it: a socket with its memory and rings. */
+/* The first and the last step of opening it: a socket with its memory and
+ * rings, and the bind. */
 int mri_xdp_socket_make(struct xdp_port *port, uint32_t i, bool is_zc,
 			struct mr_reason *reason);
-/* Wait until closed zero-copy sockets are released. */
-void mri_xdp_sockets_wait(const struct xdp_port *port);
+int mri_xdp_socket_bind(struct xdp_port *port, uint32_t i,
+			struct xdp_bind_mode bind_mode, bool *ret_is_final,
+			struct mr_reason *reason);
 
 /* bind.c */
 /* Whether frames have several buffers; -EINVAL, -ENOTSUP: not with this pool */
@@ -44,6 +52,7 @@ int mri_xdp_climb(struct xdp_port *port, bool has_sg,
 		  struct mr_reason *reterr_reason);
 
 /* queues.c */
+/* Fill in the lease's sizes, and allocate the queues. */
 int mri_xdp_queues_alloc(struct xdp_port *port, struct mr_reason *reason);
 void mri_xdp_queues_free(struct xdp_port *port);
 int mri_xdp_add_queues(struct mr_port *base, uint32_t n,

@@ -56,17 +56,17 @@ static uint32_t asks_of(const struct xdp_port *port)
 {
 	uint64_t features = 0;
 
-	if (port->tx_metadata_bytes < sizeof(struct xdp_tx_request) ||
-	    (port->n_zc_queues > 0 &&
+	if (port->lease.tx_metadata_bytes < sizeof(struct xdp_tx_request) ||
+	    (port->lease.n_zc_queues > 0 &&
 	     mri_xdp_tx_metadata(port->dev.ifindex, &features) < 0))
 		return 0;
-	return grants(port->n_zc_queues > 0, features);
+	return grants(port->lease.n_zc_queues > 0, features);
 }
 
 static int open_queue(struct xdp_port *port, uint32_t i, uint32_t asks,
 		      struct mr_reason *reterr_reason)
 {
-	const uint32_t n = port->options.ring_entries;
+	const uint32_t n = port->lease.n_entries;
 	struct xdp_times *times = &port->txqs[i].times;
 
 	times->asks = asks;
@@ -75,7 +75,8 @@ static int open_queue(struct xdp_port *port, uint32_t i, uint32_t asks,
 	if (getrandom(&times->magic, sizeof(times->magic), 0) < 0)
 		times->magic = 0x9e3779b9;
 	times->magic |= 1; /* not 0, which pages contain */
-	times->clock = port->n_zc_queues > 0 ? MR_CLOCK_DEVICE : CLOCK_TAI;
+	times->clock =
+		port->lease.n_zc_queues > 0 ? MR_CLOCK_DEVICE : CLOCK_TAI;
 	times->mask = n - 1;
 	times->ring = mr_alloc(port->base.ctx, 0, n * sizeof(times->ring[0]));
 	if (times->ring == NULL)
@@ -90,7 +91,7 @@ int mri_xdp_times_open(struct xdp_port *port, struct mr_reason *reterr_reason)
 	const uint32_t asks = asks_of(port);
 	int err = 0;
 
-	for (uint32_t i = 0; i < port->n_queues && err == 0; i++)
+	for (uint32_t i = 0; i < port->lease.n_queues && err == 0; i++)
 		err = open_queue(port, i, asks, reterr_reason);
 	return err;
 }

@@ -129,7 +129,7 @@ static void reap(struct xdp_txq *txq, struct mr_cache *cache)
  */
 static bool call_sends(const struct xdp_txq *txq)
 {
-	return txq->port->n_zc_queues == 0 || txq->is_busy;
+	return txq->port->lease.n_zc_queues == 0 || txq->is_busy;
 }
 
 /*
@@ -141,7 +141,7 @@ static bool call_sends(const struct xdp_txq *txq)
 static bool was_woken(struct xdp_txq *txq)
 {
 	if (txq->is_stalled || txq->n_woken_for != txq->tx.cached ||
-	    txq->port->n_zc_queues == 0)
+	    txq->port->lease.n_zc_queues == 0)
 		return false;
 	if (txq->is_busy)
 		return xring_n_left(&txq->tx) == txq->n_left_before &&
@@ -162,7 +162,7 @@ static void kick(struct xdp_txq *txq, struct mr_cache *cache)
 	uint32_t n_may_be_lost = xring_n_left(&txq->tx);
 	uint32_t n_kicks = 0;
 	/* A zero-copy driver that is busy drops nothing. */
-	const bool is_copying = txq->port->n_zc_queues == 0;
+	const bool is_copying = txq->port->lease.n_zc_queues == 0;
 	/* The clock is read last, and only where there is something to do. */
 	const bool is_wanted = n_may_be_lost > 0 &&
 			       xring_needs_wakeup(&txq->tx) && !was_woken(txq);
@@ -508,7 +508,7 @@ uint32_t mri_xdp_tx_wait(struct xdp_txq *txq, uint64_t deadline_ns)
 
 void mri_xdp_tx_take_back(struct xdp_txq *txq)
 {
-	const uint64_t n_places = xdp_posting(txq->port->n_registered_bytes);
+	const uint64_t n_places = xdp_posting(txq->port->lease.n_bytes);
 
 	for (uint64_t i = 0; i < n_places; i++) {
 		const uint64_t addr = i << XDP_POSTING_SHIFT;

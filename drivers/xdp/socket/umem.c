@@ -26,7 +26,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "lease/client.h"
 #include "socket/queue.h"
 #include "socket/socket.h"
 #include "xdp.h"
@@ -36,7 +35,6 @@ enum {
 	BIND_WAIT_MS = 1000,
 	BIND_STEP_MS = 2,
 	CLOSE_WAIT_MS = 1000,
-	KERNEL_BYTES_PER_CHUNK = 128, /* measured, Linux 6.18 */
 };
 
 static int set_option(int fd, int option, const void *value, socklen_t n_bytes)
@@ -79,12 +77,12 @@ static void unmap_ring(struct xring *ring)
 /* A zero-copy device has a ring of its own, filled from the fill ring. */
 static uint32_t n_fill_entries(const struct xdp_port *port)
 {
-	return 2 * port->options.ring_entries;
+	return 2 * port->lease.n_entries;
 }
 
 static int size_rings(const struct xdp_port *port, int fd)
 {
-	const uint32_t n = port->options.ring_entries;
+	const uint32_t n = port->lease.n_entries;
 	const uint32_t n_fill = n_fill_entries(port);
 	int err;
 
@@ -93,13 +91,14 @@ static int size_rings(const struct xdp_port *port, int fd)
 	    (err = set_option(fd, XSK_COMP_RING, &n, sizeof(n))) < 0 ||
 	    (err = set_option(fd, XSK_RX_RING, &n, sizeof(n))) < 0)
 		return err;
-	return port->is_mute ? 0 : set_option(fd, XSK_TX_RING, &n, sizeof(n));
+	return port->lease.is_mute ? 0 :
+				     set_option(fd, XSK_TX_RING, &n, sizeof(n));
 }
 
 static int map_rings(const struct xdp_port *port, int fd, struct xdp_rxq *rxq,
 		     struct xdp_txq *txq)
 {
-	const uint32_t n = port->options.ring_entries;
+	const uint32_t n = port->lease.n_entries;
 	struct xsk_offsets offsets;
 	socklen_t n_bytes = sizeof(offsets);
 	int err;
@@ -110,7 +109,7 @@ static int map_rings(const struct xdp_port *port, int fd, struct xdp_rxq *rxq,
 			    sizeof(struct mr_frame))) < 0 ||
 	    (err = map_ring(&rxq->fill, fd, XSK_PGOFF_FILL, &offsets.fill,
 			    n_fill_entries(port), sizeof(uint64_t))) < 0 ||
-	    (!port->is_mute &&
+	    (!port->lease.is_mute &&
 	     (err = map_ring(&txq->tx, fd, XSK_PGOFF_TX, &offsets.tx, n,
 			     sizeof(struct mr_frame))) < 0) ||
 	    (err = map_ring(&txq->comp, fd, XSK_PGOFF_COMP, &offsets.comp, n,
@@ -130,7 +129,7 @@ static uint64_t locked_by_others(const struct xdp_port *port)
 		return 0;
 	for (uint32_t i = 0; mr_region_segment(region, i, &info) == 0; i++)
 		n_bytes += info.n_bytes * info.n_pins;
-	return n_bytes - port->n_registered_bytes; /* pinned, not yet locked */
+	return n_bytes - port->lease.n_bytes; /* pinned, not yet locked */
 }
 
 static int refuse_umem(const struct xdp_port *port, int err, uint64_t n_bytes,
@@ -145,8 +144,8 @@ static int refuse_umem(const struct xdp_port *port, int err, uint64_t n_bytes,
 			       "chunks of %u with headroom %u: %s%s",
 			       port->base.info->name,
 			       (unsigned long long)(n_bytes >> 10),
-			       port->base.chunk_bytes,
-			       port->umem_headroom_bytes, mr_strerror(-err),
+			       port->lease.chunk_bytes,
+			       port->lease.headroom_bytes, mr_strerror(-err),
 			       err == -EINVAL ? " (headroom at most the chunk "
 						"less 704 bytes)" :
 						"");
@@ -184,18 +183,18 @@ static int register_patiently(int fd, const struct xsk_umem_config *config,
 static int register_memory(struct xdp_port *port, int fd, bool is_zc,
 			   struct mr_reason *reterr_reason)
 {
-	const uint64_t n_bytes = port->n_registered_bytes;
+	const uint64_t n_bytes = port->lease.n_bytes;
 	uint32_t n_tx_metadata = 0;
 	struct xsk_umem_config config = {
 		.addr = (uintptr_t)port->base.base,
 		.len = n_bytes,
-		.chunk_size = port->base.chunk_bytes,
-		.headroom = port->umem_headroom_bytes,
+		.chunk_size = port->lease.chunk_bytes,
+		.headroom = port->lease.headroom_bytes,
 	};
 	uint64_t features;
 	int err = -EINVAL;
 
-	port->tx_metadata_bytes = 0;
+	port->lease.tx_metadata_bytes = 0;
 	if (mri_xdp_request_bytes(port, is_zc, UINT64_MAX) > 0 &&
 	    mri_xdp_tx_metadata(port->dev.ifindex, &features) == 0)
 		n_tx_metadata = mri_xdp_request_bytes(port, is_zc, features);
@@ -209,7 +208,7 @@ static int register_memory(struct xdp_port *port, int fd, bool is_zc,
 			config.flags = 0;
 			err = register_patiently(fd, &config, sizeof(config));
 		}
-		port->tx_metadata_bytes = err == 0 ? n_tx_metadata : 0;
+		port->lease.tx_metadata_bytes = err == 0 ? n_tx_metadata : 0;
 		config.tx_metadata_len = 0;
 		config.flags = 0;
 	}
@@ -244,19 +243,19 @@ static int bind_queue(struct xdp_port *port, uint32_t i,
 	struct xsk_address address = {
 		.family = FAMILY_XDP,
 		.ifindex = port->dev.ifindex,
-		.queue_id = port->options.first_queue + i,
+		.queue_id = port->lease.first_queue + i,
 	};
 
 	if (i > 0) {
 		address.flags = XSK_SHARED_UMEM;
-		address.shared_umem_fd = (uint32_t)port->fds[0];
+		address.shared_umem_fd = (uint32_t)port->lease.sockets[0];
 	} else {
 		address.flags =
 			(uint16_t)(XSK_NEED_WAKEUP |
 				   (bind_mode.is_zc ? XSK_ZEROCOPY : XSK_COPY) |
 				   (bind_mode.max_segs > 1 ? XSK_USE_SG : 0));
 	}
-	return bind_patiently(port->fds[i], &address);
+	return bind_patiently(port->lease.sockets[i], &address);
 }
 
 /* Options that only make it faster: a kernel without them is no error. */
@@ -264,7 +263,7 @@ static void set_budget(const struct xdp_port *port, int fd)
 {
 	const uint32_t budget = port->options.budget != 0 ?
 					port->options.budget :
-					port->options.ring_entries;
+					port->lease.n_entries;
 
 	(void)set_option(fd, XSK_MAX_TX_BUDGET, &budget, sizeof(budget));
 }
@@ -273,7 +272,7 @@ static int refuse_bind(const struct xdp_port *port, uint32_t i, int err,
 		       struct xdp_bind_mode bind_mode, struct mr_reason *reason)
 {
 	const char *const name = port->base.info->name;
-	const uint32_t queue = port->options.first_queue + i;
+	const uint32_t queue = port->lease.first_queue + i;
 
 	if (err == -EBUSY)
 		return mr_fail(reason, err,
@@ -303,7 +302,7 @@ static int open_socket(struct xdp_port *port, uint32_t i,
 		mr_fd_guard(socket(FAMILY_XDP, SOCK_RAW | SOCK_CLOEXEC, 0));
 
 	if (fd >= 0) {
-		port->fds[i] = fd;
+		port->lease.sockets[i] = fd;
 		return 0;
 	}
 	if (errno == EPERM)
@@ -326,27 +325,27 @@ static void set_queue(struct xdp_port *port, uint32_t i,
 	struct xdp_rxq *rxq = &port->rxqs[i];
 	struct xdp_txq *txq = &port->txqs[i];
 
-	rxq->fd = txq->fd = port->fds[i];
-	rxq->base.queue.fd = txq->base.queue.fd = port->fds[i];
+	rxq->fd = txq->fd = port->lease.sockets[i];
+	rxq->base.queue.fd = txq->base.queue.fd = port->lease.sockets[i];
 	rxq->base.n_min = bind_mode.max_segs > 1 ? MR_MAX_SEGS : 1;
 	/*
 	 * In copy mode a buffer is in the fill ring or in the rx ring. A
 	 * zero-copy device has a ring of its own between them.
 	 */
-	rxq->n_bufs = port->options.ring_entries * (bind_mode.is_zc ? 2 : 1);
-	rxq->meta_magic = port->prog.meta_magic;
-	txq->n_registered_bytes = port->n_registered_bytes;
-	txq->n_front_bytes = port->tx_metadata_bytes;
+	rxq->n_bufs = port->lease.n_entries * (bind_mode.is_zc ? 2 : 1);
+	rxq->meta_magic = port->lease.meta_magic;
+	txq->n_registered_bytes = port->lease.n_bytes;
+	txq->n_front_bytes = port->lease.tx_metadata_bytes;
 	txq->max_segs = bind_mode.max_segs;
-	txq->has_csum = port->tx_metadata_bytes > 0 && port->is_software &&
-			port->rxqs[0].has_partial_csums;
+	txq->has_csum = port->lease.tx_metadata_bytes > 0 &&
+			port->is_software && port->rxqs[0].has_partial_csums;
 }
 
 static int refuse_rings(const struct xdp_port *port, int err,
 			struct mr_reason *reason)
 {
 	return mr_fail(reason, err, "%s: cannot make rings of %u entries: %s",
-		       port->base.info->name, port->options.ring_entries,
+		       port->base.info->name, port->lease.n_entries,
 		       mr_strerror(-err));
 }
 
@@ -354,16 +353,18 @@ static int refuse_rings(const struct xdp_port *port, int err,
 int mri_xdp_socket_make(struct xdp_port *port, uint32_t i, bool is_zc,
 			struct mr_reason *reason)
 {
-	int err = port->fds[i] >= 0 ? 0 : open_socket(port, i, reason);
+	int err =
+		port->lease.sockets[i] >= 0 ? 0 : open_socket(port, i, reason);
 
 	if (err == 0 && i == 0)
-		err = register_memory(port, port->fds[0], is_zc, reason);
+		err = register_memory(port, port->lease.sockets[0], is_zc,
+				      reason);
 	if (err < 0)
 		return err;
-	err = size_rings(port, port->fds[i]);
+	err = size_rings(port, port->lease.sockets[i]);
 	if (err < 0)
 		return refuse_rings(port, err, reason);
-	set_budget(port, port->fds[i]);
+	set_budget(port, port->lease.sockets[i]);
 	return 0;
 }
 
@@ -372,7 +373,8 @@ static int use_socket(struct xdp_port *port, uint32_t i,
 		      struct xdp_bind_mode bind_mode, struct mr_reason *reason)
 {
 	struct xdp_rxq *rxq = &port->rxqs[i];
-	const int err = map_rings(port, port->fds[i], rxq, &port->txqs[i]);
+	const int err =
+		map_rings(port, port->lease.sockets[i], rxq, &port->txqs[i]);
 
 	if (err < 0)
 		return refuse_rings(port, err, reason);
@@ -382,8 +384,39 @@ static int use_socket(struct xdp_port *port, uint32_t i,
 			       "%s: the pool has not the %u pages that its "
 			       "rings need: give it more pages",
 			       port->base.info->name,
-			       rxq->n_bufs * port->n_queues);
+			       rxq->n_bufs * port->lease.n_queues);
 	return 0;
+}
+
+int mri_xdp_socket_bind(struct xdp_port *port, uint32_t i,
+			struct xdp_bind_mode bind_mode, bool *ret_is_final,
+			struct mr_reason *reason)
+{
+	const int err = bind_queue(port, i, bind_mode);
+
+	if (err == 0) {
+		port->lease.n_zc_queues = bind_mode.is_zc ? i + 1 : 0;
+		return 0;
+	}
+	*ret_is_final = err == -EBUSY || err == -EPERM;
+	return refuse_bind(port, i, err, bind_mode, reason);
+}
+
+int mri_xdp_sockets_use(struct xdp_port *port, struct mr_reason *reason)
+{
+	const struct xdp_bind_mode bind_mode = {
+		.is_zc = port->lease.n_zc_queues > 0,
+		.max_segs = port->lease.max_segs,
+	};
+	int err = 0;
+
+	for (uint32_t i = 0; i < port->lease.n_queues && err == 0; i++) {
+		err = use_socket(port, i, bind_mode, reason);
+		if (err == 0)
+			(void)recvfrom(port->lease.sockets[i], NULL, 0,
+				       MSG_DONTWAIT, NULL, NULL);
+	}
+	return err;
 }
 
 /*
@@ -396,29 +429,15 @@ int mri_xdp_socket_open(struct xdp_port *port, uint32_t i,
 			struct xdp_bind_mode bind_mode, bool *ret_is_final,
 			struct mr_reason *reason)
 {
-	int err = 0;
+	int err = mri_xdp_socket_make(port, i, bind_mode.is_zc, reason);
 
 	*ret_is_final = true;
-	if (port->role != XDP_CLIENT && !port->is_unbound)
-		err = mri_xdp_socket_make(port, i, bind_mode.is_zc, reason);
-	if (err == 0 && port->role != XDP_SERVER)
+	if (err == 0 && port->base.pool != NULL)
 		err = use_socket(port, i, bind_mode, reason);
-	if (err < 0)
-		return err;
-	if (bind_mode.is_zc)
-		port->n_zc_queues = i + 1;
-	if (port->role == XDP_CLIENT) {
-		(void)recvfrom(port->fds[i], NULL, 0, MSG_DONTWAIT, NULL, NULL);
-		return 0;
-	}
-	err = bind_queue(port, i, bind_mode);
-	if (err < 0) {
-		*ret_is_final = err == -EBUSY || err == -EPERM;
-		if (bind_mode.is_zc)
-			port->n_zc_queues = i;
-		return refuse_bind(port, i, err, bind_mode, reason);
-	}
-	return 0;
+	if (err == 0)
+		err = mri_xdp_socket_bind(port, i, bind_mode, ret_is_final,
+					  reason);
+	return err;
 }
 
 int mri_xdp_sockets_open(struct xdp_port *port, struct xdp_bind_mode bind_mode,
@@ -426,18 +445,16 @@ int mri_xdp_sockets_open(struct xdp_port *port, struct xdp_bind_mode bind_mode,
 {
 	int err = 0;
 
-	for (uint32_t i = 0; i < port->n_queues && err == 0; i++)
+	for (uint32_t i = 0; i < port->lease.n_queues && err == 0; i++)
 		err = mri_xdp_socket_open(port, i, bind_mode, ret_is_final,
 					  reterr_reason);
 	if (err < 0) {
 		mri_xdp_sockets_close(port);
+		mri_xdp_sockets_wait(port);
+		mri_xdp_sockets_take_back(port);
 		return err;
 	}
-	port->max_segs = bind_mode.max_segs;
-	port->base.info->locked_bytes = port->n_registered_bytes;
-	port->base.info->kernel_bytes =
-		(port->n_registered_bytes / port->base.chunk_bytes) *
-		KERNEL_BYTES_PER_CHUNK * port->n_queues;
+	port->lease.max_segs = bind_mode.max_segs;
 	return 0;
 }
 
@@ -450,7 +467,7 @@ static void wait_for_queue(const struct xdp_port *port, uint32_t i, void *page)
 		.family = FAMILY_XDP,
 		.flags = XSK_COPY,
 		.ifindex = port->dev.ifindex,
-		.queue_id = port->options.first_queue + i,
+		.queue_id = port->lease.first_queue + i,
 	};
 	const struct xsk_umem_config config = { .addr = (uintptr_t)page,
 						.len = 4096,
@@ -471,18 +488,26 @@ static void wait_for_queue(const struct xdp_port *port, uint32_t i, void *page)
 /*
  * A zero-copy device may write into our memory until its release is done, which
  * is after close(), and queue by queue. It is done when the queue can be bound
- * again. A client of the broker has it wait.
+ * again.
  */
-void mri_xdp_sockets_wait(const struct xdp_port *port)
+static void wait_for_queues(const struct xdp_port *port, uint32_t first)
 {
-	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *page = MAP_FAILED;
 
+	if (port->lease.n_zc_queues > first)
+		page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (page == MAP_FAILED)
 		return;
-	for (uint32_t i = 0; i < port->n_zc_queues; i++)
+	for (uint32_t i = first; i < port->lease.n_zc_queues; i++)
 		wait_for_queue(port, i, page);
 	munmap(page, 4096);
+}
+
+void mri_xdp_sockets_wait(struct xdp_port *port)
+{
+	wait_for_queues(port, 0);
+	port->lease.n_zc_queues = 0;
 }
 
 /*
@@ -500,9 +525,9 @@ static void wait_for_completions(struct xdp_port *port)
 				     CLOSE_WAIT_MS * UINT64_C(1000000);
 	uint32_t n = 0;
 
-	if (port->n_zc_queues > 0 || port->role == XDP_SERVER)
+	if (port->lease.n_zc_queues > 0 || port->base.pool == NULL)
 		return;
-	for (uint32_t i = 0; i < port->n_queues; i++)
+	for (uint32_t i = 0; i < port->lease.n_queues; i++)
 		n += mri_xdp_tx_wait(&port->txqs[i], deadline_ns);
 	if (n > 0)
 		mr_log(port->base.ctx, MR_LOG_WARNING,
@@ -531,37 +556,28 @@ static void take_back(struct xdp_port *port, uint32_t i)
 void mri_xdp_sockets_close(struct xdp_port *port)
 {
 	wait_for_completions(port);
-	for (uint32_t i = 0; i < port->n_queues; i++)
+	for (uint32_t i = 0; i < port->lease.n_queues; i++)
 		unmap_rings(port, i);
 	/* The first one last: the others share its registration. */
-	for (uint32_t i = port->n_queues; i-- > 0;) {
-		mr_fd_close(port->fds[i]);
-		port->fds[i] = -1;
+	for (uint32_t i = port->lease.n_queues; i-- > 0;) {
+		mr_fd_close(port->lease.sockets[i]);
+		port->lease.sockets[i] = -1;
 	}
-	if (port->role == XDP_CLIENT)
-		mri_xdp_broker_close(port);
-	else if (port->n_zc_queues > 0)
-		mri_xdp_sockets_wait(port);
-	port->n_zc_queues = 0;
-	for (uint32_t i = 0; i < port->n_queues; i++)
+}
+
+void mri_xdp_sockets_take_back(struct xdp_port *port)
+{
+	for (uint32_t i = 0; i < port->lease.n_queues; i++)
 		take_back(port, i);
 }
 
 void mri_xdp_socket_close(struct xdp_port *port, uint32_t i)
 {
-	void *page = MAP_FAILED;
-
 	unmap_rings(port, i);
-	mr_fd_close(port->fds[i]);
-	port->fds[i] = -1;
-	if (port->n_zc_queues > i)
-		page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (page != MAP_FAILED) {
-		wait_for_queue(port, i, page);
-		munmap(page, 4096);
-	}
-	if (port->n_zc_queues > i)
-		port->n_zc_queues = i;
+	mr_fd_close(port->lease.sockets[i]);
+	port->lease.sockets[i] = -1;
+	wait_for_queues(port, i);
+	if (port->lease.n_zc_queues > i)
+		port->lease.n_zc_queues = i;
 	take_back(port, i);
 }

@@ -23,10 +23,10 @@ POWERLESS = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
 SMALL = ["--ring", 64, "--workers", 1, "--page-bytes", 2048]
 
 FIND, OPEN, SET, RSS, STEER, UNSTEER, FILTER, BIND = range(1, 9)
-VERSION = 5
+VERSION = 6
 MAX_STUCK = 64  # CLIENTS_MAX_STUCK
 SO_PASSRIGHTS = 83
-ANSWER_HEAD = struct.Struct("=IHHiIII")  # and more
+ANSWER = struct.Struct("=IHHiI384sI")  # and more
 
 
 def unprivileged(*words):
@@ -132,9 +132,8 @@ class RawClient:
         fds = array.array("i")
         for _, _, part in more:
             fds.frombytes(part[:len(part) // 4 * 4])
-        _, _, _, err, n_sockets, _, _ = ANSWER_HEAD.unpack_from(data)
-        reason = data[64:64 + 384].split(b"\0")[0].decode()
-        return -err, n_sockets, reason, list(fds)
+        _, _, _, err, _, reason, n_sockets = ANSWER.unpack_from(data)
+        return -err, n_sockets, reason.split(b"\0")[0].decode(), list(fds)
 
     def ask(self, data, fds=()):
         self.send(data, fds)

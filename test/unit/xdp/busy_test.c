@@ -66,21 +66,19 @@ static void assert_file(const char *name, const char *wanted)
 
 static void open_busy(const char *ifindex)
 {
-	static int fds[] = { -1 };
-
 	fake_open((struct fake_config){ 0 });
 	fake.zc_max_segs = 0; /* no family "netdev" */
 	write_file("ifindex", ifindex);
 	write_file("napi_defer_hard_irqs", "1\n");
 	write_file("gro_flush_timeout", "0\n");
 	fake.port->dev.ifindex = LO;
-	fake.port->record.fd = -1;
+	fake.port->lease.fds[XDP_LEASE_RECORD] = -1;
 	fake.port->options.busy = 64;
-	fake.port->prog.is_native = true;
-	fake.port->n_queues = 1;
+	fake.port->lease.is_native = true;
+	fake.port->lease.n_queues = 1;
 	fake.port->rxqs = fake.rxq;
 	fake.port->txqs = fake.txq;
-	fake.port->fds = fds;
+	fake.port->lease.sockets[0] = -1;
 	mri_xdp_busy_open(fake.port);
 	assert_true(fake.rxq->is_busy && fake.txq->is_busy);
 }

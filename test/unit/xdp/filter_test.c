@@ -547,23 +547,21 @@ size_t __wrap_bpf_program__insn_cnt(const struct bpf_program *p)
 TEST(what_the_verifier_refuses_is_said)
 {
 	static struct mr_port_info info;
-	static struct xdp_filter filter;
-	static struct xdp_port port = { .base.info = &info, .n_queues = 1 };
+	static struct xdp_port port = { .base.info = &info,
+					.lease.n_queues = 1 };
 	struct mr_reason reason = { "" };
 
 	if (!can_load)
 		skip();
 	port.base.ctx = ctx;
-	port.filter = &filter;
-	filter.cbpf = compile("udp");
+	port.filter = compile("udp");
 	assert_int_equal(mri_xdp_filter_open(&port, &reason), 0);
 	assert_int_equal(mri_xdp_filter_load(&port, NULL, true, &reason), -EIO);
 	assert_non_null(strstr(reason.text, "verifier refuses"));
 	assert_non_null(strstr(reason.text, "R5 !read_ok"));
 	assert_null(strchr(reason.text, '\n'));
-	munmap(filter.passed, XDP_FILTER_COUNT_BYTES);
-	mr_fd_close(filter.count.map_fd);
-	mr_free(ctx, filter.cbpf.insns);
+	mr_fd_close(port.lease.fds[XDP_LEASE_PASSED]);
+	mri_xdp_filter_close(&port);
 }
 
 TEST(an_error_says_where_and_why)

@@ -37,7 +37,7 @@ int mri_xdp_sockets_open(struct xdp_port *port, struct xdp_bind_mode bind_mode,
 			 bool *ret_is_final, struct mr_reason *reason)
 {
 	*ret_is_final = false;
-	port->max_segs = bind_mode.max_segs;
+	port->lease.max_segs = bind_mode.max_segs;
 	if (!bind_mode.is_zc)
 		return 0;
 	n_zc_tries++;
@@ -53,8 +53,8 @@ static int climb(struct xdp_port *port, const char *driver, uint32_t mode,
 
 	info = (struct mr_port_info){ .mtu_bytes = 1500, .name = "xdp:test0" };
 	*port = (struct xdp_port){ .options.mode = mode,
-				   .prog.is_native = is_native,
-				   .base.chunk_bytes = 4096,
+				   .lease.is_native = is_native,
+				   .lease.chunk_bytes = 4096,
 				   .base.info = &info };
 	strcpy(port->dev.driver, driver);
 	n_zc_tries = 0;

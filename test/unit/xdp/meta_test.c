@@ -208,7 +208,7 @@ TEST(entries_that_begin_no_frame_have_none)
 TEST(only_the_devices_kfuncs_are_called)
 {
 	struct bpf_insn insns[512];
-	struct xdp_port port = { .n_queues = 1 };
+	struct xdp_port port = { .lease.n_queues = 1 };
 	uint32_t n_calls[XDP_N_KFUNCS] = { 0 };
 	size_t n, n_program;
 
@@ -219,7 +219,7 @@ TEST(only_the_devices_kfuncs_are_called)
 		memcpy(insns, bpf_program__insns(skeleton->progs.millrace),
 		       n_program * sizeof(insns[0]));
 		for (uint32_t i = 0; i < XDP_N_KFUNCS; i++)
-			port.prog.kfuncs[i] = has >> i & 1 ? 100 + i : 0;
+			port.lease.kfuncs[i] = has >> i & 1 ? 100 + i : 0;
 		n = mri_xdp_bind_calls(&port, insns, n_program);
 		assert_int_equal(n < n_program, has != 0);
 		memset(n_calls, 0, sizeof(n_calls));

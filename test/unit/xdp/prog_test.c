@@ -25,8 +25,8 @@
 
 /* What the kernel and libxdp answer. */
 static int attach_native_errno, attach_generic_errno; /* 0: it works */
-static int n_busy_attaches;        /* this many EBUSY before that */
-static const char *attached_name;  /* the program there, NULL: none */
+static int n_busy_attaches;       /* this many EBUSY before that */
+static const char *attached_name; /* the program there, NULL: none */
 static int join_errno;
 static uint32_t n_attaches, n_joins, n_detaches;
 static uint32_t last_flags;
@@ -45,8 +45,8 @@ static struct xdp_port *make_port(uint32_t attach)
 	strcpy(port->dev.name, "test0");
 	port->dev.ifindex = 7;
 	port->options.attach = attach;
-	port->n_queues = 1;
-	port->unserved_fd = -1;
+	port->lease.n_queues = 1;
+	port->lease.fds[XDP_LEASE_UNSERVED] = -1;
 	n_attaches = n_joins = n_detaches = 0;
 	return port;
 }
@@ -174,9 +174,9 @@ int mri_xdp_unserved_keep(struct xdp_port *port, int map_fd,
 
 void mri_xdp_find_kfuncs(struct xdp_port *port)
 {
-	port->prog.kfuncs[XDP_KFUNC_HASH] = kfunc;
-	port->prog.kfuncs[XDP_KFUNC_TAG] = kfunc;
-	port->prog.meta_magic = kfunc;
+	port->lease.kfuncs[XDP_KFUNC_HASH] = kfunc;
+	port->lease.kfuncs[XDP_KFUNC_TAG] = kfunc;
+	port->lease.meta_magic = kfunc;
 }
 
 int mri_xdp_filter_load(const struct xdp_port *port,
@@ -184,7 +184,7 @@ int mri_xdp_filter_load(const struct xdp_port *port,
 			struct mr_reason *reason)
 {
 	(void)prog, (void)has_frags;
-	assert_true(xdp_is_bound(port) || port->filter != NULL);
+	assert_true(xdp_is_bound(port) || port->filter.n > 0);
 	if (bind_errno != 0 && xdp_is_bound(port))
 		return mr_fail(reason, -bind_errno, "the verifier's words");
 	return dup(0);
@@ -204,8 +204,7 @@ long libxdp_get_error(const void *pointer)
 	return (long)pointer < 0 ? (long)pointer : 0;
 }
 
-enum xdp_attach_mode
-xdp_multiprog__attach_mode(const struct xdp_multiprog *mp)
+enum xdp_attach_mode xdp_multiprog__attach_mode(const struct xdp_multiprog *mp)
 {
 	(void)mp;
 	return XDP_MODE_SKB;
@@ -339,9 +338,8 @@ static void each_answer_has_its_result(void **state)
 	const struct prog_case *c = *state;
 	struct xdp_port *port = make_port(c->attach);
 	struct mr_reason reason = { "" };
-	struct xdp_filter filter = { .passed = NULL };
 
-	port->filter = c->has_filter ? &filter : NULL;
+	port->filter.n = c->has_filter;
 	attach_native_errno = c->native_errno;
 	attach_generic_errno = c->generic_errno;
 	n_busy_attaches = c->n_busy;
@@ -353,9 +351,9 @@ static void each_answer_has_its_result(void **state)
 	assert_int_equal(mri_xdp_prog_open(port, false, &reason), c->result);
 	assert_int_equal(n_joins, c->n_joins);
 	if (c->result == 0) {
-		assert_int_equal(port->prog.is_native, c->is_native);
+		assert_int_equal(port->lease.is_native, c->is_native);
 		assert_int_equal(xdp_is_bound(port), c->is_bound);
-		assert_int_equal(port->prog.meta_magic != 0, c->is_bound);
+		assert_int_equal(port->lease.meta_magic != 0, c->is_bound);
 		assert_string_equal(port->prog.unbound_why,
 				    c->reason != NULL ? c->reason : "");
 		if (c->n_joins == 0)
@@ -370,7 +368,7 @@ static void each_answer_has_its_result(void **state)
 		assert_null(port->prog.skeleton);
 		assert_int_equal(n_detaches, 0);
 	}
-	assert_int_equal(port->prog.link_fd, -1);
+	assert_int_equal(port->lease.fds[XDP_LEASE_LINK], -1);
 	test_free(port);
 }
 

@@ -112,25 +112,23 @@ static const char *const cases[][2] = {
 TEST(a_filter_leaves_a_session_alone_or_not)
 {
 	static struct xdp_port port;
-	static struct xdp_filter filter;
 	struct test_allocator allocator = { 0 };
 	struct mr_ctx *ctx = test_ctx_with(&allocator, NULL);
 
 	port.dev.ifindex = HERE;
 	memcpy(port.dev.mac, "\2\0\0\0\0\1", 6);
-	port.filter = &filter;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct mr_reason reason = { "alone" };
 		int err;
 
 		assert_int_equal(mri_xdp_expr_compile(ctx, "x", cases[i][0],
-						      &filter.cbpf, &reason),
+						      &port.filter, &reason),
 				 0);
 		err = mri_xdp_session_check(&port, &reason);
 		if (err != (cases[i][1] == NULL ? 0 : -EBUSY) ||
 		    (err < 0 && strstr(reason.text, cases[i][1]) == NULL))
 			fail_msg("%s: %s", cases[i][0], reason.text);
-		mr_free(ctx, filter.cbpf.insns);
+		mr_free(ctx, port.filter.insns);
 	}
 	mr_ctx_destroy(ctx);
 }

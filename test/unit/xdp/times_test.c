@@ -16,10 +16,10 @@ static void open_times(void)
 {
 	struct xdp_times *times = &fake.txq->times;
 
-	fake.port->tx_metadata_bytes = sizeof(struct xdp_tx_request);
-	fake.port->options.ring_entries = FAKE_RING;
+	fake.port->lease.tx_metadata_bytes = sizeof(struct xdp_tx_request);
+	fake.port->lease.n_entries = FAKE_RING;
 	fake.port->txqs = fake.txq;
-	fake.port->n_queues = 1;
+	fake.port->lease.n_queues = 1;
 	fake.txq->n_front_bytes = sizeof(struct xdp_tx_request);
 	assert_int_equal(mri_xdp_times_open(fake.port, NULL), 0);
 	assert_non_null(times->ring);
@@ -175,7 +175,7 @@ FAKE_TEST(a_device_that_delays_frames_is_told_when)
 {
 	const uint64_t at_ns[] = { START_NS, START_NS + 5 };
 
-	fake.port->n_zc_queues = 0;
+	fake.port->lease.n_zc_queues = 0;
 	fake.txq->n_front_bytes = sizeof(struct xdp_tx_request);
 	fake.txq->times.asks = MR_META_LAUNCH_TIME;
 	fake.port->base.info->offloads = MR_OFFLOAD_LAUNCH_TIME;
@@ -241,7 +241,7 @@ FAKE_TEST(without_the_option_there_are_none)
 {
 	struct mr_meta meta;
 
-	fake.port->options.ring_entries = FAKE_RING;
+	fake.port->lease.n_entries = FAKE_RING;
 	assert_int_equal(mri_xdp_times_open(fake.port, NULL), 0);
 	send_timed(1, true);
 	assert_int_equal(fake_sent(0).flags, 0);

@@ -162,7 +162,7 @@ FAKE_TEST(closing_takes_back_frames_of_smaller_pages)
 	assert_int_equal(mr_pool_create(fake.ctx, &config, &small, NULL), 0);
 	assert_int_equal(mr_cache_create(small, &cache, NULL), 0);
 	/* As if the port had been opened after the second pool was made. */
-	fake.txq->n_registered_bytes = fake.port->n_registered_bytes =
+	fake.txq->n_registered_bytes = fake.port->lease.n_bytes =
 		mr_region_n_contiguous_bytes(fake.port->base.region);
 	assert_int_equal(mr_frag_alloc_bulk(cache, addrs, 8, 2048), 8);
 	fake.answers[0] = (struct fake_answer){ 0, 0, FAKE_RING };
@@ -187,9 +187,9 @@ FAKE_TEST(closing_takes_back_frames_of_smaller_pages)
 		assert_int_equal(seen[(all[i] - all[0]) / 2048 % 1024]++, 0);
 	mr_frag_free_bulk(cache, all, 1024);
 	mr_cache_destroy(cache);
-	fake.port->n_registered_bytes = fake.txq->n_registered_bytes = 0;
+	fake.port->lease.n_bytes = fake.txq->n_registered_bytes = 0;
 	assert_int_equal(mr_pool_destroy(small, NULL), 0);
-	fake.port->n_registered_bytes =
+	fake.port->lease.n_bytes =
 		mr_region_n_contiguous_bytes(fake.port->base.region);
 }
 

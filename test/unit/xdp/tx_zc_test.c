@@ -16,7 +16,7 @@ FAKE_TEST(a_zero_copy_driver_is_woken_once_for_what_is_new)
 	struct mr_frame frames[4];
 	int n_bursts;
 
-	fake.port->n_zc_queues = 1;
+	fake.port->lease.n_zc_queues = 1;
 	memset(fake.answers, 0, sizeof(fake.answers)); /* nothing is taken */
 	fake.n_answers = 16;
 	for (int i = 0; i < 4; i++)
@@ -44,7 +44,7 @@ FAKE_TEST(a_zero_copy_driver_is_woken_again_when_time_has_passed)
 	const uint64_t ms = 1000000;
 	struct mr_frame frame;
 
-	fake.port->n_zc_queues = 1;
+	fake.port->lease.n_zc_queues = 1;
 	memset(fake.answers, 0, sizeof(fake.answers)); /* nothing is taken */
 	fake.n_answers = 16;
 	frame = fake_frame(60, 0);
@@ -74,7 +74,7 @@ FAKE_TEST(idle_bursts_read_no_clock)
 	struct mr_frame frames[2];
 	uint32_t n_reads;
 
-	fake.port->n_zc_queues = 1;
+	fake.port->lease.n_zc_queues = 1;
 	fake.answers[0] = (struct fake_answer){ 0, 0, 1 };
 	fake.answers[1] = (struct fake_answer){ 0, 0, 0 };
 	fake.n_answers = 2;
@@ -102,7 +102,7 @@ FAKE_TEST(a_zero_copy_driver_that_is_busy_polled_is_always_called)
 {
 	struct mr_frame frames[3];
 
-	fake.port->n_zc_queues = 1;
+	fake.port->lease.n_zc_queues = 1;
 	fake.txq->is_busy = true;
 	for (uint32_t i = 0; i < 3; i++) {
 		frames[i] = fake_frame(60, 0);
@@ -146,7 +146,7 @@ FAKE_TEST(busy_polling_that_is_refused_is_none)
 	}
 	fake.refused_option = 0;
 	assert_true(mri_xdp_busy_poll(fake.port, -1));
-	fake.port->n_zc_queues = 1;
+	fake.port->lease.n_zc_queues = 1;
 	fake.answers[0] = (struct fake_answer){ 0, 0, 0 };
 	fake.n_answers = 1;
 	frame = fake_frame(60, 0);
@@ -161,7 +161,7 @@ FAKE_TEST(a_zero_copy_driver_that_refused_is_asked_again)
 	static const int errors[] = { ENETDOWN, ENXIO, EAGAIN, EBUSY };
 	struct mr_frame frame;
 
-	fake.port->n_zc_queues = 1;
+	fake.port->lease.n_zc_queues = 1;
 	for (int i = 0; i < 4; i++) {
 		frame = fake_frame(60, 0);
 		fake.n_sendto = 0;
