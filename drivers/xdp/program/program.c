@@ -186,8 +186,10 @@ int mri_xdp_prog_refuse(const struct xdp_port *port, int err, bool has_rules,
 		       port->base.info->name, mr_strerror(-err));
 }
 
-/* Whether the name of what is attached begins so; also if it just went. */
-static bool is_attached(struct xdp_port *port, const char *wanted)
+/* Read what is attached. Returns whether its name begins so, or is_unnamed and
+ * its name cannot be read; also if it just went. */
+static bool is_attached(struct xdp_port *port, const char *wanted,
+			bool is_unnamed)
 {
 	/* A copy: port->dev is the interface as it was, to be given back so. */
 	struct xdp_netdev now = port->dev;
@@ -199,6 +201,7 @@ static bool is_attached(struct xdp_port *port, const char *wanted)
 	port->dev.xdp_attached = now.xdp_attached;
 	return port->dev.xdp_prog_id == 0 ||
 	       mri_xdp_prog_name(port->dev.xdp_prog_id, name) ||
+	       (is_unnamed && name[0] == '\0') ||
 	       strncmp(name, wanted, strlen(wanted)) == 0;
 }
 
@@ -214,7 +217,8 @@ static int attach_once(const struct xdp_port *port, uint32_t mode_flag)
 
 /*
  * A process that was killed takes its program with it, but not at once: wait
- * for one of ours to go, and not for anybody else's.
+ * for one of ours to go, and not for anybody else's. Without CAP_SYS_ADMIN, as
+ * in the broker, its name cannot be read: then it may be one of ours.
  */
 static int attach(struct xdp_port *port, uint32_t mode_flag)
 {
@@ -223,7 +227,7 @@ static int attach(struct xdp_port *port, uint32_t mode_flag)
 
 	for (int i = 0; i < ATTACH_WAIT_MS / ATTACH_STEP_MS; i++) {
 		if ((fd != -EBUSY && fd != -EEXIST) ||
-		    !is_attached(port, port->prog.name))
+		    !is_attached(port, port->prog.name, true))
 			return fd;
 		nanosleep(&step, NULL);
 		fd = attach_once(port, mode_flag);
@@ -289,7 +293,7 @@ static int join_others(struct xdp_port *port, struct mr_reason *reterr_reason)
 			port, "the broker cannot join another program",
 			reterr_reason);
 	/* Do not ask libxdp about other programs: 1.3.1 leaks an fd then. */
-	if (!is_attached(port, "xdp_dispatcher"))
+	if (!is_attached(port, "xdp_dispatcher", false))
 		return mri_xdp_refuse_attached(port, "", reterr_reason);
 	if (port->filter.n == 0)
 		err = join_dispatcher(port, reterr_reason);
