@@ -337,7 +337,7 @@ def test_a_link_that_is_down_is_refused(lab):
     process = Process(lab, tester, [BENCH, "tx", "t0"])
     assert process.wait(30) == 1  # it waits for its links
     assert process.err.text().splitlines()[-1].startswith(
-        "mr-bench: xdp:t0: its link is down; is its peer up")
+        "mr-bench: xdp:t0: its link is down; check its cable")
     assert process.out.text() == ""
 
 
