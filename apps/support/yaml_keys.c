@@ -491,23 +491,37 @@ int yaml_take_list(struct yaml_reader *reader, const struct yaml_key *key,
 	return err;
 }
 
+/* YAML has yes, Yes and YES, but not yEs. */
+static bool is_spelling_of(const char *text, const char *word)
+{
+	char upper[8] = "", capital[8];
+
+	for (size_t i = 0; word[i] != '\0'; i++)
+		upper[i] = (char)(word[i] - 'a' + 'A');
+	snprintf(capital, sizeof(capital), "%c%s", upper[0], word + 1);
+	return strcmp(text, word) == 0 || strcmp(text, upper) == 0 ||
+	       strcmp(text, capital) == 0;
+}
+
 int yaml_take_bool(struct yaml_reader *reader, const struct yaml_key *key,
 		   yaml_node_t *node, void *to)
 {
-	static const char *const words[] = { "no",  "yes", "false", "true",
-					     "off", "on",  NULL };
+	static const char *const words[] = { "no",  "yes", "false",
+					     "true", "off", "on" };
 	const char *text = yaml_text(reader, node, key->name);
-	const bool values[] = { false, true };
-	struct mr_reason why;
-	uint32_t word;
+	bool value;
 
 	if (text == NULL)
 		return -EINVAL;
-	if (!value_word(text, words, &word, &why))
-		return yaml_wrong(reader, node, "%s: '%.40s' is not yes or no",
-				  key->name, text);
-	memcpy((char *)to + key->offset, &values[word % 2], sizeof(values[0]));
-	return 0;
+	for (uint32_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		if (!is_spelling_of(text, words[i]))
+			continue;
+		value = i % 2 == 1;
+		memcpy((char *)to + key->offset, &value, sizeof(value));
+		return 0;
+	}
+	return yaml_wrong(reader, node, "%s: '%.40s' is not yes or no",
+			  key->name, text);
 }
 
 int yaml_take_word(struct yaml_reader *reader, const struct yaml_key *key,

@@ -118,7 +118,7 @@ yaml_take_fn yaml_take_value;   /* a scalar, by key->read */
 yaml_take_fn yaml_take_each;    /* one or more: key->read adds each */
 yaml_take_fn yaml_take_list;    /* its length is known; at most key->max */
 yaml_take_fn yaml_take_mapping; /* of key->keys, into the same struct */
-yaml_take_fn yaml_take_bool;    /* yes, no, true, false, on, off */
+yaml_take_fn yaml_take_bool;    /* as in YAML: yes, no, True, OFF */
 yaml_take_fn yaml_take_word;    /* index of one of key->words, 1 or 4 bytes */
 yaml_take_fn yaml_take_u16;
 yaml_take_fn yaml_take_u32;

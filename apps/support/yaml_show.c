@@ -197,8 +197,9 @@ static json_t *object_schema(const struct yaml_key *keys);
 static json_t *one_schema(const struct yaml_key *key)
 {
 	if (key->take == yaml_take_bool)
-		return json_pack("{s:[b,b,s,s,s,s]}", "enum", 1, 0, "yes", "no",
-				 "on", "off");
+		return json_pack("{s:[b,b,s,s,s,s,s,s,s,s,s,s,s,s]}", "enum", 1,
+				 0, "yes", "no", "on", "off", "Yes", "No", "On",
+				 "Off", "YES", "NO", "ON", "OFF");
 	if (key->words != NULL && key->keys != NULL)
 		return json_pack("{s:[o,o]}", "anyOf", words_schema(key),
 				 object_schema(key->keys));

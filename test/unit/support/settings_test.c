@@ -197,6 +197,8 @@ static void assert_changes(const char *from, const char *to, const char *want)
 TEST(changes_are_keys_and_items)
 {
 	assert_changes("flag: yes", "flag: true", "[]");
+	assert_changes("flag: Yes", "flag: TRUE", "[]");
+	assert_changes("flag: no", "flag: Off", "[]");
 	assert_changes("{flag: yes, text: a}", "{flag: no, inner: {number: 2}}",
 		       "[{\"key\":\"inner: number\",\"restart\":true,\"to\":2},"
 		       "{\"key\":\"text\",\"restart\":false,\"from\":\"a\"},"
