@@ -203,5 +203,8 @@ int main(int argc, char **argv)
 	clients.rules_path = options.rules;
 	if (rules_read(clients.ctx, options.rules, &clients.rules, &why) < 0)
 		return complain(why.text, 2);
-	return options.is_check ? 0 : serve(&clients, &options);
+	if (!options.is_check)
+		return serve(&clients, &options);
+	printf("the rules are good\n");
+	return fflush(stdout) == 0 ? 0 : complain("cannot write", 1);
 }

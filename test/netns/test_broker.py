@@ -464,6 +464,7 @@ def test_the_documented_rules_are_accepted(lab, star, tmp_path):
     check = Process(lab, star.middle, [
         brokers.BROKERD, "--rules", rules, "--check"])
     assert check.wait() == 0, check.err.text()
+    assert check.out.text() == "the rules are good"
 
 
 def test_no_broker_and_a_second_one(lab, star, tmp_path):
