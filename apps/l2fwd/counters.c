@@ -3,9 +3,9 @@
 #include "session.h"
 
 static const struct worker_row worker_rows[] = {
-	{ "cloned", LAW_MADE },
-	{ "flooded", LAW_NONE },
-	{ "merged", LAW_KEPT },
+	{ "cloned", INVARIANT_MADE },
+	{ "flooded", INVARIANT_NONE },
+	{ "merged", INVARIANT_KEPT },
 };
 
 static const struct count_row fdb_rows[] = {

@@ -92,7 +92,7 @@ static bool answer_config(struct control_request *r, void *opaque)
 				      json_integer(now->workers[w].core));
 	control_add(r,
 		    json_pack("{s:o, s:s, s:s, s:o, s:o, s:I, s:I}", "command",
-			      command_line(), "log",
+			      command_line(), "log_level",
 			      dataplane_log_words[view->plane->log_level],
 			      "idle", dataplane_idle_words[view->plane->idle],
 			      "ports", ports, "cores", cores, "pool_pages",
@@ -117,7 +117,7 @@ static const struct {
 	const char *const *words;
 	void (*set)(struct dataplane *plane, uint32_t word);
 } settings[] = {
-	{ "log", dataplane_log_words, set_log },
+	{ "log_level", dataplane_log_words, set_log },
 	{ "idle", dataplane_idle_words, set_idle },
 };
 
@@ -150,13 +150,14 @@ static bool answer_set(struct control_request *r, void *opaque)
 	struct mr_reason why;
 
 	if (unknown != NULL)
-		return control_fail(r, "unknown setting '%s'; valid: log, idle",
+		return control_fail(r, "unknown setting '%s'; valid: log_level, "
+				    "idle",
 				    unknown);
 	if (!control_args(r, "{s?s, s?s}", settings[0].name, &given[0],
 			  settings[1].name, &given[1]))
 		return true;
 	if (given[0] == NULL && given[1] == NULL)
-		return control_fail(r, "set: give log or idle");
+		return control_fail(r, "set: give log_level or idle");
 	for (uint32_t i = 0; i < N_SETTINGS; i++)
 		if (given[i] != NULL &&
 		    !value_word(given[i], settings[i].words, &words[i], &why))

@@ -98,7 +98,7 @@ const struct yaml_key dataplane_keys[] = {
 	NUMBER("burst", burst, 1, MR_BURST_MAX, FIXED),
 	WORD("idle", idle, dataplane_idle_words, .preset = "adaptive"),
 	NUMBER("max_cpu", cpu_percent, 1, 100, FIXED),
-	WORD("log", log_level, dataplane_log_words, .preset = "warning"),
+	WORD("log_level", log_level, dataplane_log_words, .preset = "warning"),
 	NUMBER("queues", port.n_queues, 1, MAX_QUEUES, FIXED),
 	NUMBER("ring", port.n_ring, MIN_RING, MAX_RING, FIXED),
 	NUMBER("mtu", port.mtu_bytes, MIN_MTU, MAX_MTU, FIXED),

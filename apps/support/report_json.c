@@ -203,7 +203,7 @@ json_t *report_json_object(const struct snapshot *snapshot)
 				    json_text(snapshot->app->note.text));
 	if (snapshot->is_final) {
 		json_object_set_new(object, "final", json_true());
-		json_object_set_new(object, "laws_hold",
+		json_object_set_new(object, "invariants_hold",
 				    json_boolean(snapshot->invariants_hold));
 		json_object_set_new(object, "conserved",
 				    json_boolean(snapshot->is_conserved));

@@ -317,11 +317,11 @@ static void check_program(struct snapshot *snapshot)
 
 	for (uint32_t i = 0; i < app->n_worker_rows; i++) {
 		const struct worker_row *row = &app->worker_rows[i];
-		const bool is_made = row->invariant == LAW_MADE;
+		const bool is_made = row->invariant == INVARIANT_MADE;
 		char *name = is_made ? made : kept;
 		const size_t n = strlen(name);
 
-		if (row->invariant == LAW_NONE)
+		if (row->invariant == INVARIANT_NONE)
 			continue;
 		snprintf(name + n, sizeof(made) - n, " + %s", row->name);
 		for (uint32_t w = 0; w < snapshot->n_workers; w++)

@@ -21,9 +21,9 @@ enum {
 
 /* What a worker counter means for frames that no port has counted. */
 enum frame_invariant {
-	LAW_NONE,
-	LAW_MADE, /* frames created by the application */
-	LAW_KEPT, /* frames consumed for good, other than drops */
+	INVARIANT_NONE,
+	INVARIANT_MADE, /* frames created by the application */
+	INVARIANT_KEPT, /* frames consumed for good, other than drops */
 };
 
 /* A counter of every worker. */

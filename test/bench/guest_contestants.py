@@ -135,7 +135,7 @@ class L2fwd(Forwarder):
     def counters(self):
         """Its counters, after it has ended. A round polls each port."""
         final = json.loads(self._output(L2FWD_LOG).splitlines()[-1])
-        if not final["laws_hold"] or not final["conserved"]:
+        if not final["invariants_hold"] or not final["conserved"]:
             raise RuntimeError(f"mr-l2fwd: counters do not add up: {final}")
         worker = final["workers"][0]
         rx = [queue["rx"] for port in final["ports"]

@@ -92,7 +92,7 @@ def check_final(said):
     """The last line is the forwarder's final object, and it is in order."""
     final = json.loads(said[-1])
     assert final["v"] == 1 and final["final"] is True, final
-    assert final["laws_hold"] and final["conserved"], final
+    assert final["invariants_hold"] and final["conserved"], final
     assert final["pool"]["n_in_flight"] == 0, final["pool"]
     received = sum(queue["rx"]["received"] for port in final["ports"]
                    for queue in port["queues"] if "rx" in queue)

@@ -257,7 +257,7 @@ def test_sessions_are_translated_by_rules(guest, mode):
         talk()
     final = end_l2fwd(guest, pid, lambda final:
                       invariants.check_ports(final["ports"]))
-    assert final["laws_hold"] and final["conserved"]
+    assert final["invariants_hold"] and final["conserved"]
     assert final["offload"]["rules"] == 0 and final["state"]["mappings"] == 1
     for port in final["ports"]:
         assert invariants.total(port, "rx", "received") >= n

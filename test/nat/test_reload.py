@@ -256,7 +256,7 @@ REFUSED = {
 # Applied or refused by the main thread: test_nat.py of test/netns. Here, there
 # is one worker, whatever the file says.
 OF_THE_PROGRAM = {"state", "state_interval", "dataplane.idle",
-                  "dataplane.log", "dataplane.workers", "dataplane.cores"}
+                  "dataplane.log_level", "dataplane.workers", "dataplane.cores"}
 
 
 def test_all_keys_are_here():

@@ -126,8 +126,8 @@ def test_each_line_matches_the_schema(lab, bridge):
         reader = client.makefile("r")
         for request in (
                 {"v": 1, "verb": "hello"}, {"verb": "stats"},
-                {"verb": "config"}, {"verb": "set", "log": "info"},
-                {"verb": "set", "log": "warning", "idle": "poll"}, {"verb": "l2 fdb"},
+                {"verb": "config"}, {"verb": "set", "log_level": "info"},
+                {"verb": "set", "log_level": "warning", "idle": "poll"}, {"verb": "l2 fdb"},
                 {"verb": "l2 fdb", "x": 1}):
             client.sendall((json.dumps(request) + "\n").encode())
             if "x" not in request:
@@ -158,10 +158,10 @@ def test_mrctl_shows_what_runs(lab, bridge):
     assert len(ask(lab, "l2", "fdb").splitlines()) >= 3
     look, = objects(lab, "watch", "--count", "1", "--interval", "0.2")
     assert [port["port"] for port in look["ports"]] == ["xdp:p0", "xdp:p1"]
-    ask(lab, "set", "log", "debug")
+    ask(lab, "set", "log_level", "debug")
     ask(lab, "set", "idle", "interrupt")
     config, = objects(lab, "show", "config")
-    assert (config["log"], config["idle"]) == ("debug", "interrupt")
+    assert (config["log_level"], config["idle"]) == ("debug", "interrupt")
     bridge.exchange(N_FRAMES)  # from frame to frame it sleeps
     for words, text in ((["watch", "--count", "1.5"], "is not a whole number"),
                         (["watch", "--interval", "60"], "from 0.1 to 50")):
@@ -170,8 +170,8 @@ def test_mrctl_shows_what_runs(lab, bridge):
         assert text in done.stderr
     for words, text in ((["-n", "x", "show"], "no instance of this name"),
                         (["nat", "sessions"], "unknown verb"),
-                        (["set", "log", "x"], "is not one of: none, error, warning"),
-                        (["set", "foo", "x"], "unknown setting 'foo'; valid: log, idle")):
+                        (["set", "log_level", "x"], "is not one of: none, error, warning"),
+                        (["set", "foo", "x"], "unknown setting 'foo'; valid: log_level, idle")):
         done = ask_ctl(lab, *words)
         assert (done.returncode, done.stderr.count("\n")) == (1, 1)
         assert text in done.stderr

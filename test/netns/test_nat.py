@@ -208,7 +208,7 @@ def test_the_file_says_how_the_data_plane_runs(lab, house, echo):
     for options, n in ([], 2), (["--workers", "1", "--idle", "poll"], 1):
         translator = Nat(house, *options, config=text)
         config = json.loads(ask_ctl(lab, "show", "config", "--json").stdout)
-        assert (len(config["cores"]), config["log"]) == (n, "warning")
+        assert (len(config["cores"]), config["log_level"]) == (n, "warning")
         assert config["idle"] == ("poll" if options else "interrupt")
         assert place.exists()
         lab.closing(Talker(house.a)).ask()

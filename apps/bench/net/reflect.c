@@ -183,7 +183,7 @@ static void take_counters(struct snapshot *snapshot, void *app)
 	}
 }
 
-static const struct worker_row worker_rows[] = { { "arp_answered", LAW_NONE } };
+static const struct worker_row worker_rows[] = { { "arp_answered", INVARIANT_NONE } };
 
 static const struct app_counters counters = {
 	.program = "mr-bench reflect",

@@ -15,7 +15,7 @@ USAGE = f"""\
 usage: mrctl [options] list
        mrctl [options] show WHAT
        mrctl [options] watch
-       mrctl [options] set log|idle VALUE
+       mrctl [options] set log_level|idle VALUE
        mrctl [options] capture PORT|drops
        mrctl [options] trace [PORT]
        mrctl [options] plan FILE
@@ -240,7 +240,7 @@ class Verb(NamedTuple):
 VERBS = {
     ("show",): Verb(_show, 0, 1),
     ("watch",): Verb(_watch, options=("json", "interval", "count", "sort")),
-    ("set",): Verb(_set, 2, 2, "needs a name and a value, as in: mrctl set log debug", ()),
+    ("set",): Verb(_set, 2, 2, "needs a name and a value, as in: mrctl set log_level debug", ()),
     ("capture",): Verb(
         _capture,
         1,

@@ -194,7 +194,7 @@ def print_drops(stats: Object) -> None:
 
 def print_config(config: Object) -> None:
     print("command     ", escape(" ".join(config["command"])))
-    print("log level   ", config["log"])
+    print("log level   ", config["log_level"])
     print("idle        ", config["idle"])
     print("cores       ", ", ".join(str(core) for core in config["cores"]))
     print("pool        ", f"{config['pool_pages']:,} pages of {config['page_bytes']:,} bytes")

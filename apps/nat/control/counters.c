@@ -4,11 +4,16 @@
 
 /* In the order of fill_worker(). */
 static const struct worker_row worker_rows[] = {
-	{ "received", LAW_NONE },       { "sent", LAW_NONE },
-	{ "made", LAW_MADE },           { "taken", LAW_KEPT },
-	{ "translated_out", LAW_NONE }, { "translated_in", LAW_NONE },
-	{ "hairpinned", LAW_NONE },     { "excluded", LAW_NONE },
-	{ "held", LAW_NONE },           { "steered", LAW_NONE },
+	{ "received", INVARIANT_NONE },
+	{ "sent", INVARIANT_NONE },
+	{ "made", INVARIANT_MADE },
+	{ "taken", INVARIANT_KEPT },
+	{ "translated_out", INVARIANT_NONE },
+	{ "translated_in", INVARIANT_NONE },
+	{ "hairpinned", INVARIANT_NONE },
+	{ "excluded", INVARIANT_NONE },
+	{ "held", INVARIANT_NONE },
+	{ "steered", INVARIANT_NONE },
 };
 
 enum {

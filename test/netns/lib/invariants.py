@@ -74,7 +74,7 @@ def check_final(final):
     pool = final["pool"]
     assert pool["n_free"] == pool["n_pages"], f"pages are missing: {pool}"
     assert pool["n_in_flight"] == 0 and pool["free_invalid"] == 0, pool
-    assert final["laws_hold"] and final["conserved"], final
+    assert final["invariants_hold"] and final["conserved"], final
 
 
 def lost_by_name(final, port):

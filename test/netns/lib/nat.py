@@ -98,7 +98,7 @@ class Nat(Process):
         self.process.send_signal(sig)
         assert self.wait() == 0, self.err.text()
         final = json.loads(self.out.text().splitlines()[-1])
-        assert final["final"] and final["laws_hold"] and final["conserved"]
+        assert final["final"] and final["invariants_hold"] and final["conserved"]
         invariants.check_ports(final["ports"])
         return final
 

@@ -81,7 +81,7 @@ def set_plane(file, rng):
     """What both programs have: what can change, and defaults."""
     for name, words, default in (
             ("idle", ["poll", "adaptive", "interrupt"], "adaptive"),
-            ("log", ["none", "error", "warning", "info"], "warning")):
+            ("log_level", ["none", "error", "warning", "info"], "warning")):
         file.set(["dataplane", name],
                  (None, default) if rng.random() < 0.3 else same(rng.choice(words)))
     for name, value in (("cores", "auto"), ("burst", 256), ("promisc", "auto"),
@@ -468,13 +468,13 @@ class Command(unittest.TestCase):
     def test_options_decide_which_messages_are_printed_where_the_file_does_not(self):
         sides = ("inside: {port: 'null:', addresses: 10.0.0.1/24}\n"
                  "outside: {port: 'null:', addresses: 192.0.2.1/24}\n")
-        info = self.TEXT + "dataplane: {log: info}\n"
+        info = self.TEXT + "dataplane: {log_level: info}\n"
         for program, text, options, level in (
                 ("mr-nat", sides, [], "warning"), ("mr-nat", sides, ["-v", "-v"], "debug"),
                 ("mr-l2fwd", self.TEXT, [], "warning"), ("mr-l2fwd", info, [], "info"),
                 ("mr-l2fwd", info, ["--quiet"], "info")):
             running = Running(self, program, text, *options)
-            self.assertEqual(running.connection.ask_one("config")["log"], level)
+            self.assertEqual(running.connection.ask_one("config")["log_level"], level)
 
     def test_a_program_that_hangs_is_named(self):
         path = self.write("# x\n" * (1 << 17))

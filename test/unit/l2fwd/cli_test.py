@@ -125,7 +125,7 @@ class Output(unittest.TestCase):
         self.assertEqual(code, 0)
         self.assertEqual(out.count("\n"), 1)
         final = json.loads(out)
-        self.assertTrue(final["final"] and final["laws_hold"]
+        self.assertTrue(final["final"] and final["invariants_hold"]
                         and final["conserved"])
         rx = sum(q["rx"]["delivered"] for p in final["ports"]
                  for q in p["queues"])

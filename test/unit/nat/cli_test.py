@@ -256,7 +256,7 @@ class Run(unittest.TestCase):
         time.sleep(1.2)
         out, _ = self.finish(process, signal.SIGTERM)
         final = json.loads(out.splitlines()[-1])
-        self.assertTrue(final["final"] and final["laws_hold"]
+        self.assertTrue(final["final"] and final["invariants_hold"]
                         and final["conserved"])
         drops = final["workers"][0]["drops"]
         self.assertGreater(sum(drops.values()), 0)

@@ -234,14 +234,14 @@ TEST(requests_are_answered_in_order)
 	open_bed(&bed);
 	fd = client(&bed);
 	say(fd, "{\"verb\":\"hello\"}\n{\"v\":1,\"verb\":\"set\","
-		"\"log\":\"debug\"}\n{\"verb\":\"conf");
+		"\"log_level\":\"debug\"}\n{\"verb\":\"conf");
 	serve(&bed);
 	assert_string_equal(strchr(heard(fd), '\n') + 1,
 			    "{\"end\":true}\n{\"end\":true}\n");
 	assert_int_equal(bed.plane.log_level, MR_LOG_DEBUG);
 	say(fd, "ig\"}\n{\"verb\":\"stats\"}\n");
 	serve(&bed);
-	assert_says(heard(fd), "\"log\":\"debug\"");
+	assert_says(heard(fd), "\"log_level\":\"debug\"");
 	/* Its side may be closed before the answer. */
 	say(fd, "{\"verb\":\"hello\"}\n");
 	shutdown(fd, SHUT_WR);
@@ -268,11 +268,11 @@ TEST(an_unknown_request_is_refused_by_name)
 		  "protocol version 2 is not supported" },
 		{ "{\"verb\":\"hello\",\"x\":1}", "x" },
 		{ "{\"verb\":\"nope\"}", "unknown verb 'nope'" },
-		{ "{\"verb\":\"set\"}", "give log or idle" },
+		{ "{\"verb\":\"set\"}", "give log_level or idle" },
 		{ "{\"verb\":\"trace\"}", "this program cannot capture" },
-		{ "{\"verb\":\"set\",\"log\":\"info\",\"idle\":\"\"}",
+		{ "{\"verb\":\"set\",\"log_level\":\"info\",\"idle\":\"\"}",
 		  "idle: '' is not one of: adaptive" },
-		{ "{\"verb\":\"set\",\"log\":\"x\\u0007\"}",
+		{ "{\"verb\":\"set\",\"log_level\":\"x\\u0007\"}",
 		  "is not one of: none, error" },
 		{ "{\"verb\":\"set\",\"idle\":\"poll\"}",
 		  "idle: max_cpu requires adaptive" },

@@ -14,8 +14,8 @@
 #include "support/metrics.h"
 
 static const char *const gauges[] = { "held", NULL };
-static const struct worker_row rows[] = { { "made", LAW_MADE },
-					  { "held", LAW_KEPT } };
+static const struct worker_row rows[] = { { "made", INVARIANT_MADE },
+					  { "held", INVARIANT_KEPT } };
 
 static const struct app_counters app = {
 	.program = "mr-test",

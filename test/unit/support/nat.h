@@ -11,9 +11,9 @@ enum { NAT_OPEN, NAT_CREATED, NAT_BYTES, N_NAT_SESSION };
 static const char *const nat_drops[] = { "no_port", "martian" };
 
 static const struct worker_row nat_worker[N_NAT_WORKER] = {
-	[NAT_MADE] = { "icmp_made", LAW_MADE },
-	[NAT_KEPT] = { "for_us", LAW_KEPT },
-	[NAT_HITS] = { "hits", LAW_NONE },
+	[NAT_MADE] = { "icmp_made", INVARIANT_MADE },
+	[NAT_KEPT] = { "for_us", INVARIANT_KEPT },
+	[NAT_HITS] = { "hits", INVARIANT_NONE },
 };
 
 static const struct count_row nat_session[N_NAT_SESSION] = {

@@ -82,7 +82,7 @@ TEST_WITH(make, NULL, json_has_the_application_s_own)
 	capture_end(&capture);
 	assert_has(capture.text, "\"device_stats\":{\"gprc\":7,"
 				 "\"Tx Bytes\":8}");
-	assert_has(capture.text, "\"final\":true,\"laws_hold\":false,"
+	assert_has(capture.text, "\"final\":true,\"invariants_hold\":false,"
 				 "\"conserved\":true}\n");
 }
 

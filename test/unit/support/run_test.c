@@ -42,7 +42,7 @@ static void take(struct snapshot *snapshot, void *opaque)
 	snapshot->workers[0].counts[0] = app->is_sending;
 }
 
-static const struct worker_row worker_rows[] = { { "made", LAW_MADE } };
+static const struct worker_row worker_rows[] = { { "made", INVARIANT_MADE } };
 
 static const struct app_counters counters = { .program = "test",
 					      .drop_names = drop_names,
@@ -209,7 +209,7 @@ TEST(it_reports_each_second)
 	assert_int_equal(app.n_given_up, 1);
 	/* A line at 1 s, and the final one. */
 	assert_has(capture.text, "\n{\"v\":1");
-	assert_has(capture.text, "\"laws_hold\":true,\"conserved\":true}\n");
+	assert_has(capture.text, "\"invariants_hold\":true,\"conserved\":true}\n");
 	close(app.end_fd);
 }
 
@@ -270,7 +270,7 @@ TEST(a_frame_that_is_not_counted_is_found)
 	struct app app = { .is_losing = true };
 
 	assert_int_equal(run_app(&app, 100), 1);
-	assert_has(capture.text, "\"laws_hold\":false,\"conserved\":true}\n");
+	assert_has(capture.text, "\"invariants_hold\":false,\"conserved\":true}\n");
 }
 
 TEST(a_page_that_does_not_come_back_is_found)
@@ -280,7 +280,7 @@ TEST(a_page_that_does_not_come_back_is_found)
 
 	assert_int_equal(run_app(&frees, 100), 0);
 	assert_int_equal(run_app(&keeps, 100), 1);
-	assert_has(capture.text, "\"laws_hold\":true,\"conserved\":false}\n");
+	assert_has(capture.text, "\"invariants_hold\":true,\"conserved\":false}\n");
 }
 
 /* What a port holds comes back when it is closed, and is looked for then. */
@@ -290,7 +290,7 @@ TEST(a_page_in_a_queue_is_not_lost)
 
 	assert_int_equal(run_app(&app, 100), 0);
 	assert_has(capture.text, "\"pending\":1");
-	assert_has(capture.text, "\"laws_hold\":true,\"conserved\":true}\n");
+	assert_has(capture.text, "\"invariants_hold\":true,\"conserved\":true}\n");
 }
 
 /* What must go on whatever becomes of stdout: seconds and signals. */
@@ -406,7 +406,7 @@ TEST(reports_that_stdout_did_not_take_are_counted)
 	assert_null(strstr(last + 1, "\n{"));
 	assert_has(last, "\"skipped\":");
 	assert_null(strstr(last, "\"skipped\":0"));
-	assert_has(last, "\"laws_hold\":true,\"conserved\":true}\n");
+	assert_has(last, "\"invariants_hold\":true,\"conserved\":true}\n");
 }
 
 int main(void)
