@@ -21,8 +21,8 @@ struct row {
 	enum kind kind;
 };
 
-#define RX(member) offsetof(struct mr_rx_stats, member)
-#define TX(member) offsetof(struct mr_tx_stats, member)
+#define RX(member) offsetof(struct queue_snapshot, rx.member)
+#define TX(member) offsetof(struct queue_snapshot, tx.member)
 #define WORKER(member) offsetof(struct worker_snapshot, member)
 
 static const struct row rx_rows[] = {
@@ -164,41 +164,29 @@ static void each_queue(const struct writer *w, bool is_tx, queue_fn *fn,
 		}
 }
 
-static void write_rx(const struct writer *w, const struct queue_snapshot *q,
-		     const char *labels, const void *arg)
+static void write_row(const struct writer *w, const struct queue_snapshot *q,
+		      const char *labels, const void *arg)
 {
 	const struct row *row = arg;
 
-	sample(w, row->name, row->kind, labels, value_at(&q->rx, row->offset));
-}
-
-static void write_tx(const struct writer *w, const struct queue_snapshot *q,
-		     const char *labels, const void *arg)
-{
-	const struct row *row = arg;
-
-	sample(w, row->name, row->kind, labels, value_at(&q->tx, row->offset));
+	sample(w, row->name, row->kind, labels, value_at(q, row->offset));
 }
 
 /* Named slots of a queue. */
-struct slots {
+static const struct slots {
 	const char *name, *help, *label;
 	const char *(*name_of)(uint32_t);
 	size_t offset; /* in struct queue_snapshot */
-};
-
-static const struct slots rx_slots[] = {
+	bool is_tx;
+} all_slots[] = {
 	{ "rx_drops", "Frames received and lost, by reason.", "reason",
-	  mr_rx_drop_name, offsetof(struct queue_snapshot, rx.drops) },
-	{ "rx_events", "Events while receiving, by type.", "event",
-	  mr_rx_event_name, offsetof(struct queue_snapshot, rx.events) },
-};
-
-static const struct slots tx_slots[] = {
+	  mr_rx_drop_name, RX(drops), false },
 	{ "tx_drops", "Frames accepted and lost, by reason.", "reason",
-	  mr_tx_drop_name, offsetof(struct queue_snapshot, tx.drops) },
+	  mr_tx_drop_name, TX(drops), true },
+	{ "rx_events", "Events while receiving, by type.", "event",
+	  mr_rx_event_name, RX(events), false },
 	{ "tx_events", "Events while sending, by type.", "event",
-	  mr_tx_event_name, offsetof(struct queue_snapshot, tx.events) },
+	  mr_tx_event_name, TX(events), true },
 };
 
 static void write_slots(const struct writer *w, const struct queue_snapshot *q,
@@ -221,17 +209,17 @@ static void write_queues(const struct writer *w)
 {
 	for (size_t i = 0; i < N(rx_rows); i++) {
 		begin(w, rx_rows[i].name, rx_rows[i].help, rx_rows[i].kind);
-		each_queue(w, false, write_rx, &rx_rows[i]);
+		each_queue(w, false, write_row, &rx_rows[i]);
 	}
 	for (size_t i = 0; i < N(tx_rows); i++) {
 		begin(w, tx_rows[i].name, tx_rows[i].help, tx_rows[i].kind);
-		each_queue(w, true, write_tx, &tx_rows[i]);
+		each_queue(w, true, write_row, &tx_rows[i]);
 	}
-	for (size_t i = 0; i < N(rx_slots); i++) {
-		begin(w, rx_slots[i].name, rx_slots[i].help, COUNTER);
-		each_queue(w, false, write_slots, &rx_slots[i]);
-		begin(w, tx_slots[i].name, tx_slots[i].help, COUNTER);
-		each_queue(w, true, write_slots, &tx_slots[i]);
+	for (size_t i = 0; i < N(all_slots); i++) {
+		const struct slots *slots = &all_slots[i];
+
+		begin(w, slots->name, slots->help, COUNTER);
+		each_queue(w, slots->is_tx, write_slots, slots);
 	}
 }
 
@@ -345,9 +333,7 @@ static void write_rest(const struct writer *w)
 		snprintf(name, sizeof(name), "pool_%s",
 			 row->name +
 				 (strncmp(row->name, "n_", 2) == 0 ? 2 : 0));
-		begin(w, name,
-		      "Statistic of the page pool; see <millrace/pool.h>.",
-		      kind);
+		begin(w, name, row->help, kind);
 		sample(w, name, kind, "", pool_row_value(row, &now->pool));
 	}
 	for (uint32_t g = 0; g < now->app->n_groups; g++)

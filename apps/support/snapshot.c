@@ -159,31 +159,35 @@ void snapshot_take_pool(struct snapshot *snapshot,
 		snapshot->pool.free_invalid == 0;
 }
 
-#define ROW(member, is_gauge)                                                  \
+#define ROW(member, is_gauge, help)                                            \
 	{                                                                      \
-#member, offsetof(struct mr_pool_stats, member),               \
+		#member, help, offsetof(struct mr_pool_stats, member),         \
 			sizeof(((struct mr_pool_stats *)0)->member), is_gauge  \
 	}
+#define GAUGE(member, help) ROW(member, true, help)
+#define COUNTER(member, help) ROW(member, false, help)
 
 const struct pool_row pool_rows[N_POOL_ROWS] = {
-	ROW(page_bytes, true),
-	ROW(chunk_bytes, true),
-	ROW(n_pages, true),
-	ROW(n_free, true),
-	ROW(n_in_flight, true),
-	ROW(n_cached, true),
-	ROW(n_depot, true),
-	ROW(alloc_fast, false),
-	ROW(alloc_refill, false),
-	ROW(alloc_slow, false),
-	ROW(alloc_empty, false),
-	ROW(recycle_cached, false),
-	ROW(recycle_cache_full, false),
-	ROW(recycle_ring, false),
-	ROW(recycle_ring_full, false),
-	ROW(recycle_released_refcnt, false),
-	ROW(free_invalid, false),
-	ROW(depot_cas_failed, false),
+	GAUGE(page_bytes, "Size of a page."),
+	GAUGE(chunk_bytes, "Size of a receive buffer."),
+	GAUGE(n_pages, "Pages of the pool."),
+	GAUGE(n_free, "Pages in caches, the depot and the page allocator."),
+	GAUGE(n_in_flight, "Pages allocated and not freed."),
+	GAUGE(n_cached, "Free pages in caches."),
+	GAUGE(n_depot, "Free pages in the depot."),
+	COUNTER(alloc_fast, "Pages from the magazines of a cache."),
+	COUNTER(alloc_refill, "Magazines fetched from the depot."),
+	COUNTER(alloc_slow, "Pages fetched from the page allocator."),
+	COUNTER(alloc_empty, "Pages requested when none was left."),
+	COUNTER(recycle_cached, "Pages freed into the magazines of a cache."),
+	COUNTER(recycle_cache_full, "Full magazines moved to the depot."),
+	COUNTER(recycle_ring, "Pages returned to the pools that own them."),
+	COUNTER(recycle_ring_full,
+		"Pages freed to the page allocator instead."),
+	COUNTER(recycle_released_refcnt,
+		"References released of pages that others still use."),
+	COUNTER(free_invalid, "Freed addresses that are in no pool."),
+	COUNTER(depot_cas_failed, "Failed compare-and-swaps in the depot."),
 };
 
 uint64_t pool_row_value(const struct pool_row *row,

@@ -155,9 +155,10 @@ void snapshot_copy_counters(uint64_t *to, const uint64_t *from, uint32_t n);
  */
 void snapshot_check_invariants(struct snapshot *snapshot);
 
-/* The statistics of the pool, in order, with their names in JSON. */
+/* The statistics of the pool, in order. */
 struct pool_row {
-	const char *name;
+	const char *name; /* in JSON, and in metrics without n_ */
+	const char *help; /* of the metric */
 	size_t offset, n_bytes; /* in struct mr_pool_stats */
 	bool is_gauge;
 };

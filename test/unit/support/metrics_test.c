@@ -68,6 +68,14 @@ TEST(labels_are_escaped_and_differ)
 	free(text);
 }
 
+TEST(each_statistic_of_the_pool_has_its_own_help)
+{
+	for (uint32_t i = 0; i < N_POOL_ROWS; i++)
+		for (uint32_t j = 0; j < i; j++)
+			assert_string_not_equal(pool_rows[i].help,
+						pool_rows[j].help);
+}
+
 TEST(counters_and_gauges_have_their_names)
 {
 	static struct snapshot s = { .app = &app, .n_workers = 1 };
@@ -87,6 +95,7 @@ TEST(counters_and_gauges_have_their_names)
 	assert_says(text, "\nmillrace_worker_held_frames{worker=\"0\","
 			  "core=\"7\"} 4\n");
 	assert_says(text, "\nmillrace_worker_made_frames_total{");
+	assert_says(text, "# HELP millrace_pool_page_bytes Size of a page.\n");
 	assert_says(text, "\nmillrace_pool_page_bytes 4096\n");
 	assert_says(text, "\nmillrace_pool_alloc_fast_total 1099511627776\n");
 	assert_says(text, nat_drops[1]);
