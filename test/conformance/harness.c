@@ -115,6 +115,13 @@ static void counting_free(void *opaque, void *block)
 	free(block);
 }
 
+struct wish wish_frames(uint32_t n)
+{
+	return (struct wish){
+		.n_in = harness_fixture()->traits & FIXTURE_IN ? n : 0,
+	};
+}
+
 static void make_pool(struct harness *harness)
 {
 	const struct wish *wish = &harness->wish;

@@ -118,6 +118,9 @@ struct wish {
 	bool has_rules;                  /* rules send from the port */
 };
 
+/* Frames: @p n from the peer, or a source's if it does not send. */
+struct wish wish_frames(uint32_t n);
+
 struct harness {
 	const struct fixture *fixture;
 	uint32_t number; /* 0; 1: harness_make_second() */

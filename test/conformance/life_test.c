@@ -13,13 +13,6 @@
 
 enum { BURST = 32 };
 
-static struct wish some(uint32_t n)
-{
-	return (struct wish){
-		.n_in = harness_fixture()->traits & FIXTURE_IN ? n : 0,
-	};
-}
-
 static void send_some(struct harness *harness, uint32_t n)
 {
 	struct mr_frame frames[BURST];
@@ -40,7 +33,7 @@ static void receive_some(struct harness *harness)
 
 HARNESS_TEST(closed_and_reopened_it_works_again)
 {
-	const struct wish wish = some(200);
+	const struct wish wish = wish_frames(200);
 	struct harness *harness = harness_make(&wish);
 
 	for (uint32_t round = 0; round < harness->fixture->n_reopens; round++) {
@@ -61,7 +54,7 @@ HARNESS_TEST(closed_and_reopened_it_works_again)
  */
 HARNESS_TEST(closed_first_it_opens_on_the_next_pool)
 {
-	const struct wish wish = some(200);
+	const struct wish wish = wish_frames(200);
 	const char *spec = harness_fixture()->sink_spec;
 	struct mr_reason why;
 	struct harness *harness;
@@ -152,7 +145,7 @@ static void find_inheritable(bool *ret_is)
 
 HARNESS_TEST(every_fd_is_closed_on_exec)
 {
-	const struct wish wish = some(10);
+	const struct wish wish = wish_frames(10);
 	bool before[MAX_FDS], after[MAX_FDS];
 	struct harness *harness;
 
@@ -205,7 +198,7 @@ static pid_t fork_sleeper(void)
 HARNESS_TEST(forked_child_does_not_hold_the_queue)
 {
 	enum { MORE_NS = 1000000000, N_ROUNDS = 4 };
-	const struct wish wish = some(200);
+	const struct wish wish = wish_frames(200);
 	bool is_held = true;
 	struct harness *harness;
 
@@ -227,7 +220,7 @@ HARNESS_TEST(forked_child_does_not_hold_the_queue)
 
 HARNESS_TEST(pool_is_not_destroyed_under_a_port)
 {
-	const struct wish wish = some(10);
+	const struct wish wish = wish_frames(10);
 	struct harness *harness = harness_make(&wish);
 	struct mr_reason why;
 
@@ -318,7 +311,7 @@ HARNESS_TEST(refused_spec_names_its_reason)
 
 HARNESS_TEST(same_port_twice_is_refused)
 {
-	const struct wish wish = some(10);
+	const struct wish wish = wish_frames(10);
 	struct harness *harness;
 
 	harness_need(FIXTURE_EXCLUSIVE, "there is any number of it");
@@ -358,7 +351,7 @@ HARNESS_TEST(pool_too_small_is_refused_with_the_number)
 
 HARNESS_TEST(info_says_what_the_port_is)
 {
-	const struct wish wish = some(10);
+	const struct wish wish = wish_frames(10);
 	struct harness *harness = harness_make(&wish);
 	struct mr_port_info info = { .size = sizeof(info) };
 	struct mr_port_info none = { .size = 0 };

@@ -11,18 +11,11 @@
 
 enum { BURST = 32, LEN = 200 };
 
-static struct wish some(uint32_t n)
-{
-	return (struct wish){
-		.n_in = harness_fixture()->traits & FIXTURE_IN ? n : 0,
-	};
-}
-
 /* Receive, send, free and hold frames in a random mix. */
 HARNESS_TEST(pages_are_conserved)
 {
 	enum { N_HELD = 256 };
-	const struct wish wish = some(5000);
+	const struct wish wish = wish_frames(5000);
 	struct mr_frame frames[64], held[N_HELD];
 	struct harness *harness = harness_make(&wish);
 	uint32_t n_held = 0, seed = 3;
@@ -88,7 +81,7 @@ HARNESS_TEST(headroom_and_tailroom_belong_to_the_frame)
 	struct mr_frame frames[64], longer[64];
 
 	for (uint32_t page = 2048; page <= 32768; page *= 2) {
-		struct wish wish = some(640);
+		struct wish wish = wish_frames(640);
 		struct harness *harness;
 
 		wish.page_bytes = page;
@@ -123,7 +116,7 @@ HARNESS_TEST(headroom_and_tailroom_belong_to_the_frame)
 
 HARNESS_TEST(shared_frame_is_read_only)
 {
-	const struct wish wish = some(50);
+	const struct wish wish = wish_frames(50);
 	struct harness *harness = harness_make(&wish);
 	struct mr_frame frames[BURST], copy;
 	const uint32_t n_rx = harness_rx(harness, frames, BURST);
@@ -309,7 +302,7 @@ HARNESS_TEST(port_closed_under_clones_gives_back_its_own)
 HARNESS_TEST(received_frames_survive_close_of_their_port)
 {
 	/* All arrive before it closes, or the next test would get them. */
-	const struct wish wish = some(200);
+	const struct wish wish = wish_frames(200);
 	struct mr_frame frames[256];
 	struct harness *harness = harness_make(&wish);
 	uint32_t n = 0, n_segs, n_bytes;
@@ -337,7 +330,7 @@ HARNESS_TEST(received_frames_survive_close_of_their_port)
 HARNESS_TEST(frame_survives_close_of_other_port)
 {
 	struct mr_port_config config = { .size = sizeof(config) };
-	const struct wish wish = some(100);
+	const struct wish wish = wish_frames(100);
 	struct harness *harness = harness_make(&wish);
 	struct mr_port *other[2] = { NULL, NULL };
 	struct mr_frame frames[BURST];

@@ -14,17 +14,9 @@ static uint32_t n_min_of(const struct harness *harness)
 	return info.has_sg ? MR_MAX_SEGS : 1;
 }
 
-/* Some frames: the peer's, or a source's if there is none. */
-static struct wish some(uint32_t n)
-{
-	return (struct wish){
-		.n_in = harness_fixture()->traits & FIXTURE_IN ? n : 0,
-	};
-}
-
 HARNESS_TEST(burst_of_n_returns_at_most_n)
 {
-	const struct wish wish = some(4000);
+	const struct wish wish = wish_frames(4000);
 	struct harness *harness = harness_make(&wish);
 	struct mr_frame frames[MR_BURST_MAX + 1], canary;
 
@@ -48,7 +40,7 @@ HARNESS_TEST(burst_of_n_returns_at_most_n)
 
 HARNESS_TEST(zero_burst_is_a_no_op)
 {
-	const struct wish wish = some(100);
+	const struct wish wish = wish_frames(100);
 	struct harness *harness = harness_make(&wish);
 	struct mr_frame frames[MR_BURST_MAX];
 	uint32_t n_rx = harness_rx(harness, frames, 32);
@@ -226,7 +218,7 @@ HARNESS_TEST(order_is_kept)
 /* Counted by the peer, not by the port. */
 HARNESS_TEST(received_is_delivered_plus_drops)
 {
-	const struct wish wish = some(3000);
+	const struct wish wish = wish_frames(3000);
 	struct harness *harness = harness_make(&wish);
 	uint64_t n_frames = 0, n_bytes = 0;
 	struct mr_frame frames[64];
@@ -289,7 +281,7 @@ HARNESS_TEST(exhausted_pool_loses_nothing_without_a_name)
 {
 	enum { N_PAGES = 1536 };
 	static struct mr_frame held[4 * N_PAGES];
-	struct wish wish = some(4000);
+	struct wish wish = wish_frames(4000);
 	struct mr_frame frames[64];
 	uint32_t n_held = 0, n_idle = 0, n_rx;
 	struct mr_rx_stats stats;
@@ -340,7 +332,7 @@ HARNESS_TEST(metadata_flags_name_the_valid_fields)
 {
 	const uint32_t known = MR_META_RSS_HASH | MR_META_RX_TIME | MR_META_VLAN |
 			       MR_META_CSUM | MR_META_GSO;
-	const struct wish wish = some(200);
+	const struct wish wish = wish_frames(200);
 	struct harness *harness = harness_make(&wish);
 	struct mr_frame frames[64];
 	const uint64_t until_ns = harness_deadline_ns();

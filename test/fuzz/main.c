@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "fuzz.h"
+#include "support/random.h"
 
 enum { MAX_BYTES = 4096, MAX_CHANGES = 8 };
 
@@ -35,18 +36,10 @@ struct options {
 	const char *prefix; /* of the file that has the input */
 };
 
-/* xorshift64 (G. Marsaglia, 2003): all that a mutation needs. */
-static uint64_t random_u64(uint64_t *state)
-{
-	*state ^= *state << 13;
-	*state ^= *state >> 7;
-	*state ^= *state << 17;
-	return *state;
-}
 
 static size_t below(uint64_t *state, size_t n)
 {
-	return n == 0 ? 0 : random_u64(state) % n;
+	return n == 0 ? 0 : test_random_u64(state) % n;
 }
 
 static void change(struct trial *trial, uint64_t *state)
@@ -63,7 +56,7 @@ static void change(struct trial *trial, uint64_t *state)
 		break;
 	case 1: /* another byte */
 		if (n > 0)
-			trial->bytes[at] = (uint8_t)random_u64(state);
+			trial->bytes[at] = (uint8_t)test_random_u64(state);
 		break;
 	case 2: /* a byte that means something */
 		if (n > 0)

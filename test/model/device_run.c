@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "device.h"
+#include "support/random.h"
 
 void model_lock(struct model *m)
 {
@@ -109,13 +110,9 @@ void model_pci_error(struct model *m)
 	model_unlock(m);
 }
 
-/* xorshift64 (G. Marsaglia, 2003): the same faults in each run. */
 uint32_t model_random(struct model *m)
 {
-	m->random ^= m->random << 13;
-	m->random ^= m->random >> 7;
-	m->random ^= m->random << 17;
-	return (uint32_t)(m->random >> 32);
+	return (uint32_t)(test_random_u64(&m->random) >> 32);
 }
 
 bool model_fault(struct model *m, uint32_t one_in)

@@ -363,10 +363,8 @@ DEVICE_TEST(ON_SPLIT, any_device_can_be_driven)
 		struct harness harness;
 		int err;
 
-		random ^= random << 13;
-		random ^= random >> 7;
-		random ^= random << 17;
-		config.features = (vnet_all_features() & random) | must;
+		config.features =
+			(vnet_all_features() & test_random_u64(&random)) | must;
 		config.polls_tx = i % 3 == 0;
 		config.one_doorbell = i % 5 == 0;
 		config.multiplier = 4u << i % 7;

@@ -16,6 +16,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "support/random.h"
+
 enum { MT_MAX_THREADS = 16 };
 
 struct mt_run;
@@ -47,13 +49,9 @@ static inline uint64_t mt_n_ops(uint64_t n_default)
 				n_default * strtoull(factor, NULL, 10);
 }
 
-/* G. Marsaglia, "Xorshift RNGs", 2003. */
 static inline uint32_t mt_random(struct mt_thread *thread, uint32_t below)
 {
-	thread->random ^= thread->random << 13;
-	thread->random ^= thread->random >> 7;
-	thread->random ^= thread->random << 17;
-	return (uint32_t)((thread->random >> 32) * below >> 32);
+	return test_random(&thread->random, below);
 }
 
 /* Let another thread go first, one time in @p n. */

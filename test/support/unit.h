@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "support/limit.h"
+#include "support/random.h"
 #include "support/test.h"
 
 #include <millrace/ctx.h>
@@ -83,15 +84,6 @@ static inline struct mr_ctx *test_ctx_with(struct test_allocator *allocator,
 static inline struct mr_ctx *test_ctx(struct test_allocator *allocator)
 {
 	return test_ctx_with(allocator, NULL);
-}
-
-/* G. Marsaglia, "Xorshift RNGs", 2003: the same numbers in each run. */
-static inline uint32_t test_random(uint64_t *random, uint32_t below)
-{
-	*random ^= *random << 13;
-	*random ^= *random >> 7;
-	*random ^= *random << 17;
-	return (uint32_t)((*random >> 32) * below >> 32);
 }
 
 /* The reason is one line, and contains the words. */

@@ -4,14 +4,6 @@
 
 enum { N = 5000, MAX = MR_FLOW_BURST_MAX };
 
-static uint64_t random_u64(uint64_t *state)
-{
-	*state ^= *state << 13;
-	*state ^= *state >> 7;
-	*state ^= *state << 17;
-	return *state;
-}
-
 /* Bursts of all lengths, of keys that are there and keys that are not. */
 static void assert_bulk_is_single(const struct mr_flow_table *table,
 				  const uint8_t *keys, uint32_t n_keys,
@@ -25,7 +17,8 @@ static void assert_bulk_is_single(const struct mr_flow_table *table,
 
 		for (uint32_t i = 0; i < n; i++)
 			memcpy(burst + 1 + i * key_bytes,
-			       keys + random_u64(&random) % n_keys * key_bytes,
+			       keys + test_random_u64(&random) % n_keys *
+					      key_bytes,
 			       key_bytes);
 		memset(ids, 0x55, sizeof(ids));
 		n_found = mr_flow_find_bulk(table, burst + 1, n, ids);
@@ -58,7 +51,7 @@ TEST_CTX(bulk_is_single_for_all_keys)
 
 		assert_int_equal(mr_flow_create(ctx, &config, &table, NULL), 0);
 		for (uint32_t i = 0; i < N * n_bytes; i++)
-			keys[i] = (uint8_t)random_u64(&random);
+			keys[i] = (uint8_t)test_random_u64(&random);
 		/* In the middle of a round: chains are longest then. */
 		for (uint32_t i = 0; i < N * 3 / 4; i++)
 			assert_int_equal(
