@@ -39,7 +39,7 @@ void traffic_rules(struct nat_config *config, uint32_t n)
 	config->one_to_ones = take(n * sizeof(*config->one_to_ones));
 	config->excludes = take(n * sizeof(*config->excludes));
 	for (uint32_t i = 0; i < n; i++) {
-		config->forwards[i] = (struct nat_forward){
+		config->forwards[i] = (struct nat_port_forward){
 			.outside_addr = 0xcb100000 + i / 4,
 			.inside_addr = 0x0a100000 + i,
 			.outside_first = 80 + i % 4,

@@ -91,7 +91,7 @@ void offload_end(const struct offload *offload)
 }
 
 static void fill_row(const struct nat_maps *maps, uint32_t id,
-		     struct nat_remote remote, uint32_t session, uint32_t *row)
+		     struct nat_end remote, uint32_t session, uint32_t *row)
 {
 	const struct nat_map *map = nat_map_at(maps, id);
 	const struct nat_window *window;
@@ -139,7 +139,7 @@ uint32_t offload_windows(const struct nat_maps *maps, uint32_t *numbers,
 		if (key->kind == NAT_KIND_SESSION &&
 		    nat_map_at(maps, key->map_id)->inside.proto == IPPROTO_TCP)
 			fill_row(maps, key->map_id,
-				 (struct nat_remote){ key->addr, key->port },
+				 (struct nat_end){ key->addr, key->port },
 				 id + 1,
 				 numbers + n++ * HARNESS_WINDOW_NUMBERS);
 	}

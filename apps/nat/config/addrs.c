@@ -300,7 +300,7 @@ bool nat_config_has_port(const struct nat_config *config, uint32_t addr,
 	if (port >= config->ports.first && port <= config->ports.last)
 		return true;
 	for (uint32_t i = 0; i < config->n_forwards; i++) {
-		const struct nat_forward *f = &config->forwards[i];
+		const struct nat_port_forward *f = &config->forwards[i];
 
 		if (f->outside_addr == addr && port >= f->outside_first &&
 		    port <= f->outside_last)

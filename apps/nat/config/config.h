@@ -57,7 +57,7 @@ struct nat_side_config {
 };
 
 /* A port or range forwarded from outside; proto_mask: 1 << enum nat_proto. */
-struct nat_forward {
+struct nat_port_forward {
 	uint32_t outside_addr, inside_addr; /* host order */
 	uint16_t outside_first, outside_last, inside_first;
 	uint8_t proto_mask;
@@ -107,7 +107,7 @@ struct nat_config {
 		*subscribers; /* inside networks; others are spoofed */
 	uint32_t n_subscribers;
 	bool is_inside_subscribed; /* subscribers are the inside networks */
-	struct nat_forward *forwards;
+	struct nat_port_forward *forwards;
 	uint32_t n_forwards;
 	struct nat_one_to_one *one_to_ones;
 	uint32_t n_one_to_ones;
@@ -136,7 +136,7 @@ struct nat_config {
 	uint32_t state_interval_s; /* 30: between snapshots */
 	/* Classes of addresses, for all workers: nat_addrs_create(). */
 	struct nat_addrs *addrs;
-	struct nat_config *older; /* app.c: one that a worker still uses */
+	struct nat_config *older;      /* app.c: one that a worker still uses */
 	struct dataplane_config plane; /* without specs */
 };
 

@@ -369,8 +369,8 @@ static int check_one_to_one(const struct nat_config *config, uint32_t i,
 }
 
 /* What two forwards both claim. */
-static const char *clash(const struct nat_forward *a,
-			 const struct nat_forward *b)
+static const char *clash(const struct nat_port_forward *a,
+			 const struct nat_port_forward *b)
 {
 	const uint32_t n_a = a->outside_last - a->outside_first;
 	const uint32_t n_b = b->outside_last - b->outside_first;
@@ -392,7 +392,7 @@ static const char *clash(const struct nat_forward *a,
 static int check_forward(const struct nat_config *config, uint32_t i,
 			 struct objections *ret)
 {
-	const struct nat_forward *f = &config->forwards[i];
+	const struct nat_port_forward *f = &config->forwards[i];
 
 	for (uint32_t j = 0; j < config->n_one_to_ones; j++)
 		if (config->one_to_ones[j].outside_addr == f->outside_addr ||

@@ -168,7 +168,7 @@ static const char *const filtering_words[] = { "none", "address",
 
 static bool read_outside_end(const char *text, void *to, struct mr_reason *why)
 {
-	struct nat_forward *f = to;
+	struct nat_port_forward *f = to;
 
 	return value_end(text, &f->outside_addr, &f->outside_first,
 			 &f->outside_last, why);
@@ -176,7 +176,7 @@ static bool read_outside_end(const char *text, void *to, struct mr_reason *why)
 
 static void write_outside_end(const void *from, char *ret_text, size_t n_bytes)
 {
-	const struct nat_forward *f = from;
+	const struct nat_port_forward *f = from;
 	char addr[20];
 
 	write_addr(&f->outside_addr, addr, sizeof(addr));
@@ -189,7 +189,7 @@ static void write_outside_end(const void *from, char *ret_text, size_t n_bytes)
 
 static void write_inside_end(const void *from, char *ret_text, size_t n_bytes)
 {
-	const struct nat_forward *f = from;
+	const struct nat_port_forward *f = from;
 	char addr[20];
 
 	write_addr(&f->inside_addr, addr, sizeof(addr));
@@ -199,7 +199,7 @@ static void write_inside_end(const void *from, char *ret_text, size_t n_bytes)
 /* Without a port, the outside port is used; see take_forward(). */
 static bool read_inside_end(const char *text, void *to, struct mr_reason *why)
 {
-	struct nat_forward *f = to;
+	struct nat_port_forward *f = to;
 	uint16_t last;
 
 	if (strchr(text, ':') == NULL)
@@ -229,7 +229,7 @@ static bool read_forward_proto(const char *text, void *to,
 
 static json_t *show_forward_protos(const struct yaml_key *key, const void *from)
 {
-	const struct nat_forward *f = from;
+	const struct nat_port_forward *f = from;
 	json_t *list = json_array();
 
 	for (uint32_t i = 0; key->words[i] != NULL; i++)
@@ -264,7 +264,7 @@ static json_t *show_filtering(const struct yaml_key *key, const void *from)
 static int take_forward(struct yaml_reader *reader, const struct yaml_key *key,
 			yaml_node_t *node, void *to)
 {
-	struct nat_forward *f = to;
+	struct nat_port_forward *f = to;
 	const int err = yaml_take_keys(reader, key->keys, node, f);
 
 	if (f->inside_first == 0)
@@ -369,7 +369,7 @@ static const struct yaml_key forward_keys[] = {
 	  .read = read_forward_proto,
 	  .words = forward_protocols,
 	  .show = show_forward_protos,
-	  .offset = offsetof(struct nat_forward, proto_mask) },
+	  .offset = offsetof(struct nat_port_forward, proto_mask) },
 	END,
 };
 

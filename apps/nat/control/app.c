@@ -21,15 +21,9 @@
 
 enum {
 	STEER_ENTRIES = 1024, /* of each ring between workers */
-	LOG_MS = 5000, /* for the last lines of the log */
 	MAX_STEERED =
 		16, /* workers: two rules each, of few that devices have */
 };
-
-static uint32_t now_s(const struct app *app)
-{
-	return (uint32_t)(mr_ctx_now_ns(app->plane.ctx) / 1000000000u);
-}
 
 static int open_plane(struct app *app, struct mr_reason *ret_error)
 {
@@ -60,17 +54,6 @@ static int share(struct app *app, struct mr_reason *ret_error)
 	return status;
 }
 
-void app_describe_port(const struct app *app, uint32_t side, uint8_t mac[6],
-		       uint16_t *ret_mtu)
-{
-	struct mr_port_info info = { .size = sizeof(info) };
-	const uint8_t local[6] = { 2, 'm', 'r', 'n', 't', (uint8_t)side };
-
-	mr_port_info(app->plane.ports[side], &info);
-	memcpy(mac, info.has_mac ? info.mac : local, 6);
-	*ret_mtu = nat_port_mtu(&info);
-}
-
 static int make_worker(struct app *app, uint32_t i, struct mr_reason *ret_error)
 {
 	struct nat_worker *w = &app->workers[i];
@@ -79,7 +62,7 @@ static int make_worker(struct app *app, uint32_t i, struct mr_reason *ret_error)
 		.config = app->config,
 		.shard = i,
 		.n_shards = app->n_workers,
-		.now_s = now_s(app),
+		.now_s = app_now_s(app),
 		.log = app->config->log_path[0] != '\0' ? nat_log_put : NULL,
 		.opaque = nat_log_ring(app->log, i),
 	};
@@ -115,7 +98,8 @@ static int make_worker(struct app *app, uint32_t i, struct mr_reason *ret_error)
 	path.cache = w->worker->cache;
 	path.base = mr_region_base(mr_pool_region(app->plane.pool));
 	for (uint32_t s = 0; s < NAT_SIDES; s++)
-		app_describe_port(app, s, path.macs[s], &path.mtus[s]);
+		nat_path_describe_port(app->plane.ports[s], s, path.macs[s],
+				       &path.mtus[s]);
 	return nat_path_create(&path, &w->path, ret_error) < 0;
 }
 
@@ -194,57 +178,6 @@ static int make_workers(struct app *app, struct mr_reason *ret_error)
 	return status;
 }
 
-static int create_log_writer(struct app *app, struct mr_reason *ret_error)
-{
-	app->log_writer = background_create(-1);
-	return app->log_writer != NULL ?
-		       0 :
-		       fail_with(ret_error, 1, "no thread for the log");
-}
-
-/* Runs on the log's thread: neither a disk nor a pipe delays the rest. */
-static void write_log(void *opaque)
-{
-	struct app *app = opaque;
-	struct mr_reason why;
-
-	if (__atomic_exchange_n(&app->moves_log, false, __ATOMIC_RELAXED) &&
-	    nat_log_reopen(app->log, &why) < 0)
-		print_error("mr-nat: %s", why.text);
-	if (!nat_log_write(app->log, now_s(app), &why))
-		print_error("mr-nat: %s", why.text);
-}
-
-void app_write_log(struct app *app)
-{
-	if (background_is_idle(app->log_writer))
-		background_do(app->log_writer, write_log, app);
-}
-
-static void end_log(void *opaque)
-{
-	struct app *app = opaque;
-
-	nat_log_destroy(app->log);
-	app->log = NULL;
-}
-
-static void close_log(struct app *app)
-{
-	struct background *writer = app->log_writer;
-
-	if (writer == NULL) {
-		nat_log_destroy(app->log);
-		return;
-	}
-	if (background_wait(writer, LOG_MS))
-		background_do(writer, end_log, app);
-	if (!background_wait(writer, LOG_MS))
-		print_error("mr-nat: log: %s: cannot write the last lines",
-			    app->config->log_path);
-	background_destroy(writer);
-}
-
 /* Frames that the driver has forwarded. */
 static uint64_t offloaded(void *opaque)
 {
@@ -297,10 +230,10 @@ int app_open(struct app *app, const struct options *options,
 		status = nat_offload_open(app, ret_error);
 	if (status == 0)
 		status = nat_log_create(app->plane.ctx, config->log_path,
-					app->plane.n_workers, now_s(app),
+					app->plane.n_workers, app_now_s(app),
 					&app->log, ret_error) < 0;
 	if (status == 0)
-		status = create_log_writer(app, ret_error);
+		status = app_create_log_writer(app, ret_error);
 	if (status == 0)
 		status = nat_neighbours_create(app->config, &app->neighbours,
 					       ret_error) < 0;
@@ -330,7 +263,7 @@ void app_close(struct app *app)
 	free(app->workers);
 	nat_steering_destroy(app->steering);
 	nat_neighbours_destroy(app->neighbours);
-	close_log(app);
+	app_close_log(app);
 	if (app->plane.ctx != NULL)
 		dataplane_close(&app->plane);
 	if (app->answered_fd >= 0)
@@ -414,7 +347,7 @@ void app_port_event(void *opaque, uint32_t port_idx, uint32_t events)
 		take_link(app, port_idx);
 	if ((events & (MR_PORT_EVENT_MTU | MR_PORT_EVENT_MAC)) == 0)
 		return;
-	app_describe_port(app, port_idx, mac, &mtu);
+	nat_path_describe_port(app->plane.ports[port_idx], port_idx, mac, &mtu);
 	for (uint32_t i = 0; i < app->n_workers; i++) {
 		nat_path_set_port(app->workers[i].path, port_idx, mac, mtu);
 		mr_worker_wake(app->workers[i].worker);
@@ -423,8 +356,8 @@ void app_port_event(void *opaque, uint32_t port_idx, uint32_t events)
 	if (events & MR_PORT_EVENT_MAC)
 		print_error("mr-nat: %s port: MAC address %02x:%02x:%02x:%02x:"
 			    "%02x:%02x: announced to its link",
-			    side_name(port_idx),
-			    mac[0], mac[1], mac[2], mac[3], mac[4], mac[5]);
+			    side_name(port_idx), mac[0], mac[1], mac[2], mac[3],
+			    mac[4], mac[5]);
 }
 
 /* Close the rules, which cannot outlive a port. */

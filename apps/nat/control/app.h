@@ -37,11 +37,17 @@ struct app {
 	struct nat_worker *workers; /* by index */
 	struct capture *capture;
 	uint32_t n_workers;
-	struct run_fd fds[2]; /* for run(): answered_fd, that of rules */
+	struct run_fd fds[2];    /* for run(): answered_fd, that of rules */
 	int answered_fd;         /* readable after a request was answered */
 	struct control *control; /* from main(), for its events */
 	uint32_t n_reloads, n_refused; /* configurations */
 };
+
+/* The workers' tick. */
+static inline uint32_t app_now_s(const struct app *app)
+{
+	return (uint32_t)(mr_ctx_now_ns(app->plane.ctx) / 1000000000u);
+}
 
 /*
  * Open everything and restore saved sessions. The app owns config from now on,
@@ -50,10 +56,6 @@ struct app {
 int app_open(struct app *app, const struct options *options,
 	     const struct nat_config *config, struct mr_reason *ret_error);
 void app_close(struct app *app);
-
-/* A port's MAC address, or ours for one without; and its MTU. */
-void app_describe_port(const struct app *app, uint32_t side, uint8_t mac[6],
-		       uint16_t *ret_mtu);
 
 /* Print how frames reach their workers, and why. */
 void app_print_steering(const struct app *app);
@@ -67,8 +69,12 @@ void app_port_event(void *app, uint32_t port_idx, uint32_t events);
 /* Called before and after a port is opened again, with the workers stopped. */
 void app_port_closing(void *app, uint32_t port_idx);
 void app_port_opened(void *app, uint32_t port_idx);
+/* log_writer.c: the log's thread. 0, or an exit status with a message. */
+int app_create_log_writer(struct app *app, struct mr_reason *ret_error);
 /* Write what is in the log's rings. While the log is busy, they hold it. */
 void app_write_log(struct app *app);
+/* Write the last lines; it need not have been created. */
+void app_close_log(struct app *app);
 
 /* counters.c */
 const struct app_counters *app_counters(const struct app *app);

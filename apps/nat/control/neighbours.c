@@ -17,17 +17,12 @@ static const char *const state_names[] = {
 	[NAT_NEIGHBOUR_DOUBTFUL] = "doubtful",
 };
 
-static uint32_t now_s(const struct app *app)
-{
-	return (uint32_t)(mr_ctx_now_ns(app->plane.ctx) / 1000000000u);
-}
-
 /* Describe the neighbour in a slot. NULL: the slot is free. */
 static json_t *describe_entry(const struct app *app, uint32_t slot)
 {
 	const struct nat_neighbours *neighbours = app->neighbours;
-	const int32_t age_s = nat_neighbour_age_s(&neighbours->slots[slot],
-						  now_s(app));
+	const int32_t age_s =
+		nat_neighbour_age_s(&neighbours->slots[slot], app_now_s(app));
 	char addr_text[INET_ADDRSTRLEN], mac_text[18];
 	enum nat_neighbour_state state;
 	enum nat_side side;
@@ -40,8 +35,8 @@ static json_t *describe_entry(const struct app *app, uint32_t slot)
 		return NULL;
 	inet_ntop(AF_INET, &addr, addr_text, sizeof(addr_text));
 	object = json_pack("{s:s, s:s, s:s}", "side",
-			   side == NAT_INSIDE ? "inside" : "outside",
-			   "address", addr_text, "state",
+			   side == NAT_INSIDE ? "inside" : "outside", "address",
+			   addr_text, "state",
 			   state == NAT_NEIGHBOUR_REACHABLE &&
 					   age_s > NAT_REACHABLE_S ?
 				   "stale" :
@@ -100,7 +95,7 @@ bool nat_neighbours_answer_flush(struct control_request *r, void *opaque)
 					&mac);
 		if (address == NULL || addr == wanted)
 			n += nat_neighbours_forget(app->neighbours, slot,
-						   now_s(app));
+						   app_now_s(app));
 	}
 	return control_end(r, json_pack("{s:i}", "cleared", n));
 }

@@ -125,7 +125,7 @@ void nat_offload_follow(struct app *app)
 			app->next != NULL ? &app->next->sides[s] : side;
 		uint16_t mtu;
 
-		app_describe_port(app, s, link.mac, &mtu);
+		nat_path_describe_port(app->plane.ports[s], s, link.mac, &mtu);
 		link.mtu_bytes = lower(lower(mtu, side->mtu), next->mtu);
 		mr_rules_link(app->rules, s, &link);
 	}

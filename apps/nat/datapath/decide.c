@@ -109,12 +109,12 @@ static enum nat_reason open_source(struct nat_path *path,
 	return reason;
 }
 
-static struct nat_remote remote_of(const struct nat_packet *packet,
-				   uint32_t addr, uint16_t port)
+static struct nat_end remote_of(const struct nat_packet *packet, uint32_t addr,
+				uint16_t port)
 {
-	return (struct nat_remote){
-		.addr = addr, .port = nat_has_ports(packet->proto) ? port : 0
-	};
+	return (struct nat_end){ .addr = addr,
+				 .port = nat_has_ports(packet->proto) ? port :
+									0 };
 }
 
 /*

@@ -246,7 +246,7 @@ static inline bool send_plain(struct nat_path *path, enum nat_side from,
 
 static inline enum nat_reason use_map(struct nat_path *path, enum nat_side from,
 				      uint32_t id, const struct mr_ipv4 *ip,
-				      struct nat_remote remote)
+				      struct nat_end remote)
 {
 	const struct mr_tcp *tcp = (const void *)(ip + 1);
 	const struct nat_segment *segment = NULL;
@@ -264,14 +264,14 @@ static inline enum nat_reason use_map(struct nat_path *path, enum nat_side from,
 }
 
 /* The ports are where UDP has them. */
-static inline struct nat_remote remote_of(enum nat_side from,
-					  const struct mr_ipv4 *ip)
+static inline struct nat_end remote_of(enum nat_side from,
+				       const struct mr_ipv4 *ip)
 {
 	const struct mr_udp *udp = (const void *)(ip + 1);
 
 	if (from == NAT_INSIDE)
-		return (struct nat_remote){ .addr = ip->dst, .port = udp->dst };
-	return (struct nat_remote){ .addr = ip->src, .port = udp->src };
+		return (struct nat_end){ .addr = ip->dst, .port = udp->dst };
+	return (struct nat_end){ .addr = ip->src, .port = udp->src };
 }
 
 /* hop: the slot of the next hop. */
@@ -295,7 +295,7 @@ static inline enum nat_reason forward(struct nat_path *path, enum nat_side from,
 				      struct mr_ipv4 *ip, uint32_t id,
 				      struct nat_map *map)
 {
-	const struct nat_remote remote = remote_of(from, ip);
+	const struct nat_end remote = remote_of(from, ip);
 	const enum nat_side to = from ^ 1;
 	enum nat_reason reason;
 	uint64_t mac;

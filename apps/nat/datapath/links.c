@@ -98,11 +98,22 @@ void nat_path_announce(struct nat_path *path)
 	__atomic_fetch_add(&path->n_news, 1, __ATOMIC_RELEASE);
 }
 
-uint16_t nat_port_mtu(const struct mr_port_info *info)
+static uint16_t port_mtu_of(const struct mr_port_info *info)
 {
 	return info->mtu_bytes > 0 && info->mtu_bytes < UINT16_MAX ?
 		       (uint16_t)info->mtu_bytes :
 		       DEFAULT_MTU;
+}
+
+void nat_path_describe_port(const struct mr_port *port, enum nat_side side,
+			    uint8_t mac[6], uint16_t *ret_mtu)
+{
+	struct mr_port_info info = { .size = sizeof(info) };
+	const uint8_t local[6] = { 2, 'm', 'r', 'n', 't', (uint8_t)side };
+
+	mr_port_info(port, &info);
+	memcpy(mac, info.has_mac ? info.mac : local, 6);
+	*ret_mtu = port_mtu_of(&info);
 }
 
 static __attribute__((noinline, cold)) void update_mtu(struct nat_path *path,
@@ -111,7 +122,7 @@ static __attribute__((noinline, cold)) void update_mtu(struct nat_path *path,
 	struct mr_port_info info = { .size = sizeof(info) };
 
 	mr_port_info(path->ports[side], &info);
-	__atomic_store_n(&path->port_mtus[side], nat_port_mtu(&info),
+	__atomic_store_n(&path->port_mtus[side], port_mtu_of(&info),
 			 __ATOMIC_RELAXED);
 	nat_links_follow(path);
 }

@@ -93,8 +93,9 @@ struct nat_path;
 
 int nat_path_create(const struct nat_path_config *config,
 		    struct nat_path **ret_path, struct mr_reason *reterr_why);
-/* The MTU of a port with these properties. */
-uint16_t nat_port_mtu(const struct mr_port_info *info);
+/* A port's MAC address, or ours for one without; and its MTU. */
+void nat_path_describe_port(const struct mr_port *port, enum nat_side side,
+			    uint8_t mac[6], uint16_t *ret_mtu);
 /* Set a port's MAC address, which is announced if it changed, and its MTU. Any
  * thread; takes effect in the next round. */
 void nat_path_set_port(struct nat_path *path, enum nat_side side,

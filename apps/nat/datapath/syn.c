@@ -14,8 +14,8 @@
 enum { MAX_HELD = 128 }; /* per worker; more are dropped silently */
 
 struct held_syn {
-	struct nat_remote remote;
-	struct nat_remote external;
+	struct nat_end remote;
+	struct nat_end external;
 	uint64_t end_ns;
 	bool is_answered; /* by a SYN from inside */
 };
@@ -59,7 +59,7 @@ void nat_syn_hold(struct nat_path *path, struct nat_packet *packet)
 	counter_add(&path->stats.held, 1);
 }
 
-static bool is_same(struct nat_remote a, uint32_t addr, uint16_t port)
+static bool is_same(struct nat_end a, uint32_t addr, uint16_t port)
 {
 	return a.addr == addr && a.port == port;
 }

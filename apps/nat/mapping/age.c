@@ -31,7 +31,7 @@ static uint32_t age_sessions(struct nat_maps *maps, uint32_t now_s)
 		uint32_t due_s;
 
 		nat_rule_take(maps, key.map_id,
-			      (struct nat_remote){ key.addr, key.port });
+			      (struct nat_end){ key.addr, key.port });
 		due_s = nat_further_due(maps, ids[i]);
 		if (!nat_is_due(due_s, now_s)) {
 			mr_wheel_set(maps->session_wheel, ids[i], due_s);
@@ -43,35 +43,6 @@ static uint32_t age_sessions(struct nat_maps *maps, uint32_t now_s)
 	return n;
 }
 
-/* When a mapping, or the rule of its first session, ends; it reads only the
- * mapping's own cache line. */
-static uint32_t due_of(const struct nat_maps *maps, const struct nat_map *map)
-{
-	uint32_t idle_s = nat_idle_s(maps, map->inside.proto, map->tcp_state);
-	/* TCP: last_s counts until there was a session. */
-	bool is_session =
-		map->inside.proto == IPPROTO_TCP && map->remote.addr != 0;
-	uint32_t last_s = is_session ? map->remote_last_s : map->last_s;
-
-	/* A rule forwards frames of its session, so it ends with it. */
-	if (map->flags & NAT_MAP_RULE &&
-	    (int32_t)(map->remote_last_s - last_s) < 0)
-		last_s = map->remote_last_s;
-	return nat_due(last_s, idle_s);
-}
-
-void nat_map_set_timer(struct nat_maps *maps, uint32_t id)
-{
-	const struct nat_map *map = nat_map_at(maps, id);
-	/* Further sessions keep a TCP mapping without a first one. */
-	bool is_kept = map->inside.proto == IPPROTO_TCP &&
-		       map->remote.addr == 0 && map->n_sessions > 0;
-
-	if ((map->flags & (NAT_MAP_STATIC | NAT_MAP_RULE)) != NAT_MAP_STATIC &&
-	    !is_kept)
-		mr_wheel_set(maps->wheel, id, due_of(maps, map));
-}
-
 /* Handle a mapping from the wheel. Returns whether it ended. */
 static bool age(struct nat_maps *maps, uint32_t id, uint32_t now_s)
 {
@@ -81,7 +52,7 @@ static bool age(struct nat_maps *maps, uint32_t id, uint32_t now_s)
 	nat_rules_take(maps, id);
 	if (map->flags & NAT_MAP_RULE && !nat_first_is_live(maps, map, now_s))
 		nat_rule_end(maps, id, map->remote);
-	due_s = due_of(maps, map);
+	due_s = nat_map_due(maps, map);
 	if (!nat_is_due(due_s, now_s)) {
 		mr_wheel_set(maps->wheel, id, due_s);
 		return false;

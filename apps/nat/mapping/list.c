@@ -80,9 +80,8 @@ static bool list_session(const struct nat_maps *maps, uint32_t id,
 
 	if (further->key.kind != NAT_KIND_SESSION)
 		return false;
-	nat_rule_take(
-		maps, further->key.map_id,
-		(struct nat_remote){ further->key.addr, further->key.port });
+	nat_rule_take(maps, further->key.map_id,
+		      (struct nat_end){ further->key.addr, further->key.port });
 	fill_ends(map, session);
 	session->remote.addr = further->key.addr;
 	session->remote.port = further->key.port;

@@ -15,17 +15,11 @@ enum {
 	WHEEL_ID_BYTES = 12,
 	/* Static mappings that a reload may add. */
 	N_SPARE_STATIC = 4096,
-	N_TABLE_MAX = INT32_MAX,
 };
 
 static uint32_t share_of(uint32_t n, uint32_t n_shards)
 {
 	return (uint32_t)(((uint64_t)n + n_shards - 1) / n_shards);
-}
-
-static uint32_t clamp(uint64_t n)
-{
-	return n < N_TABLE_MAX ? (uint32_t)n : N_TABLE_MAX;
 }
 
 static int make_table(struct nat_maps *maps, uint32_t key_bytes,
@@ -44,23 +38,16 @@ static int make_table(struct nat_maps *maps, uint32_t key_bytes,
 	return mr_flow_create(maps->ctx, &config, ret_table, reterr_why);
 }
 
-/* A reload creates new static ones before the old ones end. */
-uint32_t nat_maps_n_max(const struct nat_maps *maps)
-{
-	return clamp((uint64_t)maps->n_max_mappings +
-		     2ull * maps->n_max_static);
-}
-
 static int make_tables(struct nat_maps *maps, uint32_t now_s,
 		       struct mr_reason *reterr_why)
 {
 	uint32_t n_maps = nat_maps_n_max(maps);
 	/* Each session may have a permit. */
-	uint32_t n_sessions = clamp(2ull * maps->max_sessions + 1);
+	uint32_t n_sessions = nat_clamp_count(2ull * maps->max_sessions + 1);
 	/* A subscriber without mappings still has a block of ports, which used
 	 * to be full of mappings: only flapping hosts could need more than
 	 * twice as many. */
-	uint32_t n_subscribers = clamp(2ull * n_maps);
+	uint32_t n_subscribers = nat_clamp_count(2ull * n_maps);
 	int err;
 
 	/* The kernel allocates memory only for those of TCP. */

@@ -34,8 +34,8 @@ struct nat_tuple {
 	uint8_t reserved; /* 0: a key has no holes */
 };
 
-/* A remote end, network order. */
-struct nat_remote {
+/* An end of a session: remote, or ours outside. Network order. */
+struct nat_end {
 	uint32_t addr;
 	uint16_t port; /* ICMP: 0 */
 };
@@ -62,23 +62,23 @@ enum {
 /* One cache line. */
 struct nat_map {
 	struct nat_tuple inside;
-	uint32_t outside_addr;    /* network order */
-	uint16_t outside_port;    /* network order */
-	uint16_t addr_delta;      /* RFC 1624: what translation to outside adds
-				   * to a sum over the address... */
-	uint16_t port_delta;      /* ...and over the port; folded, in memory
-				   * byte order. To inside subtracts it. */
-	uint8_t flags;            /* NAT_MAP_* */
-	uint8_t tcp_state;        /* of the first session; tcp.h */
-	uint32_t subscriber;      /* its number */
-	uint32_t last_s;          /* refreshed: the tick; TCP: opened */
-	struct nat_remote remote; /* of the first session; addr 0: none */
-	uint32_t remote_last_s;   /* last used */
-	uint32_t n_sessions;      /* beyond the first... */
-	uint32_t sessions;        /* ...1 + number of the newest; session.h */
-	uint32_t next_hop[2];     /* of the datapath: the slot of the next hop,
-				   * by side; 0: unknown */
-	uint32_t n_out, n_in;     /* frames, for lists; may wrap */
+	uint32_t outside_addr;  /* network order */
+	uint16_t outside_port;  /* network order */
+	uint16_t addr_delta;    /* RFC 1624: what translation to outside adds
+				 * to a sum over the address... */
+	uint16_t port_delta;    /* ...and over the port; folded, in memory
+				 * byte order. To inside subtracts it. */
+	uint8_t flags;          /* NAT_MAP_* */
+	uint8_t tcp_state;      /* of the first session; tcp.h */
+	uint32_t subscriber;    /* its number */
+	uint32_t last_s;        /* refreshed: the tick; TCP: opened */
+	struct nat_end remote;  /* of the first session; addr 0: none */
+	uint32_t remote_last_s; /* last used */
+	uint32_t n_sessions;    /* beyond the first... */
+	uint32_t sessions;      /* ...1 + number of the newest; session.h */
+	uint32_t next_hop[2];   /* of the datapath: the slot of the next hop,
+				 * by side; 0: unknown */
+	uint32_t n_out, n_in;   /* frames, for lists; may wrap */
 };
 
 /* A port of a packet on a side of its mapping, where that is mapped. */
@@ -174,10 +174,10 @@ enum nat_reason nat_maps_open(struct nat_maps *maps,
  * the caller holds it).
  */
 enum nat_reason nat_maps_out(struct nat_maps *maps, uint32_t id,
-			     struct nat_remote remote,
+			     struct nat_end remote,
 			     const struct nat_segment *segment, uint32_t now_s);
 enum nat_reason nat_maps_in(struct nat_maps *maps, uint32_t id,
-			    struct nat_remote remote,
+			    struct nat_end remote,
 			    const struct nat_segment *segment, uint32_t now_s);
 
 /* For an ICMP error about a packet of this mapping: check the filter only. */
@@ -199,8 +199,8 @@ void nat_maps_stats(const struct nat_maps *maps, struct nat_maps_stats *stats);
 /* One session, for lists and for saving. */
 struct nat_session {
 	struct nat_tuple inside;
-	struct nat_remote outside; /* the mapping's external end */
-	struct nat_remote remote;  /* addr 0: none remembered */
+	struct nat_end outside; /* the mapping's external end */
+	struct nat_end remote;  /* addr 0: none remembered */
 	uint8_t tcp_state, flags;
 	uint32_t age_s;  /* since its last use */
 	uint32_t left_s; /* until it ends; 0: static */
@@ -221,7 +221,8 @@ uint32_t nat_maps_save(const struct nat_maps *maps, uint64_t *cursor,
 		       uint32_t now_s, struct nat_session *sessions,
 		       uint32_t n);
 
-/* Restore a saved session or port: 0, -EEXIST, -EADDRINUSE, -EINVAL, -ENOSPC. */
+/* Restore a saved session or port: 0, -EEXIST, -EADDRINUSE, -EINVAL, -ENOSPC.
+ */
 int nat_maps_restore(struct nat_maps *maps, const struct nat_session *session,
 		     uint32_t now_s);
 

@@ -13,7 +13,7 @@ enum {
 	LOG_EVERY_S = 60, /* refusals, per subscriber */
 };
 
-void nat_map_fill(struct nat_maps *maps, uint32_t id, struct nat_remote outside,
+void nat_map_fill(struct nat_maps *maps, uint32_t id, struct nat_end outside,
 		  uint8_t flags, uint32_t subscriber_id, uint32_t last_s)
 {
 	struct nat_map *map = nat_map_at(maps, id);
@@ -114,7 +114,7 @@ int nat_other_add(struct nat_maps *maps, const struct nat_tuple *outside,
 /* An external address that no one else uses for this protocol: the paired one
  * if possible, since without ports it serves only one subscriber. */
 static enum nat_reason take_addr(struct nat_maps *maps, uint32_t subscriber_id,
-				 uint32_t id, struct nat_remote *ret_outside)
+				 uint32_t id, struct nat_end *ret_outside)
 {
 	uint32_t n_addrs = maps->ports->externals.n_addrs;
 	uint32_t addr = nat_ports_pair(maps->ports, subscriber_id, NAT_UDP);
@@ -141,7 +141,7 @@ static enum nat_reason take_addr(struct nat_maps *maps, uint32_t subscriber_id,
 /* The one that it had before. */
 static bool take_again(struct nat_maps *maps, uint32_t subscriber_id,
 		       uint32_t id, uint32_t now_s,
-		       const struct nat_remote *outside)
+		       const struct nat_end *outside)
 {
 	const struct nat_tuple *inside = &nat_map_at(maps, id)->inside;
 	const struct nat_tuple end = { outside->addr, outside->port,
@@ -157,7 +157,7 @@ static bool take_again(struct nat_maps *maps, uint32_t subscriber_id,
 /* The external end of a new mapping. */
 static enum nat_reason take_outside(struct nat_maps *maps,
 				    uint32_t subscriber_id, uint32_t id,
-				    uint32_t now_s, struct nat_remote *outside)
+				    uint32_t now_s, struct nat_end *outside)
 {
 	const struct nat_tuple *inside = &nat_map_at(maps, id)->inside;
 	uint32_t proto = nat_proto_of(inside->proto), place;
@@ -181,7 +181,7 @@ static enum nat_reason take_outside(struct nat_maps *maps,
 /* Everything has been checked but the ports. */
 static enum nat_reason make(struct nat_maps *maps,
 			    const struct nat_tuple *inside,
-			    uint32_t subscriber_id, struct nat_remote outside,
+			    uint32_t subscriber_id, struct nat_end outside,
 			    uint32_t last_s, uint32_t now_s, uint32_t *ret_id)
 {
 	bool has_ports = nat_proto_of(inside->proto) != NAT_PROTOS;
@@ -204,7 +204,7 @@ static enum nat_reason make(struct nat_maps *maps,
 
 enum nat_reason nat_map_make(struct nat_maps *maps,
 			     const struct nat_tuple *inside, uint32_t ordinal,
-			     struct nat_remote outside, uint32_t last_s,
+			     struct nat_end outside, uint32_t last_s,
 			     uint32_t now_s, uint32_t *ret_id)
 {
 	uint32_t limit = maps->config->max_per_subscriber;
@@ -248,8 +248,8 @@ enum nat_reason nat_maps_open(struct nat_maps *maps,
 	if (nat_proto_of(inside->proto) == NAT_PROTOS &&
 	    (!maps->config->passes_other_protocols || inside->proto == 0))
 		return NAT_DROP_PROTOCOL;
-	return nat_map_make(maps, inside, ordinal, (struct nat_remote){ 0 },
-			    now_s, now_s, ret_id);
+	return nat_map_make(maps, inside, ordinal, (struct nat_end){ 0 }, now_s,
+			    now_s, ret_id);
 }
 
 void nat_other_remove(struct nat_maps *maps, const struct nat_tuple *outside,

@@ -262,7 +262,7 @@ static void review_session(struct nat_maps *maps, uint32_t id)
 	if (key->kind != NAT_KIND_SESSION)
 		return;
 	nat_rule_take(maps, key->map_id,
-		      (struct nat_remote){ key->addr, key->port });
+		      (struct nat_end){ key->addr, key->port });
 	mr_wheel_set(maps->session_wheel, id, nat_further_due(maps, id));
 }
 

@@ -12,7 +12,7 @@ enum {
 
 static struct nat_rule_key key_of(const struct nat_maps *maps, uint32_t map_id,
 				  const struct nat_tuple *inside,
-				  struct nat_remote remote)
+				  struct nat_end remote)
 {
 	const struct nat_map *map = nat_map_at(maps, map_id);
 
@@ -37,7 +37,7 @@ static bool has_ended(const struct nat_rule *rule)
 
 /* The number of a rule that has not ended, or MR_FLOW_NONE. */
 static uint32_t find(const struct nat_maps *maps, uint32_t map_id,
-		     const struct nat_tuple *inside, struct nat_remote remote)
+		     const struct nat_tuple *inside, struct nat_end remote)
 {
 	struct nat_rule_key key;
 	uint32_t number;
@@ -53,7 +53,7 @@ static uint32_t find(const struct nat_maps *maps, uint32_t map_id,
 }
 
 static uint32_t find_session_rule(const struct nat_maps *maps, uint32_t map_id,
-				  struct nat_remote remote)
+				  struct nat_end remote)
 {
 	return find(maps, map_id, &nat_map_at(maps, map_id)->inside, remote);
 }
@@ -159,7 +159,7 @@ static bool is_of_session(const struct nat_maps *maps,
 
 /* Find the session for a new rule. False: there is no live session. */
 static bool find_session(const struct nat_maps *maps, uint32_t id,
-			 struct nat_remote remote, uint32_t *ret_session)
+			 struct nat_end remote, uint32_t *ret_session)
 {
 	const struct nat_map *map = nat_map_at(maps, id);
 	uint32_t further_id;
@@ -182,7 +182,7 @@ static bool find_session(const struct nat_maps *maps, uint32_t id,
  * other frames, one in some number requests a rule, so that a query with one
  * answer seldom does. */
 static bool is_worth_it(const struct nat_maps *maps, const struct nat_map *map,
-			struct nat_remote remote)
+			struct nat_end remote)
 {
 	struct nat_rules *rules = maps->rules;
 
@@ -192,7 +192,7 @@ static bool is_worth_it(const struct nat_maps *maps, const struct nat_map *map,
 }
 
 static bool may_ask(const struct nat_maps *maps, uint32_t id,
-		    const struct nat_tuple *inside, struct nat_remote remote,
+		    const struct nat_tuple *inside, struct nat_end remote,
 		    uint32_t *ret_session)
 {
 	const struct nat_map *map = nat_map_at(maps, id);
@@ -209,7 +209,7 @@ static bool may_ask(const struct nat_maps *maps, uint32_t id,
 
 static void ask(struct nat_maps *maps, uint32_t id,
 		enum nat_direction direction, const struct nat_tuple *inside,
-		struct nat_remote remote, uint32_t hop)
+		struct nat_end remote, uint32_t hop)
 {
 	struct nat_rules *rules = maps->rules;
 	struct nat_rules_batch *batch = &rules->batches[rules->filling];
@@ -249,7 +249,7 @@ static void ask(struct nat_maps *maps, uint32_t id,
 
 void nat_rule_use(struct nat_maps *maps, uint32_t id,
 		  enum nat_direction direction, const struct nat_tuple *inside,
-		  struct nat_remote remote, uint32_t hop)
+		  struct nat_end remote, uint32_t hop)
 {
 	const struct nat_map *map = nat_map_at(maps, id);
 	const struct nat_rule *rule;
@@ -273,7 +273,7 @@ void nat_rule_use(struct nat_maps *maps, uint32_t id,
 }
 
 void nat_rule_take(const struct nat_maps *maps, uint32_t id,
-		   struct nat_remote remote)
+		   struct nat_end remote)
 {
 	const struct nat_map *map = nat_map_at(maps, id);
 
@@ -312,7 +312,7 @@ static void give_end(const struct nat_window_end *end, struct mr_flow_end *to,
 }
 
 void nat_rule_give(struct nat_maps *maps, uint32_t id,
-		   enum nat_direction direction, struct nat_remote remote)
+		   enum nat_direction direction, struct nat_end remote)
 {
 	struct nat_tracked session;
 	struct mr_flow_way *ways;
@@ -349,7 +349,7 @@ void nat_rule_give(struct nat_maps *maps, uint32_t id,
 	}
 }
 
-void nat_rule_end(struct nat_maps *maps, uint32_t id, struct nat_remote remote)
+void nat_rule_end(struct nat_maps *maps, uint32_t id, struct nat_end remote)
 {
 	const uint32_t number = find_session_rule(maps, id, remote);
 

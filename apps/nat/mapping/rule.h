@@ -81,16 +81,16 @@ struct nat_rules_stats nat_rules_stats(const struct nat_rules *rules);
  * protocol and port even if the mapping is one-to-one. */
 void nat_rule_use(struct nat_maps *maps, uint32_t id,
 		  enum nat_direction direction, const struct nat_tuple *inside,
-		  struct nat_remote remote, uint32_t hop);
+		  struct nat_end remote, uint32_t hop);
 /* Update the mapping's first session and the one with remote from their rules,
  * before they are used. */
 void nat_rule_take(const struct nat_maps *maps, uint32_t id,
-		   struct nat_remote remote);
+		   struct nat_end remote);
 /* Give the windows back after a packet in this direction, from or to remote. */
 void nat_rule_give(struct nat_maps *maps, uint32_t id,
-		   enum nat_direction direction, struct nat_remote remote);
+		   enum nat_direction direction, struct nat_end remote);
 /* End the rule of the session with remote. */
-void nat_rule_end(struct nat_maps *maps, uint32_t id, struct nat_remote remote);
+void nat_rule_end(struct nat_maps *maps, uint32_t id, struct nat_end remote);
 /* Update from, or end, all rules of the mapping. */
 void nat_rules_take(const struct nat_maps *maps, uint32_t id);
 void nat_rules_end(struct nat_maps *maps, uint32_t id);

@@ -261,7 +261,7 @@ static bool is_idle(const struct nat_maps *maps, const struct nat_rule *rule)
 static bool is_stray(const struct nat_maps *maps, const struct nat_rule *rule)
 {
 	const struct nat_map *map = nat_map_at(maps, rule->key.map_id);
-	const struct nat_remote remote = { rule->key.addr, rule->remote_port };
+	const struct nat_end remote = { rule->key.addr, rule->remote_port };
 
 	return rule->session == NAT_NO_SESSION &&
 	       (nat_is_one_to_one(map) || !nat_is_first(maps, map, remote));

@@ -40,7 +40,7 @@ static const struct nat_map *map_of(const struct nat_maps *maps,
 }
 
 static struct nat_further_key key_of(const struct nat_maps *maps,
-				     uint32_t map_id, struct nat_remote remote)
+				     uint32_t map_id, struct nat_end remote)
 {
 	uint32_t proto = nat_proto_of(map_of(maps, map_id)->inside.proto);
 
@@ -61,7 +61,7 @@ static bool has_permits(const struct nat_maps *maps, uint32_t map_id)
 }
 
 uint32_t nat_further_find(const struct nat_maps *maps, uint32_t map_id,
-			  struct nat_remote remote)
+			  struct nat_end remote)
 {
 	struct nat_further_key key = key_of(maps, map_id, remote);
 
@@ -133,7 +133,7 @@ static void link_out(struct nat_maps *maps, struct nat_map *map, uint32_t id)
 }
 
 enum nat_reason nat_further_add(struct nat_maps *maps, uint32_t map_id,
-				struct nat_remote remote, uint8_t tcp_state,
+				struct nat_end remote, uint8_t tcp_state,
 				uint32_t now_s)
 {
 	struct nat_map *map = nat_map_at(maps, map_id);
@@ -170,8 +170,7 @@ void nat_further_remove(struct nat_maps *maps, uint32_t id)
 	const struct nat_further_key key = nat_further_at(maps, id)->key;
 	struct nat_map *map = nat_map_at(maps, key.map_id);
 
-	nat_rule_end(maps, key.map_id,
-		     (struct nat_remote){ key.addr, key.port });
+	nat_rule_end(maps, key.map_id, (struct nat_end){ key.addr, key.port });
 	mr_wheel_cancel(maps->session_wheel, id);
 	link_out(maps, map, id);
 	mr_flow_remove(maps->sessions, id);
@@ -223,4 +222,38 @@ void nat_permits_remove(struct nat_maps *maps)
 	for (uint32_t id = next_of_tcp(maps, MR_FLOW_NONE, NAT_KIND_PERMIT);
 	     id != MR_FLOW_NONE; id = next_of_tcp(maps, id, NAT_KIND_PERMIT))
 		mr_flow_remove(maps->sessions, id);
+}
+
+/* A reload creates new static ones before the old ones end. */
+uint32_t nat_maps_n_max(const struct nat_maps *maps)
+{
+	return nat_clamp_count((uint64_t)maps->n_max_mappings +
+			       2ull * maps->n_max_static);
+}
+
+uint32_t nat_map_due(const struct nat_maps *maps, const struct nat_map *map)
+{
+	uint32_t idle_s = nat_idle_s(maps, map->inside.proto, map->tcp_state);
+	/* TCP: last_s counts until there was a session. */
+	bool is_session =
+		map->inside.proto == IPPROTO_TCP && map->remote.addr != 0;
+	uint32_t last_s = is_session ? map->remote_last_s : map->last_s;
+
+	/* A rule forwards frames of its session, so it ends with it. */
+	if (map->flags & NAT_MAP_RULE &&
+	    (int32_t)(map->remote_last_s - last_s) < 0)
+		last_s = map->remote_last_s;
+	return nat_due(last_s, idle_s);
+}
+
+void nat_map_set_timer(struct nat_maps *maps, uint32_t id)
+{
+	const struct nat_map *map = nat_map_at(maps, id);
+	/* Further sessions keep a TCP mapping without a first one. */
+	bool is_kept = map->inside.proto == IPPROTO_TCP &&
+		       map->remote.addr == 0 && map->n_sessions > 0;
+
+	if ((map->flags & (NAT_MAP_STATIC | NAT_MAP_RULE)) != NAT_MAP_STATIC &&
+	    !is_kept)
+		mr_wheel_set(maps->wheel, id, nat_map_due(maps, map));
 }

@@ -142,7 +142,7 @@ static inline bool nat_is_by_addr(const struct nat_maps *maps, uint32_t proto)
 /* Whether the remote end is that of the first session; TCP, UDP, ICMP. */
 static inline bool nat_is_first(const struct nat_maps *maps,
 				const struct nat_map *map,
-				struct nat_remote remote)
+				struct nat_end remote)
 {
 	return map->remote.addr == remote.addr &&
 	       (map->remote.port == remote.port ||
@@ -182,11 +182,11 @@ bool nat_first_is_live(const struct nat_maps *maps, const struct nat_map *map,
 
 /* The number of a further session, or MR_FLOW_NONE. */
 uint32_t nat_further_find(const struct nat_maps *maps, uint32_t map_id,
-			  struct nat_remote remote);
+			  struct nat_end remote);
 
 /* NAT_OK, NAT_DROP_TABLE_FULL or NAT_DROP_QUOTA. It must not exist yet. */
 enum nat_reason nat_further_add(struct nat_maps *maps, uint32_t map_id,
-				struct nat_remote remote, uint8_t tcp_state,
+				struct nat_end remote, uint8_t tcp_state,
 				uint32_t now_s);
 
 void nat_further_remove(struct nat_maps *maps, uint32_t id);
@@ -213,10 +213,10 @@ int nat_maps_make_ports(struct nat_maps *maps, const struct nat_config *config,
  * it had before; address 0: any. NAT_OK or the reasons of nat_maps_open(). */
 enum nat_reason nat_map_make(struct nat_maps *maps,
 			     const struct nat_tuple *inside, uint32_t ordinal,
-			     struct nat_remote outside, uint32_t last_s,
+			     struct nat_end outside, uint32_t last_s,
 			     uint32_t now_s, uint32_t *ret_id);
 /* Fill in the record of a new mapping. */
-void nat_map_fill(struct nat_maps *maps, uint32_t id, struct nat_remote outside,
+void nat_map_fill(struct nat_maps *maps, uint32_t id, struct nat_end outside,
 		  uint8_t flags, uint32_t subscriber_id, uint32_t last_s);
 /* End a mapping and its sessions; a dynamic one's port goes into hold-down. */
 void nat_map_end(struct nat_maps *maps, uint32_t id, uint32_t now_s);
@@ -239,10 +239,20 @@ void nat_maps_review(struct nat_maps *maps, uint32_t now_s);
 
 /* track.c: make a session the mapping's first one. */
 void nat_map_set_first(struct nat_maps *maps, uint32_t id,
-		       struct nat_remote remote, enum nat_tcp state,
+		       struct nat_end remote, enum nat_tcp state,
 		       uint32_t last_s);
 
-/* age.c: put a mapping on the wheel for its end, judging by its cache line. */
+/* When a mapping, or the rule of its first session, ends; it reads only the
+ * mapping's own cache line. */
+uint32_t nat_map_due(const struct nat_maps *maps, const struct nat_map *map);
+
+/* Put a mapping on the wheel for its end. */
 void nat_map_set_timer(struct nat_maps *maps, uint32_t id);
+
+/* At most what a flow table holds. */
+static inline uint32_t nat_clamp_count(uint64_t n)
+{
+	return n < INT32_MAX ? (uint32_t)n : INT32_MAX;
+}
 
 #endif

@@ -22,7 +22,7 @@ static uint64_t count(const struct nat_config *config)
 	uint64_t n = config->n_one_to_ones;
 
 	for (uint32_t i = 0; i < config->n_forwards; i++) {
-		const struct nat_forward *forward = &config->forwards[i];
+		const struct nat_port_forward *forward = &config->forwards[i];
 
 		n += (uint64_t)(forward->outside_last - forward->outside_first +
 				1) *
@@ -53,7 +53,7 @@ static int add(struct nat_static_set *given, const struct nat_static *what)
 }
 
 static int add_forward(struct nat_static_set *given,
-		       const struct nat_forward *forward, uint32_t proto)
+		       const struct nat_port_forward *forward, uint32_t proto)
 {
 	uint32_t n = (uint32_t)forward->outside_last - forward->outside_first;
 	int err = 0;
@@ -161,8 +161,8 @@ bool nat_static_has(const struct nat_static_set *given,
 static void fill(struct nat_maps *maps, uint32_t id,
 		 const struct nat_static *what, uint32_t subscriber_id)
 {
-	const struct nat_remote outside = { what->outside.addr,
-					    what->outside.port };
+	const struct nat_end outside = { what->outside.addr,
+					 what->outside.port };
 
 	nat_map_fill(maps, id, outside, what->flags, subscriber_id,
 		     maps->now_s);

@@ -8,7 +8,7 @@
 #include "session.h"
 
 void nat_map_set_first(struct nat_maps *maps, uint32_t id,
-		       struct nat_remote remote, enum nat_tcp state,
+		       struct nat_end remote, enum nat_tcp state,
 		       uint32_t last_s)
 {
 	struct nat_map *map = nat_map_at(maps, id);
@@ -60,7 +60,7 @@ static bool step(const struct nat_maps *maps, struct nat_tracked session,
 
 /* Handle a segment of an existing session; false: there is none. */
 static bool step_session(struct nat_maps *maps, uint32_t id,
-			 struct nat_remote remote, enum nat_direction direction,
+			 struct nat_end remote, enum nat_direction direction,
 			 const struct nat_segment *segment, uint32_t now_s)
 {
 	const struct nat_map *map = nat_map_at(maps, id);
@@ -86,7 +86,7 @@ static bool step_session(struct nat_maps *maps, uint32_t id,
 }
 
 static enum nat_reason tcp_out(struct nat_maps *maps, uint32_t id,
-			       struct nat_remote remote,
+			       struct nat_end remote,
 			       const struct nat_segment *segment,
 			       uint32_t now_s)
 {
@@ -127,7 +127,7 @@ static bool knows_addr(const struct nat_maps *maps, uint32_t id, uint32_t addr,
 }
 
 static enum nat_reason tcp_in(struct nat_maps *maps, uint32_t id,
-			      struct nat_remote remote,
+			      struct nat_end remote,
 			      const struct nat_segment *segment, uint32_t now_s)
 {
 	const struct nat_map *map = nat_map_at(maps, id);
@@ -147,7 +147,7 @@ static enum nat_reason tcp_in(struct nat_maps *maps, uint32_t id,
 
 /* UDP and ICMP, if the filter must know where packets were sent. */
 static enum nat_reason remember(struct nat_maps *maps, uint32_t id,
-				struct nat_remote remote, uint32_t now_s)
+				struct nat_end remote, uint32_t now_s)
 {
 	struct nat_map *map = nat_map_at(maps, id);
 	uint32_t further_id;
@@ -170,7 +170,7 @@ static enum nat_reason remember(struct nat_maps *maps, uint32_t id,
 }
 
 static enum nat_reason go_out(struct nat_maps *maps, uint32_t id,
-			      struct nat_remote remote,
+			      struct nat_end remote,
 			      const struct nat_segment *segment, uint32_t now_s)
 {
 	struct nat_map *map = nat_map_at(maps, id);
@@ -189,8 +189,8 @@ static enum nat_reason go_out(struct nat_maps *maps, uint32_t id,
 }
 
 /* UDP and ICMP: whether the filter lets the remote end send. */
-static bool may_send(struct nat_maps *maps, uint32_t id,
-		     struct nat_remote remote, uint32_t now_s)
+static bool may_send(struct nat_maps *maps, uint32_t id, struct nat_end remote,
+		     uint32_t now_s)
 {
 	struct nat_map *map = nat_map_at(maps, id);
 	uint32_t further_id;
@@ -212,7 +212,7 @@ static bool may_send(struct nat_maps *maps, uint32_t id,
 }
 
 static enum nat_reason come_in(struct nat_maps *maps, uint32_t id,
-			       struct nat_remote remote,
+			       struct nat_end remote,
 			       const struct nat_segment *segment,
 			       uint32_t now_s)
 {
@@ -233,7 +233,7 @@ static enum nat_reason come_in(struct nat_maps *maps, uint32_t id,
 }
 
 enum nat_reason nat_maps_out(struct nat_maps *maps, uint32_t id,
-			     struct nat_remote remote,
+			     struct nat_end remote,
 			     const struct nat_segment *segment, uint32_t now_s)
 {
 	enum nat_reason reason;
@@ -245,7 +245,7 @@ enum nat_reason nat_maps_out(struct nat_maps *maps, uint32_t id,
 }
 
 enum nat_reason nat_maps_in(struct nat_maps *maps, uint32_t id,
-			    struct nat_remote remote,
+			    struct nat_end remote,
 			    const struct nat_segment *segment, uint32_t now_s)
 {
 	enum nat_reason reason;

@@ -27,6 +27,7 @@
 
 #include "bits.h"
 #include "config/config.h"
+#include "event.h"
 #include "external.h"
 #include "random.h"
 #include "reason.h"
@@ -53,23 +54,6 @@ static inline uint32_t nat_steer_subscriber(uint32_t addr, uint32_t n_workers)
 
 	return (uint32_t)(((uint64_t)(hash * 0x85ebca6bu) * n_workers) >> 32);
 }
-
-/* What happened, for the log. addr, port: network order. */
-struct nat_log_event {
-	enum {
-		NAT_LOG_BLOCK_BEGIN,
-		NAT_LOG_BLOCK_END,
-		NAT_LOG_MAPPING_BEGIN,
-		NAT_LOG_MAPPING_END,
-		NAT_LOG_NO_PORT,
-		NAT_LOG_QUOTA,
-	} what;
-	uint32_t now_s;
-	uint8_t proto;
-	uint32_t inside_addr, outside_addr;
-	uint16_t inside_port, outside_port, n_ports;
-};
-typedef void nat_log_fn(void *opaque, const struct nat_log_event *event);
 
 enum {
 	NAT_PLACE_NONE = UINT32_MAX,

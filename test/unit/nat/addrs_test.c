@@ -163,7 +163,7 @@ TEST(lookups_find_what_scans_find)
 {
 	static struct nat_range pool[N_LIST];
 	static struct nat_prefix subscribers[N_LIST];
-	static struct nat_forward forwards[N_LIST];
+	static struct nat_port_forward forwards[N_LIST];
 	static struct nat_one_to_one one_to_ones[N_LIST];
 	static struct nat_exclude excludes[N_LIST];
 	struct nat_config c = { .pool = pool,

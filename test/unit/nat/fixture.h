@@ -30,7 +30,7 @@ struct fixture {
 	struct nat_config config;
 	struct nat_range pool[4];
 	struct nat_prefix subscribers[4];
-	struct nat_forward forwards[8];
+	struct nat_port_forward forwards[8];
 	struct nat_maps *maps;
 	uint32_t now_s;
 };
@@ -97,9 +97,9 @@ static inline struct nat_tuple tuple(uint8_t proto, uint32_t addr,
 	return (struct nat_tuple){ htonl(addr), htons(port), proto, 0 };
 }
 
-static inline struct nat_remote remote(uint32_t addr, uint16_t port)
+static inline struct nat_end remote(uint32_t addr, uint16_t port)
 {
-	return (struct nat_remote){ htonl(addr), htons(port) };
+	return (struct nat_end){ htonl(addr), htons(port) };
 }
 
 static inline uint32_t fixture_map(uint8_t proto, uint32_t addr, uint16_t port)

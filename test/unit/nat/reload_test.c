@@ -10,7 +10,7 @@ struct next {
 	struct nat_config config;
 	struct nat_range pool[4];
 	struct nat_prefix subscribers[4];
-	struct nat_forward forwards[8];
+	struct nat_port_forward forwards[8];
 };
 
 static void next_init(struct next *next)
@@ -48,7 +48,7 @@ TEST_STARTED(what_stays_is_not_walked)
 	next_init(&next);
 	reload(&next);
 	next.pool[0].first = POOL - 3;
-	next.forwards[0] = (struct nat_forward){
+	next.forwards[0] = (struct nat_port_forward){
 		POOL, INSIDE + 5, 80, 80, 80, 1 << NAT_TCP
 	};
 	next.config.n_forwards = 1;
@@ -103,7 +103,7 @@ TEST_FIXTURE(static_ones_are_made_before_others_end)
 	struct next next;
 	uint32_t id, n = 0;
 
-	fixture.forwards[0] = (struct nat_forward){ POOL, INSIDE + 5,  80, 80,
+	fixture.forwards[0] = (struct nat_port_forward){ POOL, INSIDE + 5,  80, 80,
 						    80,   1 << NAT_TCP };
 	fixture.config.n_forwards = 1;
 	fixture.config.max_mappings = 10;
@@ -118,7 +118,7 @@ TEST_FIXTURE(static_ones_are_made_before_others_end)
 				       id),
 			 -ENOSPC);
 	next_init(&next);
-	next.forwards[0] = (struct nat_forward){
+	next.forwards[0] = (struct nat_port_forward){
 		POOL, INSIDE + 6, 81, 89, 80, 1 << NAT_TCP
 	};
 	next.config.timeouts.udp_s = 1;
@@ -145,7 +145,7 @@ TEST_FIXTURE(too_many_static_mappings_leave_all_as_it_was)
 	id = fixture_map(UDP, INSIDE, 1);
 	next_init(&next);
 	next.forwards[0] =
-		(struct nat_forward){ POOL, INSIDE, 1, 9000, 1, 1 << NAT_TCP };
+		(struct nat_port_forward){ POOL, INSIDE, 1, 9000, 1, 1 << NAT_TCP };
 	next.config.n_forwards = 1;
 	next.config.timeouts.udp_s = 1;
 	assert_int_equal(
