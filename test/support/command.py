@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Commands with a deadline, each in a session and process group of its own.
 
-timeout(1) sends SIGTERM to the group at the limit, and SIGKILL END_S later; so
-it does when end() is called. Output goes to a file, which nobody can keep open
-for a reader; what the command left in its group is killed when it has ended.
+timeout(1) sends SIGTERM to the group at the limit or when end() is called, and
+SIGKILL END_S later. Output goes to a file: a process that outlives the command
+could keep a pipe open. What the command left in its group is killed at its end.
 """
 import contextlib
 import os

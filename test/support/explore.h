@@ -242,8 +242,8 @@ static inline bool explore_at_random(struct explore *e, uint64_t seed)
 
 /*
  * Assert that at least n_least schedules were tried, and none failed; and that
- * no thread took more than n_most steps, wherever the others stopped: nobody
- * waits for anybody.
+ * no thread took more than n_most steps, wherever the others stopped: no thread
+ * waits for another.
  */
 static inline void explore_assert_right(const struct explore *e,
 					uint64_t n_least, uint32_t n_most)

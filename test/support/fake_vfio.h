@@ -222,7 +222,7 @@ int __wrap_close(int fd)
 	for (int i = 0; i < FAKE_FDS; i++) {
 		struct fake_fd *f = &fake.fds[i];
 
-		/* What a child closes, in any order, the parent has open. */
+		/* A child may close in any order: its parent keeps them. */
 		if (f->kind == FAKE_NONE || f->fd != fd || fake.pid != getpid())
 			continue;
 		for (int k = 0; k < FAKE_FDS; k++)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How much of the CPU time the host takes, and longer limits because of it;
-and programs under test that end with the test.
+"""Limits of time for hosts that take part of the CPU time away; and programs
+that end with the test that started them.
 
-run_tests.py measures once and tells the tests by MR_TIME_FACTOR; a test that
-waits multiplies its limit by it: limit() here, test_limit_ms() in limit.h.
+run_tests.py measures that part once, and passes a factor to the tests in
+MR_TIME_FACTOR. A test multiplies each limit by it: limit() here,
+test_limit_ms() in limit.h.
 """
 import ctypes
 import multiprocessing

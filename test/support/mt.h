@@ -2,9 +2,9 @@
 /*
  * Shared by tests with several threads.
  *
- * More threads than cores, random yields, and checks with the test's own words,
- * whose accesses are relaxed, so that ThreadSanitizer sees only the ordering by
- * the library.
+ * There are more threads than cores, and they yield at random. What the tests
+ * themselves share is accessed with relaxed atomics, so that ThreadSanitizer
+ * sees no other ordering than the library's.
  */
 #ifndef SUPPORT_MT_H
 #define SUPPORT_MT_H

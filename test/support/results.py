@@ -2,17 +2,17 @@
 """Results of meson's tests: counts, reasons for skips, failures."""
 import re
 
-# Of tests that are skipped for one reason; above that, how many.
+# If more tests are skipped for one reason, only their number is printed.
 MAX_NAMES = 3
-# Of what a failed test said, at the end of all output, where people look and
-# what is kept of a long log: its end, and the lines before each complaint, or
-# the stack behind a sanitizer's. Of too many, the first and the last.
+# The summary quotes the output of a failed test: its last lines, the lines
+# before each complaint, and the stack after a complaint of a sanitizer. If these
+# are too many, the first and the last of them.
 MAX_SAID_LINES = 40
 N_LINES_BEFORE, N_LAST_LINES = 4, 12
 MAX_LINE = 300
 COMPLAINT = re.compile(r"\[ +(?:FAILED|ERROR) +\]|^E +assert |Error\b|error:")
-# A test of cmocka: how it ended, and what it said before, for a skip the reason.
-# The format of the totals differs between versions of cmocka.
+# A test of cmocka: its output, which ends with the reason of a skip, and how it
+# ended. The format of the totals differs between versions of cmocka.
 CMOCKA = re.compile(
     r"^\[ RUN +\] (?P<name>.+)\n(?P<said>(?:(?!\[ +(?:RUN|OK|SKIPPED|FAILED"
     r"|ERROR) +\]).*\n)*)(?:\[ +(?P<end>OK|SKIPPED|FAILED|ERROR) +\])?", re.M)

@@ -36,9 +36,9 @@ from command import Commands
 from results import Result
 
 TOP = Path(__file__).resolve().parents[2]
-# What meson is told for a build; "" is the one of ./mr build. Compiling takes
-# as long as the tests: line numbers are debugging information enough. What
-# the compiler warns of is seen by the other build.
+# meson's options for each build; "" is the build of ./mr build. Compiling takes
+# as long as the tests, so debugging information is limited to line numbers.
+# Warnings are errors in the build of ./mr build alone.
 QUICK = ["-Dbuildtype=plain", "-Doptimization=1", "-Ddebug=true",
          "-Dc_args=-g1", "-Dwerror=false"]
 BUILDS = {
@@ -65,13 +65,13 @@ class Suite(NamedTuple):
         return self.lane != "works"
 
 
-# Suites of a lane run one after another, lanes side by side. Each lane has its
-# niceness beside others: what works yields the cores to what wakes up, and
-# emulated machines, which wait for their links, to tests that wait for less.
+# The lanes run at the same time, the suites of a lane one after another. While
+# several lanes run, each has its niceness: tests that compute yield the cores
+# to tests that wake up, and so do emulated machines, which wait for longer.
 LANES = {"waits": 0, "boots": 5, "works": 10}
-# In the order in which they are run. Suites that are not here wait. `plain` is
-# tests of unit and conformance that a sanitizer would say nothing about, or
-# does not let run.
+# In the order in which they run. A suite that is not listed is in lane "waits".
+# `plain` has tests of unit and conformance in which a sanitizer would find
+# nothing, or that cannot run with one.
 SUITES = {
     "style": Suite(),
     "unit": Suite("asan", is_short=True),
@@ -94,15 +94,16 @@ SUITES = {
 }
 # Sanitizers slow a test down by about this factor.
 SANITIZER_TIME_FACTOR = 4.0
-# A suite that takes longer than this hangs: no wait without a deadline.
+# A suite that takes longer than this hangs, and is ended.
 SUITE_LIMIT_S = 1200
-# More failures than this are no accident.
+# More failures than this are not run again.
 MAX_AGAIN = 3
 OTHER = Suite(lane="waits")
 # A program that calls one of these starts threads.
 STARTS_THREADS = {"pthread_create", "mr_workers_start"}
-# What a changed file can break: suite, or suite:beginning of a test's name. The
-# first line that matches counts; style always runs, and is enough for some.
+# The tests that a changed file can break: a suite, or suite:PREFIX for those of
+# its tests whose names begin with PREFIX. The first line that matches counts.
+# "style" always runs, and alone for the files of the first line.
 BREAKS = [
     (r"docs/|.*\.md$|\.|LICENSE$|test/style/|test/mutation/"
      r"|test/support/(?:run_tests|results|command)\.py", ""),
@@ -174,7 +175,8 @@ class Runner:
         return done.status, done.output
 
     def built(self, label, command, env=None):
-        """Run a command of a build; whether it worked, or why not is shown."""
+        """Run a command of a build, and print its output if it fails. Returns
+        whether it succeeded."""
         label = f"building {label or 'programs'}"
         status, output = self.execute(
             label, command, SUITE_LIMIT_S * self.time_factor, env,
@@ -211,7 +213,7 @@ class Runner:
                 if not is_short or SUITES.get(label, OTHER).is_short}
 
     def files(self, build, tests):
-        """What must be built for tests, as paths in the build."""
+        """The files that tests depend on, as paths in the build."""
         needed = {target for test in tests for target in test["depends"]}
         return [os.path.relpath(name, build)
                 for target in self.introspect(build, "targets")
@@ -228,7 +230,8 @@ class Runner:
             re.findall(r" U (\w+)", done.stdout))
 
     def configured(self, label):
-        """The folder of a build; None: it does not configure, or cannot."""
+        """Configure a build. Returns its folder; None if that failed, or if
+        something that it needs is missing."""
         if not label:
             return TOP / "build"
         build = TOP / f"build-{label}"
@@ -247,7 +250,7 @@ class Runner:
         return build if self.built(label, command, env) else None
 
     def threaded(self, suite, names):
-        """Names of tests in suites that start threads; None: no build."""
+        """The names of tests that start threads; None if the build failed."""
         build = self.configured("asan")
         if build is None:
             return None
@@ -312,9 +315,8 @@ class Runner:
                     "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
                     "TSAN_OPTIONS":
                     "halt_on_error=1:second_deadlock_stack=1"}
-            # TSan of GCC 12 and 13 gives up where the kernel moves addresses
-            # about too much (vm.mmap_rnd_bits above 28); without randomization
-            # it never does.
+            # TSan of GCC 12 and 13 fails if the kernel randomizes too many
+            # bits of addresses (vm.mmap_rnd_bits above 28).
             prefix = ["setarch", "-R"] if shutil.which("setarch") else []
         env["MR_TIME_FACTOR"] = f"{factor:.2f}"
         log = build / "meson-logs" / f"{label}.json"
@@ -359,12 +361,12 @@ def suites_of(test):
 
 
 def results_of(label, log, n_tests, status, output):
-    """What meson wrote of tests; what it failed to run is one that failed."""
+    """The results that meson wrote; if some are missing, one more failure."""
     found = []
     for line in log.splitlines():
         try:
             found.append(Result(label, json.loads(line)))
-        except ValueError:  # it died over that
+        except ValueError:  # meson died while it wrote this line
             break
     if len(found) < n_tests or (status != 0
                                 and not any(r.failed for r in found)):
@@ -386,8 +388,8 @@ def has_libfuzzer():
 
 
 def chosen_by(words, names_by_suite):
-    """What words choose: {suite: names of tests}; and the words that choose
-    nothing. `unit` includes `plain`."""
+    """The tests that words select, as {suite: names}, and the words that select
+    none. `unit` includes `plain`."""
     chosen, useless = {}, []
     for word in words:
         suite, _, beginning = word.partition(":")
@@ -414,8 +416,7 @@ def changed_files():
 
 
 def broken_by(files):
-    """Suites, or tests, that changes of files can break, as words; and the
-    files that no test is known for."""
+    """The words of BREAKS for changed files, and the files without any."""
     words, unknown = ["style"], []
     for name in sorted(files):
         for pattern, broken in BREAKS:
@@ -428,13 +429,13 @@ def broken_by(files):
 
 
 def choose(wanted, names_by_suite):
-    """What is run for the words of the command line; None: nothing, and an
-    error was reported."""
+    """The tests to run for the words of the command line; None if there are
+    none, which was reported."""
     if wanted == ["changed"]:
         words, unknown = broken_by(changed_files())
         for name in unknown:
             print(f"no test is known for {name}")
-        # Not all that can break is built everywhere.
+        # Some of these tests may not exist on this machine.
         return chosen_by(words, names_by_suite)[0]
     if wanted in ([], ["all"]):
         return names_by_suite

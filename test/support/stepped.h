@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Compile a file of lib/ so that it calls atomic_step() before each atomic
- * operation, and a test may stop it or let another thread go first there.
+ * Compiles a file of lib/ so that it calls atomic_step() before each atomic
+ * operation. There a test can stop the thread or run another one.
  *
- * The test includes the headers that it needs, defines atomic_step(), includes
- * this and then the .c file. Inline functions of headers have no steps, since
- * they come before. Macros before all that rename the functions of the .c file,
- * which libmillrace_internal.a also has.
+ * A test first renames the functions of the .c file by macros, because
+ * libmillrace_internal.a has them, too. Then it includes the headers that it
+ * needs, whose inline functions thus have no steps, defines atomic_step(), and
+ * includes this header and the .c file.
  *
- * One thread runs at a time. So a compare-and-swap is stepped_cas(), which never
- * fails spuriously, and into which tests put faults that they must find.
+ * One thread runs at a time, so stepped_cas() stands for compare-and-swap. It
+ * never fails spuriously, and tests inject faults into it that they must find.
  */
 #ifndef SUPPORT_STEPPED_H
 #define SUPPORT_STEPPED_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Names of their own for the functions of lib/pool/depot/depot.c, in tests that
- * compile it themselves; ahead of all other includes. See stepped.h.
+ * Renames the functions of lib/pool/depot/depot.c for tests that compile it
+ * themselves. Include it before all other headers. See stepped.h.
  */
 #ifndef SUPPORT_STEPPED_DEPOT_H
 #define SUPPORT_STEPPED_DEPOT_H
