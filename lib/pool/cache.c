@@ -26,16 +26,16 @@ to_addrs(const struct mr_cache *cache, uint64_t *addrs, const uint32_t *pages,
 }
 
 /*
- * False: they are not all below n_pages. The plain form, one address at a time
- * with branches, costs twice as much. last - page borrows, and sets the top
- * bit, where page > last.
+ * False: they are not all below own_pages. The plain form, one address at a
+ * time with branches, costs twice as much. last - page borrows, and sets the
+ * top bit, where page > last.
  */
 static inline __attribute__((always_inline)) bool
-to_pages(const struct mr_cache *cache, uint64_t n_pages, uint32_t *pages,
-	 const char *addrs, uint32_t n, size_t stride)
+to_pages(const struct mr_cache *cache, uint32_t *pages, const char *addrs,
+	 uint32_t n, size_t stride)
 {
 	const uint64_t base = cache->addr;
-	const uint64_t last = n_pages - 1;
+	const uint64_t last = (uint64_t)mri_cache_own_pages(cache) - 1;
 	const uint32_t shift = cache->page_shift;
 	uint64_t beyond = 0;
 
@@ -142,7 +142,6 @@ __attribute__((noinline)) static bool refill(struct mr_cache *cache)
 
 	if (mri_pair_refill(&cache->pair))
 		return true;
-	mri_cache_set_fast_pages(cache); /* the pool may have shrunk */
 	if (mri_shelf_fetch(cache))
 		return true;
 	filled = fetch_filled(cache);
@@ -174,7 +173,6 @@ __attribute__((noinline)) static void make_room(struct mr_cache *cache)
 
 	if (mri_pair_make_room(&cache->pair, cache->magazine_pages))
 		return;
-	mri_cache_set_fast_pages(cache); /* the pool may have grown */
 	if (mri_shelf_send(cache))
 		return;
 	mr_counter_add(&cache->n_fetched, -(uint64_t)cache->magazine_pages);
@@ -220,13 +218,13 @@ void mri_cache_keep(struct mr_cache *cache, const uint32_t *pages, uint32_t n)
  * they are not all pages of this pool with one owner; nothing was done.
  */
 static inline __attribute__((always_inline)) bool
-take_exclusive(const struct mr_cache *cache, uint64_t n_pages, uint32_t *pages,
-	       const char *addrs, uint32_t n, size_t stride)
+take_exclusive(const struct mr_cache *cache, uint32_t *pages, const char *addrs,
+	       uint32_t n, size_t stride)
 {
 	const uint8_t *owners = cache->owners;
 	uint32_t shared = 0;
 
-	if (!to_pages(cache, n_pages, pages, addrs, n, stride))
+	if (!to_pages(cache, pages, addrs, n, stride))
 		return false;
 	if (!mri_pool_uses_owners(cache->pool))
 		return true;
@@ -236,12 +234,19 @@ take_exclusive(const struct mr_cache *cache, uint64_t n_pages, uint32_t *pages,
 	return shared == 0;
 }
 
-/* More than the loaded magazine has room for, or not all simple. */
-static void free_pages_over(struct mr_cache *cache, const char *addrs,
-			    uint32_t n, size_t stride)
+__attribute__((noinline)) static void
+free_not_simple(struct mr_cache *cache, const char *addrs, uint32_t n,
+		size_t stride, const void *site)
 {
-	const uint64_t n_pages = mri_pool_population(cache->pool);
+	cache->site = site;
+	mri_cache_put(cache, addrs, n, stride);
+}
 
+/* More than the loaded magazine has room for. */
+__attribute__((noinline)) static void
+free_pages_over(struct mr_cache *cache, const char *addrs, uint32_t n,
+		size_t stride, const void *site)
+{
 	while (n > 0) {
 		const uint64_t top = cache->pair.top;
 		uint32_t *pages = cache->pair.loaded->numbers + mri_top_n(top);
@@ -252,37 +257,18 @@ static void free_pages_over(struct mr_cache *cache, const char *addrs,
 			make_room(cache);
 			continue;
 		}
-		if (take_exclusive(cache, n_pages, pages, addrs, k, stride)) {
+		if (take_exclusive(cache, pages, addrs, k, stride)) {
 			mri_pair_push(&cache->pair, top, k);
 		} else { /* it makes room itself */
 			k = mri_min_u32(n, MR_MAGAZINE_PAGES);
-			mri_cache_put(cache, addrs, k, stride);
+			free_not_simple(cache, addrs, k, stride, site);
 		}
 		addrs += k * stride;
 		n -= k;
 	}
 }
 
-/* The slow path, also for all calls while something is open. */
-__attribute__((noinline)) static void free_other(struct mr_cache *cache,
-						 const char *addrs, uint32_t n,
-						 size_t stride,
-						 const void *site)
-{
-	const struct mr_pool *pool = cache->pool;
-
-	cache->site = site;
-	if (cache->n_open > 0)
-		mri_outbox_tick(cache);
-	if (pool->safety != NULL)
-		mri_checked_free(cache, addrs, n, stride);
-	else if (pool->live != NULL)
-		mri_cache_put(cache, addrs, n, stride);
-	else
-		free_pages_over(cache, addrs, n, stride);
-}
-
-/* Free n addresses, stride bytes apart, to the cache. */
+/* Free n addresses, stride bytes apart, to a cache that need not check. */
 static inline __attribute__((always_inline)) void
 free_pages(struct mr_cache *cache, const char *addrs, uint32_t n, size_t stride,
 	   const void *site)
@@ -290,16 +276,12 @@ free_pages(struct mr_cache *cache, const char *addrs, uint32_t n, size_t stride,
 	const uint64_t top = cache->pair.top;
 	uint32_t *pages = cache->pair.loaded->numbers + mri_top_n(top);
 
-	if (cache->fast_pages == 0 ||
-	    n + mri_top_n(top) > cache->magazine_pages) {
-		free_other(cache, addrs, n, stride, site);
-	} else if (take_exclusive(cache, cache->fast_pages, pages, addrs, n,
-				  stride)) {
+	if (n + mri_top_n(top) > cache->magazine_pages)
+		free_pages_over(cache, addrs, n, stride, site);
+	else if (take_exclusive(cache, pages, addrs, n, stride))
 		mri_pair_push(&cache->pair, top, n);
-	} else {
-		cache->site = site;
-		mri_cache_put(cache, addrs, n, stride);
-	}
+	else
+		free_not_simple(cache, addrs, n, stride, site);
 }
 
 /* Hot: one per stride, so that the stride is a constant. */
@@ -464,7 +446,8 @@ static inline bool free_one(struct mr_cache *cache, uint64_t addr)
 	const uint64_t page = (addr - cache->addr) >> cache->page_shift;
 	uint8_t owners;
 
-	if (page >= cache->fast_pages)
+	if (page >= mri_cache_own_pages(cache) ||
+	    (cache->attention & MR_ATTENTION_CHECKED) != 0)
 		return mri_block_run_add(&cache->run, addr);
 	owners = __atomic_load_n(&cache->owners[page], __ATOMIC_ACQUIRE);
 	if (owners == MRI_OWNER_BLOCK) {
@@ -474,9 +457,62 @@ static inline bool free_one(struct mr_cache *cache, uint64_t addr)
 	}
 	if (owners != 0 || mri_top_n(top) == cache->magazine_pages)
 		return false;
+	if (cache->attention != 0)
+		mri_outbox_note_free(cache);
 	cache->pair.loaded->numbers[mri_top_n(top)] = (uint32_t)page;
 	mri_pair_push(&cache->pair, top, 1);
 	return true;
+}
+
+/* Do what the flags ask for. True: the pages were checked and freed. */
+static bool attend(struct mr_cache *cache, const void *addrs, uint32_t n,
+		   size_t stride, const void *site)
+{
+	if ((cache->attention & MR_ATTENTION_OPEN) != 0)
+		mri_outbox_note_free(cache);
+	if ((cache->attention & MR_ATTENTION_CHECKED) == 0)
+		return false;
+	cache->site = site;
+	if (cache->pool->safety != NULL)
+		mri_checked_free(cache, addrs, n, stride);
+	else
+		mri_cache_put(cache, addrs, n, stride);
+	return true;
+}
+
+static inline void free_all_addrs(struct mr_cache *cache, const uint64_t *addrs,
+				  uint32_t n, const void *site)
+{
+	if (n % 16 == 0)
+		WIDE(cache, free_addrs, cache, addrs, n, site);
+	else
+		free_addrs(cache, addrs, n, site);
+}
+
+static inline void free_all_frames(struct mr_cache *cache,
+				   const struct mr_frame *frames, uint32_t n,
+				   const void *site)
+{
+	if (n % 16 == 0)
+		WIDE(cache, free_frames, cache, frames, n, site);
+	else
+		free_frames(cache, frames, n, site);
+}
+
+__attribute__((noinline)) static void attend_addrs(struct mr_cache *cache,
+						   const uint64_t *addrs,
+						   uint32_t n, const void *site)
+{
+	if (!attend(cache, addrs, n, sizeof(addrs[0]), site))
+		free_all_addrs(cache, addrs, n, site);
+}
+
+__attribute__((noinline)) static void
+attend_frames(struct mr_cache *cache, const struct mr_frame *frames, uint32_t n,
+	      const void *site)
+{
+	if (!attend(cache, frames, n, sizeof(frames[0]), site))
+		free_all_frames(cache, frames, n, site);
 }
 
 void mr_frag_free_bulk(struct mr_cache *cache, const uint64_t *addrs,
@@ -484,11 +520,10 @@ void mr_frag_free_bulk(struct mr_cache *cache, const uint64_t *addrs,
 {
 	if (n == 1 && free_one(cache, addrs[0]))
 		return;
-	if (n % 16 == 0)
-		WIDE(cache, free_addrs, cache, addrs, n,
-		     __builtin_return_address(0));
+	if (cache->attention != 0)
+		attend_addrs(cache, addrs, n, __builtin_return_address(0));
 	else
-		free_addrs(cache, addrs, n, __builtin_return_address(0));
+		free_all_addrs(cache, addrs, n, __builtin_return_address(0));
 }
 
 void mr_frame_free_bulk(struct mr_cache *cache, const struct mr_frame *frames,
@@ -496,9 +531,8 @@ void mr_frame_free_bulk(struct mr_cache *cache, const struct mr_frame *frames,
 {
 	if (n == 1 && free_one(cache, frames[0].addr))
 		return;
-	if (n % 16 == 0)
-		WIDE(cache, free_frames, cache, frames, n,
-		     __builtin_return_address(0));
+	if (cache->attention != 0)
+		attend_frames(cache, frames, n, __builtin_return_address(0));
 	else
-		free_frames(cache, frames, n, __builtin_return_address(0));
+		free_all_frames(cache, frames, n, __builtin_return_address(0));
 }

@@ -44,13 +44,10 @@ static inline bool mri_pool_is_simple(const struct mr_pool *pool)
 	return pool->live == NULL && pool->safety == NULL;
 }
 
-/* Update the bound for simple frees, from the pages and what is open. */
-static inline void mri_cache_set_fast_pages(struct mr_cache *cache)
+/* The bound of the pool's page numbers. */
+static inline uint32_t mri_cache_own_pages(const struct mr_cache *cache)
 {
-	cache->fast_pages =
-		cache->n_open == 0 && mri_pool_is_simple(cache->pool) ?
-			mri_pool_population(cache->pool) :
-			0;
+	return __atomic_load_n(&cache->own_pages, __ATOMIC_RELAXED);
 }
 
 /* Put free pages of this pool into the loaded magazine. */
@@ -66,7 +63,8 @@ void mri_pages_return(struct mr_cache *cache, struct mr_pool *pool,
 /* Free pages of another pool. lib/pool/outbox.c */
 void mri_outbox_put(struct mr_cache *cache, struct mr_pool *pool,
 		    const uint32_t *pages, uint32_t n);
-/* Call in each free while something is open. */
+/* Call in each free and when idle while something is open. */
+void mri_outbox_note_free(struct mr_cache *cache);
 void mri_outbox_tick(struct mr_cache *cache);
 
 /*

@@ -7,8 +7,9 @@
  * The table has few slots; if none is free, the one that the pool maps to is
  * sent. An open magazine has at least one page. It is sent when it is full,
  * when a cache finds no pages, when two ticks of TICK_CALLS calls found nothing
- * new in it, and by mr_cache_flush(). While something is open, each call that
- * frees or is idle comes here, because fast_pages is 0.
+ * new in it, and by mr_cache_flush(). While something is open,
+ * MR_ATTENTION_OPEN makes each call that frees come here, except single frees
+ * that are inlined.
  *
  * Another thread may destroy a pool once all of its pages are back. So what is
  * sent counts as in flight until it arrives, and the last access to the pool is
@@ -24,7 +25,10 @@ enum { TICK_CALLS = 32 };
 static void set_n_open(struct mr_cache *cache, uint32_t n)
 {
 	__atomic_store_n(&cache->n_open, n, __ATOMIC_RELAXED);
-	mri_cache_set_fast_pages(cache);
+	if (n > 0)
+		cache->attention |= MR_ATTENTION_OPEN;
+	else
+		cache->attention &= (uint8_t)~MR_ATTENTION_OPEN;
 }
 
 static void set_is_open(struct mri_magazine *magazine, uint32_t is_open)
@@ -154,6 +158,15 @@ void mri_outbox_tick(struct mr_cache *cache)
 		if (is_starving || is_due(open, is_tick))
 			send(cache, open);
 	}
+}
+
+/* A burst takes less time than a look at each slot. */
+void mri_outbox_note_free(struct mr_cache *cache)
+{
+	if ((cache->n_puts + 1) % TICK_CALLS == 0)
+		mri_outbox_tick(cache);
+	else
+		cache->n_puts++;
 }
 
 /* Flush the rest: freed frags, and what mr_pool_trim() requested. */

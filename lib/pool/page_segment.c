@@ -168,6 +168,16 @@ int mri_pool_segments_fini(struct mr_pool *pool,
 	return 0;
 }
 
+/* Tell all caches how many pages there are. Under grow_lock. */
+static void tell_caches(struct mr_pool *pool)
+{
+	pthread_mutex_lock(&pool->lock);
+	for (struct mr_cache *cache = pool->caches; cache != NULL;
+	     cache = cache->next)
+		mri_cache_set_own_pages(cache);
+	pthread_mutex_unlock(&pool->lock);
+}
+
 /* Pages to grow by: enough to reach max_pages with the remaining segments. */
 static uint64_t grow_step(const struct mr_pool *pool, uint32_t n_pages)
 {
@@ -215,6 +225,7 @@ static int grow(struct mr_pool *pool, uint32_t n_pages,
 	mri_lock_take(&pa->lock);
 	pa->counters.n_grown++;
 	mri_lock_give(&pa->lock);
+	tell_caches(pool);
 	return 0;
 }
 
@@ -365,6 +376,7 @@ int mr_pool_shrink(struct mr_pool *pool, uint64_t n_keep, uint64_t *ret_n_pages,
 	do {
 		err = shrink_by_one(pool, n_keep, reterr_reason);
 	} while (err > 0);
+	tell_caches(pool);
 	if (ret_n_pages != NULL)
 		*ret_n_pages = n_before - pool->page_alloc.n_pages;
 	pthread_mutex_unlock(&pool->grow_lock);

@@ -62,17 +62,18 @@ struct mri_open_magazine {
 struct mr_cache {
 	/*
 	 * Hot: one line. Pages that left are counted in pair.top, those that
-	 * came back are not: see mri_cache_sums(). A request that fast_bytes
-	 * and fast_pages let through is a simple one: whole pages, with nothing
-	 * to be checked or looked up but owners[].
+	 * came back are not: see mri_cache_sums(). An alloc of fast_bytes, and
+	 * a free of pages below own_pages without attention flags, need
+	 * nothing beyond this line but owners[].
 	 */
 	struct mri_pair pair;
 	uint8_t *owners;
 	uint64_t addr;       /* of page 0 */
 	uint64_t fast_bytes; /* page_bytes; UINT64_MAX: no alloc is simple */
-	uint32_t fast_pages; /* those there are, as of its last exchange with
-			      * the pool; 0: no free is simple, or not now */
-	uint16_t page_shift;
+	uint32_t own_pages;  /* those of the pool; whoever grows or shrinks it
+			      * writes this; atomic */
+	uint8_t page_shift;
+	uint8_t attention; /* MR_ATTENTION_*: what frees have to look at */
 	uint16_t magazine_pages;
 	struct mr_pool *pool;
 	/* Warm. */
@@ -181,10 +182,12 @@ _Static_assert(
 			offsetof(struct mr_cache_head, addr) &&
 		offsetof(struct mr_cache, fast_bytes) ==
 			offsetof(struct mr_cache_head, fast_bytes) &&
-		offsetof(struct mr_cache, fast_pages) ==
-			offsetof(struct mr_cache_head, fast_pages) &&
+		offsetof(struct mr_cache, own_pages) ==
+			offsetof(struct mr_cache_head, own_pages) &&
 		offsetof(struct mr_cache, page_shift) ==
 			offsetof(struct mr_cache_head, page_shift) &&
+		offsetof(struct mr_cache, attention) ==
+			offsetof(struct mr_cache_head, attention) &&
 		offsetof(struct mr_cache, magazine_pages) ==
 			offsetof(struct mr_cache_head, magazine_pages) &&
 		offsetof(struct mr_cache, pool) ==
@@ -236,6 +239,13 @@ bool mri_pool_is_far(const struct mr_pool *pool, uint32_t page);
 static inline uint32_t mri_pool_population(const struct mr_pool *pool)
 {
 	return mri_page_alloc_n_pages(&pool->page_alloc);
+}
+
+/* Tell a cache. Under the pool's lock and grow_lock. */
+static inline void mri_cache_set_own_pages(struct mr_cache *cache)
+{
+	__atomic_store_n(&cache->own_pages, mri_pool_population(cache->pool),
+			 __ATOMIC_RELAXED);
 }
 
 /*

@@ -20,6 +20,12 @@ extern "C" {
 /** Of mr_cache_head.top: bits for the pages in the loaded magazine. */
 enum { MR_TOP_BITS = 10, MR_TOP_MASK = (1 << MR_TOP_BITS) - 1 };
 
+/** Flags of mr_cache_head.attention: what a free has to look at first. */
+enum {
+	MR_ATTENTION_CHECKED = 1, /**< each page, because the pool says so */
+	MR_ATTENTION_OPEN = 2,    /**< pages of other pools that wait here */
+};
+
 /** What the inline calls read of a cache; not for programs. */
 struct mr_cache_head {
 	uint64_t top;          /**< pages allocated << 10 | in the magazine */
@@ -28,8 +34,9 @@ struct mr_cache_head {
 	const uint8_t *owners; /**< by page: owners beyond the first */
 	uint64_t addr;         /**< of page 0 */
 	uint64_t fast_bytes;   /**< buffer size of the fast path */
-	uint32_t fast_pages;   /**< pages below it may use the fast path */
-	uint16_t page_shift;
+	uint32_t own_pages;    /**< bound of the pool's page numbers; atomic */
+	uint8_t page_shift;
+	uint8_t attention;       /**< MR_ATTENTION_*; 0: none */
 	uint16_t magazine_pages; /**< capacity of a magazine */
 	const bool *uses_owners; /**< whether owners[] has to be looked at */
 };
@@ -129,7 +136,10 @@ static inline void mr_frag_free(struct mr_cache *cache, uint64_t addr)
 	const uint64_t top = head->top;
 	const uint64_t n = top & MR_TOP_MASK;
 
-	if (page >= head->fast_pages || n == head->magazine_pages ||
+	/* Pages that wait here are left to the next call. */
+	if (page >= __atomic_load_n(&head->own_pages, __ATOMIC_RELAXED) ||
+	    n == head->magazine_pages ||
+	    (head->attention & MR_ATTENTION_CHECKED) != 0 ||
 	    __atomic_load_n(&head->owners[page], __ATOMIC_ACQUIRE) != 0) {
 		mr_frag_free_bulk(cache, &addr, 1);
 		return;
@@ -181,12 +191,13 @@ mr_frag_free_bulk(struct mr_cache *cache, const uint64_t *addrs, uint32_t n)
 	const uint64_t base = head->addr, top = head->top;
 	const uint32_t n_loaded = (uint32_t)top & MR_TOP_MASK;
 	uint32_t *pages = head->magazine + 4 + n_loaded;
-	const uint64_t n_pages = head->fast_pages;
+	const uint64_t n_pages =
+		__atomic_load_n(&head->own_pages, __ATOMIC_RELAXED);
 	const uint32_t shift = head->page_shift;
 	uint64_t beyond = 0;
 
 	if (!__builtin_constant_p(n) || n < 2 || n > MR_INLINE_BURST ||
-	    n_pages == 0 || n + n_loaded > head->magazine_pages ||
+	    head->attention != 0 || n + n_loaded > head->magazine_pages ||
 	    __atomic_load_n(head->uses_owners, __ATOMIC_RELAXED)) {
 		mr_frag_free_burst(cache, addrs, n);
 		return;

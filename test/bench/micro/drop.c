@@ -5,6 +5,8 @@
  */
 #include <stdio.h>
 
+#include <millrace/driver_frame.h>
+
 #include "alloc.h"
 
 enum { P_BURST }; /* of variant.param */
@@ -402,10 +404,11 @@ void rows_b08(struct bench *bench)
  * difference is what the pool costs such a round, and all that a straight copy
  * could win.
  */
-enum { N_WIRE = 2048 };
+enum { N_WIRE = 2048, N_PAGES = 8192, N_BETWEEN = 512 };
 
 struct wire {
 	uint32_t at; /* next to complete, and next to fill, behind it */
+	uint32_t n_since; /* pages freed since the last of the other pool */
 	word ring[N_WIRE];
 	word burst[MAX_BURST];
 };
@@ -483,28 +486,79 @@ static uint64_t recycle_cached(struct variant *variant, uint32_t thread,
 	return n;
 }
 
+/* Post pages that the pool got by growing after its cache was made. */
+static int begin_grown(struct variant *variant, struct mr_reason *why)
+{
+	struct our_pool *our = ((struct harness *)variant->state)->pool;
+	struct mr_pool *pool = our->pools[0];
+	static word first[N_PAGES];
+	int err;
+
+	if (mr_pool_frag_alloc_bulk(pool, first, N_PAGES, OBJECT_BYTES) <
+		    N_PAGES ||
+	    mr_pool_grow(pool, N_PAGES, why) < 0)
+		return -1;
+	err = begin_wire(variant, why);
+	mr_pool_frag_free_bulk(pool, first, N_PAGES);
+	return err;
+}
+
+/* Through the cache, with one page of another pool in N_BETWEEN. */
+static uint64_t recycle_foreign(struct variant *variant, uint32_t thread,
+				uint64_t n)
+{
+	struct our_pool *our = ((struct harness *)variant->state)->pool;
+	struct wire *wire = extra_of(variant);
+	const uint32_t burst = (uint32_t)variant->param[P_BURST];
+
+	for (uint64_t i = 0; i < n; i += burst) {
+		wire->n_since += burst;
+		if (wire->n_since >= N_BETWEEN) {
+			const uint64_t addr = mr_frag_alloc(
+				our->caches[1][thread], OBJECT_BYTES);
+
+			mr_frag_free(our->caches[0][thread], addr);
+			wire->n_since = 0;
+		}
+		recycle_cached(variant, thread, burst);
+	}
+	return n;
+}
+
 void rows_b18(struct bench *bench)
 {
 	static const struct contestant list[] = {
 		{ "through the cache", A_OURS, recycle_cached },
 		{ "straight", A_NOTHING, recycle_straight },
 	};
+	static const struct contestant foreign[] = {
+		{ "one page in 512 of another pool", A_OURS, recycle_foreign },
+	};
+	static const struct contestant grown[] = {
+		{ "pages that the pool grew by", A_OURS, recycle_cached },
+	};
 	static const uint32_t bursts[] = { 32, 64, 256 };
 
 	for (uint32_t i = 0; i < N_OF(bursts); i++) {
 		struct row row = { .unit = "page" };
 
+		struct variant like = {
+			.begin = begin_wire,
+			.end = end_wire,
+			.count = harness_count,
+			.wish = { .n_objects = N_PAGES,
+				  .n_extra = sizeof(struct wire) },
+			.param = { bursts[i] },
+		};
+
 		NAME(row.name, "burst=%u", bursts[i]);
-		bench_add_all(
-			bench, &row,
-			&(struct variant){
-				.begin = begin_wire,
-				.end = end_wire,
-				.count = harness_count,
-				.wish = { .n_objects = 8192,
-					  .n_extra = sizeof(struct wire) },
-				.param = { bursts[i] } },
-			list, N_OF(list));
+		bench_add_all(bench, &row, &like, list, N_OF(list));
+		like.wish.n_pools = 2;
+		bench_add_all(bench, &row, &like, foreign, N_OF(foreign));
+		like.wish.n_pools = 1;
+		like.wish.ours.max_pages = 2 * N_PAGES;
+		like.begin = begin_grown;
+		bench_add_all(bench, &row, &like, grown, N_OF(grown));
 		bench_row(bench, &row);
 	}
 }

@@ -74,6 +74,8 @@ GOALS = (
          "p99.9_ns"),
     Goal("4: pages in flight, ring of 64", "B14/ring=64 *", None, "count", 0, "in_flight"),
     Goal("4: pages in flight, ring of 4096", "B14/ring=4096 *", None, "count", 0, "in_flight"),
+    Goal("4: a page in 512 of another pool", "B18/burst=32", "one page in 512*", "ratio", 1.1),
+    Goal("4: after the pool grew", "B18/burst=32", "pages that the pool grew by", "ratio", 1.1),
     Goal("5: objects: malloc by ours", "B12/*", "malloc", "gain", 1),
     Goal("5: objects: more threads by one", "B12/*", "millrace objects*", "growth", 1.25),
     Goal("burst of 32 by address", "B06/from=cache bulk=32", "array", "ns", 0.6),
@@ -99,7 +101,7 @@ WANTED_ROWS = (
     "B09/* threads=2 hop=1 alloc", "B09/* threads=2 hop=32 alloc", "B12/*",
     "B13/22.11 keep=* get=32 put=32 *", "B13/22.11 keep=* constant=32 *",
     "B13/26.11 keep=32768 *=32 *", "B14/pages=32768 touch=header", "B14/ring=*",
-    "B17/burst=32 *", "B19/threads_per_core=[14]",
+    "B17/burst=32 *", "B18/burst=32", "B19/threads_per_core=[14]",
     "F01/uniform burst=32 records=1000000", "W02/*",
 )
 

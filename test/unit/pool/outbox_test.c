@@ -143,10 +143,10 @@ TEST(pages_wait_for_more_but_not_for_ever)
 		expect(0, 10, MAG);
 		calls[i](32);
 		expect(0, 0, MAG + 10);
-		/* A cache of its pool finds no page: at once. */
+		/* A cache of its pool finds no page: at the next tick. */
 		give(1, 3);
 		__atomic_store_n(&b.pools[1]->is_starving, 1, __ATOMIC_RELAXED);
-		calls[i](1);
+		calls[i](32);
 		expect(1, 0, 3);
 		close_beside();
 	}
@@ -161,7 +161,7 @@ TEST(starving_cache_is_heard)
 	give(0, 3);
 	give(1, 3);
 	assert_int_equal(mr_frag_alloc_bulk(b.caches[0], &addr, 1, 2048), 0);
-	free_own(1);
+	free_own(32);
 	expect(0, 0, 3);
 	expect(1, 3, 0); /* nobody starves there */
 	assert_int_equal(alloc_one(b.caches[0], 2048), b.addrs[0][2]);
@@ -204,16 +204,17 @@ TEST(places_are_for_four_pools)
 	}
 }
 
-TEST(every_call_is_simple_again_when_nothing_is_open)
+TEST(open_magazine_asks_for_attention_until_it_is_sent)
 {
 	open_beside();
-	assert_int_equal(b.f.cache->fast_pages, 256);
+	assert_int_equal(b.f.cache->attention, 0);
 	give(0, 1);
-	assert_int_equal(b.f.cache->fast_pages, 0);
+	assert_int_equal(b.f.cache->attention, MR_ATTENTION_OPEN);
+	assert_int_equal(b.f.cache->own_pages, 256);
 	free_own(1);
 	assert_in_flight(b.f.pool, 0);
 	mr_cache_flush(b.f.cache);
-	assert_int_equal(b.f.cache->fast_pages, 256);
+	assert_int_equal(b.f.cache->attention, 0);
 	close_beside();
 }
 
@@ -244,7 +245,7 @@ TEST(without_empty_magazines_pages_go_one_by_one)
 	expect(0, 0, 0);
 	assert_in_flight(b.pools[0], 156);
 	assert_int_equal(pool_stats(b.f.pool).recycle_ring_full, 100);
-	assert_int_equal(b.f.cache->fast_pages, 256);
+	assert_int_equal(b.f.cache->attention, 0);
 	while (n > 0)
 		mri_stack_push(empty, (uint32_t)places[--n], &n_failed);
 	close_beside();

@@ -132,6 +132,18 @@ TEST_POOL(pinned_pool_of_several_segments_is_not_destroyed)
 	assert_int_equal(mr_cache_create(f.pool, &f.cache, NULL), 0);
 }
 
+/* A cache that does not visit the depot knows at once. */
+TEST_POOL(caches_know_how_many_pages_there_are)
+{
+	fixture_open_with(&f, (struct mr_pool_config){ .n_pages = 64,
+						       .max_pages = 1024 });
+	assert_int_equal(f.cache->own_pages, 64);
+	assert_int_equal(mr_pool_grow(f.pool, 960, NULL), 0);
+	assert_int_equal(f.cache->own_pages, 1024);
+	assert_int_equal(mr_pool_shrink(f.pool, 0, NULL, NULL), 0);
+	assert_int_equal(f.cache->own_pages, page_stats(f.pool).n_pages);
+}
+
 /* What ports were promised stays. */
 TEST_POOL(committed_pages_are_not_given_back)
 {
