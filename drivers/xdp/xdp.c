@@ -426,11 +426,10 @@ static int xdp_open_kernel(struct mr_port *base,
 }
 
 static const char *const xdp_keys[] = {
-	"mode",      "attach", "queues", "start",     "ring",    "mtu",
-	"promisc",   "csum",   "sg",     "force",     "partial", "budget",
-	"busy",      "filter", "vlan",   "ethertype", "dst",     "ports",
-	"fragments", "prog",   "map",    "meta",      "rss",     "via",
-	"broker",    NULL
+	"mode",    "attach",        "queues", "start", "ring",    "mtu",
+	"promisc", "csum",          "sg",     "force", "partial", "budget",
+	"busy",    "prog",          "map",    "meta",  "rss",     "via",
+	"broker",  XDP_FILTER_KEYS, NULL,
 };
 
 extern const struct mr_driver mr_driver_xdp;

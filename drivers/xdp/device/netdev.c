@@ -157,10 +157,12 @@ void mri_xdp_netdev_channels(struct xdp_netdev *dev)
 	if (err < 0)
 		return; /* lo, tap with one queue, ... */
 	if (channels.rx_count + channels.combined_count > 0)
-		dev->n_rx_channels = channels.rx_count + channels.combined_count;
+		dev->n_rx_channels =
+			channels.rx_count + channels.combined_count;
 	dev->n_most_rx_channels = channels.max_rx + channels.max_combined;
 	if (channels.tx_count + channels.combined_count > 0)
-		dev->n_tx_channels = channels.tx_count + channels.combined_count;
+		dev->n_tx_channels =
+			channels.tx_count + channels.combined_count;
 }
 
 int mri_xdp_netdev_find(const char *name, struct xdp_netdev *ret_dev,
@@ -198,15 +200,16 @@ int mri_xdp_netdev_find(const char *name, struct xdp_netdev *ret_dev,
 	return 0;
 }
 
-int mri_xdp_netdev_refuse(const char *port, int err, const char *what,
-			  const char *capability, struct mr_reason *reason)
+int mri_xdp_refuse_request(const char *port, int err, const char *what,
+			   const char *capability, struct mr_reason *reason)
 {
 	if (err == -EPERM)
 		return mr_fail(reason, err,
 			       "%s: %s: capability %s is missing: run as root, "
 			       "or " XDP_SETCAP,
 			       port, what, capability);
-	return mr_fail(reason, err, "%s: %s: %s", port, what, mr_strerror(-err));
+	return mr_fail(reason, err, "%s: %s: %s", port, what,
+		       mr_strerror(-err));
 }
 
 int mri_xdp_netdev_file(const char *name, const char *file, bool is_write,

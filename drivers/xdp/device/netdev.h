@@ -30,7 +30,7 @@ struct xdp_netdev {
 	uint32_t ifindex;
 	uint32_t n_rx_channels, n_tx_channels;
 	uint32_t n_most_rx_channels; /* how many it can have */
-	uint32_t flags; /* IFF_* */
+	uint32_t flags;              /* IFF_* */
 	uint32_t mtu_bytes;
 	uint32_t max_mtu_bytes; /* 0: the kernel does not say */
 	uint32_t xdp_prog_id;   /* attached by somebody, 0: none */
@@ -68,8 +68,8 @@ int mri_xdp_netdev_read(uint32_t ifindex, struct xdp_netdev *dev);
 /* 0: unknown. */
 uint32_t mri_xdp_netdev_speed_mbps(const struct xdp_netdev *dev);
 /* err, and a reason that names the capability if that is what is missing. */
-int mri_xdp_netdev_refuse(const char *port, int err, const char *what,
-			  const char *capability, struct mr_reason *reason);
+int mri_xdp_refuse_request(const char *port, int err, const char *what,
+			   const char *capability, struct mr_reason *reason);
 /* One ioctl on an interface, with its name filled in; 0 or -errno. */
 int mri_xdp_netdev_control(const char *name, unsigned long request,
 			   struct ifreq *ifr);

@@ -389,7 +389,7 @@ static void read_changes(struct xdp_record *record, int fd)
 	}
 }
 
-int mri_xdp_record_refuse(const struct xdp_port *port, struct mr_reason *reason)
+int mri_xdp_refuse_shared(const struct xdp_port *port, struct mr_reason *reason)
 {
 	return mr_fail(reason, -EBUSY,
 		       "%s: another Millrace program is using this interface "
@@ -456,7 +456,7 @@ int mri_xdp_record_open(struct xdp_port *port, struct mr_reason *reason)
 			return 0;
 		fd = open_locked(port->record.path, false, LOCK_WAIT_MS);
 		if (fd == -EBUSY)
-			return mri_xdp_record_refuse(port, reason);
+			return mri_xdp_refuse_shared(port, reason);
 		if (fd < 0 && fd != -ENOENT)
 			warn_of_file(port, fd);
 		if (fd < 0)

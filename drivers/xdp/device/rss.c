@@ -205,7 +205,7 @@ static int refuse_value(const struct xdp_port *port, int err, const char *what,
 	const char *const name = port->base.info->name;
 
 	if (err == -EALREADY)
-		return mri_xdp_record_refuse(port, reason);
+		return mri_xdp_refuse_shared(port, reason);
 	if (err == -EOPNOTSUPP)
 		return mr_fail(reason, err,
 			       "%s: driver '%s' cannot set %s ('ethtool -x' "
@@ -222,8 +222,8 @@ static int refuse_value(const struct xdp_port *port, int err, const char *what,
 				       "entries, or a key of more than 64 "
 				       "bytes");
 	if (err == -EPERM || err == -ENODEV)
-		return mri_xdp_netdev_refuse(name, err, what, "CAP_NET_ADMIN",
-					     reason);
+		return mri_xdp_refuse_request(name, err, what, "CAP_NET_ADMIN",
+					      reason);
 	return mr_fail(reason, err == -ENOSPC || err == -EINVAL ? err : -EIO,
 		       "%s: driver '%s' rejects this value of %s: %s", name,
 		       port->dev.driver, what, mr_strerror(-err));

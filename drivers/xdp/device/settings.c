@@ -165,15 +165,15 @@ static int refuse_setting(const struct xdp_port *port, int err,
 	const char *const name = port->base.info->name;
 
 	if (err == -EALREADY)
-		return mri_xdp_record_refuse(port, reason);
+		return mri_xdp_refuse_shared(port, reason);
 	if (err == -ENODEV || err == -ENXIO)
 		return mr_fail(reason, -ENODEV,
 			       "%s: %s: the interface was deleted, or moved to "
 			       "another network namespace",
 			       name, what);
 	if (err == -EPERM)
-		return mri_xdp_netdev_refuse(name, err, what, capability,
-					     reason);
+		return mri_xdp_refuse_request(name, err, what, capability,
+					      reason);
 	return mr_fail(reason, -EIO, "%s: %s: %s", name, what,
 		       mr_strerror(-err));
 }

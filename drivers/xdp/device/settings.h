@@ -60,7 +60,7 @@ int mri_xdp_netns_cookie(uint64_t *ret_cookie);
  */
 int mri_xdp_record_open(struct xdp_port *port, struct mr_reason *reterr_reason);
 /* The reason for -EBUSY of the one, and for -EALREADY of mri_xdp_change(). */
-int mri_xdp_record_refuse(const struct xdp_port *port,
+int mri_xdp_refuse_shared(const struct xdp_port *port,
 			  struct mr_reason *reterr_reason);
 /* Set something and record it; -EALREADY: another has the record; -errno. */
 int mri_xdp_change(struct xdp_port *port, enum xdp_setting setting, uint32_t id,

@@ -94,15 +94,15 @@ int mri_xdp_open_kernel(struct xdp_port *port, struct mr_reason *reterr_reason)
 			       name);
 	fd = make_tap(tap);
 	if (fd < 0)
-		return mri_xdp_netdev_refuse(name, fd,
-					     "create a tap (/dev/net/tun)",
-					     "CAP_NET_ADMIN", reterr_reason);
+		return mri_xdp_refuse_request(name, fd,
+					      "create a tap (/dev/net/tun)",
+					      "CAP_NET_ADMIN", reterr_reason);
 	mri_xdp_quiet_begin();
 	err = attach(tap, port->dev.ifindex);
 	mri_xdp_quiet_end();
 	if (err < 0) {
 		mr_fd_close(fd);
-		return mri_xdp_netdev_refuse(
+		return mri_xdp_refuse_request(
 			name, err, "attach a tc program to a tap",
 			"CAP_BPF or CAP_NET_ADMIN", reterr_reason);
 	}

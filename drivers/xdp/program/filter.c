@@ -273,7 +273,7 @@ int mri_xdp_filter_open(struct xdp_port *port, struct mr_reason *reterr_reason)
 		lease->n_queues * XDP_FILTER_COUNT_BYTES, 1, &options));
 	return lease->fds[XDP_LEASE_PASSED] >= 0 ?
 		       0 :
-		       mri_xdp_prog_refuse(port, -errno, false, reterr_reason);
+		       mri_xdp_refuse_load(port, -errno, false, reterr_reason);
 }
 
 void mri_xdp_filter_close(struct xdp_port *port)
@@ -308,7 +308,7 @@ static int refuse_program(const struct xdp_port *port,
 	char *log = mr_alloc(port->base.ctx, 0, LOG_BYTES);
 	const char *line;
 
-	err = mri_xdp_prog_refuse(port, err, true, reason);
+	err = mri_xdp_refuse_load(port, err, true, reason);
 	if (err == -EPERM || log == NULL) { /* reason: a capability */
 		mr_free(port->base.ctx, log);
 		return err;

@@ -30,6 +30,10 @@ struct xdp_cbpf {
 	uint32_t n;
 };
 
+/* The options that mri_xdp_filter_read() reads. */
+#define XDP_FILTER_KEYS                                                        \
+	"filter", "vlan", "ethertype", "dst", "ports", "fragments"
+
 enum { XDP_SHAPE_BYTES = 128 };
 
 /* A kind of frames: bits that all of them have in common. */

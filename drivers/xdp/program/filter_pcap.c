@@ -42,8 +42,8 @@ static uint32_t n_understood(pcap_t *pcap, const char *expression)
 	return 0;
 }
 
-static int refuse(const char *port, pcap_t *pcap, const char *expression,
-		  struct mr_reason *reason)
+static int refuse_expression(const char *port, pcap_t *pcap,
+			     const char *expression, struct mr_reason *reason)
 {
 	char why[PCAP_ERRBUF_SIZE];
 	uint32_t n;
@@ -81,7 +81,7 @@ int mri_xdp_expr_compile(const struct mr_ctx *ctx, const char *port,
 	if (pcap == NULL)
 		return -ENOMEM;
 	if (compile(pcap, expression, &program) < 0) {
-		err = refuse(port, pcap, expression, reterr_reason);
+		err = refuse_expression(port, pcap, expression, reterr_reason);
 	} else {
 		err = copy(ctx, &program, ret);
 		pcap_freecode(&program);

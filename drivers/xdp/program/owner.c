@@ -130,7 +130,7 @@ bool mri_xdp_prog_name(uint32_t prog_id, char name[BPF_OBJ_NAME_LEN])
 	return false;
 }
 
-int mri_xdp_refuse_attached(const struct xdp_port *port, const char *why,
+int mri_xdp_refuse_occupied(const struct xdp_port *port, const char *why,
 			    struct mr_reason *reterr_reason)
 {
 	const uint32_t prog_id = port->dev.xdp_prog_id;

@@ -85,7 +85,7 @@ static int open_program(struct xdp_port *port, bool is_plain, bool has_frags,
 		return mri_xdp_user_open(port, has_frags, reterr_reason);
 	skeleton = prog->skeleton = xdp_prog_bpf__open();
 	if (skeleton == NULL)
-		return mri_xdp_prog_refuse(port, -ENOMEM, false, reterr_reason);
+		return mri_xdp_refuse_load(port, -ENOMEM, false, reterr_reason);
 	bpf_map__set_max_entries(skeleton->maps.sockets,
 				 port->lease.first_queue +
 					 port->lease.n_queues_max);
@@ -133,8 +133,9 @@ static int load(struct xdp_port *port, struct mr_reason *reterr_reason)
 		err = bpf_object__load(port->prog.object);
 	if (err < 0)
 		return port->prog.user != NULL ?
-			       mri_xdp_user_refuse(port, err, reterr_reason) :
-			       mri_xdp_prog_refuse(port, err, false,
+			       mri_xdp_refuse_user_prog(port, err,
+							reterr_reason) :
+			       mri_xdp_refuse_load(port, err, false,
 						   reterr_reason);
 	port->prog.fd = bpf_program__fd(port->prog.program);
 	port->prog.map_fd = bpf_map__fd(port->prog.map);
@@ -170,7 +171,7 @@ static int load_all(struct xdp_port *port, bool has_frags,
 	return err;
 }
 
-int mri_xdp_prog_refuse(const struct xdp_port *port, int err, bool has_rules,
+int mri_xdp_refuse_load(const struct xdp_port *port, int err, bool has_rules,
 			struct mr_reason *reterr_reason)
 {
 	const char *missing = missing_capability(has_rules);
@@ -289,12 +290,12 @@ static int join_others(struct xdp_port *port, struct mr_reason *reterr_reason)
 
 	/* Nobody could detach ours after the broker has ended. */
 	if (port->prog.is_alone)
-		return mri_xdp_refuse_attached(
+		return mri_xdp_refuse_occupied(
 			port, "the broker cannot join another program",
 			reterr_reason);
 	/* Do not ask libxdp about other programs: 1.3.1 leaks an fd then. */
 	if (!is_attached(port, "xdp_dispatcher", false))
-		return mri_xdp_refuse_attached(port, "", reterr_reason);
+		return mri_xdp_refuse_occupied(port, "", reterr_reason);
 	if (port->filter.n == 0)
 		err = join_dispatcher(port, reterr_reason);
 	if (err == 0)
@@ -305,11 +306,11 @@ static int join_others(struct xdp_port *port, struct mr_reason *reterr_reason)
 	else
 		snprintf(why, sizeof(why), "it rejected our program: %s",
 			 mr_strerror(-err));
-	return mri_xdp_refuse_attached(port, why, reterr_reason);
+	return mri_xdp_refuse_occupied(port, why, reterr_reason);
 }
 
-static int refuse_attach(const struct xdp_port *port, int err, bool is_generic,
-			 struct mr_reason *reason)
+static int refuse_mode(const struct xdp_port *port, int err, bool is_generic,
+		       struct mr_reason *reason)
 {
 	const char *const name = port->base.info->name;
 
@@ -405,7 +406,7 @@ static int load_and_attach(struct xdp_port *port, bool has_frags,
 	}
 	if (fd == -EBUSY || fd == -EEXIST)
 		return join_others(port, reterr_reason);
-	return refuse_attach(port, fd, is_generic, reterr_reason);
+	return refuse_mode(port, fd, is_generic, reterr_reason);
 }
 
 int mri_xdp_prog_open(struct xdp_port *port, bool has_frags,
@@ -462,7 +463,7 @@ void mri_xdp_prog_detach(struct xdp_port *port)
  * moment. */
 int mri_xdp_prog_spread(struct xdp_port *port, struct mr_reason *reterr_reason)
 {
-	const struct xdp_prog *prog = &port->prog;
+	struct xdp_prog *prog = &port->prog;
 	const int fd = prog->attached_fd;
 	int err, copy_fd;
 
@@ -475,13 +476,16 @@ int mri_xdp_prog_spread(struct xdp_port *port, struct mr_reason *reterr_reason)
 	if (copy_fd < 0)
 		return copy_fd;
 	err = mri_xdp_prog_replace(port, fd, copy_fd);
-	if (err == 0)
-		err = mri_xdp_prog_replace(port, copy_fd, fd);
-	if (err < 0)
-		mr_fail(reterr_reason, err, "%s: %s", port->base.info->name,
-			mr_strerror(-err));
+	if (err == 0 && (err = mri_xdp_prog_replace(port, copy_fd, fd)) < 0) {
+		/* It stays attached. */
+		mr_fd_close(prog->copy_fd);
+		prog->fd = prog->copy_fd = copy_fd;
+		copy_fd = -1;
+	}
 	mr_fd_close(copy_fd);
-	return err;
+	return err == 0 ? 0 :
+			  mr_fail(reterr_reason, err, "%s: %s",
+				  port->base.info->name, mr_strerror(-err));
 }
 
 int mri_xdp_prog_renew(struct xdp_port *port, struct mr_reason *reterr_reason)

@@ -57,7 +57,7 @@ void mri_xdp_prog_detach(struct xdp_port *port);
 /* Attach it again, for a driver that does not run it on new channels. */
 int mri_xdp_prog_spread(struct xdp_port *port, struct mr_reason *reterr_reason);
 /* Why a program was not loaded, as a reason. */
-int mri_xdp_prog_refuse(const struct xdp_port *port, int err, bool has_rules,
+int mri_xdp_refuse_load(const struct xdp_port *port, int err, bool has_rules,
 			struct mr_reason *reterr_reason);
 
 /* user.c */
@@ -67,8 +67,8 @@ int mri_xdp_user_open(struct xdp_port *port, bool has_frags,
 /* The last line of a verifier's log before the statistics. */
 const char *mri_xdp_verdict(char *log);
 /* Report why the program was not loaded. */
-int mri_xdp_user_refuse(const struct xdp_port *port, int err,
-			struct mr_reason *reterr_reason);
+int mri_xdp_refuse_user_prog(const struct xdp_port *port, int err,
+			     struct mr_reason *reterr_reason);
 void mri_xdp_user_close(struct xdp_port *port);
 /* Open the map of the option map, without a program. */
 int mri_xdp_map_open(struct xdp_port *port, bool has_frags,
@@ -78,7 +78,7 @@ int mri_xdp_map_open(struct xdp_port *port, bool has_frags,
 /* Get a program's name, or "". Returns whether it no longer exists. */
 bool mri_xdp_prog_name(uint32_t prog_id, char name[BPF_OBJ_NAME_LEN]);
 /* -EBUSY because of program dev.xdp_prog_id; why: further text, or "". */
-int mri_xdp_refuse_attached(const struct xdp_port *port, const char *why,
+int mri_xdp_refuse_occupied(const struct xdp_port *port, const char *why,
 			    struct mr_reason *reterr_reason);
 
 /* quiet.c */

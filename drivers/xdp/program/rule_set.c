@@ -530,7 +530,7 @@ static int open_steps(struct xdp_rules *rules, struct mr_reason *reterr_reason)
 			       "no memory for %u rules between %u ports",
 			       base->n_max, base->n_ports);
 	if (err < 0)
-		return mri_xdp_prog_refuse(xdp_rules_port(rules, 0), err, true,
+		return mri_xdp_refuse_load(xdp_rules_port(rules, 0), err, true,
 					   reterr_reason);
 	for (uint32_t i = 0; i < base->n_ports && err == 0; i++)
 		err = add_parts(rules, i, reterr_reason);

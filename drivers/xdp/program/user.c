@@ -81,14 +81,14 @@ const char *mri_xdp_verdict(char *log)
 	return line != NULL ? line + 1 : log;
 }
 
-int mri_xdp_user_refuse(const struct xdp_port *port, int err,
-			struct mr_reason *reterr_reason)
+int mri_xdp_refuse_user_prog(const struct xdp_port *port, int err,
+			     struct mr_reason *reterr_reason)
 {
 	const char *line = mri_xdp_verdict(port->prog.log);
 
 	/* Without a verdict, the cause is a capability or the kernel. */
 	if (line[0] == '\0')
-		return mri_xdp_prog_refuse(port, err, true, reterr_reason);
+		return mri_xdp_refuse_load(port, err, true, reterr_reason);
 	return mr_fail(reterr_reason, -EINVAL,
 		       "%s: prog: the kernel's verifier refuses %s: %s",
 		       port->base.info->name, port->options.prog, line);

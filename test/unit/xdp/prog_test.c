@@ -8,6 +8,7 @@
  * ones.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/if_link.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +29,7 @@ static int attach_native_errno, attach_generic_errno; /* 0: it works */
 static int n_busy_attaches;       /* this many EBUSY before that */
 static const char *attached_name; /* the program there, NULL: none */
 static int join_errno;
-static uint32_t n_attaches, n_joins, n_detaches;
+static uint32_t n_attaches, n_joins, n_detaches, n_updates;
 static uint32_t last_flags;
 static uint32_t kfunc; /* of the device, 0: none */
 static int bind_errno;
@@ -130,6 +131,15 @@ int bpf_link_create(int prog_fd, int target_fd, enum bpf_attach_type type,
 		errno = EBUSY;
 	}
 	return errno != 0 ? -1 : dup(0);
+}
+
+/* The second one in a row fails. */
+int bpf_link_update(int link_fd, int new_prog_fd,
+		    const struct bpf_link_update_opts *opts)
+{
+	(void)link_fd, (void)new_prog_fd, (void)opts;
+	errno = EIO;
+	return n_updates++ == 0 ? 0 : -1;
 }
 
 int bpf_link_get_next_id(__u32 id, __u32 *next)
@@ -373,6 +383,24 @@ static void each_answer_has_its_result(void **state)
 		assert_int_equal(n_detaches, 0);
 	}
 	assert_int_equal(port->lease.fds[XDP_LEASE_LINK], -1);
+	test_free(port);
+}
+
+TEST(a_copy_that_stays_attached_stays_open)
+{
+	struct xdp_port *port = make_port(XDP_ATTACH_AUTO);
+	struct mr_reason reason = { "" };
+
+	kfunc = attach_native_errno = 0;
+	attached_name = NULL;
+	assert_int_equal(mri_xdp_prog_open(port, false, &reason), 0);
+	n_updates = 0;
+	bind_errno = 0;
+	port->filter.n = 1;
+	assert_int_equal(mri_xdp_prog_spread(port, &reason), -EIO);
+	assert_int_equal(port->prog.attached_fd, port->prog.fd);
+	assert_true(fcntl(port->prog.attached_fd, F_GETFD) >= 0);
+	mri_xdp_prog_close(port);
 	test_free(port);
 }
 

@@ -132,13 +132,13 @@ int mri_xdp_netdev_ethtool(const char *name, void *command)
 	}
 }
 
-int mri_xdp_netdev_refuse(const char *port, int err, const char *what,
+int mri_xdp_refuse_request(const char *port, int err, const char *what,
 			  const char *capability, struct mr_reason *reason)
 {
 	return mr_fail(reason, err, "%s: %s: %s", port, what, capability);
 }
 
-int mri_xdp_record_refuse(const struct xdp_port *port, struct mr_reason *reason)
+int mri_xdp_refuse_shared(const struct xdp_port *port, struct mr_reason *reason)
 {
 	return mr_fail(reason, -EBUSY, "%s: another", port->base.info->name);
 }
