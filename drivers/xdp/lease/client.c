@@ -7,13 +7,11 @@
  * broker ends, only settings can no longer be changed.
  */
 #include <errno.h>
-#include <linux/capability.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -73,21 +71,14 @@ static const char *missing_capability(void)
 	static const struct {
 		uint32_t bit;
 		const char *name;
-	} needed[] = { { 12, "CAP_NET_ADMIN" },
-		       { 13, "CAP_NET_RAW" },
-		       { 39, "CAP_BPF" } };
-	struct __user_cap_header_struct header = {
-		.version = _LINUX_CAPABILITY_VERSION_3
-	};
-	struct __user_cap_data_struct words[_LINUX_CAPABILITY_U32S_3] = { 0 };
+	} needed[] = { { XDP_CAP_NET_ADMIN, "CAP_NET_ADMIN" },
+		       { XDP_CAP_NET_RAW, "CAP_NET_RAW" },
+		       { XDP_CAP_BPF, "CAP_BPF" } };
 
-	if (syscall(SYS_capget, &header, words) < 0 ||
-	    (words[0].effective >> 21 & 1)) /* CAP_SYS_ADMIN implies BPF */
+	if (mri_xdp_has_capability(XDP_CAP_SYS_ADMIN)) /* implies BPF */
 		return NULL;
 	for (uint32_t i = 0; i < 3; i++)
-		if (!(words[needed[i].bit / 32].effective >>
-			      needed[i].bit % 32 &
-		      1))
+		if (!mri_xdp_has_capability(needed[i].bit))
 			return needed[i].name;
 	return NULL;
 }

@@ -109,6 +109,17 @@ int mri_xdp_lease_finish(struct xdp_port *port,
 			 struct mr_reason *reterr_reason);
 void mri_xdp_lease_end(struct xdp_port *port);
 
+/* capability.c */
+enum {
+	XDP_CAP_NET_ADMIN = 12,
+	XDP_CAP_NET_RAW = 13,
+	XDP_CAP_SYS_ADMIN = 21,
+	XDP_CAP_PERFMON = 38,
+	XDP_CAP_BPF = 39,
+};
+/* Whether the process has it; true if the kernel does not say. */
+bool mri_xdp_has_capability(uint32_t bit);
+
 /* lease.c */
 /* One without fds. */
 void mri_xdp_lease_init(struct xdp_lease *lease);

@@ -12,11 +12,9 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <linux/if_link.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -36,24 +34,16 @@ enum { ATTACH_WAIT_MS = 1000, ATTACH_STEP_MS = 2, N_LOAD_FDS = 12 };
  * none, so the verifier has refused it. */
 static const char *missing_capability(bool has_rules)
 {
-	enum { NET_ADMIN = 12, SYS_ADMIN = 21, PERFMON = 38, BPF = 39 };
-	struct __user_cap_header_struct header = {
-		.version = _LINUX_CAPABILITY_VERSION_3
-	};
-	struct __user_cap_data_struct words[_LINUX_CAPABILITY_U32S_3] = { 0 };
-
-	if (syscall(SYS_capget, &header, words) < 0)
-		return "CAP_BPF or CAP_NET_ADMIN";
 	/* CAP_SYS_ADMIN stands for those, as it did before they came. */
-	if (!(words[0].effective >> SYS_ADMIN & 1)) {
-		if (!(words[BPF / 32].effective >> BPF % 32 & 1))
+	if (!mri_xdp_has_capability(XDP_CAP_SYS_ADMIN)) {
+		if (!mri_xdp_has_capability(XDP_CAP_BPF))
 			return "CAP_BPF";
 		/* The verifier lets others not compute with packet pointers. */
-		if (has_rules &&
-		    !(words[PERFMON / 32].effective >> PERFMON % 32 & 1))
+		if (has_rules && !mri_xdp_has_capability(XDP_CAP_PERFMON))
 			return "CAP_PERFMON";
 	}
-	return words[0].effective >> NET_ADMIN & 1 ? NULL : "CAP_NET_ADMIN";
+	return mri_xdp_has_capability(XDP_CAP_NET_ADMIN) ? NULL :
+							   "CAP_NET_ADMIN";
 }
 
 /* Choose the program to load; is_plain: one that cannot change frames, for a
