@@ -12,7 +12,6 @@
 #include "net/tracker.h"
 
 enum {
-	MAX_QUEUES = 64, /* of a port */
 	MAX_SENDERS = 64,
 	MAX_RECEIVERS = 256,
 	MAX_DROP_ROWS = 512, /* counters of losses of all ports */

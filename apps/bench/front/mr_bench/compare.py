@@ -108,7 +108,7 @@ class Differences:
             self._look(prefix + key, member(a, key), member(b, key))
 
     def look_at_pair(self, a: Document, b: Document) -> None:
-        """What they were measured on, and how."""
+        """Compare what they were measured on, and how."""
         x, y = a.root, b.root
         self._look_at_members("", x, y, OF_ROOT + ([] if a.is_net else ["command"]))
         self._look_at_members("machine.", x["machine"], y["machine"], OF_MACHINE)
@@ -155,7 +155,7 @@ class Compare:
         self.figures = [Comparison(figure, threshold) for figure in figures]
 
     def print(self) -> None:
-        """For people."""
+        """Print text."""
         for name, documents in zip(SIDES, self.sides):
             print(f"{name}:", *(escape(d.name) for d in documents))
         if self.differences:
@@ -182,7 +182,7 @@ class Compare:
             print(FEW_RUNS)
 
     def print_json(self) -> None:
-        """For programs: mr-bench-compare.schema.json."""
+        """Print JSON, as in mr-bench-compare.schema.json."""
         files = {
             name: [_utf8(d.name) for d in documents] for name, documents in zip(SIDES, self.sides)
         }
@@ -227,7 +227,7 @@ def _utf8(text: str) -> str:
 
 
 def _row(c: Comparison) -> str:
-    """Of the table, behind the name."""
+    """A row of the table, after the name."""
     sides, ratio = c.figure.sides, c.ratio
     values = [
         units.text(median, c.figure.unit) if side.values else "-"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Documents, read back from files that people keep, edit and cut off."""
+"""Reads documents from files, which people may have edited or cut off."""
 
 import errno
 import json
@@ -51,7 +51,7 @@ def number_of(value: Any, *keys: str) -> float:
 
 
 def number(value: Any) -> float:
-    """0 where it is none."""
+    """0 if it is not a number."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return float(value) if is_number else 0.0
 

@@ -67,7 +67,7 @@ class Figure:
 
 
 def size_text(frame_bytes: float) -> str:
-    """As people count, with the FCS."""
+    """A size as people count it, with the FCS."""
     return f"{frame_bytes + FCS_BYTES:.0f} B" if frame_bytes > 0 else "mix"
 
 

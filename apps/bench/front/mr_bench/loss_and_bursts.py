@@ -64,7 +64,7 @@ class Bursts:
 
 
 def _burst_limit(search: Search, frames: int, n_verify: int) -> Limit | None:
-    """Whose fault it is that the burst does not hold; None: it holds."""
+    """What limits the burst; None: it holds."""
     for _ in range(1 + n_verify):
         outcome = search.trial(search.max_pps, frames=frames)
         if outcome.n_lost == 0 and not outcome.is_unsent:

@@ -45,7 +45,7 @@ class Goal:
 
 
 class LoadClass(enum.Enum):
-    """Of a load, by a goal."""
+    """The class of a load for a goal."""
 
     UNDECIDED = enum.auto()
     LOWER = enum.auto()
@@ -63,7 +63,7 @@ class LoadSums:
 
 
 def classify(goal: Goal, sums: LoadSums) -> LoadClass:
-    """By the RFC's appendix A."""
+    """As in the RFC's appendix A."""
     balance = sums.short_low * goal.exceed_ratio / (1 - goal.exceed_ratio)
     high = sums.full_high + max(0.0, sums.short_high - balance)
     whole = max(sums.full_low + high, goal.duration_sum_ns / 1e9)
@@ -77,7 +77,7 @@ def classify(goal: Goal, sums: LoadSums) -> LoadClass:
 
 
 def is_same(a: float, b: float) -> bool:
-    """Loads that are computed two ways."""
+    """Whether two loads, computed in different ways, are the same."""
     return abs(a - b) <= 1e-9 * b
 
 
@@ -91,7 +91,7 @@ class MlrTrial:
 
 
 def sums_at(goal: Goal, pps: float, trials: list[MlrTrial]) -> LoadSums:
-    """Of the trials at a load."""
+    """The sums of the trials at a load."""
     sums = LoadSums()
     for trial in trials:
         if is_same(trial.pps, pps):
@@ -228,7 +228,7 @@ class MlrSearch:
             self._measure(rx_pps, self.initial_ns)
 
     def _time_left(self, goal_idx: int, level: int) -> float:
-        """Of about three loads for each level and goal that is left."""
+        """The time of about three loads for each remaining level and goal."""
         return sum(
             3 * goal.at_level(below, self.initial_ns).duration_sum_ns
             for g, goal in enumerate(self.goals)

@@ -84,7 +84,7 @@ WITHOUT = [
 
 @dataclass
 class Options:
-    """Its own."""
+    """The options of this command."""
 
     client: str = "10.0.0.2"
     clients: int = 16
@@ -139,15 +139,15 @@ class EnginePath:
         return self._phase("nat-establish", pps=pps, n=n, is_emptied=is_emptied)
 
     def validate(self, pps: float, n_skipped: int) -> Counts:
-        """Asked from outside."""
+        """Query connections from outside."""
         return self._phase("nat-validate", pps=pps, n=n_skipped)
 
     def again(self, pps: float) -> Counts:
-        """What has not arrived."""
+        """Resend what has not arrived."""
         return self._phase("nat-again", pps=pps)
 
     def reset(self) -> float:
-        """By the command."""
+        """Run the command."""
         self.is_emptied = True
         return run_reset(self.command, lambda: self.engine.n_signals > 0)
 
@@ -188,7 +188,7 @@ class Run:
         is_limited: bool,
         note: str,
     ) -> None:
-        """A figure for people, and its row."""
+        """Print a figure, and add its row."""
         self._say(what, value, unit, note)
         row = {"goal": what.replace(" ", "-"), "value": value, "unit": unit, "note": note}
         row |= zip(("low", "high"), bounds, strict=True)
@@ -279,7 +279,7 @@ class Run:
         self._measure_capacity(pps)
 
     def config(self) -> dict[str, Any]:
-        """What was asked for."""
+        """The requested options."""
         shared = self.engine.options
         ports = {"inside": shared.tx[0], "outside": shared.rx[0]}
         asked = {key.removesuffix("_ratio"): value for key, value in asdict(self.options).items()}

@@ -20,7 +20,7 @@ FULL_SHARE = 0.01
 
 @dataclass
 class Counts:
-    """Of a phase."""
+    """The result of a phase."""
 
     sent: int = 0
     arrived: int = 0  # connections seen on the other side
@@ -31,7 +31,7 @@ class Counts:
 
 
 class Path(Protocol):
-    """What can be done to a NAT."""
+    """What a trial does with a NAT."""
 
     has_reset: bool
 
@@ -51,7 +51,7 @@ class Path(Protocol):
 
 @dataclass
 class Rate:
-    """The rate of setting up."""
+    """The set-up rate."""
 
     pps: float = 0.0  # 0: none
     low: float = 0.0  # held; 0: there was none
@@ -66,7 +66,7 @@ class Rate:
 
 @dataclass
 class Capacity:
-    """Of the table."""
+    """The capacity of the table."""
 
     n: int = 0  # connections that were there at once
     n_made: int = 0  # that it was asked to hold
@@ -76,7 +76,7 @@ class Capacity:
 
 @dataclass
 class TearDown:
-    """Of all connections at once."""
+    """The end of all connections at once."""
 
     n: int  # connections that were there before
     n_after: int  # and after: 0, or the table was not emptied
@@ -90,7 +90,7 @@ class TearDown:
 
     @property
     def high_pps(self) -> float:
-        """And not higher: without what the command takes for itself. 0: it was as long."""
+        """The NAT's rate is not higher: without the time of the command itself. 0: unknown."""
         own = self.seconds - self.empty_seconds
         return self.n / own if own > 0 else 0.0
 
@@ -102,7 +102,7 @@ def is_most(n: int, of: int) -> bool:
 
 @dataclass
 class NatSearch:
-    """Measures what a path leads to."""
+    """Measures the NAT of a path."""
 
     path: Path
     max_pps: float  # of setting up
@@ -133,7 +133,7 @@ class NatSearch:
         return made
 
     def _check_refused(self, pps: float, made: Counts) -> None:
-        """None got through: the table is full, whatever the rate."""
+        """Raises SearchError if no connection got through: the table is full, at any rate."""
         if (
             made.sent == 0
             or made.arrived > 0

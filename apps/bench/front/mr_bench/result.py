@@ -213,7 +213,7 @@ class Result:
         self.buckets: list[Buckets] = []  # by trial
 
     def add_trial(self, trial: dict[str, Any], buckets: Buckets) -> int:
-        """Its number, from 0."""
+        """Add a trial; its number, from 0."""
         trial["start_s"] = self.trials_s
         self.trials_s += trial["whole_s"]
         self.root["trials"].append(trial)
@@ -221,7 +221,7 @@ class Result:
         return len(self.buckets) - 1
 
     def add(self, why_incomplete: str = "", **found: Any) -> None:
-        """What was found: rows, selftest, config, measured."""
+        """Add results: rows, selftest, config, measured."""
         for key, value in found.items():
             if isinstance(value, dict):
                 self.root[key].update(value)

@@ -20,7 +20,7 @@ class Ratio(NamedTuple):
 
 
 def median(values: Sequence[float]) -> float:
-    """Of nothing it is 0."""
+    """The median; 0 if there are no values."""
     return statistics.median(values) if values else 0.0
 
 

@@ -33,7 +33,7 @@ class Screen:
         self.window.nodelay(True)
 
     def close(self) -> None:
-        """The terminal is as it was."""
+        """Restore the terminal."""
         curses.endwin()
 
     def _counts(self, now: dict[str, Any], side: str, key: str) -> tuple[int, float]:
@@ -85,7 +85,7 @@ class Screen:
 
 
 def _is_in_front() -> bool:
-    """A terminal that is not ours has no jobs."""
+    """Whether we are in the foreground, or the terminal has no jobs."""
     try:
         return os.tcgetpgrp(0) == os.getpgrp()
     except OSError:

@@ -156,7 +156,7 @@ ROWS = (
 
 
 def _check_sizes(options: SearchOptions, shared: Options) -> None:
-    """What says how long frames are."""
+    """Check that only one option gives the lengths. Raises UsageError."""
     if options.sizes and shared.size:
         raise UsageError("--size and --sizes exclude each other")
     for stream in shared.streams if options.sizes else []:
@@ -192,7 +192,7 @@ def read_options(name: str, groups: Group, shared: Options) -> SearchOptions:
 
 
 def describe(options: SearchOptions, groups: Group) -> dict[str, Any]:
-    """Everything that the figures depend on, to tell unlike runs apart."""
+    """All options that figures depend on, to distinguish runs."""
     config: dict[str, Any] = {}
     for row in ROWS:
         if row.groups & groups and row.is_in_document:

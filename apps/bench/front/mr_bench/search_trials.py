@@ -35,7 +35,7 @@ class Interrupted(SearchError):
 
 
 class BrokenOff(SearchError):
-    """A port went away, or nothing could be sent."""
+    """A port is gone, or nothing could be sent."""
 
 
 class Unsteady(SearchError):
@@ -47,7 +47,7 @@ class NoPath(SearchError):
 
 
 class Limit(enum.IntEnum):
-    """Why a rate is not one of the device's."""
+    """What limits a rate, if not the device."""
 
     DEVICE = 0  # it is: the device lost frames above
     HIGHEST = 1  # the highest rate of the search was passed
@@ -81,7 +81,7 @@ class Outcome:
 
     @property
     def limit(self) -> Limit:
-        """Why the rate above a result is not one, of a trial that did not hold."""
+        """What limited a trial that did not hold."""
         if self.is_unsent:
             return Limit.SENDER
         return Limit.RECEIVER if self.is_by_receiver else Limit.DEVICE

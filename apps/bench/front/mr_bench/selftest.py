@@ -49,7 +49,7 @@ CASES = (
 
 
 def check_known(session: Session) -> int:
-    """Injected beside found. The exit status."""
+    """Compare what is found with what was injected. The exit status."""
     status = 0
     session.frame_bytes = FRAME_BYTES
     session.print(

@@ -64,7 +64,7 @@ def complain(text: str) -> None:
 
 
 def raised_text(from_bytes: int, to_bytes: int) -> str:
-    """Of frames that are longer than the list of sizes has them."""
+    """The note on frames that are longer than requested."""
     return (
         f"frames of {from_bytes + FCS_BYTES} bytes are too short for headers and the "
         f"stamp: {to_bytes + FCS_BYTES} instead"
@@ -72,13 +72,13 @@ def raised_text(from_bytes: int, to_bytes: int) -> str:
 
 
 def raised_mix(opened: dict[str, Any]) -> str:
-    """Of an imix, whose shortest frames are longer than it has them."""
+    """The note on an imix whose shortest frames are longer than usual."""
     text = raised_text(LEAST_BYTES, opened["raised_bytes"])
     return text.replace(": ", ": up to ") if len(opened["streams"]) > 1 else text
 
 
 class Session:
-    """What a command has at hand."""
+    """The state of a command."""
 
     def __init__(self, command: Command, engine: Engine) -> None:
         self.command, self.engine = command, engine
@@ -110,11 +110,11 @@ class Session:
             output.say(text, end)
 
     def fail(self, why: str) -> None:
-        """Not all was measured. The first reason stays."""
+        """Mark the document as incomplete. The first reason stays."""
         self.why_incomplete = self.why_incomplete or why
 
     def _run_trial(self, wanted: Wanted) -> Trial:
-        """A trial of the size at hand."""
+        """A trial with the current size."""
         return trial_of(
             self.engine.measure(
                 pps=wanted.pps,
@@ -143,7 +143,7 @@ class Session:
         )
 
     def _take_size(self, asked_bytes: int) -> None:
-        """Frames of this size, or as the streams are."""
+        """Use frames of this size, or 0: those of the streams."""
         options = self.options
         self.asked_bytes = asked_bytes
         self.mean_bytes = asked_bytes or self.opened["mean_bytes"]
@@ -363,7 +363,7 @@ def _run(session: Session) -> int:
 
 
 def command_main(command: Command, words: list[str]) -> int:
-    """The whole of a command. The exit status."""
+    """Run a command. The exit status."""
     rows = [row for row in ROWS if row.groups & command.groups]
     try:
         engine = Engine(

@@ -20,7 +20,7 @@ MAX_PORTS = 8
 
 
 def whole(least: int, most: int) -> Callable[[str, str], int]:
-    """Return a reader for such numbers."""
+    """A reader for numbers in this range."""
     return lambda name, text: values.whole(name, text, least, most)
 
 
@@ -44,7 +44,7 @@ def _size(name: str, text: str) -> int:
 
 
 def as_it_is(_: str, text: str) -> str:
-    """Return a reader for values that are not numbers."""
+    """A reader that returns the text."""
     return text
 
 

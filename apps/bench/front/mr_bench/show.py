@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What tx, rx and loop show: a line each second, and a summary at the end."""
+"""What tx, rx and loop print: a line each second, and a summary at the end."""
 
 import select
 import sys
@@ -155,7 +155,7 @@ def _streams(trial: dict[str, Any], texts: list[str]) -> Iterator[tuple[str, str
 
 
 def _threads(trial: dict[str, Any], reply: dict[str, Any], has_tx: bool) -> str:
-    """At full speed what a thread does is for frames: what does one cost?"""
+    """The load of threads and, at full speed, the cost of a frame."""
     text, n = f"{100 * trial['cpu_share']:.0f} % of the time with frames", 0
     if has_tx and not trial["asked_pps"]:
         n = trial["tx"]["sent"] + trial["rx"]["received"]

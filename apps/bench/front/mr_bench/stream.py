@@ -78,7 +78,7 @@ def _flags(text: str) -> int | None:
 
 
 def _value(name: str, text: str) -> tuple[int, int]:
-    """A value, and how many bits it has. Raises UsageError."""
+    """A value and its number of bits. Raises UsageError."""
     kind = FIELDS[name]
     found: tuple[int, int] | None = None
     if kind == MAC:
@@ -117,7 +117,7 @@ def _prefix(name: str, text: str, bits_text: str) -> tuple[int, int, int]:
 
 
 def _item(name: str, text: str) -> tuple[int, int, int]:
-    """The first and the last value, and how many bits they have."""
+    """The first and the last value, and their number of bits."""
     if mark := re.search("[/-]", text):
         first_text, last_text = text[: mark.start()], text[mark.end() :]
         if mark[0] == "/":
@@ -199,7 +199,7 @@ def _size(text: str) -> tuple[int, int]:
 
 @dataclass
 class Stream:
-    """As the engine takes it."""
+    """A stream in the form that the engine accepts."""
 
     text: str
     fields: list[dict[str, Any]] = field(default_factory=list)  # in the text's order

@@ -26,7 +26,7 @@ def low(i: int) -> int:
 
 
 def bucket_of(value: int) -> int:
-    """That of a value."""
+    """The bucket of a value."""
     value = min(value, (1 << VALUE_BITS) - 1)
     shift = max(value.bit_length() - SUB_BITS - 1, 0)
     return (shift << SUB_BITS) + (value >> shift)

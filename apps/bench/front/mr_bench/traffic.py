@@ -28,7 +28,7 @@ VERSION = 5
 
 
 class EngineError(Exception):
-    """What the engine could not do, and the exit status for it."""
+    """What the engine cannot do, and the exit status for it."""
 
     def __init__(self, text: str, status: int = 1) -> None:
         super().__init__(text)
@@ -45,7 +45,7 @@ class EngineEnded(Exception):
 
 @dataclass(frozen=True)
 class Latency:
-    """ns; n is 0 where there were none."""
+    """In ns; n is 0 if there are none."""
 
     n: int = 0
     min: int = 0
@@ -91,7 +91,7 @@ def _known(kind: type[Latency | Trial], found: dict[str, Any]) -> dict[str, Any]
 
 
 def trial_of(reply: dict[str, Any]) -> Trial:
-    """A trial as the engine tells it: what the document has, and more."""
+    """A trial as the engine describes it."""
     trial = reply["trial"]
     return Trial(
         **_known(Trial, trial["tx"] | trial["rx"]),
@@ -216,7 +216,7 @@ class Engine:
             self.to.flush()
 
     def _end(self) -> int:
-        """Its output after the last reply is for the user."""
+        """End the engine; its output after the last reply is for the user."""
         with suppress(BrokenPipeError):
             self.to.close()
         output.copy(self.from_)
@@ -311,5 +311,5 @@ class Engine:
         return self.result.write(self.options.json, is_one_line) or status
 
     def drop(self) -> int:
-        """Without a document: close what is open."""
+        """Close what is open, without a document."""
         return self._end()

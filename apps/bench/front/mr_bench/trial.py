@@ -20,7 +20,7 @@ OPTIONS = (Option("json-lines", "", "one JSON object per second, then the docume
 
 @dataclass(frozen=True)
 class Command:
-    """One of the three."""
+    """One of these commands."""
 
     name: str
     ports: str
@@ -46,7 +46,7 @@ class Command:
 
 
 def _wrong_pace(options: Options) -> str:
-    """What has a meaning only where frames are due at times."""
+    """Why the options of pacing are wrong; "" if they are not."""
     if options.pace_frames and options.pace != "bursts":
         return "--pace-frames belongs to --pace bursts"
     if options.pace != "constant" and not options.rate.unit and not options.virtual:
@@ -66,7 +66,7 @@ class _Run:
         self.opened: dict[str, Any] = {}
 
     def _write_line(self, line: dict[str, Any]) -> bool:
-        """For programs: what standard output would have to wait for is left out."""
+        """A line of JSON. It is skipped if standard output would block."""
         if not show.can_write():
             self.n_skipped += 1
             return True
@@ -87,7 +87,7 @@ class _Run:
                 )
 
     def _trial(self) -> dict[str, Any]:
-        """With what it shows meanwhile."""
+        """Run the trial, and show progress."""
         longest, mean = self.opened["max_bytes"], self.opened["mean_bytes"]
         options, engine = self.options, self.engine
         pps = options.rate.pps(mean, engine.line_pps(mean))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Units of results: which way is better, and how people read them."""
+"""Units of results: which direction is better, and how to print them."""
 
 COUNTS = ("", "k", "M", "G", "T")
 TIMES = ("ns", "us", "ms", "s")
@@ -35,7 +35,7 @@ def floor(unit: str) -> float:
 
 
 def _scaled(value: float, unit: str) -> tuple[float, str]:
-    """As it is printed, and the prefix behind it."""
+    """The number to print, and its prefix."""
     if unit == "ratio":
         return value / 0.01, ""
     if unit in ("ns/frame", "cycles/frame"):
@@ -52,7 +52,7 @@ def _with(number: str, behind: str) -> str:
 
 
 def number(value: float, unit: str) -> str:
-    """To four digits and more, with its prefix: "1.235 M"."""
+    """With four or more digits, and its prefix: "1.235 M"."""
     scaled, prefix = _scaled(value, unit)
     if unit == "ratio":
         return f"{scaled:.3g}"

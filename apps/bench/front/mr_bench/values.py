@@ -55,7 +55,7 @@ def word(name: str, text: str, words: Sequence[str]) -> str:
 
 
 def numbers(name: str, text: str, least: float, most: float, room: int) -> list[float]:
-    """Numbers with commas between them."""
+    """Numbers separated by commas."""
     parts = text.split(",")
     values = [_number(part) for part in parts]
     for i, value in enumerate(values):

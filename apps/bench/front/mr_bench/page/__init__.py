@@ -53,7 +53,7 @@ def _shown(documents: list[Document]) -> list[Shown]:
 
 
 def _still(one: Shown) -> dict[str, Any]:
-    """What does not change of a machine."""
+    """The facts about a machine that do not change."""
     return {key: value for key, value in one.root["machine"].items() if key not in MOVES}
 
 
@@ -81,7 +81,7 @@ def _options(values: Any, is_asked: bool) -> list[tuple[str, str]]:
 
 
 def _clock_error(root: Any) -> float:
-    """A time of any of its trials may be wrong by that."""
+    """The largest error of a time in its trials."""
     errors = [number_of(trial, "clock_error_ns") for trial in root["trials"]]
     return max([number_of(root, "clock", "error_ns"), *errors])
 
@@ -105,7 +105,7 @@ def _caveats(root: Any) -> list[str]:
 
 
 def _notes(shown: list[Shown]) -> list[str]:
-    """One line for all documents that it is true of."""
+    """One line for all documents with the same note."""
     names: dict[tuple[int, str], list[str]] = {}
     for one in shown:
         for i, note in enumerate(_caveats(one.root)):
@@ -134,7 +134,7 @@ def _clean(value: Any) -> Any:
 
 
 def render(documents: list[Document], title: str) -> str:
-    """The whole; documents of the commands that send and receive."""
+    """The page for documents of the commands that send and receive."""
     shown = _shown(documents)
     numbers = itertools.count(1)
     environment = jinja2.Environment(

@@ -149,7 +149,7 @@ def _set_ticks(axes: Axes, name: str, low: float, high: float, unit: str) -> Non
 
 
 def _set_up_y(axes: Axes, chart: Chart, lines: list[Line]) -> str:
-    """Its scale."""
+    """Set up the y axis; its scale."""
     ys = [point.y for line in lines for point in line.points]
     low = min(ys)
     high = max(max(point.y, point.high) for line in lines for point in line.points)
@@ -165,7 +165,7 @@ def _set_up_y(axes: Axes, chart: Chart, lines: list[Line]) -> str:
 
 
 def _dashes(lines: list[Line], i: int) -> object:
-    """Lines of a colour differ in them."""
+    """Dashes tell lines of one colour apart."""
     if lines[i].look == "limit":
         return LIMIT_DASHES
     n_before = sum(line.colour == lines[i].colour for line in lines[:i])
@@ -206,7 +206,7 @@ def _draw(axes: Axes, line: Line, x: _XAxis, dashes: object) -> object:
 
 
 def _legend_text(line: Line, unit: str) -> str:
-    """Where a curve ends is not all that there is of it."""
+    """The name; of a single point, also its value."""
     text = (
         line.name
         if len(line.points) > 1 or line.look == "steps"
