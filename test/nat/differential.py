@@ -387,7 +387,7 @@ class Differential:
             "timeouts_udp": rng.randrange(3, 13),
             "timeouts_tcp_open": rng.randrange(20, 60),
             "timeouts_tcp_opening": 20, "timeouts_tcp_closing": 3,
-            "timeouts_tcp_reset": 2, "timeouts_quarantine": 1,
+            "timeouts_tcp_reset": 2, "timeouts_hold_down": 1,
             "inbound_refresh": rng.choice(bools), "hairpin": rng.choice(bools),
             "exclude": [(rng.choice(("192.0.99.0/24", "203.0.113.0/24")),
                          0, 0, 0)],

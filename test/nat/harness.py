@@ -120,7 +120,7 @@ class MapsStats(ctypes.Structure):
     """struct nat_maps_stats"""
 
     _fields_ = [(name, U64) for name in (
-        "mappings", "sessions", "subscribers", "quarantined",
+        "mappings", "sessions", "subscribers", "hold_down",
         "ports", "ports_used", "created",
         "expired", "bytes")]
 
@@ -398,7 +398,7 @@ class Nat:
     def counters(self):
         """By name: received, sent, offloaded (by the XDP program: in all of
         these, too), made, held, translated_inside, translated_outside,
-        hairpinned, excluded, mappings, sessions, subscribers, quarantined,
+        hairpinned, excluded, mappings, sessions, subscribers, hold_down,
         created, expired, and the names of reasons."""
         maps = MapsStats()
         stats = LIB.harness_stats(self.harness, ctypes.byref(maps)).contents

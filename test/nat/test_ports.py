@@ -67,7 +67,7 @@ def test_a_block_ends_behind_the_hold_down(nat_of):
 
 def test_blocks_run_out_and_come_back(nat_of):
     nat = nat_of(ports_block=64, ports_range="1024-1663",
-                 timeouts_quarantine=1)
+                 timeouts_hold_down=1)
     flows = [opened(nat, "udp", FIRST.format(i + 2)) for i in range(10)]
     assert len({flow.ident // 64 for flow in flows}) == 10
     late = Flow(nat, "udp", FIRST.format(99))

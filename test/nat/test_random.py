@@ -61,7 +61,7 @@ class Oracle:
                for what in ("port", "parity", "class")},
             "pairing": rng.choice(bools), "inbound_refresh": rng.choice(bools),
             "limits_per_subscriber": rng.choice((0, 0, 5)),
-            "timeouts_quarantine": rng.choice((0, 20))}
+            "timeouts_hold_down": rng.choice((0, 20))}
 
     def start(self):
         return self.nat_of(file=text_of(self.options), start_s=self.now_s,
@@ -191,7 +191,7 @@ class Oracle:
         n_static = self.check()
         counters = self.nat.counters
         assert counters["mappings"] == n_static
-        for name in ("sessions", "quarantined"):
+        for name in ("sessions", "hold_down"):
             assert counters[name] == 0, name
         assert counters["subscribers"] <= 2
         names = [event["what"] for event in self.nat.events]

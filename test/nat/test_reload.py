@@ -100,7 +100,7 @@ def rests(nat):
     """Whether a port that was freed is still held down."""
     Flow(nat, "udp").out()
     nat.advance(30)
-    return nat.counter("quarantined")
+    return nat.counter("hold_down")
 
 
 def waits(nat):
@@ -204,7 +204,7 @@ APPLIED = {
     "timeouts.icmp": ("60s", "70s", left(ping(HOST, PEER)), {}),
     "timeouts.other": ("300s", "310s", left(GRE), {"other_protocols": "yes"}),
     "timeouts.fragment": ("2s", "5s", waits, {}),
-    "timeouts.quarantine": ("120s", "5s", rests, {"timeouts.udp": "10s"}),
+    "timeouts.hold_down": ("120s", "5s", rests, {"timeouts.udp": "10s"}),
     "ports.range": ("1024-65535", "2048-3000",
                     that(lambda _, port: port <= 3000, 4), RANDOM),
     "ports.keep_port": ("yes", "no", that(lambda _, port: 5000 <= port < 5020,
@@ -304,17 +304,17 @@ def test_the_same_again_changes_nothing(nat_of):
     flows[1].out(PEER2)
     nat.outside(tcp(PEER, 1, OURS, 2003))
     nat.inside(tcp(OTHER, 4, PEER, 1, "SA"))
-    before = nat.sessions, nat.events, nat.counter("quarantined")
+    before = nat.sessions, nat.events, nat.counter("hold_down")
     assert before[2] == 1 and nat.counter("sessions") == 1
     nat.reload()
-    assert before == (nat.sessions, nat.events, nat.counter("quarantined"))
+    assert before == (nat.sessions, nat.events, nat.counter("hold_down"))
     assert all(flow.is_open() for flow in flows)
 
 
 @pytest.mark.parametrize("last", [65535, 65534])
 def test_mappings_live_on_in_a_larger_pool(nat_of, last):
     """Another range of ports has all of them entered anew."""
-    nat = nat_of(timeouts_icmp=10, timeouts_quarantine=200)
+    nat = nat_of(timeouts_icmp=10, timeouts_hold_down=200)
     for part in (0, 1):  # freed at 1011 and 1031
         for i in range(25):
             opened(nat, "icmp", f"10.0.1.{i}", 7 + part)
@@ -322,7 +322,7 @@ def test_mappings_live_on_in_a_larger_pool(nat_of, last):
     flows = [opened(nat, "udp", f"10.0.2.{i // 3}", 5000 + i)
              for i in range(50)]
     now = 1040
-    assert nat.counter("quarantined") == 50
+    assert nat.counter("hold_down") == 50
     nat.reload(pool=["192.0.2.1", "203.0.113.5-203.0.113.10"],
                ports_range=f"1024-{last}")
     assert all(flow.is_open() for flow in flows)
@@ -332,7 +332,7 @@ def test_mappings_live_on_in_a_larger_pool(nat_of, last):
         assert opened(nat, "tcp", flow.host, flow.port).addr == OURS  # paired
     for second, n in ((1211, 50), (1212, 25), (1231, 25), (1232, 0)):
         nat.advance(second - now)  # as if nothing had been
-        assert nat.counter("quarantined") == n
+        assert nat.counter("hold_down") == n
         now = second
     nat.advance(300)
     assert nat.counter("mappings") == 0
@@ -357,7 +357,7 @@ def test_forwards_change_hands(nat_of):
         [[(THIRD, 80)], [], [(OTHER, 81)]]
     assert opened(nat, "tcp", THIRD, 80).ident == 80
     assert opened(nat, "tcp", HOST, 80).ident != 80
-    assert nat.counter("mappings") == 3 and nat.counter("quarantined") == 1
+    assert nat.counter("mappings") == 3 and nat.counter("hold_down") == 1
     nat.advance(400)
     nat.reload(forwards=[])
     assert nat.counter("mappings") == nat.counter("subscribers") == 0
@@ -451,7 +451,7 @@ def test_blocks_change_their_size(nat_of):
     assert names[:80] == ["block_begin"] * 40 + ["block_end"] * 40
     assert names[80:] == ["block_begin"] * n
     nat.advance(301 + 122)
-    assert nat.counter("subscribers") == nat.counter("quarantined") == 0
+    assert nat.counter("subscribers") == nat.counter("hold_down") == 0
     flow = opened(nat, "udp")
     nat.reload(ports_block=0)
     assert flow.is_open()

@@ -158,12 +158,12 @@ def test_translation_can_be_off(nat_of):
                                            ("icmp", 60)])
 @pytest.mark.parametrize("wait_s", [None, 300])
 def test_ports_rest(nat_of, proto, idle_s, wait_s):
-    options = {} if wait_s is None else {"timeouts_quarantine": wait_s}
+    options = {} if wait_s is None else {"timeouts_hold_down": wait_s}
     nat = nat_of(**FEW, **options)
     fill(nat, 64, HOST, proto)
     nat.advance(idle_s + 2)
     assert nat.counter("mappings") == 0
-    assert nat.counter("quarantined") == 64
+    assert nat.counter("hold_down") == 64
     late = Flow(nat, proto, OTHER)
     assert not late.out().outside
     assert not Flow(nat, proto, HOST).out().outside  # not for him either
@@ -173,7 +173,7 @@ def test_ports_rest(nat_of, proto, idle_s, wait_s):
     assert nat.drops == {"no_port": 3}
     nat.advance(2.5)
     assert late.out().outside
-    assert nat.counter("quarantined") == 0
+    assert nat.counter("hold_down") == 0
 
 
 @requirement("REQ-8")
@@ -198,7 +198,7 @@ def test_ports_rest_over_a_restart(nat_of, proto, n_max):
     assert not Flow(other, proto, OTHER, 6000).out().outside
     for seconds, n in ((59.5, 32), (2, 22), (28, 22), (2, 2), (28, 2), (3, 0)):
         nat.advance(seconds)
-        assert nat.counter("quarantined") == n
+        assert nat.counter("hold_down") == n
     fill(nat, 64, OTHER, proto)
 
 
@@ -218,7 +218,7 @@ def test_blocks_rest_for_their_owner_over_a_restart(nat_of):
     assert len(idents) == 120
     assert not idents & {flow.ident for flow in flows}
     nat.advance(130)
-    assert nat.counter("quarantined") == 0
+    assert nat.counter("hold_down") == 0
 
 
 @requirement("REQ-10")

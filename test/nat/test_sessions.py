@@ -119,10 +119,10 @@ def test_freed_ports_wait_unless_it_is_to_be_now(nat):
         opened(nat, "udp", HOST, port)
     # A snapshot takes fewer rounds than a list.
     assert nat.ask(SAVE) == (n, 4) and nat.ask(LIST) == (n, 18)
-    assert nat.clear() == nat.counter("quarantined") == n
+    assert nat.clear() == nat.counter("hold_down") == n
     opened(nat, "udp", HOST, 1)
     assert nat.clear(now=True) == 1
-    assert nat.counter("quarantined") == 0
+    assert nat.counter("hold_down") == 0
 
 
 def test_what_a_filter_has_ends_with_all_its_sessions(nat):

@@ -110,7 +110,7 @@ TOGETHER = [
      "- {outside: '192.0.2.1:81', inside: '10.0.0.5:80'}",
      "9: forwards: inside ports overlap entry 1 of the list"),
     ("forwards: [{outside: '192.0.2.1:1-2', inside: '10.0.0.5:65535'}]",
-     "7: forwards: ports 1-2 to 65535 and up: must be ascending"),
+     "7: forwards: ports 1-2 to 65535-65536: ports are 1 to 65535"),
     ("one_to_one: [{outside: 192.0.2.1, inside: 10.0.0.5}]",
      "7: one_to_one: 192.0.2.1 is in the pool or an address"),
     ("one_to_one: [{outside: 10.0.0.7, inside: 10.0.0.5}]",

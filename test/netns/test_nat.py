@@ -116,7 +116,7 @@ def test_sessions_are_listed_filtered_and_cleared(lab, house, echo):
     assert [s["inside"][:9] for s in translator.sessions("proto=udp")] == [
         "10.0.0.4:"]
     assert talkers[1].ask() == seen[1]
-    assert talkers[0].ask() != seen[0]  # in quarantine, and random
+    assert talkers[0].ask() != seen[0]  # in hold-down, and random
     stats = translator.stats()
     assert stats["state"]["mappings"] == 2
     assert translator.ask("nat", "clear", "all").strip() == "2 ended"

@@ -412,14 +412,17 @@ static int check_forward(const struct nat_config *config, uint32_t i,
 	if (f->proto_mask == 0)
 		return object(ret, "forwards", NULL, i,
 			      "no protocol; give tcp, udp or both");
-	if (f->outside_first == 0 || f->inside_first == 0 ||
-	    f->outside_last < f->outside_first ||
-	    f->inside_first + (f->outside_last - f->outside_first) > 65535)
+	if (f->outside_last < f->outside_first)
 		return object(ret, "forwards", NULL, i,
-			      "ports %u-%u to %u and up: must be ascending and "
-			      "within 1-65535",
-			      f->outside_first, f->outside_last,
-			      f->inside_first);
+			      "ports %u-%u: the first is above the last",
+			      f->outside_first, f->outside_last);
+	if (f->outside_first == 0 || f->inside_first == 0 ||
+	    f->inside_first + (f->outside_last - f->outside_first) > 65535)
+		return object(
+			ret, "forwards", NULL, i,
+			"ports %u-%u to %u-%u: ports are 1 to 65535",
+			f->outside_first, f->outside_last, f->inside_first,
+			f->inside_first + f->outside_last - f->outside_first);
 	for (uint32_t j = 0; j < i; j++) {
 		const char *what = clash(f, &config->forwards[j]);
 
@@ -462,8 +465,8 @@ static int check_exclude(const struct nat_config *config, uint32_t i,
 
 	if (e->first_port > e->last_port)
 		return object(ret, "exclude", NULL, i,
-			      "ports %u-%u: must be ascending", e->first_port,
-			      e->last_port);
+			      "ports %u-%u: the first is above the last",
+			      e->first_port, e->last_port);
 	if (has_ports && e->proto != 6 && e->proto != 17)
 		return object(ret, "exclude", NULL, i,
 			      "ports: only tcp and udp have ports; add "
@@ -510,10 +513,13 @@ static int check_ports(const struct nat_config *config, uint32_t n_workers,
 	const uint32_t n = p->last - p->first + 1u;
 	const uint32_t block = p->block > 0 ? p->block : SLICE;
 
-	if (p->first == 0 || p->first > p->last)
+	if (p->first == 0)
 		return object(ret, "ports", "range", OBJECTION_WHOLE,
-			      "%u-%u: must be ascending and within 1-65535",
-			      p->first, p->last);
+			      "%u-%u: ports are 1 to 65535", p->first, p->last);
+	if (p->first > p->last)
+		return object(ret, "ports", "range", OBJECTION_WHOLE,
+			      "%u-%u: the first is above the last", p->first,
+			      p->last);
 	if (p->block > 0 &&
 	    ((p->block & (p->block - 1)) != 0 || p->block < MIN_BLOCK))
 		return object(ret, "ports", "block", OBJECTION_WHOLE,

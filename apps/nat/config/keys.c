@@ -412,7 +412,7 @@ static const struct yaml_key timeout_keys[] = {
 	TIME("icmp", timeouts.icmp_s, "1m", RFC(60, "RFC 5508 REQ-2: MUST")),
 	TIME("other", timeouts.other_s, "5m"),
 	TIME("fragment", timeouts.fragment_s, "2s"),
-	TIME("quarantine", timeouts.hold_down_s, "2m",
+	TIME("hold_down", timeouts.hold_down_s, "2m",
 	     RFC(120, "RFC 6888 REQ-8: SHOULD")),
 	END,
 };

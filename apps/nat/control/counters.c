@@ -27,7 +27,7 @@ static const struct count_row state_rows[] = {
 	{ "mappings", "mappings" },
 	{ "sessions", "more sessions" },
 	{ "subscribers", "subscribers" },
-	{ "quarantined", "ports in hold-down" },
+	{ "hold_down", "ports in hold-down" },
 	{ "ports", "ports" },
 	{ "ports_used", "in use" },
 	{ "created", "created" },
@@ -60,11 +60,10 @@ static const struct count_group groups[] = {
 			    sizeof(offload_rows) / sizeof(offload_rows[0]) },
 };
 
-static const char *const gauges[] = {
-	"held",        "mappings",       "sessions",   "subscribers",
-	"quarantined", "ports",          "ports_used", "bytes",
-	"rules",       "tx_drops_known", NULL
-};
+static const char *const gauges[] = { "held",           "mappings",  "sessions",
+				      "subscribers",    "hold_down", "ports",
+				      "ports_used",     "bytes",     "rules",
+				      "tx_drops_known", NULL };
 
 /* NAT_OK has no drops, but the index is the reason; NAT_TAKEN is not a loss. */
 static const char *drop_names[NAT_TAKEN];

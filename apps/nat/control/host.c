@@ -92,7 +92,7 @@ static int check_range(const struct nat_config *config,
 	FILE *const file =
 		fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
 	uint32_t first = 0, last = 0;
-	char example[24] = "";
+	char example[40] = "";
 	int err = 0;
 
 	if (file == NULL || fscanf(file, "%u %u", &first, &last) != 2)
@@ -105,10 +105,11 @@ static int check_range(const struct nat_config *config,
 	    last < config->ports.first)
 		return err;
 	if (first > 1024)
-		snprintf(example, sizeof(example), ", as 1024-%u", first - 1);
+		snprintf(example, sizeof(example),
+			 "; for example, 'range: 1024-%u'", first - 1);
 	return fail_with(ret_error, 2,
 			 "local: kernel: this host uses ports %u to %u "
-			 "(ip_local_port_range): leave them out of 'range' of "
+			 "(ip_local_port_range); set another 'range' in "
 			 "'ports'%s",
 			 first, last, example);
 }

@@ -301,7 +301,7 @@ void nat_maps_stats(const struct nat_maps *maps, struct nat_maps_stats *stats)
 		.n_sessions = maps->n_sessions,
 		.created = maps->created,
 		.expired = maps->expired,
-		.n_quarantined = ports.n_quarantined,
+		.n_hold_down = ports.n_hold_down,
 		.n_ports = ports.n_all,
 		.n_ports_used = ports.n_used + ports.n_static,
 		.bytes = sizeof(*maps) + ports.bytes,

@@ -93,7 +93,7 @@ struct nat_maps;
 
 struct nat_maps_stats {
 	uint64_t n_mappings, n_sessions, n_subscribers;
-	uint64_t n_quarantined;         /* ports */
+	uint64_t n_hold_down;           /* ports */
 	uint64_t n_ports, n_ports_used; /* of all addresses, by protocol */
 	uint64_t created, expired;      /* mappings */
 	uint64_t bytes;                 /* memory of tables and arrays */

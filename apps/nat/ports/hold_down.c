@@ -7,7 +7,7 @@
 #include "ports_set.h"
 
 /* End of a chain; not a valid place. */
-enum { QUARANTINE_END = NAT_INDEX_QUARANTINED - 1 };
+enum { HOLD_DOWN_END = NAT_INDEX_HOLD_DOWN - 1 };
 
 static struct nat_batch *batch_at(const struct nat_ports *ports, uint32_t i)
 {
@@ -29,16 +29,16 @@ static struct nat_batch *batch_of(struct nat_ports *ports, uint32_t now_s)
 		return last;
 	}
 	last = batch_at(ports, ports->n_batches++);
-	*last = (struct nat_batch){ now_s, QUARANTINE_END };
+	*last = (struct nat_batch){ now_s, HOLD_DOWN_END };
 	return last;
 }
 
 static void push(struct nat_ports *ports, struct nat_batch *batch,
 		 uint32_t place)
 {
-	ports->index[place] = NAT_INDEX_QUARANTINED | batch->head;
+	ports->index[place] = NAT_INDEX_HOLD_DOWN | batch->head;
 	batch->head = place;
-	ports->n_quarantined++;
+	ports->n_hold_down++;
 }
 
 void nat_ports_free(struct nat_ports *ports, uint32_t place, uint32_t now_s)
@@ -62,14 +62,14 @@ static uint32_t release(struct nat_ports *ports, uint32_t now_s, int32_t age_s,
 		/* A port freed late in its second must not wait less. */
 		if (age_s >= 0 && (int32_t)(now_s - batch->freed_s) <= age_s)
 			return n_done;
-		while (batch->head != QUARANTINE_END) {
+		while (batch->head != HOLD_DOWN_END) {
 			uint32_t place = batch->head;
 
 			if (n_done == n)
 				return n_done;
 			batch->head =
-				ports->index[place] & ~NAT_INDEX_QUARANTINED;
-			ports->n_quarantined--;
+				ports->index[place] & ~NAT_INDEX_HOLD_DOWN;
+			ports->n_hold_down--;
 			nat_set_release(ports, place, now_s);
 			n_done++;
 		}
@@ -96,20 +96,20 @@ uint32_t nat_ports_next_held(const struct nat_ports *ports, uint32_t place,
 {
 	const bool begins = place == NAT_PLACE_NONE;
 	/* A reload may have changed the set of places. */
-	const bool is_there =
-		!begins && place / ports->n_slots < ports->n_sets &&
-		ports->index[place] & NAT_INDEX_QUARANTINED;
+	const bool is_there = !begins &&
+			      place / ports->n_slots < ports->n_sets &&
+			      ports->index[place] & NAT_INDEX_HOLD_DOWN;
 
 	if (is_there &&
-	    ports->index[place] != (NAT_INDEX_QUARANTINED | QUARANTINE_END))
-		return ports->index[place] & ~NAT_INDEX_QUARANTINED;
+	    ports->index[place] != (NAT_INDEX_HOLD_DOWN | HOLD_DOWN_END))
+		return ports->index[place] & ~NAT_INDEX_HOLD_DOWN;
 	/* Take the next batch; or this one again if the port has been released
 	 * since, because ports are released from the front. */
 	for (uint32_t i = 0; i < ports->n_batches; i++) {
 		const struct nat_batch *batch = batch_at(ports, i);
 		const int32_t later_s = (int32_t)(batch->freed_s - *freed_s);
 
-		if (batch->head == QUARANTINE_END ||
+		if (batch->head == HOLD_DOWN_END ||
 		    (!begins && later_s < is_there))
 			continue;
 		*freed_s = batch->freed_s;
@@ -171,8 +171,8 @@ void nat_ports_inherit(struct nat_ports *ports, const struct nat_ports *old,
 	for (uint32_t i = 0; i < old->n_batches; i++) {
 		const struct nat_batch *batch = batch_at(old, i);
 
-		for (uint32_t place = batch->head; place != QUARANTINE_END;
-		     place = old->index[place] & ~NAT_INDEX_QUARANTINED)
+		for (uint32_t place = batch->head; place != HOLD_DOWN_END;
+		     place = old->index[place] & ~NAT_INDEX_HOLD_DOWN)
 			inherit(ports, old, place, batch->freed_s, now_s);
 	}
 }

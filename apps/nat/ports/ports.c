@@ -54,7 +54,7 @@ static uint32_t slot_from(const struct nat_ports *ports, uint32_t port)
 static void lay_out(struct nat_ports *ports, const struct nat_config *config)
 {
 	uint32_t n = ports->n_shards, n_addrs = ports->externals.n_addrs;
-	/* The highest number is QUARANTINE_END. */
+	/* The highest number is HOLD_DOWN_END. */
 	uint32_t n_room;
 
 	ports->reciprocal = (1u << 20) / n + 1;
@@ -63,7 +63,7 @@ static void lay_out(struct nat_ports *ports, const struct nat_config *config)
 	ports->first_slot = slot_from(ports, config->ports.first);
 	ports->end_slot = slot_from(ports, (uint32_t)config->ports.last + 1);
 	ports->class_slot = slot_from(ports, 1024);
-	n_room = (NAT_INDEX_QUARANTINED - 2) / NAT_PROTOS / ports->n_slots;
+	n_room = (NAT_INDEX_HOLD_DOWN - 2) / NAT_PROTOS / ports->n_slots;
 	ports->n_addrs_max = n_addrs + (n_addrs > N_SPARE ? n_addrs : N_SPARE);
 	if (ports->n_addrs_max > n_room)
 		ports->n_addrs_max = n_room;
@@ -519,7 +519,7 @@ void nat_ports_stats(const struct nat_ports *ports,
 		.n_all = (uint64_t)ports->externals.n_addrs * NAT_PROTOS *
 			 (ports->end_slot - ports->first_slot),
 		.n_used = ports->n_used,
-		.n_quarantined = ports->n_quarantined,
+		.n_hold_down = ports->n_hold_down,
 		.n_static = ports->n_static,
 		.bytes = sizeof(*ports) + ports->n_sets * sizeof(*ports->sets) +
 			 ports->n_batches_max * sizeof(*ports->batches) +

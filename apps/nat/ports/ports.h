@@ -2,7 +2,7 @@
 /*
  * External ports: which are free, and which mappings use the others.
  *
- *     free --take--> used --free--> quarantined --release, 120 s later--> free
+ *     free --take--> used --free--> hold-down --release, 120 s later--> free
  *
  * A worker has slices of each address's ports: 64 of them, then those of the
  * other workers, then 64 again. Its ports are numbered without gaps: slots. A
@@ -62,7 +62,7 @@ enum {
 };
 
 /* The highest bit of an array entry tells what it is. */
-enum { NAT_INDEX_QUARANTINED = 1u << 31 };
+enum { NAT_INDEX_HOLD_DOWN = 1u << 31 };
 
 /* The ports of one address and protocol. */
 struct nat_port_set {
@@ -84,7 +84,7 @@ struct nat_block {
 /* Ports freed in the same second. */
 struct nat_batch {
 	uint32_t freed_s;
-	uint32_t head; /* place, or NAT_QUARANTINE_END */
+	uint32_t head; /* place, or HOLD_DOWN_END */
 };
 
 struct nat_ports {
@@ -121,12 +121,12 @@ struct nat_ports {
 	uint32_t n_batches_max, first_batch, n_batches;
 	struct nat_batch *batches; /* a ring */
 
-	uint64_t n_used, n_quarantined, n_static, n_touched;
+	uint64_t n_used, n_hold_down, n_static, n_touched;
 };
 
-/* All ports = free + used + quarantined + static. */
+/* All ports = free + used + hold-down + static. */
 struct nat_ports_stats {
-	uint64_t n_all, n_free, n_used, n_quarantined, n_static;
+	uint64_t n_all, n_free, n_used, n_hold_down, n_static;
 	uint64_t bytes;
 };
 
@@ -202,7 +202,7 @@ static inline uint32_t nat_ports_mapping(const struct nat_ports *ports,
 	uint32_t entry = ports->index[place];
 
 	/* 0 becomes MR_FLOW_NONE. */
-	return entry & NAT_INDEX_QUARANTINED ? MR_FLOW_NONE : entry - 1;
+	return entry & NAT_INDEX_HOLD_DOWN ? MR_FLOW_NONE : entry - 1;
 }
 
 /* Both in host order. */

@@ -128,7 +128,7 @@ def forwards(rng):
 
 NAT_TIMES = {"udp": "5m", "tcp_opening": "4m", "tcp_open": "2h4m", "tcp_closing": "4m",
              "tcp_reset": "4m", "tcp_unsolicited": "6s", "icmp": "1m", "other": "5m",
-             "fragment": "2s", "quarantine": "2m"}
+             "fragment": "2s", "hold_down": "2m"}
 NAT_FLAGS = {"hairpin": True, "pairing": True, "inbound_refresh": False, "other_protocols": False,
              "ping": True, "fill_options": True}
 

@@ -114,13 +114,13 @@ class Check(unittest.TestCase):
     def test_less_than_an_rfc_asks_for_is_a_note(self):
         status, out, err = self.check(
             self.SIDES.replace("gateway: 192.0.2.254", "") +
-            "timeouts: {udp: 119s, quarantine: 1}\nhairpin: no\npairing: no\n")
+            "timeouts: {udp: 119s, hold_down: 1}\nhairpin: no\npairing: no\n")
         self.assertEqual((status, out), (0, "the configuration is good\n"))
         self.assertEqual(
             [line.removeprefix("mr-nat: note: ") for line in err.splitlines()],
             ["timeouts: udp: 119 s is less than the 120 s of RFC 4787 REQ-5: "
              "MUST",
-             "timeouts: quarantine: 1 s is less than the 120 s of RFC 6888 "
+             "timeouts: hold_down: 1 s is less than the 120 s of RFC 6888 "
              "REQ-8: SHOULD",
              "hairpin: off; RFC 4787 REQ-9 and RFC 5382 REQ-8: MUST",
              "pairing: off; RFC 6888 REQ-2: MUST be the default",

@@ -169,9 +169,9 @@ static inline uint32_t fixture_at(uint32_t now_s)
 	fixture.now_s = now_s;
 	/* A call may do no more than set timers of what was used. */
 	while (n_idle < 40) {
-		uint64_t before = maps->n_sessions + maps->ports->n_quarantined;
+		uint64_t before = maps->n_sessions + maps->ports->n_hold_down;
 		uint32_t here = nat_maps_expire(fixture.maps, now_s);
-		uint64_t behind = maps->n_sessions + maps->ports->n_quarantined;
+		uint64_t behind = maps->n_sessions + maps->ports->n_hold_down;
 
 		n += here;
 		n_idle = here > 0 || before != behind ? 0 : n_idle + 1;
@@ -194,7 +194,7 @@ static inline void fixture_check_ports(void)
 
 	nat_ports_stats(fixture.maps->ports, &s);
 	assert_int_equal(s.n_all,
-			 s.n_free + s.n_used + s.n_quarantined + s.n_static);
+			 s.n_free + s.n_used + s.n_hold_down + s.n_static);
 }
 
 static inline uint16_t fixture_port(uint32_t id)

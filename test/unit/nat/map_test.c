@@ -76,7 +76,7 @@ TEST_STARTED(a_call_does_a_bounded_part)
 }
 
 /* Batches are fewer than seconds: nothing may be freed early for it. */
-TEST_FIXTURE(a_quarantine_that_nobody_empties_keeps_what_it_has)
+TEST_FIXTURE(ports_stay_in_hold_down_until_they_are_released)
 {
 	fixture.config.timeouts.hold_down_s = 5;
 	fixture_start();
@@ -85,14 +85,14 @@ TEST_FIXTURE(a_quarantine_that_nobody_empties_keeps_what_it_has)
 
 		nat_maps_close(fixture.maps, id, 1000 + i);
 	}
-	assert_int_equal(fixture_stats().n_quarantined, 20);
+	assert_int_equal(fixture_stats().n_hold_down, 20);
 	/* Freed at 1000 and up; the newest batch is of 1019. */
 	nat_ports_release(fixture.maps->ports, 1006, 100);
-	assert_int_equal(fixture_stats().n_quarantined, 19);
+	assert_int_equal(fixture_stats().n_hold_down, 19);
 	nat_ports_release(fixture.maps->ports, 1024, 100);
-	assert_in_range(fixture_stats().n_quarantined, 1, 19);
+	assert_in_range(fixture_stats().n_hold_down, 1, 19);
 	nat_ports_release(fixture.maps->ports, 1025, 100);
-	assert_int_equal(fixture_stats().n_quarantined, 0);
+	assert_int_equal(fixture_stats().n_hold_down, 0);
 	fixture_check_ports();
 }
 
@@ -111,7 +111,7 @@ TEST(release_is_bounded_and_0_means_none)
 	fixture.config.timeouts.hold_down_s = 0;
 	fixture_start();
 	nat_maps_close(fixture.maps, fixture_map(UDP, INSIDE, 1), 1000);
-	assert_int_equal(fixture_stats().n_quarantined, 0);
+	assert_int_equal(fixture_stats().n_hold_down, 0);
 	fixture_check_ports();
 	fixture_end();
 }

@@ -70,12 +70,12 @@ TEST_FIXTURE(memory_is_back_where_it_was)
 	assert_in_range(full.bytes - before.bytes, 68ull * n, 200ull * n);
 	assert_int_equal(fixture_at(1801), 0);
 	assert_int_equal(fixture_at(1802), n);
-	assert_int_equal(fixture_stats().n_quarantined, n);
+	assert_int_equal(fixture_stats().n_hold_down, n);
 	fixture_at(1802 + 121);
 	after = fixture_stats();
 	resident_after = resident_bytes();
 	assert_int_equal(after.n_mappings, 0);
-	assert_int_equal(after.n_quarantined, 0);
+	assert_int_equal(after.n_hold_down, 0);
 	assert_int_equal(after.n_subscribers, 0);
 	/* The least that tables keep. */
 	assert_true(after.bytes < before.bytes + (64 << 10));
