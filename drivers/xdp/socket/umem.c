@@ -15,7 +15,7 @@
  * EBUSY, and is tried again.
  *
  * Source: linux/Documentation/networking/af_xdp.rst; net/xdp/xsk.c,
- * socket/umem.c (bind flags are forbidden with XDP_SHARED_UMEM).
+ * xdp_umem.c (bind flags are forbidden with XDP_SHARED_UMEM).
  */
 #include <errno.h>
 #include <stdio.h>
