@@ -365,7 +365,10 @@ int mri_xdp_lease_open_broker(struct xdp_port *port, struct mr_reason *reason)
 	if ((err = mri_xdp_events_watch(port, reason)) < 0 ||
 	    (err = mri_xdp_sockets_use(port, reason)) < 0)
 		return err;
-	return port->lease.is_unbound ? ask_bind(port, reason) : 0;
+	if (!port->lease.is_unbound)
+		return 0;
+	port->lease.is_unbound = false;
+	return ask_bind(port, reason);
 }
 
 /* Ask for a change of the port, which may begin its record. */
