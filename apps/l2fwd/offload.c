@@ -51,7 +51,7 @@ static int add_default_rules(struct offload *offload, enum mode mode,
 
 		if (mr_rules_add(offload->rules, &rule, 1, &id) != 1)
 			return fail_with(ret_error, -EIO,
-					 "--offload: port %u takes no rule", i);
+					 "--offload: port %u accepts no rule", i);
 		mr_rules_set(offload->rules, id, rule.to, true);
 		offload->stats.n_active++;
 	}

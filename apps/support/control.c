@@ -456,7 +456,7 @@ static void read_client(struct client *client)
 	if (client->n_first == 0)
 		find_line(client, client->n_line - (size_t)n);
 	if (client->n_line == CONTROL_MAX_LINE && client->n_first == 0)
-		turn_away(client, "a request has less than 4 MiB");
+		turn_away(client, "a request must be shorter than 4 MiB");
 }
 
 /* A free slot, or that of the client without progress for longest. */

@@ -114,8 +114,8 @@ static int add(struct mr_ctx *ctx, char *spec, const struct common *option,
 
 	if (takes == 0 && option->is_strict && has_option(spec, option->key))
 		return fail_with(ret_error, -EINVAL,
-				 "--%s, and the port has a %s: combine them in "
-				 "the port's",
+				 "--%s and the port's own %s exclude each "
+				 "other; join them in the port's",
 				 option->name, option->key);
 	if (takes <= 0) /* keep its own value */
 		return takes < 0 ? takes : has_option(spec, option->key);

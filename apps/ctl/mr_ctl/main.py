@@ -88,7 +88,7 @@ def _plan(connection: Connection, given: Given, words: list[str]) -> int:
             print(settings.change_line(change))
     n_fixed = sum(change["restart"] for change in changes)
     if n_fixed > 0:
-        raise Refused(f"{n_fixed} of {len(changes)} changes: apply would refuse; restart instead")
+        raise Refused(f"{n_fixed} of {len(changes)} changes need a restart, so apply would refuse them")
     return 0
 
 
@@ -327,7 +327,7 @@ def run(words: list[str]) -> int:
         print_error(f"mrctl: {refused}")
         return 1
     except KeyError as member:
-        print_error(f"mrctl: the answer has no {member}: is it of another version?")
+        print_error(f"mrctl: the answer has no {member}; use the mrctl of the program's version")
         return 1
 
 

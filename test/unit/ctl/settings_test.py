@@ -413,7 +413,7 @@ class Command(unittest.TestCase):
         path = self.write(self.TEXT.replace("learn", "drop").replace("10m", "1m"))
         self.assertEqual(self.mrctl("plan", path), (
             1, "  mode: learn -> drop  (needs a restart)\n  age: 10m -> 1m\n",
-            "mrctl: 1 of 2 changes: apply would refuse; restart instead\n"))
+            "mrctl: 1 of 2 changes need a restart, so apply would refuse them\n"))
         status, out, err = self.mrctl("apply", path)
         self.assertEqual((status, out), (1, ""))
         self.assertEqual(err, "mrctl: mode: cannot change at run time; restart the program; "
@@ -515,7 +515,7 @@ class Command(unittest.TestCase):
                             (str(self.folder / "none"), "No such file"),
                             (binary, "binary:2: not UTF-8"),
                             (large, "larger than 1 MiB"),
-                            (huge, "a request has less than 4 MiB"),
+                            (huge, "a request must be shorter than 4 MiB"),
                             (self.write("", "empty"), "empty; ports are required"),
                             (self.write("a: 1\n---\nb: 2\n"), "a second document begins")):
             status, out, err = self.mrctl("apply", path)

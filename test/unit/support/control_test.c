@@ -317,7 +317,7 @@ TEST(a_line_has_an_end)
 	}
 	say(other, "{\"verb\":\"hello\"}\n");
 	serve(&bed);
-	assert_says(heard(fd), "less than 4 MiB");
+	assert_says(heard(fd), "shorter than 4 MiB");
 	assert_ended(fd);
 	assert_says(heard(other), "\"program\":\"mr-test\"");
 	close(other);

@@ -83,7 +83,7 @@ TEST_CTX(an_option_that_no_port_takes_is_refused)
 	refuse("null:", (struct port_options){ .punt = "arp" },
 	       "--punt: no port has this option");
 	refuse("xdp:eth0,filter=tcp", (struct port_options){ .punt = "arp" },
-	       "--punt, and the port has a filter");
+	       "--punt and the port's own filter exclude");
 	/* A comma of a name begins no option. */
 	refuse("pair:x\\,mtu", (struct port_options){ .mtu_bytes = 1500 },
 	       "--mtu: no port has this option");
