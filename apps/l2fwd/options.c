@@ -18,15 +18,9 @@ static const struct option_row rows[] = {
 	{ "mode", ID_MODE, "MODE", "patch (default), macswap, learn or drop" },
 	{ "workers", OPTION_WORKERS, "N",
 	  "threads (default: one per queue of a port)" },
-	{ "cores", OPTION_CORES, "LIST",
-	  "cores to use, such as 1,3-5, or auto (default)" },
-	{ "burst", OPTION_BURST, "N",
-	  "entries per burst, 1 to 256 (default 256)" },
 	{ "mtu", OPTION_MTU, "N", "set the ports' MTU; restored at exit" },
 	{ "promisc", OPTION_PROMISC, "auto|on|off",
 	  "promiscuous mode (auto: on in patch and learn)" },
-	{ "idle", OPTION_IDLE, "HOW",
-	  "without work: poll, adaptive (default), interrupt" },
 	{ "max-cpu", OPTION_MAX_CPU, "PERCENT",
 	  "adaptive: limit of a core's CPU time (default 100)" },
 	{ "count", ID_COUNT, "N",
@@ -39,7 +33,6 @@ static const struct option_row rows[] = {
 	  "let the kernel forward known traffic (default off)" },
 	{ "punt", ID_PUNT, "FILTER",
 	  "leave frames that match a pcap filter to the kernel" },
-	{ "json", OPTION_JSON, NULL, "one JSON object per second on stdout" },
 };
 
 static const char usage[] =

@@ -18,7 +18,7 @@ enum parse_result offload_take(const struct option_row *row, const char *arg,
 {
 	uint32_t word = 0;
 	const enum parse_result r =
-		parse_word(row->name, arg, offload_words, 3, &word, ret_error);
+		parse_word(row->name, arg, offload_words, &word, ret_error);
 
 	*choice = (enum offload_choice)word;
 	return r;

@@ -8,6 +8,7 @@
 
 #include "options.h"
 #include "text.h"
+#include "values.h"
 #include "version.h"
 
 static uint32_t count_rows(const struct option_table *table)
@@ -106,22 +107,14 @@ enum parse_result parse_seconds(const char *name, const char *text,
 }
 
 enum parse_result parse_word(const char *name, const char *text,
-			     const char *const *words, uint32_t n_words,
-			     uint32_t *ret, struct mr_reason *ret_error)
+			     const char *const *words, uint32_t *ret,
+			     struct mr_reason *ret_error)
 {
-	char known[sizeof(ret_error->text)] = "";
+	struct mr_reason why;
 
-	for (uint32_t i = 0; i < n_words; i++) {
-		const size_t n = strlen(known);
-
-		if (strcmp(words[i], text) == 0) {
-			*ret = i;
-			return PARSE_RUN;
-		}
-		snprintf(known + n, sizeof(known) - n, " %s", words[i]);
-	}
-	return parse_wrong(ret_error, "--%s: unknown word '%s'; valid:%s", name,
-			   text, known);
+	return value_word(text, words, ret, &why) ?
+		       PARSE_RUN :
+		       parse_wrong(ret_error, "--%s: %s", name, why.text);
 }
 
 enum mr_log_level option_log_level(uint32_t n_verbose, bool is_quiet)

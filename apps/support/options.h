@@ -84,10 +84,10 @@ enum parse_result parse_u64(const char *name, const char *text, uint64_t min,
 enum parse_result parse_seconds(const char *name, const char *text,
 				uint64_t *ret_ms, struct mr_reason *ret_error);
 
-/* One of the words; returns its index. */
+/* One of the words, which end with NULL; returns its index. */
 enum parse_result parse_word(const char *name, const char *text,
-			     const char *const *words, uint32_t n_words,
-			     uint32_t *ret, struct mr_reason *ret_error);
+			     const char *const *words, uint32_t *ret,
+			     struct mr_reason *ret_error);
 
 /* Log verbosity (-v, -v -v) overrides quiet. */
 enum mr_log_level option_log_level(uint32_t n_verbose, bool is_quiet);

@@ -107,7 +107,7 @@ enum {
  * Those of every application, with the same help. The first ones are of
  * applications with a control socket and a configuration file.
  */
-enum { N_CONTROL_OPTION_ROWS = 6, N_RUN_OPTION_ROWS = 17 };
+enum { N_CONTROL_OPTION_ROWS = 10, N_RUN_OPTION_ROWS = 21 };
 extern const struct option_row run_option_rows[N_RUN_OPTION_ROWS];
 
 /* Handle one of them, or of the data plane's. */

@@ -6,6 +6,13 @@
 #include "values.h"
 
 const struct option_row run_option_rows[N_RUN_OPTION_ROWS] = {
+	{ "cores", OPTION_CORES, "LIST",
+	  "cores to use, such as 1,3-5, or auto (default)" },
+	{ "burst", OPTION_BURST, "N",
+	  "entries per burst, 1 to 256 (default 256)" },
+	{ "idle", OPTION_IDLE, "HOW",
+	  "without work: poll, adaptive (default), interrupt" },
+	{ "json", OPTION_JSON, NULL, "one JSON object per second on stdout" },
 	{ "config", OPTION_CONFIG, "FILE", "configuration file, in YAML" },
 	{ "check", OPTION_CHECK, NULL, "check the configuration and exit" },
 	{ "schema", OPTION_SCHEMA, NULL,

@@ -16,8 +16,10 @@ struct state {
 };
 _Static_assert(sizeof(struct state) == SETTINGS_STATE_BYTES, "");
 
-json_t *settings_changes(const struct settings_ops *ops, void *app,
-			 const void *next, const char **ret_restart)
+/* The changes from the settings in force to next. *ret_restart: the first key
+ * that cannot change at run time, valid as long as they are; NULL: none. */
+static json_t *find_changes(const struct settings_ops *ops, void *app,
+			    const void *next, const char **ret_restart)
 {
 	json_t *now = yaml_show(ops->keys, ops->current(app));
 	json_t *then = yaml_show(ops->keys, next), *changes, *change;
@@ -66,7 +68,7 @@ int settings_reload(const struct settings_ops *ops, void *app,
 				    program, errors.list[i].text);
 		return -EINVAL;
 	}
-	changes = settings_changes(ops, app, next, &restart);
+	changes = find_changes(ops, app, next, &restart);
 	err = apply(ops, app, next, restart, &why);
 	json_decref(changes);
 	if (err < 0)
@@ -109,7 +111,7 @@ static void *read_request(struct control_request *r, void *control,
 		return NULL;
 	next = ops->parse(app, name, text, n, &errors);
 	if (next != NULL) {
-		*ret_changes = settings_changes(ops, app, next, ret_restart);
+		*ret_changes = find_changes(ops, app, next, ret_restart);
 		return next;
 	}
 	for (uint32_t i = 0; i < errors.n; i++)

@@ -31,14 +31,6 @@ struct settings_ops {
 };
 
 /*
- * The changes from the settings in force to next: see yaml_changes().
- * *ret_restart: the first key that cannot change at run time, valid as long as
- * the changes; NULL: none.
- */
-json_t *settings_changes(const struct settings_ops *ops, void *app,
-			 const void *next, const char **ret_restart);
-
-/*
  * Read a file, and begin to apply it. Returns as apply() does. -errno: a line
  * per error was printed, "PROGRAM: reload: ...", and nothing has changed.
  * 0: a line says so.

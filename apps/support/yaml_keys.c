@@ -236,8 +236,9 @@ static yaml_node_t *node_of(struct yaml_reader *reader, int id)
 	return yaml_document_get_node(&reader->document, id);
 }
 
-const char *yaml_text(struct yaml_reader *reader, yaml_node_t *node,
-		      const char *what)
+/* The text of a scalar; NULL, with an error, for anything else. */
+static const char *text_of(struct yaml_reader *reader, yaml_node_t *node,
+			   const char *what)
 {
 	if (node->type != YAML_SCALAR_NODE) {
 		yaml_wrong(
@@ -253,7 +254,7 @@ const char *yaml_text(struct yaml_reader *reader, yaml_node_t *node,
 	return (char *)node->data.scalar.value;
 }
 
-uint32_t yaml_n_items(const yaml_node_t *node)
+static uint32_t count_items(const yaml_node_t *node)
 {
 	if (node->type != YAML_SEQUENCE_NODE)
 		return 1;
@@ -264,7 +265,7 @@ uint32_t yaml_n_items(const yaml_node_t *node)
 yaml_node_t *yaml_item(struct yaml_reader *reader, yaml_node_t *node,
 		       uint32_t i)
 {
-	if (i >= yaml_n_items(node))
+	if (i >= count_items(node))
 		return NULL;
 	if (node->type != YAML_SEQUENCE_NODE)
 		return node;
@@ -332,7 +333,7 @@ static int take_pair(struct yaml_reader *reader, const struct yaml_key *keys,
 		     yaml_node_t *node, const yaml_node_pair_t *pair, void *to)
 {
 	yaml_node_t *name_node = node_of(reader, pair->key);
-	const char *name = yaml_text(reader, name_node, "a key");
+	const char *name = text_of(reader, name_node, "a key");
 	const struct yaml_key *key = keys;
 	int err;
 
@@ -389,7 +390,7 @@ int yaml_take_mapping(struct yaml_reader *reader, const struct yaml_key *key,
 int yaml_take_value(struct yaml_reader *reader, const struct yaml_key *key,
 		    yaml_node_t *node, void *to)
 {
-	const char *text = yaml_text(reader, node, key->name);
+	const char *text = text_of(reader, node, key->name);
 	struct mr_reason why;
 
 	if (text == NULL)
@@ -467,7 +468,7 @@ int yaml_take_list(struct yaml_reader *reader, const struct yaml_key *key,
 	struct yaml_key one = *key;
 	void **list = (void **)((char *)to + key->offset);
 	uint32_t *n = (uint32_t *)((char *)to + key->n_offset);
-	const uint32_t n_items = yaml_n_items(node);
+	const uint32_t n_items = count_items(node);
 	int err = 0, now = 0;
 
 	if (n_items == 0)
@@ -508,7 +509,7 @@ int yaml_take_bool(struct yaml_reader *reader, const struct yaml_key *key,
 {
 	static const char *const words[] = { "no",  "yes", "false",
 					     "true", "off", "on" };
-	const char *text = yaml_text(reader, node, key->name);
+	const char *text = text_of(reader, node, key->name);
 	bool value;
 
 	if (text == NULL)
@@ -527,7 +528,7 @@ int yaml_take_bool(struct yaml_reader *reader, const struct yaml_key *key,
 int yaml_take_word(struct yaml_reader *reader, const struct yaml_key *key,
 		   yaml_node_t *node, void *to)
 {
-	const char *text = yaml_text(reader, node, key->name);
+	const char *text = text_of(reader, node, key->name);
 	struct mr_reason why;
 	uint32_t word = 0;
 	uint8_t narrow;
@@ -547,7 +548,7 @@ int yaml_take_word(struct yaml_reader *reader, const struct yaml_key *key,
 int yaml_take_u32(struct yaml_reader *reader, const struct yaml_key *key,
 		  yaml_node_t *node, void *to)
 {
-	const char *text = yaml_text(reader, node, key->name);
+	const char *text = text_of(reader, node, key->name);
 	struct mr_reason why;
 	uint32_t value;
 
@@ -577,7 +578,7 @@ int yaml_take_u16(struct yaml_reader *reader, const struct yaml_key *key,
 int yaml_take_text(struct yaml_reader *reader, const struct yaml_key *key,
 		   yaml_node_t *node, void *to)
 {
-	const char *text = yaml_text(reader, node, key->name);
+	const char *text = text_of(reader, node, key->name);
 
 	if (text == NULL)
 		return -EINVAL;

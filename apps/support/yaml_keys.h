@@ -98,17 +98,12 @@ int yaml_wrong(struct yaml_reader *reader, const yaml_node_t *node,
 int yaml_take_keys(struct yaml_reader *reader, const struct yaml_key *keys,
 		   yaml_node_t *node, void *to);
 
-/* The text of a scalar; NULL, with a reason, for anything else. */
-const char *yaml_text(struct yaml_reader *reader, yaml_node_t *node,
-		      const char *what);
-
 /*
  * The i-th node of a list; a list of one may be written without brackets. NULL
  * after the last.
  */
 yaml_node_t *yaml_item(struct yaml_reader *reader, yaml_node_t *node,
 		       uint32_t i);
-uint32_t yaml_n_items(const yaml_node_t *node);
 
 /* The value of a key, by name; NULL: none. */
 yaml_node_t *yaml_find(struct yaml_reader *reader, yaml_node_t *node,

@@ -18,17 +18,10 @@ static const struct option_row rows[] = {
 	  "without a file: the subscribers' side" },
 	{ "outside", ID_OUTSIDE, "SIDE", "without a file: the external side" },
 	{ "workers", OPTION_WORKERS, "N", "threads (default 1)" },
-	{ "cores", OPTION_CORES, "LIST",
-	  "cores to use, such as 1,3-5, or auto (default)" },
-	{ "burst", OPTION_BURST, "N",
-	  "entries per burst, 1 to 256 (default 256)" },
-	{ "idle", OPTION_IDLE, "HOW",
-	  "without work: poll, adaptive (default), interrupt" },
 	{ "max-cpu", OPTION_MAX_CPU, "PERCENT",
 	  "adaptive: limit of a core's CPU time (default 100)" },
 	{ "offload", ID_OFFLOAD, "off|auto|on",
 	  "let the kernel forward known sessions (default off)" },
-	{ "json", OPTION_JSON, NULL, "one JSON object per second" },
 };
 
 static const char usage[] =

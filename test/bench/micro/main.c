@@ -95,7 +95,7 @@ static const struct workload workloads[] = {
 
 /* In the order of enum side. */
 static const char *const sides[] = { "ours", "dpdk", "kernel", "plain",
-				     "malloc" };
+				     "malloc", NULL };
 
 static int complain(const char *text, int status)
 {
@@ -111,7 +111,7 @@ static enum parse_result take_sides(struct bench *bench, const char *arg,
 
 	snprintf(text, sizeof(text), "%s", arg);
 	while ((word = strsep(&at, ",")) != NULL) {
-		if (parse_word("only", word, sides, 5, &side, why) != PARSE_RUN)
+		if (parse_word("only", word, sides, &side, why) != PARSE_RUN)
 			return PARSE_WRONG;
 		bits |= 1u << side;
 	}

@@ -53,7 +53,7 @@ class Errors(unittest.TestCase):
          ["mem", "--only", "malloc", "B18"]),
         (2, "out of range, 1 to 512", ["mem", "--samples", "513"]),
         (2, "out of range, 1 to 10000", ["mem", "--sample-ms", "10001"]),
-        (2, "--only: unknown word 'our'; valid: ours dpdk kernel plain malloc",
+        (2, "--only: 'our' is not one of: ours, dpdk, kernel, plain, malloc",
          ["mem", "--only", "our"]),
         (2, "--cores: 'all' is not a list of cores such as 1,3-5",
          ["mem", "--cores", "all"]),
