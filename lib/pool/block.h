@@ -3,7 +3,7 @@
  * Blocks: 2^order contiguous pages, and how their owners are counted.
  *
  *     page:      0   1   2   3   4 ...
- *     owners[]: 255 255 255 255  0      MRI_OWNER_BLOCK: not counted here
+ *     owners[]: 254 254 254 254  0      MRI_OWNER_BLOCK: not counted here
  *     orders[]:  2   2   2   2          so the first page is 0: a mask
  *     blocks:   page 0's line: shared, freed_local, owner
  *

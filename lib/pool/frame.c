@@ -109,7 +109,7 @@ int mr_frame_trim(struct mr_frame *frame, uint32_t n_bytes)
 	return 0;
 }
 
-/* Add an owner, unless the count is at its limit: 254 besides the first. */
+/* Add an owner, unless the count is at its limit. */
 static bool add_owner(struct mr_pool *pool, uint64_t addr)
 {
 	uint8_t *owners = &pool->owners[mri_owner_place(pool, addr)];
@@ -119,7 +119,7 @@ static bool add_owner(struct mr_pool *pool, uint64_t addr)
 		return mri_block_ref(mri_block_of(pool, addr));
 	mri_pool_use_owners(pool);
 	do {
-		if (seen == UINT8_MAX - 1)
+		if (seen == MRI_OWNER_MAX)
 			return false;
 	} while (!__atomic_compare_exchange_n(owners, &seen, seen + 1, true,
 					      __ATOMIC_ACQ_REL,

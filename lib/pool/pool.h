@@ -31,8 +31,12 @@
 
 #define MRI_POOL_MAX_PAGES (1u << 28)
 
-/* In owners[]: owners are counted for a block that the page is part of. */
-enum { MRI_OWNER_BLOCK = UINT8_MAX };
+/*
+ * In owners[]: owners are counted for a block that the page is part of; and the
+ * most owners besides the first. UINT8_MAX is neither: mri_owner_put() passes
+ * through it.
+ */
+enum { MRI_OWNER_BLOCK = UINT8_MAX - 1, MRI_OWNER_MAX = UINT8_MAX - 2 };
 
 /* Counters that each cache has for itself; a pool keeps those of dead ones. */
 struct mri_pool_counters {
@@ -428,7 +432,8 @@ static inline bool mri_owner_put(uint8_t *owners)
 {
 	/*
 	 * 0 is "no owner but the caller". Two owners who both read 1 here both
-	 * subtract; the second finds 0 and is the last one.
+	 * subtract; the second finds 0, leaves UINT8_MAX for a moment and is
+	 * the last one.
 	 */
 	if (__atomic_load_n(owners, __ATOMIC_ACQUIRE) == 0)
 		return true;

@@ -306,7 +306,7 @@ static inline void share(struct model *m)
 			continue;
 		if (i == wrong)
 			want = -EINVAL;
-		else if (picked->order == 0 && picked->n_refs == 255)
+		else if (picked->order == 0 && picked->n_refs == 254)
 			want = -EOVERFLOW;
 		picked->n_refs += want == 0;
 		n_shared += want == 0;

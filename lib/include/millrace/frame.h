@@ -270,7 +270,7 @@ MR_API int mr_frame_trim(struct mr_frame *frame, uint32_t n_bytes);
  * are then read-only for all owners.
  *
  * @return 0, or, with none added,
- *   -EOVERFLOW  a buffer has the maximum number of owners (255)
+ *   -EOVERFLOW  a buffer has the maximum number of owners (254)
  *   -EINVAL     an entry belongs to no pool of the region
  *
  * Owner:  the caller, of one more reference per entry; mr_tx_burst() or

@@ -53,7 +53,7 @@ impl Frame {
     /// its bytes are read-only; [`ViewMut::bytes_mut()`] copies them.
     ///
     /// # Errors
-    /// EOVERFLOW: it has 255 owners.
+    /// EOVERFLOW: it has 254 owners.
     ///
     /// # Panics
     /// The cache is of another pool.
