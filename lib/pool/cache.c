@@ -124,9 +124,9 @@ static struct mri_magazine *fetch_filled(struct mr_cache *cache)
 /* Load pages from the page allocator; returns how many. */
 static uint32_t fetch_pages(struct mr_cache *cache)
 {
-	const uint32_t n = mri_page_alloc_bulk(&cache->pool->page_alloc,
-					       cache->pair.loaded->numbers,
-					       cache->magazine_pages);
+	const uint32_t n = mri_page_take_bulk(&cache->pool->page_alloc,
+					      cache->pair.loaded->numbers,
+					      cache->magazine_pages);
 
 	mri_pair_set_n_loaded(&cache->pair, n);
 	mr_counter_add(&cache->counters.alloc_slow, n);
@@ -179,7 +179,7 @@ __attribute__((noinline)) static void make_room(struct mr_cache *cache)
 	empty = mri_depot_take(&pool->depot, &pool->depot.empty,
 			       &cache->counters.depot_cas_failed);
 	if (empty == NULL) { /* too many half-full magazines: rare */
-		mri_page_free_bulk(&pool->page_alloc,
+		mri_page_back_bulk(&pool->page_alloc,
 				   cache->pair.loaded->numbers,
 				   cache->magazine_pages);
 		mri_pair_set_n_loaded(&cache->pair, 0);

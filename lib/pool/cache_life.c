@@ -160,7 +160,7 @@ static void give_pages(struct mr_cache *cache, const uint32_t *pages,
 		       uint32_t n)
 {
 	mr_counter_add(&cache->n_fetched, -(uint64_t)n);
-	mri_page_free_bulk(&cache->pool->page_alloc, pages, n);
+	mri_page_back_bulk(&cache->pool->page_alloc, pages, n);
 }
 
 __attribute__((noinline, cold)) void mri_cache_give_back(struct mr_cache *cache)

@@ -39,7 +39,7 @@ static bool reclaim_held(struct mr_pool *pool)
 		return false;
 	n = mri_quarantine_take(&pool->safety->quarantine, pages,
 				MR_MAGAZINE_PAGES, 0);
-	mri_page_free_bulk(&pool->page_alloc, pages, n);
+	mri_page_back_bulk(&pool->page_alloc, pages, n);
 	return n > 0;
 }
 
@@ -59,8 +59,8 @@ static uint32_t take_pages(struct mr_pool *pool, uint32_t *pages, uint32_t n,
 	uint32_t n_done = 0;
 
 	while (n_done < n) {
-		n_done += mri_page_alloc_bulk(&pool->page_alloc, pages + n_done,
-					      n - n_done);
+		n_done += mri_page_take_bulk(&pool->page_alloc, pages + n_done,
+					     n - n_done);
 		if (n_done < n && !mri_pool_reclaim(pool, 0) &&
 		    !mri_pool_grow_if_empty(pool, 0))
 			break;
@@ -74,7 +74,7 @@ static uint32_t take_pages(struct mr_pool *pool, uint32_t *pages, uint32_t n,
 
 void mri_pool_put_pages(struct mr_pool *pool, const uint32_t *pages, uint32_t n)
 {
-	mri_page_free_bulk(&pool->page_alloc, pages, n);
+	mri_page_back_bulk(&pool->page_alloc, pages, n);
 	/* The last access to the pool: see outbox.c. */
 	__atomic_fetch_add(&pool->counters.n_direct_free, n, __ATOMIC_RELEASE);
 }

@@ -281,7 +281,7 @@ static inline uint32_t mri_magazine_pages(const struct mr_pool *pool)
 static inline void mri_magazine_empty(struct mr_pool *pool,
 				      struct mri_magazine *magazine)
 {
-	mri_page_free_bulk(&pool->page_alloc, magazine->numbers,
+	mri_page_back_bulk(&pool->page_alloc, magazine->numbers,
 			   mri_magazine_n(magazine));
 	mri_magazine_set_n(magazine, 0);
 }

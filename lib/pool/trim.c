@@ -160,7 +160,7 @@ static void give_back(struct round *r)
 		n_left -= n;
 		if (n_back > 0) {
 			n_back -= n;
-			mri_page_free_bulk(&pool->page_alloc, first, n);
+			mri_page_back_bulk(&pool->page_alloc, first, n);
 			continue;
 		}
 		memcpy(magazine->numbers, first, n * sizeof(first[0]));
@@ -242,7 +242,7 @@ static void end_quarantine(struct round *r, uint64_t now_ns, uint64_t idle_ns)
 		return;
 	while ((n = mri_quarantine_take_before(q, pages, MR_MAGAZINE_PAGES,
 					       q->n_seen)) > 0) {
-		mri_page_free_bulk(&pool->page_alloc, pages, n);
+		mri_page_back_bulk(&pool->page_alloc, pages, n);
 		r->report.n_pages_back += n;
 	}
 	q->n_seen = mri_quarantine_n_in(q);

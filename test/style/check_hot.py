@@ -27,7 +27,7 @@ FAST = ("mr_frag_alloc_bulk", "mr_frag_free_bulk", "mr_frame_free_bulk",
 # The entries to the page allocator, the cold tier: it serves from under a lock,
 # and is met for whole magazines or blocks, where the depot has nothing left or
 # no place. The walk stops at them, so a lock anywhere else is reached.
-EXITS = {"mri_page_alloc_bulk", "mri_page_free_bulk", "mri_page_alloc_blocks",
+EXITS = {"mri_page_take_bulk", "mri_page_back_bulk", "mri_page_alloc_blocks",
          "mri_pool_put_pages", "mri_block_reclaim", "mri_pool_grow_if_empty"}
 # All that is left of mri_lock_take() where it is inlined.
 LOCK = "mri_lock_wait"

@@ -41,7 +41,7 @@ void mri_safety_destroy(struct mr_pool *pool)
 		return;
 	while ((n = mri_quarantine_take(&safety->quarantine, pages,
 					MR_MAGAZINE_PAGES, 0)) > 0)
-		mri_page_free_bulk(&pool->page_alloc, pages, n);
+		mri_page_back_bulk(&pool->page_alloc, pages, n);
 	mri_poison_allow(pool, pool->addr,
 			 (uint64_t)mri_pool_population(pool)
 				 << pool->page_shift);

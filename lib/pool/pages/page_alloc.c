@@ -347,13 +347,13 @@ void mri_page_free_blocks(struct mri_page_alloc *pa, uint32_t order,
 	mri_lock_give(&pa->lock);
 }
 
-uint32_t mri_page_alloc_bulk(struct mri_page_alloc *pa, uint32_t *pages,
-			     uint32_t n)
+uint32_t mri_page_take_bulk(struct mri_page_alloc *pa, uint32_t *pages,
+			    uint32_t n)
 {
 	return mri_page_alloc_blocks(pa, 0, pages, n);
 }
 
-void mri_page_free_bulk(struct mri_page_alloc *pa, const uint32_t *pages,
+void mri_page_back_bulk(struct mri_page_alloc *pa, const uint32_t *pages,
 			uint32_t n)
 {
 	mri_page_free_blocks(pa, 0, pages, n);

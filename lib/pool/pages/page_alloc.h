@@ -107,9 +107,9 @@ void mri_page_alloc_populate(struct mri_page_alloc *pa, uint32_t n_pages);
 bool mri_page_alloc_remove_last(struct mri_page_alloc *pa);
 
 /* Up to n pages into an array; how many. One lock round per call. */
-uint32_t mri_page_alloc_bulk(struct mri_page_alloc *pa, uint32_t *pages,
-			     uint32_t n);
-void mri_page_free_bulk(struct mri_page_alloc *pa, const uint32_t *pages,
+uint32_t mri_page_take_bulk(struct mri_page_alloc *pa, uint32_t *pages,
+			    uint32_t n);
+void mri_page_back_bulk(struct mri_page_alloc *pa, const uint32_t *pages,
 			uint32_t n);
 
 /*

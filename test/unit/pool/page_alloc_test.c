@@ -166,9 +166,9 @@ TEST(last_segment_is_removed_when_it_is_free)
 	assert_int_equal(f.pa.n_pages, 128);
 	assert_int_equal(f.pa.n_segments, 2);
 	assert_int_equal(assert_page_lists(&f.pa), 0);
-	assert_int_equal(mri_page_alloc_bulk(&f.pa, pages + 128, 1), 0);
+	assert_int_equal(mri_page_take_bulk(&f.pa, pages + 128, 1), 0);
 	/* Nobody can free what is not there. */
-	mri_page_free_bulk(&f.pa, pages + 128, 1);
+	mri_page_back_bulk(&f.pa, pages + 128, 1);
 	assert_int_equal(f.pa.counters.free_invalid, 1);
 	f.pa.counters.free_invalid = 0;
 	/* It may come again, with another end. */

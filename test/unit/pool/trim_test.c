@@ -67,7 +67,7 @@ TEST_POOL(magazines_are_sorted)
 		/* Below the others, for the end of the test. */
 		mr_counter_add(&f.pool->counters.n_from_depot,
 			       MR_MAGAZINE_PAGES);
-		mri_page_free_bulk(&f.pool->page_alloc, magazine->numbers,
+		mri_page_back_bulk(&f.pool->page_alloc, magazine->numbers,
 				   MR_MAGAZINE_PAGES);
 		mri_magazine_set_n(magazine, 0);
 		mri_depot_put(&f.pool->depot.empty, magazine, &n_failed);
