@@ -154,34 +154,6 @@ def test_errors_about_the_host_s_packets_at_their_last_hop(lab, house):
     nat.stop()
 
 
-def test_source_routed_packets_reach_the_kernel_as_they_came(lab, house):
-    """Even if the next stop of the route is the host again."""
-    nat = Nat(house, config=CONFIG + "source_routes: yes\n")
-    own = socket.inet_aton(OUTSIDE)
-    route = bytes([131, 11, 4]) + own * 2 + b"\0"
-    udp = struct.pack("!HHHH", 9, 40001, 8, 0)
-    packet = summed(struct.pack(
-        "!BBHHHBBH4s4s", 0x48, 0, 40, 1, 0, 64, 17, 0,
-        socket.inet_aton(SERVER), own) + route, 10) + udp
-    with house.middle:
-        seen = lab.closing(socket.socket(socket.AF_PACKET, socket.SOCK_RAW,
-                                         socket.htons(0x0800)))
-    seen.settimeout(limit(20))
-    seen.bind(("p1", 0x0800))
-    with house.server:
-        out = lab.closing(socket.socket(socket.AF_PACKET, socket.SOCK_RAW))
-    out.bind(("h0", 0))
-    mac = house.middle.link("p1")["address"].replace(":", "")
-    out.send(bytes.fromhex(mac) + b"\2" * 6 + b"\x08\x00" +
-             packet.ljust(46, b"\0"))
-    while True:
-        data = seen.recv(100)
-        if data[23] == 17 and data[14] == 0x48:
-            break
-    assert data[14:14 + len(packet)] == packet
-    nat.stop()
-
-
 def refuse(house, config, *parts):
     """It does not start, and one line says why; --check says the same."""
     for check in [], ["--check"]:
