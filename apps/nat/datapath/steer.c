@@ -419,22 +419,25 @@ static bool is_own(struct nat_steer *steer, struct nat_stats *stats,
 	return false;
 }
 
-uint32_t nat_steer_split(struct nat_steer *steer, enum nat_side from,
-			 struct mr_frame *frames, uint32_t n, uint64_t now_ns,
-			 struct nat_stats *stats)
+/* Keep this worker's frames, at the front, and hand over the others. meets:
+ * they are fragments that others sent here to meet. */
+static uint32_t keep_own(struct nat_steer *steer, enum nat_side from,
+			 bool meets, struct mr_frame *frames, uint32_t n,
+			 uint64_t now_ns, struct nat_stats *stats)
 {
 	uint32_t n_own = 0, n_entries;
 
-	for (uint32_t i = 0; i < n; i++)
-		__builtin_prefetch(mr_frame_data(steer->base, &frames[i]));
 	for (uint32_t i = 0; i < n; i += n_entries) {
-		enum nat_lane lane = (enum nat_lane)from;
-		uint32_t owner = nat_routes_owner(
-			&steer->routes, from,
-			mr_frame_data(steer->base, &frames[i]), frames[i].len,
-			steer->worker->idx, &lane);
+		enum nat_lane lane =
+			meets ? NAT_LANE_FRAGMENT : (enum nat_lane)from;
+		uint32_t owner = steer->worker->idx;
 
 		n_entries = mr_frame_n_entries(&frames[i]);
+		if (!meets)
+			owner = nat_routes_owner(
+				&steer->routes, from,
+				mr_frame_data(steer->base, &frames[i]),
+				frames[i].len, steer->worker->idx, &lane);
 		if (lane == NAT_LANE_FRAGMENT && owner == steer->worker->idx) {
 			lane = NAT_LANE_OUTSIDE;
 			owner = meet(steer, &frames[i], n_entries, now_ns,
@@ -448,6 +451,15 @@ uint32_t nat_steer_split(struct nat_steer *steer, enum nat_side from,
 	}
 	flush(steer, stats);
 	return n_own;
+}
+
+uint32_t nat_steer_split(struct nat_steer *steer, enum nat_side from,
+			 struct mr_frame *frames, uint32_t n, uint64_t now_ns,
+			 struct nat_stats *stats)
+{
+	for (uint32_t i = 0; i < n; i++)
+		__builtin_prefetch(mr_frame_data(steer->base, &frames[i]));
+	return keep_own(steer, from, false, frames, n, now_ns, stats);
 }
 
 /* Waiting frames whose owner is now known. */
@@ -484,28 +496,6 @@ static void expire(struct nat_steer *steer, uint64_t now_ns,
 	}
 }
 
-/* Fragments that others sent here to meet. */
-static uint32_t meet_all(struct nat_steer *steer, struct mr_frame *frames,
-			 uint32_t n, uint64_t now_ns, struct nat_stats *stats)
-{
-	uint32_t n_own = 0, n_entries;
-
-	for (uint32_t i = 0; i < n; i += n_entries) {
-		uint32_t owner;
-
-		n_entries = mr_frame_n_entries(&frames[i]);
-		owner = meet(steer, &frames[i], n_entries, now_ns, stats);
-		if (!is_own(steer, stats, owner, NAT_LANE_OUTSIDE, &frames[i],
-			    n_entries))
-			continue;
-		memmove(&frames[n_own], &frames[i],
-			n_entries * sizeof(frames[0]));
-		n_own += n_entries;
-	}
-	flush(steer, stats);
-	return n_own;
-}
-
 uint32_t nat_steer_receive(struct nat_steer *steer, enum nat_side *ret_from,
 			   struct mr_frame *frames, uint32_t n, uint64_t now_ns,
 			   struct nat_stats *stats)
@@ -534,7 +524,8 @@ uint32_t nat_steer_receive(struct nat_steer *steer, enum nat_side *ret_from,
 			frames, mr_ring_spsc_peek_burst(ring, frames, n));
 		mr_ring_spsc_release(ring, n_got);
 		if (lane == NAT_LANE_FRAGMENT)
-			n_got = meet_all(steer, frames, n_got, now_ns, stats);
+			n_got = keep_own(steer, NAT_OUTSIDE, true, frames,
+					 n_got, now_ns, stats);
 		*ret_from = side_of(lane);
 		if (n_got > 0)
 			return n_got;
