@@ -73,7 +73,7 @@ def test_forwards_use_up_no_announcements(nat_of):
         ["192.0.2.10", "192.0.2.11", "192.0.2.12"]
 
 
-def test_asks_and_holds(quiet):
+def test_a_packet_waits_for_the_answer_to_a_query(quiet):
     """Frames wait for the answer, and go in the order they came in."""
     got = quiet.inside(udp(HOST, 5000, PEER, 53, b"1")).one
     assert (got[ARP].op, got[ARP].pdst, got.dst) == (1, GATEWAY, ALL)
@@ -87,7 +87,7 @@ def test_asks_and_holds(quiet):
     assert len(quiet.inside(udp(HOST, 5000, PEER, 53))) == 1
 
 
-def test_on_link_destinations_are_asked_themselves(quiet):
+def test_hosts_on_the_link_are_queried_directly(quiet):
     got = quiet.inside(udp(HOST, 5000, "192.0.2.77", 53)).one
     assert got[ARP].pdst == "192.0.2.77"
     port = quiet.outside(reply("192.0.2.77", OURS, OUTSIDE)).one[UDP].sport
@@ -106,7 +106,7 @@ def test_on_link_destinations_are_asked_themselves(quiet):
             mac_of(GATEWAY)
 
 
-def test_fails(quiet):
+def test_packets_are_refused_if_nobody_answers(quiet):
     """Three requests, a second apart; then host unreachable, and a pause."""
     packet = udp(HOST, 5000, PEER, 53)
     assert ARP in quiet.inside(packet).one
@@ -142,7 +142,7 @@ def asks(nat, mac, src, dst):
                for p in nat.inside(frame).outside)
 
 
-def test_a_scan_has_its_share(quiet):
+def test_a_scan_has_at_most_eight_queries(quiet):
     """A host gets 8 queries at a time."""
     scanner = mac_of(HOST)
     asked = [asks(quiet, scanner, HOST, f"192.0.2.{i + 10}")
@@ -196,7 +196,7 @@ def test_forged_source_addresses_leave_time_to_answer_behind_one_router(quiet):
     assert UDP in quiet.outside(reply("192.0.2.250", OURS, OUTSIDE)).one
 
 
-def test_who_has_most_queries_gives_way(quiet):
+def test_the_mac_address_with_most_queries_loses_one(quiet):
     for i in range(64):
         host = f"10.0.0.{i // 8 + 10}"
         assert asks(quiet, mac_of(host), host, f"192.0.2.{i + 10}")
@@ -224,7 +224,7 @@ def test_forged_addresses_do_not_starve_others(quiet):
     assert UDP in quiet.outside(reply("192.0.2.250", OURS, OUTSIDE)).one
 
 
-def test_frames_that_wait_give_way(quiet):
+def test_the_longest_queue_loses_its_oldest_frame(quiet):
     """16 for one neighbour, 256 for all: of those, one that most wait for."""
     for i in range(16):
         host = f"10.0.0.{i + 10}"
@@ -248,7 +248,7 @@ def test_frames_of_many_pages_wait_on_few(quiet):
     assert set(quiet.drops) == {"neighbour_full"}
 
 
-def test_many_pages_give_way(quiet):
+def test_the_queue_with_most_pages_loses_its_oldest_frame(quiet):
     """What waits for a few neighbours takes no other's first frame."""
     for i in range(6):
         for port in range(16):
@@ -263,7 +263,7 @@ def test_many_pages_give_way(quiet):
     assert len(quiet.outside(reply("192.0.2.250", OURS, OUTSIDE)).outside) == 2
 
 
-def test_probes_give_way(quiet):
+def test_probes_beyond_half_of_the_queries_are_displaced(quiet):
     """64 hosts that have gone silent, and what is sent to them all along."""
     peers = [f"192.0.2.{i + 10}" for i in range(64)]
     for i, peer in enumerate(peers):
@@ -360,7 +360,7 @@ def test_a_flood_with_forged_addresses_ends_no_probe(nat_of):
         assert not any(UDP in p for p in got)
 
 
-def test_one_that_failed_is_not_asked_for_without_room(quiet):
+def test_a_failed_neighbour_is_not_queried_without_room(quiet):
     """It stays as it was: its host is told so, at once."""
     assert asks(quiet, forged(99), HOST, "192.0.2.250")
     quiet.advance(5)
@@ -388,7 +388,7 @@ def test_the_gateway_is_probed_though_all_queries_are_taken(quiet):
     assert GATEWAY in [p[ARP].pdst for p in got if ARP in p]
 
 
-def test_the_gateway_is_asked_though_all_queries_are_taken(quiet):
+def test_the_gateway_is_queried_though_all_queries_are_taken(quiet):
     for i in range(64):
         host = f"10.0.0.{i // 8 + 10}"
         assert asks(quiet, mac_of(host), host, f"192.0.2.{i + 10}")
@@ -467,12 +467,12 @@ def test_fixed_neighbours_are_believed_forever(nat_of):
         nat.advance(100)
 
 
-def test_who_asks_us_is_known(quiet):
+def test_hosts_that_query_us_are_learned(quiet):
     quiet.outside(request(GATEWAY, OURS))
     assert UDP in quiet.inside(udp(HOST, 5000, PEER, 53)).one
 
 
-def test_lies_are_not_believed(quiet):
+def test_implausible_arp_teaches_nothing(quiet):
     for lie in (reply("192.0.2.66", OURS, OUTSIDE),  # nobody asked
                 reply("203.0.113.1", OURS, OUTSIDE),  # not on the link
                 request("192.0.2.255", OURS),         # a broadcast

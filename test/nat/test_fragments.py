@@ -35,7 +35,7 @@ def test_ping_of_our_own_in_pieces(nat):
         assert is_sum_right(whole)
 
 
-def test_the_first_never_comes(nat):
+def test_fragments_without_a_first_one_expire(nat):
     pieces = cut(udp(HOST, 5000, PEER, 53, bytes(60)))
     assert not nat.inside(pieces[1]) and not nat.inside(pieces[2])
     assert nat.counter("held") == 2
@@ -46,7 +46,7 @@ def test_the_first_never_comes(nat):
     assert nat.drops == {"fragment_old": 2}
 
 
-def test_refused_with_the_first_one(nat):
+def test_fragments_are_dropped_if_the_first_one_is_refused(nat):
     """What becomes of the first becomes of all."""
     pieces = cut(udp(PEER, 53, OURS, 4242, bytes(60)))
     nat.outside(pieces[1])

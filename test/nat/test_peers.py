@@ -168,7 +168,7 @@ def test_ping_of_a_one_to_one(both_of):
     assert (back.src, back.dst, back[ICMP].id) == (MAPPED, HOST, 7)
 
 
-def test_a_forward_is_its_hosts_workers(both_of):
+def test_a_forward_belongs_to_the_worker_of_its_host(both_of):
     """TCP's state is where the host's segments go, and nowhere else."""
     both = both_of(forwards=[("tcp", OURS, 8080, 8080, OTHER, 80)])
     got = both.hairpin(0, tcp(HOST, 5000, OURS, 8080, "S"))

@@ -199,7 +199,7 @@ class Oracle:
 
 
 @pytest.mark.parametrize("seed", range(N_SEEDS))
-def test_what_happens_is_what_the_oracle_says(nat_of, seed):
+def test_random_traffic_agrees_with_the_model(nat_of, seed):
     oracle = Oracle(nat_of, seed)
     steps = 14 * [oracle.packet] + 3 * [oracle.unsolicited] + [
         oracle.wait, oracle.wait, oracle.close, oracle.reload, oracle.restart]

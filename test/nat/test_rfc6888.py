@@ -157,7 +157,7 @@ def test_translation_can_be_off(nat_of):
 @pytest.mark.parametrize("proto, idle_s", [("udp", 300), ("tcp", 240),
                                            ("icmp", 60)])
 @pytest.mark.parametrize("wait_s", [None, 300])
-def test_ports_rest(nat_of, proto, idle_s, wait_s):
+def test_freed_ports_stay_in_hold_down(nat_of, proto, idle_s, wait_s):
     options = {} if wait_s is None else {"timeouts_hold_down": wait_s}
     nat = nat_of(**FEW, **options)
     fill(nat, 64, HOST, proto)
@@ -179,7 +179,7 @@ def test_ports_rest(nat_of, proto, idle_s, wait_s):
 @requirement("REQ-8")
 @pytest.mark.parametrize("n_max", [1, 3, 512])
 @pytest.mark.parametrize("proto", ["udp", "tcp", "icmp"])
-def test_ports_rest_over_a_restart(nat_of, proto, n_max):
+def test_hold_down_continues_after_a_restart(nat_of, proto, n_max):
     """Ports in hold-down are saved and wait for the rest of their time; others do not."""
     old = nat_of(**FEW)
     for n in (10, 20, 2):  # each freed in a second of its own
@@ -203,7 +203,7 @@ def test_ports_rest_over_a_restart(nat_of, proto, n_max):
 
 
 @requirement("REQ-8")
-def test_blocks_rest_for_their_owner_over_a_restart(nat_of):
+def test_blocks_in_hold_down_keep_their_owner_after_a_restart(nat_of):
     """No other subscriber gets the ports, and the owner does not get them too soon."""
     options = {"ports_block": 64, "ports_range": "1024-1151",
                "ports_max_blocks": 1}

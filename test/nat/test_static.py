@@ -44,7 +44,7 @@ def test_forwarded_ports_are_never_given_out(nat_of):
     assert not Flow(nat, "udp").out().outside and nat.drops == {"no_port": 1}
 
 
-def test_who_is_forwarded_to_is_paired_with_that_address(nat_of):
+def test_a_host_with_a_forward_is_paired_with_its_address(nat_of):
     """What the host opens comes from where it is reached."""
     nat = nat_of(pool=["203.0.113.0-203.0.113.15"],
                  forwards=[("tcp", "203.0.113.11", 80, 80, HOST, 80)])

@@ -78,7 +78,7 @@ TEST(what_is_forgotten_is_queried_anew)
 }
 
 /* Workers are up to a second apart. */
-TEST(who_is_ahead_makes_nothing_stale)
+TEST(a_worker_whose_clock_is_ahead_makes_nothing_stale)
 {
 	struct nat_neighbours *n = table(NULL);
 	const uint32_t addr = htonl(0x0a000002);
@@ -92,7 +92,7 @@ TEST(who_is_ahead_makes_nothing_stale)
 }
 
 /* Somebody scans a link: where no answer comes others find a place later. */
-TEST(who_was_asked_in_vain_gives_way)
+TEST(an_entry_of_a_failed_neighbour_is_reused)
 {
 	struct nat_neighbours *n = table(NULL);
 	uint32_t addr = 0x0a000000;
@@ -138,7 +138,7 @@ TEST(a_slot_that_went_to_another_is_seen)
 	nat_neighbours_destroy(n);
 }
 
-TEST(what_is_fixed_is_not_learned)
+TEST(static_neighbours_are_not_learned)
 {
 	static struct nat_config config;
 	struct nat_neighbours *n;
