@@ -88,7 +88,9 @@ def _plan(connection: Connection, given: Given, words: list[str]) -> int:
             print(settings.change_line(change))
     n_fixed = sum(change["restart"] for change in changes)
     if n_fixed > 0:
-        raise Refused(f"{n_fixed} of {len(changes)} changes need a restart, so apply would refuse them")
+        raise Refused(
+            f"{n_fixed} of {len(changes)} changes need a restart, so apply would refuse them"
+        )
     return 0
 
 
