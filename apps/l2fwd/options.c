@@ -51,8 +51,9 @@ struct parsing {
 	const char *in_file; /* an option that is a key; NULL: none */
 };
 
-static enum parse_result take(const struct option_row *row, const char *arg,
-			      void *opaque, struct mr_reason *error)
+static enum parse_result take_option(const struct option_row *row,
+				     const char *arg, void *opaque,
+				     struct mr_reason *error)
 {
 	struct parsing *parsing = opaque;
 	struct options *o = parsing->options;
@@ -107,7 +108,7 @@ static const struct option_table table = {
 	.usage = usage,
 	.rows = rows,
 	.n_rows = sizeof(rows) / sizeof(rows[0]),
-	.take = take,
+	.take = take_option,
 	.shared_rows = run_option_rows,
 	.n_shared_rows = N_RUN_OPTION_ROWS,
 };

@@ -236,7 +236,8 @@ void session_port_opened(void *app, uint32_t port_idx)
 	    dataplane_set_port_punt(&session->plane, port_idx,
 				    options->plane.specs[port_idx],
 				    options->plane.port.punt, &why) < 0)
-		print_error("mr-l2fwd: punt: the port has the filter of the start again: %s",
+		print_error("mr-l2fwd: punt: the port has the filter of the "
+			    "start again: %s",
 			    why.text);
 	if (session->fdb != NULL)
 		fdb_forget_port(session->fdb, port_idx);

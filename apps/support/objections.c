@@ -39,8 +39,8 @@ enum parse_result objection_of_option(const struct objection *objection,
 }
 
 /* The node that it is about, or the closest one in the file. */
-static yaml_node_t *find(struct yaml_reader *reader,
-			 const struct objection *objection)
+static yaml_node_t *find_node(struct yaml_reader *reader,
+			      const struct objection *objection)
 {
 	yaml_node_t *node = yaml_root(reader);
 	yaml_node_t *found = yaml_find(reader, node, objection->section);
@@ -60,8 +60,8 @@ void objections_report(const struct objections *objections,
 	for (uint32_t i = 0; i < objections->n; i++) {
 		const struct objection *o = &objections->list[i];
 
-		yaml_wrong(reader, find(reader, o), "%s: %s%s%s", o->section,
-			   o->key != NULL ? o->key : "",
+		yaml_wrong(reader, find_node(reader, o), "%s: %s%s%s",
+			   o->section, o->key != NULL ? o->key : "",
 			   o->key != NULL ? ": " : "", o->why.text);
 	}
 }

@@ -143,8 +143,9 @@ static void describe(const struct option_table *table, struct option *ret_long,
 	}
 }
 
-static enum parse_result take(const struct option_table *table, int id,
-			      void *options, struct mr_reason *ret_error)
+static enum parse_result take_option(const struct option_table *table, int id,
+				     void *options,
+				     struct mr_reason *ret_error)
 {
 	if (id == OPTION_HELP) {
 		option_table_print_help(table, stdout);
@@ -228,7 +229,7 @@ enum parse_result option_table_parse(const struct option_table *table, int argc,
 			return parse_wrong(ret_error,
 					   "option '%s' needs a value",
 					   argv[optind - 1]);
-		result = take(table, id, options, ret_error);
+		result = take_option(table, id, options, ret_error);
 		if (result != PARSE_RUN)
 			return result;
 	}

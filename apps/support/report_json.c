@@ -214,7 +214,7 @@ json_t *report_json_object(const struct snapshot *snapshot)
 	return object;
 }
 
-static bool print(const struct snapshot *snapshot)
+static bool print_object(const struct snapshot *snapshot)
 {
 	json_t *object = report_json_object(snapshot);
 	char *text = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(9));
@@ -232,10 +232,10 @@ static bool print(const struct snapshot *snapshot)
 static bool show_json(const struct snapshot *now, const struct snapshot *before)
 {
 	(void)before;
-	return print(now);
+	return print_object(now);
 }
 
 const struct report report_json = {
 	.show = show_json,
-	.end = print,
+	.end = print_object,
 };

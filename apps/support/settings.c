@@ -40,8 +40,8 @@ static json_t *find_changes(const struct settings_ops *ops, void *app,
 }
 
 /* Apply what was read, unless a change needs a restart. */
-static int apply(const struct settings_ops *ops, void *app, void *next,
-		 const char *restart, struct mr_reason *ret_why)
+static int apply_settings(const struct settings_ops *ops, void *app, void *next,
+			  const char *restart, struct mr_reason *ret_why)
 {
 	if (restart == NULL)
 		return ops->apply(app, next, ret_why);
@@ -69,7 +69,7 @@ int settings_reload(const struct settings_ops *ops, void *app,
 		return -EINVAL;
 	}
 	changes = find_changes(ops, app, next, &restart);
-	err = apply(ops, app, next, restart, &why);
+	err = apply_settings(ops, app, next, restart, &why);
 	json_decref(changes);
 	if (err < 0)
 		print_error("%s: reload: %s; nothing has changed", program,
@@ -181,7 +181,7 @@ bool settings_answer_apply(struct control_request *r, void *opaque)
 		return true;
 	state->n_changes = (uint32_t)json_array_size(changes);
 	if (state->n_changes > 0) {
-		err = apply(ops, app, next, restart, &why);
+		err = apply_settings(ops, app, next, restart, &why);
 	} else {
 		ops->destroy(next);
 		err = 0;

@@ -51,7 +51,7 @@ static uint32_t number_at(const struct yaml_key *key, const char *at)
 	return value;
 }
 
-static json_t *show(const struct yaml_key *key, const void *from)
+static json_t *show_value(const struct yaml_key *key, const void *from)
 {
 	const char *at = (const char *)from + key->offset;
 	char text[MAX_TEXT] = "";
@@ -87,7 +87,7 @@ json_t *yaml_show(const struct yaml_key *keys, const void *from)
 	json_t *object = json_object();
 
 	for (; keys->name != NULL; keys++) {
-		json_t *value = show(keys, from);
+		json_t *value = show_value(keys, from);
 
 		if (value != NULL)
 			json_object_set_new(object, keys->name, value);
