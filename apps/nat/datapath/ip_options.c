@@ -11,24 +11,12 @@
 #include <arpa/inet.h>
 #include <string.h>
 
-enum {
-	OPTION_END = 0,
-	OPTION_NOP = 1,
-	OPTION_RECORD_ROUTE = 7,
-	OPTION_TIMESTAMP = 68,
-};
-
 /* Flags of a timestamp, in the lower half of its fourth byte. */
 enum { STAMP_ALONE = 0, STAMP_WITH_ADDR = 1, STAMP_OF_ADDR = 3 };
 
 static uint8_t *end_of(const struct nat_packet *packet)
 {
 	return (uint8_t *)packet->ip + packet->ip_bytes;
-}
-
-static uint8_t *next_of(uint8_t *option)
-{
-	return option + (*option == OPTION_NOP ? 1 : option[1]);
 }
 
 static void fix_sum(const struct nat_packet *packet)
@@ -99,12 +87,12 @@ bool nat_options_fill(struct nat_path *path, struct nat_packet *packet,
 	bool is_right = true;
 
 	for (uint8_t *option = (uint8_t *)(packet->ip + 1);
-	     is_right && option < end && *option != OPTION_END;
-	     option = next_of(option)) {
-		if (*option == OPTION_RECORD_ROUTE)
+	     is_right && option < end && *option != NAT_OPTION_END;
+	     option += nat_option_bytes(option)) {
+		if (*option == NAT_OPTION_RECORD_ROUTE)
 			is_right = option[1] >= 3 && option[2] >= 4 &&
 				   put(option, &own, sizeof(own));
-		else if (*option == OPTION_TIMESTAMP)
+		else if (*option == NAT_OPTION_TIMESTAMP)
 			is_right = put_stamp(path, option, own);
 	}
 	fix_sum(packet);

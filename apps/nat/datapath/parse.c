@@ -9,13 +9,7 @@
 
 #include "frame.h"
 #include "icmp.h"
-
-enum {
-	OPTION_END = 0,
-	OPTION_NOP = 1,
-	OPTION_LSRR = 131, /* source routes */
-	OPTION_SSRR = 137,
-};
+#include "ip_options.h"
 
 enum nat_reason nat_parse_link(struct nat_path *path, struct nat_packet *packet,
 			       uint16_t *ret_ether_type)
@@ -55,15 +49,15 @@ static enum nat_reason check_options(const uint8_t *option, uint32_t n)
 {
 	enum nat_reason reason = NAT_OK;
 
-	while (n > 0 && *option != OPTION_END) {
+	while (n > 0 && *option != NAT_OPTION_END) {
 		uint32_t n_option = 1;
 
-		if (*option != OPTION_NOP) {
+		if (*option != NAT_OPTION_NOP) {
 			if (n < 2 || option[1] < 2 || option[1] > n)
 				return NAT_DROP_MALFORMED;
 			n_option = option[1];
 		}
-		if (*option == OPTION_LSRR || *option == OPTION_SSRR)
+		if (*option == NAT_OPTION_LSRR || *option == NAT_OPTION_SSRR)
 			reason = NAT_DROP_SOURCE_ROUTE;
 		option += n_option;
 		n -= n_option;

@@ -49,9 +49,8 @@ struct sender {
 struct query {
 	uint32_t slot, addr;
 	uint8_t side, n_tries;
-	uint8_t n_of_sender; /* queries of the same sender, including itself...
-			      */
-	uint8_t n_of_mac;    /* ...and of all senders with its MAC address */
+	uint8_t n_of_sender; /* queries of the same sender, this one too */
+	uint8_t n_of_mac;    /* queries of all senders with its MAC address */
 	bool is_gateway;     /* shared by all: never displaced */
 	bool is_probe;       /* still in use: frames do not wait */
 	uint8_t was;         /* the state before, if is_probe */
@@ -115,7 +114,7 @@ static bool is_same_sender(struct sender a, struct sender b)
 	return a.mac == b.mac && a.addr == b.addr;
 }
 
-/* Update n_of_sender and n_of_mac of the queries of an sender and its MAC
+/* Update n_of_sender and n_of_mac of the queries of a sender and its MAC
  * address. */
 static void count_queries(struct nat_resolver *resolver, struct sender sender)
 {
@@ -238,7 +237,7 @@ static bool spares_probes(const struct nat_path *path, enum want want)
 	return want != WANT_NEW || n <= MAX_PROBES;
 }
 
-/* Whether a query may be displaced at once for an sender with n_of_sender and
+/* Whether a query may be displaced at once for a sender with n_of_sender and
  * n_of_mac queries, because its own sender or MAC address has more. If not, its
  * neighbour gets time to answer. */
 static bool has_more(const struct query *query, struct sender sender,
@@ -250,7 +249,7 @@ static bool has_more(const struct query *query, struct sender sender,
 }
 
 /*
- * Find room for another query of an sender. An sender that has used up its
+ * Find room for another query of a sender. A sender that has used up its
  * share loses its oldest hopeless query. If all queries are in use, the MAC
  * address with the most loses one: the oldest of its sender with the most. If
  * both MAC addresses have equally few, as with forged addresses, it loses one

@@ -4,8 +4,7 @@
 
 #include "frame.h"
 #include "header.h"
-
-enum { OPTION_COPIED = 0x80, OPTION_NOP = 1 };
+#include "ip_options.h"
 
 /* The options that every fragment has, padded; returns the header's length. */
 static uint32_t later_header(const struct mr_ipv4 *ip, uint32_t n_header,
@@ -16,10 +15,11 @@ static uint32_t later_header(const struct mr_ipv4 *ip, uint32_t n_header,
 	uint32_t n = sizeof(*ip);
 
 	memcpy(to, ip, sizeof(*ip));
-	while (option < end && *option != 0) { /* checked by parse.c */
-		const uint32_t n_option = *option == OPTION_NOP ? 1 : option[1];
+	while (option < end &&
+	       *option != NAT_OPTION_END) { /* checked by parse.c */
+		const uint32_t n_option = nat_option_bytes(option);
 
-		if (*option & OPTION_COPIED) {
+		if (*option & NAT_OPTION_COPIED) {
 			memcpy(to + n, option, n_option);
 			n += n_option;
 		}
