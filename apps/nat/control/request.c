@@ -6,7 +6,8 @@
 #include "mapping/session.h"
 #include "request.h"
 
-static void list(struct nat_request *request, const struct nat_request_to *to)
+static void list_sessions(struct nat_request *request,
+			  const struct nat_request_to *to)
 {
 	const uint32_t n_seen =
 		request->question == NAT_ASK_SAVE ?
@@ -30,11 +31,12 @@ static bool has_sessions(const struct nat_map *map)
 }
 
 /* The first session of a mapping ends all of it. */
-static void clear(struct nat_request *request, const struct nat_request_to *to)
+static void clear_sessions(struct nat_request *request,
+			   const struct nat_request_to *to)
 {
 	uint32_t n_ended = 0;
 
-	list(request, to);
+	list_sessions(request, to);
 	for (uint32_t i = 0; i < request->n; i++) {
 		uint32_t id;
 
@@ -54,7 +56,8 @@ static void clear(struct nat_request *request, const struct nat_request_to *to)
 			NAT_REQUEST_PORTS;
 }
 
-static void reload(struct nat_request *request, const struct nat_request_to *to)
+static void reload_config(struct nat_request *request,
+			  const struct nat_request_to *to)
 {
 	/* First: what rules forwarded was under the old configuration. */
 	nat_rules_end_all(to->maps);
@@ -77,13 +80,13 @@ void nat_request_answer(struct nat_request *request,
 	switch (request->question) {
 	case NAT_ASK_LIST:
 	case NAT_ASK_SAVE:
-		list(request, to);
+		list_sessions(request, to);
 		break;
 	case NAT_ASK_CLEAR:
-		clear(request, to);
+		clear_sessions(request, to);
 		break;
 	case NAT_ASK_RELOAD:
-		reload(request, to);
+		reload_config(request, to);
 		break;
 	}
 	nat_request_set(request, NAT_REQUEST_ANSWERED);

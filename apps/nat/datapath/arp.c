@@ -114,7 +114,7 @@ static bool is_idle(const struct nat_neighbour *n, uint32_t now_s)
 
 /* Rules may use it from now on, or no longer. One that is being probed is in
  * use. */
-static void tell(const struct nat_neighbours *neighbours, uint32_t slot)
+static void tell_rules(const struct nat_neighbours *neighbours, uint32_t slot)
 {
 	const struct nat_neighbour *n = &neighbours->slots[slot];
 	uint64_t word, until_ns;
@@ -143,12 +143,12 @@ void nat_neighbours_share(struct nat_neighbours *neighbours,
 {
 	neighbours->rules = rules;
 	for (uint32_t i = 0; i < NAT_NEIGHBOUR_SLOTS && rules != NULL; i++)
-		tell(neighbours, i);
+		tell_rules(neighbours, i);
 }
 
 /* Claim the slot; false: another worker was faster. */
-static bool claim(struct nat_neighbours *neighbours, uint32_t slot,
-		  uint64_t key, uint32_t now_s)
+static bool claim_slot(struct nat_neighbours *neighbours, uint32_t slot,
+		       uint64_t key, uint32_t now_s)
 {
 	struct nat_neighbour *n = &neighbours->slots[slot];
 	uint64_t old = __atomic_load_n(&n->mac, __ATOMIC_RELAXED);
@@ -160,7 +160,7 @@ static bool claim(struct nat_neighbours *neighbours, uint32_t slot,
 		    word_of(NAT_NEIGHBOUR_INCOMPLETE, generation, 0), false,
 		    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return false;
-	tell(neighbours, slot);
+	tell_rules(neighbours, slot);
 	__atomic_store_n(&n->confirmed_s, now_s, __ATOMIC_RELAXED);
 	/* Pairs with the acquire in nat_neighbours_look(). */
 	__atomic_store_n(&n->key,
@@ -206,7 +206,7 @@ uint32_t nat_neighbours_add(struct nat_neighbours *neighbours,
 		slot = place_of(neighbours, side, addr,
 				(first + i) % (2 * BUCKET));
 		n = &neighbours->slots[slot];
-		if (is_free(n) && claim(neighbours, slot, key, now_s))
+		if (is_free(n) && claim_slot(neighbours, slot, key, now_s))
 			return slot;
 	}
 	for (uint32_t i = 0; evicts && i < 2 * BUCKET; i++) {
@@ -214,15 +214,16 @@ uint32_t nat_neighbours_add(struct nat_neighbours *neighbours,
 
 		slot = place_of(neighbours, side, addr, i);
 		n = &neighbours->slots[slot];
-		if (is_idle(n, now_s) && claim(neighbours, slot, key, now_s))
+		if (is_idle(n, now_s) &&
+		    claim_slot(neighbours, slot, key, now_s))
 			return slot;
 	}
 	return NAT_SLOT_NONE;
 }
 
 /* Change the mac word of addr's entry, if it still is addr's. */
-static bool change(struct nat_neighbour *n, enum nat_side side, uint32_t addr,
-		   uint64_t old, uint64_t word)
+static bool change_entry(struct nat_neighbour *n, enum nat_side side,
+			 uint32_t addr, uint64_t old, uint64_t word)
 {
 	const uint64_t key = __atomic_load_n(&n->key, __ATOMIC_ACQUIRE);
 
@@ -242,10 +243,11 @@ void nat_neighbours_learn(struct nat_neighbours *neighbours, uint32_t slot,
 
 	/* Another worker was faster, and has learned it. */
 	if (state_of(old) != NAT_NEIGHBOUR_FIXED &&
-	    change(n, side, addr, old,
-		   word_of(NAT_NEIGHBOUR_REACHABLE, generation_of(old), mac)))
+	    change_entry(
+		    n, side, addr, old,
+		    word_of(NAT_NEIGHBOUR_REACHABLE, generation_of(old), mac)))
 		__atomic_store_n(&n->confirmed_s, now_s, __ATOMIC_RELAXED);
-	tell(neighbours, slot);
+	tell_rules(neighbours, slot);
 }
 
 bool nat_neighbours_move(struct nat_neighbours *neighbours, uint32_t slot,
@@ -257,12 +259,12 @@ bool nat_neighbours_move(struct nat_neighbours *neighbours, uint32_t slot,
 	const uint64_t old = __atomic_load_n(&n->mac, __ATOMIC_ACQUIRE);
 
 	if (state_of(old) != from ||
-	    !change(n, side, addr, old,
-		    word_of(to, generation_of(old), old & NAT_MAC_MASK)))
+	    !change_entry(n, side, addr, old,
+			  word_of(to, generation_of(old), old & NAT_MAC_MASK)))
 		return false;
 	if (to == NAT_NEIGHBOUR_FAILED || to == NAT_NEIGHBOUR_INCOMPLETE)
 		__atomic_store_n(&n->confirmed_s, now_s, __ATOMIC_RELAXED);
-	tell(neighbours, slot);
+	tell_rules(neighbours, slot);
 	return true;
 }
 
@@ -313,8 +315,9 @@ void nat_neighbours_doubt(struct nat_neighbours *neighbours, enum nat_side side)
 }
 
 /* False: too many static ones in one bucket. */
-static bool fix(struct nat_neighbours *neighbours, enum nat_side side,
-		const struct nat_fixed_neighbour *fixed, uint32_t now_s)
+static bool fix_neighbour(struct nat_neighbours *neighbours, enum nat_side side,
+			  const struct nat_fixed_neighbour *fixed,
+			  uint32_t now_s)
 {
 	const uint32_t addr = htonl(fixed->addr);
 	const uint64_t mac = nat_mac(fixed->mac);
@@ -328,16 +331,16 @@ static bool fix(struct nat_neighbours *neighbours, enum nat_side side,
 			return false;
 		n = &neighbours->slots[slot];
 		old = __atomic_load_n(&n->mac, __ATOMIC_ACQUIRE);
-	} while (
-		!change(n, side, addr, old,
-			word_of(NAT_NEIGHBOUR_FIXED, generation_of(old), mac)));
-	tell(neighbours, slot);
+	} while (!change_entry(
+		n, side, addr, old,
+		word_of(NAT_NEIGHBOUR_FIXED, generation_of(old), mac)));
+	tell_rules(neighbours, slot);
 	return true;
 }
 
 /* It is no longer static: the next user probes it, and uses it meanwhile. */
-static void unfix(struct nat_neighbours *neighbours, enum nat_side side,
-		  uint32_t addr, uint32_t now_s)
+static void unfix_neighbour(struct nat_neighbours *neighbours,
+			    enum nat_side side, uint32_t addr, uint32_t now_s)
 {
 	const uint32_t slot = nat_neighbours_find(neighbours, side, addr);
 
@@ -347,7 +350,7 @@ static void unfix(struct nat_neighbours *neighbours, enum nat_side side,
 				now_s)) {
 		__atomic_store_n(&neighbours->slots[slot].confirmed_s,
 				 now_s - NAT_REACHABLE_S - 1, __ATOMIC_RELAXED);
-		tell(neighbours, slot);
+		tell_rules(neighbours, slot);
 	}
 }
 
@@ -372,11 +375,12 @@ bool nat_neighbours_follow(struct nat_neighbours *neighbours,
 
 		for (uint32_t i = 0; b != NULL && i < b->n_neighbours; i++)
 			if (!is_among(c, b->neighbours[i].addr))
-				unfix(neighbours, side,
-				      htonl(b->neighbours[i].addr), now_s);
+				unfix_neighbour(neighbours, side,
+						htonl(b->neighbours[i].addr),
+						now_s);
 		for (uint32_t i = 0; i < c->n_neighbours; i++)
-			is_complete &=
-				fix(neighbours, side, &c->neighbours[i], now_s);
+			is_complete &= fix_neighbour(neighbours, side,
+						     &c->neighbours[i], now_s);
 	}
 	return is_complete;
 }

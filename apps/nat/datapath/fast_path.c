@@ -107,8 +107,9 @@ static inline bool is_plain(const struct nat_path *path, enum nat_side from,
 }
 
 /* Stage 1: find the plain frames, and the keys of their mappings. */
-static void parse(struct nat_path *path, enum nat_side from,
-		  struct mr_frame *frames, uint32_t n, struct flight *flight)
+static void parse_plain(struct nat_path *path, enum nat_side from,
+			struct mr_frame *frames, uint32_t n,
+			struct flight *flight)
 {
 	flight->n = 0;
 	for (uint32_t i = 0; i < n; i += mr_frame_n_entries(&frames[i])) {
@@ -138,8 +139,8 @@ static void parse(struct nat_path *path, enum nat_side from,
  * Stage 2: look them all up, then what they point to: each loop finds in the
  * cache what the previous one prefetched.
  */
-static void look_up(struct nat_path *path, enum nat_side from,
-		    struct flight *flight)
+static void look_up_maps(struct nat_path *path, enum nat_side from,
+			 struct flight *flight)
 {
 	if (from == NAT_INSIDE)
 		nat_maps_find_out(path->maps, flight->tuples, flight->n,
@@ -290,10 +291,9 @@ static void tell_rule(struct nat_path *path, enum nat_side from, uint32_t id,
 }
 
 /* Stage 3. NAT_OK: it is in the outbox. NAT_TAKEN: not plain after all. */
-static inline enum nat_reason forward(struct nat_path *path, enum nat_side from,
-				      struct mr_frame *frame,
-				      struct mr_ipv4 *ip, uint32_t id,
-				      struct nat_map *map)
+static inline enum nat_reason
+forward_plain(struct nat_path *path, enum nat_side from, struct mr_frame *frame,
+	      struct mr_ipv4 *ip, uint32_t id, struct nat_map *map)
 {
 	const struct nat_end remote = remote_of(from, ip);
 	const enum nat_side to = from ^ 1;
@@ -339,17 +339,17 @@ static void fly(struct nat_path *path, enum nat_side from,
 
 	for (uint32_t i = 0; i < n; i++)
 		__builtin_prefetch(mr_frame_data(path->base, &frames[i]), 1);
-	parse(path, from, frames, n, &flight);
-	look_up(path, from, &flight);
+	parse_plain(path, from, frames, n, &flight);
+	look_up_maps(path, from, &flight);
 	/* In order of arrival, plain or not. */
 	for (uint32_t i = 0; i < n; i += n_entries) {
 		enum nat_reason reason = NAT_TAKEN;
 
 		n_entries = mr_frame_n_entries(&frames[i]);
 		if (k < flight.n && flight.plains[k].frame == i) {
-			reason = forward(path, from, &frames[i],
-					 (void *)flight.plains[k].ip,
-					 flight.ids[k], flight.maps[k]);
+			reason = forward_plain(path, from, &frames[i],
+					       (void *)flight.plains[k].ip,
+					       flight.ids[k], flight.maps[k]);
 			k++;
 		}
 		if (reason == NAT_TAKEN) {

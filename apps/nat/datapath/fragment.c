@@ -116,8 +116,8 @@ void nat_fragments_tick(struct nat_path *path)
 }
 
 /* The datagram of a fragment, created if necessary. */
-static struct datagram *find(struct nat_path *path,
-			     const struct nat_packet *packet)
+static struct datagram *find_datagram(struct nat_path *path,
+				      const struct nat_packet *packet)
 {
 	const uint64_t keep_ns =
 		path->config->timeouts.fragment_s * UINT64_C(1000000000);
@@ -150,8 +150,8 @@ static bool is_wrong(const struct nat_packet *packet, uint32_t n)
 }
 
 /* Mark its bytes as seen. Returns how many of its 8-byte units already were. */
-static uint32_t mark(struct datagram *d, const struct nat_packet *packet,
-		     uint32_t n, uint32_t *ret_units)
+static uint32_t mark_seen(struct datagram *d, const struct nat_packet *packet,
+			  uint32_t n, uint32_t *ret_units)
 {
 	const uint32_t first = packet->fragment_offset / 8;
 	const uint32_t end = first + (n + 7) / 8;
@@ -167,8 +167,8 @@ static uint32_t mark(struct datagram *d, const struct nat_packet *packet,
 	return n_seen;
 }
 
-static void kill(struct nat_path *path, struct datagram *d,
-		 enum nat_reason reason)
+static void kill_datagram(struct nat_path *path, struct datagram *d,
+			  enum nat_reason reason)
 {
 	d->state = STATE_DEAD;
 	d->reason = (uint8_t)reason;
@@ -176,8 +176,8 @@ static void kill(struct nat_path *path, struct datagram *d,
 }
 
 /* Forward a fragment of a datagram whose verdict is known. */
-static void follow(struct nat_path *path, const struct datagram *d,
-		   struct nat_packet *packet)
+static void follow_datagram(struct nat_path *path, const struct datagram *d,
+			    struct nat_packet *packet)
 {
 	if (d->state == STATE_LOCAL)
 		nat_local(path, packet);
@@ -200,7 +200,7 @@ static void decide_first(struct nat_path *path, struct datagram *d,
 	if (nat_kernel_takes(path, packet, reason))
 		reason = NAT_TAKEN;
 	if (reason != NAT_OK && reason != NAT_TAKEN) {
-		kill(path, d, reason);
+		kill_datagram(path, d, reason);
 		if (reason == NAT_DROP_UNSOLICITED_SYN)
 			nat_syn_hold(path, packet);
 		else
@@ -209,7 +209,7 @@ static void decide_first(struct nat_path *path, struct datagram *d,
 	}
 	if (reason == NAT_TAKEN && !path->config->is_shared &&
 	    (packet->proto != IPPROTO_ICMP || packet->l4[0] != NAT_ICMP_ECHO)) {
-		kill(path, d, NAT_DROP_NO_MAPPING);
+		kill_datagram(path, d, NAT_DROP_NO_MAPPING);
 		nat_local(path, packet);
 		return;
 	}
@@ -219,11 +219,11 @@ static void decide_first(struct nat_path *path, struct datagram *d,
 		d->verdict.id = nat_new_id(path, packet->ip);
 		d->verdict.has_id = true;
 	}
-	follow(path, d, packet);
+	follow_datagram(path, d, packet);
 	while (nat_fifo_take(&path->hold, &d->waiting, &waiting, NULL)) {
 		path->fragments->n_waiting--;
 		counter_sub(&path->stats.held, 1);
-		follow(path, d, &waiting);
+		follow_datagram(path, d, &waiting);
 	}
 }
 
@@ -252,16 +252,16 @@ void nat_fragment(struct nat_path *path, struct nat_packet *packet)
 		nat_drop(path, packet, NAT_DROP_FRAGMENT_WRONG);
 		return;
 	}
-	d = find(path, packet);
+	d = find_datagram(path, packet);
 	if (d->state == STATE_DEAD) {
 		nat_drop(path, packet, d->reason);
 		return;
 	}
-	n_seen = mark(d, packet, n, &n_units);
+	n_seen = mark_seen(d, packet, n, &n_units);
 	if (n_seen != 0) {
 		/* The network may repeat a fragment, but not a part of it. */
 		if (n_seen != n_units)
-			kill(path, d, NAT_DROP_FRAGMENT_WRONG);
+			kill_datagram(path, d, NAT_DROP_FRAGMENT_WRONG);
 		nat_drop(path, packet, NAT_DROP_FRAGMENT_WRONG);
 		return;
 	}
@@ -270,5 +270,5 @@ void nat_fragment(struct nat_path *path, struct nat_packet *packet)
 	else if (d->state == STATE_WAITING)
 		wait_for_first(path, d, packet);
 	else
-		follow(path, d, packet);
+		follow_datagram(path, d, packet);
 }

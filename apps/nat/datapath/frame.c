@@ -165,9 +165,9 @@ void nat_trim(struct nat_path *path, struct nat_packet *packet)
 	}
 }
 
-static void put(struct nat_path *path, struct nat_packet *packet,
-		enum nat_side to, struct nat_outbox *outbox,
-		uint16_t ether_type, uint64_t mac)
+static void put_into_outbox(struct nat_path *path, struct nat_packet *packet,
+			    enum nat_side to, struct nat_outbox *outbox,
+			    uint16_t ether_type, uint64_t mac)
 {
 	const struct nat_link *link = &path->links[to];
 	struct mr_frame *first = &packet->frames[0];
@@ -194,7 +194,7 @@ static void put(struct nat_path *path, struct nat_packet *packet,
 void nat_send_as(struct nat_path *path, struct nat_packet *packet,
 		 enum nat_side to, uint16_t ether_type, uint64_t mac)
 {
-	put(path, packet, to, &path->outboxes[to], ether_type, mac);
+	put_into_outbox(path, packet, to, &path->outboxes[to], ether_type, mac);
 }
 
 void nat_send(struct nat_path *path, struct nat_packet *packet,
@@ -206,6 +206,6 @@ void nat_send(struct nat_path *path, struct nat_packet *packet,
 void nat_send_looped(struct nat_path *path, struct nat_packet *packet)
 {
 	packet->frames[0].flags |= NAT_FRAME_LOOPED;
-	put(path, packet, NAT_OUTSIDE, &path->loop, MR_ETHER_IPV4,
-	    path->links[NAT_OUTSIDE].mac);
+	put_into_outbox(path, packet, NAT_OUTSIDE, &path->loop, MR_ETHER_IPV4,
+			path->links[NAT_OUTSIDE].mac);
 }

@@ -95,8 +95,9 @@ static enum nat_reason parse_ip(const struct nat_path *path, uint32_t n,
  * another TTL, an IP checksum of 0, or a length without the header. So the
  * embedded sum may be wrong, unless errors are handled strictly.
  */
-static enum nat_reason parse(struct nat_path *path, struct nat_packet *packet,
-			     struct embedded *e)
+static enum nat_reason parse_error(struct nat_path *path,
+				   struct nat_packet *packet,
+				   struct embedded *e)
 {
 	const uint32_t at = packet->l2_bytes + packet->ip_bytes;
 	const uint32_t n_icmp = packet->total_bytes - packet->ip_bytes;
@@ -140,8 +141,8 @@ static uint32_t fix_ip_sum(struct embedded *e, uint32_t delta)
  * checksums, if present, and the error's. Its layer-4 checksum is not verified:
  * what was wrong stays wrong.
  */
-static void replace(struct nat_packet *packet, struct embedded *e,
-		    bool is_source, uint32_t addr, uint16_t port)
+static void replace_end(struct nat_packet *packet, struct embedded *e,
+			bool is_source, uint32_t addr, uint16_t port)
 {
 	struct mr_icmp *outer = (void *)packet->l4;
 	const uint32_t addr_delta =
@@ -230,8 +231,8 @@ static enum nat_reason revert_source(struct nat_path *path,
 		return NAT_DROP_TTL;
 	map = nat_maps_at(path->maps, id);
 	restore_id(path, packet, e, map->inside.addr, remote);
-	replace(packet, e, true, map->inside.addr,
-		nat_map_port(map, map->inside.port, e->sport));
+	replace_end(packet, e, true, map->inside.addr,
+		    nat_map_port(map, map->inside.port, e->sport));
 	verdict->dst = map->inside.addr;
 	verdict->to = NAT_INSIDE;
 	return NAT_OK;
@@ -278,8 +279,8 @@ static enum nat_reason revert_destination(struct nat_path *path,
 		if (reason != NAT_OK)
 			return reason;
 	}
-	replace(packet, e, false, map->outside_addr,
-		nat_map_port(map, map->outside_port, e->dport));
+	replace_end(packet, e, false, map->outside_addr,
+		    nat_map_port(map, map->outside_port, e->dport));
 	return NAT_OK;
 }
 
@@ -294,7 +295,7 @@ enum nat_reason nat_icmp_translate(struct nat_path *path,
 
 	if (packet->has_more) /* its checksum covers bytes that are not here */
 		return NAT_DROP_FRAGMENT_WRONG;
-	reason = parse(path, packet, &e);
+	reason = parse_error(path, packet, &e);
 	if (reason != NAT_OK)
 		return reason;
 	if (e.ip->src != packet->ip->dst)

@@ -37,7 +37,7 @@ static uint32_t stamp(void)
 }
 
 /* Put n bytes into an option; false: not enough room, but not full. */
-static bool put(uint8_t *option, const void *from, uint32_t n)
+static bool put_into_option(uint8_t *option, const void *from, uint32_t n)
 {
 	if (option[2] > option[1])
 		return true; /* full */
@@ -64,16 +64,17 @@ static bool put_stamp(const struct nat_path *path, uint8_t *option,
 			return option[3] >= 16;
 		}
 		return (option[3] & 15) == STAMP_ALONE ?
-			       put(option, &words[1], sizeof(words[1])) :
-			       put(option, words, sizeof(words));
+			       put_into_option(option, &words[1],
+					       sizeof(words[1])) :
+			       put_into_option(option, words, sizeof(words));
 	case STAMP_OF_ADDR:
 		if (option[2] + 7u > option[1])
 			return option[2] > option[1];
 		memcpy(&addr, option + option[2] - 1, sizeof(addr));
 		return (nat_addrs_of(&path->addrs, addr) & NAT_ADDR_OURS) ==
 			       0 ||
-		       put(option, (uint32_t[]){ addr, words[1] },
-			   sizeof(words));
+		       put_into_option(option, (uint32_t[]){ addr, words[1] },
+				       sizeof(words));
 	default:
 		return true;
 	}
@@ -91,7 +92,7 @@ bool nat_options_fill(struct nat_path *path, struct nat_packet *packet,
 	     option += nat_option_bytes(option)) {
 		if (*option == NAT_OPTION_RECORD_ROUTE)
 			is_right = option[1] >= 3 && option[2] >= 4 &&
-				   put(option, &own, sizeof(own));
+				   put_into_option(option, &own, sizeof(own));
 		else if (*option == NAT_OPTION_TIMESTAMP)
 			is_right = put_stamp(path, option, own);
 	}

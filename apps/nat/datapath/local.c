@@ -13,7 +13,7 @@
 #include "ip_options.h"
 #include "kernel.h"
 
-static void echo(struct nat_path *path, struct nat_packet *packet)
+static void answer_ping(struct nat_path *path, struct nat_packet *packet)
 {
 	const struct mr_eth *eth =
 		(const void *)mr_frame_data(path->base, packet->frames);
@@ -53,7 +53,7 @@ static uint64_t pseudo_sum(const struct mr_ipv4 *ip, uint32_t n_l4)
 }
 
 /* Refuse a SYN if its checksum is right. Leaves the packet. */
-static void reset(struct nat_path *path, const struct nat_packet *packet)
+static void refuse_syn(struct nat_path *path, const struct nat_packet *packet)
 {
 	const struct mr_eth *eth =
 		(const void *)mr_frame_data(path->base, packet->frames);
@@ -101,13 +101,13 @@ void nat_local(struct nat_path *path, struct nat_packet *packet)
 	}
 	if (path->config->answers_ping && packet->proto == IPPROTO_ICMP &&
 	    (icmp == NULL || icmp->type == NAT_ICMP_ECHO)) {
-		echo(path, packet);
+		answer_ping(path, packet);
 		return;
 	}
 	if ((packet->tcp_flags & (MR_TCP_SYN | MR_TCP_ACK | MR_TCP_RST)) ==
 		    MR_TCP_SYN &&
 	    !packet->has_more && !packet->is_looped)
-		reset(path, packet);
+		refuse_syn(path, packet);
 	/* Traceroute's last step, from inside: RFC 1122 3.2.2.1. */
 	if (packet->from == NAT_INSIDE && packet->proto == IPPROTO_UDP)
 		nat_icmp_send(path, packet, NAT_ICMP_UNREACHABLE,

@@ -94,7 +94,8 @@ static int make_rings(struct nat_steering *s, struct mr_ctx *ctx,
 	return 0;
 }
 
-static void append(struct nat_steer *steer, struct queue *queue, uint32_t at)
+static void append_waiting(struct nat_steer *steer, struct queue *queue,
+			   uint32_t at)
 {
 	steer->waiting[at].next = NONE;
 	if (queue->first == NONE)
@@ -104,7 +105,7 @@ static void append(struct nat_steer *steer, struct queue *queue, uint32_t at)
 	queue->last = at;
 }
 
-static uint32_t take(struct nat_steer *steer, struct queue *queue)
+static uint32_t take_waiting(struct nat_steer *steer, struct queue *queue)
 {
 	const uint32_t at = queue->first;
 
@@ -217,9 +218,9 @@ const struct nat_steer_stats *nat_steer_stats(const struct nat_steer *steer)
 }
 
 /* Received and dropped at once, without reaching the path. */
-static void drop(struct nat_steer *steer, struct nat_stats *stats,
-		 enum nat_side from, enum nat_reason reason,
-		 const struct mr_frame *frames, uint32_t n)
+static void drop_frames(struct nat_steer *steer, struct nat_stats *stats,
+			enum nat_side from, enum nat_reason reason,
+			const struct mr_frame *frames, uint32_t n)
 {
 	const uint32_t n_frames = mr_frame_n_frames(frames, n);
 
@@ -235,8 +236,8 @@ static enum nat_side side_of(enum nat_lane lane)
 	return lane == NAT_LANE_INSIDE ? NAT_INSIDE : NAT_OUTSIDE;
 }
 
-static void put(struct nat_steer *steer, struct nat_stats *stats, uint32_t to,
-		enum nat_lane lane)
+static void put_into_ring(struct nat_steer *steer, struct nat_stats *stats,
+			  uint32_t to, enum nat_lane lane)
 {
 	struct nat_steering *s = steer->steering;
 	struct stage *stage = &steer->stages[to * NAT_LANES + lane];
@@ -253,17 +254,17 @@ static void put(struct nat_steer *steer, struct nat_stats *stats, uint32_t to,
 	if (n_fit > 0)
 		mr_worker_wake(mr_workers_get(s->workers, to));
 	if (n_fit < stage->n)
-		drop(steer, stats, side_of(lane), NAT_DROP_HANDOFF_FULL,
-		     stage->frames + n_fit, stage->n - n_fit);
+		drop_frames(steer, stats, side_of(lane), NAT_DROP_HANDOFF_FULL,
+			    stage->frames + n_fit, stage->n - n_fit);
 	stage->n = 0;
 }
 
-static void flush(struct nat_steer *steer, struct nat_stats *stats)
+static void flush_stages(struct nat_steer *steer, struct nat_stats *stats)
 {
 	for (uint32_t i = 0; i < steer->steering->n_workers * NAT_LANES; i++)
 		if (steer->stages[i].n > 0)
-			put(steer, stats, i / NAT_LANES,
-			    (enum nat_lane)(i % NAT_LANES));
+			put_into_ring(steer, stats, i / NAT_LANES,
+				      (enum nat_lane)(i % NAT_LANES));
 }
 
 static void hand_over(struct nat_steer *steer, struct nat_stats *stats,
@@ -273,7 +274,7 @@ static void hand_over(struct nat_steer *steer, struct nat_stats *stats,
 	struct stage *stage = &steer->stages[to * NAT_LANES + lane];
 
 	if (stage->n + n > MR_BURST_MAX)
-		put(steer, stats, to, lane);
+		put_into_ring(steer, stats, to, lane);
 	memcpy(stage->frames + stage->n, frames, n * sizeof(frames[0]));
 	stage->n += n;
 }
@@ -299,7 +300,7 @@ static void drop_waiting(struct nat_steer *steer, struct nat_stats *stats,
 	struct waiting *w = &steer->waiting[at];
 
 	if (w->n > 0)
-		drop(steer, stats, NAT_OUTSIDE, reason, w->frames, w->n);
+		drop_frames(steer, stats, NAT_OUTSIDE, reason, w->frames, w->n);
 	steer->n_waiting_pages -= w->n;
 	w->n = 0;
 }
@@ -311,7 +312,7 @@ static void forget_oldest(struct nat_steer *steer, struct nat_stats *stats)
 		&steer->datagrams[nat_datagrams_forget(&steer->index)];
 	uint32_t at;
 
-	while ((at = take(steer, &d->waiting)) != NONE)
+	while ((at = take_waiting(steer, &d->waiting)) != NONE)
 		drop_waiting(steer, stats, NAT_DROP_FRAGMENT_OLD, at);
 }
 
@@ -347,12 +348,13 @@ static void wait_for_first(struct nat_steer *steer, struct datagram *d,
 		at = steer->next_waiting % MAX_WAITING;
 		w = &steer->waiting[at];
 		if (w->n > 0 && w->owner != NO_OWNER) { /* ready to leave */
-			drop(steer, stats, NAT_OUTSIDE, NAT_DROP_FRAGMENT_FULL,
-			     frames, n);
+			drop_frames(steer, stats, NAT_OUTSIDE,
+				    NAT_DROP_FRAGMENT_FULL, frames, n);
 			return;
 		}
 		if (w->n > 0)
-			take(steer, &steer->datagrams[w->datagram].waiting);
+			take_waiting(steer,
+				     &steer->datagrams[w->datagram].waiting);
 		drop_waiting(steer, stats, NAT_DROP_FRAGMENT_FULL, at);
 		steer->next_waiting++;
 	} while (n > NAT_STEER_PAGES - steer->n_waiting_pages);
@@ -361,7 +363,7 @@ static void wait_for_first(struct nat_steer *steer, struct datagram *d,
 	w->datagram = (uint32_t)(d - steer->datagrams);
 	w->n = n;
 	memcpy(w->frames, frames, n * sizeof(frames[0]));
-	append(steer, &d->waiting, at);
+	append_waiting(steer, &d->waiting, at);
 }
 
 /* Its owner is known: waiting fragments can go there. */
@@ -369,9 +371,9 @@ static void make_ready(struct nat_steer *steer, struct datagram *d)
 {
 	uint32_t at;
 
-	while ((at = take(steer, &d->waiting)) != NONE) {
+	while ((at = take_waiting(steer, &d->waiting)) != NONE) {
 		steer->waiting[at].owner = d->owner;
-		append(steer, &steer->ready, at);
+		append_waiting(steer, &steer->ready, at);
 	}
 }
 
@@ -379,8 +381,9 @@ static void make_ready(struct nat_steer *steer, struct datagram *d)
  * A fragment from outside has reached the worker where its datagram's fragments
  * meet. Returns its owner, or NO_OWNER: it was kept or dropped.
  */
-static uint32_t meet(struct nat_steer *steer, const struct mr_frame *frames,
-		     uint32_t n, uint64_t now_ns, struct nat_stats *stats)
+static uint32_t meet_fragment(struct nat_steer *steer,
+			      const struct mr_frame *frames, uint32_t n,
+			      uint64_t now_ns, struct nat_stats *stats)
 {
 	const uint8_t *bytes = mr_frame_data(steer->base, frames);
 	enum nat_lane lane = NAT_LANE_FRAGMENT;
@@ -395,8 +398,8 @@ static uint32_t meet(struct nat_steer *steer, const struct mr_frame *frames,
 
 		/* A second first fragment does not move the datagram. */
 		if (d->owner != NO_OWNER && d->owner != owner) {
-			drop(steer, stats, NAT_OUTSIDE, NAT_DROP_FRAGMENT_WRONG,
-			     frames, n);
+			drop_frames(steer, stats, NAT_OUTSIDE,
+				    NAT_DROP_FRAGMENT_WRONG, frames, n);
 			return NO_OWNER;
 		}
 		d->owner = owner;
@@ -440,8 +443,8 @@ static uint32_t keep_own(struct nat_steer *steer, enum nat_side from,
 				frames[i].len, steer->worker->idx, &lane);
 		if (lane == NAT_LANE_FRAGMENT && owner == steer->worker->idx) {
 			lane = NAT_LANE_OUTSIDE;
-			owner = meet(steer, &frames[i], n_entries, now_ns,
-				     stats);
+			owner = meet_fragment(steer, &frames[i], n_entries,
+					      now_ns, stats);
 		}
 		if (!is_own(steer, stats, owner, lane, &frames[i], n_entries))
 			continue;
@@ -449,7 +452,7 @@ static uint32_t keep_own(struct nat_steer *steer, enum nat_side from,
 			n_entries * sizeof(frames[0]));
 		n_own += n_entries;
 	}
-	flush(steer, stats);
+	flush_stages(steer, stats);
 	return n_own;
 }
 
@@ -463,8 +466,8 @@ uint32_t nat_steer_split(struct nat_steer *steer, enum nat_side from,
 }
 
 /* Waiting frames whose owner is now known. */
-static uint32_t release(struct nat_steer *steer, struct mr_frame *frames,
-			uint32_t n, struct nat_stats *stats)
+static uint32_t release_ready(struct nat_steer *steer, struct mr_frame *frames,
+			      uint32_t n, struct nat_stats *stats)
 {
 	uint32_t n_own = 0, at;
 
@@ -472,7 +475,7 @@ static uint32_t release(struct nat_steer *steer, struct mr_frame *frames,
 	       n_own + steer->waiting[at].n <= n) {
 		struct waiting *w = &steer->waiting[at];
 
-		take(steer, &steer->ready);
+		take_waiting(steer, &steer->ready);
 		if (is_own(steer, stats, w->owner, NAT_LANE_OUTSIDE, w->frames,
 			   w->n)) {
 			memcpy(frames + n_own, w->frames,
@@ -482,12 +485,12 @@ static uint32_t release(struct nat_steer *steer, struct mr_frame *frames,
 		steer->n_waiting_pages -= w->n;
 		w->n = 0;
 	}
-	flush(steer, stats);
+	flush_stages(steer, stats);
 	return n_own;
 }
 
-static void expire(struct nat_steer *steer, uint64_t now_ns,
-		   struct nat_stats *stats)
+static void expire_datagrams(struct nat_steer *steer, uint64_t now_ns,
+			     struct nat_stats *stats)
 {
 	for (uint32_t i = 0; i < MAX_EXPIRED; i++) {
 		if (!nat_datagrams_is_due(&steer->index, now_ns))
@@ -503,9 +506,9 @@ uint32_t nat_steer_receive(struct nat_steer *steer, enum nat_side *ret_from,
 	const struct nat_steering *s = steer->steering;
 	const uint32_t n_rings = s->n_workers * NAT_LANES;
 
-	expire(steer, now_ns, stats);
+	expire_datagrams(steer, now_ns, stats);
 	if (steer->ready.first != NONE) {
-		const uint32_t n_own = release(steer, frames, n, stats);
+		const uint32_t n_own = release_ready(steer, frames, n, stats);
 
 		*ret_from = NAT_OUTSIDE;
 		if (n_own > 0)
@@ -549,7 +552,7 @@ void nat_steer_give_up(struct nat_steer *steer, struct nat_stats *stats)
 		while (ring != NULL &&
 		       (n = mr_ring_spsc_dequeue_burst(ring, frames,
 						       MR_BURST_MAX)) > 0)
-			drop(steer, stats, side_of(lane), NAT_DROP_SHUTDOWN,
-			     frames, n);
+			drop_frames(steer, stats, side_of(lane),
+				    NAT_DROP_SHUTDOWN, frames, n);
 	}
 }

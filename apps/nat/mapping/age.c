@@ -44,7 +44,7 @@ static uint32_t age_sessions(struct nat_maps *maps, uint32_t now_s)
 }
 
 /* Handle a mapping from the wheel. Returns whether it ended. */
-static bool age(struct nat_maps *maps, uint32_t id, uint32_t now_s)
+static bool age_mapping(struct nat_maps *maps, uint32_t id, uint32_t now_s)
 {
 	struct nat_map *map = nat_map_at(maps, id);
 	uint32_t due_s;
@@ -87,7 +87,7 @@ uint32_t nat_maps_expire(struct nat_maps *maps, uint32_t now_s)
 		nat_maps_review(maps, now_s);
 	n = mr_wheel_expire(maps->wheel, now_s, ids, N_PER_CALL);
 	for (uint32_t i = 0; i < n; i++)
-		age(maps, ids[i], now_s);
+		age_mapping(maps, ids[i], now_s);
 	maps->is_behind = n == N_PER_CALL || n_sessions == N_PER_CALL ||
 			  n_ports == N_PER_CALL ||
 			  maps->review != NAT_REVIEW_NONE;

@@ -36,8 +36,8 @@ static bool has_ended(const struct nat_rule *rule)
 }
 
 /* The number of a rule that has not ended, or MR_FLOW_NONE. */
-static uint32_t find(const struct nat_maps *maps, uint32_t map_id,
-		     const struct nat_tuple *inside, struct nat_end remote)
+static uint32_t find_rule(const struct nat_maps *maps, uint32_t map_id,
+			  const struct nat_tuple *inside, struct nat_end remote)
 {
 	struct nat_rule_key key;
 	uint32_t number;
@@ -55,12 +55,14 @@ static uint32_t find(const struct nat_maps *maps, uint32_t map_id,
 static uint32_t find_session_rule(const struct nat_maps *maps, uint32_t map_id,
 				  struct nat_end remote)
 {
-	return find(maps, map_id, &nat_map_at(maps, map_id)->inside, remote);
+	return find_rule(maps, map_id, &nat_map_at(maps, map_id)->inside,
+			 remote);
 }
 
 /* Refresh timers as a packet would have done that the driver forwarded. */
-static void refresh(const struct nat_maps *maps, const struct nat_rule *rule,
-		    enum nat_direction direction, uint64_t seen_ns)
+static void refresh_timers(const struct nat_maps *maps,
+			   const struct nat_rule *rule,
+			   enum nat_direction direction, uint64_t seen_ns)
 {
 	struct nat_map *map = nat_map_at(maps, rule->key.map_id);
 	uint32_t s = (uint32_t)((seen_ns + TICK_NS) / SECOND_NS);
@@ -96,7 +98,7 @@ static void take_window(const struct nat_maps *maps,
 	}
 }
 
-static void take(const struct nat_maps *maps, uint32_t number)
+static void take_rule(const struct nat_maps *maps, uint32_t number)
 {
 	const struct mr_flow_way *ways;
 	struct nat_rule *rule;
@@ -116,7 +118,8 @@ static void take(const struct nat_maps *maps, uint32_t number)
 		*(w == NAT_OUT ? &map->n_out : &map->n_in) +=
 			n - rule->n_frames[w];
 		rule->n_frames[w] = n;
-		refresh(maps, rule, w,
+		refresh_timers(
+			maps, rule, w,
 			__atomic_load_n(&ways[w].seen_ns, __ATOMIC_RELAXED));
 	}
 	if (nat_rule_is_tracked(rule) && rule->is_active)
@@ -133,7 +136,7 @@ void nat_rule_stop(struct nat_maps *maps, uint32_t number)
 		return;
 	}
 	mr_rules_set(maps->rules->set, rule->id, 0, false);
-	take(maps, number);
+	take_rule(maps, number);
 	nat_rule_bury(maps->rules, number);
 }
 
@@ -191,9 +194,9 @@ static bool is_worth_it(const struct nat_maps *maps, const struct nat_map *map,
 	return ++rules->n_others % (rules->min_frames * rules->min_frames) == 0;
 }
 
-static bool may_ask(const struct nat_maps *maps, uint32_t id,
-		    const struct nat_tuple *inside, struct nat_end remote,
-		    uint32_t *ret_session)
+static bool may_request(const struct nat_maps *maps, uint32_t id,
+			const struct nat_tuple *inside, struct nat_end remote,
+			uint32_t *ret_session)
 {
 	const struct nat_map *map = nat_map_at(maps, id);
 	const struct nat_rules *rules = maps->rules;
@@ -207,9 +210,10 @@ static bool may_ask(const struct nat_maps *maps, uint32_t id,
 	return is_worth_it(maps, map, remote);
 }
 
-static void ask(struct nat_maps *maps, uint32_t id,
-		enum nat_direction direction, const struct nat_tuple *inside,
-		struct nat_end remote, uint32_t hop)
+static void request_rule(struct nat_maps *maps, uint32_t id,
+			 enum nat_direction direction,
+			 const struct nat_tuple *inside, struct nat_end remote,
+			 uint32_t hop)
 {
 	struct nat_rules *rules = maps->rules;
 	struct nat_rules_batch *batch = &rules->batches[rules->filling];
@@ -219,7 +223,7 @@ static void ask(struct nat_maps *maps, uint32_t id,
 	uint32_t session, number;
 	struct nat_rule *rule;
 
-	if (!may_ask(maps, id, inside, remote, &session) ||
+	if (!may_request(maps, id, inside, remote, &session) ||
 	    mr_flow_add(rules->table, &key, &number) < 0)
 		return;
 	rule = nat_rule_at(rules, number);
@@ -259,9 +263,9 @@ void nat_rule_use(struct nat_maps *maps, uint32_t id,
 		return;
 	if (!nat_is_one_to_one(map))
 		inside = &map->inside;
-	number = find(maps, id, inside, remote);
+	number = find_rule(maps, id, inside, remote);
 	if (number == MR_FLOW_NONE) {
-		ask(maps, id, direction, inside, remote, hop);
+		request_rule(maps, id, direction, inside, remote, hop);
 		return;
 	}
 	rule = nat_rule_at(maps->rules, number);
@@ -279,9 +283,9 @@ void nat_rule_take(const struct nat_maps *maps, uint32_t id,
 
 	if ((map->flags & NAT_MAP_RULES) == 0 || !is_of_session(maps, map))
 		return;
-	take(maps, find_session_rule(maps, id, remote));
+	take_rule(maps, find_session_rule(maps, id, remote));
 	if ((map->flags & NAT_MAP_RULE) && !nat_is_first(maps, map, remote))
-		take(maps, find_session_rule(maps, id, map->remote));
+		take_rule(maps, find_session_rule(maps, id, map->remote));
 }
 
 void nat_rules_take(const struct nat_maps *maps, uint32_t id)
@@ -290,7 +294,7 @@ void nat_rules_take(const struct nat_maps *maps, uint32_t id)
 		return;
 	for (uint32_t i = maps->rules->of_maps[id]; i != 0;
 	     i = nat_rule_at(maps->rules, i - 1)->next)
-		take(maps, i - 1);
+		take_rule(maps, i - 1);
 }
 
 /* Without a ticket the driver may be writing, too: never go back then. */

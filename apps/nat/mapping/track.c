@@ -28,9 +28,9 @@ void nat_map_set_first(struct nat_maps *maps, uint32_t id,
  * Handle a segment of a session. Returns whether it now ends earlier than the
  * wheel expects; the wheel itself finds out if it ends later.
  */
-static bool step(const struct nat_maps *maps, struct nat_tracked session,
-		 enum nat_direction direction,
-		 const struct nat_segment *segment, uint32_t now_s)
+static bool step_state(const struct nat_maps *maps, struct nat_tracked session,
+		       enum nat_direction direction,
+		       const struct nat_segment *segment, uint32_t now_s)
 {
 	enum nat_tcp was = (enum nat_tcp) * session.state;
 	enum nat_tcp is = nat_tcp_next(was, direction, segment->flags);
@@ -68,8 +68,8 @@ static bool step_session(struct nat_maps *maps, uint32_t id,
 
 	if (nat_is_first(maps, map, remote) &&
 	    nat_first_is_live(maps, map, now_s)) {
-		if (step(maps, nat_tracked_at(maps, id, 0), direction, segment,
-			 now_s))
+		if (step_state(maps, nat_tracked_at(maps, id, 0), direction,
+			       segment, now_s))
 			nat_map_set_timer(maps, id);
 		return true;
 	}
@@ -78,8 +78,8 @@ static bool step_session(struct nat_maps *maps, uint32_t id,
 	further_id = nat_further_find(maps, id, remote);
 	if (further_id == MR_FLOW_NONE)
 		return false;
-	if (step(maps, nat_tracked_at(maps, id, further_id + 1), direction,
-		 segment, now_s))
+	if (step_state(maps, nat_tracked_at(maps, id, further_id + 1),
+		       direction, segment, now_s))
 		mr_wheel_set(maps->session_wheel, further_id,
 			     nat_further_due(maps, further_id));
 	return true;
@@ -146,8 +146,8 @@ static enum nat_reason tcp_in(struct nat_maps *maps, uint32_t id,
 }
 
 /* UDP and ICMP, if the filter must know where packets were sent. */
-static enum nat_reason remember(struct nat_maps *maps, uint32_t id,
-				struct nat_end remote, uint32_t now_s)
+static enum nat_reason remember_remote(struct nat_maps *maps, uint32_t id,
+				       struct nat_end remote, uint32_t now_s)
 {
 	struct nat_map *map = nat_map_at(maps, id);
 	uint32_t further_id;
@@ -182,7 +182,7 @@ static enum nat_reason go_out(struct nat_maps *maps, uint32_t id,
 		return tcp_out(maps, id, remote, segment, now_s);
 	map->last_s = now_s;
 	if (proto != NAT_PROTOS && maps->filtering[proto] != NAT_FILTER_NONE)
-		return remember(maps, id, remote, now_s);
+		return remember_remote(maps, id, remote, now_s);
 	if (map->remote.addr == 0)
 		nat_map_set_first(maps, id, remote, NAT_TCP_CLOSED, now_s);
 	return NAT_OK;
