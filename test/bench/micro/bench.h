@@ -126,9 +126,8 @@ struct row {
 	 * the same.
 	 */
 	bool is_per_thread;
-	/* Place in a chart: rows of the same plot are points by x. */
+	/* Rows of the same plot are points by x. */
 	char plot[80];          /* "": in none */
-	const char *plot_count; /* of this figure beside the time, too */
 	const char *x_name;     /* "pages per call" */
 	double x;
 	struct variant variants[MAX_PLAYERS];
@@ -142,7 +141,7 @@ typedef void rows_fn(struct bench *bench);
 rows_fn rows_b01, rows_b02, rows_b03, rows_b04, rows_b05, rows_b06, rows_b07;
 rows_fn rows_b08, rows_b09, rows_b10, rows_b11, rows_b12, rows_b13, rows_b14;
 rows_fn rows_b16, rows_b17, rows_b18, rows_b19, rows_b20, rows_f01, rows_f02;
-rows_fn rows_f03, rows_f04, rows_w02, rows_w03;
+rows_fn rows_f03, rows_f04, rows_w02;
 
 /* A family of rows: one line in that table. */
 struct workload {

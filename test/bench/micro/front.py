@@ -55,7 +55,7 @@ def parser(command: str) -> argparse.ArgumentParser:
         help="the same as --only ours")
     add("-c", "--cores", metavar="LIST", help="cores to use in that order, as 1,3-5")
     add("-j", "--json", action="store_true", help="one JSON object on stdout, and no table")
-    add("--out", metavar="DIR", type=Path, help="write report.json, report.txt and plots there")
+    add("--out", metavar="DIR", type=Path, help="write report.json and report.txt there")
     add("-q", "--quiet", action="store_true", help="no progress on stderr")
     return p
 
@@ -145,7 +145,7 @@ def engine(words: list[str]) -> Iterator[subprocess.Popen[str]]:
 
 
 def measure(words: list[str], rows: list[dict[str, Any]], options: argparse.Namespace,
-            document: dict[str, Any], about: dict[str, dict[str, Any]]) -> int:
+            document: dict[str, Any]) -> int:
     """Fill the document; say on stdout what there is. The exit status."""
     progress = Progress(rows, options.quiet)
     with engine(words) as process:
@@ -165,9 +165,7 @@ def measure(words: list[str], rows: list[dict[str, Any]], options: argparse.Name
             elif "complete" in said:
                 document.update(said)
             else:
-                what = about.setdefault(said["workload"], {"plot_counts": {}})
-                what["what"] = said.pop("what")
-                what["plot_counts"][said.get("plot")] = said.pop("plot_count", "")
+                said.pop("what")
                 row = stats.evaluated(said)
                 progress.end(len(document["rows"]))
                 document["rows"].append(row)
@@ -177,14 +175,11 @@ def measure(words: list[str], rows: list[dict[str, Any]], options: argparse.Name
     return process.returncode
 
 
-def write_out(document: dict[str, Any], about: dict[str, dict[str, Any]], is_whole: bool,
-              folder: Path) -> None:
+def write_out(document: dict[str, Any], is_whole: bool, folder: Path) -> None:
     try:
         folder.mkdir(exist_ok=True)
         (folder / "report.json").write_text(json.dumps(document, indent=1) + "\n")
         (folder / "report.txt").write_text(report.text(document, is_whole))
-        from micro import plots  # pylint: disable=import-outside-toplevel
-        plots.write_all(document, about, folder)
     except OSError as why:
         raise MicroError(f"--out: {why.filename}: {why.strerror}", 1) from why
 
@@ -203,8 +198,7 @@ def run(program: str, command: str, words: list[str]) -> int:
     if options.goals:
         line += ["--limit", str(GOALS_LIMIT_S)]
     document: dict[str, Any] = {"v": 1, "command": command, "complete": False, "rows": []}
-    about: dict[str, dict[str, Any]] = {}
-    status = measure([*line, *map(goals.name_of, rows)], rows, options, document, about)
+    status = measure([*line, *map(goals.name_of, rows)], rows, options, document)
     if status != 0:
         return status
     document["machine"]["command"] = f"mr bench {command} {shlex.join(words)}"
@@ -216,7 +210,7 @@ def run(program: str, command: str, words: list[str]) -> int:
         print(report.text_end(document, options.goals))
     sys.stdout.flush()
     if options.out is not None:
-        write_out(document, about, options.goals, options.out)
+        write_out(document, options.goals, options.out)
     return 0
 
 

@@ -88,8 +88,6 @@ static const struct workload workloads[] = {
 	  "issue 5: growth without a pause", rows_f04 },
 	{ "W02", "build", "frames of a stream, built and sent to null:",
 	  "issue 6: 100 Mpps with one field, 40 with four", rows_w02 },
-	{ "W03", "segments", "segmentation and merging in software",
-	  "issue 17: cost of software GSO", rows_w03 },
 	{ NULL },
 };
 
@@ -247,9 +245,6 @@ static void show_row(const struct bench *bench, const struct row *row,
 		json_object_set_new(object, "x_name", json_string(row->x_name));
 		json_object_set_new(object, "x", json_real(row->x));
 	}
-	if (row->plot_count != NULL)
-		json_object_set_new(object, "plot_count",
-				    json_string(row->plot_count));
 	print_json(object);
 }
 

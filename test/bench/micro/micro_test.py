@@ -14,7 +14,6 @@ import sys
 import tempfile
 import time
 import unittest
-import xml.dom.minidom
 
 sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
@@ -241,21 +240,14 @@ class Output(unittest.TestCase):
             if variant["side"] == "ours":
                 self.assertEqual(variant["counts"]["huge_percent"], 0)
 
-    def test_out_has_tables_and_charts(self):
+    def test_out_has_tables(self):
         with tempfile.TemporaryDirectory() as folder:
             code, _, err = run(*QUICK, "--only", "ours,plain,malloc",
                                "--out", folder, "B01/1 core", "B06/from=depot")
             self.assertEqual(code, 0, err)
             top = pathlib.Path(folder)
             self.assertEqual(sorted(p.name for p in top.iterdir()),
-                             ["B06-from-depot.svg", "report.json",
-                              "report.txt"])
-            root = xml.dom.minidom.parse(str(top / "B06-from-depot.svg"))
-            lines = [group for group in root.getElementsByTagName("g")
-                     if group.getAttribute("id") in (
-                         "array", "single", "plain stack", "malloc")]
-            self.assertEqual([len(line.getElementsByTagName("use"))
-                              for line in lines], [9] * 4)
+                             ["report.json", "report.txt"])
             text = (top / "report.txt").read_text(encoding="utf-8")
             self.assertEqual(len(re.findall(r"(?m)^B06 bulk: from=depot", text)),
                              9)

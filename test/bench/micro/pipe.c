@@ -444,7 +444,6 @@ static void pipeline_row(struct bench *bench, uint32_t n_pages, bool is_touched,
 	const char *touch = is_touched ? "header" : "none";
 	struct row row = { .unit = "page",
 			   .n_threads = 2,
-			   .plot_count = is_rings ? "in_flight" : NULL,
 			   .x_name = is_rings ? "entries of the ring" :
 						"pages of the pool",
 			   .x = is_rings ? ring : n_pages };
