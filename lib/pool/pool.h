@@ -174,7 +174,7 @@ struct mr_pool {
 	struct mri_pool_counters counters;
 };
 
-/* The inline calls of millrace/pool.h see this much of it. */
+/* The inline calls of millrace/pool.h read these members. */
 _Static_assert(
 	offsetof(struct mr_cache, pair.top) ==
 			offsetof(struct mr_cache_head, top) &&
@@ -207,9 +207,9 @@ static inline void mri_counter_add_shared(uint64_t *counter, uint64_t n)
 }
 
 /*
- * Add what a cache counted to sums. Pages do not appear and vanish: what came
- * back is what left and what is here, less what was fetched. So a free counts
- * nothing. Pages in the cache: how many. lib/pool/stats.c
+ * Add the counters of a cache to sums. A free counts nothing: the pages that
+ * came back are those that left, plus those in the cache, less those fetched.
+ * Returns the pages in the cache. lib/pool/stats.c
  */
 uint32_t mri_cache_sums(const struct mr_cache *cache,
 			struct mri_pool_counters *sums);
@@ -253,11 +253,12 @@ static inline void mri_cache_set_own_pages(struct mr_cache *cache)
 }
 
 /*
- * How long nobody has seen a cache do anything, itself excepted: it takes no
- * time for this. Whoever looks notes what he saw. lib/pool/stats.c
+ * How long a cache has been idle, as far as callers of this function saw. Each
+ * call stores what it saw in the cache; the owner does nothing for this.
+ * lib/pool/stats.c
  */
 uint64_t mri_cache_idle_ns(struct mr_cache *cache, uint64_t now_ns);
-/* What a cache did so far, in one number that another one differs from. */
+/* A number that changes whenever a cache does something. */
 uint64_t mri_cache_activity(const struct mr_cache *cache);
 
 /* Pages that caches have in open magazines. lib/pool/stats.c */
@@ -374,14 +375,14 @@ static inline uint32_t mri_page_of(const struct mr_pool *pool, uint64_t addr)
 }
 
 /*
- * Called before something else than 0 is written to owners[]. For good: until
- * then, caches free without a look there, which costs a third of a free.
+ * Call before a value other than 0 is written to owners[]. The flag stays set.
+ * Until then, caches free without reading owners[], which saves a third of the
+ * cost.
  *
- * Who frees a page that has another owner or is part of a block has it from
- * the one who called this, however often it changed hands since, and a
- * hand-over happens before what is done with the page. So he sees it; and while
- * it is false, no other owner wrote to the page that an acquire of owners[]
- * would have to wait for. Relaxed is enough.
+ * A thread that frees a shared page, or a page of a block, got it, directly or
+ * through others, from the thread that called this function, so it sees the
+ * flag. While the flag is false, no other owner has written to the page, so
+ * nothing has to be acquired. Relaxed is enough.
  */
 static inline void mri_pool_use_owners(struct mr_pool *pool)
 {
@@ -390,7 +391,7 @@ static inline void mri_pool_use_owners(struct mr_pool *pool)
 		__atomic_store_n(&pool->uses_owners, true, __ATOMIC_RELAXED);
 }
 
-/* Whether a look at owners[] could find anything. */
+/* Whether a page of the pool may have had a second owner. */
 static inline bool mri_pool_uses_owners(const struct mr_pool *pool)
 {
 	return __atomic_load_n(&pool->uses_owners, __ATOMIC_RELAXED);
@@ -484,9 +485,9 @@ static inline struct mr_pool *mri_pool_of(const struct mr_region *region,
 }
 
 /*
- * What lies idle goes to the page allocator, a little of it: a magazine of the
- * depot, one that is on its way to a cache, blocks, pages in quarantine. False:
- * there is nothing more, and only growing helps. lib/pool/direct.c
+ * Return a few idle pages to the page allocator: a magazine of the depot, one
+ * that is on its way to a cache, blocks, or pages in quarantine. False: there
+ * are none, and only growing helps. lib/pool/direct.c
  */
 bool mri_pool_reclaim(struct mr_pool *pool, uint32_t order);
 
