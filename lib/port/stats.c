@@ -57,6 +57,7 @@ static const char *const tx_events[MR_STATS_SLOTS] = {
 	[MR_TX_EVENT_GSO_ADDED] = "gso_added",
 	[MR_TX_EVENT_NOT_DUE] = "not_due",
 	[MR_TX_EVENT_TIME_LOST] = "time_lost",
+	[MR_TX_EVENT_UNKNOWN_COMPLETION] = "unknown_completion",
 };
 
 const char *mr_rx_drop_name(uint32_t i)

@@ -210,8 +210,7 @@ static void make_queues(struct fake_config config)
 	txq->has_csum = config.has_csum;
 	txq->n_front_bytes = config.has_csum ? sizeof(struct xsk_tx_meta) : 0;
 	txq->n_registered_bytes = fake.port->lease.n_bytes;
-	txq->postings = test_calloc(4096 * 64, 1);
-	txq->ends = test_calloc(FAKE_RING / 64, 8);
+	txq->left = test_calloc(FAKE_RING, sizeof(uint64_t));
 	*txq->tx.flags = XSK_RING_NEED_WAKEUP; /* always, as in copy mode */
 }
 
@@ -261,15 +260,15 @@ void fake_open(struct fake_config config)
 
 void fake_close(void)
 {
-	mri_xdp_rx_take_back(fake.rxq);
-	mri_xdp_tx_take_back(fake.txq);
+	mri_xdp_tx_note_left(fake.txq);
 	free_ring(&fake.rxq->rx);
 	free_ring(&fake.rxq->fill);
 	free_ring(&fake.txq->tx);
 	free_ring(&fake.txq->comp);
+	mri_xdp_rx_take_back(fake.rxq);
+	mri_xdp_tx_take_back(fake.txq);
 	test_free(fake.rxq->posted);
-	test_free(fake.txq->postings);
-	test_free(fake.txq->ends);
+	test_free(fake.txq->left);
 	free(fake.rxq);
 	free(fake.txq);
 	test_free(fake.port);

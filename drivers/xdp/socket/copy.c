@@ -46,14 +46,6 @@ static bool can_split(const struct xdp_txq *txq, const struct mr_frame *in,
 
 		if (!is_inside(txq, &in[i]))
 			return false;
-		for (uint64_t chunk = first; chunk <= last; chunk++) {
-			const uint64_t begin = chunk << txq->chunk_shift;
-			const uint64_t addr =
-				begin > in[i].addr ? begin : in[i].addr;
-
-			if (!xdp_can_post(txq, addr, n))
-				return false;
-		}
 		n_out += (uint32_t)(last - first) + 1;
 	}
 	return n_out <= txq->max_segs;

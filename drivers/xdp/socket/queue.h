@@ -15,8 +15,6 @@ _Static_assert((int)XSK_PKT_CONTD == (int)MR_FRAME_MORE,
 	       "an rx descriptor is a struct mr_frame");
 
 enum {
-	/* Postings are counted by the smallest page of any pool. */
-	XDP_POSTING_SHIFT = 11,
 	/*
 	 * Least time between two busy polls that find nothing: a NAPI that is
 	 * polled without a pause starves what else it has to do.
@@ -45,27 +43,17 @@ struct xdp_rxq {
 	uint64_t polled_ns; /* the end of the last busy poll */
 };
 
-/* The place in postings[] of an entry that begins at addr. */
-static inline uint64_t xdp_posting(uint64_t addr)
-{
-	return addr >> XDP_POSTING_SHIFT;
-}
-
 struct xdp_txq {
 	_Alignas(64) struct mr_txq base;
 	/* Hot. */
 	struct xring tx;
 	struct xring comp;
 	struct xdp_port *port;
-	uint8_t *postings; /* per 2 KiB: entries posted and not completed */
-	uint64_t *ends;    /* bit per place of tx: the entry ends a frame */
 	uint64_t n_registered_bytes; /* entries lie in [0, that) */
 	uint32_t chunk_shift;
 	uint32_t chunk_mask;
 	uint32_t n_front_bytes; /* in its chunk, before each entry */
-	uint32_t n_outstanding; /* entries posted and not completed */
-	uint32_t n_posted;      /* running number of entries, for ends */
-	uint32_t n_reaped;
+	uint32_t n_reaped;    /* entries completed; counts freely, as tx does */
 	uint32_t n_lost;      /* frames the device lost, not yet reaped */
 	uint32_t n_woken_for; /* of tx, when a zero-copy driver was woken */
 	uint32_t n_patient;   /* bursts since then that did not wake it */
@@ -78,14 +66,10 @@ struct xdp_txq {
 	bool is_stalled; /* the last kick moved nothing and will not */
 	int fd;
 	uint64_t n_told; /* completed, as in the last statistics; atomic */
+	/* Room for those outstanding when the rings are unmapped. */
+	uint64_t *left;
+	uint32_t n_left;
 };
-
-/* Whether a frame may have n entries in that place, and all are counted. */
-static inline bool xdp_can_post(const struct xdp_txq *txq, uint64_t addr,
-				uint32_t n)
-{
-	return txq->postings[xdp_posting(addr)] + n <= UINT8_MAX;
-}
 
 static inline struct xdp_rxq *xdp_rxq_of(struct mr_rxq *base)
 {
@@ -113,6 +97,9 @@ int mri_xdp_tx_arm(struct mr_queue *queue);
  * deadline_ns of the context's clock. Returns how many buffers it still holds.
  */
 uint32_t mri_xdp_tx_wait(struct xdp_txq *txq, uint64_t deadline_ns);
+/* Note which entries are outstanding, before the rings are unmapped. */
+void mri_xdp_tx_note_left(struct xdp_txq *txq);
+/* Free those; the socket is closed, the device done. */
 void mri_xdp_tx_take_back(struct xdp_txq *txq);
 
 /* meta.c */

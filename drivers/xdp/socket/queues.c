@@ -13,8 +13,7 @@ static void free_queue(struct xdp_port *port, uint32_t i)
 {
 	const struct mr_ctx *ctx = port->base.ctx;
 
-	mr_free(ctx, port->txqs[i].postings);
-	mr_free(ctx, port->txqs[i].ends);
+	mr_free(ctx, port->txqs[i].left);
 	mr_free(ctx, port->txqs[i].times.ring);
 }
 
@@ -63,9 +62,8 @@ static int alloc_queue(struct xdp_port *port, uint32_t i)
 	txq->base.burst = mri_xdp_tx_burst;
 	txq->base.queue.arm = mri_xdp_tx_arm;
 	rxq->posted = port->posted + i * (lease->n_bytes >> chunk_shift);
-	txq->postings = mr_alloc(base->ctx, 0, xdp_posting(lease->n_bytes));
-	txq->ends = mr_alloc(base->ctx, 0, (lease->n_entries + 63) / 64 * 8);
-	return txq->postings == NULL || txq->ends == NULL ? -ENOMEM : 0;
+	txq->left = mr_alloc(base->ctx, 0, lease->n_entries * sizeof(uint64_t));
+	return txq->left == NULL ? -ENOMEM : 0;
 }
 
 /* The number of tx queues: queue i sends by the device's tx channel i. */

@@ -76,11 +76,18 @@ static inline uint32_t xring_peek_frames(struct xring *ring,
 	return n_ready;
 }
 
-/* The i-th entry of comp that was not consumed; its being there was checked. */
-static inline uint64_t xring_addr_at(const struct xring *ring, uint32_t i)
+/*
+ * Up to n entries of comp as they lie in the ring, without consuming them.
+ * Fewer than are ready if the ring ends first.
+ */
+static inline uint32_t xring_peek_addrs(struct xring *ring,
+					const uint64_t **ret_addrs, uint32_t n)
 {
-	return ((const uint64_t *)
-			ring->entries)[(ring->cached + i) & ring->mask];
+	const uint32_t n_ready = xring_n_ready(ring, n);
+	const uint32_t at = ring->cached & ring->mask;
+
+	*ret_addrs = (const uint64_t *)ring->entries + at;
+	return ring->n_entries - at < n_ready ? ring->n_entries - at : n_ready;
 }
 
 /* Room that we may fill, up to n. */
@@ -93,12 +100,11 @@ static inline uint32_t xring_n_room(struct xring *ring, uint32_t n)
 	return n_room < n ? n_room : n;
 }
 
-/* The i-th entry of tx behind those submitted; its room was checked. */
+/* The entry of tx with this running number: cached is that of the next one. */
 static inline struct mr_frame *xring_frame_at(const struct xring *ring,
-					      uint32_t i)
+					      uint32_t number)
 {
-	return (struct mr_frame *)ring->entries +
-	       ((ring->cached + i) & ring->mask);
+	return (struct mr_frame *)ring->entries + (number & ring->mask);
 }
 
 static inline void xring_submit(struct xring *ring, uint32_t n)

@@ -104,14 +104,26 @@ static void post(struct xdp_rxq *rxq, const uint64_t *addrs, uint32_t n)
 	xring_submit(&rxq->fill, n);
 }
 
-static void mark_received(struct xdp_rxq *rxq, const struct mr_frame *frames,
-			  uint32_t n)
+/* Give the kernel fresh buffers for those of n entries that leave the ring.
+ * Returns the entries' bytes. */
+static uint64_t exchange(struct xdp_rxq *rxq, const uint64_t *fresh,
+			 const struct mr_frame *frames, uint32_t n)
 {
+	/* Read once, as in post(). */
 	uint8_t *const posted = rxq->posted;
-	const uint32_t shift = rxq->chunk_shift;
+	uint64_t *const entries = rxq->fill.entries;
+	const uint32_t shift = rxq->chunk_shift, mask = rxq->fill.mask;
+	const uint32_t at = rxq->fill.cached;
+	uint64_t n_bytes = 0;
 
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n; i++) {
 		posted[frames[i].addr >> shift] = 0;
+		posted[fresh[i] >> shift] = 1;
+		entries[(at + i) & mask] = fresh[i];
+		n_bytes += frames[i].len;
+	}
+	xring_submit(&rxq->fill, n);
+	return n_bytes;
 }
 
 /*
@@ -195,14 +207,14 @@ static uint32_t alloc_registered(struct xdp_rxq *rxq, struct mr_cache *cache,
  * Returns for how many, in whole frames, the pool had a replacement.
  */
 static uint32_t refill(struct xdp_rxq *rxq, struct mr_cache *cache,
-		       const struct mr_frame *frames, uint32_t n)
+		       const struct mr_frame *frames, uint32_t n,
+		       uint64_t *ret_bytes)
 {
 	uint64_t fresh[MR_BURST_MAX];
 	const uint32_t n_fresh = alloc_registered(rxq, cache, fresh, n);
 	const uint32_t n_used = mr_frame_n_whole(frames, n_fresh);
 
-	mark_received(rxq, frames, n_used);
-	post(rxq, fresh, n_used);
+	*ret_bytes = exchange(rxq, fresh, frames, n_used);
 	xdp_probe_refill(rxq->base.queue.idx, n_used);
 	if (n_used < n_fresh)
 		mr_frag_free_bulk(cache, fresh + n_used, n_fresh - n_used);
@@ -216,7 +228,8 @@ static uint32_t refill(struct xdp_rxq *rxq, struct mr_cache *cache,
  */
 static uint32_t drop_without_tailroom(struct xdp_rxq *rxq,
 				      struct mr_cache *cache,
-				      struct mr_frame *frames, uint32_t n)
+				      struct mr_frame *frames, uint32_t n,
+				      uint64_t *n_bytes)
 {
 	const uint32_t chunk_bytes = 1u << rxq->chunk_shift;
 	uint32_t n_kept = 0;
@@ -225,22 +238,25 @@ static uint32_t drop_without_tailroom(struct xdp_rxq *rxq,
 		const uint32_t at =
 			(uint32_t)frames[i].addr & (chunk_bytes - 1);
 
-		if (at + frames[i].len + rxq->tailroom_bytes <= chunk_bytes)
+		if (at + frames[i].len + rxq->tailroom_bytes <= chunk_bytes) {
 			frames[n_kept++] = frames[i];
-		else
-			mr_frame_free_bulk(cache, &frames[i], 1);
+			continue;
+		}
+		*n_bytes -= frames[i].len;
+		mr_frame_free_bulk(cache, &frames[i], 1);
 	}
 	mr_counter_add(&rxq->base.stats.drops[MR_RX_DROP_TOO_LONG], n - n_kept);
 	mr_counter_add(&rxq->base.stats.received, n - n_kept);
 	return n_kept;
 }
 
-static void count(struct mr_rxq *rxq, const struct mr_frame *frames, uint32_t n)
+static void count(struct mr_rxq *rxq, const struct mr_frame *frames, uint32_t n,
+		  uint64_t n_bytes)
 {
 	const uint32_t n_frames =
 		rxq->n_min > 1 ? mr_frame_n_frames(frames, n) : n;
 
-	mr_counter_add(&rxq->stats.bytes, mr_frame_n_bytes(frames, n));
+	mr_counter_add(&rxq->stats.bytes, n_bytes);
 	mr_counter_add(&rxq->stats.delivered, n_frames);
 	mr_counter_add(&rxq->stats.received, n_frames);
 }
@@ -255,19 +271,21 @@ uint32_t mri_xdp_rx_burst(struct mr_rxq *base, struct mr_cache *cache,
 	const bool has_sg = base->n_min > 1;
 	const uint32_t n_whole =
 		has_sg ? n_deliverable(frames, n_ready) : n_ready;
+	uint64_t n_bytes;
 	uint32_t n_rx = 0;
 
 	if (rxq->in_long_frame || (n_whole == 0 && n_ready >= MR_MAX_SEGS))
 		drop_long_frame(rxq, frames, n_ready);
 	else if (n_whole > 0) {
-		n_rx = refill(rxq, cache, frames, n_whole);
+		n_rx = refill(rxq, cache, frames, n_whole, &n_bytes);
 		xring_release(&rxq->rx, n_rx);
 		if (n_rx < n_whole)
 			mr_counter_add(
 				&base->stats.events[MR_RX_EVENT_POOL_EMPTY], 1);
 		if (rxq->tailroom_bytes > 0)
-			n_rx = drop_without_tailroom(rxq, cache, frames, n_rx);
-		count(base, frames, n_rx);
+			n_rx = drop_without_tailroom(rxq, cache, frames, n_rx,
+						     &n_bytes);
+		count(base, frames, n_rx, n_bytes);
 		rxq->idle_since_ns = 0;
 	}
 

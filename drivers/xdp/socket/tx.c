@@ -4,9 +4,13 @@
  *
  *     application --> tx ring --> kernel --> completion ring --> caller's cache
  *
- * Invariant: n_outstanding entries are posted and not completed, at most what
- * the completion ring holds; postings[] has them by chunk, so that closing the
- * queue takes back exactly its own references.
+ * Entries n_reaped to tx.cached are outstanding: posted and not completed. They
+ * are at most as many as the completion ring holds, and each is a reference to
+ * its buffer. They stay in the tx ring, which the kernel only reads, so a
+ * completion is compared with them: usually it is of the oldest. One that is
+ * not exchanges its entry with the oldest, behind the kernel's consumer, so
+ * that those outstanding stay in one piece. Closing the queue takes back
+ * exactly these references.
  *
  * Every entry is checked before it is posted: the kernel skips an invalid one,
  * and whether its buffer comes back depends on the kernel's version. What the
@@ -47,18 +51,22 @@ static void count_drop(struct xdp_txq *txq, enum mr_tx_drop drop, uint64_t n)
 	mr_counter_add(&txq->base.stats.drops[drop], n);
 }
 
-/* Of the next n completed entries, those that end a frame. */
-static uint32_t n_frames_reaped(struct xdp_txq *txq, uint32_t n)
+static uint32_t n_outstanding(const struct xdp_txq *txq)
+{
+	return txq->tx.cached - txq->n_reaped;
+}
+
+/* Of the oldest n entries, those that end a frame. */
+static uint32_t n_frames_ended(const struct xdp_txq *txq, uint32_t n)
 {
 	uint32_t n_frames = 0;
 
 	if (txq->max_segs == 1)
 		return n;
-	for (uint32_t i = 0; i < n; i++) {
-		const uint32_t place = (txq->n_reaped + i) & txq->tx.mask;
-
-		n_frames += txq->ends[place / 64] >> (place % 64) & 1;
-	}
+	for (uint32_t i = 0; i < n; i++)
+		n_frames += !(xring_frame_at(&txq->tx, txq->n_reaped + i)
+				      ->flags &
+			      XSK_PKT_CONTD);
 	return n_frames;
 }
 
@@ -75,41 +83,82 @@ static void count_reaped(struct xdp_txq *txq, uint32_t n_frames)
 }
 
 /*
- * The next n completions, of entries that we have posted; how many. One of
- * anything else would be somebody's page freed under him.
+ * Cold: the number of the outstanding entry with this address, from the given
+ * one on; tx.cached if there is none. In copy mode, Linux 6.18 reports an
+ * address with its lowest bit clear, which it uses as a flag (net/xdp/xsk.c:
+ * xsk_skb_destructor_set_addr).
  */
-static uint32_t take_ours(struct xdp_txq *txq, uint64_t *addrs, uint32_t n)
+__attribute__((noinline)) static uint32_t
+find_entry(const struct xdp_txq *txq, uint32_t number, uint64_t addr)
 {
-	/* Read once: bytes may be anything, txq among it, to the compiler. */
-	const struct xring comp = txq->comp;
-	const uint64_t n_registered_bytes = txq->n_registered_bytes;
-	uint8_t *const postings = txq->postings;
-	uint32_t n_ours = 0;
-
-	for (uint32_t i = 0; i < n; i++) {
-		const uint64_t addr = xring_addr_at(&comp, i);
-
-		if (addr >= n_registered_bytes ||
-		    postings[xdp_posting(addr)] == 0)
-			continue;
-		postings[xdp_posting(addr)]--;
-		addrs[n_ours++] = addr;
-	}
-	xring_release(&txq->comp, n);
-	return n_ours;
+	while (number != txq->tx.cached &&
+	       (xring_frame_at(&txq->tx, number)->addr ^ addr) > 1)
+		number++;
+	return number;
 }
 
-/* Completed buffers to the caller's cache; without one, to the pool. */
-static void reap(struct xdp_txq *txq, struct mr_cache *cache)
+/*
+ * Cold: a completion that is not of the oldest entry. Exchange its entry and
+ * the oldest, with the flags that say where frames end. False: there is none
+ * that the kernel has taken.
+ */
+__attribute__((noinline)) static bool
+move_to_front(const struct xdp_txq *txq, uint32_t oldest, uint64_t addr)
 {
-	uint64_t addrs[MR_BURST_MAX];
-	uint32_t n;
+	const uint32_t number = find_entry(txq, oldest, addr);
+	struct mr_frame *front = xring_frame_at(&txq->tx, oldest);
+	struct mr_frame *entry = xring_frame_at(&txq->tx, number);
+	const struct mr_frame moved = *front;
 
-	while (txq->n_outstanding > 0) {
-		n = xring_n_ready(&txq->comp, MR_BURST_MAX);
-		if (n == 0)
+	/* The kernel may complete a frame before it moves its consumer. */
+	if (txq->tx.cached - number <= xring_n_left(&txq->tx))
+		return false;
+	*front = *entry;
+	*entry = moved;
+	return true;
+}
+
+/* How many of n completions, from the first on, are of outstanding entries;
+ * these are the oldest ones then. */
+static uint32_t match_entries(const struct xdp_txq *txq, const uint64_t *addrs,
+			      uint32_t n)
+{
+	const struct xring tx = txq->tx;
+	const uint32_t oldest = txq->n_reaped;
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		if (xring_frame_at(&tx, oldest + i)->addr != addrs[i] &&
+		    !move_to_front(txq, oldest + i, addrs[i]))
+			break;
+	return i;
+}
+
+/*
+ * Cold: the next completion was not matched. If its entry is outstanding, it
+ * waits until the kernel says that it has taken it. Else it is ignored: a page
+ * would be freed under its owner. Returns whether it was.
+ */
+static bool ignore_unknown(struct xdp_txq *txq, uint64_t addr)
+{
+	if (find_entry(txq, txq->n_reaped, addr) != txq->tx.cached)
+		return false;
+	count_event(txq, MR_TX_EVENT_UNKNOWN_COMPLETION);
+	xring_release(&txq->comp, 1);
+	return true;
+}
+
+static void reap_outstanding(struct xdp_txq *txq, struct mr_cache *cache)
+{
+	const uint64_t *addrs;
+	uint32_t n_ready, n;
+
+	do {
+		n_ready = xring_peek_addrs(&txq->comp, &addrs,
+					   n_outstanding(txq));
+		if (n_ready == 0)
 			return;
-		n = take_ours(txq, addrs, n);
+		n = match_entries(txq, addrs, n_ready);
 		xdp_probe_completion(txq->base.queue.idx, n);
 		if (txq->times.n_asked > 0)
 			mri_xdp_times_note(txq, addrs, n);
@@ -117,10 +166,19 @@ static void reap(struct xdp_txq *txq, struct mr_cache *cache)
 			mr_frag_free_bulk(cache, addrs, n);
 		else
 			mr_pool_frag_free_bulk(txq->port->base.pool, addrs, n);
-		count_reaped(txq, n_frames_reaped(txq, n));
+		count_reaped(txq, n_frames_ended(txq, n));
 		txq->n_reaped += n;
-		txq->n_outstanding -= n;
-	}
+		xring_release(&txq->comp, n);
+		if (n < n_ready && !ignore_unknown(txq, addrs[n]))
+			return;
+	} while (n_outstanding(txq) > 0);
+}
+
+/* Free completed buffers to the caller's cache; without one, to the pool. */
+static inline void reap(struct xdp_txq *txq, struct mr_cache *cache)
+{
+	if (n_outstanding(txq) > 0)
+		reap_outstanding(txq, cache);
 }
 
 /*
@@ -209,54 +267,39 @@ static void kick(struct xdp_txq *txq, struct mr_cache *cache)
 		if (xring_n_left(&txq->tx) == n_before) {
 			/* No room for completions, or the device is full. */
 			reap(txq, cache);
-			if (n_kicks > 1 || txq->n_outstanding == 0)
+			if (n_kicks > 1 || n_outstanding(txq) == 0)
 				return;
 		}
 	}
 }
 
-/*
- * Whether the kernel takes this entry, of a byte or more and of a frame of n,
- * as it lies.
- */
+/* Whether the kernel takes this entry, of a byte or more, as it lies. */
 static inline bool is_plain(const struct xdp_txq *txq, uint64_t addr,
-			    uint32_t len, uint32_t n)
+			    uint32_t len)
 {
-	const uint64_t in_chunk = addr & txq->chunk_mask;
+	const uint32_t n_front = txq->n_front_bytes;
+	/* 2^32 and less if the room in front of it is too small. */
+	const uint32_t behind_front = ((uint32_t)addr & txq->chunk_mask) - n_front;
 
-	return in_chunk >= txq->n_front_bytes &&
-	       in_chunk + len <= (uint64_t)txq->chunk_mask + 1 &&
-	       addr < txq->n_registered_bytes && xdp_can_post(txq, addr, n);
-}
-
-/* n entries were posted behind those submitted. */
-static void mark_ends(struct xdp_txq *txq, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++) {
-		const uint32_t at = (txq->n_posted + i) & txq->tx.mask;
-		const uint64_t bit = UINT64_C(1) << (at % 64);
-
-		if (xring_frame_at(&txq->tx, i)->flags & XSK_PKT_CONTD)
-			txq->ends[at / 64] &= ~bit;
-		else
-			txq->ends[at / 64] |= bit;
-	}
+	return (uint64_t)behind_front + len <=
+		       (uint64_t)txq->chunk_mask + 1 - n_front &&
+	       addr < txq->n_registered_bytes;
 }
 
 static void post(struct xdp_txq *txq, uint32_t place,
 		 const struct mr_frame *entry)
 {
-	struct mr_frame *descriptor = xring_frame_at(&txq->tx, place);
+	struct mr_frame *descriptor =
+		xring_frame_at(&txq->tx, txq->tx.cached + place);
 
 	*descriptor = *entry;
 	descriptor->flags &= XSK_PKT_CONTD | XSK_TX_METADATA;
-	txq->postings[xdp_posting(entry->addr)]++;
 }
 
 /* Room for descriptors, with every completion certain of its place too. */
 static uint32_t n_room(struct xdp_txq *txq)
 {
-	return xring_n_room(&txq->tx, txq->tx.n_entries - txq->n_outstanding);
+	return xring_n_room(&txq->tx, txq->tx.n_entries - n_outstanding(txq));
 }
 
 /* What a frame asks the kernel for: MR_META_*. */
@@ -320,7 +363,7 @@ prepare(struct xdp_txq *txq, struct mr_cache *cache, const struct mr_frame *in,
 
 	for (uint32_t i = 0; i < n && is_fit; i++)
 		is_fit = in[i].len > 0 &&
-			 is_plain(txq, in[i].addr, in[i].len, n);
+			 is_plain(txq, in[i].addr, in[i].len);
 	if (is_fit) {
 		for (uint32_t i = 0; i < n; i++)
 			out[i] = in[i];
@@ -346,7 +389,8 @@ struct burst {
 
 /*
  * Post plain frames from the first of n on, nearly all: one entry that goes out
- * as it lies. Ends at one that is not plain. Returns how many.
+ * as it lies. Ends at one that is not plain, or at the end of the ring. Returns
+ * how many.
  */
 static uint32_t post_plain(const struct xdp_txq *base, uint32_t place,
 			   const struct mr_frame *frames, uint32_t n,
@@ -354,8 +398,6 @@ static uint32_t post_plain(const struct xdp_txq *base, uint32_t place,
 {
 	/* Read once: bytes may be anything, the queue among it. */
 	const struct xdp_txq txq = {
-		.tx = base->tx,
-		.postings = base->postings,
 		.n_registered_bytes = base->n_registered_bytes,
 		.chunk_mask = base->chunk_mask,
 		.n_front_bytes = base->n_front_bytes,
@@ -363,23 +405,25 @@ static uint32_t post_plain(const struct xdp_txq *base, uint32_t place,
 	const uint32_t asks = MR_FRAME_MORE | MR_FRAME_CSUM_PARTIAL;
 	const uint32_t max_above =
 		xdp_max_bytes(base->port) - XDP_MIN_FRAME_BYTES;
+	const uint32_t at = (base->tx.cached + place) & base->tx.mask;
+	struct mr_frame *const descriptors =
+		(struct mr_frame *)base->tx.entries + at;
 	uint64_t n_sum_bytes = 0;
 	uint32_t i;
 
+	if (n > base->tx.n_entries - at)
+		n = base->tx.n_entries - at;
 	for (i = 0; i < n; i++) {
-		struct mr_frame *descriptor =
-			xring_frame_at(&txq.tx, place + i);
 		const uint64_t addr = frames[i].addr;
 		const uint32_t len = frames[i].len;
 
 		if ((frames[i].flags & asks) != 0 ||
 		    len - XDP_MIN_FRAME_BYTES > max_above ||
-		    !is_plain(&txq, addr, len, 1))
+		    !is_plain(&txq, addr, len))
 			break;
-		descriptor->addr = addr;
-		descriptor->len = len;
-		descriptor->flags = 0;
-		txq.postings[xdp_posting(addr)]++;
+		descriptors[i].addr = addr;
+		descriptors[i].len = len;
+		descriptors[i].flags = 0;
 		n_sum_bytes += len;
 	}
 	*n_bytes += n_sum_bytes;
@@ -415,11 +459,7 @@ static bool send_frame(struct xdp_txq *txq, struct mr_cache *cache,
 
 static void submit(struct xdp_txq *txq, const struct burst *burst)
 {
-	if (txq->max_segs > 1)
-		mark_ends(txq, burst->n_descriptors);
 	xring_submit(&txq->tx, burst->n_descriptors);
-	txq->n_posted += burst->n_descriptors;
-	txq->n_outstanding += burst->n_descriptors;
 	mr_counter_add(&txq->base.stats.accepted, burst->n_frames);
 	mr_counter_add(&txq->base.stats.bytes, burst->n_bytes);
 	mr_counter_add(&txq->base.stats.pending,
@@ -445,8 +485,11 @@ static uint32_t send_burst(struct xdp_txq *txq, struct mr_cache *cache,
 		burst.n_descriptors += n_plain;
 		burst.n_frames += n_plain;
 		i += n_plain;
-		if (i == n ||
-		    !send_frame(txq, cache, &frames[i],
+		if (i == n)
+			break;
+		if (n_plain > 0)
+			continue;
+		if (!send_frame(txq, cache, &frames[i],
 				mr_frame_n_entries(&frames[i]),
 				meta != NULL ? &meta[i] : NULL, &burst))
 			break;
@@ -472,7 +515,7 @@ uint32_t mri_xdp_tx_burst(struct mr_txq *base, struct mr_cache *cache,
 	reap(txq, cache);
 	if (n > 0)
 		n = send_burst(txq, cache, frames, meta, n);
-	if (txq->n_outstanding > 0) {
+	if (n_outstanding(txq) > 0) {
 		kick(txq, cache);
 		if (call_sends(txq))
 			reap(txq, cache);
@@ -485,7 +528,7 @@ int mri_xdp_tx_arm(struct mr_queue *queue)
 	const struct xdp_txq *txq = (const struct xdp_txq *)queue;
 
 	/* A device that is down keeps its entries: waiting for them is idle. */
-	return txq->n_outstanding > 0 && !txq->is_stalled;
+	return n_outstanding(txq) > 0 && !txq->is_stalled;
 }
 
 uint32_t mri_xdp_tx_wait(struct xdp_txq *txq, uint64_t deadline_ns)
@@ -495,26 +538,26 @@ uint32_t mri_xdp_tx_wait(struct xdp_txq *txq, uint64_t deadline_ns)
 
 	for (;;) {
 		reap(txq, NULL);
-		if (txq->n_outstanding == 0)
+		if (n_outstanding(txq) == 0)
 			return 0;
 		n_left = xring_n_left(&txq->tx);
-		if (txq->n_outstanding <= n_left)
+		if (n_outstanding(txq) <= n_left)
 			return 0;
 		if (mr_ctx_now_ns(txq->port->base.ctx) >= deadline_ns)
-			return txq->n_outstanding - n_left;
+			return n_outstanding(txq) - n_left;
 		nanosleep(&step, NULL);
 	}
 }
 
+void mri_xdp_tx_note_left(struct xdp_txq *txq)
+{
+	for (; n_outstanding(txq) > 0; txq->n_reaped++)
+		txq->left[txq->n_left++] =
+			xring_frame_at(&txq->tx, txq->n_reaped)->addr;
+}
+
 void mri_xdp_tx_take_back(struct xdp_txq *txq)
 {
-	const uint64_t n_places = xdp_posting(txq->port->lease.n_bytes);
-
-	for (uint64_t i = 0; i < n_places; i++) {
-		const uint64_t addr = i << XDP_POSTING_SHIFT;
-
-		for (; txq->postings[i] > 0; txq->postings[i]--)
-			mr_pool_frag_free_bulk(txq->port->base.pool, &addr, 1);
-	}
-	txq->n_outstanding = 0;
+	mr_pool_frag_free_bulk(txq->port->base.pool, txq->left, txq->n_left);
+	txq->n_left = 0;
 }

@@ -334,6 +334,7 @@ static void set_queue(struct xdp_port *port, uint32_t i,
 	 */
 	rxq->n_bufs = port->lease.n_entries * (bind_mode.is_zc ? 2 : 1);
 	rxq->meta_magic = port->lease.meta_magic;
+	txq->n_reaped = txq->tx.cached; /* nothing is outstanding */
 	txq->n_registered_bytes = port->lease.n_bytes;
 	txq->n_front_bytes = port->lease.tx_metadata_bytes;
 	txq->max_segs = bind_mode.max_segs;
@@ -538,6 +539,7 @@ static void wait_for_completions(struct xdp_port *port)
 
 static void unmap_rings(struct xdp_port *port, uint32_t i)
 {
+	mri_xdp_tx_note_left(&port->txqs[i]);
 	unmap_ring(&port->rxqs[i].rx);
 	unmap_ring(&port->rxqs[i].fill);
 	unmap_ring(&port->txqs[i].tx);
@@ -546,11 +548,10 @@ static void unmap_rings(struct xdp_port *port, uint32_t i)
 
 static void take_back(struct xdp_port *port, uint32_t i)
 {
-	/* NULL: opening failed before the tables were allocated. */
+	/* NULL: opening failed before the table was allocated. */
 	if (port->rxqs[i].posted != NULL)
 		mri_xdp_rx_take_back(&port->rxqs[i]);
-	if (port->txqs[i].postings != NULL)
-		mri_xdp_tx_take_back(&port->txqs[i]);
+	mri_xdp_tx_take_back(&port->txqs[i]);
 }
 
 void mri_xdp_sockets_close(struct xdp_port *port)

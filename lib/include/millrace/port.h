@@ -108,6 +108,7 @@ enum mr_tx_event {
 	MR_TX_EVENT_GSO_ADDED, /**< accepted, but not from the program */
 	MR_TX_EVENT_TIME_LOST,      /**< frames without the time asked for */
 	MR_TX_EVENT_NOT_DUE,        /**< bursts cut short by a launch time */
+	MR_TX_EVENT_UNKNOWN_COMPLETION, /**< of an entry that was not sent */
 };
 
 /** Size of the arrays below; unused slots have no name and stay 0. */

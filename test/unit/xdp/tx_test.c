@@ -141,6 +141,8 @@ FAKE_TEST(a_completion_of_what_was_not_posted_frees_nothing)
 	transmit(NULL, 0);
 	assert_int_equal(fake_tx_stats().completed, 0);
 	assert_int_equal(fake_tx_stats().pending, 1);
+	assert_int_equal(
+		fake_tx_stats().events[MR_TX_EVENT_UNKNOWN_COMPLETION], 2);
 	fake_complete(1);
 	transmit(NULL, 0);
 	assert_int_equal(fake_tx_stats().completed, 1);
@@ -172,6 +174,7 @@ FAKE_TEST(closing_takes_back_frames_of_smaller_pages)
 
 		assert_int_equal(transmit(&frame, 1), 1);
 	}
+	mri_xdp_tx_note_left(fake.txq);
 	mri_xdp_tx_take_back(fake.txq);
 	mr_cache_flush(fake.cache);
 	mr_cache_destroy(cache);
@@ -193,33 +196,130 @@ FAKE_TEST(closing_takes_back_frames_of_smaller_pages)
 		mr_region_n_contiguous_bytes(fake.port->base.region);
 }
 
-/* Two entries of a frame in one place, where one more could be counted. */
-TEST(postings_of_a_place_do_not_overflow)
+/* The kernel takes n frames and holds them. */
+static void hold_frames(const struct mr_frame *frames, uint32_t n)
 {
-	static const uint32_t lens[] = { 60, 200 }; /* over no edge, over one */
-	struct mr_frame frames[2];
-	uint8_t *n_postings;
+	fake.answers[0] = (struct fake_answer){ 0, 0, n };
+	fake.n_answers = 1;
+	assert_int_equal(transmit(frames, n), n);
+}
 
-	for (int i = 0; i < 2; i++) {
-		fake_open((struct fake_config){ .page_bytes = 32768,
-						.max_segs = MR_MAX_SEGS });
-		frames[0] = (struct mr_frame){ .len = lens[i] };
-		assert_int_equal(mr_frag_alloc_bulk(fake.cache, &frames[0].addr,
-						    1, 32768),
-				 1);
-		frames[0].addr += 4000;
-		assert_int_equal(mr_frame_ref(fake.cache, frames, 1), 0);
-		frames[1] = frames[0];
-		frames[0].flags = MR_FRAME_MORE;
-		n_postings = &fake.txq->postings[xdp_posting(frames[0].addr)];
-		*n_postings = UINT8_MAX - 1;
-		assert_int_equal(transmit(frames, 2), 2);
-		assert_int_equal(*n_postings, UINT8_MAX - 1);
-		assert_int_equal(fake_tx_stats().completed, 1);
-		*n_postings = 0;
-		fake_check_invariants();
-		fake_close();
+/* The kernel completes these, in this order. */
+static void complete_frames(const struct mr_frame *frames, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		fake_complete_addr(frames[i].addr);
+	transmit(NULL, 0);
+}
+
+FAKE_TEST(a_frame_is_held_while_the_ring_wraps_twice)
+{
+	struct mr_frame held, other;
+
+	held = fake_frame(60, 0);
+	hold_frames(&held, 1);
+	for (uint32_t i = 0; i < 2 * FAKE_RING + 3; i++) {
+		other = fake_frame(60, 0);
+		assert_int_equal(transmit(&other, 1), 1);
+		assert_int_equal(fake_tx_stats().completed, i + 1);
+		assert_int_equal(fake_tx_stats().pending, 1);
 	}
+	complete_frames(&held, 1);
+	assert_int_equal(fake_tx_stats().pending, 0);
+}
+
+FAKE_TEST(completions_may_come_in_reverse)
+{
+	struct mr_frame frames[FAKE_RING];
+
+	for (uint32_t i = 0; i < FAKE_RING; i++)
+		frames[i] = fake_frame(60, 0);
+	hold_frames(frames, FAKE_RING);
+	for (uint32_t i = FAKE_RING; i-- > 0;) {
+		complete_frames(&frames[i], 1);
+		assert_int_equal(fake_tx_stats().pending, i);
+	}
+}
+
+/* As Linux 6.18 reports them in copy mode. */
+FAKE_TEST(completions_may_lack_the_lowest_bit_of_an_address)
+{
+	struct mr_frame frames[4];
+
+	for (uint32_t i = 0; i < 4; i++) {
+		frames[i] = fake_frame(60, 0);
+		frames[i].addr += i % 2;
+	}
+	hold_frames(frames, 4);
+	for (uint32_t i = 4; i-- > 0;)
+		fake_complete_addr(frames[i].addr & ~UINT64_C(1));
+	transmit(NULL, 0);
+	assert_int_equal(fake_tx_stats().completed, 4);
+}
+
+/* Each entry is a reference of its own. */
+FAKE_TEST(a_page_may_be_sent_twice)
+{
+	struct mr_frame frames[3];
+
+	frames[0] = frames[1] = fake_frame(60, 0);
+	assert_int_equal(mr_frame_ref(fake.cache, frames, 1), 0);
+	frames[2] = fake_frame(60, 0);
+	hold_frames(frames, 3);
+	complete_frames(&frames[2], 1);
+	complete_frames(&frames[0], 1);
+	assert_int_equal(fake_tx_stats().pending, 1); /* closing frees it */
+}
+
+FAKE_TEST(frames_after_one_that_the_kernel_skips_are_completed)
+{
+	struct mr_frame frames[4];
+
+	for (uint32_t i = 0; i < 4; i++)
+		frames[i] = fake_frame(60, 0);
+	hold_frames(frames, 4);
+	complete_frames(frames + 1, 3);
+	assert_int_equal(fake_tx_stats().completed, 3);
+	assert_int_equal(fake_tx_stats().pending, 1);
+}
+
+/* A frame is completed with the entry that ends it. */
+FAKE_TEST(frames_of_several_entries_may_be_completed_in_any_order,
+	  .max_segs = MR_MAX_SEGS)
+{
+	static const uint8_t order[] = { 3, 2, 4, 1, 0 };
+	static const uint8_t n_ended[] = { 1, 1, 2, 3, 3 };
+	struct mr_frame frames[5]; /* 0 and 1, 2 and 3, 4 */
+
+	for (uint32_t i = 0; i < 5; i++)
+		frames[i] = fake_frame(100, 0);
+	frames[0].flags = frames[2].flags = MR_FRAME_MORE;
+	hold_frames(frames, 5);
+	for (uint32_t i = 0; i < 5; i++) {
+		complete_frames(&frames[order[i]], 1);
+		assert_int_equal(fake_tx_stats().completed, n_ended[i]);
+	}
+}
+
+/* Its entry is still the kernel's to read. */
+FAKE_TEST(a_completion_waits_until_the_kernel_has_taken_the_entry)
+{
+	struct mr_frame frames[2];
+
+	for (uint32_t i = 0; i < 2; i++)
+		frames[i] = fake_frame(60, 0);
+	memset(fake.answers, 0, sizeof(fake.answers));
+	fake.n_answers = 4; /* nothing is taken */
+	assert_int_equal(transmit(frames, 2), 2);
+	fake_complete_addr(frames[1].addr);
+	transmit(NULL, 0);
+	assert_int_equal(fake_tx_stats().completed, 0);
+	fake.n_answers = 0;
+	*fake.txq->tx.consumer += 2;
+	transmit(NULL, 0);
+	assert_int_equal(fake_tx_stats().completed, 1);
+	complete_frames(frames, 1);
+	assert_int_equal(fake_tx_stats().pending, 0);
 }
 
 /* Some devices send from our pages in copy mode, too. */
