@@ -548,10 +548,11 @@ static void unmap_rings(struct xdp_port *port, uint32_t i)
 
 static void take_back(struct xdp_port *port, uint32_t i)
 {
-	/* NULL: opening failed before the table was allocated. */
+	/* NULL: the broker's, or opening failed before they were allocated. */
 	if (port->rxqs[i].posted != NULL)
 		mri_xdp_rx_take_back(&port->rxqs[i]);
-	mri_xdp_tx_take_back(&port->txqs[i]);
+	if (port->txqs[i].left != NULL)
+		mri_xdp_tx_take_back(&port->txqs[i]);
 }
 
 void mri_xdp_sockets_close(struct xdp_port *port)

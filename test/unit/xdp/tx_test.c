@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "model/fake_kernel.h"
+#include "socket/socket.h"
 #include "support/test.h"
 
 /* Each answer of the kernel: how often it is asked, and what is counted. */
@@ -194,6 +195,18 @@ FAKE_TEST(closing_takes_back_frames_of_smaller_pages)
 	assert_int_equal(mr_pool_destroy(small, NULL), 0);
 	fake.port->lease.n_bytes =
 		mr_region_n_contiguous_bytes(fake.port->base.region);
+}
+
+/* Of the broker, or of an open that failed early. */
+TEST(closing_queues_without_memory_takes_nothing_back)
+{
+	struct xdp_rxq rxqs[2] = { { .fd = -1 }, { .fd = -1 } };
+	struct xdp_txq txqs[2] = { { .fd = -1 }, { .fd = -1 } };
+	struct xdp_port port = { .rxqs = rxqs, .txqs = txqs };
+
+	port.lease.n_queues = 2;
+	mri_xdp_sockets_take_back(&port);
+	assert_int_equal(txqs[0].n_left, 0);
 }
 
 /* The kernel takes n frames and holds them. */
