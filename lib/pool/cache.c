@@ -457,10 +457,10 @@ static inline bool free_one(struct mr_cache *cache, uint64_t addr)
 	}
 	if (owners != 0 || mri_top_n(top) == cache->magazine_pages)
 		return false;
-	if (cache->attention != 0)
-		mri_outbox_note_free(cache);
 	cache->pair.loaded->numbers[mri_top_n(top)] = (uint32_t)page;
 	mri_pair_push(&cache->pair, top, 1);
+	if (cache->attention != 0) /* last, so that no register is saved */
+		mri_outbox_note_free(cache);
 	return true;
 }
 
