@@ -21,8 +21,6 @@ static const struct option_row rows[] = {
 	{ "mtu", OPTION_MTU, "N", "set the ports' MTU; restored at exit" },
 	{ "promisc", OPTION_PROMISC, "auto|on|off",
 	  "promiscuous mode (auto: on in patch and learn)" },
-	{ "max-cpu", OPTION_MAX_CPU, "PERCENT",
-	  "adaptive: limit of a core's CPU time (default 100)" },
 	{ "count", ID_COUNT, "N",
 	  "exit after N frames, or up to a burst more" },
 	{ "age", ID_AGE, "S",

@@ -163,10 +163,6 @@ static bool answer_set(struct control_request *r, void *opaque)
 		    !value_word(given[i], settings[i].words, &words[i], &why))
 			return control_fail(r, "%s: %s", settings[i].name,
 					    why.text);
-	/* As dataplane_check(), or a dump could not be applied. */
-	if (given[1] != NULL && words[1] != MR_IDLE_ADAPTIVE &&
-	    plane->cpu_percent > 0)
-		return control_fail(r, "idle: max_cpu requires adaptive");
 	for (uint32_t i = 0; i < N_SETTINGS; i++)
 		if (given[i] != NULL)
 			settings[i].set(plane, words[i]);

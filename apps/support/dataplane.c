@@ -199,7 +199,6 @@ static int make_workers(struct dataplane *plane,
 		.n_cores = config->n_cores,
 		.handoff_entries = handoff_entries(config),
 		.idle = config->idle,
-		.cpu_percent = config->cpu_percent,
 		.has_meta = plane->has_meta,
 		.may_be_fewer = config->may_be_fewer,
 	};
@@ -250,7 +249,6 @@ int dataplane_open(struct dataplane *plane,
 	*plane = (struct dataplane){ .program = config->program,
 				     .log_level = config->log_level,
 				     .idle = config->idle,
-				     .cpu_percent = config->cpu_percent,
 				     .has_filter =
 					     config->port.punt[0] != '\0' };
 	if (config->n_ports > MAX_PORTS)

@@ -33,7 +33,6 @@ struct dataplane_config {
 	uint32_t page_bytes;
 	enum mr_safety safety;
 	enum mr_idle_mode idle;
-	uint32_t cpu_percent;     /* maximum of a core, if adaptive; 0: 100 */
 	uint32_t handoff_entries; /* of each ring; 0: 1024 */
 	/* The port that each port's frames go to, or MR_SENDS_TO_ANY; NULL:
 	 * any, for all. Only read by dataplane_open(). */
@@ -57,7 +56,6 @@ struct dataplane {
 	uint32_t n_ports;
 	struct mr_workers *workers; /* not started */
 	enum mr_idle_mode idle;     /* of them */
-	uint32_t cpu_percent;       /* of the configuration */
 	uint32_t n_workers;
 	/* Frames of a port need their metadata: segments are merged
 	 * (MR_OFFLOAD_LRO) or tags are not in the frame. */
@@ -151,7 +149,6 @@ enum {
 	OPTION_QUEUES,
 	OPTION_RING,
 	OPTION_SAFETY,
-	OPTION_MAX_CPU,
 };
 
 /* Names of idle modes and log levels; NULL ends them. */

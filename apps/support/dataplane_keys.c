@@ -97,7 +97,6 @@ const struct yaml_key dataplane_keys[] = {
 	  FIXED },
 	NUMBER("burst", burst, 1, MR_BURST_MAX, FIXED),
 	WORD("idle", idle, dataplane_idle_words, .preset = "adaptive"),
-	NUMBER("max_cpu", cpu_percent, 1, 100, FIXED),
 	WORD("log_level", log_level, dataplane_log_words, .preset = "warning"),
 	NUMBER("queues", port.n_queues, 1, MAX_QUEUES, FIXED),
 	NUMBER("ring", port.n_ring, MIN_RING, MAX_RING, FIXED),
@@ -133,9 +132,6 @@ int dataplane_check(const struct dataplane_config *c,
 	if ((c->port.n_ring & (c->port.n_ring - 1)) != 0)
 		err = object(objections, s, "ring", OBJECTION_WHOLE,
 			     "%u is not a power of two", c->port.n_ring);
-	if (c->cpu_percent > 0 && c->idle != MR_IDLE_ADAPTIVE)
-		err = object(objections, s, "max_cpu", OBJECTION_WHOLE,
-			     "requires idle adaptive");
 	if (c->n_cores > 0 && c->n_workers > c->n_cores)
 		err = object(objections, s, "workers", OBJECTION_WHOLE,
 			     "%u, but only %u cores are listed; each worker "

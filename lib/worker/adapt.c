@@ -24,8 +24,7 @@ enum {
 	FIRST_WAKE_NS = 50000, /* before the first measurement */
 	/* After this many gaps, the weight of earlier ones is halved. */
 	FORGET_GAPS = 128,
-	LONG_GAP_NS = 32000,   /* the limit reacts at once to each of these */
-	WINDOW_NS = 100000000, /* over which the CPU share applies */
+	LONG_GAP_NS = 32000, /* the limit reacts at once to each of these */
 };
 
 static uint64_t edge_ns(uint32_t bucket)
@@ -77,11 +76,9 @@ static uint64_t best_limit(const struct mri_adapt *a)
 	return best;
 }
 
-void mri_adapt_begin(struct mri_adapt *a, uint64_t now_ns, uint32_t cpu_percent)
+void mri_adapt_begin(struct mri_adapt *a)
 {
-	*a = (struct mri_adapt){ .wake_ns = FIRST_WAKE_NS,
-				 .last_ns = now_ns,
-				 .cpu_percent = cpu_percent };
+	*a = (struct mri_adapt){ .wake_ns = FIRST_WAKE_NS };
 	a->limit_ns = best_limit(a);
 }
 
@@ -114,29 +111,4 @@ void mri_adapt_wake(struct mri_adapt *a, uint64_t late_ns)
 		late_ns = MAX_PRICE_NS;
 	a->wake_ns = (7 * a->wake_ns + late_ns) / 8;
 	a->limit_ns = best_limit(a);
-}
-
-/*
- * Credit grows with all time and is spent by time awake. A worker without
- * credit sleeps until it has half a window's worth, then polls through whole
- * gaps again: half a gap would cost as much, and the frame would still be late.
- */
-void mri_adapt_time(struct mri_adapt *a, uint64_t now_ns, uint64_t asleep_ns)
-{
-	const int64_t most = WINDOW_NS / 100 * (int64_t)a->cpu_percent;
-	const uint64_t ns = now_ns - a->last_ns;
-
-	a->last_ns = now_ns;
-	if (a->cpu_percent >= 100)
-		return;
-	a->credit_ns += (int64_t)(ns * a->cpu_percent / 100) -
-			(int64_t)(ns - asleep_ns);
-	if (a->credit_ns > most)
-		a->credit_ns = most;
-	if (a->credit_ns < -most)
-		a->credit_ns = -most;
-	if (a->credit_ns <= 0)
-		a->is_spent = true;
-	else if (a->credit_ns >= most / 2)
-		a->is_spent = false;
 }

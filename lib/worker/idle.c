@@ -91,8 +91,7 @@ void mri_idle_begin(struct mri_worker *worker)
 	worker->tick_ms = 1;
 	worker->has_slept = false;
 	worker->slack_ns = slack_ns > 0 ? (uint32_t)slack_ns : 0;
-	mri_adapt_begin(&worker->adapt, worker->stamp_ns,
-			worker->base.workers->cpu_percent);
+	mri_adapt_begin(&worker->adapt);
 }
 
 void mri_idle_wake(struct mri_worker *worker)
@@ -235,21 +234,17 @@ static void end_sleep(struct mri_worker *worker, int n_readable)
 	if (has_timed_out && worker->tick_ms < MAX_TICK_MS)
 		worker->tick_ms = mri_min_u32(2 * worker->tick_ms, MAX_TICK_MS);
 	__atomic_exchange_n(&worker->is_asleep, 0, __ATOMIC_ACQ_REL);
-	mri_adapt_time(&worker->adapt, stamp(worker, &worker->stats.idle_ns),
-		       slept);
+	stamp(worker, &worker->stats.idle_ns);
 }
 
 /* Whether to continue polling instead of sleeping. */
-static bool polls_on(struct mri_worker *worker, uint64_t now)
+static bool polls_on(const struct mri_worker *worker, uint64_t now)
 {
-	struct mri_adapt *adapt = &worker->adapt;
-
 	const enum mr_idle_mode idle = idle_of(worker);
 
 	if (idle != MR_IDLE_ADAPTIVE)
 		return idle == MR_IDLE_POLL;
-	mri_adapt_time(adapt, now, 0);
-	return !adapt->is_spent && now - worker->worked_ns < adapt->limit_ns;
+	return now - worker->worked_ns < worker->adapt.limit_ns;
 }
 
 /* Returns the longest sleep in ms; 0: continue. */

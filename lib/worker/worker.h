@@ -128,24 +128,17 @@ enum { MRI_GAP_BUCKETS = 13 };
 
 struct mri_adapt {
 	uint64_t limit_ns; /* how long to poll after the last work */
-	bool is_spent;     /* the CPU share is used up: do not poll */
 	uint32_t n_new;    /* gaps since all counts were halved */
 	uint64_t n_gaps[MRI_GAP_BUCKETS], sum_ns[MRI_GAP_BUCKETS];
 	uint64_t wake_ns; /* mean delay of a wake-up */
-	uint64_t last_ns;
-	int64_t credit_ns;
-	uint32_t cpu_percent;
 };
 
-/* adapt.c. Times are of any clock that runs evenly. */
-void mri_adapt_begin(struct mri_adapt *a, uint64_t now_ns,
-		     uint32_t cpu_percent);
+/* adapt.c */
+void mri_adapt_begin(struct mri_adapt *a);
 /* Work came after gap_ns. n_slept_for: frames that ended a sleep, else 0. */
 void mri_adapt_gap(struct mri_adapt *a, uint64_t gap_ns, uint32_t n_slept_for);
 /* A sleep ended this much too late. */
 void mri_adapt_wake(struct mri_adapt *a, uint64_t late_ns);
-/* It is now_ns; the worker slept asleep_ns since the last call. */
-void mri_adapt_time(struct mri_adapt *a, uint64_t now_ns, uint64_t asleep_ns);
 
 struct mri_worker {
 	_Alignas(MRI_CACHE_LINE) struct mr_worker base;
@@ -184,7 +177,6 @@ struct mr_workers {
 	struct mr_ctx *ctx;
 	uint32_t n_workers, n_ports, n_handoff_entries;
 	enum mr_idle_mode idle;
-	uint32_t cpu_percent;
 	bool has_meta; /* of hand-off rings */
 	mr_worker_fn *fn;
 	void *opaque;

@@ -158,11 +158,6 @@ static int check(const struct mr_workers_config *config,
 		return mr_fail(reterr_reason, -EINVAL,
 			       "mr_workers_config: no such idle mode: %d",
 			       (int)config->idle);
-	if (config->cpu_percent > 100)
-		return mr_fail(reterr_reason, -EINVAL,
-			       "mr_workers_config: cpu_percent is %u, at most "
-			       "100",
-			       config->cpu_percent);
 	for (uint32_t p = 0; p < config->n_ports && config->sends_to; p++)
 		if (config->sends_to[p] >= config->n_ports &&
 		    config->sends_to[p] != MR_SENDS_TO_ANY)
@@ -319,7 +314,6 @@ int mr_workers_create(struct mr_ctx *ctx,
 	workers->ctx = ctx;
 	pthread_mutex_init(&workers->starting, NULL);
 	workers->idle = c.idle;
-	workers->cpu_percent = c.cpu_percent > 0 ? c.cpu_percent : 100;
 	workers->has_meta = c.has_meta != 0;
 	workers->n_handoff_entries =
 		c.handoff_entries > 0 ? c.handoff_entries : MRI_HANDOFF_ENTRIES;

@@ -245,7 +245,7 @@ REFUSED = {
     "local": ("nat", "kernel"),
     "limits.mappings": (4096, 4097), "limits.sessions": (4096, 4097),
     "limits.fragments": (256, 257), "log.path": ("/log", "/other"),
-    "dataplane.burst": (64, 65), "dataplane.max_cpu": (50, 51),
+    "dataplane.burst": (64, 65),
     "dataplane.queues": (1, 2), "dataplane.ring": (512, 1024),
     "dataplane.mtu": (1400, 1500), "dataplane.promisc": ("on", "off"),
     "dataplane.pool_pages": (9999, 10000),

@@ -18,8 +18,6 @@ static const struct option_row rows[] = {
 	  "without a file: the subscribers' side" },
 	{ "outside", ID_OUTSIDE, "SIDE", "without a file: the external side" },
 	{ "workers", OPTION_WORKERS, "N", "threads (default 1)" },
-	{ "max-cpu", OPTION_MAX_CPU, "PERCENT",
-	  "adaptive: limit of a core's CPU time (default 100)" },
 	{ "offload", ID_OFFLOAD, "off|auto|on",
 	  "let the kernel forward known sessions (default off)" },
 };

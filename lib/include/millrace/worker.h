@@ -75,8 +75,6 @@ struct mr_workers_config {
 	uint32_t handoff_entries; /**< of each ring, a power of two, 2..2^20, or
 				   *   2^18 with has_meta; 0: 1024 */
 	enum mr_idle_mode idle;
-	uint32_t cpu_percent; /**< limit of the CPU share, in percent of a core:
-			       *   above it, sleep instead of polling; 0: 100 */
 	uint32_t has_meta; /**< 1: hand-off rings carry metadata, 64 bytes more
 			    *   per entry: for mr_worker_send_meta() */
 	uint32_t may_be_fewer; /**< 1: start fewer than n_workers rather than

@@ -82,8 +82,6 @@ class Errors(unittest.TestCase):
         ("--count: 0 is out of range", "--count 0 a b"),
         ("--cores: more than 64 cores", "--cores 0-64 a b"),
         ("--workers: 2, but only 1 cores are listed", "--cores 1 --workers 2 a b"),
-        ("--max-cpu: requires idle adaptive", "--max-cpu 50 --idle poll a b"),
-        ("--max-cpu", "--max-cpu 101 a b"),
         ("--fdb-limit: '0' is not a whole number from 1 to", "--fdb-limit 0 a b"),
         ("--age: '0' is not a time", "--age 0 a b"),
         ("unknown option '--nonsense'; see mr-l2fwd", "--nonsense a b"),

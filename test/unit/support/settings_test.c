@@ -260,19 +260,19 @@ TEST(options_are_keys)
 	struct objections objections = { .n = 0 };
 	struct mr_reason why;
 
-	assert_int_equal(yaml_take_option(dataplane_keys, "max-cpu", "50",
+	assert_int_equal(yaml_take_option(dataplane_keys, "pool-pages", "50",
 					  &config, &why),
 			 0);
-	assert_int_equal(config.cpu_percent, 50);
-	assert_int_equal(yaml_take_option(dataplane_keys, "max-cpu", "101",
+	assert_int_equal(config.n_pages, 50);
+	assert_int_equal(yaml_take_option(dataplane_keys, "burst", "257",
 					  &config, &why),
 			 -EINVAL);
-	assert_string_equal(why.text, "--max-cpu: '101' is not a whole number "
-				      "from 1 to 100");
+	assert_string_equal(why.text, "--burst: '257' is not a whole number "
+				      "from 1 to 256");
 	assert_int_equal(
 		yaml_take_option(dataplane_keys, "max", "1", &config, &why),
 		-ENOENT);
-	config.idle = MR_IDLE_POLL;
+	config.port.n_ring = 3000;
 	config.page_bytes = 3000;
 	assert_int_equal(dataplane_check(&config, &objections), -EINVAL);
 	assert_int_equal(objections.n, 2);

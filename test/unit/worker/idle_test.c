@@ -109,7 +109,7 @@ FIXTURE_TEST(the_gaps_and_the_cost_of_a_wake_up_decide)
 		const uint64_t gap_ns = rows[r].gap_us * 1000;
 		struct mri_adapt a;
 
-		mri_adapt_begin(&a, 0, 100);
+		mri_adapt_begin(&a);
 		for (uint32_t i = 0; i < 50; i++)
 			mri_adapt_wake(&a, rows[r].wake_us * 1000);
 		assert_in_range(a.limit_ns, 200000, 2000000);
@@ -158,22 +158,6 @@ FIXTURE_TEST(adaptive_learns_when_to_sleep)
 	/* 10,000 frames/s again, now with wake-ups that take 7 gaps. */
 	forward(worker, 100000, 700000, 1000);
 	assert_int_equal(forward(worker, 100000, 700000, 5000), 0);
-}
-
-FIXTURE_TEST(adaptive_keeps_to_its_share_of_cpu)
-{
-	struct mr_worker *worker = begin(MR_IDLE_ADAPTIVE);
-	struct mr_worker_stats stats;
-	double awake;
-
-	fixture.workers->cpu_percent = 30;
-	mri_idle_begin(mri_worker_of(worker));
-	forward(worker, 100000, 10000, 10000);
-	stats = stats_of(worker);
-	awake = 1 - (double)stats.asleep_ns /
-			    (double)(stats.busy_ns + stats.idle_ns);
-	/* Within a window's worth of 1 s, and most of it is used. */
-	assert_true(awake > 0.2 && awake < 0.35);
 }
 
 FIXTURE_TEST(interrupt_sleeps_at_once_and_longer_each_time)

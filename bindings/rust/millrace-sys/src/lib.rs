@@ -231,7 +231,6 @@ pub struct mr_workers_config {
     pub n_cores: u32,
     pub handoff_entries: u32,
     pub idle: u32,
-    pub cpu_percent: u32,
     pub has_meta: u32,
     pub may_be_fewer: u32,
 }

@@ -37,8 +37,6 @@ pub struct WorkersConfig {
     pub handoff_entries: u32,
     /// What idle workers do.
     pub idle: Idle,
-    /// Limit of the CPU share, in percent of a core; 0: 100.
-    pub cpu_percent: u32,
 }
 
 /// Run-to-completion workers that share the queues of some ports: each rx queue
@@ -113,7 +111,6 @@ impl Workers {
             n_cores,
             handoff_entries: config.handoff_entries,
             idle: config.idle as u32,
-            cpu_percent: config.cpu_percent,
             has_meta: 0,
             may_be_fewer: 0,
         };
