@@ -70,14 +70,16 @@ static uint32_t n_frames_ended(const struct xdp_txq *txq, uint32_t n)
 	return n_frames;
 }
 
-/* A frame that the device took and lost is completed like any other. */
 static void count_reaped(struct xdp_txq *txq, uint32_t n_frames)
 {
-	const uint32_t n_lost = txq->n_lost < n_frames ? txq->n_lost : n_frames;
+	uint32_t n_lost = 0;
 
-	txq->n_lost -= n_lost;
-	if (n_lost > 0)
+	/* A frame that the device lost is completed like any other. */
+	if (txq->n_lost > 0) {
+		n_lost = txq->n_lost < n_frames ? txq->n_lost : n_frames;
+		txq->n_lost -= n_lost;
 		count_drop(txq, MR_TX_DROP_DEVICE, n_lost);
+	}
 	mr_counter_add(&txq->base.stats.completed, n_frames - n_lost);
 	mr_counter_add(&txq->base.stats.pending, (uint64_t)0 - n_frames);
 }
@@ -162,10 +164,12 @@ static void reap_outstanding(struct xdp_txq *txq, struct mr_cache *cache)
 		xdp_probe_completion(txq->base.queue.idx, n);
 		if (txq->times.n_asked > 0)
 			mri_xdp_times_note(txq, addrs, n);
-		if (cache != NULL)
-			mr_frag_free_bulk(cache, addrs, n);
-		else
+		if (cache == NULL)
 			mr_pool_frag_free_bulk(txq->port->base.pool, addrs, n);
+		else if (n == 1)
+			mr_frag_free(cache, addrs[0]);
+		else
+			mr_frag_free_bulk(cache, addrs, n);
 		count_reaped(txq, n_frames_ended(txq, n));
 		txq->n_reaped += n;
 		xring_release(&txq->comp, n);
@@ -278,11 +282,10 @@ static inline bool is_plain(const struct xdp_txq *txq, uint64_t addr,
 			    uint32_t len)
 {
 	const uint32_t n_front = txq->n_front_bytes;
-	/* 2^32 and less if the room in front of it is too small. */
-	const uint32_t behind_front = ((uint32_t)addr & txq->chunk_mask) - n_front;
+	/* Wraps, to a large number, if it begins before n_front. */
+	const uint32_t at = ((uint32_t)addr & txq->chunk_mask) - n_front;
 
-	return (uint64_t)behind_front + len <=
-		       (uint64_t)txq->chunk_mask + 1 - n_front &&
+	return (uint64_t)at + len <= (uint64_t)txq->chunk_mask + 1 - n_front &&
 	       addr < txq->n_registered_bytes;
 }
 

@@ -284,6 +284,43 @@ FAKE_TEST(a_page_may_be_sent_twice)
 	assert_int_equal(fake_tx_stats().pending, 1); /* closing frees it */
 }
 
+/* As when it is flooded. Closing one queue takes back its reference alone. */
+FAKE_TEST(a_page_may_be_sent_by_two_queues)
+{
+	static struct mr_frame entries[FAKE_RING];
+	static uint64_t addrs[FAKE_RING];
+	uint32_t counts[4] = { 0 };
+	struct xdp_txq *const first = fake.txq;
+	struct xdp_txq other = *first;
+	struct mr_pool_stats stats = { .size = sizeof(stats) };
+	struct mr_frame frame;
+	uint64_t n_in_flight;
+
+	other.tx.entries = entries;
+	other.tx.producer = &counts[0];
+	other.tx.consumer = &counts[1];
+	other.comp.entries = addrs;
+	other.comp.producer = &counts[2];
+	other.comp.consumer = &counts[3];
+	frame = fake_frame(60, 0);
+	assert_int_equal(mr_frame_ref(fake.cache, &frame, 1), 0);
+	hold_frames(&frame, 1);
+	fake.txq = &other;
+	fake.n_sendto = 0;
+	hold_frames(&frame, 1);
+	mr_pool_stats(fake.pool, &stats);
+	n_in_flight = stats.n_in_flight;
+	mri_xdp_tx_note_left(&other);
+	mri_xdp_tx_take_back(&other);
+	mr_pool_stats(fake.pool, &stats);
+	assert_int_equal(stats.n_in_flight, n_in_flight);
+	fake.txq = first;
+	complete_frames(&frame, 1);
+	assert_int_equal(fake_tx_stats().pending, 0);
+	mr_pool_stats(fake.pool, &stats);
+	assert_int_equal(stats.n_in_flight, n_in_flight - 1);
+}
+
 FAKE_TEST(frames_after_one_that_the_kernel_skips_are_completed)
 {
 	struct mr_frame frames[4];
