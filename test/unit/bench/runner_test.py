@@ -88,7 +88,7 @@ def runs(command):
 
 
 PROCESS = Device("process", "echo start process >> LOG; exec sleep 60",
-                 stop="echo stop process >> LOG")
+                 "grep -q 'start process' LOG", "echo stop process >> LOG")
 SETUP = Device("setup", "echo start setup >> LOG", "true", "echo stop setup >> LOG")
 
 
