@@ -129,14 +129,16 @@ static void note(struct xdp_txq *txq, const struct xdp_tx_request *request)
 	};
 }
 
-void mri_xdp_times_note(struct xdp_txq *txq, const uint64_t *addrs, uint32_t n)
+void mri_xdp_times_note(struct xdp_txq *txq, uint32_t n)
 {
 	uint8_t *base = txq->port->base.base;
 	struct xdp_tx_request request;
 
 	/* A stale magic number must not match later. */
 	for (uint32_t i = 0; i < n && txq->times.n_asked > 0; i++) {
-		uint8_t *at = base + addrs[i] - sizeof(request);
+		const struct mr_frame *entry =
+			xring_frame_at(&txq->tx, txq->n_reaped + i);
+		uint8_t *at = base + entry->addr - sizeof(request);
 
 		memcpy(&request, at, sizeof(request));
 		if (request.magic != txq->times.magic)

@@ -53,8 +53,9 @@ int mri_xdp_times_open_queue(struct xdp_port *port, uint32_t i,
 /* Request the time of a frame. */
 void mri_xdp_times_ask(struct xdp_txq *txq, const struct mr_meta *meta,
 		       struct xdp_tx_request *request);
-/* Note the times of n completed entries, before their buffers are freed. */
-void mri_xdp_times_note(struct xdp_txq *txq, const uint64_t *addrs, uint32_t n);
+/* Note the times of the oldest n entries, which are completed, before their
+ * buffers are freed. */
+void mri_xdp_times_note(struct xdp_txq *txq, uint32_t n);
 uint32_t mri_xdp_times_take(struct mr_txq *base, struct mr_meta *ret_metas,
 			    uint32_t n);
 

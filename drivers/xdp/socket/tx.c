@@ -163,7 +163,7 @@ static void reap_outstanding(struct xdp_txq *txq, struct mr_cache *cache)
 		n = match_entries(txq, addrs, n_ready);
 		xdp_probe_completion(txq->base.queue.idx, n);
 		if (txq->times.n_asked > 0)
-			mri_xdp_times_note(txq, addrs, n);
+			mri_xdp_times_note(txq, n);
 		if (cache == NULL)
 			mr_pool_frag_free_bulk(txq->port->base.pool, addrs, n);
 		else if (n == 1)

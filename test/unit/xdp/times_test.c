@@ -99,6 +99,29 @@ FAKE_TEST(each_frame_that_asks_gets_its_time)
 	close_times();
 }
 
+/* Linux 6.18 reports an address with its lowest bit clear, in copy mode. */
+FAKE_TEST(a_frame_at_an_odd_address_gets_its_time)
+{
+	const struct mr_meta asked = { .valid = MR_META_TX_TIME, .mark = 5 };
+	struct mr_frame frame = fake_frame(100, 0);
+	struct mr_meta meta;
+
+	open_times();
+	hold(1);
+	frame.addr++;
+	assert_int_equal(mr_tx_burst_meta(&fake.txq->base, fake.cache, &frame,
+					  &asked, 1),
+			 1);
+	request_of(0)->sent_ns = START_NS;
+	fake_complete_addr(frame.addr & ~UINT64_C(1));
+	collect();
+	assert_int_equal(mri_xdp_times_take(&fake.txq->base, &meta, 1), 1);
+	assert_int_equal(meta.mark, 5);
+	assert_int_equal(meta.tx_ns, START_NS);
+	assert_int_equal(fake.txq->times.n_asked, 0);
+	close_times();
+}
+
 FAKE_TEST(times_that_nobody_takes_are_counted)
 {
 	struct mr_meta metas[FAKE_RING + 1];
