@@ -436,6 +436,15 @@ uint32_t mr_frag_alloc_bulk(struct mr_cache *cache, uint64_t *addrs, uint32_t n,
 	return alloc_burst(cache, addrs, n);
 }
 
+/* A frag of another block than the last one freed. */
+__attribute__((noinline)) static void put_in_block(struct mr_cache *cache,
+						   uint64_t addr)
+{
+	mri_block_put(cache, cache->pool, addr);
+	if ((cache->attention & MR_ATTENTION_OPEN) != 0)
+		mri_outbox_note_free(cache);
+}
+
 /*
  * A single buffer, without the loops above, whose set-up costs more: a page, or
  * a frag of a block. False: neither is simple, and nothing was done.
@@ -447,19 +456,24 @@ static inline bool free_one(struct mr_cache *cache, uint64_t addr)
 	uint8_t owners;
 
 	if (page >= mri_cache_own_pages(cache) ||
-	    (cache->attention & MR_ATTENTION_CHECKED) != 0)
-		return mri_block_run_add(&cache->run, addr);
+	    (cache->attention & MR_ATTENTION_CHECKED) != 0) {
+		if (!mri_block_run_add(&cache->run, addr))
+			return false;
+		goto freed;
+	}
 	owners = __atomic_load_n(&cache->owners[page], __ATOMIC_ACQUIRE);
 	if (owners == MRI_OWNER_BLOCK) {
-		if (!mri_block_run_add(&cache->run, addr))
-			mri_block_put(cache, cache->pool, addr);
+		if (mri_block_run_add(&cache->run, addr))
+			goto freed;
+		put_in_block(cache, addr);
 		return true;
 	}
 	if (owners != 0 || mri_top_n(top) == cache->magazine_pages)
 		return false;
 	cache->pair.loaded->numbers[mri_top_n(top)] = (uint32_t)page;
 	mri_pair_push(&cache->pair, top, 1);
-	if (cache->attention != 0) /* last, so that no register is saved */
+freed: /* look last, so that no register is saved */
+	if ((cache->attention & MR_ATTENTION_OPEN) != 0)
 		mri_outbox_note_free(cache);
 	return true;
 }

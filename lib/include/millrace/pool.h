@@ -307,7 +307,8 @@ MR_API void mr_cache_flush(struct mr_cache *cache);
 /**
  * Report an idle poll: as mr_cache_flush(), but an open magazine waits for more
  * pages until its pool has run dry, or 32 to 64 frees and idle polls have added
- * none to it. An empty mr_rx_burst() calls this.
+ * none to it. Frees by mr_frag_free() of pages of @p cache do not count. An
+ * empty mr_rx_burst() calls this.
  *
  * Owner, Thread: as mr_cache_flush(). Cost: a load if none is open.
  */

@@ -6,6 +6,7 @@
 
 #include "support/pool_unit.h"
 
+#include <millrace/experimental/frag.h>
 #include <millrace/experimental/page.h>
 
 enum { MAG = MR_MAGAZINE_PAGES, N_BESIDE = 5 };
@@ -120,15 +121,30 @@ TEST(partial_magazine_is_fetched_and_counted)
 	close_beside();
 }
 
+/* The same with frags of a block, one at a time. */
+static void free_frags(uint32_t n_calls)
+{
+	struct mr_frag_cache *frags;
+	uint64_t addr;
+
+	assert_int_equal(mr_frag_cache_create(b.f.cache, &frags, NULL), 0);
+	for (uint32_t i = 0; i < n_calls; i++) {
+		assert_int_equal(mr_frag_cache_alloc(frags, 100, 0, &addr), 0);
+		mr_frag_free_bulk(b.f.cache, &addr, 1);
+	}
+	mr_frag_cache_destroy(frags);
+}
+
 /*
  * A core that is idle for a moment between bursts sends full magazines; one
  * that adds nothing sends what it has after two ticks, not before.
  */
 TEST(pages_wait_for_more_but_not_for_ever)
 {
-	static void (*const calls[])(uint32_t n_calls) = { be_idle, free_own };
+	static void (*const calls[])(uint32_t n_calls) = { be_idle, free_own,
+							       free_frags };
 
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < 3; i++) {
 		open_beside();
 		calls[i](1); /* nothing is open */
 		for (uint32_t n = 4; n < MAG; n += 4) {
