@@ -57,7 +57,7 @@ def found(programs, fixture):
         return None
     with tempfile.NamedTemporaryFile("r") as file:
         done = subprocess.run(
-            [program, fixture, "capabilities*"], check=False, text=True,
+            [program, fixture, "*_as_its_capabilities_state"], check=False, text=True,
             env={**os.environ, "MR_CAPABILITIES": file.name},
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300)
         if done.returncode == 77:

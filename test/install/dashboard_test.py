@@ -8,6 +8,7 @@ A Prometheus that is not installed is unpacked from Debian's package, into the
 cache of the guests, since an installed one would run as a service.
 """
 import ctypes
+import http
 import json
 import shutil
 import subprocess
@@ -68,6 +69,8 @@ def is_answered(port, query):
     try:
         answer = json.loads(get(port, f"/api/v1/query?{words}"))
     except urllib.error.HTTPError as error:
+        if error.code == http.HTTPStatus.SERVICE_UNAVAILABLE:
+            return False  # it reads its data
         sys.exit(f"{query}: {error.read().decode()}")
     except OSError:
         return False  # it is starting
