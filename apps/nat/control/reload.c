@@ -172,7 +172,7 @@ static void finish(struct app *app)
 	/* A worker that cannot return keeps it until the next reload. */
 	print_error("mr-nat: reload: %s; %s", app->not_reloaded.text,
 		    n == 0 ? "nothing has changed" :
-			     "not all workers could go back");
+			     "some workers still use the new settings");
 	keep(app, app->next);
 	app->next = NULL;
 	app->n_refused++;

@@ -92,7 +92,7 @@ struct nat_path {
 	struct nat_addrs addrs;
 	struct nat_stats stats;
 	uint64_t next_s_ns;                  /* when now_s changes */
-	uint64_t answer_ready_ns[NAT_SIDES]; /* rate limit of answers: icmp.c */
+	uint64_t answer_ready_ns[NAT_SIDES]; /* icmp_send.c: limits answers */
 	struct nat_hold hold;
 	struct nat_resolver *resolver;
 	struct nat_fragments *fragments;
