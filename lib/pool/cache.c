@@ -26,8 +26,8 @@ to_addrs(const struct mr_cache *cache, uint64_t *addrs, const uint32_t *pages,
 }
 
 /*
- * False: they are not all below own_pages. The plain form, one address at a
- * time with branches, costs twice as much. last - page borrows, and sets the
+ * False: not all are below own_pages. A loop over the addresses with a branch
+ * for each costs twice as much. last - page borrows, and sets the
  * top bit, where page > last.
  */
 static inline __attribute__((always_inline)) bool

@@ -98,7 +98,7 @@ def opened(guest, *specs, pool=8192, **options):
 
 
 def check_idle(probe, port=0, pool=0):
-    """Laws, and that only the port's own buffers are in flight."""
+    """The invariants, and that only the port's own buffers are in flight."""
     stats = probe.stats(port)
     pool_stats = probe.do("pool-stats", pool)
     assert pool_stats["free"] + pool_stats["in_flight"] == \

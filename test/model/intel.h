@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Models of the 82574L (e1000e) and the 82576 with its relatives (igb): one
- * core, a table per chip. Source: reference/drivers.md section 6.
+ * core, a table per chip. Sources: the datasheets in drivers/intel/README.md.
  *
  * They support only extended (82574L) and advanced (82576) descriptors; others
  * are violations. So are, for example, rings before a reset, a register within

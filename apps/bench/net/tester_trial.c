@@ -18,9 +18,9 @@ enum {
 	PLACE_START_MS = 100, /* the kernel's set-up takes up to 30 ms */
 	MOST_POISSON_PPS = 20000000,
 	DEFAULT_SETTLE_MS = 100,
-	/* Settling ends so soon after every frame has come. */
+	/* Settling ends this long after the last frame has arrived. */
 	ALL_HERE_MS = 20,
-	MOST_SETTLES = 10, /* as long as frames come */
+	MOST_SETTLES = 10, /* while frames arrive */
 	LOOK_MS = 5,       /* how often the calling thread looks */
 	PROGRESS_MS = 100,
 	VIRTUAL_ROUNDS = 1024, /* between two looks at signals */

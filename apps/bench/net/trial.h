@@ -14,7 +14,7 @@ enum pace { PACE_CONSTANT, PACE_POISSON, PACE_BURSTS };
 
 enum { DEFAULT_PACE_FRAMES = 32, DEFAULT_LAG_MS = 10 };
 
-/* Wait so long for the links of all ports. Opening resets many NICs, and frames
+/* How long to wait for the links of all ports. Opening resets many NICs, and frames
  * sent before the link is back are lost. */
 enum { LINK_WAIT_MS = 10000 };
 

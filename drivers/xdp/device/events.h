@@ -20,8 +20,8 @@ int mri_xdp_events_poll(struct xdp_port *port);
 void mri_xdp_take_channels(struct xdp_port *port);
 
 /*
- * For a client in another network namespace: a netlink socket that tells its
- * reader only of one interface, as the kernel lets anyone ask for all; or -1.
+ * For a client in another network namespace: a netlink socket that answers only
+ * about one interface, because the kernel lets anyone ask about all; or -1.
  */
 int mri_xdp_query_open(uint32_t ifindex);
 

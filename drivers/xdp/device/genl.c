@@ -4,7 +4,7 @@
  * NAPIs. A kernel that lacks the family or a command returns an error.
  *
  * Source: linux/Documentation/netlink/specs/netdev.yaml; genetlink.h. The
- * numbers are copied here for the reason that uapi.h gives.
+ * numbers are copied here, for the same reason as in uapi.h.
  */
 #include <errno.h>
 #include <linux/genetlink.h>

@@ -52,14 +52,15 @@ struct xdp_record {
 };
 
 /* record.c */
-/* What tells the caller's network namespace from all others. */
+/* A number that identifies the caller's network namespace. */
 int mri_xdp_netns_cookie(uint64_t *ret_cookie);
 /*
  * Restore what a killed process had changed. 1: there was a record, and the
  * interface may have changed; 0: there was none; -EBUSY: the process lives.
  */
 int mri_xdp_record_open(struct xdp_port *port, struct mr_reason *reterr_reason);
-/* The reason for -EBUSY of the one, and for -EALREADY of mri_xdp_change(). */
+/* Say why: for -EBUSY of mri_xdp_record_open(), -EALREADY of
+ * mri_xdp_change(). */
 int mri_xdp_refuse_shared(const struct xdp_port *port,
 			  struct mr_reason *reterr_reason);
 /* Set something and record it; -EALREADY: another has the record; -errno. */
@@ -68,7 +69,8 @@ int mri_xdp_change(struct xdp_port *port, enum xdp_setting setting, uint32_t id,
 /* Whether a setting is one that the port has made. */
 bool mri_xdp_has_changed(const struct xdp_port *port, enum xdp_setting setting,
 			 uint32_t id);
-/* Move the file's lock to an fd that cannot write it, for the client; or -1 */
+/* Move the file's lock to an fd that cannot write it, for the client; or -1.
+ */
 int mri_xdp_record_share(struct xdp_port *port);
 /* Restore the settings from this one on, unless others changed them since. */
 void mri_xdp_record_undo(struct xdp_port *port, enum xdp_setting first);
@@ -82,7 +84,7 @@ int mri_xdp_setting(const struct xdp_port *port,
 /* What the options ask for. */
 int mri_xdp_settings_open(struct xdp_port *port,
 			  struct mr_reason *reterr_reason);
-/* Give everything back that was set, at open or later. */
+/* Restore all that was set, at open or later. */
 void mri_xdp_settings_close(struct xdp_port *port);
 /* Of struct xdp_lessor, for a process that has the capabilities. Promiscuity,
  * multicast and the MAC filter end with the process. */

@@ -177,8 +177,10 @@ int mri_xdp_refuse_load(const struct xdp_port *port, int err, bool has_rules,
 		       port->base.info->name, mr_strerror(-err));
 }
 
-/* Read what is attached. Returns whether its name begins so, or is_unnamed and
- * its name cannot be read; also if it just went. */
+/*
+ * Read which program is attached. True: its name begins with wanted; or
+ * is_unnamed and its name cannot be read; or it has just gone.
+ */
 static bool is_attached(struct xdp_port *port, const char *wanted,
 			bool is_unnamed)
 {

@@ -46,8 +46,7 @@ int mri_xdp_prog_open(struct xdp_port *port, bool has_frags,
 int mri_xdp_prog_steer(struct xdp_port *port, struct mr_reason *reterr_reason);
 void mri_xdp_prog_unsteer(struct xdp_port *port);
 void mri_xdp_prog_close(struct xdp_port *port);
-/* Whether somebody else took it off the interface, which has another or none.
- */
+/* Whether somebody else detached it: the interface has another one or none. */
 bool mri_xdp_prog_is_detached(const struct xdp_port *port);
 /* Replace the attached program; -EPERM: it is not old_fd's; -ENOLINK: the
  * interface is gone. */
@@ -56,7 +55,7 @@ int mri_xdp_prog_replace(struct xdp_port *port, int old_fd, int new_fd);
 void mri_xdp_prog_detach(struct xdp_port *port);
 /* Attach it again, for a driver that does not run it on new channels. */
 int mri_xdp_prog_spread(struct xdp_port *port, struct mr_reason *reterr_reason);
-/* Why a program was not loaded, as a reason. */
+/* Say why a program was not loaded. */
 int mri_xdp_refuse_load(const struct xdp_port *port, int err, bool has_rules,
 			struct mr_reason *reterr_reason);
 

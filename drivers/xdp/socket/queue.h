@@ -17,7 +17,7 @@ _Static_assert((int)XSK_PKT_CONTD == (int)MR_FRAME_MORE,
 enum {
 	/*
 	 * Least time between two busy polls that find nothing: a NAPI that is
-	 * polled without a pause starves what else it has to do.
+	 * polled without a pause has no time for its other work.
 	 */
 	XDP_BUSY_INTERVAL_NS = 5000,
 };
@@ -84,7 +84,7 @@ static inline struct xdp_txq *xdp_txq_of(struct mr_txq *base)
 /* rx.c */
 mr_rx_burst_fn mri_xdp_rx_burst;
 int mri_xdp_rx_arm(struct mr_queue *queue);
-/* Give the kernel its n_bufs buffers, -ENOMEM if the pool has not as many. */
+/* Give the kernel its n_bufs buffers, -ENOMEM if the pool has fewer. */
 int mri_xdp_rx_fill(struct xdp_rxq *rxq);
 /* Take back what the kernel has; its socket is closed, the device done. */
 void mri_xdp_rx_take_back(struct xdp_rxq *rxq);

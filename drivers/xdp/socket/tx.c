@@ -120,8 +120,8 @@ move_to_front(const struct xdp_txq *txq, uint32_t oldest, uint64_t addr)
 	return true;
 }
 
-/* How many of n completions, from the first on, are of outstanding entries;
- * these are the oldest ones then. */
+/* How many of n completions, from the first on, are of outstanding entries.
+ * Afterwards these are the oldest entries. */
 static uint32_t match_entries(const struct xdp_txq *txq, const uint64_t *addrs,
 			      uint32_t n)
 {
@@ -138,8 +138,9 @@ static uint32_t match_entries(const struct xdp_txq *txq, const uint64_t *addrs,
 
 /*
  * Cold: the next completion was not matched. If its entry is outstanding, it
- * waits until the kernel says that it has taken it. Else it is ignored: a page
- * would be freed under its owner. Returns whether it was.
+ * waits until the kernel's consumer has passed the entry. Otherwise it is
+ * ignored, because it would free a page that has another owner. Returns whether
+ * it was ignored.
  */
 static bool ignore_unknown(struct xdp_txq *txq, uint64_t addr)
 {
@@ -277,7 +278,7 @@ static void kick(struct xdp_txq *txq, struct mr_cache *cache)
 	}
 }
 
-/* Whether the kernel takes this entry, of a byte or more, as it lies. */
+/* Whether the kernel takes this entry, of a byte or more, unchanged. */
 static inline bool is_plain(const struct xdp_txq *txq, uint64_t addr,
 			    uint32_t len)
 {
@@ -391,9 +392,9 @@ struct burst {
 };
 
 /*
- * Post plain frames from the first of n on, nearly all: one entry that goes out
- * as it lies. Ends at one that is not plain, or at the end of the ring. Returns
- * how many.
+ * Post plain frames, from the first of n on. A plain frame has one entry, which
+ * the kernel takes unchanged; nearly all are plain. Stops at one that is not, or
+ * at the end of the ring. Returns how many were posted.
  */
 static uint32_t post_plain(const struct xdp_txq *base, uint32_t place,
 			   const struct mr_frame *frames, uint32_t n,

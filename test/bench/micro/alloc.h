@@ -35,7 +35,7 @@ enum { OBJECT_BYTES = 2048, MODEL_RING = 1024 };
 struct harness {
 	void *pool; /* the allocator's */
 	uint32_t n_threads;
-	uint32_t is_dead; /* someone waited in vain */
+	uint32_t is_dead; /* a thread waited too long */
 	struct hop *hops[MAX_THREADS];
 	alignas(64) uint64_t n_full, n_empty; /* the producer's */
 	alignas(64) uint64_t n_idle;          /* the consumers' */

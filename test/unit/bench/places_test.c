@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Places to send to that are no ports, as a part of the tester. */
+/* Places to send to that are not ports, as a part of the tester. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""search_trials.py, binary_search.py and loss_and_bursts.py, on devices of which the result is
+"""search_trials.py, binary_search.py and loss_and_bursts.py, on devices whose result is
 known."""
 import pytest
 

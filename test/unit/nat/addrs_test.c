@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of apps/nat/config/addrs.c and classes.c against a scan of all lists.
- */
+/* Tests of apps/nat/config/addrs.c against a scan of all lists. */
 #include "support/unit.h"
 
 #include <netinet/in.h>

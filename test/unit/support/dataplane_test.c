@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests of apps/support/dataplane.c and dataplane_stop.c. What the former,
- * dataplane_options.c and run_options.c refuse is tested by l2fwd/cli_test.py;
- * what the latter take, by l2fwd/options_test.c.
+ * Tests of apps/support/dataplane.c and dataplane_stop.c. l2fwd/cli_test.py
+ * tests what dataplane.c, dataplane_keys.c and run_options.c refuse,
+ * l2fwd/options_test.c what the latter two accept.
  */
 #include <poll.h>
 #include <pthread.h>

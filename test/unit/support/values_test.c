@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of apps/support/values.c and text.c; what yaml_keys.c says of a file is
- * tested with mr-nat's, in test/unit/nat/settings_test.c. */
+/* Tests of apps/support/values.c and text.c. test/nat/test_settings.py tests
+ * what yaml_keys.c reports about a file. */
 #include "support/unit.h"
 
 #include "support/text.h"
