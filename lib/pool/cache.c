@@ -455,8 +455,7 @@ static inline bool free_one(struct mr_cache *cache, uint64_t addr)
 	const uint64_t page = (addr - cache->addr) >> cache->page_shift;
 	uint8_t owners;
 
-	if (page >= mri_cache_own_pages(cache) ||
-	    (cache->attention & MR_ATTENTION_CHECKED) != 0) {
+	if (page >= mri_cache_own_pages(cache)) {
 		if (!mri_block_run_add(&cache->run, addr))
 			return false;
 		goto freed;

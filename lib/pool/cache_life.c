@@ -76,9 +76,9 @@ int mr_cache_create(struct mr_pool *pool, struct mr_cache **ret_cache,
 	cache->addr = pool->addr;
 	cache->fast_bytes =
 		pool->safety == NULL ? pool->page_bytes : UINT64_MAX;
-	mri_cache_set_own_pages(cache);
 	if (!mri_pool_is_simple(pool))
 		cache->attention = MR_ATTENTION_CHECKED;
+	mri_cache_set_own_pages(cache);
 	cache->page_shift = (uint8_t)pool->page_shift;
 	cache->magazine_pages = (uint16_t)mri_magazine_pages(pool);
 	mri_shelf_init(&cache->shelf);

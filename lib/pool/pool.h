@@ -74,8 +74,8 @@ struct mr_cache {
 	uint8_t *owners;
 	uint64_t addr;       /* of page 0 */
 	uint64_t fast_bytes; /* page_bytes; UINT64_MAX: no alloc is simple */
-	uint32_t own_pages;  /* those of the pool; whoever grows or shrinks it
-			      * writes this; atomic */
+	uint32_t own_pages;  /* those of the pool, 0 if it is checked; whoever
+			      * grows or shrinks it writes this; atomic */
 	uint8_t page_shift;
 	uint8_t attention; /* MR_ATTENTION_*: what frees have to look at */
 	uint16_t magazine_pages;
@@ -245,10 +245,16 @@ static inline uint32_t mri_pool_population(const struct mr_pool *pool)
 	return mri_page_alloc_n_pages(&pool->page_alloc);
 }
 
-/* Tell a cache. Under the pool's lock and grow_lock. */
+/*
+ * Tell a cache. Under the pool's lock and grow_lock. A pool that checks each
+ * page has no own pages in this sense, so that single frees need no other test.
+ */
 static inline void mri_cache_set_own_pages(struct mr_cache *cache)
 {
-	__atomic_store_n(&cache->own_pages, mri_pool_population(cache->pool),
+	const bool is_checked = cache->attention & MR_ATTENTION_CHECKED;
+
+	__atomic_store_n(&cache->own_pages,
+			 is_checked ? 0 : mri_pool_population(cache->pool),
 			 __ATOMIC_RELAXED);
 }
 

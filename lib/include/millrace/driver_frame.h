@@ -107,7 +107,7 @@ struct mr_pages {
  *
  * @return valid until the next call that takes @p cache
  *
- * Owner: unchanged. Thread: the one that uses @p cache. Cost: five loads.
+ * Owner: unchanged. Thread: the one that uses @p cache. Cost: four loads.
  */
 static inline struct mr_pages mr_cache_pages(const struct mr_cache *cache)
 {
@@ -116,9 +116,7 @@ static inline struct mr_pages mr_cache_pages(const struct mr_cache *cache)
 
 	pages.addr = head->addr;
 	pages.owners = head->owners;
-	pages.n = (head->attention & MR_ATTENTION_CHECKED) != 0 ?
-			  0 :
-			  __atomic_load_n(&head->own_pages, __ATOMIC_RELAXED);
+	pages.n = __atomic_load_n(&head->own_pages, __ATOMIC_RELAXED);
 	pages.shift = head->page_shift;
 	return pages;
 }

@@ -34,7 +34,8 @@ struct mr_cache_head {
 	const uint8_t *owners; /**< by page: owners beyond the first */
 	uint64_t addr;         /**< of page 0 */
 	uint64_t fast_bytes;   /**< buffer size of the fast path */
-	uint32_t own_pages;    /**< bound of the pool's page numbers; atomic */
+	uint32_t own_pages;    /**< bound of the pool's page numbers; 0 if it
+				*   checks each page; atomic */
 	uint8_t page_shift;
 	uint8_t attention;       /**< MR_ATTENTION_*; 0: none */
 	uint16_t magazine_pages; /**< capacity of a magazine */
@@ -139,7 +140,6 @@ static inline void mr_frag_free(struct mr_cache *cache, uint64_t addr)
 	/* Pages that wait here are left to the next call. */
 	if (page >= __atomic_load_n(&head->own_pages, __ATOMIC_RELAXED) ||
 	    n == head->magazine_pages ||
-	    (head->attention & MR_ATTENTION_CHECKED) != 0 ||
 	    __atomic_load_n(&head->owners[page], __ATOMIC_ACQUIRE) != 0) {
 		mr_frag_free_bulk(cache, &addr, 1);
 		return;
