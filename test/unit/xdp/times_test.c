@@ -103,6 +103,7 @@ FAKE_TEST(each_frame_that_asks_gets_its_time)
 FAKE_TEST(a_frame_at_an_odd_address_gets_its_time)
 {
 	const struct mr_meta asked = { .valid = MR_META_TX_TIME, .mark = 5 };
+	const uint64_t sent_ns = START_NS;
 	struct mr_frame frame = fake_frame(100, 0);
 	struct mr_meta meta;
 
@@ -112,7 +113,9 @@ FAKE_TEST(a_frame_at_an_odd_address_gets_its_time)
 	assert_int_equal(mr_tx_burst_meta(&fake.txq->base, fake.cache, &frame,
 					  &asked, 1),
 			 1);
-	request_of(0)->sent_ns = START_NS;
+	/* It is not aligned, either. */
+	memcpy((uint8_t *)request_of(0) + offsetof(struct xsk_tx_meta, sent_ns),
+	       &sent_ns, sizeof(sent_ns));
 	fake_complete_addr(frame.addr & ~UINT64_C(1));
 	collect();
 	assert_int_equal(mri_xdp_times_take(&fake.txq->base, &meta, 1), 1);
