@@ -52,11 +52,11 @@ void trial_judge(struct trial_result *r, uint64_t n_kept, uint64_t n_no_room,
 	if (r->why_stopped[0] != '\0')
 		snprintf(r->why_incomplete, sizeof(r->why_incomplete), "%s",
 			 r->why_stopped);
-	else if (r->n_dropped > 0 || (is_bounded && r->unsent > 0))
-		explain_unsent(r);
-	else if (r->is_cut_short)
+	else if (r->is_cut_short) /* whatever has not left then */
 		snprintf(r->why_incomplete, sizeof(r->why_incomplete),
 			 "ended by a signal");
+	else if (r->n_dropped > 0 || (is_bounded && r->unsent > 0))
+		explain_unsent(r);
 }
 
 void trial_result_free(struct trial_result *result)
