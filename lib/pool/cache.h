@@ -38,12 +38,6 @@ uint32_t mri_vector_bytes(void);
 uint32_t mri_cache_alloc_pages(struct mr_cache *cache, uint64_t *addrs,
 			       uint32_t n);
 
-/* Whether a returning page needs only a place in a magazine. */
-static inline bool mri_pool_is_simple(const struct mr_pool *pool)
-{
-	return pool->live == NULL && pool->safety == NULL;
-}
-
 /* The bound of the pool's page numbers. */
 static inline uint32_t mri_cache_own_pages(const struct mr_cache *cache)
 {

@@ -245,13 +245,20 @@ static inline uint32_t mri_pool_population(const struct mr_pool *pool)
 	return mri_page_alloc_n_pages(&pool->page_alloc);
 }
 
+/* Whether a returning page needs only a place in a magazine. */
+static inline bool mri_pool_is_simple(const struct mr_pool *pool)
+{
+	return pool->live == NULL && pool->safety == NULL;
+}
+
 /*
  * Tell a cache. Under the pool's lock and grow_lock. A pool that checks each
  * page has no own pages in this sense, so that single frees need no other test.
  */
 static inline void mri_cache_set_own_pages(struct mr_cache *cache)
 {
-	const bool is_checked = cache->attention & MR_ATTENTION_CHECKED;
+	/* Not by its attention flags: its owner may be changing them. */
+	const bool is_checked = !mri_pool_is_simple(cache->pool);
 
 	__atomic_store_n(&cache->own_pages,
 			 is_checked ? 0 : mri_pool_population(cache->pool),
