@@ -53,10 +53,10 @@ static int translate(struct app *app, int signal_fd)
 	};
 
 	app->fds[0] = (struct run_fd){ app->answered_fd, nat_answers_ready };
-	app->fds[1] = (struct run_fd){
-		app->rules != NULL ? mr_rules_fd(app->rules) : -1,
-		nat_offload_ready
-	};
+	app->fds[1] =
+		(struct run_fd){ app->rules != NULL ? mr_rules_fd(app->rules) :
+						      -1,
+				 nat_offload_ready };
 
 	if (!app->options->run.is_quiet)
 		app_print_steering(app);
@@ -99,7 +99,7 @@ static int serve(struct options *options)
 		printf("the configuration is good\n");
 		return fflush(stdout) == 0 ? 0 : complain("cannot write");
 	}
-	/* First, or a port in use would hide the reason. */
+	/* First, or a port in use would hide the error. */
 	if (control_open(&at, &control, &error) < 0) {
 		nat_config_free(&config);
 		return complain(error.text);

@@ -451,7 +451,7 @@ int64_t harness_invariant(const struct harness *harness)
 	const struct nat_stats *s = nat_path_stats(harness->path);
 	uint64_t ended = s->sent[0] + s->sent[1] + s->held;
 
-	for (uint32_t i = 0; i < NAT_REASONS; i++)
+	for (uint32_t i = 0; i < NAT_DROPS; i++)
 		ended += s->drops[i];
 	return (int64_t)(s->received[0] + s->received[1] + s->made - ended);
 }

@@ -94,7 +94,7 @@ def load():
         Path(os.environ["MR_BUILD"]) / "test/nat/libnatbed.so"))
     lib.harness_new.restype = ctypes.c_void_p
     lib.harness_key.restype = ctypes.c_bool
-    lib.nat_reason_name.restype = ctypes.c_char_p
+    lib.nat_drop_name.restype = ctypes.c_char_p
     lib.harness_event.restype = ctypes.POINTER(Event)
     lib.harness_offloaded.restype = U64
     for name in ("invariant", "pages_in_use", "free", "ask"):
@@ -104,7 +104,7 @@ def load():
 
 LIB = load()
 REASONS = [name.decode() for name in
-           iter(lambda i=itertools.count(): LIB.nat_reason_name(next(i)), None)]
+           iter(lambda i=itertools.count(): LIB.nat_drop_name(next(i)), None)]
 
 
 class Stats(ctypes.Structure):

@@ -65,7 +65,7 @@ static const char *const gauges[] = { "held",           "mappings",  "sessions",
 				      "ports_used",     "bytes",     "rules",
 				      "tx_drops_known", NULL };
 
-/* NAT_OK has no drops, but the index is the reason; NAT_TAKEN is not a loss. */
+/* NAT_OK has no drops, but has an index; NAT_TAKEN is not a loss. */
 static const char *drop_names[NAT_TAKEN];
 
 static void fill_worker(struct worker_snapshot *to, const struct nat_worker *w)
@@ -159,7 +159,7 @@ const struct app_counters *app_counters(const struct app *app)
 		counters.n_groups = app->n_id_owners > 0 ? GROUP_OFFLOAD + 1 :
 							   GROUP_OFFLOAD;
 	for (uint32_t i = 0; i < NAT_TAKEN && drop_names[i] == NULL; i++)
-		drop_names[i] = nat_reason_name(i);
+		drop_names[i] = nat_drop_name(i);
 	if (app->not_steered.text[0] != '\0')
 		counters.note.text = app->not_steered.text;
 	return &counters;

@@ -37,14 +37,14 @@ static inline void send(struct nat_worker *w, struct recorder *recorder,
 			break;
 	}
 	if (at < outbox->n) {
-		const enum nat_reason reason =
+		const enum nat_drop drop =
 			is_own ? NAT_DROP_TX_FULL : NAT_DROP_HANDOFF_FULL;
 		const uint32_t n_frames =
 			mr_frame_n_frames(outbox->frames + at, outbox->n - at);
 
 		capture_drop(&w->recorder, to ^ 1, outbox->frames + at,
-			     outbox->n - at, nat_reason_names[reason]);
-		counter_add(&stats->drops[reason], n_frames);
+			     outbox->n - at, nat_drop_names[drop]);
+		counter_add(&stats->drops[drop], n_frames);
 		counter_add(&stats->sent[to], -(uint64_t)n_frames);
 		mr_frame_free_bulk(w->worker->cache, outbox->frames + at,
 				   outbox->n - at);

@@ -66,12 +66,12 @@ bool nat_arp_input(struct nat_path *path, struct nat_packet *packet)
 	const enum nat_side side = packet->from;
 	const struct mr_eth *eth;
 	const struct mr_arp *arp;
-	enum nat_reason reason = NAT_TAKEN;
+	enum nat_drop drop = NAT_TAKEN;
 	uint32_t slot = NAT_SLOT_NONE;
 	bool is_for_us, asks;
 
 	if (!nat_pull_up(path, packet, packet->l2_bytes + sizeof(*arp))) {
-		nat_drop(path, packet, NAT_DROP_ARP);
+		nat_drop_packet(path, packet, NAT_DROP_ARP);
 		return false;
 	}
 	eth = (const void *)mr_frame_data(path->base, packet->frames);
@@ -96,11 +96,11 @@ bool nat_arp_input(struct nat_path *path, struct nat_packet *packet)
 		nat_arp_send(path, side, MR_ARP_REPLY, nat_mac(arp->sender_mac),
 			     arp->target, arp->sender);
 	else if (slot == NAT_SLOT_NONE)
-		reason = NAT_DROP_ARP;
+		drop = NAT_DROP_ARP;
 	/* The kernel also learns from ARP, but only we answer queries. */
-	(is_for_us && asks ? nat_drop : nat_leave_to_kernel)(path, packet,
-							     reason);
-	return reason == NAT_TAKEN;
+	(is_for_us && asks ? nat_drop_packet :
+			     nat_leave_to_kernel)(path, packet, drop);
+	return drop == NAT_TAKEN;
 }
 
 /* The i-th address for which we answer outside, or 0 after the last. Addresses

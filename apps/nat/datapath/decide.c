@@ -53,8 +53,8 @@ static bool is_echo(const struct nat_packet *packet)
 }
 
 /* Whether a packet from inside without a mapping may create one. */
-static enum nat_reason may_open(const struct nat_path *path,
-				const struct nat_packet *packet)
+static enum nat_drop may_open(const struct nat_path *path,
+			      const struct nat_packet *packet)
 {
 	switch (packet->proto) {
 	case IPPROTO_TCP:
@@ -87,26 +87,26 @@ static void note(const struct nat_path *path, const struct nat_packet *packet,
 }
 
 /* The mapping of the packet's source, created if allowed. */
-static enum nat_reason open_source(struct nat_path *path,
-				   const struct nat_packet *packet,
-				   uint32_t *ret_id)
+static enum nat_drop open_source(struct nat_path *path,
+				 const struct nat_packet *packet,
+				 uint32_t *ret_id)
 {
 	const struct nat_tuple inside =
 		tuple_of(packet->ip->src, packet->sport, packet->proto);
-	enum nat_reason reason;
+	enum nat_drop drop;
 
 	nat_maps_find_out(path->maps, &inside, 1, ret_id);
 	if (*ret_id != MR_FLOW_NONE) {
 		note(path, packet, "mapping found");
 		return NAT_OK;
 	}
-	reason = may_open(path, packet);
-	if (reason != NAT_OK)
-		return reason;
-	reason = nat_maps_open(path->maps, &inside, path->now_s, ret_id);
-	if (reason == NAT_OK)
+	drop = may_open(path, packet);
+	if (drop != NAT_OK)
+		return drop;
+	drop = nat_maps_open(path->maps, &inside, path->now_s, ret_id);
+	if (drop == NAT_OK)
 		note(path, packet, "mapping created");
-	return reason;
+	return drop;
 }
 
 static struct nat_end remote_of(const struct nat_packet *packet, uint32_t addr,
@@ -150,14 +150,14 @@ static bool is_elsewhere(const struct nat_path *path,
 	return packet->proto != IPPROTO_ICMP || source->flags & NAT_MAP_ADDRESS;
 }
 
-static enum nat_reason decide_hairpin(struct nat_path *path,
-				      const struct nat_packet *packet,
-				      const struct nat_map *source,
-				      struct nat_verdict *verdict)
+static enum nat_drop decide_hairpin(struct nat_path *path,
+				    const struct nat_packet *packet,
+				    const struct nat_map *source,
+				    struct nat_verdict *verdict)
 {
 	const struct nat_segment segment = segment_of(packet);
 	struct nat_map *target;
-	enum nat_reason reason;
+	enum nat_drop drop;
 	uint32_t id;
 
 	if (!path->config->hairpins)
@@ -169,11 +169,11 @@ static enum nat_reason decide_hairpin(struct nat_path *path,
 	}
 	if (id == MR_FLOW_NONE)
 		return NAT_DROP_NO_MAPPING;
-	reason = nat_maps_in(path->maps, id,
-			     remote_of(packet, verdict->src, verdict->sport),
-			     &segment, path->now_s);
+	drop = nat_maps_in(path->maps, id,
+			   remote_of(packet, verdict->src, verdict->sport),
+			   &segment, path->now_s);
 	target = nat_maps_at(path->maps, id);
-	target->n_in += reason == NAT_OK;
+	target->n_in += drop == NAT_OK;
 	verdict->to = NAT_INSIDE;
 	verdict->dst = target->inside.addr;
 	if (packet->proto != IPPROTO_ICMP)
@@ -181,12 +181,12 @@ static enum nat_reason decide_hairpin(struct nat_path *path,
 					      packet->dport);
 	else if ((target->flags & NAT_MAP_ADDRESS) == 0)
 		verdict->sport = verdict->dport = target->inside.port;
-	return reason;
+	return drop;
 }
 
 /* Forward it untranslated to the other side: RFC 6888 REQ-6. */
-static enum nat_reason pass(const struct nat_packet *packet,
-			    struct nat_verdict *verdict)
+static enum nat_drop pass(const struct nat_packet *packet,
+			  struct nat_verdict *verdict)
 {
 	*verdict = (struct nat_verdict){ .src = packet->ip->src,
 					 .dst = packet->ip->dst,
@@ -199,16 +199,16 @@ static enum nat_reason pass(const struct nat_packet *packet,
 	return packet->ip->ttl > 1 ? NAT_OK : NAT_DROP_TTL;
 }
 
-static enum nat_reason decide_out(struct nat_path *path,
-				  const struct nat_packet *packet,
-				  struct nat_verdict *verdict)
+static enum nat_drop decide_out(struct nat_path *path,
+				const struct nat_packet *packet,
+				struct nat_verdict *verdict)
 {
 	const struct nat_addrs *addrs = &path->addrs;
 	const uint32_t dst = packet->ip->dst;
 	const uint32_t is = nat_addrs_of(addrs, dst);
 	const struct nat_segment segment = segment_of(packet);
 	struct nat_map *map;
-	enum nat_reason reason;
+	enum nat_drop drop;
 	uint32_t id;
 
 	if (is & NAT_ADDR_OWN << NAT_INSIDE ||
@@ -228,9 +228,9 @@ static enum nat_reason decide_out(struct nat_path *path,
 		return NAT_DROP_TTL;
 	if (nat_addrs_is_martian(addrs, NAT_OUTSIDE, dst))
 		return NAT_DROP_MARTIAN;
-	reason = open_source(path, packet, &id);
-	if (reason != NAT_OK)
-		return reason;
+	drop = open_source(path, packet, &id);
+	if (drop != NAT_OK)
+		return drop;
 	map = nat_maps_at(path->maps, id);
 	*verdict = (struct nat_verdict){
 		.src = map->outside_addr,
@@ -241,21 +241,21 @@ static enum nat_reason decide_out(struct nat_path *path,
 	};
 	if (packet->proto == IPPROTO_ICMP)
 		verdict->dport = verdict->sport;
-	reason = nat_maps_out(path->maps, id,
-			      remote_of(packet, dst, packet->dport), &segment,
-			      path->now_s);
-	map->n_out += reason == NAT_OK;
-	if (reason == NAT_OK && is & NAT_ADDR_EXTERNAL)
-		reason = decide_hairpin(path, packet, map, verdict);
-	if (reason == NAT_OK && is_syn(packet))
+	drop = nat_maps_out(path->maps, id,
+			    remote_of(packet, dst, packet->dport), &segment,
+			    path->now_s);
+	map->n_out += drop == NAT_OK;
+	if (drop == NAT_OK && is & NAT_ADDR_EXTERNAL)
+		drop = decide_hairpin(path, packet, map, verdict);
+	if (drop == NAT_OK && is_syn(packet))
 		nat_syn_out(path, verdict);
-	return reason;
+	return drop;
 }
 
 /* Unsolicited, or from where nothing is translated. */
-static enum nat_reason decide_unmapped(const struct nat_path *path,
-				       const struct nat_packet *packet,
-				       struct nat_verdict *verdict)
+static enum nat_drop decide_unmapped(const struct nat_path *path,
+				     const struct nat_packet *packet,
+				     struct nat_verdict *verdict)
 {
 	const struct nat_addrs *addrs = &path->addrs;
 	const uint32_t is = nat_addrs_of(addrs, packet->ip->dst);
@@ -278,13 +278,13 @@ static enum nat_reason decide_unmapped(const struct nat_path *path,
 	return NAT_DROP_NO_MAPPING;
 }
 
-static enum nat_reason decide_in(struct nat_path *path,
-				 const struct nat_packet *packet,
-				 struct nat_verdict *verdict)
+static enum nat_drop decide_in(struct nat_path *path,
+			       const struct nat_packet *packet,
+			       struct nat_verdict *verdict)
 {
 	const uint32_t id = find_target(path, packet, NULL);
 	const struct nat_segment segment = segment_of(packet);
-	enum nat_reason reason;
+	enum nat_drop drop;
 	struct nat_map *map;
 
 	if (id == MR_FLOW_NONE)
@@ -307,24 +307,24 @@ static enum nat_reason decide_in(struct nat_path *path,
 	};
 	if (packet->proto == IPPROTO_ICMP)
 		verdict->sport = verdict->dport;
-	reason = nat_maps_in(path->maps, id,
-			     remote_of(packet, packet->ip->src, packet->sport),
-			     &segment, path->now_s);
-	map->n_in += reason == NAT_OK;
-	return reason;
+	drop = nat_maps_in(path->maps, id,
+			   remote_of(packet, packet->ip->src, packet->sport),
+			   &segment, path->now_s);
+	map->n_in += drop == NAT_OK;
+	return drop;
 }
 
-static enum nat_reason decide_plain(struct nat_path *path,
-				    const struct nat_packet *packet,
-				    struct nat_verdict *ret_verdict)
+static enum nat_drop decide_plain(struct nat_path *path,
+				  const struct nat_packet *packet,
+				  struct nat_verdict *ret_verdict)
 {
 	return packet->from == NAT_INSIDE ?
 		       decide_out(path, packet, ret_verdict) :
 		       decide_in(path, packet, ret_verdict);
 }
 
-enum nat_reason nat_decide(struct nat_path *path, struct nat_packet *packet,
-			   struct nat_verdict *ret_verdict)
+enum nat_drop nat_decide(struct nat_path *path, struct nat_packet *packet,
+			 struct nat_verdict *ret_verdict)
 {
 	const struct mr_icmp *icmp = (const void *)packet->l4;
 

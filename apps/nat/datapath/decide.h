@@ -7,9 +7,9 @@
 
 /*
  * Decide about a packet with a layer-4 header. NAT_OK and *ret_verdict;
- * NAT_TAKEN: it is for us; else the drop reason.
+ * NAT_TAKEN: it is for us; else why it is dropped.
  */
-enum nat_reason nat_decide(struct nat_path *path, struct nat_packet *packet,
-			   struct nat_verdict *ret_verdict);
+enum nat_drop nat_decide(struct nat_path *path, struct nat_packet *packet,
+			 struct nat_verdict *ret_verdict);
 
 #endif

@@ -245,9 +245,9 @@ static inline bool send_plain(struct nat_path *path, enum nat_side from,
 	return true;
 }
 
-static inline enum nat_reason use_map(struct nat_path *path, enum nat_side from,
-				      uint32_t id, const struct mr_ipv4 *ip,
-				      struct nat_end remote)
+static inline enum nat_drop use_map(struct nat_path *path, enum nat_side from,
+				    uint32_t id, const struct mr_ipv4 *ip,
+				    struct nat_end remote)
 {
 	const struct mr_tcp *tcp = (const void *)(ip + 1);
 	const struct nat_segment *segment = NULL;
@@ -291,13 +291,13 @@ static void tell_rule(struct nat_path *path, enum nat_side from, uint32_t id,
 }
 
 /* Stage 3. NAT_OK: it is in the outbox. NAT_TAKEN: not plain after all. */
-static inline enum nat_reason
+static inline enum nat_drop
 forward_plain(struct nat_path *path, enum nat_side from, struct mr_frame *frame,
 	      struct mr_ipv4 *ip, uint32_t id, struct nat_map *map)
 {
 	const struct nat_end remote = remote_of(from, ip);
 	const enum nat_side to = from ^ 1;
-	enum nat_reason reason;
+	enum nat_drop drop;
 	uint64_t mac;
 	uint32_t hop;
 
@@ -308,10 +308,10 @@ forward_plain(struct nat_path *path, enum nat_side from, struct mr_frame *frame,
 		       &map->next_hop[to], &mac);
 	if (hop == NAT_SLOT_NONE)
 		return NAT_TAKEN;
-	reason = use_map(path, from, id, ip, remote);
-	if (reason == NAT_DROP_FILTERED || reason == NAT_DROP_TCP_STATE)
-		return reason;
-	if (reason != NAT_OK)
+	drop = use_map(path, from, id, ip, remote);
+	if (drop == NAT_DROP_FILTERED || drop == NAT_DROP_TCP_STATE)
+		return drop;
+	if (drop != NAT_OK)
 		return NAT_TAKEN;
 	if (from == NAT_INSIDE)
 		map->n_out++;
@@ -324,11 +324,11 @@ forward_plain(struct nat_path *path, enum nat_side from, struct mr_frame *frame,
 }
 
 static void drop_plain(struct nat_path *path, enum nat_side from,
-		       const struct mr_frame *frame, enum nat_reason reason)
+		       const struct mr_frame *frame, enum nat_drop drop)
 {
-	capture_drop(path->recorder, from, frame, 1, nat_reason_names[reason]);
+	capture_drop(path->recorder, from, frame, 1, nat_drop_names[drop]);
 	mr_frag_free(path->cache, frame->addr);
-	counter_add(&path->stats.drops[reason], 1);
+	counter_add(&path->stats.drops[drop], 1);
 }
 
 static void fly(struct nat_path *path, enum nat_side from,
@@ -343,21 +343,21 @@ static void fly(struct nat_path *path, enum nat_side from,
 	look_up_maps(path, from, &flight);
 	/* In order of arrival, plain or not. */
 	for (uint32_t i = 0; i < n; i += n_entries) {
-		enum nat_reason reason = NAT_TAKEN;
+		enum nat_drop drop = NAT_TAKEN;
 
 		n_entries = mr_frame_n_entries(&frames[i]);
 		if (k < flight.n && flight.plains[k].frame == i) {
-			reason = forward_plain(path, from, &frames[i],
-					       (void *)flight.plains[k].ip,
-					       flight.ids[k], flight.maps[k]);
+			drop = forward_plain(path, from, &frames[i],
+					     (void *)flight.plains[k].ip,
+					     flight.ids[k], flight.maps[k]);
 			k++;
 		}
-		if (reason == NAT_TAKEN) {
+		if (drop == NAT_TAKEN) {
 			nat_one(path, from, &frames[i], n_entries);
-		} else if (reason == NAT_OK) {
+		} else if (drop == NAT_OK) {
 			n_sent++;
 		} else {
-			drop_plain(path, from, &frames[i], reason);
+			drop_plain(path, from, &frames[i], drop);
 		}
 	}
 	counter_add(&path->stats.sent[from ^ 1], n_sent);

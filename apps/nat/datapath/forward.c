@@ -33,13 +33,13 @@ static void forward_to(struct nat_path *path, struct nat_packet *packet,
 	if (is_too_big && (packet->ip->fragment & htons(MR_IPV4_DF))) {
 		nat_icmp_send(path, packet, NAT_ICMP_UNREACHABLE,
 			      NAT_ICMP_TOO_BIG, mtu);
-		nat_drop(path, packet, NAT_DROP_TOO_BIG);
+		nat_drop_packet(path, packet, NAT_DROP_TOO_BIG);
 		return;
 	}
 	if (packet->ip_bytes > sizeof(*packet->ip) &&
 	    path->config->fills_options &&
 	    !nat_options_fill(path, packet, verdict->to)) {
-		nat_drop(path, packet, NAT_DROP_MALFORMED);
+		nat_drop_packet(path, packet, NAT_DROP_MALFORMED);
 		return;
 	}
 	if ((packet->tcp_flags & MR_TCP_SYN) && path->mss != 0)
@@ -73,18 +73,18 @@ static void send_to_other_worker(struct nat_path *path,
 void nat_forward_packet(struct nat_path *path, struct nat_packet *packet,
 			const struct nat_verdict *verdict)
 {
-	enum nat_reason reason;
+	enum nat_drop drop;
 	uint64_t mac;
 
 	if (verdict->is_looped) {
 		send_to_other_worker(path, packet, verdict);
 		return;
 	}
-	reason = nat_resolve(path, packet, verdict, &mac);
-	if (reason == NAT_OK)
+	drop = nat_resolve(path, packet, verdict, &mac);
+	if (drop == NAT_OK)
 		forward_to(path, packet, verdict, mac);
-	else if (reason != NAT_TAKEN) /* else it waits */
-		nat_refuse_packet(path, packet, reason);
+	else if (drop != NAT_TAKEN) /* else it waits */
+		nat_refuse_packet(path, packet, drop);
 }
 
 void nat_forward_ready(struct nat_path *path)

@@ -38,12 +38,12 @@ enum state {
 	STATE_WAITING, /* for the first fragment */
 	STATE_KNOWN,   /* verdict is valid */
 	STATE_LOCAL,   /* for ourselves */
-	STATE_DEAD,    /* reason is valid */
+	STATE_DEAD,    /* drop is valid */
 };
 
 struct datagram {
 	uint8_t state;
-	uint8_t reason; /* enum nat_reason */
+	uint8_t drop; /* enum nat_drop */
 	struct nat_verdict verdict;
 	struct nat_fifo waiting;
 	uint64_t seen[N_WORDS];
@@ -86,14 +86,14 @@ void nat_fragments_destroy(struct nat_fragments *f)
 
 /* Waiting frames share the fate of their datagram. */
 static void drop_waiting(struct nat_path *path, struct datagram *d,
-			 enum nat_reason reason)
+			 enum nat_drop drop)
 {
 	struct nat_packet packet;
 
 	while (nat_fifo_take(&path->hold, &d->waiting, &packet, NULL)) {
 		path->fragments->n_waiting--;
 		counter_sub(&path->stats.held, 1);
-		nat_drop(path, &packet, reason);
+		nat_drop_packet(path, &packet, drop);
 	}
 }
 
@@ -168,11 +168,11 @@ static uint32_t mark_seen(struct datagram *d, const struct nat_packet *packet,
 }
 
 static void kill_datagram(struct nat_path *path, struct datagram *d,
-			  enum nat_reason reason)
+			  enum nat_drop drop)
 {
 	d->state = STATE_DEAD;
-	d->reason = (uint8_t)reason;
-	drop_waiting(path, d, reason);
+	d->drop = (uint8_t)drop;
+	drop_waiting(path, d, drop);
 }
 
 /* Forward a fragment of a datagram whose verdict is known. */
@@ -191,29 +191,29 @@ static void decide_first(struct nat_path *path, struct datagram *d,
 			 struct nat_packet *packet)
 {
 	struct nat_packet waiting;
-	enum nat_reason reason = nat_parse_l4(path, packet);
+	enum nat_drop drop = nat_parse_l4(path, packet);
 
-	if (reason == NAT_DROP_L4_MALFORMED)
-		reason = NAT_DROP_FRAGMENT_WRONG; /* tiny: RFC 1858 */
-	if (reason == NAT_OK)
-		reason = nat_decide(path, packet, &d->verdict);
-	if (nat_kernel_takes(path, packet, reason))
-		reason = NAT_TAKEN;
-	if (reason != NAT_OK && reason != NAT_TAKEN) {
-		kill_datagram(path, d, reason);
-		if (reason == NAT_DROP_UNSOLICITED_SYN)
+	if (drop == NAT_DROP_L4_MALFORMED)
+		drop = NAT_DROP_FRAGMENT_WRONG; /* tiny: RFC 1858 */
+	if (drop == NAT_OK)
+		drop = nat_decide(path, packet, &d->verdict);
+	if (nat_kernel_takes(path, packet, drop))
+		drop = NAT_TAKEN;
+	if (drop != NAT_OK && drop != NAT_TAKEN) {
+		kill_datagram(path, d, drop);
+		if (drop == NAT_DROP_UNSOLICITED_SYN)
 			nat_syn_hold(path, packet);
 		else
-			nat_refuse_packet(path, packet, reason);
+			nat_refuse_packet(path, packet, drop);
 		return;
 	}
-	if (reason == NAT_TAKEN && !path->config->is_shared &&
+	if (drop == NAT_TAKEN && !path->config->is_shared &&
 	    (packet->proto != IPPROTO_ICMP || packet->l4[0] != NAT_ICMP_ECHO)) {
 		kill_datagram(path, d, NAT_DROP_NO_MAPPING);
 		nat_local(path, packet);
 		return;
 	}
-	d->state = reason == NAT_OK ? STATE_KNOWN : STATE_LOCAL;
+	d->state = drop == NAT_OK ? STATE_KNOWN : STATE_LOCAL;
 	if (d->verdict.src != packet->ip->src) {
 		/* Ids are per source, which changes: RFC 6864. */
 		d->verdict.id = nat_new_id(path, packet->ip);
@@ -234,7 +234,7 @@ static void wait_for_first(struct nat_path *path, struct datagram *d,
 
 	if (f->n_waiting == f->max_waiting || d->waiting.n == MAX_WAITING ||
 	    !nat_fifo_put(&path->hold, &d->waiting, packet, NULL)) {
-		nat_drop(path, packet, NAT_DROP_FRAGMENT_FULL);
+		nat_drop_packet(path, packet, NAT_DROP_FRAGMENT_FULL);
 		return;
 	}
 	f->n_waiting++;
@@ -249,12 +249,12 @@ void nat_fragment(struct nat_path *path, struct nat_packet *packet)
 
 	/* A partial checksum covers bytes of other frames, too. */
 	if (is_wrong(packet, n) || packet->is_partial) {
-		nat_drop(path, packet, NAT_DROP_FRAGMENT_WRONG);
+		nat_drop_packet(path, packet, NAT_DROP_FRAGMENT_WRONG);
 		return;
 	}
 	d = find_datagram(path, packet);
 	if (d->state == STATE_DEAD) {
-		nat_drop(path, packet, d->reason);
+		nat_drop_packet(path, packet, d->drop);
 		return;
 	}
 	n_seen = mark_seen(d, packet, n, &n_units);
@@ -262,7 +262,7 @@ void nat_fragment(struct nat_path *path, struct nat_packet *packet)
 		/* The network may repeat a fragment, but not a part of it. */
 		if (n_seen != n_units)
 			kill_datagram(path, d, NAT_DROP_FRAGMENT_WRONG);
-		nat_drop(path, packet, NAT_DROP_FRAGMENT_WRONG);
+		nat_drop_packet(path, packet, NAT_DROP_FRAGMENT_WRONG);
 		return;
 	}
 	if (packet->is_first)

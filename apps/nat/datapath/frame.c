@@ -4,13 +4,13 @@
 
 #include "support/capture.h"
 
-void nat_drop(struct nat_path *path, struct nat_packet *packet,
-	      enum nat_reason reason)
+void nat_drop_packet(struct nat_path *path, struct nat_packet *packet,
+		     enum nat_drop drop)
 {
 	capture_drop(path->recorder, packet->from, packet->frames, packet->n,
-		     nat_reason_names[reason]);
+		     nat_drop_names[drop]);
 	mr_frame_free_bulk(path->cache, packet->frames, packet->n);
-	counter_add(&path->stats.drops[reason], 1);
+	counter_add(&path->stats.drops[drop], 1);
 }
 
 uint32_t nat_room(const struct nat_path *path)
@@ -173,7 +173,7 @@ static void put_into_outbox(struct nat_path *path, struct nat_packet *packet,
 	struct mr_frame *first = &packet->frames[0];
 
 	if (outbox->n + packet->n > NAT_OUTBOX_MAX) {
-		nat_drop(path, packet, NAT_DROP_TX_FULL);
+		nat_drop_packet(path, packet, NAT_DROP_TX_FULL);
 		return;
 	}
 	if (link->l2_bytes < packet->l2_bytes) {
@@ -181,7 +181,7 @@ static void put_into_outbox(struct nat_path *path, struct nat_packet *packet,
 		first->len -= packet->l2_bytes - link->l2_bytes;
 	} else if (mr_frame_push(path->cache, first,
 				 link->l2_bytes - packet->l2_bytes) < 0) {
-		nat_drop(path, packet, NAT_DROP_NO_PAGE);
+		nat_drop_packet(path, packet, NAT_DROP_NO_PAGE);
 		return;
 	}
 	nat_write_link(mr_frame_data(path->base, first), link, ether_type, mac);

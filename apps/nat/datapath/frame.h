@@ -9,8 +9,8 @@
 #include "support/counter.h"
 
 /* Free the frame of a packet and count why. */
-void nat_drop(struct nat_path *path, struct nat_packet *packet,
-	      enum nat_reason reason);
+void nat_drop_packet(struct nat_path *path, struct nat_packet *packet,
+		     enum nat_drop drop);
 
 /* How many bytes of layer 3 fit into a new frame. */
 uint32_t nat_room(const struct nat_path *path);

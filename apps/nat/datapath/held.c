@@ -93,7 +93,8 @@ void nat_path_give_up(struct nat_path *path)
 		if (path->hold.slots[i].packet.n == 0)
 			continue;
 		counter_sub(&path->stats.held, 1);
-		nat_drop(path, &path->hold.slots[i].packet, NAT_DROP_SHUTDOWN);
+		nat_drop_packet(path, &path->hold.slots[i].packet,
+				NAT_DROP_SHUTDOWN);
 		path->hold.slots[i].packet.n = 0; /* only once */
 	}
 }

@@ -65,8 +65,8 @@ static uint32_t embedded_bytes(const uint8_t *icmp, uint32_t n)
 }
 
 /* Parse the IP header of an embedded packet of n bytes. */
-static enum nat_reason parse_ip(const struct nat_path *path, uint32_t n,
-				struct embedded *e)
+static enum nat_drop parse_ip(const struct nat_path *path, uint32_t n,
+			      struct embedded *e)
 {
 	uint32_t n_ip;
 
@@ -95,15 +95,14 @@ static enum nat_reason parse_ip(const struct nat_path *path, uint32_t n,
  * another TTL, an IP checksum of 0, or a length without the header. So the
  * embedded sum may be wrong, unless errors are handled strictly.
  */
-static enum nat_reason parse_error(struct nat_path *path,
-				   struct nat_packet *packet,
-				   struct embedded *e)
+static enum nat_drop parse_error(struct nat_path *path,
+				 struct nat_packet *packet, struct embedded *e)
 {
 	const uint32_t at = packet->l2_bytes + packet->ip_bytes;
 	const uint32_t n_icmp = packet->total_bytes - packet->ip_bytes;
 	const uint32_t n_head = sizeof(struct mr_icmp);
 	const uint32_t n = n_icmp - n_head;
-	enum nat_reason reason;
+	enum nat_drop drop;
 
 	if (nat_sum_of(path, packet, at, n_icmp) != UINT16_MAX)
 		return NAT_DROP_ICMP_CSUM;
@@ -114,9 +113,9 @@ static enum nat_reason parse_error(struct nat_path *path,
 			      packet->l2_bytes);
 	packet->l4 = (uint8_t *)packet->ip + packet->ip_bytes;
 	e->ip = (void *)(packet->l4 + n_head);
-	reason = parse_ip(path, embedded_bytes(packet->l4, n), e);
-	if (reason != NAT_OK)
-		return reason;
+	drop = parse_ip(path, embedded_bytes(packet->l4, n), e);
+	if (drop != NAT_OK)
+		return drop;
 	if (e->ip->proto == IPPROTO_ICMP && !nat_icmp_is_query(e->l4[0]) &&
 	    !nat_icmp_is_reply(e->l4[0]))
 		return NAT_DROP_ICMP_EMBEDDED;
@@ -206,10 +205,10 @@ static void restore_id(const struct nat_path *path, struct nat_packet *packet,
 }
 
 /* The packet left as outside, to remote; restore it: REQ-4. */
-static enum nat_reason revert_source(struct nat_path *path,
-				     struct nat_packet *packet,
-				     struct embedded *e, uint32_t remote,
-				     struct nat_verdict *verdict)
+static enum nat_drop revert_source(struct nat_path *path,
+				   struct nat_packet *packet,
+				   struct embedded *e, uint32_t remote,
+				   struct nat_verdict *verdict)
 {
 	const struct nat_tuple outside = { .addr = e->ip->src,
 					   .port = e->sport,
@@ -250,10 +249,10 @@ static uint32_t basic_addr(const struct nat_path *path, uint32_t addr)
 }
 
 /* From inside: the packet was received by inside. */
-static enum nat_reason revert_destination(struct nat_path *path,
-					  struct nat_packet *packet,
-					  struct embedded *e,
-					  struct nat_verdict *verdict)
+static enum nat_drop revert_destination(struct nat_path *path,
+					struct nat_packet *packet,
+					struct embedded *e,
+					struct nat_verdict *verdict)
 {
 	const struct nat_tuple inside = { .addr = e->ip->dst,
 					  .port = e->dport,
@@ -270,34 +269,34 @@ static enum nat_reason revert_destination(struct nat_path *path,
 	map = nat_maps_at(path->maps, id);
 	verdict->src = basic != 0 ? basic : map->outside_addr;
 	if (nat_addrs_of(&path->addrs, e->ip->src) & NAT_ADDR_EXTERNAL) {
-		const enum nat_reason reason =
+		const enum nat_drop drop =
 			path->config->hairpins ?
 				revert_source(path, packet, e,
 					      map->outside_addr, verdict) :
 				NAT_DROP_HAIRPIN_OFF;
 
-		if (reason != NAT_OK)
-			return reason;
+		if (drop != NAT_OK)
+			return drop;
 	}
 	replace_end(packet, e, false, map->outside_addr,
 		    nat_map_port(map, map->outside_port, e->dport));
 	return NAT_OK;
 }
 
-enum nat_reason nat_icmp_translate(struct nat_path *path,
-				   struct nat_packet *packet,
-				   struct nat_verdict *ret_verdict)
+enum nat_drop nat_icmp_translate(struct nat_path *path,
+				 struct nat_packet *packet,
+				 struct nat_verdict *ret_verdict)
 {
 	const struct nat_addrs *addrs = &path->addrs;
 	const bool is_out = packet->from == NAT_INSIDE;
 	struct embedded e;
-	enum nat_reason reason;
+	enum nat_drop drop;
 
 	if (packet->has_more) /* its checksum covers bytes that are not here */
 		return NAT_DROP_FRAGMENT_WRONG;
-	reason = parse_error(path, packet, &e);
-	if (reason != NAT_OK)
-		return reason;
+	drop = parse_error(path, packet, &e);
+	if (drop != NAT_OK)
+		return drop;
 	if (e.ip->src != packet->ip->dst)
 		return NAT_DROP_ICMP_EMBEDDED_SENDER;
 	*ret_verdict =

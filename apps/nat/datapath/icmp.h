@@ -42,8 +42,8 @@ static inline bool nat_icmp_is_reply(uint8_t type)
 }
 
 /* Decide about an error, and translate the packet embedded in it. */
-enum nat_reason nat_icmp_translate(struct nat_path *path,
-				   struct nat_packet *packet,
-				   struct nat_verdict *ret_verdict);
+enum nat_drop nat_icmp_translate(struct nat_path *path,
+				 struct nat_packet *packet,
+				 struct nat_verdict *ret_verdict);
 
 #endif

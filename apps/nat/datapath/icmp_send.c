@@ -89,11 +89,11 @@ static uint8_t no_session_code(const struct nat_config *config)
 }
 
 void nat_refuse_packet(struct nat_path *path, struct nat_packet *packet,
-		       enum nat_reason reason)
+		       enum nat_drop drop)
 {
 	uint8_t type = NAT_ICMP_UNREACHABLE, code;
 
-	switch (reason) {
+	switch (drop) {
 	case NAT_DROP_TTL:
 		type = NAT_ICMP_TIME;
 		code = 0;
@@ -117,9 +117,9 @@ void nat_refuse_packet(struct nat_path *path, struct nat_packet *packet,
 		code = NAT_ICMP_NO_PORT;
 		break;
 	default:
-		nat_drop(path, packet, reason);
+		nat_drop_packet(path, packet, drop);
 		return;
 	}
 	nat_icmp_send(path, packet, type, code, 0);
-	nat_drop(path, packet, reason);
+	nat_drop_packet(path, packet, drop);
 }

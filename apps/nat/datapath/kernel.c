@@ -6,17 +6,17 @@
 #include "header.h"
 
 void nat_leave_to_kernel(struct nat_path *path, struct nat_packet *packet,
-			 enum nat_reason reason)
+			 enum nat_drop drop)
 {
 	if (!path->config->is_shared) {
-		nat_drop(path, packet, reason);
+		nat_drop_packet(path, packet, drop);
 		return;
 	}
-	reason = mr_port_to_kernel(path->ports[packet->from], path->cache,
-				   packet->frames, packet->n) == 1 ?
-			 NAT_TAKEN :
-			 NAT_DROP_TX_FULL;
-	counter_add(&path->stats.drops[reason], 1);
+	drop = mr_port_to_kernel(path->ports[packet->from], path->cache,
+				 packet->frames, packet->n) == 1 ?
+		       NAT_TAKEN :
+		       NAT_DROP_TX_FULL;
+	counter_add(&path->stats.drops[drop], 1);
 }
 
 /* Whether a mapping may have its destination port. */
@@ -38,14 +38,14 @@ bool nat_is_for_kernel(const struct nat_path *path,
 }
 
 bool nat_kernel_takes(const struct nat_path *path,
-		      const struct nat_packet *packet, enum nat_reason reason)
+		      const struct nat_packet *packet, enum nat_drop drop)
 {
 	const uint32_t is = nat_addrs_of(&path->addrs, packet->ip->dst);
 
 	if (!path->config->is_shared || packet->is_looped ||
 	    !(is & NAT_ADDR_OURS))
 		return false;
-	switch (reason) {
+	switch (drop) {
 	case NAT_TAKEN:
 	case NAT_DROP_PROTOCOL:
 	case NAT_DROP_ICMP_TYPE:

@@ -9,11 +9,11 @@
  * that no mapping can have. */
 bool nat_is_for_kernel(const struct nat_path *path,
 		       const struct nat_packet *packet);
-/* Whether the kernel gets a packet that is not translated for this reason. */
+/* Whether the kernel gets a packet that would be dropped as this. */
 bool nat_kernel_takes(const struct nat_path *path,
-		      const struct nat_packet *packet, enum nat_reason reason);
+		      const struct nat_packet *packet, enum nat_drop drop);
 /* Drop it or, if the kernel shares our addresses, hand it over. */
 void nat_leave_to_kernel(struct nat_path *path, struct nat_packet *packet,
-			 enum nat_reason reason);
+			 enum nat_drop drop);
 
 #endif

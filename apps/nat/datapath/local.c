@@ -112,5 +112,5 @@ void nat_local(struct nat_path *path, struct nat_packet *packet)
 	if (packet->from == NAT_INSIDE && packet->proto == IPPROTO_UDP)
 		nat_icmp_send(path, packet, NAT_ICMP_UNREACHABLE,
 			      NAT_ICMP_NO_PORT, 0);
-	nat_drop(path, packet, NAT_DROP_NO_MAPPING);
+	nat_drop_packet(path, packet, NAT_DROP_NO_MAPPING);
 }

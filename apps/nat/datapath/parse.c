@@ -11,8 +11,8 @@
 #include "icmp.h"
 #include "ip_options.h"
 
-enum nat_reason nat_parse_link(struct nat_path *path, struct nat_packet *packet,
-			       uint16_t *ret_ether_type)
+enum nat_drop nat_parse_link(struct nat_path *path, struct nat_packet *packet,
+			     uint16_t *ret_ether_type)
 {
 	const struct nat_link *link = &path->links[packet->from];
 	const struct mr_eth *eth;
@@ -45,9 +45,9 @@ enum nat_reason nat_parse_link(struct nat_path *path, struct nat_packet *packet,
 }
 
 /* Source routes are dropped: RFC 7126 4.3.5, 4.4.5. */
-static enum nat_reason check_options(const uint8_t *option, uint32_t n)
+static enum nat_drop check_options(const uint8_t *option, uint32_t n)
 {
-	enum nat_reason reason = NAT_OK;
+	enum nat_drop drop = NAT_OK;
 
 	while (n > 0 && *option != NAT_OPTION_END) {
 		uint32_t n_option = 1;
@@ -58,15 +58,15 @@ static enum nat_reason check_options(const uint8_t *option, uint32_t n)
 			n_option = option[1];
 		}
 		if (*option == NAT_OPTION_LSRR || *option == NAT_OPTION_SSRR)
-			reason = NAT_DROP_SOURCE_ROUTE;
+			drop = NAT_DROP_SOURCE_ROUTE;
 		option += n_option;
 		n -= n_option;
 	}
-	return reason;
+	return drop;
 }
 
-static enum nat_reason check_addrs(const struct nat_path *path,
-				   const struct nat_packet *packet)
+static enum nat_drop check_addrs(const struct nat_path *path,
+				 const struct nat_packet *packet)
 {
 	const struct nat_addrs *addrs = &path->addrs;
 	const enum nat_side from = packet->from;
@@ -85,10 +85,10 @@ static enum nat_reason check_addrs(const struct nat_path *path,
 	return NAT_OK;
 }
 
-enum nat_reason nat_parse_ip(struct nat_path *path, struct nat_packet *packet)
+enum nat_drop nat_parse_ip(struct nat_path *path, struct nat_packet *packet)
 {
 	const uint32_t at = packet->l2_bytes;
-	enum nat_reason reason;
+	enum nat_drop drop;
 	struct mr_ipv4 *ip;
 	uint16_t fragment;
 
@@ -116,13 +116,13 @@ enum nat_reason nat_parse_ip(struct nat_path *path, struct nat_packet *packet)
 	packet->l4 = NULL;
 	packet->sport = packet->dport = 0;
 	packet->tcp_flags = 0;
-	reason = check_options((const uint8_t *)(ip + 1),
-			       packet->ip_bytes - (uint32_t)sizeof(*ip));
-	if (reason == NAT_OK)
-		reason = check_addrs(path, packet);
-	if (reason == NAT_OK)
+	drop = check_options((const uint8_t *)(ip + 1),
+			     packet->ip_bytes - (uint32_t)sizeof(*ip));
+	if (drop == NAT_OK)
+		drop = check_addrs(path, packet);
+	if (drop == NAT_OK)
 		nat_trim(path, packet);
-	return reason;
+	return drop;
 }
 
 /* The shortest layer-4 header that can be translated. */
@@ -142,7 +142,7 @@ static uint32_t l4_bytes_of(uint8_t proto)
 	}
 }
 
-static enum nat_reason parse_ports(struct nat_packet *packet, uint32_t n_l4)
+static enum nat_drop parse_ports(struct nat_packet *packet, uint32_t n_l4)
 {
 	const bool is_whole = !packet->has_more;
 	const struct mr_icmp *icmp = (const void *)packet->l4;
@@ -175,7 +175,7 @@ static enum nat_reason parse_ports(struct nat_packet *packet, uint32_t n_l4)
 	return NAT_OK;
 }
 
-enum nat_reason nat_parse_l4(struct nat_path *path, struct nat_packet *packet)
+enum nat_drop nat_parse_l4(struct nat_path *path, struct nat_packet *packet)
 {
 	const uint32_t at = packet->l2_bytes + packet->ip_bytes;
 	const uint32_t n_l4 = packet->total_bytes - packet->ip_bytes;

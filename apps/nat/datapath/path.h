@@ -18,7 +18,7 @@
 
 #include "config/config.h"
 #include "mapping/map.h"
-#include "ports/reason.h"
+#include "ports/drop.h"
 
 struct recorder;       /* support/capture.h */
 struct nat_addrs;      /* of a configuration; addrs.h */
@@ -45,7 +45,7 @@ struct nat_stats {
 	uint64_t sent[NAT_SIDES];       /* into outboxes, including our own */
 	uint64_t made;                  /* our own frames: ARP, ICMP, splits */
 	uint64_t held;                  /* currently in queues; a gauge */
-	uint64_t drops[NAT_REASONS];    /* frames, including NAT_TAKEN */
+	uint64_t drops[NAT_DROPS];      /* frames, including NAT_TAKEN */
 	uint64_t translated[NAT_SIDES]; /* frames, by the side they came from */
 	uint64_t hairpinned, excluded;  /* frames */
 };

@@ -372,14 +372,14 @@ static bool make_room_to_wait(struct nat_path *path, const struct nat_fifo *own,
 				   most->n_entries <= own->n_entries + n) ||
 		    !take_waiting(path, most, &packet, NULL))
 			return false;
-		nat_drop(path, &packet, NAT_DROP_NEIGHBOUR_FULL);
+		nat_drop_packet(path, &packet, NAT_DROP_NEIGHBOUR_FULL);
 	}
 }
 
-static enum nat_reason hold_packet(struct nat_path *path, uint32_t slot,
-				   const struct nat_packet *packet,
-				   const struct nat_verdict *verdict,
-				   uint32_t addr, enum want want)
+static enum nat_drop hold_packet(struct nat_path *path, uint32_t slot,
+				 const struct nat_packet *packet,
+				 const struct nat_verdict *verdict,
+				 uint32_t addr, enum want want)
 {
 	struct nat_resolver *resolver = path->resolver;
 	struct query *query = find_query(resolver, slot);
@@ -399,9 +399,8 @@ static enum nat_reason hold_packet(struct nat_path *path, uint32_t slot,
 	return NAT_TAKEN;
 }
 
-enum nat_reason nat_resolve(struct nat_path *path, struct nat_packet *packet,
-			    const struct nat_verdict *verdict,
-			    uint64_t *ret_mac)
+enum nat_drop nat_resolve(struct nat_path *path, struct nat_packet *packet,
+			  const struct nat_verdict *verdict, uint64_t *ret_mac)
 {
 	struct nat_neighbours *neighbours = path->neighbours;
 	const uint32_t addr = nat_next_hop(path, verdict->to, verdict->dst);

@@ -20,10 +20,9 @@ static inline uint32_t nat_next_hop(const struct nat_path *path,
 	return link->gateway;
 }
 
-/* NAT_OK and its MAC address; NAT_TAKEN: holding the packet; else a reason. */
-enum nat_reason nat_resolve(struct nat_path *path, struct nat_packet *packet,
-			    const struct nat_verdict *verdict,
-			    uint64_t *ret_mac);
+/* NAT_OK and its MAC address; NAT_TAKEN: holding the packet; else a drop. */
+enum nat_drop nat_resolve(struct nat_path *path, struct nat_packet *packet,
+			  const struct nat_verdict *verdict, uint64_t *ret_mac);
 /* Take a waiting packet whose next hop is now known. False: there is none. */
 bool nat_resolver_take_ready(struct nat_path *path,
 			     struct nat_packet *ret_packet,

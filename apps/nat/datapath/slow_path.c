@@ -15,14 +15,14 @@
 
 static void handle_whole(struct nat_path *path, struct nat_packet *packet)
 {
-	enum nat_reason reason = nat_parse_l4(path, packet);
+	enum nat_drop drop = nat_parse_l4(path, packet);
 	struct nat_verdict verdict;
 
-	if (reason == NAT_OK)
-		reason = nat_decide(path, packet, &verdict);
-	if (nat_kernel_takes(path, packet, reason))
-		reason = NAT_TAKEN;
-	switch (reason) {
+	if (drop == NAT_OK)
+		drop = nat_decide(path, packet, &verdict);
+	if (nat_kernel_takes(path, packet, drop))
+		drop = NAT_TAKEN;
+	switch (drop) {
 	case NAT_OK:
 		nat_forward_packet(path, packet, &verdict);
 		break;
@@ -33,16 +33,16 @@ static void handle_whole(struct nat_path *path, struct nat_packet *packet)
 		nat_syn_hold(path, packet);
 		break;
 	default:
-		nat_refuse_packet(path, packet, reason);
+		nat_refuse_packet(path, packet, drop);
 	}
 }
 
 static void handle_ipv4(struct nat_path *path, struct nat_packet *packet)
 {
-	const enum nat_reason reason = nat_parse_ip(path, packet);
+	const enum nat_drop drop = nat_parse_ip(path, packet);
 
-	if (reason != NAT_OK)
-		nat_drop(path, packet, reason);
+	if (drop != NAT_OK)
+		nat_drop_packet(path, packet, drop);
 	else if (packet->fragment_offset != 0 || packet->has_more)
 		nat_fragment(path, packet);
 	else
@@ -59,7 +59,7 @@ void nat_one(struct nat_path *path, enum nat_side from,
 	     const struct mr_frame *frames, uint32_t n)
 {
 	struct nat_packet packet;
-	enum nat_reason reason;
+	enum nat_drop drop;
 	uint16_t ether_type;
 
 	packet.from = (uint8_t)from;
@@ -67,15 +67,15 @@ void nat_one(struct nat_path *path, enum nat_side from,
 	packet.is_looped = frames->flags & NAT_FRAME_LOOPED;
 	memcpy(packet.frames, frames, n * sizeof(*frames));
 	packet.frames[0].flags &= ~NAT_FRAME_LOOPED;
-	reason = mr_frame_unshare(path->cache, packet.frames, n) < 0 ?
-			 NAT_DROP_NO_PAGE :
-			 nat_parse_link(path, &packet, &ether_type);
+	drop = mr_frame_unshare(path->cache, packet.frames, n) < 0 ?
+		       NAT_DROP_NO_PAGE :
+		       nat_parse_link(path, &packet, &ether_type);
 	/* DHCP, IPv6; VLANs of the host. */
-	if (reason == NAT_DROP_VLAN ||
-	    (reason == NAT_DROP_NOT_FOR_US && is_group(path, &packet)))
-		nat_leave_to_kernel(path, &packet, reason);
-	else if (reason != NAT_OK)
-		nat_drop(path, &packet, reason);
+	if (drop == NAT_DROP_VLAN ||
+	    (drop == NAT_DROP_NOT_FOR_US && is_group(path, &packet)))
+		nat_leave_to_kernel(path, &packet, drop);
+	else if (drop != NAT_OK)
+		nat_drop_packet(path, &packet, drop);
 	else if (ether_type == MR_ETHER_IPV4)
 		handle_ipv4(path, &packet);
 	else if (ether_type != MR_ETHER_ARP)

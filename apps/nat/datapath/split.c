@@ -97,7 +97,7 @@ void nat_split(struct nat_path *path, struct nat_packet *packet,
 		if (!send_piece(path, packet,
 				at == 0 ? (const uint8_t *)packet->ip : later,
 				n_header, at, n, to, mac)) {
-			nat_drop(path, packet, NAT_DROP_NO_PAGE);
+			nat_drop_packet(path, packet, NAT_DROP_NO_PAGE);
 			return;
 		}
 	}

@@ -219,15 +219,14 @@ const struct nat_steer_stats *nat_steer_stats(const struct nat_steer *steer)
 
 /* Received and dropped at once, without reaching the path. */
 static void drop_frames(struct nat_steer *steer, struct nat_stats *stats,
-			enum nat_side from, enum nat_reason reason,
+			enum nat_side from, enum nat_drop drop,
 			const struct mr_frame *frames, uint32_t n)
 {
 	const uint32_t n_frames = mr_frame_n_frames(frames, n);
 
-	capture_drop(steer->recorder, from, frames, n,
-		     nat_reason_names[reason]);
+	capture_drop(steer->recorder, from, frames, n, nat_drop_names[drop]);
 	counter_add(&stats->received[from], n_frames);
-	counter_add(&stats->drops[reason], n_frames);
+	counter_add(&stats->drops[drop], n_frames);
 	mr_frame_free_bulk(steer->worker->cache, frames, n);
 }
 
@@ -295,12 +294,12 @@ static struct nat_datagram_key key_of(const uint8_t *bytes, bool *ret_is_first)
 }
 
 static void drop_waiting(struct nat_steer *steer, struct nat_stats *stats,
-			 enum nat_reason reason, uint32_t at)
+			 enum nat_drop drop, uint32_t at)
 {
 	struct waiting *w = &steer->waiting[at];
 
 	if (w->n > 0)
-		drop_frames(steer, stats, NAT_OUTSIDE, reason, w->frames, w->n);
+		drop_frames(steer, stats, NAT_OUTSIDE, drop, w->frames, w->n);
 	steer->n_waiting_pages -= w->n;
 	w->n = 0;
 }

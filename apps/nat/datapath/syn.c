@@ -48,7 +48,7 @@ void nat_syn_hold(struct nat_path *path, struct nat_packet *packet)
 
 	if (syns->head - syns->tail == MAX_HELD ||
 	    !nat_fifo_put(&path->hold, &syns->fifo, packet, NULL)) {
-		nat_drop(path, packet, NAT_DROP_UNSOLICITED_SYN);
+		nat_drop_packet(path, packet, NAT_DROP_UNSOLICITED_SYN);
 		return;
 	}
 	syns->ring[syns->head++ % MAX_HELD] = (struct held_syn){
@@ -87,7 +87,8 @@ void nat_syns_tick(struct nat_path *path)
 	       nat_fifo_take(&path->hold, &syns->fifo, &packet, NULL)) {
 		counter_sub(&path->stats.held, 1);
 		if (syns->ring[syns->tail++ % MAX_HELD].is_answered)
-			nat_drop(path, &packet, NAT_DROP_UNSOLICITED_SYN);
+			nat_drop_packet(path, &packet,
+					NAT_DROP_UNSOLICITED_SYN);
 		else
 			nat_refuse_packet(path, &packet,
 					  NAT_DROP_UNSOLICITED_SYN);

@@ -13,7 +13,7 @@ struct nat_filter {
 	uint8_t proto;                             /* IPPROTO_*; 0: any */
 };
 
-/* NULL, "" and "all" have no condition. False with a reason. */
+/* NULL, "" and "all" have no condition. False with an error. */
 bool nat_filter_parse(const char *text, struct nat_filter *ret_filter,
 		      struct mr_reason *ret_why);
 

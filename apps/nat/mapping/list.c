@@ -211,7 +211,7 @@ static int restore_remote(struct nat_maps *maps,
 {
 	struct nat_map *map = nat_map_at(maps, id);
 	bool is_tcp = map->inside.proto == IPPROTO_TCP;
-	enum nat_reason reason;
+	enum nat_drop drop;
 
 	if (session->remote.addr == 0)
 		return 0;
@@ -229,9 +229,9 @@ static int restore_remote(struct nat_maps *maps,
 		return 0;
 	if (nat_further_find(maps, id, session->remote) != MR_FLOW_NONE)
 		return -EEXIST;
-	reason = nat_further_add(maps, id, session->remote, session->tcp_state,
-				 last_s);
-	return reason == NAT_OK ? 0 : -ENOSPC;
+	drop = nat_further_add(maps, id, session->remote, session->tcp_state,
+			       last_s);
+	return drop == NAT_OK ? 0 : -ENOSPC;
 }
 
 /* False: no NAT with this configuration could have saved it. */

@@ -115,7 +115,7 @@ void nat_maps_destroy(struct nat_maps *maps);
 
 /*
  * Whether there is room for the static mappings of a configuration: 0, or
- * -errno with a reason. Any thread.
+ * -errno with an error. Any thread.
  */
 int nat_maps_can_reload(const struct nat_maps *maps,
 			const struct nat_config *config,
@@ -161,24 +161,24 @@ void nat_maps_find_in(const struct nat_maps *maps,
  * outgoing SYN: other segments without a mapping belong to nothing. NAT_OK and
  * *ret_id, or NAT_DROP_NO_PORT, _QUOTA, _TABLE_FULL, _SPOOFED, _PROTOCOL.
  */
-enum nat_reason nat_maps_open(struct nat_maps *maps,
-			      const struct nat_tuple *inside, uint32_t now_s,
-			      uint32_t *ret_id);
+enum nat_drop nat_maps_open(struct nat_maps *maps,
+			    const struct nat_tuple *inside, uint32_t now_s,
+			    uint32_t *ret_id);
 
 /*
  * A packet of a mapping goes out to remote, or comes in from it: check the
  * filter (in only; static mappings have none), the session and TCP state, and
  * refresh what RFC 4787 REQ-6 and RFC 7857 allow. segment: only for TCP. A
  * segment outside its session's windows passes, but changes nothing. NAT_OK, or
- * a drop reason: NAT_DROP_FILTERED, _TABLE_FULL, _QUOTA, _UNSOLICITED_SYN (in:
+ * a drop: NAT_DROP_FILTERED, _TABLE_FULL, _QUOTA, _UNSOLICITED_SYN (in:
  * the caller holds it).
  */
-enum nat_reason nat_maps_out(struct nat_maps *maps, uint32_t id,
-			     struct nat_end remote,
-			     const struct nat_segment *segment, uint32_t now_s);
-enum nat_reason nat_maps_in(struct nat_maps *maps, uint32_t id,
-			    struct nat_end remote,
-			    const struct nat_segment *segment, uint32_t now_s);
+enum nat_drop nat_maps_out(struct nat_maps *maps, uint32_t id,
+			   struct nat_end remote,
+			   const struct nat_segment *segment, uint32_t now_s);
+enum nat_drop nat_maps_in(struct nat_maps *maps, uint32_t id,
+			  struct nat_end remote,
+			  const struct nat_segment *segment, uint32_t now_s);
 
 /* For an ICMP error about a packet of this mapping: check the filter only. */
 bool nat_maps_may_in(const struct nat_maps *maps, uint32_t id, uint32_t addr);

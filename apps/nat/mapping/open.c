@@ -78,19 +78,19 @@ static bool may_log(bool *has_logged, uint32_t *logged_s, uint32_t now_s,
 }
 
 static void log_refusal(struct nat_maps *maps, const struct nat_tuple *inside,
-			struct nat_subscriber *subscriber,
-			enum nat_reason reason, uint32_t now_s)
+			struct nat_subscriber *subscriber, enum nat_drop drop,
+			uint32_t now_s)
 {
 	const struct nat_log_event event = {
-		.what = reason == NAT_DROP_QUOTA ? NAT_LOG_QUOTA :
-						   NAT_LOG_NO_PORT,
+		.what = drop == NAT_DROP_QUOTA ? NAT_LOG_QUOTA :
+						 NAT_LOG_NO_PORT,
 		.now_s = now_s,
 		.proto = inside->proto,
 		.inside_addr = inside->addr,
 		.inside_port = inside->port,
 	};
 
-	if (reason == NAT_DROP_QUOTA ?
+	if (drop == NAT_DROP_QUOTA ?
 		    may_log(&subscriber->has_logged, &subscriber->logged_s,
 			    now_s, LOG_EVERY_S) :
 		    may_log(&maps->has_logged, &maps->logged_s, now_s, 1))
@@ -113,8 +113,8 @@ int nat_other_add(struct nat_maps *maps, const struct nat_tuple *outside,
 
 /* An external address that no one else uses for this protocol: the paired one
  * if possible, since without ports it serves only one subscriber. */
-static enum nat_reason take_addr(struct nat_maps *maps, uint32_t subscriber_id,
-				 uint32_t id, struct nat_end *ret_outside)
+static enum nat_drop take_addr(struct nat_maps *maps, uint32_t subscriber_id,
+			       uint32_t id, struct nat_end *ret_outside)
 {
 	uint32_t n_addrs = maps->ports->externals.n_addrs;
 	uint32_t addr = nat_ports_pair(maps->ports, subscriber_id, NAT_UDP);
@@ -155,13 +155,13 @@ static bool take_again(struct nat_maps *maps, uint32_t subscriber_id,
 }
 
 /* The external end of a new mapping. */
-static enum nat_reason take_outside(struct nat_maps *maps,
-				    uint32_t subscriber_id, uint32_t id,
-				    uint32_t now_s, struct nat_end *outside)
+static enum nat_drop take_outside(struct nat_maps *maps, uint32_t subscriber_id,
+				  uint32_t id, uint32_t now_s,
+				  struct nat_end *outside)
 {
 	const struct nat_tuple *inside = &nat_map_at(maps, id)->inside;
 	uint32_t proto = nat_proto_of(inside->proto), place;
-	enum nat_reason reason;
+	enum nat_drop drop;
 
 	if (outside->addr != 0)
 		return take_again(maps, subscriber_id, id, now_s, outside) ?
@@ -169,31 +169,30 @@ static enum nat_reason take_outside(struct nat_maps *maps,
 			       NAT_DROP_NO_PORT;
 	if (proto == NAT_PROTOS)
 		return take_addr(maps, subscriber_id, id, outside);
-	reason = nat_ports_take(maps->ports, proto, subscriber_id,
-				ntohs(inside->port), id, now_s, &place);
-	if (reason != NAT_OK)
-		return reason;
+	drop = nat_ports_take(maps->ports, proto, subscriber_id,
+			      ntohs(inside->port), id, now_s, &place);
+	if (drop != NAT_OK)
+		return drop;
 	outside->addr = htonl(nat_ports_addr_of(maps->ports, place));
 	outside->port = htons(nat_ports_port_of(maps->ports, place));
 	return NAT_OK;
 }
 
 /* Everything has been checked but the ports. */
-static enum nat_reason make(struct nat_maps *maps,
-			    const struct nat_tuple *inside,
-			    uint32_t subscriber_id, struct nat_end outside,
-			    uint32_t last_s, uint32_t now_s, uint32_t *ret_id)
+static enum nat_drop make(struct nat_maps *maps, const struct nat_tuple *inside,
+			  uint32_t subscriber_id, struct nat_end outside,
+			  uint32_t last_s, uint32_t now_s, uint32_t *ret_id)
 {
 	bool has_ports = nat_proto_of(inside->proto) != NAT_PROTOS;
-	enum nat_reason reason;
+	enum nat_drop drop;
 	uint32_t id;
 
 	if (mr_flow_add(maps->table, inside, &id) < 0)
 		return NAT_DROP_TABLE_FULL;
-	reason = take_outside(maps, subscriber_id, id, now_s, &outside);
-	if (reason != NAT_OK) {
+	drop = take_outside(maps, subscriber_id, id, now_s, &outside);
+	if (drop != NAT_OK) {
 		mr_flow_remove(maps->table, id);
-		return reason;
+		return drop;
 	}
 	nat_map_fill(maps, id, outside, has_ports ? 0 : NAT_MAP_ADDRESS,
 		     subscriber_id, last_s);
@@ -202,14 +201,14 @@ static enum nat_reason make(struct nat_maps *maps,
 	return NAT_OK;
 }
 
-enum nat_reason nat_map_make(struct nat_maps *maps,
-			     const struct nat_tuple *inside, uint32_t ordinal,
-			     struct nat_end outside, uint32_t last_s,
-			     uint32_t now_s, uint32_t *ret_id)
+enum nat_drop nat_map_make(struct nat_maps *maps,
+			   const struct nat_tuple *inside, uint32_t ordinal,
+			   struct nat_end outside, uint32_t last_s,
+			   uint32_t now_s, uint32_t *ret_id)
 {
 	uint32_t limit = maps->config->max_per_subscriber;
 	struct nat_subscriber *subscriber;
-	enum nat_reason reason;
+	enum nat_drop drop;
 	uint32_t subscriber_id;
 
 	if (maps->n_mappings >= maps->max_mappings)
@@ -219,21 +218,21 @@ enum nat_reason nat_map_make(struct nat_maps *maps,
 		return NAT_DROP_TABLE_FULL;
 	subscriber = nat_subscriber_at(maps->subscribers, subscriber_id);
 	subscriber->ordinal = ordinal;
-	reason = limit > 0 && subscriber->n_mappings >= limit ?
-			 NAT_DROP_QUOTA :
-			 make(maps, inside, subscriber_id, outside, last_s,
-			      now_s, ret_id);
+	drop = limit > 0 && subscriber->n_mappings >= limit ?
+		       NAT_DROP_QUOTA :
+		       make(maps, inside, subscriber_id, outside, last_s, now_s,
+			    ret_id);
 	if (outside.addr == 0 &&
-	    (reason == NAT_DROP_QUOTA || reason == NAT_DROP_NO_PORT))
-		log_refusal(maps, inside, subscriber, reason, now_s);
-	if (reason != NAT_OK)
+	    (drop == NAT_DROP_QUOTA || drop == NAT_DROP_NO_PORT))
+		log_refusal(maps, inside, subscriber, drop, now_s);
+	if (drop != NAT_OK)
 		nat_subscriber_put(maps->subscribers, subscriber_id);
-	return reason;
+	return drop;
 }
 
-enum nat_reason nat_maps_open(struct nat_maps *maps,
-			      const struct nat_tuple *inside, uint32_t now_s,
-			      uint32_t *ret_id)
+enum nat_drop nat_maps_open(struct nat_maps *maps,
+			    const struct nat_tuple *inside, uint32_t now_s,
+			    uint32_t *ret_id)
 {
 	uint32_t ordinal;
 

@@ -132,9 +132,9 @@ static void link_out(struct nat_maps *maps, struct nat_map *map, uint32_t id)
 	map->n_sessions--;
 }
 
-enum nat_reason nat_further_add(struct nat_maps *maps, uint32_t map_id,
-				struct nat_end remote, uint8_t tcp_state,
-				uint32_t now_s)
+enum nat_drop nat_further_add(struct nat_maps *maps, uint32_t map_id,
+			      struct nat_end remote, uint8_t tcp_state,
+			      uint32_t now_s)
 {
 	struct nat_map *map = nat_map_at(maps, map_id);
 	struct nat_subscriber *subscriber =

@@ -185,9 +185,9 @@ uint32_t nat_further_find(const struct nat_maps *maps, uint32_t map_id,
 			  struct nat_end remote);
 
 /* NAT_OK, NAT_DROP_TABLE_FULL or NAT_DROP_QUOTA. It must not exist yet. */
-enum nat_reason nat_further_add(struct nat_maps *maps, uint32_t map_id,
-				struct nat_end remote, uint8_t tcp_state,
-				uint32_t now_s);
+enum nat_drop nat_further_add(struct nat_maps *maps, uint32_t map_id,
+			      struct nat_end remote, uint8_t tcp_state,
+			      uint32_t now_s);
 
 void nat_further_remove(struct nat_maps *maps, uint32_t id);
 void nat_further_remove_all(struct nat_maps *maps, uint32_t map_id);
@@ -210,11 +210,11 @@ int nat_maps_make_ports(struct nat_maps *maps, const struct nat_config *config,
 			struct mr_reason *reterr_why);
 
 /* open.c: create a mapping for a subscriber. outside: its external end, which
- * it had before; address 0: any. NAT_OK or the reasons of nat_maps_open(). */
-enum nat_reason nat_map_make(struct nat_maps *maps,
-			     const struct nat_tuple *inside, uint32_t ordinal,
-			     struct nat_end outside, uint32_t last_s,
-			     uint32_t now_s, uint32_t *ret_id);
+ * it had before; address 0: any. NAT_OK or the drops of nat_maps_open(). */
+enum nat_drop nat_map_make(struct nat_maps *maps,
+			   const struct nat_tuple *inside, uint32_t ordinal,
+			   struct nat_end outside, uint32_t last_s,
+			   uint32_t now_s, uint32_t *ret_id);
 /* Fill in the record of a new mapping. */
 void nat_map_fill(struct nat_maps *maps, uint32_t id, struct nat_end outside,
 		  uint8_t flags, uint32_t subscriber_id, uint32_t last_s);

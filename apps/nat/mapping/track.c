@@ -85,14 +85,13 @@ static bool step_session(struct nat_maps *maps, uint32_t id,
 	return true;
 }
 
-static enum nat_reason tcp_out(struct nat_maps *maps, uint32_t id,
-			       struct nat_end remote,
-			       const struct nat_segment *segment,
-			       uint32_t now_s)
+static enum nat_drop tcp_out(struct nat_maps *maps, uint32_t id,
+			     struct nat_end remote,
+			     const struct nat_segment *segment, uint32_t now_s)
 {
 	const struct nat_map *map = nat_map_at(maps, id);
 	struct nat_window *window = &maps->windows[id];
-	enum nat_reason reason;
+	enum nat_drop drop;
 	enum nat_tcp state;
 
 	if (step_session(maps, id, remote, NAT_OUT, segment, now_s))
@@ -103,10 +102,9 @@ static enum nat_reason tcp_out(struct nat_maps *maps, uint32_t id,
 	if (state == NAT_TCP_CLOSED)
 		return NAT_OK;
 	if (nat_first_is_live(maps, map, now_s)) {
-		reason = nat_further_add(maps, id, remote, (uint8_t)state,
-					 now_s);
-		if (reason != NAT_OK)
-			return reason;
+		drop = nat_further_add(maps, id, remote, (uint8_t)state, now_s);
+		if (drop != NAT_OK)
+			return drop;
 		window = &nat_further_at(maps, map->sessions - 1)->window;
 	} else {
 		nat_map_set_first(maps, id, remote, state, now_s);
@@ -126,9 +124,9 @@ static bool knows_addr(const struct nat_maps *maps, uint32_t id, uint32_t addr,
 	return map->n_sessions > 0 && nat_further_has_addr(maps, id, addr);
 }
 
-static enum nat_reason tcp_in(struct nat_maps *maps, uint32_t id,
-			      struct nat_end remote,
-			      const struct nat_segment *segment, uint32_t now_s)
+static enum nat_drop tcp_in(struct nat_maps *maps, uint32_t id,
+			    struct nat_end remote,
+			    const struct nat_segment *segment, uint32_t now_s)
 {
 	const struct nat_map *map = nat_map_at(maps, id);
 
@@ -146,8 +144,8 @@ static enum nat_reason tcp_in(struct nat_maps *maps, uint32_t id,
 }
 
 /* UDP and ICMP, if the filter must know where packets were sent. */
-static enum nat_reason remember_remote(struct nat_maps *maps, uint32_t id,
-				       struct nat_end remote, uint32_t now_s)
+static enum nat_drop remember_remote(struct nat_maps *maps, uint32_t id,
+				     struct nat_end remote, uint32_t now_s)
 {
 	struct nat_map *map = nat_map_at(maps, id);
 	uint32_t further_id;
@@ -169,9 +167,9 @@ static enum nat_reason remember_remote(struct nat_maps *maps, uint32_t id,
 	return NAT_OK;
 }
 
-static enum nat_reason go_out(struct nat_maps *maps, uint32_t id,
-			      struct nat_end remote,
-			      const struct nat_segment *segment, uint32_t now_s)
+static enum nat_drop go_out(struct nat_maps *maps, uint32_t id,
+			    struct nat_end remote,
+			    const struct nat_segment *segment, uint32_t now_s)
 {
 	struct nat_map *map = nat_map_at(maps, id);
 	uint32_t proto = nat_proto_of(map->inside.proto);
@@ -211,10 +209,9 @@ static bool may_send(struct nat_maps *maps, uint32_t id, struct nat_end remote,
 	return true;
 }
 
-static enum nat_reason come_in(struct nat_maps *maps, uint32_t id,
-			       struct nat_end remote,
-			       const struct nat_segment *segment,
-			       uint32_t now_s)
+static enum nat_drop come_in(struct nat_maps *maps, uint32_t id,
+			     struct nat_end remote,
+			     const struct nat_segment *segment, uint32_t now_s)
 {
 	struct nat_map *map = nat_map_at(maps, id);
 	uint32_t proto = nat_proto_of(map->inside.proto);
@@ -232,28 +229,28 @@ static enum nat_reason come_in(struct nat_maps *maps, uint32_t id,
 	return NAT_OK;
 }
 
-enum nat_reason nat_maps_out(struct nat_maps *maps, uint32_t id,
-			     struct nat_end remote,
-			     const struct nat_segment *segment, uint32_t now_s)
+enum nat_drop nat_maps_out(struct nat_maps *maps, uint32_t id,
+			   struct nat_end remote,
+			   const struct nat_segment *segment, uint32_t now_s)
 {
-	enum nat_reason reason;
+	enum nat_drop drop;
 
 	nat_rule_take(maps, id, remote);
-	reason = go_out(maps, id, remote, segment, now_s);
+	drop = go_out(maps, id, remote, segment, now_s);
 	nat_rule_give(maps, id, NAT_OUT, remote);
-	return reason;
+	return drop;
 }
 
-enum nat_reason nat_maps_in(struct nat_maps *maps, uint32_t id,
-			    struct nat_end remote,
-			    const struct nat_segment *segment, uint32_t now_s)
+enum nat_drop nat_maps_in(struct nat_maps *maps, uint32_t id,
+			  struct nat_end remote,
+			  const struct nat_segment *segment, uint32_t now_s)
 {
-	enum nat_reason reason;
+	enum nat_drop drop;
 
 	nat_rule_take(maps, id, remote);
-	reason = come_in(maps, id, remote, segment, now_s);
+	drop = come_in(maps, id, remote, segment, now_s);
 	nat_rule_give(maps, id, NAT_IN, remote);
-	return reason;
+	return drop;
 }
 
 bool nat_maps_may_in(const struct nat_maps *maps, uint32_t id, uint32_t addr)

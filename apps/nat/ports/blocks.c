@@ -255,9 +255,9 @@ static uint32_t pick_in_own(struct nat_ports *ports, uint32_t proto,
 	return NAT_PLACE_NONE;
 }
 
-enum nat_reason nat_blocks_take(struct nat_ports *ports, uint32_t proto,
-				uint32_t subscriber_id, uint16_t inside_port,
-				uint32_t now_s, uint32_t *ret_place)
+enum nat_drop nat_blocks_take(struct nat_ports *ports, uint32_t proto,
+			      uint32_t subscriber_id, uint16_t inside_port,
+			      uint32_t now_s, uint32_t *ret_place)
 {
 	struct nat_subscriber *subscriber =
 		nat_subscriber_at(ports->subscribers, subscriber_id);

@@ -402,22 +402,22 @@ uint32_t nat_ports_address(struct nat_ports *ports, uint32_t proto,
 	return a;
 }
 
-enum nat_reason nat_ports_take(struct nat_ports *ports, uint32_t proto,
-			       uint32_t subscriber_id, uint16_t inside_port,
-			       uint32_t map_id, uint32_t now_s,
-			       uint32_t *ret_place)
+enum nat_drop nat_ports_take(struct nat_ports *ports, uint32_t proto,
+			     uint32_t subscriber_id, uint16_t inside_port,
+			     uint32_t map_id, uint32_t now_s,
+			     uint32_t *ret_place)
 {
 	struct nat_subscriber *subscriber =
 		nat_subscriber_at(ports->subscribers, subscriber_id);
 	uint32_t a, set, slot;
 
 	if (ports->blocks != NULL) {
-		enum nat_reason reason =
+		enum nat_drop drop =
 			nat_blocks_take(ports, proto, subscriber_id,
 					inside_port, now_s, ret_place);
-		if (reason == NAT_OK)
+		if (drop == NAT_OK)
 			nat_set_take(ports, *ret_place, map_id);
-		return reason;
+		return drop;
 	}
 	a = nat_ports_address(ports, proto, subscriber);
 	if (a == NAT_EXTERNAL_NONE)

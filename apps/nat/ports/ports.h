@@ -27,10 +27,10 @@
 
 #include "bits.h"
 #include "config/config.h"
+#include "drop.h"
 #include "event.h"
 #include "external.h"
 #include "random.h"
-#include "reason.h"
 
 /*
  * Which external ports belong to this worker: those with (port >>
@@ -222,10 +222,10 @@ static inline bool nat_ports_in_range(const struct nat_ports *ports,
  * Take a free port for a subscriber and mapping map_id: NAT_OK and *ret_place,
  * NAT_DROP_NO_PORT, or NAT_DROP_QUOTA: its blocks are full.
  */
-enum nat_reason nat_ports_take(struct nat_ports *ports, uint32_t proto,
-			       uint32_t subscriber_id, uint16_t inside_port,
-			       uint32_t map_id, uint32_t now_s,
-			       uint32_t *ret_place);
+enum nat_drop nat_ports_take(struct nat_ports *ports, uint32_t proto,
+			     uint32_t subscriber_id, uint16_t inside_port,
+			     uint32_t map_id, uint32_t now_s,
+			     uint32_t *ret_place);
 
 /* Take this port, which it had before. False: it is not free. */
 bool nat_ports_take_place(struct nat_ports *ports, uint32_t place,

@@ -63,9 +63,9 @@ void nat_set_release(struct nat_ports *ports, uint32_t place, uint32_t now_s);
 /* blocks.c */
 int nat_blocks_init(struct nat_ports *ports, const struct nat_config *config);
 void nat_blocks_fini(struct nat_ports *ports);
-enum nat_reason nat_blocks_take(struct nat_ports *ports, uint32_t proto,
-				uint32_t subscriber_id, uint16_t inside_port,
-				uint32_t now_s, uint32_t *ret_place);
+enum nat_drop nat_blocks_take(struct nat_ports *ports, uint32_t proto,
+			      uint32_t subscriber_id, uint16_t inside_port,
+			      uint32_t now_s, uint32_t *ret_place);
 bool nat_blocks_admit(struct nat_ports *ports, uint32_t place,
 		      uint32_t subscriber_id, uint32_t now_s);
 /* The owner of a port's block; MR_FLOW_NONE: none. */

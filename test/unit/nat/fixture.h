@@ -144,16 +144,16 @@ static inline uint32_t fixture_find_back(uint32_t id)
 	return back;
 }
 
-static inline enum nat_reason fixture_out(uint32_t id, uint32_t addr,
-					  uint16_t port, uint8_t flags)
+static inline enum nat_drop fixture_out(uint32_t id, uint32_t addr,
+					uint16_t port, uint8_t flags)
 {
 	return nat_maps_out(fixture.maps, id, remote(addr, port),
 			    &(struct nat_segment){ .flags = flags },
 			    fixture.now_s);
 }
 
-static inline enum nat_reason fixture_in(uint32_t id, uint32_t addr,
-					 uint16_t port, uint8_t flags)
+static inline enum nat_drop fixture_in(uint32_t id, uint32_t addr,
+				       uint16_t port, uint8_t flags)
 {
 	return nat_maps_in(fixture.maps, id, remote(addr, port),
 			   &(struct nat_segment){ .flags = flags },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of apps/nat/ports/random.c, external.c, reason.c and bits.h. */
+/* Tests of apps/nat/ports/random.c, external.c, drop.c and bits.h. */
 #include "fixture.h"
 
 TEST(a_set_finds_what_a_scan_finds)
@@ -144,14 +144,14 @@ TEST(subscribers_have_a_place_in_their_networks)
 
 TEST(reasons_have_names_of_their_own)
 {
-	for (uint32_t i = 0; i < NAT_REASONS; i++) {
-		assert_non_null(nat_reason_name(i));
+	for (uint32_t i = 0; i < NAT_DROPS; i++) {
+		assert_non_null(nat_drop_name(i));
 		for (uint32_t k = 0; k < i; k++)
-			assert_string_not_equal(nat_reason_name(i),
-						nat_reason_name(k));
+			assert_string_not_equal(nat_drop_name(i),
+						nat_drop_name(k));
 	}
-	assert_string_equal(nat_reason_name(NAT_DROP_TTL), "ttl");
-	assert_string_equal(nat_reason_name(NAT_DROP_ARP), "arp");
-	assert_string_equal(nat_reason_name(NAT_TAKEN), "taken");
-	assert_null(nat_reason_name(NAT_REASONS));
+	assert_string_equal(nat_drop_name(NAT_DROP_TTL), "ttl");
+	assert_string_equal(nat_drop_name(NAT_DROP_ARP), "arp");
+	assert_string_equal(nat_drop_name(NAT_TAKEN), "taken");
+	assert_null(nat_drop_name(NAT_DROPS));
 }

@@ -122,9 +122,9 @@ static void free_frames(struct mr_frame *frames, uint32_t n)
 	mr_frame_free_bulk(fixture.cache, frames, n);
 }
 
-static uint64_t drops(enum nat_reason reason)
+static uint64_t drops(enum nat_drop drop)
 {
-	return both.stats[0].drops[reason] + both.stats[1].drops[reason];
+	return both.stats[0].drops[drop] + both.stats[1].drops[drop];
 }
 
 /* Worker 0 receives them from outside, then both until nothing moves. Returns

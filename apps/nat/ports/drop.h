@@ -3,12 +3,12 @@
  * Why a frame was dropped. Every received frame is sent, held (for a neighbour,
  * or as a fragment), or counted here once.
  */
-#ifndef NAT_REASON_H
-#define NAT_REASON_H
+#ifndef NAT_DROP_H
+#define NAT_DROP_H
 
 #include <stdint.h>
 
-enum nat_reason {
+enum nat_drop {
 	NAT_OK,                   /* not dropped; no counter */
 	NAT_DROP_RUNT,            /* no complete Ethernet header */
 	NAT_DROP_NOT_FOR_US,      /* another host's MAC address */
@@ -54,12 +54,12 @@ enum nat_reason {
 	NAT_DROP_HANDOFF_FULL, /* the ring to its owner is full */
 	NAT_DROP_SHUTDOWN,
 	NAT_TAKEN, /* a frame for us: ARP, ping; counted, but not a drop */
-	NAT_REASONS,
+	NAT_DROPS,
 };
 
 /* Names of their counters, as in JSON. */
-extern const char *const nat_reason_names[NAT_REASONS];
+extern const char *const nat_drop_names[NAT_DROPS];
 /* NULL after the last. */
-const char *nat_reason_name(uint32_t reason);
+const char *nat_drop_name(uint32_t drop);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names of the reasons, for people and tools. */
+/* Names of the drops, for people and tools. */
 #include <stddef.h>
 
-#include "reason.h"
+#include "drop.h"
 
-const char *const nat_reason_names[NAT_REASONS] = {
+const char *const nat_drop_names[NAT_DROPS] = {
 	[NAT_OK] = "ok",
 	[NAT_DROP_RUNT] = "runt",
 	[NAT_DROP_NOT_FOR_US] = "not_for_us",
@@ -47,7 +47,7 @@ const char *const nat_reason_names[NAT_REASONS] = {
 	[NAT_TAKEN] = "taken",
 };
 
-const char *nat_reason_name(uint32_t reason)
+const char *nat_drop_name(uint32_t drop)
 {
-	return reason < NAT_REASONS ? nat_reason_names[reason] : NULL;
+	return drop < NAT_DROPS ? nat_drop_names[drop] : NULL;
 }
