@@ -19,14 +19,9 @@ from matplotlib.figure import Figure
 from mr_bench import units
 from mr_bench.page.model import Chart, Line
 
-INCH = 96  # pixels of a page, of which all of these are
-WIDTH, HEIGHT = 510, 380  # of the plot
-LEFT, TOP, BOTTOM = 70, 30, 60  # beside it
-LEGEND_LEFT, LEGEND_STEP = 80, 20
-BAR_WIDTH, BAR_STEP, BAR_RIGHT = 870, 24, 90
-# Of a letter, at most on average: having matplotlib measure all texts takes as
-# long as drawing them.
-LETTER_WIDTH = 7.8
+# Inches of plots, without the texts beside them.
+WIDTH, HEIGHT = 5.3, 4.0
+BAR_WIDTH, BAR_STEP = 7.0, 0.25
 MAX_MARKS = 40  # more would hide the curve
 # Okabe and Ito's, which colour-blind readers can tell apart, and greys: they
 # stand for the variables of the page's style, which have them for all media.
@@ -216,24 +211,15 @@ def _legend_text(line: Line, unit: str) -> str:
     return f" {text}" if text.startswith("_") else text
 
 
-def _width_of(texts: list[str]) -> float:
-    return LETTER_WIDTH * max(map(len, texts))
-
-
-def _add_axes(
-    figure: Figure, left: float, width: float, right: float, height: float, below: float
-) -> Axes:
-    """Makes the figure as large as all of that."""
-    across, down = left + width + right, TOP + height + below
-    figure.set_size_inches(across / INCH, down / INCH)
-    return figure.add_axes((left / across, below / down, width / across, height / down))
+def _add_axes(figure: Figure, width: float, height: float) -> Axes:
+    figure.set_size_inches(width, height)
+    return figure.add_axes((0, 0, 1, 1))
 
 
 def _draw_lines(chart: Chart, figure: Figure) -> None:
     lines = chart.drawn()
     texts = [_legend_text(line, chart.y_unit) for line in lines]
-    below = max(BOTTOM, LEGEND_STEP * (len(lines) + 1) - HEIGHT)
-    axes = _add_axes(figure, LEFT, WIDTH, LEGEND_LEFT + _width_of(texts), HEIGHT, below)
+    axes = _add_axes(figure, WIDTH, HEIGHT)
     x = _XAxis(chart, lines)
     y_scale = _set_up_y(axes, chart, lines)
     x.set_up(axes)
@@ -258,9 +244,7 @@ def _draw_lines(chart: Chart, figure: Figure) -> None:
 
 def _draw_bars(chart: Chart, figure: Figure) -> None:
     lines = chart.drawn()
-    left = 14 + _width_of([line.name for line in lines])
-    width = max(BAR_WIDTH - left, BAR_WIDTH / 2)
-    axes = _add_axes(figure, left, width, BAR_RIGHT, BAR_STEP * len(lines), 6)
+    axes = _add_axes(figure, BAR_WIDTH, BAR_STEP * len(lines))
     for i, line in enumerate(lines):
         axes.barh(i, line.last, height=0.75, color=HEX[f"c{line.colour}"])
         axes.text(line.last, i, f" {_text(line.last, chart.y_unit)}", va="center")
@@ -279,7 +263,7 @@ def svg(chart: Chart, number: int) -> Markup:
     with matplotlib.rc_context({**STYLE, "svg.hashsalt": name}):
         figure = Figure()
         (_draw_bars if chart.is_bars else _draw_lines)(chart, figure)
-        figure.savefig(to, format="svg")
+        figure.savefig(to, format="svg", bbox_inches="tight")
     text = to.getvalue()
     box = re.search(r'viewBox="[^"]*"', text)
     # From the first group on: what is in front of it is for a file.
