@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Figures of documents, by name, and whether those of two sets of documents
-differ."""
+differ: by medians, because a disturbance makes a sample longer and never shorter, and
+bootstrap intervals, because the distribution of samples is unknown."""
 
 import enum
 import math
-from collections.abc import Iterator
+import random
+import statistics
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from mr_bench import sample, units
+from mr_bench import units
 from mr_bench.document import Document, at, list_of, member, number_of, text_of
 from mr_bench.rates import FCS_BYTES
 
@@ -20,6 +23,38 @@ LEAST_FOR_VERDICT = 2
 # comparisons of 2 runs each, in 1 of 10 of 3 runs, and in 3 % of 4. Adding
 # these shares of the runs' spread at both ends makes it 3 to 4 % for all.
 MARGINS = {2: 1.5, 3: 0.25}
+
+N_RESAMPLES = 1000
+
+
+class Ratio(NamedTuple):
+    """value 0: there is none. low, high: its 95 % confidence interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def median(values: Sequence[float]) -> float:
+    """The median; 0 if there are no values."""
+    return statistics.median(values) if values else 0.0
+
+
+def ratio(above: Sequence[float], below: Sequence[float]) -> Ratio:
+    """Median by median, with a bootstrap interval. The same samples give the same one."""
+    if not above or median(below) <= 0:
+        return Ratio(0, 0, 0)
+    dice = random.Random(1)
+    ratios = []
+    for _ in range(N_RESAMPLES):
+        low, high = (median(dice.choices(side, k=len(side))) for side in (below, above))
+        ratios.append(high / low if low > 0 else math.inf if high > 0 else 1.0)
+    ratios.sort()
+    return Ratio(
+        median(above) / median(below),
+        ratios[N_RESAMPLES * 25 // 1000],
+        ratios[N_RESAMPLES * 975 // 1000 - 1],
+    )
 
 
 @dataclass
@@ -188,17 +223,17 @@ class Comparison:
         a, b = figure.sides
         least = min(len(a.values), len(b.values))
         self.figure = figure
-        self.medians = sample.median(a.values), sample.median(b.values)
-        self.ratio = sample.Ratio(0, 0, 0)
+        self.medians = median(a.values), median(b.values)
+        self.ratio = Ratio(0, 0, 0)
         self.has_few_runs = 0 < least < LEAST_FOR_VERDICT
         self.is_bootstrap = least >= LEAST_FOR_BOOTSTRAP
         self.verdict = Verdict.ALONE
         if least == 0:
             return
         if self.is_bootstrap:
-            self.ratio = sample.ratio(b.values, a.values)
+            self.ratio = ratio(b.values, a.values)
         elif self.medians[0] > 0:
-            self.ratio = sample.Ratio(
+            self.ratio = Ratio(
                 self.medians[1] / self.medians[0],
                 b.lowest() / a.highest(),
                 b.highest() / a.lowest() if a.lowest() > 0 else math.inf,
