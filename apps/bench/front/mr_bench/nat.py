@@ -15,10 +15,10 @@ from typing import Any
 from mr_bench import values
 from mr_bench.nat_search import Counts, NatSearch, Rate
 from mr_bench.progress import Progress
+from mr_bench.result import complain
 from mr_bench.search_trials import SearchError
-from mr_bench.session import complain
 from mr_bench.shared_options import Row, as_it_is, whole
-from mr_bench.traffic import Engine, EngineEnded, EngineError
+from mr_bench.traffic import Engine, EngineError, run_command
 from mr_bench.values import UsageError
 from mr_support import output
 
@@ -155,14 +155,14 @@ class EnginePath:
 class Run:
     """What is measured, with its rows."""
 
-    def __init__(self, engine: Engine, options: Options) -> None:
+    def __init__(self, engine: Engine, options: Options, max_pps: float) -> None:
         self.engine, self.options = engine, options
         self.progress = Progress(engine.options.quiet)
         self.n_told = 0
         self.rows: list[dict[str, Any]] = []
         self.search = NatSearch(
             EnginePath(engine, options.reset),
-            0,
+            max_pps,
             options.resolution_ratio,
             options.connections,
             options.max_connections,
@@ -286,36 +286,34 @@ class Run:
         return ports | asked | {"rate": str(shared.rate)}
 
 
-def _run(engine: Engine) -> int:
-    """Everything after the options; the exit status."""
+def _open(engine: Engine) -> Run:
+    """Read the options and open the ports. Raises UsageError, EngineError."""
     options = Options()
-    try:
-        for name, text in engine.options.own:
-            next(row for row in OPTIONS if row.name == name).take(text, options)
-        # Finer than any rate can be told.
-        options.resolution_ratio = max(options.resolution_ratio, 1e-5)
-        max_pps = engine.options.rate.pps(FRAME_BYTES, 0)
-        if max_pps < 0:
-            raise UsageError("--rate: nat takes no %; give frames or bits per second")
-        engine.request(
-            "nat-open",
-            client=int(ipaddress.IPv4Address(options.client)),
-            clients=options.clients,
-            gateway=int(ipaddress.IPv4Address(options.gateway)),
-            server=int(ipaddress.IPv4Address(options.server)),
-            is_tcp=options.protocol == "tcp",
-            room=options.max_connections,
-            magic=int(time.time()) % 2**32,
-        )
-        # What is sent to a NAT, its own options say.
-        engine.result.root["config"].clear()
-    except (UsageError, EngineError) as error:
-        complain(str(error))
-        engine.drop()
-        return error.status
-    run = Run(engine, options)
-    run.search.max_pps = max_pps or DEFAULT_PPS
-    why = ""
+    for name, text in engine.options.own:
+        next(row for row in OPTIONS if row.name == name).take(text, options)
+    # Finer than any rate can be told.
+    options.resolution_ratio = max(options.resolution_ratio, 1e-5)
+    max_pps = engine.options.rate.pps(FRAME_BYTES, 0)
+    if max_pps < 0:
+        raise UsageError("--rate: nat takes no %; give frames or bits per second")
+    engine.request(
+        "nat-open",
+        client=int(ipaddress.IPv4Address(options.client)),
+        clients=options.clients,
+        gateway=int(ipaddress.IPv4Address(options.gateway)),
+        server=int(ipaddress.IPv4Address(options.server)),
+        is_tcp=options.protocol == "tcp",
+        room=options.max_connections,
+        magic=int(time.time()) % 2**32,
+    )
+    # What is sent to a NAT, its own options say.
+    engine.result.root["config"].clear()
+    return Run(engine, options, max_pps or DEFAULT_PPS)
+
+
+def _run(engine: Engine) -> int:
+    """The exit status. Raises UsageError, EngineError."""
+    run, why = _open(engine), ""
     try:
         run.measure()
     except (SearchError, EngineError) as error:
@@ -329,8 +327,4 @@ def _run(engine: Engine) -> int:
 
 def main(words: list[str]) -> int:
     """The exit status."""
-    try:
-        engine = Engine("nat", words, USAGE, OPTIONS, WITHOUT)
-    except EngineEnded as end:
-        return end.status
-    return _run(engine)
+    return run_command(_run, "nat", words, USAGE, OPTIONS, WITHOUT)

@@ -55,10 +55,15 @@ def check(path: str) -> None:
         raise OSError(errno.EACCES, os.strerror(errno.EACCES))
 
 
-def cannot_write(path: str, error: OSError) -> None:
-    """A line on stderr."""
+def complain(text: str) -> None:
+    """Print a line on standard error."""
+    print_error(f"mr-bench: {text}")
+
+
+def cannot_write(path: str, error: OSError) -> str:
+    """The message."""
     where = "standard output" if path == "-" else path
-    print_error(f"mr-bench: cannot write {where:.180}: {error.strerror}")
+    return f"cannot write {where:.180}: {error.strerror}"
 
 
 def _rounded(value: Any) -> Any:
@@ -271,7 +276,7 @@ class Result:
             try:
                 output.write(path, text)
             except OSError as error:
-                cannot_write(path, error)
+                complain(cannot_write(path, error))
                 return 1
         output.say("", end="", is_last=True)
         return 0

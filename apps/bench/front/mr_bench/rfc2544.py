@@ -5,12 +5,14 @@ from textwrap import indent
 
 from mr_bench.loss_and_bursts import Bursts, back2back, frame_loss
 from mr_bench.rates import WIRE_BYTES
+from mr_bench.result import complain
 from mr_bench.search_options import Group
 from mr_bench.search_trials import Found, Limit, Outcome, SearchError
-from mr_bench.session import Command, Session, complain, rate_text
+from mr_bench.session import Command, Session, rate_text
 
 OWN_TRIAL_NS = 1_000_000_000
-POINTS = ("min", "p50", "p90", "p99", "p99.9", "max")
+# Of latencies, as they are shown, and in a trial.
+POINTS = {"min": "min", "p50": "p50", "p90": "p90", "p99": "p99", "p99.9": "p999", "max": "max"}
 
 
 def _noted(note: str) -> str:
@@ -157,15 +159,13 @@ def _measure_own(session: Session, pps: float) -> None:
     """The latencies of the tester alone: the same cores and streams, but frames pass through
     memory."""
     own = session.engine.alone(pps=pps, duration_ns=min(session.options.trial_ns, OWN_TRIAL_NS))
-    points = {
-        name: getattr(own.latency, name.replace(".", "")) for name in ("p50", "p99", "p99.9", "max")
-    }
+    points = {name: own.latency.get(POINTS[name], 0) for name in ("p50", "p99", "p99.9", "max")}
     session.print(
         f"the tester alone, at {rate_text(own.tx_pps)}frame/s: "
         + ", ".join(f"{name} {ns / 1e3:.1f} us" for name, ns in points.items())
     )
     for name, ns in points.items():
-        session.measured[f"own_{name.replace('.', '')}_ns"] = ns
+        session.measured[f"own_{POINTS[name]}_ns"] = ns
     session.print(indent(own.tail, "        "), end="")
 
 
@@ -182,7 +182,7 @@ def _report_latency(session: Session, share: float, outcome: Outcome) -> None:
         note = "the sender missed its rate"
     elif outcome.n_lost > 0:
         note = f"of the frames that came; {outcome.n_lost} were lost"
-    values = [getattr(latency, name.replace(".", "")) for name in POINTS]
+    values = [latency[key] for key in POINTS.values()]
     for name, ns in zip(POINTS, values):
         session.row(
             f"latency-{name}-at-{100 * share:g}%",
@@ -215,7 +215,7 @@ def latency_at_shares(session: Session) -> int:
     status = 0
     for share in o.shares:
         outcome = session.search.trial(whole * share, o.trial_ns)
-        if session.last.latency.n == 0:
+        if not session.last.latency:
             raise SearchError(
                 f"none of {outcome.n_sent} frames came back at {outcome.asked_pps:.0f} frames/s"
             )

@@ -14,12 +14,12 @@ from mr_bench.ceiling import read_ceiling
 from mr_bench.mlr_search import Goal, MlrSearch
 from mr_bench.progress import Progress
 from mr_bench.rates import FCS_BYTES
+from mr_bench.result import complain
 from mr_bench.search_options import ROWS, Group, describe, read_options
 from mr_bench.search_trials import SECOND, Found, Limit, Search, SearchError, Wanted
-from mr_bench.traffic import Engine, EngineEnded, EngineError, Trial, trial_of
+from mr_bench.traffic import Engine, EngineError, Trial, run_command, trial_of
 from mr_bench.values import UsageError
 from mr_support import output
-from mr_support.text import print_error
 
 SETTLE_NS = SECOND  # it ends sooner, when all have come
 FULL_SPEED_NS = SECOND // 5  # to see what the sender can do
@@ -48,7 +48,11 @@ class Command:
 
     def main(self, words: list[str]) -> int:
         """The exit status."""
-        return command_main(self, words)
+        rows = [row for row in ROWS if row.groups & self.groups]
+        return run_command(
+            lambda engine: _run(Session(self, engine)),
+            *(self.name, words, self.usage, rows, WITHOUT, self.ports, self.is_mix),
+        )
 
 
 def rate_text(pps: float) -> str:
@@ -56,11 +60,6 @@ def rate_text(pps: float) -> str:
     if pps >= 1e6:
         return f"{pps / 1e6:.4f} M"
     return f"{pps / 1e3:.3f} k" if pps >= 1e3 else f"{pps:.1f} "
-
-
-def complain(text: str) -> None:
-    """A line on stderr."""
-    print_error(f"mr-bench: {text}")
 
 
 def raised_text(from_bytes: int, to_bytes: int) -> str:
@@ -243,10 +242,6 @@ class Session:
             self.raised = ""
         return status
 
-    def open_ports(self) -> None:
-        """Raises EngineError."""
-        self.opened = self.engine.open()
-
     # What is found.
 
     def throughput(self) -> Sequence[Found]:
@@ -344,7 +339,7 @@ class Session:
 
 
 def _run(session: Session) -> int:
-    """The exit status."""
+    """The exit status. Raises EngineError."""
     status = 0
     if session.command.before is not None:
         status = session.command.before(session)
@@ -352,29 +347,6 @@ def _run(session: Session) -> int:
             session.fail("the check of the tester failed")
             return session.finish() or status
     if session.shared.tx:
-        try:
-            session.open_ports()
-        except EngineError as error:
-            complain(str(error))
-            session.engine.drop()
-            return error.status
+        session.opened = session.engine.open()
         status = session.run_sizes()
     return session.finish() or status
-
-
-def command_main(command: Command, words: list[str]) -> int:
-    """Run a command. The exit status."""
-    rows = [row for row in ROWS if row.groups & command.groups]
-    try:
-        engine = Engine(
-            command.name, words, command.usage, rows, WITHOUT, command.ports, command.is_mix
-        )
-    except EngineEnded as end:
-        return end.status
-    try:
-        session = Session(command, engine)
-    except UsageError as error:
-        complain(str(error))
-        engine.drop()
-        return error.status
-    return _run(session)

@@ -16,13 +16,12 @@ from typing import Any
 
 from mr_bench.explain import Ends, explain, is_silent, tail_text
 from mr_bench.rates import WIRE_BYTES
-from mr_bench.result import Result, begin, cannot_write, check, describe
+from mr_bench.result import Result, begin, cannot_write, check, complain, describe
 from mr_bench.shared_options import Options, read
 from mr_bench.times import Times
 from mr_bench.times import describe as describe_trial
 from mr_support import output, program
 from mr_support.options import Option, Wrong
-from mr_support.text import print_error
 
 VERSION = 5
 
@@ -33,27 +32,6 @@ class EngineError(Exception):
     def __init__(self, text: str, status: int = 1) -> None:
         super().__init__(text)
         self.status = status
-
-
-class EngineEnded(Exception):
-    """Not started: help was printed, or the command line is wrong (already reported)."""
-
-    def __init__(self, status: int) -> None:
-        super().__init__(f"exit status {status}")
-        self.status = status
-
-
-@dataclass(frozen=True)
-class Latency:
-    """In ns; n is 0 if there are none."""
-
-    n: int = 0
-    min: int = 0
-    p50: int = 0
-    p90: int = 0
-    p99: int = 0
-    p999: int = 0
-    max: int = 0
 
 
 @dataclass
@@ -74,7 +52,7 @@ class Trial:
     late_max_ns: int = 0
     tx_pps: float = 0.0
     rx_pps: float = 0.0
-    latency: Latency = field(default_factory=Latency)
+    latency: dict[str, int] = field(default_factory=dict)  # ns by point; empty: of no frame
     drops: list[dict[str, Any]] = field(default_factory=list)  # counters of ports that moved
     tail: str = ""  # lines that explain the highest latencies
     is_cut_short: bool = False  # by a signal, or by why_stopped
@@ -85,22 +63,18 @@ class Trial:
     number: int = 0  # in the document
 
 
-def _known(kind: type[Latency | Trial], found: dict[str, Any]) -> dict[str, Any]:
-    names = {one.name for one in fields(kind)}
-    return {key: value for key, value in found.items() if key in names}
-
-
 def trial_of(reply: dict[str, Any]) -> Trial:
     """A trial as the engine describes it."""
     trial = reply["trial"]
+    counts = trial["tx"] | trial["rx"]
     return Trial(
-        **_known(Trial, trial["tx"] | trial["rx"]),
+        **{one.name: counts[one.name] for one in fields(Trial) if one.name in counts},
         tx_pps=trial["tx"]["pps"],
         rx_pps=trial["rx"]["pps"],
         whole_ns=round(trial["whole_s"] * 1e9),
         late_p25_ns=reply["late_p25_ns"],
         late_max_ns=(trial["lateness"] or {}).get("max", 0),
-        latency=Latency(**_known(Latency, trial["latency"] or {})),
+        latency=trial["latency"] or {},
         drops=reply["drops"],
         tail=tail_text(trial["tail"], reply["tail_least_ns"]),
         is_cut_short=reply["is_cut_short"],
@@ -112,52 +86,18 @@ def trial_of(reply: dict[str, Any]) -> Trial:
     )
 
 
-def _read_options(command: str, words: list[str], *how: Any) -> Options:
-    """Raises EngineEnded."""
-    try:
-        options = read(command, words, *how)
-    except Wrong as wrong:
-        print_error(f"mr-bench: {wrong}")
-        raise EngineEnded(2) from None
-    if options is None:
-        raise EngineEnded(0)
-    return options
-
-
-def _first_request(options: Options, is_mix: bool) -> dict[str, Any]:
-    """is_mix: streams are mixes, unless they give a size. Raises EngineEnded."""
-    if is_mix:
-        options.streams = [
-            text if "size=" in text else f"{text} size=imix".strip()
-            for text in options.streams or [""]
-        ]
-    try:
-        return options.request()
-    except Wrong as wrong:
-        print_error(f"mr-bench: {wrong}")
-        raise EngineEnded(2) from None
-
-
 class Engine:
     """The process. A signal that ends this program ends the trial that runs there; the
     second one ends both at once. It ends when this process is killed."""
 
-    def __init__(
-        self,
-        command: str,
-        words: list[str],
-        usage: str,
-        own: Sequence[Option],
-        without: Sequence[str] = (),
-        ports: str = "pairs",
-        is_mix: bool = False,
-    ) -> None:
-        self.options = _read_options(command, words, usage, own, without, ports)
-        request = _first_request(self.options, is_mix)
+    def __init__(self, options: Options) -> None:
+        self.options = options
         self.n_signals = 0
         self.signal = 0  # the first
         self.on_progress: Callable[[dict[str, Any]], bool] | None = None
         self.process: subprocess.Popen[bytes] | None = None
+        self.result = Result({}, options.files)
+        self.ends = Ends()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             # nohup(1) is obeyed.
             if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
@@ -172,30 +112,23 @@ class Engine:
         )
         if self.n_signals:
             process.terminate()
-        self.pid = process.pid
         assert process.stdin is not None and process.stdout is not None
         self.to, self.from_ = process.stdin, process.stdout
         # What is written to one that has ended is no reason to end.
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-        self.result = Result({}, self.options.files)
-        try:
-            begun = self.request("begin", v=VERSION, **request)
-        except EngineError as error:
-            print_error(f"mr-bench: {error}")
-            self.drop()
-            raise EngineEnded(error.status) from None
-        self.result.root = begin(command, self.options.label, [command, *words], begun["built"]) | {
+
+    def begin(self, words: list[str], request: dict[str, Any]) -> None:
+        """The first request, and the document. words: the command line. Raises EngineError."""
+        begun = self.request("begin", v=VERSION, **request)
+        self.result.root = begin(words[0], self.options.label, words, begun["built"]) | {
             "config": self.options.config(begun["config"]),
             "device": self.options.device,
         }
-        self.ends = Ends()
         for path in self.result.files.values():
             try:
                 check(path)
             except OSError as error:
-                cannot_write(path, error)
-                self.drop()
-                raise EngineEnded(1) from None
+                raise EngineError(cannot_write(path, error)) from None
 
     def _forward(self, number: int, _frame: FrameType | None) -> None:
         self.n_signals += 1
@@ -313,3 +246,37 @@ class Engine:
     def drop(self) -> int:
         """Close what is open, without a document."""
         return self._end()
+
+
+def run_command(
+    run: Callable[[Engine], int],
+    command: str,
+    words: list[str],
+    usage: str,
+    own: Sequence[Option] = (),
+    without: Sequence[str] = (),
+    ports: str = "pairs",
+    is_mix: bool = False,
+) -> int:
+    """Read a command line, start the engine and run the command; the exit status. What
+    run() raises (UsageError, EngineError) ends both, without a document. is_mix: streams are
+    mixes, unless they give a size."""
+    engine = None
+    try:
+        options = read(command, words, usage, own, without, ports)
+        if options is None:
+            return 0
+        if is_mix:
+            options.streams = [
+                text if "size=" in text else f"{text} size=imix".strip()
+                for text in options.streams or [""]
+            ]
+        request = options.request()
+        engine = Engine(options)
+        engine.begin([command, *words], request)
+        return run(engine)
+    except (Wrong, EngineError) as error:
+        complain(str(error))
+        if engine:
+            engine.drop()
+        return error.status if isinstance(error, EngineError) else 2

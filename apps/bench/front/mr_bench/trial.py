@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from mr_bench import show
+from mr_bench.result import complain
 from mr_bench.screen import REDRAW_NS, Screen
-from mr_bench.session import complain, raised_mix
+from mr_bench.session import raised_mix
 from mr_bench.shared_options import Options
-from mr_bench.traffic import Engine, EngineEnded, EngineError
+from mr_bench.traffic import Engine, run_command
+from mr_bench.values import UsageError
 from mr_support import output
 from mr_support.options import Option
 
@@ -29,29 +31,18 @@ class Command:
 
     def main(self, words: list[str]) -> int:
         """The exit status."""
-        try:
-            engine = Engine(self.name, words, self.usage, OPTIONS, self.without, self.ports)
-        except EngineEnded as end:
-            return end.status
-        if why := _wrong_pace(engine.options):
-            complain(why)
-            engine.drop()
-            return 2
-        try:
-            return _Run(self.name, engine).run()
-        except EngineError as error:
-            complain(str(error))
-            engine.drop()
-            return error.status
+        return run_command(
+            lambda engine: _Run(self.name, engine).run(),
+            *(self.name, words, self.usage, OPTIONS, self.without, self.ports),
+        )
 
 
-def _wrong_pace(options: Options) -> str:
-    """Why the options of pacing are wrong; "" if they are not."""
+def _check_pace(options: Options) -> None:
+    """Raises UsageError."""
     if options.pace_frames and options.pace != "bursts":
-        return "--pace-frames belongs to --pace bursts"
+        raise UsageError("--pace-frames belongs to --pace bursts")
     if options.pace != "constant" and not options.rate.unit and not options.virtual:
-        return "--pace: full speed has none; --rate is missing"
-    return ""
+        raise UsageError("--pace: full speed has none; --rate is missing")
 
 
 class _Run:
@@ -92,10 +83,9 @@ class _Run:
         options, engine = self.options, self.engine
         pps = options.rate.pps(mean, engine.line_pps(mean))
         if pps < 0:
-            raise EngineError(
+            raise UsageError(
                 "a rate in % needs a link whose speed is known; give it in frames or bits per "
-                "second",
-                status=2,
+                "second"
             )
         duration_ns = options.duration_ns
         members: dict[str, Any] = {
@@ -138,7 +128,8 @@ class _Run:
         return status, why
 
     def run(self) -> int:
-        """The exit status. Raises EngineError."""
+        """The exit status. Raises UsageError, EngineError."""
+        _check_pace(self.options)
         has_tx, has_rx = bool(self.options.tx), bool(self.options.rx)
         self.opened = self.engine.open(has_map=not self.is_quiet)
         if has_tx and self.opened["raised_bytes"]:
