@@ -25,17 +25,6 @@ enum {
 static const uint8_t v6_src[16] = { 0x20, 1, 0, 2, [15] = 1 };
 static const uint8_t v6_dst[16] = { 0x20, 1, 0, 2, [7] = 1, [15] = 1 };
 
-static void put16(uint8_t *bytes, uint32_t value)
-{
-	bytes[0] = (uint8_t)(value >> 8);
-	bytes[1] = (uint8_t)value;
-}
-
-static uint32_t get16(const uint8_t *bytes)
-{
-	return (uint32_t)bytes[0] << 8 | bytes[1];
-}
-
 uint32_t window_get(const uint8_t *bytes, uint32_t n_bytes)
 {
 	uint32_t window = 0;
@@ -105,14 +94,14 @@ static void make_l2(const struct words *words,
 	memcpy(bytes + 6, defaults->src_mac, 6);
 	bytes += 12;
 	if (words->is_qinq) {
-		put16(bytes, ETHER_QINQ);
+		window_put(bytes, 2, ETHER_QINQ);
 		bytes += MR_VLAN_BYTES;
 	}
 	if (words->is_vlan) {
-		put16(bytes, MR_ETHER_VLAN);
+		window_put(bytes, 2, MR_ETHER_VLAN);
 		bytes += MR_VLAN_BYTES;
 	}
-	put16(bytes, type);
+	window_put(bytes, 2, type);
 }
 
 static void make_ipv4(const struct words *words, uint8_t *l3, uint32_t n_bytes)
@@ -134,7 +123,7 @@ static void make_ipv4(const struct words *words, uint8_t *l3, uint32_t n_bytes)
 static void make_ipv6(const struct words *words, uint8_t *l3, uint32_t n_bytes)
 {
 	l3[0] = 0x60;
-	put16(l3 + 4, n_bytes - IPV6_BYTES);
+	window_put(l3 + 4, 2, n_bytes - IPV6_BYTES);
 	l3[6] = l4_proto(words);
 	l3[7] = TTL;
 	memcpy(l3 + 8, v6_src, sizeof(v6_src));
@@ -155,15 +144,15 @@ static void make_l4(const struct words *words, uint8_t *l4, uint32_t n_bytes)
 		break;
 	}
 	case IPPROTO_UDP:
-		put16(l4, PORT_FROM);
-		put16(l4 + 2, PORT_TO);
-		put16(l4 + 4, n_bytes);
-		put16(l4 + 6, words->is_csum_off ? 0 : 1); /* 0: none */
+		window_put(l4, 2, PORT_FROM);
+		window_put(l4 + 2, 2, PORT_TO);
+		window_put(l4 + 4, 2, n_bytes);
+		window_put(l4 + 6, 2, words->is_csum_off ? 0 : 1); /* 0: none */
 		break;
 	case IPPROTO_ICMP:
 	case IPPROTO_ICMPV6:
 		l4[0] = words->is_ipv6 ? ICMPV6_ECHO : ICMP_ECHO;
-		put16(l4 + 4, 1);
+		window_put(l4 + 4, 2, 1);
 		break;
 	default:
 		break;
@@ -232,7 +221,7 @@ int layout_find(const uint8_t *bytes, uint32_t n_bytes, struct layout *ret)
 		return -EBADMSG;
 	/* At most two, as mr_net_parse() has it. */
 	for (uint32_t n_tags = 0; n_tags < 2; n_tags++) {
-		type = get16(bytes + at);
+		type = window_get(bytes + at, 2);
 		if (type != MR_ETHER_VLAN && type != ETHER_QINQ)
 			break;
 		ret->layers[LAYER_QINQ] = ret->layers[LAYER_VLAN];
