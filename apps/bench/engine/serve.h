@@ -16,7 +16,7 @@
 #include "net/device.h"
 #include "net/tester.h"
 #include "result/document.h"
-#include "stream/stream.h"
+#include "stream/compiled.h"
 
 #define SERVE_VERSION 5
 

@@ -23,7 +23,7 @@ static void describe_ports(const struct nat_path *path, json_t *document)
 	document_plane(document, &path->plane, &path->core, path->has_core, all,
 		       all);
 	document_clock(document, clock_source(&path->clock),
-		       clock_error_ns(&path->clock));
+		       path->clock.error_ns);
 }
 
 int serve_nat_open(struct serving *serving, const json_t *request,
@@ -105,12 +105,11 @@ int serve_nat_phase(struct serving *serving, const json_t *request,
 	status = run_phase(serving->nat, request, pps, &counts, why);
 	if (status != 0)
 		return status < 0 ? 1 : status;
-	json_object_set_new(reply, "sent",
-			    json_integer((json_int_t)counts.sent));
-	json_object_set_new(reply, "arrived",
-			    json_integer((json_int_t)counts.arrived));
-	json_object_set_new(reply, "dropped_here",
-			    json_integer((json_int_t)counts.n_dropped_here));
+	json_object_update_new(
+		reply,
+		document_counts("sent arrived dropped_here",
+				(uint64_t[]){ counts.sent, counts.arrived,
+					      counts.n_dropped_here }));
 	json_object_set_new(reply, "is_unsent", json_boolean(counts.is_unsent));
 	return 0;
 }

@@ -26,7 +26,7 @@ static void on_progress(void *opaque, const struct trial_result *so_far)
 
 	poll(fds, 2, 0);
 	if ((fds[0].revents & POLLHUP) != 0)
-		tester_end(serving->tester);
+		serving->tester->is_ended = true;
 	if (so_far->whole_ns < serving->line_ns || fds[1].revents != POLLOUT)
 		return;
 	if (serving->told != NULL && (latency = calloc(1, sizeof(*latency))))
@@ -50,15 +50,16 @@ int serve_open(struct serving *serving, const json_t *request, json_t *reply,
 	status = tester_open(&serving->config, &serving->tester, why);
 	if (status != 0)
 		return status;
-	tester_on_progress(serving->tester, on_progress, serving);
+	serving->tester->progress = on_progress;
+	serving->tester->progress_opaque = serving;
 	if (json_is_true(json_object_get(request, "has_map")))
 		tester_print_map(serving->tester);
 	document_ports(serving->document, serving->tester);
 	streams = serving->tester->streams[0];
 	json_object_set_new(reply, "mean_bytes",
-			    json_real(streams_mean_bytes(streams)));
+			    json_real(streams->mean_bytes));
 	json_object_set_new(reply, "max_bytes",
-			    json_integer(streams_max_bytes(streams)));
+			    json_integer(streams->max_bytes));
 	json_object_set_new(reply, "raised_bytes",
 			    json_integer(streams_raised_bytes(streams)));
 	json_object_set(reply, "document", serving->document);
@@ -98,15 +99,13 @@ static json_t *device_of(const struct tester *tester)
 	for (uint32_t i = 0; tester_device_counts(tester, i, &c); i++)
 		json_array_append_new(
 			array,
-			json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
-				  "received", (json_int_t)c.received,
-				  "forwarded", (json_int_t)c.forwarded, "lost",
-				  (json_int_t)c.lost, "doubled",
-				  (json_int_t)c.duplicated, "reordered",
-				  (json_int_t)c.reordered, "corrupted",
-				  (json_int_t)c.corrupted, "over its rate",
-				  (json_int_t)c.overrun, "held",
-				  (json_int_t)c.held));
+			document_counts(
+				"received forwarded lost doubled reordered "
+				"corrupted over_its_rate held",
+				(uint64_t[]){ c.received, c.forwarded, c.lost,
+					      c.duplicated, c.reordered,
+					      c.corrupted, c.overrun,
+					      c.held }));
 	return array;
 }
 
@@ -115,21 +114,7 @@ static void describe_trial(const struct trial_result *r, json_t *reply)
 	json_object_set_new(reply, "trial", document_trial(r));
 	json_object_set_new(reply, "is_cut_short",
 			    json_boolean(r->is_cut_short));
-	json_object_set_new(reply, "n_dropped",
-			    json_integer((json_int_t)r->n_dropped));
-}
-
-/* Of a trial on the ports. */
-static void describe_on_ports(const struct tester *tester,
-			      const struct trial_result *r, json_t *reply)
-{
-	json_object_set_new(reply, "pending",
-			    json_integer((json_int_t)tester_n_pending(tester)));
-	json_object_set_new(reply, "device", device_of(tester));
-	json_object_set_new(reply, "user_ns",
-			    json_integer((json_int_t)r->user_ns));
-	json_object_set_new(reply, "system_ns",
-			    json_integer((json_int_t)r->system_ns));
+	json_object_set_new(reply, "n_dropped", document_count(r->n_dropped));
 }
 
 /* Run it, with the requested progress. */
@@ -164,7 +149,12 @@ int serve_trial(struct serving *serving, const json_t *request, json_t *reply,
 	if (status != 0)
 		return status;
 	describe_trial(r, reply);
-	describe_on_ports(serving->tester, r, reply);
+	json_object_set_new(reply, "device", device_of(serving->tester));
+	json_object_update_new(
+		reply,
+		document_counts("pending user_ns system_ns",
+				(uint64_t[]){ tester_n_pending(serving->tester),
+					      r->user_ns, r->system_ns }));
 	trial_result_free(r);
 	return 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* live:IFACE as a place of the tester: a sender in the kernel. */
+/* live:IFACE as a place of the tester: a sender in the kernel. live_load.c
+ * loads its program. */
 #include <errno.h>
 #include <math.h>
 #include <net/if.h>
@@ -9,9 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,7 +20,6 @@
 
 #include "live/live.h"
 #include "stream/compiled.h"
-#include "stream/stream.h"
 #include "support/specs.h"
 
 #include "live.skel.h" /* has the structs of the above */
@@ -121,93 +119,6 @@ static int place_open(struct mr_ctx *ctx, const char *spec, struct place **ret,
 	return 0;
 }
 
-static int print_nothing(enum libbpf_print_level level, const char *format,
-			 va_list args)
-{
-	(void)level;
-	(void)format;
-	(void)args;
-	return 0;
-}
-
-/* Quantiles of the exponential distribution, with mean 1; the program has no
- * room for the last 4 bits of each. */
-static void fill_gaps(__u32 *ret_gaps)
-{
-	double values[LIVE_GAPS], sum = 0;
-
-	for (int i = 0; i < LIVE_GAPS; i++) {
-		values[i] = -log((i + 0.5) / LIVE_GAPS);
-		sum += values[i];
-	}
-	for (int i = 0; i < LIVE_GAPS; i++)
-		ret_gaps[i] =
-			(__u32)lround(values[i] / sum * LIVE_GAPS * (1 << 12))
-			<< 4;
-}
-
-/* 0: not known, and then nothing is counted. */
-static uint32_t current_netns(void)
-{
-	struct stat found;
-
-	return stat("/proc/thread-self/ns/net", &found) == 0 ?
-		       (uint32_t)found.st_ino :
-		       0;
-}
-
-static int load_skeleton(struct place *place, const struct live_shape *shape)
-{
-	struct live_bpf *skeleton = live_bpf__open();
-	struct live_shape *own;
-	int err;
-
-	if (skeleton == NULL)
-		return -errno;
-	memcpy((void *)&skeleton->rodata->shape, shape, sizeof(*shape));
-	own = (struct live_shape *)&skeleton->rodata->shape;
-	own->ifindex = if_nametoindex(ifname_of(place));
-	own->netns = current_netns();
-	fill_gaps((__u32 *)skeleton->rodata->gaps);
-	err = live_bpf__load(skeleton);
-	if (err == 0)
-		err = live_bpf__attach(skeleton);
-	if (err < 0) {
-		live_bpf__destroy(skeleton);
-		return err;
-	}
-	live_bpf__destroy(place->skeleton);
-	place->skeleton = skeleton;
-	return 0;
-}
-
-static int load_program(struct place *place, const struct live_shape *shape,
-			struct mr_reason *why)
-{
-	const struct rlimit unlimited = { RLIM_INFINITY, RLIM_INFINITY };
-	int err;
-
-	if (if_nametoindex(ifname_of(place)) == 0)
-		return fail_place(why, -ENODEV, place->name,
-				  "no such network interface here");
-	/* For the whole process: we report failures ourselves. */
-	libbpf_set_print(print_nothing);
-	/* Kernels before 5.11 count maps here; failing to raise it does not
-	 * matter. */
-	(void)setrlimit(RLIMIT_MEMLOCK, &unlimited);
-	err = load_skeleton(place, shape);
-	if (err == 0)
-		return 0;
-	/* The verifier returns EINVAL or EACCES if a capability is missing,
-	 * libbpf ESRCH if there is no BTF. */
-	return fail_with(
-		why, err == -EPERM ? -EPERM : -ENOTSUP,
-		"%s: the kernel does not load the program for live "
-		"frames (%s): it needs root, or CAP_BPF, CAP_PERFMON and "
-		"CAP_NET_ADMIN, and a kernel with BTF",
-		place->name, mr_strerror(-err));
-}
-
 /* Streams are fixed when the program is loaded. */
 static int load_streams(struct place *place, const struct streams *streams,
 			const struct send_orders *orders, struct mr_reason *why)
@@ -225,7 +136,7 @@ static int load_streams(struct place *place, const struct streams *streams,
 		return 0;
 	}
 	if (err == 0)
-		err = load_program(place, shape, why);
+		err = live_load(place->name, shape, &place->skeleton, why);
 	if (err < 0) {
 		free(shape);
 		return err;
@@ -280,20 +191,12 @@ static int take_timer(struct place *place, struct mr_reason *why)
 	return 0;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
-}
-
 /* How long the kernel may run without a signal; 0: until place_stop(). */
 static uint64_t until_end(const struct place *place,
 			  const struct live_orders *orders)
 {
 	const struct live_counts *counts = &place->skeleton->bss->counts;
-	const uint64_t now = now_ns() - orders->origin_ns;
+	const uint64_t now = clock_monotonic_ns() - orders->origin_ns;
 	uint64_t end_ns = orders->end_ns;
 
 	if (orders->n_frames != 0) {
@@ -366,8 +269,9 @@ static void count_rest(struct place *place)
 	const struct live_orders *orders = &place->skeleton->bss->orders;
 	struct live_counts *counts = &place->skeleton->bss->counts;
 	const uint64_t n_gone = counts->n_passed + counts->n_unsent;
-	uint64_t until_ns = (place->is_stopped ? place->stopped_ns : now_ns()) -
-			    orders->origin_ns;
+	uint64_t until_ns =
+		(place->is_stopped ? place->stopped_ns : clock_monotonic_ns()) -
+		orders->origin_ns;
 	uint64_t n_bursts, n;
 
 	if (orders->gap == 0)
@@ -443,7 +347,7 @@ static int place_begin(struct place *place, const struct streams *streams,
 		return fail_place(why, -EINVAL, place->name,
 				  "--max-lag of more than a day");
 	place->orders = (struct live_orders){
-		.origin_ns = clock_origin_ns(orders->clock),
+		.origin_ns = orders->clock->start_ns,
 		/* Senders take turns. */
 		.begin_ns =
 			orders->start_ns +
@@ -465,7 +369,7 @@ static int place_begin(struct place *place, const struct streams *streams,
 		return err;
 	place_info(place, &info);
 	if (info.mtu_bytes > 0 &&
-	    streams_max_bytes(streams) > info.mtu_bytes + MORE_THAN_MTU)
+	    streams->max_bytes > info.mtu_bytes + MORE_THAN_MTU)
 		return fail_place(why, -EINVAL, place->name,
 				  "frames are longer than its MTU allows");
 	__atomic_store_n(&place->is_stopped, false, __ATOMIC_RELAXED);
@@ -507,7 +411,7 @@ static int place_run(struct place *place, struct mr_reason *why)
 static void place_stop(struct place *place)
 {
 	if (!__atomic_load_n(&place->is_stopped, __ATOMIC_RELAXED))
-		place->stopped_ns = now_ns();
+		place->stopped_ns = clock_monotonic_ns();
 	__atomic_store_n(&place->is_stopped, true, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&place->skeleton->bss->orders.is_stopped, 1,
 			 __ATOMIC_RELAXED);

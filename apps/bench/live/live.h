@@ -22,4 +22,10 @@ int live_shape_of(const struct streams *streams, uint32_t sender,
 		  uint32_t n_senders, uint64_t seed, struct live_shape *ret,
 		  struct mr_reason *why);
 
+/* Load the program for an interface; *skeleton (NULL: none) is the one before,
+ * which stays if that fails. Returns 0, -ENODEV, -EPERM or -ENOTSUP. */
+struct live_bpf;
+int live_load(const char *spec, const struct live_shape *shape,
+	      struct live_bpf **skeleton, struct mr_reason *why);
+
 #endif

@@ -20,6 +20,7 @@ enum {
 	ARP_TRIES = 30,
 	HEADROOM = 128,
 	MAX_ROWS = 256, /* loss counters */
+	BOTH = 3,       /* ports receive: a bit of each */
 };
 
 static const uint64_t arp_wait_ns = 100 * 1000000ull;
@@ -136,14 +137,6 @@ static void receive_both(struct nat_path *path)
 	receive_frames(path, &path->server);
 	reclaim_frames(path, &path->client);
 	reclaim_frames(path, &path->server);
-}
-
-/* Read the loss counters of both ports. */
-static void read_drops(const struct nat_path *path, struct drop_rows *ret)
-{
-	ret->n = 0;
-	drops_add(ret, path->client.port, true);
-	drops_add(ret, path->server.port, true);
 }
 
 /* A phase: frames at pps, one for each of n numbers, starting with first. */
@@ -319,8 +312,7 @@ static int judge_phase(const struct nat_path *path, const struct phase *p,
 	struct drop_rows moved = { rows, 0, MAX_ROWS };
 	struct trial_result trial = { .sent = p->n_sent, .drops = rows };
 
-	read_drops(path, &moved);
-	drops_since(&moved, before);
+	drops_read(&moved, path->plane.ports, 2, BOTH, before);
 	trial.n_drops = moved.n;
 	trial_judge(&trial, drops_unsent(&moved, p->side->port), 0, true);
 	if (trial.sent == 0 && trial.unsent > 0)
@@ -343,7 +335,7 @@ static int run_phase(struct nat_path *path, struct phase *p,
 	path->n_arrived = 0;
 	path->awaited = p->is_answer ? STATE_ANSWERED : STATE_SEEN;
 	path->first = p->first;
-	read_drops(path, &before);
+	drops_read(&before, path->plane.ports, 2, BOTH, NULL);
 	err = send_phase(path, p, &sent_ns, why);
 	if (err < 0)
 		return err;

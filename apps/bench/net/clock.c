@@ -93,16 +93,6 @@ void clock_start(struct clock *clock)
 				   (clock->start_ticks - clock->first_ticks));
 }
 
-uint64_t clock_error_ns(const struct clock *clock)
-{
-	return clock->error_ns;
-}
-
-uint64_t clock_origin_ns(const struct clock *clock)
-{
-	return clock->start_ns;
-}
-
 const char *clock_source(const struct clock *clock)
 {
 	if (clock->is_virtual)

@@ -25,7 +25,7 @@ struct clock {
 	uint64_t start_ns;    /* CLOCK_MONOTONIC when the run began */
 	uint64_t start_ticks; /* the counter at that moment */
 	uint64_t ns_per_tick; /* 32 bits of it are behind the point */
-	uint64_t error_ns;
+	uint64_t error_ns;    /* of a reading, measured; 0: virtual */
 	/* The first pair of readings, to measure the counter's speed. */
 	uint64_t first_ns, first_ticks;
 };
@@ -39,12 +39,6 @@ void clock_use_kernel(struct clock *clock);
 /* Begin a run: now is 0. Measures the speed of the counter again, each time
  * over a longer time. Nobody may read the clock meanwhile. */
 void clock_start(struct clock *clock);
-
-/* The measured error of a reading; 0 for the virtual clock. */
-uint64_t clock_error_ns(const struct clock *clock);
-
-/* CLOCK_MONOTONIC at its zero, for stamps by the kernel. */
-uint64_t clock_origin_ns(const struct clock *clock);
 
 /* "tsc", "CLOCK_MONOTONIC" or "virtual". */
 const char *clock_source(const struct clock *clock);

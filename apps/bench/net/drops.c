@@ -48,7 +48,9 @@ static void add_queues(struct drop_rows *to, struct mr_port *port,
 		add_named(to, row, "tx", mr_tx_drop_name(i), tx[i]);
 }
 
-void drops_add(struct drop_rows *to, struct mr_port *port, bool is_receivers)
+/* Add all loss counters of a port, always in the same order. */
+static void add_port(struct drop_rows *to, struct mr_port *port,
+		     bool is_receivers)
 {
 	struct trial_drop row = { .from = port, .is_receivers = is_receivers };
 	struct mr_port_info info = { .size = sizeof(info) };
@@ -76,6 +78,17 @@ void drops_since(struct drop_rows *now, const struct trial_drop *before)
 		if (row.n > 0)
 			add_row(now, &row);
 	}
+}
+
+void drops_read(struct drop_rows *ret, struct mr_port *const *ports,
+		uint32_t n_ports, uint32_t receivers,
+		const struct trial_drop *before)
+{
+	ret->n = 0;
+	for (uint32_t p = 0; p < n_ports; p++)
+		add_port(ret, ports[p], receivers >> p & 1);
+	if (before != NULL)
+		drops_since(ret, before);
 }
 
 /* A device without a link keeps the frames in its queues. With a link it sends

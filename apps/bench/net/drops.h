@@ -13,8 +13,12 @@ struct drop_rows {
 	uint32_t n, room;
 };
 
-/* Add all loss counters of a port, always in the same order. */
-void drops_add(struct drop_rows *to, struct mr_port *port, bool is_receivers);
+/* Read all loss counters of ports; receivers has a bit for each one that
+ * receives. before: the rows of an earlier call with these ports, NULL: none;
+ * see drops_since(). */
+void drops_read(struct drop_rows *ret, struct mr_port *const *ports,
+		uint32_t n_ports, uint32_t receivers,
+		const struct trial_drop *before);
 
 /* Keep the rows that changed, as differences to the rows read before. */
 void drops_since(struct drop_rows *now, const struct trial_drop *before);

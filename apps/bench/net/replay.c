@@ -113,7 +113,7 @@ static void describe_run(struct replay *replay)
 
 	replay_count_before(replay);
 	document_clock(found, clock_source(&replay->clock),
-		       clock_error_ns(&replay->clock));
+		       replay->clock.error_ns);
 	replay->document = relay_ask(replay->options, found);
 }
 

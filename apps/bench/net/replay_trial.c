@@ -50,26 +50,19 @@ uint64_t replay_n_passes(const struct replay *replay)
 	return passes.value;
 }
 
-static void read_drops(const struct replay *replay, struct drop_rows *to)
-{
-	for (uint32_t p = 0; p < N_PORTS; p++)
-		drops_add(to, replay->plane.ports[p], false);
-}
-
 void replay_count_before(struct replay *replay)
 {
 	struct drop_rows before = { replay->drops_before, 0, MAX_REPLAY_ROWS };
 
 	replay->opened_ns = clock_monotonic_ns();
-	read_drops(replay, &before);
+	drops_read(&before, replay->plane.ports, N_PORTS, 0, NULL);
 }
 
 /* Count frames that the port accepted but did not send. */
 static uint64_t n_kept(const struct replay *replay, struct drop_rows *moved)
 {
-	moved->n = 0;
-	read_drops(replay, moved);
-	drops_since(moved, replay->drops_before);
+	drops_read(moved, replay->plane.ports, N_PORTS, 0,
+		   replay->drops_before);
 	return drops_unsent(moved, replay->plane.ports[TO_PORT]);
 }
 
@@ -252,7 +245,7 @@ void replay_add_trial(void *app)
 				(double)trial->sending_ns;
 	trial->lateness = replay->lateness;
 	trial->clock_error_ns =
-		clock_error_ns(&replay->clock) + clock_drift_ns(&replay->clock);
+		replay->clock.error_ns + clock_drift_ns(&replay->clock);
 	tell_trial(replay, trial);
 	trial_result_free(trial);
 	free(trial);

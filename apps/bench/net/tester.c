@@ -9,7 +9,7 @@
 
 #include "net/mac.h"
 #include "net/tester_parts.h"
-#include "stream/stream.h"
+#include "stream/compiled.h"
 #include "support/signals.h"
 #include "support/text.h"
 
@@ -157,12 +157,12 @@ int tester_set_streams(struct tester *tester, uint32_t frame_bytes,
 		if (err < 0)
 			return fail_with(why, err == -EINVAL ? 2 : 1, "%s",
 					 said.text);
-		if (streams_max_bytes(tester->streams[t]) > room)
+		if (tester->streams[t]->max_bytes > room)
 			return fail_with(why, 2,
 					 "frames of %u bytes do not fit pages "
 					 "of %u with a headroom of %u; "
 					 "--page-bytes makes larger ones",
-					 streams_max_bytes(tester->streams[t]),
+					 tester->streams[t]->max_bytes,
 					 tester->page_bytes,
 					 tester->headroom_bytes);
 	}
@@ -333,18 +333,6 @@ uint32_t tester_cores(const struct tester *tester, uint32_t *ret_cores,
 	for (uint32_t w = 0; w < n && w < room; w++)
 		ret_cores[w] = mr_workers_get(tester->plane.workers, w)->core;
 	return n;
-}
-
-void tester_end(struct tester *tester)
-{
-	tester->is_ended = true;
-}
-
-void tester_on_progress(struct tester *tester, tester_progress_fn *fn,
-			void *opaque)
-{
-	tester->progress = fn;
-	tester->progress_opaque = opaque;
 }
 
 bool tester_device_counts(const struct tester *tester, uint32_t direction,

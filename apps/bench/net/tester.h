@@ -70,9 +70,6 @@ int tester_close(struct tester *tester);
 /* A signal that ends the program has come; see support/signals.h. */
 bool tester_is_ending(void);
 
-/* End the running trial as a signal would, from tester_on_progress(). */
-void tester_end(struct tester *tester);
-
 /* Frames that were given to the queues and did not leave them. */
 uint64_t tester_n_pending(const struct tester *tester);
 
@@ -101,8 +98,6 @@ void tester_print_map(const struct tester *tester);
  * so far. Histograms are only in the final result. */
 typedef void tester_progress_fn(void *opaque,
 				const struct trial_result *so_far);
-void tester_on_progress(struct tester *tester, tester_progress_fn *fn,
-			void *opaque);
 
 /* For that function: add the latencies measured since the last call to ret.
  * before is the caller's: zeros at first, one per receiver. */

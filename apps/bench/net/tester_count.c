@@ -44,22 +44,16 @@ static void add_lateness_of_places(const struct tester *tester,
 	free(hist);
 }
 
-static bool receives(const struct tester *tester, struct mr_port *port)
+/* Read every loss counter of the user's ports; before: see drops_read(). */
+static void read_drops(const struct tester *tester,
+		       const struct trial_drop *before, struct drop_rows *ret)
 {
-	for (uint32_t i = 0; i < tester->n_receivers; i++)
-		for (uint32_t q = 0; mr_port_rxq(port, q) != NULL; q++)
-			if (tester->receivers[i].rxq == mr_port_rxq(port, q))
-				return true;
-	return false;
-}
+	uint32_t receivers = 0;
 
-/* Read every loss counter of the user's ports. */
-static void read_drops(const struct tester *tester, struct drop_rows *to)
-{
-	to->n = 0;
-	for (uint32_t p = 0; p < tester->n_ports; p++)
-		drops_add(to, tester->plane.ports[p],
-			  receives(tester, tester->plane.ports[p]));
+	for (uint32_t r = 0; r < tester->n_rx; r++)
+		receivers |= 1u << tester->rx[r];
+	drops_read(ret, tester->plane.ports, tester->n_ports, receivers,
+		   before);
 }
 
 static uint64_t tx_bytes(const struct tester *tester)
@@ -90,7 +84,7 @@ void tester_count_before(struct tester *tester)
 {
 	struct drop_rows before = { tester->drops_before, 0, MAX_DROP_ROWS };
 
-	read_drops(tester, &before);
+	read_drops(tester, NULL, &before);
 	tester->tx_bytes_before = tx_bytes(tester);
 	tester->rx_bytes_before = rx_bytes(tester);
 }
@@ -310,12 +304,6 @@ static void judge_trial(const struct tester *tester, const struct kept *kept,
 	count_rates(tester, ret);
 }
 
-static void read_moved(const struct tester *tester, struct drop_rows *ret)
-{
-	read_drops(tester, ret);
-	drops_since(ret, tester->drops_before);
-}
-
 void tester_count_so_far(const struct tester *tester, struct trial_result *ret)
 {
 	struct trial_drop rows[MAX_DROP_ROWS];
@@ -323,7 +311,7 @@ void tester_count_so_far(const struct tester *tester, struct trial_result *ret)
 	struct kept kept;
 
 	count_accepted(tester, ret);
-	read_moved(tester, &moved);
+	read_drops(tester, tester->drops_before, &moved);
 	count_kept(tester, &moved, &kept);
 	judge_trial(tester, &kept, ret);
 }
@@ -552,7 +540,7 @@ static int count_left(const struct tester *tester, struct trial_result *ret)
 		free(lane_sent);
 		return -ENOMEM;
 	}
-	read_moved(tester, &moved);
+	read_drops(tester, tester->drops_before, &moved);
 	count_kept(tester, &moved, &kept);
 	ret->n_drops =
 		moved.n + list_drops_of_places(tester, ret->drops + moved.n,

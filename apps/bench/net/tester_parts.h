@@ -91,11 +91,11 @@ struct tester {
 	uint64_t tx_bytes_before, rx_bytes_before;
 	uint32_t is_cut;      /* senders end, receivers go on */
 	uint32_t is_stopping; /* threads end their rounds */
-	bool is_ended;        /* tester_end() */
+	bool is_ended;        /* by progress(), as by a signal */
 	bool is_hung;         /* a thread did not end: it uses all of this */
 
 	struct trial_result *so_far;
-	tester_progress_fn *progress;
+	tester_progress_fn *progress; /* NULL: none */
 	void *progress_opaque;
 };
 

@@ -8,7 +8,7 @@
 
 #include "net/mac.h"
 #include "net/tester_parts.h"
-#include "stream/stream.h"
+#include "stream/compiled.h"
 #include "support/counter.h"
 
 enum {
@@ -56,7 +56,7 @@ static int choose_orders(struct tester *tester,
 			 const struct trial_config *config,
 			 struct mr_reason *why)
 {
-	const double mean = streams_mean_bytes(tester->streams[0]);
+	const double mean = tester->streams[0]->mean_bytes;
 	const double line = tester_line_bps(tester) / (8 * (mean + WIRE_BYTES));
 	double pps = config->pps;
 
@@ -112,7 +112,7 @@ static int make_senders(struct tester *tester, struct mr_reason *why)
 		/* A multiple of 64: no two frames share a cache line. */
 		sender->config.buffer_bytes =
 			tester->headroom_bytes +
-			(streams_max_bytes(streams) + 63) / 64 * 64;
+			(streams->max_bytes + 63) / 64 * 64;
 		if (sender->config.buffer_bytes > tester->page_bytes)
 			sender->config.buffer_bytes = tester->page_bytes;
 		orders.sender = i;
@@ -129,10 +129,9 @@ static int make_senders(struct tester *tester, struct mr_reason *why)
 
 static int make_receivers(struct tester *tester, struct mr_reason *why)
 {
-	tester->n_lanes =
-		tester->n_sources > 0 ?
-			streams_n(tester->streams[0]) * tester->n_sources :
-			STAMP_LANES;
+	tester->n_lanes = tester->n_sources > 0 ?
+				  tester->streams[0]->n * tester->n_sources :
+				  STAMP_LANES;
 	if (tester->n_sources == 0 && tester->n_receivers > 0) {
 		tester->runs = runs_new();
 		if (tester->runs == NULL)
@@ -245,8 +244,8 @@ static void check_clock(const struct tester *tester, struct trial_result *ret)
 {
 	const uint64_t drift = clock_drift_ns(&tester->clock);
 
-	ret->clock_error_ns = clock_error_ns(&tester->clock) + drift +
-			      device_clock_error(tester);
+	ret->clock_error_ns =
+		tester->clock.error_ns + drift + device_clock_error(tester);
 	if (clock_is_stable(&tester->clock, ret->whole_ns, drift))
 		return;
 	ret->is_cut_short = true;

@@ -45,8 +45,3 @@ void tracker_close(struct tracker *tracker)
 		munmap(tracker->words, bytes_of(tracker));
 	tracker->words = NULL;
 }
-
-uint64_t tracker_window(const struct tracker *tracker)
-{
-	return (uint64_t)TRACKER_NUMBERS << tracker->window_bits;
-}

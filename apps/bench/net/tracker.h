@@ -38,9 +38,6 @@ struct tracker {
 int tracker_open(struct tracker *tracker, uint32_t n_lanes, bool is_shared);
 void tracker_close(struct tracker *tracker);
 
-/* How far below the highest number of a lane others are still known. */
-uint64_t tracker_window(const struct tracker *tracker);
-
 enum seen { SEEN_NEW, SEEN_BEFORE, SEEN_TOO_OLD };
 
 enum { TRACKER_NUMBERS = 32, TRACKER_NUMBER_BITS = 5 }; /* in a word */

@@ -1,16 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Describes what was requested and what was opened: ports, clock, streams. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "net/tester_parts.h"
 #include "result/document.h"
-#include "stream/stream.h"
+#include "stream/compiled.h"
 #include "support/json_text.h"
 
 json_t *document_count(uint64_t n)
 {
 	return json_integer((json_int_t)n);
+}
+
+json_t *document_counts(const char *names, const uint64_t *values)
+{
+	json_t *object = json_object();
+	char name[24];
+
+	for (int n; sscanf(names, "%23s%n", name, &n) == 1; names += n)
+		json_object_set_new(object, name, document_count(*values++));
+	return object;
 }
 
 json_t *document_real(double value)
@@ -124,12 +135,11 @@ void document_ports(json_t *document, const struct tester *t)
 						is_among(t->rx, t->n_rx, i)));
 	}
 	json_object_set_new(document, "ports", ports);
-	for (uint32_t i = 0; t->n_tx > 0 && i < streams_n(t->streams[0]); i++)
-		json_array_append_new(
-			texts, json_text(streams_text(t->streams[0], i)));
+	for (uint32_t i = 0; t->n_tx > 0 && i < t->streams[0]->n; i++)
+		json_array_append_new(texts,
+				      json_text(t->streams[0]->of[i].text));
 	json_object_set_new(document, "line_bps",
 			    document_real(tester_line_bps(t)));
-	document_clock(document, clock_source(&t->clock),
-		       clock_error_ns(&t->clock));
+	document_clock(document, clock_source(&t->clock), t->clock.error_ns);
 	json_object_set_new(document, "streams", texts);
 }

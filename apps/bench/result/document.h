@@ -52,6 +52,9 @@ bool document_line(const struct trial_result *so_far, bool has_tx, bool has_rx,
 
 json_t *document_count(uint64_t n);
 
+/* An object of counts; names are separated by spaces. Owner: the caller. */
+json_t *document_counts(const char *names, const uint64_t *values);
+
 /* JSON has no infinity and no NaN: these are 0. */
 json_t *document_real(double value);
 

@@ -15,7 +15,7 @@ static double seconds(uint64_t ns)
 /* All buckets: the front end computes statistics. */
 static json_t *histogram(const struct hist *hist)
 {
-	json_t *counts;
+	json_t *counts, *object;
 
 	if (hist->n == 0)
 		return json_null();
@@ -25,35 +25,36 @@ static json_t *histogram(const struct hist *hist)
 			json_array_append_new(
 				counts, json_pack("[I, I]", (json_int_t)i,
 						  (json_int_t)hist->counts[i]));
-	return json_pack("{so so so so so so so}", "n", document_count(hist->n),
-			 "n_over", document_count(hist->n_over), "min",
-			 document_count(hist->min), "max",
-			 document_count(hist->max), "sum",
-			 document_real(hist->sum), "sum_sq",
-			 document_real(hist->sum_sq), "counts", counts);
+	object = document_counts(
+		"n n_over min max",
+		(uint64_t[]){ hist->n, hist->n_over, hist->min, hist->max });
+	json_object_set_new(object, "sum", document_real(hist->sum));
+	json_object_set_new(object, "sum_sq", document_real(hist->sum_sq));
+	json_object_set_new(object, "counts", counts);
+	return object;
 }
 
 static json_t *tx_object(const struct trial_result *r)
 {
-	return json_pack(
-		"{s:o, s:o, s:o, s:o, s:o}", "due", document_count(r->due),
-		"sent", document_count(r->sent), "unsent",
-		document_count(r->unsent), "bytes", document_count(r->tx_bytes),
-		"pps", document_real(r->tx_pps));
+	json_t *object = document_counts(
+		"due sent unsent bytes",
+		(uint64_t[]){ r->due, r->sent, r->unsent, r->tx_bytes });
+
+	json_object_set_new(object, "pps", document_real(r->tx_pps));
+	return object;
 }
 
 static json_t *rx_object(const struct trial_result *r)
 {
-	return json_pack(
-		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "runs",
-		document_count(r->n_runs), "received",
-		document_count(r->received), "unique",
-		document_count(r->unique), "lost", document_count(r->lost),
-		"duplicates", document_count(r->duplicates), "reordered",
-		document_count(r->reordered), "too_old",
-		document_count(r->too_old), "foreign",
-		document_count(r->foreign), "bytes",
-		document_count(r->rx_bytes), "pps", document_real(r->rx_pps));
+	json_t *object = document_counts(
+		"runs received unique lost duplicates reordered too_old "
+		"foreign bytes",
+		(uint64_t[]){ r->n_runs, r->received, r->unique, r->lost,
+			      r->duplicates, r->reordered, r->too_old,
+			      r->foreign, r->rx_bytes });
+
+	json_object_set_new(object, "pps", document_real(r->rx_pps));
+	return object;
 }
 
 bool document_line(const struct trial_result *so_far, bool has_tx, bool has_rx,
@@ -82,13 +83,11 @@ bool document_line(const struct trial_result *so_far, bool has_tx, bool has_rx,
 /* The fate of a lane's frames, or of those of several lanes. */
 static json_t *arrivals(const struct trial_lane *lane)
 {
-	return json_pack("{so so so so so so}", "received",
-			 document_count(lane->received), "unique",
-			 document_count(lane->unique), "lost",
-			 document_count(lane->lost), "duplicates",
-			 document_count(lane->duplicates), "reordered",
-			 document_count(lane->reordered), "too_old",
-			 document_count(lane->too_old));
+	return document_counts("received unique lost duplicates reordered "
+			       "too_old",
+			       (uint64_t[]){ lane->received, lane->unique,
+					     lane->lost, lane->duplicates,
+					     lane->reordered, lane->too_old });
 }
 
 static json_t *streams_array(const struct trial_result *r)
@@ -97,10 +96,9 @@ static json_t *streams_array(const struct trial_result *r)
 
 	for (uint32_t i = 0; i < r->n_streams; i++) {
 		const struct trial_lane *lane = &r->streams[i];
-		json_t *object = json_pack("{s:o, s:o, s:o}", "stream",
-					   document_count(lane->stream), "run",
-					   document_count(lane->run), "sent",
-					   document_count(lane->sent));
+		json_t *object = document_counts(
+			"stream run sent",
+			(uint64_t[]){ lane->stream, lane->run, lane->sent });
 
 		json_object_update_new(object, arrivals(lane));
 		json_object_set_new(object, "longest_gap",
@@ -117,22 +115,22 @@ static json_t *directions_array(const struct trial_result *r)
 	for (uint32_t i = 0; i < r->n_directions; i++) {
 		const struct trial_direction *d = &r->directions[i];
 		json_t *object =
-			json_pack("{s:o, s:o, s:o, s:o}", "from",
-				  json_text(d->from), "to", json_text(d->to),
-				  "sent", document_count(d->sum.sent), "unsent",
-				  document_count(d->unsent));
-		json_t *latency =
-			d->n_latencies == 0 ?
-				json_null() :
-				json_pack("{s:o, s:o, s:o}", "p50",
-					  document_count(d->latency_p50_ns),
-					  "p99",
-					  document_count(d->latency_p99_ns),
-					  "max",
-					  document_count(d->latency_max_ns));
+			json_pack("{so so}", "from", json_text(d->from), "to",
+				  json_text(d->to));
+		json_t *latency = document_counts(
+			"p50 p99 max",
+			(uint64_t[]){ d->latency_p50_ns, d->latency_p99_ns,
+				      d->latency_max_ns });
 
+		json_object_update_new(
+			object, document_counts("sent unsent",
+						(uint64_t[]){ d->sum.sent,
+							      d->unsent }));
 		json_object_update_new(object, arrivals(&d->sum));
-		json_object_set_new(object, "latency", latency);
+		json_object_set_new(object, "latency",
+				    d->n_latencies > 0 ? latency : json_null());
+		if (d->n_latencies == 0)
+			json_decref(latency);
 		json_array_append_new(array, object);
 	}
 	return array;
@@ -158,16 +156,13 @@ static json_t *tail_object(const struct trial_result *r)
 {
 	const struct trial_tail *const tail = &r->tail;
 
-	return json_pack("{so so so so so so so so so}", "late_ns",
-			 document_count(tail->late_ns), "waited_ns",
-			 document_count(tail->waited_ns), "still_ns",
-			 document_count(tail->still_ns), "called_ns",
-			 document_count(tail->called_ns), "tx_away_ns",
-			 document_count(tail->tx_away_ns), "rx_away_ns",
-			 document_count(tail->rx_away_ns), "all_waited_ns",
-			 document_count(tail->all_waited_ns), "all_still_ns",
-			 document_count(tail->all_still_ns), "least_ns",
-			 document_count(tail->least_ns));
+	return document_counts(
+		"late_ns waited_ns still_ns called_ns tx_away_ns rx_away_ns "
+		"all_waited_ns all_still_ns least_ns",
+		(uint64_t[]){ tail->late_ns, tail->waited_ns, tail->still_ns,
+			      tail->called_ns, tail->tx_away_ns,
+			      tail->rx_away_ns, tail->all_waited_ns,
+			      tail->all_still_ns, tail->least_ns });
 }
 
 json_t *document_trial(const struct trial_result *r)

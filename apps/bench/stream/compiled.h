@@ -54,7 +54,7 @@ struct shape {
 };
 
 struct stream {
-	char *text;
+	char *text; /* as given; of an imix that was raised, with its sizes */
 	uint32_t weight;
 	struct shape *shapes;
 	uint32_t n_shapes;
@@ -68,9 +68,9 @@ struct stream {
 
 struct streams {
 	struct stream *of;
-	uint32_t n;
+	uint32_t n; /* 1..STREAMS_MAX */
 	uint32_t max_bytes;
-	double mean_bytes;
+	double mean_bytes; /* of the frames that are sent, weighted */
 	bool is_stamped;
 	uint32_t magic;
 	uint16_t run;

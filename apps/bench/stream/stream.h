@@ -23,7 +23,7 @@
 
 enum { STREAMS_MAX = 1024 };
 
-/* A compiled set; immutable, shared by threads. */
+/* A compiled set (compiled.h); immutable, shared by threads. */
 struct streams;
 
 struct stream_defaults {
@@ -46,13 +46,6 @@ int streams_make(const json_t *of, const struct stream_defaults *defaults,
 		 struct streams **ret, struct mr_reason *why);
 void streams_free(struct streams *streams); /* NULL is allowed */
 
-uint32_t streams_n(const struct streams *streams); /* 1..STREAMS_MAX */
-/* Of the frames that are sent, weighted. */
-double streams_mean_bytes(const struct streams *streams);
-uint32_t streams_max_bytes(const struct streams *streams);
-/* As given, for reports; an imix whose shortest frame was raised has its sizes.
- */
-const char *streams_text(const struct streams *streams, uint32_t i);
 /* The length to which headers and stamp raise an imix's 60 bytes; 0: they do
  * not. */
 uint32_t streams_raised_bytes(const struct streams *streams);
@@ -70,10 +63,10 @@ int builder_open(const struct streams *streams, uint32_t sender,
 void builder_free(struct builder *builder); /* NULL is allowed */
 
 /*
- * Build n frames: frames[i].addr is a buffer with room for streams_max_bytes(),
- * all of which are written; len and flags are set. due_ns (NULL: 0) is stamped:
- * when the frame is due, not when it leaves, so that latencies include delays
- * of the sender (coordinated omission).
+ * Build n frames: frames[i].addr is a buffer with room for max_bytes of the
+ * streams, all of which are written; len and flags are set. due_ns (NULL: 0) is
+ * stamped: when the frame is due, not when it leaves, so that latencies include
+ * delays of the sender (coordinated omission).
  */
 void builder_fill(struct builder *builder, void *base, struct mr_frame *frames,
 		  const uint64_t *due_ns, uint32_t n);

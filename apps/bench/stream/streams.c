@@ -144,26 +144,6 @@ void streams_free(struct streams *streams)
 	free(streams);
 }
 
-uint32_t streams_n(const struct streams *streams)
-{
-	return streams->n;
-}
-
-double streams_mean_bytes(const struct streams *streams)
-{
-	return streams->mean_bytes;
-}
-
-uint32_t streams_max_bytes(const struct streams *streams)
-{
-	return streams->max_bytes;
-}
-
-const char *streams_text(const struct streams *streams, uint32_t i)
-{
-	return streams->of[i].text;
-}
-
 uint32_t streams_raised_bytes(const struct streams *streams)
 {
 	uint32_t most = 0;

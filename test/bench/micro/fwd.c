@@ -88,7 +88,7 @@ static uint64_t run_sender(struct variant *variant, uint32_t thread, uint64_t n)
 	struct sender *sender = extra_of(variant);
 	struct mr_cache *cache = sender->our->caches[0][thread];
 	struct mr_txq *txq = mr_port_txq(sender->port, 0);
-	const uint32_t n_bytes = streams_max_bytes(sender->streams);
+	const uint32_t n_bytes = sender->streams->max_bytes;
 	struct mr_frame frames[SEND_BURST];
 	uint64_t addrs[SEND_BURST], due_ns[SEND_BURST];
 	uint64_t done = 0;

@@ -6,7 +6,7 @@
 
 #include "live/live.h"
 #include "net/tester_parts.h"
-#include "stream/stream.h"
+#include "stream/compiled.h"
 #include "support/test.h"
 
 #define SECOND 1000000000ull
@@ -46,7 +46,7 @@ static int place_begin(struct place *place, const struct streams *streams,
 		       const struct send_orders *orders, struct mr_reason *why)
 {
 	(void)why;
-	place->n_streams = streams_n(streams);
+	place->n_streams = streams->n;
 	place->copy = *orders;
 	place->orders = &place->copy;
 	place->n_sent = 0;

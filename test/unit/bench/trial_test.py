@@ -25,7 +25,7 @@ def through(serve):
         assert trial["complete"] and tx["sent"] == rx["unique"] + rx["lost"]
         assert (there["received"], there["forwarded"]) == (tx["sent"], rx["received"])
         assert there["received"] + there["doubled"] == (
-            there["forwarded"] + there["lost"] + there["over its rate"])
+            there["forwarded"] + there["lost"] + there["over_its_rate"])
         assert there["held"] == 0
         one.finish()
         return tx, rx, trial, there
@@ -232,7 +232,7 @@ def test_what_is_on_its_way_at_the_end_is_waited_for(serve):
     assert trial["tx"]["sent"] > 1000
     # On a busy machine a late burst may not fit into the device.
     assert (there["received"], there["held"]) == (trial["tx"]["sent"], 0)
-    assert trial["rx"]["lost"] == there["over its rate"]
+    assert trial["rx"]["lost"] == there["over_its_rate"]
     assert trial["rx"]["unique"] == there["forwarded"]
     assert trial["duration_s"] < trial["whole_s"]
     one.finish()

@@ -183,5 +183,5 @@ def summary(
     for way, counts in zip(("there", "back"), reply["device"], strict=False):
         if counts["received"]:
             said = ", ".join(f"{name} {n}" for name, n in counts.items())
-            yield "device", f"{way}: {said}"
+            yield "device", f"{way}: {said.replace('_', ' ')}"
     yield "threads", _threads(trial, reply, has_tx)
