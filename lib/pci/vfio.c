@@ -25,6 +25,25 @@ int mri_vfio_open_node(const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
+/* Chains only go forward. */
+const void *mri_vfio_find_cap(const void *info, uint32_t offset,
+			      uint32_t n_bytes, uint16_t id)
+{
+	const struct vfio_info_cap_header *cap;
+	uint32_t before = 0;
+
+	/* The longest that is wanted, without its array. */
+	n_bytes -= sizeof(struct vfio_region_info_cap_sparse_mmap);
+	while (offset > before && offset % 8 == 0 && offset <= n_bytes) {
+		cap = (const void *)((const uint8_t *)info + offset);
+		if (cap->id == id)
+			return cap;
+		before = offset;
+		offset = cap->next;
+	}
+	return NULL;
+}
+
 struct mri_container *mri_container_find(const struct mri_vfio *vfio)
 {
 	struct mri_container *c = vfio->ctx->vfio_containers;
@@ -67,14 +86,15 @@ void mri_container_put(struct mri_vfio *vfio)
 static int ask_device(struct mri_vfio *vfio, struct mr_reason *reterr_reason)
 {
 	struct vfio_device_info info = { .argsz = sizeof(info) };
-	struct vfio_region_info config = { .argsz = sizeof(config),
-					   .index = VFIO_REGION_CONFIG };
+	struct vfio_region_info config = {
+		.argsz = sizeof(config), .index = VFIO_PCI_CONFIG_REGION_INDEX
+	};
 
 	if (ioctl(vfio->fd, VFIO_DEVICE_GET_INFO, &info) < 0)
 		return mri_refuse_call(vfio->info, "VFIO_DEVICE_GET_INFO",
 				       -errno, reterr_reason);
-	if ((info.flags & VFIO_DEVICE_IS_PCI) == 0 ||
-	    info.n_regions <= VFIO_REGION_CONFIG)
+	if ((info.flags & VFIO_DEVICE_FLAGS_PCI) == 0 ||
+	    info.num_regions <= VFIO_PCI_CONFIG_REGION_INDEX)
 		return mr_fail(reterr_reason, -EIO,
 			       "%s: vfio reports that this is not a PCI device",
 			       vfio->info->bdf);
@@ -170,13 +190,14 @@ static int set_trigger(const struct mri_vfio *vfio, uint32_t index, uint32_t n,
 
 	*set = (struct vfio_irq_set){
 		.argsz = (uint32_t)(sizeof(*set) + n * sizeof(fds[0])),
-		.flags = VFIO_IRQ_SET_TRIGGER |
-			 (n > 0 ? VFIO_IRQ_SET_EVENTFD : VFIO_IRQ_SET_NONE),
+		.flags = VFIO_IRQ_SET_ACTION_TRIGGER |
+			 (n > 0 ? VFIO_IRQ_SET_DATA_EVENTFD :
+				  VFIO_IRQ_SET_DATA_NONE),
 		.index = index,
 		.count = n,
 	};
 	if (n > 0)
-		memcpy(set->fds, fds, n * sizeof(fds[0]));
+		memcpy(set->data, fds, n * sizeof(fds[0]));
 	err = ioctl(vfio->fd, VFIO_DEVICE_SET_IRQS, set);
 	return err < 0 ? -errno : err;
 }
@@ -198,11 +219,11 @@ static int vfio_set_irqs(void *device, uint32_t n, const int *fds)
 
 	if (n == 0)
 		return set_trigger(vfio, vfio->irq_index, 0, NULL);
-	vfio->irq_index = VFIO_IRQ_MSIX;
-	n_vectors = count_irqs(vfio, VFIO_IRQ_MSIX);
+	vfio->irq_index = VFIO_PCI_MSIX_IRQ_INDEX;
+	n_vectors = count_irqs(vfio, VFIO_PCI_MSIX_IRQ_INDEX);
 	if (n_vectors == 0) {
-		vfio->irq_index = VFIO_IRQ_MSI;
-		n_vectors = count_irqs(vfio, VFIO_IRQ_MSI);
+		vfio->irq_index = VFIO_PCI_MSI_IRQ_INDEX;
+		n_vectors = count_irqs(vfio, VFIO_PCI_MSI_IRQ_INDEX);
 	}
 	if (n_vectors < n)
 		return n_vectors > 0 ? (int)n_vectors : -ENOTSUP;
@@ -215,10 +236,10 @@ static int vfio_set_events(void *device, int req_fd, int err_fd)
 	const struct mri_vfio *vfio = device;
 	int err = 0;
 
-	if (count_irqs(vfio, VFIO_IRQ_ERR) > 0)
-		err = set_trigger(vfio, VFIO_IRQ_ERR, 1, &err_fd);
-	if (err == 0 && count_irqs(vfio, VFIO_IRQ_REQ) > 0)
-		err = set_trigger(vfio, VFIO_IRQ_REQ, 1, &req_fd);
+	if (count_irqs(vfio, VFIO_PCI_ERR_IRQ_INDEX) > 0)
+		err = set_trigger(vfio, VFIO_PCI_ERR_IRQ_INDEX, 1, &err_fd);
+	if (err == 0 && count_irqs(vfio, VFIO_PCI_REQ_IRQ_INDEX) > 0)
+		err = set_trigger(vfio, VFIO_PCI_REQ_IRQ_INDEX, 1, &req_fd);
 	return err;
 }
 

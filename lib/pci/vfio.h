@@ -90,6 +90,11 @@ void mri_container_put(struct mri_vfio *vfio);
 /* An fd that is closed in forked children; -errno. */
 int mri_vfio_open_node(const char *path);
 
+/* The capability of this id in the chain from offset (0: none) that the kernel
+ * appended to info, together n_bytes; or NULL. */
+const void *mri_vfio_find_cap(const void *info, uint32_t offset,
+			      uint32_t n_bytes, uint16_t id);
+
 /* lib/pci/vfio_bar.c */
 int mri_vfio_map_bar(void *device, uint32_t idx, struct mr_bar *ret_bar,
 		     struct mr_reason *reterr_reason);

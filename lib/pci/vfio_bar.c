@@ -30,54 +30,33 @@ enum {
 /* What can be mapped of a BAR, in whole OS pages. */
 struct areas {
 	uint32_t n;
-	struct vfio_area areas[MAX_AREAS];
+	struct vfio_region_sparse_mmap_area areas[MAX_AREAS];
 };
-
-/* The capability of this id in a chain from the kernel, or NULL. */
-static const void *find_cap(const struct vfio_region_info *info,
-			    uint32_t n_bytes, uint16_t id)
-{
-	const uint8_t *const bytes = (const uint8_t *)info;
-	uint32_t at = info->cap_offset;
-	struct vfio_cap cap;
-
-	if ((info->flags & VFIO_REGION_HAS_CAPS) == 0)
-		return NULL;
-	while (at != 0 && at % 8 == 0 &&
-	       at <= n_bytes - sizeof(struct vfio_cap_sparse)) {
-		memcpy(&cap, bytes + at, sizeof(cap));
-		if (cap.id == id)
-			return bytes + at;
-		if (cap.next <= at)
-			break; /* chains only go forward */
-		at = cap.next;
-	}
-	return NULL;
-}
 
 /* The kernel's areas that lie in the BAR. */
 static void take_sparse(const struct vfio_region_info *info,
-			const struct vfio_cap_sparse *cap, uint32_t n_bytes,
+			const struct vfio_region_info_cap_sparse_mmap *cap,
 			struct areas *ret)
 {
-	const uint32_t n_room = (uint32_t)(((const uint8_t *)info + n_bytes -
-					    (const uint8_t *)cap->areas) /
-					   (ptrdiff_t)sizeof(cap->areas[0]));
-	const uint32_t n =
-		mri_min_u32(mri_min_u32(cap->n_areas, n_room), MAX_AREAS);
+	const size_t n_room = ((const uint8_t *)info + INFO_BYTES -
+			       (const uint8_t *)cap->areas) /
+			      sizeof(cap->areas[0]);
+	const uint32_t n = mri_min_u32(
+		cap->nr_areas, mri_min_u32((uint32_t)n_room, MAX_AREAS));
 
 	for (uint32_t i = 0; i < n; i++) {
-		const struct vfio_area *area = &cap->areas[i];
+		const uint64_t offset = cap->areas[i].offset;
+		const uint64_t size = cap->areas[i].size;
 
-		if (area->size != 0 && area->offset < info->size &&
-		    area->size <= info->size - area->offset)
-			ret->areas[ret->n++] = *area;
+		if (size != 0 && offset < info->size &&
+		    size <= info->size - offset)
+			ret->areas[ret->n++] = cap->areas[i];
 	}
 }
 
 /* Find the MSI-X table in this BAR; false: it is elsewhere. */
 static bool find_table(struct mri_vfio *vfio, uint32_t idx,
-		       struct vfio_area *ret_table)
+		       struct vfio_region_sparse_mmap_area *ret_table)
 {
 	const struct mr_pci_backend *const b = &vfio->backend;
 	uint16_t control;
@@ -98,36 +77,43 @@ static bool find_table(struct mri_vfio *vfio, uint32_t idx,
  * past the end of its BAR, the whole BAR is mapped.
  */
 static void take_around(const struct vfio_region_info *info,
-			const struct vfio_area *table, uint64_t os_page,
-			struct areas *ret)
+			const struct vfio_region_sparse_mmap_area *table,
+			uint64_t os_page, struct areas *ret)
 {
 	const uint64_t page = table->offset & ~(os_page - 1);
 	const uint64_t begin = page < info->size ? page : info->size;
 	const uint64_t end = mri_round_up(table->offset + table->size, os_page);
 
 	if (begin > 0)
-		ret->areas[ret->n++] = (struct vfio_area){ 0, begin };
-	if (end < info->size)
 		ret->areas[ret->n++] =
-			(struct vfio_area){ end, info->size - end };
+			(struct vfio_region_sparse_mmap_area){ 0, begin };
+	if (end < info->size)
+		ret->areas[ret->n++] = (struct vfio_region_sparse_mmap_area){
+			end, info->size - end
+		};
+}
+
+static const void *find_cap(const struct vfio_region_info *info, uint16_t id)
+{
+	return mri_vfio_find_cap(info, info->cap_offset, INFO_BYTES, id);
 }
 
 static void choose_areas(struct mri_vfio *vfio,
-			 const struct vfio_region_info *info, uint32_t n_bytes,
-			 uint64_t os_page, struct areas *ret)
+			 const struct vfio_region_info *info, uint64_t os_page,
+			 struct areas *ret)
 {
-	const struct vfio_cap_sparse *const sparse =
-		find_cap(info, n_bytes, VFIO_REGION_CAP_SPARSE);
-	struct vfio_area table;
+	const struct vfio_region_info_cap_sparse_mmap *const sparse =
+		find_cap(info, VFIO_REGION_INFO_CAP_SPARSE_MMAP);
+	struct vfio_region_sparse_mmap_area table;
 
 	if (sparse != NULL)
-		take_sparse(info, sparse, n_bytes, ret);
-	else if (find_cap(info, n_bytes, VFIO_REGION_CAP_MSIX_MAPPABLE) ==
-			 NULL &&
+		take_sparse(info, sparse, ret);
+	else if (find_cap(info, VFIO_REGION_INFO_CAP_MSIX_MAPPABLE) == NULL &&
 		 find_table(vfio, info->index, &table))
 		take_around(info, &table, os_page, ret);
 	else
-		ret->areas[ret->n++] = (struct vfio_area){ 0, info->size };
+		ret->areas[ret->n++] =
+			(struct vfio_region_sparse_mmap_area){ 0, info->size };
 }
 
 /* Map the BAR's areas into a range that otherwise reads as all ones. */
@@ -143,7 +129,7 @@ static int map_areas(struct mri_vfio *vfio, const struct vfio_region_info *info,
 	if (map == MAP_FAILED)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < areas->n && err == 0; i++) {
-		const struct vfio_area *a = &areas->areas[i];
+		const struct vfio_region_sparse_mmap_area *a = &areas->areas[i];
 
 		if (a->offset > hole)
 			memset(map + hole, 0xff, a->offset - hole);
@@ -204,9 +190,9 @@ int mri_vfio_map_bar(void *device, uint32_t idx, struct mr_bar *ret_bar,
 	ret_bar->n_bytes = info->size;
 	if (info->size == 0)
 		return 0; /* the caller reports that it is empty */
-	if ((info->flags & VFIO_REGION_CAN_MMAP) == 0)
+	if ((info->flags & VFIO_REGION_INFO_FLAG_MMAP) == 0)
 		return refuse_bar(vfio, idx, reterr_reason);
-	choose_areas(vfio, info, sizeof(buffer), os_page, &areas);
+	choose_areas(vfio, info, os_page, &areas);
 	err = map_areas(vfio, info, &areas, os_page);
 	if (err < 0)
 		return mr_fail(reterr_reason,

@@ -61,7 +61,7 @@ static int open_group(const struct mri_vfio *vfio, int *ret_fd,
 	if (ioctl(fd, VFIO_GROUP_GET_STATUS, &status) < 0)
 		err = mri_refuse_call(vfio->info, "VFIO_GROUP_GET_STATUS",
 				      -errno, reterr_reason);
-	else if ((status.flags & VFIO_GROUP_VIABLE) == 0)
+	else if ((status.flags & VFIO_GROUP_FLAGS_VIABLE) == 0)
 		err = mri_refuse_group(vfio->ctx, vfio->info, reterr_reason);
 	else
 		err = 0;
@@ -76,12 +76,14 @@ static int open_group(const struct mri_vfio *vfio, int *ret_fd,
 static int choose_type(const struct mri_vfio *vfio, int fd)
 {
 	if (is_without_iommu(vfio))
-		return ioctl(fd, VFIO_CHECK_EXTENSION, VFIO_NOIOMMU) > 0 ?
-			       VFIO_NOIOMMU :
+		return ioctl(fd, VFIO_CHECK_EXTENSION, VFIO_NOIOMMU_IOMMU) > 0 ?
+			       VFIO_NOIOMMU_IOMMU :
 			       0;
-	if (ioctl(fd, VFIO_CHECK_EXTENSION, VFIO_TYPE1V2) > 0)
-		return VFIO_TYPE1V2;
-	return ioctl(fd, VFIO_CHECK_EXTENSION, VFIO_TYPE1) > 0 ? VFIO_TYPE1 : 0;
+	if (ioctl(fd, VFIO_CHECK_EXTENSION, VFIO_TYPE1v2_IOMMU) > 0)
+		return VFIO_TYPE1v2_IOMMU;
+	return ioctl(fd, VFIO_CHECK_EXTENSION, VFIO_TYPE1_IOMMU) > 0 ?
+		       VFIO_TYPE1_IOMMU :
+		       0;
 }
 
 static int refuse_type(const struct mri_vfio *vfio,
@@ -118,10 +120,10 @@ static int set_iommu(const struct mri_vfio *vfio, struct mri_container *c,
 		return mri_refuse_call(vfio->info, "VFIO_SET_IOMMU", -errno,
 				       reterr_reason);
 	}
-	c->mode = type == VFIO_TYPE1V2 ? "type1v2" :
-		  type == VFIO_TYPE1   ? "type1" :
-					 "noiommu";
-	if (type == VFIO_NOIOMMU)
+	c->mode = type == VFIO_TYPE1v2_IOMMU ? "type1v2" :
+		  type == VFIO_TYPE1_IOMMU   ? "type1" :
+					       "noiommu";
+	if (type == VFIO_NOIOMMU_IOMMU)
 		mr_log(vfio->ctx, MR_LOG_WARNING,
 		       "%s: without an IOMMU, a fault in the device or its "
 		       "driver may overwrite any memory of the machine",
@@ -137,7 +139,7 @@ static int open_container(struct mri_vfio *vfio,
 	if (fd < 0)
 		return mri_refuse_node(vfio->info, CONTAINER, fd,
 				       reterr_reason);
-	if (ioctl(fd, VFIO_GET_API_VERSION) != VFIO_API) {
+	if (ioctl(fd, VFIO_GET_API_VERSION) != VFIO_API_VERSION) {
 		mr_fd_close(fd);
 		return mr_fail(reterr_reason, -ENOTSUP,
 			       "%s: the kernel's vfio API is not version 0",
@@ -267,11 +269,13 @@ static void group_leave(struct mri_vfio *vfio)
 static int group_map(const struct mri_container *c, const void *memory,
 		     uint64_t iova, uint64_t n_bytes)
 {
-	struct vfio_dma_map map = { .argsz = sizeof(map),
-				    .flags = VFIO_DMA_READ | VFIO_DMA_WRITE,
-				    .vaddr = (uintptr_t)memory,
-				    .iova = iova,
-				    .size = n_bytes };
+	struct vfio_iommu_type1_dma_map map = {
+		.argsz = sizeof(map),
+		.flags = VFIO_DMA_MAP_FLAG_READ | VFIO_DMA_MAP_FLAG_WRITE,
+		.vaddr = (uintptr_t)memory,
+		.iova = iova,
+		.size = n_bytes
+	};
 
 	return ioctl(c->fd, VFIO_IOMMU_MAP_DMA, &map) < 0 ? -errno : 0;
 }
@@ -279,61 +283,37 @@ static int group_map(const struct mri_container *c, const void *memory,
 static int group_unmap(const struct mri_container *c, uint64_t iova,
 		       uint64_t n_bytes)
 {
-	struct vfio_dma_unmap unmap = { .argsz = sizeof(unmap),
-					.iova = iova,
-					.size = n_bytes };
+	struct vfio_iommu_type1_dma_unmap unmap = { .argsz = sizeof(unmap),
+						    .iova = iova,
+						    .size = n_bytes };
 
 	return ioctl(c->fd, VFIO_IOMMU_UNMAP_DMA, &unmap) < 0 ? -errno : 0;
-}
-
-/* Find the ranges in a capability chain from the kernel. */
-static uint32_t find_ranges(const struct vfio_iommu_info *info,
-			    uint32_t n_bytes, struct mr_pci_range *ret,
-			    uint32_t n)
-{
-	const uint8_t *const bytes = (const uint8_t *)info;
-	uint32_t at = info->cap_offset;
-	struct vfio_cap_ranges cap;
-
-	if ((info->flags & VFIO_IOMMU_HAS_CAPS) == 0)
-		return 0;
-	while (at != 0 && at <= n_bytes - sizeof(cap)) {
-		memcpy(&cap, bytes + at, sizeof(cap));
-		if (cap.head.id == VFIO_IOMMU_CAP_IOVA_RANGES) {
-			const uint32_t n_room =
-				(uint32_t)((n_bytes - at - sizeof(cap)) /
-					   sizeof(ret[0]));
-
-			n = mri_min_u32(n, mri_min_u32(n_room, cap.n_ranges));
-			memcpy(ret, bytes + at + sizeof(cap),
-			       n * sizeof(ret[0]));
-			return n;
-		}
-		if (cap.head.next <= at)
-			break; /* chains only go forward */
-		at = cap.head.next;
-	}
-	return 0;
 }
 
 static int group_ranges(const struct mri_container *c, struct mr_pci_range *ret,
 			uint32_t n)
 {
-	uint64_t buffer[256]; /* 2 KiB: the chain has about 200 bytes */
-	struct vfio_iommu_info *info = (struct vfio_iommu_info *)buffer;
-	uint32_t n_ranges;
+	uint64_t buffer[256] = { 0 }; /* 2 KiB: the chain has about 200 bytes */
+	const uint8_t *const end = (const uint8_t *)buffer + sizeof(buffer);
+	struct vfio_iommu_type1_info *info = (void *)buffer;
+	const struct vfio_iommu_type1_info_cap_iova_range *cap;
+	size_t n_room;
 
-	_Static_assert(sizeof(struct vfio_range) == sizeof(*ret),
+	_Static_assert(sizeof(struct vfio_iova_range) == sizeof(*ret),
 		       "a range is read as it is");
-	memset(buffer, 0, sizeof(buffer));
 	info->argsz = sizeof(buffer);
 	if (ioctl(c->fd, VFIO_IOMMU_GET_INFO, info) < 0)
 		return -errno;
-	n_ranges = find_ranges(info, sizeof(buffer), ret, n);
-	if (n_ranges > 0)
-		return (int)n_ranges;
-	memcpy(ret, careful, sizeof(careful));
-	return 2;
+	cap = mri_vfio_find_cap(info, info->cap_offset, sizeof(buffer),
+				VFIO_IOMMU_TYPE1_INFO_CAP_IOVA_RANGE);
+	if (cap == NULL || cap->nr_iovas == 0 || n == 0) {
+		memcpy(ret, careful, sizeof(careful));
+		return 2;
+	}
+	n_room = (end - (const uint8_t *)cap->iova_ranges) / sizeof(ret[0]);
+	n = mri_min_u32(n, mri_min_u32(cap->nr_iovas, (uint32_t)n_room));
+	memcpy(ret, cap->iova_ranges, n * sizeof(ret[0]));
+	return (int)n;
 }
 
 const struct mri_vfio_way mri_vfio_group = {

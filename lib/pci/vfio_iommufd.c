@@ -151,7 +151,7 @@ static int iommufd_ranges(const struct mri_container *c,
 						 .n_ranges = n,
 						 .ranges = (uintptr_t)ret };
 
-	_Static_assert(sizeof(struct vfio_range) == sizeof(*ret),
+	_Static_assert(sizeof(struct vfio_iova_range) == sizeof(*ret),
 		       "a range is read as it is");
 	if (ioctl(c->fd, IOMMU_IOAS_IOVA_RANGES, &ranges) < 0 &&
 	    errno != EMSGSIZE)

@@ -43,7 +43,7 @@ struct fake_bar {
 	bool can_mmap;
 	bool is_msix_mappable;
 	uint32_t n_areas;
-	struct vfio_area areas[2];
+	struct vfio_region_sparse_mmap_area areas[2];
 };
 
 struct fake_device {
@@ -72,7 +72,7 @@ static struct {
 	bool is_not_viable;
 	int types[3]; /* known to VFIO_CHECK_EXTENSION, 0 at the end */
 	uint32_t n_ranges;
-	struct vfio_range ranges[4];
+	struct vfio_iova_range ranges[4];
 	bool says_no_ranges;
 	bool chain_loops;
 	uint64_t locked_limit;
@@ -132,7 +132,7 @@ static inline int fake_new_device(uint32_t number)
 
 	assert_int_equal(ftruncate(fd, (off_t)8 << 40), 0);
 	assert_int_equal(pwrite(fd, d->config, sizeof(d->config),
-				(off_t)VFIO_REGION_CONFIG << 40),
+				(off_t)VFIO_PCI_CONFIG_REGION_INDEX << 40),
 			 sizeof(d->config));
 	return fd;
 }

@@ -11,7 +11,7 @@ static int answer_version(int fd, void *arg)
 {
 	(void)arg;
 	fake_find(fd, FAKE_CONTAINER);
-	return VFIO_API;
+	return VFIO_API_VERSION;
 }
 
 static int answer_extension(int fd, void *arg)
@@ -40,21 +40,22 @@ static int answer_set_iommu(int fd, void *arg)
 
 static int answer_iommu_info(int fd, void *arg)
 {
-	const struct vfio_cap_ranges cap = {
-		.head = { .id = VFIO_IOMMU_CAP_IOVA_RANGES, .version = 1 },
-		.n_ranges = fake.n_ranges
+	const struct vfio_iommu_type1_info_cap_iova_range cap = {
+		.header = { .id = VFIO_IOMMU_TYPE1_INFO_CAP_IOVA_RANGE,
+			    .version = 1 },
+		.nr_iovas = fake.n_ranges
 	};
-	const struct vfio_cap other = { .id = 2,
-					.version = 1,
-					.next = fake.chain_loops ? 32 : 48 };
-	struct vfio_iommu_info *info = arg;
+	const struct vfio_info_cap_header other = {
+		.id = 2, .version = 1, .next = fake.chain_loops ? 32 : 48
+	};
+	struct vfio_iommu_type1_info *info = arg;
 	uint8_t *bytes = arg;
 
 	assert_int_not_equal(fake_find(fd, FAKE_CONTAINER)->type, 0);
 	assert_true(info->argsz >= 64 + sizeof(fake.ranges));
 	if (fake.says_no_ranges)
 		return 0;
-	info->flags = VFIO_IOMMU_HAS_CAPS;
+	info->flags = VFIO_IOMMU_INFO_CAPS;
 	info->cap_offset = 32; /* another first: the chain is walked */
 	memcpy(bytes + 32, &other, sizeof(other));
 	memcpy(bytes + 48, &cap, sizeof(cap));
@@ -72,7 +73,7 @@ static int fake_map_memory(int fd, uint64_t vaddr, uint64_t iova, uint64_t size)
 	assert_true(size > 0);
 	for (uint32_t i = 0; i < fake.n_ranges; i++)
 		is_inside |= iova >= fake.ranges[i].start &&
-			     iova + size - 1 <= fake.ranges[i].last;
+			     iova + size - 1 <= fake.ranges[i].end;
 	if (!is_inside)
 		return fake_error(EINVAL);
 	for (int i = 0; i < FAKE_MAPS; i++) {
@@ -106,18 +107,19 @@ static int fake_unmap_memory(int fd, uint64_t iova, uint64_t size)
 
 static int answer_map(int fd, void *arg)
 {
-	const struct vfio_dma_map *map = arg;
+	const struct vfio_iommu_type1_dma_map *map = arg;
 	const int type = fake_find(fd, FAKE_CONTAINER)->type;
 
-	assert_true(type == VFIO_TYPE1 || type == VFIO_TYPE1V2);
+	assert_true(type == VFIO_TYPE1_IOMMU || type == VFIO_TYPE1v2_IOMMU);
 	assert_int_equal(map->argsz, sizeof(*map));
-	assert_int_equal(map->flags, VFIO_DMA_READ | VFIO_DMA_WRITE);
+	assert_int_equal(map->flags,
+			 VFIO_DMA_MAP_FLAG_READ | VFIO_DMA_MAP_FLAG_WRITE);
 	return fake_map_memory(fd, map->vaddr, map->iova, map->size);
 }
 
 static int answer_unmap(int fd, void *arg)
 {
-	const struct vfio_dma_unmap *unmap = arg;
+	const struct vfio_iommu_type1_dma_unmap *unmap = arg;
 
 	assert_int_equal(unmap->argsz, sizeof(*unmap));
 	assert_int_equal(unmap->flags, 0);
@@ -130,7 +132,7 @@ static int answer_status(int fd, void *arg)
 
 	fake_find(fd, FAKE_GROUP);
 	assert_int_equal(status->argsz, sizeof(*status));
-	status->flags = fake.is_not_viable ? 0 : VFIO_GROUP_VIABLE;
+	status->flags = fake.is_not_viable ? 0 : VFIO_GROUP_FLAGS_VIABLE;
 	return 0;
 }
 
@@ -185,8 +187,8 @@ static int answer_device_info(int fd, void *arg)
 
 	assert_int_equal(info->argsz, sizeof(*info));
 	info->flags = fake_device_of(fd)->flags;
-	info->n_regions = 9;
-	info->n_irqs = 5;
+	info->num_regions = 9;
+	info->num_irqs = 5;
 	return 0;
 }
 
@@ -195,20 +197,23 @@ static inline void fake_region_caps(const struct fake_bar *bar,
 				    struct vfio_region_info *info)
 {
 	uint8_t *bytes = (uint8_t *)info;
-	struct vfio_cap_sparse sparse = { .head = { VFIO_REGION_CAP_SPARSE, 1,
-						    0 },
-					  .n_areas = bar->n_areas };
-	const struct vfio_cap mappable = { VFIO_REGION_CAP_MSIX_MAPPABLE, 1,
-					   0 };
+	struct vfio_region_info_cap_sparse_mmap sparse = {
+		.header = { VFIO_REGION_INFO_CAP_SPARSE_MMAP, 1, 0 },
+		.nr_areas = bar->n_areas
+	};
+	const struct vfio_info_cap_header mappable = {
+		VFIO_REGION_INFO_CAP_MSIX_MAPPABLE, 1, 0
+	};
 
 	if (bar->n_areas == 0 && !bar->is_msix_mappable)
 		return;
-	info->flags |= VFIO_REGION_HAS_CAPS;
+	info->flags |= VFIO_REGION_INFO_FLAG_CAPS;
 	info->cap_offset = bar->is_msix_mappable ? 32 : 40;
 	if (bar->is_msix_mappable) {
 		memcpy(bytes + 32, &mappable, sizeof(mappable));
 		if (bar->n_areas > 0)
-			((struct vfio_cap *)(bytes + 32))->next = 40;
+			((struct vfio_info_cap_header *)(bytes + 32))->next =
+				40;
 	}
 	if (bar->n_areas > 0) {
 		memcpy(bytes + 40, &sparse, sizeof(sparse));
@@ -224,14 +229,14 @@ static int answer_region_info(int fd, void *arg)
 
 	assert_true(info->argsz >= sizeof(*info));
 	info->offset = (uint64_t)info->index << 40;
-	if (info->index == VFIO_REGION_CONFIG) {
+	if (info->index == VFIO_PCI_CONFIG_REGION_INDEX) {
 		info->size = sizeof(d->config);
 		return 0;
 	}
 	assert_true(info->index < 6);
 	info->size = d->bars[info->index].size;
 	if (d->bars[info->index].can_mmap)
-		info->flags |= VFIO_REGION_CAN_MMAP;
+		info->flags |= VFIO_REGION_INFO_FLAG_MMAP;
 	if (info->argsz > 256)
 		fake_region_caps(&d->bars[info->index], info);
 	return 0;
@@ -242,8 +247,8 @@ static int answer_irq_info(int fd, void *arg)
 	struct vfio_irq_info *info = arg;
 
 	assert_true(info->index < 5);
-	if (info->index == VFIO_IRQ_ERR &&
-	    fake_device_of(fd)->n_vectors[VFIO_IRQ_ERR] == 0)
+	if (info->index == VFIO_PCI_ERR_IRQ_INDEX &&
+	    fake_device_of(fd)->n_vectors[VFIO_PCI_ERR_IRQ_INDEX] == 0)
 		return fake_error(EINVAL); /* no PCI Express */
 	info->count = fake_device_of(fd)->n_vectors[info->index];
 	return 0;
@@ -255,22 +260,24 @@ static int answer_set_irqs(int fd, void *arg)
 	struct fake_device *d = fake_device_of(fd);
 
 	assert_true(set->index < 5);
-	if (set->flags == (VFIO_IRQ_SET_NONE | VFIO_IRQ_SET_TRIGGER)) {
+	if (set->flags ==
+	    (VFIO_IRQ_SET_DATA_NONE | VFIO_IRQ_SET_ACTION_TRIGGER)) {
 		assert_int_equal(set->count, 0);
 		d->n_armed[set->index] = 0;
 		return 0;
 	}
-	assert_int_equal(set->flags,
-			 VFIO_IRQ_SET_EVENTFD | VFIO_IRQ_SET_TRIGGER);
+	assert_int_equal(set->flags, VFIO_IRQ_SET_DATA_EVENTFD |
+					     VFIO_IRQ_SET_ACTION_TRIGGER);
 	assert_int_equal(set->argsz, sizeof(*set) + 4 * set->count);
 	assert_int_equal(set->start, 0);
 	assert_true(set->count <= FAKE_IRQS);
 	if (set->count > d->n_vectors[set->index])
 		return fake_error(EINVAL);
-	if (set->index <= VFIO_IRQ_MSIX && set->count > d->n_free_vectors)
+	if (set->index <= VFIO_PCI_MSIX_IRQ_INDEX &&
+	    set->count > d->n_free_vectors)
 		return (int)d->n_free_vectors;
-	d->n_armed[set->index] = set->fds[0] >= 0 ? set->count : 0;
-	memcpy(d->fds[set->index], set->fds, 4 * set->count);
+	memcpy(d->fds[set->index], set->data, 4 * set->count);
+	d->n_armed[set->index] = d->fds[set->index][0] >= 0 ? set->count : 0;
 	return 0;
 }
 

@@ -34,9 +34,10 @@ static inline void vfio_set_device(struct fake_device *d, const char *bdf)
 	snprintf(d->bdf, sizeof(d->bdf), "%s", bdf);
 	memcpy(d->config, nic.config, sizeof(d->config));
 	d->group = 14;
-	d->flags = VFIO_DEVICE_IS_PCI;
-	d->n_vectors[VFIO_IRQ_MSIX] = FAKE_IRQS;
-	d->n_vectors[VFIO_IRQ_ERR] = d->n_vectors[VFIO_IRQ_REQ] = 1;
+	d->flags = VFIO_DEVICE_FLAGS_PCI;
+	d->n_vectors[VFIO_PCI_MSIX_IRQ_INDEX] = FAKE_IRQS;
+	d->n_vectors[VFIO_PCI_ERR_IRQ_INDEX] =
+		d->n_vectors[VFIO_PCI_REQ_IRQ_INDEX] = 1;
 	d->n_free_vectors = FAKE_IRQS;
 	d->bars[0] = (struct fake_bar){ .size = 131072,
 					.can_mmap = true,
@@ -71,12 +72,12 @@ static inline void vfio_prepare(void)
 	memset(&fake, 0, sizeof(fake));
 	for (int i = 0; i < FAKE_CALLS; i++)
 		fake_calls[i].n_calls = fake_calls[i].fail_at = 0;
-	fake.types[0] = VFIO_TYPE1;
-	fake.types[1] = VFIO_TYPE1V2;
+	fake.types[0] = VFIO_TYPE1_IOMMU;
+	fake.types[1] = VFIO_TYPE1v2_IOMMU;
 	fake.n_ranges = 2;
-	fake.ranges[0] = (struct vfio_range){ 0, 0xfedfffff };
+	fake.ranges[0] = (struct vfio_iova_range){ 0, 0xfedfffff };
 	fake.ranges[1] =
-		(struct vfio_range){ 0xfef00000, (UINT64_C(1) << 39) - 1 };
+		(struct vfio_iova_range){ 0xfef00000, (UINT64_C(1) << 39) - 1 };
 	fake.locked_limit = UINT64_MAX;
 	fake.pagemap = -1;
 	fake.pid = getpid();

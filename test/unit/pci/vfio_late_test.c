@@ -74,8 +74,8 @@ VFIO_TEST(missing_features_of_vfio_are_tolerated)
 	fail_next("GET_IRQ_INFO");    /* ERR: then there is REQ */
 	assert_int_equal(vfio_try(NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
 	assert_string_equal(mr_pci_mode(f.pci), "type1");
-	assert_int_equal(fake.devices[0].n_armed[VFIO_IRQ_ERR], 0);
-	assert_int_equal(fake.devices[0].n_armed[VFIO_IRQ_REQ], 1);
+	assert_int_equal(fake.devices[0].n_armed[VFIO_PCI_ERR_IRQ_INDEX], 0);
+	assert_int_equal(fake.devices[0].n_armed[VFIO_PCI_REQ_IRQ_INDEX], 1);
 	/* The kernel takes a group out that is closed. */
 	fail_next("UNSET_CONTAINER");
 	mr_pci_close(f.pci);

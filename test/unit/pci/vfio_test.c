@@ -12,7 +12,7 @@ static uint16_t read_command(const struct mr_pci *pci)
 	uint16_t command = 0;
 
 	assert_int_equal(pread(pci->vfio->fd, &command, 2,
-			       ((off_t)VFIO_REGION_CONFIG << 40) + 4),
+			       ((off_t)VFIO_PCI_CONFIG_REGION_INDEX << 40) + 4),
 			 2);
 	return command;
 }
@@ -35,11 +35,11 @@ static void use(void)
 	assert_int_equal(mr_pci_dma_alloc(f.pci, 4096, &dma, NULL), 0);
 	assert_ptr_equal(fake_reach(dma.iova), dma.memory);
 	assert_int_equal(mr_pci_set_irqs(f.pci, 3, fds, NULL), 3);
-	assert_int_equal(d->n_armed[VFIO_IRQ_MSIX], 3);
-	assert_memory_equal(d->fds[VFIO_IRQ_MSIX], fds, sizeof(fds));
-	assert_int_equal(d->n_armed[VFIO_IRQ_ERR], 1);
-	assert_int_equal(d->n_armed[VFIO_IRQ_REQ], 1);
-	assert_int_equal(d->fds[VFIO_IRQ_REQ][0], f.pci->req_fd);
+	assert_int_equal(d->n_armed[VFIO_PCI_MSIX_IRQ_INDEX], 3);
+	assert_memory_equal(d->fds[VFIO_PCI_MSIX_IRQ_INDEX], fds, sizeof(fds));
+	assert_int_equal(d->n_armed[VFIO_PCI_ERR_IRQ_INDEX], 1);
+	assert_int_equal(d->n_armed[VFIO_PCI_REQ_IRQ_INDEX], 1);
+	assert_int_equal(d->fds[VFIO_PCI_REQ_IRQ_INDEX][0], f.pci->req_fd);
 	assert_int_equal(mr_pci_set_bus_master(f.pci, true), 0);
 	assert_int_equal(read_command(f.pci), 1 << 1 | 1 << 2 | 1 << 10);
 }
@@ -52,11 +52,11 @@ TEST(each_way_opens_works_and_leaves_nothing)
 		int type;
 		const char *mode;
 	} ways[] = {
-		{ MR_PCI_AUTO, false, VFIO_TYPE1V2, "type1v2" },
-		{ MR_PCI_AUTO, true, VFIO_TYPE1V2, "iommufd" },
-		{ MR_PCI_GROUP, true, VFIO_TYPE1V2, "type1v2" },
+		{ MR_PCI_AUTO, false, VFIO_TYPE1v2_IOMMU, "type1v2" },
+		{ MR_PCI_AUTO, true, VFIO_TYPE1v2_IOMMU, "iommufd" },
+		{ MR_PCI_GROUP, true, VFIO_TYPE1v2_IOMMU, "type1v2" },
 		{ MR_PCI_GROUP, false, 0, "type1" },
-		{ MR_PCI_IOMMUFD, true, VFIO_TYPE1V2, "iommufd" },
+		{ MR_PCI_IOMMUFD, true, VFIO_TYPE1v2_IOMMU, "iommufd" },
 	};
 
 	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
@@ -242,7 +242,7 @@ VFIO_TEST(without_ranges_from_the_kernel_iova_has_39_bits)
 VFIO_TEST(a_chain_that_loops_has_no_ranges)
 {
 	fake.chain_loops = true;
-	fake.ranges[1].last = UINT64_MAX;
+	fake.ranges[1].end = UINT64_MAX;
 	assert_int_equal(vfio_try(NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
 	assert_int_equal(f.pci->space->iova.ranges[1].last,
 			 (UINT64_C(1) << 39) - 1);
@@ -272,12 +272,12 @@ VFIO_TEST(an_irq_may_be_msi_alone_or_fewer)
 	assert_int_equal(vfio_try(NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
 	fake.devices[0].n_free_vectors = 2;
 	assert_int_equal(mr_pci_set_irqs(f.pci, 4, fds, NULL), 2);
-	assert_int_equal(fake.devices[0].n_armed[VFIO_IRQ_MSIX], 2);
-	fake.devices[0].n_vectors[VFIO_IRQ_MSIX] = 0;
-	fake.devices[0].n_vectors[VFIO_IRQ_MSI] = 1;
+	assert_int_equal(fake.devices[0].n_armed[VFIO_PCI_MSIX_IRQ_INDEX], 2);
+	fake.devices[0].n_vectors[VFIO_PCI_MSIX_IRQ_INDEX] = 0;
+	fake.devices[0].n_vectors[VFIO_PCI_MSI_IRQ_INDEX] = 1;
 	assert_int_equal(mr_pci_set_irqs(f.pci, 4, fds, NULL), 1);
-	assert_int_equal(fake.devices[0].n_armed[VFIO_IRQ_MSI], 1);
-	fake.devices[0].n_vectors[VFIO_IRQ_MSI] = 0;
+	assert_int_equal(fake.devices[0].n_armed[VFIO_PCI_MSI_IRQ_INDEX], 1);
+	fake.devices[0].n_vectors[VFIO_PCI_MSI_IRQ_INDEX] = 0;
 	assert_int_equal(mr_pci_set_irqs(f.pci, 4, fds, NULL), -EIO);
 }
 
@@ -285,11 +285,11 @@ VFIO_TEST(an_irq_may_be_msi_alone_or_fewer)
 TEST(events_are_what_the_device_has)
 {
 	vfio_prepare();
-	fake.devices[0].n_vectors[VFIO_IRQ_ERR] = 0;
+	fake.devices[0].n_vectors[VFIO_PCI_ERR_IRQ_INDEX] = 0;
 	assert_int_equal(vfio_try(NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
 	assert_true(mr_pci_event_fd(f.pci) >= 0);
-	assert_int_equal(fake.devices[0].n_armed[VFIO_IRQ_REQ], 1);
-	assert_int_equal(fake.devices[0].n_armed[VFIO_IRQ_ERR], 0);
+	assert_int_equal(fake.devices[0].n_armed[VFIO_PCI_REQ_IRQ_INDEX], 1);
+	assert_int_equal(fake.devices[0].n_armed[VFIO_PCI_ERR_IRQ_INDEX], 0);
 	vfio_finish();
 	vfio_prepare();
 	fake_call("SET_IRQS")->fail_at = 1;
@@ -341,7 +341,7 @@ static void set_frame(const void *at, uint64_t frame)
 static void open_pagemap(void)
 {
 	fake.has_noiommu = true;
-	fake.types[0] = VFIO_NOIOMMU;
+	fake.types[0] = VFIO_NOIOMMU_IOMMU;
 	fake.types[1] = 0;
 	fake.pagemap = memfd_create("pagemap", MFD_CLOEXEC);
 	assert_true(fake.pagemap >= 0);
@@ -383,7 +383,7 @@ VFIO_TEST(without_an_iommu_memory_has_to_be_found)
 	f.region->segments[0].os_page_bytes = 4096;
 	assert_failure(vfio_try(NIC_0, MR_PCI_NOIOMMU, &f.pci, &f.why),
 		       -ENOTSUP, "a single huge page of 1 GiB");
-	fake.types[0] = VFIO_TYPE1;
+	fake.types[0] = VFIO_TYPE1_IOMMU;
 	assert_failure(vfio_try(NIC_0, MR_PCI_NOIOMMU, &f.pci, &f.why),
 		       -ENOTSUP, "enable_unsafe_noiommu_mode");
 	/* Not without being asked for by name. */
