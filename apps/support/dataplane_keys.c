@@ -33,7 +33,7 @@ const char *const dataplane_log_words[] = {
 const char *const dataplane_idle_words[] = { "adaptive", "poll", "interrupt",
 					     NULL };
 static const char *const safety_words[] = { "counts", "states", "poison",
-					    "guard", NULL };
+					    NULL };
 static const char *const promisc_words[] = { "auto", "on", "off", NULL };
 
 static bool read_cores(const char *text, void *to, struct mr_reason *why)

@@ -32,7 +32,7 @@ const struct option_row run_option_rows[N_RUN_OPTION_ROWS] = {
 	{ "page-bytes", OPTION_PAGE_BYTES, "N",
 	  "page size, 2048 to 32768 (default 4096)" },
 	{ "safety", OPTION_SAFETY, "LEVEL",
-	  "pool checks: counts (default), states, poison, guard" },
+	  "pool checks: counts (default), states, poison" },
 	{ "duration", OPTION_DURATION, "S",
 	  "exit after S seconds, such as 10 or 0.5" },
 	{ "exit-on-port-loss", OPTION_EXIT_ON_PORT_LOSS, NULL,

@@ -352,12 +352,6 @@ int mri_dpdk_memory_open(struct dpdk_port *port, struct mr_reason *reason)
 	struct mr_port *base = port->base;
 	int err = mr_region_pin(base->region, base->info->name, UINT64_MAX);
 
-	if (err == -ENOTSUP)
-		return mr_fail(
-			reason, -ENOTSUP,
-			"%s: its pool is guarded (MR_SAFETY_GUARD), which "
-			"devices cannot register: choose a lower safety level",
-			base->info->name);
 	if (err < 0)
 		return mr_fail(reason, err, "%s: too many ports on one region",
 			       base->info->name);

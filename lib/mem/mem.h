@@ -71,7 +71,6 @@ struct mr_region {
 	struct mri_extent extents[MRI_MAX_SEGMENTS]; /* in no order */
 	struct mri_reservation reserved[MRI_MAX_TENANTS];
 	struct mri_pin pins[MRI_MAX_PINS];
-	uint32_t n_guarded; /* tenants that no device can register */
 	struct mri_listener listeners[MRI_MAX_LISTENERS];
 	struct mri_tenant tenants[MRI_MAX_TENANTS];
 };

@@ -477,8 +477,6 @@ int mr_region_pin(struct mr_region *region, const char *holder,
 	int err = -ENOSPC;
 
 	pthread_mutex_lock(&region->lock);
-	if (region->n_guarded > 0)
-		err = -ENOTSUP;
 	for (uint32_t i = 0; i < MRI_MAX_PINS && err == -ENOSPC; i++) {
 		struct mri_pin *pin = &region->pins[i];
 

@@ -208,12 +208,6 @@ static int pin_region(const struct mr_pci *pci, struct mr_region *region,
 {
 	const int err = mr_region_pin(region, pci->holder, UINT64_MAX);
 
-	if (err == -ENOTSUP)
-		return mr_fail(reterr_reason, err,
-			       "%s: the region has a pool with safety level "
-			       "guard, whose free pages no device can access; "
-			       "use another level",
-			       pci->info.bdf);
 	if (err < 0)
 		return mr_fail(reterr_reason, err,
 			       "%s: too many ports use the region",

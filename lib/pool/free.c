@@ -105,8 +105,7 @@ static void put_one(struct giver *g, uint64_t addr)
 	}
 
 	/* A growable pool reserves the addresses of its maximum size. */
-	if (pool == NULL || !mri_pool_has(pool, addr) ||
-	    mri_is_guard(pool, addr)) {
+	if (pool == NULL || !mri_pool_has(pool, addr)) {
 		mri_count(g->cache, g->pool, COUNTER(free_invalid), 1);
 		if (g->pool->safety != NULL)
 			mri_checked_invalid(g->pool, addr, g->site);

@@ -59,14 +59,6 @@ static int add_memory(struct mr_pool *pool, uint64_t addr, uint64_t n_bytes,
 	err = mri_region_add(pool->region, &wish, &info, reterr_reason);
 	if (err < 0)
 		return err;
-	err = mri_guard_segment(pool, info.addr, info.n_bytes);
-	if (err < 0) {
-		mri_region_remove_segment(pool->region, info.addr, NULL);
-		return mr_fail(reterr_reason, -ENOMEM,
-			       "cannot guard %llu KiB of pages: %s",
-			       (unsigned long long)(info.n_bytes >> 10),
-			       mr_strerror(-err));
-	}
 	if (addr == MRI_ADDR_ANY)
 		pool->addr = info.addr;
 	end_page = (info.addr + info.n_bytes - pool->addr) >> pool->page_shift;

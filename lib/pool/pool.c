@@ -28,9 +28,7 @@ static void set_defaults(const struct mr_pool_config *asked,
 	if (c->page_bytes == 0)
 		c->page_bytes = DEFAULT_PAGE_BYTES;
 	if (c->chunk_bytes == 0)
-		c->chunk_bytes = c->safety == MR_SAFETY_GUARD ?
-					 c->page_bytes :
-					 mri_min_u32(c->page_bytes, 4096);
+		c->chunk_bytes = mri_min_u32(c->page_bytes, 4096);
 	if (c->headroom_bytes == 0)
 		c->headroom_bytes = DEFAULT_HEADROOM_BYTES;
 	if (c->magazine_pages == 0)
@@ -53,9 +51,8 @@ static int check_sizes(const struct mr_pool_config *c,
 			       "pages of %u bytes: must be a power of two, "
 			       "2048 to 32768",
 			       c->page_bytes);
-	if (c->safety != MR_SAFETY_GUARD &&
-	    ((c->chunk_bytes != 2048 && c->chunk_bytes != 4096) ||
-	     c->chunk_bytes > c->page_bytes))
+	if ((c->chunk_bytes != 2048 && c->chunk_bytes != 4096) ||
+	    c->chunk_bytes > c->page_bytes)
 		return mr_fail(reterr_reason, -EINVAL,
 			       "chunks of %u bytes: must be 2048 or 4096, and "
 			       "at most a page of %u",
@@ -96,7 +93,7 @@ static int check_config(const struct mr_pool_config *c,
 			reterr_reason, -EINVAL,
 			"mr_pool_config.numa_node_plus_1: no NUMA node %u",
 			c->numa_node_plus_1 - 1);
-	if ((unsigned int)c->safety > MR_SAFETY_GUARD)
+	if ((unsigned int)c->safety > MR_SAFETY_POISON)
 		return mr_fail(reterr_reason, -EINVAL,
 			       "mr_pool_config.safety: no such value: %d",
 			       (int)c->safety);
@@ -110,7 +107,7 @@ static int check_config(const struct mr_pool_config *c,
 			       "%d to %d",
 			       c->magazine_pages, MR_MAGAZINE_PAGES,
 			       MR_MAGAZINE_MAX_PAGES);
-	return mri_guard_check(c, reterr_reason);
+	return 0;
 }
 
 static void free_tables(struct mr_pool *pool)
@@ -142,9 +139,6 @@ uint32_t mri_pool_n_magazines(const struct mr_pool *pool, uint32_t n_pages)
 static int alloc_tables(struct mr_pool *pool, const struct mr_pool_config *c)
 {
 	const uint32_t shift = pool->page_shift - pool->chunk_shift;
-	/* Between guards there are no blocks of several pages. */
-	const uint32_t block_shift =
-		mri_is_guarded(pool) ? MRI_GROUP_SHIFT : pool->page_shift;
 	const uint32_t max_magazines = count_magazines(
 		pool->n_pages, c->magazine_pages, c->max_caches);
 	const uint32_t n_magazines = count_magazines(
@@ -158,9 +152,10 @@ static int alloc_tables(struct mr_pool *pool, const struct mr_pool_config *c)
 	    mri_depot_init(&pool->depot, max_magazines, n_magazines,
 			   c->magazine_pages) < 0 ||
 	    (shift > 0 && pool->live == NULL) ||
-	    mri_blocks_init(&pool->blocks, pool->n_pages, block_shift) < 0 ||
+	    mri_blocks_init(&pool->blocks, pool->n_pages,
+			    pool->page_shift) < 0 ||
 	    mri_page_alloc_init(&pool->page_alloc, pool->n_pages, c->max_pages,
-				block_shift) < 0) {
+				pool->page_shift) < 0) {
 		free_tables(pool);
 		return -ENOMEM;
 	}
@@ -172,9 +167,6 @@ static int make_region(struct mr_pool *pool, struct mr_reason *reterr_reason)
 {
 	const uint64_t max_bytes = (uint64_t)pool->n_pages << pool->page_shift;
 	struct mr_region_config config = { .size = sizeof(config),
-					   .os_pages = mri_is_guarded(pool) ?
-							       MR_OS_PAGES_4K :
-							       MR_OS_PAGES_AUTO,
 					   .name = pool->name };
 
 	/* As much as a region has by default, or twice what it must have. */
@@ -198,27 +190,18 @@ static int join_region(struct mr_pool *pool, uint64_t n_bytes,
 		       MRI_MAX_TENANTS);
 }
 
-static void end(struct mr_pool *pool)
-{
-	mri_safety_destroy(pool);
-	mri_guard_leave(pool);
-}
-
 /* Its pages are there: check them, and let others find it. */
 static int begin(struct mr_pool *pool, enum mr_safety safety,
 		 struct mr_reason *reterr_reason)
 {
-	int err = mri_guard_join(pool, reterr_reason);
+	int err = mri_safety_set(pool, safety, reterr_reason);
 
-	if (err < 0)
-		return err;
-	err = mri_safety_set(pool, safety, reterr_reason);
 	if (err == 0)
 		err = join_region(pool,
 				  (uint64_t)pool->n_pages << pool->page_shift,
 				  reterr_reason);
 	if (err < 0)
-		end(pool);
+		mri_safety_destroy(pool);
 	return err;
 }
 
@@ -228,9 +211,7 @@ static void take_config(struct mr_pool *pool,
 {
 	pool->asked_caches = asked->max_caches;
 	pool->has_default_magazines = asked->magazine_pages == 0;
-	/* No device can use guarded memory, whose pages take double room. */
-	pool->is_elastic = (asked->n_pages == 0 || asked->is_elastic != 0) &&
-			   c->safety != MR_SAFETY_GUARD;
+	pool->is_elastic = asked->n_pages == 0 || asked->is_elastic != 0;
 	pool->n_pages = pool->is_elastic && asked->max_pages == 0 &&
 					c->n_pages < ELASTIC_PAGES ?
 				ELASTIC_PAGES :
@@ -243,8 +224,6 @@ static void take_config(struct mr_pool *pool,
 	pool->page_shift = (uint32_t)__builtin_ctz(c->page_bytes);
 	pool->chunk_bytes = c->chunk_bytes;
 	pool->chunk_shift = (uint32_t)__builtin_ctz(c->chunk_bytes);
-	if (c->safety == MR_SAFETY_GUARD)
-		pool->chunk_shift = ++pool->page_shift; /* of a slot */
 	pool->headroom_bytes = c->headroom_bytes;
 	pool->tailroom_bytes = c->tailroom_bytes;
 	pool->max_caches = c->max_caches;
@@ -382,7 +361,7 @@ int mr_pool_destroy(struct mr_pool *pool, struct mr_reason *reterr_reason)
 		(void)join_region(pool, n_bytes, NULL); /* its place is free */
 		return err;
 	}
-	end(pool);
+	mri_safety_destroy(pool);
 	if (pool->owns_region)
 		mr_region_destroy(pool->region, NULL);
 	mri_page_alloc_fini(&pool->page_alloc);

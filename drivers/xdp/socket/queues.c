@@ -121,12 +121,6 @@ int mri_xdp_queues_alloc(struct xdp_port *port, struct mr_reason *reason)
 	const uint32_t n_max = most_queues(port);
 	int err;
 
-	if (mr_region_pin(base->region, base->info->name, 0) == -ENOTSUP)
-		return mr_fail(reason, -ENOTSUP,
-			       "%s: its pool is guarded (MR_SAFETY_GUARD), and "
-			       "the device cannot register such memory: choose "
-			       "a lower safety level",
-			       base->info->name);
 	fill_lease(port);
 	if (!mr_pool_is_below(base->pool, port->lease.n_bytes))
 		return mr_fail(reason, -EINVAL,

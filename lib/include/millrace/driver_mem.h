@@ -23,12 +23,9 @@ extern "C" {
  * be released while a device has them registered.
  *
  * @param holder   the port's name, for messages
- * @param n_bytes  0: only check whether it is possible
  *
  * @return 0, or
- *   -ENOSPC   too many holders (64)
- *   -ENOTSUP  it has a pool of MR_SAFETY_GUARD, whose free pages cannot be
- *             registered
+ *   -ENOSPC  too many holders (64)
  *
  * Thread: as mr_port_open().
  */

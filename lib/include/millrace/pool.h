@@ -50,9 +50,6 @@ enum mr_safety {
 	MR_SAFETY_POISON = 2, /**< freed pages are filled with a pattern,
 			       *   checked on allocation, and reused oldest
 			       *   first; AddressSanitizer knows, if built in */
-	MR_SAFETY_GUARD = 3,  /**< a freed page is inaccessible, and a guard
-			       *   follows each page; devices cannot register
-			       *   such memory */
 };
 
 /** Zero is the default of each member but size. */
@@ -172,7 +169,6 @@ MR_API int mr_pool_size_for(struct mr_ctx *ctx, const char *const *specs,
  *   -EINVAL  config->size, or a value is out of range; headroom and tailroom
  *            leave less than 64 bytes of a chunk
  *   -ENOMEM  no memory, or the region's address range is used up
- *   -EBUSY   MR_SAFETY_GUARD, and a device has registered the region
  *
  * Owner:  the caller, of the pool. Its region must outlive it.
  * Thread: any; of one region one at a time.
@@ -222,8 +218,7 @@ MR_API int mr_pool_stats(const struct mr_pool *pool,
  * Change the run-time checks.
  *
  * @return 0, or
- *   -EINVAL  no such level; from or to MR_SAFETY_GUARD, which changes the
- *            pool's layout and can be chosen only when it is created
+ *   -EINVAL  no such level
  *   -EBUSY   pages are in flight, or there are caches, whose contents are
  *            unknown
  *   -ENOMEM  no memory for a state per page

@@ -89,8 +89,6 @@ static inline void pages_out(struct mr_pool *pool, const uint64_t *addrs,
 	for (uint32_t i = 0; i < n; i++) {
 		const uint64_t page = (addrs[i] - base) >> shift;
 
-		if (pool->safety->level == MR_SAFETY_GUARD)
-			mri_guard_page(pool, (uint32_t)page, true);
 		if (pool->safety->level >= MR_SAFETY_POISON)
 			mri_poison_check(pool, (uint32_t)page,
 					 __atomic_load_n(&states[page],
@@ -253,8 +251,6 @@ bool mri_checked_page_in(struct mr_pool *pool, uint32_t page,
 	if (!is_filled)
 		mri_poison_fill(pool, mri_page_addr(pool, page),
 				pool->page_bytes);
-	if (safety->level == MR_SAFETY_GUARD)
-		mri_guard_page(pool, page, false);
 	mri_quarantine_put(&safety->quarantine, &page, 1);
 	if (cache != NULL && cache->pool == pool)
 		mri_cache_pass_in(cache, 1);
@@ -405,16 +401,10 @@ int mr_pool_set_safety(struct mr_pool *pool, enum mr_safety safety,
 		       struct mr_reason *reterr_reason)
 {
 	struct mr_pool_stats stats = { .size = sizeof(stats) };
-	const bool is_guarded = mri_is_guarded(pool);
 
-	if ((unsigned int)safety > MR_SAFETY_GUARD)
+	if ((unsigned int)safety > MR_SAFETY_POISON)
 		return mr_fail(reterr_reason, -EINVAL,
 			       "no such safety level: %d", (int)safety);
-	if (is_guarded != (safety == MR_SAFETY_GUARD))
-		return mr_fail(reterr_reason, -EINVAL,
-			       "%s: guards change the layout of a pool: set "
-			       "mr_pool_config.safety at creation",
-			       pool->name);
 	mr_pool_stats(pool, &stats);
 	if (stats.n_caches > 0 || stats.n_in_flight > 0)
 		return mr_fail(
@@ -423,7 +413,5 @@ int mr_pool_set_safety(struct mr_pool *pool, enum mr_safety safety,
 			"taken by unknown callers; destroy and free them first",
 			pool->name, stats.n_caches,
 			(unsigned long long)stats.n_in_flight);
-	if (is_guarded)
-		return 0;
 	return mri_safety_set(pool, safety, reterr_reason);
 }

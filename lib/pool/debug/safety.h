@@ -171,28 +171,6 @@ void mri_poison_check(struct mr_pool *pool, uint32_t page, uint64_t state);
 void mri_poison_allow(const struct mr_pool *pool, uint64_t addr,
 		      uint64_t n_bytes);
 
-/* lib/pool/debug/guard.c: whether the level is possible; -EINVAL. */
-int mri_guard_check(const struct mr_pool_config *c,
-		    struct mr_reason *reterr_reason);
-/* Between these two, no device registers the region. -EBUSY: one has. */
-int mri_guard_join(struct mr_pool *pool, struct mr_reason *reterr_reason);
-void mri_guard_leave(struct mr_pool *pool);
-/* New memory is free. */
-int mri_guard_segment(struct mr_pool *pool, uint64_t addr, uint64_t n_bytes);
-void mri_guard_page(struct mr_pool *pool, uint32_t page, bool is_out);
-
-/* Whether a guard follows each page. */
-static inline bool mri_is_guarded(const struct mr_pool *pool)
-{
-	return pool->page_bytes != 1u << pool->page_shift;
-}
-
-/* Whether an address lies behind a page, in the second half of its slot. */
-static inline bool mri_is_guard(const struct mr_pool *pool, uint64_t addr)
-{
-	return mri_is_guarded(pool) && (addr - pool->addr) & pool->page_bytes;
-}
-
 static inline uint64_t mri_thread_self(void)
 {
 	return (uint64_t)pthread_self();

@@ -477,10 +477,8 @@ void rows_b14(struct bench *bench)
 /*
  * B20: what each level of checks costs. One core takes bursts of 32 and drops
  * them (as B08), or sends them to another one that frees them (as B14). The
- * first level is what all the others are compared with. Pages are of 4096
- * bytes, the smallest that can be guarded; guards have OS pages of that size,
- * the other levels huge ones. Statistics are on in all: they cannot be
- * switched off.
+ * first level is what all the others are compared with. Statistics are
+ * on in all: they cannot be switched off.
  */
 static uint64_t drop_bursts(struct variant *variant, uint32_t thread,
 			    uint64_t n)
@@ -501,7 +499,7 @@ static uint64_t drop_bursts(struct variant *variant, uint32_t thread,
 void rows_b20(struct bench *bench)
 {
 	static const char *const levels[] = { "0 counts", "1 states",
-					      "2 poison", "3 guard" };
+					      "2 poison" };
 
 	for (uint32_t n = 1; n <= 2; n++) {
 		struct row row = { .unit = "page", .n_threads = n };
@@ -512,7 +510,7 @@ void rows_b20(struct bench *bench)
 						  .hop_words = RING } };
 
 		NAME(row.name, n == 1 ? "drop" : "pipeline");
-		for (uint32_t i = MR_SAFETY_COUNTS; i <= MR_SAFETY_GUARD; i++) {
+		for (uint32_t i = MR_SAFETY_COUNTS; i <= MR_SAFETY_POISON; i++) {
 			const struct contestant level = {
 				levels[i], A_OURS,
 				n == 1 ? drop_bursts : pipeline_ours

@@ -153,7 +153,7 @@ class Output(unittest.TestCase):
             self.assertEqual(code, 0, f"{page_bytes}: {err}")
 
     def test_pools_that_check_find_nothing_wrong(self):
-        for safety in ("counts", "states", "poison", "guard"):
+        for safety in ("counts", "states", "poison"):
             code, out, err = run("--safety", safety, "--workers", "2",
                                  "--count", "20000", "--quiet",
                                  "null:", "pair:a")

@@ -82,12 +82,8 @@ PCI_CLOSED_TEST(a_narrow_iommu_gets_a_part_of_the_region)
 		       "as large as the region");
 }
 
-PCI_CLOSED_TEST(a_guarded_region_is_refused)
+PCI_CLOSED_TEST(region_with_too_many_ports_is_refused)
 {
-	f.region->n_guarded = 1;
-	assert_failure(pci_try("nic", &f.pci, &f.why), -ENOTSUP,
-		       "pool with safety level guard");
-	f.region->n_guarded = 0;
 	for (int i = 0; i < MRI_MAX_PINS; i++)
 		assert_int_equal(mr_region_pin(f.region, "x", 1), 0);
 	assert_failure(pci_try("nic", &f.pci, &f.why), -ENOSPC,

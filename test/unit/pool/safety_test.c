@@ -112,9 +112,6 @@ TEST_POOL(the_level_changes_at_rest_only)
 	mr_pool_frag_free_bulk(f.pool, &addr, 1);
 	assert_int_equal(mr_pool_set_safety(f.pool, (enum mr_safety)7, &reason),
 			 -EINVAL);
-	assert_int_equal(mr_pool_set_safety(f.pool, MR_SAFETY_GUARD, &reason),
-			 -EINVAL);
-	assert_reason_has(&reason, "guards change the layout");
 	f.allocator.fail_at = f.allocator.n_calls + 2;
 	assert_int_equal(mr_pool_set_safety(f.pool, MR_SAFETY_STATES, &reason),
 			 -ENOMEM);

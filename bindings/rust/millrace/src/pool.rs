@@ -117,8 +117,6 @@ pub enum Safety {
     States,
     /// Freed pages are filled with a pattern that is checked.
     Poison,
-    /// Freed pages are inaccessible; devices cannot use them.
-    Guard,
 }
 
 /// How to create a pool. For each number, 0 selects the default.

@@ -53,8 +53,7 @@ struct mr_pci_config {
  *   -ENODEV   there is no such device, or it is not bound to vfio-pci
  *   -EBUSY    another port or process has it, or its group is not viable
  *   -EPERM, -EACCES  the user may not open the device nodes
- *   -ENOTSUP  no IOMMU, or this kernel lacks that access; or the region has a
- *             pool of MR_SAFETY_GUARD
+ *   -ENOTSUP  no IOMMU, or this kernel lacks that access
  *   -ENOMEM   no memory, or the limit on locked memory is below the region's
  *             size
  *   -ENOSPC   no IOVA range is long enough, or the region has 64 holders
