@@ -14,9 +14,16 @@
 #define MR_VERSION_MINOR 1
 #define MR_VERSION_PATCH 0
 
+/** Around the functions of a header, which a C++ program can call, too. */
 #ifdef __cplusplus
-extern "C" {
+#define MR_BEGIN_DECLS extern "C" {
+#define MR_END_DECLS }
+#else
+#define MR_BEGIN_DECLS
+#define MR_END_DECLS
 #endif
+
+MR_BEGIN_DECLS
 
 /**
  * The version of the loaded library, which may be newer than the MR_VERSION_*
@@ -28,8 +35,6 @@ extern "C" {
  */
 MR_API const char *mr_version(void);
 
-#ifdef __cplusplus
-}
-#endif
+MR_END_DECLS
 
 #endif

@@ -8,9 +8,7 @@
 #include <millrace/api.h>
 #include <millrace/error.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MR_BEGIN_DECLS
 
 /**
  * @file
@@ -90,8 +88,6 @@ MR_API void mr_ctx_destroy(struct mr_ctx *ctx);
  */
 MR_API uint64_t mr_ctx_now_ns(const struct mr_ctx *ctx);
 
-#ifdef __cplusplus
-}
-#endif
+MR_END_DECLS
 
 #endif

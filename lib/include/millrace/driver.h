@@ -20,9 +20,7 @@
 #include <millrace/port_events.h>
 #include <millrace/region.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MR_BEGIN_DECLS
 
 /**
  * @file
@@ -233,8 +231,6 @@ MR_API int mr_port_make_queues(struct mr_port *port, uint32_t n,
 MR_API void **mr_ctx_driver_slot(struct mr_ctx *ctx,
 				 const struct mr_driver *driver);
 
-#ifdef __cplusplus
-}
-#endif
+MR_END_DECLS
 
 #endif

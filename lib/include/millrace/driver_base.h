@@ -10,9 +10,7 @@
 #include <millrace/ctx.h>
 #include <millrace/error.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MR_BEGIN_DECLS
 
 /**
  * @file
@@ -89,8 +87,6 @@ MR_API int mr_fd_guard(int fd) __attribute__((warn_unused_result));
  */
 MR_API void mr_fd_close(int fd);
 
-#ifdef __cplusplus
-}
-#endif
+MR_END_DECLS
 
 #endif

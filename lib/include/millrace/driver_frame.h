@@ -9,9 +9,7 @@
 #include <millrace/frame.h>
 #include <millrace/pool.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MR_BEGIN_DECLS
 
 /**
  * @file
@@ -180,8 +178,6 @@ MR_API int mr_partial_find(void *base, const struct mr_frame *frames,
 MR_API void mr_partial_finish(void *base, const struct mr_frame *frames,
 			      const struct mr_partial *partial);
 
-#ifdef __cplusplus
-}
-#endif
+MR_END_DECLS
 
 #endif

@@ -9,9 +9,7 @@
 #include <millrace/error.h>
 #include <millrace/region.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MR_BEGIN_DECLS
 
 /**
  * @file
@@ -120,8 +118,6 @@ MR_API uint64_t mr_region_n_contiguous_bytes(const struct mr_region *region);
  */
 MR_API int mr_region_segment_fd(const struct mr_region *region, uint32_t idx);
 
-#ifdef __cplusplus
-}
-#endif
+MR_END_DECLS
 
 #endif

@@ -8,9 +8,7 @@
 #include <millrace/api.h>
 #include <millrace/error.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MR_BEGIN_DECLS
 
 /**
  * @file
@@ -87,8 +85,6 @@ MR_API int mr_spec_get_word(const struct mr_spec *spec, const char *key,
 			    const char *const *words, uint32_t *ret_idx,
 			    struct mr_reason *reterr_reason);
 
-#ifdef __cplusplus
-}
-#endif
+MR_END_DECLS
 
 #endif

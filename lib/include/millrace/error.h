@@ -16,9 +16,7 @@ struct mr_reason {
 	char text[384]; /**< NUL-terminated, no newline; truncated if longer */
 };
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MR_BEGIN_DECLS
 
 /**
  * Return the text of an errno value. If its remedy is always the same, the
@@ -30,8 +28,6 @@ extern "C" {
  */
 MR_API const char *mr_strerror(int error);
 
-#ifdef __cplusplus
-}
-#endif
+MR_END_DECLS
 
 #endif

@@ -7,9 +7,7 @@
 #include <millrace/api.h>
 #include <millrace/error.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MR_BEGIN_DECLS
 
 /**
  * @file
@@ -289,8 +287,6 @@ MR_API uint32_t mr_wheel_expire(struct mr_wheel *wheel, uint32_t now_tick,
 /** @return how many ids are on the wheel. Thread: the wheel's. */
 MR_API uint32_t mr_wheel_n(const struct mr_wheel *wheel);
 
-#ifdef __cplusplus
-}
-#endif
+MR_END_DECLS
 
 #endif

@@ -8,9 +8,7 @@
 
 #include <millrace/api.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MR_BEGIN_DECLS
 
 /**
  * @file
@@ -324,8 +322,6 @@ MR_API int mr_frame_unshare(struct mr_cache *cache, struct mr_frame *frames,
 MR_API void mr_frame_free_bulk(struct mr_cache *cache,
 			       const struct mr_frame *frames, uint32_t n);
 
-#ifdef __cplusplus
-}
-#endif
+MR_END_DECLS
 
 #endif

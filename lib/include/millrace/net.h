@@ -6,9 +6,7 @@
 
 #include <millrace/api.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MR_BEGIN_DECLS
 
 /**
  * @file
@@ -89,8 +87,6 @@ MR_API uint16_t mr_csum_fold(uint64_t sum);
 MR_API uint16_t mr_csum_pseudo(const uint8_t *bytes,
 			       const struct mr_net_view *view);
 
-#ifdef __cplusplus
-}
-#endif
+MR_END_DECLS
 
 #endif

@@ -8,9 +8,7 @@
 #include <millrace/error.h>
 #include <millrace/region.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MR_BEGIN_DECLS
 
 /**
  * @file
@@ -374,9 +372,7 @@ MR_API uint32_t mr_frag_alloc_bulk(struct mr_cache *cache, uint64_t *addrs,
 MR_API void mr_frag_free_bulk(struct mr_cache *cache, const uint64_t *addrs,
 			      uint32_t n);
 
-#ifdef __cplusplus
-}
-#endif
+MR_END_DECLS
 
 #include <millrace/pool_inline.h>
 

@@ -7,9 +7,7 @@
 
 #include <millrace/pool.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MR_BEGIN_DECLS
 
 /**
  * @file
@@ -217,8 +215,6 @@ mr_frag_free_bulk(struct mr_cache *cache, const uint64_t *addrs, uint32_t n)
 
 #endif
 
-#ifdef __cplusplus
-}
-#endif
+MR_END_DECLS
 
 #endif

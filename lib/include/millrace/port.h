@@ -10,9 +10,7 @@
 #include <millrace/frame.h>
 #include <millrace/pool.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MR_BEGIN_DECLS
 
 /**
  * @file
@@ -473,8 +471,6 @@ static inline int mr_queue_fd(const struct mr_queue *queue)
 	return queue->fd;
 }
 
-#ifdef __cplusplus
-}
-#endif
+MR_END_DECLS
 
 #endif

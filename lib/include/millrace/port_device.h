@@ -10,9 +10,7 @@
 #include <millrace/error.h>
 #include <millrace/port.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MR_BEGIN_DECLS
 
 /**
  * @file
@@ -329,8 +327,6 @@ MR_API int mr_port_open_kernel(struct mr_port *port,
 MR_API uint32_t mr_port_to_kernel(struct mr_port *port, struct mr_cache *cache,
 				  const struct mr_frame *frames, uint32_t n);
 
-#ifdef __cplusplus
-}
-#endif
+MR_END_DECLS
 
 #endif

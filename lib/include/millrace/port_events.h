@@ -7,9 +7,7 @@
 #include <millrace/api.h>
 #include <millrace/port.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MR_BEGIN_DECLS
 
 /**
  * @file
@@ -151,8 +149,6 @@ MR_API int mr_port_reopen(struct mr_port *port,
 MR_API int mr_port_add_queues(struct mr_port *port,
 			      struct mr_reason *reterr_reason);
 
-#ifdef __cplusplus
-}
-#endif
+MR_END_DECLS
 
 #endif

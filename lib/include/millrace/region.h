@@ -7,9 +7,7 @@
 #include <millrace/api.h>
 #include <millrace/error.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MR_BEGIN_DECLS
 
 /**
  * @file
@@ -130,8 +128,6 @@ MR_API int mr_region_stats(const struct mr_region *region,
 MR_API int mr_region_segment(const struct mr_region *region, uint32_t i,
 			     struct mr_segment_info *ret_info);
 
-#ifdef __cplusplus
-}
-#endif
+MR_END_DECLS
 
 #endif

@@ -8,9 +8,7 @@
 #include <millrace/error.h>
 #include <millrace/frame.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MR_BEGIN_DECLS
 
 /**
  * @file
@@ -96,8 +94,6 @@ MR_API void mr_ring_spsc_release(struct mr_ring_spsc *ring, uint32_t n);
  */
 MR_API uint32_t mr_ring_spsc_count(const struct mr_ring_spsc *ring);
 
-#ifdef __cplusplus
-}
-#endif
+MR_END_DECLS
 
 #endif

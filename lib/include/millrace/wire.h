@@ -6,9 +6,7 @@
 
 #include <millrace/api.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MR_BEGIN_DECLS
 
 /**
  * @file
@@ -195,8 +193,6 @@ static inline uint16_t mr_csum_fix_nonzero(uint16_t csum, uint32_t delta)
 	return csum != 0 ? csum : UINT16_MAX;
 }
 
-#ifdef __cplusplus
-}
-#endif
+MR_END_DECLS
 
 #endif

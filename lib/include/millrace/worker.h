@@ -9,9 +9,7 @@
 #include <millrace/frame.h>
 #include <millrace/port.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MR_BEGIN_DECLS
 
 /**
  * @file
@@ -360,8 +358,6 @@ static inline uint32_t mr_worker_send(struct mr_worker *worker,
 	return mr_worker_send_meta(worker, port_idx, frames, NULL, n);
 }
 
-#ifdef __cplusplus
-}
-#endif
+MR_END_DECLS
 
 #endif

@@ -7,9 +7,7 @@
 #include <millrace/api.h>
 #include <millrace/error.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MR_BEGIN_DECLS
 
 /**
  * @file
@@ -89,8 +87,6 @@ MR_API int mr_worker_pause(struct mr_worker *worker, uint32_t n_moved);
  */
 MR_API void mr_worker_resume(struct mr_worker *worker);
 
-#ifdef __cplusplus
-}
-#endif
+MR_END_DECLS
 
 #endif

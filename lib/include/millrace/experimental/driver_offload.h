@@ -6,9 +6,7 @@
 
 #include <millrace/experimental/offload.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MR_BEGIN_DECLS
 
 /**
  * @file
@@ -84,8 +82,6 @@ struct mr_rules_ops {
 		     struct mr_rules_sent *sent);
 };
 
-#ifdef __cplusplus
-}
-#endif
+MR_END_DECLS
 
 #endif

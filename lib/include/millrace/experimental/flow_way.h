@@ -4,10 +4,6 @@
 
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /**
  * @file
  * The state of a flow (MR_RULE_FLOW) that the driver and the application share:
@@ -135,9 +131,5 @@ static inline int mr_flow_fits(uint32_t ack, uint32_t window, uint32_t seq,
 
 	return ahead <= window || ahead + n_bytes + past <= past + window;
 }
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -9,9 +9,7 @@
 #include <millrace/error.h>
 #include <millrace/pool.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MR_BEGIN_DECLS
 
 /**
  * @file
@@ -212,8 +210,6 @@ MR_API int mr_frag_cache_commit_noref(struct mr_frag_cache *frags,
  */
 MR_API void mr_frag_cache_drain(struct mr_frag_cache *frags);
 
-#ifdef __cplusplus
-}
-#endif
+MR_END_DECLS
 
 #endif

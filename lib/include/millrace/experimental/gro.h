@@ -7,9 +7,7 @@
 #include <millrace/api.h>
 #include <millrace/frame.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MR_BEGIN_DECLS
 
 /**
  * @file
@@ -55,8 +53,6 @@ MR_API uint32_t mr_gro(struct mr_cache *cache, uint32_t offloads,
 		       uint32_t mtu_bytes, struct mr_frame *frames,
 		       struct mr_meta *metas, uint32_t n);
 
-#ifdef __cplusplus
-}
-#endif
+MR_END_DECLS
 
 #endif

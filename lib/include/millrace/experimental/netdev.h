@@ -7,9 +7,7 @@
 #include <millrace/api.h>
 #include <millrace/error.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MR_BEGIN_DECLS
 
 /**
  * @file
@@ -79,8 +77,6 @@ typedef void mr_netdev_session_fn(void *opaque,
 MR_API int mr_netdev_sessions(uint32_t ifindex, mr_netdev_session_fn *take,
 			      void *opaque, struct mr_reason *reterr_reason);
 
-#ifdef __cplusplus
-}
-#endif
+MR_END_DECLS
 
 #endif

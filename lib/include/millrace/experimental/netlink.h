@@ -7,9 +7,7 @@
 
 #include <millrace/api.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MR_BEGIN_DECLS
 
 /**
  * @file
@@ -44,8 +42,6 @@ MR_API const struct rtattr *mr_netlink_attribute(const struct nlmsghdr *message,
 						 size_t n_header, uint16_t type,
 						 uint16_t inner);
 
-#ifdef __cplusplus
-}
-#endif
+MR_END_DECLS
 
 #endif

@@ -7,9 +7,7 @@
 #include <millrace/api.h>
 #include <millrace/error.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MR_BEGIN_DECLS
 
 /**
  * @file
@@ -153,8 +151,6 @@ MR_API void mr_obj_free_bulk(struct mr_objcache *cache, void *const *objects,
 MR_API int mr_objpool_stats(const struct mr_objpool *pool,
 			    struct mr_objpool_stats *stats);
 
-#ifdef __cplusplus
-}
-#endif
+MR_END_DECLS
 
 #endif

@@ -10,9 +10,7 @@
 #include <millrace/experimental/flow_way.h>
 #include <millrace/port.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MR_BEGIN_DECLS
 
 /**
  * @file
@@ -345,8 +343,6 @@ MR_API int mr_rules_fd(const struct mr_rules *rules);
 MR_API int mr_rules_sent(struct mr_rules *rules, uint32_t i,
 			 struct mr_rules_sent *sent);
 
-#ifdef __cplusplus
-}
-#endif
+MR_END_DECLS
 
 #endif

@@ -9,9 +9,7 @@
 #include <millrace/error.h>
 #include <millrace/pool.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MR_BEGIN_DECLS
 
 /**
  * @file
@@ -212,8 +210,6 @@ MR_API int mr_pool_trim(struct mr_pool *pool,
 MR_API int mr_page_stats(const struct mr_pool *pool,
 			 struct mr_page_stats *stats);
 
-#ifdef __cplusplus
-}
-#endif
+MR_END_DECLS
 
 #endif

@@ -12,9 +12,7 @@
 #include <millrace/experimental/pci_info.h>
 #include <millrace/region.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MR_BEGIN_DECLS
 
 /**
  * @file
@@ -298,8 +296,6 @@ MR_API int mr_ctx_add_pci_device(struct mr_ctx *ctx, const char *name,
 				 const struct mr_pci_backend *backend,
 				 void *device);
 
-#ifdef __cplusplus
-}
-#endif
+MR_END_DECLS
 
 #endif

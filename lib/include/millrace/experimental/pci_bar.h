@@ -7,9 +7,7 @@
 
 #include <millrace/api.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MR_BEGIN_DECLS
 
 /**
  * @file
@@ -163,8 +161,6 @@ static inline void mr_bar_write64(const struct mr_bar *bar, uint64_t offset,
 	mr_bar_write32(bar, offset + 4, (uint32_t)(value >> 32));
 }
 
-#ifdef __cplusplus
-}
-#endif
+MR_END_DECLS
 
 #endif

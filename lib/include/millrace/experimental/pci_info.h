@@ -8,9 +8,7 @@
 #include <millrace/ctx.h>
 #include <millrace/error.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MR_BEGIN_DECLS
 
 /**
  * @file
@@ -85,8 +83,6 @@ MR_API enum mr_pci_use mr_pci_use(const struct mr_ctx *ctx,
 MR_API const char *mr_pci_driver_name(const struct mr_ctx *ctx,
 				      const struct mr_pci_info *info);
 
-#ifdef __cplusplus
-}
-#endif
+MR_END_DECLS
 
 #endif

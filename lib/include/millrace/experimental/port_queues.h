@@ -8,9 +8,7 @@
 #include <millrace/error.h>
 #include <millrace/port.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MR_BEGIN_DECLS
 
 /**
  * @file
@@ -147,8 +145,6 @@ MR_API int mr_port_steer(struct mr_port *port, const struct mr_steer_rule *rule,
 MR_API int mr_port_unsteer(struct mr_port *port, uint32_t id,
 			   struct mr_reason *reterr_reason);
 
-#ifdef __cplusplus
-}
-#endif
+MR_END_DECLS
 
 #endif
