@@ -13,7 +13,6 @@
 
 #include <jansson.h>
 
-#include "net/device.h"
 #include "net/tester.h"
 #include "result/document.h"
 #include "stream/compiled.h"

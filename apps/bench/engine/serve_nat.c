@@ -5,7 +5,6 @@
 
 #include "engine/serve.h"
 #include "nat/nat_path.h"
-#include "net/tester_parts.h"
 #include "result/document.h"
 #include "support/specs.h"
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "net/mac.h"
-#include "net/tester_parts.h"
+#include "net/tester.h"
 #include "stream/compiled.h"
 #include "support/signals.h"
 #include "support/text.h"
@@ -333,15 +333,6 @@ uint32_t tester_cores(const struct tester *tester, uint32_t *ret_cores,
 	for (uint32_t w = 0; w < n && w < room; w++)
 		ret_cores[w] = mr_workers_get(tester->plane.workers, w)->core;
 	return n;
-}
-
-bool tester_device_counts(const struct tester *tester, uint32_t direction,
-			  struct device_counts *ret)
-{
-	if (direction >= tester->n_crossings)
-		return false;
-	device_counts(tester->crossings[direction].device, ret);
-	return true;
 }
 
 void tester_print_map(const struct tester *tester)

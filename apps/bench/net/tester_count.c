@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/tester_parts.h"
+#include "net/tester.h"
 #include "stream/stream.h"
 #include "support/counter.h"
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "live/live.h"
-#include "net/tester_parts.h"
+#include "net/tester.h"
 #include "stream/stream.h"
 
 enum {

@@ -3,7 +3,7 @@
  * latencies they caused. */
 #include <sys/resource.h>
 
-#include "net/tester_parts.h"
+#include "net/tester.h"
 
 enum {
 	LAST_BURSTS = 1024, /* more than any ring holds */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "net/mac.h"
-#include "net/tester_parts.h"
+#include "net/tester.h"
 #include "stream/compiled.h"
 #include "support/counter.h"
 

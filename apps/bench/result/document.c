@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "net/tester_parts.h"
+#include "net/tester.h"
 #include "result/document.h"
 #include "stream/compiled.h"
 #include "support/json_text.h"

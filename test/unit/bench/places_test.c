@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "live/live.h"
-#include "net/tester_parts.h"
+#include "net/tester.h"
 #include "stream/compiled.h"
 #include "support/test.h"
 

@@ -2,7 +2,7 @@
 /* A sender after its end: what the queue accepted has to leave. */
 #include <millrace/driver.h>
 
-#include "net/tester_parts.h"
+#include "net/tester.h"
 #include "support/test.h"
 
 static uint32_t n_calls, n_offered;

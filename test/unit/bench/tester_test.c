@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "net/tester_parts.h"
+#include "net/tester.h"
 #include "support/test.h"
 
 #define SECOND 1000000000ull
