@@ -42,32 +42,14 @@ static uint32_t number_of(struct tester *tester, const char *spec)
 	return tester->n_ports++;
 }
 
-/* A queue has one user, so a port may be only once in a list. */
-static int check_list(const char *const *specs, uint32_t n, const char *what,
-		      struct mr_reason *why)
-{
-	for (uint32_t i = 0; i < n; i++)
-		for (uint32_t k = 0; k < i; k++)
-			if (strcmp(specs[i], specs[k]) == 0)
-				return fail_with(why, 2,
-						 "%s is named twice among the "
-						 "ports that %s",
-						 specs[i], what);
-	return 0;
-}
-
 static int list_ports(struct tester *tester, const struct tester_config *config,
 		      struct mr_reason *why)
 {
-	if (config->n_tx + config->n_rx == 0)
-		return fail_with(why, 2, "no port");
-	/* Each port may need one for the simulated device. */
-	if (config->n_tx + config->n_rx > MAX_PORTS / 2)
-		return fail_with(why, 2, "%u ports are more than %d",
-				 config->n_tx + config->n_rx, MAX_PORTS / 2);
-	if (check_list(config->tx, config->n_tx, "send", why) != 0 ||
-	    check_list(config->rx, config->n_rx, "receive", why) != 0)
-		return 2;
+	/* The front end checks them. */
+	if (config->n_tx + config->n_rx == 0 ||
+	    config->n_tx + config->n_rx > MAX_PORTS / 2)
+		return fail_with(why, 2, "%u ports",
+				 config->n_tx + config->n_rx);
 	for (uint32_t i = 0; i < config->n_tx; i++) {
 		const char *spec = config->tx[i];
 
@@ -90,29 +72,6 @@ static int list_ports(struct tester *tester, const struct tester_config *config,
 	return 0;
 }
 
-/* The simulated device opens the other ends of two pair: ports. */
-static int add_device(struct tester *tester, const struct device_config *device,
-		      struct mr_reason *why)
-{
-	tester->device = *device;
-	/* It can hold back only one frame. */
-	if (device->reorder_every > 0 &&
-	    (device->reorder_by == 0 ||
-	     device->reorder_by >= device->reorder_every))
-		return fail_with(why, 2,
-				 "device: reorder_by is not above 0 and below "
-				 "reorder_every");
-	if (tester->n_ports != 2 || !is_pair(tester->specs[0]) ||
-	    !is_pair(tester->specs[1]) ||
-	    strcmp(tester->specs[0], tester->specs[1]) == 0)
-		return fail_with(why, 2,
-				 "--device needs two pair: ports of "
-				 "different names, such as pair:a pair:b");
-	tester->specs[2] = tester->specs[0];
-	tester->specs[3] = tester->specs[1];
-	return 0;
-}
-
 static uint32_t count_places(const struct tester *tester)
 {
 	uint32_t n = 0;
@@ -120,22 +79,6 @@ static uint32_t count_places(const struct tester *tester)
 	for (uint32_t t = 0; t < tester->n_tx; t++)
 		n += tester->tx[t] >= tester->n_ports;
 	return n;
-}
-
-static int check_virtual(const struct tester *tester, struct mr_reason *why)
-{
-	if (count_places(tester) > 0)
-		return fail_with(why, 2,
-				 "--virtual: live: has the kernel's clock; "
-				 "only pair: ports have a simulated one");
-	for (uint32_t i = 0; i < tester->n_ports; i++)
-		if (!is_pair(tester->specs[i]))
-			return fail_with(
-				why, 2,
-				"--virtual: %s has no simulated clock; "
-				"only pair: ports have one",
-				tester->specs[i]);
-	return 0;
 }
 
 /* A place needs a thread of its own. Ports have one thread that sends and one
@@ -489,10 +432,12 @@ static int open_all(struct tester *tester, struct mr_reason *why)
 	const struct tester_config *config = &tester->config;
 	int status = list_ports(tester, config, why);
 
-	if (status == 0 && config->device != NULL)
-		status = add_device(tester, config->device, why);
-	if (status == 0 && config->is_virtual)
-		status = check_virtual(tester, why);
+	/* The simulated device opens the other ends of two pair: ports. */
+	if (status == 0 && config->device != NULL) {
+		tester->device = *config->device;
+		tester->specs[2] = tester->specs[0];
+		tester->specs[3] = tester->specs[1];
+	}
 	if (status == 0)
 		status = open_plane(tester, why);
 	for (uint32_t t = 0; t < tester->n_tx && status == 0; t++)

@@ -96,6 +96,14 @@ def test_what_words_behind_the_options_are(ports, words, tx, rx):
     (["--seed", str(2**64), "a", "b"], "out of range"),
     (["--duration", "0", "a", "b"], "--duration: '0' is not a number of seconds"),
     (["--own", os.fsdecode(b"\xff"), "a", "b"], "--own: not UTF-8"),
+    (["null:", "pair:a", "pair:a", "pair:b", "null:", "pair:c"],
+     "null: is named twice among the ports that send"),
+    (["pair:a", "null:", "pair:b", "pair:a", "pair:c", "null:"],
+     "null: is named twice among the ports that receive"),
+    (["--virtual", "pair:a", "null:"], "--virtual: null: has no simulated clock; only pair: ports"),
+    (["--virtual", "live:g0", "pair:a"], "--virtual: live:g0 has no simulated clock"),
+    (["--device", "loss=3", "pair:a", "pair:a"], "--device needs two pair:"),
+    (["--device", "loss=3", "pair:a", "null:"], "--device needs two pair:"),
 ])
 def test_what_cannot_be_is_refused(words, why):
     with pytest.raises(Wrong, match=why):
@@ -113,13 +121,13 @@ def test_a_command_has_only_its_options():
 
 
 def test_what_the_engine_is_told():
-    name = os.fsdecode(b"\xff\xc3\xa4")
+    name = os.fsdecode(b"pair:\xff\xc3\xa4")
     found = options("-vv", "--burst", "8", "--seed", str(2**64 - 1), "--dst-mac",
                     "02:00:00:00:00:0A", "--device", "loss=2", "--stream", "tcp", "--stream",
                     f"pcap={name}", "pair:a", name)
     request = found.request()
-    assert (request["tx"], request["rx"]) == (["pair:a"], ["\xff\xc3\xa4"])
-    assert [stream["capture"] for stream in request["streams"]] == [None, "\xff\xc3\xa4"]
+    assert (request["tx"], request["rx"]) == (["pair:a"], ["pair:\xff\xc3\xa4"])
+    assert [stream["capture"] for stream in request["streams"]] == [None, "pair:\xff\xc3\xa4"]
     assert (request["seed"], request["dst_mac"]) == (-1, 0x02000000000A)
     assert (request["verbose"], request["plane"]) == (2, [("burst", "8")])
     assert request["device"] == {"loss_every": 2}

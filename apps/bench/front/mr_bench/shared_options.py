@@ -213,6 +213,23 @@ def _take_ports(command: str, ports: str, words: list[str], options: Options) ->
         options.rx += [b, a] if options.bidirectional else [b]
 
 
+def _check_ports(options: Options) -> None:
+    """Raises UsageError."""
+    for specs, what in (options.tx, "send"), (options.rx, "receive"):
+        # A queue has one user.
+        for spec in specs:
+            if specs.count(spec) > 1:
+                raise UsageError(f"{spec} is named twice among the ports that {what}")
+    ports = set(options.tx + options.rx)
+    others = sorted(spec for spec in ports if not spec.startswith("pair:"))
+    if options.virtual and others:
+        raise UsageError(
+            f"--virtual: {others[0]} has no simulated clock; only pair: ports have one"
+        )
+    if options.device and ports and (others or len(ports) != 2):
+        raise UsageError("--device needs two pair: ports of different names, such as pair:a pair:b")
+
+
 def read(
     command: str,
     words: list[str],
@@ -245,4 +262,5 @@ def read(
             for text in texts:
                 rows[name].take(text, options)
     _take_ports(command, ports, parsed[1], options)
+    _check_ports(options)
     return options
