@@ -16,10 +16,7 @@ CLASS_NETWORK = 0x02  # base class; PCI Code and ID Assignment 1.11
 MAX_DEPTH = 8  # of stacked interfaces
 
 # Fields of a route: interface, and those that have this text in a default one.
-ROUTES = (
-    ("/proc/net/route", 0, (1, 7), "00000000"),
-    ("/proc/net/ipv6_route", 9, (1,), "00"),
-)
+ROUTES = (("/proc/net/route", 0, (1, 7), "00000000"), ("/proc/net/ipv6_route", 9, (1,), "00"))
 MISSING = [""] * 10  # of a line that is too short
 
 

@@ -34,10 +34,7 @@ XDP_GENERIC = 2  # XDP_ATTACHED_SKB
 TELL_TAGS, TELL_TAGS_SINCE = ("veth", "ice", "mlx5_core"), [6, 8]
 UNLISTED = "the kernel does not list AF_XDP sockets: modprobe xsk_diag"
 XDP_MODES = {1: "xdpdrv", XDP_GENERIC: "xdpgeneric", 3: "xdpoffload"}
-FEATURES = {
-    "XDP_ZC": "zero-copy",
-    "XDP_DRV": "native XDP",
-}
+FEATURES = {"XDP_ZC": "zero-copy", "XDP_DRV": "native XDP"}
 
 
 class Finding(NamedTuple):

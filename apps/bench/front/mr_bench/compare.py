@@ -62,10 +62,8 @@ OPTIONS = [
 ]
 TESTER = " (tester's limit)"
 FEW_RUNS = """\
-Where a side has fewer than 5 runs, the interval is from the lowest to the \
-highest
-ratio of any two, and wider for 2 or 3 runs. With one run a side, every \
-figure is unclear."""
+Where a side has fewer than 5 runs, the interval is from the lowest to the highest
+ratio of any two, and wider for 2 or 3 runs. With one run a side, every figure is unclear."""
 
 
 @dataclass(frozen=True)

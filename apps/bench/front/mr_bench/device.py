@@ -69,8 +69,7 @@ def read(text: str) -> Device:
             raise _wrong(word, "has no value; write, for example, loss=1000")
         if name not in READERS:
             raise _wrong(
-                word,
-                "is unknown; the words are loss, dup, corrupt, reorder, delay, rate and queue",
+                word, "is unknown; the words are loss, dup, corrupt, reorder, delay, rate and queue"
             )
         device |= READERS[name](word, value)
     if "queue_frames" in device and "rate_pps" not in device:

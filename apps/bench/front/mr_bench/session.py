@@ -186,10 +186,7 @@ class Session:
         self.ceiling_pps = 0.0
         if self.options.ceiling:
             self.ceiling_pps = read_ceiling(
-                self.options.ceiling,
-                self.opened,
-                self.frame_bytes,
-                self.mean_bytes,
+                self.options.ceiling, self.opened, self.frame_bytes, self.mean_bytes
             )
         try:
             self.search.check_path()
@@ -249,20 +246,10 @@ class Session:
         them, also where this raises."""
         o = self.options
         if o.method == "mlr":
-            goals = [
-                Goal("ndr", 0, o.exceed_ratio, o.resolution_ratio, o.trial_ns, o.duration_sum_ns)
-            ]
-            if o.pdr_ratio > 0:
-                goals.append(
-                    Goal(
-                        "pdr",
-                        o.pdr_ratio,
-                        o.exceed_ratio,
-                        o.resolution_ratio,
-                        o.trial_ns,
-                        o.duration_sum_ns,
-                    )
-                )
+            shared = o.exceed_ratio, o.resolution_ratio, o.trial_ns, o.duration_sum_ns
+            goals = [Goal("ndr", 0, *shared), Goal("pdr", o.pdr_ratio, *shared)]
+            if o.pdr_ratio <= 0:
+                goals.pop()
             mlr = MlrSearch(self.search, goals, o.trial_ns)
             self.found = mlr.found
             return mlr.run()
@@ -283,14 +270,8 @@ class Session:
         ceiling, highest = self.ceiling_pps, self.search.max_pps
         # Each of the two searches ends within its resolution of a limit.
         if 0 < ceiling * (1 + 2 * self.options.resolution_ratio) < pps:
-            return (
-                False,
-                True,
-                (
-                    f"refused: {pps:.0f} frames/s are more than the tester's own "
-                    f"ceiling of {ceiling:.0f}"
-                ),
-            )
+            note = f"{pps:.0f} frames/s are more than the tester's own ceiling of {ceiling:.0f}"
+            return False, True, f"refused: {note}"
         if limit == Limit.SENDER:
             return True, True, "above, the sender does not keep up"
         if limit == Limit.RECEIVER:

@@ -187,11 +187,7 @@ class Options:
 
     def trial(self) -> dict[str, Any]:
         """Members that all trial requests share."""
-        return {
-            "pace": self.pace,
-            "pace_frames": self.pace_frames,
-            "max_lag_ns": self.max_lag_ns,
-        }
+        return {"pace": self.pace, "pace_frames": self.pace_frames, "max_lag_ns": self.max_lag_ns}
 
 
 def _take_ports(command: str, ports: str, words: list[str], options: Options) -> None:

@@ -106,10 +106,7 @@ def _sent(trial: dict[str, Any], mean_bytes: float) -> Iterator[tuple[str, str]]
     bits = f"{on_wire(pps, mean_bytes)} with preamble, gap and FCS, {with_fcs} with FCS"
     yield "sent", f"{frames}, {bits}"
     if trial["asked_pps"]:
-        yield (
-            "asked",
-            f"{_rate(trial['asked_pps'])}; unsent {tx['unsent']} of {tx['due']}",
-        )
+        yield ("asked", f"{_rate(trial['asked_pps'])}; unsent {tx['unsent']} of {tx['due']}")
         yield from _times("late by", trial["lateness"])
 
 

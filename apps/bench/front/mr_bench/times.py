@@ -98,10 +98,7 @@ def describe(trial: dict[str, Any], frame_bytes: int) -> Times:
         "start_s": 0.0,
         "lateness": lateness.summary(),
         "latency": latency.summary(),
-        "percentiles": {
-            "lateness": lateness.percentiles(),
-            "latency": latency.percentiles(),
-        },
+        "percentiles": {"lateness": lateness.percentiles(), "latency": latency.percentiles()},
         "histogram": {"latency": latency.coarse()},
     }
     return latency

@@ -9,17 +9,7 @@ from typing import Any
 from mr_bench import units
 from mr_bench.document import at, list_of, member, number, number_of
 from mr_bench.figure import size_text
-from mr_bench.page.model import (
-    LINE_COLOURS,
-    NOTHING,
-    Block,
-    Chart,
-    Line,
-    Note,
-    Point,
-    Shown,
-    table,
-)
+from mr_bench.page.model import LINE_COLOURS, NOTHING, Block, Chart, Line, Note, Point, Shown, table
 
 MAX_TRIALS = 64
 MAX_CURVES = 5  # of a chart
