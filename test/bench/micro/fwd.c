@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 
+#include "stream/compiled.h"
 #include "support/stream_json.h"
 
 #include "alloc.h"
