@@ -80,7 +80,7 @@ static void end_oldest(struct clients *clients, const uid_t *uid)
 	(void)kill(oldest->pid, SIGTERM);
 }
 
-static int identify(int fd, struct peer *ret_peer)
+static int identify_peer(int fd, struct peer *ret_peer)
 {
 	struct ucred cred;
 	socklen_t n_bytes = sizeof(cred);
@@ -98,8 +98,8 @@ static int identify(int fd, struct peer *ret_peer)
 }
 
 /* In the new process: wait until the broker has closed its copy of fd. */
-static void run(struct clients *clients, uint32_t i, int fd, const int gate[2],
-		int err, const struct mr_reason *why)
+static void run_session(struct clients *clients, uint32_t i, int fd,
+			const int gate[2], int err, const struct mr_reason *why)
 {
 	char byte;
 
@@ -116,8 +116,9 @@ static void run(struct clients *clients, uint32_t i, int fd, const int gate[2],
 }
 
 /* Serve fd, or refuse it, in a new process. */
-static void start(struct clients *clients, int fd, const struct peer *peer,
-		  int err, const struct mr_reason *why)
+static void start_session(struct clients *clients, int fd,
+			  const struct peer *peer, int err,
+			  const struct mr_reason *why)
 {
 	struct client *client;
 	uint32_t i = 0;
@@ -132,7 +133,7 @@ static void start(struct clients *clients, int fd, const struct peer *peer,
 	if (pipe2(gate, O_CLOEXEC) == 0) {
 		client->pid = fork();
 		if (client->pid == 0)
-			run(clients, i, fd, gate, err, why);
+			run_session(clients, i, fd, gate, err, why);
 		close(fd);
 		close(gate[0]);
 		close(gate[1]);
@@ -149,12 +150,12 @@ static void start(struct clients *clients, int fd, const struct peer *peer,
 	client->pid = 0;
 }
 
-static void admit(struct clients *clients, int fd)
+static void admit_client(struct clients *clients, int fd)
 {
 	struct mr_reason why = { .text = "" };
 	struct peer peer;
 	uint32_t n_idle;
-	int err = identify(fd, &peer);
+	int err = identify_peer(fd, &peer);
 
 	if (err < 0) {
 		close(fd);
@@ -174,7 +175,7 @@ static void admit(struct clients *clients, int fd)
 	else if (n_idle >= CLIENTS_MAX_IDLE)
 		end_oldest(clients, &peer.uid);
 	if (err == 0 || passrights_may(fd)) {
-		start(clients, fd, &peer, err, &why);
+		start_session(clients, fd, &peer, err, &why);
 		return;
 	}
 	(void)session_greet(fd, err, &why);
@@ -194,7 +195,7 @@ bool clients_accept(struct clients *clients)
 			     SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd < 0)
 			return errno != EMFILE && errno != ENFILE;
-		admit(clients, fd);
+		admit_client(clients, fd);
 	}
 	return true;
 }

@@ -45,8 +45,9 @@ static const char usage[] =
 	"usage: mr-brokerd [options]\n"
 	"Open xdp: ports for unprivileged programs, according to rules.\n";
 
-static enum parse_result take(const struct option_row *row, const char *arg,
-			      void *options, struct mr_reason *error)
+static enum parse_result take_option(const struct option_row *row,
+				     const char *arg, void *options,
+				     struct mr_reason *error)
 {
 	struct options *o = options;
 
@@ -72,7 +73,7 @@ static const struct option_table table = {
 	.usage = usage,
 	.rows = rows,
 	.n_rows = sizeof(rows) / sizeof(rows[0]),
-	.take = take,
+	.take = take_option,
 };
 
 static int complain(const char *text, int status)
@@ -106,7 +107,7 @@ static int activated_socket(void)
 }
 
 /* Serve until a signal. */
-static void run(struct clients *clients, int signal_fd)
+static void serve_clients(struct clients *clients, int signal_fd)
 {
 	enum signals_what what = SIGNALS_NONE;
 	bool is_full = false;
@@ -151,12 +152,13 @@ static int serve_on(struct clients *clients, const struct options *options,
 	if (signals_ignore_hang_up())
 		print_error("mr-brokerd: note: SIGHUP was ignored at the "
 			    "start, so it does not reload the rules");
-	run(clients, signal_fd);
+	serve_clients(clients, signal_fd);
 	/* Settings stay as they are: the ports are in use. */
 	return 0;
 }
 
-static int serve(struct clients *clients, const struct options *options)
+static int open_and_serve(struct clients *clients,
+			  const struct options *options)
 {
 	int listener = activated_socket(), status;
 	const bool is_activated = listener >= 0;
@@ -204,7 +206,7 @@ int main(int argc, char **argv)
 	if (rules_read(clients.ctx, options.rules, &clients.rules, &why) < 0)
 		return complain(why.text, 2);
 	if (!options.is_check)
-		return serve(&clients, &options);
+		return open_and_serve(&clients, &options);
 	printf("the rules are good\n");
 	return fflush(stdout) == 0 ? 0 : complain("cannot write", 1);
 }

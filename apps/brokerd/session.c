@@ -61,8 +61,9 @@ static int follow_rules(struct session *session, struct mr_reason *reason)
 	return 0;
 }
 
-static int allow(void *opaque, const char *interface,
-		 struct xdp_grant *ret_grant, struct mr_reason *reason)
+static int allow_interface(void *opaque, const char *interface,
+			   struct xdp_grant *ret_grant,
+			   struct mr_reason *reason)
 {
 	struct session *session = opaque;
 	const struct rule *rule;
@@ -93,7 +94,7 @@ static void lock_user(const struct session *session, short type)
 }
 
 /* Account for the memory, and log a change. */
-static void account(const struct session *session)
+static void account_memory(const struct session *session)
 {
 	const uint64_t n_before = atomic_load(session->n_bytes);
 	const uint64_t n_bytes = mri_xdp_served_bytes(session->served);
@@ -108,7 +109,7 @@ static void account(const struct session *session)
 }
 
 /* False: end the connection. */
-static bool serve(struct session *session)
+static bool serve_request(struct session *session)
 {
 	static _Alignas(8) uint8_t request[XDP_BROKER_MAX_BYTES];
 	static struct xdp_answer a;
@@ -124,7 +125,7 @@ static bool serve(struct session *session)
 		lock_user(session, F_WRLCK);
 		is_alive = mri_xdp_serve(session->served, request, (size_t)n,
 					 fds, n_fds, &a) == 0;
-		account(session);
+		account_memory(session);
 		lock_user(session, F_UNLCK);
 		if (mri_xdp_send(session->fd, a.bytes, a.n_bytes, a.fds,
 				 a.n_fds) < 0)
@@ -139,7 +140,7 @@ static bool serve(struct session *session)
 
 /* Wait for a request. SIGTERM ends the process here and nowhere else, and only
  * without a port: then it has nothing to restore. */
-static bool await(const struct session *session)
+static bool await_request(const struct session *session)
 {
 	const struct timespec idle = { .tv_sec = CLIENTS_IDLE_MS / 1000 };
 	const bool is_idle = atomic_load(session->n_bytes) == 0;
@@ -156,7 +157,7 @@ static bool await(const struct session *session)
 	return n > 0;
 }
 
-static void end(struct session *session)
+static void end_session(struct session *session)
 {
 	const uint64_t n_bytes = atomic_load(session->n_bytes);
 
@@ -187,13 +188,14 @@ void session_run(struct clients *clients, uint32_t i, int fd)
 		.fd = fd,
 	};
 
-	session.served = mri_xdp_served_create(clients->ctx, allow, &session);
+	session.served =
+		mri_xdp_served_create(clients->ctx, allow_interface, &session);
 	if (session.served == NULL)
 		return;
 	passrights_set(fd, true);
 	/* A client waits for the greeting, so end if it cannot be sent. */
 	if (session_greet(fd, 0, NULL) == 0)
-		while (await(&session) && serve(&session))
+		while (await_request(&session) && serve_request(&session))
 			;
-	end(&session);
+	end_session(&session);
 }

@@ -82,7 +82,7 @@ static void take_offload(struct snapshot *snapshot, uint64_t *counts,
 static struct count_group groups[2];
 static struct app_counters counters;
 
-static void take(struct snapshot *snapshot, void *app)
+static void take_counters(struct snapshot *snapshot, void *app)
 {
 	const struct session *session = app;
 
@@ -111,7 +111,7 @@ const struct app_counters *session_counters(const struct session *session)
 		.groups = groups,
 		.n_groups = n,
 		.gauges = gauges,
-		.take = take,
+		.take = take_counters,
 	};
 	return &counters;
 }

@@ -70,19 +70,20 @@ static uint64_t word_at(const struct fdb *fdb, uint32_t place)
 	return __atomic_load_n(&fdb->words[place], __ATOMIC_RELAXED);
 }
 
-static bool replace(struct fdb *fdb, uint32_t place, uint64_t old, uint64_t new)
+static bool replace_word(struct fdb *fdb, uint32_t place, uint64_t old,
+			 uint64_t new)
 {
 	/* For those who watch: see fdb_word(). */
 	return __atomic_compare_exchange_n(&fdb->words[place], &old, new, false,
 					   __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 
-static void add(uint64_t *counter, uint64_t n)
+static void add_to_counter(uint64_t *counter, uint64_t n)
 {
 	__atomic_add_fetch(counter, n, __ATOMIC_RELAXED);
 }
 
-static void see(struct fdb *fdb, uint32_t place, uint32_t now_s)
+static void note_seen(struct fdb *fdb, uint32_t place, uint32_t now_s)
 {
 	/* Written once a second, not per frame: the line stays shared. */
 	if (__atomic_load_n(&fdb->seen_s[place], __ATOMIC_RELAXED) != now_s)
@@ -103,15 +104,15 @@ static bool is_second(const struct fdb *fdb, uint32_t bucket, uint32_t place,
 	return false;
 }
 
-static void insert(struct fdb *fdb, uint32_t bucket, uint64_t mac,
-		   uint32_t port, uint32_t now_s)
+static void insert_address(struct fdb *fdb, uint32_t bucket, uint64_t mac,
+			   uint32_t port, uint32_t now_s)
 {
 	const uint64_t word = mac << 16 | (port + 1);
 
 	if (__atomic_add_fetch(&fdb->n_entries, 1, __ATOMIC_RELAXED) >
 	    fdb->limit) {
-		add(&fdb->n_entries, -1ull);
-		add(&fdb->full, 1);
+		add_to_counter(&fdb->n_entries, -1ull);
+		add_to_counter(&fdb->full, 1);
 		return;
 	}
 	for (uint32_t i = bucket; i < bucket + WAYS; i++) {
@@ -119,16 +120,17 @@ static void insert(struct fdb *fdb, uint32_t bucket, uint64_t mac,
 			continue;
 		/* Before the word: it must not be seen with an old age. */
 		__atomic_store_n(&fdb->seen_s[i], now_s, __ATOMIC_RELAXED);
-		if (!replace(fdb, i, 0, word))
+		if (!replace_word(fdb, i, 0, word))
 			continue;
-		if (is_second(fdb, bucket, i, mac) && replace(fdb, i, word, 0))
-			add(&fdb->n_entries, -1ull);
+		if (is_second(fdb, bucket, i, mac) &&
+		    replace_word(fdb, i, word, 0))
+			add_to_counter(&fdb->n_entries, -1ull);
 		else
-			add(&fdb->learned, 1);
+			add_to_counter(&fdb->learned, 1);
 		return;
 	}
-	add(&fdb->n_entries, -1ull);
-	add(&fdb->full, 1);
+	add_to_counter(&fdb->n_entries, -1ull);
+	add_to_counter(&fdb->full, 1);
 }
 
 void fdb_learn(struct fdb *fdb, uint64_t mac, uint32_t port, uint32_t now_s)
@@ -141,15 +143,15 @@ void fdb_learn(struct fdb *fdb, uint64_t mac, uint32_t port, uint32_t now_s)
 		if (word >> 16 != mac || word == 0)
 			continue;
 		if ((word & 0xffff) != port + 1 &&
-		    replace(fdb, i, word, mac << 16 | (port + 1))) {
-			add(&fdb->moved, 1);
+		    replace_word(fdb, i, word, mac << 16 | (port + 1))) {
+			add_to_counter(&fdb->moved, 1);
 			if (fdb->moved_fn != NULL)
 				fdb->moved_fn(fdb->opaque, i, port);
 		}
-		see(fdb, i, now_s);
+		note_seen(fdb, i, now_s);
 		return;
 	}
-	insert(fdb, bucket, mac, port, now_s);
+	insert_address(fdb, bucket, mac, port, now_s);
 }
 
 uint32_t fdb_find(const struct fdb *fdb, uint64_t mac)
@@ -175,12 +177,12 @@ uint32_t fdb_seen_s(const struct fdb *fdb, uint32_t place)
 	return __atomic_load_n(&fdb->seen_s[place], __ATOMIC_RELAXED);
 }
 
-static void forget(struct fdb *fdb, uint32_t place, uint64_t word)
+static void forget_address(struct fdb *fdb, uint32_t place, uint64_t word)
 {
-	if (!replace(fdb, place, word, 0))
+	if (!replace_word(fdb, place, word, 0))
 		return;
-	add(&fdb->n_entries, -1ull);
-	add(&fdb->aged, 1);
+	add_to_counter(&fdb->n_entries, -1ull);
+	add_to_counter(&fdb->aged, 1);
 }
 
 void fdb_set_age(struct fdb *fdb, uint32_t age_s)
@@ -197,7 +199,7 @@ void fdb_age(struct fdb *fdb, uint32_t now_s)
 		/* Signed: a worker may have read the clock after us. */
 		if (word != 0 &&
 		    (int32_t)(now_s - seen_s) > (int32_t)fdb->age_s)
-			forget(fdb, i, word);
+			forget_address(fdb, i, word);
 	}
 }
 
@@ -207,7 +209,7 @@ void fdb_forget_port(struct fdb *fdb, uint32_t port)
 		const uint64_t word = word_at(fdb, i);
 
 		if (word != 0 && (word & 0xffff) == port + 1)
-			forget(fdb, i, word);
+			forget_address(fdb, i, word);
 	}
 }
 
@@ -228,7 +230,7 @@ void fdb_refresh(struct fdb *fdb, uint32_t place, uint32_t now_s)
 		__atomic_load_n(&fdb->seen_s[place], __ATOMIC_RELAXED);
 
 	if ((int32_t)(now_s - seen_s) > 0)
-		see(fdb, place, now_s);
+		note_seen(fdb, place, now_s);
 }
 
 void fdb_stats(const struct fdb *fdb, struct fdb_stats *ret_stats)

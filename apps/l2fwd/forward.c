@@ -31,8 +31,8 @@ const char *const forward_drop_names[N_FORWARD_DROPS] = {
 	[DROP_NO_PAGE] = "no_page",     [DROP_SHUTDOWN] = "shutdown",
 };
 
-static void drop(struct forwarder *fwd, const struct mr_frame *frames,
-		 uint32_t n, enum forward_drop why)
+static void drop_frames(struct forwarder *fwd, const struct mr_frame *frames,
+			uint32_t n, enum forward_drop why)
 {
 	capture_drop(&fwd->recorder, CAPTURE_LAST_PORT, frames, n,
 		     forward_drop_names[why]);
@@ -43,7 +43,7 @@ static void drop(struct forwarder *fwd, const struct mr_frame *frames,
 void forward_drop_at_end(struct forwarder *fwd, const struct mr_frame *frames,
 			 uint32_t n)
 {
-	drop(fwd, frames, n, DROP_SHUTDOWN);
+	drop_frames(fwd, frames, n, DROP_SHUTDOWN);
 }
 
 /* Why the way to a port took less than all. */
@@ -87,7 +87,8 @@ static void send_or_drop(struct forwarder *fwd, uint32_t port,
 					    n);
 
 	if (n_sent < n)
-		drop(fwd, frames + n_sent, n - n_sent, why_not_sent(fwd, port));
+		drop_frames(fwd, frames + n_sent, n - n_sent,
+			    why_not_sent(fwd, port));
 }
 
 static void forward_patch(struct forwarder *fwd, uint32_t port, uint32_t n)
@@ -123,7 +124,7 @@ static void forward_macswap(struct forwarder *fwd, uint32_t port, uint32_t n)
 
 		n_entries = mr_frame_n_entries(frames + i);
 		if (!swap_addresses(fwd, frames + i, n_entries, &why)) {
-			drop(fwd, frames + i, n_entries, why);
+			drop_frames(fwd, frames + i, n_entries, why);
 			continue;
 		}
 		if (n_kept < i)
@@ -139,12 +140,13 @@ static void forward_macswap(struct forwarder *fwd, uint32_t port, uint32_t n)
 static void forward_drop(struct forwarder *fwd, uint32_t port, uint32_t n)
 {
 	(void)port;
-	drop(fwd, fwd->frames, n, DROP_MODE);
+	drop_frames(fwd, fwd->frames, n, DROP_MODE);
 }
 
 /* The frame of n entries at a place of the burst, which an outbox holds all of.
  */
-static void put(struct forwarder *fwd, uint32_t port, uint32_t at, uint32_t n)
+static void put_into_outbox(struct forwarder *fwd, uint32_t port, uint32_t at,
+			    uint32_t n)
 {
 	struct outbox *outbox = &fwd->outboxes[port];
 
@@ -159,7 +161,8 @@ static void put(struct forwarder *fwd, uint32_t port, uint32_t at, uint32_t n)
  * To all ports but the one it came from, by reference: each port but the first
  * needs one more owner of every entry.
  */
-static void flood(struct forwarder *fwd, uint32_t from, uint32_t at, uint32_t n)
+static void flood_frame(struct forwarder *fwd, uint32_t from, uint32_t at,
+			uint32_t n)
 {
 	const struct mr_frame *frame = fwd->frames + at;
 	struct mr_cache *cache = fwd->worker->cache;
@@ -174,7 +177,7 @@ static void flood(struct forwarder *fwd, uint32_t from, uint32_t at, uint32_t n)
 			counter_add(&fwd->stats.drops[DROP_TOO_SHARED], 1);
 			continue;
 		}
-		put(fwd, p, at, n);
+		put_into_outbox(fwd, p, at, n);
 		counter_add(&fwd->stats.cloned, n_ports > 0);
 		n_ports++;
 	}
@@ -182,8 +185,8 @@ static void flood(struct forwarder *fwd, uint32_t from, uint32_t at, uint32_t n)
 }
 
 /* One frame of mode learn: learn its sender, then find its receiver. */
-static void bridge(struct forwarder *fwd, uint32_t from, uint32_t at,
-		   uint32_t n)
+static void bridge_frame(struct forwarder *fwd, uint32_t from, uint32_t at,
+			 uint32_t n)
 {
 	const struct mr_frame *frame = fwd->frames + at;
 	const uint8_t *bytes = mr_frame_data(fwd->base, frame);
@@ -191,7 +194,7 @@ static void bridge(struct forwarder *fwd, uint32_t from, uint32_t at,
 	uint32_t to;
 
 	if (frame->len < MR_ETH_BYTES) {
-		drop(fwd, frame, n, DROP_RUNT);
+		drop_frames(fwd, frame, n, DROP_RUNT);
 		return;
 	}
 	receiver = fdb_mac(bytes);
@@ -201,23 +204,23 @@ static void bridge(struct forwarder *fwd, uint32_t from, uint32_t at,
 	/* IEEE 802.1Q, table 8-1: pause, LACP, STP and such stay on the link.
 	 */
 	if (receiver >> 4 == 0x0180c2000000 >> 4) {
-		drop(fwd, frame, n, DROP_LINK_LOCAL);
+		drop_frames(fwd, frame, n, DROP_LINK_LOCAL);
 		return;
 	}
 	to = bytes[0] & 1 ? FDB_NOWHERE : fdb_find(fwd->fdb, receiver);
 	if (to == FDB_NOWHERE)
-		flood(fwd, from, at, n);
+		flood_frame(fwd, from, at, n);
 	else if (to == from)
-		drop(fwd, frame, n, DROP_SAME_PORT);
+		drop_frames(fwd, frame, n, DROP_SAME_PORT);
 	else
-		put(fwd, to, at, n);
+		put_into_outbox(fwd, to, at, n);
 }
 
 static void forward_learn(struct forwarder *fwd, uint32_t port, uint32_t n)
 {
 	for (uint32_t i = 0, n_entries; i < n; i += n_entries) {
 		n_entries = mr_frame_n_entries(fwd->frames + i);
-		bridge(fwd, port, i, n_entries);
+		bridge_frame(fwd, port, i, n_entries);
 	}
 	for (uint32_t p = 0; p < fwd->worker->n_ports; p++) {
 		struct outbox *outbox = &fwd->outboxes[p];

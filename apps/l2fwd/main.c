@@ -18,14 +18,14 @@ static int complain(const char *text)
 }
 
 /* --count frames were received. */
-static bool end(void *app)
+static bool end_at_count(void *app)
 {
 	(void)app;
 	return true;
 }
 
-static int forward(struct session *session, struct control *control,
-		   int signal_fd)
+static int forward_frames(struct session *session, struct control *control,
+			  int signal_fd)
 {
 	const struct options *options = session->options;
 	const struct run_config config = {
@@ -51,7 +51,7 @@ static int forward(struct session *session, struct control *control,
 		.n_fds = 2,
 	};
 
-	session->fds[0] = (struct run_fd){ session->done_fd, end };
+	session->fds[0] = (struct run_fd){ session->done_fd, end_at_count };
 	session->fds[1] = (struct run_fd){
 		session->offload != NULL ? offload_fd(session->offload) : -1,
 		session_offload_event
@@ -124,7 +124,7 @@ int main(int argc, char **argv)
 	}
 	/* After the ports: it is optional, and they need the files. */
 	if (control_open(&at, &control, &error) == 0)
-		status = forward(&session, control, signal_fd);
+		status = forward_frames(&session, control, signal_fd);
 	else
 		status = complain(error.text);
 	session_close(&session);

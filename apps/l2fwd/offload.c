@@ -59,7 +59,7 @@ static int add_default_rules(struct offload *offload, enum mode mode,
 }
 
 /* By a worker: from now on, workers handle frames from and to the address. */
-static void moved(void *opaque, uint32_t place, uint32_t port)
+static void note_moved(void *opaque, uint32_t place, uint32_t port)
 {
 	struct offload *offload = opaque;
 	struct station *station = &offload->stations[place];
@@ -83,7 +83,7 @@ static int watch_addresses(struct offload *offload, struct fdb *fdb,
 		return fail_with(ret_error, -ENOMEM,
 				 "no memory for the rules of %u addresses",
 				 offload->n_places);
-	fdb_watch(fdb, moved, offload);
+	fdb_watch(fdb, note_moved, offload);
 	return 0;
 }
 
@@ -174,7 +174,8 @@ static void remove_rule(struct offload *offload, struct station *station)
 }
 
 /* Make it active if it has been quiet, or busy for long. */
-static void consider(struct offload *offload, uint32_t place, uint64_t now_ns)
+static void consider_rule(struct offload *offload, uint32_t place,
+			  uint64_t now_ns)
 {
 	struct station *station = &offload->stations[place];
 	struct mr_rule_stats stats;
@@ -188,7 +189,7 @@ static void consider(struct offload *offload, uint32_t place, uint64_t now_ns)
 	mr_rules_set(offload->rules, station->id, fdb_word_port(station->word),
 		     1);
 	/*
-	 * It may have moved meanwhile: then moved() came too early. All four
+	 * It may have moved meanwhile: then note_moved() came too early. All four
 	 * accesses are sequentially consistent: the worker's to the word and
 	 * the rule, and ours to the rule and the word.
 	 */
@@ -227,7 +228,7 @@ static uint64_t add_new(struct offload *offload, uint64_t now_ns)
 		if (!station->has_rule && word != 0)
 			n_left += !add_rule(offload, station, word, now_ns);
 		else if (station->has_rule && !station->is_active)
-			consider(offload, i, now_ns);
+			consider_rule(offload, i, now_ns);
 	}
 	return n_left;
 }

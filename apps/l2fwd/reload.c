@@ -8,7 +8,7 @@
 
 #include "session.h"
 
-static const void *current(void *app)
+static const void *current_options(void *app)
 {
 	const struct session *session = app;
 	struct options *options = session->options;
@@ -40,8 +40,8 @@ static int check_here(const struct session *session, const struct options *next,
 	return err;
 }
 
-static void *parse(void *app, const char *name, const char *bytes,
-		   size_t n_bytes, struct yaml_errors *ret_errors)
+static void *parse_options(void *app, const char *name, const char *bytes,
+			   size_t n_bytes, struct yaml_errors *ret_errors)
 {
 	struct options *next = malloc(sizeof(*next));
 
@@ -58,7 +58,7 @@ static void *parse(void *app, const char *name, const char *bytes,
 	return NULL;
 }
 
-static int apply(void *app, void *settings, struct mr_reason *ret_why)
+static int apply_options(void *app, void *settings, struct mr_reason *ret_why)
 {
 	const struct session *session = app;
 	struct options *options = session->options, *next = settings;
@@ -84,10 +84,10 @@ static int apply(void *app, void *settings, struct mr_reason *ret_why)
 
 const struct settings_ops session_settings_ops = {
 	.keys = l2fwd_keys,
-	.parse = parse,
+	.parse = parse_options,
 	.destroy = free,
-	.current = current,
-	.apply = apply,
+	.current = current_options,
+	.apply = apply_options,
 };
 
 void session_reload(void *app)

@@ -87,7 +87,7 @@ void session_offload_stats(const struct session *session,
 }
 
 /* Frames that the driver has forwarded. */
-static uint64_t offloaded(void *app)
+static uint64_t count_offloaded(void *app)
 {
 	struct offload_stats stats;
 
@@ -99,7 +99,7 @@ static int open_capture(struct session *session, struct mr_reason *ret_error)
 {
 	const struct capture_config config = { .plane = &session->plane,
 					       .explain = forward_explain,
-					       .offloaded = offloaded,
+					       .offloaded = count_offloaded,
 					       .app = session };
 
 	session->capture = capture_create(&config);

@@ -12,8 +12,8 @@ struct listing {
 	uint32_t n;
 };
 
-static json_t *entry(const struct session *session, uint32_t place,
-		     uint64_t word, uint32_t now_s)
+static json_t *describe_entry(const struct session *session, uint32_t place,
+			      uint64_t word, uint32_t now_s)
 {
 	const uint64_t mac = fdb_word_mac(word);
 	const struct mr_port *port = session->plane.ports[fdb_word_port(word)];
@@ -51,7 +51,7 @@ static bool answer_fdb(struct control_request *r, void *app)
 			continue;
 		if (at->n == end)
 			return false;
-		control_add(r, entry(session, at->place, word, now_s));
+		control_add(r, describe_entry(session, at->place, word, now_s));
 		at->n++;
 	}
 	return control_end(r, json_pack("{s:i}", "listed", (int)at->n));

@@ -20,7 +20,7 @@ static int complain(const char *text)
 	return 1;
 }
 
-static void advise(const struct nat_config *config)
+static void print_advice(const struct nat_config *config)
 {
 	struct mr_reason advice;
 
@@ -28,7 +28,7 @@ static void advise(const struct nat_config *config)
 		print_error("mr-nat: note: %s", advice.text);
 }
 
-static int translate(struct app *app, int signal_fd)
+static int translate_packets(struct app *app, int signal_fd)
 {
 	const struct run_config config = {
 		.control = app->control,
@@ -63,7 +63,7 @@ static int translate(struct app *app, int signal_fd)
 	return run(&config);
 }
 
-static int serve(struct options *options)
+static int serve_config(struct options *options)
 {
 	const struct control_config at = {
 		.options = &options->run.control,
@@ -85,7 +85,7 @@ static int serve(struct options *options)
 		complain(errors.list[i].text);
 	if (status != 0)
 		return status;
-	advise(&config);
+	print_advice(&config);
 	if (options->run.is_check) {
 		status = nat_check(&config, &error);
 		if (status == 0 &&
@@ -114,7 +114,7 @@ static int serve(struct options *options)
 		complain(error.text);
 	} else {
 		app.control = control;
-		status = translate(&app, signal_fd);
+		status = translate_packets(&app, signal_fd);
 		app_close(&app);
 	}
 	control_close(control);
@@ -138,5 +138,5 @@ int main(int argc, char **argv)
 	}
 	if (options.run.is_schema)
 		return settings_print_schema(nat_keys, "mr-nat");
-	return serve(&options);
+	return serve_config(&options);
 }

@@ -21,7 +21,7 @@ struct background {
 	int done_fd; /* -1: none */
 };
 
-static void *serve(void *opaque)
+static void *run_jobs(void *opaque)
 {
 	struct background *b = opaque;
 	int unused;
@@ -61,7 +61,7 @@ struct background *background_create(int done_fd)
 	pthread_cond_init(&b->changed, NULL);
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &before);
-	err = pthread_create(&b->thread, NULL, serve, b);
+	err = pthread_create(&b->thread, NULL, run_jobs, b);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (err != 0) {
 		free(b);

@@ -149,14 +149,14 @@ static bool is_quiet(const struct capture *c)
 	return true;
 }
 
-static uint64_t offloaded(const struct capture *c)
+static uint64_t count_offloaded(const struct capture *c)
 {
 	return c->config.offloaded != NULL ?
 		       c->config.offloaded(c->config.app) :
 		       0;
 }
 
-static void compile(void *opaque)
+static void compile_filter(void *opaque)
 {
 	struct compilation *compilation = opaque;
 
@@ -185,7 +185,7 @@ static int take_filter(struct capture *c, const char *expression,
 		compilation->expression = strdup(expression);
 		if (compilation->expression == NULL)
 			return fail(ret_why, -ENOMEM, "no memory");
-		background_do(c->compiler, compile, compilation);
+		background_do(c->compiler, compile_filter, compilation);
 		return fail(ret_why, -EAGAIN, "the filter is being compiled");
 	}
 	if (compilation->err < 0)
@@ -250,7 +250,7 @@ int capture_start(struct capture *c, const struct capture_request *request,
 	err = make_wanted(c, request, ret_why);
 	if (err < 0)
 		return err;
-	c->offloaded = offloaded(c);
+	c->offloaded = count_offloaded(c);
 	c->is_running = true;
 	for (uint32_t i = 0; i < c->n_recorders; i++) {
 		struct recorder *r = &c->recorders[i];
@@ -275,7 +275,7 @@ void capture_stop(struct capture *c)
 }
 
 /* The oldest entry of a ring; NULL: it is empty. */
-static const struct entry *first(struct recorder *r)
+static const struct entry *first_entry(struct recorder *r)
 {
 	const uint64_t head = __atomic_load_n(&r->published, __ATOMIC_SEQ_CST);
 
@@ -292,13 +292,13 @@ static const struct entry *first(struct recorder *r)
 	return NULL;
 }
 
-static struct recorder *oldest(const struct capture *c)
+static struct recorder *oldest_recorder(const struct capture *c)
 {
 	struct recorder *found = NULL;
 	uint64_t ns = UINT64_MAX;
 
 	for (uint32_t i = 0; i < c->n_recorders; i++) {
-		const struct entry *entry = first(&c->recorders[i]);
+		const struct entry *entry = first_entry(&c->recorders[i]);
 
 		if (entry != NULL && entry->ns < ns) {
 			found = &c->recorders[i];
@@ -315,20 +315,20 @@ bool capture_next(struct capture *c, struct capture_record *ret)
 
 	if (c->last != NULL)
 		__atomic_store_n(&c->last->tail,
-				 c->last->tail + first(c->last)->n_bytes,
+				 c->last->tail + first_entry(c->last)->n_bytes,
 				 __ATOMIC_RELEASE);
 	c->last = NULL;
 	/* A worker publishes its entries before it hands a frame over, so they
 	 * are visible to whoever sees the receiver's entry. */
-	again = c->is_running ? oldest(c) : NULL;
+	again = c->is_running ? oldest_recorder(c) : NULL;
 	do {
 		r = again;
-		again = r != NULL ? oldest(c) : NULL;
+		again = r != NULL ? oldest_recorder(c) : NULL;
 	} while (again != r);
 	if (r == NULL)
 		return false;
 	c->last = r;
-	entry = first(r);
+	entry = first_entry(r);
 	*ret = (struct capture_record){
 		.event = (enum capture_event)entry->event,
 		.worker_idx = r->worker_idx,
@@ -348,8 +348,8 @@ bool capture_next(struct capture *c, struct capture_record *ret)
 
 struct capture_missed capture_missed(const struct capture *c)
 {
-	struct capture_missed missed = { .offloaded =
-						 offloaded(c) - c->offloaded };
+	struct capture_missed missed = { .offloaded = count_offloaded(c) -
+						      c->offloaded };
 
 	for (uint32_t i = 0; i < c->n_recorders; i++)
 		missed.ring_full += __atomic_load_n(&c->recorders[i].missed,

@@ -109,8 +109,8 @@ static int listen_somewhere(struct control *c, struct mr_reason *ret_why)
 	return err;
 }
 
-static int watch(const struct control *c, int fd, uint32_t events, uint32_t i,
-		 int how)
+static int watch_fd(const struct control *c, int fd, uint32_t events,
+		    uint32_t i, int how)
 {
 	struct epoll_event event = { .events = events, .data.u32 = i };
 
@@ -162,10 +162,10 @@ static int open_all(struct control *c, struct mr_reason *ret_why)
 	if (err == 0)
 		err = open_metrics(c, ret_why);
 	if (err == 0 &&
-	    ((c->listen_fd >= 0 && watch(c, c->listen_fd, EPOLLIN, WHAT_LISTEN,
-					 EPOLL_CTL_ADD) < 0) ||
-	     (c->metrics != NULL && watch(c, metrics_fd(c->metrics), EPOLLIN,
-					  WHAT_METRICS, EPOLL_CTL_ADD) < 0)))
+	    ((c->listen_fd >= 0 && watch_fd(c, c->listen_fd, EPOLLIN,
+					    WHAT_LISTEN, EPOLL_CTL_ADD) < 0) ||
+	     (c->metrics != NULL && watch_fd(c, metrics_fd(c->metrics), EPOLLIN,
+					     WHAT_METRICS, EPOLL_CTL_ADD) < 0)))
 		err = fail_epoll(ret_why);
 	return err;
 }
@@ -229,9 +229,10 @@ bool control_begin(struct control *c, const struct control_view *view)
 {
 	c->view = *view;
 	c->now = snapshot_create(view->plane, view->counters);
-	return c->now != NULL && (view->capture == NULL ||
-				  watch(c, capture_fd(view->capture), EPOLLIN,
-					WHAT_CAPTURE, EPOLL_CTL_ADD) == 0);
+	return c->now != NULL &&
+	       (view->capture == NULL ||
+		watch_fd(c, capture_fd(view->capture), EPOLLIN, WHAT_CAPTURE,
+			 EPOLL_CTL_ADD) == 0);
 }
 
 int control_fd(const struct control *c)
@@ -415,7 +416,7 @@ static void serve_client(struct control *c, uint32_t i)
 	else if (client->verb == NULL)
 		events = EPOLLIN;
 	if (client->fd >= 0 && events != client->events)
-		watch(c, client->fd, events, i, EPOLL_CTL_MOD);
+		watch_fd(c, client->fd, events, i, EPOLL_CTL_MOD);
 	client->events = events;
 }
 
@@ -487,7 +488,7 @@ static bool accept_client(struct control *c)
 	struct client *client;
 
 	if (fd < 0 && errno != EAGAIN) /* out of fds: it would come again */
-		(void)watch(c, c->listen_fd, 0, WHAT_LISTEN, EPOLL_CTL_MOD);
+		(void)watch_fd(c, c->listen_fd, 0, WHAT_LISTEN, EPOLL_CTL_MOD);
 	if (fd < 0)
 		return false;
 	client = find_place(c);
@@ -499,8 +500,8 @@ static bool accept_client(struct control *c)
 	client->is_at_end = false;
 	client->since_ns = now_ns(c);
 	client->events = EPOLLIN;
-	if (watch(c, fd, EPOLLIN, (uint32_t)(client - c->clients),
-		  EPOLL_CTL_ADD) < 0)
+	if (watch_fd(c, fd, EPOLLIN, (uint32_t)(client - c->clients),
+		     EPOLL_CTL_ADD) < 0)
 		drop_client(client);
 	return true;
 }
@@ -535,7 +536,7 @@ void control_serve(struct control *c)
 
 void control_tick(struct control *c)
 {
-	(void)watch(c, c->listen_fd, EPOLLIN, WHAT_LISTEN, EPOLL_CTL_MOD);
+	(void)watch_fd(c, c->listen_fd, EPOLLIN, WHAT_LISTEN, EPOLL_CTL_MOD);
 	if (c->metrics != NULL)
 		metrics_tick(c->metrics);
 	control_advance(c);

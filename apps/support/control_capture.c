@@ -22,7 +22,7 @@ struct stream {
 
 _Static_assert(sizeof(struct stream) <= CONTROL_CAPTURE_STATE, "too small");
 
-static json_t *hex(const uint8_t *bytes, uint32_t n)
+static json_t *hex_text(const uint8_t *bytes, uint32_t n)
 {
 	static const char digits[] = "0123456789abcdef";
 	char *text = malloc(2 * (size_t)n + 1);
@@ -58,7 +58,7 @@ static json_t *line_of(const struct dataplane *plane,
 		(int)record->worker_idx, "port", json_text(info.name), "queue",
 		(int)record->queue_idx, "burst", (json_int_t)record->burst,
 		"frame", (json_int_t)record->id, "bytes", (int)record->n_frame,
-		"data", hex(record->data, record->n_data));
+		"data", hex_text(record->data, record->n_data));
 	if (line != NULL && record->why != NULL)
 		json_object_set_new(line, "reason", json_string(record->why));
 	if (line != NULL && record->text[0] != '\0')
@@ -98,8 +98,8 @@ static bool go_on(struct control_request *r, struct stream *stream,
 	return false;
 }
 
-static bool answer(struct control_request *r, struct control *control,
-		   const struct capture_request *request)
+static bool answer_request(struct control_request *r, struct control *control,
+			   const struct capture_request *request)
 {
 	const struct control_view *view = control_view_of(control);
 	struct stream *stream = r->state;
@@ -175,7 +175,7 @@ bool control_answer_capture(struct control_request *r, void *control)
 	struct capture_request request;
 
 	return is_over(r, control) || !control_take_capture(r, &request) ||
-	       answer(r, control, &request);
+	       answer_request(r, control, &request);
 }
 
 bool control_answer_trace(struct control_request *r, void *control)
@@ -183,5 +183,5 @@ bool control_answer_trace(struct control_request *r, void *control)
 	struct capture_request request;
 
 	return is_over(r, control) || !control_take_trace(r, &request) ||
-	       answer(r, control, &request);
+	       answer_request(r, control, &request);
 }

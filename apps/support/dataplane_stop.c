@@ -12,7 +12,7 @@
 enum { DRAIN_MS = 1000 };
 
 /* True if a tx queue of the worker, or a ring to it, still has frames. */
-static bool flush(struct dataplane *plane, uint32_t w)
+static bool flush_worker(struct dataplane *plane, uint32_t w)
 {
 	struct mr_worker *worker = mr_workers_get(plane->workers, w);
 	bool has_left = mr_worker_serve(worker) > 0;
@@ -135,7 +135,7 @@ void dataplane_drain(struct dataplane *plane, dataplane_drop_fn *drop,
 	while (has_left && mr_ctx_now_ns(plane->ctx) < end_ns) {
 		has_left = false;
 		for (uint32_t w = 0; w < plane->n_workers; w++)
-			has_left |= flush(plane, w);
+			has_left |= flush_worker(plane, w);
 		if (has_left)
 			nanosleep(&pause, NULL);
 	}

@@ -19,8 +19,8 @@ enum {
 	BACKLOG = 128,
 };
 
-static int fail(const char *where, const char *why, int err,
-		struct mr_reason *ret_why)
+static int fail_at(const char *where, const char *why, int err,
+		   struct mr_reason *ret_why)
 {
 	snprintf(ret_why->text, sizeof(ret_why->text), "%s: %s", where, why);
 	return -err;
@@ -30,7 +30,7 @@ static int fail_errno(const char *where, struct mr_reason *ret_why)
 {
 	const int err = errno;
 
-	return fail(where, mr_strerror(err), err, ret_why);
+	return fail_at(where, mr_strerror(err), err, ret_why);
 }
 
 static void make_lock_name(const char *path, char name[LISTEN_MAX_PATH + 8])
@@ -44,7 +44,7 @@ static void make_lock_name(const char *path, char name[LISTEN_MAX_PATH + 8])
  * user can open; a folder could be locked by any user who can read it. Returns
  * the lock's fd, or -1 with errno.
  */
-static int lock(const char *path)
+static int lock_path(const char *path)
 {
 	const struct timespec pause = { .tv_nsec = 1000000 };
 	char name[LISTEN_MAX_PATH + 8];
@@ -67,7 +67,7 @@ static int lock(const char *path)
 	return -1;
 }
 
-static void unlock(const char *path, int fd)
+static void unlock_path(const char *path, int fd)
 {
 	char name[LISTEN_MAX_PATH + 8];
 
@@ -87,10 +87,10 @@ static int is_served(const struct sockaddr_un *addr, int type,
 	if (lstat(path, &stat) < 0)
 		return errno == ENOENT ? 0 : fail_errno(path, ret_why);
 	if (!S_ISSOCK(stat.st_mode))
-		return fail(path,
-			    "is not a socket; remove it, or use another "
-			    "path",
-			    EEXIST, ret_why);
+		return fail_at(path,
+			       "is not a socket; remove it, or use another "
+			       "path",
+			       EEXIST, ret_why);
 	fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return fail_errno(path, ret_why);
@@ -101,8 +101,9 @@ static int is_served(const struct sockaddr_un *addr, int type,
 	if (err == ECONNREFUSED)
 		return unlink(path) < 0 ? fail_errno(path, ret_why) : 0;
 	if (err == 0 || err == EAGAIN || err == EPROTOTYPE)
-		return fail(path, "another process serves it; use another path",
-			    EADDRINUSE, ret_why);
+		return fail_at(path,
+			       "another process serves it; use another path",
+			       EADDRINUSE, ret_why);
 	errno = err;
 	return fail_errno(path, ret_why);
 }
@@ -115,15 +116,15 @@ int listen_unix(const char *path, int type, mode_t mode,
 	int fd = -1, lock_fd, err;
 
 	if (strlen(path) >= sizeof(addr.sun_path))
-		return fail(path, "the path is too long", ENAMETOOLONG,
-			    ret_why);
+		return fail_at(path, "the path is too long", ENAMETOOLONG,
+			       ret_why);
 	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
-	lock_fd = lock(path);
+	lock_fd = lock_path(path);
 	if (lock_fd < 0 && errno == EWOULDBLOCK)
-		return fail(path,
-			    "another process keeps its '.lock' file locked; "
-			    "end that one (lslocks names it)",
-			    EWOULDBLOCK, ret_why);
+		return fail_at(path,
+			       "another process keeps its '.lock' file locked; "
+			       "end that one (lslocks names it)",
+			       EWOULDBLOCK, ret_why);
 	if (lock_fd < 0)
 		return fail_errno(path, ret_why);
 	err = is_served(&addr, type, ret_why);
@@ -140,7 +141,7 @@ int listen_unix(const char *path, int type, mode_t mode,
 		if (err < 0 && is_bound)
 			(void)unlink(path);
 	}
-	unlock(path, lock_fd);
+	unlock_path(path, lock_fd);
 	if (err == 0)
 		return fd;
 	if (fd >= 0)
@@ -186,10 +187,10 @@ int listen_tcp(const char *where, struct mr_reason *ret_why)
 
 	n = colon != NULL ? (size_t)(colon - where) : 0;
 	if (n == 0 || n >= sizeof(host) || colon[1] == '\0')
-		return fail(where,
-			    "is not ADDRESS:PORT, such as 127.0.0.1:9100 or "
-			    "[::1]:9100",
-			    EINVAL, ret_why);
+		return fail_at(where,
+			       "is not ADDRESS:PORT, such as 127.0.0.1:9100 or "
+			       "[::1]:9100",
+			       EINVAL, ret_why);
 	snprintf(host, sizeof(host), "%.*s", (int)n, where);
 	if (host[0] == '[' && host[n - 1] == ']') {
 		memmove(host, host + 1, n - 2);
@@ -197,7 +198,7 @@ int listen_tcp(const char *where, struct mr_reason *ret_why)
 	}
 	err = getaddrinfo(host, colon + 1, &hints, &found);
 	if (err != 0)
-		return fail(where, gai_strerror(err), EINVAL, ret_why);
+		return fail_at(where, gai_strerror(err), EINVAL, ret_why);
 	/* localhost is ::1 first, which a host without IPv6 lacks. */
 	err = -EADDRNOTAVAIL;
 	for (const struct addrinfo *at = found;
@@ -207,10 +208,10 @@ int listen_tcp(const char *where, struct mr_reason *ret_why)
 	if (err >= 0)
 		return err;
 	if (err == -EADDRINUSE)
-		return fail(where,
-			    "another program uses this port; choose "
-			    "another, or end that program",
-			    EADDRINUSE, ret_why);
+		return fail_at(where,
+			       "another program uses this port; choose "
+			       "another, or end that program",
+			       EADDRINUSE, ret_why);
 	errno = -err;
 	return fail_errno(where, ret_why);
 }
@@ -233,8 +234,8 @@ int listen_folder(char *ret_path, size_t n_bytes, struct mr_reason *ret_why)
 	else
 		n = snprintf(ret_path, n_bytes, "/tmp/millrace-%u", uid);
 	if (n < 0 || (size_t)n >= n_bytes)
-		return fail(runtime != NULL ? runtime : users,
-			    "the path is too long", ENAMETOOLONG, ret_why);
+		return fail_at(runtime != NULL ? runtime : users,
+			       "the path is too long", ENAMETOOLONG, ret_why);
 	if (mkdir(ret_path, uid == 0 ? 0755 : 0700) < 0 && errno != EEXIST)
 		return fail_errno(ret_path, ret_why);
 	/* Another user may have created the folder in /tmp. Only root makes one
@@ -242,7 +243,8 @@ int listen_folder(char *ret_path, size_t n_bytes, struct mr_reason *ret_why)
 	if (runtime == NULL && uid != 0 &&
 	    (lstat(ret_path, &found) < 0 || !S_ISDIR(found.st_mode) ||
 	     found.st_uid != uid))
-		return fail(ret_path, "belongs to another user; use --control",
-			    EPERM, ret_why);
+		return fail_at(ret_path,
+			       "belongs to another user; use --control", EPERM,
+			       ret_why);
 	return 0;
 }

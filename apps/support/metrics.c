@@ -45,8 +45,9 @@ struct metrics {
 	struct connection connections[MAX_CONNECTIONS];
 };
 
-static enum MHD_Result reply(struct MHD_Connection *to, unsigned status,
-			     struct MHD_Response *response, const char *type)
+static enum MHD_Result send_reply(struct MHD_Connection *to, unsigned status,
+				  struct MHD_Response *response,
+				  const char *type)
 {
 	enum MHD_Result result = MHD_NO;
 
@@ -58,19 +59,20 @@ static enum MHD_Result reply(struct MHD_Connection *to, unsigned status,
 	return result;
 }
 
-static enum MHD_Result refuse(struct MHD_Connection *to, unsigned status,
-			      const char *why)
+static enum MHD_Result refuse_request(struct MHD_Connection *to,
+				      unsigned status, const char *why)
 {
-	return reply(to, status,
-		     MHD_create_response_from_buffer(strlen(why), (void *)why,
-						     MHD_RESPMEM_PERSISTENT),
-		     text_format);
+	return send_reply(
+		to, status,
+		MHD_create_response_from_buffer(strlen(why), (void *)why,
+						MHD_RESPMEM_PERSISTENT),
+		text_format);
 }
 
-static enum MHD_Result answer(void *opaque, struct MHD_Connection *to,
-			      const char *url, const char *method,
-			      const char *version, const char *upload,
-			      size_t *n_upload, void **state)
+static enum MHD_Result answer_request(void *opaque, struct MHD_Connection *to,
+				      const char *url, const char *method,
+				      const char *version, const char *upload,
+				      size_t *n_upload, void **state)
 {
 	const struct metrics *m = opaque;
 	const char *wanted;
@@ -83,9 +85,10 @@ static enum MHD_Result answer(void *opaque, struct MHD_Connection *to,
 	(void)state;
 	*n_upload = 0;
 	if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
-		return refuse(to, MHD_HTTP_METHOD_NOT_ALLOWED, "GET only\n");
+		return refuse_request(to, MHD_HTTP_METHOD_NOT_ALLOWED,
+				      "GET only\n");
 	if (strcmp(url, "/metrics") != 0)
-		return refuse(to, MHD_HTTP_NOT_FOUND, "see /metrics\n");
+		return refuse_request(to, MHD_HTTP_NOT_FOUND, "see /metrics\n");
 	wanted = MHD_lookup_connection_value(to, MHD_HEADER_KIND, "Accept");
 	is_open = wanted != NULL &&
 		  strstr(wanted, "application/openmetrics-text") != NULL;
@@ -93,7 +96,7 @@ static enum MHD_Result answer(void *opaque, struct MHD_Connection *to,
 			    control_name(m->control), is_open, &n);
 	if (text == NULL)
 		return MHD_NO;
-	return reply(
+	return send_reply(
 		to, MHD_HTTP_OK,
 		MHD_create_response_from_buffer(n, text, MHD_RESPMEM_MUST_FREE),
 		is_open ? openmetrics : text_format);
@@ -232,11 +235,12 @@ static int start_daemon(struct metrics *m)
 	struct epoll_event event = { .events = EPOLLIN };
 
 	m->daemon = MHD_start_daemon(
-		MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET, 0, NULL, NULL, answer,
-		m, MHD_OPTION_CONNECTION_LIMIT, (unsigned)MAX_CONNECTIONS,
-		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)REQUEST_S,
-		MHD_OPTION_NOTIFY_CONNECTION, note_connection, m,
-		MHD_OPTION_NOTIFY_COMPLETED, note_answer, m, MHD_OPTION_END);
+		MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET, 0, NULL, NULL,
+		answer_request, m, MHD_OPTION_CONNECTION_LIMIT,
+		(unsigned)MAX_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
+		(unsigned)REQUEST_S, MHD_OPTION_NOTIFY_CONNECTION,
+		note_connection, m, MHD_OPTION_NOTIFY_COMPLETED, note_answer, m,
+		MHD_OPTION_END);
 	if (m->daemon == NULL)
 		return errno != 0 ? -errno : -EIO;
 	m->epoll_fd = epoll_create1(EPOLL_CLOEXEC);

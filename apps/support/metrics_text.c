@@ -84,8 +84,8 @@ struct writer {
 };
 
 /* OpenMetrics names the counter, the older format its sample. */
-static void begin(const struct writer *w, const char *name, const char *help,
-		  enum kind kind)
+static void begin_metric(const struct writer *w, const char *name,
+			 const char *help, enum kind kind)
 {
 	const char *suffix = kind == GAUGE || w->is_openmetrics ? "" : "_total";
 
@@ -96,8 +96,8 @@ static void begin(const struct writer *w, const char *name, const char *help,
 		kind == GAUGE ? "gauge" : "counter");
 }
 
-static void sample(const struct writer *w, const char *name, enum kind kind,
-		   const char *labels, uint64_t value)
+static void write_sample(const struct writer *w, const char *name,
+			 enum kind kind, const char *labels, uint64_t value)
 {
 	fprintf(w->file, "millrace_%s%s%s%s%s ", name,
 		kind == GAUGE ? "" : "_total", labels[0] != '\0' ? "{" : "",
@@ -169,7 +169,7 @@ static void write_row(const struct writer *w, const struct queue_snapshot *q,
 {
 	const struct row *row = arg;
 
-	sample(w, row->name, row->kind, labels, value_at(q, row->offset));
+	write_sample(w, row->name, row->kind, labels, value_at(q, row->offset));
 }
 
 /* Named slots of a queue. */
@@ -200,25 +200,27 @@ static void write_slots(const struct writer *w, const struct queue_snapshot *q,
 			continue;
 		snprintf(more, sizeof(more), "%s,%s=\"%s\"", labels,
 			 slots->label, slots->name_of(i));
-		sample(w, slots->name, COUNTER, more,
-		       value_at(q, slots->offset + i * sizeof(uint64_t)));
+		write_sample(w, slots->name, COUNTER, more,
+			     value_at(q, slots->offset + i * sizeof(uint64_t)));
 	}
 }
 
 static void write_queues(const struct writer *w)
 {
 	for (size_t i = 0; i < N(rx_rows); i++) {
-		begin(w, rx_rows[i].name, rx_rows[i].help, rx_rows[i].kind);
+		begin_metric(w, rx_rows[i].name, rx_rows[i].help,
+			     rx_rows[i].kind);
 		each_queue(w, false, write_row, &rx_rows[i]);
 	}
 	for (size_t i = 0; i < N(tx_rows); i++) {
-		begin(w, tx_rows[i].name, tx_rows[i].help, tx_rows[i].kind);
+		begin_metric(w, tx_rows[i].name, tx_rows[i].help,
+			     tx_rows[i].kind);
 		each_queue(w, true, write_row, &tx_rows[i]);
 	}
 	for (size_t i = 0; i < N(all_slots); i++) {
 		const struct slots *slots = &all_slots[i];
 
-		begin(w, slots->name, slots->help, COUNTER);
+		begin_metric(w, slots->name, slots->help, COUNTER);
 		each_queue(w, slots->is_tx, write_slots, slots);
 	}
 }
@@ -227,8 +229,8 @@ static void write_ports(const struct writer *w)
 {
 	char labels[256];
 
-	begin(w, "device_drops", "Frames that the device lost, by reason.",
-	      COUNTER);
+	begin_metric(w, "device_drops",
+		     "Frames that the device lost, by reason.", COUNTER);
 	for (uint32_t p = 0; p < w->now->n_ports; p++)
 		for (uint32_t i = 0; i < w->now->ports[p].n_device_drops; i++) {
 			const struct mr_named_count *drop =
@@ -237,31 +239,37 @@ static void write_ports(const struct writer *w)
 			snprintf(labels, sizeof(labels),
 				 "port=\"%s\",reason=\"%s\"", w->ports[p],
 				 drop->name);
-			sample(w, "device_drops", COUNTER, labels, drop->value);
+			write_sample(w, "device_drops", COUNTER, labels,
+				     drop->value);
 		}
-	begin(w, "port_up", "1: the link is up, and frames arrive.", GAUGE);
+	begin_metric(w, "port_up", "1: the link is up, and frames arrive.",
+		     GAUGE);
 	for (uint32_t p = 0; p < w->now->n_ports; p++) {
 		snprintf(labels, sizeof(labels), "port=\"%s\"", w->ports[p]);
 		if (w->now->ports[p].has_link)
-			sample(w, "port_up", GAUGE, labels,
-			       w->now->ports[p].link.is_up &&
-				       !w->now->ports[p].link.is_gone &&
-				       !w->now->ports[p].link.is_detached);
+			write_sample(
+				w, "port_up", GAUGE, labels,
+				w->now->ports[p].link.is_up &&
+					!w->now->ports[p].link.is_gone &&
+					!w->now->ports[p].link.is_detached);
 	}
-	begin(w, "port_reopened",
-	      "How often the port was opened again after its device had gone.",
-	      COUNTER);
+	begin_metric(w, "port_reopened",
+		     "How often the port was opened again after its device had "
+		     "gone.",
+		     COUNTER);
 	for (uint32_t p = 0; p < w->now->n_ports; p++) {
 		snprintf(labels, sizeof(labels), "port=\"%s\"", w->ports[p]);
-		sample(w, "port_reopened", COUNTER, labels,
-		       w->now->ports[p].n_reopened);
+		write_sample(w, "port_reopened", COUNTER, labels,
+			     w->now->ports[p].n_reopened);
 	}
-	begin(w, "port_speed_bytes_per_second", "Speed of the link.", GAUGE);
+	begin_metric(w, "port_speed_bytes_per_second", "Speed of the link.",
+		     GAUGE);
 	for (uint32_t p = 0; p < w->now->n_ports; p++) {
 		snprintf(labels, sizeof(labels), "port=\"%s\"", w->ports[p]);
 		if (w->now->ports[p].link.speed_mbps > 0)
-			sample(w, "port_speed_bytes_per_second", GAUGE, labels,
-			       w->now->ports[p].link.speed_mbps * 125000ull);
+			write_sample(
+				w, "port_speed_bytes_per_second", GAUGE, labels,
+				w->now->ports[p].link.speed_mbps * 125000ull);
 	}
 }
 
@@ -279,7 +287,7 @@ static void write_of_workers(const struct writer *w, const char *name,
 			 reason != NULL ? ",reason=\"" : "",
 			 reason != NULL ? reason : "",
 			 reason != NULL ? "\"" : "");
-		sample(w, name, kind, labels, value_at(worker, offset));
+		write_sample(w, name, kind, labels, value_at(worker, offset));
 	}
 }
 
@@ -299,7 +307,7 @@ static void write_workers(const struct writer *w)
 	for (size_t i = 0; i < N(worker_rows); i++) {
 		const struct row *row = &worker_rows[i];
 
-		begin(w, row->name, row->help, row->kind);
+		begin_metric(w, row->name, row->help, row->kind);
 		write_of_workers(w, row->name, row->kind, row->offset, NULL);
 	}
 	for (uint32_t i = 0; i < app->n_worker_rows; i++) {
@@ -307,13 +315,14 @@ static void write_workers(const struct writer *w)
 
 		snprintf(name, sizeof(name), "worker_%s_frames",
 			 app->worker_rows[i].name);
-		begin(w, name, "Frames of a worker; the JSON schema has more.",
-		      kind);
+		begin_metric(w, name,
+			     "Frames of a worker; the JSON schema has more.",
+			     kind);
 		write_of_workers(w, name, kind,
 				 WORKER(counts) + i * sizeof(uint64_t), NULL);
 	}
-	begin(w, "worker_drops", "Frames received and not sent, by reason.",
-	      COUNTER);
+	begin_metric(w, "worker_drops",
+		     "Frames received and not sent, by reason.", COUNTER);
 	for (uint32_t i = 0; i < app->n_drops; i++)
 		write_of_workers(w, "worker_drops", COUNTER,
 				 WORKER(drops) + i * sizeof(uint64_t),
@@ -333,8 +342,9 @@ static void write_rest(const struct writer *w)
 		snprintf(name, sizeof(name), "pool_%s",
 			 row->name +
 				 (strncmp(row->name, "n_", 2) == 0 ? 2 : 0));
-		begin(w, name, row->help, kind);
-		sample(w, name, kind, "", pool_row_value(row, &now->pool));
+		begin_metric(w, name, row->help, kind);
+		write_sample(w, name, kind, "",
+			     pool_row_value(row, &now->pool));
 	}
 	for (uint32_t g = 0; g < now->app->n_groups; g++)
 		for (uint32_t i = 0; i < now->app->groups[g].n_rows; i++) {
@@ -346,8 +356,8 @@ static void write_rest(const struct writer *w)
 				 group->name, row->name);
 			snprintf(help, sizeof(help), "%s: %s.", group->label,
 				 row->label);
-			begin(w, name, help, kind);
-			sample(w, name, kind, "", now->groups[g][i]);
+			begin_metric(w, name, help, kind);
+			write_sample(w, name, kind, "", now->groups[g][i]);
 		}
 }
 
@@ -366,9 +376,9 @@ char *metrics_text(const struct snapshot *snapshot, const char *instance,
 	snprintf(labels, sizeof(labels),
 		 "program=\"%s\",version=\"%s\",name=\"%s\"",
 		 snapshot->app->program, program_version, instance);
-	begin(&w, "build_info", "The program, and the name of its instance.",
-	      GAUGE);
-	sample(&w, "build_info", GAUGE, labels, 1);
+	begin_metric(&w, "build_info",
+		     "The program, and the name of its instance.", GAUGE);
+	write_sample(&w, "build_info", GAUGE, labels, 1);
 	write_queues(&w);
 	write_ports(&w);
 	write_workers(&w);

@@ -125,8 +125,8 @@ enum mr_log_level option_log_level(uint32_t n_verbose, bool is_quiet)
 }
 
 /* Convert the table for getopt_long(). */
-static void describe(const struct option_table *table, struct option *ret_long,
-		     char *ret_letters)
+static void describe_options(const struct option_table *table,
+			     struct option *ret_long, char *ret_letters)
 {
 	*ret_letters++ = ':'; /* report a missing value differently */
 	for (uint32_t i = 0; i < count_rows(table); i++) {
@@ -216,7 +216,7 @@ enum parse_result option_table_parse(const struct option_table *table, int argc,
 	char letters[2 * MAX_OPTIONS + 2] = "";
 	int id;
 
-	describe(table, long_options, letters);
+	describe_options(table, long_options, letters);
 	optind = 0; /* GNU: restart, for tests that parse twice */
 	opterr = 0;
 	while ((id = getopt_long(argc, argv, letters, long_options, NULL)) !=

@@ -19,14 +19,14 @@ enum { ALIGN = 8 };
 
 _Static_assert(sizeof(struct entry) % ALIGN == 0, "entries follow each other");
 
-static struct wanted *begin(struct recorder *r)
+static struct wanted *begin_record(struct recorder *r)
 {
 	__atomic_store_n(&r->is_busy, 1, __ATOMIC_SEQ_CST);
 	return __atomic_load_n(&r->wanted, __ATOMIC_SEQ_CST);
 }
 
 /* Publish what was written. If nothing was wanted, the ring is not ours. */
-static void end(struct recorder *r, const struct wanted *wanted)
+static void end_record(struct recorder *r, const struct wanted *wanted)
 {
 	const bool has_news = wanted != NULL && r->head != r->published;
 	const uint64_t one = 1;
@@ -137,9 +137,9 @@ static void say_tag(const struct mr_meta *meta, char text[CAPTURE_MAX_TEXT])
 }
 
 /* False: there is no room. */
-static bool put(struct recorder *r, const struct wanted *wanted,
-		const struct place *place, const struct mr_frame *frames,
-		uint32_t n, const struct mr_meta *meta)
+static bool put_entry(struct recorder *r, const struct wanted *wanted,
+		      const struct place *place, const struct mr_frame *frames,
+		      uint32_t n, const struct mr_meta *meta)
 {
 	char text[CAPTURE_MAX_TEXT] = "";
 	const char *say = place->text != NULL ? place->text : text;
@@ -179,8 +179,8 @@ static bool put(struct recorder *r, const struct wanted *wanted,
 	return true;
 }
 
-static bool matches(struct recorder *r, const struct wanted *wanted,
-		    const struct mr_frame *frames, uint32_t n)
+static bool matches_filter(struct recorder *r, const struct wanted *wanted,
+			   const struct mr_frame *frames, uint32_t n)
 {
 	uint32_t n_bytes;
 	const uint8_t *bytes;
@@ -212,7 +212,7 @@ void recorder_rx(struct recorder *r, uint32_t port_idx, uint32_t queue_idx,
 		 struct mr_frame *frames, const struct mr_meta *metas,
 		 uint32_t n)
 {
-	struct wanted *wanted = begin(r);
+	struct wanted *wanted = begin_record(r);
 	const struct place place = { .event = CAPTURE_RX,
 				     .port_idx = port_idx,
 				     .queue_idx = queue_idx,
@@ -229,18 +229,18 @@ void recorder_rx(struct recorder *r, uint32_t port_idx, uint32_t queue_idx,
 		n_now = mr_frame_n_entries(frames + i);
 		/* Of an earlier trace, if the other end was ours, too. */
 		frames[i].flags &= ~(uint32_t)CAPTURE_TRACED;
-		if (!matches(r, wanted, frames + i, n_now))
+		if (!matches_filter(r, wanted, frames + i, n_now))
 			continue;
 		if (wanted->request.what == CAPTURE_TRACE && !take_one(wanted))
 			continue;
-		if (!put(r, wanted, &place, frames + i, n_now,
-			 metas != NULL ? metas + i : NULL))
+		if (!put_entry(r, wanted, &place, frames + i, n_now,
+			       metas != NULL ? metas + i : NULL))
 			__atomic_fetch_add(&wanted->n_left, 1,
 					   __ATOMIC_RELAXED);
 		else if (wanted->request.what == CAPTURE_TRACE)
 			frames[i].flags |= CAPTURE_TRACED;
 	}
-	end(r, wanted);
+	end_record(r, wanted);
 }
 
 static bool is_wanted(struct recorder *r, const struct wanted *wanted,
@@ -248,7 +248,7 @@ static bool is_wanted(struct recorder *r, const struct wanted *wanted,
 {
 	return wanted->request.what == CAPTURE_TRACE ?
 		       frames->flags & CAPTURE_TRACED :
-		       matches(r, wanted, frames, n);
+		       matches_filter(r, wanted, frames, n);
 }
 
 uint32_t recorder_send(struct recorder *r, struct mr_worker *worker,
@@ -256,7 +256,7 @@ uint32_t recorder_send(struct recorder *r, struct mr_worker *worker,
 		       const struct mr_meta *metas, uint32_t n)
 {
 	const struct mr_worker_route *route = &worker->routes[port_idx];
-	const struct wanted *wanted = begin(r);
+	const struct wanted *wanted = begin_record(r);
 	const struct place place = { .event = CAPTURE_TX,
 				     .port_idx = port_idx,
 				     .queue_idx = route->queue_idx,
@@ -272,13 +272,13 @@ uint32_t recorder_send(struct recorder *r, struct mr_worker *worker,
 		n_now = mr_frame_n_entries(frames + i);
 		heads[i] = r->head;
 		if (is_wanted(r, wanted, frames + i, n_now))
-			put(r, wanted, &place, frames + i, n_now,
-			    metas != NULL ? metas + i : NULL);
+			put_entry(r, wanted, &place, frames + i, n_now,
+				  metas != NULL ? metas + i : NULL);
 	}
 	n_sent = mr_worker_send_meta(worker, port_idx, frames, metas, n);
 	if (is_here && n_sent < n)
 		r->head = heads[n_sent];
-	end(r, wanted);
+	end_record(r, wanted);
 	return n_sent;
 }
 
@@ -287,7 +287,7 @@ void recorder_drop(struct recorder *r, uint32_t port_idx,
 {
 	const bool is_last =
 		port_idx == CAPTURE_LAST_PORT || port_idx == r->last_port_idx;
-	const struct wanted *wanted = begin(r);
+	const struct wanted *wanted = begin_record(r);
 	const struct place place = {
 		.event = CAPTURE_DROP,
 		.port_idx = is_last ? r->last_port_idx : port_idx,
@@ -301,15 +301,15 @@ void recorder_drop(struct recorder *r, uint32_t port_idx,
 	for (uint32_t i = 0, n_now; is_here && i < n; i += n_now) {
 		n_now = mr_frame_n_entries(frames + i);
 		if (is_wanted(r, wanted, frames + i, n_now))
-			put(r, wanted, &place, frames + i, n_now, NULL);
+			put_entry(r, wanted, &place, frames + i, n_now, NULL);
 	}
-	end(r, wanted);
+	end_record(r, wanted);
 }
 
 void recorder_note(struct recorder *r, const struct mr_frame *frame,
 		   const char *text)
 {
-	const struct wanted *wanted = begin(r);
+	const struct wanted *wanted = begin_record(r);
 	const struct place place = { .event = CAPTURE_NOTE,
 				     .port_idx = r->last_port_idx,
 				     .queue_idx = r->last_queue_idx,
@@ -318,6 +318,6 @@ void recorder_note(struct recorder *r, const struct mr_frame *frame,
 
 	if (wanted != NULL && wanted->request.what == CAPTURE_TRACE &&
 	    frame->flags & CAPTURE_TRACED)
-		put(r, wanted, &place, frame, 1, NULL);
-	end(r, wanted);
+		put_entry(r, wanted, &place, frame, 1, NULL);
+	end_record(r, wanted);
 }

@@ -18,7 +18,7 @@ static json_t *integer(uint64_t n)
 }
 
 /* All named slots, even zeros, so that a reader sees what exists. */
-static json_t *named(const uint64_t *slots, const char *(*name)(uint32_t))
+static json_t *named_slots(const uint64_t *slots, const char *(*name)(uint32_t))
 {
 	json_t *object = json_object();
 
@@ -59,23 +59,25 @@ static json_t *queue_object(const struct queue_snapshot *queue)
 	if (queue->has_rx)
 		json_object_set_new(
 			object, "rx",
-			json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "received",
-				  integer(queue->rx.received), "delivered",
-				  integer(queue->rx.delivered), "offloaded",
-				  integer(queue->rx.offloaded),
-				  "passed_to_kernel",
-				  integer(queue->rx.passed_to_kernel), "bytes",
-				  integer(queue->rx.bytes), "drops",
-				  named(queue->rx.drops, mr_rx_drop_name)));
+			json_pack(
+				"{s:o, s:o, s:o, s:o, s:o, s:o}", "received",
+				integer(queue->rx.received), "delivered",
+				integer(queue->rx.delivered), "offloaded",
+				integer(queue->rx.offloaded),
+				"passed_to_kernel",
+				integer(queue->rx.passed_to_kernel), "bytes",
+				integer(queue->rx.bytes), "drops",
+				named_slots(queue->rx.drops, mr_rx_drop_name)));
 	if (queue->has_tx)
 		json_object_set_new(
 			object, "tx",
-			json_pack("{s:o, s:o, s:o, s:o, s:o}", "accepted",
-				  integer(queue->tx.accepted), "completed",
-				  integer(queue->tx.completed), "pending",
-				  integer(queue->tx.pending), "bytes",
-				  integer(queue->tx.bytes), "drops",
-				  named(queue->tx.drops, mr_tx_drop_name)));
+			json_pack(
+				"{s:o, s:o, s:o, s:o, s:o}", "accepted",
+				integer(queue->tx.accepted), "completed",
+				integer(queue->tx.completed), "pending",
+				integer(queue->tx.pending), "bytes",
+				integer(queue->tx.bytes), "drops",
+				named_slots(queue->tx.drops, mr_tx_drop_name)));
 	json_object_set_new(object, "events", events_of(queue));
 	return object;
 }

@@ -47,7 +47,7 @@ static struct rates rates_between(const struct snapshot *now,
 }
 
 /* "12.3 M" for 12300000. */
-static const char *scale(double value, char *text, size_t n_bytes)
+static const char *scale_number(double value, char *text, size_t n_bytes)
 {
 	static const char *const units[] = { "", " k", " M", " G", " T" };
 	uint32_t unit = 0;
@@ -66,13 +66,13 @@ static const char *scale(double value, char *text, size_t n_bytes)
 }
 
 /* "4.000 kframes/s", "0 frames/s". */
-static const char *rate(double value, const char *unit, char *text,
-			size_t n_bytes)
+static const char *rate_text(double value, const char *unit, char *text,
+			     size_t n_bytes)
 {
 	char number[16];
 
 	snprintf(text, n_bytes, "%s%s%s",
-		 scale(value, number, sizeof(number)),
+		 scale_number(value, number, sizeof(number)),
 		 value < 1000 ? " " : "", unit);
 	return text;
 }
@@ -122,18 +122,20 @@ static bool show_text(const struct snapshot *now, const struct snapshot *before)
 		awake += work.awake_percent;
 	}
 	printf("%6.1f s  rx %s %s  tx %s %s  ", now->t_s,
-	       rate(rates.rx_pps + rates.rx_offloaded, "frames/s", rx,
-		    sizeof(rx)),
-	       rate(rates.rx_bps + rates.offloaded_bps, "bit/s", rx_bits,
-		    sizeof(rx_bits)),
-	       rate(rates.tx_pps + rates.tx_offloaded, "frames/s", tx,
-		    sizeof(tx)),
-	       rate(rates.tx_bps + rates.offloaded_bps, "bit/s", tx_bits,
-		    sizeof(tx_bits)));
+	       rate_text(rates.rx_pps + rates.rx_offloaded, "frames/s", rx,
+			 sizeof(rx)),
+	       rate_text(rates.rx_bps + rates.offloaded_bps, "bit/s", rx_bits,
+			 sizeof(rx_bits)),
+	       rate_text(rates.tx_pps + rates.tx_offloaded, "frames/s", tx,
+			 sizeof(tx)),
+	       rate_text(rates.tx_bps + rates.offloaded_bps, "bit/s", tx_bits,
+			 sizeof(tx_bits)));
 	if (snapshot_has_rules(now))
 		printf("offloaded rx %s tx %s  ",
-		       rate(rates.rx_offloaded, "frames/s", rx, sizeof(rx)),
-		       rate(rates.tx_offloaded, "frames/s", tx, sizeof(tx)));
+		       rate_text(rates.rx_offloaded, "frames/s", rx,
+				 sizeof(rx)),
+		       rate_text(rates.tx_offloaded, "frames/s", tx,
+				 sizeof(tx)));
 	printf("drops %.0f/s  idle %.0f %%, awake %.0f %%\n", rates.drops,
 	       idle / now->n_workers, awake / now->n_workers);
 	return fflush(stdout) == 0;
@@ -200,9 +202,9 @@ static void print_port(const struct port_snapshot *port, double seconds)
 	       text_escape(port->info.name, name, sizeof(name)),
 	       port->info.mode, port->info.why[0] != '\0' ? "; " : "",
 	       port->info.why, t.rx_frames,
-	       rate(t.rx_frames / seconds, "frames/s", rx, sizeof(rx)),
+	       rate_text(t.rx_frames / seconds, "frames/s", rx, sizeof(rx)),
 	       t.tx_frames,
-	       rate(t.tx_frames / seconds, "frames/s", tx, sizeof(tx)));
+	       rate_text(t.tx_frames / seconds, "frames/s", tx, sizeof(tx)));
 	if (port->has_rules)
 		printf(", and by rules: rx %" PRIu64 ", tx %" PRIu64,
 		       t.rx_offloaded, t.tx_offloaded);
@@ -219,8 +221,9 @@ static void print_forwarded(const struct snapshot *final)
 
 	printf("forwarded %" PRIu64 " frames in %.1f s: %s, %s",
 	       t.tx_frames + t.tx_offloaded, final->t_s,
-	       rate(n_frames / seconds, "frames/s", frames, sizeof(frames)),
-	       rate(8 * n_bytes / seconds, "bit/s", bits, sizeof(bits)));
+	       rate_text(n_frames / seconds, "frames/s", frames,
+			 sizeof(frames)),
+	       rate_text(8 * n_bytes / seconds, "bit/s", bits, sizeof(bits)));
 	if (snapshot_has_rules(final))
 		printf("; %" PRIu64 " of them by rules", t.tx_offloaded);
 	printf("\n");

@@ -129,7 +129,7 @@ static void hand_over(struct running *run, void (*job)(void *))
 }
 
 /* Only once: stderr may be the same as stdout. */
-static void warn(struct running *run, const char *why)
+static void warn_about_stdout(struct running *run, const char *why)
 {
 	if (!run->is_warned)
 		print_error("%s: stdout: %s; reports that cannot be written "
@@ -138,7 +138,7 @@ static void warn(struct running *run, const char *why)
 	run->is_warned = true;
 }
 
-static void show(struct running *run)
+static void show_report(struct running *run)
 {
 	snapshot_take(run->next, run->plane, now_ms(run) / 1000.0,
 		      run->config->app);
@@ -146,11 +146,11 @@ static void show(struct running *run)
 		return;
 	if (!background_is_idle(run->writer)) {
 		atomic_fetch_add(&run->display.n_skipped, 1);
-		warn(run, "nothing is reading it");
+		warn_about_stdout(run, "nothing is reading it");
 		return;
 	}
 	if (run->display.err != 0)
-		warn(run, mr_strerror(run->display.err));
+		warn_about_stdout(run, mr_strerror(run->display.err));
 	hand_over(run, write_next);
 }
 
@@ -254,7 +254,7 @@ static void forward_until_told(struct running *run)
 		if (end_ms > 0 && now >= end_ms)
 			return;
 		if (now >= next_ms) {
-			show(run);
+			show_report(run);
 			if (!run->is_ready_known)
 				run->is_ready_known = notify("READY=1");
 			if (all_advance(run))
@@ -310,7 +310,7 @@ static void take_last(struct running *run, double t_s)
 }
 
 /* Stop, drain, close, and check that everything adds up. */
-static int finish(struct running *run)
+static int finish_run(struct running *run)
 {
 	struct dataplane *plane = run->plane;
 	struct snapshot *final = run->next;
@@ -349,7 +349,7 @@ static int finish(struct running *run)
 	return status;
 }
 
-static int forward(struct running *run)
+static int start_and_forward(struct running *run)
 {
 	const struct run_config *config = run->config;
 	struct control_view view = { .plane = run->plane,
@@ -383,7 +383,7 @@ static int forward(struct running *run)
 	run->is_ready_known = notify("READY=1");
 	forward_until_told(run);
 	(void)notify("STOPPING=1");
-	return finish(run);
+	return finish_run(run);
 }
 
 static struct snapshot *new_snapshot(const struct run_config *config)
@@ -403,7 +403,7 @@ int run(const struct run_config *config)
 			     .before = new_snapshot(config) },
 		.next = new_snapshot(config),
 	};
-	const int status = forward(&all);
+	const int status = start_and_forward(&all);
 
 	if (!background_destroy(all.writer))
 		return status; /* which still uses the rest */

@@ -225,7 +225,7 @@ struct page_sources snapshot_page_sources(const struct mr_pool_stats *now,
 	return from;
 }
 
-static uint64_t sum(const uint64_t *slots)
+static uint64_t sum_slots(const uint64_t *slots)
 {
 	uint64_t n = 0;
 
@@ -244,11 +244,11 @@ struct totals snapshot_port_totals(const struct port_snapshot *port)
 		t.rx_frames += queue->rx.delivered;
 		t.rx_bytes += queue->rx.bytes;
 		t.rx_offloaded += queue->rx.offloaded;
-		t.rx_drops += sum(queue->rx.drops);
+		t.rx_drops += sum_slots(queue->rx.drops);
 		t.tx_frames += queue->tx.accepted;
 		t.tx_bytes += queue->tx.bytes;
 		t.n_added += queue->tx.events[MR_TX_EVENT_GSO_ADDED];
-		t.tx_drops += sum(queue->tx.drops);
+		t.tx_drops += sum_slots(queue->tx.drops);
 	}
 	t.tx_offloaded = port->tx_offloaded;
 	t.offloaded_bytes = port->offloaded_bytes;
@@ -351,13 +351,13 @@ void snapshot_check_invariants(struct snapshot *snapshot)
 			check_equal(snapshot, rx->received,
 				    rx->delivered + rx->offloaded +
 					    rx->passed_to_kernel +
-					    sum(rx->drops),
+					    sum_slots(rx->drops),
 				    "received = delivered + offloaded + "
 				    "passed_to_kernel + rx drops",
 				    port->info.name, i);
 			check_equal(snapshot, tx->accepted,
 				    tx->completed + tx->pending +
-					    sum(tx->drops),
+					    sum_slots(tx->drops),
 				    "accepted = completed + pending + tx drops",
 				    port->info.name, i);
 		}

@@ -105,8 +105,8 @@ static bool has_option(const char *spec, const char *key)
 }
 
 /* 1 if the port has it now, 0 if it cannot, -errno. */
-static int add(struct mr_ctx *ctx, char *spec, const struct common *option,
-	       struct mr_reason *ret_error)
+static int add_option(struct mr_ctx *ctx, char *spec,
+		      const struct common *option, struct mr_reason *ret_error)
 {
 	const size_t n = strlen(spec), n_left = MAX_SPEC_BYTES - n;
 	const int takes =
@@ -146,7 +146,7 @@ int specs_make(struct mr_ctx *ctx, const char *const *specs, uint32_t n_specs,
 		for (uint32_t i = 0; i < N_COMMON && has >= 0; i++) {
 			if (!common[i].is_wanted)
 				continue;
-			has = add(ctx, ret_specs[p], &common[i], &why);
+			has = add_option(ctx, ret_specs[p], &common[i], &why);
 			n_taken[i] += has > 0;
 		}
 		if (has < 0)

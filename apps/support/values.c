@@ -33,7 +33,7 @@ bool value_place(const char *text, struct mr_reason *ret_why)
 }
 
 /* Parse leading digits; returns their end. NULL: none, or more than max. */
-static const char *digits(const char *text, uint32_t max, uint32_t *ret)
+static const char *parse_digits(const char *text, uint32_t max, uint32_t *ret)
 {
 	uint64_t n = 0;
 	const char *at = text;
@@ -50,7 +50,7 @@ bool value_number(const char *text, uint32_t min, uint32_t max, uint32_t *ret,
 		  struct mr_reason *ret_why)
 {
 	uint32_t n;
-	const char *end = digits(text, max, &n);
+	const char *end = parse_digits(text, max, &n);
 
 	if (end == NULL || *end != '\0' || n < min)
 		return value_wrong(ret_why,
@@ -74,7 +74,7 @@ bool value_duration(const char *text, uint32_t *ret_s,
 	do {
 		const char *found;
 
-		at = digits(at, MAX_S, &n);
+		at = parse_digits(at, MAX_S, &n);
 		if (at == NULL)
 			break;
 		found = *at != '\0' ? strchr(units, *at) : &units[3];
@@ -174,7 +174,8 @@ bool value_word(const char *text, const char *const *words, uint32_t *ret,
 }
 
 /* Edit distance (Levenshtein), row by row. */
-static uint32_t distance(const char *a, size_t n_a, const char *b, size_t n_b)
+static uint32_t edit_distance(const char *a, size_t n_a, const char *b,
+			      size_t n_b)
 {
 	uint32_t row[MAX_WORD + 1];
 
@@ -213,7 +214,7 @@ const char *value_nearest(const char *text, const char *const *words)
 
 		if (n_word > MAX_WORD)
 			continue;
-		d = distance(text, n, words[i], n_word);
+		d = edit_distance(text, n, words[i], n_word);
 		/* More than half of it would be another word. */
 		if (d < least && 2 * d <= (n > n_word ? n : n_word) + 1) {
 			least = d;

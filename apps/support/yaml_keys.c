@@ -136,7 +136,7 @@ static int check_limits(struct yaml_reader *reader, yaml_parser_t *parser)
 	return 0;
 }
 
-static int load(struct yaml_reader *reader, yaml_parser_t *parser)
+static int load_document(struct yaml_reader *reader, yaml_parser_t *parser)
 {
 	int err = 0;
 
@@ -183,7 +183,8 @@ static int read_file(const char *path, char **ret_bytes, size_t *ret_n_bytes,
 					  mr_strerror(-err));
 }
 
-static int parse(struct yaml_reader *reader, const char *bytes, size_t n_bytes)
+static int parse_document(struct yaml_reader *reader, const char *bytes,
+			  size_t n_bytes)
 {
 	yaml_parser_t parser;
 	int err;
@@ -199,7 +200,7 @@ static int parse(struct yaml_reader *reader, const char *bytes, size_t n_bytes)
 		err = open_parser(reader, &parser, bytes, n_bytes);
 	if (err < 0)
 		return err;
-	err = load(reader, &parser);
+	err = load_document(reader, &parser);
 	yaml_parser_delete(&parser);
 	return err;
 }
@@ -216,7 +217,8 @@ int yaml_open(struct yaml_reader *reader, const char *name, const char *bytes,
 	if (bytes == NULL)
 		err = read_file(name, &read, &n_bytes, ret_errors);
 	if (err == 0)
-		err = parse(reader, bytes != NULL ? bytes : read, n_bytes);
+		err = parse_document(reader, bytes != NULL ? bytes : read,
+				     n_bytes);
 	free(read);
 	return err;
 }

@@ -148,9 +148,9 @@ static bool add_items(json_t *changes, const char *name,
 	return has_any;
 }
 
-static void compare(json_t *changes, const char *prefix,
-		    const struct yaml_key *keys, const json_t *from,
-		    const json_t *to)
+static void compare_settings(json_t *changes, const char *prefix,
+			     const struct yaml_key *keys, const json_t *from,
+			     const json_t *to)
 {
 	for (const struct yaml_key *key = keys; key->name != NULL; key++) {
 		json_t *a = json_object_get(from, key->name);
@@ -163,7 +163,7 @@ static void compare(json_t *changes, const char *prefix,
 		snprintf(name, sizeof(name), "%s%s%s", prefix,
 			 prefix[0] != '\0' ? ": " : "", key->name);
 		if (json_is_object(a) && json_is_object(b)) {
-			compare(changes, name, key->keys, a, b);
+			compare_settings(changes, name, key->keys, a, b);
 			continue;
 		}
 		has_items = (json_is_array(a) || json_is_array(b)) &&
@@ -179,7 +179,7 @@ json_t *yaml_changes(const struct yaml_key *keys, const json_t *from,
 {
 	json_t *changes = json_array();
 
-	compare(changes, "", keys, from, to);
+	compare_settings(changes, "", keys, from, to);
 	return changes;
 }
 

@@ -17,7 +17,7 @@ static int init_classes(struct nat_classes *classes)
 }
 
 /* Give this slot its own slots, with its bits. */
-static int split(struct nat_classes *classes, uint32_t at)
+static int split_slot(struct nat_classes *classes, uint32_t at)
 {
 	const uint32_t bits = classes->slots[at];
 
@@ -52,7 +52,7 @@ static int add_at(struct nat_classes *classes, uint32_t at, uint32_t begin,
 			classes->slots[at] |= bits;
 			return 0;
 		}
-		err = split(classes, at);
+		err = split_slot(classes, at);
 	}
 	at = classes->slots[at] & ~NAT_CLASSES_SPLIT;
 	shift -= 8;
@@ -64,8 +64,8 @@ static int add_at(struct nat_classes *classes, uint32_t at, uint32_t begin,
 }
 
 /* Give addresses first to last (host order) a class. */
-static int add(struct nat_addrs *addrs, uint32_t first, uint32_t last,
-	       uint32_t class)
+static int add_range(struct nat_addrs *addrs, uint32_t first, uint32_t last,
+		     uint32_t class)
 {
 	int err = 0;
 
@@ -80,7 +80,8 @@ static int add(struct nat_addrs *addrs, uint32_t first, uint32_t last,
 static int add_prefix(struct nat_addrs *addrs, const struct nat_prefix *prefix,
 		      uint32_t class)
 {
-	return add(addrs, prefix->addr, prefix->addr | ~prefix->mask, class);
+	return add_range(addrs, prefix->addr, prefix->addr | ~prefix->mask,
+			 class);
 }
 
 /* Addresses that are valid on no link, as source or destination. */
@@ -97,7 +98,8 @@ static int add_martians(struct nat_addrs *addrs)
 	int err = 0;
 
 	for (uint32_t i = 0; err == 0 && i < sizeof(rows) / sizeof(*rows); i++)
-		err = add(addrs, rows[i].first, rows[i].last, rows[i].class);
+		err = add_range(addrs, rows[i].first, rows[i].last,
+				rows[i].class);
 	return err;
 }
 
@@ -107,16 +109,19 @@ static int add_external(struct nat_addrs *addrs,
 	int err = 0;
 
 	for (uint32_t i = 0; err == 0 && i < config->n_pool; i++)
-		err = add(addrs, config->pool[i].first, config->pool[i].last,
-			  NAT_ADDR_EXTERNAL | NAT_ADDR_GIVEN);
+		err = add_range(addrs, config->pool[i].first,
+				config->pool[i].last,
+				NAT_ADDR_EXTERNAL | NAT_ADDR_GIVEN);
 	for (uint32_t i = 0; err == 0 && i < config->n_forwards; i++)
-		err = add(addrs, config->forwards[i].outside_addr,
-			  config->forwards[i].outside_addr,
-			  NAT_ADDR_EXTERNAL | NAT_ADDR_GIVEN | NAT_ADDR_FIXED);
+		err = add_range(addrs, config->forwards[i].outside_addr,
+				config->forwards[i].outside_addr,
+				NAT_ADDR_EXTERNAL | NAT_ADDR_GIVEN |
+					NAT_ADDR_FIXED);
 	for (uint32_t i = 0; err == 0 && i < config->n_one_to_ones; i++)
-		err = add(addrs, config->one_to_ones[i].outside_addr,
-			  config->one_to_ones[i].outside_addr,
-			  NAT_ADDR_EXTERNAL | NAT_ADDR_GIVEN | NAT_ADDR_FIXED);
+		err = add_range(addrs, config->one_to_ones[i].outside_addr,
+				config->one_to_ones[i].outside_addr,
+				NAT_ADDR_EXTERNAL | NAT_ADDR_GIVEN |
+					NAT_ADDR_FIXED);
 	return err;
 }
 
@@ -131,19 +136,20 @@ static int add_side(struct nat_addrs *addrs, const struct nat_side_config *c,
 		const uint32_t first = c->nets[i].addr,
 			       last = first | ~c->nets[i].mask;
 
-		err = add(addrs, first, last,
-			  NAT_ADDR_LINK << side |
-				  (side == NAT_INSIDE ? NAT_ADDR_INSIDE : 0));
+		err = add_range(
+			addrs, first, last,
+			NAT_ADDR_LINK << side |
+				(side == NAT_INSIDE ? NAT_ADDR_INSIDE : 0));
 		if (err == 0)
-			err = add(addrs, c->addrs[i], c->addrs[i],
-				  NAT_ADDR_OWN << side | here);
+			err = add_range(addrs, c->addrs[i], c->addrs[i],
+					NAT_ADDR_OWN << side | here);
 		/* A link of two or one has no broadcast: RFC 3021. */
 		if (err == 0 && last - first > 1)
-			err = add(addrs, first, first,
-				  NAT_ADDR_BROADCAST << side);
+			err = add_range(addrs, first, first,
+					NAT_ADDR_BROADCAST << side);
 		if (err == 0 && last - first > 1)
-			err = add(addrs, last, last,
-				  NAT_ADDR_BROADCAST << side);
+			err = add_range(addrs, last, last,
+					NAT_ADDR_BROADCAST << side);
 	}
 	return err;
 }
@@ -211,7 +217,8 @@ static int add_excludes(struct nat_addrs *addrs,
 	return err;
 }
 
-static int fill(struct nat_addrs *addrs, const struct nat_config *config)
+static int fill_classes(struct nat_addrs *addrs,
+			const struct nat_config *config)
 {
 	int err = init_classes(&addrs->classes);
 
@@ -234,7 +241,7 @@ int nat_addrs_create(struct nat_config *config)
 {
 	struct nat_addrs *addrs = calloc(1, sizeof(*addrs));
 
-	if (addrs == NULL || fill(addrs, config) < 0) {
+	if (addrs == NULL || fill_classes(addrs, config) < 0) {
 		nat_addrs_destroy(addrs);
 		return -ENOMEM;
 	}

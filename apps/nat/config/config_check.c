@@ -19,7 +19,7 @@ struct text {
 	char text[INET_ADDRSTRLEN];
 };
 
-static struct text show(uint32_t addr)
+static struct text show_addr(uint32_t addr)
 {
 	const struct in_addr in = { htonl(addr) };
 	struct text text;
@@ -111,12 +111,12 @@ static int check_neighbour(const struct nat_side_config *side, const char *name,
 		return object(ret, name, "neighbours", i,
 			      "neighbour %s is not another host on this link; "
 			      "give an address of its network",
-			      show(n->addr).text);
+			      show_addr(n->addr).text);
 	if (n->mac[0] & 1)
 		return object(ret, name, "neighbours", i,
 			      "neighbour %s has a multicast MAC address; give "
 			      "a unicast one",
-			      show(n->addr).text);
+			      show_addr(n->addr).text);
 	return 0;
 }
 
@@ -129,12 +129,12 @@ static int check_address(const struct nat_side_config *side, const char *name,
 		return object(ret, name, "addresses", i,
 			      "%s is not a host address; choose one within its "
 			      "network",
-			      show(addr).text);
+			      show_addr(addr).text);
 	for (uint32_t j = 0; j < i; j++)
 		if (side->addrs[j] == addr)
 			return object(ret, name, "addresses", i,
 				      "%s is listed twice; remove one",
-				      show(addr).text);
+				      show_addr(addr).text);
 	return 0;
 }
 
@@ -156,7 +156,7 @@ static int check_side(const struct nat_side_config *side, const char *name,
 		err = object(ret, name, "gateway", OBJECTION_WHOLE,
 			     "gateway %s is not another host on this link; "
 			     "give an address of its network",
-			     show(side->gateway).text);
+			     show_addr(side->gateway).text);
 	if (side->mtu != 0 && side->mtu < MIN_MTU)
 		err = object(ret, name, "mtu", OBJECTION_WHOLE,
 			     "mtu %u is less than %d (RFC 791)", side->mtu,
@@ -204,8 +204,8 @@ static int check_both_sides(const struct nat_config *config,
 					      "the network of %s overlaps that "
 					      "of %s inside; renumber one side "
 					      "(RFC 4787 REQ-7)",
-					      show(out->addrs[i]).text,
-					      show(in->addrs[j]).text);
+					      show_addr(out->addrs[i]).text,
+					      show_addr(in->addrs[j]).text);
 	return 0;
 }
 
@@ -221,14 +221,14 @@ static int check_subscriber(const struct nat_config *config, uint32_t i,
 			return object(ret, is_own ? "subscribers" : "inside",
 				      is_own ? NULL : "addresses", i,
 				      "%s overlaps entry %u; remove one",
-				      show(range.first).text, j + 1);
+				      show_addr(range.first).text, j + 1);
 	for (uint32_t j = 0; j < out->n_addrs; j++)
 		if (ranges_meet(range, range_of(&out->nets[j])))
 			return object(ret, "subscribers", NULL, i,
 				      "%s overlaps the network of %s outside; "
 				      "list networks inside",
-				      show(range.first).text,
-				      show(out->addrs[j]).text);
+				      show_addr(range.first).text,
+				      show_addr(out->addrs[j]).text);
 	return 0;
 }
 
@@ -241,18 +241,19 @@ static int check_pool_and_inside(const struct nat_config *config, uint32_t i,
 
 	for (uint32_t j = 0; j < config->n_subscribers; j++)
 		if (ranges_meet(range, range_of(&config->subscribers[j])))
-			return object(ret, "pool", NULL, i,
-				      "%s overlaps the subscribers of %s; an "
-				      "address is either inside or outside",
-				      show(range.first).text,
-				      show(config->subscribers[j].addr).text);
+			return object(
+				ret, "pool", NULL, i,
+				"%s overlaps the subscribers of %s; an "
+				"address is either inside or outside",
+				show_addr(range.first).text,
+				show_addr(config->subscribers[j].addr).text);
 	for (uint32_t j = 0; j < in->n_addrs; j++)
 		if (ranges_meet(range, range_of(&in->nets[j])))
 			return object(ret, "pool", NULL, i,
 				      "%s overlaps the network of %s inside; "
 				      "an address is either inside or outside",
-				      show(range.first).text,
-				      show(in->addrs[j]).text);
+				      show_addr(range.first).text,
+				      show_addr(in->addrs[j]).text);
 	return 0;
 }
 
@@ -263,23 +264,23 @@ static int check_range_of_pool(const struct nat_config *config, uint32_t i,
 	const struct nat_range range = config->pool[i];
 
 	if (is_no_host(range.first) || is_no_host(range.last))
-		return object(
-			ret, "pool", NULL, i,
-			"%s is not a host address; remove it",
-			show(is_no_host(range.first) ? range.first : range.last)
-				.text);
+		return object(ret, "pool", NULL, i,
+			      "%s is not a host address; remove it",
+			      show_addr(is_no_host(range.first) ? range.first :
+								  range.last)
+				      .text);
 	for (uint32_t j = 0; j < i; j++)
 		if (ranges_meet(range, config->pool[j]))
 			return object(
 				ret, "pool", NULL, i,
 				"%s overlaps entry %u of the list; remove one",
-				show(range.first).text, j + 1);
+				show_addr(range.first).text, j + 1);
 	if (out->gateway >= range.first && out->gateway <= range.last &&
 	    out->gateway != 0)
 		return object(ret, "pool", NULL, i,
 			      "%s is the outside gateway; only mr-nat may have "
 			      "an address of the pool",
-			      show(out->gateway).text);
+			      show_addr(out->gateway).text);
 	for (uint32_t j = 0; j < out->n_addrs; j++) {
 		const struct nat_range net = range_of(&out->nets[j]);
 
@@ -290,8 +291,8 @@ static int check_range_of_pool(const struct nat_config *config, uint32_t i,
 				      "%s includes the first or last address "
 				      "of the network of %s, which no host can "
 				      "have; remove it",
-				      show(range.first).text,
-				      show(out->addrs[j]).text);
+				      show_addr(range.first).text,
+				      show_addr(out->addrs[j]).text);
 	}
 	return check_pool_and_inside(config, i, ret);
 }
@@ -326,12 +327,12 @@ static int check_inside_host(const struct nat_config *config, const char *list,
 		return object(ret, list, NULL, i,
 			      "%s is not a subscriber; add its network to "
 			      "subscribers",
-			      show(addr).text);
+			      show_addr(addr).text);
 	if (is_no_host(addr) || is_end_on_link(in, addr) || is_own(in, addr))
 		return object(ret, list, NULL, i,
 			      "no inside host can have %s: it is an address of "
 			      "mr-nat, or the first or last of a network",
-			      show(addr).text);
+			      show_addr(addr).text);
 	return 0;
 }
 
@@ -346,7 +347,7 @@ static int check_one_to_one(const struct nat_config *config, uint32_t i,
 		return object(ret, s, NULL, i,
 			      "%s is in the pool or an address of mr-nat; all "
 			      "of its ports go to one host, so remove it there",
-			      show(a->outside_addr).text);
+			      show_addr(a->outside_addr).text);
 	if (is_no_host(a->outside_addr) ||
 	    is_subscriber(config, a->outside_addr) ||
 	    is_on_link(&config->sides[NAT_INSIDE], a->outside_addr) ||
@@ -355,7 +356,7 @@ static int check_one_to_one(const struct nat_config *config, uint32_t i,
 		return object(ret, s, NULL, i,
 			      "%s cannot be an external address; choose one "
 			      "that no other host has",
-			      show(a->outside_addr).text);
+			      show_addr(a->outside_addr).text);
 	if (check_inside_host(config, s, i, a->inside_addr, ret) < 0)
 		return -EINVAL;
 	for (uint32_t j = 0; j < i; j++)
@@ -369,8 +370,8 @@ static int check_one_to_one(const struct nat_config *config, uint32_t i,
 }
 
 /* What two forwards both claim. */
-static const char *clash(const struct nat_port_forward *a,
-			 const struct nat_port_forward *b)
+static const char *find_clash(const struct nat_port_forward *a,
+			      const struct nat_port_forward *b)
 {
 	const uint32_t n_a = a->outside_last - a->outside_first;
 	const uint32_t n_b = b->outside_last - b->outside_first;
@@ -406,7 +407,7 @@ static int check_forward(const struct nat_config *config, uint32_t i,
 		return object(ret, "forwards", NULL, i,
 			      "%s is not an address of mr-nat; use an outside "
 			      "address or one of the pool",
-			      show(f->outside_addr).text);
+			      show_addr(f->outside_addr).text);
 	if (check_inside_host(config, "forwards", i, f->inside_addr, ret) < 0)
 		return -EINVAL;
 	if (f->proto_mask == 0)
@@ -424,7 +425,7 @@ static int check_forward(const struct nat_config *config, uint32_t i,
 			f->outside_first, f->outside_last, f->inside_first,
 			f->inside_first + f->outside_last - f->outside_first);
 	for (uint32_t j = 0; j < i; j++) {
-		const char *what = clash(f, &config->forwards[j]);
+		const char *what = find_clash(f, &config->forwards[j]);
 
 		if (what != NULL)
 			return object(ret, "forwards", NULL, i,
@@ -476,7 +477,8 @@ static int check_exclude(const struct nat_config *config, uint32_t i,
 		return object(ret, "exclude", NULL, i,
 			      "%s contains the external address %s; list "
 			      "networks without it",
-			      show(e->to.addr).text, show(external).text);
+			      show_addr(e->to.addr).text,
+			      show_addr(external).text);
 	return 0;
 }
 

@@ -67,8 +67,8 @@ static int check_all(struct yaml_reader *reader,
 	return err;
 }
 
-static int fill(struct yaml_reader *reader, uint32_t n_workers,
-		struct nat_config *config)
+static int fill_config(struct yaml_reader *reader, uint32_t n_workers,
+		       struct nat_config *config)
 {
 	yaml_node_t *root = yaml_root(reader);
 	int err = 0;
@@ -104,7 +104,7 @@ int nat_settings_parse(const char *name, const char *bytes, size_t n_bytes,
 	if (err < 0)
 		return err;
 	nat_config_init(&config);
-	err = fill(&reader, n_workers, &config);
+	err = fill_config(&reader, n_workers, &config);
 	yaml_close(&reader);
 	if (err == 0)
 		*ret_config = config;

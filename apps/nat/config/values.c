@@ -23,7 +23,7 @@ bool value_addr(const char *text, uint32_t *ret, struct mr_reason *ret_why)
 }
 
 /* Split at the mark: returns what follows it; NULL: no mark. */
-static const char *cut(const char *text, char mark, char *piece)
+static const char *cut_at(const char *text, char mark, char *piece)
 {
 	const char *at = strchr(text, mark);
 
@@ -38,7 +38,7 @@ bool value_host(const char *text, uint32_t *ret_addr,
 		struct nat_prefix *ret_net, struct mr_reason *ret_why)
 {
 	char piece[MAX_PIECE];
-	const char *rest = cut(text, '/', piece);
+	const char *rest = cut_at(text, '/', piece);
 	uint32_t addr = 0, n = 0;
 
 	if (rest == NULL || !value_addr(piece, &addr, ret_why) ||
@@ -91,7 +91,7 @@ bool value_range(const char *text, struct nat_range *ret,
 					   prefix.addr | ~prefix.mask };
 		return true;
 	}
-	rest = cut(text, '-', piece);
+	rest = cut_at(text, '-', piece);
 	if (!value_addr(rest != NULL ? piece : text, &range.first, ret_why) ||
 	    !value_addr(rest != NULL ? rest : text, &range.last, ret_why))
 		return value_wrong(
@@ -111,7 +111,7 @@ bool value_ports(const char *text, uint16_t *ret_first, uint16_t *ret_last,
 		 struct mr_reason *ret_why)
 {
 	char piece[MAX_PIECE];
-	const char *rest = cut(text, '-', piece);
+	const char *rest = cut_at(text, '-', piece);
 	uint32_t first = 0, last = 0;
 
 	if (!value_number(rest != NULL ? piece : text, 1, 65535, &first,
@@ -132,7 +132,7 @@ bool value_end(const char *text, uint32_t *ret_addr, uint16_t *ret_first,
 	       uint16_t *ret_last, struct mr_reason *ret_why)
 {
 	char piece[MAX_PIECE];
-	const char *rest = cut(text, ':', piece);
+	const char *rest = cut_at(text, ':', piece);
 
 	if (rest == NULL)
 		return value_wrong(

@@ -42,7 +42,7 @@ static int open_plane(struct app *app, struct mr_reason *ret_error)
 }
 
 /* The kernel shares our addresses, and needs the frames that are for it. */
-static int share(struct app *app, struct mr_reason *ret_error)
+static int share_addresses(struct app *app, struct mr_reason *ret_error)
 {
 	struct mr_reason why;
 	int status = 0;
@@ -179,7 +179,7 @@ static int make_workers(struct app *app, struct mr_reason *ret_error)
 }
 
 /* Frames that the driver has forwarded. */
-static uint64_t offloaded(void *opaque)
+static uint64_t count_offloaded(void *opaque)
 {
 	const struct app *app = opaque;
 	struct nat_offload_stats stats;
@@ -192,7 +192,7 @@ static int open_capture(struct app *app, struct mr_reason *ret_error)
 {
 	const struct capture_config config = { .plane = &app->plane,
 					       .explain = nat_path_explain,
-					       .offloaded = offloaded,
+					       .offloaded = count_offloaded,
 					       .app = app };
 
 	app->capture = capture_create(&config);
@@ -225,7 +225,7 @@ int app_open(struct app *app, const struct options *options,
 	if (status == 0)
 		status = open_plane(app, ret_error);
 	if (status == 0 && config->is_shared)
-		status = share(app, ret_error);
+		status = share_addresses(app, ret_error);
 	if (status == 0)
 		status = nat_offload_open(app, ret_error);
 	if (status == 0)

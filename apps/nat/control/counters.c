@@ -119,7 +119,7 @@ static void take_offload(struct snapshot *snapshot, uint64_t *counts,
 	offload_fill(snapshot, &stats.counts);
 }
 
-static void take(struct snapshot *snapshot, void *opaque)
+static void take_counters(struct snapshot *snapshot, void *opaque)
 {
 	const struct app *app = opaque;
 	uint64_t *state = snapshot->groups[GROUP_STATE];
@@ -149,7 +149,7 @@ static struct app_counters counters = {
 	.note = { .name = "not_steered",
 		  .label = "workers hand frames over, because" },
 	.gauges = gauges,
-	.take = take,
+	.take = take_counters,
 };
 
 const struct app_counters *app_counters(const struct app *app)

@@ -42,7 +42,7 @@ static bool is_given_out(const struct nat_config *config, uint32_t addr,
 
 /* Whether the same holds of an address of the kernel's tables, which may be any
  * address. */
-static bool collides(const struct nat_config *config, const char *hex,
+static bool is_taken(const struct nat_config *config, const char *hex,
 		     uint32_t port)
 {
 	static const char mapped[] = "0000000000000000FFFF0000";
@@ -73,7 +73,7 @@ static int check_sockets(const struct nat_config *config,
 	       fgets(line, sizeof(line), file) != NULL)
 		if (sscanf(line, " %*u: %32[0-9A-F]:%x %*32[0-9A-F]:%*x %x",
 			   addr, &port, &state) == 3 &&
-		    state != TIME_WAIT && collides(config, addr, port))
+		    state != TIME_WAIT && is_taken(config, addr, port))
 			err = fail_with(ret_error, 1,
 					"local: kernel: a program of this host "
 					"uses %s port %u: end it, or leave the "

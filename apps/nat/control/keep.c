@@ -67,15 +67,15 @@ void nat_keep_destroy(struct nat_keep *keep)
 	free(keep);
 }
 
-static void put(struct nat_keep *keep, const struct nat_session *sessions,
-		uint32_t n)
+static void put_sessions(struct nat_keep *keep,
+			 const struct nat_session *sessions, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
 		if ((sessions[i].flags & NAT_MAP_STATIC) == 0)
 			nat_save_put(&keep->save, &sessions[i]);
 }
 
-static void begin(struct nat_keep *keep)
+static void begin_snapshot(struct nat_keep *keep)
 {
 	keep->n_begun++;
 	nat_save_free(&keep->save);
@@ -85,11 +85,11 @@ static void begin(struct nat_keep *keep)
 }
 
 /* Gather all sessions, from workers that do not run. */
-static void gather(struct nat_keep *keep)
+static void gather_sessions(struct nat_keep *keep)
 {
 	struct nat_session sessions[NAT_REQUEST_SAVED];
 
-	begin(keep);
+	begin_snapshot(keep);
 	for (uint32_t w = 0; w < keep->app->n_workers; w++) {
 		uint64_t cursor = 0;
 		uint32_t n;
@@ -97,7 +97,7 @@ static void gather(struct nat_keep *keep)
 		while ((n = nat_maps_save(keep->app->workers[w].maps, &cursor,
 					  now_s(keep), sessions,
 					  NAT_REQUEST_SAVED)) > 0)
-			put(keep, sessions, n);
+			put_sessions(keep, sessions, n);
 	}
 }
 
@@ -119,7 +119,7 @@ static void write_begin(struct nat_keep *keep)
 }
 
 /* The last snapshot is outdated and must not be restored. */
-static int retire(const char *path, struct mr_reason *ret_why)
+static int retire_file(const char *path, struct mr_reason *ret_why)
 {
 	char old[sizeof(((struct nat_keep *)0)->path) + 8];
 	int err;
@@ -149,7 +149,7 @@ static void write_end(struct nat_keep *keep)
 		/* The old file still has the cleared sessions. */
 		if (keep->wanted < keep->n_done || keep->path[0] == '\0')
 			return;
-		if (retire(keep->path, &why) < 0)
+		if (retire_file(keep->path, &why) < 0)
 			print_error("mr-nat: %s", why.text);
 		else
 			print_error("mr-nat: state: %s: moved to %s.old, "
@@ -168,7 +168,7 @@ static void write_end(struct nat_keep *keep)
 /* Write now, and wait. */
 static int write_now(struct nat_keep *keep)
 {
-	gather(keep);
+	gather_sessions(keep);
 	write_begin(keep);
 	if (!background_wait(keep->disk, DISK_MS))
 		return -ETIMEDOUT;
@@ -196,7 +196,7 @@ static void restore_held(struct restored *restored,
 		}
 }
 
-static bool restore(void *opaque, const struct nat_session *saved)
+static bool restore_record(void *opaque, const struct nat_session *saved)
 {
 	struct restored *restored = opaque;
 	struct app *app = restored->keep->app;
@@ -246,8 +246,8 @@ int nat_keep_restore(struct nat_keep *keep, struct mr_reason *ret_why)
 
 	if (path[0] == '\0')
 		return 0;
-	err = nat_saved_resume(path, (uint64_t)time(NULL), restore, &restored,
-			       ret_why);
+	err = nat_saved_resume(path, (uint64_t)time(NULL), restore_record,
+			       &restored, ret_why);
 	/* -ENOENT: no snapshot yet. */
 	if (err == 0)
 		print_error(
@@ -264,13 +264,13 @@ int nat_keep_restore(struct nat_keep *keep, struct mr_reason *ret_why)
 	else if (err != -ENOENT)
 		return err;
 	if (err == -EBADMSG)
-		return retire(path, ret_why);
+		return retire_file(path, ret_why);
 	if (err == 0)
 		memcpy(keep->path, path, sizeof(keep->path));
 	return replace_file(keep, ret_why);
 }
 
-static bool ignore(void *opaque, const struct nat_session *saved)
+static bool ignore_record(void *opaque, const struct nat_session *saved)
 {
 	(void)opaque;
 	(void)saved;
@@ -279,15 +279,15 @@ static bool ignore(void *opaque, const struct nat_session *saved)
 
 int nat_keep_check(const char *path, struct mr_reason *ret_why)
 {
-	const int err = path[0] == '\0' ?
-				0 :
-				nat_saved_read(path, 0, ignore, NULL, ret_why);
+	const int err = path[0] == '\0' ? 0 :
+					  nat_saved_read(path, 0, ignore_record,
+							 NULL, ret_why);
 
 	return err == -ENOENT ? 0 : err;
 }
 
 /* One request at a time; those of clients come first. */
-static void ask(struct nat_keep *keep)
+static void ask_worker(struct nat_keep *keep)
 {
 	struct nat_worker *w = &keep->app->workers[keep->worker];
 
@@ -308,7 +308,7 @@ void nat_keep_answered(struct nat_keep *keep, uint32_t worker_idx)
 
 	keep->is_asked = false;
 	keep->cursor = request->cursor;
-	put(keep, request->sessions, request->n);
+	put_sessions(keep, request->sessions, request->n);
 	if (request->is_end) {
 		keep->worker++;
 		keep->cursor = 0;
@@ -362,14 +362,14 @@ void nat_keep_advance(struct nat_keep *keep)
 	nat_keep_has(keep, keep->n_begun);
 	if (keep->state == KEEP_IDLE) {
 		if (is_due(keep))
-			begin(keep);
+			begin_snapshot(keep);
 		else if (keep->app->config->state_path[0] == '\0')
 			forget_file(keep);
 	}
 	if (keep->state != KEEP_GATHERING)
 		return;
 	if (keep->worker < keep->app->n_workers)
-		ask(keep);
+		ask_worker(keep);
 	else
 		write_begin(keep);
 }

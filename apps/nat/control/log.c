@@ -196,7 +196,7 @@ static void print_lost(struct nat_log *log, struct nat_log_ring *ring)
 }
 
 /* Whether the file took all lines; if not, none of them counts as written. */
-static bool flush(struct nat_log *log)
+static bool flush_lines(struct nat_log *log)
 {
 	const bool is_good = fflush(log->file) == 0 && !ferror(log->file);
 
@@ -224,7 +224,7 @@ static bool write_rings(struct nat_log *log, struct mr_reason *ret_why)
 		if (log->file != NULL)
 			print_lost(log, ring);
 	}
-	if (log->file == NULL || flush(log) || log->is_broken)
+	if (log->file == NULL || flush_lines(log) || log->is_broken)
 		return true;
 	log->is_broken = true;
 	fail_open(log, ret_why);

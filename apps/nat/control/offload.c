@@ -111,7 +111,7 @@ void nat_offload_serve(struct app *app)
 }
 
 /* 0: no limit. */
-static uint16_t lower(uint16_t mtu, uint16_t limit)
+static uint16_t lower_mtu(uint16_t mtu, uint16_t limit)
 {
 	return limit != 0 && limit < mtu ? limit : mtu;
 }
@@ -126,7 +126,8 @@ void nat_offload_follow(struct app *app)
 		uint16_t mtu;
 
 		nat_path_describe_port(app->plane.ports[s], s, link.mac, &mtu);
-		link.mtu_bytes = lower(lower(mtu, side->mtu), next->mtu);
+		link.mtu_bytes =
+			lower_mtu(lower_mtu(mtu, side->mtu), next->mtu);
 		mr_rules_link(app->rules, s, &link);
 	}
 }

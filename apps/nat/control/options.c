@@ -131,8 +131,9 @@ static int take_plane(struct options *o, const char *name, const char *value,
 	return 0;
 }
 
-static enum parse_result take(const struct option_row *row, const char *arg,
-			      void *options, struct mr_reason *error)
+static enum parse_result take_option(const struct option_row *row,
+				     const char *arg, void *options,
+				     struct mr_reason *error)
 {
 	struct options *o = options;
 	int err;
@@ -180,7 +181,7 @@ static const struct option_table table = {
 	.usage = usage,
 	.rows = rows,
 	.n_rows = sizeof(rows) / sizeof(rows[0]),
-	.take = take,
+	.take = take_option,
 	.shared_rows = run_option_rows,
 	.n_shared_rows = N_RUN_OPTION_ROWS,
 };

@@ -10,7 +10,7 @@
 #include "reload.h"
 #include "support/text.h"
 
-static void destroy(void *settings)
+static void destroy_config(void *settings)
 {
 	struct nat_config *config = settings;
 
@@ -31,8 +31,8 @@ static int check_here(const struct app *app, struct nat_config *next,
 	return yaml_fail(errors, -EINVAL, "%s", why.text);
 }
 
-static void *parse(void *opaque, const char *name, const char *bytes,
-		   size_t n_bytes, struct yaml_errors *ret_errors)
+static void *parse_config(void *opaque, const char *name, const char *bytes,
+			  size_t n_bytes, struct yaml_errors *ret_errors)
 {
 	const struct app *app = opaque;
 	struct run_options run = app->options->run;
@@ -45,11 +45,11 @@ static void *parse(void *opaque, const char *name, const char *bytes,
 				    next, ret_errors) == 0 &&
 		 check_here(app, next, ret_errors) == 0)
 		return next;
-	destroy(next);
+	destroy_config(next);
 	return NULL;
 }
 
-static const void *current(void *opaque)
+static const void *current_config(void *opaque)
 {
 	const struct app *app = opaque;
 
@@ -67,12 +67,12 @@ static void ask_all(struct app *app, const struct nat_config *config)
 	nat_reload_ask(app);
 }
 
-static int apply(void *opaque, void *settings, struct mr_reason *ret_why)
+static int apply_config(void *opaque, void *settings, struct mr_reason *ret_why)
 {
 	struct app *app = opaque;
 
 	if (app->next != NULL) {
-		destroy(settings);
+		destroy_config(settings);
 		return fail_with(ret_why, -EBUSY,
 				 "the previous reload is still in progress");
 	}
@@ -86,7 +86,7 @@ static int apply(void *opaque, void *settings, struct mr_reason *ret_why)
 	return 1;
 }
 
-static int result(void *opaque, struct mr_reason *ret_why)
+static int apply_result(void *opaque, struct mr_reason *ret_why)
 {
 	const struct app *app = opaque;
 
@@ -98,11 +98,11 @@ static int result(void *opaque, struct mr_reason *ret_why)
 
 const struct settings_ops nat_settings_ops = {
 	.keys = nat_keys,
-	.parse = parse,
-	.destroy = destroy,
-	.current = current,
-	.apply = apply,
-	.result = result,
+	.parse = parse_config,
+	.destroy = destroy_config,
+	.current = current_config,
+	.apply = apply_config,
+	.result = apply_result,
 };
 
 /* How many workers use it. */
@@ -126,18 +126,18 @@ static void free_unused(struct app *app)
 			continue;
 		}
 		*link = kept->older;
-		destroy(kept);
+		destroy_config(kept);
 	}
 }
 
-static void keep(struct app *app, struct nat_config *config)
+static void keep_config(struct app *app, struct nat_config *config)
 {
 	config->older = app->kept;
 	app->kept = config;
 	free_unused(app);
 }
 
-static void commit(struct app *app)
+static void commit_reload(struct app *app)
 {
 	struct nat_config *old = app->config;
 
@@ -148,7 +148,7 @@ static void commit(struct app *app)
 			    "entry; it will be resolved by ARP");
 	app->config = app->next;
 	app->next = NULL;
-	keep(app, old);
+	keep_config(app, old);
 	dataplane_set_idle(&app->plane, app->config->plane.idle);
 	dataplane_set_log(&app->plane, app->config->plane.log_level);
 	nat_offload_follow(app);
@@ -157,12 +157,12 @@ static void commit(struct app *app)
 }
 
 /* All have answered. */
-static void finish(struct app *app)
+static void finish_reload(struct app *app)
 {
 	const uint32_t n = n_users(app, app->next);
 
 	if (app->not_reloaded.text[0] == '\0') {
-		commit(app);
+		commit_reload(app);
 		return;
 	}
 	if (n > 0 && app->asked == app->next) {
@@ -173,7 +173,7 @@ static void finish(struct app *app)
 	print_error("mr-nat: reload: %s; %s", app->not_reloaded.text,
 		    n == 0 ? "nothing has changed" :
 			     "some workers still use the new settings");
-	keep(app, app->next);
+	keep_config(app, app->next);
 	app->next = NULL;
 	app->n_refused++;
 }
@@ -207,7 +207,7 @@ void nat_reload_answered(struct app *app, uint32_t worker_idx)
 	for (uint32_t i = 0; i < app->n_workers; i++)
 		if (app->workers[i].has_news)
 			return;
-	finish(app);
+	finish_reload(app);
 }
 
 void nat_reload_hang_up(void *opaque)
@@ -225,7 +225,7 @@ void nat_reload_hang_up(void *opaque)
 
 void nat_reload_close(struct app *app)
 {
-	destroy(app->config);
-	destroy(app->next);
+	destroy_config(app->config);
+	destroy_config(app->next);
 	free_unused(app);
 }

@@ -60,7 +60,7 @@ static int fail_io(struct mr_reason *ret_why, const char *path)
 	return -err;
 }
 
-static void add(struct nat_save *save, const void *bytes, size_t n)
+static void add_bytes(struct nat_save *save, const void *bytes, size_t n)
 {
 	if (save->n_bytes + n > save->n_max) {
 		const size_t n_max = 2 * (save->n_bytes + n) + 4096;
@@ -95,7 +95,7 @@ void nat_save_put(struct nat_save *save, const struct nat_session *s)
 	};
 
 	save->sum = add_sum(save->sum, &record, sizeof(record));
-	add(save, &record, sizeof(record));
+	add_bytes(save, &record, sizeof(record));
 	save->n++;
 }
 
@@ -175,15 +175,15 @@ int nat_save_end(struct nat_save *save, const char *path, uint64_t time_s,
 }
 
 /* Ours, but unusable. */
-static int damaged(struct mr_reason *ret_why, const char *name,
-		   const char *what)
+static int fail_damaged(struct mr_reason *ret_why, const char *name,
+			const char *what)
 {
 	snprintf(ret_why->text, sizeof(ret_why->text), "state: %.200s %s", name,
 		 what);
 	return -EBADMSG;
 }
 
-static int foreign(struct mr_reason *ret_why, const char *name)
+static int fail_foreign(struct mr_reason *ret_why, const char *name)
 {
 	snprintf(ret_why->text, sizeof(ret_why->text),
 		 "state: %.200s was not written by mr-nat; name another file, "
@@ -250,26 +250,27 @@ static int parse_file(const char *name, const uint8_t *bytes, size_t n_bytes,
 	uint64_t n, sum = 0, gone_s;
 
 	if (n_bytes == 0)
-		return damaged(ret_why, name, "is empty");
+		return fail_damaged(ret_why, name, "is empty");
 	if (memcmp(bytes, magic,
 		   n_bytes < sizeof(magic) ? n_bytes : sizeof(magic)) != 0)
-		return foreign(ret_why, name);
+		return fail_foreign(ret_why, name);
 	if (n_bytes < sizeof(header) + sizeof(sum))
-		return damaged(ret_why, name, "is truncated");
+		return fail_damaged(ret_why, name, "is truncated");
 	memcpy(&header, bytes, sizeof(header));
 	if (le32toh(header.version) < OLDEST ||
 	    le32toh(header.version) > VERSION ||
 	    le32toh(header.record_bytes) != sizeof(struct record))
-		return damaged(ret_why, name, "has an unsupported version");
+		return fail_damaged(ret_why, name,
+				    "has an unsupported version");
 	n = le64toh(header.n);
 	if (n_room % sizeof(struct record) != 0 ||
 	    n != n_room / sizeof(struct record))
-		return damaged(ret_why, name, "is truncated");
+		return fail_damaged(ret_why, name, "is truncated");
 	bytes += sizeof(header);
 	memcpy(&sum, bytes + n_room, sizeof(sum));
 	if (le64toh(sum) !=
 	    add_sum(add_sum(0, bytes, n_room), &header, sizeof(header)))
-		return damaged(ret_why, name, "is damaged");
+		return fail_damaged(ret_why, name, "is damaged");
 	/* If the clock was set back, ages stay unchanged. */
 	gone_s = time_s > le64toh(header.time_s) ?
 			 time_s - le64toh(header.time_s) :
@@ -313,7 +314,7 @@ static int read_file(const char *path, uint64_t time_s, bool resumes,
 	if (fstat(fd, &stat) < 0) {
 		err = fail_io(ret_why, path);
 	} else if (!S_ISREG(stat.st_mode)) {
-		err = foreign(ret_why, path);
+		err = fail_foreign(ret_why, path);
 	} else {
 		const size_t n = (size_t)stat.st_size;
 

@@ -154,8 +154,8 @@ void nat_ask_answered(struct nat_ask *ask, const struct nat_request *request)
 }
 
 /* False: the answer says why not. */
-static bool begin(struct nat_ask *ask, struct control_request *request,
-		  enum nat_question question)
+static bool begin_request(struct nat_ask *ask, struct control_request *request,
+			  enum nat_question question)
 {
 	const bool is_clear = question == NAT_ASK_CLEAR;
 	const char *filter = is_clear ? "" : NULL;
@@ -177,24 +177,24 @@ static bool begin(struct nat_ask *ask, struct control_request *request,
 	return true;
 }
 
-static bool answer(struct control_request *request, void *app,
-		   enum nat_question question)
+static bool answer_request(struct control_request *request, void *app,
+			   enum nat_question question)
 {
 	struct nat_ask *ask = request->state;
 
-	if (!ask->has_begun && !begin(ask, request, question))
+	if (!ask->has_begun && !begin_request(ask, request, question))
 		return true;
 	return ask_more(ask, app);
 }
 
 static bool answer_sessions(struct control_request *request, void *app)
 {
-	return answer(request, app, NAT_ASK_LIST);
+	return answer_request(request, app, NAT_ASK_LIST);
 }
 
 static bool answer_clear(struct control_request *request, void *app)
 {
-	return answer(request, app, NAT_ASK_CLEAR);
+	return answer_request(request, app, NAT_ASK_CLEAR);
 }
 
 const struct control_verb nat_verbs[N_NAT_VERBS] = {

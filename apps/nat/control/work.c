@@ -13,8 +13,8 @@
 enum { PUBLISH_NS = 100000000 };
 
 /* What does not fit into the queue, or the ring to its owner, is lost. */
-static inline void send(struct nat_worker *w, struct recorder *recorder,
-			enum nat_side to)
+static inline void send_outbox(struct nat_worker *w, struct recorder *recorder,
+			       enum nat_side to)
 {
 	struct nat_outbox *outbox = nat_path_outbox(w->path, to);
 	struct nat_stats *stats = nat_path_stats(w->path);
@@ -53,7 +53,7 @@ static inline void send(struct nat_worker *w, struct recorder *recorder,
 }
 
 /* Hairpins to ends of other workers; they continue as if from outside. */
-static void loop(struct nat_worker *w, uint64_t now_ns)
+static void loop_hairpins(struct nat_worker *w, uint64_t now_ns)
 {
 	struct nat_outbox *outbox = nat_path_loop(w->path);
 	struct nat_stats *stats = nat_path_stats(w->path);
@@ -80,8 +80,8 @@ static inline bool send_all(struct nat_worker *w, struct recorder *recorder)
 {
 	bool waits = false;
 
-	send(w, recorder, NAT_INSIDE);
-	send(w, recorder, NAT_OUTSIDE);
+	send_outbox(w, recorder, NAT_INSIDE);
+	send_outbox(w, recorder, NAT_OUTSIDE);
 	for (enum nat_side s = 0; s < NAT_SIDES; s++) {
 		const struct mr_txq *txq = w->worker->routes[s ^ 1].txq;
 
@@ -92,18 +92,22 @@ static inline bool send_all(struct nat_worker *w, struct recorder *recorder)
 	return waits;
 }
 
-static inline void translate(struct nat_worker *w, struct recorder *recorder,
-			     enum nat_side from, uint32_t n, uint64_t now_ns)
+static inline void translate_burst(struct nat_worker *w,
+				   struct recorder *recorder,
+				   enum nat_side from, uint32_t n,
+				   uint64_t now_ns)
 {
 	nat_burst(w->path, from, w->frames, n);
 	if (w->steer != NULL)
-		loop(w, now_ns);
+		loop_hairpins(w, now_ns);
 	send_all(w, recorder);
 }
 
 /* One burst of one rx queue; returns its entries. */
-static inline uint32_t receive(struct nat_worker *w, struct recorder *recorder,
-			       const struct mr_worker_rxq *rxq, uint64_t now_ns)
+static inline uint32_t receive_burst(struct nat_worker *w,
+				     struct recorder *recorder,
+				     const struct mr_worker_rxq *rxq,
+				     uint64_t now_ns)
 {
 	const enum nat_side from = (enum nat_side)rxq->port_idx;
 	const uint32_t n =
@@ -122,7 +126,7 @@ static inline uint32_t receive(struct nat_worker *w, struct recorder *recorder,
 		n_own = nat_steer_split(w->steer, from, w->frames, n, now_ns,
 					nat_path_stats(w->path));
 	if (n_own > 0)
-		translate(w, recorder, from, n_own, now_ns);
+		translate_burst(w, recorder, from, n_own, now_ns);
 	return n;
 }
 
@@ -136,7 +140,7 @@ static inline uint32_t take_over(struct nat_worker *w,
 				  now_ns, nat_path_stats(w->path));
 
 	if (n > 0)
-		translate(w, recorder, from, n, now_ns);
+		translate_burst(w, recorder, from, n, now_ns);
 	return n;
 }
 
@@ -168,14 +172,14 @@ void nat_work_publish(struct nat_worker *w)
 
 /* Once per round: update the time, and publish statistics. *ret_n: 1 if the
  * next round must not wait. */
-static inline uint64_t tick(struct nat_worker *w, struct recorder *recorder,
-			    uint32_t *ret_n)
+static inline uint64_t tick_round(struct nat_worker *w,
+				  struct recorder *recorder, uint32_t *ret_n)
 {
 	const uint64_t now_ns = mr_ctx_now_ns(w->ctx);
 
 	nat_path_tick(w->path, now_ns);
 	if (w->steer != NULL)
-		loop(w, now_ns);
+		loop_hairpins(w, now_ns);
 	*ret_n = send_all(w, recorder) + nat_rules_tick(w->maps);
 	if (now_ns >= w->publish_ns) {
 		w->publish_ns = now_ns + PUBLISH_NS;
@@ -198,10 +202,10 @@ work_round(struct nat_worker *w, struct recorder *recorder)
 {
 	const struct mr_worker *worker = w->worker;
 	uint32_t n;
-	const uint64_t now_ns = tick(w, recorder, &n);
+	const uint64_t now_ns = tick_round(w, recorder, &n);
 
 	for (uint32_t i = 0; i < worker->n_rxqs; i++)
-		n += receive(w, recorder, &worker->rxqs[i], now_ns);
+		n += receive_burst(w, recorder, &worker->rxqs[i], now_ns);
 	if (w->steer != NULL)
 		n += take_over_all(w, recorder, n, now_ns);
 	n += mr_worker_serve(w->worker);

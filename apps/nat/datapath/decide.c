@@ -77,8 +77,8 @@ static enum nat_drop may_open(const struct nat_path *path,
 	}
 }
 
-static void note(const struct nat_path *path, const struct nat_packet *packet,
-		 const char *text)
+static void note_decision(const struct nat_path *path,
+			  const struct nat_packet *packet, const char *text)
 {
 	struct recorder *recorder = capture_recorder(path->recorder);
 
@@ -97,7 +97,7 @@ static enum nat_drop open_source(struct nat_path *path,
 
 	nat_maps_find_out(path->maps, &inside, 1, ret_id);
 	if (*ret_id != MR_FLOW_NONE) {
-		note(path, packet, "mapping found");
+		note_decision(path, packet, "mapping found");
 		return NAT_OK;
 	}
 	drop = may_open(path, packet);
@@ -105,7 +105,7 @@ static enum nat_drop open_source(struct nat_path *path,
 		return drop;
 	drop = nat_maps_open(path->maps, &inside, path->now_s, ret_id);
 	if (drop == NAT_OK)
-		note(path, packet, "mapping created");
+		note_decision(path, packet, "mapping created");
 	return drop;
 }
 
@@ -185,8 +185,8 @@ static enum nat_drop decide_hairpin(struct nat_path *path,
 }
 
 /* Forward it untranslated to the other side: RFC 6888 REQ-6. */
-static enum nat_drop pass(const struct nat_packet *packet,
-			  struct nat_verdict *verdict)
+static enum nat_drop pass_untranslated(const struct nat_packet *packet,
+				       struct nat_verdict *verdict)
 {
 	*verdict = (struct nat_verdict){ .src = packet->ip->src,
 					 .dst = packet->ip->dst,
@@ -220,7 +220,7 @@ static enum nat_drop decide_out(struct nat_path *path,
 	if (nat_addrs_is_excluded(addrs, dst, packet->proto, packet->dport))
 		return nat_addrs_of(addrs, packet->ip->src) &
 				       NAT_ADDR_SUBSCRIBER ?
-			       pass(packet, verdict) :
+			       pass_untranslated(packet, verdict) :
 			       NAT_DROP_SPOOFED;
 	if ((is & (NAT_ADDR_EXTERNAL | NAT_ADDR_INSIDE)) == NAT_ADDR_INSIDE)
 		return NAT_DROP_NO_ROUTE; /* it gets there without us */
@@ -274,7 +274,7 @@ static enum nat_drop decide_unmapped(const struct nat_path *path,
 	    nat_addrs_is_excluded(addrs, packet->ip->src, packet->proto,
 				  packet->sport) &&
 	    (is & NAT_ADDR_OWN << NAT_INSIDE) == 0)
-		return pass(packet, verdict);
+		return pass_untranslated(packet, verdict);
 	return NAT_DROP_NO_MAPPING;
 }
 
@@ -289,7 +289,7 @@ static enum nat_drop decide_in(struct nat_path *path,
 
 	if (id == MR_FLOW_NONE)
 		return decide_unmapped(path, packet, verdict);
-	note(path, packet, "mapping found");
+	note_decision(path, packet, "mapping found");
 	map = nat_maps_at(path->maps, id);
 	/* A ping is for us, unless the whole address belongs to a host. */
 	if (is_echo(packet) && (map->flags & NAT_MAP_STATIC) == 0 &&

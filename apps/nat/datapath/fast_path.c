@@ -185,9 +185,10 @@ static inline uint32_t find_mac(struct nat_path *path, enum nat_side to,
 }
 
 /* Stage 3: rewrite the headers for the other side. */
-static inline void translate(struct nat_path *path, const struct nat_map *map,
-			     enum nat_side from, struct mr_ipv4 *ip,
-			     bool is_partial)
+static inline void translate_headers(struct nat_path *path,
+				     const struct nat_map *map,
+				     enum nat_side from, struct mr_ipv4 *ip,
+				     bool is_partial)
 {
 	const bool has_port = (map->flags & NAT_MAP_ADDRESS) == 0;
 	struct mr_udp *udp = (void *)(ip + 1);
@@ -319,7 +320,8 @@ forward_plain(struct nat_path *path, enum nat_side from, struct mr_frame *frame,
 		map->n_in++;
 	if (path->tickets != NULL)
 		tell_rule(path, from, id, ip, hop);
-	translate(path, map, from, ip, frame->flags & MR_FRAME_CSUM_PARTIAL);
+	translate_headers(path, map, from, ip,
+			  frame->flags & MR_FRAME_CSUM_PARTIAL);
 	return send_plain(path, from, frame, mac) ? NAT_OK : NAT_DROP_TX_FULL;
 }
 
@@ -331,8 +333,8 @@ static void drop_plain(struct nat_path *path, enum nat_side from,
 	counter_add(&path->stats.drops[drop], 1);
 }
 
-static void fly(struct nat_path *path, enum nat_side from,
-		struct mr_frame *frames, uint32_t n)
+static void forward_batch(struct nat_path *path, enum nat_side from,
+			  struct mr_frame *frames, uint32_t n)
 {
 	struct flight flight;
 	uint32_t n_entries, n_sent = 0, k = 0;
@@ -374,7 +376,7 @@ void nat_burst(struct nat_path *path, enum nat_side from,
 		const uint32_t n_now =
 			mr_frame_n_whole(frames, n < BATCH ? n : BATCH);
 
-		fly(path, from, frames, n_now);
+		forward_batch(path, from, frames, n_now);
 		frames += n_now;
 		n -= n_now;
 	}

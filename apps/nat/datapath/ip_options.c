@@ -27,7 +27,7 @@ static void fix_sum(const struct nat_packet *packet)
 }
 
 /* Milliseconds since midnight UT, network order. */
-static uint32_t stamp(void)
+static uint32_t time_stamp(void)
 {
 	struct timespec now;
 
@@ -51,7 +51,7 @@ static bool put_into_option(uint8_t *option, const void *from, uint32_t n)
 static bool put_stamp(const struct nat_path *path, uint8_t *option,
 		      uint32_t own)
 {
-	const uint32_t words[] = { own, stamp() };
+	const uint32_t words[] = { own, time_stamp() };
 	uint32_t addr;
 
 	if (option[1] < 4 || option[2] < 5)

@@ -108,8 +108,9 @@ int nat_maps_make_ports(struct nat_maps *maps, const struct nat_config *config,
 	return nat_ports_create(config, &env, ret_ports, reterr_why);
 }
 
-static int init(struct nat_maps *maps, const struct nat_maps_config *config,
-		struct mr_reason *reterr_why)
+static int init_maps(struct nat_maps *maps,
+		     const struct nat_maps_config *config,
+		     struct mr_reason *reterr_why)
 {
 	struct nat_static_set *given = &maps->static_ends;
 	int err = nat_random_init(&maps->random, config->seed);
@@ -158,7 +159,7 @@ int nat_maps_create(const struct nat_maps_config *config,
 	maps->log = config->log;
 	maps->opaque = config->opaque;
 	maps->now_s = config->now_s;
-	err = init(maps, config, reterr_why);
+	err = init_maps(maps, config, reterr_why);
 	if (err < 0) {
 		nat_maps_destroy(maps);
 		return err;

@@ -30,7 +30,7 @@ void nat_map_fill(struct nat_maps *maps, uint32_t id, struct nat_end outside,
 }
 
 /* Activate a mapping, for its subscriber. */
-static void begin(struct nat_maps *maps, uint32_t id, uint32_t now_s)
+static void begin_mapping(struct nat_maps *maps, uint32_t id, uint32_t now_s)
 {
 	const struct nat_map *map = nat_map_at(maps, id);
 
@@ -42,7 +42,8 @@ static void begin(struct nat_maps *maps, uint32_t id, uint32_t now_s)
 	nat_probe_created(map);
 }
 
-static void say(const struct nat_maps *maps, const struct nat_log_event *event)
+static void emit_event(const struct nat_maps *maps,
+		       const struct nat_log_event *event)
 {
 	if (maps->log != NULL)
 		maps->log(maps->opaque, event);
@@ -63,7 +64,7 @@ void nat_map_log(const struct nat_maps *maps, const struct nat_map *map,
 	};
 
 	if (maps->config->logs_sessions)
-		say(maps, &event);
+		emit_event(maps, &event);
 }
 
 /* Whether to log a refusal: a refused host retries all the time. */
@@ -94,7 +95,7 @@ static void log_refusal(struct nat_maps *maps, const struct nat_tuple *inside,
 		    may_log(&subscriber->has_logged, &subscriber->logged_s,
 			    now_s, LOG_EVERY_S) :
 		    may_log(&maps->has_logged, &maps->logged_s, now_s, 1))
-		say(maps, &event);
+		emit_event(maps, &event);
 }
 
 int nat_other_add(struct nat_maps *maps, const struct nat_tuple *outside,
@@ -179,9 +180,11 @@ static enum nat_drop take_outside(struct nat_maps *maps, uint32_t subscriber_id,
 }
 
 /* Everything has been checked but the ports. */
-static enum nat_drop make(struct nat_maps *maps, const struct nat_tuple *inside,
-			  uint32_t subscriber_id, struct nat_end outside,
-			  uint32_t last_s, uint32_t now_s, uint32_t *ret_id)
+static enum nat_drop make_mapping(struct nat_maps *maps,
+				  const struct nat_tuple *inside,
+				  uint32_t subscriber_id,
+				  struct nat_end outside, uint32_t last_s,
+				  uint32_t now_s, uint32_t *ret_id)
 {
 	bool has_ports = nat_proto_of(inside->proto) != NAT_PROTOS;
 	enum nat_drop drop;
@@ -196,7 +199,7 @@ static enum nat_drop make(struct nat_maps *maps, const struct nat_tuple *inside,
 	}
 	nat_map_fill(maps, id, outside, has_ports ? 0 : NAT_MAP_ADDRESS,
 		     subscriber_id, last_s);
-	begin(maps, id, now_s);
+	begin_mapping(maps, id, now_s);
 	*ret_id = id;
 	return NAT_OK;
 }
@@ -220,8 +223,8 @@ enum nat_drop nat_map_make(struct nat_maps *maps,
 	subscriber->ordinal = ordinal;
 	drop = limit > 0 && subscriber->n_mappings >= limit ?
 		       NAT_DROP_QUOTA :
-		       make(maps, inside, subscriber_id, outside, last_s, now_s,
-			    ret_id);
+		       make_mapping(maps, inside, subscriber_id, outside,
+				    last_s, now_s, ret_id);
 	if (outside.addr == 0 &&
 	    (drop == NAT_DROP_QUOTA || drop == NAT_DROP_NO_PORT))
 		log_refusal(maps, inside, subscriber, drop, now_s);
@@ -280,7 +283,7 @@ static void give_outside(struct nat_maps *maps, uint32_t id, uint32_t now_s)
 }
 
 /* Remove its sessions and timer, and adjust counts. */
-static void empty(struct nat_maps *maps, uint32_t id)
+static void empty_mapping(struct nat_maps *maps, uint32_t id)
 {
 	const struct nat_map *map = nat_map_at(maps, id);
 	struct nat_subscriber *subscriber =
@@ -302,7 +305,7 @@ static void empty(struct nat_maps *maps, uint32_t id)
 
 void nat_map_drop(struct nat_maps *maps, uint32_t id)
 {
-	empty(maps, id);
+	empty_mapping(maps, id);
 	mr_flow_remove(maps->table, id);
 }
 
@@ -315,7 +318,7 @@ void nat_map_strip(struct nat_maps *maps, uint32_t id, uint32_t now_s)
 		nat_map_log(maps, map, now_s, false);
 	/* The port first: its owner must still exist when its block ends. */
 	give_outside(maps, id, now_s);
-	empty(maps, id);
+	empty_mapping(maps, id);
 	*map = (struct nat_map){ .inside = map->inside,
 				 .subscriber = map->subscriber };
 }

@@ -75,7 +75,8 @@ static void end_others(struct nat_maps *maps, const struct change *change)
 }
 
 /* Subscribers have no address and no blocks until these are entered. */
-static void unpair(struct nat_maps *maps, const struct change *change)
+static void unpair_subscribers(struct nat_maps *maps,
+			       const struct change *change)
 {
 	struct mr_flow_table *table = maps->subscribers;
 
@@ -92,7 +93,7 @@ static void unpair(struct nat_maps *maps, const struct change *change)
 }
 
 /* Enter the external end of a remaining mapping. Others hold no port. */
-static bool enter(struct nat_maps *maps, uint32_t id, uint32_t now_s)
+static bool enter_mapping(struct nat_maps *maps, uint32_t id, uint32_t now_s)
 {
 	const struct nat_map *map = nat_map_at(maps, id);
 	const struct nat_tuple outside = nat_outside_of(map);
@@ -110,7 +111,7 @@ static void enter_all(struct nat_maps *maps, uint32_t now_s)
 
 	for (uint32_t id = mr_flow_next(table, MR_FLOW_NONE);
 	     id != MR_FLOW_NONE; id = mr_flow_next(table, id)) {
-		if (enter(maps, id, now_s))
+		if (enter_mapping(maps, id, now_s))
 			continue;
 		/* Its block now belongs to another subscriber. */
 		nat_map_log(maps, nat_map_at(maps, id), now_s, false);
@@ -129,12 +130,12 @@ static void put_idle_subscribers(struct nat_maps *maps)
 }
 
 /* From the old ports to the new ones. */
-static void move(struct nat_maps *maps, struct change *change)
+static void move_to_new_ports(struct nat_maps *maps, struct change *change)
 {
 	struct nat_ports *old = maps->ports;
 
 	end_others(maps, change);
-	unpair(maps, change);
+	unpair_subscribers(maps, change);
 	maps->ports = change->ports;
 	nat_static_set_enter(maps, &change->given, true);
 	enter_all(maps, change->now_s);
@@ -144,7 +145,7 @@ static void move(struct nat_maps *maps, struct change *change)
 }
 
 /* The ports stay; the review ends mappings that are no longer allowed. */
-static void stay(struct nat_maps *maps, struct change *change)
+static void keep_ports(struct nat_maps *maps, struct change *change)
 {
 	struct mr_flow_table *table = maps->static_ends.by_inside;
 
@@ -363,7 +364,7 @@ static int choose_ports(struct nat_maps *maps, struct change *change,
 				   reterr_why);
 }
 
-static void commit(struct nat_maps *maps, struct change *change)
+static void commit_change(struct nat_maps *maps, struct change *change)
 {
 	/* An unfinished review starts again. */
 	if (needs_review(maps, change->config) ||
@@ -373,9 +374,9 @@ static void commit(struct nat_maps *maps, struct change *change)
 	}
 	nat_static_set_convert(maps, &change->given, change->now_s);
 	if (change->ports != NULL)
-		move(maps, change);
+		move_to_new_ports(maps, change);
 	else
-		stay(maps, change);
+		keep_ports(maps, change);
 	change_filters(maps, change);
 	nat_static_set_fini(&maps->static_ends);
 	maps->static_ends = change->given;
@@ -426,7 +427,7 @@ int nat_maps_reload(struct nat_maps *maps, const struct nat_config *config,
 	if (err == 0)
 		err = nat_static_set_make(maps, &change.given, reterr_why);
 	if (err == 0) {
-		commit(maps, &change);
+		commit_change(maps, &change);
 		return 0;
 	}
 	nat_ports_destroy(change.ports);

@@ -298,7 +298,7 @@ void nat_rules_take(const struct nat_maps *maps, uint32_t id)
 }
 
 /* Without a ticket the driver may be writing, too: never go back then. */
-static void advance(uint32_t *to, uint32_t value, bool is_active)
+static void advance_word(uint32_t *to, uint32_t value, bool is_active)
 {
 	if (!is_active ||
 	    (int32_t)(value - __atomic_load_n(to, __ATOMIC_RELAXED)) > 0)
@@ -308,8 +308,8 @@ static void advance(uint32_t *to, uint32_t value, bool is_active)
 static void give_end(const struct nat_window_end *end, struct mr_flow_end *to,
 		     bool is_active)
 {
-	advance(&to->ack, end->ack, is_active);
-	advance(&to->end, end->end, is_active);
+	advance_word(&to->ack, end->ack, is_active);
+	advance_word(&to->end, end->end, is_active);
 	if (!is_active || to->window < end->window)
 		__atomic_store_n(&to->window, end->window, __ATOMIC_RELAXED);
 	__atomic_store_n(&to->shift, end->shift, __ATOMIC_RELAXED);

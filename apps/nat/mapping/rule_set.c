@@ -64,7 +64,7 @@ struct nat_rules_stats nat_rules_stats(const struct nat_rules *rules)
 	};
 }
 
-static void add(uint64_t *counter, uint64_t n)
+static void add_to_counter(uint64_t *counter, uint64_t n)
 {
 	__atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
 }
@@ -176,8 +176,8 @@ void nat_rule_bury(struct nat_rules *rules, uint32_t number)
 }
 
 /* The rule is in the set now; still inactive. */
-static void begin(struct nat_maps *maps, struct nat_rule *rule,
-		  enum nat_direction direction, uint32_t hop)
+static void begin_rule(struct nat_maps *maps, struct nat_rule *rule,
+		       enum nat_direction direction, uint32_t hop)
 {
 	struct mr_flow_way *ways = mr_rules_ways(maps->rules->set, rule->id);
 	const bool is_tracked = nat_rule_is_tracked(rule);
@@ -195,8 +195,8 @@ static void begin(struct nat_maps *maps, struct nat_rule *rule,
 		mr_rules_set(maps->rules->set, rule->id, 0, true);
 }
 
-static void hold(struct nat_maps *maps, const struct nat_rules_batch *batch,
-		 uint32_t i)
+static void hold_answer(struct nat_maps *maps,
+			const struct nat_rules_batch *batch, uint32_t i)
 {
 	struct nat_rules *rules = maps->rules;
 	const uint32_t number = batch->numbers[i];
@@ -208,14 +208,14 @@ static void hold(struct nat_maps *maps, const struct nat_rules_batch *batch,
 			nat_rule_detach(maps, rule);
 		mr_flow_remove(rules->table, number);
 		rules->next_s = maps->now_s + PAUSE_S;
-		add(&rules->stats.refused, 1);
+		add_to_counter(&rules->stats.refused, 1);
 		return;
 	}
-	add(&rules->stats.n_rules, 1);
+	add_to_counter(&rules->stats.n_rules, 1);
 	if (rule->state == NAT_RULE_UNASKED)
 		nat_rule_bury(rules, number);
 	else
-		begin(maps, rule, batch->directions[i], batch->hops[i]);
+		begin_rule(maps, rule, batch->directions[i], batch->hops[i]);
 }
 
 static void send_batch(struct nat_rules *rules)
@@ -234,7 +234,7 @@ static void send_batch(struct nat_rules *rules)
 	}
 	if (batch->n_removed == 0 && batch->n_asked == 0)
 		return;
-	add(&rules->stats.n_rules, -(uint64_t)batch->n_removed);
+	add_to_counter(&rules->stats.n_rules, -(uint64_t)batch->n_removed);
 	__atomic_store_n(&batch->is_sent, 1, __ATOMIC_RELEASE);
 	rules->filling ^= 1;
 	/* It fails only if the fd is readable already, which suffices. */
@@ -269,7 +269,7 @@ static bool is_stray(const struct nat_maps *maps, const struct nat_rule *rule)
 
 /* End the next rule in the list if it is idle, and stray or its room is needed.
  */
-static void examine(struct nat_maps *maps)
+static void examine_rule(struct nat_maps *maps)
 {
 	struct nat_rules *rules = maps->rules;
 	const uint32_t number = rules->first - 1;
@@ -286,7 +286,7 @@ static void examine(struct nat_maps *maps)
 
 /* End idle rules: all of them to make room, otherwise only stray ones, slowly.
  * Returns whether to continue at once. */
-static bool sweep(struct nat_maps *maps)
+static bool sweep_rules(struct nat_maps *maps)
 {
 	struct nat_rules *rules = maps->rules;
 	uint32_t n;
@@ -297,7 +297,7 @@ static bool sweep(struct nat_maps *maps)
 	}
 	n = rules->n_to_sweep > 0 ? SWEPT : 1;
 	for (uint32_t i = 0; i < n && rules->first != 0; i++)
-		examine(maps);
+		examine_rule(maps);
 	if (rules->first == 0)
 		rules->n_to_sweep = 0;
 	return rules->n_to_sweep > 0;
@@ -311,14 +311,14 @@ bool nat_rules_tick(struct nat_maps *maps)
 
 	if (rules == NULL)
 		return false;
-	is_behind = sweep(maps);
+	is_behind = sweep_rules(maps);
 	/* Send one batch at a time; otherwise a rule might be added before one
 	 * with the same ends is removed. */
 	other = &rules->batches[rules->filling ^ 1];
 	if (is_sent(other))
 		return is_behind;
 	for (uint32_t i = 0; i < other->n_asked; i++)
-		hold(maps, other, i);
+		hold_answer(maps, other, i);
 	other->n_asked = 0;
 	send_batch(rules);
 	return is_behind;

@@ -17,7 +17,7 @@ static const uint8_t ip_protos[NAT_PROTOS] = {
 	[NAT_ICMP] = IPPROTO_ICMP,
 };
 
-static uint64_t count(const struct nat_config *config)
+static uint64_t count_mappings(const struct nat_config *config)
 {
 	uint64_t n = config->n_one_to_ones;
 
@@ -32,7 +32,8 @@ static uint64_t count(const struct nat_config *config)
 }
 
 /* No end occurs twice: see nat_config_check(). */
-static int add(struct nat_static_set *given, const struct nat_static *what)
+static int add_static(struct nat_static_set *given,
+		      const struct nat_static *what)
 {
 	struct nat_static *record;
 	uint32_t id;
@@ -71,7 +72,7 @@ static int add_forward(struct nat_static_set *given,
 			.flags = NAT_MAP_STATIC,
 		};
 
-		err = add(given, &what);
+		err = add_static(given, &what);
 	}
 	return err;
 }
@@ -90,7 +91,7 @@ static int add_all(struct nat_static_set *given,
 			.flags = NAT_MAP_STATIC | NAT_MAP_ADDRESS,
 		};
 
-		err = add(given, &what);
+		err = add_static(given, &what);
 	}
 	given->n_one_to_ones = config->n_one_to_ones;
 	for (uint32_t i = 0; i < config->n_forwards; i++)
@@ -113,7 +114,7 @@ int nat_static_set_init(struct nat_static_set *given, struct mr_ctx *ctx,
 		.size = sizeof(table),
 		.key_bytes = sizeof(struct nat_tuple),
 		.record_bytes = sizeof(struct nat_static),
-		.n_max = (uint32_t)count(config) + 1,
+		.n_max = (uint32_t)count_mappings(config) + 1,
 	};
 	int err;
 
@@ -158,8 +159,8 @@ bool nat_static_has(const struct nat_static_set *given,
 	       what->outside.port == map->outside_port;
 }
 
-static void fill(struct nat_maps *maps, uint32_t id,
-		 const struct nat_static *what, uint32_t subscriber_id)
+static void fill_mapping(struct nat_maps *maps, uint32_t id,
+			 const struct nat_static *what, uint32_t subscriber_id)
 {
 	const struct nat_end outside = { what->outside.addr,
 					 what->outside.port };
@@ -171,7 +172,7 @@ static void fill(struct nat_maps *maps, uint32_t id,
 }
 
 /* Create a mapping, with the memory for its external end. */
-static int make(struct nat_maps *maps, struct nat_static *what)
+static int make_mapping(struct nat_maps *maps, struct nat_static *what)
 {
 	uint32_t id, subscriber_id;
 	int err = mr_flow_add(maps->table, &what->inside, &id);
@@ -184,14 +185,14 @@ static int make(struct nat_maps *maps, struct nat_static *what)
 		mr_flow_remove(maps->table, id);
 		return -ENOMEM;
 	}
-	fill(maps, id, what, subscriber_id);
+	fill_mapping(maps, id, what, subscriber_id);
 	what->is_new = true;
 	/* -EEXIST: a mapping that is about to end has it. */
 	err = nat_other_add(maps, &what->outside, id);
 	return err == -EEXIST ? 0 : err;
 }
 
-static void unmake(struct nat_maps *maps, const struct nat_static *what)
+static void unmake_mapping(struct nat_maps *maps, const struct nat_static *what)
 {
 	uint32_t id = mr_flow_find(maps->table, &what->inside);
 	uint32_t subscriber_id = nat_map_at(maps, id)->subscriber;
@@ -212,13 +213,13 @@ int nat_static_set_make(struct nat_maps *maps, struct nat_static_set *given,
 		if (mr_flow_find(maps->table,
 				 &nat_static_at(given, i)->inside) ==
 		    MR_FLOW_NONE)
-			err = make(maps, nat_static_at(given, i));
+			err = make_mapping(maps, nat_static_at(given, i));
 	if (err == 0)
 		return 0;
 	for (uint32_t i = mr_flow_next(table, MR_FLOW_NONE); i != MR_FLOW_NONE;
 	     i = mr_flow_next(table, i))
 		if (nat_static_at(given, i)->is_new)
-			unmake(maps, nat_static_at(given, i));
+			unmake_mapping(maps, nat_static_at(given, i));
 	snprintf(reterr_why->text, sizeof(reterr_why->text),
 		 "no memory for static mappings");
 	return -ENOMEM;
@@ -237,13 +238,13 @@ void nat_static_set_convert(struct nat_maps *maps, struct nat_static_set *given,
 		if (nat_static_has(given, nat_map_at(maps, id)))
 			continue;
 		nat_map_strip(maps, id, now_s);
-		fill(maps, id, what, nat_map_at(maps, id)->subscriber);
+		fill_mapping(maps, id, what, nat_map_at(maps, id)->subscriber);
 		what->is_new = true;
 	}
 }
 
 /* Enter the external end: in the array if the port is ours, else by hash. */
-static void enter(struct nat_maps *maps, uint32_t id)
+static void enter_outside(struct nat_maps *maps, uint32_t id)
 {
 	const struct nat_map *map = nat_map_at(maps, id);
 	const struct nat_tuple outside = nat_outside_of(map);
@@ -274,7 +275,8 @@ void nat_static_set_enter(struct nat_maps *maps, struct nat_static_set *given,
 		struct nat_static *what = nat_static_at(given, i);
 
 		if (all || what->is_new)
-			enter(maps, mr_flow_find(maps->table, &what->inside));
+			enter_outside(maps,
+				      mr_flow_find(maps->table, &what->inside));
 		what->is_new = false;
 	}
 	maps->n_one_to_ones = given->n_one_to_ones;

@@ -148,8 +148,8 @@ static void log_block(const struct nat_ports *ports, uint32_t block,
 }
 
 /* Assign a block to a subscriber. false: none of its ports is free. */
-static bool claim(struct nat_ports *ports, uint32_t block,
-		  uint32_t subscriber_id, uint32_t now_s)
+static bool claim_block(struct nat_ports *ports, uint32_t block,
+			uint32_t subscriber_id, uint32_t now_s)
 {
 	uint32_t set = block / ports->blocks_per_set;
 	uint32_t proto = set / ports->n_addrs_max, first, end;
@@ -215,7 +215,7 @@ static uint32_t claim_any(struct nat_ports *ports, uint32_t proto,
 		if (b == NAT_BITS_NONE)
 			return BLOCK_NONE;
 		block = set * ports->blocks_per_set + b;
-		if (claim(ports, block, subscriber_id, now_s))
+		if (claim_block(ports, block, subscriber_id, now_s))
 			return block;
 		a = nat_ports_address(ports, proto, subscriber);
 	}
@@ -270,7 +270,7 @@ enum nat_drop nat_blocks_take(struct nat_ports *ports, uint32_t proto,
 		if (subscriber->n_blocks[proto] > 0)
 			return NAT_DROP_QUOTA;
 		block = computed_block(ports, proto, subscriber->ordinal);
-		if (!claim(ports, block, subscriber_id, now_s))
+		if (!claim_block(ports, block, subscriber_id, now_s))
 			return NAT_DROP_QUOTA;
 	} else {
 		if (subscriber->n_blocks[proto] >= ports->config.max_blocks)
@@ -304,7 +304,7 @@ bool nat_blocks_admit(struct nat_ports *ports, uint32_t place,
 	if (ports->config.is_deterministic &&
 	    block != computed_block(ports, proto, subscriber->ordinal))
 		return false;
-	return claim(ports, block, subscriber_id, now_s);
+	return claim_block(ports, block, subscriber_id, now_s);
 }
 
 void nat_blocks_forget(struct nat_ports *ports, uint32_t subscriber_id,

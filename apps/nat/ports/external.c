@@ -14,7 +14,7 @@ static int by_first(const void *a, const void *b)
 }
 
 /* Sort, and merge ranges that overlap or touch. */
-static void merge(struct nat_externals *externals)
+static void merge_ranges(struct nat_externals *externals)
 {
 	struct nat_external_range *ranges = externals->ranges;
 	uint32_t n = 0;
@@ -53,7 +53,7 @@ int nat_externals_init(struct nat_externals *externals,
 		externals->ranges[i].first = config->pool[i].first;
 		externals->ranges[i].last = config->pool[i].last;
 	}
-	merge(externals);
+	merge_ranges(externals);
 	for (uint32_t i = 0; i < externals->n_ranges; i++) {
 		struct nat_external_range *range = &externals->ranges[i];
 
@@ -72,7 +72,7 @@ void nat_externals_fini(struct nat_externals *externals)
 }
 
 /* With by_index filled in. */
-static void sort(struct nat_externals *externals)
+static void sort_ranges(struct nat_externals *externals)
 {
 	memcpy(externals->ranges, externals->by_index,
 	       externals->n_ranges * sizeof(*externals->ranges));
@@ -80,8 +80,8 @@ static void sort(struct nat_externals *externals)
 	      sizeof(*externals->ranges), by_first);
 }
 
-static void append(struct nat_externals *externals, uint64_t first,
-		   uint64_t last)
+static void append_range(struct nat_externals *externals, uint64_t first,
+			 uint64_t last)
 {
 	if (first > last)
 		return;
@@ -100,9 +100,9 @@ int nat_ordinals_init(struct nat_externals *ordinals,
 	for (uint32_t i = 0; i < config->n_subscribers; i++) {
 		const struct nat_prefix *net = &config->subscribers[i];
 
-		append(ordinals, net->addr, net->addr | ~net->mask);
+		append_range(ordinals, net->addr, net->addr | ~net->mask);
 	}
-	sort(ordinals);
+	sort_ranges(ordinals);
 	return 0;
 }
 
@@ -120,10 +120,10 @@ static bool append_new(struct nat_externals *externals,
 
 		if (kept->first < at || kept->last > range->last)
 			return false;
-		append(externals, at, (uint64_t)kept->first - 1);
+		append_range(externals, at, (uint64_t)kept->first - 1);
 		at = (uint64_t)kept->last + 1;
 	}
-	append(externals, at, range->last);
+	append_range(externals, at, range->last);
 	return true;
 }
 
@@ -147,7 +147,7 @@ bool nat_externals_extend(const struct nat_externals *old,
 		nat_externals_fini(&externals);
 		return false;
 	}
-	sort(&externals);
+	sort_ranges(&externals);
 	*ret_externals = externals;
 	return true;
 }

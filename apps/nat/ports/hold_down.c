@@ -33,8 +33,8 @@ static struct nat_batch *batch_of(struct nat_ports *ports, uint32_t now_s)
 	return last;
 }
 
-static void push(struct nat_ports *ports, struct nat_batch *batch,
-		 uint32_t place)
+static void push_port(struct nat_ports *ports, struct nat_batch *batch,
+		      uint32_t place)
 {
 	ports->index[place] = NAT_INDEX_HOLD_DOWN | batch->head;
 	batch->head = place;
@@ -47,12 +47,12 @@ void nat_ports_free(struct nat_ports *ports, uint32_t place, uint32_t now_s)
 	if (ports->hold_down_s == 0)
 		nat_set_release(ports, place, now_s);
 	else
-		push(ports, batch_of(ports, now_s), place);
+		push_port(ports, batch_of(ports, now_s), place);
 }
 
 /* Release those that have waited longer than age_s; -1: all. */
-static uint32_t release(struct nat_ports *ports, uint32_t now_s, int32_t age_s,
-			uint32_t n)
+static uint32_t release_ports(struct nat_ports *ports, uint32_t now_s,
+			      int32_t age_s, uint32_t n)
 {
 	uint32_t n_done = 0;
 
@@ -82,13 +82,13 @@ static uint32_t release(struct nat_ports *ports, uint32_t now_s, int32_t age_s,
 
 uint32_t nat_ports_release(struct nat_ports *ports, uint32_t now_s, uint32_t n)
 {
-	return release(ports, now_s, (int32_t)ports->hold_down_s, n);
+	return release_ports(ports, now_s, (int32_t)ports->hold_down_s, n);
 }
 
 uint32_t nat_ports_release_all(struct nat_ports *ports, uint32_t now_s,
 			       uint32_t n)
 {
-	return release(ports, now_s, -1, n);
+	return release_ports(ports, now_s, -1, n);
 }
 
 uint32_t nat_ports_next_held(const struct nat_ports *ports, uint32_t place,
@@ -129,7 +129,7 @@ static void add_to_batch(struct nat_ports *ports, uint32_t place,
 		freed_s = last->freed_s;
 	nat_set_take(ports, place, 0);
 	ports->n_used--;
-	push(ports, batch_of(ports, freed_s), place);
+	push_port(ports, batch_of(ports, freed_s), place);
 }
 
 bool nat_ports_hold(struct nat_ports *ports, uint32_t place, uint32_t freed_s,
@@ -143,8 +143,8 @@ bool nat_ports_hold(struct nat_ports *ports, uint32_t place, uint32_t freed_s,
 }
 
 /* Take over a port of an earlier configuration, if it exists and is free. */
-static void inherit(struct nat_ports *ports, const struct nat_ports *old,
-		    uint32_t old_place, uint32_t freed_s, uint32_t now_s)
+static void inherit_port(struct nat_ports *ports, const struct nat_ports *old,
+			 uint32_t old_place, uint32_t freed_s, uint32_t now_s)
 {
 	uint32_t proto = nat_set_of(old, old_place) / old->n_addrs_max;
 	uint32_t place =
@@ -173,6 +173,6 @@ void nat_ports_inherit(struct nat_ports *ports, const struct nat_ports *old,
 
 		for (uint32_t place = batch->head; place != HOLD_DOWN_END;
 		     place = old->index[place] & ~NAT_INDEX_HOLD_DOWN)
-			inherit(ports, old, place, batch->freed_s, now_s);
+			inherit_port(ports, old, place, batch->freed_s, now_s);
 	}
 }

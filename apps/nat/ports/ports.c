@@ -98,7 +98,7 @@ static int alloc_arrays(struct nat_ports *ports)
 	return 0;
 }
 
-static int init(struct nat_ports *ports, const struct nat_config *config)
+static int init_ports(struct nat_ports *ports, const struct nat_config *config)
 {
 	int err = nat_externals_init(&ports->externals, config);
 
@@ -128,7 +128,7 @@ int nat_ports_create(const struct nat_config *config,
 		.is_paired = config->is_paired,
 		.hold_down_s = config->timeouts.hold_down_s,
 	};
-	if (init(ports, config) == 0) {
+	if (init_ports(ports, config) == 0) {
 		*ret_ports = ports;
 		return 0;
 	}
@@ -181,7 +181,7 @@ void nat_set_note_room(struct nat_ports *ports, uint32_t set)
 		nat_bits_remove(&ports->full[set / n_addrs], set % n_addrs);
 }
 
-static void touch(struct nat_ports *ports, struct nat_port_set *set)
+static void touch_set(struct nat_ports *ports, struct nat_port_set *set)
 {
 	if (set->is_touched)
 		return;
@@ -212,7 +212,7 @@ void nat_set_take(struct nat_ports *ports, uint32_t place, uint32_t map_id)
 	uint32_t number = nat_set_of(ports, place);
 	struct nat_port_set *set = &ports->sets[number];
 
-	touch(ports, set);
+	touch_set(ports, set);
 	set_bit(ports, place);
 	ports->index[place] = map_id + 1;
 	ports->n_used++;
@@ -224,7 +224,7 @@ void nat_set_take(struct nat_ports *ports, uint32_t place, uint32_t map_id)
 }
 
 /* Return whole pages of n_bytes to the kernel; they then read as zeros. */
-static void discard(void *memory, size_t n_bytes)
+static void discard_pages(void *memory, size_t n_bytes)
 {
 	uintptr_t first = ((uintptr_t)memory + 4095) & ~(uintptr_t)4095;
 	uintptr_t end = ((uintptr_t)memory + n_bytes) & ~(uintptr_t)4095;
@@ -233,17 +233,17 @@ static void discard(void *memory, size_t n_bytes)
 		madvise((void *)first, end - first, MADV_DONTNEED);
 }
 
-static void trim(struct nat_ports *ports, uint32_t number)
+static void trim_set(struct nat_ports *ports, uint32_t number)
 {
 	struct nat_port_set *set = &ports->sets[number];
 
 	if (set->n_busy > 0 || set->n_static > 0 ||
 	    set->n_peak < N_WORTH_TRIMMING)
 		return;
-	discard(ports->index + (size_t)number * ports->n_slots,
-		ports->n_slots * sizeof(*ports->index));
-	discard(ports->bits + (size_t)number * ports->set_words,
-		ports->set_words * sizeof(*ports->bits));
+	discard_pages(ports->index + (size_t)number * ports->n_slots,
+		      ports->n_slots * sizeof(*ports->index));
+	discard_pages(ports->bits + (size_t)number * ports->set_words,
+		      ports->set_words * sizeof(*ports->bits));
 	set->n_peak = 0;
 	set->is_touched = false;
 	ports->n_touched--;
@@ -259,7 +259,7 @@ void nat_set_release(struct nat_ports *ports, uint32_t place, uint32_t now_s)
 	ports->sets[number].n_busy--;
 	nat_blocks_drop_busy(ports, place, now_s);
 	nat_set_note_room(ports, number);
-	trim(ports, number);
+	trim_set(ports, number);
 }
 
 bool nat_ports_set_static(struct nat_ports *ports, uint32_t place,
@@ -270,7 +270,7 @@ bool nat_ports_set_static(struct nat_ports *ports, uint32_t place,
 
 	if (ports->index[place] != 0)
 		return false;
-	touch(ports, set);
+	touch_set(ports, set);
 	set_bit(ports, place);
 	ports->index[place] = map_id + 1;
 	set->n_static++;
@@ -341,8 +341,8 @@ static uint32_t pick_same(const struct nat_ports *ports, uint32_t set,
 }
 
 /* A free slot of an address, in the order of the RFCs' preferences. */
-static uint32_t pick(struct nat_ports *ports, uint32_t set,
-		     uint16_t inside_port)
+static uint32_t pick_slot(struct nat_ports *ports, uint32_t set,
+			  uint16_t inside_port)
 {
 	uint32_t first = ports->first_slot, end = ports->end_slot;
 	uint32_t middle = ports->class_slot;
@@ -364,7 +364,7 @@ static uint32_t pick(struct nat_ports *ports, uint32_t set,
 }
 
 /* The one with the most room of a few, or of all if they are few. */
-static uint32_t roomiest(struct nat_ports *ports, uint32_t proto)
+static uint32_t roomiest_address(struct nat_ports *ports, uint32_t proto)
 {
 	uint32_t n_addrs = ports->externals.n_addrs;
 	uint32_t start = nat_random_below(ports->random, n_addrs);
@@ -396,7 +396,7 @@ uint32_t nat_ports_address(struct nat_ports *ports, uint32_t proto,
 
 	if (ports->is_paired && subscriber->external != 0)
 		return subscriber->external - 1;
-	a = roomiest(ports, proto);
+	a = roomiest_address(ports, proto);
 	if (a != NAT_EXTERNAL_NONE)
 		subscriber->external = a + 1;
 	return a;
@@ -423,7 +423,7 @@ enum nat_drop nat_ports_take(struct nat_ports *ports, uint32_t proto,
 	if (a == NAT_EXTERNAL_NONE)
 		return NAT_DROP_NO_PORT;
 	set = nat_set_number(ports, proto, a);
-	slot = pick(ports, set, inside_port);
+	slot = pick_slot(ports, set, inside_port);
 	if (slot == NAT_PLACE_NONE)
 		return NAT_DROP_NO_PORT;
 	*ret_place = set * ports->n_slots + slot;

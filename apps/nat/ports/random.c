@@ -6,7 +6,7 @@
 #include "random.h"
 
 /* Aumasson and Bernstein, SipHash: a fast short-input PRF, 2012, section 2. */
-static uint64_t rotate(uint64_t x, uint32_t n)
+static uint64_t rotate_left(uint64_t x, uint32_t n)
 {
 	return x << n | x >> (64 - n);
 }
@@ -16,13 +16,13 @@ static void sip_rounds(uint64_t v[4], uint32_t n)
 	for (uint32_t i = 0; i < n; i++) {
 		v[0] += v[1];
 		v[2] += v[3];
-		v[1] = rotate(v[1], 13) ^ v[0];
-		v[3] = rotate(v[3], 16) ^ v[2];
-		v[0] = rotate(v[0], 32) + v[3];
+		v[1] = rotate_left(v[1], 13) ^ v[0];
+		v[3] = rotate_left(v[3], 16) ^ v[2];
+		v[0] = rotate_left(v[0], 32) + v[3];
 		v[2] += v[1];
-		v[1] = rotate(v[1], 17) ^ v[2];
-		v[3] = rotate(v[3], 21) ^ v[0];
-		v[2] = rotate(v[2], 32);
+		v[1] = rotate_left(v[1], 17) ^ v[2];
+		v[3] = rotate_left(v[3], 21) ^ v[0];
+		v[2] = rotate_left(v[2], 32);
 	}
 }
 
