@@ -9,6 +9,7 @@
 
 #include "background.h"
 #include "recorder.h"
+#include "text.h"
 
 /* A filter that is compiled in the background: libpcap asks DNS for each word
  * that it does not know. */
@@ -109,12 +110,6 @@ void capture_destroy(struct capture *c)
 	free(c);
 }
 
-static int fail(struct mr_reason *ret_why, int err, const char *text)
-{
-	snprintf(ret_why->text, sizeof(ret_why->text), "%s", text);
-	return err;
-}
-
 /* By name, or by the device in the name. */
 static int find_port(const struct capture *c, const char *name,
 		     uint32_t *ret_idx, struct mr_reason *ret_why)
@@ -136,9 +131,9 @@ static int find_port(const struct capture *c, const char *name,
 			return 0;
 		}
 	}
-	snprintf(ret_why->text, sizeof(ret_why->text),
-		 "no port '%.100s'; 'mrctl show ports' lists them", name);
-	return -EINVAL;
+	return fail_with(ret_why, -EINVAL,
+			 "no port '%.100s'; 'mrctl show ports' lists them",
+			 name);
 }
 
 static bool is_quiet(const struct capture *c)
@@ -176,17 +171,20 @@ static int take_filter(struct capture *c, const char *expression,
 	if (c->compiler == NULL)
 		c->compiler = background_create(c->fd);
 	if (c->compiler == NULL)
-		return fail(ret_why, -ENOMEM, "no thread to compile a filter");
+		return fail_with(ret_why, -ENOMEM,
+				 "no thread to compile a filter");
 	if (!background_is_idle(c->compiler))
-		return fail(ret_why, -EAGAIN, "a filter is being compiled");
+		return fail_with(ret_why, -EAGAIN,
+				 "a filter is being compiled");
 	if (compilation->expression == NULL ||
 	    strcmp(compilation->expression, expression) != 0) {
 		forget_compilation(c); /* of a client that has left */
 		compilation->expression = strdup(expression);
 		if (compilation->expression == NULL)
-			return fail(ret_why, -ENOMEM, "no memory");
+			return fail_with(ret_why, -ENOMEM, "no memory");
 		background_do(c->compiler, compile_filter, compilation);
-		return fail(ret_why, -EAGAIN, "the filter is being compiled");
+		return fail_with(ret_why, -EAGAIN,
+				 "the filter is being compiled");
 	}
 	if (compilation->err < 0)
 		*ret_why = compilation->why;
@@ -203,7 +201,7 @@ static int make_wanted(struct capture *c, const struct capture_request *request,
 	int err;
 
 	if (wanted == NULL)
-		return fail(ret_why, -ENOMEM, "no memory");
+		return fail_with(ret_why, -ENOMEM, "no memory");
 	wanted->request = *request;
 	wanted->request.port = wanted->request.filter = NULL; /* the client's */
 	wanted->n_left = (int64_t)request->n_frames;
@@ -238,15 +236,16 @@ int capture_start(struct capture *c, const struct capture_request *request,
 	int err;
 
 	if (c->is_running)
-		return fail(ret_why, -EBUSY,
-			    "another capture or trace is running; end that one "
-			    "first");
+		return fail_with(
+			ret_why, -EBUSY,
+			"another capture or trace is running; end that one "
+			"first");
 	if (!is_quiet(c))
-		return fail(ret_why, -EAGAIN, "a worker is busy");
+		return fail_with(ret_why, -EAGAIN, "a worker is busy");
 	free_wanted(c);
 	c->last = NULL;
 	if (!make_rings(c))
-		return fail(ret_why, -ENOMEM, "no memory");
+		return fail_with(ret_why, -ENOMEM, "no memory");
 	err = make_wanted(c, request, ret_why);
 	if (err < 0)
 		return err;

@@ -8,6 +8,7 @@
 
 #include "capture.h"
 #include "capture_filter.h"
+#include "text.h"
 
 int capture_filter_compile(const char *expression, struct capture_filter *ret,
 			   struct mr_reason *ret_why)
@@ -22,14 +23,12 @@ int capture_filter_compile(const char *expression, struct capture_filter *ret,
 	pcap = pcap_open_dead(DLT_EN10MB, CAPTURE_MAX_BYTES);
 	program = calloc(1, sizeof(*program));
 	if (pcap == NULL || program == NULL) {
-		snprintf(ret_why->text, sizeof(ret_why->text), "no memory");
-		err = -ENOMEM;
+		err = fail_with(ret_why, -ENOMEM, "no memory");
 	} else if (pcap_compile(pcap, program, expression, 1,
 				PCAP_NETMASK_UNKNOWN) < 0) {
-		snprintf(ret_why->text, sizeof(ret_why->text),
-			 "filter '%.160s': %s; see pcap-filter(7)", expression,
-			 pcap_geterr(pcap));
-		err = -EINVAL;
+		err = fail_with(ret_why, -EINVAL,
+				"filter '%.160s': %s; see pcap-filter(7)",
+				expression, pcap_geterr(pcap));
 	}
 	if (pcap != NULL)
 		pcap_close(pcap);

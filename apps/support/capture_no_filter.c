@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "capture_filter.h"
+#include "text.h"
 
 int capture_filter_compile(const char *expression, struct capture_filter *ret,
 			   struct mr_reason *ret_why)
@@ -11,9 +12,8 @@ int capture_filter_compile(const char *expression, struct capture_filter *ret,
 	ret->program = NULL;
 	if (expression == NULL || expression[0] == '\0')
 		return 0;
-	snprintf(ret_why->text, sizeof(ret_why->text),
-		 "filters need a program built with libpcap");
-	return -ENOTSUP;
+	return fail_with(ret_why, -ENOTSUP,
+			 "filters need a program built with libpcap");
 }
 
 void capture_filter_free(struct capture_filter *filter)

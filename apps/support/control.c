@@ -74,9 +74,8 @@ static int try_name(struct control *c, uint32_t number,
 			     c->name);
 	}
 	if ((size_t)n >= sizeof(c->path)) {
-		snprintf(ret_why->text, sizeof(ret_why->text),
-			 "%.100s...: the path is too long", c->path);
-		return -ENAMETOOLONG;
+		return fail_with(ret_why, -ENAMETOOLONG,
+				 "%.100s...: the path is too long", c->path);
 	}
 	return listen_unix(c->path, SOCK_STREAM, 0600, ret_why);
 }
@@ -98,15 +97,11 @@ static int listen_somewhere(struct control *c, struct mr_reason *ret_why)
 	if (err >= 0)
 		return 0;
 	if (err == -EADDRINUSE && options->path == NULL)
-		snprintf(ret_why->text, sizeof(ret_why->text),
-			 "an instance '%s' is running; give this one another "
-			 "name with --instance",
-			 c->name);
-	else
-		snprintf(ret_why->text, sizeof(ret_why->text),
-			 "control socket: %.*s",
-			 (int)sizeof(ret_why->text) - 20, why.text);
-	return err;
+		return fail_with(ret_why, err,
+				 "an instance '%s' is running; give this one "
+				 "another name with --instance",
+				 c->name);
+	return fail_with(ret_why, err, "control socket: %s", why.text);
 }
 
 static int watch_fd(const struct control *c, int fd, uint32_t events,
@@ -126,19 +121,15 @@ static int open_metrics(struct control *c, struct mr_reason *ret_why)
 	if (where == NULL)
 		return 0;
 	err = metrics_open(where, c, &c->metrics, &why);
-	if (err < 0)
-		snprintf(ret_why->text, sizeof(ret_why->text), "metrics: %.*s",
-			 (int)sizeof(ret_why->text) - 20, why.text);
-	return err;
+	return err < 0 ? fail_with(ret_why, err, "metrics: %s", why.text) : 0;
 }
 
 static int fail_epoll(struct mr_reason *ret_why)
 {
 	const int err = errno;
 
-	snprintf(ret_why->text, sizeof(ret_why->text),
-		 "control socket: epoll: %s", mr_strerror(err));
-	return -err;
+	return fail_with(ret_why, -err, "control socket: epoll: %s",
+			 mr_strerror(err));
 }
 
 static int open_all(struct control *c, struct mr_reason *ret_why)
@@ -178,9 +169,7 @@ int control_open(const struct control_config *config,
 
 	*ret_control = NULL;
 	if (c == NULL) {
-		snprintf(ret_why->text, sizeof(ret_why->text),
-			 "control socket: no memory");
-		return -ENOMEM;
+		return fail_with(ret_why, -ENOMEM, "control socket: no memory");
 	}
 	c->config = *config;
 	err = open_all(c, ret_why);

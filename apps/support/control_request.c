@@ -96,13 +96,13 @@ const struct control_verb *control_parse(const char *line, size_t n,
 	*ret_args = NULL;
 	if (args == NULL || json_unpack_ex(args, &error, 0, "{s:s, s?i}",
 					   "verb", &verb, "v", &v) < 0)
-		snprintf(ret_why->text, sizeof(ret_why->text),
-			 "a request is a JSON object with a verb: %s",
-			 error.text);
+		fail_with(ret_why, 0,
+			  "a request is a JSON object with a verb: %s",
+			  error.text);
 	else if (v != CONTROL_PROTOCOL)
-		snprintf(ret_why->text, sizeof(ret_why->text),
-			 "protocol version %d is not supported; use %d", v,
-			 CONTROL_PROTOCOL);
+		fail_with(ret_why, 0,
+			  "protocol version %d is not supported; use %d", v,
+			  CONTROL_PROTOCOL);
 	else
 		for (uint32_t i = 0; i < n_verbs; i++) {
 			if (strcmp(verb, verbs[i].name) != 0)
@@ -113,8 +113,8 @@ const struct control_verb *control_parse(const char *line, size_t n,
 			return &verbs[i];
 		}
 	if (verb != NULL && v == CONTROL_PROTOCOL)
-		snprintf(ret_why->text, sizeof(ret_why->text),
-			 "unknown verb '%.100s'; hello lists them", verb);
+		fail_with(ret_why, 0, "unknown verb '%.100s'; hello lists them",
+			  verb);
 	json_decref(args);
 	return NULL;
 }

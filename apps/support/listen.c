@@ -13,24 +13,18 @@
 #include <unistd.h>
 
 #include "listen.h"
+#include "text.h"
 
 enum {
 	LOCK_MS = 2000,
 	BACKLOG = 128,
 };
 
-static int fail_at(const char *where, const char *why, int err,
-		   struct mr_reason *ret_why)
-{
-	snprintf(ret_why->text, sizeof(ret_why->text), "%s: %s", where, why);
-	return -err;
-}
-
 static int fail_errno(const char *where, struct mr_reason *ret_why)
 {
 	const int err = errno;
 
-	return fail_at(where, mr_strerror(err), err, ret_why);
+	return fail_with(ret_why, -err, "%s: %s", where, mr_strerror(err));
 }
 
 static void make_lock_name(const char *path, char name[LISTEN_MAX_PATH + 8])
@@ -87,10 +81,11 @@ static int is_served(const struct sockaddr_un *addr, int type,
 	if (lstat(path, &stat) < 0)
 		return errno == ENOENT ? 0 : fail_errno(path, ret_why);
 	if (!S_ISSOCK(stat.st_mode))
-		return fail_at(path,
-			       "is not a socket; remove it, or use another "
-			       "path",
-			       EEXIST, ret_why);
+		return fail_with(
+			ret_why, -EEXIST,
+			"%s: is not a socket; remove it, or use another "
+			"path",
+			path);
 	fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return fail_errno(path, ret_why);
@@ -101,9 +96,10 @@ static int is_served(const struct sockaddr_un *addr, int type,
 	if (err == ECONNREFUSED)
 		return unlink(path) < 0 ? fail_errno(path, ret_why) : 0;
 	if (err == 0 || err == EAGAIN || err == EPROTOTYPE)
-		return fail_at(path,
-			       "another process serves it; use another path",
-			       EADDRINUSE, ret_why);
+		return fail_with(
+			ret_why, -EADDRINUSE,
+			"%s: another process serves it; use another path",
+			path);
 	errno = err;
 	return fail_errno(path, ret_why);
 }
@@ -116,15 +112,16 @@ int listen_unix(const char *path, int type, mode_t mode,
 	int fd = -1, lock_fd, err;
 
 	if (strlen(path) >= sizeof(addr.sun_path))
-		return fail_at(path, "the path is too long", ENAMETOOLONG,
-			       ret_why);
+		return fail_with(ret_why, -ENAMETOOLONG,
+				 "%s: the path is too long", path);
 	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
 	lock_fd = lock_path(path);
 	if (lock_fd < 0 && errno == EWOULDBLOCK)
-		return fail_at(path,
-			       "another process keeps its '.lock' file locked; "
-			       "end that one (lslocks names it)",
-			       EWOULDBLOCK, ret_why);
+		return fail_with(
+			ret_why, -EWOULDBLOCK,
+			"%s: another process keeps its '.lock' file locked; "
+			"end that one (lslocks names it)",
+			path);
 	if (lock_fd < 0)
 		return fail_errno(path, ret_why);
 	err = is_served(&addr, type, ret_why);
@@ -187,10 +184,11 @@ int listen_tcp(const char *where, struct mr_reason *ret_why)
 
 	n = colon != NULL ? (size_t)(colon - where) : 0;
 	if (n == 0 || n >= sizeof(host) || colon[1] == '\0')
-		return fail_at(where,
-			       "is not ADDRESS:PORT, such as 127.0.0.1:9100 or "
-			       "[::1]:9100",
-			       EINVAL, ret_why);
+		return fail_with(
+			ret_why, -EINVAL,
+			"%s: is not ADDRESS:PORT, such as 127.0.0.1:9100 or "
+			"[::1]:9100",
+			where);
 	snprintf(host, sizeof(host), "%.*s", (int)n, where);
 	if (host[0] == '[' && host[n - 1] == ']') {
 		memmove(host, host + 1, n - 2);
@@ -198,7 +196,8 @@ int listen_tcp(const char *where, struct mr_reason *ret_why)
 	}
 	err = getaddrinfo(host, colon + 1, &hints, &found);
 	if (err != 0)
-		return fail_at(where, gai_strerror(err), EINVAL, ret_why);
+		return fail_with(ret_why, -EINVAL, "%s: %s", where,
+				 gai_strerror(err));
 	/* localhost is ::1 first, which a host without IPv6 lacks. */
 	err = -EADDRNOTAVAIL;
 	for (const struct addrinfo *at = found;
@@ -208,10 +207,10 @@ int listen_tcp(const char *where, struct mr_reason *ret_why)
 	if (err >= 0)
 		return err;
 	if (err == -EADDRINUSE)
-		return fail_at(where,
-			       "another program uses this port; choose "
-			       "another, or end that program",
-			       EADDRINUSE, ret_why);
+		return fail_with(ret_why, -EADDRINUSE,
+				 "%s: another program uses this port; choose "
+				 "another, or end that program",
+				 where);
 	errno = -err;
 	return fail_errno(where, ret_why);
 }
@@ -234,8 +233,9 @@ int listen_folder(char *ret_path, size_t n_bytes, struct mr_reason *ret_why)
 	else
 		n = snprintf(ret_path, n_bytes, "/tmp/millrace-%u", uid);
 	if (n < 0 || (size_t)n >= n_bytes)
-		return fail_at(runtime != NULL ? runtime : users,
-			       "the path is too long", ENAMETOOLONG, ret_why);
+		return fail_with(ret_why, -ENAMETOOLONG,
+				 "%s: the path is too long",
+				 runtime != NULL ? runtime : users);
 	if (mkdir(ret_path, uid == 0 ? 0755 : 0700) < 0 && errno != EEXIST)
 		return fail_errno(ret_path, ret_why);
 	/* Another user may have created the folder in /tmp. Only root makes one
@@ -243,8 +243,8 @@ int listen_folder(char *ret_path, size_t n_bytes, struct mr_reason *ret_why)
 	if (runtime == NULL && uid != 0 &&
 	    (lstat(ret_path, &found) < 0 || !S_ISDIR(found.st_mode) ||
 	     found.st_uid != uid))
-		return fail_at(ret_path,
-			       "belongs to another user; use --control", EPERM,
-			       ret_why);
+		return fail_with(ret_why, -EPERM,
+				 "%s: belongs to another user; use --control",
+				 ret_path);
 	return 0;
 }

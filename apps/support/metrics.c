@@ -19,6 +19,7 @@
 #include "control.h"
 #include "listen.h"
 #include "metrics.h"
+#include "text.h"
 
 enum {
 	MAX_CONNECTIONS = 32,
@@ -29,7 +30,7 @@ enum {
 
 static const char openmetrics[] =
 	"application/openmetrics-text; version=1.0.0; charset=utf-8";
-static const char text_format[] = "text/plain; version=0.0.4; charset=utf-8";
+static const char plain_text[] = "text/plain; version=0.0.4; charset=utf-8";
 
 struct connection {
 	int fd; /* owned by the library; -1: none */
@@ -66,7 +67,7 @@ static enum MHD_Result refuse_request(struct MHD_Connection *to,
 		to, status,
 		MHD_create_response_from_buffer(strlen(why), (void *)why,
 						MHD_RESPMEM_PERSISTENT),
-		text_format);
+		plain_text);
 }
 
 static enum MHD_Result answer_request(void *opaque, struct MHD_Connection *to,
@@ -99,7 +100,7 @@ static enum MHD_Result answer_request(void *opaque, struct MHD_Connection *to,
 	return send_reply(
 		to, MHD_HTTP_OK,
 		MHD_create_response_from_buffer(n, text, MHD_RESPMEM_MUST_FREE),
-		is_open ? openmetrics : text_format);
+		is_open ? openmetrics : plain_text);
 }
 
 static uint64_t now_ns(const struct metrics *m)
@@ -262,8 +263,7 @@ int metrics_open(const char *where, struct control *control,
 
 	*ret_metrics = NULL;
 	if (m == NULL) {
-		snprintf(ret_why->text, sizeof(ret_why->text), "no memory");
-		return -ENOMEM;
+		return fail_with(ret_why, -ENOMEM, "no memory");
 	}
 	m->control = control;
 	m->epoll_fd = -1;
@@ -278,8 +278,8 @@ int metrics_open(const char *where, struct control *control,
 	errno = 0;
 	err = start_daemon(m);
 	if (err < 0) {
-		snprintf(ret_why->text, sizeof(ret_why->text),
-			 "libmicrohttpd does not start: %s", mr_strerror(-err));
+		fail_with(ret_why, 0, "libmicrohttpd does not start: %s",
+			  mr_strerror(-err));
 		metrics_close(m);
 		return err;
 	}

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "metrics.h"
+#include "text.h"
 
 int metrics_open(const char *where, struct control *control,
 		 struct metrics **ret_metrics, struct mr_reason *ret_why)
@@ -11,10 +12,10 @@ int metrics_open(const char *where, struct control *control,
 	(void)where;
 	(void)control;
 	*ret_metrics = NULL;
-	snprintf(ret_why->text, sizeof(ret_why->text),
-		 "this build has no libmicrohttpd; install its -dev package "
-		 "and build again");
-	return -ENOTSUP;
+	return fail_with(
+		ret_why, -ENOTSUP,
+		"this build has no libmicrohttpd; install its -dev package "
+		"and build again");
 }
 
 void metrics_close(struct metrics *metrics)

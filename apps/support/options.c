@@ -2,12 +2,10 @@
 /* The command line: one table defines the parser and the help. */
 #include <errno.h>
 #include <getopt.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "options.h"
-#include "text.h"
 #include "values.h"
 #include "version.h"
 
@@ -42,17 +40,6 @@ void option_table_print_help(const struct option_table *table, FILE *to)
 			fprintf(to, "  %s%-18s %s\n", letter, left, row->help);
 	}
 	fprintf(to, "\nExit status: 0; 1 on failure; 2 on a usage error.\n");
-}
-
-enum parse_result parse_wrong(struct mr_reason *ret_error, const char *format,
-			      ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	text_format(ret_error->text, sizeof(ret_error->text), format, args);
-	va_end(args);
-	return PARSE_WRONG;
 }
 
 enum parse_result parse_u64(const char *name, const char *text, uint64_t min,

@@ -14,6 +14,8 @@
 
 #include <millrace/millrace.h>
 
+#include "text.h"
+
 enum parse_result {
 	PARSE_RUN,
 	PARSE_DONE,  /* printed help or version */
@@ -63,9 +65,9 @@ enum parse_result option_table_parse(const struct option_table *table, int argc,
 
 void option_table_print_help(const struct option_table *table, FILE *to);
 
-/* Set the message; returns PARSE_WRONG. */
-enum parse_result parse_wrong(struct mr_reason *ret_error, const char *format,
-			      ...) __attribute__((format(printf, 2, 3)));
+/* Set the message; PARSE_WRONG. */
+#define parse_wrong(ret_error, ...)                                            \
+	((enum parse_result)fail_with(ret_error, PARSE_WRONG, __VA_ARGS__))
 
 /*
  * Readers of values. name is the option's, for the error message. They set

@@ -45,8 +45,9 @@ static int apply_settings(const struct settings_ops *ops, void *app, void *next,
 {
 	if (restart == NULL)
 		return ops->apply(app, next, ret_why);
-	snprintf(ret_why->text, sizeof(ret_why->text),
-		 "%s: cannot change at run time; restart the program", restart);
+	fail_with(ret_why, 0,
+		  "%s: cannot change at run time; restart the program",
+		  restart);
 	ops->destroy(next);
 	return -EINVAL;
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "signals.h"
+#include "text.h"
 
 /* Signals and the terminal belong to the process. */
 static bool had_terminal, ignores_hang_up;
@@ -41,9 +42,8 @@ int signals_open(struct mr_reason *ret_why)
 	if (sigprocmask(SIG_BLOCK, &set, NULL) == 0)
 		fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (fd < 0)
-		snprintf(ret_why->text, sizeof(ret_why->text),
-			 "cannot receive signals: signalfd: %s",
-			 mr_strerror(errno));
+		fail_with(ret_why, 0, "cannot receive signals: signalfd: %s",
+			  mr_strerror(errno));
 	return fd;
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Combine the user's specs and the program's options. */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "specs.h"
+#include "text.h"
 
 /* An option for all ports whose driver supports it. */
 struct common {
@@ -18,16 +18,6 @@ struct common {
 };
 
 enum { N_COMMON = 5 };
-
-int fail_with(struct mr_reason *ret_error, int status, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(ret_error->text, sizeof(ret_error->text), format, args);
-	va_end(args);
-	return status;
-}
 
 int fail_port(struct mr_reason *ret_error, int status, const char *spec,
 	      const struct mr_reason *why)

@@ -8,6 +8,8 @@
 
 #include <millrace/millrace.h>
 
+#include "text.h"
+
 enum { MAX_SPEC_BYTES = 1024, MAX_PUNT_BYTES = 240 };
 
 enum promisc {
@@ -39,10 +41,6 @@ int specs_make(struct mr_ctx *ctx, const char *const *specs, uint32_t n_specs,
  */
 bool specs_differ(const char *const *specs, uint32_t n_specs,
 		  struct mr_reason *ret_error);
-
-/* Set the message, and return the status. */
-int fail_with(struct mr_reason *ret_error, int status, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
 
 /* With the port's name as prefix, unless the message has it. */
 int fail_port(struct mr_reason *ret_error, int status, const char *spec,

@@ -47,6 +47,16 @@ void text_format(char *ret, size_t n, const char *format, va_list args)
 	memcpy(ret + at, "…", sizeof("…"));
 }
 
+int fail_with(struct mr_reason *ret_error, int status, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	text_format(ret_error->text, sizeof(ret_error->text), format, args);
+	va_end(args);
+	return status;
+}
+
 char *text_escape(const char *text, char *ret, size_t n)
 {
 	const unsigned char *c = (const unsigned char *)text;

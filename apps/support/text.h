@@ -9,6 +9,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 
+#include <millrace/millrace.h>
+
 /* Write control characters, and bytes that are not UTF-8, as \n, \t or \x1b.
  * Truncates to n bytes; 4 bytes per byte of text always suffice. Returns
  * ret. */
@@ -18,6 +20,10 @@ char *text_escape(const char *text, char *ret, size_t n);
  * word, and ends with "…". */
 void text_format(char *ret, size_t n, const char *format, va_list args)
 	__attribute__((format(printf, 3, 0)));
+
+/* Set a message, cut as by text_format(); returns the status. */
+int fail_with(struct mr_reason *ret_error, int status, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 
 /* The first line of a file, whose path has at most 511 bytes; or "". */
 void read_line(char *ret, size_t n, const char *path_format, ...)

@@ -1,27 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Values as people write them. */
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "text.h"
 #include "values.h"
 
 enum {
 	MAX_WORD = 32,    /* for the nearest one */
 	MAX_S = 31536000, /* a year */
 };
-
-bool value_wrong(struct mr_reason *ret_why, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	text_format(ret_why->text, sizeof(ret_why->text), format, args);
-	va_end(args);
-	return false;
-}
 
 bool value_place(const char *text, struct mr_reason *ret_why)
 {

@@ -13,9 +13,10 @@
 
 #include <millrace/millrace.h>
 
-/* Set the message; returns false. */
-bool value_wrong(struct mr_reason *ret_why, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
+#include "text.h"
+
+/* Set the message; false. */
+#define value_wrong(ret_why, ...) ((bool)fail_with(ret_why, 0, __VA_ARGS__))
 
 bool value_number(const char *text, uint32_t min, uint32_t max, uint32_t *ret,
 		  struct mr_reason *ret_why);

@@ -9,6 +9,7 @@
 
 #include "keys.h"
 #include "support/dataplane_keys.h"
+#include "support/text.h"
 #include "support/yaml_show.h"
 #include "values.h"
 
@@ -557,13 +558,11 @@ static bool is_too_little(const struct nat_key *key,
 	if (key->key->source == NULL || value >= key->key->least)
 		return false;
 	if (is_flag)
-		snprintf(ret_advice->text, sizeof(ret_advice->text),
-			 "%s: off; %s", key->name, key->key->source);
-	else
-		snprintf(ret_advice->text, sizeof(ret_advice->text),
+		return fail_with(ret_advice, true, "%s: off; %s", key->name,
+				 key->key->source);
+	return fail_with(ret_advice, true,
 			 "%s: %u s is less than the %u s of %s", key->name,
 			 value, key->key->least, key->key->source);
-	return true;
 }
 
 bool nat_config_advice(const struct nat_config *config, uint32_t i,
@@ -575,8 +574,8 @@ bool nat_config_advice(const struct nat_config *config, uint32_t i,
 	for (uint32_t k = 0; nat_key_at(k, &key); k++)
 		if (is_too_little(&key, config, ret_advice) && n++ == i)
 			return true;
-	snprintf(ret_advice->text, sizeof(ret_advice->text),
-		 "outside: no gateway; only hosts on its own networks are "
-		 "reachable");
-	return config->sides[NAT_OUTSIDE].gateway == 0 && n == i;
+	return fail_with(
+		ret_advice, config->sides[NAT_OUTSIDE].gateway == 0 && n == i,
+		"outside: no gateway; only hosts on its own networks are "
+		"reachable");
 }

@@ -51,9 +51,8 @@ int nat_keep_create(struct app *app, struct nat_keep **ret_keep,
 	}
 	if (keep == NULL || keep->disk == NULL) {
 		free(keep);
-		snprintf(ret_why->text, sizeof(ret_why->text),
-			 "no memory to save sessions");
-		return -ENOMEM;
+		return fail_with(ret_why, -ENOMEM,
+				 "no memory to save sessions");
 	}
 	*ret_keep = keep;
 	return 0;
@@ -128,11 +127,11 @@ static int retire_file(const char *path, struct mr_reason *ret_why)
 	if (rename(path, old) == 0 || errno == ENOENT)
 		return 0;
 	err = -errno;
-	snprintf(ret_why->text, sizeof(ret_why->text),
-		 "state: %.200s: %s; ended sessions would be restored; make "
-		 "its directory writable",
-		 path, mr_strerror(errno));
-	return err;
+	return fail_with(
+		ret_why, err,
+		"state: %.200s: %s; ended sessions would be restored; make "
+		"its directory writable",
+		path, mr_strerror(errno));
 }
 
 static void write_end(struct nat_keep *keep)
@@ -224,9 +223,9 @@ static int replace_file(struct nat_keep *keep, struct mr_reason *ret_why)
 	const int err = write_now(keep);
 
 	if (err == -EACCES || err == -EPERM || err == -EROFS) {
-		snprintf(ret_why->text, sizeof(ret_why->text),
-			 "%.300s; make its directory writable", keep->why.text);
-		return err;
+		return fail_with(ret_why, err,
+				 "%.300s; make its directory writable",
+				 keep->why.text);
 	}
 	if (err == -ETIMEDOUT)
 		print_error("mr-nat: state: %s: the disk does not respond",

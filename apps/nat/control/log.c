@@ -12,6 +12,7 @@
 
 #include "log.h"
 #include "support/counter.h"
+#include "support/text.h"
 
 enum {
 	/* An event takes two entries of a ring of frames, which saves writing
@@ -58,11 +59,11 @@ static int fail_open(const struct nat_log *log, struct mr_reason *ret_why)
 {
 	const int err = errno;
 
-	snprintf(ret_why->text, sizeof(ret_why->text), "log: %s: %s", log->path,
-		 err == ENXIO ? "a FIFO without a reader; start its reader "
-				"first, or name a file" :
-				mr_strerror(err));
-	return -err;
+	return fail_with(ret_why, -err, "log: %s: %s", log->path,
+			 err == ENXIO ?
+				 "a FIFO without a reader; start its reader "
+				 "first, or name a file" :
+				 mr_strerror(err));
 }
 
 /* Open for appending. Only the owner may see who talked to whom, even if the
@@ -98,9 +99,7 @@ int nat_log_create(struct mr_ctx *ctx, const char *path, uint32_t n_workers,
 	int err = 0;
 
 	if (log == NULL) {
-		snprintf(ret_why->text, sizeof(ret_why->text),
-			 "no memory for the log");
-		return -ENOMEM;
+		return fail_with(ret_why, -ENOMEM, "no memory for the log");
 	}
 	log->n_workers = n_workers;
 	set_epoch(log, now_s);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "save.h"
+#include "support/text.h"
 
 /* Version 1 had sessions only. */
 enum { VERSION = 2, OLDEST = 1 };
@@ -55,9 +56,8 @@ static int fail_io(struct mr_reason *ret_why, const char *path)
 {
 	const int err = errno;
 
-	snprintf(ret_why->text, sizeof(ret_why->text), "state: %s: %s", path,
-		 mr_strerror(err));
-	return -err;
+	return fail_with(ret_why, -err, "state: %s: %s", path,
+			 mr_strerror(err));
 }
 
 static void add_bytes(struct nat_save *save, const void *bytes, size_t n)
@@ -178,18 +178,16 @@ int nat_save_end(struct nat_save *save, const char *path, uint64_t time_s,
 static int fail_damaged(struct mr_reason *ret_why, const char *name,
 			const char *what)
 {
-	snprintf(ret_why->text, sizeof(ret_why->text), "state: %.200s %s", name,
-		 what);
-	return -EBADMSG;
+	return fail_with(ret_why, -EBADMSG, "state: %.200s %s", name, what);
 }
 
 static int fail_foreign(struct mr_reason *ret_why, const char *name)
 {
-	snprintf(ret_why->text, sizeof(ret_why->text),
-		 "state: %.200s was not written by mr-nat; name another file, "
-		 "or remove it",
-		 name);
-	return -EINVAL;
+	return fail_with(
+		ret_why, -EINVAL,
+		"state: %.200s was not written by mr-nat; name another file, "
+		"or remove it",
+		name);
 }
 
 static struct nat_session session_of(const struct record *r, uint64_t gone_s)

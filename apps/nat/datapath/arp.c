@@ -8,6 +8,7 @@
 #include <sys/random.h>
 
 #include "arp.h"
+#include "support/text.h"
 
 enum { BUCKET = 8, GENERATION_MASK = 0xff, HUGE_BYTES = 2 << 20 };
 
@@ -56,10 +57,9 @@ int nat_neighbours_create(const struct nat_config *config,
 	if (neighbours != NULL)
 		neighbours->slots = aligned_alloc(HUGE_BYTES, n_bytes);
 	if (neighbours == NULL || neighbours->slots == NULL) {
-		snprintf(reterr_why->text, sizeof(reterr_why->text),
-			 "no memory for the neighbour table");
 		free(neighbours);
-		return -ENOMEM;
+		return fail_with(reterr_why, -ENOMEM,
+				 "no memory for the neighbour table");
 	}
 	/* It is read at random: use one huge page, if available. */
 	madvise(neighbours->slots, n_bytes, MADV_HUGEPAGE);

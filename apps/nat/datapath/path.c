@@ -13,6 +13,7 @@
 #include "links.h"
 #include "resolve.h"
 #include "support/capture.h"
+#include "support/text.h"
 #include "syn.h"
 #include "tickets.h"
 
@@ -100,10 +101,10 @@ int nat_path_create(const struct nat_path_config *config,
 	}
 	nat_path_destroy(path);
 no_memory:
-	snprintf(reterr_why->text, sizeof(reterr_why->text),
-		 "no memory or random numbers for the packet path of worker %u",
-		 config->worker_idx);
-	return -ENOMEM;
+	return fail_with(
+		reterr_why, -ENOMEM,
+		"no memory or random numbers for the packet path of worker %u",
+		config->worker_idx);
 }
 
 void nat_path_end_rules(struct nat_path *path)

@@ -13,6 +13,7 @@
 #include "steer.h"
 #include "support/capture.h"
 #include "support/counter.h"
+#include "support/text.h"
 
 enum {
 	MAX_DATAGRAMS = 256, /* known at a time; new ones displace the oldest */
@@ -163,9 +164,9 @@ int nat_steering_create(struct mr_ctx *ctx, struct mr_workers *workers,
 		if (s->steers != NULL)
 			memset(s->steers, 0, n_workers * sizeof(s->steers[0]));
 	}
-	snprintf(ret_why->text, sizeof(ret_why->text),
-		 "no memory or random numbers for rings between %u workers",
-		 n_workers);
+	fail_with(ret_why, 0,
+		  "no memory or random numbers for rings between %u workers",
+		  n_workers);
 	if (s != NULL && s->rings != NULL && s->steers != NULL)
 		err = make_rings(s, ctx, ret_why);
 	if (err == 0)

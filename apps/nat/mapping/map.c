@@ -7,6 +7,7 @@
 
 #include "session.h"
 #include "static.h"
+#include "support/text.h"
 
 enum {
 	/* More than the longest default timeout: few ids come by early. */
@@ -53,10 +54,10 @@ static int make_tables(struct nat_maps *maps, uint32_t now_s,
 	/* The kernel allocates memory only for those of TCP. */
 	maps->windows = calloc(n_maps, sizeof(*maps->windows));
 	if (maps->windows == NULL) {
-		snprintf(reterr_why->text, sizeof(reterr_why->text),
-			 "no memory for the windows of %u TCP connections",
-			 n_maps);
-		return -ENOMEM;
+		return fail_with(
+			reterr_why, -ENOMEM,
+			"no memory for the windows of %u TCP connections",
+			n_maps);
 	}
 	err = make_table(maps, sizeof(struct nat_tuple), sizeof(struct nat_map),
 			 n_maps, &maps->table, reterr_why);
@@ -116,9 +117,9 @@ static int init_maps(struct nat_maps *maps,
 	int err = nat_random_init(&maps->random, config->seed);
 
 	if (err < 0) {
-		snprintf(reterr_why->text, sizeof(reterr_why->text),
-			 "getrandom: no random numbers for choosing ports");
-		return err;
+		return fail_with(
+			reterr_why, err,
+			"getrandom: no random numbers for choosing ports");
 	}
 	nat_maps_adopt(maps, config->config);
 	maps->n_max_mappings = maps->max_mappings;
@@ -149,9 +150,7 @@ int nat_maps_create(const struct nat_maps_config *config,
 		reterr_why = &unused;
 	maps = calloc(1, sizeof(*maps));
 	if (maps == NULL) {
-		snprintf(reterr_why->text, sizeof(reterr_why->text),
-			 "no memory for mappings");
-		return -ENOMEM;
+		return fail_with(reterr_why, -ENOMEM, "no memory for mappings");
 	}
 	maps->ctx = config->ctx;
 	maps->shard = config->shard;

@@ -13,6 +13,7 @@
 
 #include "session.h"
 #include "static.h"
+#include "support/text.h"
 
 enum { N_REVIEWED = 1024 }; /* mappings or sessions at a time */
 
@@ -393,9 +394,10 @@ static int init_given(const struct nat_maps *maps,
 
 	if (err < 0 || given->n <= maps->n_max_static)
 		return err;
-	snprintf(reterr_why->text, sizeof(reterr_why->text),
-		 "%u static mappings need a restart; there is only room for %u",
-		 given->n, maps->n_max_static);
+	fail_with(
+		reterr_why, 0,
+		"%u static mappings need a restart; there is only room for %u",
+		given->n, maps->n_max_static);
 	nat_static_set_fini(given);
 	return -EINVAL;
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "rule_set.h"
+#include "support/text.h"
 
 enum {
 	SECOND_NS = 1000000000,
@@ -33,10 +34,9 @@ int nat_rules_create(struct nat_maps *maps, struct mr_rules *set,
 	if (rules == NULL || rules->of_maps == NULL ||
 	    mr_flow_create(maps->ctx, &config, &rules->table, NULL) < 0) {
 		nat_rules_destroy(rules);
-		snprintf(reterr_why->text, sizeof(reterr_why->text),
-			 "no memory for %u rules of %u mappings", n_max,
-			 nat_maps_n_max(maps));
-		return -ENOMEM;
+		return fail_with(reterr_why, -ENOMEM,
+				 "no memory for %u rules of %u mappings", n_max,
+				 nat_maps_n_max(maps));
 	}
 	rules->set = set;
 	rules->sent_fd = sent_fd;

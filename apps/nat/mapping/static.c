@@ -6,6 +6,7 @@
 
 #include "session.h"
 #include "static.h"
+#include "support/text.h"
 
 _Static_assert(sizeof(struct nat_static) == 24 &&
 		       sizeof(struct nat_static_end) == 16,
@@ -100,10 +101,9 @@ static int add_all(struct nat_static_set *given,
 			if (config->forwards[i].proto_mask & 1u << proto)
 				err = add_forward(given, &config->forwards[i],
 						  proto);
-	if (err < 0)
-		snprintf(reterr_why->text, sizeof(reterr_why->text),
-			 "no memory for static mappings");
-	return err;
+	return err == 0 ? 0 :
+			  fail_with(reterr_why, err,
+				    "no memory for static mappings");
 }
 
 int nat_static_set_init(struct nat_static_set *given, struct mr_ctx *ctx,
@@ -120,10 +120,9 @@ int nat_static_set_init(struct nat_static_set *given, struct mr_ctx *ctx,
 
 	*given = (struct nat_static_set){ 0 };
 	if (nat_ordinals_init(&given->ordinals, config) < 0) {
-		snprintf(reterr_why->text, sizeof(reterr_why->text),
-			 "no memory for %u networks of subscribers",
-			 config->n_subscribers);
-		return -ENOMEM;
+		return fail_with(reterr_why, -ENOMEM,
+				 "no memory for %u networks of subscribers",
+				 config->n_subscribers);
 	}
 	err = mr_flow_create(ctx, &table, &given->by_inside, reterr_why);
 	table.record_bytes = sizeof(struct nat_static_end);
@@ -220,9 +219,7 @@ int nat_static_set_make(struct nat_maps *maps, struct nat_static_set *given,
 	     i = mr_flow_next(table, i))
 		if (nat_static_at(given, i)->is_new)
 			unmake_mapping(maps, nat_static_at(given, i));
-	snprintf(reterr_why->text, sizeof(reterr_why->text),
-		 "no memory for static mappings");
-	return -ENOMEM;
+	return fail_with(reterr_why, -ENOMEM, "no memory for static mappings");
 }
 
 void nat_static_set_convert(struct nat_maps *maps, struct nat_static_set *given,

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "ports_set.h"
+#include "support/text.h"
 
 /* Addresses to compare when a subscriber gets one. */
 enum { N_CANDIDATES = 8 };
@@ -134,9 +135,8 @@ int nat_ports_create(const struct nat_config *config,
 	}
 	nat_ports_destroy(ports);
 no_memory:
-	snprintf(reterr_why->text, sizeof(reterr_why->text),
-		 "no memory for the ports of the external addresses");
-	return -ENOMEM;
+	return fail_with(reterr_why, -ENOMEM,
+			 "no memory for the ports of the external addresses");
 }
 
 void nat_ports_destroy(struct nat_ports *ports)
