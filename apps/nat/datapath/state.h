@@ -8,8 +8,8 @@
  *     slow_path.c     any other frame, by way of
  *         parse.c     where its headers are, whether they are right
  *         decide.c    where it goes, and as what; icmp.c for errors
- *         forward.c   doing it: resolve.c finds the next hop, rewrite.c
- *                     changes the headers, split.c the size
+ *         forward.c   doing it: changes headers and size; resolve.c finds
+ *                     the next hop
  *         fragment.c, syn.c, local.c, kernel.c, arp_packet.c: what is special
  *         icmp_send.c refuses a packet, frame.c sends and drops frames
  */

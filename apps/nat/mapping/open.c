@@ -2,8 +2,8 @@
 /* Beginning and end of mappings. */
 #include <arpa/inet.h>
 
-#include "probe.h"
 #include "session.h"
+#include "support/probe.h"
 
 _Static_assert(sizeof(struct nat_map) == 64, "one cache line");
 _Static_assert(sizeof(struct nat_tuple) == 8, "a key without holes");
@@ -12,6 +12,18 @@ enum {
 	N_TRIES = 64,     /* for an address-only mapping */
 	LOG_EVERY_S = 60, /* refusals, per subscriber */
 };
+
+/* A static probe of a mapping that is not static: protocol, inside and outside
+ * ends. Addresses are in network byte order, as bpftrace's ntop() expects;
+ * ports are in host order. */
+#ifdef HAVE_SDT
+#define PROBE(name, map)                                                       \
+	DTRACE_PROBE5(millrace, name, map->inside.proto, map->inside.addr,     \
+		      ntohs(map->inside.port), map->outside_addr,              \
+		      ntohs(map->outside_port))
+#else
+#define PROBE(name, map) ((void)(map))
+#endif
 
 void nat_map_fill(struct nat_maps *maps, uint32_t id, struct nat_end outside,
 		  uint8_t flags, uint32_t subscriber_id, uint32_t last_s)
@@ -39,7 +51,7 @@ static void begin_mapping(struct nat_maps *maps, uint32_t id, uint32_t now_s)
 	maps->created++;
 	nat_map_set_timer(maps, id);
 	nat_map_log(maps, map, now_s, true);
-	nat_probe_created(map);
+	PROBE(mapping_created, map);
 }
 
 static void emit_event(const struct nat_maps *maps,
@@ -299,7 +311,7 @@ static void empty_mapping(struct nat_maps *maps, uint32_t id)
 		subscriber->n_mappings--;
 		maps->n_mappings--;
 		maps->expired++;
-		nat_probe_ended(map);
+		PROBE(mapping_ended, map);
 	}
 }
 
