@@ -45,7 +45,7 @@ struct nat_segment {
 	uint32_t seq, ack;
 	uint32_t n_bytes; /* of sequence space */
 	uint16_t window;
-	uint8_t flags; /* enum nat_tcp_flag */
+	uint8_t flags; /* MR_TCP_* */
 	uint8_t shift; /* nat_window_shift() of a SYN; 0: no scale */
 };
 

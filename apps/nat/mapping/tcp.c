@@ -57,13 +57,13 @@ static enum event event_of(enum nat_direction direction, uint8_t flags)
 {
 	bool is_out = direction == NAT_OUT;
 
-	if (flags & NAT_TCP_RST)
+	if (flags & MR_TCP_RST)
 		return is_out ? OUT_RST : IN_RST;
-	if (flags & NAT_TCP_SYN && is_out)
-		return flags & NAT_TCP_ACK ? OUT_SYN_ACK : OUT_SYN;
-	if (flags & NAT_TCP_SYN)
+	if (flags & MR_TCP_SYN && is_out)
+		return flags & MR_TCP_ACK ? OUT_SYN_ACK : OUT_SYN;
+	if (flags & MR_TCP_SYN)
 		return IN_SYN;
-	if (flags & NAT_TCP_FIN)
+	if (flags & MR_TCP_FIN)
 		return is_out ? OUT_FIN : IN_FIN;
 	return is_out ? OUT_DATA : IN_DATA;
 }
@@ -79,11 +79,11 @@ bool nat_tcp_refreshes(enum nat_tcp state, uint8_t flags)
 	switch (state) {
 	case NAT_TCP_OPENING:
 	case NAT_TCP_ANSWERED:
-		return (flags & (NAT_TCP_SYN | NAT_TCP_RST)) == NAT_TCP_SYN;
+		return (flags & (MR_TCP_SYN | MR_TCP_RST)) == MR_TCP_SYN;
 	case NAT_TCP_OPEN:
 	case NAT_TCP_HALF_OUT:
 	case NAT_TCP_HALF_IN:
-		return (flags & NAT_TCP_RST) == 0;
+		return (flags & MR_TCP_RST) == 0;
 	default:
 		return false;
 	}

@@ -23,13 +23,6 @@
 
 #include "config/config.h"
 
-enum nat_tcp_flag {
-	NAT_TCP_FIN = 0x01,
-	NAT_TCP_SYN = 0x02,
-	NAT_TCP_RST = 0x04,
-	NAT_TCP_ACK = 0x10,
-};
-
 enum nat_tcp {
 	NAT_TCP_CLOSED,   /* no session */
 	NAT_TCP_OPENING,  /* SYN went out */

@@ -39,7 +39,7 @@ static bool step_state(const struct nat_maps *maps, struct nat_tracked session,
 	if (begins) { /* a new connection between these ends */
 		*session.window = (struct nat_window){ 0 };
 	} else if (nat_window_moves(session.window, direction, segment) &&
-		   segment->flags & NAT_TCP_SYN) {
+		   segment->flags & MR_TCP_SYN) {
 		begins = true;
 		is = direction == NAT_OUT ? NAT_TCP_ANSWERED : NAT_TCP_OPEN;
 	}
@@ -137,8 +137,8 @@ static enum nat_drop tcp_in(struct nat_maps *maps, uint32_t id,
 	if (maps->filtering[NAT_TCP] == NAT_FILTER_ADDRESS &&
 	    knows_addr(maps, id, remote.addr, now_s))
 		return NAT_OK;
-	return (segment->flags & (NAT_TCP_SYN | NAT_TCP_ACK | NAT_TCP_RST)) ==
-			       NAT_TCP_SYN ?
+	return (segment->flags & (MR_TCP_SYN | MR_TCP_ACK | MR_TCP_RST)) ==
+			       MR_TCP_SYN ?
 		       NAT_DROP_UNSOLICITED_SYN :
 		       NAT_DROP_FILTERED;
 }

@@ -58,7 +58,7 @@ static inline bool nat_window_fits(const struct nat_window_end *receiver,
 	const uint32_t window =
 		mr_flow_window(receiver->window, receiver->shift);
 
-	if (segment->flags & NAT_TCP_RST)
+	if (segment->flags & MR_TCP_RST)
 		return segment->seq - receiver->ack <= window;
 	return mr_flow_fits(receiver->ack, window, segment->seq,
 			    segment->n_bytes);
@@ -86,7 +86,7 @@ static inline bool nat_window_knows(const struct nat_window_end *to,
 {
 	return (to->seen & NAT_END_SENT && segment->ack == to->end) ||
 	       (direction == NAT_OUT && is_opening &&
-		segment->flags & NAT_TCP_SYN);
+		segment->flags & MR_TCP_SYN);
 }
 
 /* Update what the sender of this expects. An acknowledgement of what the other
@@ -103,7 +103,7 @@ static inline void nat_window_learn(struct nat_window_end *from,
 	    (to->seen & NAT_END_SENT && (int32_t)(segment->ack - to->end) > 0))
 		return;
 	/* The window of a SYN itself is not scaled. */
-	if (segment->flags & NAT_TCP_SYN && from->shift > 1)
+	if (segment->flags & MR_TCP_SYN && from->shift > 1)
 		window = (window + (1u << (from->shift - 1)) - 1) >>
 			 (from->shift - 1);
 	from->ack = segment->ack;
@@ -124,7 +124,7 @@ static inline bool nat_window_moves(struct nat_window *window,
 	const struct nat_window_end to = window->ends[!direction];
 
 	if (!(to.seen & NAT_END_STRAY) || segment->ack != to.stray ||
-	    (segment->flags & (NAT_TCP_ACK | NAT_TCP_RST)) != NAT_TCP_ACK)
+	    (segment->flags & (MR_TCP_ACK | MR_TCP_RST)) != MR_TCP_ACK)
 		return false;
 	*window = (struct nat_window){ 0 };
 	window->ends[!direction].shift = to.stray_shift;
@@ -135,7 +135,7 @@ static inline bool nat_window_moves(struct nat_window *window,
 static inline bool nat_window_is_new(const struct nat_window_end *from,
 				     const struct nat_segment *segment)
 {
-	return segment->flags & NAT_TCP_SYN && from->seen & NAT_END_SENT &&
+	return segment->flags & MR_TCP_SYN && from->seen & NAT_END_SENT &&
 	       (int32_t)(segment->seq + segment->n_bytes - from->end) > 0;
 }
 
@@ -143,7 +143,7 @@ static inline bool nat_window_is_new(const struct nat_window_end *from,
 static inline bool nat_window_stray(struct nat_window_end *from,
 				    const struct nat_segment *segment)
 {
-	if (segment->flags & NAT_TCP_RST)
+	if (segment->flags & MR_TCP_RST)
 		return false;
 	from->stray = segment->seq + segment->n_bytes;
 	from->stray_shift = segment->shift & 15;
@@ -172,24 +172,24 @@ static inline bool nat_window_see(struct nat_window *window,
 		    (is_opening || !nat_window_is_new(from, segment)))
 			to->seen |= NAT_END_CONFIRMED;
 		else if (to->seen & NAT_END_CONFIRMED ||
-			 segment->flags & NAT_TCP_RST)
+			 segment->flags & MR_TCP_RST)
 			return nat_window_stray(from, segment);
 		else
 			*to = (struct nat_window_end){ .shift = to->shift };
 	}
-	if (segment->flags & NAT_TCP_RST)
+	if (segment->flags & MR_TCP_RST)
 		return true;
-	knows = segment->flags & NAT_TCP_ACK &&
+	knows = segment->flags & MR_TCP_ACK &&
 		nat_window_knows(to, direction, segment, is_opening);
 	/* An answer to a SYN overrides what was not confirmed. */
 	if (!(from->seen & NAT_END_SENT) || (int32_t)(end - from->end) > 0 ||
-	    (knows && segment->flags & NAT_TCP_SYN &&
+	    (knows && segment->flags & MR_TCP_SYN &&
 	     !(from->seen & NAT_END_CONFIRMED)))
 		from->end = end;
 	from->seen = (from->seen & ~NAT_END_STRAY) | NAT_END_SENT;
-	if (segment->flags & NAT_TCP_SYN && is_opening)
+	if (segment->flags & MR_TCP_SYN && is_opening)
 		nat_window_scale(window, direction, segment);
-	if (segment->flags & NAT_TCP_ACK)
+	if (segment->flags & MR_TCP_ACK)
 		nat_window_learn(from, to, segment, knows);
 	return true;
 }

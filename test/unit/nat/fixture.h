@@ -13,10 +13,10 @@ enum {
 	UDP = 17,
 	TCP = 6,
 	GRE = 47,
-	SYN = NAT_TCP_SYN,
-	ACK = NAT_TCP_ACK,
-	FIN = NAT_TCP_FIN,
-	RST = NAT_TCP_RST,
+	SYN = MR_TCP_SYN,
+	ACK = MR_TCP_ACK,
+	FIN = MR_TCP_FIN,
+	RST = MR_TCP_RST,
 };
 
 /* Host order. */
