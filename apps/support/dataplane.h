@@ -111,6 +111,12 @@ int dataplane_resume(struct dataplane *plane, mr_worker_fn *work, void *opaque,
 void dataplane_close_ports(struct dataplane *plane);
 void dataplane_close(struct dataplane *plane);
 
+/* The tick of workers that count seconds. */
+static inline uint32_t dataplane_now_s(const struct dataplane *plane)
+{
+	return (uint32_t)(mr_ctx_now_ns(plane->ctx) / 1000000000u);
+}
+
 /* Set what idle workers do, and which log lines go to stderr. */
 void dataplane_set_idle(struct dataplane *plane, enum mr_idle_mode idle);
 void dataplane_set_log(struct dataplane *plane, enum mr_log_level level);

@@ -57,6 +57,15 @@ int fail_with(struct mr_reason *ret_error, int status, const char *format, ...)
 	return status;
 }
 
+struct mac_text text_of_mac(const uint8_t mac[6])
+{
+	struct mac_text text;
+
+	snprintf(text.text, sizeof(text.text), "%02x:%02x:%02x:%02x:%02x:%02x",
+		 mac[0], mac[1], mac[2], mac[3], mac[4], mac[5]);
+	return text;
+}
+
 char *text_escape(const char *text, char *ret, size_t n)
 {
 	const unsigned char *c = (const unsigned char *)text;

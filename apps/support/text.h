@@ -8,6 +8,7 @@
 
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <millrace/millrace.h>
 
@@ -24,6 +25,11 @@ void text_format(char *ret, size_t n, const char *format, va_list args)
 /* Set a message, cut as by text_format(); returns the status. */
 int fail_with(struct mr_reason *ret_error, int status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+
+struct mac_text {
+	char text[18];
+};
+struct mac_text text_of_mac(const uint8_t mac[6]);
 
 /* The first line of a file, whose path has at most 511 bytes; or "". */
 void read_line(char *ret, size_t n, const char *path_format, ...)

@@ -43,8 +43,8 @@ static uint64_t sum_of(const uint8_t *bytes, size_t n, uint64_t sum)
 static int parse(const uint8_t *bytes, size_t n_bytes, uint64_t *ret_n)
 {
 	struct mr_reason why = { .text = "" };
-	const int err = nat_saved_parse("file", bytes, n_bytes, 1000, take,
-					ret_n, &why);
+	const int err = nat_saved_parse("file", bytes, n_bytes, 1000, false,
+					take, ret_n, &why);
 
 	FUZZ_CHECK(err == 0 || *ret_n == 0);
 	FUZZ_CHECK((err == 0) == (why.text[0] == '\0'));

@@ -34,7 +34,7 @@ class LogStats(ctypes.Structure):
 
 LIB.nat_log_stats.restype = LogStats
 LIB.nat_log_ring.restype = ctypes.c_void_p
-LIB.nat_log_write.restype = ctypes.c_bool
+LIB.nat_log_flush.restype = ctypes.c_bool
 
 
 class Failed(Exception):
@@ -55,7 +55,7 @@ def save(path, sessions):
                            why), why)
 
 
-def saved(path, time_s=NOW_S, n_most=99, read=LIB.nat_saved_read):
+def saved(path, time_s=NOW_S, n_most=99, resumes=False):
     """The sessions of a state file, as dicts; no more than n_most."""
     got, why = [], ctypes.create_string_buffer(400)
 
@@ -63,7 +63,8 @@ def saved(path, time_s=NOW_S, n_most=99, read=LIB.nat_saved_read):
         got.append(one.contents.shown())
         return len(got) < n_most
 
-    err = read(str(path).encode(), U64(time_s), TAKE(take), None, why)
+    err = LIB.nat_saved_read(str(path).encode(), U64(time_s), resumes,
+                             TAKE(take), None, why)
     assert err == 0 or not got
     check(err, why)
     return got
@@ -100,7 +101,7 @@ def test_time_goes_on_while_nobody_runs(state):
 
 def resumed(path, time_s):
     """What a start makes of a state file."""
-    return saved(path, time_s, read=LIB.nat_saved_resume)
+    return saved(path, time_s, resumes=True)
 
 
 def test_ports_in_hold_down_follow_the_sessions(tmp_path, some):
@@ -203,7 +204,7 @@ class Log:
         self.ctx, self.log = ctypes.c_void_p(), ctypes.c_void_p()
         why = ctypes.create_string_buffer(400)
         assert LIB.mr_ctx_create(None, ctypes.byref(self.ctx), why) == 0
-        err = LIB.nat_log_create(self.ctx, str(path).encode(), 2, 100,
+        err = LIB.nat_log_create(self.ctx, str(path).encode(), 2,
                                  ctypes.byref(self.log), why)
         if err != 0:
             LIB.mr_ctx_destroy(self.ctx)
@@ -219,7 +220,7 @@ class Log:
     def write(self, now_s=100):
         """Whether the file takes all."""
         why = ctypes.create_string_buffer(400)
-        return LIB.nat_log_write(self.log, now_s, why)
+        return LIB.nat_log_flush(self.log, now_s, why)
 
     def stats(self):
         stats = LIB.nat_log_stats(self.log)

@@ -33,7 +33,7 @@ FORWARDER_WAITS = (
 NAT_WAITS = (
     *FORWARDER_WAITS,
     ("apps/nat/**/keep.c", "DISK_MS", 2),
-    ("apps/nat/**/log_writer.c", "LOG_MS", 2),
+    ("apps/nat/**/log.c", "LOG_MS", 2),
     ("apps/support/background.c", "CANCEL_MS", 2),
 )
 STOP_WAITS = {"mr-l2fwd@.service": FORWARDER_WAITS,

@@ -15,7 +15,6 @@
 #include "keep.h"
 #include "ports/ports.h"
 #include "reload.h"
-#include "support/background.h"
 #include "support/text.h"
 #include "verbs.h"
 
@@ -62,7 +61,7 @@ static int make_worker(struct app *app, uint32_t i, struct mr_reason *ret_error)
 		.config = app->config,
 		.shard = i,
 		.n_shards = app->n_workers,
-		.now_s = app_now_s(app),
+		.now_s = dataplane_now_s(&app->plane),
 		.log = app->config->log_path[0] != '\0' ? nat_log_put : NULL,
 		.opaque = nat_log_ring(app->log, i),
 	};
@@ -230,10 +229,8 @@ int app_open(struct app *app, const struct options *options,
 		status = nat_offload_open(app, ret_error);
 	if (status == 0)
 		status = nat_log_create(app->plane.ctx, config->log_path,
-					app->plane.n_workers, app_now_s(app),
-					&app->log, ret_error) < 0;
-	if (status == 0)
-		status = app_create_log_writer(app, ret_error);
+					app->plane.n_workers, &app->log,
+					ret_error) < 0;
 	if (status == 0)
 		status = nat_neighbours_create(app->config, &app->neighbours,
 					       ret_error) < 0;
@@ -263,7 +260,7 @@ void app_close(struct app *app)
 	free(app->workers);
 	nat_steering_destroy(app->steering);
 	nat_neighbours_destroy(app->neighbours);
-	app_close_log(app);
+	nat_log_destroy(app->log);
 	if (app->plane.ctx != NULL)
 		dataplane_close(&app->plane);
 	if (app->answered_fd >= 0)
@@ -354,10 +351,9 @@ void app_port_event(void *opaque, uint32_t port_idx, uint32_t events)
 	}
 	nat_offload_follow(app);
 	if (events & MR_PORT_EVENT_MAC)
-		print_error("mr-nat: %s port: MAC address %02x:%02x:%02x:%02x:"
-			    "%02x:%02x: announced to its link",
-			    side_name(port_idx), mac[0], mac[1], mac[2], mac[3],
-			    mac[4], mac[5]);
+		print_error("mr-nat: %s port: MAC address %s: announced to its "
+			    "link",
+			    side_name(port_idx), text_of_mac(mac).text);
 }
 
 /* Close the rules, which cannot outlive a port. */
@@ -396,6 +392,6 @@ void app_each_second(void *opaque)
 {
 	struct app *app = opaque;
 
-	app_write_log(app);
+	nat_log_write(app->log);
 	nat_answers_ready(app);
 }

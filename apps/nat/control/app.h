@@ -27,9 +27,7 @@ struct app {
 	struct nat_neighbours *neighbours;
 	struct nat_steering *steering; /* NULL: one worker */
 	struct mr_reason not_steered; /* why the outside port does not; or "" */
-	struct nat_log *log;          /* of log_writer, while that is busy */
-	struct background *log_writer;
-	bool moves_log; /* atomic: reopen the file */
+	struct nat_log *log;
 	struct nat_keep *keep;
 	struct mr_rules *rules;               /* NULL: none */
 	struct offload_counts offload_counts; /* when they ended */
@@ -42,12 +40,6 @@ struct app {
 	struct control *control; /* from main(), for its events */
 	uint32_t n_reloads, n_refused; /* configurations */
 };
-
-/* The workers' tick. */
-static inline uint32_t app_now_s(const struct app *app)
-{
-	return (uint32_t)(mr_ctx_now_ns(app->plane.ctx) / 1000000000u);
-}
 
 /*
  * Open everything and restore saved sessions. The app owns config from now on,
@@ -69,13 +61,6 @@ void app_port_event(void *app, uint32_t port_idx, uint32_t events);
 /* Called before and after a port is opened again, with the workers stopped. */
 void app_port_closing(void *app, uint32_t port_idx);
 void app_port_opened(void *app, uint32_t port_idx);
-/* log_writer.c: the log's thread. 0, or an exit status with a message. */
-int app_create_log_writer(struct app *app, struct mr_reason *ret_error);
-/* Write what is in the log's rings. While the log is busy, they hold it. */
-void app_write_log(struct app *app);
-/* Write the last lines; it need not have been created. */
-void app_close_log(struct app *app);
-
 /* counters.c */
 const struct app_counters *app_counters(const struct app *app);
 

@@ -35,11 +35,6 @@ struct nat_keep {
 	struct mr_reason why;
 };
 
-static uint32_t now_s(const struct nat_keep *keep)
-{
-	return (uint32_t)(mr_ctx_now_ns(keep->app->plane.ctx) / 1000000000u);
-}
-
 int nat_keep_create(struct app *app, struct nat_keep **ret_keep,
 		    struct mr_reason *ret_why)
 {
@@ -94,8 +89,8 @@ static void gather_sessions(struct nat_keep *keep)
 		uint32_t n;
 
 		while ((n = nat_maps_save(keep->app->workers[w].maps, &cursor,
-					  now_s(keep), sessions,
-					  NAT_REQUEST_SAVED)) > 0)
+					  dataplane_now_s(&keep->app->plane),
+					  sessions, NAT_REQUEST_SAVED)) > 0)
 			put_sessions(keep, sessions, n);
 	}
 }
@@ -140,7 +135,7 @@ static void write_end(struct nat_keep *keep)
 
 	keep->state = KEEP_IDLE;
 	keep->n_done = keep->n_begun;
-	keep->last_s = now_s(keep);
+	keep->last_s = dataplane_now_s(&keep->app->plane);
 	if (keep->err < 0) {
 		if (!keep->has_failed)
 			print_error("mr-nat: %s", keep->why.text);
@@ -188,8 +183,10 @@ static void restore_held(struct restored *restored,
 	struct app *app = restored->keep->app;
 
 	for (uint32_t w = 0; w < app->n_workers; w++)
-		if (nat_maps_restore(app->workers[w].maps, saved,
-				     now_s(restored->keep)) == 0) {
+		if (nat_maps_restore(
+			    app->workers[w].maps, saved,
+			    dataplane_now_s(&restored->keep->app->plane)) ==
+		    0) {
 			restored->n_held++;
 			return;
 		}
@@ -208,7 +205,7 @@ static bool restore_record(void *opaque, const struct nat_session *saved)
 		return true;
 	}
 	err = nat_maps_restore(app->workers[owner].maps, saved,
-			       now_s(restored->keep));
+			       dataplane_now_s(&restored->keep->app->plane));
 	if (err == 0)
 		restored->n++;
 	else
@@ -245,8 +242,8 @@ int nat_keep_restore(struct nat_keep *keep, struct mr_reason *ret_why)
 
 	if (path[0] == '\0')
 		return 0;
-	err = nat_saved_resume(path, (uint64_t)time(NULL), restore_record,
-			       &restored, ret_why);
+	err = nat_saved_read(path, (uint64_t)time(NULL), true, restore_record,
+			     &restored, ret_why);
 	/* -ENOENT: no snapshot yet. */
 	if (err == 0)
 		print_error(
@@ -278,9 +275,10 @@ static bool ignore_record(void *opaque, const struct nat_session *saved)
 
 int nat_keep_check(const char *path, struct mr_reason *ret_why)
 {
-	const int err = path[0] == '\0' ? 0 :
-					  nat_saved_read(path, 0, ignore_record,
-							 NULL, ret_why);
+	const int err = path[0] == '\0' ?
+				0 :
+				nat_saved_read(path, 0, false, ignore_record,
+					       NULL, ret_why);
 
 	return err == -ENOENT ? 0 : err;
 }
@@ -344,7 +342,8 @@ static bool is_due(const struct nat_keep *keep)
 
 	return config->state_path[0] != '\0' &&
 	       (keep->n_begun < keep->wanted ||
-		now_s(keep) - keep->last_s >= config->state_interval_s ||
+		dataplane_now_s(&keep->app->plane) - keep->last_s >=
+			config->state_interval_s ||
 		strcmp(config->state_path, keep->to) != 0);
 }
 

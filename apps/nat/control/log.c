@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "log.h"
+#include "support/background.h"
 #include "support/counter.h"
 #include "support/text.h"
 
@@ -20,6 +21,7 @@ enum {
 	EVENT_ENTRIES = 2,
 	RING_ENTRIES = 1 << 15,
 	BURST_EVENTS = 64,
+	LOG_MS = 5000, /* for the last lines */
 };
 
 union slot {
@@ -36,7 +38,10 @@ struct nat_log_ring {
 };
 
 struct nat_log {
-	FILE *file; /* NULL: none */
+	struct mr_ctx *ctx;
+	struct background *writer; /* while it is busy, it owns the rest */
+	bool must_reopen;          /* atomic: the file was moved */
+	FILE *file;                /* NULL: none */
 	char path[256];
 	uint32_t n_workers;
 	int64_t epoch_s; /* of tick 0 */
@@ -85,24 +90,26 @@ static FILE *open_file(const char *path)
 	return fdopen(fd, "a");
 }
 
-static void set_epoch(struct nat_log *log, uint32_t now_s)
+static void free_log(struct nat_log *log)
 {
-	log->epoch_s = (int64_t)time(NULL) - now_s;
+	if (log->file != NULL)
+		fclose(log->file);
+	for (uint32_t w = 0; w < log->n_workers; w++)
+		mr_ring_spsc_destroy(log->rings[w].ring);
+	free(log);
 }
 
 int nat_log_create(struct mr_ctx *ctx, const char *path, uint32_t n_workers,
-		   uint32_t now_s, struct nat_log **ret_log,
-		   struct mr_reason *ret_why)
+		   struct nat_log **ret_log, struct mr_reason *ret_why)
 {
 	struct nat_log *log =
 		calloc(1, sizeof(*log) + n_workers * sizeof(log->rings[0]));
 	int err = 0;
 
-	if (log == NULL) {
+	if (log == NULL)
 		return fail_with(ret_why, -ENOMEM, "no memory for the log");
-	}
+	log->ctx = ctx;
 	log->n_workers = n_workers;
-	set_epoch(log, now_s);
 	snprintf(log->path, sizeof(log->path), "%s", path);
 	for (uint32_t w = 0; w < n_workers && err == 0; w++)
 		err = mr_ring_spsc_create(ctx, RING_ENTRIES,
@@ -112,8 +119,14 @@ int nat_log_create(struct mr_ctx *ctx, const char *path, uint32_t n_workers,
 		if (log->file == NULL)
 			err = fail_open(log, ret_why);
 	}
+	if (err == 0) {
+		log->writer = background_create(-1);
+		if (log->writer == NULL)
+			err = fail_with(ret_why, -errno,
+					"no thread for the log");
+	}
 	if (err < 0) {
-		nat_log_destroy(log);
+		free_log(log);
 		return err;
 	}
 	*ret_log = log;
@@ -205,8 +218,10 @@ static bool flush_lines(struct nat_log *log)
 	return is_good;
 }
 
-static bool write_rings(struct nat_log *log, struct mr_reason *ret_why)
+bool nat_log_flush(struct nat_log *log, uint32_t now_s,
+		   struct mr_reason *ret_why)
 {
+	log->epoch_s = (int64_t)time(NULL) - now_s;
 	if (log->file != NULL)
 		clearerr(log->file); /* it may have room again */
 	for (uint32_t w = 0; w < log->n_workers; w++) {
@@ -230,41 +245,79 @@ static bool write_rings(struct nat_log *log, struct mr_reason *ret_why)
 	return false;
 }
 
-void nat_log_destroy(struct nat_log *log)
+static void write_rings(struct nat_log *log)
 {
 	struct mr_reason why;
 
-	if (log == NULL)
+	if (!nat_log_flush(log,
+			   (uint32_t)(mr_ctx_now_ns(log->ctx) / 1000000000u),
+			   &why))
+		print_error("mr-nat: %s", why.text);
+}
+
+/* On failure, the old file stays. */
+static void reopen_file(struct nat_log *log)
+{
+	FILE *file = open_file(log->path);
+	struct mr_reason why;
+
+	if (file == NULL) {
+		fail_open(log, &why);
+		print_error("mr-nat: %s", why.text);
 		return;
-	if (log->file != NULL) {
-		write_rings(log, &why);
-		fclose(log->file);
 	}
-	for (uint32_t w = 0; w < log->n_workers; w++)
-		mr_ring_spsc_destroy(log->rings[w].ring);
-	free(log);
-}
-
-bool nat_log_write(struct nat_log *log, uint32_t now_s,
-		   struct mr_reason *ret_why)
-{
-	set_epoch(log, now_s);
-	return write_rings(log, ret_why);
-}
-
-int nat_log_reopen(struct nat_log *log, struct mr_reason *ret_why)
-{
-	FILE *file;
-
-	if (log->path[0] == '\0')
-		return 0;
-	file = open_file(log->path);
-	if (file == NULL)
-		return fail_open(log, ret_why);
 	fclose(log->file);
 	log->file = file;
 	log->is_broken = false;
-	return 0;
+}
+
+/* Jobs of the writer. */
+static void write_log(void *opaque)
+{
+	struct nat_log *log = opaque;
+
+	if (__atomic_exchange_n(&log->must_reopen, false, __ATOMIC_RELAXED) &&
+	    log->path[0] != '\0')
+		reopen_file(log);
+	write_rings(log);
+}
+
+static void end_log(void *opaque)
+{
+	struct nat_log *log = opaque;
+
+	if (log->file != NULL)
+		write_rings(log);
+	free_log(log);
+}
+
+void nat_log_write(struct nat_log *log)
+{
+	if (background_is_idle(log->writer))
+		background_do(log->writer, write_log, log);
+}
+
+void nat_log_reopen(struct nat_log *log)
+{
+	__atomic_store_n(&log->must_reopen, true, __ATOMIC_RELAXED);
+	nat_log_write(log);
+}
+
+void nat_log_destroy(struct nat_log *log)
+{
+	struct background *writer;
+	char path[sizeof(log->path)];
+
+	if (log == NULL)
+		return;
+	writer = log->writer;
+	memcpy(path, log->path, sizeof(path));
+	if (background_wait(writer, LOG_MS))
+		background_do(writer, end_log, log);
+	if (!background_wait(writer, LOG_MS))
+		print_error("mr-nat: log: %s: cannot write the last lines",
+			    path);
+	background_destroy(writer);
 }
 
 struct nat_log_stats nat_log_stats(const struct nat_log *log)

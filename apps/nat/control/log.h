@@ -21,14 +21,10 @@ struct nat_log;
 /* The part of one worker. */
 struct nat_log_ring;
 
-/*
- * path "": no file; events count as lost. now_s is the workers' current tick.
- * 0, -ENOMEM, or the errno of opening the file.
- */
+/* path "": no file; events count as lost. 0, or -errno with an error. */
 int nat_log_create(struct mr_ctx *ctx, const char *path, uint32_t n_workers,
-		   uint32_t now_s, struct nat_log **ret_log,
-		   struct mr_reason *ret_why);
-/* Writes the rest. */
+		   struct nat_log **ret_log, struct mr_reason *ret_why);
+/* Write the last lines, and free it; NULL is fine. */
 void nat_log_destroy(struct nat_log *log);
 
 struct nat_log_ring *nat_log_ring(struct nat_log *log, uint32_t worker_idx);
@@ -36,14 +32,14 @@ struct nat_log_ring *nat_log_ring(struct nat_log *log, uint32_t worker_idx);
 /* nat_log_fn of a worker; opaque is its ring. */
 void nat_log_put(void *opaque, const struct nat_log_event *event);
 
-/* Write the workers' events; one thread at a time. now_s is their tick, since
- * the clock of the lines may have been set. False: the file takes no more;
- * reported once per opening. */
-bool nat_log_write(struct nat_log *log, uint32_t now_s,
+/* Have the thread write the workers' events, unless it is still writing. */
+void nat_log_write(struct nat_log *log);
+/* The same after the file was moved: start a new one. */
+void nat_log_reopen(struct nat_log *log);
+/* What the thread does. now_s is the workers' tick, since the clock of the
+ * lines may have been set. False: the file takes no more; once per opening. */
+bool nat_log_flush(struct nat_log *log, uint32_t now_s,
 		   struct mr_reason *ret_why);
-
-/* The file was moved: start a new one. On failure, the old one stays. */
-int nat_log_reopen(struct nat_log *log, struct mr_reason *ret_why);
 
 struct nat_log_stats {
 	uint64_t n_written; /* lines written to the file */

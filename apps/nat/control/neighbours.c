@@ -22,7 +22,7 @@ static json_t *describe_entry(const struct app *app, uint32_t slot)
 {
 	const struct nat_neighbours *neighbours = app->neighbours;
 	const int32_t age_s =
-		nat_neighbour_age_s(&neighbours->slots[slot], app_now_s(app));
+		nat_neighbour_age_s(&neighbours->slots[slot], dataplane_now_s(&app->plane));
 	char addr_text[INET_ADDRSTRLEN], mac_text[18];
 	enum nat_neighbour_state state;
 	enum nat_side side;
@@ -95,7 +95,7 @@ bool nat_neighbours_answer_flush(struct control_request *r, void *opaque)
 					&mac);
 		if (address == NULL || addr == wanted)
 			n += nat_neighbours_forget(app->neighbours, slot,
-						   app_now_s(app));
+						   dataplane_now_s(&app->plane));
 	}
 	return control_end(r, json_pack("{s:i}", "cleared", n));
 }

@@ -141,9 +141,8 @@ static void commit_reload(struct app *app)
 {
 	struct nat_config *old = app->config;
 
-	if (!nat_neighbours_follow(
-		    app->neighbours, old, app->next,
-		    (uint32_t)(mr_ctx_now_ns(app->plane.ctx) / 1000000000u)))
+	if (!nat_neighbours_follow(app->neighbours, old, app->next,
+				   dataplane_now_s(&app->plane)))
 		print_error("mr-nat: reload: neighbours: no room for a static "
 			    "entry; it will be resolved by ARP");
 	app->config = app->next;
@@ -215,8 +214,7 @@ void nat_reload_hang_up(void *opaque)
 	struct app *app = opaque;
 	const char *path = app->options->run.config_path;
 
-	__atomic_store_n(&app->moves_log, true, __ATOMIC_RELAXED);
-	app_write_log(app);
+	nat_log_reopen(app->log);
 	if (path == NULL)
 		print_error("mr-nat: reload: there is no --config");
 	else if (settings_reload(&nat_settings_ops, app, "mr-nat", path) < 0)

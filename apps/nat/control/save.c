@@ -238,9 +238,9 @@ static void tell_all(const uint8_t *bytes, uint64_t n, uint64_t gone_s,
 	}
 }
 
-static int parse_file(const char *name, const uint8_t *bytes, size_t n_bytes,
-		 uint64_t time_s, bool resumes, nat_saved_fn *fn, void *opaque,
-		 struct mr_reason *ret_why)
+int nat_saved_parse(const char *name, const uint8_t *bytes, size_t n_bytes,
+		    uint64_t time_s, bool resumes, nat_saved_fn *fn,
+		    void *opaque, struct mr_reason *ret_why)
 {
 	const size_t n_room =
 		n_bytes - sizeof(struct header) - sizeof(uint64_t);
@@ -277,14 +277,6 @@ static int parse_file(const char *name, const uint8_t *bytes, size_t n_bytes,
 	return 0;
 }
 
-int nat_saved_parse(const char *name, const uint8_t *bytes, size_t n_bytes,
-		    uint64_t time_s, nat_saved_fn *fn, void *opaque,
-		    struct mr_reason *ret_why)
-{
-	return parse_file(name, bytes, n_bytes, time_s, false, fn, opaque,
-			  ret_why);
-}
-
 /* 0, or -1 with errno. */
 static int read_all(int fd, uint8_t *bytes, size_t n_bytes)
 {
@@ -298,8 +290,8 @@ static int read_all(int fd, uint8_t *bytes, size_t n_bytes)
 	return 0;
 }
 
-static int read_file(const char *path, uint64_t time_s, bool resumes,
-		     nat_saved_fn *fn, void *opaque, struct mr_reason *ret_why)
+int nat_saved_read(const char *path, uint64_t time_s, bool resumes,
+		   nat_saved_fn *fn, void *opaque, struct mr_reason *ret_why)
 {
 	/* Opening a FIFO would wait for its other end. */
 	const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -321,22 +313,10 @@ static int read_file(const char *path, uint64_t time_s, bool resumes,
 		if (bytes == NULL || read_all(fd, bytes, n) < 0)
 			err = fail_io(ret_why, path);
 		else
-			err = parse_file(path, bytes, n, time_s, resumes, fn,
-					 opaque, ret_why);
+			err = nat_saved_parse(path, bytes, n, time_s, resumes,
+					      fn, opaque, ret_why);
 	}
 	free(bytes);
 	close(fd);
 	return err;
-}
-
-int nat_saved_read(const char *path, uint64_t time_s, nat_saved_fn *fn,
-		   void *opaque, struct mr_reason *ret_why)
-{
-	return read_file(path, time_s, false, fn, opaque, ret_why);
-}
-
-int nat_saved_resume(const char *path, uint64_t time_s, nat_saved_fn *fn,
-		     void *opaque, struct mr_reason *ret_why)
-{
-	return read_file(path, time_s, true, fn, opaque, ret_why);
 }

@@ -49,16 +49,14 @@ typedef bool nat_saved_fn(void *opaque, const struct nat_session *session);
  * with each port in hold-down, in the order in which they were freed. 0,
  * -ENOENT, -EINVAL if the file is not ours, -EBADMSG if it is ours but empty,
  * truncated, damaged or of another version, or the errno of reading; with a
- * message. fn is called only if the whole file is valid.
+ * message. fn is called only if the whole file is valid. resumes: the port of
+ * an expired session is in hold-down since then.
  */
-int nat_saved_read(const char *path, uint64_t time_s, nat_saved_fn *fn,
-		   void *opaque, struct mr_reason *ret_why);
-/* The same, but the port of an expired session is in hold-down since then. */
-int nat_saved_resume(const char *path, uint64_t time_s, nat_saved_fn *fn,
-		     void *opaque, struct mr_reason *ret_why);
+int nat_saved_read(const char *path, uint64_t time_s, bool resumes,
+		   nat_saved_fn *fn, void *opaque, struct mr_reason *ret_why);
 /* The same from memory. */
 int nat_saved_parse(const char *name, const uint8_t *bytes, size_t n_bytes,
-		    uint64_t time_s, nat_saved_fn *fn, void *opaque,
-		    struct mr_reason *ret_why);
+		    uint64_t time_s, bool resumes, nat_saved_fn *fn,
+		    void *opaque, struct mr_reason *ret_why);
 
 #endif
