@@ -44,6 +44,12 @@ static inline uint64_t fdb_mac(const uint8_t *bytes)
 	       (uint64_t)bytes[4] << 8 | bytes[5];
 }
 
+static inline void fdb_mac_bytes(uint64_t mac, uint8_t bytes[6])
+{
+	for (int i = 0; i < 6; i++)
+		bytes[i] = (uint8_t)(mac >> 8 * (5 - i));
+}
+
 /* Any thread. now_s: seconds of a clock that all callers share. */
 void fdb_learn(struct fdb *fdb, uint64_t mac, uint32_t port, uint32_t now_s);
 /* The port, or FDB_NOWHERE. Any thread. */

@@ -142,14 +142,12 @@ static bool add_rule(struct offload *offload, struct station *station,
 		     uint64_t word, uint64_t now_ns)
 {
 	uint32_t id;
-	const uint64_t mac = fdb_word_mac(word);
 	struct mr_rule rule = {
 		.match = MR_RULE_STATION,
 		.to = (uint16_t)fdb_word_port(word),
 	};
 
-	for (int i = 0; i < 6; i++)
-		rule.mac[i] = (uint8_t)(mac >> 8 * (5 - i));
+	fdb_mac_bytes(fdb_word_mac(word), rule.mac);
 	if (mr_rules_add(offload->rules, &rule, 1, &id) != 1)
 		return false;
 	__atomic_store_n(&station->id, id, __ATOMIC_RELAXED);

@@ -199,9 +199,7 @@ void session_each_second(void *app)
 	if (session->fdb != NULL && session->offload != NULL)
 		offload_refresh(session->offload);
 	if (session->fdb != NULL)
-		fdb_age(session->fdb,
-			(uint32_t)(mr_ctx_now_ns(session->plane.ctx) /
-				   1000000000u));
+		fdb_age(session->fdb, dataplane_now_s(&session->plane));
 }
 
 /* Behind a link that went down nobody is where they were. */

@@ -126,6 +126,16 @@ const struct control_verb *control_parse(const char *line, size_t n,
 					 uint32_t n_verbs, json_t **ret_args,
 					 struct mr_reason *ret_why);
 
+/*
+ * Answer with an object per used slot of a table, then their number as
+ * "listed". describe returns NULL for a free slot. The verb's n_state is
+ * CONTROL_LISTING_BYTES.
+ */
+enum { CONTROL_LISTING_BYTES = 8 };
+typedef json_t *control_describe_fn(const void *app, uint32_t slot);
+bool control_list(struct control_request *request, const void *app,
+		  uint32_t n_slots, control_describe_fn *describe);
+
 /* control_verbs.c: those of every application; opaque is the control. */
 enum { N_CONTROL_VERBS = 9 };
 extern const struct control_verb control_verbs[N_CONTROL_VERBS];

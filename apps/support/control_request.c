@@ -9,6 +9,8 @@
 #include "json_text.h"
 #include "text.h"
 
+enum { LISTED = 256 }; /* objects per call */
+
 static int add_bytes(const char *bytes, size_t n, void *opaque)
 {
 	struct control_request *r = opaque;
@@ -81,6 +83,33 @@ bool control_args(struct control_request *r, const char *format, ...)
 					     "there are too many");
 	return !control_fail(r, "missing argument, or wrong type: %s",
 			     error.text);
+}
+
+struct listing {
+	uint32_t slot; /* next */
+	uint32_t n;
+};
+
+_Static_assert(sizeof(struct listing) == CONTROL_LISTING_BYTES, "");
+
+bool control_list(struct control_request *r, const void *app, uint32_t n_slots,
+		  control_describe_fn *describe)
+{
+	struct listing *at = r->state;
+	const uint32_t end = at->n + LISTED;
+
+	if (r->is_gone || (at->slot == 0 && !control_args(r, "{}")))
+		return true;
+	for (; at->slot < n_slots && at->n < end; at->slot++) {
+		json_t *object = describe(app, at->slot);
+
+		if (object == NULL)
+			continue;
+		control_add(r, object);
+		at->n++;
+	}
+	return at->slot == n_slots &&
+	       control_end(r, json_pack("{s:i}", "listed", (int)at->n));
 }
 
 const struct control_verb *control_parse(const char *line, size_t n,

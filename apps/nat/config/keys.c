@@ -122,9 +122,7 @@ static void write_neighbour(const void *from, char *ret_text, size_t n_bytes)
 	char addr[20];
 
 	write_addr(&n->addr, addr, sizeof(addr));
-	snprintf(ret_text, n_bytes, "%s %02x:%02x:%02x:%02x:%02x:%02x", addr,
-		 n->mac[0], n->mac[1], n->mac[2], n->mac[3], n->mac[4],
-		 n->mac[5]);
+	snprintf(ret_text, n_bytes, "%s %s", addr, text_of_mac(n->mac).text);
 }
 
 static json_t *show_neighbours(const struct yaml_key *key, const void *from)

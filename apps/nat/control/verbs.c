@@ -9,6 +9,7 @@
 #include "keep.h"
 #include "mapping/tcp.h"
 #include "reload.h"
+#include "support/text.h"
 #include "verbs.h"
 
 enum { SAVE_S = 5 }; /* for the disk to store what was cleared */
@@ -197,11 +198,88 @@ static bool answer_clear(struct control_request *request, void *app)
 	return answer_request(request, app, NAT_ASK_CLEAR);
 }
 
+static const char *const state_names[] = {
+	[NAT_NEIGHBOUR_INCOMPLETE] = "incomplete",
+	[NAT_NEIGHBOUR_FAILED] = "failed",
+	[NAT_NEIGHBOUR_PROBE] = "probe",
+	[NAT_NEIGHBOUR_REACHABLE] = "reachable",
+	[NAT_NEIGHBOUR_FIXED] = "static",
+	[NAT_NEIGHBOUR_DOUBTFUL] = "doubtful",
+};
+
+/* NULL: the slot is free. */
+static json_t *describe_neighbour(const void *opaque, uint32_t slot)
+{
+	const struct app *app = opaque;
+	const struct nat_neighbours *neighbours = app->neighbours;
+	enum nat_neighbour_state state;
+	enum nat_side side;
+	json_t *object;
+	int32_t age_s;
+	uint32_t addr;
+	uint64_t mac;
+
+	state = nat_neighbours_at(neighbours, slot, &side, &addr, &mac);
+	if (state == NAT_NEIGHBOUR_NONE)
+		return NULL;
+	age_s = nat_neighbour_age_s(&neighbours->slots[slot],
+				    dataplane_now_s(&app->plane));
+	object = json_pack("{s:s, s:s, s:s}", "side",
+			   side == NAT_INSIDE ? "inside" : "outside", "address",
+			   show_end(addr, 0).text, "state",
+			   state == NAT_NEIGHBOUR_REACHABLE &&
+					   age_s > NAT_REACHABLE_S ?
+				   "stale" :
+				   state_names[state]);
+	if (mac != 0)
+		json_object_set_new(
+			object, "mac",
+			json_string(text_of_mac((const uint8_t *)&mac).text));
+	/* A worker may have read the clock after us. */
+	if (state != NAT_NEIGHBOUR_FIXED)
+		json_object_set_new(object, "age_s",
+				    json_integer(age_s > 0 ? age_s : 0));
+	return object;
+}
+
+/* It needs no lock, so workers continue. */
+static bool answer_neighbours(struct control_request *r, void *app)
+{
+	return control_list(r, app, NAT_NEIGHBOUR_SLOTS, describe_neighbour);
+}
+
+static bool answer_flush(struct control_request *r, void *opaque)
+{
+	const struct app *app = opaque;
+	const char *address = NULL;
+	uint32_t wanted = 0;
+	int n = 0;
+
+	if (!control_args(r, "{s?s}", "address", &address))
+		return true;
+	if (address != NULL && inet_pton(AF_INET, address, &wanted) != 1)
+		return control_fail(r, "'%.40s' is not an IPv4 address",
+				    address);
+	for (uint32_t slot = 0; slot < NAT_NEIGHBOUR_SLOTS; slot++) {
+		enum nat_side side;
+		uint32_t addr;
+		uint64_t mac;
+
+		(void)nat_neighbours_at(app->neighbours, slot, &side, &addr,
+					&mac);
+		if (address == NULL || addr == wanted)
+			n += nat_neighbours_forget(
+				app->neighbours, slot,
+				dataplane_now_s(&app->plane));
+	}
+	return control_end(r, json_pack("{s:i}", "cleared", n));
+}
+
 const struct control_verb nat_verbs[N_NAT_VERBS] = {
 	{ "nat sessions", sizeof(struct nat_ask), answer_sessions },
 	{ "nat clear", sizeof(struct nat_ask), answer_clear },
-	{ "nat neighbours", sizeof(struct nat_listing), nat_neighbours_answer },
-	{ "nat neighbours flush", 0, nat_neighbours_answer_flush },
+	{ "nat neighbours", CONTROL_LISTING_BYTES, answer_neighbours },
+	{ "nat neighbours flush", 0, answer_flush },
 };
 
 bool nat_answers_ready(void *opaque)

@@ -23,14 +23,6 @@ struct nat_request;
 /* A worker has answered a request of one of them. */
 void nat_ask_answered(struct nat_ask *ask, const struct nat_request *request);
 
-/* neighbours.c */
-struct nat_listing {
-	uint32_t slot; /* next */
-	uint32_t n;
-};
-
-control_answer_fn nat_neighbours_answer, nat_neighbours_answer_flush;
-
 /* For run(): the workers' answers are there; app is the struct app. */
 bool nat_answers_ready(void *app);
 
