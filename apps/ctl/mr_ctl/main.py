@@ -49,6 +49,15 @@ def print_json(objects: list[Any]) -> None:
         print(json.dumps(one, separators=(",", ":"), ensure_ascii=False))
 
 
+def _print(given: Given, objects: list[Any], print_it: Callable[[], None]) -> int:
+    """Objects as JSON or for people."""
+    if "json" in given:
+        print_json(objects)
+    else:
+        print_it()
+    return 0
+
+
 def _show(connection: Connection, given: Given, words: list[str]) -> int:
     """One section of the statistics, or the configuration."""
     what = words[0] if words else "stats"
@@ -81,11 +90,8 @@ def _set(connection: Connection, given: Given, words: list[str]) -> int:
 
 def _plan(connection: Connection, given: Given, words: list[str]) -> int:
     changes, _ = settings.ask(connection, "plan", words[0])
-    if "json" in given:
-        print_json(changes)
-    else:
-        for change in changes:
-            print(settings.change_line(change))
+    lines = [f"{settings.change_line(change)}\n" for change in changes]
+    _print(given, changes, lambda: print("".join(lines), end=""))
     n_fixed = sum(change["restart"] for change in changes)
     if n_fixed > 0:
         raise Refused(
@@ -96,39 +102,24 @@ def _plan(connection: Connection, given: Given, words: list[str]) -> int:
 
 def _apply(connection: Connection, given: Given, words: list[str]) -> int:
     _, end = settings.ask(connection, "apply", words[0])
-    if "json" in given:
-        print_json([end])
-    else:
-        print(f"{end['changes']} changed")
-    return 0
+    return _print(given, [end], lambda: print(f"{end['changes']} changed"))
 
 
 def _dump(connection: Connection, given: Given, words: list[str]) -> int:
     del words
     found = connection.ask_one("dump")["settings"]
-    if "json" in given:
-        print_json([found])
-    else:
-        print("\n".join(settings.document(found)))
-    return 0
+    return _print(given, [found], lambda: print("\n".join(settings.document(found))))
 
 
 def _sessions(connection: Connection, given: Given, words: list[str]) -> int:
     args = {"filter": words[0]} if words else {}
     *sessions, _ = connection.ask("nat sessions", **args)
-    if "json" in given:
-        print_json(sessions)
-    else:
-        show.print_sessions(sessions)
-    return 0
+    return _print(given, sessions, lambda: show.print_sessions(sessions))
 
 
 def _clear(connection: Connection, given: Given, words: list[str]) -> int:
     end = list(connection.ask("nat clear", filter=words[0], now="now" in given))[-1]
-    if "json" in given:
-        print_json([end])
-    else:
-        print(f"{end['cleared']} ended")
+    _print(given, [end], lambda: print(f"{end['cleared']} ended"))
     if not end.get("saved", True):
         print_error(
             "mrctl: the state file could not be written: after a crash these sessions may return"
@@ -142,27 +133,15 @@ def _neighbours(connection: Connection, given: Given, words: list[str]) -> int:
     if words:
         args = {"address": words[1]} if len(words) > 1 else {}
         (end,) = connection.ask("nat neighbours flush", **args)
-        if "json" in given:
-            print_json([end])
-        else:
-            print(f"{end['cleared']} forgotten")
-        return 0
+        return _print(given, [end], lambda: print(f"{end['cleared']} forgotten"))
     *found, _ = connection.ask("nat neighbours")
-    if "json" in given:
-        print_json(found)
-    else:
-        show.print_neighbours(found)
-    return 0
+    return _print(given, found, lambda: show.print_neighbours(found))
 
 
 def _fdb(connection: Connection, given: Given, words: list[str]) -> int:
     del words
     *entries, _ = connection.ask("l2 fdb")
-    if "json" in given:
-        print_json(entries)
-    else:
-        show.print_fdb(entries)
-    return 0
+    return _print(given, entries, lambda: show.print_fdb(entries))
 
 
 def _watch(connection: Connection, given: Given, words: list[str]) -> int:
