@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of allocators: how each is made, counted and given back. */
+/* The table of allocators: how to make, count and free each. */
 #include <stdio.h>
 
 #include "alloc.h"
 #include "support/text.h"
 
-/* Where DPDK got no huge pages, none for ours: both miss the TLB alike. */
+/* If DPDK got no huge pages, we use none either: both miss the TLB alike. */
 static int small_region(struct bench *bench, struct mr_region **ret,
 			struct mr_reason *why)
 {
@@ -19,7 +19,7 @@ static int small_region(struct bench *bench, struct mr_region **ret,
 	return mr_region_create(bench_ctx(bench), &config, ret, why);
 }
 
-/* One page had two owners once: from now on the pool looks at them. */
+/* Give a page a second owner once: from then on the pool checks owners. */
 static int use_owners(struct mr_cache *cache, struct mr_reason *why)
 {
 	struct mr_frame frame = { .len = 64 };
@@ -45,7 +45,7 @@ static int make_pool(struct our_pool *our, const struct variant *variant,
 	config.size = sizeof(config);
 	config.n_pages = wish->n_objects;
 	config.page_bytes = wish->n_bytes;
-	/* One region for all: a cache takes back frames of each. */
+	/* One region for all pools, so a cache can free frames of any pool. */
 	config.region = p == 0 ? our->region : mr_pool_region(our->pools[0]);
 	if (mr_pool_create(bench_ctx(variant->bench), &config, &our->pools[p],
 			   why) < 0)
@@ -90,13 +90,13 @@ static void free_ours(void *pool)
 	bool is_whole = true;
 
 	mr_frag_cache_destroy(our->frags);
-	/* All caches first: each may hold pages of any pool. */
+	/* Destroy all caches first: each may hold pages of any pool. */
 	for (uint32_t t = 0; t < MAX_THREADS; t++) {
 		for (uint32_t p = 0; p < MAX_POOLS; p++)
 			mr_cache_destroy(our->caches[p][t]);
 		mr_cache_destroy(our->others[t]);
 	}
-	/* Every benchmark is a test of conservation, too. */
+	/* Each benchmark also tests that no page is lost. */
 	for (uint32_t p = MAX_POOLS; p > 0; p--)
 		is_whole = mr_pool_destroy(our->pools[p - 1], &why) >= 0 &&
 			   is_whole;
@@ -285,8 +285,8 @@ static int make_heap(struct variant *variant, void **ret, struct mr_reason *why)
 }
 
 /*
- * free() is also called after a make() that failed, if there is something.
- * Objects of ours, and only they, must all come back before.
+ * free() is also called after make() failed, if make() stored a pointer. All
+ * objects must have come back before free_ours() and free_objects().
  */
 static const struct {
 	enum side side;
@@ -371,7 +371,7 @@ static void tear_down(struct variant *variant)
 		print_error("mr-micro: %s: no progress for 2 s", variant->name);
 	if (variant->end != NULL)
 		variant->end(variant);
-	/* What a run that gave up has left behind. */
+	/* Free what a run that gave up left in the rings. */
 	for (uint32_t i = 0; i < variant->wish.n_hops; i++)
 		while (variant->alloc <= A_FRAGS &&
 		       hop_get(harness->hops[i], &object, 1) == 1)
@@ -422,7 +422,7 @@ void bench_add_all(struct bench *bench, struct row *row,
 		if (c->magazine_pages > 0)
 			variant.wish.ours.magazine_pages = c->magazine_pages;
 		if (like->wish.frags_mib > 0) {
-			/* DPDK has a whole object for each frag. */
+			/* DPDK uses a whole object for each frag. */
 			variant.wish.n_bytes = c->kinds != 0 ? 2048 : 4096;
 			variant.wish.n_objects = (like->wish.frags_mib << 20) /
 						 variant.wish.n_bytes;

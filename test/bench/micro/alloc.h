@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table of allocators: what makes one, and what a loop does with it. Loops
+ * The table of allocators: how to make one, and which calls a loop uses. Loops
  * are always inlined with a struct ops as a constant argument, so each variant
- * has a loop of its own, with rte_mempool's inline code in it.
+ * has its own loop, which contains rte_mempool's inline code.
  */
 #ifndef ALLOC_H
 #define ALLOC_H
@@ -28,27 +28,26 @@
 enum { OBJECT_BYTES = 2048, MODEL_RING = 1024 };
 
 /*
- * What the variants of a row work on, made as variant->wish
- * says: an allocator, rings between the threads, and what else the workload
- * needs.
+ * What a variant works on, made as variant->wish says: an allocator, rings
+ * between the threads, and the workload's own data.
  */
 struct harness {
-	void *pool; /* the allocator's */
+	void *pool; /* made by allocs[] */
 	uint32_t n_threads;
 	uint32_t is_dead; /* a thread waited too long */
 	struct hop *hops[MAX_THREADS];
-	alignas(64) uint64_t n_full, n_empty; /* the producer's */
-	alignas(64) uint64_t n_idle;          /* the consumers' */
-	alignas(64) uint8_t extra[]; /* the workload's, zero at first */
+	alignas(64) uint64_t n_full, n_empty; /* of the producer */
+	alignas(64) uint64_t n_idle;          /* of the consumers */
+	alignas(64) uint8_t extra[];          /* of the workload; zeroed */
 };
 
-/* What wish.n_extra asks for. */
+/* The memory that wish.n_extra asked for. */
 static inline void *extra_of(const struct variant *variant)
 {
 	return ((struct harness *)variant->state)->extra;
 }
 
-/* Give up, and let the others know. */
+/* Give up after waiting too long, and tell the other threads. */
 static inline bool harness_is_dead(struct harness *harness,
 				   struct patience *patience)
 {
@@ -60,24 +59,24 @@ static inline bool harness_is_dead(struct harness *harness,
 	return true;
 }
 
-/* Statistics of the allocator, per 1000 operations; for workloads' count(). */
+/* Add the allocator's statistics, per 1000 operations; for a count(). */
 void harness_count(struct variant *variant, struct counts *counts);
 
-/* Pools of ours with caches for each thread, all in one region. */
+/* Our pools, with a cache per thread, all in one region. */
 enum { MAX_POOLS = 4 };
 
 struct our_pool {
-	struct mr_region *region; /* NULL: the first pool's own */
+	struct mr_region *region; /* NULL: that of the first pool */
 	uint8_t *base;
-	uint32_t n_pools, n_bytes, align; /* of what is taken */
+	uint32_t n_pools, n_bytes, align; /* of an allocation */
 	struct mr_pool *pools[MAX_POOLS];
 	struct mr_cache *caches[MAX_POOLS][MAX_THREADS];
-	struct mr_cache *others[MAX_THREADS]; /* further ones of pool 0 */
-	struct mr_cache **to; /* what goes back: to caches[0] or others */
-	struct mr_frag_cache *frags; /* of thread 0 */
+	struct mr_cache *others[MAX_THREADS]; /* second caches, pool 0 */
+	struct mr_cache **to;                 /* free by caches[0] or others */
+	struct mr_frag_cache *frags;          /* of thread 0 */
 };
 
-/* How much of the pool's region is on huge pages, as DPDK's pools may be. */
+/* Count how much of the region is on huge pages, as DPDK's pools may be. */
 void count_huge(struct mr_pool *pool, struct counts *counts);
 
 struct our_objects {
@@ -85,18 +84,18 @@ struct our_objects {
 	struct mr_objcache *caches[MAX_THREADS];
 };
 
-/* A bare stack per thread: what nobody can be faster than; a floor. */
+/* A bare stack per thread: a floor that no allocator can beat. */
 struct plain {
 	uint32_t n;
 	word words[];
 };
 
-/* A fixed round of objects whose lines spread: a floor without a pool. */
+/* A fixed cycle of objects at spread cache lines: a floor without a pool. */
 enum { ROUND_OBJECTS = 128, ROUND_STRIDE = OBJECT_BYTES + 64 };
 
 struct round {
 	uint8_t *bytes;
-	word words[ROUND_OBJECTS]; /* where they are */
+	word words[ROUND_OBJECTS]; /* addresses of the objects */
 	uint32_t next;
 };
 
@@ -105,12 +104,12 @@ struct heap {
 	uint32_t frag_bytes, align; /* of a frag */
 };
 
-/* n objects or none; for the thread with that number. */
+/* All n objects or none, for this thread. */
 typedef bool take_fn(void *pool, uint32_t thread, word *words, uint32_t n);
 typedef void give_fn(void *pool, uint32_t thread, const word *words,
 		     uint32_t n);
 typedef void *data_fn(void *pool, word object);
-/* Nothing to do for the thread, as where a receive burst comes back empty. */
+/* The thread has nothing to do, as after an empty receive burst. */
 typedef void idle_fn(void *pool, uint32_t thread);
 
 struct ops {
@@ -119,14 +118,14 @@ struct ops {
 	data_fn *data;
 	idle_fn *idle; /* or NULL */
 	/*
-	 * What to call take() and give() with in place of the pool, where a
+	 * Return what to pass to take() and give() instead of the pool, if a
 	 * loop looks it up once and not in each round; or NULL.
 	 */
 	void *(*from)(void *pool, uint32_t thread);
 	void *(*to)(void *pool, uint32_t thread);
 };
 
-/* Name a loop with its allocator: RUN(run_ours, loop, OURS) is a variant's. */
+/* Define a variant's run(): RUN(run_ours, loop, OURS). */
 #define RUN(name, loop, ...)                                                   \
 	static uint64_t name(struct variant *variant, uint32_t thread,         \
 			     uint64_t n)                                       \
@@ -136,7 +135,7 @@ struct ops {
 
 #define UNUSED __attribute__((unused))
 
-/* DPDK's variants are left out where it is not built in. */
+/* A build without DPDK leaves its variants out. */
 #ifdef BENCH_DPDK
 #define RUN_DPDK RUN
 #else
@@ -149,8 +148,8 @@ struct ops {
 #endif
 
 /*
- * Operations by the calls that they come down to, which see what take_fn and
- * give_fn get; addrs and objects are the words, as most allocators have them.
+ * Define a take_fn or give_fn by the call that it makes, which may use the
+ * parameters; most allocators call the words addrs or objects.
  */
 #define TAKE(name, call)                                                       \
 	static ALWAYS_INLINE bool name(UNUSED void *pool,                      \
@@ -162,11 +161,11 @@ struct ops {
 		return call;                                                   \
 	}
 
-/* The call may get fewer. */
+/* For a call that may return fewer than n. */
 #define TAKE_ALL(name, give, call)                                             \
 	TAKE(name, all_or_none(call, pool, thread, words, n, give))
 
-/* One by one; the call returns none where there is no more. */
+/* For a call that returns one object, or `none` if there are no more. */
 #define TAKE_EACH(name, give, none, call)                                      \
 	static ALWAYS_INLINE bool name(void *pool, uint32_t thread,            \
 				       word *words, uint32_t n)                \
@@ -247,7 +246,7 @@ TAKE_EACH(single_take, ours_give, MR_ADDR_NONE,
 #define OURS_SINGLE                                                            \
 	((struct ops){ single_take, single_give, ours_data, ours_idle })
 
-/* The same where the loop looks the caches up, and not each call. */
+/* The same for loops that look the caches up once, not in each call. */
 static ALWAYS_INLINE void *cache_from(void *pool, uint32_t thread)
 {
 	return our_pool(pool)->caches[0][thread];
@@ -272,7 +271,7 @@ TAKE_EACH(cache_single_take, cache_give, MR_ADDR_NONE,
 	((struct ops){ cache_single_take, cache_single_give, NULL, NULL,       \
 		       cache_from, cache_to })
 
-/* Cut by the frag cache, of thread 0. */
+/* Frags from the frag cache of thread 0. */
 static ALWAYS_INLINE uint32_t frags_cut(struct our_pool *our, uint64_t *addrs,
 					uint32_t n)
 {
@@ -287,7 +286,7 @@ TAKE_ALL(frags_take, ours_give, frags_cut(pool, addrs, n))
 
 #define FRAGS ((struct ops){ frags_take, ours_give, NULL, NULL })
 
-/* Straight from the page allocator: in bulk, one by one, and as a list. */
+/* Directly from the page allocator: in bulk, one by one, and as a list. */
 GIVE(pages_give, mr_page_free_bulk(our_pool(pool)->pools[0], 0, addrs, n))
 TAKE_ALL(pages_take, pages_give,
 	 mr_page_alloc_bulk(our_pool(pool)->pools[0], 0, addrs, n))
@@ -295,7 +294,7 @@ GIVE_EACH(page_give, pages_give(pool, thread, w, 1))
 TAKE_EACH(page_take, pages_give, MR_ADDR_NONE,
 	  pages_take(pool, thread, w, 1) ? *w : MR_ADDR_NONE)
 
-/* As a program uses a list: it takes each page off it. */
+/* A program pops each page off a list. */
 static ALWAYS_INLINE uint32_t list_fill(void *pool, uint64_t *addrs, uint32_t n)
 {
 	struct mr_pool *pages = our_pool(pool)->pools[0];
@@ -313,7 +312,7 @@ TAKE_ALL(list_take, pages_give, list_fill(pool, addrs, n))
 #define PAGES_SINGLE ((struct ops){ page_take, page_give, ours_data, NULL })
 #define PAGES_LIST ((struct ops){ list_take, pages_give, ours_data, NULL })
 
-/* Like the pools, through a cache that the loop looks up once. */
+/* Like CACHE: the loop looks the cache up once. */
 static ALWAYS_INLINE void *objcache_of(void *pool, uint32_t thread)
 {
 	return ((struct our_objects *)pool)->caches[thread];
@@ -398,19 +397,19 @@ static ALWAYS_INLINE void *model_data(void *pool, word object)
 	return model->bytes + (object - 1) * OBJECT_BYTES;
 }
 
-/* Under a lock for all of them, and for each. */
+/* One lock for all n pages, or one for each. */
 GIVE(buddy_give, model_buddy_free(pool, words, n))
 TAKE_ALL(buddy_take, buddy_give, model_buddy_alloc(pool, words, n))
 TAKE_EACH(buddy_single_take, buddy_give, MODEL_NONE,
 	  buddy_take(pool, thread, w, 1) ? *w : MODEL_NONE)
 
-/* One page at a time is taken, by thread 0. */
+/* Only thread 0 takes, one page at a time. */
 TAKE_EACH(model_take, buddy_give, MODEL_NONE, model_alloc(pool))
-/* XDP_DROP: directly, in the poll loop. */
+/* Like XDP_DROP: directly, in the poll loop. */
 GIVE_EACH(direct_give, model_put_direct(pool, (uint32_t)*w))
 GIVE(ring_give, n == 1 ? model_put_ring(pool, (uint32_t)words[0]) :
 			 model_put_ring_bulk(pool, words, n))
-/* The thread that takes is in the poll loop; the others are not. */
+/* Only thread 0 is in the poll loop. */
 GIVE(either_give, thread == 0 ? direct_give(pool, thread, words, n) :
 				ring_give(pool, thread, words, n))
 
@@ -441,10 +440,10 @@ static ALWAYS_INLINE void *mempool_once(void *pool, uint32_t thread)
 
 TAKE(dpdk_take, rte_mempool_get_bulk(mempool_of(pool), objects, n) == 0)
 GIVE(dpdk_give, rte_mempool_put_bulk(mempool_of(pool), objects, n))
-/* The same where the loop looks the rte_mempool up. */
+/* The same for loops that look the rte_mempool up once. */
 TAKE(mempool_take, rte_mempool_get_bulk(pool, objects, n) == 0)
 GIVE(mempool_give, rte_mempool_put_bulk(pool, objects, n))
-/* Through caches of the caller's, or one that was looked up before. */
+/* By the caller's caches, or by one that was looked up before. */
 TAKE(cached_take,
      rte_mempool_generic_get(mempool_of(pool), objects, n,
 			     ((struct dpdk_pool *)pool)->from[thread]) == 0)
@@ -460,7 +459,7 @@ GIVE(cached_give,
 	((struct ops){ cached_take, cached_give, pointer_data, NULL })
 #endif
 
-/* Pools of ours and of DPDK, the usual contestants; the loops differ. */
+/* The usual contestants, our pools and DPDK's, with different loops. */
 #define POOLS(ours, dpdk)                                                      \
 	{ "ours", A_OURS, ours },                                              \
 		{ "ours, magazines of 64", A_OURS, ours,                       \
@@ -469,7 +468,7 @@ GIVE(cached_give,
 		"", A_MEMPOOL, dpdk, C_ALL                                     \
 	}
 
-/* The thread has nothing to do. */
+/* Tell the allocator that the thread has nothing to do. */
 static ALWAYS_INLINE void idle(struct harness *harness, uint32_t thread,
 			       const struct ops ops)
 {

@@ -43,7 +43,7 @@ static ALWAYS_INLINE uint64_t drop(struct variant *variant, uint32_t thread,
 	return done;
 }
 
-/* By address and pointer alone, which is what the pools cost. */
+/* With bare addresses and pointers: only the pools cost time. */
 RUN(drop_ours, drop, OURS)
 RUN(drop_model, drop, MODEL_DIRECT)
 RUN_DPDK(drop_dpdk, drop, DPDK)
@@ -67,7 +67,7 @@ RUN_DPDK(drop_dpdk, drop, DPDK)
  * out on all sides; there DPDK's read the frame's own line once more.
  */
 
-/* What the device reports, which the compiler must not know. */
+/* What the device reports; the compiler must not know it. */
 static inline uint32_t frame_bytes(void)
 {
 	uint32_t n_bytes = FRAME_BYTES;
@@ -76,7 +76,7 @@ static inline uint32_t frame_bytes(void)
 	return n_bytes;
 }
 
-/* Somebody looks at the sum. */
+/* Keep the sum from being optimized away. */
 static inline void use(uint64_t sum)
 {
 	__asm__ __volatile__("" : : "r"(sum));
@@ -93,7 +93,7 @@ static ALWAYS_INLINE void frames_give(void *pool, uint32_t thread,
 	for (uint32_t i = 0; i < n; i++)
 		frames[i] =
 			(struct mr_frame){ .addr = words[i], .len = n_bytes };
-	keep(frames); /* the driver returns */
+	keep(frames); /* the driver returns here */
 	for (uint32_t i = 0; i < n; i++)
 		sum += frames[i].len;
 	use(sum);
@@ -103,7 +103,7 @@ static ALWAYS_INLINE void frames_give(void *pool, uint32_t thread,
 RUN(drop_frames, drop, (struct ops){ ours_take, frames_give, NULL, NULL })
 
 #ifdef BENCH_DPDK
-/* These 32 bytes, behind the address that the line begins with. */
+/* The 32 bytes, which follow the address at the beginning of the line. */
 struct rx_half {
 	uint16_t data_off, refcnt, nb_segs, port;
 	uint64_t ol_flags;
@@ -121,7 +121,7 @@ _Static_assert(sizeof(struct rx_half) == 32 &&
 			       offsetof(struct rx_half, pkt_len),
 	       "as DPDK has them");
 
-/* What the driver's burst does, and the application's look at the lengths. */
+/* What a driver's burst writes, and the application's look at lengths. */
 static ALWAYS_INLINE void receive_theirs(dpdk_frame **frames, const word *ring,
 					 uint32_t n)
 {
@@ -136,7 +136,7 @@ static ALWAYS_INLINE void receive_theirs(dpdk_frame **frames, const word *ring,
 	memcpy(frames, ring, n * sizeof(frames[0]));
 	for (uint32_t i = 0; i < n; i++)
 		memcpy(&frames[i]->rearm_data, &half, sizeof(half));
-	keep(frames); /* the driver returns */
+	keep(frames); /* the driver returns here */
 	for (uint32_t i = 0; i < n; i++)
 		sum += frames[i]->pkt_len;
 	use(sum);
@@ -179,9 +179,9 @@ RUN_DPDK(drop_raw, drop, (struct ops){ dpdk_take, raw_give, NULL, NULL })
  * of the kernel's pool, always outside of it, in the document's five steps, of
  * which one was a loss there (572 to 540 Mbit/s).
  */
-enum { N_TX = 256, KEPT = 16 /* one of so many is kept */, BURST = 32 };
+enum { N_TX = 256, KEPT = 16 /* one page in 16 is kept */, BURST = 32 };
 
-/* A new source address, and the checksum of the header by what it changes. */
+/* Write a new source address, and update the header's checksum. */
 static inline void nat(uint8_t *header, uint32_t address)
 {
 	uint32_t old, sum;
@@ -198,7 +198,7 @@ static inline void nat(uint8_t *header, uint32_t address)
 	header[22]--; /* TTL */
 }
 
-/* kept: how those go back that somebody else has. */
+/* kept: how to free a page that somebody else kept. */
 static ALWAYS_INLINE uint64_t forward(struct variant *variant, uint32_t thread,
 				      uint64_t n, const struct ops ops,
 				      give_fn kept)
@@ -218,18 +218,18 @@ static ALWAYS_INLINE uint64_t forward(struct variant *variant, uint32_t thread,
 		if (i >= n)
 			continue;
 		if (!ops.take(pool, thread, slot, 1))
-			return 0; /* cannot be: there are 16 Ki */
+			return 0; /* cannot happen: there are 16 Ki */
 		nat(ops.data(pool, *slot), (uint32_t)i);
 	}
 	return n;
 }
 
-/* What is kept goes back through another cache, as another thread's. */
+/* Free a kept page by another cache, as another thread would. */
 GIVE_EACH(other_give, mr_frag_free(our_pool(pool)->others[thread], *w))
 GIVE(other_bulk_give,
      mr_frag_free_bulk(our_pool(pool)->others[thread], addrs, n))
 
-/* No page comes back where it was taken: the kernel's no allow_direct. */
+/* Never free a page to where it came from: the kernel without allow_direct. */
 #define AWAY ((struct ops){ single_take, other_give, ours_data, NULL })
 
 RUN(forward_inlined, forward, OURS_SINGLE, other_give)
@@ -237,7 +237,7 @@ RUN(forward_outlined, forward, OURS, other_bulk_give)
 RUN(forward_away, forward, AWAY, other_give)
 RUN(forward_uncached, forward, PAGES, pages_give)
 
-/* As a program of ours would do it: what a receive burst brings at once. */
+/* As our programs do it: whole receive bursts. */
 static uint64_t forward_bursts(struct variant *variant, uint32_t thread,
 			       uint64_t n)
 {
@@ -259,14 +259,14 @@ static uint64_t forward_bursts(struct variant *variant, uint32_t thread,
 		if (done >= n)
 			continue;
 		if (!ours_take(our, thread, slots, BURST))
-			return 0; /* cannot be: there are 16 Ki */
+			return 0; /* cannot happen: there are 16 Ki */
 		for (uint32_t i = 0; i < BURST; i++)
 			nat(our->base + slots[i], (uint32_t)(done + i));
 	}
 	return n;
 }
 
-/* Called and not inlined, as before steps 4 and 5. */
+/* Calls instead of inlined code, as before steps 4 and 5. */
 static __attribute__((noinline)) bool
 outlined_refill(struct model_page_pool *model)
 {
@@ -397,17 +397,16 @@ void rows_b08(struct bench *bench)
 /*
  * B18: pages from a completion ring into a fill ring.
  *
- * Once straight, as DPDK's rte_eth_recycle_mbufs() does for a pair of queues,
- * and once through the thread's cache, as our drivers do. The rings are arrays
- * of 64-bit addresses as AF_XDP has them, 2048 entries, without a kernel at the
- * other end: what comes out of the fill ring is what completes next. The
- * difference is what the pool costs such a round, and all that a straight copy
- * could win.
+ * Either copied directly, as DPDK's rte_eth_recycle_mbufs() does for a pair of
+ * queues, or through the thread's cache, as our drivers do it. The rings are
+ * arrays of 64-bit addresses as in AF_XDP, with 2048 entries. There is no
+ * kernel at the other end: what was filled completes next. The difference is
+ * the cost of the pool in such a round, the most that a direct copy could save.
  */
 enum { N_WIRE = 2048, N_PAGES = 8192, N_BETWEEN = 512 };
 
 struct wire {
-	uint32_t at; /* next to complete, and next to fill, behind it */
+	uint32_t at; /* next to complete, then to fill */
 	uint32_t n_since; /* pages freed since the last of the other pool */
 	word ring[N_WIRE];
 	word burst[MAX_BURST];
@@ -435,7 +434,7 @@ static void end_wire(struct variant *variant)
 		ours_give(harness->pool, 0, wire->ring, N_WIRE);
 }
 
-/* The next n completed addresses, which lie in one piece: n divides N_WIRE. */
+/* The next n completed addresses, which are contiguous: n divides N_WIRE. */
 static word *complete(struct wire *wire, uint32_t n)
 {
 	word *at = &wire->ring[wire->at];
@@ -445,8 +444,8 @@ static word *complete(struct wire *wire, uint32_t n)
 }
 
 /*
- * Straight: what completed is copied, offset masked away, into the fill ring.
- * The entry goes to the place that it came from, so both rings stay valid.
+ * Copy completed addresses, with the offset masked away, into the fill ring. An
+ * entry goes back to its own place, so both rings stay valid.
  */
 static uint64_t recycle_straight(struct variant *variant, uint32_t thread,
 				 uint64_t n)
@@ -467,7 +466,7 @@ static uint64_t recycle_straight(struct variant *variant, uint32_t thread,
 	return n;
 }
 
-/* Through the cache: freed, and as many allocated again. */
+/* Free completed pages to the cache, and allocate as many. */
 static uint64_t recycle_cached(struct variant *variant, uint32_t thread,
 			       uint64_t n)
 {
@@ -480,7 +479,7 @@ static uint64_t recycle_cached(struct variant *variant, uint32_t thread,
 
 		ours_give(harness->pool, thread, completed, burst);
 		if (!ours_take(harness->pool, thread, completed, burst))
-			return i; /* cannot be: they have just come back */
+			return i; /* cannot happen: all were just freed */
 		keep(completed);
 	}
 	return n;
@@ -503,7 +502,7 @@ static int begin_grown(struct variant *variant, struct mr_reason *why)
 	return err;
 }
 
-/* Through the cache, with one page of another pool in N_BETWEEN. */
+/* Through the cache, and one page of another pool per N_BETWEEN pages. */
 static uint64_t recycle_foreign(struct variant *variant, uint32_t thread,
 				uint64_t n)
 {

@@ -2,14 +2,13 @@
 /*
  * Flow tables beside rte_hash.
  *
- * F01, F02: lookups by burst, of keys that are there and of keys that are not.
- * An operation is a key that is made from its number and looked up; making it
- * alone is the floor. A burst of one is a call for one key on both sides.
+ * F01, F02: lookups by burst, of existing keys and of others. An operation
+ * makes a key from its number and looks it up; making it alone is the floor. In
+ * a burst of one, both sides make one call per key.
  *
- * Of ours the keys are in the records, and a word of each is read. The peer has
- * its own copy of the key and returns a pointer to the record: beside the bare
- * lookup there is one that reads a word of it, too, which is what a program
- * does that looks up a flow.
+ * Our keys are in the records, and a word of each record is read. The peer has
+ * its own copy of the key and returns a pointer to the record; besides the bare
+ * lookup, a variant reads a word of it, as a program that looks up a flow does.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,7 +77,7 @@ static uint64_t run_ours_single(struct variant *variant, uint32_t thread,
 #ifdef BENCH_DPDK
 #include <rte_hash.h>
 
-/* As many calls as it needs: one takes 64 keys at most. */
+/* A call takes at most 64 keys. */
 static inline uint32_t find_in_peer(const struct rte_hash *peer,
 				    const void **keys, uint32_t n, void **data)
 {
@@ -240,12 +239,12 @@ void rows_f02(struct bench *bench)
 }
 
 /*
- * F03: records come and go in a table that stays as full as it is: the oldest
- * is removed, a new one is added, which is one operation.
+ * F03: records come and go in a table that remains as full as it is: remove the
+ * oldest, add a new one; that is one operation.
  *
- * F04: a table is filled and emptied again; an operation is a record that was
- * added and removed. Ours grows and shrinks, the peer has its size from the
- * start. Beside the time, from one more filling: how long single adds took.
+ * F04: fill a table and empty it again. An operation is a record that was added
+ * and removed. Ours grows and shrinks, the peer has its final size from the
+ * start. Beside the time: how long single adds took, from another filling.
  */
 static uint64_t run_replace(struct variant *variant, uint32_t thread,
 			    uint64_t n)
@@ -260,7 +259,7 @@ static uint64_t run_replace(struct variant *variant, uint32_t thread,
 	return n;
 }
 
-/* n is rounded up to tables. */
+/* n is rounded up to whole tables. */
 static uint64_t run_fill(struct variant *variant, uint32_t thread, uint64_t n)
 {
 	struct table *table = variant->state;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What ./mr bench mem, flow and fwd do: choose rows, let mr-micro measure them,
-and report. mr-micro prints a line of JSON for each row, which has its samples.
+"""What ./mr bench mem, flow and fwd do: choose rows, let mr-micro measure
+them, and report. mr-micro prints a line of JSON with the samples of each row.
 """
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from micro import goals, report, stats  # noqa: E402
 from mr_bench import machine  # noqa: E402
 
 GOALS_LIMIT_S = 660
-LINE_S = 10  # where there is no terminal, but a log: a line of progress now and then
+LINE_S = 10  # without a terminal (in a log), a line of progress now and then
 
 
 class MicroError(Exception):
-    """What is wrong, in one line; the second argument is the exit status."""
+    """A usage error in one line; the second argument is the exit status."""
 
 
 class Parser(argparse.ArgumentParser):
-    """One line says what is wrong."""
+    """Print an error in one line."""
 
     def error(self, message: str) -> NoReturn:
         raise MicroError(message, 2)
@@ -86,7 +86,7 @@ def is_asked_for(row: dict[str, Any], options: argparse.Namespace) -> bool:
 def listed(words: list[str]) -> list[dict[str, Any]]:
     done = subprocess.run([*words, "--list"], stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
-        sys.exit(done.returncode)  # it has said why
+        sys.exit(done.returncode)  # it has printed the reason
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
@@ -100,7 +100,7 @@ def print_list(rows: list[dict[str, Any]]) -> None:
 
 
 class Progress:
-    """On stderr: the row that is measured, and the time that is left."""
+    """Print on stderr which row is measured, and the remaining time."""
 
     def __init__(self, rows: list[dict[str, Any]], is_quiet: bool) -> None:
         self.rows, self.is_quiet = rows, is_quiet
@@ -128,8 +128,9 @@ class Progress:
 
 @contextmanager
 def engine(words: list[str]) -> Iterator[subprocess.Popen[str]]:
-    """Signals are passed on: it ends soon, with what there is; at the second, at once."""
-    # A group of its own: Ctrl-C in a terminal is not to reach it twice.
+    """Pass signals on: at the first, mr-micro ends soon, with what there is;
+    at the second, at once."""
+    # A group of its own, or Ctrl-C in a terminal would reach it twice.
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True,
                           start_new_session=True) as process:
         def pass_on(number: int, _frame: object) -> None:
@@ -146,7 +147,7 @@ def engine(words: list[str]) -> Iterator[subprocess.Popen[str]]:
 
 def measure(words: list[str], rows: list[dict[str, Any]], options: argparse.Namespace,
             document: dict[str, Any]) -> int:
-    """Fill the document; say on stdout what there is. The exit status."""
+    """Fill the document, print its text on stdout, return the exit status."""
     progress = Progress(rows, options.quiet)
     with engine(words) as process:
         assert process.stdout is not None
@@ -215,7 +216,7 @@ def run(program: str, command: str, words: list[str]) -> int:
 
 
 def main(program: str, command: str, words: list[str]) -> int:
-    """Run it; the exit status. program: mr-micro."""
+    """Run it; the exit status. program: the path of mr-micro."""
     try:
         return run(program, command, words)
     except MicroError as why:

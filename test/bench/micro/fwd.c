@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * W02: what a frame costs a sender: a buffer, the frame of a stream in it, tx
- * burst to null:, which counts and frees it.
+ * W02: what a frame costs a sender: allocate a buffer, write a stream's frame,
+ * and send it by a tx burst to null:, which counts and frees it.
  */
 #include <stdio.h>
 
@@ -19,7 +19,7 @@ struct sender {
 	bool is_stamped;
 };
 
-/* As a front end writes it. */
+/* As a front end writes them. */
 #define FIELD(name, order, pieces)                                             \
 	"{'name': '" name "', 'order': '" order "', 'exponent': 1, 'step': 1," \
 	" 'pieces': [" pieces "]}"
@@ -31,7 +31,7 @@ struct sender {
 	"[{'text': '', 'weight': 1, 'sizes': [" sizes "],"                     \
 	" 'fields': [" fields "]}]"
 
-/* What is sent, and the plain names of it. */
+/* Names of cases, and their streams as JSON. */
 static const struct {
 	const char *name, *text;
 } cases[] = {

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the memory layer is to reach, and what of it a run has shown.
-
-A document is what `./mr bench mem --json` prints.
-"""
+"""The goals of the memory layer, and which of them a run reached. A document
+is what `./mr bench mem --json` prints."""
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -14,31 +12,32 @@ Row = dict[str, Any]
 Player = dict[str, Any]
 
 
-# The side that is compared with the first of ours, by the kind of a goal.
+# Which side is compared with our first variant, by the kind of a goal.
 PEERS = {"dpdk": "dpdk", "typical": "dpdk", "kernel": "kernel"}
 
 
 @dataclass(frozen=True)
 class Goal:
-    """A limit of a figure in each of some rows; the worst one counts, unless
-    the kind says otherwise. ns of other CPUs mean little, so most are reported.
+    """A limit of a figure in each of some rows; the worst row counts, unless
+    the kind says otherwise. Times in ns mean little on other CPUs, so most
+    have no limit.
 
     kind: what is compared with the limit.
         ns      a variant's time; at most
         count   a figure beside the time; at most
-        ratio   a variant's time by that of the first of ours; at most
+        ratio   a variant's time divided by that of our first; at most
         gain    the same; at least
-        dpdk    the time of DPDK's best by that of the first of ours; at least
+        dpdk    the time of DPDK's best divided by that of our first; at least
         typical the same; the median of the rows, not the worst
-        kernel  the time of the kernel's model likewise; at least
-        growth  a variant's time by its own on one thread, in the row of the
-                same plot; at most
+        kernel  the same with the kernel's model; at least
+        growth  a variant's time divided by its own on one thread, in the row
+                of the same plot; at most
     """
     what: str
-    rows: str  # "B06/from=depot bulk=64"; may have wildcards
+    rows: str  # like "B06/from=depot bulk=64"; may have wildcards
     variant: str | None  # likewise; None: the first of ours
     kind: str
-    limit: float = 0  # 0: none is set, the figure is reported
+    limit: float = 0  # 0: the figure is only reported
     count: str = ""
 
     @property
@@ -50,8 +49,8 @@ class Goal:
         return {"ns": "ns", "count": ""}.get(self.kind, "x")
 
 
-# Each figure of the memory layer's task, by founding document; then
-# rte_mempool's own workload; then flow tables, and frames.
+# Each figure that the founding documents set for the memory layer; then
+# rte_mempool's own workload; then flow tables and frames.
 GOALS = (
     Goal("1: frag over a ring: kernel's by ours", "B09/* threads=2 hop=1 *", None, "kernel", 1.2),
     Goal("1: the same, in bursts", "B09/* threads=2 hop=32 *", None, "kernel", 1.5),
@@ -103,8 +102,8 @@ GOALS = (
     Goal("6: the same, four fields", "W02/fields=4", "*", "ns", 25),
 )
 
-# What --goals runs. Of rows by the dozen those that a goal names, or of the
-# middle; what is drawn in docs/performance.md whole.
+# What --goals runs. Of dozens of similar rows, those that a goal names, or one
+# in the middle; rows drawn in docs/performance.md are complete.
 WANTED_ROWS = (
     "B05/*", "B06/from=cache *", "B06/from=depot *", "B06/from=pages bulk=1",
     "B06/from=pages bulk=64", "B06/from=fresh bulk=64", "B07/*", "B08/*",
@@ -115,18 +114,18 @@ WANTED_ROWS = (
     "F01/uniform burst=32 records=1000000", "W02/*",
 )
 
-# Left out for time's sake: others of their kind stay.
+# Left out to save time: similar ones stay.
 UNWANTED_PLAYERS = ("rte_mempool * c0*", "rte_mempool bucket c256*",
                     "rte_mempool lf_stack c256*", "*, magazines of 64")
 
 
 def name_of(row: Row) -> str:
-    """As goals and users name it: "B06/from=depot bulk=64"."""
+    """The name in goals and options: "B06/from=depot bulk=64"."""
     return f"{row['workload']}/{row['name']}"
 
 
 def is_wanted(name: str) -> bool:
-    """Whether --goals runs a row with that name."""
+    """Whether --goals runs the row of this name."""
     return any(fnmatchcase(name, pattern) for pattern in WANTED_ROWS)
 
 
@@ -135,13 +134,13 @@ def first_of_ours(row: Row) -> Player | None:
 
 
 def best_of(row: Row, side: str) -> Player | None:
-    """The fastest of a side, which of ours need not be the first."""
+    """The fastest of a side; for ours, not always the first."""
     variants = [p for p in row["players"] if p["side"] == side and "ns" in p]
     return min(variants, key=lambda p: p["ns"]["median"], default=None)
 
 
 def best_of_dpdk(row: Row) -> Player | None:
-    """Only where ours takes part, too."""
+    """None if none of ours took part."""
     return best_of(row, "dpdk") if first_of_ours(row) else None
 
 
@@ -150,7 +149,8 @@ def ratio(value: float, low: float, high: float) -> dict[str, float]:
 
 
 def growth(rows: list[Row], row: Row, variant: Player) -> dict[str, float] | None:
-    """By the same variant on one thread; as wide as both intervals allow."""
+    """Relative to the same variant on one thread; low and high combine both
+    intervals."""
     one = next((p for r in rows if r["workload"] == row["workload"] and r["threads"] == 1
                 and r.get("plot") == row.get("plot")
                 for p in r["players"] if p["name"] == variant["name"]), None)
@@ -162,7 +162,7 @@ def growth(rows: list[Row], row: Row, variant: Player) -> dict[str, float] | Non
 
 
 def figure(goal: Goal, rows: list[Row], row: Row, variant: Player) -> dict[str, float] | None:
-    """What a variant has to say to the goal, with its 95 % interval."""
+    """A variant's figure for the goal, with its 95 % interval."""
     if "ns" not in variant:
         return None
     if goal.kind == "ns":
@@ -187,7 +187,7 @@ def variants_of(goal: Goal, row: Row) -> Iterator[Player]:
 
 
 def look_at(goal: Goal, rows: list[Row]) -> dict[str, Any]:
-    """The goal as a document has it."""
+    """A goal as documents have it."""
     among = [row for row in rows if fnmatchcase(name_of(row), goal.rows)]
     found = {"goal": goal.what, "unit": goal.unit, "state": "not run", "rows": len(among)}
     if goal.limit:
@@ -209,15 +209,15 @@ def look_at(goal: Goal, rows: list[Row]) -> dict[str, Any]:
 
 
 def look(rows: list[Row], command: str, is_whole: bool) -> list[dict[str, Any]]:
-    """Those that the rows can tell of; is_whole: all of the command, which has
-    a letter of its own for its workloads."""
+    """Goals that the rows can show. is_whole: list all goals of the command,
+    by the first letter of their workloads."""
     letter = {"flow": "F", "fwd": "W"}.get(command, "B")
     found = [(goal, look_at(goal, rows)) for goal in GOALS]
     return [g for goal, g in found if "measured" in g or (is_whole and goal.rows[0] == letter)]
 
 
 def slower(rows: list[Row]) -> dict[str, Any]:
-    """Rows in which the best of DPDK is faster than the first of ours."""
+    """Rows in which DPDK's best is faster than our first."""
     pairs = [(row, best) for row in rows if (best := best_of_dpdk(row))]
     return {"rows": len(pairs),
             "slower": [{"workload": row["workload"], "row": row["name"],

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The variants of a row in turn, A B C, B C A, ..., so that none always follows
- * the same one. A sample during which the thread was moved off its core, or
- * the hypervisor took time, is put aside; where too few clean ones are to be
- * had, all count, and the report says so.
+ * Measures the variants of a row in turn, A B C, B C A, ..., so that none
+ * always follows the same one. A sample is disturbed if the thread was moved
+ * off its core or the hypervisor took time. Disturbed samples count only if
+ * there are too few others; the report says so.
  *
- * Threads sleep between runs, so that rows of one thread have the machine for
- * themselves, and meet at a counter before each, so that all begin together.
+ * Threads sleep between runs, so a row of one thread has the machine for
+ * itself. Before each run they meet at a counter, so that all begin together.
  */
 #include <fnmatch.h>
 #include <pthread.h>
@@ -25,17 +25,17 @@
 #include "peer_dpdk.h"
 
 enum {
-	MAX_ROUNDS_FACTOR = 2, /* how much longer to try for clean samples */
-	/* A long sample is several runs of this: Ctrl-C is not to wait. */
+	MAX_ROUNDS_FACTOR = 2, /* of time, to get undisturbed samples */
+	/* A long sample consists of such runs, so that Ctrl-C need not wait. */
 	MAX_RUN_MS = 200,
 };
 
 int bench_end_signal;
 
-/* What one run of all threads was. */
+/* One run of all threads. */
 struct run {
 	uint64_t ns;
-	uint64_t cycles;     /* of the TSC; 0 where there is none */
+	uint64_t cycles;     /* of the TSC; 0: there is none */
 	uint64_t n_ops;      /* sum over the threads */
 	uint64_t n_switched; /* involuntary context switches of the threads */
 	uint64_t n_stolen;   /* ticks that the hypervisor took from the cores */
@@ -54,8 +54,10 @@ struct thread_group {
 	bool is_registered, is_ending;
 	struct variant *variant;
 	uint64_t n;
-	/* Counted up by each member; a line of its own for neither matters,
-	 * they are touched before and after what is timed. */
+	/*
+	 * Members that are ready, and done. Touched only before and after the
+	 * timed part, so they may share a cache line.
+	 */
 	uint32_t n_ready, n_done;
 	struct member members[MAX_THREADS];
 };
@@ -66,11 +68,11 @@ void pin_to_core(uint32_t core)
 
 	CPU_ZERO(&set);
 	CPU_SET(core, &set);
-	/* A core that went away costs precision, not correctness. */
+	/* A core that went offline costs precision, not correctness. */
 	(void)sched_setaffinity(0, sizeof(set), &set);
 }
 
-/* Spin a little, then let others run: there may be more threads than cores. */
+/* Spin, then yield: there may be more threads than cores. */
 static void wait_for(const uint32_t *counter, uint32_t n)
 {
 	uint32_t n_spins = 0;
@@ -86,7 +88,7 @@ static uint64_t cycles(void)
 #if defined(__x86_64__)
 	uint64_t now;
 
-	/* Nothing moves across on either side. */
+	/* Neither earlier nor later instructions cross this point. */
 	_mm_lfence();
 	now = __rdtsc();
 	_mm_lfence();
@@ -104,7 +106,7 @@ static uint64_t n_switches(void)
 	return (uint64_t)usage.ru_nivcsw;
 }
 
-/* Ticks stolen so far from the cores of the thread_group. */
+/* Ticks that the hypervisor took so far from the group's cores. */
 static uint64_t n_stolen(const struct thread_group *thread_group)
 {
 	char line[256];
@@ -179,9 +181,9 @@ static void thread_group_stop(struct thread_group *thread_group)
 }
 
 /*
- * Start n_threads - 1 threads beside the calling one, each on the core with its
- * number in cores[], or round again where there are fewer. is_registered: each
- * thread tells DPDK of itself. NULL: no threads.
+ * Start n_threads - 1 threads beside the calling one. Thread i runs on core
+ * cores[i % n_cores]. is_registered: each thread registers with DPDK. Returns
+ * NULL if a thread does not start.
  */
 static struct thread_group *thread_group_start(const uint32_t *cores,
 					       uint32_t n_cores,
@@ -214,7 +216,7 @@ static struct thread_group *thread_group_start(const uint32_t *cores,
 	return thread_group;
 }
 
-/* Let all threads run the variant, once. */
+/* Run the variant once on all threads. */
 static void thread_group_run(struct thread_group *thread_group,
 			     struct variant *variant, uint64_t n,
 			     struct run *ret)
@@ -277,7 +279,7 @@ void print_name(char *to, size_t n, const char *format, ...)
 
 uint64_t bench_run_again(struct variant *variant, uint64_t n_most)
 {
-	/* A sample's at most: threads that wait for each other may be slow. */
+	/* At most a sample: threads that wait for each other may be slow. */
 	const uint64_t n =
 		variant->n_sample < n_most ? variant->n_sample : n_most;
 	struct run run;
@@ -304,7 +306,7 @@ void count_per_1000(struct counts *counts, const char *name, uint64_t n,
 	count_add(counts, name, 1000.0 * (double)n / (double)by);
 }
 
-/* Is the row asked for? By "B06/from=depot bulk=64". */
+/* Whether the row was asked for, by a name like "B06/from=depot bulk=64". */
 static bool is_wanted(const struct bench *bench, const struct row *row)
 {
 	char full[160];
@@ -322,7 +324,7 @@ static uint32_t n_runs_of_sample(const struct bench *bench)
 }
 
 /*
- * How many operations make one run: double until it takes long enough. A
+ * The number of operations of a run: doubled until it takes long enough. A
  * variant that stops before it has done them cannot be measured.
  */
 static bool calibrate(struct bench *bench, struct thread_group *thread_group,
@@ -344,14 +346,14 @@ static bool calibrate(struct bench *bench, struct thread_group *thread_group,
 		n *= run.ns < wanted_ns / 128 ? 8 : 2;
 	}
 	book->n_ops = n * wanted_ns / (run.ns + 1) + 1;
-	/* The first estimate was on cold caches: look again. */
+	/* The first estimate was made on cold caches: repeat it. */
 	thread_group_run(thread_group, variant, book->n_ops, &run);
 	book->n_ops = book->n_ops * wanted_ns / (run.ns + 1) + 1;
 	variant->n_sample = book->n_ops;
 	return run.n_ops > 0;
 }
 
-/* All runs of one sample, unless a signal comes. */
+/* All runs of a sample, unless a signal comes. */
 static void run_sample(const struct bench *bench,
 		       struct thread_group *thread_group,
 		       struct variant *variant, uint64_t n_ops, struct run *ret)
@@ -393,7 +395,7 @@ static void take_sample(const struct bench *bench,
 	book->n++;
 }
 
-/* No time to try for clean samples: there is a limit. */
+/* There is a time limit: do not try again for undisturbed samples. */
 static bool is_late(const struct bench *bench, const struct row *row)
 {
 	const double share = (double)(clock_ns() - bench->start_ns) / 1e9 /

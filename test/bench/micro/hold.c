@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Pages are taken and given back by the same thread: B02 to B04 and B06.
- */
+/* One thread allocates pages and frees them: B02 to B04 and B06. */
 #include <stdio.h>
 
 #include "alloc.h"
@@ -10,7 +8,7 @@ enum { P_BULK }; /* of variant.param */
 
 enum { MAX_BULK = 128 };
 
-/* A call takes them, another one gives them back. one: a constant, or 0. */
+/* Allocate `bulk` objects, free them. constant: the bulk, or 0. */
 static ALWAYS_INLINE uint64_t once(struct variant *variant, uint32_t thread,
 				   uint64_t n, const struct ops ops,
 				   const uint32_t constant)
@@ -48,9 +46,9 @@ RUN(once_heap, once, HEAP, 0)
 RUN(once_plain_1, once, PLAIN, 1)
 RUN(once_heap_1, once, HEAP, 1)
 /*
- * The compiler does not know that the bulk may be 1: with the constant that
- * rte_mempool_get() passes, taking one object and giving it back takes twice
- * as long in B02, and half as long again in B12.
+ * Here the compiler does not know that the bulk is 1: with the constant that
+ * rte_mempool_get() passes, allocating an object and freeing it takes twice as
+ * long in B02, and 1.5 times as long in B12.
  */
 RUN_DPDK(once_dpdk, once, MEMPOOL, 0)
 RUN_DPDK(once_cached, once, DPDK_CACHED, 0)
@@ -126,7 +124,10 @@ void rows_b04(struct bench *bench)
 	one_page(bench, list, N_OF(list), CACHES_ONE);
 }
 
-/* B06: every page of the pool by bulk, then all back: n is rounded up. */
+/*
+ * B06: allocate every page of the pool in bulks, then free all. n is rounded
+ * up.
+ */
 static uint64_t fresh(struct variant *variant, uint32_t thread, uint64_t n)
 {
 	struct harness *harness = variant->state;
@@ -182,7 +183,7 @@ void rows_b06(struct bench *bench)
 		{ "single", A_OURS, once_single },
 		{ "", A_MEMPOOL, once_dpdk, C_ALL },
 	};
-	/* Of DPDK: caches of the caller's, one for each direction. */
+	/* DPDK: with the caller's caches, one for each direction. */
 	static const struct contestant depot[] = {
 		{ "array", A_OURS, once_ours },
 		{ "single", A_OURS, once_single },

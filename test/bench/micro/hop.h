@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The way from one core to the next: a ring of words for one producer and one
- * consumer. It is the same for all variants of a row, so that what differs is
- * what they send.
+ * A ring that passes words from one core to another: one producer, one
+ * consumer. All variants of a row use it, so they differ in what they send
+ * alone.
  */
 #ifndef HOP_H
 #define HOP_H
@@ -20,12 +20,12 @@
 
 #include "bench.h"
 
-/* Addresses of ours and pointers of others. */
+/* An address of ours, or a pointer. */
 typedef uint64_t __attribute__((may_alias)) word;
 
 /*
- * Operations of a run at least: with fewer, what one sees is how long the other
- * thread took to begin.
+ * The least operations of a run: in fewer, most of the time would be that until
+ * the other thread begins.
  */
 enum { MIN_RUN = 16384 };
 
@@ -36,11 +36,11 @@ static inline uint64_t n_of_run(uint64_t n, uint32_t burst)
 }
 
 struct hop {
-	alignas(64) uint32_t tail; /* the producer's */
-	uint32_t seen_head;        /* of what it knows of the consumer */
-	alignas(64) uint32_t head; /* the consumer's */
+	alignas(64) uint32_t tail; /* of the producer */
+	uint32_t seen_head;        /* the last value of head that it read */
+	alignas(64) uint32_t head; /* of the consumer */
 	uint32_t seen_tail;
-	uint64_t n_looks, n_waiting; /* at its tail, and what was there */
+	uint64_t n_looks, n_waiting; /* reads of tail, words found then */
 	alignas(64) uint32_t mask;
 	alignas(64) word words[];
 };
@@ -57,7 +57,7 @@ static inline struct hop *hop_make(uint32_t n_words)
 	return hop;
 }
 
-/* Lines that will be written: fetched from the core that has them. */
+/* Fetch a cache line that will be written from the core that has it. */
 static inline void hop_prefetch_to_write(const void *line)
 {
 #if defined(__x86_64__)
@@ -133,8 +133,8 @@ static inline void relax(void)
 }
 
 /*
- * Patience of a thread that waits for another one: it spins, then lets others
- * run, and after 2 s without progress says that something is wrong.
+ * A thread that waits for another one spins at first, then yields. After 2 s
+ * without progress, its patience ends.
  */
 struct patience {
 	uint32_t n_spins;
@@ -157,9 +157,9 @@ static inline bool patience_ends(struct patience *patience)
 }
 
 /*
- * Whether a run that began at *start has gone on for 200 ms, whatever was asked
- * for: where threads wait for one that was stopped, nobody knows beforehand how
- * long a sample takes. *start is 0 at first.
+ * Whether a run that began at *start has taken 200 ms, even if it is not done:
+ * where threads wait for a stopped one, the time of a sample cannot be
+ * foreseen. *start is 0 at first.
  */
 static inline bool is_too_long(uint64_t *start)
 {

@@ -11,10 +11,10 @@ enum {
 	BLOCK_SHIFT = 15,
 	BIAS = 32768,
 	NONE = UINT32_MAX,
-	MAX_LOCAL = 8, /* blocks on a thread's list; half of them move */
+	MAX_LOCAL = 8, /* blocks on a thread's list; half are moved */
 };
 
-/* As a struct page: a line for each. */
+/* Aligned like a struct page: to a cache line. */
 struct block {
 	alignas(64) uint32_t n_refs;
 	uint32_t next;
@@ -26,14 +26,14 @@ struct list {
 };
 
 struct kernel_frags {
-	uint32_t block; /* that is cut; or NONE */
+	uint32_t block; /* the current block; or NONE */
 	uint32_t offset, bias;
 	uint32_t n_bytes, align; /* of a frag */
 	uint32_t n_blocks;
 	uint8_t *bytes;
 	struct list local[2];
 	struct list shared;
-	alignas(64) pthread_spinlock_t lock; /* of shared */
+	alignas(64) pthread_spinlock_t lock; /* of `shared` */
 	struct block blocks[];
 };
 
@@ -132,7 +132,7 @@ static uint32_t alloc_block(struct kernel_frags *frags)
 	return pop(frags, local);
 }
 
-/* A whole block to cut: the one in hand, if nobody else has part of it. */
+/* Get a whole block: the current one, if nobody else has part of it. */
 static bool refill(struct kernel_frags *frags)
 {
 	if (frags->block != NONE) {
@@ -162,7 +162,7 @@ static uint8_t *in_hand(const struct kernel_frags *frags, uint32_t offset)
 	return frags->bytes + ((size_t)frags->block << BLOCK_SHIFT) + offset;
 }
 
-/* Where the next frag begins in the block in hand, whether it fits or not. */
+/* Where a frag would begin in the current block, whether it fits or not. */
 static uint32_t next_offset(const struct kernel_frags *frags, uint32_t align)
 {
 	return (frags->offset + align - 1) & -align;

@@ -10,7 +10,7 @@ uint64_t latency_now(void)
 #if defined(__x86_64__)
 	unsigned int core;
 
-	/* It waits for what was before; the fence keeps what follows away. */
+	/* Wait for earlier instructions; the fence holds back later ones. */
 	const uint64_t now = __rdtscp(&core);
 
 	_mm_lfence();
@@ -31,7 +31,7 @@ static double ns_per_cycle(void)
 	return (double)(ns_later - ns) / (double)(latency_now() - cycles);
 }
 
-/* The upper end of the bin in which that share of all calls is reached. */
+/* The upper end of the bin that this share of all calls does not exceed. */
 static uint64_t percentile(const struct latency *all, double share)
 {
 	uint64_t sum = 0;

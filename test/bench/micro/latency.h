@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How long single calls take, in a histogram of 16 steps per power of two: the
- * figures are at most 6 % too large. One per thread; the clock is the TSC, and
- * what reading it costs is in all figures.
+ * A histogram of the time of single calls, with 16 steps per power of two:
+ * figures are at most 6 % too large. There is one per thread. The clock is the
+ * TSC, and all figures include the time to read it.
  */
 #ifndef LATENCY_H
 #define LATENCY_H
@@ -18,7 +18,7 @@ struct latency {
 	uint64_t n, max;
 };
 
-/* In cycles of the TSC; ordered with the calls before and after. */
+/* In cycles of the TSC; not reordered with earlier or later calls. */
 uint64_t latency_now(void);
 
 static inline void latency_add(struct latency *latency, uint64_t cycles)

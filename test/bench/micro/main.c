@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * mr-micro COMMAND [OPTION...] [WORKLOAD/ROW...]: measure rows, and print each
- * as a line of JSON with all samples, which ./mr bench makes figures of.
+ * mr-micro COMMAND [OPTION...] [WORKLOAD/ROW...]: measure rows and print each
+ * as a line of JSON, with all samples. ./mr bench computes figures from them.
  */
 #include <getopt.h>
 #include <sched.h>
@@ -29,7 +29,7 @@ static const struct option long_options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-/* By number. */
+/* Indexed by number. */
 static const struct workload workloads[] = {
 	{ "B01", "baseline", "loop, atomic, memcpy",
 	  "prototype-kernel, bench_page_pool_simple", rows_b01 },
@@ -157,7 +157,7 @@ static void end_soon(int signal_number)
 
 static void catch_signals(void)
 {
-	/* A second one ends the program at once. */
+	/* A second signal ends the program at once. */
 	struct sigaction action = { .sa_handler = end_soon,
 				    .sa_flags = SA_RESETHAND | SA_RESTART };
 
@@ -168,7 +168,10 @@ static void catch_signals(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-/* The cores asked for, of those that this process may use; or all of these. */
+/*
+ * The requested cores, which must be among those that this process may use; or
+ * all of these.
+ */
 static int choose_cores(struct bench *bench, struct mr_reason *why)
 {
 	cpu_set_t set;
@@ -272,7 +275,7 @@ static void start_dpdk(struct bench *bench)
 		 why.text);
 }
 
-/* The workloads of a command begin with a letter of its own; 0: no such. */
+/* The first letter of a command's workloads; 0: unknown command. */
 static char letter_of(const char *command)
 {
 	return strcmp(command, "mem") == 0  ? 'B' :
@@ -299,7 +302,7 @@ static void measure(struct bench *bench, char letter)
 			     "millrace", mr_version(), "dpdk", dpdk_version(),
 			     "cores", cores, "why_no_dpdk",
 			     bench->why_no_dpdk));
-	run_workloads(bench, letter); /* counts */
+	run_workloads(bench, letter); /* only counts them */
 	bench->is_counting = false;
 	alarm(bench->limit_s);
 	bench->show = show_row;

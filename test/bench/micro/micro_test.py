@@ -42,7 +42,8 @@ def run(*arguments):
 
 
 class Errors(unittest.TestCase):
-    """What cannot be is refused with one line that names cause and cure."""
+    """Wrong options are refused in one line that names the cause and the
+    remedy."""
 
     CASES = [
         (2, "unrecognized arguments: --nope", ["mem", "--nope"]),
@@ -82,7 +83,7 @@ class Errors(unittest.TestCase):
 
 
 class Output(unittest.TestCase):
-    """Each form says the same."""
+    """All forms of output agree."""
 
     def test_list_has_workloads_and_rows(self):
         code, out, _ = run("mem", "--list", "--only", "ours,plain")
@@ -102,7 +103,7 @@ class Output(unittest.TestCase):
         self.assertRegex(out, r"(?m)^  2: array of 64 from the depot +ns +\d")
 
     def check(self, result):
-        """An object of --json is as the schema says."""
+        """Lines of --json match the schema."""
         schema = json.loads(pathlib.Path(SCHEMA).read_text(encoding="utf-8"))
         if jsonschema is None:
             self.skipTest("python3-jsonschema is missing")
@@ -110,7 +111,7 @@ class Output(unittest.TestCase):
         validator = jsonschema.Draft7Validator(schema)
         self.assertEqual([error.message for error in
                           validator.iter_errors(result)], [])
-        # A schema that allows everything would have passed that.
+        # A schema that allows everything would accept that.
         self.assertTrue(list(validator.iter_errors({**result, "v": 2})))
         del result["rows"][0]["players"]
         self.assertTrue(list(validator.iter_errors(result)))
@@ -135,7 +136,7 @@ class Output(unittest.TestCase):
                 self.assertGreaterEqual(variant["operations"], 64)
         array = result["rows"][2]["players"][0]
         self.assertEqual(array["name"], "array")
-        # 512 pages by magazine: 1000 pages need 1.95.
+        # 512 pages per magazine: 1000 pages need 1.95.
         self.assertAlmostEqual(array["counts"]["refill_per_1000"], 1.95, 2)
         goals = {goal["goal"]: goal for goal in result["goals"]}
         goal = goals["burst of 32 by address"]

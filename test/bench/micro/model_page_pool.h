@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The kernel's page_pool, as a model in user space, written from a description
- * of it: an array of 128 as the cache of the one consumer, a FIFO of slots with
- * a lock per end behind it, and a locked allocator of single pages at the
- * bottom. What the kernel does besides (struct page, DMA, NUMA, softirqs) is
- * left out, in its favour.
+ * The kernel's page_pool, modelled in user space after a description: an array
+ * of 128 as the cache of the one consumer, a FIFO of slots with a lock per end
+ * behind it, and a locked allocator of single pages at the bottom. The kernel's
+ * other work (struct page, DMA, NUMA, softirqs) is left out, in its favour.
  */
 #ifndef MODEL_PAGE_POOL_H
 #define MODEL_PAGE_POOL_H
@@ -20,7 +19,7 @@
 enum {
 	MODEL_CACHE = 128,
 	MODEL_REFILL = 64,
-	MODEL_NONE = 0, /* an empty slot, and no page */
+	MODEL_NONE = 0, /* an empty slot; no page */
 };
 
 struct model_lock {
@@ -28,11 +27,11 @@ struct model_lock {
 };
 
 struct model_page_pool {
-	/* The consumer's. */
+	/* Of the consumer. */
 	alignas(64) uint32_t n_cached;
 	word cache[MODEL_CACHE];
 	uint64_t n_slow, n_ring_full;
-	/* The ring: slots that hold a page or MODEL_NONE. */
+	/* The ring: slots with a page or MODEL_NONE. */
 	struct model_lock consumer_lock;
 	uint32_t consumer;
 	struct model_lock producer_lock;
@@ -43,7 +42,7 @@ struct model_page_pool {
 	struct model_lock buddy_lock;
 	uint32_t n_free;
 	word *free_pages;
-	uint8_t *bytes; /* of the pages, where somebody touches them */
+	uint8_t *bytes; /* of the pages, if somebody touches them */
 };
 
 static inline void model_lock(struct model_lock *lock)
@@ -114,7 +113,7 @@ static inline void model_buddy_free(struct model_page_pool *pool,
 	model_unlock(&pool->buddy_lock);
 }
 
-/* From the ring into the cache, at most 64; one lock round. */
+/* Move at most 64 pages from the ring to the cache, under one lock. */
 static inline bool model_refill(struct model_page_pool *pool)
 {
 	model_lock(&pool->consumer_lock);
@@ -132,7 +131,7 @@ static inline bool model_refill(struct model_page_pool *pool)
 	return pool->n_cached > 0;
 }
 
-/* The slow path fetches 64 pages at a time. */
+/* The slow path gets 64 pages at a time. */
 static inline word model_alloc(struct model_page_pool *pool)
 {
 	if (pool->n_cached > 0)
@@ -144,7 +143,7 @@ static inline word model_alloc(struct model_page_pool *pool)
 	return pool->n_cached > 0 ? pool->cache[--pool->n_cached] : MODEL_NONE;
 }
 
-/* From another thread, or outside of the poll loop: through the ring. */
+/* Return a page from another thread or outside the poll loop: to the ring. */
 static inline void model_put_ring(struct model_page_pool *pool, word page)
 {
 	word *slot;
@@ -164,7 +163,7 @@ static inline void model_put_ring(struct model_page_pool *pool, word page)
 	}
 }
 
-/* A burst, one lock round: the kernel's later put_bulk. */
+/* Return a burst under one lock: the kernel's later put_bulk. */
 static inline void model_put_ring_bulk(struct model_page_pool *pool,
 				       const word *pages, uint32_t n)
 {
@@ -186,7 +185,7 @@ static inline void model_put_ring_bulk(struct model_page_pool *pool,
 	}
 }
 
-/* From the consumer itself: back into its cache. */
+/* The consumer returns a page to its own cache. */
 static inline void model_put_direct(struct model_page_pool *pool, word page)
 {
 	if (pool->n_cached < MODEL_CACHE)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * qmempool and alf_queue, as a model written from a description of them: per
- * thread a FIFO of 32 objects, behind it a queue that all share, with 16
- * objects per exchange, and malloc where the kernel has slab. The faults that
- * the description lists are not repeated; that a thread waits for another one's
- * tail is what it is, and stays.
+ * qmempool and alf_queue, modelled after their description: each thread has a
+ * FIFO of 32 objects; behind it is a queue that all share, with 16 objects per
+ * exchange; behind that is malloc, where the kernel has slab. Faults that the
+ * description lists are not repeated. That a thread waits for another one's
+ * tail belongs to the algorithm, and stays.
  */
 #ifndef MODEL_QMEMPOOL_H
 #define MODEL_QMEMPOOL_H
@@ -93,7 +93,7 @@ static inline uint32_t qm_dequeue(struct qmempool *pool, void **objects,
 			__atomic_load_n(&pool->producer_tail, __ATOMIC_ACQUIRE);
 
 		got = tail - head < n ? tail - head : n;
-		/* A head that is older than the tail: look again. */
+		/* The head is older than the tail: read it again. */
 		if (tail - head > QM_SHARED)
 			got = 1;
 		else if (got == 0)
@@ -158,7 +158,7 @@ static inline void qm_free(struct qmempool *pool, uint32_t thread, void *object)
 	}
 }
 
-/* What is in its queues goes, too. */
+/* Objects in the queues are freed, too. */
 static inline void qm_destroy(void *state)
 {
 	struct qmempool *pool = state;

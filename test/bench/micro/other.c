@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* B01, B07, B10 and B11: rows whose work is like no other's. */
+/* B01, B07, B10 and B11: rows whose loops no other workload has. */
 #include <stdio.h>
 
 #include "alloc.h"
 
 /*
- * B01: what this machine's basic moves cost. Other figures are compared with
- * published ones only as ratios to these.
+ * B01: the time of basic operations of this machine. Divide other figures by
+ * these to compare them with published ones.
  */
 static uint64_t run_loop(struct variant *variant, uint32_t thread, uint64_t n)
 {
@@ -57,10 +57,10 @@ void rows_b01(struct bench *bench)
 }
 
 /*
- * B07: svc_alloc_arg() of the kernel's SUNRPC: an array of 259 slots (1 MiB of
- * payload in 4 KiB pages, and 3) of which a random number is filled already;
- * the holes are filled, by single pages, from a list, or by one call that looks
- * for the holes itself. One operation is one such call.
+ * B07: the kernel's svc_alloc_arg() (SUNRPC): an array of 259 slots (1 MiB of
+ * payload in 4 KiB pages, and 3), of which a random number is full; the holes
+ * are filled by single pages, from a list, or by one call that finds the holes.
+ * An operation is one such call.
  */
 enum { SLOTS = 259 };
 
@@ -90,13 +90,13 @@ static void end_rpc(struct variant *variant)
 			ours_give(harness->pool, 0, &rpc->slots[i], 1);
 }
 
-/* Which slots are emptied is spread over the array: i by an odd step. */
+/* Spread the emptied slots over the array: i times an odd step. */
 static inline uint32_t hole(uint32_t i)
 {
-	return i * 100 % SLOTS; /* 259 = 7 * 37, and 100 has neither */
+	return i * 100 % SLOTS; /* coprime: 259 = 7 * 37 */
 }
 
-/* Empty all but 0 to 259 slots; the same series for each variant. */
+/* Empty a random number of slots; the same series for each variant. */
 static ALWAYS_INLINE void empty_slots(struct rpc *rpc, void *pool, give_fn give)
 {
 	word words[SLOTS];
@@ -124,7 +124,7 @@ static ALWAYS_INLINE uint64_t fill_slots(struct variant *variant,
 
 		for (uint32_t i = 0; i < SLOTS; i++)
 			n_holes += rpc->slots[i] == MR_ADDR_NONE;
-		/* A ring of DPDK's calls 0 objects a failure. */
+		/* For DPDK's ring, a call for 0 objects fails. */
 		if (n_holes > 0 && !ops.take(pool, thread, words, n_holes))
 			return 0;
 		for (uint32_t i = 0; i < SLOTS; i++)
@@ -170,26 +170,26 @@ void rows_b07(struct bench *bench)
 }
 
 /*
- * B10: frags of mixed sizes that live for different times. Sizes are those of
- * the simple Internet mix (64 bytes 7 times, 576 4 times, 1500 once); a frag is
- * freed after 0 to 4096 others were cut, evenly spread. With two threads one
- * cuts and sends, the other one holds and frees: no two of its frees in a row
- * are of the same block.
+ * B10: frags of mixed sizes and lifetimes. Sizes are those of the simple
+ * Internet mix (64 bytes 7 times, 576 4 times, 1500 once). A frag is freed
+ * after 0 to 4096 others were cut, evenly distributed. With two threads, one
+ * cuts and sends, the other holds and frees: consecutive frees are of different
+ * blocks.
  *
- * pinned_by_live: bytes that nobody else can use, by bytes of frags alive.
+ * pinned_by_live: bytes that nobody else can use, per byte of a live frag.
  */
 enum {
-	STEPS = 65536, /* of the schedule; it goes round */
+	STEPS = 65536, /* of the schedule, which repeats */
 	MAX_DELAY = 4096,
 	ALIGN = 64,
 	BURST = 32,
 };
 
-/* The same for all variants: what is cut at a step, and what freed after it. */
+/* The schedule, equal for all variants: what to cut and what to free. */
 struct mix {
 	uint16_t sizes[STEPS];
-	uint32_t first[STEPS + 1];   /* in ends, by step */
-	uint16_t ends[STEPS];        /* what ends there was cut at that step */
+	uint32_t first[STEPS + 1];   /* index into ends, by step */
+	uint16_t ends[STEPS];        /* the frag cut at this step ends */
 	alignas(64) uint32_t at_cut; /* the next step */
 	alignas(64) uint32_t at_hold;
 	word frags[STEPS];
@@ -212,7 +212,10 @@ static int begin_mix(struct variant *variant, struct mr_reason *why)
 		ends_at[i] = (uint16_t)((i + delay) % STEPS);
 		m->first[ends_at[i]]++;
 	}
-	/* Where each step's lot ends, then, filled from there, begins. */
+	/*
+	 * Where each step's part of ends[] ends; filling it moves this to its
+	 * begin.
+	 */
 	for (uint32_t i = 1; i <= STEPS; i++)
 		m->first[i] += m->first[i - 1];
 	for (uint32_t i = STEPS; i-- > 0;)
@@ -220,7 +223,7 @@ static int begin_mix(struct variant *variant, struct mr_reason *why)
 	return 0;
 }
 
-/* Keep the frag of this step, and free those whose time is over. */
+/* Keep the frag of this step, and free those whose time has come. */
 static ALWAYS_INLINE void hold(struct variant *variant, uint32_t thread,
 			       word frag, give_fn give)
 {
@@ -234,7 +237,7 @@ static ALWAYS_INLINE void hold(struct variant *variant, uint32_t thread,
 	for (uint32_t i = m->first[step]; i < m->first[step + 1]; i++) {
 		word *at = &m->frags[m->ends[i]];
 
-		if (*at == MR_ADDR_NONE) /* in the first round only */
+		if (*at == MR_ADDR_NONE) /* only in the first round */
 			continue;
 		over[n++] = *at;
 		*at = MR_ADDR_NONE;
@@ -247,7 +250,7 @@ static ALWAYS_INLINE void hold(struct variant *variant, uint32_t thread,
 	m->at_hold = (step + 1) % STEPS;
 }
 
-/* Here and in B11, take() takes one frag, of n bytes. */
+/* Here and in B11, take() allocates one frag of n bytes. */
 static ALWAYS_INLINE bool cut_next(struct variant *variant, word *ret_frag,
 				   const struct ops ops)
 {
@@ -334,7 +337,7 @@ RUN(mixed_kernel, mixed, MIXED(kernel_cut, kernel_give))
 RUN(mixed_heap, mixed, MIXED(aligned_cut, heap_give))
 RUN_DPDK(mixed_dpdk, mixed, MIXED(dpdk_cut, dpdk_give))
 
-/* Bytes that cannot be used for anything else; 0: nobody can say. At rest. */
+/* Bytes that have no other use; 0: unknown. Call it while no thread runs. */
 static uint64_t pinned(const struct variant *variant, uint64_t n)
 {
 	void *pool = ((struct harness *)variant->state)->pool;
@@ -413,13 +416,13 @@ void rows_b10(struct bench *bench)
 }
 
 /*
- * B11: a frag that turns out not to be wanted, as when XDP drops a packet of a
- * tun device: undo the cut (abort), undo the reference only (abort_ref), or
- * free it as any other.
+ * B11: an allocation that is undone, as when XDP drops a packet of a tun
+ * device: undo the cut (abort), undo the reference only (abort_ref), or free
+ * the frag as usual.
  */
 enum { P_SIZE }; /* of variant.param */
 
-/* undo: as take, of one frag of n bytes. */
+/* undo: its words are one frag of n bytes. */
 static ALWAYS_INLINE uint64_t undone(struct variant *variant, uint32_t thread,
 				     uint64_t n, take_fn cut, take_fn undo)
 {

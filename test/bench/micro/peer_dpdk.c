@@ -59,7 +59,7 @@ const struct dpdk_kind dpdk_kinds[DPDK_KINDS] = {
 static const char *version = "DPDK, not started";
 static bool has_small_pages;
 
-/* EAL writes to stdout and stderr as it likes; our report goes there. */
+/* EAL writes to stdout and stderr, which are for our results. */
 static int quiet_begin(int saved[2])
 {
 	const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -104,7 +104,9 @@ static uint64_t n_huge_free(void)
 
 int dpdk_start(uint32_t core, struct mr_reason *why)
 {
-	/* What it takes is taken from others: 600 MB, or what there is. */
+	/*
+	 * EAL keeps its huge pages from others: take 600 MB, or what there is.
+	 */
 	const uint64_t n_free = geteuid() == 0 ? n_huge_free() : 0;
 	const bool has_huge = n_free >= 64;
 	static char cores[16], megabytes[16]; /* EAL keeps the pointers */
@@ -115,7 +117,7 @@ int dpdk_start(uint32_t core, struct mr_reason *why)
 	const int n = has_huge ? 8 : 9;
 	int saved[2], result;
 
-	/* Without huge pages it cannot do --in-memory, and says -EINVAL. */
+	/* Without huge pages, --in-memory fails with -EINVAL. */
 	arguments[7] = has_huge ? "--in-memory" : "--no-huge";
 	snprintf(cores, sizeof(cores), "%u", core);
 	snprintf(megabytes, sizeof(megabytes), "%u",
@@ -124,7 +126,7 @@ int dpdk_start(uint32_t core, struct mr_reason *why)
 		snprintf(why->text, sizeof(why->text), "/dev/null: %m");
 		return -1;
 	}
-	/* It moves them about, but writes to none. */
+	/* EAL reorders the pointers, but does not write to the strings. */
 	result = rte_eal_init(n, (char **)(uintptr_t)arguments);
 	quiet_end(saved);
 	if (result < 0) {
@@ -153,7 +155,7 @@ bool dpdk_has_small_pages(void)
 void dpdk_thread_begin(void)
 {
 	if (rte_lcore_id() == LCORE_ID_ANY)
-		(void)rte_thread_register(); /* fails: no cache, as DPDK does */
+		(void)rte_thread_register(); /* without: no cache, as in DPDK */
 }
 
 void dpdk_thread_end(void)
@@ -168,7 +170,7 @@ static int fail(struct mr_reason *why, const char *what)
 	return -1;
 }
 
-/* One that nothing had before; of pools and rings alike. */
+/* A name that no pool or ring has had. */
 static void next_name(char name[RTE_MEMPOOL_NAMESIZE])
 {
 	static uint32_t number;
@@ -236,7 +238,7 @@ int dpdk_pool_make(struct variant *variant, void **ret, struct mr_reason *why)
 	}
 	if (!wish->is_owned || wish->kind->cache == 0)
 		return 0;
-	/* Of thread 0, for each direction where ours has others, too. */
+	/* For thread 0; a second one to free to, if ours has two as well. */
 	pool->a = rte_mempool_cache_create(wish->kind->cache, SOCKET_ID_ANY);
 	pool->from[0] = pool->to[0] = pool->a;
 	if (wish->caches != CACHES_AWAY)
@@ -250,7 +252,7 @@ void dpdk_pool_free(void *state)
 {
 	struct dpdk_pool *pool = state;
 
-	/* What is in them goes with the pool. */
+	/* Their objects are freed with the pool. */
 	if (pool->a != NULL)
 		rte_mempool_cache_free(pool->a);
 	if (pool->b != NULL)

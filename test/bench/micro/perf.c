@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Objects are taken, then given back, by each thread: B12 and B13. */
+/* Each thread allocates objects, then frees them: B12 and B13. */
 #include <stdio.h>
 
 #include "alloc.h"
 
-enum { P_HOLD, P_GET, P_PUT, P_RANDOM }; /* of variant.param; most, or 0 */
+enum { P_HOLD, P_GET, P_PUT, P_RANDOM }; /* of variant.param; a maximum, or 0 */
 
 /*
- * Bytes of what a thread holds, 16 each; no two threads write to one page, or a
- * core would prefetch the other one's lines.
+ * Bytes of the list of held objects, 16 each. No two threads write to the same
+ * page, or a core would prefetch the other's lines.
  */
 static inline size_t held_bytes(uint64_t n_held)
 {
@@ -23,7 +23,7 @@ static inline word *held_by(const struct variant *variant, uint32_t thread)
 				held_bytes(variant->param[P_HOLD]) * thread);
 }
 
-/* Sizes of calls: fixed, or as 26.11 draws them, never beyond what is left. */
+/* Sizes of calls: fixed, or random as in 26.11, but never more than is left. */
 struct sizes {
 	uint32_t fixed, mask, r;
 };
@@ -52,7 +52,7 @@ static inline struct sizes sizes_of(const struct variant *variant, uint32_t p)
 			       .mask = most > 0 ? (uint32_t)most - 1 : 0 };
 }
 
-/* Take what is held, get at a time, and give it back, put at a time. */
+/* Allocate all objects, `get` per call, and free them, `put` per call. */
 static ALWAYS_INLINE uint64_t hold(struct variant *variant, uint32_t thread,
 				   uint64_t n, const struct ops ops,
 				   const enum how_many how_many,
@@ -97,9 +97,9 @@ RUN_DPDK(hold_dpdk, hold, MEMPOOL, AS_ASKED, 0)
 
 /*
  * B12: objects of 256 bytes (an sk_buff) through a local cache and a shared
- * queue, one at a time: taken and given back at once (fast), or 128 or 256
- * taken and then given back (N), which no local queue of 32 holds. On one
- * thread, on as many as cores, and on more.
+ * queue, one at a time: freed at once (fast), or after 128 or 256 were
+ * allocated (N), more than a local queue of 32 holds. On one thread, on as many
+ * as there are cores, and on more.
  *
  * Without caches, more threads than cores would wait for each other's tails a
  * time slice at a time: such a row does not end.
@@ -158,19 +158,18 @@ void rows_b12(struct bench *bench)
 }
 
 /*
- * B13: rte_mempool's own workload, mempool_perf_autotest, in the version of
- * DPDK 22.11, and in that of 26.11-rc0, where the sizes of calls may be random,
- * too. Where get = put both have a run more, in which the compiler knows the
- * size.
+ * B13: mempool_perf_autotest, rte_mempool's own workload, as in DPDK 22.11, and
+ * as in 26.11-rc0, where sizes of calls may be random. If get = put, both have
+ * another run, in which the compiler knows the size.
  *
- * Ours with "owners on" looks at the owner of each page that it gives back, as
- * all pools do once a page had two.
+ * Ours with "owners on" checks the owners of each page that it frees, as all
+ * pools do once a page had two.
  */
 #define CASE(ops, k)                                                           \
 	case k:                                                                \
 		return hold(variant, thread, n, ops, UP_TO_LEFT, k)
 
-/* The compiler knows n and unrolls: +17 % by DPDK's own account. */
+/* The compiler knows n and unrolls: DPDK says that this gains 17 %. */
 #define RUN_CONSTANT(ops)                                                      \
 	do {                                                                   \
 		switch (variant->param[P_GET]) {                               \
@@ -190,7 +189,7 @@ void rows_b12(struct bench *bench)
 RUN(hold_ours, hold, CACHE, UP_TO_LEFT, 0)
 RUN(hold_plain, hold, PLAIN, UP_TO_LEFT, 0)
 
-/* As DPDK's test does, its cache is looked up once. */
+/* As in DPDK's test, the cache is looked up once. */
 #ifdef BENCH_DPDK
 static uint64_t hold_cached(struct variant *variant, uint32_t thread,
 			    uint64_t n)
@@ -216,7 +215,7 @@ static uint64_t hold_ours_constant(struct variant *variant, uint32_t thread,
 	RUN_CONSTANT(CACHE);
 }
 
-/* Take k pages as frames. */
+/* Allocate k pages as frames. */
 static ALWAYS_INLINE bool take_frames(struct mr_cache *cache,
 				      struct mr_frame *frames, uint32_t k)
 {
@@ -232,7 +231,7 @@ static ALWAYS_INLINE bool take_frames(struct mr_cache *cache,
 	return true;
 }
 
-/* The same, of two pools by turns. */
+/* The same from two pools, alternating. */
 static ALWAYS_INLINE bool take_mixed(struct mr_cache *a, struct mr_cache *b,
 				     struct mr_frame *frames, uint32_t k)
 {
@@ -254,8 +253,8 @@ static ALWAYS_INLINE bool take_mixed(struct mr_cache *a, struct mr_cache *b,
 }
 
 /*
- * The same through frames, with their entries built. All go back through the
- * first cache, of whatever pool they are; those of two pools alternate.
+ * The same with frames, whose entries are written. All are freed by the first
+ * cache, whatever their pool; those of two pools alternate.
  */
 static ALWAYS_INLINE uint64_t frames_loop(struct variant *variant,
 					  uint32_t thread, uint64_t n,
@@ -292,7 +291,7 @@ static ALWAYS_INLINE uint64_t frames_loop(struct variant *variant,
 RUN(hold_frames, frames_loop, false)
 RUN(hold_mixed, frames_loop, true)
 
-/* What the first pool counts, and how much of all is the second one's. */
+/* The first pool's counters, and the second one's share of the pages. */
 static void count_two(struct variant *variant, struct counts *counts)
 {
 	const struct our_pool *our = ((struct harness *)variant->state)->pool;
@@ -323,7 +322,7 @@ static void add_ours(struct bench *bench, struct row *row,
 		if (is_constant && contestant.run == hold_ours)
 			contestant.run = hold_ours_constant;
 		variant.wish.has_owners = i % 2 != 0;
-		/* As DPDK's caches: what is kept need not leave them. */
+		/* Like DPDK's caches: what is held fits. */
 		variant.wish.ours.magazine_pages = i == 4 ? 512 : 0;
 		variant.wish.n_pools = i == 5 ? 2 : 1;
 		variant.count = i == 5 ? count_two : harness_count;
@@ -358,7 +357,7 @@ static void perf_row(struct bench *bench, struct row *row,
 	bench_row(bench, row);
 }
 
-/* Largest that is held; and what caches of 512 hold besides. */
+/* The most that is held; and what caches of 512 hold in addition. */
 enum { OLD_HELD = 512, NEW_HELD = 32768, CACHED = 512 };
 
 static struct variant perf_variant(uint32_t n_threads, uint32_t n_objects,
@@ -420,7 +419,7 @@ static void rows_26_11(struct bench *bench, uint32_t n_threads)
 		     bulk, n_threads);
 		NAME(row.plot, "26.11 keep=%u %s threads=%u", held, how,
 		     n_threads);
-		/* The pools are large: not all kinds fit 600 MB. */
+		/* The pools are large: not all handlers fit into 600 MB. */
 		perf_row(bench, &row, &like, C512, !is_random);
 	}
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Objects that one thread takes and others give back: B05, B09, B14 and B20.
- */
+/* One thread allocates objects, others free them: B05, B09, B14 and B20. */
 #include <stdio.h>
 
 #include "alloc.h"
@@ -9,13 +7,13 @@
 enum { BURST = 32, RING = 1024 };
 
 /*
- * B05 and B09: thread 0 takes lots and deals them to the others by turns,
- * through a ring to each. A lot that finds its ring full goes straight back and
- * is counted; so are the polls of an empty ring.
+ * B05 and B09: thread 0 allocates lots of objects, and deals them to the other
+ * threads in turn, through a ring to each. A lot whose ring is full is freed at
+ * once, and counted; so are polls of an empty ring.
  */
-enum { P_BULK, P_LOT }; /* of variant.param: in one call, there and here */
+enum { P_BULK, P_LOT }; /* variant.param: objects per call, there and here */
 
-/* As page_frag_test's cond_resched(): away for a moment, so that more come. */
+/* Like page_frag_test's cond_resched(): pause, so that more objects come. */
 static bool gives_up(struct harness *harness, struct patience *patience)
 {
 	for (uint32_t i = 0; i < 16; i++)
@@ -23,7 +21,7 @@ static bool gives_up(struct harness *harness, struct patience *patience)
 	return harness_is_dead(harness, patience);
 }
 
-/* n objects for each; whatever was full is dealt again. */
+/* Deal n objects to each; after a full ring, allocate and try again. */
 static ALWAYS_INLINE uint64_t deal(struct variant *variant, uint64_t n,
 				   uint32_t lot, bool is_calm,
 				   const struct ops ops)
@@ -39,7 +37,7 @@ static ALWAYS_INLINE uint64_t deal(struct variant *variant, uint64_t n,
 			if (n_dealt[i] == n)
 				continue;
 			if (!ops.take(harness->pool, 0, words, lot)) {
-				sched_yield(); /* all are with the others */
+				sched_yield(); /* the others have all */
 				continue;
 			}
 			if (hop_put(harness->hops[i], words, lot)) {
@@ -115,7 +113,7 @@ RUN(cross_ours, cross, OURS)
 RUN(cross_model, cross, MODEL)
 RUN_DPDK(cross_dpdk, cross, DPDK)
 
-/* The original has two returners; more where there are cores for them. */
+/* The original has two freeing threads; use more if there are cores. */
 void rows_b05(struct bench *bench)
 {
 	static const struct contestant list[] = {
@@ -148,14 +146,13 @@ void rows_b05(struct bench *bench)
 
 /*
  * B09: the kernel's page_frag_test: one core cuts frags and pushes them into a
- * ring of 512, another one pops and frees them; with one thread the ring is
- * filled, then emptied. An operation is a frag from cut to free, the ring
- * included. hop=1 is the original: one frag at a time on both sides. hop=32 is
- * how packets travel.
+ * ring of 512, another one pops and frees them; a single thread fills the ring,
+ * then empties it. An operation is a frag from cut to free, the ring included.
+ * hop=1 is the original: one frag at a time on both sides. hop=32 is how
+ * packets travel.
  *
- * Frags that are aligned to 64 bytes and frags that are not stand in one row:
- * the first ratio says whether the alignment costs anything. DPDK's objects are
- * aligned always.
+ * A row has frags aligned to 64 bytes and unaligned ones: the first ratio says
+ * whether alignment costs anything. DPDK's objects are always aligned.
  */
 enum { FRAG_RING = 512 };
 
@@ -183,7 +180,7 @@ static ALWAYS_INLINE uint64_t fill_then_empty(struct variant *variant,
 	return done;
 }
 
-/* The lot is a constant in each of the loops. */
+/* The lot is a constant in each loop. */
 static ALWAYS_INLINE uint64_t through(struct variant *variant, uint32_t thread,
 				      uint64_t n, const struct ops ops)
 {
@@ -252,7 +249,9 @@ RUN_DPDK(through_dpdk, through, DPDK)
 			.how = 64                                              \
 	}
 
-/* How they are cut, and by whom: the others know no more than to allocate. */
+/*
+ * Ways of cutting, and allocators: those that are not ours can only allocate.
+ */
 static const struct cut {
 	const char *name;
 	struct contestant list[7];
@@ -324,7 +323,7 @@ void rows_b09(struct bench *bench)
  */
 enum { P_IS_TOUCHED, P_IS_LATE }; /* of variant.param */
 
-/* Of a harness whose rings wait; and of a run, what its threads have done. */
+/* Waits at the rings, and what the allocator counted. */
 static void count_pipe(struct variant *variant, struct counts *counts)
 {
 	const struct harness *harness = variant->state;
@@ -341,14 +340,14 @@ static void count_pipe(struct variant *variant, struct counts *counts)
 	harness_count(variant, counts);
 }
 
-/* Take n objects and send them on. */
+/* Allocate n objects and send them on. */
 static ALWAYS_INLINE uint64_t produce(struct harness *harness, uint64_t n,
 				      const struct ops ops)
 {
 	struct patience patience = { 0 };
 	word words[BURST];
 	uint64_t n_sent = 0;
-	bool has = false; /* a burst in hand */
+	bool has = false; /* has a burst to send */
 
 	while (n_sent < n) {
 		if (!has) {
@@ -370,7 +369,7 @@ static ALWAYS_INLINE uint64_t produce(struct harness *harness, uint64_t n,
 	return n_sent < n ? 0 : n;
 }
 
-/* Whether so much is there that a late core begins; left: what is to come. */
+/* Whether a late core begins now; left: how many objects are still to come. */
 static bool is_time(const struct hop *hop, uint64_t left)
 {
 	const uint32_t most = (hop->mask + 1) / 4 * 3;
@@ -378,7 +377,7 @@ static bool is_time(const struct hop *hop, uint64_t left)
 	return hop_count(hop) >= (left < most ? left : most);
 }
 
-/* Touch n objects, and give them back. */
+/* Touch n objects, and free them. */
 static ALWAYS_INLINE uint64_t consume(struct harness *harness, uint64_t n,
 				      bool is_touched, bool is_late,
 				      const struct ops ops)
@@ -401,7 +400,7 @@ static ALWAYS_INLINE uint64_t consume(struct harness *harness, uint64_t n,
 			continue;
 		}
 		patience = (struct patience){ 0 };
-		/* As a forwarder writes the header. */
+		/* Like a forwarder that writes the header. */
 		for (uint32_t i = 0; i < got && is_touched; i++)
 			++*(uint64_t *)ops.data(harness->pool, words[i]);
 		done += got;
@@ -420,7 +419,7 @@ static ALWAYS_INLINE uint64_t pipeline(struct variant *variant, uint32_t thread,
 	n = n_of_run(n, BURST);
 	if (thread == 0)
 		return produce(harness, n, ops);
-	/* One copy of the loop for each. */
+	/* One copy of the loop for each value. */
 	return variant->param[P_IS_TOUCHED] != 0 ?
 		       consume(harness, n, true, is_late, ops) :
 		       consume(harness, n, false, is_late, ops);
@@ -431,7 +430,7 @@ RUN(pipeline_round, pipeline, ROUND)
 RUN(pipeline_heap, pipeline, HEAP)
 RUN_DPDK(pipeline_dpdk, pipeline, DPDK)
 
-/* ring: 0: rows by the size of the pool, with a ring of 1024. */
+/* ring=0: rows by the size of the pool, with a ring of 1024. */
 static void pipeline_row(struct bench *bench, uint32_t n_pages, bool is_touched,
 			 uint32_t ring)
 {

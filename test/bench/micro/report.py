@@ -21,7 +21,7 @@ ONE_CORE = ("One core: rows of several threads show what taking turns costs, not
 
 
 def limits(n_cores: int) -> str:
-    """What this number of cores cannot show; empty if it is enough."""
+    """What so few cores cannot show; empty if there are enough."""
     return ONE_CORE if n_cores < 2 else FEW_CORES if n_cores < 8 else ""
 
 
@@ -64,7 +64,7 @@ def text_variant(variant: dict[str, Any]) -> str:
         line += f" x{r['value']:<6.2f} ({r['low']:.2f}..{r['high']:.2f})"
     line += (f"  min {ns['min']:.3f}  {ns['n']}/{variant['samples']}"
              f"{' noisy' if variant['noisy'] else ''}")
-    # A name and its value stay on one line.
+    # Keep a name and its value on one line.
     counts = " ".join(f"{name}\0{value:.10g}" for name, value in variant["counts"].items())
     wrapped = textwrap.wrap(counts, 79, initial_indent=" " * 12, subsequent_indent=" " * 12,
                             break_long_words=False, break_on_hyphens=False)
@@ -93,14 +93,14 @@ def text_goal(goal: dict[str, Any]) -> str:
 
 
 def median_of(document: Document, row: dict[str, Any], name: str) -> float:
-    """Of a variant in the row that an entry of best_of_dpdk is about."""
+    """The variant that an entry of best_of_dpdk is about."""
     return next(p["ns"]["median"] for r in document["rows"]
                 if (r["workload"], r["name"]) == (row["workload"], row["row"])
                 for p in r["players"] if p["name"] == name)
 
 
 def slower_rows(document: Document) -> list[dict[str, Any]]:
-    """With the times of both variants, and whether that is within noise."""
+    """An entry with both times, and whether it is within noise."""
     return [{**row, "ns": median_of(document, row, row["player"]),
              "ours_ns": median_of(document, row, row["best_of_ours"]),
              "noise": "within noise" if row["ratio_to_ours"]["high"] >= 1 else ""}
@@ -135,6 +135,6 @@ def text_end(document: Document, is_whole: bool) -> str:
 
 
 def text(document: Document, is_whole: bool) -> str:
-    """All of it."""
+    """The whole report."""
     return "\n".join([text_head(document), *map(text_row, document["rows"]),
                       text_end(document, is_whole)]) + "\n"

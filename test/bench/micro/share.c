@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Threads that all take from one pool and give back to it: B16 and B19. */
+/* Threads that share one pool: B16 and B19. */
 #include <stdio.h>
 
 #include "alloc.h"
@@ -8,19 +8,18 @@
 enum { BURST = 32, RING = 1024 };
 
 /*
- * B16: threads forward from one pool: each takes bursts of 32 and gives them
- * back, but of each hundred bursts some go to the next thread, which gives them
- * back where it runs:
+ * B16: each thread allocates bursts of 32 from one pool and frees them; but of
+ * a hundred bursts, some go to the next thread, which frees them:
  *
- *     thread 0: take -+-> give        thread 1: take -+-> give
- *                     +-- ring --> give               +-- ring --> give (0)
+ *       thread 0: alloc -+-> free        thread 1: alloc -+-> free
+ *                        +-- ring --> free                +-- ring --> free (0)
  */
 enum { P_PERCENT }; /* of variant.param */
 
-/* One thread's part, beside the ring from the thread before. */
+/* The state of a thread, beside the ring from the previous thread. */
 struct part {
-	alignas(64) uint64_t n_own; /* bursts that the ring had no room for */
-	uint32_t is_done;           /* it sends no more */
+	alignas(64) uint64_t n_own; /* bursts for a full ring, freed here */
+	uint32_t is_done;           /* it will send no more */
 	uint32_t percent_due;
 };
 
@@ -29,7 +28,7 @@ static struct part *part_of(struct harness *harness, uint32_t thread)
 	return (struct part *)(void *)harness->extra + thread;
 }
 
-/* Give back what came from the thread before; return whether there was any. */
+/* Free what came from the previous thread; return whether there was any. */
 static ALWAYS_INLINE bool drain(struct harness *harness, uint32_t thread,
 				const struct ops ops)
 {
@@ -40,7 +39,7 @@ static ALWAYS_INLINE bool drain(struct harness *harness, uint32_t thread,
 	return n > 0;
 }
 
-/* Until the thread before is done and its ring is empty. */
+/* Drain until the previous thread is done and its ring is empty. */
 static ALWAYS_INLINE void drain_all(struct harness *harness, uint32_t thread,
 				    const struct ops ops)
 {
@@ -48,7 +47,7 @@ static ALWAYS_INLINE void drain_all(struct harness *harness, uint32_t thread,
 						1) % harness->n_threads);
 	struct patience patience = { 0 };
 
-	/* What is left at a signal goes with the harness. */
+	/* After a signal, the rest is freed with the harness. */
 	while (!bench_is_ending()) {
 		const bool is_last = __atomic_load_n(&before->is_done,
 						     __ATOMIC_ACQUIRE) != 0;
@@ -58,7 +57,7 @@ static ALWAYS_INLINE void drain_all(struct harness *harness, uint32_t thread,
 		else if (is_last || patience_ends(&patience))
 			break;
 	}
-	/* For the next run; nobody looks at it any more in this one. */
+	/* For the next run: no thread reads it any more in this one. */
 	__atomic_store_n(&before->is_done, 0, __ATOMIC_RELEASE);
 	idle(harness, thread, ops);
 }
@@ -149,13 +148,12 @@ void rows_b16(struct bench *bench)
 }
 
 /*
- * B19: more threads than cores, so that some are stopped where it hurts. Each
- * takes 1024 objects from the shared pool in bursts of 32, then gives them back
- * in bursts of 32: more than any cache holds, so all share what is behind.
- * Another thread that was stopped in there must not make one wait.
+ * B19: more threads than cores, so some are stopped at bad moments. Each
+ * allocates 1024 objects of the shared pool in bursts of 32, then frees them in
+ * bursts of 32: more than a cache holds, so all threads use the shared part. No
+ * thread may have to wait there for a stopped one.
  *
- * What single bursts take comes from a run of its own, with a clock around
- * each.
+ * The times of single bursts are of a run of its own, with a clock around each.
  */
 enum { P_IS_TIMED }; /* of variant.param */
 
@@ -182,7 +180,9 @@ static ALWAYS_INLINE bool crowd_round(struct harness *harness, uint32_t thread,
 			latency_add(latency, latency_now() - start);
 	}
 	keep(words);
-	/* DPDK's pools forget what is not given back; rings may take long. */
+	/*
+	 * At a signal, DPDK's objects need not come back: rings may take long.
+	 */
 	if (is_dpdk && bench_is_ending())
 		return true;
 	for (uint32_t i = 0; i < n; i += BURST) {

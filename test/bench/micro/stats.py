@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Samples of the variants of a row, made figures.
-
-Medians, because what disturbs a sample makes it longer and never shorter, and
-bootstrap intervals, because nothing is known of how samples spread.
-"""
+"""Figures from samples. Medians, because disturbances make samples only
+longer; bootstrap intervals, because the distribution of samples is unknown."""
 from __future__ import annotations
 
 from typing import Any
@@ -11,7 +8,7 @@ from typing import Any
 import numpy as np
 
 N_RESAMPLES = 1000
-MIN_CLEAN = 5  # samples; with fewer, the disturbed ones count, too
+MIN_CLEAN = 5  # if fewer are undisturbed, all count
 SEED = 88172645463325252  # the same samples give the same report
 
 
@@ -36,26 +33,26 @@ def summary(values: list[float]) -> dict[str, Any]:
 
 
 def ratio(above: list[float], below: list[float]) -> dict[str, float] | None:
-    """Median by median, with its interval; None where there is none."""
+    """Ratio of medians, with its interval; None if one is missing."""
     if not above or not below or np.median(below) <= 0:
         return None
     rng = np.random.default_rng(SEED)
     b, a = resampled(np.array(below), rng), resampled(np.array(above), rng)
-    # Where a resample of the divisor is 0, the ratio has no end.
+    # If a resample of the divisor is 0, the ratio has no upper end.
     ratios = np.divide(a, b, out=np.where(a > 0, np.inf, 1.0), where=b > 0)
     low, high = interval(ratios)
     return {"value": float(np.median(above) / np.median(below)), "low": low, "high": high}
 
 
 def used(variant: dict[str, Any]) -> tuple[list[int], bool]:
-    """Which samples count, and whether disturbed ones had to."""
+    """Which samples count, and whether disturbed ones must."""
     clean = [i for i, is_clean in enumerate(variant["clean"]) if is_clean]
     is_noisy = len(clean) < MIN_CLEAN and len(clean) < len(variant["clean"])
     return (list(range(len(variant["clean"]))) if is_noisy else clean), is_noisy
 
 
 def evaluated(row: dict[str, Any]) -> dict[str, Any]:
-    """A row of mr-micro as a document has it: figures in place of samples."""
+    """A row of mr-micro as documents have it: figures in place of samples."""
     ours: list[float] | None = None
     variants = []
     for variant in row["players"]:

@@ -9,9 +9,9 @@
 #include "tables.h"
 
 /*
- * Which keys are looked up. Zipf with exponent 1 by its continuous form: rank
- * n^u, u uniform; ranks are scattered, so that neighbours are no neighbours in
- * memory. Misses are the keys behind those that are there.
+ * Draw the keys to look up. Zipf with exponent 1, in its continuous form: rank
+ * n^u, with u uniform. Ranks are scattered, so that neighbours are far apart in
+ * memory. Misses are the numbers after those of existing keys.
  */
 static uint32_t draw_one(enum draw draw, uint32_t n, uint64_t *random)
 {
@@ -42,7 +42,7 @@ static bool make_peer(struct table *table, struct mr_reason *why)
 {
 	static uint32_t number;
 	char name[RTE_HASH_NAMESIZE];
-	/* It cannot grow, and will not always be filled to the brim. */
+	/* It cannot grow, and may fail before it is full. */
 	const struct rte_hash_parameters parameters = {
 		.name = name,
 		.entries = table->n_records + table->n_records / 8 + 64,
@@ -75,7 +75,7 @@ static bool remove_from_peer(struct rte_hash *peer, const struct key *key)
 	return rte_hash_del_key(peer, key) >= 0;
 }
 #else
-/* Nobody calls them: there is no variant of DPDK. */
+/* Never called: there is no variant of DPDK. */
 #define make_peer(table, why) ((void)(table), (void)(why), false)
 #define free_peer(peer) ((void)(peer))
 #define add_to_peer(peer, key, record) ((void)(key), (void)(record), false)
@@ -91,7 +91,7 @@ static bool make_ours(struct table *table, struct mr_ctx *ctx,
 					       .n_max = table->n_records + 1,
 					       .seed = 1 };
 
-	/* Huge pages for both or for none. */
+	/* Huge pages for both tables or for none. */
 	prctl(PR_SET_THP_DISABLE, dpdk_has_small_pages(), 0, 0, 0);
 	return mr_flow_create(ctx, &config, &table->ours, why) == 0;
 }
@@ -133,7 +133,7 @@ void table_tear_down(struct variant *variant)
 	free(table);
 }
 
-/* As ours: in huge pages, if there are any. */
+/* In huge pages, if there are any, like ours. */
 static struct record *records_of(uint32_t n)
 {
 	const size_t n_bytes = n * sizeof(struct record);

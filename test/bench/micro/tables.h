@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A flow table of ours and its peer, rte_hash, with the same keys. */
+/* Our flow table and its peer, rte_hash, with the same keys. */
 #ifndef TABLES_H
 #define TABLES_H
 
@@ -29,29 +29,29 @@ struct record {
 
 enum draw { DRAW_UNIFORM, DRAW_ZIPF, DRAW_MISS };
 
-/* One of the two tables with the keys 0 .. n_records - 1, and what to draw. */
+/* One of the tables with keys 0 .. n_records - 1, and the keys to look up. */
 struct table {
 	struct mr_flow_table *ours;
 	struct rte_hash *peer;
 	uint32_t n_records;
-	uint64_t next;          /* draw; key that comes */
-	uint32_t *ids;          /* of ours, by key modulo n_records */
-	struct record *records; /* of the peer, which points to them */
+	uint64_t next;          /* next draw; next key to add */
+	uint32_t *ids;          /* ours: ids, by key modulo n_records */
+	struct record *records; /* the peer's, which points to them */
 	uint32_t *draws;
 };
 
-/* Of variant.param: what table_set_up() wants to know. */
+/* Parameters for table_set_up(), in variant.param. */
 enum { P_RECORDS, P_BURST, P_DRAW, P_IS_EMPTY, P_IS_READ };
 
 int table_set_up(struct variant *variant, struct mr_reason *why);
 void table_count(struct variant *variant, struct counts *counts);
 void table_tear_down(struct variant *variant);
 
-/* False: it would not. */
+/* False: it failed. */
 bool table_add(struct table *table, uint64_t i);
 bool table_remove(struct table *table, uint64_t i);
 
-/* The i-th of keys that are all different: clients of one server. */
+/* The i-th of all different keys: clients of one server. */
 static inline void key_of(uint64_t i, struct key *ret)
 {
 	*ret = (struct key){ .addrs = { 0x0a000000 + (uint32_t)i, 0xc6336401 },

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Figures that can be worked out by hand, and goals: the worst row counts, and
-what was not measured is not judged."""
+"""Figures worked out by hand, and goals: the worst row counts, and rows that
+were not measured are not judged."""
 import sys
 from pathlib import Path
 
@@ -60,7 +60,7 @@ def test_the_worst_row_and_player_count():
     assert worst["rows"] == 2
     assert (worst["row"][:6], worst["player"]) == ("len=75", "frag cache")
     assert worst["state"] == "reported"
-    # Aligned by unaligned: the other row is the worse one.
+    # Aligned divided by unaligned: the other row is worse.
     assert (aligned["row"][:6], aligned["player"]) == ("len=12", "frag cache, aligned")
     assert aligned["state"] == "missed" and aligned["within_noise"]
 
@@ -100,7 +100,7 @@ def test_goal_of_pipelines_looks_at_the_median_of_the_rows():
     goal, = look(pipe(1, 0.9), pipe(2, 1.6), pipe(3, 1.7))
     assert goal["row"] == "pages=2 touch=header" and goal["state"] == "reached"
     goal, = look(pipe(1, 0.9), pipe(2, 1.6))
-    assert goal["state"] == "missed"  # the lower of two
+    assert goal["state"] == "missed"  # the lower of the two
 
 
 def test_model_of_the_kernel_is_a_peer():
@@ -117,7 +117,7 @@ def test_growth_is_by_the_same_player_on_one_thread():
                    threads=n_threads)
     one, two, eight = point(4, "fast", 1), point(4.4, "fast", 2), point(5.2, "fast", 8)
     other = point(1, "N=128", 1)
-    assert not look(one)  # nothing to compare
+    assert not look(one)  # nothing to compare with
     goal, = look(one, two)
     assert goal["measured"]["value"] == pytest.approx(1.1)
     assert goal["measured"]["low"] < 1.1 < goal["measured"]["high"]
@@ -175,7 +175,7 @@ def test_ratios():
     r = stats.ratio([150 + i * 7 % 31 - 15 for i in range(31)],
                     [100 + i * 11 % 31 - 15 for i in range(31)])
     assert r["value"] == 1.5 and 1.3 < r["low"] < 1.5 < r["high"] < 1.7
-    # Where a resample of the divisor is 0, the ratio has no end.
+    # If a resample of the divisor is 0, the ratio has no upper end.
     r = stats.ratio([1] * 5, [0, 0, 2, 2, 2])
     assert (r["value"], r["low"], r["high"]) == (0.5, 0.5, float("inf"))
 

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * B17: what a core does with the frames that a device has sent. Pairs of
- * threads: one takes pages from 1, 2 or 4 pools by turns and sends them in
- * bursts, the other one completes them with its own cache, whatever pool they
- * are from. With owners=mixed each eighth page has a second owner, the sender,
- * who lets go of it at about the same time.
+ * B17: completion of frames that a device has sent. In each pair of threads,
+ * one allocates pages from 1, 2 or 4 pools in turn and sends them in bursts;
+ * the other completes them with its own cache, whatever their pool. With
+ * owners=mixed, every eighth page has a second owner, the sender, who frees it
+ * at about the same time.
  *
- * Ours are bare addresses that are completed as frames; DPDK's are mbufs with
- * their headers.
+ * Ours are bare addresses, completed as frames; DPDK's are mbufs with their
+ * headers.
  *
- * The time is that of both threads. What completing takes comes from a run of
+ * The time is that of both threads. The time of a completion is from a run of
  * its own, with a clock around each call:
  *
- *     p50_ns .. max_ns       of a call
- *     depot_ops_per_32       on both sides, by 32 pages
+ *     p50_ns .. max_ns       per call
+ *     depot_ops_per_32       on both sides, per 32 pages
  */
 #include <stdio.h>
 
@@ -24,18 +24,18 @@ enum { P_BURST, P_IS_MIXED, P_IS_TIMED }; /* of variant.param */
 
 enum { MAX_BURST = 256, STOCK = 32, TX_PAGES = 8192 };
 
-/* Pages of one pool that were taken and not sent yet. */
+/* Pages of one pool that were allocated and not sent yet. */
 struct stock {
 	uint32_t n;
 	word words[STOCK];
 };
 
-/* From one thread to the other one of a pair, beside the ring. */
+/* What a pair of threads shares, beside the ring. */
 struct pair {
-	alignas(64) uint32_t is_done; /* nothing follows */
-	uint32_t turn;                /* of the pools */
+	alignas(64) uint32_t is_done; /* nothing more is coming */
+	uint32_t turn;                /* selects the pool */
 	struct stock stocks[MAX_POOLS];
-	/* The completing thread's. */
+	/* Of the completing thread. */
 	alignas(64) struct latency latency;
 	uint64_t n_shared, shared_cycles, n_private, private_cycles;
 };
@@ -43,7 +43,7 @@ struct pair {
 struct completer {
 	bool (*take)(void *pool, uint32_t thread, uint32_t p, word *words,
 		     uint32_t n);
-	give_fn *share; /* one owner more for each */
+	give_fn *share; /* add an owner to each */
 	give_fn *complete;
 };
 
@@ -103,7 +103,7 @@ GIVE(mbufs_complete, rte_pktmbuf_free_bulk((dpdk_frame **)objects, n))
 	((struct completer){ mbufs_take, mbufs_share, mbufs_complete })
 #endif
 
-/* Nothing to do: a cache of ours may let go of what others wait for. */
+/* Tell our cache that it is idle, so that it releases what others need. */
 static void pause_of(struct variant *variant, uint32_t thread)
 {
 	struct harness *harness = variant->state;
@@ -112,7 +112,7 @@ static void pause_of(struct variant *variant, uint32_t thread)
 		ours_idle(harness->pool, thread);
 }
 
-/* One page, of the pool whose turn it is; the stocks are taken by 32. */
+/* A page of the next pool; stocks are filled by 32. */
 static ALWAYS_INLINE bool next_page(struct variant *variant, uint32_t thread,
 				    word *ret, const struct completer by)
 {
@@ -131,7 +131,7 @@ static ALWAYS_INLINE bool next_page(struct variant *variant, uint32_t thread,
 	return true;
 }
 
-/* Wait until there is one, and give up after a while without. */
+/* Wait for a page, but not for ever. */
 static ALWAYS_INLINE bool wait_page(struct variant *variant, uint32_t thread,
 				    word *ret, const struct completer by)
 {
@@ -143,7 +143,7 @@ static ALWAYS_INLINE bool wait_page(struct variant *variant, uint32_t thread,
 	return true;
 }
 
-/* Send bursts until n pages are sent, and let go of what is ours, too. */
+/* Send bursts of n pages in all, and free our own references. */
 static ALWAYS_INLINE uint64_t send(struct variant *variant, uint32_t thread,
 				   uint64_t n, const struct completer by)
 {
@@ -237,7 +237,7 @@ static ALWAYS_INLINE uint64_t pairs(struct variant *variant, uint32_t thread,
 RUN(pairs_ours, pairs, OUR_FRAMES)
 RUN_DPDK(pairs_mbufs, pairs, DPDK_FRAMES)
 
-/* What is in stock goes back; frames of any pool through the first cache. */
+/* Free the stocks; our first cache takes frames of any pool. */
 static void end_pairs(struct variant *variant)
 {
 	struct harness *harness = variant->state;
