@@ -29,12 +29,12 @@ struct source {
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__type(key, struct source);
-	__type(value, __u32); /* its outside port */
+	__type(value, __u32); /* its port outside */
 	__uint(max_entries, MAX_FLOWS);
 } ports SEC(".maps");
 
-const volatile __u32 first; /* ifindex; frames of it go to targets[1] */
-const volatile __u32 addr;  /* new source address */
+const volatile __u32 first; /* ifindex; its frames go to targets[1] */
+const volatile __u32 addr;  /* the new source address */
 const volatile __u64 mac;   /* of the next hop, in memory order */
 __u32 n_ports;
 
@@ -81,7 +81,7 @@ int rewrite(struct xdp_md *ctx)
 	port = port_of(ip, udp);
 	delta = (__u16)~ip->saddr + (__u16)(~ip->saddr >> 16) + (__u16)addr +
 		(addr >> 16);
-	ip->check = fix(ip->check, delta + bpf_htons(0xfeff)); /* TTL - 1 */
+	ip->check = fix(ip->check, delta + bpf_htons(0xfeff)); /* TTL minus 1 */
 	udp->check = fix(udp->check, delta + (__u16)~udp->source + port);
 	ip->saddr = addr;
 	ip->ttl--;

@@ -57,5 +57,5 @@ int main(int argc, char **argv)
 		perror("bare");
 		return 1;
 	}
-	return sigwait(&ends, &signal); /* links and programs end with it */
+	return sigwait(&ends, &signal); /* ends links and programs */
 }

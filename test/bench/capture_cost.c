@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The cost of mrctl capture and trace to a worker while they are not in use,
- * counted by callgrind: docs/performance.md has the command. plain() and
- * prepared() forward a burst each way between null: ports, as mr-l2fwd does in
- * a round; the latter also checks whether a capture runs.
+ * What mrctl capture and trace cost a worker while they are not used, counted
+ * by callgrind: docs/performance.md has the command. plain() and prepared()
+ * forward a burst each way between null: ports, as mr-l2fwd does in a round;
+ * prepared() also checks whether a capture runs.
  */
 #include <err.h>
 #include <inttypes.h>

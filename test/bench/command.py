@@ -15,10 +15,9 @@ BUILD = pathlib.Path(__file__).resolve().parents[2] / "build"
 
 
 def parser(name, doc, numbers=(), parts="", is_nice=False):
-    """A parser with the options that most benchmarks have.
-
-    numbers: of each option (name, usual value, that with --quick, what it is).
-    parts: what --only chooses from.
+    """A parser with the options that most benchmarks have. numbers: (name,
+    usual value, value with --quick, help) of each option. parts: the choices
+    of --only.
     """
     made = argparse.ArgumentParser(prog=f"mr bench {name}",
                                    description=doc.splitlines()[0])
@@ -62,7 +61,7 @@ def document(**more):
 
 
 def need_root(instead=""):
-    """instead: text about what does not need root."""
+    """instead: text about what works without root."""
     if os.geteuid() != 0:
         raise BenchError("makes network namespaces and interfaces, which "
                          f"needs root{instead}")
@@ -81,8 +80,8 @@ def write_json(path, result):
 
 
 def run(name, main):
-    """The exit status of main(); 1 after a BenchError, which is printed."""
-    # As after Ctrl-C: with statements clean up.
+    """The exit status of main(); 1 after a BenchError, whose text is printed."""
+    # Like Ctrl-C: `with` statements clean up.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return main()

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 
-# Last, because it has a module named command, too.
+# Last, because this folder has another module named command.
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 
 # pylint: disable=wrong-import-position
@@ -17,8 +17,8 @@ import huge_pages  # noqa: E402
 from topology import ROUTER_MAC, BenchError, call, end  # noqa: E402
 
 GENERATOR_CORE, FORWARDER_CORE = 0, 1
-MAX_RETRIES = 5       # of a sample that was disturbed
-MAX_WAITED_PCT = 3.0  # of its time, for a core that others took
+MAX_RETRIES = 5       # attempts at an undisturbed sample
+MAX_WAITED_PCT = 3.0  # of the time, for a core that others used
 WARM_UP_S = 1.0
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
@@ -38,7 +38,7 @@ def testpmd_command(vdevs, *, huge_pages, mode="io", extra=()):
 
 
 def testpmd_on_veths(huge_pages, *devs, **how):
-    """On interfaces, by net_af_xdp; p0 and p1 if none is named."""
+    """On interfaces, through net_af_xdp; without names, on p0 and p1."""
     return testpmd_command([f"net_af_xdp{i},iface={dev}" for i, dev in
                             enumerate(devs or ("p0", "p1"))],
                            huge_pages=huge_pages, **how)
@@ -62,7 +62,7 @@ class Contestant:
 
 
 def family(pid):
-    """A process and those that it started: trafgen forks, mr-bench has an engine."""
+    """A process and its children: trafgen forks, mr-bench has an engine."""
     yield pid
     for path in pathlib.Path("/proc").glob("[0-9]*"):
         try:
@@ -80,7 +80,7 @@ def cpu_of(pid):
 
 
 def scheduled_of(pid):
-    """Seconds that its threads (ran, waited for a core)."""
+    """Seconds for which its threads (ran, waited for a core)."""
     tasks = pathlib.Path(f"/proc/{pid}/task").iterdir()
     fields = [(task / "schedstat").read_text().split() for task in tasks]
     return (sum(int(field[0]) for field in fields) * 1e-9,
@@ -125,7 +125,7 @@ class Running:
         return 0
 
     def stop(self):
-        """End it; (exit code, output)."""
+        """End it; return (exit code, output)."""
         code = end(self.process)
         self.process.stdin.close()
         text = self.output()
@@ -134,7 +134,7 @@ class Running:
 
 
 def live_streams(flows, ethertype):
-    """Streams of exactly so many flows, by ports and addresses."""
+    """Streams with exactly this number of flows, by ports and addresses."""
     if ethertype != 0x0800:
         return f"eth.type={ethertype:#x}"
     ports = max(n for n in range(1, 257) if flows % n == 0)
@@ -149,7 +149,8 @@ def live_streams(flows, ethertype):
 
 
 class Generator:
-    """Live XDP frames from g0, on its core, until stop(). size: without FCS."""
+    """Sends live XDP frames from g0, on a core of its own, until stop(). size:
+    without the FCS."""
 
     def __init__(self, bench, topology, ethertype=0x0800, size=60, flows=1):
         self.process = topology.start(
@@ -160,7 +161,7 @@ class Generator:
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
     def stop(self):
-        """End it; the number of frames that it sent."""
+        """End it; return the number of frames that it sent."""
         code = end(self.process)
         text = self.process.stdout.read()
         self.process.stdout.close()
@@ -174,11 +175,12 @@ def is_kernel_thread(pid):
 
 
 def favour(processes, niceness):
-    """Give all threads of processes, and of their children, priority over other
-    programs.
+    """Give all threads of processes, and of their children, priority over
+    other programs.
 
-    With autogroups (CONFIG_SCHED_AUTOGROUP) niceness counts inside a session
-    only, and sessions have one of their own; the kernel's threads have none.
+    With autogroups (CONFIG_SCHED_AUTOGROUP), niceness compares programs of one
+    session only; sessions have a niceness of their own, and the kernel's
+    threads have no session.
     """
     for pid in [pid for process in processes for pid in family(process.pid)]:
         autogroup = pathlib.Path(f"/proc/{pid}/autogroup")
@@ -189,7 +191,7 @@ def favour(processes, niceness):
 
 
 def steal_ticks():
-    """Ticks that the hypervisor took from all cores."""
+    """Ticks that the hypervisor took so far from all cores."""
     with open("/proc/stat", encoding="ascii") as stat:
         return int(stat.readline().split()[8])
 
@@ -225,7 +227,7 @@ def wait_for_traffic(topology, running, seconds=20):
 
 
 def window(topology, running, seconds):
-    """A sample: what happens in a window of time."""
+    """A sample: what happens in a period of time."""
     steal, (ran, waited) = steal_ticks(), running.scheduled()
     begin, frames = topology.arrived()
     user, system = running.cpu()
@@ -254,7 +256,7 @@ def window(topology, running, seconds):
 def sample(topology, contestant, args, traffic):
     """Start a forwarder, warm up, measure, stop it.
 
-    traffic: what the Generator is told; None: the contestant sends.
+    traffic: arguments for the Generator; None: the contestant itself sends.
     """
     args.before_each()
     running = contestant.start(topology)
@@ -273,10 +275,8 @@ def sample(topology, contestant, args, traffic):
 
 
 def undisturbed(topology, contestant, args, traffic):
-    """A sample that neither the hypervisor nor another program disturbed.
-
-    After MAX_RETRIES, the least disturbed one, marked as disturbed.
-    """
+    """A sample that neither the hypervisor nor another program disturbed;
+    after MAX_RETRIES, the least disturbed one, marked as such."""
     tried = []
     for _ in range(MAX_RETRIES):
         taken = sample(topology, contestant, args, traffic)
@@ -290,8 +290,8 @@ def undisturbed(topology, contestant, args, traffic):
 
 
 def turns(topology, contestants, n, args, traffic, take=undisturbed):
-    """n samples of each by name; the order is reversed each round, so that a
-    drift affects all of them equally."""
+    """n samples of each contestant, by name. The order is reversed each round,
+    so that a drift affects all of them equally."""
     taken = {one.name: [] for one in contestants}
     for i in range(n):
         for one in contestants[::-1 if i % 2 else 1]:
@@ -303,7 +303,8 @@ def turns(topology, contestants, n, args, traffic, take=undisturbed):
 
 
 def count_system_calls(syscount, topology, running, seconds):
-    """System calls per frame, by a BPF program on sys_enter, in a run of its own."""
+    """System calls per frame, counted in a run of its own by a BPF program on
+    sys_enter."""
     begin, frames = topology.arrived()
     counted = json.loads(subprocess.run(
         [syscount, "--pid", str(running.process.pid),
@@ -322,11 +323,11 @@ def count_system_calls(syscount, topology, running, seconds):
 
 
 class HugePages(huge_pages.HugePages):
-    """The huge pages of testpmd. Other programs may take free ones at any time,
-    so top them up before each use."""
+    """The huge pages of testpmd. Other programs may take free ones at any
+    time, so call top_up() before each use."""
 
-    N_MIB = 600  # testpmd's 512 and a rest
+    N_MIB = 600  # testpmd's 512, and some more
 
     def top_up(self):
-        """Whether there are enough now."""
+        """Return whether there are enough."""
         return self.are_there(self.N_MIB)

@@ -34,7 +34,7 @@ def parse():
 
 
 def memory_of(pid):
-    """MiB: resident, and in huge pages, which are not part of that."""
+    """MiB of memory: resident, and huge pages, which are counted separately."""
     text = pathlib.Path(f"/proc/{pid}/status").read_text()
     kib = {line.split(":")[0]: int(line.split()[1])
            for line in text.splitlines() if line.endswith(" kB")}
@@ -43,7 +43,7 @@ def memory_of(pid):
 
 
 def memory(argv):
-    """Of a forwarder that has run for two seconds."""
+    """Memory of a forwarder that has run for two seconds."""
     with subprocess.Popen(argv, stdin=subprocess.PIPE,
                           stdout=subprocess.DEVNULL,
                           stderr=subprocess.DEVNULL) as process:

@@ -49,7 +49,7 @@ static uint16_t tx_callback(uint16_t port, uint16_t queue,
 	return rx_callback(port, queue, mbufs, n, n, opaque);
 }
 
-/* What reading the clock twice in a row takes: the least of many times. */
+/* The least time between two reads of the clock, of many. */
 static uint64_t clock_cost(void)
 {
 	uint64_t least = UINT64_MAX;
@@ -63,7 +63,7 @@ static uint64_t clock_cost(void)
 	return least;
 }
 
-/* A port that is DPDK's alone, on a mempool of its own with a cache. */
+/* A port used by DPDK alone, on a mempool of its own with a cache. */
 static uint16_t open_plain(const char *name, struct rte_mempool *mempool)
 {
 	const struct rte_eth_conf conf = { 0 };
@@ -84,7 +84,7 @@ static struct rte_mempool *pinned_mempool(void)
 	const size_t n_bytes = (size_t)(N_MBUFS + 1) * 4096;
 	struct rte_pktmbuf_extmem memory = {
 		.buf_ptr = aligned_alloc(2 << 20, n_bytes),
-		.buf_iova = RTE_BAD_IOVA, /* nobody asks on net_null */
+		.buf_iova = RTE_BAD_IOVA, /* net_null does not use it */
 		.buf_len = n_bytes,
 		.elt_size = 4096,
 	};
@@ -122,7 +122,7 @@ static void round_trip(struct mr_port *port, struct mr_cache *cache,
 	*tx += at_callback - received - clock;
 }
 
-/* One turn of ours: ticks of ROUNDS bursts there and back. */
+/* Measure our side once: ticks of ROUNDS bursts in each direction. */
 static uint64_t our_turn(struct mr_port *port, struct mr_cache *cache,
 			 uint32_t burst)
 {
@@ -168,7 +168,7 @@ static double median(uint64_t *ticks)
 	return (double)ticks[N_TURNS / 2];
 }
 
-/* Between the bursts: prints the line's first half. */
+/* Measure between the bursts; print the first half of the line. */
 static void convert(struct mr_port *port, struct mr_cache *cache,
 		    uint32_t burst, double ns)
 {
@@ -183,14 +183,14 @@ static void convert(struct mr_port *port, struct mr_cache *cache,
 	       median(rx) * ns, median(tx) * ns);
 }
 
-/* Whole rounds, in turns: prints the second. */
+/* Measure whole rounds in turn; print the second half. */
 static void compare(struct mr_port *port, struct mr_cache *cache,
 		    uint32_t burst, double ns)
 {
 	static uint64_t ours[N_TURNS], usual[N_TURNS], pinned[N_TURNS];
 	uint16_t usual_id, pinned_id;
 
-	/* DPDK's mempools have caches for registered threads only. */
+	/* DPDK's mempools have caches only for registered threads. */
 	if (rte_thread_register() < 0)
 		errx(1, "the thread cannot be registered");
 	usual_id = open_plain(

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-3-Clause) */
-/* A receiver that gives each frame back at once: the cheapest there is. */
+/* A receiver that drops each frame at once: the cheapest possible. */
 #include <linux/bpf.h>
 
 #include <bpf/bpf_helpers.h>

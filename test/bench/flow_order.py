@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Whether frames of a flow keep their order while rules are added for it.
 
-mr-bench numbers what it sends; behind mr-nat --offload, mr-l2fwd writes what
-arrives into a capture, and each flow's numbers must increase in it.
+mr-bench numbers the frames that it sends. Behind mr-nat --offload, mr-l2fwd
+writes the frames that arrive into a capture. The numbers of each flow must
+increase there.
 """
 import json
 import pathlib
@@ -36,7 +37,7 @@ def frames_of(capture):
 
 
 def count(capture):
-    """The number of flows, and of frames that another one overtook."""
+    """The number of flows, and of frames that a later one overtook."""
     last, n_late = {}, 0
     for source, number in frames_of(capture):
         n_late += number < last.get(source, -1)
@@ -57,7 +58,7 @@ def send(topology, bench):
 
 
 def sample(topology, build, folder):
-    """All flows are new to mr-nat: as many rules as flows."""
+    """All flows are new to mr-nat, so it adds as many rules."""
     capture = pathlib.Path(folder) / "arrived.pcap"
     nat = nat_wire.millrace_nat(build, folder, "--offload", "on").start(
         topology)
@@ -67,7 +68,7 @@ def sample(topology, build, folder):
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     who.wait_until_attached(topology, nat)
     send(topology, str(build / "apps/bench/mr-bench"))
-    time.sleep(0.5)  # what is still on its way
+    time.sleep(0.5)  # frames that are still on their way
     who.end(sink)
     final = json.loads(nat.stop()[1].strip().splitlines()[-1])
     n_flows, n_late = count(capture.read_bytes())

@@ -68,7 +68,7 @@ def set_gro(topology, state):
 
 
 def senders(args, folder):
-    """Senders on p1, each with one thread on the forwarder's core."""
+    """Senders on p1, each with one thread, on the forwarder's core."""
     frame = pathlib.Path(folder) / "frame.cfg"
     frame.write_text(TRAFGEN_FRAME)
     core = str(who.FORWARDER_CORE)
@@ -96,7 +96,7 @@ def measure_tx(args):
 
 
 def run_tx(topology, argv, seconds):
-    """Run mr-bench tx; the trial of its document."""
+    """Run mr-bench tx; return the trial of its document."""
     process = topology.start("g", [*argv, "--duration", str(seconds), "--json",
                                    "--quiet"], text=True,
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -108,7 +108,7 @@ def run_tx(topology, argv, seconds):
 
 
 def drop_on_arrival(topology, args):
-    """A cheap receiver: its NAPI runs on the sender's core."""
+    """A cheap receiver, whose NAPI runs on the sender's core."""
     topology.run("f", "ip", "link", "set", "p0", "xdpdrv", "object",
                  str(args.build / "test/bench/drop.bpf.o"), "section", "xdp")
 
@@ -143,8 +143,8 @@ def measure_null(args):
 
 
 def arrived_pps(trial):
-    """The frames that the far end accepted: it refused the others, which were
-    not sent."""
+    """The frames that the far end accepted; frames that it refused were not
+    sent."""
     return trial["tx"]["sent"] / trial["duration_s"]
 
 
@@ -169,7 +169,7 @@ def goals(result):
         found.append(report.at_least(
             f"live: Mpps per core, {row['what']}, {stamped(row)},",
             row["mpps"], 4, 2))
-    # A stamp has a field that varies, too, and a time.
+    # a stamp has a time and a field that varies
     for row, goal in zip(result.get("null", [])[::3], (100, 40)):
         found.append(report.at_least(
             f"null: Mpps per core, {row['what']}, unstamped,", row["mpps"],

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """At which rates a receiver loses nothing.
 
-    mr-bench tx live:g0 --rate R ==> p0  receiver
+  mr-bench tx live:g0 --rate R ==> p0  receiver
 
-What was sent is counted by the BPF program that sends, so that neither
-receiver's own idea of its losses is needed. A stall of a virtual CPU that is
-longer than the rings loses frames of whoever receives then, so each rate has
-several trials of each receiver in turns, and what is compared is how many of
-them lost nothing.
+The BPF program that sends counts the frames, so a receiver's own count of its
+losses is not needed. If a virtual CPU stalls for longer than the rings last,
+frames are lost whoever receives, so receivers have several trials in turn at
+each rate; the number of trials without loss is compared.
 """
 import json
 import re
@@ -23,7 +22,7 @@ MOST_UNSENT = 0.01
 
 
 def receivers(args):
-    """Receivers on p0, and how to read the number from their output."""
+    """Receivers on p0, and how to read their counters from their output."""
     testpmd = who.testpmd_on_veths(args.has_huge_pages, "p0", mode="rxonly")
 
     def of_testpmd(text):
@@ -43,7 +42,7 @@ def receivers(args):
 
 
 def n_sent(topology, args, mpps):
-    """Send for a while; the number of frames, and of those not sent in time."""
+    """Send for a while; return the number of frames, and of late ones."""
     process = topology.start(
         "g", [args.bench, "tx", "live:g0", "--rate", f"{mpps:.4f}M",
               "--duration", str(args.seconds), "--json", "--quiet", "--cores",
@@ -51,7 +50,7 @@ def n_sent(topology, args, mpps):
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     with process:
         out, err = process.communicate(timeout=args.seconds + 30)
-    # 1: frames were not sent in time, which is checked below.
+    # 1: some frames were late; that is checked below
     if process.returncode not in (0, 1) or not out:
         raise BenchError(f"mr-bench tx: {err.strip()}")
     tx = json.loads(out)["trials"][0]["tx"]
@@ -59,7 +58,7 @@ def n_sent(topology, args, mpps):
 
 
 def trial(topology, args, receiver, read, mpps):
-    """One receiver at one rate: frames sent and received."""
+    """A receiver at a rate: frames sent and received."""
     args.before_each()
     running = receiver.start(topology)
     try:
@@ -73,12 +72,12 @@ def trial(topology, args, receiver, read, mpps):
 
 
 def is_in_time(taken):
-    """Whether the requested rate was sent."""
+    """Whether the requested rate was reached."""
     return taken["unsent"] <= MOST_UNSENT * (taken["sent"] + taken["unsent"])
 
 
 def timely_trial(*args):
-    """A trial at the rate; repeated if the sender was too slow."""
+    """A trial at the rate, repeated if the sender was too slow."""
     for _ in range(3):
         taken = trial(*args)
         if is_in_time(taken):
@@ -115,21 +114,22 @@ def n_clean(row, name):
 
 
 def lost_share(row, name):
-    """The share of lost frames at a rate."""
+    """The share of frames lost at a rate."""
     taken = row["trials"][name]
     sent = sum(one["sent"] for one in taken)
     return (sent - sum(one["received"] for one in taken)) / max(sent, 1)
 
 
 def highest(rows):
-    """The row of the highest rate at which testpmd mostly loses nothing."""
+    """The row of the highest rate at which testpmd loses nothing in most
+    trials."""
     mostly = [row for row in rows if n_clean(row, "testpmd") * 2 >
               len(row["trials"]["testpmd"])]
     return max(mostly, key=lambda row: row["mpps"], default=None)
 
 
 def goal(rows):
-    """We lose nothing at the rate of highest()."""
+    """Ours loses nothing at the rate of highest()."""
     row = highest(rows)
     if row is None:
         return ("rx: no loss where testpmd has none",

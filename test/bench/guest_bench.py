@@ -35,7 +35,7 @@ ROWS = {
     "virtio-packed": ("virtio-packed", "vfio-pci", 256),
     "xdp-zc": ("igb", "igb", 1024),
 }
-# Frames put into the NIC at once; its ring is larger.
+# Frames put into the NIC at once; its ring is larger than this.
 LUMP = 240
 LUMP_LIMIT_S = 20
 FRAME = bytes.fromhex("020000000002020000000001") + b"\x88\xb5" + bytes(46)
@@ -91,8 +91,8 @@ class Machine:
             for nic in self.nics:
                 self.guest.bind(nic, self.driver)
         else:
-            # The kernel's part is done where the forwarder is, between two
-            # polls: as on the veths of ./mr bench l2fwd.
+            # The kernel works on the forwarder's processor, between two polls,
+            # as on the veths of ./mr bench l2fwd.
             for nic in self.nics:
                 self.guest.run(
                     f"ethtool -L {nic.name} combined 1; "
@@ -116,10 +116,8 @@ class Machine:
         assert status == 0, text
 
     def forward(self, running, n_frames):
-        """Let the forwarder continue and send frames; the number that came out.
-
-        The machine stands still but for as long as it takes them.
-        """
+        """Let the forwarder continue and send frames; return how many came
+        out. The machine runs only for as long as that takes."""
         source, sink = (self.guest.wires[nic.name] for nic in self.nics)
         n_out = 0
         self.guest.qmp("stop")
@@ -137,7 +135,7 @@ class Machine:
 
 
 def run_once(machine, contestant, n_frames):
-    """One run of a forwarder: (instructions, its counters, frames out)."""
+    """A run of a forwarder: (instructions, its counters, frames out)."""
     before = machine.executed()
     running = contestant.start(machine.guest)
     if machine.driver != "vfio-pci":
@@ -154,7 +152,7 @@ def run_once(machine, contestant, n_frames):
     running.begin_to_end()
     machine.guest.qmp("cont")
     counters = running.counters()
-    machine.guest.run("sleep 0.3")  # its processor falls asleep
+    machine.guest.run("sleep 0.3")  # until its processor sleeps
     return machine.executed() - before, counters, n_out
 
 
@@ -190,7 +188,7 @@ def measure_row(row, args):
 
 
 def ratio(pair):
-    """Ours by theirs; None if the bursts differ or one is missing."""
+    """Ours divided by theirs; None if the bursts differ or one is missing."""
     ours, theirs = pair.get("mr-l2fwd"), pair.get("testpmd")
     if not ours or not theirs:
         return None
@@ -222,7 +220,7 @@ def show_pair(pair):
 
 
 def lost(results):
-    """Runs in which frames did not come out, which count for nothing."""
+    """Runs in which frames were missing, which do not count."""
     return [f"{pair['row']} {name}: {r['frames_out']} of {n} frames"
             for pair, n in results
             for name, r in pair.items()

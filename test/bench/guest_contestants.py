@@ -16,7 +16,7 @@ def testpmd_programs():
 
 
 def missing(build):
-    """What is missing, or ''."""
+    """What is missing, or ""."""
     if not testpmd_programs():
         return "no dpdk-testpmd; install dpdk (Debian: dpdk-dev)"
     for name in ("apps/l2fwd/mr-l2fwd", "test/bench/libinsn_count.so"):
@@ -26,7 +26,7 @@ def missing(build):
 
 
 class Forwarder:
-    """One that can be started in a guest any number of times."""
+    """A forwarder that can be started in a guest any number of times."""
 
     name = ""
 
@@ -36,12 +36,13 @@ class Forwarder:
         self.pid = None
 
     def _start(self, guest, log, sign):
-        """Run it, its input a pipe that stays open, until there is a sign;
-        there it is stopped: what it polls while nobody looks is counted."""
+        """Run it, with an open pipe as input, until `sign` succeeds; then stop
+        it, so that it does not poll (and count) while nobody measures."""
         self.guest = guest
         status, text = guest.run(
             f"rm -f {log} /tmp/input; mkfifo /tmp/input; "
-            # Opened both ways, else the shell waits for a writer.
+            # Opened for reading and writing, or the shell would wait for a
+            # writer.
             f"taskset 3 {self.command} <>/tmp/input >{log} 2>&1 & pid=$!; "
             f"for i in $(seq {START_LIMIT_S}0); do "
             f"if {sign.format(pid='$pid', log=log)}; then "
@@ -58,12 +59,12 @@ class Forwarder:
         self.guest.start(f"kill -CONT {self.pid}")
 
     def _begin_to_end(self, command):
-        """End it by a command as soon as the machine continues."""
+        """End it with a command as soon as the machine continues."""
         self.guest.finish()
         self.guest.start(command)
 
     def _output(self, log):
-        """Wait until it has ended; its output."""
+        """Wait until it has ended; return its output."""
         status, text = self.guest.finish()
         assert status == 0, text
         status, _ = self.guest.run(
@@ -75,7 +76,7 @@ class Forwarder:
 
 
 class Testpmd(Forwarder):
-    """Debian's: one forwarding core, mode io, bursts counted."""
+    """Debian's testpmd: one forwarding core, mode io, bursts counted."""
 
     name = "testpmd"
 
@@ -88,20 +89,20 @@ class Testpmd(Forwarder):
 
     def start(self, guest):
         """Start it and wait until it forwards."""
-        # It reads its input: read(2) of descriptor 0.
+        # It is ready when it reads its input: read(2) of descriptor 0.
         self._start(guest, TESTPMD_LOG,
                     "grep -q '^0 0x0 ' /proc/{pid}/syscall")
         return self
 
     def begin_to_end(self):
-        """As soon as the machine goes on."""
+        """End it as soon as the machine continues."""
         self._begin_to_end("echo >/tmp/input")
 
     def counters(self):
-        """What it counted, when it has ended.
+        """Its counters, after it has ended.
 
-        In mode io a tx burst follows each rx burst that was not empty, so the
-        numbers of these are exact, where those in per cent are not.
+        In mode io, a tx burst follows each rx burst that was not empty, so the
+        numbers of bursts are exact, unlike those in per cent.
         """
         text = self._output(TESTPMD_LOG)
         bursts = {way: sum(int(n) for n in re.findall(
@@ -115,7 +116,7 @@ class Testpmd(Forwarder):
 
 
 class L2fwd(Forwarder):
-    """Ours: one worker, polling, its default mode."""
+    """mr-l2fwd: one worker that polls, in its default mode."""
 
     name = "mr-l2fwd"
 
@@ -129,7 +130,7 @@ class L2fwd(Forwarder):
         return self
 
     def begin_to_end(self):
-        """As soon as the machine goes on."""
+        """End it as soon as the machine continues."""
         self._begin_to_end(f"kill -INT {self.pid}")
 
     def counters(self):
@@ -146,15 +147,15 @@ class L2fwd(Forwarder):
 
 
 def contestants(machine, burst):
-    """Theirs and ours on a machine's NICs."""
+    """testpmd and mr-l2fwd on a machine's NICs."""
     nics, ring = machine.nics, machine.ring
     if machine.driver == "vfio-pci":
         devices = " ".join(f"-a {nic.bdf}" for nic in nics)
         specs = [f"vfio:{nic.bdf},rx-ring={ring},tx-ring={ring}"
                  for nic in nics]
     else:
-        # With busy polling, its default, it sends nothing on an igb whose
-        # rx and tx have an interrupt each, as with one queue.
+        # With busy polling, its default, it sends nothing on an igb whose rx
+        # and tx have separate interrupts, as with one queue.
         devices = "--no-pci " + " ".join(
             f"--vdev net_af_xdp{i},iface={nic.name},busy_budget=0"
             for i, nic in enumerate(nics))

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A plug-in for QEMU's emulation: counts the instructions that each virtual CPU
- * executes in user space, exactly.
+ * A plug-in for QEMU that counts, exactly, the instructions that each virtual
+ * CPU executes in user space.
  *
  *     qemu-system-x86_64 -plugin libinsn_count.so,counts=COUNTS ...
  *
- * COUNTS has a uint64_t per CPU, written when the CPU goes to sleep: if nothing
- * runs on a CPU but what is to be measured, its number is settled when that
- * has ended. A block of instructions that a fault interrupts counts whole;
- * loops that poll have none.
+ * COUNTS has a uint64_t per CPU, written when the CPU goes to sleep. If a CPU
+ * runs only what is to be measured, its number is final when that has ended. A
+ * block of instructions that a fault interrupts counts whole; polling loops
+ * have none.
  *
- * Source: qemu/docs/devel/tcg-plugins.rst; include/qemu/qemu-plugin.h of QEMU
- * 9.0, which Debian has no package of, so what is used of it is declared here.
+ * Source: qemu/docs/devel/tcg-plugins.rst and include/qemu/qemu-plugin.h of
+ * QEMU 9.0. Debian does not package this header, so the parts used are declared
+ * here.
  */
 #include <fcntl.h>
 #include <stddef.h>
@@ -25,7 +26,7 @@ enum {
 	OP_ADD = 0,      /* QEMU_PLUGIN_INLINE_ADD_U64 */
 };
 
-/* Linux on x86-64: the upper half of the addresses is the kernel's. */
+/* Linux on x86-64: the kernel has the upper half of the addresses. */
 static const uint64_t KERNEL_BIT = UINT64_C(1) << 63;
 
 struct qemu_plugin_tb; /* a block of translated instructions */

@@ -25,7 +25,7 @@ from topology import ROUTER_MAC, BenchError, Topology, call
 
 RATES = {"10k": "10%", "100k": "100%"}
 POINTS = ("p50", "p99", "p99.9", "max")
-# (name, ours, theirs, rate, point, most): medians of the ratio in each round.
+# (name, ours, theirs, rate, point, limit): medians of the ratio in each round.
 GOALS = tuple(
     (f"{ours} / {theirs} at {rate}, {point}", ours, theirs, rate, point, most)
     for ours, theirs, rate, points, most in (
@@ -44,13 +44,13 @@ def parse():
 
 
 def tester_cores():
-    """Not the forwarder's: one to send and one to receive, if available."""
+    """Cores beside the forwarder's: to send and to receive, if there are two."""
     others = sorted(os.sched_getaffinity(0) - {who.FORWARDER_CORE})
     return others[-2:] if len(others) > 2 else others[:1]
 
 
 class Cable:
-    """No device: the tester and the kernel alone."""
+    """Without a device: the tester and the kernel alone."""
 
     ports = ("xdp:c0", "xdp:c1")
 
@@ -92,7 +92,7 @@ class Bridge:
 
 
 def start(name, topology, argv):
-    """The device under test, and how long it has waited for its core."""
+    """Start the device under test; it counts how long it waits for its core."""
     if name == "cable":
         return Cable(topology)
     if name == "bridge":
@@ -114,7 +114,7 @@ def read_comm(path):
 
 
 def waited_s(running):
-    """Seconds so far that (the device, softirqs) waited for a core."""
+    """Seconds so far for which (the device, softirqs) waited for a core."""
     device = running.scheduled()[1] if hasattr(running, "scheduled") else 0
     softirqs = [path.parent.name
                 for path in pathlib.Path("/proc").glob("[0-9]*/comm")
@@ -123,7 +123,7 @@ def waited_s(running):
 
 
 def sample(name, topology, argv, args):
-    """One run of mr-bench through a device: figures by rate."""
+    """A run of mr-bench through a device: figures by rate."""
     running = start(name, topology, argv)
     try:
         waited = waited_s(running)
@@ -157,7 +157,8 @@ def sample(name, topology, argv, args):
 
 
 def rounds(topology, devices, args):
-    """Samples by round, in alternating order; devices that fail are skipped."""
+    """Samples by round, in alternating order; a device that fails is left out.
+    """
     taken, begin = [], time.monotonic()
     end = begin + 60 * args.minutes
     while not taken or time.monotonic() + \

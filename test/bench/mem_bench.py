@@ -21,12 +21,12 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 
 
 class HugePages(who.HugePages):
-    """600 MB for rte_mempool, and as much for the pools beside it."""
+    """600 MB for rte_mempool, and as much for our pools."""
     N_MIB = 1200
 
 
 def taken(arguments, option):
-    """Remove a flag from the arguments; whether it was there."""
+    """Remove a flag from the arguments; return whether it was there."""
     if option not in arguments:
         return False
     arguments.remove(option)
@@ -44,7 +44,7 @@ def build_native():
 
 
 def run(call):
-    """The result of call(), with huge pages if we are root."""
+    """Return call(); if we are root, with huge pages."""
     if os.geteuid() != 0:
         print("bench mem: not root: both sides get small pages",
               file=sys.stderr)

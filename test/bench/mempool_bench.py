@@ -26,7 +26,7 @@ from topology import BenchError  # noqa: E402
 
 OURS = "millrace"
 THEIRS = ["ring_mp_mc", "ring_mt_rts", "ring_mt_hts", "stack", "lf_stack"]
-# Rows in all, and what starting the program takes.
+# All rows, and the start of the program.
 N_ROWS, START_S = 720, 60
 
 
@@ -43,23 +43,23 @@ def parse():
 
 
 def cache_of(row):
-    """Whose cache is used before the handler."""
+    """Which cache is used in front of the handler."""
     if "user-owned" in row["section"]:
         return "user-owned"
     return "rte_mempool's" if row["cache"] else "none"
 
 
 def case_of(row):
-    """What is the same case for all handlers; the default pool is one more
-    without a cache, and where there are two cores, all are two."""
+    """The key of a case, the same for all handlers: another pool without a
+    cache counts as one, and on two cores all are for two."""
     return (cache_of(row), row["cores"], row["get"], row["put"], row["keep"],
             row["constant"])
 
 
 def measure(args, handlers):
-    """{case: {handler: [objects/s]}}
+    """Return {case: {handler: [objects/s]}}.
 
-    A handler of DPDK's on which its own test fails is out, in all rounds.
+    A handler of DPDK that fails its own test is left out of all rounds.
     """
     samples = collections.defaultdict(lambda: collections.defaultdict(list))
     for i in range(args.rounds):
@@ -88,7 +88,8 @@ def measure(args, handlers):
 
 
 def leave_out(handler, handlers, output):
-    """dpdk-test failed on it: go on without it, unless it is ours."""
+    """Continue without a handler on which dpdk-test failed, unless it is ours.
+    """
     handlers.remove(handler)
     if handler == OURS or len(handlers) == 1:
         raise BenchError(f"dpdk-test failed on {handler}:\n{output[-2000:]}")

@@ -33,7 +33,7 @@
 
 enum {
 	ROUNDS_PER_CLOCK = 64,
-	BEGIN_S = 1000,         /* of the translator's time */
+	BEGIN_S = 1000,         /* of the translator's clock */
 	POOL_ADDR = 0xcb007101, /* 203.0.113.1 */
 	OUTSIDE_NET = 0xcb007100,
 	OUTSIDE_GATEWAY = 0xcb0071fe,
@@ -66,12 +66,12 @@ struct bench {
 	struct flood *flood; /* NULL: one worker */
 	uint8_t macs[NAT_SIDES][6];
 	struct traffic traffic;
-	uint32_t at[NAT_SIDES]; /* in the traces */
-	uint64_t now_ns;        /* the translator's */
+	uint32_t at[NAT_SIDES]; /* index into the traces */
+	uint64_t now_ns;        /* of the translator's clock */
 	uint64_t n_checked, n_wrong;
 };
 
-/* What others do on this core does not count. */
+/* CPU time, so that other programs on this core do not count. */
 static double ran_s(void)
 {
 	struct timespec ts;
@@ -167,7 +167,7 @@ static void empty_outboxes(struct bench *b)
 	}
 }
 
-/* Pages must be back, or the translator has lost one. */
+/* All pages must be free, or the translator lost one. */
 static void finish(struct bench *b)
 {
 	struct mr_reason why;
@@ -187,7 +187,7 @@ static void finish(struct bench *b)
 	traffic_end(&b->traffic);
 }
 
-/* n frames of these headers, received on a side. */
+/* Write n frames with these headers, as received on a side. */
 static uint32_t receive(struct bench *b, enum nat_side from,
 			const struct traffic_header *headers, uint32_t n,
 			struct mr_frame *frames)
@@ -201,7 +201,7 @@ static uint32_t receive(struct bench *b, enum nat_side from,
 	return n_rx;
 }
 
-/* A burst of the trace. */
+/* A burst from the trace. */
 static uint32_t receive_next(struct bench *b, enum nat_side from,
 			     struct mr_frame *frames)
 {
@@ -232,7 +232,7 @@ static void transmit_outbox(struct bench *b, enum nat_side to)
 	outbox->n = 0;
 }
 
-/* Where it goes, and both sums. The order is that of the trace. */
+/* Check the direction, and both sums. The order is that of the trace. */
 static void check(struct bench *b, enum nat_side from,
 		  const struct traffic_header *headers, uint32_t n)
 {
@@ -260,7 +260,7 @@ static void check(struct bench *b, enum nat_side from,
 	}
 }
 
-/* Rounds: one burst in each direction. They return frames. */
+/* Rounds: a burst in each direction. They return the number of frames. */
 
 static uint32_t round_nat(struct bench *b)
 {
@@ -314,7 +314,7 @@ static uint32_t round_forward(struct bench *b)
 	return n_frames;
 }
 
-/* As the packet path does it, the mapping's line included. */
+/* Like the packet path, with the access to the mapping's cache line. */
 static uint32_t find(struct bench *b, enum nat_side from,
 		     const struct mr_frame *frames, uint32_t n)
 {
@@ -373,7 +373,7 @@ static uint64_t rounds_for(struct bench *b, round_fn *round, double seconds,
 	return n_frames;
 }
 
-/* First packets of the sessions from begin to end. */
+/* Send the first packets of the sessions from begin to end. */
 static void open_sessions(struct bench *b, uint32_t begin, uint32_t end)
 {
 	struct mr_frame frames[MR_BURST_MAX];
@@ -389,7 +389,7 @@ static void open_sessions(struct bench *b, uint32_t begin, uint32_t end)
 	}
 }
 
-/* What came of them. */
+/* Check what came out for them. */
 static void learn_outside(struct bench *b)
 {
 	for (uint32_t i = 0; i < b->n_sessions; i++) {
@@ -436,7 +436,7 @@ static void measure(struct bench *b, round_fn *round)
 	       b->n_checked, b->n_wrong);
 }
 
-/* Until the pool is full, and what is refused behind that. */
+/* Send until the pool is full, then on: the rest is refused. */
 static void create(struct bench *b)
 {
 	const double begin = ran_s();
@@ -458,8 +458,8 @@ static void create(struct bench *b)
 }
 
 /*
- * A fifth more sessions come in each simulated second than there are ports in
- * the long run; each sends once, ages, and leaves its port in hold-down.
+ * In each simulated second a fifth more sessions come than there are ports in
+ * the long run. Each sends once, ages, and leaves its port in hold-down.
  */
 static void sustain(struct bench *b)
 {
@@ -476,7 +476,7 @@ static void sustain(struct bench *b)
 
 	for (uint32_t s = 0; s < end_s; s++) {
 		b->now_ns += second_ns;
-		/* Rounds are many in a second: each ends 64 at most. */
+		/* There are many rounds in a second; each ends at most 64. */
 		for (uint32_t i = 0; i < n_offered / 32; i++)
 			nat_path_tick(b->path, b->now_ns);
 		empty_outboxes(b);

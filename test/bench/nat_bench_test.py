@@ -32,7 +32,7 @@ class NatBench(unittest.TestCase):
             self.assertEqual(taken["sessions"], 3000)
             self.assertEqual(taken["wrong"], 0)
             self.assertGreater(taken["checked"], 0)
-            # The first packets of all sessions, then those of the trace.
+            # The first packets of all sessions, then the packets of the trace.
             self.assertEqual(taken["translated"], 3000 + taken["checked"])
 
     def test_the_source_alone_translates_nothing(self):

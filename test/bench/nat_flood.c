@@ -13,7 +13,7 @@ struct flood {
 	struct nat_path *path;
 	struct mr_cache *cache;
 	uint8_t *base;
-	uint32_t dst; /* network order */
+	uint32_t dst; /* in network order */
 	uint16_t next_id;
 	struct mr_workers *workers;
 	struct nat_steering *steering;

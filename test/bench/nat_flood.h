@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two workers of a translator on one thread, and a flood of fragments: each one
- * belongs to another datagram, whose first fragment never arrives.
+ * Two workers of a translator on one thread, and a flood of fragments: each
+ * belongs to a different datagram, whose first fragment never arrives.
  */
 #ifndef NAT_FLOOD_H
 #define NAT_FLOOD_H
@@ -10,7 +10,7 @@
 
 struct flood;
 
-/* Frames come from cache; everything measured runs in the one thread. */
+/* Frames come from cache; all that is measured runs on one thread. */
 struct flood *flood_open(struct mr_ctx *ctx, struct mr_pool *pool,
 			 struct mr_port *const *ports,
 			 const struct nat_config *config, struct nat_path *path,
@@ -18,8 +18,8 @@ struct flood *flood_open(struct mr_ctx *ctx, struct mr_pool *pool,
 void flood_close(struct flood *flood);
 
 /*
- * A burst of a side, by way of both workers into the path; behind one from
- * outside n_fragments, or frames that are freed as soon as they are received.
+ * Pass a burst from a side through both workers into the path. After one from
+ * outside, add n_fragments, or as many frames that are freed on arrival.
  */
 void flood_burst(struct flood *flood, enum nat_side from,
 		 const struct mr_frame *frames, uint32_t n,

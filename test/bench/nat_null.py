@@ -10,7 +10,7 @@ from topology import BenchError
 MILLION = 1000000
 ADDRESSES = 32
 CREATE_ADDRESSES = 16
-# (sessions, burst, Zipf's law): the goal's row first.
+# (sessions, burst, Zipf's law); the goal's row is first
 ROWS = ((MILLION, 64, False), (MILLION, 64, True), (MILLION, 32, False),
         (MILLION, 256, False), (1000, 64, False), (10000, 64, False),
         (100000, 64, False))
@@ -19,7 +19,7 @@ ROWS = ((MILLION, 64, False), (MILLION, 64, True), (MILLION, 32, False),
 def run(program, mode, *, sessions=MILLION, burst=64, zipf=False,
         addresses=ADDRESSES, seconds=1.0, rules=0):
     """One sample of nat_bench; its output."""
-    # Two workers need two cores, even if one thread plays both.
+    # Two workers need two cores, even if one thread runs both.
     cores = ("0", "1") if mode in ("workers", "flood") else (
         str(who.FORWARDER_CORE),)
     argv = ["taskset", "-c", ",".join(cores), str(program),
@@ -37,7 +37,7 @@ def run(program, mode, *, sessions=MILLION, burst=64, zipf=False,
 
 
 def medians(program, modes, n, **how):
-    """n samples of each mode in turns: {mode: [ns per packet]}."""
+    """n samples of each mode in turn: {mode: [ns per packet]}."""
     taken = {mode: [] for mode in modes}
     for _ in range(n):
         for mode in modes:
@@ -47,11 +47,11 @@ def medians(program, modes, n, **how):
 
 
 def stages(program, n, **how):
-    """ns per packet by stage; they add up to all of it.
+    """ns per packet by stage; the sum is the whole path.
 
-    From runs that do more and more, for a clock in the path would cost as
-    much as what it measures: the source, which frees; the same but sending;
-    the same with lookups; all.
+    From runs that do more and more, since a clock in the path would cost as
+    much as what it measures: the source, which frees; the same with sending;
+    the same with lookups; everything.
     """
     ns = medians(program, ("drop", "forward", "find", "nat"), n, **how)
     lookup = ns["find"] - ns["drop"]
@@ -61,7 +61,7 @@ def stages(program, n, **how):
 
 
 def ratio(program, n, one, other, **how):
-    """Median of n ratios of rates, one's to the other's, taken in pairs."""
+    """Median of n ratios of two modes' rates, taken in pairs."""
     return statistics.median(
         run(program, **other, **how)["ns_per_frame"] /
         run(program, **one, **how)["ns_per_frame"] for _ in range(n))

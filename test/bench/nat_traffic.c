@@ -18,7 +18,7 @@ enum {
 	HUGE_BYTES = 1 << 21,
 };
 
-/* In huge pages, so that the source has few TLB misses of its own. */
+/* In huge pages, so that the source causes few TLB misses. */
 static void *take(size_t n_bytes)
 {
 	void *memory = aligned_alloc(HUGE_BYTES, (n_bytes + HUGE_BYTES - 1) &
@@ -99,7 +99,7 @@ bool traffic_sums_hold(const uint8_t *frame)
 	       udp_sum(ip) == UINT16_MAX;
 }
 
-/* The header's sums, by writing the frame without them. */
+/* Set the header's sums by writing the frame without them. */
 static void finish(const struct traffic *traffic, enum nat_side from,
 		   struct traffic_header *header)
 {
@@ -175,7 +175,7 @@ void traffic_set_outside(struct traffic *traffic, uint32_t session,
 	finish(traffic, NAT_OUTSIDE, back);
 }
 
-/* sums[i]: of the weights of ranks 0 to i. */
+/* sums[i] is the sum of the weights of ranks 0 to i. */
 static double *zipf_sums(uint32_t n)
 {
 	double *sums = take(n * sizeof(*sums)), sum = 0;
@@ -210,7 +210,7 @@ void traffic_draw(struct traffic *traffic, bool is_zipf)
 
 	for (uint32_t side = 0; side < NAT_SIDES; side++) {
 		for (uint32_t i = 0; i < TRAFFIC_TRACE; i++) {
-			/* Busy sessions lie anywhere, not side by side. */
+			/* Busy sessions are anywhere, not side by side. */
 			const uint32_t session =
 				is_zipf ? (uint32_t)(zipf_rank(traffic, sums) *
 						     UINT64_C(2654435761) % n) :

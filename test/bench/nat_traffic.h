@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Traffic for a translator: sessions of many hosts, and packets of sessions
- * drawn at random, as headers that lie one behind the other in memory.
+ * Traffic for a translator: sessions of many hosts, and packets of randomly
+ * drawn sessions, as an array of headers.
  *
  *     sessions --draw--> trace, one each way --> frames of 60 bytes, UDP
  */
@@ -18,7 +18,7 @@
 enum {
 	TRAFFIC_FRAME_BYTES = 60,
 	TRAFFIC_PER_HOST = 64,   /* sessions of a subscriber */
-	TRAFFIC_TRACE = 1 << 21, /* packets each way; then again */
+	TRAFFIC_TRACE = 1 << 21, /* packets each way, then repeated */
 };
 
 /* Network order. */
@@ -31,18 +31,20 @@ struct traffic_header {
 struct traffic {
 	uint32_t n_sessions;
 	uint64_t random;
-	struct traffic_header *sessions[NAT_SIDES]; /* by side it comes from */
+	struct traffic_header *sessions[NAT_SIDES]; /* by side of origin */
 	struct traffic_header *traces[NAT_SIDES];
-	uint8_t frames[NAT_SIDES][TRAFFIC_FRAME_BYTES]; /* all but those */
+	uint8_t frames[NAT_SIDES][TRAFFIC_FRAME_BYTES]; /* constant bytes */
 };
 
-/* macs: the translator's. Sessions from inside only; ends the program if there
- * is no memory. */
+/*
+ * macs: of the translator. Sessions from inside only. Ends the program if there
+ * is no memory.
+ */
 void traffic_init(struct traffic *traffic, uint32_t n_sessions,
 		  uint8_t macs[NAT_SIDES][6]);
-/* Lists of n rules each that match none of these packets. */
+/* Add lists of n rules each that match none of these packets. */
 void traffic_rules(struct nat_config *config, uint32_t n);
-/* The packets that come back: the session's external end is known now. */
+/* Set the header of replies, once the session's external end is known. */
 void traffic_set_outside(struct traffic *traffic, uint32_t session,
 			 uint32_t addr, uint16_t port);
 /* Draw both traces: uniformly, or by Zipf's law with exponent 1. */
@@ -52,10 +54,10 @@ void traffic_end(struct traffic *traffic);
 /* A random number below n. */
 uint32_t traffic_below(struct traffic *traffic, uint32_t n);
 
-/* Whether both sums of a frame are right. */
+/* Whether both sums of a frame are correct. */
 bool traffic_sums_hold(const uint8_t *frame);
 
-/* The frame of a header. */
+/* Write the frame of a header. */
 static inline void traffic_write(const struct traffic *traffic,
 				 enum nat_side from,
 				 const struct traffic_header *header,

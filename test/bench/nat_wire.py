@@ -39,7 +39,7 @@ table ip mrb {
 
 
 def napi_threads():
-    """Process ids of the kernel's NAPI threads of a p0, wherever it is."""
+    """Process ids of the kernel's NAPI threads of any p0."""
     found = set()
     for path in pathlib.Path("/proc").glob("[0-9]*/comm"):
         try:
@@ -69,7 +69,7 @@ class Router:
             rules.flush()
             self.shell(f"nft -f {rules.name}")
         before = napi_threads()
-        # A veth without an XDP program has NAPI when it has GRO.
+        # A veth without an XDP program has NAPI only with GRO.
         self.shell("ethtool -K p0 gro on")
         self.shell("echo 1 > /sys/class/net/p0/threaded")
         threads = napi_threads() - before
@@ -82,7 +82,7 @@ class Router:
         return call("ip", "netns", "exec", self.namespace, "sh", "-c", command)
 
     def check(self):
-        """It cannot end by itself."""
+        """It never ends by itself."""
 
     def cpu(self):
         return who.cpu_of(self.process.pid)
@@ -109,7 +109,7 @@ class Router:
 
 
 class Nftables:
-    """A contestant."""
+    """nftables masquerade as a contestant."""
 
     name = "nftables"
 
@@ -118,8 +118,8 @@ class Nftables:
 
 
 def millrace_nat(build, folder, *options, name="mr-nat"):
-    """mr-nat with one worker on the forwarder's core; folder is for its
-    configuration."""
+    """mr-nat with one worker on the forwarder's core; folder: for its
+    configuration file."""
     config = pathlib.Path(folder) / "nat.yaml"
     config.write_text(NAT_YAML)
     return who.Contestant(name, [
@@ -129,7 +129,7 @@ def millrace_nat(build, folder, *options, name="mr-nat"):
 
 
 def measure(args):
-    """mr-nat in turns with each of the two others, for each number of flows."""
+    """mr-nat in turn with each of the other two, for each number of flows."""
     result = []
     others = (who.Contestant("mr-l2fwd", who.l2fwd_command(args.build)),
               Nftables())

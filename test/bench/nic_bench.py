@@ -17,14 +17,14 @@ import tempfile
 import command
 from topology import BenchError
 
-# What test/model calls them.
+# The models' names, in test/model.
 NICS = {"igb": "82576", "e1000e": "82574L", "virtio-split": "split",
         "virtio-split-in-order": "split, in order", "virtio-packed": "packed",
         "virtio-packed-in-order": "packed, in order", "xdp": "xdp",
         "xdp-meta": "xdp, meta"}
 BURSTS = [1, 8, 32]
-# Counting begins and ends where these are entered and left; trapped() lies
-# within them and turns it off; sendto() and recvfrom() are the fake kernel's.
+# Counting begins and ends at these functions; trapped(), which is called
+# within, is left out; sendto() and recvfrom() belong to the fake kernel.
 TOGGLES = ["measured_rx", "measured_tx", "trapped",
            "__wrap_sendto", "__wrap_recvfrom"]
 

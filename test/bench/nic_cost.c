@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Our NIC drivers over their models (measured.h). What a driver does is
- * counted, and nothing of what the model does: it runs between the bursts alone
- * (is_lazy), and a register write goes through trapped(), which is to be left
- * out: on hardware it is one store.
+ * Our NIC drivers over their models (measured.h). Only the driver's
+ * instructions count. The model works between the bursts (is_lazy). A register
+ * write calls trapped(), which nic_bench.py leaves out: on hardware it is a
+ * store.
  */
 #include <err.h>
 #include <string.h>
@@ -15,7 +15,7 @@ enum { PAGES = 8192 };
 
 static struct harness nic;
 
-/* Not inlined, under its name: callgrind leaves it out by it. */
+/* Not inlined, so that callgrind can leave it out by name. */
 __attribute__((noinline)) void trapped(struct model *m, uint32_t bar,
 				       uint64_t offset, uint32_t n_bytes,
 				       uint64_t value);
@@ -26,7 +26,7 @@ void trapped(struct model *m, uint32_t bar, uint64_t offset, uint32_t n_bytes,
 	model_write(m, bar, offset, n_bytes, value);
 }
 
-/* Whether a burst may run; before that trapped() would turn counting on. */
+/* Set while a burst runs: trapped() before that would start the counting. */
 static bool is_open;
 
 static uint64_t read_bar(void *opaque, uint32_t bar, uint64_t offset,

@@ -12,11 +12,11 @@ import contestants as who
 import report
 from topology import BenchError, die_with_parent, end
 
-PERIODS_S = 4       # of testpmd's own statistics; the first is warm-up
+PERIODS_S = 4       # of testpmd's own statistics; the first is for warm-up
 
 
 def testpmd(huge_pages, burst):
-    """One sample of testpmd: its own Tx-pps of both ports, per second."""
+    """A sample of testpmd: its own Tx-pps of both ports."""
     argv = who.testpmd_command(
         ["net_null0", "net_null1"], huge_pages=huge_pages,
         extra=["--stats-period=1", f"--burst={burst}"])
@@ -35,7 +35,8 @@ def testpmd(huge_pages, burst):
                 break
         end(process, sig=signal.SIGINT)
         process.stdin.close()
-    # Two ports per period; the first period counts from before the start.
+    # A period has a line for each port; the first counts from before the
+    # start.
     per_period = [a + b for a, b in zip(rates[0::2], rates[1::2])][2:]
     if not per_period or min(per_period) == 0:
         raise BenchError("testpmd on net_null printed no rate: " + text[-200:])
@@ -44,7 +45,7 @@ def testpmd(huge_pages, burst):
 
 def mr_l2fwd(build, burst, seconds=3, ports=("null:a", "null:b")):
     """mr-l2fwd on two ports that always have frames: ns per frame, both
-    directions."""
+    directions together."""
     argv = who.l2fwd_command(build, "--burst", str(burst), "--duration",
                              str(seconds), ports=ports)
     done = subprocess.run(argv, stdout=subprocess.PIPE, text=True,
@@ -65,7 +66,7 @@ def mr_l2fwd(build, burst, seconds=3, ports=("null:a", "null:b")):
 
 
 def compare(n, burst, huge_pages, ours):
-    """n pairs of testpmd's and ours(), in ns per frame. The order
+    """n pairs of samples of testpmd and of ours(), in ns per frame. The order
     alternates, so that a drift affects both equally."""
     pairs = []
     for i in range(n):
@@ -75,7 +76,7 @@ def compare(n, burst, huge_pages, ours):
         pairs.append((a, b or ours()))
         print(f"  burst {burst}, pair {i + 1} of {n}: testpmd {a:.2f}, "
               f"mr-l2fwd {pairs[-1][1]:.2f} ns per frame", flush=True)
-    # Rates: ours over theirs is their time over ours.
+    # The ratio of rates, ours to theirs, is that of their time to ours.
     return {"burst": burst, "pairs": pairs,
             "testpmd_ns": statistics.median(a for a, _ in pairs),
             "ours_ns": statistics.median(b for _, b in pairs),
@@ -83,7 +84,7 @@ def compare(n, burst, huge_pages, ours):
 
 
 def measure(args):
-    """Both by burst, including testpmd's default and its best one."""
+    """Both, by burst size, including testpmd's default and its best size."""
     return [compare(2 if args.quick else 5, burst, args.huge_pages,
                     lambda burst=burst: mr_l2fwd(args.build, burst))
             for burst in (32, 64, 256)]

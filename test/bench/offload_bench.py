@@ -23,7 +23,7 @@ import nat_wire
 import report
 from topology import ROUTER_MAC, Topology
 
-# (what is forwarded, sink): (ours, theirs, at least)...
+# (what is forwarded, sink): (ours, theirs, at least), ...
 GOALS = {
     ("bridge", "xdp"): (("patch", "l2fwd", 5.0), ("patch", "testpmd", 5.0),
                         ("learn", "l2fwd", 5.0)),
@@ -40,7 +40,7 @@ N_RULES = 100000
 IN_KERNEL = ("patch", "learn", "offloaded")
 
 
-# Sends a frame from the generator's destination, which is known from then on.
+# Send a frame from the generator's destination, so that the bridge learns it.
 SEND = f"""import socket
 s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
 s.bind(("s0", 0))
@@ -49,7 +49,7 @@ s.send(bytes.fromhex("{'ff' * 6}{ROUTER_MAC.replace(':', '')}88b5") +
 
 
 class Learning(who.Contestant):
-    """A bridge that has learned where the generator's frames go."""
+    """A bridge that has learned the generator's destination."""
 
     def start(self, topology):
         running = super().start(topology)
@@ -65,7 +65,7 @@ def parse():
     parser.add_argument("--sinks", metavar="SINK,...", default="xdp,stack",
                         help="default: %(default)s")
     args = command.parse(parser)
-    args.warm_up = 2  # a bridge's rule begins after a second without a pause
+    args.warm_up = 2  # a bridge adds a rule after a second without a pause
     return args
 
 
@@ -86,7 +86,7 @@ def bridges(build, huge_pages):
 
 
 def set_sink(topology, sink, build):
-    """The sink of the frames; g0 must receive redirected frames, too."""
+    """The sink of the frames. g0 must receive redirected frames as well."""
     for key, dev in (("g", "g0"), ("s", "s0")):
         topology.run(key, "ethtool", "-K", dev, "gro", "on")
     if sink == "xdp":
@@ -149,7 +149,7 @@ def goals(result):
 
 
 def measure(args, folder, huge_pages):
-    """A table for each sink and what is forwarded."""
+    """A table for each sink and each kind of forwarding."""
     wanted = []
     if "bridge" in args.parts:
         wanted.append(("bridge", "l2fwd", bridges(args.build, huge_pages), {}))

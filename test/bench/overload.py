@@ -7,8 +7,8 @@ import contestants as who
 
 SYSCALL_SECONDS = 2
 RSS_PERIOD_S = 5
-RSS_SLACK_KIB = 256  # of one sample to the next; a leak of a page per frame
-#                      would be 5 GB per second
+# From one sample to the next. A leak of a page per frame would be 5 GB/s.
+RSS_SLACK_KIB = 256
 
 
 def final_object(text):
@@ -21,7 +21,7 @@ def final_object(text):
 
 
 def total(port, direction, member):
-    """A member summed over queues; drops are summed over their names."""
+    """A member, summed over queues; drops are summed over their names."""
     values = (queue[direction][member] for queue in port["queues"])
     return sum(sum(value.values()) if isinstance(value, dict) else value
                for value in values)
@@ -30,8 +30,8 @@ def total(port, direction, member):
 def check(final, sent, arrived, rss):
     """Checks after a run: (name, whether it holds, text).
 
-    sent is counted by the generator's program and arrived by the sink's
-    device, so neither is a sum of ours.
+    sent was counted by the generator's program, arrived by the sink's device;
+    neither comes from our own counters.
     """
     source, sink = final["ports"][:2]
     received = total(source, "rx", "received")
@@ -102,7 +102,7 @@ def long_run(topology, contestant, args, traffic):
             min(SYSCALL_SECONDS, args.long))
         sent = generator.stop()
         generator = None
-        time.sleep(0.5)  # what is in the rings leaves
+        time.sleep(0.5)  # until the frames in the rings have left
         _, after = topology.arrived()
     finally:
         if generator is not None:
@@ -120,7 +120,7 @@ def long_run(topology, contestant, args, traffic):
 
 
 def sampled_window(topology, running, seconds, rss):
-    """contestants.window() in pieces, with the memory after each."""
+    """contestants.window() in parts, with the memory after each."""
     pieces = []
     n = max(1, round(seconds / RSS_PERIOD_S))
     for _ in range(n):

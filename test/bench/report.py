@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Figures and tables of samples, which are those of contestants.turns(): by the
+"""Figures and tables of samples, as contestants.turns() returns them: by the
 name of the contestant."""
 import os
 import pathlib
@@ -14,8 +14,8 @@ SEED = 1  # the same samples give the same interval
 def ratio_of(pairs):
     """Median of b/a over (a, b) pairs, with its bootstrap 95 % interval.
 
-    Each pair was measured back to back, so what slows the machine for a
-    minute is in both halves of it and cancels.
+    The two of a pair were measured one after the other, so a slow minute of
+    the machine affects both and cancels out.
     """
     ratios = [b / a for a, b in pairs]
     rng = random.Random(SEED)
@@ -30,13 +30,13 @@ def ratio_of(pairs):
 
 
 def ratio(samples, ours, theirs):
-    """The ratio of our rate to theirs, by rounds."""
+    """The ratio of our rate to theirs, round by round."""
     return ratio_of([(a["mpps"], b["mpps"]) for a, b in
                      zip(samples[theirs], samples[ours])])
 
 
 def core_ratio(samples, ours, theirs):
-    """The same by core time per frame; None if there is none."""
+    """The same by core time per frame; None if it is unknown."""
     key = "core_ns_per_frame"
     if not all(one[key] for name in (ours, theirs) for one in samples[name]):
         return None
@@ -45,12 +45,12 @@ def core_ratio(samples, ours, theirs):
 
 
 def median_of(taken, key):
-    """The median of one member of samples."""
+    """The median of a member of the samples."""
     return statistics.median(sample[key] for sample in taken)
 
 
 def at_least(what, value, limit, digits=3):
-    """A goal, as show_goals() wants it."""
+    """A goal, as show_goals() takes it."""
     return f"{what} >= {limit:g}", f"{value:.{digits}f}", value >= limit
 
 
@@ -79,15 +79,15 @@ def show_machine(result, more=""):
 
 
 def show_goals(found, what=""):
-    """found: (goal, figure, reached) of each."""
+    """found: a list of (goal, figure, reached)."""
     print("\nGoals" + (f", {what}" if what else ""))
     for goal, figure, reached in found:
         print(f"  {'reached' if reached else 'MISSED':8} {goal}: {figure}")
 
 
 def show_samples(title, samples, base=None, has_core=True):
-    """base: the contestant to compare with (default: the first). has_core: the
-    forwarders' core does all of the work."""
+    """base: the contestant to compare with (default: the first). has_core: all
+    the work is on the forwarders' core."""
     base = base or next(iter(samples))
     print(f"\n{title}: {len(samples[base])} samples in turns")
     print(f"  {'':12} {'Mpps':>7} {'lowest':>7} {'highest':>7} {'user %':>7} "

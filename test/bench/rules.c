@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * rules IF IF N: add and remove N rules for flows between two interfaces, in
- * batches of 256 as mr-nat does, and print how many per second.
+ * batches of 256 as mr-nat does, and print the rate.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static double seconds_since(const struct mr_ctx *ctx, uint64_t begin_ns)
 	return (double)(mr_ctx_now_ns(ctx) - begin_ns) / 1e9;
 }
 
-/* Returns how many there was room for. */
+/* Returns how many rules there was room for. */
 static uint32_t add_all(struct mr_rules *rules, uint32_t *ids, uint32_t n)
 {
 	struct mr_rule batch[BATCH];

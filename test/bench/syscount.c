@@ -27,8 +27,8 @@
 enum { MAX_NR = 512, MAP_BYTES = MAX_NR * sizeof(uint64_t) };
 
 /*
- * args[1] of sys_enter is the number. Adds one to counts[number] if the
- * calling thread belongs to @p pid.
+ * args[1] of sys_enter is the number. Add one to counts[number] if the calling
+ * thread belongs to @p pid.
  */
 static int load_program(int map_fd, int pid)
 {

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Three network namespaces in a row, and the frames that arrive at its end.
+"""Three network namespaces in a row, and a count of the frames at the end.
 
     mrb<pid>g           mrb<pid>f            mrb<pid>s
     mr-bench --> g0 ==> p0  forwarder  p1 ==> s0  (sink)
 
-s0 has no address and no program, and no protocol wants what comes: its
-receive path is the cheapest there is here (docs/performance.md has the
-figures), and the same for every contestant. It runs on the forwarder's core,
-because veth receives on the core that sends.
+s0 has no address and no program, and no protocol takes its frames: its receive
+path is the cheapest on this machine (docs/performance.md has the figures), and
+the same for every contestant. It runs on the forwarder's core, because veth
+receives on the core that sends.
 """
 import ctypes
 import os
@@ -27,12 +27,12 @@ class BenchError(Exception):
 
 
 def die_with_parent():
-    """Between fork and exec: the child ends when we are killed."""
+    """Call this between fork and exec: the child ends when we are killed."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def call(*argv):
-    """Run a command that is expected to succeed; its stdout."""
+    """Run a command that must succeed; return its stdout."""
     done = subprocess.run(argv, stdout=subprocess.PIPE, text=True,
                           stderr=subprocess.PIPE, check=False, timeout=60)
     if done.returncode != 0:
@@ -41,7 +41,8 @@ def call(*argv):
 
 
 def end(process, *, sig=signal.SIGINT, seconds=15):
-    """End a process that we started; its exit code, -9 if it had to be killed."""
+    """End a process that we started; return its exit code, -9 if it was
+    killed."""
     if process.poll() is None:
         process.send_signal(sig)
     try:
@@ -64,7 +65,7 @@ class Topology:
 
     def __init__(self, is_two=False, sink="s0"):
         self.namespaces = {c: f"{PREFIX}{os.getpid()}{c}" for c in "gfs"}
-        if is_two:  # one program has both ends
+        if is_two:  # one program uses both ends
             self.namespaces["s"] = self.namespaces["g"]
         self.sink = sink
         self.holder = None
@@ -86,7 +87,7 @@ class Topology:
                 call("ip", "netns", "delete", name)
 
     def make(self):
-        """Create namespaces and cables in which nothing sends by itself."""
+        """Create namespaces and cables that send nothing by themselves."""
         ns = self.namespaces
         for name in set(ns.values()):
             call("ip", "netns", "add", name)
@@ -100,7 +101,7 @@ class Topology:
                      f"net.ipv6.conf.{dev}.disable_ipv6=1")
             self.run(key, "ip", "link", "set", dev, "arp", "off", "up")
         self.run("f", "ip", "link", "set", "p0", "address", ROUTER_MAC)
-        # Its /proc has the counters of the sink.
+        # /proc/PID of this process has the sink's counters.
         self.holder = self.start("s", ["sleep", "infinity"])
         deadline = time.monotonic() + 5
         while self.dev_line() is None:
@@ -109,17 +110,17 @@ class Topology:
             time.sleep(0.01)
 
     def run(self, key, *argv):
-        """Run a command in a namespace; its stdout."""
+        """Run a command in a namespace; return its stdout."""
         return call("ip", "netns", "exec", self.namespaces[key], *argv)
 
     def start(self, key, argv, **kwargs):
-        """Start a command in a namespace; the Popen is the command itself."""
+        """Start a command in a namespace; the Popen is of the command itself."""
         return subprocess.Popen(
             ["ip", "netns", "exec", self.namespaces[key], *argv],
             preexec_fn=die_with_parent, start_new_session=True, **kwargs)
 
     def dev_line(self):
-        """The fields of the sink in /proc/PID/net/dev."""
+        """The sink's fields in /proc/PID/net/dev."""
         path = f"/proc/{self.holder.pid}/net/dev"
         for line in pathlib.Path(path).read_text().splitlines():
             name, _, fields = line.partition(":")
@@ -128,6 +129,6 @@ class Topology:
         return None
 
     def arrived(self):
-        """(monotonic seconds, frames at the sink)."""
+        """(monotonic seconds, frames at the sink so far)."""
         fields = self.dev_line()
         return time.monotonic(), fields[1]

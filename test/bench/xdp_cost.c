@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The AF_XDP driver over the fake kernel of its unit tests (measured.h). The
- * kernel's part is not counted: it fills the rx ring between the bursts, and
- * what it does in sendto() lies in __wrap_sendto(), which is to be left out.
+ * kernel's part does not count: it fills the rx ring between the bursts, and
+ * its work in sendto() is in __wrap_sendto(), which nic_bench.py leaves out.
  */
 #include <string.h>
 
