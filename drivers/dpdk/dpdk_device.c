@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The device: find, configure, start, stop and release. */
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,6 +9,8 @@
 #include <rte_dev.h>
 #include <rte_devargs.h>
 #include <rte_errno.h>
+
+#include <millrace/experimental/pci_info.h>
 
 #include "dpdk.h"
 
@@ -31,43 +32,19 @@ static int refuse(const struct dpdk_port *port, int err, const char *what,
 		       mri_dpdk_why(-err));
 }
 
-static bool is_pci_device(const char *bdf)
-{
-	char path[PATH_MAX];
-
-	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s", bdf);
-	return access(path, F_OK) == 0;
-}
-
-/* The kernel's driver of a device; "" if it has none. */
-static void kernel_driver(const char *bus, const char *device, char *ret_name,
-			  size_t n_bytes)
-{
-	char path[PATH_MAX], target[PATH_MAX];
-	const char *name;
-	ssize_t n;
-
-	snprintf(path, sizeof(path), "/sys/bus/%s/devices/%s/driver", bus,
-		 device);
-	n = readlink(path, target, sizeof(target) - 1);
-	target[n > 0 ? n : 0] = '\0';
-	name = strrchr(target, '/');
-	snprintf(ret_name, n_bytes, "%s", name != NULL ? name + 1 : "");
-}
-
 /*
  * Whether DPDK drives it through the kernel's vfio-pci or alongside another
  * kernel driver. Devices of other buses have no maps there, whatever their
  * driver is called (vfio-fsl-mc).
  */
-static bool is_vfio(const struct rte_device *device)
+static bool is_vfio(const struct dpdk_port *port)
 {
-	const char *bus = rte_bus_name(rte_dev_bus(device));
-	char driver[64];
+	struct mr_pci_info info = { .size = sizeof(info) };
 
-	kernel_driver(bus, rte_dev_name(device), driver, sizeof(driver));
-	return strcmp(bus, "pci") == 0 &&
-	       strncmp(driver, "vfio", strlen("vfio")) == 0;
+	return strcmp(rte_bus_name(rte_dev_bus(port->device)), "pci") == 0 &&
+	       mr_pci_info(port->base->ctx, rte_dev_name(port->device), &info,
+			   NULL) == 0 &&
+	       strncmp(info.kernel_driver, "vfio", strlen("vfio")) == 0;
 }
 
 static bool is_bdf(const char *name)
@@ -85,17 +62,17 @@ static int not_probed(const struct dpdk_port *port, const char *name, int err,
 		      struct mr_reason *reason)
 {
 	const char *port_name = port->base->info->name;
-	char driver[64];
+	struct mr_pci_info info = { .size = sizeof(info) };
+	const char *driver = info.kernel_driver;
 
 	if (!is_bdf(name))
 		return mr_fail(reason, -ENODEV,
 			       "%s: DPDK has no such device, or rejects its "
 			       "arguments: %s",
 			       port_name, mri_dpdk_why(-err));
-	if (!is_pci_device(name))
+	if (mr_pci_info(port->base->ctx, name, &info, NULL) < 0)
 		return mr_fail(reason, -ENODEV, "%s: no such PCI device: %s",
 			       port_name, mri_dpdk_why(-err));
-	kernel_driver("pci", name, driver, sizeof(driver));
 	if (strcmp(driver, "vfio-pci") != 0 && strncmp(driver, "uio", 3) != 0 &&
 	    strcmp(driver, "igb_uio") != 0)
 		return mr_fail(
@@ -180,7 +157,7 @@ int mri_dpdk_device_find(struct dpdk_port *port, const char *devargs,
 		return refuse(port, err, "the device does not describe itself",
 			      reason);
 	port->device = port->info.device;
-	port->is_vfio = is_vfio(port->device);
+	port->is_vfio = is_vfio(port);
 	return mri_dpdk_netdev_open(port, reason);
 }
 

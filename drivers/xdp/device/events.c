@@ -280,16 +280,14 @@ static int take_messages(struct xdp_port *port)
 	}
 }
 
-/* Whether there was an ethtool event of any interface. */
-static bool drain_channel_events(const struct xdp_port *port)
+bool mri_xdp_drain_events(int fd)
 {
 	bool has_event = false;
 	char message;
 	ssize_t n;
 
-	while (port->channels_fd >= 0 &&
-	       ((n = recv(port->channels_fd, &message, sizeof(message),
-			  MSG_DONTWAIT)) > 0 ||
+	while (fd >= 0 &&
+	       ((n = recv(fd, &message, sizeof(message), MSG_DONTWAIT)) > 0 ||
 		(n < 0 && errno == ENOBUFS)))
 		has_event = true;
 	return has_event;
@@ -379,7 +377,7 @@ int mri_xdp_events_poll(struct xdp_port *port)
 	const bool is_time = port->n_polls++ % EACH == 0;
 	const uint32_t n_before = port->dev.n_rx_channels;
 
-	if (drain_channel_events(port) || is_time)
+	if (mri_xdp_drain_events(port->channels_fd) || is_time)
 		mri_xdp_take_channels(port);
 	n_events += port->dev.n_rx_channels != n_before;
 	if (!is_time)

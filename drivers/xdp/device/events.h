@@ -3,6 +3,7 @@
 #ifndef XDP_DEVICE_EVENTS_H
 #define XDP_DEVICE_EVENTS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <millrace/error.h>
@@ -16,6 +17,8 @@ int mri_xdp_events_open(void);
 int mri_xdp_events_watch(struct xdp_port *port, struct mr_reason *reason);
 void mri_xdp_events_close(struct xdp_port *port);
 int mri_xdp_events_poll(struct xdp_port *port);
+/* Discard the events of a netlink socket, or of -1. Whether there were any. */
+bool mri_xdp_drain_events(int fd);
 /* Read how many channels there are. */
 void mri_xdp_take_channels(struct xdp_port *port);
 

@@ -18,13 +18,13 @@
 #include <linux/membarrier.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
 
+#include "device/events.h"
 #include "program/filter.h"
 #include "program/rule_set.h"
 #include "socket/queue.h"
@@ -151,13 +151,16 @@ static struct xdp_rules_bpf *load(struct xdp_rules *rules, uint32_t idx,
 				  bool is_tracer, int *ret_err)
 {
 	struct xdp_port *port = xdp_rules_port(rules, idx);
+	const bool has_tags = port->lease.kfuncs[XDP_KFUNC_TAG] != 0;
 	struct xdp_rules_bpf *s = xdp_rules_bpf__open();
+	struct xdp_rules_bpf__rodata *constants;
 	struct bpf_map_info info = { 0 };
 	uint32_t n_bytes = sizeof(info);
 
 	*ret_err = -ENOMEM;
 	if (s == NULL)
 		return NULL;
+	constants = s->rodata;
 	size_maps(rules, s);
 	bpf_program__set_autoload(s->progs.millrace_rules,
 				  !is_tracer && !port->lease.has_frags);
@@ -165,29 +168,27 @@ static struct xdp_rules_bpf *load(struct xdp_rules *rules, uint32_t idx,
 				  !is_tracer && port->lease.has_frags);
 	bpf_program__set_autoload(s->progs.millrace_xmit, is_tracer);
 	bpf_program__set_autoload(s->progs.millrace_refused, is_tracer);
-	s->rodata->port_idx = idx;
-	s->rodata->n_ports = rules->base.n_ports;
-	s->rodata->first_queue = port->lease.first_queue;
-	s->rodata->n_queues = port->lease.n_queues;
-	s->rodata->queue_base = rules->queue_base[idx];
-	s->rodata->has_partial_csums = port->rxqs[0].has_partial_csums;
-	s->rodata->has_flows = rules->base.n_hops > 0;
-	s->rodata->is_simulated = rules->is_simulated;
-	s->rodata->has_tags = (port->lease.kfuncs[XDP_KFUNC_TAG] != 0 &&
-			       port->filter.n == 0) ||
-			      rules->is_simulated;
-	s->rodata->has_tags_in =
-		port->lease.kfuncs[XDP_KFUNC_TAG] != 0 && port->filter.n > 0;
-	s->rodata->meta_magic = port->lease.meta_magic;
-	s->rodata->passes_unserved =
+	constants->port_idx = idx;
+	constants->n_ports = rules->base.n_ports;
+	constants->first_queue = port->lease.first_queue;
+	constants->n_queues = port->lease.n_queues;
+	constants->queue_base = rules->queue_base[idx];
+	constants->has_partial_csums = port->rxqs[0].has_partial_csums;
+	constants->has_flows = rules->base.n_hops > 0;
+	constants->is_simulated = rules->is_simulated;
+	constants->has_tags =
+		(has_tags && port->filter.n == 0) || rules->is_simulated;
+	constants->has_tags_in = has_tags && port->filter.n > 0;
+	constants->meta_magic = port->lease.meta_magic;
+	constants->passes_unserved =
 		port->options.partial || rules->is_simulated;
-	s->rodata->n_buckets = rules->n_buckets;
-	s->rodata->magic = rules->base.magic;
-	s->rodata->id_step = rules->base.id_step;
+	constants->n_buckets = rules->n_buckets;
+	constants->magic = rules->base.magic;
+	constants->id_step = rules->base.id_step;
 	if (is_tracer && bpf_obj_get_info_by_fd(
 				 bpf_map__fd(rules->programs[0]->maps.targets),
 				 &info, &n_bytes) == 0)
-		s->rodata->targets_id = info.id;
+		constants->targets_id = info.id;
 	*ret_err = share_maps(rules, port, s);
 	if (*ret_err == 0)
 		*ret_err = xdp_rules_bpf__load(s);
@@ -204,13 +205,15 @@ static size_t map_bytes(const struct bpf_map *map)
 	return (size_t)bpf_map__value_size(map) * bpf_map__max_entries(map);
 }
 
-static void *share_memory(const struct bpf_map *map)
+static void *share_memory(const struct bpf_map *map, int *ret_err)
 {
 	void *memory = mmap(NULL, map_bytes(map), PROT_READ | PROT_WRITE,
 			    MAP_SHARED, bpf_map__fd(map), 0);
 
-	if (memory == MAP_FAILED)
+	if (memory == MAP_FAILED) {
+		*ret_err = -ENOMEM;
 		return NULL;
+	}
 	(void)madvise(memory, map_bytes(map), MADV_DONTFORK);
 	return memory;
 }
@@ -218,23 +221,19 @@ static void *share_memory(const struct bpf_map *map)
 static int share_arrays(struct xdp_rules *rules)
 {
 	const struct xdp_rules_bpf *first = rules->programs[0];
+	int err = 0;
 
-	rules->slots = share_memory(first->maps.slots);
-	rules->ports = share_memory(first->maps.ports);
-	rules->queues = share_memory(first->maps.queues);
-	rules->cells = share_memory(first->maps.cells);
-	rules->base.ways = share_memory(first->maps.ways);
-	rules->flows = share_memory(first->maps.flows);
-	rules->hops = share_memory(first->maps.hops);
-	rules->base.old_ids = share_memory(first->maps.old_ids);
-	if (rules->slots == NULL || rules->ports == NULL ||
-	    rules->queues == NULL || rules->cells == NULL ||
-	    rules->base.ways == NULL || rules->flows == NULL ||
-	    rules->hops == NULL || rules->base.old_ids == NULL)
-		return -ENOMEM;
-	for (uint32_t q = 0; q < rules->n_queues; q++)
+	rules->slots = share_memory(first->maps.slots, &err);
+	rules->ports = share_memory(first->maps.ports, &err);
+	rules->queues = share_memory(first->maps.queues, &err);
+	rules->cells = share_memory(first->maps.cells, &err);
+	rules->base.ways = share_memory(first->maps.ways, &err);
+	rules->flows = share_memory(first->maps.flows, &err);
+	rules->hops = share_memory(first->maps.hops, &err);
+	rules->base.old_ids = share_memory(first->maps.old_ids, &err);
+	for (uint32_t q = 0; q < rules->n_queues && err == 0; q++)
 		rules->queues[q].next_id = rules->base.first_id + q;
-	return 0;
+	return err;
 }
 
 int mri_xdp_rules_load(struct xdp_rules *rules)
@@ -383,20 +382,6 @@ static bool refresh(struct xdp_rules *rules, uint32_t i)
 	return true;
 }
 
-/* Whether the kernel has told of changed features, of any device. */
-static bool has_news(const struct mr_rules *base)
-{
-	char message[4096];
-	bool has = false;
-
-	if (base->fd < 0)
-		return false;
-	while (recv(base->fd, message, sizeof(message), MSG_DONTWAIT) > 0 ||
-	       errno == ENOBUFS)
-		has = true;
-	return has;
-}
-
 static void read_features(struct xdp_rules *rules)
 {
 	for (uint32_t i = 0; i < rules->base.n_ports; i++)
@@ -409,7 +394,7 @@ static uint32_t rules_poll(struct mr_rules *base)
 	struct xdp_rules *rules = (struct xdp_rules *)base;
 	int n_changed = 0;
 
-	if (has_news(base))
+	if (mri_xdp_drain_events(base->fd))
 		read_features(rules);
 	for (uint32_t i = 0; i < base->n_ports; i++)
 		n_changed += refresh(rules, i);
