@@ -183,8 +183,8 @@ static int compile_filters(struct yaml_reader *reader, struct rules *rules)
 		struct rule *rule = &rules->rules[i];
 
 		if (rule->filter[0] != '\0' &&
-		    mri_xdp_expr_compile(rules->ctx, "rule", rule->filter,
-					 &rule->cbpf, &why) < 0)
+		    mri_xdp_filter_compile(rules->ctx, "rule", rule->filter,
+					   &rule->compiled, &why) < 0)
 			return yaml_wrong(reader,
 					  yaml_find(reader,
 						    yaml_item(reader, list, i),
@@ -260,7 +260,7 @@ void rules_free(struct rules *rules)
 	for (uint32_t i = 0; rules->rules != NULL && i < rules->n; i++) {
 		struct rule *rule = &rules->rules[i];
 
-		mr_free(rules->ctx, rule->cbpf.insns);
+		mr_free(rules->ctx, rule->compiled.insns);
 		free(rule->users);
 		free(rule->groups);
 		free(rule->interfaces);
@@ -323,6 +323,6 @@ struct xdp_grant rule_grant(const struct rule *rule, uint64_t n_bytes)
 		.may_set = rule->may_set,
 		.may_rss = rule->may_rss,
 		.may_steer = rule->may_steer,
-		.filter = rule->cbpf.n > 0 ? &rule->cbpf : NULL,
+		.filter = rule->compiled.n > 0 ? &rule->compiled : NULL,
 	};
 }

@@ -28,7 +28,7 @@ struct rule {
 	uint64_t max_bytes; /* of all ports of a user */
 	bool may_transmit, may_force, may_set, may_rss, may_steer;
 	char filter[RULE_FILTER_BYTES]; /* "": all frames */
-	struct xdp_cbpf cbpf;
+	struct xdp_filter compiled;
 };
 
 struct rules {

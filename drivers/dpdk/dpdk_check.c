@@ -35,8 +35,8 @@ static int check_queues(const struct dpdk_port *port, struct mr_reason *reason)
 		       port->info.max_rx_queues, port->info.max_tx_queues);
 }
 
-static int lacks(const struct dpdk_port *port, const char *option,
-		 const char *what, struct mr_reason *reason)
+static int refuse_option(const struct dpdk_port *port, const char *option,
+			 const char *what, struct mr_reason *reason)
 {
 	return mr_fail(
 		reason, -ENOTSUP, "%s: %s: the device (driver %s) does not %s",
@@ -61,12 +61,13 @@ static int check_offloads(const struct dpdk_port *port,
 	const struct rte_eth_dev_info *info = &port->info;
 
 	if (port->options.csum == DPDK_ON && !has_sums(info))
-		return lacks(port, "csum=on",
-			     "verify and compute TCP and UDP checksums",
-			     reason);
+		return refuse_option(port, "csum=on",
+				     "verify and compute TCP and UDP checksums",
+				     reason);
 	if (port->options.strip_vlan &&
 	    (info->rx_offload_capa & RTE_ETH_RX_OFFLOAD_VLAN_STRIP) == 0)
-		return lacks(port, "vlan=strip", "strip VLAN tags", reason);
+		return refuse_option(port, "vlan=strip", "strip VLAN tags",
+				     reason);
 	return 0;
 }
 

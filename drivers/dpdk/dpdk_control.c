@@ -9,8 +9,8 @@
 
 #include "dpdk.h"
 
-static int refuse(struct mr_port *base, int err, const char *what,
-		  struct mr_reason *reason)
+static int refuse_setting(struct mr_port *base, int err, const char *what,
+			  struct mr_reason *reason)
 {
 	if (err != -ENOTSUP && err != -ENODEV && err != -EPERM)
 		err = -EIO;
@@ -54,7 +54,7 @@ static void read_link(struct dpdk_port *port)
 			 __ATOMIC_RELAXED);
 }
 
-static int watch(struct dpdk_port *port, struct mr_reason *reason)
+static int watch_device(struct dpdk_port *port, struct mr_reason *reason)
 {
 	struct mr_port *base = port->base;
 
@@ -149,7 +149,7 @@ int mri_dpdk_control_open(struct dpdk_port *port, struct mr_reason *reason)
 {
 	int err;
 
-	if ((err = watch(port, reason)) < 0 ||
+	if ((err = watch_device(port, reason)) < 0 ||
 	    (err = read_names(port, reason)) < 0)
 		return err;
 	(void)rte_eth_macaddr_get(port->port_id, &port->first_mac);
@@ -158,8 +158,9 @@ int mri_dpdk_control_open(struct dpdk_port *port, struct mr_reason *reason)
 	if (port->options.promisc) {
 		err = rte_eth_promiscuous_enable(port->port_id);
 		if (err < 0)
-			return refuse(port->base, err,
-				      "cannot set promiscuous mode", reason);
+			return refuse_setting(port->base, err,
+					      "cannot set promiscuous mode",
+					      reason);
 	}
 	fill_info(port);
 	return 0;
@@ -246,7 +247,7 @@ uint32_t mri_dpdk_device_stats(const struct mr_port *base,
 }
 
 /* Begin a command to the device; mri_dpdk_leave() ends it. */
-static struct dpdk_port *command(struct mr_port *base)
+static struct dpdk_port *begin_command(struct mr_port *base)
 {
 	mri_dpdk_enter(base->ctx);
 	return dpdk_port_of(base);
@@ -255,12 +256,13 @@ static struct dpdk_port *command(struct mr_port *base)
 int mri_dpdk_set_promisc(struct mr_port *base, bool on,
 			 struct mr_reason *reason)
 {
-	const uint16_t id = command(base)->port_id;
+	const uint16_t id = begin_command(base)->port_id;
 	int err = on ? rte_eth_promiscuous_enable(id) :
 		       rte_eth_promiscuous_disable(id);
 
 	if (err < 0)
-		err = refuse(base, err, "cannot set promiscuous mode", reason);
+		err = refuse_setting(base, err, "cannot set promiscuous mode",
+				     reason);
 	mri_dpdk_leave();
 	return err;
 }
@@ -268,13 +270,14 @@ int mri_dpdk_set_promisc(struct mr_port *base, bool on,
 int mri_dpdk_set_allmulti(struct mr_port *base, bool on,
 			  struct mr_reason *reason)
 {
-	const uint16_t id = command(base)->port_id;
+	const uint16_t id = begin_command(base)->port_id;
 	int err = on ? rte_eth_allmulticast_enable(id) :
 		       rte_eth_allmulticast_disable(id);
 
 	if (err < 0)
-		err = refuse(base, err, "cannot set reception of all multicast",
-			     reason);
+		err = refuse_setting(base, err,
+				     "cannot set reception of all multicast",
+				     reason);
 	mri_dpdk_leave();
 	return err;
 }
@@ -290,7 +293,7 @@ static uint32_t max_mtu(const struct dpdk_port *port)
 int mri_dpdk_set_mtu(struct mr_port *base, uint32_t mtu_bytes,
 		     struct mr_reason *reason)
 {
-	struct dpdk_port *port = command(base);
+	struct dpdk_port *port = begin_command(base);
 	int err = 0;
 
 	if (mtu_bytes > max_mtu(port))
@@ -301,7 +304,8 @@ int mri_dpdk_set_mtu(struct mr_port *base, uint32_t mtu_bytes,
 	if (err == 0) {
 		err = rte_eth_dev_set_mtu(port->port_id, (uint16_t)mtu_bytes);
 		if (err < 0)
-			err = refuse(base, err, "cannot set the MTU", reason);
+			err = refuse_setting(base, err, "cannot set the MTU",
+					     reason);
 	}
 	if (err == 0) {
 		port->set_mtu_bytes = mtu_bytes;
@@ -314,14 +318,15 @@ int mri_dpdk_set_mtu(struct mr_port *base, uint32_t mtu_bytes,
 int mri_dpdk_set_mac(struct mr_port *base, const uint8_t mac[6],
 		     struct mr_reason *reason)
 {
-	struct dpdk_port *port = command(base);
+	struct dpdk_port *port = begin_command(base);
 	struct rte_ether_addr addr;
 	int err;
 
 	memcpy(addr.addr_bytes, mac, sizeof(addr.addr_bytes));
 	err = rte_eth_dev_default_mac_addr_set(port->port_id, &addr);
 	if (err < 0)
-		err = refuse(base, err, "cannot set the MAC address", reason);
+		err = refuse_setting(base, err, "cannot set the MAC address",
+				     reason);
 	else
 		port->did_set_mac = true;
 	mri_dpdk_leave();
@@ -397,15 +402,15 @@ static int set_filter(struct dpdk_port *port, const uint8_t (*macs)[6],
 			       "holds, including its own",
 			       port->base->info->name,
 			       port->info.max_mac_addrs);
-	return err < 0 ? refuse(port->base, err, "cannot set the addresses",
-				reason) :
+	return err < 0 ? refuse_setting(port->base, err,
+					"cannot set the addresses", reason) :
 			 0;
 }
 
 int mri_dpdk_set_mac_filter(struct mr_port *base, const uint8_t (*macs)[6],
 			    uint32_t n, struct mr_reason *reason)
 {
-	struct dpdk_port *port = command(base);
+	struct dpdk_port *port = begin_command(base);
 	int err = 0;
 
 	if (port->filter == NULL)

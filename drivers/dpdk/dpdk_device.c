@@ -14,8 +14,8 @@
 
 #include "dpdk.h"
 
-static int refuse(const struct dpdk_port *port, int err, const char *what,
-		  struct mr_reason *reason)
+static int refuse_device(const struct dpdk_port *port, int err,
+			 const char *what, struct mr_reason *reason)
 {
 	switch (err) {
 	case -EINVAL:
@@ -58,8 +58,8 @@ static bool is_bdf(const char *name)
 }
 
 /* DPDK did not accept the device: report why, or a better reason of ours. */
-static int not_probed(const struct dpdk_port *port, const char *name, int err,
-		      struct mr_reason *reason)
+static int refuse_unprobed(const struct dpdk_port *port, const char *name,
+			   int err, struct mr_reason *reason)
 {
 	const char *port_name = port->base->info->name;
 	struct mr_pci_info info = { .size = sizeof(info) };
@@ -146,7 +146,7 @@ int mri_dpdk_device_find(struct dpdk_port *port, const char *devargs,
 	if (rte_eth_dev_get_port_by_name(name, &id) < 0) {
 		err = mri_dpdk_memory_probe(devargs);
 		if (err < 0)
-			return not_probed(port, name, err, reason);
+			return refuse_unprobed(port, name, err, reason);
 		port->did_probe = true;
 	}
 	err = own_port(port, devargs, reason);
@@ -154,8 +154,9 @@ int mri_dpdk_device_find(struct dpdk_port *port, const char *devargs,
 		return err;
 	err = rte_eth_dev_info_get(port->port_id, &port->info);
 	if (err < 0)
-		return refuse(port, err, "the device does not describe itself",
-			      reason);
+		return refuse_device(port, err,
+				     "the device does not describe itself",
+				     reason);
 	port->device = port->info.device;
 	port->is_vfio = is_vfio(port);
 	return mri_dpdk_netdev_open(port, reason);
@@ -271,7 +272,8 @@ static int start_with(struct dpdk_port *port, bool has_irqs,
 	err = rte_eth_dev_configure(port->port_id, (uint16_t)port->n_queues,
 				    (uint16_t)port->n_queues, &conf);
 	if (err < 0)
-		return refuse(port, err, "cannot configure the device", reason);
+		return refuse_device(port, err, "cannot configure the device",
+				     reason);
 	port->is_configured = true;
 	if (port->options.mtu_bytes != 0) {
 		err = rte_eth_dev_set_mtu(port->port_id,
@@ -295,10 +297,12 @@ static int start_with(struct dpdk_port *port, bool has_irqs,
 			       port->info.rx_desc_lim.nb_min,
 			       port->info.tx_desc_lim.nb_min);
 	if (err < 0)
-		return refuse(port, err, "cannot set up its queues", reason);
+		return refuse_device(port, err, "cannot set up its queues",
+				     reason);
 	err = rte_eth_dev_start(port->port_id);
 	if (err < 0)
-		return refuse(port, err, "cannot start the device", reason);
+		return refuse_device(port, err, "cannot start the device",
+				     reason);
 	port->is_started = true;
 	for (uint32_t i = 0; i < port->n_queues; i++)
 		port->txqs[i].offloads = conf.txmode.offloads;

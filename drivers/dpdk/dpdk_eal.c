@@ -298,7 +298,7 @@ static void make_words(const char *options)
 	add_words(options);
 }
 
-static void *start(void *opaque)
+static void *start_eal(void *opaque)
 {
 	int *ret_err = opaque;
 	char *argv[MAX_WORDS + 1];
@@ -323,7 +323,7 @@ static int start_in_thread(void)
 	/* style: pthread_sigmask: for the thread that EAL leaves behind */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	/* style: pthread_create: it ends below */
-	if (pthread_create(&thread, NULL, start, &err) != 0)
+	if (pthread_create(&thread, NULL, start_eal, &err) != 0)
 		err = EAGAIN;
 	else
 		pthread_join(thread, NULL);

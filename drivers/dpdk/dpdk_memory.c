@@ -50,7 +50,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* Of all regions. */
 static struct segment *segments;
 
-static struct segment *find(const uint8_t *memory)
+static struct segment *find_segment(const uint8_t *memory)
 {
 	struct segment *segment = segments;
 
@@ -65,7 +65,7 @@ static uint64_t registered_end(const uint8_t *base)
 	const struct segment *segment;
 	uint64_t end = 0;
 
-	while ((segment = find(base + end)) != NULL)
+	while ((segment = find_segment(base + end)) != NULL)
 		end += segment->n_bytes;
 	return end;
 }
@@ -100,8 +100,8 @@ static int tell_dpdk(struct segment *segment)
 	return err;
 }
 
-static int add(uint8_t *memory, const struct mr_segment_info *info,
-	       struct segment **ret_segment)
+static int add_new_segment(uint8_t *memory, const struct mr_segment_info *info,
+			   struct segment **ret_segment)
 {
 	struct segment *segment = calloc(1, sizeof(*segment));
 	int err;
@@ -230,8 +230,8 @@ static bool needs_physical(const struct dpdk_port *port)
 }
 
 /* On the thread that opens the port, DPDK's own message is available. */
-static int refuse(const struct dpdk_port *port, int err, const char *what,
-		  struct mr_reason *reason)
+static int refuse_memory(const struct dpdk_port *port, int err,
+			 const char *what, struct mr_reason *reason)
 {
 	return mr_fail(reason, err == -ENOMEM ? err : -EIO,
 		       "%s: cannot %s the pool's memory: %s",
@@ -244,14 +244,14 @@ static int add_and_map(struct dpdk_port *port, uint8_t *memory,
 		       const struct mr_segment_info *info,
 		       struct mr_reason *reason)
 {
-	struct segment *segment = find(memory);
-	int err = segment == NULL ? add(memory, info, &segment) : 0;
+	struct segment *segment = find_segment(memory);
+	int err = segment == NULL ? add_new_segment(memory, info, &segment) : 0;
 
 	if (err < 0)
-		return refuse(port, err, "register", reason);
+		return refuse_memory(port, err, "register", reason);
 	err = map_for(port, segment);
 	if (err < 0) {
-		err = refuse(port, err, "map", reason);
+		err = refuse_memory(port, err, "map", reason);
 		remove_unused(segment);
 	}
 	return err;
@@ -259,7 +259,7 @@ static int add_and_map(struct dpdk_port *port, uint8_t *memory,
 
 static void unmap_and_remove(const struct dpdk_port *port, uint8_t *memory)
 {
-	struct segment *segment = find(memory);
+	struct segment *segment = find_segment(memory);
 
 	unmap_for(port, segment);
 	remove_unused(segment);
@@ -283,7 +283,8 @@ static int add_segment(void *opaque, const struct mr_segment_info *info,
 	if (err == 0 && port->is_growing) {
 		err = mri_dpdk_view_resize(port->view, registered_end(base));
 		if (err < 0) {
-			err = refuse(port, err, "create headers for", reason);
+			err = refuse_memory(port, err, "create headers for",
+					    reason);
 			unmap_and_remove(port, base + info->addr);
 		}
 	}
@@ -329,7 +330,7 @@ static int get_view(struct dpdk_port *port, struct mr_reason *reason)
 	if (err == 0)
 		return 0;
 	mri_dpdk_view_put(view);
-	return refuse(port, err, "create headers for", reason);
+	return refuse_memory(port, err, "create headers for", reason);
 }
 
 /*

@@ -168,8 +168,9 @@ static void fill_rss(const struct dpdk_port *port,
 		rss->conf.rss_hf = dpdk_rss_kinds(port);
 }
 
-static int refuse(const struct dpdk_port *port, int err, const char *what,
-		  const char *why, struct mr_reason *reason)
+static int refuse_change(const struct dpdk_port *port, int err,
+			 const char *what, const char *why,
+			 struct mr_reason *reason)
 {
 	if (err == -ENOSYS)
 		err = -ENOTSUP;
@@ -197,19 +198,21 @@ static int set_rss(struct dpdk_port *port, const struct mr_rss_config *config,
 	mri_dpdk_ask(false);
 	err = read_rss(port, &before);
 	if (err < 0)
-		return refuse(port, err, what, mri_dpdk_why(-err), reason);
+		return refuse_change(port, err, what, mri_dpdk_why(-err),
+				     reason);
 	next = mr_alloc(ctx, 0, n_bytes);
 	if (next == NULL) {
 		mr_free(ctx, before);
-		return refuse(port, -ENOMEM, what, mri_dpdk_why(ENOMEM),
-			      reason);
+		return refuse_change(port, -ENOMEM, what, mri_dpdk_why(ENOMEM),
+				     reason);
 	}
 	memcpy(next, before, n_bytes);
 	fill_rss(port, config, next);
 	err = write_rss(port, next);
 	mr_free(ctx, next);
 	if (err < 0) {
-		(void)refuse(port, err, what, mri_dpdk_why(-err), reason);
+		(void)refuse_change(port, err, what, mri_dpdk_why(-err),
+				    reason);
 		(void)write_rss(port, before);
 	} else if (port->first_rss == NULL) {
 		port->first_rss = before;
@@ -293,7 +296,7 @@ static void add_ports(struct rte_flow_item *item,
 	(void)add_item(item, RTE_FLOW_ITEM_TYPE_UDP, &r->udp, &r->udp_mask);
 }
 
-static void fill(const struct mr_steer_rule *rule, struct request *r)
+static void fill_request(const struct mr_steer_rule *rule, struct request *r)
 {
 	*r = (struct request){
 		.attr = { .ingress = 1 },
@@ -309,8 +312,9 @@ static void fill(const struct mr_steer_rule *rule, struct request *r)
 			  rule, r);
 }
 
-static int steer(struct dpdk_port *port, const struct mr_steer_rule *rule,
-		 uint32_t *ret_id, struct mr_reason *reason)
+static int add_steering(struct dpdk_port *port,
+			const struct mr_steer_rule *rule, uint32_t *ret_id,
+			struct mr_reason *reason)
 {
 	struct mr_ctx *ctx = port->base->ctx;
 	struct dpdk_steering *steering = mr_alloc(ctx, 0, sizeof(*steering));
@@ -320,16 +324,17 @@ static int steer(struct dpdk_port *port, const struct mr_steer_rule *rule,
 	if (steering == NULL)
 		return mr_fail(reason, -ENOMEM, "%s: no memory for a rule",
 			       port->base->info->name);
-	fill(rule, &r);
+	fill_request(rule, &r);
 	mri_dpdk_ask(false);
 	steering->flow = rte_flow_create(port->port_id, &r.attr, r.pattern,
 					 r.actions, &error);
 	if (steering->flow == NULL) {
 		mr_free(ctx, steering);
-		return refuse(port, -rte_errno, "refuses the rule",
-			      error.message != NULL ? error.message :
-						      mri_dpdk_why(rte_errno),
-			      reason);
+		return refuse_change(port, -rte_errno, "refuses the rule",
+				     error.message != NULL ?
+					     error.message :
+					     mri_dpdk_why(rte_errno),
+				     reason);
 	}
 	steering->id = port->next_steering_id++;
 	steering->next = port->steerings;
@@ -344,23 +349,23 @@ int mri_dpdk_steer(struct mr_port *base, const struct mr_steer_rule *rule,
 	int err;
 
 	mri_dpdk_enter(base->ctx);
-	err = steer(dpdk_port_of(base), rule, ret_id, reason);
+	err = add_steering(dpdk_port_of(base), rule, ret_id, reason);
 	mri_dpdk_leave();
 	return err;
 }
 
-static int unsteer(struct dpdk_port *port, struct dpdk_steering **at,
-		   struct mr_reason *reason)
+static int remove_steering(struct dpdk_port *port, struct dpdk_steering **at,
+			   struct mr_reason *reason)
 {
 	struct dpdk_steering *steering = *at;
 	struct rte_flow_error error = { 0 };
 	const int err = rte_flow_destroy(port->port_id, steering->flow, &error);
 
 	if (err < 0)
-		return refuse(port, err, "keeps the rule",
-			      error.message != NULL ? error.message :
-						      mri_dpdk_why(-err),
-			      reason);
+		return refuse_change(port, err, "keeps the rule",
+				     error.message != NULL ? error.message :
+							     mri_dpdk_why(-err),
+				     reason);
 	*at = steering->next;
 	mr_free(port->base->ctx, steering);
 	return 0;
@@ -379,7 +384,7 @@ int mri_dpdk_unsteer(struct mr_port *base, uint32_t id,
 	err = *at == NULL ?
 		      mr_fail(reason, -ENOENT, "%s: it has no steering rule %u",
 			      base->info->name, id) :
-		      unsteer(port, at, reason);
+		      remove_steering(port, at, reason);
 	mri_dpdk_leave();
 	return err;
 }
@@ -392,7 +397,7 @@ void mri_dpdk_queues_close(struct dpdk_port *port)
 		struct dpdk_steering *steering = port->steerings;
 
 		/* A device that keeps it loses it when it stops. */
-		if (unsteer(port, &port->steerings, NULL) < 0) {
+		if (remove_steering(port, &port->steerings, NULL) < 0) {
 			port->steerings = steering->next;
 			mr_free(ctx, steering);
 		}

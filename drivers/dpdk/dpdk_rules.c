@@ -68,8 +68,9 @@ static struct dpdk_rules *rules_of(const struct mr_rules *base)
 	return (struct dpdk_rules *)base;
 }
 
-static int prepare(struct request *r, const struct dpdk_port *from,
-		   const struct dpdk_port *to, struct rte_flow_error *error)
+static int prepare_flow(struct request *r, const struct dpdk_port *from,
+			const struct dpdk_port *to,
+			struct rte_flow_error *error)
 {
 	struct rte_flow_item *item = r->pattern;
 
@@ -100,15 +101,15 @@ static int prepare(struct request *r, const struct dpdk_port *from,
 }
 
 /* Check whether the device supports a flow: 0, or -errno and its message. */
-static int check(const struct dpdk_port *from, const struct dpdk_port *to,
-		 struct rte_flow_error *error)
+static int check_flow(const struct dpdk_port *from, const struct dpdk_port *to,
+		      struct rte_flow_error *error)
 {
 	struct request r;
 	int err;
 
 	*error = (struct rte_flow_error){ 0 };
 	mri_dpdk_ask(true);
-	err = prepare(&r, from, to, error);
+	err = prepare_flow(&r, from, to, error);
 	if (err == 0)
 		err = rte_flow_validate(r.port_id, &r.attr, r.pattern,
 					r.actions, error);
@@ -125,8 +126,8 @@ static int rules_caps(const struct mr_port *base, struct mr_offload_caps *caps,
 	int err;
 
 	mri_dpdk_enter(base->ctx);
-	err = check(port, port, &error);
-	if (err < 0 && check(port, NULL, &drop_error) < 0)
+	err = check_flow(port, port, &error);
+	if (err < 0 && check_flow(port, NULL, &drop_error) < 0)
 		err = mr_fail(reterr_reason, -ENOTSUP,
 			      "%s: the device (driver %s) accepts no rules: to "
 			      "forward: %s; to drop: %s",
@@ -203,7 +204,7 @@ static void begin_flow(struct dpdk_rules *rules, struct dpdk_rule *rule,
 	struct request r;
 
 	mri_dpdk_ask(false);
-	if (prepare(&r, dpdk_port_of(base), to, &error) == 0)
+	if (prepare_flow(&r, dpdk_port_of(base), to, &error) == 0)
 		rule->flow = rte_flow_create(r.port_id, &r.attr, r.pattern,
 					     r.actions, &error);
 	rule->port_id = r.port_id;
@@ -217,7 +218,7 @@ static void begin_flow(struct dpdk_rules *rules, struct dpdk_rule *rule,
 }
 
 /* Apply changes to the device. A refused rule is not tried again. */
-static void tell(struct dpdk_rules *rules, uint32_t i)
+static void tell_device(struct dpdk_rules *rules, uint32_t i)
 {
 	struct dpdk_rule *rule = &rules->rules[i];
 	uint64_t wish = __atomic_load_n(&rule->wish, __ATOMIC_ACQUIRE);
@@ -239,7 +240,7 @@ static void tell(struct dpdk_rules *rules, uint32_t i)
 
 /* ---- rules ---- */
 
-static bool enter(struct dpdk_rules *rules, uint32_t id)
+static bool enter_rule(struct dpdk_rules *rules, uint32_t id)
 {
 	const struct mr_rule *rule = &rules->base.rules[mr_rule_slot(id)];
 	const bool is_drop = rule->action == MR_RULE_DROP;
@@ -251,9 +252,10 @@ static bool enter(struct dpdk_rules *rules, uint32_t id)
 	if (*wish != 0)
 		return false;
 	mri_dpdk_enter(base->ctx);
-	err = check(dpdk_port_of(base),
-		    is_drop ? NULL : dpdk_port_of(rules->base.ports[rule->to]),
-		    &error);
+	err = check_flow(dpdk_port_of(base),
+			 is_drop ? NULL :
+				   dpdk_port_of(rules->base.ports[rule->to]),
+			 &error);
 	if (err < 0)
 		mr_log(base->ctx, MR_LOG_WARNING,
 		       "%s: the device refuses a rule: %s", base->info->name,
@@ -273,7 +275,7 @@ static uint32_t rules_add(struct mr_rules *base, const uint32_t *ids,
 {
 	uint32_t n_added = 0;
 
-	while (n_added < n && enter(rules_of(base), ids[n_added]))
+	while (n_added < n && enter_rule(rules_of(base), ids[n_added]))
 		n_added++;
 	return n_added;
 }
@@ -286,7 +288,7 @@ static void rules_remove(struct mr_rules *base, const uint32_t *ids, uint32_t n)
 		const uint32_t port = base->rules[mr_rule_slot(ids[i])].port;
 
 		__atomic_store_n(&rules->rules[port].wish, 0, __ATOMIC_RELEASE);
-		tell(rules, port);
+		tell_device(rules, port);
 	}
 }
 
@@ -338,7 +340,7 @@ static uint32_t rules_poll(struct mr_rules *base)
 		rules->can_send[i] = link.is_up;
 	}
 	for (uint32_t i = 0; i < base->n_ports; i++)
-		tell(rules, i);
+		tell_device(rules, i);
 	return n_changed;
 }
 
@@ -348,7 +350,7 @@ static void rules_stop(struct mr_rules *base)
 
 	rules->is_stopped = true;
 	for (uint32_t i = 0; i < base->n_ports; i++)
-		tell(rules, i);
+		tell_device(rules, i);
 }
 
 static void rules_sent(struct mr_rules *base, uint32_t to,

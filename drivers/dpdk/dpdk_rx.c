@@ -151,8 +151,8 @@ static bool is_ours(const struct dpdk_rxq *rxq, const struct rte_mbuf *mbuf)
 }
 
 /* Take over the pages; free the headers without them. */
-static void take(struct dpdk_rxq *rxq, struct rte_mbuf *mbuf,
-		 struct mr_frame *frames)
+static void take_frame(struct dpdk_rxq *rxq, struct rte_mbuf *mbuf,
+		       struct mr_frame *frames)
 {
 	uint32_t n = 0;
 	uint16_t tag;
@@ -185,9 +185,9 @@ static void copy_bytes(struct dpdk_rxq *rxq, const struct rte_mbuf *mbuf,
  * Copy a frame in foreign or shared memory: a program that uses DPDK itself may
  * put such frames into a ring. False: no page.
  */
-static bool copy(struct dpdk_rxq *rxq, struct mr_cache *cache,
-		 const struct rte_mbuf *mbuf, struct mr_frame *frames,
-		 uint32_t n)
+static bool copy_frame(struct dpdk_rxq *rxq, struct mr_cache *cache,
+		       const struct rte_mbuf *mbuf, struct mr_frame *frames,
+		       uint32_t n)
 {
 	const struct mr_port *base = rxq->port->base;
 	const uint32_t room_bytes =
@@ -233,8 +233,8 @@ static void put_tag_back(struct dpdk_rxq *rxq, uint16_t tci,
 	frame->len += sizeof(tag);
 }
 
-static void drop(struct dpdk_rxq *rxq, struct rte_mbuf *mbuf,
-		 enum mr_rx_drop why)
+static void drop_frame(struct dpdk_rxq *rxq, struct rte_mbuf *mbuf,
+		       enum mr_rx_drop why)
 {
 	rte_pktmbuf_free(mbuf);
 	mr_counter_add(&rxq->base.stats.received, 1);
@@ -280,9 +280,9 @@ static bool is_partial(const struct dpdk_rxq *rxq,
 }
 
 /* Deliver one frame off the fast path. Returns its entries, 0: none. */
-static uint32_t deliver(struct dpdk_rxq *rxq, struct mr_cache *cache,
-			struct rte_mbuf *mbuf, struct mr_frame *frames,
-			struct mr_meta *meta, uint32_t n)
+static uint32_t deliver_frame(struct dpdk_rxq *rxq, struct mr_cache *cache,
+			      struct rte_mbuf *mbuf, struct mr_frame *frames,
+			      struct mr_meta *meta, uint32_t n)
 {
 	const uint64_t ol_flags = mbuf->ol_flags;
 	const uint16_t tci = mbuf->vlan_tci;
@@ -290,11 +290,11 @@ static uint32_t deliver(struct dpdk_rxq *rxq, struct mr_cache *cache,
 	if (meta != NULL)
 		fill_meta(mbuf, meta);
 	if (is_ours(rxq, mbuf)) {
-		take(rxq, mbuf, frames);
-	} else if (copy(rxq, cache, mbuf, frames, n)) {
+		take_frame(rxq, mbuf, frames);
+	} else if (copy_frame(rxq, cache, mbuf, frames, n)) {
 		rte_pktmbuf_free(mbuf);
 	} else {
-		drop(rxq, mbuf, MR_RX_DROP_NO_BUFFER);
+		drop_frame(rxq, mbuf, MR_RX_DROP_NO_BUFFER);
 		return 0;
 	}
 	if (ol_flags & rxq->keep_vlan) {
@@ -323,13 +323,13 @@ convert_odd(struct dpdk_rxq *rxq, struct mr_cache *cache, struct rte_mbuf *mbuf,
 
 	*ret_n = 0;
 	if (n == 0)
-		drop(rxq, mbuf, MR_RX_DROP_INVALID);
+		drop_frame(rxq, mbuf, MR_RX_DROP_INVALID);
 	else if (n > (rxq->has_sg ? MR_MAX_SEGS : 1))
-		drop(rxq, mbuf, MR_RX_DROP_TOO_LONG);
+		drop_frame(rxq, mbuf, MR_RX_DROP_TOO_LONG);
 	else if (n > room)
 		return false;
 	else
-		*ret_n = deliver(rxq, cache, mbuf, frames, meta, n);
+		*ret_n = deliver_frame(rxq, cache, mbuf, frames, meta, n);
 	return true;
 }
 
@@ -386,8 +386,8 @@ static __rte_noinline uint32_t unstash(struct dpdk_rxq *rxq,
 	return n_out;
 }
 
-static void stash(struct dpdk_rxq *rxq, struct rte_mbuf *const *mbufs,
-		  uint32_t n)
+static void stash_mbufs(struct dpdk_rxq *rxq, struct rte_mbuf *const *mbufs,
+			uint32_t n)
 {
 	memcpy(rxq->stash, mbufs, n * sizeof(mbufs[0]));
 	rxq->stash_at = 0;
@@ -432,12 +432,12 @@ uint32_t mri_dpdk_rx_burst(struct mr_rxq *base, struct mr_cache *cache,
 	if (unlikely(call.was_empty))
 		mr_counter_add(&base->stats.events[MR_RX_EVENT_POOL_EMPTY], 1);
 	if (unlikely(n_used < n_got))
-		stash(rxq, mbufs + n_used, n_got - n_used);
+		stash_mbufs(rxq, mbufs + n_used, n_got - n_used);
 	return n_out;
 }
 
 /* An eventfd must be read before it can signal again. */
-static void clear(const struct dpdk_rxq *rxq)
+static void clear_eventfd(const struct dpdk_rxq *rxq)
 {
 	uint64_t n;
 
@@ -483,7 +483,7 @@ int mri_dpdk_rx_arm(struct mr_queue *queue)
 	for (int i = 0; i < 2; i++) {
 		if (rxq->is_armed)
 			disarm(rxq);
-		clear(rxq);
+		clear_eventfd(rxq);
 		rxq->is_armed =
 			rte_eth_dev_rx_intr_enable(rxq->port_id,
 						   (uint16_t)queue->idx) == 0;

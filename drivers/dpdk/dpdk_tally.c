@@ -40,7 +40,7 @@ static bool is_complete(const struct dpdk_tally *tally)
 		       tally->n_inner_awaited;
 }
 
-static void end(struct dpdk_tally *tally)
+static void end_tally(struct dpdk_tally *tally)
 {
 	__atomic_store_n(&tagged[tally->tag - DPDK_FIRST_TAG], NULL,
 			 __ATOMIC_RELEASE);
@@ -73,7 +73,7 @@ struct dpdk_tally *mri_dpdk_tally_open(struct dpdk_view *view,
 	tally->view = view;
 	if (mri_dpdk_extras_open(&tally->extras, view, n_extras) == 0)
 		return tally;
-	end(tally);
+	end_tally(tally);
 	return NULL;
 }
 
@@ -101,6 +101,6 @@ void mri_dpdk_tally_sweep(void)
 			continue;
 		}
 		*at = tally->next;
-		end(tally);
+		end_tally(tally);
 	}
 }

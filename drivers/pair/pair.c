@@ -48,7 +48,7 @@ struct pair_options {
 extern const struct mr_driver mr_driver_pair;
 
 /* Read pulls that were made. One whose write is pending stays owed. */
-static void settle(struct pair_bell *bell)
+static void settle_bell(struct pair_bell *bell)
 {
 	uint64_t n;
 
@@ -63,7 +63,7 @@ static void settle(struct pair_bell *bell)
 
 void mri_pair_bell_arm(struct pair_bell *bell)
 {
-	settle(bell);
+	settle_bell(bell);
 	bell->is_set = true;
 	__atomic_store_n(&bell->is_armed, 1, __ATOMIC_SEQ_CST);
 }
@@ -86,8 +86,8 @@ void mri_pair_bell_pull_armed(struct pair_bell *bell)
 }
 
 /* Free the entries of a ring to a cache, or without one to the pool. */
-static void drain(struct pair_lane *lane, struct mr_cache *cache,
-		  struct mr_pool *pool)
+static void drain_lane(struct pair_lane *lane, struct mr_cache *cache,
+		       struct mr_pool *pool)
 {
 	struct mr_frame frames[64];
 	uint32_t n;
@@ -104,7 +104,7 @@ static void drain(struct pair_lane *lane, struct mr_cache *cache,
 
 void mri_pair_adopt_orphan(struct pair_lane *lane, struct mr_cache *cache)
 {
-	drain(lane, cache, NULL);
+	drain_lane(lane, cache, NULL);
 	/* Release: pairs with the acquire in wait_for_orphans(). */
 	__atomic_store_n(&lane->claim, PAIR_ORPHANED, __ATOMIC_RELEASE);
 }
@@ -121,8 +121,8 @@ static struct pair_link *find_link(struct mr_ctx *ctx, const char *name)
 }
 
 /* The other end's value is the default, and the only value allowed. */
-static int match(const char *name, const char *key, uint32_t ours,
-		 uint32_t theirs, struct mr_reason *reterr_reason)
+static int match_option(const char *name, const char *key, uint32_t ours,
+			uint32_t theirs, struct mr_reason *reterr_reason)
 {
 	if (ours == theirs)
 		return 0;
@@ -163,10 +163,11 @@ static int read_options(const struct mr_spec *spec,
 		return err;
 	if (link == NULL)
 		return 0;
-	err = match(name, "queues", o->n_queues, link->n_queues, reterr_reason);
+	err = match_option(name, "queues", o->n_queues, link->n_queues,
+			   reterr_reason);
 	if (err == 0)
-		err = match(name, "ring", o->n_ring_entries,
-			    link->n_ring_entries, reterr_reason);
+		err = match_option(name, "ring", o->n_ring_entries,
+				   link->n_ring_entries, reterr_reason);
 	if (err == 0 && o->has_sg != link->has_sg)
 		err = mr_fail(reterr_reason, -EINVAL,
 			      "pair:%s: the other end was opened with sg=%s; "
@@ -289,8 +290,8 @@ static int wait_for_orphans(struct pair_lane *lanes, uint32_t n,
 	return 0;
 }
 
-static int join(struct pair_port *port, const struct mr_spec *spec,
-		struct mr_reason *reterr_reason)
+static int join_link(struct pair_port *port, const struct mr_spec *spec,
+		     struct mr_reason *reterr_reason)
 {
 	const char *name = mr_spec_device(spec);
 	struct pair_link *link = find_link(port->base.ctx, name);
@@ -354,7 +355,7 @@ static void make_queues(struct pair_port *port)
 	snprintf(base->info->mode, sizeof(base->info->mode), "memory");
 }
 
-static void leave(struct pair_port *port)
+static void leave_link(struct pair_port *port)
 {
 	struct mr_ctx *ctx = port->base.ctx;
 	struct pair_link *link = port->link;
@@ -367,7 +368,7 @@ static int pair_open(struct mr_port *base, const struct mr_spec *spec,
 		     struct mr_reason *reterr_reason)
 {
 	struct pair_port *port = (struct pair_port *)base;
-	int err = join(port, spec, reterr_reason);
+	int err = join_link(port, spec, reterr_reason);
 
 	if (err < 0)
 		return err;
@@ -375,7 +376,7 @@ static int pair_open(struct mr_port *base, const struct mr_spec *spec,
 				  sizeof(port->rxqs[0]), sizeof(port->txqs[0]),
 				  reterr_reason);
 	if (err < 0) {
-		leave(port);
+		leave_link(port);
 		return err;
 	}
 	make_queues(port);
@@ -394,10 +395,10 @@ static void pair_close(struct mr_port *base)
 			&lane->claim, PAIR_ORPHANED, __ATOMIC_ACQ_REL);
 
 		if (!(claim & PAIR_CLAIMED))
-			drain(lane, NULL, base->pool);
+			drain_lane(lane, NULL, base->pool);
 	}
 	__atomic_store_n(&link->is_open[port->end], 0, __ATOMIC_RELEASE);
-	leave(port);
+	leave_link(port);
 }
 
 /* Carrier: the other end is open. */

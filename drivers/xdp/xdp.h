@@ -55,7 +55,7 @@ struct xdp_port {
 	struct xdp_lease lease;
 	struct xdp_netdev dev; /* as at open, except name and n_rx_channels */
 	struct xdp_prog prog;
-	struct xdp_cbpf filter;  /* n is 0: it takes all frames */
+	struct xdp_filter filter; /* n is 0: it takes all frames */
 	struct xdp_rules *rules; /* NULL: its program is not attached */
 	struct xdp_rxq *rxqs;
 	struct xdp_txq *txqs;

@@ -40,9 +40,9 @@ static int ask_soft(const struct mri_soft_device *soft,
 	return 0;
 }
 
-static int fill(struct mr_pci_info *info, uint32_t n_bytes,
-		const struct mr_pci_info *known,
-		struct mr_reason *reterr_reason)
+static int fill_info(struct mr_pci_info *info, uint32_t n_bytes,
+		     const struct mr_pci_info *known,
+		     struct mr_reason *reterr_reason)
 {
 	info->size = n_bytes;
 	if (mri_fill_sized(info, known, sizeof(*known)) == 0)
@@ -62,5 +62,6 @@ int mr_pci_info(struct mr_ctx *ctx, const char *bdf, struct mr_pci_info *info,
 				ask_soft(soft, &known, reterr_reason) :
 				mri_sysfs_info(ctx, bdf, &known, reterr_reason);
 
-	return err == 0 ? fill(info, info->size, &known, reterr_reason) : err;
+	return err == 0 ? fill_info(info, info->size, &known, reterr_reason) :
+			  err;
 }

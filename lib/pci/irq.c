@@ -65,7 +65,7 @@ static int open_fds(struct mr_pci *pci, uint32_t n)
  * The machine may have fewer free vectors than the device. Each answer is
  * smaller than the request, so this ends.
  */
-static int arm(struct mr_pci *pci)
+static int arm_irqs(struct mr_pci *pci)
 {
 	uint32_t n = pci->n_irqs;
 	int got = -ENOTSUP;
@@ -112,7 +112,7 @@ int mr_pci_set_irqs(struct mr_pci *pci, uint32_t n, int *ret_fds,
 		return mr_fail(reterr_reason, err,
 			       "%s: no eventfd for an interrupt: %s",
 			       pci->info.bdf, mr_strerror(-err));
-	err = arm(pci);
+	err = arm_irqs(pci);
 	if (err < 0) {
 		close_fds(pci);
 		return mr_fail(reterr_reason, -EIO,
@@ -124,7 +124,7 @@ int mr_pci_set_irqs(struct mr_pci *pci, uint32_t n, int *ret_fds,
 	return (int)pci->n_irqs;
 }
 
-static int watch(int epoll_fd, int fd)
+static int watch_fd(int epoll_fd, int fd)
 {
 	struct epoll_event event = { .events = EPOLLIN };
 
@@ -139,8 +139,8 @@ void mri_pci_open_events(struct mr_pci *pci)
 	pci->err_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	pci->event_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (pci->req_fd >= 0 && pci->err_fd >= 0 && pci->event_fd >= 0 &&
-	    watch(pci->event_fd, pci->req_fd) == 0 &&
-	    watch(pci->event_fd, pci->err_fd) == 0 &&
+	    watch_fd(pci->event_fd, pci->req_fd) == 0 &&
+	    watch_fd(pci->event_fd, pci->err_fd) == 0 &&
 	    pci->backend->set_events(pci->device, pci->req_fd, pci->err_fd) ==
 		    0)
 		return;

@@ -61,8 +61,8 @@ static int find_backend(struct mr_pci *pci, const struct mr_pci_config *config,
 	return 0;
 }
 
-static int start(struct mr_pci *pci, const struct mr_pci_config *config,
-		 struct mr_reason *reterr_reason)
+static int start_device(struct mr_pci *pci, const struct mr_pci_config *config,
+			struct mr_reason *reterr_reason)
 {
 	int err = 0;
 
@@ -109,7 +109,7 @@ int mr_pci_open(struct mr_ctx *ctx, const char *bdf,
 	if (err == 0)
 		err = find_backend(pci, &c, reterr_reason);
 	if (err == 0)
-		err = start(pci, &c, reterr_reason);
+		err = start_device(pci, &c, reterr_reason);
 	if (err < 0) {
 		mr_free(ctx, pci->vfio);
 		mr_free(ctx, pci);

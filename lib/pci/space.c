@@ -215,8 +215,8 @@ static int pin_region(const struct mr_pci *pci, struct mr_region *region,
 	return 0;
 }
 
-static int join(struct mr_pci *pci, struct mr_region *region,
-		struct mr_reason *reterr_reason)
+static int join_space(struct mr_pci *pci, struct mr_region *region,
+		      struct mr_reason *reterr_reason)
 {
 	struct mri_space *space = find_space(pci, region);
 	int err;
@@ -248,7 +248,7 @@ int mri_space_join(struct mr_pci *pci, struct mr_region *region,
 
 	if (err < 0)
 		return err;
-	err = join(pci, region, reterr_reason);
+	err = join_space(pci, region, reterr_reason);
 	if (err < 0 && region != NULL)
 		mr_region_unpin(region, pci->holder, UINT64_MAX);
 	return err;

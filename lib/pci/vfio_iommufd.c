@@ -60,7 +60,8 @@ static int open_cdev(struct mri_vfio *vfio, struct mr_reason *reterr_reason)
 }
 
 /* Bind first: before that, the kernel allows nothing else. */
-static int attach(const struct mri_vfio *vfio, struct mr_reason *reterr_reason)
+static int attach_device(const struct mri_vfio *vfio,
+			 struct mr_reason *reterr_reason)
 {
 	struct vfio_bind_iommufd bind = { .argsz = sizeof(bind),
 					  .iommufd = vfio->container->fd };
@@ -94,7 +95,7 @@ static int iommufd_join(struct mri_vfio *vfio, struct mr_reason *reterr_reason)
 	if (vfio->container == NULL)
 		err = open_ioas(vfio, reterr_reason);
 	if (err == 0) {
-		err = attach(vfio, reterr_reason);
+		err = attach_device(vfio, reterr_reason);
 		if (err == 0) {
 			vfio->container->n_users++;
 			return 0;

@@ -136,7 +136,7 @@ static bool is_stopping(const struct mri_worker *worker)
 }
 
 /* Add the time since the last stamp to one of the two counters. */
-static uint64_t stamp(struct mri_worker *worker, uint64_t *counter)
+static uint64_t stamp_time(struct mri_worker *worker, uint64_t *counter)
 {
 	const uint64_t now = mr_ctx_now_ns(worker->base.workers->ctx);
 
@@ -168,7 +168,7 @@ static bool arm_all(struct mri_worker *worker)
  * An fd that reports an error stays readable for good: its device is gone. From
  * then on, check the queue on each tick.
  */
-static void handle(struct mri_worker *worker)
+static void handle_fds(struct mri_worker *worker)
 {
 	uint64_t count;
 
@@ -230,11 +230,11 @@ static void end_sleep(struct mri_worker *worker, int n_readable)
 				       slept - tick_ns - slack_ns :
 				       0);
 	if (n_readable > 0)
-		handle(worker);
+		handle_fds(worker);
 	if (has_timed_out && worker->tick_ms < MAX_TICK_MS)
 		worker->tick_ms = mri_min_u32(2 * worker->tick_ms, MAX_TICK_MS);
 	__atomic_exchange_n(&worker->is_asleep, 0, __ATOMIC_ACQ_REL);
-	stamp(worker, &worker->stats.idle_ns);
+	stamp_time(worker, &worker->stats.idle_ns);
 }
 
 /* Whether to continue polling instead of sleeping. */
@@ -252,8 +252,8 @@ static int end_empty_round(struct mri_worker *worker)
 {
 	struct mr_worker_stats *stats = &worker->stats;
 	const bool was_busy = worker->n_empty++ == 0;
-	const uint64_t now =
-		stamp(worker, was_busy ? &stats->busy_ns : &stats->idle_ns);
+	const uint64_t now = stamp_time(worker, was_busy ? &stats->busy_ns :
+							   &stats->idle_ns);
 
 	mr_counter_add(&stats->empty_rounds, 1);
 	if (was_busy) {
@@ -289,7 +289,7 @@ static inline int end_round(struct mri_worker *worker, uint32_t n_moved)
 	if (worker->n_empty > 0)
 		end_gap(worker, n_moved);
 	if (worker->n_empty > 0 || rounds % BUSY_STAMP_ROUNDS == 0)
-		stamp(worker, &worker->stats.busy_ns);
+		stamp_time(worker, &worker->stats.busy_ns);
 	worker->n_empty = 0;
 	if (rounds % BUSY_FLUSH_ROUNDS == 0)
 		mri_idle_flush(worker);

@@ -23,7 +23,7 @@ static bool have_all_started(struct mr_workers *workers)
 	return ret;
 }
 
-static void *run(void *opaque)
+static void *run_worker(void *opaque)
 {
 	struct mri_worker *worker = opaque;
 	struct mr_workers *workers = worker->base.workers;
@@ -40,12 +40,12 @@ static void *run(void *opaque)
 }
 
 /* True: the worker had no thread, and now has one. */
-static bool take(struct mri_worker *worker)
+static bool take_worker(struct mri_worker *worker)
 {
 	return __atomic_exchange_n(&worker->is_taken, 1, __ATOMIC_ACQUIRE) == 0;
 }
 
-static void release(struct mri_worker *worker)
+static void release_worker(struct mri_worker *worker)
 {
 	__atomic_store_n(&worker->is_taken, 0, __ATOMIC_RELEASE);
 }
@@ -54,7 +54,7 @@ int mr_worker_attach(struct mr_worker *base, struct mr_reason *reterr_reason)
 {
 	struct mri_worker *worker = mri_worker_of(base);
 
-	if (!take(worker))
+	if (!take_worker(worker))
 		return mr_fail(reterr_reason, -EBUSY,
 			       "worker %u already has a thread", base->idx);
 	base->cache = mr_cache_adopt(base->cache);
@@ -67,7 +67,7 @@ void mr_worker_detach(struct mr_worker *base)
 	struct mri_worker *worker = mri_worker_of(base);
 
 	mri_idle_flush(worker);
-	release(worker);
+	release_worker(worker);
 }
 
 /* Pinned from its first instruction, with all signals blocked. */
@@ -89,10 +89,11 @@ static int start_one(struct mri_worker *worker)
 	if (err == 0)
 		err = pthread_attr_setsigmask_np(&attr, &all);
 	if (err == 0)
-		err = pthread_create(&worker->thread, &attr, run, worker);
+		err = pthread_create(&worker->thread, &attr, run_worker,
+				     worker);
 	pthread_attr_destroy(&attr);
 	if (err != 0) {
-		release(worker);
+		release_worker(worker);
 		return err;
 	}
 	worker->is_running = true;
@@ -119,7 +120,7 @@ int mr_workers_start(struct mr_workers *workers, mr_worker_fn *fn, void *opaque,
 
 		worker->result = 0;
 		worker->has_ended = 0;
-		if (fn != NULL && take(worker))
+		if (fn != NULL && take_worker(worker))
 			err = start_one(worker);
 		if (err != 0)
 			mr_fail(reterr_reason, -err,
@@ -179,7 +180,7 @@ int mr_workers_join(struct mr_workers *workers, uint32_t timeout_ms,
 				       w, worker->base.core);
 		pthread_join(worker->thread, NULL);
 		worker->is_running = false;
-		release(worker);
+		release_worker(worker);
 		/* The caller may continue to use what is in it. */
 		worker->base.cache = mr_cache_adopt(worker->base.cache);
 	}

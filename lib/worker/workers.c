@@ -141,8 +141,8 @@ static int place_workers(struct mr_workers *workers,
 	return err;
 }
 
-static int check(const struct mr_workers_config *config,
-		 struct mr_reason *reterr_reason)
+static int check_config(const struct mr_workers_config *config,
+			struct mr_reason *reterr_reason)
 {
 	if (config->pool == NULL || config->ports == NULL ||
 	    config->n_ports == 0 || config->n_ports > MRI_MAX_PORTS)
@@ -305,7 +305,7 @@ int mr_workers_create(struct mr_ctx *ctx,
 	err = mri_copy_sized(&c, config, sizeof(c), "mr_workers_config",
 			     reterr_reason);
 	if (err == 0)
-		err = check(&c, reterr_reason);
+		err = check_config(&c, reterr_reason);
 	if (err < 0)
 		return err;
 	workers = mr_alloc(ctx, 0, sizeof(*workers));

@@ -61,7 +61,8 @@ struct answer {
 	uint64_t value;
 };
 
-static void begin(struct request *request, uint16_t family, uint8_t command)
+static void begin_request(struct request *request, uint16_t family,
+			  uint8_t command)
 {
 	*request = (struct request){
 		.header = { .nlmsg_len = NLMSG_LENGTH(GENL_HDRLEN),
@@ -71,8 +72,8 @@ static void begin(struct request *request, uint16_t family, uint8_t command)
 	};
 }
 
-static void put(struct request *request, uint16_t type, const void *value,
-		uint16_t n_bytes)
+static void put_attribute(struct request *request, uint16_t type,
+			  const void *value, uint16_t n_bytes)
 {
 	const uint32_t at = NLMSG_ALIGN(request->header.nlmsg_len);
 	struct rtattr *attribute = (void *)((uint8_t *)request + at);
@@ -84,7 +85,8 @@ static void put(struct request *request, uint16_t type, const void *value,
 }
 
 /* An integer of 4 or 8 bytes; unchanged if it is not there. */
-static void get(const struct nlmsghdr *message, uint16_t type, uint64_t *value)
+static void get_number(const struct nlmsghdr *message, uint16_t type,
+		       uint64_t *value)
 {
 	/* struct nlattr has the layout of struct rtattr. */
 	const struct rtattr *attribute =
@@ -100,10 +102,11 @@ static void take_answer(void *opaque, const struct nlmsghdr *message)
 {
 	struct answer *answer = opaque;
 
-	get(message, answer->attribute, &answer->value);
+	get_number(message, answer->attribute, &answer->value);
 }
 
-static int ask(const struct request *request, mr_netlink_fn *take, void *opaque)
+static int send_request(const struct request *request, mr_netlink_fn *take,
+			void *opaque)
 {
 	return mr_netlink_ask(NETLINK_GENERIC, &request->header, take, opaque);
 }
@@ -113,10 +116,10 @@ static int ask_family(const char *name, mr_netlink_fn *take, void *opaque)
 {
 	struct request request;
 
-	begin(&request, GENL_ID_CTRL, CTRL_CMD_GETFAMILY);
-	put(&request, CTRL_ATTR_FAMILY_NAME, name,
-	    (uint16_t)(strlen(name) + 1));
-	return ask(&request, take, opaque);
+	begin_request(&request, GENL_ID_CTRL, CTRL_CMD_GETFAMILY);
+	put_attribute(&request, CTRL_ATTR_FAMILY_NAME, name,
+		      (uint16_t)(strlen(name) + 1));
+	return send_request(&request, take, opaque);
 }
 
 /* A request of that family; 0 or -errno. */
@@ -130,12 +133,13 @@ static int ask_netdev(uint8_t command, uint16_t flags,
 
 	if (err < 0 || family.value == 0)
 		return err < 0 ? err : -ENOENT;
-	begin(&request, (uint16_t)family.value, command);
+	begin_request(&request, (uint16_t)family.value, command);
 	request.header.nlmsg_flags |= flags;
 	for (uint32_t i = 0; i < n; i++)
-		put(&request, attributes[i].type, &attributes[i].value,
-		    sizeof(attributes[i].value));
-	return ask(&request, take, opaque);
+		put_attribute(&request, attributes[i].type,
+			      &attributes[i].value,
+			      sizeof(attributes[i].value));
+	return send_request(&request, take, opaque);
 }
 
 /* An attribute of a device; *value stays if the kernel does not have it. */
@@ -253,7 +257,7 @@ static void take_napi(void *opaque, const struct nlmsghdr *message)
 	struct napis *napis = opaque;
 	uint64_t id = 0;
 
-	get(message, NAPI_ID, &id);
+	get_number(message, NAPI_ID, &id);
 	if (id != 0 && napis->n < XDP_MAX_NAPIS)
 		napis->ids[napis->n++] = (uint32_t)id;
 }

@@ -72,8 +72,8 @@ const struct xdp_known *mri_xdp_known_row(uint32_t i)
 	return i < sizeof(rows) / sizeof(rows[0]) ? &rows[i] : NULL;
 }
 
-static bool holds(const struct xdp_known *row, const char *driver,
-		  enum xdp_feature feature, uint32_t kernel)
+static bool row_holds(const struct xdp_known *row, const char *driver,
+		      enum xdp_feature feature, uint32_t kernel)
 {
 	return row->feature == feature && kernel >= row->since &&
 	       (row->until == 0 || kernel < row->until) &&
@@ -114,16 +114,17 @@ static uint32_t kernel_now(void)
 	return mri_xdp_kernel(name.release, name.version, signature);
 }
 
-static void print(uint32_t kernel, char text[16])
+static void print_version(uint32_t kernel, char text[16])
 {
 	snprintf(text, 16, kernel & UINT16_MAX ? "%u.%u.%u" : "%u.%u",
 		 kernel >> 24, kernel >> 16 & UINT8_MAX, kernel & UINT16_MAX);
 }
 
 /* NULL: the table has no such row. */
-static const struct xdp_known *find(const char *driver,
-				    enum xdp_feature feature,
-				    enum xdp_verdict verdict, uint32_t kernel)
+static const struct xdp_known *find_row(const char *driver,
+					enum xdp_feature feature,
+					enum xdp_verdict verdict,
+					uint32_t kernel)
 {
 	const struct xdp_known *row;
 
@@ -131,20 +132,20 @@ static const struct xdp_known *find(const char *driver,
 		return NULL;
 	for (uint32_t i = 0; (row = mri_xdp_known_row(i)) != NULL; i++)
 		if (row->verdict == verdict &&
-		    holds(row, driver, feature, kernel))
+		    row_holds(row, driver, feature, kernel))
 			break;
 	return row;
 }
 
-static void quote(const struct xdp_known *row, uint32_t kernel,
-		  struct mr_reason *why)
+static void quote_row(const struct xdp_known *row, uint32_t kernel,
+		      struct mr_reason *why)
 {
 	const char *const feature = feature_names[row->feature];
 	const bool is_fixed = row->until != 0;
 	char now[16], until[16];
 
-	print(kernel, now);
-	print(row->until, until);
+	print_version(kernel, now);
+	print_version(row->until, until);
 	if (row->verdict == XDP_BROKEN)
 		(void)mr_fail(why, 0,
 			      "driver '%s': %s is broken in Linux %s%s%s: %s "
@@ -167,9 +168,9 @@ bool mri_xdp_known(const struct xdp_port *port, enum xdp_feature feature,
 {
 	const uint32_t kernel = kernel_now();
 	const struct xdp_known *row =
-		find(port->dev.driver, feature, verdict, kernel);
+		find_row(port->dev.driver, feature, verdict, kernel);
 
 	if (row != NULL)
-		quote(row, kernel, ret_why);
+		quote_row(row, kernel, ret_why);
 	return row != NULL;
 }

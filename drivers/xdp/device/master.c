@@ -34,8 +34,8 @@ struct stack {
 	char lowers[160]; /* as port specs */
 };
 
-static const struct rtattr *find(const struct nlmsghdr *message, uint16_t type,
-				 uint16_t nested)
+static const struct rtattr *find_attribute(const struct nlmsghdr *message,
+					   uint16_t type, uint16_t nested)
 {
 	return mr_netlink_attribute(message, sizeof(struct ifinfomsg), type,
 				    nested);
@@ -54,24 +54,25 @@ static void take_self(void *opaque, const struct nlmsghdr *message)
 {
 	struct stack *stack = opaque;
 	const struct rtattr *kind =
-		find(message, IFLA_LINKINFO, IFLA_INFO_KIND);
+		find_attribute(message, IFLA_LINKINFO, IFLA_INFO_KIND);
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		if (kind != NULL && strcmp(RTA_DATA(kind), known[i].kind) == 0)
 			stack->name = known[i].name;
 	/* Ignore a lower device in another namespace. */
 	if (kind != NULL && strcmp(RTA_DATA(kind), "vlan") == 0 &&
-	    find(message, IFLA_LINK_NETNSID, 0) == NULL)
-		stack->vlan_on = number_of(find(message, IFLA_LINK, 0));
+	    find_attribute(message, IFLA_LINK_NETNSID, 0) == NULL)
+		stack->vlan_on =
+			number_of(find_attribute(message, IFLA_LINK, 0));
 }
 
 static void take_any(void *opaque, const struct nlmsghdr *message)
 {
 	struct stack *stack = opaque;
 	const struct ifinfomsg *info = NLMSG_DATA(message);
-	const struct rtattr *name = find(message, IFLA_IFNAME, 0);
-	const bool is_member =
-		number_of(find(message, IFLA_MASTER, 0)) == stack->ifindex;
+	const struct rtattr *name = find_attribute(message, IFLA_IFNAME, 0);
+	const bool is_member = number_of(find_attribute(message, IFLA_MASTER,
+							0)) == stack->ifindex;
 	const size_t n = strlen(stack->lowers);
 	const size_t n_left = sizeof(stack->lowers) - n;
 	char lower[IF_NAMESIZE + 16];
@@ -90,7 +91,7 @@ static void take_any(void *opaque, const struct nlmsghdr *message)
 		snprintf(stack->lowers + n, n_left, "%s", MORE);
 }
 
-static int ask(struct stack *stack, uint16_t flags, mr_netlink_fn *take)
+static int ask_links(struct stack *stack, uint16_t flags, mr_netlink_fn *take)
 {
 	const struct {
 		struct nlmsghdr header;
@@ -110,10 +111,10 @@ int mri_xdp_refuse_master(const struct xdp_netdev *dev,
 			  struct mr_reason *reterr_reason)
 {
 	struct stack stack = { .ifindex = dev->ifindex };
-	int err = ask(&stack, 0, take_self);
+	int err = ask_links(&stack, 0, take_self);
 
 	if (err == 0)
-		err = ask(&stack, NLM_F_DUMP, take_any);
+		err = ask_links(&stack, NLM_F_DUMP, take_any);
 	if (err < 0)
 		return mr_fail(reterr_reason, err,
 			       "xdp:%s: cannot tell whether it is a bond, a "

@@ -55,13 +55,15 @@ int mri_xdp_netdev_ethtool(const char *name, void *command)
 	return mri_xdp_netdev_control(name, SIOCETHTOOL, &ifr);
 }
 
-static const struct rtattr *find(const struct nlmsghdr *message, uint16_t type)
+static const struct rtattr *find_attribute(const struct nlmsghdr *message,
+					   uint16_t type)
 {
 	return mr_netlink_attribute(message, sizeof(struct ifinfomsg), type, 0);
 }
 
 /* Nothing if it is not there, or not of n_bytes. */
-static void copy(const struct rtattr *attribute, void *ret, size_t n_bytes)
+static void copy_attribute(const struct rtattr *attribute, void *ret,
+			   size_t n_bytes)
 {
 	if (attribute != NULL && RTA_PAYLOAD(attribute) == n_bytes)
 		memcpy(ret, RTA_DATA(attribute), n_bytes);
@@ -70,24 +72,26 @@ static void copy(const struct rtattr *attribute, void *ret, size_t n_bytes)
 void mri_xdp_netdev_take(const struct nlmsghdr *message, struct xdp_netdev *dev)
 {
 	const struct ifinfomsg *info = NLMSG_DATA(message);
-	const struct rtattr *name = find(message, IFLA_IFNAME);
-	const struct rtattr *counts = find(message, IFLA_STATS64);
+	const struct rtattr *name = find_attribute(message, IFLA_IFNAME);
+	const struct rtattr *counts = find_attribute(message, IFLA_STATS64);
 
 	dev->ifindex = (uint32_t)info->ifi_index;
 	dev->flags = info->ifi_flags;
 	if (name != NULL)
 		snprintf(dev->name, sizeof(dev->name), "%s",
 			 (const char *)RTA_DATA(name));
-	copy(find(message, IFLA_MTU), &dev->mtu_bytes, sizeof(dev->mtu_bytes));
-	copy(find(message, IFLA_MAX_MTU), /* Linux 4.19 */
-	     &dev->max_mtu_bytes, sizeof(dev->max_mtu_bytes));
-	copy(find(message, IFLA_ADDRESS), dev->mac, sizeof(dev->mac));
-	copy(mr_netlink_attribute(message, sizeof(*info), IFLA_XDP,
-				  IFLA_XDP_PROG_ID),
-	     &dev->xdp_prog_id, sizeof(dev->xdp_prog_id));
-	copy(mr_netlink_attribute(message, sizeof(*info), IFLA_XDP,
-				  IFLA_XDP_ATTACHED),
-	     &dev->xdp_attached, sizeof(dev->xdp_attached));
+	copy_attribute(find_attribute(message, IFLA_MTU), &dev->mtu_bytes,
+		       sizeof(dev->mtu_bytes));
+	copy_attribute(find_attribute(message, IFLA_MAX_MTU), /* Linux 4.19 */
+		       &dev->max_mtu_bytes, sizeof(dev->max_mtu_bytes));
+	copy_attribute(find_attribute(message, IFLA_ADDRESS), dev->mac,
+		       sizeof(dev->mac));
+	copy_attribute(mr_netlink_attribute(message, sizeof(*info), IFLA_XDP,
+					    IFLA_XDP_PROG_ID),
+		       &dev->xdp_prog_id, sizeof(dev->xdp_prog_id));
+	copy_attribute(mr_netlink_attribute(message, sizeof(*info), IFLA_XDP,
+					    IFLA_XDP_ATTACHED),
+		       &dev->xdp_attached, sizeof(dev->xdp_attached));
 	if (counts != NULL) /* a kernel may know fewer, or more */
 		memcpy(dev->counts, RTA_DATA(counts),
 		       RTA_PAYLOAD(counts) < sizeof(dev->counts) ?

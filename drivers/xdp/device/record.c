@@ -182,7 +182,7 @@ static int open_locked(const char *path, bool creates, int wait_ms)
 }
 
 /* Write the line of a change. */
-static int note(struct xdp_port *port, const struct xdp_change *change)
+static int write_change(struct xdp_port *port, const struct xdp_change *change)
 {
 	struct xdp_record *record = &port->record;
 	const size_t i = (size_t)(change - record->changes);
@@ -212,8 +212,8 @@ static int note(struct xdp_port *port, const struct xdp_change *change)
 	return 0;
 }
 
-static struct xdp_change *find(struct xdp_record *record,
-			       enum xdp_setting setting, uint32_t id)
+static struct xdp_change *find_change(struct xdp_record *record,
+				      enum xdp_setting setting, uint32_t id)
 {
 	for (uint32_t i = 0; i < record->n; i++)
 		if (record->changes[i].setting == setting &&
@@ -239,7 +239,7 @@ int mri_xdp_change(struct xdp_port *port, enum xdp_setting setting, uint32_t id,
 		   uint64_t value)
 {
 	struct xdp_record *record = &port->record;
-	struct xdp_change *change = find(record, setting, id);
+	struct xdp_change *change = find_change(record, setting, id);
 	char text[64];
 	uint64_t was;
 	int err;
@@ -257,7 +257,7 @@ int mri_xdp_change(struct xdp_port *port, enum xdp_setting setting, uint32_t id,
 	}
 	was = change->since;
 	change->since = value;
-	err = note(port, change);
+	err = write_change(port, change);
 	if (err == -EBUSY) {
 		change->since = was;
 		return -EALREADY;
@@ -272,7 +272,7 @@ int mri_xdp_change(struct xdp_port *port, enum xdp_setting setting, uint32_t id,
 	err = mri_xdp_setting(port, change, true, &value);
 	if (err < 0) {
 		change->since = was;
-		(void)note(port, change);
+		(void)write_change(port, change);
 	}
 	return err;
 }
@@ -282,8 +282,8 @@ int mri_xdp_change(struct xdp_port *port, enum xdp_setting setting, uint32_t id,
  * an MTU while the program of a process that was killed is still attached:
  * that is tried again until deadline_ns.
  */
-static int undo(const struct xdp_port *port, const struct xdp_change *change,
-		uint64_t deadline_ns)
+static int undo_change(const struct xdp_port *port,
+		       const struct xdp_change *change, uint64_t deadline_ns)
 {
 	const struct timespec step = { .tv_nsec = LOCK_STEP_MS * 1000000 };
 	uint64_t before = change->before, now = 0;
@@ -319,7 +319,7 @@ static bool undo_and_tell(const struct xdp_port *port,
 			  const char *why)
 {
 	const char *const name = port->base.info->name;
-	const int err = undo(port, change, deadline_ns);
+	const int err = undo_change(port, change, deadline_ns);
 	char before[64], since[64];
 
 	if (err < 0)
@@ -354,7 +354,7 @@ static void keep_rest(struct xdp_port *port)
 	if (port->lease.fds[XDP_LEASE_RECORD] < 0)
 		return;
 	for (uint32_t i = 0; i < n_kept; i++)
-		(void)note(port, &record->changes[i]);
+		(void)write_change(port, &record->changes[i]);
 	/* First: a file that cannot be removed must not keep old lines. */
 	is_cut = ftruncate(port->lease.fds[XDP_LEASE_RECORD],
 			   (off_t)n_kept * LINE_BYTES) == 0;

@@ -56,7 +56,7 @@ static int make_tap(char ret_name[IFNAMSIZ])
 }
 
 /* Attach the program that redirects what the tap receives. */
-static int attach(const char *tap, uint32_t ifindex)
+static int attach_redirect(const char *tap, uint32_t ifindex)
 {
 	const struct bpf_insn insns[] = {
 		{ BPF_ALU64 | BPF_MOV | BPF_K, 1, 0, 0, (int32_t)ifindex },
@@ -98,7 +98,7 @@ int mri_xdp_open_kernel(struct xdp_port *port, struct mr_reason *reterr_reason)
 					      "create a tap (/dev/net/tun)",
 					      "CAP_NET_ADMIN", reterr_reason);
 	mri_xdp_quiet_begin();
-	err = attach(tap, port->dev.ifindex);
+	err = attach_redirect(tap, port->dev.ifindex);
 	mri_xdp_quiet_end();
 	if (err < 0) {
 		mr_fd_close(fd);

@@ -30,7 +30,7 @@ struct xdp_grant {
 	uint64_t n_bytes_left; /* of memory to register */
 	uint64_t max_bytes;    /* for the message */
 	bool may_transmit, may_force, may_set, may_rss, may_steer;
-	const struct xdp_cbpf *filter; /* only these frames; NULL: all */
+	const struct xdp_filter *filter; /* only these frames; NULL: all */
 };
 
 /* Fill in the grant: 0, or -EPERM with a reason. */

@@ -32,7 +32,7 @@ static const char *path_of(const struct xdp_options *o)
 }
 
 /* A connection, or -errno. */
-static int dial(const char *path)
+static int dial_broker(const char *path)
 {
 	const struct timeval wait = { .tv_sec = ANSWER_WAIT_S };
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -99,7 +99,7 @@ int mri_xdp_choose_lessor(const char *interface, const struct xdp_options *o,
 	if (o->via == XDP_VIA_SELF || o->prog != NULL || o->map != NULL ||
 	    (o->via == XDP_VIA_AUTO && missing_capability() == NULL))
 		return 0;
-	fd = dial(path);
+	fd = dial_broker(path);
 	if (fd < 0 && o->via == XDP_VIA_BROKER)
 		return refuse_path(interface, path, fd, reason);
 	if (fd >= 0)
@@ -109,7 +109,7 @@ int mri_xdp_choose_lessor(const char *interface, const struct xdp_options *o,
 }
 
 /* The caller owns the fds in the answer's lease. */
-static int receive(int fd, struct xdp_wire_answer *a)
+static int receive_lease(int fd, struct xdp_wire_answer *a)
 {
 	int fds[XDP_BROKER_MAX_FDS];
 	uint32_t n_fds;
@@ -132,7 +132,7 @@ static int receive(int fd, struct xdp_wire_answer *a)
 static int receive_answer(int fd, const char *port, struct xdp_wire_answer *a,
 			  struct mr_reason *reason)
 {
-	const int err = receive(fd, a);
+	const int err = receive_lease(fd, a);
 
 	if (err == -EMFILE)
 		return mr_fail(reason, err,
@@ -153,9 +153,9 @@ static int receive_answer(int fd, const char *port, struct xdp_wire_answer *a,
 }
 
 /* Send a request and get the answer. */
-static int ask(int fd, const char *port, const void *request, size_t n_bytes,
-	       const int *fds, uint32_t n_fds, struct xdp_wire_answer *a,
-	       struct mr_reason *reason)
+static int ask_broker(int fd, const char *port, const void *request,
+		      size_t n_bytes, const int *fds, uint32_t n_fds,
+		      struct xdp_wire_answer *a, struct mr_reason *reason)
 {
 	const int err = mri_xdp_send(fd, request, n_bytes, fds, n_fds);
 
@@ -167,10 +167,10 @@ static int ask(int fd, const char *port, const void *request, size_t n_bytes,
 }
 
 /* Connect to the broker: an fd, or -errno, also if it refuses this user. */
-static int call(const char *interface, const struct xdp_options *o,
-		struct mr_reason *reason)
+static int call_broker(const char *interface, const struct xdp_options *o,
+		       struct mr_reason *reason)
 {
-	const int fd = dial(path_of(o));
+	const int fd = dial_broker(path_of(o));
 	struct xdp_wire_answer greeting;
 	char port[64];
 	int err;
@@ -205,12 +205,12 @@ static int find_there(const char *interface, const struct xdp_options *o,
 		return mr_fail(reason, -ENODEV,
 			       "xdp:%.64s: no such network interface",
 			       interface);
-	fd = call(interface, o, reason);
+	fd = call_broker(interface, o, reason);
 	if (fd < 0)
 		return fd;
 	snprintf(f.interface, sizeof(f.interface), "%s", interface);
 	snprintf(port, sizeof(port), "xdp:%s", interface);
-	err = ask(fd, port, &f, sizeof(f), NULL, 0, &a, reason);
+	err = ask_broker(fd, port, &f, sizeof(f), NULL, 0, &a, reason);
 	mr_fd_close(fd);
 	if (err < 0)
 		return err;
@@ -225,7 +225,7 @@ static int find_there(const char *interface, const struct xdp_options *o,
 static struct xdp_wire_open *make_request(const struct xdp_port *port,
 					  size_t *ret_n_bytes)
 {
-	const struct xdp_cbpf *filter = &port->filter;
+	const struct xdp_filter *filter = &port->filter;
 	const struct xdp_lease *lease = &port->lease;
 	const size_t n_bytes = sizeof(struct xdp_wire_open) +
 			       filter->n * sizeof(filter->insns[0]);
@@ -259,9 +259,9 @@ static int ask_bind(const struct xdp_port *port, struct mr_reason *reason)
 {
 	const struct xdp_wire_head head = head_of(XDP_WIRE_BIND, sizeof(head));
 	struct xdp_wire_answer a;
-	const int err =
-		ask(port->lease.fds[XDP_LEASE_BROKER], port->base.info->name,
-		    &head, sizeof(head), NULL, 0, &a, reason);
+	const int err = ask_broker(port->lease.fds[XDP_LEASE_BROKER],
+				   port->base.info->name, &head, sizeof(head),
+				   NULL, 0, &a, reason);
 
 	if (err == 0)
 		mri_xdp_lease_close(&a.lease);
@@ -269,7 +269,8 @@ static int ask_bind(const struct xdp_port *port, struct mr_reason *reason)
 }
 
 /* Whether a lease is one that this port can use. */
-static bool is_for(const struct xdp_lease *lease, const struct xdp_port *port)
+static bool is_for_port(const struct xdp_lease *lease,
+			const struct xdp_port *port)
 {
 	const struct xdp_lease *wanted = &port->lease;
 
@@ -290,7 +291,7 @@ static int take_lease(struct xdp_port *port, struct xdp_wire_answer *a,
 {
 	struct xdp_lease *lease = &a->lease;
 
-	if (!is_for(lease, port)) {
+	if (!is_for_port(lease, port)) {
 		mri_xdp_lease_close(lease);
 		return mr_fail(reason, -EPROTO,
 			       "%s: the broker's lease is for another port",
@@ -339,7 +340,7 @@ static int ask_lease(struct xdp_port *port, struct xdp_wire_answer *ret_answer,
 	size_t n_bytes;
 	int err;
 
-	*fd = call(port->dev.name, &port->options, reason);
+	*fd = call_broker(port->dev.name, &port->options, reason);
 	if (*fd < 0)
 		return *fd;
 	request = make_request(port, &n_bytes);
@@ -347,8 +348,8 @@ static int ask_lease(struct xdp_port *port, struct xdp_wire_answer *ret_answer,
 		return mr_fail(reason, -ENOMEM, "%s: no memory", name);
 	for (uint32_t i = 0; i < request->n_segments; i++)
 		fds[i] = mr_region_segment_fd(port->base.region, i);
-	err = ask(*fd, name, request, n_bytes, fds, request->n_segments,
-		  ret_answer, reason);
+	err = ask_broker(*fd, name, request, n_bytes, fds, request->n_segments,
+			 ret_answer, reason);
 	mr_free(port->base.ctx, request);
 	return err;
 }
@@ -378,9 +379,9 @@ static int ask_change(struct xdp_port *port, const void *request,
 {
 	int *record_fd = &port->lease.fds[XDP_LEASE_RECORD];
 	struct xdp_wire_answer a;
-	const int err =
-		ask(port->lease.fds[XDP_LEASE_BROKER], port->base.info->name,
-		    request, n_bytes, fds, n_fds, &a, reason);
+	const int err = ask_broker(port->lease.fds[XDP_LEASE_BROKER],
+				   port->base.info->name, request, n_bytes, fds,
+				   n_fds, &a, reason);
 
 	if (err < 0)
 		return err;
@@ -461,9 +462,9 @@ static int unsteer_there(struct xdp_port *port, uint32_t id,
 
 static int set_filter_there(struct xdp_port *port, struct mr_reason *reason)
 {
-	const struct xdp_cbpf *cbpf = &port->filter;
+	const struct xdp_filter *filter = &port->filter;
 	const size_t n_bytes = sizeof(struct xdp_wire_filter) +
-			       cbpf->n * sizeof(cbpf->insns[0]);
+			       filter->n * sizeof(filter->insns[0]);
 	struct xdp_wire_filter *request = mr_alloc(port->base.ctx, 0, n_bytes);
 	int fds[XDP_BROKER_MAX_FDS] = { port->lease.fds[XDP_LEASE_LINK],
 					port->lease.fds[XDP_LEASE_PASSED] };
@@ -473,9 +474,10 @@ static int set_filter_there(struct xdp_port *port, struct mr_reason *reason)
 		return mr_fail(reason, -ENOMEM, "%s: no memory",
 			       port->base.info->name);
 	*request = (struct xdp_wire_filter){
-		.head = head_of(XDP_WIRE_FILTER, n_bytes), .n_insns = cbpf->n
+		.head = head_of(XDP_WIRE_FILTER, n_bytes), .n_insns = filter->n
 	};
-	memcpy(request->insns, cbpf->insns, cbpf->n * sizeof(cbpf->insns[0]));
+	memcpy(request->insns, filter->insns,
+	       filter->n * sizeof(filter->insns[0]));
 	memcpy(fds + XDP_WIRE_FILTER_FDS, port->lease.sockets,
 	       port->lease.n_queues * sizeof(port->lease.sockets[0]));
 	err = ask_change(port, request, n_bytes, fds,

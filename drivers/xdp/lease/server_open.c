@@ -109,10 +109,10 @@ int mri_xdp_serve_filter(struct xdp_served *served,
 			 struct mr_reason *reason)
 {
 	const struct xdp_filter_count count = { .n_queues = 1 };
-	const struct xdp_cbpf *rule = served->grant.filter;
+	const struct xdp_filter *rule = served->grant.filter;
 	const uint32_t n_rule = rule != NULL ? rule->n : 0;
 	struct xdp_port *port = served->port;
-	struct xdp_cbpf *filter = &port->filter;
+	struct xdp_filter *filter = &port->filter;
 	uint32_t n;
 
 	if (n_rule + n_insns == 0)
@@ -134,7 +134,7 @@ int mri_xdp_serve_filter(struct xdp_served *served,
 						      .k = n_rule - i - 1 };
 	}
 	if (filter->n > XDP_FILTER_MAX ||
-	    mri_xdp_cbpf_translate(filter, &count, NULL, &n) < 0)
+	    mri_xdp_filter_translate(filter, &count, NULL, &n) < 0)
 		return mr_fail(reason, -ENOTSUP,
 			       "%s: with the broker's rule, the filter matches "
 			       "no frame, or is too long",
@@ -274,8 +274,8 @@ static int make_queues(struct xdp_port *port, struct mr_reason *reason)
 }
 
 /* Rules name interfaces by one name; the kernel also finds others. */
-static int find(const char *name, struct xdp_netdev *ret_dev,
-		struct mr_reason *reason)
+static int find_netdev(const char *name, struct xdp_netdev *ret_dev,
+		       struct mr_reason *reason)
 {
 	const int err = mri_xdp_netdev_find(name, ret_dev, reason);
 
@@ -292,7 +292,7 @@ static int open_port(struct xdp_served *served, const struct xdp_wire_open *o,
 {
 	struct xdp_port *port = served->port;
 	bool may_pass_unbound;
-	int err = find(o->interface, &port->dev, reason);
+	int err = find_netdev(o->interface, &port->dev, reason);
 
 	if (err < 0 ||
 	    (err = mri_xdp_choose_queues(&port->dev, &port->options, reason)) <
@@ -444,5 +444,5 @@ int mri_xdp_serve_find(struct xdp_served *served,
 	const int err =
 		served->allow(served->opaque, f->interface, &grant, reason);
 
-	return err < 0 ? err : find(f->interface, dev, reason);
+	return err < 0 ? err : find_netdev(f->interface, dev, reason);
 }

@@ -183,8 +183,8 @@ _Static_assert(sizeof(tag_in) + sizeof(tag_out) <=
 		       XDP_TAG_INSNS * sizeof(struct bpf_insn),
 	       "both are counted");
 
-static uint32_t add(const struct xdp_port *port, struct bpf_insn *to,
-		    const struct bpf_insn *from, uint32_t n)
+static uint32_t add_insns(const struct xdp_port *port, struct bpf_insn *to,
+			  const struct bpf_insn *from, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		to[i] = from[i];
@@ -199,8 +199,8 @@ uint32_t mri_xdp_add_tag_in(const struct xdp_port *port, struct bpf_insn *insns)
 {
 	return port->lease.kfuncs[XDP_KFUNC_TAG] == 0 ?
 		       0 :
-		       add(port, insns, tag_in,
-			   sizeof(tag_in) / sizeof(tag_in[0]));
+		       add_insns(port, insns, tag_in,
+				 sizeof(tag_in) / sizeof(tag_in[0]));
 }
 
 size_t mri_xdp_add_tag_out(const struct xdp_port *port, struct bpf_insn *insns,
@@ -216,8 +216,8 @@ size_t mri_xdp_add_tag_out(const struct xdp_port *port, struct bpf_insn *insns,
 		return n; /* no filter, or it matches all frames */
 	insns[i] = (struct bpf_insn){ .code = BPF_JMP | BPF_JA,
 				      .off = (int16_t)(n - i - 1) };
-	return n + add(port, insns + n, tag_out,
-		       sizeof(tag_out) / sizeof(tag_out[0]));
+	return n + add_insns(port, insns + n, tag_out,
+			     sizeof(tag_out) / sizeof(tag_out[0]));
 }
 
 /* Whether the kernel may hold a frame's tag outside the frame. */

@@ -221,18 +221,18 @@ static int make_expression(struct text *text, const struct mr_spec *spec,
 }
 
 /* Compile to port->filter. */
-static int compile(struct xdp_port *port, const char *expression,
-		   struct mr_reason *reterr_reason)
+static int compile_filter(struct xdp_port *port, const char *expression,
+			  struct mr_reason *reterr_reason)
 {
 	const struct xdp_filter_count count = { .n_queues = 1 };
 	uint32_t n;
-	const int err =
-		mri_xdp_expr_compile(port->base.ctx, port->base.info->name,
-				     expression, &port->filter, reterr_reason);
+	const int err = mri_xdp_filter_compile(
+		port->base.ctx, port->base.info->name, expression,
+		&port->filter, reterr_reason);
 
 	if (err < 0)
 		return err;
-	if (mri_xdp_cbpf_translate(&port->filter, &count, NULL, &n) < 0)
+	if (mri_xdp_filter_translate(&port->filter, &count, NULL, &n) < 0)
 		return mr_fail(reterr_reason, -ENOTSUP,
 			       "%s: filter '%.160s': it matches no frame, is "
 			       "too long for a program, or loops: omit "
@@ -252,13 +252,13 @@ int mri_xdp_filter_read(struct xdp_port *port, const struct mr_spec *spec,
 		return err;
 	/* Alone first, so that an error quotes the user's own expression. */
 	if (expression != NULL)
-		err = mri_xdp_expr_compile(port->base.ctx,
-					   port->base.info->name, expression,
-					   &port->filter, reterr_reason);
+		err = mri_xdp_filter_compile(port->base.ctx,
+					     port->base.info->name, expression,
+					     &port->filter, reterr_reason);
 	if (err < 0)
 		return err;
 	mri_xdp_filter_close(port);
-	return compile(port, text.bytes, reterr_reason);
+	return compile_filter(port, text.bytes, reterr_reason);
 }
 
 int mri_xdp_filter_open(struct xdp_port *port, struct mr_reason *reterr_reason)
@@ -279,11 +279,11 @@ int mri_xdp_filter_open(struct xdp_port *port, struct mr_reason *reterr_reason)
 void mri_xdp_filter_close(struct xdp_port *port)
 {
 	mr_free(port->base.ctx, port->filter.insns);
-	port->filter = (struct xdp_cbpf){ 0 };
+	port->filter = (struct xdp_filter){ 0 };
 }
 
-static int load(const struct xdp_port *port, const struct bpf_insn *insns,
-		size_t n, bool has_frags, char *log)
+static int load_insns(const struct xdp_port *port, const struct bpf_insn *insns,
+		      size_t n, bool has_frags, char *log)
 {
 	const bool is_bound = xdp_is_bound(port);
 	LIBBPF_OPTS(bpf_prog_load_opts, options,
@@ -314,7 +314,7 @@ static int refuse_program(const struct xdp_port *port,
 		return err;
 	}
 	log[0] = '\0';
-	mr_fd_close(load(port, insns, n, has_frags, log));
+	mr_fd_close(load_insns(port, insns, n, has_frags, log));
 	line = mri_xdp_verdict(log);
 	if (line[0] != '\0')
 		mr_fail(reason, err,
@@ -340,8 +340,9 @@ static uint32_t add_filter(const struct xdp_port *port, struct bpf_insn *insns)
 		return 0;
 	if (insns != NULL)
 		n_tag = mri_xdp_add_tag_in(port, insns);
-	(void)mri_xdp_cbpf_translate(&port->filter, &count,
-				     insns == NULL ? NULL : insns + n_tag, &n);
+	(void)mri_xdp_filter_translate(&port->filter, &count,
+				       insns == NULL ? NULL : insns + n_tag,
+				       &n);
 	return n_tag + n;
 }
 
@@ -365,7 +366,7 @@ int mri_xdp_filter_load(const struct xdp_port *port,
 	       n_program * sizeof(*insns));
 	n += mri_xdp_bind_calls(port, insns + n, n_program);
 	n = mri_xdp_add_tag_out(port, insns, n_filter, n);
-	fd = load(port, insns, n, has_frags, NULL);
+	fd = load_insns(port, insns, n, has_frags, NULL);
 	if (fd < 0)
 		fd = refuse_program(port, insns, n, has_frags, fd,
 				    reterr_reason);
@@ -431,15 +432,15 @@ int mri_xdp_set_filter(struct mr_port *base, const char *expression,
 		       struct mr_reason *reterr_reason)
 {
 	struct xdp_port *port = (struct xdp_port *)base;
-	struct xdp_cbpf old;
+	struct xdp_filter old;
 	int err = refuse_change(port, reterr_reason);
 
 	if (err < 0)
 		return err;
 	mri_xdp_quiet_begin();
 	old = port->filter;
-	port->filter = (struct xdp_cbpf){ 0 };
-	err = compile(port, expression, reterr_reason);
+	port->filter = (struct xdp_filter){ 0 };
+	err = compile_filter(port, expression, reterr_reason);
 	if (err == 0)
 		err = port->lessor->set_filter(port, reterr_reason);
 	mri_xdp_quiet_end();

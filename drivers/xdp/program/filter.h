@@ -25,7 +25,7 @@ enum {
 };
 
 /* An expression as classic BPF. */
-struct xdp_cbpf {
+struct xdp_filter {
 	struct sock_filter *insns; /* from mr_alloc() */
 	uint32_t n;
 };
@@ -77,9 +77,9 @@ void mri_xdp_filter_stats(const struct xdp_port *port, uint32_t queue,
  * Compile a pcap-filter(7) expression for Ethernet.
  * -EINVAL: the reason says where it is wrong, and why; -ENOTSUP, -ENOMEM
  */
-int mri_xdp_expr_compile(const struct mr_ctx *ctx, const char *port,
-			 const char *expression, struct xdp_cbpf *ret,
-			 struct mr_reason *reterr_reason);
+int mri_xdp_filter_compile(const struct mr_ctx *ctx, const char *port,
+			   const char *expression, struct xdp_filter *ret,
+			   struct mr_reason *reterr_reason);
 
 /*
  * Translate to eBPF for the start of a program. Matching frames run the code
@@ -89,21 +89,21 @@ int mri_xdp_expr_compile(const struct mr_ctx *ctx, const char *port,
  * 0, or -ENOTSUP: an instruction that has no translation, a loop, no frame that
  * matches, or too many instructions
  */
-int mri_xdp_cbpf_translate(const struct xdp_cbpf *cbpf,
-			   const struct xdp_filter_count *count,
-			   struct bpf_insn *insns, uint32_t *ret_n);
+int mri_xdp_filter_translate(const struct xdp_filter *filter,
+			     const struct xdp_filter_count *count,
+			     struct bpf_insn *insns, uint32_t *ret_n);
 
 /* Whether a translatable program may match a frame of that shape. */
-bool mri_xdp_cbpf_may_match(const struct xdp_cbpf *cbpf,
-			    const struct xdp_shape *shape);
+bool mri_xdp_filter_may_match(const struct xdp_filter *filter,
+			      const struct xdp_shape *shape);
 
 /*
  * Check that the filter takes no frame that keeps this machine reachable
  * through the interface. 0, or -EBUSY: the reason names a frame that it may
  * take
  */
-int mri_xdp_session_check(const struct xdp_port *port,
-			  struct mr_reason *reterr_reason);
+int mri_xdp_filter_check_sessions(const struct xdp_port *port,
+				  struct mr_reason *reterr_reason);
 /* Refuse (-EBUSY) an interface that this machine uses, unless the option force
  * is set or the filter leaves it those frames. */
 int mri_xdp_refuse_used(const struct xdp_port *port,

@@ -72,7 +72,7 @@ static bool is_valid(uint16_t code)
 }
 
 struct translation {
-	const struct xdp_cbpf *cbpf;
+	const struct xdp_filter *filter;
 	const struct xdp_filter_count *count;
 	struct bpf_insn *insns; /* NULL: compute starts only */
 	uint32_t n;
@@ -85,12 +85,12 @@ struct translation {
 
 static uint32_t no_match(const struct translation *t)
 {
-	return t->cbpf->n;
+	return t->filter->n;
 }
 
 static uint32_t match(const struct translation *t)
 {
-	return t->cbpf->n + 1;
+	return t->filter->n + 1;
 }
 
 static void emit(struct translation *t, uint8_t code, uint8_t dst, uint8_t src,
@@ -117,7 +117,7 @@ static void jump(struct translation *t, uint8_t code, uint8_t dst, uint8_t src,
 
 /* Start the translation of instruction i. Returns whether it is reachable: all
  * jumps go forward, so those to it are known. */
-static bool start(struct translation *t, uint32_t i)
+static bool start_insn(struct translation *t, uint32_t i)
 {
 	t->starts[i] = t->n;
 	return t->is_target[i] || t->falls_through;
@@ -290,7 +290,7 @@ static int branch(struct translation *t, const struct sock_filter *insn,
 {
 	const uint8_t op = BPF_OP(insn->code);
 	const bool has_x = BPF_SRC(insn->code) == BPF_X;
-	const uint32_t n_left = t->cbpf->n - i - 1;
+	const uint32_t n_left = t->filter->n - i - 1;
 
 	if (op == BPF_JA) {
 		if (insn->k >= n_left) /* a loop, as of protochain */
@@ -321,7 +321,7 @@ static void end(struct translation *t, const struct sock_filter *insn)
 
 static int translate_one(struct translation *t, uint32_t i)
 {
-	const struct sock_filter *insn = &t->cbpf->insns[i];
+	const struct sock_filter *insn = &t->filter->insns[i];
 	const uint8_t class = BPF_CLASS(insn->code);
 	const bool has_m =
 		class == BPF_ST || class == BPF_STX ||
@@ -362,20 +362,20 @@ static int translate_one(struct translation *t, uint32_t i)
 /* The verifier rejects reads of uninitialised stack. */
 static void clear_memory(struct translation *t)
 {
-	const struct xdp_cbpf *cbpf = t->cbpf;
+	const struct xdp_filter *filter = t->filter;
 	bool is_read[BPF_MEMWORDS] = { 0 };
 
-	for (uint32_t i = 0; i < cbpf->n; i++)
-		if (BPF_CLASS(cbpf->insns[i].code) <= BPF_LDX &&
-		    BPF_MODE(cbpf->insns[i].code) == BPF_MEM &&
-		    cbpf->insns[i].k < BPF_MEMWORDS)
-			is_read[cbpf->insns[i].k] = true;
+	for (uint32_t i = 0; i < filter->n; i++)
+		if (BPF_CLASS(filter->insns[i].code) <= BPF_LDX &&
+		    BPF_MODE(filter->insns[i].code) == BPF_MEM &&
+		    filter->insns[i].k < BPF_MEMWORDS)
+			is_read[filter->insns[i].k] = true;
 	for (int32_t k = 0; k < BPF_MEMWORDS; k++)
 		if (is_read[k])
 			store_word(t, AT_M - 4 * k, A);
 }
 
-static void begin(struct translation *t)
+static void begin_program(struct translation *t)
 {
 	move(t, CTX, BPF_REG_1);
 	load_word(t, DATA, CTX, offsetof(struct xdp_md, data));
@@ -405,39 +405,39 @@ static void pass_to_kernel(struct translation *t)
 	emit(t, BPF_JMP | BPF_EXIT, 0, 0, 0, 0);
 }
 
-static int translate(struct translation *t, struct bpf_insn *insns)
+static int translate_all(struct translation *t, struct bpf_insn *insns)
 {
 	int err = 0;
 
 	t->insns = insns;
 	t->n = 0;
-	begin(t);
-	for (uint32_t i = 0; i < t->cbpf->n && err == 0; i++)
-		if (start(t, i))
+	begin_program(t);
+	for (uint32_t i = 0; i < t->filter->n && err == 0; i++)
+		if (start_insn(t, i))
 			err = translate_one(t, i);
-	if (start(t, no_match(t)))
+	if (start_insn(t, no_match(t)))
 		pass_to_kernel(t);
-	if (!start(t, match(t)))
+	if (!start_insn(t, match(t)))
 		return -ENOTSUP;
 	move(t, BPF_REG_1, CTX);
 	return err;
 }
 
-int mri_xdp_cbpf_translate(const struct xdp_cbpf *cbpf,
-			   const struct xdp_filter_count *count,
-			   struct bpf_insn *insns, uint32_t *ret_n)
+int mri_xdp_filter_translate(const struct xdp_filter *filter,
+			     const struct xdp_filter_count *count,
+			     struct bpf_insn *insns, uint32_t *ret_n)
 {
-	struct translation t = { .cbpf = cbpf, .count = count };
+	struct translation t = { .filter = filter, .count = count };
 	int err;
 
-	if (cbpf->n > XDP_FILTER_MAX)
+	if (filter->n > XDP_FILTER_MAX)
 		return -ENOTSUP;
-	err = translate(&t, NULL); /* finds jump targets */
+	err = translate_all(&t, NULL); /* finds jump targets */
 	/* A jump has 16 bits. */
 	if (err == 0 && t.n > INT16_MAX)
 		err = -ENOTSUP;
 	if (err == 0 && insns != NULL)
-		err = translate(&t, insns);
+		err = translate_all(&t, insns);
 	*ret_n = t.n;
 	return err;
 }

@@ -39,8 +39,8 @@ static bool is_constant(struct bits bits)
 }
 
 /* Load n_bytes of the frame at an offset that may be unknown. */
-static struct bits load(const struct xdp_shape *shape, struct bits at,
-			uint32_t n_bytes)
+static struct bits load_bits(const struct xdp_shape *shape, struct bits at,
+			     uint32_t n_bytes)
 {
 	/* Higher bits are 0. */
 	struct bits bits = { 0, n_bytes == 4 ? 0 : UINT32_MAX << 8 * n_bytes };
@@ -56,7 +56,7 @@ static struct bits load(const struct xdp_shape *shape, struct bits at,
 	return bits;
 }
 
-static struct bits shift(uint16_t op, struct bits a, uint32_t n)
+static struct bits shift_bits(uint16_t op, struct bits a, uint32_t n)
 {
 	if (n > 31)
 		return constant(0);
@@ -66,7 +66,7 @@ static struct bits shift(uint16_t op, struct bits a, uint32_t n)
 	return (struct bits){ a.value >> n, ~(~a.known >> n) };
 }
 
-static uint32_t compute(uint16_t op, uint32_t a, uint32_t b)
+static uint32_t compute_constant(uint16_t op, uint32_t a, uint32_t b)
 {
 	switch (op) {
 	case BPF_ADD:
@@ -84,7 +84,7 @@ static uint32_t compute(uint16_t op, uint32_t a, uint32_t b)
 	}
 }
 
-static struct bits alu(uint16_t op, struct bits a, struct bits b)
+static struct bits compute_bits(uint16_t op, struct bits a, struct bits b)
 {
 	const uint32_t both = a.known & b.known;
 
@@ -100,18 +100,18 @@ static struct bits alu(uint16_t op, struct bits a, struct bits b)
 		return (struct bits){ (a.value ^ b.value) & both, both };
 	case BPF_LSH:
 	case BPF_RSH:
-		return is_constant(b) ? shift(op, a, b.value) :
+		return is_constant(b) ? shift_bits(op, a, b.value) :
 					(struct bits){ 0 };
 	default:
 		if (!is_constant(a) || (op != BPF_NEG && !is_constant(b)))
 			return (struct bits){ 0 };
-		return constant(compute(op, a.value, b.value));
+		return constant(compute_constant(op, a.value, b.value));
 	}
 }
 
 enum truth { FALSE, TRUE, MAYBE };
 
-static enum truth compare(uint16_t op, struct bits a, struct bits b)
+static enum truth compare_bits(uint16_t op, struct bits a, struct bits b)
 {
 	const uint32_t a_max = a.value | ~a.known, b_max = b.value | ~b.known;
 	const uint32_t both = a.known & b.known;
@@ -145,15 +145,18 @@ static struct bits loaded_by(const struct xdp_shape *shape,
 
 	switch (BPF_MODE(insn->code)) {
 	case BPF_ABS:
-		return load(shape, constant(insn->k), n_bytes);
+		return load_bits(shape, constant(insn->k), n_bytes);
 	case BPF_IND:
-		return load(shape, alu(BPF_ADD, m->x, constant(insn->k)),
-			    n_bytes);
+		return load_bits(shape,
+				 compute_bits(BPF_ADD, m->x, constant(insn->k)),
+				 n_bytes);
 	case BPF_MSH:
-		return shift(BPF_LSH,
-			     alu(BPF_AND, load(shape, constant(insn->k), 1),
-				 constant(0xf)),
-			     2);
+		return shift_bits(
+			BPF_LSH,
+			compute_bits(BPF_AND,
+				     load_bits(shape, constant(insn->k), 1),
+				     constant(0xf)),
+			2);
 	case BPF_MEM:
 		return m->m[insn->k];
 	case BPF_IMM:
@@ -164,8 +167,8 @@ static struct bits loaded_by(const struct xdp_shape *shape,
 }
 
 /* Execute an instruction other than a jump or a return. */
-static void step(const struct walk *walk, struct machine *m,
-		 const struct sock_filter *insn)
+static void run_insn(const struct walk *walk, struct machine *m,
+		     const struct sock_filter *insn)
 {
 	switch (BPF_CLASS(insn->code)) {
 	case BPF_LD:
@@ -181,9 +184,10 @@ static void step(const struct walk *walk, struct machine *m,
 		m->m[insn->k] = m->x;
 		break;
 	case BPF_ALU:
-		m->a = alu(BPF_OP(insn->code), m->a,
-			   BPF_SRC(insn->code) == BPF_X ? m->x :
-							  constant(insn->k));
+		m->a = compute_bits(BPF_OP(insn->code), m->a,
+				    BPF_SRC(insn->code) == BPF_X ?
+					    m->x :
+					    constant(insn->k));
 		break;
 	default: /* BPF_MISC */
 		if (BPF_MISCOP(insn->code) == BPF_TXA)
@@ -210,10 +214,10 @@ static bool may_reach_match(struct walk *walk, uint32_t i, struct machine m)
 			continue;
 		}
 		if (BPF_CLASS(insn->code) != BPF_JMP) {
-			step(walk, &m, insn);
+			run_insn(walk, &m, insn);
 			continue;
 		}
-		truth = compare(
+		truth = compare_bits(
 			BPF_OP(insn->code), m.a,
 			BPF_SRC(insn->code) == BPF_X ? m.x : constant(insn->k));
 		if (truth == MAYBE &&
@@ -223,11 +227,11 @@ static bool may_reach_match(struct walk *walk, uint32_t i, struct machine m)
 	}
 }
 
-bool mri_xdp_cbpf_may_match(const struct xdp_cbpf *cbpf,
-			    const struct xdp_shape *shape)
+bool mri_xdp_filter_may_match(const struct xdp_filter *filter,
+			      const struct xdp_shape *shape)
 {
 	const struct machine machine = { .a = constant(0), .x = constant(0) };
-	struct walk walk = { .insns = cbpf->insns, .shape = shape };
+	struct walk walk = { .insns = filter->insns, .shape = shape };
 
 	return may_reach_match(&walk, 0, machine);
 }

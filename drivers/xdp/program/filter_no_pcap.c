@@ -6,9 +6,9 @@
 
 #include "program/filter.h"
 
-int mri_xdp_expr_compile(const struct mr_ctx *ctx, const char *port,
-			 const char *expression, struct xdp_cbpf *ret,
-			 struct mr_reason *reterr_reason)
+int mri_xdp_filter_compile(const struct mr_ctx *ctx, const char *port,
+			   const char *expression, struct xdp_filter *ret,
+			   struct mr_reason *reterr_reason)
 {
 	(void)ctx, (void)expression, (void)ret;
 	return mr_fail(reterr_reason, -ENOTSUP,

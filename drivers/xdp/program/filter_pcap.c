@@ -17,8 +17,8 @@
 
 enum { MAX_FRAME_BYTES = 65535 };
 
-static int compile(pcap_t *pcap, const char *expression,
-		   struct bpf_program *ret_program)
+static int compile_text(pcap_t *pcap, const char *expression,
+			struct bpf_program *ret_program)
 {
 	return pcap_compile(pcap, ret_program, expression, 1,
 			    PCAP_NETMASK_UNKNOWN);
@@ -34,7 +34,7 @@ static uint32_t n_understood(pcap_t *pcap, const char *expression)
 	snprintf(part, sizeof(part), "%s", expression);
 	while ((blank = strrchr(part, ' ')) != NULL) {
 		*blank = '\0';
-		if (part[0] == '\0' || compile(pcap, part, &program) < 0)
+		if (part[0] == '\0' || compile_text(pcap, part, &program) < 0)
 			continue;
 		pcap_freecode(&program);
 		return (uint32_t)strlen(part);
@@ -57,8 +57,8 @@ static int refuse_expression(const char *port, pcap_t *pcap,
 		       expression, n > 0 ? "': " : "", why);
 }
 
-static int copy(const struct mr_ctx *ctx, const struct bpf_program *program,
-		struct xdp_cbpf *ret)
+static int copy_insns(const struct mr_ctx *ctx,
+		      const struct bpf_program *program, struct xdp_filter *ret)
 {
 	const size_t n_bytes = program->bf_len * sizeof(program->bf_insns[0]);
 
@@ -70,9 +70,9 @@ static int copy(const struct mr_ctx *ctx, const struct bpf_program *program,
 	return 0;
 }
 
-int mri_xdp_expr_compile(const struct mr_ctx *ctx, const char *port,
-			 const char *expression, struct xdp_cbpf *ret,
-			 struct mr_reason *reterr_reason)
+int mri_xdp_filter_compile(const struct mr_ctx *ctx, const char *port,
+			   const char *expression, struct xdp_filter *ret,
+			   struct mr_reason *reterr_reason)
 {
 	pcap_t *pcap = pcap_open_dead(DLT_EN10MB, MAX_FRAME_BYTES);
 	struct bpf_program program;
@@ -80,10 +80,10 @@ int mri_xdp_expr_compile(const struct mr_ctx *ctx, const char *port,
 
 	if (pcap == NULL)
 		return -ENOMEM;
-	if (compile(pcap, expression, &program) < 0) {
+	if (compile_text(pcap, expression, &program) < 0) {
 		err = refuse_expression(port, pcap, expression, reterr_reason);
 	} else {
-		err = copy(ctx, &program, ret);
+		err = copy_insns(ctx, &program, ret);
 		pcap_freecode(&program);
 	}
 	pcap_close(pcap);

@@ -153,7 +153,7 @@ static bool is_taken(struct check *check, const struct xdp_shape *shape,
 		     const char *what)
 {
 	if (check->taken == NULL &&
-	    mri_xdp_cbpf_may_match(&check->port->filter, shape)) {
+	    mri_xdp_filter_may_match(&check->port->filter, shape)) {
 		check->taken = what;
 		check->of = *check->session;
 	}
@@ -228,7 +228,7 @@ static void check_connection(struct check *check)
 		(void)is_taken(check, &fragment, "a fragment");
 }
 
-static void take(void *opaque, const struct mr_netdev_session *session)
+static void check_session(void *opaque, const struct mr_netdev_session *session)
 {
 	struct check *check = opaque;
 	const bool is_above = session->ifindex != check->port->dev.ifindex;
@@ -245,26 +245,27 @@ static void take(void *opaque, const struct mr_netdev_session *session)
 	}
 }
 
-static const char *print(const struct mr_netdev_session *session,
-			 const uint8_t *address, char text[INET6_ADDRSTRLEN])
+static const char *print_address(const struct mr_netdev_session *session,
+				 const uint8_t *address,
+				 char text[INET6_ADDRSTRLEN])
 {
 	return inet_ntop(session->is_ipv4 ? AF_INET : AF_INET6,
 			 address + (session->is_ipv4 ? 12 : 0), text,
 			 INET6_ADDRSTRLEN);
 }
 
-int mri_xdp_session_check(const struct xdp_port *port,
-			  struct mr_reason *reterr_reason)
+int mri_xdp_filter_check_sessions(const struct xdp_port *port,
+				  struct mr_reason *reterr_reason)
 {
 	struct check check = { .port = port };
 	const struct mr_netdev_session *of = &check.of;
 	char ours[INET6_ADDRSTRLEN], theirs[INET6_ADDRSTRLEN];
-	const int err = mr_netdev_sessions(port->dev.ifindex, take, &check,
-					   reterr_reason);
+	const int err = mr_netdev_sessions(port->dev.ifindex, check_session,
+					   &check, reterr_reason);
 
 	if (err < 0 || check.taken == NULL)
 		return err;
-	print(of, of->local, ours);
+	print_address(of, of->local, ours);
 	if (of->peer_port == 0)
 		return mr_fail(reterr_reason, -EBUSY,
 			       "its filter may take %s for %s, without which "
@@ -274,7 +275,7 @@ int mri_xdp_session_check(const struct xdp_port *port,
 		       "its filter may take %s of the TCP connection of %s "
 		       "port %u with %s port %u, which may be your session",
 		       check.taken, ours, of->local_port,
-		       print(of, of->peer, theirs), of->peer_port);
+		       print_address(of, of->peer, theirs), of->peer_port);
 }
 
 int mri_xdp_refuse_used(const struct xdp_port *port,
@@ -287,7 +288,7 @@ int mri_xdp_refuse_used(const struct xdp_port *port,
 		return 0;
 	use = mr_netdev_use(port->dev.ifindex, &why);
 	if (use != MR_NETDEV_UNUSED && port->filter.n > 0 &&
-	    mri_xdp_session_check(port, &why) == 0)
+	    mri_xdp_filter_check_sessions(port, &why) == 0)
 		return 0;
 	if (use == MR_NETDEV_HAS_ADDRESS)
 		mr_log(port->base.ctx, MR_LOG_WARNING, "%s: %s",

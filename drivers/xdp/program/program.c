@@ -48,8 +48,8 @@ static const char *missing_capability(bool has_rules)
 
 /* Choose the program to load; is_plain: one that cannot change frames, for a
  * dispatcher. */
-static struct bpf_program *choose(const struct xdp_prog_bpf *skeleton,
-				  bool is_plain, bool has_frags)
+static struct bpf_program *choose_program(const struct xdp_prog_bpf *skeleton,
+					  bool is_plain, bool has_frags)
 {
 	struct bpf_program *const programs[] = {
 		skeleton->progs.millrace,
@@ -91,7 +91,7 @@ static int open_program(struct xdp_port *port, bool is_plain, bool has_frags,
 		port->lease.kfuncs[XDP_KFUNC_TAG] != 0 && port->filter.n > 0;
 	skeleton->rodata->meta_magic = port->lease.meta_magic;
 	prog->object = skeleton->obj;
-	prog->program = choose(skeleton, is_plain, has_frags);
+	prog->program = choose_program(skeleton, is_plain, has_frags);
 	prog->map = skeleton->maps.sockets;
 	port->lease.has_frags = has_frags;
 	snprintf(prog->name, sizeof(prog->name), "millrace");
@@ -115,7 +115,7 @@ static int check_files(const struct xdp_port *port)
 	return err;
 }
 
-static int load(struct xdp_port *port, struct mr_reason *reterr_reason)
+static int load_object(struct xdp_port *port, struct mr_reason *reterr_reason)
 {
 	int err = check_files(port);
 
@@ -155,7 +155,7 @@ static int load_all(struct xdp_port *port, bool has_frags,
 	int err = open_program(port, false, has_frags, reterr_reason);
 
 	if (err == 0)
-		err = load(port, reterr_reason);
+		err = load_object(port, reterr_reason);
 	if (err == 0 && (port->filter.n > 0 || xdp_is_bound(port)))
 		err = add_parts(port, reterr_reason);
 	return err;
@@ -213,7 +213,7 @@ static int attach_once(const struct xdp_port *port, uint32_t mode_flag)
  * for one of ours to go, and not for anybody else's. Without CAP_SYS_ADMIN, as
  * in the broker, its name cannot be read: then it may be one of ours.
  */
-static int attach(struct xdp_port *port, uint32_t mode_flag)
+static int attach_patiently(struct xdp_port *port, uint32_t mode_flag)
 {
 	const struct timespec step = { .tv_nsec = ATTACH_STEP_MS * 1000000 };
 	int fd = attach_once(port, mode_flag);
@@ -380,7 +380,8 @@ static int load_and_attach(struct xdp_port *port, bool has_frags,
 	err = load_for_device(port, has_frags, reterr_reason);
 	if (err < 0)
 		return err;
-	fd = attach(port, is_generic ? XDP_FLAGS_SKB_MODE : XDP_FLAGS_DRV_MODE);
+	fd = attach_patiently(port, is_generic ? XDP_FLAGS_SKB_MODE :
+						 XDP_FLAGS_DRV_MODE);
 	port->lease.is_native = !is_generic;
 	if (fd == -EOPNOTSUPP && port->options.attach == XDP_ATTACH_AUTO) {
 		/* Generic mode rejects programs bound to a device. */
@@ -388,7 +389,7 @@ static int load_and_attach(struct xdp_port *port, bool has_frags,
 			err = load_unbound(port, has_frags, reterr_reason);
 		if (err < 0)
 			return err;
-		fd = attach(port, XDP_FLAGS_SKB_MODE);
+		fd = attach_patiently(port, XDP_FLAGS_SKB_MODE);
 		port->lease.is_native = false;
 	}
 	if (fd >= 0) {

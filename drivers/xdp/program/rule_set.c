@@ -147,8 +147,8 @@ static void size_maps(const struct xdp_rules *rules,
 }
 
 /* Load the port's program, or with is_tracer the one that counts losses. */
-static struct xdp_rules_bpf *load(struct xdp_rules *rules, uint32_t idx,
-				  bool is_tracer, int *ret_err)
+static struct xdp_rules_bpf *load_program(struct xdp_rules *rules, uint32_t idx,
+					  bool is_tracer, int *ret_err)
 {
 	struct xdp_port *port = xdp_rules_port(rules, idx);
 	const bool has_tags = port->lease.kfuncs[XDP_KFUNC_TAG] != 0;
@@ -250,11 +250,11 @@ int mri_xdp_rules_load(struct xdp_rules *rules)
 		rules->n_queues += xdp_rules_port(rules, i)->lease.n_queues;
 	}
 	for (uint32_t i = 0; i < n && err == 0; i++)
-		rules->programs[i] = load(rules, i, false, &err);
+		rules->programs[i] = load_program(rules, i, false, &err);
 	return err == 0 ? share_arrays(rules) : err;
 }
 
-static void unmap(void *memory, const struct bpf_map *map)
+static void unmap_array(void *memory, const struct bpf_map *map)
 {
 	if (memory != NULL)
 		munmap(memory, map_bytes(map));
@@ -265,14 +265,14 @@ void mri_xdp_rules_unload(struct xdp_rules *rules)
 	const struct xdp_rules_bpf *first = rules->programs[0];
 
 	if (first != NULL) {
-		unmap(rules->slots, first->maps.slots);
-		unmap(rules->ports, first->maps.ports);
-		unmap(rules->queues, first->maps.queues);
-		unmap(rules->cells, first->maps.cells);
-		unmap(rules->base.ways, first->maps.ways);
-		unmap(rules->flows, first->maps.flows);
-		unmap(rules->hops, first->maps.hops);
-		unmap(rules->base.old_ids, first->maps.old_ids);
+		unmap_array(rules->slots, first->maps.slots);
+		unmap_array(rules->ports, first->maps.ports);
+		unmap_array(rules->queues, first->maps.queues);
+		unmap_array(rules->cells, first->maps.cells);
+		unmap_array(rules->base.ways, first->maps.ways);
+		unmap_array(rules->flows, first->maps.flows);
+		unmap_array(rules->hops, first->maps.hops);
+		unmap_array(rules->base.old_ids, first->maps.old_ids);
 	}
 	for (uint32_t i = rules->base.n_ports; i > 0; i--)
 		if (rules->programs[i - 1] != NULL)
@@ -306,7 +306,7 @@ static void open_tracer(struct xdp_rules *rules)
 		err = bpf_map_update_elem(map_fd, &key, &zero, BPF_ANY);
 	}
 	if (err == 0)
-		rules->tracer = load(rules, 0, true, &err);
+		rules->tracer = load_program(rules, 0, true, &err);
 	if (err != 0)
 		mr_log(rules->base.ctx, MR_LOG_WARNING,
 		       "%s: frames that are lost after a redirect cannot be "
@@ -345,7 +345,7 @@ static int prog_fd(const struct xdp_rules *rules, uint32_t i)
 }
 
 /* What the port can send now, as the program is to see it. */
-static bool refresh(struct xdp_rules *rules, uint32_t i)
+static bool refresh_port(struct xdp_rules *rules, uint32_t i)
 {
 	const struct xdp_port *port = xdp_rules_port(rules, i);
 	const int map_fd = bpf_map__fd(rules->programs[0]->maps.targets);
@@ -397,7 +397,7 @@ static uint32_t rules_poll(struct mr_rules *base)
 	if (mri_xdp_drain_events(base->fd))
 		read_features(rules);
 	for (uint32_t i = 0; i < base->n_ports; i++)
-		n_changed += refresh(rules, i);
+		n_changed += refresh_port(rules, i);
 	return n_changed;
 }
 
@@ -439,7 +439,7 @@ void mri_xdp_rules_stats(const struct mr_rxq *base, struct mr_rx_stats *stats)
 }
 
 /* What the rules counted goes to the counters of the queues. */
-static void detach(struct xdp_rules *rules, uint32_t i)
+static void detach_rules(struct xdp_rules *rules, uint32_t i)
 {
 	struct xdp_port *port = xdp_rules_port(rules, i);
 	const int err =
@@ -478,7 +478,7 @@ static void rules_close(struct mr_rules *base)
 		rules_stop(base);
 	for (uint32_t i = 0; i < base->n_ports; i++)
 		if (xdp_rules_port(rules, i)->rules == rules)
-			detach(rules, i);
+			detach_rules(rules, i);
 	if (base->fd >= 0)
 		close(base->fd);
 	if (rules->tracer != NULL)
@@ -489,8 +489,8 @@ static void rules_close(struct mr_rules *base)
 	mri_xdp_quiet_end();
 }
 
-static int attach(struct xdp_rules *rules, uint32_t i,
-		  struct mr_reason *reterr_reason)
+static int attach_rules(struct xdp_rules *rules, uint32_t i,
+			struct mr_reason *reterr_reason)
 {
 	struct xdp_port *port = xdp_rules_port(rules, i);
 	const int err =
@@ -528,7 +528,7 @@ static int open_steps(struct xdp_rules *rules, struct mr_reason *reterr_reason)
 	read_features(rules);
 	(void)rules_poll(base);
 	for (uint32_t i = 0; i < base->n_ports && err == 0; i++)
-		err = attach(rules, i, reterr_reason);
+		err = attach_rules(rules, i, reterr_reason);
 	return err;
 }
 

@@ -69,7 +69,7 @@ static void store_generation(uint32_t *word, uint32_t id)
 }
 
 /* Give the slot to a generation, with a rule that is inactive. */
-static void reset(struct xdp_rules *rules, uint32_t id)
+static void reset_slot(struct xdp_rules *rules, uint32_t id)
 {
 	const uint32_t slot = mr_rule_slot(id);
 
@@ -197,13 +197,13 @@ static bool enter_flow(struct xdp_rules *rules, uint32_t id)
 	return false;
 }
 
-static bool enter(struct xdp_rules *rules, uint32_t id)
+static bool enter_rule(struct xdp_rules *rules, uint32_t id)
 {
 	const int map_fd = bpf_map__fd(rules->programs[0]->maps.stations);
 	const struct mr_rule *rule = &rules->base.rules[mr_rule_slot(id)];
 	const uint64_t key = station_key(rule);
 
-	reset(rules, id);
+	reset_slot(rules, id);
 	mri_xdp_rules_set(&rules->base, id, rule->to, 0);
 	if (rule->match == MR_RULE_FLOW)
 		return enter_flow(rules, id);
@@ -222,12 +222,12 @@ uint32_t mri_xdp_rules_add(struct mr_rules *base, const uint32_t *ids,
 {
 	uint32_t n_added = 0;
 
-	while (n_added < n && enter(rules_of(base), ids[n_added]))
+	while (n_added < n && enter_rule(rules_of(base), ids[n_added]))
 		n_added++;
 	return n_added;
 }
 
-static void leave(struct xdp_rules *rules, uint32_t id)
+static void leave_rule(struct xdp_rules *rules, uint32_t id)
 {
 	const struct xdp_rules_bpf *first = rules->programs[0];
 	const struct mr_rule *rule = &rules->base.rules[mr_rule_slot(id)];
@@ -252,11 +252,11 @@ void mri_xdp_rules_remove(struct mr_rules *base, const uint32_t *ids,
 			  uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		leave(rules_of(base), ids[i]);
+		leave_rule(rules_of(base), ids[i]);
 		/* No longer of this generation: a late mri_xdp_rules_set() does
 		 * nothing. */
-		reset(rules_of(base),
-		      ids[i] + (1u << XDP_RULE_GENERATION_SHIFT));
+		reset_slot(rules_of(base),
+			   ids[i] + (1u << XDP_RULE_GENERATION_SHIFT));
 	}
 }
 

@@ -28,7 +28,7 @@ enum { LOG_BYTES = 1 << 20, TAKEN = XDP_TX };
 
 /* A filter in libpcap's interpreter and, translated, in the kernel. */
 struct pair {
-	struct xdp_cbpf cbpf; /* not owned */
+	struct xdp_filter filter; /* not owned */
 	int fd;
 };
 
@@ -71,7 +71,7 @@ static int load(const struct bpf_insn *insns, uint32_t n, bool has_frags)
 	return fd;
 }
 
-static int open_pair(struct pair *pair, const struct xdp_cbpf *cbpf,
+static int open_pair(struct pair *pair, const struct xdp_filter *filter,
 		     bool has_frags)
 {
 	const struct bpf_insn tail[] = {
@@ -80,16 +80,16 @@ static int open_pair(struct pair *pair, const struct xdp_cbpf *cbpf,
 	};
 	struct bpf_insn *insns;
 	uint32_t n;
-	int error = mri_xdp_cbpf_translate(cbpf, &count, NULL, &n);
+	int error = mri_xdp_filter_translate(filter, &count, NULL, &n);
 
 	if (error < 0)
 		return error;
 	insns = malloc(n * sizeof(*insns) + sizeof(tail));
 	if (insns == NULL)
 		err(1, "no memory");
-	(void)mri_xdp_cbpf_translate(cbpf, &count, insns, &n);
+	(void)mri_xdp_filter_translate(filter, &count, insns, &n);
 	memcpy(insns + n, tail, sizeof(tail));
-	pair->cbpf = *cbpf;
+	pair->filter = *filter;
 	pair->fd = load(insns, n + 2, has_frags);
 	free(insns);
 	return pair->fd < 0 ? pair->fd : 0;
@@ -100,10 +100,10 @@ static void close_pair(struct pair *pair)
 	close(pair->fd);
 }
 
-static bool interpret(const struct xdp_cbpf *cbpf, const uint8_t *bytes,
+static bool interpret(const struct xdp_filter *filter, const uint8_t *bytes,
 		      uint32_t n_bytes)
 {
-	return bpf_filter(cbpf->insns, bytes, n_bytes, n_bytes) != 0;
+	return bpf_filter(filter->insns, bytes, n_bytes, n_bytes) != 0;
 }
 
 /* Whether the two disagree about the frame. */
@@ -113,7 +113,7 @@ static bool differs(const struct pair *pair, const uint8_t *bytes,
 	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = bytes,
 		    .data_size_in = n_bytes);
 
-	*ret_is_taken = interpret(&pair->cbpf, bytes, n_bytes);
+	*ret_is_taken = interpret(&pair->filter, bytes, n_bytes);
 	if (bpf_prog_test_run_opts(pair->fd, &options) < 0)
 		err(1, "BPF_PROG_RUN of %u bytes", n_bytes);
 	return options.retval != (*ret_is_taken ? TAKEN : XDP_PASS);
@@ -301,7 +301,7 @@ static uint32_t make_frame(uint8_t *bytes, uint32_t max_bytes)
 	return n_bytes;
 }
 
-static void assert_same(const struct xdp_cbpf *cbpf, bool has_frags,
+static void assert_same(const struct xdp_filter *filter, bool has_frags,
 			uint32_t n_frames, const char *name)
 {
 	const uint32_t max_bytes = has_frags ? LONG_BYTES : 1600;
@@ -310,7 +310,7 @@ static void assert_same(const struct xdp_cbpf *cbpf, bool has_frags,
 	struct pair pair;
 	uint32_t n_taken = 0;
 
-	if (open_pair(&pair, cbpf, has_frags) != 0)
+	if (open_pair(&pair, filter, has_frags) != 0)
 		fail_msg("%s: does not load", name);
 	for (uint32_t i = 0; i < n_frames; i++) {
 		const uint32_t n_bytes = make_frame(bytes, max_bytes);
@@ -325,23 +325,23 @@ static void assert_same(const struct xdp_cbpf *cbpf, bool has_frags,
 	close_pair(&pair);
 }
 
-static struct xdp_cbpf compile(const char *expression)
+static struct xdp_filter compile(const char *expression)
 {
 	struct mr_reason reason = { "" };
-	struct xdp_cbpf cbpf;
+	struct xdp_filter filter;
 
-	if (mri_xdp_expr_compile(ctx, "x", expression, &cbpf, &reason) < 0)
+	if (mri_xdp_filter_compile(ctx, "x", expression, &filter, &reason) < 0)
 		fail_msg("%s", reason.text);
-	return cbpf;
+	return filter;
 }
 
-static struct xdp_cbpf by_hand_cbpf(const struct by_hand *program)
+static struct xdp_filter by_hand_cbpf(const struct by_hand *program)
 {
-	struct xdp_cbpf cbpf = { (struct sock_filter *)program->insns, 8 };
+	struct xdp_filter filter = { (struct sock_filter *)program->insns, 8 };
 
-	while (program->insns[cbpf.n - 1].code == 0)
-		cbpf.n--;
-	return cbpf;
+	while (program->insns[filter.n - 1].code == 0)
+		filter.n--;
+	return filter;
 }
 
 TEST(expressions_take_what_libpcap_takes)
@@ -350,11 +350,11 @@ TEST(expressions_take_what_libpcap_takes)
 		skip();
 	for (size_t i = 0; i < sizeof(expressions) / sizeof(expressions[0]);
 	     i++) {
-		struct xdp_cbpf cbpf = compile(expressions[i]);
+		struct xdp_filter filter = compile(expressions[i]);
 
-		assert_same(&cbpf, false, N_FRAMES, expressions[i]);
-		assert_same(&cbpf, true, N_FRAMES, expressions[i]);
-		mr_free(ctx, cbpf.insns);
+		assert_same(&filter, false, N_FRAMES, expressions[i]);
+		assert_same(&filter, true, N_FRAMES, expressions[i]);
+		mr_free(ctx, filter.insns);
 	}
 }
 
@@ -362,15 +362,15 @@ TEST(programs_take_what_libpcap_takes)
 {
 	for (size_t i = 0; i < sizeof(by_hand) / sizeof(by_hand[0]); i++) {
 		const struct by_hand *p = &by_hand[i];
-		const struct xdp_cbpf cbpf = by_hand_cbpf(p);
+		const struct xdp_filter filter = by_hand_cbpf(p);
 		uint32_t n;
 
-		if (mri_xdp_cbpf_translate(&cbpf,
-					   &(struct xdp_filter_count){ 0 },
-					   NULL, &n) != p->err)
+		if (mri_xdp_filter_translate(&filter,
+					     &(struct xdp_filter_count){ 0 },
+					     NULL, &n) != p->err)
 			fail_msg("%s", p->name);
 		if (p->err == 0 && can_load)
-			assert_same(&cbpf, false, N_FRAMES, p->name);
+			assert_same(&filter, false, N_FRAMES, p->name);
 	}
 }
 
@@ -384,17 +384,17 @@ TEST(combinations_take_what_libpcap_takes)
 	if (!can_load)
 		skip();
 	for (uint32_t i = 0; i < N_DRAWN; i++) {
-		struct xdp_cbpf cbpf;
+		struct xdp_filter filter;
 		char text[256];
 
 		snprintf(text, sizeof(text), "(%s) %s (%s)",
 			 expressions[1 + below(N - 1)], operators[i % 4],
 			 expressions[1 + below(N - 1)]);
 		/* "ip and arp" is refused, because it matches no frame. */
-		if (mri_xdp_expr_compile(ctx, "", text, &cbpf, NULL) < 0)
+		if (mri_xdp_filter_compile(ctx, "", text, &filter, NULL) < 0)
 			continue;
-		assert_same(&cbpf, i % 8 < 4, N_FRAMES / 20, text);
-		mr_free(ctx, cbpf.insns);
+		assert_same(&filter, i % 8 < 4, N_FRAMES / 20, text);
+		mr_free(ctx, filter.insns);
 	}
 }
 
@@ -440,18 +440,18 @@ TEST(drawn_programs_take_what_libpcap_takes)
 		skip();
 	for (uint32_t i = 0; i < 60 * N_DRAWN; i++) {
 		struct sock_filter insns[8];
-		const struct xdp_cbpf cbpf = { insns, 1 + below(8) };
+		const struct xdp_filter filter = { insns, 1 + below(8) };
 		uint32_t n;
 
-		for (uint32_t k = 0; k < cbpf.n; k++)
+		for (uint32_t k = 0; k < filter.n; k++)
 			insns[k] = draw();
-		insns[cbpf.n - 1] = (struct sock_filter)S(BPF_RET, below(2));
-		if (mri_xdp_cbpf_translate(&cbpf,
-					   &(struct xdp_filter_count){ 0 },
-					   NULL, &n) < 0)
+		insns[filter.n - 1] = (struct sock_filter)S(BPF_RET, below(2));
+		if (mri_xdp_filter_translate(&filter,
+					     &(struct xdp_filter_count){ 0 },
+					     NULL, &n) < 0)
 			continue;
 		n_translated++;
-		assert_same(&cbpf, i % 2, N_FRAMES / 100, "a drawn program");
+		assert_same(&filter, i % 2, N_FRAMES / 100, "a drawn program");
 	}
 	assert_true(n_translated > N_DRAWN);
 }
@@ -459,33 +459,33 @@ TEST(drawn_programs_take_what_libpcap_takes)
 TEST(a_program_that_is_too_long_is_refused)
 {
 	static struct sock_filter insns[XDP_FILTER_MAX + 1];
-	struct xdp_cbpf cbpf = { insns, XDP_FILTER_MAX };
+	struct xdp_filter filter = { insns, XDP_FILTER_MAX };
 	uint32_t n;
 
 	for (uint32_t i = 0; i <= XDP_FILTER_MAX; i++)
 		insns[i] = (struct sock_filter)S(BPF_MISC | BPF_TAX, 0);
 	insns[XDP_FILTER_MAX - 1] = (struct sock_filter)S(BPF_RET, 1);
-	assert_int_equal(mri_xdp_cbpf_translate(&cbpf,
-						&(struct xdp_filter_count){ 0 },
-						NULL, &n),
-			 0);
-	cbpf.n++;
-	assert_int_equal(mri_xdp_cbpf_translate(&cbpf,
-						&(struct xdp_filter_count){ 0 },
-						NULL, &n),
-			 -ENOTSUP);
+	assert_int_equal(
+		mri_xdp_filter_translate(
+			&filter, &(struct xdp_filter_count){ 0 }, NULL, &n),
+		0);
+	filter.n++;
+	assert_int_equal(
+		mri_xdp_filter_translate(
+			&filter, &(struct xdp_filter_count){ 0 }, NULL, &n),
+		-ENOTSUP);
 	/* Jumps would be too far for their 16 bits. */
-	cbpf.n--;
+	filter.n--;
 	for (uint32_t i = 0; i < XDP_FILTER_MAX - 1; i++)
 		insns[i] = (struct sock_filter)S(BPF_LD | BPF_W | BPF_IND, 0);
-	assert_int_equal(mri_xdp_cbpf_translate(&cbpf,
-						&(struct xdp_filter_count){ 0 },
-						NULL, &n),
-			 -ENOTSUP);
+	assert_int_equal(
+		mri_xdp_filter_translate(
+			&filter, &(struct xdp_filter_count){ 0 }, NULL, &n),
+		-ENOTSUP);
 }
 
 /* If a filter takes a frame, the answer for its known bits must be maybe. */
-static void assert_may_match(const struct xdp_cbpf *cbpf, const char *name)
+static void assert_may_match(const struct xdp_filter *filter, const char *name)
 {
 	static uint8_t bytes[LONG_BYTES];
 
@@ -500,8 +500,8 @@ static void assert_may_match(const struct xdp_cbpf *cbpf, const char *name)
 							 (uint8_t)below(256);
 			shape.bytes[k] = bytes[k] & shape.known[k];
 		}
-		if (interpret(cbpf, bytes, n_bytes) &&
-		    !mri_xdp_cbpf_may_match(cbpf, &shape))
+		if (interpret(filter, bytes, n_bytes) &&
+		    !mri_xdp_filter_may_match(filter, &shape))
 			fail_msg("%s", name);
 	}
 }
@@ -510,16 +510,16 @@ TEST(a_frame_that_is_taken_may_be_taken)
 {
 	for (size_t i = 0; i < sizeof(expressions) / sizeof(expressions[0]);
 	     i++) {
-		struct xdp_cbpf cbpf = compile(expressions[i]);
+		struct xdp_filter filter = compile(expressions[i]);
 
-		assert_may_match(&cbpf, expressions[i]);
-		mr_free(ctx, cbpf.insns);
+		assert_may_match(&filter, expressions[i]);
+		mr_free(ctx, filter.insns);
 	}
 	for (size_t i = 0; i < sizeof(by_hand) / sizeof(by_hand[0]); i++) {
-		const struct xdp_cbpf cbpf = by_hand_cbpf(&by_hand[i]);
+		const struct xdp_filter filter = by_hand_cbpf(&by_hand[i]);
 
 		if (by_hand[i].err == 0)
-			assert_may_match(&cbpf, by_hand[i].name);
+			assert_may_match(&filter, by_hand[i].name);
 	}
 }
 
@@ -575,10 +575,10 @@ TEST(an_error_says_where_and_why)
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct mr_reason reason = { "" };
-		struct xdp_cbpf cbpf;
+		struct xdp_filter filter;
 
-		assert_int_equal(mri_xdp_expr_compile(ctx, "x", cases[i][0],
-						      &cbpf, &reason),
+		assert_int_equal(mri_xdp_filter_compile(ctx, "x", cases[i][0],
+							&filter, &reason),
 				 -EINVAL);
 		if (strstr(reason.text, cases[i][1]) == NULL ||
 		    strchr(reason.text, '\n') != NULL)

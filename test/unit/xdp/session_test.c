@@ -121,10 +121,10 @@ TEST(a_filter_leaves_a_session_alone_or_not)
 		struct mr_reason reason = { "alone" };
 		int err;
 
-		assert_int_equal(mri_xdp_expr_compile(ctx, "x", cases[i][0],
-						      &port.filter, &reason),
+		assert_int_equal(mri_xdp_filter_compile(ctx, "x", cases[i][0],
+							&port.filter, &reason),
 				 0);
-		err = mri_xdp_session_check(&port, &reason);
+		err = mri_xdp_filter_check_sessions(&port, &reason);
 		if (err != (cases[i][1] == NULL ? 0 : -EBUSY) ||
 		    (err < 0 && strstr(reason.text, cases[i][1]) == NULL))
 			fail_msg("%s: %s", cases[i][0], reason.text);
