@@ -1,25 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Inside of the dpdk module.
- *
- *     dpdk.c          the part inside the library: need, loading
- *     dpdk_options.c  options of a spec, for both parts
- *     dpdk_port.c     the module's driver table: open, close
- *     dpdk_device.c   the device: find, configure, start, release
- *     dpdk_check.c    options that the device does not support
- *     dpdk_control.c  settings, state and events of an open port
- *     dpdk_queues.c   which queue the device gives a frame
- *     dpdk_rules.c    rules in the device
- *     dpdk_netdev.c   the kernel's interface under a device
- *     dpdk_eal.c      EAL: started once; its log
- *     dpdk_memory.c   registration of the region's segments
- *     dpdk_view.c     headers for the region's buffers; the mempool that is a
- *                     view of our pool                             (hot)
- *     dpdk_extra.c    headers for entries that those do not fit
- *     dpdk_tally.c    what a tx queue has posted, until it returns
- *     dpdk_rx.c       mbufs to frames                              (hot)
- *     dpdk_tx.c       frames to mbufs                              (hot)
- *     dpdk_shape.c    frames off the fast path
+ * Inside of the dpdk module; meson.build says what each file is about.
  *
  * A buffer of our pool and the header (struct rte_mbuf) of its place belong
  * together while DPDK has the buffer. While the application has it, by address,

@@ -2,17 +2,7 @@
 /*
  * Inside of the driver for Intel's 1 GbE controllers: 82574L (Linux: e1000e),
  * 82576, I350, I210 and I211 (Linux: igb).
- *
- *     intel.c        options, open, close
- *     intel_hw.c     reset, order of initialisation, link
- *     intel_filter.c addresses, MTU, RSS
- *     intel_irq.c    vectors, the port's fd, events
- *     intel_stats.c  the device's counters
- *     intel_queue.c  rings: memory, buffers, taking back
- *     intel_rx.c     the receive burst                          (hot)
- *     intel_tx.c     the transmit burst, completions            (hot)
- *     intel_frame.c  frames off the fast path
- *     intel_regs.h   registers and descriptors
+ * README.md says what each file is about.
  */
 #ifndef INTEL_INTEL_H
 #define INTEL_INTEL_H

@@ -1,20 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Inside of the virtio-net driver.
- *
- *     virtio.c           options, open, close, port information
- *     virtio_features.c  which features are accepted, and why not
- *     virtio_pci.c       registers: capabilities, status, queues
- *     virtio_queue.c     the queues' memory, start, taking back
- *     virtio_ctrl.c      the control queue and its commands
- *     virtio_stats.c     the device's counters
- *     virtio_event.c     link, announcements, device errors; interrupts
- *     virtio_receive.h   the rx bursts; virtio_rx.c has instances     (hot)
- *     virtio_tx.c        the tx bursts                                (hot)
- *     virtio_frame.c     frames off the fast path
- *     virtio_ring.h      one virtqueue                                (hot)
- *     virtio_spec.h      definitions of the specification
- */
+/* Inside of the virtio-net driver; README.md says what each file is about. */
 #ifndef VIRTIO_VIRTIO_H
 #define VIRTIO_VIRTIO_H
 

@@ -26,21 +26,14 @@
 
 enum { REPLY_BYTES = 16384 };
 
-static int control_socket(void)
-{
-	const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
-	return fd < 0 ? -errno : fd;
-}
-
 int mri_xdp_netdev_control(const char *name, unsigned long request,
 			   struct ifreq *ifr)
 {
-	const int fd = control_socket();
+	const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	int err = 0;
 
 	if (fd < 0)
-		return fd;
+		return -errno;
 	snprintf(ifr->ifr_name, sizeof(ifr->ifr_name), "%s", name);
 	if (ioctl(fd, request, ifr) < 0)
 		err = -errno;

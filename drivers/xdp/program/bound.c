@@ -232,6 +232,14 @@ static bool may_hold_tags(const struct xdp_port *port)
 	       flags.data & ETH_FLAG_RXVLAN;
 }
 
+const char *mri_xdp_unbound_cause(const struct xdp_port *port)
+{
+	return port->prog.dispatched != NULL ? "libxdp's dispatcher" :
+	       !port->lease.is_native        ? "generic attach" :
+	       port->prog.unbound_why[0]     ? port->prog.unbound_why :
+					       "driver or kernel";
+}
+
 bool mri_xdp_loses_tags(const struct xdp_port *port, char *ret_why,
 			size_t n_bytes)
 {
@@ -242,10 +250,7 @@ bool mri_xdp_loses_tags(const struct xdp_port *port, char *ret_why,
 	snprintf(ret_why, n_bytes,
 		 "VLAN tags outside the frame are lost (%s): 'ethtool -K %s' "
 		 "keeps them inside",
-		 port->prog.dispatched != NULL ? "libxdp's dispatcher" :
-		 !port->lease.is_native        ? "generic attach" :
-		 port->prog.unbound_why[0]     ? port->prog.unbound_why :
-						 "driver or kernel",
+		 mri_xdp_unbound_cause(port),
 		 strcmp(port->dev.driver, "veth") == 0 ? "PEER txvlan off" :
 							 "IFNAME rxvlan off");
 	return true;

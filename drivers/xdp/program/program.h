@@ -100,6 +100,8 @@ uint32_t mri_xdp_add_tag_in(const struct xdp_port *port,
  * filter (the first n_filter) passes to the kernel. Returns the new number. */
 size_t mri_xdp_add_tag_out(const struct xdp_port *port, struct bpf_insn *insns,
 			   size_t n_filter, size_t n);
+/* Why the program of a port is not bound to the device. */
+const char *mri_xdp_unbound_cause(const struct xdp_port *port);
 /* Whether such tags are lost; if so, why, and the remedy. */
 bool mri_xdp_loses_tags(const struct xdp_port *port, char *ret_why,
 			size_t n_bytes);

@@ -91,11 +91,8 @@ bool mri_xdp_lacks_meta(const struct xdp_port *port, char *ret_why,
 		 has_time ? "hash" :
 		 has_hash ? "receive time" :
 			    "hash, receive time",
-		 port->options.map != NULL     ? "'map'" :
-		 port->options.prog != NULL    ? "'prog'" :
-		 port->prog.dispatched != NULL ? "libxdp's dispatcher" :
-		 !port->lease.is_native        ? "generic attach" :
-		 port->prog.unbound_why[0]     ? port->prog.unbound_why :
-						 "driver or kernel");
+		 port->options.map != NULL  ? "'map'" :
+		 port->options.prog != NULL ? "'prog'" :
+					      mri_xdp_unbound_cause(port));
 	return true;
 }
