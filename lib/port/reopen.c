@@ -223,8 +223,9 @@ int mr_port_reopen(struct mr_port *port, struct mr_reason *reterr_reason)
 		return err;
 	if (kept->driver == NULL)
 		kept->driver = port->driver;
-	/* The port's memory has the size that the first driver needs. */
-	if (driver != kept->driver)
+	/* The port's memory has the size that the first driver needs. By name:
+	 * a module supplies a table of its own. */
+	if (strcmp(driver->name, kept->driver->name) != 0)
 		return mr_fail(reterr_reason, -ENODEV,
 			       "%s: the device now needs another driver",
 			       port->info->name);

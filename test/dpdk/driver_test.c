@@ -483,6 +483,19 @@ TEST(fields_that_a_device_does_not_hash_are_refused)
 	mr_port_close(port);
 }
 
+TEST(a_port_can_be_opened_again)
+{
+	struct mr_port *port = open_port("dpdk:net_null7,ring=64");
+	struct mr_reason why = { "" };
+	struct mr_frame frames[BURST];
+
+	if (mr_port_reopen(port, &why) < 0)
+		fail_msg("%s", why.text);
+	assert_int_equal(receive(port, frames), BURST);
+	mr_frame_free_bulk(cache, frames, BURST);
+	mr_port_close(port);
+}
+
 /* Mempools of headers. */
 static void count_headers(struct rte_mempool *mempool, void *ret_n)
 {
