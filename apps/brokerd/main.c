@@ -22,7 +22,7 @@
 #include "clients.h"
 #include "sandbox.h"
 
-enum { ID_SOCKET = OPTION_LONG, ID_RULES, ID_CHECK, FULL_MS = 100 };
+enum { FULL_MS = 100 };
 
 struct options {
 	const char *socket, *rules;
@@ -30,50 +30,36 @@ struct options {
 	uint32_t n_verbose;
 };
 
-static const struct option_row rows[] = {
-	{ "rules", ID_RULES, "FILE",
-	  "rules file (default /etc/millrace/broker.yaml)" },
-	{ "socket", ID_SOCKET, "PATH",
-	  "where clients connect (default " XDP_BROKER_PATH ")" },
-	{ "check", ID_CHECK, NULL, "check the rules and exit" },
-	{ "verbose", 'v', NULL, "log each port" },
-	{ "help", OPTION_HELP, NULL, "print this help" },
-	{ "version", OPTION_VERSION, NULL, "print the version" },
+#define KEY(name_, letter_, taker, member, arg_, help_)                        \
+	{                                                                      \
+		.name = name_, .letter = letter_, .take = taker,               \
+		.offset = offsetof(struct options, member), .arg = arg_,       \
+		.help = help_                                                  \
+	}
+
+static const struct yaml_key keys[] = {
+	KEY("rules", 0, option_take_string, rules, "FILE",
+	    "rules file (default /etc/millrace/broker.yaml)"),
+	KEY("socket", 0, option_take_string, socket, "PATH",
+	    "where clients connect (default " XDP_BROKER_PATH ")"),
+	KEY("check", 0, yaml_take_bool, is_check, NULL,
+	    "check the rules and exit"),
+	KEY("verbose", 'v', option_take_count, n_verbose, NULL,
+	    "log each port"),
+	{ .name = NULL },
 };
+
+static const struct option_keys set = { keys, 0, false };
 
 static const char usage[] =
 	"usage: mr-brokerd [options]\n"
 	"Open xdp: ports for unprivileged programs, according to rules.\n";
 
-static enum parse_result take_option(const struct option_row *row,
-				     const char *arg, void *options,
-				     struct mr_reason *error)
-{
-	struct options *o = options;
-
-	(void)error;
-	switch (row->id) {
-	case ID_SOCKET:
-		o->socket = arg;
-		break;
-	case ID_RULES:
-		o->rules = arg;
-		break;
-	case ID_CHECK:
-		o->is_check = true;
-		break;
-	default:
-		o->n_verbose++;
-	}
-	return PARSE_RUN;
-}
-
 static const struct option_table table = {
 	.program = "mr-brokerd",
 	.usage = usage,
-	.rows = rows,
-	.n_rows = sizeof(rows) / sizeof(rows[0]),
-	.take = take_option,
+	.sets = &set,
+	.n_sets = 1,
 };
 
 static int complain(const char *text, int status)
@@ -189,7 +175,7 @@ int main(int argc, char **argv)
 	struct mr_reason why;
 	int first;
 
-	switch (option_table_parse(&table, argc, argv, &options, &first,
+	switch (option_table_parse(&table, argc, argv, &options, &first, NULL,
 				   &why)) {
 	case PARSE_DONE:
 		return fflush(stdout) == 0 ? 0 : complain("cannot write", 1);

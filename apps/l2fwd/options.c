@@ -1,36 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The command line of mr-l2fwd. */
-#include <errno.h>
 #include <string.h>
 
 #include "options.h"
 
-enum {
-	ID_MODE = OPTION_LONG,
-	ID_COUNT,
-	ID_AGE,
-	ID_FDB_LIMIT,
-	ID_OFFLOAD,
-	ID_PUNT
+static const struct option_row rows[] = {
+	{ "workers", OPTION_KEY, "N",
+	  "threads (default: one per queue of a port)" },
+	{ "mtu", OPTION_KEY, "N", "set the ports' MTU; restored at exit" },
+	{ "promisc", OPTION_KEY, "auto|on|off",
+	  "promiscuous mode (auto: on in patch and learn)" },
+	{ "count", OPTION_LONG, "N",
+	  "exit after N frames, or up to a burst more" },
 };
 
-static const struct option_row rows[] = {
-	{ "mode", ID_MODE, "MODE", "patch (default), macswap, learn or drop" },
-	{ "workers", OPTION_WORKERS, "N",
-	  "threads (default: one per queue of a port)" },
-	{ "mtu", OPTION_MTU, "N", "set the ports' MTU; restored at exit" },
-	{ "promisc", OPTION_PROMISC, "auto|on|off",
-	  "promiscuous mode (auto: on in patch and learn)" },
-	{ "count", ID_COUNT, "N",
-	  "exit after N frames, or up to a burst more" },
-	{ "age", ID_AGE, "S",
-	  "learn: forget addresses after S seconds (default 300)" },
-	{ "fdb-limit", ID_FDB_LIMIT, "N",
-	  "learn: most addresses to keep (default 8192)" },
-	{ "offload", ID_OFFLOAD, "off|auto|on",
-	  "let the kernel forward known traffic (default off)" },
-	{ "punt", ID_PUNT, "FILTER",
-	  "leave frames that match a pcap filter to the kernel" },
+static const struct option_keys sets[] = {
+	{ l2fwd_keys, 0, true },
+	{ dataplane_keys, offsetof(struct options, plane), true },
+	{ run_control_keys, offsetof(struct options, run), false },
+	{ run_keys, offsetof(struct options, run), false },
 };
 
 static const char usage[] =
@@ -43,34 +31,13 @@ static const char usage[] =
 	"addresses; learn is a learning bridge; drop drops all frames.\n"
 	"FILE lists the ports, and settings with the names of options.\n";
 
-/* What is being parsed. */
-struct parsing {
-	struct options *options;
-	const char *in_file; /* an option that is a key; NULL: none */
-};
-
-static enum parse_result take_option(const struct option_row *row,
-				     const char *arg, void *opaque,
-				     struct mr_reason *error)
+static enum parse_result take_count(const struct option_row *row,
+				    const char *arg, void *options,
+				    struct mr_reason *error)
 {
-	struct parsing *parsing = opaque;
-	struct options *o = parsing->options;
-	int err;
+	struct options *o = options;
 
-	if (row->id == ID_COUNT)
-		return parse_u64(row->name, arg, 1, UINT64_MAX, &o->n_frames,
-				 error);
-	/* With a file, the option overrides the key. */
-	if (arg == NULL || row->id == OPTION_METRICS)
-		return run_take_option(row, arg, &o->run, &o->plane, error);
-	err = yaml_take_option(l2fwd_keys, row->name, arg, o, error);
-	if (err == -ENOENT)
-		err = yaml_take_option(dataplane_keys, row->name, arg,
-				       &o->plane, error);
-	if (err == -ENOENT)
-		return run_take_option(row, arg, &o->run, &o->plane, error);
-	parsing->in_file = row->name;
-	return err == 0 ? PARSE_RUN : PARSE_WRONG;
+	return parse_u64(row->name, arg, 1, UINT64_MAX, &o->n_frames, error);
 }
 
 static enum parse_result take_ports(struct options *o, int n, char **specs,
@@ -106,20 +73,20 @@ static const struct option_table table = {
 	.usage = usage,
 	.rows = rows,
 	.n_rows = sizeof(rows) / sizeof(rows[0]),
-	.take = take_option,
-	.shared_rows = run_option_rows,
-	.n_shared_rows = N_RUN_OPTION_ROWS,
+	.take = take_count,
+	.sets = sets,
+	.n_sets = sizeof(sets) / sizeof(sets[0]),
 };
 
 enum parse_result options_parse(int argc, char **argv, struct options *options,
 				struct mr_reason *ret_error)
 {
-	struct parsing parsing = { .options = options };
+	struct option_given given = { .n = 0 };
 	enum parse_result result;
 	int first;
 
 	options_init(options);
-	result = option_table_parse(&table, argc, argv, &parsing, &first,
+	result = option_table_parse(&table, argc, argv, options, &first, &given,
 				    ret_error);
 	if (result != PARSE_RUN || options->run.is_schema)
 		return result;
@@ -137,10 +104,11 @@ enum parse_result options_parse(int argc, char **argv, struct options *options,
 		return parse_wrong(ret_error,
 				   "--config does not go with ports: the file "
 				   "has them");
-	if (parsing.in_file != NULL)
+	/* With a file, its keys are set there. */
+	if (given.n > 0)
 		return parse_wrong(ret_error,
 				   "--config does not go with --%s: set it in "
 				   "the file",
-				   parsing.in_file);
+				   given.list[given.n - 1].name);
 	return PARSE_RUN;
 }

@@ -139,34 +139,10 @@ void dataplane_print_port(const struct mr_port_info *info);
 /* Print what was opened, and the core map, to stderr. */
 void dataplane_print_map(const struct dataplane *plane);
 
-/*
- * Options that fill in the configuration, for applications' tables, which use
- * these ids with their own help.
- */
-enum {
-	OPTION_CORES = 'c',
-	OPTION_WORKERS = 'w',
-	OPTION_BURST = OPTION_LONG + 101,
-	OPTION_IDLE,
-	OPTION_MTU,
-	OPTION_PAGE_BYTES,
-	OPTION_POOL_PAGES,
-	OPTION_PROMISC,
-	OPTION_QUEUES,
-	OPTION_RING,
-	OPTION_SAFETY,
-};
-
 /* Names of idle modes and log levels; NULL ends them. */
 extern const char *const dataplane_idle_words[], *const dataplane_log_words[];
 
-/* Handle one of them. */
-enum parse_result dataplane_take_option(const struct option_row *row,
-					const char *arg,
-					struct dataplane_config *config,
-					struct mr_reason *ret_error);
-
-/* Check that they are consistent: PARSE_RUN or PARSE_WRONG. */
+/* Check that options are consistent: PARSE_RUN or PARSE_WRONG. */
 enum parse_result dataplane_check_options(const struct dataplane_config *config,
 					  struct mr_reason *ret_error);
 

@@ -87,38 +87,40 @@ void dataplane_write_metrics(const void *from, char *ret_text, size_t n_bytes)
 	}
 /* Fixed: ports, pool and workers are created with it. */
 #define FIXED .is_fixed = true
+#define OPTION(arg_, help_) .arg = arg_, .help = help_
 
+/* The options workers, mtu and promisc have the help of each program. */
 const struct yaml_key dataplane_keys[] = {
-	NUMBER("workers", n_workers, 1, MR_WORKERS_MAX, FIXED),
+	NUMBER("workers", n_workers, 1, MR_WORKERS_MAX, FIXED, .letter = 'w'),
 	{ .name = "cores",
 	  .take = yaml_take_value,
 	  .read = read_cores,
 	  .show = show_cores,
-	  FIXED },
-	NUMBER("burst", burst, 1, MR_BURST_MAX, FIXED),
-	WORD("idle", idle, dataplane_idle_words, .preset = "adaptive"),
+	  .letter = 'c',
+	  FIXED,
+	  OPTION("LIST", "cores to use, such as 1,3-5, or auto (default)") },
+	NUMBER("burst", burst, 1, MR_BURST_MAX, FIXED,
+	       OPTION("N", "entries per burst, 1 to 256 (default 256)")),
+	WORD("idle", idle, dataplane_idle_words, .preset = "adaptive",
+	     OPTION("HOW", "without work: poll, adaptive (default), "
+			   "interrupt")),
 	WORD("log_level", log_level, dataplane_log_words, .preset = "warning"),
-	NUMBER("queues", port.n_queues, 1, MAX_QUEUES, FIXED),
-	NUMBER("ring", port.n_ring, MIN_RING, MAX_RING, FIXED),
+	NUMBER("queues", port.n_queues, 1, MAX_QUEUES, FIXED,
+	       OPTION("N", "queues per port (default: the port's own)")),
+	NUMBER("ring", port.n_ring, MIN_RING, MAX_RING, FIXED,
+	       OPTION("N", "entries per device ring (default: the port's)")),
 	NUMBER("mtu", port.mtu_bytes, MIN_MTU, MAX_MTU, FIXED),
 	WORD("promisc", port.promisc, promisc_words, FIXED, .preset = "auto"),
-	NUMBER("pool_pages", n_pages, 1, MAX_PAGES, FIXED),
+	NUMBER("pool_pages", n_pages, 1, MAX_PAGES, FIXED,
+	       OPTION("N", "pages in the pool (default: as many as needed)")),
 	NUMBER("page_bytes", page_bytes, MIN_PAGE_BYTES, MAX_PAGE_BYTES, FIXED,
-	       .preset = "4096"),
-	WORD("safety", safety, safety_words, FIXED, .preset = "counts"),
+	       .preset = "4096",
+	       OPTION("N", "page size, 2048 to 32768 (default 4096)")),
+	WORD("safety", safety, safety_words, FIXED, .preset = "counts",
+	     OPTION("LEVEL", "pool checks: counts (default), states, poison, "
+			     "guard")),
 	{ .name = NULL },
 };
-
-enum parse_result dataplane_take_option(const struct option_row *row,
-					const char *arg,
-					struct dataplane_config *config,
-					struct mr_reason *ret_error)
-{
-	return yaml_take_option(dataplane_keys, row->name, arg, config,
-				ret_error) == 0 ?
-		       PARSE_RUN :
-		       PARSE_WRONG;
-}
 
 int dataplane_check(const struct dataplane_config *c,
 		    struct objections *objections)

@@ -8,21 +8,8 @@
 #include "offloading.h"
 #include "specs.h"
 #include "text.h"
-#include "values.h"
 
 const char *const offload_words[] = { "off", "auto", "on", NULL };
-
-enum parse_result offload_take(const struct option_row *row, const char *arg,
-			       enum offload_choice *choice,
-			       struct mr_reason *ret_error)
-{
-	uint32_t word = 0;
-	const enum parse_result r =
-		parse_word(row->name, arg, offload_words, &word, ret_error);
-
-	*choice = (enum offload_choice)word;
-	return r;
-}
 
 int offload_refuse(const char *program, enum offload_choice choice,
 		   const char *why, struct mr_reason *ret_error)

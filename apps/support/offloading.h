@@ -15,10 +15,6 @@
 enum offload_choice { OFFLOAD_OFF, OFFLOAD_AUTO, OFFLOAD_ON };
 extern const char *const offload_words[]; /* their names; NULL ends them */
 
-enum parse_result offload_take(const struct option_row *row, const char *arg,
-			       enum offload_choice *choice,
-			       struct mr_reason *ret_error);
-
 /* There will be no rules: 0 and a line on stderr if the choice is auto, or
  * -ENOTSUP. */
 int offload_refuse(const char *program, enum offload_choice choice,

@@ -9,37 +9,131 @@
 #include "values.h"
 #include "version.h"
 
-static uint32_t count_rows(const struct option_table *table)
+/* A row or a key. */
+struct option_one {
+	char name[24];
+	int id;
+	const char *arg, *help;
+	const struct option_row *row;  /* NULL: a key... */
+	const struct option_keys *set; /* ...of this set */
+};
+
+struct option_list {
+	uint32_t n;
+	struct option_one list[MAX_OPTIONS];
+};
+
+enum { ID_OF_KEYS = 1 << 16 }; /* from here on: keys without a letter */
+
+static void add_option(struct option_list *all, const char *name,
+		       struct option_one one)
 {
-	return table->n_rows + table->n_shared_rows;
+	if (one.id == OPTION_KEY)
+		one.id = ID_OF_KEYS + (int)all->n;
+	snprintf(one.name, sizeof(one.name), "%s", name);
+	for (char *c = one.name; *c != '\0'; c++)
+		*c = *c == '_' ? '-' : *c;
+	all->list[all->n++] = one;
 }
 
-static const struct option_row *row_at(const struct option_table *table,
-				       uint32_t i)
+static void add_row(struct option_list *all, const struct option_table *table,
+		    const struct option_row *row)
 {
-	return i < table->n_rows ? &table->rows[i] :
-				   &table->shared_rows[i - table->n_rows];
+	struct option_one one = {
+		.id = row->id, .arg = row->arg, .help = row->help, .row = row
+	};
+
+	for (uint32_t s = 0; row->id == OPTION_KEY && s < table->n_sets; s++) {
+		const struct yaml_key *key =
+			yaml_find_option(table->sets[s].keys, row->name);
+
+		if (key == NULL)
+			continue;
+		one.id = key->letter;
+		one.row = NULL;
+		one.set = &table->sets[s];
+		break;
+	}
+	if (row->help != NULL)
+		add_option(all, row->name, one);
+}
+
+static bool has_row(const struct option_table *table,
+		    const struct yaml_key *key)
+{
+	for (uint32_t i = 0; i < table->n_rows; i++)
+		if (yaml_find_option((const struct yaml_key[]){ *key, { 0 } },
+				     table->rows[i].name) != NULL)
+			return true;
+	return false;
+}
+
+/* All options, in the order of the help. */
+static struct option_list list_options(const struct option_table *table)
+{
+	struct option_list all = { 0 };
+
+	for (uint32_t i = 0; i < table->n_rows; i++)
+		add_row(&all, table, &table->rows[i]);
+	for (uint32_t s = 0; s < table->n_sets; s++)
+		for (const struct yaml_key *key = table->sets[s].keys;
+		     key->name != NULL; key++)
+			if (key->help != NULL && !has_row(table, key))
+				add_option(&all, key->name,
+					   (struct option_one){
+						   .id = key->letter,
+						   .arg = key->arg,
+						   .help = key->help,
+						   .set = &table->sets[s] });
+	add_option(&all, "help",
+		   (struct option_one){ .id = OPTION_HELP,
+					.help = "print this help" });
+	add_option(&all, "version",
+		   (struct option_one){ .id = OPTION_VERSION,
+					.help = "print the version" });
+	return all;
 }
 
 void option_table_print_help(const struct option_table *table, FILE *to)
 {
+	const struct option_list all = list_options(table);
+
 	fprintf(to, "%s\n", table->usage);
-	for (uint32_t i = 0; i < count_rows(table); i++) {
-		const struct option_row *row = row_at(table, i);
+	for (uint32_t i = 0; i < all.n; i++) {
+		const struct option_one *one = &all.list[i];
 		char letter[5] = "    ", left[40];
 
-		if (row->id < OPTION_LONG)
-			snprintf(letter, sizeof(letter), "-%c, ", row->id);
-		snprintf(left, sizeof(left), "--%s%s%s", row->name,
-			 row->arg != NULL ? " " : "",
-			 row->arg != NULL ? row->arg : "");
+		if (one->id < OPTION_LONG)
+			snprintf(letter, sizeof(letter), "-%c, ", one->id);
+		snprintf(left, sizeof(left), "--%s%s%s", one->name,
+			 one->arg != NULL ? " " : "",
+			 one->arg != NULL ? one->arg : "");
 		if (strlen(left) > 18) /* its help is on the next line */
 			fprintf(to, "  %s%s\n%25s%s\n", letter, left, "",
-				row->help);
+				one->help);
 		else
-			fprintf(to, "  %s%-18s %s\n", letter, left, row->help);
+			fprintf(to, "  %s%-18s %s\n", letter, left, one->help);
 	}
 	fprintf(to, "\nExit status: 0; 1 on failure; 2 on a usage error.\n");
+}
+
+int option_take_string(struct yaml_reader *reader, const struct yaml_key *key,
+		       yaml_node_t *node, void *to)
+{
+	const char *text = (const char *)node->data.scalar.value;
+
+	(void)reader;
+	memcpy((char *)to + key->offset, &text, sizeof(text));
+	return 0;
+}
+
+int option_take_count(struct yaml_reader *reader, const struct yaml_key *key,
+		      yaml_node_t *node, void *to)
+{
+	(void)reader;
+	(void)node;
+	++*(uint32_t *)((char *)to + key->offset);
+	return 0;
 }
 
 enum parse_result parse_u64(const char *name, const char *text, uint64_t min,
@@ -80,17 +174,11 @@ enum parse_result parse_u32(const char *name, const char *text, uint32_t min,
 enum parse_result parse_seconds(const char *name, const char *text,
 				uint64_t *ret_ms, struct mr_reason *ret_error)
 {
-	char *end;
-	const double s = strtod(text, &end);
+	struct mr_reason why;
 
-	/* Written so that a NaN is wrong, too. */
-	if (end == text || *end != '\0' || !(s >= 0.001 && s <= 1e9))
-		return parse_wrong(ret_error,
-				   "--%s: '%s' is not a number of seconds, "
-				   "0.001 to 1e9",
-				   name, text);
-	*ret_ms = (uint64_t)(s * 1000 + 0.5);
-	return PARSE_RUN;
+	return value_seconds(text, ret_ms, &why) ?
+		       PARSE_RUN :
+		       parse_wrong(ret_error, "--%s: %s", name, why.text);
 }
 
 enum parse_result parse_word(const char *name, const char *text,
@@ -111,55 +199,83 @@ enum mr_log_level option_log_level(uint32_t n_verbose, bool is_quiet)
 	return n_verbose == 1 ? MR_LOG_INFO : MR_LOG_DEBUG;
 }
 
-/* Convert the table for getopt_long(). */
-static void describe_options(const struct option_table *table,
+/* Convert the list for getopt_long(). */
+static void describe_options(const struct option_list *all,
 			     struct option *ret_long, char *ret_letters)
 {
 	*ret_letters++ = ':'; /* report a missing value differently */
-	for (uint32_t i = 0; i < count_rows(table); i++) {
-		const struct option_row *row = row_at(table, i);
+	for (uint32_t i = 0; i < all->n; i++) {
+		const struct option_one *one = &all->list[i];
 
-		ret_long[i] = (struct option){ .name = row->name,
-					       .has_arg = row->arg != NULL,
-					       .val = row->id };
-		if (row->id >= OPTION_LONG)
+		ret_long[i] = (struct option){ .name = one->name,
+					       .has_arg = one->arg != NULL,
+					       .val = one->id };
+		if (one->id >= OPTION_LONG)
 			continue;
-		*ret_letters++ = (char)row->id;
-		if (row->arg != NULL)
+		*ret_letters++ = (char)one->id;
+		if (one->arg != NULL)
 			*ret_letters++ = ':';
 	}
 }
 
-static enum parse_result take_option(const struct option_table *table, int id,
-				     void *options,
+static void note_given(struct option_given *given, const char *name,
+		       const char *value)
+{
+	uint32_t i = 0;
+
+	while (i < given->n && strcmp(given->list[i].name, name) != 0)
+		i++;
+	given->list[i].name = name;
+	given->list[i].value = value;
+	given->n += i == given->n;
+}
+
+static enum parse_result take_key(const struct option_one *one, void *options,
+				  struct option_given *given,
+				  struct mr_reason *ret_error)
+{
+	const struct option_keys *set = one->set;
+	const struct yaml_key *key = yaml_find_option(set->keys, one->name);
+	const char *value = one->arg != NULL ? optarg : "yes";
+
+	if (yaml_take_option(key, one->name, value,
+			     (char *)options + set->offset, ret_error) < 0)
+		return PARSE_WRONG;
+	if (given != NULL && set->is_noted)
+		note_given(given, key->name, value);
+	return PARSE_RUN;
+}
+
+static enum parse_result take_option(const struct option_table *table,
+				     const struct option_one *one,
+				     void *options, struct option_given *given,
 				     struct mr_reason *ret_error)
 {
-	if (id == OPTION_HELP) {
+	switch (one->id) {
+	case OPTION_HELP:
 		option_table_print_help(table, stdout);
 		return PARSE_DONE;
-	}
-	if (id == OPTION_VERSION) {
+	case OPTION_VERSION:
 		printf("%s %s\n", table->program, program_version);
 		return PARSE_DONE;
-	}
-	for (uint32_t i = 0; i < count_rows(table); i++)
-		if (row_at(table, i)->id == id)
-			return table->take(row_at(table, i), optarg, options,
+	default:
+		return one->row == NULL ?
+			       take_key(one, options, given, ret_error) :
+			       table->take(one->row, optarg, options,
 					   ret_error);
-	return PARSE_RUN; /* getopt_long() returned an id of the table */
+	}
 }
 
 /* Count and name the options that begin with a long word. */
-static uint32_t find_by_prefix(const struct option_table *table,
-			       const char *word, char *ret_names,
-			       size_t n_bytes)
+static uint32_t find_by_prefix(const struct option_list *all, const char *word,
+			       char *ret_names, size_t n_bytes)
 {
 	const size_t n = strcspn(word, "=");
 	uint32_t n_meant = 0;
 	size_t at = 0;
 
-	for (uint32_t i = 0; i < count_rows(table); i++) {
-		const char *name = row_at(table, i)->name;
+	for (uint32_t i = 0; i < all->n; i++) {
+		const char *name = all->list[i].name;
 
 		if (strncmp(name, word, n) != 0)
 			continue;
@@ -171,23 +287,32 @@ static uint32_t find_by_prefix(const struct option_table *table,
 	return n_meant;
 }
 
+static const struct option_one *find_by_id(const struct option_list *all,
+					   int id)
+{
+	for (uint32_t i = 0; i < all->n; i++)
+		if (all->list[i].id == id)
+			return &all->list[i];
+	return NULL;
+}
+
 /* Say why getopt_long() refused a word. */
 static enum parse_result refuse_word(const struct option_table *table,
+				     const struct option_list *all,
 				     const char *word,
 				     struct mr_reason *ret_error)
 {
+	const struct option_one *one = find_by_id(all, optopt);
 	char names[sizeof(ret_error->text)];
 
-	for (uint32_t i = 0; i < count_rows(table); i++)
-		if (row_at(table, i)->id == optopt)
-			return parse_wrong(ret_error,
-					   "option '--%s' takes no value",
-					   row_at(table, i)->name);
+	if (one != NULL)
+		return parse_wrong(ret_error, "option '--%s' takes no value",
+				   one->name);
 	if (optopt != 0)
 		return parse_wrong(ret_error,
 				   "unknown option '-%c'; see %s --help",
 				   optopt, table->program);
-	if (find_by_prefix(table, word + 2, names, sizeof(names)) > 1)
+	if (find_by_prefix(all, word + 2, names, sizeof(names)) > 1)
 		return parse_wrong(ret_error,
 				   "option '%.40s' is ambiguous; it may be:%s",
 				   word, names);
@@ -197,13 +322,15 @@ static enum parse_result refuse_word(const struct option_table *table,
 
 enum parse_result option_table_parse(const struct option_table *table, int argc,
 				     char **argv, void *options, int *ret_first,
+				     struct option_given *ret_given,
 				     struct mr_reason *ret_error)
 {
+	const struct option_list all = list_options(table);
 	struct option long_options[MAX_OPTIONS + 1] = { 0 };
 	char letters[2 * MAX_OPTIONS + 2] = "";
 	int id;
 
-	describe_options(table, long_options, letters);
+	describe_options(&all, long_options, letters);
 	optind = 0; /* GNU: restart, for tests that parse twice */
 	opterr = 0;
 	while ((id = getopt_long(argc, argv, letters, long_options, NULL)) !=
@@ -211,12 +338,14 @@ enum parse_result option_table_parse(const struct option_table *table, int argc,
 		enum parse_result result;
 
 		if (id == '?')
-			return refuse_word(table, argv[optind - 1], ret_error);
+			return refuse_word(table, &all, argv[optind - 1],
+					   ret_error);
 		if (id == ':')
 			return parse_wrong(ret_error,
 					   "option '%s' needs a value",
 					   argv[optind - 1]);
-		result = take_option(table, id, options, ret_error);
+		result = take_option(table, find_by_id(&all, id), options,
+				     ret_given, ret_error);
 		if (result != PARSE_RUN)
 			return result;
 	}

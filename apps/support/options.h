@@ -2,8 +2,9 @@
 /*
  * The command line of an application: one table makes the parser and the help.
  *
- * The table and the struct that the options end up in are the application's. It
- * gives a function that takes one option; the parse_...() below read its value.
+ * The struct that the options end up in is the application's. An option is a
+ * key with a help, as of a configuration file; or a row, for which the
+ * application gives a function, and the parse_...() below read its value.
  */
 #ifndef SUPPORT_OPTIONS_H
 #define SUPPORT_OPTIONS_H
@@ -15,6 +16,7 @@
 #include <millrace/millrace.h>
 
 #include "text.h"
+#include "yaml_keys.h"
 
 enum parse_result {
 	PARSE_RUN,
@@ -23,17 +25,35 @@ enum parse_result {
 };
 
 enum {
-	OPTION_HELP = 'h',    /* ids that the parser itself handles */
-	OPTION_VERSION = 'V', /* if the table has them */
-	OPTION_LONG = 256,    /* from here on: no short option */
+	OPTION_HELP = 'h',    /* ids that the parser itself handles, */
+	OPTION_VERSION = 'V', /* of options that all tables have */
+	OPTION_KEY = 0,
+	OPTION_LONG = 256, /* from here on: no short option */
 	MAX_OPTIONS = 64,
 };
 
 struct option_row {
 	const char *name;
-	int id;          /* chosen by the table; a letter: the short option */
+	/* Chosen by the table; a letter: the short option. OPTION_KEY: this is
+	 * the help of the key of that name; NULL: it is no option here. */
+	int id;
 	const char *arg; /* name of the value in the help; NULL: none */
 	const char *help;
+};
+
+/* Keys that are options. */
+struct option_keys {
+	const struct yaml_key *keys;
+	size_t offset; /* of the struct that they fill in, in the options */
+	bool is_noted; /* in struct option_given */
+};
+
+/* The options given, each once with its last value. */
+struct option_given {
+	uint32_t n;
+	struct {
+		const char *name, *value;
+	} list[MAX_OPTIONS];
 };
 
 /*
@@ -50,18 +70,24 @@ struct option_table {
 	const struct option_row *rows;
 	uint32_t n_rows;
 	option_fn *take;
-	/* Rows after them, shared by tables; NULL: none. */
-	const struct option_row *shared_rows;
-	uint32_t n_shared_rows; /* with n_rows, at most MAX_OPTIONS */
+	/* Listed after the rows. */
+	const struct option_keys *sets;
+	uint32_t n_sets;
 };
 
 /*
  * Read the command line. Words that are not options move to the end of argv,
- * from *ret_first on. Only one thread at a time, due to getopt().
+ * from *ret_first on. ret_given: NULL, or initially all zeros. Only one thread
+ * at a time, due to getopt().
  */
 enum parse_result option_table_parse(const struct option_table *table, int argc,
 				     char **argv, void *options, int *ret_first,
+				     struct option_given *ret_given,
 				     struct mr_reason *ret_error);
+
+/* For keys that are options only. */
+yaml_take_fn option_take_string; /* const char *, of argv */
+yaml_take_fn option_take_count;  /* uint32_t: how often it is given */
 
 void option_table_print_help(const struct option_table *table, FILE *to);
 

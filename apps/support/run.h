@@ -88,33 +88,9 @@ struct run_config {
  */
 int run(const struct run_config *config);
 
-/* Options that fill in struct run_options, like those in dataplane.h. */
-enum {
-	OPTION_DURATION = 'd',
-	OPTION_JSON = 'j',
-	OPTION_QUIET = 'q',
-	OPTION_VERBOSE = 'v',
-	OPTION_EXIT_ON_PORT_LOSS = OPTION_LONG + 120,
-	OPTION_CONTROL,
-	OPTION_INSTANCE,
-	OPTION_METRICS,
-	OPTION_CONFIG,
-	OPTION_CHECK,
-	OPTION_SCHEMA,
-};
-
-/*
- * Those of every application, with the same help. The first ones are of
- * applications with a control socket and a configuration file.
- */
-enum { N_CONTROL_OPTION_ROWS = 10, N_RUN_OPTION_ROWS = 21 };
-extern const struct option_row run_option_rows[N_RUN_OPTION_ROWS];
-
-/* Handle one of them, or of the data plane's. */
-enum parse_result run_take_option(const struct option_row *row, const char *arg,
-				  struct run_options *run,
-				  struct dataplane_config *plane,
-				  struct mr_reason *ret_error);
+/* Options that fill in struct run_options; the first ones are of applications
+ * with a control socket and a configuration file. */
+extern const struct yaml_key run_control_keys[], run_keys[];
 
 /* After all options: sets the log level. PARSE_WRONG: they contradict. */
 enum parse_result run_complete_options(const struct run_options *run,

@@ -5,107 +5,69 @@
 #include "run.h"
 #include "values.h"
 
-const struct option_row run_option_rows[N_RUN_OPTION_ROWS] = {
-	{ "cores", OPTION_CORES, "LIST",
-	  "cores to use, such as 1,3-5, or auto (default)" },
-	{ "burst", OPTION_BURST, "N",
-	  "entries per burst, 1 to 256 (default 256)" },
-	{ "idle", OPTION_IDLE, "HOW",
-	  "without work: poll, adaptive (default), interrupt" },
-	{ "json", OPTION_JSON, NULL, "one JSON object per second on stdout" },
-	{ "config", OPTION_CONFIG, "FILE", "configuration file, in YAML" },
-	{ "check", OPTION_CHECK, NULL, "check the configuration and exit" },
-	{ "schema", OPTION_SCHEMA, NULL,
-	  "print the JSON schema of configuration files" },
-	{ "instance", OPTION_INSTANCE, "NAME",
-	  "name of the instance, for mrctl" },
-	{ "control", OPTION_CONTROL, "PATH",
-	  "control socket (default /run/millrace/NAME.sock)" },
-	{ "metrics", OPTION_METRICS, "WHERE",
-	  "serve Prometheus at unix:PATH or tcp:ADDRESS:PORT" },
-	{ "queues", OPTION_QUEUES, "N",
-	  "queues per port (default: the port's own)" },
-	{ "ring", OPTION_RING, "N",
-	  "entries per device ring (default: the port's)" },
-	{ "pool-pages", OPTION_POOL_PAGES, "N",
-	  "pages in the pool (default: as many as needed)" },
-	{ "page-bytes", OPTION_PAGE_BYTES, "N",
-	  "page size, 2048 to 32768 (default 4096)" },
-	{ "safety", OPTION_SAFETY, "LEVEL",
-	  "pool checks: counts (default), states, poison" },
-	{ "duration", OPTION_DURATION, "S",
-	  "exit after S seconds, such as 10 or 0.5" },
-	{ "exit-on-port-loss", OPTION_EXIT_ON_PORT_LOSS, NULL,
-	  "exit with status 1 if a port is down or gone" },
-	{ "quiet", OPTION_QUIET, NULL,
-	  "print only errors (with a file, warnings) and a summary" },
-	{ "verbose", OPTION_VERBOSE, NULL,
-	  "log library messages; twice: debug messages too" },
-	{ "help", OPTION_HELP, NULL, "print this help" },
-	{ "version", OPTION_VERSION, NULL, "print the version" },
+/* It becomes part of a file name. */
+static bool read_instance(const char *text, void *to, struct mr_reason *why)
+{
+	if (text[0] == '\0' || strlen(text) > CONTROL_MAX_NAME ||
+	    strspn(text,
+		   "abcdefghijklmnopqrstuvwxyz"
+		   "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != strlen(text))
+		return value_wrong(why,
+				   "'%s' is not 1 to 32 letters, digits, - or "
+				   "_",
+				   text);
+	*(const char **)to = text;
+	return true;
+}
+
+static bool read_metrics(const char *text, void *to, struct mr_reason *why)
+{
+	*(const char **)to = text;
+	return value_place(text, why);
+}
+
+static bool read_duration(const char *text, void *to, struct mr_reason *why)
+{
+	return value_seconds(text, to, why);
+}
+
+#define ROW(name_, letter_, taker, member, arg_, help_, ...)                   \
+	{                                                                      \
+		.name = name_, .letter = letter_, .take = taker,               \
+		.offset = offsetof(struct run_options, member), .arg = arg_,   \
+		.help = help_, __VA_ARGS__                                     \
+	}
+
+const struct yaml_key run_control_keys[] = {
+	ROW("config", 0, option_take_string, config_path, "FILE",
+	    "configuration file, in YAML"),
+	ROW("check", 0, yaml_take_bool, is_check, NULL,
+	    "check the configuration and exit"),
+	ROW("schema", 0, yaml_take_bool, is_schema, NULL,
+	    "print the JSON schema of configuration files"),
+	ROW("instance", 0, yaml_take_value, control.name, "NAME",
+	    "name of the instance, for mrctl", .read = read_instance),
+	ROW("control", 0, option_take_string, control.path, "PATH",
+	    "control socket (default /run/millrace/NAME.sock)"),
+	ROW("metrics", 0, yaml_take_value, control.metrics, "WHERE",
+	    "serve Prometheus at unix:PATH or tcp:ADDRESS:PORT",
+	    .read = read_metrics),
+	{ .name = NULL },
 };
 
-/* It becomes part of a file name. */
-static bool is_name(const char *text)
-{
-	return text[0] != '\0' && strlen(text) <= CONTROL_MAX_NAME &&
-	       strspn(text,
-		      "abcdefghijklmnopqrstuvwxyz"
-		      "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") == strlen(text);
-}
-
-enum parse_result run_take_option(const struct option_row *row, const char *arg,
-				  struct run_options *run,
-				  struct dataplane_config *plane,
-				  struct mr_reason *ret_error)
-{
-	struct mr_reason why;
-
-	switch (row->id) {
-	case OPTION_INSTANCE:
-		run->control.name = arg;
-		if (is_name(arg))
-			return PARSE_RUN;
-		return parse_wrong(ret_error,
-				   "--instance: '%s' is not 1 to 32 letters, "
-				   "digits, - or _",
-				   arg);
-	case OPTION_CONFIG:
-		run->config_path = arg;
-		return PARSE_RUN;
-	case OPTION_CHECK:
-		run->is_check = true;
-		return PARSE_RUN;
-	case OPTION_SCHEMA:
-		run->is_schema = true;
-		return PARSE_RUN;
-	case OPTION_CONTROL:
-		run->control.path = arg;
-		return PARSE_RUN;
-	case OPTION_METRICS:
-		run->control.metrics = arg;
-		if (value_place(arg, &why))
-			return PARSE_RUN;
-		return parse_wrong(ret_error, "--metrics: %s", why.text);
-	case OPTION_DURATION:
-		return parse_seconds(row->name, arg, &run->duration_ms,
-				     ret_error);
-	case OPTION_JSON:
-		run->is_json = true;
-		return PARSE_RUN;
-	case OPTION_EXIT_ON_PORT_LOSS:
-		run->is_ending_on_loss = true;
-		return PARSE_RUN;
-	case OPTION_QUIET:
-		run->is_quiet = true;
-		return PARSE_RUN;
-	case OPTION_VERBOSE:
-		run->n_verbose++;
-		return PARSE_RUN;
-	default:
-		return dataplane_take_option(row, arg, plane, ret_error);
-	}
-}
+const struct yaml_key run_keys[] = {
+	ROW("json", 'j', yaml_take_bool, is_json, NULL,
+	    "one JSON object per second on stdout"),
+	ROW("duration", 'd', yaml_take_value, duration_ms, "S",
+	    "exit after S seconds, such as 10 or 0.5", .read = read_duration),
+	ROW("exit-on-port-loss", 0, yaml_take_bool, is_ending_on_loss, NULL,
+	    "exit with status 1 if a port is down or gone"),
+	ROW("quiet", 'q', yaml_take_bool, is_quiet, NULL,
+	    "print only errors (with a file, warnings) and a summary"),
+	ROW("verbose", 'v', option_take_count, n_verbose, NULL,
+	    "log library messages; twice: debug messages too"),
+	{ .name = NULL },
+};
 
 enum parse_result run_complete_options(const struct run_options *run,
 				       struct dataplane_config *plane,

@@ -85,6 +85,22 @@ bool value_duration(const char *text, uint32_t *ret_s,
 	return true;
 }
 
+bool value_seconds(const char *text, uint64_t *ret_ms,
+		   struct mr_reason *ret_why)
+{
+	char *end;
+	const double s = strtod(text, &end);
+
+	/* Written so that a NaN is wrong, too. */
+	if (end == text || *end != '\0' || !(s >= 0.001 && s <= 1e9))
+		return value_wrong(ret_why,
+				   "'%s' is not a number of seconds, 0.001 to "
+				   "1e9",
+				   text);
+	*ret_ms = (uint64_t)(s * 1000 + 0.5);
+	return true;
+}
+
 void value_write_duration(uint32_t s, char *ret_text, size_t n_bytes)
 {
 	size_t n = 0;

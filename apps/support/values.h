@@ -25,7 +25,11 @@ bool value_number(const char *text, uint32_t min, uint32_t max, uint32_t *ret,
 bool value_duration(const char *text, uint32_t *ret_s,
 		    struct mr_reason *ret_why);
 
-/* The inverse. */
+/* Seconds, 0.001 to 1e9, such as 10 or 0.5. */
+bool value_seconds(const char *text, uint64_t *ret_ms,
+		   struct mr_reason *ret_why);
+
+/* The inverse of value_duration(). */
 void value_write_duration(uint32_t s, char *ret_text, size_t n_bytes);
 
 /*

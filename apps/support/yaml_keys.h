@@ -74,6 +74,11 @@ struct yaml_key {
 	bool is_fixed;      /* at run time */
 	uint32_t least;     /* recommended by source */
 	const char *source;
+
+	/* As an option of a command line, with - for _: see options.h. */
+	const char *help; /* NULL: it is none */
+	const char *arg;  /* name of the value in the help; NULL: a flag */
+	char letter;      /* of the short option; 0: none */
 };
 
 /*
@@ -122,9 +127,13 @@ yaml_take_fn yaml_take_text; /* char [key->max] */
 /* Set the key's default; its preset is valid. */
 void yaml_take_preset(const struct yaml_key *key, void *to);
 
+/* The key of the option of that name, with _ for -; NULL: there is none. */
+const struct yaml_key *yaml_find_option(const struct yaml_key *keys,
+					const char *name);
+
 /*
- * Read the value of a command-line option by the key of the same name, with _
- * for -. Returns 0, -EINVAL with an error, or -ENOENT: there is no such key.
+ * Read the value of a command-line option by its key. Returns 0, -EINVAL with
+ * an error, or -ENOENT: there is no such key.
  */
 int yaml_take_option(const struct yaml_key *keys, const char *name,
 		     const char *text, void *to, struct mr_reason *ret_why);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reads requests of the front end, answers the first ones, and dispatches the
  * others. */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 #include <sys/prctl.h>
 
 #include "engine/serve.h"
+#include "support/dataplane_keys.h"
 #include "support/json_text.h"
 #include "support/specs.h"
 #include "support/text.h"
@@ -71,20 +73,6 @@ static uint32_t read_texts(const json_t *array, const char **ret, uint32_t room)
 	return n;
 }
 
-static const struct option_row plane_rows[] = {
-	{ .name = "queues", .id = OPTION_QUEUES },
-	{ .name = "workers", .id = OPTION_WORKERS },
-	{ .name = "cores", .id = OPTION_CORES },
-	{ .name = "burst", .id = OPTION_BURST },
-	{ .name = "ring", .id = OPTION_RING },
-	{ .name = "pool-pages", .id = OPTION_POOL_PAGES },
-	{ .name = "page-bytes", .id = OPTION_PAGE_BYTES },
-	{ .name = "mtu", .id = OPTION_MTU },
-	{ .name = "promisc", .id = OPTION_PROMISC },
-};
-
-enum { N_PLANE_ROWS = sizeof(plane_rows) / sizeof(plane_rows[0]) };
-
 /* Pairs of name and value, as on a command line. */
 static int take_plane(const json_t *pairs, struct dataplane_config *plane,
 		      struct mr_reason *why)
@@ -94,16 +82,14 @@ static int take_plane(const json_t *pairs, struct dataplane_config *plane,
 
 	json_array_foreach(pairs, i, pair)
 	{
-		uint32_t r = 0;
+		const int err =
+			yaml_take_option(dataplane_keys, text_at(pair, 0),
+					 text_at(pair, 1), plane, why);
 
-		while (r < N_PLANE_ROWS &&
-		       strcmp(plane_rows[r].name, text_at(pair, 0)) != 0)
-			r++;
-		if (r == N_PLANE_ROWS)
+		if (err == -ENOENT)
 			return fail_with(why, 2, "no option '%s'",
 					 text_at(pair, 0));
-		if (dataplane_take_option(&plane_rows[r], text_at(pair, 1),
-					  plane, why) != PARSE_RUN)
+		if (err < 0)
 			return 2;
 	}
 	return dataplane_check_options(plane, why) == PARSE_RUN ? 0 : 2;

@@ -26,7 +26,7 @@ static const char *const drop_names[N_DROPS] = {
 	[DROP_SHUTDOWN] = "shutdown",
 };
 
-enum { OPTION_LAYER = RELAY_OWN, OPTION_ARP, OPTION_THREADS };
+enum { OPTION_LAYER = OPTION_LONG, OPTION_ARP, OPTION_THREADS };
 
 struct reflect {
 	enum swap_layer layer;

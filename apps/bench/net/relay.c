@@ -6,38 +6,38 @@
 #include <unistd.h>
 
 #include "net/relay.h"
+#include "support/dataplane_keys.h"
 #include "support/json_text.h"
 #include "support/text.h"
 
 enum { BURST = 64, PAGE_BYTES = 4096 };
 
+/* Of keys, with another help, or none. */
 static const struct option_row shared_rows[] = {
-	{ "cores", OPTION_CORES, "LIST",
+	{ "cores", OPTION_KEY, "LIST",
 	  "cores to use, as 1,3-5, or auto (default)" },
-	{ "burst", OPTION_BURST, "N",
+	{ "burst", OPTION_KEY, "N",
 	  "entries per burst, 1 to 256 (default 64)" },
-	{ "promisc", OPTION_PROMISC, "auto|on|off", "promiscuous ports" },
-	{ "json", OPTION_JSON, NULL, "one JSON object per second on stdout" },
+	{ "promisc", OPTION_KEY, "auto|on|off", "promiscuous ports" },
+	{ "json", OPTION_KEY, NULL, "one JSON object per second on stdout" },
+	{ "idle", OPTION_KEY, NULL, NULL },
 };
 
 enum { N_SHARED = sizeof(shared_rows) / sizeof(shared_rows[0]) };
 
-struct taker {
-	const struct relay_command *command;
-	struct relay_options *options;
+static const struct option_keys sets[] = {
+	{ dataplane_keys, offsetof(struct relay_options, plane), false },
+	{ run_keys, offsetof(struct relay_options, run), false },
 };
 
 static enum parse_result take_option(const struct option_row *row,
-				     const char *arg, void *opaque,
+				     const char *arg, void *options,
 				     struct mr_reason *error)
 {
-	const struct taker *taker = opaque;
-	struct relay_options *o = taker->options;
+	const struct relay_command *command =
+		((const struct relay_options *)options)->command;
 
-	if (row->id >= RELAY_OWN)
-		return taker->command->take(row, arg, taker->command->own,
-					    error);
-	return run_take_option(row, arg, &o->run, &o->plane, error);
+	return command->take(row, arg, command->own, error);
 }
 
 int relay_complain(const struct relay_command *command, int status,
@@ -51,21 +51,21 @@ int relay_options_main(const struct relay_command *command, int argc,
 		       char **argv, struct relay_options *ret, int *ret_first)
 {
 	struct option_row rows[MAX_OPTIONS];
-	struct taker taker = { command, ret };
 	const struct option_table table = {
 		.program = command->program,
 		.usage = command->usage,
 		.rows = rows,
 		.n_rows = command->n_rows + N_SHARED,
 		.take = take_option,
-		.shared_rows = run_option_rows + N_CONTROL_OPTION_ROWS,
-		.n_shared_rows = N_RUN_OPTION_ROWS - N_CONTROL_OPTION_ROWS,
+		.sets = sets,
+		.n_sets = sizeof(sets) / sizeof(sets[0]),
 	};
 	struct mr_reason why;
 
 	memcpy(rows, command->rows, command->n_rows * sizeof(rows[0]));
 	memcpy(rows + command->n_rows, shared_rows, sizeof(shared_rows));
 	*ret = (struct relay_options){
+		.command = command,
 		.plane = { .program = command->program,
 			   .burst = BURST,
 			   .page_bytes = PAGE_BYTES },
@@ -73,8 +73,8 @@ int relay_options_main(const struct relay_command *command, int argc,
 	ret->document_fd = (int)strtol(argc > 2 ? argv[2] : "", NULL, 10);
 	if (ret->document_fd <= STDERR_FILENO)
 		return relay_complain(command, 2, "run mr-bench");
-	switch (option_table_parse(&table, argc - 2, argv + 2, &taker,
-				   ret_first, &why)) {
+	switch (option_table_parse(&table, argc - 2, argv + 2, ret, ret_first,
+				   NULL, &why)) {
 	case PARSE_DONE:
 		return fflush(stdout) == 0 ? 0 : 1;
 	case PARSE_WRONG:

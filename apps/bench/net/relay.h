@@ -11,15 +11,15 @@
 int reflect_main(int argc, char **argv);
 int replay_main(int argc, char **argv);
 
+struct relay_command;
+
 struct relay_options {
+	const struct relay_command *command;
 	struct dataplane_config plane;
 	struct run_options run;
 	const char *label; /* of the document; NULL: none */
 	int document_fd;   /* of the front end, which completes the document */
 };
-
-/* Ids of a command's own options: from here on. */
-enum { RELAY_OWN = 512 };
 
 struct relay_command {
 	const char *program; /* "mr-bench reflect" */

@@ -19,7 +19,7 @@
 #include "support/signals.h"
 
 enum {
-	OPTION_SPEED = RELAY_OWN,
+	OPTION_SPEED = OPTION_LONG,
 	OPTION_LOOP,
 	OPTION_MAX_LAG,
 	OPTION_MAX_GAP,

@@ -7,21 +7,6 @@
 #include "options.h"
 #include "support/dataplane_keys.h"
 
-enum {
-	ID_INSIDE = OPTION_LONG,
-	ID_OUTSIDE,
-	ID_OFFLOAD,
-};
-
-static const struct option_row rows[] = {
-	{ "inside", ID_INSIDE, "SIDE",
-	  "without a file: the subscribers' side" },
-	{ "outside", ID_OUTSIDE, "SIDE", "without a file: the external side" },
-	{ "workers", OPTION_WORKERS, "N", "threads (default 1)" },
-	{ "offload", ID_OFFLOAD, "off|auto|on",
-	  "let the kernel forward known sessions (default off)" },
-};
-
 static const char usage[] =
 	"usage: mr-nat --inside SIDE --outside SIDE [options]\n"
 	"       mr-nat --config FILE [options]\n"
@@ -77,82 +62,74 @@ static const char *find_address(const char *text)
 	return NULL;
 }
 
-static enum parse_result take_side(const struct option_row *row,
-				   const char *text, struct options *o,
-				   struct mr_reason *error)
+static bool read_side(const char *text, struct options *o, enum nat_side which,
+		      struct mr_reason *why)
 {
-	const enum nat_side which =
-		row->id == ID_INSIDE ? NAT_INSIDE : NAT_OUTSIDE;
 	struct nat_side_config *side = &o->sides.sides[which];
 	const char *at = find_address(text);
 
 	*side = (struct nat_side_config){ 0 };
 	if (at == NULL || at == text ||
 	    (size_t)(at - text) >= sizeof(side->spec))
-		return parse_wrong(error,
+		return value_wrong(why,
 				   strchr(text, '=') != NULL && at != text ?
-					   "--%s: '%s' has no IPv4 address "
-					   "with a prefix length after the "
-					   "port, such as eth0=192.0.2.1/24" :
-					   "--%s: '%s' is not a port with its "
+					   "'%s' has no IPv4 address with a "
+					   "prefix length after the port, such "
+					   "as eth0=192.0.2.1/24" :
+					   "'%s' is not a port with its "
 					   "address, such as eth0=192.0.2.1/24",
-				   row->name, text);
+				   text);
 	memcpy(side->spec, text, (size_t)(at - text));
 	do {
 		char piece[64];
-		struct mr_reason why;
 		const size_t n = strcspn(++at, ",");
 
 		snprintf(piece, sizeof(piece), "%.*s", (int)n, at);
-		if (!take_piece(side, piece, &why))
-			return parse_wrong(error, "--%s: %s", row->name,
-					   why.text);
+		if (!take_piece(side, piece, why))
+			return false;
 		at += n;
 	} while (*at != '\0');
 	o->has_side[which] = true;
-	return PARSE_RUN;
+	return true;
 }
 
-/* Take an option for a key of "dataplane" in the file. -ENOENT: another one. */
-static int take_plane(struct options *o, const char *name, const char *value,
-		      struct mr_reason *error)
+static bool read_inside(const char *text, void *to, struct mr_reason *why)
 {
-	uint32_t i = 0;
-	int err = yaml_take_option(dataplane_keys, name, value, &o->plane,
-				   error);
-
-	if (err < 0)
-		return err;
-	while (i < o->n_given && strcmp(o->given[i].name, name) != 0)
-		i++;
-	o->given[i].name = name;
-	o->given[i].value = value;
-	o->n_given += i == o->n_given;
-	return 0;
+	return read_side(text, to, NAT_INSIDE, why);
 }
 
-static enum parse_result take_option(const struct option_row *row,
-				     const char *arg, void *options,
-				     struct mr_reason *error)
+static bool read_outside(const char *text, void *to, struct mr_reason *why)
 {
-	struct options *o = options;
-	int err;
-
-	switch (row->id) {
-	case ID_INSIDE:
-	case ID_OUTSIDE:
-		return take_side(row, arg, o, error);
-	case ID_OFFLOAD:
-		return offload_take(row, arg, &o->offload, error);
-	default:
-		err = arg != NULL ? take_plane(o, row->name, arg, error) :
-				    -ENOENT;
-		if (err == -ENOENT)
-			return run_take_option(row, arg, &o->run, &o->plane,
-					       error);
-		return err == 0 ? PARSE_RUN : PARSE_WRONG;
-	}
+	return read_side(text, to, NAT_OUTSIDE, why);
 }
+
+static const struct option_row rows[] = {
+	{ "inside", OPTION_KEY, "SIDE",
+	  "without a file: the subscribers' side" },
+	{ "outside", OPTION_KEY, "SIDE", "without a file: the external side" },
+	{ "workers", OPTION_KEY, "N", "threads (default 1)" },
+};
+
+/* Options that are not in a file. */
+static const struct yaml_key own_keys[] = {
+	{ .name = "inside", .take = yaml_take_value, .read = read_inside },
+	{ .name = "outside", .take = yaml_take_value, .read = read_outside },
+	{ .name = "offload",
+	  .take = yaml_take_word,
+	  .words = offload_words,
+	  .offset = offsetof(struct options, offload),
+	  .n_bytes = sizeof(enum offload_choice),
+	  .arg = "off|auto|on",
+	  .help = "let the kernel forward known sessions (default off)" },
+	{ .name = NULL },
+};
+
+static const struct option_keys sets[] = {
+	{ own_keys, 0, false },
+	{ dataplane_keys, offsetof(struct options, plane), true },
+	{ run_control_keys, offsetof(struct options, run), false },
+	{ run_keys, offsetof(struct options, run), false },
+};
 
 static enum parse_result check_together(struct options *o,
 					struct mr_reason *error)
@@ -181,9 +158,8 @@ static const struct option_table table = {
 	.usage = usage,
 	.rows = rows,
 	.n_rows = sizeof(rows) / sizeof(rows[0]),
-	.take = take_option,
-	.shared_rows = run_option_rows,
-	.n_shared_rows = N_RUN_OPTION_ROWS,
+	.sets = sets,
+	.n_sets = sizeof(sets) / sizeof(sets[0]),
 };
 
 enum parse_result options_parse(int argc, char **argv, struct options *options,
@@ -192,11 +168,11 @@ enum parse_result options_parse(int argc, char **argv, struct options *options,
 	enum parse_result result;
 	int first;
 
-	*options = (struct options){ .n_given = 0 };
+	*options = (struct options){ .offload = OFFLOAD_OFF };
 	nat_config_init(&options->sides);
 	options->plane = options->sides.plane;
 	result = option_table_parse(&table, argc, argv, options, &first,
-				    ret_error);
+				    &options->given, ret_error);
 	if (result != PARSE_RUN)
 		return result;
 	if (first < argc)
@@ -223,9 +199,10 @@ int options_parse_file(const struct options *options, struct run_options *run,
 
 	if (err < 0)
 		return err;
-	for (uint32_t i = 0; i < options->n_given; i++)
-		(void)yaml_take_option(dataplane_keys, options->given[i].name,
-				       options->given[i].value, plane, &why);
+	for (uint32_t i = 0; i < options->given.n; i++)
+		(void)yaml_take_option(
+			dataplane_keys, options->given.list[i].name,
+			options->given.list[i].value, plane, &why);
 	if (run_complete_file(run, plane, &why) == PARSE_RUN)
 		return 0;
 	nat_config_free(ret_config);

@@ -13,14 +13,9 @@
 
 #include "config/config.h"
 
-enum { NAT_MAX_GIVEN = 16 }; /* options that are keys of dataplane_keys */
-
 struct options {
 	struct dataplane_config plane; /* of the command line */
-	struct {
-		const char *name, *value;
-	} given[NAT_MAX_GIVEN];
-	uint32_t n_given;
+	struct option_given given;     /* those of dataplane_keys */
 	struct run_options run;
 	struct nat_config sides; /* of --inside and --outside: no --config */
 	bool has_side[NAT_SIDES];

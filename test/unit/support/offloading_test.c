@@ -8,21 +8,6 @@
 
 #include "support/offloading.h"
 
-TEST(words_are_the_three_choices)
-{
-	static const char *const words[] = { "off", "auto", "on" };
-	const struct option_row row = { "offload", OPTION_LONG, "W", "" };
-	enum offload_choice choice;
-	struct mr_reason why;
-
-	for (uint32_t i = 0; i < 3; i++) {
-		assert_int_equal(offload_take(&row, words[i], &choice, &why),
-				 PARSE_RUN);
-		assert_int_equal(choice, i);
-	}
-	assert_int_equal(offload_take(&row, "yes", &choice, &why), PARSE_WRONG);
-}
-
 static const struct mr_driver none = { .name = "x" };
 static const struct mr_driver soft = { .has_soft_rules = 1 };
 

@@ -12,18 +12,56 @@ struct options {
 	bool is_check;
 	const char *sides[MAX_SIDES];
 	uint32_t n_sides;
+	struct settings {
+		uint32_t n_ring, n_verbose;
+		bool is_quiet;
+		const char *path;
+	} settings;
 };
 
 static const struct option_row rows[] = {
 	{ "burst", 'b', "N", "entries" },
 	{ "inside", ID_INSIDE, "PORT=ADDR", "may be given again" },
 	{ "check", ID_CHECK, NULL, "look only" },
+	{ "n-ring", OPTION_KEY, "N", "entries of a ring" },
+	{ "hidden", OPTION_KEY, NULL, NULL },
 };
 
-static const struct option_row shared_rows[] = {
-	{ "help", OPTION_HELP, NULL, "print this" },
-	{ "version", OPTION_VERSION, NULL, "print the version" },
+#define SETTING(member) .offset = offsetof(struct settings, member)
+
+static const struct yaml_key keys[] = {
+	{ .name = "n_ring",
+	  .take = yaml_take_u32,
+	  SETTING(n_ring),
+	  .min = 1,
+	  .max = 99,
+	  .letter = 'r' },
+	{ .name = "file_only", .take = yaml_take_bool, SETTING(is_quiet) },
+	{ .name = "hidden",
+	  .take = yaml_take_bool,
+	  SETTING(is_quiet),
+	  .help = "of other programs" },
+	{ .name = "quiet",
+	  .take = yaml_take_bool,
+	  SETTING(is_quiet),
+	  .letter = 'q',
+	  .help = "print less" },
+	{ .name = "verbose",
+	  .take = option_take_count,
+	  SETTING(n_verbose),
+	  .letter = 'v',
+	  .help = "print more" },
+	{ .name = "path",
+	  .take = option_take_string,
+	  SETTING(path),
+	  .arg = "FILE",
+	  .help = "read it" },
+	{ .name = NULL },
 };
+
+static const struct option_keys set = { keys,
+					offsetof(struct options, settings),
+					true };
 
 static enum parse_result take(const struct option_row *row, const char *arg,
 			      void *opaque, struct mr_reason *ret_error)
@@ -52,14 +90,15 @@ static const struct option_table table = {
 	.rows = rows,
 	.n_rows = sizeof(rows) / sizeof(rows[0]),
 	.take = take,
-	.shared_rows = shared_rows,
-	.n_shared_rows = sizeof(shared_rows) / sizeof(shared_rows[0]),
+	.sets = &set,
+	.n_sets = 1,
 };
 
 struct run {
 	struct words words;
 	int first;
 	struct options options;
+	struct option_given given;
 	struct mr_reason error;
 };
 
@@ -68,7 +107,8 @@ static enum parse_result parse(struct run *run, const char *line)
 	*run = (struct run){ 0 };
 	words_cut(&run->words, "mr-test", line);
 	return option_table_parse(&table, run->words.n, run->words.argv,
-				  &run->options, &run->first, &run->error);
+				  &run->options, &run->first, &run->given,
+				  &run->error);
 }
 
 TEST(short_and_long_options_stand_anywhere)
@@ -127,6 +167,27 @@ TEST(unknown_options_are_refused)
 	}
 }
 
+TEST(keys_with_a_help_are_options)
+{
+	struct run run;
+
+	assert_int_equal(parse(&run, "-vq --verbose --path a --n-ring 7 -r 8"),
+			 PARSE_RUN);
+	assert_int_equal(run.options.settings.n_verbose, 2);
+	assert_int_equal(run.options.settings.n_ring, 8);
+	assert_true(run.options.settings.is_quiet);
+	assert_string_equal(run.options.settings.path, "a");
+	/* Each once, with its last value. */
+	assert_int_equal(run.given.n, 4);
+	assert_string_equal(run.given.list[3].name, "n_ring");
+	assert_string_equal(run.given.list[3].value, "8");
+	assert_int_equal(parse(&run, "--n-ring 100"), PARSE_WRONG);
+	assert_reason_has(&run.error, "--n-ring: '100' is not a whole number "
+				      "from 1 to 99");
+	assert_int_equal(parse(&run, "--file-only"), PARSE_WRONG);
+	assert_int_equal(parse(&run, "--hidden"), PARSE_WRONG);
+}
+
 TEST(help_lists_the_table)
 {
 	char *text = NULL;
@@ -141,7 +202,11 @@ TEST(help_lists_the_table)
 		      "  -b, --burst N          entries\n"
 		      "      --inside PORT=ADDR may be given again\n"
 		      "      --check            look only\n"
-		      "  -h, --help             print this\n"
+		      "  -r, --n-ring N         entries of a ring\n"
+		      "  -q, --quiet            print less\n"
+		      "  -v, --verbose          print more\n"
+		      "      --path FILE        read it\n"
+		      "  -h, --help             print this help\n"
 		      "  -V, --version          print the version\n"
 		      "\n"
 		      "Exit status: 0; 1 on failure; 2 on a usage error.\n");
