@@ -111,7 +111,7 @@ static int make_pool(struct dataplane *plane,
 				       .is_elastic = config->n_pages == 0 };
 	const uint32_t n_caches =
 		n_workers * mr_cache_max_pages(MR_MAGAZINE_PAGES);
-	uint64_t n_rings = 0;
+	uint64_t n_rings = 0, n_others;
 	struct mr_reason why;
 	uint32_t n_least = 0;
 	int err;
@@ -131,10 +131,20 @@ static int make_pool(struct dataplane *plane,
 	if (n_least + n_rings > UINT32_MAX)
 		return fail_with(ret_error, 2, "%llu pages are too many",
 				 (unsigned long long)(n_least + n_rings));
-	if (pool.n_pages == 0)
+	n_others = n_least - n_caches + n_rings;
+	if (pool.n_pages == 0) {
+		/* An eighth more at most, if larger magazines need it. */
 		pool.n_pages = (uint32_t)(n_least + n_rings);
-	pool.magazine_pages = fit_magazines(
-		pool.n_pages, n_least - n_caches + n_rings, n_workers);
+		pool.magazine_pages =
+			fit_magazines(pool.n_pages + pool.n_pages / 8, n_others,
+				      n_workers);
+		pool.n_pages = (uint32_t)n_others +
+			       n_workers *
+				       mr_cache_max_pages(pool.magazine_pages);
+	} else {
+		pool.magazine_pages =
+			fit_magazines(pool.n_pages, n_others, n_workers);
+	}
 	plane->n_pages = pool.n_pages;
 	err = mr_pool_create(plane->ctx, &pool, &plane->pool, &why);
 	if (err < 0)

@@ -142,11 +142,8 @@ __attribute__((noinline)) static bool refill(struct mr_cache *cache)
 
 	if (mri_pair_refill(&cache->pair))
 		return true;
-	if (mri_shelf_fetch(cache))
-		return true;
 	filled = fetch_filled(cache);
 	if (filled != NULL) {
-		mri_shelf_note(cache, false);
 		mri_pair_fetch(&cache->pair, &pool->depot, filled,
 			       &cache->counters.depot_cas_failed);
 		return true;
@@ -157,9 +154,7 @@ __attribute__((noinline)) static bool refill(struct mr_cache *cache)
 	if (mri_pair_n_loaded(&cache->pair) > 0 ||
 	    (mri_block_reclaim(pool, cache) > 0 && fetch_pages(cache) > 0))
 		return true;
-	/* Others have pages on shelves or in open magazines, but not long. */
-	if (__atomic_load_n(&pool->n_shelved, __ATOMIC_RELAXED) != 0)
-		__atomic_fetch_add(&pool->n_recalls, 1, __ATOMIC_RELAXED);
+	/* Caches of other pools send the open magazines of this one. */
 	if (__atomic_load_n(&pool->is_starving, __ATOMIC_RELAXED) == 0)
 		__atomic_store_n(&pool->is_starving, 1, __ATOMIC_RELAXED);
 	return mri_pool_grow_if_empty(pool, 0) && fetch_pages(cache) > 0;
@@ -172,8 +167,6 @@ __attribute__((noinline)) static void make_room(struct mr_cache *cache)
 	struct mri_magazine *empty;
 
 	if (mri_pair_make_room(&cache->pair, cache->magazine_pages))
-		return;
-	if (mri_shelf_send(cache))
 		return;
 	mr_counter_add(&cache->n_fetched, -(uint64_t)cache->magazine_pages);
 	empty = mri_depot_take(&pool->depot, &pool->depot.empty,
@@ -189,7 +182,6 @@ __attribute__((noinline)) static void make_room(struct mr_cache *cache)
 	}
 	mr_counter_add(&cache->counters.n_to_depot, cache->magazine_pages);
 	mr_counter_add(&cache->counters.recycle_cache_full, 1);
-	mri_shelf_note(cache, true);
 	mri_pair_send(&cache->pair, &pool->depot, empty,
 		      &cache->counters.depot_cas_failed);
 }

@@ -7,7 +7,6 @@
  *   free.c        freeing of references that are not simple
  *   block*.c      blocks, whose frags may have any size, and their owners
  *   frag.c        frag caches, which cut them
- *   shelf.c       magazines that it keeps besides its two
  *   outbox.c      pages for other pools, in open magazines
  *   cache_life.c  creation, destruction, adoption, flushing
  */
@@ -73,19 +72,6 @@ void mri_cache_give_back(struct mr_cache *cache);
  * nothing. Returns how many. lib/pool/frag.c
  */
 uint32_t mri_frag_caches_detach(struct mr_cache *cache);
-
-/*
- * Load a filled magazine of the shelf or, if that has an empty one, put a
- * filled one there. False: it has none. lib/pool/shelf.c
- */
-bool mri_shelf_fetch(struct mr_cache *cache);
-bool mri_shelf_send(struct mr_cache *cache);
-/* A magazine came from the depot, or went there. */
-void mri_shelf_note(struct mr_cache *cache, bool is_sent);
-/* Return the shelf if another cache of the pool found no page. */
-void mri_shelf_tick(struct mr_cache *cache);
-/* Return all of its magazines to the depot. */
-void mri_shelf_close(struct mr_cache *cache);
 
 /* Single-chunk frags from pages with several. lib/pool/chunk.c */
 uint32_t mri_chunk_alloc(struct mr_cache *cache, uint64_t *addrs, uint32_t n);

@@ -81,7 +81,6 @@ int mr_cache_create(struct mr_pool *pool, struct mr_cache **ret_cache,
 	mri_cache_set_own_pages(cache);
 	cache->page_shift = (uint8_t)pool->page_shift;
 	cache->magazine_pages = (uint16_t)mri_magazine_pages(pool);
-	mri_shelf_init(&cache->shelf);
 	cache->owners = pool->owners;
 	if (!load_cache(cache)) {
 		err = mr_fail(reterr_reason, -ENOMEM,
@@ -94,8 +93,7 @@ int mr_cache_create(struct mr_pool *pool, struct mr_cache **ret_cache,
 	cache->next = pool->caches;
 	pool->caches = cache;
 	pool->n_caches++;
-	mri_pool_set_committed(pool,
-			       pool->n_committed + mri_cache_max_pages(pool));
+	pool->n_committed += mri_cache_max_pages(pool);
 	pthread_mutex_unlock(&pool->lock);
 	pthread_mutex_unlock(&pool->grow_lock);
 	*ret_cache = cache;
@@ -131,7 +129,6 @@ void mr_cache_destroy(struct mr_cache *cache)
 		       pool->name, n_frags);
 	mri_chunk_close(cache);
 	mr_cache_flush(cache);
-	mri_shelf_close(cache);
 
 	pthread_mutex_lock(&pool->lock);
 	/* To the page allocator: half-filled magazines would wear the depot. */
@@ -143,8 +140,7 @@ void mr_cache_destroy(struct mr_cache *cache)
 		;
 	*link = cache->next;
 	pool->n_caches--;
-	mri_pool_set_committed(pool,
-			       pool->n_committed - mri_cache_max_pages(pool));
+	pool->n_committed -= mri_cache_max_pages(pool);
 	to = (uint64_t *)&pool->counters;
 	for (size_t i = 0; i < sizeof(sums) / sizeof(*from); i++)
 		__atomic_fetch_add(&to[i], from[i], __ATOMIC_RELAXED);
@@ -175,13 +171,6 @@ __attribute__((noinline, cold)) void mri_cache_give_back(struct mr_cache *cache)
 	mri_pair_set_n_loaded(pair, 0);
 	give_pages(cache, pair->prev->numbers, mri_magazine_n(pair->prev));
 	mri_magazine_set_n(pair->prev, 0);
-	while (cache->shelf.n_filled > 0) { /* its owner may stay away */
-		mri_shelf_fetch(cache);
-		give_pages(cache, pair->loaded->numbers,
-			   mri_pair_n_loaded(pair));
-		mri_pair_set_n_loaded(pair, 0);
-	}
-	mri_shelf_close(cache);
 	/* This was not activity: it is still idle. */
 	__atomic_store_n(&cache->seen_activity, mri_cache_activity(cache),
 			 __ATOMIC_RELAXED);

@@ -49,8 +49,7 @@ int mr_frag_cache_create(struct mr_cache *cache,
 	err = mri_pool_check_room(pool, "a frag cache", max_pages(pool),
 				  reterr_reason);
 	if (err == 0) {
-		mri_pool_set_committed(pool,
-				       pool->n_committed + max_pages(pool));
+		pool->n_committed += max_pages(pool);
 		frags->next = cache->frags;
 		cache->frags = frags;
 		*ret_frags = frags;
@@ -73,7 +72,7 @@ static void detach(struct mr_frag_cache *frags)
 	for (link = &frags->cache->frags; *link != frags; link = &(*link)->next)
 		;
 	*link = frags->next;
-	mri_pool_set_committed(pool, pool->n_committed - max_pages(pool));
+	pool->n_committed -= max_pages(pool);
 	pthread_mutex_unlock(&pool->lock);
 	frags->cache = NULL;
 }

@@ -173,7 +173,6 @@ void mri_outbox_note_free(struct mr_cache *cache)
 static void flush_rest(struct mr_cache *cache)
 {
 	mri_block_flush(cache);
-	mri_shelf_tick(cache);
 	if (__atomic_load_n(&cache->is_asked, __ATOMIC_RELAXED) != 0)
 		mri_cache_give_back(cache);
 }

@@ -126,7 +126,6 @@ static uint32_t count_magazines(uint32_t n_pages, uint32_t magazine_pages,
 				uint32_t max_caches)
 {
 	return 2 * (n_pages / magazine_pages) + 1 +
-	       n_pages / MRI_SHELVES_SHARE / magazine_pages +
 	       2 * (2 + MR_OPEN_MAGAZINES) * max_caches;
 }
 
@@ -515,7 +514,7 @@ static int commit(struct mr_pool *pool, const char *who, uint64_t n_pages,
 							 n_caches),
 			mri_pool_population(pool),
 			why.text[0] != '\0' ? ": " : "", why.text);
-	mri_pool_set_committed(pool, pool->n_committed + n_pages);
+	pool->n_committed += n_pages;
 	pool->n_ports++;
 	return 0;
 }
@@ -539,7 +538,7 @@ int mri_pool_commit(struct mr_pool *pool, const char *who, uint64_t n_pages,
 void mri_pool_uncommit(struct mr_pool *pool, uint64_t n_pages)
 {
 	pthread_mutex_lock(&pool->lock);
-	mri_pool_set_committed(pool, pool->n_committed - n_pages);
+	pool->n_committed -= n_pages;
 	pool->n_ports--;
 	pthread_mutex_unlock(&pool->lock);
 }

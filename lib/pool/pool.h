@@ -27,7 +27,6 @@
 #include "pool/block.h"
 #include "pool/depot/pair.h"
 #include "pool/pages/page_alloc.h"
-#include "pool/shelf.h"
 
 #define MRI_POOL_MAX_PAGES (1u << 28)
 
@@ -81,7 +80,6 @@ struct mr_cache {
 	uint16_t magazine_pages;
 	struct mr_pool *pool;
 	/* Warm. */
-	struct mri_shelf shelf;
 	struct mri_pool_counters counters; /* without n_alloc and n_free */
 	uint64_t n_fetched; /* pages that it got from the pool, less those that
 			     * it gave back to it; modulo 2^64 */
@@ -104,7 +102,7 @@ struct mr_cache {
 	bool is_user_told;
 };
 
-_Static_assert(offsetof(struct mr_cache, shelf) == MRI_CACHE_LINE,
+_Static_assert(offsetof(struct mr_cache, counters) == MRI_CACHE_LINE,
 	       "what every call reads is one line");
 
 /* What mr_pool_trim() remembers from call to call. lib/pool/trim.c */
@@ -152,9 +150,6 @@ struct mr_pool {
 	 * when that begins and ends, so the line stays shared.
 	 */
 	_Alignas(MRI_CACHE_LINE) uint32_t is_starving; /* atomic */
-	/* How often one did while others had shelves: they empty them. */
-	uint32_t n_recalls; /* atomic */
-	uint32_t n_shelved; /* magazines of all shelves; atomic */
 
 	_Alignas(MRI_CACHE_LINE) struct mri_page_alloc page_alloc;
 
@@ -165,7 +160,7 @@ struct mr_pool {
 
 	/* What ports and caches may hold; and the caches themselves. */
 	_Alignas(MRI_CACHE_LINE) pthread_mutex_t lock;
-	uint64_t n_committed; /* written under the lock; atomic */
+	uint64_t n_committed;
 	uint32_t n_ports;
 	uint32_t n_caches;
 	struct mr_cache *caches;
@@ -347,12 +342,6 @@ static inline uint32_t mri_cache_max_pages(const struct mr_pool *pool)
  */
 int mri_pool_check_room(struct mr_pool *pool, const char *who, uint64_t n_pages,
 			struct mr_reason *reterr_reason);
-
-/* Under the pool's lock; shelves look at it without. */
-static inline void mri_pool_set_committed(struct mr_pool *pool, uint64_t n)
-{
-	__atomic_store_n(&pool->n_committed, n, __ATOMIC_RELAXED);
-}
 
 /*
  * Commit n pages to a port, so that rings, caches and a burst per worker always

@@ -27,10 +27,7 @@ uint32_t mri_cache_sums(const struct mr_cache *cache,
 		__atomic_load_n(&cache->pair.top, __ATOMIC_RELAXED);
 	const struct mri_magazine *prev =
 		__atomic_load_n(&cache->pair.prev, __ATOMIC_RELAXED);
-	const uint32_t n_here =
-		mri_top_n(top) + mri_magazine_n(prev) +
-		__atomic_load_n(&cache->shelf.n_filled, __ATOMIC_RELAXED) *
-			cache->magazine_pages;
+	const uint32_t n_here = mri_top_n(top) + mri_magazine_n(prev);
 	const uint64_t n_alloc = top >> MR_TOP_BITS;
 
 	add_counters(sums, &cache->counters);
@@ -99,10 +96,7 @@ int mr_cache_stats(const struct mr_cache *cache, struct mr_cache_stats *stats)
 	const struct mr_pool *pool = cache->pool;
 	struct mri_pool_counters sums = { 0 };
 	struct mr_cache_stats s = {
-		.max_pages =
-			mri_cache_bound(pool, MR_OPEN_MAGAZINES) +
-			__atomic_load_n(&cache->shelf.n, __ATOMIC_RELAXED) *
-				cache->magazine_pages,
+		.max_pages = mri_cache_bound(pool, MR_OPEN_MAGAZINES),
 		.n_pages = mri_cache_sums(cache, &sums),
 		.n_open = __atomic_load_n(&cache->n_open, __ATOMIC_RELAXED),
 		.n_alloc = sums.n_alloc,

@@ -99,7 +99,7 @@ static inline void assert_magazines(struct mr_pool *pool)
 
 	while ((magazine = mri_depot_take(depot, &depot->filled, &n_failed)) !=
 	       NULL) {
-		assert_in_range(magazine->n, 1, MR_MAGAZINE_PAGES);
+		assert_in_range(magazine->n, 1, depot->magazine_pages);
 		n++;
 	}
 	while ((magazine = mri_depot_take(depot, &depot->empty, &n_failed)) !=

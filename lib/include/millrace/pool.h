@@ -14,8 +14,7 @@ MR_BEGIN_DECLS
  * @file
  * Page pools and caches.
  *
- *     worker --- cache: two magazines of page numbers, or more if it allocates
- *                  |     and frees more than they hold; no atomics
+ *     worker --- cache: two magazines of page numbers; no atomics
  *                  |
  *                depot: whole magazines, lock-free LIFO, one CAS each
  *                  |
@@ -310,9 +309,9 @@ MR_API void mr_cache_idle(struct mr_cache *cache);
 /** What one cache holds, and may hold. */
 struct mr_cache_stats {
 	uint32_t size;        /**< sizeof(struct mr_cache_stats) */
-	uint32_t max_pages;   /**< magazines: two, its shelf, and those it may
-			       *   open; and a page being cut */
-	uint32_t n_pages;     /**< in its two magazines and on its shelf */
+	uint32_t max_pages;   /**< two magazines, those it may open, and a page
+			       *   being cut */
+	uint32_t n_pages;     /**< in its two magazines */
 	uint32_t n_open;      /**< in open magazines, of any pool */
 	uint64_t n_alloc;     /**< pages allocated from it */
 	uint64_t n_free;      /**< pages freed to it */

@@ -46,16 +46,16 @@ struct mr_cache_head {
  * @param n_caches  caches alive at a time; mr_pool_create() uses
  *                  config.max_caches, or the online CPUs if that is 0
  *
- * @return n_pages / (8 * n_caches), at most a 32nd of the pages, rounded down
- *         to a power of two, 64 to 512: two magazines of each cache hold a
- *         quarter of the pool, unless 64 is already more
+ * @return 512 where the pool can spare it, else a smaller power of two, at
+ *         least 64: the two magazines of a cache hold at most an eighth of the
+ *         pool, and those of all caches a half, unless 64 is already more
  *
  * Owner: unchanged. Thread: any.
  */
 static inline uint32_t mr_magazine_default_pages(uint32_t n_pages,
 						 uint32_t n_caches)
 {
-	const uint64_t n_parts = n_caches > 4 ? UINT64_C(8) * n_caches : 32;
+	const uint64_t n_parts = n_caches > 4 ? UINT64_C(4) * n_caches : 16;
 	uint32_t n = MR_MAGAZINE_PAGES;
 
 	while (n < MR_MAGAZINE_MAX_PAGES && n * 2 * n_parts <= n_pages)

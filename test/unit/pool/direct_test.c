@@ -50,10 +50,8 @@ TEST_POOL(bursts_take_no_lock)
 	uint64_t n;
 
 	fixture_open(&f, 1024, 4096, 4096);
-	for (int i = 0; i < 100; i++) { /* until its shelf has grown */
-		mr_frag_alloc_bulk(f.cache, addrs, 512, 4096);
-		mr_frag_free_bulk(f.cache, addrs, 512);
-	}
+	mr_frag_alloc_bulk(f.cache, addrs, 512, 4096);
+	mr_frag_free_bulk(f.cache, addrs, 512);
 	n = n_locks(f.pool);
 	for (int i = 0; i < 100; i++) {
 		mr_frag_alloc_bulk(f.cache, addrs, 500, 4096);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Pools whose magazines have room for more than 64 pages; and shelves, of
- * lib/pool/shelf.c.
- */
+/* Pools whose magazines have room for more than 64 pages. */
 #include <unistd.h>
 
 #include "support/pool_test.h"
@@ -29,17 +26,17 @@ static uint32_t cache_n_pages(const struct mr_cache *cache)
 
 TEST_POOL(sizes_go_with_the_pool)
 {
-	static const uint32_t n_pages[] = { 1,    4095,  4096,  8191,
-					    8192, 16384, 65536, UINT32_MAX };
+	static const uint32_t n_pages[] = { 1,    2047, 2048,  4095,
+					    4096, 8192, 65536, UINT32_MAX };
 	static const uint32_t sizes[] = {
 		64, 64, 128, 128, 256, 512, 512, 512
 	};
 	/* Caches, and magazines of 8192, 32768 and UINT32_MAX pages. */
 	static const uint32_t by_caches[][4] = {
-		{ 0, 256, 512, 512 },       { 2, 256, 512, 512 },
-		{ 4, 256, 512, 512 },       { 5, 128, 512, 512 },
-		{ 8, 128, 512, 512 },       { 16, 64, 256, 512 },
-		{ 17, 64, 128, 512 },       { 4096, 64, 64, 512 },
+		{ 0, 512, 512, 512 },       { 2, 512, 512, 512 },
+		{ 4, 512, 512, 512 },       { 5, 256, 512, 512 },
+		{ 8, 256, 512, 512 },       { 16, 128, 512, 512 },
+		{ 17, 64, 256, 512 },       { 4096, 64, 64, 512 },
 		{ UINT32_MAX, 64, 64, 64 },
 	};
 
@@ -57,9 +54,9 @@ TEST_POOL(sizes_go_with_the_pool)
 				 by_caches[i][3]);
 	}
 	open_with(0);
-	assert_int_equal(pool_stats(f.pool).magazine_pages, 256);
+	assert_int_equal(pool_stats(f.pool).magazine_pages, 512);
 	assert_int_equal(pool_stats(f.pool).n_committed,
-			 mr_cache_max_pages(256) - 1); /* a chunk is a page */
+			 mr_cache_max_pages(512) - 1); /* a chunk is a page */
 	fixture_close(&f);
 	open_with(64);
 	assert_int_equal(pool_stats(f.pool).magazine_pages, 64);
@@ -161,36 +158,8 @@ TEST_POOL(janitor_packs_magazines_of_that_size)
 	}
 }
 
-/* Take n pages and give them back; magazines that went to the depot so far. */
-static uint64_t churn(uint32_t n)
-{
-	static uint64_t addrs[N_PAGES];
-
-	assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, n, PAGE_BYTES), n);
-	mr_frag_free_bulk(f.cache, addrs, n);
-	cache_n_pages(f.cache);
-	return pool_stats(f.pool).recycle_cache_full;
-}
-
-/* With smallest and largest magazines, what comes back at once stays. */
-TEST_POOL(cache_keeps_what_it_allocates_and_frees)
-{
-	static const uint32_t sizes[] = { 64, 128, 256, 512 };
-	uint64_t n_sent;
-
-	for (uint32_t i = 0; i < 4; i++) {
-		open_with(sizes[i]);
-		for (uint32_t k = 0; k < 50; k++)
-			n_sent = churn(1000);
-		assert_int_equal(churn(1000), n_sent);
-		assert_int_equal(cache_stats(f.cache).n_pages / 1000, 1);
-		assert_in_flight(f.pool, 0);
-		fixture_close(&f);
-	}
-}
-
-/* One direction only: there is nothing to keep. */
-TEST_POOL(cache_that_only_frees_keeps_two_magazines)
+/* Pages that one cache frees and another allocates pass through the depot. */
+TEST_POOL(pages_between_caches_pass_through_the_depot)
 {
 	static uint64_t addrs[1024];
 	struct mr_cache *other;
@@ -203,58 +172,7 @@ TEST_POOL(cache_that_only_frees_keeps_two_magazines)
 			1024);
 		mr_frag_free_bulk(other, addrs, 1024);
 	}
-	assert_int_equal(f.cache->shelf.n + other->shelf.n, 0);
-	/* By the depot, not by the page allocator. */
 	assert_true(pool_stats(f.pool).alloc_slow <= N_PAGES);
 	assert_true(pool_stats(f.pool).alloc_refill >= 50 * 1024 / 64 - 128);
-	mr_cache_destroy(other);
-}
-
-/* Shelves have half of the pool at most, and nothing that is promised. */
-TEST_POOL(shelves_are_bounded)
-{
-	static const uint32_t n_promised[] = { 0, N_PAGES - 64 * 7, N_PAGES };
-	static const uint32_t n_shelved[] = { 14, 4, 0 };
-
-	for (uint32_t i = 0; i < 3; i++) {
-		open_with(64);
-		f.pool->n_committed = n_promised[i];
-		for (uint32_t k = 0; k < 200; k++)
-			churn(1000);
-		assert_int_equal(f.pool->n_shelved, f.cache->shelf.n);
-		assert_in_range(f.cache->shelf.n, n_shelved[i],
-				n_shelved[i] + 3);
-		f.pool->n_committed = mri_cache_max_pages(f.pool);
-		fixture_close(&f);
-	}
-}
-
-/* Pages on a shelf are others' as soon as they find none. */
-TEST_POOL(shelf_is_given_back)
-{
-	static uint64_t addrs[N_PAGES];
-	struct mr_cache *other;
-	uint32_t n;
-
-	open_with(64);
-	assert_int_equal(mr_cache_create(f.pool, &other, NULL), 0);
-	for (uint32_t k = 0; k < 50; k++)
-		churn(1000);
-	assert_int_equal(f.cache->shelf.n, 14);
-	n = mr_frag_alloc_bulk(other, addrs, N_PAGES, PAGE_BYTES);
-	assert_true(n < N_PAGES - 1000 + 128);
-	mr_cache_idle(f.cache);
-	assert_int_equal(f.cache->shelf.n + f.pool->n_shelved, 0);
-	n += mr_frag_alloc_bulk(other, addrs + n, N_PAGES - n, PAGE_BYTES);
-	assert_in_range(n, N_PAGES - 128, N_PAGES);
-	mr_frag_free_bulk(other, addrs, n);
-	/* It grows again; and goes with the cache. */
-	for (uint32_t k = 0; k < 50; k++)
-		churn(1000);
-	assert_int_equal(f.cache->shelf.n, 14);
-	/* The cache hears of it when it has a magazine to send, too. */
-	n = mr_frag_alloc_bulk(other, addrs, N_PAGES, PAGE_BYTES);
-	mr_frag_free_bulk(f.cache, addrs, n);
-	assert_int_equal(f.cache->shelf.n + f.pool->n_shelved, 0);
 	mr_cache_destroy(other);
 }

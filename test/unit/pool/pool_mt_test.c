@@ -419,7 +419,7 @@ static void worker_body(struct mt_thread *thread)
 		work(&w);
 		/* Bounds hold at all times. */
 		mt_check(run, w.cache->n_open <=
-				      MR_OPEN_MAGAZINES * MR_MAGAZINE_PAGES);
+				      MR_OPEN_MAGAZINES * w.cache->magazine_pages);
 		if (mt_random(thread, 200) == 0)
 			swap_caches(&w);
 		if (w.frags != NULL && mt_random(thread, 4000) == 0)
@@ -513,6 +513,7 @@ static void open_pools(struct shared *s, struct layout layout)
 	};
 	struct mr_pool_config config = { .size = sizeof(config),
 					 .n_pages = layout.n_pages,
+					 .magazine_pages = MR_MAGAZINE_PAGES,
 					 .page_bytes = layout.page_bytes,
 					 .chunk_bytes = layout.chunk_bytes,
 					 .safety = layout.safety };
