@@ -204,8 +204,6 @@ int mri_intel_set_mac_filter(struct mr_port *port, const uint8_t (*macs)[6],
 			     uint32_t n, struct mr_reason *reterr_reason);
 int mri_intel_set_rss(struct mr_port *port, const struct mr_rss_config *config,
 		      struct mr_reason *reterr_reason);
-/* Set RCTL and RLPML for frames of this MTU. */
-void mri_intel_limit_frames(struct intel_port *port, uint32_t mtu_bytes);
 
 /* intel_irq.c */
 /* Set up vectors and the port's fd. A device without vectors is polled. */

@@ -44,7 +44,8 @@ static void write_mta(struct intel_port *port)
 		intel_write(port, INTEL_MTA + 4 * i, port->mta[i]);
 }
 
-void mri_intel_limit_frames(struct intel_port *port, uint32_t mtu_bytes)
+/* Set RCTL and RLPML for frames of this MTU. */
+static void limit_frames(struct intel_port *port, uint32_t mtu_bytes)
 {
 	const uint32_t max_bytes = mtu_bytes + INTEL_LINK_BYTES;
 
@@ -86,7 +87,7 @@ void mri_intel_filter_start(struct intel_port *port)
 	if (!port->chip->is_igb && port->buf_bytes == 1024)
 		port->rctl |= INTEL_RCTL_SZ_1024;
 	port->rctl |= wanted_modes(port);
-	mri_intel_limit_frames(port, port->mtu_bytes);
+	limit_frames(port, port->mtu_bytes);
 }
 
 /* What the hash covers: TCP, with UDP only igb, by ports; others by addresses.
@@ -237,7 +238,7 @@ int mri_intel_set_mtu(struct mr_port *base, uint32_t mtu_bytes,
 			base->info->name, mtu_bytes, in_bufs, mtu_bytes);
 	if (mri_intel_check(port, reason) < 0)
 		return -ENODEV;
-	mri_intel_limit_frames(port, mtu_bytes);
+	limit_frames(port, mtu_bytes);
 	return 0;
 }
 

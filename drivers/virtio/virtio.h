@@ -257,8 +257,6 @@ uint32_t mri_virtio_prepare(struct virtio_txq *txq, struct mr_cache *cache,
 int mri_virtio_choose(uint64_t offered, const struct virtio_options *options,
 		      bool is_behind_iommu, bool needs_sg, const char *name,
 		      uint64_t *ret_features, struct mr_reason *reterr_reason);
-/* Features whose dependency is missing. */
-uint64_t mri_virtio_incomplete(uint64_t features);
 
 /* virtio_pci.c */
 int mri_virtio_pci_find(struct virtio_port *port, struct mr_reason *reason);
@@ -296,8 +294,6 @@ void mri_virtio_queues_set_mtu(struct virtio_port *port, uint32_t mtu_bytes);
 int mri_virtio_vq_alloc(struct virtio_port *port, struct virtio_vq *vq,
 			uint32_t number, uint32_t n_entries,
 			struct mr_reason *reason);
-/* Make it as fresh as the device expects it. */
-void mri_virtio_vq_clear(struct virtio_vq *vq);
 int mri_virtio_queues_alloc(struct virtio_port *port, struct mr_reason *reason);
 /* Make all of them fresh, for a device that was reset before it used any. */
 void mri_virtio_queues_clear(struct virtio_port *port);
@@ -333,11 +329,9 @@ void mri_virtio_ctrl_close(struct virtio_port *port);
 int mri_virtio_ctrl_setup(struct virtio_port *port, struct mr_reason *reason);
 /* Whether the device's RSS supports the requested number of queues. */
 bool mri_virtio_has_rss_enough(const struct virtio_port *port);
-int mri_virtio_ctrl_send(struct virtio_port *port, uint32_t command,
-			 const void *data, uint32_t n_bytes);
 /*
- * The same, with a result: n_ret_bytes at ret, at most VIRTIO_MAX_RESULT_BYTES,
- * padded with zeros. 0, -ENODEV, -EIO.
+ * Send a command and wait for its result: n_ret_bytes at ret, at most
+ * VIRTIO_MAX_RESULT_BYTES, padded with zeros. 0, -ENODEV, -EIO.
  */
 int mri_virtio_ctrl_ask(struct virtio_port *port, uint32_t command,
 			const void *data, uint32_t n_bytes, void *ret,

@@ -64,27 +64,6 @@ void mri_virtio_ctrl_close(struct virtio_port *port)
 	mr_pci_dma_free(port->pci, &port->ctrl.vq.dma);
 }
 
-/* Write one descriptor of the next command, at running number `number`. */
-static void put(struct virtio_ctrl *ctrl, uint32_t number, uint32_t at,
-		uint32_t n_bytes, uint32_t flags)
-{
-	struct virtio_vq *vq = &ctrl->vq;
-	const uint32_t place = number & vq->mask;
-	const uint64_t iova = ctrl->memory.iova + at;
-
-	if (vq->is_packed) {
-		virtio_packed_store(
-			&vq->packed[place], iova,
-			virtio_packed_word(
-				n_bytes, ctrl->n_put & vq->mask,
-				flags | virtio_avail_flags(vq, number)));
-		return;
-	}
-	vq->desc[place] =
-		(struct virtio_desc){ iova, n_bytes, (uint16_t)flags,
-				      (uint16_t)((number + 1) & vq->mask) };
-}
-
 /* Write a command and room for the answer. Returns how many descriptors. */
 static uint32_t put_all(struct virtio_ctrl *ctrl, uint32_t n_bytes,
 			uint32_t n_result_bytes)
@@ -107,8 +86,11 @@ static uint32_t put_all(struct virtio_ctrl *ctrl, uint32_t n_bytes,
 		if (parts[i].n_bytes == 0)
 			continue;
 		left--;
-		put(ctrl, head + left, parts[i].at, parts[i].n_bytes,
-		    parts[i].flags | (left + 1 < n ? VIRTIO_DESC_NEXT : 0));
+		virtio_write_desc(
+			vq, head + left, ctrl->memory.iova + parts[i].at,
+			parts[i].n_bytes, head & vq->mask,
+			parts[i].flags | (left + 1 < n ? VIRTIO_DESC_NEXT : 0),
+			vq->is_packed);
 	}
 	if (vq->is_packed) {
 		virtio_packed_publish(vq, n);
@@ -218,12 +200,6 @@ int mri_virtio_ctrl_ask(struct virtio_port *port, uint32_t command,
 	return err;
 }
 
-int mri_virtio_ctrl_send(struct virtio_port *port, uint32_t command,
-			 const void *data, uint32_t n_bytes)
-{
-	return mri_virtio_ctrl_ask(port, command, data, n_bytes, NULL, 0);
-}
-
 void mri_virtio_ctrl_service(struct virtio_port *port)
 {
 	struct virtio_ctrl *ctrl = &port->ctrl;
@@ -253,7 +229,7 @@ static int command(struct virtio_port *port, uint32_t feature, uint32_t number,
 		return mr_fail(reason, -ENOTSUP,
 			       "%s: the device has no command to %s",
 			       port->base.info->name, what);
-	err = mri_virtio_ctrl_send(port, number, data, n_bytes);
+	err = mri_virtio_ctrl_ask(port, number, data, n_bytes, NULL, 0);
 	if (err < 0)
 		return mr_fail(
 			reason, err, "%s: cannot %s: %s", port->base.info->name,

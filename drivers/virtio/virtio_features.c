@@ -44,7 +44,8 @@ static const struct need needs[] = {
 
 enum { N_NEEDS = sizeof(needs) / sizeof(needs[0]) };
 
-uint64_t mri_virtio_incomplete(uint64_t features)
+/* Features whose dependency is missing. */
+static uint64_t find_incomplete(uint64_t features)
 {
 	uint64_t incomplete = 0;
 
@@ -153,7 +154,7 @@ int mri_virtio_choose(uint64_t offered, const struct virtio_options *o,
 	uint64_t features = offered & wanted(o, needs_sg), incomplete;
 
 	/* Removing one may remove the dependency of another. */
-	while ((incomplete = mri_virtio_incomplete(features)) != 0)
+	while ((incomplete = find_incomplete(features)) != 0)
 		features &= ~incomplete;
 	for (uint32_t i = 0; i < sizeof(demands) / sizeof(demands[0]); i++)
 		if (demands[i].is_made &&

@@ -56,6 +56,14 @@ static struct layout layout_of(uint32_t n, bool is_packed)
 					sizeof(uint16_t) };
 }
 
+/* Make it as fresh as the device expects it. */
+static void clear_vq(struct virtio_vq *vq)
+{
+	memset(vq->dma.memory, 0, vq->dma.n_bytes);
+	vq->n_avail = vq->n_used = 0;
+	virtio_disable(vq);
+}
+
 int mri_virtio_vq_alloc(struct virtio_port *port, struct virtio_vq *vq,
 			uint32_t number, uint32_t n_entries,
 			struct mr_reason *reason)
@@ -90,15 +98,8 @@ int mri_virtio_vq_alloc(struct virtio_port *port, struct virtio_vq *vq,
 		vq->used_event = &vq->avail->ring[n_entries];
 		vq->avail_event = (uint16_t *)(vq->used_ring + n_entries);
 	}
-	mri_virtio_vq_clear(vq);
+	clear_vq(vq);
 	return 0;
-}
-
-void mri_virtio_vq_clear(struct virtio_vq *vq)
-{
-	memset(vq->dma.memory, 0, vq->dma.n_bytes);
-	vq->n_avail = vq->n_used = 0;
-	virtio_disable(vq);
 }
 
 /* Choose the number of entries of queue `number`, or say why not. */
@@ -270,8 +271,8 @@ int mri_virtio_queues_alloc(struct virtio_port *port, struct mr_reason *reason)
 void mri_virtio_queues_clear(struct virtio_port *port)
 {
 	for (uint32_t i = 0; i < port->options.n_queues; i++) {
-		mri_virtio_vq_clear(&port->rxqs[i].vq);
-		mri_virtio_vq_clear(&port->txqs[i].vq);
+		clear_vq(&port->rxqs[i].vq);
+		clear_vq(&port->txqs[i].vq);
 	}
 }
 
@@ -380,7 +381,7 @@ static int restart(struct virtio_port *port, struct virtio_vq *vq)
 		return err;
 	vq->reset_until_tick = 0;
 	port->n_resets--;
-	mri_virtio_vq_clear(vq);
+	clear_vq(vq);
 	return mri_virtio_pci_start_queue(port, vq, NULL);
 }
 

@@ -328,6 +328,28 @@ static inline void virtio_packed_disable(struct virtio_vq *vq)
 
 /* ---- both ---- */
 
+/* Write the descriptor of this number; flags: of a split ring, which packed
+ * ones have as well. */
+static inline void virtio_write_desc(struct virtio_vq *vq, uint32_t number,
+				     uint64_t iova, uint32_t n_bytes,
+				     uint32_t id, uint32_t flags,
+				     const bool is_packed)
+{
+	const uint32_t place = number & vq->mask;
+
+	if (is_packed)
+		virtio_packed_store(
+			&vq->packed[place], iova,
+			virtio_packed_word(
+				n_bytes, id,
+				flags | virtio_avail_flags(vq, number)));
+	else
+		vq->desc[place] = (struct virtio_desc){
+			iova, n_bytes, (uint16_t)flags,
+			(uint16_t)((number + 1) & vq->mask)
+		};
+}
+
 static inline bool virtio_enable(struct virtio_vq *vq)
 {
 	return vq->is_packed ? virtio_packed_enable(vq) :

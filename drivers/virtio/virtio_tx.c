@@ -223,28 +223,6 @@ struct burst {
 	uint64_t n_bytes;
 };
 
-/* Write a descriptor at running number `head`; flags VIRTIO_DESC_NEXT or 0. */
-static void write_desc(struct virtio_txq *txq, uint32_t head, uint64_t iova,
-		       uint32_t n_bytes, uint32_t id, uint32_t flags,
-		       const bool is_packed)
-{
-	struct virtio_vq *vq = &txq->vq;
-	const uint32_t place = head & vq->mask;
-
-	if (is_packed) {
-		virtio_packed_store(
-			&vq->packed[place], iova,
-			virtio_packed_word(
-				n_bytes, id,
-				flags | virtio_avail_flags(vq, head)));
-		return;
-	}
-	vq->desc[place].addr = iova;
-	vq->desc[place].len = n_bytes;
-	vq->desc[place].flags = (uint16_t)flags;
-	vq->desc[place].next = (uint16_t)((head + 1) & vq->mask);
-}
-
 /*
  * How many of n entries are plain: whole frames, of a length that may be sent,
  * with room for a header. Entries with a whole page take no call.
@@ -336,9 +314,9 @@ static void post_pieces(struct virtio_txq *txq, struct burst *burst,
 	const uint32_t head = txq->head, mask = txq->vq.mask;
 
 	for (uint32_t i = n; i-- > 0;) {
-		write_desc(txq, head + i, pieces[i].iova, pieces[i].n_bytes,
-			   head & mask, i + 1 < n ? VIRTIO_DESC_NEXT : 0,
-			   is_packed);
+		virtio_write_desc(&txq->vq, head + i, pieces[i].iova,
+				  pieces[i].n_bytes, head & mask,
+				  i + 1 < n ? VIRTIO_DESC_NEXT : 0, is_packed);
 		txq->bufs[(head + i) & mask] = pieces[i].buf;
 		txq->chains[(head + i) & mask] = 0;
 	}

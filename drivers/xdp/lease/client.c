@@ -354,7 +354,7 @@ static int ask_lease(struct xdp_port *port, struct xdp_wire_answer *ret_answer,
 	return err;
 }
 
-int mri_xdp_lease_open_broker(struct xdp_port *port, struct mr_reason *reason)
+static int open_there(struct xdp_port *port, struct mr_reason *reason)
 {
 	struct xdp_wire_answer a;
 	int err;
@@ -547,7 +547,7 @@ static void close_there(struct xdp_port *port)
 
 const struct xdp_lessor mri_xdp_broker = {
 	.find = find_there,
-	.open = mri_xdp_lease_open_broker,
+	.open = open_there,
 	.close = close_there,
 	.set = set_there,
 	.set_mac_filter = set_mac_filter_there,

@@ -90,10 +90,6 @@ struct xdp_lessor {
 
 /* self.c, client.c */
 extern const struct xdp_lessor mri_xdp_self, mri_xdp_broker;
-int mri_xdp_lease_open_self(struct xdp_port *port,
-			    struct mr_reason *reterr_reason);
-int mri_xdp_lease_open_broker(struct xdp_port *port,
-			      struct mr_reason *reterr_reason);
 /* The broker if the options say so, or the process lacks capabilities and the
  * broker answers. */
 int mri_xdp_choose_lessor(const char *interface, const struct xdp_options *o,

@@ -69,7 +69,7 @@ void mri_xdp_lease_end(struct xdp_port *port)
 	mri_xdp_settings_close(port);
 }
 
-int mri_xdp_lease_open_self(struct xdp_port *port, struct mr_reason *reason)
+static int open_own(struct xdp_port *port, struct mr_reason *reason)
 {
 	int err;
 
@@ -91,7 +91,7 @@ static int find_own(const char *name, const struct xdp_options *o,
 
 const struct xdp_lessor mri_xdp_self = {
 	.find = find_own,
-	.open = mri_xdp_lease_open_self,
+	.open = open_own,
 	.close = mri_xdp_lease_end,
 	.set = mri_xdp_set,
 	.set_mac_filter = mri_xdp_set_mac_filter,
