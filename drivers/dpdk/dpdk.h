@@ -329,6 +329,12 @@ struct rte_mempool *mri_dpdk_mempool(const char *ops, void *data, uint32_t n,
 				     struct dpdk_headers *ret_headers);
 void mri_dpdk_mempool_free(struct rte_mempool *mempool,
 			   struct dpdk_headers *headers);
+/* Free a buffer of the view: to the cache of the burst in progress, if it is of
+ * this region, else to the pool. */
+void mri_dpdk_give_back(const struct dpdk_view *view, uint64_t addr);
+/* Of struct rte_mempool_ops, for mempools of headers. */
+int mri_dpdk_ops_alloc(struct rte_mempool *mempool);
+void mri_dpdk_ops_free(struct rte_mempool *mempool);
 int mri_dpdk_populate(struct rte_mempool *mempool, unsigned int max_objs,
 		      void *vaddr, rte_iova_t iova, size_t len,
 		      rte_mempool_populate_obj_cb_t *obj_cb, void *obj_cb_arg);

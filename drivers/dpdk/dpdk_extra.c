@@ -77,17 +77,6 @@ struct rte_mbuf *mri_dpdk_extra_get(struct dpdk_extras *extras)
 	return extras->n == 0 ? NULL : extras->stack[--extras->n];
 }
 
-static int extras_alloc(struct rte_mempool *mempool)
-{
-	mempool->pool_data = mempool->pool_config;
-	return 0;
-}
-
-static void extras_free(struct rte_mempool *mempool)
-{
-	(void)mempool;
-}
-
 /* DPDK is done with a header and the entry that it was lent to. */
 static int extras_enqueue(struct rte_mempool *mempool, void *const *objs,
 			  unsigned int n)
@@ -103,10 +92,7 @@ static int extras_enqueue(struct rte_mempool *mempool, void *const *objs,
 		const bool is_here =
 			call != NULL && call->view->base == view->base;
 
-		if (is_here)
-			mr_frag_free_bulk(call->cache, &addr, 1);
-		else
-			mr_pool_frag_free_bulk(view->pool, &addr, 1);
+		mri_dpdk_give_back(view, addr);
 		mri_dpdk_extra_put(objs[i]);
 		if (is_here)
 			dpdk_count_done(call, tag);
@@ -133,8 +119,8 @@ static unsigned int extras_get_count(const struct rte_mempool *mempool)
 
 static const struct rte_mempool_ops extras_ops = {
 	.name = "millrace_spares",
-	.alloc = extras_alloc,
-	.free = extras_free,
+	.alloc = mri_dpdk_ops_alloc,
+	.free = mri_dpdk_ops_free,
 	.enqueue = extras_enqueue,
 	.dequeue = extras_dequeue,
 	.get_count = extras_get_count,

@@ -38,13 +38,13 @@ __thread struct dpdk_call *mri_dpdk_call
 /* Of all contexts, under the lock of mri_dpdk_enter(). */
 static struct dpdk_view *views;
 
-static int view_alloc(struct rte_mempool *mempool)
+int mri_dpdk_ops_alloc(struct rte_mempool *mempool)
 {
 	mempool->pool_data = mempool->pool_config;
 	return 0;
 }
 
-static void view_free(struct rte_mempool *mempool)
+void mri_dpdk_ops_free(struct rte_mempool *mempool)
 {
 	(void)mempool;
 }
@@ -92,13 +92,14 @@ static uint32_t alloc(const struct dpdk_view *view, struct dpdk_call *call,
 	return n_got + keep_registered(view, addrs + n_got, n);
 }
 
-static void give_back(const struct dpdk_view *view, struct dpdk_call *call,
-		      const uint64_t *addrs, uint32_t n)
+void mri_dpdk_give_back(const struct dpdk_view *view, uint64_t addr)
 {
-	if (call != NULL)
-		mr_frag_free_bulk(call->cache, addrs, n);
+	struct dpdk_call *call = mri_dpdk_call;
+
+	if (call != NULL && call->view->base == view->base)
+		mr_frag_free_bulk(call->cache, &addr, 1);
 	else
-		mr_pool_frag_free_bulk(view->pool, addrs, n);
+		mr_pool_frag_free_bulk(view->pool, &addr, 1);
 }
 
 static int view_dequeue(struct rte_mempool *mempool, void **objs,
@@ -124,11 +125,8 @@ static int view_dequeue(struct rte_mempool *mempool, void **objs,
 		if (likely(n_got == k))
 			continue;
 		/* All or nothing. */
-		for (uint32_t i = 0; i < n_done + n_got; i++) {
-			const uint64_t addr = dpdk_addr(view, objs[i]);
-
-			give_back(view, call, &addr, 1);
-		}
+		for (uint32_t i = 0; i < n_done + n_got; i++)
+			mri_dpdk_give_back(view, dpdk_addr(view, objs[i]));
 		if (call != NULL)
 			call->was_empty = true;
 		return -ENOBUFS;
@@ -166,16 +164,11 @@ void mri_dpdk_call_flush(struct dpdk_call *call)
 }
 
 /* Free one of a view that is not the call's. */
-static void free_one(const struct dpdk_view *view, struct dpdk_call *call,
-		     struct rte_mbuf *mbuf)
+static void free_one(const struct dpdk_view *view, struct rte_mbuf *mbuf)
 {
-	const uint64_t addr = dpdk_addr(view, mbuf);
 	const uint16_t tag = dpdk_take_tag(mbuf);
 
-	if (call != NULL && call->view->base == view->base)
-		mr_frag_free_bulk(call->cache, &addr, 1);
-	else
-		mr_pool_frag_free_bulk(view->pool, &addr, 1);
+	mri_dpdk_give_back(view, dpdk_addr(view, mbuf));
 	/* After the last tag is counted, the view may be gone. */
 	mri_dpdk_completed(tag);
 }
@@ -189,7 +182,7 @@ static __rte_noinline int enqueue_odd(struct rte_mempool *mempool,
 
 	for (uint32_t i = 0; i < n; i++) {
 		if (!is_ours) {
-			free_one(view, call, objs[i]);
+			free_one(view, objs[i]);
 			continue;
 		}
 		if (call->n_freed == DPDK_CALL_ROOM)
@@ -239,8 +232,8 @@ int mri_dpdk_populate(struct rte_mempool *mempool, unsigned int max_objs,
 
 static const struct rte_mempool_ops view_ops = {
 	.name = "millrace_pages",
-	.alloc = view_alloc,
-	.free = view_free,
+	.alloc = mri_dpdk_ops_alloc,
+	.free = mri_dpdk_ops_free,
 	.enqueue = view_enqueue,
 	.dequeue = view_dequeue,
 	.get_count = view_get_count,
