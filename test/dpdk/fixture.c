@@ -25,7 +25,8 @@ int set_up(void **state)
 						  .log = keep_log };
 	const struct mr_pool_config config = { .size = sizeof(config),
 					       .n_pages = N_PAGES,
-					       .max_pages = MAX_PAGES };
+					       .max_pages = MAX_PAGES,
+					       .magazine_pages = 64 };
 
 	(void)state;
 	assert_int_equal(mr_ctx_create(&ctx_config, &ctx, NULL), 0);
