@@ -30,23 +30,18 @@ struct options {
 	uint32_t n_verbose;
 };
 
-#define KEY(name_, letter_, taker, member, arg_, help_)                        \
-	{                                                                      \
-		.name = name_, .letter = letter_, .take = taker,               \
-		.offset = offsetof(struct options, member), .arg = arg_,       \
-		.help = help_                                                  \
-	}
-
 static const struct yaml_key keys[] = {
-	KEY("rules", 0, option_take_string, rules, "FILE",
-	    "rules file (default /etc/millrace/broker.yaml)"),
-	KEY("socket", 0, option_take_string, socket, "PATH",
-	    "where clients connect (default " XDP_BROKER_PATH ")"),
-	KEY("check", 0, yaml_take_bool, is_check, NULL,
-	    "check the rules and exit"),
-	KEY("verbose", 'v', option_take_count, n_verbose, NULL,
-	    "log each port"),
-	{ .name = NULL },
+	YAML_ROW("rules", option_take_string, options, rules,
+		 YAML_OPTION("FILE", "rules file (default "
+				     "/etc/millrace/broker.yaml)")),
+	YAML_ROW("socket", option_take_string, options, socket,
+		 YAML_OPTION("PATH", "where clients connect "
+				     "(default " XDP_BROKER_PATH ")")),
+	YAML_BOOL("check", options, is_check,
+		  YAML_OPTION(NULL, "check the rules and exit")),
+	YAML_ROW("verbose", option_take_count, options, n_verbose,
+		 .letter = 'v', YAML_OPTION(NULL, "log each port")),
+	YAML_END,
 };
 
 static const struct option_keys set = { keys, 0, false };
@@ -133,7 +128,8 @@ static int serve_on(struct clients *clients, const struct options *options,
 		return complain(mr_strerror(-err), 1);
 	if (sandbox_enter(&why) < 0)
 		return complain(why.text, 1);
-	print_error("mr-brokerd: %u rules, listening on %s", clients->rules.n,
+	print_error("mr-brokerd: %u rules, listening on %s",
+		    clients->rules.n_rules,
 		    is_activated ? "systemd's socket" : options->socket);
 	if (signals_ignore_hang_up())
 		print_error("mr-brokerd: note: SIGHUP was ignored at the "

@@ -123,55 +123,27 @@ static int take_rule(struct yaml_reader *reader, const struct yaml_key *key,
 	return err;
 }
 
-#define LIST(name_, member_, ...)                                              \
-	{                                                                      \
-		.name = name_, .take = yaml_take_list,                         \
-		.offset = offsetof(struct rule, member_),                      \
-		.n_offset = offsetof(struct rule, n_##member_),                \
-		.n_bytes = sizeof(((struct rule *)0)->member_[0]),             \
-		.max = RULE_NAMES_MAX, __VA_ARGS__                             \
-	}
-#define VALUE(name_, read_, member_, ...)                                      \
-	{                                                                      \
-		.name = name_, .take = yaml_take_value, .read = read_,         \
-		.offset = offsetof(struct rule, member_), __VA_ARGS__          \
-	}
-#define FLAG(name_, member_)                                                   \
-	{                                                                      \
-		.name = name_, .take = yaml_take_bool,                         \
-		.offset = offsetof(struct rule, member_)                       \
-	}
-
 static const struct yaml_key rule_keys[] = {
-	LIST("user", users, .read = read_user),
-	LIST("group", groups, .read = read_group),
-	LIST("interface", interfaces, .read = read_interface,
-	     .is_needed = true),
-	VALUE("memory", read_bytes, max_bytes, .is_needed = true),
-	VALUE("queues", read_queues, queues),
-	FLAG("transmit", may_transmit),
-	FLAG("settings", may_set),
-	FLAG("rss", may_rss),
-	FLAG("steering", may_steer),
-	FLAG("force", may_force),
-	{ .name = "filter",
-	  .take = yaml_take_text,
-	  .offset = offsetof(struct rule, filter),
-	  .max = RULE_FILTER_BYTES },
-	{ .name = NULL },
+	YAML_LIST("user", rule, users, RULE_NAMES_MAX, .read = read_user),
+	YAML_LIST("group", rule, groups, RULE_NAMES_MAX, .read = read_group),
+	YAML_LIST("interface", rule, interfaces, RULE_NAMES_MAX,
+		  .read = read_interface, .is_needed = true),
+	YAML_VALUE("memory", rule, max_bytes, read_bytes, NULL,
+		   .is_needed = true),
+	YAML_VALUE("queues", rule, queues, read_queues, NULL),
+	YAML_BOOL("transmit", rule, may_transmit),
+	YAML_BOOL("settings", rule, may_set),
+	YAML_BOOL("rss", rule, may_rss),
+	YAML_BOOL("steering", rule, may_steer),
+	YAML_BOOL("force", rule, may_force),
+	YAML_TEXT("filter", rule, filter),
+	YAML_END,
 };
 
 static const struct yaml_key top_keys[] = {
-	{ .name = "rules",
-	  .take = yaml_take_list,
-	  .take_item = take_rule,
-	  .keys = rule_keys,
-	  .offset = offsetof(struct rules, rules),
-	  .n_offset = offsetof(struct rules, n),
-	  .n_bytes = sizeof(struct rule),
-	  .max = RULES_MAX,
-	  .is_needed = true },
-	{ .name = NULL },
+	YAML_LIST("rules", rules, rules, RULES_MAX, .take_item = take_rule,
+		  .keys = rule_keys, .is_needed = true),
+	YAML_END,
 };
 
 static int compile_filters(struct yaml_reader *reader, struct rules *rules)
@@ -179,7 +151,7 @@ static int compile_filters(struct yaml_reader *reader, struct rules *rules)
 	yaml_node_t *list = yaml_find(reader, yaml_root(reader), "rules");
 	struct mr_reason why;
 
-	for (uint32_t i = 0; i < rules->n; i++) {
+	for (uint32_t i = 0; i < rules->n_rules; i++) {
 		struct rule *rule = &rules->rules[i];
 
 		if (rule->filter[0] != '\0' &&
@@ -257,7 +229,7 @@ int rules_read(struct mr_ctx *ctx, const char *path, struct rules *ret_rules,
 
 void rules_free(struct rules *rules)
 {
-	for (uint32_t i = 0; rules->rules != NULL && i < rules->n; i++) {
+	for (uint32_t i = 0; rules->rules != NULL && i < rules->n_rules; i++) {
 		struct rule *rule = &rules->rules[i];
 
 		mr_free(rules->ctx, rule->compiled.insns);
@@ -267,7 +239,7 @@ void rules_free(struct rules *rules)
 	}
 	free(rules->rules);
 	rules->rules = NULL;
-	rules->n = 0;
+	rules->n_rules = 0;
 }
 
 static bool is_for(const struct rule *rule, const struct peer *peer)
@@ -284,7 +256,7 @@ static bool is_for(const struct rule *rule, const struct peer *peer)
 
 bool rules_name(const struct rules *rules, const struct peer *peer)
 {
-	for (uint32_t i = 0; i < rules->n; i++)
+	for (uint32_t i = 0; i < rules->n_rules; i++)
 		if (is_for(&rules->rules[i], peer))
 			return true;
 	return false;
@@ -294,7 +266,7 @@ const struct rule *rules_find(const struct rules *rules,
 			      const struct peer *peer, const char *interface,
 			      struct mr_reason *ret_why)
 {
-	for (uint32_t i = 0; i < rules->n; i++) {
+	for (uint32_t i = 0; i < rules->n_rules; i++) {
 		const struct rule *rule = &rules->rules[i];
 
 		for (uint32_t k = 0;

@@ -34,7 +34,7 @@ struct rule {
 struct rules {
 	struct mr_ctx *ctx;
 	struct rule *rules;
-	uint32_t n;
+	uint32_t n_rules;
 };
 
 /* Who has connected. */

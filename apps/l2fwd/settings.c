@@ -69,9 +69,6 @@ static void write_age(const void *from, char *ret_text, size_t n_bytes)
 	value_write_duration(*(const uint32_t *)from, ret_text, n_bytes);
 }
 
-#define MEMBER(member)                                                         \
-	.offset = offsetof(struct options, member),                            \
-	.n_bytes = sizeof(((struct options *)0)->member)
 #define FIXED .is_fixed = true
 
 const struct yaml_key l2fwd_keys[] = {
@@ -81,59 +78,31 @@ const struct yaml_key l2fwd_keys[] = {
 	  .show = show_ports,
 	  .is_needed = true,
 	  FIXED },
-	{ .name = "mode",
-	  .take = yaml_take_word,
-	  .words = mode_words,
-	  MEMBER(mode),
-	  .preset = "patch",
-	  FIXED,
-	  .arg = "MODE",
-	  .help = "patch (default), macswap, learn or drop" },
-	{ .name = "age",
-	  .take = yaml_take_value,
-	  .read = read_age,
-	  .write = write_age,
-	  MEMBER(age_s),
-	  .preset = "5m",
-	  .arg = "S",
-	  .help = "learn: forget addresses after S seconds (default "
-		  "300)" }, /* IEEE 802.1Q, table 8-3 */
-	{ .name = "fdb_limit",
-	  .take = yaml_take_u32,
-	  MEMBER(fdb_limit),
-	  .min = 1,
-	  .max = MAX_FDB,
-	  .preset = "8192",
-	  FIXED,
-	  .arg = "N",
-	  .help = "learn: most addresses to keep (default 8192)" },
-	{ .name = "offload",
-	  .take = yaml_take_word,
-	  .words = offload_words,
-	  MEMBER(offload),
-	  .preset = "off",
-	  FIXED,
-	  .arg = "off|auto|on",
-	  .help = "let the kernel forward known traffic (default "
-		  "off)" },
-	{ .name = "punt",
-	  .take = yaml_take_text,
-	  .offset = offsetof(struct options, plane.port.punt),
-	  .max = MAX_PUNT_BYTES + 1,
-	  .arg = "FILTER",
-	  .help = "leave frames that match a pcap filter to the "
-		  "kernel" },
+	YAML_WORD("mode", options, mode, mode_words, .preset = "patch", FIXED,
+		  YAML_OPTION("MODE", "patch (default), macswap, learn or "
+				      "drop")),
+	/* IEEE 802.1Q, table 8-3 */
+	YAML_VALUE("age", options, age_s, read_age, write_age, .preset = "5m",
+		   YAML_OPTION("S", "learn: forget addresses after S seconds "
+				    "(default 300)")),
+	YAML_NUMBER("fdb_limit", options, fdb_limit, 1, MAX_FDB,
+		    .preset = "8192", FIXED,
+		    YAML_OPTION("N", "learn: most addresses to keep (default "
+				     "8192)")),
+	YAML_WORD("offload", options, offload, offload_words, .preset = "off",
+		  FIXED,
+		  YAML_OPTION("off|auto|on", "let the kernel forward known "
+					     "traffic (default off)")),
+	YAML_TEXT("punt", options, plane.port.punt,
+		  YAML_OPTION("FILTER", "leave frames that match a pcap filter "
+					"to the kernel")),
 	{ .name = "dataplane",
 	  .take = yaml_take_mapping,
 	  .keys = dataplane_keys,
 	  .offset = offsetof(struct options, plane) },
-	{ .name = "metrics",
-	  .take = yaml_take_value,
-	  .read = dataplane_read_metrics,
-	  .write = dataplane_write_metrics,
-	  MEMBER(plane.metrics),
-	  FIXED },
-	{ .name = NULL },
+	YAML_VALUE("metrics", options, plane.metrics, dataplane_read_metrics,
+		   dataplane_write_metrics, FIXED),
+	YAML_END,
 };
 
 void options_init(struct options *options)

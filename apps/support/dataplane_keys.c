@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Settings of the data plane: a table for command lines and files. */
 #include <errno.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -72,54 +71,56 @@ void dataplane_write_metrics(const void *from, char *ret_text, size_t n_bytes)
 	snprintf(ret_text, n_bytes, "%s", (const char *)from);
 }
 
-#define MEMBER(member)                                                         \
-	.offset = offsetof(struct dataplane_config, member),                   \
-	.n_bytes = sizeof(((struct dataplane_config *)0)->member)
-#define NUMBER(key, member, least, most, ...)                                  \
-	{                                                                      \
-		.name = key, .take = yaml_take_u32, MEMBER(member),            \
-		.min = least, .max = most, __VA_ARGS__                         \
-	}
-#define WORD(key, member, words_, ...)                                         \
-	{                                                                      \
-		.name = key, .take = yaml_take_word, MEMBER(member),           \
-		.words = words_, __VA_ARGS__                                   \
-	}
 /* Fixed: ports, pool and workers are created with it. */
 #define FIXED .is_fixed = true
-#define OPTION(arg_, help_) .arg = arg_, .help = help_
 
 /* The options workers, mtu and promisc have the help of each program. */
 const struct yaml_key dataplane_keys[] = {
-	NUMBER("workers", n_workers, 1, MR_WORKERS_MAX, FIXED, .letter = 'w'),
+	YAML_NUMBER("workers", dataplane_config, n_workers, 1, MR_WORKERS_MAX,
+		    FIXED, .letter = 'w'),
 	{ .name = "cores",
 	  .take = yaml_take_value,
 	  .read = read_cores,
 	  .show = show_cores,
 	  .letter = 'c',
 	  FIXED,
-	  OPTION("LIST", "cores to use, such as 1,3-5, or auto (default)") },
-	NUMBER("burst", burst, 1, MR_BURST_MAX, FIXED,
-	       OPTION("N", "entries per burst, 1 to 256 (default 256)")),
-	WORD("idle", idle, dataplane_idle_words, .preset = "adaptive",
-	     OPTION("HOW", "without work: poll, adaptive (default), "
-			   "interrupt")),
-	WORD("log_level", log_level, dataplane_log_words, .preset = "warning"),
-	NUMBER("queues", port.n_queues, 1, MAX_QUEUES, FIXED,
-	       OPTION("N", "queues per port (default: the port's own)")),
-	NUMBER("ring", port.n_ring, MIN_RING, MAX_RING, FIXED,
-	       OPTION("N", "entries per device ring (default: the port's)")),
-	NUMBER("mtu", port.mtu_bytes, MIN_MTU, MAX_MTU, FIXED),
-	WORD("promisc", port.promisc, promisc_words, FIXED, .preset = "auto"),
-	NUMBER("pool_pages", n_pages, 1, MAX_PAGES, FIXED,
-	       OPTION("N", "pages in the pool (default: as many as needed)")),
-	NUMBER("page_bytes", page_bytes, MIN_PAGE_BYTES, MAX_PAGE_BYTES, FIXED,
-	       .preset = "4096",
-	       OPTION("N", "page size, 2048 to 32768 (default 4096)")),
-	WORD("safety", safety, safety_words, FIXED, .preset = "counts",
-	     OPTION("LEVEL", "pool checks: counts (default), states, poison, "
-			     "guard")),
-	{ .name = NULL },
+	  YAML_OPTION("LIST",
+		      "cores to use, such as 1,3-5, or auto (default)") },
+	YAML_NUMBER(
+		"burst", dataplane_config, burst, 1, MR_BURST_MAX, FIXED,
+		YAML_OPTION("N", "entries per burst, 1 to 256 (default 256)")),
+	YAML_WORD("idle", dataplane_config, idle, dataplane_idle_words,
+		  .preset = "adaptive",
+		  YAML_OPTION("HOW", "without work: poll, adaptive (default), "
+				     "interrupt")),
+	YAML_WORD("log_level", dataplane_config, log_level, dataplane_log_words,
+		  .preset = "warning"),
+	YAML_NUMBER(
+		"queues", dataplane_config, port.n_queues, 1, MAX_QUEUES, FIXED,
+		YAML_OPTION("N", "queues per port (default: the port's own)")),
+	YAML_NUMBER(
+		"ring", dataplane_config, port.n_ring, MIN_RING, MAX_RING,
+		FIXED,
+		YAML_OPTION("N",
+			    "entries per device ring (default: the port's)")),
+	YAML_NUMBER("mtu", dataplane_config, port.mtu_bytes, MIN_MTU, MAX_MTU,
+		    FIXED),
+	YAML_WORD("promisc", dataplane_config, port.promisc, promisc_words,
+		  FIXED, .preset = "auto"),
+	YAML_NUMBER(
+		"pool_pages", dataplane_config, n_pages, 1, MAX_PAGES, FIXED,
+		YAML_OPTION("N",
+			    "pages in the pool (default: as many as needed)")),
+	YAML_NUMBER(
+		"page_bytes", dataplane_config, page_bytes, MIN_PAGE_BYTES,
+		MAX_PAGE_BYTES, FIXED, .preset = "4096",
+		YAML_OPTION("N", "page size, 2048 to 32768 (default 4096)")),
+	YAML_WORD("safety", dataplane_config, safety, safety_words, FIXED,
+		  .preset = "counts",
+		  YAML_OPTION("LEVEL",
+			      "pool checks: counts (default), states, poison, "
+			      "guard")),
+	YAML_END,
 };
 
 int dataplane_check(const struct dataplane_config *c,

@@ -31,42 +31,42 @@ static bool read_duration(const char *text, void *to, struct mr_reason *why)
 	return value_seconds(text, to, why);
 }
 
-#define ROW(name_, letter_, taker, member, arg_, help_, ...)                   \
-	{                                                                      \
-		.name = name_, .letter = letter_, .take = taker,               \
-		.offset = offsetof(struct run_options, member), .arg = arg_,   \
-		.help = help_, __VA_ARGS__                                     \
-	}
-
 const struct yaml_key run_control_keys[] = {
-	ROW("config", 0, option_take_string, config_path, "FILE",
-	    "configuration file, in YAML"),
-	ROW("check", 0, yaml_take_bool, is_check, NULL,
-	    "check the configuration and exit"),
-	ROW("schema", 0, yaml_take_bool, is_schema, NULL,
-	    "print the JSON schema of configuration files"),
-	ROW("instance", 0, yaml_take_value, control.name, "NAME",
-	    "name of the instance, for mrctl", .read = read_instance),
-	ROW("control", 0, option_take_string, control.path, "PATH",
-	    "control socket (default /run/millrace/NAME.sock)"),
-	ROW("metrics", 0, yaml_take_value, control.metrics, "WHERE",
-	    "serve Prometheus at unix:PATH or tcp:ADDRESS:PORT",
-	    .read = read_metrics),
-	{ .name = NULL },
+	YAML_ROW("config", option_take_string, run_options, config_path,
+		 YAML_OPTION("FILE", "configuration file, in YAML")),
+	YAML_BOOL("check", run_options, is_check,
+		  YAML_OPTION(NULL, "check the configuration and exit")),
+	YAML_BOOL("schema", run_options, is_schema,
+		  YAML_OPTION(NULL, "print the JSON schema of configuration "
+				    "files")),
+	YAML_VALUE("instance", run_options, control.name, read_instance, NULL,
+		   YAML_OPTION("NAME", "name of the instance, for mrctl")),
+	YAML_ROW("control", option_take_string, run_options, control.path,
+		 YAML_OPTION("PATH", "control socket (default "
+				     "/run/millrace/NAME.sock)")),
+	YAML_VALUE("metrics", run_options, control.metrics, read_metrics, NULL,
+		   YAML_OPTION("WHERE", "serve Prometheus at unix:PATH or "
+					"tcp:ADDRESS:PORT")),
+	YAML_END,
 };
 
 const struct yaml_key run_keys[] = {
-	ROW("json", 'j', yaml_take_bool, is_json, NULL,
-	    "one JSON object per second on stdout"),
-	ROW("duration", 'd', yaml_take_value, duration_ms, "S",
-	    "exit after S seconds, such as 10 or 0.5", .read = read_duration),
-	ROW("exit-on-port-loss", 0, yaml_take_bool, is_ending_on_loss, NULL,
-	    "exit with status 1 if a port is down or gone"),
-	ROW("quiet", 'q', yaml_take_bool, is_quiet, NULL,
-	    "print only errors (with a file, warnings) and a summary"),
-	ROW("verbose", 'v', option_take_count, n_verbose, NULL,
-	    "log library messages; twice: debug messages too"),
-	{ .name = NULL },
+	YAML_BOOL("json", run_options, is_json, .letter = 'j',
+		  YAML_OPTION(NULL, "one JSON object per second on stdout")),
+	YAML_VALUE("duration", run_options, duration_ms, read_duration, NULL,
+		   .letter = 'd',
+		   YAML_OPTION("S", "exit after S seconds, such as 10 or 0.5")),
+	YAML_BOOL("exit-on-port-loss", run_options, is_ending_on_loss,
+		  YAML_OPTION(NULL, "exit with status 1 if a port is down or "
+				    "gone")),
+	YAML_BOOL("quiet", run_options, is_quiet, .letter = 'q',
+		  YAML_OPTION(NULL, "print only errors (with a file, warnings) "
+				    "and a summary")),
+	YAML_ROW("verbose", option_take_count, run_options, n_verbose,
+		 .letter = 'v',
+		 YAML_OPTION(NULL, "log library messages; twice: debug "
+				   "messages too")),
+	YAML_END,
 };
 
 enum parse_result run_complete_options(const struct run_options *run,

@@ -554,34 +554,24 @@ int yaml_take_word(struct yaml_reader *reader, const struct yaml_key *key,
 	return 0;
 }
 
-int yaml_take_u32(struct yaml_reader *reader, const struct yaml_key *key,
-		  yaml_node_t *node, void *to)
+int yaml_take_number(struct yaml_reader *reader, const struct yaml_key *key,
+		     yaml_node_t *node, void *to)
 {
 	const char *text = text_of(reader, node, key->name);
 	struct mr_reason why;
 	uint32_t value;
+	uint16_t half;
 
 	if (text == NULL)
 		return -EINVAL;
 	if (!value_number(text, key->min, key->max, &value, &why))
 		return yaml_wrong(reader, node, "%s: %s", key->name, why.text);
-	memcpy((char *)to + key->offset, &value, sizeof(value));
+	half = (uint16_t)value;
+	if (key->n_bytes == sizeof(half))
+		memcpy((char *)to + key->offset, &half, sizeof(half));
+	else
+		memcpy((char *)to + key->offset, &value, sizeof(value));
 	return 0;
-}
-
-int yaml_take_u16(struct yaml_reader *reader, const struct yaml_key *key,
-		  yaml_node_t *node, void *to)
-{
-	const struct yaml_key here = { .name = key->name,
-				       .min = key->min,
-				       .max = key->max };
-	uint32_t value = 0;
-	const int err = yaml_take_u32(reader, &here, node, &value);
-	const uint16_t narrow = (uint16_t)value;
-
-	if (err == 0)
-		memcpy((char *)to + key->offset, &narrow, sizeof(narrow));
-	return err;
 }
 
 int yaml_take_text(struct yaml_reader *reader, const struct yaml_key *key,

@@ -120,9 +120,45 @@ yaml_take_fn yaml_take_list;    /* its length is known; at most key->max */
 yaml_take_fn yaml_take_mapping; /* of key->keys, into the same struct */
 yaml_take_fn yaml_take_bool;    /* as in YAML: yes, no, True, OFF */
 yaml_take_fn yaml_take_word;    /* index of one of key->words, 1 or 4 bytes */
-yaml_take_fn yaml_take_u16;
-yaml_take_fn yaml_take_u32;
+yaml_take_fn yaml_take_number;  /* 2 or 4 bytes */
 yaml_take_fn yaml_take_text; /* char [key->max] */
+
+/* Rows of tables, for a member of struct S. Other members of the row may
+ * follow. */
+#define YAML_MEMBER(S, member)                                                 \
+	.offset = offsetof(struct S, member),                                  \
+	.n_bytes = sizeof(((struct S *)0)->member)
+#define YAML_ROW(name_, taker, S, member, ...)                                 \
+	{                                                                      \
+		.name = name_, .take = taker, YAML_MEMBER(S, member),          \
+		__VA_ARGS__                                                    \
+	}
+#define YAML_BOOL(name, S, member, ...)                                        \
+	YAML_ROW(name, yaml_take_bool, S, member, __VA_ARGS__)
+#define YAML_NUMBER(name, S, member, least_, most, ...)                        \
+	YAML_ROW(name, yaml_take_number, S, member, .min = least_,             \
+		 .max = most, __VA_ARGS__)
+#define YAML_WORD(name, S, member, words_, ...)                                \
+	YAML_ROW(name, yaml_take_word, S, member, .words = words_, __VA_ARGS__)
+#define YAML_TEXT(name, S, member, ...)                                        \
+	YAML_ROW(name, yaml_take_text, S, member,                              \
+		 .max = sizeof(((struct S *)0)->member), __VA_ARGS__)
+#define YAML_VALUE(name, S, member, read_, write_, ...)                        \
+	YAML_ROW(name, yaml_take_value, S, member, .read = read_,              \
+		 .write = write_, __VA_ARGS__)
+/* Of at most n_most items, n_list of them. */
+#define YAML_LIST(name_, S, list, n_most, ...)                                 \
+	{                                                                      \
+		.name = name_, .take = yaml_take_list, .max = n_most,          \
+		.offset = offsetof(struct S, list),                            \
+		.n_bytes = sizeof(((struct S *)0)->list[0]),                   \
+		.n_offset = offsetof(struct S, n_##list), __VA_ARGS__          \
+	}
+#define YAML_OPTION(arg_, help_) .arg = arg_, .help = help_
+#define YAML_END                                                               \
+	{                                                                      \
+		.name = NULL                                                   \
+	}
 
 /* Set the key's default; its preset is valid. */
 void yaml_take_preset(const struct yaml_key *key, void *to);

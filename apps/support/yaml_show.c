@@ -207,7 +207,7 @@ static json_t *one_schema(const struct yaml_key *key)
 		return words_schema(key);
 	if (key->keys != NULL)
 		return object_schema(key->keys);
-	if (key->take == yaml_take_u16 || key->take == yaml_take_u32)
+	if (key->take == yaml_take_number)
 		return json_pack("{s:s, s:I, s:I}", "type", "integer",
 				 "minimum", (json_int_t)key->min, "maximum",
 				 (json_int_t)key->max);

@@ -49,7 +49,7 @@ static void check_rules(struct mr_ctx *ctx, const uint8_t *bytes, size_t n)
 		FUZZ_CHECK(strncmp(why.text, "f:", 2) == 0);
 		return;
 	}
-	for (uint32_t i = 0; i < rules.n; i++) {
+	for (uint32_t i = 0; i < rules.n_rules; i++) {
 		const struct rule *rule = &rules.rules[i];
 
 		FUZZ_CHECK(rule->queues[0] <= rule->queues[1]);

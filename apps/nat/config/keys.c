@@ -282,74 +282,38 @@ static int take_exclude(struct yaml_reader *reader, const struct yaml_key *key,
 	return yaml_take_keys(reader, key->keys, node, e);
 }
 
-#define MEMBER(type, member)                                                   \
-	.offset = offsetof(struct type, member),                               \
-	.n_bytes = sizeof(((struct type *)0)->member)
-/* With read_ and write_: kind. */
-#define VALUE(key, kind, type, member, ...)                                    \
-	{                                                                      \
-		.name = key, .take = yaml_take_value, .read = read_##kind,     \
-		.write = write_##kind, MEMBER(type, member), __VA_ARGS__       \
-	}
-#define WORD(key, words_, type, member, ...)                                   \
-	{                                                                      \
-		.name = key, .take = yaml_take_word, .words = words_,          \
-		MEMBER(type, member), __VA_ARGS__                              \
-	}
-#define NUMBER(key, taker, type, member, least_, most, ...)                    \
-	{                                                                      \
-		.name = key, .take = taker, MEMBER(type, member),              \
-		.min = least_, .max = most, __VA_ARGS__                        \
-	}
-#define TEXT(key, type, member, ...)                                           \
-	{                                                                      \
-		.name = key, .take = yaml_take_text, MEMBER(type, member),     \
-		.max = sizeof(((struct type *)0)->member), __VA_ARGS__         \
-	}
 #define FLAG(key, member, default_, ...)                                       \
-	{                                                                      \
-		.name = key, .take = yaml_take_bool,                           \
-		MEMBER(nat_config, member), .preset = default_, __VA_ARGS__    \
-	}
+	YAML_BOOL(key, nat_config, member, .preset = default_, __VA_ARGS__)
 #define TIME(key, member, default_, ...)                                       \
-	VALUE(key, duration, nat_config, member, .preset = default_,           \
-	      __VA_ARGS__)
+	YAML_VALUE(key, nat_config, member, read_duration, write_duration,     \
+		   .preset = default_, __VA_ARGS__)
 /* Items are read with read or, if mappings, with take_item. */
 #define LIST(key, list, ...)                                                   \
-	{                                                                      \
-		.name = key, .take = yaml_take_list, .max = NAT_MAX_ITEMS,     \
-		.offset = offsetof(struct nat_config, list),                   \
-		.n_bytes = sizeof(((struct nat_config *)0)->list[0]),          \
-		.n_offset = offsetof(struct nat_config, n_##list), __VA_ARGS__ \
-	}
+	YAML_LIST(key, nat_config, list, NAT_MAX_ITEMS, __VA_ARGS__)
 #define SECTION(key, place, keys_)                                             \
 	{                                                                      \
 		.name = key, .take = yaml_take_mapping, .offset = place,       \
 		.keys = keys_                                                  \
-	}
-#define END                                                                    \
-	{                                                                      \
-		.name = NULL                                                   \
 	}
 /* Ports, tables and queues depend on it. */
 #define FIXED .is_fixed = true
 #define RFC(least_, source_) .least = least_, .source = source_
 
 static const struct yaml_key side_keys[] = {
-	TEXT("port", nat_side_config, spec, FIXED),
+	YAML_TEXT("port", nat_side_config, spec, FIXED),
 	{ .name = "addresses",
 	  .take = yaml_take_each,
 	  .read = read_address,
 	  .show = show_addresses },
-	VALUE("gateway", addr, nat_side_config, gateway),
-	NUMBER("vlan", yaml_take_u16, nat_side_config, vlan, 1, 4094, FIXED),
-	NUMBER("mtu", yaml_take_u16, nat_side_config, mtu, 68, MAX_MTU, FIXED),
+	YAML_VALUE("gateway", nat_side_config, gateway, read_addr, write_addr),
+	YAML_NUMBER("vlan", nat_side_config, vlan, 1, 4094, FIXED),
+	YAML_NUMBER("mtu", nat_side_config, mtu, 68, MAX_MTU, FIXED),
 	{ .name = "neighbours",
 	  .take = yaml_take_each,
 	  .read = read_neighbour,
 	  .write = write_neighbour,
 	  .show = show_neighbours },
-	END,
+	YAML_END,
 };
 
 static const struct yaml_key forward_keys[] = {
@@ -369,31 +333,35 @@ static const struct yaml_key forward_keys[] = {
 	  .words = forward_protocols,
 	  .show = show_forward_protos,
 	  .offset = offsetof(struct nat_port_forward, proto_mask) },
-	END,
+	YAML_END,
 };
 
 static const struct yaml_key one_to_one_keys[] = {
-	VALUE("outside", addr, nat_one_to_one, outside_addr, .is_needed = true),
-	VALUE("inside", addr, nat_one_to_one, inside_addr, .is_needed = true),
-	END,
+	YAML_VALUE("outside", nat_one_to_one, outside_addr, read_addr,
+		   write_addr, .is_needed = true),
+	YAML_VALUE("inside", nat_one_to_one, inside_addr, read_addr, write_addr,
+		   .is_needed = true),
+	YAML_END,
 };
 
 static const struct yaml_key exclude_keys[] = {
-	VALUE("to", prefix, nat_exclude, to, .is_needed = true),
-	VALUE("protocol", protocol, nat_exclude, proto),
-	VALUE("ports", ports, nat_exclude, first_port),
-	END,
+	YAML_VALUE("to", nat_exclude, to, read_prefix, write_prefix,
+		   .is_needed = true),
+	YAML_VALUE("protocol", nat_exclude, proto, read_protocol,
+		   write_protocol),
+	YAML_VALUE("ports", nat_exclude, first_port, read_ports, write_ports),
+	YAML_END,
 };
 
 /* RFC 6888 REQ-7, RFC 4787 REQ-8: transparency first. */
 static const struct yaml_key filtering_keys[] = {
-	WORD("udp", filtering_words, nat_config, filtering[NAT_UDP],
-	     .preset = "none"),
-	WORD("tcp", filtering_words, nat_config, filtering[NAT_TCP],
-	     .preset = "none"),
-	WORD("icmp", filtering_words, nat_config, filtering[NAT_ICMP],
-	     .preset = "none"),
-	END,
+	YAML_WORD("udp", nat_config, filtering[NAT_UDP], filtering_words,
+		  .preset = "none"),
+	YAML_WORD("tcp", nat_config, filtering[NAT_TCP], filtering_words,
+		  .preset = "none"),
+	YAML_WORD("icmp", nat_config, filtering[NAT_ICMP], filtering_words,
+		  .preset = "none"),
+	YAML_END,
 };
 
 static const struct yaml_key timeout_keys[] = {
@@ -413,40 +381,40 @@ static const struct yaml_key timeout_keys[] = {
 	TIME("fragment", timeouts.fragment_s, "2s"),
 	TIME("hold_down", timeouts.hold_down_s, "2m",
 	     RFC(120, "RFC 6888 REQ-8: SHOULD")),
-	END,
+	YAML_END,
 };
 
 static const struct yaml_key port_keys[] = {
-	VALUE("range", ports, nat_config, ports.first, .preset = "1024-65535"),
+	YAML_VALUE("range", nat_config, ports.first, read_ports, write_ports,
+		   .preset = "1024-65535"),
 	FLAG("keep_port", ports.keeps_port, "yes"),
 	FLAG("keep_parity", ports.keeps_parity, "yes"),
 	FLAG("keep_class", ports.keeps_class, "yes"),
-	NUMBER("block", yaml_take_u16, nat_config, ports.block, 0, 32768,
-	       .preset = "0"),
-	NUMBER("max_blocks", yaml_take_u16, nat_config, ports.max_blocks, 1,
-	       1024, .preset = "8"),
+	YAML_NUMBER("block", nat_config, ports.block, 0, 32768, .preset = "0"),
+	YAML_NUMBER("max_blocks", nat_config, ports.max_blocks, 1, 1024,
+		    .preset = "8"),
 	FLAG("deterministic", ports.is_deterministic, "no"),
-	END,
+	YAML_END,
 };
 
 static const struct yaml_key limit_keys[] = {
-	NUMBER("mappings", yaml_take_u32, nat_config, max_mappings, 1,
-	       MAX_RECORDS, .preset = "1048576", FIXED),
-	NUMBER("sessions", yaml_take_u32, nat_config, max_sessions, 1,
-	       MAX_RECORDS, .preset = "1048576", FIXED),
-	NUMBER("per_subscriber", yaml_take_u32, nat_config, max_per_subscriber,
-	       0, MAX_RECORDS, .preset = "0"),
-	NUMBER("sessions_per_subscriber", yaml_take_u32, nat_config,
-	       max_sessions_per_subscriber, 0, MAX_RECORDS, .preset = "0"),
-	NUMBER("fragments", yaml_take_u16, nat_config, max_fragments, 0, 16384,
-	       .preset = "256", FIXED),
-	END,
+	YAML_NUMBER("mappings", nat_config, max_mappings, 1, MAX_RECORDS,
+		    .preset = "1048576", FIXED),
+	YAML_NUMBER("sessions", nat_config, max_sessions, 1, MAX_RECORDS,
+		    .preset = "1048576", FIXED),
+	YAML_NUMBER("per_subscriber", nat_config, max_per_subscriber, 0,
+		    MAX_RECORDS, .preset = "0"),
+	YAML_NUMBER("sessions_per_subscriber", nat_config,
+		    max_sessions_per_subscriber, 0, MAX_RECORDS, .preset = "0"),
+	YAML_NUMBER("fragments", nat_config, max_fragments, 0, 16384,
+		    .preset = "256", FIXED),
+	YAML_END,
 };
 
 static const struct yaml_key log_keys[] = {
-	TEXT("path", nat_config, log_path, FIXED),
+	YAML_TEXT("path", nat_config, log_path, FIXED),
 	FLAG("sessions", logs_sessions, "no"),
-	END,
+	YAML_END,
 };
 
 const struct yaml_key nat_keys[] = {
@@ -478,24 +446,20 @@ const struct yaml_key nat_keys[] = {
 	FLAG("inbound_refresh", refreshes_inbound, "no"),
 	FLAG("other_protocols", passes_other_protocols, "no"),
 	FLAG("ping", answers_ping, "yes"),
-	WORD("local", local_words, nat_config, is_shared, .preset = "nat",
-	     FIXED),
+	YAML_WORD("local", nat_config, is_shared, local_words, .preset = "nat",
+		  FIXED),
 	FLAG("fill_options", fills_options, "yes"),
-	WORD("icmp_errors", error_words, nat_config, checks_embedded_sums,
-	     .preset = "lenient"),
-	VALUE("mss", mss, nat_config, mss, .preset = "no"),
+	YAML_WORD("icmp_errors", nat_config, checks_embedded_sums, error_words,
+		  .preset = "lenient"),
+	YAML_VALUE("mss", nat_config, mss, read_mss, write_mss, .preset = "no"),
 	SECTION("log", 0, log_keys),
-	TEXT("state", nat_config, state_path),
+	YAML_TEXT("state", nat_config, state_path),
 	TIME("state_interval", state_interval_s, "30s"),
 	SECTION("dataplane", offsetof(struct nat_config, plane),
 		dataplane_keys),
-	{ .name = "metrics",
-	  .take = yaml_take_value,
-	  .read = dataplane_read_metrics,
-	  .write = dataplane_write_metrics,
-	  MEMBER(nat_config, plane.metrics),
-	  FIXED },
-	END,
+	YAML_VALUE("metrics", nat_config, plane.metrics, dataplane_read_metrics,
+		   dataplane_write_metrics, FIXED),
+	YAML_END,
 };
 
 bool nat_key_at(uint32_t i, struct nat_key *ret)

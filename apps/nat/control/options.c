@@ -114,14 +114,10 @@ static const struct option_row rows[] = {
 static const struct yaml_key own_keys[] = {
 	{ .name = "inside", .take = yaml_take_value, .read = read_inside },
 	{ .name = "outside", .take = yaml_take_value, .read = read_outside },
-	{ .name = "offload",
-	  .take = yaml_take_word,
-	  .words = offload_words,
-	  .offset = offsetof(struct options, offload),
-	  .n_bytes = sizeof(enum offload_choice),
-	  .arg = "off|auto|on",
-	  .help = "let the kernel forward known sessions (default off)" },
-	{ .name = NULL },
+	YAML_WORD("offload", options, offload, offload_words,
+		  YAML_OPTION("off|auto|on", "let the kernel forward known "
+					     "sessions (default off)")),
+	YAML_END,
 };
 
 static const struct option_keys sets[] = {

@@ -61,7 +61,7 @@ static bool answer_flood(struct control_request *r, void *opaque)
 
 /* A number, which is 0. */
 static const struct yaml_key one_key[] = {
-	{ .name = "n", .take = yaml_take_u32, .n_bytes = 4, .max = 9 },
+	{ .name = "n", .take = yaml_take_number, .n_bytes = 4, .max = 9 },
 	{ .name = NULL },
 };
 

@@ -31,7 +31,7 @@ static const struct option_row rows[] = {
 
 static const struct yaml_key keys[] = {
 	{ .name = "n_ring",
-	  .take = yaml_take_u32,
+	  .take = yaml_take_number,
 	  SETTING(n_ring),
 	  .min = 1,
 	  .max = 99,

@@ -35,7 +35,7 @@ static const char *const words[] = { "zero", "one", NULL };
 
 static const struct yaml_key inner_keys[] = {
 	{ .name = "number",
-	  .take = yaml_take_u32,
+	  .take = yaml_take_number,
 	  .offset = offsetof(struct thing, number),
 	  .n_bytes = 4,
 	  .min = 1,
