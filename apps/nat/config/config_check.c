@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config.h"
 #include "support/objections.h"
+#include "values.h"
 
 enum {
 	MAX_POOL = 4096, /* external addresses; 1 MiB of memory each, if used */
@@ -15,17 +15,9 @@ enum {
 	SLICE = 1 << 6, /* see map.h */
 };
 
-struct text {
-	char text[INET_ADDRSTRLEN];
-};
-
-static struct text show_addr(uint32_t addr)
+static struct nat_end_text show_addr(uint32_t addr)
 {
-	const struct in_addr in = { htonl(addr) };
-	struct text text;
-
-	inet_ntop(AF_INET, &in, text.text, sizeof(text.text));
-	return text;
+	return nat_end_text(htonl(addr), 0);
 }
 
 static bool ranges_meet(struct nat_range a, struct nat_range b)
@@ -36,6 +28,17 @@ static bool ranges_meet(struct nat_range a, struct nat_range b)
 static struct nat_range range_of(const struct nat_prefix *prefix)
 {
 	return (struct nat_range){ prefix->addr, prefix->addr | ~prefix->mask };
+}
+
+/* The first network that a range overlaps; n: none. */
+static uint32_t find_overlap(struct nat_range range,
+			     const struct nat_prefix *nets, uint32_t n)
+{
+	uint32_t i = 0;
+
+	while (i < n && !ranges_meet(range, range_of(&nets[i])))
+		i++;
+	return i;
 }
 
 /* RFC 6890: addresses that no host has. */
@@ -53,10 +56,8 @@ static bool is_end_of_net(const struct nat_prefix *net, uint32_t addr)
 
 static bool is_on_link(const struct nat_side_config *side, uint32_t addr)
 {
-	for (uint32_t i = 0; i < side->n_addrs; i++)
-		if (nat_prefix_has(&side->nets[i], addr))
-			return true;
-	return false;
+	return find_overlap((struct nat_range){ addr, addr }, side->nets,
+			    side->n_addrs) < side->n_addrs;
 }
 
 /* Whether addr is the first or last address of a network on the link. */
@@ -94,10 +95,9 @@ static bool is_in_pool(const struct nat_config *config, uint32_t addr)
 
 static bool is_subscriber(const struct nat_config *config, uint32_t addr)
 {
-	for (uint32_t i = 0; i < config->n_subscribers; i++)
-		if (nat_prefix_has(&config->subscribers[i], addr))
-			return true;
-	return false;
+	return find_overlap((struct nat_range){ addr, addr },
+			    config->subscribers,
+			    config->n_subscribers) < config->n_subscribers;
 }
 
 /* Those of an entry of a list return 0, or -EINVAL after its first objection.
@@ -196,16 +196,18 @@ static int check_both_sides(const struct nat_config *config,
 			ret, "outside", "port", OBJECTION_WHOLE,
 			"%.*s is also the inside port; each side needs its own",
 			(int)n_in, in_device);
-	for (uint32_t i = 0; i < out->n_addrs; i++)
-		for (uint32_t j = 0; j < in->n_addrs; j++)
-			if (ranges_meet(range_of(&out->nets[i]),
-					range_of(&in->nets[j])))
-				return object(ret, "outside", "addresses", i,
-					      "the network of %s overlaps that "
-					      "of %s inside; renumber one side "
-					      "(RFC 4787 REQ-7)",
-					      show_addr(out->addrs[i]).text,
-					      show_addr(in->addrs[j]).text);
+	for (uint32_t i = 0; i < out->n_addrs; i++) {
+		const uint32_t j = find_overlap(range_of(&out->nets[i]),
+						in->nets, in->n_addrs);
+
+		if (j < in->n_addrs)
+			return object(ret, "outside", "addresses", i,
+				      "the network of %s overlaps that of %s "
+				      "inside; renumber one side (RFC 4787 "
+				      "REQ-7)",
+				      show_addr(out->addrs[i]).text,
+				      show_addr(in->addrs[j]).text);
+	}
 	return 0;
 }
 
@@ -215,20 +217,20 @@ static int check_subscriber(const struct nat_config *config, uint32_t i,
 	const struct nat_side_config *out = &config->sides[NAT_OUTSIDE];
 	const bool is_own = !config->is_inside_subscribed;
 	const struct nat_range range = range_of(&config->subscribers[i]);
+	uint32_t j = find_overlap(range, config->subscribers, i);
 
-	for (uint32_t j = 0; j < i; j++)
-		if (ranges_meet(range, range_of(&config->subscribers[j])))
-			return object(ret, is_own ? "subscribers" : "inside",
-				      is_own ? NULL : "addresses", i,
-				      "%s overlaps entry %u; remove one",
-				      show_addr(range.first).text, j + 1);
-	for (uint32_t j = 0; j < out->n_addrs; j++)
-		if (ranges_meet(range, range_of(&out->nets[j])))
-			return object(ret, "subscribers", NULL, i,
-				      "%s overlaps the network of %s outside; "
-				      "list networks inside",
-				      show_addr(range.first).text,
-				      show_addr(out->addrs[j]).text);
+	if (j < i)
+		return object(ret, is_own ? "subscribers" : "inside",
+			      is_own ? NULL : "addresses", i,
+			      "%s overlaps entry %u; remove one",
+			      show_addr(range.first).text, j + 1);
+	j = find_overlap(range, out->nets, out->n_addrs);
+	if (j < out->n_addrs)
+		return object(ret, "subscribers", NULL, i,
+			      "%s overlaps the network of %s outside; list "
+			      "networks inside",
+			      show_addr(range.first).text,
+			      show_addr(out->addrs[j]).text);
 	return 0;
 }
 
@@ -238,22 +240,22 @@ static int check_pool_and_inside(const struct nat_config *config, uint32_t i,
 {
 	const struct nat_side_config *in = &config->sides[NAT_INSIDE];
 	const struct nat_range range = config->pool[i];
+	uint32_t j =
+		find_overlap(range, config->subscribers, config->n_subscribers);
 
-	for (uint32_t j = 0; j < config->n_subscribers; j++)
-		if (ranges_meet(range, range_of(&config->subscribers[j])))
-			return object(
-				ret, "pool", NULL, i,
-				"%s overlaps the subscribers of %s; an "
-				"address is either inside or outside",
-				show_addr(range.first).text,
-				show_addr(config->subscribers[j].addr).text);
-	for (uint32_t j = 0; j < in->n_addrs; j++)
-		if (ranges_meet(range, range_of(&in->nets[j])))
-			return object(ret, "pool", NULL, i,
-				      "%s overlaps the network of %s inside; "
-				      "an address is either inside or outside",
-				      show_addr(range.first).text,
-				      show_addr(in->addrs[j]).text);
+	if (j < config->n_subscribers)
+		return object(ret, "pool", NULL, i,
+			      "%s overlaps the subscribers of %s; an address "
+			      "is either inside or outside",
+			      show_addr(range.first).text,
+			      show_addr(config->subscribers[j].addr).text);
+	j = find_overlap(range, in->nets, in->n_addrs);
+	if (j < in->n_addrs)
+		return object(ret, "pool", NULL, i,
+			      "%s overlaps the network of %s inside; an "
+			      "address is either inside or outside",
+			      show_addr(range.first).text,
+			      show_addr(in->addrs[j]).text);
 	return 0;
 }
 

@@ -164,16 +164,36 @@ bool value_protocol(const char *text, uint8_t *ret, struct mr_reason *ret_why)
 	return true;
 }
 
+struct nat_end_text nat_end_text(uint32_t addr, uint16_t port)
+{
+	struct nat_end_text end;
+	size_t n;
+
+	inet_ntop(AF_INET, &addr, end.text, sizeof(end.text));
+	n = strlen(end.text);
+	if (port != 0)
+		snprintf(end.text + n, sizeof(end.text) - n, ":%u",
+			 ntohs(port));
+	return end;
+}
+
+const char *nat_proto_name(uint8_t proto)
+{
+	for (uint32_t i = 0; protocols[i] != NULL; i++)
+		if (protocol_numbers[i] == proto)
+			return protocols[i];
+	return NULL;
+}
+
 void write_protocol(const void *from, char *ret_text, size_t n_bytes)
 {
 	const uint8_t proto = *(const uint8_t *)from;
+	const char *name = nat_proto_name(proto);
 
-	snprintf(ret_text, n_bytes, "%u", proto);
-	if (proto == 0)
-		ret_text[0] = '\0';
-	for (uint32_t i = 0; protocols[i] != NULL; i++)
-		if (protocol_numbers[i] == proto)
-			snprintf(ret_text, n_bytes, "%s", protocols[i]);
+	if (name != NULL)
+		snprintf(ret_text, n_bytes, "%s", name);
+	else
+		snprintf(ret_text, n_bytes, proto != 0 ? "%u" : "", proto);
 }
 
 void write_addr(const void *from, char *ret_text, size_t n_bytes)

@@ -6,6 +6,8 @@
 #ifndef NAT_VALUES_H
 #define NAT_VALUES_H
 
+#include <netinet/in.h>
+
 #include "config.h"
 #include "support/values.h"
 
@@ -33,6 +35,14 @@ bool value_end(const char *text, uint32_t *ret_addr, uint16_t *ret_first,
 
 /* udp, tcp, icmp, or 1 to 255. */
 bool value_protocol(const char *text, uint8_t *ret, struct mr_reason *ret_why);
+
+/* An address, and ":PORT" unless that is 0; network order. */
+struct nat_end_text {
+	char text[INET_ADDRSTRLEN + 6];
+};
+struct nat_end_text nat_end_text(uint32_t addr, uint16_t port);
+/* udp, tcp or icmp; NULL: it is shown as a number. */
+const char *nat_proto_name(uint8_t proto);
 
 /*
  * The inverse, for keys.c: *from is what the reader of the same name sets. ""

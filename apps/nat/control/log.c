@@ -3,13 +3,13 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 
+#include "config/values.h"
 #include "log.h"
 #include "support/background.h"
 #include "support/counter.h"
@@ -163,10 +163,7 @@ static void print_time(FILE *file, int64_t t_s)
 
 static void print_addr(FILE *file, const char *name, uint32_t addr)
 {
-	char text[INET_ADDRSTRLEN];
-
-	inet_ntop(AF_INET, &addr, text, sizeof(text));
-	fprintf(file, ",\"%s\":\"%s\"", name, text);
+	fprintf(file, ",\"%s\":\"%s\"", name, nat_end_text(addr, 0).text);
 }
 
 static void print_event(struct nat_log *log, const struct nat_log_event *e)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sessions are listed and ended by the workers, a part at a time. */
 #include <arpa/inet.h>
-#include <netinet/in.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "app.h"
+#include "config/values.h"
 #include "keep.h"
 #include "mapping/tcp.h"
 #include "reload.h"
@@ -29,49 +29,25 @@ struct nat_ask {
 	uint64_t since_ns; /* the snapshot was wanted */
 };
 
-struct end {
-	char text[INET_ADDRSTRLEN + 6];
-};
-
-static struct end show_end(uint32_t addr, uint16_t port)
-{
-	struct end end;
-	size_t n;
-
-	inet_ntop(AF_INET, &addr, end.text, sizeof(end.text));
-	n = strlen(end.text);
-	if (port != 0)
-		snprintf(end.text + n, sizeof(end.text) - n, ":%u",
-			 ntohs(port));
-	return end;
-}
-
 static json_t *proto_of(uint8_t proto)
 {
-	switch (proto) {
-	case IPPROTO_UDP:
-		return json_string("udp");
-	case IPPROTO_TCP:
-		return json_string("tcp");
-	case IPPROTO_ICMP:
-		return json_string("icmp");
-	default:
-		return json_integer(proto);
-	}
+	const char *name = nat_proto_name(proto);
+
+	return name != NULL ? json_string(name) : json_integer(proto);
 }
 
 static json_t *session_object(const struct nat_session *s)
 {
 	json_t *object = json_pack(
 		"{s:o, s:s, s:s}", "proto", proto_of(s->inside.proto), "inside",
-		show_end(s->inside.addr, s->inside.port).text, "outside",
-		show_end(s->outside.addr, s->outside.port).text);
+		nat_end_text(s->inside.addr, s->inside.port).text, "outside",
+		nat_end_text(s->outside.addr, s->outside.port).text);
 
 	if (s->remote.addr != 0)
 		json_object_set_new(
 			object, "remote",
-			json_string(
-				show_end(s->remote.addr, s->remote.port).text));
+			json_string(nat_end_text(s->remote.addr, s->remote.port)
+					    .text));
 	if (s->inside.proto == IPPROTO_TCP &&
 	    nat_tcp_name(s->tcp_state) != NULL)
 		json_object_set_new(object, "state",
@@ -211,32 +187,29 @@ static const char *const state_names[] = {
 static json_t *describe_neighbour(const void *opaque, uint32_t slot)
 {
 	const struct app *app = opaque;
-	const struct nat_neighbours *neighbours = app->neighbours;
-	enum nat_neighbour_state state;
-	enum nat_side side;
+	const struct nat_neighbour_info is =
+		nat_neighbours_at(app->neighbours, slot);
 	json_t *object;
 	int32_t age_s;
-	uint32_t addr;
-	uint64_t mac;
 
-	state = nat_neighbours_at(neighbours, slot, &side, &addr, &mac);
-	if (state == NAT_NEIGHBOUR_NONE)
+	if (is.state == NAT_NEIGHBOUR_NONE)
 		return NULL;
-	age_s = nat_neighbour_age_s(&neighbours->slots[slot],
+	age_s = nat_neighbour_age_s(&app->neighbours->slots[slot],
 				    dataplane_now_s(&app->plane));
 	object = json_pack("{s:s, s:s, s:s}", "side",
-			   side == NAT_INSIDE ? "inside" : "outside", "address",
-			   show_end(addr, 0).text, "state",
-			   state == NAT_NEIGHBOUR_REACHABLE &&
+			   is.side == NAT_INSIDE ? "inside" : "outside",
+			   "address", nat_end_text(is.addr, 0).text, "state",
+			   is.state == NAT_NEIGHBOUR_REACHABLE &&
 					   age_s > NAT_REACHABLE_S ?
 				   "stale" :
-				   state_names[state]);
-	if (mac != 0)
+				   state_names[is.state]);
+	if (is.mac != 0)
 		json_object_set_new(
 			object, "mac",
-			json_string(text_of_mac((const uint8_t *)&mac).text));
+			json_string(
+				text_of_mac((const uint8_t *)&is.mac).text));
 	/* A worker may have read the clock after us. */
-	if (state != NAT_NEIGHBOUR_FIXED)
+	if (is.state != NAT_NEIGHBOUR_FIXED)
 		json_object_set_new(object, "age_s",
 				    json_integer(age_s > 0 ? age_s : 0));
 	return object;
@@ -260,18 +233,12 @@ static bool answer_flush(struct control_request *r, void *opaque)
 	if (address != NULL && inet_pton(AF_INET, address, &wanted) != 1)
 		return control_fail(r, "'%.40s' is not an IPv4 address",
 				    address);
-	for (uint32_t slot = 0; slot < NAT_NEIGHBOUR_SLOTS; slot++) {
-		enum nat_side side;
-		uint32_t addr;
-		uint64_t mac;
-
-		(void)nat_neighbours_at(app->neighbours, slot, &side, &addr,
-					&mac);
-		if (address == NULL || addr == wanted)
+	for (uint32_t slot = 0; slot < NAT_NEIGHBOUR_SLOTS; slot++)
+		if (address == NULL ||
+		    nat_neighbours_at(app->neighbours, slot).addr == wanted)
 			n += nat_neighbours_forget(
 				app->neighbours, slot,
 				dataplane_now_s(&app->plane));
-	}
 	return control_end(r, json_pack("{s:i}", "cleared", n));
 }
 

@@ -268,47 +268,41 @@ bool nat_neighbours_move(struct nat_neighbours *neighbours, uint32_t slot,
 	return true;
 }
 
-enum nat_neighbour_state
-nat_neighbours_at(const struct nat_neighbours *neighbours, uint32_t slot,
-		  enum nat_side *ret_side, uint32_t *ret_addr,
-		  uint64_t *ret_mac)
+struct nat_neighbour_info
+nat_neighbours_at(const struct nat_neighbours *neighbours, uint32_t slot)
 {
 	const uint64_t key =
 		__atomic_load_n(&neighbours->slots[slot].key, __ATOMIC_ACQUIRE);
+	struct nat_neighbour_info info = {
+		.side = (enum nat_side)(key >> 32 & 1), .addr = (uint32_t)key
+	};
 
-	*ret_side = (enum nat_side)(key >> 32 & 1);
-	*ret_addr = (uint32_t)key;
-	return nat_neighbours_look(neighbours, slot, *ret_side, *ret_addr,
-				   ret_mac);
+	info.state = nat_neighbours_look(neighbours, slot, info.side, info.addr,
+					 &info.mac);
+	return info;
 }
 
 bool nat_neighbours_forget(struct nat_neighbours *neighbours, uint32_t slot,
 			   uint32_t now_s)
 {
-	enum nat_side side;
-	uint32_t addr;
-	uint64_t mac;
-	const enum nat_neighbour_state state =
-		nat_neighbours_at(neighbours, slot, &side, &addr, &mac);
+	const struct nat_neighbour_info is =
+		nat_neighbours_at(neighbours, slot);
 
-	return (state == NAT_NEIGHBOUR_REACHABLE ||
-		state == NAT_NEIGHBOUR_DOUBTFUL ||
-		state == NAT_NEIGHBOUR_FAILED) &&
-	       nat_neighbours_move(neighbours, slot, side, addr, state,
+	return (is.state == NAT_NEIGHBOUR_REACHABLE ||
+		is.state == NAT_NEIGHBOUR_DOUBTFUL ||
+		is.state == NAT_NEIGHBOUR_FAILED) &&
+	       nat_neighbours_move(neighbours, slot, is.side, is.addr, is.state,
 				   NAT_NEIGHBOUR_NONE, now_s);
 }
 
 void nat_neighbours_doubt(struct nat_neighbours *neighbours, enum nat_side side)
 {
 	for (uint32_t slot = 0; slot < NAT_NEIGHBOUR_SLOTS; slot++) {
-		enum nat_side its;
-		uint32_t addr;
-		uint64_t mac;
+		const struct nat_neighbour_info is =
+			nat_neighbours_at(neighbours, slot);
 
-		if (nat_neighbours_at(neighbours, slot, &its, &addr, &mac) ==
-			    NAT_NEIGHBOUR_REACHABLE &&
-		    its == side)
-			nat_neighbours_move(neighbours, slot, side, addr,
+		if (is.state == NAT_NEIGHBOUR_REACHABLE && is.side == side)
+			nat_neighbours_move(neighbours, slot, side, is.addr,
 					    NAT_NEIGHBOUR_REACHABLE,
 					    NAT_NEIGHBOUR_DOUBTFUL, 0);
 	}

@@ -100,12 +100,16 @@ bool nat_neighbours_move(struct nat_neighbours *neighbours, uint32_t slot,
 			 enum nat_neighbour_state from,
 			 enum nat_neighbour_state to, uint32_t now_s);
 
-/* The neighbour in a slot, its state and MAC address; NONE: the slot is
- * free. */
-enum nat_neighbour_state
-nat_neighbours_at(const struct nat_neighbours *neighbours, uint32_t slot,
-		  enum nat_side *ret_side, uint32_t *ret_addr,
-		  uint64_t *ret_mac);
+/* The neighbour in a slot; NONE: the slot is free. */
+struct nat_neighbour_info {
+	enum nat_neighbour_state state;
+	enum nat_side side;
+	uint32_t addr;
+	uint64_t mac;
+};
+struct nat_neighbour_info
+nat_neighbours_at(const struct nat_neighbours *neighbours, uint32_t slot);
+
 /* Forget an entry that was learned or has failed; its next user queries it
  * anew. False: it is static, being queried, or unused. */
 bool nat_neighbours_forget(struct nat_neighbours *neighbours, uint32_t slot,

@@ -2,6 +2,7 @@
 /* What a capture reports about a packet: its mapping. */
 #include <stdio.h>
 
+#include "config/values.h"
 #include "header.h"
 #include "icmp.h"
 #include "support/capture.h"
@@ -36,12 +37,10 @@ static bool find_end(const uint8_t *bytes, uint32_t n, bool is_source,
 
 static const char *proto_name(uint8_t proto, char *ret, size_t n)
 {
-	if (proto == IPPROTO_UDP)
-		return "udp";
-	if (proto == IPPROTO_TCP)
-		return "tcp";
-	if (proto == IPPROTO_ICMP)
-		return "icmp";
+	const char *name = nat_proto_name(proto);
+
+	if (name != NULL)
+		return name;
 	snprintf(ret, n, "protocol %u", proto);
 	return ret;
 }

@@ -53,26 +53,22 @@ TEST(what_is_forgotten_is_queried_anew)
 	const uint32_t slot = nat_neighbours_add(n, NAT_INSIDE, addr, true, 10);
 	const uint32_t fixed = nat_neighbours_find(n, NAT_OUTSIDE,
 						   htonl(0x0a000003));
-	enum nat_side side;
-	uint32_t found;
-	uint64_t mac;
+	struct nat_neighbour_info is = nat_neighbours_at(n, slot);
 
-	assert_int_equal(nat_neighbours_at(n, slot, &side, &found, &mac),
-			 NAT_NEIGHBOUR_INCOMPLETE);
-	assert_int_equal(side, NAT_INSIDE);
-	assert_int_equal(found, addr);
+	assert_int_equal(is.state, NAT_NEIGHBOUR_INCOMPLETE);
+	assert_int_equal(is.side, NAT_INSIDE);
+	assert_int_equal(is.addr, addr);
 	assert_false(nat_neighbours_forget(n, slot, 10));
 	nat_neighbours_learn(n, slot, NAT_INSIDE, addr, 0x112233445566, 11);
 	assert_true(nat_neighbours_forget(n, slot, 11));
-	assert_int_equal(nat_neighbours_at(n, slot, &side, &found, &mac),
-			 NAT_NEIGHBOUR_NONE);
+	assert_int_equal(nat_neighbours_at(n, slot).state, NAT_NEIGHBOUR_NONE);
 	assert_int_equal(nat_neighbours_find(n, NAT_INSIDE, addr),
 			 NAT_SLOT_NONE);
 	assert_false(nat_neighbours_forget(n, slot, 11));
 	assert_false(nat_neighbours_forget(n, fixed, 11));
 	assert_int_equal(nat_neighbours_add(n, NAT_INSIDE, addr, true, 12),
 			 slot);
-	assert_int_equal(nat_neighbours_at(n, slot, &side, &found, &mac),
+	assert_int_equal(nat_neighbours_at(n, slot).state,
 			 NAT_NEIGHBOUR_INCOMPLETE);
 	nat_neighbours_destroy(n);
 }
