@@ -179,6 +179,10 @@ int nat_config_complete(struct nat_config *config);
  */
 int nat_config_check(const struct nat_config *config, uint32_t n_workers,
 		     struct objections *ret_objections);
+/* ports_check.c: its part about ports; adds objections. */
+int nat_config_check_ports(const struct nat_config *config, uint32_t n_workers,
+			   struct objections *ret);
+
 /* Line i of warnings about valid settings below an RFC's recommendation; false
  * after the last. */
 bool nat_config_advice(const struct nat_config *config, uint32_t i,
