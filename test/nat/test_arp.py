@@ -47,7 +47,7 @@ def test_answers_for_own_addresses(nat_of):
     assert nat.drops == {"arp": 7}
 
 
-def test_tells_who_it_is_at_start(nat_of):
+def test_addresses_are_announced_at_the_start(nat_of):
     nat = nat_of(pool=["192.0.2.10-192.0.2.60", "203.0.113.1-203.0.113.9"],
                  outside_vlan=9)
     told = nat.announced.outside + nat.advance(0.2).outside
@@ -106,7 +106,7 @@ def test_hosts_on_the_link_are_queried_directly(quiet):
             mac_of(GATEWAY)
 
 
-def test_packets_are_refused_if_nobody_answers(quiet):
+def test_packets_are_refused_if_arp_is_not_answered(quiet):
     """Three requests, a second apart; then host unreachable, and a pause."""
     packet = udp(HOST, 5000, PEER, 53)
     assert ARP in quiet.inside(packet).one
@@ -237,7 +237,7 @@ def test_the_longest_queue_loses_its_oldest_frame(quiet):
     assert quiet.drops == {"neighbour_full": 1}
 
 
-def test_frames_of_many_pages_wait_on_few(quiet):
+def test_waiting_frames_use_a_bounded_number_of_pages(quiet):
     """What is kept for frames that wait is pages: 1024 + max_fragments."""
     for i in range(16):
         host = f"10.0.0.{i + 10}"
@@ -487,7 +487,7 @@ def test_implausible_arp_teaches_nothing(quiet):
     assert quiet.inside(udp(HOST, 5000, PEER, 53)).one[ARP].pdst == GATEWAY
 
 
-def test_gratuitous_arp_renews_what_is_known(quiet):
+def test_gratuitous_arp_renews_known_neighbours(quiet):
     quiet.inside(udp(HOST, 5000, PEER, 53))
     quiet.outside(reply(GATEWAY, OURS, OUTSIDE))
     moved = "02:00:00:00:00:99"
@@ -503,7 +503,7 @@ def test_no_route(nat_of):
     assert nat.inside(udp(HOST, 5000, "192.0.2.9", 53)).outside
 
 
-def test_what_waits_is_freed_at_the_end(nat_of):
+def test_waiting_frames_are_freed_at_the_end(nat_of):
     """Fixture's close(): no page is missing."""
     nat = nat_of(answers_arp=False)
     nat.inside(udp(HOST, 5000, PEER, 53))

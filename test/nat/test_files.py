@@ -84,14 +84,14 @@ def state(tmp_path, some):
     return tmp_path / "state"
 
 
-def test_what_is_written_is_read(state, some):
+def test_saved_sessions_are_read_back(state, some):
     assert saved(state) == [one.shown() for one in some]
     assert saved(state, n_most=2) == [one.shown() for one in some[:2]]
     # Who talked to whom is nobody else's business.
     assert state.stat().st_mode & 0o777 == 0o600
 
 
-def test_time_goes_on_while_nobody_runs(state):
+def test_saved_sessions_age_while_the_program_is_not_running(state):
     """10 and 20 s were left for the first two: they have ended."""
     got = saved(state, NOW_S + 20)
     assert len(got) == 3 and (got[0]["left_s"], got[0]["age_s"]) == (10, 22)
@@ -187,7 +187,7 @@ def test_a_state_file_that_cannot_be(act):
     assert failed.value.args[0] == errno.ENOENT
 
 
-def test_what_is_no_file_is_not_waited_for(tmp_path):
+def test_a_fifo_as_state_file_is_refused_at_once(tmp_path):
     """A FIFO would block, with signals blocked as well."""
     os.mkfifo(tmp_path / "fifo")
     for path in (tmp_path / "fifo", "/dev/null"):
@@ -264,7 +264,7 @@ def test_events_become_lines(log):
     assert log.stats() == (2, 0)
 
 
-def test_what_does_not_fit_is_counted_and_said(log):
+def test_events_that_do_not_fit_are_counted_and_logged(log):
     """Each event has its line, or is in the line about the lost ones."""
     log.put(n=20000)
     n_lost = log.stats()[1]
@@ -274,7 +274,7 @@ def test_what_does_not_fit_is_counted_and_said(log):
         assert log.path.read_text().count("\n") == 20000 - n_lost + 1
 
 
-def test_a_file_that_takes_no_more_is_said_once(log_of):
+def test_a_full_log_file_is_reported_once(log_of):
     with pytest.raises(Failed) as failed:
         log_of("/nowhere/x")
     assert failed.value.args == (

@@ -162,7 +162,7 @@ def test_shared_frames_are_copied_first(nat):
     assert nat.outside(ping(PEER, OURS), flags=SHARED).one[ICMP].type == 0
 
 
-def test_what_is_behind_the_packet_is_cut_off(nat):
+def test_bytes_after_the_packet_are_cut_off(nat):
     open_flow(nat)
     frame = raw(nat.ether(INSIDE, udp(HOST, 5000, PEER, 53, bytes(100))))
     for entries in ((0, 0), (100, 50), (len(frame), 30)):

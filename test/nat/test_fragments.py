@@ -81,7 +81,7 @@ def test_tiny_ones(nat):
     assert nat.drops == {"fragment_wrong": 4}
 
 
-def test_what_waits_is_bounded(nat_of):
+def test_waiting_frames_are_bounded(nat_of):
     nat = nat_of(limits_fragments=10)
     for i in range(30):
         nat.outside(cut(udp(PEER, 53, OURS, 4242, bytes(60)),

@@ -7,7 +7,7 @@ from harness import MACS, mac_of, ping, sum16, tcp, udp
 from rfc import HOST, OTHER, OURS, PEER, ROUTER, error, opened, quoted
 
 
-def test_sums_of_a_message_without_a_bit_set(nat):
+def test_a_message_of_zeros_has_the_sum_ffff(nat):
     """An echo reply with id 0: its checksum is 0xffff, 0 would be wrong."""
     out = nat.inside(ping(HOST, PEER, ident=0, seq=0, payload=b"")).one
     reply = IP(raw(IP(src=PEER, dst=OURS) /
@@ -22,7 +22,7 @@ def test_sums_of_a_message_without_a_bit_set(nat):
     assert (got[ICMP].type, got[ICMP].chksum) == (0, 0xffff)
 
 
-def test_quoted_message_without_a_bit_set(nat):
+def test_a_quoted_message_of_zeros_has_the_sum_ffff(nat):
     """The same where it is quoted: a host answered a ping from outside."""
     nat.inside(ping(HOST, PEER, ident=0, seq=0, payload=b""))
     ident = nat.sessions[0]["outside_port"]
@@ -140,7 +140,7 @@ def test_pieces_have_the_options_that_they_need(nat_of):
     assert raw(pieces[1][IP])[20:24] == b"\x94\x04\0\0"
 
 
-def test_strangers_do_not_use_up_what_subscribers_are_told(nat_of):
+def test_outside_hosts_do_not_use_up_the_errors_for_subscribers(nat_of):
     """Answers to each side have a rate of their own."""
     nat = nat_of(pool=["192.0.2.9"])
     rsts = sum(len(nat.outside(tcp(PEER, 1000 + i, OURS, 80, "S")))

@@ -51,7 +51,7 @@ def test_route_and_time_are_recorded(nat_of, before, after):
     assert option_of(nat.inside(sent(before)).one, len(before)) == before
 
 
-def test_on_the_way_in_and_in_answers_of_our_own(nat):
+def test_inbound_packets_and_our_answers_are_stamped_too(nat):
     flow = opened(nat, "udp")
     before = b"\x07\x07\x04" + NONE
     got = nat.outside(sent(before, PEER, OURS, 53, flow.ident)).one

@@ -67,7 +67,7 @@ def test_fixed_ends_belong_to_their_hosts(one_of_four):
             assert one_of_four.owner(OUTSIDE, packet)[0] == worker
 
 
-def test_errors_belong_to_whom_their_packet_is_of(one_of_four):
+def test_icmp_errors_belong_to_the_worker_of_the_embedded_packet(one_of_four):
     for port in range(2000, 3000, 100):
         about = raw(udp(OURS, port, PEER, 53))
         assert one_of_four.owner(OUTSIDE, error(
@@ -87,7 +87,7 @@ def test_fragments_of_a_datagram_meet(one_of_four):
         (of_port(2000), OUTSIDE)
 
 
-def test_frames_that_make_no_sense_belong_to_somebody(one_of_four):
+def test_malformed_frames_have_an_owner(one_of_four):
     packet = error(PEER, OURS, raw(udp(OURS, 2000, PEER, 53)))
     frame = bytearray(raw(one_of_four.ether(OUTSIDE, packet)))
     for n in range(len(frame) + 1):

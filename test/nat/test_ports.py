@@ -200,7 +200,7 @@ def test_filters_forget_in_time(nat_of):
 
 
 @pytest.mark.parametrize("refreshes", [False, True])
-def test_inbound_refreshes_sessions_where_wanted(nat_of, refreshes):
+def test_inbound_packets_refresh_sessions_if_configured(nat_of, refreshes):
     nat = nat_of(filtering_udp="address-port", inbound_refresh=refreshes)
     flow = opened(nat, "udp", peer_port=1)
     flow.out(peer_port=2)

@@ -390,7 +390,7 @@ def test_static_ones_come_go_and_stay(nat_of):
     assert not nat.outside(ping(PEER, "192.0.2.3"))
 
 
-def test_what_is_no_longer_allowed_ends(nat_of):
+def test_mappings_that_are_no_longer_allowed_end(nat_of):
     nat = nat_of(pool=["192.0.2.1-192.0.2.2"], log_sessions=True,
                  other_protocols=True, ports_keep_port=False)
     flows = [opened(nat, "udp", f"10.0.0.{i}") for i in range(2, 102)]
@@ -419,7 +419,7 @@ def test_a_shorter_timer_counts_at_once(nat_of):
     assert nat.counter("sessions") == 0
 
 
-def test_filters_change_with_what_they_know(nat_of):
+def test_changed_filters_keep_the_sessions_that_they_need(nat_of):
     nat = nat_of(filtering_udp="address")
     peers, stranger = [PEER, PEER2, ROUTER], "203.0.113.77"
     udp_flow, tcp_flow = Flow(nat, "udp"), Flow(nat, "tcp")
@@ -457,7 +457,7 @@ def test_blocks_change_their_size(nat_of):
     assert flow.is_open()
 
 
-def test_lower_limits_hold_for_what_comes(nat_of):
+def test_lower_limits_apply_to_new_mappings(nat_of):
     """A limit of tables stays; that of a host is not theirs."""
     nat = nat_of()
     flows = [opened(nat, "udp", port=port) for port in range(1, 6)]

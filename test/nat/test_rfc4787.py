@@ -298,7 +298,7 @@ def test_fragments_in_any_order(nat, order, side):
 
 
 @requirement("REQ-14a")
-def test_floods_of_fragments_harm_nobody_else(nat):
+def test_a_flood_of_fragments_affects_only_fragments(nat):
     flow = opened(nat, "udp")
     n_max = 0
     for i in range(3000):  # never a first one

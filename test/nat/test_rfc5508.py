@@ -411,7 +411,7 @@ def test_tos_of_our_messages(nat):
 
 
 @requirement("REQ-10e")
-def test_no_errors_where_none_may_be(nat):
+def test_no_errors_are_sent_about_errors_replies_and_later_fragments(nat):
     inner = udp(PEER, 53, HOST, 5000)
     for packet in (error(HOST, PEER, quoted(inner)),
                    pong(HOST, PEER, 3),
@@ -448,7 +448,7 @@ def test_errors_are_limited_in_rate(nat):
 
 @requirement("REQ-11")
 @pytest.mark.parametrize("kind", [1, 2, 7, 19, 30, 40, 42, 43, 253, 255])
-def test_what_is_neither_query_nor_error_is_dropped(nat, kind):
+def test_icmp_that_is_neither_query_nor_error_is_dropped(nat, kind):
     assert not nat.inside(icmp(HOST, PEER, kind)).outside
     assert not nat.outside(icmp(PEER, OURS, kind))
     assert nat.drops == {"icmp_type": 2}

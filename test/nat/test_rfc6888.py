@@ -27,7 +27,7 @@ def fill(nat, n=64, host=HOST, proto="udp"):
 
 
 @requirement("REQ-1")
-def test_what_has_no_requirements_met_is_not_forwarded(nat):
+def test_protocols_without_a_translation_are_not_forwarded(nat):
     for proto in set(range(256)) - {1, 6, 17}:
         packet = IP(raw(IP(src=HOST, dst=PEER, proto=proto) / bytes(40)))
         assert not nat.inside(packet).outside

@@ -288,7 +288,7 @@ def test_a_connection_follows_one_that_vanished(nat_of, first, fin, ahead):
 
 
 @requirement("2.2 note 1")
-def test_a_connection_that_went_elsewhere_comes_back(nat_of):
+def test_a_connection_whose_segments_took_another_path_is_tracked_again(nat_of):
     """Both ends are far ahead; a stranger alone moves nothing."""
     nat = nat_of()
     flow = established(nat)
@@ -432,7 +432,7 @@ def test_ports_are_kept_or_random(nat, proto):
 
 
 @requirement("10")
-def test_ids_of_what_may_be_fragmented(nat):
+def test_packets_that_may_be_fragmented_get_new_ids(nat):
     """Of hosts that chose the same; in one burst of traffic to one peer."""
     ids = []
     for i in range(50):

@@ -58,7 +58,7 @@ def test_each_remote_end_of_a_socket_has_a_rule(nat_of, filtering):
     assert len(nat.sessions) == (1 if filtering == "none" else len(PEERS))
 
 
-def test_where_sessions_are_by_address_one_port_of_it_has_a_rule(nat_of):
+def test_with_sessions_by_address_one_port_has_a_rule(nat_of):
     nat = nat_of(filtering="address")
     socket = Socket(nat)
     for _ in range(2):
@@ -145,7 +145,7 @@ def test_connections_of_a_port_have_windows_of_their_own(nat):
     assert nat.counter("offloaded") - before == all_of(2 * len(others))
 
 
-def test_idle_rules_give_way(nat_of):
+def test_idle_rules_end_to_make_room(nat_of):
     nat = nat_of(n_rules=2, timeouts_udp=300)
     first, second, third = (Socket(nat, port) for port in (1, 2, 3))
 

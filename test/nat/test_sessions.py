@@ -46,7 +46,7 @@ def test_every_session_is_listed_once(nat_of):
 
 
 @pytest.mark.parametrize("block", [0, 64])
-def test_what_was_listed_is_restored(nat_of, block):
+def test_listed_sessions_can_be_restored(nat_of, block):
     """Into another translator, as at a restart; in any order."""
     options = {**OPTIONS, "ports_block": block, "ports_max_blocks": 4}
     old, nat = nat_of(**options), nat_of(**options)
@@ -80,7 +80,7 @@ WRONG = [
     {"age_s": 2 ** 32 - 1}]
 
 
-def test_what_cannot_be_restored_is_refused(nat_of):
+def test_sessions_that_cannot_be_restored_are_refused(nat_of):
     nat = nat_of(limits_mappings=2)
 
     def restore(**more):
@@ -113,7 +113,7 @@ def test_further_sessions_are_restored_within_limits(nat_of):
 
 # Requests to a worker, and what they choose.
 
-def test_freed_ports_wait_unless_it_is_to_be_now(nat):
+def test_freed_ports_wait_unless_they_are_released_at_once(nat):
     n = 1034  # more than a round releases
     for port in range(n):
         opened(nat, "udp", HOST, port)
@@ -125,7 +125,7 @@ def test_freed_ports_wait_unless_it_is_to_be_now(nat):
     assert nat.counter("hold_down") == 0
 
 
-def test_what_a_filter_has_ends_with_all_its_sessions(nat):
+def test_clearing_by_filter_ends_all_sessions_of_a_mapping(nat):
     flow = opened(nat, "tcp", peer_port=80)
     flow.out(PEER2, 80)
     opened(nat, "udp")

@@ -94,7 +94,7 @@ def test_errors_of_every_length(nat, name, sent, flags):
 
 
 @pytest.mark.parametrize("proto", [0, 2, 4, 41, 47, 50, 58, 132, 136, 255])
-def test_errors_about_what_is_not_translated(nat, proto):
+def test_errors_about_untranslated_protocols_are_dropped(nat, proto):
     nat.inside(udp(HOST, 5000, PEER, 53))
     packet = IP(raw(IP(src=OURS, dst=PEER, proto=proto) /
                     (b"\x13\x88\0\x35" + bytes(16))))
@@ -283,7 +283,7 @@ def test_hairpin_of_errors_with_a_filter(nat_of, filtering):
     assert (back[IPerror].dst, back[UDPerror].dport) == (OURS, b.ident)
 
 
-def test_errors_about_what_another_worker_sent(nat_of):
+def test_errors_about_packets_of_another_worker_reach_their_sender(nat_of):
     """Its sender is inside, by way of the worker that has it."""
     nat = nat_of(pool=["192.0.2.1-192.0.2.9"], inside_mtu=1000,
                  answers_arp=False,
@@ -309,7 +309,7 @@ def test_errors_about_what_another_worker_sent(nat_of):
 
 
 def test_the_error_about_a_hairpin_comes_back_by_another_worker(nat):
-    """What test_errors_about_what_another_worker_sent() has sent on."""
+    """What test_errors_about_packets_of_another_worker_reach_their_sender() has sent on."""
     flow = Flow(nat, "udp", HOST, 5000)
     sent = flow.out().outside[0]
     quote = raw(udp(OURS, flow.ident, "192.0.2.1", 80))
@@ -451,7 +451,7 @@ def test_jumbo_frames_to_a_link_of_small_ones(nat_of, entries):
 
 
 @pytest.mark.parametrize("vlans", [(100, 0), (0, 200), (100, 200)])
-def test_tags_of_what_is_not_plain(nat_of, vlans):
+def test_packets_of_the_slow_path_have_the_tag_of_their_side(nat_of, vlans):
     """Errors, ours and others', fragments, pings: each with its side's tag."""
     nat = nat_of(inside_vlan=vlans[0], outside_vlan=vlans[1])
 
@@ -501,7 +501,7 @@ def test_ipv6_is_dropped_by_name(nat_of, side, vlan):
 
 # Everything at once.
 
-def test_what_is_changed_at_random(nat_of):
+def test_randomly_changed_packets_are_correct_or_dropped(nat_of):
     """Good packets with wrong bytes, from both sides: right or dropped."""
     nat = nat_of(checks_sums=False, hairpin=True,
                  one_to_one=[("192.0.2.77", "10.0.0.7")],

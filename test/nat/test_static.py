@@ -14,7 +14,7 @@ def gre(src, dst, proto=47):
     return IP(raw(IP(src=src, dst=dst, proto=proto) / bytes(8)))
 
 
-def test_a_forward_works_both_ways_and_for_ever(nat_of):
+def test_a_port_forward_works_both_ways_and_never_expires(nat_of):
     """In the range of ports, below it, and not an address of the pool."""
     nat = nat_of(forwards=[("tcp+udp", OURS, 8000, 8009, HOST, 80),
                            ("tcp", OURS, 443, 443, HOST, 443),

@@ -148,7 +148,7 @@ def learned_mtu(host):
     return int(match.group(1)) if match else None
 
 
-def test_tcp_learns_the_mtu_of_the_way(town):
+def test_tcp_learns_the_mtu_of_the_path(town):
     assert learned_mtu(town.a) is None
     sender = nat.tcp_between(town.a, town.far, FAR, 9000, 9000, 1 << 18)
     assert sender[0] == nat.OUTSIDE
@@ -169,7 +169,7 @@ def test_the_mtu_of_a_port_is_followed(town):
         wait_until(answer, lambda wanted=answer: wanted in ping())
 
 
-def test_udp_learns_the_mtu_of_the_way(lab, town):
+def test_udp_learns_the_mtu_of_the_path(lab, town):
     assert learned_mtu(town.b) is None
     lab.closing(nat.Echo(town.far))
     talker = lab.closing(nat.Talker(town.b, FAR))

@@ -212,7 +212,7 @@ def test_frames_go_up_while_a_port_is_down(lab):
     kernel.stop()
 
 
-def test_idle_rules_of_another_worker_give_way(lab):
+def test_idle_rules_of_another_worker_end_to_make_room(lab):
     kernel = Kernel(lab, "--workers", 2,
                     config="limits: {mappings: 2, sessions: 1}\n")
     ports = (7777, 7778, 7779)

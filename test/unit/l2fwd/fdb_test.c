@@ -80,7 +80,7 @@ TEST(a_port_can_be_forgotten)
 	fdb_destroy(fdb);
 }
 
-TEST(the_limit_holds_and_known_ones_stay)
+TEST(at_the_limit_known_addresses_stay)
 {
 	struct fdb *fdb = fdb_create(10, 300, 42);
 	struct fdb_stats stats;

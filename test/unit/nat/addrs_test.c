@@ -158,7 +158,7 @@ static void compare(const struct nat_addrs *addrs, const struct nat_config *c)
 			    nat_addrs_is_special(addrs, addr));
 }
 
-TEST(lookups_find_what_scans_find)
+TEST(lookups_and_scans_of_the_lists_agree)
 {
 	static struct nat_range pool[N_LIST];
 	static struct nat_prefix subscribers[N_LIST];

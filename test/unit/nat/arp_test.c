@@ -41,7 +41,7 @@ TEST(a_large_link_has_room)
 	}
 }
 
-TEST(what_is_forgotten_is_queried_anew)
+TEST(a_forgotten_neighbour_is_queried_again)
 {
 	const struct nat_config config = {
 		.sides[NAT_OUTSIDE] = { .n_neighbours = 1,
@@ -74,7 +74,7 @@ TEST(what_is_forgotten_is_queried_anew)
 }
 
 /* Workers are up to a second apart. */
-TEST(a_worker_whose_clock_is_ahead_makes_nothing_stale)
+TEST(a_worker_whose_clock_is_ahead_makes_no_entry_stale)
 {
 	struct nat_neighbours *n = table(NULL);
 	const uint32_t addr = htonl(0x0a000002);

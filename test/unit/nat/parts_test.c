@@ -2,7 +2,7 @@
 /* Tests of apps/nat/ports/random.c, external.c, drop.c and bits.h. */
 #include "fixture.h"
 
-TEST(a_set_finds_what_a_scan_finds)
+TEST(a_set_and_a_scan_find_the_same_number)
 {
 	enum { N = 700 };
 	uint64_t memory[16] = { 0 };

@@ -270,7 +270,7 @@ TEST_WITH(set_up, tear_down, test_long_fragments_wait_on_few_pages)
 
 /* A sender of fragments of ever new datagrams does not keep others out: the one
  * that has waited longest is dropped. */
-TEST(test_a_flood_keeps_nobody_out)
+TEST(test_a_flood_of_connections_keeps_no_client_out)
 {
 	static const uint16_t kinds[] = { 1, 64, 3000 };
 

@@ -13,7 +13,7 @@ TEST(no_segment_closes)
 					NAT_TCP_OPENING, NAT_TCP_ANSWERED);
 }
 
-TEST(what_refreshes)
+TEST(segments_refresh_by_state_and_flags)
 {
 	assert_false(nat_tcp_refreshes(NAT_TCP_CLOSED, ACK));
 	assert_true(nat_tcp_refreshes(NAT_TCP_OPENING, SYN));
@@ -140,7 +140,7 @@ static const struct {
 	    { NAT_IN, { 7u + MAX_WINDOW, 0, 0, 0, ACK, 0 }, false } } },
 };
 
-TEST(segments_belong_where_they_are_expected)
+TEST(segments_within_the_window_belong_to_the_connection)
 {
 	for (uint32_t i = 0; i < sizeof(windows) / sizeof(*windows); i++) {
 		struct nat_window window = { 0 };

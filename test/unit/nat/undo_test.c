@@ -92,7 +92,7 @@ TEST(workers_go_back_if_one_cannot)
 	close_bed(&bed);
 }
 
-TEST(a_worker_that_cannot_go_back_keeps_what_it_has)
+TEST(a_worker_that_cannot_return_keeps_the_new_settings)
 {
 	struct nat_config *next;
 	struct mr_reason why;

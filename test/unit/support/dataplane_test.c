@@ -86,7 +86,7 @@ static void count_and_free(void *opaque, struct mr_worker *worker,
 }
 
 /* A worker has no tx queue of its own, and the peer of the port is slow. */
-TEST(the_end_sends_what_it_can_and_counts_the_rest)
+TEST(frames_left_at_the_end_are_sent_or_counted)
 {
 	static const char *const specs[] = { "pair:in,queues=2",
 					     "pair:out,ring=64" };

@@ -270,7 +270,7 @@ TEST(seconds_are_read_to_the_millisecond)
 	assert_int_equal(ms, 300000);
 }
 
-TEST(words_are_whole)
+TEST(words_must_be_whole)
 {
 	static const char *const words[] = { "on", "off", "auto", NULL };
 	uint32_t n = 9;
