@@ -146,8 +146,9 @@ static const struct yaml_key top_keys[] = {
 	YAML_END,
 };
 
-static int compile_filters(struct yaml_reader *reader, struct rules *rules)
+static int compile_filters(struct yaml_reader *reader, void *to)
 {
+	struct rules *rules = to;
 	yaml_node_t *list = yaml_find(reader, yaml_root(reader), "rules");
 	struct mr_reason why;
 
@@ -172,27 +173,11 @@ int rules_parse(struct mr_ctx *ctx, const char *name, const char *bytes,
 {
 	struct rules rules = { .ctx = ctx };
 	struct yaml_errors errors;
-	struct yaml_reader reader;
-	int err = yaml_open(&reader, name, bytes, n_bytes, &errors);
+	const int err =
+		yaml_read(name, bytes, n_bytes, top_keys,
+			  "1: 'rules' is missing: no user could open a port",
+			  compile_filters, &rules, &errors);
 
-	if (err < 0) {
-		*ret_why = errors.list[0];
-		return err;
-	}
-	if (yaml_root(&reader) == NULL)
-		err = yaml_fail(
-			&errors, -EINVAL,
-			"%.120s:1: 'rules' is missing: no user could open "
-			"a port",
-			name);
-	if (err == 0)
-		err = yaml_take_keys(&reader, top_keys, yaml_root(&reader),
-				     &rules);
-	if (err == 0)
-		err = compile_filters(&reader, &rules);
-	yaml_close(&reader);
-	if (err == -ENOMEM)
-		yaml_fail(&errors, err, "%.120s: no memory", name);
 	if (err == 0) {
 		*ret_rules = rules;
 		return 0;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The keys of the configuration file. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -157,25 +156,19 @@ int options_check(const struct options *o, struct objections *objections)
 	return err;
 }
 
+static int check_options(struct yaml_reader *reader, void *options)
+{
+	struct objections objections = { .n = 0 };
+	const int err = options_check(options, &objections);
+
+	objections_report(&objections, reader);
+	return err;
+}
+
 int options_read_text(const char *name, const char *text, size_t n_bytes,
 		      struct options *options, struct yaml_errors *ret_errors)
 {
-	struct objections objections = { .n = 0 };
-	struct yaml_reader reader;
-	int err = yaml_open(&reader, name, text, n_bytes, ret_errors);
-
-	if (err < 0)
-		return err;
-	if (yaml_root(&reader) == NULL)
-		err = yaml_fail(ret_errors, -EINVAL,
-				"%.120s: empty; ports are required", name);
-	else
-		err = yaml_take_keys(&reader, l2fwd_keys, yaml_root(&reader),
-				     options);
-	if (err == 0) {
-		err = options_check(options, &objections);
-		objections_report(&objections, &reader);
-	}
-	yaml_close(&reader);
-	return err;
+	return yaml_read(name, text, n_bytes, l2fwd_keys,
+			 " empty; ports are required", check_options, options,
+			 ret_errors);
 }

@@ -382,6 +382,28 @@ int yaml_take_keys(struct yaml_reader *reader, const struct yaml_key *keys,
 	return err;
 }
 
+int yaml_read(const char *name, const char *bytes, size_t n_bytes,
+	      const struct yaml_key *keys, const char *empty,
+	      yaml_check_fn *check, void *to, struct yaml_errors *ret_errors)
+{
+	struct yaml_reader reader;
+	yaml_node_t *root;
+	int err = yaml_open(&reader, name, bytes, n_bytes, ret_errors);
+
+	if (err < 0)
+		return err;
+	root = yaml_root(&reader);
+	err = root == NULL ?
+		      yaml_fail(ret_errors, -EINVAL, "%.120s:%s", name, empty) :
+		      yaml_take_keys(&reader, keys, root, to);
+	if (err == 0)
+		err = check(&reader, to);
+	if (err == -ENOMEM)
+		yaml_fail(ret_errors, err, "%.120s: no memory", name);
+	yaml_close(&reader);
+	return err;
+}
+
 int yaml_take_mapping(struct yaml_reader *reader, const struct yaml_key *key,
 		      yaml_node_t *node, void *to)
 {

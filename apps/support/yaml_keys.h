@@ -91,6 +91,16 @@ int yaml_open(struct yaml_reader *reader, const char *name, const char *bytes,
 void yaml_close(struct yaml_reader *reader);
 yaml_node_t *yaml_root(struct yaml_reader *reader);
 
+/*
+ * Read a whole document into *to: open it, take the keys, and check what they
+ * say, unless there were errors. empty: the error in an empty document. 0,
+ * -EINVAL, -ENOMEM, or the errno of opening the file; with errors.
+ */
+typedef int yaml_check_fn(struct yaml_reader *reader, void *to);
+int yaml_read(const char *name, const char *bytes, size_t n_bytes,
+	      const struct yaml_key *keys, const char *empty,
+	      yaml_check_fn *check, void *to, struct yaml_errors *ret_errors);
+
 /* Add an error without a line; returns err. */
 int yaml_fail(struct yaml_errors *errors, int err, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Settings: from the bytes of the configuration file to checked ones. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,41 +54,29 @@ int nat_config_complete(struct nat_config *config)
 	return 0;
 }
 
-static int check_all(struct yaml_reader *reader,
-		     const struct nat_config *config)
+struct reading {
+	struct nat_config config; /* first: what the keys fill in */
+	uint32_t n_workers;
+};
+
+static int check_all(struct yaml_reader *reader, void *to)
 {
+	struct reading *reading = to;
+	struct nat_config *config = &reading->config;
 	struct objections objections;
-	int err = nat_config_check(config, nat_config_n_workers(config),
-				   &objections);
+	int err;
 
-	err |= dataplane_check(&config->plane, &objections);
-	objections_report(&objections, reader);
-	return err;
-}
-
-static int fill_config(struct yaml_reader *reader, uint32_t n_workers,
-		       struct nat_config *config)
-{
-	yaml_node_t *root = yaml_root(reader);
-	int err = 0;
-
-	if (root == NULL)
-		return yaml_fail(reader->errors, -EINVAL,
-				 "%.120s: empty; inside and outside are "
-				 "required",
-				 reader->name);
-	err = yaml_take_keys(reader, nat_keys, root, config);
-	if (n_workers > 0) {
-		config->plane.n_workers = n_workers;
+	if (reading->n_workers > 0) {
+		config->plane.n_workers = reading->n_workers;
 		config->plane.n_cores = 0;
 	}
-	if (err == 0)
-		err = nat_config_complete(config);
-	if (err == 0)
-		err = check_all(reader, config);
-	if (err == -ENOMEM)
-		yaml_fail(reader->errors, err, "%.120s: no memory",
-			  reader->name);
+	err = nat_config_complete(config);
+	if (err < 0)
+		return err;
+	err = nat_config_check(config, nat_config_n_workers(config),
+			       &objections) |
+	      dataplane_check(&config->plane, &objections);
+	objections_report(&objections, reader);
 	return err;
 }
 
@@ -97,18 +84,16 @@ int nat_settings_parse(const char *name, const char *bytes, size_t n_bytes,
 		       uint32_t n_workers, struct nat_config *ret_config,
 		       struct yaml_errors *ret_errors)
 {
-	struct yaml_reader reader;
-	struct nat_config config;
-	int err = yaml_open(&reader, name, bytes, n_bytes, ret_errors);
+	struct reading reading = { .n_workers = n_workers };
+	int err;
 
-	if (err < 0)
-		return err;
-	nat_config_init(&config);
-	err = fill_config(&reader, n_workers, &config);
-	yaml_close(&reader);
+	nat_config_init(&reading.config);
+	err = yaml_read(name, bytes, n_bytes, nat_keys,
+			" empty; inside and outside are required", check_all,
+			&reading, ret_errors);
 	if (err == 0)
-		*ret_config = config;
+		*ret_config = reading.config;
 	else
-		nat_config_free(&config);
+		nat_config_free(&reading.config);
 	return err;
 }
