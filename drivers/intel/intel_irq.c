@@ -11,8 +11,7 @@
  * and fire when it is enabled. So arming clears them, looks at the ring,
  * enables the vector, and looks again: the looks find what is older, and what
  * is newer fires. If there are too few vectors (I210 with 3 queues), tx queues
- * have none; if rx queues have none either, or the machine provides none, the
- * port is polled.
+ * have none; if there are none for rx queues either, the port is polled.
  *
  * Source: the datasheets' chapter 7, "Interrupts", and chapter 8 (82574: 10),
  * IVAR.

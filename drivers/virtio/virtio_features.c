@@ -2,9 +2,8 @@
 /*
  * Choose which offered features to accept. Pure functions of bits.
  *
- * A feature whose dependencies are missing is not accepted, as the
- * specification requires; if an option or the design requires it, that is an
- * error.
+ * A feature whose dependencies are missing is not accepted (5.1.3.1). That is
+ * an error if an option or the design requires it.
  *
  * Source: virtio 1.2, 5.1.3.1 "Feature bit requirements", 6.
  */

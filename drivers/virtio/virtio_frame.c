@@ -5,8 +5,7 @@
  * device must not see. Each becomes pieces, or a named drop.
  *
  * A header that does not fit before its frame goes to the queue's own memory: a
- * slot per place of the ring, and one that is always zero, shared by all frames
- * without offloads.
+ * slot per place of the ring, and one of zeros for all frames without offloads.
  *
  * Source: virtio 1.2, 5.1.6.2.
  */

@@ -328,8 +328,7 @@ static inline void virtio_packed_disable(struct virtio_vq *vq)
 
 /* ---- both ---- */
 
-/* Write the descriptor of this number; flags: of a split ring, which packed
- * ones have as well. */
+/* Write the descriptor of this number; flags: VIRTIO_DESC_*. */
 static inline void virtio_write_desc(struct virtio_vq *vq, uint32_t number,
 				     uint64_t iova, uint32_t n_bytes,
 				     uint32_t id, uint32_t flags,

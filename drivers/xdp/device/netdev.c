@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The properties of the network interface under a port. They are read by
- * rtnetlink and ioctl, which see the network namespace of the caller; /sys may
- * show another one.
+ * The properties of the network interface under a port, by rtnetlink and ioctl,
+ * which see the caller's network namespace; /sys may show another one.
  *
  * Source: rtnetlink(7), netdevice(7), linux/include/uapi/linux/ethtool.h,
  * if_link.h.

@@ -6,8 +6,7 @@
  * The changes are listed in memory and in a file per interface, one line each,
  * written before the change is made. The file is locked while its port is open,
  * so whoever gets the lock of a file knows that its owner is dead. It restores
- * what is still as the owner left it; what somebody else has changed since
- * stays.
+ * what is still as the owner left it; later changes by others stay.
  *
  *     xdp-COOKIE-IFINDEX:  SETTING ID BEFORE SINCE
  *
@@ -413,9 +412,8 @@ static void warn_of_file(const struct xdp_port *port, int err)
 	       why);
 }
 
-/* Restore what the file lists. Then remove it if it is not in our own folder.
- * If that fails, it has no effect: restored settings differ from those it
- * lists. */
+/* Restore what the file lists, then remove it unless it is ours. If that fails,
+ * it has no effect: restored settings differ from those it lists. */
 static void restore_settings(struct xdp_port *port, int fd, bool is_own)
 {
 	struct xdp_record *record = &port->record;

@@ -59,8 +59,7 @@ int mri_xdp_netns_cookie(uint64_t *ret_cookie);
  * interface may have changed; 0: there was none; -EBUSY: the process lives.
  */
 int mri_xdp_record_open(struct xdp_port *port, struct mr_reason *reterr_reason);
-/* Say why: for -EBUSY of mri_xdp_record_open(), -EALREADY of
- * mri_xdp_change(). */
+/* For -EBUSY of mri_xdp_record_open(), -EALREADY of mri_xdp_change(). */
 int mri_xdp_refuse_shared(const struct xdp_port *port,
 			  struct mr_reason *reterr_reason);
 /* Set something and record it; -EALREADY: another has the record; -errno. */

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Hand frames back to the kernel's network stack, as if they had just arrived
- * on the interface:
+ * Hand frames back to the kernel, as if they had arrived on the interface:
  *
  *     write() --> tap --> tc program: bpf_redirect() --> interface's ingress
  *
  * The kernel thus sees the right input interface for routing, rp_filter, ARP
  * and sockets bound to a device. The tap has no carrier, so the kernel sends
  * nothing through it, and it disappears with its fd. Native XDP runs before
- * this point; generic XDP runs after it and would give the frame back to the
- * port.
+ * this point; generic XDP runs after it, and would give it back to the port.
  *
  * Source: linux/net/core/filter.c, __bpf_rx_skb(); drivers/net/tun.c;
  * linux/virtio_net.h.

@@ -64,8 +64,7 @@ static int refuse_path(const char *interface, const char *path, int err,
 		       interface, path, mr_strerror(-err));
 }
 
-/* The first capability that this process lacks for opening a port itself, or
- * NULL. */
+/* A capability that this process lacks for opening a port itself, or NULL. */
 static const char *missing_capability(void)
 {
 	static const struct {
@@ -253,8 +252,7 @@ static struct xdp_wire_open *make_request(const struct xdp_port *port,
 	return request;
 }
 
-/* Ask the broker to bind the sockets, after their rings were mapped and
- * filled. */
+/* Ask the broker to bind the sockets, whose rings are mapped and filled. */
 static int ask_bind(const struct xdp_port *port, struct mr_reason *reason)
 {
 	const struct xdp_wire_head head = head_of(XDP_WIRE_BIND, sizeof(head));

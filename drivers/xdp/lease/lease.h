@@ -90,8 +90,8 @@ struct xdp_lessor {
 
 /* self.c, client.c */
 extern const struct xdp_lessor mri_xdp_self, mri_xdp_broker;
-/* The broker if the options say so, or the process lacks capabilities and the
- * broker answers. */
+/* The broker, if an option says so, or it answers and capabilities are missing.
+ */
 int mri_xdp_choose_lessor(const char *interface, const struct xdp_options *o,
 			  const struct xdp_lessor **ret_lessor,
 			  struct mr_reason *reterr_reason);

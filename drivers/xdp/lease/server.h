@@ -52,8 +52,7 @@ int mri_xdp_prog_renew(struct xdp_port *port, struct mr_reason *reterr_reason);
 /* server_open.c */
 xdp_serve_fn mri_xdp_serve_find, mri_xdp_serve_open;
 void mri_xdp_served_free(struct xdp_served *served);
-/* An fd whose lock says that the port is open; -1: it has one, or there is no
- * record. */
+/* An fd whose lock says that the port is open; -1: it has or needs none. */
 int mri_xdp_record_for_client(struct xdp_served *served);
 /* port->filter: the rule's filter, then the client's of n instructions. */
 int mri_xdp_serve_filter(struct xdp_served *served,

@@ -2,8 +2,7 @@
 /*
  * Decide whether a filter may take a frame of which only some bits are known.
  * Each value has known and unknown bits; if a branch depends on unknown bits,
- * both sides are followed. The answer is never no if the filter might take the
- * frame.
+ * both sides are followed. "No" is certain, "yes" means "perhaps".
  *
  * Like the verifier's tnum: linux/kernel/bpf/tnum.c.
  */

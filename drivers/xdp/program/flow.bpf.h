@@ -228,8 +228,7 @@ static __always_inline void translate(const struct mr_flow_way *way,
 	}
 }
 
-/* The link header as the target has it; NULL: there is no room, or the packet
- * is not behind it. */
+/* The link header as the target has it; NULL: no room, or no packet follows. */
 static __always_inline struct iphdr *
 write_link(struct xdp_md *ctx, const struct xdp_rule_port *target,
 	   __u32 n_before, __u64 mac)
@@ -268,8 +267,7 @@ static __always_inline __u32 ms_of(__u64 ns)
 	return (__u32)(ns >> 20); /* nearly */
 }
 
-/* Whether no frame of it got a ticket yet. Others may have gone up before there
- * was a rule. */
+/* Whether no frame of it got a ticket yet; some may have preceded the rule. */
 static __always_inline bool is_new(const struct mr_flow_way *way)
 {
 	return way->passed == 0 && way->confirmed == XDP_FLOW_NEW;
@@ -313,8 +311,7 @@ static __always_inline int pass(struct xdp_md *ctx, __u64 ref,
 	return TO_USER;
 }
 
-/* Where a packet of a flow is to go; NULL, and *ret_why counts it: user space
- * sends it. */
+/* Where a packet of a flow goes; NULL: to user space; *ret_why counts it. */
 static __always_inline const struct xdp_rule_port *
 target_of(struct xdp_rule_queue *queue, const struct flow_packet *p,
 	  const struct mr_flow_way *way, __u64 *ret_mac, __u64 **ret_why)
@@ -402,8 +399,8 @@ static __always_inline __u64 find_ref(const struct xdp_flow_key *key)
 	return ref != 0 ? ref : find_in(idx ^ 1, xdp_flow_tag(hash));
 }
 
-/* The flow of a packet, or NULL. Each direction leaves with the reversed
- * ends of the other. */
+/* The flow of a packet, or NULL. Each direction leaves with the reversed ends
+ * of the other. */
 static __always_inline struct xdp_flow *
 find_flow(const struct xdp_flow_key *key, __u64 *ret_ref)
 {

@@ -3,9 +3,8 @@
  * Find the XDP program attached to the interface, and its owner, for the
  * message that refuses a port because of it.
  *
- * A program attached by netlink has no owner. A program attached by a bpf_link
- * belongs to the processes that hold the link (/proc/PID/fdinfo), or to a file
- * in /sys/fs/bpf.
+ * One attached by netlink has no owner; one attached by a bpf_link belongs to
+ * the processes that hold it (/proc/PID/fdinfo), or to a file in /sys/fs/bpf.
  *
  * Source: linux/kernel/bpf/syscall.c (bpf_link_show_fdinfo), bpf(2).
  */

@@ -29,8 +29,7 @@ int millrace_frags(struct xdp_md *ctx)
 	return steer(ctx);
 }
 
-/* For libxdp's dispatcher: the kernel rejects an extension program that can
- * change the frame. */
+/* For libxdp's dispatcher, whose programs must not be able to change frames. */
 SEC("xdp")
 int millrace_plain(struct xdp_md *ctx)
 {

@@ -46,8 +46,7 @@ static const char *missing_capability(bool has_rules)
 							   "CAP_NET_ADMIN";
 }
 
-/* Choose the program to load; is_plain: one that cannot change frames, for a
- * dispatcher. */
+/* is_plain: a program that cannot change frames, for a dispatcher. */
 static struct bpf_program *choose_program(const struct xdp_prog_bpf *skeleton,
 					  bool is_plain, bool has_frags)
 {
@@ -444,16 +443,15 @@ int mri_xdp_prog_replace(struct xdp_port *port, int old_fd, int new_fd)
 	return 0;
 }
 
-/* Not with libxdp: it finds an interface by number, which may be another
- * now. */
+/* Not with libxdp, which would detach by the interface's number: it may be
+ * another's now. */
 void mri_xdp_prog_detach(struct xdp_port *port)
 {
 	mr_fd_close(port->lease.fds[XDP_LEASE_LINK]);
 	port->lease.fds[XDP_LEASE_LINK] = -1;
 }
 
-/* Replacing a program by itself has no effect, so a copy takes its place for a
- * moment. */
+/* Replacing a program by itself has no effect: a copy stands in briefly. */
 int mri_xdp_prog_spread(struct xdp_port *port, struct mr_reason *reterr_reason)
 {
 	struct xdp_prog *prog = &port->prog;

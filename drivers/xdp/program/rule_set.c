@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sets of rules in the XDP program: its maps, and the ports. rules.c has
- * the rules.
+ * Sets of rules in the XDP program: maps and ports. rules.c has the rules.
  *
  *     frame --> millrace_rules --rule--> devmap --> another interface
  *                     |

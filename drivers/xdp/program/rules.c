@@ -253,8 +253,7 @@ void mri_xdp_rules_remove(struct mr_rules *base, const uint32_t *ids,
 {
 	for (uint32_t i = 0; i < n; i++) {
 		leave_rule(rules_of(base), ids[i]);
-		/* No longer of this generation: a late mri_xdp_rules_set() does
-		 * nothing. */
+		/* Of the next generation: a late change of it does nothing. */
 		reset_slot(rules_of(base),
 			   ids[i] + (1u << XDP_RULE_GENERATION_SHIFT));
 	}

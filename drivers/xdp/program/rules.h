@@ -67,8 +67,7 @@ struct xdp_flow_key {
 	__u32 origin;
 };
 
-/* The port that a flow arrives on, its protocol and epoch. Rules of other
- * epochs match nothing. */
+/* A flow's port, protocol and epoch. Rules of other epochs match nothing. */
 static inline __u32 xdp_flow_origin(const struct xdp_rule_port *port,
 				    __u32 port_idx, __u32 proto)
 {
@@ -108,8 +107,7 @@ struct xdp_hop {
 	__u64 generation;
 };
 
-/* Two entries of mr_rules_old_ids(), because elements of array maps have at
- * least 8 bytes. */
+/* Two of mr_rules_old_ids(): elements of array maps have 8 bytes or more. */
 struct xdp_old_ids {
 	struct mr_flow_old_id pair[2];
 };

@@ -116,8 +116,7 @@ bool mri_xdp_lacks_meta(const struct xdp_port *port, char *ret_why,
 /* Mark those of n entries that begin a frame with a partial sum; how many. */
 uint32_t mri_xdp_csum_mark(const struct mr_port *port, struct mr_frame *frames,
 			   uint32_t n);
-/* Ask the kernel for the partial sum of a frame of writable entries, or finish
- * it here. */
+/* Have the kernel finish the partial sum of a writable frame, or do so here. */
 void mri_xdp_csum_send(struct xdp_txq *txq, const struct mr_frame *frames,
 		       const struct mr_meta *meta, struct xsk_tx_meta *request);
 

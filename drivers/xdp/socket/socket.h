@@ -19,8 +19,7 @@ struct xdp_bind_mode {
  */
 int mri_xdp_sockets_open(struct xdp_port *port, struct xdp_bind_mode bind_mode,
 			 bool *ret_is_final, struct mr_reason *reterr_reason);
-/* Map and fill the rings of sockets that somebody else has made, and wake the
- * device. */
+/* Map and fill the rings of sockets that the broker made; wake the device. */
 int mri_xdp_sockets_use(struct xdp_port *port, struct mr_reason *reterr_reason);
 /* Close them in three steps: unmap and close; wait until zero-copy sockets are
  * released; take back the buffers. */

@@ -44,8 +44,7 @@ struct xdp_tx_request {
  */
 uint32_t mri_xdp_request_bytes(const struct xdp_port *port, bool is_zc,
 			       uint64_t features);
-/* Call after the queues are bound: sets what they may ask for, and allocates
- * room for times. */
+/* Once the queues are bound: set what they may ask for, allocate the times. */
 int mri_xdp_times_open(struct xdp_port *port, struct mr_reason *reterr_reason);
 /* The same for a queue that is added. */
 int mri_xdp_times_open_queue(struct xdp_port *port, uint32_t i,
@@ -53,8 +52,7 @@ int mri_xdp_times_open_queue(struct xdp_port *port, uint32_t i,
 /* Request the time of a frame. */
 void mri_xdp_times_ask(struct xdp_txq *txq, const struct mr_meta *meta,
 		       struct xdp_tx_request *request);
-/* Note the times of the oldest n entries, which are completed, before their
- * buffers are freed. */
+/* Note the times of the oldest n entries, completed but not yet freed. */
 void mri_xdp_times_note(struct xdp_txq *txq, uint32_t n);
 uint32_t mri_xdp_times_take(struct mr_txq *base, struct mr_meta *ret_metas,
 			    uint32_t n);

@@ -49,8 +49,7 @@ MR_API int mr_spec_get_u32(const struct mr_spec *spec, const char *key,
 			   uint32_t *ret_value, struct mr_reason *reterr_reason);
 
 /**
- * As mr_spec_get_u32(), for a power of two, such as a ring's size. @p otherwise
- * may be any number.
+ * As mr_spec_get_u32(), for a power of two; @p otherwise may be any number.
  *
  * @return 0, or -EINVAL with a reason
  *

@@ -19,8 +19,7 @@ struct mr_reason {
 MR_BEGIN_DECLS
 
 /**
- * Return the text of an errno value. If its remedy is always the same, the
- * text includes it.
+ * Return the text of an errno value, with the remedy if there is only one.
  *
  * @param error  positive, as errno
  *

@@ -232,8 +232,7 @@ MR_API int mr_frame_push(struct mr_cache *cache, struct mr_frame *frame,
 			 uint32_t n_bytes);
 
 /**
- * Shorten a frame at its front. Allowed on a shared frame, because it changes
- * only this entry.
+ * Shorten a frame at its front; also a shared one: only this entry changes.
  *
  * @return 0, or -ENOSPC if the entry has no more than @p n_bytes
  *

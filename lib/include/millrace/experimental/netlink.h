@@ -21,8 +21,7 @@ struct rtattr;
 typedef void mr_netlink_fn(void *opaque, const struct nlmsghdr *message);
 
 /**
- * Send a request to the kernel over a netlink socket of its own. @p take may be
- * NULL.
+ * Send a request to the kernel over a new netlink socket; @p take may be NULL.
  *
  * @return 0, the kernel's error, -EAGAIN after 2 s without an answer, or -EIO
  *         or -EMSGSIZE for an answer that is malformed or too long

@@ -17,9 +17,8 @@ MR_BEGIN_DECLS
  *                  |
  *                depot: whole magazines, lock-free LIFO, one CAS each
  *
- * A page pool's structure, in front of memory that does not grow. No thread
- * waits for another: a stopped thread delays nobody, and keeps only what is in
- * its cache.
+ * A page pool's structure, in front of memory that does not grow. A stopped
+ * thread delays no other, and keeps only what is in its cache.
  *
  * Source: J. D. Brouer, "Faster than SLAB caching of SKBs with qmempool",
  *         netdev 2014: a local cache in front of a shared queue.
@@ -133,8 +132,7 @@ MR_API uint32_t mr_obj_alloc_bulk(struct mr_objcache *cache, void **objects,
 /**
  * Free objects. A pointer outside the pool, or not to the first byte of an
  * object (in the caller's memory: not aligned to align_bytes), is ignored and
- * counted (free_invalid). So is an object beyond n_objects, for which there is
- * no room.
+ * counted (free_invalid), as is an object beyond n_objects.
  *
  * Owner: the pool. Thread: the one that uses @p cache. Cost: as above.
  */

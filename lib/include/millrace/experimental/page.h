@@ -21,8 +21,7 @@ MR_BEGIN_DECLS
  * A block of order k is 2^k consecutive pages, aligned to their size, at most
  * 32 KiB. A group is a word of bits: freeing a page sets a bit, which also
  * coalesces it with its neighbours. Caches fetch pages from here by the
- * magazine; programs that want blocks, or pages without a cache, call it
- * directly.
+ * magazine; programs call it for blocks, or for pages without a cache.
  *
  * Free a block here or, like any buffer, with mr_frag_free_bulk() or
  * mr_frame_free_bulk() on any thread.
