@@ -1,83 +1,98 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A snapshot as text for Prometheus. Tables define what is written. The samples
- * of a name must be contiguous, so the outer loop is over names.
+ * A snapshot as text for Prometheus, from its JSON document. A table says what
+ * is written. The samples of a name must be contiguous, so the outer loop is
+ * over names.
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <jansson.h>
+
 #include "metrics.h"
+#include "report.h"
 #include "text.h"
 #include "version.h"
 
 enum kind { COUNTER, GAUGE, SECONDS }; /* SECONDS: a counter, of ns */
 
-struct row {
+/* The object that has the member. */
+enum place { OF_RX, OF_TX, OF_QUEUE, OF_PORT, OF_WORKER };
+
+struct metric {
 	const char *name; /* without millrace_ and _total */
 	const char *help;
-	size_t offset; /* of an uint64_t */
+	enum place place;
+	const char *member;
 	enum kind kind;
+	/* The member has counters by name, which become the values of this
+	 * label, without the prefix. NULL: it is a number. */
+	const char *label, *prefix;
 };
 
-#define RX(member) offsetof(struct queue_snapshot, rx.member)
-#define TX(member) offsetof(struct queue_snapshot, tx.member)
-#define WORKER(member) offsetof(struct worker_snapshot, member)
-
-static const struct row rx_rows[] = {
-	{ "rx_frames", "Frames delivered to the program.", RX(delivered),
-	  COUNTER },
-	{ "rx_bytes", "Bytes of frames delivered to the program.", RX(bytes),
-	  COUNTER },
+static const struct metric metrics[] = {
+	{ "rx_frames", "Frames delivered to the program.", OF_RX, "delivered",
+	  COUNTER, NULL, NULL },
+	{ "rx_bytes", "Bytes of frames delivered to the program.", OF_RX,
+	  "bytes", COUNTER, NULL, NULL },
 	{ "rx_received_frames",
 	  "Frames received: delivered, offloaded, passed to the kernel, or "
 	  "dropped.",
-	  RX(received), COUNTER },
+	  OF_RX, "received", COUNTER, NULL, NULL },
 	{ "rx_offloaded_frames", "Frames that rules forwarded or dropped.",
-	  RX(offloaded), COUNTER },
+	  OF_RX, "offloaded", COUNTER, NULL, NULL },
 	{ "rx_passed_to_kernel_frames",
-	  "Frames that the filter left to the kernel.", RX(passed_to_kernel),
-	  COUNTER },
-};
-
-static const struct row tx_rows[] = {
-	{ "tx_frames", "Frames accepted from the program.", TX(accepted),
-	  COUNTER },
-	{ "tx_bytes", "Bytes of frames accepted from the program.", TX(bytes),
-	  COUNTER },
-	{ "tx_completed_frames", "Frames that the device has sent.",
-	  TX(completed), COUNTER },
-	{ "tx_pending_frames", "Frames that the device has yet to send.",
-	  TX(pending), GAUGE },
-};
-
-static const struct row worker_rows[] = {
-	{ "worker_busy_seconds", "Time in rounds with work.",
-	  WORKER(stats.busy_ns), SECONDS },
-	{ "worker_idle_seconds", "Time in rounds without work.",
-	  WORKER(stats.idle_ns), SECONDS },
-	{ "worker_asleep_seconds", "Time asleep, a part of idle.",
-	  WORKER(stats.asleep_ns), SECONDS },
-	{ "worker_rounds", "Rounds over all queues.", WORKER(stats.rounds),
-	  COUNTER },
-	{ "worker_empty_rounds", "Rounds without work.",
-	  WORKER(stats.empty_rounds), COUNTER },
-	{ "worker_sleeps", "Times that the worker went to sleep.",
-	  WORKER(stats.sleeps), COUNTER },
-	{ "worker_bursts", "Non-empty bursts received.", WORKER(bursts),
-	  COUNTER },
-	{ "worker_entries", "Entries in those bursts.", WORKER(entries),
-	  COUNTER },
+	  "Frames that the filter left to the kernel.", OF_RX,
+	  "passed_to_kernel", COUNTER, NULL, NULL },
+	{ "tx_frames", "Frames accepted from the program.", OF_TX, "accepted",
+	  COUNTER, NULL, NULL },
+	{ "tx_bytes", "Bytes of frames accepted from the program.", OF_TX,
+	  "bytes", COUNTER, NULL, NULL },
+	{ "tx_completed_frames", "Frames that the device has sent.", OF_TX,
+	  "completed", COUNTER, NULL, NULL },
+	{ "tx_pending_frames", "Frames that the device has yet to send.", OF_TX,
+	  "pending", GAUGE, NULL, NULL },
+	{ "rx_drops", "Frames received and lost, by reason.", OF_RX, "drops",
+	  COUNTER, "reason", "" },
+	{ "tx_drops", "Frames accepted and lost, by reason.", OF_TX, "drops",
+	  COUNTER, "reason", "" },
+	{ "rx_events", "Events while receiving, by type.", OF_QUEUE, "events",
+	  COUNTER, "event", "rx_" },
+	{ "tx_events", "Events while sending, by type.", OF_QUEUE, "events",
+	  COUNTER, "event", "tx_" },
+	{ "device_drops", "Frames that the device lost, by reason.", OF_PORT,
+	  "device_drops", COUNTER, "reason", "" },
+	{ "port_reopened",
+	  "How often the port was opened again after its device had gone.",
+	  OF_PORT, "reopened", COUNTER, NULL, NULL },
+	{ "worker_busy_seconds", "Time in rounds with work.", OF_WORKER,
+	  "busy_ns", SECONDS, NULL, NULL },
+	{ "worker_idle_seconds", "Time in rounds without work.", OF_WORKER,
+	  "idle_ns", SECONDS, NULL, NULL },
+	{ "worker_asleep_seconds", "Time asleep, a part of idle.", OF_WORKER,
+	  "asleep_ns", SECONDS, NULL, NULL },
+	{ "worker_rounds", "Rounds over all queues.", OF_WORKER, "rounds",
+	  COUNTER, NULL, NULL },
+	{ "worker_empty_rounds", "Rounds without work.", OF_WORKER,
+	  "empty_rounds", COUNTER, NULL, NULL },
+	{ "worker_sleeps", "Times that the worker went to sleep.", OF_WORKER,
+	  "sleeps", COUNTER, NULL, NULL },
+	{ "worker_bursts", "Non-empty bursts received.", OF_WORKER, "bursts",
+	  COUNTER, NULL, NULL },
+	{ "worker_entries", "Entries in those bursts.", OF_WORKER, "entries",
+	  COUNTER, NULL, NULL },
 	{ "worker_handed_off_frames", "Frames handed to another worker.",
-	  WORKER(stats.handed_off), COUNTER },
+	  OF_WORKER, "handed_off", COUNTER, NULL, NULL },
+	{ "worker_drops", "Frames received and not sent, by reason.", OF_WORKER,
+	  "drops", COUNTER, "reason", "" },
 };
-
-#define N(rows) (sizeof(rows) / sizeof((rows)[0]))
 
 struct writer {
 	FILE *file;
 	const struct snapshot *now;
+	const json_t *document; /* of now */
 	bool is_openmetrics;
 	char ports[MAX_PORTS][2 * sizeof(((struct mr_port_info *)0)->name) +
 			      8]; /* as labels */
@@ -109,14 +124,6 @@ static void write_sample(const struct writer *w, const char *name,
 		fprintf(w->file, "%" PRIu64 "\n", value);
 }
 
-static uint64_t value_at(const void *base, size_t offset)
-{
-	uint64_t value;
-
-	memcpy(&value, (const char *)base + offset, sizeof(value));
-	return value;
-}
-
 /* With \ and " escaped, and a number if another port has the same name. */
 static void name_ports(struct writer *w)
 {
@@ -143,124 +150,91 @@ static void name_ports(struct writer *w)
 	}
 }
 
-/* Calls fn with the statistics of each queue that has them, and its labels. */
-typedef void queue_fn(const struct writer *w, const struct queue_snapshot *q,
-		      const char *labels, const void *arg);
+/* An object's member of a metric. */
+static void write_member(const struct writer *w, const struct metric *m,
+			 const json_t *object, const char *labels)
+{
+	json_t *member = json_object_get(object, m->member), *value;
+	const size_t n_prefix = m->label != NULL ? strlen(m->prefix) : 0;
+	const char *name;
+	char more[256];
 
-static void each_queue(const struct writer *w, bool is_tx, queue_fn *fn,
-		       const void *arg)
+	if (m->label == NULL && member != NULL)
+		write_sample(w, m->name, m->kind, labels,
+			     (uint64_t)json_integer_value(member));
+	if (m->label == NULL)
+		return;
+	json_object_foreach(member, name, value)
+	{
+		if (strncmp(name, m->prefix, n_prefix) != 0)
+			continue;
+		snprintf(more, sizeof(more), "%s,%s=\"%s\"", labels, m->label,
+			 name + n_prefix);
+		write_sample(w, m->name, m->kind, more,
+			     (uint64_t)json_integer_value(value));
+	}
+}
+
+static void write_of_queues(const struct writer *w, const struct metric *m,
+			    const char *port_name, const json_t *port)
+{
+	json_t *queue;
+	size_t i;
+
+	json_array_foreach(json_object_get(port, "queues"), i, queue)
+	{
+		char labels[192];
+
+		snprintf(labels, sizeof(labels), "port=\"%s\",queue=\"%zu\"",
+			 port_name, i);
+		if (m->place != OF_QUEUE)
+			queue = json_object_get(
+				queue, m->place == OF_RX ? "rx" : "tx");
+		write_member(w, m, queue, labels);
+	}
+}
+
+static void write_metric(const struct writer *w, const struct metric *m)
+{
+	const bool is_of_worker = m->place == OF_WORKER;
+	json_t *one;
+	size_t i;
+
+	begin_metric(w, m->name, m->help, m->kind);
+	json_array_foreach(json_object_get(w->document,
+					   is_of_worker ? "workers" : "ports"),
+			   i, one)
+	{
+		char labels[192];
+
+		if (is_of_worker)
+			snprintf(labels, sizeof(labels),
+				 "worker=\"%zu\",core=\"%u\"", i,
+				 w->now->workers[i].core);
+		else
+			snprintf(labels, sizeof(labels), "port=\"%s\"",
+				 w->ports[i]);
+		if (is_of_worker || m->place == OF_PORT)
+			write_member(w, m, one, labels);
+		else
+			write_of_queues(w, m, w->ports[i], one);
+	}
+}
+
+static void write_links(const struct writer *w)
 {
 	char labels[192];
 
-	for (uint32_t p = 0; p < w->now->n_ports; p++)
-		for (uint32_t i = 0; i < w->now->ports[p].n_queues; i++) {
-			const struct queue_snapshot *q =
-				&w->now->ports[p].queues[i];
-
-			snprintf(labels, sizeof(labels),
-				 "port=\"%s\",queue=\"%u\"", w->ports[p], i);
-			if (is_tx ? q->has_tx : q->has_rx)
-				fn(w, q, labels, arg);
-		}
-}
-
-static void write_row(const struct writer *w, const struct queue_snapshot *q,
-		      const char *labels, const void *arg)
-{
-	const struct row *row = arg;
-
-	write_sample(w, row->name, row->kind, labels, value_at(q, row->offset));
-}
-
-/* Named slots of a queue. */
-static const struct slots {
-	const char *name, *help, *label;
-	const char *(*name_of)(uint32_t);
-	size_t offset; /* in struct queue_snapshot */
-	bool is_tx;
-} all_slots[] = {
-	{ "rx_drops", "Frames received and lost, by reason.", "reason",
-	  mr_rx_drop_name, RX(drops), false },
-	{ "tx_drops", "Frames accepted and lost, by reason.", "reason",
-	  mr_tx_drop_name, TX(drops), true },
-	{ "rx_events", "Events while receiving, by type.", "event",
-	  mr_rx_event_name, RX(events), false },
-	{ "tx_events", "Events while sending, by type.", "event",
-	  mr_tx_event_name, TX(events), true },
-};
-
-static void write_slots(const struct writer *w, const struct queue_snapshot *q,
-			const char *labels, const void *arg)
-{
-	const struct slots *slots = arg;
-	char more[256];
-
-	for (uint32_t i = 0; i < MR_STATS_SLOTS; i++) {
-		if (slots->name_of(i) == NULL)
-			continue;
-		snprintf(more, sizeof(more), "%s,%s=\"%s\"", labels,
-			 slots->label, slots->name_of(i));
-		write_sample(w, slots->name, COUNTER, more,
-			     value_at(q, slots->offset + i * sizeof(uint64_t)));
-	}
-}
-
-static void write_queues(const struct writer *w)
-{
-	for (size_t i = 0; i < N(rx_rows); i++) {
-		begin_metric(w, rx_rows[i].name, rx_rows[i].help,
-			     rx_rows[i].kind);
-		each_queue(w, false, write_row, &rx_rows[i]);
-	}
-	for (size_t i = 0; i < N(tx_rows); i++) {
-		begin_metric(w, tx_rows[i].name, tx_rows[i].help,
-			     tx_rows[i].kind);
-		each_queue(w, true, write_row, &tx_rows[i]);
-	}
-	for (size_t i = 0; i < N(all_slots); i++) {
-		const struct slots *slots = &all_slots[i];
-
-		begin_metric(w, slots->name, slots->help, COUNTER);
-		each_queue(w, slots->is_tx, write_slots, slots);
-	}
-}
-
-static void write_ports(const struct writer *w)
-{
-	char labels[256];
-
-	begin_metric(w, "device_drops",
-		     "Frames that the device lost, by reason.", COUNTER);
-	for (uint32_t p = 0; p < w->now->n_ports; p++)
-		for (uint32_t i = 0; i < w->now->ports[p].n_device_drops; i++) {
-			const struct mr_named_count *drop =
-				&w->now->ports[p].device_drops[i];
-
-			snprintf(labels, sizeof(labels),
-				 "port=\"%s\",reason=\"%s\"", w->ports[p],
-				 drop->name);
-			write_sample(w, "device_drops", COUNTER, labels,
-				     drop->value);
-		}
 	begin_metric(w, "port_up", "1: the link is up, and frames arrive.",
 		     GAUGE);
 	for (uint32_t p = 0; p < w->now->n_ports; p++) {
+		const struct port_snapshot *port = &w->now->ports[p];
+
 		snprintf(labels, sizeof(labels), "port=\"%s\"", w->ports[p]);
-		if (w->now->ports[p].has_link)
-			write_sample(
-				w, "port_up", GAUGE, labels,
-				w->now->ports[p].link.is_up &&
-					!w->now->ports[p].link.is_gone &&
-					!w->now->ports[p].link.is_detached);
-	}
-	begin_metric(w, "port_reopened",
-		     "How often the port was opened again after its device had "
-		     "gone.",
-		     COUNTER);
-	for (uint32_t p = 0; p < w->now->n_ports; p++) {
-		snprintf(labels, sizeof(labels), "port=\"%s\"", w->ports[p]);
-		write_sample(w, "port_reopened", COUNTER, labels,
-			     w->now->ports[p].n_reopened);
+		if (port->has_link)
+			write_sample(w, "port_up", GAUGE, labels,
+				     port->link.is_up && !port->link.is_gone &&
+					     !port->link.is_detached);
 	}
 	begin_metric(w, "port_speed_bytes_per_second", "Speed of the link.",
 		     GAUGE);
@@ -273,24 +247,6 @@ static void write_ports(const struct writer *w)
 	}
 }
 
-/* Of workers, at base + offset in each. */
-static void write_of_workers(const struct writer *w, const char *name,
-			     enum kind kind, size_t offset, const char *reason)
-{
-	char labels[128];
-
-	for (uint32_t i = 0; i < w->now->n_workers; i++) {
-		const struct worker_snapshot *worker = &w->now->workers[i];
-
-		snprintf(labels, sizeof(labels),
-			 "worker=\"%u\",core=\"%u\"%s%s%s", i, worker->core,
-			 reason != NULL ? ",reason=\"" : "",
-			 reason != NULL ? reason : "",
-			 reason != NULL ? "\"" : "");
-		write_sample(w, name, kind, labels, value_at(worker, offset));
-	}
-}
-
 static enum kind kind_of(const struct app_counters *app, const char *name)
 {
 	for (const char *const *g = app->gauges; g != NULL && *g != NULL; g++)
@@ -299,79 +255,79 @@ static enum kind kind_of(const struct app_counters *app, const char *name)
 	return COUNTER;
 }
 
-static void write_workers(const struct writer *w)
+/* A number of the whole program. */
+static void write_number(const struct writer *w, const struct metric *m,
+			 const char *object)
 {
-	const struct app_counters *app = w->now->app;
-	char name[96];
-
-	for (size_t i = 0; i < N(worker_rows); i++) {
-		const struct row *row = &worker_rows[i];
-
-		begin_metric(w, row->name, row->help, row->kind);
-		write_of_workers(w, row->name, row->kind, row->offset, NULL);
-	}
-	for (uint32_t i = 0; i < app->n_worker_rows; i++) {
-		const enum kind kind = kind_of(app, app->worker_rows[i].name);
-
-		snprintf(name, sizeof(name), "worker_%s_frames",
-			 app->worker_rows[i].name);
-		begin_metric(w, name,
-			     "Frames of a worker; the JSON schema has more.",
-			     kind);
-		write_of_workers(w, name, kind,
-				 WORKER(counts) + i * sizeof(uint64_t), NULL);
-	}
-	begin_metric(w, "worker_drops",
-		     "Frames received and not sent, by reason.", COUNTER);
-	for (uint32_t i = 0; i < app->n_drops; i++)
-		write_of_workers(w, "worker_drops", COUNTER,
-				 WORKER(drops) + i * sizeof(uint64_t),
-				 app->drop_names[i]);
+	begin_metric(w, m->name, m->help, m->kind);
+	write_member(w, m, json_object_get(w->document, object), "");
 }
 
-static void write_rest(const struct writer *w)
+/* The program's own counters. */
+static void write_own(const struct writer *w)
 {
-	const struct snapshot *now = w->now;
-	const char *program = now->app->program + 3; /* without mr- */
+	const struct app_counters *app = w->now->app;
 	char name[96], help[128];
+	struct metric m = { .name = name, .place = OF_WORKER };
 
+	for (uint32_t i = 0; i < app->n_worker_rows; i++) {
+		m.help = "Frames of a worker; the JSON schema has more.";
+		m.member = app->worker_rows[i].name;
+		m.kind = kind_of(app, m.member);
+		snprintf(name, sizeof(name), "worker_%s_frames", m.member);
+		write_metric(w, &m);
+	}
+	m.help = help;
+	for (uint32_t g = 0; g < app->n_groups; g++)
+		for (uint32_t i = 0; i < app->groups[g].n_rows; i++) {
+			const struct count_group *group = &app->groups[g];
+
+			m.member = group->rows[i].name;
+			m.kind = kind_of(app, m.member);
+			snprintf(name, sizeof(name), "%s_%s_%s",
+				 app->program + 3, /* without mr- */
+				 group->name, m.member);
+			snprintf(help, sizeof(help), "%s: %s.", group->label,
+				 group->rows[i].label);
+			write_number(w, &m, group->name);
+		}
+}
+
+static void write_pool(const struct writer *w)
+{
 	for (uint32_t i = 0; i < N_POOL_ROWS; i++) {
 		const struct pool_row *row = &pool_rows[i];
-		const enum kind kind = row->is_gauge ? GAUGE : COUNTER;
+		const bool has_n = strncmp(row->name, "n_", 2) == 0;
+		char name[96];
+		const struct metric m = {
+			.name = name,
+			.help = row->help,
+			.member = row->name,
+			.kind = row->is_gauge ? GAUGE : COUNTER,
+		};
 
 		snprintf(name, sizeof(name), "pool_%s",
-			 row->name +
-				 (strncmp(row->name, "n_", 2) == 0 ? 2 : 0));
-		begin_metric(w, name, row->help, kind);
-		write_sample(w, name, kind, "",
-			     pool_row_value(row, &now->pool));
+			 row->name + (has_n ? 2 : 0));
+		write_number(w, &m, "pool");
 	}
-	for (uint32_t g = 0; g < now->app->n_groups; g++)
-		for (uint32_t i = 0; i < now->app->groups[g].n_rows; i++) {
-			const struct count_group *group = &now->app->groups[g];
-			const struct count_row *row = &group->rows[i];
-			const enum kind kind = kind_of(now->app, row->name);
-
-			snprintf(name, sizeof(name), "%s_%s_%s", program,
-				 group->name, row->name);
-			snprintf(help, sizeof(help), "%s: %s.", group->label,
-				 row->label);
-			begin_metric(w, name, help, kind);
-			write_sample(w, name, kind, "", now->groups[g][i]);
-		}
 }
 
 char *metrics_text(const struct snapshot *snapshot, const char *instance,
 		   bool is_openmetrics, size_t *ret_n)
 {
-	struct writer w = { .now = snapshot, .is_openmetrics = is_openmetrics };
+	json_t *document = report_json_object(snapshot);
+	struct writer w = { .now = snapshot,
+			    .document = document,
+			    .is_openmetrics = is_openmetrics };
 	char labels[160];
 	char *text;
 	bool is_bad;
 
 	w.file = open_memstream(&text, ret_n);
-	if (w.file == NULL)
+	if (w.file == NULL) {
+		json_decref(document);
 		return NULL;
+	}
 	name_ports(&w);
 	snprintf(labels, sizeof(labels),
 		 "program=\"%s\",version=\"%s\",name=\"%s\"",
@@ -379,12 +335,14 @@ char *metrics_text(const struct snapshot *snapshot, const char *instance,
 	begin_metric(&w, "build_info",
 		     "The program, and the name of its instance.", GAUGE);
 	write_sample(&w, "build_info", GAUGE, labels, 1);
-	write_queues(&w);
-	write_ports(&w);
-	write_workers(&w);
-	write_rest(&w);
+	for (size_t i = 0; i < sizeof(metrics) / sizeof(metrics[0]); i++)
+		write_metric(&w, &metrics[i]);
+	write_links(&w);
+	write_pool(&w);
+	write_own(&w);
 	if (is_openmetrics)
 		fputs("# EOF\n", w.file);
+	json_decref(document);
 	is_bad = ferror(w.file) != 0;
 	if (fclose(w.file) != 0 || is_bad) {
 		free(text);
