@@ -15,6 +15,7 @@ struct option_one {
 	int id;
 	const char *arg, *help;
 	const struct option_row *row;  /* NULL: a key... */
+	const struct yaml_key *key;
 	const struct option_keys *set; /* ...of this set */
 };
 
@@ -51,6 +52,7 @@ static void add_row(struct option_list *all, const struct option_table *table,
 			continue;
 		one.id = key->letter;
 		one.row = NULL;
+		one.key = key;
 		one.set = &table->sets[s];
 		break;
 	}
@@ -84,6 +86,7 @@ static struct option_list list_options(const struct option_table *table)
 						   .id = key->letter,
 						   .arg = key->arg,
 						   .help = key->help,
+						   .key = key,
 						   .set = &table->sets[s] });
 	add_option(&all, "help",
 		   (struct option_one){ .id = OPTION_HELP,
@@ -235,14 +238,13 @@ static enum parse_result take_key(const struct option_one *one, void *options,
 				  struct mr_reason *ret_error)
 {
 	const struct option_keys *set = one->set;
-	const struct yaml_key *key = yaml_find_option(set->keys, one->name);
 	const char *value = one->arg != NULL ? optarg : "yes";
 
-	if (yaml_take_option(key, one->name, value,
+	if (yaml_take_option(one->key, one->name, value,
 			     (char *)options + set->offset, ret_error) < 0)
 		return PARSE_WRONG;
 	if (given != NULL && set->is_noted)
-		note_given(given, key->name, value);
+		note_given(given, one->key->name, value);
 	return PARSE_RUN;
 }
 

@@ -56,7 +56,7 @@ const struct yaml_key run_keys[] = {
 	YAML_VALUE("duration", run_options, duration_ms, read_duration, NULL,
 		   .letter = 'd',
 		   YAML_OPTION("S", "exit after S seconds, such as 10 or 0.5")),
-	YAML_BOOL("exit-on-port-loss", run_options, is_ending_on_loss,
+	YAML_BOOL("exit_on_port_loss", run_options, is_ending_on_loss,
 		  YAML_OPTION(NULL, "exit with status 1 if a port is down or "
 				    "gone")),
 	YAML_BOOL("quiet", run_options, is_quiet, .letter = 'q',

@@ -3,6 +3,7 @@
 #include "support/unit.h"
 
 #include "support/options.h"
+#include "support/run.h"
 #include "support/words.h"
 
 enum { MAX_SIDES = 3, ID_INSIDE = OPTION_LONG, ID_CHECK };
@@ -186,6 +187,19 @@ TEST(keys_with_a_help_are_options)
 				      "from 1 to 99");
 	assert_int_equal(parse(&run, "--file-only"), PARSE_WRONG);
 	assert_int_equal(parse(&run, "--hidden"), PARSE_WRONG);
+}
+
+/* A key has _ where its option has -. */
+TEST(every_key_of_a_program_is_found_by_its_option)
+{
+	static const struct yaml_key *const tables[] = { run_keys,
+							 run_control_keys };
+
+	assert_non_null(yaml_find_option(run_keys, "exit-on-port-loss"));
+	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
+		for (const struct yaml_key *key = tables[i]; key->name != NULL;
+		     key++)
+			assert_null(strchr(key->name, '-'));
 }
 
 TEST(help_lists_the_table)
