@@ -19,59 +19,23 @@ enum {
 	MIN_MTU_BYTES = 68,
 };
 
-/* Copper only; fibre and backplanes bring up the link differently. */
-static const struct intel_chip chip_82574 = {
-	.name = "82574",
-	.max_queues = 2,
-	.max_mtu_bytes = 9212,
-	.max_entry_bytes = 24 << 10,
-};
-
-static const struct intel_chip chip_82576 = {
-	.name = "82576",
-	.is_igb = true,
-	.is_82576 = true,
-	.max_queues = 16,
-	.max_mtu_bytes = 9216,
-	.max_entry_bytes = 32 << 10,
-};
-
-static const struct intel_chip chip_i350 = {
-	.name = "I350",
-	.is_igb = true,
-	.max_queues = 8,
-	.max_mtu_bytes = 9216,
-	.max_entry_bytes = 32 << 10,
-};
-
-static const struct intel_chip chip_i210 = {
-	.name = "I210",
-	.is_igb = true,
-	.is_i210 = true,
-	.max_queues = 4,
-	.max_mtu_bytes = 9216,
-	.max_entry_bytes = 32 << 10,
-};
-
-static const struct intel_chip chip_i211 = {
-	.name = "I211",
-	.is_igb = true,
-	.is_i210 = true,
-	.max_queues = 2,
-	.max_mtu_bytes = 9216,
-	.max_entry_bytes = 32 << 10,
-};
-
-/* lib/port chooses the driver by these. */
+/* lib/port chooses the driver by these, and chips[] has a row for each. */
 static const struct mr_pci_id intel_ids[] = {
 	{ 0x8086, 0x10d3 }, { 0x8086, 0x10c9 }, { 0x8086, 0x10e8 },
 	{ 0x8086, 0x1521 }, { 0x8086, 0x1533 }, { 0x8086, 0x157b },
 	{ 0x8086, 0x1539 }, { 0, 0 },
 };
-static const struct intel_chip *const chips[] = {
-	&chip_82574, &chip_82576, &chip_82576, /* with four ports */
-	&chip_i350,  &chip_i210,  &chip_i210,  /* without flash */
-	&chip_i211,
+
+/* Copper only; fibre and backplanes bring up the link differently. By igb,
+ * 82576, I210; then the most queues, bytes of an MTU and of a descriptor. */
+static const struct intel_chip chips[] = {
+	{ "82574", false, false, false, 2, 9212, 24 << 10 },
+	{ "82576", true, true, false, 16, 9216, 32 << 10 },
+	{ "82576", true, true, false, 16, 9216, 32 << 10 }, /* of four ports */
+	{ "I350", true, false, false, 8, 9216, 32 << 10 },
+	{ "I210", true, false, true, 4, 9216, 32 << 10 },
+	{ "I210", true, false, true, 4, 9216, 32 << 10 }, /* without flash */
+	{ "I211", true, false, true, 2, 9216, 32 << 10 },
 };
 
 enum { N_CHIPS = sizeof(chips) / sizeof(chips[0]) };
@@ -140,7 +104,7 @@ static int find_chip(struct mr_ctx *ctx, const struct mr_spec *spec,
 	for (uint32_t i = 0; i < N_CHIPS; i++)
 		if (intel_ids[i].vendor_id == info.vendor_id &&
 		    intel_ids[i].device_id == info.device_id)
-			chip = chips[i];
+			chip = &chips[i];
 	if (chip == NULL)
 		return mr_fail(reason, -ENODEV,
 			       "intel:%s: %04x:%04x is not a supported NIC",
