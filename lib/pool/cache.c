@@ -68,57 +68,36 @@ colour_burst(uint64_t *addrs, uint32_t n, uint32_t shift, uint32_t n_colours)
 }
 
 /*
- * Vectors of 64 bytes: CPUs without VBMI2 slow down with them, and Zen 4 is
- * slow to load data that it has just stored across two cache lines.
+ * The pages that came from the depot are of another NUMA node than requested:
+ * return them to the page allocator, which supplies near ones if it can. Once
+ * only, until a near one comes, to spare the allocator.
  */
-uint32_t mri_vector_bytes(void)
+__attribute__((noinline, cold)) static void waive_pages(struct mr_cache *cache)
 {
-#ifdef __x86_64__
-	if (__builtin_cpu_is("intel") && __builtin_cpu_supports("avx512vbmi2"))
-		return 64;
-	if (__builtin_cpu_supports("avx2"))
-		return 32;
-#endif
-	return 16;
-}
+	struct mri_pair *pair = &cache->pair;
+	const uint32_t n = mri_pair_n_loaded(pair);
 
-/*
- * A magazine begins with a page of another NUMA node than requested: return its
- * pages to the page allocator, which supplies near ones if it can. Once only,
- * until a near one comes, to spare the allocator.
- */
-__attribute__((noinline, cold)) static void waive(struct mr_cache *cache,
-						  struct mri_magazine *magazine)
-{
-	struct mr_pool *pool = cache->pool;
-	const uint32_t n = mri_magazine_n(magazine);
-
-	mr_counter_add(&cache->counters.n_from_depot, n);
 	mr_counter_add(&cache->counters.alloc_waive, n);
-	mri_magazine_drop(pool, magazine, &cache->counters.depot_cas_failed);
+	mri_page_back_bulk(&cache->pool->page_alloc, pair->loaded->numbers, n);
+	mri_pair_set_n_loaded(pair, 0);
 }
 
-/* A magazine with pages; NULL: none. */
-static struct mri_magazine *fetch_filled(struct mr_cache *cache)
+/* A magazine came from the depot. False: its pages are not wanted. */
+static bool accept_magazine(struct mr_cache *cache)
 {
-	struct mr_pool *pool = cache->pool;
 	struct mri_pool_counters *counters = &cache->counters;
-	struct mri_magazine *filled = mri_depot_take(
-		&pool->depot, &pool->depot.filled, &counters->depot_cas_failed);
-	uint32_t n;
+	const struct mr_pool *pool = cache->pool;
+	const uint32_t n = mri_pair_n_loaded(&cache->pair);
 
-	if (filled == NULL)
-		return NULL;
-	n = mri_magazine_n(filled);
+	mr_counter_add(&counters->n_from_depot, n);
 	if (pool->numa_node_plus_1 != 0 &&
-	    mri_pool_is_far(pool, filled->numbers[0])) {
-		waive(cache, filled);
-		return NULL;
+	    mri_pool_is_far(pool, cache->pair.loaded->numbers[0])) {
+		waive_pages(cache);
+		return false;
 	}
 	mr_counter_add(&counters->alloc_refill, 1);
-	mr_counter_add(&counters->n_from_depot, n);
 	mr_counter_add(&cache->n_fetched, n);
-	return filled;
+	return true;
 }
 
 /* Load pages from the page allocator; returns how many. */
@@ -135,19 +114,16 @@ static uint32_t fetch_pages(struct mr_cache *cache)
 }
 
 /* Refill the loaded magazine, which is empty. False: no pages. */
-__attribute__((noinline)) static bool refill(struct mr_cache *cache)
+__attribute__((noinline)) static bool refill_pages(void *user)
 {
+	struct mr_cache *cache = user;
 	struct mr_pool *pool = cache->pool;
-	struct mri_magazine *filled;
+	const enum mri_exchange exchange = mri_pair_refill(
+		&cache->pair, &pool->depot, &cache->counters.depot_cas_failed);
 
-	if (mri_pair_refill(&cache->pair))
+	if (exchange == MRI_EXCHANGE_SWAP ||
+	    (exchange == MRI_EXCHANGE_DEPOT && accept_magazine(cache)))
 		return true;
-	filled = fetch_filled(cache);
-	if (filled != NULL) {
-		mri_pair_fetch(&cache->pair, &pool->depot, filled,
-			       &cache->counters.depot_cas_failed);
-		return true;
-	}
 	if (fetch_pages(cache) > 0)
 		return true;
 	mri_block_flush(cache); /* it may free a page */
@@ -163,27 +139,24 @@ __attribute__((noinline)) static bool refill(struct mr_cache *cache)
 /* Make room in the loaded magazine, which is full. */
 __attribute__((noinline)) static void make_room(struct mr_cache *cache)
 {
-	struct mr_pool *pool = cache->pool;
-	struct mri_magazine *empty;
+	struct mri_pool_counters *counters = &cache->counters;
+	const uint32_t n = cache->magazine_pages;
+	const enum mri_exchange exchange = mri_pair_make_room(
+		&cache->pair, &cache->pool->depot, &counters->depot_cas_failed);
 
-	if (mri_pair_make_room(&cache->pair, cache->magazine_pages))
+	if (exchange == MRI_EXCHANGE_SWAP)
 		return;
-	mr_counter_add(&cache->n_fetched, -(uint64_t)cache->magazine_pages);
-	empty = mri_depot_take(&pool->depot, &pool->depot.empty,
-			       &cache->counters.depot_cas_failed);
-	if (empty == NULL) { /* too many half-full magazines: rare */
-		mri_page_back_bulk(&pool->page_alloc,
-				   cache->pair.loaded->numbers,
-				   cache->magazine_pages);
-		mri_pair_set_n_loaded(&cache->pair, 0);
-		mr_counter_add(&cache->counters.recycle_ring_full,
-			       cache->magazine_pages);
+	mr_counter_add(&cache->n_fetched, -(uint64_t)n);
+	if (exchange == MRI_EXCHANGE_DEPOT) {
+		mr_counter_add(&counters->n_to_depot, n);
+		mr_counter_add(&counters->recycle_cache_full, 1);
 		return;
 	}
-	mr_counter_add(&cache->counters.n_to_depot, cache->magazine_pages);
-	mr_counter_add(&cache->counters.recycle_cache_full, 1);
-	mri_pair_send(&cache->pair, &pool->depot, empty,
-		      &cache->counters.depot_cas_failed);
+	/* Too many half-full magazines: rare. */
+	mri_page_back_bulk(&cache->pool->page_alloc,
+			   cache->pair.loaded->numbers, n);
+	mri_pair_set_n_loaded(&cache->pair, 0);
+	mr_counter_add(&counters->recycle_ring_full, n);
 }
 
 void mri_cache_keep(struct mr_cache *cache, const uint32_t *pages, uint32_t n)
@@ -226,18 +199,20 @@ take_exclusive(const struct mr_cache *cache, uint32_t *pages, const char *addrs,
 	return shared == 0;
 }
 
-__attribute__((noinline)) static void
-free_not_simple(struct mr_cache *cache, const char *addrs, uint32_t n,
-		size_t stride, const void *site)
+__attribute__((noinline)) static void free_not_simple(struct mr_cache *cache,
+						      const char *addrs,
+						      uint32_t n, size_t stride,
+						      const void *site)
 {
 	cache->site = site;
 	mri_cache_put(cache, addrs, n, stride);
 }
 
 /* More than the loaded magazine has room for. */
-__attribute__((noinline)) static void
-free_pages_over(struct mr_cache *cache, const char *addrs, uint32_t n,
-		size_t stride, const void *site)
+__attribute__((noinline)) static void free_pages_over(struct mr_cache *cache,
+						      const char *addrs,
+						      uint32_t n, size_t stride,
+						      const void *site)
 {
 	while (n > 0) {
 		const uint64_t top = cache->pair.top;
@@ -291,12 +266,6 @@ __attribute__((noinline)) static void free_frames(struct mr_cache *cache,
 	free_pages(cache, (const char *)frames, n, sizeof(frames[0]), site);
 }
 
-/*
- * For CPUs with vectors of 16, 32 and 64 bytes. With 32 instead of 16 they take
- * a tenth less time for 32 pages and a third less for 64, and for frames a
- * quarter less for 64. For bursts of a multiple of 16: others lose more in the
- * remainder than they gain.
- */
 #define VECTORS(width, attributes)                                             \
 	attributes static uint32_t to_addrs_##width(                           \
 		const struct mr_cache *cache, uint64_t *addrs,                 \
@@ -325,19 +294,11 @@ __attribute__((noinline)) static void free_frames(struct mr_cache *cache,
 			   sizeof(frames[0]), site);                           \
 	}
 
-VECTORS(16, __attribute__((noinline)))
-#ifdef __x86_64__
-VECTORS(32, __attribute__((noinline, target("avx2"))))
-VECTORS(64, __attribute__((noinline, target("avx512f"))))
+MRI_EACH_WIDTH(VECTORS)
 
 /* Call the one for this CPU, where n is a multiple of 16. */
 #define WIDE(cache, function, ...)                                             \
-	((cache)->pool->vector_bytes == 64 ? function##_64(__VA_ARGS__) :      \
-	 (cache)->pool->vector_bytes == 32 ? function##_32(__VA_ARGS__) :      \
-					     function##_16(__VA_ARGS__))
-#else
-#define WIDE(cache, function, ...) function##_16(__VA_ARGS__)
-#endif
+	MRI_WIDE((cache)->pool->vector_bytes, function, __VA_ARGS__)
 
 /* Take n pages of the loaded magazine, which has enough, as addresses. */
 static inline __attribute__((always_inline)) uint32_t
@@ -349,26 +310,17 @@ alloc_burst(struct mr_cache *cache, uint64_t *addrs, uint32_t n)
 			     to_addrs(cache, addrs, pages, n);
 }
 
+static void copy_pages(void *user, void *out, uint32_t at, uint32_t n)
+{
+	alloc_burst(user, (uint64_t *)out + at, n);
+}
+
 /* More than the loaded magazine has. */
 uint32_t mri_cache_alloc_pages(struct mr_cache *cache, uint64_t *addrs,
 			       uint32_t n)
 {
-	uint32_t n_done = 0;
-
-	for (;;) {
-		const uint32_t k = mri_min_u32(n - n_done,
-					       mri_pair_n_loaded(&cache->pair));
-
-		n_done += alloc_burst(cache, addrs + n_done, k);
-		if (n_done == n)
-			break;
-		if (!refill(cache)) {
-			mr_counter_add(&cache->counters.alloc_empty,
-				       n - n_done);
-			break;
-		}
-	}
-	return n_done;
+	return mri_pair_alloc(&cache->pair, cache, addrs, n, copy_pages,
+			      refill_pages, &cache->counters.alloc_empty);
 }
 
 static void colour(const struct mr_cache *cache, uint64_t *addrs, uint32_t n,

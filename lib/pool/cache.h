@@ -13,6 +13,7 @@
 #ifndef POOL_CACHE_H
 #define POOL_CACHE_H
 
+#include "pool/depot/vector.h"
 #include "pool/pool.h"
 
 /* Count n pages that leave the pool straight for the application. */
@@ -29,9 +30,6 @@ static inline void mri_cache_pass_in(struct mr_cache *cache, uint32_t n)
 {
 	mr_counter_add(&cache->n_fetched, -(uint64_t)n);
 }
-
-/* For pool->vector_bytes. lib/pool/cache.c */
-uint32_t mri_vector_bytes(void);
 
 /* Up to n whole pages of the pool; returns how many. lib/pool/cache.c */
 uint32_t mri_cache_alloc_pages(struct mr_cache *cache, uint64_t *addrs,

@@ -23,12 +23,8 @@ static void add_counters(struct mri_pool_counters *to,
 uint32_t mri_cache_sums(const struct mr_cache *cache,
 			struct mri_pool_counters *sums)
 {
-	const uint64_t top =
-		__atomic_load_n(&cache->pair.top, __ATOMIC_RELAXED);
-	const struct mri_magazine *prev =
-		__atomic_load_n(&cache->pair.prev, __ATOMIC_RELAXED);
-	const uint32_t n_here = mri_top_n(top) + mri_magazine_n(prev);
-	const uint64_t n_alloc = top >> MR_TOP_BITS;
+	uint64_t n_alloc;
+	const uint32_t n_here = mri_pair_n(&cache->pair, &n_alloc);
 
 	add_counters(sums, &cache->counters);
 	sums->n_alloc += n_alloc;

@@ -24,8 +24,8 @@ static void put(struct mr_objcache *cache, struct mri_stack *stack,
 	mri_depot_put(stack, magazine, &cache->counters.depot_cas_failed);
 }
 
-/* Load never used objects; returns how many. */
-static uint32_t take_unused(struct mr_objcache *cache)
+/* Load never used objects. False: there are none. */
+static bool take_unused(struct mr_objcache *cache)
 {
 	struct mr_objpool *pool = cache->pool;
 	uint64_t first, n;
@@ -33,42 +33,42 @@ static uint32_t take_unused(struct mr_objcache *cache)
 	/* Checking first keeps the cursor from running on forever. */
 	if (__atomic_load_n(&pool->next_unused, __ATOMIC_RELAXED) >=
 	    pool->n_unused)
-		return 0;
+		return false;
 	first = __atomic_fetch_add(&pool->next_unused, cache->magazine_objects,
 				   __ATOMIC_RELAXED);
 	if (first >= pool->n_unused)
-		return 0;
+		return false;
 	n = pool->n_unused - first;
 	if (n > cache->magazine_objects)
 		n = cache->magazine_objects;
 	for (uint32_t i = 0; i < n; i++)
 		cache->pair.loaded->numbers[i] = (uint32_t)(first + n - 1 - i);
 	mri_pair_set_n_loaded(&cache->pair, (uint32_t)n);
-	return (uint32_t)n;
+	mr_counter_add(&cache->n_fetched, n);
+	return true;
 }
 
 /* Refill the loaded magazine, which is empty. False: no objects. */
-__attribute__((noinline, cold)) static bool refill(struct mr_objcache *cache)
+__attribute__((noinline, cold)) static bool refill_objects(void *user)
 {
+	struct mr_objcache *cache = user;
 	struct mr_objpool *pool = cache->pool;
-	struct mri_magazine *filled;
-	uint32_t n;
+	uint64_t *n_failed = &cache->counters.depot_cas_failed;
+	enum mri_exchange exchange =
+		mri_pair_refill(&cache->pair, &pool->depot, n_failed);
 
-	if (mri_pair_refill(&cache->pair))
+	if (exchange == MRI_EXCHANGE_SWAP)
 		return true;
-	filled = take(cache, &pool->depot.filled);
-	if (filled == NULL)
-		filled = take(cache, &pool->partial);
-	if (filled != NULL) {
-		mri_pair_fetch(&cache->pair, &pool->depot, filled,
-			       &cache->counters.depot_cas_failed);
-		mr_counter_add(&cache->counters.alloc_refill, 1);
-		n = mri_magazine_n(filled);
-	} else {
-		n = take_unused(cache);
+	if (exchange == MRI_EXCHANGE_NONE) {
+		struct mri_magazine *partial = take(cache, &pool->partial);
+
+		if (partial == NULL)
+			return take_unused(cache);
+		mri_pair_fetch(&cache->pair, &pool->depot, partial, n_failed);
 	}
-	mr_counter_add(&cache->n_fetched, n);
-	return n > 0;
+	mr_counter_add(&cache->counters.alloc_refill, 1);
+	mr_counter_add(&cache->n_fetched, mri_pair_n_loaded(&cache->pair));
+	return true;
 }
 
 /*
@@ -77,53 +77,88 @@ __attribute__((noinline, cold)) static bool refill(struct mr_objcache *cache)
  */
 __attribute__((noinline, cold)) static bool make_room(struct mr_objcache *cache)
 {
-	struct mr_objpool *pool = cache->pool;
-	struct mri_magazine *empty;
+	const enum mri_exchange exchange =
+		mri_pair_make_room(&cache->pair, &cache->pool->depot,
+				   &cache->counters.depot_cas_failed);
 
-	if (mri_pair_make_room(&cache->pair, cache->magazine_objects))
-		return true;
-	empty = take(cache, &pool->depot.empty);
-	if (empty == NULL)
-		return false;
-	mri_pair_send(&cache->pair, &pool->depot, empty,
-		      &cache->counters.depot_cas_failed);
-	mr_counter_add(&cache->n_fetched, -(uint64_t)cache->magazine_objects);
-	mr_counter_add(&cache->counters.recycle_cache_full, 1);
-	return true;
+	if (exchange == MRI_EXCHANGE_DEPOT) {
+		mr_counter_add(&cache->n_fetched,
+			       -(uint64_t)cache->magazine_objects);
+		mr_counter_add(&cache->counters.recycle_cache_full, 1);
+	}
+	return exchange != MRI_EXCHANGE_NONE;
 }
 
-static inline void alloc_burst(struct mr_objcache *cache, void **objects,
-			       uint32_t n)
+static inline __attribute__((always_inline)) void
+shift_out(const struct mri_obj_layout layout, void **objects,
+	  const uint32_t *numbers, uint32_t n)
 {
+	for (uint32_t i = 0; i < n; i++)
+		objects[i] =
+			layout.memory + ((uint64_t)numbers[i] << layout.shift);
+}
+
+/* As take_multiples(), but anything between objects has a bit below the unit.
+ */
+static inline __attribute__((always_inline)) bool
+take_shifted(const struct mri_obj_layout layout, uint32_t *numbers,
+	     void *const *objects, uint32_t n)
+{
+	uint64_t beyond = 0, bits = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const uint64_t offset =
+			(uintptr_t)objects[i] - (uintptr_t)layout.memory;
+		const uint64_t number = offset >> layout.shift;
+
+		numbers[i] = (uint32_t)number;
+		bits |= offset;
+		beyond |= layout.last - number;
+	}
+	return (beyond >> 63 | (bits & (layout.unit_bytes - 1))) == 0;
+}
+
+#define VECTORS(width, attributes)                                             \
+	attributes static void shift_out_##width(                              \
+		const struct mr_objcache *cache, void **objects,               \
+		const uint32_t *numbers, uint32_t n)                           \
+	{                                                                      \
+		shift_out(cache->layout, objects, numbers, n & ~15u);          \
+	}                                                                      \
+	attributes static bool take_shifted_##width(                           \
+		const struct mr_objcache *cache, uint32_t *numbers,            \
+		void *const *objects, uint32_t n)                              \
+	{                                                                      \
+		return take_shifted(cache->layout, numbers, objects,           \
+				    n & ~15u);                                 \
+	}
+
+MRI_EACH_WIDTH(VECTORS)
+
+/* Take n objects of the loaded magazine, which has enough. */
+static inline void copy_objects(void *user, void *out, uint32_t at, uint32_t n)
+{
+	struct mr_objcache *cache = user;
 	const struct mri_obj_layout layout = cache->layout;
 	const uint32_t *numbers =
 		mri_pair_pop(&cache->pair, cache->pair.top, n);
+	void **objects = (void **)out + at;
 
+	if (layout.inverse == 1 && n % 16 == 0) {
+		MRI_WIDE(cache->vector_bytes, shift_out, cache, objects,
+			 numbers, n);
+		return;
+	}
 	for (uint32_t i = 0; i < n; i++)
 		objects[i] = mri_obj_at(&layout, numbers[i]);
 }
 
-/* More than the loaded magazine has. */
-__attribute__((noinline)) static uint32_t alloc_over(struct mr_objcache *cache,
+/* More than one, or more than the loaded magazine has. */
+__attribute__((noinline)) static uint32_t alloc_many(struct mr_objcache *cache,
 						     void **objects, uint32_t n)
 {
-	uint32_t n_done = 0;
-
-	for (;;) {
-		const uint32_t k = mri_min_u32(n - n_done,
-					       mri_pair_n_loaded(&cache->pair));
-
-		alloc_burst(cache, objects + n_done, k);
-		n_done += k;
-		if (n_done == n)
-			break;
-		if (!refill(cache)) {
-			mr_counter_add(&cache->counters.alloc_empty,
-				       n - n_done);
-			break;
-		}
-	}
-	return n_done;
+	return mri_pair_alloc(&cache->pair, cache, objects, n, copy_objects,
+			      refill_objects, &cache->counters.alloc_empty);
 }
 
 uint32_t mr_obj_alloc_bulk(struct mr_objcache *cache, void **objects,
@@ -131,14 +166,12 @@ uint32_t mr_obj_alloc_bulk(struct mr_objcache *cache, void **objects,
 {
 	const uint64_t top = cache->pair.top;
 
-	if (n > mri_top_n(top))
-		return alloc_over(cache, objects, n);
-	if (n == 1) /* without the loop, whose set-up costs more */
-		objects[0] = mri_obj_at(&cache->layout,
-					*mri_pair_pop(&cache->pair, top, 1));
-	else
-		alloc_burst(cache, objects, n);
-	return n;
+	/* One without the loop, whose set-up costs more. */
+	if (n != 1 || mri_top_n(top) == 0)
+		return alloc_many(cache, objects, n);
+	objects[0] =
+		mri_obj_at(&cache->layout, *mri_pair_pop(&cache->pair, top, 1));
+	return 1;
 }
 
 /*
@@ -166,35 +199,16 @@ static inline bool take_multiples(const struct mri_obj_layout layout,
 	return beyond >> 63 == 0;
 }
 
-/*
- * The same for power-of-two units: nothing to multiply, so vectorizable.
- * Anything between objects has a bit below the unit.
- */
-static inline bool take_shifted(const struct mri_obj_layout layout,
-				uint32_t *numbers, void *const *objects,
-				uint32_t n)
-{
-	uint64_t beyond = 0, bits = 0;
-
-	for (uint32_t i = 0; i < n; i++) {
-		const uint64_t offset =
-			(uintptr_t)objects[i] - (uintptr_t)layout.memory;
-		const uint64_t number = offset >> layout.shift;
-
-		numbers[i] = (uint32_t)number;
-		bits |= offset;
-		beyond |= layout.last - number;
-	}
-	return (beyond >> 63 | (bits & (layout.unit_bytes - 1))) == 0;
-}
-
 static inline bool take_valid(const struct mr_objcache *cache,
 			      uint32_t *numbers, void *const *objects,
 			      uint32_t n)
 {
-	if (cache->layout.inverse == 1)
-		return take_shifted(cache->layout, numbers, objects, n);
-	return take_multiples(cache->layout, numbers, objects, n);
+	if (cache->layout.inverse != 1)
+		return take_multiples(cache->layout, numbers, objects, n);
+	if (n % 16 == 0)
+		return MRI_WIDE(cache->vector_bytes, take_shifted, cache,
+				numbers, objects, n);
+	return take_shifted(cache->layout, numbers, objects, n);
 }
 
 /* More than the loaded magazine has room for, or not all of them ours. */
@@ -305,7 +319,8 @@ int mr_objcache_create(struct mr_objpool *pool, struct mr_objcache **ret_cache,
 	}
 	cache->pool = pool;
 	cache->layout = pool->layout;
-	cache->magazine_objects = pool->depot.magazine_pages;
+	cache->magazine_objects = (uint16_t)pool->depot.magazine_pages;
+	cache->vector_bytes = (uint16_t)mri_vector_bytes();
 	if (!load_cache(cache)) {
 		pthread_mutex_unlock(&pool->lock);
 		mr_free(pool->ctx, cache);

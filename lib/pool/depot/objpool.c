@@ -222,17 +222,16 @@ static void add_counters(struct mri_obj_counters *to,
 }
 
 /* Objects neither appear nor vanish, so n_free follows from the rest. */
-void mri_objcache_sum(const struct mr_objcache *cache,
-		      struct mri_obj_counters *sums)
+uint32_t mri_objcache_sum(const struct mr_objcache *cache,
+			  struct mri_obj_counters *sums)
 {
-	const uint64_t n_alloc =
-		__atomic_load_n(&cache->pair.top, __ATOMIC_RELAXED) >>
-		MR_TOP_BITS;
+	uint64_t n_alloc;
+	const uint32_t n_here = mri_pair_n(&cache->pair, &n_alloc);
 
 	add_counters(sums, &cache->counters);
 	sums->n_alloc += n_alloc;
-	sums->n_free += n_alloc + mri_objcache_n(cache) -
-			mr_counter_get(&cache->n_fetched);
+	sums->n_free += n_alloc + n_here - mr_counter_get(&cache->n_fetched);
+	return n_here;
 }
 
 int mr_objpool_stats(const struct mr_objpool *pool,
@@ -247,10 +246,8 @@ int mr_objpool_stats(const struct mr_objpool *pool,
 	pthread_mutex_lock(&p->lock);
 	add_counters(&c, &pool->counters);
 	for (const struct mr_objcache *cache = pool->caches; cache != NULL;
-	     cache = cache->next) {
-		mri_objcache_sum(cache, &c);
-		s.n_cached += mri_objcache_n(cache);
-	}
+	     cache = cache->next)
+		s.n_cached += mri_objcache_sum(cache, &c);
 	s.n_caches = pool->n_caches;
 	pthread_mutex_unlock(&p->lock);
 

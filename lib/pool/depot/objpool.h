@@ -12,6 +12,7 @@
 
 #include "base/base.h"
 #include "pool/depot/pair.h"
+#include "pool/depot/vector.h"
 
 /*
  * Converts between numbers and addresses. An object lies at memory + number *
@@ -58,7 +59,8 @@ struct mr_objcache {
 	/* Hot: one line. */
 	struct mri_pair pair;
 	struct mri_obj_layout layout;
-	uint32_t magazine_objects;
+	uint16_t magazine_objects;
+	uint16_t vector_bytes; /* of this CPU; see vector.h */
 	/* Warm. */
 	struct mri_obj_counters counters; /* without n_alloc and n_free */
 	uint64_t n_fetched; /* objects from the depot, minus those sent to it;
@@ -69,15 +71,6 @@ struct mr_objcache {
 
 _Static_assert(offsetof(struct mr_objcache, counters) <= MRI_CACHE_LINE,
 	       "what every call reads is one line");
-
-/* Objects in a cache. */
-static inline uint32_t mri_objcache_n(const struct mr_objcache *cache)
-{
-	const struct mri_magazine *prev =
-		__atomic_load_n(&cache->pair.prev, __ATOMIC_RELAXED);
-
-	return mri_pair_n_loaded(&cache->pair) + mri_magazine_n(prev);
-}
 
 struct mr_objpool {
 	/* Read-only after creation. */
@@ -102,8 +95,11 @@ struct mr_objpool {
 	struct mri_obj_counters counters; /* of destroyed caches */
 };
 
-/* Add what a cache counted to sums. lib/pool/depot/objpool.c */
-void mri_objcache_sum(const struct mr_objcache *cache,
-		      struct mri_obj_counters *sums);
+/*
+ * Add what a cache counted to sums; returns the objects in it.
+ * lib/pool/depot/objpool.c
+ */
+uint32_t mri_objcache_sum(const struct mr_objcache *cache,
+			  struct mri_obj_counters *sums);
 
 #endif

@@ -88,45 +88,21 @@ static inline void mri_pair_begin(struct mri_pair *pair,
 	mri_pair_set_prev(pair, prev);
 }
 
-/* The loaded magazine is empty: swap with the other, if that is not. */
-static inline bool mri_pair_refill(struct mri_pair *pair)
+/* Numbers in both magazines; and those that left so far, of the same moment. */
+static inline uint32_t mri_pair_n(const struct mri_pair *pair,
+				  uint64_t *ret_n_left)
 {
-	if (mri_magazine_n(pair->prev) == 0)
-		return false;
+	const uint64_t top = __atomic_load_n(&pair->top, __ATOMIC_RELAXED);
+	const struct mri_magazine *prev =
+		__atomic_load_n(&pair->prev, __ATOMIC_RELAXED);
+
+	*ret_n_left = top >> MR_TOP_BITS;
+	return mri_top_n(top) + mri_magazine_n(prev);
+}
+
+static inline void mri_pair_swap(struct mri_pair *pair)
+{
 	mri_pair_begin(pair, pair->prev, mri_pair_unload(pair));
-	return true;
-}
-
-/* The loaded one is full, at n_full: swap with the other, if that is not. */
-static inline bool mri_pair_make_room(struct mri_pair *pair, uint32_t n_full)
-{
-	if (mri_magazine_n(pair->prev) == n_full)
-		return false;
-	mri_pair_begin(pair, pair->prev, mri_pair_unload(pair));
-	return true;
-}
-
-/* Both are empty: load a filled one; returns the one that it replaces. */
-static inline struct mri_magazine *
-mri_pair_load_filled(struct mri_pair *pair, struct mri_magazine *filled)
-{
-	struct mri_magazine *emptied = mri_pair_unload(pair);
-
-	mri_pair_load(pair, filled);
-	return emptied;
-}
-
-/*
- * Both are full: load an empty one; returns the one filled longer ago, since
- * the warmer one stays.
- */
-static inline struct mri_magazine *
-mri_pair_load_empty(struct mri_pair *pair, struct mri_magazine *empty)
-{
-	struct mri_magazine *filled = pair->prev;
-
-	mri_pair_begin(pair, empty, mri_pair_unload(pair));
-	return filled;
 }
 
 /* Both are empty: exchange the loaded one for a filled one of the depot. */
@@ -135,18 +111,91 @@ static inline void mri_pair_fetch(struct mri_pair *pair,
 				  struct mri_magazine *filled,
 				  uint64_t *n_failed)
 {
+	const struct mri_magazine *emptied = mri_pair_unload(pair);
+
 	mri_magazine_prefetch(filled, mri_magazine_n(filled));
-	mri_depot_put(&depot->empty, mri_pair_load_filled(pair, filled),
-		      n_failed);
+	mri_pair_load(pair, filled);
+	mri_depot_put(&depot->empty, emptied, n_failed);
 }
 
-/* Both are full: exchange one of them for an empty one of the depot. */
+/*
+ * Both are full: exchange one of them for an empty one of the depot, namely the
+ * one filled longer ago, since the warmer one stays.
+ */
 static inline void mri_pair_send(struct mri_pair *pair, struct mri_depot *depot,
 				 struct mri_magazine *empty, uint64_t *n_failed)
 {
+	const struct mri_magazine *filled = pair->prev;
+
 	mri_magazine_prefetch_to_write(empty, depot->magazine_pages);
-	mri_depot_put(&depot->filled, mri_pair_load_empty(pair, empty),
-		      n_failed);
+	mri_pair_begin(pair, empty, mri_pair_unload(pair));
+	mri_depot_put(&depot->filled, filled, n_failed);
+}
+
+/* How a magazine came: not at all, from the cache itself, from the depot. */
+enum mri_exchange { MRI_EXCHANGE_NONE, MRI_EXCHANGE_SWAP, MRI_EXCHANGE_DEPOT };
+
+/* The loaded magazine is empty: load one that is not. */
+static inline enum mri_exchange mri_pair_refill(struct mri_pair *pair,
+						struct mri_depot *depot,
+						uint64_t *n_failed)
+{
+	struct mri_magazine *filled;
+
+	if (mri_magazine_n(pair->prev) > 0) {
+		mri_pair_swap(pair);
+		return MRI_EXCHANGE_SWAP;
+	}
+	filled = mri_depot_take(depot, &depot->filled, n_failed);
+	if (filled == NULL)
+		return MRI_EXCHANGE_NONE;
+	mri_pair_fetch(pair, depot, filled, n_failed);
+	return MRI_EXCHANGE_DEPOT;
+}
+
+/* The loaded magazine is full: load one that is not. */
+static inline enum mri_exchange mri_pair_make_room(struct mri_pair *pair,
+						   struct mri_depot *depot,
+						   uint64_t *n_failed)
+{
+	struct mri_magazine *empty;
+
+	if (mri_magazine_n(pair->prev) < depot->magazine_pages) {
+		mri_pair_swap(pair);
+		return MRI_EXCHANGE_SWAP;
+	}
+	empty = mri_depot_take(depot, &depot->empty, n_failed);
+	if (empty == NULL)
+		return MRI_EXCHANGE_NONE;
+	mri_pair_send(pair, depot, empty, n_failed);
+	return MRI_EXCHANGE_DEPOT;
+}
+
+/*
+ * Take n numbers, from one loaded magazine after another, until refill() finds
+ * none: copy() takes n of the loaded one, as elements [at, at + n) of out.
+ * Returns how many.
+ */
+static inline __attribute__((always_inline)) uint32_t
+mri_pair_alloc(struct mri_pair *pair, void *cache, void *out, uint32_t n,
+	       void (*copy)(void *cache, void *out, uint32_t at, uint32_t n),
+	       bool (*refill)(void *cache), uint64_t *n_missing)
+{
+	uint32_t n_done = 0;
+
+	for (;;) {
+		const uint32_t k =
+			mri_min_u32(n - n_done, mri_pair_n_loaded(pair));
+
+		copy(cache, out, n_done, k);
+		n_done += k;
+		if (n_done == n)
+			return n;
+		if (!refill(cache)) {
+			mr_counter_add(n_missing, n - n_done);
+			return n_done;
+		}
+	}
 }
 
 #endif

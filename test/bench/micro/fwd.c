@@ -7,7 +7,6 @@
 
 #include "stream/compiled.h"
 #include "support/stream_json.h"
-#include "stream/compiled.h"
 
 #include "alloc.h"
 

@@ -326,6 +326,7 @@ static void end_caches(void *shared)
 {
 	struct caches *c = shared;
 	bool is_seen[MAX_OBJECTS] = { false };
+	uint64_t n_left;
 
 	alloc_some(c, 1, c->n_objects - c->n[1]);
 	for (uint32_t i = 0; i < 2; i++) {
@@ -339,7 +340,8 @@ static void end_caches(void *shared)
 				is_seen[number] = true;
 		}
 	}
-	explore_check(c->n[0] + c->n[1] + mri_objcache_n(c->caches[0]) ==
+	explore_check(c->n[0] + c->n[1] +
+			      mri_pair_n(&c->caches[0]->pair, &n_left) ==
 		      c->n_objects);
 }
 
@@ -420,9 +422,9 @@ TEST(never_used_objects_go_to_one)
 
 TEST(a_thread_that_stands_still_keeps_what_it_moves)
 {
-	struct explore e = explore_caches(allocs_and_frees_in_first,
-					  takes_all_in_second, MAX_OBJECTS,
-					  5 * M, 2);
+	struct explore e =
+		explore_caches(allocs_and_frees_in_first, takes_all_in_second,
+			       MAX_OBJECTS, 5 * M, 2);
 
 	explore_assert_right(&e, 1000, 1000);
 	assert_true(caches.n_least < MAX_OBJECTS - 2 * M);
