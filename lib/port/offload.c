@@ -398,8 +398,6 @@ void mri_offload_discount(const struct mr_txq *txq, struct mr_tx_stats *stats)
 /* Frames that go as one call: entries of our own, where one has a tag now. */
 struct run {
 	uint32_t n, n_tags, n_copies;
-	enum mri_due due; /* of the frame after them */
-	struct mri_launch launch;
 	struct mr_frame frames[MR_BURST_MAX];
 	struct mr_meta metas[MR_BURST_MAX];
 };
@@ -452,14 +450,12 @@ static bool write_tag(struct mr_txq *txq, struct mr_cache *cache,
 	return true;
 }
 
-/* Collect leading frames that are due and need at most a tag; limit the number
- * of copies. */
+/* Collect leading frames that need at most a tag; limit the number of copies. */
 static void collect(struct mr_txq *txq, struct mr_cache *cache,
 		    const struct mr_frame *frames, const struct mr_meta *meta,
 		    uint32_t n, struct run *run)
 {
 	run->n = run->n_tags = run->n_copies = 0;
-	run->due = MRI_DUE;
 	while (run->n < n && run->n_copies < PIECES) {
 		const uint32_t at = run->n;
 		const uint32_t k = mr_frame_n_entries(&frames[at]);
@@ -467,14 +463,8 @@ static void collect(struct mr_txq *txq, struct mr_cache *cache,
 
 		memcpy(&run->frames[at], &frames[at], k * sizeof(frames[0]));
 		run->metas[at] = meta[at];
-		if (todo & MR_META_LAUNCH_TIME) {
-			run->due = mri_launch_check(
-				&run->launch, txq->queue.port->ctx, &meta[at]);
-			if (run->due != MRI_DUE)
-				return;
-			todo &= ~(uint32_t)MR_META_LAUNCH_TIME;
-			run->metas[at].valid &= ~(uint32_t)MR_META_LAUNCH_TIME;
-		}
+		if (todo & MR_META_LAUNCH_TIME)
+			return;
 		if (todo != 0 && is_readable(txq->queue.port, &frames[at], k)) {
 			if (todo & MR_META_GSO ||
 			    !write_tag(txq, cache, &run->frames[at],
@@ -520,9 +510,8 @@ send_mixed(struct mr_txq *txq, struct mr_cache *cache,
 	struct run run;
 	uint32_t i = 0;
 
-	run.launch.clock = MRI_NO_CLOCK;
 	while (i < n) {
-		uint32_t n_sent, k;
+		uint32_t n_sent, todo, k;
 
 		collect(txq, cache, frames + i, meta + i, n - i, &run);
 		if (run.n > 0) {
@@ -534,21 +523,14 @@ send_mixed(struct mr_txq *txq, struct mr_cache *cache,
 				break;
 			continue;
 		}
-		if (run.due == MRI_NOT_DUE) {
-			mr_counter_add(&txq->stats.events[MR_TX_EVENT_NOT_DUE],
-				       1);
-			/* Completions of what went before, and a wake-up. */
-			if (i == 0)
-				txq->burst(txq, cache, NULL, NULL, 0);
-			break;
-		}
+		todo = lacks(txq, &meta[i]);
 		k = mr_frame_n_entries(&frames[i]);
 		i += k;
-		if (run.due == MRI_NEVER)
+		if (todo & MR_META_LAUNCH_TIME)
 			mr_txq_lose(txq, cache, &frames[i - k], k,
 				    MR_TX_DROP_INVALID);
 		else if (hold(txq, cache, &frames[i - k], k, &meta[i - k],
-			      lacks(txq, &meta[i - k])) &&
+			      todo) &&
 			 !go_on(txq, cache))
 			break;
 	}

@@ -30,17 +30,6 @@ void mri_offload_discount(const struct mr_txq *txq, struct mr_tx_stats *stats);
 /* Frames, 0 or 1, that wait in front of the driver. Any thread. */
 uint32_t mri_offload_n_held(const struct mr_txq *txq);
 
-/* The last reading of a clock in a burst; initially of MRI_NO_CLOCK. */
-struct mri_launch {
-	uint64_t now_ns;
-	uint32_t clock;
-};
-enum { MRI_NO_CLOCK = UINT32_MAX };
-enum mri_due { MRI_DUE, MRI_NOT_DUE, MRI_NEVER };
-/* Whether a frame may leave; MRI_NEVER: its clock cannot be read. */
-enum mri_due mri_launch_check(struct mri_launch *launch,
-			      const struct mr_ctx *ctx,
-			      const struct mr_meta *meta);
 /* The MR_OFFLOAD_* that cuts segments of an enum mr_gso_type; 0: none. */
 uint32_t mri_offload_cuts(uint16_t gso_type);
 /* The sum over n_bytes of a frame from start on: lib/port/partial.c. */

@@ -55,7 +55,6 @@ static const char *const tx_events[MR_STATS_SLOTS] = {
 	[MR_TX_EVENT_GSO_SOFTWARE] = "gso_software",
 	[MR_TX_EVENT_VLAN_SOFTWARE] = "vlan_software",
 	[MR_TX_EVENT_GSO_ADDED] = "gso_added",
-	[MR_TX_EVENT_NOT_DUE] = "not_due",
 	[MR_TX_EVENT_TIME_LOST] = "time_lost",
 	[MR_TX_EVENT_UNKNOWN_COMPLETION] = "unknown_completion",
 };

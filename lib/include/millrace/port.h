@@ -105,7 +105,6 @@ enum mr_tx_event {
 	MR_TX_EVENT_VLAN_SOFTWARE,  /**< VLAN tags inserted here */
 	MR_TX_EVENT_GSO_ADDED, /**< accepted, but not from the program */
 	MR_TX_EVENT_TIME_LOST,      /**< frames without the time asked for */
-	MR_TX_EVENT_NOT_DUE,        /**< bursts cut short by a launch time */
 	MR_TX_EVENT_UNKNOWN_COMPLETION, /**< of an entry that was not sent */
 };
 
@@ -395,10 +394,9 @@ MR_API uint32_t mr_tx_burst_offload(struct mr_txq *txq, struct mr_cache *cache,
  * in the next bursts, and is one frame pending. mr_pool_size_for() excludes its
  * MR_MAX_SEGS pages; without a page it is lost: MR_TX_DROP_NO_BUFFER.
  *
- * The burst ends before a frame with an MR_META_LAUNCH_TIME in the future, in a
- * clock that is not the device's. The caller keeps that frame and those after
- * it, and retries. So frames leave in order, late by up to the polling
- * interval. A frame whose clock cannot be read is lost: MR_TX_DROP_INVALID.
+ * A frame with MR_META_LAUNCH_TIME is lost, as MR_TX_DROP_INVALID, if the
+ * device has no launch times (MR_OFFLOAD_LAUNCH_TIME) or not in this clock: it
+ * could leave too early.
  *
  * @return entries taken, 0..n; the last one ends a frame
  *

@@ -5,10 +5,12 @@
  */
 #include <arpa/inet.h>
 #include <stdbool.h>
+#include <time.h>
 
 #include <millrace/experimental/offload.h>
 #include <millrace/net.h>
 #include <millrace/port.h>
+#include <millrace/port_device.h>
 
 #include "support/packet.h"
 #include "support/pool_unit.h"
@@ -484,4 +486,64 @@ TEST(a_frame_that_is_refused_has_no_tag)
 {
 	refuse(false);
 	refuse(true);
+}
+
+static mr_tx_burst_fn *burst_of_driver;
+static struct mr_meta seen;
+
+static uint32_t see_meta(struct mr_txq *txq, struct mr_cache *cache,
+			 const struct mr_frame *frames,
+			 const struct mr_meta *meta, uint32_t n)
+{
+	seen = meta[0];
+	return burst_of_driver(txq, cache, frames, meta, n);
+}
+
+/* A frame with a launch time, beside one without. Returns how many arrive. */
+static uint32_t send_at(uint16_t clock, uint32_t valid)
+{
+	const struct mr_meta metas[2] = {
+		{ .valid = MR_META_LAUNCH_TIME | valid,
+		  .launch_ns = 1,
+		  .launch_clock = clock,
+		  .gso_bytes = MSS,
+		  .gso_type = MR_GSO_TCPV4 },
+		{ .valid = 0 },
+	};
+	struct mr_frame frames[2];
+	uint8_t bytes[1100];
+	uint32_t n;
+
+	(void)make(bytes, (struct kind){ false, false }, 1000);
+	(void)put(bytes, 1000, PAGE, &frames[0]);
+	(void)put(bytes, 60, PAGE, &frames[1]);
+	assert_int_equal(
+		mr_tx_burst_meta(b.txq, b.f.cache, frames, metas, 2), 2);
+	n = receive();
+	mr_frame_free_bulk(b.f.cache, b.got, b.n_got);
+	b.n_got = 0;
+	return n;
+}
+
+TEST(launch_times_are_dropped_if_the_device_lacks_them_or_their_clock)
+{
+	begin(0);
+	burst_of_driver = b.txq->burst;
+	assert_int_equal(send_at(CLOCK_MONOTONIC, 0), 1);
+	assert_int_equal(send_at(MR_CLOCK_DEVICE, MR_META_VLAN), 1);
+	assert_int_equal(send_at(MR_CLOCK_DEVICE, MR_META_GSO | MR_META_CSUM),
+			 1);
+	assert_int_equal(fixture_tx_stats(b.txq).drops[MR_TX_DROP_INVALID], 3);
+	assert_int_equal(fixture_tx_stats(b.txq).accepted, 6);
+
+	b.near->info->offloads |= MR_OFFLOAD_LAUNCH_TIME;
+	b.near->info->launch_clock = MR_CLOCK_DEVICE;
+	assert_int_equal(send_at(CLOCK_MONOTONIC, 0), 1);
+	b.txq->burst = see_meta;
+	assert_int_equal(send_at(MR_CLOCK_DEVICE, 0), 2);
+	assert_int_equal(seen.valid, MR_META_LAUNCH_TIME);
+	assert_int_equal(seen.launch_ns, 1);
+	assert_int_equal(fixture_tx_stats(b.txq).drops[MR_TX_DROP_INVALID], 4);
+	b.txq->burst = burst_of_driver;
+	end();
 }
