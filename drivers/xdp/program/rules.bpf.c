@@ -48,69 +48,14 @@ struct {
 	__uint(max_entries, N_PAIRS);
 } pairs SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__type(key, __u32);
-	__type(value, struct xdp_rule_slot);
-	__uint(max_entries, 1);
-	__uint(map_flags, BPF_F_MMAPABLE);
-} slots SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__type(key, __u32);
-	__type(value, struct xdp_rule_port);
-	__uint(max_entries, 1);
-	__uint(map_flags, BPF_F_MMAPABLE);
-} ports SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__type(key, __u32);
-	__type(value, struct xdp_rule_queue);
-	__uint(max_entries, 1);
-	__uint(map_flags, BPF_F_MMAPABLE);
-} queues SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__type(key, __u32);
-	__type(value, struct xdp_rule_cell);
-	__uint(max_entries, 1);
-	__uint(map_flags, BPF_F_MMAPABLE);
-} cells SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__type(key, __u32);
-	__type(value, struct xdp_flow_bucket);
-	__uint(max_entries, 2); /* or a larger power of two */
-	__uint(map_flags, BPF_F_MMAPABLE);
-} flows SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__type(key, __u32);
-	__type(value, struct xdp_flow);
-	__uint(max_entries, 1);
-	__uint(map_flags, BPF_F_MMAPABLE);
-} ways SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__type(key, __u32);
-	__type(value, struct xdp_hop);
-	__uint(max_entries, 1);
-	__uint(map_flags, BPF_F_MMAPABLE);
-} hops SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__type(key, __u32);
-	__type(value, struct xdp_old_ids);
-	__uint(max_entries, 1);
-	__uint(map_flags, BPF_F_MMAPABLE);
-} old_ids SEC(".maps");
+SHARED_ARRAY(slots, struct xdp_rule_slot, 1);
+SHARED_ARRAY(ports, struct xdp_rule_port, 1);
+SHARED_ARRAY(queues, struct xdp_rule_queue, 1);
+SHARED_ARRAY(cells, struct xdp_rule_cell, 1);
+SHARED_ARRAY(flows, struct xdp_flow_bucket, 2); /* or a larger power of two */
+SHARED_ARRAY(ways, struct xdp_flow, 1);
+SHARED_ARRAY(hops, struct xdp_hop, 1);
+SHARED_ARRAY(old_ids, struct xdp_old_ids, 1);
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

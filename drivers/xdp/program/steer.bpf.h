@@ -13,6 +13,16 @@
 
 #include "program/rx_meta.h"
 
+/* An array that the driver maps as well. */
+#define SHARED_ARRAY(name, element, n)                                         \
+	struct {                                                               \
+		__uint(type, BPF_MAP_TYPE_ARRAY);                              \
+		__type(key, __u32);                                            \
+		__type(value, element);                                        \
+		__uint(max_entries, n);                                        \
+		__uint(map_flags, BPF_F_MMAPABLE);                             \
+	} name SEC(".maps")
+
 struct {
 	__uint(type, BPF_MAP_TYPE_XSKMAP);
 	__type(key, __u32);
@@ -22,13 +32,7 @@ struct {
 } sockets SEC(".maps");
 
 /* Frames that arrived on a queue without a socket, and were dropped. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__type(key, __u32);
-	__type(value, __u64);
-	__uint(max_entries, 1);
-	__uint(map_flags, BPF_F_MMAPABLE);
-} unserved SEC(".maps");
+SHARED_ARRAY(unserved, __u64, 1);
 
 const volatile bool passes_unserved; /* option partial: not dropped */
 
